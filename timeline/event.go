@@ -1,0 +1,91 @@
+package timeline
+
+import (
+	"net/netip"
+	"time"
+)
+
+// An Event is a change in the cluster, in the wrapped command or in the prober, as one source
+// learned of it.
+type Event struct {
+	ID    uint32        `json:"id"`             // unique in the run, from 1, in the order recorded
+	Seen  time.Duration `json:"seen"`           // when we learned of it: it happened no later
+	Since time.Duration `json:"since,omitzero"` // it happened no earlier; 0 if nothing bounds it from below
+
+	Stamp  time.Time `json:"stamp,omitzero"`  // when it happened by the clock of Writer
+	Writer string    `json:"writer,omitzero"` // whose clock Stamp is: "apiserver", "kubelet/node1", "lapse"
+
+	Kind   EventKind  `json:"kind"`
+	From   string     `json:"from,omitzero"` // the state before, in the words of the kind
+	To     string     `json:"to,omitzero"`   // the state after
+	Object Object     `json:"object,omitzero"`
+	Addr   netip.Addr `json:"addr,omitzero"` // the Pod's or endpoint's address
+	Code   int        `json:"code,omitzero"` // an exit code or a number of seconds, as the kind says
+	Detail string     `json:"detail,omitzero"`
+}
+
+// An Object names a thing in the cluster.
+type Object struct {
+	Kind      string `json:"kind,omitzero"`
+	Namespace string `json:"namespace,omitzero"`
+	Name      string `json:"name,omitzero"`
+	UID       string `json:"uid,omitzero"`
+	Node      string `json:"node,omitzero"` // the node it runs on
+}
+
+// EventKind says what changed. The list is closed.
+type EventKind string
+
+// Pods. Object is the Pod, Addr its address once it has one.
+const (
+	PodSeen      EventKind = "pod-seen"      // To: its phase when first seen; Stamp: creationTimestamp; Detail: "watched" if it was created while we watched, "listed" if it was there before
+	PodScheduled EventKind = "pod-scheduled" // To: the node; Stamp: the condition's
+	PodContainer EventKind = "pod-container" // a container's state: waiting, running, terminated. Detail: its name and reason; Code: exit code when terminated, restarts when running; Stamp: startedAt, finishedAt
+	PodReady     EventKind = "pod-ready"     // the Ready condition: "true", "false"; Stamp: lastTransitionTime
+	PodDeleted   EventKind = "pod-deleted"   // deletion was requested; Code: grace period in seconds; Stamp: deletionTimestamp − grace period
+	PodPhase     EventKind = "pod-phase"     // Pending, Running, Succeeded, Failed; Detail: reason
+	PodGone      EventKind = "pod-gone"      // the object was deleted; Detail: "relist" if a relist found it missing
+)
+
+// Endpoints of the Service. Object is the Pod behind the address (or the EndpointSlice where none is
+// named), Addr the address. States: "absent", "not-ready", "ready", "terminating+serving",
+// "terminating".
+const EndpointChanged EventKind = "endpoint"
+
+// States of an endpoint, from the conditions of its EndpointSlice.
+// https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/#conditions
+const (
+	EndpointAbsent             = "absent"
+	EndpointNotReady           = "not-ready"
+	EndpointReady              = "ready"
+	EndpointTerminatingServing = "terminating+serving"
+	EndpointTerminating        = "terminating"
+)
+
+// Nodes, the Service itself, and Kubernetes' Events.
+const (
+	NodeReady       EventKind = "node-ready"       // the Ready condition: "true", "false", "unknown"
+	NodeSchedulable EventKind = "node-schedulable" // "true", "false" (cordoned)
+	NodeGone        EventKind = "node-gone"
+	ServiceChanged  EventKind = "service"    // Detail: what changed
+	KubeEvent       EventKind = "kube-event" // To: its reason; Detail: its message; Stamp: with nanoseconds where its name carries them
+)
+
+// The run itself.
+const (
+	RunPhase      EventKind = "run"            // From/To: "baseline", "measuring", "settling", "ended"; Detail: why, where the end was not the planned one
+	Command       EventKind = "command"        // the wrapped command: To "running", "exited"; Code: its exit code; Detail: the command line
+	CommandOutput EventKind = "command-output" // Detail: one line
+	TargetChanged EventKind = "target"         // Object.Name: the target; To: "measuring", "ended"
+	WatchGap      EventKind = "watch-gap"      // changes between Since and Seen may have been missed; Object.Kind: what is watched; Detail: why
+	WatchLane     EventKind = "watch-lane"     // Object.Kind: what is watched; To: "on", "off"; Detail: why
+	ProberStall   EventKind = "prober-stall"   // the prober did not run between Since and Seen
+	Hammer        EventKind = "hammer"         // background load: To "running", "ended"; Detail: hey's summary as JSON when ended
+)
+
+// EventKinds lists every kind an Event can have.
+var EventKinds = []EventKind{
+	PodSeen, PodScheduled, PodContainer, PodReady, PodDeleted, PodPhase, PodGone, EndpointChanged,
+	NodeReady, NodeSchedulable, NodeGone, ServiceChanged, KubeEvent,
+	RunPhase, Command, CommandOutput, TargetChanged, WatchGap, WatchLane, ProberStall, Hammer,
+}

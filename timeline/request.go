@@ -1,0 +1,111 @@
+package timeline
+
+import (
+	"net/netip"
+	"time"
+)
+
+// TargetKind says how a target is probed, and with that what its failures can prove.
+type TargetKind string
+
+const (
+	// New opens a fresh connection per request: what a new client of the Service sees.
+	New TargetKind = "new"
+	// Reused sends on persistent connections: what a client with a connection pool sees.
+	Reused TargetKind = "reused"
+	// Direct sends to one endpoint's own address, past the Service's routes: evidence whether that
+	// Pod itself served.
+	Direct TargetKind = "direct"
+	// Control sends to an echo server inside the prober: if this fails, the prober was the problem.
+	Control TargetKind = "control"
+)
+
+// Judged reports whether targets of this kind have windows and count towards downtime, failures and
+// coverage. Direct and control targets are evidence only.
+func (k TargetKind) Judged() bool { return k == New || k == Reused }
+
+// A Target is one thing probed at a steady rate from one place.
+type Target struct {
+	ID   uint16     `json:"id"`   // unique in the run, from 1
+	Name string     `json:"name"` // unique in the run, as people read it: "web new", "web direct web-5c9-x2kzq"
+	Kind TargetKind `json:"kind"`
+	URL  string     `json:"url"` // what is requested, without credentials
+
+	Source  string `json:"source,omitzero"`  // the prober that measures it
+	Node    string `json:"node,omitzero"`    // the node that prober runs on; empty outside a cluster
+	Service string `json:"service,omitzero"` // NAMESPACE/NAME; empty for a bare URL
+
+	Addr    netip.AddrPort `json:"addr,omitzero"`    // direct: the endpoint's address
+	Pod     string         `json:"pod,omitzero"`     // direct: NAMESPACE/NAME of the Pod behind Addr
+	PodUID  string         `json:"podUID,omitzero"`  // direct: its UID
+	PodNode string         `json:"podNode,omitzero"` // direct: the node it runs on
+
+	Rate    float64       `json:"rate"`    // requests per second asked for
+	Timeout time.Duration `json:"timeout"` // a request without an answer for so long has failed
+}
+
+// Interval is the time between two due instants.
+func (t Target) Interval() time.Duration { return time.Duration(float64(time.Second) / t.Rate) }
+
+// A Request is one request that was due, and how it ended.
+type Request struct {
+	Target uint16
+	Seq    uint64        // counts the target's due instants from 0; never reused
+	Due    time.Duration // the scheduled instant; latency counts from here (no coordinated omission)
+	Sent   time.Duration // read just before the request's first system call: connect for new, write for reused
+	Done   time.Duration // after the last byte of the body, or the error
+	Outcome
+}
+
+// Late reports whether the request was sent later than its schedule allows: more than one interval,
+// and more than 5 ms, after Due. The evidence stays valid, it is only counted.
+func (r Request) Late(interval time.Duration) bool {
+	return r.Sent-r.Due > max(interval, 5*time.Millisecond)
+}
+
+// Latency is the time from when the request was due to its end.
+func (r Request) Latency() time.Duration { return r.Done - r.Due }
+
+// An Outcome tells how a request ended.
+type Outcome struct {
+	Class   Class
+	Code    uint16 // HTTP status; 0 if no status line was read
+	Backend uint16 // index into the run's backend names; 0 is unknown
+	Reused  bool   // sent on a connection that had carried a request before
+	Phases
+}
+
+// Phases are the parts of a request's time, each measured from the end of the one before; 0 where a
+// phase did not happen or was not reached.
+type Phases struct {
+	DNS       Micros
+	Connect   Micros
+	TLS       Micros
+	FirstByte Micros // from the request written to the first byte of the reply
+}
+
+// Micros is a length of time in whole microseconds, at most 71 minutes.
+type Micros uint32
+
+// MicrosOf rounds d down to microseconds, and into the range of Micros.
+func MicrosOf(d time.Duration) Micros {
+	return Micros(min(max(d.Microseconds(), 0), 1<<32-1))
+}
+
+// Duration returns m as a time.Duration.
+func (m Micros) Duration() time.Duration { return time.Duration(m) * time.Microsecond }
+
+// A Batch is what a prober hands on: requests that ended, in any order, and how far its knowledge
+// is complete. It is the same locally, on disk and between machines.
+type Batch struct {
+	Source     string
+	FirstSeq   uint64 // counts the source's requests over all targets: a jump is a lost batch
+	Requests   []Request
+	Watermarks []Watermark
+}
+
+// A Watermark promises that every request of Target due before Due was handed on.
+type Watermark struct {
+	Target uint16
+	Due    time.Duration
+}

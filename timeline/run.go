@@ -1,0 +1,71 @@
+package timeline
+
+import (
+	"iter"
+	"time"
+)
+
+// A Fact is one entry of a run's append-only log: a [Meta], [Target], [Backend], [Batch] or [Event].
+type Fact interface{ fact() }
+
+func (Meta) fact()    {}
+func (Target) fact()  {}
+func (Backend) fact() {}
+func (Batch) fact()   {}
+func (Event) fact()   {}
+
+// Meta is a run's first fact: what was asked for, and when it began.
+type Meta struct {
+	ID      string    `json:"id"`
+	Tool    string    `json:"tool"` // version of Lapse that measured
+	T0      time.Time `json:"t0"`   // wall-clock time of instant 0, to the nanosecond
+	Source  string    `json:"source,omitzero"`
+	Options Options   `json:"options"`
+
+	Services []Service `json:"services,omitzero"`
+	URLs     []string  `json:"urls,omitzero"`
+	Cluster  Cluster   `json:"cluster,omitzero"`
+	Command  []string  `json:"command,omitzero"` // the wrapped command's arguments
+}
+
+// Options are the run's settings that a later judgement needs.
+type Options struct {
+	Rate     float64       `json:"rate"`
+	Timeout  time.Duration `json:"timeout"`
+	Duration time.Duration `json:"duration,omitzero"` // 0: as long as the command runs
+	Baseline time.Duration `json:"baseline,omitzero"`
+	Settle   time.Duration `json:"settle,omitzero"`
+	Join     time.Duration `json:"join"`
+	Slow     time.Duration `json:"slow"`
+}
+
+// A Service is a Kubernetes Service as it was when the run began.
+type Service struct {
+	Namespace string   `json:"namespace"`
+	Name      string   `json:"name"`
+	ClusterIP string   `json:"clusterIP,omitzero"`
+	Ports     []string `json:"ports,omitzero"` // "80/TCP → http"
+}
+
+// Cluster describes where the run took place, as far as the rights to see it went.
+type Cluster struct {
+	Version   string `json:"version,omitzero"`
+	ProxyMode string `json:"proxyMode,omitzero"`
+}
+
+// A Backend gives a name, as replies carried it, to the numbers in [Outcome].
+type Backend struct {
+	ID   uint16 `json:"id"` // from 1
+	Name string `json:"name"`
+}
+
+// A Run is the facts of one run, whole or as far as they are known.
+type Run struct {
+	Meta     Meta
+	Targets  []Target
+	Backends []Backend
+	Events   []Event
+	// Batches yields all batches in the order they were recorded. It can be called any number of
+	// times, and need not hold them in memory. It ends early, with an error, where the record is damaged.
+	Batches iter.Seq2[Batch, error]
+}
