@@ -1,0 +1,67 @@
+// Command mkimage packs one static binary into a container image of one layer, without Docker and without a
+// registry. The tar is an OCI layout and a docker-archive at once, so that all of these read it:
+//
+//	go run ./deploy/mkimage -name lapse:dev -entrypoint /lapse -o lapse.tar BINARY
+//	docker load -i lapse.tar
+//	ctr -n k8s.io images import lapse.tar
+//	kind load image-archive lapse.tar
+//
+// The same binary gives the same bytes: no time and no file order of this machine gets in.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+func main() {
+	if err := run(os.Args[1:], os.Stderr); err != nil {
+		if !errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintln(os.Stderr, "mkimage:", err)
+		}
+		os.Exit(2)
+	}
+}
+
+func run(args []string, stderr io.Writer) error {
+	var img image
+	var out string
+	flags := flag.NewFlagSet("mkimage", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringVar(&img.Name, "name", "", "image name with tag, such as lapse:dev")
+	flags.StringVar(&img.Entrypoint, "entrypoint", "", "where the binary lies in the image, and what runs")
+	flags.StringVar(&img.User, "user", "65532", "user the image runs as, in numbers")
+	flags.StringVar(&out, "o", "", "tar to write")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() != 1 || out == "" {
+		return errors.New("usage: mkimage -name NAME:TAG -entrypoint /PATH -o IMAGE.tar BINARY")
+	}
+	var err error
+	if img.Binary, err = os.ReadFile(flags.Arg(0)); err != nil {
+		return err
+	}
+	return writeFile(out, img)
+}
+
+// writeFile writes the whole image or leaves what was there.
+func writeFile(path string, img image) error {
+	part, err := os.CreateTemp(filepath.Dir(path), "mkimage-*.part")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(part.Name())
+	defer part.Close()
+	if err := img.Write(part); err != nil {
+		return err
+	}
+	if err := errors.Join(part.Chmod(0o644), part.Close()); err != nil {
+		return err
+	}
+	return os.Rename(part.Name(), path)
+}

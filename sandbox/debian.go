@@ -1,0 +1,231 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// From Debian (or Ubuntu) come two kinds of things. Ordinary tools are installed as packages. containerd,
+// runc and the CNI plugins are only unpacked into the cache: installing them could replace, restart or
+// start a container runtime of the machine's owner.
+
+// A tool is something that must be installed; any of the paths will do.
+type tool struct {
+	pkg, what string
+	found     func() bool
+}
+
+var tools = []tool{
+	{"iproute2", "ip", onPath("ip")},
+	{"iptables", "iptables", onPath("iptables", "iptables-save", "iptables-restore")},
+	{"nftables", "nft", onPath("nft")},
+	{"conntrack", "conntrack", onPath("conntrack")},
+	{"mount", "mount", onPath("mount", "umount")},
+	{"libseccomp2", "libseccomp.so.2", onDisk("/usr/lib/*/libseccomp.so.2", "/lib/*/libseccomp.so.2", "/usr/lib*/libseccomp.so.2")},
+}
+
+func onPath(names ...string) func() bool {
+	return func() bool {
+		return !slices.ContainsFunc(names, func(name string) bool {
+			_, err := exec.LookPath(name)
+			return err != nil
+		})
+	}
+}
+
+func onDisk(patterns ...string) func() bool {
+	return func() bool {
+		return slices.ContainsFunc(patterns, func(p string) bool {
+			found, _ := filepath.Glob(p)
+			return len(found) > 0
+		})
+	}
+}
+
+func missingTools() (packages []string) {
+	for _, t := range tools {
+		if !t.found() {
+			packages = append(packages, t.pkg)
+		}
+	}
+	return packages
+}
+
+// needTools is what up asks: it installs nothing itself.
+func needTools() error {
+	missing := missingTools()
+	switch {
+	case len(missing) == 0:
+		return nil
+	case isDebian():
+		return problemf("missing packages: run `sandbox setup` or `apt-get install %s`", strings.Join(missing, " "))
+	default:
+		return problemf("missing packages: install %s", strings.Join(missing, " "))
+	}
+}
+
+// installTools is what setup does.
+func installTools(ctx context.Context, log io.Writer) error {
+	missing := missingTools()
+	if len(missing) == 0 {
+		return nil
+	}
+	if !isDebian() || os.Geteuid() != 0 {
+		return needTools()
+	}
+	fmt.Fprintf(log, "  installing %s\n", strings.Join(missing, " "))
+	install := func() error {
+		return aptGet(ctx, "", append([]string{"install", "-y", "--no-install-recommends"}, missing...)...)
+	}
+	if err := withUpdate(ctx, log, install); err != nil {
+		return err
+	}
+	if still := missingTools(); len(still) > 0 {
+		return problemf("apt-get installed %s, but something in them is still missing", strings.Join(still, " "))
+	}
+	return nil
+}
+
+// withUpdate tries, and after a failure tries once more with fresh package lists.
+func withUpdate(ctx context.Context, log io.Writer, try func() error) error {
+	if try() == nil {
+		return nil
+	}
+	fmt.Fprintln(log, "  apt-get update")
+	if err := aptGet(ctx, "", "update"); err != nil {
+		return err
+	}
+	return try()
+}
+
+func aptGet(ctx context.Context, dir string, args ...string) error {
+	cmd := exec.CommandContext(ctx, "apt-get", append([]string{"-q"}, args...)...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return problemf("apt-get %s failed: %s", strings.Join(args, " "), strings.Join(strings.Fields(lastLines(string(out), 2)), " "))
+	}
+	return nil
+}
+
+func isDebian() bool { _, err := debianRelease(); return err == nil }
+
+// debianRelease is "debian-12" or "ubuntu-24.04".
+func debianRelease() (string, error) {
+	data, err := os.ReadFile("/etc/os-release")
+	if err != nil {
+		return "", err
+	}
+	return parseRelease(data)
+}
+
+func parseRelease(osRelease []byte) (string, error) {
+	field := map[string]string{}
+	for line := range strings.Lines(string(osRelease)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		field[key] = strings.Trim(value, `"'`)
+	}
+	family := strings.Fields(field["ID"] + " " + field["ID_LIKE"])
+	if !slices.Contains(family, "debian") && !slices.Contains(family, "ubuntu") {
+		return "", errors.New("not a Debian")
+	}
+	return field["ID"] + "-" + field["VERSION_ID"], nil
+}
+
+var runtimePackages = []string{"containerd", "runc", "containernetworking-plugins"}
+
+// runtimeFiles must be there after unpacking.
+var runtimeFiles = []string{
+	"usr/bin/containerd", "usr/bin/containerd-shim-runc-v2", "usr/bin/ctr", "usr/sbin/runc",
+	"usr/lib/cni/bridge", "usr/lib/cni/host-local", "usr/lib/cni/loopback", "usr/lib/cni/portmap", "usr/lib/cni/ptp",
+}
+
+func runtimeDir(cache string) (string, error) {
+	release, err := debianRelease()
+	if err != nil {
+		return "", problemf("this Linux is no Debian or Ubuntu: containerd, runc and the CNI plugins come from its packages")
+	}
+	return filepath.Join(cache, "runtime-"+release+"-"+runtime.GOARCH), nil
+}
+
+// unpackedRuntime is the directory, if everything is in it.
+func unpackedRuntime(cache string) (string, error) {
+	dir, err := runtimeDir(cache)
+	if err != nil {
+		return "", err
+	}
+	for _, name := range runtimeFiles {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			return "", problemf("containerd is not prepared yet: run `sandbox setup`")
+		}
+	}
+	return dir, nil
+}
+
+// prepareRuntime downloads the packages and unpacks them into the cache, without installing them.
+func prepareRuntime(ctx context.Context, log io.Writer, cache string) (string, error) {
+	if dir, err := unpackedRuntime(cache); err == nil {
+		return dir, nil
+	}
+	dir, err := runtimeDir(cache)
+	if err != nil {
+		return "", err
+	}
+	begin := time.Now()
+	fmt.Fprintf(log, "  unpacking %s\n", strings.Join(runtimePackages, ", "))
+	temp, err := os.MkdirTemp(cache, "runtime-*.part")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(temp)
+	if err := downloadRuntime(ctx, log, temp); err != nil {
+		return "", err
+	}
+	os.RemoveAll(dir)
+	if err := os.Rename(filepath.Join(temp, "root"), dir); err != nil {
+		return "", err
+	}
+	fmt.Fprintf(log, "  unpacked in %.0f s\n", time.Since(begin).Seconds())
+	if _, err := unpackedRuntime(cache); err != nil {
+		return "", problemf("the packages %s of this release lack what the sandbox needs: %s", strings.Join(runtimePackages, ", "), strings.Join(runtimeFiles, ", "))
+	}
+	return dir, runs(ctx, dir)
+}
+
+func downloadRuntime(ctx context.Context, log io.Writer, dir string) error {
+	download := func() error { return aptGet(ctx, dir, append([]string{"download"}, runtimePackages...)...) }
+	if err := withUpdate(ctx, log, download); err != nil {
+		return err
+	}
+	debs, err := filepath.Glob(filepath.Join(dir, "*.deb"))
+	if err != nil {
+		return err
+	}
+	for _, deb := range debs {
+		if err := command(ctx, "", "dpkg-deb", "-x", deb, filepath.Join(dir, "root")); err != nil {
+			return err
+		}
+	}
+	return os.Chmod(filepath.Join(dir, "root"), 0o755)
+}
+
+// runs finds a shared library that is missing before a pod does.
+func runs(ctx context.Context, dir string) error {
+	for _, name := range []string{"usr/bin/containerd", "usr/sbin/runc"} {
+		out, err := exec.CommandContext(ctx, filepath.Join(dir, name), "--version").CombinedOutput()
+		if err != nil {
+			return problemf("%s does not run: %s", filepath.Base(name), bytes.TrimSpace(out))
+		}
+	}
+	return nil
+}

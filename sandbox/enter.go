@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// runEnter is the hidden verb through which every component starts: it moves itself into the right
+// namespaces and becomes the component, so that pid and parent stay what they were.
+//
+//	enter --net lapse-cp -- etcd ...                        a network namespace
+//	enter --net lapse-node1 --root DIR -- containerd ...    and the node's own /var and /run
+//	enter --beside PID -- kubelet ...                       the namespaces of another process
+func runEnter(_ context.Context, a *app, args []string) error {
+	var netns, root, keep string
+	var beside int
+	flags := flagSet("enter", a.log)
+	flags.StringVar(&netns, "net", "", "network namespace")
+	flags.StringVar(&root, "root", "", "directory that holds the node's var and run")
+	flags.StringVar(&keep, "keep", "", "directories that stay reachable, separated by colons")
+	flags.IntVar(&beside, "beside", 0, "pid whose namespaces to enter")
+	if err := parse(flags, args); err != nil {
+		return err
+	}
+	argv := flags.Args()
+	switch {
+	case len(argv) == 0:
+		return problemf("enter: which command?")
+	case beside != 0:
+		return execBeside(beside, argv)
+	case root != "":
+		return execAsNode(netns, root, filepath.SplitList(keep), argv)
+	default:
+		return execInNetns(netns, argv)
+	}
+}
+
+func runExec(_ context.Context, a *app, args []string) error {
+	s, err := loadUp(a.dir)
+	if err != nil {
+		return err
+	}
+	if len(args) > 1 && args[1] == "--" {
+		args = append(args[:1:1], args[2:]...)
+	}
+	if len(args) < 2 {
+		return problemf("usage: sandbox exec NODE -- CMD...")
+	}
+	ns, err := s.netns(args[0])
+	if err != nil {
+		return err
+	}
+	return execInNetns(ns, args[1:])
+}
+
+func (s *sandbox) netns(name string) (string, error) {
+	if name == controlPlane {
+		return controlPlaneNetns, nil
+	}
+	n, ok := findNode(s.nodes(), name)
+	if !ok {
+		return "", problemf("no node %q: there are node1 to node%d, and %s", name, s.Nodes, controlPlane)
+	}
+	return n.Netns, nil
+}
+
+func runKubectl(_ context.Context, a *app, args []string) error {
+	s, err := loadUp(a.dir)
+	if err != nil {
+		return err
+	}
+	os.Setenv("KUBECONFIG", s.kubeconfig())
+	return execve(append([]string{s.bin("kubectl")}, args...))
+}
+
+func runKubeconfig(_ context.Context, a *app, args []string) error {
+	if err := parseVerb(a, "kubeconfig", args, func(*flag.FlagSet) {}); err != nil {
+		return err
+	}
+	s, err := loadUp(a.dir)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(a.out, s.kubeconfig())
+	return nil
+}
+
+func lookPath(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", problemf("%s: command not found", name)
+	}
+	return path, nil
+}
+
+// under reports whether path lies below one of the directories.
+func under(path string, dirs []string) bool {
+	for _, dir := range dirs {
+		if strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// unescapeMount undoes the octal escapes of /proc/self/mountinfo.
+func unescapeMount(s string) string {
+	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+const netnsDir = "/run/netns" // where iproute2 keeps named network namespaces
+
+func netnsPath(name string) string { return filepath.Join(netnsDir, name) }
+
+// buildNetwork makes the namespaces, joins them by a bridge in the control plane's namespace and
+// routes each node's pods to that node. No interface ever exists in the host's namespace: veth pairs
+// are created inside.
+func buildNetwork(ctx context.Context, owner string, nodes []node) error {
+	for _, ns := range namespaces(nodes) {
+		if err := command(ctx, "", "ip", "netns", "add", ns); err != nil {
+			return err
+		}
+		if err := command(ctx, ipScript(ownerLines(owner)), "ip", "-n", ns, "-batch", "-"); err != nil {
+			return err
+		}
+	}
+	if err := command(ctx, ipScript(controlPlaneLines(nodes)), "ip", "-n", controlPlaneNetns, "-batch", "-"); err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		if err := command(ctx, ipScript(nodeLines(n, nodes)), "ip", "-n", n.Netns, "-batch", "-"); err != nil {
+			return err
+		}
+	}
+	for _, ns := range namespaces(nodes) {
+		if err := inNetns(ns, setSysctls); err != nil {
+			return fmt.Errorf("sysctls of %s: %w", ns, err)
+		}
+	}
+	return nil
+}
+
+func namespaces(nodes []node) []string {
+	names := []string{controlPlaneNetns}
+	for _, n := range nodes {
+		names = append(names, n.Netns)
+	}
+	return names
+}
+
+// ownerLines tag a namespace with the state directory it belongs to: the tag lives and dies with the
+// namespace, and tells a leftover from somebody else's sandbox.
+func ownerLines(owner string) []string {
+	return []string{"link set lo alias " + owner, "link set lo up"}
+}
+
+func controlPlaneLines(nodes []node) []string {
+	lines := []string{
+		"link add " + bridgeName + " type bridge",
+		fmt.Sprintf("address add %s/%d dev %s", controlPlaneAddr, machineBits, bridgeName),
+		"link set " + bridgeName + " up",
+	}
+	for _, n := range nodes {
+		lines = append(lines,
+			fmt.Sprintf("link add %s type veth peer name eth0 netns %s", n.Link(), n.Netns),
+			fmt.Sprintf("link set %s master %s", n.Link(), bridgeName),
+			fmt.Sprintf("link set %s up", n.Link()),
+			fmt.Sprintf("route add %s via %s dev %s onlink", n.PodCIDR, n.Addr, bridgeName),
+		)
+	}
+	return lines
+}
+
+// nodeLines include a default route, so that a connection to a Service address from the node itself has a
+// route before kube-proxy's rules rewrite it. The control plane, which has no way out, answers
+// "unreachable" for everything else.
+func nodeLines(n node, all []node) []string {
+	lines := []string{
+		fmt.Sprintf("address add %s/%d dev eth0", n.Addr, machineBits),
+		"link set eth0 up",
+		"route add default via " + controlPlaneAddr,
+	}
+	for _, other := range all {
+		if other.Name != n.Name {
+			lines = append(lines, fmt.Sprintf("route add %s via %s dev eth0", other.PodCIDR, other.Addr))
+		}
+	}
+	return lines
+}
+
+func ipScript(lines []string) string { return strings.Join(lines, "\n") + "\n" }
+
+// setSysctls runs inside a namespace; /proc/sys/net shows the namespace of the thread that opens it.
+func setSysctls() error {
+	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0); err != nil {
+		return err
+	}
+	if hasBridgeFilter() {
+		return os.WriteFile("/proc/sys/net/bridge/bridge-nf-call-iptables", []byte("1"), 0)
+	}
+	return nil
+}
+
+// hasBridgeFilter: is br_netfilter there? Two pods of one node sit on one bridge. When one reaches the other
+// through a Service, the reply must come back through the node's NAT and not straight over the
+// bridge; br_netfilter sees to that. Without it pods get point-to-point links instead.
+func hasBridgeFilter() bool {
+	_, err := os.Stat("/proc/sys/net/bridge/bridge-nf-call-iptables")
+	return err == nil
+}
+
+// netnsOwners maps each existing lapse-* namespace to the state directory it is tagged with ("" if none).
+func netnsOwners(ctx context.Context) map[string]string {
+	entries, _ := os.ReadDir(netnsDir)
+	owners := map[string]string{}
+	for _, e := range entries {
+		if ourNetns.MatchString(e.Name()) {
+			owners[e.Name()] = netnsOwner(ctx, e.Name())
+		}
+	}
+	return owners
+}
+
+func netnsOwner(ctx context.Context, name string) string {
+	out, err := exec.CommandContext(ctx, "ip", "-n", name, "-json", "link", "show", "lo").Output()
+	if err != nil {
+		return ""
+	}
+	return parseAlias(out)
+}
+
+func parseAlias(ipJSON []byte) string {
+	var links []struct {
+		Alias string `json:"ifalias"`
+	}
+	if json.Unmarshal(ipJSON, &links) != nil || len(links) == 0 {
+		return ""
+	}
+	return links[0].Alias
+}
+
+func deleteNetns(ctx context.Context, name string) error {
+	err := command(ctx, "", "ip", "netns", "delete", name)
+	if err != nil { // half-made: a plain file that never became a namespace
+		os.Remove(netnsPath(name))
+	}
+	if _, gone := os.Stat(netnsPath(name)); os.IsNotExist(gone) {
+		return nil
+	}
+	return err
+}
+
+// command runs a short tool and turns its last words into the error.
+func command(ctx context.Context, stdin, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Stdin = strings.NewReader(stdin)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s %s: %w: %s", filepath.Base(name), strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestNoTwoAddressesCollide(t *testing.T) {
+	seen := map[string]string{controlPlaneAddr: "control plane"}
+	for _, n := range planNodes(maxNodes) {
+		for what, addr := range map[string]string{"address": n.Addr.String(), "pods": n.PodCIDR.String(), "netns": n.Netns, "link": n.Link()} {
+			if other, taken := seen[addr]; taken {
+				t.Errorf("%s of %s is that of %s: %s", what, n.Name, other, addr)
+			}
+			seen[addr] = what + " of " + n.Name
+		}
+		if len(n.Link()) > 15 {
+			t.Errorf("%s is longer than an interface name may be", n.Link())
+		}
+		if !ourNetns.MatchString(n.Netns) {
+			t.Errorf("down would not know %s", n.Netns)
+		}
+	}
+}
+
+func TestEveryNodeRoutesToEveryOtherNodesPods(t *testing.T) {
+	nodes := planNodes(3)
+	script := ipScript(nodeLines(nodes[1], nodes))
+	for _, want := range []string{
+		"address add 10.200.0.12/24 dev eth0\n",
+		"route add default via 10.200.0.1\n",
+		"route add 10.244.1.0/24 via 10.200.0.11 dev eth0\n",
+		"route add 10.244.3.0/24 via 10.200.0.13 dev eth0\n",
+	} {
+		if !strings.Contains(script, want) {
+			t.Errorf("node2 lacks %q in\n%s", want, script)
+		}
+	}
+	if strings.Contains(script, "10.244.2.0/24") {
+		t.Errorf("node2 routes its own pods elsewhere:\n%s", script)
+	}
+}
+
+func TestVethPairsAreMadeInsideNamespaces(t *testing.T) {
+	for _, line := range controlPlaneLines(planNodes(2)) {
+		if strings.Contains(line, "veth") && !strings.Contains(line, " netns lapse-node") {
+			t.Errorf("%q would put an end into the wrong namespace", line)
+		}
+	}
+}
+
+func TestTagTellsWhoseANamespaceIs(t *testing.T) {
+	if got := parseAlias([]byte(`[{"ifname":"lo","ifalias":"/var/lib/lapse-sandbox"}]`)); got != "/var/lib/lapse-sandbox" {
+		t.Errorf("alias %q", got)
+	}
+	if got := parseAlias([]byte(`[{"ifname":"lo"}]`)) + parseAlias(nil); got != "" {
+		t.Errorf("alias %q of an untagged one", got)
+	}
+}

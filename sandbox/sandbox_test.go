@@ -1,0 +1,267 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What the reader did wrong, or the machine lacks, is one line and exit code 2.
+func TestProblemsAreOneLineAndExitTwo(t *testing.T) {
+	t.Setenv("LAPSE_SANDBOX_DIR", filepath.Join(t.TempDir(), "none"))
+	for want, args := range map[string][]string{
+		"unknown verb":         {"start"},
+		"choose 1 to 20":       {"up", "--nodes", "0"},
+		"choose iptables or":   {"up", "--proxy-mode", "ipvs"},
+		"unexpected argument":  {"up", "3"},
+		"run `sandbox up`":     {"kubeconfig"},
+		"no sandbox is up":     {"exec", "node1", "--", "true"},
+		"usage: sandbox load":  {"load"},
+		"flag provided but no": {"down", "--force"},
+		"not /":                {"--dir", "/", "status"},
+	} {
+		var out, errs strings.Builder
+		code := run(t.Context(), args, &out, &errs)
+		last := errs.String()[strings.LastIndex(strings.TrimSuffix("\n"+errs.String(), "\n"), "\n"):]
+		if code != exitProblem || !strings.Contains(last, want) || out.Len() > 0 {
+			t.Errorf("%v: exit %d, %q, want a line with %q", args, code, last, want)
+		}
+	}
+}
+
+func TestMachineThatCannotIsToldWhy(t *testing.T) {
+	for want, err := range map[string]error{
+		"needs Linux (this is darwin)": mayRun("darwin", 0),
+		"needs root":                   mayRun("linux", 1000),
+		"need about 1300 MiB, 390 MiB": enoughMemory("MemTotal: 9 kB\nMemAvailable:   400000 kB\n", 3),
+		"sandbox down --dir /other":    notTaken(map[string]string{"lapse-cp": "/other"}, "/mine"),
+		"ip netns delete lapse-cp":     notTaken(map[string]string{"lapse-cp": ""}, "/mine"),
+	} {
+		if _, fixable := errors.AsType[problem](err); !fixable || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want a problem with %q", err, want)
+		}
+	}
+	for what, err := range map[string]error{
+		"root on Linux":  mayRun("linux", 0),
+		"enough memory":  enoughMemory("MemAvailable: 8000000 kB\n", 3),
+		"unknown memory": enoughMemory("", 3),
+		"own namespaces": notTaken(map[string]string{"lapse-cp": "/mine"}, "/mine"),
+		"no namespaces":  notTaken(nil, "/mine"),
+	} {
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func TestForeignDirectoryIsLeftAlone(t *testing.T) {
+	dir := t.TempDir()
+	if foreign(dir) || foreign(filepath.Join(dir, "none")) {
+		t.Error("an empty or absent directory is free to take")
+	}
+	os.WriteFile(filepath.Join(dir, "letters.txt"), nil, 0o644)
+	if !foreign(dir) {
+		t.Error("a directory with somebody's file is not ours")
+	}
+	os.WriteFile(filepath.Join(dir, stateFile), []byte("cut of"), 0o644)
+	if foreign(dir) {
+		t.Error("a directory with our file is ours, even if the file was cut off")
+	}
+}
+
+// down in one directory must not end the pods of another directory's sandbox.
+func TestClaimStopsAtAnotherSandbox(t *testing.T) {
+	mine := claimOf(map[string]string{"lapse-cp": "/mine", "lapse-node1": ""}, "/mine")
+	if !mine.cgroups || len(mine.namespaces) != 1 || len(mine.untagged) != 1 {
+		t.Errorf("%+v", mine)
+	}
+	if other := claimOf(map[string]string{"lapse-cp": "/other"}, "/mine"); other.cgroups || len(other.namespaces) > 0 {
+		t.Errorf("%+v", other)
+	}
+}
+
+func TestPidsOfAnotherBootAreForgotten(t *testing.T) {
+	s := &sandbox{Dir: t.TempDir(), Boot: "another", Ready: true}
+	if err := s.record(process{"etcd", 1, 1}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := load(s.Dir)
+	if err != nil || got.Ready || len(got.Processes) > 0 {
+		t.Errorf("%+v %v", got, err)
+	}
+}
+
+func TestProcessWithTheSamePidAndAnotherStartIsNotOurs(t *testing.T) {
+	st, err := readStat(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !(process{PID: os.Getpid(), Start: st.start}).alive() || (process{PID: os.Getpid(), Start: st.start - 1}).alive() {
+		t.Error("alive does not go by the start time")
+	}
+}
+
+func TestStatOfACommandWithParentheses(t *testing.T) {
+	line := "42 (a) b (c) S 7 42 42 0 -1 4194560 1 2 3 4 150 50 0 0 20 0 1 0 98765 1 1"
+	got, err := parseStat(line)
+	want := procStat{state: 'S', parent: 7, ticks: 200, start: 98765}
+	if err != nil || got != want {
+		t.Errorf("%+v %v", got, err)
+	}
+	if _, err := parseStat("nonsense"); err == nil {
+		t.Error("nonsense was parsed")
+	}
+}
+
+func TestCgroupHierarchiesOfBothVersions(t *testing.T) {
+	got := parseHierarchies(`24 1 0:22 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755
+30 24 0:26 / /sys/fs/cgroup/cpu,cpuacct rw,nosuid shared:9 - cgroup cgroup rw,cpu,cpuacct
+31 24 0:27 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset
+32 24 0:28 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw
+`)
+	want := []hierarchy{
+		{path: "/sys/fs/cgroup/cpu,cpuacct"},
+		{path: "/sys/fs/cgroup/cpuset", cpuset: true},
+		{path: "/sys/fs/cgroup/unified", v2: true},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A version 2 hierarchy cannot be had on a version 1 machine, but its files can be played.
+func TestControllersAreSwitchedOnOnce(t *testing.T) {
+	dir := t.TempDir()
+	os.WriteFile(filepath.Join(dir, "cgroup.controllers"), []byte("cpuset cpu io memory pids rdma\n"), 0o644)
+	os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("memory pids\n"), 0o644)
+	if got, want := delegate(dir), []string{"cpuset", "cpu", "io"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("switched on %v, want %v", got, want)
+	}
+}
+
+func TestDebianAndItsFamilyAreRecognised(t *testing.T) {
+	for text, want := range map[string]string{
+		"ID=debian\nVERSION_ID=\"12\"\n":                    "debian-12",
+		"ID=ubuntu\nID_LIKE=debian\nVERSION_ID=\"24.04\"\n": "ubuntu-24.04",
+		"ID=fedora\nVERSION_ID=41\n":                        "",
+	} {
+		if got, err := parseRelease([]byte(text)); got != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q %v", text, got, err)
+		}
+	}
+}
+
+func TestInterruptedBuildLeavesNoBinary(t *testing.T) {
+	dir := t.TempDir()
+	os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module x\n\ngo 1.26\n"), 0o644)
+	os.WriteFile(filepath.Join(dir, "main.go"), []byte("package main\nfunc main() {}\n"), 0o644)
+	target := filepath.Join(dir, "out", "x")
+	os.Mkdir(filepath.Dir(target), 0o755)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := goBuild(ctx, dir, target, ".", plainFlags); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled build: %v", err)
+	}
+	if left, _ := os.ReadDir(filepath.Dir(target)); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	if err := goBuild(t.Context(), dir, target, ".", plainFlags); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := os.ReadDir(filepath.Dir(target)); len(left) != 1 || left[0].Name() != "x" {
+		t.Errorf("a build leaves %v", left)
+	}
+}
+
+func TestAnotherVersionIsAnotherDirectory(t *testing.T) {
+	if digest("a", "bc") == digest("ab", "c") || digest("a") != digest("a") {
+		t.Error("digest does not stand for its parts")
+	}
+}
+
+func TestParallelReturnsTheFirstErrorAndStopsTheRest(t *testing.T) {
+	first := errors.New("first")
+	err := parallel(t.Context(),
+		func(context.Context) error { return first },
+		func(ctx context.Context) error { <-ctx.Done(); return errors.New("second") })
+	if !errors.Is(err, first) {
+		t.Errorf("%v", err)
+	}
+	if err := parallel(t.Context(), func(context.Context) error { return nil }); err != nil {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestDaemonThatEndsIsNotWaitedFor(t *testing.T) {
+	d := &daemon{process: process{Name: "etcd"}, ended: make(chan struct{})}
+	close(d.ended)
+	err := d.until(t.Context(), time.Minute, func(context.Context) error { return errors.New("no") })
+	if failed, ok := errors.AsType[componentError](err); !ok || failed.component != "etcd" {
+		t.Errorf("%v", err)
+	}
+	slow := &daemon{process: process{Name: "kubelet-node1"}, ended: make(chan struct{})}
+	err = slow.until(t.Context(), time.Millisecond, func(context.Context) error { return errors.New("not ready: no CNI") })
+	if err == nil || !strings.Contains(err.Error(), "not ready: no CNI") {
+		t.Errorf("%v: the last complaint is missing", err)
+	}
+}
+
+func TestRelayPassesOnTheEndOfAStream(t *testing.T) {
+	pair := func() (a, b *net.TCPConn) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		conn, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		peer, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return conn.(*net.TCPConn), peer.(*net.TCPConn)
+	}
+	client, left := pair()
+	right, server := pair()
+	go copyAndClose(right, left)
+	go copyAndClose(left, right)
+	go func() {
+		question, _ := io.ReadAll(server) // ends only if the client's end is passed on
+		fmt.Fprintf(server, "got %s", question)
+		server.Close()
+	}()
+	io.WriteString(client, "stdin")
+	client.CloseWrite()
+	client.SetDeadline(time.Now().Add(5 * time.Second))
+	if answer, err := io.ReadAll(client); err != nil || string(answer) != "got stdin" {
+		t.Errorf("%q %v", answer, err)
+	}
+}
+
+func TestUnwantedVariablesDoNotReachComponents(t *testing.T) {
+	for entry, unwanted := range map[string]bool{"https_proxy=x": true, "NO_PROXY=": true, "KUBECONFIG=a": true, "ETCD_NAME=a": true, "PATH=/bin": false} {
+		if unwantedEnv(entry) != unwanted {
+			t.Error(entry)
+		}
+	}
+}
+
+func TestSourceIsFound(t *testing.T) {
+	dir, err := sourceDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "coredns", "main.go")); err != nil {
+		t.Error(err)
+	}
+}

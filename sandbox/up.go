@@ -1,0 +1,269 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+type upOptions struct {
+	nodes     int
+	proxyMode string
+}
+
+func (o upOptions) validate() error {
+	if o.nodes < 1 || o.nodes > maxNodes {
+		return problemf("--nodes %d: choose 1 to %d", o.nodes, maxNodes)
+	}
+	if o.proxyMode != "iptables" && o.proxyMode != "nftables" {
+		return problemf("--proxy-mode %q: choose iptables or nftables", o.proxyMode)
+	}
+	return nil
+}
+
+func runUp(ctx context.Context, a *app, args []string) error {
+	var o upOptions
+	err := parseVerb(a, "up", args, func(flags *flag.FlagSet) {
+		flags.IntVar(&o.nodes, "nodes", 3, "number of nodes")
+		flags.StringVar(&o.proxyMode, "proxy-mode", "iptables", "how kube-proxy routes: iptables or nftables")
+	})
+	if err != nil {
+		return err
+	}
+	if err := o.validate(); err != nil {
+		return err
+	}
+	if err := preflight(ctx, a.dir); err != nil {
+		return err
+	}
+	release, err := lockMachine()
+	if err != nil {
+		return err
+	}
+	defer release()
+	return up(ctx, a, o)
+}
+
+func up(ctx context.Context, a *app, o upOptions) error {
+	already, err := isUp(ctx, a, o)
+	if already || err != nil {
+		return err
+	}
+	if err := notTaken(netnsOwners(ctx), a.dir); err != nil {
+		return err
+	}
+	p, err := prepare(ctx, a)
+	if err != nil {
+		return err
+	}
+	meminfo, _ := os.ReadFile("/proc/meminfo")
+	if err := enoughMemory(string(meminfo), o.nodes); err != nil {
+		return err
+	}
+	begin := time.Now()
+	s, err := create(a.dir, o)
+	if err != nil {
+		return err
+	}
+	if err := s.bringUp(ctx, a.log, p); err != nil {
+		return s.giveUp(a.log, err)
+	}
+	fmt.Fprintf(a.log, "ready after %.1f s: %d nodes, kube-proxy %s, Kubernetes %s\n\n", time.Since(begin).Seconds(), s.Nodes, s.ProxyMode, kubernetesVersion)
+	fmt.Fprintf(a.log, "  export KUBECONFIG=%s PATH=%s:$PATH\n", s.kubeconfig(), s.path("bin"))
+	return nil
+}
+
+// isUp answers for the sandbox that may be there already. One that is broken, or left over from before a crash or
+// a reboot, is cleared away.
+func isUp(ctx context.Context, a *app, o upOptions) (bool, error) {
+	s, err := load(a.dir)
+	if err != nil { // none, or a file that was cut off
+		return false, clearLeftover(ctx, a)
+	}
+	if dead := s.ended(); s.Ready && len(dead) == 0 {
+		if s.Nodes != o.nodes || s.ProxyMode != o.proxyMode {
+			return false, problemf("a sandbox with %d nodes and kube-proxy %s is up: run `sandbox down` first", s.Nodes, s.ProxyMode)
+		}
+		fmt.Fprintf(a.log, "already up: %d nodes, kube-proxy %s\n", s.Nodes, s.ProxyMode)
+		return true, nil
+	}
+	fmt.Fprintln(a.log, "clearing away what an earlier sandbox left")
+	return false, down(context.WithoutCancel(ctx), a.dir, false)
+}
+
+func clearLeftover(ctx context.Context, a *app) error {
+	if len(claimOf(netnsOwners(ctx), a.dir).namespaces) == 0 {
+		return nil
+	}
+	fmt.Fprintln(a.log, "clearing away what an earlier sandbox left")
+	return down(context.WithoutCancel(ctx), a.dir, false)
+}
+
+// create makes the state directory and its file, before anything else exists.
+func create(dir string, o upOptions) (*sandbox, error) {
+	s := &sandbox{
+		Dir: dir, Nodes: o.nodes, ProxyMode: o.proxyMode, Boot: bootID(), Started: time.Now().UTC(),
+		HadNetnsDir: len(mountsUnder(netnsDir)) > 0,
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, problemf("the state directory cannot be made: %v", err)
+	}
+	os.RemoveAll(s.path("logs")) // of an up that failed
+	if err := s.save(); err != nil {
+		return nil, err
+	}
+	for _, sub := range []string{"bin", "logs", "pki", "config", "nodes", "etcd"} {
+		if err := os.MkdirAll(s.path(sub), 0o700); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// giveUp says which component failed and why, and takes down what was started. The logs stay.
+func (s *sandbox) giveUp(log io.Writer, err error) error {
+	if failed, ok := errors.AsType[componentError](err); ok {
+		fmt.Fprintf(log, "\nthe last lines of %s:\n%s\n\n", s.log(failed.component), tail(s.log(failed.component), 15))
+	}
+	if e := down(context.Background(), s.Dir, true); e != nil {
+		fmt.Fprintln(log, "while clearing away:", e)
+	}
+	return fmt.Errorf("%w (logs: %s)", err, s.path("logs"))
+}
+
+// bringUp starts everything in the order in which things need each other.
+func (s *sandbox) bringUp(ctx context.Context, log io.Writer, p prepared) error {
+	b := &bringer{sandbox: s, prepared: p, log: log, containerd: map[string]*daemon{}}
+	if err := b.installBinaries(); err != nil {
+		return err
+	}
+	steps := []struct {
+		name string
+		run  func(context.Context) error
+	}{
+		{"network", b.network},
+		{"relay, certificates, configuration", b.files},
+		{"etcd, API server, containerd, images", b.firstLayer},
+		{"controllers, scheduler, CoreDNS, kubelets, kube-proxies", b.secondLayer},
+		{"nodes ready, names resolve", b.settle},
+	}
+	for _, step := range steps {
+		begin := time.Now()
+		if err := step.run(ctx); err != nil {
+			return err
+		}
+		fmt.Fprintf(log, "  %-58s %5.1f s\n", step.name, time.Since(begin).Seconds())
+	}
+	s.Ready = true
+	return s.save()
+}
+
+// bringer is one up under way.
+type bringer struct {
+	*sandbox
+	prepared
+	log io.Writer
+
+	relay, apiServer, coreDNS *daemon
+	containerd                map[string]*daemon // by node; filled before the nodes' goroutines start
+	kubelets                  []*daemon
+	proxies                   []*daemon
+}
+
+func (b *bringer) bin(name string) string { return b.prepared.bin(name) }
+
+// installBinaries puts this program (it may run from a temporary directory of `go run`) and kubectl in bin/.
+func (b *bringer) installBinaries() error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	data, err := os.ReadFile(self)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(b.self(), data, 0o755); err != nil {
+		return err
+	}
+	return os.Symlink(b.bin("kubectl"), b.sandbox.bin("kubectl"))
+}
+
+func (b *bringer) network(ctx context.Context) error {
+	if err := buildNetwork(ctx, b.Dir, b.nodes()); err != nil {
+		return err
+	}
+	switched, err := makeCgroups(b.nodes())
+	b.Controllers = switched
+	return errors.Join(err, b.save())
+}
+
+func (b *bringer) files(context.Context) error {
+	listener, err := listenRelay()
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	socket, err := listener.File()
+	if err != nil {
+		return err
+	}
+	defer socket.Close()
+	b.Endpoint = listener.Addr().String()
+	if b.relay, err = b.launch("relay", nil, []*os.File{socket}, "relay"); err != nil {
+		return err
+	}
+	if err := b.writeCredentials(time.Now()); err != nil {
+		return err
+	}
+	return b.writeConfig(b.runtime)
+}
+
+func (b *bringer) firstLayer(ctx context.Context) error {
+	for _, n := range b.nodes() {
+		d, err := b.startContainerd(n)
+		if err != nil {
+			return err
+		}
+		b.containerd[n.Name] = d
+	}
+	tasks := []func(context.Context) error{b.startAPIServer}
+	for _, n := range b.nodes() {
+		tasks = append(tasks, func(ctx context.Context) error { return b.prepareNode(ctx, n) })
+	}
+	return parallel(ctx, tasks...)
+}
+
+func (b *bringer) secondLayer(ctx context.Context) error {
+	if err := b.startControllers(); err != nil {
+		return err
+	}
+	for _, n := range b.nodes() {
+		if err := b.startNode(n); err != nil {
+			return err
+		}
+	}
+	return command(ctx, "", b.bin("kubectl"), "--kubeconfig", b.kubeconfig(), "apply", "--validate=false", "-f", b.config("objects.yaml"))
+}
+
+// prepareNode waits for the node's containerd and gives it the images that are always there.
+func (b *bringer) prepareNode(ctx context.Context, n node) error {
+	socket := filepath.Join(b.nodeRoot(n.Name), "run/containerd/containerd.sock")
+	err := b.containerd[n.Name].until(ctx, time.Minute, func(context.Context) error {
+		_, err := os.Stat(socket)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, tar := range b.images {
+		if err := b.importImage(ctx, b.runtime, n, tar); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,165 @@
+// Command workload is the HTTP server that Lapse's tests and its demo disturb. How it starts, answers and ends
+// is a matter of flags:
+//
+//	workload --start-delay 2s --ready-delay 1s      listens late, /readyz says yes later still
+//	workload --latency 20ms --body-size 4096
+//	workload --on-sigterm exit                      what many servers do: gone at once, mid-request
+//	workload --on-sigterm ignore                    until SIGKILL
+//	workload --on-sigterm graceful --drain-for 10s  what a server should do, see server.drain
+//
+// Every reply names its pod in the header X-Pod. /readyz is for the readiness probe, /healthz for the liveness
+// probe, /count says what this process has served; everything else gets the body. `workload get URL` is a client,
+// see get.go.
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// Options are the flags.
+type Options struct {
+	Listen     string
+	Name       string // what X-Pod says; the host name by default, which in a pod is the pod's name
+	StartDelay time.Duration
+	ReadyDelay time.Duration // counted from listening
+	Latency    time.Duration
+	BodySize   int
+	OnSIGTERM  string
+	DrainFor   time.Duration
+	TLSCert    string
+	TLSKey     string
+}
+
+func parse(args []string, stderr io.Writer) (Options, error) {
+	var o Options
+	flags := flag.NewFlagSet("workload", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringVar(&o.Listen, "listen", ":8080", "address to serve on")
+	flags.StringVar(&o.Name, "name", "", "what X-Pod says (default: the host name)")
+	flags.DurationVar(&o.StartDelay, "start-delay", 0, "wait before listening")
+	flags.DurationVar(&o.ReadyDelay, "ready-delay", 0, "from listening until /readyz says yes")
+	flags.DurationVar(&o.Latency, "latency", 0, "time every answer takes")
+	flags.IntVar(&o.BodySize, "body-size", 2, "bytes in the body of an answer")
+	flags.StringVar(&o.OnSIGTERM, "on-sigterm", "exit", "exit, ignore or graceful")
+	flags.DurationVar(&o.DrainFor, "drain-for", 10*time.Second, "how long graceful goes on serving after SIGTERM")
+	flags.StringVar(&o.TLSCert, "tls-cert", "", "certificate; serves https with --tls-key")
+	flags.StringVar(&o.TLSKey, "tls-key", "", "key of the certificate")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	host, _ := os.Hostname()
+	o.Name = cmp.Or(o.Name, host)
+	return o, o.validate(flags.Args())
+}
+
+func (o Options) validate(rest []string) error {
+	switch {
+	case len(rest) > 0:
+		return fmt.Errorf("unexpected argument %q", rest[0])
+	case o.OnSIGTERM != "exit" && o.OnSIGTERM != "ignore" && o.OnSIGTERM != "graceful":
+		return fmt.Errorf("--on-sigterm %q: choose exit, ignore or graceful", o.OnSIGTERM)
+	case o.BodySize < 0:
+		return fmt.Errorf("--body-size %d is negative", o.BodySize)
+	case (o.TLSCert == "") != (o.TLSKey == ""):
+		return errors.New("--tls-cert and --tls-key belong together")
+	}
+	return nil
+}
+
+func main() {
+	if len(os.Args) == 3 && os.Args[1] == "get" {
+		if err := get(context.Background(), os.Args[2], os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "workload:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	o, err := parse(os.Args[1:], os.Stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "workload:", err)
+		os.Exit(2)
+	}
+	// As process 1 of a container we must ask for SIGTERM, or the kernel drops it.
+	terminate := make(chan os.Signal, 1)
+	signal.Notify(terminate, syscall.SIGTERM)
+	if err := run(context.Background(), o, terminate, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "workload:", err)
+		os.Exit(1)
+	}
+}
+
+// run serves until its behaviour on SIGTERM says that it is over.
+func run(ctx context.Context, o Options, terminate <-chan os.Signal, log io.Writer) error {
+	if gone := waitOrTerminate(o, terminate); gone {
+		return nil
+	}
+	listener, err := net.Listen("tcp", o.Listen)
+	if err != nil {
+		return err
+	}
+	s := newServer(o, time.Now())
+	fmt.Fprintf(log, "%s listens on %s\n", o.Name, listener.Addr())
+	served := make(chan error, 1)
+	go func() { served <- s.serve(listener) }()
+	for {
+		select {
+		case err := <-served:
+			return err
+		case <-ctx.Done():
+			s.http.Close()
+			<-served
+			return nil
+		case <-terminate:
+			switch o.OnSIGTERM {
+			case "exit":
+				return nil // the process ends; the kernel cuts its connections
+			case "graceful":
+				err := s.drain(ctx, o.DrainFor)
+				<-served
+				return err
+			}
+		}
+	}
+}
+
+// waitOrTerminate is the start delay; a server that has not started has nothing to be graceful about.
+func waitOrTerminate(o Options, terminate <-chan os.Signal) (gone bool) {
+	started := time.After(o.StartDelay)
+	for {
+		select {
+		case <-started:
+			return false
+		case <-terminate:
+			if o.OnSIGTERM != "ignore" {
+				return true
+			}
+		}
+	}
+}
+
+func (s *server) serve(listener net.Listener) error {
+	var err error
+	if s.options.TLSCert != "" {
+		err = s.http.ServeTLS(listener, s.options.TLSCert, s.options.TLSKey)
+	} else {
+		err = s.http.Serve(listener)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
