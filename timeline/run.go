@@ -37,6 +37,7 @@ type Options struct {
 	Settle   time.Duration `json:"settle,omitzero"`
 	Join     time.Duration `json:"join"`
 	Slow     time.Duration `json:"slow"`
+	Gates    []string      `json:"gates,omitzero"` // --fail-if expressions, as given
 }
 
 // A Service is a Kubernetes Service as it was when the run began.

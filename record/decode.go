@@ -1,0 +1,59 @@
+package record
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"iter"
+
+	"lapse/timeline"
+)
+
+// Decode yields the facts of a recording as its bytes arrive. It ends without an error where the
+// stream ends after a complete block, with [ErrTruncated] where it ends inside one, with [ErrCorrupt]
+// at the first damaged block, or with the reader's error. An error is yielded once, with a nil fact.
+func Decode(r io.Reader) iter.Seq2[timeline.Fact, error] {
+	return func(yield func(timeline.Fact, error) bool) {
+		in := bufio.NewReaderSize(r, 1<<16)
+		if err := readHeader(in); err != nil {
+			yield(nil, err)
+			return
+		}
+		u, err := newUnpacker()
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer u.close()
+		decodeBlocks(in, u, nil, yield)
+	}
+}
+
+// decodeBlocks yields the facts of the blocks in r. Before it yields those of a block it hands the
+// block's bytes to keep, if there is one.
+func decodeBlocks(r io.Reader, u *unpacker, keep func([]byte) error, yield func(timeline.Fact, error) bool) {
+	var frame []byte
+	for {
+		next, err := readFrame(r, frame)
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		var facts []timeline.Fact
+		if err == nil {
+			frame = next
+			facts, err = u.facts(frame[blockHead:])
+		}
+		if err == nil && keep != nil {
+			err = keep(frame)
+		}
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for _, fact := range facts {
+			if !yield(fact, nil) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,29 @@
+// Package record keeps the facts of a run as bytes: in the run's file on disk, and on the way from
+// the machine that measured to the one that watches.
+//
+// A recording is written while the run goes on and is never rewritten. It is a short header and then
+// blocks, each whole in itself: about one second of facts, checked by a checksum. If the writer is
+// killed or the disk is full, everything up to the last complete block is still there and reads as
+// if the run had ended at that moment. Whatever is damaged gives an error, never a wrong fact.
+//
+//	w, err := record.Create("run.lapse")       f, err := record.Open("run.lapse")
+//	w.Append(fact)                             run, err := f.Run()
+//	w.Flush() // each second                   for batch, err := range run.Batches { … }
+//	w.Close()                                  f.Close()
+//
+// [Decode] reads facts from any stream of such bytes. [Writer.Tail] hands out the bytes of a
+// recording that still grows, and a [Copy] receives them elsewhere: byte for byte the same file.
+//
+// # Format
+//
+//	recording = magic block*
+//	magic     = "LAPSE" 1A 0A version           8 bytes; version is 1
+//	block     = length crc check payload        each uint32, little endian
+//
+// length counts the payload's bytes; crc is the payload's CRC-32C, check that of the 8 bytes before
+// it (so that a damaged length is known as damage and not taken for an unfinished block). The payload
+// is a zstd frame. Inside it lie the sizes of the columns, a head, and the columns. The head holds the
+// block's facts in order: small ones as JSON, a batch as its source and watermarks and the number of
+// its requests. The requests of all batches lie in the columns (see columns.go), grouped by target, so
+// that neighbours look alike: differences to what was to be expected, which are mostly zero.
+package record

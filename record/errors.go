@@ -1,0 +1,39 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrTruncated says that a recording ends inside a block: its writer was killed, its disk was full,
+// or it is being written right now. Every fact before that block is intact.
+var ErrTruncated = errors.New("the recording ends inside a block")
+
+// ErrCorrupt says that a recording's bytes are not what was written. Every fact before the damaged
+// block is intact.
+var ErrCorrupt = errors.New("the recording is damaged")
+
+// errNotRecording and errNewer say that the bytes do not begin like a recording this package reads.
+var (
+	errNotRecording = errors.New("not a Lapse recording")
+	errNewer        = errors.New("written by a newer Lapse")
+)
+
+func corrupt(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...))
+}
+
+// A FileError says which file could not be used as a recording, why, and what to do about it.
+type FileError struct {
+	what string
+	hint string
+	err  error
+}
+
+func (e *FileError) Error() string { return e.what }
+
+// Hint is one line on what to do.
+func (e *FileError) Hint() string { return e.hint }
+
+// Unwrap returns what lay behind it.
+func (e *FileError) Unwrap() error { return e.err }

@@ -1,0 +1,559 @@
+package record
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"iter"
+	"math"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"lapse/timeline"
+)
+
+// ignoreBatches is for runs: their sequences are compared by what they yield.
+var ignoreBatches = cmpopts.IgnoreFields(timeline.Run{}, "Batches")
+
+var sameFacts = cmp.Options{cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}), cmpopts.EquateEmpty(), ignoreBatches}
+
+// A fake measures what a loadgen would: requests at even steps with lateness and latency of a quiet
+// loopback (see docs of BenchmarkWrite for the figures).
+type fake struct {
+	rng *rand.Rand
+	seq map[uint16]uint64
+	n   uint64
+}
+
+func newFake(seed uint64) *fake {
+	return &fake{rng: rand.New(rand.NewPCG(seed, 1)), seq: map[uint16]uint64{}}
+}
+
+// lognormal is a length around median whose spread is a factor of e^sigma.
+func (f *fake) lognormal(median time.Duration, sigma float64) time.Duration {
+	d := time.Duration(float64(median) * math.Exp(sigma*f.rng.NormFloat64()))
+	return d.Truncate(time.Microsecond)
+}
+
+// batch returns n requests of target in the order they ended.
+func (f *fake) batch(target uint16, kind timeline.TargetKind, interval time.Duration, n int) timeline.Batch {
+	b := timeline.Batch{Source: "job", FirstSeq: f.n}
+	for range n {
+		seq := f.seq[target]
+		f.seq[target]++
+		due := (time.Duration(seq)*interval + time.Duration(target)*37*time.Microsecond).Truncate(time.Microsecond)
+		b.Requests = append(b.Requests, f.request(target, kind, seq, due))
+	}
+	slices.SortStableFunc(b.Requests, func(a, b timeline.Request) int { return int(a.Done - b.Done) })
+	f.n += uint64(n)
+	b.Watermarks = []timeline.Watermark{{Target: target, Due: b.Requests[0].Due}}
+	return b
+}
+
+// backend is drawn anew for each connection, of which reused requests use 50 in turn.
+func (f *fake) backend(kind timeline.TargetKind, seq uint64) uint16 {
+	if kind == timeline.Reused {
+		return uint16(1 + seq%50*7%11%2)
+	}
+	return uint16(1 + f.rng.IntN(2))
+}
+
+func (f *fake) request(target uint16, kind timeline.TargetKind, seq uint64, due time.Duration) timeline.Request {
+	r := timeline.Request{Target: target, Seq: seq, Due: due}
+	r.Sent = due + f.lognormal(30*time.Microsecond, .35)
+	took := f.lognormal(110*time.Microsecond, .25)
+	r.Code, r.Reused, r.Backend = 200, kind == timeline.Reused, f.backend(kind, seq)
+	if kind == timeline.New {
+		connect := f.lognormal(60*time.Microsecond, .25)
+		r.Connect = timeline.MicrosOf(connect)
+		took += connect
+	}
+	r.Done = r.Sent + took
+	r.FirstByte = timeline.MicrosOf(took-f.lognormal(12*time.Microsecond, .4)) - r.Connect
+	if f.rng.IntN(500) == 0 {
+		r.Outcome = timeline.Outcome{Class: timeline.Refused, Phases: timeline.Phases{Connect: timeline.MicrosOf(took)}}
+	}
+	return r
+}
+
+// someRun is a small run with facts of every kind.
+func someRun(seed uint64) []timeline.Fact {
+	f := newFake(seed)
+	facts := []timeline.Fact{
+		timeline.Meta{ID: "r1", Tool: "test", T0: time.Date(2026, 1, 2, 3, 4, 5, 678901234, time.UTC), Options: timeline.Options{Rate: 500, Timeout: 800 * time.Millisecond}, URLs: []string{"http://web"}},
+		timeline.Target{ID: 1, Name: "web new", Kind: timeline.New, Rate: 500},
+		timeline.Target{ID: 2, Name: "web reused", Kind: timeline.Reused, Rate: 300},
+		timeline.Target{ID: 700, Name: "web direct x", Kind: timeline.Direct, Addr: netip.MustParseAddrPort("10.0.0.7:80"), Rate: 1},
+		timeline.Backend{ID: 1, Name: "web-1"},
+	}
+	for i := range 12 {
+		facts = append(facts, f.batch(1, timeline.New, 2*time.Millisecond, 20), f.batch(2, timeline.Reused, time.Second/300, 30))
+		mixed := f.batch(1, timeline.New, 2*time.Millisecond, 10)
+		mixed.Requests = append(mixed.Requests, f.batch(700, timeline.Direct, time.Second, 5).Requests...)
+		f.rng.Shuffle(len(mixed.Requests), func(i, j int) {
+			mixed.Requests[i], mixed.Requests[j] = mixed.Requests[j], mixed.Requests[i]
+		})
+		facts = append(facts, mixed, timeline.Batch{Source: "job", Watermarks: []timeline.Watermark{{Target: 1, Due: time.Second}, {Target: 2, Due: -time.Second}}},
+			timeline.Event{ID: uint32(i), Seen: time.Duration(i) * time.Second, Stamp: time.Date(2026, 1, 2, 3, 4, 5+i, 0, time.UTC), Writer: "apiserver", Kind: timeline.PodDeleted,
+				Object: timeline.Object{Kind: "Pod", Name: "web-1"}, Addr: netip.MustParseAddr("10.0.0.7"), Code: 30})
+	}
+	return facts
+}
+
+// write records facts in a new file, a block per so many facts, and returns its path.
+func write(t testing.TB, facts []timeline.Fact, perBlock int) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "run.lapse")
+	w, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, fact := range facts {
+		if err := w.Append(fact); err != nil {
+			t.Fatal(err)
+		}
+		if (i+1)%perBlock == 0 {
+			if err := w.Flush(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func read(t testing.TB, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// collect gathers what a sequence yields until its error.
+func collect[T any](seq iter.Seq2[T, error]) (all []T, err error) {
+	for v, err := range seq {
+		if err != nil {
+			return all, err
+		}
+		all = append(all, v)
+	}
+	return all, nil
+}
+
+func checkSame(t testing.TB, got, want any) {
+	t.Helper()
+	if reflect.DeepEqual(want, got) {
+		return // the quick way
+	}
+	if diff := cmp.Diff(want, got, sameFacts); diff != "" {
+		t.Errorf("not what was recorded (-want +got):\n%s", diff)
+	}
+}
+
+func TestFactsComeBackAsTheyWereRecorded(t *testing.T) {
+	facts := someRun(1)
+	for _, perBlock := range []int{1, 7, 1000} {
+		got, err := collect(Decode(bytes.NewReader(read(t, write(t, facts, perBlock)))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkSame(t, got, facts)
+	}
+}
+
+func TestOddRequestsComeBackAsTheyWereRecorded(t *testing.T) {
+	odd := timeline.Batch{Requests: []timeline.Request{
+		{Target: 65535, Seq: math.MaxUint64, Due: -time.Hour, Sent: 0, Done: time.Hour, Outcome: timeline.Outcome{Class: timeline.Other, Code: 65535, Backend: 65535, Reused: true}},
+		{Target: 0, Seq: 0},
+		{Target: 65535, Seq: 3, Due: time.Hour, Outcome: timeline.Outcome{Class: timeline.NoSlot, Phases: timeline.Phases{DNS: math.MaxUint32, Connect: math.MaxUint32, TLS: math.MaxUint32, FirstByte: math.MaxUint32}}},
+		{Target: 1, Seq: 5, Due: math.MaxInt64 / 1000 * 1000, Sent: math.MinInt64 / 1000 * 1000, Done: 0},
+		{Target: 1, Seq: 5, Due: time.Microsecond},
+		{Target: 1, Seq: 1 << 63, Due: time.Microsecond},
+	}}
+	got, err := collect(Decode(bytes.NewReader(read(t, write(t, []timeline.Fact{odd}, 1)))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkSame(t, got, []timeline.Fact{odd})
+}
+
+func TestInstantsFinerThanMicrosecondsAreRoundedOutward(t *testing.T) {
+	for _, at := range []time.Duration{1500, -1500} {
+		b := timeline.Batch{Requests: []timeline.Request{{Due: at, Sent: at, Done: at}}, Watermarks: []timeline.Watermark{{Due: at}}}
+		got, err := collect(Decode(bytes.NewReader(read(t, write(t, []timeline.Fact{b}, 1)))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := got[0].(timeline.Batch).Requests[0]
+		below, above := time.Duration(math.Floor(float64(at)/1000)*1000), time.Duration(math.Ceil(float64(at)/1000)*1000)
+		if r.Due != below || r.Sent != below || r.Done != above {
+			t.Errorf("%d ns became due %d, sent %d, done %d; want %d, %d, %d", at, r.Due, r.Sent, r.Done, below, below, above)
+		}
+		if mark := got[0].(timeline.Batch).Watermarks[0].Due; mark != below {
+			t.Errorf("a watermark at %d ns became %d: it promises too much", at, mark)
+		}
+	}
+}
+
+func TestEveryPrefixDecodesToAPrefixOfTheFacts(t *testing.T) {
+	facts := someRun(2)[:15]
+	data := read(t, write(t, facts, 4))
+	boundaries := blockEnds(data)
+	for n := range len(data) {
+		got, err := collect(Decode(bytes.NewReader(data[:n])))
+		checkSame(t, got, facts[:len(got)])
+		if slices.Contains(boundaries, n) {
+			if err != nil {
+				t.Fatalf("%d of %d bytes end at a block's end, yet: %v", n, len(data), err)
+			}
+		} else if !errors.Is(err, ErrTruncated) {
+			t.Fatalf("%d of %d bytes: error %v, want ErrTruncated", n, len(data), err)
+		}
+	}
+}
+
+// blockEnds lists the offsets at which a recording may end without being cut off.
+func blockEnds(data []byte) []int {
+	ends := []int{headerSize}
+	r := bytes.NewReader(data[headerSize:])
+	for {
+		if _, err := readFrame(r, nil); err != nil {
+			return ends
+		}
+		ends = append(ends, len(data)-r.Len())
+	}
+}
+
+func TestEveryFlippedBitIsAnErrorAfterAnIntactPrefix(t *testing.T) {
+	facts := someRun(3)[2:9]
+	data := read(t, write(t, facts, 3))
+	for bit := range len(data) * 8 {
+		data[bit/8] ^= 1 << (bit % 8)
+		got, err := collect(Decode(bytes.NewReader(data)))
+		data[bit/8] ^= 1 << (bit % 8)
+		if err == nil {
+			t.Fatalf("bit %d flipped, and no error", bit)
+		}
+		if bit/8 >= headerSize && !errors.Is(err, ErrCorrupt) {
+			t.Fatalf("bit %d flipped: %v, want ErrCorrupt", bit, err)
+		}
+		checkSame(t, got, facts[:len(got)])
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	facts := someRun(4)[:14]
+	data := read(f, write(f, facts, 4))
+	f.Add(uint32(len(data)), uint32(0), uint32(0))
+	f.Add(uint32(len(data)), uint32(headerSize), uint32(1))
+	f.Add(uint32(len(data)/2), uint32(len(data)/3), uint32(0x80000000))
+	f.Fuzz(func(t *testing.T, length, at, flips uint32) {
+		length = min(length, uint32(len(data)))
+		damaged := slices.Clone(data[:length])
+		for i := range 4 {
+			if n := int(at) + i; n < len(damaged) {
+				damaged[n] ^= byte(flips >> (8 * i))
+			}
+		}
+		got, err := collect(Decode(bytes.NewReader(damaged)))
+		checkSame(t, got, facts[:min(len(got), len(facts))])
+		if err == nil && !bytes.HasPrefix(data, damaged) {
+			t.Errorf("%d bytes, at %d flipped %x, and no error", length, at, flips)
+		}
+	})
+}
+
+// FuzzBlock opens blocks whose checksums hold, so that the fuzzer gets past them.
+func FuzzBlock(f *testing.F) {
+	b, err := newBlock()
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, fact := range someRun(5) {
+		if err := b.add(fact); err != nil {
+			f.Fatal(err)
+		}
+	}
+	if _, err := b.pack(); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(slices.Concat(append([][]byte{b.body}, b.columns[:]...)...))
+	f.Add([]byte{})
+	enc, err := newBlock()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		u, err := newUnpacker()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer u.close()
+		facts, err := u.facts(enc.zstd.EncodeAll(body, nil))
+		if err != nil && !errors.Is(err, ErrCorrupt) {
+			t.Fatalf("%v is not ErrCorrupt", err)
+		}
+		for _, fact := range facts {
+			if b, ok := fact.(timeline.Batch); ok && len(b.Requests) > len(body) {
+				t.Fatalf("%d requests out of %d bytes", len(b.Requests), len(body))
+			}
+		}
+	})
+}
+
+func TestFileHoldsEverythingFlushedWhileItIsBeingWritten(t *testing.T) {
+	facts := someRun(6)
+	path := filepath.Join(t.TempDir(), "run.lapse")
+	w, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	for n, fact := range facts {
+		if err := errors.Join(w.Append(fact), w.Flush()); err != nil {
+			t.Fatal(err)
+		}
+		got, err := collect(Decode(bytes.NewReader(read(t, path))))
+		if err != nil || len(got) != n+1 {
+			t.Fatalf("after %d facts the file holds %d, error %v", n+1, len(got), err)
+		}
+	}
+	if size := int64(len(read(t, path))); w.Size() != size {
+		t.Errorf("Size is %d, the file's %d", w.Size(), size)
+	}
+}
+
+func TestFlushOfNothingWritesNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run.lapse")
+	w, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(w.Flush(), w.Flush(), w.Close(), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, path); len(got) != headerSize {
+		t.Errorf("an empty recording has %d bytes, want %d", len(got), headerSize)
+	}
+	if err := w.Append(timeline.Backend{}); err == nil {
+		t.Error("a closed recording takes facts")
+	}
+}
+
+func TestFactThatCannotBeRecordedIsLeftOutAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run.lapse")
+	w, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []timeline.Fact{timeline.Backend{ID: 1}, timeline.Backend{ID: 2}}
+	bad := []timeline.Fact{
+		timeline.Target{Rate: math.NaN()},
+		timeline.Batch{Requests: []timeline.Request{{}, {Outcome: timeline.Outcome{Class: timeline.NumClasses}}}},
+		nil,
+	}
+	if err := w.Append(want[0]); err != nil {
+		t.Fatal(err)
+	}
+	for _, fact := range bad {
+		if err := w.Append(fact); err == nil {
+			t.Errorf("%v was recorded", fact)
+		}
+	}
+	if err := errors.Join(w.Append(want[1]), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	got, err := collect(Decode(bytes.NewReader(read(t, path))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkSame(t, got, want)
+}
+
+// A smallDisk is a file on a disk with room for so many bytes.
+type smallDisk struct {
+	*os.File
+	room int
+}
+
+var errNoSpace = errors.New("no space left on device")
+
+func (d *smallDisk) Write(p []byte) (int, error) {
+	n := min(len(p), d.room)
+	d.room -= n
+	n, err := d.File.Write(p[:n])
+	if err == nil && n < len(p) {
+		err = errNoSpace
+	}
+	return n, err
+}
+
+func TestFullDiskIsReportedAndLeavesAnIntactPrefix(t *testing.T) {
+	facts := someRun(7)
+	for room := headerSize; room < 4000; room += 97 {
+		path := filepath.Join(t.TempDir(), "run.lapse")
+		f, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := newWriter(&smallDisk{f, room}, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, fact := range facts {
+			err = errors.Join(err, w.Append(fact), w.Flush())
+		}
+		if !errors.Is(err, errNoSpace) || !errors.Is(w.Append(facts[0]), errNoSpace) || !errors.Is(w.Close(), errNoSpace) {
+			t.Fatalf("room for %d bytes: the full disk was not reported: %v", room, err)
+		}
+		got, err := collect(Decode(bytes.NewReader(read(t, path))))
+		if err != nil {
+			t.Fatalf("room for %d bytes: %v", room, err)
+		}
+		checkSame(t, got, facts[:len(got)])
+	}
+}
+
+func TestFileIsReadInPassesOfItsOwn(t *testing.T) {
+	facts := someRun(8)
+	f, err := Open(write(t, facts, 10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	run, err := f.Run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want timeline.Run
+	var batches []timeline.Batch
+	for _, fact := range facts {
+		gather(&want, fact)
+		if b, ok := fact.(timeline.Batch); ok {
+			batches = append(batches, b)
+		}
+	}
+	checkSame(t, run, want)
+	next, stop := iter.Pull2(run.Batches) // a pass that is under way while another is made
+	defer stop()
+	first, _, _ := next()
+	all, err := collect(run.Batches)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkSame(t, all, batches)
+	second, _, _ := next()
+	checkSame(t, []timeline.Batch{first, second}, batches[:2])
+}
+
+func TestRunOfACutOffFileIsItsIntactPrefix(t *testing.T) {
+	facts := someRun(9)
+	path := write(t, facts, 10)
+	data := read(t, path)
+	if err := os.WriteFile(path, data[:len(data)-5], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	run, err := f.Run()
+	if !errors.Is(err, ErrTruncated) {
+		t.Errorf("error %v, want ErrTruncated", err)
+	}
+	if run.Meta.ID != "r1" || len(run.Events) == 0 {
+		t.Errorf("the intact prefix is missing: %+v", run)
+	}
+	if batches, err := collect(run.Batches); err != nil || len(batches) == 0 {
+		t.Errorf("%d batches, error %v", len(batches), err)
+	}
+}
+
+func TestRunOfAGrowingFileStaysAsItWas(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run.lapse")
+	w, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	one := timeline.Batch{FirstSeq: 1}
+	if err := errors.Join(w.Append(one), w.Flush()); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	run, err := f.Run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(w.Append(timeline.Batch{FirstSeq: 2}), w.Flush()); err != nil {
+		t.Fatal(err)
+	}
+	batches, err := collect(run.Batches)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkSame(t, batches, []timeline.Batch{one})
+}
+
+func TestOpenOfAnythingElseSaysSoWithAHint(t *testing.T) {
+	dir := t.TempDir()
+	files := map[string]string{"empty": "", "text": "hello, world\n", "json": "{}", "short": "LAP", "newer": magic + "\x02", "zero": magic + "\x00"}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"empty", "text", "json", "short", "newer", "zero", "missing", "."} {
+		_, err := Open(filepath.Join(dir, name))
+		fileErr, ok := errors.AsType[*FileError](err)
+		if !ok || fileErr.Hint() == "" {
+			t.Errorf("%s: %v is no error with a hint", name, err)
+			continue
+		}
+		t.Logf("%v; hint: %s", err, fileErr.Hint())
+	}
+}
+
+func TestCreateNeverOverwrites(t *testing.T) {
+	path := write(t, someRun(1), 5)
+	before := read(t, path)
+	if _, err := Create(path); err == nil {
+		t.Fatal("an existing recording was opened for writing")
+	}
+	if !bytes.Equal(before, read(t, path)) {
+		t.Error("an existing recording was changed")
+	}
+}
+
+func TestReaderThatFailsIsNotTakenForAnEnd(t *testing.T) {
+	data := read(t, write(t, someRun(1), 5))
+	boom := errors.New("connection reset")
+	for _, n := range []int{0, 3, headerSize, headerSize + 5, headerSize + 40} {
+		_, err := collect(Decode(io.MultiReader(bytes.NewReader(data[:n]), failing{boom})))
+		if !errors.Is(err, boom) {
+			t.Errorf("reading fails after %d bytes: error %v", n, err)
+		}
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }

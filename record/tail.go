@@ -1,0 +1,65 @@
+package record
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+)
+
+// A Tail reads the bytes of a recording that is still being written. Read blocks where the recording
+// ends for now, and returns io.EOF when its Writer was closed or failed and everything was read. It
+// hands out complete blocks only.
+type Tail struct {
+	ctx    context.Context
+	log    *log
+	file   *os.File
+	offset int64
+}
+
+// Tail begins to read the recording at a byte offset, until its end or until ctx ends. The caller
+// closes it. An offset beyond what is recorded is an error: who asks has another run.
+func (w *Writer) Tail(ctx context.Context, offset int64) (*Tail, error) {
+	if size := w.Size(); offset < 0 || offset > size {
+		return nil, fmt.Errorf("read recording from byte %d: it has %d", offset, size)
+	}
+	f, err := os.Open(w.log.path)
+	if err != nil {
+		return nil, fmt.Errorf("read recording: %w", err)
+	}
+	return &Tail{ctx: ctx, log: &w.log, file: f, offset: offset}, nil
+}
+
+// Read reads what is there and waits if nothing is. Its error is io.EOF after the last byte of an
+// ended recording, or the context's.
+func (t *Tail) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	for {
+		size, ended, grown := t.log.state()
+		if t.offset < size {
+			return t.read(p[:min(int64(len(p)), size-t.offset)])
+		}
+		if ended {
+			return 0, io.EOF
+		}
+		select {
+		case <-grown:
+		case <-t.ctx.Done():
+			return 0, context.Cause(t.ctx)
+		}
+	}
+}
+
+func (t *Tail) read(p []byte) (int, error) {
+	n, err := t.file.ReadAt(p, t.offset)
+	t.offset += int64(n)
+	if n > 0 {
+		return n, nil
+	}
+	return 0, fmt.Errorf("read recording: %w", err)
+}
+
+// Close ends the reading. The recording is not affected.
+func (t *Tail) Close() error { return t.file.Close() }
