@@ -148,7 +148,8 @@ type Window struct {
 
 	Sent     int            `json:"sent"` // requests wholly inside, and the failures
 	Failed   int            `json:"failed"`
-	Share    float64        `json:"share"` // failed ÷ sent
+	Slow     int            `json:"slow,omitzero"` // in a window of kind slow, which has no failures: the slow successes
+	Share    float64        `json:"share"`         // failed ÷ sent; of kind slow: slow ÷ sent
 	Downtime Length         `json:"downtime"`
 	Blackout *Length        `json:"blackout,omitzero"` // the longest stretch of at least 3 failures without a success
 	Classes  map[string]int `json:"classes"`           // failures by class

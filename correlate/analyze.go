@@ -1,0 +1,48 @@
+package correlate
+
+import (
+	"fmt"
+
+	"lapse/timeline"
+)
+
+// Analyze judges a recorded run: what a [Tracker] says once it was given every fact. It reads the
+// run's batches once and keeps no requests but the failed ones, so ten million need little memory.
+//
+// Where the record is damaged or breaks off, Analyze judges what lies before, says so in
+// Run.Aborted, and counts the rest of the run as unobserved. An error tells that there is nothing
+// to judge.
+func Analyze(run timeline.Run, o Options) (*Timeline, error) {
+	t := NewTracker(o)
+	t.Add(run.Meta)
+	for _, target := range run.Targets {
+		t.Add(target)
+	}
+	for _, b := range run.Backends {
+		t.Add(b)
+	}
+	for _, e := range run.Events {
+		t.Add(e)
+	}
+	if run.Batches != nil {
+		for b, err := range run.Batches {
+			if err != nil {
+				t.damage = "the record breaks off: " + err.Error()
+				break
+			}
+			t.Add(b)
+		}
+	}
+	if len(t.order) == 0 {
+		return nil, fmt.Errorf("judge the run: it measured no target%s", because(t.damage))
+	}
+	t.closed = true
+	return t.Timeline(), nil
+}
+
+func because(damage string) string {
+	if damage == "" {
+		return ""
+	}
+	return ": " + damage
+}

@@ -1,0 +1,503 @@
+package correlate
+
+import (
+	"flag"
+	"fmt"
+	"iter"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"lapse/timeline"
+)
+
+var update = flag.Bool("update", false, "rewrite the expectations in testdata/*.txtar")
+
+// TestCases judges the runs in testdata/*.txtar. Each file opens with the sentence it proves, then
+// says what was measured:
+//
+//	-- requests --
+//	new: every 5ms 0s..20s ok                a target and its steady stream; the first word is its kind
+//	new: 10s..10.04s refused 1 of 2          and where it did not go so: every second request
+//	direct web-1: every 5ms 0s..12s ok       a Pod's own address
+//	direct web-1: 10s.. refused
+//	direct shop/api api-1: every 5ms …       a Pod of another Service than shop/web
+//	control: 12s..12.1s ok in 90ms           Done comes 90 ms after Sent
+//	-- events --
+//	9.95s pod-deleted web-1 code=30 since=9.9s
+//	9.96s endpoint web-1 ready -> terminating+serving
+//	10.3s kube-event web-1 Killing : Stopping container main
+//	-- gates --
+//	failed>0
+//
+// The rest is what Lapse makes of it, written by go test -run TestCases -update, to be reviewed.
+func TestCases(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { runCase(t, file) })
+	}
+}
+
+func runCase(t *testing.T, file string) {
+	archive, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tl := judgeCase(t, archive)
+	checkCauses(t, tl)
+	got := map[string]string{"windows": printWindows(tl), "pods": printPods(tl), "verdict": printVerdict(tl)}
+	if *update {
+		setSections(archive, got)
+		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	for _, name := range []string{"windows", "pods", "verdict"} {
+		if diff := cmp.Diff(strings.Split(section(archive, name), "\n"), strings.Split(got[name], "\n")); diff != "" {
+			t.Errorf("%s (-want +got); if the new is right, run go test -run TestCases -update\n%s", name, diff)
+		}
+	}
+}
+
+// checkCauses holds for every judged window: a cause by a known rule with something to show for it, no
+// confidence without a rival's defeat, and a fix with a number wherever something was found.
+func checkCauses(t *testing.T, tl *Timeline) {
+	t.Helper()
+	for _, w := range tl.Windows {
+		if len(w.Causes) == 0 {
+			t.Errorf("window %d has no cause", w.ID)
+		}
+		high := 0
+		for _, c := range w.Causes {
+			known := slices.ContainsFunc(Rules(), func(r RuleInfo) bool { return r.Name == c.Rule })
+			if !known || c.Text == "" || c.Evidence == nil || c.Rivals == nil || grade(c.Confidence) < 0 {
+				t.Errorf("window %d: a cause with something missing: %+v", w.ID, c)
+			}
+			if c.Rule != "unexplained" && (len(c.Evidence) == 0 || !strings.ContainsAny(c.Fix, "0123456789")) {
+				t.Errorf("window %d: %s has no evidence, or no number in its fix %q", w.ID, c.Rule, c.Fix)
+			}
+			if c.Confidence == High {
+				high++
+			}
+		}
+		if high > 1 {
+			t.Errorf("window %d has %d causes of high confidence: no rival may fit as well", w.ID, high)
+		}
+	}
+}
+
+func judgeCase(t *testing.T, archive *txtar.Archive) *Timeline {
+	t.Helper()
+	tl, err := Analyze(readCase(t, archive).run(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	Judge(tl, gatesOf(t, strings.ReplaceAll(section(archive, "gates"), "\n", ";")))
+	return tl
+}
+
+func readCase(t *testing.T, archive *txtar.Archive) *caseRun {
+	t.Helper()
+	c := newCase()
+	for _, line := range lines(section(archive, "requests")) {
+		c.do(t, line, c.requestLine)
+	}
+	for _, line := range lines(section(archive, "events")) {
+		c.do(t, line, c.eventLine)
+	}
+	return c
+}
+
+func TestEveryRuleHasACaseInWhichItSpeaks(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	speaks := map[string]bool{}
+	for _, file := range files {
+		archive, err := txtar.ParseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range judgeCase(t, archive).Windows {
+			speaks[w.Causes[0].Rule] = true
+		}
+	}
+	for _, r := range Rules() {
+		if !speaks[r.Name] {
+			t.Errorf("no case in testdata is explained by %s", r.Name)
+		}
+	}
+}
+
+// While a run goes on its windows are provisional, and have causes all the same: the race is named
+// as soon as its traces are there, though the Pod's exit has not been heard of yet.
+func TestWindowHasACauseWhileTheRunGoesOn(t *testing.T) {
+	archive, err := txtar.ParseFile("testdata/route_outlives_pod.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const now = 10030 * time.Millisecond
+	run := readCase(t, archive).run()
+	tracker := NewTracker(Options{})
+	tracker.Add(run.Meta)
+	for _, target := range run.Targets {
+		tracker.Add(target)
+	}
+	for _, e := range run.Events {
+		if e.Seen <= now {
+			tracker.Add(e)
+		}
+	}
+	for b := range run.Batches {
+		b.Requests = slices.DeleteFunc(b.Requests, func(r timeline.Request) bool { return r.Done > now })
+		b.Watermarks[0].Due = now - caseTimeout
+		tracker.Add(b)
+	}
+	tracker.SetEnd(now)
+	tl := tracker.Timeline()
+	checkCauses(t, tl)
+	if len(tl.Windows) != 1 || !tl.Windows[0].Live || tl.Windows[0].Causes[0].Rule != "route-outlives-pod" {
+		t.Fatalf("windows %+v, want a live one caused by route-outlives-pod", tl.Windows)
+	}
+	if tl.Pods[0].Stopped == nil || tl.Pods[0].Exited != nil {
+		t.Errorf("the Pod %+v, want it stopped and its exit not known", tl.Pods[0])
+	}
+}
+
+func lines(text string) []string {
+	var kept []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			kept = append(kept, line)
+		}
+	}
+	return kept
+}
+
+func section(archive *txtar.Archive, name string) string {
+	for _, f := range archive.Files {
+		if f.Name == name {
+			return string(f.Data)
+		}
+	}
+	return ""
+}
+
+func setSections(archive *txtar.Archive, sections map[string]string) {
+	for _, name := range []string{"windows", "pods", "verdict"} {
+		i := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == name })
+		if i < 0 {
+			i = len(archive.Files)
+			archive.Files = append(archive.Files, txtar.File{Name: name})
+		}
+		archive.Files[i].Data = []byte(sections[name])
+	}
+}
+
+// A caseRun is the run a case describes.
+type caseRun struct {
+	streams []*stream
+	events  []timeline.Event
+	pods    map[string]int // by name, numbered from 1 as they are mentioned
+	end     time.Duration
+}
+
+// A stream is one target and what became of its requests: later spells go before earlier ones.
+type stream struct {
+	target timeline.Target
+	spells []spell
+}
+
+type spell struct {
+	from, to time.Duration
+	n, of    int // n of so many requests
+	class    timeline.Class
+	took     time.Duration
+}
+
+const caseTimeout = 800 * time.Millisecond
+
+func newCase() *caseRun { return &caseRun{pods: map[string]int{}} }
+
+// do hands a line to its parser, which may give up with a panic.
+func (c *caseRun) do(t *testing.T, line string, parse func(string)) {
+	t.Helper()
+	defer func() {
+		if err := recover(); err != nil {
+			t.Fatalf("line %q: %v", line, err)
+		}
+	}()
+	parse(line)
+}
+
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
+// requestLine reads "new: every 5ms 0s..20s ok in 1ms" or "new: 10s..10.04s refused 1 of 2".
+func (c *caseRun) requestLine(line string) {
+	name, rest, _ := strings.Cut(line, ":")
+	words := strings.Fields(rest)
+	s := c.stream(name)
+	if words[0] == "every" {
+		s.target.Rate = float64(time.Second) / float64(must(time.ParseDuration(words[1])))
+		words = words[2:]
+	}
+	from, to, _ := strings.Cut(words[0], "..")
+	p := spell{from: must(time.ParseDuration(from)), to: never, n: 1, of: 1}
+	if to != "" {
+		p.to = must(time.ParseDuration(to))
+	}
+	if err := p.class.UnmarshalText([]byte(words[1])); err != nil {
+		panic(err)
+	}
+	p.took = usualTime(p.class)
+	for words = words[2:]; len(words) > 0; {
+		switch {
+		case words[0] == "in":
+			p.took = must(time.ParseDuration(words[1]))
+			words = words[2:]
+		case words[1] == "of":
+			p.n, p.of = must(strconv.Atoi(words[0])), must(strconv.Atoi(words[2]))
+			words = words[3:]
+		default:
+			panic("neither 'in D' nor 'N of M': " + words[0])
+		}
+	}
+	if len(s.spells) == 0 {
+		c.end = max(c.end, p.to)
+	}
+	s.spells = append(s.spells, p)
+}
+
+func usualTime(class timeline.Class) time.Duration {
+	switch {
+	case class == timeline.OK:
+		return time.Millisecond
+	case class.Timeout():
+		return caseTimeout
+	}
+	return 200 * time.Microsecond
+}
+
+func (c *caseRun) stream(name string) *stream {
+	for _, s := range c.streams {
+		if s.target.Name == name {
+			return s
+		}
+	}
+	kind, pod, _ := strings.Cut(name, " ")
+	s := &stream{target: timeline.Target{
+		ID: uint16(len(c.streams) + 1), Name: name, Kind: timeline.TargetKind(kind), URL: "http://web.shop/",
+		Source: "prober", Node: "node3", Service: "shop/web", Timeout: caseTimeout,
+	}}
+	switch s.target.Kind {
+	case timeline.Direct:
+		if service, of, named := strings.Cut(pod, " "); named {
+			s.target.Service, pod = service, of
+		}
+		s.target.Pod, s.target.PodUID, s.target.PodNode = "shop/"+pod, "uid-"+pod, c.node(pod)
+		s.target.Addr = netip.AddrPortFrom(c.addr(pod), 8080)
+	case timeline.Control:
+		s.target.Service = ""
+	}
+	c.streams = append(c.streams, s)
+	return s
+}
+
+func (c *caseRun) number(pod string) int {
+	if c.pods[pod] == 0 {
+		c.pods[pod] = len(c.pods) + 1
+	}
+	return c.pods[pod]
+}
+
+func (c *caseRun) addr(pod string) netip.Addr {
+	return netip.AddrFrom4([4]byte{10, 0, 0, byte(c.number(pod))})
+}
+func (c *caseRun) node(pod string) string { return fmt.Sprintf("node%d", c.number(pod)) }
+
+// eventLine reads "TIME KIND OBJECT [[FROM] ->] [TO] [key=value…] [: DETAIL]".
+func (c *caseRun) eventLine(line string) {
+	line, detail, _ := strings.Cut(line, " : ")
+	words := strings.Fields(line)
+	e := timeline.Event{
+		Seen: must(time.ParseDuration(words[0])), Kind: timeline.EventKind(words[1]), Detail: strings.TrimSpace(detail),
+	}
+	if !slices.Contains(timeline.EventKinds, e.Kind) {
+		panic("no such kind of event")
+	}
+	c.nameObject(&e, words[2])
+	for _, word := range words[3:] {
+		switch key, value, _ := strings.Cut(word, "="); key {
+		case "->":
+			e.From, e.To = e.To, ""
+		case "since":
+			e.Since = must(time.ParseDuration(value))
+		case "code":
+			e.Code = must(strconv.Atoi(value))
+		default:
+			e.To = word
+		}
+	}
+	c.events = append(c.events, e)
+}
+
+func (c *caseRun) nameObject(e *timeline.Event, name string) {
+	switch {
+	case name == "-":
+	case strings.HasPrefix(string(e.Kind), "pod-"), e.Kind == timeline.EndpointChanged, e.Kind == timeline.KubeEvent:
+		e.Object = timeline.Object{Kind: "Pod", Namespace: "shop", Name: name, UID: "uid-" + name, Node: c.node(name)}
+		e.Addr = c.addr(name)
+	case strings.HasPrefix(string(e.Kind), "node-"):
+		e.Object = timeline.Object{Kind: "Node", Name: name}
+	default:
+		e.Object = timeline.Object{Kind: name}
+	}
+}
+
+// run gives the facts in the order they would have been recorded.
+func (c *caseRun) run() timeline.Run {
+	run := timeline.Run{Meta: timeline.Meta{
+		ID: "case", T0: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Source: "prober",
+		Options: timeline.Options{Timeout: caseTimeout, Join: time.Second, Slow: 500 * time.Millisecond, Duration: c.end},
+	}}
+	events := append([]timeline.Event{{Kind: timeline.RunPhase, To: "measuring"}}, c.events...)
+	events = append(events, timeline.Event{Seen: c.end, Kind: timeline.RunPhase, From: "measuring", To: "ended"})
+	for _, s := range c.streams {
+		run.Targets = append(run.Targets, s.target)
+		events = append(events,
+			timeline.Event{Seen: s.spells[0].from, Kind: timeline.TargetChanged, To: "measuring", Object: timeline.Object{Name: s.target.Name}},
+			timeline.Event{Seen: s.spells[0].to, Kind: timeline.TargetChanged, To: "ended", Object: timeline.Object{Name: s.target.Name}})
+	}
+	slices.SortStableFunc(events, func(a, b timeline.Event) int { return int(a.Seen - b.Seen) })
+	for i := range events {
+		events[i].ID = uint32(i + 1)
+	}
+	run.Events = events
+	run.Batches = c.batches()
+	return run
+}
+
+// batches yields each stream in turn, whole.
+func (c *caseRun) batches() iter.Seq2[timeline.Batch, error] {
+	return func(yield func(timeline.Batch, error) bool) {
+		first := uint64(0)
+		for _, s := range c.streams {
+			b := timeline.Batch{Source: "prober", FirstSeq: first, Requests: s.requests()}
+			b.Watermarks = []timeline.Watermark{{Target: s.target.ID, Due: s.spells[0].to}}
+			first += uint64(len(b.Requests))
+			if !yield(b, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (s *stream) requests() []timeline.Request {
+	whole := s.spells[0]
+	var requests []timeline.Request
+	for due := whole.from; due < whole.to; due += s.target.Interval() {
+		seq := uint64(len(requests))
+		r := timeline.Request{Target: s.target.ID, Seq: seq, Due: due, Sent: due, Done: due + whole.took}
+		for _, p := range s.spells {
+			if p.from <= due && due < p.to && int(seq)%p.of < p.n {
+				r.Class, r.Done = p.class, due+p.took
+			}
+		}
+		requests = append(requests, r)
+	}
+	return requests
+}
+
+// What Lapse makes of it, as people read it.
+
+func printWindows(tl *Timeline) string {
+	var b strings.Builder
+	for _, w := range tl.Windows {
+		fmt.Fprintf(&b, "%s: %s %s, start %s, end %s, length %s, %d/%d failed: %s\n", w.Target, w.Basis, w.Kind,
+			bracket(w.Start), bracket(w.End), spans(w.Length), w.Failed, w.Sent, classCounts(w.Classes))
+		for _, cause := range w.Causes {
+			printCause(&b, cause)
+		}
+	}
+	return b.String()
+}
+
+func printCause(b *strings.Builder, c Cause) {
+	fmt.Fprintf(b, "  %s [%s]: %s\n", c.Rule, c.Confidence, c.Text)
+	if c.Fix != "" {
+		fmt.Fprintf(b, "    fix: %s\n", c.Fix)
+	}
+	for _, e := range c.Evidence {
+		source := e.Target
+		if e.Event > 0 {
+			source = fmt.Sprintf("event %d", e.Event)
+		}
+		fmt.Fprintf(b, "    + %s (%s)\n", e.Text, source)
+	}
+	for _, rival := range c.Rivals {
+		fmt.Fprintf(b, "    - %s\n", rival)
+	}
+}
+
+func bracket(at Instant) string {
+	return fmt.Sprintf("%s..%s", at.Earliest.Round(10*time.Microsecond), at.Latest.Round(10*time.Microsecond))
+}
+
+func printPods(tl *Timeline) string {
+	var b strings.Builder
+	for _, p := range tl.Pods {
+		fmt.Fprintf(&b, "%s on %s:", p.Name, p.Node)
+		for _, state := range p.States {
+			fmt.Fprintf(&b, " %s %s,", state.Start, state.State)
+		}
+		b.WriteString("\n")
+		printInstants(&b, p)
+	}
+	return b.String()
+}
+
+func printInstants(b *strings.Builder, p Pod) {
+	for _, entry := range []struct {
+		name string
+		at   *Instant
+	}{
+		{"created", p.Created}, {"scheduled", p.Scheduled}, {"started", p.Started}, {"ready", p.Ready}, {"endpoint ready", p.EndpointReady},
+		{"deleted", p.Deleted}, {"killing", p.Killing}, {"endpoint not ready", p.EndpointNotReady}, {"stopped", p.Stopped},
+		{"not ready", p.NotReady}, {"exited", p.Exited}, {"endpoint removed", p.EndpointRemoved}, {"gone", p.Gone},
+	} {
+		if entry.at != nil {
+			fmt.Fprintf(b, "  %s %s\n", entry.name, bracket(*entry.at))
+		}
+	}
+	if p.ExitCode != nil {
+		fmt.Fprintf(b, "  exit code %d\n", *p.ExitCode)
+	}
+}
+
+func printVerdict(tl *Timeline) string {
+	v := tl.Verdict
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s, exit %d\n", v.Result, v.ExitCode)
+	for _, reason := range v.Reasons {
+		fmt.Fprintf(&b, "  %s\n", reason)
+	}
+	return b.String()
+}

@@ -1,0 +1,74 @@
+package correlate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// explain fills the Pods of the run and the causes of its windows, also of those that are not final.
+func explain(s *scene) {
+	s.run.Pods = lives(s)
+	v := newView(s)
+	for i := range s.run.Windows {
+		s.run.Windows[i].Causes = causesOf(v, &s.run.Windows[i])
+	}
+}
+
+// causesOf asks every rule about one window. The causes come with the most confident first, each
+// naming the others as its rivals; if no rule speaks the window is unexplained.
+func causesOf(v *view, w *Window) []Cause {
+	var causes []Cause
+	var silent []string
+	for _, rule := range rules {
+		cause, why := rule.judge(v, w)
+		if cause == nil {
+			silent = append(silent, rule.name+": "+why)
+			continue
+		}
+		cause.Rule = rule.name
+		causes = append(causes, *cause)
+	}
+	if len(causes) == 0 {
+		return []Cause{unexplained(v, w, silent)}
+	}
+	return rank(causes)
+}
+
+// rank sorts causes by confidence and makes each name the others. High means that no rival fits as
+// well: where two claim it, neither keeps it.
+func rank(causes []Cause) []Cause {
+	slices.SortStableFunc(causes, func(a, b Cause) int { return cmp.Compare(grade(b.Confidence), grade(a.Confidence)) })
+	if len(causes) > 1 && causes[1].Confidence == High {
+		for i := range causes {
+			causes[i].Confidence = lower(causes[i].Confidence, Medium)
+		}
+	}
+	for i := range causes {
+		causes[i].Rivals = append([]string{}, causes[i].Rivals...)
+		for j, rival := range causes {
+			if i != j {
+				causes[i].Rivals = append(causes[i].Rivals, rivalry(rival, j < i))
+			}
+		}
+	}
+	return causes
+}
+
+func rivalry(rival Cause, ahead bool) string {
+	if ahead {
+		return fmt.Sprintf("%s ranks higher [%s]", rival.Rule, rival.Confidence)
+	}
+	return fmt.Sprintf("%s fits too, but ranks lower [%s]: %s", rival.Rule, rival.Confidence, rival.Text)
+}
+
+// grade orders confidences.
+func grade(c Confidence) int { return slices.Index([]Confidence{Low, Medium, High}, c) }
+
+// lower is the less confident of the two.
+func lower(a, b Confidence) Confidence {
+	if grade(a) < grade(b) {
+		return a
+	}
+	return b
+}

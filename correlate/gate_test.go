@@ -1,0 +1,150 @@
+package correlate
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestGateStatesWhenTheRunFails(t *testing.T) {
+	for expr, want := range map[string]Gate{
+		"failed>0":                 {Metric: "failed", Op: ">", Limit: 0},
+		"  failed   >=  12 ":       {Metric: "failed", Op: ">=", Limit: 12},
+		"errors.rate>0.1%":         {Metric: "errors.rate", Op: ">", Limit: 0.001},
+		"errors.rate > 0.001":      {Metric: "errors.rate", Op: ">", Limit: 0.001},
+		"downtime.total>500ms":     {Metric: "downtime.total", Op: ">", Limit: float64(500 * time.Millisecond)},
+		"window.longest > 1m30s":   {Metric: "window.longest", Op: ">", Limit: float64(90 * time.Second)},
+		"blackout.longest>=0":      {Metric: "blackout.longest", Op: ">=", Limit: 0},
+		"windows > 3":              {Metric: "windows", Op: ">", Limit: 3},
+		"latency.p99>1.5s":         {Metric: "latency.p99", Op: ">", Limit: float64(1500 * time.Millisecond)},
+		"coverage<99.9%":           {Metric: "coverage", Op: "<", Limit: 0.999},
+		"coverage\t<=\t0.999":      {Metric: "coverage", Op: "<=", Limit: 0.999},
+		"coverage < 99.9 %":        {Metric: "coverage", Op: "<", Limit: 0.999},
+		"errors.rate>100%":         {Metric: "errors.rate", Op: ">", Limit: 1},
+		"latency.p99 > 1h2m3.004s": {Metric: "latency.p99", Op: ">", Limit: float64(time.Hour + 2*time.Minute + 3004*time.Millisecond)},
+	} {
+		got, err := ParseGate(expr)
+		if err != nil {
+			t.Errorf("%q: %v", expr, err)
+			continue
+		}
+		got.text = ""
+		if got != want {
+			t.Errorf("%q is %+v, want %+v", expr, got, want)
+		}
+	}
+}
+
+func TestMalformedGateNamesPlaceAndRemedy(t *testing.T) {
+	for _, tt := range []struct {
+		expr    string
+		column  int
+		problem string
+		hint    string
+	}{
+		{"", 1, "empty expression", "failed>0"},
+		{"   ", 4, "empty expression", "failed>0"},
+		{"faild>0", 1, `unknown metric "faild"`, "known are failed, errors.rate, downtime.total"},
+		{">0", 1, `unknown metric ""`, "known are"},
+		{"failed", 7, "no operator", "failed>0"},
+		{"failed 0", 8, "no operator", "one of > >= < <="},
+		{"failed=0", 7, `unknown operator "="`, "failed>0"},
+		{"failed==0", 7, `unknown operator "=="`, "failed>0"},
+		{"failed ≥ 3", 8, `unknown operator "≥"`, "failed>0"},
+		{"failed > ", 10, "no limit", "failed>0"},
+		{"failed>0.5", 8, `bad count "0.5"`, "whole number"},
+		{"failed>-1", 8, `bad count "-1"`, "whole number"},
+		{"failed>0 and windows>0", 8, `bad count "0 and windows>0"`, "whole number"},
+		{"downtime.total>500", 16, `bad duration "500"`, "with a unit"},
+		{"window.longest > -5ms", 18, `negative duration "-5ms"`, "with a unit"},
+		{"errors.rate>1.5", 13, `ratio "1.5" is not between 0% and 100%`, "percentage"},
+		{"coverage<101%", 10, "is not between", "percentage"},
+		{"coverage<NaN", 10, `bad ratio "NaN"`, "percentage"},
+		{"coverage<0x1p-2", 10, "bad ratio", "percentage"},
+		{"coverage<%", 10, "bad ratio", "coverage<99.9%"},
+		{"fehlgeschlägen>0", 1, "unknown metric", "known are"},
+	} {
+		_, err := ParseGate(tt.expr)
+		gateErr, ok := errors.AsType[*GateError](err)
+		if !ok {
+			t.Errorf("%q: error is %v, want a GateError", tt.expr, err)
+			continue
+		}
+		if gateErr.Column != tt.column || !strings.Contains(gateErr.Problem, tt.problem) || !strings.Contains(gateErr.Hint(), tt.hint) {
+			t.Errorf("%q: %v\nhint: %s\nwant column %d, %q, hint with %q", tt.expr, gateErr, gateErr.Hint(), tt.column, tt.problem, tt.hint)
+		}
+	}
+}
+
+func TestExampleOfEveryMetricIsAGate(t *testing.T) {
+	for _, m := range GateMetrics {
+		if _, err := ParseGate(example(m)); err != nil {
+			t.Errorf("the hint for %s does not parse: %v", m.Name, err)
+		}
+	}
+}
+
+func TestGateIsUndecidedWhereTheErrorBarsHoldItsLimit(t *testing.T) {
+	measured := Verdict{
+		Sent: 1000, Failed: 5, ErrorRate: 0.005, Windows: 1, Coverage: 0.9995, DetectionLimit: 5 * time.Millisecond,
+		Downtime:      Downtime{Total: Length{Min: 40 * time.Millisecond, Max: 50 * time.Millisecond}},
+		LongestWindow: &Length{Min: 80 * time.Millisecond, Max: 90 * time.Millisecond},
+		LatencyP99:    new(30 * time.Millisecond),
+	}
+	for expr, want := range map[string]GateOutcome{
+		"failed>0": GateFail, "failed>4": GateFail, "failed>5": GatePass, "failed>=5": GateFail,
+		"errors.rate>0.1%": GateFail, "errors.rate>0.5%": GatePass,
+		"downtime.total>39ms": GateFail, "downtime.total>40ms": GateUndecided, "downtime.total>=40ms": GateFail,
+		"downtime.total>45ms": GateUndecided, "downtime.total>=50ms": GateUndecided, "downtime.total>50ms": GatePass,
+		"window.longest>79ms": GateFail, "window.longest>85ms": GateUndecided, "window.longest>1s": GatePass,
+		"window.longest<80ms": GatePass, "window.longest<85ms": GateUndecided, "window.longest<91ms": GateFail,
+		"blackout.longest>4ms": GateUndecided, "blackout.longest>5ms": GatePass, // none seen, but one of < 5 ms may have gone unseen
+		"windows>0": GateFail, "windows>1": GatePass,
+		"latency.p99>30ms": GatePass, "latency.p99>29ms": GateFail,
+		"coverage<99.9%": GatePass, "coverage<99.95%": GatePass, "coverage<=99.95%": GateFail, "coverage<99.99%": GateFail,
+	} {
+		gate, err := ParseGate(expr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := gate.judge(&Timeline{}, &measured); got.Outcome != want {
+			t.Errorf("%s: %s with %+v, want %s", expr, got.Outcome, got.Value, want)
+		}
+	}
+}
+
+func TestGateOnNothingMeasuredIsUndecided(t *testing.T) {
+	for _, m := range GateMetrics {
+		gate, err := ParseGate(example(m))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := gate.judge(&Timeline{}, &Verdict{}); got.Outcome != GateUndecided || got.Value != nil {
+			t.Errorf("%s: %+v, want undecided without a value", gate, got)
+		}
+	}
+}
+
+func FuzzParseGate(f *testing.F) {
+	for _, seed := range []string{"failed>0", "errors.rate > 0.1%", "coverage<=99.9 %", "window.longest>=1m2.5s", "x", "failed>>0", "é≥\x80%", "coverage<1e-2", "coverage<-0"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, expr string) {
+		gate, err := ParseGate(expr)
+		if err != nil {
+			gateErr, ok := errors.AsType[*GateError](err)
+			if !ok || gateErr.Column < 1 || gateErr.Column > len(expr)+1 || gateErr.Hint() == "" || gateErr.Problem == "" {
+				t.Fatalf("%q: a poor error: %#v", expr, err)
+			}
+			return
+		}
+		again, err := ParseGate(gate.String())
+		if err != nil || again != gate {
+			t.Fatalf("%q prints as %q, which reads as %+v, %v; want %+v", expr, gate, again, err, gate)
+		}
+		if !(gate.Limit >= 0) {
+			t.Fatalf("%q limits at %v", expr, gate.Limit)
+		}
+	})
+}

@@ -1,0 +1,162 @@
+package correlate
+
+import (
+	"strings"
+	"time"
+
+	"lapse/timeline"
+)
+
+// Unbounded is the Earliest of an event that nothing bounds from below: it may lie any time before
+// the run, as the creation of a Pod that was there when we first looked. It is the smallest instant
+// every JSON reader holds exactly (-2^53+1 ns).
+const Unbounded = time.Duration(-1<<53 + 1)
+
+// How long before we saw it a change may have happened, where nothing better is known. These are
+// assumptions, and named as such; docs/decisions/0004-placing-events.md argues for them.
+const (
+	watchLag   = time.Second     // written by the API server, sent down an unbroken watch
+	kubeletLag = 3 * time.Second // noticed by a kubelet first: its relist period (1 s), its status update, then the watch
+	childLag   = time.Second     // the wrapped command: its buffers, its pipe, our being scheduled
+)
+
+// lags says for every kind of event how long before it was seen it may have happened. A kind that is
+// not listed is written by ourselves as it happens: its bracket is a point.
+var lags = map[timeline.EventKind]time.Duration{
+	timeline.PodSeen:         watchLag,
+	timeline.PodScheduled:    watchLag,
+	timeline.PodDeleted:      watchLag,
+	timeline.PodGone:         watchLag,
+	timeline.EndpointChanged: watchLag,
+	timeline.ServiceChanged:  watchLag,
+	timeline.NodeSchedulable: watchLag,
+	timeline.NodeGone:        watchLag,
+	timeline.PodContainer:    kubeletLag,
+	timeline.PodReady:        kubeletLag,
+	timeline.PodPhase:        kubeletLag,
+	timeline.KubeEvent:       kubeletLag,
+	timeline.NodeReady:       kubeletLag,
+	timeline.Command:         childLag,
+	timeline.CommandOutput:   childLag,
+}
+
+// place gives each event its place on the run's clock. It happened no later than we saw it; and no
+// earlier than Since where that is known, else no earlier than the assumed lag of its kind allows. A
+// watch gap stretches what was seen in its wake back to the gap's start, and what the first list
+// found may have happened any time before. Stamps narrow nothing: another machine's clock proves
+// nothing until it has been compared with ours.
+func place(evs []timeline.Event) []Event {
+	placed := make([]Event, len(evs))
+	p := placer{listed: listedPods(evs)}
+	for i, e := range evs {
+		if e.Kind == timeline.WatchGap {
+			p.gaps = append(p.gaps, e)
+		}
+		placed[i] = published(e, Instant{Earliest: min(p.earliest(e), e.Seen), Latest: e.Seen})
+	}
+	return placed
+}
+
+// A placer knows what bears on the lower bound of an event beside the event itself.
+type placer struct {
+	listed map[string]time.Duration // when the first list found a Pod, by UID
+	gaps   []timeline.Event
+}
+
+func listedPods(evs []timeline.Event) map[string]time.Duration {
+	listed := map[string]time.Duration{}
+	for _, e := range evs {
+		if e.Kind == timeline.PodSeen && e.Detail == "listed" {
+			listed[e.Object.UID] = e.Seen
+		}
+	}
+	return listed
+}
+
+func (p placer) earliest(e timeline.Event) time.Duration {
+	lag, watched := lags[e.Kind]
+	switch {
+	case e.Since > 0:
+		return e.Since
+	case !watched:
+		return e.Seen
+	case p.foundByList(e):
+		return Unbounded
+	}
+	at := e.Seen - lag
+	for _, gap := range p.gaps {
+		if at <= gap.Seen && gapHides(gap, e) {
+			at = min(at, gap.Since)
+		}
+	}
+	return at
+}
+
+// foundByList reports whether the event only says how things stood when we first looked: it names no
+// state before, or it is about a Pod and as old as the list that found it. Endpoints are listed on
+// their own, about the same time.
+func (p placer) foundByList(e timeline.Event) bool {
+	listed, known := p.listed[e.Object.UID]
+	switch e.Kind {
+	case timeline.NodeReady, timeline.NodeSchedulable, timeline.ServiceChanged:
+		return e.From == ""
+	case timeline.EndpointChanged:
+		return e.From == "" || e.From == timeline.EndpointAbsent && known && (e.Seen-listed).Abs() <= watchLag
+	}
+	return known && e.Seen == listed
+}
+
+// watchedKind is the kind of object, in lower case, whose watch an event of this kind came from.
+func watchedKind(kind timeline.EventKind) string {
+	switch kind {
+	case timeline.EndpointChanged:
+		return "endpointslice"
+	case timeline.NodeReady, timeline.NodeSchedulable, timeline.NodeGone:
+		return "node"
+	case timeline.ServiceChanged:
+		return "service"
+	case timeline.KubeEvent:
+		return "event"
+	}
+	if strings.HasPrefix(string(kind), "pod-") {
+		return "pod"
+	}
+	return ""
+}
+
+// gapHides reports whether the event came through the watch that had the gap. A gap that names no
+// kind is taken to be in all of them.
+func gapHides(gap, e timeline.Event) bool {
+	kind := watchedKind(e.Kind)
+	return kind != "" && (gap.Object.Kind == "" || sameKind(gap.Object.Kind, kind))
+}
+
+// sameKind compares the name of a watched kind as events carry it ("EndpointSlice",
+// "endpointslices") with one of [watchedKind].
+func sameKind(name, kind string) bool {
+	return strings.TrimSuffix(strings.ToLower(name), "s") == kind
+}
+
+// published turns a fact into an event of the timeline.
+func published(e timeline.Event, at Instant) Event {
+	p := Event{
+		ID: e.ID, Seen: e.Seen, At: at, Writer: e.Writer, Kind: e.Kind, From: e.From, To: e.To,
+		Code: e.Code, Detail: e.Detail,
+	}
+	if !e.Stamp.IsZero() {
+		p.Stamp = &e.Stamp
+	}
+	if e.Object != (timeline.Object{}) {
+		p.Object = &e.Object
+	}
+	if e.Addr.IsValid() {
+		p.Addr = e.Addr.String()
+	}
+	return p
+}
+
+// overlaps reports whether two brackets can hold the same instant.
+func (a Instant) overlaps(b Instant) bool { return a.Earliest <= b.Latest && b.Earliest <= a.Latest }
+
+// bounded reports whether something bounds the instant from below.
+func (a Instant) bounded() bool { return a.Earliest > Unbounded }

@@ -1,0 +1,316 @@
+package correlate
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"lapse/timeline"
+)
+
+// lives tells each Pod's life: what the watch said of it, and when its own address answered. Pods
+// come in the order they were first heard of.
+func lives(s *scene) []Pod {
+	stories := map[string]*story{}
+	order := []*story{}
+	for i := range s.run.Events {
+		e := &s.run.Events[i]
+		if e.Object == nil || e.Object.Kind != "Pod" && !aboutPod(e.Kind) || e.Object.UID == "" {
+			continue
+		}
+		st := stories[e.Object.UID]
+		if st == nil {
+			if e.Kind == timeline.KubeEvent {
+				continue // an Event can outlive its Pod by an hour
+			}
+			st = &story{pod: Pod{Namespace: e.Object.Namespace, Name: e.Object.Name, UID: e.Object.UID, States: []PodState{}}}
+			stories[e.Object.UID] = st
+			order = append(order, st)
+		}
+		st.events = append(st.events, e)
+	}
+	pods := make([]Pod, len(order))
+	for i, st := range order {
+		st.hear(s)
+		pods[i] = st.pod
+	}
+	return pods
+}
+
+// aboutPod reports whether events of this kind are about the Pod they name.
+func aboutPod(kind timeline.EventKind) bool { return strings.HasPrefix(string(kind), "pod-") }
+
+// A story is one Pod's life while it is being told, event by event.
+type story struct {
+	pod    Pod
+	events []*Event
+
+	containers map[string]string // by name: waiting, running, terminated
+	endpoint   string            // the state of its endpoint; the last one heard of any port
+	scheduled  bool
+	ready      bool
+	stopped    bool
+	ending     bool // deletion was requested, or its endpoint is terminating
+	told       bool // its Ready condition was heard of
+}
+
+// hear tells the whole life: the events in the order they were seen, with the silence of the Pod's
+// own address between them.
+func (st *story) hear(s *scene) {
+	st.containers = map[string]string{}
+	st.answers(s)
+	for _, e := range st.events {
+		st.stopsBefore(e.Seen)
+		st.tell(e)
+		st.enter(e.Seen)
+	}
+	st.stopsBefore(never)
+	st.bound()
+}
+
+// bound narrows what the watch told late by what must have come before: nothing happens to a Pod
+// before its creation, and what answered had not exited.
+func (st *story) bound() {
+	p := &st.pod
+	if p.Created != nil {
+		for _, at := range []*Instant{p.Scheduled, p.Started, p.Ready, p.NotReady, p.EndpointReady, p.EndpointNotReady, p.Deleted, p.Killing, p.Exited} {
+			notBefore(at, p.Created.Earliest)
+		}
+	}
+	if p.LastOK != nil {
+		notBefore(p.Exited, *p.LastOK)
+	}
+}
+
+// notBefore raises the lower bound of an instant, if there is one, but not above its upper bound.
+func notBefore(at *Instant, bound time.Duration) {
+	if at != nil {
+		at.Earliest = max(at.Earliest, min(bound, at.Latest))
+	}
+}
+
+// answers takes over what the Pod's direct target measured.
+func (st *story) answers(s *scene) {
+	for _, t := range s.run.Targets {
+		if t.Kind != timeline.Direct || t.PodUID != st.pod.UID {
+			continue
+		}
+		st.pod.IP = cmp.Or(st.pod.IP, host(t.Addr))
+		st.pod.Node = cmp.Or(st.pod.Node, t.PodNode)
+		edge := s.edges[t.Name]
+		if edge.firstOK != nil && st.pod.FirstOK == nil {
+			st.pod.FirstOK = new(edge.firstOK.Done)
+			st.pod.LastOK = new(edge.lastOK.Sent)
+			st.pod.Stopped = stopOf(s, t.Name)
+		}
+		if edge.lastFailure != nil && st.pod.LastFailure == nil {
+			st.pod.LastFailure = new(edge.lastFailure.Sent)
+		}
+	}
+}
+
+// stopOf says when a direct target stopped answering for good: no earlier than its last answered
+// request was sent, no later than the first failure after it was known. It is nil if the target
+// never answered, or if no failure came after its last answer.
+//
+//	ok ok ok x x x x   →   stopped ∈ [Sent of the last ok, Known of the first x]
+func stopOf(s *scene, target string) *Instant {
+	edge := s.edges[target]
+	if edge.lastOK == nil || edge.lastFailure == nil || edge.lastFailure.Sent < edge.lastOK.Sent {
+		return nil
+	}
+	stop := Instant{Earliest: edge.lastOK.Sent, Latest: edge.lastFailure.Done}
+	for _, w := range s.outages[target] {
+		if w.Kind != Slow && w.Start.Latest >= edge.lastOK.Sent {
+			stop.Latest = min(stop.Latest, w.Start.Latest)
+		}
+	}
+	return &stop
+}
+
+// stopsBefore enters the Pod's silence into its lane if it comes before instant t.
+func (st *story) stopsBefore(t time.Duration) {
+	if stop := st.pod.Stopped; stop != nil && !st.stopped && stop.Latest < t {
+		st.stopped = true
+		st.enter(stop.Latest)
+	}
+}
+
+// tell adds one event to the life.
+func (st *story) tell(e *Event) {
+	st.pod.Node = cmp.Or(st.pod.Node, e.Object.Node)
+	st.pod.IP = cmp.Or(st.pod.IP, e.Addr)
+	at := e.At
+	switch e.Kind {
+	case timeline.PodSeen:
+		first(&st.pod.Created, at)
+	case timeline.PodScheduled:
+		st.scheduled = true
+		st.pod.Node = cmp.Or(st.pod.Node, e.To)
+		first(&st.pod.Scheduled, at)
+	case timeline.PodContainer:
+		st.container(e)
+	case timeline.PodReady:
+		st.readiness(e)
+	case timeline.PodDeleted:
+		st.ending = true
+		first(&st.pod.Deleted, at)
+	case timeline.PodGone:
+		st.endpoint, st.ready = timeline.EndpointAbsent, false
+		st.pod.Gone = &at
+	case timeline.EndpointChanged:
+		st.endpointState(e)
+	case timeline.KubeEvent:
+		if e.To == "Killing" {
+			first(&st.pod.Killing, at)
+		}
+	}
+}
+
+// first remembers the first instant told. One that nothing bounds from below was not seen to
+// happen: it stays absent.
+func first(known **Instant, at Instant) {
+	if *known == nil && at.bounded() {
+		*known = &at
+	}
+}
+
+func (st *story) container(e *Event) {
+	name, _, _ := strings.Cut(e.Detail, " ")
+	st.containers[name] = e.To
+	switch {
+	case e.To == "running":
+		first(&st.pod.Started, e.At)
+		st.pod.Exited, st.pod.ExitCode = nil, nil
+	case e.To == "terminated":
+		if st.pod.ExitCode == nil || *st.pod.ExitCode == 0 {
+			st.pod.ExitCode = new(e.Code)
+		}
+		if st.exited() {
+			st.pod.Exited = new(e.At)
+		}
+	}
+}
+
+// exited reports whether every container we heard of has ended.
+func (st *story) exited() bool {
+	for _, state := range st.containers {
+		if state != "terminated" {
+			return false
+		}
+	}
+	return len(st.containers) > 0
+}
+
+func (st *story) readiness(e *Event) {
+	was := st.ready
+	st.ready, st.told = e.To == "true", true
+	switch {
+	case st.ready:
+		first(&st.pod.Ready, e.At)
+	case was || e.From == "true":
+		st.pod.NotReady = new(e.At)
+	}
+}
+
+func (st *story) endpointState(e *Event) {
+	was := st.endpoint
+	st.endpoint = e.To
+	st.ending = st.ending || strings.HasPrefix(e.To, timeline.EndpointTerminating)
+	if e.To == timeline.EndpointReady {
+		first(&st.pod.EndpointReady, e.At)
+		st.pod.EndpointRemoved = nil
+		return
+	}
+	if was == timeline.EndpointReady || e.From == timeline.EndpointReady {
+		st.pod.EndpointNotReady = new(e.At)
+	}
+	if e.To == timeline.EndpointAbsent {
+		st.pod.EndpointRemoved = new(e.At)
+	}
+}
+
+// enter adds the state of now to the lane if it is a new one.
+func (st *story) enter(now time.Duration) {
+	state := st.state()
+	last := len(st.pod.States) - 1
+	switch {
+	case last >= 0 && st.pod.States[last].State == state:
+		return
+	case last >= 0 && st.pod.States[last].Start == max(now, 0):
+		st.pod.States[last].State = state
+		st.pod.States = slices.CompactFunc(st.pod.States, func(a, b PodState) bool { return a.State == b.State })
+	default:
+		st.pod.States = append(st.pod.States, PodState{Start: max(now, 0), State: state})
+	}
+}
+
+// state says in one word what the Pod is now.
+func (st *story) state() string {
+	switch {
+	case st.pod.Gone != nil:
+		return "gone"
+	case st.ending && st.serving():
+		return "terminating+serving"
+	case st.ending:
+		return "terminating"
+	case st.exited():
+		return "crashed"
+	case st.ready || !st.told && st.endpoint == timeline.EndpointReady:
+		return "ready"
+	case slices.Contains(values(st.containers), "running"):
+		return "running"
+	case st.scheduled:
+		return "creating"
+	}
+	return "pending"
+}
+
+// serving is what is believed of a terminating Pod until its address, its containers or its
+// endpoint say otherwise.
+func (st *story) serving() bool {
+	return !st.stopped && !st.exited() && st.endpoint != timeline.EndpointTerminating &&
+		(st.ready || st.endpoint == timeline.EndpointTerminatingServing)
+}
+
+func values(m map[string]string) []string {
+	vs := make([]string, 0, len(m))
+	for _, v := range m {
+		vs = append(vs, v)
+	}
+	return vs
+}
+
+// host is the address without its port.
+func host(addr string) string {
+	i := strings.LastIndexByte(addr, ':')
+	if i < 0 {
+		return addr
+	}
+	return strings.Trim(addr[:i], "[]")
+}
+
+// terminatingBy reports whether the Pod was asked to end, or seen ending, no later than instant t.
+func (p *Pod) terminatingBy(t time.Duration) bool {
+	if p.Deleted != nil && p.Deleted.Earliest <= t {
+		return true
+	}
+	for _, state := range p.States {
+		if strings.HasPrefix(state.State, "terminating") {
+			return state.Start <= t
+		}
+	}
+	return false
+}
+
+// readyBy reports whether the Pod was ready at instant t, as far as its lane tells.
+func (p *Pod) readyBy(t time.Duration) bool {
+	ready := false
+	for _, state := range p.States {
+		if state.Start <= t {
+			ready = state.State == "ready"
+		}
+	}
+	return ready
+}

@@ -1,0 +1,181 @@
+package correlate
+
+import (
+	"fmt"
+	"time"
+
+	"lapse/timeline"
+)
+
+// Row 7 of the causes: the Service has no endpoint to route to, and every request fails, from
+// everywhere. kube-proxy then rejects connections; but Linux limits the ICMP replies it does so with
+// to a burst of about 6 per peer and then 1/s, so that most connects time out instead.
+//
+//	endpoints  1 1 1 0 0 0 0 0 0 0 1 1
+//	svc        ok ok x x x x … x x x x ok      first refused, then timing out
+
+func noReadyEndpoint(v *view, w *Window) (*Cause, string) {
+	switch {
+	case v.laneOff("endpointslice", w):
+		return nil, "EndpointSlices could not be watched"
+	case w.Kind == Slow:
+		return nil, "requests were answered, only late"
+	}
+	empty := emptyNear(v, w)
+	if empty == nil {
+		return nil, "an endpoint was ready, or terminating and still serving, all the time"
+	}
+	if last := lastToLeave(v, w, empty); !last.overlaps(v.onset(w)) {
+		return nil, fmt.Sprintf("no endpoint was ready %s, but requests began to fail %s", between(empty.whole()), between(w.Start))
+	}
+	if why := answeredMeanwhile(w, empty); why != "" {
+		return nil, why
+	}
+	cause := &Cause{
+		Confidence: Medium,
+		Text:       emptyText(v, w, empty),
+		Fix:        emptyFix(v, w, empty),
+		Evidence:   emptyEvidence(v, w, empty),
+	}
+	confirmEmpty(v, w, empty, cause)
+	return cause, ""
+}
+
+// lastToLeave is when a window must open to be blamed on the empty span: from the moment the last
+// Pod began to end (it may stop before its endpoint says so) to the end of the span.
+func lastToLeave(v *view, w *Window, empty *emptySpan) Instant {
+	from := empty.whole()
+	for _, p := range v.pods(w) {
+		if p.UID != empty.last.Object.UID {
+			continue
+		}
+		for _, sign := range []*Instant{p.Deleted, p.Stopped, p.EndpointNotReady} {
+			if sign != nil {
+				from.Earliest = min(from.Earliest, sign.Earliest)
+			}
+		}
+	}
+	return from
+}
+
+// answeredMeanwhile says why the window is not the empty span's: requests were answered in it.
+func answeredMeanwhile(w *Window, empty *emptySpan) string {
+	if w.Kind == Outage {
+		return ""
+	}
+	certain := common(Instant{Earliest: empty.start.Latest, Latest: empty.end.Earliest}, w.span())
+	if w.Blackout == nil || w.Blackout.Max < certain/2 {
+		return "requests were answered while no endpoint was ready"
+	}
+	return ""
+}
+
+func emptyText(v *view, w *Window, empty *emptySpan) string {
+	service := v.target(w).Service
+	if service == "" {
+		service = "the Service"
+	}
+	text := fmt.Sprintf("no endpoint of %s was ready for %s: %s left last (%s)",
+		service, spans(length(empty.start, empty.end)), empty.last.Object.Name, clock(empty.start.Latest))
+	if empty.next == nil {
+		return text + ", and none became ready before the run ended"
+	}
+	return text + fmt.Sprintf(", %s became ready at %s", empty.next.Object.Name, clock(empty.end.Latest))
+}
+
+// emptyFix gives the time a second replica has to bridge, and how much of it is the replacement's
+// own slowness.
+func emptyFix(v *view, w *Window, empty *emptySpan) string {
+	fix := "run ≥ 2 replicas on different nodes, with a PodDisruptionBudget that lets only 1 go at a time"
+	if empty.next == nil {
+		return fix
+	}
+	for _, p := range v.pods(w) {
+		if p.UID == empty.next.Object.UID && p.Created != nil && p.EndpointReady != nil {
+			startup := length(*p.Created, *p.EndpointReady).Max
+			return fix + fmt.Sprintf(": the others must carry the load for ≥ %s (%s took up to %s from created to ready)",
+				span(roundUp(w.Length.Max)), p.Name, span(startup))
+		}
+	}
+	return fix + fmt.Sprintf(": the others must carry the load for ≥ %s", span(roundUp(w.Length.Max)))
+}
+
+func emptyEvidence(v *view, w *Window, empty *emptySpan) []Evidence {
+	evidence := []Evidence{{
+		Event: empty.last.ID, At: &empty.start,
+		Text: fmt.Sprintf("%s, the last endpoint, turned %s %s", empty.last.Object.Name, empty.last.To, between(empty.start)),
+	}}
+	for _, p := range v.pods(w) {
+		if p.UID == empty.last.Object.UID && p.Stopped != nil {
+			evidence = append(evidence, Evidence{Target: v.direct(p), At: p.Stopped, Text: fmt.Sprintf("%s itself stopped answering %s", p.Name, between(*p.Stopped))})
+		}
+	}
+	if empty.next != nil {
+		evidence = append(evidence, Evidence{
+			Event: empty.next.ID, At: &empty.end,
+			Text: fmt.Sprintf("%s became ready %s", empty.next.Object.Name, between(empty.end)),
+		})
+	}
+	return append(evidence, Evidence{
+		Target: w.Target, At: &w.Start,
+		Text: fmt.Sprintf("%d of %d requests failed: %s", w.Failed, w.Sent, classCounts(w.Classes)),
+	})
+}
+
+// confirmEmpty looks for a second, independent sign: the traffic's own signature, and the silence of
+// every Pod's own address.
+func confirmEmpty(v *view, w *Window, empty *emptySpan, c *Cause) {
+	if refused, timedOut, ok := firstRefused(v, w); ok {
+		c.Confidence = High
+		c.Evidence = append(c.Evidence, Evidence{
+			Target: w.Target,
+			Text:   fmt.Sprintf("%d refused first, then %d timed out: kube-proxy rejects where no endpoint is left, and Linux limits how often", refused, timedOut),
+		})
+	}
+	if name := silentThroughout(v, w, empty); name != "" {
+		c.Confidence = High
+		c.Evidence = append(c.Evidence, Evidence{Target: name, Text: "no Pod answered at its own address meanwhile"})
+	}
+	if v.gapNear("endpointslice", w) {
+		c.Confidence = lower(c.Confidence, Medium)
+		c.Rivals = append(c.Rivals, "the watch of EndpointSlices had a gap: an endpoint may have been ready unseen")
+	}
+}
+
+// firstRefused recognises refusals followed by connect timeouts, looking at the failures one by one.
+func firstRefused(v *view, w *Window) (refused, timedOut int, ok bool) {
+	var lastRefused, lastTimeout time.Duration
+	firstTimeout := never
+	for _, f := range v.run.Failures {
+		if f.Target != w.Target || f.Sent < w.Start.Earliest || f.Sent > w.End.Earliest {
+			continue
+		}
+		switch f.Class {
+		case timeline.Refused, timeline.Unreachable:
+			refused++
+			lastRefused = f.Sent
+		case timeline.TimeoutConnect:
+			timedOut++
+			firstTimeout = min(firstTimeout, f.Sent)
+			lastTimeout = f.Sent
+		}
+	}
+	return refused, timedOut, refused > 0 && timedOut > refused && lastTimeout > lastRefused && firstTimeout > w.Start.Earliest
+}
+
+// silentThroughout names a direct target that had answered before and, as every other, did not
+// while there was certainly no endpoint; "" if one did, or none was probed.
+func silentThroughout(v *view, w *Window, empty *emptySpan) string {
+	certain := Instant{Earliest: empty.start.Latest, Latest: empty.end.Earliest}
+	name := ""
+	for _, p := range v.pods(w) {
+		switch direct := v.direct(p); {
+		case direct == "" || p.FirstOK == nil || *p.FirstOK >= certain.Latest:
+		case *p.LastOK < certain.Earliest:
+			name = direct
+		default:
+			return ""
+		}
+	}
+	return name
+}

@@ -1,0 +1,164 @@
+package correlate
+
+import (
+	"fmt"
+	"time"
+
+	"lapse/timeline"
+)
+
+// Row 25 of the causes: not the Service failed but the prober. Its own echo server, inside the same
+// process, failed as well; or it stood still so long that answers came too late to count; or every
+// target it probes failed at once, those of Pods that nothing had happened to included.
+//
+//	svc      ok ok x x x ok ok
+//	control  ok ok x x x ok ok      the same instant, with no network between
+
+func proberFault(v *view, w *Window) (*Cause, string) {
+	signs := []func(*view, *Window) (*Cause, string){controlFailed, stoodStill, allFailed, localFaults}
+	var best *Cause
+	silent := "the control target and the prober were well"
+	for _, sign := range signs {
+		cause, why := sign(v, w)
+		switch {
+		case cause == nil && why != "":
+			silent = why
+		case cause == nil:
+		case best == nil:
+			best = cause
+		default:
+			best.Evidence = append(best.Evidence, cause.Evidence...)
+			best.Confidence = High // two signs that do not depend on each other
+		}
+	}
+	return best, silent
+}
+
+const proberFix = "nothing to change in the Service: count this time as unobserved, "
+
+// controlFailed looks at the echo server inside the prober.
+func controlFailed(v *view, w *Window) (*Cause, string) {
+	for _, t := range v.run.Targets {
+		if t.Kind != timeline.Control || t.Source != v.target(w).Source {
+			continue
+		}
+		trouble := v.troubleNear(t.Name, v.onset(w), w.Kind == Slow)
+		if trouble == nil {
+			continue
+		}
+		return &Cause{
+			Confidence: High,
+			Text: fmt.Sprintf("the prober on %s got no good answer from its own echo server at the same time: %s",
+				v.from(w), troubleText(trouble)),
+			Fix: proberFix + fmt.Sprintf("and give the prober CPU and file descriptors of its own: it was unwell for up to %s", span(trouble.Length.Max)),
+			Evidence: []Evidence{{
+				Target: t.Name, At: &trouble.Start,
+				Text: fmt.Sprintf("the trouble of the control target began %s", between(trouble.Start)),
+			}},
+		}, ""
+	}
+	return nil, ""
+}
+
+func troubleText(w *Window) string {
+	if w.Kind == Slow {
+		return "answers late for " + spans(w.Length)
+	}
+	return classCounts(w.Classes) + " in " + spans(w.Length)
+}
+
+// stoodStill looks for a time in which the prober did not run. It explains only timeouts and late
+// answers, and only a standstill long enough to make them: a refusal is an answer.
+func stoodStill(v *view, w *Window) (*Cause, string) {
+	for _, e := range v.stalls {
+		if !e.At.overlaps(v.onset(w)) {
+			continue
+		}
+		stall := e.At.Latest - e.At.Earliest
+		if why := cannotStall(v, w, stall); why != "" {
+			return nil, fmt.Sprintf("the prober stood still for %s, but %s", span(stall), why)
+		}
+		return &Cause{
+			Confidence: Medium,
+			Text:       fmt.Sprintf("the prober on %s did not run for %s: it read answers too late", v.from(w), span(stall)),
+			Fix:        proberFix + fmt.Sprintf("and give the prober CPU: no CPU limit, and a request that keeps others from starving it for %s", span(stall)),
+			Evidence:   []Evidence{{Event: e.ID, At: new(e.At), Text: "the prober did not run " + between(e.At)}},
+		}, ""
+	}
+	return nil, ""
+}
+
+// cannotStall says why a standstill of this length cannot have made the window.
+func cannotStall(v *view, w *Window, stall time.Duration) string {
+	if w.Kind == Slow {
+		if stall < v.run.Run.Slow/2 {
+			return "that is too short to make answers this slow"
+		}
+		return ""
+	}
+	if !only(w.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.NoSlot) {
+		return "that makes no " + classCounts(w.Classes)
+	}
+	if stall < v.run.Run.Timeout/2 {
+		return "that is too short to make requests time out"
+	}
+	return ""
+}
+
+// allFailed looks at everything else this source probes: if each target failed, the direct ones of
+// Pods that nothing had happened to included, then what they share is the prober and its network.
+func allFailed(v *view, w *Window) (*Cause, string) {
+	if w.Kind == Slow {
+		return nil, ""
+	}
+	healthy := v.healthyOthers(w, nil)
+	if len(healthy) == 0 {
+		return nil, ""
+	}
+	var evidence []Evidence
+	for _, p := range healthy {
+		trouble := v.outageNear(v.direct(p), v.onset(w))
+		if trouble == nil {
+			return nil, ""
+		}
+		evidence = append(evidence, Evidence{
+			Target: v.direct(p), At: &trouble.Start,
+			Text: fmt.Sprintf("%s, ready and untouched, began to fail at its own address %s", p.Name, between(trouble.Start)),
+		})
+	}
+	for _, t := range v.run.Targets {
+		if t.Kind.Judged() && t.Source == v.target(w).Source && v.outageNear(t.Name, w.span()) == nil {
+			return nil, ""
+		}
+	}
+	confidence := Low
+	if len(healthy) > 1 {
+		confidence = Medium
+	}
+	return &Cause{
+		Confidence: confidence,
+		Text: fmt.Sprintf("everything the prober on %s sends failed at once, what goes straight to the address of %s included",
+			v.from(w), count(len(healthy), "healthy Pod")),
+		Fix:      proberFix + fmt.Sprintf("and probe from ≥ 2 nodes to tell the prober's network from the Pods': %s cannot", count(len(healthy), "direct target")),
+		Evidence: evidence,
+		Rivals:   []string{"the network or the node that all of them share, or a fault common to all Pods"},
+	}, ""
+}
+
+// localFaults looks for requests that our own system refused to send.
+func localFaults(v *view, w *Window) (*Cause, string) {
+	for _, gap := range v.run.Unobserved {
+		at := Instant{Earliest: gap.Start, Latest: gap.End}
+		if gap.Reason != "local fault" || gap.Target != w.Target || !at.overlaps(v.onset(w)) {
+			continue
+		}
+		n := v.target(w).Classes[timeline.Local.String()]
+		return &Cause{
+			Confidence: Low,
+			Text:       fmt.Sprintf("%s had no ports or file descriptors left: %s could not be sent", v.from(w), count(n, "request")),
+			Fix:        proberFix + fmt.Sprintf("and lower --rate or raise the limit of open files: %s failed on our side", count(n, "request")),
+			Evidence:   []Evidence{{Target: w.Target, At: &at, Text: "our own system refused to send " + between(at)}},
+		}, ""
+	}
+	return nil, ""
+}

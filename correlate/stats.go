@@ -1,0 +1,132 @@
+package correlate
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"lapse/timeline"
+)
+
+// maxFailures is how many failures a timeline lists.
+const maxFailures = 10_000
+
+// A tally counts one target's requests. Nothing in it depends on the order they come in.
+type tally struct {
+	due      int // requests
+	classes  [timeline.NumClasses]int
+	late     int
+	firstDue time.Duration
+	lastSent time.Duration
+	latency  *hdrhistogram.Histogram // of ok requests, from Due, in µs up to 60 s; nil if there were none
+	slowest  time.Duration           // exact maximum of the same
+	failures []timeline.Request      // the first of them by Sent, and perhaps more: see trim
+	ends     [4]*timeline.Request    // see edge
+}
+
+func (t *tally) add(r *timeline.Request, interval time.Duration) {
+	if t.due == 0 {
+		t.firstDue = r.Due
+	}
+	t.due++
+	t.firstDue = min(t.firstDue, r.Due)
+	t.lastSent = max(t.lastSent, r.Sent)
+	t.classes[min(r.Class, timeline.NumClasses-1)]++
+	if r.Class.Observed() && r.Late(interval) {
+		t.late++
+	}
+	switch {
+	case r.Class == timeline.OK:
+		t.record(r.Latency())
+		t.mark(0, r)
+	case r.Class.Failed():
+		t.failures = append(t.failures, *r)
+		if len(t.failures) >= 2*maxFailures {
+			t.trim()
+		}
+		t.mark(2, r)
+	}
+}
+
+// record adds a latency, rounded down to whole microseconds.
+func (t *tally) record(d time.Duration) {
+	const highest = int64(time.Minute / time.Microsecond)
+	if t.latency == nil {
+		t.latency = hdrhistogram.New(1, highest, 3)
+	}
+	t.slowest = max(t.slowest, d)
+	_ = t.latency.RecordValue(min(max(d.Microseconds(), 0), highest)) // errs only beyond highest
+}
+
+// mark keeps r if it is the first (ends[i]) or last (ends[i+1]) of its outcome.
+func (t *tally) mark(i int, r *timeline.Request) {
+	if t.ends[i] == nil {
+		t.ends[i], t.ends[i+1] = new(*r), new(*r)
+		return
+	}
+	if bySent(r, t.ends[i]) < 0 {
+		*t.ends[i] = *r
+	}
+	if bySent(r, t.ends[i+1]) > 0 {
+		*t.ends[i+1] = *r
+	}
+}
+
+func bySent(a, b *timeline.Request) int {
+	if a.Sent != b.Sent {
+		return cmp.Compare(a.Sent, b.Sent)
+	}
+	return cmp.Or(cmp.Compare(a.Target, b.Target), cmp.Compare(a.Seq, b.Seq))
+}
+
+// sortBySent sorts by Sent, then by target and Seq.
+func sortBySent(requests []timeline.Request) {
+	slices.SortFunc(requests, func(a, b timeline.Request) int { return bySent(&a, &b) })
+}
+
+// trim keeps the first maxFailures failures.
+func (t *tally) trim() {
+	sortBySent(t.failures)
+	t.failures = t.failures[:min(len(t.failures), maxFailures)]
+}
+
+// edge returns copies, which later requests do not change.
+func (t *tally) edge() edge {
+	at := func(i int) *timeline.Request {
+		if t.ends[i] == nil {
+			return nil
+		}
+		return new(*t.ends[i])
+	}
+	return edge{firstOK: at(0), lastOK: at(1), firstFailure: at(2), lastFailure: at(3)}
+}
+
+func (t *tally) notSent() int {
+	return t.classes[timeline.NotSent] + t.classes[timeline.Local]
+}
+
+func (t *tally) ok() int { return t.classes[timeline.OK] }
+
+func (t *tally) failed() int { return t.due - t.notSent() - t.ok() }
+
+// quantiles are nil if no request was ok.
+func (t *tally) quantiles() *Latency {
+	if t.latency == nil {
+		return nil
+	}
+	us := t.latency.ValueAtPercentilesSlice([]float64{50, 90, 99, 99.9})
+	at := func(i int) time.Duration { return min(time.Duration(us[i])*time.Microsecond, t.slowest) }
+	return &Latency{P50: at(0), P90: at(1), P99: at(2), P999: at(3), Max: t.slowest}
+}
+
+func classNames(counts *[timeline.NumClasses]int) map[string]int {
+	named := map[string]int{}
+	for c, n := range counts {
+		if n > 0 {
+			named[timeline.Class(c).String()] = n
+		}
+	}
+	return named
+}

@@ -1,0 +1,404 @@
+package correlate
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"lapse/timeline"
+)
+
+// Options say how a run is judged.
+type Options struct {
+	Join time.Duration // runs of failures less than this apart are one window; 0: as the run was told
+	Slow time.Duration // a success that took longer is slow; 0: as the run was told
+}
+
+// A Tracker judges a run while its facts arrive. What it says of the past is what [Analyze] will
+// say of the whole run; what newer facts may still change is marked live.
+//
+// A Tracker is not safe for concurrent use; the Timelines it returns are never changed again.
+type Tracker struct {
+	opts     Options
+	meta     timeline.Meta
+	targets  []*track // by ID; nil where there is none
+	order    []uint16 // IDs as they were told
+	backends []string // by ID; 0 is unknown
+	events   []timeline.Event
+	placed   []Event // events[:len(placed)], placed
+
+	now     time.Duration // how far time has come
+	ended   *timeline.Event
+	closed  bool                     // no fact will come any more
+	damage  string                   // why the record is not whole
+	begun   map[string]time.Duration // by name, when a target began to be measured
+	stopped map[string]time.Duration // by name, when that ended
+	stalls  []period
+	command *Command
+	hammer  *Hammer
+
+	listed   []Failure // as last published
+	listedOf int       // how many requests had failed then
+}
+
+// NewTracker returns a Tracker that knows nothing.
+func NewTracker(o Options) *Tracker {
+	return &Tracker{opts: o, backends: []string{""}, begun: map[string]time.Duration{}, stopped: map[string]time.Duration{}}
+}
+
+// SetEnd says how far time has come, so that a silence shows as unobserved time. Time does not go
+// back.
+func (t *Tracker) SetEnd(now time.Duration) { t.now = max(t.now, now) }
+
+// Add takes in the next fact. Requests may come in any order as long as each comes before a
+// watermark later than its Due; a target comes before its requests.
+func (t *Tracker) Add(f timeline.Fact) {
+	switch f := f.(type) {
+	case timeline.Meta:
+		t.meta = f
+	case timeline.Target:
+		t.addTarget(f)
+	case timeline.Backend:
+		t.addBackend(f)
+	case timeline.Batch:
+		t.addBatch(f)
+	case timeline.Event:
+		t.addEvent(f)
+	}
+}
+
+func (t *Tracker) addTarget(target timeline.Target) {
+	if tr := t.track(target.ID); tr != nil {
+		tr.target = target
+		return
+	}
+	t.targets = append(t.targets, make([]*track, max(0, int(target.ID)+1-len(t.targets)))...)
+	t.targets[target.ID] = newTrack(target, t.join(), t.slow())
+	t.order = append(t.order, target.ID)
+}
+
+// track returns nil if there is no such target.
+func (t *Tracker) track(id uint16) *track {
+	if int(id) < len(t.targets) {
+		return t.targets[id]
+	}
+	return nil
+}
+
+func (t *Tracker) join() time.Duration { return cmp.Or(t.opts.Join, t.meta.Options.Join, time.Second) }
+func (t *Tracker) slow() time.Duration { return cmp.Or(t.opts.Slow, t.meta.Options.Slow, time.Second) }
+
+func (t *Tracker) addBackend(b timeline.Backend) {
+	t.backends = append(t.backends, make([]string, max(0, int(b.ID)+1-len(t.backends)))...)
+	t.backends[b.ID] = b.Name
+}
+
+func (t *Tracker) addBatch(b timeline.Batch) {
+	for _, r := range b.Requests {
+		tr := t.track(r.Target)
+		if tr == nil {
+			t.addTarget(timeline.Target{ID: r.Target})
+			tr = t.track(r.Target)
+		}
+		tr.add(r)
+		t.now = max(t.now, r.Done)
+	}
+	for _, w := range b.Watermarks {
+		if tr := t.track(w.Target); tr != nil {
+			tr.passed(w.Due)
+			t.now = max(t.now, w.Due)
+		}
+	}
+}
+
+func (t *Tracker) addEvent(e timeline.Event) {
+	t.events = append(t.events, e)
+	t.now = max(t.now, e.Seen)
+	switch e.Kind {
+	case timeline.RunPhase:
+		if e.To == "ended" {
+			t.ended = &e
+		}
+	case timeline.TargetChanged:
+		t.targetChanged(e)
+	case timeline.ProberStall:
+		t.stalls = append(t.stalls, period{from: e.Since, to: e.Seen, reason: reasonStalled})
+	case timeline.Command:
+		t.commandChanged(e)
+	case timeline.Hammer:
+		t.hammerChanged(e)
+	}
+}
+
+func (t *Tracker) targetChanged(e timeline.Event) {
+	name := e.Object.Name
+	switch e.To {
+	case "measuring":
+		t.begun[name] = e.Seen
+		delete(t.stopped, name)
+	case "ended":
+		t.stopped[name] = e.Seen
+	}
+}
+
+func (t *Tracker) commandChanged(e timeline.Event) {
+	c := Command{}
+	if t.command != nil {
+		c = *t.command
+	}
+	switch e.To {
+	case "running":
+		c.Start = new(e.Seen)
+	case "exited":
+		c.End, c.ExitCode = new(e.Seen), new(e.Code)
+	}
+	t.command = &c
+}
+
+func (t *Tracker) hammerChanged(e timeline.Event) {
+	h := Hammer{}
+	if t.hammer != nil {
+		h = *t.hammer
+	}
+	switch {
+	case e.To == "running":
+		h.Args = e.Detail
+	case json.Valid([]byte(e.Detail)):
+		h.Summary = json.RawMessage(e.Detail)
+	default:
+		h.Error = e.Detail
+	}
+	t.hammer = &h
+}
+
+// live reports whether more facts may come.
+func (t *Tracker) live() bool { return t.ended == nil && !t.closed }
+
+// end is when the run ended; while it is live, how far it has come. A record that breaks off leaves
+// what was still planned to the time that was not observed.
+func (t *Tracker) end() time.Duration {
+	if t.ended != nil {
+		return t.ended.Seen
+	}
+	if o := t.meta.Options; t.closed && o.Duration > 0 {
+		return max(t.now, o.Baseline+o.Duration+o.Settle)
+	}
+	return t.now
+}
+
+// Timeline returns the run as it is known now.
+func (t *Tracker) Timeline() *Timeline {
+	tl := &Timeline{
+		SchemaVersion: SchemaVersion,
+		Tool:          Tool{Name: "lapse", Version: t.meta.Tool},
+		T0:            t.meta.T0,
+		Run:           t.runInfo(),
+		Targets:       []Target{},
+		Windows:       []Window{},
+		Unobserved:    []Unobserved{},
+		Failures:      []Failure{},
+		Events:        t.place(),
+		Pods:          []Pod{},
+		Verdict:       Verdict{Reasons: []string{}, Gates: []GateResult{}},
+		Hammer:        t.hammer,
+	}
+	s := &scene{run: tl, facts: slices.Clip(t.events), outages: map[string][]Window{}, edges: map[string]edge{}}
+	t.fill(s, t.look())
+	explain(s)
+	return tl
+}
+
+// look reads every track to its end and settles what time was observed.
+func (t *Tracker) look() []*sight {
+	sights := make([]*sight, 0, len(t.order))
+	for _, id := range t.order {
+		tr := t.targets[id]
+		stop, stopped := t.stopped[tr.target.Name]
+		if !stopped {
+			stop = t.end()
+		}
+		s := tr.look(min(stop, t.end()), t.live())
+		if s.tally.due == 0 {
+			s.measured = period{from: t.begun[tr.target.Name], to: stop}
+			s.tail = []period{{from: s.measured.from, to: s.measured.to, reason: reasonNotSent}}
+		}
+		sights = append(sights, s)
+	}
+	for _, s := range sights {
+		s.dark = merge(s.measured, s.reading.watch.dark, s.tail, t.stalls, controlStalls(sights, s.target.Source))
+	}
+	return sights
+}
+
+// controlStalls are the times in which the prober of a source was at fault, by its own control target.
+func controlStalls(sights []*sight, source string) []period {
+	var stalls []period
+	for _, s := range sights {
+		if s.target.Source == source {
+			stalls = append(stalls, s.reading.stalls...)
+		}
+	}
+	return stalls
+}
+
+// fill publishes what was seen of the targets.
+func (t *Tracker) fill(s *scene, sights []*sight) {
+	tl := s.run
+	for _, sight := range sights {
+		name := sight.target.Name
+		tl.Targets = append(tl.Targets, sight.publish())
+		s.edges[name] = sight.tally.edge()
+		s.outages[name] = sight.windows(t.backends)
+		if !sight.target.Kind.Judged() {
+			continue
+		}
+		tl.Windows = append(tl.Windows, s.outages[name]...)
+		for _, d := range sight.dark {
+			tl.Unobserved = append(tl.Unobserved, Unobserved{Target: name, Start: d.from, End: d.to, Reason: d.reason})
+		}
+	}
+	slices.SortStableFunc(tl.Windows, func(a, b Window) int {
+		return cmp.Or(cmp.Compare(a.Start.Earliest, b.Start.Earliest), cmp.Compare(a.Start.Latest, b.Start.Latest))
+	})
+	for i := range tl.Windows {
+		tl.Windows[i].ID = i + 1
+	}
+	tl.Failures, tl.FailuresTruncated = t.failures(sights)
+	tl.Buckets = t.buckets(sights)
+}
+
+// failures lists the failures of judged targets by Sent, as many as fit, and counts the others.
+func (t *Tracker) failures(sights []*sight) (list []Failure, truncated int) {
+	failed := 0
+	for _, s := range sights {
+		if s.target.Kind.Judged() {
+			failed += s.tally.failed()
+		}
+	}
+	if t.listed == nil || failed != t.listedOf {
+		t.listed, t.listedOf = t.listFailures(sights), failed
+	}
+	return slices.Clip(t.listed), failed - len(t.listed)
+}
+
+func (t *Tracker) listFailures(sights []*sight) []Failure {
+	var all []timeline.Request
+	for _, s := range sights {
+		if s.target.Kind.Judged() {
+			s.tally.trim()
+			all = append(all, s.tally.failures...)
+		}
+	}
+	sortBySent(all)
+	list := make([]Failure, min(len(all), maxFailures))
+	for i := range list {
+		list[i] = failure(all[i], t.track(all[i].Target).target.Name, t.backends)
+	}
+	return list
+}
+
+// buckets publishes every target's series over the same slots.
+func (t *Tracker) buckets(sights []*sight) Buckets {
+	var end, longest time.Duration
+	for _, s := range sights {
+		end = max(end, s.measured.to, s.tally.lastSent+1)
+		if s.target.Kind.Judged() {
+			longest = max(longest, interval(s.target))
+		}
+	}
+	b := Buckets{Width: slotsWide(end, longest), Targets: map[string]BucketSeries{}}
+	n := int((end + b.Width - 1) / b.Width)
+	for _, s := range sights {
+		s.series.widen(b.Width)
+		b.Targets[s.target.Name] = s.series.publish(n, s.dark)
+	}
+	return b
+}
+
+// place places the events that are new since the last call, and all others anew, for a later event
+// may widen the bracket of an earlier one.
+func (t *Tracker) place() []Event {
+	if len(t.placed) != len(t.events) || t.placed == nil {
+		t.placed = place(t.events)
+		if t.placed == nil {
+			t.placed = []Event{}
+		}
+	}
+	return slices.Clip(t.placed)
+}
+
+func (t *Tracker) runInfo() RunInfo {
+	m := t.meta
+	info := RunInfo{
+		ID: m.ID, Services: m.Services, URLs: m.URLs,
+		Duration: t.end(), Baseline: m.Options.Baseline, Settle: m.Options.Settle, Timeout: m.Options.Timeout,
+		Join: t.join(), Slow: t.slow(), Live: t.live(),
+	}
+	if m.Cluster != (timeline.Cluster{}) {
+		info.Cluster = new(m.Cluster)
+	}
+	if t.command != nil || len(m.Command) > 0 {
+		info.Command = &Command{}
+		if t.command != nil {
+			*info.Command = *t.command
+		}
+		info.Command.Args = m.Command
+	}
+	switch {
+	case t.ended != nil:
+		info.Aborted = cmp.Or(t.ended.Detail, t.damage)
+	case t.closed:
+		info.Aborted = cmp.Or(t.damage, "the record ends before the run did")
+	}
+	return info
+}
+
+// windows publishes the windows of a target: of failures, then of slow successes.
+func (s *sight) windows(backends []string) []Window {
+	list := []Window{}
+	publish := func(w window, slow, live bool) {
+		p := w.publish(slow, s.dark, backends)
+		p.Target, p.Live = s.target.Name, live
+		list = append(list, p)
+	}
+	for _, slow := range []bool{false, true} {
+		old, latest := &s.track.failures, &s.reading.failures
+		if slow {
+			old, latest = &s.track.slow, &s.reading.slow
+		}
+		for _, w := range old.found {
+			publish(w, slow, false)
+		}
+		for _, w := range latest.found {
+			publish(w, slow, s.live)
+		}
+	}
+	return list
+}
+
+// publish returns the totals of a target.
+func (s *sight) publish() Target {
+	f, t := s.target, &s.tally
+	p := Target{
+		ID: f.ID, Name: f.Name, Kind: f.Kind, URL: f.URL, Source: f.Source, Node: f.Node, Service: f.Service,
+		Pod: f.Pod, PodUID: f.PodUID, PodNode: f.PodNode, Rate: f.Rate,
+		Sent: t.due - t.notSent(), OK: t.ok(), Failed: t.failed(), NotSent: t.notSent(), Late: t.late,
+		Classes:  classNames(&t.classes),
+		Measured: Instant{Earliest: s.measured.from, Latest: s.measured.to},
+		Latency:  t.quantiles(),
+	}
+	if f.Addr.IsValid() {
+		p.Addr = f.Addr.String()
+	}
+	measured := s.measured.to - s.measured.from
+	p.Resolution = measured
+	if p.Sent > 1 {
+		p.Resolution = s.reading.watch.resolution(s.dark)
+	}
+	if measured > 0 {
+		p.Coverage = 1 - float64(total(s.dark))/float64(measured)
+		p.AchievedRate = float64(p.Sent) / measured.Seconds()
+	}
+	return p
+}

@@ -1,0 +1,298 @@
+package correlate
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"lapse/timeline"
+)
+
+// track gives a Tracker the targets of rowRun and some requests that are complete up to a tick.
+func trackRow(text string, complete int) *Tracker {
+	run := rowRun(nil)
+	tr := NewTracker(Options{})
+	tr.Add(run.Meta)
+	tr.Add(run.Targets[0])
+	tr.Add(timeline.Batch{Requests: row(text), Watermarks: []timeline.Watermark{{Target: 1, Due: time.Duration(complete) * tick}}})
+	return tr
+}
+
+func onlyWindow(t *testing.T, tl *Timeline) Window {
+	t.Helper()
+	if len(tl.Windows) != 1 {
+		t.Fatalf("%d windows, want 1: %+v", len(tl.Windows), tl.Windows)
+	}
+	return tl.Windows[0]
+}
+
+// unobservedText writes what was not observed in ticks: "3..7 not sent".
+func unobservedText(tl *Timeline) string {
+	var parts []string
+	for _, u := range tl.Unobserved {
+		parts = append(parts, ticks(u.Start)+".."+ticks(u.End)+" "+u.Reason)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func TestWindowIsLiveUntilNoRequestCanChangeIt(t *testing.T) {
+	const text = "ok ok x x x ok ok ok ok ok ok ok"
+	for _, test := range []struct {
+		complete int
+		live     bool
+	}{
+		{4, true},   // more failures may come
+		{8, true},   // one within join may
+		{11, false}, // none can
+	} {
+		w := onlyWindow(t, trackRow(text, test.complete).Timeline())
+		if got := inTicks(w); w.Live != test.live || got != "outage exact start 1..2 end 4..5 length 2..4 3/3 blackout 2..4" {
+			t.Errorf("complete up to %d: live %v, %s", test.complete, w.Live, got)
+		}
+	}
+}
+
+func TestTimelineOnceReturnedNeverChanges(t *testing.T) {
+	tr := trackRow("ok x ok x x x ok", 4)
+	first := tr.Timeline()
+	before := must(json.Marshal(first))
+	for range 3 {
+		more := row("x x ok x ok ok x")
+		for i := range more {
+			more[i].Seq += 100
+			more[i].Due, more[i].Sent, more[i].Done = more[i].Due+7*tick, more[i].Sent+7*tick, more[i].Done+9*tick
+		}
+		tr.Add(timeline.Batch{Requests: more, Watermarks: []timeline.Watermark{{Target: 1, Due: 30 * tick}}})
+		tr.Add(timeline.Event{Seen: 12 * tick, Since: tick, Kind: timeline.ProberStall})
+		tr.Timeline()
+	}
+	if after := must(json.Marshal(first)); string(after) != string(before) {
+		t.Errorf("it changed (-before +after):\n%s", gocmp.Diff(string(before), string(after)))
+	}
+}
+
+func TestTimelineSurvivesJSON(t *testing.T) {
+	run := rowRun(row("ok*20 x x ok x late ok+5 - - - - - - - - ok*20"), timeline.Event{Seen: 5 * tick, Since: 2 * tick, Kind: timeline.ProberStall})
+	run.Meta.T0 = time.Date(2026, 7, 1, 2, 20, 58, 310_000_001, time.UTC)
+	want := analyze(t, run)
+	var got Timeline
+	if err := json.Unmarshal(must(json.Marshal(want)), &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := gocmp.Diff(want, &got); diff != "" {
+		t.Errorf("(-written +read):\n%s", diff)
+	}
+}
+
+func TestUnobserved(t *testing.T) {
+	stall := func(from, to int) timeline.Event {
+		return timeline.Event{Since: time.Duration(from) * tick, Seen: time.Duration(to) * tick, Kind: timeline.ProberStall}
+	}
+	for _, test := range []struct {
+		name, row  string
+		events     []timeline.Event
+		want       string
+		resolution int // ticks
+	}{
+		{"all of it was observed", "ok ok ok ok", nil, "", 1},
+		{"three intervals may pass", "ok ok - - ok ok", nil, "", 3},
+		{"more may not", "ok ok - - - ok ok", nil, "1..5 not sent", 1},
+		{"unobserved time begins when the last answer came", "ok ok+0.5 - - - - ok", nil, "1.5..6 not sent", 1},
+		{"a service that does not answer is observed", "ok ok+7 - - - - - - ok", nil, "", 7},
+		{"a service that has used up all connections is observed", "ok t+8 t+8 slot slot slot slot slot slot slot ok", nil, "", 1},
+		{"one request we could not send is enough", "ok late ok", nil, "0..2 not sent", 0},
+		{"our own faults are unobserved", "ok local local local ok ok", nil, "0..4 local fault", 1},
+		{"our own faults while an answer is awaited are not", "ok ok+5 local local ok ok", nil, "", 3},
+		{"a stalled prober observes nothing, even if an answer was awaited", "ok ok+6 - - - - - - ok ok", []timeline.Event{stall(2, 7)}, "2..7 prober stalled", 1},
+		{"stalls and gaps are counted once", "ok ok - - - - - - ok ok", []timeline.Event{stall(3, 9)}, "1..9 prober stalled", 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			tl := analyze(t, rowRun(row(test.row), test.events...))
+			if got := unobservedText(tl); got != test.want {
+				t.Errorf("unobserved %q, want %q", got, test.want)
+			}
+			target := tl.Targets[0]
+			measured := target.Measured.Latest - target.Measured.Earliest
+			dark := time.Duration(0)
+			for _, u := range tl.Unobserved {
+				dark += u.End - u.Start
+			}
+			if want := 1 - float64(dark)/float64(measured); math.Abs(target.Coverage-want) > 1e-9 {
+				t.Errorf("coverage %v, want %v", target.Coverage, want)
+			}
+			if target.Resolution != time.Duration(test.resolution)*tick {
+				t.Errorf("resolution %v, want %d ticks", target.Resolution, test.resolution)
+			}
+		})
+	}
+}
+
+func TestStallOfTheControlTargetIsUnobservedForAll(t *testing.T) {
+	requests := row("ok*40")
+	run := rowRun(requests)
+	run.Targets = append(run.Targets, timeline.Target{ID: 2, Name: "control", Kind: timeline.Control, Rate: 100, Timeout: time.Second})
+	slow := timeline.Request{Target: 2, Due: 5 * tick, Sent: 5 * tick, Done: 25 * tick}
+	run.Batches = func(yield func(timeline.Batch, error) bool) {
+		yield(timeline.Batch{Requests: append(requests, slow), Watermarks: []timeline.Watermark{{Target: 1, Due: 40 * tick}, {Target: 2, Due: 40 * tick}}}, nil)
+	}
+	tl := analyze(t, run)
+	if got := unobservedText(tl); got != "5..25 prober stalled" {
+		t.Errorf("unobserved %q", got)
+	}
+	if len(tl.Windows) != 0 {
+		t.Errorf("the control target has no part in windows: %+v", tl.Windows)
+	}
+}
+
+func TestRunMeasuredNothing(t *testing.T) {
+	tl := analyze(t, rowRun(nil, timeline.Event{Seen: 10 * tick, Kind: timeline.Command, To: "exited"}))
+	run := rowRun(nil)
+	run.Events[0].Seen = 10 * tick
+	tl = analyze(t, run)
+	target := tl.Targets[0]
+	if target.Coverage != 0 || target.Sent != 0 || target.Latency != nil || target.Resolution != 10*tick {
+		t.Errorf("%+v", target)
+	}
+	if got := unobservedText(tl); got != "0..10 not sent" {
+		t.Errorf("unobserved %q", got)
+	}
+}
+
+func TestTimeBetweenTheLastRequestAndTheLastAnswerIsNotMeasured(t *testing.T) {
+	run := rowRun(row("ok ok ok ok"))
+	run.Events[0].Seen = 4*tick + 80*tick // the last answers were awaited for the timeout
+	tl := analyze(t, run)
+	if got := unobservedText(tl); got != "" || tl.Targets[0].Coverage != 1 || tl.Targets[0].Measured.Latest != 4*tick {
+		t.Errorf("unobserved %q, %+v", got, tl.Targets[0])
+	}
+}
+
+func TestWhatARecordLacksIsUnobserved(t *testing.T) {
+	brokenOff := rowRun(row("ok ok x ok"))
+	brokenOff.Events = nil
+	brokenOff.Meta.Options.Duration = 500 * tick
+	damaged := brokenOff
+	damaged.Batches = func(yield func(timeline.Batch, error) bool) {
+		if yield(timeline.Batch{Requests: row("ok ok x ok"), Watermarks: []timeline.Watermark{{Target: 1, Due: 4 * tick}}}, nil) {
+			yield(timeline.Batch{}, errors.New("block 7 is cut short"))
+		}
+	}
+	lost := rowRun(row("ok ok x ok"))
+	lost.Events[0].Seen, lost.Events[0].Detail = 500*tick, "the measuring Pod was lost"
+	for _, test := range []struct {
+		name    string
+		run     timeline.Run
+		aborted string
+	}{
+		{"broken off", brokenOff, "the record ends before the run did"},
+		{"damaged", damaged, "the record breaks off: block 7 is cut short"},
+		{"lost", lost, "the measuring Pod was lost"},
+	} {
+		tl := analyze(t, test.run)
+		if got := unobservedText(tl); got != "4..500 run ended early" && got != "3..500 run ended early" {
+			t.Errorf("%s: unobserved %q", test.name, got)
+		}
+		if tl.Run.Aborted != test.aborted || tl.Run.Live || tl.Targets[0].Coverage > 0.01 || len(tl.Windows) != 1 {
+			t.Errorf("%s: %+v, %+v", test.name, tl.Run, tl.Targets[0])
+		}
+	}
+}
+
+func TestRunWithoutTargetsCannotBeJudged(t *testing.T) {
+	if tl, err := Analyze(timeline.Run{}, Options{}); err == nil {
+		t.Errorf("judged: %+v", tl)
+	}
+}
+
+func TestSilenceOfALiveProberShowsAsUnobserved(t *testing.T) {
+	tr := trackRow("ok ok ok ok", 4)
+	tr.SetEnd(50 * tick)
+	if got := unobservedText(tr.Timeline()); got != "" {
+		t.Errorf("after less than the timeout and a second: unobserved %q", got)
+	}
+	tr.SetEnd(400 * tick)
+	if got := unobservedText(tr.Timeline()); got != "3..400 run ended early" {
+		t.Errorf("unobserved %q", got)
+	}
+}
+
+func TestTargetIsMeasuredUntilItEnds(t *testing.T) {
+	run := rowRun(row("ok ok ok ok"), timeline.Event{Seen: 4 * tick, Kind: timeline.TargetChanged, To: "ended", Object: timeline.Object{Name: "new"}})
+	run.Events[1].Seen = 1000 * tick
+	tl := analyze(t, run)
+	if target := tl.Targets[0]; target.Measured != (Instant{0, 4 * tick}) || target.Coverage != 1 {
+		t.Errorf("%+v", target)
+	}
+}
+
+func TestTargetTotals(t *testing.T) {
+	requests := row("ok+0.1*90 ok+1*9 ok+3 x x t+8 late local")
+	requests[3].Sent = requests[3].Due + 2*tick // late
+	requests[3].Done = requests[3].Sent + tick/10
+	target := analyze(t, rowRun(requests)).Targets[0]
+	if target.Sent != 103 || target.OK != 100 || target.Failed != 3 || target.NotSent != 2 || target.Late != 1 {
+		t.Errorf("%+v", target)
+	}
+	want := map[string]int{"ok": 100, "refused": 2, "timeout_response": 1, "notsent": 1, "local": 1}
+	if diff := gocmp.Diff(want, target.Classes); diff != "" {
+		t.Error(diff)
+	}
+	near := func(got, want time.Duration) bool { return got >= want && got <= want+want/500+time.Microsecond }
+	l := target.Latency
+	if !near(l.P50, tick/10) || !near(l.P90, tick/10) && !near(l.P90, tick) || !near(l.P99, 2*tick+tick/10) || !near(l.P999, 3*tick) || l.Max != 3*tick {
+		t.Errorf("latency %+v", l)
+	}
+}
+
+func TestFailuresAreListedUpToACap(t *testing.T) {
+	requests := row("x*12000 ok")
+	slices.Reverse(requests)
+	tl := analyze(t, rowRun(requests))
+	if len(tl.Failures) != 10_000 || tl.FailuresTruncated != 2000 || tl.Failures[0].Seq != 0 || tl.Failures[9_999].Seq != 9_999 {
+		t.Errorf("%d listed, %d not, first %+v", len(tl.Failures), tl.FailuresTruncated, tl.Failures[0])
+	}
+}
+
+func TestOneRequestMakesNoResolution(t *testing.T) {
+	run := rowRun(row("ok"))
+	run.Events[0].Seen = 200 * tick
+	if got := analyze(t, run).Targets[0].Resolution; got != 200*tick {
+		t.Errorf("resolution %v; nothing in 200 ticks but one request", got)
+	}
+}
+
+func TestCommandAndHammerAreTold(t *testing.T) {
+	run := rowRun(row("ok*10"),
+		timeline.Event{Seen: 2 * tick, Kind: timeline.Command, To: "running"},
+		timeline.Event{Seen: 3 * tick, Kind: timeline.Hammer, To: "running", Detail: "-c 5"},
+		timeline.Event{Seen: 8 * tick, Kind: timeline.Command, To: "exited", Code: 1},
+		timeline.Event{Seen: 9 * tick, Kind: timeline.Hammer, To: "ended", Detail: `{"rps":5}`})
+	run.Meta.Command = []string{"kubectl", "drain"}
+	tl := analyze(t, run)
+	want := &Command{Args: []string{"kubectl", "drain"}, Start: new(2 * tick), End: new(8 * tick), ExitCode: new(1)}
+	if diff := gocmp.Diff(want, tl.Run.Command); diff != "" {
+		t.Error(diff)
+	}
+	if diff := gocmp.Diff(&Hammer{Args: "-c 5", Summary: json.RawMessage(`{"rps":5}`)}, tl.Hammer); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWindowTellsWhoAnsweredInside(t *testing.T) {
+	requests := row("ok*30 x ok ok ok x ok*30")
+	for i := range requests {
+		requests[i].Backend = uint16(i % 2)
+	}
+	run := rowRun(requests)
+	run.Backends = []timeline.Backend{{ID: 1, Name: "web-1"}}
+	w := onlyWindow(t, analyze(t, run))
+	if diff := gocmp.Diff(map[string]int{"web-1": 2}, w.Backends); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,212 @@
+package correlate
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"lapse/timeline"
+)
+
+// A fault is what the simulated server suffers from start to end, by its own clock, which is ours.
+type fault struct {
+	start, end time.Duration
+}
+
+func (f fault) holds(at time.Duration) bool { return f.start <= at && at < f.end }
+
+// A network is how long requests take while nothing is wrong.
+type network struct {
+	rng    *rand.Rand
+	median time.Duration // of the time the server takes
+	spread float64       // of its logarithm
+}
+
+func (n network) way() time.Duration {
+	return 80*time.Microsecond + time.Duration(n.rng.ExpFloat64()*float64(40*time.Microsecond))
+}
+
+func (n network) work() time.Duration {
+	return time.Duration(float64(n.median) * math.Exp(n.spread*n.rng.NormFloat64()))
+}
+
+// A behaviour tells how the server with a fault treats a request that reaches it at an instant: when the client
+// has its outcome.
+type behaviour func(n network, f fault, arrives time.Duration) (answered time.Duration, class timeline.Class)
+
+// refusing refuses whatever arrives during the fault.
+func refusing(n network, f fault, arrives time.Duration) (time.Duration, timeline.Class) {
+	if f.holds(arrives) {
+		return arrives, timeline.Refused
+	}
+	return arrives + n.work(), timeline.OK
+}
+
+// resetting resets a share of what arrives during the fault.
+func resetting(share float64) behaviour {
+	return func(n network, f fault, arrives time.Duration) (time.Duration, timeline.Class) {
+		if f.holds(arrives) && n.rng.Float64() < share {
+			return arrives, timeline.Reset
+		}
+		return arrives + n.work(), timeline.OK
+	}
+}
+
+// stalling stands still during the fault: what is in work or arrives meanwhile goes on afterwards.
+func stalling(n network, f fault, arrives time.Duration) (time.Duration, timeline.Class) {
+	work := n.work()
+	switch {
+	case arrives+work <= f.start || arrives >= f.end:
+		return arrives + work, timeline.OK
+	case arrives < f.start:
+		return arrives + work + f.end - f.start, timeline.OK
+	}
+	return f.end + work, timeline.OK
+}
+
+const simTimeout = 800 * time.Millisecond
+
+// simulate sends requests at a rate until some time after the fault, through a client that gives up
+// after the timeout.
+func simulate(n network, rate float64, before, after time.Duration, f fault, fail behaviour) []timeline.Request {
+	interval := time.Duration(float64(time.Second) / rate)
+	phase := time.Duration(n.rng.Int64N(int64(interval)))
+	var sent []timeline.Request
+	for due := f.start - before + phase; due < f.end+after; due += interval {
+		r := timeline.Request{Target: 1, Seq: uint64(len(sent)), Due: due}
+		r.Sent = due + time.Duration(n.rng.ExpFloat64()*float64(30*time.Microsecond))
+		answered, class := fail(n, f, r.Sent+n.way())
+		r.Done, r.Class = answered+n.way(), class
+		if r.Done-r.Sent > simTimeout {
+			r.Done, r.Class = r.Sent+simTimeout+time.Duration(n.rng.ExpFloat64()*float64(50*time.Microsecond)), timeline.TimeoutResponse
+		}
+		r.Due, r.Sent, r.Done = r.Due.Truncate(time.Microsecond), r.Sent.Truncate(time.Microsecond), r.Done.Truncate(time.Microsecond)
+		sent = append(sent, r)
+	}
+	return sent
+}
+
+// judgeRequests returns the windows of one target's requests.
+func judgeRequests(tb testing.TB, rate float64, requests []timeline.Request) []Window {
+	tb.Helper()
+	run := timeline.Run{
+		Meta:    timeline.Meta{Options: timeline.Options{Join: time.Second, Slow: 10 * time.Second, Timeout: simTimeout}},
+		Targets: []timeline.Target{{ID: 1, Name: "new", Kind: timeline.New, Rate: rate, Timeout: simTimeout}},
+		Batches: func(yield func(timeline.Batch, error) bool) {
+			yield(timeline.Batch{Requests: requests}, nil)
+		},
+	}
+	tl, err := Analyze(run, Options{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return tl.Windows
+}
+
+// A score counts how often brackets held the truth.
+type score struct {
+	repeats, seen        int
+	missed               int // by at least one of the brackets
+	kinds                map[WindowKind]int
+	startWidth, endWidth time.Duration // sums
+}
+
+func (s score) String() string {
+	n := time.Duration(max(1, s.seen))
+	return fmt.Sprintf("seen %d of %d, truth missed %d times, brackets %v and %v wide in the mean, %v",
+		s.seen, s.repeats, s.missed, (s.startWidth / n).Round(10*time.Microsecond), (s.endWidth / n).Round(10*time.Microsecond), s.kinds)
+}
+
+// An experiment repeats one kind of fault with many seeds.
+type experiment struct {
+	fail   behaviour
+	length time.Duration
+	median time.Duration // of the server's latency; 0 is 1 ms
+	spread float64       // of its logarithm
+	before time.Duration // least time measured before the fault
+}
+
+func (e experiment) repeat(t *testing.T, rate float64, repeats int) score {
+	t.Helper()
+	s := score{repeats: repeats, kinds: map[WindowKind]int{}}
+	for seed := range uint64(repeats) {
+		n := network{rng: rand.New(rand.NewPCG(seed, uint64(rate))), median: cmp.Or(e.median, time.Millisecond), spread: e.spread}
+		start := 30*time.Second + time.Duration(n.rng.Int64N(int64(time.Second)))
+		f := fault{start, start + e.length}
+		before := e.before + time.Duration(n.rng.Int64N(int64(e.before)))
+		s.add(f, judgeRequests(t, rate, simulate(n, rate, before, 2*time.Second, f, e.fail)))
+	}
+	return s
+}
+
+// add compares windows with the truth. A fault that shows as several windows begins with the first
+// and ends with the last.
+func (s *score) add(f fault, ws []Window) {
+	if len(ws) == 0 {
+		return
+	}
+	first, last := ws[0], ws[len(ws)-1]
+	s.seen++
+	s.kinds[first.Kind]++
+	s.startWidth += first.Start.Latest - first.Start.Earliest
+	s.endWidth += last.End.Latest - last.End.Earliest
+	startHeld := first.Start.Earliest <= f.start && f.start <= first.Start.Latest
+	endHeld := last.End.Earliest <= f.end && f.end <= last.End.Latest
+	if !startHeld || !endHeld {
+		s.missed++
+	}
+}
+
+// At a lower rate a fault of 300 ms that fails half of the requests meets so few that, often enough, none of those
+// between the first failure and the last succeeds: that shows as an outage, and no formula can tell.
+var rates = []float64{100, 200, 1000, 5000}
+
+// repeatsAt keeps the number of requests in bounds.
+func repeatsAt(rate float64) int { return int(min(1000, 400_000/rate)) }
+
+func TestBracketsHoldTheTruthOfATotalOutage(t *testing.T) {
+	for _, rate := range rates {
+		s := experiment{fail: refusing, length: 500 * time.Millisecond, spread: 0.5, before: time.Second}.repeat(t, rate, repeatsAt(rate))
+		t.Logf("500 ms outage at %v/s: %v", rate, s)
+		if s.seen != s.repeats || s.missed > 0 || s.kinds[Outage] != s.repeats {
+			t.Errorf("500 ms outage at %v/s: %v; want every one seen as an outage, with brackets that hold", rate, s)
+		}
+	}
+}
+
+func TestBracketsHoldTheTruthWhenEverySecondRequestFailsAtRandom(t *testing.T) {
+	for _, rate := range rates {
+		s := experiment{fail: resetting(0.5), length: 300 * time.Millisecond, spread: 0.5, before: time.Second}.repeat(t, rate, repeatsAt(rate))
+		t.Logf("half of requests for 300 ms at %v/s: %v", rate, s)
+		if s.seen != s.repeats || s.missed > s.repeats/100 {
+			t.Errorf("half of requests for 300 ms at %v/s: %v; want every one seen, and brackets that hold in 99 %%", rate, s)
+		}
+	}
+}
+
+// Answers that take as long as the fault are not done before its last failure.
+func TestPartialFaultShorterThanAnAnswerIsNoOutage(t *testing.T) {
+	for _, rate := range rates[1:] {
+		s := experiment{fail: resetting(0.5), length: 80 * time.Millisecond, median: 60 * time.Millisecond, spread: 0.3, before: 3 * time.Second}.repeat(t, rate, repeatsAt(rate)/4)
+		t.Logf("half of requests for 80 ms at %v/s, answers take 60 ms: %v", rate, s)
+		if s.seen != s.repeats || s.missed > s.repeats/50 || s.kinds[Outage] > s.repeats/100 {
+			t.Errorf("half of requests for 80 ms at %v/s: %v; want every one seen as partial, with brackets that hold", rate, s)
+		}
+	}
+}
+
+// Requests in flight when the stall begins time out too: they were sent before it.
+func TestBracketsHoldTheTruthOfAStallLongerThanTheTimeout(t *testing.T) {
+	for _, spread := range []float64{0.5, 1.2} { // 1.2: one answer in a thousand takes 40 times the usual
+		for _, rate := range rates {
+			s := experiment{fail: stalling, length: 1500 * time.Millisecond, spread: spread, before: 2 * time.Second}.repeat(t, rate, repeatsAt(rate))
+			t.Logf("stall at %v/s, latency spread %v: %v", rate, spread, s)
+			if s.seen != s.repeats || s.missed > s.repeats/100 {
+				t.Errorf("stall at %v/s, latency spread %v: %v; want every one seen, and brackets that hold in 99 %%", rate, spread, s)
+			}
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package correlate
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"lapse/timeline"
+)
+
+// Reasons why time was not observed.
+const (
+	reasonNotSent = "not sent"
+	reasonStalled = "prober stalled"
+	reasonLocal   = "local fault"
+	reasonEnded   = "run ended early"
+)
+
+// A period of time was not observed, for a reason.
+type period struct {
+	from, to time.Duration
+	reason   string
+}
+
+// longestGap is how far apart two sends of a target may lie for the time between to count as
+// observed although nothing was in flight.
+func longestGap(t timeline.Target) time.Duration {
+	return max(3*interval(t), 10*time.Millisecond)
+}
+
+// interval is the time between two due instants of t; 0 if its rate is not known.
+func interval(t timeline.Target) time.Duration {
+	if t.Rate <= 0 {
+		return 0
+	}
+	return t.Interval()
+}
+
+// A watch follows how closely a target was watched. It reads its requests in the order they were sent.
+//
+//	sent .  .  .  .           .  .  .      →   unobserved: from the Done of the fourth to the fifth
+//	done  .  .  .  .           .  .  .
+//
+//	sent .  .  .  .           .  .  .      →   observed: the third waited for an answer meanwhile
+//	done  .  .            .  . .  .  .
+type watch struct {
+	limit   time.Duration // see longestGap
+	begun   bool
+	begin   time.Duration // Due of the first request
+	sent    time.Duration // of the last request
+	done    time.Duration // the latest of all so far
+	fault   string        // why requests since then were not sent; "" if none were due, or none is known
+	dark    []period      // unobserved so far, by time
+	reach   time.Duration // longest time from Sent to Sent within the limit
+	waiting []period      // longer ones, in which something was in flight
+}
+
+// take reads the next request. Where the time before it was not observed, it returns that period.
+func (w *watch) take(r flight, due time.Duration) (period, bool) {
+	if !w.begun {
+		w.begun, w.begin, w.sent, w.done = true, due, due, due
+	}
+	if !r.class.Observed() {
+		w.fault = reasonOf(r.class)
+		return period{}, false
+	}
+	gap, dark := w.gapBefore(r.sent)
+	switch between := r.sent - w.sent; {
+	case dark:
+		w.dark = append(w.dark, gap)
+	case between > w.limit:
+		w.waiting = append(w.waiting, period{from: w.sent, to: r.sent})
+	default:
+		w.reach = max(w.reach, between)
+	}
+	w.fault = ""
+	w.sent, w.done = r.sent, max(w.done, r.done)
+	return gap, dark
+}
+
+func reasonOf(c timeline.Class) string {
+	if c == timeline.Local {
+		return reasonLocal
+	}
+	return reasonNotSent
+}
+
+// gapBefore is the time up to now in which nothing was in flight, if it is too long to count as
+// observed. If a request was due in it that we could not send, no length is short enough.
+func (w *watch) gapBefore(now time.Duration) (period, bool) {
+	gap := period{from: max(w.sent, w.done), to: now, reason: cmp.Or(w.fault, reasonNotSent)}
+	idle := gap.to - gap.from
+	return gap, idle > w.limit || idle > 0 && w.fault != ""
+}
+
+// resolution is the longest time between two sends while observed. A longer outage of every request
+// cannot have gone unseen. dark is everything unobserved.
+func (w *watch) resolution(dark []period) time.Duration {
+	longest := w.reach
+	for _, gap := range w.waiting {
+		for _, part := range without(gap, dark) {
+			longest = max(longest, part.to-part.from)
+		}
+	}
+	return longest
+}
+
+// without returns the parts of s outside dark, which is sorted and disjoint.
+func without(s period, dark []period) []period {
+	var parts []period
+	for _, d := range touching(dark, s.from, s.to) {
+		if d.from > s.from {
+			parts = append(parts, period{from: s.from, to: d.from})
+		}
+		s.from = max(s.from, d.to)
+	}
+	if s.from < s.to {
+		parts = append(parts, s)
+	}
+	return parts
+}
+
+// touching returns the part of sorted, disjoint periods that overlaps (from, to).
+func touching(sorted []period, from, to time.Duration) []period {
+	i, _ := slices.BinarySearchFunc(sorted, from, func(s period, from time.Duration) int {
+		if s.to <= from {
+			return -1
+		}
+		return 1
+	})
+	j := i
+	for j < len(sorted) && sorted[j].from < to {
+		j++
+	}
+	return sorted[i:j]
+}
+
+// merge joins periods that overlap or touch, within bounds. Where reasons differ, a stalled
+// prober explains more than what it left undone.
+func merge(within period, all ...[]period) []period {
+	sorted := slices.Concat(all...)
+	slices.SortStableFunc(sorted, func(a, b period) int { return cmp.Compare(a.from, b.from) })
+	merged := sorted[:0]
+	for _, s := range sorted {
+		s.from, s.to = max(s.from, within.from), min(s.to, within.to)
+		if s.from >= s.to {
+			continue
+		}
+		last := len(merged) - 1
+		if last < 0 || s.from > merged[last].to {
+			merged = append(merged, s)
+			continue
+		}
+		merged[last].to = max(merged[last].to, s.to)
+		if s.reason == reasonStalled {
+			merged[last].reason = reasonStalled
+		}
+	}
+	return merged
+}
+
+// total adds up the periods' lengths.
+func total(of []period) time.Duration {
+	sum := time.Duration(0)
+	for _, s := range of {
+		sum += s.to - s.from
+	}
+	return sum
+}

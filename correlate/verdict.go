@@ -1,0 +1,302 @@
+package correlate
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"lapse/timeline"
+)
+
+// Exit codes of a judged run. 1 and 2 are errors of ours and of the user's; they have no verdict.
+const (
+	ExitPassed       = 0 // passed, or ungated
+	ExitGateFailed   = 3
+	ExitInconclusive = 4 // coverage below MinCoverage, a gate the error bars cannot decide, or nothing measured
+	ExitCommand      = 5 // the wrapped command failed
+	ExitAborted      = 6
+)
+
+// MinCoverage is the share of the measured time that must have been observed for a run to pass: what
+// was not looked at was not healthy.
+const MinCoverage = 0.99
+
+// Judge fills the verdict of a run. A failed gate goes before everything, for what was measured was
+// bad enough; then an aborted run, an inconclusive one, and a wrapped command that failed.
+// Whether it was aborted, and how the command ended, is what the timeline says ([RunInfo]), so that a
+// saved run judged again gets the same verdict.
+func Judge(tl *Timeline, gates []Gate) {
+	v := figures(tl)
+	for _, g := range gates {
+		v.Gates = append(v.Gates, g.judge(tl, &v))
+	}
+	j := judgement{tl: tl, v: &v}
+	v.Result, v.ExitCode = j.result()
+	v.Reasons = j.reasons()
+	tl.Verdict = v
+}
+
+// figures adds up what the verdict rests on: failed over all judged targets, of everything else the
+// worst target's.
+func figures(tl *Timeline) Verdict {
+	v := Verdict{Gates: []GateResult{}, Reasons: []string{}, Validity: validity(tl)}
+	first := true
+	for i := range tl.Targets {
+		t := &tl.Targets[i]
+		if !t.Kind.Judged() {
+			continue
+		}
+		addTarget(&v, t)
+		addWindows(&v, tl, t.Name)
+		if first || t.Coverage < v.Coverage {
+			v.Coverage = t.Coverage
+		}
+		first = false
+	}
+	return v
+}
+
+func addTarget(v *Verdict, t *Target) {
+	v.Sent += t.Sent
+	v.Failed += t.Failed
+	v.DetectionLimit = max(v.DetectionLimit, t.Resolution)
+	if t.Sent > 0 {
+		v.ErrorRate = max(v.ErrorRate, float64(t.Failed)/float64(t.Sent))
+	}
+	if t.Latency != nil && (v.LatencyP99 == nil || t.Latency.P99 > *v.LatencyP99) {
+		v.LatencyP99 = new(t.Latency.P99)
+	}
+}
+
+// addWindows takes over what one target's windows amount to, where it is worse than the others'.
+func addWindows(v *Verdict, tl *Timeline, target string) {
+	var total Length
+	n := 0
+	for _, w := range tl.Windows {
+		if w.Target != target || w.Kind == Slow {
+			continue
+		}
+		n++
+		total.Min += w.Downtime.Min
+		total.Max += w.Downtime.Max
+		v.LongestWindow = longer(v.LongestWindow, w.Length)
+		if b := blackout(w); b != nil {
+			v.LongestBlackout = longer(v.LongestBlackout, *b)
+		}
+	}
+	v.Windows = max(v.Windows, n)
+	v.Downtime.Total = *longer(&v.Downtime.Total, total)
+}
+
+// blackout is the window's longest stretch without a success; an outage is one from end to end.
+func blackout(w Window) *Length {
+	if w.Blackout == nil && w.Kind == Outage {
+		return &w.Length
+	}
+	return w.Blackout
+}
+
+// longer bounds the longer of two lengths: it is at least as long as either is at least.
+func longer(a *Length, b Length) *Length {
+	if a == nil {
+		return &b
+	}
+	return &Length{Min: max(a.Min, b.Min), Max: max(a.Max, b.Max)}
+}
+
+// validity tells how good the measurement itself was.
+func validity(tl *Timeline) Validity {
+	val := Validity{Control: controlHealth(tl), LanesOff: lanesOff(tl)}
+	sent, late := 0, 0
+	for _, t := range tl.Targets {
+		if !t.Kind.Judged() {
+			continue
+		}
+		sent += t.Sent + t.NotSent
+		late += t.Late
+		val.NotSent += t.NotSent
+		val.Unobserved = max(val.Unobserved, unobservedOf(tl, t.Name))
+	}
+	if sent > 0 {
+		val.Late = float64(late) / float64(sent)
+	}
+	for _, e := range tl.Events {
+		switch e.Kind {
+		case timeline.WatchGap:
+			val.WatchGaps++
+		case timeline.ProberStall:
+			val.Stalls++
+		}
+	}
+	return val
+}
+
+func unobservedOf(tl *Timeline, target string) time.Duration {
+	total := time.Duration(0)
+	for _, u := range tl.Unobserved {
+		if u.Target == target {
+			total += u.End - u.Start
+		}
+	}
+	return total
+}
+
+// controlHealth says in a word how the echo server inside the prober fared.
+func controlHealth(tl *Timeline) string {
+	health := "absent"
+	for _, t := range tl.Targets {
+		switch {
+		case t.Kind != timeline.Control || t.Sent == 0:
+		case t.Failed > 0:
+			failures := map[string]int{}
+			for class, n := range t.Classes {
+				if class != timeline.OK.String() && class != timeline.NotSent.String() && class != timeline.Local.String() {
+					failures[class] = n
+				}
+			}
+			return fmt.Sprintf("%d of %d requests failed: %s", t.Failed, t.Sent, classCounts(failures))
+		default:
+			health = "ok"
+		}
+	}
+	return health
+}
+
+// lanesOff lists the watched kinds that were off when last heard of.
+func lanesOff(tl *Timeline) []string {
+	off := map[string]bool{}
+	for _, e := range tl.Events {
+		if e.Kind == timeline.WatchLane && e.Object != nil {
+			off[e.Object.Kind] = e.To == "off"
+		}
+	}
+	var kinds []string
+	for kind, isOff := range off {
+		if isOff {
+			kinds = append(kinds, kind)
+		}
+	}
+	slices.Sort(kinds)
+	return kinds
+}
+
+// A judgement weighs the figures of one run.
+type judgement struct {
+	tl *Timeline
+	v  *Verdict
+}
+
+func (j judgement) aborted() bool { return j.tl.Run.Aborted != "" }
+
+// commandExit is the wrapped command's exit code; 0 if there was none, or if it has not ended.
+func (j judgement) commandExit() int {
+	if c := j.tl.Run.Command; c != nil && c.ExitCode != nil {
+		return *c.ExitCode
+	}
+	return 0
+}
+
+// result applies the precedence of exit codes: 3, 6, 4, 5, 0.
+func (j judgement) result() (Result, int) {
+	switch {
+	case j.has(GateFail):
+		return Fail, ExitGateFailed
+	case j.aborted():
+		return Inconclusive, ExitAborted
+	case len(j.doubts()) > 0:
+		return Inconclusive, ExitInconclusive
+	case j.commandExit() != 0:
+		return j.passed(), ExitCommand
+	}
+	return j.passed(), ExitPassed
+}
+
+func (j judgement) passed() Result {
+	if len(j.v.Gates) == 0 {
+		return Ungated
+	}
+	return Pass
+}
+
+func (j judgement) has(outcome GateOutcome) bool {
+	return slices.ContainsFunc(j.v.Gates, func(g GateResult) bool { return g.Outcome == outcome })
+}
+
+// doubts are the reasons for which a run that fails no gate does not pass either.
+func (j judgement) doubts() []string {
+	if j.v.Sent == 0 {
+		return []string{"nothing was measured: no request told anything of the target"}
+	}
+	var doubts []string
+	if j.v.Coverage < MinCoverage {
+		doubts = append(doubts, fmt.Sprintf("only %s of the time was observed, %s is needed: what was not looked at may have been down", coverage(j.v.Coverage), percent(MinCoverage)))
+	}
+	for _, g := range j.v.Gates {
+		if g.Outcome == GateUndecided {
+			doubts = append(doubts, undecided(g))
+		}
+	}
+	return doubts
+}
+
+func undecided(g GateResult) string {
+	if g.Value == nil {
+		return fmt.Sprintf("gate %s: nothing to judge it by was measured", g.Expr)
+	}
+	return fmt.Sprintf("gate %s: the error bars (%s) cannot decide it", g.Expr, valueText(g))
+}
+
+// valueText prints a gate's value in the unit of its metric.
+func valueText(g GateResult) string {
+	parsed, err := ParseGate(g.Expr)
+	if err != nil {
+		return fmt.Sprintf("%g to %g", g.Value.Min, g.Value.Max)
+	}
+	metric, _ := gateMetric(parsed.Metric)
+	lo, hi := unitText(metric.Unit, g.Value.Min), unitText(metric.Unit, g.Value.Max)
+	if lo == hi {
+		return lo
+	}
+	return lo + " to " + hi
+}
+
+func unitText(unit string, value float64) string {
+	switch unit {
+	case "duration":
+		return span(time.Duration(value))
+	case "ratio":
+		return fmt.Sprintf("%.4g%%", value*100)
+	}
+	return fmt.Sprintf("%.0f", value)
+}
+
+// reasons says in sentences what the result rests on, the most important first.
+func (j judgement) reasons() []string {
+	var reasons []string
+	for _, g := range j.v.Gates {
+		if g.Outcome == GateFail {
+			reasons = append(reasons, fmt.Sprintf("gate %s failed: %s", g.Expr, valueText(g)))
+		}
+	}
+	if j.aborted() {
+		reasons = append(reasons, "the run was aborted: "+j.tl.Run.Aborted)
+	}
+	reasons = append(reasons, j.doubts()...)
+	if code := j.commandExit(); code != 0 {
+		reasons = append(reasons, fmt.Sprintf("the wrapped command failed with exit code %d", code))
+	}
+	if j.v.Sent > 0 {
+		reasons = append(reasons, j.finding())
+	}
+	return reasons
+}
+
+// finding says what was found; never a bare zero, for what is shorter than the time between two
+// requests can hide there.
+func (j judgement) finding() string {
+	if j.v.Failed == 0 {
+		return fmt.Sprintf("no failure seen; an outage shorter than %s may have gone unseen", span(j.v.DetectionLimit))
+	}
+	return fmt.Sprintf("%d of %s failed: downtime %s in %s", j.v.Failed, count(j.v.Sent, "request"),
+		spans(j.v.Downtime.Total), count(j.v.Windows, "window"))
+}

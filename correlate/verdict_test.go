@@ -1,0 +1,154 @@
+package correlate
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"lapse/timeline"
+)
+
+const ms = time.Millisecond
+
+// judged is a run with one target that went well.
+func judged(change ...func(*Timeline)) *Timeline {
+	tl := &Timeline{Targets: []Target{{
+		ID: 1, Name: "web new", Kind: timeline.New, Sent: 1000, OK: 1000, Coverage: 1, Resolution: 5 * ms,
+		Latency: &Latency{P99: 20 * ms},
+	}}}
+	for _, c := range change {
+		c(tl)
+	}
+	return tl
+}
+
+func failing(n int) func(*Timeline) {
+	return func(tl *Timeline) {
+		tl.Targets[0].OK -= n
+		tl.Targets[0].Failed += n
+		tl.Windows = append(tl.Windows, Window{
+			ID: 1, Target: "web new", Kind: Outage, Length: Length{40 * ms, 50 * ms}, Downtime: Length{40 * ms, 50 * ms}, Sent: n, Failed: n,
+		})
+	}
+}
+
+func covering(share float64) func(*Timeline) {
+	return func(tl *Timeline) { tl.Targets[0].Coverage = share }
+}
+
+func gatesOf(t *testing.T, exprs string) []Gate {
+	t.Helper()
+	var gates []Gate
+	for expr := range strings.SplitSeq(exprs, ";") {
+		if strings.TrimSpace(expr) == "" {
+			continue
+		}
+		gate, err := ParseGate(expr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gates = append(gates, gate)
+	}
+	return gates
+}
+
+func TestVerdictPrecedence(t *testing.T) {
+	failed := 1
+	succeeded := 0
+	for _, tt := range []struct {
+		name    string
+		run     *Timeline
+		gates   string
+		command *int
+		aborted bool
+		result  Result
+		exit    int
+		reason  string
+	}{
+		{"ungated", judged(), "", nil, false, Ungated, 0, "no failure seen; an outage shorter than 5 ms may have gone unseen"},
+		{"ungated with failures", judged(failing(8)), "", &succeeded, false, Ungated, 0, "8 of 1000 requests failed: downtime 40 ms to 50 ms in 1 window"},
+		{"ungated but not measured enough", judged(covering(0.98)), "", nil, false, Inconclusive, 4, "only 98 % of the time was observed, 99 % is needed"},
+		{"ungated and nothing measured", &Timeline{}, "", nil, false, Inconclusive, 4, "nothing was measured"},
+		{"passed", judged(), "failed>0", &succeeded, false, Pass, 0, "no failure seen"},
+		{"gate failed", judged(failing(8)), "windows>3; failed>0", nil, false, Fail, 3, "gate failed > 0 failed: 8"},
+		{"gate failed beats low coverage", judged(failing(8), covering(0.5)), "failed>0", nil, false, Fail, 3, "only 50 % of the time"},
+		{"gate failed beats abort", judged(failing(8)), "failed>0", nil, true, Fail, 3, "the run was aborted"},
+		{"gate failed beats command", judged(failing(8)), "failed>0", &failed, false, Fail, 3, "the wrapped command failed with exit code 1"},
+		{"gate would pass but not measured enough", judged(covering(0.98999)), "failed>0", nil, false, Inconclusive, 4, "only 98.99 % of the time was observed, 99 % is needed: what was not looked at may have been down"},
+		{"gate undecided", judged(failing(8)), "downtime.total>45ms", nil, false, Inconclusive, 4, "gate downtime.total > 45ms: the error bars (40 ms to 50 ms) cannot decide it"},
+		{"gate undecided below the detection limit", judged(), "window.longest>1ms", nil, false, Inconclusive, 4, "the error bars (0 s to 5 ms)"},
+		{"inconclusive beats command", judged(covering(0.5)), "", &failed, false, Inconclusive, 4, "exit code 1"},
+		{"aborted beats inconclusive", judged(covering(0.5)), "failed>0", &failed, true, Inconclusive, 6, "the run was aborted: interrupted"},
+		{"aborted ungated", judged(), "", nil, true, Inconclusive, 6, "the run was aborted"},
+		{"command failed, gates passed", judged(), "failed>0", &failed, false, Pass, 5, "the wrapped command failed with exit code 1"},
+		{"command failed, ungated", judged(), "", &failed, false, Ungated, 5, "the wrapped command failed with exit code 1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.run.Run.Command = &Command{ExitCode: tt.command}
+			if tt.aborted {
+				tt.run.Run.Aborted = "interrupted"
+			}
+			Judge(tt.run, gatesOf(t, tt.gates))
+			v := tt.run.Verdict
+			if v.Result != tt.result || v.ExitCode != tt.exit {
+				t.Errorf("result %s, exit code %d; want %s, %d", v.Result, v.ExitCode, tt.result, tt.exit)
+			}
+			if !strings.Contains(strings.Join(v.Reasons, "\n"), tt.reason) {
+				t.Errorf("reasons %q do not say %q", v.Reasons, tt.reason)
+			}
+		})
+	}
+}
+
+func TestVerdictSumsFailuresAndTakesTheWorstTargetOtherwise(t *testing.T) {
+	tl := judged(failing(8), covering(0.999))
+	tl.Targets = append(tl.Targets,
+		Target{ID: 2, Name: "web reused", Kind: timeline.Reused, Sent: 100, OK: 98, Failed: 2, NotSent: 4, Late: 11, Coverage: 0.995, Resolution: 9 * ms, Latency: &Latency{P99: 70 * ms}},
+		Target{ID: 3, Name: "web direct a", Kind: timeline.Direct, Sent: 100, Failed: 100, Coverage: 0.1, Resolution: time.Second},
+		Target{ID: 4, Name: "control", Kind: timeline.Control, Sent: 100, OK: 100, Coverage: 1},
+	)
+	tl.Windows = append(tl.Windows,
+		Window{ID: 2, Target: "web reused", Kind: Partial, Length: Length{10 * ms, 90 * ms}, Downtime: Length{1 * ms, 9 * ms}, Blackout: &Length{5 * ms, 8 * ms}},
+		Window{ID: 3, Target: "web reused", Kind: Partial, Length: Length{20 * ms, 30 * ms}, Downtime: Length{2 * ms, 4 * ms}},
+		Window{ID: 4, Target: "web reused", Kind: Slow, Length: Length{time.Second, time.Second}},
+	)
+	tl.Unobserved = []Unobserved{{Target: "web reused", Start: 0, End: 30 * ms}, {Target: "web reused", Start: time.Second, End: time.Second + 5*ms}, {Target: "web new", Start: 0, End: 20 * ms}}
+	tl.Events = []Event{{Kind: timeline.WatchGap}, {Kind: timeline.ProberStall}, {Kind: timeline.ProberStall},
+		{Kind: timeline.WatchLane, To: "off", Object: &timeline.Object{Kind: "Node"}}, {Kind: timeline.WatchLane, To: "off", Object: &timeline.Object{Kind: "Event"}},
+		{Kind: timeline.WatchLane, To: "on", Object: &timeline.Object{Kind: "Event"}}}
+	Judge(tl, nil)
+	v := tl.Verdict
+
+	if v.Sent != 1100 || v.Failed != 10 || v.ErrorRate != 0.02 || v.Windows != 2 {
+		t.Errorf("sent %d failed %d rate %v windows %d, want 1100, 10, 0.02, 2", v.Sent, v.Failed, v.ErrorRate, v.Windows)
+	}
+	if want := (Length{40 * ms, 50 * ms}); v.Downtime.Total != want {
+		t.Errorf("downtime %v, want the worse target's %v", v.Downtime.Total, want)
+	}
+	if want := (Length{40 * ms, 90 * ms}); *v.LongestWindow != want {
+		t.Errorf("longest window %v, want bounds %v: either may be the longest", *v.LongestWindow, want)
+	}
+	if want := (Length{40 * ms, 50 * ms}); *v.LongestBlackout != want {
+		t.Errorf("longest blackout %v, want %v: an outage is one", *v.LongestBlackout, want)
+	}
+	if v.DetectionLimit != 9*ms || v.Coverage != 0.995 || *v.LatencyP99 != 70*ms {
+		t.Errorf("limit %v coverage %v p99 %v, want 9ms, 0.995, 70ms", v.DetectionLimit, v.Coverage, *v.LatencyP99)
+	}
+	want := Validity{Late: 11.0 / 1104, NotSent: 4, WatchGaps: 1, Stalls: 2, Unobserved: 35 * ms, Control: "ok", LanesOff: []string{"Node"}}
+	if got := v.Validity; got.Late != want.Late || got.NotSent != 4 || got.WatchGaps != 1 || got.Stalls != 2 || got.Unobserved != want.Unobserved || got.Control != "ok" || strings.Join(got.LanesOff, ",") != "Node" {
+		t.Errorf("validity %+v, want %+v", got, want)
+	}
+}
+
+func TestVerdictSaysWhatWasWrongWithTheControlTarget(t *testing.T) {
+	tl := judged()
+	Judge(tl, nil)
+	if got := tl.Verdict.Validity.Control; got != "absent" {
+		t.Errorf("control %q without a control target, want absent", got)
+	}
+	tl.Targets = append(tl.Targets, Target{Kind: timeline.Control, Sent: 10, OK: 7, Failed: 3, Classes: map[string]int{"ok": 7, "timeout_connect": 2, "refused": 1, "local": 9}})
+	Judge(tl, nil)
+	if got, want := tl.Verdict.Validity.Control, "3 of 10 requests failed: 2 timeout_connect, 1 refused"; got != want {
+		t.Errorf("control %q, want %q", got, want)
+	}
+}

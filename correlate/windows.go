@@ -1,0 +1,397 @@
+package correlate
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"lapse/timeline"
+)
+
+// never is later than every instant of a run.
+const never = time.Duration(math.MaxInt64)
+
+// A flight is what windows need of a request: when it was sent, when its outcome was known to us,
+// and what it was.
+type flight struct {
+	sent, done time.Duration
+	seq        uint64
+	backend    uint16
+	class      timeline.Class
+}
+
+// inOrder sorts flights the way windows read them: by Sent, then by Seq.
+func inOrder(a, b flight) int {
+	if a.sent != b.sent {
+		return cmp.Compare(a.sent, b.sent)
+	}
+	return cmp.Compare(a.seq, b.seq)
+}
+
+// A window is a [Window] in the making: the figures of its failures F, from which brackets and
+// shares follow.
+//
+// In a window of slow successes these stand in for the failures, and the quick successes for the
+// successes.
+type window struct {
+	minSent, maxSent   time.Duration // of F
+	minKnown, maxKnown time.Duration // of F
+	lastSure           time.Duration // the latest instant at which F proves the fault lasted: max Sent(F), but see finder.sureFrom
+	failed             int           // |F|
+	inside             int           // successes wholly inside: Sent ≥ min Known(F), Done ≤ max Sent(F); but see growing.sift
+	classes            [timeline.NumClasses]int
+	backends           map[uint16]int // who answered the successes inside; nil if nobody did
+	blackout           *Length
+
+	shareLow, shareHigh float64 // bounds of the share of requests that failed
+	proofs              int     // k: how many successes prove health beside this window
+	start, end          Instant
+	open                Open
+}
+
+// A run is a stretch of failures without a success wholly between two of them. Its fields mean what
+// they mean in a window.
+type run struct {
+	before             time.Duration // the last good sign before it: Sent of a success, or where observing began
+	minKnown, lastSure time.Duration
+	failed             int
+}
+
+// A growing window may still take in failures.
+type growing struct {
+	window
+	run    run           // the last one
+	answer time.Duration // L of the design: by when an answer would have come while healthy; never if unknown
+
+	tail             []flight      // successes sent since the first failure that are not known to be inside, by Sent
+	soonest          time.Duration // the earliest Done in tail
+	proof            time.Duration // the earliest Done of a success with Sent ≥ max Known; never if there is none
+	dark             bool          // unobserved time lies after max Known: from darkFrom at the earliest, until darkTo at the latest
+	darkFrom, darkTo time.Duration
+}
+
+// An ending window takes in no more failures, but its end awaits the k-th next success.
+type ending struct {
+	window
+	dones []time.Duration // Done of the successes with Sent ≥ max Known, rising
+}
+
+// A finder turns the requests of one target, given in order, into windows: of failures if slow is
+// 0, else of successes that took longer than slow.
+//
+// It keeps little: the window that grows, the one that ends, and the recent successes before them.
+type finder struct {
+	join, slow, timeout time.Duration
+
+	begin   time.Duration // where observing began
+	floor   time.Duration // end of the window before: nothing before it belongs to the next one; -1 if there is none
+	recent  history       // successes since floor and before the growing window
+	light   time.Duration // the end of the last unobserved time
+	healthy healthy
+	growing *growing
+	ending  *ending
+	found   []window // final, by start
+}
+
+// clone returns a finder that can be driven on without touching f, as long as f stands still. It
+// finds only what f has not found yet.
+func (f *finder) clone() finder {
+	c := *f
+	c.found = nil
+	c.recent = f.recent.overlay()
+	if f.growing != nil {
+		g := *f.growing
+		g.tail = slices.Clone(g.tail)
+		g.backends = maps.Clone(g.backends)
+		c.growing = &g
+	}
+	if f.ending != nil {
+		e := *f.ending
+		e.dones = slices.Clone(e.dones)
+		c.ending = &e
+	}
+	return c
+}
+
+// take reads the next request.
+func (f *finder) take(r flight) {
+	f.advance(r.sent)
+	switch {
+	case f.troubled(r):
+		f.trouble(r)
+	case r.class == timeline.OK:
+		f.success(r)
+	}
+}
+
+func (f *finder) troubled(r flight) bool {
+	if f.slow > 0 {
+		return r.class == timeline.OK && r.done-r.sent > f.slow
+	}
+	return r.class.Failed()
+}
+
+// advance says that everything sent before now was read, and settles what that decides.
+func (f *finder) advance(now time.Duration) {
+	if g := f.growing; g != nil {
+		if now-g.maxKnown >= f.join && (g.proof <= now || g.dark) {
+			f.close(never)
+		}
+	}
+	if e := f.ending; e != nil && f.growing == nil {
+		if len(e.dones) >= e.proofs && e.dones[e.proofs-1] <= now {
+			f.settle(never)
+		}
+	}
+}
+
+// unobserved says that nothing was sent or in flight between two instants.
+func (f *finder) unobserved(from, to time.Duration) {
+	f.light = to
+	if g := f.growing; g != nil {
+		if !g.dark {
+			g.dark, g.darkFrom = true, from
+		}
+	}
+}
+
+func (f *finder) success(r flight) {
+	if g := f.growing; g != nil {
+		g.hold(r)
+		return
+	}
+	f.healthy.add(r)
+	f.recent.push(evidence{r.sent, r.done})
+	if f.ending != nil {
+		f.ending.prove(r)
+	}
+}
+
+func (f *finder) trouble(r flight) {
+	g := f.growing
+	if g == nil {
+		g = f.open(r)
+		f.growing = g
+	} else if g.proof <= r.sent || g.dark {
+		g.endRun(never)
+		g.run = newRun(max(f.light, g.lastProof(r.sent)))
+	}
+	known := f.known(r, g.answer)
+	sure := f.sureFrom(r, g.answer)
+
+	g.failed++
+	g.classes[r.class]++
+	g.minKnown, g.maxKnown = min(g.minKnown, known), max(g.maxKnown, known)
+	g.maxSent, g.lastSure = r.sent, max(g.lastSure, sure)
+	g.run.failed++
+	g.run.minKnown, g.run.lastSure = min(g.run.minKnown, known), max(g.run.lastSure, sure)
+	g.dark = false
+	g.sift(known - r.sent)
+}
+
+// open begins a window at its first failure.
+func (f *finder) open(r flight) *growing {
+	before, ok := f.recent.kthLast(1, r.sent)
+	if !ok {
+		before = max(f.begin, f.floor)
+	}
+	return &growing{
+		window:  window{minSent: r.sent, minKnown: never, lastSure: math.MinInt64},
+		run:     newRun(max(before, f.light)),
+		answer:  f.healthy.answer(),
+		soonest: never,
+		proof:   never,
+	}
+}
+
+func newRun(before time.Duration) run {
+	return run{before: before, minKnown: never, lastSure: math.MinInt64}
+}
+
+// known is the instant by which r proves the fault: its Done. A request that timed out would have
+// been answered sooner, had there been no fault; so would a slow one.
+func (f *finder) known(r flight, answer time.Duration) time.Duration {
+	switch {
+	case f.slow > 0:
+		return min(r.done, r.sent+f.slow)
+	case r.class.Timeout() && answer < r.done-r.sent:
+		return r.sent + answer
+	}
+	return r.done
+}
+
+// sureFrom is an instant no later than the end of the fault r met: when it was sent. A request
+// refused for want of a free connection was never sent: what it shows is that an answer to an earlier one, which
+// takes until then to arrive, was not given.
+func (f *finder) sureFrom(r flight, answer time.Duration) time.Duration {
+	if r.class == timeline.NoSlot {
+		return max(f.begin, r.sent-min(answer, f.timeout))
+	}
+	return r.sent
+}
+
+// close ends the growing window at the last failure read. No request after bound is known.
+func (f *finder) close(bound time.Duration) {
+	g := f.growing
+	g.endRun(bound)
+	w := g.window
+	w.proofs = proofsNeeded(w.failed, w.inside)
+	w.start = Instant{Earliest: f.begin, Latest: w.minKnown}
+	sent, ok := f.recent.kthLast(w.proofs, w.minSent)
+	switch {
+	case ok:
+		w.start.Earliest = max(sent, f.floor)
+	case f.floor >= 0:
+		w.start.Earliest = f.floor
+	default:
+		w.start.Earliest = min(f.begin, w.minSent)
+		w.open.Start = true
+	}
+	w.end.Earliest = w.lastSure
+
+	f.settle(w.minKnown)
+	f.growing = nil
+	f.ending = &ending{window: w}
+	f.floor = w.maxSent
+	f.recent.reset()
+	for _, s := range g.tail {
+		f.ending.prove(s)
+		if s.sent >= w.maxSent {
+			f.recent.push(evidence{s.sent, s.done})
+		}
+	}
+}
+
+// settle makes the ending window final, now that no more success can narrow its end. bound is an
+// instant it had surely ended by, never if there is none.
+func (f *finder) settle(bound time.Duration) {
+	e := f.ending
+	if e == nil {
+		return
+	}
+	f.ending = nil
+	e.end.Latest = bound
+	if len(e.dones) >= e.proofs {
+		e.end.Latest = min(bound, e.dones[e.proofs-1])
+	}
+	e.shareLow, e.shareHigh = shareInterval(e.failed, e.failed+e.inside)
+	f.found = append(f.found, e.window)
+}
+
+// finish makes everything final as it stands: nothing is known of the time after end.
+func (f *finder) finish(end time.Duration) {
+	if g := f.growing; g != nil {
+		f.close(max(end, g.maxKnown))
+	}
+	if e := f.ending; e != nil {
+		e.open.End = len(e.dones) < e.proofs
+		f.settle(max(end, e.maxKnown, e.lastDone()))
+	}
+}
+
+// hold keeps a success until it is known whether it lies inside.
+func (g *growing) hold(r flight) {
+	g.tail = append(g.tail, r)
+	g.soonest = min(g.soonest, r.done)
+	if r.sent >= g.maxKnown {
+		g.proof = min(g.proof, r.done)
+	}
+}
+
+// lastProof is the latest Sent of a held success that was done by now.
+func (g *growing) lastProof(now time.Duration) time.Duration {
+	for _, s := range slices.Backward(g.tail) {
+		if s.done <= now {
+			return s.sent
+		}
+	}
+	return g.maxKnown
+}
+
+// endRun closes the last run of failures, and notes it if it is the longest.
+func (g *growing) endRun(bound time.Duration) {
+	bound = min(bound, g.proof)
+	if g.dark {
+		bound = min(bound, g.darkFrom)
+	}
+	if g.run.failed < 3 {
+		return
+	}
+	this := Length{Min: max(0, g.run.lastSure-g.run.minKnown), Max: bound - g.run.before}
+	g.blackout = longer(g.blackout, this)
+}
+
+// sift counts the held successes that the newest failure puts inside, and drops those sent before
+// the fault was known. roundTrip is how long after it was sent the newest failure proved the fault.
+//
+// Where answers take longer than failures, a success that was sent amid failures may be done after
+// the last of them. It lies inside all the same if it took no longer than usual, and was sent a
+// failure's round trip before the newest: had every request failed, it would have.
+func (g *growing) sift(roundTrip time.Duration) {
+	g.proof = never
+	amid := g.maxSent - roundTrip
+	if g.maxSent < g.minKnown || g.soonest > g.maxSent && (len(g.tail) == 0 || g.tail[0].sent > amid) {
+		g.reprove()
+		return
+	}
+	kept := g.tail[:0]
+	g.soonest = never
+	for _, s := range g.tail {
+		switch {
+		case s.sent < g.minKnown:
+		case s.done <= g.maxSent, s.sent <= amid && s.done-s.sent <= g.answer && g.answer != never:
+			g.count(s)
+		default:
+			kept = append(kept, s)
+			g.soonest = min(g.soonest, s.done)
+		}
+	}
+	g.tail = kept
+	g.reprove()
+}
+
+// reprove finds the proof among successes sent at the very instant the failures were known.
+func (g *growing) reprove() {
+	for _, s := range slices.Backward(g.tail) {
+		if s.sent < g.maxKnown {
+			return
+		}
+		g.proof = min(g.proof, s.done)
+	}
+}
+
+func (g *growing) count(s flight) {
+	g.inside++
+	if s.backend == 0 {
+		return
+	}
+	if g.backends == nil {
+		g.backends = map[uint16]int{}
+	}
+	g.backends[s.backend]++
+}
+
+// lastDone is the latest of dones.
+func (e *ending) lastDone() time.Duration {
+	if len(e.dones) == 0 {
+		return 0
+	}
+	return e.dones[len(e.dones)-1]
+}
+
+// prove adds a success to those that prove the end.
+func (e *ending) prove(r flight) {
+	if r.sent < e.maxKnown {
+		return
+	}
+	i, _ := slices.BinarySearch(e.dones, r.done)
+	if i >= e.proofs {
+		return
+	}
+	e.dones = slices.Insert(e.dones, i, r.done)
+	if len(e.dones) > e.proofs {
+		e.dones = e.dones[:e.proofs]
+	}
+}

@@ -1,0 +1,287 @@
+package correlate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"lapse/timeline"
+)
+
+// readFlights turns a fuzzer's bytes into requests in the order they were sent: three bytes each say how long after the
+// one before it was sent, how long it took, and how it ended.
+func readFlights(data []byte, classes ...timeline.Class) []timeline.Request {
+	var requests []timeline.Request
+	at := time.Duration(0)
+	for i := 0; i+2 < len(data) && len(requests) < 600; i += 3 {
+		after, took, how := time.Duration(data[i]), time.Duration(data[i+1]), int(data[i+2])
+		at += after * after * time.Millisecond / 200 // up to 325 ms, most below 20
+		class := timeline.OK
+		if how < 128 {
+			class = classes[how%len(classes)]
+		}
+		r := timeline.Request{Target: 1, Seq: uint64(i / 3), Due: at, Sent: at, Done: at + (took*took*took/1000+1)*10*time.Microsecond}
+		r.Class, r.Backend = class, uint16(how%3)
+		requests = append(requests, r)
+	}
+	return requests
+}
+
+// A naive finder states the rules of windows one by one over all requests, without a care for time or memory.
+type naive struct {
+	requests []timeline.Request // of classes ok and failed
+	join     time.Duration
+	dark     []period
+	begin    time.Duration
+}
+
+func newNaive(requests []timeline.Request, join, limit time.Duration) *naive {
+	n := &naive{requests: requests, join: join, begin: requests[0].Due}
+	done := requests[0].Due
+	for i, r := range requests {
+		if from := max(done, requests[max(0, i-1)].Sent); r.Sent-from > limit {
+			n.dark = append(n.dark, period{from: from, to: r.Sent})
+		}
+		done = max(done, r.Done)
+	}
+	return n
+}
+
+// parted reports whether a success or unobserved time lies wholly between two instants.
+func (n *naive) parted(from, to time.Duration) bool {
+	return slices.ContainsFunc(n.requests, func(r timeline.Request) bool { return r.Class == timeline.OK && r.Sent >= from && r.Done <= to }) ||
+		slices.ContainsFunc(n.dark, func(d period) bool { return d.from >= from && d.to <= to })
+}
+
+// groups splits failures into windows, and these into runs.
+func (n *naive) groups() (windows [][][]timeline.Request) {
+	known := time.Duration(0) // the latest of the last run
+	for _, f := range n.requests {
+		if f.Class == timeline.OK {
+			continue
+		}
+		last := len(windows) - 1
+		switch {
+		case last < 0 || n.parted(known, f.Sent) && f.Sent-known >= n.join:
+			windows = append(windows, [][]timeline.Request{{f}})
+		case n.parted(known, f.Sent):
+			windows[last] = append(windows[last], []timeline.Request{f})
+		default:
+			run := &windows[last][len(windows[last])-1]
+			*run = append(*run, f)
+		}
+		known = max(known, f.Done)
+	}
+	return windows
+}
+
+// bounds are min Sent, max Sent, min Known and max Known.
+func bounds(failures []timeline.Request) (minSent, maxSent, minKnown, maxKnown time.Duration) {
+	by := func(of func(timeline.Request) time.Duration) func(a, b timeline.Request) int {
+		return func(a, b timeline.Request) int { return cmp.Compare(of(a), of(b)) }
+	}
+	sent := by(func(r timeline.Request) time.Duration { return r.Sent })
+	done := by(func(r timeline.Request) time.Duration { return r.Done })
+	return slices.MinFunc(failures, sent).Sent, slices.MaxFunc(failures, sent).Sent, slices.MinFunc(failures, done).Done, slices.MaxFunc(failures, done).Done
+}
+
+// A naiveWindow is what can be compared with a [Window].
+type naiveWindow struct {
+	Start, End   Instant
+	Open         Open
+	Failed, Sent int
+}
+
+func (n *naive) windows() []naiveWindow {
+	var ws []naiveWindow
+	groups := n.groups()
+	for i, runs := range groups {
+		failures := slices.Concat(runs...)
+		minSent, maxSent, minKnown, maxKnown := bounds(failures)
+		inside, answer := 0, n.answer(groups[:i], failures[0])
+		for _, r := range n.requests {
+			amid := func(f timeline.Request) bool { return r.Sent <= f.Sent-(f.Done-f.Sent) && r.Done-r.Sent <= answer }
+			if r.Class == timeline.OK && r.Sent >= minKnown && (r.Done <= maxSent || answer != never && slices.ContainsFunc(failures, amid)) {
+				inside++
+			}
+		}
+		k := proofsNeeded(len(failures), inside)
+		w := naiveWindow{Failed: len(failures), Sent: len(failures) + inside}
+		w.Start, w.End = Instant{n.begin, minKnown}, Instant{maxSent, never}
+
+		floor := time.Duration(-1)
+		if i > 0 {
+			_, floor, _, _ = bounds(slices.Concat(groups[i-1]...))
+		}
+		var before []time.Duration
+		for _, r := range n.requests {
+			if r.Class == timeline.OK && r.Done <= minSent && r.Sent >= floor {
+				before = append(before, r.Sent)
+			}
+		}
+		switch {
+		case len(before) >= k:
+			w.Start.Earliest = max(before[len(before)-k], floor)
+		case floor >= 0:
+			w.Start.Earliest = floor
+		default:
+			w.Open.Start = true
+		}
+
+		next := never
+		if i+1 < len(groups) {
+			next, _, _, _ = bounds(slices.Concat(groups[i+1]...))
+			_, _, w.End.Latest, _ = bounds(slices.Concat(groups[i+1]...))
+		}
+		var after []time.Duration
+		for _, r := range n.requests {
+			if r.Class == timeline.OK && r.Sent >= maxKnown && r.Sent < next {
+				after = append(after, r.Done)
+			}
+		}
+		slices.Sort(after)
+		if len(after) >= k {
+			w.End.Latest = min(w.End.Latest, after[k-1])
+		} else if next == never {
+			w.Open.End = true
+			w.End.Latest = max(n.requests[len(n.requests)-1].Sent+1, maxKnown, slices.Max(append(after, 0)))
+		}
+		n.shade(&w, minSent, maxKnown)
+		ws = append(ws, w)
+	}
+	return ws
+}
+
+// answer is by when an answer would have come to a request: it rests on the successes before it and outside earlier
+// windows.
+func (n *naive) answer(earlier [][][]timeline.Request, to timeline.Request) time.Duration {
+	h := healthy{maxGap: 30 * time.Millisecond}
+	next := 0
+	for _, runs := range append(slices.Clone(earlier), [][]timeline.Request{{to}}) {
+		_, _, _, maxKnown := bounds(slices.Concat(runs...))
+		for _, r := range n.requests[next:runs[0][0].Seq] {
+			if r.Class == timeline.OK {
+				h.add(flight{sent: r.Sent, done: r.Done})
+			}
+		}
+		closed := func(r timeline.Request) bool { return r.Sent-maxKnown >= n.join && n.parted(maxKnown, r.Sent) }
+		next = slices.IndexFunc(n.requests, closed)
+	}
+	return h.answer()
+}
+
+func (n *naive) shade(w *naiveWindow, minSent, maxKnown time.Duration) {
+	for _, d := range n.dark {
+		if d.to > w.Start.Earliest && d.from < minSent {
+			w.Start.Earliest, w.Open.Start = min(d.to, minSent), true
+		}
+	}
+	for _, d := range slices.Backward(n.dark) {
+		if d.to > maxKnown && d.from < w.End.Latest {
+			w.End.Latest, w.Open.End = max(d.from, maxKnown), true
+		}
+	}
+}
+
+// fuzzRun is the run of one target at 100/s whose requests are r.
+func fuzzRun(requests []timeline.Request) timeline.Run {
+	last := requests[len(requests)-1].Sent
+	return timeline.Run{
+		Meta:    timeline.Meta{Options: timeline.Options{Join: 100 * time.Millisecond, Slow: 50 * time.Millisecond, Timeout: 80 * time.Millisecond}},
+		Targets: []timeline.Target{{ID: 1, Name: "new", Kind: timeline.New, Rate: 100, Timeout: 80 * time.Millisecond}},
+		Events:  []timeline.Event{{Seen: last + 1, Kind: timeline.RunPhase, To: "ended"}},
+		Batches: func(yield func(timeline.Batch, error) bool) {
+			yield(timeline.Batch{Requests: requests, Watermarks: []timeline.Watermark{{Target: 1, Due: last + 1}}}, nil)
+		},
+	}
+}
+
+// checkWindows checks what must hold for the windows of any run.
+func checkWindows(t *testing.T, tl *Timeline) {
+	t.Helper()
+	type key struct {
+		target string
+		slow   bool
+	}
+	before, failed := map[key]Window{}, map[string]int{}
+	for i, w := range tl.Windows {
+		k := key{w.Target, w.Kind == Slow}
+		failed[w.Target] += w.Failed
+		switch previous, met := before[k]; {
+		case w.ID != i+1:
+			t.Errorf("window %d has ID %d", i+1, w.ID)
+		case w.Start.Earliest > w.Start.Latest || w.End.Earliest > w.End.Latest || w.Start.Earliest > w.End.Latest:
+			t.Errorf("brackets of %+v are not ordered", w)
+		case w.Length.Min > w.Length.Max || w.Length.Min < 0 || w.Downtime.Min > w.Downtime.Max || w.Downtime.Min < 0 || w.Downtime.Max > w.Length.Max:
+			t.Errorf("lengths of %+v are not ordered", w)
+		case w.Blackout != nil && (w.Blackout.Min > w.Blackout.Max || w.Blackout.Min > w.Length.Min || w.Blackout.Max > w.Length.Max):
+			t.Errorf("blackout %+v of %+v does not lie in it", *w.Blackout, w)
+		case w.Share <= 0 || w.Share > 1 || w.Sent < w.Failed+w.Slow:
+			t.Errorf("share of %+v", w)
+		case met && (previous.End.Earliest > w.Start.Earliest || previous.End.Latest > w.Start.Latest):
+			t.Errorf("windows are not disjoint and in order: %+v, %+v", previous, w)
+		case len(w.Causes) == 0:
+			t.Errorf("no cause for %+v", w)
+		}
+		before[k] = w
+	}
+	for _, target := range tl.Targets {
+		if target.Kind.Judged() && failed[target.Name] != target.Failed {
+			t.Errorf("windows of %s hold %d failures, %d requests failed", target.Name, failed[target.Name], target.Failed)
+		}
+		if target.Coverage < 0 || target.Coverage > 1 {
+			t.Errorf("coverage %v of %s", target.Coverage, target.Name)
+		}
+	}
+	for _, f := range tl.Failures {
+		holds := func(w Window) bool {
+			return w.Target == f.Target && w.Kind != Slow && w.Start.Earliest <= f.Sent && f.Sent <= max(w.End.Latest, w.Start.Latest)
+		}
+		if !slices.ContainsFunc(tl.Windows, holds) {
+			t.Errorf("no window holds the failure sent at %v", f.Sent)
+		}
+	}
+}
+
+func addSeeds(f *testing.F) {
+	f.Add([]byte("\x10\x05\xff\x10\x05\xff\x10\x05\x01\x10\x05\x02\x10\x05\x01\x10\x05\xff"))
+	for seed := range byte(40) {
+		var data []byte
+		state := uint32(seed)*2654435761 + 1
+		for range 600 {
+			state = state*1664525 + 1013904223
+			data = append(data, byte(state>>24)>>(seed%4), byte(state>>16)>>(seed%3), byte(state>>8)|(seed<<4))
+		}
+		f.Add(data)
+	}
+}
+
+// FuzzWindows holds the windows against the rules stated one by one.
+func FuzzWindows(f *testing.F) {
+	addSeeds(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		requests := readFlights(data, timeline.Refused, timeline.HTTP5xx)
+		if len(requests) == 0 {
+			return
+		}
+		tl := analyze(t, fuzzRun(requests))
+		checkWindows(t, tl)
+		var got []naiveWindow
+		for _, w := range tl.Windows {
+			if w.Kind != Slow {
+				got = append(got, naiveWindow{Start: w.Start, End: w.End, Open: w.Open, Failed: w.Failed, Sent: w.Sent})
+			}
+		}
+		want := newNaive(requests, 100*time.Millisecond, 30*time.Millisecond).windows()
+		if diff := gocmp.Diff(want, got); diff != "" {
+			for _, r := range requests {
+				t.Log(fmt.Sprint(r.Sent, r.Done, r.Class))
+			}
+			t.Errorf("windows differ from the rules (-rules +got):\n%s", diff)
+		}
+	})
+}

@@ -1,0 +1,100 @@
+package correlate
+
+import (
+	"time"
+
+	"lapse/timeline"
+)
+
+// publish gives a window its public form. Where dark, unobserved time lies between its failures and
+// the good requests beside them, the bracket reaches only to the edge of what was observed.
+func (w window) publish(slow bool, dark []period, backends []string) Window {
+	w.shade(dark)
+	sent := w.failed + w.inside
+	p := Window{
+		Kind:     Partial,
+		Basis:    Exact,
+		Start:    w.start,
+		End:      w.end,
+		Length:   Length{Min: max(0, w.end.Earliest-w.start.Latest), Max: w.end.Latest - w.start.Earliest},
+		Sent:     sent,
+		Failed:   w.failed,
+		Share:    float64(w.failed) / float64(sent),
+		Classes:  classNames(&w.classes),
+		Backends: backendNames(w.backends, backends),
+		Open:     w.open,
+	}
+	if w.proofs > 1 {
+		p.Basis = Statistical
+	}
+	if slow {
+		p.Kind, p.Slow, p.Failed, p.Classes = Slow, w.failed, 0, map[string]int{}
+		return p
+	}
+	if w.inside == 0 && w.failed >= 3 {
+		p.Kind = Outage
+	}
+	if w.blackout != nil { // no longer than the window, which may be shaded
+		p.Blackout = &Length{Min: w.blackout.Min, Max: min(w.blackout.Max, p.Length.Max)}
+	}
+	p.Downtime = w.downtime(p, dark)
+	return p
+}
+
+// shade ends brackets where they would reach into unobserved time.
+func (w *window) shade(dark []period) {
+	if before := touching(dark, w.start.Earliest, w.minSent); len(before) > 0 {
+		w.start.Earliest = min(before[len(before)-1].to, w.minSent)
+		w.open.Start = true
+	}
+	if after := touching(dark, w.maxKnown, w.end.Latest); len(after) > 0 {
+		w.end.Latest = max(after[0].from, w.maxKnown)
+		w.open.End = true
+	}
+}
+
+// downtime is the time a service that fails every request would need to lose as many. What was not
+// observed adds nothing to the least it can be.
+func (w window) downtime(p Window, dark []period) Length {
+	least := p.Length.Min
+	for _, d := range touching(dark, w.start.Latest, w.end.Earliest) {
+		least -= min(d.to, w.end.Earliest) - max(d.from, w.start.Latest)
+	}
+	least = max(0, least)
+	if p.Kind == Outage {
+		return Length{Min: least, Max: p.Length.Max}
+	}
+	return Length{Min: scale(least, w.shareLow), Max: scale(p.Length.Max, w.shareHigh)}
+}
+
+func scale(d time.Duration, share float64) time.Duration {
+	return time.Duration(float64(d) * share)
+}
+
+// backendNames returns nil if nobody answered by name.
+func backendNames(counts map[uint16]int, names []string) map[string]int {
+	if len(counts) == 0 {
+		return nil
+	}
+	named := map[string]int{}
+	for id, n := range counts {
+		named[backendName(id, names)] += n
+	}
+	return named
+}
+
+func backendName(id uint16, names []string) string {
+	if int(id) < len(names) {
+		return names[id]
+	}
+	return ""
+}
+
+// failure gives a failed request its public form.
+func failure(r timeline.Request, target string, backends []string) Failure {
+	return Failure{
+		Target: target, Seq: r.Seq, Due: r.Due, Sent: r.Sent, Done: r.Done,
+		Class: r.Class, Code: r.Code, Backend: backendName(r.Backend, backends), Reused: r.Reused,
+		DNS: r.DNS.Duration(), Connect: r.Connect.Duration(), TLS: r.TLS.Duration(), FirstByte: r.FirstByte.Duration(),
+	}
+}

@@ -1,0 +1,110 @@
+package correlate
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// span prints a length of time to three digits: "41 ms", "1.38 s", "11.2 s".
+func span(d time.Duration) string {
+	unit, name := time.Second, "s"
+	switch {
+	case d < 0:
+		return "-" + span(-d)
+	case d == 0:
+		return "0 s"
+	case d < 999_500*time.Nanosecond: // what rounds to 1000 belongs to the next unit
+		unit, name = time.Microsecond, "µs"
+	case d < 999_500*time.Microsecond:
+		unit, name = time.Millisecond, "ms"
+	}
+	return strconv.FormatFloat(significant(float64(d)/float64(unit)), 'f', -1, 64) + " " + name
+}
+
+// significant rounds to three digits; from 100 on to whole numbers.
+func significant(x float64) float64 {
+	digits := max(0, 2-int(math.Floor(math.Log10(x))))
+	scale := math.Pow10(digits)
+	return math.Round(x*scale) / scale
+}
+
+// spans prints a length with its bounds: "41 ms", or "39 to 44 ms".
+func spans(l Length) string {
+	lo, hi := span(l.Min), span(l.Max)
+	if lo == hi {
+		return lo
+	}
+	return lo + " to " + hi
+}
+
+// clock prints an instant as seconds after the run's start: "9.953 s".
+func clock(d time.Duration) string {
+	return strconv.FormatFloat(d.Seconds(), 'f', 3, 64) + " s"
+}
+
+// between prints a bracket: "between 9.95 s and 9.98 s".
+func between(at Instant) string {
+	switch {
+	case at.Earliest == at.Latest:
+		return "at " + clock(at.Latest)
+	case !at.bounded():
+		return "before " + clock(at.Latest)
+	}
+	return "between " + clock(at.Earliest) + " and " + clock(at.Latest)
+}
+
+// roundUp gives d in steps that a manifest can carry: tenths of a second.
+func roundUp(d time.Duration) time.Duration {
+	const step = 100 * time.Millisecond
+	return (d + step - 1) / step * step
+}
+
+// percent prints a share: "49 %".
+func percent(share float64) string {
+	if share > 0 && share < 0.01 || share > 0.99 && share < 1 {
+		return strconv.FormatFloat(share*100, 'g', 4, 64) + " %"
+	}
+	return strconv.FormatFloat(math.Round(share*100), 'f', -1, 64) + " %"
+}
+
+// coverage prints an observed share, rounded down: what falls short of 99 % must not read as 99 %.
+func coverage(share float64) string {
+	return strconv.FormatFloat(math.Floor(share*1e4)/1e2, 'f', -1, 64) + " %"
+}
+
+// count prints a number of things: "1 request", "64 requests".
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// classCounts prints failures by class, the most frequent first: "20 refused, 1 reset".
+func classCounts(classes map[string]int) string {
+	type entry struct {
+		class string
+		n     int
+	}
+	entries := make([]entry, 0, len(classes))
+	for class, n := range classes {
+		if n > 0 {
+			entries = append(entries, entry{class, n})
+		}
+	}
+	slices.SortFunc(entries, func(a, b entry) int {
+		if a.n != b.n {
+			return b.n - a.n
+		}
+		return strings.Compare(a.class, b.class)
+	})
+	parts := make([]string, len(entries))
+	for i, e := range entries {
+		parts[i] = fmt.Sprintf("%d %s", e.n, e.class)
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,25 @@
+package correlate
+
+import (
+	"testing"
+	"time"
+)
+
+func TestLengthsArePrintedToThreeDigits(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0 s", 41 * ms: "41 ms", 41_234 * time.Microsecond: "41.2 ms", 1_376 * ms: "1.38 s", 123_456 * time.Microsecond: "123 ms",
+		999_900 * time.Microsecond: "1 s", 11_240 * ms: "11.2 s", 250 * time.Nanosecond: "0.25 µs", 3725 * time.Second: "3725 s", -41 * ms: "-41 ms",
+	} {
+		if got := span(d); got != want {
+			t.Errorf("%v is %q, want %q", d, got, want)
+		}
+	}
+}
+
+func TestSharesNeverRoundToAllOrNothing(t *testing.T) {
+	for share, want := range map[float64]string{0: "0 %", 1: "100 %", 0.493: "49 %", 0.0004: "0.04 %", 0.9998: "99.98 %", 0.989: "99 %"} {
+		if got := percent(share); got != want {
+			t.Errorf("%v is %q, want %q", share, got, want)
+		}
+	}
+}
