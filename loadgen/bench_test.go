@@ -1,0 +1,146 @@
+//go:build unix
+
+package loadgen
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"lapse/loadgen/faultserver"
+	"lapse/timeline"
+)
+
+// childServer, in the environment, makes the test binary a server, so that a benchmark's CPU time is the
+// prober's alone.
+const childServer = "LAPSE_TEST_SERVE"
+
+// serveAsChild serves until stdin is closed.
+func serveAsChild() {
+	s, err := faultserver.Start(faultserver.Config{Name: "pod-a"})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(s.URL())
+	_, _ = os.Stdin.Read(make([]byte, 1))
+	_ = s.Close()
+}
+
+func startServer(b *testing.B) (url string) {
+	b.Helper()
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), childServer+"=1")
+	child.Stderr = os.Stderr
+	input, err := child.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	output, err := child.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		_ = input.Close()
+		_ = child.Wait()
+	})
+	line, err := bufio.NewReader(output).ReadString('\n')
+	if err != nil {
+		b.Fatal(err)
+	}
+	return strings.TrimSpace(line)
+}
+
+func cpuTime() time.Duration {
+	var usage syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage)
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// benchmark makes b.N requests at a rate, and reports what each costs and how late they leave.
+func benchmark(b *testing.B, p Probe) {
+	p.ID, p.URL = 1, startServer(b)
+	var mu sync.Mutex
+	n, failed := 0, 0
+	late := make([]time.Duration, 0, b.N)
+	full := make(chan struct{})
+	prober := New(Config{Clock: timeline.StartClock(), Sink: func(fact timeline.Fact) {
+		batch, ok := fact.(timeline.Batch)
+		if !ok {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for _, r := range batch.Requests {
+			late = append(late, r.Sent-r.Due)
+			if r.Class != timeline.OK {
+				failed++
+			}
+		}
+		if before := n; before < b.N && before+len(batch.Requests) >= b.N {
+			close(full)
+		}
+		n += len(batch.Requests)
+	}})
+	if err := prober.Start(p); err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	b.ReportAllocs()
+	begun := cpuTime()
+	var running sync.WaitGroup
+	running.Go(func() { _ = prober.Run(ctx) })
+	<-full
+	cancel()
+	running.Wait()
+	slices.Sort(late)
+	b.ReportMetric(float64((cpuTime()-begun).Microseconds())/float64(n), "cpu-µs/req")
+	b.ReportMetric(micros(late[len(late)/2]), "late-p50-µs")
+	b.ReportMetric(micros(late[len(late)*99/100]), "late-p99-µs")
+	b.ReportMetric(float64(failed), "not-ok")
+}
+
+func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
+
+func BenchmarkNew(b *testing.B) {
+	for _, rate := range []float64{200, 2000} {
+		b.Run(fmt.Sprintf("%v-rps", rate), func(b *testing.B) {
+			benchmark(b, Probe{Target: timeline.Target{Kind: timeline.New, Rate: rate}})
+		})
+	}
+}
+
+func BenchmarkReused(b *testing.B) {
+	for _, rate := range []float64{200, 2000, 20_000} {
+		b.Run(fmt.Sprintf("%v-rps", rate), func(b *testing.B) {
+			benchmark(b, Probe{Target: timeline.Target{Kind: timeline.Reused, Rate: rate}, Connections: 50})
+		})
+	}
+}
+
+// BenchmarkReadReply: the reader allocates nothing in the steady state.
+func BenchmarkReadReply(b *testing.B) {
+	const text = "HTTP/1.1 200 OK\r\nDate: Fri, 21 Nov 2025 05:00:00 GMT\r\nContent-Type: text/plain\r\nX-Pod: web-1\r\nContent-Length: 3\r\n\r\nok\n"
+	source := strings.NewReader(text)
+	br := bufio.NewReaderSize(source, readBuffer)
+	want := wanted{backendHeader: "x-pod"}
+	var r reply
+	b.ReportAllocs()
+	for b.Loop() {
+		source.Reset(text)
+		br.Reset(source)
+		if err := r.read(br, &want); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package loadgen
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"syscall"
+
+	"lapse/timeline"
+)
+
+// A phase is how far a request got.
+type phase uint8
+
+const (
+	resolving   phase = iota // looking the name up
+	connecting               // TCP
+	handshaking              // TLS
+	sending                  // writing the request
+	awaiting                 // reading the reply's header
+	receiving                // reading the reply's body
+)
+
+// What a reply can have wrong with it beyond the errors of its connection.
+var (
+	errMalformed = errors.New("malformed reply")
+	errTruncated = errors.New("reply ended within its body")
+)
+
+// classify says in one word what err, met in phase ph, tells about the target.
+func classify(err error, ph phase) timeline.Class {
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		if class, known := errnoClass(errno, ph); known {
+			return class
+		}
+	}
+	switch {
+	case ph == resolving:
+		return timeline.DNS
+	case isTimeout(err):
+		return timeoutClass(ph)
+	case errors.Is(err, errMalformed), errors.Is(err, errTruncated):
+		return timeline.Body
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return eofClass(ph)
+	case ph == handshaking, isTLS(err):
+		return timeline.TLS
+	}
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
+		return timeline.DNS
+	}
+	return timeline.Other
+}
+
+func errnoClass(errno syscall.Errno, ph phase) (_ timeline.Class, known bool) {
+	switch errno {
+	case syscall.EMFILE, syscall.ENFILE, syscall.EADDRNOTAVAIL, syscall.EADDRINUSE, syscall.ENOBUFS, syscall.ENOMEM:
+		return timeline.Local, true
+	}
+	if ph == resolving { // what befell the name server's connection says nothing of the target's
+		return timeline.DNS, true
+	}
+	switch errno {
+	case syscall.ECONNREFUSED:
+		return timeline.Refused, true
+	case syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNABORTED:
+		return timeline.Reset, true
+	case syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EHOSTDOWN, syscall.ENETDOWN:
+		return timeline.Unreachable, true
+	case syscall.ETIMEDOUT:
+		return timeoutClass(ph), true
+	}
+	return timeline.Other, false
+}
+
+func isTimeout(err error) bool {
+	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
+		return true
+	}
+	timeout, ok := errors.AsType[net.Error](err)
+	return ok && timeout.Timeout()
+}
+
+// timeoutClass: once the TCP connection stands, what fails to come is an answer.
+func timeoutClass(ph phase) timeline.Class {
+	if ph <= connecting {
+		return timeline.TimeoutConnect
+	}
+	return timeline.TimeoutResponse
+}
+
+// eofClass: a body cut short is a wrong body; a connection closed before that is one closed on us.
+func eofClass(ph phase) timeline.Class {
+	if ph == receiving {
+		return timeline.Body
+	}
+	return timeline.EOF
+}
+
+func isTLS(err error) bool {
+	if _, ok := errors.AsType[tls.AlertError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[x509.HostnameError](err); ok {
+		return true
+	}
+	// Alerts that the peer sends come as an OpError around crypto/tls's own unexported type.
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && (op.Op == "remote error" || op.Op == "local error")
+}
+
+// judge says how a whole reply counts.
+func (p *plan) judge(r *reply) timeline.Class {
+	switch {
+	case !p.expect.Contains(r.status) && r.status >= 500 && r.status <= 599:
+		return timeline.HTTP5xx
+	case !p.expect.Contains(r.status) && r.status >= 400 && r.status <= 499:
+		return timeline.HTTP4xx
+	case !p.expect.Contains(r.status), !r.bodyAsExpected:
+		return timeline.Body
+	}
+	return timeline.OK
+}

@@ -1,0 +1,334 @@
+// Package faultserver is an HTTP/1.1 server that misbehaves on schedule and keeps the books about it.
+// What measures outages can be held against what it knows to be true.
+//
+//	s, err := faultserver.Start(faultserver.Config{T0: time.Now(), Faults: []faultserver.Fault{
+//		{Kind: faultserver.Refuse, From: 2 * time.Second, To: 2500 * time.Millisecond},
+//		{Kind: faultserver.Reset, From: 4 * time.Second, To: 4300 * time.Millisecond, Share: 0.5},
+//	}})
+//
+// It listens on the loopback interface and speaks plain HTTP, or HTTPS with a TLS configuration.
+// Requests must have no body.
+package faultserver
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// Kind says how the server misbehaves. The list is closed.
+type Kind string
+
+const (
+	Refuse   Kind = "refuse"   // nobody listens: connections are reset and new ones refused. Spares nobody.
+	Reset    Kind = "reset"    // the request is read, then the connection reset
+	EOF      Kind = "eof"      // the request is read, then the connection closed
+	Stall    Kind = "stall"    // the request is read, and answered when the fault is over
+	Slow     Kind = "slow"     // the answer comes after Delay
+	Error    Kind = "5xx"      // 503
+	Truncate Kind = "truncate" // the connection is closed in the middle of the body
+	Goodbye  Kind = "goodbye"  // the answer is whole, says Connection: close, and the connection is closed: no fault at all
+)
+
+// A Fault is trouble from one instant to another, counted from Config.T0.
+type Fault struct {
+	Kind     Kind
+	From, To time.Duration
+	Delay    time.Duration // Slow: how long the answer takes
+
+	// Whom it meets; everyone if neither is set.
+	Every int     // every so manieth request
+	Share float64 // this share of requests, at random
+}
+
+// Config says what to do when. The zero value serves well.
+type Config struct {
+	T0     time.Time // from when instants count; the time of Start if zero
+	Faults []Fault   // in any order; of several at once the first one counts
+	Seed   uint64    // of the random shares
+	Name   string    // who we are, in the X-Pod header of each reply; "" for no such header
+	TLS    *tls.Config
+}
+
+// An Act is something the server did to a request.
+type Act struct {
+	Kind Kind
+	At   time.Duration // when it had read the request
+	Conn int           // which connection, from 1
+}
+
+// An Outage is a time in which nobody listened. The server listened until at least Close.From and again
+// from Open.To at the latest.
+type Outage struct {
+	Close, Open Span
+}
+
+// A Span holds an instant that is not known better.
+type Span struct{ From, To time.Duration }
+
+// A Server is a faulty server at work.
+type Server struct {
+	config Config
+	addr   netip.AddrPort
+	over   chan struct{} // closed when the server ends
+	wg     sync.WaitGroup
+
+	mu       sync.Mutex
+	listener net.Listener
+	down     bool // nobody shall be served
+	conns    map[*conn]bool
+	random   *rand.Rand
+	met      []int // by fault: how many requests came while it lasted
+	accepted int
+	answered int
+	acts     []Act
+	outages  []Outage
+	failure  error
+}
+
+// Start starts a server on a free port of the loopback interface.
+func Start(c Config) (*Server, error) {
+	if c.T0.IsZero() {
+		c.T0 = time.Now()
+	}
+	s := &Server{
+		config: c,
+		over:   make(chan struct{}),
+		conns:  map[*conn]bool{},
+		random: rand.New(rand.NewPCG(c.Seed, c.Seed)),
+		met:    make([]int, len(c.Faults)),
+	}
+	if err := s.listen("127.0.0.1:0"); err != nil {
+		return nil, err
+	}
+	s.addr = s.listener.Addr().(*net.TCPAddr).AddrPort()
+	for _, f := range c.Faults {
+		if f.Kind == Refuse {
+			s.wg.Go(func() { s.refuse(f) })
+		}
+	}
+	return s, nil
+}
+
+// Addr is where the server listens, when it does.
+func (s *Server) Addr() netip.AddrPort { return s.addr }
+
+// URL is the server's address as a URL.
+func (s *Server) URL() string {
+	if s.config.TLS != nil {
+		return "https://" + s.addr.String() + "/"
+	}
+	return "http://" + s.addr.String() + "/"
+}
+
+// Close ends the server and waits until all of it has ended. The error is that of an outage which
+// could not be begun or ended as scheduled.
+func (s *Server) Close() error {
+	close(s.over)
+	s.shut()
+	s.wg.Wait()
+	return s.failure
+}
+
+// Answered is how many requests were given a whole, good answer.
+func (s *Server) Answered() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.answered
+}
+
+// Accepted is how many connections there were.
+func (s *Server) Accepted() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.accepted
+}
+
+// Acts lists every request that a fault met, in order. Those that found nobody listening are not
+// known to the server.
+func (s *Server) Acts() []Act {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]Act(nil), s.acts...)
+}
+
+// Count is how many requests met a fault of a kind.
+func (s *Server) Count(k Kind) (n int) {
+	for _, act := range s.Acts() {
+		if act.Kind == k {
+			n++
+		}
+	}
+	return n
+}
+
+// Outages lists the times in which nobody listened, those that are over.
+func (s *Server) Outages() []Outage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]Outage(nil), s.outages...)
+}
+
+// CutIdle closes the connections on which no request is open, and returns how many those were. A
+// request that crosses with it finds its connection closed: an Act of kind EOF.
+func (s *Server) CutIdle() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		if c.idle {
+			c.idle = false // what it reads from here on is not served
+			_ = c.tcp.CloseWrite()
+			n++
+		}
+	}
+	return n
+}
+
+func (s *Server) now() time.Duration { return time.Since(s.config.T0) }
+
+// wait waits until an instant, and reports whether it came before the server's end.
+func (s *Server) wait(until time.Duration) bool {
+	timer := time.NewTimer(until - s.now())
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-s.over:
+		return false
+	}
+}
+
+func (s *Server) listen(addr string) error {
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return fmt.Errorf("fault server: %w", err)
+	}
+	s.listener, s.down = listener, false
+	s.wg.Go(func() { s.accept(listener) })
+	return nil
+}
+
+// refuse lets nobody listen for as long as f lasts.
+func (s *Server) refuse(f Fault) {
+	if !s.wait(f.From) {
+		return
+	}
+	outage := Outage{}
+	outage.Close = s.span(s.shut)
+	if !s.wait(f.To) {
+		return
+	}
+	outage.Open = s.span(s.reopen)
+	s.mu.Lock()
+	s.outages = append(s.outages, outage)
+	s.mu.Unlock()
+}
+
+func (s *Server) span(do func()) Span {
+	from := s.now()
+	do()
+	return Span{from, s.now()}
+}
+
+func (s *Server) shut() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down = true
+	_ = s.listener.Close() // may be closed already
+	for c := range s.conns {
+		c.cut()
+	}
+}
+
+func (s *Server) reopen() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.over:
+		return
+	default:
+	}
+	if err := s.listen(s.addr.String()); err != nil {
+		s.failure = errors.Join(s.failure, err)
+	}
+}
+
+func (s *Server) accept(listener net.Listener) {
+	for {
+		c, err := listener.Accept()
+		if err != nil {
+			return // closed
+		}
+		s.take(c.(*net.TCPConn))
+	}
+}
+
+func (s *Server) take(tcp *net.TCPConn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.down { // accepted at the last moment
+		_ = tcp.SetLinger(0)
+		_ = tcp.Close()
+		return
+	}
+	s.accepted++
+	c := newConn(s, tcp, s.accepted)
+	s.conns[c] = true
+	s.wg.Go(c.serve)
+}
+
+func (s *Server) drop(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+}
+
+// verdict decides which fault, if any, a request meets that was read on c. served is false where the
+// connection is being ended.
+func (s *Server) verdict(c *conn) (f Fault, served bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	if !c.idle { // it crossed with the end of its connection
+		s.acts = append(s.acts, Act{Kind: EOF, At: now, Conn: c.number})
+		return Fault{}, false
+	}
+	c.idle = false
+	for i, f := range s.config.Faults {
+		if f.Kind != Refuse && f.From <= now && now < f.To {
+			s.met[i]++
+			if !s.meets(f, s.met[i]) {
+				continue
+			}
+			s.acts = append(s.acts, Act{Kind: f.Kind, At: now, Conn: c.number})
+			return f, true
+		}
+	}
+	return Fault{}, true
+}
+
+// meets decides whether f meets the nth request of its time.
+func (s *Server) meets(f Fault, n int) bool {
+	switch {
+	case f.Every > 0:
+		return n%f.Every == 0
+	case f.Share > 0:
+		return s.random.Float64() < f.Share
+	}
+	return true
+}
+
+// replied notes a good answer, and that c waits for its next request.
+func (s *Server) replied(c *conn, good bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.idle = true
+	if good {
+		s.answered++
+	}
+}

@@ -1,0 +1,158 @@
+package faultserver
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// get asks as a client without a connection pool does.
+func get(url string) (status int, err error) {
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
+	resp, err := client.Get(url)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	_, err = io.Copy(io.Discard, resp.Body)
+	return resp.StatusCode, err
+}
+
+func start(t *testing.T, faults ...Fault) *Server {
+	t.Helper()
+	s, err := Start(Config{Faults: faults})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestFaultsAreWhatTheySay(t *testing.T) {
+	tests := []struct {
+		kind   Kind
+		status int
+		err    func(error) bool
+	}{
+		{Reset, 0, func(err error) bool { return errors.Is(err, syscall.ECONNRESET) }},
+		{EOF, 0, func(err error) bool { return errors.Is(err, io.EOF) }},
+		{Truncate, 200, func(err error) bool { return errors.Is(err, io.ErrUnexpectedEOF) }},
+		{Error, 503, func(err error) bool { return err == nil }},
+		{Goodbye, 200, func(err error) bool { return err == nil }},
+	}
+	for _, test := range tests {
+		t.Run(string(test.kind), func(t *testing.T) {
+			s := start(t, Fault{Kind: test.kind, To: time.Hour})
+			status, err := get(s.URL())
+			if status != test.status || !test.err(err) {
+				t.Errorf("status %d, %v", status, err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			acts := s.Acts()
+			if len(acts) != 1 || acts[0].Kind != test.kind || acts[0].Conn != 1 || acts[0].At <= 0 {
+				t.Errorf("acts %+v", acts)
+			}
+			good := 0
+			if test.kind == Goodbye {
+				good = 1
+			}
+			if s.Answered() != good {
+				t.Errorf("%d answered", s.Answered())
+			}
+		})
+	}
+}
+
+func TestSlowAndStallDelayTheAnswer(t *testing.T) {
+	t0 := time.Now()
+	s, err := Start(Config{T0: t0, Faults: []Fault{
+		{Kind: Stall, To: 100 * time.Millisecond},
+		{Kind: Slow, From: 100 * time.Millisecond, To: time.Hour, Delay: 50 * time.Millisecond},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if status, err := get(s.URL()); status != 200 || err != nil || time.Since(t0) < 100*time.Millisecond {
+		t.Errorf("%d, %v after %v", status, err, time.Since(t0))
+	}
+	asked := time.Now()
+	if status, err := get(s.URL()); status != 200 || err != nil || time.Since(asked) < 50*time.Millisecond {
+		t.Errorf("%d, %v after %v", status, err, time.Since(asked))
+	}
+	if s.Count(Stall) != 1 || s.Count(Slow) != 1 {
+		t.Errorf("acts %+v", s.Acts())
+	}
+}
+
+func TestNobodyListensInAnOutage(t *testing.T) {
+	s := start(t, Fault{Kind: Refuse, From: 50 * time.Millisecond, To: 150 * time.Millisecond})
+	held, err := net.Dial("tcp", s.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	refused := 0
+	for len(s.Outages()) == 0 {
+		if _, err := get(s.URL()); errors.Is(err, syscall.ECONNREFUSED) {
+			refused++
+		}
+	}
+	if _, err := held.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("an open connection in the outage: %v", err)
+	}
+	if status, err := get(s.URL()); status != 200 || err != nil {
+		t.Errorf("after the outage: %d, %v", status, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	o := s.Outages()[0]
+	if refused == 0 || o.Close.From < 50*time.Millisecond || o.Close.To > o.Open.From || o.Open.To < 150*time.Millisecond {
+		t.Errorf("%d refused in %+v", refused, o)
+	}
+}
+
+func TestFaultsMeetWhomTheyShall(t *testing.T) {
+	s := start(t, Fault{Kind: Error, To: time.Hour, Every: 3})
+	got := ""
+	for range 9 {
+		status, err := get(s.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got += fmt.Sprint(status/100, " ")
+	}
+	if got != "2 2 5 2 2 5 2 2 5 " || s.Answered() != 6 {
+		t.Errorf("%s: %d answered", got, s.Answered())
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	counts := map[int]bool{}
+	for range 2 {
+		s, err := Start(Config{Seed: 7, Faults: []Fault{{Kind: Error, To: time.Hour, Share: 0.5}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 40 {
+			if _, err := get(s.URL()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		counts[s.Count(Error)] = true
+		s.Close()
+		if n := s.Count(Error); n < 8 || n > 32 {
+			t.Errorf("%d of 40 at a share of a half", n)
+		}
+	}
+	if len(counts) != 1 {
+		t.Errorf("one seed, different choices: %v", counts)
+	}
+}

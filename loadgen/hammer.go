@@ -1,0 +1,356 @@
+package loadgen
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/rakyll/hey/requester"
+
+	"lapse/timeline"
+)
+
+// This file puts background load on a service through rakyll/hey's requester, and guards its traps:
+//
+//   - It keeps eight series of every result, sorts them at the end, and stops keeping them at a million. So
+//     long loads are run in rounds, whose results are merged here.
+//   - Stop sends one message per worker, into a channel with room for just as many: it is called once. A worker
+//     that waits for its tick or for a reply does not hear it: so -q has a lower bound, and requests are
+//     cancelled when they have had their chance to end.
+//   - Its transport is out of reach, and keeps idle connections, with two goroutines each, for ever: we note each
+//     connection it gets and close them all.
+//   - Where every request failed, an average is NaN and its JSON is empty: we ask for the parts that are always there.
+//   - Its errors carry local ports, so that each of them is another one: we take the ports out.
+
+const (
+	roundSize     = 200_000         // requests per round
+	heyGrace      = time.Second     // what requests under way get to end by themselves
+	mostErrors    = 50              // distinct error texts kept in the summary
+	longestReply  = 2 * time.Minute // counted as such in the latency distribution
+	otherErrors   = "other errors"
+	stoppedErrors = "context canceled" // in the errors of requests that we cut off
+)
+
+// heyOutput has hey write its results as JSON. Only what is a number even when all requests failed.
+const heyOutput = `{"Lats":{{jsonify .Lats}},"StatusCodeDist":{{jsonify .StatusCodeDist}},` +
+	`"ErrorDist":{{jsonify .ErrorDist}},"SizeTotal":{{jsonify .SizeTotal}},"NumRes":{{jsonify .NumRes}}}`
+
+// HammerConfig says what to hit and how.
+type HammerConfig struct {
+	Args  string // hey's flags
+	Probe Probe  // what the probes ask: URL, Host, Header and a direct target's Addr are taken from here
+	Clock timeline.Clock
+	Sink  func(timeline.Fact) // takes the two Hammer events; called by this goroutine
+}
+
+// HammerSummary is what the background load saw. Its names and units are those of hey's own report.
+// Times are in seconds.
+type HammerSummary struct {
+	Total  float64 // how long it ran
+	NumRes int64   // requests that ended, well or not
+	Rps    float64 // NumRes ÷ Total
+
+	Average float64 `json:",omitzero"` // of replies, like what follows
+	Fastest float64 `json:",omitzero"`
+	Slowest float64 `json:",omitzero"`
+
+	LatencyDistribution []HammerLatency  `json:",omitempty"`
+	StatusCodeDist      map[int]int64    `json:",omitempty"`
+	ErrorDist           map[string]int64 `json:",omitempty"` // by text, without local ports
+	SizeTotal           int64            `json:",omitzero"`  // bytes of the bodies whose length was announced
+}
+
+// HammerLatency: so many percent of the replies took at most Latency seconds.
+type HammerLatency struct {
+	Percentage float64
+	Latency    float64
+}
+
+// Hammer puts background load on what probe asks until ctx ends, -z has passed or -n requests were made. It
+// tells of its begin, and of its end with the summary, as two Hammer events.
+func Hammer(ctx context.Context, c HammerConfig) error {
+	flags, err := ParseHammer(c.Args)
+	if err != nil {
+		return fmt.Errorf("hammer: %w", err)
+	}
+	h, err := newHammer(flags, c.Probe)
+	if err != nil {
+		return fmt.Errorf("hammer: %w", err)
+	}
+	c.Sink(timeline.Event{Kind: timeline.Hammer, Seen: c.Clock.Now(), To: "running", Detail: c.Args})
+	summary, err := h.run(ctx)
+	c.Sink(timeline.Event{Kind: timeline.Hammer, Seen: c.Clock.Now(), To: "ended", Detail: detail(summary, err)})
+	return err
+}
+
+// detail is the end of the hammer in an event: the summary as JSON, or else an error's text.
+func detail(summary HammerSummary, err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	text, err := json.Marshal(summary)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// A hammer is background load under way.
+type hammer struct {
+	flags   HammerFlags
+	request *http.Request
+	conns   connSet
+	latency *hdrhistogram.Histogram // of replies, in microseconds
+	sum     float64                 // of replies' latencies, in seconds
+	summary HammerSummary
+}
+
+func newHammer(flags HammerFlags, p Probe) (*hammer, error) {
+	u, err := parseURL(p.URL)
+	if err != nil {
+		return nil, err
+	}
+	host := cmp.Or(flags.Host, p.Host, hostHeader(u))
+	if p.Addr.IsValid() {
+		u = &url.URL{Scheme: u.Scheme, Host: p.Addr.String(), Path: u.Path, RawPath: u.RawPath, RawQuery: u.RawQuery}
+	}
+	request, err := http.NewRequest(flags.Method, u.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Host = host
+	request.Header = mergeHeader(p.Header, flags.Header)
+	request.ContentLength = int64(len(flags.Body))
+	if flags.Username != "" || flags.Password != "" {
+		request.SetBasicAuth(flags.Username, flags.Password)
+	}
+	return &hammer{
+		flags:   flags,
+		request: request,
+		latency: hdrhistogram.New(1, longestReply.Microseconds(), 3),
+		summary: HammerSummary{StatusCodeDist: map[int]int64{}, ErrorDist: map[string]int64{}},
+	}, nil
+}
+
+// mergeHeader is base with over's fields in place of its own.
+func mergeHeader(base, over http.Header) http.Header {
+	merged := http.Header{}
+	for _, header := range []http.Header{base, over} {
+		for name, values := range header {
+			merged[http.CanonicalHeaderKey(name)] = values
+		}
+	}
+	return merged
+}
+
+// run makes requests, round by round.
+func (h *hammer) run(ctx context.Context) (HammerSummary, error) {
+	if h.flags.Duration > 0 {
+		var cancel func()
+		ctx, cancel = context.WithTimeout(ctx, h.flags.Duration)
+		defer cancel()
+	}
+	begun := time.Now()
+	for left := h.total(); left > 0 && ctx.Err() == nil; left -= roundSize {
+		if err := h.round(ctx, min(left, roundSize)); err != nil {
+			return h.summary, err
+		}
+	}
+	h.conclude(time.Since(begun))
+	return h.summary, nil
+}
+
+// total is how many requests shall be made. As with hey, -z overrides -n.
+func (h *hammer) total() int {
+	if h.flags.Requests > 0 && h.flags.Duration == 0 {
+		return h.flags.Requests
+	}
+	return 1 << 62
+}
+
+// round makes n requests, or fewer if ctx ends.
+func (h *hammer) round(ctx context.Context, n int) error {
+	var output bytes.Buffer
+	requests, cancelRequests := context.WithCancel(h.traced(context.Background()))
+	defer cancelRequests()
+	work := h.work(requests, n, &output)
+	work.Init()
+	ended := make(chan struct{})
+	var stopping sync.WaitGroup
+	stopping.Go(func() { stopWork(ctx, work, ended, cancelRequests) })
+	work.Run()
+	close(ended)
+	stopping.Wait()
+	h.conns.closeAll()
+	return h.add(output.Bytes())
+}
+
+// stopWork stops work when ctx ends, and cuts its requests off if they do not end soon.
+func stopWork(ctx context.Context, work *requester.Work, ended <-chan struct{}, cancelRequests func()) {
+	select {
+	case <-ended:
+		return
+	case <-ctx.Done():
+	}
+	work.Stop()
+	select {
+	case <-ended:
+	case <-time.After(heyGrace):
+		cancelRequests()
+	}
+}
+
+func (h *hammer) work(ctx context.Context, n int, output *bytes.Buffer) *requester.Work {
+	f := h.flags
+	return &requester.Work{
+		Request:            h.request.WithContext(ctx),
+		RequestBody:        f.Body,
+		N:                  max(n, f.Workers), // each worker makes N ÷ C of them, rounded down
+		C:                  f.Workers,
+		QPS:                f.PerWorker,
+		Timeout:            f.Timeout,
+		H2:                 f.HTTP2,
+		ProxyAddr:          f.Proxy,
+		DisableCompression: f.DisableCompression,
+		DisableKeepAlives:  f.DisableKeepAlives,
+		DisableRedirects:   f.DisableRedirects,
+		Output:             heyOutput,
+		Writer:             output,
+	}
+}
+
+// traced notes the connections that requests are sent on.
+func (h *hammer) traced(ctx context.Context) context.Context {
+	if h.flags.DisableKeepAlives {
+		return ctx // each is closed after its request
+	}
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(info httptrace.GotConnInfo) {
+			if !info.Reused {
+				h.conns.add(info.Conn)
+			}
+		},
+	})
+}
+
+// add merges a round's results.
+func (h *hammer) add(output []byte) error {
+	var round struct {
+		Lats           []float64
+		StatusCodeDist map[int]int64
+		ErrorDist      map[string]int64
+		SizeTotal      int64
+		NumRes         int64
+	}
+	if err := json.Unmarshal(output, &round); err != nil {
+		return fmt.Errorf("hey's summary: %w", err)
+	}
+	for _, seconds := range round.Lats {
+		h.addLatency(seconds)
+	}
+	for code, n := range round.StatusCodeDist {
+		h.summary.StatusCodeDist[code] += n
+	}
+	h.summary.NumRes += round.NumRes - cutOff(round.ErrorDist)
+	h.summary.SizeTotal += round.SizeTotal
+	addErrors(h.summary.ErrorDist, round.ErrorDist)
+	return nil
+}
+
+func (h *hammer) addLatency(seconds float64) {
+	h.sum += seconds
+	h.summary.Slowest = max(h.summary.Slowest, seconds)
+	if h.latency.TotalCount() == 0 || seconds < h.summary.Fastest {
+		h.summary.Fastest = seconds
+	}
+	micros := int64(seconds * 1e6)
+	_ = h.latency.RecordValue(min(max(micros, 1), longestReply.Microseconds())) // within its range
+}
+
+// conclude works out what can only be said at the end.
+func (h *hammer) conclude(took time.Duration) {
+	s := &h.summary
+	s.Total = took.Seconds()
+	s.Rps = float64(s.NumRes) / max(s.Total, 1e-9)
+	replies := h.latency.TotalCount()
+	if replies == 0 {
+		return
+	}
+	s.Average = h.sum / float64(replies)
+	for _, percent := range []float64{10, 25, 50, 75, 90, 95, 99} {
+		latency := float64(h.latency.ValueAtQuantile(percent)) / 1e6
+		s.LatencyDistribution = append(s.LatencyDistribution, HammerLatency{percent, latency})
+	}
+}
+
+// cutOff is how many requests ended only because we stopped.
+func cutOff(dist map[string]int64) (n int64) {
+	for text, count := range dist {
+		if strings.Contains(text, stoppedErrors) {
+			n += count
+		}
+	}
+	return n
+}
+
+// addErrors merges errors by their normal text.
+func addErrors(into, dist map[string]int64) {
+	for _, text := range names(dist) {
+		if strings.Contains(text, stoppedErrors) {
+			continue
+		}
+		normal := normalError(text)
+		if _, known := into[normal]; !known && len(into) >= mostErrors {
+			normal = otherErrors
+		}
+		into[normal] += dist[text]
+	}
+}
+
+// localEnd is our own end of a connection in an error: "10.0.0.1:43210->".
+var localEnd = regexp.MustCompile(`(\[[^\]\s]*\]|[^\s\[\]:]+):\d+->`)
+
+// request is what net/http puts in front of an error: `Get "http://host/": `.
+var requestPrefix = regexp.MustCompile(`^[A-Z][a-z]* "[^"]*": `)
+
+// normalError takes out of an error what differs from connection to connection.
+func normalError(text string) string {
+	return localEnd.ReplaceAllString(requestPrefix.ReplaceAllString(text, ""), "")
+}
+
+// A connSet is connections to be closed together.
+type connSet struct {
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+func (s *connSet) add(c net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conns = append(s.conns, c)
+}
+
+// closeAll closes them. Most are idle, some were closed before.
+func (s *connSet) closeAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.conns {
+		if secure, ok := c.(*tls.Conn); ok {
+			c = secure.NetConn() // which spares us the goodbye's write
+		}
+		_ = c.Close()
+	}
+	s.conns = nil
+}

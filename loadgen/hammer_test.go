@@ -1,0 +1,242 @@
+package loadgen
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"lapse/loadgen/faultserver"
+	"lapse/timeline"
+)
+
+// hammer runs the hammer and returns its summary.
+func runHammer(t *testing.T, ctx context.Context, args, url string) HammerSummary {
+	t.Helper()
+	var events []timeline.Event
+	clock := timeline.StartClock()
+	err := Hammer(ctx, HammerConfig{Args: args, Probe: Probe{Target: timeline.Target{URL: url}}, Clock: clock, Sink: func(f timeline.Fact) {
+		events = append(events, f.(timeline.Event))
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(events) != 2 || events[0].To != "running" || events[0].Detail != args || events[1].To != "ended" {
+		t.Fatalf("events %+v", events)
+	}
+	if events[0].Kind != timeline.Hammer || events[1].Seen < events[0].Seen {
+		t.Errorf("events %+v", events)
+	}
+	var summary HammerSummary
+	if err := json.Unmarshal([]byte(events[1].Detail), &summary); err != nil {
+		t.Fatalf("%v: %s", err, events[1].Detail)
+	}
+	return summary
+}
+
+func TestHammerMakesAsManyRequestsAsAskedFor(t *testing.T) {
+	var served atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		served.Add(1)
+		body, _ := io.ReadAll(r.Body)
+		if r.Method != "POST" || string(body) != "hello world" || r.Header.Get("X-Team") != "blue" || r.Host != "web.shop" {
+			w.WriteHeader(http.StatusTeapot)
+		}
+	}))
+	defer s.Close()
+	sum := runHammer(t, t.Context(), `-n 200 -c 4 -m post -d 'hello world' -H "X-Team: blue" -host web.shop`, s.URL)
+	if sum.NumRes != 200 || served.Load() != 200 || sum.StatusCodeDist[200] != 200 {
+		t.Errorf("served %d: %+v", served.Load(), sum)
+	}
+	if sum.Rps <= 0 || sum.Average <= 0 || sum.Slowest < sum.Fastest || len(sum.LatencyDistribution) == 0 {
+		t.Errorf("%+v", sum)
+	}
+}
+
+func TestHammerEndsWithTheRunAndLeavesNothing(t *testing.T) {
+	for _, args := range []string{"-c 8 -q 50", "-c 8", "-c 4 -q 1", "-c 3 -disable-keepalive -q 20"} {
+		t.Run(args, func(t *testing.T) {
+			var served atomic.Int64
+			s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served.Add(1) }))
+			before := runtime.NumGoroutine()
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(300*time.Millisecond, cancel)
+			sum := runHammer(t, ctx, args, s.URL)
+			if sum.NumRes != served.Load() || len(sum.ErrorDist) > 0 {
+				t.Errorf("served %d: %+v", served.Load(), sum)
+			}
+			s.Close()
+			waitFor(t, "end of the hammer's goroutines", func() bool { return runtime.NumGoroutine() <= before })
+		})
+	}
+}
+
+// A server that never answers: the requests under way are cut off and are nobody's errors.
+func TestHammerDoesNotWaitForAStalledServer(t *testing.T) {
+	s := serve(t, faultserver.Config{Faults: []faultserver.Fault{{Kind: faultserver.Stall, To: time.Hour}}})
+	defer closeServer(t, s)
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(100*time.Millisecond, cancel)
+	sum := runHammer(t, ctx, "-c 5 -t 0", s.URL())
+	if sum.NumRes != 0 || len(sum.ErrorDist) > 0 {
+		t.Errorf("%+v", sum)
+	}
+}
+
+func TestHammerSumsUpWhereEverythingFailed(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := "http://" + listener.Addr().String() + "/"
+	listener.Close()
+	sum := runHammer(t, t.Context(), "-n 40 -c 4", url)
+	want := "dial tcp " + listener.Addr().String() + ": connect: connection refused"
+	if sum.NumRes != 40 || sum.ErrorDist[want] != 40 || sum.Average != 0 {
+		t.Errorf("%+v", sum)
+	}
+}
+
+func TestHammerEndsAfterItsDuration(t *testing.T) {
+	s := serve(t, faultserver.Config{})
+	defer closeServer(t, s)
+	if sum := runHammer(t, t.Context(), "-z 200ms -c 2 -q 20 -n 1000000", s.URL()); sum.NumRes == 0 || sum.Total < 0.2 {
+		t.Errorf("%+v", sum)
+	}
+}
+
+// Long loads are made in rounds; their results are those of one.
+func TestRoundsAreMerged(t *testing.T) {
+	flags, err := ParseHammer("-c 1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := newHammer(flags, probe(1, timeline.New, "http://web/", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rounds := []string{
+		`{"Lats":[0.001,0.003],"StatusCodeDist":{"200":2},"ErrorDist":{"Get \"http://web/\": read tcp 10.0.0.1:4001->10.0.0.2:80: connection reset by peer":1},"SizeTotal":10,"NumRes":3}`,
+		`{"Lats":[],"StatusCodeDist":null,"ErrorDist":{"Get \"http://web/\": read tcp 10.0.0.1:4002->10.0.0.2:80: connection reset by peer":2,"Get \"http://web/\": context canceled":4},"SizeTotal":0,"NumRes":6}`,
+		`{"Lats":[0.002],"StatusCodeDist":{"200":1},"ErrorDist":{},"SizeTotal":5,"NumRes":1}`,
+	}
+	for _, round := range rounds {
+		if err := h.add([]byte(round)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.conclude(2 * time.Second)
+	s := h.summary
+	if s.NumRes != 6 || s.StatusCodeDist[200] != 3 || s.SizeTotal != 15 || s.Rps != 3 || s.Fastest != 0.001 || s.Slowest != 0.003 || s.Average != 0.002 {
+		t.Errorf("%+v", s)
+	}
+	if len(s.ErrorDist) != 1 || s.ErrorDist["read tcp 10.0.0.2:80: connection reset by peer"] != 3 {
+		t.Errorf("%v", s.ErrorDist)
+	}
+	if err := h.add(nil); err == nil {
+		t.Error("an empty summary passed for one")
+	}
+}
+
+func TestHammerErrorsLoseWhatDiffersPerConnection(t *testing.T) {
+	for text, want := range map[string]string{
+		`Get "http://[::1]:80/": read tcp [::1]:4000->[::1]:80: EOF`: "read tcp [::1]:80: EOF",
+		`write tcp 10.1.1.1:40000->10.2.2.2:80: broken pipe`:         "write tcp 10.2.2.2:80: broken pipe",
+		`Post "http://x/": EOF`:                                      "EOF",
+	} {
+		if got := normalError(text); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+	into := map[string]int64{}
+	for i := range 200 {
+		addErrors(into, map[string]int64{strings.Repeat("x", i+1): 1})
+	}
+	if len(into) != mostErrors+1 || into[otherErrors] != 150 {
+		t.Errorf("%d texts, %d others", len(into), into[otherErrors])
+	}
+}
+
+func TestHammerFlagsAreChecked(t *testing.T) {
+	for args, want := range map[string]string{
+		"-c 0":               "-c 0",
+		"-c 10000000":        "from 1 to",
+		"-q 0.01":            "fewer workers",
+		"-q -1":              "-q -1",
+		"-q NaN":             "-q NaN",
+		"-q 1e7":             "-q 1e+07",
+		"-n 10 -c 20":        "less than -c",
+		"-n 2000000":         "as long as the run",
+		"-z -1s":             "negative",
+		"-t -1":              "negative",
+		"-o csv":             "part of the report",
+		"-cpus 4":            "the probes share",
+		"-connections 3":     "these are flags of hey",
+		"-h":                 "these are flags of hey",
+		"http://web/":        "needs no URL",
+		"-c 5 'oops":         "left open",
+		"-H nonsense":        "'Name: value'",
+		"-D /does/not/exist": "no such file",
+		"-a me":              "username:password",
+		"-m 'G T'":           "not a method",
+		"-t 1.5":             "invalid value",
+	} {
+		if _, err := ParseHammer(args); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", args, err, want)
+		}
+	}
+}
+
+func TestHammerFlagsMeanWhatTheyMeanToHey(t *testing.T) {
+	f, err := ParseHammer(`-c 3 -q 2.5 -n 9 -t 7 -A text/plain -T a/b -U me -a user:pa:ss -x localhost:3128 -h2 -disable-redirects -disable-compression`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Workers != 3 || f.PerWorker != 2.5 || f.Requests != 9 || f.Timeout != 7 || !f.HTTP2 || !f.DisableRedirects || !f.DisableCompression {
+		t.Errorf("%+v", f)
+	}
+	if f.Username != "user" || f.Password != "pa:ss" || f.Proxy.Host != "localhost:3128" {
+		t.Errorf("%+v", f)
+	}
+	if got := f.Header; got.Get("Accept") != "text/plain" || got.Get("Content-Type") != "a/b" || got.Get("User-Agent") != "me hey/0.0.1" {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestWordsAreSplitAsByAShell(t *testing.T) {
+	got, err := splitWords(`-H "Accept: text/html"  -d 'a "b" \c' e\ f ''`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"-H", "Accept: text/html", "-d", `a "b" \c`, "e f", ""}; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
+// The hammer's load must not lead the probes to wrong conclusions.
+func TestHammerRunsBesideTheProbes(t *testing.T) {
+	clock := timeline.StartClock()
+	s := serve(t, faultserver.Config{T0: clock.T0()})
+	ctx, cancel := context.WithCancel(t.Context())
+	var hammering sync.WaitGroup
+	var sum HammerSummary
+	hammering.Go(func() { sum = runHammer(t, ctx, "-c 20 -q 10", s.URL()) })
+	f := run(t, clock, func(_ *Prober, f *facts) {
+		waitFor(t, "100 requests", func() bool { return f.count(1) >= 100 })
+	}, probe(1, timeline.New, s.URL(), 200))
+	cancel()
+	hammering.Wait()
+	closeServer(t, s)
+	if n := classes(f.of(1)); failed(f.of(1)) > 0 || s.Answered() != n[timeline.OK]+int(sum.NumRes) {
+		t.Errorf("%v and %d by the hammer, but the server answered %d", n, sum.NumRes, s.Answered())
+	}
+}

@@ -1,0 +1,230 @@
+package loadgen
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"lapse/timeline"
+)
+
+func readAll(text string, want wanted) (reply, error) {
+	var r reply
+	err := r.read(bufio.NewReaderSize(strings.NewReader(text), readBuffer), &want)
+	return r, err
+}
+
+func TestRepliesAreReadByTheRules(t *testing.T) {
+	long := strings.Repeat("x", 10_000)
+	tests := []struct {
+		name, text string
+		status     int
+		last       bool
+		err        error
+	}{
+		{"length", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", 200, false, nil},
+		{"length, cut", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab", 200, false, errTruncated},
+		{"length, no body at all", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n", 200, false, errTruncated},
+		{"chunked", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n", 200, false, nil},
+		{"chunked, with extension and trailer", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;a=b\r\nab\r\n0\r\nSum: 1\r\n\r\n", 200, false, nil},
+		{"chunked, cut within a chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", 200, false, errTruncated},
+		{"chunked, cut before the last chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n", 200, false, errTruncated},
+		{"chunked, no number", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 200, false, errMalformed},
+		{"until closed", "HTTP/1.1 200 OK\r\n\r\nabc", 200, true, nil},
+		{"HTTP/1.0", "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n", 200, true, nil},
+		{"HTTP/1.0 kept", "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n", 200, false, nil},
+		{"said goodbye", "HTTP/1.1 200 OK\r\nconnection: foo, Close\r\nContent-Length: 0\r\n\r\n", 200, true, nil},
+		{"no content", "HTTP/1.1 204 No Content\r\n\r\n", 204, false, nil},
+		{"not modified", "HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n", 304, false, nil},
+		{"interim replies", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 200, false, nil},
+		{"other protocol", "HTTP/1.1 101 Switching Protocols\r\n\r\n", 101, true, nil},
+		{"nothing", "", 0, false, io.EOF},
+		{"status line cut", "HTTP/1.1 20", 0, false, io.EOF},
+		{"header cut", "HTTP/1.1 200 OK\r\nContent-Le", 200, false, io.EOF},
+		{"another protocol", "SSH-2.0-OpenSSH_9.2\r\n", 0, false, errMalformed},
+		{"field without colon", "HTTP/1.1 200 OK\r\nnonsense\r\n\r\n", 200, false, errMalformed},
+		{"two lengths", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd", 200, false, errMalformed},
+		{"negative length", "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", 200, false, errMalformed},
+		{"strange encoding", "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n", 200, false, errMalformed},
+		{"long field", "HTTP/1.1 200 OK\r\nX: " + long + "\r\nContent-Length: 0\r\n\r\n", 200, false, nil},
+		{"endless field", "HTTP/1.1 200 OK\r\nX: " + strings.Repeat(long, 30) + "\r\n\r\n", 200, false, errMalformed},
+		{"endless header", "HTTP/1.1 200 OK\r\n" + strings.Repeat("X: y\r\n", 50_000) + "\r\n", 200, false, errMalformed},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := readAll(test.text, wanted{})
+			if !errors.Is(err, test.err) || err == nil != (test.err == nil) {
+				t.Fatalf("error %v, want %v", err, test.err)
+			}
+			if got.status != test.status || err == nil && got.last != test.last {
+				t.Errorf("status %d last %v, want %d %v", got.status, got.last, test.status, test.last)
+			}
+		})
+	}
+}
+
+func TestHeadHasNoBody(t *testing.T) {
+	r, err := readAll("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n", wanted{head: true})
+	if err != nil || r.status != 200 || r.last {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestBackendIsReadFromItsHeader(t *testing.T) {
+	r, err := readAll("HTTP/1.1 200 OK\r\nX-POD: web-1\r\nContent-Length: 0\r\n\r\n", wanted{backendHeader: "x-pod"})
+	if err != nil || string(r.backend) != "web-1" {
+		t.Errorf("backend %q, %v", r.backend, err)
+	}
+}
+
+func TestExpectedBodyIsFoundAcrossChunks(t *testing.T) {
+	const text = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n"
+	for want, found := range map[string]bool{"hello": true, "ell": true, "o": true, "hallo": false, "": true} {
+		r, err := readAll(text, wanted{body: []byte(want)})
+		if err != nil || r.bodyAsExpected != found {
+			t.Errorf("%q found: %v, want %v (%v)", want, r.bodyAsExpected, found, err)
+		}
+	}
+}
+
+func TestReplyIsJudged(t *testing.T) {
+	only201, err := ParseStatuses("201, 404")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		expect Statuses
+		reply  reply
+		want   timeline.Class
+	}{
+		{Statuses{}, reply{status: 200, bodyAsExpected: true}, timeline.OK},
+		{Statuses{}, reply{status: 302, bodyAsExpected: true}, timeline.OK},
+		{Statuses{}, reply{status: 404, bodyAsExpected: true}, timeline.HTTP4xx},
+		{Statuses{}, reply{status: 503, bodyAsExpected: true}, timeline.HTTP5xx},
+		{Statuses{}, reply{status: 200}, timeline.Body},
+		{Statuses{}, reply{status: 101, bodyAsExpected: true}, timeline.Body},
+		{only201, reply{status: 200, bodyAsExpected: true}, timeline.Body},
+		{only201, reply{status: 404, bodyAsExpected: true}, timeline.OK},
+		{only201, reply{status: 500, bodyAsExpected: true}, timeline.HTTP5xx},
+	}
+	for _, test := range tests {
+		p := plan{expect: test.expect}
+		if got := p.judge(&test.reply); got != test.want {
+			t.Errorf("%+v is %v, want %v", test.reply, got, test.want)
+		}
+	}
+}
+
+func TestStatusListsAreChecked(t *testing.T) {
+	for _, text := range []string{"2xx", "200-", "300-200", "99", "200,,201", "1000"} {
+		if _, err := ParseStatuses(text); err == nil || !strings.Contains(err.Error(), "hint:") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	set, err := ParseStatuses("200,204,300-399")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for code, want := range map[int]bool{200: true, 201: false, 204: true, 299: false, 300: true, 399: true, 400: false} {
+		if set.Contains(code) != want {
+			t.Errorf("%d: %v", code, !want)
+		}
+	}
+}
+
+func TestAlertsAreToldFromTickets(t *testing.T) {
+	tests := []struct {
+		record []byte
+		want   bool
+	}{
+		{[]byte{21, 3, 3, 0, 2}, true},    // TLS 1.2 close_notify
+		{[]byte{23, 3, 3, 0, 19}, true},   // TLS 1.3 close_notify
+		{[]byte{23, 3, 3, 0, 217}, false}, // TLS 1.3 session ticket
+		{[]byte{23, 3}, false},
+		{[]byte{22, 3, 3, 0, 19}, false},
+	}
+	for _, test := range tests {
+		if got := isAlert(test.record); got != test.want {
+			t.Errorf("%v: %v", test.record, got)
+		}
+	}
+}
+
+// verdict is what can be said of a reply.
+type verdict struct {
+	status int
+	whole  bool
+	last   bool
+	rest   string // what follows the reply
+}
+
+// netHTTPVerdict reads as http.Transport does.
+func netHTTPVerdict(data []byte, method string) verdict {
+	br := bufio.NewReaderSize(bytes.NewReader(data), readBuffer)
+	for {
+		resp, err := http.ReadResponse(br, &http.Request{Method: method})
+		if err != nil || resp.StatusCode < 100 || resp.ProtoMajor != 1 {
+			return verdict{}
+		}
+		if resp.StatusCode >= 100 && resp.StatusCode <= 199 && resp.StatusCode != 101 {
+			continue
+		}
+		v := verdict{status: resp.StatusCode, last: resp.Close || resp.StatusCode == 101}
+		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+			return verdict{}
+		}
+		rest, _ := io.ReadAll(br)
+		v.whole, v.rest = true, string(rest)
+		return v
+	}
+}
+
+func ourVerdict(data []byte, method string, slowly bool) verdict {
+	var source io.Reader = bytes.NewReader(data)
+	if slowly {
+		source = iotest.OneByteReader(source)
+	}
+	br := bufio.NewReaderSize(source, readBuffer)
+	var r reply
+	if err := r.read(br, &wanted{head: method == http.MethodHead}); err != nil {
+		return verdict{}
+	}
+	rest, _ := io.ReadAll(br)
+	return verdict{status: r.status, whole: true, last: r.last, rest: string(rest)}
+}
+
+func FuzzRepliesAreReadAsByNetHTTP(f *testing.F) {
+	for _, seed := range []string{
+		"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabcd",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: Sum\r\n\r\n2;x\r\nab\r\n0\r\nSum: 1\r\n\r\nHTTP/1.1",
+		"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No\nConnection: close\n\n",
+		"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nX: a\r\n b\r\n\tc\r\n\r\nbody",
+		"HTTP/1.1 +20 x\r\nContent-Length : 5\r\nA: \x7f\r\n\r\n",
+		"HTTP/2.0 200\r\nTransfer-Encoding: chunked \r\n \r\n\r\n0\r\n\n",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: Chun\u212Aed\r\nContent-Length: 1,1\r\nContent-Length: 01\r\n\r\n",
+		"HTTP/1.1  200\r\n A: b\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: a, content-length\r\n\r\n0\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFF\r\n",
+	} {
+		f.Add([]byte(seed), false, false)
+		f.Add([]byte(seed), true, true)
+	}
+	f.Fuzz(func(t *testing.T, data []byte, head, slowly bool) {
+		if len(data) > headerLimit {
+			t.Skip("larger than what we read")
+		}
+		method := http.MethodGet
+		if head {
+			method = http.MethodHead
+		}
+		want, got := netHTTPVerdict(data, method), ourVerdict(data, method, slowly)
+		if got != want {
+			t.Errorf("%q\n%s: we say %+v, net/http %+v", data, method, got, want)
+		}
+	})
+}

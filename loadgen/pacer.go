@@ -1,0 +1,182 @@
+package loadgen
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"lapse/timeline"
+)
+
+// longestSleep is how long the pacing thread sleeps at most: so long a new target or the end of the
+// run may wait, and so exactly a stall of the prober is known.
+const longestSleep = time.Millisecond
+
+// A pacer runs the schedules of all targets. It hands each request to its target's engine at its due
+// instant, and does nothing else. Its fields belong to the pacing thread.
+type pacer struct {
+	clock   timeline.Clock
+	sleep   func(time.Duration)
+	changes *changes
+	pulse   *pulse
+	stalled func(timeline.Event) // told of stalls
+
+	targets []*target // those that are being measured
+	places  []bool    // which places in the interval are taken, see evenShare
+	last    time.Duration
+}
+
+// changes are what the pacing thread is asked to do next.
+type changes struct {
+	pending atomic.Bool
+	mu      sync.Mutex
+	list    []func(*pacer, time.Duration)
+}
+
+func (c *changes) add(change func(*pacer, time.Duration)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.list = append(c.list, change)
+	c.pending.Store(true)
+}
+
+func (c *changes) take() []func(*pacer, time.Duration) {
+	if !c.pending.Load() {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	taken := c.list
+	c.list = nil
+	c.pending.Store(false)
+	return taken
+}
+
+// run paces until ctx ends.
+//
+// It locks itself to its thread, whose sleeping keeps one of the scheduler's processors (GOMAXPROCS)
+// from the rest of the program; so it adds one for as long as it runs.
+func (p *pacer) run(ctx context.Context) {
+	if holdsProcessor {
+		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)
+		defer func() { runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) - 1) }()
+	}
+	// The thread is not unlocked, and so ends with the goroutine: nobody else shall inherit its timer slack.
+	runtime.LockOSThread()
+	preciseSleep()
+	p.last = p.clock.Now()
+	for ctx.Err() == nil {
+		now := p.clock.Now()
+		p.sleep(p.step(now))
+	}
+	p.removeAll()
+}
+
+// step does what is due at now, and returns for how long nothing else is.
+func (p *pacer) step(now time.Duration) time.Duration {
+	p.watch(now)
+	for _, change := range p.changes.take() {
+		change(p, now)
+	}
+	next := now + longestSleep
+	for _, t := range p.targets {
+		t.send(now)
+		next = min(next, t.schedule.next)
+	}
+	return max(0, next-p.clock.Now())
+}
+
+// watch notices where this thread itself did not run.
+func (p *pacer) watch(now time.Duration) {
+	since := p.last
+	p.last = now
+	p.pulse.beat(now)
+	if now-since > p.stallBound() {
+		p.stalled(timeline.Event{Kind: timeline.ProberStall, Since: floorMicros(since), Seen: ceilMicros(now)})
+	}
+}
+
+// stallBound is that of the fastest target.
+func (p *pacer) stallBound() time.Duration {
+	fastest := time.Duration(0)
+	for _, t := range p.targets {
+		if fastest == 0 || t.schedule.interval < fastest {
+			fastest = t.schedule.interval
+		}
+	}
+	return stallBound(fastest)
+}
+
+// add begins measuring t.
+func (p *pacer) add(t *target, now time.Duration) {
+	place := 0
+	for place < len(p.places) && p.places[place] {
+		place++
+	}
+	if place == len(p.places) {
+		p.places = append(p.places, false)
+	}
+	p.places[place] = true
+	t.place = place
+	t.schedule = newSchedule(t.rate(), place, now)
+	t.announce()
+	p.targets = append(p.targets, t)
+}
+
+// setRate changes t's rate, now or for when it begins.
+func (p *pacer) setRate(t *target, rate float64, now time.Duration) {
+	t.setRate(rate)
+	if slices.Contains(p.targets, t) {
+		t.schedule.rerate(rate, now)
+		t.announce()
+	}
+}
+
+// remove ends the schedule of t, if it has begun.
+func (p *pacer) remove(t *target) {
+	for i, running := range p.targets {
+		if running == t {
+			p.targets = append(p.targets[:i], p.targets[i+1:]...)
+			p.places[t.place] = false
+			return
+		}
+	}
+}
+
+func (p *pacer) removeAll() {
+	for _, t := range p.targets {
+		p.places[t.place] = false
+	}
+	p.targets = nil
+}
+
+// A pulse is when the pacing thread last ran, for others to ask whether the prober as a whole was
+// stopped (SIGSTOP, a frozen machine, no CPU to be had).
+type pulse struct {
+	last  atomic.Int64 // when the pacing thread last ran
+	since atomic.Int64 // of the latest stop
+	seen  atomic.Int64 // its end
+}
+
+// stop is how long the pacing thread must not have run to count as stopped. It wakes every millisecond.
+const stop = 10 * time.Millisecond
+
+func (p *pulse) beat(now time.Duration) {
+	last := p.last.Swap(int64(now))
+	if last > 0 && int64(now)-last > int64(stop) {
+		p.since.Store(last)
+		p.seen.Store(int64(now))
+	}
+}
+
+// lastStop is the latest time, as of now, in which the prober was stopped.
+func (p *pulse) lastStop(now time.Duration) (since, seen time.Duration) {
+	last := time.Duration(p.last.Load())
+	if last > 0 && now-last > stop {
+		return last, now // it has just ended, and we run before the pacing thread does
+	}
+	return time.Duration(p.since.Load()), time.Duration(p.seen.Load())
+}

@@ -1,0 +1,248 @@
+package loadgen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"lapse/timeline"
+)
+
+// delivery is how often what was measured is handed on.
+const delivery = 50 * time.Millisecond
+
+// Config is what a Prober needs to know.
+type Config struct {
+	Clock  timeline.Clock
+	Source string // names this prober in batches
+	// Sink takes the facts: Batch, Backend and ProberStall events. It is called by one goroutine at a time
+	// and must not block for long; the measurement does not wait for it, but memory does.
+	Sink   func(timeline.Fact)
+	Logger *slog.Logger // nil for none
+}
+
+// A Prober measures targets. It emits no Target facts and no TargetChanged events: whoever numbers the
+// targets does.
+type Prober struct {
+	clock    timeline.Clock
+	source   string
+	sink     func(timeline.Fact)
+	log      *slog.Logger
+	changes  changes
+	pulse    pulse
+	backends backends
+	sent     uint64 // requests handed on; belongs to deliver
+
+	mu      sync.Mutex
+	state   runState
+	targets map[uint16]*target // every one ever started: an ID counts its requests once
+	books   []*target          // those whose last requests were not handed on yet
+	stalls  []timeline.Event   // not yet handed on
+	active  sync.WaitGroup     // targets being prepared or closed
+}
+
+type runState uint8
+
+const (
+	waiting runState = iota
+	running
+	done
+)
+
+// New returns a Prober. Nothing is sent before Run.
+func New(c Config) *Prober {
+	log := c.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Prober{clock: c.Clock, source: c.Source, sink: c.Sink, log: log, targets: map[uint16]*target{}}
+}
+
+// Run measures until ctx ends, then waits for what is in flight, no longer than the timeout, and
+// hands the last batch on. It returns nil then, and can be called once.
+func (p *Prober) Run(ctx context.Context) error {
+	if err := p.begin(); err != nil {
+		return err
+	}
+	pacer := pacer{clock: p.clock, sleep: sleep, changes: &p.changes, pulse: &p.pulse, stalled: p.noteStall}
+	stop := make(chan struct{})
+	var delivering sync.WaitGroup
+	delivering.Go(func() { p.deliverUntil(stop) })
+	var pacing sync.WaitGroup
+	pacing.Go(func() { pacer.run(ctx) })
+	pacing.Wait()
+	p.endAll()
+	close(stop)
+	delivering.Wait()
+	return nil
+}
+
+func (p *Prober) begin() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.state != waiting {
+		return errors.New("a prober runs only once")
+	}
+	p.state = running
+	for _, t := range p.books {
+		p.prepare(t)
+	}
+	return nil
+}
+
+// Start begins measuring a target, at once or when Run begins. A target with persistent connections is
+// first asked when they stand, or have failed to. Errors say what is wrong with the probe.
+func (p *Prober) Start(probe Probe) error {
+	plan, err := newPlan(probe)
+	if err != nil {
+		return err
+	}
+	t := &target{
+		plan: plan, clock: p.clock, pulse: &p.pulse, backends: &p.backends, book: newBook(),
+		prepared: make(chan struct{}), log: p.log.With("target", probe.Name),
+	}
+	t.setRate(probe.Rate)
+	t.engine = engines[probe.Kind](t)
+	return p.register(t)
+}
+
+func (p *Prober) register(t *target) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.state == done {
+		return errors.New("the prober has ended")
+	}
+	if p.targets[t.id] != nil {
+		return fmt.Errorf("target %d was started before", t.id)
+	}
+	p.targets[t.id] = t
+	p.books = append(p.books, t)
+	if p.state == running {
+		p.prepare(t)
+	}
+	return nil
+}
+
+// prepare readies t in the background and then has it paced. The caller holds mu.
+func (p *Prober) prepare(t *target) {
+	p.active.Go(func() {
+		t.engine.prepare()
+		close(t.prepared)
+		p.changes.add(func(pacer *pacer, now time.Duration) {
+			if !t.stopped.Load() {
+				pacer.add(t, now)
+			}
+		})
+	})
+}
+
+// Stop ends the measuring of a target. Its last requests and its final watermark are still handed on.
+// It does nothing where no such target is being measured.
+func (p *Prober) Stop(id uint16) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t := p.targets[id]
+	if t == nil || p.state != running || t.stopped.Swap(true) {
+		return
+	}
+	p.changes.add(func(pacer *pacer, _ time.Duration) {
+		pacer.remove(t)
+		p.active.Go(t.end)
+	})
+}
+
+// SetRate changes how often a target is asked, from its next request on. A rate out of range and an
+// unknown target change nothing.
+func (p *Prober) SetRate(id uint16, rate float64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t := p.targets[id]
+	if t == nil || checkRate(rate) != nil {
+		return
+	}
+	p.changes.add(func(pacer *pacer, now time.Duration) { pacer.setRate(t, rate, now) })
+}
+
+// endAll ends every target that has not ended, when nothing paces them any more.
+func (p *Prober) endAll() {
+	p.mu.Lock()
+	p.state = done
+	for _, t := range p.targets {
+		p.active.Go(t.end)
+	}
+	p.mu.Unlock()
+	p.active.Wait()
+}
+
+// noteStall keeps a stall until the next delivery: the pacing thread waits for no sink.
+func (p *Prober) noteStall(e timeline.Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stalls = append(p.stalls, e)
+}
+
+// deliverUntil hands on what was measured until stop is closed, and then the rest.
+func (p *Prober) deliverUntil(stop <-chan struct{}) {
+	tick := time.NewTicker(delivery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-stop:
+			p.deliver()
+			return
+		case <-tick.C:
+			p.deliver()
+		}
+	}
+}
+
+// deliver hands on stalls, then backends, then the batch that refers to them.
+func (p *Prober) deliver() {
+	p.mu.Lock()
+	stalls, targets := p.stalls, p.books
+	p.stalls = nil
+	p.mu.Unlock()
+	for _, stall := range stalls {
+		p.sink(stall)
+	}
+	batch, finished := p.batch(targets)
+	for _, backend := range p.backends.take() {
+		p.sink(backend)
+	}
+	if len(batch.Requests) > 0 || len(batch.Watermarks) > 0 {
+		p.sink(batch)
+	}
+	if finished {
+		p.dropFinished()
+	}
+}
+
+// batch collects what is done on all targets, and tells whether any of them has given its last.
+func (p *Prober) batch(targets []*target) (_ timeline.Batch, finished bool) {
+	batch := timeline.Batch{Source: p.source, FirstSeq: p.sent}
+	for _, t := range targets {
+		requests, watermark, over := t.book.take(batch.Requests, p.clock.Now())
+		batch.Requests = requests
+		batch.Watermarks = append(batch.Watermarks, timeline.Watermark{Target: t.id, Due: watermark})
+		t.delivered = over
+		finished = finished || over
+	}
+	p.sent += uint64(len(batch.Requests))
+	return batch, finished
+}
+
+// dropFinished forgets the targets that have given their last.
+func (p *Prober) dropFinished() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	kept := make([]*target, 0, len(p.books))
+	for _, t := range p.books {
+		if !t.delivered {
+			kept = append(kept, t)
+		}
+	}
+	p.books = kept
+}

@@ -1,0 +1,595 @@
+package loadgen
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"lapse/loadgen/faultserver"
+	"lapse/timeline"
+)
+
+// facts collects what a prober hands on, and complains at once where it breaks a promise.
+type facts struct {
+	t *testing.T
+
+	mu         sync.Mutex
+	requests   map[uint16][]timeline.Request
+	watermarks map[uint16]time.Duration
+	backends   map[uint16]string
+	stalls     []timeline.Event
+	sent       uint64
+}
+
+func newFacts(t *testing.T) *facts {
+	return &facts{t: t, requests: map[uint16][]timeline.Request{}, watermarks: map[uint16]time.Duration{}, backends: map[uint16]string{}}
+}
+
+func (f *facts) take(fact timeline.Fact) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch fact := fact.(type) {
+	case timeline.Batch:
+		f.batch(fact)
+	case timeline.Backend:
+		f.backends[fact.ID] = fact.Name
+	case timeline.Event:
+		if fact.Kind != timeline.ProberStall || fact.Since >= fact.Seen {
+			f.t.Errorf("unexpected event %+v", fact)
+		}
+		f.stalls = append(f.stalls, fact)
+	default:
+		f.t.Errorf("unexpected fact %T", fact)
+	}
+}
+
+func (f *facts) batch(b timeline.Batch) {
+	if b.FirstSeq != f.sent {
+		f.t.Errorf("batch begins with request %d, want %d", b.FirstSeq, f.sent)
+	}
+	f.sent += uint64(len(b.Requests))
+	for _, r := range b.Requests {
+		f.check(r)
+		f.requests[r.Target] = append(f.requests[r.Target], r)
+	}
+	for _, w := range b.Watermarks {
+		if w.Due < f.watermarks[w.Target] {
+			f.t.Errorf("watermark of %d goes back from %v to %v", w.Target, f.watermarks[w.Target], w.Due)
+		}
+		f.watermarks[w.Target] = w.Due
+	}
+}
+
+func (f *facts) check(r timeline.Request) {
+	switch {
+	case r.Due < f.watermarks[r.Target]:
+		f.t.Errorf("request due %v comes after watermark %v", r.Due, f.watermarks[r.Target])
+	case r.Sent < r.Due || r.Done < r.Sent:
+		f.t.Errorf("due %v, sent %v, done %v are out of order", r.Due, r.Sent, r.Done)
+	case r.Due%time.Microsecond != 0 || r.Sent%time.Microsecond != 0 || r.Done%time.Microsecond != 0:
+		f.t.Errorf("%+v has instants finer than microseconds", r)
+	case r.Backend != 0 && f.backends[r.Backend] == "":
+		f.t.Errorf("backend %d is used before it is named", r.Backend)
+	}
+}
+
+// of returns a target's requests by Seq, after checking that each is there once, at its due instant.
+func (f *facts) of(id uint16) []timeline.Request {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	requests := slices.Clone(f.requests[id])
+	slices.SortFunc(requests, func(a, b timeline.Request) int { return int(a.Seq) - int(b.Seq) })
+	for i, r := range requests {
+		if r.Seq != uint64(i) {
+			f.t.Fatalf("target %d: request %d is at place %d", id, r.Seq, i)
+		}
+		if i > 0 && r.Due <= requests[i-1].Due {
+			f.t.Fatalf("target %d: request %d is due at %v, the one before at %v", id, i, r.Due, requests[i-1].Due)
+		}
+	}
+	return requests
+}
+
+func (f *facts) count(id uint16) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.requests[id])
+}
+
+func classes(requests []timeline.Request) map[timeline.Class]int {
+	n := map[timeline.Class]int{}
+	for _, r := range requests {
+		n[r.Class]++
+	}
+	return n
+}
+
+func failed(requests []timeline.Request) (n int) {
+	for _, r := range requests {
+		if r.Class.Failed() {
+			n++
+		}
+	}
+	return n
+}
+
+func unobserved(requests []timeline.Request) (n int) {
+	for _, r := range requests {
+		if !r.Class.Observed() {
+			n++
+		}
+	}
+	return n
+}
+
+// run runs a prober on probes while during runs, and returns what it told.
+func run(t *testing.T, clock timeline.Clock, during func(*Prober, *facts), probes ...Probe) *facts {
+	t.Helper()
+	f := newFacts(t)
+	p := New(Config{Clock: clock, Source: "test", Sink: f.take})
+	for _, probe := range probes {
+		if err := p.Start(probe); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := p.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	during(p, f)
+	cancel()
+	running.Wait()
+	return f
+}
+
+// until waits for an instant on clock.
+func until(clock timeline.Clock, at time.Duration) func(*Prober, *facts) {
+	return func(*Prober, *facts) { time.Sleep(at - clock.Now()) }
+}
+
+// waitFor waits until cond holds, for as long as the test may take.
+func waitFor(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !cond(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("still no %s", what)
+		}
+	}
+}
+
+func probe(id uint16, kind timeline.TargetKind, url string, rate float64) Probe {
+	return Probe{Target: timeline.Target{ID: id, Name: fmt.Sprint(kind, " ", id), Kind: kind, URL: url, Rate: rate}}
+}
+
+func serve(t *testing.T, c faultserver.Config) *faultserver.Server {
+	t.Helper()
+	s, err := faultserver.Start(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func closeServer(t *testing.T, s *faultserver.Server) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestHealthyServerAnswersEveryRequest(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []timeline.TargetKind{timeline.New, timeline.Reused} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			clock := timeline.StartClock()
+			s := serve(t, faultserver.Config{Name: "pod-a"})
+			f := run(t, clock, until(clock, 500*time.Millisecond), probe(1, kind, s.URL(), 200))
+			closeServer(t, s)
+			requests := f.of(1)
+			n := classes(requests)
+			if n[timeline.OK]+n[timeline.NotSent] != len(requests) || n[timeline.OK] == 0 {
+				t.Errorf("classes %v", n)
+			}
+			if s.Answered() != n[timeline.OK] {
+				t.Errorf("%d ok, but the server answered %d", n[timeline.OK], s.Answered())
+			}
+			for _, r := range requests {
+				if r.Class == timeline.OK && (r.Code != 200 || f.backends[r.Backend] != "pod-a") {
+					t.Fatalf("%+v by %q", r, f.backends[r.Backend])
+				}
+			}
+		})
+	}
+}
+
+// While nobody listens every request fails; who was answered, and only who was, is ok.
+func TestTotalOutage(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []timeline.TargetKind{timeline.New, timeline.Reused} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			clock := timeline.StartClock()
+			s := serve(t, faultserver.Config{T0: clock.T0(), Faults: []faultserver.Fault{
+				{Kind: faultserver.Refuse, From: 300 * time.Millisecond, To: 800 * time.Millisecond},
+			}})
+			f := run(t, clock, until(clock, 1100*time.Millisecond), probe(1, kind, s.URL(), 500))
+			closeServer(t, s)
+			requests := f.of(1)
+			if ok := classes(requests)[timeline.OK]; ok != s.Answered() {
+				t.Errorf("%d ok, but the server answered %d", ok, s.Answered())
+			}
+			outage := s.Outages()[0]
+			inside, outside := 0, 0
+			for _, r := range requests {
+				switch {
+				case !r.Class.Observed():
+				case r.Sent > outage.Close.To && r.Done < outage.Open.From:
+					inside++
+					if !r.Class.Failed() {
+						t.Errorf("%+v within outage %+v", r, outage)
+					}
+				case r.Done < outage.Close.From || r.Sent > outage.Open.To:
+					outside++
+					if r.Class.Failed() {
+						t.Errorf("%+v outside outage %+v", r, outage)
+					}
+				}
+			}
+			if inside == 0 || outside == 0 {
+				t.Errorf("%d requests inside, %d outside: nothing was measured", inside, outside)
+			}
+		})
+	}
+}
+
+// Whatever the server does to a request, we count exactly as many as it did it to.
+func TestFailuresAreThoseTheServerInflicted(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		fault faultserver.Kind
+		want  timeline.Class
+	}{
+		{faultserver.Reset, timeline.Reset},
+		{faultserver.EOF, timeline.EOF},
+		{faultserver.Error, timeline.HTTP5xx},
+		{faultserver.Truncate, timeline.Body},
+	}
+	for _, test := range tests {
+		for _, kind := range []timeline.TargetKind{timeline.New, timeline.Reused} {
+			t.Run(fmt.Sprint(test.fault, " ", kind), func(t *testing.T) {
+				t.Parallel()
+				clock := timeline.StartClock()
+				s := serve(t, faultserver.Config{T0: clock.T0(), Seed: 1, Faults: []faultserver.Fault{
+					{Kind: test.fault, From: 200 * time.Millisecond, To: 500 * time.Millisecond, Share: 0.5},
+				}})
+				f := run(t, clock, until(clock, 700*time.Millisecond), probe(1, kind, s.URL(), 300))
+				closeServer(t, s)
+				n := classes(f.of(1))
+				if n[test.want] != s.Count(test.fault) || n[timeline.OK] != s.Answered() {
+					t.Errorf("%v, but the server: %d %s, %d answered", n, s.Count(test.fault), test.fault, s.Answered())
+				}
+				if failed(f.of(1)) != n[test.want] {
+					t.Errorf("other failures than %s: %v", test.want, n)
+				}
+			})
+		}
+	}
+}
+
+// The case where clients that re-send report nothing: the server reads a request on a connection that
+// has carried one before, and closes it without a reply.
+func TestRequestsOnCutConnectionsAllFail(t *testing.T) {
+	t.Parallel()
+	clock := timeline.StartClock()
+	s := serve(t, faultserver.Config{T0: clock.T0(), Faults: []faultserver.Fault{
+		{Kind: faultserver.EOF, From: 0, To: time.Hour, Every: 2},
+	}})
+	f := run(t, clock, func(_ *Prober, f *facts) {
+		waitFor(t, "240 requests", func() bool { return f.count(1) >= 240 })
+	}, probe(1, timeline.Reused, s.URL(), 500))
+	closeServer(t, s)
+	requests := f.of(1)
+	n := classes(requests)
+	if s.Count(faultserver.EOF) < 100 {
+		t.Fatalf("the server cut only %d requests", s.Count(faultserver.EOF))
+	}
+	if n[timeline.EOF]+n[timeline.Reset] != s.Count(faultserver.EOF) || failed(requests) != s.Count(faultserver.EOF) {
+		t.Errorf("%v, but the server cut %d requests", n, s.Count(faultserver.EOF))
+	}
+	if got := s.Count(faultserver.EOF) + s.Answered(); got != len(requests)-unobserved(requests) {
+		t.Errorf("the server read %d requests of %d sent: some were sent again", got, len(requests)-unobserved(requests))
+	}
+}
+
+// A server that stalls longer than the timeout: every request due meanwhile is sent, and is a failure.
+func TestStallIsMetByEveryRequestDue(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []timeline.TargetKind{timeline.New, timeline.Reused} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			clock := timeline.StartClock()
+			s := serve(t, faultserver.Config{T0: clock.T0(), Faults: []faultserver.Fault{
+				{Kind: faultserver.Stall, From: 300 * time.Millisecond, To: 1300 * time.Millisecond},
+			}})
+			p := probe(1, kind, s.URL(), 200)
+			p.Timeout = 200 * time.Millisecond
+			f := run(t, clock, until(clock, 1600*time.Millisecond), p)
+			closeServer(t, s)
+			requests := f.of(1)
+			n := classes(requests)
+			if n[timeline.NoSlot] > 0 {
+				t.Errorf("refused by our own cap: %v", n)
+			}
+			if n[timeline.TimeoutResponse] == 0 || failed(requests) != n[timeline.TimeoutResponse] {
+				t.Errorf("classes %v", n)
+			}
+			for _, r := range requests {
+				if r.Class == timeline.TimeoutResponse && r.Done-r.Sent < p.Timeout {
+					t.Errorf("%+v gave up after %v", r, r.Done-r.Sent)
+				}
+				if r.Class.Observed() && r.Sent > 310*time.Millisecond && r.Sent < 1050*time.Millisecond && !r.Class.Failed() {
+					t.Errorf("%+v in the middle of the stall", r)
+				}
+			}
+		})
+	}
+}
+
+// What a cap below rate × timeout refuses while the target does not answer is the target's failure.
+func TestCapReachedInAStallIsNoSlot(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []timeline.TargetKind{timeline.New, timeline.Reused} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			clock := timeline.StartClock()
+			s := serve(t, faultserver.Config{T0: clock.T0(), Faults: []faultserver.Fault{
+				{Kind: faultserver.Stall, From: 0, To: time.Hour},
+			}})
+			p := probe(1, kind, s.URL(), 200)
+			p.MaxConnections = 5
+			f := run(t, clock, until(clock, 600*time.Millisecond), p)
+			closeServer(t, s)
+			n := classes(f.of(1))
+			if n[timeline.NoSlot] == 0 || n[timeline.OK] > 0 {
+				t.Errorf("classes %v", n)
+			}
+			if n[timeline.TimeoutResponse] != s.Count(faultserver.Stall) {
+				t.Errorf("%v, but the server read %d", n, s.Count(faultserver.Stall))
+			}
+		})
+	}
+}
+
+// A reply with Connection: close is a good one, and the next request uses another connection.
+func TestGoodbyeRetiresTheConnectionSilently(t *testing.T) {
+	t.Parallel()
+	clock := timeline.StartClock()
+	s := serve(t, faultserver.Config{T0: clock.T0(), Faults: []faultserver.Fault{
+		{Kind: faultserver.Goodbye, From: 0, To: time.Hour, Every: 3},
+	}})
+	f := run(t, clock, func(_ *Prober, f *facts) {
+		waitFor(t, "150 requests", func() bool { return f.count(1) >= 150 })
+	}, probe(1, timeline.Reused, s.URL(), 500))
+	closeServer(t, s)
+	requests := f.of(1)
+	if failed(requests) > 0 || s.Count(faultserver.Goodbye) < 30 {
+		t.Errorf("%v after %d goodbyes", classes(requests), s.Count(faultserver.Goodbye))
+	}
+}
+
+// cutIdle has the server close its idle connections, and notes when.
+func cutIdle(clock timeline.Clock, s *faultserver.Server, cuts *[]faultserver.Span) int {
+	from := clock.Now()
+	n := s.CutIdle()
+	*cuts = append(*cuts, faultserver.Span{From: from, To: clock.Now()})
+	return n
+}
+
+// crossed reports whether r was under way when connections were cut; then it may have failed honestly.
+func crossed(r timeline.Request, cuts []faultserver.Span) bool {
+	return slices.ContainsFunc(cuts, func(cut faultserver.Span) bool { return r.Sent <= cut.To && r.Done >= cut.From })
+}
+
+// Idle connections that are closed cost no request.
+func TestIdleConnectionCutIsNoFailure(t *testing.T) {
+	t.Parallel()
+	config, roots := testTLS(t)
+	for name, config := range map[string]faultserver.Config{"plain": {}, "TLS": {TLS: config}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			clock := timeline.StartClock()
+			s := serve(t, config)
+			p := probe(1, timeline.Reused, s.URL(), 20)
+			p.RootCAs, p.Timeout = roots, 5*time.Second
+			var cuts []faultserver.Span
+			cut := 0
+			f := run(t, clock, func(_ *Prober, f *facts) {
+				for round := range 5 {
+					waitFor(t, "two requests more", func() bool { return f.count(1) >= 2*round+2 })
+					cut += cutIdle(clock, s, &cuts)
+				}
+				waitFor(t, "the last requests", func() bool { return f.count(1) >= 20 })
+			}, p)
+			closeServer(t, s)
+			for _, r := range f.of(1) {
+				if r.Class.Failed() && !crossed(r, cuts) {
+					t.Errorf("%+v, though it did not cross with a cut at %v", r, cuts)
+				}
+			}
+			if cut < 10 {
+				t.Errorf("only %d connections were cut", cut)
+			}
+		})
+	}
+}
+
+func TestKeptConnectionsTakeTurns(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	asked := map[string]int{}
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked[r.RemoteAddr]++
+	}))
+	defer s.Close()
+	p := probe(1, timeline.Reused, s.URL, 100)
+	p.Connections, p.MaxConnections = 4, 4
+	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
+		waitFor(t, "80 requests", func() bool { return f.count(1) >= 80 })
+	}, p)
+	requests := f.of(1)
+	if len(asked) != 4 {
+		t.Errorf("%v over %d connections", classes(requests), len(asked))
+	}
+	for addr, n := range asked {
+		if n < 10 {
+			t.Errorf("%s was asked only %d times of %d", addr, n, len(requests))
+		}
+	}
+	first := 0
+	for _, r := range requests {
+		switch {
+		case r.Class == timeline.OK && !r.Reused:
+			first++
+		case r.Reused && r.Connect != 0:
+			t.Errorf("%+v connected on a reused connection", r)
+		}
+	}
+	if first != 4 {
+		t.Errorf("%d requests were the first of their connection, want 4", first)
+	}
+}
+
+// Connections outlive the timeout of the requests they carried.
+func TestConnectionsStayWhileIdle(t *testing.T) {
+	t.Parallel()
+	clock := timeline.StartClock()
+	s := serve(t, faultserver.Config{T0: clock.T0()})
+	p := probe(1, timeline.Reused, s.URL(), 5)
+	p.Connections, p.Timeout = 1, 50*time.Millisecond
+	f := run(t, clock, func(_ *Prober, f *facts) {
+		waitFor(t, "5 requests", func() bool { return f.count(1) >= 5 })
+	}, p)
+	closeServer(t, s)
+	if n := s.Accepted(); n > 1+failed(f.of(1)) {
+		t.Errorf("%d connections for %v", n, classes(f.of(1)))
+	}
+}
+
+func TestTargetsComeAndGoWhileOthersRun(t *testing.T) {
+	t.Parallel()
+	clock := timeline.StartClock()
+	s := serve(t, faultserver.Config{T0: clock.T0()})
+	f := run(t, clock, func(p *Prober, f *facts) {
+		waitFor(t, "first requests", func() bool { return f.count(1) > 5 })
+		direct := probe(2, timeline.Direct, "http://web.shop/", 100)
+		direct.Addr = s.Addr()
+		if err := p.Start(direct); err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, "requests of the second target", func() bool { return f.count(2) > 5 })
+		p.SetRate(2, 400)
+		waitFor(t, "more requests of the second target", func() bool { return f.count(2) > 100 })
+		p.SetRate(2, 0)  // ignored
+		p.SetRate(9, 10) // ignored
+		p.Stop(2)
+		p.Stop(2)
+		p.Stop(9)
+		ended := f.count(1)
+		waitFor(t, "requests after the end of the second target", func() bool { return f.count(1) > ended+20 })
+		if err := p.Start(direct); err == nil {
+			t.Error("an ID was used twice")
+		}
+	}, probe(1, timeline.New, s.URL(), 100))
+	closeServer(t, s)
+	if n := failed(f.of(1)) + failed(f.of(2)); n > 0 {
+		t.Errorf("%d failures", n)
+	}
+	last := f.of(2)[f.count(2)-1]
+	if f.watermarks[2] <= last.Due {
+		t.Errorf("final watermark %v does not pass the last request, due %v", f.watermarks[2], last.Due)
+	}
+	if f.watermarks[1] <= f.watermarks[2] {
+		t.Errorf("the second target's watermark %v went on after its end", f.watermarks[2])
+	}
+}
+
+func TestControlServerAnswers(t *testing.T) {
+	t.Parallel()
+	clock := timeline.StartClock()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	addr, err := ServeControl(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := run(t, clock, func(_ *Prober, f *facts) {
+		waitFor(t, "30 requests", func() bool { return f.count(1) >= 30 })
+	}, probe(1, timeline.Control, "http://"+addr.String()+"/", 200))
+	if n := failed(f.of(1)); n > 0 {
+		t.Errorf("%d failures", n)
+	}
+}
+
+func TestUnresolvableHostIsDNS(t *testing.T) {
+	t.Parallel()
+	clock := timeline.StartClock()
+	f := run(t, clock, func(_ *Prober, f *facts) {
+		waitFor(t, "3 requests", func() bool { return f.count(1) >= 3 })
+	}, probe(1, timeline.New, "http://no-such-host.invalid/", 20))
+	for _, r := range f.of(1) {
+		if r.Class != timeline.DNS && r.Class != timeline.NotSent {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+func TestProberRunsOnceAndStartsNothingAfterwards(t *testing.T) {
+	clock := timeline.StartClock()
+	p := New(Config{Clock: clock, Sink: newFacts(t).take})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := p.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Run(ctx); err == nil {
+		t.Error("ran twice")
+	}
+	if err := p.Start(probe(1, timeline.New, "http://127.0.0.1:1/", 1)); err == nil {
+		t.Error("started after the end")
+	}
+}
+
+// When Run returns, nothing of it is left: no goroutine, no connection.
+func TestRunLeavesNothingBehind(t *testing.T) {
+	s := serve(t, faultserver.Config{Faults: []faultserver.Fault{
+		{Kind: faultserver.Stall, From: 100 * time.Millisecond, To: 300 * time.Millisecond},
+	}})
+	before := runtime.NumGoroutine()
+	p := New(Config{Clock: timeline.StartClock(), Sink: newFacts(t).take})
+	for id, kind := range []timeline.TargetKind{timeline.New, timeline.Reused} {
+		probe := probe(uint16(id+1), kind, s.URL(), 200)
+		probe.Connections = 5
+		if err := p.Start(probe); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
+	defer cancel()
+	if err := p.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "end of the server's connections", func() bool { return runtime.NumGoroutine() <= before })
+	closeServer(t, s)
+}

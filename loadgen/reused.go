@@ -1,0 +1,388 @@
+package loadgen
+
+import (
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"lapse/timeline"
+)
+
+// A pool sends requests on persistent connections: what a client with a connection pool meets. It
+// serves reused and control targets.
+//
+// It keeps a fixed number of slots with a connection each, and takes them in turn, so that each
+// connection, and with it each backend, is asked equally often. When all of them wait for replies it
+// opens spare ones, up to the cap on open requests: a stall is met by as many requests as were due.
+//
+// The pacing thread itself writes the request on an idle connection; that is one system call, which
+// cannot block as the connection's send buffer is empty. The connection's own goroutine is parked in the
+// read that the reply ends. So a request costs a single wake-up, and leaves on time even where the scheduler
+// is slow to run goroutines.
+//
+// A request is written once. If its connection breaks before the reply is whole, it has failed. Only a
+// connection that is dead before anything was written is replaced, and then the new connection's
+// outcome is the request's.
+type pool struct {
+	*target
+	wg       sync.WaitGroup
+	starting atomic.Int64 // requests that wait for their goroutine to begin connecting
+	counts   connCounts
+
+	mu      sync.Mutex
+	idle    ring    // kept slots, the one unused for longest first
+	spare   []*slot // connected ones beyond those kept, the one unused for longest first
+	inUse   int     // slots with an open request
+	closing bool
+}
+
+// connCounts are what became of a target's connections.
+type connCounts struct {
+	opened    atomic.Int64
+	foundDead atomic.Int64 // closed by the peer while idle
+	retired   atomic.Int64 // ended by a reply: Connection: close
+	broken    atomic.Int64 // ended by a failed request
+	spare     atomic.Int64 // opened beyond those kept
+}
+
+func (c *connCounts) LogValue() slog.Value {
+	return slog.GroupValue(
+		slog.Int64("opened", c.opened.Load()), slog.Int64("foundDead", c.foundDead.Load()),
+		slog.Int64("retired", c.retired.Load()), slog.Int64("broken", c.broken.Load()),
+		slog.Int64("spare", c.spare.Load()))
+}
+
+// spareIdle is how long a spare connection is kept unused.
+const spareIdle = 5 * time.Second
+
+// A slot is a place for one connection.
+type slot struct {
+	kept    bool
+	session atomic.Pointer[session] // nil while there is none
+	since   time.Duration
+}
+
+func newPool(t *target) engine {
+	if t.maxInUse > 0 {
+		t.keep = min(t.keep, t.maxInUse)
+	}
+	return &pool{target: t, idle: ring{slots: make([]*slot, t.keep)}}
+}
+
+// prepare connects all kept slots. What fails is left for the first request to try.
+func (p *pool) prepare() {
+	slots := make([]*slot, p.keep)
+	var dials sync.WaitGroup
+	for i := range slots {
+		slots[i] = &slot{kept: true}
+		dials.Go(func() { p.connectAhead(slots[i]) })
+	}
+	dials.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range slots {
+		p.idle.push(s)
+	}
+}
+
+func (p *pool) connectAhead(s *slot) {
+	c, _, _, err := p.dial(p.clock, p.clock.Now()+p.timeout)
+	if err != nil {
+		p.log.Debug("cannot connect ahead of need", "err", err)
+		return
+	}
+	session := &session{pool: p, slot: s, conn: c}
+	s.session.Store(session)
+	_ = c.SetDeadline(time.Time{}) // what went wrong with c shows at its first use
+	p.counts.opened.Add(1)
+	p.wg.Go(session.serve)
+}
+
+func (p *pool) send(j job) {
+	s, class := p.take()
+	if s == nil {
+		p.refuse(j, class)
+		return
+	}
+	if session := s.session.Load(); session != nil && len(p.request) <= longestInlineSend && session.send(j) {
+		return
+	}
+	p.starting.Add(1)
+	p.wg.Go(func() {
+		p.starting.Add(-1)
+		p.sendAnew(s, j)
+	})
+}
+
+// sendAnew sends on whatever connection s has, or on a new one.
+func (p *pool) sendAnew(s *slot, j job) {
+	if session := s.session.Load(); session != nil && session.send(j) {
+		return
+	}
+	a := attempt{job: j}
+	c := p.open(&a)
+	if c == nil {
+		p.put(s)
+		return
+	}
+	p.counts.opened.Add(1)
+	if !s.kept {
+		p.counts.spare.Add(1)
+	}
+	session := &session{pool: p, slot: s, conn: c, state: busy, attempt: a}
+	s.session.Store(session)
+	session.serve()
+}
+
+// take returns the slot to send on next, or why there is none.
+func (p *pool) take() (*slot, timeline.Class) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if cap := p.maxOpen(); p.inUse >= cap {
+		return nil, refusal(int64(p.inUse)-p.starting.Load(), int64(cap))
+	}
+	p.inUse++
+	if s := p.idle.pop(); s != nil {
+		return s, 0
+	}
+	if last := len(p.spare) - 1; last >= 0 {
+		s := p.spare[last]
+		p.spare = p.spare[:last]
+		return s, 0
+	}
+	return &slot{}, 0
+}
+
+// put takes a slot back whose request is over.
+func (p *pool) put(s *slot) {
+	unused := p.shelve(s)
+	if unused != nil {
+		unused.retire()
+	}
+}
+
+// shelve puts s where take finds it, and returns a session that has become too many.
+func (p *pool) shelve(s *slot) (unused *session) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.inUse--
+	switch {
+	case p.closing:
+		return s.session.Load()
+	case s.kept:
+		p.idle.push(s)
+	case s.session.Load() != nil:
+		s.since = p.clock.Now()
+		p.spare = append(p.spare, s)
+	}
+	if len(p.spare) > 0 && p.clock.Now()-p.spare[0].since > spareIdle {
+		unused = p.spare[0].session.Load()
+		p.spare = p.spare[1:]
+	}
+	return unused
+}
+
+// forget notes that the idle session of s is dead.
+func (p *pool) forget(s *slot, dead *session) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !s.session.CompareAndSwap(dead, nil) {
+		return
+	}
+	for i := range p.spare {
+		if p.spare[i] == s {
+			p.spare = append(p.spare[:i], p.spare[i+1:]...)
+			return
+		}
+	}
+}
+
+func (p *pool) close() {
+	for _, s := range p.shut() {
+		s.retire()
+	}
+	p.wg.Wait()
+	p.log.Debug("connections", "counts", &p.counts)
+}
+
+// shut lets no session become idle any more, and returns those that are.
+func (p *pool) shut() (idle []*session) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closing = true
+	for s := p.idle.pop(); s != nil; s = p.idle.pop() {
+		p.spare = append(p.spare, s)
+	}
+	for _, s := range p.spare {
+		if session := s.session.Load(); session != nil {
+			idle = append(idle, session)
+		}
+	}
+	p.spare = nil
+	return idle
+}
+
+// A session is a persistent connection and what happens on it.
+type session struct {
+	pool   *pool
+	slot   *slot
+	conn   *conn
+	served int // requests; belongs to serve
+
+	mu      sync.Mutex
+	state   sessionState
+	attempt attempt // while busy
+	used    bool    // has carried a request
+}
+
+type sessionState uint8
+
+const (
+	parked sessionState = iota // no request is open
+	busy                       // the reply to attempt is awaited
+	over                       // closed, and nobody's any more
+)
+
+// send writes a request, unless the connection turns out to be dead; then it reports false, and nothing
+// was written. Whoever took the session's slot calls it.
+func (s *session) send(j job) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state != parked {
+		return false
+	}
+	sent := s.pool.clock.Now() // before the look, so that what the look misses came after Sent
+	if s.conn.dead() {
+		s.pool.counts.foundDead.Add(1)
+		s.leave()
+		return false
+	}
+	a := &s.attempt
+	*a = attempt{job: j, sent: sent}
+	a.outcome.Reused = s.used
+	s.used = true
+	if err := s.pool.write(a, s.conn); err != nil {
+		s.pool.failed(a, err, sending, s.conn)
+		s.pool.counts.broken.Add(1)
+		s.leave()
+		s.pool.put(s.slot)
+		return true
+	}
+	s.state = busy
+	return true
+}
+
+// leave parts the session from its slot and wakes serve, which ends. The caller holds mu and the slot.
+func (s *session) leave() {
+	s.state = over
+	s.slot.session.Store(nil)
+	s.conn.reset()
+}
+
+// retire closes a session that was parked and whose slot is nobody's any more.
+func (s *session) retire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state = over
+	_ = s.conn.tcp.Close()
+}
+
+// serve reads replies until the connection ends. While nothing was asked it waits for the peer
+// to close.
+func (s *session) serve() {
+	defer s.conn.release()
+	var r reply
+	for {
+		_, err := s.conn.br.Peek(1)
+		switch s.woke(err) {
+		case over:
+			return
+		case busy:
+			if !s.reply(err, &r) {
+				return
+			}
+		}
+	}
+}
+
+// woke finds out what the end of a read means. It returns busy if it concerns the open request,
+// over if the connection has ended, and parked if nothing happened.
+func (s *session) woke(err error) sessionState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.state == busy && isTimeout(err) && s.pool.clock.Now() < s.pool.deadline(&s.attempt):
+		return parked // the deadline of the request before, which a new one has replaced meanwhile
+	case s.state == parked && isTimeout(err):
+		_ = s.conn.SetDeadline(time.Time{})
+		return parked
+	case s.state == parked:
+		s.state = over
+		_ = s.conn.tcp.Close()
+		s.pool.counts.foundDead.Add(1)
+		s.pool.forget(s.slot, s)
+		return over
+	}
+	return s.state
+}
+
+// reply reads the reply whose first byte is here, or takes err for it, and frees the slot. It reports whether
+// the connection goes on.
+func (s *session) reply(err error, r *reply) bool {
+	if err != nil {
+		s.pool.failed(&s.attempt, err, awaiting, s.conn)
+		s.part(&s.pool.counts.broken)
+		return false
+	}
+	if s.pool.receive(&s.attempt, s.conn, r) {
+		s.park()
+		return true
+	}
+	if r.last {
+		s.part(&s.pool.counts.retired)
+	} else {
+		s.part(&s.pool.counts.broken)
+	}
+	return false
+}
+
+// park makes the session idle.
+func (s *session) park() {
+	s.mu.Lock()
+	s.state = parked
+	s.used = true
+	s.mu.Unlock()
+	s.pool.put(s.slot)
+}
+
+// part ends the session after its request, and counts why.
+func (s *session) part(why *atomic.Int64) {
+	why.Add(1)
+	s.mu.Lock()
+	s.leave()
+	s.mu.Unlock()
+	s.pool.put(s.slot)
+}
+
+// A ring is a queue of at most as many slots as it was made for.
+type ring struct {
+	slots []*slot
+	head  int
+	n     int
+}
+
+func (r *ring) push(s *slot) {
+	r.slots[(r.head+r.n)%len(r.slots)] = s
+	r.n++
+}
+
+func (r *ring) pop() *slot {
+	if r.n == 0 {
+		return nil
+	}
+	s := r.slots[r.head]
+	r.head = (r.head + 1) % len(r.slots)
+	r.n--
+	return s
+}

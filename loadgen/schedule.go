@@ -1,0 +1,77 @@
+package loadgen
+
+import (
+	"math/bits"
+	"time"
+)
+
+// A schedule knows when a target's requests are due: at offset + k intervals, for every whole k,
+// counted from the clock's zero. So the due instants of two targets of one rate keep the distance their
+// offsets have, whenever each of them began.
+//
+// It is arithmetic only; whoever holds the clock asks it.
+type schedule struct {
+	interval time.Duration
+	share    float64       // which part of an interval the target is shifted by, 0 to 1
+	seq      uint64        // of the next request
+	next     time.Duration // when it is due
+}
+
+// newSchedule begins with the first due instant at or after now. place is the target's place among
+// those that run beside it, from 0.
+func newSchedule(rate float64, place int, now time.Duration) schedule {
+	s := schedule{share: evenShare(place)}
+	s.rerate(rate, now)
+	return s
+}
+
+// evenShare spreads places over an interval as evenly as can be done without knowing how many there
+// will be: 0, 1/2, 1/4, 3/4, 1/8, … (van der Corput's sequence).
+func evenShare(place int) float64 {
+	return float64(bits.Reverse32(uint32(place))) / (1 << 32)
+}
+
+// rerate continues at another rate: the next request is due at its first instant at or after now.
+func (s *schedule) rerate(rate float64, now time.Duration) {
+	s.interval = max(time.Duration(float64(time.Second)/rate), time.Microsecond)
+	offset := time.Duration(s.share * float64(s.interval))
+	k := (now - offset + s.interval - 1) / s.interval
+	s.next = offset + k*s.interval
+	if s.next < now { // rounding of a negative quotient
+		s.next += s.interval
+	}
+}
+
+// advance passes to the request after the next.
+func (s *schedule) advance() {
+	s.seq++
+	s.next += s.interval
+}
+
+// due is when the next request is due, in whole microseconds. The schedule itself keeps the
+// nanoseconds, so that the rounding adds up to nothing.
+func (s *schedule) due() time.Duration { return floorMicros(s.next) }
+
+// tooLate reports whether a request due at due is not worth sending at now any more. Sending
+// everything a stall of ours held up would hit the service with a burst, and prove nothing of the time
+// it was due at. What is missed by less is sent late, and counted as late.
+//
+// The bound is the one from which the design calls time unobserved: 3 intervals, at least 10 ms.
+func tooLate(due, now, interval time.Duration) bool {
+	return now-due > stallBound(interval)
+}
+
+// stallBound is how long nothing may be sent before we call the time unobserved.
+func stallBound(interval time.Duration) time.Duration {
+	return max(3*interval, 10*time.Millisecond)
+}
+
+// floorMicros and ceilMicros round to the microseconds that the recording keeps.
+func floorMicros(d time.Duration) time.Duration { return d.Truncate(time.Microsecond) }
+
+func ceilMicros(d time.Duration) time.Duration {
+	if floor := floorMicros(d); floor < d {
+		return floor + time.Microsecond
+	}
+	return d
+}

@@ -1,0 +1,226 @@
+package loadgen
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"lapse/timeline"
+)
+
+const ms = time.Millisecond
+
+func TestScheduleIsAbsolute(t *testing.T) {
+	s := newSchedule(300, 0, 0)
+	for range 3_000_000 { // 10 000 s
+		s.advance()
+	}
+	drift := s.due() - 3_000_000*(time.Second/300)
+	if drift != 0 || s.due()%time.Microsecond != 0 {
+		t.Errorf("due %v, %v off", s.due(), drift)
+	}
+}
+
+func TestTargetsSampleEvenlyTogether(t *testing.T) {
+	starts := []time.Duration{3 * ms, 1234 * ms, 77 * ms, 5 * time.Second}
+	seen := map[time.Duration]bool{}
+	for place, start := range starts {
+		s := newSchedule(10, place, start)
+		if s.due() < start || s.due() >= start+100*ms {
+			t.Errorf("begun at %v, first due at %v", start, s.due())
+		}
+		seen[s.due()%(100*ms)] = true
+	}
+	for _, offset := range []time.Duration{0, 25 * ms, 50 * ms, 75 * ms} {
+		if !seen[offset] {
+			t.Errorf("nothing is due at %v: %v", offset, seen)
+		}
+	}
+}
+
+func TestRateChangesAtOnce(t *testing.T) {
+	s := newSchedule(1, 0, 0)
+	s.advance()
+	s.rerate(1000, 1500*ms)
+	if s.due() != 1500*ms || s.seq != 1 {
+		t.Errorf("request %d due at %v", s.seq, s.due())
+	}
+	s.rerate(10, 1501*ms)
+	if s.due() != 1600*ms {
+		t.Errorf("due at %v", s.due())
+	}
+}
+
+func TestLatenessBound(t *testing.T) {
+	tests := []struct {
+		late, interval time.Duration
+		want           bool
+	}{
+		{10 * ms, ms, false}, {11 * ms, ms, true},
+		{300 * ms, 100 * ms, false}, {301 * ms, 100 * ms, true},
+	}
+	for _, test := range tests {
+		if got := tooLate(time.Second, time.Second+test.late, test.interval); got != test.want {
+			t.Errorf("%v late at an interval of %v: %v", test.late, test.interval, got)
+		}
+	}
+}
+
+// sink is an engine that answers at once.
+type sink struct {
+	t    *target
+	sent []job
+}
+
+func (s *sink) prepare() {}
+func (s *sink) close()   {}
+func (s *sink) send(j job) {
+	s.sent = append(s.sent, j)
+	now := s.t.clock.Now()
+	s.t.finish(j, now, now, timeline.Outcome{})
+}
+
+func newSink(clock timeline.Clock, rate float64) (*target, *sink) {
+	t := &target{plan: &plan{id: 1, timeout: DefaultTimeout}, clock: clock, pulse: &pulse{}, backends: &backends{}, book: newBook()}
+	t.setRate(rate)
+	s := &sink{t: t}
+	t.engine = s
+	return t, s
+}
+
+// testPacer is a pacer on virtual time.
+func testPacer(clock timeline.Clock) (*pacer, *[]timeline.Event) {
+	var stalls []timeline.Event
+	return &pacer{
+		clock: clock, sleep: time.Sleep, changes: &changes{}, pulse: &pulse{},
+		stalled: func(e timeline.Event) { stalls = append(stalls, e) },
+	}, &stalls
+}
+
+func (p *pacer) runFor(d time.Duration) {
+	for end := p.clock.Now() + d; p.clock.Now() < end; {
+		p.sleep(p.step(p.clock.Now()))
+	}
+}
+
+func TestEveryDueInstantIsServedOnTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := timeline.StartClock()
+		p, stalls := testPacer(clock)
+		target, engine := newSink(clock, 400)
+		p.add(target, 0)
+		p.runFor(10 * time.Second)
+		requests, _, _ := target.book.take(nil, clock.Now())
+		if len(engine.sent) != 4000 || len(requests) != 4000 {
+			t.Errorf("%d sent, %d done", len(engine.sent), len(requests))
+		}
+		for _, r := range requests {
+			if r.Sent != r.Due {
+				t.Fatalf("due %v, sent %v", r.Due, r.Sent)
+			}
+		}
+		if len(*stalls) != 0 {
+			t.Errorf("stalls %v", *stalls)
+		}
+	})
+}
+
+// A stopped prober books what it missed as not sent, says so, and does not make up for it with a burst.
+func TestStoppedProberIsUnobservedNotDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := timeline.StartClock()
+		p, stalls := testPacer(clock)
+		target, engine := newSink(clock, 1000)
+		p.add(target, 0)
+		p.runFor(100 * ms)
+		before := len(engine.sent)
+		stopped := clock.Now()
+		time.Sleep(500 * ms)
+		p.step(clock.Now())
+		if burst := len(engine.sent) - before; burst > 11 {
+			t.Errorf("%d requests at once", burst)
+		}
+		requests, _, _ := target.book.take(nil, clock.Now())
+		if n := classes(requests); n[timeline.NotSent] < 485 || n[timeline.NotSent]+n[timeline.OK] != 601 {
+			t.Errorf("classes %v", n)
+		}
+		if len(*stalls) != 1 || (*stalls)[0].Since > stopped || (*stalls)[0].Seen != clock.Now() {
+			t.Errorf("stalls %+v", *stalls)
+		}
+	})
+}
+
+func TestRateChangeBreaksNoWatermark(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := timeline.StartClock()
+		p, _ := testPacer(clock)
+		target, _ := newSink(clock, 2)
+		p.add(target, 0)
+		var watermark time.Duration
+		for i := range 2000 {
+			now := clock.Now()
+			time.Sleep(time.Duration(i%3) * 400 * time.Microsecond) // the watermark may be newer than the pacer's now
+			requests, next, _ := target.book.take(nil, clock.Now())
+			for _, r := range requests {
+				if r.Due < watermark {
+					t.Fatalf("request due %v after watermark %v", r.Due, watermark)
+				}
+			}
+			watermark = next
+			p.setRate(target, []float64{1, 500, 3, 1999}[i%4], now)
+			p.step(clock.Now())
+			time.Sleep(700 * time.Microsecond)
+		}
+	})
+}
+
+func TestStopIsKnownFromEitherSide(t *testing.T) {
+	var p pulse
+	check := func(now, wantSince, wantSeen time.Duration) {
+		t.Helper()
+		if since, seen := p.lastStop(now); since != wantSince || seen != wantSeen {
+			t.Errorf("at %v: stopped from %v to %v, want %v to %v", now, since, seen, wantSince, wantSeen)
+		}
+	}
+	check(50*ms, 0, 0)
+	p.beat(100 * ms)
+	check(102*ms, 0, 0)
+	check(600*ms, 100*ms, 600*ms) // the pacing thread has not run yet
+	p.beat(601 * ms)
+	p.beat(602 * ms)
+	check(603*ms, 100*ms, 601*ms)
+}
+
+func TestTimeoutIsOursOnlyWhereWeCouldNotKnow(t *testing.T) {
+	const sent, timeout = 1000 * ms, 800 * ms // so the deadline is at 1.8 s
+	tests := []struct {
+		name        string
+		since, seen time.Duration
+		ph          phase
+		want        bool
+	}{
+		{"never stopped", 0, 0, connecting, false},
+		{"stopped before it was sent", 500 * ms, 999 * ms, connecting, false},
+		{"stopped before it could connect", 1000 * ms, 1500 * ms, connecting, true},
+		{"stopped before it could connect, but not for long", 1000 * ms, 1050 * ms, connecting, false},
+		{"stopped in between", 1100 * ms, 1700 * ms, connecting, false},
+		{"stopped at the deadline", 1700 * ms, 1900 * ms, connecting, true},
+		{"stopped at the deadline, before the request was written", 1700 * ms, 1900 * ms, sending, true},
+		{"stopped at the deadline, and an answer is there", 1700 * ms, 1900 * ms, awaiting, true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			target, _ := newSink(timeline.StartClock(), 100)
+			target.timeout = timeout
+			target.pulse.last.Store(int64(2000 * ms))
+			target.pulse.since.Store(int64(test.since))
+			target.pulse.seen.Store(int64(test.seen))
+			ours, theirs := pair(t)
+			_, _ = theirs.Write([]byte("HTTP"))
+			waitFor(t, "bytes", ours.waiting)
+			if got := target.missed(&attempt{sent: sent}, 2001*ms, test.ph, ours); got != test.want {
+				t.Errorf("ours: %v", got)
+			}
+		})
+	}
+}

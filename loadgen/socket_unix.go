@@ -1,0 +1,31 @@
+//go:build unix
+
+package loadgen
+
+import (
+	"net"
+
+	"golang.org/x/sys/unix"
+)
+
+func (s *socket) init(tcp *net.TCPConn) {
+	raw, err := tcp.SyscallConn()
+	if err != nil { // only of a closed connection, which the next read will report
+		return
+	}
+	s.raw = raw
+	s.look = func(fd uintptr) {
+		s.length, _, s.err = unix.Recvfrom(int(fd), s.ahead[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+	}
+}
+
+// peek asks the kernel what has arrived. Control does not wait for a Read in progress, as Read does.
+func (s *socket) peek() {
+	if s.raw == nil {
+		s.err = net.ErrClosed
+		return
+	}
+	if err := s.raw.Control(s.look); err != nil {
+		s.err = err
+	}
+}

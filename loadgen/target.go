@@ -1,0 +1,232 @@
+package loadgen
+
+import (
+	"fmt"
+	"log/slog"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"lapse/timeline"
+)
+
+// An engine sends requests in one manner.
+type engine interface {
+	// prepare does what can be done before the first request, such as connecting ahead of need.
+	prepare()
+	// send sends a request that is due. It is called by the pacing thread and must not wait.
+	send(job)
+	// close waits for what is in flight, which takes no longer than the timeout, and releases everything.
+	close()
+}
+
+// engines are the ways to send requests, by target kind.
+var engines = map[timeline.TargetKind]func(*target) engine{}
+
+func init() { // not in the declaration: newPlan, which the engines depend on, looks into it
+	engines[timeline.New] = newFresh
+	engines[timeline.Direct] = newFresh
+	engines[timeline.Reused] = newPool
+	engines[timeline.Control] = newPool
+}
+
+// A job is one request that is due.
+type job struct {
+	seq uint64
+	due time.Duration
+}
+
+// A target is one target being measured.
+type target struct {
+	*plan
+	clock    timeline.Clock
+	log      *slog.Logger
+	pulse    *pulse
+	backends *backends
+	book     *book
+	engine   engine
+	perSec   atomic.Uint64 // the rate, as math.Float64bits
+	prepared chan struct{} // closed when the engine is
+	stopped  atomic.Bool   // Stop was called
+	ending   sync.Once
+
+	delivered bool // its last requests were handed on; belongs to deliver
+
+	// These belong to the pacing thread.
+	schedule schedule
+	place    int
+}
+
+func (t *target) rate() float64        { return math.Float64frombits(t.perSec.Load()) }
+func (t *target) setRate(rate float64) { t.perSec.Store(math.Float64bits(rate)) }
+
+// maxOpen is how many requests may be open at once. In an honest open loop a stalled service
+// collects rate × timeout of them; what exceeds this cap is a sign that we are being kept waiting.
+func (t *target) maxOpen() int {
+	if t.maxInUse > 0 {
+		return t.maxInUse
+	}
+	return int(math.Ceil(t.rate()*t.timeout.Seconds())) + t.keep
+}
+
+// interval is the time between two due instants.
+func (t *target) interval() time.Duration { return time.Duration(float64(time.Second) / t.rate()) }
+
+// announce tells the book when the next request is due. Where a watermark has already passed that
+// instant, the next one after it is taken.
+func (t *target) announce() {
+	for !t.book.expect(t.schedule.due()) {
+		t.schedule.next += t.schedule.interval
+	}
+}
+
+// send sends what is due at now. The pacing thread calls it.
+func (t *target) send(now time.Duration) {
+	for t.schedule.next <= now {
+		j := job{seq: t.schedule.seq, due: t.schedule.due()}
+		t.schedule.advance()
+		t.book.opened(j.seq, j.due, t.schedule.due())
+		if tooLate(j.due, now, t.schedule.interval) {
+			t.refuse(j, timeline.NotSent)
+			continue
+		}
+		t.engine.send(j)
+	}
+}
+
+// end waits for what is in flight, once nothing paces t any more.
+func (t *target) end() {
+	t.ending.Do(func() {
+		<-t.prepared
+		t.engine.close()
+		t.book.ended(t.clock.Now())
+	})
+}
+
+// refuse ends a request that was not sent.
+func (t *target) refuse(j job, class timeline.Class) {
+	now := t.clock.Now()
+	t.finish(j, now, now, timeline.Outcome{Class: class})
+}
+
+// finish ends a request.
+func (t *target) finish(j job, sent, done time.Duration, outcome timeline.Outcome) {
+	t.book.finished(timeline.Request{
+		Target: t.id, Seq: j.seq, Due: j.due, Sent: floorMicros(sent), Done: ceilMicros(done), Outcome: outcome,
+	})
+}
+
+// An attempt is one request under way.
+type attempt struct {
+	job
+	sent    time.Duration
+	written time.Duration // when the request had been handed to the kernel; 0 before
+	outcome timeline.Outcome
+}
+
+// deadline is when the attempt has failed for want of an answer.
+func (t *target) deadline(a *attempt) time.Duration { return a.sent + t.timeout }
+
+// failed ends an attempt that met an error in phase ph. c is its connection, if it has one.
+func (t *target) failed(a *attempt, err error, ph phase, c *conn) {
+	done := t.clock.Now()
+	a.outcome.Class = classify(err, ph)
+	if a.outcome.Class.Timeout() && t.missed(a, done, ph, c) {
+		a.outcome.Class = timeline.Local
+	}
+	t.finish(a.job, a.sent, done, a.outcome)
+}
+
+// missed reports whether a timeout may be our own fault, because the prober was stopped. A service
+// that stalls keeps its timeouts: whether it answered is known from the kernel, which was not stopped.
+func (t *target) missed(a *attempt, now time.Duration, ph phase, c *conn) bool {
+	since, seen := t.pulse.lastStop(now)
+	deadline := t.deadline(a)
+	heldUp := since < a.sent+longestSleep && a.sent < seen && seen-since > t.timeout/4
+	asleep := since < deadline && deadline <= seen+longestSleep
+	switch {
+	case heldUp:
+		return true // stopped before it was written, it had too little time left
+	case !asleep:
+		return false
+	}
+	return ph < awaiting || c.waiting() // else nothing has come until now, so nothing had come by then
+}
+
+// answered ends an attempt whose reply was read whole.
+func (t *target) answered(a *attempt, r *reply) {
+	done := t.clock.Now()
+	a.outcome.Class = t.judge(r)
+	t.finish(a.job, a.sent, done, a.outcome)
+}
+
+// note takes over what a reply tells, even where it is not whole.
+func (t *target) note(a *attempt, r *reply) {
+	if r.inBody {
+		a.outcome.Code = uint16(r.status)
+	}
+	a.outcome.Backend = t.backends.id(r.backend)
+}
+
+// exchange reads the reply to a request that was written, and ends it. It reports whether the
+// connection can carry another request.
+func (t *target) exchange(a *attempt, c *conn, r *reply) (again bool) {
+	if _, err := c.br.Peek(1); err != nil {
+		t.failed(a, err, awaiting, c)
+		return false
+	}
+	return t.receive(a, c, r)
+}
+
+// receive reads a reply whose first byte is here.
+func (t *target) receive(a *attempt, c *conn, r *reply) (again bool) {
+	a.outcome.FirstByte = timeline.MicrosOf(t.clock.Now() - a.written)
+	err := r.read(c.br, &t.want)
+	t.note(a, r)
+	if err != nil {
+		t.failed(a, err, replyPhase(r), c)
+		return false
+	}
+	t.answered(a, r)
+	return !r.last && c.br.Buffered() == 0
+}
+
+func replyPhase(r *reply) phase {
+	if r.inBody {
+		return receiving
+	}
+	return awaiting
+}
+
+// open dials and writes the first request on the new connection. After a failure the attempt is over,
+// and no connection is returned.
+func (t *target) open(a *attempt) *conn {
+	a.sent = t.clock.Now()
+	if tooLate(a.due, a.sent, t.interval()) {
+		t.finish(a.job, a.sent, a.sent, timeline.Outcome{Class: timeline.NotSent})
+		return nil
+	}
+	c, took, ph, err := t.dial(t.clock, t.deadline(a))
+	a.outcome.Phases = took
+	if err != nil {
+		t.failed(a, err, ph, nil)
+		return nil
+	}
+	if err := t.write(a, c); err != nil {
+		t.failed(a, err, sending, c)
+		c.abort()
+		return nil
+	}
+	return c
+}
+
+// write writes the request, and sets the time by which its reply must be here.
+func (t *target) write(a *attempt, c *conn) error {
+	if err := c.SetDeadline(t.clock.Wall(t.deadline(a))); err != nil {
+		return fmt.Errorf("set deadline: %w", err)
+	}
+	_, err := c.Write(t.request)
+	a.written = t.clock.Now()
+	return err
+}

@@ -1,0 +1,98 @@
+package loadgen
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	"lapse/loadgen/faultserver"
+	"lapse/timeline"
+)
+
+// testTLS is a certificate for example.com and 127.0.0.1, and the pool that trusts it.
+func testTLS(t *testing.T) (*tls.Config, *x509.CertPool) {
+	t.Helper()
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.StartTLS()
+	defer s.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(s.Certificate())
+	return &tls.Config{Certificates: s.TLS.Certificates}, roots
+}
+
+func TestHTTPSIsMeasuredWithTheServicesName(t *testing.T) {
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		for _, kind := range []timeline.TargetKind{timeline.New, timeline.Reused, timeline.Direct} {
+			t.Run(tls.VersionName(version)+" "+string(kind), func(t *testing.T) {
+				t.Parallel()
+				config, roots := testTLS(t)
+				var mu sync.Mutex
+				asked := map[string]int{}
+				config.MaxVersion = version
+				config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+					mu.Lock()
+					defer mu.Unlock()
+					asked[hello.ServerName]++
+					return nil, nil
+				}
+				clock := timeline.StartClock()
+				s := serve(t, faultserver.Config{T0: clock.T0(), TLS: config, Faults: []faultserver.Fault{
+					{Kind: faultserver.Goodbye, To: 1 << 60, Every: 7},
+				}})
+				p := probe(1, kind, s.URL(), 100)
+				p.Addr, p.Host, p.RootCAs, p.Timeout = s.Addr(), "example.com", roots, 1<<31
+				f := run(t, clock, func(_ *Prober, f *facts) {
+					waitFor(t, "30 requests", func() bool { return f.count(1) >= 30 })
+				}, p)
+				closeServer(t, s)
+				requests := f.of(1)
+				n := classes(requests)
+				if failed(requests) > 0 || n[timeline.OK] != s.Answered() {
+					t.Errorf("%v, but the server answered %d", n, s.Answered())
+				}
+				if asked["example.com"] == 0 || len(asked) != 1 {
+					t.Errorf("server names %v", asked)
+				}
+				for _, r := range requests {
+					if r.Class == timeline.OK && kind == timeline.New && r.TLS == 0 {
+						t.Fatalf("%+v has no TLS phase", r)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestUntrustedCertificateIsTLS(t *testing.T) {
+	config, roots := testTLS(t)
+	clock := timeline.StartClock()
+	s := serve(t, faultserver.Config{T0: clock.T0(), TLS: config})
+	untrusted := probe(1, timeline.New, s.URL(), 20)
+	misnamed := probe(2, timeline.New, s.URL(), 20)
+	misnamed.Host, misnamed.RootCAs = "other.example.net", roots
+	plain := probe(3, timeline.New, "http://"+s.Addr().String()+"/", 20) // plain HTTP to an HTTPS port
+	careless := probe(4, timeline.New, s.URL(), 20)
+	careless.InsecureSkipVerify = true
+	for _, p := range []*Probe{&untrusted, &misnamed, &plain, &careless} {
+		p.Timeout = 1 << 31
+	}
+	f := run(t, clock, func(_ *Prober, f *facts) {
+		waitFor(t, "3 requests of each", func() bool { return min(f.count(1), f.count(2), f.count(3), f.count(4)) >= 3 })
+	}, untrusted, misnamed, plain, careless)
+	closeServer(t, s)
+	for id, want := range map[uint16]timeline.Class{1: timeline.TLS, 2: timeline.TLS, 4: timeline.OK} {
+		for _, r := range f.of(id) {
+			if r.Class != want && r.Class != timeline.NotSent {
+				t.Errorf("target %d: %v, want %v", id, r.Class, want)
+			}
+		}
+	}
+	for _, r := range f.of(3) {
+		if !r.Class.Failed() && r.Class != timeline.NotSent {
+			t.Errorf("plain HTTP to an HTTPS port: %v", r.Class)
+		}
+	}
+}
