@@ -1,0 +1,348 @@
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"lapse/correlate"
+	"lapse/timeline"
+)
+
+const (
+	redrawEvery = 250 * time.Millisecond
+	lineEvery   = 10 * time.Second
+)
+
+// ProgressOptions say what the screen can show, and how long the run is to take.
+type ProgressOptions struct {
+	Terminal bool // redraw a block in place; otherwise write lines
+	Color    bool
+	Unicode  bool
+	Width    int           // columns; 0 means 80
+	Total    time.Duration // how long the run will take; 0 if that depends on a command
+}
+
+// Progress is the view of a run while it goes on. On a terminal it is a block, redrawn in place at
+// most four times a second; anywhere else it is a line every ten seconds. Both get a line at each
+// change of state: a phase begins, the command starts or ends, a window opens or closes.
+//
+// Writing may block for as long as the terminal does. Nothing that measures may wait for it.
+type Progress struct {
+	opts ProgressOptions
+
+	mu       sync.Mutex
+	w        io.Writer
+	block    []byte              // what stands on the terminal now
+	latest   *correlate.Timeline // as the last Update gave it, at instant now
+	now      time.Duration
+	slot     int64         // the quarter of a second last drawn in, from 1
+	lined    time.Duration // when the last regular line was written
+	lastSeen uint32        // the last event told of
+	windows  []told
+}
+
+// A told window is one whose opening was reported. Its bounds move while it is live; it is known
+// again by its target, its kind and an instant inside it.
+type told struct {
+	target string
+	kind   correlate.WindowKind
+	inside time.Duration
+	closed bool
+}
+
+// NewProgress returns a view that writes to w.
+func NewProgress(w io.Writer, opts ProgressOptions) *Progress {
+	return &Progress{w: w, opts: opts}
+}
+
+// Update shows the run as it stands at instant now. It may be called as often as one likes.
+func (p *Progress) Update(tl *correlate.Timeline, now time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.latest, p.now = tl, now
+	slot := int64(now / redrawEvery)
+	if p.slot == slot+1 {
+		return
+	}
+	p.slot = slot + 1
+	text := p.changes(tl, now)
+	if p.opts.Terminal {
+		p.show(text, p.blockOf(tl, now))
+		return
+	}
+	if now-p.lined >= lineEvery && phase(tl) != "ended" {
+		p.lined = now - now%lineEvery
+		text = append(text, p.stamped(now, p.status(tl))...)
+	}
+	p.show(text, nil)
+}
+
+// Log writes a line that stays, such as one of the wrapped command's output: above the block, where
+// there is one.
+func (p *Progress) Log(line string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	page := p.page()
+	page.WriteString(page.say(strings.TrimRight(line, "\r\n")) + "\n")
+	p.show(page.Bytes(), p.block)
+}
+
+// Clear takes the block off the terminal. The next Update draws it anew.
+func (p *Progress) Clear() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.show(nil, nil)
+	p.slot = 0
+}
+
+// Done tells what changed up to the last Update and leaves the terminal clean.
+func (p *Progress) Done() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var text []byte
+	if p.latest != nil {
+		text = p.changes(p.latest, p.now)
+	}
+	p.show(text, nil)
+}
+
+func (p *Progress) page() *page {
+	return newPage(Options{Color: p.opts.Color, Unicode: p.opts.Unicode, Width: p.opts.Width})
+}
+
+// show writes lines that stay and below them the block, in place of the block shown before.
+func (p *Progress) show(lines, block []byte) {
+	var erase []byte
+	if height := bytes.Count(p.block, []byte("\n")); height > 0 {
+		erase = fmt.Appendf(nil, "\x1b[%dA\r\x1b[J", height) // up to where the block begins, and clear what is below
+	}
+	p.block = block
+	if out := slices.Concat(erase, lines, block); len(out) > 0 {
+		_, _ = p.w.Write(out) // a terminal that went away ends no measurement
+	}
+}
+
+// stamped is a line of text behind its instant.
+func (p *Progress) stamped(at time.Duration, text string) []byte {
+	page := p.page()
+	fmt.Fprintf(page, "%7.1f s  %s\n", at.Seconds(), page.say(text))
+	return page.Bytes()
+}
+
+// changes are the lines for what happened since the last call, as known at instant now.
+func (p *Progress) changes(tl *correlate.Timeline, now time.Duration) []byte {
+	var lines []byte
+	for _, e := range tl.Events {
+		if e.ID <= p.lastSeen {
+			continue
+		}
+		p.lastSeen = e.ID
+		if text := eventText(e); text != "" {
+			lines = append(lines, p.stamped(e.Seen, text)...)
+		}
+	}
+	for _, w := range tl.Windows {
+		opened, closed := p.meet(w)
+		if opened {
+			lines = append(lines, p.stamped(now, openedText(w))...)
+		}
+		if closed {
+			lines = append(lines, p.stamped(now, closedText(w))...)
+		}
+	}
+	return lines
+}
+
+// meet reports whether a window is new, and whether it is final now and was not before.
+func (p *Progress) meet(w correlate.Window) (opened, closed bool) {
+	opened = true
+	for i := range p.windows {
+		t := &p.windows[i]
+		if t.target == w.Target && t.kind == w.Kind && t.inside >= w.Start.Earliest && t.inside <= w.End.Latest {
+			opened, closed = false, closed || !t.closed && !w.Live
+			t.closed = !w.Live
+		}
+	}
+	if opened {
+		p.windows = append(p.windows, told{w.Target, w.Kind, w.Start.Latest, !w.Live})
+		return true, !w.Live
+	}
+	return false, closed
+}
+
+func openedText(w correlate.Window) string {
+	return fmt.Sprintf("window opened at %.1f s: %s, %s", middle(w.Start).Seconds(), w.Target, errorText(w))
+}
+
+func closedText(w correlate.Window) string {
+	text := fmt.Sprintf("window closed at %.1f s: %s, %s, %d of %s, %s",
+		middle(w.End).Seconds(), w.Target, FormatLength(w.Length, isOpen(w)), w.Failed+w.Slow, plural(w.Sent, "request"), errorText(w))
+	if len(w.Causes) > 0 {
+		text += fmt.Sprintf("; %s [%s]", w.Causes[0].Rule, w.Causes[0].Confidence)
+	}
+	return text
+}
+
+// eventText tells of an event that changes the state of the run, and is empty for others.
+func eventText(e correlate.Event) string {
+	switch e.Kind {
+	case timeline.RunPhase:
+		return e.To + detailOf(e)
+	case timeline.Command:
+		if e.To == "exited" {
+			return fmt.Sprintf("command exited with code %d", e.Code)
+		}
+		return "command " + e.To + detailOf(e)
+	case timeline.WatchGap:
+		return "watch interrupted" + detailOf(e)
+	case timeline.WatchLane:
+		if e.To == "off" && e.Object != nil {
+			return "not watching " + e.Object.Kind + detailOf(e)
+		}
+	}
+	return ""
+}
+
+func detailOf(e correlate.Event) string {
+	if e.Detail == "" {
+		return ""
+	}
+	return ": " + e.Detail
+}
+
+// status is the run on one line.
+func (p *Progress) status(tl *correlate.Timeline) string {
+	parts := []string{cmp.Or(phase(tl), "starting"), rateText(tl), countText(tl)}
+	if ready, known := readyNow(tl); known {
+		parts = append(parts, "endpoints ready "+fmt.Sprint(ready))
+	}
+	if w := current(tl); w != nil {
+		parts = append(parts, "FAILING "+w.Target)
+	}
+	return strings.Join(append(parts, health(tl)...), " · ")
+}
+
+// blockOf is the run as a block of lines.
+func (p *Progress) blockOf(tl *correlate.Timeline, now time.Duration) []byte {
+	page := p.page()
+	page.line(page.span(" "+cmp.Or(phase(tl), "starting"), bold), page.span("  "+p.clockText(tl, now), normal), page.span("  "+rateText(tl), dim))
+	counts := []span{page.span(" "+countText(tl), normal)}
+	if w := current(tl); w != nil {
+		counts = append(counts, page.span(fmt.Sprintf("  FAILING %s %s, %s", w.Target, FormatLength(w.Length, true), errorText(*w)), redBold))
+	}
+	page.line(counts...)
+	if text := clusterText(tl); text != "" {
+		page.line(page.span(" "+text, normal))
+	}
+	if unwell := health(tl); len(unwell) > 0 {
+		page.line(page.span(" prober: "+strings.Join(unwell, " · "), yellow))
+	} else {
+		page.line(page.span(" prober ok", dim))
+	}
+	return page.Bytes()
+}
+
+func (p *Progress) clockText(tl *correlate.Timeline, now time.Duration) string {
+	switch {
+	case p.opts.Total > 0:
+		return fmt.Sprintf("%s of %s", seconds(now), FormatDuration(p.opts.Total))
+	case phase(tl) == "baseline":
+		return fmt.Sprintf("%s of %s", seconds(now), FormatDuration(tl.Run.Baseline))
+	default:
+		return seconds(now)
+	}
+}
+
+// seconds renders a time that ticks: in whole seconds.
+func seconds(d time.Duration) string { return FormatDuration(d.Truncate(time.Second)) }
+
+// phase is the run's phase, as its events tell.
+func phase(tl *correlate.Timeline) string {
+	for _, e := range slices.Backward(tl.Events) {
+		if e.Kind == timeline.RunPhase {
+			return e.To
+		}
+	}
+	return ""
+}
+
+func rateText(tl *correlate.Timeline) string {
+	targets := judged(tl)
+	return fmt.Sprintf("%s/s of %s/s",
+		trimFloat(sum(targets, func(t correlate.Target) float64 { return t.AchievedRate })),
+		trimFloat(sum(targets, func(t correlate.Target) float64 { return t.Rate })))
+}
+
+func countText(tl *correlate.Timeline) string {
+	targets := judged(tl)
+	return fmt.Sprintf("sent %d, failed %d",
+		sum(targets, func(t correlate.Target) int { return t.Sent }),
+		sum(targets, func(t correlate.Target) int { return t.Failed }))
+}
+
+// current is the window that is open now, if any.
+func current(tl *correlate.Timeline) *correlate.Window {
+	for i := range tl.Windows {
+		if w := &tl.Windows[i]; w.Open.End && w.Live && w.Kind != correlate.Slow {
+			return w
+		}
+	}
+	return nil
+}
+
+func clusterText(tl *correlate.Timeline) string {
+	var parts []string
+	if ready, known := readyNow(tl); known {
+		parts = append(parts, plural(ready, "endpoint")+" ready")
+	}
+	leaving := count(tl.Pods, func(p correlate.Pod) bool { return strings.HasPrefix(stateNow(p), "terminating") })
+	if leaving > 0 {
+		parts = append(parts, plural(leaving, "Pod")+" terminating")
+	}
+	coming := count(tl.Pods, func(p correlate.Pod) bool {
+		return slices.Contains([]string{"pending", "creating", "running"}, stateNow(p))
+	})
+	if coming > 0 {
+		parts = append(parts, plural(coming, "Pod")+" starting")
+	}
+	return strings.Join(parts, " · ")
+}
+
+func stateNow(p correlate.Pod) string {
+	if len(p.States) == 0 {
+		return ""
+	}
+	return p.States[len(p.States)-1].State
+}
+
+// readyNow is the number of ready endpoints; unknown if no endpoint was heard of.
+func readyNow(tl *correlate.Timeline) (ready int, known bool) {
+	endpoints := readiness{}
+	for _, e := range tl.Events {
+		endpoints.hear(e)
+	}
+	return endpoints.ready(), len(endpoints) > 0
+}
+
+// health says what keeps the prober from measuring well; nothing if all is well.
+func health(tl *correlate.Timeline) []string {
+	var unwell []string
+	for _, t := range tl.Targets {
+		switch {
+		case t.Kind == timeline.Control && t.Failed > 0:
+			unwell = append(unwell, fmt.Sprintf("control failed %d", t.Failed))
+		case !t.Kind.Judged() || t.Sent == 0:
+		case t.Coverage < 0.99:
+			unwell = append(unwell, fmt.Sprintf("%s coverage %s", t.Name, FormatShare(t.Coverage)))
+		case t.Late*100 > t.Sent:
+			unwell = append(unwell, fmt.Sprintf("%s late %s", t.Name, FormatShare(float64(t.Late)/float64(t.Sent))))
+		}
+	}
+	return unwell
+}

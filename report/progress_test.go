@@ -1,0 +1,175 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"lapse/correlate"
+	"lapse/timeline"
+)
+
+// drain is the race sample as it looks at instant now, while it goes on.
+func drain(now time.Duration) *correlate.Timeline {
+	tl := race()
+	ended := now >= tl.Run.Duration
+	tl.Run.Live = !ended
+	tl.Events = until(tl.Events, func(e correlate.Event) bool { return e.Seen <= now })
+	for i := range tl.Pods {
+		tl.Pods[i].States = until(tl.Pods[i].States, func(s correlate.PodState) bool { return s.Start <= now })
+	}
+	for i := range tl.Targets {
+		tl.Targets[i].Sent = int(tl.Targets[i].Rate * now.Seconds())
+		tl.Targets[i].Failed = 0
+	}
+	w := &tl.Windows[0]
+	switch {
+	case now < w.Start.Latest:
+		tl.Windows = nil
+		return tl
+	case now < w.End.Latest:
+		w.Live, w.Open.End, w.Causes = true, true, nil
+		w.End, w.Length.Min = correlate.Instant{Earliest: now, Latest: now}, now-w.Start.Latest
+	case now < w.End.Latest+2*s:
+		w.Live = true
+	}
+	tl.Targets[0].Failed = 64
+	return tl
+}
+
+func until[T any](list []T, is func(T) bool) []T {
+	var kept []T
+	for _, v := range list {
+		if is(v) {
+			kept = append(kept, v)
+		}
+	}
+	return kept
+}
+
+// watch lets a Progress see the whole drain, and the command's output.
+func watch(p *Progress) {
+	for now := time.Duration(0); now <= 80*s; now += 100 * ms {
+		p.Update(drain(now), now)
+		if now == 18*s+300*ms {
+			p.Log("evicting pod shop/web-5c9d7f-x2kzq \x1b[31m")
+		}
+	}
+	p.Done()
+}
+
+func TestProgressWithoutATerminalIsALineNowAndThen(t *testing.T) {
+	var out bytes.Buffer
+	watch(NewProgress(&out, ProgressOptions{Unicode: true}))
+	golden(t, "progress.txt", out.Bytes())
+}
+
+func TestProgressOnATerminalRedrawsABlock(t *testing.T) {
+	var out bytes.Buffer
+	p := NewProgress(&out, ProgressOptions{Terminal: true, Color: true, Unicode: true, Width: 80, Total: 80 * s})
+	for _, now := range []time.Duration{0, 5 * s, 10*s + 100*ms, 18*s + 350*ms, 19 * s, 21 * s} {
+		p.Update(drain(now), now)
+	}
+	p.Log("node/node-b drained")
+	p.Update(drain(80*s), 80*s)
+	p.Done()
+	golden(t, "progress.ansi.txt", bytes.ReplaceAll(out.Bytes(), []byte("\x1b"), []byte("␛")))
+}
+
+func TestProgressLeavesTheTerminalClean(t *testing.T) {
+	var block, lines bytes.Buffer
+	watch(NewProgress(&block, ProgressOptions{Terminal: true, Unicode: true, Width: 60}))
+	watch(NewProgress(&lines, ProgressOptions{Unicode: true}))
+	want := regexp.MustCompile(`(?m)^.* sent \d+, .*\n`).ReplaceAllString(lines.String(), "") // the block says that instead
+	if got := screen(t, block.String()); got != want {
+		t.Errorf("on the terminal remains\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestProgressTellsTheEndEvenIfItComesRightAfterARedraw(t *testing.T) {
+	var out bytes.Buffer
+	p := NewProgress(&out, ProgressOptions{})
+	p.Update(drain(80*s-ms), 80*s+ms)
+	p.Update(drain(80*s), 80*s+2*ms)
+	p.Done()
+	p.Done()
+	if n := strings.Count(out.String(), "80.0 s  ended"); n != 1 {
+		t.Errorf("the end is told %d times:\n%s", n, out.String())
+	}
+}
+
+func TestProgressRedrawsAtMostFourTimesASecond(t *testing.T) {
+	var out bytes.Buffer
+	p := NewProgress(&out, ProgressOptions{Terminal: true})
+	for now := time.Duration(0); now < s; now += 10 * ms {
+		p.Update(drain(now), now)
+	}
+	if n := strings.Count(out.String(), "baseline  "); n != 4 {
+		t.Errorf("%d blocks in a second, want 4", n)
+	}
+}
+
+func TestProgressTellsOfAWindowOnceThoughItMovesAndMerges(t *testing.T) {
+	var out bytes.Buffer
+	p := NewProgress(&out, ProgressOptions{})
+	window := func(id int, from, to time.Duration, live bool) correlate.Window {
+		return correlate.Window{ID: id, Target: "web new", Kind: correlate.Outage, Live: live, Classes: map[string]int{"refused": 3},
+			Start: correlate.Instant{Earliest: from - ms, Latest: from}, End: correlate.Instant{Earliest: to, Latest: to + ms}}
+	}
+	for i, windows := range [][]correlate.Window{
+		{window(1, 5*s, 6*s, true)},
+		{window(1, 5*s, 6*s, true), window(2, 8*s, 9*s, true)},
+		{window(1, 5*s-2*ms, 9*s, true)}, // a late reply joined them
+		{window(1, 5*s-2*ms, 9*s, false)},
+		{window(1, 5*s-2*ms, 9*s, false)},
+	} {
+		now := time.Duration(i+1) * s
+		p.Update(&correlate.Timeline{Windows: windows}, now)
+	}
+	if got := fmt.Sprint(strings.Count(out.String(), "opened"), strings.Count(out.String(), "closed")); got != "2 1" {
+		t.Errorf("opened and closed %s times:\n%s", got, out.String())
+	}
+}
+
+func TestProgressWarnsOfAProberThatIsNotWell(t *testing.T) {
+	tl := drain(5 * s)
+	tl.Targets[0].Late = tl.Targets[0].Sent / 10
+	tl.Targets[1].Coverage = 0.9
+	for i := range tl.Targets {
+		if tl.Targets[i].Kind == timeline.Control {
+			tl.Targets[i].Failed = 2
+		}
+	}
+	var out bytes.Buffer
+	NewProgress(&out, ProgressOptions{Terminal: true}).Update(tl, 5*s)
+	if want := " prober: web new late 10% | web reused coverage 90% | control failed 2\n"; !strings.HasSuffix(out.String(), want) {
+		t.Errorf("%s\nwant a last line %q", out.String(), want)
+	}
+}
+
+// screen is what a terminal shows after it obeyed the cursor movements that Progress uses.
+func screen(t *testing.T, output string) string {
+	t.Helper()
+	lines := []string{""}
+	up := regexp.MustCompile(`^\x1b\[(\d+)A\r\x1b\[J`)
+	for output != "" {
+		if m := up.FindStringSubmatch(output); m != nil {
+			var n int
+			fmt.Sscan(m[1], &n)
+			lines = append(lines[:len(lines)-1-n], "")
+			output = output[len(m[0]):]
+			continue
+		}
+		line, rest, found := strings.Cut(output, "\n")
+		if !found || strings.Contains(line, "\x1b") {
+			t.Fatalf("unexpected output %q", line)
+		}
+		lines[len(lines)-1] = line
+		lines = append(lines, "")
+		output = rest
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,295 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"lapse/correlate"
+	"lapse/timeline"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files in testdata")
+
+// golden compares what was rendered with the file of that name.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s differs (-want +got); review and run with -update:\n%s", path, diff)
+	}
+}
+
+func render(t *testing.T, format, sample string, opts Options) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := Formats[format](&out, samples[sample](), opts); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// screens are the terminals a summary is shown on.
+var screens = map[string]Options{
+	"80":    {Width: 80, Unicode: true, RunDir: "runs/20261121T022040Z-7d1"},
+	"120":   {Width: 120, Unicode: true, RunDir: "runs/20261121T022040Z-7d1"},
+	"ascii": {Width: 80},
+	"color": {Width: 100, Unicode: true, Color: true},
+}
+
+func TestSummariesReadAsCommitted(t *testing.T) {
+	for _, sample := range slices.Sorted(maps.Keys(samples)) {
+		for _, screen := range []string{"80", "120"} {
+			golden(t, sample+"."+screen+".txt", render(t, "table", sample, screens[screen]))
+		}
+	}
+	golden(t, "race.ascii.txt", render(t, "table", "race", screens["ascii"]))
+	golden(t, "race.color.txt", render(t, "table", "race", screens["color"]))
+}
+
+func TestSummaryStaysWithinTheScreen(t *testing.T) {
+	for sample := range samples {
+		for width := 40; width <= 160; width += 7 {
+			for line := range strings.Lines(string(render(t, "table", sample, Options{Width: width, Unicode: true}))) {
+				if n := columns(strings.TrimSuffix(line, "\n")); n > width {
+					t.Fatalf("%s at width %d: a line of %d columns: %q", sample, width, n, line)
+				}
+			}
+		}
+	}
+}
+
+func TestSummaryIsPlainASCIIWhereUnicodeIsNotShown(t *testing.T) {
+	for sample := range samples {
+		out := render(t, "table", sample, screens["ascii"])
+		if i := bytes.IndexFunc(out, func(r rune) bool { return r > unicode.MaxASCII }); i >= 0 {
+			t.Errorf("%s: not ASCII at %q", sample, out[max(0, i-20):i+3])
+		}
+	}
+}
+
+func TestHostileTextNeverReachesTheTerminal(t *testing.T) {
+	for _, opts := range []Options{screens["80"], screens["ascii"]} {
+		out := render(t, "table", "hostile", opts)
+		if !utf8.Valid(out) {
+			t.Error("invalid UTF-8")
+		}
+		if i := bytes.IndexFunc(out, func(r rune) bool { return r != '\n' && hostile(r) }); i >= 0 {
+			t.Errorf("control character at %q", out[max(0, i-20):i+4])
+		}
+		if bytes.Contains(out, []byte("\n PASS")) {
+			t.Error("a name forged a verdict line")
+		}
+	}
+}
+
+func TestColourOnlyRepeatsWhatTheTextSays(t *testing.T) {
+	plain := Options{Width: 100, Unicode: true}
+	for sample := range samples {
+		if sample == "hostile" {
+			continue
+		}
+		coloured := string(render(t, "table", sample, screens["color"]))
+		if diff := cmp.Diff(string(render(t, "table", sample, plain)), stripANSI(coloured)); diff != "" {
+			t.Errorf("%s without its colours is not the plain summary:\n%s", sample, diff)
+		}
+	}
+}
+
+// stripANSI removes SGR sequences.
+func stripANSI(s string) string {
+	var b strings.Builder
+	for {
+		before, after, found := strings.Cut(s, "\x1b[")
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		_, s, _ = strings.Cut(after, "m")
+	}
+}
+
+func TestNoDataNeverLooksOK(t *testing.T) {
+	const name = "web new"
+	for _, test := range []struct {
+		about string
+		rate  int
+		spoil func(*correlate.Timeline)
+		want  string
+	}{
+		{"nothing is wrong", 100, func(*correlate.Timeline) {}, ".........."},
+		{"nothing was sent for 2 s", 100, func(tl *correlate.Timeline) { silence(tl, name, 4, 5) }, "....''...."},
+		{"no slots are known at the end", 100, func(tl *correlate.Timeline) { truncate(tl, name, 7) }, ".......'''"},
+		{"measuring began late and ended early", 100, func(tl *correlate.Timeline) {
+			tl.Targets[0].Measured = correlate.Instant{Earliest: 2 * s, Latest: 7*s + 300*ms}
+		}, "''.....'''"},
+		{"a gap of 120 ms", 100, func(tl *correlate.Timeline) {
+			tl.Unobserved = []correlate.Unobserved{{Target: name, Start: 3*s + 940*ms, End: 4*s + 60*ms}}
+		}, "...,,....."},
+		{"a gap of another target", 100, func(tl *correlate.Timeline) {
+			tl.Unobserved = []correlate.Unobserved{{Target: "web reused", Start: 3 * s, End: 6 * s}}
+		}, ".........."},
+		{"failures in a gap", 100, func(tl *correlate.Timeline) {
+			silence(tl, name, 4, 5)
+			tl.Buckets.Targets[name].Failed[4] = 1
+		}, "....#'...."},
+		{"the run ended a little after the last request was due", 100, func(tl *correlate.Timeline) {
+			tl.Run.Duration += 90 * ms
+			tl.Targets[0].Measured.Latest = 10 * s
+		}, ".........."},
+		{"shares of failures", 100, func(tl *correlate.Timeline) {
+			copy(tl.Buckets.Targets[name].Failed, []int{1, 9, 10, 49, 50, 100})
+		}, "::%%##...."},
+		{"one request in 5 s", 1, func(tl *correlate.Timeline) {
+			for i := range tl.Buckets.Targets[name].Sent {
+				tl.Buckets.Targets[name].Sent[i] = (i + 1) % 5 / 4
+			}
+			tl.Targets[0].Rate = 0.2
+		}, ".........."},
+	} {
+		tl := base(10 * s)
+		addTarget(tl, name, timeline.New, test.rate, nil)
+		test.spoil(tl)
+		if got := stripOf(t, tl); got != test.want {
+			t.Errorf("%s: strip is %s, want %s", test.about, got, test.want)
+		}
+	}
+}
+
+// truncate forgets a target's slots from the n-th on.
+func truncate(tl *correlate.Timeline, target string, n int) {
+	all := tl.Buckets.Targets[target]
+	tl.Buckets.Targets[target] = correlate.BucketSeries{Sent: all.Sent[:n], Failed: all.Failed[:n], Unobserved: all.Unobserved[:n], Latency: all.Latency[:n]}
+}
+
+// stripOf is the strip of the first target.
+func stripOf(t *testing.T, tl *correlate.Timeline) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := Table(&out, tl, Options{Width: 80}); err != nil {
+		t.Fatal(err)
+	}
+	_, chart, _ := strings.Cut(out.String(), "TIMELINE")
+	for line := range strings.Lines(chart) {
+		if strings.HasPrefix(line, "   new ") {
+			return strings.Fields(line)[1]
+		}
+	}
+	t.Fatalf("no strip in\n%s", out.String())
+	return ""
+}
+
+func TestJSONReadsAsCommitted(t *testing.T) {
+	for _, sample := range slices.Sorted(maps.Keys(samples)) {
+		if sample == "hostile" || sample == "many" {
+			continue // only screens must bear them
+		}
+		golden(t, sample+".json", render(t, "json", sample, Options{}))
+	}
+}
+
+func TestJSONRoundTrips(t *testing.T) {
+	for name, sample := range samples {
+		if name == "hostile" {
+			continue // JSON cannot hold its invalid UTF-8
+		}
+		got, err := ReadJSON(bytes.NewReader(render(t, "json", name, Options{})))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(sample(), got, cmp.Transformer("compact", compact)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// compact removes what laying out may add to raw JSON.
+func compact(raw json.RawMessage) string {
+	var out bytes.Buffer
+	if json.Compact(&out, raw) != nil {
+		return string(raw)
+	}
+	return out.String()
+}
+
+func TestReadJSONRefusesWhatItCannotJudge(t *testing.T) {
+	for _, test := range []struct{ in, want string }{
+		{`not json`, "read timeline: invalid character"},
+		{`{"version": 1}`, "not a timeline"},
+		{`{"schemaVersion": 2, "tool": {"name": "lapse", "version": "2.0.0"}}`, "2.0.0"},
+	} {
+		_, err := ReadJSON(strings.NewReader(test.in))
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("ReadJSON(%s) = %v, want %q", test.in, err, test.want)
+		}
+	}
+}
+
+func TestSummaryBearsWhateverIsMissing(t *testing.T) {
+	for name, strip := range map[string]func(*correlate.Timeline){
+		"everything": func(tl *correlate.Timeline) { *tl = correlate.Timeline{} },
+		"targets":    func(tl *correlate.Timeline) { tl.Targets = nil },
+		"buckets":    func(tl *correlate.Timeline) { tl.Buckets = correlate.Buckets{} },
+		"series":     func(tl *correlate.Timeline) { tl.Buckets.Targets["web new"] = correlate.BucketSeries{} },
+		"events":     func(tl *correlate.Timeline) { tl.Events = nil },
+		"states": func(tl *correlate.Timeline) {
+			for i := range tl.Pods {
+				tl.Pods[i].States = nil
+			}
+		},
+		"duration": func(tl *correlate.Timeline) { tl.Run.Duration = 0 },
+		"command":  func(tl *correlate.Timeline) { tl.Run.Command = &correlate.Command{} },
+		"latency":  func(tl *correlate.Timeline) { tl.Targets[0].Latency = nil },
+		"causes":   func(tl *correlate.Timeline) { tl.Windows[0].Causes = nil },
+	} {
+		tl := race()
+		strip(tl)
+		for _, width := range []int{0, 1, 40, 80, 300} {
+			if err := Table(io.Discard, tl, Options{Width: width}); err != nil {
+				t.Errorf("without %s: %v", name, err)
+			}
+		}
+	}
+}
+
+func TestTheSameCauseIsToldOnce(t *testing.T) {
+	out := string(render(t, "table", "many", screens["80"]))
+	if got := strings.Count(out, "still routed to"); got != 1 {
+		t.Errorf("told %d times:\n%s", got, out)
+	}
+	if got := strings.Count(out, "as in window 1 [high]"); got != maxExplained-1 {
+		t.Errorf("referred to %d times", got)
+	}
+}
+
+func TestRunsOfAnyLengthFitTheirCells(t *testing.T) {
+	for run := time.Second; run < 60*time.Hour; run = run*5/4 + 7*time.Millisecond {
+		for _, bucket := range []time.Duration{10 * ms, 100 * ms, 250 * ms, s, 3 * s, 60 * s} {
+			size, cells := cellSize(run, bucket, 57)
+			if size%bucket != 0 || cells > 57 || time.Duration(cells)*size+size/10 < run || time.Duration(cells-1)*size >= run {
+				t.Fatalf("a run of %v in buckets of %v: %d cells of %v", run, bucket, cells, size)
+			}
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package report
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// clean makes text from outside harmless on a terminal: what would move the cursor, change colours or
+// reorder the line is spelled out ("\x1b", "\u202e"), line breaks and tabs become spaces.
+func clean(s string) string {
+	if !strings.ContainsFunc(s, hostile) && utf8.ValidString(s) {
+		return s
+	}
+	var b strings.Builder
+	for len(s) > 0 {
+		r, size := utf8.DecodeRuneInString(s)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&b, `\x%02x`, s[0])
+		case r == '\n' || r == '\t' || r == '\r':
+			b.WriteByte(' ')
+		case !hostile(r):
+			b.WriteRune(r)
+		case r < 0x100:
+			fmt.Fprintf(&b, `\x%02x`, r)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+		s = s[size:]
+	}
+	return b.String()
+}
+
+// hostile reports whether r does something else on a terminal than to fill a cell: control and format
+// characters (bidirectional overrides among them), line separators, and marks that pile up on others.
+func hostile(r rune) bool {
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Me, unicode.Mn, unicode.Co)
+}
+
+// ascii spells in ASCII what reports use beyond it. What it does not know becomes a question mark.
+func ascii(s string) string {
+	s = spelled.Replace(s)
+	return strings.Map(func(r rune) rune {
+		if r > unicode.MaxASCII {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+var spelled = strings.NewReplacer(
+	"±", "+-", "≥", ">=", "≤", "<=", "≈", "~", "µ", "u", "×", "x", "÷", "/", "−", "-", "–", "-", "—", "-",
+	"·", "|", "…", "...", "→", "->", "←", "<-", "✓", "v", "✗", "x",
+	"“", `"`, "”", `"`, "‘", "'", "’", "'", "\u00a0", " ",
+)
+
+// columns is the number of terminal cells s takes.
+func columns(s string) int {
+	n := 0
+	for _, r := range s {
+		n++
+		if unicode.Is(wide, r) {
+			n++
+		}
+	}
+	return n
+}
+
+// wide are the characters that take two cells, roughly those East Asian Width calls W and F
+// (https://www.unicode.org/reports/tr11/).
+var wide = &unicode.RangeTable{
+	R16: []unicode.Range16{
+		{Lo: 0x1100, Hi: 0x115f, Stride: 1}, {Lo: 0x2e80, Hi: 0xa4cf, Stride: 1}, {Lo: 0xac00, Hi: 0xd7a3, Stride: 1},
+		{Lo: 0xf900, Hi: 0xfaff, Stride: 1}, {Lo: 0xfe30, Hi: 0xfe6f, Stride: 1}, {Lo: 0xff00, Hi: 0xff60, Stride: 1},
+		{Lo: 0xffe0, Hi: 0xffe6, Stride: 1},
+	},
+	R32: []unicode.Range32{{Lo: 0x1f300, Hi: 0x1faff, Stride: 1}, {Lo: 0x20000, Hi: 0x3fffd, Stride: 1}},
+}
+
+// cut shortens s to at most width cells, ending in mark where something was cut off.
+func cut(s string, width int, mark string) string {
+	if columns(s) <= width {
+		return s
+	}
+	room := width - columns(mark)
+	if room < 0 {
+		return ""
+	}
+	for i, r := range s {
+		room -= columns(string(r))
+		if room < 0 {
+			return s[:i] + mark
+		}
+	}
+	return s
+}
+
+// cutMiddle shortens s to at most width cells and keeps both its ends, which tell names apart.
+func cutMiddle(s string, width int, mark string) string {
+	if columns(s) <= width {
+		return s
+	}
+	tail := s
+	for columns(tail) > (width-columns(mark))/2 {
+		_, size := utf8.DecodeRuneInString(tail)
+		tail = tail[size:]
+	}
+	return cut(s, width-columns(mark)-columns(tail), "") + mark + tail
+}
+
+// glued are blanks at which a line is not broken: between a figure and its unit, and before a
+// separator.
+var glued = regexp.MustCompile(`([0-9]) (ms|s|µs|us|min|h)\b| ([·|]) `)
+
+// wrap breaks s into lines of at most width cells at its spaces; a word longer than that is broken
+// wherever it must be.
+func wrap(s string, width int) []string {
+	const glue = "\x00"
+	width = max(width, 10)
+	s = glued.ReplaceAllStringFunc(s, func(m string) string { return strings.Replace(m, " ", glue, 1) })
+	var lines []string
+	line := ""
+	for word := range strings.FieldsSeq(s) {
+		word = strings.ReplaceAll(word, glue, " ")
+		if line != "" && columns(line)+1+columns(word) <= width {
+			line += " " + word
+			continue
+		}
+		if line != "" {
+			lines = append(lines, line)
+		}
+		for columns(word) > width {
+			head := cut(word, width, "")
+			lines = append(lines, head)
+			word = word[len(head):]
+		}
+		line = word
+	}
+	if line != "" {
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// plural renders a count with its noun: "1 window", "3 windows".
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

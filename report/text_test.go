@@ -1,0 +1,56 @@
+package report
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestCleanSpellsOutWhatATerminalWouldObey(t *testing.T) {
+	for in, want := range map[string]string{
+		"web-5c9-x2kzq":                "web-5c9-x2kzq",
+		"Grüße, 漢字 ✓":                  "Grüße, 漢字 ✓",
+		"\x1b[2Jgone":                  `\x1b[2Jgone`,
+		"\u009b31m":                    `\x9b31m`,
+		"a\r\nb\tc":                    "a  b c",
+		"\u202egnp.exe":                `\u202egnp.exe`,
+		"bad \xff byte":                `bad \xff byte`,
+		"z\u0335\u0336a\u200bl\u2028g": `z\u0335\u0336a\u200bl\u2028g`,
+	} {
+		if got := clean(in); got != want {
+			t.Errorf("clean(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestWrapKeepsFiguresAndUnitsTogether(t *testing.T) {
+	for _, test := range []struct {
+		text  string
+		width int
+		want  []string
+	}{
+		{"", 20, nil},
+		{"serve for 1.4 s more", 12, []string{"serve for", "1.4 s more"}},
+		{"a quite-long-word-without-blanks", 12, []string{"a", "quite-long-w", "ord-without-", "blanks"}},
+		{"first part · second", 11, []string{"first", "part ·", "second"}},
+		{"漢字漢字 漢字", 10, []string{"漢字漢字", "漢字"}},
+	} {
+		if got := wrap(test.text, test.width); !slices.Equal(got, test.want) {
+			t.Errorf("wrap(%q, %d) = %q, want %q", test.text, test.width, got, test.want)
+		}
+	}
+}
+
+func TestCutMarksWhatIsMissing(t *testing.T) {
+	for _, test := range []struct{ got, want string }{
+		{cut("web-x2kzq", 9, "…"), "web-x2kzq"},
+		{cut("web-x2kzq", 6, "…"), "web-x…"},
+		{cut("漢字漢字", 5, "…"), "漢字…"},
+		{cut("漢字漢字", 4, "…"), "漢…"},
+		{cut("web", 2, "..."), ""},
+		{cutMiddle("payments/authorization-gateway new", 20, "…"), "payments/a…ateway new"[:10] + "…" + "teway new"},
+	} {
+		if test.got != test.want {
+			t.Errorf("got %q, want %q", test.got, test.want)
+		}
+	}
+}
