@@ -1,0 +1,436 @@
+package dashboard_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"lapse/correlate"
+	"lapse/dashboard"
+	"lapse/dashboard/internal/sample"
+	"lapse/timeline"
+)
+
+// patience is how long a test waits for the page on a machine that has much else to do.
+const patience = 60 * time.Second
+
+// A tab is a page in the browser. What goes wrong inside the page fails the test.
+type tab struct {
+	t   *testing.T
+	ctx context.Context
+}
+
+// browser starts the one browser that all tests open their tabs in.
+var browser = sync.OnceValues(func() (context.Context, error) {
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		return nil, fmt.Errorf("the page is tested in a real browser, and there is none: %w\nhint: apt-get install chromium", err)
+	}
+	ctx, _ := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(1400, 1500),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
+		chromedp.WSURLReadTimeout(patience),
+	)...)
+	ctx, closeBrowser = chromedp.NewContext(ctx)
+	return ctx, chromedp.Do(ctx)
+})
+
+// closeBrowser ends the browser and waits for it.
+var closeBrowser = func() {}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	closeBrowser()
+	os.Exit(code)
+}
+
+// newTab opens a page in a tab of its own.
+func newTab(t *testing.T, url string) *tab {
+	t.Helper()
+	parent, err := browser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := chromedp.NewContext(parent)
+	t.Cleanup(cancel)
+	p := &tab{t: t, ctx: ctx}
+	p.run() // opens the tab
+	if err := chromedp.Listen(ctx, p.watch); err != nil {
+		t.Fatal(err)
+	}
+	p.run(chromedp.Navigate(url))
+	return p
+}
+
+// watch fails the test when the page throws, or tries what its policy forbids.
+func (p *tab) watch(event any) {
+	switch e := event.(type) {
+	case *runtime.EventExceptionThrown:
+		p.t.Errorf("the page threw: %s %s", e.ExceptionDetails.Text, e.ExceptionDetails.Exception.Description)
+	case *log.EventEntryAdded:
+		if strings.Contains(e.Entry.Text, "Content Security Policy") {
+			p.t.Errorf("the page broke its policy: %s", e.Entry.Text)
+		}
+	}
+}
+
+func (p *tab) run(steps ...chromedp.Action[chromedp.Void]) {
+	p.t.Helper()
+	if err := chromedp.Do(p.ctx, steps...); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// eval returns an expression's value in the page.
+func eval[T any](p *tab, expression string) T {
+	p.t.Helper()
+	value, err := chromedp.Run(p.ctx, chromedp.Evaluate[T](expression))
+	if err != nil {
+		p.t.Fatalf("%s: %v", expression, err)
+	}
+	return value
+}
+
+// see waits until the page shows a selector.
+func (p *tab) see(selector string) {
+	p.t.Helper()
+	p.until("shows "+selector, fmt.Sprintf("document.querySelector(%q)", selector))
+}
+
+// until waits for an expression to become true in the page. (chromedp's own polling makes functions
+// from strings, which the page's policy forbids.)
+func (p *tab) until(what, expression string) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	wait := chromedp.Evaluate[bool](
+		`new Promise((done) => { const look = () => (`+expression+`) ? done(true) : setTimeout(look, 10); look(); })`,
+		chromedp.EvalAwaitPromise)
+	var err error
+	for ctx.Err() == nil {
+		if _, err = chromedp.Run(ctx, wait); err == nil {
+			return
+		} // a reload has taken the promise away
+	}
+	p.t.Fatalf("waiting until the page %s: %v\nit shows:\n%s", what, err, p.text("body"))
+}
+
+// text is what a reader sees of an element.
+func (p *tab) text(selector string) string {
+	p.t.Helper()
+	return eval[string](p, fmt.Sprintf("document.querySelector(%q)?.innerText ?? ''", selector))
+}
+
+// count tells how many elements match a selector.
+func (p *tab) count(selector string) int {
+	p.t.Helper()
+	return eval[int](p, fmt.Sprintf("document.querySelectorAll(%q).length", selector))
+}
+
+// A site is a served store that a test can stop.
+type site struct {
+	t      *testing.T
+	addr   string
+	cancel context.CancelFunc
+	served sync.WaitGroup
+}
+
+func serve(t *testing.T, store *dashboard.Store, addr string) *site {
+	t.Helper()
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &site{t: t, addr: ln.Addr().String(), cancel: cancel}
+	s.served.Go(func() {
+		if err := dashboard.Serve(ctx, ln, store, dashboard.Options{}); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(s.stop)
+	return s
+}
+
+func (s *site) url() string { return "http://" + s.addr + "/" }
+
+func (s *site) stop() {
+	s.cancel()
+	s.served.Wait()
+}
+
+// show puts the sample run as it stood at an instant.
+func show(t *testing.T, store *dashboard.Store, at time.Duration) {
+	t.Helper()
+	if err := sample.Fill(store.Put, sample.Run(at), at); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const firstWindow = `[data-testid="window-row"][data-window-id="1"]`
+
+func TestAWindowAppearsAndStaysAfterReload(t *testing.T) {
+	store := dashboard.NewStore()
+	show(t, store, 5*time.Second)
+	page := newTab(t, serve(t, store, "127.0.0.1:0").url())
+	page.see(`[data-testid="verdict"][data-result="pass"]`)
+	page.see(`[data-testid="live"][data-live="true"]`)
+	if n := page.count(`[data-testid="window-row"]`); n != 0 {
+		t.Errorf("%d windows before anything failed", n)
+	}
+	eval[bool](page, "window.notReloaded = true")
+
+	show(t, store, 11*time.Second)
+	page.see(firstWindow)
+	page.see(`[data-testid="verdict"][data-result="fail"]`)
+	page.see(`[data-testid="band"][data-window-id="1"]`)
+	page.until("is the same page as before", "window.notReloaded === true")
+
+	page.run(chromedp.Reload())
+	page.until("was reloaded", "window.notReloaded === undefined")
+	page.see(firstWindow)
+	if text := page.text(firstWindow); !strings.Contains(text, "route-outlives-pod") || !strings.Contains(text, "02:20:48.974") {
+		t.Errorf("the window's row reads %q", text)
+	}
+	if why := page.text(`[data-testid="why"][data-window-id="1"]`); !strings.Contains(why, "preStop") || !strings.Contains(why, "first new connection refused") {
+		t.Errorf("why reads %q", why)
+	}
+}
+
+func TestThePageReconnectsToARestartedServer(t *testing.T) {
+	store := dashboard.NewStore()
+	show(t, store, 11*time.Second)
+	first := serve(t, store, "127.0.0.1:0")
+	page := newTab(t, first.url())
+	page.see(firstWindow)
+	page.see(`[data-testid="connection"][data-phase="connected"]`)
+
+	first.stop()
+	page.see(`[data-testid="connection"][data-phase="disconnected"]`)
+	if text := page.text(`[data-testid="connection"]`); !strings.Contains(text, "disconnected since") {
+		t.Errorf("the page says %q without a server", text)
+	}
+	page.see(firstWindow) // what was known is still shown
+
+	show(t, store, 43*time.Second)
+	same := serve(t, store, first.addr)
+	page.see(`[data-testid="connection"][data-phase="connected"]`)
+	page.see(`[data-testid="window-row"][data-window-id="3"]`)
+
+	same.stop()
+	another := dashboard.NewStore() // a new process: another epoch, another run
+	show(t, another, 5*time.Second)
+	serve(t, another, first.addr)
+	page.until("shows the other run only", `document.querySelector('[data-testid="verdict"]')?.dataset.result === "pass" && !document.querySelector('[data-testid="window-row"]')`)
+}
+
+func TestEverythingOfARunIsShown(t *testing.T) {
+	store := dashboard.NewStore()
+	show(t, store, sample.Length)
+	page := newTab(t, serve(t, store, "127.0.0.1:0").url())
+	page.see(`[data-testid="live"][data-live="false"]`)
+	for selector, want := range map[string]int{
+		`[data-testid="strip"]`:         7,
+		`[data-testid="pod-lane"]`:      4,
+		`[data-testid="endpoint-lane"]`: 4,
+		`[data-testid="node-lane"]`:     3,
+		`[data-testid="window-row"]`:    4,
+		`[data-testid="window-mark"]`:   4,
+		`[data-testid="gate"]`:          2,
+		`[data-testid="command"]`:       1,
+	} {
+		if n := page.count(selector); n != want {
+			t.Errorf("%d of %s, want %d", n, selector, want)
+		}
+	}
+	for id, want := range map[string]string{
+		"verdict-result": "Fail", "failed": "1,237", "downtime": "3.13 s ±", "longest-window": "3.10 s ±",
+		"error-rate": "4.37 %", "coverage": "98.3 %", "validity": "Limited", "live": "ended",
+	} {
+		if text := strings.ReplaceAll(page.text(`[data-testid="`+id+`"]`), "\u00a0", " "); !strings.Contains(text, want) {
+			t.Errorf("%s reads %q, want %q", id, text, want)
+		}
+	}
+	order := eval[[]string](page, `[...document.querySelectorAll('[data-testid="strip"]')].map((s) => s.dataset.id)`)
+	if len(order) != 7 || order[0] != "web new" || order[1] != "web reused" || order[6] != "control" {
+		t.Errorf("strips stand in the order %q", order)
+	}
+	page.run(chromedp.Click(chromedp.CSS(`[data-testid="window-mark"][data-window-id="3"]`)))
+	page.see(`[data-testid="whole-run"]`)
+	page.see(`[data-testid="why"][data-window-id="3"]`)
+	page.picture("zoomed.png")
+	page.run(chromedp.Click(chromedp.CSS(`[data-testid="whole-run"]`)))
+	page.until("shows the whole run", `!document.querySelector('[data-testid="whole-run"]')`)
+	page.picture("light.png")
+	page.run(preferDark)
+	page.picture("dark.png")
+}
+
+// preferDark makes the browser say that its user prefers dark pages.
+func preferDark(ctx context.Context, target *chromedp.Target) (chromedp.Void, error) {
+	_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}},
+	})
+	return chromedp.Void{}, err
+}
+
+// picture keeps a screenshot of the whole page as an artifact of the test.
+func (p *tab) picture(name string) {
+	p.t.Helper()
+	png, err := chromedp.Run(p.ctx, chromedp.FullScreenshot(100))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(p.t.ArtifactDir(), name), png, 0o644); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// "No data" must never look like "ok": where the prober stalled, the strip's pixels differ from those of health.
+func TestNoDataDoesNotLookLikeHealth(t *testing.T) {
+	store := dashboard.NewStore()
+	show(t, store, sample.Length)
+	page := newTab(t, serve(t, store, "127.0.0.1:0").url())
+	page.see(`[data-testid="strip"][data-id="control"] canvas`)
+	const colours = `((at) => {
+		const canvas = document.querySelector('[data-testid="strip"][data-id="control"] canvas');
+		if (canvas.width < 2) return [];
+		const x = Math.floor(at / 72 * canvas.width);
+		const data = canvas.getContext("2d").getImageData(x - 4, 6, 8, 8).data;
+		const seen = new Set();
+		for (let i = 0; i < data.length; i += 4) seen.add(data.slice(i, i + 4).join());
+		return [...seen];
+	})`
+	page.until("has drawn its strips", colours+"(30).length === 1")
+	healthy, unobserved := eval[[]string](page, colours+"(30)"), eval[[]string](page, colours+"(58.6)")
+	if len(unobserved) < 2 {
+		t.Errorf("no data is drawn plain (%v), want a hatching", unobserved)
+	}
+	for _, colour := range unobserved {
+		if colour == healthy[0] {
+			t.Errorf("no data is drawn in the colour of health, %s", colour)
+		}
+	}
+}
+
+const hostile = `<img src=x onerror="window.hacked=1"><script>window.hacked=2</script>"'</td>&lt;`
+
+// Whoever may name a Pod or write an event must not be able to run anything in the operator's browser.
+func TestHostileNamesNeverBecomeMarkup(t *testing.T) {
+	run := sample.Run(sample.Length)
+	run.Tool.Version, run.Run.ID, run.Run.Aborted = hostile, hostile, hostile
+	run.Run.Services[0].Name = hostile
+	run.Run.URLs = []string{"javascript:window.hacked=3//" + hostile}
+	run.Run.Command.Args = []string{hostile}
+	run.Run.Cluster.Version = hostile
+	series := run.Buckets.Targets
+	for i := range run.Targets {
+		target := &run.Targets[i]
+		renamed := fmt.Sprint(target.Name, hostile)
+		series[renamed] = series[target.Name]
+		delete(series, target.Name)
+		target.Name, target.URL, target.Pod, target.PodNode = renamed, "javascript:window.hacked=4", "shop/"+hostile, hostile
+	}
+	for i := range run.Windows {
+		w := &run.Windows[i]
+		w.Target = hostile
+		w.Kind = correlate.WindowKind(hostile)
+		w.Classes = map[string]int{hostile: 1, "__proto__": 2}
+		w.Backends = map[string]int{hostile: 1}
+		w.Causes = []correlate.Cause{{
+			Rule: hostile, Confidence: hostile, Text: hostile, Fix: hostile,
+			Evidence: []correlate.Evidence{{Text: hostile, Target: hostile}}, Rivals: []string{hostile},
+		}}
+	}
+	for i := range run.Events {
+		e := &run.Events[i]
+		e.From, e.To, e.Writer, e.Detail, e.Addr = hostile, hostile, hostile, hostile, hostile
+		if e.Object != nil {
+			e.Object = &timeline.Object{Kind: e.Object.Kind, Namespace: hostile, Name: hostile, UID: e.Object.UID, Node: hostile}
+		}
+	}
+	for i := range run.Pods {
+		p := &run.Pods[i]
+		p.Namespace, p.Name, p.Node, p.IP = hostile, hostile, hostile, hostile
+		p.States = append(p.States, correlate.PodState{Start: 60 * time.Second, State: hostile}, correlate.PodState{Start: 65 * time.Second, State: "constructor"})
+	}
+	run.Verdict.Reasons = []string{hostile}
+	run.Verdict.Gates[0].Expr = hostile
+	run.Verdict.Validity.Control = hostile
+	run.Verdict.Validity.LanesOff = []string{hostile}
+	for i := range run.Unobserved {
+		run.Unobserved[i].Reason = hostile
+	}
+	store := dashboard.NewStore()
+	if err := sample.Fill(store.Put, run, sample.Length); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"__proto__", "constructor", "event/" + hostile, hostile} {
+		if err := store.Put(key, map[string]any{"id": hostile, "kind": hostile}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	page := newTab(t, serve(t, store, "127.0.0.1:0").url())
+	page.see(firstWindow)
+	page.see(`[data-testid="event-row"]`)
+	page.see(`[data-testid="strip"]`)
+	page.run(
+		chromedp.SendKeys(chromedp.CSS(`[data-testid="event-filter"]`), hostile),
+		chromedp.Click(chromedp.CSS(`[data-testid="window-mark"]`)),
+		chromedp.MouseClickXY(700, 350), // and move over the strips, for what is said beside the pointer
+	)
+	page.see(`[data-testid="whole-run"]`)
+	if n := page.count("img, iframe, body script, [onerror], a[href^='javascript']"); n != 0 {
+		t.Errorf("%d elements came from untrusted text", n)
+	}
+	if eval[bool](page, "window.hacked !== undefined") {
+		t.Error("untrusted text was run")
+	}
+	if text := page.text(`[data-testid="cause-text"]`); text != hostile {
+		t.Errorf("a cause reads %q, want the text as it is", text)
+	}
+}
+
+func TestThousandsOfEventsAreNotThousandsOfElements(t *testing.T) {
+	const events = 20_000
+	run := sample.Run(sample.Length)
+	run.Events = nil
+	for i := range events {
+		seen := sample.Length * time.Duration(i) / events
+		run.Events = append(run.Events, correlate.Event{
+			ID: uint32(i + 1), Seen: seen, At: correlate.Instant{Earliest: seen, Latest: seen},
+			Kind: timeline.CommandOutput, Detail: fmt.Sprintf("line %d.", i),
+		})
+	}
+	store := dashboard.NewStore()
+	if err := sample.Fill(store.Put, run, sample.Length); err != nil {
+		t.Fatal(err)
+	}
+	page := newTab(t, serve(t, store, "127.0.0.1:0").url())
+	page.see(`[data-testid="event-row"][data-event-id="1"]`)
+	if n := page.count(`[data-testid="event-row"]`); n > 100 {
+		t.Errorf("%d rows in the document, want only those in view", n)
+	}
+	eval[float64](page, `document.querySelector('[data-testid="event-log"]').scrollTop = 1e9`)
+	page.see(fmt.Sprintf(`[data-testid="event-row"][data-event-id="%d"]`, events))
+	page.run(chromedp.SendKeys(chromedp.CSS(`[data-testid="event-filter"]`), "command-output 12345."))
+	page.see(`[data-testid="event-row"][data-event-id="12346"]`)
+	page.until("shows what the filter keeps only", `document.querySelectorAll('[data-testid="event-row"]').length === 1`)
+	if text := page.text(`[data-testid="event-count"]`); text != "1 of 20,000" {
+		t.Errorf("the count reads %q", text)
+	}
+}

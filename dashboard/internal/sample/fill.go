@@ -1,0 +1,59 @@
+package sample
+
+import (
+	"fmt"
+	"time"
+
+	"lapse/correlate"
+)
+
+// chunk is how many slots of a series go under one key.
+const chunk = 60
+
+// A bucketChunk is a stretch of one target's series.
+type bucketChunk struct {
+	Start      int                      `json:"start"`
+	Sent       []int                    `json:"sent"`
+	Failed     []int                    `json:"failed"`
+	Unobserved []float64                `json:"unobserved"`
+	Latency    []correlate.SparseCounts `json:"latency"`
+}
+
+// Fill puts a run, as it stands at instant now, under the keys the page reads.
+func Fill(put func(key string, value any) error, run *correlate.Timeline, now time.Duration) error {
+	var failed error
+	set := func(key string, value any) {
+		if err := put(key, value); err != nil && failed == nil {
+			failed = err
+		}
+	}
+	set("tool", run.Tool)
+	set("t0", run.T0)
+	set("run", run.Run)
+	set("live", run.Run.Live)
+	set("now", now)
+	set("bucketWidth", run.Buckets.Width)
+	for _, t := range run.Targets {
+		set("target/"+t.Name, t)
+	}
+	for name, series := range run.Buckets.Targets {
+		for start := 0; start < len(series.Sent); start += chunk {
+			end := min(start+chunk, len(series.Sent))
+			set(fmt.Sprintf("bucket/%s/%d", name, start/chunk), bucketChunk{
+				start, series.Sent[start:end], series.Failed[start:end], series.Unobserved[start:end], series.Latency[start:end],
+			})
+		}
+	}
+	for _, e := range run.Events {
+		set(fmt.Sprintf("event/%d", e.ID), e)
+	}
+	for _, p := range run.Pods {
+		set("pod/"+p.UID, p)
+	}
+	set("unobserved", run.Unobserved)
+	for _, w := range run.Windows {
+		set(fmt.Sprintf("window/%d", w.ID), w)
+	}
+	set("verdict", run.Verdict)
+	return failed
+}

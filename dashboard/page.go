@@ -1,0 +1,58 @@
+package dashboard
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"strings"
+	"time"
+)
+
+//go:embed dist
+var dist embed.FS
+
+// pageFiles are the built page's files by URL path.
+var pageFiles = loadPage()
+
+// A pageFile is one file of the page, with a tag that changes when it does.
+type pageFile struct {
+	name string
+	body []byte
+	tag  string
+}
+
+func loadPage() map[string]pageFile {
+	files := map[string]pageFile{}
+	err := fs.WalkDir(dist, "dist", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		body, err := dist.ReadFile(path)
+		files[strings.TrimPrefix(path, "dist")] = pageFile{
+			name: d.Name(), body: body, tag: fmt.Sprintf(`"%x"`, sha256.Sum256(body)),
+		}
+		return err
+	})
+	if err != nil {
+		panic("dashboard: read the embedded page: " + err.Error()) // cannot happen: the files are in the binary
+	}
+	return files
+}
+
+// servePage serves the built page.
+func servePage(w http.ResponseWriter, r *http.Request) {
+	path := r.URL.Path
+	if path == "/" {
+		path = "/index.html"
+	}
+	file, ok := pageFiles[path]
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("ETag", file.tag)
+	http.ServeContent(w, r, file.name, time.Time{}, bytes.NewReader(file.body))
+}

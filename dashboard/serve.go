@@ -1,0 +1,102 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+const (
+	shutdownGrace = 2 * time.Second // how long downloads under way may still take when the server ends
+	socketBuffer  = 256 << 10       // bytes the kernel may hold for a client that does not read
+)
+
+// Serve shows store on ln until ctx ends, then closes the listener and all viewers and returns nil
+// once they are gone. The address ln listens on counts as a known host.
+func Serve(ctx context.Context, ln net.Listener, store *Store, opts Options) error {
+	if host, _, err := net.SplitHostPort(ln.Addr().String()); err == nil {
+		opts.Hosts = append([]string{host}, opts.Hosts...)
+	}
+	ctx, cancel := context.WithCancel(ctx) // viewers watch it, through their request's context
+	defer cancel()
+	handler := newServer(store, opts)
+	server := opts.Server(handler)
+	server.BaseContext = func(net.Listener) context.Context { return ctx }
+
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(limitConns(ln, cmp.Or(opts.MaxConns, 256))) }()
+	var err error
+	select {
+	case err = <-failed:
+	case <-ctx.Done():
+		err = shutdown(server)
+		<-failed
+	}
+	cancel()
+	handler.awaitViewers()
+	if err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve the page on %s: %w", ln.Addr(), err)
+	}
+	return nil
+}
+
+// shutdown ends the server; requests that outlast the grace are cut off.
+func shutdown(server *http.Server) error {
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownGrace)
+	defer cancel()
+	if server.Shutdown(ctx) == nil {
+		return nil
+	}
+	return server.Close()
+}
+
+// limitConns keeps ln from having more than n connections open, so that a flood of them cannot take
+// the process's file descriptors away from the measurement. Further ones wait in the kernel.
+func limitConns(ln net.Listener, n int) net.Listener {
+	return &limitListener{Listener: ln, places: make(chan struct{}, n), closed: make(chan struct{})}
+}
+
+type limitListener struct {
+	net.Listener
+	places chan struct{} // holds one token per open connection
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (l *limitListener) Accept() (net.Conn, error) {
+	select {
+	case l.places <- struct{}{}:
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		<-l.places
+		return nil, err
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetWriteBuffer(socketBuffer) // only thrift: without it things still work
+	}
+	return &limitedConn{Conn: conn, free: sync.OnceFunc(func() { <-l.places })}, nil
+}
+
+func (l *limitListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
+}
+
+// A limitedConn gives its place back when it is closed.
+type limitedConn struct {
+	net.Conn
+	free func()
+}
+
+func (c *limitedConn) Close() error {
+	defer c.free()
+	return c.Conn.Close()
+}

@@ -1,0 +1,88 @@
+// Command dev shows the page on a made-up run, for working on the page:
+//
+//	go run ./dashboard/ui/dev                  the finished run on http://127.0.0.1:7070/
+//	go run ./dashboard/ui/dev -live            the same as it happens
+//	go run ./dashboard/ui/dev -events 20000    with many more events
+//
+// Beside it `npm run dev` in dashboard/ui serves the sources with reloading, and asks this server for the data.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"os"
+	"os/signal"
+	"time"
+
+	"lapse/correlate"
+	"lapse/dashboard"
+	"lapse/dashboard/internal/sample"
+	"lapse/timeline"
+)
+
+func main() {
+	addr := flag.String("addr", "127.0.0.1:7070", "where to listen")
+	live := flag.Bool("live", false, "play the run in real time")
+	at := flag.Duration("at", sample.Length, "show the run as it was at this instant")
+	more := flag.Int("events", 0, "how many further events to make up")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, *addr, *live, *at, *more); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// run serves the page until ctx ends.
+func run(ctx context.Context, addr string, live bool, at time.Duration, more int) error {
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return err
+	}
+	store := dashboard.NewStore()
+	if live {
+		at = 0
+	}
+	if err := show(store, at, more); err != nil {
+		return err
+	}
+	if live {
+		go play(ctx, store, more)
+	}
+	fmt.Printf("http://%s/\n", ln.Addr())
+	return dashboard.Serve(ctx, ln, store, dashboard.Options{
+		Timeline: func(w io.Writer) error { return json.NewEncoder(w).Encode(sample.Run(sample.Length)) },
+	})
+}
+
+// play lets the run happen until ctx ends.
+func play(ctx context.Context, store *dashboard.Store, more int) {
+	start := time.Now()
+	for ctx.Err() == nil && time.Since(start) < sample.Length+time.Second {
+		if err := show(store, time.Since(start), more); err != nil {
+			log.Print(err)
+		}
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// show puts the run as it was at an instant.
+func show(store *dashboard.Store, at time.Duration, more int) error {
+	run := sample.Run(at)
+	for i := range more {
+		seen := at * time.Duration(i) / time.Duration(more)
+		run.Events = append(run.Events, correlate.Event{
+			ID: uint32(1000 + i), Seen: seen, At: correlate.Instant{Earliest: seen, Latest: seen}, Writer: "lapse",
+			Kind: timeline.CommandOutput, Detail: fmt.Sprintf("line %d of the command's output", i),
+		})
+	}
+	return sample.Fill(store.Put, run, at)
+}

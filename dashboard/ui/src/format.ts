@@ -1,0 +1,88 @@
+import type { Instant, Length, Ns } from "./model";
+
+const MS = 1e6;
+const S = 1e9;
+
+/** A no-break space: figure and unit stay together. */
+const sp = "\u00a0";
+
+const units: { name: string; ns: number; from: number }[] = [
+  { name: "s", ns: S, from: S },
+  { name: "ms", ns: MS, from: MS },
+  { name: "µs", ns: 1e3, from: 0 },
+];
+const unitOf = (d: Ns) => units.find((u) => Math.abs(d) >= u.from)!;
+
+/** duration writes a length of time in three digits: "1.9 ms", "82 ms", "3.09 s", "4 min 05 s". */
+export function duration(d: Ns): string {
+  if (d === 0) return `0${sp}s`;
+  if (Math.abs(d) >= 60 * S) return minutes(d);
+  const unit = unitOf(d);
+  const v = d / unit.ns;
+  const digits = Math.abs(v) < 10 ? (unit.ns === S ? 2 : 1) : Math.abs(v) < 100 && unit.ns === S ? 1 : 0;
+  return `${v.toFixed(digits)}${sp}${unit.name}`;
+}
+
+function minutes(d: Ns): string {
+  const s = Math.round(d / S);
+  const h = Math.floor(s / 3600);
+  const rest = `${String(Math.floor(s / 60) % 60).padStart(h ? 2 : 1, "0")}${sp}min`;
+  return h ? `${h}${sp}h${sp}${rest}` : `${rest}${sp}${String(s % 60).padStart(2, "0")}${sp}s`;
+}
+
+/** length writes an uncertain length as its middle and half its width: "82 ms ±9". */
+export function length(l: Length): string {
+  const mid = (l.min + l.max) / 2;
+  const half = (l.max - l.min) / 2;
+  if (mid === 0 && half === 0) return `0${sp}s`;
+  const unit = unitOf(mid);
+  const digits = half >= unit.ns * 10 ? 0 : half >= unit.ns ? (unit.ns === S ? 1 : 0) : half >= unit.ns / 10 ? 1 : unit.ns === S ? 2 : 1;
+  const factor = 10 ** digits;
+  const spread = Math.ceil((half / unit.ns) * factor - 1e-9) / factor;
+  return `${(mid / unit.ns).toFixed(digits)}${sp}${unit.name} ±${spread.toFixed(digits)}`;
+}
+
+/** clock writes an instant as time of day in UTC, to the millisecond unless digits says otherwise. */
+export function clock(t0: number, at: Ns, digits = 3): string {
+  const time = new Date(t0 + at / MS).toISOString(); // 2026-03-14T02:20:58.310Z
+  return time.slice(11, digits ? 20 + digits : 19);
+}
+
+/** day writes the date of an instant in UTC. */
+export const day = (t0: number): string => new Date(t0).toISOString().slice(0, 10);
+
+/** bracket writes two bounds of an instant, or one where they fall together. */
+export function bracket(t0: number, i: Instant): string {
+  const [a, b] = [clock(t0, i.earliest), clock(t0, i.latest)];
+  return a === b ? a : `${a} … ${b}`;
+}
+
+/** relative writes the time between at and zero: "T−412 ms", "T+0", "T+1.20 s". */
+export function relative(at: Ns, zero: Ns): string {
+  const d = Math.round((at - zero) / 1e5) * 1e5;
+  if (d === 0) return "T+0";
+  const value = Math.abs(d) >= S && Math.abs(d) < 60 * S ? `${(Math.abs(d) / S).toFixed(3)}${sp}s` : duration(Math.abs(d));
+  return `T${d < 0 ? "−" : "+"}${value}`;
+}
+
+/** percent writes a share so that neither a small one reads as none nor a nearly full one as full. */
+export function percent(share: number): string {
+  if (share === 0 || share === 1) return `${share * 100}${sp}%`;
+  const p = share * 100;
+  if (p < 0.01) return `<${sp}0.01${sp}%`;
+  if (p > 99.99) return `>${sp}99.99${sp}%`;
+  const digits = p < 10 || p > 99 ? 2 : 1;
+  return `${p.toFixed(digits)}${sp}%`;
+}
+
+const grouped = new Intl.NumberFormat("en-US");
+
+/** count groups thousands. */
+export const count = (n: number): string => grouped.format(n);
+
+export const rate = (perSecond: number): string => (perSecond < 10 ? perSecond.toFixed(1) : Math.round(perSecond).toString());
+
+export const plural = (n: number, one: string, many = `${one}s`): string => `${count(n)}${sp}${n === 1 ? one : many}`;
+
+/** shortPod is the part of a Pod's name that tells it from its siblings. */
+export const shortPod = (name: string): string => /-([a-z0-9]{5})$/.exec(name)?.[1] ?? name;

@@ -1,0 +1,109 @@
+import type { ComponentChildren } from "preact";
+import { clock, count, day, duration, length, percent, plural, rate } from "./format";
+import { type Length, type Target, type Verdict, judged } from "./model";
+import type { Run } from "./run";
+
+const results = {
+  pass: { symbol: "✓", word: "Pass" },
+  fail: { symbol: "✗", word: "Fail" },
+  inconclusive: { symbol: "?", word: "Inconclusive" },
+  ungated: { symbol: "○", word: "No gate" },
+};
+
+/** Header is the run at a glance: the verdict in a word, in a sentence, and in figures. */
+export function Header({ run }: { run: Run }) {
+  const { verdict: v, info, live } = run;
+  const result = (v && results[v.result]) ?? { symbol: "…", word: "Measuring" };
+  const services = info?.services?.map((s) => `${s.namespace}/${s.name}`) ?? [];
+  return (
+    <section class={`panel verdict ${v?.result ?? "ungated"}`} data-testid="verdict" data-result={v?.result} aria-label="Verdict">
+      <div class="verdict-line">
+        <div class="result" data-testid="verdict-result">
+          <span class="symbol" aria-hidden="true">{result.symbol}</span>
+          <span>{result.word}</span>
+          {live && <small>so far</small>}
+        </div>
+        <div class="summary">
+          <p class="sentence" data-testid="sentence">{v ? sentence(v) : "No request has been judged yet."}</p>
+          <p class="faint">
+            <b>{[...services, ...(info?.urls ?? [])].join(", ")}</b>
+            {" · "}{day(run.t0)} {clock(run.t0, 0, 0)} UTC, {live ? `for ${duration(run.now)} now` : `took ${duration(info?.duration ?? 0)}`}
+            {info?.cluster?.version && ` · Kubernetes ${info.cluster.version}`}
+            {info?.cluster?.proxyMode && ` (${info.cluster.proxyMode})`}
+            {info?.aborted && <span class="bad"> · aborted: {info.aborted}</span>}
+          </p>
+        </div>
+      </div>
+      {v && <Figures verdict={v} targets={run.targets} />}
+      {v && <Gates verdict={v} />}
+    </section>
+  );
+}
+
+function sentence(v: Verdict): string {
+  if (!v.failed) return `No failed request seen. An outage of all requests shorter than ${duration(v.detectionLimit)} may have gone unseen.`;
+  return `${plural(v.failed, "request")} failed: ${length(v.downtime.total)} of downtime in ${plural(v.windows, "window")}.`;
+}
+
+function Figures({ verdict: v, targets }: { verdict: Verdict; targets: Target[] }) {
+  const ours = targets.filter((t) => judged(t.kind));
+  return (
+    <dl class="figures">
+      <Figure id="failed" name="Failed requests" bad={v.failed > 0} note={`of ${count(v.sent)}`}>{count(v.failed)}</Figure>
+      <Figure id="downtime" name="Downtime" bad={v.failed > 0} note="request-weighted">{uncertain(v.failed ? v.downtime.total : undefined, v)}</Figure>
+      <Figure id="longest-window" name="Longest window" bad={!!v.longestWindow} note={plural(v.windows, "window")}>{uncertain(v.longestWindow, v)}</Figure>
+      <Figure id="error-rate" name="Error rate" bad={v.failed > 0} note="failed ÷ sent">{percent(v.errorRate)}</Figure>
+      <Figure id="rate" name="Rate" note={`of ${sum(ours, (t) => t.rate)}/s asked for`}>{sum(ours, (t) => t.achievedRate)}/s</Figure>
+      <Figure id="latency" name="Latency p99" note="from due">{v.latencyP99 === undefined ? "–" : duration(v.latencyP99)}</Figure>
+      <Figure id="coverage" name="Coverage" bad={v.coverage < 0.99} note={v.validity.unobserved ? `${duration(v.validity.unobserved)} unobserved` : "nothing unobserved"}>{percent(v.coverage)}</Figure>
+      <Validity verdict={v} />
+    </dl>
+  );
+}
+
+const sum = (targets: Target[], of: (t: Target) => number): string => rate(targets.reduce((all, t) => all + of(t), 0));
+
+/** A zero is an upper bound: what we could not have seen. */
+const uncertain = (l: Length | undefined, v: Verdict): string => (l ? length(l) : `< ${duration(v.detectionLimit)}`);
+
+function Figure({ id, name, note, bad, children }: { id: string; name: string; note?: string; bad?: boolean; children: ComponentChildren }) {
+  return (
+    <div class="figure">
+      <dt>{name}</dt>
+      <dd class={bad ? "bad" : ""} data-testid={id}>{children}</dd>
+      <dd class="faint note">{note}</dd>
+    </div>
+  );
+}
+
+/** Validity says how good the measurement itself was. */
+function Validity({ verdict: { validity: m, coverage } }: { verdict: Verdict }) {
+  const faults = [
+    coverage < 0.99 && "low coverage",
+    m.control !== "ok" && `control: ${m.control}`,
+    m.stalls > 0 && plural(m.stalls, "prober stall"),
+    m.watchGaps > 0 && plural(m.watchGaps, "watch gap"),
+    !!m.lanesOff?.length && `not watched: ${m.lanesOff.join(", ")}`,
+  ].filter((f) => typeof f === "string");
+  return (
+    <Figure id="validity" name="Measurement" bad={coverage < 0.99} note={[...faults, `late ${percent(m.late)}`].join(" · ")}>
+      {faults.length ? "! Limited" : "✓ Valid"}
+    </Figure>
+  );
+}
+
+const outcomes = { pass: "✓", fail: "✗", undecided: "?" };
+
+function Gates({ verdict: v }: { verdict: Verdict }) {
+  if (!v.gates?.length && !v.reasons?.length) return null;
+  return (
+    <div class="gates">
+      {v.gates?.map((g) => (
+        <span key={g.expr} class={`gate ${g.outcome}`} data-testid="gate" data-outcome={g.outcome} title={`Fails if ${g.expr}`}>
+          <b aria-hidden="true">{outcomes[g.outcome]}</b> fails if <code>{g.expr}</code>: {g.outcome}
+        </span>
+      ))}
+      {v.reasons?.map((r) => <span key={r} class="reason">{r}</span>)}
+    </div>
+  );
+}

@@ -1,0 +1,93 @@
+import { shortPod } from "./format";
+import type { Event, Ns, Pod } from "./model";
+import { place } from "./run";
+
+/** A lane is one thing in the cluster and the states it went through, each lasting until the next. */
+export interface Lane {
+  id: string;
+  kind: "node" | "pod" | "endpoint";
+  label: string;
+  title: string;
+  note?: string;
+  states: { start: Ns; state: string }[];
+}
+
+const nothing = new Set(["gone", "absent", ""]); // states in which there is nothing to draw
+
+/** present tells whether a state is drawn at all. */
+export const present = (state: string): boolean => !nothing.has(state);
+
+/** nodeLanes reads each node's readiness and whether it was cordoned. */
+export function nodeLanes(events: Event[]): Lane[] {
+  const nodes = new Map<string, { ready: string; schedulable: string; lane: Lane }>();
+  for (const e of events) {
+    const name = e.object?.name;
+    if (!name || !e.kind.startsWith("node-")) continue;
+    let node = nodes.get(name);
+    if (!node) nodes.set(name, (node = { ready: "true", schedulable: "true", lane: { id: name, kind: "node", label: name, title: `node ${name}`, states: [] } }));
+    if (e.kind === "node-ready") node.ready = e.to ?? "";
+    if (e.kind === "node-schedulable") node.schedulable = e.to ?? "";
+    const state = e.kind === "node-gone" ? "gone" : node.ready !== "true" ? "node not ready" : node.schedulable === "false" ? "cordoned" : "ready";
+    if (node.lane.states.at(-1)?.state !== state) node.lane.states.push({ start: place(e), state });
+  }
+  return [...nodes.values()].map((n) => n.lane).sort((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+/** podLanes puts each Pod's lane before those of its endpoints. */
+export function podLanes(pods: Pod[], events: Event[]): Lane[] {
+  const endpoints = endpointLanes(events);
+  const lanes: Lane[] = [];
+  for (const p of pods) {
+    lanes.push({ id: p.uid, kind: "pod", label: shortPod(p.name), title: `Pod ${p.namespace}/${p.name}`, note: p.node, states: p.states ?? [] });
+    lanes.push(...(endpoints.get(p.uid) ?? []));
+    endpoints.delete(p.uid);
+  }
+  for (const rest of endpoints.values()) lanes.push(...rest);
+  return lanes;
+}
+
+/** endpointLanes reads the endpoints' states, by the UID of the Pod behind them (or their address). */
+function endpointLanes(events: Event[]): Map<string, Lane[]> {
+  const owners = new Map<string, Map<string, Lane>>();
+  for (const e of events) {
+    if (e.kind !== "endpoint") continue;
+    const owner = e.object?.uid || e.addr || "";
+    const address = endpointAddress(e);
+    let lanes = owners.get(owner);
+    if (!lanes) owners.set(owner, (lanes = new Map()));
+    let lane = lanes.get(address);
+    if (!lane) lanes.set(address, (lane = { id: `${owner} ${address}`, kind: "endpoint", label: address, title: `endpoint ${address} of ${e.object?.name ?? "?"}`, states: [] }));
+    lane.states.push({ start: place(e), state: e.to ?? "" });
+  }
+  return new Map([...owners].map(([owner, lanes]) => [owner, [...lanes.values()]]));
+}
+
+function endpointAddress(e: Event): string {
+  const host = e.addr?.includes(":") ? `[${e.addr}]` : (e.addr ?? "?");
+  return e.code ? `${host}:${e.code}` : host;
+}
+
+/** readyCount is how many endpoints were ready from each instant on. */
+export function readyCount(events: Event[]): { start: Ns; ready: number }[] {
+  const ready = new Set<string>();
+  const steps: { start: Ns; ready: number }[] = [];
+  for (const e of events) {
+    if (e.kind !== "endpoint") continue;
+    const id = `${e.object?.uid ?? ""} ${endpointAddress(e)}`;
+    if (e.to === "ready") ready.add(id);
+    else ready.delete(id);
+    const start = place(e);
+    if (steps.at(-1)?.start === start) steps.at(-1)!.ready = ready.size;
+    else if (steps.at(-1)?.ready !== ready.size) steps.push({ start, ready: ready.size });
+  }
+  return steps;
+}
+
+const watchedBy: Record<Lane["kind"], string[]> = { node: ["Node"], pod: ["Pod"], endpoint: ["EndpointSlice", "Endpoints"] };
+
+/** watchGaps are the stretches in which changes of such lanes may have been missed. */
+export function watchGaps(events: Event[], kind: Lane["kind"]): { start: Ns; end: Ns }[] {
+  return events
+    .filter((e) => e.kind === "watch-gap" && watchedBy[kind].includes(e.object?.kind ?? ""))
+    .map((e) => ({ start: e.at?.earliest ?? e.seen, end: place(e) }));
+}

@@ -1,0 +1,130 @@
+// The shapes of timeline.json (correlate/timeline.go), as far as the page reads them. Instants and
+// lengths are integer nanoseconds after t0. What was not seen is absent.
+
+export type Ns = number;
+
+export interface Instant { earliest: Ns; latest: Ns }
+export interface Length { min: Ns; max: Ns }
+
+export interface Tool { name: string; version: string }
+
+export interface RunInfo {
+  id: string;
+  services?: { namespace: string; name: string }[];
+  urls?: string[];
+  duration: Ns;
+  command?: { args: string[]; start?: Ns; end?: Ns; exitCode?: number };
+  cluster?: { version?: string; proxyMode?: string };
+  aborted?: string;
+}
+
+export type TargetKind = "new" | "reused" | "direct" | "control";
+
+export interface Target {
+  id: number;
+  name: string;
+  kind: TargetKind;
+  url: string;
+  source?: string;
+  node?: string;
+  pod?: string;
+  podNode?: string;
+  rate: number;
+  sent: number;
+  failed: number;
+  achievedRate: number;
+  coverage: number;
+  measured: Instant;
+}
+
+export interface Window {
+  id: number;
+  target: string;
+  kind: "outage" | "partial" | "slow";
+  basis: "exact" | "statistical";
+  start: Instant;
+  end: Instant;
+  length: Length;
+  sent: number;
+  failed: number;
+  share: number;
+  downtime: Length;
+  blackout?: Length;
+  classes: Record<string, number>;
+  backends?: Record<string, number>;
+  open: { start: boolean; end: boolean };
+  live?: boolean;
+  causes: Cause[] | null;
+}
+
+export interface Cause {
+  rule: string;
+  confidence: "high" | "medium" | "low";
+  text: string;
+  fix?: string;
+  evidence: Evidence[] | null;
+  rivals: string[] | null;
+}
+
+export interface Evidence { event?: number; target?: string; at?: Instant; text: string }
+
+export interface Unobserved { target: string; start: Ns; end: Ns; reason: string }
+
+export interface Event {
+  id: number;
+  seen: Ns;
+  at: Instant;
+  stamp?: string;
+  writer?: string;
+  kind: string;
+  from?: string;
+  to?: string;
+  object?: { kind?: string; namespace?: string; name?: string; uid?: string; node?: string };
+  addr?: string;
+  code?: number;
+  detail?: string;
+}
+
+export interface Pod {
+  namespace: string;
+  name: string;
+  uid: string;
+  node?: string;
+  ip?: string;
+  states: { start: Ns; state: string }[] | null;
+}
+
+export interface Verdict {
+  result: "pass" | "fail" | "inconclusive" | "ungated";
+  exitCode: number;
+  reasons: string[] | null;
+  gates: { expr: string; outcome: "pass" | "fail" | "undecided"; value?: Length }[] | null;
+  sent: number;
+  failed: number;
+  errorRate: number;
+  windows: number;
+  downtime: { total: Length };
+  longestWindow?: Length;
+  longestBlackout?: Length;
+  detectionLimit: Ns;
+  coverage: number;
+  latencyP99?: Ns;
+  validity: {
+    late: number;
+    notSent: number;
+    watchGaps: number;
+    unobserved: Ns;
+    control: string;
+    stalls: number;
+    lanesOff?: string[];
+  };
+}
+
+/** One target's slots, slot i beginning at i × the bucket width. A slot with sent 0 was not measured. */
+export interface Series { sent: number[]; failed: number[] }
+
+/** A stretch of a target's slots, as it comes over the wire. */
+export interface BucketChunk { start: number; sent: number[]; failed: number[] }
+
+/** judged tells whether a target counts for the verdict; direct and control are evidence. */
+export const judged = (kind: TargetKind): boolean => kind === "new" || kind === "reused";

@@ -1,0 +1,195 @@
+import type { Scale } from "./scale";
+
+// What things look like. Colours are Okabe and Ito's, which people with any colour vision can tell
+// apart, and every state also has a texture of its own and, where it fits, a letter.
+
+export interface Theme {
+  name: "light" | "dark";
+  text: string;
+  faint: string;
+  line: string;
+  ok: string;
+  okSoft: string;
+  bad: string;
+  badDeep: string;
+  warn: string;
+  ending: string;
+  waiting: string;
+  hatch: string;
+  hatchGround: string;
+}
+
+export const light: Theme = {
+  name: "light", text: "#1b2026", faint: "#5b6570", line: "#c9cfd6",
+  ok: "#009e73", okSoft: "#8fd0bb", bad: "#d55e00", badDeep: "#8f3f00", warn: "#e69f00", ending: "#cc79a7", waiting: "#56b4e9",
+  hatch: "#9aa4ae", hatchGround: "#f1f3f5",
+};
+export const dark: Theme = {
+  name: "dark", text: "#e8ebee", faint: "#9aa5b0", line: "#3a424b",
+  ok: "#00a67a", okSoft: "#0b6e55", bad: "#e8690b", badDeep: "#ffb27a", warn: "#e69f00", ending: "#cc79a7", waiting: "#56b4e9",
+  hatch: "#6b7682", hatchGround: "#1c2229",
+};
+
+export type Context = CanvasRenderingContext2D;
+
+/** A Plot is one row's drawing area. */
+export interface Plot { ctx: Context; scale: Scale; height: number; theme: Theme }
+
+type Texture = "plain" | "stripes" | "dense" | "dots" | "cross";
+
+const patterns = new Map<string, CanvasPattern>();
+
+/** texture returns ground overdrawn with a repeating ink pattern, so that it can be told without colour. */
+function texture(ctx: Context, kind: Texture, ink: string, ground: string): CanvasPattern | string {
+  if (kind === "plain") return ground;
+  const key = `${kind} ${ink} ${ground}`;
+  let pattern = patterns.get(key);
+  if (!pattern) {
+    pattern = ctx.createPattern(tile(kind, ink, ground), "repeat")!;
+    patterns.set(key, pattern);
+  }
+  return pattern;
+}
+
+function tile(kind: Texture, ink: string, ground: string): HTMLCanvasElement {
+  const size = kind === "dense" ? 4 : kind === "dots" ? 5 : 7;
+  const canvas = document.createElement("canvas");
+  canvas.width = canvas.height = size;
+  const ctx = canvas.getContext("2d")!;
+  ctx.fillStyle = ground;
+  ctx.fillRect(0, 0, size, size);
+  ctx.strokeStyle = ctx.fillStyle = ink;
+  ctx.lineWidth = 1.2;
+  if (kind === "dots") ctx.fillRect(1, 1, 1.5, 1.5);
+  else slant(ctx, size);
+  if (kind === "cross") {
+    ctx.scale(-1, 1);
+    ctx.translate(-size, 0);
+    slant(ctx, size);
+  }
+  return canvas;
+}
+
+/** slant draws one diagonal that continues from tile to tile. */
+function slant(ctx: Context, size: number): void {
+  ctx.beginPath();
+  for (const shift of [-size, 0, size]) {
+    ctx.moveTo(shift, size);
+    ctx.lineTo(shift + size, 0);
+  }
+  ctx.stroke();
+}
+
+/** Look is how a state of a lane is drawn. */
+export interface Look { letter: string; label: string; fill(t: Theme, ctx: Context): CanvasPattern | string; edge(t: Theme): string; low?: boolean }
+
+const look = (letter: string, label: string, kind: Texture, ink: (t: Theme) => string, ground: (t: Theme) => string, low = false): Look => ({
+  letter, label, low, edge: ink, fill: (t, ctx) => texture(ctx, kind, ink(t), ground(t)),
+});
+const mix = (colour: string, share: string) => colour + share; // share: two hex digits of opacity
+
+/** The states of Pods, endpoints and nodes. One word looks the same wherever it stands. */
+export const looks: Record<string, Look> = {
+  "pending": look("P", "pending", "dots", (t) => t.faint, (t) => t.hatchGround, true),
+  "creating": look("C", "creating", "dots", (t) => t.waiting, (t) => mix(t.waiting, "22"), true),
+  "running": look("n", "running, not ready", "plain", (t) => t.waiting, (t) => mix(t.waiting, "55")),
+  "not-ready": look("n", "not ready", "plain", (t) => t.waiting, (t) => mix(t.waiting, "55")),
+  "ready": look("R", "ready", "plain", (t) => t.ok, (t) => t.okSoft),
+  "terminating+serving": look("s", "terminating, serving", "stripes", (t) => t.warn, (t) => mix(t.warn, "55")),
+  "terminating": look("T", "terminating", "dense", (t) => t.ending, (t) => mix(t.ending, "44")),
+  "crashed": look("X", "crashed", "cross", (t) => t.bad, (t) => mix(t.bad, "44")),
+  "cordoned": look("c", "cordoned", "stripes", (t) => t.warn, (t) => mix(t.warn, "33")),
+  "node not ready": look("N", "not ready", "cross", (t) => t.bad, (t) => mix(t.bad, "44")),
+  "command": look("", "command", "plain", (t) => t.faint, (t) => mix(t.faint, "33")),
+};
+
+/** A state this page does not know yet is shown as itself. */
+export const lookOf = (state: string): Look => Object.hasOwn(looks, state) ? looks[state]! : look(state.slice(0, 1), state, "dots", (t) => t.text, (t) => t.hatchGround);
+
+/** bar draws one state from x0 to x1, with its label as far as there is room. */
+export function bar(p: Plot, state: Look, x0: number, x1: number, text = state.label): void {
+  const { ctx, height, theme } = p;
+  const width = Math.max(x1 - x0, 1);
+  const top = state.low ? height * 0.28 : 2;
+  const bottom = state.low ? height * 0.72 : height - 2;
+  ctx.fillStyle = state.fill(theme, ctx);
+  ctx.fillRect(x0, top, width, bottom - top);
+  ctx.fillStyle = state.edge(theme);
+  ctx.fillRect(x0, top, Math.min(2, width), bottom - top);
+  ctx.font = "11px system-ui, sans-serif";
+  const left = Math.max(x0, 0);
+  const room = Math.min(x1, p.scale.width) - left - 10;
+  const shown = text === state.label ? [text, state.letter].find((s) => s && ctx.measureText(s).width < room) : shortened(ctx, text, room);
+  if (shown) caption(p, shown, left + 6);
+}
+
+/** shortened cuts a text off where the room ends; empty if too little would remain. */
+function shortened(ctx: Context, text: string, room: number): string {
+  const width = ctx.measureText(text).width;
+  if (width < room) return text;
+  const fit = Math.floor((room / width) * text.length) - 2;
+  return fit > 5 ? `${text.slice(0, fit)}…` : "";
+}
+
+/** caption writes a word onto a row, on a ground that keeps it legible over textures. */
+function caption({ ctx, height, theme }: Plot, text: string, x: number): void {
+  const width = ctx.measureText(text).width;
+  ctx.fillStyle = theme.name === "light" ? "#ffffffb8" : "#10141899";
+  ctx.fillRect(x - 2, height / 2 - 6.5, width + 4, 13);
+  ctx.fillStyle = theme.text;
+  ctx.textBaseline = "middle";
+  ctx.fillText(text, x, height / 2 + 0.5);
+}
+
+/** noData hatches a stretch in which nothing was measured or watched: it must not look like health. */
+export function noData({ ctx, height, theme }: Plot, from: number, to: number): void {
+  const [x0, x1] = [Math.round(from), Math.round(to)];
+  ctx.clearRect(x0, 0, x1 - x0, height);
+  ctx.fillStyle = texture(ctx, "stripes", theme.hatch, theme.hatchGround);
+  ctx.fillRect(x0, 2, Math.max(x1 - x0, 1), height - 4);
+}
+
+/** availability draws a stretch of a strip: answered below, and the share that failed hanging from the top. */
+export function availability({ ctx, height, theme }: Plot, from: number, to: number, failed: number): void {
+  const x0 = Math.round(from); // whole pixels, so that neighbours leave no seam
+  const width = Math.max(Math.round(to) - x0, 1);
+  const tall = height - 4;
+  ctx.fillStyle = theme.okSoft;
+  ctx.fillRect(x0, 2, width, tall);
+  if (failed <= 0) return;
+  ctx.fillStyle = texture(ctx, "stripes", theme.badDeep, theme.bad);
+  ctx.fillRect(x0, 2, width, Math.max(4, failed * tall));
+}
+
+/** edges draws a window's brackets: [ opens where it began at the earliest, ] closes where it ended at the latest. */
+export function edges({ ctx, scale, height, theme }: Plot, w: { start: { earliest: number; latest: number }; end: { earliest: number; latest: number }; open: { start: boolean; end: boolean } }): void {
+  const [a, b] = [scale.x(w.start.earliest), scale.x(w.end.latest)];
+  if (b < -8 || a > scale.width + 8) return;
+  ctx.fillStyle = theme.name === "light" ? "#d55e0030" : "#e8690b38";
+  ctx.fillRect(a, 0, scale.x(w.start.latest) - a, height); // perhaps already failing
+  ctx.fillRect(scale.x(w.end.earliest), 0, b - scale.x(w.end.earliest), height); // perhaps still failing
+  ctx.strokeStyle = theme.text;
+  ctx.lineWidth = 1.5;
+  const wide = Math.max(b - a, 5); // a short window still shows as a small pair of brackets
+  const left = (a + b - wide) / 2;
+  squareBracket(ctx, left, height, 1, w.open.start);
+  squareBracket(ctx, left + wide, height, -1, w.open.end);
+}
+
+/** squareBracket draws [ for side 1 and ] for side −1; dashed where only the view ended, not the trouble. */
+function squareBracket(ctx: Context, x: number, height: number, side: number, open: boolean): void {
+  ctx.setLineDash(open ? [2, 2] : []);
+  ctx.beginPath();
+  ctx.moveTo(x + 4 * side, 1);
+  ctx.lineTo(x, 1);
+  ctx.lineTo(x, height - 1);
+  ctx.lineTo(x + 4 * side, height - 1);
+  ctx.stroke();
+  ctx.setLineDash([]);
+}
+
+/** none hatches where a count is zero and ought not to be. */
+export function none({ ctx, height, theme }: Plot, x0: number, x1: number): void {
+  ctx.fillStyle = texture(ctx, "stripes", theme.badDeep, theme.bad);
+  ctx.fillRect(x0, 2, Math.max(x1 - x0, 1), height - 4);
+}

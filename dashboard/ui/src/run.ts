@@ -1,0 +1,121 @@
+import { type BucketChunk, type Event, type Ns, type Pod, type RunInfo, type Series, type Target, type Tool, type Unobserved, type Verdict, type Window } from "./model";
+
+/** A change of the state, as the server sends it. The protocol is described in dashboard/doc.go. */
+export interface Delta {
+  protocol: number;
+  epoch: string;
+  seq: number;
+  reset?: boolean;
+  more?: boolean;
+  put?: Record<string, unknown>;
+  delete?: string[];
+}
+
+/** The version of the protocol this page speaks. */
+export const PROTOCOL = 1;
+
+const kindOrder = { new: 0, reused: 1, direct: 2, control: 3 };
+
+/**
+ * Run is the page's copy of the store: values under keys, and lists made from them. A list stays
+ * the same array until one of its values changes, so views can tell by identity whether to redraw.
+ */
+export class Run {
+  private groups = new Map<string, Map<string, unknown>>(); // group → key → value
+  private lists = new Map<string, unknown>(); // made from a group, until one of its values changes
+
+  apply(delta: Delta): void {
+    if (delta.reset) {
+      this.groups.clear();
+      this.lists.clear();
+    }
+    for (const [key, value] of Object.entries(delta.put ?? {})) this.changing(key).set(key, value);
+    for (const key of delta.delete ?? []) this.changing(key).delete(key);
+  }
+
+  get loaded(): boolean { return this.one("t0") !== undefined; }
+  get tool(): Tool | undefined { return this.one("tool"); }
+  get info(): RunInfo | undefined { return this.one("run"); }
+  get verdict(): Verdict | undefined { return this.one("verdict"); }
+  get live(): boolean { return this.one<boolean>("live") ?? false; }
+  get bucketWidth(): Ns { return this.one<Ns>("bucketWidth") ?? 1e9; }
+  get unobserved(): Unobserved[] { return this.one<Unobserved[] | null>("unobserved") ?? none; }
+
+  /** t0 in milliseconds since 1970, with the fraction that Date leaves out. */
+  get t0(): number {
+    const text = this.one<string>("t0") ?? "";
+    const fraction = /\.(\d+)/.exec(text)?.[1] ?? "";
+    const whole = Date.parse(text.replace(/\.\d+/, ""));
+    return Number.isNaN(whole) ? 0 : whole + Number(`0.${fraction || 0}`) * 1000;
+  }
+
+  /** now is how far time has come: the end of what can be shown. */
+  get now(): Ns {
+    const duration = this.info?.duration ?? 0;
+    return this.live ? Math.max(this.one<Ns>("now") ?? 0, duration) : duration || (this.one<Ns>("now") ?? 0);
+  }
+
+  /** Judged targets first, then each endpoint's own, then the control. */
+  get targets(): Target[] {
+    return this.list<Target>("target", (a, b) => kindOrder[a.kind] - kindOrder[b.kind] || a.id - b.id);
+  }
+  get windows(): Window[] {
+    return this.list<Window>("window", (a, b) => a.start.earliest - b.start.earliest || a.id - b.id);
+  }
+  get events(): Event[] {
+    return this.list<Event>("event", (a, b) => place(a) - place(b) || a.id - b.id);
+  }
+  get pods(): Pod[] {
+    return this.list<Pod>("pod", (a, b) => firstState(a) - firstState(b) || compare(a.name, b.name));
+  }
+
+  event(id: number): Event | undefined { return this.one(`event/${id}`); }
+
+  /** series returns a target's slots, put together from their chunks. */
+  series(target: string): Series {
+    return this.made(`bucket/${target}/`, (chunks: BucketChunk[]) => {
+      const series: Series = { sent: [], failed: [] };
+      for (const chunk of chunks) {
+        chunk.sent.forEach((n, i) => (series.sent[chunk.start + i] = n));
+        chunk.failed.forEach((n, i) => (series.failed[chunk.start + i] = n));
+      }
+      return series;
+    });
+  }
+
+  private one<T>(key: string): T | undefined {
+    return this.groups.get(groupOf(key))?.get(key) as T | undefined;
+  }
+
+  private list<T>(name: string, order: (a: T, b: T) => number): T[] {
+    return this.made(`${name}/`, (all: T[]) => all.sort(order));
+  }
+
+  private made<T, R>(group: string, make: (all: T[]) => R): R {
+    if (!this.lists.has(group)) this.lists.set(group, make([...(this.groups.get(group)?.values() ?? [])] as T[]));
+    return this.lists.get(group) as R;
+  }
+
+  /** changing returns the group of key for a change, and drops what was made from it. */
+  private changing(key: string): Map<string, unknown> {
+    const name = groupOf(key);
+    this.lists.delete(name);
+    let group = this.groups.get(name);
+    if (!group) this.groups.set(name, (group = new Map()));
+    return group;
+  }
+}
+
+/** groupOf is what a key lies under: "event/" for an event, "bucket/NAME/" for a target's slots, "" for a single value. */
+function groupOf(key: string): string {
+  const end = key.startsWith("bucket/") ? key.lastIndexOf("/") : key.indexOf("/");
+  return key.slice(0, end + 1);
+}
+
+const none: never[] = [];
+
+/** place is where an event stands on the axis: the latest it can have happened. */
+export const place = (e: Event): Ns => e.at?.latest ?? e.seen;
+
+const firstState = (p: Pod): Ns => p.states?.[0]?.start ?? 0;
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

@@ -1,0 +1,109 @@
+import { type Delta, PROTOCOL } from "./run";
+
+/** How the page stands with its server. */
+export type Connection =
+  | { phase: "loading" }
+  | { phase: "connected" }
+  | { phase: "disconnected"; since: number } // milliseconds since 1970
+  | { phase: "refused"; reason: string };
+
+export interface Listener {
+  delta(d: Delta): void;
+  connection(c: Connection): void;
+}
+
+const silence = 12_000; // ms without any message, then the connection counts as broken
+const firstWait = 200; // ms before the first attempt to reconnect
+const longestWait = 2_000;
+
+interface Snapshot { protocol: number; epoch: string; seq: number; entries: Record<string, unknown> }
+
+/**
+ * follow reads the state from the server this page came from, then its changes for as long as the
+ * page is open. It resumes where it stopped, whatever becomes of the connection.
+ */
+export function follow(on: Listener): void {
+  let at: { epoch: string; seq: number } | undefined;
+  let wait = firstWait;
+  let since: number | undefined; // when the connection broke
+
+  const take = (d: Delta): void => {
+    if (d.protocol !== PROTOCOL) throw new Refused(`The server speaks protocol ${d.protocol}, this page ${PROTOCOL}: reload it.`);
+    at = { epoch: d.epoch, seq: d.seq };
+    on.delta(d);
+  };
+  const connected = (): void => {
+    wait = firstWait;
+    since = undefined;
+    on.connection({ phase: "connected" });
+  };
+
+  const attempt = async (): Promise<void> => {
+    if (!at) {
+      const s = await snapshot();
+      take({ protocol: s.protocol, epoch: s.epoch, seq: s.seq, reset: true, put: s.entries });
+    }
+    await stream(at!, take, connected);
+  };
+  const loop = async (): Promise<never> => {
+    for (;;) {
+      try {
+        await attempt();
+      } catch (e) {
+        if (e instanceof Refused) on.connection({ phase: "refused", reason: e.message });
+      }
+      since ??= Date.now();
+      on.connection({ phase: "disconnected", since });
+      await sleep(wait);
+      wait = Math.min(wait * 2, longestWait);
+    }
+  };
+  on.connection({ phase: "loading" });
+  void loop();
+}
+
+class Refused extends Error {}
+
+async function snapshot(): Promise<Snapshot> {
+  const response = await fetch("api/v1/snapshot", { cache: "no-store", signal: AbortSignal.timeout(silence) });
+  if (!response.ok) throw new Error(`snapshot: ${response.status}`);
+  return response.json();
+}
+
+/** stream follows one WebSocket until it breaks or falls silent. */
+function stream(at: { epoch: string; seq: number }, take: (d: Delta) => void, connected: () => void): Promise<void> {
+  const url = new URL("api/v1/stream", location.href);
+  url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
+  url.search = new URLSearchParams({ epoch: at.epoch, since: String(at.seq) }).toString();
+  url.hash = "";
+  return new Promise((resolve, reject) => {
+    const socket = new WebSocket(url);
+    let watchdog = 0;
+    let first = true;
+    const end = (error?: unknown): void => {
+      clearTimeout(watchdog);
+      socket.onmessage = socket.onclose = null;
+      socket.close();
+      error ? reject(error) : resolve();
+    };
+    const alive = (): void => {
+      clearTimeout(watchdog);
+      watchdog = window.setTimeout(end, silence);
+    };
+    alive();
+    socket.onclose = () => end();
+    socket.onmessage = (message) => {
+      alive();
+      try {
+        take(JSON.parse(message.data));
+      } catch (e) {
+        end(e);
+        return;
+      }
+      if (first) connected();
+      first = false;
+    };
+  });
+}
+
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
