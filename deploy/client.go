@@ -1,0 +1,370 @@
+package deploy
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"lapse/timeline"
+)
+
+// Dial opens a connection to the agent. Its arguments are those of net.Dialer's DialContext, which the
+// way through a [Tunnel] ignores.
+type Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+// An Agent calls an agent's API from afar. Its methods repeat what a broken connection interrupted
+// until ctx ends, the agent has refused (an [AgentError]), or its Pod has gone (a [GoneError]).
+type Agent struct {
+	Idle   time.Duration // a stream of facts that brought nothing for so long is opened anew; default 15 s
+	Logger *slog.Logger  // told of broken connections; default: nobody
+
+	http *http.Client
+	base string
+	name string // distinguishes this client's numbered events from another's
+
+	mu   sync.Mutex // one post of events at a time, in order
+	next uint64     // number of the next event
+}
+
+// NewAgent returns a client of the agent that dial leads to.
+func NewAgent(dial Dial) *Agent {
+	return &Agent{
+		http: &http.Client{Transport: &http.Transport{DialContext: dial, DisableCompression: true}},
+		base: "http://127.0.0.1:" + strconv.Itoa(DefaultPort), // the name only; dial knows the way
+		name: rand.Text(),
+	}
+}
+
+// Close closes the connections that wait for a next request.
+func (a *Agent) Close() { a.http.CloseIdleConnections() }
+
+// An AgentError is the agent's own refusal. Asking again will not help.
+type AgentError struct {
+	Status  int // HTTP status
+	Message string
+}
+
+func (e *AgentError) Error() string {
+	return fmt.Sprintf("agent: %s", cmp.Or(e.Message, http.StatusText(e.Status)))
+}
+
+// A GoneError says that the agent's Pod runs no more, so nothing can be fetched from it.
+type GoneError struct {
+	Pod    string
+	Detail string
+}
+
+func (e *GoneError) Error() string { return fmt.Sprintf("Pod %s: %s", e.Pod, e.Detail) }
+
+// Hint says where the result may still be.
+func (e *GoneError) Hint() string {
+	return "its log and termination message may still have the result: lapse retrieve"
+}
+
+// Status asks how far the run has come.
+func (a *Agent) Status(ctx context.Context) (Status, error) {
+	var status Status
+	err := a.call(ctx, http.MethodGet, "/v1/status", nil, nil, &status)
+	return status, err
+}
+
+// Settle tells the agent that what was to be measured is over.
+func (a *Agent) Settle(ctx context.Context, reason string) error {
+	return a.call(ctx, http.MethodPost, "/v1/settle", nil, reasonBody{reason}, nil)
+}
+
+// Abort ends the run now.
+func (a *Agent) Abort(ctx context.Context, reason string) error {
+	return a.call(ctx, http.MethodPost, "/v1/abort", nil, reasonBody{reason}, nil)
+}
+
+// Ack tells the agent that the recording is safe here, so that it need not wait any longer.
+func (a *Agent) Ack(ctx context.Context, receipt Receipt) error {
+	return a.call(ctx, http.MethodPost, "/v1/ack", nil, receipt, nil)
+}
+
+// Send hands events to the agent, each once and in order. Their instants must be on the run's clock
+// ([Agent.SyncClock]).
+func (a *Agent) Send(ctx context.Context, events ...timeline.Event) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	header := http.Header{headerClient: {a.name}, headerFirst: {strconv.FormatUint(a.next, 10)}}
+	a.next += uint64(len(events))
+	return a.call(ctx, http.MethodPost, "/v1/events", header, events, nil)
+}
+
+// A ClockOffset bounds how far the run's clock is ahead of a local one: run = local + offset.
+type ClockOffset struct{ Min, Max time.Duration }
+
+// Place puts what happened locally between two instants on the run's clock.
+func (o ClockOffset) Place(earliest, latest time.Duration) (since, seen time.Duration) {
+	return max(earliest+o.Min, 0), max(latest+o.Max, 0)
+}
+
+// Width is the uncertainty: the round trip of the exchange it stems from.
+func (o ClockOffset) Width() time.Duration { return o.Max - o.Min }
+
+const clockExchanges = 8
+
+// SyncClock compares the local clock with the run's. The agent read its clock at some instant between
+// our asking and its answer; of several exchanges the quickest says the most. Clocks drift
+// apart by up to 0.1 ms per second: compare again after minutes.
+func (a *Agent) SyncClock(ctx context.Context, local timeline.Clock) (ClockOffset, error) {
+	var best ClockOffset
+	for i := range clockExchanges {
+		offset, err := a.exchange(ctx, local)
+		if err != nil {
+			return ClockOffset{}, err
+		}
+		if i == 0 || offset.Width() < best.Width() {
+			best = offset
+		}
+	}
+	return best, nil
+}
+
+func (a *Agent) exchange(ctx context.Context, local timeline.Clock) (ClockOffset, error) {
+	var answer clockReply
+	asked := local.Now()
+	if err := a.call(ctx, http.MethodGet, "/v1/clock", nil, nil, &answer); err != nil {
+		return ClockOffset{}, err
+	}
+	answered := local.Now()
+	return ClockOffset{Min: answer.Now - answered, Max: answer.Now - asked}, nil
+}
+
+// Follow copies the recording to w while it is written, and returns when it is complete and its
+// length and checksum are as the agent says. Broken connections are opened anew at the next byte. Where
+// it ends early, the receipt's length says how much was copied; what w returns as an error ends it at once.
+//
+// The copy is not acknowledged: call [Agent.Ack] once it is safe.
+func (a *Agent) Follow(ctx context.Context, w io.Writer) (Receipt, error) {
+	copied := &counted{w: w, hash: sha256.New()}
+	pause := retryFirst
+	for {
+		before := copied.length
+		err := a.followOnce(ctx, copied)
+		if err == nil {
+			err = a.compare(ctx, copied)
+		}
+		switch {
+		case err == nil:
+			return copied.receipt(), nil
+		case copied.err != nil:
+			return copied.receipt(), fmt.Errorf("%w: %w", errKeep, copied.err)
+		case final(ctx, err):
+			return copied.receipt(), fmt.Errorf("fetch the recording: %w", err)
+		}
+		if copied.length > before {
+			pause = retryFirst
+		}
+		a.log("connection to the agent broke; trying again", "error", err, "received", copied.length)
+		if err := sleep(ctx, pause); err != nil {
+			return copied.receipt(), fmt.Errorf("fetch the recording: %w", err)
+		}
+		pause = min(2*pause, retryLast)
+	}
+}
+
+// followOnce reads facts until their stream ends: properly (nil), or not.
+func (a *Agent) followOnce(ctx context.Context, copied *counted) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	idle := cmp.Or(a.Idle, 15*time.Second)
+	watchdog := time.AfterFunc(idle, func() { cancel(fmt.Errorf("nothing came for %s", idle)) })
+	defer watchdog.Stop()
+
+	path := "/v1/facts?offset=" + strconv.FormatInt(copied.length, 10)
+	response, err := a.request(ctx, http.MethodGet, path, nil, nil)
+	if err != nil {
+		return caused(ctx, err)
+	}
+	defer response.Body.Close()
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := response.Body.Read(buffer)
+		if n > 0 {
+			watchdog.Reset(idle)
+			if _, err := copied.Write(buffer[:n]); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return caused(ctx, err)
+		}
+	}
+}
+
+// caused returns why ctx ended, if it did, and err otherwise.
+func caused(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// errMore says that the stream of facts ended, but the run did not.
+var errMore = errors.New("there is more to fetch")
+
+// compare holds what was copied against what the agent recorded.
+func (a *Agent) compare(ctx context.Context, copied *counted) error {
+	status, err := a.Status(ctx)
+	if err != nil {
+		return err
+	}
+	ours, theirs := copied.receipt(), Receipt{status.Size, status.SHA256}
+	if status.Phase != PhaseEnded || ours.Length < theirs.Length {
+		return errMore
+	}
+	if ours != theirs {
+		return &ChecksumError{Got: ours, Want: theirs}
+	}
+	return nil
+}
+
+// A ChecksumError says that a copied recording is not the agent's.
+type ChecksumError struct{ Got, Want Receipt }
+
+func (e *ChecksumError) Error() string {
+	return fmt.Sprintf("the copy has %d bytes with SHA-256 %.12s…, the agent's recording %d bytes with %.12s…",
+		e.Got.Length, e.Got.SHA256, e.Want.Length, e.Want.SHA256)
+}
+
+// Hint says what to do about it.
+func (e *ChecksumError) Hint() string { return "the agent still holds its recording: lapse retrieve" }
+
+// counted knows what went through it, and whether the far end failed.
+type counted struct {
+	w      io.Writer
+	hash   hash.Hash
+	length int64
+	err    error // of w
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.hash.Write(p[:n])
+	c.length += int64(n)
+	c.err = err
+	return n, err
+}
+
+func (c *counted) receipt() Receipt {
+	return Receipt{c.length, hex.EncodeToString(c.hash.Sum(nil))}
+}
+
+// Between two attempts we wait this long at first, and up to this long.
+const (
+	retryFirst = 100 * time.Millisecond
+	retryLast  = 2 * time.Second
+	// A call that got no answer for so long is made again.
+	callTimeout = 10 * time.Second
+)
+
+// call makes one request until it gets an answer.
+func (a *Agent) call(ctx context.Context, method, path string, header http.Header, in, out any) error {
+	var body []byte
+	if in != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
+			return fmt.Errorf("%s %s: %w", method, path, err)
+		}
+	}
+	for pause := retryFirst; ; pause = min(2*pause, retryLast) {
+		err := a.callOnce(ctx, method, path, header, body, out)
+		if err == nil || final(ctx, err) {
+			return err
+		}
+		a.log("call to the agent failed; trying again", "call", method+" "+path, "error", err)
+		if sleep(ctx, pause) != nil {
+			return fmt.Errorf("%w; last error: %w", context.Cause(ctx), err)
+		}
+	}
+}
+
+func (a *Agent) callOnce(ctx context.Context, method, path string, header http.Header, body []byte, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	response, err := a.request(ctx, method, path, header, body)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if out == nil {
+		_, err = io.Copy(io.Discard, response.Body)
+		return err
+	}
+	return json.NewDecoder(response.Body).Decode(out)
+}
+
+// request sends one request and turns a refusal into an error.
+func (a *Agent) request(ctx context.Context, method, path string, header http.Header, body []byte) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, method, a.base+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range header {
+		request.Header[name] = values
+	}
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	response, err := a.http.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode < 300 {
+		return response, nil
+	}
+	defer response.Body.Close()
+	var refusal errorReply
+	_ = json.NewDecoder(io.LimitReader(response.Body, maxBody)).Decode(&refusal) // the status says enough
+	return nil, &AgentError{response.StatusCode, refusal.Error}
+}
+
+// final reports whether it makes no sense to try again after err.
+func final(ctx context.Context, err error) bool {
+	if ctx.Err() != nil {
+		return true
+	}
+	if _, ok := errors.AsType[*AgentError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*ChecksumError](err); ok {
+		return true
+	}
+	_, ok := errors.AsType[*GoneError](err)
+	return ok
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (a *Agent) log(message string, args ...any) {
+	if a.Logger != nil {
+		a.Logger.Info(message, args...)
+	}
+}

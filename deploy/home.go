@@ -1,0 +1,279 @@
+package deploy
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// TerminationLog is where Kubernetes reads a container's termination message from.
+const TerminationLog = "/dev/termination-log"
+
+// maxTermination is what Kubernetes keeps of a termination message.
+// https://kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-failure/
+const maxTermination = 4096
+
+// TerminationMessage renders the first of the values that fits into a termination message as JSON. Give the
+// verdict in full first, and shorter forms of it after.
+func TerminationMessage(values ...any) ([]byte, error) {
+	for _, value := range values {
+		text, err := json.Marshal(value)
+		if err != nil {
+			return nil, fmt.Errorf("termination message: %w", err)
+		}
+		if len(text) <= maxTermination {
+			return text, nil
+		}
+	}
+	return nil, fmt.Errorf("termination message: none of %d forms fits into %d bytes", len(values), maxTermination)
+}
+
+// WriteTermination leaves the first of the values that fits in the file at path ([TerminationLog]).
+func WriteTermination(path string, values ...any) error {
+	text, err := TerminationMessage(values...)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, text, 0o644); err != nil {
+		return fmt.Errorf("termination message: %w", err)
+	}
+	return nil
+}
+
+// The timeline in the Pod's log stands between markers. Its lines begin with a prefix, because what goes to
+// stderr appears in the same log and may fall between them.
+const (
+	beginTimeline = "-----BEGIN LAPSE TIMELINE-----"
+	endTimeline   = "-----END LAPSE TIMELINE-----"
+	linePrefix    = "| "
+	lineLength    = 4096
+
+	// A kubelet rotates a log at 10 MiB by default, and shows what came after only. What it stores with each
+	// line comes on top.
+	maxLogged = 8 << 20
+	// A limit for what a log may unpack to.
+	maxTimeline = 1 << 30
+)
+
+// ErrTooLarge says that a timeline does not fit into a log.
+var ErrTooLarge = errors.New("the compressed timeline does not fit into a container's log")
+
+// WriteTimeline writes a timeline to w, the agent's stdout, in the form that [ParseTimeline] reads: compressed,
+// between markers, with its length and checksum. If it is too large it writes nothing, and the error is
+// [ErrTooLarge].
+func WriteTimeline(w io.Writer, timeline []byte) error {
+	packed, err := pack(timeline)
+	if err != nil {
+		return fmt.Errorf("compress the timeline: %w", err)
+	}
+	if len(packed) > maxLogged {
+		return ErrTooLarge
+	}
+	out := bufio.NewWriter(w)
+	sum := sha256.Sum256(timeline)
+	fmt.Fprintf(out, "%s\n%slength=%d sha256=%s\n", beginTimeline, linePrefix, len(timeline), hex.EncodeToString(sum[:]))
+	for len(packed) > 0 {
+		n := min(lineLength, len(packed))
+		fmt.Fprintf(out, "%s%s\n", linePrefix, packed[:n])
+		packed = packed[n:]
+	}
+	fmt.Fprintln(out, endTimeline)
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("print the timeline: %w", err)
+	}
+	return nil
+}
+
+// ParseTimeline finds the timeline in a Pod's log, the last one if there are several.
+func ParseTimeline(log io.Reader) ([]byte, error) {
+	block, err := findBlock(log)
+	if err != nil {
+		return nil, err
+	}
+	var length int64
+	var sum string
+	if _, err := fmt.Sscanf(block[0], "length=%d sha256=%s", &length, &sum); err != nil {
+		return nil, fmt.Errorf("timeline in the log: header %q: %w", block[0], err)
+	}
+	timeline, err := unpack(strings.Join(block[1:], ""))
+	if err != nil {
+		return nil, fmt.Errorf("timeline in the log: %w", err)
+	}
+	if got := sha256.Sum256(timeline); int64(len(timeline)) != length || hex.EncodeToString(got[:]) != sum {
+		return nil, errors.New("timeline in the log: it is damaged")
+	}
+	return timeline, nil
+}
+
+// findBlock returns the lines of the last whole block, without prefixes; there is at least one.
+func findBlock(log io.Reader) ([]string, error) {
+	var current, found []string
+	inside, begun := false, false
+	lines := bufio.NewScanner(log)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		line := strings.TrimSuffix(lines.Text(), "\r")
+		switch {
+		case line == beginTimeline:
+			current, inside, begun = nil, true, true
+		case line == endTimeline && inside && len(current) > 0:
+			found, inside = current, false
+		case inside && strings.HasPrefix(line, linePrefix):
+			current = append(current, strings.TrimPrefix(line, linePrefix))
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("read the log: %w", err)
+	}
+	if found == nil && begun {
+		return nil, errors.New("timeline in the log: it is cut off")
+	}
+	if found == nil {
+		return nil, errors.New("there is no timeline in the log")
+	}
+	return found, nil
+}
+
+func pack(data []byte) ([]byte, error) {
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		return nil, err
+	}
+	compressed := encoder.EncodeAll(data, nil)
+	return base64.StdEncoding.AppendEncode(nil, compressed), nil
+}
+
+func unpack(text string) ([]byte, error) {
+	compressed, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return nil, err
+	}
+	decoder, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxTimeline), zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return nil, err
+	}
+	defer decoder.Close()
+	return decoder.DecodeAll(compressed, nil)
+}
+
+// The ways a result comes home, best first.
+const (
+	FromAgent       = "agent"               // the whole recording
+	FromLog         = "log"                 // the judged timeline
+	FromTermination = "termination message" // the verdict only
+)
+
+// Retrieved is what could be had of a run.
+type Retrieved struct {
+	From     string          // one of the ways above
+	Pod      string          // the agent's Pod
+	Receipt  Receipt         // FromAgent: of the recording
+	Timeline []byte          // FromLog: timeline.json
+	Verdict  json.RawMessage // FromTermination: what the agent left of its verdict
+	Failed   []error         // why better ways were no use
+}
+
+// Retrieve brings a run's result home by the best way there is. The recording goes to w; if it comes whole,
+// and w is safe (w.Sync, if it has that, succeeds), the agent is told that it may end. While the run still
+// goes on, Retrieve follows it to its end. A recording that breaks off stays in w as far as it came.
+func Retrieve(ctx context.Context, run *Run, w io.Writer) (Retrieved, error) {
+	pod, err := run.Pod(ctx)
+	if err != nil {
+		return Retrieved{}, err
+	}
+	if pod == nil {
+		return Retrieved{}, withHint(fmt.Errorf("run %s has no Pod any more", run.Name), "its result went with it, if nobody fetched it")
+	}
+	result := Retrieved{Pod: pod.Name}
+	for _, way := range []func(context.Context, *Run, *corev1.Pod, io.Writer, *Retrieved) error{fromAgent, fromLog, fromTermination} {
+		err := way(ctx, run, pod, w, &result)
+		if err == nil {
+			return result, nil
+		}
+		result.Failed = append(result.Failed, err)
+		if ctx.Err() != nil || errors.Is(err, errKeep) {
+			break
+		}
+	}
+	return result, fmt.Errorf("retrieve run %s: %w", run.Name, errors.Join(result.Failed...))
+}
+
+// errKeep says that we could not keep what came: another way would not help.
+var errKeep = errors.New("keep the recording")
+
+func fromAgent(ctx context.Context, run *Run, pod *corev1.Pod, w io.Writer, result *Retrieved) error {
+	if !isRunning(pod) {
+		return &GoneError{pod.Name, "does not run"}
+	}
+	tunnel, err := NewTunnel(run.REST, pod, 0)
+	if err != nil {
+		return err
+	}
+	agent := tunnel.Agent()
+	defer agent.Close()
+	agent.Logger = run.Logger
+	receipt, err := agent.Follow(ctx, w)
+	if err != nil {
+		return err
+	}
+	if err := makeSafe(w); err != nil {
+		return err
+	}
+	result.From, result.Receipt = FromAgent, receipt
+	if err := agent.Ack(ctx, receipt); err != nil {
+		run.logger().Warn("the recording is here, but the agent could not be told", "error", err)
+	}
+	return nil
+}
+
+// makeSafe makes sure that what was written to w survives us, if w knows how to.
+func makeSafe(w io.Writer) error {
+	file, ok := w.(interface{ Sync() error })
+	if !ok {
+		return nil
+	}
+	if err := file.Sync(); err != nil {
+		return fmt.Errorf("%w: %w", errKeep, err)
+	}
+	return nil
+}
+
+func fromLog(ctx context.Context, run *Run, pod *corev1.Pod, _ io.Writer, result *Retrieved) error {
+	log, err := run.Client.CoreV1().Pods(pod.Namespace).
+		GetLogs(pod.Name, &corev1.PodLogOptions{Container: ContainerName}).Stream(ctx)
+	if err != nil {
+		return fmt.Errorf("read the log of Pod %s: %w", pod.Name, err)
+	}
+	defer log.Close()
+	timeline, err := ParseTimeline(log)
+	if err != nil {
+		return err
+	}
+	result.From, result.Timeline = FromLog, timeline
+	return nil
+}
+
+func fromTermination(_ context.Context, _ *Run, pod *corev1.Pod, _ io.Writer, result *Retrieved) error {
+	ended := agentEnding(pod)
+	if ended == nil {
+		return fmt.Errorf("Pod %s has left no termination message", pod.Name)
+	}
+	message := bytes.TrimSpace([]byte(ended.Message))
+	if len(message) == 0 || message[0] != '{' || !json.Valid(message) {
+		return fmt.Errorf("Pod %s left no verdict: %s", pod.Name, terminated(ended))
+	}
+	result.From, result.Verdict = FromTermination, json.RawMessage(message)
+	return nil
+}

@@ -1,0 +1,113 @@
+package deploy
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func logged(t *testing.T, timeline string) string {
+	t.Helper()
+	var log bytes.Buffer
+	if err := WriteTimeline(&log, []byte(timeline)); err != nil {
+		t.Fatal(err)
+	}
+	return log.String()
+}
+
+func TestTimelineComesBackFromALog(t *testing.T) {
+	noise := make([]byte, 100_000)
+	rand.Read(noise)
+	for _, timeline := range []string{"", "{}", strings.Repeat(`{"kind":"outage"},`, 100_000), string(noise)} {
+		log := logged(t, timeline)
+		for _, line := range strings.Split(log, "\n") {
+			if len(line) > 5000 {
+				t.Errorf("a line has %d bytes", len(line))
+			}
+		}
+		got, err := ParseTimeline(strings.NewReader(log))
+		if err != nil || string(got) != timeline {
+			t.Errorf("%d bytes came back as %d: %v", len(timeline), len(got), err)
+		}
+	}
+}
+
+func TestTimelineIsFoundAmongTalk(t *testing.T) {
+	noise := make([]byte, 20_000)
+	rand.Read(noise)
+	log := logged(t, string(noise))
+	log = "time=1 level=INFO msg=begun\n" + strings.ReplaceAll(log, "\n", "\ndone\nlevel=INFO msg=between\n") + "bye"
+	if got, err := ParseTimeline(strings.NewReader(log)); err != nil || !bytes.Equal(got, noise) {
+		t.Errorf("got %d bytes, %v", len(got), err)
+	}
+}
+
+func TestLastTimelineCounts(t *testing.T) {
+	log := logged(t, "first") + logged(t, "second") + logged(t, "third")[:50]
+	if got, err := ParseTimeline(strings.NewReader(log)); err != nil || string(got) != "second" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+func TestDamagedTimelineIsNoTimeline(t *testing.T) {
+	noise := make([]byte, 20_000)
+	rand.Read(noise)
+	whole := logged(t, string(noise))
+	lines := strings.SplitAfter(whole, "\n")
+	swapped := strings.Join(append(append([]string{}, lines[0], lines[1], lines[3], lines[2]), lines[4:]...), "")
+	for name, log := range map[string]string{
+		"no log":        "",
+		"talk":          "level=INFO msg=begun\n",
+		"cut off":       whole[:len(whole)-40],
+		"begins late":   whole[5000:],
+		"line missing":  strings.Join(append(append([]string{}, lines[:2]...), lines[3:]...), ""),
+		"lines swapped": swapped,
+		"no header":     lines[0] + strings.Join(lines[2:], ""),
+		"not base64":    strings.Replace(whole, "| ", "| !", 3),
+		"empty block":   lines[0] + lines[len(lines)-2],
+	} {
+		if got, err := ParseTimeline(strings.NewReader(log)); err == nil {
+			t.Errorf("%s: got %d bytes", name, len(got))
+		}
+	}
+}
+
+func TestTimelineTooLargeForALogIsNotBegun(t *testing.T) {
+	noise := make([]byte, maxLogged)
+	rand.Read(noise)
+	var log bytes.Buffer
+	if err := WriteTimeline(&log, noise); !errors.Is(err, ErrTooLarge) || log.Len() > 0 {
+		t.Errorf("wrote %d bytes, %v", log.Len(), err)
+	}
+}
+
+func TestTerminationMessageIsTheLongestFormThatFits(t *testing.T) {
+	long := strings.Repeat("x", maxTermination)
+	if got, err := TerminationMessage(long, map[string]string{"result": "fail"}); err != nil || string(got) != `{"result":"fail"}` {
+		t.Errorf("got %s, %v", got, err)
+	}
+	fits := strings.Repeat("x", maxTermination-2) // and its quotes
+	if got, err := TerminationMessage(fits, "short"); err != nil || len(got) != maxTermination {
+		t.Errorf("got %d bytes, %v", len(got), err)
+	}
+	if _, err := TerminationMessage(long); err == nil {
+		t.Error("what does not fit was accepted")
+	}
+}
+
+func TestTerminationMessageReplacesTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "termination-log")
+	if err := os.WriteFile(path, []byte("something longer than the verdict"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteTermination(path, map[string]string{"result": "pass"}); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := os.ReadFile(path); string(got) != `{"result":"pass"}` {
+		t.Errorf("file holds %s", got)
+	}
+}

@@ -1,0 +1,375 @@
+package deploy
+
+import (
+	"cmp"
+	"crypto/rand"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// What the objects and the agent agree on.
+const (
+	// RunLabel is on every object of a run; its value is the run's name.
+	RunLabel = "lapse.dev/run"
+	// ManagedLabel has the value "lapse" on everything this package creates.
+	ManagedLabel = "app.kubernetes.io/managed-by"
+
+	// ContainerName is the name of the agent's container.
+	ContainerName = "lapse"
+	// DefaultPort is where the agent listens, on the Pod's own 127.0.0.1 and nowhere else.
+	DefaultPort = 8089
+	// DefaultDir is where the agent keeps its recording: the image's /tmp, which has mode 1777.
+	DefaultDir = "/tmp/lapse"
+)
+
+// The environment of the agent's container. That EnvListen is set is how the binary learns that it
+// is the agent.
+const (
+	EnvListen    = "LAPSE_LISTEN"   // address of the agent's API: 127.0.0.1:8089
+	EnvDir       = "LAPSE_DIR"      // directory for the recording, to be created
+	EnvHold      = "LAPSE_HOLD"     // how long to wait for retrieval after the end: a Go duration
+	EnvDeadline  = "LAPSE_DEADLINE" // after how long Kubernetes ends the Pod: a Go duration
+	EnvRun       = "LAPSE_RUN"      // the run's name
+	EnvNode      = "NODE_NAME"
+	EnvPod       = "POD_NAME"
+	EnvPodUID    = "POD_UID"
+	EnvNamespace = "POD_NAMESPACE"
+)
+
+// The agent needs little. 6 h at 2000 requests per second are a recording of 65 MB.
+const (
+	cpuRequest     = "100m"
+	memoryRequest  = "128Mi"
+	memoryLimit    = "512Mi"
+	softMemory     = "450MiB" // GOMEMLIMIT: collect garbage harder before the limit kills us
+	storageRequest = "256Mi"
+
+	// What finished stays for an hour, so that its log can still be read.
+	ttlAfterFinished = time.Hour
+	// After SIGTERM the agent ends the run, judges it and prints it. It exits when that is done.
+	terminationGrace = time.Minute
+
+	user = 65532 // "nonroot" of distroless images; the image has no passwd file to look it up in
+)
+
+// A Config says how a run looks in the cluster.
+type Config struct {
+	Name      string // of every object; see [NewName]
+	Namespace string // where the Service is; empty leaves it to whoever applies the YAML
+
+	Image           string
+	ImagePullSecret string            // optional
+	ImagePullPolicy corev1.PullPolicy // default IfNotPresent
+
+	Args     []string      // of the container: the command line after "lapse"
+	Dir      string        // default [DefaultDir]
+	Port     int           // default [DefaultPort]
+	Hold     time.Duration // how long the agent waits for retrieval; default 10 min
+	Deadline time.Duration // when Kubernetes ends the run, come what may; default 24 h
+
+	// AvoidNodes are never scheduled to: the nodes about to be drained.
+	AvoidNodes []string
+	// SpareNodes are scheduled to only if nothing else is left: those that run the Service's Pods.
+	// [Create] fills it in from Selectors.
+	SpareNodes []string
+	// Selectors of the measured Services. The agent must not be one of their endpoints, and
+	// stays away from the Pods they select.
+	Selectors []map[string]string
+
+	NodesAccess bool              // also let the agent read nodes; needs a ClusterRole
+	Labels      map[string]string // further labels for every object
+
+	// NoStorageRequest leaves out the request for ephemeral storage, for nodes that do not
+	// account for it. [Create] sees to it where it may read nodes.
+	NoStorageRequest bool
+}
+
+// NewName returns a name for a run that no other run has, like lapse-x7k2p.
+func NewName() string {
+	return "lapse-" + strings.ToLower(rand.Text()[:6])
+}
+
+// Validate reports what about the configuration the API server, or common sense, would refuse.
+func (c Config) Validate() error {
+	if problems := validation.IsDNS1123Label(c.Name); len(problems) > 0 {
+		return fmt.Errorf("run name %q: %s", c.Name, problems[0])
+	}
+	if len(c.Name) > maxName {
+		return fmt.Errorf("run name %q: longer than %d characters", c.Name, maxName)
+	}
+	if c.Image == "" {
+		return withHint(fmt.Errorf("no image to run in the cluster"), "name one with --image")
+	}
+	for _, selector := range c.Selectors {
+		if len(selector) > 0 && labels.SelectorFromSet(selector).Matches(labels.Set(c.labels())) {
+			return withHint(fmt.Errorf("the Service's selector %s would also select Lapse's own Pod", labels.Set(selector)),
+				"give the Service a selector that names its workload")
+		}
+	}
+	return nil
+}
+
+// maxName leaves room for what the Job controller and we append.
+const maxName = 63 - len("-nodes")
+
+// Objects are everything a run puts into the cluster.
+type Objects struct {
+	ServiceAccount     *corev1.ServiceAccount
+	Role               *rbacv1.Role
+	RoleBinding        *rbacv1.RoleBinding
+	ClusterRole        *rbacv1.ClusterRole        // nil without NodesAccess
+	ClusterRoleBinding *rbacv1.ClusterRoleBinding // nil without NodesAccess
+	Job                *batchv1.Job
+}
+
+// All lists the objects in the order in which to create them.
+func (o Objects) All() []runtime.Object {
+	all := []runtime.Object{o.ServiceAccount, o.Role, o.RoleBinding}
+	if o.ClusterRole != nil {
+		all = append(all, o.ClusterRole, o.ClusterRoleBinding)
+	}
+	return append(all, o.Job)
+}
+
+// Objects returns the run's objects. Two calls return equal values that share nothing.
+func (c Config) Objects() Objects {
+	objects := Objects{
+		ServiceAccount: &corev1.ServiceAccount{TypeMeta: typeMeta("v1", "ServiceAccount"), ObjectMeta: c.meta()},
+		Role:           &rbacv1.Role{TypeMeta: typeMeta(rbacV1, "Role"), ObjectMeta: c.meta(), Rules: reads()},
+		RoleBinding: &rbacv1.RoleBinding{
+			TypeMeta: typeMeta(rbacV1, "RoleBinding"), ObjectMeta: c.meta(),
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: c.Name},
+			Subjects: c.subjects(),
+		},
+		Job: c.job(),
+	}
+	if c.NodesAccess {
+		objects.ClusterRole = &rbacv1.ClusterRole{
+			TypeMeta: typeMeta(rbacV1, "ClusterRole"), ObjectMeta: c.clusterMeta(), Rules: nodeReads(),
+		}
+		objects.ClusterRoleBinding = &rbacv1.ClusterRoleBinding{
+			TypeMeta: typeMeta(rbacV1, "ClusterRoleBinding"), ObjectMeta: c.clusterMeta(),
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: clusterName(c.Name)},
+			Subjects: c.subjects(),
+		}
+	}
+	return objects
+}
+
+const rbacV1 = "rbac.authorization.k8s.io/v1"
+
+func typeMeta(version, kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: version, Kind: kind}
+}
+
+// reads is all the agent may do in its namespace. There is no write among it, and no secret.
+func reads() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"pods", "services", "events"}, Verbs: readVerbs()},
+		{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: readVerbs()},
+	}
+}
+
+func nodeReads() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: readVerbs()}}
+}
+
+func readVerbs() []string { return []string{"get", "list", "watch"} }
+
+// clusterName is the name of a run's objects outside its namespace.
+func clusterName(run string) string { return run + "-nodes" }
+
+func (c Config) meta() metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: c.Name, Namespace: c.Namespace, Labels: c.labels()}
+}
+
+func (c Config) clusterMeta() metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: clusterName(c.Name), Labels: c.labels()}
+}
+
+func (c Config) labels() map[string]string {
+	all := map[string]string{}
+	maps.Copy(all, c.Labels)
+	all["app.kubernetes.io/name"] = "lapse"
+	all[ManagedLabel] = "lapse"
+	all[RunLabel] = c.Name
+	return all
+}
+
+// subjects names the ServiceAccount. Without a namespace it is looked for in the RoleBinding's own.
+func (c Config) subjects() []rbacv1.Subject {
+	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: c.Name, Namespace: c.Namespace}}
+}
+
+func (c Config) job() *batchv1.Job {
+	return &batchv1.Job{
+		TypeMeta: typeMeta("batch/v1", "Job"), ObjectMeta: c.meta(),
+		Spec: batchv1.JobSpec{
+			// A second Pod would measure something else under the same name. The run ends with its Pod.
+			BackoffLimit:            new(int32(0)),
+			PodReplacementPolicy:    new(batchv1.Failed),
+			ActiveDeadlineSeconds:   new(seconds(c.deadline())),
+			TTLSecondsAfterFinished: new(int32(seconds(ttlAfterFinished))),
+			Template:                c.podTemplate(),
+		},
+	}
+}
+
+func (c Config) deadline() time.Duration { return cmp.Or(c.Deadline, 24*time.Hour) }
+
+// seconds rounds d up to whole seconds.
+func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
+
+// podTemplate is the agent's Pod.
+//
+// It has no volumes: an emptyDir would make `kubectl drain` of its node refuse, and the instrument
+// must not change the experiment. So the recording lies in the container's writable layer, and
+// the root file system cannot be read-only. Everything else is as the "restricted" Pod Security
+// Standard demands. There are no tolerations and no PodDisruptionBudget: Lapse goes where any Pod
+// goes, and goes when asked.
+func (c Config) podTemplate() corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{
+			Labels: c.podLabels(),
+			Annotations: map[string]string{
+				"cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+				"karpenter.sh/do-not-disrupt":                    "true",
+				"linkerd.io/inject":                              "disabled",
+			},
+		},
+		Spec: corev1.PodSpec{
+			ServiceAccountName:            c.Name,
+			RestartPolicy:                 corev1.RestartPolicyNever,
+			TerminationGracePeriodSeconds: new(seconds(terminationGrace)),
+			EnableServiceLinks:            new(false),
+			Affinity:                      c.affinity(),
+			ImagePullSecrets:              c.pullSecrets(),
+			SecurityContext: &corev1.PodSecurityContext{
+				RunAsNonRoot:   new(true),
+				RunAsUser:      new(int64(user)),
+				RunAsGroup:     new(int64(user)),
+				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			},
+			Containers: []corev1.Container{c.container()},
+		},
+	}
+}
+
+// podLabels keep service meshes from adding a proxy: it would re-send what failed, outlive
+// the agent, and bring an emptyDir.
+func (c Config) podLabels() map[string]string {
+	all := c.labels()
+	all["sidecar.istio.io/inject"] = cmp.Or(all["sidecar.istio.io/inject"], "false")
+	return all
+}
+
+func (c Config) container() corev1.Container {
+	return corev1.Container{
+		Name:            ContainerName,
+		Image:           c.Image,
+		ImagePullPolicy: cmp.Or(c.ImagePullPolicy, corev1.PullIfNotPresent),
+		Args:            slices.Clone(c.Args),
+		Env:             c.environment(),
+		Resources:       c.resources(),
+		// If the agent dies before it wrote its verdict, the end of its log says why.
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: new(false),
+			Privileged:               new(false),
+			Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			ReadOnlyRootFilesystem:   new(false), // see podTemplate
+		},
+	}
+}
+
+func (c Config) environment() []corev1.EnvVar {
+	return []corev1.EnvVar{
+		{Name: EnvListen, Value: "127.0.0.1:" + strconv.Itoa(cmp.Or(c.Port, DefaultPort))},
+		{Name: EnvDir, Value: cmp.Or(c.Dir, DefaultDir)},
+		{Name: EnvHold, Value: cmp.Or(c.Hold, 10*time.Minute).String()},
+		{Name: EnvDeadline, Value: c.deadline().String()},
+		{Name: EnvRun, Value: c.Name},
+		fieldEnv(EnvNode, "spec.nodeName"),
+		fieldEnv(EnvPod, "metadata.name"),
+		fieldEnv(EnvPodUID, "metadata.uid"),
+		fieldEnv(EnvNamespace, "metadata.namespace"),
+		{Name: "GOMEMLIMIT", Value: softMemory},
+	}
+}
+
+func fieldEnv(name, path string) corev1.EnvVar {
+	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{
+		FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: path},
+	}}
+}
+
+// resources has no CPU limit: throttling would fake latency.
+func (c Config) resources() corev1.ResourceRequirements {
+	requests := corev1.ResourceList{
+		corev1.ResourceCPU:              resource.MustParse(cpuRequest),
+		corev1.ResourceMemory:           resource.MustParse(memoryRequest),
+		corev1.ResourceEphemeralStorage: resource.MustParse(storageRequest),
+	}
+	if c.NoStorageRequest {
+		delete(requests, corev1.ResourceEphemeralStorage)
+	}
+	return corev1.ResourceRequirements{
+		Requests: requests,
+		Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memoryLimit)},
+	}
+}
+
+func (c Config) pullSecrets() []corev1.LocalObjectReference {
+	if c.ImagePullSecret == "" {
+		return nil
+	}
+	return []corev1.LocalObjectReference{{Name: c.ImagePullSecret}}
+}
+
+// affinity keeps the agent off the nodes to be drained, and rather off those of the Service.
+//
+// The latter is a preference among nodes, and not an anti-affinity to the Service's Pods, because
+// the scheduler reads a preferred pod anti-affinity both ways: it would keep the Service's own
+// replacement Pods away from the agent's node, and so change the drain that is measured.
+func (c Config) affinity() *corev1.Affinity {
+	if len(c.AvoidNodes)+len(c.SpareNodes) == 0 {
+		return nil
+	}
+	node := &corev1.NodeAffinity{}
+	if len(c.AvoidNodes) > 0 {
+		node.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{notNamed(c.AvoidNodes)},
+		}
+	}
+	if len(c.SpareNodes) > 0 {
+		node.PreferredDuringSchedulingIgnoredDuringExecution = []corev1.PreferredSchedulingTerm{
+			{Weight: 100, Preference: notNamed(c.SpareNodes)},
+		}
+	}
+	return &corev1.Affinity{NodeAffinity: node}
+}
+
+// notNamed matches every node but these. It compares names and not the label kubernetes.io/hostname,
+// which may differ; the API allows one value per requirement on a name.
+func notNamed(nodes []string) corev1.NodeSelectorTerm {
+	var term corev1.NodeSelectorTerm
+	for _, node := range nodes {
+		term.MatchFields = append(term.MatchFields, corev1.NodeSelectorRequirement{
+			Key: "metadata.name", Operator: corev1.NodeSelectorOpNotIn, Values: []string{node},
+		})
+	}
+	return term
+}

@@ -1,0 +1,270 @@
+package deploy
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+)
+
+var update = flag.Bool("update", false, "rewrite the generated files")
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(m.Run())
+}
+
+func exampleConfig() Config {
+	return Config{Name: "lapse-x7k2p", Namespace: "shop", Image: "registry.example.com/lapse:v1", Args: []string{"run", "svc/web"}}
+}
+
+func podSpec(c Config) corev1.PodSpec { return c.Objects().Job.Spec.Template.Spec }
+
+func TestKustomizeFilesAreRenderedFromTheGoValues(t *testing.T) {
+	files, err := kustomizeFiles()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range files {
+		path = filepath.Join("kustomize", path)
+		if *update {
+			if err := os.WriteFile(path, want, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), string(got)); diff != "" {
+			t.Errorf("%s is stale; run go generate ./deploy\n%s", path, diff)
+		}
+	}
+}
+
+func TestKustomizationsListEveryFileBesideThem(t *testing.T) {
+	for _, folder := range []string{"base", "with-nodes", "example"} {
+		text, err := os.ReadFile(filepath.Join("kustomize", folder, "kustomization.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var kustomization struct{ Resources []string }
+		if err := yaml.Unmarshal(text, &kustomization); err != nil {
+			t.Fatal(err)
+		}
+		entries, err := os.ReadDir(filepath.Join("kustomize", folder))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, entry := range entries {
+			if entry.Name() != "kustomization.yaml" && !slices.Contains(kustomization.Resources, entry.Name()) {
+				t.Errorf("%s/kustomization.yaml does not list %s", folder, entry.Name())
+			}
+		}
+		for _, resource := range kustomization.Resources {
+			if _, err := os.Stat(filepath.Join("kustomize", folder, resource)); err != nil {
+				t.Errorf("%s/kustomization.yaml: %v", folder, err)
+			}
+		}
+	}
+}
+
+func TestYAMLReadsBackAsTheSameObjects(t *testing.T) {
+	config := exampleConfig()
+	config.NodesAccess = true
+	config.AvoidNodes, config.SpareNodes = []string{"node-a"}, []string{"node-b", "node-c"}
+	objects := config.Objects()
+	var stream bytes.Buffer
+	if err := WriteYAML(&stream, objects.All()...); err != nil {
+		t.Fatal(err)
+	}
+	documents := strings.Split(stream.String(), "---\n")
+	into := []runtime.Object{
+		new(corev1.ServiceAccount), new(rbacv1.Role), new(rbacv1.RoleBinding),
+		new(rbacv1.ClusterRole), new(rbacv1.ClusterRoleBinding), new(batchv1.Job),
+	}
+	if len(documents) != len(into) {
+		t.Fatalf("got %d documents, want %d:\n%s", len(documents), len(into), &stream)
+	}
+	for i, document := range documents {
+		if err := yaml.UnmarshalStrict([]byte(document), into[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(objects.All(), into); diff != "" {
+		t.Error(diff)
+	}
+	if strings.Contains(stream.String(), "status:") || strings.Contains(stream.String(), "null") {
+		t.Errorf("YAML contains what only the API server knows:\n%s", &stream)
+	}
+}
+
+// https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted
+func TestPodKeepsToTheRestrictedStandard(t *testing.T) {
+	spec := podSpec(exampleConfig())
+	if len(spec.Volumes) > 0 || spec.HostNetwork || spec.HostPID || spec.HostIPC {
+		t.Error("the Pod has volumes, or namespaces of the host")
+	}
+	pod, container := spec.SecurityContext, spec.Containers[0].SecurityContext
+	if !*pod.RunAsNonRoot || *pod.RunAsUser == 0 || pod.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+		t.Errorf("Pod security context %v", pod)
+	}
+	if *container.AllowPrivilegeEscalation || *container.Privileged ||
+		!slices.Equal(container.Capabilities.Drop, []corev1.Capability{"ALL"}) || len(container.Capabilities.Add) > 0 {
+		t.Errorf("container security context %v", container)
+	}
+}
+
+func TestPodDoesNotStandInTheWayOfADrain(t *testing.T) {
+	spec := podSpec(exampleConfig())
+	if len(spec.Volumes) > 0 {
+		t.Error("an emptyDir makes kubectl drain refuse")
+	}
+	if len(spec.Tolerations) > 0 {
+		t.Error("a toleration keeps the Pod where no other Pod may be")
+	}
+	if spec.Affinity != nil {
+		t.Error("without nodes to avoid there is nothing to say about placement")
+	}
+}
+
+func TestNoCPULimitBecauseThrottlingFakesLatency(t *testing.T) {
+	resources := podSpec(exampleConfig()).Containers[0].Resources
+	if _, limited := resources.Limits[corev1.ResourceCPU]; limited {
+		t.Error("CPU is limited")
+	}
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
+		if _, requested := resources.Requests[name]; !requested {
+			t.Errorf("%s is not requested", name)
+		}
+	}
+	if _, limited := resources.Limits[corev1.ResourceMemory]; !limited {
+		t.Error("memory is not limited")
+	}
+}
+
+func TestNodesWithoutStorageAccountingGetNoStorageRequest(t *testing.T) {
+	config := exampleConfig()
+	config.NoStorageRequest = true
+	if _, requested := podSpec(config).Containers[0].Resources.Requests[corev1.ResourceEphemeralStorage]; requested {
+		t.Error("ephemeral storage is requested; no such node could take the Pod")
+	}
+}
+
+func TestRunEndsWithItsPod(t *testing.T) {
+	job := Config{Name: "lapse-a", Image: "lapse", Deadline: 90*time.Minute + time.Millisecond}.Objects().Job.Spec
+	if *job.BackoffLimit != 0 || *job.PodReplacementPolicy != batchv1.Failed || job.Template.Spec.RestartPolicy != corev1.RestartPolicyNever {
+		t.Errorf("a second Pod could start: %v", job)
+	}
+	if *job.ActiveDeadlineSeconds != 90*60+1 {
+		t.Errorf("deadline is %d s", *job.ActiveDeadlineSeconds)
+	}
+	if *job.TTLSecondsAfterFinished < 60 || *job.Template.Spec.TerminationGracePeriodSeconds < 30 {
+		t.Error("no time to write or to read a result")
+	}
+}
+
+func TestAgentMayOnlyRead(t *testing.T) {
+	config := exampleConfig()
+	config.NodesAccess = true
+	objects := config.Objects()
+	for _, rule := range slices.Concat(objects.Role.Rules, objects.ClusterRole.Rules) {
+		if !slices.Equal(rule.Verbs, []string{"get", "list", "watch"}) || slices.Contains(rule.Resources, "secrets") || slices.Contains(rule.Resources, "*") {
+			t.Errorf("rule %v", rule)
+		}
+	}
+}
+
+func TestWithoutNodesAccessNothingIsClusterWide(t *testing.T) {
+	objects := exampleConfig().Objects()
+	if objects.ClusterRole != nil || objects.ClusterRoleBinding != nil || len(objects.All()) != 4 {
+		t.Errorf("objects %v", objects.All())
+	}
+}
+
+func TestAvoidedNodesAreForbiddenAndTheServicesNodesDisliked(t *testing.T) {
+	config := exampleConfig()
+	config.AvoidNodes, config.SpareNodes = []string{"node-a", "node-b"}, []string{"node-c"}
+	affinity := podSpec(config).Affinity
+	want := &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchFields: []corev1.NodeSelectorRequirement{
+				{Key: "metadata.name", Operator: "NotIn", Values: []string{"node-a"}}, // both must hold,
+				{Key: "metadata.name", Operator: "NotIn", Values: []string{"node-b"}}, // in one term
+			},
+		}}},
+		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
+			Weight: 100,
+			Preference: corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{
+				{Key: "metadata.name", Operator: "NotIn", Values: []string{"node-c"}},
+			}},
+		}},
+	}}
+	if diff := cmp.Diff(want, affinity); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAgentMustNotBecomeAnEndpointOfWhatItMeasures(t *testing.T) {
+	config := exampleConfig()
+	config.Labels = map[string]string{"team": "payments"}
+	config.Selectors = []map[string]string{{"app": "web"}, nil}
+	if err := config.Validate(); err != nil {
+		t.Errorf("selector of another workload: %v", err)
+	}
+	config.Selectors = append(config.Selectors, map[string]string{"team": "payments"})
+	wantHint(t, config.Validate(), "selector")
+}
+
+func TestLabelsOfARunCannotBeReplaced(t *testing.T) {
+	config := exampleConfig()
+	config.Labels = map[string]string{RunLabel: "another", "team": "payments"}
+	got := config.Objects().Job.Labels
+	if got[RunLabel] != config.Name || got["team"] != "payments" {
+		t.Errorf("labels %v", got)
+	}
+}
+
+func TestNamesThatKubernetesWouldRefuseAreRefusedFirst(t *testing.T) {
+	for _, name := range []string{"", "Lapse", "lapse_1", strings.Repeat("a", 58)} {
+		config := exampleConfig()
+		config.Name = name
+		if config.Validate() == nil {
+			t.Errorf("name %q is accepted", name)
+		}
+	}
+	if err := (Config{Name: NewName(), Image: "lapse"}).Validate(); err != nil {
+		t.Error(err)
+	}
+	if NewName() == NewName() {
+		t.Error("two runs have one name")
+	}
+}
+
+// wantHint checks that err is there and tells people what to do about it.
+func wantHint(t *testing.T, err error, contains string) {
+	t.Helper()
+	if err == nil {
+		t.Error("got no error")
+		return
+	}
+	var hinter interface{ Hint() string }
+	errors.As(err, &hinter)
+	if hinter == nil {
+		t.Errorf("%q has no hint", err)
+	} else if !strings.Contains(hinter.Hint()+err.Error(), contains) {
+		t.Errorf("%q, hint %q: neither says %q", err, hinter.Hint(), contains)
+	}
+}

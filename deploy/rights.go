@@ -1,0 +1,163 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	authv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// A Right is one thing someone may do in a cluster.
+type Right struct {
+	Verb, Group, Resource, Subresource string
+	Cluster                            bool   // not in a namespace
+	For                                string // what Lapse needs it for
+}
+
+// A MissingRight is a right that the user of the kubeconfig does not have.
+type MissingRight struct {
+	Right
+	Namespace string
+	Reason    string // the authorizer's, if it gave one
+}
+
+// CanI is the command that asks the cluster the same question.
+func (m MissingRight) CanI() string {
+	resource := m.Resource
+	if m.Group != "" {
+		resource += "." + m.Group
+	}
+	line := "kubectl auth can-i " + m.Verb + " " + resource
+	if m.Subresource != "" {
+		line += " --subresource=" + m.Subresource
+	}
+	if m.Cluster {
+		return line
+	}
+	return line + " -n " + m.Namespace
+}
+
+// A RightsError says which rights are missing for a run in the cluster.
+type RightsError struct{ Missing []MissingRight }
+
+func (e *RightsError) Error() string {
+	lines := []string{fmt.Sprintf("%d rights are missing to run Lapse in the cluster:", len(e.Missing))}
+	for _, missing := range e.Missing {
+		lines = append(lines, fmt.Sprintf("  %s   # %s", missing.CanI(), missing.For))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Hint says what to do about it.
+func (e *RightsError) Hint() string {
+	clusterOnly := !slices.ContainsFunc(e.Missing, func(m MissingRight) bool { return !m.Cluster })
+	if clusterOnly {
+		return "only nodes are out of reach: run without the lane of nodes, or ask for these rights on the cluster"
+	}
+	return "ask for the role \"admin\" in this namespace, or let someone who has it apply the output of `lapse gen`; or measure a URL from here"
+}
+
+// CheckRights reports which rights for a run in the namespace the user lacks; none missing is nil.
+// The error is set only if the cluster could not be asked.
+//
+// Among them is what the agent itself may do: nobody can grant a right they do not have.
+// https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping
+func CheckRights(ctx context.Context, client kubernetes.Interface, namespace string, nodesAccess bool) ([]MissingRight, error) {
+	known := knownRules(ctx, client, namespace)
+	var missing []MissingRight
+	for _, right := range neededRights(nodesAccess) {
+		if !right.Cluster && covered(known, right) {
+			continue
+		}
+		status, err := ask(ctx, client, namespace, right)
+		if err != nil {
+			return nil, err
+		}
+		if !status.Allowed {
+			missing = append(missing, MissingRight{right, namespace, status.Reason})
+		}
+	}
+	return missing, nil
+}
+
+// neededRights lists what the user of the command line needs.
+func neededRights(nodesAccess bool) []Right {
+	var rights []Right
+	add := func(purpose, group, resource, subresource string, verbs ...string) {
+		for _, verb := range verbs {
+			rights = append(rights, Right{Verb: verb, Group: group, Resource: resource, Subresource: subresource, For: purpose})
+		}
+	}
+	const rbac = "rbac.authorization.k8s.io"
+	add("to run the agent", "batch", "jobs", "", "create", "get", "list", "watch", "delete")
+	add("to let the agent read", "", "serviceaccounts", "", "create", "get", "delete")
+	add("to let the agent read", rbac, "roles", "", "create", "get", "delete")
+	add("to let the agent read", rbac, "rolebindings", "", "create", "get", "delete")
+	add("to reach the agent", "", "pods", "portforward", "create")
+	add("to retrieve a result", "", "pods", "log", "get")
+	for _, rule := range reads() {
+		add("to grant it to the agent", rule.APIGroups[0], rule.Resources[0], "", rule.Verbs...)
+		for _, resource := range rule.Resources[1:] {
+			add("to grant it to the agent", rule.APIGroups[0], resource, "", rule.Verbs...)
+		}
+	}
+	if !nodesAccess {
+		return rights
+	}
+	namespaced := len(rights)
+	add("to let the agent read nodes", rbac, "clusterroles", "", "create", "get", "delete")
+	add("to let the agent read nodes", rbac, "clusterrolebindings", "", "create", "get", "delete")
+	add("to grant it to the agent", "", "nodes", "", readVerbs()...)
+	for i := range rights[namespaced:] {
+		rights[namespaced+i].Cluster = true
+	}
+	return rights
+}
+
+// knownRules asks once for all rules in the namespace, which saves most of the single questions. The
+// answer may be incomplete, so what it does not contain is still asked for.
+func knownRules(ctx context.Context, client kubernetes.Interface, namespace string) []authv1.ResourceRule {
+	review, err := client.AuthorizationV1().SelfSubjectRulesReviews().Create(ctx, &authv1.SelfSubjectRulesReview{
+		Spec: authv1.SelfSubjectRulesReviewSpec{Namespace: namespace},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return nil
+	}
+	return review.Status.ResourceRules
+}
+
+// covered reports whether one of the rules surely allows the right.
+func covered(rules []authv1.ResourceRule, right Right) bool {
+	resource := right.Resource
+	if right.Subresource != "" {
+		resource += "/" + right.Subresource
+	}
+	return slices.ContainsFunc(rules, func(rule authv1.ResourceRule) bool {
+		return len(rule.ResourceNames) == 0 &&
+			has(rule.Verbs, right.Verb) && has(rule.APIGroups, right.Group) && has(rule.Resources, resource)
+	})
+}
+
+func has(list []string, value string) bool {
+	return slices.Contains(list, value) || slices.Contains(list, "*")
+}
+
+func ask(ctx context.Context, client kubernetes.Interface, namespace string, right Right) (authv1.SubjectAccessReviewStatus, error) {
+	attributes := &authv1.ResourceAttributes{
+		Verb: right.Verb, Group: right.Group, Resource: right.Resource, Subresource: right.Subresource,
+	}
+	if !right.Cluster {
+		attributes.Namespace = namespace
+	}
+	review, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authv1.SelfSubjectAccessReview{
+		Spec: authv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return authv1.SubjectAccessReviewStatus{}, fmt.Errorf("ask for the right to %s %s: %w", right.Verb, right.Resource, err)
+	}
+	return review.Status, nil
+}

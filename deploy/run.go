@@ -1,0 +1,263 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// A Cluster is where a run takes place: a client, and the configuration it was made from, which the
+// tunnel to the agent needs.
+type Cluster struct {
+	Client kubernetes.Interface
+	REST   *rest.Config
+	Logger *slog.Logger // optional
+}
+
+func (c Cluster) logger() *slog.Logger {
+	if c.Logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return c.Logger
+}
+
+// A Run is a run in the cluster, as seen from a workstation.
+type Run struct {
+	Cluster
+	Namespace string
+	Name      string
+	Job       *batchv1.Job // as it was when created or found
+}
+
+// Create creates the run's objects, the Job last. If one of them is refused, those before it are deleted
+// again. The ServiceAccount, Role and RoleBinding are made dependents of the Job where the
+// user may do so: then they go with it, also when its time to live ends.
+func Create(ctx context.Context, cluster Cluster, config Config) (*Run, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	config = placed(ctx, cluster.Client, config)
+	run := &Run{Cluster: cluster, Namespace: config.Namespace, Name: config.Name}
+	objects := config.Objects()
+	if err := run.create(ctx, objects); err != nil {
+		if !apierrors.IsAlreadyExists(err) {
+			run.undo(ctx)
+		}
+		return nil, err
+	}
+	run.adopt(ctx)
+	return run, nil
+}
+
+func (r *Run) create(ctx context.Context, objects Objects) error {
+	var none metav1.CreateOptions
+	core, rbac := r.Client.CoreV1(), r.Client.RbacV1()
+	if _, err := core.ServiceAccounts(r.Namespace).Create(ctx, objects.ServiceAccount, none); err != nil {
+		return createError("ServiceAccount", r, err)
+	}
+	if _, err := rbac.Roles(r.Namespace).Create(ctx, objects.Role, none); err != nil {
+		return createError("Role", r, err)
+	}
+	if _, err := rbac.RoleBindings(r.Namespace).Create(ctx, objects.RoleBinding, none); err != nil {
+		return createError("RoleBinding", r, err)
+	}
+	if objects.ClusterRole != nil {
+		if _, err := rbac.ClusterRoles().Create(ctx, objects.ClusterRole, none); err != nil {
+			return createError("ClusterRole", r, err)
+		}
+		if _, err := rbac.ClusterRoleBindings().Create(ctx, objects.ClusterRoleBinding, none); err != nil {
+			return createError("ClusterRoleBinding", r, err)
+		}
+	}
+	job, err := r.Client.BatchV1().Jobs(r.Namespace).Create(ctx, objects.Job, none)
+	if err != nil {
+		return createError("Job", r, err)
+	}
+	r.Job = job
+	return nil
+}
+
+func createError(kind string, r *Run, err error) error {
+	wrapped := fmt.Errorf("create %s %s in namespace %s: %w", kind, r.Name, r.Namespace, err)
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return withHint(wrapped, fmt.Sprintf("an earlier run has this name: lapse delete -n %s %s", r.Namespace, r.Name))
+	case apierrors.IsNotFound(err):
+		return withHint(wrapped, "does the namespace exist?")
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
+		return withHint(wrapped, quotaHint)
+	case apierrors.IsForbidden(err):
+		return withHint(wrapped, "`lapse preflight` lists the rights that are missing")
+	}
+	return wrapped
+}
+
+// undo deletes what an unfinished Create left, also if it was ctx that ended it.
+func (r *Run) undo(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	if err := r.Delete(ctx); err != nil {
+		r.logger().Warn("cannot clean up", "run", r.Name, "error", err)
+	}
+}
+
+// adopt makes the small objects dependents of the Job. Without the right to it, [Run.Delete] deletes
+// them all the same.
+func (r *Run) adopt(ctx context.Context) {
+	patch := fmt.Appendf(nil, `{"metadata":{"ownerReferences":[{"apiVersion":"batch/v1","kind":"Job","name":%q,"uid":%q}]}}`,
+		r.Job.Name, r.Job.UID)
+	var none metav1.PatchOptions
+	_, errAccount := r.Client.CoreV1().ServiceAccounts(r.Namespace).Patch(ctx, r.Name, types.StrategicMergePatchType, patch, none)
+	_, errRole := r.Client.RbacV1().Roles(r.Namespace).Patch(ctx, r.Name, types.StrategicMergePatchType, patch, none)
+	_, errBinding := r.Client.RbacV1().RoleBindings(r.Namespace).Patch(ctx, r.Name, types.StrategicMergePatchType, patch, none)
+	if err := errors.Join(errAccount, errRole, errBinding); err != nil {
+		r.logger().Debug("not all objects will be deleted with the Job", "error", err)
+	}
+}
+
+// placed completes the configuration by what can be read of the nodes; it stays as it is where nothing can.
+func placed(ctx context.Context, client kubernetes.Interface, config Config) Config {
+	config.SpareNodes = slices.Clone(config.SpareNodes)
+	for _, selector := range config.Selectors {
+		config.SpareNodes = append(config.SpareNodes, nodesOf(ctx, client, config.Namespace, selector)...)
+	}
+	slices.Sort(config.SpareNodes)
+	config.SpareNodes = slices.Compact(config.SpareNodes)
+	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err == nil && len(nodes.Items) > 0 {
+		config.NoStorageRequest = config.NoStorageRequest || !slices.ContainsFunc(nodes.Items, countsStorage)
+	}
+	return config
+}
+
+// nodesOf lists the nodes on which the selected Pods run.
+func nodesOf(ctx context.Context, client kubernetes.Interface, namespace string, selector map[string]string) []string {
+	if len(selector) == 0 {
+		return nil
+	}
+	pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set(selector).String()})
+	if err != nil {
+		return nil
+	}
+	var nodes []string
+	for _, pod := range pods.Items {
+		if pod.Spec.NodeName != "" {
+			nodes = append(nodes, pod.Spec.NodeName)
+		}
+	}
+	return nodes
+}
+
+// countsStorage reports whether a Pod that requests ephemeral storage can be scheduled to the node. A kubelet
+// with localStorageCapacityIsolation off offers none.
+func countsStorage(node corev1.Node) bool {
+	storage := node.Status.Allocatable[corev1.ResourceEphemeralStorage]
+	return !storage.IsZero()
+}
+
+// Find returns the run of that name, or an error with a hint if there is none.
+func Find(ctx context.Context, cluster Cluster, namespace, name string) (*Run, error) {
+	job, err := cluster.Client.BatchV1().Jobs(namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && !ours(job) {
+		return nil, withHint(fmt.Errorf("namespace %s has no run %q", namespace, name), "`lapse status` lists the runs there are")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find run %s: %w", name, err)
+	}
+	return &Run{Cluster: cluster, Namespace: namespace, Name: name, Job: job}, nil
+}
+
+// List returns the runs in the namespace (all namespaces if empty), oldest first.
+func List(ctx context.Context, cluster Cluster, namespace string) ([]*Run, error) {
+	jobs, err := cluster.Client.BatchV1().Jobs(namespace).List(ctx, metav1.ListOptions{LabelSelector: RunLabel})
+	if err != nil {
+		return nil, fmt.Errorf("list runs: %w", err)
+	}
+	var runs []*Run
+	for i := range jobs.Items {
+		job := &jobs.Items[i]
+		runs = append(runs, &Run{Cluster: cluster, Namespace: job.Namespace, Name: job.Name, Job: job})
+	}
+	slices.SortFunc(runs, func(a, b *Run) int { return a.Job.CreationTimestamp.Compare(b.Job.CreationTimestamp.Time) })
+	return runs, nil
+}
+
+// ours reports whether object belongs to a run.
+func ours(object metav1.Object) bool { return object.GetLabels()[RunLabel] != "" }
+
+// Delete deletes all of the run's objects that are there; none there is no error. The Pod is
+// told to stop and goes soon after. Objects that only share the run's name are left alone.
+func (r *Run) Delete(ctx context.Context) error {
+	background := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
+	jobs := r.Client.BatchV1().Jobs(r.Namespace)
+	rbac, accounts := r.Client.RbacV1(), r.Client.CoreV1().ServiceAccounts(r.Namespace)
+	errs := []error{
+		remove(ctx, "Job", r.Name, jobs.Get, jobs.Delete, background),
+		remove(ctx, "RoleBinding", r.Name, rbac.RoleBindings(r.Namespace).Get, rbac.RoleBindings(r.Namespace).Delete, background),
+		remove(ctx, "Role", r.Name, rbac.Roles(r.Namespace).Get, rbac.Roles(r.Namespace).Delete, background),
+		remove(ctx, "ServiceAccount", r.Name, accounts.Get, accounts.Delete, background),
+	}
+	outside := []error{
+		remove(ctx, "ClusterRoleBinding", clusterName(r.Name), rbac.ClusterRoleBindings().Get, rbac.ClusterRoleBindings().Delete, background),
+		remove(ctx, "ClusterRole", clusterName(r.Name), rbac.ClusterRoles().Get, rbac.ClusterRoles().Delete, background),
+	}
+	for _, err := range outside {
+		// Who may not even look at ClusterRoles has created none.
+		if !apierrors.IsForbidden(err) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// remove deletes one object if it is there and ours.
+func remove[T metav1.Object](ctx context.Context, kind, name string,
+	get func(context.Context, string, metav1.GetOptions) (T, error),
+	del func(context.Context, string, metav1.DeleteOptions) error, options metav1.DeleteOptions,
+) error {
+	object, err := get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look up %s %s: %w", kind, name, err)
+	}
+	if !ours(object) {
+		return nil
+	}
+	if err := del(ctx, name, options); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete %s %s: %w", kind, name, err)
+	}
+	return nil
+}
+
+// Pod returns the run's Pod, the youngest if there are several, or nil if there is none.
+func (r *Run) Pod(ctx context.Context) (*corev1.Pod, error) {
+	pods, err := r.Client.CoreV1().Pods(r.Namespace).List(ctx, metav1.ListOptions{LabelSelector: r.selector()})
+	if err != nil {
+		return nil, fmt.Errorf("find the Pod of run %s: %w", r.Name, err)
+	}
+	own := slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return !r.owns(&pod) })
+	if len(own) == 0 {
+		return nil, nil
+	}
+	youngest := slices.MaxFunc(own, func(a, b corev1.Pod) int {
+		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	})
+	return &youngest, nil
+}
+
+func (r *Run) selector() string { return RunLabel + "=" + r.Name }

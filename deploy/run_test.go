@@ -1,0 +1,460 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	ktesting "k8s.io/client-go/testing"
+)
+
+func contextWithCancel(t *testing.T) (context.Context, context.CancelFunc) {
+	return context.WithCancel(t.Context())
+}
+
+// fakeCluster is a cluster whose API server gives UIDs.
+func fakeCluster(objects ...runtime.Object) (Cluster, *fake.Clientset) {
+	client := fake.NewClientset(objects...)
+	client.PrependReactor("create", "jobs", func(action ktesting.Action) (bool, runtime.Object, error) {
+		action.(ktesting.CreateAction).GetObject().(*batchv1.Job).UID = "job-1"
+		return false, nil, nil
+	})
+	return Cluster{Client: client}, client
+}
+
+func mustCreate(t *testing.T, cluster Cluster) *Run {
+	t.Helper()
+	config := exampleConfig()
+	config.NodesAccess = true
+	run, err := Create(t.Context(), cluster, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+// leftovers lists what there is of runs.
+func leftovers(t *testing.T, cluster Cluster) []string {
+	t.Helper()
+	var names []string
+	all := metav1.ListOptions{}
+	jobs, err1 := cluster.Client.BatchV1().Jobs("").List(t.Context(), all)
+	accounts, err2 := cluster.Client.CoreV1().ServiceAccounts("").List(t.Context(), all)
+	roles, err3 := cluster.Client.RbacV1().Roles("").List(t.Context(), all)
+	bindings, err4 := cluster.Client.RbacV1().RoleBindings("").List(t.Context(), all)
+	clusterRoles, err5 := cluster.Client.RbacV1().ClusterRoles().List(t.Context(), all)
+	clusterBindings, err6 := cluster.Client.RbacV1().ClusterRoleBindings().List(t.Context(), all)
+	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range jobs.Items {
+		names = append(names, "Job "+o.Name)
+	}
+	for _, o := range accounts.Items {
+		names = append(names, "ServiceAccount "+o.Name)
+	}
+	for _, o := range roles.Items {
+		names = append(names, "Role "+o.Name)
+	}
+	for _, o := range bindings.Items {
+		names = append(names, "RoleBinding "+o.Name)
+	}
+	for _, o := range clusterRoles.Items {
+		names = append(names, "ClusterRole "+o.Name)
+	}
+	for _, o := range clusterBindings.Items {
+		names = append(names, "ClusterRoleBinding "+o.Name)
+	}
+	return names
+}
+
+func TestCreatedObjectsGoWithTheirJob(t *testing.T) {
+	cluster, client := fakeCluster()
+	mustCreate(t, cluster)
+	if got := leftovers(t, cluster); len(got) != 6 {
+		t.Errorf("created %v", got)
+	}
+	role, err := client.RbacV1().Roles("shop").Get(t.Context(), "lapse-x7k2p", metav1.GetOptions{})
+	if err != nil || len(role.OwnerReferences) != 1 || role.OwnerReferences[0].UID != "job-1" || role.OwnerReferences[0].Kind != "Job" {
+		t.Errorf("owners of the Role: %v, %v", role.OwnerReferences, err)
+	}
+}
+
+func TestCreateDoesWithoutTheRightToAdopt(t *testing.T) {
+	cluster, client := fakeCluster()
+	client.PrependReactor("patch", "*", forbidden("patch"))
+	mustCreate(t, cluster)
+}
+
+func forbidden(what string) ktesting.ReactionFunc {
+	return func(action ktesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "lapse-x7k2p", errors.New(what))
+	}
+}
+
+func TestCreateLeavesNothingBehindWhenItFails(t *testing.T) {
+	for _, resource := range []string{"roles", "rolebindings", "clusterrolebindings", "jobs"} {
+		cluster, client := fakeCluster()
+		client.PrependReactor("create", resource, forbidden("no"))
+		config := exampleConfig()
+		config.NodesAccess = true
+		_, err := Create(t.Context(), cluster, config)
+		wantHint(t, err, "preflight")
+		if got := leftovers(t, cluster); len(got) > 0 {
+			t.Errorf("%s refused: %v is left", resource, got)
+		}
+	}
+}
+
+func TestCreateErrorsSayWhatToDo(t *testing.T) {
+	group := schema.GroupResource{Resource: "serviceaccounts"}
+	for _, test := range []struct {
+		err  error
+		want string
+	}{
+		{apierrors.NewAlreadyExists(group, "lapse-x7k2p"), "lapse delete -n shop lapse-x7k2p"},
+		{apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "shop"), "namespace"},
+		{apierrors.NewForbidden(group, "lapse-x7k2p", errors.New("exceeded quota: small")), "quota"},
+		{apierrors.NewForbidden(group, "lapse-x7k2p", errors.New("RBAC")), "preflight"},
+	} {
+		cluster, client := fakeCluster()
+		client.PrependReactor("create", "serviceaccounts", func(ktesting.Action) (bool, runtime.Object, error) { return true, nil, test.err })
+		_, err := Create(t.Context(), cluster, exampleConfig())
+		wantHint(t, err, test.want)
+	}
+}
+
+func TestSecondRunOfANameLeavesTheFirstAlone(t *testing.T) {
+	cluster, _ := fakeCluster()
+	mustCreate(t, cluster)
+	if _, err := Create(t.Context(), cluster, exampleConfig()); err == nil {
+		t.Error("created twice")
+	}
+	if got := leftovers(t, cluster); len(got) != 6 {
+		t.Errorf("left %v", got)
+	}
+}
+
+func TestCreateStaysAwayFromTheServicesPods(t *testing.T) {
+	web := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "web-1", Namespace: "shop", Labels: map[string]string{"app": "web"}},
+		Spec:       corev1.PodSpec{NodeName: "node-c"},
+	}
+	other := web.DeepCopy()
+	other.Name, other.Labels, other.Spec.NodeName = "other", nil, "node-d"
+	cluster, _ := fakeCluster(web, other)
+	config := exampleConfig()
+	config.Selectors = []map[string]string{{"app": "web"}}
+	run, err := Create(t.Context(), cluster, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	preferred := run.Job.Spec.Template.Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
+	if len(preferred) != 1 || len(preferred[0].Preference.MatchFields) != 1 || preferred[0].Preference.MatchFields[0].Values[0] != "node-c" {
+		t.Errorf("prefers %v", preferred)
+	}
+}
+
+func TestStorageIsRequestedWhereNodesCountIt(t *testing.T) {
+	counting := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
+		corev1.ResourceEphemeralStorage: resource.MustParse("10Gi"),
+	}}}
+	not := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
+	for _, test := range []struct {
+		nodes []runtime.Object
+		want  bool
+	}{
+		{nil, true}, // unknown
+		{[]runtime.Object{not}, false},
+		{[]runtime.Object{not, counting}, true},
+	} {
+		cluster, _ := fakeCluster(test.nodes...)
+		run, err := Create(t.Context(), cluster, exampleConfig())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, got := run.Job.Spec.Template.Spec.Containers[0].Resources.Requests[corev1.ResourceEphemeralStorage]
+		if got != test.want {
+			t.Errorf("%d nodes: requested %v", len(test.nodes), got)
+		}
+	}
+}
+
+func TestDeleteIsCompleteAndCanBeRepeated(t *testing.T) {
+	cluster, _ := fakeCluster()
+	run := mustCreate(t, cluster)
+	for range 2 {
+		if err := run.Delete(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := leftovers(t, cluster); len(got) > 0 {
+		t.Errorf("left %v", got)
+	}
+}
+
+func TestDeleteSparesWhatOnlySharesTheName(t *testing.T) {
+	stranger := metav1.ObjectMeta{Name: "web", Namespace: "shop"}
+	cluster, _ := fakeCluster(&batchv1.Job{ObjectMeta: stranger}, &corev1.ServiceAccount{ObjectMeta: stranger}, &rbacv1.Role{ObjectMeta: stranger})
+	if err := (&Run{Cluster: cluster, Namespace: "shop", Name: "web"}).Delete(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := leftovers(t, cluster); len(got) != 3 {
+		t.Errorf("left %v", got)
+	}
+}
+
+func TestDeleteDoesWithoutRightsOnTheCluster(t *testing.T) {
+	cluster, client := fakeCluster()
+	run, err := Create(t.Context(), cluster, exampleConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.PrependReactor("get", "clusterroles", forbidden("no"))
+	client.PrependReactor("get", "clusterrolebindings", forbidden("no"))
+	if err := run.Delete(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRunsAreListedAndFound(t *testing.T) {
+	cluster, _ := fakeCluster(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "backup", Namespace: "shop"}})
+	mustCreate(t, cluster)
+	runs, err := List(t.Context(), cluster, "shop")
+	if err != nil || len(runs) != 1 || runs[0].Name != "lapse-x7k2p" || runs[0].Namespace != "shop" {
+		t.Errorf("listed %v, %v", runs, err)
+	}
+	if run, err := Find(t.Context(), cluster, "shop", "lapse-x7k2p"); err != nil || run.Job.UID != "job-1" {
+		t.Errorf("found %v, %v", run, err)
+	}
+	for _, name := range []string{"backup", "nothing"} {
+		_, err := Find(t.Context(), cluster, "shop", name)
+		wantHint(t, err, "lapse status")
+	}
+}
+
+// startup runs WaitRunning in virtual time while happen changes the cluster.
+func startup(t *testing.T, happen func(t *testing.T, client *fake.Clientset)) (*corev1.Pod, time.Duration, error) {
+	var pod *corev1.Pod
+	var took time.Duration
+	var err error
+	synctest.Test(t, func(t *testing.T) {
+		cluster, client := fakeCluster()
+		run := mustCreate(t, cluster)
+		started := time.Now()
+		go func() {
+			time.Sleep(3 * time.Second)
+			happen(t, client)
+		}()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		pod, err = run.WaitRunning(ctx)
+		took = time.Since(started)
+	})
+	return pod, took, err
+}
+
+func createPod(pod *corev1.Pod) func(*testing.T, *fake.Clientset) {
+	return func(t *testing.T, client *fake.Clientset) {
+		if _, err := client.CoreV1().Pods("shop").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestWaitRunningSeesThePodStart(t *testing.T) {
+	pod, took, err := startup(t, func(t *testing.T, client *fake.Clientset) {
+		pending := runningPod()
+		pending.Status = corev1.PodStatus{Phase: corev1.PodPending}
+		createPod(pending)(t, client)
+		time.Sleep(2 * time.Second)
+		if _, err := client.CoreV1().Pods("shop").Update(t.Context(), runningPod(), metav1.UpdateOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil || pod.Name != "lapse-x7k2p-abcde" || took != 5*time.Second {
+		t.Errorf("got %v after %s, %v", pod, took, err)
+	}
+}
+
+func waitingPod(reason, message string) *corev1.Pod {
+	pod := runningPod()
+	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{
+		Name: ContainerName, Image: "lapse:v1", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}},
+	}}}
+	return pod
+}
+
+func unschedulablePod() *corev1.Pod {
+	pod := runningPod()
+	pod.Spec.NodeName = ""
+	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+		Message: "0/3 nodes are available: 3 Insufficient memory.",
+	}}}
+	return pod
+}
+
+func failedCreate(message string) func(*testing.T, *fake.Clientset) {
+	return func(t *testing.T, client *fake.Clientset) {
+		_, err := client.CoreV1().Events("shop").Create(t.Context(), &corev1.Event{
+			ObjectMeta:     metav1.ObjectMeta{Name: "lapse-x7k2p.1", Namespace: "shop"},
+			InvolvedObject: corev1.ObjectReference{Kind: "Job", Name: "lapse-x7k2p", UID: "job-1"},
+			Reason:         "FailedCreate", Message: message,
+		}, metav1.CreateOptions{})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func failJob(reason, message string) func(*testing.T, *fake.Clientset) {
+	return func(t *testing.T, client *fake.Clientset) {
+		job, err := client.BatchV1().Jobs("shop").Get(t.Context(), "lapse-x7k2p", metav1.GetOptions{})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: reason, Message: message}}
+		if _, err := client.BatchV1().Jobs("shop").UpdateStatus(t.Context(), job, metav1.UpdateOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestWhatKeepsARunFromStartingIsReportedAtOnce(t *testing.T) {
+	deletedPod := runningPod()
+	deletedPod.Status = corev1.PodStatus{Phase: corev1.PodPending}
+	deletedPod.DeletionTimestamp = new(metav1.Now())
+	deletedPod.Finalizers = []string{"batch.kubernetes.io/job-tracking"}
+	evicted := runningPod()
+	evicted.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on resource: memory."}
+	for _, test := range []struct {
+		name         string
+		happen       func(*testing.T, *fake.Clientset)
+		reason, want string
+	}{
+		{"image not found", createPod(waitingPod("ErrImagePull", "not found")), "ErrImagePull", "--image"},
+		{"image back-off", createPod(waitingPod("ImagePullBackOff", "Back-off pulling image")), "ImagePullBackOff", "--image-pull-secret"},
+		{"image not loaded", createPod(waitingPod("ErrImageNeverPull", "not present with pull policy of Never")), "ErrImageNeverPull", `"lapse:v1"`},
+		{"cannot be created", createPod(waitingPod("CreateContainerConfigError", "secret not found")), "CreateContainerConfigError", "secret"},
+		{"unschedulable", createPod(unschedulablePod()), "Unschedulable", "Insufficient memory"},
+		{"crash", createPod(endedPod("unknown flag: --rat")), "Error", "exit code 3: unknown flag: --rat"},
+		{"evicted", createPod(evicted), "Evicted", "low on resource"},
+		{"deleted", createPod(deletedPod), "Deleted", "was deleted"},
+		{"Pod Security", failedCreate(`Error creating: pods "x" is forbidden: violates PodSecurity "restricted:latest"`), "FailedCreate", "restricted"},
+		{"quota", failedCreate(`Error creating: pods "x" is forbidden: exceeded quota: small, requested: cpu=100m`), "FailedCreate", "quota leaves no room"},
+		{"policy", failedCreate(`Error creating: admission webhook "x" denied the request: no`), "FailedCreate", "admission policy"},
+		{"Job failed", failJob("DeadlineExceeded", "Job was active longer than specified deadline"), "DeadlineExceeded", "longer"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, took, err := startup(t, test.happen)
+			start, ok := errors.AsType[*StartError](err)
+			if !ok || start.Reason != test.reason {
+				t.Fatalf("error is %v", err)
+			}
+			if !strings.Contains(err.Error()+start.Hint(), test.want) {
+				t.Errorf("%q, hint %q: neither says %q", err, start.Hint(), test.want)
+			}
+			if took != 3*time.Second {
+				t.Errorf("reported after %s", took)
+			}
+		})
+	}
+}
+
+func TestFailedJobIsExplainedByItsPod(t *testing.T) {
+	cluster, _ := fakeCluster(endedPod("panic: oh"))
+	run := mustCreate(t, cluster)
+	failed := run.Job.DeepCopy()
+	failed.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "BackoffLimitExceeded"}}
+	if err := run.judgeJob(t.Context(), failed); err == nil || !strings.Contains(err.Error(), "panic: oh") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestWaitingIgnoresAnEarlierRunOfTheName(t *testing.T) {
+	_, took, err := startup(t, func(t *testing.T, client *fake.Clientset) {
+		old := endedPod("panic: long ago")
+		old.Name, old.OwnerReferences[0].UID = "lapse-x7k2p-older", types.UID("job-0")
+		createPod(old)(t, client)
+		event := failedCreate("forbidden: long ago")
+		client.PrependReactor("create", "events", func(action ktesting.Action) (bool, runtime.Object, error) {
+			action.(ktesting.CreateAction).GetObject().(*corev1.Event).InvolvedObject.UID = "job-0"
+			return false, nil, nil
+		})
+		event(t, client)
+		time.Sleep(time.Second)
+		createPod(runningPod())(t, client)
+	})
+	if err != nil || took != 4*time.Second {
+		t.Errorf("after %s: %v", took, err)
+	}
+}
+
+func TestTransientCreateFailureIsWaitedOut(t *testing.T) {
+	_, took, err := startup(t, func(t *testing.T, client *fake.Clientset) {
+		failedCreate("Error creating: Internal error occurred: etcdserver: request timed out")(t, client)
+		time.Sleep(time.Second)
+		createPod(runningPod())(t, client)
+	})
+	if err != nil || took != 4*time.Second {
+		t.Errorf("after %s: %v", took, err)
+	}
+}
+
+func TestWaitingInVainSaysWhatForItWaited(t *testing.T) {
+	for want, happen := range map[string]func(*testing.T, *fake.Clientset){
+		"the Job to create its Pod":        func(*testing.T, *fake.Clientset) {},
+		"on node-b to start (PodInitializ": createPod(waitingPod("PodInitializing", "")),
+	} {
+		_, took, err := startup(t, happen)
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), want) || took != time.Minute {
+			t.Errorf("after %s: %v", took, err)
+		}
+	}
+}
+
+func TestWaitingWithoutTheRightToSeePodsFails(t *testing.T) {
+	cluster, client := fakeCluster()
+	run := mustCreate(t, cluster)
+	client.PrependReactor("list", "pods", forbidden("no"))
+	if _, err := run.WaitRunning(t.Context()); !apierrors.IsForbidden(err) {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestPodThatDiesBeforeItMeasuresIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster, client := fakeCluster(runningPod())
+		run := mustCreate(t, cluster)
+		agent := NewAgent(func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("connection refused") })
+		time.AfterFunc(7*time.Second, func() {
+			if _, err := client.CoreV1().Pods("shop").Update(t.Context(), endedPod("panic: oh"), metav1.UpdateOptions{}); err != nil {
+				t.Error(err)
+			}
+		})
+		started := time.Now()
+		err := run.waitMeasuring(t.Context(), agent)
+		if !isStartError(err) || !strings.Contains(err.Error(), "panic: oh") {
+			t.Errorf("error is %v", err)
+		}
+		if took := time.Since(started); took != 7*time.Second {
+			t.Errorf("reported after %s", took)
+		}
+	})
+}

@@ -1,0 +1,277 @@
+package deploy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/portforward"
+	"k8s.io/client-go/transport/spdy"
+	"k8s.io/streaming/pkg/httpstream"
+)
+
+// A Tunnel leads through the API server to a port on a Pod's own 127.0.0.1, as `kubectl
+// port-forward` does: Kubernetes authorizes, and nothing listens on the workstation unless [Tunnel.Serve] does.
+//
+// Every connection through it is a port-forward of its own. So one that breaks or gets stuck, like that
+// of a browser that has stopped reading, does not touch the others, and a new one is the way to reconnect.
+type Tunnel struct {
+	rest *rest.Config
+	core corev1client.CoreV1Interface
+	pod  *corev1.Pod
+	port int
+}
+
+// NewTunnel returns a tunnel to port in pod; 0 is [DefaultPort].
+func NewTunnel(config *rest.Config, pod *corev1.Pod, port int) (*Tunnel, error) {
+	core, err := corev1client.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("tunnel to Pod %s: %w", pod.Name, err)
+	}
+	return &Tunnel{rest: config, core: core, pod: pod, port: cmp.Or(port, DefaultPort)}, nil
+}
+
+// Agent returns a client of the agent at the tunnel's end.
+func (t *Tunnel) Agent() *Agent { return NewAgent(t.DialContext) }
+
+// DialContext opens a connection through the tunnel. Network and address are ignored: there is one place it
+// leads to. If that Pod runs no more, the error is a [GoneError].
+func (t *Tunnel) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
+	conn, err := t.connect(ctx)
+	if err == nil {
+		return conn, nil
+	}
+	if gone := t.gone(ctx); gone != nil {
+		return nil, gone
+	}
+	return nil, fmt.Errorf("port-forward to Pod %s: %w", t.pod.Name, err)
+}
+
+// An API server that does not answer for so long is asked anew.
+const dialTimeout = 10 * time.Second
+
+// connect dials without being able to interrupt it: client-go's dialers take no context. A connection that
+// comes too late is closed.
+func (t *Tunnel) connect(ctx context.Context) (net.Conn, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, dialTimeout, fmt.Errorf("no connection within %s", dialTimeout))
+	defer cancel()
+	type result struct {
+		conn net.Conn
+		err  error
+	}
+	connected := make(chan result)
+	go func() {
+		conn, err := t.open()
+		select {
+		case connected <- result{conn, err}:
+		case <-ctx.Done():
+			if err == nil {
+				conn.Close()
+			}
+		}
+	}()
+	select {
+	case r := <-connected:
+		return r.conn, r.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// open connects to the API server, by WebSocket or by SPDY where that is not supported, and opens the pair of
+// streams that is one forwarded connection.
+func (t *Tunnel) open() (net.Conn, error) {
+	dialer, err := t.dialer()
+	if err != nil {
+		return nil, err
+	}
+	session, _, err := dialer.Dial(portforward.PortForwardProtocolV1Name)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := forward(session, t.port)
+	if err != nil {
+		session.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+func (t *Tunnel) dialer() (httpstream.Dialer, error) {
+	address := t.url()
+	webSocket, err := portforward.NewSPDYOverWebsocketDialerForStreaming(address, t.rest)
+	if err != nil {
+		return nil, err
+	}
+	transport, upgrader, err := spdy.RoundTripperFor(t.rest)
+	if err != nil {
+		return nil, err
+	}
+	plain := spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, address)
+	return portforward.NewFallbackDialerForStreaming(webSocket, plain, func(err error) bool {
+		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+	}), nil
+}
+
+func (t *Tunnel) url() *url.URL {
+	return t.core.RESTClient().Post().Resource("pods").
+		Namespace(t.pod.Namespace).Name(t.pod.Name).SubResource("portforward").URL()
+}
+
+// gone asks whether the Pod still runs, and returns a GoneError if it surely does not.
+func (t *Tunnel) gone(ctx context.Context) error {
+	pod, err := t.core.Pods(t.pod.Namespace).Get(ctx, t.pod.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return &GoneError{t.pod.Name, "is no more"}
+	}
+	if err != nil {
+		return nil
+	}
+	if pod.UID != t.pod.UID {
+		return &GoneError{t.pod.Name, "was replaced"}
+	}
+	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return &GoneError{t.pod.Name, "has ended: " + ending(pod)}
+	}
+	return nil
+}
+
+// Serve lets everyone who connects to listener through the tunnel, until ctx ends. It closes listener,
+// and returns after the last connection is closed. Use it to show the page to a browser.
+func (t *Tunnel) Serve(ctx context.Context, listener net.Listener, logger *slog.Logger) error {
+	stop := context.AfterFunc(ctx, func() { listener.Close() })
+	defer stop()
+	var connections sync.WaitGroup
+	defer connections.Wait()
+	for {
+		conn, err := listener.Accept()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("accept on %s: %w", listener.Addr(), err)
+		}
+		connections.Go(func() {
+			if err := t.relay(ctx, conn); err != nil && ctx.Err() == nil {
+				logger.Warn("cannot forward a connection", "error", err)
+			}
+		})
+	}
+}
+
+// relay copies both ways until either side is done, or ctx.
+func (t *Tunnel) relay(ctx context.Context, near net.Conn) error {
+	defer near.Close()
+	far, err := t.DialContext(ctx, "", "")
+	if err != nil {
+		return err
+	}
+	closeBoth := sync.OnceFunc(func() { near.Close(); far.Close() })
+	stop := context.AfterFunc(ctx, closeBoth)
+	defer stop()
+	var copies sync.WaitGroup
+	copies.Go(func() { defer closeBoth(); io.Copy(far, near) })
+	copies.Go(func() { defer closeBoth(); io.Copy(near, far) })
+	copies.Wait()
+	return nil
+}
+
+// forward opens one forwarded connection on session.
+func forward(session httpstream.Connection, port int) (net.Conn, error) {
+	header := http.Header{}
+	header.Set(corev1.PortHeader, strconv.Itoa(port))
+	header.Set(corev1.PortForwardRequestIDHeader, "0")
+
+	header.Set(corev1.StreamType, corev1.StreamTypeError)
+	failure, err := session.CreateStream(header)
+	if err != nil {
+		return nil, fmt.Errorf("open the error stream: %w", err)
+	}
+	failure.Close() // we write nothing to it
+
+	header.Set(corev1.StreamType, corev1.StreamTypeData)
+	data, err := session.CreateStream(header)
+	if err != nil {
+		return nil, fmt.Errorf("open the data stream: %w", err)
+	}
+	conn := &forwarded{session: session, data: data, port: port, failed: make(chan struct{})}
+	go conn.watch(failure)
+	return conn, nil
+}
+
+// forwarded is one connection through a tunnel.
+type forwarded struct {
+	session httpstream.Connection
+	data    httpstream.Stream
+	port    int
+
+	failed  chan struct{} // closed when the error stream has ended
+	failure error         // what it said; read after failed is closed
+}
+
+// watch reads what the node says about the connection: nothing while all is well.
+func (c *forwarded) watch(failure io.Reader) {
+	defer close(c.failed)
+	message, err := io.ReadAll(io.LimitReader(failure, 4096))
+	if text := strings.TrimSpace(string(message)); text != "" {
+		c.failure = errors.New(text)
+	} else if err != nil {
+		c.failure = err
+	}
+	if c.failure != nil {
+		c.data.Reset()
+	}
+}
+
+// Read reads from the Pod. Where the node said why the connection ended, that is the error.
+func (c *forwarded) Read(p []byte) (int, error) {
+	n, err := c.data.Read(p)
+	if n > 0 || err == nil {
+		return n, nil
+	}
+	select {
+	case <-c.failed:
+		return 0, cmp.Or(c.failure, err)
+	case <-time.After(100 * time.Millisecond): // the node's word may be on its way
+		return 0, err
+	}
+}
+
+func (c *forwarded) Write(p []byte) (int, error) { return c.data.Write(p) }
+
+// Close ends the connection, and the port-forward with it.
+func (c *forwarded) Close() error {
+	err := c.session.Close()
+	<-c.failed
+	return err
+}
+
+func (c *forwarded) LocalAddr() net.Addr  { return podAddr{c.port} }
+func (c *forwarded) RemoteAddr() net.Addr { return podAddr{c.port} }
+
+// A port-forward has no deadlines. net/http does without them on a client's connection.
+
+func (c *forwarded) SetDeadline(time.Time) error      { return os.ErrNoDeadline }
+func (c *forwarded) SetReadDeadline(time.Time) error  { return os.ErrNoDeadline }
+func (c *forwarded) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
+
+type podAddr struct{ port int }
+
+func (podAddr) Network() string  { return "port-forward" }
+func (a podAddr) String() string { return "127.0.0.1:" + strconv.Itoa(a.port) }

@@ -1,0 +1,400 @@
+package deploy
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/portforward"
+	"k8s.io/streaming/pkg/httpstream"
+	"k8s.io/streaming/pkg/httpstream/spdy"
+)
+
+// A fakeAPI is as much of an API server, and of the node behind it, as a tunnel needs. It speaks SPDY
+// only, so every test also takes the way back from WebSocket.
+type fakeAPI struct {
+	*httptest.Server
+	agent string // address that port-forwards lead to
+
+	mu       sync.Mutex
+	pod      *corev1.Pod // nil: there is none
+	log      string
+	sessions []httpstream.Connection
+}
+
+func newFakeAPI(t *testing.T, agent http.Handler) *fakeAPI {
+	inside := httptest.NewServer(agent)
+	api := &fakeAPI{agent: inside.Listener.Addr().String(), pod: runningPod()}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /api/v1/namespaces/shop/pods", api.list)
+	mux.HandleFunc("GET /api/v1/namespaces/shop/pods/{name}", api.get)
+	mux.HandleFunc("GET /api/v1/namespaces/shop/pods/{name}/log", api.logs)
+	mux.HandleFunc("POST /api/v1/namespaces/shop/pods/{name}/portforward", api.portForward)
+	api.Server = httptest.NewServer(mux)
+	t.Cleanup(func() {
+		api.cut()
+		api.Server.Close()
+		inside.CloseClientConnections()
+		inside.Close()
+	})
+	return api
+}
+
+func runningPod() *corev1.Pod {
+	return &corev1.Pod{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "lapse-x7k2p-abcde", Namespace: "shop", UID: "pod-1", Labels: map[string]string{RunLabel: "lapse-x7k2p"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "lapse-x7k2p", UID: "job-1", Controller: new(true)}},
+		},
+		Spec: corev1.PodSpec{NodeName: "node-b"},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{
+			{Name: ContainerName, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
+		}},
+	}
+}
+
+func endedPod(message string) *corev1.Pod {
+	pod := runningPod()
+	pod.Status.Phase = corev1.PodFailed
+	pod.Status.ContainerStatuses[0].State = corev1.ContainerState{
+		Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Reason: "Error", Message: message},
+	}
+	return pod
+}
+
+func (a *fakeAPI) run(t *testing.T) *Run {
+	client, err := kubernetes.NewForConfig(a.config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Run{
+		Cluster: Cluster{Client: client, REST: a.config()}, Namespace: "shop", Name: "lapse-x7k2p",
+		Job: &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "lapse-x7k2p", UID: "job-1"}},
+	}
+}
+
+func (a *fakeAPI) config() *rest.Config { return &rest.Config{Host: a.URL} }
+
+func (a *fakeAPI) tunnel(t *testing.T) *Tunnel {
+	tunnel, err := NewTunnel(a.config(), runningPod(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tunnel
+}
+
+func (a *fakeAPI) setPod(pod *corev1.Pod) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.pod = pod
+}
+
+// cut breaks all port-forwards.
+func (a *fakeAPI) cut() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, session := range a.sessions {
+		session.Close()
+	}
+	a.sessions = nil
+}
+
+func (a *fakeAPI) list(w http.ResponseWriter, _ *http.Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	list := corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}}
+	if a.pod != nil {
+		list.Items = append(list.Items, *a.pod)
+	}
+	writeJSON(w, http.StatusOK, list)
+}
+
+func (a *fakeAPI) get(w http.ResponseWriter, _ *http.Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.pod == nil {
+		notFound(w)
+		return
+	}
+	writeJSON(w, http.StatusOK, a.pod)
+}
+
+func notFound(w http.ResponseWriter) {
+	writeJSON(w, http.StatusNotFound, metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
+		Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound, Message: `pods "lapse-x7k2p-abcde" not found`,
+	})
+}
+
+func writeJSON(w http.ResponseWriter, status int, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	json.NewEncoder(w).Encode(value)
+}
+
+func (a *fakeAPI) logs(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, a.log) }
+
+func (a *fakeAPI) portForward(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	running := a.pod != nil && a.pod.Status.Phase == corev1.PodRunning
+	a.mu.Unlock()
+	if !running {
+		notFound(w)
+		return
+	}
+	if _, err := httpstream.Handshake(r, w, []string{portforward.PortForwardProtocolV1Name}); err != nil {
+		return
+	}
+	streams := make(chan httpstream.Stream, 2)
+	session := spdy.NewResponseUpgrader().UpgradeResponse(w, r, func(stream httpstream.Stream, _ <-chan struct{}) error {
+		streams <- stream
+		return nil
+	})
+	if session == nil {
+		return
+	}
+	defer session.Close()
+	a.mu.Lock()
+	a.sessions = append(a.sessions, session)
+	a.mu.Unlock()
+	a.forward(session, <-streams, <-streams)
+}
+
+// forward does what a node does with the two streams of a connection.
+func (a *fakeAPI) forward(session httpstream.Connection, failure, data httpstream.Stream) {
+	conn, err := net.Dial("tcp", a.agent)
+	if err != nil {
+		fmt.Fprintf(failure, "error forwarding port 8089 to pod: %v", err)
+		failure.Close()
+		<-session.CloseChan()
+		return
+	}
+	defer conn.Close()
+	go io.Copy(conn, data)
+	io.Copy(data, conn)
+	failure.Close()
+	data.Close()
+	<-session.CloseChan()
+}
+
+func TestAgentIsReachedThroughATunnel(t *testing.T) {
+	run := newFakeRun(t)
+	agent := newFakeAPI(t, NewHandler(run, nil)).tunnel(t).Agent()
+	defer agent.Close()
+	for range 3 {
+		if status, err := agent.Status(t.Context()); err != nil || status.ID != "x7k2p" {
+			t.Errorf("got %v, %v", status, err)
+		}
+	}
+}
+
+func TestFollowSurvivesBrokenTunnels(t *testing.T) {
+	run := newFakeRun(t)
+	api := newFakeAPI(t, NewHandler(run, nil))
+	agent := api.tunnel(t).Agent()
+	defer agent.Close()
+
+	arrived := make(chan int, 100)
+	var copied bytes.Buffer
+	followed := make(chan error)
+	go func() {
+		_, err := agent.Follow(t.Context(), writerFunc(func(p []byte) (int, error) {
+			n, err := copied.Write(p)
+			arrived <- copied.Len()
+			return n, err
+		}))
+		followed <- err
+	}()
+	for i := range 3 {
+		run.record(t, strings.Repeat(fmt.Sprintf("block %d ", i), 30_000))
+		for int64(<-arrived) < run.Receipt().Length {
+		}
+		api.cut()
+	}
+	run.end(t)
+	if err := <-followed; err != nil {
+		t.Error(err)
+	}
+	checkCopy(t, run, &copied)
+}
+
+func TestTunnelSaysWhyThePodCannotBeReached(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		pod  *corev1.Pod
+		want string
+	}{
+		{"deleted", nil, "is no more"},
+		{"ended", endedPod("panic: oh"), "exit code 3: panic: oh"},
+		{"replaced", func() *corev1.Pod { p := endedPod(""); p.UID = "pod-2"; return p }(), "was replaced"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			api := newFakeAPI(t, http.NotFoundHandler())
+			api.setPod(test.pod)
+			agent := api.tunnel(t).Agent()
+			defer agent.Close()
+			_, err := agent.Status(t.Context())
+			gone, ok := errors.AsType[*GoneError](err)
+			if !ok || !strings.Contains(gone.Error(), test.want) {
+				t.Errorf("error is %v; want %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestWhatTheNodeSaysAboutAConnectionIsItsError(t *testing.T) {
+	api := newFakeAPI(t, http.NotFoundHandler())
+	api.agent = closedPort(t)
+	conn, err := api.tunnel(t).DialContext(t.Context(), "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, err = conn.Read(make([]byte, 1))
+	if err == nil || !strings.Contains(err.Error(), "connection refused") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func closedPort(t *testing.T) string {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+func TestServeShowsThePageToABrowser(t *testing.T) {
+	page := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "page for "+r.Host) })
+	tunnel := newFakeAPI(t, NewHandler(newFakeRun(t), page)).tunnel(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := contextWithCancel(t)
+	served := make(chan error)
+	go func() { served <- tunnel.Serve(ctx, listener, slog.New(slog.DiscardHandler)) }()
+
+	address := listener.Addr().String()
+	response, err := http.Get("http://" + address + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := io.ReadAll(response.Body)
+	response.Body.Close()
+	if string(text) != "page for "+address {
+		t.Errorf("page is %q", text)
+	}
+	cancel()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+func TestRetrieveTakesTheBestWayThereIs(t *testing.T) {
+	var logged bytes.Buffer
+	if err := WriteTimeline(&logged, []byte(`{"schemaVersion":1}`)); err != nil {
+		t.Fatal(err)
+	}
+	const verdict = `{"result":"fail"}`
+	for _, test := range []struct {
+		name string
+		pod  *corev1.Pod
+		log  string
+		want string
+	}{
+		{"the agent holds", runningPod(), logged.String(), FromAgent},
+		{"the agent has exited", endedPod(verdict), "talk\n" + logged.String(), FromLog},
+		{"the log is gone", endedPod(verdict), "", FromTermination},
+		{"the log is cut off", endedPod(verdict), logged.String()[:60], FromTermination},
+		{"nothing is left", endedPod("panic: oh"), "panic: oh", ""},
+		{"no Pod", nil, "", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			run := newFakeRun(t)
+			run.record(t, "facts")
+			run.end(t)
+			api := newFakeAPI(t, NewHandler(run, nil))
+			api.setPod(test.pod)
+			api.log = test.log
+			path := filepath.Join(t.TempDir(), "copy")
+			file, err := os.Create(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer file.Close()
+			got, err := Retrieve(t.Context(), api.run(t), file)
+			if got.From != test.want || (err == nil) != (test.want != "") {
+				t.Fatalf("from %q, %v", got.From, err)
+			}
+			switch got.From {
+			case FromAgent:
+				copied, _ := os.ReadFile(path)
+				if string(copied) != "facts" || len(run.told) != 1 || run.told[0] != "ack" {
+					t.Errorf("copied %q, told %v", copied, run.told)
+				}
+			case FromLog:
+				if string(got.Timeline) != `{"schemaVersion":1}` {
+					t.Errorf("timeline %s", got.Timeline)
+				}
+			case FromTermination:
+				if string(got.Verdict) != verdict || len(got.Failed) != 2 {
+					t.Errorf("verdict %s, failed %v", got.Verdict, got.Failed)
+				}
+			}
+		})
+	}
+}
+
+func TestRetrieveDoesNotAcknowledgeWhatItCouldNotKeep(t *testing.T) {
+	run := newFakeRun(t)
+	run.record(t, "facts")
+	run.end(t)
+	api := newFakeAPI(t, NewHandler(run, nil))
+	full := errors.New("no space left on device")
+	_, err := Retrieve(t.Context(), api.run(t), unsafe{full})
+	if !errors.Is(err, full) || len(run.told) > 0 {
+		t.Errorf("error is %v, told %v", err, run.told)
+	}
+}
+
+// unsafe takes everything and then cannot keep it.
+type unsafe struct{ err error }
+
+func (unsafe) Write(p []byte) (int, error) { return len(p), nil }
+func (u unsafe) Sync() error               { return u.err }
+
+func TestWaitMeasuringReturnsWhenTheAgentMeasures(t *testing.T) {
+	run := newFakeRun(t)
+	run.setPhase(PhaseStarting)
+	api := newFakeAPI(t, NewHandler(run, nil))
+	agent := api.tunnel(t).Agent()
+	defer agent.Close()
+	time.AfterFunc(50*time.Millisecond, func() { run.setPhase("baseline") })
+	if err := askUntilMeasuring(t.Context(), agent); err != nil {
+		t.Error(err)
+	}
+	if phase := run.Status().Phase; phase != "baseline" {
+		t.Errorf("returned in phase %s", phase)
+	}
+}

@@ -1,0 +1,369 @@
+package deploy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+)
+
+// A StartError says why a run in the cluster does not begin, in Kubernetes' own words.
+type StartError struct {
+	Reason  string // Kubernetes' reason: "ErrImagePull", "Unschedulable", "FailedCreate"
+	Message string
+	hint    string
+}
+
+func (e *StartError) Error() string {
+	return fmt.Sprintf("the run does not start: %s: %s", e.Reason, e.Message)
+}
+
+// Hint says what to do about it; it may be empty.
+func (e *StartError) Hint() string { return e.hint }
+
+// WaitRunning waits until the agent's container runs, and returns its Pod. What keeps it from running (a
+// [StartError]) is reported as soon as it is known. If ctx ends first, the error says what was waited for.
+func (r *Run) WaitRunning(ctx context.Context) (*corev1.Pod, error) {
+	if _, err := r.Pod(ctx); err != nil {
+		return nil, err // without the right to read Pods there would be nothing to wait for
+	}
+	var running *corev1.Pod
+	err := r.watch(ctx, func(pod *corev1.Pod) bool {
+		if isRunning(pod) {
+			running = pod
+		}
+		return running != nil
+	})
+	return running, err
+}
+
+// WaitMeasuring waits until the agent measures, and returns a client of it. A Pod that ends
+// meanwhile is a [StartError].
+func (r *Run) WaitMeasuring(ctx context.Context) (*Agent, *Tunnel, error) {
+	pod, err := r.WaitRunning(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	tunnel, err := NewTunnel(r.REST, pod, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	agent := tunnel.Agent()
+	agent.Logger = r.Logger
+	if err := r.waitMeasuring(ctx, agent); err != nil {
+		return nil, nil, err
+	}
+	return agent, tunnel, nil
+}
+
+// waitMeasuring asks the agent again and again, and watches the Pod while it does.
+func (r *Run) waitMeasuring(ctx context.Context, agent *Agent) error {
+	asking, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	watched := make(chan error, 1)
+	go func() {
+		err := r.watch(asking, func(*corev1.Pod) bool { return false })
+		stop(err)
+		watched <- err
+	}()
+	err := askUntilMeasuring(asking, agent)
+	stop(nil)
+	if failure := <-watched; err != nil && isStartError(failure) {
+		return failure
+	}
+	if err != nil {
+		return fmt.Errorf("wait for the agent to measure: %w", err)
+	}
+	return nil
+}
+
+func askUntilMeasuring(ctx context.Context, agent *Agent) error {
+	for {
+		status, err := agent.Status(ctx)
+		if err != nil {
+			return err
+		}
+		if status.Phase != PhaseStarting {
+			return nil
+		}
+		if err := sleep(ctx, retryFirst); err != nil {
+			return err
+		}
+	}
+}
+
+func isStartError(err error) bool {
+	_, ok := errors.AsType[*StartError](err)
+	return ok
+}
+
+// watch follows the run's Pod, Job and the Job's Events until done says so of the Pod, one of them
+// shows that the run will not start (a StartError), or ctx ends.
+func (r *Run) watch(ctx context.Context, done func(*corev1.Pod) bool) error {
+	watching, stop := context.WithCancel(ctx)
+	changes := make(chan any)
+	informers := r.informers(watching, changes)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stop()
+	for _, informer := range informers {
+		running.Go(func() { informer.RunWithContext(watching) })
+	}
+	waitingFor := "the Job to create its Pod"
+	for {
+		select {
+		case change := <-changes:
+			pod, err := r.judge(ctx, change)
+			if err != nil {
+				return err
+			}
+			if pod == nil {
+				continue
+			}
+			if done(pod) {
+				return nil
+			}
+			waitingFor = situation(pod)
+		case <-ctx.Done():
+			return fmt.Errorf("waited for %s: %w", waitingFor, context.Cause(ctx))
+		}
+	}
+}
+
+// informers send what changes about the run: a *corev1.Pod, a *batchv1.Job, a *corev1.Event, or one
+// of them wrapped in deleted. What the user may not watch is silently missing.
+func (r *Run) informers(ctx context.Context, changes chan<- any) []cache.SharedIndexInformer {
+	only := func(tweak func(*metav1.ListOptions)) informers.SharedInformerFactory {
+		return informers.NewSharedInformerFactoryWithOptions(r.Client, 0,
+			informers.WithNamespace(r.Namespace), informers.WithTweakListOptions(tweak))
+	}
+	all := []cache.SharedIndexInformer{
+		only(func(o *metav1.ListOptions) { o.LabelSelector = r.selector() }).Core().V1().Pods().Informer(),
+		only(func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=" + r.Name }).Batch().V1().Jobs().Informer(),
+		only(func(o *metav1.ListOptions) {
+			o.FieldSelector = "involvedObject.kind=Job,involvedObject.name=" + r.Name
+		}).Core().V1().Events().Informer(),
+	}
+	send := func(change any) {
+		select {
+		case changes <- change:
+		case <-ctx.Done():
+		}
+	}
+	for _, informer := range all {
+		// Neither can fail on an informer that does not run yet.
+		_ = informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
+			r.logger().Debug("watching a run is interrupted", "run", r.Name, "error", err)
+		})
+		_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc:    send,
+			UpdateFunc: func(_, object any) { send(object) },
+			DeleteFunc: func(object any) { send(deleted{object}) },
+		})
+	}
+	return all
+}
+
+type deleted struct{ object any }
+
+// judge looks at one change. It returns the Pod if the change is about that and leaves hope, and a
+// StartError if it shows that the run will not start.
+func (r *Run) judge(ctx context.Context, change any) (*corev1.Pod, error) {
+	switch object := change.(type) {
+	case *corev1.Pod:
+		if !r.owns(object) {
+			return nil, nil
+		}
+		return object, judgePod(object)
+	case *batchv1.Job:
+		return nil, r.judgeJob(ctx, object)
+	case *corev1.Event:
+		if object.InvolvedObject.UID != r.Job.UID {
+			return nil, nil // of an earlier Job of this name
+		}
+		return nil, judgeEvent(object)
+	case deleted:
+		return nil, r.judgeDeleted(object.object)
+	}
+	return nil, nil
+}
+
+// owns reports whether the Pod is of this run's Job, and not of an earlier one of the same name.
+func (r *Run) owns(pod *corev1.Pod) bool { return metav1.IsControlledBy(pod, r.Job) }
+
+// judgeJob reports a Job that has failed; its Pod knows better why, if there is one.
+func (r *Run) judgeJob(ctx context.Context, job *batchv1.Job) error {
+	failure := jobFailure(job)
+	if job.UID != r.Job.UID || failure == nil {
+		return nil
+	}
+	if pod, err := r.Pod(ctx); err == nil && pod != nil {
+		if why := judgePod(pod); why != nil {
+			return why
+		}
+	}
+	return failure
+}
+
+func (r *Run) judgeDeleted(object any) error {
+	if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = last.Obj
+	}
+	switch object := object.(type) {
+	case *corev1.Pod:
+		if r.owns(object) {
+			return startError("Deleted", fmt.Sprintf("Pod %s was deleted", object.Name), "")
+		}
+	case *batchv1.Job:
+		if object.UID == r.Job.UID {
+			return startError("Deleted", fmt.Sprintf("Job %s was deleted", object.Name), "")
+		}
+	}
+	return nil
+}
+
+func jobFailure(job *batchv1.Job) error {
+	for _, condition := range job.Status.Conditions {
+		if condition.Type == batchv1.JobFailed && condition.Status == corev1.ConditionTrue {
+			return startError(condition.Reason, condition.Message, "")
+		}
+	}
+	return nil
+}
+
+// Hints for what keeps Pods from being created or started.
+const (
+	imageHint       = "is the image where the nodes can pull it? see --image and --image-pull-secret"
+	quotaHint       = "the namespace's quota leaves no room: the agent needs a Pod with 100m CPU, 128Mi to 512Mi memory and 256Mi ephemeral storage"
+	podSecurityHint = "the agent keeps to the \"restricted\" Pod Security Standard; something in the cluster changes its Pod, or asks for more"
+	nodesHint       = "the agent needs one schedulable node that is not among those to be drained"
+	crashHint       = "the message is the end of the agent's own log"
+)
+
+// judgeEvent reads from an Event of the Job why its Pod cannot even be created.
+func judgeEvent(event *corev1.Event) error {
+	if event.Reason != "FailedCreate" {
+		return nil
+	}
+	switch {
+	case strings.Contains(event.Message, "violates PodSecurity"):
+		return startError(event.Reason, event.Message, podSecurityHint)
+	case strings.Contains(event.Message, "exceeded quota"), strings.Contains(event.Message, "failed quota"):
+		return startError(event.Reason, event.Message, quotaHint)
+	case strings.Contains(event.Message, "forbidden"), strings.Contains(event.Message, "denied"):
+		return startError(event.Reason, event.Message, "an admission policy of the cluster refuses the agent's Pod")
+	}
+	return nil // the Job controller tries again
+}
+
+// judgePod reports what keeps the Pod from running, if it is known to.
+func judgePod(pod *corev1.Pod) error {
+	switch {
+	case pod.Status.Phase == corev1.PodSucceeded:
+		return startError("Completed", "the agent has ended already", "lapse retrieve has its result")
+	case pod.Status.Phase == corev1.PodFailed:
+		return startError(failedReason(pod), ending(pod), crashHint)
+	case pod.DeletionTimestamp != nil:
+		return startError("Deleted", fmt.Sprintf("Pod %s was deleted", pod.Name), "")
+	}
+	for _, status := range pod.Status.ContainerStatuses {
+		if err := judgeContainer(status); err != nil {
+			return err
+		}
+	}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Reason == corev1.PodReasonUnschedulable {
+			return startError(condition.Reason, condition.Message, nodesHint)
+		}
+	}
+	return nil
+}
+
+func judgeContainer(status corev1.ContainerStatus) error {
+	if ended := status.State.Terminated; ended != nil {
+		return startError(ended.Reason, terminated(ended), crashHint)
+	}
+	waiting := status.State.Waiting
+	if waiting == nil {
+		return nil
+	}
+	switch waiting.Reason {
+	case "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable":
+		return startError(waiting.Reason, fmt.Sprintf("image %q: %s", status.Image, waiting.Message), imageHint)
+	case "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError", "CrashLoopBackOff":
+		return startError(waiting.Reason, waiting.Message, "")
+	}
+	return nil
+}
+
+func startError(reason, message, hint string) error {
+	return &StartError{Reason: reason, Message: message, hint: hint}
+}
+
+func failedReason(pod *corev1.Pod) string {
+	if ended := agentEnding(pod); ended != nil {
+		return ended.Reason
+	}
+	return cmp.Or(pod.Status.Reason, "Failed")
+}
+
+// ending says how a Pod that runs no more came to its end.
+func ending(pod *corev1.Pod) string {
+	if ended := agentEnding(pod); ended != nil {
+		return terminated(ended)
+	}
+	return strings.TrimSpace(cmp.Or(pod.Status.Reason, string(pod.Status.Phase)) + " " + pod.Status.Message)
+}
+
+func terminated(state *corev1.ContainerStateTerminated) string {
+	text := fmt.Sprintf("exit code %d", state.ExitCode)
+	if message := strings.TrimSpace(state.Message); message != "" {
+		text += ": " + message
+	}
+	return text
+}
+
+// agentEnding is the terminated state of the agent's container, or nil.
+func agentEnding(pod *corev1.Pod) *corev1.ContainerStateTerminated {
+	for _, status := range pod.Status.ContainerStatuses {
+		if status.Name == ContainerName {
+			return status.State.Terminated
+		}
+	}
+	return nil
+}
+
+func isRunning(pod *corev1.Pod) bool {
+	for _, status := range pod.Status.ContainerStatuses {
+		if status.Name == ContainerName && status.State.Running != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// situation describes a Pod that is being waited for.
+func situation(pod *corev1.Pod) string {
+	where := "Pod " + pod.Name
+	if pod.Spec.NodeName == "" {
+		return where + " to be scheduled"
+	}
+	where += " on " + pod.Spec.NodeName
+	for _, status := range pod.Status.ContainerStatuses {
+		if waiting := status.State.Waiting; waiting != nil {
+			return fmt.Sprintf("%s to start (%s)", where, waiting.Reason)
+		}
+	}
+	if isRunning(pod) {
+		return where + ", which runs, to answer"
+	}
+	return where + " to start"
+}
