@@ -1,0 +1,205 @@
+package watcher
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
+
+	"lapse/timeline"
+)
+
+// Info is what there is to know of a Service before it is measured.
+type Info struct {
+	Service  timeline.Service
+	Cluster  timeline.Cluster
+	Port     int32  // the port to measure
+	PortName string // its name; empty if it has none
+	Selector map[string]string
+	Ready    int // endpoints that are ready now
+}
+
+// Describe looks a Service up. port is one of its ports, by number or name, or empty if it has only one. The error
+// says why the Service cannot be measured; where that can be put right, it has a hint.
+func Describe(ctx context.Context, client kubernetes.Interface, namespace, name, port string) (Info, error) {
+	service, err := client.CoreV1().Services(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return Info{}, notFound(ctx, client, namespace, name, err)
+	}
+	if err := measurable(service); err != nil {
+		return Info{}, err
+	}
+	p, err := choosePort(service, port)
+	if err != nil {
+		return Info{}, err
+	}
+	if err := mayListPods(ctx, client, service); err != nil {
+		return Info{}, err
+	}
+	ready, err := readyEndpoints(ctx, client, service, p.Name)
+	if err != nil {
+		return Info{}, err
+	}
+	info := Info{
+		Service: timeline.Service{Namespace: namespace, Name: name, ClusterIP: service.Spec.ClusterIP, Ports: ports(service)},
+		Port:    p.Port, PortName: p.Name, Selector: service.Spec.Selector, Ready: ready,
+	}
+	if v, err := client.Discovery().ServerVersion(); err == nil {
+		info.Cluster.Version = v.GitVersion
+	}
+	info.Cluster.ProxyMode = proxyMode(ctx, client)
+	return info, nil
+}
+
+// mayListPods fails only if the right to is missing: without it there is nothing to watch later.
+func mayListPods(ctx context.Context, client kubernetes.Interface, s *corev1.Service) error {
+	_, err := client.CoreV1().Pods(s.Namespace).List(ctx, metav1.ListOptions{Limit: 1, LabelSelector: selectorOf(s)})
+	if apierrors.IsForbidden(err) {
+		return &forbiddenError{verb: "list", resource: "pods", namespace: s.Namespace, err: err}
+	}
+	return nil
+}
+
+// proxyMode reads kube-proxy's mode where kubeadm and its kind keep it. Few may read that; then it is empty.
+// https://kubernetes.io/docs/reference/config-api/kube-proxy-config.v1alpha1/
+func proxyMode(ctx context.Context, client kubernetes.Interface) string {
+	cm, err := client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "kube-proxy", metav1.GetOptions{})
+	if err != nil || cm.Data["config.conf"] == "" {
+		return ""
+	}
+	var config struct {
+		Mode string `json:"mode"`
+	}
+	if err := yaml.Unmarshal([]byte(cm.Data["config.conf"]), &config); err != nil {
+		return ""
+	}
+	return cmp.Or(config.Mode, "iptables")
+}
+
+// notFound explains why a Service could not be read.
+func notFound(ctx context.Context, client kubernetes.Interface, namespace, name string, err error) error {
+	switch {
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		return &forbiddenError{verb: "get", resource: "services", namespace: namespace, err: err}
+	case !apierrors.IsNotFound(err):
+		return &Error{what: fmt.Sprintf("look up Service %s/%s", namespace, name), hint: "check that the API server can be reached: kubectl get services", err: err}
+	}
+	return refuse(elsewhere(ctx, client, namespace, name), "there is no Service %q in namespace %q", name, namespace)
+}
+
+// elsewhere hints at the Service of that name in other namespaces, or at the other Services of this one.
+func elsewhere(ctx context.Context, client kubernetes.Interface, namespace, name string) string {
+	list, err := client.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 20, FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()})
+	if err == nil {
+		for _, s := range list.Items {
+			if s.Name == name {
+				return fmt.Sprintf("there is one in namespace %s: -n %s", s.Namespace, s.Namespace)
+			}
+		}
+	}
+	return similar(ctx, client, namespace)
+}
+
+// similar hints at the Services there are.
+func similar(ctx context.Context, client kubernetes.Interface, namespace string) string {
+	list, err := client.CoreV1().Services(namespace).List(ctx, metav1.ListOptions{Limit: 20})
+	if err != nil || len(list.Items) == 0 {
+		return "name its namespace with -n; kubectl get services -A lists them all"
+	}
+	var names []string
+	for _, s := range list.Items {
+		names = append(names, s.Name)
+	}
+	slices.Sort(names)
+	return fmt.Sprintf("it has %s; name another namespace with -n", strings.Join(names, ", "))
+}
+
+// measurable refuses Services without an address of their own, or without Pods.
+func measurable(s *corev1.Service) error {
+	switch {
+	case s.Spec.Type == corev1.ServiceTypeExternalName:
+		return refuse(fmt.Sprintf("measure where it leads instead: http://%s/", s.Spec.ExternalName), "Service %q is of type ExternalName: it only names %s", s.Name, s.Spec.ExternalName)
+	case s.Spec.ClusterIP == corev1.ClusterIPNone:
+		return refuse("give the workload a Service with a cluster IP beside it, and measure that", "Service %q is headless: its clients resolve and choose Pods themselves, so there is no one address to measure", s.Name)
+	case len(s.Spec.Selector) == 0:
+		return refuse("measure its address as a URL, or give it a selector", "Service %q has no selector: nothing says which Pods are behind it", s.Name)
+	}
+	return nil
+}
+
+// choosePort finds the TCP port that is meant.
+func choosePort(s *corev1.Service, port string) (corev1.ServicePort, error) {
+	tcp := slices.DeleteFunc(slices.Clone(s.Spec.Ports), func(p corev1.ServicePort) bool {
+		return p.Protocol != corev1.ProtocolTCP && p.Protocol != ""
+	})
+	has := "it has " + strings.Join(portNames(tcp), ", ")
+	if port == "" && len(tcp) == 1 {
+		return tcp[0], nil
+	}
+	if port == "" {
+		return corev1.ServicePort{}, refuse(fmt.Sprintf("%s: name one, as in svc/%s:%s", has, s.Name, first(portNames(tcp))), "Service %q has %d TCP ports", s.Name, len(tcp))
+	}
+	for _, p := range tcp {
+		if p.Name == port || strconv.Itoa(int(p.Port)) == port {
+			return p, nil
+		}
+	}
+	return corev1.ServicePort{}, refuse(has, "Service %q has no TCP port %s", s.Name, port)
+}
+
+func portNames(ports []corev1.ServicePort) []string {
+	var names []string
+	for _, p := range ports {
+		name := strconv.Itoa(int(p.Port))
+		if p.Name != "" {
+			name = p.Name + " (" + name + ")"
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+func first(names []string) string {
+	if len(names) == 0 {
+		return "PORT"
+	}
+	name, _, _ := strings.Cut(names[0], " ")
+	return name
+}
+
+// readyEndpoints counts the endpoints that take requests now, and refuses to measure a Service without any.
+func readyEndpoints(ctx context.Context, client kubernetes.Interface, s *corev1.Service, port string) (int, error) {
+	list, err := client.DiscoveryV1().EndpointSlices(s.Namespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + s.Name})
+	if apierrors.IsForbidden(err) {
+		return 0, &forbiddenError{verb: "list", resource: "endpointslices.discovery.k8s.io", namespace: s.Namespace, err: err}
+	}
+	if err != nil {
+		return 0, fmt.Errorf("look up the endpoints of Service %s/%s: %w", s.Namespace, s.Name, err)
+	}
+	all := map[types.UID]*discoveryv1.EndpointSlice{}
+	for i := range list.Items {
+		all[list.Items[i].UID] = &list.Items[i]
+	}
+	ready := 0
+	for _, e := range merge(all, port) {
+		if e.state == timeline.EndpointReady {
+			ready++
+		}
+	}
+	if ready == 0 {
+		return 0, refuse(fmt.Sprintf("look at its Pods: kubectl -n %s get pods -l %s", s.Namespace, metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: s.Spec.Selector})),
+			"Service %q has no ready endpoint: there is nothing to measure yet", s.Name)
+	}
+	return ready, nil
+}

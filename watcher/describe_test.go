@@ -1,0 +1,118 @@
+package watcher
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
+
+	"lapse/timeline"
+)
+
+func TestDescribeTellsWhatAMeasurementNeeds(t *testing.T) {
+	proxy := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kube-proxy"}, Data: map[string]string{"config.conf": "kind: KubeProxyConfiguration\nmode: nftables\n"}}
+	client := fake.NewSimpleClientset(service(), slice("web-a", endpointOf(pod(1), ready), endpointOf(pod(2), notReady)), slice("web-b", endpointOf(pod(1), ready)), proxy)
+	got, err := Describe(t.Context(), client, "shop", "web", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Info{
+		Service: timeline.Service{Namespace: "shop", Name: "web", ClusterIP: "10.96.0.9", Ports: []string{"80/TCP"}},
+		Cluster: timeline.Cluster{Version: got.Cluster.Version, ProxyMode: "nftables"},
+		Port:    80, PortName: "http", Selector: map[string]string{"app": "web"}, Ready: 1,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestDescribeFindsAPortByNumberOrName(t *testing.T) {
+	client := fake.NewSimpleClientset(twoPorts(), slice("web-a", endpointOf(pod(1), ready)))
+	for _, port := range []string{"80", "http"} {
+		if info, err := Describe(t.Context(), client, "shop", "web", port); err != nil || info.PortName != "http" {
+			t.Errorf("port %s: %+v, %v", port, info, err)
+		}
+	}
+}
+
+func twoPorts() *corev1.Service {
+	return with(service(), func(s *corev1.Service) {
+		s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: "metrics", Port: 9090}, corev1.ServicePort{Name: "dns", Port: 53, Protocol: corev1.ProtocolUDP})
+	})
+}
+
+func TestDescribeSaysWhyAServiceCannotBeMeasured(t *testing.T) {
+	change := func(f func(*corev1.ServiceSpec)) *corev1.Service {
+		return with(service(), func(s *corev1.Service) { f(&s.Spec) })
+	}
+	elsewhere := with(service(), func(s *corev1.Service) { s.Namespace = "blog" })
+	other := with(service(), func(s *corev1.Service) { s.Name = "www" })
+	for name, c := range map[string]struct {
+		objects   []runtime.Object
+		port      string
+		forbidden string
+		what      string
+		hint      string
+	}{
+		"unknown":               {objects: []runtime.Object{other}, what: `no Service "web" in namespace "shop"`, hint: "it has www"},
+		"elsewhere":             {objects: []runtime.Object{elsewhere, other}, what: `no Service "web"`, hint: "-n blog"},
+		"none at all":           {what: `no Service "web"`, hint: "-n"},
+		"no selector":           {objects: []runtime.Object{change(func(s *corev1.ServiceSpec) { s.Selector = nil })}, what: "no selector", hint: "URL"},
+		"no endpoint":           {objects: []runtime.Object{service()}, what: "no ready endpoint", hint: "kubectl -n shop get pods -l app=web"},
+		"no ready endpoint":     {objects: []runtime.Object{service(), slice("a", endpointOf(pod(1), notReady))}, what: "no ready endpoint", hint: "app=web"},
+		"headless":              {objects: []runtime.Object{change(func(s *corev1.ServiceSpec) { s.ClusterIP = "None" })}, what: "headless", hint: "cluster IP"},
+		"ExternalName":          {objects: []runtime.Object{change(func(s *corev1.ServiceSpec) { s.Type, s.ExternalName = corev1.ServiceTypeExternalName, "example.org" })}, what: "ExternalName", hint: "http://example.org/"},
+		"wrong port":            {objects: []runtime.Object{twoPorts()}, port: "81", what: "no TCP port 81", hint: "http (80), metrics (9090)"},
+		"a UDP port":            {objects: []runtime.Object{twoPorts()}, port: "dns", what: "no TCP port dns", hint: "http (80)"},
+		"which port":            {objects: []runtime.Object{twoPorts()}, what: "2 TCP ports", hint: "svc/web:http"},
+		"no right to Services":  {objects: []runtime.Object{service()}, forbidden: "services", what: "no right to get services", hint: "kubectl auth can-i get services -n shop"},
+		"no right to Pods":      {objects: []runtime.Object{service()}, forbidden: "pods", what: "no right to list pods", hint: "kubectl auth can-i list pods -n shop"},
+		"no right to endpoints": {objects: []runtime.Object{service()}, forbidden: "endpointslices", what: "no right to list endpointslices", hint: "endpointslices.discovery.k8s.io -n shop"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := fake.NewSimpleClientset(c.objects...)
+			client.PrependReactor("*", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
+				if a.GetResource().Resource == c.forbidden {
+					return true, nil, forbidden(c.forbidden)
+				}
+				return false, nil, nil
+			})
+			_, err := Describe(t.Context(), client, "shop", "web", c.port)
+			checkHint(t, err, c.what, c.hint)
+		})
+	}
+}
+
+func TestDescribeOfAnUnreachableServerSaysSo(t *testing.T) {
+	refusing := func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("connection refused") }
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://192.0.2.1", Dial: refusing})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Describe(t.Context(), client, "shop", "web", "")
+	checkHint(t, err, "connection refused", "API server")
+}
+
+func checkHint(t *testing.T, err error, what, hint string) {
+	t.Helper()
+	h, ok := errors.AsType[interface {
+		error
+		Hint() string
+	}](err)
+	if !ok {
+		t.Fatalf("%v has no hint", err)
+	}
+	if !strings.Contains(err.Error(), what) || !strings.Contains(h.Hint(), hint) {
+		t.Errorf("error %q, hint %q; want %q, %q", err, h.Hint(), what, hint)
+	}
+}

@@ -1,0 +1,9 @@
+// Package watcher turns what Kubernetes' API says of a Service into facts: its Pods, the endpoints in its
+// EndpointSlices, the nodes, the Service itself, and the Events about its Pods.
+//
+// Each kind has a file with a pure function from an object's old and new state to events; watch.go has the loop that
+// lists, watches, and says where it may have missed something. Instants are when we learned of a change. What the
+// object says about time goes beside it, with the name of who said it.
+//
+// Nothing but get, list and watch is needed. Without the right to see nodes or Events the rest is still watched.
+package watcher

@@ -1,0 +1,164 @@
+package watcher
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"net/netip"
+	"slices"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"lapse/timeline"
+)
+
+// endpoints watches the Service's EndpointSlices. What counts is the endpoint, in whichever slice it is: while the
+// controller moves one to another slice it may be in two.
+func (w *watcher) endpoints() *lane[*discoveryv1.EndpointSlice] {
+	client := w.Client.DiscoveryV1().EndpointSlices(w.Namespace)
+	slicesByUID := map[types.UID]*discoveryv1.EndpointSlice{}
+	known := map[netip.Addr]endpoint{}
+	return &lane[*discoveryv1.EndpointSlice]{
+		kind: "EndpointSlice", resource: "endpointslices.discovery.k8s.io", w: w,
+		list:    func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
+		watch:   func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return client.Watch(ctx, o) },
+		options: metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + w.Service},
+		change: func(old, new *discoveryv1.EndpointSlice, _ how) []timeline.Event {
+			if new == nil {
+				delete(slicesByUID, old.UID)
+			} else {
+				slicesByUID[new.UID] = new
+			}
+			return nil
+		},
+		settle: func(how how) []timeline.Event {
+			before := known
+			known = merge(slicesByUID, w.Port)
+			return diffEndpoints(before, known, how)
+		},
+	}
+}
+
+// An endpoint is one address of the Service, as its EndpointSlices have it.
+type endpoint struct {
+	state string
+	pod   timeline.Object
+	port  int
+}
+
+// better ranks the states of an address that is in two slices.
+var better = []string{
+	timeline.EndpointReady, timeline.EndpointTerminatingServing, timeline.EndpointNotReady, timeline.EndpointTerminating,
+}
+
+// merge returns the endpoints in all slices that serve the named port.
+func merge(all map[types.UID]*discoveryv1.EndpointSlice, port string) map[netip.Addr]endpoint {
+	merged := map[netip.Addr]endpoint{}
+	for _, slice := range inOrder(all) {
+		number, ok := portOf(slice, port)
+		if !ok {
+			continue
+		}
+		for i := range slice.Endpoints {
+			e := endpoint{state: stateOf(slice.Endpoints[i].Conditions), pod: podOf(slice, &slice.Endpoints[i]), port: number}
+			for _, text := range slice.Endpoints[i].Addresses {
+				addr, err := netip.ParseAddr(text)
+				if err != nil {
+					continue // an FQDN slice
+				}
+				if other, twice := merged[addr]; twice && slices.Index(better, other.state) <= slices.Index(better, e.state) {
+					continue
+				}
+				merged[addr] = e
+			}
+		}
+	}
+	return merged
+}
+
+// inOrder sorts slices by name, so that the same slices always give the same endpoints.
+func inOrder(all map[types.UID]*discoveryv1.EndpointSlice) []*discoveryv1.EndpointSlice {
+	return slices.SortedFunc(maps.Values(all), func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+func portOf(slice *discoveryv1.EndpointSlice, name string) (int, bool) {
+	for _, p := range slice.Ports {
+		if p.Port != nil && (p.Name == nil && name == "" || p.Name != nil && *p.Name == name) {
+			return int(*p.Port), true
+		}
+	}
+	return 0, false
+}
+
+// stateOf reads an endpoint's conditions. Of those left out, ready and serving mean true, terminating false.
+// https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/#conditions
+func stateOf(c discoveryv1.EndpointConditions) string {
+	ready := c.Ready == nil || *c.Ready
+	serving := c.Serving == nil || *c.Serving
+	terminating := c.Terminating != nil && *c.Terminating
+	switch {
+	case ready:
+		return timeline.EndpointReady
+	case terminating && serving:
+		return timeline.EndpointTerminatingServing
+	case terminating:
+		return timeline.EndpointTerminating
+	}
+	return timeline.EndpointNotReady
+}
+
+// podOf names the Pod behind an endpoint, or its slice if no Pod is named.
+func podOf(slice *discoveryv1.EndpointSlice, e *discoveryv1.Endpoint) timeline.Object {
+	o := timeline.Object{Kind: "EndpointSlice", Namespace: slice.Namespace, Name: slice.Name, UID: ""}
+	if e.TargetRef != nil {
+		o = timeline.Object{Kind: e.TargetRef.Kind, Namespace: cmp.Or(e.TargetRef.Namespace, slice.Namespace), Name: e.TargetRef.Name, UID: string(e.TargetRef.UID)}
+	}
+	if e.NodeName != nil {
+		o.Node = *e.NodeName
+	}
+	return o
+}
+
+// diffEndpoints tells which endpoints came, went or changed their state. The first list's have no state before.
+func diffEndpoints(old, new map[netip.Addr]endpoint, how how) []timeline.Event {
+	var events []timeline.Event
+	for _, addr := range sorted(old, new) {
+		was, before := old[addr]
+		is, after := new[addr]
+		from, to := was.state, is.state
+		if !before && how != listed {
+			from = timeline.EndpointAbsent
+		}
+		if !after {
+			to, is = timeline.EndpointAbsent, was
+		}
+		// An address that passed to another Pod is one endpoint that went and one that came.
+		if before && after && was.pod.UID != is.pod.UID {
+			events = append(events, endpointEvent(addr, was, from, timeline.EndpointAbsent))
+			from = timeline.EndpointAbsent
+		}
+		if from != to {
+			events = append(events, endpointEvent(addr, is, from, to))
+		}
+	}
+	return events
+}
+
+func endpointEvent(addr netip.Addr, e endpoint, from, to string) timeline.Event {
+	return timeline.Event{Kind: timeline.EndpointChanged, From: from, To: to, Object: e.pod, Addr: addr, Code: e.port, Writer: apiserver}
+}
+
+func sorted(a, b map[netip.Addr]endpoint) []netip.Addr {
+	all := slices.Collect(maps.Keys(a))
+	for addr := range b {
+		if _, both := a[addr]; !both {
+			all = append(all, addr)
+		}
+	}
+	slices.SortFunc(all, netip.Addr.Compare)
+	return all
+}

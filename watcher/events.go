@@ -1,0 +1,144 @@
+package watcher
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"lapse/timeline"
+)
+
+// maxHeld is how many Events wait for their Pod to be seen.
+const maxHeld = 1000
+
+// subjects tell the Events about our Service, its Pods and their owners from those about others. An Event may come
+// before the Pod it is about does: then it waits.
+type subjects struct {
+	service string
+	uids    map[types.UID]bool
+	held    []heldEvent
+}
+
+type heldEvent struct {
+	uid types.UID
+	timeline.Event
+}
+
+func newSubjects(service string) subjects {
+	return subjects{service: service, uids: map[types.UID]bool{}}
+}
+
+// kubeEvents watches the Events of the namespace. Those from before the run are none of its facts.
+func (w *watcher) kubeEvents() *lane[*corev1.Event] {
+	client := w.Client.CoreV1().Events(w.Namespace)
+	return &lane[*corev1.Event]{
+		kind: "Event", resource: "events", w: w,
+		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
+		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return client.Watch(ctx, o) },
+		change: func(old, new *corev1.Event, how how) []timeline.Event {
+			if how == listed {
+				return nil
+			}
+			return w.ours(diffEvent(old, new))
+		},
+	}
+}
+
+// diffEvent makes a fact of an Event that is new, or happened again. That it expired is none.
+func diffEvent(old, new *corev1.Event) []timeline.Event {
+	if new == nil || old != nil && old.Count == new.Count && seriesCount(old) == seriesCount(new) {
+		return nil
+	}
+	return []timeline.Event{kubeEvent(new)}
+}
+
+func seriesCount(e *corev1.Event) int32 {
+	if e.Series == nil {
+		return 0
+	}
+	return e.Series.Count
+}
+
+// ours returns the events that are about us, and holds those about what may yet turn out to be ours.
+func (w *watcher) ours(events []timeline.Event) []timeline.Event {
+	now := w.now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.DeleteFunc(events, func(e timeline.Event) bool {
+		uid := types.UID(e.Object.UID)
+		if w.subj.uids[uid] || e.Object.Kind == "Service" && e.Object.Name == w.subj.service {
+			return false
+		}
+		if len(w.subj.held) == maxHeld {
+			w.subj.held = slices.Delete(w.subj.held, 0, 1)
+		}
+		e.Seen = now
+		w.subj.held = append(w.subj.held, heldEvent{uid, e})
+		return true
+	})
+}
+
+// about makes a Pod and its owners subjects, and returns the events that were held for them.
+func (w *watcher) about(pod *corev1.Pod) []timeline.Event {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.subj.uids[pod.UID] = true
+	for _, owner := range pod.OwnerReferences {
+		w.subj.uids[owner.UID] = true
+	}
+	var events []timeline.Event
+	w.subj.held = slices.DeleteFunc(w.subj.held, func(h heldEvent) bool {
+		if w.subj.uids[h.uid] {
+			events = append(events, h.Event)
+		}
+		return w.subj.uids[h.uid]
+	})
+	return events
+}
+
+// kubeEvent is an Event as a fact.
+func kubeEvent(e *corev1.Event) timeline.Event {
+	return timeline.Event{
+		Kind: timeline.KubeEvent, To: e.Reason, Detail: e.Message, Stamp: stampOf(e), Writer: reporter(e),
+		Object: timeline.Object{
+			Kind: e.InvolvedObject.Kind, Namespace: e.InvolvedObject.Namespace, Name: e.InvolvedObject.Name, UID: string(e.InvolvedObject.UID), Node: e.Source.Host,
+		},
+	}
+}
+
+// reporter names the clock of whoever reported an Event: "kubelet/node1".
+func reporter(e *corev1.Event) string {
+	name := cmp.Or(e.Source.Component, e.ReportingController)
+	if host := cmp.Or(e.Source.Host, e.ReportingInstance); host != "" && host != name {
+		return name + "/" + host
+	}
+	return name
+}
+
+// stampOf is when an Event happened last, by the clock of its reporter. The name of one that happened once ends in
+// that time's nanoseconds, in hexadecimal; most fields for it have seconds only.
+// https://github.com/kubernetes/client-go/blob/master/tools/record/event.go, makeEvent
+func stampOf(e *corev1.Event) time.Time {
+	if e.Series != nil {
+		return e.Series.LastObservedTime.Time
+	}
+	coarse := e.LastTimestamp.Time
+	if coarse.IsZero() {
+		coarse = e.EventTime.Time
+	}
+	nanos, err := strconv.ParseInt(e.Name[strings.LastIndexByte(e.Name, '.')+1:], 16, 64)
+	fine := time.Unix(0, nanos)
+	if err != nil || e.Count > 1 || fine.Sub(coarse).Abs() > time.Minute {
+		return coarse // happened again, or the name is of another kind: it may end in a UUID
+	}
+	return fine
+}

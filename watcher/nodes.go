@@ -1,0 +1,59 @@
+package watcher
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"lapse/timeline"
+)
+
+// nodes watches all nodes: whether they are ready, and whether Pods may come to them.
+func (w *watcher) nodes() *lane[*corev1.Node] {
+	client := w.Client.CoreV1().Nodes()
+	return &lane[*corev1.Node]{
+		kind: "Node", resource: "nodes", global: true, w: w,
+		list:   func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
+		watch:  func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return client.Watch(ctx, o) },
+		change: func(old, new *corev1.Node, _ how) []timeline.Event { return diffNode(old, new) },
+	}
+}
+
+// diffNode tells what changed from a node's old state to its new one; either may be nil.
+func diffNode(old, new *corev1.Node) []timeline.Event {
+	if new == nil {
+		return []timeline.Event{{Kind: timeline.NodeGone, Object: nodeObject(old), Writer: apiserver}}
+	}
+	var from, schedulable string
+	if old != nil {
+		from, _ = nodeReady(old)
+		schedulable = strconv.FormatBool(!old.Spec.Unschedulable)
+	}
+	var events []timeline.Event
+	if to, since := nodeReady(new); to != from {
+		events = append(events, timeline.Event{Kind: timeline.NodeReady, From: from, To: to, Stamp: since, Object: nodeObject(new), Writer: apiserver})
+	}
+	if to := strconv.FormatBool(!new.Spec.Unschedulable); to != schedulable {
+		events = append(events, timeline.Event{Kind: timeline.NodeSchedulable, From: schedulable, To: to, Object: nodeObject(new), Writer: apiserver})
+	}
+	return events
+}
+
+func nodeReady(node *corev1.Node) (status string, since time.Time) {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return strings.ToLower(string(c.Status)), c.LastTransitionTime.Time
+		}
+	}
+	return "unknown", time.Time{}
+}
+
+func nodeObject(node *corev1.Node) timeline.Object {
+	return timeline.Object{Kind: "Node", Name: node.Name, UID: string(node.UID), Node: node.Name}
+}

@@ -1,0 +1,213 @@
+package watcher
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"lapse/timeline"
+)
+
+// podLane watches the Pods that a selector names.
+type podLane struct {
+	lane[*corev1.Pod]
+	selector labels.Selector
+}
+
+func (w *watcher) pods() *podLane {
+	pods := w.Client.CoreV1().Pods(w.Namespace)
+	p := &podLane{selector: labels.Nothing()}
+	p.lane = lane[*corev1.Pod]{
+		kind: "Pod", resource: "pods", w: w,
+		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return pods.List(ctx, o) },
+		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return pods.Watch(ctx, o) },
+		change: func(old, new *corev1.Pod, how how) []timeline.Event {
+			events := diffPod(old, new, how, p.selector)
+			if old == nil {
+				events = append(events, w.about(new)...)
+			}
+			return events
+		},
+	}
+	return p
+}
+
+// follows makes the lane begin anew with another selector. What it knows it keeps, so that Pods named by both go on
+// as they were.
+func (p *podLane) follows(selector labels.Selector) {
+	p.selector = selector
+	p.options.LabelSelector = selector.String()
+	p.version, p.begun, p.broken = "", false, nil
+}
+
+// diffPod tells what changed from a Pod's old state to its new one. A nil old is a Pod not seen before, a nil
+// new one that is gone, or that the selector no longer names: then it lives on unseen.
+func diffPod(old, new *corev1.Pod, how how, selector labels.Selector) []timeline.Event {
+	if new == nil {
+		return []timeline.Event{podGone(old, how, selector)}
+	}
+	var events []timeline.Event
+	if old == nil {
+		events = append(events, podSeen(new, how))
+		old = &corev1.Pod{}
+	}
+	events = append(events, diffScheduled(old, new)...)
+	events = append(events, diffDeleted(old, new)...)
+	events = append(events, diffReady(old, new)...)
+	events = append(events, diffContainers(old, new)...)
+	if old.Status.Phase != "" && old.Status.Phase != new.Status.Phase {
+		events = append(events, podEvent(new, timeline.Event{Kind: timeline.PodPhase, From: string(old.Status.Phase), To: string(new.Status.Phase), Detail: new.Status.Reason}))
+	}
+	return events
+}
+
+// podEvent completes an event about a Pod.
+func podEvent(pod *corev1.Pod, e timeline.Event) timeline.Event {
+	e.Object = timeline.Object{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName}
+	if addr, err := netip.ParseAddr(pod.Status.PodIP); err == nil {
+		e.Addr = addr
+	}
+	if e.Writer == "" {
+		e.Writer = apiserver
+	}
+	return e
+}
+
+func podSeen(pod *corev1.Pod, how how) timeline.Event {
+	detail := map[bool]string{true: "listed", false: "watched"}[how == listed]
+	return podEvent(pod, timeline.Event{Kind: timeline.PodSeen, To: string(pod.Status.Phase), Stamp: pod.CreationTimestamp.Time, Detail: detail})
+}
+
+func podGone(pod *corev1.Pod, how how, selector labels.Selector) timeline.Event {
+	e := timeline.Event{Kind: timeline.PodGone}
+	switch {
+	case !selector.Matches(labels.Set(pod.Labels)):
+		e.Detail = "no longer selected"
+	case how != watched:
+		e.Detail = "relist"
+	}
+	return podEvent(pod, e)
+}
+
+func diffScheduled(old, new *corev1.Pod) []timeline.Event {
+	if old.Spec.NodeName == new.Spec.NodeName {
+		return nil
+	}
+	e := timeline.Event{Kind: timeline.PodScheduled, To: new.Spec.NodeName}
+	if c := condition(new, corev1.PodScheduled); c != nil {
+		e.Stamp = c.LastTransitionTime.Time
+	}
+	return []timeline.Event{podEvent(new, e)}
+}
+
+// diffDeleted sees that deletion was requested. deletionTimestamp is when the grace period ends.
+// https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/#ObjectMeta
+func diffDeleted(old, new *corev1.Pod) []timeline.Event {
+	if new.DeletionTimestamp == nil || old.DeletionTimestamp != nil {
+		return nil
+	}
+	e := timeline.Event{Kind: timeline.PodDeleted, Stamp: new.DeletionTimestamp.Time}
+	if grace := new.DeletionGracePeriodSeconds; grace != nil {
+		e.Code = int(*grace)
+		e.Stamp = e.Stamp.Add(-time.Duration(*grace) * time.Second)
+	}
+	return []timeline.Event{podEvent(new, e)}
+}
+
+func diffReady(old, new *corev1.Pod) []timeline.Event {
+	was, is := condition(old, corev1.PodReady), condition(new, corev1.PodReady)
+	if is == nil || was != nil && was.Status == is.Status {
+		return nil
+	}
+	e := timeline.Event{Kind: timeline.PodReady, To: strings.ToLower(string(is.Status)), Stamp: is.LastTransitionTime.Time, Writer: kubelet(new), Detail: is.Reason}
+	if was != nil {
+		e.From = strings.ToLower(string(was.Status))
+	}
+	return []timeline.Event{podEvent(new, e)}
+}
+
+func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == kind {
+			return c
+		}
+	}
+	return nil
+}
+
+// kubelet names the clock of the kubelet that runs a Pod.
+func kubelet(pod *corev1.Pod) string { return "kubelet/" + pod.Spec.NodeName }
+
+// diffContainers sees containers start and end, also those that start before the others or beside them. One that
+// ended and runs again between two states of the Pod has left its end in lastState.
+func diffContainers(old, new *corev1.Pod) []timeline.Event {
+	var events []timeline.Event
+	before := statuses(old)
+	for _, is := range statuses(new) {
+		var was corev1.ContainerStatus
+		if i := slices.IndexFunc(before, func(s corev1.ContainerStatus) bool { return s.Name == is.Name }); i >= 0 {
+			was = before[i]
+		}
+		from := was.State
+		if ended := is.LastTerminationState; word(from) != "" && is.RestartCount > was.RestartCount && ended.Terminated != nil && differ(from, ended) {
+			events = append(events, containerEvent(new, is, from, ended))
+			from = ended
+		}
+		if differ(from, is.State) {
+			events = append(events, containerEvent(new, is, from, is.State))
+		}
+	}
+	return events
+}
+
+func statuses(pod *corev1.Pod) []corev1.ContainerStatus {
+	return slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
+}
+
+// differ reports whether a container is in another state than before, or in the same one anew.
+func differ(from, to corev1.ContainerState) bool {
+	switch {
+	case word(from) != word(to):
+		return true
+	case to.Running != nil:
+		return !from.Running.StartedAt.Equal(&to.Running.StartedAt)
+	case to.Terminated != nil:
+		return !from.Terminated.FinishedAt.Equal(&to.Terminated.FinishedAt)
+	}
+	return false
+}
+
+func word(s corev1.ContainerState) string {
+	switch {
+	case s.Running != nil:
+		return "running"
+	case s.Terminated != nil:
+		return "terminated"
+	case s.Waiting != nil:
+		return "waiting"
+	}
+	return ""
+}
+
+func containerEvent(pod *corev1.Pod, status corev1.ContainerStatus, from, to corev1.ContainerState) timeline.Event {
+	e := timeline.Event{Kind: timeline.PodContainer, From: word(from), To: word(to), Writer: kubelet(pod), Detail: status.Name}
+	switch {
+	case to.Running != nil:
+		e.Stamp, e.Code = to.Running.StartedAt.Time, int(status.RestartCount)
+	case to.Terminated != nil:
+		e.Stamp, e.Code = to.Terminated.FinishedAt.Time, int(to.Terminated.ExitCode)
+		e.Detail = strings.TrimSpace(fmt.Sprintf("%s %s", status.Name, to.Terminated.Reason))
+	case to.Waiting != nil:
+		e.Detail = strings.TrimSpace(fmt.Sprintf("%s %s", status.Name, to.Waiting.Reason))
+	}
+	return podEvent(pod, e)
+}
