@@ -1,0 +1,146 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"lapse/timeline"
+)
+
+// maxMark is how much of an output line becomes a mark on the timeline.
+const maxMark = 500
+
+// A child is the wrapped command. It runs in its own process group, so that a terminal's Ctrl-C
+// reaches it once, through us.
+type child struct {
+	args    []string
+	capture bool      // each line of output also becomes a mark
+	output  io.Writer // where its output goes
+	mark    func(timeline.Event)
+	now     func() time.Duration
+
+	cmd *exec.Cmd
+}
+
+// start starts the command; its end is told to done with the exit code, after its last output.
+func (c *child) start(done func(exitCode int)) error {
+	c.cmd = exec.Command(c.args[0], c.args[1:]...)
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	var lines sync.WaitGroup
+	var pipe *io.PipeWriter
+	if c.capture {
+		var r *io.PipeReader
+		r, pipe = io.Pipe()
+		c.cmd.Stdout, c.cmd.Stderr = pipe, pipe
+		lines.Go(func() { c.copyLines(r) })
+	} else {
+		c.cmd.Stdout, c.cmd.Stderr = c.output, c.output
+	}
+	if err := c.cmd.Start(); err != nil {
+		if pipe != nil {
+			pipe.Close()
+		}
+		return fmt.Errorf("start %s: %w", c.args[0], err)
+	}
+	c.mark(timeline.Event{Seen: c.now(), Kind: timeline.Command, To: "running", Writer: "lapse", Detail: strings.Join(c.args, " ")})
+	go func() {
+		err := c.cmd.Wait()
+		ended := c.now()
+		if pipe != nil {
+			pipe.Close()
+		}
+		lines.Wait()
+		code := exitStatus(c.cmd, err)
+		c.mark(timeline.Event{Seen: ended, Kind: timeline.Command, From: "running", To: "exited", Writer: "lapse", Code: code})
+		done(code)
+	}()
+	return nil
+}
+
+// exitStatus is the command's exit code as a shell would tell it: 128 plus the signal's number if
+// one ended it.
+func exitStatus(cmd *exec.Cmd, err error) int {
+	if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return 128 + int(ws.Signal())
+	}
+	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
+		return max(cmd.ProcessState.ExitCode(), 1)
+	}
+	return cmd.ProcessState.ExitCode()
+}
+
+// copyLines passes the output on, line by line, each with its instant. A line of any length gets through.
+func (c *child) copyLines(r io.Reader) {
+	in := bufio.NewReader(r)
+	for {
+		line, err := in.ReadString('\n')
+		if line != "" {
+			seen := c.now()
+			io.WriteString(c.output, line)
+			c.mark(timeline.Event{Seen: seen, Kind: timeline.CommandOutput, Writer: "lapse", Detail: clip(strings.TrimRight(line, "\r\n"))})
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func clip(line string) string {
+	if len(line) <= maxMark {
+		return line
+	}
+	return strings.ToValidUTF8(line[:maxMark], "") + "…"
+}
+
+// signal sends sig to the command and all it started.
+func (c *child) signal(sig syscall.Signal) {
+	if c.cmd != nil && c.cmd.Process != nil {
+		syscall.Kill(-c.cmd.Process.Pid, sig)
+	}
+}
+
+// stop ends the command, and waits a little for it: the end of a run is not the place to hang.
+func (c *child) stop(done <-chan int) {
+	c.signal(syscall.SIGTERM)
+	select {
+	case <-done:
+	case <-time.After(3 * time.Second):
+		c.signal(syscall.SIGKILL)
+	}
+}
+
+// drainedNode returns the node a wrapped `kubectl drain NODE` (or cordon, or delete node) names, or "".
+func drainedNode(args []string) string {
+	for _, verb := range []string{"drain", "cordon"} {
+		if i := slices.Index(args, verb); i >= 0 {
+			return firstOperand(args[i+1:])
+		}
+	}
+	return ""
+}
+
+// firstOperand returns the first argument that is no flag. Values of flags given as a separate word
+// are recognised for the flags kubectl drain has.
+func firstOperand(args []string) string {
+	valued := []string{
+		"--grace-period", "--timeout", "--pod-selector", "--selector", "-l", "--chunk-size", "--skip-wait-for-delete-timeout",
+		"-n", "--namespace", "--context", "--kubeconfig", "--cluster", "--user", "-s", "--server", "--request-timeout", "-v",
+	}
+	for i := 0; i < len(args); i++ {
+		switch a := args[i]; {
+		case slices.Contains(valued, a):
+			i++
+		case !strings.HasPrefix(a, "-"):
+			return strings.TrimPrefix(a, "node/")
+		}
+	}
+	return ""
+}

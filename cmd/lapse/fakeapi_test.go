@@ -1,0 +1,100 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiversion "k8s.io/apimachinery/pkg/version"
+)
+
+// fakeAPI is as much of a Kubernetes API as it takes to refuse what cannot be measured: Services in the
+// namespace shop, one of them with a ready endpoint, and no rights in the namespace forbidden.
+func fakeAPI() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) { answer(w, 200, apiversion.Info{GitVersion: "v1.36.3"}) })
+	mux.HandleFunc("GET /api/v1/namespaces/shop/services", func(w http.ResponseWriter, _ *http.Request) {
+		list := corev1.ServiceList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceList"}}
+		for _, s := range fakeServices {
+			list.Items = append(list.Items, s)
+		}
+		answer(w, 200, list)
+	})
+	mux.HandleFunc("GET /api/v1/namespaces/shop/services/{name}", func(w http.ResponseWriter, r *http.Request) {
+		s, ok := fakeServices[r.PathValue("name")]
+		if !ok {
+			refuseAPI(w, 404, metav1.StatusReasonNotFound, `services "`+r.PathValue("name")+`" not found`)
+			return
+		}
+		answer(w, 200, s)
+	})
+	mux.HandleFunc("GET /apis/discovery.k8s.io/v1/namespaces/shop/endpointslices", func(w http.ResponseWriter, r *http.Request) {
+		list := discoveryv1.EndpointSliceList{TypeMeta: metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSliceList"}}
+		if strings.Contains(r.FormValue("labelSelector"), "=web") {
+			list.Items = append(list.Items, readySlice())
+		}
+		answer(w, 200, list)
+	})
+	mux.HandleFunc("POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, 201, map[string]any{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "status": map[string]any{"allowed": false}})
+	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "/namespaces/forbidden/") {
+			refuseAPI(w, 403, metav1.StatusReasonForbidden, "you may not")
+			return
+		}
+		refuseAPI(w, 404, metav1.StatusReasonNotFound, r.URL.Path+" not found")
+	})
+	return mux
+}
+
+var fakeServices = map[string]corev1.Service{
+	"web":        fakeService("web", func(s *corev1.ServiceSpec) {}),
+	"empty":      fakeService("empty", func(s *corev1.ServiceSpec) {}),
+	"selectless": fakeService("selectless", func(s *corev1.ServiceSpec) { s.Selector = nil }),
+	"headless":   fakeService("headless", func(s *corev1.ServiceSpec) { s.ClusterIP = corev1.ClusterIPNone }),
+	"outside": fakeService("outside", func(s *corev1.ServiceSpec) {
+		*s = corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "example.org"}
+	}),
+	"two": fakeService("two", func(s *corev1.ServiceSpec) {
+		s.Ports = append(s.Ports, corev1.ServicePort{Name: "metrics", Port: 9090, Protocol: corev1.ProtocolTCP})
+	}),
+}
+
+func fakeService(name string, change func(*corev1.ServiceSpec)) corev1.Service {
+	s := corev1.Service{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeClusterIP, ClusterIP: "10.96.1.1", ClusterIPs: []string{"10.96.1.1"},
+			Selector: map[string]string{"app": name},
+			Ports:    []corev1.ServicePort{{Name: "http", Port: 80, Protocol: corev1.ProtocolTCP}},
+		},
+	}
+	change(&s.Spec)
+	return s
+}
+
+func readySlice() discoveryv1.EndpointSlice {
+	port, name := int32(8080), "http"
+	return discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
+		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"10.244.1.2"}}},
+		Ports:      []discoveryv1.EndpointPort{{Name: &name, Port: &port}},
+	}
+}
+
+func answer(w http.ResponseWriter, code int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	json.NewEncoder(w).Encode(body)
+}
+
+func refuseAPI(w http.ResponseWriter, code int32, reason metav1.StatusReason, message string) {
+	answer(w, int(code), metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: reason, Message: message, Code: code,
+	})
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"lapse/correlate"
+	"lapse/deploy"
+	"lapse/report"
+)
+
+func newGen() *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "gen TARGET... [flags]",
+		Short: "Print the Job and its rights as YAML, to apply by hand",
+		Long: `Print what "lapse run svc/…" creates in the cluster, as YAML for kubectl apply -f.
+
+The Job measures for --duration and then holds its result; fetch it with "lapse retrieve".`,
+		Example: "  lapse gen svc/web -n shop --duration 5m | kubectl apply -f -",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(args, nil); err != nil {
+				return err
+			}
+			if !o.inCluster() {
+				return refuse(targetHint, "only Services are measured by a Job")
+			}
+			o.id = newID()
+			config := o.jobConfig(o.kube.namespace)
+			config.NodesAccess = true
+			if err := config.Validate(); err != nil {
+				return err
+			}
+			return deploy.WriteYAML(cmd.OutOrStdout(), config.Objects().All()...)
+		},
+	}
+	o.flags(cmd)
+	return cmd
+}
+
+func newStatus() *cobra.Command {
+	var kube kubeOptions
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "List the runs in the cluster",
+		Args:  exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := kube.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			runs, err := deploy.List(cmd.Context(), c.deploy(nil), c.namespace)
+			if err != nil {
+				return err
+			}
+			table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 3, ' ', 0)
+			fmt.Fprintln(table, "RUN\tCREATED\tSTATE")
+			for _, r := range runs {
+				fmt.Fprintf(table, "%s\t%s\t%s\n", r.Name, r.Job.CreationTimestamp.UTC().Format("2006-01-02 15:04:05"), stateOf(r))
+			}
+			return table.Flush()
+		},
+	}
+	kube.flags(cmd.Flags())
+	return cmd
+}
+
+func stateOf(r *deploy.Run) string {
+	switch s := r.Job.Status; {
+	case s.Active > 0:
+		return "running or holding its result"
+	case s.Succeeded > 0:
+		return "ended, exit code 0"
+	case s.Failed > 0:
+		return "ended, with another exit code"
+	}
+	return "waiting"
+}
+
+func newRetrieve() *cobra.Command {
+	var kube kubeOptions
+	var out, format string
+	cmd := &cobra.Command{
+		Use:     "retrieve RUN",
+		Short:   "Fetch the result of a run in the cluster",
+		Long:    "Fetch the result of a run in the cluster: its recording while the Pod holds it, else the timeline from the Pod's log, else the verdict.",
+		Example: "  lapse retrieve lapse -n shop --out runs/nightly",
+		Args:    exactly(1, "the RUN to fetch, as `lapse status` lists it"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkFormat(format); err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			c, err := kube.connect(ctx)
+			if err != nil {
+				return err
+			}
+			run, err := deploy.Find(ctx, c.deploy(newLogger(cmd.ErrOrStderr())), c.namespace, args[0])
+			if err != nil {
+				return err
+			}
+			return retrieve(ctx, run, cmp.Or(out, filepath.Join("runs", args[0])), format, cmd.OutOrStdout())
+		},
+	}
+	kube.flags(cmd.Flags())
+	cmd.Flags().StringVar(&out, "out", "", "directory for what is fetched (default runs/RUN)")
+	cmd.Flags().StringVarP(&format, "output", "o", "table", "format: "+formatNames())
+	return cmd
+}
+
+// retrieve fetches a run's result into dir, and prints it.
+func retrieve(ctx context.Context, run *deploy.Run, dir, format string, stdout io.Writer) error {
+	if err := createDir(dir); err != nil {
+		return err
+	}
+	path := filepath.Join(dir, factsFile)
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("keep the recording: %w", err)
+	}
+	got, err := deploy.Retrieve(ctx, run, file)
+	if closeErr := file.Close(); err == nil {
+		err = closeErr
+	}
+	if got.Receipt.Length == 0 {
+		os.Remove(path)
+	}
+	switch {
+	case err != nil:
+		os.Remove(dir) // only if nothing came into it
+		return err
+	case got.From == deploy.FromAgent:
+		tl, err := load(dir, correlate.Options{}, nil)
+		if err != nil {
+			return err
+		}
+		return deliver(stdout, dir, format, tl)
+	case got.From == deploy.FromLog:
+		tl, err := report.ReadJSON(bytes.NewReader(got.Timeline))
+		if err != nil {
+			return err
+		}
+		return deliver(stdout, dir, format, tl)
+	}
+	fmt.Fprintf(stdout, "%s\n", got.Verdict)
+	return refuse("the Pod was gone before its result was fetched: raise --hold", "only the verdict of run %s could be had", run.Name)
+}
+
+func newDelete() *cobra.Command {
+	var kube kubeOptions
+	cmd := &cobra.Command{
+		Use:   "delete RUN",
+		Short: "Remove a run's Job and rights from the cluster",
+		Args:  exactly(1, "the RUN to remove, as `lapse status` lists it"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := kube.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			run, err := deploy.Find(cmd.Context(), c.deploy(nil), c.namespace, args[0])
+			if err != nil {
+				return err
+			}
+			return run.Delete(cmd.Context())
+		},
+	}
+	kube.flags(cmd.Flags())
+	return cmd
+}

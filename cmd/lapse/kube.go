@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"lapse/deploy"
+)
+
+// kubeOptions say which cluster is meant, in kubectl's own flags.
+type kubeOptions struct {
+	kubeconfig string
+	context    string
+	namespace  string
+}
+
+func (o *kubeOptions) flags(f *pflag.FlagSet) {
+	f.StringVarP(&o.namespace, "namespace", "n", "", "namespace (default: the kubeconfig's)")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file (default: as kubectl: $KUBECONFIG, ~/.kube/config, the Pod's own)")
+	f.StringVar(&o.context, "context", "", "context of the kubeconfig")
+}
+
+// A cluster is a way to a cluster's API, and the namespace that is meant there.
+type cluster struct {
+	config    *rest.Config
+	client    kubernetes.Interface
+	namespace string
+}
+
+const kubeHint = "set KUBECONFIG or --kubeconfig, and check that `kubectl get namespaces` works"
+
+// connect finds the cluster, and checks that its API answers.
+func (o *kubeOptions) connect(ctx context.Context) (*cluster, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.kubeconfig
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.context})
+	config, err := loader.ClientConfig()
+	if err != nil {
+		return nil, refuse(kubeHint, "no cluster: %w", err)
+	}
+	config.UserAgent = "lapse/" + version
+	config.QPS, config.Burst = 50, 100
+	namespace := o.namespace
+	if namespace == "" {
+		if namespace, _, err = loader.Namespace(); err != nil {
+			return nil, refuse(kubeHint, "no namespace: %w", err)
+		}
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, refuse(kubeHint, "no cluster: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if _, err := client.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx); err != nil {
+		return nil, refuse(kubeHint, "the API server at %s does not answer: %w", config.Host, err)
+	}
+	return &cluster{config: config, client: client, namespace: namespace}, nil
+}
+
+// deploy is the cluster as package deploy wants it.
+func (c *cluster) deploy(log *slog.Logger) deploy.Cluster {
+	return deploy.Cluster{Client: c.client, REST: c.config, Logger: log}
+}

@@ -1,0 +1,94 @@
+// Lapse tells exactly when, for how long and why a Kubernetes Service dropped requests during a
+// drain, rollout, upgrade or crash.
+//
+// This package turns flags into verbs, and owns the one loop in which the parts meet: probes
+// (loadgen) and the cluster's events (watcher) become facts, facts are recorded (record), judged
+// (correlate), shown (dashboard) and reported (report). Installed as kubectl-lapse it is also the
+// kubectl plugin `kubectl lapse`.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by the linker; a build without it says so.
+var version = "dev"
+
+func main() {
+	os.Exit(lapse(context.Background(), os.Args, os.Stdout, os.Stderr))
+}
+
+// lapse runs the command line args[1:] and returns the exit code.
+func lapse(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	root := newRoot(filepath.Base(args[0]), stdout, stderr)
+	root.SetArgs(args[1:])
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	if code, ok := errors.AsType[exitCode](err); ok {
+		return int(code)
+	}
+	fmt.Fprintf(stderr, "lapse: %v\n", err)
+	if h, ok := errors.AsType[interface {
+		error
+		Hint() string
+	}](err); ok && h.Hint() != "" {
+		for line := range strings.SplitSeq(h.Hint(), "\n") {
+			fmt.Fprintf(stderr, "hint: %s\n", line)
+		}
+		return exitUsage
+	}
+	if _, ok := errors.AsType[usageError](err); ok {
+		return exitUsage
+	}
+	return exitInternal
+}
+
+func newRoot(name string, stdout, stderr io.Writer) *cobra.Command {
+	use := "lapse"
+	if strings.HasPrefix(name, "kubectl-") {
+		use = "kubectl lapse"
+	}
+	root := &cobra.Command{
+		Use:           use,
+		Short:         "When, for how long and why did a Service drop requests?",
+		Long:          rootHelp,
+		Version:       version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: use},
+	}
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return refuse("see `"+cmd.CommandPath()+" --help`", "%w", err)
+	})
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(
+		newRun(), newReport(), newServe(),
+		newGen(), newStatus(), newRetrieve(), newDelete(),
+		newSchema(),
+	)
+	return root
+}
+
+const rootHelp = `Lapse sends a steady stream of requests to a Service, watches the Service's Pods and endpoints on the
+same clock, and says when requests failed, for how long, how sure it is, and what caused it.
+
+Exit codes:
+  0  passed, or nothing was asked to fail on
+  1  internal error
+  2  nothing was measured: the arguments, the Service or the rights do not allow it
+  3  a gate (--fail-if) failed
+  4  inconclusive: too little was observed, or the error bars cannot decide a gate
+  5  the wrapped command failed
+  6  aborted`

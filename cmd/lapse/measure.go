@@ -1,0 +1,447 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+
+	"lapse/correlate"
+	"lapse/loadgen"
+	"lapse/record"
+	"lapse/timeline"
+	"lapse/watcher"
+)
+
+// Phases of a run, as RunPhase events name them.
+const (
+	phaseBaseline  = "baseline"
+	phaseMeasuring = "measuring"
+	phaseSettling  = "settling"
+	phaseEnded     = "ended"
+)
+
+// A service is a Service that is measured or watched.
+type service struct {
+	subject  subject
+	info     watcher.Info
+	measured bool // and not only watched
+}
+
+// A measurement owns one run on this machine. One goroutine, in run, owns its facts: probes and
+// watchers put theirs into the queue, and everything else is told by order.
+type measurement struct {
+	opts     *options
+	meta     timeline.Meta
+	clock    timeline.Clock
+	services []service
+	client   kubernetes.Interface // nil: nothing to watch
+	log      *slog.Logger
+	live     *live
+
+	queue  *queue
+	rec    *record.Writer
+	prober *loadgen.Prober
+	plans  map[string]*directPlan // by service, NAMESPACE/NAME
+	child  *child
+	done   chan int   // the command's exit code
+	orders chan order // what the workstation tells a run in the cluster
+
+	entered    func(phase, detail string) // told of each phase; nil: nobody cares
+	phase      string
+	nextEvent  uint32
+	nextTarget uint16
+	targets    map[uint16]timeline.Target
+	recErr     error // the first error of the recording
+}
+
+// An order tells a run from outside to change its phase.
+type order struct {
+	phase  string // phaseSettling or phaseEnded
+	reason string // why, if it was not planned
+}
+
+// run measures from baseline to end. It returns the judged run; the error is only for a run that
+// could not begin. signals are what the terminal sends us.
+func (m *measurement) run(ctx context.Context, signals <-chan os.Signal) (*correlate.Timeline, error) {
+	m.queue, m.plans, m.targets = newQueue(), map[string]*directPlan{}, map[uint16]timeline.Target{}
+	m.add(m.meta)
+	m.prober = loadgen.New(loadgen.Config{Clock: m.clock, Source: m.meta.Source, Sink: m.queue.put, Logger: m.log})
+	if err := m.startTargets(); err != nil {
+		return nil, err
+	}
+
+	var probing, watching sync.WaitGroup
+	stopProbing, stopWatching := m.start(ctx, &probing, &watching)
+	m.enter(phaseBaseline, "")
+	reason := m.loop(ctx, signals)
+	end := m.clock.Now()
+
+	stopProbing()
+	probing.Wait()
+	stopWatching()
+	watching.Wait()
+	m.absorb()
+	m.add(timeline.Event{Seen: end, Kind: timeline.RunPhase, From: m.phase, To: phaseEnded, Detail: reason})
+	m.live.tracker.SetEnd(end)
+	m.keep(m.rec.Close())
+	if m.entered != nil {
+		m.entered(phaseEnded, reason)
+	}
+	return m.live.timeline(), nil
+}
+
+// start starts the goroutines that produce facts, and returns how to stop them.
+func (m *measurement) start(ctx context.Context, probing, watching *sync.WaitGroup) (stopProbing, stopWatching func()) {
+	probeCtx, stopProbing := context.WithCancel(context.WithoutCancel(ctx))
+	watchCtx, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
+	control, err := loadgen.ServeControl(watchCtx)
+	if err != nil {
+		m.log.Warn("no control target: a stall of this machine may pass for one of the service", "error", err)
+	} else {
+		m.startTarget(loadgen.Probe{Target: timeline.Target{
+			Name: "control", Kind: timeline.Control, URL: "http://" + control.String() + "/", Rate: min(m.opts.rate, 100),
+		}})
+	}
+	for _, s := range m.services {
+		watching.Go(func() { m.watch(watchCtx, s) })
+	}
+	probing.Go(func() {
+		if err := m.prober.Run(probeCtx); err != nil {
+			m.tell(order{phaseEnded, "probing failed: " + err.Error()})
+		}
+	})
+	if m.opts.hammer != "" {
+		probing.Go(func() { m.hammer(probeCtx) })
+	}
+	return stopProbing, stopWatching
+}
+
+// watch feeds one Service's events to the queue until ctx ends. Without it the run goes on, and says so.
+func (m *measurement) watch(ctx context.Context, s service) {
+	err := watcher.Run(ctx, watcher.Config{
+		Client: m.client, Namespace: s.info.Service.Namespace, Service: s.info.Service.Name, Port: s.info.PortName,
+		Clock: m.clock, Sink: m.queue.put, Logger: m.log,
+	})
+	if err != nil && ctx.Err() == nil {
+		m.log.Warn("the cluster is no longer watched", "service", s.info.Service.Name, "error", err)
+		m.queue.put(timeline.Event{Seen: m.clock.Now(), Kind: timeline.WatchLane, To: "off", Object: timeline.Object{Kind: "Service", Name: s.info.Service.Name}, Detail: err.Error()})
+	}
+}
+
+// tell gives the loop an order. It does not wait.
+func (m *measurement) tell(o order) {
+	select {
+	case m.orders <- o:
+	default:
+	}
+}
+
+// loop runs the phases. It returns why the run ended, or "" if as planned.
+func (m *measurement) loop(ctx context.Context, signals <-chan os.Signal) (reason string) {
+	phase := time.NewTimer(m.opts.baseline)
+	defer phase.Stop()
+	tick := time.NewTicker(refresh)
+	defer tick.Stop()
+	settle := func() {
+		m.enter(phaseSettling, "")
+		phase.Reset(m.opts.settle)
+	}
+	interrupted := ""
+	for {
+		select {
+		case <-m.queue.ready:
+			m.absorb()
+		case <-tick.C:
+			m.keep(m.rec.Flush())
+			m.live.show(m.clock.Now())
+		case <-phase.C:
+			switch m.phase {
+			case phaseBaseline:
+				if sick := m.sick(); sick != "" {
+					return sick
+				}
+				m.enter(phaseMeasuring, "")
+				if err := m.begin(phase); err != nil {
+					return err.Error()
+				}
+			case phaseMeasuring:
+				settle()
+			case phaseSettling:
+				return interrupted
+			}
+		case <-m.done:
+			settle()
+		case o := <-m.orders:
+			if o.phase == phaseEnded {
+				return o.reason
+			}
+			interrupted = o.reason
+			settle()
+		case sig := <-signals:
+			if interrupted != "" || !m.running() || sig == syscall.SIGTERM {
+				m.stopChild()
+				return "stopped by " + sig.String()
+			}
+			interrupted = "stopped by " + sig.String()
+			m.child.signal(syscall.SIGINT)
+		case <-ctx.Done():
+			return context.Cause(ctx).Error()
+		}
+	}
+}
+
+// begin starts what the measuring phase waits for: the command, the duration, or the workstation.
+func (m *measurement) begin(phase *time.Timer) error {
+	switch {
+	case len(m.opts.command) > 0:
+		return m.child.start(func(code int) { m.done <- code })
+	case m.opts.duration > 0:
+		phase.Reset(m.opts.duration)
+	}
+	return nil
+}
+
+func (m *measurement) running() bool {
+	return m.child != nil && m.child.cmd != nil && m.phase == phaseMeasuring
+}
+
+func (m *measurement) stopChild() {
+	if m.running() {
+		m.child.stop(m.done)
+	}
+}
+
+func (m *measurement) enter(phase, detail string) {
+	m.add(timeline.Event{Seen: m.clock.Now(), Kind: timeline.RunPhase, From: m.phase, To: phase, Detail: detail})
+	m.phase = phase
+	if m.entered != nil {
+		m.entered(phase, detail)
+	}
+}
+
+// absorb takes in what the queue holds.
+func (m *measurement) absorb() {
+	for _, f := range m.queue.take() {
+		m.add(f)
+		if e, ok := f.(timeline.Event); ok {
+			m.followEndpoints(e)
+		}
+	}
+}
+
+// add records and judges one fact. It numbers events on the way.
+func (m *measurement) add(f timeline.Fact) {
+	if e, ok := f.(timeline.Event); ok {
+		m.nextEvent++
+		e.ID = m.nextEvent
+		f = e
+	}
+	m.keep(m.rec.Append(f))
+	m.live.add(f)
+}
+
+// keep remembers and tells the first error of the recording. The run goes on in memory: what was
+// measured still makes a report.
+func (m *measurement) keep(err error) {
+	if err != nil && m.recErr == nil {
+		m.recErr = err
+		m.log.Error("the recording is incomplete from here on; the report is not", "error", err)
+	}
+}
+
+// sick says why a run must not go on after its baseline, or "".
+func (m *measurement) sick() string {
+	for _, t := range m.live.tracker.Timeline().Targets {
+		if t.Kind.Judged() && t.Failed*2 > t.Sent {
+			return fmt.Sprintf("before anything was done to it, %d of %d requests to %s failed (%s): is the address right, and is it up?",
+				t.Failed, t.Sent, t.Name, commonest(t.Classes))
+		}
+	}
+	return ""
+}
+
+func commonest(classes map[string]int) string {
+	name, most := "", 0
+	for c, n := range classes {
+		if c != timeline.OK.String() && n > most {
+			name, most = c, n
+		}
+	}
+	return name
+}
+
+// startTargets starts the judged targets of every subject.
+func (m *measurement) startTargets() error {
+	for _, s := range m.opts.subjects {
+		p := m.probeOf(s)
+		for _, kind := range m.opts.kinds {
+			p := p
+			p.Kind = timeline.TargetKind(kind)
+			p.Name = strings.TrimSpace(m.label(s) + " " + kind)
+			if err := m.startTarget(p); err != nil {
+				return err
+			}
+		}
+	}
+	for _, s := range m.services {
+		if s.measured && m.opts.direct > 0 {
+			m.plans[serviceKey(s.info.Service)] = newDirectPlan(m.opts.direct)
+		}
+	}
+	return nil
+}
+
+func serviceKey(s timeline.Service) string { return s.Namespace + "/" + s.Name }
+
+// label is what tells a subject's targets from another's: nothing where there is only one.
+func (m *measurement) label(s subject) string {
+	switch {
+	case s.service != "":
+		return s.service
+	case len(m.opts.subjects) == 1:
+		return ""
+	}
+	return s.url.Host + strings.TrimSuffix(s.url.Path, "/")
+}
+
+// probeOf is the probe a subject asks for, but for its kind and name.
+func (m *measurement) probeOf(s subject) loadgen.Probe {
+	p := loadgen.Probe{
+		Target:        timeline.Target{Rate: m.opts.rate},
+		Method:        m.opts.method,
+		Host:          m.opts.host,
+		Header:        m.opts.header,
+		RootCAs:       m.opts.roots,
+		Connections:   m.opts.connections,
+		ExpectStatus:  m.opts.statuses,
+		ExpectBody:    m.opts.expectBody,
+		BackendHeader: m.opts.backendHeader,
+	}
+	if s.service == "" {
+		p.URL = s.url.String()
+		return p
+	}
+	info := m.infoOf(s)
+	p.Service = serviceKey(info.Service)
+	p.URL = (&url.URL{Scheme: m.opts.scheme, Host: serviceHost(info)}).String() + s.path
+	p.Host = cmp.Or(p.Host, info.Service.Name+"."+info.Service.Namespace)
+	return p
+}
+
+func (m *measurement) infoOf(s subject) watcher.Info {
+	for _, have := range m.services {
+		if have.subject == s {
+			return have.info
+		}
+	}
+	return watcher.Info{}
+}
+
+// startTarget numbers and names a target, records it and starts its probe.
+func (m *measurement) startTarget(p loadgen.Probe) error {
+	m.nextTarget++
+	p.ID = m.nextTarget
+	p.Source, p.Node = m.meta.Source, os.Getenv("NODE_NAME")
+	p.Timeout = m.opts.timeout
+	m.targets[p.ID] = p.Target
+	m.add(p.Target)
+	m.add(timeline.Event{Seen: m.clock.Now(), Kind: timeline.TargetChanged, To: "measuring", Object: timeline.Object{Kind: "Target", Name: p.Name}})
+	if err := m.prober.Start(p); err != nil {
+		return fmt.Errorf("measure %s: %w", p.Name, err)
+	}
+	return nil
+}
+
+// followEndpoints starts, hurries and ends direct targets as endpoints come and go.
+func (m *measurement) followEndpoints(e timeline.Event) {
+	for key, plan := range m.plans {
+		if (e.Kind == timeline.EndpointChanged || e.Kind == timeline.PodGone) && plan.learn(e) {
+			m.applyPlan(key, plan)
+		}
+	}
+}
+
+func (m *measurement) applyPlan(key string, plan *directPlan) {
+	for _, ep := range plan.endpoints {
+		switch rate := plan.rateOf(ep); {
+		case ep.gone:
+			m.endDirect(ep)
+			delete(plan.endpoints, ep.key)
+		case ep.target == 0:
+			ep.rate = rate
+			m.startDirect(key, ep)
+		case rate != ep.rate:
+			ep.rate = rate
+			m.prober.SetRate(ep.target, rate)
+		}
+	}
+}
+
+func (m *measurement) startDirect(key string, ep *directEndpoint) {
+	for _, s := range m.services {
+		if serviceKey(s.info.Service) != key {
+			continue
+		}
+		p := m.probeOf(s.subject)
+		p.Kind, p.Rate, p.Addr = timeline.Direct, ep.rate, ep.addr
+		p.URL = directURL(p.URL, ep.addr)
+		p.Pod, p.PodUID, p.PodNode = ep.pod.Namespace+"/"+ep.pod.Name, ep.pod.UID, ep.pod.Node
+		p.Name = m.directName(s, ep)
+		if err := m.startTarget(p); err != nil {
+			m.log.Warn("a Pod's own address is not measured", "pod", p.Pod, "error", err)
+			continue
+		}
+		ep.target = m.nextTarget
+	}
+}
+
+// directName names an endpoint's target, which no other of the run may be called.
+func (m *measurement) directName(s service, ep *directEndpoint) string {
+	name := s.info.Service.Name + " direct " + ep.pod.Name
+	if ep.pod.Name == "" {
+		name = s.info.Service.Name + " direct " + ep.addr.String()
+	}
+	for _, t := range m.targets {
+		if t.Name == name {
+			return name + " " + ep.addr.String()
+		}
+	}
+	return name
+}
+
+func (m *measurement) endDirect(ep *directEndpoint) {
+	if ep.target == 0 {
+		return
+	}
+	m.prober.Stop(ep.target)
+	m.add(timeline.Event{Seen: m.clock.Now(), Kind: timeline.TargetChanged, From: "measuring", To: "ended", Object: timeline.Object{Kind: "Target", Name: m.targets[ep.target].Name}})
+}
+
+// directURL is the URL base with addr in place of its host.
+func directURL(base string, addr netip.AddrPort) string {
+	u, err := url.Parse(base)
+	if err != nil {
+		return base
+	}
+	u.Host = addr.String()
+	return u.String()
+}
+
+// hammer runs the background load until ctx ends.
+func (m *measurement) hammer(ctx context.Context) {
+	err := loadgen.Hammer(ctx, loadgen.HammerConfig{Args: m.opts.hammer, Probe: m.probeOf(m.opts.subjects[0]), Clock: m.clock, Sink: m.queue.put})
+	if err != nil && !errors.Is(err, context.Canceled) {
+		m.log.Warn("the background load failed", "error", err)
+	}
+}

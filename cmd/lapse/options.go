@@ -1,0 +1,337 @@
+package main
+
+import (
+	"cmp"
+	"crypto/x509"
+	"maps"
+	"math"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/net/http/httpguts"
+
+	"lapse/correlate"
+	"lapse/loadgen"
+	"lapse/report"
+	"lapse/timeline"
+)
+
+// options are the flags of `lapse run`, as given and then checked.
+type options struct {
+	kube kubeOptions
+
+	rate        float64
+	duration    time.Duration
+	baseline    time.Duration
+	settle      time.Duration
+	timeout     time.Duration
+	connections int
+	join        time.Duration
+	slow        time.Duration
+	kinds       []string
+	direct      float64
+
+	scheme        string
+	caFile        string
+	headers       []string
+	method        string
+	host          string
+	expectStatus  string
+	expectBody    string
+	backendHeader string
+	hammer        string
+
+	gateExprs []string
+	watch     string
+	out       string
+	format    string
+	dashboard string
+	noCapture bool
+
+	here            bool
+	image           string
+	imagePullSecret string
+	avoidNodes      []string
+	maxDuration     time.Duration
+
+	id   string
+	hold time.Duration
+
+	// Of the agent, the process in the Job's Pod.
+	control   string   // where its API and page listen; empty: this is no agent
+	untilTold bool     // measure until the workstation says that the command has ended
+	wrapped   []string // that command
+	pem       string   // the authorities to trust
+
+	// Filled in by check.
+	args     []string
+	subjects []subject
+	command  []string
+	gates    []correlate.Gate
+	header   http.Header
+	roots    *x509.CertPool
+	statuses loadgen.Statuses
+}
+
+func (o *options) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.SortFlags = false
+	o.kube.flags(f)
+	f.Float64Var(&o.rate, "rate", 200, "requests per second, for each of new and reused")
+	f.DurationVar(&o.duration, "duration", 0, "how long to measure after the baseline, where no command is wrapped")
+	f.DurationVar(&o.baseline, "baseline", 0, "how long to measure before the command (default 5s with a command, else 1s)")
+	f.DurationVar(&o.settle, "settle", 0, "how long to go on after the command (default 10s with a command, else 0)")
+	f.DurationVar(&o.timeout, "timeout", 800*time.Millisecond, "a request without a whole answer for so long has failed")
+	f.IntVar(&o.connections, "connections", 10, "persistent connections of the reused target")
+	f.DurationVar(&o.join, "join", time.Second, "failures less than this apart are one window")
+	f.DurationVar(&o.slow, "slow", time.Second, "a good answer later than this counts as slow")
+	f.StringSliceVar(&o.kinds, "target", []string{"new", "reused"}, "which kinds of connection to measure: new, reused")
+	f.Float64Var(&o.direct, "direct-rate", 0, "requests per second for all Pods' own addresses together (default: --rate; negative: none)")
+	f.StringArrayVar(&o.gateExprs, "fail-if", nil, "a gate, such as 'failed>0' or 'downtime.total>500ms' (repeatable)")
+	f.StringVar(&o.out, "out", "", "directory for the recording and timeline.json (default runs/ID)")
+	f.StringVarP(&o.format, "output", "o", "table", "result on standard output: "+formatNames())
+	f.StringVar(&o.dashboard, "dashboard", "", "serve the live page here, such as 127.0.0.1:8080")
+	f.BoolVar(&o.noCapture, "no-capture", false, "pass the command's output through without marking it on the timeline")
+	f.StringVar(&o.scheme, "scheme", "http", "scheme for svc/ targets: http or https")
+	f.StringVar(&o.caFile, "ca-file", "", "PEM file of the authorities to trust for https")
+	f.StringArrayVarP(&o.headers, "header", "H", nil, "a request header, 'Name: value' (repeatable)")
+	f.StringVar(&o.method, "method", http.MethodGet, "request method")
+	f.StringVar(&o.host, "host", "", "Host header and TLS server name, where they differ from the target's")
+	f.StringVar(&o.expectStatus, "expect-status", "", "statuses that count as good, such as 200,300-399 (default 2xx and 3xx)")
+	f.StringVar(&o.expectBody, "expect-body", "", "text a good reply's body contains")
+	f.StringVar(&o.backendHeader, "backend-header", "X-Pod", "response header that names the Pod that answered")
+	f.StringVar(&o.hammer, "hammer", "", "background load beside the probes, in hey's flags: '-c 50 -q 20'")
+	f.StringVar(&o.watch, "watch", "", "with a URL: also watch this Service, svc/NAME, through the kubeconfig")
+	f.BoolVar(&o.here, "here", false, "send the requests to a svc/ target from this machine, not from a Job in the cluster")
+	f.StringVar(&o.image, "image", defaultImage(), "image of the Job that measures in the cluster")
+	f.StringVar(&o.imagePullSecret, "image-pull-secret", "", "Secret to pull the image with")
+	f.StringSliceVar(&o.avoidNodes, "avoid-node", nil, "nodes the Job must not run on (default: the node a wrapped kubectl drain names)")
+	f.DurationVar(&o.maxDuration, "max-duration", 2*time.Hour, "the Job ends itself after this, whatever happens")
+	f.DurationVar(&o.hold, "hold", 10*time.Minute, "the Job keeps its result for so long, if it cannot be fetched at once")
+	// What the workstation tells the Job's Pod.
+	f.StringVar(&o.pem, "ca-pem", "", "")
+	f.StringArrayVar(&o.wrapped, "wrapped", nil, "")
+	for _, name := range []string{"ca-pem", "wrapped"} {
+		if err := f.MarkHidden(name); err != nil {
+			panic(err)
+		}
+	}
+}
+
+func defaultImage() string { return "lapse:" + version }
+
+func formatNames() string {
+	return strings.Join(slices.Sorted(maps.Keys(report.Formats)), ", ")
+}
+
+// check validates the arguments and fills in what follows from them. No request has been sent, and
+// nothing was created, when it returns an error.
+func (o *options) check(args, command []string) error {
+	o.command, o.args = command, args
+	if err := o.agentEnv(); err != nil {
+		return err
+	}
+	for _, check := range []func() error{
+		o.checkSubjects, o.checkNumbers, o.checkCommand, o.checkRequest, o.checkGates, o.checkFormat, o.checkHammer,
+	} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *options) checkSubjects() error {
+	if len(o.args) == 0 {
+		return refuse(targetHint, "nothing to measure: no target given")
+	}
+	for _, arg := range o.args {
+		s, err := parseSubject(arg)
+		if err != nil {
+			return err
+		}
+		o.subjects = append(o.subjects, s)
+	}
+	if o.watch != "" {
+		if s, err := parseSubject(o.watch); err != nil || s.service == "" {
+			return refuse("as in --watch svc/web", "--watch %q is not a Service", o.watch)
+		}
+	}
+	if o.services() > 0 && o.services() < len(o.subjects) && !o.here {
+		return refuse("run them one after the other, or add --here", "Services and URLs cannot be measured from the cluster and from here at once")
+	}
+	return nil
+}
+
+// services counts the Services among the subjects.
+func (o *options) services() int {
+	n := 0
+	for _, s := range o.subjects {
+		if s.service != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// inCluster reports whether the requests are to be sent by a Job.
+func (o *options) inCluster() bool { return o.services() > 0 && !o.here }
+
+func (o *options) checkNumbers() error {
+	switch {
+	case !(o.rate > 0) || math.IsInf(o.rate, 0):
+		return refuse("--rate is in requests per second, such as --rate 200", "rate %v: must be greater than 0", o.rate)
+	case o.rate > loadgen.MaxRate:
+		return refuse("", "rate %v: at most %d requests per second", o.rate, loadgen.MaxRate)
+	case math.IsNaN(o.direct) || o.direct > loadgen.MaxRate:
+		return refuse("", "direct-rate %v: at most %d requests per second", o.direct, loadgen.MaxRate)
+	case o.timeout < time.Millisecond:
+		return refuse("as in --timeout 800ms", "timeout %v: must be at least 1ms", o.timeout)
+	case o.connections < 1:
+		return refuse("", "connections %d: must be at least 1", o.connections)
+	case o.join < 0 || o.slow <= 0 || o.duration < 0 || o.baseline < 0 || o.settle < 0 || o.hold < 0:
+		return refuse("", "durations must not be negative, and --slow must be positive")
+	case o.maxDuration <= 0:
+		return refuse("", "max-duration %v: must be greater than 0", o.maxDuration)
+	}
+	for _, kind := range o.kinds {
+		if !timeline.TargetKind(kind).Judged() {
+			return refuse("as in --target new,reused", "target kind %q is not one of new, reused", kind)
+		}
+	}
+	if len(o.kinds) == 0 {
+		return refuse("as in --target new,reused", "no target kind given")
+	}
+	o.direct = cmp.Or(o.direct, o.rate)
+	return nil
+}
+
+func (o *options) checkCommand() error {
+	wrapped := len(o.command) > 0 || o.untilTold
+	switch {
+	case !wrapped && o.duration == 0:
+		return refuse("as in `lapse run … --duration 30s`, or `lapse run … -- kubectl drain NODE`", "neither a command after -- nor a --duration: when would the run end?")
+	case len(o.command) > 0 && o.duration != 0:
+		return refuse("drop one of them", "both a command and a --duration: a run lasts as long as its command")
+	}
+	if len(o.command) > 0 {
+		if _, err := exec.LookPath(o.command[0]); err != nil {
+			return refuse("give the command's path, or check its spelling", "the command to wrap cannot be run: %w", err)
+		}
+		if node := drainedNode(o.command); node != "" && len(o.avoidNodes) == 0 {
+			o.avoidNodes = []string{node}
+		}
+	}
+	if wrapped {
+		o.baseline = cmp.Or(o.baseline, 5*time.Second)
+		o.settle = cmp.Or(o.settle, 10*time.Second)
+	} else {
+		o.baseline = cmp.Or(o.baseline, time.Second)
+	}
+	return nil
+}
+
+func (o *options) checkRequest() error {
+	if o.scheme != "http" && o.scheme != "https" {
+		return refuse("", "scheme %q: must be http or https", o.scheme)
+	}
+	if !httpguts.ValidHeaderFieldName(o.method) {
+		return refuse("as in --method HEAD", "method %q is not an HTTP method", o.method)
+	}
+	o.header = http.Header{}
+	for _, h := range o.headers {
+		name, value, ok := strings.Cut(h, ":")
+		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+		if !ok || !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
+			return refuse("as in --header 'Authorization: Bearer …'", "header %q is not of the form 'Name: value'", h)
+		}
+		o.header.Add(name, value)
+	}
+	var err error
+	if o.statuses, err = loadgen.ParseStatuses(o.expectStatus); err != nil {
+		return refuse("as in --expect-status 200,204,300-399", "expect-status: %w", err)
+	}
+	if o.caFile != "" {
+		pem, err := os.ReadFile(o.caFile)
+		if err != nil {
+			return refuse("it must be a file in PEM form", "ca-file: %w", err)
+		}
+		o.pem = string(pem)
+	}
+	if o.pem == "" {
+		return nil
+	}
+	if o.roots = x509.NewCertPool(); !o.roots.AppendCertsFromPEM([]byte(o.pem)) {
+		return refuse("it must hold certificates in PEM form", "ca-file %s: no certificate found", o.caFile)
+	}
+	return nil
+}
+
+func (o *options) checkGates() error {
+	var err error
+	o.gates, err = parseGates(o.gateExprs)
+	return err
+}
+
+func parseGates(exprs []string) ([]correlate.Gate, error) {
+	var gates []correlate.Gate
+	for _, expr := range exprs {
+		g, err := correlate.ParseGate(expr)
+		if err != nil {
+			return nil, refuse(gateHint(err), "--fail-if %w", err)
+		}
+		gates = append(gates, g)
+	}
+	return gates, nil
+}
+
+func gateHint(err error) string {
+	if h, ok := err.(interface{ Hint() string }); ok {
+		return h.Hint()
+	}
+	return "as in --fail-if 'failed>0' or --fail-if 'downtime.total>500ms'"
+}
+
+func (o *options) checkFormat() error { return checkFormat(o.format) }
+
+func checkFormat(format string) error {
+	if _, ok := report.Formats[format]; !ok {
+		return refuse("one of: "+formatNames(), "unknown output format %q", format)
+	}
+	return nil
+}
+
+func (o *options) checkHammer() error {
+	if o.hammer == "" {
+		return nil
+	}
+	if _, err := loadgen.ParseHammer(o.hammer); err != nil {
+		return refuse("hey's flags, as in --hammer '-c 50 -q 20'", "hammer: %w", err)
+	}
+	return nil
+}
+
+// runDir is the directory the run's files go to.
+func (o *options) runDir(id string) string { return cmp.Or(o.out, filepath.Join("runs", id)) }
+
+// total is how long the run will take, or 0 if only the command knows.
+func (o *options) total() time.Duration {
+	if o.duration == 0 {
+		return 0
+	}
+	return o.baseline + o.duration + o.settle
+}
+
+// recorded are the options a later judgement needs.
+func (o *options) recorded() timeline.Options {
+	return timeline.Options{
+		Rate: o.rate, Timeout: o.timeout, Duration: o.duration, Baseline: o.baseline, Settle: o.settle,
+		Join: o.join, Slow: o.slow, Gates: o.gateExprs,
+	}
+}

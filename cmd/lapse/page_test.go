@@ -1,0 +1,113 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+// patience is how long a test waits on a machine that has much else to do.
+const patience = 60 * time.Second
+
+// TestLivePageShowsAWindowAndShowsItAgain opens the page of a run that is under way, as a user would.
+func TestLivePageShowsAWindowAndShowsItAgain(t *testing.T) {
+	var broken atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if broken.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	t.Cleanup(server.Close)
+	url, end := startRun(t, server.URL, "--duration=10m", "--rate=100", "--dashboard=127.0.0.1:0", "--out="+filepath.Join(t.TempDir(), "run"))
+	tab := openTab(t, url)
+	until(t, tab, `document.querySelector('[data-testid="live"][data-live="true"]')`)
+	if seen(t, tab, `document.querySelectorAll('[data-testid="window-row"]').length`) != 0 {
+		t.Error("the page shows a window before anything failed")
+	}
+
+	broken.Store(true)
+	until(t, tab, `document.querySelector('[data-testid="window-row"]')`)
+	broken.Store(false)
+	seen(t, tab, `location.reload(), 0`)
+	until(t, tab, `document.querySelector('[data-testid="window-row"]')`)
+
+	if code := end(); code != 6 {
+		t.Errorf("exit code %d, want 6: the run was ended before its time", code)
+	}
+}
+
+// startRun starts `lapse run`, and returns its page's address and how to end it, which returns its exit code.
+func startRun(t *testing.T, args ...string) (url string, end func() int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	talk, stderr := io.Pipe()
+	exited := make(chan int, 1)
+	go func() {
+		exited <- lapse(ctx, append([]string{"lapse", "run"}, args...), t.Output(), stderr)
+		stderr.Close()
+	}()
+	t.Cleanup(cancel)
+	lines := bufio.NewScanner(talk)
+	for lines.Scan() {
+		if page, ok := strings.CutPrefix(lines.Text(), "page: "); ok {
+			go io.Copy(t.Output(), talk)
+			return page, func() int { cancel(); return <-exited }
+		}
+	}
+	t.Fatalf("no page, exit code %d", <-exited)
+	return "", nil
+}
+
+func openTab(t *testing.T, url string) context.Context {
+	t.Helper()
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Fatalf("the page is tested in a real browser: %v\nhint: apt-get install chromium", err)
+	}
+	allocator, cancel := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WSURLReadTimeout(patience))...)
+	t.Cleanup(cancel)
+	tab, cancel := chromedp.NewContext(allocator)
+	t.Cleanup(cancel)
+	if err := chromedp.Do(tab, chromedp.Navigate(url)); err != nil {
+		t.Fatal(err)
+	}
+	return tab
+}
+
+// until waits for an expression to hold in the page, also across a reload of it.
+func until(t *testing.T, tab context.Context, expression string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(tab, patience)
+	defer cancel()
+	wait := chromedp.Evaluate[bool](fmt.Sprintf(
+		`new Promise((done) => { const look = () => (%s) ? done(true) : setTimeout(look, 10); look(); })`, expression), chromedp.EvalAwaitPromise)
+	var err error
+	for ctx.Err() == nil {
+		if _, err = chromedp.Run(ctx, wait); err == nil {
+			return
+		}
+	}
+	t.Fatalf("waiting for %s: %v", expression, err)
+}
+
+// seen is a number the page tells.
+func seen(t *testing.T, tab context.Context, expression string) int {
+	t.Helper()
+	n, err := chromedp.Run(tab, chromedp.Evaluate[int](expression))
+	if err != nil {
+		t.Fatalf("%s: %v", expression, err)
+	}
+	return n
+}

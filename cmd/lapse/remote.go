@@ -1,0 +1,428 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"lapse/correlate"
+	"lapse/deploy"
+	"lapse/record"
+	"lapse/timeline"
+	"lapse/watcher"
+)
+
+// A remote is a run in the cluster, followed from a workstation: the command runs here, the
+// measuring there, and the facts stream home meanwhile. One goroutine, in follow, owns it.
+type remote struct {
+	opts  *options
+	agent *deploy.Agent
+	copy  *record.Copy
+	live  *live
+	log   *slog.Logger
+	child *child
+	done  chan int // the command's exit code
+
+	local  timeline.Clock     // of this machine
+	offset deploy.ClockOffset // of the run's clock from it
+	facts  *queue             // what comes home
+	marks  marks              // what the command does, on its way to the agent
+
+	running   bool   // the command is
+	lastEvent uint32 // that came home
+	returned  int    // how many of the marks came home
+}
+
+// marks are events that the command makes here, in order. They travel to the agent, and come home in
+// the recording.
+type marks struct {
+	mu   sync.Mutex
+	all  []timeline.Event
+	made chan struct{} // holds a token while there may be new ones
+}
+
+func (m *marks) put(e timeline.Event) {
+	m.mu.Lock()
+	m.all = append(m.all, e)
+	m.mu.Unlock()
+	select {
+	case m.made <- struct{}{}:
+	default:
+	}
+}
+
+// from returns the marks from the nth on.
+func (m *marks) from(n int) []timeline.Event {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.all[min(n, len(m.all)):])
+}
+
+// runInCluster measures from a Job, and leaves nothing behind in the cluster.
+func (o *options) runInCluster(ctx context.Context, signals <-chan os.Signal, stdout, stderr io.Writer) error {
+	log := newLogger(stderr)
+	setup, release := interruptible(ctx, signals)
+	defer release()
+	c, err := o.kube.connect(setup)
+	if err != nil {
+		return err
+	}
+	config, err := o.preflight(setup, c, log)
+	if err != nil {
+		return err
+	}
+	dir := o.runDir(o.id)
+	if err := createDir(dir); err != nil {
+		return err
+	}
+	r := &remote{opts: o, log: log, done: make(chan int, 1), facts: newQueue(), marks: marks{made: make(chan struct{}, 1)}, local: timeline.StartClock()}
+	if r.copy, err = record.CreateCopy(filepath.Join(dir, factsFile)); err != nil {
+		return refuse("give another --out", "%w", err)
+	}
+	defer r.copy.Close()
+	fmt.Fprintf(stderr, "creating Job %s/%s\n", config.Namespace, config.Name)
+	job, err := deploy.Create(setup, c.deploy(log), config)
+	if err != nil {
+		os.Remove(filepath.Join(dir, factsFile))
+		os.Remove(dir)
+		return err
+	}
+	defer r.cleanUp(ctx, job)
+	if r.agent, _, err = job.WaitMeasuring(setup); err != nil {
+		return err
+	}
+	defer r.agent.Close()
+	if r.offset, err = r.agent.SyncClock(setup, r.local); err != nil {
+		return fmt.Errorf("compare clocks with the Pod: %w", err)
+	}
+	release()
+
+	var shown *page
+	if o.dashboard != "" {
+		var closePage func()
+		if shown, closePage, err = servePage(ctx, o.dashboard, stderr); err != nil {
+			return err
+		}
+		defer closePage()
+	}
+	progress := newProgress(stderr, o.total())
+	r.live = newLive(o.gates, progress, shown)
+	r.child = &child{args: o.command, capture: !o.noCapture, output: progressOutput{progress}, mark: r.mark, now: r.local.Now}
+	tl := r.follow(ctx, signals)
+	r.live.end()
+	if shown != nil {
+		shown.show(tl, tl.Run.Duration)
+	}
+	return deliver(stdout, dir, o.format, tl)
+}
+
+// interruptible returns a context that the first signal ends, until release is called.
+func interruptible(ctx context.Context, signals <-chan os.Signal) (_ context.Context, release func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	released := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		select {
+		case sig := <-signals:
+			cancel(errors.New("stopped by " + sig.String()))
+		case <-released:
+		}
+	})
+	return ctx, sync.OnceFunc(func() { close(released); watching.Wait() })
+}
+
+// jobConfig is the Job that measures what the flags ask for.
+func (o *options) jobConfig(namespace string) deploy.Config {
+	return deploy.Config{
+		Name: "lapse-" + o.id, Namespace: namespace, Image: o.image, ImagePullSecret: o.imagePullSecret,
+		Hold: o.hold, Deadline: o.maxDuration, AvoidNodes: o.avoidNodes, NodesAccess: true, Args: o.agentArgs(namespace),
+	}
+}
+
+// preflight checks what can be known before anything is created: the Services, and the rights.
+func (o *options) preflight(ctx context.Context, c *cluster, log *slog.Logger) (deploy.Config, error) {
+	config := o.jobConfig(c.namespace)
+	for _, s := range o.subjects {
+		info, err := watcher.Describe(ctx, c.client, c.namespace, s.service, s.port)
+		if err != nil {
+			return config, err
+		}
+		config.Selectors = append(config.Selectors, info.Selector)
+	}
+	missing, err := deploy.CheckRights(ctx, c.client, c.namespace, true)
+	if err == nil && len(missing) > 0 {
+		config.NodesAccess = false
+		missing, err = deploy.CheckRights(ctx, c.client, c.namespace, false)
+	}
+	switch {
+	case err != nil:
+		return config, err
+	case len(missing) > 0:
+		return config, &deploy.RightsError{Missing: missing}
+	case !config.NodesAccess:
+		log.Warn("no right to let the Job read nodes: the timeline will have no node lanes")
+	}
+	return config, config.Validate()
+}
+
+// agentArgs is the agent's command line: this one's, but for what only concerns the workstation.
+func (o *options) agentArgs(namespace string) []string {
+	args := []string{"run"}
+	for _, s := range o.subjects {
+		args = append(args, s.String())
+	}
+	args = append(args,
+		"--namespace="+namespace,
+		"--rate="+strconv.FormatFloat(o.rate, 'g', -1, 64),
+		"--direct-rate="+strconv.FormatFloat(o.direct, 'g', -1, 64),
+		"--duration="+o.duration.String(),
+		"--baseline="+o.baseline.String(),
+		"--settle="+o.settle.String(),
+		"--timeout="+o.timeout.String(),
+		"--connections="+strconv.Itoa(o.connections),
+		"--join="+o.join.String(),
+		"--slow="+o.slow.String(),
+		"--target="+strings.Join(o.kinds, ","),
+		"--scheme="+o.scheme,
+		"--method="+o.method,
+		"--backend-header="+o.backendHeader,
+	)
+	for _, optional := range []struct{ name, value string }{
+		{"host", o.host}, {"expect-status", o.expectStatus}, {"expect-body", o.expectBody}, {"hammer", o.hammer}, {"ca-pem", o.pem},
+	} {
+		if optional.value != "" {
+			args = append(args, "--"+optional.name+"="+optional.value)
+		}
+	}
+	for _, h := range o.headers {
+		args = append(args, "--header="+h)
+	}
+	for _, g := range o.gateExprs {
+		args = append(args, "--fail-if="+g)
+	}
+	for _, word := range o.command {
+		args = append(args, "--wrapped="+word)
+	}
+	return args
+}
+
+// cleanUp removes the Job and all that came with it, even if ctx has ended.
+func (r *remote) cleanUp(ctx context.Context, job *deploy.Run) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	defer cancel()
+	if err := job.Delete(ctx); err != nil {
+		r.log.Warn("the Job may still be there: try `lapse delete`", "error", err)
+	}
+}
+
+// follow runs the command when the agent measures, and takes in facts until the run has ended or
+// its Pod is lost. It returns the run as judged here.
+func (r *remote) follow(ctx context.Context, signals <-chan os.Signal) *correlate.Timeline {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	var working sync.WaitGroup
+	defer working.Wait()
+	fetched := make(chan error, 1)
+	working.Go(func() { fetched <- r.fetch(ctx) })
+	marked := make(chan struct{}) // closed: no more marks will come
+	working.Go(func() { r.sendMarks(ctx, marked) })
+
+	tick := time.NewTicker(refresh)
+	defer tick.Stop()
+	interrupts := 0
+	var lost error
+	for {
+		select {
+		case <-r.facts.ready:
+			r.absorb()
+		case <-tick.C:
+			r.live.show(r.now())
+		case <-r.done:
+			close(marked)
+			r.running = false
+			if lost != nil {
+				return r.conclude(lost)
+			}
+		case err := <-fetched:
+			r.absorb()
+			if err == nil && !r.running {
+				r.acknowledge(ctx)
+				return r.live.timeline()
+			}
+			// The command is not ours to stop: it goes on, and is not measured any more.
+			if lost = cmp.Or(err, errEndedEarly); !r.running {
+				return r.conclude(lost)
+			}
+			r.log.Error("from here on, nothing is measured", "error", lost)
+		case sig := <-signals:
+			interrupts++
+			if r.running && interrupts == 1 && sig == syscall.SIGINT {
+				r.child.signal(syscall.SIGINT)
+				continue
+			}
+			r.stopChild()
+			if lost != nil {
+				return r.conclude(lost)
+			}
+			working.Go(func() { r.abort(ctx, "stopped by "+sig.String()) })
+		}
+	}
+}
+
+var errEndedEarly = errors.New("the measuring Pod ended the run while the command went on")
+
+// fetch copies the recording home until the run has ended. Its error says why not all came.
+func (r *remote) fetch(ctx context.Context) error {
+	pr, pw := io.Pipe()
+	var copying sync.WaitGroup
+	copying.Go(func() {
+		_, err := r.agent.Follow(ctx, pw)
+		pw.CloseWithError(err)
+	})
+	defer copying.Wait()
+	for fact, err := range r.copy.Receive(pr) {
+		if err != nil {
+			pr.CloseWithError(err)
+			return err
+		}
+		r.facts.put(fact)
+	}
+	return nil
+}
+
+// acknowledge tells the Pod that its recording is safe here.
+func (r *remote) acknowledge(ctx context.Context) {
+	receipt := deploy.Receipt{Length: r.copy.Size(), SHA256: r.copy.Sum()}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	err := r.copy.Close()
+	if err == nil {
+		err = r.agent.Ack(ctx, receipt)
+	}
+	if err != nil {
+		r.tellUnlessGone(ctx, "the Pod was not told that its recording is safe", err)
+	}
+}
+
+// absorb takes in what came home.
+func (r *remote) absorb() {
+	for _, f := range r.facts.take() {
+		r.live.add(f)
+		e, ok := f.(timeline.Event)
+		if !ok {
+			continue
+		}
+		r.lastEvent = e.ID
+		switch e.Kind {
+		case timeline.RunPhase:
+			r.enter(e.To)
+		case timeline.Command, timeline.CommandOutput:
+			r.returned++
+		}
+	}
+}
+
+// enter follows the agent into a phase, and starts the command when it measures.
+func (r *remote) enter(phase string) {
+	if phase != phaseMeasuring || len(r.opts.command) == 0 {
+		return
+	}
+	r.running = true
+	if err := r.child.start(func(code int) { r.done <- code }); err != nil {
+		r.log.Error("the command did not start", "error", err)
+		r.mark(timeline.Event{Seen: r.local.Now(), Kind: timeline.Command, To: "exited", Writer: "lapse", Code: 127, Detail: err.Error()})
+		r.done <- 127
+	}
+}
+
+// now is the instant on the run's clock, as well as it is known.
+func (r *remote) now() time.Duration {
+	local := r.local.Now()
+	_, latest := r.offset.Place(local, local)
+	return latest
+}
+
+// mark puts what the command did onto the run's clock and on its way to the agent.
+func (r *remote) mark(e timeline.Event) {
+	e.Since, e.Seen = r.offset.Place(e.Seen, e.Seen)
+	r.marks.put(e)
+}
+
+// sendMarks sends the marks to the agent, in order, until no more will be made, and then tells it that
+// the command has ended.
+func (r *remote) sendMarks(ctx context.Context, ended <-chan struct{}) {
+	for sent, last := 0, false; !last; {
+		select {
+		case <-r.marks.made:
+		case <-ended:
+			last = true
+		case <-ctx.Done():
+			return
+		}
+		events := r.marks.from(sent)
+		sent += len(events)
+		if len(events) == 0 {
+			continue
+		}
+		if err := r.agent.Send(ctx, events...); err != nil {
+			r.tellUnlessGone(ctx, "what the command does cannot be sent to the Pod", err)
+			return
+		}
+	}
+	if err := r.agent.Settle(ctx, ""); err != nil {
+		r.tellUnlessGone(ctx, "the Pod was not told that the command has ended", err)
+	}
+}
+
+// tellUnlessGone logs an error of the connection, but not that the run is over.
+func (r *remote) tellUnlessGone(ctx context.Context, what string, err error) {
+	if _, gone := errors.AsType[*deploy.GoneError](err); !gone && ctx.Err() == nil {
+		r.log.Warn(what, "error", err)
+	}
+}
+
+// abort asks the agent to end the run now.
+func (r *remote) abort(ctx context.Context, reason string) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := r.agent.Abort(ctx, reason); err != nil {
+		r.tellUnlessGone(ctx, "the Pod was not told to stop", err)
+	}
+}
+
+// stopChild ends the command, if it runs.
+func (r *remote) stopChild() {
+	if r.running {
+		r.child.stop(r.done)
+		r.running = false
+	}
+}
+
+// conclude ends a run whose Pod was lost: what came home is complete up to some instant, and the
+// rest, until now, is unobserved. The end, and what the command did since, is added to the copy here.
+func (r *remote) conclude(lost error) *correlate.Timeline {
+	end := timeline.Event{Seen: r.now(), Kind: timeline.RunPhase, To: phaseEnded, Writer: "lapse", Detail: lost.Error()}
+	var facts []timeline.Fact
+	for _, e := range append(r.marks.from(r.returned), end) {
+		r.lastEvent++
+		e.ID = r.lastEvent
+		facts = append(facts, e)
+		r.live.add(e)
+	}
+	r.live.tracker.SetEnd(end.Seen)
+	if err := r.copy.Extend(facts...); err != nil {
+		r.log.Error("the recording lacks the run's end; the report does not", "error", err)
+	}
+	return r.live.timeline()
+}

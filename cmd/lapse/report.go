@@ -1,0 +1,120 @@
+package main
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lapse/correlate"
+	"lapse/report"
+)
+
+// judging are the flags with which a saved run is judged anew.
+type judging struct {
+	join  time.Duration
+	slow  time.Duration
+	gates []string
+}
+
+func (j *judging) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.DurationVar(&j.join, "join", 0, "failures less than this apart are one window (default: as the run was judged)")
+	f.DurationVar(&j.slow, "slow", 0, "a good answer later than this counts as slow (default: as the run was judged)")
+	f.StringArrayVar(&j.gates, "fail-if", nil, "a gate, instead of the run's own (repeatable)")
+}
+
+func (j *judging) load(path string) (*correlate.Timeline, error) {
+	if j.join < 0 || j.slow < 0 {
+		return nil, refuse("", "durations must not be negative")
+	}
+	if _, err := parseGates(j.gates); err != nil {
+		return nil, err
+	}
+	return load(path, correlate.Options{Join: j.join, Slow: j.slow}, j.gates)
+}
+
+func newReport() *cobra.Command {
+	var j judging
+	var format string
+	cmd := &cobra.Command{
+		Use:     "report RUN",
+		Short:   "Judge and print a saved run again",
+		Example: "  lapse report runs/20261121-101500-ab3d --join 500ms -o json",
+		Args:    exactly(1, "the RUN to report: a directory such as runs/…"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkFormat(format); err != nil {
+				return err
+			}
+			tl, err := j.load(args[0])
+			if err != nil {
+				return err
+			}
+			if err := print(cmd.OutOrStdout(), args[0], format, tl); err != nil {
+				return err
+			}
+			return exitWith(tl.Verdict.ExitCode)
+		},
+	}
+	j.flags(cmd)
+	cmd.Flags().StringVarP(&format, "output", "o", "table", "format: "+formatNames())
+	return cmd
+}
+
+func newServe() *cobra.Command {
+	var j judging
+	var addr string
+	cmd := &cobra.Command{
+		Use:     "serve RUN",
+		Short:   "Serve the page on a saved run",
+		Example: "  lapse serve runs/20261121-101500-ab3d --dashboard 127.0.0.1:8080",
+		Args:    exactly(1, "the RUN to show: a directory such as runs/…"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			tl, err := j.load(args[0])
+			if err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			p, closePage, err := servePage(ctx, addr, cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			defer closePage()
+			p.show(tl, tl.Run.Duration)
+			<-ctx.Done()
+			return nil
+		},
+	}
+	j.flags(cmd)
+	cmd.Flags().StringVar(&addr, "dashboard", "127.0.0.1:8080", "address to serve on")
+	return cmd
+}
+
+func newSchema() *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON Schema of timeline.json",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			schema, err := report.Schema()
+			if err != nil {
+				return err
+			}
+			_, err = cmd.OutOrStdout().Write(schema)
+			return err
+		},
+	}
+}
+
+// exactly wants n arguments; what says which.
+func exactly(n int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != n {
+			return refuse("see `"+cmd.CommandPath()+" --help`", "%s needs %s (got %d arguments)", cmd.CommandPath(), what, len(args))
+		}
+		return nil
+	}
+}

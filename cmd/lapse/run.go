@@ -1,0 +1,260 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lapse/dashboard"
+	"lapse/record"
+	"lapse/timeline"
+	"lapse/watcher"
+)
+
+func newRun() *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "run TARGET... [flags] [-- COMMAND...]",
+		Short: "Measure while COMMAND runs, or for --duration, then judge",
+		Long: `Measure one or more targets while a command runs (or for --duration), then judge.
+
+A svc/ target is measured from a Job in the cluster, which is removed afterwards. A URL is measured
+from here, and needs no cluster.`,
+		Example: `  lapse run svc/web -n shop --fail-if 'failed>0' -- kubectl drain node1 --ignore-daemonsets
+  lapse run http://127.0.0.1:8080/ --duration 30s`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var command []string
+			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+				args, command = args[:dash], args[dash:]
+				if len(command) == 0 {
+					return refuse("as in `-- kubectl drain node1`", "no command after --")
+				}
+			}
+			if err := o.check(args, command); err != nil {
+				return err
+			}
+			return o.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	o.flags(cmd)
+	return cmd
+}
+
+// run measures where the targets ask for, and prints the result.
+func (o *options) run(ctx context.Context, stdout, stderr io.Writer) error {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	if o.id == "" {
+		o.id = newID()
+	}
+	if o.inCluster() {
+		return o.runInCluster(ctx, signals, stdout, stderr)
+	}
+	return o.runHere(ctx, signals, stdout, stderr)
+}
+
+// newID names a run: short, unlikely to be taken, and fit for a Kubernetes name.
+func newID() string {
+	return time.Now().UTC().Format("20060102-150405-") + strings.ToLower(rand.Text()[:4])
+}
+
+// runHere measures from this machine: of a URL, of a Service with --here, and as the agent in the Job.
+func (o *options) runHere(ctx context.Context, signals <-chan os.Signal, stdout, stderr io.Writer) error {
+	m := &measurement{opts: o, log: newLogger(stderr), orders: make(chan order, 4), done: make(chan int, 1)}
+	if err := m.findServices(ctx); err != nil {
+		return err
+	}
+	if err := m.resolve(ctx); err != nil {
+		return err
+	}
+	dir := o.runDir(o.id)
+	if err := createDir(dir); err != nil {
+		return err
+	}
+	var err error
+	if m.rec, err = record.Create(filepath.Join(dir, factsFile)); err != nil {
+		return refuse("give another --out", "%w", err)
+	}
+	defer m.rec.Close()
+	m.clock = timeline.StartClock()
+
+	var a *agent
+	var shown *page
+	closePage := func() {}
+	switch {
+	case o.control != "":
+		if a, closePage, err = m.serveAgent(); err != nil {
+			return err
+		}
+		shown = a.page
+	case o.dashboard != "":
+		if shown, closePage, err = servePage(ctx, o.dashboard, stderr); err != nil {
+			return err
+		}
+	}
+	defer closePage()
+
+	progress := newProgress(stderr, o.total())
+	m.live = newLive(o.gates, progress, shown)
+	m.child = &child{args: o.command, capture: !o.noCapture, output: progressOutput{progress}, mark: func(e timeline.Event) { m.queue.put(e) }, now: m.clock.Now}
+	m.meta = m.describe()
+	tl, err := m.run(ctx, signals)
+	m.live.end()
+	if err != nil {
+		return err
+	}
+	if shown != nil {
+		shown.show(tl, tl.Run.Duration)
+	}
+	if a != nil {
+		a.handOver(tl, signals, stdout)
+		return exitWith(tl.Verdict.ExitCode)
+	}
+	return deliver(stdout, dir, o.format, tl)
+}
+
+// describe is the run's first fact.
+func (m *measurement) describe() timeline.Meta {
+	meta := timeline.Meta{
+		ID: m.opts.id, Tool: version, T0: m.clock.T0(), Source: source(), Options: m.opts.recorded(),
+		Command: append(m.opts.command, m.opts.wrapped...),
+	}
+	for _, s := range m.opts.subjects {
+		if s.url != nil {
+			meta.URLs = append(meta.URLs, s.url.Redacted())
+		}
+	}
+	for _, s := range m.services {
+		meta.Services = append(meta.Services, s.info.Service)
+		meta.Cluster = s.info.Cluster
+	}
+	return meta
+}
+
+// source names this prober.
+func source() string {
+	if pod := os.Getenv("POD_NAME"); pod != "" {
+		return pod
+	}
+	if host, err := os.Hostname(); err == nil {
+		return host
+	}
+	return "here"
+}
+
+// findServices looks up every Service that is measured or watched.
+func (m *measurement) findServices(ctx context.Context) error {
+	subjects := slices.Clone(m.opts.subjects)
+	if m.opts.watch != "" {
+		watched, err := parseSubject(m.opts.watch)
+		if err != nil {
+			return err
+		}
+		subjects = append(subjects, watched)
+	}
+	for i, s := range subjects {
+		if s.service == "" {
+			continue
+		}
+		c, err := m.opts.kube.connect(ctx)
+		if err != nil {
+			return err
+		}
+		info, err := watcher.Describe(ctx, c.client, c.namespace, s.service, s.port)
+		if err != nil {
+			return err
+		}
+		m.client = c.client
+		m.services = append(m.services, service{subject: s, info: info, measured: i < len(m.opts.subjects)})
+	}
+	return nil
+}
+
+// resolve refuses hosts that do not resolve: nothing could be measured.
+func (m *measurement) resolve(ctx context.Context) error {
+	for _, s := range m.opts.subjects {
+		u, err := url.Parse(m.probeOf(s).URL)
+		if err != nil {
+			return refuse(targetHint, "%w", err)
+		}
+		if err := resolvable(ctx, u.Hostname()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// serviceHost is the host and port under which a Service is measured from here: its name inside a
+// Pod, as its clients would, and its address where the cluster's names do not resolve.
+func serviceHost(info watcher.Info) string {
+	host := info.Service.ClusterIP
+	if domain := clusterDomain(); domain != "" {
+		// The dot at the end keeps the resolver from trying the search list first.
+		host = fmt.Sprintf("%s.%s.svc.%s.", info.Service.Name, info.Service.Namespace, domain)
+	}
+	return net.JoinHostPort(host, strconv.Itoa(int(info.Port)))
+}
+
+// clusterDomain is the DNS domain of the cluster whose Pod this is, or "" if this is none. The
+// kubelet writes it into the Pod's search list, as svc.DOMAIN.
+// https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/
+func clusterDomain() string {
+	conf, err := os.ReadFile("/etc/resolv.conf")
+	if err != nil || os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
+		return ""
+	}
+	for line := range strings.Lines(string(conf)) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 || fields[0] != "search" {
+			continue
+		}
+		for _, name := range fields[1:] {
+			if domain, ok := strings.CutPrefix(name, "svc."); ok {
+				return domain
+			}
+		}
+	}
+	return ""
+}
+
+func resolvable(ctx context.Context, host string) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if _, err := net.DefaultResolver.LookupHost(ctx, host); err != nil {
+		return refuse("check its spelling, and that this machine can resolve it", "host %q does not resolve: %w", host, err)
+	}
+	return nil
+}
+
+// servePage serves a page on addr until the returned function is called.
+func servePage(ctx context.Context, addr string, stderr io.Writer) (*page, func(), error) {
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, nil, refuse("give another --dashboard address, such as 127.0.0.1:0", "serve the page: %w", err)
+	}
+	p := newPage()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		if err := dashboard.Serve(ctx, ln, p.store, p.options()); err != nil {
+			fmt.Fprintf(stderr, "lapse: %v\n", err)
+		}
+	})
+	fmt.Fprintf(stderr, "page: http://%s/\n", ln.Addr())
+	return p, func() { cancel(); serving.Wait() }, nil
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"lapse": func() { os.Exit(lapse(context.Background(), os.Args, os.Stdout, os.Stderr)) },
+		"code":  func() { os.Exit(expectCode(os.Args[1:])) },
+	})
+}
+
+// TestScripts runs testdata/script: each is headed by what it proves. $URL is a server that answers,
+// $BROKEN one that answers 500, $CLOSED an address where nobody listens, $API a Kubernetes API with
+// a few Services (see fakeAPI).
+func TestScripts(t *testing.T) {
+	good := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") }))
+	t.Cleanup(good.Close) // the scripts run in parallel, after this function has returned
+	broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusInternalServerError) }))
+	t.Cleanup(broken.Close)
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	api := httptest.NewServer(fakeAPI())
+	t.Cleanup(api.Close)
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("URL", good.URL)
+			env.Setenv("BROKEN", broken.URL)
+			env.Setenv("CLOSED", closed.URL)
+			env.Setenv("API", api.URL)
+			env.Setenv("KUBECONFIG", env.WorkDir+"/kubeconfig")
+			return os.WriteFile(env.WorkDir+"/kubeconfig", []byte(kubeconfig(api.URL)), 0o600)
+		},
+	})
+}
+
+func kubeconfig(server string) string {
+	return fmt.Sprintf(`apiVersion: v1
+kind: Config
+current-context: test
+clusters: [{name: test, cluster: {server: %q}}]
+users: [{name: test, user: {token: test}}]
+contexts: [{name: test, context: {cluster: test, user: test, namespace: shop}}]
+`, server)
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// A subject is what the user asked to measure: a Service of the cluster, or a bare URL.
+type subject struct {
+	service string   // name of a Service; empty for a bare URL
+	port    string   // the Service's port, by number or name; empty if it has only one
+	path    string   // what to request of the Service, from the slash on
+	url     *url.URL // the bare URL
+}
+
+func (s subject) String() string {
+	if s.service == "" {
+		return s.url.Redacted()
+	}
+	out := "svc/" + s.service
+	if s.port != "" {
+		out += ":" + s.port
+	}
+	return out + s.path
+}
+
+const targetHint = "a target is svc/NAME[:PORT][/PATH], http://HOST[:PORT][/PATH] or https://…"
+
+// parseSubject reads a TARGET argument.
+func parseSubject(arg string) (subject, error) {
+	if rest, ok := cutService(arg); ok {
+		return parseService(arg, rest)
+	}
+	u, err := url.Parse(arg)
+	if err != nil {
+		return subject{}, refuse(targetHint, "target %q: %w", arg, err)
+	}
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return subject{}, refuse(targetHint, "target %q is neither a Service nor an http or https URL", arg)
+	case u.Hostname() == "":
+		return subject{}, refuse(targetHint, "target %q names no host", arg)
+	case u.Port() != "" && !validPort(u.Port()):
+		return subject{}, refuse(targetHint, "target %q: port %s is not between 1 and 65535", arg, u.Port())
+	}
+	return subject{url: u}, nil
+}
+
+func cutService(arg string) (string, bool) {
+	for _, prefix := range []string{"svc/", "service/", "services/"} {
+		if rest, ok := strings.CutPrefix(arg, prefix); ok {
+			return rest, true
+		}
+	}
+	return "", false
+}
+
+func parseService(arg, rest string) (subject, error) {
+	name, path := rest, "/"
+	if i := strings.IndexByte(rest, '/'); i >= 0 {
+		name, path = rest[:i], rest[i:]
+	}
+	name, port, hasPort := strings.Cut(name, ":")
+	switch {
+	case name == "":
+		return subject{}, refuse(targetHint, "target %q names no Service", arg)
+	case hasPort && port == "":
+		return subject{}, refuse(targetHint, "target %q: no port after the colon", arg)
+	}
+	if _, err := strconv.Atoi(port); err == nil && !validPort(port) {
+		return subject{}, refuse(targetHint, "target %q: port %s is not between 1 and 65535", arg, port)
+	}
+	if _, err := url.ParseRequestURI(path); err != nil {
+		return subject{}, refuse(targetHint, "target %q: %w", arg, err)
+	}
+	return subject{service: name, port: port, path: path}, nil
+}
+
+func validPort(s string) bool {
+	n, err := strconv.ParseUint(s, 10, 16)
+	return err == nil && n > 0
+}

@@ -1,0 +1,94 @@
+package lapse
+
+import (
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// mayImport are the arrows of the design: which of our packages a package may import. What is not
+// listed may import none.
+var mayImport = map[string][]string{
+	"timeline":                  {},
+	"record":                    {"timeline"},
+	"loadgen":                   {"timeline"},
+	"loadgen/faultserver":       {},
+	"watcher":                   {"timeline"},
+	"correlate":                 {"timeline"},
+	"report":                    {"timeline", "correlate"},
+	"report/schematest":         {"report"},
+	"dashboard":                 {},
+	"dashboard/internal/sample": {"timeline", "correlate"},
+	"dashboard/ui/dev":          {"dashboard", "dashboard/internal/sample"},
+	"deploy":                    {"timeline"},
+	"deploy/mkimage":            {},
+	"cmd/lapse":                 {"timeline", "record", "loadgen", "watcher", "correlate", "report", "dashboard", "deploy"},
+}
+
+// The only packages that may know of Kubernetes.
+var knowKubernetes = []string{"watcher", "deploy", "cmd/lapse"}
+
+func TestImportsFollowTheArrows(t *testing.T) {
+	for pkg, imports := range goList(t, "{{.ImportPath}} {{join .Imports \" \"}}") {
+		name := strings.TrimPrefix(pkg, "lapse/")
+		if pkg == "lapse" {
+			continue
+		}
+		allowed, listed := mayImport[name]
+		if !listed {
+			t.Errorf("package %s is in no layer: add it to mayImport", name)
+		}
+		for _, imp := range imports {
+			if ours, ok := strings.CutPrefix(imp, "lapse/"); ok && !slices.Contains(allowed, ours) && !strings.HasPrefix(ours, name+"/") {
+				t.Errorf("%s imports %s, which its layer must not know", name, ours)
+			}
+			if strings.HasPrefix(imp, "k8s.io/") && !slices.Contains(knowKubernetes, name) {
+				t.Errorf("%s imports %s: only %v may know Kubernetes", name, imp, knowKubernetes)
+			}
+		}
+	}
+}
+
+func TestTimelineNeedsOnlyTheStandardLibrary(t *testing.T) {
+	for _, deps := range goList(t, "{{.ImportPath}} {{join .Deps \" \"}}", "./timeline") {
+		for _, dep := range deps {
+			if first, _, _ := strings.Cut(dep, "/"); strings.Contains(first, ".") {
+				t.Errorf("timeline depends on %s", dep)
+			}
+		}
+	}
+}
+
+func TestTopLevelFoldersAreTheAgreedOnes(t *testing.T) {
+	agreed := []string{"cmd", "correlate", "dashboard", "deploy", "docs", "loadgen", "record", "report", "sandbox", "timeline", "watcher"}
+	tracked, err := exec.Command("git", "ls-files").Output()
+	if err != nil {
+		t.Fatalf("git ls-files: %v", err)
+	}
+	for path := range strings.Lines(string(tracked)) {
+		top, rest, nested := strings.Cut(strings.TrimSpace(path), "/")
+		if nested && !strings.HasPrefix(top, ".") && !slices.Contains(agreed, top) {
+			t.Errorf("%s: %s is not a folder of the layout (%s)", filepath.Join(top, rest), top, strings.Join(agreed, ", "))
+		}
+	}
+}
+
+// goList runs go list with a format of "key value value…" and returns the values by key.
+func goList(t *testing.T, format string, patterns ...string) map[string][]string {
+	t.Helper()
+	if len(patterns) == 0 {
+		patterns = []string{"./..."}
+	}
+	out, err := exec.Command("go", append([]string{"list", "-f", format}, patterns...)...).Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	found := map[string][]string{}
+	for line := range strings.Lines(string(out)) {
+		words := strings.Fields(line)
+		found[words[0]] = words[1:]
+	}
+	return found
+}
