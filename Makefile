@@ -1,0 +1,80 @@
+# make demo and make test need only Go, Node and git: they install or build the rest, or say what is missing.
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+GOFLAGS_BUILD := -trimpath -ldflags "-s -w -X main.version=$(VERSION)"
+IMAGE := lapse:dev
+
+.PHONY: help build image sandbox demo test check test-go test-ui test-e2e bench golden ui measure clean
+
+help:
+	@sed -n 's/^## //p' $(MAKEFILE_LIST)
+
+## make demo      a drain measured on a real cluster on this machine, before and after the fix
+## make test      all tests: Go, the page, and end to end on that cluster
+## make check     the quick part of the tests: formatting, vet, Go tests
+## make build     bin/lapse
+## make image     bin/lapse.tar, the image for the Job in a cluster
+## make ui        rebuild the page (dashboard/dist)
+## make golden    rewrite the tests' expected outputs, to be reviewed as a diff
+## make bench     benchmarks
+## make measure   the drain, 10 times in each proxy mode, into docs/measured/
+
+build: bin/lapse
+
+bin/lapse: FORCE
+	CGO_ENABLED=0 go build $(GOFLAGS_BUILD) -o $@ ./cmd/lapse
+
+image: bin/lapse
+	go run ./deploy/mkimage -name $(IMAGE) -entrypoint /lapse -o bin/lapse.tar bin/lapse
+
+bin/sandbox: FORCE
+	go -C sandbox build -o ../bin/sandbox .
+
+# The sandbox with Lapse's image in it, freshly up.
+sandbox: bin/sandbox image
+	bin/sandbox setup
+	bin/sandbox down
+	bin/sandbox up
+	bin/sandbox load bin/lapse.tar
+
+demo: sandbox
+	@status=0; go -C sandbox run ./demo -lapse "$(CURDIR)/bin/lapse" -runs "$(CURDIR)/runs" || status=$$?; \
+	if [ -z "$$KEEP" ]; then bin/sandbox down; else echo "The cluster is still up; bin/sandbox down ends it."; fi; \
+	exit $$status
+
+test: check test-ui test-e2e
+
+check:
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted"; exit 1; fi
+	sandbox/setup-browser.sh
+	go vet ./...
+	go -C sandbox vet ./...
+	go test -race ./...
+	go -C sandbox test ./...
+
+# The committed page is what its source builds.
+test-ui: ui
+	git diff --exit-code -- dashboard/dist
+
+ui:
+	cd dashboard/ui && npm ci --no-audit --no-fund && npm run build
+
+test-e2e: sandbox
+	@status=0; LAPSE="$(CURDIR)/bin/lapse" go -C sandbox test -count=1 -timeout 40m -tags e2e -v ./e2e || status=$$?; \
+	bin/sandbox down; exit $$status
+
+golden:
+	go test ./correlate ./report ./deploy ./cmd/lapse -update
+
+bench:
+	go test -run '^$$' -bench . -benchmem ./record ./loadgen ./correlate
+
+measure: sandbox
+	@status=0; go -C sandbox run ./measure -lapse "$(CURDIR)/bin/lapse" -sandbox "$(CURDIR)/bin/sandbox" -image "$(CURDIR)/bin/lapse.tar" \
+	  -runs "$(CURDIR)/runs" -out "$(CURDIR)/docs/measured" || status=$$?; \
+	bin/sandbox down; exit $$status
+
+clean:
+	rm -rf bin
+
+FORCE:

@@ -1,0 +1,144 @@
+// Command demo shows the main job of Lapse on the sandbox: a node is drained while Lapse measures, first with
+// servers that exit as soon as they are told to, then with servers that go on serving for a while.
+//
+//	demo --lapse ../bin/lapse --runs ../runs
+//
+// It exits 0 only if the first drain lost requests because routes outlived a Pod, and the second lost none.
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"lapse/sandbox/drill"
+)
+
+const (
+	cause    = "route-outlives-pod"
+	maxTries = 3
+
+	// What Lapse exits with.
+	exitPassed       = 0
+	exitGateFailed   = 3
+	exitInconclusive = 4
+)
+
+func main() {
+	lapse := flag.String("lapse", "../bin/lapse", "the lapse binary")
+	runs := flag.String("runs", "../runs", "where the runs go")
+	rate := flag.Int("rate", 500, "requests per second, each of new and reused connections")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := demo(ctx, *lapse, *runs, *rate); err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+}
+
+func demo(ctx context.Context, lapse, runs string, rate int) error {
+	c, err := drill.Open(lapse, os.Stderr)
+	if err != nil {
+		return err
+	}
+	base := filepath.Join(runs, "demo-"+time.Now().UTC().Format("20060102-150405"))
+	d := drainer{cluster: c, base: base, rate: rate}
+
+	say("1. Two replicas on two nodes that exit at SIGTERM, as most servers do. Draining one of the nodes.")
+	before, err := d.before(ctx)
+	if err != nil {
+		return err
+	}
+	say("2. The same drain, with servers that answer `Connection: close` and serve on for 5 s after SIGTERM.")
+	after, err := d.after(ctx)
+	if err != nil {
+		return err
+	}
+	w := before.Timeline.CausedBy(cause)[0]
+	say(fmt.Sprintf("Before: %d requests failed, longest bracket %v to %v: %s.", before.Timeline.Verdict.Failed, w.Length.Min, w.Length.Max, cause))
+	say(fmt.Sprintf("After:  none of %d failed. An outage of all requests shorter than %v might have gone unseen.",
+		after.Timeline.Verdict.Sent, after.Timeline.Verdict.DetectionLimit))
+	fmt.Printf("\nThe page of either run:\n  bin/lapse serve %s\n  bin/lapse serve %s\n", show(before.Dir), show(after.Dir))
+	return nil
+}
+
+type drainer struct {
+	cluster *drill.Cluster
+	base    string
+	rate    int
+}
+
+// before drains until a run shows the termination race: on a busy machine it can hide.
+func (d drainer) before(ctx context.Context) (drill.Run, error) {
+	w := drill.Workload{Namespace: "shop", Name: "web", Replicas: 2, Args: []string{"--on-sigterm", "exit"}}
+	if err := d.cluster.Deploy(ctx, w); err != nil {
+		return drill.Run{}, err
+	}
+	for try := range maxTries {
+		run, err := d.drain(ctx, w, "before-"+strconv.Itoa(try+1))
+		if err != nil {
+			return run, err
+		}
+		if run.ExitCode == exitGateFailed && len(run.Timeline.CausedBy(cause)) > 0 {
+			return run, nil
+		}
+		say(fmt.Sprintf("This drain did not show the race (exit code %d; an outage shorter than %v may have gone unseen). Again.",
+			run.ExitCode, run.Timeline.Verdict.DetectionLimit))
+	}
+	return drill.Run{}, fmt.Errorf("no window with cause %s in %d drains", cause, maxTries)
+}
+
+// after drains with the fix. Only a run that could not tell is repeated, never one that failed.
+func (d drainer) after(ctx context.Context) (drill.Run, error) {
+	w := drill.Workload{Namespace: "shop", Name: "web", Replicas: 2, Args: []string{"--on-sigterm", "graceful", "--drain-for", "5s"}}
+	if err := d.cluster.Deploy(ctx, w); err != nil {
+		return drill.Run{}, err
+	}
+	for try := range maxTries {
+		run, err := d.drain(ctx, w, "after-"+strconv.Itoa(try+1))
+		switch {
+		case err != nil:
+			return run, err
+		case run.ExitCode == exitPassed:
+			return run, nil
+		case run.ExitCode != exitInconclusive:
+			return run, fmt.Errorf("the fixed workload lost requests: exit code %d, %d failed", run.ExitCode, run.Timeline.Verdict.Failed)
+		}
+		say("This run was inconclusive: the machine was too busy to measure. Again.")
+	}
+	return drill.Run{}, errors.New("no conclusive run with the fix")
+}
+
+func (d drainer) drain(ctx context.Context, w drill.Workload, name string) (drill.Run, error) {
+	run, err := d.cluster.Drain(ctx, w, filepath.Join(d.base, name), "--rate", strconv.Itoa(d.rate), "--fail-if", "failed>0")
+	fmt.Print(run.Output)
+	return run, err
+}
+
+func say(text string) { fmt.Printf("\n=== %s\n\n", text) }
+
+// show is a path as a reader would type it.
+func show(path string) string {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	wd, err := os.Getwd()
+	if err != nil {
+		return abs
+	}
+	rel, err := filepath.Rel(filepath.Dir(wd), abs) // the demo runs in sandbox/, its reader one above
+	if err != nil {
+		return abs
+	}
+	return cmp.Or(rel, abs)
+}

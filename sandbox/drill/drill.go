@@ -1,0 +1,172 @@
+// Package drill plays maintenance on the sandbox while Lapse measures: it deploys the workload, drains
+// a node or deletes a Pod under `lapse run`, and reads what Lapse made of it. The demo, the repeated
+// measurement and the end-to-end tests stand on it.
+//
+// It uses Lapse as its users do, as a program with flags and a timeline.json, and so knows nothing of its code.
+package drill
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// A Cluster is a sandbox that is up, with the program to measure it.
+type Cluster struct {
+	Dir   string    // the sandbox's state directory
+	Lapse string    // path of the lapse binary
+	Image string    // Lapse's image, as loaded into the nodes
+	Log   io.Writer // where Lapse's and kubectl's talk goes
+}
+
+// Open finds the sandbox that is up.
+func Open(lapse string, log io.Writer) (*Cluster, error) {
+	c := &Cluster{Dir: cmp.Or(os.Getenv("LAPSE_SANDBOX_DIR"), "/var/lib/lapse-sandbox"), Lapse: lapse, Image: "lapse:dev", Log: log}
+	if _, err := os.Stat(c.Kubeconfig()); err != nil {
+		return nil, fmt.Errorf("no sandbox is up (%w): run `sandbox up` first", err)
+	}
+	return c, nil
+}
+
+// Kubeconfig is the path of the cluster administrator's kubeconfig.
+func (c *Cluster) Kubeconfig() string { return filepath.Join(c.Dir, "kubeconfig") }
+
+// Env is the environment in which kubectl and lapse find the cluster.
+func (c *Cluster) Env() []string {
+	return append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "PATH="+filepath.Join(c.Dir, "bin")+":"+os.Getenv("PATH"))
+}
+
+// Kubectl runs kubectl and returns what it prints.
+func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
+	return c.kubectl(ctx, nil, args...)
+}
+
+func (c *Cluster) kubectl(ctx context.Context, stdin io.Reader, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, filepath.Join(c.Dir, "bin", "kubectl"), args...)
+	cmd.Env, cmd.Stdin = c.Env(), stdin
+	var out, talk bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &talk
+	if err := cmd.Run(); err != nil {
+		return out.String(), fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(talk.String()))
+	}
+	return out.String(), nil
+}
+
+// A Workload is a Deployment of the sandbox's HTTP server, and a Service before it.
+type Workload struct {
+	Namespace string
+	Name      string
+	Replicas  int
+	Args      []string // of the server: how it starts, answers and ends
+	Grace     int      // terminationGracePeriodSeconds; default 30
+}
+
+// Deploy creates the workload's namespace anew, and waits until every replica is ready. Replicas go to
+// different nodes.
+func (c *Cluster) Deploy(ctx context.Context, w Workload) error {
+	if err := c.Remove(ctx, w.Namespace); err != nil {
+		return err
+	}
+	if err := c.Apply(ctx, w.manifest()); err != nil {
+		return err
+	}
+	return c.Ready(ctx, w)
+}
+
+// Apply creates or changes the objects of a YAML stream.
+func (c *Cluster) Apply(ctx context.Context, yaml string) error {
+	_, err := c.kubectl(ctx, strings.NewReader(yaml), "apply", "-f", "-")
+	return err
+}
+
+// Remove deletes a namespace with all that is in it.
+func (c *Cluster) Remove(ctx context.Context, namespace string) error {
+	_, err := c.Kubectl(ctx, "delete", "namespace", namespace, "--ignore-not-found", "--wait", "--timeout=120s")
+	return err
+}
+
+// Ready uncordons every node and waits until the workload has all its replicas, and none more.
+func (c *Cluster) Ready(ctx context.Context, w Workload) error {
+	nodes, err := c.names(ctx, "get", "nodes")
+	if err != nil {
+		return err
+	}
+	if _, err := c.Kubectl(ctx, append([]string{"uncordon"}, nodes...)...); err != nil {
+		return err
+	}
+	if _, err := c.Kubectl(ctx, "-n", w.Namespace, "rollout", "status", "deployment/"+w.Name, "--timeout=120s"); err != nil {
+		return err
+	}
+	for {
+		pods, err := c.names(ctx, "-n", w.Namespace, "get", "pods", "-l", "app="+w.Name)
+		if err != nil {
+			return err
+		}
+		if len(pods) == w.Replicas {
+			return nil
+		}
+		// A Pod is still terminating: it is gone when kubectl says so.
+		if _, err := c.Kubectl(ctx, append([]string{"-n", w.Namespace, "wait", "--for=delete", "--timeout=2s"}, pods...)...); ctx.Err() != nil {
+			return fmt.Errorf("waiting for %d Pods, there are %d: %w (%w)", w.Replicas, len(pods), ctx.Err(), err)
+		}
+	}
+}
+
+func (c *Cluster) names(ctx context.Context, args ...string) ([]string, error) {
+	out, err := c.Kubectl(ctx, append(args, "-o", "name")...)
+	return strings.Fields(out), err
+}
+
+// NodeOf returns the node of one of the workload's Pods.
+func (c *Cluster) NodeOf(ctx context.Context, w Workload) (string, error) {
+	out, err := c.Kubectl(ctx, "-n", w.Namespace, "get", "pods", "-l", "app="+w.Name, "-o", "jsonpath={.items[0].spec.nodeName}")
+	return strings.TrimSpace(out), err
+}
+
+// A Run is what Lapse made of a drill.
+type Run struct {
+	Dir      string
+	ExitCode int
+	Output   string // Lapse's standard output
+	Timeline Timeline
+}
+
+// Measure runs `lapse run svc/NAME` with args, which may end in a command to wrap. The error is only for a
+// run that left no timeline.
+func (c *Cluster) Measure(ctx context.Context, w Workload, dir string, args ...string) (Run, error) {
+	all := append([]string{"run", "svc/" + w.Name, "-n", w.Namespace, "--image", c.Image, "--out", dir}, args...)
+	cmd := exec.CommandContext(ctx, c.Lapse, all...)
+	cmd.Env, cmd.Stderr = c.Env(), c.Log
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 30 * time.Second
+	out, err := cmd.Output()
+	run := Run{Dir: dir, ExitCode: cmd.ProcessState.ExitCode(), Output: string(out)}
+	data, readErr := os.ReadFile(filepath.Join(dir, "timeline.json"))
+	if readErr != nil {
+		return run, fmt.Errorf("lapse %s left no timeline: %w (exit code %d)", strings.Join(all, " "), cmp.Or(err, readErr), run.ExitCode)
+	}
+	if err := json.Unmarshal(data, &run.Timeline); err != nil {
+		return run, fmt.Errorf("read the timeline: %w", err)
+	}
+	return run, nil
+}
+
+// Drain drains a node of the workload's while Lapse measures.
+func (c *Cluster) Drain(ctx context.Context, w Workload, dir string, args ...string) (Run, error) {
+	if err := c.Ready(ctx, w); err != nil {
+		return Run{}, err
+	}
+	node, err := c.NodeOf(ctx, w)
+	if err != nil {
+		return Run{}, err
+	}
+	return c.Measure(ctx, w, dir, append(args, "--", "kubectl", "drain", node, "--ignore-daemonsets")...)
+}

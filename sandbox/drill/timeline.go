@@ -1,0 +1,135 @@
+package drill
+
+import (
+	"fmt"
+	"time"
+)
+
+// Timeline is the part of timeline.json that drills look at. Instants and lengths are nanoseconds.
+type Timeline struct {
+	Run struct {
+		Duration time.Duration `json:"duration"`
+		Aborted  string        `json:"aborted"`
+		Command  struct {
+			Start    *time.Duration `json:"start"`
+			End      *time.Duration `json:"end"`
+			ExitCode *int           `json:"exitCode"`
+		} `json:"command"`
+	} `json:"run"`
+	Targets    []Target     `json:"targets"`
+	Windows    []Window     `json:"windows"`
+	Unobserved []Unobserved `json:"unobserved"`
+	Failures   []Failure    `json:"failures"`
+	Pods       []Pod        `json:"pods"`
+	Events     []Event      `json:"events"`
+	Verdict    struct {
+		Result         string        `json:"result"`
+		Reasons        []string      `json:"reasons"`
+		Failed         int           `json:"failed"`
+		Sent           int           `json:"sent"`
+		Coverage       float64       `json:"coverage"`
+		DetectionLimit time.Duration `json:"detectionLimit"`
+	} `json:"verdict"`
+}
+
+// Target is one target's totals.
+type Target struct {
+	Name     string         `json:"name"`
+	Kind     string         `json:"kind"`
+	Sent     int            `json:"sent"`
+	OK       int            `json:"ok"`
+	Failed   int            `json:"failed"`
+	Classes  map[string]int `json:"classes"`
+	Coverage float64        `json:"coverage"`
+}
+
+// Window is one downtime window.
+type Window struct {
+	ID      int            `json:"id"`
+	Target  string         `json:"target"`
+	Kind    string         `json:"kind"`
+	Start   Instant        `json:"start"`
+	End     Instant        `json:"end"`
+	Length  Length         `json:"length"`
+	Sent    int            `json:"sent"`
+	Failed  int            `json:"failed"`
+	Classes map[string]int `json:"classes"`
+	Causes  []Cause        `json:"causes"`
+}
+
+// Cause is why.
+type Cause struct {
+	Rule       string `json:"rule"`
+	Confidence string `json:"confidence"`
+	Text       string `json:"text"`
+	Fix        string `json:"fix"`
+}
+
+// Instant and Length are brackets.
+type (
+	Instant struct {
+		Earliest time.Duration `json:"earliest"`
+		Latest   time.Duration `json:"latest"`
+	}
+	Length struct {
+		Min time.Duration `json:"min"`
+		Max time.Duration `json:"max"`
+	}
+)
+
+// Unobserved is time in which a target was not measured.
+type Unobserved struct {
+	Target string        `json:"target"`
+	Start  time.Duration `json:"start"`
+	End    time.Duration `json:"end"`
+	Reason string        `json:"reason"`
+}
+
+// Failure is one failed request.
+type Failure struct {
+	Target string        `json:"target"`
+	Sent   time.Duration `json:"sent"`
+	Done   time.Duration `json:"done"`
+	Class  string        `json:"class"`
+}
+
+// Pod is one Pod's life.
+type Pod struct {
+	Name        string         `json:"name"`
+	Node        string         `json:"node"`
+	Deleted     *Instant       `json:"deleted"`
+	Stopped     *Instant       `json:"stopped"`
+	Exited      *Instant       `json:"exited"`
+	LastFailure *time.Duration `json:"lastFailure"`
+}
+
+// Event is a change in the cluster.
+type Event struct {
+	Kind   string        `json:"kind"`
+	Seen   time.Duration `json:"seen"`
+	To     string        `json:"to"`
+	Detail string        `json:"detail"`
+}
+
+// CausedBy returns the windows whose first cause is rule.
+func (t Timeline) CausedBy(rule string) []Window {
+	var found []Window
+	for _, w := range t.Windows {
+		if len(w.Causes) > 0 && w.Causes[0].Rule == rule {
+			found = append(found, w)
+		}
+	}
+	return found
+}
+
+// Target returns the target of that name, or an error that lists those there are.
+func (t Timeline) Target(name string) (Target, error) {
+	var names []string
+	for _, target := range t.Targets {
+		if target.Name == name {
+			return target, nil
+		}
+		names = append(names, target.Name)
+	}
+	return Target{}, fmt.Errorf("no target %q among %q", name, names)
+}

@@ -1,0 +1,370 @@
+//go:build e2e
+
+// Package e2e runs Lapse on the real cluster of the sandbox, as its users would: the binary, kubectl, and what
+// they print. The sandbox must be up, with Lapse's image in it; LAPSE names the binary (`make test-e2e`).
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"lapse/sandbox/drill"
+)
+
+const (
+	routeOutlivesPod = "route-outlives-pod"
+	noReadyEndpoint  = "no-ready-endpoint"
+)
+
+func cluster(t *testing.T) *drill.Cluster {
+	t.Helper()
+	lapse := os.Getenv("LAPSE")
+	if lapse == "" {
+		t.Fatal("LAPSE does not name the binary to test: run `make test-e2e`")
+	}
+	c, err := drill.Open(lapse, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func deploy(t *testing.T, c *drill.Cluster, w drill.Workload) drill.Workload {
+	t.Helper()
+	w.Namespace = "e2e-" + strings.ToLower(strings.TrimPrefix(t.Name(), "Test"))
+	w.Namespace = w.Namespace[:min(len(w.Namespace), 50)]
+	w.Name = "web"
+	if err := c.Deploy(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		defer cancel()
+		if err := c.Remove(ctx, w.Namespace); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+// drain drains until a run meets want, at most three times: a race can hide. All runs are printed.
+func drain(t *testing.T, c *drill.Cluster, w drill.Workload, want func(drill.Run) bool, args ...string) drill.Run {
+	t.Helper()
+	for try := range 3 {
+		run, err := c.Drain(t.Context(), w, filepath.Join(t.TempDir(), fmt.Sprint("run", try)), args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Log(run.Output)
+		validate(t, c, run)
+		if want(run) {
+			return run
+		}
+	}
+	t.Fatal("in three drains, none showed what was to be shown")
+	return drill.Run{}
+}
+
+// validate checks what holds of every run: every failure of a judged target lies in a window of it, and the
+// recording gives the same answer again.
+func validate(t *testing.T, c *drill.Cluster, run drill.Run) {
+	t.Helper()
+	inWindows := map[string]int{}
+	for _, w := range run.Timeline.Windows {
+		if w.Kind != "slow" {
+			inWindows[w.Target] += w.Failed
+		}
+		if w.Start.Earliest > w.Start.Latest || w.End.Earliest > w.End.Latest || w.Length.Min > w.Length.Max || len(w.Causes) == 0 {
+			t.Errorf("window %+v contradicts itself", w)
+		}
+	}
+	for _, target := range run.Timeline.Targets {
+		if (target.Kind == "new" || target.Kind == "reused") && inWindows[target.Name] != target.Failed {
+			t.Errorf("%s: %d requests failed, %d in windows", target.Name, target.Failed, inWindows[target.Name])
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), c.Lapse, "report", run.Dir, "-o", "json")
+	again, err := cmd.Output()
+	if code := cmd.ProcessState.ExitCode(); code != run.ExitCode {
+		t.Errorf("lapse report exits with %d (%v), lapse run did with %d", code, err, run.ExitCode)
+	}
+	first, err := os.ReadFile(filepath.Join(run.Dir, "timeline.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(first, again) {
+		t.Errorf("the recording, judged again, gives another timeline: see %s", run.Dir)
+	}
+}
+
+func TestDrainWithoutFixLosesRequests(t *testing.T) {
+	c := cluster(t)
+	w := deploy(t, c, drill.Workload{Replicas: 2, Args: []string{"--on-sigterm", "exit"}})
+	run := drain(t, c, w, func(r drill.Run) bool { return len(r.Timeline.CausedBy(routeOutlivesPod)) > 0 }, "--rate=300", "--fail-if=failed>0")
+	if run.ExitCode != 3 {
+		t.Errorf("exit code %d, want 3: the gate failed", run.ExitCode)
+	}
+	found := run.Timeline.CausedBy(routeOutlivesPod)[0]
+	if cause := found.Causes[0]; cause.Confidence != "high" || !strings.ContainsAny(cause.Fix, "0123456789") {
+		t.Errorf("cause %+v: want high confidence, proved by the direct target, and a fix with a number", cause)
+	}
+	if stopped := run.Timeline.Pods; !slices.ContainsFunc(stopped, func(p drill.Pod) bool { return p.Stopped != nil && p.Exited != nil }) {
+		t.Errorf("no Pod was seen to stop and to exit: %+v", stopped)
+	}
+}
+
+func TestDrainWithFixLosesNothing(t *testing.T) {
+	c := cluster(t)
+	w := deploy(t, c, drill.Workload{Replicas: 2, Args: []string{"--on-sigterm", "graceful", "--drain-for", "5s"}})
+	run := drain(t, c, w, func(r drill.Run) bool {
+		if r.ExitCode == 3 {
+			t.Fatalf("requests failed in spite of the fix: %+v", r.Timeline.Windows)
+		}
+		return r.ExitCode == 0
+	}, "--rate=300", "--fail-if=failed>0")
+	if v := run.Timeline.Verdict; v.Result != "pass" || v.Failed != 0 || v.DetectionLimit == 0 {
+		t.Errorf("verdict %+v: want a pass that states its detection limit", v)
+	}
+}
+
+func TestOnlyReplicaDeletedIsNoReadyEndpoint(t *testing.T) {
+	c := cluster(t)
+	w := deploy(t, c, drill.Workload{Replicas: 1, Args: []string{"--on-sigterm", "exit", "--ready-delay", "3s"}})
+	run, err := c.Measure(t.Context(), w, filepath.Join(t.TempDir(), "run"), "--rate=200", "--settle=12s", "--fail-if=failed>0",
+		"--", "kubectl", "-n", w.Namespace, "delete", "pod", "-l", "app=web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(run.Output)
+	validate(t, c, run)
+	windows := run.Timeline.CausedBy(noReadyEndpoint)
+	i := slices.IndexFunc(windows, func(w drill.Window) bool { return w.Target == "web new" })
+	if run.ExitCode != 3 || i < 0 {
+		t.Fatalf("exit code %d, windows %+v: want a window without a ready endpoint", run.ExitCode, run.Timeline.Windows)
+	}
+	window := windows[i]
+	if window.Kind != "outage" || window.Length.Min < 2*time.Second {
+		t.Errorf("window %+v: want an outage for as long as the replacement was not ready, 3 s at least", window)
+	}
+	if window.Classes["refused"] == 0 || window.Classes["timeout_connect"] == 0 {
+		t.Errorf("classes %v: want some refused, then timeouts", window.Classes)
+	}
+}
+
+func TestPinnedConnectionsAreCutWhileNewOnesAreClean(t *testing.T) {
+	c := cluster(t)
+	// The server ignores SIGTERM: new connections go to the other replica, while persistent ones stay with it until
+	// it is killed. It is slow, so that requests are under way at that moment.
+	w := deploy(t, c, drill.Workload{Replicas: 2, Grace: 4, Args: []string{"--on-sigterm", "ignore", "--latency", "40ms"}})
+	run := drain(t, c, w, func(r drill.Run) bool {
+		reused, err := r.Timeline.Target("web reused")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reused.Failed > 0
+	}, "--rate=300", "--settle=12s", "--fail-if=failed>0")
+	fresh, err := run.Timeline.Target("web new")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fresh.Failed != 0 || run.ExitCode != 3 {
+		t.Errorf("%d new connections failed, exit code %d: want only reused ones cut", fresh.Failed, run.ExitCode)
+	}
+	for _, window := range run.Timeline.Windows {
+		if window.Causes[0].Rule == routeOutlivesPod {
+			t.Errorf("window %+v: connections that were pinned to the Pod are no late route", window)
+		}
+	}
+}
+
+func TestAgentMayOnlyRead(t *testing.T) {
+	c := cluster(t)
+	w := deploy(t, c, drill.Workload{Replicas: 1})
+	yaml := lapse(t, c, "gen", "svc/web", "-n", w.Namespace, "--image", c.Image, "--duration", "1s")
+	if err := c.Apply(t.Context(), yaml); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := c.Kubectl(context.Background(), "delete", "clusterroles,clusterrolebindings", "-l", "app.kubernetes.io/managed-by=lapse"); err != nil {
+			t.Error(err)
+		}
+	})
+	accounts, err := c.Kubectl(t.Context(), "-n", w.Namespace, "get", "serviceaccounts", "-l", "app.kubernetes.io/managed-by=lapse", "-o", "jsonpath={.items[*].metadata.name}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := c.Kubectl(t.Context(), "auth", "can-i", "--list", "-n", w.Namespace, "--as", "system:serviceaccount:"+w.Namespace+":"+accounts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(list)
+	for line := range strings.Lines(list) {
+		// Every account may ask what it may do: that creates a review, and changes nothing.
+		if strings.Contains(line, "selfsubject") || strings.HasPrefix(line, "Resources") {
+			continue
+		}
+		for _, verb := range []string{"create", "update", "patch", "delete", "*"} {
+			if verbs := line[strings.LastIndex(line, "["):]; strings.Contains(verbs, verb) {
+				t.Errorf("the agent may %s: %s", verb, line)
+			}
+		}
+	}
+	for _, right := range []string{"pods", "endpointslices.discovery.k8s.io", "services", "events"} {
+		if !strings.Contains(list, right) {
+			t.Errorf("the agent may not read %s", right)
+		}
+	}
+}
+
+// A drain's outcome, as far as Lapse could have changed it.
+type outcome struct {
+	ExitCode int
+	Evicted  []string // in order, without the parts of the names that are random
+}
+
+func TestDrainIsTheSameWithoutLapse(t *testing.T) {
+	c := cluster(t)
+	w := deploy(t, c, drill.Workload{Replicas: 2, Args: []string{"--on-sigterm", "exit"}})
+
+	run, err := c.Drain(t.Context(), w, filepath.Join(t.TempDir(), "run"), "--rate=100", "--settle=2s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, e := range run.Timeline.Events {
+		if e.Kind == "command-output" {
+			lines = append(lines, e.Detail)
+		}
+	}
+	with := outcome{ExitCode: *run.Timeline.Run.Command.ExitCode, Evicted: evicted(lines)}
+
+	if err := c.Ready(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	node, err := c.NodeOf(t.Context(), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.Kubectl(t.Context(), "drain", node, "--ignore-daemonsets")
+	if err != nil {
+		t.Fatal(err)
+	}
+	without := outcome{ExitCode: 0, Evicted: evicted(strings.Split(out, "\n"))}
+	if with.ExitCode != without.ExitCode || !slices.Equal(with.Evicted, without.Evicted) || len(with.Evicted) == 0 {
+		t.Errorf("with Lapse %+v, without %+v", with, without)
+	}
+}
+
+// evicted lists the workloads whose Pods a drain says it has evicted.
+func evicted(lines []string) []string {
+	var names []string
+	for _, line := range lines {
+		if pod, ok := strings.CutPrefix(strings.TrimSpace(line), "pod/"); ok && strings.HasSuffix(pod, " evicted") {
+			parts := strings.Split(strings.Fields(pod)[0], "-")
+			names = append(names, strings.Join(parts[:max(1, len(parts)-2)], "-"))
+		}
+	}
+	return names
+}
+
+func TestLosingTheAgentKeepsWhatWasMeasured(t *testing.T) {
+	c := cluster(t)
+	w := deploy(t, c, drill.Workload{Replicas: 2})
+	// The wrapped command deletes the Pod that measures, and waits until it is gone.
+	kill := "kubectl -n " + w.Namespace + " delete pod -l app.kubernetes.io/managed-by=lapse --now --wait && sleep 3"
+	run, err := c.Measure(t.Context(), w, filepath.Join(t.TempDir(), "run"), "--rate=100", "--fail-if=failed>0", "--", "sh", "-c", kill)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(run.Output)
+	validate(t, c, run)
+	fresh, err := run.Timeline.Target("web new")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fresh.OK == 0 || run.Timeline.Run.Aborted == "" {
+		t.Errorf("target %+v, aborted %q: want what was measured, and that it ended early", fresh, run.Timeline.Run.Aborted)
+	}
+	if run.ExitCode != 6 {
+		t.Errorf("exit code %d, want 6: the run was cut short", run.ExitCode)
+	}
+	last := run.Timeline.Run.Duration
+	if !slices.ContainsFunc(run.Timeline.Unobserved, func(u drill.Unobserved) bool {
+		return u.Target == "web new" && u.End == last && u.End-u.Start > 2*time.Second
+	}) {
+		t.Errorf("unobserved %+v: want the time from the Pod's loss to the end at %v", run.Timeline.Unobserved, last)
+	}
+	jobs, err := c.Kubectl(t.Context(), "get", "jobs,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings", "-A", "-l", "app.kubernetes.io/managed-by=lapse", "-o", "name")
+	if err != nil || strings.TrimSpace(jobs) != "" {
+		t.Errorf("left behind: %s (%v)", jobs, err)
+	}
+}
+
+func TestKustomizeAloneMeasures(t *testing.T) {
+	c := cluster(t)
+	w := deploy(t, c, drill.Workload{Replicas: 2})
+	overlay := t.TempDir()
+	base, err := filepath.Abs("../../deploy/kustomize/base")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rel, err := filepath.Rel(overlay, base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kustomization := fmt.Sprintf(`
+resources: [%s]
+namespace: %s
+images:
+- {name: lapse, newName: lapse, newTag: dev}
+patches:
+- target: {kind: Job, name: lapse}
+  patch: |-
+    - {op: replace, path: /spec/template/spec/containers/0/args, value: [run, svc/web, --duration=5s, --rate=100, --fail-if=failed>0]}
+`, rel, w.Namespace)
+	if err := os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(kustomization), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Kubectl(t.Context(), "apply", "-k", overlay); err != nil {
+		t.Fatal(err)
+	}
+	// The verdict is in the termination message once the Pod has ended, and the timeline in its log until then.
+	if _, err := c.Kubectl(t.Context(), "-n", w.Namespace, "wait", "--for=condition=Ready", "pod", "-l", "app.kubernetes.io/managed-by=lapse", "--timeout=60s"); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "fetched")
+	out := lapse(t, c, "retrieve", "lapse", "-n", w.Namespace, "--out", dir)
+	t.Log(out)
+	data, err := os.ReadFile(filepath.Join(dir, "timeline.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var timeline drill.Timeline
+	if err := json.Unmarshal(data, &timeline); err != nil {
+		t.Fatal(err)
+	}
+	if timeline.Verdict.Sent == 0 || timeline.Verdict.Result == "" {
+		t.Errorf("verdict %+v: want a run that was measured", timeline.Verdict)
+	}
+}
+
+// lapse runs the binary to a good end, and returns what it prints.
+func lapse(t *testing.T, c *drill.Cluster, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), c.Lapse, args...)
+	cmd.Env, cmd.Stderr = c.Env(), t.Output()
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("lapse %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
