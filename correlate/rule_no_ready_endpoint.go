@@ -20,6 +20,8 @@ func noReadyEndpoint(v *view, w *Window) (*Cause, string) {
 		return nil, "EndpointSlices could not be watched"
 	case w.Kind == Slow:
 		return nil, "requests were answered, only late"
+	case len(v.service(w).endpoints) == 0:
+		return nil, "no endpoints were watched"
 	}
 	empty := emptyNear(v, w)
 	if empty == nil {
@@ -103,17 +105,17 @@ func emptyFix(v *view, w *Window, empty *emptySpan) string {
 func emptyEvidence(v *view, w *Window, empty *emptySpan) []Evidence {
 	evidence := []Evidence{{
 		Event: empty.last.ID, At: &empty.start,
-		Text: fmt.Sprintf("%s, the last endpoint, turned %s %s", empty.last.Object.Name, empty.last.To, between(empty.start)),
+		Text: fmt.Sprintf("%s, the last endpoint, turned %s", empty.last.Object.Name, empty.last.To),
 	}}
 	for _, p := range v.pods(w) {
 		if p.UID == empty.last.Object.UID && p.Stopped != nil {
-			evidence = append(evidence, Evidence{Target: v.direct(p), At: p.Stopped, Text: fmt.Sprintf("%s itself stopped answering %s", p.Name, between(*p.Stopped))})
+			evidence = append(evidence, Evidence{Target: v.direct(p), At: p.Stopped, Text: p.Name + " itself stopped answering"})
 		}
 	}
 	if empty.next != nil {
 		evidence = append(evidence, Evidence{
 			Event: empty.next.ID, At: &empty.end,
-			Text: fmt.Sprintf("%s became ready %s", empty.next.Object.Name, between(empty.end)),
+			Text: empty.next.Object.Name + " became ready",
 		})
 	}
 	return append(evidence, Evidence{

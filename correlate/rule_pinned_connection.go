@@ -34,8 +34,8 @@ func pinnedConnection(v *view, w *Window) (*Cause, string) {
 		Text:       fmt.Sprintf("%s cut %s on persistent connections when it stopped", p.Name, count(cut, "request")),
 		Fix:        pinnedFix(v, w, p, cut),
 		Evidence: append([]Evidence{
-			{Target: v.direct(p), At: &stop, Text: fmt.Sprintf("%s stopped %s", p.Name, between(stop))},
-			{Target: w.Target, At: &w.Start, Text: fmt.Sprintf("requests began to fail %s: %s", between(w.Start), classCounts(w.Classes))},
+			{Target: v.direct(p), At: &stop, Text: p.Name + " stopped"},
+			{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + classCounts(w.Classes)},
 		}, signsOfEnd(v, p)...),
 	}
 	if !proved {

@@ -53,7 +53,7 @@ func controlFailed(v *view, w *Window) (*Cause, string) {
 			Fix: proberFix + fmt.Sprintf("and give the prober CPU and file descriptors of its own: it was unwell for up to %s", span(trouble.Length.Max)),
 			Evidence: []Evidence{{
 				Target: t.Name, At: &trouble.Start,
-				Text: fmt.Sprintf("the trouble of the control target began %s", between(trouble.Start)),
+				Text: "the trouble of the control target began",
 			}},
 		}, ""
 	}
@@ -82,7 +82,7 @@ func stoodStill(v *view, w *Window) (*Cause, string) {
 			Confidence: Medium,
 			Text:       fmt.Sprintf("the prober on %s did not run for %s: it read answers too late", v.from(w), span(stall)),
 			Fix:        proberFix + fmt.Sprintf("and give the prober CPU: no CPU limit, and a request that keeps others from starving it for %s", span(stall)),
-			Evidence:   []Evidence{{Event: e.ID, At: new(e.At), Text: "the prober did not run " + between(e.At)}},
+			Evidence:   []Evidence{{Event: e.ID, At: new(e.At), Text: "the prober did not run"}},
 		}, ""
 	}
 	return nil, ""
@@ -123,7 +123,7 @@ func allFailed(v *view, w *Window) (*Cause, string) {
 		}
 		evidence = append(evidence, Evidence{
 			Target: v.direct(p), At: &trouble.Start,
-			Text: fmt.Sprintf("%s, ready and untouched, began to fail at its own address %s", p.Name, between(trouble.Start)),
+			Text: p.Name + ", ready and untouched, began to fail at its own address",
 		})
 	}
 	for _, t := range v.run.Targets {
@@ -157,7 +157,7 @@ func localFaults(v *view, w *Window) (*Cause, string) {
 			Confidence: Low,
 			Text:       fmt.Sprintf("%s had no ports or file descriptors left: %s could not be sent", v.from(w), count(n, "request")),
 			Fix:        proberFix + fmt.Sprintf("and lower --rate or raise the limit of open files: %s failed on our side", count(n, "request")),
-			Evidence:   []Evidence{{Target: w.Target, At: &at, Text: "our own system refused to send " + between(at)}},
+			Evidence:   []Evidence{{Target: w.Target, At: &at, Text: "our own system refused to send"}},
 		}, ""
 	}
 	return nil, ""

@@ -65,6 +65,9 @@ func dials(v *view, w *Window) bool {
 // findRace looks for the Pod whose stop the window's onset can be. Proof by the Pod's own address
 // goes before the watch's word, and the narrower bracket before the wider.
 func findRace(v *view, w *Window) (best *race, silent string) {
+	if len(v.pods(w)) == 0 {
+		return nil, "no Pods were watched"
+	}
 	if !dials(v, w) {
 		return nil, "no new connection failed to be made"
 	}
@@ -178,9 +181,9 @@ func endpointsBefore(v *view, w *Window, p *Pod) int {
 func raceEvidence(v *view, w *Window, r *race) []Evidence {
 	var evidence []Evidence
 	if r.proved {
-		evidence = append(evidence, Evidence{Target: v.direct(r.pod), At: &r.stop, Text: fmt.Sprintf("%s itself stopped answering %s", r.pod.Name, between(r.stop))})
+		evidence = append(evidence, Evidence{Target: v.direct(r.pod), At: &r.stop, Text: r.pod.Name + " itself stopped answering"})
 	}
-	evidence = append(evidence, Evidence{Target: w.Target, At: &w.Start, Text: fmt.Sprintf("requests began to fail %s: %s", between(w.Start), classCounts(w.Classes))})
+	evidence = append(evidence, Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + classCounts(w.Classes)})
 	return append(evidence, signsOfEnd(v, r.pod)...)
 }
 
@@ -189,7 +192,7 @@ func signsOfEnd(v *view, p *Pod) []Evidence {
 	var evidence []Evidence
 	add := func(at *Instant, kind timeline.EventKind, text string) {
 		if at != nil {
-			evidence = append(evidence, Evidence{Event: v.changeOf(p, kind, at), At: at, Text: p.Name + " " + text + " " + between(*at)})
+			evidence = append(evidence, Evidence{Event: v.changeOf(p, kind, at), At: at, Text: p.Name + " " + text})
 		}
 	}
 	add(p.Deleted, timeline.PodDeleted, "was deleted")

@@ -47,7 +47,7 @@ func nearOnset(v *view, w *Window) (near []Evidence, more int) {
 	changes := v.changesNear(about)
 	shown := min(len(changes), maxNear)
 	for _, e := range changes[:shown] {
-		near = append(near, Evidence{Event: e.ID, At: new(e.At), Text: describe(e) + " " + between(e.At)})
+		near = append(near, Evidence{Event: e.ID, At: new(e.At), Text: describe(e)})
 	}
 	return near, len(changes) - shown
 }

@@ -190,7 +190,7 @@ func TestBracketsHoldTheTruthWhenEverySecondRequestFailsAtRandom(t *testing.T) {
 // Answers that take as long as the fault are not done before its last failure.
 func TestPartialFaultShorterThanAnAnswerIsNoOutage(t *testing.T) {
 	for _, rate := range rates[1:] {
-		s := experiment{fail: resetting(0.5), length: 80 * time.Millisecond, median: 60 * time.Millisecond, spread: 0.3, before: 3 * time.Second}.repeat(t, rate, repeatsAt(rate)/4)
+		s := experiment{fail: resetting(0.5), length: 80 * time.Millisecond, median: 60 * time.Millisecond, spread: 0.3, before: 5 * time.Second}.repeat(t, rate, repeatsAt(rate)/4)
 		t.Logf("half of requests for 80 ms at %v/s, answers take 60 ms: %v", rate, s)
 		if s.seen != s.repeats || s.missed > s.repeats/50 || s.kinds[Outage] > s.repeats/100 {
 			t.Errorf("half of requests for 80 ms at %v/s: %v; want every one seen as partial, with brackets that hold", rate, s)

@@ -263,7 +263,10 @@ func when(fact correlate.Evidence) time.Duration {
 	return fact.At.Latest
 }
 
-// sinceStart is the distance of an instant from a window's start, as uncertain as the two together.
+// vague is from when on an instant is known so badly that only its later bound is worth reading.
+const vague = 200 * time.Millisecond
+
+// sinceStart is the distance of an instant from when the window's first failure was known.
 func sinceStart(w correlate.Window, at *correlate.Instant) string {
 	switch {
 	case at == nil:
@@ -271,7 +274,11 @@ func sinceStart(w correlate.Window, at *correlate.Instant) string {
 	case at.Earliest <= correlate.Unbounded:
 		return "before"
 	}
-	return FormatOffset(correlate.Instant{Earliest: at.Earliest - w.Start.Latest, Latest: at.Latest - w.Start.Earliest})
+	offset := correlate.Instant{Earliest: at.Earliest - w.Start.Latest, Latest: at.Latest - w.Start.Latest}
+	if offset.Latest-offset.Earliest > vague {
+		return "by " + FormatOffset(correlate.Instant{Earliest: offset.Latest, Latest: offset.Latest})
+	}
+	return FormatOffset(offset)
 }
 
 // unobserved writes when nothing was measured, the longest gaps only.
