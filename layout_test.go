@@ -21,7 +21,7 @@ var mayImport = map[string][]string{
 	"report/schematest":         {"report"},
 	"dashboard":                 {},
 	"dashboard/internal/sample": {"timeline", "correlate"},
-	"dashboard/ui/dev":          {"dashboard", "dashboard/internal/sample"},
+	"dashboard/ui/dev":          {"dashboard", "dashboard/internal/sample", "correlate", "timeline"},
 	"deploy":                    {"timeline"},
 	"deploy/mkimage":            {},
 	"cmd/lapse":                 {"timeline", "record", "loadgen", "watcher", "correlate", "report", "dashboard", "deploy"},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -234,6 +235,9 @@ func (l *lane[T]) failed(verb string, err error) error {
 	}
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) && !passes(int(status.Status().Code)) {
 		l.version = ""
+	}
+	if broken, ok := errors.AsType[*url.Error](err); ok {
+		err = broken.Err // the address says nothing that verb and resource do not
 	}
 	return fmt.Errorf("%s %s: %w", verb, l.resource, err)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -82,10 +83,11 @@ func load(path string, o correlate.Options, gateExprs []string) (*correlate.Time
 	if err != nil {
 		return nil, refuse("a RUN is the directory `lapse run` wrote, such as runs/…", "%w", err)
 	}
+	defer f.Close()
 	run, err := f.Run()
-	if err != nil {
-		return nil, refuse("", "read %s: %w", file, err)
-	}
+	if err != nil && !errors.Is(err, record.ErrTruncated) && !errors.Is(err, record.ErrCorrupt) {
+		return nil, fmt.Errorf("read %s: %w", file, err)
+	} // what is left of a cut or damaged recording is judged, and the run told to have been aborted
 	tl, err := correlate.Analyze(run, o)
 	if err != nil {
 		return nil, fmt.Errorf("judge %s: %w", path, err)
