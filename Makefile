@@ -1,8 +1,8 @@
 # make demo and make test need only Go, Node and git: they install or build the rest, or say what is missing.
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-GOFLAGS_BUILD := -trimpath -ldflags "-s -w -X main.version=$(VERSION)"
-IMAGE := lapse:dev
+IMAGE   := lapse:dev
+GOFLAGS_BUILD := -trimpath -ldflags "-s -w -X main.version=$(VERSION) -X main.image=$(IMAGE)"
 
 .PHONY: help build image sandbox demo test check test-go test-ui test-e2e bench golden ui measure clean
 

@@ -19,8 +19,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set by the linker; a build without it says so.
-var version = "dev"
+// Set by the linker; a build without it says so.
+var (
+	version = "dev"
+	image   = "lapse:dev" // of the Job, where no other is asked for
+)
 
 func main() {
 	os.Exit(lapse(context.Background(), os.Args, os.Stdout, os.Stderr))

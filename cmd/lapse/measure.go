@@ -186,8 +186,10 @@ func (m *measurement) loop(ctx context.Context, signals <-chan os.Signal) (reaso
 			if o.phase == phaseEnded {
 				return o.reason
 			}
-			interrupted = o.reason
-			settle()
+			if m.phase != phaseSettling { // an order may come twice
+				interrupted = o.reason
+				settle()
+			}
 		case sig := <-signals:
 			if interrupted != "" || !m.running() || sig == syscall.SIGTERM {
 				m.stopChild()

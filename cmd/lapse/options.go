@@ -109,7 +109,7 @@ func (o *options) flags(cmd *cobra.Command) {
 	f.StringVar(&o.hammer, "hammer", "", "background load beside the probes, in hey's flags: '-c 50 -q 20'")
 	f.StringVar(&o.watch, "watch", "", "with a URL: also watch this Service, svc/NAME, through the kubeconfig")
 	f.BoolVar(&o.here, "here", false, "send the requests to a svc/ target from this machine, not from a Job in the cluster")
-	f.StringVar(&o.image, "image", defaultImage(), "image of the Job that measures in the cluster")
+	f.StringVar(&o.image, "image", image, "image of the Job that measures in the cluster")
 	f.StringVar(&o.imagePullSecret, "image-pull-secret", "", "Secret to pull the image with")
 	f.StringSliceVar(&o.avoidNodes, "avoid-node", nil, "nodes the Job must not run on (default: the node a wrapped kubectl drain names)")
 	f.DurationVar(&o.maxDuration, "max-duration", 2*time.Hour, "the Job ends itself after this, whatever happens")
@@ -123,8 +123,6 @@ func (o *options) flags(cmd *cobra.Command) {
 		}
 	}
 }
-
-func defaultImage() string { return "lapse:" + version }
 
 func formatNames() string {
 	return strings.Join(slices.Sorted(maps.Keys(report.Formats)), ", ")

@@ -230,17 +230,16 @@ func (r *remote) cleanUp(ctx context.Context, job *deploy.Run) {
 // its Pod is lost. It returns the run as judged here.
 func (r *remote) follow(ctx context.Context, signals <-chan os.Signal) *correlate.Timeline {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
 	var working sync.WaitGroup
-	defer working.Wait()
+	defer func() { cancel(); working.Wait() }()
 	fetched := make(chan error, 1)
 	working.Go(func() { fetched <- r.fetch(ctx) })
-	marked := make(chan struct{}) // closed: no more marks will come
+	marked := make(chan string, 1) // once no more marks will come: why the command was stopped, or ""
 	working.Go(func() { r.sendMarks(ctx, marked) })
 
 	tick := time.NewTicker(refresh)
 	defer tick.Stop()
-	interrupts := 0
+	var stopped string // by which signal
 	var lost error
 	for {
 		select {
@@ -249,7 +248,7 @@ func (r *remote) follow(ctx context.Context, signals <-chan os.Signal) *correlat
 		case <-tick.C:
 			r.live.show(r.now())
 		case <-r.done:
-			close(marked)
+			marked <- stopped
 			r.running = false
 			if lost != nil {
 				return r.conclude(lost)
@@ -266,16 +265,18 @@ func (r *remote) follow(ctx context.Context, signals <-chan os.Signal) *correlat
 			}
 			r.log.Error("from here on, nothing is measured", "error", lost)
 		case sig := <-signals:
-			interrupts++
-			if r.running && interrupts == 1 && sig == syscall.SIGINT {
+			again := stopped != ""
+			stopped = "stopped by " + sig.String()
+			if r.running && !again && sig == syscall.SIGINT {
 				r.child.signal(syscall.SIGINT)
 				continue
 			}
 			r.stopChild()
-			if lost != nil {
-				return r.conclude(lost)
+			if again || lost != nil {
+				return r.conclude(errors.New(stopped))
 			}
-			working.Go(func() { r.abort(ctx, "stopped by "+sig.String()) })
+			reason := stopped
+			working.Go(func() { r.abort(ctx, reason) })
 		}
 	}
 }
@@ -361,11 +362,12 @@ func (r *remote) mark(e timeline.Event) {
 
 // sendMarks sends the marks to the agent, in order, until no more will be made, and then tells it that
 // the command has ended.
-func (r *remote) sendMarks(ctx context.Context, ended <-chan struct{}) {
+func (r *remote) sendMarks(ctx context.Context, ended <-chan string) {
+	var stopped string
 	for sent, last := 0, false; !last; {
 		select {
 		case <-r.marks.made:
-		case <-ended:
+		case stopped = <-ended:
 			last = true
 		case <-ctx.Done():
 			return
@@ -380,7 +382,7 @@ func (r *remote) sendMarks(ctx context.Context, ended <-chan struct{}) {
 			return
 		}
 	}
-	if err := r.agent.Settle(ctx, ""); err != nil {
+	if err := r.agent.Settle(ctx, stopped); err != nil {
 		r.tellUnlessGone(ctx, "the Pod was not told that the command has ended", err)
 	}
 }
