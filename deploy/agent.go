@@ -45,7 +45,7 @@ type Backend interface {
 	Status() Status
 	Now() time.Duration
 	// Facts returns the recording's bytes from offset on. Its reader waits for more while the run goes on,
-	// and ends with io.EOF only after the run's end. [Recording] is one.
+	// and ends with io.EOF only after the run's end. A tail of the recording is one.
 	Facts(ctx context.Context, offset int64) (io.ReadCloser, error)
 	// Event records what the workstation saw, already on the run's clock.
 	Event(timeline.Event) error

@@ -542,3 +542,19 @@ func TestRecordingShorterThanSaidBreaksTheStreamOff(t *testing.T) {
 		t.Errorf("read %q, %v", got, err)
 	}
 }
+
+func TestStreamThatFailsInTheAgentDoesNotLookComplete(t *testing.T) {
+	run := newFakeRun(t)
+	run.record(t, "facts")
+	run.Grow(100) // the file has less: reading on fails
+	server := httptest.NewServer(NewHandler(run, nil))
+	defer server.Close()
+	response, err := server.Client().Get(server.URL + "/v1/facts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if got, err := io.ReadAll(response.Body); err == nil {
+		t.Errorf("read %q without an error", got)
+	}
+}

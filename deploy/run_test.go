@@ -358,6 +358,7 @@ func TestWhatKeepsARunFromStartingIsReportedAtOnce(t *testing.T) {
 		{"deleted", createPod(deletedPod), "Deleted", "was deleted"},
 		{"Pod Security", failedCreate(`Error creating: pods "x" is forbidden: violates PodSecurity "restricted:latest"`), "FailedCreate", "restricted"},
 		{"quota", failedCreate(`Error creating: pods "x" is forbidden: exceeded quota: small, requested: cpu=100m`), "FailedCreate", "quota leaves no room"},
+		{"CPU limit demanded", failedCreate(`Error creating: pods "x" is forbidden: failed quota: small: must specify limits.cpu for: lapse`), "FailedCreate", "LimitRange"},
 		{"policy", failedCreate(`Error creating: admission webhook "x" denied the request: no`), "FailedCreate", "admission policy"},
 		{"Job failed", failJob("DeadlineExceeded", "Job was active longer than specified deadline"), "DeadlineExceeded", "longer"},
 	} {

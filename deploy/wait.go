@@ -57,10 +57,10 @@ func (r *Run) WaitMeasuring(ctx context.Context) (*Agent, *Tunnel, error) {
 		return nil, nil, err
 	}
 	agent := tunnel.Agent()
-	agent.Logger = r.Logger
 	if err := r.waitMeasuring(ctx, agent); err != nil {
 		return nil, nil, err
 	}
+	agent.Logger = r.Logger // not before: until it listens, refused connections are no news
 	return agent, tunnel, nil
 }
 
@@ -243,6 +243,7 @@ func jobFailure(job *batchv1.Job) error {
 const (
 	imageHint       = "is the image where the nodes can pull it? see --image and --image-pull-secret"
 	quotaHint       = "the namespace's quota leaves no room: the agent needs a Pod with 100m CPU, 128Mi to 512Mi memory and 256Mi ephemeral storage"
+	cpuLimitHint    = "the agent has no CPU limit, because throttling fakes latency; give the namespace a LimitRange with a generous default, or no quota on limits.cpu"
 	podSecurityHint = "the agent keeps to the \"restricted\" Pod Security Standard; something in the cluster changes its Pod, or asks for more"
 	nodesHint       = "the agent needs one schedulable node that is not among those to be drained"
 	crashHint       = "the message is the end of the agent's own log"
@@ -256,6 +257,8 @@ func judgeEvent(event *corev1.Event) error {
 	switch {
 	case strings.Contains(event.Message, "violates PodSecurity"):
 		return startError(event.Reason, event.Message, podSecurityHint)
+	case strings.Contains(event.Message, "must specify limits.cpu"):
+		return startError(event.Reason, event.Message, cpuLimitHint)
 	case strings.Contains(event.Message, "exceeded quota"), strings.Contains(event.Message, "failed quota"):
 		return startError(event.Reason, event.Message, quotaHint)
 	case strings.Contains(event.Message, "forbidden"), strings.Contains(event.Message, "denied"):

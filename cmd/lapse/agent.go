@@ -45,6 +45,12 @@ func (o *options) agentEnv() error {
 	if o.hold, err = time.ParseDuration(os.Getenv(deploy.EnvHold)); err != nil {
 		return refuse("the Job sets it", "%s: %w", deploy.EnvHold, err)
 	}
+	deadline, err := time.ParseDuration(os.Getenv(deploy.EnvDeadline))
+	if err != nil {
+		return refuse("the Job sets it", "%s: %w", deploy.EnvDeadline, err)
+	}
+	// Kubernetes deletes the Pod at the deadline, with all it holds: the run ends well before.
+	o.maxDuration = deadline - o.hold
 	return nil
 }
 

@@ -176,6 +176,9 @@ func (m *measurement) loop(ctx context.Context, signals <-chan os.Signal) (reaso
 					return err.Error()
 				}
 			case phaseMeasuring:
+				if m.opts.untilTold {
+					interrupted = "nobody said that the command had ended, within --max-duration"
+				}
 				settle()
 			case phaseSettling:
 				return interrupted
@@ -210,6 +213,8 @@ func (m *measurement) begin(phase *time.Timer) error {
 		return m.child.start(func(code int) { m.done <- code })
 	case m.opts.duration > 0:
 		phase.Reset(m.opts.duration)
+	case m.opts.untilTold:
+		phase.Reset(m.opts.maxDuration)
 	}
 	return nil
 }

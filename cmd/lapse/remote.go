@@ -146,7 +146,7 @@ func interruptible(ctx context.Context, signals <-chan os.Signal) (_ context.Con
 func (o *options) jobConfig(namespace string) deploy.Config {
 	return deploy.Config{
 		Name: "lapse-" + o.id, Namespace: namespace, Image: o.image, ImagePullSecret: o.imagePullSecret,
-		Hold: o.hold, Deadline: o.maxDuration, AvoidNodes: o.avoidNodes, NodesAccess: true, Args: o.agentArgs(namespace),
+		Hold: o.hold, Deadline: o.maxDuration + o.hold, AvoidNodes: o.avoidNodes, NodesAccess: true, Args: o.agentArgs(namespace),
 	}
 }
 
