@@ -29,7 +29,8 @@ func TestLivePageShowsAWindowAndShowsItAgain(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	url, end := startRun(t, server.URL, "--duration=10m", "--rate=100", "--dashboard=127.0.0.1:0", "--out="+filepath.Join(t.TempDir(), "run"))
+	run := filepath.Join(t.TempDir(), "run")
+	url, end := start(t, "run", server.URL, "--duration=10m", "--rate=100", "--dashboard=127.0.0.1:0", "--out="+run)
 	tab := openTab(t, url)
 	until(t, tab, `document.querySelector('[data-testid="live"][data-live="true"]')`)
 	if seen(t, tab, `document.querySelectorAll('[data-testid="window-row"]').length`) != 0 {
@@ -45,16 +46,22 @@ func TestLivePageShowsAWindowAndShowsItAgain(t *testing.T) {
 	if code := end(); code != 6 {
 		t.Errorf("exit code %d, want 6: the run was ended before its time", code)
 	}
+
+	// The saved run shows the same on a page of its own.
+	saved, _ := start(t, "serve", run, "--dashboard=127.0.0.1:0")
+	seen(t, tab, fmt.Sprintf(`location.assign(%q), 0`, saved))
+	until(t, tab, `document.querySelector('[data-testid="live"][data-live="false"]')`)
+	until(t, tab, `document.querySelector('[data-testid="window-row"]')`)
 }
 
-// startRun starts `lapse run`, and returns its page's address and how to end it, which returns its exit code.
-func startRun(t *testing.T, args ...string) (url string, end func() int) {
+// start starts lapse with args, and returns its page's address and how to end it, which returns its exit code.
+func start(t *testing.T, args ...string) (url string, end func() int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	talk, stderr := io.Pipe()
 	exited := make(chan int, 1)
 	go func() {
-		exited <- lapse(ctx, append([]string{"lapse", "run"}, args...), t.Output(), stderr)
+		exited <- lapse(ctx, append([]string{"lapse"}, args...), t.Output(), stderr)
 		stderr.Close()
 	}()
 	t.Cleanup(cancel)
