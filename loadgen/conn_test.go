@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"lapse/timeline"
 )
@@ -96,5 +97,39 @@ func TestNothingIsSentAfterGoodbye(t *testing.T) {
 	serving.Wait()
 	if n := failed(f.of(1)); n > 0 || second.Load() > 0 {
 		t.Errorf("%d failed, %d were sent after a goodbye", n, second.Load())
+	}
+}
+
+func TestTimeoutIsOursOnlyWhereWeCouldNotKnow(t *testing.T) {
+	const sent, timeout = 1000 * ms, 800 * ms // so the deadline is at 1.8 s
+	tests := []struct {
+		name        string
+		since, seen time.Duration
+		ph          phase
+		want        bool
+	}{
+		{"never stopped", 0, 0, connecting, false},
+		{"stopped before it was sent", 500 * ms, 999 * ms, connecting, false},
+		{"stopped before it could connect", 1000 * ms, 1500 * ms, connecting, true},
+		{"stopped before it could connect, but not for long", 1000 * ms, 1050 * ms, connecting, false},
+		{"stopped in between", 1100 * ms, 1700 * ms, connecting, false},
+		{"stopped at the deadline", 1700 * ms, 1900 * ms, connecting, true},
+		{"stopped at the deadline, before the request was written", 1700 * ms, 1900 * ms, sending, true},
+		{"stopped at the deadline, and an answer is there", 1700 * ms, 1900 * ms, awaiting, true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			target, _ := newSink(timeline.StartClock(), 100)
+			target.timeout = timeout
+			target.pulse.last.Store(int64(2000 * ms))
+			target.pulse.since.Store(int64(test.since))
+			target.pulse.seen.Store(int64(test.seen))
+			ours, theirs := pair(t)
+			_, _ = theirs.Write([]byte("HTTP"))
+			waitFor(t, "bytes", ours.waiting)
+			if got := target.missed(&attempt{sent: sent}, 2001*ms, test.ph, ours); got != test.want {
+				t.Errorf("ours: %v", got)
+			}
+		})
 	}
 }

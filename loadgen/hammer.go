@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -177,7 +178,7 @@ func (h *hammer) total() int {
 	if h.flags.Requests > 0 && h.flags.Duration == 0 {
 		return h.flags.Requests
 	}
-	return 1 << 62
+	return math.MaxInt
 }
 
 // round makes n requests, or fewer if ctx ends.

@@ -34,7 +34,8 @@ type Prober struct {
 	changes  changes
 	pulse    pulse
 	backends backends
-	sent     uint64 // requests handed on; belongs to deliver
+	sent     uint64 // requests handed on; belongs to deliver, as does
+	usual    int    // how many the last batch held
 
 	mu      sync.Mutex
 	state   runState
@@ -145,7 +146,7 @@ func (p *Prober) Stop(id uint16) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t := p.targets[id]
-	if t == nil || p.state != running || t.stopped.Swap(true) {
+	if t == nil || p.state == done || t.stopped.Swap(true) {
 		return
 	}
 	p.changes.add(func(pacer *pacer, _ time.Duration) {
@@ -222,7 +223,7 @@ func (p *Prober) deliver() {
 
 // batch collects what is done on all targets, and tells whether any of them has given its last.
 func (p *Prober) batch(targets []*target) (_ timeline.Batch, finished bool) {
-	batch := timeline.Batch{Source: p.source, FirstSeq: p.sent}
+	batch := timeline.Batch{Source: p.source, FirstSeq: p.sent, Requests: make([]timeline.Request, 0, p.usual)}
 	for _, t := range targets {
 		requests, watermark, over := t.book.take(batch.Requests, p.clock.Now())
 		batch.Requests = requests
@@ -231,6 +232,7 @@ func (p *Prober) batch(targets []*target) (_ timeline.Batch, finished bool) {
 		finished = finished || over
 	}
 	p.sent += uint64(len(batch.Requests))
+	p.usual = len(batch.Requests)
 	return batch, finished
 }
 

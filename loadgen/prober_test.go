@@ -525,6 +525,29 @@ func TestTargetsComeAndGoWhileOthersRun(t *testing.T) {
 	}
 }
 
+// A target stopped before Run is never asked, and one whose run ends at once still gets its final watermark.
+func TestStopBeforeRunIsKept(t *testing.T) {
+	clock := timeline.StartClock()
+	s := serve(t, faultserver.Config{T0: clock.T0()})
+	f := newFacts(t)
+	p := New(Config{Clock: clock, Sink: f.take})
+	for id := range uint16(2) {
+		if err := p.Start(probe(id+1, timeline.New, s.URL(), 500)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.Stop(1)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := p.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	closeServer(t, s)
+	if f.count(1) > 0 || f.count(2) == 0 || f.watermarks[1] == 0 || f.watermarks[2] == 0 {
+		t.Errorf("%d and %d requests, watermarks %v", f.count(1), f.count(2), f.watermarks)
+	}
+}
+
 func TestControlServerAnswers(t *testing.T) {
 	t.Parallel()
 	clock := timeline.StartClock()

@@ -9,7 +9,7 @@ const (
 	OK              Class = iota // 2xx, or 3xx (redirects are not followed), whole and as expected
 	Refused                      // ECONNREFUSED
 	Reset                        // ECONNRESET or EPIPE
-	EOF                          // closed by the peer before the reply was whole, or began
+	EOF                          // closed by the peer before the reply's header was whole
 	TimeoutConnect               // no connection within the timeout
 	TimeoutResponse              // connected, but no whole reply within the timeout
 	Unreachable                  // EHOSTUNREACH, ENETUNREACH
@@ -17,7 +17,7 @@ const (
 	TLS                          // handshake or certificate
 	HTTP5xx                      // a complete reply with status 500 to 599
 	HTTP4xx                      // a complete reply with status 400 to 499
-	Body                         // reply malformed or not as expected
+	Body                         // reply malformed, cut short, or not as expected
 	NoSlot                       // not sent: every allowed connection waited for an unresponsive target. A failure of the target.
 	NotSent                      // not sent: we were too late ourselves. Unobserved, never down.
 	Local                        // our own fault: EMFILE, EADDRNOTAVAIL, ENOBUFS. Unobserved, never down.

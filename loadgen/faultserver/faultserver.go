@@ -135,7 +135,8 @@ func (s *Server) Close() error {
 	return s.failure
 }
 
-// Answered is how many requests were given a whole, good answer.
+// Answered is how many requests were given a whole, good answer. A client can have its answer a moment
+// before it is counted; after Close the count is final.
 func (s *Server) Answered() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -129,11 +129,11 @@ func TestFaultsMeetWhomTheyShall(t *testing.T) {
 		}
 		got += fmt.Sprint(status/100, " ")
 	}
-	if got != "2 2 5 2 2 5 2 2 5 " || s.Answered() != 6 {
-		t.Errorf("%s: %d answered", got, s.Answered())
-	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
+	}
+	if got != "2 2 5 2 2 5 2 2 5 " || s.Answered() != 6 {
+		t.Errorf("%s: %d answered", got, s.Answered())
 	}
 	counts := map[int]bool{}
 	for range 2 {
