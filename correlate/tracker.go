@@ -34,7 +34,7 @@ type Tracker struct {
 	damage  string                   // why the record is not whole
 	begun   map[string]time.Duration // by name, when a target began to be measured
 	stopped map[string]time.Duration // by name, when that ended
-	stalls  []period
+	stalls  []period                 // of the prober, which all targets share
 	command *Command
 	hammer  *Hammer
 

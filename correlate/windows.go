@@ -65,11 +65,11 @@ type growing struct {
 	run    run           // the last one
 	answer time.Duration // L of the design: by when an answer would have come while healthy; never if unknown
 
-	tail             []flight      // successes sent since the first failure that are not known to be inside, by Sent
-	soonest          time.Duration // the earliest Done in tail
-	proof            time.Duration // the earliest Done of a success with Sent ≥ max Known; never if there is none
-	dark             bool          // unobserved time lies after max Known: from darkFrom at the earliest, until darkTo at the latest
-	darkFrom, darkTo time.Duration
+	tail     []flight      // successes sent since the first failure that are not known to be inside, by Sent
+	soonest  time.Duration // the earliest Done in tail
+	proof    time.Duration // the earliest Done of a success with Sent ≥ max Known; never if there is none
+	dark     bool          // unobserved time lies after max Known
+	darkFrom time.Duration // where it begins
 }
 
 // An ending window takes in no more failures, but its end awaits the k-th next success.
@@ -150,10 +150,8 @@ func (f *finder) advance(now time.Duration) {
 // unobserved says that nothing was sent or in flight between two instants.
 func (f *finder) unobserved(from, to time.Duration) {
 	f.light = to
-	if g := f.growing; g != nil {
-		if !g.dark {
-			g.dark, g.darkFrom = true, from
-		}
+	if g := f.growing; g != nil && !g.dark {
+		g.dark, g.darkFrom = true, from
 	}
 }
 
@@ -223,8 +221,8 @@ func (f *finder) known(r flight, answer time.Duration) time.Duration {
 }
 
 // sureFrom is an instant no later than the end of the fault r met: when it was sent. A request
-// refused for want of a free connection was never sent: what it shows is that an answer to an earlier one, which
-// takes until then to arrive, was not given.
+// refused for want of a free connection was never sent: it shows that no answer to an earlier one
+// had arrived, which takes up to a healthy answer's time.
 func (f *finder) sureFrom(r flight, answer time.Duration) time.Duration {
 	if r.class == timeline.NoSlot {
 		return max(f.begin, r.sent-min(answer, f.timeout))
@@ -242,7 +240,7 @@ func (f *finder) close(bound time.Duration) {
 	sent, ok := f.recent.kthLast(w.proofs, w.minSent)
 	switch {
 	case ok:
-		w.start.Earliest = max(sent, f.floor)
+		w.start.Earliest = sent
 	case f.floor >= 0:
 		w.start.Earliest = f.floor
 	default:
