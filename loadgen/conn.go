@@ -43,7 +43,7 @@ func (p *plan) dial(clock timeline.Clock, deadline time.Duration) (_ *conn, took
 		return nil, took, resolving, err
 	}
 	begun := clock.Now()
-	tcp, err := dialAny(addrs, clock, deadline)
+	tcp, err := p.ports.dialAny(addrs, clock, deadline)
 	took.Connect = timeline.MicrosOf(clock.Now() - begun)
 	if err != nil {
 		return nil, took, connecting, err
@@ -85,16 +85,12 @@ func (p *plan) resolve(clock timeline.Clock, until time.Time) ([]netip.AddrPort,
 
 // dialAny connects to the first address that accepts, in the resolver's order, as clients do. Each
 // gets an equal share of the time that is left. The error is the last one's.
-func dialAny(addrs []netip.AddrPort, clock timeline.Clock, deadline time.Duration) (*net.TCPConn, error) {
-	var err error
+func (b *portBook) dialAny(addrs []netip.AddrPort, clock timeline.Clock, deadline time.Duration) (c *net.TCPConn, err error) {
 	for i, addr := range addrs {
 		now := clock.Now()
 		until := now + (deadline-now)/time.Duration(len(addrs)-i)
-		// Keep-alive probes would only cost system calls: requests are frequent.
-		dialer := net.Dialer{Deadline: clock.Wall(until), KeepAlive: -1}
-		var c net.Conn
-		if c, err = dialer.Dial("tcp", addr.String()); err == nil {
-			return c.(*net.TCPConn), nil
+		if c, err = b.dial(addr, clock.Wall(until)); err == nil {
+			return c, nil
 		}
 	}
 	return nil, err

@@ -64,8 +64,9 @@ type plan struct {
 	tls      *tls.Config // nil for plain HTTP
 	expect   Statuses
 	want     wanted
-	keep     int // connections kept
-	maxInUse int // 0: follows from the rate
+	ports    *portBook // local ports to connect from
+	keep     int       // connections kept
+	maxInUse int       // 0: follows from the rate
 }
 
 // newPlan checks p. Errors say which of its parts is wrong.

@@ -34,6 +34,7 @@ type Prober struct {
 	changes  changes
 	pulse    pulse
 	backends backends
+	ports    *portBook
 	sent     uint64 // requests handed on; belongs to deliver, as does
 	usual    int    // how many the last batch held
 
@@ -59,7 +60,7 @@ func New(c Config) *Prober {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Prober{clock: c.Clock, source: c.Source, sink: c.Sink, log: log, targets: map[uint16]*target{}}
+	return &Prober{clock: c.Clock, source: c.Source, sink: c.Sink, log: log, ports: newPortBook(), targets: map[uint16]*target{}}
 }
 
 // Run measures until ctx ends, then waits for what is in flight, no longer than the timeout, and
@@ -101,6 +102,7 @@ func (p *Prober) Start(probe Probe) error {
 	if err != nil {
 		return err
 	}
+	plan.ports = p.ports
 	t := &target{
 		plan: plan, clock: p.clock, pulse: &p.pulse, backends: &p.backends, book: newBook(),
 		prepared: make(chan struct{}), log: p.log.With("target", probe.Name),

@@ -35,7 +35,7 @@ const (
 func main() {
 	lapse := flag.String("lapse", "../bin/lapse", "the lapse binary")
 	runs := flag.String("runs", "../runs", "where the runs go")
-	rate := flag.Int("rate", 500, "requests per second, each of new and reused connections")
+	rate := flag.Int("rate", 300, "requests per second, each of new and reused connections")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
