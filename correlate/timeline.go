@@ -251,6 +251,8 @@ type Event struct {
 	Addr   string             `json:"addr,omitzero"`
 	Code   int                `json:"code,omitzero"`
 	Detail string             `json:"detail,omitzero"`
+
+	Service string `json:"service,omitzero"` // NAMESPACE/NAME of the Service an endpoint is of
 }
 
 // Pod is one Pod's life, as far as it was seen. Instants taken from the watch are when the change

@@ -87,7 +87,7 @@ func (v *view) service(w *Window) *service {
 	}
 	for i := range v.run.Events {
 		e := &v.run.Events[i]
-		if e.Kind == timeline.EndpointChanged && e.Object != nil && !strangers[e.Object.UID] {
+		if e.Kind == timeline.EndpointChanged && e.Object != nil && !strangers[e.Object.UID] && (e.Service == "" || t.Service == "" || e.Service == t.Service) {
 			svc.endpoints = append(svc.endpoints, e)
 		}
 	}

@@ -22,6 +22,8 @@ type Event struct {
 	Addr   netip.Addr `json:"addr,omitzero"` // the Pod's or endpoint's address
 	Code   int        `json:"code,omitzero"` // an exit code or a number of seconds, as the kind says
 	Detail string     `json:"detail,omitzero"`
+
+	Service string `json:"service,omitzero"` // NAMESPACE/NAME of the Service an endpoint is of
 }
 
 // An Object names a thing in the cluster.

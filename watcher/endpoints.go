@@ -38,7 +38,11 @@ func (w *watcher) endpoints() *lane[*discoveryv1.EndpointSlice] {
 		settle: func(how how) []timeline.Event {
 			before := known
 			known = merge(slicesByUID, w.Port)
-			return diffEndpoints(before, known, how)
+			events := diffEndpoints(before, known, how)
+			for i := range events {
+				events[i].Service = w.Namespace + "/" + w.Service
+			}
+			return events
 		},
 	}
 }

@@ -26,6 +26,7 @@ type Config struct {
 	Namespace string
 	Service   string
 	Port      string // name of the Service's measured port; empty if it has no name
+	SkipNodes bool   // another watcher of the run watches them
 	Clock     timeline.Clock
 	Sink      func(timeline.Fact) // gets every event, with ID 0; called from several goroutines; must not block
 	Logger    *slog.Logger        // default: nobody
@@ -90,7 +91,9 @@ func Run(ctx context.Context, c Config) error {
 	}
 	need(w.watchServiceAndPods)
 	need(w.endpoints().run)
-	want("Node", w.nodes().run)
+	if !c.SkipNodes {
+		want("Node", w.nodes().run)
+	}
 	want("Event", w.kubeEvents().run)
 	lanes.Wait()
 	if err := denial(ctx); err != nil {

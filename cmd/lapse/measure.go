@@ -113,8 +113,8 @@ func (m *measurement) start(ctx context.Context, probing, watching *sync.WaitGro
 			Name: "control", Kind: timeline.Control, URL: "http://" + control.String() + "/", Rate: min(m.opts.rate, 100),
 		}})
 	}
-	for _, s := range m.services {
-		watching.Go(func() { m.watch(watchCtx, s) })
+	for i, s := range m.services {
+		watching.Go(func() { m.watch(watchCtx, s, i > 0) })
 	}
 	probing.Go(func() {
 		if err := m.prober.Run(probeCtx); err != nil {
@@ -128,9 +128,9 @@ func (m *measurement) start(ctx context.Context, probing, watching *sync.WaitGro
 }
 
 // watch feeds one Service's events to the queue until ctx ends. Without it the run goes on, and says so.
-func (m *measurement) watch(ctx context.Context, s service) {
+func (m *measurement) watch(ctx context.Context, s service, skipNodes bool) {
 	err := watcher.Run(ctx, watcher.Config{
-		Client: m.client, Namespace: s.info.Service.Namespace, Service: s.info.Service.Name, Port: s.info.PortName,
+		Client: m.client, Namespace: s.info.Service.Namespace, Service: s.info.Service.Name, Port: s.info.PortName, SkipNodes: skipNodes,
 		Clock: m.clock, Sink: m.queue.put, Logger: m.log,
 	})
 	if err != nil && ctx.Err() == nil {
@@ -373,7 +373,7 @@ func (m *measurement) startTarget(p loadgen.Probe) error {
 // followEndpoints starts, hurries and ends direct targets as endpoints come and go.
 func (m *measurement) followEndpoints(e timeline.Event) {
 	for key, plan := range m.plans {
-		if (e.Kind == timeline.EndpointChanged || e.Kind == timeline.PodGone) && plan.learn(e) {
+		if (e.Kind == timeline.EndpointChanged && e.Service == key || e.Kind == timeline.PodGone) && plan.learn(e) {
 			m.applyPlan(key, plan)
 		}
 	}
