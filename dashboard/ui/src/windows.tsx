@@ -97,7 +97,7 @@ function CauseStory({ cause: c, w, run, first }: { cause: Cause; w: Window; run:
       <ol class="story">
         {story(c.evidence ?? [], run).map((s, i) => (
           <li key={i} data-testid="evidence">
-            <span class="mono when" title={s.at && bracket(run.t0, s.at)}>{s.at ? relative(middle(s.at), w.start.latest) : ""}</span>
+            <span class="mono when" title={s.at && bracket(run.t0, s.at)}>{s.at && when(s.at, w.start.latest)}</span>
             <span class="mono faint spread">{s.at && spread(s.at)}</span>
             <span>{s.text}</span>
           </li>
@@ -112,13 +112,17 @@ function CauseStory({ cause: c, w, run, first }: { cause: Cause; w: Window; run:
 }
 
 const middle = (i: Instant): Ns => (i.earliest + i.latest) / 2;
-const spread = (i: Instant): string => (i.latest - i.earliest < 1e6 ? "" : `±${duration((i.latest - i.earliest) / 2)}`);
+const width = (i: Instant): Ns => i.latest - i.earliest;
+/** vague instants are known so badly that only their later bound is worth reading. */
+const vague = (i: Instant): boolean => width(i) > 200e6;
+const when = (i: Instant, zero: Ns): string => (vague(i) ? `by ${relative(i.latest, zero)}` : relative(middle(i), zero));
+const spread = (i: Instant): string => (vague(i) || width(i) < 1e6 ? "" : `±${duration(width(i) / 2)}`);
 
 /** story puts the evidence in order of time; what has no time of its own comes last. */
 function story(evidence: Evidence[], run: Run): { at?: Instant; text: string }[] {
   const placed = evidence.map((e) => ({ at: e.at ?? eventTime(run, e.event), text: e.text }));
-  const when = (e: { at?: Instant }): Ns => e.at ? middle(e.at) : Infinity;
-  return placed.sort((a, b) => (when(a) < when(b) ? -1 : when(a) > when(b) ? 1 : 0));
+  const order = (e: { at?: Instant }): Ns => e.at?.latest ?? Infinity;
+  return placed.sort((a, b) => (order(a) < order(b) ? -1 : order(a) > order(b) ? 1 : 0));
 }
 
 function eventTime(run: Run, id: number | undefined): Instant | undefined {
