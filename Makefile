@@ -4,7 +4,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 IMAGE   := lapse:dev
 GOFLAGS_BUILD := -trimpath -ldflags "-s -w -X main.version=$(VERSION) -X main.image=$(IMAGE)"
 
-.PHONY: help build image sandbox demo test check test-go test-ui test-e2e bench golden ui measure clean
+.PHONY: help build image sandbox demo test check test-ui test-e2e bench golden ui measure clean FORCE
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -46,7 +46,7 @@ test: check test-ui test-e2e
 
 check:
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted"; exit 1; fi
-	sandbox/setup-browser.sh
+	sandbox/needs.sh
 	go vet ./...
 	go -C sandbox vet ./...
 	go test -race ./...

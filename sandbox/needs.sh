@@ -1,0 +1,15 @@
+#!/bin/sh
+# What the tests need beside Go, Node and git: a browser for the page, and a C compiler for the race detector.
+# Installs Debian's packages where it may; else says what is missing.
+set -eu
+missing=
+command -v chromium >/dev/null 2>&1 || missing="$missing chromium"
+command -v gcc >/dev/null 2>&1 || missing="$missing gcc libc6-dev"
+[ -n "$missing" ] || exit 0
+if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then
+	echo "The tests need$missing: install it (Debian: apt-get install$missing)." >&2
+	exit 2
+fi
+apt-get update -qq
+# shellcheck disable=SC2086 # several packages
+DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing
