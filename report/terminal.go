@@ -357,5 +357,6 @@ func files(p *page, _ *correlate.Timeline) {
 	if p.RunDir == "" {
 		return
 	}
-	fmt.Fprintf(p, " %s  %s\n", p.say("FILES"), p.say(p.RunDir)) // not cut off: it is there to be copied
+	// Not cut off: it is there to be copied.
+	fmt.Fprintf(p, " %s  %s   (as a page: lapse serve %s)\n", p.say("FILES"), p.say(p.RunDir), p.say(p.RunDir))
 }

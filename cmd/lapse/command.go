@@ -18,6 +18,10 @@ import (
 // maxMark is how much of an output line becomes a mark on the timeline.
 const maxMark = 500
 
+// lingering is how long output is waited for once the command has exited: what it left in the background may hold
+// its output open for ever.
+const lingering = 250 * time.Millisecond
+
 // A child is the wrapped command. It runs in its own process group, so that a terminal's Ctrl-C
 // reaches it once, through us.
 type child struct {
@@ -34,6 +38,7 @@ type child struct {
 func (c *child) start(done func(exitCode int)) error {
 	c.cmd = exec.Command(c.args[0], c.args[1:]...)
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.cmd.WaitDelay = lingering
 	var lines sync.WaitGroup
 	var pipe *io.PipeWriter
 	if c.capture {
@@ -71,7 +76,7 @@ func exitStatus(cmd *exec.Cmd, err error) int {
 	if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		return 128 + int(ws.Signal())
 	}
-	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
+	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok && !errors.Is(err, exec.ErrWaitDelay) {
 		return max(cmd.ProcessState.ExitCode(), 1)
 	}
 	return cmd.ProcessState.ExitCode()

@@ -26,9 +26,14 @@ func newGen() *cobra.Command {
 		Short: "Print the Job and its rights as YAML, to apply by hand",
 		Long: `Print what "lapse run svc/…" creates in the cluster, as YAML for kubectl apply -f.
 
-The Job measures for --duration and then holds its result; fetch it with "lapse retrieve".`,
+The Job measures for --duration and then holds its result for --hold: fetch it with "lapse retrieve", and remove all of it with
+"lapse delete". It goes where the scheduler puts it: name the nodes that will be drained meanwhile with --avoid-node, or the
+drain ends the run.`,
 		Example: "  lapse gen svc/web -n shop --duration 5m | kubectl apply -f -",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.ArgsLenAtDash() >= 0 || o.duration == 0 {
+				return refuse("as in `lapse gen svc/web --duration 5m`", "a Job wraps no command: it measures for a --duration")
+			}
 			if err := o.check(args, nil); err != nil {
 				return err
 			}
@@ -36,8 +41,11 @@ The Job measures for --duration and then holds its result; fetch it with "lapse 
 				return refuse(targetHint, "only Services are measured by a Job")
 			}
 			o.id = newID()
-			config := o.jobConfig(o.kube.namespace)
-			config.NodesAccess = true
+			namespace, err := o.kube.meant()
+			if err != nil {
+				return err
+			}
+			config := o.jobConfig(namespace)
 			if err := config.Validate(); err != nil {
 				return err
 			}
@@ -62,6 +70,10 @@ func newStatus() *cobra.Command {
 			runs, err := deploy.List(cmd.Context(), c.deploy(nil), c.namespace)
 			if err != nil {
 				return err
+			}
+			if len(runs) == 0 {
+				fmt.Fprintf(cmd.ErrOrStderr(), "no runs in namespace %s\n", c.namespace)
+				return nil
 			}
 			table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 3, ' ', 0)
 			fmt.Fprintln(table, "RUN\tCREATED\tSTATE")

@@ -26,6 +26,25 @@ func (o *kubeOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.context, "context", "", "context of the kubeconfig")
 }
 
+// loader reads the kubeconfig.
+func (o *kubeOptions) loader() clientcmd.ClientConfig {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.kubeconfig
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.context})
+}
+
+// meant is the namespace that is meant: the flag's, else the kubeconfig's.
+func (o *kubeOptions) meant() (string, error) {
+	if o.namespace != "" {
+		return o.namespace, nil
+	}
+	namespace, _, err := o.loader().Namespace()
+	if err != nil {
+		return "", refuse(kubeHint, "no namespace: %w", err)
+	}
+	return namespace, nil
+}
+
 // A cluster is a way to a cluster's API, and the namespace that is meant there.
 type cluster struct {
 	config    *rest.Config
@@ -37,20 +56,15 @@ const kubeHint = "set KUBECONFIG or --kubeconfig, and check that `kubectl get na
 
 // connect finds the cluster, and checks that its API answers.
 func (o *kubeOptions) connect(ctx context.Context) (*cluster, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = o.kubeconfig
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.context})
-	config, err := loader.ClientConfig()
+	config, err := o.loader().ClientConfig()
 	if err != nil {
 		return nil, refuse(kubeHint, "no cluster: %w", err)
 	}
 	config.UserAgent = "lapse/" + version
 	config.QPS, config.Burst = 50, 100
-	namespace := o.namespace
-	if namespace == "" {
-		if namespace, _, err = loader.Namespace(); err != nil {
-			return nil, refuse(kubeHint, "no namespace: %w", err)
-		}
+	namespace, err := o.meant()
+	if err != nil {
+		return nil, err
 	}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -66,6 +66,8 @@ func newRoot(name string, stdout, stderr io.Writer) *cobra.Command {
 		Short:         "When, for how long and why did a Service drop requests?",
 		Long:          rootHelp,
 		Version:       version,
+		Args:          noSuchVerb,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: use},
@@ -75,6 +77,7 @@ func newRoot(name string, stdout, stderr io.Writer) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return refuse("see `"+cmd.CommandPath()+" --help`", "%w", err)
 	})
+	root.SuggestionsMinimumDistance = 2
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
 		newRun(), newReport(), newServe(),
@@ -82,6 +85,18 @@ func newRoot(name string, stdout, stderr io.Writer) *cobra.Command {
 		newSchema(),
 	)
 	return root
+}
+
+// noSuchVerb refuses what is no verb.
+func noSuchVerb(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := "see `" + cmd.CommandPath() + " --help`"
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = "did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return refuse(hint, "unknown verb %q", args[0])
 }
 
 const rootHelp = `Lapse sends a steady stream of requests to a Service, watches the Service's Pods and endpoints on the

@@ -90,12 +90,17 @@ func (o *options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 	if r.copy, err = record.CreateCopy(filepath.Join(dir, factsFile)); err != nil {
 		return refuse("give another --out", "%w", err)
 	}
-	defer r.copy.Close()
+	measured := false
+	defer func() {
+		r.copy.Close()
+		if !measured {
+			os.Remove(filepath.Join(dir, factsFile))
+			os.Remove(dir)
+		}
+	}()
 	fmt.Fprintf(stderr, "creating Job %s/%s\n", config.Namespace, config.Name)
 	job, err := deploy.Create(setup, c.deploy(log), config)
 	if err != nil {
-		os.Remove(filepath.Join(dir, factsFile))
-		os.Remove(dir)
 		return err
 	}
 	defer r.cleanUp(ctx, job)
@@ -119,6 +124,7 @@ func (o *options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 	progress := newProgress(stderr, o.total())
 	r.live = newLive(o.gates, progress, shown)
 	r.child = &child{args: o.command, capture: !o.noCapture, output: progressOutput{progress}, mark: r.mark, now: r.local.Now}
+	measured = true
 	tl := r.follow(ctx, signals)
 	r.live.end()
 	if shown != nil {

@@ -23,7 +23,7 @@ func (j *judging) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.DurationVar(&j.join, "join", 0, "failures less than this apart are one window (default: as the run was judged)")
 	f.DurationVar(&j.slow, "slow", 0, "a good answer later than this counts as slow (default: as the run was judged)")
-	f.StringArrayVar(&j.gates, "fail-if", nil, "a gate, instead of the run's own (repeatable)")
+	f.StringArrayVar(&j.gates, "fail-if", nil, "a gate `EXPR`, instead of the run's own (repeatable)")
 }
 
 func (j *judging) load(path string) (*correlate.Timeline, error) {
