@@ -75,6 +75,21 @@ func (p *pacer) run(ctx context.Context) {
 	p.removeAll()
 }
 
+// linger goes on watching until over is closed: nothing is due any more, but answers are awaited, and whether we were
+// stopped meanwhile must be known.
+func (p *pacer) linger(over <-chan struct{}) {
+	tick := time.NewTicker(longestSleep)
+	defer tick.Stop()
+	for {
+		select {
+		case <-over:
+			return
+		case <-tick.C:
+			p.watch(p.clock.Now())
+		}
+	}
+}
+
 // step does what is due at now, and returns for how long nothing else is.
 func (p *pacer) step(now time.Duration) time.Duration {
 	p.watch(now)

@@ -76,7 +76,11 @@ func (p *Prober) Run(ctx context.Context) error {
 	var pacing sync.WaitGroup
 	pacing.Go(func() { pacer.run(ctx) })
 	pacing.Wait()
+	over := make(chan struct{})
+	pacing.Go(func() { pacer.linger(over) })
 	p.endAll()
+	close(over)
+	pacing.Wait()
 	close(stop)
 	delivering.Wait()
 	return nil

@@ -158,7 +158,17 @@ func (t *target) missed(a *attempt, now time.Duration, ph phase, c *conn) bool {
 func (t *target) answered(a *attempt, r *reply) {
 	done := t.clock.Now()
 	a.outcome.Class = t.judge(r)
+	if a.outcome.Class == timeline.OK && t.overslept(a, done) {
+		a.outcome.Class = timeline.Local
+	}
 	t.finish(a.job, a.sent, done, a.outcome)
+}
+
+// overslept reports whether the prober was stopped for a good part of the timeout while it awaited an answer. When that
+// came is not known then: to call it slow would put our own stop on the service.
+func (t *target) overslept(a *attempt, now time.Duration) bool {
+	since, seen := t.pulse.lastStop(now)
+	return a.sent < seen && seen-since > t.timeout/4
 }
 
 // note takes over what a reply tells, even where it is not whole.
