@@ -30,6 +30,7 @@ type race struct {
 	exited   bool          // by the watch, which saw its containers end
 	peers    int           // ready endpoints before, itself included; 0 if the watch did not tell
 	outlived time.Duration // the last failed request was sent so long after the Pod had stopped, at most
+	after    bool          // it was certainly sent after
 }
 
 func routeOutlivesPod(v *view, w *Window) (*Cause, string) {
@@ -39,6 +40,7 @@ func routeOutlivesPod(v *view, w *Window) (*Cause, string) {
 	}
 	cause := &Cause{Confidence: High, Text: r.text(v, w), Fix: raceFix(v, w), Evidence: raceEvidence(v, w, r)}
 	weighStop(cause, r)
+	weighAfter(cause, r)
 	weighOthers(v, w, r.pod, cause)
 	weighShare(v, w, r, cause)
 	return cause, ""
@@ -46,7 +48,7 @@ func routeOutlivesPod(v *view, w *Window) (*Cause, string) {
 
 func (r *race) text(v *view, w *Window) string {
 	howLong := span(r.outlived)
-	if !r.proved {
+	if !r.proved || !r.after {
 		howLong = "up to " + howLong
 	}
 	return fmt.Sprintf("%s still routed to %s %s after it had stopped", v.from(w), r.pod.Name, howLong)
@@ -126,7 +128,7 @@ func raceWith(v *view, w *Window, p *Pod) *race {
 	if !r.stop.overlaps(v.onset(w)) || lastFailure < r.stop.Earliest {
 		return nil
 	}
-	r.outlived = lastFailure - r.stop.Earliest
+	r.outlived, r.after = lastFailure-r.stop.Earliest, lastFailure > r.stop.Latest
 	return r
 }
 
@@ -215,6 +217,15 @@ func weighStop(c *Cause, r *race) {
 	default:
 		c.Confidence = lower(c.Confidence, Low)
 		c.Rivals = append(c.Rivals, "only closeness in time: neither a direct target nor its container's end tells when it stopped")
+	}
+}
+
+// weighAfter asks whether any request was certainly sent after the Pod had stopped. If not, all of them may have been on
+// their way when it exited, with its route as it should be.
+func weighAfter(c *Cause, r *race) {
+	if !r.after {
+		c.Confidence = lower(c.Confidence, Medium)
+		c.Rivals = append(c.Rivals, "no failed request was certainly sent after it had stopped: it may have cut those under way when it exited")
 	}
 }
 

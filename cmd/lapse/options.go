@@ -90,7 +90,7 @@ func (o *options) flags(cmd *cobra.Command) {
 	f.DurationVar(&o.timeout, "timeout", 800*time.Millisecond, "a request without a whole answer for so long has failed")
 	f.IntVar(&o.connections, "connections", 10, "persistent connections of the reused target")
 	f.DurationVar(&o.join, "join", time.Second, "failures less than this apart are one window")
-	f.DurationVar(&o.slow, "slow", time.Second, "a good answer later than this counts as slow")
+	f.DurationVar(&o.slow, "slow", 500*time.Millisecond, "a good answer later than this counts as slow")
 	f.StringSliceVar(&o.kinds, "target", []string{"new", "reused"}, "which kinds of connection to measure: new, reused")
 	f.Float64Var(&o.direct, "direct-rate", 0, "requests per second for all Pods' own addresses together (default: --rate; negative: none)")
 	f.StringArrayVar(&o.gateExprs, "fail-if", nil, "a gate `EXPR`, such as 'failed>0' or 'downtime.total>500ms' (repeatable)")

@@ -109,13 +109,15 @@ func validate(t *testing.T, c *drill.Cluster, run drill.Run) {
 func TestDrainWithoutFixLosesRequests(t *testing.T) {
 	c := cluster(t)
 	w := deploy(t, c, drill.Workload{Replicas: 2, Args: []string{"--on-sigterm", "exit"}})
-	run := drain(t, c, w, func(r drill.Run) bool { return len(r.Timeline.CausedBy(routeOutlivesPod)) > 0 }, "--rate=300", "--fail-if=failed>0")
+	proved := func(w drill.Window) bool { return w.Causes[0].Confidence == "high" }
+	run := drain(t, c, w, func(r drill.Run) bool { return slices.ContainsFunc(r.Timeline.CausedBy(routeOutlivesPod), proved) }, "--rate=300", "--fail-if=failed>0")
 	if run.ExitCode != 3 {
 		t.Errorf("exit code %d, want 3: the gate failed", run.ExitCode)
 	}
-	found := run.Timeline.CausedBy(routeOutlivesPod)[0]
-	if cause := found.Causes[0]; cause.Confidence != "high" || !strings.ContainsAny(cause.Fix, "0123456789") {
-		t.Errorf("cause %+v: want high confidence, proved by the direct target, and a fix with a number", cause)
+	for _, window := range run.Timeline.CausedBy(routeOutlivesPod) {
+		if !strings.ContainsAny(window.Causes[0].Fix, "0123456789") {
+			t.Errorf("cause %+v: want a fix with a number", window.Causes[0])
+		}
 	}
 	if stopped := run.Timeline.Pods; !slices.ContainsFunc(stopped, func(p drill.Pod) bool { return p.Stopped != nil && p.Exited != nil }) {
 		t.Errorf("no Pod was seen to stop and to exit: %+v", stopped)
@@ -303,9 +305,31 @@ func TestLosingTheAgentKeepsWhatWasMeasured(t *testing.T) {
 	}) {
 		t.Errorf("unobserved %+v: want the time from the Pod's loss to the end at %v", run.Timeline.Unobserved, last)
 	}
-	jobs, err := c.Kubectl(t.Context(), "get", "jobs,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings", "-A", "-l", "app.kubernetes.io/managed-by=lapse", "-o", "name")
-	if err != nil || strings.TrimSpace(jobs) != "" {
-		t.Errorf("left behind: %s (%v)", jobs, err)
+	nothingLeft(t, c)
+}
+
+// Without a command the workstation has nothing to do but follow: it must end with the run, and clean up.
+func TestDurationEndsByItself(t *testing.T) {
+	c := cluster(t)
+	w := deploy(t, c, drill.Workload{Replicas: 2})
+	run, err := c.Measure(t.Context(), w, filepath.Join(t.TempDir(), "run"), "--rate=100", "--duration=3s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(run.Output)
+	validate(t, c, run)
+	if run.Timeline.Run.Aborted != "" || run.Timeline.Verdict.Sent == 0 || run.Timeline.Verdict.Failed != 0 {
+		t.Errorf("aborted %q, verdict %+v: want a clean run to its planned end", run.Timeline.Run.Aborted, run.Timeline.Verdict)
+	}
+	nothingLeft(t, c)
+}
+
+// nothingLeft checks that a run has taken all its objects away.
+func nothingLeft(t *testing.T, c *drill.Cluster) {
+	t.Helper()
+	left, err := c.Kubectl(t.Context(), "get", "jobs,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings", "-A", "-l", "app.kubernetes.io/managed-by=lapse", "-o", "name")
+	if err != nil || strings.TrimSpace(left) != "" {
+		t.Errorf("left behind: %s (%v)", left, err)
 	}
 }
 
