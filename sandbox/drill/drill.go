@@ -159,6 +159,17 @@ func (c *Cluster) Measure(ctx context.Context, w Workload, dir string, args ...s
 	return run, nil
 }
 
+// Judge judges a saved run again.
+func Judge(ctx context.Context, lapse, dir string) (Run, error) {
+	cmd := exec.CommandContext(ctx, lapse, "report", dir, "-o", "json")
+	out, err := cmd.Output()
+	run := Run{Dir: dir, ExitCode: cmd.ProcessState.ExitCode()}
+	if jsonErr := json.Unmarshal(out, &run.Timeline); jsonErr != nil {
+		return run, fmt.Errorf("judge %s again: %w", dir, cmp.Or(err, jsonErr))
+	}
+	return run, nil
+}
+
 // Drain drains a node of the workload's while Lapse measures.
 func (c *Cluster) Drain(ctx context.Context, w Workload, dir string, args ...string) (Run, error) {
 	if err := c.Ready(ctx, w); err != nil {

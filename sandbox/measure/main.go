@@ -3,9 +3,11 @@
 // a request still failed.
 //
 //	measure --lapse ../bin/lapse --sandbox ../bin/sandbox --image ../bin/lapse.tar --out ../docs/measured
+//	measure --lapse ../bin/lapse --judge ../runs/measure-20261121-062740     the table again, from saved runs
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -26,6 +28,7 @@ import (
 
 type settings struct {
 	lapse, sandbox, image, runs, out string
+	judge                            string // a folder of saved runs; empty: measure
 	modes                            []string
 	drains, rate                     int
 }
@@ -39,6 +42,7 @@ func main() {
 	flag.StringVar(&s.out, "out", "../docs/measured", "where the table goes")
 	flag.IntVar(&s.drains, "n", 10, "drains in each mode")
 	flag.IntVar(&s.rate, "rate", 500, "requests per second, each of new and reused connections")
+	flag.StringVar(&s.judge, "judge", "", "judge the runs in this folder again, and measure nothing")
 	modes := flag.String("modes", "iptables,nftables", "kube-proxy's modes")
 	flag.Parse()
 	s.modes = strings.Split(*modes, ",")
@@ -51,11 +55,15 @@ func main() {
 }
 
 func measure(ctx context.Context, s settings) error {
-	base := filepath.Join(s.runs, "measure-"+time.Now().UTC().Format("20060102-150405"))
+	base := cmp.Or(s.judge, filepath.Join(s.runs, "measure-"+time.Now().UTC().Format("20060102-150405")))
+	collect := drains
+	if s.judge != "" {
+		collect = saved
+	}
 	var doc strings.Builder
 	head(&doc, s)
 	for _, mode := range s.modes {
-		rows, err := drains(ctx, s, mode, filepath.Join(base, mode))
+		rows, err := collect(ctx, s, mode, filepath.Join(base, mode))
 		if err != nil {
 			return err
 		}
@@ -109,6 +117,19 @@ func drains(ctx context.Context, s settings, mode, dir string) ([]row, error) {
 	return rows, nil
 }
 
+// saved judges the drains of a mode that were measured before.
+func saved(ctx context.Context, s settings, _, dir string) ([]row, error) {
+	var rows []row
+	for i := range s.drains {
+		run, err := drill.Judge(ctx, s.lapse, filepath.Join(dir, strconv.Itoa(i+1)))
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, rowOf(run))
+	}
+	return rows, nil
+}
+
 func rowOf(run drill.Run) row {
 	r := row{limit: run.Timeline.Verdict.DetectionLimit, exitCode: run.ExitCode, classes: map[string]int{}}
 	if t, err := run.Timeline.Target("web new"); err == nil {
@@ -123,7 +144,7 @@ func rowOf(run drill.Run) row {
 		}
 		if r.window == nil || w.Length.Max > r.window.Length.Max {
 			r.window = &w
-			r.cause = w.Causes[0].Rule
+			r.cause = fmt.Sprintf("%s [%s]", w.Causes[0].Rule, w.Causes[0].Confidence)
 		}
 	}
 	r.tail = tailOf(run.Timeline)
