@@ -26,6 +26,9 @@ const (
 	cause    = "route-outlives-pod"
 	maxTries = 3
 
+	// Pods of another Service on the three nodes, so that the drained one has more than a single Pod, as nodes do.
+	neighbours = 6
+
 	// What Lapse exits with.
 	exitPassed       = 0
 	exitGateFailed   = 3
@@ -79,7 +82,7 @@ type drainer struct {
 
 // before drains until a run shows the termination race: on a busy machine it can hide.
 func (d drainer) before(ctx context.Context) (drill.Run, error) {
-	w := drill.Workload{Namespace: "shop", Name: "web", Replicas: 2, Args: []string{"--on-sigterm", "exit"}}
+	w := drill.Workload{Namespace: "shop", Name: "web", Replicas: 2, Neighbours: neighbours, Args: []string{"--on-sigterm", "exit"}}
 	if err := d.cluster.Deploy(ctx, w); err != nil {
 		return drill.Run{}, err
 	}
@@ -99,7 +102,7 @@ func (d drainer) before(ctx context.Context) (drill.Run, error) {
 
 // after drains with the fix. Only a run that could not tell is repeated, never one that failed.
 func (d drainer) after(ctx context.Context) (drill.Run, error) {
-	w := drill.Workload{Namespace: "shop", Name: "web", Replicas: 2, Args: []string{"--on-sigterm", "graceful", "--drain-for", "5s"}}
+	w := drill.Workload{Namespace: "shop", Name: "web", Replicas: 2, Neighbours: neighbours, Args: []string{"--on-sigterm", "graceful", "--drain-for", "5s"}}
 	if err := d.cluster.Deploy(ctx, w); err != nil {
 		return drill.Run{}, err
 	}

@@ -67,6 +67,11 @@ type Workload struct {
 	Replicas  int
 	Args      []string // of the server: how it starts, answers and ends
 	Grace     int      // terminationGracePeriodSeconds; default 30
+
+	// Neighbours are Pods of another Service, spread over all nodes, as real nodes have them. A drain evicts them at the
+	// same time, and kube-proxy, which rewrites its rules at once but then not again for a second
+	// (minSyncPeriod), has often just done so for one of them when the workload's own endpoint changes.
+	Neighbours int
 }
 
 // Deploy creates the workload's namespace anew, and waits until every replica is ready. Replicas go to
@@ -102,8 +107,10 @@ func (c *Cluster) Ready(ctx context.Context, w Workload) error {
 	if _, err := c.Kubectl(ctx, append([]string{"uncordon"}, nodes...)...); err != nil {
 		return err
 	}
-	if _, err := c.Kubectl(ctx, "-n", w.Namespace, "rollout", "status", "deployment/"+w.Name, "--timeout=120s"); err != nil {
-		return err
+	for _, name := range w.deployments() {
+		if _, err := c.Kubectl(ctx, "-n", w.Namespace, "rollout", "status", "deployment/"+name, "--timeout=120s"); err != nil {
+			return err
+		}
 	}
 	for {
 		pods, err := c.names(ctx, "-n", w.Namespace, "get", "pods", "-l", "app="+w.Name)

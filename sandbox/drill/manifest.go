@@ -13,19 +13,42 @@ func (w Workload) manifest() string {
 	if err != nil {
 		panic(err) // strings always marshal
 	}
-	return strings.NewReplacer(
-		"NAMESPACE", w.Namespace, "NAME", w.Name, "REPLICAS", fmt.Sprint(w.Replicas),
-		"ARGS", string(args), "GRACE", fmt.Sprint(cmp.Or(w.Grace, 30)),
-	).Replace(manifestTemplate)
+	grace := fmt.Sprint(cmp.Or(w.Grace, 30))
+	yaml := strings.NewReplacer("NAMESPACE", w.Namespace).Replace(namespaceTemplate) +
+		workload(w.Namespace, w.Name, w.Replicas, string(args), grace)
+	if w.Neighbours > 0 {
+		yaml += workload(w.Namespace, neighbour, w.Neighbours, "[]", grace)
+	}
+	return yaml
 }
 
-const manifestTemplate = `
+// neighbour is the name of the Deployment beside the workload, and of its Service.
+const neighbour = "neighbour"
+
+// deployments names what the manifest deploys.
+func (w Workload) deployments() []string {
+	if w.Neighbours > 0 {
+		return []string{w.Name, neighbour}
+	}
+	return []string{w.Name}
+}
+
+func workload(namespace, name string, replicas int, args, grace string) string {
+	return strings.NewReplacer(
+		"NAMESPACE", namespace, "NAME", name, "REPLICAS", fmt.Sprint(replicas), "ARGS", args, "GRACE", grace,
+	).Replace(workloadTemplate)
+}
+
+const namespaceTemplate = `
 apiVersion: v1
 kind: Namespace
 metadata:
   name: NAMESPACE
   labels:
     pod-security.kubernetes.io/enforce: restricted
+`
+
+const workloadTemplate = `
 ---
 apiVersion: apps/v1
 kind: Deployment

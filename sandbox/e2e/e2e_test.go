@@ -108,7 +108,7 @@ func validate(t *testing.T, c *drill.Cluster, run drill.Run) {
 
 func TestDrainWithoutFixLosesRequests(t *testing.T) {
 	c := cluster(t)
-	w := deploy(t, c, drill.Workload{Replicas: 2, Args: []string{"--on-sigterm", "exit"}})
+	w := deploy(t, c, drill.Workload{Replicas: 2, Neighbours: 6, Args: []string{"--on-sigterm", "exit"}})
 	proved := func(w drill.Window) bool { return w.Causes[0].Confidence == "high" }
 	run := drain(t, c, w, func(r drill.Run) bool { return slices.ContainsFunc(r.Timeline.CausedBy(routeOutlivesPod), proved) }, "--rate=300", "--fail-if=failed>0")
 	if run.ExitCode != 3 {
@@ -126,7 +126,7 @@ func TestDrainWithoutFixLosesRequests(t *testing.T) {
 
 func TestDrainWithFixLosesNothing(t *testing.T) {
 	c := cluster(t)
-	w := deploy(t, c, drill.Workload{Replicas: 2, Args: []string{"--on-sigterm", "graceful", "--drain-for", "5s"}})
+	w := deploy(t, c, drill.Workload{Replicas: 2, Neighbours: 6, Args: []string{"--on-sigterm", "graceful", "--drain-for", "5s"}})
 	run := drain(t, c, w, func(r drill.Run) bool {
 		if r.ExitCode == 3 {
 			t.Fatalf("requests failed in spite of the fix: %+v", r.Timeline.Windows)
