@@ -30,8 +30,9 @@ function minutes(d: Ns): string {
   return h ? `${h}${sp}h${sp}${rest}` : `${rest}${sp}${String(s % 60).padStart(2, "0")}${sp}s`;
 }
 
-/** length writes an uncertain length as its middle and half its width: "82 ms ±9". */
-export function length(l: Length): string {
+/** length writes an uncertain length as its middle and half its width: "82 ms ±9". Of an open one only the lower bound is known. */
+export function length(l: Length, open = false): string {
+  if (open) return `≥ ${duration(l.min)}`;
   const mid = (l.min + l.max) / 2;
   const half = (l.max - l.min) / 2;
   if (mid === 0 && half === 0) return `0${sp}s`;

@@ -2,6 +2,7 @@ import type { ComponentChildren } from "preact";
 import { clock, count, day, duration, length, percent, plural, rate } from "./format";
 import { type Length, type Target, type Verdict, judged } from "./model";
 import type { Run } from "./run";
+import { open } from "./windows";
 
 const results = {
   pass: { symbol: "✓", word: "Pass" },
@@ -14,6 +15,7 @@ const results = {
 export function Header({ run }: { run: Run }) {
   const { verdict: v, info, live } = run;
   const result = (v && results[v.result]) ?? { symbol: "…", word: "Measuring" };
+  const cut = run.windows.some((w) => w.kind !== "slow" && open(w)); // then only lower bounds are known
   const services = info?.services?.map((s) => `${s.namespace}/${s.name}`) ?? [];
   return (
     <section class={`panel verdict ${v?.result ?? "ungated"}`} data-testid="verdict" data-result={v?.result} aria-label="Verdict">
@@ -24,7 +26,7 @@ export function Header({ run }: { run: Run }) {
           {live && <small>so far</small>}
         </div>
         <div class="summary">
-          <p class="sentence" data-testid="sentence">{v ? sentence(v) : "No request has been judged yet."}</p>
+          <p class="sentence" data-testid="sentence">{v ? sentence(v, cut) : "No request has been judged yet."}</p>
           <p class="faint">
             <b>{[...services, ...(info?.urls ?? [])].join(", ")}</b>
             {" · "}{day(run.t0)} {clock(run.t0, 0, 0)} UTC, {live ? `for ${duration(run.now)} now` : `took ${duration(info?.duration ?? 0)}`}
@@ -34,24 +36,24 @@ export function Header({ run }: { run: Run }) {
           </p>
         </div>
       </div>
-      {v && <Figures verdict={v} targets={run.targets} />}
+      {v && <Figures verdict={v} targets={run.targets} cut={cut} />}
       {v && <Gates verdict={v} />}
     </section>
   );
 }
 
-function sentence(v: Verdict): string {
+function sentence(v: Verdict, cut: boolean): string {
   if (!v.failed) return `No failed request seen. An outage of all requests shorter than ${duration(v.detectionLimit)} may have gone unseen.`;
-  return `${plural(v.failed, "request")} failed: ${length(v.downtime.total)} of downtime in ${plural(v.windows, "window")}.`;
+  return `${plural(v.failed, "request")} failed: ${length(v.downtime.total, cut)} of downtime in ${plural(v.windows, "window")}.`;
 }
 
-function Figures({ verdict: v, targets }: { verdict: Verdict; targets: Target[] }) {
+function Figures({ verdict: v, targets, cut }: { verdict: Verdict; targets: Target[]; cut: boolean }) {
   const ours = targets.filter((t) => judged(t.kind));
   return (
     <dl class="figures">
       <Figure id="failed" name="Failed requests" bad={v.failed > 0} note={`of ${count(v.sent)}`}>{count(v.failed)}</Figure>
-      <Figure id="downtime" name="Downtime" bad={v.failed > 0} note="request-weighted">{uncertain(v.failed ? v.downtime.total : undefined, v)}</Figure>
-      <Figure id="longest-window" name="Longest window" bad={!!v.longestWindow} note={plural(v.windows, "window")}>{uncertain(v.longestWindow, v)}</Figure>
+      <Figure id="downtime" name="Downtime" bad={v.failed > 0} note="request-weighted">{uncertain(v.failed ? v.downtime.total : undefined, v, cut)}</Figure>
+      <Figure id="longest-window" name="Longest window" bad={!!v.longestWindow} note={plural(v.windows, "window")}>{uncertain(v.longestWindow, v, cut)}</Figure>
       <Figure id="error-rate" name="Error rate" bad={v.failed > 0} note="failed ÷ sent">{percent(v.errorRate)}</Figure>
       <Figure id="rate" name="Rate" note={`of ${sum(ours, (t) => t.rate)}/s asked for`}>{sum(ours, (t) => t.achievedRate)}/s</Figure>
       <Figure id="latency" name="Latency p99" note="from due">{v.latencyP99 === undefined ? "–" : duration(v.latencyP99)}</Figure>
@@ -64,7 +66,7 @@ function Figures({ verdict: v, targets }: { verdict: Verdict; targets: Target[] 
 const sum = (targets: Target[], of: (t: Target) => number): string => rate(targets.reduce((all, t) => all + of(t), 0));
 
 /** A zero is an upper bound: what we could not have seen. */
-const uncertain = (l: Length | undefined, v: Verdict): string => (l ? length(l) : `< ${duration(v.detectionLimit)}`);
+const uncertain = (l: Length | undefined, v: Verdict, cut: boolean): string => (l ? length(l, cut) : `< ${duration(v.detectionLimit)}`);
 
 function Figure({ id, name, note, bad, children }: { id: string; name: string; note?: string; bad?: boolean; children: ComponentChildren }) {
   return (

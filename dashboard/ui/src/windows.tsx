@@ -48,7 +48,7 @@ function WindowRow({ w, t0, opened, focused, onToggle, onZoom }: WindowRowProps)
       <td><button type="button" class="twist" aria-expanded={opened} aria-label={`Why window ${w.id}`} onClick={(e) => { e.stopPropagation(); onToggle(w.id); }}>{opened ? "▾" : "▸"}</button></td>
       <td><span class={`mark-inline ${w.kind}`}>{w.id}</span></td>
       <td class="mono" title={`between ${bracket(t0, w.start)}`}>{clock(t0, w.start.latest)}</td>
-      <td class="num strong">{length(w.length)}{w.live && <span class="faint"> and on</span>}</td>
+      <td class="num strong">{length(w.length, open(w))}{w.live && <span class="faint"> and on</span>}</td>
       <td>{w.kind}</td>
       <td class="num">{count(w.failed)} / {count(w.sent)} <span class="faint share">{percent(w.share)}</span></td>
       <td>{w.target}</td>
@@ -81,7 +81,7 @@ function Why({ w, run }: { w: Window; run: Run }) {
       <dl class="facts">
         <dt>Began</dt><dd class="mono">{bracket(t0, w.start)}{w.open.start && " (open: nothing observed before)"}</dd>
         <dt>Ended</dt><dd class="mono">{bracket(t0, w.end)}{w.open.end && " (open: nothing observed after)"}</dd>
-        <dt>Downtime</dt><dd>{length(w.downtime)}, request-weighted</dd>
+        <dt>Downtime</dt><dd>{length(w.downtime, open(w))}, request-weighted</dd>
         {w.blackout && <><dt>Blackout</dt><dd>{length(w.blackout)} without any success</dd></>}
         <dt>Brackets</dt><dd>{w.basis === "exact" ? "exact: a good request on each side" : "statistical: hold the truth with 99 % probability"}</dd>
         {w.backends && Object.keys(w.backends).length > 0 && <><dt>Answered by</dt><dd>{Object.entries(w.backends).map(([name, n]) => `${name} (${count(n)})`).join(", ")}</dd></>}
@@ -110,6 +110,9 @@ function CauseStory({ cause: c, w, run, first }: { cause: Cause; w: Window; run:
     </div>
   );
 }
+
+/** open reports whether a window was cut off by the end of what was observed. */
+export const open = (w: Window): boolean => !!w.open && (w.open.start || w.open.end);
 
 const middle = (i: Instant): Ns => (i.earliest + i.latest) / 2;
 const width = (i: Instant): Ns => i.latest - i.earliest;
