@@ -172,6 +172,8 @@ func head(w io.Writer, s settings) {
 Two replicas that exit at SIGTERM, on two of three nodes; %d new connections per second, and as many requests on reused ones, from the
 third node; `+"`kubectl drain`"+` of one of the two. %d drains in each mode, none left out. Made by `+"`make measure`"+` on %s.
 
+Nothing else runs on the nodes. Where several endpoints change at once, as in `+"`make demo`"+`, kube-proxy's minSyncPeriod adds up to 1 s.
+
 %s, %d cores, %s, Kubernetes of the sandbox (%s), %s.
 
 - **failed**: requests on new connections that failed, of all sent.
