@@ -4,7 +4,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 IMAGE   := lapse:dev
 GOFLAGS_BUILD := -trimpath -ldflags "-s -w -X main.version=$(VERSION) -X main.image=$(IMAGE)"
 
-.PHONY: help build image sandbox demo test check test-ui test-e2e bench golden ui measure clean FORCE
+.PHONY: help build image sandbox demo test check test-ui test-sandbox test-e2e bench golden ui measure clean FORCE
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -42,7 +42,7 @@ demo: sandbox
 	if [ -z "$$KEEP" ]; then bin/sandbox down; else echo "The cluster is still up; bin/sandbox down ends it."; fi; \
 	exit $$status
 
-test: check test-ui test-e2e
+test: check test-ui test-sandbox test-e2e
 
 check:
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted"; exit 1; fi
@@ -58,6 +58,12 @@ test-ui: ui
 
 ui:
 	cd dashboard/ui && npm ci --no-audit --no-fund && npm run build
+
+# The sandbox itself, in both proxy modes, and that it leaves nothing behind.
+test-sandbox: bin/sandbox
+	bin/sandbox setup
+	bin/sandbox down
+	go -C sandbox test -count=1 -timeout 20m -tags cluster .
 
 test-e2e: sandbox
 	@status=0; LAPSE="$(CURDIR)/bin/lapse" go -C sandbox test -count=1 -timeout 40m -tags e2e -v ./e2e || status=$$?; \

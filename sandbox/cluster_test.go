@@ -34,7 +34,7 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	if err := mayRun(goos, os.Geteuid()); err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	if owners := netnsOwners(t.Context()); len(owners) > 0 {
 		t.Fatalf("a sandbox is up, and a machine has one at most: %v", owners)
