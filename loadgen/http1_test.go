@@ -216,7 +216,7 @@ func FuzzRepliesAreReadAsByNetHTTP(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte, head, slowly bool) {
 		if len(data) > headerLimit {
-			t.Skip("larger than what we read")
+			return // larger than what we read
 		}
 		method := http.MethodGet
 		if head {
