@@ -244,6 +244,20 @@ func remove[T metav1.Object](ctx context.Context, kind, name string,
 	return nil
 }
 
+// WaitGone waits until the run's Pod is gone after [Run.Delete], so that whatever is done to the cluster next does not
+// meet it.
+func (r *Run) WaitGone(ctx context.Context) error {
+	for {
+		pod, err := r.Pod(ctx)
+		if pod == nil || err != nil {
+			return err
+		}
+		if err := sleep(ctx, retryFirst); err != nil {
+			return fmt.Errorf("wait for Pod %s to go: %w", pod.Name, err)
+		}
+	}
+}
+
 // Pod returns the run's Pod, the youngest if there are several, or nil if there is none.
 func (r *Run) Pod(ctx context.Context) (*corev1.Pod, error) {
 	pods, err := r.Client.CoreV1().Pods(r.Namespace).List(ctx, metav1.ListOptions{LabelSelector: r.selector()})

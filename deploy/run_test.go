@@ -231,6 +231,24 @@ func TestDeleteDoesWithoutRightsOnTheCluster(t *testing.T) {
 	}
 }
 
+func TestWaitGoneOutlastsThePod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster, client := fakeCluster()
+		run := mustCreate(t, cluster)
+		createPod(runningPod())(t, client)
+		started := time.Now()
+		go func() {
+			time.Sleep(3 * time.Second)
+			if err := client.CoreV1().Pods("shop").Delete(t.Context(), runningPod().Name, metav1.DeleteOptions{}); err != nil {
+				t.Error(err)
+			}
+		}()
+		if err := run.WaitGone(t.Context()); err != nil || time.Since(started) < 3*time.Second {
+			t.Errorf("returned after %s, %v", time.Since(started), err)
+		}
+	})
+}
+
 func TestRunsAreListedAndFound(t *testing.T) {
 	cluster, _ := fakeCluster(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "backup", Namespace: "shop"}})
 	mustCreate(t, cluster)

@@ -228,7 +228,11 @@ func (r *remote) cleanUp(ctx context.Context, job *deploy.Run) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
 	if err := job.Delete(ctx); err != nil {
-		r.log.Warn("the Job may still be there: try `lapse delete`", "error", err)
+		r.log.Warn("the Job may still be there: try `lapse delete "+job.Name+"`", "error", err)
+		return
+	}
+	if err := job.WaitGone(ctx); err != nil {
+		r.log.Warn("the Job is deleted, its Pod still ends", "error", err)
 	}
 }
 
