@@ -19,6 +19,9 @@ import (
 	"lapse/timeline"
 )
 
+// lastChance is how long the Pod stays for its recording to be fetched after it was told to go.
+const lastChance = 5 * time.Second
+
 // An agent is the run inside the Job: it measures as a run from here does, takes its orders from
 // the workstation, and keeps the result until it was fetched.
 type agent struct {
@@ -160,10 +163,14 @@ func (a *agent) handOver(tl *correlate.Timeline, signals <-chan os.Signal, stdou
 	if err != nil {
 		a.m.log.Warn("the timeline is not in the log", "error", err)
 	}
+	hold := a.m.opts.hold
+	if a.m.signalled {
+		hold = min(hold, lastChance) // Kubernetes wants the Pod gone
+	}
 	select {
 	case <-a.acked:
-	case <-time.After(a.m.opts.hold):
-		a.m.log.Warn("nobody fetched the recording", "waited", a.m.opts.hold)
+	case <-time.After(hold):
+		a.m.log.Warn("nobody fetched the recording", "waited", hold)
 	case <-signals:
 	}
 }

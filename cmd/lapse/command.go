@@ -15,6 +15,9 @@ import (
 	"lapse/timeline"
 )
 
+// maxMarks is how many output lines become marks.
+const maxMarks = 10_000
+
 // maxMark is how much of an output line becomes a mark on the timeline.
 const maxMark = 500
 
@@ -85,11 +88,17 @@ func exitStatus(cmd *exec.Cmd, err error) int {
 // copyLines passes the output on, line by line, each with its instant. A line of any length gets through.
 func (c *child) copyLines(r io.Reader) {
 	in := bufio.NewReader(r)
-	for {
+	for marked := 0; ; {
 		line, err := in.ReadString('\n')
 		if line != "" {
 			seen := c.now()
 			io.WriteString(c.output, line)
+			if marked++; marked > maxMarks {
+				continue
+			}
+			if marked == maxMarks {
+				line = "… (what follows of the output is not marked)"
+			}
 			c.mark(timeline.Event{Seen: seen, Kind: timeline.CommandOutput, Writer: "lapse", Detail: clip(strings.TrimRight(line, "\r\n"))})
 		}
 		if err != nil {

@@ -23,6 +23,11 @@ func exitWith(code int) error {
 	return exitCode(code)
 }
 
+// A stoppedError says that the user ended a verb before it had anything to report.
+type stoppedError struct{ error }
+
+func (e stoppedError) Unwrap() error { return e.error }
+
 // A usageError stops a verb before anything has started. It says what is wrong, and what to try.
 type usageError struct {
 	err  error

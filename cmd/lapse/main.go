@@ -17,6 +17,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"lapse/correlate"
 )
 
 // Set by the linker; a build without it says so.
@@ -41,6 +43,9 @@ func lapse(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return int(code)
 	}
 	fmt.Fprintf(stderr, "lapse: %v\n", err)
+	if _, ok := errors.AsType[stoppedError](err); ok {
+		return correlate.ExitAborted
+	}
 	if h, ok := errors.AsType[interface {
 		error
 		Hint() string

@@ -62,6 +62,7 @@ type measurement struct {
 	nextEvent  uint32
 	nextTarget uint16
 	targets    map[uint16]timeline.Target
+	signalled  bool  // a signal ended the run
 	recErr     error // the first error of the recording
 }
 
@@ -74,7 +75,7 @@ type order struct {
 // run measures from baseline to end. It returns the judged run; the error is only for a run that
 // could not begin. signals are what the terminal sends us.
 func (m *measurement) run(ctx context.Context, signals <-chan os.Signal) (*correlate.Timeline, error) {
-	m.queue, m.plans, m.targets = newQueue(), map[string]*directPlan{}, map[uint16]timeline.Target{}
+	m.plans, m.targets = map[string]*directPlan{}, map[uint16]timeline.Target{}
 	m.add(m.meta)
 	m.prober = loadgen.New(loadgen.Config{Clock: m.clock, Source: m.meta.Source, Sink: m.queue.put, Logger: m.log})
 	if err := m.startTargets(); err != nil {
@@ -194,8 +195,9 @@ func (m *measurement) loop(ctx context.Context, signals <-chan os.Signal) (reaso
 				settle()
 			}
 		case sig := <-signals:
-			if interrupted != "" || !m.running() || sig == syscall.SIGTERM {
+			if interrupted != "" || !m.running() || sig != syscall.SIGINT {
 				m.stopChild()
+				m.signalled = true
 				return "stopped by " + sig.String()
 			}
 			interrupted = "stopped by " + sig.String()
@@ -295,7 +297,7 @@ func (m *measurement) startTargets() error {
 		for _, kind := range m.opts.kinds {
 			p := p
 			p.Kind = timeline.TargetKind(kind)
-			p.Name = strings.TrimSpace(m.label(s) + " " + kind)
+			p.Name = strings.TrimSpace(m.opts.label(s) + " " + kind)
 			if err := m.startTarget(p); err != nil {
 				return err
 			}
@@ -310,17 +312,6 @@ func (m *measurement) startTargets() error {
 }
 
 func serviceKey(s timeline.Service) string { return s.Namespace + "/" + s.Name }
-
-// label is what tells a subject's targets from another's: nothing where there is only one.
-func (m *measurement) label(s subject) string {
-	switch {
-	case s.service != "":
-		return s.service
-	case len(m.opts.subjects) == 1:
-		return ""
-	}
-	return s.url.Host + strings.TrimSuffix(s.url.Path, "/")
-}
 
 // probeOf is the probe a subject asks for, but for its kind and name.
 func (m *measurement) probeOf(s subject) loadgen.Probe {
@@ -410,6 +401,7 @@ func (m *measurement) startDirect(key string, ep *directEndpoint) {
 			continue
 		}
 		ep.target = m.nextTarget
+		return
 	}
 }
 

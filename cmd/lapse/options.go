@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"crypto/x509"
+	"fmt"
 	"maps"
 	"math"
 	"net/http"
@@ -156,6 +157,14 @@ func (o *options) checkSubjects() error {
 		}
 		o.subjects = append(o.subjects, s)
 	}
+	labels := map[string]subject{}
+	for _, s := range o.subjects {
+		label := o.label(s)
+		if other, twice := labels[label]; twice {
+			return refuse("measure them one after the other", "targets %s and %s would both be called %q", other, s, label)
+		}
+		labels[label] = s
+	}
 	if o.watch != "" {
 		if s, err := parseSubject(o.watch); err != nil || s.service == "" {
 			return refuse("as in --watch svc/web", "--watch %q is not a Service", o.watch)
@@ -165,6 +174,19 @@ func (o *options) checkSubjects() error {
 		return refuse("run them one after the other, or add --here", "Services and URLs cannot be measured from the cluster and from here at once")
 	}
 	return nil
+}
+
+// label is what tells a subject's targets from another's: nothing where a URL is the only one.
+func (o *options) label(s subject) string {
+	switch {
+	case s.service != "" && s.port != "" && o.services() > 1:
+		return s.service + ":" + s.port
+	case s.service != "":
+		return s.service
+	case len(o.subjects) == 1:
+		return ""
+	}
+	return s.url.Host + strings.TrimSuffix(s.url.Path, "/")
 }
 
 // services counts the Services among the subjects.
@@ -193,8 +215,10 @@ func (o *options) checkNumbers() error {
 		return refuse("as in --timeout 800ms", "timeout %v: must be at least 1ms", o.timeout)
 	case o.connections < 1:
 		return refuse("", "connections %d: must be at least 1", o.connections)
-	case o.join < 0 || o.slow <= 0 || o.duration < 0 || o.baseline < 0 || o.settle < 0 || o.hold < 0:
-		return refuse("", "durations must not be negative, and --slow must be positive")
+	case o.join < 0 || o.duration < 0 || o.baseline < 0 || o.settle < 0:
+		return refuse("", "durations must not be negative")
+	case o.slow <= 0 || o.hold <= 0:
+		return refuse("", "--slow and --hold must be greater than 0")
 	case o.maxDuration <= 0:
 		return refuse("", "max-duration %v: must be greater than 0", o.maxDuration)
 	}
@@ -203,6 +227,7 @@ func (o *options) checkNumbers() error {
 			return refuse("as in --target new,reused", "target kind %q is not one of new, reused", kind)
 		}
 	}
+	o.kinds = slices.Compact(slices.Sorted(slices.Values(o.kinds)))
 	if len(o.kinds) == 0 {
 		return refuse("as in --target new,reused", "no target kind given")
 	}
@@ -231,6 +256,9 @@ func (o *options) checkCommand() error {
 		o.settle = cmp.Or(o.settle, 10*time.Second)
 	} else {
 		o.baseline = cmp.Or(o.baseline, time.Second)
+	}
+	if o.inCluster() && o.total() > o.maxDuration {
+		return refuse(fmt.Sprintf("raise it, as in --max-duration %v", o.total()), "the run takes %v, and the Job ends itself after --max-duration %v", o.total(), o.maxDuration)
 	}
 	return nil
 }

@@ -39,9 +39,11 @@ type remote struct {
 	facts  *queue             // what comes home
 	marks  marks              // what the command does, on its way to the agent
 
-	running   bool   // the command is
-	lastEvent uint32 // that came home
-	returned  int    // how many of the marks came home
+	running   bool          // the command is
+	keep      bool          // the Job: it may still hold what could not be fetched
+	lastEvent uint32        // that came home
+	latest    time.Duration // the latest instant that came home
+	returned  int           // how many of the marks came home
 }
 
 // marks are events that the command makes here, in order. They travel to the agent, and come home in
@@ -76,11 +78,11 @@ func (o *options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 	defer release()
 	c, err := o.kube.connect(setup)
 	if err != nil {
-		return err
+		return stoppedOr(setup, err)
 	}
 	config, err := o.preflight(setup, c, log)
 	if err != nil {
-		return err
+		return stoppedOr(setup, err)
 	}
 	dir := o.runDir(o.id)
 	if err := createDir(dir); err != nil {
@@ -101,17 +103,19 @@ func (o *options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 	fmt.Fprintf(stderr, "creating Job %s/%s\n", config.Namespace, config.Name)
 	job, err := deploy.Create(setup, c.deploy(log), config)
 	if err != nil {
-		return err
+		return stoppedOr(setup, err)
 	}
 	defer r.cleanUp(ctx, job)
 	if r.agent, _, err = job.WaitMeasuring(setup); err != nil {
-		return err
+		return stoppedOr(setup, err)
 	}
 	defer r.agent.Close()
 	if r.offset, err = r.agent.SyncClock(setup, r.local); err != nil {
-		return fmt.Errorf("compare clocks with the Pod: %w", err)
+		return stoppedOr(setup, fmt.Errorf("compare clocks with the Pod: %w", err))
 	}
-	release()
+	if release(); setup.Err() != nil {
+		return stoppedOr(setup, nil)
+	}
 
 	var shown *page
 	if o.dashboard != "" {
@@ -146,6 +150,14 @@ func interruptible(ctx context.Context, signals <-chan os.Signal) (_ context.Con
 		}
 	})
 	return ctx, sync.OnceFunc(func() { close(released); watching.Wait() })
+}
+
+// stoppedOr returns err, or that the user has stopped what was under way: nothing was measured then.
+func stoppedOr(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	return stoppedError{context.Cause(ctx)}
 }
 
 // jobConfig is the Job that measures what the flags ask for.
@@ -227,6 +239,10 @@ func (o *options) agentArgs(namespace string) []string {
 func (r *remote) cleanUp(ctx context.Context, job *deploy.Run) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
+	if r.keep {
+		r.log.Warn("the Job is kept, for it may hold what is missing here: `lapse retrieve " + job.Name + "`, then `lapse delete " + job.Name + "`")
+		return
+	}
 	if err := job.Delete(ctx); err != nil {
 		r.log.Warn("the Job may still be there: try `lapse delete "+job.Name+"`", "error", err)
 		return
@@ -261,17 +277,26 @@ func (r *remote) follow(ctx context.Context, signals <-chan os.Signal) *correlat
 			marked <- stopped
 			r.running = false
 			if lost != nil {
-				return r.conclude(lost)
+				return r.conclude(lost.Error())
 			}
 		case err := <-fetched:
 			r.absorb()
-			if err == nil && !r.running {
+			tl := r.live.timeline()
+			switch {
+			case err == nil && tl.Run.Live:
+				err = errors.New("the Pod's recording breaks off before the run's end")
+			case err == nil && !r.running && len(r.marks.from(r.returned)) > 0:
+				return r.conclude(tl.Run.Aborted) // with what the Pod was not told any more
+			case err == nil && !r.running:
 				r.acknowledge(ctx)
-				return r.live.timeline()
+				return tl
+			}
+			if _, gone := errors.AsType[*deploy.GoneError](err); err != nil && !gone {
+				r.keep = true
 			}
 			// The command is not ours to stop: it goes on, and is not measured any more.
 			if lost = cmp.Or(err, errEndedEarly); !r.running {
-				return r.conclude(lost)
+				return r.conclude(lost.Error())
 			}
 			r.log.Error("from here on, nothing is measured", "error", lost)
 		case sig := <-signals:
@@ -283,7 +308,10 @@ func (r *remote) follow(ctx context.Context, signals <-chan os.Signal) *correlat
 			}
 			r.stopChild()
 			if again || lost != nil {
-				return r.conclude(errors.New(stopped))
+				cancel() // nobody may write to the copy when it is concluded
+				working.Wait()
+				r.absorb()
+				return r.conclude(stopped)
 			}
 			reason := stopped
 			working.Go(func() { r.abort(ctx, reason) })
@@ -330,11 +358,16 @@ func (r *remote) acknowledge(ctx context.Context) {
 func (r *remote) absorb() {
 	for _, f := range r.facts.take() {
 		r.live.add(f)
+		if b, ok := f.(timeline.Batch); ok {
+			for _, request := range b.Requests {
+				r.latest = max(r.latest, request.Done.Truncate(time.Microsecond))
+			}
+		}
 		e, ok := f.(timeline.Event)
 		if !ok {
 			continue
 		}
-		r.lastEvent = e.ID
+		r.lastEvent, r.latest = e.ID, max(r.latest, e.Seen)
 		switch e.Kind {
 		case timeline.RunPhase:
 			r.enter(e.To)
@@ -364,16 +397,23 @@ func (r *remote) now() time.Duration {
 	return latest
 }
 
+// noticed is how long what a command has done may take to be noticed here, see docs/decisions/0004-placing-events.md.
+const noticed = time.Second
+
 // mark puts what the command did onto the run's clock and on its way to the agent.
 func (r *remote) mark(e timeline.Event) {
-	e.Since, e.Seen = r.offset.Place(e.Seen, e.Seen)
+	e.Since, e.Seen = r.offset.Place(e.Seen-noticed, e.Seen)
 	r.marks.put(e)
 }
+
+// marksAtOnce is how many marks travel in one request, far below what the Pod takes.
+const marksAtOnce = 500
 
 // sendMarks sends the marks to the agent, in order, until no more will be made, and then tells it that
 // the command has ended.
 func (r *remote) sendMarks(ctx context.Context, ended <-chan string) {
 	var stopped string
+	var broken error
 	for sent, last := 0, false; !last; {
 		select {
 		case <-r.marks.made:
@@ -384,12 +424,13 @@ func (r *remote) sendMarks(ctx context.Context, ended <-chan string) {
 		}
 		events := r.marks.from(sent)
 		sent += len(events)
-		if len(events) == 0 {
-			continue
-		}
-		if err := r.agent.Send(ctx, events...); err != nil {
-			r.tellUnlessGone(ctx, "what the command does cannot be sent to the Pod", err)
-			return
+		for part := range slices.Chunk(events, marksAtOnce) {
+			if broken != nil {
+				break // the end of the command is still told
+			}
+			if broken = r.agent.Send(ctx, part...); broken != nil {
+				r.tellUnlessGone(ctx, "what the command does cannot be sent to the Pod", broken)
+			}
 		}
 	}
 	if err := r.agent.Settle(ctx, stopped); err != nil {
@@ -421,10 +462,10 @@ func (r *remote) stopChild() {
 	}
 }
 
-// conclude ends a run whose Pod was lost: what came home is complete up to some instant, and the
+// conclude ends a run whose Pod was lost, or was not told everything: what came home is complete up to some instant, and the
 // rest, until now, is unobserved. The end, and what the command did since, is added to the copy here.
-func (r *remote) conclude(lost error) *correlate.Timeline {
-	end := timeline.Event{Seen: r.now(), Kind: timeline.RunPhase, To: phaseEnded, Writer: "lapse", Detail: lost.Error()}
+func (r *remote) conclude(why string) *correlate.Timeline {
+	end := timeline.Event{Seen: max(r.now(), r.latest), Kind: timeline.RunPhase, To: phaseEnded, Writer: "lapse", Detail: why}
 	var facts []timeline.Fact
 	for _, e := range append(r.marks.from(r.returned), end) {
 		r.lastEvent++

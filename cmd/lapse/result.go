@@ -54,10 +54,7 @@ func writeTimeline(dir string, tl *correlate.Timeline) error {
 
 // deliver writes and prints a judged run, and returns its exit code as an error.
 func deliver(stdout io.Writer, dir, format string, tl *correlate.Timeline) error {
-	if err := writeTimeline(dir, tl); err != nil {
-		return err
-	}
-	if err := print(stdout, dir, format, tl); err != nil {
+	if err := errors.Join(writeTimeline(dir, tl), print(stdout, dir, format, tl)); err != nil {
 		return err
 	}
 	return exitWith(tl.Verdict.ExitCode)

@@ -57,7 +57,8 @@ from here, and needs no cluster.`,
 // run measures where the targets ask for, and prints the result.
 func (o *options) run(ctx context.Context, stdout, stderr io.Writer) error {
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Ignore(syscall.SIGPIPE) // whoever read our output may leave: the Job is still to be cleaned up
 	defer signal.Stop(signals)
 	if o.id == "" {
 		o.id = newID()
@@ -75,12 +76,17 @@ func newID() string {
 
 // runHere measures from this machine: of a URL, of a Service with --here, and as the agent in the Job.
 func (o *options) runHere(ctx context.Context, signals <-chan os.Signal, stdout, stderr io.Writer) error {
-	m := &measurement{opts: o, log: newLogger(stderr), orders: make(chan order, 4), done: make(chan int, 1)}
-	if err := m.findServices(ctx); err != nil {
-		return err
+	m := &measurement{opts: o, log: newLogger(stderr), queue: newQueue(), orders: make(chan order, 4), done: make(chan int, 1)}
+	setup, release := interruptible(ctx, signals)
+	defer release()
+	if err := m.findServices(setup); err != nil {
+		return stoppedOr(setup, err)
 	}
-	if err := m.resolve(ctx); err != nil {
-		return err
+	if err := m.resolve(setup); err != nil {
+		return stoppedOr(setup, err)
+	}
+	if release(); setup.Err() != nil {
+		return stoppedOr(setup, nil)
 	}
 	dir := o.runDir(o.id)
 	if err := createDir(dir); err != nil {
@@ -90,7 +96,14 @@ func (o *options) runHere(ctx context.Context, signals <-chan os.Signal, stdout,
 	if m.rec, err = record.Create(filepath.Join(dir, factsFile)); err != nil {
 		return refuse("give another --out", "%w", err)
 	}
-	defer m.rec.Close()
+	measured := false
+	defer func() {
+		m.rec.Close()
+		if !measured {
+			os.Remove(filepath.Join(dir, factsFile))
+			os.Remove(dir)
+		}
+	}()
 	m.clock = timeline.StartClock()
 
 	var a *agent
@@ -118,6 +131,7 @@ func (o *options) runHere(ctx context.Context, signals <-chan os.Signal, stdout,
 	if err != nil {
 		return err
 	}
+	measured = true
 	if shown != nil {
 		shown.show(tl, tl.Run.Duration)
 	}
