@@ -83,7 +83,37 @@ func (c *Cluster) Deploy(ctx context.Context, w Workload) error {
 	if err := c.Apply(ctx, w.manifest()); err != nil {
 		return err
 	}
-	return c.Ready(ctx, w)
+	if err := c.Ready(ctx, w); err != nil {
+		return err
+	}
+	return c.routed(ctx, w)
+}
+
+// routed waits until every node leads connections to the Service: kube-proxy may learn of a new one up to a second after its
+// Pods are ready.
+func (c *Cluster) routed(ctx context.Context, w Workload) error {
+	address, err := c.Kubectl(ctx, "-n", w.Namespace, "get", "service", w.Name, "-o", "jsonpath={.spec.clusterIP}")
+	if err != nil {
+		return err
+	}
+	nodes, err := c.names(ctx, "get", "nodes")
+	if err != nil {
+		return err
+	}
+	for _, node := range nodes {
+		connect := "for i in 1 2 3 4 5; do timeout 1 bash -c 'exec 3<>/dev/tcp/" + address + "/80' || exit 1; done"
+		for {
+			cmd := exec.CommandContext(ctx, filepath.Join(c.Dir, "bin", "sandbox"), "--dir", c.Dir, "exec", strings.TrimPrefix(node, "node/"), "--", "bash", "-c", connect)
+			out, err := cmd.CombinedOutput()
+			if err == nil {
+				break
+			}
+			if ctx.Err() != nil {
+				return fmt.Errorf("%s does not lead to Service %s: %w: %s", node, w.Name, ctx.Err(), out)
+			}
+		}
+	}
+	return nil
 }
 
 // Apply creates or changes the objects of a YAML stream.
