@@ -67,6 +67,6 @@ type Run struct {
 	Backends []Backend
 	Events   []Event
 	// Batches yields all batches in the order they were recorded. It can be called any number of
-	// times, and need not hold them in memory. It ends early, with an error, where the record is damaged.
+	// times, and need not hold them in memory. Of a damaged record it yields the intact beginning, or ends with an error.
 	Batches iter.Seq2[Batch, error]
 }

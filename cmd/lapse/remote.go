@@ -96,8 +96,7 @@ func (o *options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 	defer func() {
 		r.copy.Close()
 		if !measured {
-			os.Remove(filepath.Join(dir, factsFile))
-			os.Remove(dir)
+			discard(dir)
 		}
 	}()
 	fmt.Fprintf(stderr, "creating Job %s/%s\n", config.Namespace, config.Name)

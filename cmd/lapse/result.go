@@ -29,6 +29,12 @@ func createDir(dir string) error {
 	return nil
 }
 
+// discard removes the directory of a run that did not come about, if nothing else is in it.
+func discard(dir string) {
+	os.Remove(filepath.Join(dir, factsFile))
+	os.Remove(dir)
+}
+
 // writeTimeline writes the run's timeline.json, whole or not at all.
 func writeTimeline(dir string, tl *correlate.Timeline) error {
 	f, err := os.CreateTemp(dir, timelineFile+".*")

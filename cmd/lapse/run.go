@@ -100,8 +100,7 @@ func (o *options) runHere(ctx context.Context, signals <-chan os.Signal, stdout,
 	defer func() {
 		m.rec.Close()
 		if !measured {
-			os.Remove(filepath.Join(dir, factsFile))
-			os.Remove(dir)
+			discard(dir)
 		}
 	}()
 	m.clock = timeline.StartClock()
