@@ -122,7 +122,7 @@ const clockExchanges = 8
 
 // SyncClock compares the local clock with the run's. The agent read its clock at some instant between
 // our asking and its answer; of several exchanges the quickest says the most. Clocks drift
-// apart by up to 0.1 ms per second: compare again after minutes.
+// apart: compare again now and then.
 func (a *Agent) SyncClock(ctx context.Context, local timeline.Clock) (ClockOffset, error) {
 	var best ClockOffset
 	for i := range clockExchanges {

@@ -34,10 +34,9 @@ type remote struct {
 	child *child
 	done  chan int // the command's exit code
 
-	local  timeline.Clock     // of this machine
-	offset deploy.ClockOffset // of the run's clock from it
-	facts  *queue             // what comes home
-	marks  marks              // what the command does, on its way to the agent
+	clock runClock // of the run, as seen from here
+	facts *queue   // what comes home
+	marks marks    // what the command does, on its way to the agent
 
 	running   bool          // the command is
 	keep      bool          // the Job: it may still hold what could not be fetched
@@ -88,7 +87,7 @@ func (o *options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 	if err := createDir(dir); err != nil {
 		return err
 	}
-	r := &remote{opts: o, log: log, done: make(chan int, 1), facts: newQueue(), marks: marks{made: make(chan struct{}, 1)}, local: timeline.StartClock()}
+	r := &remote{opts: o, log: log, done: make(chan int, 1), facts: newQueue(), marks: marks{made: make(chan struct{}, 1)}, clock: runClock{local: timeline.StartClock()}}
 	if r.copy, err = record.CreateCopy(filepath.Join(dir, factsFile)); err != nil {
 		return refuse("give another --out", "%w", err)
 	}
@@ -109,7 +108,7 @@ func (o *options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 		return stoppedOr(setup, err)
 	}
 	defer r.agent.Close()
-	if r.offset, err = r.agent.SyncClock(setup, r.local); err != nil {
+	if err = r.clock.compare(setup, r.agent.SyncClock); err != nil {
 		return stoppedOr(setup, fmt.Errorf("compare clocks with the Pod: %w", err))
 	}
 	if release(); setup.Err() != nil {
@@ -126,7 +125,7 @@ func (o *options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 	}
 	progress := newProgress(stderr, o.total())
 	r.live = newLive(o.gates, progress, shown)
-	r.child = &child{args: o.command, capture: !o.noCapture, output: progressOutput{progress}, mark: r.mark, now: r.local.Now}
+	r.child = &child{args: o.command, capture: !o.noCapture, output: progressOutput{progress}, mark: r.mark, now: r.clock.local.Now}
 	measured = true
 	tl := r.follow(ctx, signals)
 	r.live.end()
@@ -259,6 +258,7 @@ func (r *remote) follow(ctx context.Context, signals <-chan os.Signal) *correlat
 	defer func() { cancel(); working.Wait() }()
 	fetched := make(chan error, 1)
 	working.Go(func() { fetched <- r.fetch(ctx) })
+	working.Go(func() { r.clock.keepComparing(ctx, r.agent.SyncClock) })
 	marked := make(chan string, 1) // once no more marks will come: why the command was stopped, or ""
 	working.Go(func() { r.sendMarks(ctx, marked) })
 
@@ -271,7 +271,7 @@ func (r *remote) follow(ctx context.Context, signals <-chan os.Signal) *correlat
 		case <-r.facts.ready:
 			r.absorb()
 		case <-tick.C:
-			r.live.show(r.now())
+			r.live.show(r.clock.now())
 		case <-r.done:
 			marked <- stopped
 			r.running = false
@@ -384,16 +384,9 @@ func (r *remote) enter(phase string) {
 	r.running = true
 	if err := r.child.start(func(code int) { r.done <- code }); err != nil {
 		r.log.Error("the command did not start", "error", err)
-		r.mark(timeline.Event{Seen: r.local.Now(), Kind: timeline.Command, To: "exited", Writer: "lapse", Code: 127, Detail: err.Error()})
+		r.mark(timeline.Event{Seen: r.clock.local.Now(), Kind: timeline.Command, To: "exited", Writer: "lapse", Code: 127, Detail: err.Error()})
 		r.done <- 127
 	}
-}
-
-// now is the instant on the run's clock, as well as it is known.
-func (r *remote) now() time.Duration {
-	local := r.local.Now()
-	_, latest := r.offset.Place(local, local)
-	return latest
 }
 
 // noticed is how long what a command has done may take to be noticed here, see docs/decisions/0004-placing-events.md.
@@ -401,7 +394,7 @@ const noticed = time.Second
 
 // mark puts what the command did onto the run's clock and on its way to the agent.
 func (r *remote) mark(e timeline.Event) {
-	e.Since, e.Seen = r.offset.Place(e.Seen-noticed, e.Seen)
+	e.Since, e.Seen = r.clock.place(e.Seen-noticed, e.Seen)
 	r.marks.put(e)
 }
 
@@ -464,7 +457,7 @@ func (r *remote) stopChild() {
 // conclude ends a run whose Pod was lost, or was not told everything: what came home is complete up to some instant, and the
 // rest, until now, is unobserved. The end, and what the command did since, is added to the copy here.
 func (r *remote) conclude(why string) *correlate.Timeline {
-	end := timeline.Event{Seen: max(r.now(), r.latest), Kind: timeline.RunPhase, To: phaseEnded, Writer: "lapse", Detail: why}
+	end := timeline.Event{Seen: max(r.clock.now(), r.latest), Kind: timeline.RunPhase, To: phaseEnded, Writer: "lapse", Detail: why}
 	var facts []timeline.Fact
 	for _, e := range append(r.marks.from(r.returned), end) {
 		r.lastEvent++
