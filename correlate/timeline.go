@@ -1,7 +1,6 @@
 package correlate
 
 import (
-	"encoding/json"
 	"time"
 
 	"lapse/timeline"
@@ -289,13 +288,6 @@ type Pod struct {
 type PodState struct {
 	Start time.Duration `json:"start"`
 	State string        `json:"state"` // pending, creating, running, ready, terminating+serving, terminating, gone, crashed
-}
-
-// Hammer is the background load's own summary, as hey reports it.
-type Hammer struct {
-	Args    string          `json:"args"`
-	Summary json.RawMessage `json:"summary,omitzero"`
-	Error   string          `json:"error,omitzero"`
 }
 
 // Result of a verdict.

@@ -2,7 +2,6 @@ package correlate
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -154,22 +153,6 @@ func (t *Tracker) commandChanged(e timeline.Event) {
 		c.End, c.ExitCode = new(e.Seen), new(e.Code)
 	}
 	t.command = &c
-}
-
-func (t *Tracker) hammerChanged(e timeline.Event) {
-	h := Hammer{}
-	if t.hammer != nil {
-		h = *t.hammer
-	}
-	switch {
-	case e.To == "running":
-		h.Args = e.Detail
-	case json.Valid([]byte(e.Detail)):
-		h.Summary = json.RawMessage(e.Detail)
-	default:
-		h.Error = e.Detail
-	}
-	t.hammer = &h
 }
 
 // live reports whether more facts may come.

@@ -267,19 +267,14 @@ func TestOneRequestMakesNoResolution(t *testing.T) {
 	}
 }
 
-func TestCommandAndHammerAreTold(t *testing.T) {
+func TestCommandIsTold(t *testing.T) {
 	run := rowRun(row("ok*10"),
 		timeline.Event{Seen: 2 * tick, Kind: timeline.Command, To: "running"},
-		timeline.Event{Seen: 3 * tick, Kind: timeline.Hammer, To: "running", Detail: "-c 5"},
-		timeline.Event{Seen: 8 * tick, Kind: timeline.Command, To: "exited", Code: 1},
-		timeline.Event{Seen: 9 * tick, Kind: timeline.Hammer, To: "ended", Detail: `{"rps":5}`})
+		timeline.Event{Seen: 8 * tick, Kind: timeline.Command, To: "exited", Code: 1})
 	run.Meta.Command = []string{"kubectl", "drain"}
 	tl := analyze(t, run)
 	want := &Command{Args: []string{"kubectl", "drain"}, Start: new(2 * tick), End: new(8 * tick), ExitCode: new(1)}
 	if diff := gocmp.Diff(want, tl.Run.Command); diff != "" {
-		t.Error(diff)
-	}
-	if diff := gocmp.Diff(&Hammer{Args: "-c 5", Summary: json.RawMessage(`{"rps":5}`)}, tl.Hammer); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -199,6 +199,8 @@ func eventText(e correlate.Event) string {
 			return fmt.Sprintf("command exited with code %d", e.Code)
 		}
 		return "command " + e.To + detailOf(e)
+	case timeline.Hammer:
+		return hammerChanged(e)
 	case timeline.WatchGap:
 		return "watch interrupted" + detailOf(e)
 	case timeline.WatchLane:

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/json"
 	"strings"
 	"time"
 
@@ -91,7 +90,11 @@ func race() *correlate.Timeline {
 		timeline.Event{Seen: 44*s + 813*ms, Kind: timeline.RunPhase, From: "measuring", To: "settling"},
 		timeline.Event{Seen: 80 * s, Kind: timeline.RunPhase, From: "settling", To: "ended"},
 	)
-	tl.Hammer = &correlate.Hammer{Args: "-c 50 -q 20", Summary: json.RawMessage(`{"Average":0.0021,"Rps":998.2,"NumRes":69874,"Slowest":1.0432,"ErrorDist":{"connection refused":12}}`)}
+	tl.Hammer = &correlate.Hammer{Args: "-c 50 -q 20", Start: new(2 * ms), End: new(70*s + 3*ms), Summary: &correlate.HammerSummary{
+		Duration: 70 * s, Requests: 69874, Rate: 998.2, Bytes: 838344,
+		Latency:  &correlate.HammerLatency{Mean: 2100 * time.Microsecond, Min: 204 * time.Microsecond, P50: ms, P90: 4 * ms, P95: 8 * ms, P99: 31 * ms, Max: 1043200 * time.Microsecond},
+		Statuses: map[string]int{"200": 69860, "503": 2}, Errors: map[string]int{"dial tcp 10.96.0.20:80: connect: connection refused": 12},
+	}}
 	tl.Verdict = correlate.Verdict{
 		Result: correlate.Fail, ExitCode: 3, Reasons: []string{}, Sent: 80000, Failed: 64, ErrorRate: 0.0008, Windows: 1,
 		Gates: []correlate.GateResult{
@@ -281,7 +284,7 @@ func hostileNames() *correlate.Timeline {
 	tl.Verdict.Gates[0].Expr = evil
 	tl.Verdict.Validity.Control = evil
 	tl.Verdict.Validity.LanesOff = []string{evil}
-	tl.Hammer.Error = evil
+	tl.Hammer.Error, tl.Hammer.Args, tl.Hammer.Summary.Errors, tl.Hammer.Summary.Statuses = evil, evil, map[string]int{evil: 1}, map[string]int{evil: 2}
 	w := &tl.Windows[0]
 	w.Classes = map[string]int{evil: 3}
 	w.Causes[0].Text, w.Causes[0].Fix, w.Causes[0].Rivals[0], w.Causes[0].Evidence[0].Text = evil, evil, evil, evil

@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -285,43 +284,6 @@ func latency(p *page, tl *correlate.Timeline) {
 	for _, row := range align(rows, 1, 2, 3, 4, 5) {
 		p.line(slices.Insert(row, 0, span{"   ", normal})...)
 	}
-}
-
-// hammer writes what the background load saw: it is no evidence, but says how busy the Service was.
-func hammer(p *page, tl *correlate.Timeline) {
-	if tl.Hammer == nil {
-		return
-	}
-	p.WriteByte('\n')
-	lead := []span{{" ", normal}, p.span("HAMMER", bold), {"  ", normal}}
-	if tl.Hammer.Error != "" {
-		p.paragraph(lead, tl.Hammer.Args+" · failed: "+tl.Hammer.Error, yellow)
-		return
-	}
-	p.paragraph(lead, tl.Hammer.Args+hammerText(tl.Hammer.Summary), normal)
-}
-
-// heySummary is what we show of hey's report.
-type heySummary struct {
-	Rps       float64
-	NumRes    int
-	Average   float64 // seconds
-	Slowest   float64 // seconds
-	ErrorDist map[string]int
-}
-
-func hammerText(summary json.RawMessage) string {
-	var hey heySummary
-	if len(summary) == 0 || json.Unmarshal(summary, &hey) != nil || hey.NumRes == 0 && len(hey.ErrorDist) == 0 {
-		return ""
-	}
-	seconds := func(s float64) string { return FormatDuration(time.Duration(s * float64(time.Second))) }
-	text := fmt.Sprintf(" · %s at %s/s · mean %s, slowest %s", fmt.Sprintf("%d replies", hey.NumRes), trimFloat(hey.Rps), seconds(hey.Average), seconds(hey.Slowest))
-	errors := 0
-	for _, n := range hey.ErrorDist {
-		errors += n
-	}
-	return text + " · " + plural(errors, "error")
 }
 
 // validity writes how good the measurement itself was.

@@ -1,0 +1,113 @@
+package correlate
+
+import (
+	"encoding/json"
+	"math"
+	"time"
+
+	"lapse/timeline"
+)
+
+// Hammer is the background load beside the probes, made with rakyll/hey. It keeps the Service busy, as a drain would find
+// it. It is no evidence: no window, no downtime and no gate rests on it, and what it counts as well may have failed, for
+// hey sends a request again without a word when a kept connection dies, and does not notice a reply that is cut off.
+type Hammer struct {
+	Args    string         `json:"args"`             // hey's flags
+	Start   *time.Duration `json:"start,omitzero"`   // absent if it never began
+	End     *time.Duration `json:"end,omitzero"`     // absent while it goes on, or if its end is not on the record
+	Summary *HammerSummary `json:"summary,omitzero"` // absent until it ended, and if it failed
+	Error   string         `json:"error,omitzero"`   // why it failed
+}
+
+// HammerSummary is what the background load saw, in a closed loop: a worker sends its next request when the last one has
+// ended. So it slows down with the Service, and says nothing of when requests failed.
+type HammerSummary struct {
+	Duration time.Duration  `json:"duration"`         // how long it ran
+	Requests int            `json:"requests"`         // that ended, with a reply or an error; those cut off at its end are not counted
+	Rate     float64        `json:"rate"`             // requests ÷ duration, per second
+	Bytes    int64          `json:"bytes,omitzero"`   // of the bodies whose length was announced, whether or not they came whole
+	Latency  *HammerLatency `json:"latency,omitzero"` // of replies, whatever their status; absent if there were none
+	Statuses map[string]int `json:"statuses"`         // how many replies had each HTTP status code
+	Errors   map[string]int `json:"errors"`           // how many requests got no reply, by error text without what differs from connection to connection
+}
+
+// HammerLatency is how long replies took from when their requests were sent, not from when they were due. A quantile
+// is absent where hey did not say it.
+type HammerLatency struct {
+	Mean time.Duration `json:"mean"`
+	Min  time.Duration `json:"min"`
+	P50  time.Duration `json:"p50,omitzero"`
+	P90  time.Duration `json:"p90,omitzero"`
+	P95  time.Duration `json:"p95,omitzero"`
+	P99  time.Duration `json:"p99,omitzero"`
+	Max  time.Duration `json:"max"`
+}
+
+// Failed is how many requests of the background load got no reply.
+func (s *HammerSummary) Failed() int {
+	n := 0
+	for _, count := range s.Errors {
+		n += count
+	}
+	return n
+}
+
+func (t *Tracker) hammerChanged(e timeline.Event) {
+	h := Hammer{}
+	if t.hammer != nil {
+		h = *t.hammer
+	}
+	if e.To == "running" {
+		h.Args, h.Start = e.Detail, new(e.Seen)
+	} else if h.End = new(e.Seen); e.Detail != "" {
+		h.Summary, h.Error = readHammer(e.Detail)
+	}
+	t.hammer = &h
+}
+
+// readHammer reads the end of the background load as its event has it: hey's summary as JSON, times in seconds, or
+// else an error's text.
+func readHammer(detail string) (*HammerSummary, string) {
+	var hey struct {
+		Total               float64
+		NumRes              int
+		Average             float64
+		Fastest             float64
+		Slowest             float64
+		LatencyDistribution []struct{ Percentage, Latency float64 }
+		StatusCodeDist      map[string]int
+		ErrorDist           map[string]int
+		SizeTotal           int64
+	}
+	if json.Unmarshal([]byte(detail), &hey) != nil {
+		return nil, detail
+	}
+	s := &HammerSummary{
+		Duration: inSeconds(hey.Total), Requests: hey.NumRes, Bytes: hey.SizeTotal,
+		Statuses: orEmpty(hey.StatusCodeDist), Errors: orEmpty(hey.ErrorDist),
+	}
+	if hey.Total > 0 {
+		s.Rate = float64(hey.NumRes) / hey.Total
+	}
+	if hey.Slowest <= 0 {
+		return s, ""
+	}
+	s.Latency = &HammerLatency{Mean: inSeconds(hey.Average), Min: inSeconds(hey.Fastest), Max: inSeconds(hey.Slowest)}
+	quantiles := map[float64]*time.Duration{50: &s.Latency.P50, 90: &s.Latency.P90, 95: &s.Latency.P95, 99: &s.Latency.P99}
+	for _, q := range hey.LatencyDistribution {
+		if into := quantiles[q.Percentage]; into != nil {
+			*into = inSeconds(q.Latency)
+		}
+	}
+	return s, ""
+}
+
+func inSeconds(s float64) time.Duration { return time.Duration(math.Round(s * 1e9)) }
+
+// orEmpty is m, but never nil, which JSON would write as null.
+func orEmpty(m map[string]int) map[string]int {
+	if m == nil {
+		return map[string]int{}
+	}
+	return m
+}

@@ -1,0 +1,130 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"lapse/correlate"
+	"lapse/timeline"
+)
+
+// mostHammerErrors is how many of the background load's errors are shown.
+const mostHammerErrors = 5
+
+// heyNote says what the background load's figures are worth.
+const heyNote = "not part of the verdict; hey re-sends silently and ignores cut-off bodies: its errors are the least there were"
+
+// hammer writes what the background load saw: it is no evidence, but says how busy the Service was.
+func hammer(p *page, tl *correlate.Timeline) {
+	h := tl.Hammer
+	if h == nil {
+		return
+	}
+	p.WriteByte('\n')
+	lead := []span{{" ", normal}, p.span("BACKGROUND LOAD", bold), {"  ", normal}}
+	p.paragraph(lead, strings.Join([]string{"hey " + h.Args, hammerTime(tl)}, " · "), normal)
+	indent := []span{{"   ", normal}}
+	if h.Error != "" {
+		p.paragraph(indent, "failed: "+h.Error, yellow)
+	}
+	if h.Summary == nil {
+		return
+	}
+	p.paragraph(indent, hammerText(h.Summary), normal)
+	for _, line := range hammerErrors(h.Summary.Errors) {
+		p.paragraph([]span{{"     ", normal}}, line, yellow)
+	}
+	p.paragraph(append(indent, p.span("note  ", dim)), heyNote, dim)
+}
+
+// hammerTime says when the background load ran, and if that was not until the run's end.
+func hammerTime(tl *correlate.Timeline) string {
+	h := tl.Hammer
+	clock := func(at time.Duration) string { return wallClock(tl, at, "15:04:05.000") }
+	switch {
+	case h.Start == nil:
+		return "never began"
+	case h.End == nil && tl.Run.Live:
+		return "since " + clock(*h.Start)
+	case h.End == nil:
+		return clock(*h.Start) + " until an end that was not recorded"
+	}
+	text := clock(*h.Start) + " to " + clock(*h.End)
+	if before := hammerGoal(tl) - *h.End; before > 0 && !tl.Run.Live {
+		text += fmt.Sprintf(", %s before the run's end", FormatDuration(before))
+	}
+	return text
+}
+
+// hammerGoal is when the run ended, by its own word: the load is told to end right after.
+func hammerGoal(tl *correlate.Timeline) time.Duration {
+	for _, e := range slices.Backward(tl.Events) {
+		if e.Kind == timeline.RunPhase && e.To == "ended" {
+			return e.Seen
+		}
+	}
+	return tl.Run.Duration
+}
+
+func hammerText(s *correlate.HammerSummary) string {
+	parts := []string{fmt.Sprintf("%s at %s/s", plural(s.Requests, "request"), trimFloat(s.Rate))}
+	if l := s.Latency; l != nil {
+		latency := "replies after a mean of " + FormatDuration(l.Mean)
+		if l.P99 > 0 {
+			latency += ", P99 " + FormatDuration(l.P99)
+		}
+		parts = append(parts, latency+", slowest "+FormatDuration(l.Max))
+	}
+	if len(s.Statuses) > 0 {
+		parts = append(parts, "status "+counted(s.Statuses))
+	}
+	return strings.Join(append(parts, plural(s.Failed(), "error")+" seen"), " · ")
+}
+
+// counted names each with its count, the most frequent first.
+func counted(counts map[string]int) string {
+	var parts []string
+	for _, name := range byCount(counts) {
+		parts = append(parts, fmt.Sprintf("%s × %d", name, counts[name]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// byCount are the names, the most frequent first.
+func byCount(counts map[string]int) []string {
+	return slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
+}
+
+// hammerErrors are the commonest errors, each on its line, and how many others there were.
+func hammerErrors(errors map[string]int) []string {
+	var lines []string
+	rest := 0
+	for i, text := range byCount(errors) {
+		if i < mostHammerErrors {
+			lines = append(lines, fmt.Sprintf("%d × %s", errors[text], text))
+			continue
+		}
+		rest += errors[text]
+	}
+	if rest > 0 {
+		lines = append(lines, fmt.Sprintf("%d × other errors (all in timeline.json)", rest))
+	}
+	return lines
+}
+
+// hammerChanged tells of the background load's begin and end while the run goes on.
+func hammerChanged(e correlate.Event) string {
+	switch {
+	case e.To == "running":
+		return "background load: hey " + e.Detail
+	case strings.HasPrefix(e.Detail, "{"): // its summary
+		return "background load ended"
+	}
+	return "background load failed" + detailOf(e)
+}
