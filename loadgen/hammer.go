@@ -80,20 +80,25 @@ type HammerLatency struct {
 }
 
 // Hammer puts background load on what probe asks until ctx ends, -z has passed or -n requests were made. It
-// tells of its begin, and of its end with the summary, as two Hammer events.
+// tells of its begin, and of its end with the summary or an error, as two Hammer events: a load that was asked
+// for and did not come about is on the record too.
 func Hammer(ctx context.Context, c HammerConfig) error {
+	c.Sink(timeline.Event{Kind: timeline.Hammer, Seen: c.Clock.Now(), To: "running", Detail: c.Args})
+	summary, err := runHammer(ctx, c)
+	c.Sink(timeline.Event{Kind: timeline.Hammer, Seen: c.Clock.Now(), To: "ended", Detail: detail(summary, err)})
+	return err
+}
+
+func runHammer(ctx context.Context, c HammerConfig) (HammerSummary, error) {
 	flags, err := ParseHammer(c.Args)
 	if err != nil {
-		return fmt.Errorf("hammer: %w", err)
+		return HammerSummary{}, fmt.Errorf("hammer: %w", err)
 	}
 	h, err := newHammer(flags, c.Probe)
 	if err != nil {
-		return fmt.Errorf("hammer: %w", err)
+		return HammerSummary{}, fmt.Errorf("hammer: %w", err)
 	}
-	c.Sink(timeline.Event{Kind: timeline.Hammer, Seen: c.Clock.Now(), To: "running", Detail: c.Args})
-	summary, err := h.run(ctx)
-	c.Sink(timeline.Event{Kind: timeline.Hammer, Seen: c.Clock.Now(), To: "ended", Detail: detail(summary, err)})
-	return err
+	return h.run(ctx)
 }
 
 // detail is the end of the hammer in an event: the summary as JSON, or else an error's text.
@@ -218,8 +223,8 @@ func (h *hammer) work(ctx context.Context, n int, output *bytes.Buffer) *request
 	return &requester.Work{
 		Request:            h.request.WithContext(ctx),
 		RequestBody:        f.Body,
-		N:                  max(n, f.Workers), // each worker makes N ÷ C of them, rounded down
-		C:                  f.Workers,
+		N:                  n, // each worker makes N ÷ C of them, rounded down
+		C:                  min(f.Workers, n),
 		QPS:                f.PerWorker,
 		Timeout:            f.Timeout,
 		H2:                 f.HTTP2,

@@ -35,6 +35,7 @@ type HammerFlags struct {
 	Method             string // -m
 	Header             http.Header
 	Body               []byte // -d, or the contents of -D
+	BodyFile           string // -D: a file of this machine
 	Host               string // -host
 	Username, Password string // -a
 	Proxy              *url.URL
@@ -169,7 +170,7 @@ func (r *rawFlags) setHeader(f *HammerFlags) error {
 }
 
 func (r *rawFlags) setBody(f *HammerFlags) error {
-	f.Body = []byte(r.body)
+	f.Body, f.BodyFile = []byte(r.body), r.bodyFile
 	if r.bodyFile == "" {
 		return nil
 	}

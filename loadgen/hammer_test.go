@@ -19,8 +19,8 @@ import (
 	"lapse/timeline"
 )
 
-// hammer runs the hammer and returns its summary.
-func runHammer(t *testing.T, ctx context.Context, args, url string) HammerSummary {
+// hammered runs the hammer and returns its summary.
+func hammered(t *testing.T, ctx context.Context, args, url string) HammerSummary {
 	t.Helper()
 	var events []timeline.Event
 	clock := timeline.StartClock()
@@ -53,7 +53,7 @@ func TestHammerMakesAsManyRequestsAsAskedFor(t *testing.T) {
 		}
 	}))
 	defer s.Close()
-	sum := runHammer(t, t.Context(), `-n 200 -c 4 -m post -d 'hello world' -H "X-Team: blue" -host web.shop`, s.URL)
+	sum := hammered(t, t.Context(), `-n 200 -c 4 -m post -d 'hello world' -H "X-Team: blue" -host web.shop`, s.URL)
 	if sum.NumRes != 200 || served.Load() != 200 || sum.StatusCodeDist[200] != 200 {
 		t.Errorf("served %d: %+v", served.Load(), sum)
 	}
@@ -70,7 +70,7 @@ func TestHammerEndsWithTheRunAndLeavesNothing(t *testing.T) {
 			before := runtime.NumGoroutine()
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(300*time.Millisecond, cancel)
-			sum := runHammer(t, ctx, args, s.URL)
+			sum := hammered(t, ctx, args, s.URL)
 			if sum.NumRes != served.Load() || len(sum.ErrorDist) > 0 {
 				t.Errorf("served %d: %+v", served.Load(), sum)
 			}
@@ -86,7 +86,7 @@ func TestHammerDoesNotWaitForAStalledServer(t *testing.T) {
 	defer closeServer(t, s)
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(100*time.Millisecond, cancel)
-	sum := runHammer(t, ctx, "-c 5 -t 0", s.URL())
+	sum := hammered(t, ctx, "-c 5 -t 0", s.URL())
 	if sum.NumRes != 0 || len(sum.ErrorDist) > 0 {
 		t.Errorf("%+v", sum)
 	}
@@ -99,7 +99,7 @@ func TestHammerSumsUpWhereEverythingFailed(t *testing.T) {
 	}
 	url := "http://" + listener.Addr().String() + "/"
 	listener.Close()
-	sum := runHammer(t, t.Context(), "-n 40 -c 4", url)
+	sum := hammered(t, t.Context(), "-n 40 -c 4", url)
 	want := "dial tcp " + listener.Addr().String() + ": connect: connection refused"
 	if sum.NumRes != 40 || sum.ErrorDist[want] != 40 || sum.Average != 0 {
 		t.Errorf("%+v", sum)
@@ -109,8 +109,37 @@ func TestHammerSumsUpWhereEverythingFailed(t *testing.T) {
 func TestHammerEndsAfterItsDuration(t *testing.T) {
 	s := serve(t, faultserver.Config{})
 	defer closeServer(t, s)
-	if sum := runHammer(t, t.Context(), "-z 200ms -c 2 -q 20 -n 1000000", s.URL()); sum.NumRes == 0 || sum.Total < 0.2 {
+	if sum := hammered(t, t.Context(), "-z 200ms -c 2 -q 20 -n 1000000", s.URL()); sum.NumRes == 0 || sum.Total < 0.2 {
 		t.Errorf("%+v", sum)
+	}
+}
+
+// The last round of a long load may ask for fewer requests than there are workers.
+func TestNoRoundMakesMoreRequestsThanAskedFor(t *testing.T) {
+	flags, err := ParseHammer("-c 50")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := newHammer(flags, probe(1, timeline.New, "http://web/", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{1, 7, 50, 51, roundSize} {
+		if w := h.work(t.Context(), n, nil); w.N > n || w.C > w.N || w.C < 1 {
+			t.Errorf("for %d requests: N %d, C %d", n, w.N, w.C)
+		}
+	}
+}
+
+// A load that could not begin is on the record, for the report would be silent otherwise.
+func TestHammerThatCannotBeginSaysSo(t *testing.T) {
+	for args, url := range map[string]string{"-c 0": "http://web/", "-c 1": "ftp://web/"} {
+		var events []timeline.Event
+		err := Hammer(t.Context(), HammerConfig{Args: args, Probe: Probe{Target: timeline.Target{URL: url}}, Clock: timeline.StartClock(),
+			Sink: func(f timeline.Fact) { events = append(events, f.(timeline.Event)) }})
+		if err == nil || len(events) != 2 || events[0].Detail != args || events[1].Detail != err.Error() {
+			t.Errorf("%s of %s: %v, %+v", args, url, err, events)
+		}
 	}
 }
 
@@ -229,7 +258,7 @@ func TestHammerRunsBesideTheProbes(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var hammering sync.WaitGroup
 	var sum HammerSummary
-	hammering.Go(func() { sum = runHammer(t, ctx, "-c 20 -q 10", s.URL()) })
+	hammering.Go(func() { sum = hammered(t, ctx, "-c 20 -q 10", s.URL()) })
 	f := run(t, clock, func(_ *Prober, f *facts) {
 		waitFor(t, "100 requests", func() bool { return f.count(1) >= 100 })
 	}, probe(1, timeline.New, s.URL(), 200))

@@ -82,7 +82,7 @@ func hammerText(s *correlate.HammerSummary) string {
 	if len(s.Statuses) > 0 {
 		parts = append(parts, "status "+counted(s.Statuses))
 	}
-	return strings.Join(append(parts, plural(s.Failed(), "error")+" seen"), " · ")
+	return strings.Join(append(parts, plural(s.Failed(), "error")), " · ")
 }
 
 // counted names each with its count, the most frequent first.

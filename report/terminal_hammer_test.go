@@ -27,8 +27,8 @@ func TestBackgroundLoadSaysWhenItRanAndWhatItsZeroIsWorth(t *testing.T) {
 	}{
 		{"ended before the run", func(*correlate.Timeline) {}, []string{"hey -c 50 -q 20", ", 10 s before the run's end", "12 × dial tcp", "status 200 × 69860, 503 × 2", heyNote}, "recorded"},
 		{"ended with the run", func(tl *correlate.Timeline) { *tl.Hammer.End = 80*s + 9*ms }, []string{"02:20:40.002 to 02:22:00.009"}, "before"},
-		{"no error", func(tl *correlate.Timeline) { tl.Hammer.Summary.Errors = nil }, []string{"0 errors seen", heyNote}, "dial tcp"},
-		{"no reply", func(tl *correlate.Timeline) { tl.Hammer.Summary.Latency, tl.Hammer.Summary.Statuses = nil, nil }, []string{"69874 requests at 998.2/s · 12 errors seen"}, "replies"},
+		{"no error", func(tl *correlate.Timeline) { tl.Hammer.Summary.Errors = nil }, []string{"0 errors", heyNote}, "dial tcp"},
+		{"no reply", func(tl *correlate.Timeline) { tl.Hammer.Summary.Latency, tl.Hammer.Summary.Statuses = nil, nil }, []string{"69874 requests at 998.2/s · 12 errors"}, "replies"},
 		{"failed", func(tl *correlate.Timeline) { tl.Hammer.Summary, tl.Hammer.Error = nil, "no such host" }, []string{"failed: no such host"}, "requests"},
 		{"the record breaks off", func(tl *correlate.Timeline) { tl.Hammer.Summary, tl.Hammer.End = nil, nil }, []string{"end that was not recorded"}, "requests"},
 		{"under way", func(tl *correlate.Timeline) { tl.Hammer.Summary, tl.Hammer.End, tl.Run.Live = nil, nil, true }, []string{"since 02:20:40.002"}, "recorded"},
@@ -50,7 +50,7 @@ func TestBackgroundLoadShowsItsCommonestErrors(t *testing.T) {
 	got := loadSection(func(tl *correlate.Timeline) {
 		tl.Hammer.Summary.Errors = map[string]int{"a": 1, "b": 9, "c": 8, "d": 7, "e": 6, "f": 5, "g": 2}
 	})
-	for _, want := range []string{"38 errors seen", "9 × b", "5 × f", "3 × other errors"} {
+	for _, want := range []string{"38 errors", "9 × b", "5 × f", "3 × other errors"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}

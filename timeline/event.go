@@ -82,7 +82,7 @@ const (
 	WatchGap      EventKind = "watch-gap"      // changes between Since and Seen may have been missed; Object.Kind: what is watched; Detail: why
 	WatchLane     EventKind = "watch-lane"     // Object.Kind: what is watched; To: "on", "off"; Detail: why
 	ProberStall   EventKind = "prober-stall"   // the prober did not run between Since and Seen
-	Hammer        EventKind = "hammer"         // background load: To "running", "ended"; Detail: hey's summary as JSON when ended
+	Hammer        EventKind = "hammer"         // background load: To "running" with hey's flags as Detail, then "ended" with its summary as JSON, or why it failed
 )
 
 // EventKinds lists every kind an Event can have.

@@ -107,7 +107,7 @@ func (o *options) flags(cmd *cobra.Command) {
 	f.StringVar(&o.expectStatus, "expect-status", "", "statuses that count as good, such as 200,300-399 (default 2xx and 3xx)")
 	f.StringVar(&o.expectBody, "expect-body", "", "text a good reply's body contains")
 	f.StringVar(&o.backendHeader, "backend-header", "X-Pod", "response header that names the Pod that answered")
-	f.StringVar(&o.hammer, "hammer", "", "background load beside the probes, in hey's flags: '-c 50 -q 20'")
+	f.StringVar(&o.hammer, "hammer", "", "background load on the first TARGET beside the probes, in hey's flags: '-c 50 -q 20'")
 	f.StringVar(&o.watch, "watch", "", "with a URL: also watch this Service, svc/NAME, through the kubeconfig")
 	f.BoolVar(&o.here, "here", false, "send the requests to a svc/ target from this machine, not from a Job in the cluster")
 	f.StringVar(&o.image, "image", image, "image of the Job that measures in the cluster")
@@ -337,8 +337,12 @@ func (o *options) checkHammer() error {
 	if o.hammer == "" {
 		return nil
 	}
-	if _, err := loadgen.ParseHammer(o.hammer); err != nil {
+	flags, err := loadgen.ParseHammer(o.hammer)
+	switch {
+	case err != nil:
 		return refuse("hey's flags, as in --hammer '-c 50 -q 20'", "hammer: %w", err)
+	case flags.BodyFile != "" && o.inCluster():
+		return refuse("give the body itself with -d", "hammer: -D %s is a file of this machine, and the load comes from a Job in the cluster", flags.BodyFile)
 	}
 	return nil
 }
