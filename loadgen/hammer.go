@@ -186,12 +186,18 @@ func (h *hammer) total() int {
 	return math.MaxInt
 }
 
-// round makes n requests, or fewer if ctx ends.
+// round makes n requests, or fewer if ctx ends, and merges their results.
 func (h *hammer) round(ctx context.Context, n int) error {
+	return h.add(h.load(ctx, n, heyOutput))
+}
+
+// load makes n requests, or fewer if ctx ends, and returns what hey makes of its results.
+func (h *hammer) load(ctx context.Context, n int, template string) []byte {
 	var output bytes.Buffer
 	requests, cancelRequests := context.WithCancel(h.traced(context.Background()))
 	defer cancelRequests()
 	work := h.work(requests, n, &output)
+	work.Output = template
 	work.Init()
 	ended := make(chan struct{})
 	var stopping sync.WaitGroup
@@ -200,7 +206,7 @@ func (h *hammer) round(ctx context.Context, n int) error {
 	close(ended)
 	stopping.Wait()
 	h.conns.closeAll()
-	return h.add(output.Bytes())
+	return output.Bytes()
 }
 
 // stopWork stops work when ctx ends, and cuts its requests off if they do not end soon.
@@ -232,7 +238,6 @@ func (h *hammer) work(ctx context.Context, n int, output *bytes.Buffer) *request
 		DisableCompression: f.DisableCompression,
 		DisableKeepAlives:  f.DisableKeepAlives,
 		DisableRedirects:   f.DisableRedirects,
-		Output:             heyOutput,
 		Writer:             output,
 	}
 }

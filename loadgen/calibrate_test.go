@@ -1,0 +1,156 @@
+package loadgen
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"lapse/timeline"
+)
+
+// calibrate takes shorter steps than a user's.
+func calibrate(t *testing.T, url string, workers int, length time.Duration, told func(Step)) (Calibration, error) {
+	t.Helper()
+	c := CalibrateConfig{Probe: Probe{Target: timeline.Target{URL: url}}, Workers: workers, Told: told}
+	k := calibrator{CalibrateConfig: c, length: length}
+	return k.run(t.Context())
+}
+
+// limitedServer has a capacity of servers ÷ each, far below that of this machine.
+func limitedServer(t *testing.T, servers int, each time.Duration) string {
+	free := make(chan struct{}, servers)
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		free <- struct{}{}
+		defer func() { <-free }()
+		time.Sleep(each) // the work
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// The true capacity is known: 4 at a time, 10 ms each, make 400 per second. Sleeping too long makes it less, never more;
+// 4 workers reach it but for the time their requests travel, so that the knee may be found a doubling later.
+func TestCalibrateFindsAKnownCapacity(t *testing.T) {
+	const capacity, tolerance = 400.0, 0.25
+	before := runtime.NumGoroutine()
+	var told atomic.Int64
+	got, err := calibrate(t, limitedServer(t, 4, 10*time.Millisecond), 64, 300*time.Millisecond, func(Step) { told.Add(1) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Knee != 4 && got.Knee != 8 {
+		t.Errorf("knee at %d workers, want 4 or 8", got.Knee)
+	}
+	for name, c := range map[string]Throughput{"kept": got.Kept, "fresh": got.Fresh} {
+		if c.Min < (1-tolerance)*capacity || c.Max > 1.1*capacity || c.Min > c.Max || c.AtLeast != "" || c.Steps < 2 {
+			t.Errorf("%s: %+v, want %v", name, c, capacity)
+		}
+	}
+	if s := got.Suggestions; len(s) != 2 || math.Abs(s[0].Rate-capacity/200) > tolerance*capacity/200 || s[1].Rate > s[0].Rate {
+		t.Errorf("%+v, want 1 %% of %v over 2 and 3 targets", s, capacity)
+	}
+	if int(told.Load()) != len(got.Ladder)+len(got.Repeats) || len(got.Ladder) > 6 || got.Stopped != "" {
+		t.Errorf("%d told, ladder %d, repeats %d, stopped %q", told.Load(), len(got.Ladder), len(got.Repeats), got.Stopped)
+	}
+	waitFor(t, "end of the goroutines", func() bool { return runtime.NumGoroutine() <= before+4 }) // the server's own
+}
+
+// A limit below the knee: the capacity is known to be at least what was seen.
+func TestCalibrateSaysWhereItStoppedClimbing(t *testing.T) {
+	got, err := calibrate(t, limitedServer(t, 64, 20*time.Millisecond), 2, 120*time.Millisecond, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(got.Kept.AtLeast, "limit of 2 workers") || got.Knee != 2 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Errors end the climb: more load would prove nothing but that.
+func TestCalibrateStopsRaisingAtTheFirstError(t *testing.T) {
+	var running atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		defer running.Add(-1)
+		if running.Add(1) > 2 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}))
+	defer s.Close()
+	got, err := calibrate(t, s.URL, 64, 120*time.Millisecond, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := got.Ladder[len(got.Ladder)-1]
+	if last.Workers != 4 || last.Failed == 0 || last.Error != "status 503" || got.Repeats[0].Workers != 2 {
+		t.Errorf("last step %+v, repeated %+v", last, got.Repeats)
+	}
+	if !strings.Contains(got.Kept.AtLeast, "with 4 workers") || !strings.Contains(got.Kept.AtLeast, "status 503") {
+		t.Errorf("%+v", got.Kept)
+	}
+}
+
+func TestCalibrateRefusesWhatDoesNotAnswer(t *testing.T) {
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	if _, err := calibrate(t, closed.URL, 4, 100*time.Millisecond, nil); err == nil || !strings.Contains(err.Error(), "connection refused") {
+		t.Errorf("%v", err)
+	}
+	forbidden := httptest.NewServer(http.NotFoundHandler())
+	defer forbidden.Close()
+	if _, err := calibrate(t, forbidden.URL, 4, 100*time.Millisecond, nil); err == nil || !strings.Contains(err.Error(), "status 404") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestCalibrateEndsWhenTold(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("enough")
+	c := CalibrateConfig{Probe: Probe{Target: timeline.Target{URL: limitedServer(t, 1, time.Millisecond)}}, Workers: 64, Duration: 15 * time.Second}
+	c.Told = func(Step) { cancel(why) }
+	began := time.Now()
+	if _, err := Calibrate(ctx, c); !errors.Is(err, why) {
+		t.Errorf("%v", err)
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("took %v", took)
+	}
+}
+
+func TestCalibrateChecksItsBounds(t *testing.T) {
+	good := CalibrateConfig{Probe: Probe{Target: timeline.Target{URL: "http://web/"}}, Workers: 8, Duration: time.Minute}
+	if err := good.Check(); err != nil {
+		t.Error(err)
+	}
+	for want, change := range map[string]func(*CalibrateConfig){
+		"0 workers":        func(c *CalibrateConfig) { c.Workers = 0 },
+		"from 1 to 5000":   func(c *CalibrateConfig) { c.Workers = 5001 },
+		"too short for 12": func(c *CalibrateConfig) { c.Duration = 11 * time.Second },
+		"not http or":      func(c *CalibrateConfig) { c.Probe.URL = "ftp://web/" },
+	} {
+		c := good
+		change(&c)
+		if err := c.Check(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+func TestStepCountsWhatFailed(t *testing.T) {
+	s, err := readStep([]byte(`{"Lats":[0.1,0.2,0.1],"Offsets":[7,7.5,7.8],"StatusCodes":[200,500,301],"ErrorDist":{"Get \"http://web/\": EOF":1,"Get \"http://web/\": context canceled":9}}`), time.Second, 100)
+	if err != nil || s.Failed != 2 || s.Requests != 1 || s.Duration != 800*time.Millisecond || s.Rate != 1.25 || s.Error != "EOF" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	for _, bad := range []string{``, `{"Lats":[1],"Offsets":[],"StatusCodes":[200]}`} {
+		if _, err := readStep([]byte(bad), time.Second, 1); err == nil {
+			t.Errorf("%q passed", bad)
+		}
+	}
+}
