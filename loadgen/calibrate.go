@@ -6,9 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"runtime"
 	"slices"
-	"sync"
+	"strings"
 	"time"
 )
 
@@ -58,7 +57,7 @@ func (c CalibrateConfig) Check() error {
 		return fmt.Errorf("%d workers: must be from 1 to %d", c.Workers, mostWorkers)
 	}
 	steps, _ := c.Bound()
-	if least := time.Duration(steps) * shortestStep; c.Duration < least {
+	if least := time.Duration(steps) * shortestStep * 11 / 10; c.Duration < least {
 		return fmt.Errorf("%v is too short for %d steps of at least %v: give it %v, or fewer workers", c.Duration, steps, shortestStep, least)
 	}
 	_, err := newHammer(HammerFlags{}, c.Probe)
@@ -81,9 +80,10 @@ func Calibrate(ctx context.Context, c CalibrateConfig) (Calibration, error) {
 	return found, err
 }
 
+// stepLength leaves a tenth of the time for what lies between steps.
 func (c CalibrateConfig) stepLength() time.Duration {
 	steps, _ := c.Bound()
-	return min(max(c.Duration/time.Duration(steps), shortestStep), longestStep)
+	return min(max(c.Duration*10/11/time.Duration(steps), shortestStep), longestStep)
 }
 
 // A calibrator is a calibration under way.
@@ -128,10 +128,10 @@ func (k *calibrator) climb(ctx context.Context) error {
 		f.Ladder = append(f.Ladder, s)
 		switch {
 		case s.Requests == 0 && s.Failed == 0:
-			f.Stopped = fmt.Sprintf("with %d workers, nothing was answered within a step of %v", workers, k.length)
+			f.Stopped = fmt.Sprintf("at %d at once, nothing was answered within a step of %v", workers, k.length)
 			return nil
 		case s.Failed > 0:
-			f.Stopped = fmt.Sprintf("with %d workers, %d requests failed: %s", workers, s.Failed, s.Error)
+			f.Stopped = fmt.Sprintf("at %d at once, %d requests failed: %s", workers, s.Failed, s.Error)
 			return nil
 		case enough(f.Ladder):
 			f.Stopped = ""
@@ -158,9 +158,7 @@ func (k *calibrator) repeat(ctx context.Context, workers, times int, fresh bool)
 func (k *calibrator) conclude(kept, fresh []Step) {
 	f := &k.found
 	f.Knee, f.Kept, f.Fresh = knee(f.Ladder), throughput(kept), throughput(fresh)
-	if f.Kept.AtLeast == "" {
-		f.Kept.AtLeast = f.Stopped
-	}
+	f.Kept.AtLeast = strings.Trim(f.Kept.AtLeast+"; "+f.Stopped, "; ")
 	if f.Fresh.Min == 0 {
 		return // what a fresh connection costs is not known
 	}
@@ -193,7 +191,7 @@ func (k *calibrator) step(ctx context.Context, workers int, fresh bool) (Step, b
 		return Step{}, false, nil
 	}
 	s, err := readStep(output, k.length, limit/workers*workers)
-	s.Workers, s.Fresh, s.CPU = workers, fresh, meter.share
+	s.Workers, s.Fresh, s.CPU, s.Machine = workers, fresh, meter.share, meter.machines
 	if err == nil && k.Told != nil {
 		k.Told(s)
 	}
@@ -256,28 +254,4 @@ func commonest(counts map[string]int64) string {
 		}
 	}
 	return most
-}
-
-// A cpuMeter tells which share of the processors we may use this process did use.
-type cpuMeter struct {
-	begun time.Time
-	used  time.Duration
-	known bool
-	once  sync.Once
-	share float64 // after stop; 0 if not known
-}
-
-func startMeter() *cpuMeter {
-	m := &cpuMeter{begun: time.Now()}
-	m.used, m.known = cpuUsed()
-	return m
-}
-
-// stop ends the span that counts. Later calls wait for the first.
-func (m *cpuMeter) stop() {
-	m.once.Do(func() {
-		if used, ok := cpuUsed(); ok && m.known {
-			m.share = float64(used-m.used) / float64(time.Since(m.begun)) / float64(runtime.GOMAXPROCS(0))
-		}
-	})
 }

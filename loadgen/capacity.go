@@ -11,7 +11,8 @@ import (
 const (
 	worthwhile = 1.10 // a doubling of the workers that raises the throughput by less than this factor did not help
 	atKnee     = 0.90 // share of the highest throughput that is reached at the knee
-	clientBusy = 0.80 // share of our processors from which on we may have been the bottleneck
+	clientBusy = 0.80 // share of the processors from which on we may have been the bottleneck, if we used it,
+	allBusy    = 0.95 // and if everything on this machine did
 
 	// ProbeCost is the share of a target's capacity that its probes may take.
 	ProbeCost = 0.01
@@ -20,15 +21,16 @@ const (
 // A Step is one closed-loop measurement: Workers send, each its next request when the last one has ended.
 type Step struct {
 	Workers  int           `json:"workers"`
-	Fresh    bool          `json:"fresh"`          // a connection for each request, not kept ones
-	Duration time.Duration `json:"duration"`       // of the part that counts: without the warm-up and the end, in which some have no work
-	Requests int           `json:"requests"`       // good replies in that part
-	Rate     float64       `json:"rate"`           // Requests ÷ Duration, per second
-	P50      time.Duration `json:"p50,omitzero"`   // of all good replies, from when they were sent
-	P99      time.Duration `json:"p99,omitzero"`   //
-	Failed   int           `json:"failed"`         // requests without a reply, or with a status of 400 and more
-	Error    string        `json:"error,omitzero"` // the commonest of these
-	CPU      float64       `json:"cpu,omitzero"`   // share of the processors that this process used, 0 to 1; absent if not known
+	Fresh    bool          `json:"fresh"`            // a connection for each request, not kept ones
+	Duration time.Duration `json:"duration"`         // of the part that counts: without the warm-up and the end, in which some have no work
+	Requests int           `json:"requests"`         // good replies in that part
+	Rate     float64       `json:"rate"`             // Requests ÷ Duration, per second
+	P50      time.Duration `json:"p50,omitzero"`     // of all good replies, from when they were sent
+	P99      time.Duration `json:"p99,omitzero"`     //
+	Failed   int           `json:"failed"`           // requests without a reply, or with a status of 400 and more
+	Error    string        `json:"error,omitzero"`   // the commonest of these
+	CPU      float64       `json:"cpu,omitzero"`     // share of the processors that this process used, 0 to 1; absent if not known
+	Machine  float64       `json:"machine,omitzero"` // share of this machine's processors that anything used; absent if not known
 }
 
 // A Throughput is what the target answered at its limit, in requests per second: the least and the most of several
@@ -100,7 +102,7 @@ func throughput(repeats []Step) Throughput {
 	t := Throughput{Min: math.Inf(1), Steps: len(clean)}
 	for _, s := range clean {
 		t.Min, t.Max = min(t.Min, s.Rate), max(t.Max, s.Rate)
-		if s.CPU >= clientBusy {
+		if s.CPU >= clientBusy || s.Machine >= allBusy {
 			t.AtLeast = "this machine's processors were the limit"
 		}
 	}

@@ -68,6 +68,12 @@ func TestThroughputIsTheRangeOfItsRepetitions(t *testing.T) {
 	if got := throughput([]Step{{Rate: 400, CPU: 0.79}, {Rate: 380, CPU: 0.8}}); got.AtLeast == "" {
 		t.Errorf("%+v: our own processors were the limit", got)
 	}
+	if got := throughput([]Step{{Rate: 400, CPU: 0.3, Machine: 0.94}}); got.AtLeast != "" {
+		t.Errorf("%+v: there was processor time left", got)
+	}
+	if got := throughput([]Step{{Rate: 400, CPU: 0.3, Machine: 0.95}}); got.AtLeast == "" {
+		t.Errorf("%+v: others left us no processor time", got)
+	}
 	if got := throughput(rates(-5)); got != (Throughput{}) {
 		t.Errorf("%+v of failures alone", got)
 	}
@@ -119,5 +125,17 @@ func TestOnlyTimeInWhichAllWorkersWorkCounts(t *testing.T) {
 	}
 	if from, to = countable(nil, nil, time.Second, false); from != 0 || to != 0 {
 		t.Errorf("nothing: %v to %v", from, to)
+	}
+}
+
+func TestProcessorTimesAreRead(t *testing.T) {
+	busy, all, ok := parseCPUTimes("cpu  10 1 5 80 4 0 0 0 0 0\ncpu0 10 1 5 80 4 0 0 0 0 0\n")
+	if !ok || busy != 16 || all != 100 {
+		t.Errorf("%v of %v, %v", busy, all, ok)
+	}
+	for _, bad := range []string{"", "cpu\n", "cpu  1 2 x 4 5\n", "intr 1 2 3 4 5 6\n"} {
+		if _, _, ok := parseCPUTimes(bad); ok {
+			t.Errorf("%q passed", bad)
+		}
 	}
 }

@@ -31,7 +31,8 @@ import (
 //     that waits for its tick or for a reply does not hear it: so -q has a lower bound, and requests are
 //     cancelled when they have had their chance to end.
 //   - Its transport is out of reach, and keeps idle connections, with two goroutines each, for ever: we note each
-//     connection it gets and close them all.
+//     connection it gets and close them all. (One dialled for a request that then got another escapes us; it is
+//     kept until the server or the process ends it.)
 //   - Where every request failed, an average is NaN and its JSON is empty: we ask for the parts that are always there.
 //   - Its errors carry local ports, so that each of them is another one: we take the ports out.
 

@@ -85,7 +85,7 @@ func newRoot(name string, stdout, stderr io.Writer) *cobra.Command {
 	root.SuggestionsMinimumDistance = 2
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
-		newRun(), newReport(), newServe(),
+		newRun(), newReport(), newServe(), newCalibrate(),
 		newGen(), newStatus(), newRetrieve(), newDelete(),
 		newSchema(),
 	)

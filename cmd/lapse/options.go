@@ -84,7 +84,7 @@ func (o *options) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
 	o.kube.flags(f)
-	f.Float64Var(&o.rate, "rate", 200, "requests per second, for each of new and reused")
+	f.Float64Var(&o.rate, "rate", defaultRate, "requests per second, for each of new and reused")
 	f.DurationVar(&o.duration, "duration", 0, "how long to measure after the baseline, where no command is wrapped")
 	f.DurationVar(&o.baseline, "baseline", 0, "how long to measure before the command (default 5s with a command, else 1s)")
 	f.DurationVar(&o.settle, "settle", 0, "how long to go on after the command (default 10s with a command, else 0)")

@@ -1,0 +1,230 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lapse/loadgen"
+	"lapse/report"
+	"lapse/timeline"
+)
+
+// defaultRate is what `lapse run` asks for where --rate says nothing else.
+const defaultRate = 200
+
+// A calibrating is `lapse calibrate` with its flags.
+type calibrating struct {
+	request  options // its flags that say how to ask
+	duration time.Duration
+	workers  int
+	format   string
+}
+
+func newCalibrate() *cobra.Command {
+	c := calibrating{request: options{scheme: "http"}}
+	cmd := &cobra.Command{
+		Use:   "calibrate URL",
+		Short: "Find out what a target can answer, and a --rate that costs it 1 % of that",
+		Long: `Load a URL to its limit for some seconds, and suggest a --rate at which probes cost it at most 1 % of what it can answer.
+
+This is a load test: the target has nothing left for others while it lasts. It doubles the number of workers,
+each of which sends its next request when the last one has ended, until that brings no more, and repeats the
+best step. It runs from here, through rakyll/hey, and ends after --duration.`,
+		Example: "  lapse calibrate http://127.0.0.1:8080/",
+		Args:    exactly(1, "a URL"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.run(cmd.Context(), args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.DurationVar(&c.duration, "duration", 30*time.Second, "the longest it may take")
+	f.IntVar(&c.workers, "max-workers", 256, "the most requests at once")
+	f.StringArrayVarP(&c.request.headers, "header", "H", nil, "a request `HEADER`, 'Name: value' (repeatable)")
+	f.StringVar(&c.request.method, "method", "GET", "request method; what it changes, it changes thousands of times")
+	f.StringVar(&c.request.host, "host", "", "Host header, where it differs from the URL's")
+	f.StringVarP(&c.format, "output", "o", "table", "result on standard output: json, table")
+	return cmd
+}
+
+// config checks the arguments.
+func (c *calibrating) config(arg string) (loadgen.CalibrateConfig, error) {
+	var config loadgen.CalibrateConfig
+	s, err := parseSubject(arg)
+	switch {
+	case err != nil:
+		return config, err
+	case s.service != "":
+		return config, refuse(fmt.Sprintf("where it answers, give its URL, as in `lapse calibrate http://%s.NAMESPACE.svc%s` in a Pod of the cluster; a port-forward would measure itself", s.service, s.path),
+			"target %s: a Service is not loaded from here", s)
+	case s.url.Scheme != "http" && s.url.Scheme != "https":
+		return config, refuse("as in `lapse calibrate http://127.0.0.1:8080/`", "target %s: only http and https can be calibrated", s)
+	case c.format != "table" && c.format != "json":
+		return config, refuse("one of: json, table", "unknown output format %q", c.format)
+	}
+	if err := c.request.checkRequest(); err != nil {
+		return config, err
+	}
+	config = loadgen.CalibrateConfig{
+		Probe: loadgen.Probe{
+			Target: timeline.Target{URL: s.url.String()}, Method: c.request.method, Host: c.request.host, Header: c.request.header,
+		},
+		Duration: c.duration, Workers: c.workers,
+	}
+	if err := config.Check(); err != nil {
+		return config, refuse("see `lapse calibrate --help`", "%w", err)
+	}
+	return config, nil
+}
+
+func (c *calibrating) run(ctx context.Context, arg string, stdout, stderr io.Writer) error {
+	config, err := c.config(arg)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	u, _ := url.Parse(config.Probe.URL)
+	_, requests := config.Bound()
+	fmt.Fprintf(stderr, "lapse: loading %s to its limit from here: at most %v, %d requests at once, %d in all. Not for production at its peak.\n",
+		u.Redacted(), config.Duration, config.Workers, requests)
+	config.Told = func(s loadgen.Step) { fmt.Fprintln(stderr, "lapse: "+stepText(s)) }
+	found, err := loadgen.Calibrate(ctx, config)
+	switch {
+	case ctx.Err() != nil:
+		return stoppedError{fmt.Errorf("calibrate %s: stopped", u.Redacted())}
+	case err != nil:
+		return refuse("is the address right, and does it answer a plain request well? --header, --host and --method say how to ask", "calibrate %s: %w", u.Redacted(), err)
+	}
+	result := calibrated{SchemaVersion: 1, URL: u.Redacted(), Calibration: found, Notes: notes(u, found)}
+	if c.format == "json" {
+		encoder := json.NewEncoder(stdout)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(result)
+	}
+	return result.write(stdout, styleOf(stdout).unicode)
+}
+
+// calibrated is the result. Lengths of time are in nanoseconds.
+type calibrated struct {
+	SchemaVersion int    `json:"schemaVersion"`
+	URL           string `json:"url"`
+	loadgen.Calibration
+	Notes []string `json:"notes"`
+}
+
+// stepText is a step on a line, while it goes on.
+func stepText(s loadgen.Step) string {
+	text := fmt.Sprintf("%s%s: %s/s, P50 %s", workersText(s.Workers), freshText(s.Fresh), rateText(s.Rate), report.FormatDuration(s.P50))
+	if s.Failed > 0 {
+		text += fmt.Sprintf(", %d failed: %s", s.Failed, s.Error)
+	}
+	return text
+}
+
+func workersText(n int) string {
+	if n == 1 {
+		return "1 worker"
+	}
+	return fmt.Sprintf("%d workers", n)
+}
+
+func freshText(fresh bool) string {
+	if fresh {
+		return " on fresh connections"
+	}
+	return ""
+}
+
+// rateText has three digits at most before it is a whole number.
+func rateText(rate float64) string {
+	if rate >= 100 {
+		return fmt.Sprintf("%.0f", rate)
+	}
+	return fmt.Sprintf("%.3g", rate)
+}
+
+// notes say what the figures rest on.
+func notes(u *url.URL, c loadgen.Calibration) []string {
+	list := []string{"hey re-sends silently, ignores cut-off bodies and checks no certificate: a reply counted as good may not be"}
+	if local(u.Hostname()) {
+		list = append(list, "the target is on this machine: it and the load share its processors, alone it may answer more")
+	}
+	if len(c.Suggestions) == 0 {
+		list = append(list, "no rate is suggested: what a request on a fresh connection costs is not known, all such steps failed or there was no time for one")
+	}
+	return list
+}
+
+// local reports whether a host is this machine, by its name or address alone.
+func local(host string) bool {
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.IsLoopback() || ownAddress(ip)
+	}
+	return host == "localhost"
+}
+
+func ownAddress(ip netip.Addr) bool {
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return false
+	}
+	for _, a := range addrs {
+		if prefix, err := netip.ParsePrefix(a.String()); err == nil && prefix.Addr().WithZone("") == ip.Unmap() {
+			return true
+		}
+	}
+	return false
+}
+
+// write writes the result as a table.
+func (c calibrated) write(w io.Writer, unicode bool) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, " STEPS  closed loop, %s\n", c.URL)
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(table, "WORKERS\tREQUESTS/S\tP50\tP99\tFAILED\tCPU OWN\tCPU ALL\t\n")
+	for _, s := range append(c.Ladder, c.Repeats...) {
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%d\t%.0f%%\t%.0f%%\t%s\n", s.Workers, rateText(s.Rate),
+			report.FormatDuration(s.P50), report.FormatDuration(s.P99), s.Failed, s.CPU*100, s.Machine*100, freshText(s.Fresh))
+	}
+	table.Flush()
+	fmt.Fprintf(&b, "\n KNEE      %s: no fewer reach 90%% of the highest throughput\n", workersText(c.Knee))
+	fmt.Fprintf(&b, " CAPACITY  %s on kept connections\n", throughputText(c.Kept))
+	fmt.Fprintf(&b, "           %s with a connection for each request\n", throughputText(c.Fresh))
+	for _, s := range c.Suggestions {
+		fmt.Fprintf(&b, " RATE      --rate %v for %s: costs at most 1%% of that (--rate %d would cost %s), and an outage of all requests\n           shorter than %s can go unseen\n",
+			s.Rate, strings.Join(s.Targets, ", "), defaultRate, report.FormatShare(loadgen.ProbeCost*defaultRate/s.Rate), report.FormatDuration(s.DetectionLimit))
+	}
+	for _, n := range c.Notes {
+		fmt.Fprintf(&b, " note      %s\n", n)
+	}
+	text := b.String()
+	if !unicode {
+		text = strings.NewReplacer("≥", ">=", "µ", "u").Replace(text)
+	}
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+func throughputText(t loadgen.Throughput) string {
+	switch {
+	case t.Steps == 0:
+		return "not known"
+	case t.AtLeast != "":
+		return fmt.Sprintf("≥ %s/s (%s to %s in %d steps; %s)", rateText(t.Min), rateText(t.Min), rateText(t.Max), t.Steps, t.AtLeast)
+	}
+	return fmt.Sprintf("%s/s to %s/s in %d steps", rateText(t.Min), rateText(t.Max), t.Steps)
+}
