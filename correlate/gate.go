@@ -37,44 +37,10 @@ var GateMetrics = []GateMetric{
 	{"errors.rate", "ratio", "failed ÷ sent", func(_ *Timeline, v *Verdict) (Range, bool) { return exactly(v.ErrorRate), true }},
 	{"downtime.total", "duration", "request-weighted downtime of all windows", totalDowntime},
 	{"window.longest", "duration", "the longest window", longestWindow},
-	{"blackout.longest", "duration", "the longest stretch without one success", longestBlackout},
+	{"blackout.longest", "duration", "the longest stretch of three failures or more without one success", longestBlackout},
 	{"windows", "count", "windows of kind outage or partial", func(_ *Timeline, v *Verdict) (Range, bool) { return exactly(float64(v.Windows)), true }},
 	{"latency.p99", "duration", "99 % of answered requests took no longer, from when they were due", latencyP99},
 	{"coverage", "ratio", "observed ÷ measured time", func(_ *Timeline, v *Verdict) (Range, bool) { return exactly(v.Coverage), true }},
-}
-
-func exactly(x float64) Range { return Range{Min: x, Max: x} }
-
-// An outage shorter than the detection limit may have gone unseen: no length is known to be less.
-
-func totalDowntime(_ *Timeline, v *Verdict) (Range, bool) {
-	return unseen(v, v.Downtime.Total), true
-}
-
-func longestWindow(_ *Timeline, v *Verdict) (Range, bool) {
-	return unseen(v, orZero(v.LongestWindow)), true
-}
-
-func longestBlackout(_ *Timeline, v *Verdict) (Range, bool) {
-	return unseen(v, orZero(v.LongestBlackout)), true
-}
-
-func unseen(v *Verdict, l Length) Range {
-	return Range{Min: float64(l.Min), Max: float64(max(l.Max, v.DetectionLimit))}
-}
-
-func orZero(l *Length) Length {
-	if l == nil {
-		return Length{}
-	}
-	return *l
-}
-
-func latencyP99(_ *Timeline, v *Verdict) (Range, bool) {
-	if v.LatencyP99 == nil {
-		return Range{}, false
-	}
-	return exactly(float64(*v.LatencyP99)), true
 }
 
 func gateMetric(name string) (GateMetric, bool) {
@@ -114,7 +80,7 @@ func ParseGate(expr string) (Gate, error) {
 	case strings.TrimSpace(expr) == "":
 		return Gate{}, p.wrong(name, "empty expression", `state when the run fails, as in 'failed>0'`)
 	case !ok:
-		return Gate{}, p.wrong(name, fmt.Sprintf("unknown metric %q", name.text), "known are "+strings.Join(metricNames(), ", "))
+		return Gate{}, p.wrong(name, fmt.Sprintf("unknown metric %q", name.text), unknownHint(name.text))
 	}
 	op := p.take(func(r rune) bool { return strings.ContainsRune("<>=!~≤≥", r) })
 	if !validOp(op.text) {
@@ -128,7 +94,24 @@ func ParseGate(expr string) (Gate, error) {
 	if problem != "" {
 		return Gate{}, p.wrong(limit, problem, limitHint(metric))
 	}
-	return Gate{Metric: metric.Name, Op: op.text, Limit: value, text: limit.text}, nil
+	gate := Gate{Metric: metric.Name, Op: op.text, Limit: value, text: limit.text}
+	if problem := gate.pointless(metric.Unit); problem != "" {
+		return Gate{}, p.wrong(op, problem, limitHint(metric))
+	}
+	return gate, nil
+}
+
+// pointless says why a gate would decide nothing: the values a metric can have begin at 0, and ratios end at 1. It
+// catches "errors.rate>1" that was meant as 1 %.
+func (g Gate) pointless(unit string) string {
+	ratio := unit == "ratio"
+	switch {
+	case g.Op == "<" && g.Limit == 0, g.Op == ">" && ratio && g.Limit == 1:
+		return "no run can ever fail this"
+	case g.Op == ">=" && g.Limit == 0, g.Op == "<=" && ratio && g.Limit == 1:
+		return "every run would fail this"
+	}
+	return ""
 }
 
 // A gateParser reads an expression from left to right.
@@ -185,6 +168,17 @@ func metricNames() []string {
 		names[i] = m.Name
 	}
 	return names
+}
+
+// unknownHint names the metric that may have been meant, or all.
+func unknownHint(name string) string {
+	name = strings.ToLower(name)
+	for _, known := range metricNames() {
+		if len(name) > 2 && (strings.Contains(known, name) || strings.Contains(name, known)) {
+			return fmt.Sprintf("did you mean %s? known are %s", known, strings.Join(metricNames(), ", "))
+		}
+	}
+	return "known are " + strings.Join(metricNames(), ", ")
 }
 
 // example is a gate on the metric that makes sense.
@@ -267,7 +261,7 @@ func (g Gate) judge(tl *Timeline, v *Verdict) GateResult {
 		return result
 	}
 	result.Value = &value
-	switch least, most := g.breaks(value.Min), g.breaks(value.Max); {
+	switch least, most := g.breaks(value.Min), g.breaks(value.most()); {
 	case least && most:
 		result.Outcome = GateFail
 	case !least && !most:

@@ -15,13 +15,13 @@ func TestGateStatesWhenTheRunFails(t *testing.T) {
 		"errors.rate > 0.001":      {Metric: "errors.rate", Op: ">", Limit: 0.001},
 		"downtime.total>500ms":     {Metric: "downtime.total", Op: ">", Limit: float64(500 * time.Millisecond)},
 		"window.longest > 1m30s":   {Metric: "window.longest", Op: ">", Limit: float64(90 * time.Second)},
-		"blackout.longest>=0":      {Metric: "blackout.longest", Op: ">=", Limit: 0},
+		"blackout.longest>0":       {Metric: "blackout.longest", Op: ">", Limit: 0},
 		"windows > 3":              {Metric: "windows", Op: ">", Limit: 3},
 		"latency.p99>1.5s":         {Metric: "latency.p99", Op: ">", Limit: float64(1500 * time.Millisecond)},
 		"coverage<99.9%":           {Metric: "coverage", Op: "<", Limit: 0.999},
 		"coverage\t<=\t0.999":      {Metric: "coverage", Op: "<=", Limit: 0.999},
 		"coverage < 99.9 %":        {Metric: "coverage", Op: "<", Limit: 0.999},
-		"errors.rate>100%":         {Metric: "errors.rate", Op: ">", Limit: 1},
+		"errors.rate>=100%":        {Metric: "errors.rate", Op: ">=", Limit: 1},
 		"latency.p99 > 1h2m3.004s": {Metric: "latency.p99", Op: ">", Limit: float64(time.Hour + 2*time.Minute + 3004*time.Millisecond)},
 	} {
 		got, err := ParseGate(expr)
@@ -63,6 +63,24 @@ func TestMalformedGateNamesPlaceAndRemedy(t *testing.T) {
 		{"coverage<NaN", 10, `bad ratio "NaN"`, "percentage"},
 		{"coverage<0x1p-2", 10, "bad ratio", "percentage"},
 		{"coverage<%", 10, "bad ratio", "coverage<99.9%"},
+		{"errors.rate>1", 12, "no run can ever fail this", "percentage"},
+		{"errors.rate>100%", 12, "no run can ever fail this", "percentage"},
+		{"coverage<0", 9, "no run can ever fail this", "percentage"},
+		{"failed<0", 7, "no run can ever fail this", "whole number"},
+		{"downtime.total < 0s", 16, "no run can ever fail this", "with a unit"},
+		{"failed>=0", 7, "every run would fail this", "failed>0"},
+		{"latency.p99>=0", 12, "every run would fail this", "with a unit"},
+		{"coverage<=100%", 9, "every run would fail this", "percentage"},
+		{"coverage<99.9", 10, `ratio "99.9" is not between 0% and 100%`, "coverage<99.9%"},
+		{"errors.rate>0,1%", 13, "bad ratio", "errors.rate>0.1%"},
+		{"failed>0%", 8, `bad count "0%"`, "whole number"},
+		{"failed>1e3", 8, `bad count "1e3"`, "whole number"},
+		{"failed>99999999999", 8, "bad count", "whole number"},
+		{"latency.p99>200", 13, `bad duration "200"`, "with a unit"},
+		{"latency.p99>200MS", 13, "bad duration", "with a unit"},
+		{"downtime>1s", 1, `unknown metric "downtime"`, "did you mean downtime.total?"},
+		{"Failed>0", 1, `unknown metric "Failed"`, "did you mean failed?"},
+		{"p99>1s", 1, "unknown metric", "did you mean latency.p99?"},
 		{"fehlgeschlägen>0", 1, "unknown metric", "known are"},
 	} {
 		_, err := ParseGate(tt.expr)
@@ -101,7 +119,9 @@ func TestGateIsUndecidedWhereTheErrorBarsHoldItsLimit(t *testing.T) {
 		"window.longest<80ms": GatePass, "window.longest<85ms": GateUndecided, "window.longest<91ms": GateFail,
 		"blackout.longest>4ms": GateUndecided, "blackout.longest>5ms": GatePass, // none seen, but one of < 5 ms may have gone unseen
 		"windows>0": GateFail, "windows>1": GatePass,
-		"latency.p99>30ms": GatePass, "latency.p99>29ms": GateFail,
+		"latency.p99>30ms": GateUndecided, "latency.p99>30.1ms": GatePass, "latency.p99>29.9ms": GateFail, // three digits are kept of it
+		"failed<6": GateFail, "failed<5": GatePass, "failed<=5": GateFail, "failed<=4": GatePass,
+		"errors.rate>=0.5%": GateFail, "errors.rate<0.5%": GatePass, "windows>=1": GateFail, "windows<1": GatePass,
 		"coverage<99.9%": GatePass, "coverage<99.95%": GatePass, "coverage<=99.95%": GateFail, "coverage<99.99%": GateFail,
 	} {
 		gate, err := ParseGate(expr)

@@ -154,6 +154,7 @@ type Window struct {
 	Classes  map[string]int `json:"classes"`           // failures by class
 	Backends map[string]int `json:"backends,omitzero"` // who answered the successes inside
 	Open     Open           `json:"open"`
+	Most     *Most          `json:"most,omitzero"` // of an open window: how much it can be all the same; absent if nothing bounds it
 	Live     bool           `json:"live,omitzero"` // not final: later requests may change it
 
 	Causes []Cause `json:"causes"` // most likely first; never empty in a judged window
@@ -163,6 +164,13 @@ type Window struct {
 type Open struct {
 	Start bool `json:"start"`
 	End   bool `json:"end"`
+}
+
+// Most bounds an open window that unobserved time cuts: by the good requests beyond that time, and as if all of it had been
+// down. A window that measuring began or ended in has no such bound.
+type Most struct {
+	Length   time.Duration `json:"length"`
+	Downtime time.Duration `json:"downtime"`
 }
 
 // Confidence of a cause.
@@ -343,8 +351,9 @@ type GateResult struct {
 
 // Range holds a gate's value in the gate's unit: nanoseconds, a count, or a ratio from 0 to 1.
 type Range struct {
-	Min float64 `json:"min"`
-	Max float64 `json:"max"`
+	Min  float64 `json:"min"`
+	Max  float64 `json:"max"`
+	Open bool    `json:"open,omitzero"` // it may be more than Max: a window was under way when measuring began or ended
 }
 
 // Validity tells how good the measurement itself was.

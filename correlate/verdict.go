@@ -254,6 +254,9 @@ func valueText(g GateResult) string {
 	}
 	metric, _ := gateMetric(parsed.Metric)
 	lo, hi := unitText(metric.Unit, g.Value.Min), unitText(metric.Unit, g.Value.Max)
+	if g.Value.Open {
+		return "at least " + lo
+	}
 	if lo == hi {
 		return lo
 	}

@@ -9,6 +9,7 @@ import (
 // publish gives a window its public form. Where dark, unobserved time lies between its failures and
 // the good requests beside them, the bracket reaches only to the edge of what was observed.
 func (w window) publish(slow bool, dark []period, backends []string) Window {
+	lit := w
 	w.shade(dark)
 	sent := w.failed + w.inside
 	p := Window{
@@ -38,6 +39,10 @@ func (w window) publish(slow bool, dark []period, backends []string) Window {
 		p.Blackout = &Length{Min: w.blackout.Min, Max: min(w.blackout.Max, p.Length.Max)}
 	}
 	p.Downtime = w.downtime(p, dark)
+	if w.open != (Open{}) && lit.open == (Open{}) {
+		length := lit.end.Latest - lit.start.Earliest
+		p.Most = &Most{Length: length, Downtime: p.Downtime.Max + length - p.Length.Max}
+	}
 	return p
 }
 
@@ -54,17 +59,23 @@ func (w *window) shade(dark []period) {
 }
 
 // downtime is the time a service that fails every request would need to lose as many. What was not
-// observed adds nothing to the least it can be.
+// observed adds nothing to the least it can be, and all of itself to the most.
 func (w window) downtime(p Window, dark []period) Length {
-	least := p.Length.Min
-	for _, d := range touching(dark, w.start.Latest, w.end.Earliest) {
-		least -= min(d.to, w.end.Earliest) - max(d.from, w.start.Latest)
-	}
-	least = max(0, least)
+	least := max(0, p.Length.Min-within(dark, w.start.Latest, w.end.Earliest))
 	if p.Kind == Outage {
 		return Length{Min: least, Max: p.Length.Max}
 	}
-	return Length{Min: scale(least, w.shareLow), Max: scale(p.Length.Max, w.shareHigh)}
+	unseen := within(dark, p.Start.Earliest, p.End.Latest)
+	return Length{Min: scale(least, w.shareLow), Max: scale(p.Length.Max-unseen, w.shareHigh) + unseen}
+}
+
+// within is how much of the time between two instants is dark.
+func within(dark []period, from, to time.Duration) time.Duration {
+	sum := time.Duration(0)
+	for _, d := range touching(dark, from, to) {
+		sum += min(d.to, to) - max(d.from, from)
+	}
+	return sum
 }
 
 func scale(d time.Duration, share float64) time.Duration {

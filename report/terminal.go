@@ -242,7 +242,7 @@ func gateValue(g correlate.GateResult) string {
 	format := func(x float64) string { return trimFloat(x) }
 	switch gateUnit(g.Expr) {
 	case "duration":
-		return FormatLength(correlate.Length{Min: time.Duration(g.Value.Min), Max: time.Duration(g.Value.Max)}, false)
+		return FormatLength(correlate.Length{Min: time.Duration(g.Value.Min), Max: time.Duration(g.Value.Max)}, g.Value.Open)
 	case "ratio":
 		format = FormatShare
 	}

@@ -1,0 +1,121 @@
+package correlate
+
+import (
+	"math"
+	"time"
+)
+
+// This file is what gates compare with their limits: the verdict's figures, with error bars that hold the truth. What was
+// shown as "at least" has no upper end here, unless something bounds it after all.
+
+func exactly(x float64) Range { return Range{Min: x, Max: x} }
+
+// most is the upper end of r.
+func (r Range) most() float64 {
+	if r.Open {
+		return math.Inf(1)
+	}
+	return r.Max
+}
+
+func totalDowntime(tl *Timeline, v *Verdict) (Range, bool) {
+	r := unseen(v, v.Downtime.Total)
+	totals := map[string]time.Duration{}
+	for w := range tl.downtimes() {
+		_, most, open := w.atMost()
+		totals[w.Target] += most
+		r.Max, r.Open = max(r.Max, float64(totals[w.Target])), r.Open || open
+	}
+	return r, true
+}
+
+func longestWindow(tl *Timeline, v *Verdict) (Range, bool) {
+	r := unseen(v, orZero(v.LongestWindow))
+	for w := range tl.downtimes() {
+		most, _, open := w.atMost()
+		r.Max, r.Open = max(r.Max, float64(most)), r.Open || open
+	}
+	return r, true
+}
+
+// longestBlackout takes unobserved time about a window as a part of its blackout: no success was seen in it.
+func longestBlackout(tl *Timeline, v *Verdict) (Range, bool) {
+	r := unseen(v, orZero(v.LongestBlackout))
+	for w := range tl.downtimes() {
+		if !tl.cut(w) {
+			continue
+		}
+		most, _, open := w.atMost()
+		r.Max, r.Open = max(r.Max, float64(most)), r.Open || open
+	}
+	return r, true
+}
+
+// downtimes are the windows that make a downtime, of every judged target.
+func (tl *Timeline) downtimes() func(yield func(*Window) bool) {
+	return func(yield func(*Window) bool) {
+		for i := range tl.Windows {
+			if w := &tl.Windows[i]; w.Kind != Slow && !yield(w) {
+				return
+			}
+		}
+	}
+}
+
+// cut reports whether unobserved time lies in a window or at its edge.
+func (tl *Timeline) cut(w *Window) bool {
+	if w.Open != (Open{}) {
+		return true
+	}
+	for _, u := range tl.Unobserved {
+		if u.Target == w.Target && u.Start < w.End.Latest && u.End > w.Start.Earliest {
+			return true
+		}
+	}
+	return false
+}
+
+// atMost is how long a window and its downtime can be; open if nothing bounds them.
+func (w *Window) atMost() (length, downtime time.Duration, open bool) {
+	switch {
+	case w.Open == (Open{}):
+		return w.Length.Max, w.Downtime.Max, false
+	case w.Most != nil:
+		return w.Most.Length, w.Most.Downtime, false
+	}
+	return w.Length.Max, w.Downtime.Max, true
+}
+
+// unseen widens a length: an outage shorter than the detection limit may have gone unseen, so that no length is known to
+// be less.
+func unseen(v *Verdict, l Length) Range {
+	return Range{Min: float64(l.Min), Max: float64(max(l.Max, v.DetectionLimit))}
+}
+
+func orZero(l *Length) Length {
+	if l == nil {
+		return Length{}
+	}
+	return *l
+}
+
+// latencyP99 is the worst target's. It tells of the requests that were answered, and is as exact as the histogram it is
+// taken from. A target that answered none has no latency, and none is known to be less than a limit.
+func latencyP99(tl *Timeline, v *Verdict) (Range, bool) {
+	if v.LatencyP99 == nil {
+		return Range{}, false
+	}
+	least, most := latencyBounds(*v.LatencyP99)
+	r := Range{Min: float64(least), Max: float64(most), Open: *v.LatencyP99 >= time.Minute} // where the histogram ends
+	for i := range tl.Targets {
+		t := &tl.Targets[i]
+		r.Open = r.Open || t.Kind.Judged() && t.Sent > 0 && t.Latency == nil
+	}
+	return r, true
+}
+
+// latencyBounds hold a quantile as it was before the histogram rounded it: to whole microseconds and to three digits,
+// which makes its slots at most a 1000th wide, and their upper end is what it tells.
+func latencyBounds(q time.Duration) (least, most time.Duration) {
+	return q - q/1000 - time.Microsecond, q + time.Microsecond
+}

@@ -1,0 +1,110 @@
+package correlate
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"lapse/timeline"
+)
+
+// outcome judges a run by one gate.
+func outcome(t *testing.T, tl *Timeline, expr string) GateResult {
+	t.Helper()
+	Judge(tl, gatesOf(t, expr))
+	return tl.Verdict.Gates[0]
+}
+
+// A window that was under way when measuring ended has no upper bound: no limit is known to be kept.
+func TestNoLengthOfAWindowThatDidNotEndKeepsALimit(t *testing.T) {
+	for _, side := range []Open{{End: true}, {Start: true}} {
+		tl := judged(failing(8))
+		tl.Windows[0].Open = side
+		for expr, want := range map[string]GateOutcome{
+			"downtime.total>1h": GateUndecided, "window.longest>1h": GateUndecided, "blackout.longest>1h": GateUndecided,
+			"downtime.total>39ms": GateFail, "window.longest>39ms": GateFail, "blackout.longest>39ms": GateFail,
+			"window.longest<40ms": GatePass, "window.longest<1h": GateUndecided,
+			"failed>8": GatePass, "windows>1": GatePass,
+		} {
+			if got := outcome(t, tl, expr); got.Outcome != want {
+				t.Errorf("%+v %s: %s with %+v, want %s", side, expr, got.Outcome, got.Value, want)
+			}
+		}
+		outcome(t, tl, "downtime.total>1h")
+		if got := strings.Join(tl.Verdict.Reasons, "; "); tl.Verdict.ExitCode != ExitInconclusive || !strings.Contains(got, "(at least 40 ms)") {
+			t.Errorf("exit %d, reasons %q", tl.Verdict.ExitCode, got)
+		}
+	}
+}
+
+// Unobserved time beside a window is bounded by the good requests beyond it, and may all have been down.
+func TestUnobservedTimeCountsAgainstALengthAsIfAllOfItWasDown(t *testing.T) {
+	tl := analyze(t, rowRun(row("ok*100 -*10 x*20 ok*3000")))
+	w := onlyWindow(t, tl)
+	if !w.Open.Start || w.Length.Max > 21*tick || w.Most == nil || w.Most.Length != 31*tick || w.Most.Downtime != 31*tick {
+		t.Fatalf("%+v, most %+v", w, w.Most)
+	}
+	for expr, want := range map[string]GateOutcome{
+		"window.longest>250ms": GateUndecided, "window.longest>310ms": GatePass, "window.longest>180ms": GateFail,
+		"downtime.total>250ms": GateUndecided, "downtime.total>310ms": GatePass,
+		"blackout.longest>250ms": GateUndecided, "blackout.longest>310ms": GatePass,
+	} {
+		if got := outcome(t, tl, expr); got.Outcome != want {
+			t.Errorf("%s: %s with %+v, want %s", expr, got.Outcome, got.Value, want)
+		}
+	}
+}
+
+func TestWindowThatMeasuringBeganOrEndedInIsNotBounded(t *testing.T) {
+	for _, text := range []string{"x*20 ok*100", "ok*100 x*20", "ok*100 -*10 x*20"} {
+		if w := onlyWindow(t, analyze(t, rowRun(row(text)))); w.Most != nil || w.Open == (Open{}) {
+			t.Errorf("%s: open %+v, most %+v", text, w.Open, w.Most)
+		}
+	}
+	if w := onlyWindow(t, analyze(t, rowRun(row("ok*100 x*20 ok*100")))); w.Most != nil || w.Open != (Open{}) {
+		t.Errorf("closed: open %+v, most %+v", w.Open, w.Most)
+	}
+}
+
+// Where only a share of requests failed, all may have in the time nobody looked.
+func TestUnobservedTimeInsideAPartialWindowMayHaveBeenDownWhole(t *testing.T) {
+	const some = "x ok ok ok ok ok ok ok ok x ok ok ok ok ok ok ok ok "
+	lit := onlyWindow(t, analyze(t, joined(some+some)))
+	cut := onlyWindow(t, analyze(t, joined(some+"-*40 "+some)))
+	if more := cut.Downtime.Max - lit.Downtime.Max; lit.Kind != Partial || cut.Kind != Partial || more < 39*tick {
+		t.Errorf("40 ticks nobody saw added %v to the most it can be: %v, then %v", more, lit.Downtime, cut.Downtime)
+	}
+}
+
+// joined is a run of a row whose failures within a second are one window.
+func joined(text string) timeline.Run {
+	run := rowRun(row("ok*300 " + text + "x ok*300"))
+	run.Meta.Options.Join = time.Second
+	return run
+}
+
+func TestLatencyOfATargetThatNeverAnsweredIsNotKept(t *testing.T) {
+	tl := judged(failing(8))
+	tl.Targets = append(tl.Targets, Target{Name: "web reused", Kind: timeline.Reused, Sent: 100, Failed: 100, Coverage: 1})
+	for expr, want := range map[string]GateOutcome{"latency.p99>1s": GateUndecided, "latency.p99>10ms": GateFail} {
+		if got := outcome(t, tl, expr); got.Outcome != want {
+			t.Errorf("%s: %s with %+v, want %s", expr, got.Outcome, got.Value, want)
+		}
+	}
+}
+
+// Whatever the latencies were, the bar holds the one that the quantile stands for.
+func TestLatencyBoundsHoldWhatTheHistogramRounded(t *testing.T) {
+	for d := time.Microsecond; d < time.Minute; d += d/37 + 777 {
+		var counted tally
+		counted.record(d)
+		counted.slowest = time.Hour // else the one value would be known exactly
+		if least, most := latencyBounds(counted.quantiles().P99); d < least || d > most || most-least > d/500+3*time.Microsecond {
+			t.Fatalf("%v is not within %v and %v", d, least, most)
+		}
+	}
+	tl := judged(func(tl *Timeline) { tl.Targets[0].Latency.P99 = time.Minute })
+	if got := outcome(t, tl, "latency.p99>2m"); got.Outcome != GateUndecided {
+		t.Errorf("%+v: longer than a minute is counted as a minute", got)
+	}
+}

@@ -1,0 +1,14 @@
+package report
+
+import (
+	"testing"
+
+	"lapse/correlate"
+)
+
+func TestGateValueWithoutAnUpperEndIsNotGivenOne(t *testing.T) {
+	value := correlate.Range{Min: 40e6, Max: 50e6, Open: true}
+	if got := gateValue(correlate.GateResult{Expr: "downtime.total > 1s", Value: &value}); got != "≥ 40 ms" {
+		t.Errorf("%q", got)
+	}
+}
