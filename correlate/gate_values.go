@@ -2,6 +2,7 @@ package correlate
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -21,16 +22,22 @@ func (r Range) most() float64 {
 func totalDowntime(tl *Timeline, v *Verdict) (Range, bool) {
 	r := unseen(v, v.Downtime.Total)
 	totals := map[string]time.Duration{}
+	for u := range tl.elsewhere() {
+		totals[u.Target] += u.End - u.Start
+	}
 	for w := range tl.downtimes() {
 		_, most, open := w.atMost()
 		totals[w.Target] += most
-		r.Max, r.Open = max(r.Max, float64(totals[w.Target])), r.Open || open
+		r.Open = r.Open || open
+	}
+	for _, most := range totals {
+		r.Max = max(r.Max, float64(most))
 	}
 	return r, true
 }
 
 func longestWindow(tl *Timeline, v *Verdict) (Range, bool) {
-	r := unseen(v, orZero(v.LongestWindow))
+	r := tl.unlooked(v, unseen(v, orZero(v.LongestWindow)))
 	for w := range tl.downtimes() {
 		most, _, open := w.atMost()
 		r.Max, r.Open = max(r.Max, float64(most)), r.Open || open
@@ -40,7 +47,7 @@ func longestWindow(tl *Timeline, v *Verdict) (Range, bool) {
 
 // longestBlackout takes unobserved time about a window as a part of its blackout: no success was seen in it.
 func longestBlackout(tl *Timeline, v *Verdict) (Range, bool) {
-	r := unseen(v, orZero(v.LongestBlackout))
+	r := tl.unlooked(v, unseen(v, orZero(v.LongestBlackout)))
 	for w := range tl.downtimes() {
 		if !tl.cut(w) {
 			continue
@@ -49,6 +56,36 @@ func longestBlackout(tl *Timeline, v *Verdict) (Range, bool) {
 		r.Max, r.Open = max(r.Max, float64(most)), r.Open || open
 	}
 	return r, true
+}
+
+// unlooked widens a length by the longest time nobody looked, away from every window: an outage as long may lie in it, and
+// reach as far beyond it as goes unseen.
+func (tl *Timeline) unlooked(v *Verdict, r Range) Range {
+	for u := range tl.elsewhere() {
+		r.Max = max(r.Max, float64(u.End-u.Start+v.DetectionLimit))
+	}
+	return r
+}
+
+// elsewhere is the unobserved time that no window has in its own bar.
+func (tl *Timeline) elsewhere() func(yield func(Unobserved) bool) {
+	return func(yield func(Unobserved) bool) {
+		for _, u := range tl.Unobserved {
+			if !tl.inWindow(u) && !yield(u) {
+				return
+			}
+		}
+	}
+}
+
+// inWindow reports whether u lies in a window or at its edge.
+func (tl *Timeline) inWindow(u Unobserved) bool {
+	for w := range tl.downtimes() {
+		if w.cutBy(u) {
+			return true
+		}
+	}
+	return false
 }
 
 // downtimes are the windows that make a downtime, of every judged target.
@@ -67,12 +104,18 @@ func (tl *Timeline) cut(w *Window) bool {
 	if w.Open != (Open{}) {
 		return true
 	}
-	for _, u := range tl.Unobserved {
-		if u.Target == w.Target && u.Start < w.End.Latest && u.End > w.Start.Earliest {
-			return true
-		}
+	return slices.ContainsFunc(tl.Unobserved, w.cutBy)
+}
+
+// cutBy reports whether u lies within a window's brackets, or they end at it.
+func (w *Window) cutBy(u Unobserved) bool {
+	switch {
+	case u.Target != w.Target:
+		return false
+	case w.Open.Start && u.End == w.Start.Earliest, w.Open.End && u.Start == w.End.Latest:
+		return true
 	}
-	return false
+	return u.Start < w.End.Latest && u.End > w.Start.Earliest
 }
 
 // atMost is how long a window and its downtime can be; open if nothing bounds them.
