@@ -1,10 +1,11 @@
 package record
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -26,10 +27,44 @@ type block struct {
 	head     []byte
 	requests []timeline.Request
 	columns  columns
+	lengths  lengths
 	grouping grouping
 	body     []byte
-	packed   bytes.Buffer
+	packed   []byte
+	small    []byte
 	zstd     *zstd.Encoder
+	huffman  huffman
+
+	batches batchContext
+}
+
+// A batchContext is what the batches before tell of the next one in their block.
+type batchContext struct {
+	firstSeq uint64 // the next batch's, if none is lost
+	size     uint64 // how many requests the last batch had
+	mark     int64  // the last batch's first watermark
+	step     int64  // by how much that had grown
+}
+
+// follow notes a batch's FirstSeq and number of requests.
+func (c *batchContext) follow(firstSeq, size uint64) { c.firstSeq, c.size = firstSeq+size, size }
+
+// marks foretells a batch's watermarks one by one: the first is expected as far ahead of the last
+// batch's as that was of the one before, and each other near its neighbour.
+type marks struct {
+	context *batchContext
+	guess   int64
+	begun   bool
+}
+
+func (c *batchContext) marks() marks { return marks{context: c, guess: c.mark + c.step} }
+
+func (m *marks) learn(due int64) {
+	if !m.begun {
+		m.context.step = due - m.context.mark
+		m.context.mark = due
+	}
+	m.begun, m.guess = true, due
 }
 
 func newBlock() (*block, error) {
@@ -48,11 +83,18 @@ func newBlock() (*block, error) {
 }
 
 func (b *block) reset() {
-	b.facts, b.head, b.requests = 0, b.head[:0], b.requests[:0]
+	b.facts, b.head, b.requests, b.batches = 0, b.head[:0], b.requests[:0], batchContext{}
 }
 
+// A block is packed before it grows further when it has enoughRequests. One batch more may be in it.
+const (
+	enoughRequests = 4096
+	mostInBatch    = 1 << 18
+	mostRequests   = enoughRequests + mostInBatch
+)
+
 // full says that the block should be packed before it grows further.
-func (b *block) full() bool { return len(b.requests) >= 4096 || len(b.head) >= 1<<18 }
+func (b *block) full() bool { return len(b.requests) >= enoughRequests || len(b.head) >= 1<<18 }
 
 // add takes one more fact. If it errs, the block is as it was.
 func (b *block) add(fact timeline.Fact) error {
@@ -86,9 +128,8 @@ func (b *block) addJSON(kind byte, fact timeline.Fact) error {
 }
 
 func (b *block) addBatch(batch timeline.Batch) error {
-	const most = maxBlock / 256
-	if len(batch.Requests) > most || len(batch.Watermarks) > most {
-		return fmt.Errorf("record a batch of %d requests: at most %d", len(batch.Requests), most)
+	if len(batch.Requests) > mostInBatch || len(batch.Watermarks) > mostInBatch {
+		return fmt.Errorf("record a batch of %d requests: at most %d", len(batch.Requests), mostInBatch)
 	}
 	for i := range batch.Requests {
 		if batch.Requests[i].Class >= timeline.NumClasses {
@@ -97,68 +138,69 @@ func (b *block) addBatch(batch timeline.Batch) error {
 	}
 	b.head = append(b.head, batchFact)
 	b.head = appendBytes(b.head, batch.Source)
-	b.head = binary.AppendUvarint(b.head, batch.FirstSeq)
-	b.head = binary.AppendUvarint(b.head, uint64(len(batch.Requests)))
+	b.head = appendVarint(b.head, int64(batch.FirstSeq-b.batches.firstSeq))
+	b.head = appendVarint(b.head, int64(uint64(len(batch.Requests))-b.batches.size))
 	b.head = binary.AppendUvarint(b.head, uint64(len(batch.Watermarks)))
-	var last int64
+	b.batches.follow(batch.FirstSeq, uint64(len(batch.Requests)))
+	marks := b.batches.marks()
 	for _, w := range batch.Watermarks {
 		due := floorMicros(w.Due)
 		b.head = binary.AppendUvarint(b.head, uint64(w.Target))
-		b.head = appendVarint(b.head, due-last)
-		last = due
+		b.head = appendVarint(b.head, due-marks.guess)
+		marks.learn(due)
 	}
-	b.requests = append(b.requests, batch.Requests...)
+	b.addRequests(batch.Requests)
 	b.facts++
 	return nil
+}
+
+// addRequests adds a batch's requests in the order of target and Seq.
+func (b *block) addRequests(requests []timeline.Request) {
+	start := len(b.requests)
+	b.requests = append(b.requests, requests...)
+	bySeq := func(x, y timeline.Request) int {
+		return cmp.Or(cmp.Compare(x.Target, y.Target), cmp.Compare(x.Seq, y.Seq))
+	}
+	if added := b.requests[start:]; !slices.IsSortedFunc(added, bySeq) {
+		slices.SortStableFunc(added, bySeq)
+	}
 }
 
 // pack returns the block's payload, valid until the next call.
 func (b *block) pack() ([]byte, error) {
 	b.columns.reset()
-	b.columns.encode(b.requests, &b.grouping)
+	b.lengths.reset()
+	b.columns.encode(&b.lengths, b.requests, &b.grouping)
 	b.body = binary.AppendUvarint(b.body[:0], uint64(len(b.head)))
 	for _, c := range b.columns {
 		b.body = binary.AppendUvarint(b.body, uint64(len(c)))
 	}
 	b.body = append(b.body, b.head...)
-	b.packed.Reset()
-	b.zstd.Reset(&b.packed)
-	if err := b.compress(b.body); err != nil {
-		return nil, err
-	}
 	for _, c := range b.columns {
-		if err := b.compress(c); err != nil {
-			return nil, err
-		}
+		b.body = append(b.body, c...)
 	}
-	if err := b.zstd.Close(); err != nil {
-		return nil, fmt.Errorf("compress a block: %w", err)
+	b.small = b.zstd.EncodeAll(b.body, b.small[:0])
+	b.packed = appendBytes(b.packed[:0], b.small)
+	b.packed = binary.AppendUvarint(b.packed, uint64(len(b.requests)))
+	parts := b.grouping.parts()
+	for _, symbols := range b.lengths.symbols {
+		b.packed = b.huffman.pack(b.packed, symbols, parts)
 	}
-	if b.packed.Len() > maxBlock {
-		return nil, fmt.Errorf("compress a block: %d bytes are too many", b.packed.Len())
+	b.packed = append(b.packed, b.lengths.bits.bytes()...)
+	if max(len(b.packed), len(b.body)) > maxBlock {
+		return nil, fmt.Errorf("compress a block: %d bytes are too many", max(len(b.packed), len(b.body)))
 	}
-	return b.packed.Bytes(), nil
-}
-
-// compress adds a column to the zstd frame, as a block with an entropy code of its own.
-func (b *block) compress(column []byte) error {
-	if len(column) == 0 {
-		return nil
-	}
-	if _, err := b.zstd.Write(column); err != nil {
-		return fmt.Errorf("compress a block: %w", err)
-	}
-	if err := b.zstd.Flush(); err != nil {
-		return fmt.Errorf("compress a block: %w", err)
-	}
-	return nil
+	return b.packed, nil
 }
 
 // An unpacker reads blocks and keeps its memory between them.
 type unpacker struct {
 	zstd     *zstd.Decoder
+	huffman  huffman
 	body     []byte
+	lengths  lengthReader
 	grouping grouping
+	batches  batchContext
 	only     func(kind byte) bool // which facts are wanted; nil: all
 }
 
@@ -174,7 +216,8 @@ func (u *unpacker) close() { u.zstd.Close() }
 
 // facts returns the facts of a block's payload in order. They do not point into it.
 func (u *unpacker) facts(payload []byte) ([]timeline.Fact, error) {
-	body, err := u.zstd.DecodeAll(payload, u.body[:0])
+	in := cursor{data: payload}
+	body, err := u.zstd.DecodeAll(in.bytes(), u.body[:0])
 	if err != nil {
 		return nil, corrupt("%v", err)
 	}
@@ -185,10 +228,11 @@ func (u *unpacker) facts(payload []byte) ([]timeline.Fact, error) {
 	}
 	var requests []timeline.Request
 	if u.wants(batchFact) {
-		if requests, err = cols.decode(&u.grouping); err != nil {
+		if requests, err = u.requests(&in, &cols); err != nil {
 			return nil, err
 		}
 	}
+	u.batches = batchContext{}
 	var facts []timeline.Fact
 	for in := (cursor{data: head}); len(in.data) > 0; {
 		fact, err := u.fact(&in, &requests)
@@ -203,6 +247,26 @@ func (u *unpacker) facts(payload []byte) ([]timeline.Fact, error) {
 		return nil, corrupt("%d requests belong to no batch", len(requests))
 	}
 	return facts, nil
+}
+
+// requests returns the block's requests, of which in holds the lengths.
+func (u *unpacker) requests(in *cursor, cols *columns) ([]timeline.Request, error) {
+	n := in.uvarint()
+	if in.bad || n > mostRequests {
+		return nil, corrupt("a block of %d requests", n)
+	}
+	if !u.grouping.read(cols[colTarget], int(n)) {
+		return nil, corrupt("its targets are not those of %d requests", n)
+	}
+	parts := u.grouping.parts()
+	for i := range u.lengths.symbols {
+		var err error
+		if u.lengths.symbols[i], err = u.huffman.unpack(in, u.lengths.symbols[i], parts); err != nil {
+			return nil, err
+		}
+	}
+	u.lengths.next, u.lengths.bits = 0, bitReader{data: in.data}
+	return cols.decode(&u.lengths, &u.grouping)
 }
 
 func (u *unpacker) wants(kind byte) bool { return u.only == nil || u.only(kind) }
@@ -261,20 +325,10 @@ func parse[T timeline.Fact](text []byte) (timeline.Fact, error) {
 }
 
 func (u *unpacker) batch(in *cursor, requests *[]timeline.Request) (timeline.Fact, error) {
-	batch := timeline.Batch{Source: string(in.bytes()), FirstSeq: in.uvarint()}
-	n, marks := in.uvarint(), in.uvarint()
-	if in.bad || marks > uint64(len(in.data)) {
-		return nil, corrupt("a batch is cut short")
-	}
-	if marks > 0 {
-		batch.Watermarks = make([]timeline.Watermark, marks)
-	}
-	var last int64
-	for i := range batch.Watermarks {
-		target := in.uint16()
-		last += in.varint()
-		batch.Watermarks[i] = timeline.Watermark{Target: target, Due: micros(last)}
-	}
+	batch := timeline.Batch{Source: string(in.bytes()), FirstSeq: u.batches.firstSeq + uint64(in.varint())}
+	n := u.batches.size + uint64(in.varint())
+	u.batches.follow(batch.FirstSeq, n)
+	batch.Watermarks = u.watermarks(in)
 	if in.bad {
 		return nil, corrupt("a batch is cut short")
 	}
@@ -288,4 +342,23 @@ func (u *unpacker) batch(in *cursor, requests *[]timeline.Request) (timeline.Fac
 		batch.Requests, *requests = (*requests)[:n:n], (*requests)[n:]
 	}
 	return batch, nil
+}
+
+func (u *unpacker) watermarks(in *cursor) []timeline.Watermark {
+	n := in.uvarint()
+	if n > uint64(len(in.data)) {
+		in.bad = true
+	}
+	if in.bad || n == 0 {
+		return nil
+	}
+	watermarks := make([]timeline.Watermark, n)
+	marks := u.batches.marks()
+	for i := range watermarks {
+		target := in.uint16()
+		due := marks.guess + in.varint()
+		marks.learn(due)
+		watermarks[i] = timeline.Watermark{Target: target, Due: micros(due)}
+	}
+	return watermarks
 }

@@ -6,31 +6,18 @@ import (
 	"lapse/timeline"
 )
 
-// The columns of a block's requests. The first keeps the order in which the requests came; all others
-// hold the same requests grouped by target (see grouped), so that neighbours in a column are alike.
+// The columns of a block's requests, beside their lengths. The first tells the targets in the order of
+// the batches; all others hold the same requests grouped by target (see grouping), so that neighbours
+// in a column are alike and mostly as foretold: these columns are nearly empty.
 //
 // Instants are whole microseconds: Due and Sent are rounded down, Done up, which is no loss for what
 // loadgen measures and errs outward for anything finer.
-//
-// A length whose low byte is noise and whose high part hardly changes takes two columns, so that each
-// gets an entropy code of its own.
 const (
-	colTarget      = iota // the target's ID, in the order of the batches
-	colSeq                // Seq − (the target's last Seq + 1)
-	colDue                // Due − what the target's last step foretells
-	colLateLow            // Sent − Due, low byte
-	colLateHigh           //   and the rest
-	colTookLow            // Done − Sent, low byte
-	colTookHigh           //   and the rest
-	colOutcome            // runs of the same class, code and reuse: length, class, code, reused
-	colBackend            // Backend
-	colDNS                // DNS
-	colConnectLow         // Connect, low byte
-	colConnectHigh        //   and the rest
-	colTLSLow             // TLS, low byte
-	colTLSHigh            //   and the rest
-	colFirstLow           // Done − Sent − DNS − Connect − TLS − FirstByte, low byte: sending and the body
-	colFirstHigh          //   and the rest
+	colTarget  = iota // runs of the same target: its ID, their number
+	colSeq            // Seq − (the target's last Seq + 1)
+	colDue            // Due − what the target's last step foretells
+	colOutcome        // runs of the same class, code and reuse: length, class, code, reused
+	colBackend        // Backend
 	numColumns
 )
 
@@ -43,87 +30,87 @@ func (c *columns) reset() {
 	}
 }
 
-// encode fills the columns with requests.
-func (c *columns) encode(requests []timeline.Request, g *grouping) {
-	g.targets = g.targets[:0]
-	for i := range requests {
-		c[colTarget] = binary.AppendUvarint(c[colTarget], uint64(requests[i].Target))
-		g.targets = append(g.targets, requests[i].Target)
-	}
+// encode fills the columns and lengths with requests.
+func (c *columns) encode(l *lengths, requests []timeline.Request, g *grouping) {
+	c.putTargets(requests, g)
 	var p predictor
 	var run outcomeRun
-	for _, i := range g.order() {
+	for _, i := range g.sorted {
 		r := &requests[i]
 		p.turnTo(r.Target)
 		due, sent, done := floorMicros(r.Due), floorMicros(r.Sent), ceilMicros(r.Done)
 		c[colSeq] = appendVarint(c[colSeq], int64(r.Seq-p.seq()))
 		c[colDue] = appendVarint(c[colDue], due-p.due(r.Seq))
 		p.learn(r.Seq, due)
-		c.putSplit(colLateLow, sent-due)
-		c.putSplit(colTookLow, done-sent)
 		c.putOutcome(&run, r)
 		c[colBackend] = binary.AppendUvarint(c[colBackend], uint64(r.Backend))
-		c[colDNS] = binary.AppendUvarint(c[colDNS], uint64(r.DNS))
-		c.putSplit(colConnectLow, int64(r.Connect))
-		c.putSplit(colTLSLow, int64(r.TLS))
-		c.putSplit(colFirstLow, restOf(r.Phases, done-sent)-int64(r.FirstByte))
+		l.put(lenLate, sent-due)
+		l.put(lenDNS, int64(r.DNS))
+		l.put(lenConnect, int64(r.Connect))
+		l.put(lenTLS, int64(r.TLS))
+		l.put(lenFirst, int64(r.FirstByte))
+		l.put(lenRest, done-sent-sumOf(r.Phases))
 	}
 	c.endOutcome(&run)
 }
 
-// decode reads as many requests as the columns hold. It errs only if the columns do not fit together,
+// decode reads the requests that the columns hold, whose targets are in g. It errs only if the columns do not fit together,
 // which a checksum that holds rules out for what this package wrote.
-func (c *columns) decode(g *grouping) ([]timeline.Request, error) {
+func (c *columns) decode(l *lengthReader, g *grouping) ([]timeline.Request, error) {
 	var in [numColumns]cursor
 	for i := range c {
 		in[i].data = c[i]
 	}
-	g.targets = g.targets[:0]
-	for len(in[colTarget].data) > 0 {
-		g.targets = append(g.targets, in[colTarget].uint16())
-	}
+	in[colTarget].data = nil // read before
 	requests := make([]timeline.Request, len(g.targets))
 	var p predictor
 	var run outcomeRun
-	for _, i := range g.order() {
+	for _, i := range g.sorted {
 		r := &requests[i]
 		r.Target = g.targets[i]
 		p.turnTo(r.Target)
 		r.Seq = p.seq() + uint64(in[colSeq].varint())
 		due := p.due(r.Seq) + in[colDue].varint()
 		p.learn(r.Seq, due)
-		sent := due + getSplit(&in, colLateLow)
-		took := getSplit(&in, colTookLow)
-		r.Due, r.Sent, r.Done = micros(due), micros(sent), micros(sent+took)
 		getOutcome(&in[colOutcome], &run, r)
 		r.Backend = in[colBackend].uint16()
-		r.DNS = timeline.Micros(in[colDNS].uvarint())
-		r.Connect = timeline.Micros(getSplit(&in, colConnectLow))
-		r.TLS = timeline.Micros(getSplit(&in, colTLSLow))
-		r.FirstByte = timeline.Micros(restOf(r.Phases, took) - getSplit(&in, colFirstLow))
+		sent := due + l.get(lenLate)
+		r.DNS = timeline.Micros(l.get(lenDNS))
+		r.Connect = timeline.Micros(l.get(lenConnect))
+		r.TLS = timeline.Micros(l.get(lenTLS))
+		r.FirstByte = timeline.Micros(l.get(lenFirst))
+		done := sent + sumOf(r.Phases) + l.get(lenRest)
+		r.Due, r.Sent, r.Done = micros(due), micros(sent), micros(done)
+		l.next++
 	}
 	for i := range in {
 		if in[i].bad || len(in[i].data) > 0 {
 			return nil, corrupt("column %d does not fit the others", i)
 		}
 	}
+	if !l.bits.finished() {
+		return nil, corrupt("the lengths do not fit their symbols")
+	}
 	return requests, nil
 }
 
-// restOf is what of a request's time is left after its connection stood: a good guess for FirstByte.
-func restOf(p timeline.Phases, took int64) int64 {
-	return took - int64(p.DNS) - int64(p.Connect) - int64(p.TLS)
+// putTargets also has g order the requests.
+func (c *columns) putTargets(requests []timeline.Request, g *grouping) {
+	g.targets = g.targets[:0]
+	for i := 0; i < len(requests); {
+		target, start := requests[i].Target, i
+		for ; i < len(requests) && requests[i].Target == target; i++ {
+			g.targets = append(g.targets, target)
+		}
+		c[colTarget] = binary.AppendUvarint(c[colTarget], uint64(target))
+		c[colTarget] = binary.AppendUvarint(c[colTarget], uint64(i-start))
+	}
+	g.order()
 }
 
-// putSplit adds v to the columns low and low+1.
-func (c *columns) putSplit(low int, v int64) {
-	c[low] = append(c[low], byte(v))
-	c[low+1] = appendVarint(c[low+1], v>>8)
-}
-
-func getSplit(in *[numColumns]cursor, low int) int64 {
-	b := in[low].byte()
-	return in[low+1].varint()<<8 | int64(b)
+// sumOf is how long the phases took together, in microseconds.
+func sumOf(p timeline.Phases) int64 {
+	return int64(p.DNS) + int64(p.Connect) + int64(p.TLS) + int64(p.FirstByte)
 }
 
 // An outcomeRun is a stretch of requests that ended alike.
@@ -201,12 +188,30 @@ func (p *predictor) learn(seq uint64, due int64) {
 // A grouping orders requests by target and keeps its memory between blocks.
 type grouping struct {
 	targets []uint16 // of each request
+	sorted  []int    // the requests' indices, by target and otherwise as they came
 	next    []int    // by target: where its next request goes
-	sorted  []int
+	ends    []int
 }
 
-// order returns the indices of targets, sorted by target and otherwise as they came.
-func (g *grouping) order() []int {
+// read takes in the targets of n requests, and reports whether they are as many.
+func (g *grouping) read(column []byte, n int) bool {
+	in := cursor{data: column}
+	g.targets = g.targets[:0]
+	for len(g.targets) < n {
+		target, run := in.uint16(), in.uvarint()
+		if in.bad || run > uint64(n-len(g.targets)) {
+			return false
+		}
+		for range run {
+			g.targets = append(g.targets, target)
+		}
+	}
+	g.order()
+	return len(in.data) == 0
+}
+
+// order sorts by target.
+func (g *grouping) order() {
 	g.count()
 	if cap(g.sorted) < len(g.targets) {
 		g.sorted = make([]int, len(g.targets))
@@ -216,7 +221,6 @@ func (g *grouping) order() []int {
 		g.sorted[g.next[t]] = i
 		g.next[t]++
 	}
-	return g.sorted
 }
 
 // count sets next to where each target's requests begin.
@@ -237,4 +241,23 @@ func (g *grouping) count() {
 		g.next[t] = start
 		start += n
 	}
+}
+
+// parts cuts the ordered requests into parts that have codes of their own, and returns where each
+// ends: a target's requests, or where those are too few to be worth a code, several targets'.
+func (g *grouping) parts() []int {
+	const few = 64
+	g.ends = g.ends[:0]
+	start := 0
+	for i := range g.sorted {
+		last := i == len(g.sorted)-1 || g.targets[g.sorted[i]] != g.targets[g.sorted[i+1]]
+		if last && i+1-start >= few {
+			g.ends = append(g.ends, i+1)
+			start = i + 1
+		}
+	}
+	if start < len(g.sorted) {
+		g.ends = append(g.ends[:max(0, len(g.ends)-1)], len(g.sorted))
+	}
+	return g.ends
 }

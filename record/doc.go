@@ -17,13 +17,19 @@
 // # Format
 //
 //	recording = magic block*
-//	magic     = "LAPSE" 1A 0A version           8 bytes; version is 1
+//	magic     = "LAPSE" 1A 0A version           8 bytes; version is 2
 //	block     = length crc check payload        each uint32, little endian
+//	payload   = size facts n symbols^6 bits     size and n are uvarints
 //
 // length counts the payload's bytes; crc is the payload's CRC-32C, check that of the 8 bytes before
-// it (so that a damaged length is known as damage and not taken for an unfinished block). The payload
-// is a zstd frame. Inside it lie the sizes of the columns, a head, and the columns. The head holds the
-// block's facts in order: small ones as JSON, a batch as its source and watermarks and the number of
-// its requests. The requests of all batches lie in the columns (see columns.go), grouped by target, so
-// that neighbours look alike: differences to what was to be expected, which are mostly zero.
+// it (so that a damaged length is known as damage and not taken for an unfinished block).
+//
+// facts is a zstd frame of size bytes. Inside it lie the sizes of the columns, a head, and the columns.
+// The head holds the block's facts in order: small ones as JSON, a batch as its source and watermarks
+// and the number of its requests. Which target a request went to, its number, when it was due and how
+// it ended lie in the columns (see columns.go), grouped by target: differences to what was to be
+// expected, which are mostly zero. The lengths of the parts of all n requests follow, Huffman coded, to
+// the microsecond (see lengths.go): they are nearly all of a recording.
+//
+// The order of the requests in a batch means nothing, and is not kept: they come back by target and Seq.
 package record

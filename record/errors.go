@@ -13,10 +13,11 @@ var ErrTruncated = errors.New("the recording ends inside a block")
 // block is intact.
 var ErrCorrupt = errors.New("the recording is damaged")
 
-// errNotRecording and errNewer say that the bytes do not begin like a recording this package reads.
+// errNotRecording, errNewer and errOlder say that the bytes do not begin like a recording this package reads.
 var (
 	errNotRecording = errors.New("not a Lapse recording")
 	errNewer        = errors.New("written by a newer Lapse")
+	errOlder        = errors.New("written by an older Lapse")
 )
 
 func corrupt(format string, args ...any) error {

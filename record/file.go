@@ -46,7 +46,7 @@ func notRecording(path string, err error) error {
 	if info, serr := os.Stat(path); serr == nil && info.IsDir() {
 		e.what = path + " is a directory, not a Lapse recording"
 	}
-	if errors.Is(err, errNewer) {
+	if errors.Is(err, errNewer) || errors.Is(err, errOlder) {
 		e.what, e.hint = path+" was "+err.Error(), "read it with the version of lapse that wrote it"
 	}
 	return e

@@ -13,7 +13,7 @@ import (
 // stops there, and a newline, so that a transfer as text is noticed. The last byte is the version.
 const (
 	magic      = "LAPSE\x1a\n"
-	version    = 1
+	version    = 2
 	headerSize = len(magic) + 1
 	blockHead  = 12       // length, crc, check
 	maxBlock   = 64 << 20 // bytes of a block's payload, packed or unpacked: a guard, not a target
@@ -47,9 +47,11 @@ func readHeader(r io.Reader) error {
 		return ErrTruncated
 	}
 	if v := buf[len(magic)]; v > version {
-		return fmt.Errorf("%w (format %d, this one reads up to %d)", errNewer, v, version)
+		return fmt.Errorf("%w (format %d, this one reads %d)", errNewer, v, version)
 	} else if v == 0 {
 		return errNotRecording
+	} else if v < version {
+		return fmt.Errorf("%w (format %d, this one reads %d)", errOlder, v, version)
 	}
 	return nil
 }

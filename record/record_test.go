@@ -26,8 +26,7 @@ var ignoreBatches = cmpopts.IgnoreFields(timeline.Run{}, "Batches")
 
 var sameFacts = cmp.Options{cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}), cmpopts.EquateEmpty(), ignoreBatches}
 
-// A fake measures what a loadgen would: requests at even steps with lateness and latency of a quiet
-// loopback (see docs of BenchmarkWrite for the figures).
+// A fake measures what a loadgen would: requests at even steps, with the lengths of a real run.
 type fake struct {
 	rng *rand.Rand
 	seq map[uint16]uint64
@@ -38,13 +37,34 @@ func newFake(seed uint64) *fake {
 	return &fake{rng: rand.New(rand.NewPCG(seed, 1)), seq: map[uint16]uint64{}}
 }
 
-// lognormal is a length around median whose spread is a factor of e^sigma.
-func (f *fake) lognormal(median time.Duration, sigma float64) time.Duration {
-	d := time.Duration(float64(median) * math.Exp(sigma*f.rng.NormFloat64()))
-	return d.Truncate(time.Microsecond)
+// A spread is how a length was spread in a run on loopback at 2000 requests per second: microseconds
+// at each of shares.
+type spread []float64
+
+var (
+	shares = spread{0, .01, .05, .1, .2, .3, .4, .5, .6, .7, .8, .9, .95, .99, .999, 1}
+
+	reusedLate  = spread{4, 13, 14, 14, 14, 15, 15, 16, 18, 21, 25, 32, 39, 161, 1342, 3471}
+	reusedFirst = spread{12, 22, 24, 26, 31, 42, 54, 62, 69, 74, 80, 90, 102, 310, 1221, 3700}
+	reusedRest  = spread{8, 11, 15, 15, 16, 17, 18, 19, 20, 22, 25, 30, 33, 47, 85, 217}
+	newLate     = spread{22, 34, 49, 52, 54, 56, 58, 61, 65, 70, 77, 92, 108, 360, 853, 2803}
+	newConnect  = spread{27, 36, 40, 43, 46, 48, 50, 53, 56, 61, 68, 79, 89, 123, 334, 1150}
+	newFirst    = spread{1, 16, 20, 23, 39, 50, 56, 59, 63, 68, 75, 91, 103, 134, 451, 1587}
+	newRest     = spread{7, 9, 10, 11, 11, 12, 12, 13, 13, 14, 16, 25, 33, 44, 65, 202}
+)
+
+// draw returns a length spread like s, in whole microseconds.
+func (f *fake) draw(s spread) time.Duration {
+	at := f.rng.Float64()
+	i := 1
+	for shares[i] < at {
+		i++
+	}
+	part := (at - shares[i-1]) / (shares[i] - shares[i-1])
+	return time.Duration(math.Round(s[i-1]+part*(s[i]-s[i-1]))) * time.Microsecond
 }
 
-// batch returns n requests of target in the order they ended.
+// batch returns n requests of target.
 func (f *fake) batch(target uint16, kind timeline.TargetKind, interval time.Duration, n int) timeline.Batch {
 	b := timeline.Batch{Source: "job", FirstSeq: f.n}
 	for range n {
@@ -53,7 +73,6 @@ func (f *fake) batch(target uint16, kind timeline.TargetKind, interval time.Dura
 		due := (time.Duration(seq)*interval + time.Duration(target)*37*time.Microsecond).Truncate(time.Microsecond)
 		b.Requests = append(b.Requests, f.request(target, kind, seq, due))
 	}
-	slices.SortStableFunc(b.Requests, func(a, b timeline.Request) int { return int(a.Done - b.Done) })
 	f.n += uint64(n)
 	b.Watermarks = []timeline.Watermark{{Target: target, Due: b.Requests[0].Due}}
 	return b
@@ -61,7 +80,7 @@ func (f *fake) batch(target uint16, kind timeline.TargetKind, interval time.Dura
 
 // backend is drawn anew for each connection, of which reused requests use 50 in turn.
 func (f *fake) backend(kind timeline.TargetKind, seq uint64) uint16 {
-	if kind == timeline.Reused {
+	if kind != timeline.New {
 		return uint16(1 + seq%50*7%11%2)
 	}
 	return uint16(1 + f.rng.IntN(2))
@@ -69,16 +88,16 @@ func (f *fake) backend(kind timeline.TargetKind, seq uint64) uint16 {
 
 func (f *fake) request(target uint16, kind timeline.TargetKind, seq uint64, due time.Duration) timeline.Request {
 	r := timeline.Request{Target: target, Seq: seq, Due: due}
-	r.Sent = due + f.lognormal(30*time.Microsecond, .35)
-	took := f.lognormal(110*time.Microsecond, .25)
-	r.Code, r.Reused, r.Backend = 200, kind == timeline.Reused, f.backend(kind, seq)
+	r.Code, r.Reused, r.Backend = 200, kind != timeline.New, f.backend(kind, seq)
+	late, first, rest := reusedLate, reusedFirst, reusedRest
 	if kind == timeline.New {
-		connect := f.lognormal(60*time.Microsecond, .25)
-		r.Connect = timeline.MicrosOf(connect)
-		took += connect
+		late, first, rest = newLate, newFirst, newRest
+		r.Connect = timeline.MicrosOf(f.draw(newConnect))
 	}
+	r.FirstByte = timeline.MicrosOf(f.draw(first))
+	r.Sent = due + f.draw(late)
+	took := r.Connect.Duration() + r.FirstByte.Duration() + f.draw(rest)
 	r.Done = r.Sent + took
-	r.FirstByte = timeline.MicrosOf(took-f.lognormal(12*time.Microsecond, .4)) - r.Connect
 	if f.rng.IntN(500) == 0 {
 		r.Outcome = timeline.Outcome{Class: timeline.Refused, Phases: timeline.Phases{Connect: timeline.MicrosOf(took)}}
 	}
@@ -99,9 +118,6 @@ func someRun(seed uint64) []timeline.Fact {
 		facts = append(facts, f.batch(1, timeline.New, 2*time.Millisecond, 20), f.batch(2, timeline.Reused, time.Second/300, 30))
 		mixed := f.batch(1, timeline.New, 2*time.Millisecond, 10)
 		mixed.Requests = append(mixed.Requests, f.batch(700, timeline.Direct, time.Second, 5).Requests...)
-		f.rng.Shuffle(len(mixed.Requests), func(i, j int) {
-			mixed.Requests[i], mixed.Requests[j] = mixed.Requests[j], mixed.Requests[i]
-		})
 		facts = append(facts, mixed, timeline.Batch{Source: "job", Watermarks: []timeline.Watermark{{Target: 1, Due: time.Second}, {Target: 2, Due: -time.Second}}},
 			timeline.Event{ID: uint32(i), Seen: time.Duration(i) * time.Second, Stamp: time.Date(2026, 1, 2, 3, 4, 5+i, 0, time.UTC), Writer: "apiserver", Kind: timeline.PodDeleted,
 				Object: timeline.Object{Kind: "Pod", Name: "web-1"}, Addr: netip.MustParseAddr("10.0.0.7"), Code: 30})
@@ -176,18 +192,56 @@ func TestFactsComeBackAsTheyWereRecorded(t *testing.T) {
 
 func TestOddRequestsComeBackAsTheyWereRecorded(t *testing.T) {
 	odd := timeline.Batch{Requests: []timeline.Request{
-		{Target: 65535, Seq: math.MaxUint64, Due: -time.Hour, Sent: 0, Done: time.Hour, Outcome: timeline.Outcome{Class: timeline.Other, Code: 65535, Backend: 65535, Reused: true}},
 		{Target: 0, Seq: 0},
-		{Target: 65535, Seq: 3, Due: time.Hour, Outcome: timeline.Outcome{Class: timeline.NoSlot, Phases: timeline.Phases{DNS: math.MaxUint32, Connect: math.MaxUint32, TLS: math.MaxUint32, FirstByte: math.MaxUint32}}},
 		{Target: 1, Seq: 5, Due: math.MaxInt64 / 1000 * 1000, Sent: math.MinInt64 / 1000 * 1000, Done: 0},
 		{Target: 1, Seq: 5, Due: time.Microsecond},
 		{Target: 1, Seq: 1 << 63, Due: time.Microsecond},
+		{Target: 65535, Seq: 3, Due: time.Hour, Outcome: timeline.Outcome{Class: timeline.NoSlot, Phases: timeline.Phases{DNS: math.MaxUint32, Connect: math.MaxUint32, TLS: math.MaxUint32, FirstByte: math.MaxUint32}}},
+		{Target: 65535, Seq: math.MaxUint64, Due: -time.Hour, Sent: 0, Done: time.Hour, Outcome: timeline.Outcome{Class: timeline.Other, Code: 65535, Backend: 65535, Reused: true}},
 	}}
 	got, err := collect(Decode(bytes.NewReader(read(t, write(t, []timeline.Fact{odd}, 1)))))
 	if err != nil {
 		t.Fatal(err)
 	}
 	checkSame(t, got, []timeline.Fact{odd})
+}
+
+func TestRequestsOfABatchComeBackByTargetAndSeq(t *testing.T) {
+	want := someRun(1)[7].(timeline.Batch)
+	mixed := want
+	mixed.Requests = slices.Clone(want.Requests)
+	slices.Reverse(mixed.Requests)
+	asGiven := slices.Clone(mixed.Requests)
+	got, err := collect(Decode(bytes.NewReader(read(t, write(t, []timeline.Fact{mixed}, 1)))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkSame(t, got, []timeline.Fact{want})
+	checkSame(t, mixed.Requests, asGiven)
+}
+
+// TestLengthsOfEveryMagnitudeComeBack covers each symbol, with many bits and few.
+func TestLengthsOfEveryMagnitudeComeBack(t *testing.T) {
+	var want []int64
+	for shift := range 64 {
+		for _, d := range []int64{-1, 0, 1} {
+			want = append(want, 1<<shift+d, -(1<<shift)+d)
+		}
+	}
+	var l lengths
+	for _, v := range want {
+		l.put(0, v)
+	}
+	r := lengthReader{symbols: l.symbols, bits: bitReader{data: l.bits.bytes()}}
+	for _, v := range want {
+		if got := r.get(0); got != v {
+			t.Errorf("%d came back as %d", v, got)
+		}
+		r.next++
+	}
+	if !r.bits.finished() {
+		t.Error("bits are left over")
+	}
 }
 
 func TestInstantsFinerThanMicrosecondsAreRoundedOutward(t *testing.T) {
@@ -290,25 +344,27 @@ func FuzzBlock(f *testing.F) {
 	if _, err := b.pack(); err != nil {
 		f.Fatal(err)
 	}
-	f.Add(slices.Concat(append([][]byte{b.body}, b.columns[:]...)...))
-	f.Add([]byte{})
+	packed := cursor{data: slices.Clone(b.packed)}
+	packed.bytes()
+	f.Add(b.body, packed.data)
+	f.Add([]byte{}, []byte{0})
 	enc, err := newBlock()
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Fuzz(func(t *testing.T, body []byte) {
+	f.Fuzz(func(t *testing.T, body, lengths []byte) {
 		u, err := newUnpacker()
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer u.close()
-		facts, err := u.facts(enc.zstd.EncodeAll(body, nil))
+		facts, err := u.facts(append(appendBytes(nil, enc.zstd.EncodeAll(body, nil)), lengths...))
 		if err != nil && !errors.Is(err, ErrCorrupt) {
 			t.Fatalf("%v is not ErrCorrupt", err)
 		}
 		for _, fact := range facts {
-			if b, ok := fact.(timeline.Batch); ok && len(b.Requests) > len(body) {
-				t.Fatalf("%d requests out of %d bytes", len(b.Requests), len(body))
+			if b, ok := fact.(timeline.Batch); ok && len(b.Requests) > mostRequests {
+				t.Fatalf("%d requests in a block", len(b.Requests))
 			}
 		}
 	})
@@ -515,13 +571,13 @@ func TestRunOfAGrowingFileStaysAsItWas(t *testing.T) {
 
 func TestOpenOfAnythingElseSaysSoWithAHint(t *testing.T) {
 	dir := t.TempDir()
-	files := map[string]string{"empty": "", "text": "hello, world\n", "json": "{}", "short": "LAP", "newer": magic + "\x02", "zero": magic + "\x00"}
+	files := map[string]string{"empty": "", "text": "hello, world\n", "json": "{}", "short": "LAP", "newer": magic + "\x03", "older": magic + "\x01", "zero": magic + "\x00"}
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"empty", "text", "json", "short", "newer", "zero", "missing", "."} {
+	for _, name := range []string{"empty", "text", "json", "short", "newer", "older", "zero", "missing", "."} {
 		_, err := Open(filepath.Join(dir, name))
 		fileErr, ok := errors.AsType[*FileError](err)
 		if !ok || fileErr.Hint() == "" {
