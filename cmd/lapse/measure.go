@@ -154,6 +154,8 @@ func (m *measurement) loop(ctx context.Context, signals <-chan os.Signal) (reaso
 	defer phase.Stop()
 	tick := time.NewTicker(refresh)
 	defer tick.Stop()
+	flush := time.NewTicker(m.opts.blockEvery())
+	defer flush.Stop()
 	settle := func() {
 		m.enter(phaseSettling, "")
 		phase.Reset(m.opts.settle)
@@ -163,8 +165,9 @@ func (m *measurement) loop(ctx context.Context, signals <-chan os.Signal) (reaso
 		select {
 		case <-m.queue.ready:
 			m.absorb()
-		case <-tick.C:
+		case <-flush.C:
 			m.keep(m.rec.Flush())
+		case <-tick.C:
 			m.live.show(m.clock.Now())
 		case <-phase.C:
 			switch m.phase {

@@ -350,6 +350,15 @@ func (o *options) checkHammer() error {
 // runDir is the directory the run's files go to.
 func (o *options) runDir(id string) string { return cmp.Or(o.out, filepath.Join("runs", id)) }
 
+// blockEvery is how often what was measured is put into the recording: as seldom as is allowed, because
+// larger blocks are denser, but soon where a workstation follows it.
+func (o *options) blockEvery() time.Duration {
+	if o.control != "" {
+		return refresh
+	}
+	return time.Second
+}
+
 // total is how long the run will take, or 0 if only the command knows.
 func (o *options) total() time.Duration {
 	if o.duration == 0 {
