@@ -85,7 +85,8 @@ func newRoot(name string, stdout, stderr io.Writer) *cobra.Command {
 	root.SuggestionsMinimumDistance = 2
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
-		newRun(), newReport(), newServe(), newCalibrate(),
+		newRun(), newReport(), newServe(), newExport(),
+		newCalibrate(),
 		newGen(), newStatus(), newRetrieve(), newDelete(),
 		newSchema(),
 	)

@@ -1,15 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 
 	"lapse/correlate"
 	"lapse/record"
 	"lapse/report"
+	"lapse/timeline"
 )
 
 // Files of a run's directory.
@@ -37,12 +40,19 @@ func discard(dir string) {
 
 // writeTimeline writes the run's timeline.json, whole or not at all.
 func writeTimeline(dir string, tl *correlate.Timeline) error {
-	f, err := os.CreateTemp(dir, timelineFile+".*")
+	return writeFile(filepath.Join(dir, timelineFile), func(w io.Writer) error {
+		return report.Formats["json"](w, tl, report.Options{})
+	})
+}
+
+// writeFile makes or replaces the file at path with what write writes, whole or not at all.
+func writeFile(path string, write func(io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {
-		return fmt.Errorf("write %s: %w", timelineFile, err)
+		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
 	}
 	defer os.Remove(f.Name()) // fails once renamed
-	err = report.Formats["json"](f, tl, report.Options{})
+	err = write(f)
 	if closeErr := f.Close(); err == nil {
 		err = closeErr
 	}
@@ -50,10 +60,10 @@ func writeTimeline(dir string, tl *correlate.Timeline) error {
 		err = os.Chmod(f.Name(), 0o644)
 	}
 	if err == nil {
-		err = os.Rename(f.Name(), filepath.Join(dir, timelineFile))
+		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		return fmt.Errorf("write %s: %w", timelineFile, err)
+		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
 	}
 	return nil
 }
@@ -73,24 +83,11 @@ func print(w io.Writer, dir, format string, tl *correlate.Timeline) error {
 
 // load judges the saved run at path, a run's directory or its recording.
 func load(path string, o correlate.Options, gateExprs []string) (*correlate.Timeline, error) {
-	file := path
-	if info, err := os.Stat(path); err != nil {
-		return nil, refuse("a RUN is the directory `lapse run` wrote, such as runs/…", "%w", err)
-	} else if info.IsDir() {
-		file = filepath.Join(path, factsFile)
-		if _, err := os.Stat(file); err != nil {
-			return nil, refuse("a RUN is the directory `lapse run` wrote, such as runs/…", "%s is not a run: it holds no %s", path, factsFile)
-		}
-	}
-	f, err := record.Open(file)
+	f, run, err := openRun(path)
 	if err != nil {
-		return nil, refuse("a RUN is the directory `lapse run` wrote, such as runs/…", "%w", err)
+		return nil, err
 	}
 	defer f.Close()
-	run, err := f.Run()
-	if err != nil && !errors.Is(err, record.ErrTruncated) && !errors.Is(err, record.ErrCorrupt) {
-		return nil, fmt.Errorf("read %s: %w", file, err)
-	} // what is left of a cut or damaged recording is judged, and the run told to have been aborted
 	tl, err := correlate.Analyze(run, o)
 	if err != nil {
 		return nil, fmt.Errorf("judge %s: %w", path, err)
@@ -105,4 +102,49 @@ func load(path string, o correlate.Options, gateExprs []string) (*correlate.Time
 	tl.Tool = tool()
 	correlate.Judge(tl, gates)
 	return tl, nil
+}
+
+// openRun opens the saved run at path, a run's directory or its recording. Of a recording that is cut
+// off or damaged it is what lies before, and its batches end with the error that says so.
+func openRun(path string) (*record.File, timeline.Run, error) {
+	const hint = "a RUN is the directory `lapse run` wrote, such as runs/…"
+	file := path
+	if info, err := os.Stat(path); err != nil {
+		return nil, timeline.Run{}, refuse(hint, "%w", err)
+	} else if info.IsDir() {
+		file = filepath.Join(path, factsFile)
+		if _, err := os.Stat(file); err != nil {
+			return nil, timeline.Run{}, refuse(hint, "%s is not a run: it holds no %s", path, factsFile)
+		}
+	}
+	f, err := record.Open(file)
+	if err != nil {
+		return nil, timeline.Run{}, refuse(cmp.Or(hintOf(err), hint), "%w", err)
+	}
+	run, err := f.Run()
+	if errors.Is(err, record.ErrTruncated) || errors.Is(err, record.ErrCorrupt) {
+		run.Batches = endingWith(run.Batches, err)
+	} else if err != nil {
+		return nil, timeline.Run{}, errors.Join(fmt.Errorf("read %s: %w", file, err), f.Close())
+	}
+	return f, run, nil
+}
+
+func hintOf(err error) string {
+	if e, ok := errors.AsType[*record.FileError](err); ok {
+		return e.Hint()
+	}
+	return ""
+}
+
+// endingWith yields all batches, and then an error.
+func endingWith(batches iter.Seq2[timeline.Batch, error], end error) iter.Seq2[timeline.Batch, error] {
+	return func(yield func(timeline.Batch, error) bool) {
+		for b, err := range batches {
+			if !yield(b, err) || err != nil {
+				return
+			}
+		}
+		yield(timeline.Batch{}, end)
+	}
 }

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"lapse/record"
+	"lapse/report"
+	"lapse/timeline"
+)
+
+// An exporter writes facts of a run in a format others read.
+type exporter struct {
+	flag  string
+	what  string
+	write func(io.Writer, timeline.Run) error
+}
+
+var exporters = []exporter{
+	{"csv", "a CSV row for every request", report.RequestsCSV},
+	{"events", "a CSV row for every event: Pods, endpoints, nodes, the command, the run itself", report.EventsCSV},
+	{"hlog", "an HdrHistogram log: latency from due, per target and second, in nanoseconds", report.LatencyLog},
+}
+
+const exportHelp = `Export writes the facts of a saved run, as they were recorded and unjudged, for other tools. One of --csv,
+--events and --hlog says what. It needs little memory however long the run was.
+
+If the recording is cut off or damaged, what lies before is exported, and the exit code is 6.`
+
+func newExport() *cobra.Command {
+	chosen := make([]bool, len(exporters))
+	var out string
+	cmd := &cobra.Command{
+		Use:     "export RUN",
+		Short:   "Write a saved run's requests, events or latencies for other tools",
+		Long:    exportHelp,
+		Example: "  lapse export runs/20261121-101500-ab3d --csv > requests.csv\n  lapse export runs/20261121-101500-ab3d --hlog --out latency.hlog",
+		Args:    exactly(1, "the RUN to export: a directory such as runs/…"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			e, err := chooseExporter(chosen)
+			if err != nil {
+				return err
+			}
+			return export(cmd.OutOrStdout(), args[0], out, e)
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	for i, e := range exporters {
+		f.BoolVar(&chosen[i], e.flag, false, e.what)
+	}
+	f.StringVar(&out, "out", "", "`FILE` to write, whole or not at all (default: standard output)")
+	return cmd
+}
+
+func chooseExporter(chosen []bool) (exporter, error) {
+	var one exporter
+	n := 0
+	for i, yes := range chosen {
+		if yes {
+			one = exporters[i]
+			n++
+		}
+	}
+	if n != 1 {
+		return one, refuse("--csv for the requests, --events for the events, --hlog for latencies", "export what? one of --csv, --events and --hlog is needed (got %d)", n)
+	}
+	return one, nil
+}
+
+// export writes the run at path to the file out, or to stdout if that is empty.
+func export(stdout io.Writer, path, out string, e exporter) error {
+	f, run, err := openRun(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if out == "" {
+		return brokenOff(e.write(stdout, run))
+	}
+	if info, err := os.Stat(out); err == nil && !info.Mode().IsRegular() {
+		return refuse("name a file", "--out %s is not a file", out)
+	}
+	var damage error
+	err = writeFile(out, func(w io.Writer) error {
+		err := e.write(w, run)
+		if isDamage(err) {
+			damage, err = err, nil
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return brokenOff(damage)
+}
+
+func isDamage(err error) bool {
+	return errors.Is(err, record.ErrTruncated) || errors.Is(err, record.ErrCorrupt)
+}
+
+// brokenOff tells a recording that ends early, all before which was exported, from what stops an export.
+func brokenOff(err error) error {
+	if !isDamage(err) {
+		return err
+	}
+	return stoppedError{fmt.Errorf("exported only what lies before: %w", err)}
+}

@@ -1,0 +1,165 @@
+package report
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"lapse/timeline"
+)
+
+// requestColumns are the columns of [RequestsCSV].
+var requestColumns = []string{
+	"target", "kind", "seq", "due", "sent", "done", "class", "code", "backend", "reused", "dns", "connect", "tls", "first_byte",
+}
+
+// RequestsCSV writes a row for every request of a run, in the order recorded. Instants are nanoseconds
+// since the run's t0 and phases are nanoseconds, as in timeline.json. What was not measured is empty:
+// the status where none was read, a phase that did not happen, sent and done of what was never sent.
+//
+// It reads the run's batches once and holds one at a time. If they end with an error it is returned,
+// and the rows before it were written.
+func RequestsCSV(w io.Writer, run timeline.Run) error {
+	out := newTable(w, requestColumns)
+	targets, backends := map[uint16]timeline.Target{}, map[uint16]string{}
+	for _, t := range run.Targets {
+		targets[t.ID] = t
+	}
+	for _, b := range run.Backends {
+		backends[b.ID] = b.Name
+	}
+	for batch, err := range run.Batches {
+		if err != nil {
+			return out.end(err)
+		}
+		for _, r := range batch.Requests {
+			t := targets[r.Target]
+			out.text(t.Name, string(t.Kind))
+			out.number(int64(r.Seq), int64(r.Due))
+			if r.Class == timeline.NotSent || r.Class == timeline.NoSlot {
+				out.text("", "")
+			} else {
+				out.number(int64(r.Sent), int64(r.Done))
+			}
+			out.text(r.Class.String())
+			out.some(int64(r.Code))
+			out.text(backends[r.Backend], strconv.FormatBool(r.Reused))
+			out.some(int64(r.DNS.Duration()), int64(r.Connect.Duration()), int64(r.TLS.Duration()), int64(r.FirstByte.Duration()))
+			out.endRow()
+		}
+	}
+	return out.end(nil)
+}
+
+// eventColumns are the columns of [EventsCSV].
+var eventColumns = []string{
+	"id", "since", "seen", "kind", "from", "to", "object_kind", "namespace", "name", "uid", "node", "addr", "service",
+	"code", "detail", "stamp", "writer",
+}
+
+// EventsCSV writes a row for every event of a run, in the order recorded: seen and since are
+// nanoseconds since the run's t0, stamp is what writer's clock said. What an event does not have is
+// empty.
+func EventsCSV(w io.Writer, run timeline.Run) error {
+	out := newTable(w, eventColumns)
+	for _, e := range run.Events {
+		out.number(int64(e.ID))
+		out.some(int64(e.Since))
+		out.number(int64(e.Seen))
+		out.text(string(e.Kind), e.From, e.To, e.Object.Kind, e.Object.Namespace, e.Object.Name, e.Object.UID, e.Object.Node)
+		out.text(address(e), e.Service)
+		switch e.Kind { // for these, 0 is a code too
+		case timeline.PodContainer, timeline.PodDeleted:
+			out.number(int64(e.Code))
+		case timeline.Command:
+			if e.To == "exited" {
+				out.number(int64(e.Code))
+			} else {
+				out.text("")
+			}
+		default:
+			out.some(int64(e.Code))
+		}
+		out.text(e.Detail, stamp(e.Stamp), e.Writer)
+		out.endRow()
+	}
+	return out.end(nil)
+}
+
+func address(e timeline.Event) string {
+	if !e.Addr.IsValid() {
+		return ""
+	}
+	return e.Addr.String()
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+// A table writes CSV row by row, quoted as RFC 4180 has it, with lines that end in a newline alone.
+type table struct {
+	csv *csv.Writer
+	row []string
+}
+
+func newTable(w io.Writer, columns []string) *table {
+	t := &table{csv: csv.NewWriter(w), row: slices.Clone(columns)}
+	t.endRow()
+	return t
+}
+
+func (t *table) text(cells ...string) {
+	for _, c := range cells {
+		t.row = append(t.row, inert(c))
+	}
+}
+
+func (t *table) number(values ...int64) {
+	for _, v := range values {
+		t.row = append(t.row, strconv.FormatInt(v, 10))
+	}
+}
+
+// some writes numbers of which 0 means that there is none.
+func (t *table) some(values ...int64) {
+	for _, v := range values {
+		if v == 0 {
+			t.row = append(t.row, "")
+		} else {
+			t.number(v)
+		}
+	}
+}
+
+func (t *table) endRow() {
+	t.csv.Write(t.row) // its error is kept for end
+	t.row = t.row[:0]
+}
+
+// end returns err, or else why something could not be written.
+func (t *table) end(err error) error {
+	t.csv.Flush()
+	if werr := t.csv.Error(); werr != nil {
+		return fmt.Errorf("write CSV: %w", werr)
+	}
+	return err
+}
+
+// inert keeps a spreadsheet from taking text for a formula: names of backends and lines of output are
+// whatever others made them. Such text gets an apostrophe in front, and so does text that begins with
+// one, so that taking one away gives what it was.
+// https://owasp.org/www-community/attacks/CSV_Injection
+func inert(text string) string {
+	if text != "" && strings.ContainsRune("=+-@\t\r'", rune(text[0])) {
+		return "'" + text
+	}
+	return text
+}

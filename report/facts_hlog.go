@@ -1,0 +1,164 @@
+package report
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"lapse/timeline"
+)
+
+// hlogInterval is how much time one histogram of [LatencyLog] covers.
+const hlogInterval = time.Second
+
+// LatencyLog writes a run's latencies in HdrHistogram's log format: a histogram per target and second
+// with at least one answer, tagged with the target's name. Latency counts from when a request was due
+// (so no correction for coordinated omission is to be added), of requests that ended ok, and each
+// counts in the second in which it was due. Values are nanoseconds with 3 significant digits.
+//
+// It reads the run's batches once and holds the seconds that may still get answers. An answer that
+// comes later than that gets a line of its own for its second; tools add them up. If the batches end
+// with an error it is returned, and what lay before it was written.
+func LatencyLog(w io.Writer, run timeline.Run) error {
+	buffered := bufio.NewWriter(w)
+	l := newLatencyLog(buffered, run)
+	err := l.header()
+	if err == nil {
+		err = l.batches(run.Batches)
+	}
+	if ferr := buffered.Flush(); err == nil && ferr != nil {
+		err = fmt.Errorf("write the log: %w", ferr)
+	}
+	return err
+}
+
+// A latencyLog is under way. A slot is an interval's number.
+type latencyLog struct {
+	log    *hdrhistogram.HistogramLogWriter
+	run    timeline.Run
+	tags   map[uint16]string
+	open   map[int64]map[uint16][]time.Duration // latencies by slot and target
+	newest time.Duration                        // the latest due instant
+	wait   time.Duration                        // how long after its due instant a request may still be handed on
+	hist   *hdrhistogram.Histogram
+}
+
+func newLatencyLog(w io.Writer, run timeline.Run) *latencyLog {
+	l := &latencyLog{
+		log: hdrhistogram.NewHistogramLogWriter(w), run: run, tags: map[uint16]string{},
+		open: map[int64]map[uint16][]time.Duration{},
+		hist: hdrhistogram.New(1000, int64(time.Hour), 3),
+	}
+	for _, t := range run.Targets {
+		l.tags[t.ID] = tag(t.Name)
+		l.wait = max(l.wait, t.Timeout+2*hlogInterval)
+	}
+	return l
+}
+
+// tag is a name without what the log format has a meaning for: "web new" → "web_new".
+func tag(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r <= ' ' || r == ',' || r == '\x7f' {
+			return '_'
+		}
+		return r
+	}, name)
+}
+
+func (l *latencyLog) header() error {
+	start := l.run.Meta.T0.UnixMilli()
+	lines := []func() error{
+		func() error {
+			return l.log.OutputComment("[Lapse: latency from due of requests that ended ok, in nanoseconds]")
+		},
+		l.log.OutputLogFormatVersion,
+		func() error { return l.log.OutputStartTime(start) },
+		l.log.OutputLegend,
+	}
+	for _, line := range lines {
+		if err := line(); err != nil {
+			return fmt.Errorf("write the log: %w", err)
+		}
+	}
+	return nil
+}
+
+func (l *latencyLog) batches(batches iter.Seq2[timeline.Batch, error]) error {
+	for batch, err := range batches {
+		if err == nil {
+			l.add(batch.Requests)
+			err = l.emit(l.slot(l.newest - l.wait))
+		} else if werr := l.emit(l.slot(l.newest) + 1); werr != nil {
+			err = werr
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return l.emit(l.slot(l.newest) + 1)
+}
+
+func (l *latencyLog) slot(at time.Duration) int64 {
+	if at < 0 {
+		at -= hlogInterval - 1
+	}
+	return int64(at / hlogInterval)
+}
+
+func (l *latencyLog) add(requests []timeline.Request) {
+	for _, r := range requests {
+		l.newest = max(l.newest, r.Due)
+		if r.Class != timeline.OK {
+			continue
+		}
+		slot := l.slot(r.Due)
+		if l.open[slot] == nil {
+			l.open[slot] = map[uint16][]time.Duration{}
+		}
+		l.open[slot][r.Target] = append(l.open[slot][r.Target], r.Latency())
+	}
+}
+
+// emit writes the slots before one, and forgets them.
+func (l *latencyLog) emit(before int64) error {
+	if len(l.open) == 0 {
+		return nil
+	}
+	for _, slot := range slices.Sorted(maps.Keys(l.open)) {
+		if slot >= before {
+			break
+		}
+		for _, target := range slices.Sorted(maps.Keys(l.open[slot])) {
+			if err := l.line(slot, target, l.open[slot][target]); err != nil {
+				return err
+			}
+		}
+		delete(l.open, slot)
+	}
+	return nil
+}
+
+func (l *latencyLog) line(slot int64, target uint16, latencies []time.Duration) error {
+	l.hist.Reset()
+	for _, d := range latencies {
+		if err := l.hist.RecordValue(int64(d)); err != nil {
+			return fmt.Errorf("a latency of %v does not fit into the log: %w", d, err)
+		}
+	}
+	start := l.run.Meta.T0.UnixMilli() + slot*hlogInterval.Milliseconds()
+	l.hist.SetStartTimeMs(start)
+	l.hist.SetEndTimeMs(start + hlogInterval.Milliseconds())
+	l.hist.SetTag(l.tags[target])
+	if err := l.log.OutputIntervalHistogram(l.hist); err != nil {
+		return fmt.Errorf("write the log: %w", err)
+	}
+	return nil
+}
