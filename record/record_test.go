@@ -125,14 +125,31 @@ func someRun(seed uint64) []timeline.Fact {
 	return facts
 }
 
-// write records facts in a new file, a block per so many facts, and returns its path.
-func write(t testing.TB, facts []timeline.Fact, perBlock int) string {
+// create begins a recording in a new file.
+func create(t testing.TB) (w *Writer, path string) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "run.lapse")
+	path = filepath.Join(t.TempDir(), "run.lapse")
 	w, err := Create(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return w, path
+}
+
+// decode returns the facts of a whole recording.
+func decode(t testing.TB, path string) []timeline.Fact {
+	t.Helper()
+	facts, err := collect(Decode(bytes.NewReader(read(t, path))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return facts
+}
+
+// write records facts in a new file, a block per so many facts, and returns its path.
+func write(t testing.TB, facts []timeline.Fact, perBlock int) string {
+	t.Helper()
+	w, path := create(t)
 	for i, fact := range facts {
 		if err := w.Append(fact); err != nil {
 			t.Fatal(err)
@@ -182,10 +199,7 @@ func checkSame(t testing.TB, got, want any) {
 func TestFactsComeBackAsTheyWereRecorded(t *testing.T) {
 	facts := someRun(1)
 	for _, perBlock := range []int{1, 7, 1000} {
-		got, err := collect(Decode(bytes.NewReader(read(t, write(t, facts, perBlock)))))
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := decode(t, write(t, facts, perBlock))
 		checkSame(t, got, facts)
 	}
 }
@@ -199,10 +213,7 @@ func TestOddRequestsComeBackAsTheyWereRecorded(t *testing.T) {
 		{Target: 65535, Seq: 3, Due: time.Hour, Outcome: timeline.Outcome{Class: timeline.NoSlot, Phases: timeline.Phases{DNS: math.MaxUint32, Connect: math.MaxUint32, TLS: math.MaxUint32, FirstByte: math.MaxUint32}}},
 		{Target: 65535, Seq: math.MaxUint64, Due: -time.Hour, Sent: 0, Done: time.Hour, Outcome: timeline.Outcome{Class: timeline.Other, Code: 65535, Backend: 65535, Reused: true}},
 	}}
-	got, err := collect(Decode(bytes.NewReader(read(t, write(t, []timeline.Fact{odd}, 1)))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := decode(t, write(t, []timeline.Fact{odd}, 1))
 	checkSame(t, got, []timeline.Fact{odd})
 }
 
@@ -212,10 +223,7 @@ func TestRequestsOfABatchComeBackByTargetAndSeq(t *testing.T) {
 	mixed.Requests = slices.Clone(want.Requests)
 	slices.Reverse(mixed.Requests)
 	asGiven := slices.Clone(mixed.Requests)
-	got, err := collect(Decode(bytes.NewReader(read(t, write(t, []timeline.Fact{mixed}, 1)))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := decode(t, write(t, []timeline.Fact{mixed}, 1))
 	checkSame(t, got, []timeline.Fact{want})
 	checkSame(t, mixed.Requests, asGiven)
 }
@@ -247,10 +255,7 @@ func TestLengthsOfEveryMagnitudeComeBack(t *testing.T) {
 func TestInstantsFinerThanMicrosecondsAreRoundedOutward(t *testing.T) {
 	for _, at := range []time.Duration{1500, -1500} {
 		b := timeline.Batch{Requests: []timeline.Request{{Due: at, Sent: at, Done: at}}, Watermarks: []timeline.Watermark{{Due: at}}}
-		got, err := collect(Decode(bytes.NewReader(read(t, write(t, []timeline.Fact{b}, 1)))))
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := decode(t, write(t, []timeline.Fact{b}, 1))
 		r := got[0].(timeline.Batch).Requests[0]
 		below, above := time.Duration(math.Floor(float64(at)/1000)*1000), time.Duration(math.Ceil(float64(at)/1000)*1000)
 		if r.Due != below || r.Sent != below || r.Done != above {
@@ -372,11 +377,7 @@ func FuzzBlock(f *testing.F) {
 
 func TestFileHoldsEverythingFlushedWhileItIsBeingWritten(t *testing.T) {
 	facts := someRun(6)
-	path := filepath.Join(t.TempDir(), "run.lapse")
-	w, err := Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w, path := create(t)
 	defer w.Close()
 	for n, fact := range facts {
 		if err := errors.Join(w.Append(fact), w.Flush()); err != nil {
@@ -393,11 +394,7 @@ func TestFileHoldsEverythingFlushedWhileItIsBeingWritten(t *testing.T) {
 }
 
 func TestFlushOfNothingWritesNothing(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "run.lapse")
-	w, err := Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w, path := create(t)
 	if err := errors.Join(w.Flush(), w.Flush(), w.Close(), w.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -410,11 +407,7 @@ func TestFlushOfNothingWritesNothing(t *testing.T) {
 }
 
 func TestFactThatCannotBeRecordedIsLeftOutAlone(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "run.lapse")
-	w, err := Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w, path := create(t)
 	want := []timeline.Fact{timeline.Backend{ID: 1}, timeline.Backend{ID: 2}}
 	bad := []timeline.Fact{
 		timeline.Target{Rate: math.NaN()},
@@ -432,10 +425,7 @@ func TestFactThatCannotBeRecordedIsLeftOutAlone(t *testing.T) {
 	if err := errors.Join(w.Append(want[1]), w.Close()); err != nil {
 		t.Fatal(err)
 	}
-	got, err := collect(Decode(bytes.NewReader(read(t, path))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := decode(t, path)
 	checkSame(t, got, want)
 }
 
@@ -540,11 +530,7 @@ func TestRunOfACutOffFileIsItsIntactPrefix(t *testing.T) {
 }
 
 func TestRunOfAGrowingFileStaysAsItWas(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "run.lapse")
-	w, err := Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w, path := create(t)
 	defer w.Close()
 	one := timeline.Batch{FirstSeq: 1}
 	if err := errors.Join(w.Append(one), w.Flush()); err != nil {

@@ -21,11 +21,7 @@ import (
 func TestTailFollowsARecordingToItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		facts := someRun(1)
-		path := filepath.Join(t.TempDir(), "run.lapse")
-		w, err := Create(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w, _ := create(t)
 		tail, err := w.Tail(t.Context(), 0)
 		if err != nil {
 			t.Fatal(err)
@@ -59,11 +55,7 @@ func TestTailFollowsARecordingToItsEnd(t *testing.T) {
 
 func TestTailHandsOutCompleteBlocksOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "run.lapse")
-		w, err := Create(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w, _ := create(t)
 		tail, err := w.Tail(t.Context(), 0)
 		if err != nil {
 			t.Fatal(err)
@@ -108,10 +100,7 @@ func TestTailHandsOutCompleteBlocksOnly(t *testing.T) {
 
 func TestTailEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, err := Create(filepath.Join(t.TempDir(), "run.lapse"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		w, _ := create(t)
 		defer w.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -127,10 +116,7 @@ func TestTailEndsWithItsContext(t *testing.T) {
 }
 
 func TestTailBeyondTheEndIsAnError(t *testing.T) {
-	w, err := Create(filepath.Join(t.TempDir(), "run.lapse"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	w, _ := create(t)
 	defer w.Close()
 	for _, offset := range []int64{-1, w.Size() + 1} {
 		if _, err := w.Tail(t.Context(), offset); err == nil {
@@ -190,11 +176,7 @@ func TestCopyKeepsNoDamagedBlock(t *testing.T) {
 }
 
 func TestSumsOfWriterAndFileAgree(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "run.lapse")
-	w, err := Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w, path := create(t)
 	for _, fact := range someRun(4) {
 		if err := w.Append(fact); err != nil {
 			t.Fatal(err)
