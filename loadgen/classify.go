@@ -118,16 +118,3 @@ func isTLS(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && (op.Op == "remote error" || op.Op == "local error")
 }
-
-// judge says how a whole reply counts.
-func (p *plan) judge(r *reply) timeline.Class {
-	switch {
-	case !p.expect.Contains(r.status) && r.status >= 500 && r.status <= 599:
-		return timeline.HTTP5xx
-	case !p.expect.Contains(r.status) && r.status >= 400 && r.status <= 499:
-		return timeline.HTTP4xx
-	case !p.expect.Contains(r.status), !r.bodyAsExpected:
-		return timeline.Body
-	}
-	return timeline.OK
-}

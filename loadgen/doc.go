@@ -2,8 +2,9 @@
 // into a fact: when it was due, when it was sent, how and when it ended.
 //
 // A [Prober] paces any number of targets from one thread. Each target has an engine for its kind: one connection per
-// request (new.go), or persistent connections (reused.go). The reply is read by our own HTTP/1.1 reader
-// (http1.go), because net/http's client silently sends some requests again and reports only the success.
+// request (new.go), or persistent connections (reused.go). What is said on them is a protocol's affair (protocol.go
+// has the table): HTTP/1.1, plain or over TLS (http.go), or a text sent and awaited over TCP (tcp.go). HTTP replies are read
+// by our own reader (http1.go), because net/http's client silently sends some requests again and reports only the success.
 //
 // Beside the probes the hammer (hammer.go) can put background load on a target, through rakyll/hey. Its
 // requests are load, not evidence.

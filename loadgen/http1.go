@@ -27,17 +27,6 @@ type wanted struct {
 	body          []byte // a part of the body; empty for any body
 }
 
-// A reply is what was read of one.
-type reply struct {
-	status         int
-	inBody         bool   // the header was whole
-	last           bool   // the connection carries no further reply
-	backend        []byte // the value of the backend header
-	bodyAsExpected bool
-
-	lengthText []byte // as first read, to compare others with
-}
-
 func malformed(what string) error { return fmt.Errorf("%w: %s", errMalformed, what) }
 
 // read reads the next reply, and skips interim ones (100 Continue, 103 Early Hints). Errors are

@@ -113,8 +113,8 @@ func TestReplyIsJudged(t *testing.T) {
 		{only201, reply{status: 500, bodyAsExpected: true}, timeline.HTTP5xx},
 	}
 	for _, test := range tests {
-		p := plan{expect: test.expect}
-		if got := p.judge(&test.reply); got != test.want {
+		d := httpOne{expect: test.expect}
+		if got := d.judge(&test.reply); got != test.want {
 			t.Errorf("%+v is %v, want %v", test.reply, got, test.want)
 		}
 	}

@@ -1,7 +1,6 @@
 package loadgen
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/tls"
 	"crypto/x509"
@@ -12,7 +11,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -35,11 +33,14 @@ const (
 
 // A Probe is a target and how to ask it.
 type Probe struct {
-	timeline.Target
+	timeline.Target // the URL's scheme chooses the protocol
 
-	Method string      // default GET. Requests carry no body.
-	Host   string      // Host header and server name (SNI) where they differ from the URL's host
-	Header http.Header // sent with every request
+	Method string      // HTTP: default GET. Requests carry no body.
+	Host   string      // HTTP: Host header and server name (SNI) where they differ from the URL's host
+	Header http.Header // HTTP: sent with every request
+
+	Echo  string // TCP: sent after connecting; "" for nothing
+	Reply string // TCP: what a good reply begins with; by default Echo. See tcp.go.
 
 	RootCAs            *x509.CertPool // whom to trust; nil for the system's
 	InsecureSkipVerify bool           // trust any certificate
@@ -47,9 +48,9 @@ type Probe struct {
 	Connections    int // reused: how many are kept; default 10
 	MaxConnections int // how many may be in use at once; default ⌈Rate × Timeout⌉ + Connections
 
-	ExpectStatus  Statuses // which status codes are a success; the zero value is 200 to 399
-	ExpectBody    string   // what a successful reply's body has in its first MiB; "" for anything
-	BackendHeader string   // the reply header that names the backend; default X-Pod
+	ExpectStatus  Statuses // HTTP: which status codes are a success; the zero value is 200 to 399
+	ExpectBody    string   // HTTP: what a successful reply's body has in its first MiB; "" for anything
+	BackendHeader string   // HTTP: the reply header that names the backend; default X-Pod
 }
 
 // A plan is a Probe checked and prepared: everything a request needs that does not change.
@@ -57,16 +58,15 @@ type plan struct {
 	id       uint16
 	kind     timeline.TargetKind
 	timeout  time.Duration
-	request  []byte         // as written
+	dialogue                // what is said
+	message  []byte         // its request
 	addr     netip.AddrPort // where to connect; invalid if host must be resolved first
 	host     string
 	port     uint16
-	tls      *tls.Config // nil for plain HTTP
-	expect   Statuses
-	want     wanted
-	ports    *portBook // local ports to connect from
-	keep     int       // connections kept
-	maxInUse int       // 0: follows from the rate
+	tls      *tls.Config // nil for none
+	ports    *portBook   // local ports to connect from
+	keep     int         // connections kept
+	maxInUse int         // 0: follows from the rate
 }
 
 // newPlan checks p. Errors say which of its parts is wrong.
@@ -78,43 +78,27 @@ func newPlan(p Probe) (*plan, error) {
 	if err := errors.Join(checkRate(p.Rate), checkProbe(p)); err != nil {
 		return nil, fmt.Errorf("target %q: %w", p.Name, err)
 	}
+	protocol := protocols[u.Scheme]
+	dialogue, err := protocol.plan(p, u)
+	if err != nil {
+		return nil, fmt.Errorf("target %q: %w", p.Name, err)
+	}
 	plan := &plan{
 		id:       p.ID,
 		kind:     p.Kind,
 		timeout:  cmp.Or(p.Timeout, DefaultTimeout),
-		request:  formatRequest(p, u),
-		expect:   p.ExpectStatus,
+		dialogue: dialogue,
+		message:  dialogue.request(),
 		keep:     cmp.Or(p.Connections, DefaultConnections),
 		maxInUse: p.MaxConnections,
-		want: wanted{
-			head:          p.Method == http.MethodHead,
-			backendHeader: strings.ToLower(cmp.Or(p.BackendHeader, DefaultBackendHeader)),
-			body:          []byte(p.ExpectBody),
-		},
 	}
-	if err := plan.setAddress(p, u); err != nil {
+	if err := plan.setAddress(p, u, protocol.port); err != nil {
 		return nil, fmt.Errorf("target %q: %w", p.Name, err)
 	}
-	if u.Scheme == "https" {
+	if protocol.secure {
 		plan.tls = tlsConfig(p, u)
 	}
 	return plan, nil
-}
-
-func parseURL(text string) (*url.URL, error) {
-	u, err := url.Parse(text)
-	if err != nil {
-		return nil, fmt.Errorf("%w\nhint: targets look like http://host:port/path", err)
-	}
-	switch {
-	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, fmt.Errorf("URL %s: scheme %q is not http or https", u.Redacted(), u.Scheme)
-	case u.Hostname() == "":
-		return nil, fmt.Errorf("URL %s names no host", u.Redacted())
-	case u.User != nil:
-		return nil, fmt.Errorf("URL %s carries credentials\nhint: send them with --header 'Authorization: …'", u.Redacted())
-	}
-	return u, nil
 }
 
 func checkRate(rate float64) error {
@@ -137,48 +121,17 @@ func checkProbe(p Probe) error {
 	if p.Connections < 0 || p.MaxConnections < 0 {
 		return errors.New("a number of connections is negative")
 	}
-	if !validToken(cmp.Or(p.Method, http.MethodGet)) || p.Method == http.MethodConnect {
-		return fmt.Errorf("method %q cannot be sent", p.Method)
-	}
-	if p.BackendHeader != "" && !validToken(p.BackendHeader) {
-		return fmt.Errorf("backend header %q is not a header name", p.BackendHeader)
-	}
-	if strings.ContainsFunc(p.Host, func(r rune) bool { return r <= ' ' || r == '/' || r == 0x7f }) {
-		return fmt.Errorf("host %q is not a host name", p.Host)
-	}
-	return checkHeader(p.Header)
-}
-
-func checkHeader(header http.Header) error {
-	for name, values := range header {
-		if !validToken(name) {
-			return fmt.Errorf("header name %q has a character that names cannot have", name)
-		}
-		switch http.CanonicalHeaderKey(name) {
-		case "Content-Length", "Transfer-Encoding", "Connection":
-			return fmt.Errorf("header %s is ours to set", name)
-		}
-		for _, value := range values {
-			if !validValue([]byte(value)) {
-				return fmt.Errorf("header %s has a value with control characters", name)
-			}
-		}
-	}
 	return nil
-}
-
-func validToken(name string) bool {
-	return validName([]byte(name)) && !strings.Contains(name, " ")
 }
 
 // setAddress decides where connections go: to the endpoint itself for a direct target, else to the
 // URL's host.
-func (p *plan) setAddress(probe Probe, u *url.URL) error {
+func (p *plan) setAddress(probe Probe, u *url.URL, defaultPort string) error {
 	if probe.Kind == timeline.Direct {
 		p.addr = probe.Addr
 		return nil
 	}
-	port, err := net.LookupPort("tcp", cmp.Or(u.Port(), u.Scheme))
+	port, err := net.LookupPort("tcp", cmp.Or(u.Port(), defaultPort))
 	if err != nil {
 		return fmt.Errorf("URL %s: %w", u, err)
 	}
@@ -201,44 +154,4 @@ func tlsConfig(p Probe, u *url.URL) *tls.Config {
 		InsecureSkipVerify: p.InsecureSkipVerify,
 		NextProtos:         []string{"http/1.1"},
 	}
-}
-
-// hostHeader is the URL's host without the final dot, which only spares the resolver its search list.
-func hostHeader(u *url.URL) string {
-	host := strings.TrimSuffix(u.Hostname(), ".")
-	if strings.Contains(host, ":") {
-		host = "[" + host + "]"
-	}
-	if port := u.Port(); port != "" {
-		return host + ":" + port
-	}
-	return host
-}
-
-// formatRequest writes the request that is sent over and over.
-//
-// A target with a fresh connection per request says Connection: close: it is true, and it lets a server
-// forget the connection as soon as it has answered.
-func formatRequest(p Probe, u *url.URL) []byte {
-	var b bytes.Buffer
-	method := cmp.Or(p.Method, http.MethodGet)
-	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\n", method, u.RequestURI())
-	fmt.Fprintf(&b, "Host: %s\r\n", cmp.Or(p.Header.Get("Host"), p.Host, hostHeader(u)))
-	if p.Header.Get("User-Agent") == "" {
-		b.WriteString("User-Agent: lapse\r\n")
-	}
-	if p.Header.Get("Accept") == "" {
-		b.WriteString("Accept: */*\r\n")
-	}
-	if slices.Contains([]string{http.MethodPost, http.MethodPut, http.MethodPatch}, method) {
-		b.WriteString("Content-Length: 0\r\n")
-	}
-	if p.Kind == timeline.New || p.Kind == timeline.Direct {
-		b.WriteString("Connection: close\r\n")
-	}
-	header := p.Header.Clone()
-	header.Del("Host")
-	_ = header.Write(&b) // to memory
-	b.WriteString("\r\n")
-	return b.Bytes()
 }

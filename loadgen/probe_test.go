@@ -53,8 +53,8 @@ func TestRequestIsWrittenOnceAndForAll(t *testing.T) {
 	}
 	want := "POST /health?full=1 HTTP/1.1\r\nHost: web.shop:8080\r\nUser-Agent: lapse\r\nContent-Length: 0\r\nConnection: close\r\n" +
 		"Accept: text/plain\r\nX-Team: blue\r\n\r\n"
-	if string(plan.request) != want {
-		t.Errorf("%q\nwant %q", plan.request, want)
+	if string(plan.message) != want {
+		t.Errorf("%q\nwant %q", plan.message, want)
 	}
 }
 
@@ -66,8 +66,8 @@ func TestDirectTargetKeepsTheServicesName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if plan.addr != p.Addr || plan.tls.ServerName != "web.shop" || !strings.Contains(string(plan.request), "\r\nHost: web.shop:443\r\n") {
-		t.Errorf("%v %q %q", plan.addr, plan.tls.ServerName, plan.request)
+	if plan.addr != p.Addr || plan.tls.ServerName != "web.shop" || !strings.Contains(string(plan.message), "\r\nHost: web.shop:443\r\n") {
+		t.Errorf("%v %q %q", plan.addr, plan.tls.ServerName, plan.message)
 	}
 }
 
@@ -76,8 +76,8 @@ func TestReusedRequestsDoNotAskToClose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "GET / HTTP/1.1\r\nHost: [::1]\r\nUser-Agent: lapse\r\nAccept: */*\r\n\r\n"; string(plan.request) != want {
-		t.Errorf("%q", plan.request)
+	if want := "GET / HTTP/1.1\r\nHost: [::1]\r\nUser-Agent: lapse\r\nAccept: */*\r\n\r\n"; string(plan.message) != want {
+		t.Errorf("%q", plan.message)
 	}
 	if plan.addr != netip.MustParseAddrPort("[::1]:80") {
 		t.Errorf("address %v", plan.addr)

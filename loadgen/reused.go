@@ -105,7 +105,7 @@ func (p *pool) send(j job) {
 		p.refuse(j, class)
 		return
 	}
-	if session := s.session.Load(); session != nil && len(p.request) <= longestInlineSend && session.send(j) {
+	if session := s.session.Load(); session != nil && len(p.message) <= longestInlineSend && session.send(j) {
 		return
 	}
 	p.starting.Add(1)

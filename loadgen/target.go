@@ -179,9 +179,13 @@ func (t *target) note(a *attempt, r *reply) {
 	a.outcome.Backend = t.backends.id(r.backend)
 }
 
-// exchange reads the reply to a request that was written, and ends it. It reports whether the
-// connection can carry another request.
+// exchange reads the reply to a request that was written, if one is awaited, and ends the request. It reports whether
+// the connection can carry another.
 func (t *target) exchange(a *attempt, c *conn, r *reply) (again bool) {
+	if !t.awaits() {
+		t.answered(a, r)
+		return false
+	}
 	if _, err := c.br.Peek(1); err != nil {
 		t.failed(a, err, awaiting, c)
 		return false
@@ -192,7 +196,7 @@ func (t *target) exchange(a *attempt, c *conn, r *reply) (again bool) {
 // receive reads a reply whose first byte is here.
 func (t *target) receive(a *attempt, c *conn, r *reply) (again bool) {
 	a.outcome.FirstByte = timeline.MicrosOf(t.clock.Now() - a.written)
-	err := r.read(c.br, &t.want)
+	err := t.read(c.br, r)
 	t.note(a, r)
 	if err != nil {
 		t.failed(a, err, replyPhase(r), c)
@@ -231,12 +235,15 @@ func (t *target) open(a *attempt) *conn {
 	return c
 }
 
-// write writes the request, and sets the time by which its reply must be here.
+// write writes the request, if there is one to write, and sets the time by which its reply must be here.
 func (t *target) write(a *attempt, c *conn) error {
 	if err := c.SetDeadline(t.clock.Wall(t.deadline(a))); err != nil {
 		return fmt.Errorf("set deadline: %w", err)
 	}
-	_, err := c.Write(t.request)
+	var err error
+	if len(t.message) > 0 {
+		_, err = c.Write(t.message)
+	}
 	a.written = t.clock.Now()
 	return err
 }

@@ -1,0 +1,132 @@
+package loadgen
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"lapse/timeline"
+)
+
+// httpOne speaks HTTP/1.1 to http:// and https:// targets. Replies are read by http1.go.
+type httpOne struct {
+	text   []byte // the request
+	expect Statuses
+	want   wanted
+}
+
+func newHTTP(p Probe, u *url.URL) (dialogue, error) {
+	if err := checkHTTP(p); err != nil {
+		return nil, err
+	}
+	return &httpOne{
+		text:   formatRequest(p, u),
+		expect: p.ExpectStatus,
+		want: wanted{
+			head:          p.Method == http.MethodHead,
+			backendHeader: strings.ToLower(cmp.Or(p.BackendHeader, DefaultBackendHeader)),
+			body:          []byte(p.ExpectBody),
+		},
+	}, nil
+}
+
+func (d *httpOne) request() []byte { return d.text }
+
+func (d *httpOne) awaits() bool { return true }
+
+func (d *httpOne) read(br *bufio.Reader, r *reply) error { return r.read(br, &d.want) }
+
+func (d *httpOne) judge(r *reply) timeline.Class {
+	switch {
+	case !d.expect.Contains(r.status) && r.status >= 500 && r.status <= 599:
+		return timeline.HTTP5xx
+	case !d.expect.Contains(r.status) && r.status >= 400 && r.status <= 499:
+		return timeline.HTTP4xx
+	case !d.expect.Contains(r.status), !r.bodyAsExpected:
+		return timeline.Body
+	}
+	return timeline.OK
+}
+
+func checkHTTP(p Probe) error {
+	if p.Echo != "" || p.Reply != "" {
+		return fmt.Errorf("a text to send or to await is for tcp:// targets")
+	}
+	if !validToken(cmp.Or(p.Method, http.MethodGet)) || p.Method == http.MethodConnect {
+		return fmt.Errorf("method %q cannot be sent", p.Method)
+	}
+	if p.BackendHeader != "" && !validToken(p.BackendHeader) {
+		return fmt.Errorf("backend header %q is not a header name", p.BackendHeader)
+	}
+	if strings.ContainsFunc(p.Host, func(r rune) bool { return r <= ' ' || r == '/' || r == 0x7f }) {
+		return fmt.Errorf("host %q is not a host name", p.Host)
+	}
+	return checkHeader(p.Header)
+}
+
+func checkHeader(header http.Header) error {
+	for name, values := range header {
+		if !validToken(name) {
+			return fmt.Errorf("header name %q has a character that names cannot have", name)
+		}
+		switch http.CanonicalHeaderKey(name) {
+		case "Content-Length", "Transfer-Encoding", "Connection":
+			return fmt.Errorf("header %s is ours to set", name)
+		}
+		for _, value := range values {
+			if !validValue([]byte(value)) {
+				return fmt.Errorf("header %s has a value with control characters", name)
+			}
+		}
+	}
+	return nil
+}
+
+func validToken(name string) bool {
+	return validName([]byte(name)) && !strings.Contains(name, " ")
+}
+
+// hostHeader is the URL's host without the final dot, which only spares the resolver its search list.
+func hostHeader(u *url.URL) string {
+	host := strings.TrimSuffix(u.Hostname(), ".")
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	if port := u.Port(); port != "" {
+		return host + ":" + port
+	}
+	return host
+}
+
+// formatRequest writes the request that is sent over and over.
+//
+// A target with a fresh connection per request says Connection: close: it is true, and it lets a server
+// forget the connection as soon as it has answered.
+func formatRequest(p Probe, u *url.URL) []byte {
+	var b bytes.Buffer
+	method := cmp.Or(p.Method, http.MethodGet)
+	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\n", method, u.RequestURI())
+	fmt.Fprintf(&b, "Host: %s\r\n", cmp.Or(p.Header.Get("Host"), p.Host, hostHeader(u)))
+	if p.Header.Get("User-Agent") == "" {
+		b.WriteString("User-Agent: lapse\r\n")
+	}
+	if p.Header.Get("Accept") == "" {
+		b.WriteString("Accept: */*\r\n")
+	}
+	if slices.Contains([]string{http.MethodPost, http.MethodPut, http.MethodPatch}, method) {
+		b.WriteString("Content-Length: 0\r\n")
+	}
+	if p.Kind == timeline.New || p.Kind == timeline.Direct {
+		b.WriteString("Connection: close\r\n")
+	}
+	header := p.Header.Clone()
+	header.Del("Host")
+	_ = header.Write(&b) // to memory
+	b.WriteString("\r\n")
+	return b.Bytes()
+}

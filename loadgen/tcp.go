@@ -1,0 +1,87 @@
+package loadgen
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+
+	"lapse/timeline"
+)
+
+// longestEcho bounds what is sent to and awaited from a tcp:// target, in bytes. So much fits into the send buffer of any
+// connection: the pacing thread writes it without waiting.
+const longestEcho = longestInlineSend
+
+// tcp speaks to tcp:// targets: connect, send a text and await one back, both optional.
+//
+//	Echo    Reply   a success is
+//	""      ""      a connection that was established; new and direct only
+//	"x"     ""      x came back
+//	"PING"  "PONG"  PONG came after PING was sent
+//	""      "220 "  the server, which speaks first, said "220 "; new and direct only
+//
+// TCP does not say where a reply ends. On a connection used once, what follows the expected text is left unread. On a
+// persistent connection it would pass for the next reply, so there more than was expected is as wrong as something else.
+type tcp struct {
+	send, want []byte
+	whole      bool // nothing may follow want
+}
+
+func newTCP(p Probe, u *url.URL) (dialogue, error) {
+	persistent := p.Kind == timeline.Reused || p.Kind == timeline.Control
+	switch {
+	case u.Port() == "":
+		return nil, fmt.Errorf("URL %s names no port", u.Redacted())
+	case u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "":
+		return nil, fmt.Errorf("URL %s has more than a host and a port", u.Redacted())
+	case len(p.Echo) > longestEcho || len(p.Reply) > longestEcho:
+		return nil, fmt.Errorf("the text to send or to await is longer than %d bytes", longestEcho)
+	case persistent && p.Echo == "":
+		return nil, errors.New("on a persistent connection nothing is seen unless a text is sent and awaited\nhint: give one, as in --echo ping, or measure new connections only")
+	}
+	want := p.Reply
+	if want == "" {
+		want = p.Echo
+	}
+	return &tcp{send: []byte(p.Echo), want: []byte(want), whole: persistent}, nil
+}
+
+func (d *tcp) request() []byte { return d.send }
+
+func (d *tcp) awaits() bool { return len(d.want) > 0 }
+
+// read reads as many bytes as are expected, or up to the first that is not.
+func (d *tcp) read(br *bufio.Reader, r *reply) error {
+	*r = reply{backend: r.backend[:0], lengthText: r.lengthText[:0]}
+	for rest := d.want; len(rest) > 0; {
+		if _, err := br.Peek(1); err != nil {
+			return d.cut(err, r)
+		}
+		r.inBody = true
+		piece, _ := br.Peek(min(br.Buffered(), len(rest)))
+		if !bytes.HasPrefix(rest, piece) {
+			return malformed("not the expected text")
+		}
+		rest = rest[len(piece):]
+		_, _ = br.Discard(len(piece)) // it is buffered
+	}
+	if d.whole && br.Buffered() > 0 {
+		return malformed("more than the expected text")
+	}
+	r.bodyAsExpected = true
+	return nil
+}
+
+// cut is what the connection's end means: within a reply it is cut short, before it there is none.
+func (d *tcp) cut(err error, r *reply) error {
+	if errors.Is(err, io.EOF) && r.inBody {
+		return errTruncated
+	}
+	return err
+}
+
+// judge: read lets only the expected pass.
+func (d *tcp) judge(*reply) timeline.Class { return timeline.OK }
