@@ -40,6 +40,7 @@ drain ends the run.`,
 			if !o.inCluster() {
 				return refuse(targetHint, "only Services are measured by a Job")
 			}
+			o.tellNote(cmd.ErrOrStderr())
 			o.id = newID()
 			namespace, err := o.kube.meant()
 			if err != nil {

@@ -297,7 +297,7 @@ func commonest(classes map[string]int) string {
 func (m *measurement) startTargets() error {
 	for _, s := range m.opts.subjects {
 		p := m.probeOf(s)
-		for _, kind := range m.opts.kinds {
+		for _, kind := range m.opts.kindsOf(s) {
 			p := p
 			p.Kind = timeline.TargetKind(kind)
 			p.Name = strings.TrimSpace(m.opts.label(s) + " " + kind)
@@ -329,13 +329,20 @@ func (m *measurement) probeOf(s subject) loadgen.Probe {
 		ExpectBody:    m.opts.expectBody,
 		BackendHeader: m.opts.backendHeader,
 	}
+	if m.opts.isTCP(s) {
+		p = loadgen.Probe{Target: p.Target, Connections: p.Connections, Echo: m.opts.sent, Reply: m.opts.awaited}
+	}
 	if s.service == "" {
 		p.URL = s.url.String()
 		return p
 	}
 	info := m.infoOf(s)
 	p.Service = serviceKey(info.Service)
-	p.URL = (&url.URL{Scheme: m.opts.scheme, Host: serviceHost(info)}).String() + s.path
+	p.URL = (&url.URL{Scheme: m.opts.scheme, Host: serviceHost(info)}).String()
+	if m.opts.isTCP(s) {
+		return p
+	}
+	p.URL += s.path
 	p.Host = cmp.Or(p.Host, info.Service.Name+"."+info.Service.Namespace)
 	return p
 }

@@ -45,6 +45,7 @@ type options struct {
 	host          string
 	expectStatus  string
 	expectBody    string
+	echo          string
 	backendHeader string
 	hammer        string
 
@@ -78,11 +79,17 @@ type options struct {
 	header   http.Header
 	roots    *x509.CertPool
 	statuses loadgen.Statuses
+	sent     string // over bare TCP
+	awaited  string // over bare TCP, if not what was sent
+	note     string // what the user may not expect of the run
+
+	changed func(flag string) bool // whether a flag was given
 }
 
 func (o *options) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
+	o.changed = f.Changed
 	o.kube.flags(f)
 	f.Float64Var(&o.rate, "rate", defaultRate, "requests per second, for each of new and reused")
 	f.DurationVar(&o.duration, "duration", 0, "how long to measure after the baseline, where no command is wrapped")
@@ -99,13 +106,14 @@ func (o *options) flags(cmd *cobra.Command) {
 	f.StringVarP(&o.format, "output", "o", "table", "result on standard output: "+formatNames())
 	f.StringVar(&o.dashboard, "dashboard", "", "serve the live page here, such as 127.0.0.1:8080")
 	f.BoolVar(&o.noCapture, "no-capture", false, "pass the command's output through without marking it on the timeline")
-	f.StringVar(&o.scheme, "scheme", "http", "scheme for svc/ targets: http or https")
+	f.StringVar(&o.scheme, "scheme", "http", "scheme for svc/ targets: http, https or tcp")
 	f.StringVar(&o.caFile, "ca-file", "", "PEM file of the authorities to trust for https")
 	f.StringArrayVarP(&o.headers, "header", "H", nil, "a request `HEADER`, 'Name: value' (repeatable)")
 	f.StringVar(&o.method, "method", http.MethodGet, "request method")
 	f.StringVar(&o.host, "host", "", "Host header and TLS server name, where they differ from the target's")
 	f.StringVar(&o.expectStatus, "expect-status", "", "statuses that count as good, such as 200,300-399 (default 2xx and 3xx)")
-	f.StringVar(&o.expectBody, "expect-body", "", "text a good reply's body contains")
+	f.StringVar(&o.expectBody, "expect-body", "", "text a good reply's body contains; of tcp: what a good reply begins with, if not with the echo")
+	f.StringVar(&o.echo, "echo", "", `tcp: a `+"`TEXT`"+` to send and to await back, such as ping or 'PING\r\n' (default: connecting is enough)`)
 	f.StringVar(&o.backendHeader, "backend-header", "X-Pod", "response header that names the Pod that answered")
 	f.StringVar(&o.hammer, "hammer", "", "background load on the first TARGET beside the probes, in hey's flags: '-c 50 -q 20'")
 	f.StringVar(&o.watch, "watch", "", "with a URL: also watch this Service, svc/NAME, through the kubeconfig")
@@ -137,7 +145,7 @@ func (o *options) check(args, command []string) error {
 		return err
 	}
 	for _, check := range []func() error{
-		o.checkSubjects, o.checkNumbers, o.checkCommand, o.checkRequest, o.checkGates, o.checkFormat, o.checkHammer,
+		o.checkSubjects, o.checkNumbers, o.checkCommand, o.checkRequest, o.checkTCP, o.checkGates, o.checkFormat, o.checkHammer,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -264,8 +272,8 @@ func (o *options) checkCommand() error {
 }
 
 func (o *options) checkRequest() error {
-	if o.scheme != "http" && o.scheme != "https" {
-		return refuse("", "scheme %q: must be http or https", o.scheme)
+	if !slices.Contains([]string{"http", "https", "tcp"}, o.scheme) {
+		return refuse("", "scheme %q: must be http, https or tcp", o.scheme)
 	}
 	if !httpguts.ValidHeaderFieldName(o.method) {
 		return refuse("as in --method HEAD", "method %q is not an HTTP method", o.method)

@@ -215,7 +215,7 @@ func (o *options) agentArgs(namespace string) []string {
 		"--backend-header="+o.backendHeader,
 	)
 	for _, optional := range []struct{ name, value string }{
-		{"host", o.host}, {"expect-status", o.expectStatus}, {"expect-body", o.expectBody}, {"hammer", o.hammer}, {"ca-pem", o.pem},
+		{"host", o.host}, {"expect-status", o.expectStatus}, {"expect-body", o.expectBody}, {"echo", o.echo}, {"hammer", o.hammer}, {"ca-pem", o.pem},
 	} {
 		if optional.value != "" {
 			args = append(args, "--"+optional.name+"="+optional.value)

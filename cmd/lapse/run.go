@@ -63,6 +63,7 @@ func (o *options) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if o.id == "" {
 		o.id = newID()
 	}
+	o.tellNote(stderr)
 	if o.inCluster() {
 		return o.runInCluster(ctx, signals, stdout, stderr)
 	}

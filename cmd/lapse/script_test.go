@@ -19,7 +19,8 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs testdata/script: each is headed by what it proves. $URL is a server that answers,
-// $BROKEN one that answers 500, $CLOSED an address where nobody listens, $API a Kubernetes API with
+// $BROKEN one that answers 500, $CLOSED an address where nobody listens, $ECHO a host and port that
+// echoes over TCP, $API a Kubernetes API with
 // a few Services (see fakeAPI).
 func TestScripts(t *testing.T) {
 	good := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") }))
@@ -28,6 +29,7 @@ func TestScripts(t *testing.T) {
 	t.Cleanup(broken.Close)
 	closed := httptest.NewServer(nil)
 	closed.Close()
+	echo := serveEcho(t)
 	api := httptest.NewServer(fakeAPI())
 	t.Cleanup(api.Close)
 	testscript.Run(t, testscript.Params{
@@ -37,6 +39,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("BROKEN", broken.URL)
 			env.Setenv("CLOSED", closed.URL)
 			env.Setenv("API", api.URL)
+			env.Setenv("ECHO", echo)
 			env.Setenv("KUBECONFIG", env.WorkDir+"/kubeconfig")
 			return os.WriteFile(env.WorkDir+"/kubeconfig", []byte(kubeconfig(api.URL)), 0o600)
 		},

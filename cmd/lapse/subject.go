@@ -25,7 +25,7 @@ func (s subject) String() string {
 	return out + s.path
 }
 
-const targetHint = "a target is svc/NAME[:PORT][/PATH], http://HOST[:PORT][/PATH] or https://…"
+const targetHint = "a target is svc/NAME[:PORT][/PATH], http://HOST[:PORT][/PATH], https://… or tcp://HOST:PORT"
 
 // parseSubject reads a TARGET argument.
 func parseSubject(arg string) (subject, error) {
@@ -37,12 +37,15 @@ func parseSubject(arg string) (subject, error) {
 		return subject{}, refuse(targetHint, "target %q: %w", arg, err)
 	}
 	switch {
-	case u.Scheme != "http" && u.Scheme != "https":
-		return subject{}, refuse(targetHint, "target %q is neither a Service nor an http or https URL", arg)
+	case u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "tcp":
+		return subject{}, refuse(targetHint, "target %q is neither a Service nor an http, https or tcp URL", arg)
 	case u.Hostname() == "":
 		return subject{}, refuse(targetHint, "target %q names no host", arg)
 	case u.Port() != "" && !validPort(u.Port()):
 		return subject{}, refuse(targetHint, "target %q: port %s is not between 1 and 65535", arg, u.Port())
+	}
+	if u.Scheme == "tcp" && (u.Port() == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "") {
+		return subject{}, refuse(targetHint, "target %q: of tcp, a host and a port are asked for, and nothing else", arg)
 	}
 	return subject{url: u}, nil
 }

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// serveEcho sends back what comes, until the test ends, and returns where.
+func serveEcho(t *testing.T) (addr string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() {
+				defer c.Close()
+				_, _ = io.Copy(c, c)
+			})
+		}
+	})
+	t.Cleanup(func() { listener.Close(); serving.Wait() })
+	return listener.Addr().String()
+}
+
+func TestEscapesAreGos(t *testing.T) {
+	tests := []struct{ text, want string }{
+		{"", ""}, {"ping", "ping"}, {`PING\r\n`, "PING\r\n"}, {`\x00\xff\\`, "\x00\xff\\"}, {`"quoted" 'é' \u00e9`, `"quoted" 'é' é`}, {"raw\n", "raw\n"},
+	}
+	for _, test := range tests {
+		if got, err := unescape(test.text); err != nil || got != test.want {
+			t.Errorf("%q is %q (%v), want %q", test.text, got, err, test.want)
+		}
+	}
+	for _, text := range []string{`\`, `\q`, `ping\x1`} {
+		if _, err := unescape(text); err == nil {
+			t.Errorf("%q passed", text)
+		}
+	}
+}
+
+// The agent measures what the workstation was asked to: its command line passes its own check, and says the same again.
+func TestAgentIsToldOfTCP(t *testing.T) {
+	for _, flags := range [][]string{
+		{"--scheme=tcp"},
+		{"--scheme=tcp", `--echo=PING\r\n`, `--expect-body=+PONG\r\n`},
+		{"--scheme=tcp", "--echo=ping", "--target=reused"},
+	} {
+		var here, agent options
+		check := func(o *options, args []string) []string {
+			t.Helper()
+			cmd := &cobra.Command{}
+			o.flags(cmd)
+			if err := cmd.ParseFlags(args); err != nil {
+				t.Fatal(err)
+			}
+			if err := o.check(cmd.Flags().Args(), nil); err != nil {
+				t.Fatal(err)
+			}
+			return o.agentArgs("shop")
+		}
+		told := check(&here, append([]string{"svc/web:6379", "--duration=1s"}, flags...))
+		again := check(&agent, told[1:])
+		if !slices.Equal(told, again) || agent.sent != here.sent || agent.awaited != here.awaited || strings.Join(agent.kinds, " ") != strings.Join(here.kinds, " ") {
+			t.Errorf("told %q, understood %q", told, again)
+		}
+	}
+}
