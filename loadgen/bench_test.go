@@ -68,13 +68,13 @@ func cpuTime() time.Duration {
 }
 
 // benchmark makes b.N requests at a rate, and reports what each costs and how late they leave.
-func benchmark(b *testing.B, p Probe) {
+func benchmark(b *testing.B, p Probe, pacing Pacing) {
 	p.ID, p.URL = 1, startServer(b)
 	var mu sync.Mutex
 	n, failed := 0, 0
 	late := make([]time.Duration, 0, b.N)
 	full := make(chan struct{})
-	prober := New(Config{Clock: timeline.StartClock(), Sink: func(fact timeline.Fact) {
+	prober := New(Config{Clock: timeline.StartClock(), Pacing: pacing, Sink: func(fact timeline.Fact) {
 		batch, ok := fact.(timeline.Batch)
 		if !ok {
 			return
@@ -115,7 +115,7 @@ func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 func BenchmarkNew(b *testing.B) {
 	for _, rate := range []float64{200, 2000} {
 		b.Run(fmt.Sprintf("%v-rps", rate), func(b *testing.B) {
-			benchmark(b, Probe{Target: timeline.Target{Kind: timeline.New, Rate: rate}})
+			benchmark(b, Probe{Target: timeline.Target{Kind: timeline.New, Rate: rate}}, Economical)
 		})
 	}
 }
@@ -123,8 +123,19 @@ func BenchmarkNew(b *testing.B) {
 func BenchmarkReused(b *testing.B) {
 	for _, rate := range []float64{200, 2000, 20_000} {
 		b.Run(fmt.Sprintf("%v-rps", rate), func(b *testing.B) {
-			benchmark(b, Probe{Target: timeline.Target{Kind: timeline.Reused, Rate: rate}, Connections: 50})
+			benchmark(b, Probe{Target: timeline.Target{Kind: timeline.Reused, Rate: rate}, Connections: 50}, Economical)
 		})
+	}
+}
+
+// BenchmarkPacing compares the ways to pace: lateness against CPU time.
+func BenchmarkPacing(b *testing.B) {
+	for _, rate := range []float64{200, 2000} {
+		for _, pacing := range Pacings {
+			b.Run(fmt.Sprintf("%s/%v-rps", pacing, rate), func(b *testing.B) {
+				benchmark(b, Probe{Target: timeline.Target{Kind: timeline.Reused, Rate: rate}, Connections: 50}, pacing)
+			})
+		}
 	}
 }
 

@@ -20,6 +20,8 @@ const longestSleep = time.Millisecond
 type pacer struct {
 	clock   timeline.Clock
 	sleep   func(time.Duration)
+	spin    func(time.Duration) // as sleep, but awake
+	early   time.Duration       // before this is left of a wait it is slept, then spun; 0: all of it is slept
 	changes *changes
 	pulse   *pulse
 	stalled func(timeline.Event) // told of stalls
@@ -69,8 +71,7 @@ func (p *pacer) run(ctx context.Context) {
 	preciseSleep()
 	p.last = p.clock.Now()
 	for ctx.Err() == nil {
-		now := p.clock.Now()
-		p.sleep(p.step(now))
+		p.wait(p.step(p.clock.Now()))
 	}
 	p.removeAll()
 }
@@ -88,6 +89,15 @@ func (p *pacer) linger(over <-chan struct{}) {
 			p.watch(p.clock.Now())
 		}
 	}
+}
+
+// wait waits for at most d: until shortly before its end, or, where it is shorter than that anyway, until its end.
+func (p *pacer) wait(d time.Duration) {
+	if d > p.early {
+		p.sleep(d - p.early)
+		return
+	}
+	p.spin(d)
 }
 
 // step does what is due at now, and returns for how long nothing else is.

@@ -22,6 +22,7 @@ type Config struct {
 	// and must not block for long; the measurement does not wait for it, but memory does.
 	Sink   func(timeline.Fact)
 	Logger *slog.Logger // nil for none
+	Pacing Pacing       // default Economical
 }
 
 // A Prober measures targets. It emits no Target facts and no TargetChanged events: whoever numbers the
@@ -31,6 +32,7 @@ type Prober struct {
 	source   string
 	sink     func(timeline.Fact)
 	log      *slog.Logger
+	pacing   Pacing
 	changes  changes
 	pulse    pulse
 	backends backends
@@ -60,7 +62,7 @@ func New(c Config) *Prober {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Prober{clock: c.Clock, source: c.Source, sink: c.Sink, log: log, ports: newPortBook(), targets: map[uint16]*target{}}
+	return &Prober{clock: c.Clock, source: c.Source, sink: c.Sink, log: log, pacing: c.Pacing, ports: newPortBook(), targets: map[uint16]*target{}}
 }
 
 // Run measures until ctx ends, then waits for what is in flight, no longer than the timeout, and
@@ -69,7 +71,10 @@ func (p *Prober) Run(ctx context.Context) error {
 	if err := p.begin(); err != nil {
 		return err
 	}
-	pacer := pacer{clock: p.clock, sleep: sleep, changes: &p.changes, pulse: &p.pulse, stalled: p.noteStall}
+	pacer := pacer{
+		clock: p.clock, sleep: sleep, spin: func(d time.Duration) { spin(p.clock, d) }, early: p.pacing.early(),
+		changes: &p.changes, pulse: &p.pulse, stalled: p.noteStall,
+	}
 	stop := make(chan struct{})
 	var delivering sync.WaitGroup
 	delivering.Go(func() { p.deliverUntil(stop) })

@@ -92,14 +92,14 @@ func newSink(clock timeline.Clock, rate float64) (*target, *sink) {
 func testPacer(clock timeline.Clock) (*pacer, *[]timeline.Event) {
 	var stalls []timeline.Event
 	return &pacer{
-		clock: clock, sleep: time.Sleep, changes: &changes{}, pulse: &pulse{},
+		clock: clock, sleep: time.Sleep, spin: time.Sleep, changes: &changes{}, pulse: &pulse{},
 		stalled: func(e timeline.Event) { stalls = append(stalls, e) },
 	}, &stalls
 }
 
 func (p *pacer) runFor(d time.Duration) {
 	for end := p.clock.Now() + d; p.clock.Now() < end; {
-		p.sleep(p.step(p.clock.Now()))
+		p.wait(p.step(p.clock.Now()))
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"io"
 	"net"
+	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -83,8 +85,9 @@ func greeting(text string) func(*net.TCPConn) {
 
 func TestTCPRepliesAreJudged(t *testing.T) {
 	t.Parallel()
-	both := []timeline.TargetKind{timeline.New, timeline.Reused}
-	fresh := both[:1]
+	fresh := []timeline.TargetKind{timeline.New, timeline.Direct}
+	reused := []timeline.TargetKind{timeline.Reused}
+	both := slices.Concat(fresh, reused)
 	tests := []struct {
 		name        string
 		kinds       []timeline.TargetKind
@@ -97,7 +100,7 @@ func TestTCPRepliesAreJudged(t *testing.T) {
 		{"more than the beginning of the reply", fresh, "PING\r\n", "+PO", answering(saying("+PONG\r\n")), timeline.OK},
 		{"another reply", both, "PING\r\n", "+PONG\r\n", answering(saying("-ERR\r\n")), timeline.Body},
 		{"another reply, after a good beginning", both, "ping\n", "", answering(saying("pink\n")), timeline.Body},
-		{"more than the reply", both[1:], "PING\r\n", "+PONG", answering(saying("+PONG\r\n")), timeline.Body},
+		{"more than the reply", reused, "PING\r\n", "+PONG", answering(saying("+PONG\r\n")), timeline.Body},
 		{"no reply at all", both, "ping\n", "", once(""), timeline.EOF},
 		{"half a reply", both, "ping\n", "", once("pi"), timeline.Body},
 		{"silence", both, "ping\n", "", answering(saying("")), timeline.TimeoutResponse},
@@ -110,7 +113,9 @@ func TestTCPRepliesAreJudged(t *testing.T) {
 		for _, kind := range test.kinds {
 			t.Run(test.name+" "+string(kind), func(t *testing.T) {
 				t.Parallel()
-				p := probe(1, kind, serveTCP(t, test.serve).url(), 100)
+				s := serveTCP(t, test.serve)
+				p := probe(1, kind, s.url(), 100)
+				p.Addr = netip.MustParseAddrPort(s.listener.Addr().String())
 				p.Echo, p.Reply, p.Connections = test.echo, test.reply, 2
 				if p.Timeout = 10 * time.Second; test.want.Timeout() {
 					p.Timeout = 50 * time.Millisecond

@@ -77,7 +77,7 @@ type order struct {
 func (m *measurement) run(ctx context.Context, signals <-chan os.Signal) (*correlate.Timeline, error) {
 	m.plans, m.targets = map[string]*directPlan{}, map[uint16]timeline.Target{}
 	m.add(m.meta)
-	m.prober = loadgen.New(loadgen.Config{Clock: m.clock, Source: m.meta.Source, Sink: m.queue.put, Logger: m.log})
+	m.prober = loadgen.New(loadgen.Config{Clock: m.clock, Source: m.meta.Source, Sink: m.queue.put, Logger: m.log, Pacing: loadgen.Pacing(m.opts.pacing)})
 	if err := m.startTargets(); err != nil {
 		return nil, err
 	}

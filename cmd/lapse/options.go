@@ -37,6 +37,7 @@ type options struct {
 	slow        time.Duration
 	kinds       []string
 	direct      float64
+	pacing      string
 
 	scheme        string
 	caFile        string
@@ -101,6 +102,7 @@ func (o *options) flags(cmd *cobra.Command) {
 	f.DurationVar(&o.slow, "slow", 500*time.Millisecond, "a good answer later than this counts as slow")
 	f.StringSliceVar(&o.kinds, "target", []string{"new", "reused"}, "which kinds of connection to measure: new, reused")
 	f.Float64Var(&o.direct, "direct-rate", 0, "requests per second for all Pods' own addresses together (default: --rate; negative: none)")
+	f.StringVar(&o.pacing, "pacing", string(loadgen.Economical), "economical: wait for due instants asleep; precise: wake early and spin, for more CPU")
 	f.StringArrayVar(&o.gateExprs, "fail-if", nil, "a gate `EXPR`, such as 'failed>0' or 'downtime.total>500ms' (repeatable)")
 	f.StringVar(&o.out, "out", "", "directory for the recording and timeline.json (default runs/ID)")
 	f.StringVarP(&o.format, "output", "o", "table", "result on standard output: "+formatNames())
@@ -234,6 +236,9 @@ func (o *options) checkNumbers() error {
 		if !timeline.TargetKind(kind).Judged() {
 			return refuse("as in --target new,reused", "target kind %q is not one of new, reused", kind)
 		}
+	}
+	if _, err := loadgen.ParsePacing(o.pacing); err != nil {
+		return refuse("as in --pacing precise", "%w", err)
 	}
 	o.kinds = slices.Compact(slices.Sorted(slices.Values(o.kinds)))
 	if len(o.kinds) == 0 {

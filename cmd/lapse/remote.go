@@ -210,6 +210,7 @@ func (o *options) agentArgs(namespace string) []string {
 		"--join="+o.join.String(),
 		"--slow="+o.slow.String(),
 		"--target="+strings.Join(o.kinds, ","),
+		"--pacing="+o.pacing,
 		"--scheme="+o.scheme,
 		"--method="+o.method,
 		"--backend-header="+o.backendHeader,

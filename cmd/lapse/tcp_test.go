@@ -56,7 +56,7 @@ func TestAgentIsToldOfTCP(t *testing.T) {
 	for _, flags := range [][]string{
 		{"--scheme=tcp"},
 		{"--scheme=tcp", `--echo=PING\r\n`, `--expect-body=+PONG\r\n`},
-		{"--scheme=tcp", "--echo=ping", "--target=reused"},
+		{"--scheme=tcp", "--echo=ping", "--target=reused", "--pacing=precise"},
 	} {
 		var here, agent options
 		check := func(o *options, args []string) []string {
@@ -73,7 +73,7 @@ func TestAgentIsToldOfTCP(t *testing.T) {
 		}
 		told := check(&here, append([]string{"svc/web:6379", "--duration=1s"}, flags...))
 		again := check(&agent, told[1:])
-		if !slices.Equal(told, again) || agent.sent != here.sent || agent.awaited != here.awaited || strings.Join(agent.kinds, " ") != strings.Join(here.kinds, " ") {
+		if !slices.Equal(told, again) || agent.sent != here.sent || agent.pacing != here.pacing || agent.awaited != here.awaited || strings.Join(agent.kinds, " ") != strings.Join(here.kinds, " ") {
 			t.Errorf("told %q, understood %q", told, again)
 		}
 	}
