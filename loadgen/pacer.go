@@ -63,8 +63,8 @@ func (c *changes) take() []func(*pacer, time.Duration) {
 // from the rest of the program; so it adds one for as long as it runs.
 func (p *pacer) run(ctx context.Context) {
 	if holdsProcessor {
-		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)
-		defer func() { runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) - 1) }()
+		addProcessors(1)
+		defer addProcessors(-1)
 	}
 	// The thread is not unlocked, and so ends with the goroutine: nobody else shall inherit its timer slack.
 	runtime.LockOSThread()
@@ -74,6 +74,16 @@ func (p *pacer) run(ctx context.Context) {
 		p.wait(p.step(p.clock.Now()))
 	}
 	p.removeAll()
+}
+
+// processors guards GOMAXPROCS, which several Probers of a process may change at once: reading and setting it are two steps.
+var processors sync.Mutex
+
+// addProcessors changes the number of the scheduler's processors by n.
+func addProcessors(n int) {
+	processors.Lock()
+	defer processors.Unlock()
+	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + n)
 }
 
 // linger goes on watching until over is closed: nothing is due any more, but answers are awaited, and whether we were
