@@ -27,7 +27,6 @@ type pacer struct {
 	stalled func(timeline.Event) // told of stalls
 
 	targets []*target // those that are being measured
-	places  []bool    // which places in the interval are taken, see evenShare
 	last    time.Duration
 }
 
@@ -73,7 +72,7 @@ func (p *pacer) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		p.wait(p.step(p.clock.Now()))
 	}
-	p.removeAll()
+	p.targets = nil
 }
 
 // processors guards GOMAXPROCS, which several Probers of a process may change at once: reading and setting it are two steps.
@@ -147,16 +146,7 @@ func (p *pacer) stallBound() time.Duration {
 
 // add begins measuring t.
 func (p *pacer) add(t *target, now time.Duration) {
-	place := 0
-	for place < len(p.places) && p.places[place] {
-		place++
-	}
-	if place == len(p.places) {
-		p.places = append(p.places, false)
-	}
-	p.places[place] = true
-	t.place = place
-	t.schedule = newSchedule(t.rate(), place, now)
+	t.schedule = newSchedule(t.rate(), t.place, now)
 	t.announce()
 	p.targets = append(p.targets, t)
 }
@@ -175,17 +165,9 @@ func (p *pacer) remove(t *target) {
 	for i, running := range p.targets {
 		if running == t {
 			p.targets = append(p.targets[:i], p.targets[i+1:]...)
-			p.places[t.place] = false
 			return
 		}
 	}
-}
-
-func (p *pacer) removeAll() {
-	for _, t := range p.targets {
-		p.places[t.place] = false
-	}
-	p.targets = nil
 }
 
 // A pulse is when the pacing thread last ran, for others to ask whether the prober as a whole was

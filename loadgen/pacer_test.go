@@ -2,6 +2,7 @@ package loadgen
 
 import (
 	"context"
+	"net"
 	"runtime"
 	"sync"
 	"testing"
@@ -26,6 +27,28 @@ func TestPacingThreadsReturnTheirProcessors(t *testing.T) {
 	if after := runtime.GOMAXPROCS(0); after != before {
 		t.Errorf("%d processors, %d before", after, before)
 		runtime.GOMAXPROCS(before)
+	}
+}
+
+// A Service's targets interleave, also where one of them takes long to get ready and others overtake it.
+func TestTargetsInterleaveInTheOrderTheyStart(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and never answers the handshake
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	clock, s := timeline.StartClock(), serveTCP(t, greeting(""))
+	slow := probe(2, timeline.Reused, "https://"+silent.Addr().String()+"/", 50)
+	slow.Timeout = 100 * time.Millisecond
+	f := run(t, clock, func(_ *Prober, f *facts) {
+		waitFor(t, "3 requests of each", func() bool { return min(f.count(1), f.count(2), f.count(3)) >= 3 })
+	}, probe(1, timeline.New, s.url(), 50), slow, probe(3, timeline.New, s.url(), 50))
+	const interval = 20 * time.Millisecond
+	for id, want := range map[uint16]time.Duration{1: 0, 2: interval / 2, 3: interval / 4} {
+		if got := f.of(id)[0].Due % interval; got != want {
+			t.Errorf("target %d is due %v into the interval, want %v", id, got, want)
+		}
 	}
 }
 

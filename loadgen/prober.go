@@ -42,6 +42,7 @@ type Prober struct {
 
 	mu      sync.Mutex
 	state   runState
+	places  places
 	targets map[uint16]*target // every one ever started: an ID counts its requests once
 	books   []*target          // those whose last requests were not handed on yet
 	stalls  []timeline.Event   // not yet handed on
@@ -130,6 +131,7 @@ func (p *Prober) register(t *target) error {
 	if p.targets[t.id] != nil {
 		return fmt.Errorf("target %d was started before", t.id)
 	}
+	t.place = p.places.take() // now, not when it is prepared: who is ready first is chance
 	p.targets[t.id] = t
 	p.books = append(p.books, t)
 	if p.state == running {
@@ -160,6 +162,7 @@ func (p *Prober) Stop(id uint16) {
 	if t == nil || p.state == done || t.stopped.Swap(true) {
 		return
 	}
+	p.places.leave(t.place)
 	p.changes.add(func(pacer *pacer, _ time.Duration) {
 		pacer.remove(t)
 		p.active.Go(t.end)

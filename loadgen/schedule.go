@@ -31,6 +31,26 @@ func evenShare(place int) float64 {
 	return float64(bits.Reverse32(uint32(place))) / (1 << 32)
 }
 
+// places are the places in an interval that are taken.
+type places []bool
+
+// take takes the first free place. Two targets that are started one after the other come to lie half an interval apart: the new and
+// the reused connections of one Service sample it evenly together, whichever of them is ready first. That holds for every pair
+// that begins at an even place.
+func (p *places) take() int {
+	for place, taken := range *p {
+		if !taken {
+			(*p)[place] = true
+			return place
+		}
+	}
+	*p = append(*p, true)
+	return len(*p) - 1
+}
+
+// leave gives a place back.
+func (p places) leave(place int) { p[place] = false }
+
 // rerate continues at another rate: the next request is due at its first instant at or after now.
 func (s *schedule) rerate(rate float64, now time.Duration) {
 	s.interval = max(time.Duration(float64(time.Second)/rate), time.Microsecond)

@@ -38,6 +38,19 @@ func TestTargetsSampleEvenlyTogether(t *testing.T) {
 	}
 }
 
+func TestPlacesAreTakenAgain(t *testing.T) {
+	var p places
+	for want := range 3 {
+		if got := p.take(); got != want {
+			t.Errorf("place %d, want %d", got, want)
+		}
+	}
+	p.leave(1)
+	if got, next := p.take(), p.take(); got != 1 || next != 3 {
+		t.Errorf("places %d and %d, want 1 and 3", got, next)
+	}
+}
+
 func TestRateChangesAtOnce(t *testing.T) {
 	s := newSchedule(1, 0, 0)
 	s.advance()

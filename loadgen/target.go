@@ -53,9 +53,9 @@ type target struct {
 
 	delivered bool // its last requests were handed on; belongs to deliver
 
-	// These belong to the pacing thread.
-	schedule schedule
-	place    int
+	place int // in the interval, see evenShare
+
+	schedule schedule // belongs to the pacing thread
 }
 
 func (t *target) rate() float64        { return math.Float64frombits(t.perSec.Load()) }
