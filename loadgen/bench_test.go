@@ -5,7 +5,9 @@ package loadgen
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"slices"
@@ -19,13 +21,20 @@ import (
 	"lapse/timeline"
 )
 
-// childServer, in the environment, makes the test binary a server, so that a benchmark's CPU time is the
-// prober's alone.
+// childServer, in the environment, makes the test binary a server of that scheme, so that a benchmark's CPU time and
+// allocations are the prober's alone.
 const childServer = "LAPSE_TEST_SERVE"
 
 // serveAsChild serves until stdin is closed.
-func serveAsChild() {
-	s, err := faultserver.Start(faultserver.Config{Name: "pod-a"})
+func serveAsChild(scheme string) {
+	config := faultserver.Config{Name: "pod-a"}
+	if scheme == "https" {
+		certified := httptest.NewUnstartedServer(nil)
+		certified.StartTLS()
+		config.TLS = &tls.Config{Certificates: certified.TLS.Certificates}
+		certified.Close()
+	}
+	s, err := faultserver.Start(config)
 	if err != nil {
 		panic(err)
 	}
@@ -34,10 +43,10 @@ func serveAsChild() {
 	_ = s.Close()
 }
 
-func startServer(b *testing.B) (url string) {
+func startServer(b testing.TB, scheme string) (url string) {
 	b.Helper()
 	child := exec.Command(os.Args[0])
-	child.Env = append(os.Environ(), childServer+"=1")
+	child.Env = append(os.Environ(), childServer+"="+scheme)
 	child.Stderr = os.Stderr
 	input, err := child.StdinPipe()
 	if err != nil {
@@ -69,7 +78,7 @@ func cpuTime() time.Duration {
 
 // benchmark makes b.N requests at a rate, and reports what each costs and how late they leave.
 func benchmark(b *testing.B, p Probe, pacing Pacing) {
-	p.ID, p.URL = 1, startServer(b)
+	p.ID, p.URL = 1, startServer(b, "http")
 	var mu sync.Mutex
 	n, failed := 0, 0
 	late := make([]time.Duration, 0, b.N)

@@ -66,7 +66,7 @@ func (p *plan) dial(clock timeline.Clock, deadline time.Duration) (_ *conn, took
 // Numeric hosts need no look-up.
 func (p *plan) resolve(clock timeline.Clock, until time.Time) ([]netip.AddrPort, timeline.Micros, error) {
 	if p.addr.IsValid() {
-		return []netip.AddrPort{p.addr}, 0, nil
+		return p.addrs, 0, nil
 	}
 	begun := clock.Now()
 	ctx, cancel := context.WithDeadline(context.Background(), until)
@@ -99,7 +99,6 @@ func (b *portBook) dialAny(addrs []netip.AddrPort, clock timeline.Clock, deadlin
 func newConn(tcp *net.TCPConn) *conn {
 	c := &conn{Conn: tcp, tcp: tcp, br: readers.Get().(*bufio.Reader)}
 	c.br.Reset(tcp)
-	c.socket.init(tcp)
 	return c
 }
 
@@ -138,7 +137,7 @@ func (c *conn) release() {
 // dead reports whether an idle connection cannot carry another request: the peer has closed or
 // reset it, or has sent what nobody asked for.
 func (c *conn) dead() bool {
-	c.socket.peek()
+	c.peek()
 	switch {
 	case errors.Is(c.socket.err, syscall.EAGAIN):
 		return false
@@ -147,6 +146,14 @@ func (c *conn) dead() bool {
 	}
 	_, secure := c.Conn.(*tls.Conn)
 	return !secure || isAlert(c.socket.ahead[:c.socket.length])
+}
+
+// peek looks at what has arrived. Most connections that are used once are never looked at.
+func (c *conn) peek() {
+	if c.socket.raw == nil {
+		c.socket.init(c.tcp)
+	}
+	c.socket.peek()
 }
 
 // isAlert tells the close_notify that ends a TLS connection from records that may come at any time, such
@@ -162,6 +169,6 @@ func isAlert(record []byte) bool {
 
 // waiting reports whether bytes have arrived that were not read yet.
 func (c *conn) waiting() bool {
-	c.socket.peek()
+	c.peek()
 	return c.socket.err == nil && c.socket.length > 0
 }

@@ -13,10 +13,15 @@ type fresh struct {
 	*target
 	open  atomic.Int64 // requests handed to goroutines
 	begun atomic.Int64 // of those, how many the service keeps waiting
+	idle  atomic.Int64 // goroutines that wait for the next request
+	next  chan job     // for them
 	wg    sync.WaitGroup
 }
 
-func newFresh(t *target) engine { return &fresh{target: t} }
+// maxIdle is how many goroutines wait for the next request: a stall leaves many behind.
+const maxIdle = 16
+
+func newFresh(t *target) engine { return &fresh{target: t, next: make(chan job)} }
 
 func (f *fresh) prepare() {}
 
@@ -27,10 +32,31 @@ func (f *fresh) send(j job) {
 		return
 	}
 	f.open.Add(1)
-	f.wg.Go(func() {
-		defer f.open.Add(-1)
-		f.probe(j)
-	})
+	select {
+	case f.next <- j:
+	default:
+		f.wg.Go(func() { f.work(j) })
+	}
+}
+
+// work sends j, and then others, as long as there are not enough goroutines that do. One that has dialled before has the stack
+// and the memory for it.
+func (f *fresh) work(j job) {
+	var r reply
+	for more := true; more; j, more = f.wait() {
+		f.probe(j, &r)
+		f.open.Add(-1)
+	}
+}
+
+// wait waits for the next request. It reports whether there is one to send.
+func (f *fresh) wait() (j job, more bool) {
+	defer f.idle.Add(-1)
+	if f.idle.Add(1) > maxIdle {
+		return job{}, false
+	}
+	j, more = <-f.next
+	return j, more
 }
 
 // refusal says what it means that the cap on open requests let no more through. If as many are waiting
@@ -42,7 +68,7 @@ func refusal(waiting, cap int64) timeline.Class {
 	return timeline.NotSent
 }
 
-func (f *fresh) probe(j job) {
+func (f *fresh) probe(j job, r *reply) {
 	f.begun.Add(1)
 	defer f.begun.Add(-1)
 	a := attempt{job: j}
@@ -50,9 +76,11 @@ func (f *fresh) probe(j job) {
 	if c == nil {
 		return
 	}
-	var r reply
-	f.exchange(&a, c, &r)
+	f.exchange(&a, c, r)
 	c.abort()
 }
 
-func (f *fresh) close() { f.wg.Wait() }
+func (f *fresh) close() {
+	close(f.next)
+	f.wg.Wait()
+}

@@ -1,6 +1,7 @@
 package loadgen
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/netip"
@@ -86,8 +87,9 @@ func dialFrom(port uint16, addr netip.AddrPort, until time.Time) (*net.TCPConn, 
 	// Keep-alive probes would only cost system calls: requests are frequent.
 	dialer := net.Dialer{Deadline: until, KeepAlive: -1}
 	if port != 0 {
-		dialer.LocalAddr = &net.TCPAddr{Port: int(port)}
+		return dialer.DialTCP(context.Background(), "tcp", netip.AddrPortFrom(netip.Addr{}, port), addr)
 	}
+	// DialTCP would bind to any port first, and so need one that no connection uses, to wherever.
 	c, err := dialer.Dial("tcp", addr.String())
 	if err != nil {
 		return nil, err

@@ -58,9 +58,10 @@ type plan struct {
 	id       uint16
 	kind     timeline.TargetKind
 	timeout  time.Duration
-	dialogue                // what is said
-	message  []byte         // its request
-	addr     netip.AddrPort // where to connect; invalid if host must be resolved first
+	dialogue                  // what is said
+	message  []byte           // its request
+	addr     netip.AddrPort   // where to connect; invalid if host must be resolved first
+	addrs    []netip.AddrPort // it alone
 	host     string
 	port     uint16
 	tls      *tls.Config // nil for none
@@ -95,6 +96,7 @@ func newPlan(p Probe) (*plan, error) {
 	if err := plan.setAddress(p, u, protocol.port); err != nil {
 		return nil, fmt.Errorf("target %q: %w", p.Name, err)
 	}
+	plan.addrs = []netip.AddrPort{plan.addr}
 	if protocol.secure {
 		plan.tls = tlsConfig(p, u)
 	}

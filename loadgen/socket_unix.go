@@ -14,7 +14,14 @@ func (s *socket) init(tcp *net.TCPConn) {
 		return
 	}
 	s.raw = raw
+	polled := make([]unix.PollFd, 1)
 	s.look = func(fd uintptr) {
+		// Mostly nothing has arrived, and Recvfrom allocates memory to say so.
+		polled[0] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
+		if n, err := unix.Poll(polled, 0); n == 0 && err == nil {
+			s.length, s.err = 0, unix.EAGAIN
+			return
+		}
 		s.length, _, s.err = unix.Recvfrom(int(fd), s.ahead[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
 	}
 }

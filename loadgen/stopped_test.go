@@ -24,8 +24,8 @@ func TestMain(m *testing.M) {
 		probeAsChild(url)
 		return
 	}
-	if os.Getenv(childServer) != "" {
-		serveAsChild()
+	if scheme := os.Getenv(childServer); scheme != "" {
+		serveAsChild(scheme)
 		return
 	}
 	os.Exit(m.Run())

@@ -1,0 +1,148 @@
+//go:build unix
+
+package loadgen
+
+import (
+	"bufio"
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"lapse/timeline"
+)
+
+// Requests on persistent connections allocate nothing once they run: the garbage collector has no part in when they leave.
+func TestReusedRequestsAllocateNothing(t *testing.T) {
+	if n := allocations(t, probe(1, timeline.Reused, startServer(t, "http"), 1000)); n > 0 {
+		t.Errorf("%v allocations per request", n)
+	}
+}
+
+func TestReusedTCPRequestsAllocateNothing(t *testing.T) {
+	addr := strings.Trim(strings.TrimPrefix(startServer(t, "http"), "http:"), "/")
+	p := probe(1, timeline.Reused, "tcp://"+addr, 1000)
+	p.Echo = "GET / HTTP/1.1\r\nHost: pod-a\r\n\r\n"
+	p.Reply = replyTo(t, addr, p.Echo)
+	if n := allocations(t, p); n > 0 {
+		t.Errorf("%v allocations per request", n)
+	}
+}
+
+// replyTo is what the server at addr replies to a request.
+func replyTo(t *testing.T, addr, request string) string {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Write([]byte(request)); err != nil {
+		t.Fatal(err)
+	}
+	text := make([]byte, readBuffer)
+	n, err := c.Read(text) // which the server wrote at once
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text[:n])
+}
+
+// Over TLS they allocate what crypto/tls does.
+func TestReusedTLSRequestsAllocateWhatTLSDoes(t *testing.T) {
+	url := startServer(t, "https")
+	p := probe(1, timeline.Reused, url, 1000)
+	p.InsecureSkipVerify = true
+	ours, theirs := allocations(t, p), allocationsOfTLS(t, p)
+	t.Logf("%v allocations per request, %v in crypto/tls", ours, theirs)
+	if ours > theirs+1 { // under the race detector sync.Pool, which crypto/tls uses, forgets at random
+		t.Errorf("%v allocations per request, but only %v are crypto/tls's", ours, theirs)
+	}
+}
+
+// A new connection takes what net's Dialer does, 20 or so, and little more.
+func TestNewRequestsAllocateLittle(t *testing.T) {
+	const most = 30
+	n := allocations(t, probe(1, timeline.New, startServer(t, "http"), 1000))
+	t.Logf("%v allocations per request", n)
+	if n > most {
+		t.Errorf("%v allocations per request, more than %d", n, most)
+	}
+}
+
+// allocations is how many a request of p takes on average, rounded down: other goroutines allocate as well.
+func allocations(t *testing.T, p Probe) float64 {
+	t.Helper()
+	p.Connections, p.Timeout = 1, 10*time.Second
+	plan, err := newPlan(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan.ports = newPortBook()
+	target, _ := newSink(timeline.StartClock(), p.Rate)
+	target.plan, target.log = plan, slog.New(slog.DiscardHandler)
+	target.engine = engines[p.Kind](target)
+	target.engine.prepare()
+	defer target.engine.close()
+	requests := make([]timeline.Request, 0, 16)
+	var seq uint64
+	ask := func() {
+		j := job{seq: seq, due: floorMicros(target.clock.Now())}
+		target.book.opened(j.seq, j.due, j.due+time.Millisecond)
+		target.engine.send(j)
+		seq++
+		for requests = requests[:0]; len(requests) == 0; requests, _, _ = target.book.take(requests, target.clock.Now()) {
+			time.Sleep(20 * time.Microsecond) // with one processor, only an idle scheduler looks at sockets at once
+		}
+		for inUse(target.engine) {
+			runtime.Gosched()
+		}
+		if requests[0].Class != timeline.OK {
+			t.Errorf("%+v", requests[0])
+		}
+	}
+	for range 20 {
+		ask()
+	}
+	return testing.AllocsPerRun(300, ask)
+}
+
+// inUse reports whether e has not quite finished with its last request.
+func inUse(e engine) bool {
+	switch e := e.(type) {
+	case *pool:
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return e.inUse > 0
+	case *fresh:
+		return e.idle.Load() == 0
+	}
+	return false
+}
+
+// allocationsOfTLS is how many the bare exchange of the same bytes takes.
+func allocationsOfTLS(t *testing.T, p Probe) float64 {
+	t.Helper()
+	plan, err := newPlan(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := tls.Dial("tcp", plan.addr.String(), plan.tls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	replies := bufio.NewReaderSize(c, readBuffer)
+	var r reply
+	return testing.AllocsPerRun(300, func() {
+		if _, err := c.Write(plan.message); err != nil {
+			t.Fatal(err)
+		}
+		if err := plan.read(replies, &r); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
