@@ -3,6 +3,7 @@ package loadgen
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"net/http"
@@ -157,17 +158,26 @@ func TestAlertsAreToldFromTickets(t *testing.T) {
 
 // verdict is what can be said of a reply.
 type verdict struct {
-	status int
-	whole  bool
-	last   bool
-	rest   string // what follows the reply
+	status  int
+	whole   bool
+	last    bool
+	backend string // the first X-Pod that says anything
+	found   bool   // the body has what was looked for
+	rest    string // what follows the reply
+}
+
+// question is what a reply is asked.
+type question struct {
+	method string
+	needle []byte // to look for in the body
+	slowly bool   // the reply comes byte by byte
 }
 
 // netHTTPVerdict reads as http.Transport does.
-func netHTTPVerdict(data []byte, method string) verdict {
+func netHTTPVerdict(data []byte, q question) verdict {
 	br := bufio.NewReaderSize(bytes.NewReader(data), readBuffer)
 	for {
-		resp, err := http.ReadResponse(br, &http.Request{Method: method})
+		resp, err := http.ReadResponse(br, &http.Request{Method: q.method})
 		if err != nil || resp.StatusCode < 100 || resp.ProtoMajor != 1 {
 			return verdict{}
 		}
@@ -175,27 +185,30 @@ func netHTTPVerdict(data []byte, method string) verdict {
 			continue
 		}
 		v := verdict{status: resp.StatusCode, last: resp.Close || resp.StatusCode == 101}
-		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
 			return verdict{}
 		}
 		rest, _ := io.ReadAll(br)
-		v.whole, v.rest = true, string(rest)
+		v.whole, v.rest, v.found = true, string(rest), bytes.Contains(body, q.needle)
+		for _, backend := range resp.Header.Values("X-Pod") {
+			v.backend = cmp.Or(v.backend, strings.Trim(backend, " \t"))
+		}
 		return v
 	}
 }
 
-func ourVerdict(data []byte, method string, slowly bool) verdict {
+func ourVerdict(data []byte, q question, r *reply) verdict {
 	var source io.Reader = bytes.NewReader(data)
-	if slowly {
+	if q.slowly {
 		source = iotest.OneByteReader(source)
 	}
 	br := bufio.NewReaderSize(source, readBuffer)
-	var r reply
-	if err := r.read(br, &wanted{head: method == http.MethodHead}); err != nil {
+	if err := r.read(br, &wanted{head: q.method == http.MethodHead, backendHeader: "x-pod", body: q.needle}); err != nil {
 		return verdict{}
 	}
 	rest, _ := io.ReadAll(br)
-	return verdict{status: r.status, whole: true, last: r.last, rest: string(rest)}
+	return verdict{status: r.status, whole: true, last: r.last, backend: string(r.backend), found: r.bodyAsExpected, rest: string(rest)}
 }
 
 func FuzzRepliesAreReadAsByNetHTTP(f *testing.F) {
@@ -210,6 +223,7 @@ func FuzzRepliesAreReadAsByNetHTTP(f *testing.F) {
 		"HTTP/1.1  200\r\n A: b\r\n\r\n",
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: a, content-length\r\n\r\n0\r\n\r\n",
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFF\r\n",
+		"HTTP/1.1 200 OK\r\nX-Pod: a\r\nContent-Length: 2\r\n\r\nabHTTP/1.1 200 OK\r\nX-Pod:\r\nx-pod: b \r\nContent-Length: 3\r\n\r\nabc",
 	} {
 		f.Add([]byte(seed), false, false)
 		f.Add([]byte(seed), true, true)
@@ -218,13 +232,18 @@ func FuzzRepliesAreReadAsByNetHTTP(f *testing.F) {
 		if len(data) > headerLimit {
 			return // larger than what we read
 		}
-		method := http.MethodGet
+		q := question{method: http.MethodGet, slowly: slowly}
 		if head {
-			method = http.MethodHead
+			q.method = http.MethodHead
 		}
-		want, got := netHTTPVerdict(data, method), ourVerdict(data, method, slowly)
-		if got != want {
-			t.Errorf("%q\n%s: we say %+v, net/http %+v", data, method, got, want)
+		q.needle = data[len(data)/2:][:min(2, len(data)-len(data)/2)]
+		var r reply // of one reply after the other, as on a connection, for as long as that does not take too long
+		for more, n := true, 0; more && n < 8; n++ {
+			want, got := netHTTPVerdict(data, q), ourVerdict(data, q, &r)
+			if got != want {
+				t.Fatalf("%q\n%s: we say %+v, net/http %+v", data, q.method, got, want)
+			}
+			data, more = []byte(got.rest), got.whole && !got.last && got.rest != ""
 		}
 	})
 }

@@ -2,6 +2,8 @@ package loadgen
 
 import (
 	"bufio"
+	"bytes"
+	"errors"
 	"io"
 	"net"
 	"net/netip"
@@ -217,4 +219,36 @@ func TestTCPProbesAreChecked(t *testing.T) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
+}
+
+// However a reply arrives, it is good if it begins with what is expected, and nothing beyond that is taken.
+func FuzzTCPRepliesAreComparedByteForByte(f *testing.F) {
+	f.Add([]byte("+PONG\r\n"), []byte("+PONG\r\n"), false, false)
+	f.Add([]byte("+PONG\r\n+PONG\r\n"), []byte("+PONG\r\n"), true, true)
+	f.Add([]byte("+PO"), []byte("+PONG\r\n"), true, false)
+	f.Fuzz(func(t *testing.T, data, want []byte, whole, slowly bool) {
+		if len(data)+len(want) > 2*longestEcho {
+			return
+		}
+		var source io.Reader = bytes.NewReader(data)
+		if slowly {
+			source = iotest.OneByteReader(source)
+		}
+		br := bufio.NewReaderSize(source, readBuffer)
+		var r reply
+		err := (&tcp{want: want, whole: whole}).read(br, &r)
+		switch begins := bytes.HasPrefix(data, want); {
+		case !begins && err == nil:
+			t.Errorf("%q passed for %q", data, want)
+		case begins && err != nil && (!whole || len(data) == len(want)):
+			t.Errorf("%q for %q: %v", data, want, err)
+		case begins && err == nil:
+			if rest, _ := io.ReadAll(br); len(rest) != len(data)-len(want) {
+				t.Errorf("%q for %q: %d bytes are left", data, want, len(rest))
+			}
+		}
+		if err != nil && !errors.Is(err, errMalformed) && !errors.Is(err, errTruncated) && (!errors.Is(err, io.EOF) || len(data) > 0) {
+			t.Errorf("%q for %q: %v", data, want, err)
+		}
+	})
 }
