@@ -129,6 +129,9 @@ func newHammer(flags HammerFlags, p Probe) (*hammer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("URL %s: hey speaks http and https only", u.Redacted())
+	}
 	host := cmp.Or(flags.Host, p.Host, hostHeader(u))
 	if p.Addr.IsValid() {
 		u = &url.URL{Scheme: u.Scheme, Host: p.Addr.String(), Path: u.Path, RawPath: u.RawPath, RawQuery: u.RawQuery}

@@ -133,7 +133,7 @@ func TestNoRoundMakesMoreRequestsThanAskedFor(t *testing.T) {
 
 // A load that could not begin is on the record, for the report would be silent otherwise.
 func TestHammerThatCannotBeginSaysSo(t *testing.T) {
-	for args, url := range map[string]string{"-c 0": "http://web/", "-c 1": "ftp://web/"} {
+	for args, url := range map[string]string{"-c 0": "http://web/", "-c 1": "ftp://web/", "-c 2": "tcp://web:6379"} {
 		var events []timeline.Event
 		err := Hammer(t.Context(), HammerConfig{Args: args, Probe: Probe{Target: timeline.Target{URL: url}}, Clock: timeline.StartClock(),
 			Sink: func(f timeline.Fact) { events = append(events, f.(timeline.Event)) }})
