@@ -24,7 +24,9 @@ var mayImport = map[string][]string{
 	"dashboard/ui/dev":          {"dashboard", "dashboard/internal/sample", "correlate", "timeline"},
 	"deploy":                    {"timeline"},
 	"deploy/mkimage":            {},
-	"cmd/lapse":                 {"timeline", "record", "loadgen", "watcher", "correlate", "report", "dashboard", "deploy"},
+	"cmd/lapse":                 {"timeline", "record", "loadgen", "loadgen/faultserver", "watcher", "correlate", "report", "dashboard", "deploy"},
+
+	"cmd/lapse/internal/selftest": {"timeline", "loadgen/faultserver", "correlate"},
 }
 
 // The only packages that may know of Kubernetes.

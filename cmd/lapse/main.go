@@ -88,6 +88,7 @@ func newRoot(name string, stdout, stderr io.Writer) *cobra.Command {
 		newRun(), newReport(), newServe(), newExport(),
 		newCalibrate(),
 		newGen(), newStatus(), newRetrieve(), newDelete(),
+		newSelftest(),
 		newSchema(),
 	)
 	return root

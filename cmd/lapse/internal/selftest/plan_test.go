@@ -1,0 +1,84 @@
+package selftest
+
+import (
+	"reflect"
+	"testing"
+	"time"
+)
+
+// plans are those of many seeds, rates and durations.
+func plans(t *testing.T, check func(t *testing.T, p Plan, rate float64, duration time.Duration)) {
+	t.Helper()
+	for _, rate := range []float64{MinRate, 200, 1000, 5000} {
+		for _, duration := range []time.Duration{MinDuration, 30 * time.Second, time.Minute, 5 * time.Minute} {
+			for seed := range uint64(40) {
+				if p := NewPlan(seed, rate, duration); !t.Failed() {
+					check(t, p, rate, duration)
+				}
+			}
+		}
+	}
+}
+
+func TestPlanFollowsFromSeedRateAndDuration(t *testing.T) {
+	a, b := NewPlan(1, 200, time.Minute), NewPlan(1, 200, time.Minute)
+	if !reflect.DeepEqual(a, b) {
+		t.Errorf("one seed, two plans:\n%+v\n%+v", a, b)
+	}
+	if c := NewPlan(2, 200, time.Minute); reflect.DeepEqual(a, c) {
+		t.Error("two seeds, one plan")
+	}
+}
+
+func TestPlanHoldsEveryClass(t *testing.T) {
+	plans(t, func(t *testing.T, p Plan, rate float64, duration time.Duration) {
+		planned := map[Class]bool{}
+		for _, o := range p {
+			planned[o.Class] = true
+		}
+		if len(planned) != len(Classes) {
+			t.Errorf("%v/s for %v: only %v", rate, duration, planned)
+		}
+	})
+}
+
+func TestPlanLeavesNoDoubtWhichOutagesAreOneWindow(t *testing.T) {
+	plans(t, func(t *testing.T, p Plan, rate float64, duration time.Duration) {
+		if p[0].From < Lead || p[len(p)-1].To > duration-Tail {
+			t.Errorf("%v/s for %v: from %v to %v", rate, duration, p[0].From, p[len(p)-1].To)
+		}
+		last := Outage{To: -time.Hour} // the last failing one
+		for i, o := range p {
+			if i > 0 && o.From-p[i-1].To < Join*3/2 {
+				t.Errorf("%v/s for %v: %v after the one before: %+v", rate, duration, o.From-p[i-1].To, o)
+			}
+			if !o.Class.failing() {
+				continue
+			}
+			if gap := o.From - last.To; gap > Wide*3/4 && gap < Wide*5/4 {
+				t.Errorf("%v/s for %v: %+v and %+v are %v apart", rate, duration, last, o, gap)
+			}
+			last = o
+		}
+	})
+}
+
+func TestPlanMakesAShareShowAsAShare(t *testing.T) {
+	plans(t, func(t *testing.T, p Plan, rate float64, duration time.Duration) {
+		for _, o := range p {
+			if fail := o.Share * rate * (o.To - o.From).Seconds(); o.Class == Random && fail < 29.9 {
+				t.Errorf("%v/s for %v: %v requests of %+v fail", rate, duration, fail, o)
+			}
+		}
+	})
+}
+
+func TestLongPlanHoldsLengthsFromTwoMillisecondsToFiveSeconds(t *testing.T) {
+	shortest, longest := time.Hour, time.Duration(0)
+	for _, o := range NewPlan(1, 200, 5*time.Minute) {
+		shortest, longest = min(shortest, o.To-o.From), max(longest, o.To-o.From)
+	}
+	if shortest != 2*time.Millisecond || longest < 5*time.Second {
+		t.Errorf("from %v to %v", shortest, longest)
+	}
+}

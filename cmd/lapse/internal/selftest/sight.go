@@ -1,0 +1,159 @@
+package selftest
+
+import (
+	"slices"
+	"time"
+
+	"lapse/correlate"
+	"lapse/loadgen/faultserver"
+)
+
+// Fate says what became of an outage in the eyes of one target.
+type Fate string
+
+const (
+	Found      Fate = "found"
+	Short      Fate = "short"      // not seen, and no longer than two intervals: it may fall between two requests
+	Unobserved Fate = "unobserved" // not seen, and the run says that it did not look
+	Between    Fate = "between"    // not seen, and longer than two intervals, but no request met it: the prober was late
+	Missed     Fate = "missed"
+)
+
+// A Sight is a truth as one target saw it.
+type Sight struct {
+	Truth      Truth
+	Target     correlate.Target
+	Fate       Fate
+	Start, End *Edge // nil where nothing is claimed: not found, or the window is open there
+}
+
+// An Edge is a bracket and how far it was from the truth.
+type Edge struct {
+	Bracket correlate.Instant
+	Basis   correlate.Basis
+	Error   time.Duration // from the middle of the bracket to that of the truth
+	Width   time.Duration
+	Held    bool
+}
+
+// newEdge compares a bracket with the truth. See the package for when it holds.
+func newEdge(bracket correlate.Instant, truth faultserver.Span, basis correlate.Basis) *Edge {
+	middle := (bracket.Earliest + bracket.Latest) / 2
+	return &Edge{
+		Bracket: bracket,
+		Basis:   basis,
+		Error:   (middle - (truth.From+truth.To)/2).Abs(),
+		Width:   bracket.Latest - bracket.Earliest,
+		Held:    bracket.Earliest <= truth.To && truth.From <= bracket.Latest,
+	}
+}
+
+// A View is all that one target says of the truths.
+type View struct {
+	Target   correlate.Target
+	Sights   []Sight
+	Invented []correlate.Window // windows where nothing was wrong
+	Excused  []correlate.Window // such windows in or beside unobserved time: the machine stood still
+}
+
+// look compares a target's windows with the truths. met tells whether a request of the target was sent and done within a
+// truth.
+func look(target correlate.Target, tl *correlate.Timeline, truths []Truth, met func(Truth) bool) View {
+	v := View{Target: target}
+	windows := windowsOf(tl, target.Name)
+	claimed := make([]bool, len(windows))
+	for _, t := range truths {
+		s := Sight{Truth: t, Target: target}
+		var mine []correlate.Window
+		for i, w := range windows {
+			if shows(w, t) {
+				claimed[i] = true
+				mine = append(mine, w)
+			} else if explains(w, t) {
+				claimed[i] = true
+			}
+		}
+		s.compare(mine)
+		if len(mine) == 0 {
+			s.Fate = s.unseen(tl, met)
+		}
+		v.Sights = append(v.Sights, s)
+	}
+	for i, w := range windows {
+		switch {
+		case claimed[i]:
+		case dark(tl, target.Name, w.Start.Earliest, w.End.Latest):
+			v.Excused = append(v.Excused, w)
+		default:
+			v.Invented = append(v.Invented, w)
+		}
+	}
+	return v
+}
+
+func windowsOf(tl *correlate.Timeline, target string) (windows []correlate.Window) {
+	for _, w := range tl.Windows {
+		if w.Target == target {
+			windows = append(windows, w)
+		}
+	}
+	return windows
+}
+
+// shows reports whether w is what t is to look like: of the same sort, and with its failures in it. Where those lay a
+// window tells by its inner bounds, the earliest instant at which the fault was known and the latest at which it
+// still lasted, in this order or the other.
+func shows(w correlate.Window, t Truth) bool {
+	return (w.Kind == correlate.Slow) == (t.Class() == Slow) && touchesCore(w, t)
+}
+
+// explains reports whether w, though not what t is to look like, comes from it: the requests a stall held up for less
+// than the timeout are slow.
+func explains(w correlate.Window, t Truth) bool {
+	return w.Kind == correlate.Slow && touchesCore(w, t) && slices.ContainsFunc(t.Outages, func(o Outage) bool { return o.Class == Stalled })
+}
+
+func touchesCore(w correlate.Window, t Truth) bool {
+	return t.touches(min(w.Start.Latest, w.End.Earliest), max(w.Start.Latest, w.End.Earliest))
+}
+
+// compare notes how the windows that show the truth bracket it. If there are several, it begins with the first
+// and ends with the last.
+func (s *Sight) compare(windows []correlate.Window) {
+	if len(windows) == 0 {
+		return
+	}
+	s.Fate = Found
+	first, last := windows[0], windows[len(windows)-1]
+	if !first.Open.Start {
+		s.Start = newEdge(first.Start, s.Truth.Start, first.Basis)
+	}
+	if !last.Open.End {
+		s.End = newEdge(last.End, s.Truth.End, last.Basis)
+	}
+}
+
+// unseen says why there is no window.
+func (s *Sight) unseen(tl *correlate.Timeline, met func(Truth) bool) Fate {
+	beside := 2 * s.interval()
+	switch {
+	case dark(tl, s.Target.Name, s.Truth.Start.From-beside, s.Truth.End.To+beside):
+		return Unobserved
+	case met(s.Truth):
+		return Missed
+	case s.Truth.Length() <= 2*s.interval():
+		return Short
+	}
+	return Between
+}
+
+func (s *Sight) interval() time.Duration {
+	return time.Duration(float64(time.Second) / s.Target.Rate)
+}
+
+// dark reports whether some of the time between two instants was unobserved.
+func dark(tl *correlate.Timeline, target string, from, to time.Duration) bool {
+	return slices.ContainsFunc(tl.Unobserved, func(u correlate.Unobserved) bool {
+		return u.Target == target && u.Start <= to && from <= u.End
+	})
+}

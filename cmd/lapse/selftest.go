@@ -1,0 +1,251 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lapse/cmd/lapse/internal/selftest"
+	"lapse/correlate"
+	"lapse/loadgen"
+	"lapse/loadgen/faultserver"
+	"lapse/record"
+	"lapse/timeline"
+)
+
+// A proof is `lapse selftest`: known outages, measured as any other.
+type proof struct {
+	seed     uint64
+	rate     float64
+	duration time.Duration
+	out      string
+	format   string
+}
+
+func newSelftest() *cobra.Command {
+	var p proof
+	cmd := &cobra.Command{
+		Use:   "selftest",
+		Short: "Measure known outages on this machine, and print our own error",
+		Long: `Measure known outages on this machine, and print our own error.
+
+A built-in server fails on schedule: nobody listens, connections are reset or closed, answers are cut off, late, a 503 or
+missing, for all requests or for a share at random, from 2 ms to 5 s. Lapse measures it over the loopback interface as
+` + "`lapse run`" + ` would, and compares what it found with what the server did. Then it stops a prober for a while, which has to
+say that it did not look.
+
+Exit codes: 0 every promise was kept, 3 one was broken, 4 inconclusive: the machine did not let us observe 99.9 % of the time,
+or too few brackets were seen to tell. The outages follow from --seed, --rate and --duration: the same ones can be had again.`,
+		Example: `  lapse selftest
+  lapse selftest --rate 1000 --duration 2m --seed 7 -o json`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return refuse("to measure a target: `lapse run`", "the selftest measures a server of its own, not %q", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := p.check(); err != nil {
+				return err
+			}
+			return p.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.Uint64Var(&p.seed, "seed", 1, "which outages there are, when and for how long")
+	f.Float64Var(&p.rate, "rate", 200, "requests per second, for each of new and reused")
+	f.DurationVar(&p.duration, "duration", time.Minute, "how long to measure outages; the stopped prober takes 5s more")
+	f.StringVar(&p.out, "out", "", "keep the recording, timeline.json and selftest.json in this directory")
+	f.StringVarP(&p.format, "output", "o", "table", "result on standard output: json, table")
+	return cmd
+}
+
+func (p *proof) check() error {
+	switch {
+	case !(p.rate >= selftest.MinRate):
+		return refuse("at a lower rate too few requests meet an outage to say anything", "rate %v: at least %v requests per second", p.rate, selftest.MinRate)
+	case p.rate > loadgen.MaxRate || math.IsInf(p.rate, 0):
+		return refuse("", "rate %v: at most %d requests per second", p.rate, loadgen.MaxRate)
+	case p.duration < selftest.MinDuration:
+		return refuse("each kind of outage needs its time", "duration %v: must be at least %v", p.duration, selftest.MinDuration)
+	case p.format != "table" && p.format != "json":
+		return refuse("one of: json, table", "unknown output format %q", p.format)
+	}
+	return p.checkFiles()
+}
+
+// checkFiles refuses a rate at which a stall, in which every request stays open at both ends, takes more files than
+// this process may open.
+func (p *proof) checkFiles() error {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return nil // then it shows
+	}
+	if need := 4*p.rate*selftest.Timeout.Seconds() + 200; need > float64(limit.Cur) {
+		return refuse("raise the limit with `ulimit -n`, or lower --rate", "rate %v needs %.0f open files, and %d are allowed", p.rate, need, limit.Cur)
+	}
+	return nil
+}
+
+// run measures, compares and prints.
+func (p *proof) run(ctx context.Context, stdout, stderr io.Writer) error {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	dir, clean, err := p.directory()
+	if err != nil {
+		return err
+	}
+	defer clean()
+	trial, err := p.measure(ctx, dir, signals, stderr)
+	if err != nil {
+		return err
+	}
+	if trial.Starved, err = starve(ctx, filepath.Join(dir, "starved"), p.rate, signals, stderr); err != nil {
+		return err
+	}
+	r := selftest.Judge(trial)
+	return errors.Join(p.deliver(stdout, dir, r), exitWith(r.ExitCode))
+}
+
+// directory is where the recording goes, and how to remove it unless it is to be kept.
+func (p *proof) directory() (dir string, clean func(), err error) {
+	if p.out != "" {
+		return p.out, func() {}, createDir(p.out)
+	}
+	dir, err = os.MkdirTemp("", "lapse-selftest-")
+	if err != nil {
+		return "", nil, fmt.Errorf("a place for the recording: %w", err)
+	}
+	return dir, func() { os.RemoveAll(dir) }, nil
+}
+
+func (p *proof) deliver(stdout io.Writer, dir string, r *selftest.Report) error {
+	document, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write the result: %w", err)
+	}
+	document = append(document, '\n')
+	if p.out != "" {
+		if err := os.WriteFile(filepath.Join(dir, "selftest.json"), document, 0o644); err != nil {
+			return fmt.Errorf("write the result: %w", err)
+		}
+	}
+	if p.format == "json" {
+		_, err := stdout.Write(document)
+		return err
+	}
+	return r.WriteTable(stdout)
+}
+
+// measure runs the plan: the very measurement of `lapse run`, of a server whose clock is the run's.
+func (p *proof) measure(ctx context.Context, dir string, signals <-chan os.Signal, stderr io.Writer) (selftest.Trial, error) {
+	t := selftest.Trial{Seed: p.seed, Rate: p.rate, Duration: p.duration, Plan: selftest.NewPlan(p.seed, p.rate, p.duration)}
+	clock := timeline.StartClock()
+	server, err := faultserver.Start(faultserver.Config{T0: clock.T0(), Seed: p.seed, Faults: t.Plan.Faults()})
+	if err != nil {
+		return t, err
+	}
+	tl, err := p.measureServer(ctx, server.URL(), clock, dir, signals, stderr)
+	if err := errors.Join(err, server.Close()); err != nil {
+		return t, err
+	}
+	if tl.Run.Aborted != "" {
+		return t, stoppedError{fmt.Errorf("the selftest was not finished: %s", tl.Run.Aborted)}
+	}
+	t.Live, t.Truths = tl, selftest.Truths(t.Plan, server.Outages())
+	t.Books = selftest.NewBooks(t.Truths, server.Acts(), server.Answered())
+	if err := writeTimeline(dir, tl); err != nil {
+		return t, err
+	}
+	return t, readAgain(dir, &t)
+}
+
+func (p *proof) measureServer(ctx context.Context, url string, clock timeline.Clock, dir string, signals <-chan os.Signal, stderr io.Writer) (*correlate.Timeline, error) {
+	o := defaults()
+	o.rate, o.timeout, o.slow, o.join = p.rate, selftest.Timeout, selftest.SlowBar, selftest.Join
+	o.baseline, o.duration = time.Second, p.duration-time.Second
+	o.id = newID()
+	if err := o.check([]string{url}, nil); err != nil {
+		return nil, err
+	}
+	rec, err := record.Create(filepath.Join(dir, factsFile))
+	if err != nil {
+		return nil, refuse("give another --out", "%w", err)
+	}
+	defer rec.Close()
+	progress := newProgress(stderr, o.total())
+	m := &measurement{
+		opts: o, log: newLogger(stderr), queue: newQueue(), rec: rec, clock: clock, live: newLive(nil, progress, nil),
+		orders: make(chan order, 4), done: make(chan int, 1),
+	}
+	m.meta = m.describe()
+	tl, err := m.run(ctx, signals)
+	m.live.end()
+	return tl, errors.Join(err, m.recErr)
+}
+
+// defaults are the options of a `lapse run` without flags.
+func defaults() *options {
+	var o options
+	o.flags(&cobra.Command{})
+	return &o
+}
+
+// readAgain enters the recording into the books, and judges it again: as it was, and with another --join.
+func readAgain(dir string, t *selftest.Trial) error {
+	if err := enter(filepath.Join(dir, factsFile), t.Books); err != nil {
+		return err
+	}
+	again, err := load(dir, correlate.Options{}, nil)
+	if err != nil {
+		return err
+	}
+	said, err := json.Marshal(t.Live)
+	if err != nil {
+		return err
+	}
+	says, err := json.Marshal(again)
+	if err != nil {
+		return err
+	}
+	t.Again = bytes.Equal(said, says)
+	t.Wide, err = load(dir, correlate.Options{Join: selftest.Wide}, nil)
+	return err
+}
+
+func enter(path string, books *selftest.Books) error {
+	f, err := record.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	run, err := f.Run()
+	if err != nil {
+		return err
+	}
+	for _, target := range run.Targets {
+		books.Count(target)
+	}
+	for batch, err := range run.Batches {
+		if err != nil {
+			return err
+		}
+		for _, q := range batch.Requests {
+			books.Add(q)
+		}
+	}
+	return nil
+}

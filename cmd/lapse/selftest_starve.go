@@ -1,0 +1,96 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"lapse/cmd/lapse/internal/selftest"
+	"lapse/correlate"
+	"lapse/loadgen/faultserver"
+)
+
+// starve runs `lapse run` as a process of its own against a server with which nothing is wrong, and stops that process
+// for longer than the timeout. Answers take 30 ms, so that some are under way when it is stopped.
+func starve(ctx context.Context, dir string, rate float64, signals <-chan os.Signal, stderr io.Writer) (*selftest.Starved, error) {
+	ctx, release := interruptible(ctx, signals)
+	defer release()
+	server, err := faultserver.Start(faultserver.Config{Faults: []faultserver.Fault{{Kind: faultserver.Slow, To: time.Hour, Delay: 30 * time.Millisecond}}})
+	if err != nil {
+		return nil, err
+	}
+	defer server.Close()
+	var stdout bytes.Buffer
+	cmd, err := prober(ctx, server.URL(), dir, min(rate, 200))
+	if err != nil {
+		return nil, err
+	}
+	cmd.Stdout, cmd.Stderr = &stdout, io.Discard
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start a prober to be stopped: %w", err)
+	}
+	fmt.Fprintln(stderr, "stopping a prober for a second")
+	from, to, stopErr := stop(ctx, cmd.Process, func() bool { return server.Answered() >= 200 })
+	err = cmd.Wait()
+	if _, exited := errors.AsType[*exec.ExitError](err); exited {
+		err = nil // the exit code tells
+	}
+	if ctx.Err() != nil {
+		return nil, stoppedOr(ctx, ctx.Err())
+	}
+	if err := errors.Join(stopErr, err); err != nil {
+		return nil, fmt.Errorf("a prober that is stopped: %w", err)
+	}
+	var tl correlate.Timeline
+	if err := json.Unmarshal(stdout.Bytes(), &tl); err != nil {
+		return nil, fmt.Errorf("a prober that was stopped, exit code %d: %w", cmd.ProcessState.ExitCode(), err)
+	}
+	return &selftest.Starved{From: from.Round(0).Sub(tl.T0), To: to.Round(0).Sub(tl.T0), Run: &tl, ExitCode: cmd.ProcessState.ExitCode()}, nil
+}
+
+// prober is this very program, as one that measures.
+func prober(ctx context.Context, url, dir string, rate float64) (*exec.Cmd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, self, "run", url, "--rate", strconv.FormatFloat(rate, 'f', -1, 64), "--baseline=500ms", "--duration=3s",
+		"--fail-if=failed>0", "--out", dir, "-o=json")
+	cmd.Args[0] = filepath.Join(filepath.Dir(self), "lapse")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the terminal's signals are for us
+	return cmd, nil
+}
+
+// stop stops a process for a second, once it is ready to be, and returns when that was.
+func stop(ctx context.Context, p *os.Process, ready func() bool) (from, to time.Time, err error) {
+	for begun := time.Now(); !ready(); {
+		if time.Since(begun) > 10*time.Second {
+			return from, to, errors.Join(errors.New("it does not measure"), p.Kill())
+		}
+		pause(ctx, 5*time.Millisecond)
+	}
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
+		return from, to, err
+	}
+	pause(ctx, 20*time.Millisecond) // until all its threads stand still
+	from = time.Now()
+	pause(ctx, time.Second)
+	to = time.Now()
+	return from, to, p.Signal(syscall.SIGCONT)
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
