@@ -62,8 +62,8 @@ type Act struct {
 	Conn int           // which connection, from 1
 }
 
-// An Outage is a time in which nobody listened. The server listened until at least Close.From and again
-// from Open.To at the latest.
+// An Outage is a time in which nobody listened. What was read before Close.From was served, and what was sent after
+// Close.To was not; the server listened again from Open.To at the latest, and not before Open.From.
 type Outage struct {
 	Close, Open Span
 }
@@ -219,44 +219,46 @@ func (s *Server) refuse(f Fault) {
 	if !s.wait(f.From) {
 		return
 	}
-	outage := Outage{}
-	outage.Close = s.span(s.shut)
+	outage := Outage{Close: s.shut()}
 	if !s.wait(f.To) {
 		return
 	}
-	outage.Open = s.span(s.reopen)
+	outage.Open = s.reopen()
 	s.mu.Lock()
 	s.outages = append(s.outages, outage)
 	s.mu.Unlock()
 }
 
-func (s *Server) span(do func()) Span {
-	from := s.now()
-	do()
-	return Span{from, s.now()}
-}
-
-func (s *Server) shut() {
+// shut serves nobody from here on, and returns when that began: ending every connection takes its time, but nobody is
+// served meanwhile.
+func (s *Server) shut() Span {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	began := Span{From: s.now()}
 	s.down = true
+	began.To = s.now()
 	_ = s.listener.Close() // may be closed already
 	for c := range s.conns {
 		c.cut()
 	}
+	return began
 }
 
-func (s *Server) reopen() {
+// reopen listens again, and returns when that began.
+func (s *Server) reopen() Span {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	began := Span{From: s.now()}
 	select {
 	case <-s.over:
-		return
+		return began
 	default:
 	}
 	if err := s.listen(s.addr.String()); err != nil {
 		s.failure = errors.Join(s.failure, err)
 	}
+	began.To = s.now()
+	return began
 }
 
 func (s *Server) accept(listener net.Listener) {

@@ -31,7 +31,7 @@ type Starved struct {
 
 // Judge compares a run with the truth.
 func Judge(t Trial) *Report {
-	views := t.views(t.Live, t.Truths)
+	views := t.views()
 	r := &Report{Seed: t.Seed, Rate: t.Rate, Duration: t.Duration, Coverage: t.Live.Verdict.Coverage}
 	for _, o := range t.Plan {
 		r.Plan = append(r.Plan, PlannedAt{o.Class, o.From, o.To, o.Share})
@@ -44,7 +44,7 @@ func Judge(t Trial) *Report {
 			r.Edges = append(r.Edges, row)
 		}
 	}
-	wide := t.views(t.Wide, Joined(t.Truths, Wide))
+	wide := t.wideViews(views)
 	for i, v := range views {
 		r.Limits = append(r.Limits, v.limit())
 		r.Wrong = append(r.Wrong, v.wrong(Join)...)
@@ -84,13 +84,28 @@ func (r *Report) result() (correlate.Result, int) {
 }
 
 // views are what each judged target says of the truths.
-func (t Trial) views(tl *correlate.Timeline, truths []Truth) (views []View) {
-	for _, target := range tl.Targets {
+func (t Trial) views() (views []View) {
+	for _, target := range t.Live.Targets {
 		if target.Kind.Judged() {
-			views = append(views, look(target, tl, truths, t.Books.metBy(target.ID)))
+			views = append(views, look(target, t.Live, t.Truths, t.Books.metBy(target.ID)))
 		}
 	}
 	return views
+}
+
+// wideViews are what they say with a wider --join. What a target has not seen is no part of a window: that is told
+// already, and not again.
+func (t Trial) wideViews(views []View) (wide []View) {
+	for _, v := range views {
+		var seen []Truth
+		for _, s := range v.Sights {
+			if s.Fate == Found {
+				seen = append(seen, s.Truth)
+			}
+		}
+		wide = append(wide, look(v.Target, t.Wide, Joined(seen, Wide), t.Books.metBy(v.Target.ID)))
+	}
+	return wide
 }
 
 // classRow is false where no outage of the class was planned.

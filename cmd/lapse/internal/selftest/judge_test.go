@@ -78,7 +78,7 @@ func TestJudgePassesWhatIsTrueAndNothingElse(t *testing.T) {
 		{"or later", func(tr *Trial) { shift(&tr.Truths[0], 6*ms) }, "vvxvvvx", 3},
 		{"the truth of a share came a bracket's width sooner", func(tr *Trial) { shift(&tr.Truths[1], -160*ms) }, "vvvxvvx", 3},
 		{"the truth lies elsewhere", func(tr *Trial) { shift(&tr.Truths[0], time.Second) }, "xxvvvvx", 3},
-		{"an outage has no window", func(tr *Trial) { tr.Live.Windows = tr.Live.Windows[1:] }, "xvvvvvx", 3},
+		{"an outage has no window", func(tr *Trial) { tr.Live.Windows = tr.Live.Windows[1:] }, "xvvvvvv", 3},
 		{"no request met it", func(tr *Trial) {
 			tr.Live.Windows = tr.Live.Windows[1:]
 			clear(tr.Books.inside[0])
