@@ -210,3 +210,27 @@ func TestBracketsHoldTheTruthOfAStallLongerThanTheTimeout(t *testing.T) {
 		}
 	}
 }
+
+// A fault of every request, a pause, and then a fault of a share: one window, and its share is neither's.
+func TestBracketsHoldTheTruthOfAShareJoinedToATotalOutage(t *testing.T) {
+	for _, share := range []float64{0.5, 0.2, 0.1} {
+		for rate, repeats := range map[float64]int{200: 500, 1000: 100} {
+			s := experiment{fail: worsening(share), length: 3500 * time.Millisecond, spread: 0.5, before: 2 * time.Second}.repeat(t, rate, repeats)
+			t.Logf("%v of requests after a total outage at %v/s: %v", share, rate, s)
+			if s.seen != s.repeats || s.missed > s.repeats/100 {
+				t.Errorf("%v of requests after a total outage at %v/s: %v; want every one seen, and brackets that hold in 99 %%", share, rate, s)
+			}
+		}
+	}
+}
+
+// worsening resets everything for 2 s, nothing for 0.5 s, and a share from then on.
+func worsening(share float64) behaviour {
+	total, some := resetting(1), resetting(share)
+	return func(n network, f fault, arrives time.Duration) (time.Duration, timeline.Class) {
+		if arrives < f.start+2500*time.Millisecond {
+			return total(n, fault{f.start, f.start + 2*time.Second}, arrives)
+		}
+		return some(n, fault{f.start + 2500*time.Millisecond, f.end}, arrives)
+	}
+}

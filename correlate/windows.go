@@ -46,7 +46,7 @@ type window struct {
 	blackout           *Length
 
 	shareLow, shareHigh float64 // bounds of the share of requests that failed
-	proofs              int     // k: how many successes prove health beside this window
+	proofs              proofs  // how many successes prove health beside this window
 	start, end          Instant
 	open                Open
 }
@@ -63,6 +63,7 @@ type run struct {
 type growing struct {
 	window
 	run    run           // the last one
+	edges  edges         // what proofs rest on, beside failed and inside
 	answer time.Duration // L of the design: by when an answer would have come while healthy; never if unknown
 
 	tail     []flight      // successes sent since the first failure that are not known to be inside, by Sent
@@ -141,7 +142,7 @@ func (f *finder) advance(now time.Duration) {
 		}
 	}
 	if e := f.ending; e != nil && f.growing == nil {
-		if len(e.dones) >= e.proofs && e.dones[e.proofs-1] <= now {
+		if len(e.dones) >= e.proofs.end && e.dones[e.proofs.end-1] <= now {
 			f.settle(never)
 		}
 	}
@@ -187,6 +188,7 @@ func (f *finder) trouble(r flight) {
 	g.run.minKnown, g.run.lastSure = min(g.run.minKnown, known), max(g.run.lastSure, sure)
 	g.dark = false
 	g.sift(known - r.sent)
+	g.edges.note(g.failed, g.inside)
 }
 
 // open begins a window at its first failure.
@@ -235,9 +237,9 @@ func (f *finder) close(bound time.Duration) {
 	g := f.growing
 	g.endRun(bound)
 	w := g.window
-	w.proofs = proofsNeeded(w.failed, w.inside)
+	w.proofs = g.edges.proofs(w.failed, w.inside)
 	w.start = Instant{Earliest: f.begin, Latest: w.minKnown}
-	sent, ok := f.recent.kthLast(w.proofs, w.minSent)
+	sent, ok := f.recent.kthLast(w.proofs.start, w.minSent)
 	switch {
 	case ok:
 		w.start.Earliest = sent
@@ -271,8 +273,8 @@ func (f *finder) settle(bound time.Duration) {
 	}
 	f.ending = nil
 	e.end.Latest = bound
-	if len(e.dones) >= e.proofs {
-		e.end.Latest = min(bound, e.dones[e.proofs-1])
+	if len(e.dones) >= e.proofs.end {
+		e.end.Latest = min(bound, e.dones[e.proofs.end-1])
 	}
 	e.shareLow, e.shareHigh = shareInterval(e.failed, e.failed+e.inside)
 	f.found = append(f.found, e.window)
@@ -284,7 +286,7 @@ func (f *finder) finish(end time.Duration) {
 		f.close(max(end, g.maxKnown))
 	}
 	if e := f.ending; e != nil {
-		e.open.End = len(e.dones) < e.proofs
+		e.open.End = len(e.dones) < e.proofs.end
 		f.settle(max(end, e.maxKnown, e.lastDone()))
 	}
 }
@@ -385,11 +387,11 @@ func (e *ending) prove(r flight) {
 		return
 	}
 	i, _ := slices.BinarySearch(e.dones, r.done)
-	if i >= e.proofs {
+	if i >= e.proofs.end {
 		return
 	}
 	e.dones = slices.Insert(e.dones, i, r.done)
-	if len(e.dones) > e.proofs {
-		e.dones = e.dones[:e.proofs]
+	if len(e.dones) > e.proofs.end {
+		e.dones = e.dones[:e.proofs.end]
 	}
 }

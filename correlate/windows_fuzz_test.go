@@ -102,14 +102,14 @@ func (n *naive) windows() []naiveWindow {
 	for i, runs := range groups {
 		failures := slices.Concat(runs...)
 		minSent, maxSent, minKnown, maxKnown := bounds(failures)
-		inside, answer := 0, n.answer(groups[:i], failures[0])
-		for _, r := range n.requests {
-			amid := func(f timeline.Request) bool { return r.Sent <= f.Sent-(f.Done-f.Sent) && r.Done-r.Sent <= answer }
-			if r.Class == timeline.OK && r.Sent >= minKnown && (r.Done <= maxSent || answer != never && slices.ContainsFunc(failures, amid)) {
-				inside++
-			}
-		}
+		answer := n.answer(groups[:i], failures[0])
+		inside := n.inside(failures, answer)
 		k := proofsNeeded(len(failures), inside)
+		startProofs, endProofs := k, k
+		if begin := len(failures) - edgeFailures; begin > 0 {
+			startProofs = max(k, proofsNeeded(edgeFailures, n.inside(failures[:edgeFailures], answer)))
+			endProofs = max(k, proofsNeeded(edgeFailures, inside-n.inside(failures[:begin+1], answer)))
+		}
 		w := naiveWindow{Failed: len(failures), Sent: len(failures) + inside}
 		w.Start, w.End = Instant{n.begin, minKnown}, Instant{maxSent, never}
 
@@ -124,8 +124,8 @@ func (n *naive) windows() []naiveWindow {
 			}
 		}
 		switch {
-		case len(before) >= k:
-			w.Start.Earliest = max(before[len(before)-k], floor)
+		case len(before) >= startProofs:
+			w.Start.Earliest = max(before[len(before)-startProofs], floor)
 		case floor >= 0:
 			w.Start.Earliest = floor
 		default:
@@ -144,8 +144,8 @@ func (n *naive) windows() []naiveWindow {
 			}
 		}
 		slices.Sort(after)
-		if len(after) >= k {
-			w.End.Latest = min(w.End.Latest, after[k-1])
+		if len(after) >= endProofs {
+			w.End.Latest = min(w.End.Latest, after[endProofs-1])
 		} else if next == never {
 			w.Open.End = true
 			w.End.Latest = max(n.requests[len(n.requests)-1].Sent+1, maxKnown, slices.Max(append(after, 0)))
@@ -154,6 +154,18 @@ func (n *naive) windows() []naiveWindow {
 		ws = append(ws, w)
 	}
 	return ws
+}
+
+// inside counts the successes inside failures.
+func (n *naive) inside(failures []timeline.Request, answer time.Duration) (inside int) {
+	_, maxSent, minKnown, _ := bounds(failures)
+	for _, r := range n.requests {
+		amid := func(f timeline.Request) bool { return r.Sent <= f.Sent-(f.Done-f.Sent) && r.Done-r.Sent <= answer }
+		if r.Class == timeline.OK && r.Sent >= minKnown && (r.Done <= maxSent || answer != never && slices.ContainsFunc(failures, amid)) {
+			inside++
+		}
+	}
+	return inside
 }
 
 // answer is by when an answer would have come to a request: it rests on the successes before it and outside earlier

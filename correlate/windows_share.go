@@ -18,6 +18,40 @@ func proofsNeeded(failed, inside int) int {
 	return int(math.Ceil(math.Log(0.001) / math.Log1p(-share)))
 }
 
+// proofs is k of the design at either end of a window.
+type proofs struct{ start, end int }
+
+// edgeFailures are how many failures at either end of a window tell which share fails there.
+const edgeFailures = 20
+
+// edges are what is known of the share of requests that fail at the ends of a window. A window can hold an outage of every request
+// and then, closer than join, one of a few: then the share in all of it says little of either.
+type edges struct {
+	first int               // successes inside when edgeFailures had failed
+	last  [edgeFailures]int // successes inside when the last ones had failed, in turn
+}
+
+// note is told of each failure, with how many had failed and succeeded inside by then.
+func (e *edges) note(failed, inside int) {
+	if failed <= edgeFailures {
+		e.first = inside
+	}
+	e.last[failed%edgeFailures] = inside
+}
+
+// proofs are as many as the share in the whole window asks for, or more where fewer failed at an end of it.
+func (e *edges) proofs(failed, inside int) proofs {
+	all := proofsNeeded(failed, inside)
+	if failed <= edgeFailures {
+		return proofs{all, all}
+	}
+	since := e.last[(failed+1)%edgeFailures] // when the first of the last ones had failed
+	return proofs{
+		start: max(all, proofsNeeded(edgeFailures, e.first)),
+		end:   max(all, proofsNeeded(edgeFailures, inside-since)),
+	}
+}
+
 // shareInterval is the Clopper-Pearson interval for the share of requests that fail, if failed of n
 // did. It holds the truth with a probability of at least 99 %, whatever the truth is.
 func shareInterval(failed, n int) (low, high float64) {
