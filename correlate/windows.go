@@ -39,6 +39,7 @@ type window struct {
 	minSent, maxSent   time.Duration // of F
 	minKnown, maxKnown time.Duration // of F
 	lastSure           time.Duration // the latest instant at which F proves the fault lasted: max Sent(F), but see finder.sureFrom
+	usual              bool          // minKnown or lastSure rests on how soon answers usually come
 	failed             int           // |F|
 	inside             int           // successes wholly inside: Sent ≥ min Known(F), Done ≤ max Sent(F); but see growing.sift
 	classes            [timeline.NumClasses]int
@@ -182,6 +183,7 @@ func (f *finder) trouble(r flight) {
 
 	g.failed++
 	g.classes[r.class]++
+	g.usual = g.usual || f.slow == 0 && known < r.done && known < g.minKnown || sure < r.sent
 	g.minKnown, g.maxKnown = min(g.minKnown, known), max(g.maxKnown, known)
 	g.maxSent, g.lastSure = r.sent, max(g.lastSure, sure)
 	g.run.failed++

@@ -25,7 +25,7 @@ func (w window) publish(slow bool, dark []period, backends []string) Window {
 		Backends: backendNames(w.backends, backends),
 		Open:     w.open,
 	}
-	if w.proofs.start > 1 || w.proofs.end > 1 {
+	if w.usual || w.proofs.start > 1 || w.proofs.end > 1 {
 		p.Basis = Statistical
 	}
 	if slow {

@@ -180,10 +180,10 @@ func TestWindows(t *testing.T) {
 			[]string{"outage exact start 1..10 end 4..12 length 0..11 3/3 blackout 0..11"}},
 		{"a timeout proves the fault as soon as an answer would have come",
 			"ok+0.05*500 t+8 t+8 t+8 ok+0.05*20",
-			[]string{"outage exact start 499..500.05 end 502..503.05 length 1.95..4.05 3/3 blackout 1.95..4.05"}},
+			[]string{"outage statistical start 499..500.05 end 502..503.05 length 1.95..4.05 3/3 blackout 1.95..4.05"}},
 		{"a request refused for want of a connection fails the target",
 			"ok+0.05*500 t+8 slot slot ok+0.05*20",
-			[]string{"outage exact start 499..500.05 end 501.95..503.05 length 1.9..4.05 3/3 blackout 1.9..4.05"}},
+			[]string{"outage statistical start 499..500.05 end 501.95..503.05 length 1.9..4.05 3/3 blackout 1.9..4.05"}},
 		{"slow successes are windows of their own",
 			"ok*20 ok+5 ok+6 ok ok ok ok ok ok ok ok x ok",
 			[]string{
