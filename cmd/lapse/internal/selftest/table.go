@@ -148,11 +148,12 @@ func (r *Report) writeWords(b *strings.Builder) {
 	}
 	total, partial := r.worst(Class.total), r.worst(func(c Class) bool { return c == Random })
 	if total.Width != nil {
-		fmt.Fprintf(b, "  Where every request failed at once, an edge lay %s from the middle of its bracket (%s at worst),\n      and a bracket was at most %s wide.\n",
+		fmt.Fprintf(b, "  Where every request failed at once, an edge lay typically %s, at worst %s\n      from the middle of its bracket; no bracket was wider than %s.\n",
 			short(total.Error.P50), short(total.Error.Max), short(total.Width.Max))
 	}
 	if partial.Width != nil {
-		fmt.Fprintf(b, "  Where a share failed at random: %s (%s at worst), brackets at most %s wide.\n", short(partial.Error.P50), short(partial.Error.Max), short(partial.Width.Max))
+		fmt.Fprintf(b, "  Where a share failed at random: typically %s, at worst %s; no bracket wider than %s.\n",
+			short(partial.Error.P50), short(partial.Error.Max), short(partial.Width.Max))
 	}
 	b.WriteString("  Over a network add its round trip. Not tested: a fault whose failures are further apart than --join.\n")
 }
