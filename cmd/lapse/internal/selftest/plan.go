@@ -130,6 +130,9 @@ func (p *planner) deal(first bool) (dealt int) {
 	lengths := slices.Clone(p.lengths)
 	if first {
 		lengths = lengths[:min(7, len(lengths))] // up to 200 ms
+		// Where answers were slow, that an answer is missing shows late: one stall comes before any is.
+		stalled, slow := slices.Index(hand, Stalled), slices.Index(hand, Slow)
+		hand[min(stalled, slow)], hand[max(stalled, slow)] = Stalled, Slow
 	}
 	p.rng.Shuffle(len(lengths), func(i, j int) { lengths[i], lengths[j] = lengths[j], lengths[i] })
 	for i, class := range hand {

@@ -2,6 +2,7 @@ package selftest
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 )
@@ -35,6 +36,10 @@ func TestPlanHoldsEveryClass(t *testing.T) {
 		planned := map[Class]bool{}
 		for _, o := range p {
 			planned[o.Class] = true
+		}
+		is := func(c Class) func(Outage) bool { return func(o Outage) bool { return o.Class == c } }
+		if slices.IndexFunc(p, is(Stalled)) > slices.IndexFunc(p, is(Slow)) {
+			t.Errorf("%v/s for %v: answers are slow before the first stall", rate, duration)
 		}
 		if len(planned) != len(Classes) {
 			t.Errorf("%v/s for %v: only %v", rate, duration, planned)
