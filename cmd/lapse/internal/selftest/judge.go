@@ -32,7 +32,7 @@ type Starved struct {
 // Judge compares a run with the truth.
 func Judge(t Trial) *Report {
 	views := t.views()
-	r := &Report{Seed: t.Seed, Rate: t.Rate, Duration: t.Duration, Coverage: t.Live.Verdict.Coverage}
+	r := &Report{Seed: t.Seed, Rate: t.Rate, Duration: t.Duration, Coverage: t.Live.Verdict.Coverage, Wrong: []Wrong{}}
 	for _, o := range t.Plan {
 		r.Plan = append(r.Plan, PlannedAt{o.Class, o.From, o.To, o.Share})
 	}
