@@ -4,7 +4,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 IMAGE   := lapse:dev
 GOFLAGS_BUILD := -trimpath -ldflags "-s -w -X main.version=$(VERSION) -X main.image=$(IMAGE)"
 
-.PHONY: help build image sandbox demo test check test-ui test-sandbox test-e2e bench golden ui measure clean FORCE
+.PHONY: help build image sandbox demo test check test-ui test-sandbox test-e2e bench bench-go golden ui measure clean FORCE
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -16,7 +16,8 @@ help:
 ## make image     bin/lapse.tar, the image for the Job in a cluster
 ## make ui        rebuild the page (dashboard/dist)
 ## make golden    rewrite the tests' expected outputs, to be reviewed as a diff
-## make bench     benchmarks
+## make bench     Lapse against its targets and its peers, about half an hour, into docs/benchmarks.md
+## make bench-go  only the Go benchmarks
 ## make measure   the drain, 10 times in each proxy mode, into docs/measured/
 
 build: bin/lapse
@@ -49,8 +50,10 @@ check:
 	sandbox/needs.sh
 	go vet ./...
 	go -C sandbox vet ./...
+	go -C loadgen/bench vet ./...
 	go test -race ./...
 	go -C sandbox test ./...
+	go -C loadgen/bench test ./...
 
 # The committed page is what its source builds.
 test-ui: ui
@@ -72,7 +75,11 @@ test-e2e: sandbox
 golden:
 	go test ./correlate ./report ./deploy ./cmd/lapse -update
 
+# Nothing else should run on the machine meanwhile. BENCH takes arguments, such as --only exact --runs 1 --length 5s.
 bench:
+	go -C loadgen/bench run . --root ../.. --out ../../docs/benchmarks.md $(BENCH)
+
+bench-go:
 	go test -run '^$$' -bench . -benchmem ./record ./loadgen ./correlate
 
 measure: sandbox

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestSpread(t *testing.T) {
+	for _, test := range []struct {
+		values []float64
+		digits int
+		want   string
+	}{
+		{[]float64{3, 1, 2}, 0, "2 (1..3)"},
+		{[]float64{1, 2, 3, 4}, 1, "2.5 (1.0..4.0)"},
+		{[]float64{0.101, 0.099}, 1, "0.1"}, // extremes that print alike say nothing
+	} {
+		if got := spreadOf(test.values).format(test.digits); got != test.want {
+			t.Errorf("%v: %s, want %s", test.values, got, test.want)
+		}
+	}
+}
+
+func TestClaimsSayHowTheyStand(t *testing.T) {
+	for _, test := range []struct {
+		claim claim
+		want  string
+	}{
+		{claim{Figure: "f", Must: "≤ 1", Measured: "0.5", Held: true}, "| f | ≤ 1 | 0.5 | held |"},
+		{claim{Figure: "f", Must: "≤ 1", Measured: "2"}, "| f | ≤ 1 | 2 | **missed** |"},
+		{claim{Figure: "f", Must: "≤ 1", Held: true, Missing: "no such verb"}, "| f | ≤ 1 | not measured: no such verb | – |"},
+	} {
+		got := table([]string{"a", "b", "c", "d"}, [][]string{test.claim.row()})
+		want := "| a | b | c | d |\n|---|---|---|---|\n" + test.want + "\n"
+		if got != want {
+			t.Errorf("%s\nwant\n%s", got, want)
+		}
+	}
+}
+
+func TestPageTellsWhatWasMissed(t *testing.T) {
+	p := page{Claims: []claim{{Figure: "one", Held: true}, {Figure: "two"}, {Figure: "three", Missing: "why"}}, Core: "| a |\n", Selftest: "it said"}
+	var b strings.Builder
+	if err := p.render(&b); err != nil {
+		t.Fatal(err)
+	}
+	text := b.String()
+	for _, want := range []string{"1 of the targets were missed", "not measured: why", "## One core", "it said"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "## Soak") {
+		t.Error("a part that was not run has a heading")
+	}
+}
+
+func TestResultsOfEveryToolAreCompared(t *testing.T) {
+	results := map[string][]result{}
+	for i, tool := range tools {
+		results[tool.name] = []result{{outcome: outcome{Failed: i}}, {outcome: outcome{Failed: i + 2}}}
+	}
+	f := figure{name: "failed", of: func(r *result) float64 { return float64(r.Failed) }, must: "≤ 4", holds: atMost(4)}
+	got := compareTable([]figure{f}, results)
+	if !strings.Contains(got, "| failed | 1 (0..2) | 2 (1..3) | 3 (2..4) | 4 (3..5) | 5 (4..6) | ≤ 4 |") {
+		t.Error(got)
+	}
+	var p page
+	p.claim([]figure{f}, results)
+	if len(p.Claims) != 2 || !p.Claims[0].Held || p.Claims[1].Held {
+		t.Errorf("%+v", p.Claims)
+	}
+}
+
+func TestSoakSeesMemoryGrow(t *testing.T) {
+	var samples []memorySample
+	for i := range 100 {
+		samples = append(samples, memorySample{time.Duration(i) * time.Second, int64(1000 + 10*i)})
+	}
+	early, late := grown(samples)
+	if early >= late || late < 1790 || late > 1990 || early < 1190 || early > 1400 {
+		t.Errorf("from %v to %v", early, late)
+	}
+}

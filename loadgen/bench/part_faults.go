@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// A stall of a second, in which 2000 requests are due.
+var stallPlan = serverPlan{StallAfter: 1500 * time.Millisecond, StallFor: time.Second}
+
+func runStall(ctx context.Context, b *bench, page *page, _ *settings) error {
+	sent := []figure{{"of 2000 requests due during a 1 s stall, sent", 0, sentInStall, "≥ 1995", atLeast(1995)}}
+	t := trial{load: load{Rate: peerRate, Connections: peerConnections, For: 5 * time.Second, CPU: -1}, plan: stallPlan}
+	return b.faults(ctx, page, t, sent, &page.Stall)
+}
+
+func sentInStall(r *result) float64 {
+	return float64(within(r.server.kernel(), r.server.StallFrom, r.server.StallTo))
+}
+
+// Cuts of 120 connections, well apart.
+var cutPlan = serverPlan{CutFrom: 1000, CutEvery: 40, CutCount: 120}
+
+func runCut(ctx context.Context, b *bench, page *page, _ *settings) error {
+	failed := []figure{
+		{"of 120 requests whose reused connection was cut without a reply, reported as failed", 0, func(r *result) float64 { return float64(r.Failed) }, "120", func(v float64) bool { return v == 120 }},
+		{"requests that the server cut", 0, func(r *result) float64 { return float64(r.server.Cuts) }, "", nil},
+	}
+	t := trial{load: load{Rate: peerRate, Connections: peerConnections, For: 5 * time.Second, CPU: -1}, plan: cutPlan}
+	return b.faults(ctx, page, t, failed, &page.Cut)
+}
+
+func (b *bench) faults(ctx context.Context, page *page, t trial, figures []figure, text *string) error {
+	results, err := b.compare(ctx, t)
+	if err != nil {
+		return err
+	}
+	*text = compareTable(figures, results)
+	page.claim(figures, results)
+	return nil
+}
+
+const coreRate = 20_000
+
+// runCore confines Lapse's engine to one CPU.
+func runCore(ctx context.Context, b *bench, page *page, _ *settings) error {
+	figures := []figure{
+		{"schedule error p50, read by the server, ms", 3, coreErrorAt(0.5), "", nil},
+		{"schedule error p99, read by the server, ms", 3, coreErrorAt(0.99), "≤ 1", atMost(1)},
+		{"not sent", 0, func(r *result) float64 { return float64(r.NotSent) }, "0", atMost(0)},
+		{"sent late", 0, func(r *result) float64 { return float64(r.Late) }, "", nil},
+		{"failed", 0, func(r *result) float64 { return float64(r.Failed) }, "0", atMost(0)},
+		{"requests per second that arrived", 0, achieved, "≥ 19 990", atLeast(19_990)},
+		{"CPU per request, every fact recorded to disk, µs", 1, (*result).cpuPerRequest, "", nil},
+	}
+	t := trial{tool: lapseEngine, record: true, load: load{Rate: coreRate, Connections: peerConnections, For: min(b.length, 10*time.Second), CPU: 0}}
+	var results []result
+	for i := range b.runs {
+		r, err := b.run(ctx, t)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(b.talk, "  run %d: not sent %d, late %d, failed %d\n", i+1, r.NotSent, r.Late, r.Failed)
+		results = append(results, r)
+	}
+	page.Core = claimTable(page, "one core, 20 000 rps: ", figures, results)
+	return nil
+}
+
+func coreErrorAt(p float64) func(*result) float64 {
+	return func(r *result) float64 {
+		return percentile(evennessOf(middle(r.server.read()), time.Second/coreRate).Errors, p).Seconds() * 1000
+	}
+}
+
+// achieved is the rate at which requests arrived.
+func achieved(r *result) float64 { return rateOf(middle(r.server.read())) }

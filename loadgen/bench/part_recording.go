@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// runRecording runs the engine with and without a recording, in turn.
+func runRecording(ctx context.Context, b *bench, page *page, _ *settings) error {
+	t := trial{tool: lapseEngine, load: load{Rate: peerRate, Connections: peerConnections, For: b.length, CPU: -1}}
+	var on, off []result
+	var ratio []float64
+	for i := range max(b.runs, 5) {
+		var pair [2]result
+		for j := range pair {
+			t.record = (i+j)%2 == 0 // the order changes from pair to pair
+			r, err := b.run(ctx, t)
+			if err != nil {
+				return err
+			}
+			if t.record {
+				pair[0] = r
+			} else {
+				pair[1] = r
+			}
+		}
+		on, off = append(on, pair[0]), append(off, pair[1])
+		ratio = append(ratio, 100*(pair[0].cpuPerRequest()/pair[1].cpuPerRequest()-1))
+		fmt.Fprintf(b.talk, "  pair %d: %.1f µs with a recording, %.1f without\n", i+1, pair[0].cpuPerRequest(), pair[1].cpuPerRequest())
+	}
+	cpu := figure{digits: 1, of: (*result).cpuPerRequest}
+	size := figure{of: func(r *result) float64 { return float64(r.bytes) / float64(len(r.server.Arrivals)) }}.spreadOver(on)
+	more := spreadOf(ratio)
+	page.Recording = table([]string{"figure", "median (min..max)"}, [][]string{
+		{"bytes per request in the recording", size.format(2)},
+		{"CPU per request with a recording, µs", cpu.spreadOver(on).format(1)},
+		{"CPU per request without, µs", cpu.spreadOver(off).format(1)},
+		{"more with it, % (of each pair)", more.format(1)},
+	})
+	page.Claims = append(page.Claims,
+		claim{Figure: "recording, bytes per request", Must: "≤ 2", Measured: size.format(2), Held: size.Median <= 2},
+		claim{Figure: "recording, more CPU per request, %", Must: "≤ 10", Measured: more.format(1), Held: more.Median <= 10})
+	return nil
+}
+
+// runSoak runs the whole program for long, and looks at its memory.
+func runSoak(ctx context.Context, b *bench, page *page, s *settings) error {
+	t := trial{tool: lapseRun, record: true, load: load{Rate: peerRate, Connections: peerConnections, For: s.soak, CPU: -1}}
+	r, err := b.run(ctx, t)
+	if err != nil {
+		return err
+	}
+	early, late := grown(r.memory.samples)
+	more := 100 * (late/early - 1)
+	page.Soak = soakText(&r, s.soak)
+	page.Claims = append(page.Claims, claim{
+		Figure: fmt.Sprintf("%v at 2000 rps, resident memory of `lapse run`, last fifth against second fifth, %%", s.soak), Must: "≤ 5 more (flat)",
+		Measured: fmt.Sprintf("%+.1f", more), Held: more <= 5,
+	})
+	return nil
+}
+
+// grown is the median resident memory of the second and of the last fifth of a run, in bytes. The first
+// fifth is left to warming up.
+func grown(samples []memorySample) (early, late float64) {
+	if len(samples) == 0 {
+		return 1, 1
+	}
+	end := samples[len(samples)-1].at
+	return medianIn(samples, end/5, end*2/5), medianIn(samples, end*4/5, end+1)
+}
+
+func medianIn(samples []memorySample, from, to time.Duration) float64 {
+	var values []float64
+	for _, s := range samples {
+		if s.at >= from && s.at < to {
+			values = append(values, float64(s.bytes))
+		}
+	}
+	if len(values) == 0 {
+		return 1
+	}
+	return spreadOf(values).Median
+}
+
+// soakText tells the memory at ten instants of the run.
+func soakText(r *result, length time.Duration) string {
+	head, row := []string{"at"}, []string{"resident, MB"}
+	step := max(time.Second, (length / 10).Truncate(time.Second))
+	for at := step; at <= length; at += step {
+		i, _ := slices.BinarySearchFunc(r.memory.samples, at, func(s memorySample, at time.Duration) int { return int(s.at - at) })
+		if i < len(r.memory.samples) {
+			head, row = append(head, at.String()), append(row, decimal(float64(r.memory.samples[i].bytes)/1e6, 1))
+		}
+	}
+	var b strings.Builder
+	b.WriteString(table(head, [][]string{row}))
+	fmt.Fprintf(&b, "\n%d requests arrived, %d failed, %d not sent, %d late; peak %.1f MB, %.1f µs of CPU and %.2f bytes recorded per request.\n",
+		len(r.server.Arrivals), r.Failed, r.NotSent, r.Late, float64(r.memory.peak)/1e6, r.cpuPerRequest(), float64(r.bytes)/float64(max(1, len(r.server.Arrivals))))
+	return b.String()
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+)
+
+// runSelftest keeps the tables that `lapse selftest` prints.
+func runSelftest(ctx context.Context, b *bench, page *page, s *settings) error {
+	var text strings.Builder
+	for _, rate := range []string{"200", "1000", "5000"} {
+		args := []string{"selftest", "--rate", rate, "--seed", "1", "--duration", s.selftest.String()}
+		c := claim{Figure: "`lapse selftest` at " + rate + " rps", Must: "exit 0"}
+		if !b.hasVerb(ctx, "selftest") {
+			c.Missing = "this lapse has no selftest"
+			page.Claims = append(page.Claims, c)
+			continue
+		}
+		code, stdout, stderr, err := b.runLapse(ctx, args)
+		if err != nil {
+			return err
+		}
+		c.Measured, c.Held = fmt.Sprintf("exit %d", code), code == 0
+		page.Claims = append(page.Claims, c)
+		fmt.Fprintf(&text, "```\n$ lapse %s\n%s```\n\nexit %d\n\n", strings.Join(args, " "), stdout, code)
+		if code != 0 && stderr != "" {
+			fmt.Fprintf(&text, "```\n%s```\n\n", stderr)
+		}
+		fmt.Fprintf(b.talk, "  at %s rps: exit %d\n", rate, code)
+	}
+	page.Selftest = strings.TrimSpace(text.String())
+	if page.Selftest == "" {
+		page.Selftest = "Not measured: this lapse has no selftest."
+	}
+	return nil
+}
+
+// hasVerb tells whether lapse knows a verb.
+func (b *bench) hasVerb(ctx context.Context, verb string) bool {
+	_, stdout, _, err := b.runLapse(ctx, []string{"--help"})
+	return err == nil && strings.Contains(stdout, "\n  "+verb+" ")
+}
+
+func (b *bench) runLapse(ctx context.Context, args []string) (code int, stdout, stderr string, err error) {
+	cmd := exec.CommandContext(ctx, b.lapse, args...)
+	var out, talk bytes.Buffer
+	cmd.Stdout, cmd.Stderr, cmd.Dir = &out, &talk, b.scratch
+	err = cmd.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.Exited() {
+		return exit.ExitCode(), out.String(), talk.String(), nil
+	}
+	return 0, out.String(), talk.String(), err
+}
