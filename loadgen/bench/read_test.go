@@ -6,9 +6,11 @@ import (
 )
 
 func TestResidentMemoryIsRead(t *testing.T) {
-	now, peak := residentOf("Name:\tbench\nVmHWM:\t   20480 kB\nVmRSS:\t   10240 kB\nRssAnon:\t 1 kB\n")
-	if now != 10240<<10 || peak != 20480<<10 {
-		t.Errorf("%d, peak %d", now, peak)
+	const status = "Name:\tbench\nVmHWM:\t   20480 kB\nVmRSS:\t   10240 kB\nRssAnon:\t 1 kB\n"
+	for name, want := range map[string]int64{"VmHWM": 20480 << 10, "VmRSS": 10240 << 10, "RssAnon": 1 << 10, "VmSwap": 0} {
+		if got := statusField(status, name); got != want {
+			t.Errorf("%s: %d, want %d", name, got, want)
+		}
 	}
 }
 

@@ -55,6 +55,7 @@ func (r *result) cpuPerRequest() float64 {
 // memory is a process's resident memory, in bytes.
 type memory struct {
 	after20s int64 // the last sample until 20 s after its start
+	own      int64 // what of that is no page of a file: not the program's text, which the kernel may drop and share
 	peak     int64
 	samples  []memorySample
 }
@@ -149,14 +150,14 @@ func watchMemory(pid int, ended <-chan struct{}) (m memory) {
 		if err != nil {
 			continue
 		}
-		now, peak := residentOf(string(status))
+		now := statusField(string(status), "VmRSS")
 		if now == 0 {
 			continue // it has just ended
 		}
-		m.peak = max(m.peak, peak)
+		m.peak = max(m.peak, statusField(string(status), "VmHWM"))
 		at := time.Since(begun)
 		if at <= 20*time.Second {
-			m.after20s = now
+			m.after20s, m.own = now, statusField(string(status), "RssAnon")
 		}
 		if n := len(m.samples); n == 0 || at-m.samples[n-1].at >= time.Second {
 			m.samples = append(m.samples, memorySample{at, now})
@@ -164,22 +165,13 @@ func watchMemory(pid int, ended <-chan struct{}) (m memory) {
 	}
 }
 
-// residentOf reads the resident memory and its peak, in bytes, from the text of /proc/PID/status.
-func residentOf(status string) (now, peak int64) {
-	for line := range strings.Lines(status) {
-		fields := strings.Fields(line)
-		if len(fields) != 3 {
-			continue
-		}
-		kib, _ := strconv.ParseInt(fields[1], 10, 64)
-		switch fields[0] {
-		case "VmRSS:":
-			now = kib << 10
-		case "VmHWM:":
-			peak = kib << 10
-		}
+// statusField reads an amount of memory, in bytes, from the text of /proc/PID/status. What is not there is 0.
+func statusField(status, name string) int64 {
+	kib, err := strconv.ParseInt(strings.TrimSuffix(procField(status, name), " kB"), 10, 64)
+	if err != nil {
+		return 0
 	}
-	return now, peak
+	return kib << 10
 }
 
 // A serverProcess is a server at work.
