@@ -107,7 +107,7 @@ func (s *settings) bench(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(b.scratch)
-	page := &page{Runs: s.runs, Length: s.length, SoakFor: s.soak, Machine: machineNow(), Peers: peerVersions(), Command: strings.Join(os.Args[1:], " "), Note: s.note}
+	page := &page{Runs: s.runs, Length: s.length, SoakFor: s.soak, Machine: machineNow(), Peers: peerVersions(), Command: s.arguments(), Note: s.note}
 	for _, p := range chosen {
 		fmt.Fprintf(b.talk, "%s %s\n", time.Now().Format(time.TimeOnly), p.name)
 		if err := p.run(ctx, b, page, s); err != nil {
@@ -115,6 +115,15 @@ func (s *settings) bench(ctx context.Context) error {
 		}
 	}
 	return s.write(page)
+}
+
+// arguments are those that decide what is measured.
+func (s *settings) arguments() string {
+	text := fmt.Sprintf("--runs %d --length %v --soak %v --selftest %v", s.runs, s.length, s.soak, s.selftest)
+	if s.only != "" {
+		text = "--only " + s.only + " " + text
+	}
+	return text
 }
 
 // choose finds the parts that are named, or all.

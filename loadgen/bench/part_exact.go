@@ -32,7 +32,7 @@ func exactFigures() []figure {
 		{"schedule error p99, read by the server, ms", 3, errorAt(0.99, (*serverReport).read), "≤ 0.15", atMost(0.15)},
 		{"schedule error p50, in the server's kernel, ms", 3, errorAt(0.5, (*serverReport).kernel), "≤ 0.06", atMost(0.06)},
 		{"schedule error p99, in the server's kernel, ms", 3, errorAt(0.99, (*serverReport).kernel), "≤ 0.15", atMost(0.15)},
-		{"milliseconds with no request at all, %", 1, func(r *result) float64 { return 100 * evenAt(r, r.server.read()).Empty }, "≤ 1", atMost(1)},
+		{"milliseconds with no request at all, %", 1, func(r *result) float64 { return 100 * evenAt(r.server.read()).Empty }, "≤ 1", atMost(1)},
 		{"CPU per request, every fact recorded to disk, µs", 1, (*result).cpuPerRequest, "≤ 60", atMost(60)},
 		{"resident memory after 20 s, MB", 1, func(r *result) float64 { return float64(r.memory.after20s) / 1e6 }, "≤ 40", atMost(40)},
 		{"of it its own, not pages of the program's file, MB", 1, func(r *result) float64 { return float64(r.memory.own) / 1e6 }, "", nil},
@@ -42,13 +42,14 @@ func exactFigures() []figure {
 	}
 }
 
-func evenAt(_ *result, arrivals []time.Duration) evenness {
+// evenAt judges a whole run's arrivals at the peers' rate.
+func evenAt(arrivals []time.Duration) evenness {
 	return evennessOf(middle(arrivals), time.Second/peerRate)
 }
 
 func errorAt(p float64, stamps func(*serverReport) []time.Duration) func(*result) float64 {
 	return func(r *result) float64 {
-		return percentile(evenAt(r, stamps(&r.server)).Errors, p).Seconds() * 1000
+		return percentile(evenAt(stamps(&r.server)).Errors, p).Seconds() * 1000
 	}
 }
 
@@ -118,7 +119,7 @@ func forgiven(results []result) string {
 	const interval = time.Second / peerRate
 	var behind []time.Duration
 	for _, r := range results {
-		for _, anchor := range evenAt(&r, r.server.read()).Anchors {
+		for _, anchor := range evenAt(r.server.read()).Anchors {
 			behind = append(behind, (anchor-r.Zero)%interval)
 		}
 	}

@@ -28,7 +28,7 @@ type load struct {
 type outcome struct {
 	Requests int           // what it reports to have made
 	Failed   int           // of these, what it reports as failed
-	NotSent  int           // Lapse: due, but not sent by our own fault
+	NotSent  int           // Lapse: told nothing by our own fault, classes notsent and local
 	Late     int           // Lapse: sent more than max(interval, 5 ms) after it was due
 	Zero     time.Duration // Lapse: CLOCK_MONOTONIC at the zero of its schedule; 0 where not known
 }
@@ -36,18 +36,17 @@ type outcome struct {
 // A tool is something that makes requests, in a process of its own.
 type tool struct {
 	name    string
-	records string                                       // what it writes per request when it records
 	role    func(context.Context, load) (outcome, error) // runs in the tool's process; nil if it is another binary
 	command func(bench, load) []string                   // that binary and its arguments
 	read    func(stdout []byte) (outcome, error)         // what it prints
 }
 
 var (
-	lapseEngine = tool{name: "Lapse, engine", records: "its recording", role: runLapse}
-	lapseRun    = tool{name: "`lapse run`", records: "its recording", command: lapseCommand, read: readTimeline}
-	hey         = tool{name: "hey", records: "CSV, at the end", role: runHey}
-	vegeta      = tool{name: "vegeta", records: "gob", role: runVegeta}
-	fortio      = tool{name: "fortio -uniform", records: "access log, influx format", role: runFortio}
+	lapseEngine = tool{name: "Lapse, engine", role: runLapse}
+	lapseRun    = tool{name: "`lapse run`", command: lapseCommand, read: readTimeline}
+	hey         = tool{name: "hey", role: runHey}
+	vegeta      = tool{name: "vegeta", role: runVegeta}
+	fortio      = tool{name: "fortio -uniform", role: runFortio}
 )
 
 var tools = []tool{hey, vegeta, fortio, lapseEngine, lapseRun}

@@ -85,7 +85,7 @@ func (k *keeper) count(b timeline.Batch) {
 	for i := range b.Requests {
 		r := &b.Requests[i]
 		switch {
-		case r.Class == timeline.NotSent:
+		case r.Class == timeline.NotSent || r.Class == timeline.Local:
 			k.outcome.NotSent++
 			continue
 		case r.Class != timeline.OK:
