@@ -34,9 +34,3 @@ func sleep(d time.Duration) {
 
 // holdsProcessor tells that sleep keeps one of the scheduler's processors to itself.
 const holdsProcessor = true
-
-// spin waits for d, which may be nothing, without leaving the CPU.
-func spin(d time.Duration) {
-	for begun := time.Now(); d > 0 && time.Since(begun) < d; {
-	}
-}

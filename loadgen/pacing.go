@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"lapse/timeline"
 )
 
 // Pacing chooses between the CPU that pacing takes and how exactly requests leave at their due instants. Both wait in
@@ -58,8 +56,8 @@ func (p Pacing) early() time.Duration {
 	return 0
 }
 
-// spin keeps the processor busy for d.
-func spin(clock timeline.Clock, d time.Duration) {
-	for until := clock.Now() + d; clock.Now() < until; {
+// spin waits for d without leaving the CPU.
+func spin(d time.Duration) {
+	for begun := time.Now(); time.Since(begun) < d; {
 	}
 }

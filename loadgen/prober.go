@@ -73,7 +73,7 @@ func (p *Prober) Run(ctx context.Context) error {
 		return err
 	}
 	pacer := pacer{
-		clock: p.clock, sleep: sleep, spin: func(d time.Duration) { spin(p.clock, d) }, early: p.pacing.early(),
+		clock: p.clock, sleep: sleep, spin: spin, early: p.pacing.early(),
 		changes: &p.changes, pulse: &p.pulse, stalled: p.noteStall,
 	}
 	stop := make(chan struct{})
