@@ -23,6 +23,8 @@ type Options struct {
 
 // Formats are the ways to render a judged run, by the name that -o takes.
 var Formats = map[string]func(io.Writer, *correlate.Timeline, Options) error{
-	"table": Table,
-	"json":  JSON,
+	"table":    Table,
+	"json":     JSON,
+	"markdown": Markdown,
+	"junit":    JUnit,
 }

@@ -193,7 +193,7 @@ func judged(tl *correlate.Timeline) []correlate.Target {
 	return slices.DeleteFunc(slices.Clone(tl.Targets), func(t correlate.Target) bool { return !t.Kind.Judged() })
 }
 
-func sum[T any, N int | float64](list []T, value func(T) N) N {
+func sum[T any, N ~int | ~int64 | ~float64](list []T, value func(T) N) N {
 	var total N
 	for _, v := range list {
 		total += value(v)
@@ -288,6 +288,13 @@ func latency(p *page, tl *correlate.Timeline) {
 
 // validity writes how good the measurement itself was.
 func validity(p *page, tl *correlate.Timeline) {
+	p.WriteByte('\n')
+	parts := validityParts(tl, targetNames(p, tl))
+	p.paragraph([]span{{" ", normal}, p.span("VALID", bold), {"  ", normal}}, strings.Join(parts, " · "), normal)
+}
+
+// validityParts are the figures that tell how good the measurement was.
+func validityParts(tl *correlate.Timeline, names map[string]string) []string {
 	v := tl.Verdict.Validity
 	parts := []string{
 		"late " + FormatShare(v.Late),
@@ -304,14 +311,12 @@ func validity(p *page, tl *correlate.Timeline) {
 	if len(v.LanesOff) > 0 {
 		parts = append(parts, "not watched: "+strings.Join(v.LanesOff, ", "))
 	}
-	names := targetNames(p, tl)
 	for _, t := range judged(tl) {
 		if t.AchievedRate < 0.98*t.Rate {
 			parts = append(parts, fmt.Sprintf("%s sent only %s/s of %s/s", names[t.Name], trimFloat(t.AchievedRate), trimFloat(t.Rate)))
 		}
 	}
-	p.WriteByte('\n')
-	p.paragraph([]span{{" ", normal}, p.span("VALID", bold), {"  ", normal}}, strings.Join(parts, " · "), normal)
+	return parts
 }
 
 // files says where the run is kept.

@@ -1,0 +1,70 @@
+package report
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/joshdk/go-junit"
+
+	"lapse/correlate"
+)
+
+func TestJUnitReadsAsCommitted(t *testing.T) {
+	for _, sample := range slices.Sorted(maps.Keys(samples)) {
+		golden(t, sample+".junit.xml", render(t, "junit", sample, Options{}))
+	}
+}
+
+// ingest reads a sample's JUnit as a pipeline's collector would.
+func ingest(t *testing.T, tl *correlate.Timeline) junit.Suite {
+	t.Helper()
+	var out strings.Builder
+	if err := JUnit(&out, tl, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	suites, err := junit.Ingest([]byte(out.String()))
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, out.String())
+	}
+	if len(suites) != 1 {
+		t.Fatalf("%d suites, want one for the run", len(suites))
+	}
+	return suites[0]
+}
+
+func TestJUnitTellsAPipelineWhatTheVerdictIs(t *testing.T) {
+	const gate, valid, command = "gate: ", "the measurement is valid", "the command succeeded"
+	for sample, want := range map[string]map[string]junit.Status{
+		"race":  {gate + "failed > 0": "failed", gate + "coverage < 99.9%": "passed", valid: "passed", command: "passed"},
+		"clean": {gate + "failed > 0": "passed", valid: "passed"},
+		"inconclusive": {
+			gate + "window.longest > 1s": "error", gate + "errors.rate > 5%": "passed", gate + "latency.p99 > 1s": "error", valid: "error",
+		},
+		"aborted":      {"gates": "skipped", valid: "error", command: "failed"},
+		"slow":         {"gates": "skipped", valid: "passed"},
+		"two-services": {"gates": "skipped", valid: "passed", command: "failed"},
+		"live":         {"gates": "skipped", valid: "error", command: "failed"},
+	} {
+		suite := ingest(t, samples[sample]())
+		got := map[string]junit.Status{}
+		for _, c := range suite.Tests {
+			got[c.Name] = c.Status
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", sample, diff)
+		}
+	}
+}
+
+// XML 1.0 cannot hold most control characters, not even escaped: a collector would refuse the whole file.
+func TestJUnitIsXMLWhateverTheNames(t *testing.T) {
+	for _, evil := range append(evils, "\x00\x01\x0b\x1f\x7f", "\ufffe\uffff", "\xff\xfe", "]]>", `"><failure/>`, "&undefined;", "\u0085\u2028") {
+		suite := ingest(t, everywhere(evil))
+		if n := suite.Totals.Tests; n != 4 {
+			t.Errorf("%q: %d cases, want 4", evil, n)
+		}
+	}
+}
