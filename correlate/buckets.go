@@ -4,6 +4,8 @@ import (
 	"math/bits"
 	"slices"
 	"time"
+
+	"lapse/timeline"
 )
 
 // Slots are 100 ms wide. Once a run needs more than maxSlots of them they merge in pairs, so that an
@@ -42,7 +44,17 @@ type slot struct {
 	first        int      // the latency slot that counts[0] stands for
 	counts       []uint32 // of ok requests by latency slot
 	sparse       SparseCounts
-	stale        bool // sparse does not tell what counts does
+	stale        bool                         // sparse does not tell what counts does
+	classes      *[timeline.NumClasses]uint32 // failures by class; nil while there are none
+}
+
+// fail counts a failed request.
+func (s *slot) fail(class timeline.Class, n uint32) {
+	if s.classes == nil {
+		s.classes = new([timeline.NumClasses]uint32)
+	}
+	s.failed += int(n)
+	s.classes[class] += n
 }
 
 func (s *slot) add(latencySlot int, n uint32) {
@@ -63,7 +75,13 @@ func (s *slot) add(latencySlot int, n uint32) {
 // merge adds what o counted.
 func (s *slot) merge(o slot) {
 	s.sent += o.sent
-	s.failed += o.failed
+	if o.classes != nil {
+		for class, n := range o.classes {
+			if n > 0 {
+				s.fail(timeline.Class(class), n)
+			}
+		}
+	}
 	for i, n := range o.counts {
 		if n > 0 {
 			s.add(o.first+i, n)
@@ -136,6 +154,7 @@ func (s *series) publish(n int, dark []period) BucketSeries {
 	}
 	for i := range s.slots {
 		b.Sent[i], b.Failed[i], b.Latency[i] = s.slots[i].sent, s.slots[i].failed, s.slots[i].latency()
+		b.fail(i, s.slots[i].classes)
 	}
 	for _, d := range dark {
 		for i := int(d.from / s.width); i < n && time.Duration(i)*s.width < d.to; i++ {
@@ -144,6 +163,22 @@ func (s *series) publish(n int, dark []period) BucketSeries {
 		}
 	}
 	return b
+}
+
+// fail notes what classes slot i's failures are of.
+func (b *BucketSeries) fail(i int, classes *[timeline.NumClasses]uint32) {
+	if classes == nil {
+		return
+	}
+	if b.Classes == nil {
+		b.Classes = map[string]SparseCounts{}
+	}
+	for class, n := range classes {
+		if n > 0 {
+			name := timeline.Class(class).String()
+			b.Classes[name] = append(b.Classes[name], i, int(n))
+		}
+	}
 }
 
 // slotsWide is the smallest width a slot can have that brings end within maxSlots, and holds two

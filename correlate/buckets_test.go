@@ -1,8 +1,11 @@
 package correlate
 
 import (
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"lapse/timeline"
 )
@@ -83,6 +86,38 @@ func TestBucketsOfALongRunMerge(t *testing.T) {
 		if a.Sent[i] != b.Sent[i] || len(a.Latency[i]) != len(b.Latency[i]) {
 			t.Fatalf("slot %d: merged %d %v, counted at once %d %v", i, a.Sent[i], a.Latency[i], b.Sent[i], b.Latency[i])
 		}
+	}
+}
+
+func TestBucketsTellTheClassOfEachFailure(t *testing.T) {
+	var fine, coarse series
+	coarse.width = 400 * time.Millisecond // what 25 minutes need
+	for i := range 5000 {
+		for _, s := range []*series{&fine, &coarse} {
+			at := s.at(time.Duration(i) * 300 * time.Millisecond)
+			at.sent++
+			if i%10 == 3 {
+				at.fail([]timeline.Class{timeline.Reset, timeline.Refused}[i/10%2], 2)
+			}
+		}
+	}
+	b := fine.publish(3750, nil)
+	sum := map[string]int{}
+	perSlot := make([]int, 3750)
+	for class, pairs := range b.Classes {
+		for i := 0; i < len(pairs); i += 2 {
+			sum[class] += pairs[i+1]
+			perSlot[pairs[i]] += pairs[i+1]
+		}
+	}
+	if len(sum) != 2 || sum["reset"] != 500 || sum["refused"] != 500 || !slices.Equal(perSlot, b.Failed) {
+		t.Errorf("failures by class %v; they do not add up to those by slot", sum)
+	}
+	if diff := cmp.Diff(b.Classes, coarse.publish(3750, nil).Classes); diff != "" {
+		t.Errorf("merging changes what is told (-fine +coarse):\n%s", diff)
+	}
+	if healthy := analyze(t, rowRun(row("ok*5"))).Buckets.Targets["new"]; healthy.Classes != nil {
+		t.Errorf("classes %v without any failure", healthy.Classes)
 	}
 }
 

@@ -238,10 +238,14 @@ type BucketSeries struct {
 	Failed     []int          `json:"failed"`
 	Unobserved []float64      `json:"unobserved"` // share of the slot not observed, 0 to 1
 	Latency    []SparseCounts `json:"latency"`    // of ok requests, from Due
+
+	// Classes tells of which class the failed requests are: for each class that occurs, pairs of the
+	// index of a slot and how many of its requests failed so.
+	Classes map[string]SparseCounts `json:"classes,omitzero"`
 }
 
-// SparseCounts is a histogram as pairs of slot and count: [slot, count, slot, count, …], slots
-// rising. See [LatencySlot].
+// SparseCounts are counts as pairs of slot and count: [slot, count, slot, count, …], slots rising. The slots
+// of a latency histogram are those of [LatencySlot].
 type SparseCounts []int
 
 // Event is a fact of the timeline with its place on it.

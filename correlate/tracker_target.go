@@ -65,7 +65,7 @@ func (t *track) add(r timeline.Request) {
 		case r.Class == timeline.OK:
 			s.add(LatencySlot(r.Latency()), 1)
 		default:
-			s.failed++
+			s.fail(r.Class, 1)
 		}
 	}
 	t.waiting = append(t.waiting, flight{sent: r.Sent, done: r.Done, seq: r.Seq, backend: r.Backend, class: r.Class})

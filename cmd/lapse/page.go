@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sort"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -85,6 +86,8 @@ type chunk struct {
 	Failed     []int                    `json:"failed"`
 	Unobserved []float64                `json:"unobserved"`
 	Latency    []correlate.SparseCounts `json:"latency"`
+
+	Classes map[string]correlate.SparseCounts `json:"classes,omitzero"` // slots count from the beginning of the run
 }
 
 func (p *page) showBuckets(tl *correlate.Timeline) {
@@ -100,12 +103,34 @@ func (p *page) showBuckets(tl *correlate.Timeline) {
 			p.store.Put("bucket/"+name+"/"+strconv.Itoa(c), chunk{
 				Start: from, Sent: s.Sent[from:to], Failed: s.Failed[from:to],
 				Unobserved: s.Unobserved[from:to], Latency: s.Latency[from:to],
+				Classes: classesWithin(s.Classes, from, to),
 			})
 		}
 		if tl.Run.Live {
 			p.chunks[name] = p.firstOpenChunk(tl, last)
 		}
 	}
+}
+
+// classesWithin are the failures by class of the slots from one to another.
+func classesWithin(classes map[string]correlate.SparseCounts, from, to int) map[string]correlate.SparseCounts {
+	var within map[string]correlate.SparseCounts
+	for class, pairs := range classes {
+		i, j := 2*firstPair(pairs, from), 2*firstPair(pairs, to)
+		if i == j {
+			continue
+		}
+		if within == nil {
+			within = map[string]correlate.SparseCounts{}
+		}
+		within[class] = pairs[i:j]
+	}
+	return within
+}
+
+// firstPair is the index of the first pair whose slot is not below this one.
+func firstPair(pairs correlate.SparseCounts, slot int) int {
+	return sort.Search(len(pairs)/2, func(i int) bool { return pairs[2*i] >= slot })
 }
 
 // firstOpenChunk returns the first chunk that requests still open may change: a request is open for
