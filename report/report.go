@@ -8,6 +8,7 @@ package report
 
 import (
 	"io"
+	"io/fs"
 
 	"lapse/correlate"
 )
@@ -19,6 +20,7 @@ type Options struct {
 	Unicode bool   // use characters beyond ASCII
 	Width   int    // columns; 0 means 80
 	RunDir  string // where the run's files are; empty if they were not kept
+	Page    fs.FS  // the built page, which the format html puts the run into
 }
 
 // Formats are the ways to render a judged run, by the name that -o takes.
@@ -27,4 +29,5 @@ var Formats = map[string]func(io.Writer, *correlate.Timeline, Options) error{
 	"json":     JSON,
 	"markdown": Markdown,
 	"junit":    JUnit,
+	"html":     HTML,
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"lapse/correlate"
+	"lapse/dashboard"
 	"lapse/record"
 	"lapse/report"
 	"lapse/timeline"
@@ -78,7 +79,7 @@ func deliver(stdout io.Writer, dir, format string, tl *correlate.Timeline) error
 
 func print(w io.Writer, dir, format string, tl *correlate.Timeline) error {
 	s := styleOf(w)
-	return report.Formats[format](w, tl, report.Options{Color: s.color, Unicode: s.unicode, Width: s.width, RunDir: dir})
+	return report.Formats[format](w, tl, report.Options{Color: s.color, Unicode: s.unicode, Width: s.width, RunDir: dir, Page: dashboard.Files()})
 }
 
 // load judges the saved run at path, a run's directory or its recording.
