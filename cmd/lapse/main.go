@@ -85,10 +85,9 @@ func newRoot(name string, stdout, stderr io.Writer) *cobra.Command {
 	root.SuggestionsMinimumDistance = 2
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
-		newRun(), newReport(), newServe(), newExport(),
-		newCalibrate(),
+		newRun(), newReport(), newServe(), newDiff(), newExport(),
+		newSelftest(), newCalibrate(),
 		newGen(), newStatus(), newRetrieve(), newDelete(),
-		newSelftest(),
 		newSchema(),
 	)
 	return root

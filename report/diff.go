@@ -1,0 +1,267 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"lapse/correlate"
+)
+
+// A Comparison is two judged runs and what changed from A to B.
+type Comparison struct {
+	A, B correlate.Timeline
+	Name struct{ A, B string } // what the user calls them
+	Diff correlate.Diff
+}
+
+// DiffFormats are the ways to render a comparison, by the name that -o takes.
+var DiffFormats = map[string]func(io.Writer, *Comparison, Options) error{
+	"table":    DiffTable,
+	"json":     DiffJSON,
+	"markdown": DiffMarkdown,
+}
+
+// Compare compares two judged runs.
+func Compare(a, b *correlate.Timeline, nameA, nameB string) *Comparison {
+	c := &Comparison{A: *a, B: *b, Diff: correlate.Compare(a, b)}
+	c.Name.A, c.Name.B = nameA, nameB
+	return c
+}
+
+// What the figures mean, said below every comparison.
+const (
+	diffBounds = "bounds hold with 99% probability (shares: Clopper-Pearson; quantiles: order statistics and the width of a slot; " +
+		"lengths: brackets, unobserved time and what fits between two requests); only bounds that do not overlap are a change"
+	diffCaution = "failures and slow answers of one event are not independent, and one run of each cannot tell how much such events differ: repeat both before you trust a change"
+)
+
+// A diffGroup are metrics that are summed up in a word.
+type diffGroup struct{ name, metric, less, more string }
+
+var diffGroups = []diffGroup{
+	{"failures", correlate.DiffFailed, "fewer", "more"},
+	{"downtime", correlate.DiffDowntime, "less", "more"},
+	{"longest window", correlate.DiffLongest, "shorter", "longer"},
+	{"latency", correlate.DiffLatency, "lower", "higher"},
+}
+
+func groupOf(metric string) diffGroup {
+	i := slices.IndexFunc(diffGroups, func(g diffGroup) bool { return strings.HasPrefix(metric, g.metric) })
+	return diffGroups[i]
+}
+
+// word says where a group of changes went.
+func (g diffGroup) word(changes []correlate.Change) string {
+	var less, more, known bool
+	for _, c := range changes {
+		if strings.HasPrefix(c.Metric, g.metric) {
+			less, more, known = less || c.Direction == correlate.Less, more || c.Direction == correlate.More, known || c.Known()
+		}
+	}
+	switch {
+	case !known:
+		return "not measured in both"
+	case less && more:
+		return g.less + " in one place, " + g.more + " in another"
+	case less:
+		return g.less
+	case more:
+		return g.more
+	}
+	return "no change that the error bars could show"
+}
+
+// diffHeadline sums a comparison up.
+func diffHeadline(d correlate.Diff) string {
+	var parts []string
+	if n := len(d.NotComparable); n > 0 {
+		parts = append(parts, fmt.Sprintf("not comparable, for %s below", plural(n, "reason")))
+	}
+	for _, g := range diffGroups {
+		parts = append(parts, g.name+": "+g.word(d.Changes))
+	}
+	return strings.Join(parts, " · ")
+}
+
+// changeWord is a single change in a word.
+func changeWord(c correlate.Change) string {
+	g := groupOf(c.Metric)
+	switch {
+	case !c.Known():
+		return "not measured in both"
+	case c.Direction == correlate.Less:
+		return g.less
+	case c.Direction == correlate.More:
+		return g.more
+	}
+	return "no change shown"
+}
+
+// figure names what is compared.
+func figure(metric string) string {
+	if quantile, ok := strings.CutPrefix(metric, correlate.DiffLatency); ok {
+		return quantile
+	}
+	return groupOf(metric).name
+}
+
+func estimate(metric string, e *correlate.Estimate) string {
+	switch {
+	case e == nil:
+		return "not measured"
+	case metric == correlate.DiffFailed:
+		return fmt.Sprintf("%d/%d  %s (%s to %s)", e.Failed, e.Sent, FormatShare(float64(e.Failed)/float64(e.Sent)), floorShare(e.Min), FormatShare(*e.Max))
+	}
+	return FormatLength(e.Length())
+}
+
+// floorShare renders a lower bound with two digits, rounded down as [FormatShare] rounds up.
+func floorShare(share float64) string {
+	if share <= 0 {
+		return "0%"
+	}
+	step := math.Pow10(int(math.Floor(math.Log10(share*100))) - 1)
+	return strconv.FormatFloat(math.Floor(share*100/step+1e-9)*step, 'g', 3, 64) + "%"
+}
+
+func runLine(name string, tl *correlate.Timeline) string {
+	badge, _ := badgeOf(tl)
+	return name + " " + badge + ": " + headline(tl) + " · " + measured(tl)
+}
+
+// DiffTable renders a comparison for a terminal.
+func DiffTable(w io.Writer, c *Comparison, opts Options) error {
+	p := newPage(opts)
+	p.paragraph([]span{{" ", normal}, p.span("FROM A TO B", bold), {"  ", normal}}, diffHeadline(c.Diff), bold)
+	for _, run := range []struct {
+		label, name string
+		tl          *correlate.Timeline
+	}{{"A", c.Name.A, &c.A}, {"B", c.Name.B, &c.B}} {
+		p.paragraph([]span{{"   ", normal}, p.span(run.label, bold), {"  ", normal}}, runLine(run.name, run.tl), dim)
+	}
+	if len(c.Diff.NotComparable) > 0 {
+		p.WriteByte('\n')
+		p.heading("NOT COMPARABLE", "what differs may come from what is unlike here")
+		for _, why := range c.Diff.NotComparable {
+			p.paragraph([]span{{"   ", normal}}, why, yellow)
+		}
+	}
+	diffChanges(p, c)
+	diffCauses(p, c)
+	p.WriteByte('\n')
+	for _, note := range []string{diffBounds, diffCaution} {
+		p.paragraph([]span{{" ", normal}, p.span("NOTE", bold), {"  ", normal}}, note, dim)
+	}
+	_, err := p.WriteTo(w)
+	return err
+}
+
+func diffChanges(p *page, c *Comparison) {
+	if len(c.Diff.Changes) == 0 {
+		return
+	}
+	p.WriteByte('\n')
+	p.heading("CHANGES", "of every target that both runs judge")
+	rows := [][]span{header("", "TARGET", "WHAT", "A", "B", "B HAS")}
+	names := targetNames(p, &c.A)
+	for _, change := range c.Diff.Changes {
+		style := map[correlate.Direction]style{correlate.Less: green, correlate.More: redBold}[change.Direction]
+		rows = append(rows, []span{
+			{}, {names[change.Target], normal}, p.span(figure(change.Metric), normal),
+			p.span(estimate(change.Metric, change.A), normal), p.span(estimate(change.Metric, change.B), normal), p.span(changeWord(change), style),
+		})
+	}
+	fitted, roomy := fit(p, rows)
+	for i, row := range fitted {
+		p.line(row...)
+		if !roomy && i > 0 {
+			p.paragraph([]span{{"      ", normal}}, "B has: "+changeWord(c.Diff.Changes[i-1]), normal)
+		}
+	}
+}
+
+func diffCauses(p *page, c *Comparison) {
+	if len(c.Diff.Causes) == 0 {
+		return
+	}
+	p.WriteByte('\n')
+	p.heading("CAUSES", "of windows, by rule")
+	for _, cause := range c.Diff.Causes {
+		p.paragraph([]span{{"   ", normal}}, fmt.Sprintf("%s: %s in A, %s in B", cause.Rule, plural(cause.A.Windows, "window"), plural(cause.B.Windows, "window")), bold)
+		detail(p, "A", causeText(cause.A), normal)
+		detail(p, "B", causeText(cause.B), normal)
+	}
+}
+
+// causeText tells of a rule's longest window in a run.
+func causeText(s correlate.CauseSide) string {
+	if s.Windows == 0 {
+		return "none"
+	}
+	return strings.TrimPrefix(fmt.Sprintf("%s (the longest: %s)", s.Text, FormatLength(s.Length, s.Open)), " ")
+}
+
+// DiffJSON writes a comparison for programs. Lengths are nanoseconds, shares ratios from 0 to 1.
+func DiffJSON(w io.Writer, c *Comparison, _ Options) error {
+	type run struct {
+		Name    string            `json:"name"`
+		ID      string            `json:"id"`
+		Tool    correlate.Tool    `json:"tool"`
+		Verdict correlate.Verdict `json:"verdict"`
+	}
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(struct {
+		A run `json:"a"`
+		B run `json:"b"`
+		correlate.Diff
+	}{run{c.Name.A, c.A.Run.ID, c.A.Tool, c.A.Verdict}, run{c.Name.B, c.B.Run.ID, c.B.Tool, c.B.Verdict}, c.Diff})
+}
+
+// DiffMarkdown renders a comparison for a comment on a pull request. Like [Markdown], it stays
+// below 60 KB, and text from outside is only text.
+func DiffMarkdown(w io.Writer, c *Comparison, _ Options) error {
+	m := &markdown{names: targetNames(newPage(Options{Unicode: true, Width: 160}), &c.A)}
+	m.line("## From A to B: " + prose(diffHeadline(c.Diff)))
+	m.line("")
+	m.line("- **A:** " + code(c.Name.A) + " " + prose(runLine("", &c.A)))
+	m.line("- **B:** " + code(c.Name.B) + " " + prose(runLine("", &c.B)))
+	if len(c.Diff.NotComparable) > 0 {
+		m.heading("Not comparable")
+		m.paragraph("What differs may come from what is unlike here:\n")
+		for _, why := range c.Diff.NotComparable {
+			m.line("- " + prose(why))
+		}
+	}
+	if len(c.Diff.Changes) > 0 {
+		m.heading("Changes")
+		var rows [][]string
+		for _, change := range c.Diff.Changes {
+			word := changeWord(change)
+			if change.Direction != correlate.Unclear {
+				word = "**" + word + "**"
+			}
+			rows = append(rows, []string{m.target(change.Target), figure(change.Metric), estimate(change.Metric, change.A), estimate(change.Metric, change.B), word})
+		}
+		m.table([]string{"target", "what", "A", "B", "B has"}, rows)
+	}
+	if len(c.Diff.Causes) > 0 {
+		m.heading("Causes of windows")
+		m.line("")
+		for _, cause := range c.Diff.Causes {
+			m.line(fmt.Sprintf("- %s: %s in A, %s in B", code(cause.Rule), plural(cause.A.Windows, "window"), plural(cause.B.Windows, "window")))
+			m.line("  - A: " + prose(causeText(cause.A)))
+			m.line("  - B: " + prose(causeText(cause.B)))
+		}
+	}
+	m.paragraph(prose(diffBounds) + ".")
+	m.paragraph(prose(diffCaution) + ".")
+	_, err := w.Write(m.Bytes())
+	return err
+}
