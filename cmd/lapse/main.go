@@ -87,7 +87,7 @@ func newRoot(name string, stdout, stderr io.Writer) *cobra.Command {
 	root.AddCommand(
 		newRun(), newReport(), newServe(), newDiff(), newExport(),
 		newSelftest(), newCalibrate(),
-		newGen(), newStatus(), newRetrieve(), newDelete(),
+		newGen(), newStatus(), newAttach(), newRetrieve(), newDelete(),
 		newSchema(),
 	)
 	return root

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lapse/deploy"
+	"lapse/record"
+	"lapse/timeline"
+)
+
+func newAttach() *cobra.Command {
+	var kube kubeOptions
+	var addr string
+	cmd := &cobra.Command{
+		Use:   "attach RUN",
+		Short: "Watch a run that goes on in the cluster",
+		Long: `Show the live page and the progress of a run that goes on in the cluster, from any workstation, until the run has ended or
+you interrupt it. Several may watch at once.
+
+Watching changes nothing: the run is neither ended nor deleted, and its result stays where it is, for who measures it or for
+"lapse retrieve". The summary is printed when the run has ended, but the exit code is not the verdict's.`,
+		Example: "  lapse attach lapse-20261121-101500-ab3d -n shop --dashboard 127.0.0.1:8080",
+		Args:    exactly(1, "the RUN to watch, as `lapse status` lists it"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			c, err := kube.connect(ctx)
+			if err != nil {
+				return err
+			}
+			run, err := deploy.Find(ctx, c.deploy(newLogger(cmd.ErrOrStderr())), c.namespace, args[0])
+			if err != nil {
+				return err
+			}
+			agent, _, err := run.WaitMeasuring(ctx)
+			if ctx.Err() != nil {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			defer agent.Close()
+			return attach(ctx, agent, run.Name, addr, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	kube.flags(cmd.Flags())
+	cmd.Flags().StringVar(&addr, "dashboard", "127.0.0.1:8080", "address to serve the page on")
+	return cmd
+}
+
+// attach shows the run behind agent until it has ended, or ctx. It asks and never tells: the recording is
+// read from its beginning, judged here, and not acknowledged.
+func attach(ctx context.Context, agent *deploy.Agent, name, addr string, stdout, stderr io.Writer) error {
+	status, err := agent.Status(ctx)
+	if err != nil {
+		return quiet(ctx, err)
+	}
+	if status.Phase == deploy.PhaseEnded {
+		return refuse("`lapse retrieve "+name+"` fetches its result", "run %s has ended: there is nothing to watch", name)
+	}
+	local := timeline.StartClock()
+	offset, err := agent.SyncClock(ctx, local)
+	if err != nil {
+		return quiet(ctx, fmt.Errorf("compare clocks with the Pod: %w", err))
+	}
+	shown, closePage, err := servePage(ctx, addr, stderr)
+	if err != nil {
+		return err
+	}
+	defer closePage()
+	w := &onlooker{live: newLive(nil, newProgress(stderr, 0), shown), facts: newQueue()}
+	err = w.watch(ctx, agent, func() time.Duration {
+		now := local.Now()
+		_, latest := offset.Place(now, now)
+		return latest
+	})
+	w.live.end()
+	tl := w.live.timeline()
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case tl.Run.Live && err != nil:
+		return fmt.Errorf("watch run %s: %w", name, err)
+	case tl.Run.Live:
+		return fmt.Errorf("watch run %s: its recording breaks off before its end", name)
+	}
+	fmt.Fprintf(stderr, "run %s has ended; `lapse retrieve %s` fetches its result, if nobody else does\n", name, name)
+	return print(stdout, "", "table", tl)
+}
+
+// quiet drops an error that only says that the user has had enough.
+func quiet(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// An onlooker judges and shows a run from its recording, as it comes in. One goroutine, in watch, owns
+// what it has seen.
+type onlooker struct {
+	live  *live
+	facts *queue
+}
+
+// watch takes in facts until the recording is complete, broken beyond repair, or ctx ends.
+func (w *onlooker) watch(ctx context.Context, agent *deploy.Agent, now func() time.Duration) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	defer cancel()
+	ended := make(chan error, 1)
+	reading.Go(func() { ended <- w.read(ctx, agent) })
+	tick := time.NewTicker(refresh)
+	defer tick.Stop()
+	for {
+		select {
+		case <-w.facts.ready:
+			w.absorb()
+		case <-tick.C:
+			w.live.show(now())
+		case err := <-ended:
+			w.absorb()
+			tl := w.live.timeline()
+			w.live.page.show(tl, tl.Run.Duration)
+			return err
+		}
+	}
+}
+
+// read decodes the recording as it arrives. A connection that breaks is opened anew where it broke.
+func (w *onlooker) read(ctx context.Context, agent *deploy.Agent) error {
+	pr, pw := io.Pipe()
+	var copying sync.WaitGroup
+	defer copying.Wait()
+	copying.Go(func() {
+		_, err := agent.Follow(ctx, pw)
+		pw.CloseWithError(err)
+	})
+	for fact, err := range record.Decode(pr) {
+		if err != nil {
+			return errors.Join(err, pr.CloseWithError(err))
+		}
+		w.facts.put(fact)
+	}
+	return nil
+}
+
+func (w *onlooker) absorb() {
+	for _, f := range w.facts.take() {
+		if meta, ok := f.(timeline.Meta); ok {
+			w.live.gates, _ = parseGates(meta.Options.Gates) // gates of a later version: shown without
+		}
+		w.live.add(f)
+	}
+}
