@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"lapse/dashboard"
+	"lapse/report"
+)
+
+// TestSavedReportOpensFromAFileAndAsksNobody makes a run with failures, saves its page, and opens the file in a
+// browser: it shows the windows of timeline.json, breaks none of its own policy, and makes no request.
+func TestSavedReportOpensFromAFileAndAsksNobody(t *testing.T) {
+	if script, err := fs.ReadFile(dashboard.Files(), "page.js"); err != nil || !bytes.Contains(script, []byte("lapse-run")) {
+		t.Skip("the built page does not read a run from its own document yet")
+	}
+	dir := runWithAWindow(t)
+	saved := filepath.Join(t.TempDir(), "report.html")
+	file, err := os.Create(saved)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := lapse(t.Context(), []string{"lapse", "report", dir, "-o", "html"}, file, t.Output())
+	if err := file.Close(); err != nil || code == 1 || code == 2 {
+		t.Fatalf("lapse report: exit code %d, %v", code, err)
+	}
+
+	tab := openTab(t, "about:blank")
+	var mu sync.Mutex
+	var asked, wrong []string
+	if err := chromedp.Listen(tab, func(event any) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch e := event.(type) {
+		case *network.EventRequestWillBeSent:
+			asked = append(asked, e.Request.URL)
+		case *network.EventWebSocketCreated:
+			asked = append(asked, e.URL)
+		case *runtime.EventExceptionThrown:
+			wrong = append(wrong, e.ExceptionDetails.Text)
+		case *log.EventEntryAdded:
+			wrong = append(wrong, e.Entry.Text)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := chromedp.Do(tab, chromedp.Navigate("file://"+saved)); err != nil {
+		t.Fatal(err)
+	}
+	until(t, tab, `document.querySelector('[data-testid="window-row"]')`)
+	shown, err := chromedp.Run(tab, chromedp.Evaluate[[]string](`[...document.querySelectorAll('[data-testid="window-row"]')].map((row) => row.dataset.windowId)`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(shown)
+	if want := windowIDs(t, dir); !slices.Equal(shown, want) {
+		t.Errorf("the page shows the windows %q, timeline.json has %q", shown, want)
+	}
+	until(t, tab, `document.querySelector('[data-testid="live"][data-live="false"]')`)
+	mu.Lock()
+	defer mu.Unlock()
+	asked = slices.DeleteFunc(asked, func(url string) bool { return url == "file://"+saved || strings.HasPrefix(url, "data:") })
+	if len(asked) > 0 || len(wrong) > 0 {
+		t.Errorf("the page asked for %q, and complained of %q", asked, wrong)
+	}
+}
+
+// runWithAWindow measures a server that fails for a while, and returns the run's directory.
+func runWithAWindow(t *testing.T) string {
+	t.Helper()
+	var served atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if n := served.Add(1); n > 150 && n < 200 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	t.Cleanup(server.Close)
+	dir := filepath.Join(t.TempDir(), "run")
+	code := lapse(context.Background(), []string{"lapse", "run", server.URL, "--duration=3s", "--rate=50", "--out=" + dir, "--fail-if=failed>0"}, t.Output(), t.Output())
+	if code == 1 || code == 2 {
+		t.Fatalf("exit code %d", code)
+	}
+	return dir
+}
+
+// windowIDs are those of a run's timeline.json, as text and sorted as such.
+func windowIDs(t *testing.T, dir string) []string {
+	t.Helper()
+	file, err := os.Open(filepath.Join(dir, timelineFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	tl, err := report.ReadJSON(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, w := range tl.Windows {
+		id, err := json.Marshal(w.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, string(id))
+	}
+	if len(ids) == 0 {
+		t.Fatal("the run has no window")
+	}
+	slices.Sort(ids)
+	return ids
+}
