@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
+	"strings"
 	"syscall"
 
 	"lapse/timeline"
@@ -40,7 +42,7 @@ func classify(err error, ph phase) timeline.Class {
 	}
 	switch {
 	case ph == resolving:
-		return timeline.DNS
+		return resolvingClass(err)
 	case isTimeout(err):
 		return timeoutClass(ph)
 	case errors.Is(err, errMalformed), errors.Is(err, errTruncated):
@@ -56,9 +58,22 @@ func classify(err error, ph phase) timeline.Class {
 	return timeline.Other
 }
 
+// ourOwn are the system's errors that say we ran out of something ourselves.
+var ourOwn = []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EADDRNOTAVAIL, syscall.EADDRINUSE, syscall.ENOBUFS, syscall.ENOMEM}
+
+// resolvingClass: a resolver that could open no socket tells nothing of the name. net.DNSError keeps only the text of
+// such an error (newDNSError in package net).
+func resolvingClass(err error) timeline.Class {
+	if failure, ok := errors.AsType[*net.DNSError](err); ok && slices.ContainsFunc(ourOwn, func(errno syscall.Errno) bool {
+		return strings.HasSuffix(failure.Err, errno.Error())
+	}) {
+		return timeline.Local
+	}
+	return timeline.DNS
+}
+
 func errnoClass(errno syscall.Errno, ph phase) (_ timeline.Class, known bool) {
-	switch errno {
-	case syscall.EMFILE, syscall.ENFILE, syscall.EADDRNOTAVAIL, syscall.EADDRINUSE, syscall.ENOBUFS, syscall.ENOMEM:
+	if slices.Contains(ourOwn, errno) {
 		return timeline.Local, true
 	}
 	if ph == resolving { // what befell the name server's connection says nothing of the target's

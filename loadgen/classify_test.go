@@ -54,6 +54,8 @@ func TestErrorsAreClassified(t *testing.T) {
 		{&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, handshaking, timeline.TLS},
 		{&net.DNSError{IsNotFound: true}, resolving, timeline.DNS},
 		{&net.DNSError{IsTimeout: true}, resolving, timeline.DNS},
+		{&net.DNSError{Err: errno(syscall.EMFILE).Error(), IsTemporary: true}, resolving, timeline.Local},
+		{&net.DNSError{Err: errno(syscall.ECONNREFUSED).Error()}, resolving, timeline.DNS},
 		{context.DeadlineExceeded, resolving, timeline.DNS},
 		{errno(syscall.ECONNREFUSED), resolving, timeline.DNS},
 		{errors.New("what?"), awaiting, timeline.Other},
