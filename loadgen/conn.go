@@ -71,7 +71,8 @@ func (p *plan) resolve(clock timeline.Clock, until time.Time) ([]netip.AddrPort,
 	begun := clock.Now()
 	ctx, cancel := context.WithDeadline(context.Background(), until)
 	defer cancel()
-	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", p.host)
+	var own net.Resolver // one that is shared lets requests wait for each other's look-ups, also for one that is stuck
+	ips, err := own.LookupNetIP(ctx, "ip", p.host)
 	took := timeline.MicrosOf(clock.Now() - begun)
 	addrs := make([]netip.AddrPort, 0, len(ips))
 	for _, ip := range ips {

@@ -35,6 +35,7 @@ func TestTruthOfAStoppedProber(t *testing.T) {
 
 	s := loadSaved(t, p.dir)
 	s.check(t, code, p.stdout.Bytes())
+	s.checkOurOwn(t)
 	if code == correlate.ExitPassed || s.tl.Verdict.Coverage >= correlate.MinCoverage {
 		t.Errorf("exit code %d, %s with a coverage of %v", code, s.tl.Verdict.Result, s.tl.Verdict.Coverage)
 	}

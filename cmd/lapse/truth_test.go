@@ -161,6 +161,7 @@ func measuredWith(t *testing.T, c faultserver.Config, meanwhile func(*faultserve
 	r := &trial{saved: loadSaved(t, dir), server: server, drift: drift}
 	r.offset = c.T0.Round(0).Sub(r.tl.T0)
 	r.check(t, code, stdout.Bytes())
+	r.checkOurOwn(t)
 	return r
 }
 
@@ -371,7 +372,6 @@ func (s *saved) check(t *testing.T, code int, stdout []byte) {
 		t.Errorf("exit code %d although %d requests failed, and none may", code, s.tl.Verdict.Failed)
 	}
 	s.checkAccount(t)
-	s.checkOurOwn(t)
 }
 
 // checkOurOwn demands that a request is put down to the prober only where the prober did not run. (These tests take
