@@ -206,7 +206,7 @@ func defaults() *options {
 
 // readAgain enters the recording into the books, and judges it again: as it was, and with another --join.
 func readAgain(dir string, t *selftest.Trial) error {
-	if err := enter(filepath.Join(dir, factsFile), t.Books); err != nil {
+	if err := enterAll(filepath.Join(dir, factsFile), t.Books); err != nil {
 		return err
 	}
 	again, err := load(dir, correlate.Options{}, nil)
@@ -226,7 +226,8 @@ func readAgain(dir string, t *selftest.Trial) error {
 	return err
 }
 
-func enter(path string, books *selftest.Books) error {
+// enterAll enters what is on record into the books.
+func enterAll(path string, books *selftest.Books) error {
 	f, err := record.Open(path)
 	if err != nil {
 		return err
