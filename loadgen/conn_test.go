@@ -104,30 +104,43 @@ func TestTimeoutIsOursOnlyWhereWeCouldNotKnow(t *testing.T) {
 	const sent, timeout = 1000 * ms, 800 * ms // so the deadline is at 1.8 s
 	tests := []struct {
 		name        string
-		since, seen time.Duration
+		since, seen time.Duration // of a stop
+		judged      time.Duration // when the timeout was noticed
 		ph          phase
+		written     time.Duration
+		answered    bool
 		want        bool
 	}{
-		{"never stopped", 0, 0, connecting, false},
-		{"stopped before it was sent", 500 * ms, 999 * ms, connecting, false},
-		{"stopped before it could connect", 1000 * ms, 1500 * ms, connecting, true},
-		{"stopped before it could connect, but not for long", 1000 * ms, 1050 * ms, connecting, false},
-		{"stopped in between", 1100 * ms, 1700 * ms, connecting, false},
-		{"stopped at the deadline", 1700 * ms, 1900 * ms, connecting, true},
-		{"stopped at the deadline, before the request was written", 1700 * ms, 1900 * ms, sending, true},
-		{"stopped at the deadline, and an answer is there", 1700 * ms, 1900 * ms, awaiting, true},
+		{"never stopped", 0, 0, 1800 * ms, connecting, 0, false, false},
+		{"never stopped, and an answer came just after the deadline", 0, 0, 1801 * ms, awaiting, sent, true, false},
+		{"stopped for most of the time", 1010 * ms, 1700 * ms, 1800 * ms, connecting, 0, false, true},
+		{"stopped in between", 1100 * ms, 1650 * ms, 1800 * ms, connecting, 0, false, false},
+		{"stopped at the deadline", 1700 * ms, 1804 * ms, 1804 * ms, connecting, 0, false, true},
+		{"stopped at the deadline, before the request was written", 1700 * ms, 1804 * ms, 1804 * ms, sending, 0, false, true},
+		{"stopped at the deadline, and an answer is there", 1700 * ms, 1804 * ms, 1804 * ms, awaiting, sent, true, true},
+		{"stopped at the deadline, and no answer is there", 1700 * ms, 1804 * ms, 1804 * ms, awaiting, sent, false, false},
+		{"stopped at the deadline and before, and the answer lies there since", 1200 * ms, 1300 * ms, 1801 * ms, awaiting, sent, true, true},
+		{"stopped before it was written", 1001 * ms, 1300 * ms, 1800 * ms, awaiting, 1300 * ms, false, true},
+		{"stopped before it was written, but waited for since", 1001 * ms, 1300 * ms, 2000 * ms, awaiting, 1300 * ms, false, false},
+		{"noticed too late", 0, 0, 1900 * ms, connecting, 0, false, true},
+		{"noticed too late, and an answer is there", 0, 0, 1900 * ms, receiving, sent, true, true},
+		{"noticed too late, and no answer is there", 0, 0, 1900 * ms, awaiting, sent, false, false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			target, _ := newSink(timeline.StartClock(), 100)
 			target.timeout = timeout
-			target.pulse.last.Store(int64(2000 * ms))
+			target.pulse.last.Store(int64(test.judged))
 			target.pulse.since.Store(int64(test.since))
 			target.pulse.seen.Store(int64(test.seen))
+			target.pulse.total.Store(int64(test.seen - test.since))
 			ours, theirs := pair(t)
-			_, _ = theirs.Write([]byte("HTTP"))
-			waitFor(t, "bytes", ours.waiting)
-			if got := target.missed(&attempt{sent: sent}, 2001*ms, test.ph, ours); got != test.want {
+			if test.answered {
+				_, _ = theirs.Write([]byte("HTTP"))
+				waitFor(t, "bytes", ours.waiting)
+			}
+			a := &attempt{sent: sent, written: test.written}
+			if got := target.missed(a, test.judged, test.ph, ours); got != test.want {
 				t.Errorf("ours: %v", got)
 			}
 		})

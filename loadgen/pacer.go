@@ -176,6 +176,7 @@ type pulse struct {
 	last  atomic.Int64 // when the pacing thread last ran
 	since atomic.Int64 // of the latest stop
 	seen  atomic.Int64 // its end
+	total atomic.Int64 // of all stops
 }
 
 // stop is how long the pacing thread must not have run to count as stopped. It wakes every millisecond.
@@ -186,7 +187,17 @@ func (p *pulse) beat(now time.Duration) {
 	if last > 0 && int64(now)-last > int64(stop) {
 		p.since.Store(last)
 		p.seen.Store(int64(now))
+		p.total.Add(int64(now) - last)
 	}
+}
+
+// stopped is for how long the prober had been stopped by now, in all.
+func (p *pulse) stopped(now time.Duration) time.Duration {
+	total := time.Duration(p.total.Load())
+	if last := time.Duration(p.last.Load()); last > 0 && now-last > stop {
+		total += now - last // it has just ended, and we run before the pacing thread does
+	}
+	return total
 }
 
 // lastStop is the latest time, as of now, in which the prober was stopped.

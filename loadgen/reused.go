@@ -259,7 +259,7 @@ func (s *session) send(j job) bool {
 		return false
 	}
 	a := &s.attempt
-	*a = attempt{job: j, sent: sent}
+	*a = attempt{job: j, sent: sent, stopped: s.pool.pulse.stopped(sent)}
 	a.outcome.Reused = s.used
 	s.used = true
 	if err := s.pool.write(a, s.conn); err != nil {

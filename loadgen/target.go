@@ -121,6 +121,7 @@ func (t *target) finish(j job, sent, done time.Duration, outcome timeline.Outcom
 type attempt struct {
 	job
 	sent    time.Duration
+	stopped time.Duration // for how long the prober had been stopped by then, in all
 	written time.Duration // when the request had been handed to the kernel; 0 before
 	outcome timeline.Outcome
 }
@@ -138,28 +139,37 @@ func (t *target) failed(a *attempt, err error, ph phase, c *conn) {
 	t.finish(a.job, a.sent, done, a.outcome)
 }
 
-// missed reports whether a timeout may be our own fault, because the prober was stopped. A service
-// that stalls keeps its timeouts: whether it answered is known from the kernel, which was not stopped.
+// missed reports whether a timeout may be our own fault, because the prober was stopped or got too little of the CPU. A
+// service that stalls keeps its timeouts: whether it answered is known from the kernel, which was not stopped.
 func (t *target) missed(a *attempt, now time.Duration, ph phase, c *conn) bool {
+	stopped := t.pulse.stopped(now) - a.stopped
+	overdue := now-t.deadline(a) > stop
+	switch {
+	case stopped == 0 && !overdue:
+		return false
+	case ph < awaiting: // whether the peer did its part, a socket does not tell that is no longer there
+		return overdue || t.asleep(a, now) || stopped > t.timeout*3/4
+	}
+	return c.waiting() || now-a.written < t.timeout*3/4 // it came unseen, or had too little time to
+}
+
+// asleep reports whether the prober was stopped when the attempt's time was over.
+func (t *target) asleep(a *attempt, now time.Duration) bool {
 	since, seen := t.pulse.lastStop(now)
 	deadline := t.deadline(a)
-	heldUp := since < a.sent+longestSleep && a.sent < seen && seen-since > t.timeout/4
-	asleep := since < deadline && deadline <= seen+longestSleep
-	switch {
-	case heldUp:
-		return true // stopped before it was written, it had too little time left
-	case !asleep:
-		return false
-	}
-	return ph < awaiting || c.waiting() // else nothing has come until now, so nothing had come by then
+	return since < deadline && deadline <= seen+longestSleep
 }
 
 // answered ends an attempt whose reply was read whole.
 func (t *target) answered(a *attempt, r *reply) {
 	done := t.clock.Now()
 	a.outcome.Class = t.judge(r)
-	if a.outcome.Class == timeline.OK && t.overslept(a, done) {
+	switch overdue := done - t.deadline(a); {
+	case a.outcome.Class != timeline.OK:
+	case overdue > stop, t.overslept(a, done):
 		a.outcome.Class = timeline.Local
+	case overdue > 0: // it came before we had given up
+		a.outcome.Class = timeline.TimeoutResponse
 	}
 	t.finish(a.job, a.sent, done, a.outcome)
 }
@@ -167,8 +177,7 @@ func (t *target) answered(a *attempt, r *reply) {
 // overslept reports whether the prober was stopped for a good part of the timeout while it awaited an answer. When that
 // came is not known then: to call it slow would put our own stop on the service.
 func (t *target) overslept(a *attempt, now time.Duration) bool {
-	since, seen := t.pulse.lastStop(now)
-	return a.sent < seen && seen-since > t.timeout/4
+	return t.pulse.stopped(now)-a.stopped > t.timeout/4
 }
 
 // note takes over what a reply tells, even where it is not whole.
@@ -217,6 +226,7 @@ func replyPhase(r *reply) phase {
 // and no connection is returned.
 func (t *target) open(a *attempt) *conn {
 	a.sent = t.clock.Now()
+	a.stopped = t.pulse.stopped(a.sent)
 	if tooLate(a.due, a.sent, t.interval()) {
 		t.finish(a.job, a.sent, a.sent, timeline.Outcome{Class: timeline.NotSent})
 		return nil
