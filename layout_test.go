@@ -13,6 +13,7 @@ import (
 var mayImport = map[string][]string{
 	"timeline":                  {},
 	"record":                    {"timeline"},
+	"timeline/stepped":          {},
 	"loadgen":                   {"timeline"},
 	"loadgen/faultserver":       {},
 	"watcher":                   {"timeline"},

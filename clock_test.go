@@ -1,0 +1,80 @@
+package lapse
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// readClock are the only places of the packages that measure and judge where the time is read past timeline.Clock, each
+// with its reason. What they read keeps its monotonic part, so a step of the wall clock moves none of them.
+var readClock = map[string]string{
+	"timeline/clock.go time.Now":   "the clock's zero",
+	"timeline/clock.go time.Since": "the clock itself",
+	"loadgen/ports.go time.Now":    "how long a local port rests, compared with nothing but itself",
+	"loadgen/hammer.go time.Now":   "hey's own summary wants the length of a round",
+	"loadgen/hammer.go time.Since": "hey's own summary wants the length of a round",
+	"cmd/lapse/run.go time.Now":    "the name of a run",
+
+	"loadgen/pacing.go time.Now":              "how long a short wait has lasted, compared with nothing but itself",
+	"loadgen/pacing.go time.Since":            "how long a short wait has lasted, compared with nothing but itself",
+	"loadgen/cpu.go time.Now":                 "the length of a closed-loop step, which is no fact of a run",
+	"loadgen/cpu.go time.Since":               "the length of a closed-loop step, which is no fact of a run",
+	"loadgen/calibrate.go time.Until":         "how much of a load test's time is left, which is no run",
+	"cmd/lapse/selftest_starve.go time.Now":   "how long another process is left stopped",
+	"cmd/lapse/selftest_starve.go time.Since": "how long another process is left stopped",
+}
+
+// Instants come from the run's clock, which no step of the wall clock moves.
+func TestTimeIsReadFromTheClock(t *testing.T) {
+	for _, dir := range []string{"timeline", "record", "loadgen", "watcher", "correlate", "report", "cmd/lapse"} {
+		files, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, entry := range files {
+			path := dir + "/" + entry.Name()
+			if filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			for _, use := range clockReads(t, path) {
+				if readClock[path+" "+use] == "" {
+					t.Errorf("%s uses %s: take the time from the run's timeline.Clock, or name the reason in readClock", path, use)
+				}
+			}
+		}
+	}
+}
+
+// clockReads lists the functions of package time used in a file that read a clock, or take the monotonic part off a reading.
+func clockReads(t *testing.T, path string) (uses []string) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := ""
+	for _, spec := range file.Imports {
+		if imported, _ := strconv.Unquote(spec.Path.Value); imported == "time" {
+			if name = "time"; spec.Name != nil {
+				name = spec.Name.Name
+			}
+		}
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if sel, ok := n.(*ast.SelectorExpr); ok && name != "" {
+			pkg, ok := sel.X.(*ast.Ident)
+			if ok && pkg.Name == name && slices.Contains([]string{"Now", "Since", "Until"}, sel.Sel.Name) {
+				uses = append(uses, "time."+sel.Sel.Name)
+			}
+		}
+		return true
+	})
+	return uses
+}

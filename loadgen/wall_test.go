@@ -1,0 +1,51 @@
+package loadgen
+
+import (
+	"testing"
+	"time"
+
+	"lapse/loadgen/faultserver"
+	"lapse/timeline"
+	"lapse/timeline/stepped"
+)
+
+// A wall clock that is stepped during the run changes nothing: requests leave when they are due, and time out neither at
+// once nor never.
+func TestStepsOfTheWallClockChangeNothing(t *testing.T) {
+	t.Parallel()
+	for name, step := range map[string]time.Duration{"back": -time.Hour, "forth": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			begun := time.Now()
+			clock := timeline.ClockAt(stepped.Since(begun, step))
+			if moved := clock.T0().Round(0).Sub(begun.Round(0)); moved != -step {
+				t.Fatalf("the wall is off by %v, want %v", moved, -step)
+			}
+			s := serve(t, faultserver.Config{T0: begun, Faults: []faultserver.Fault{{Kind: faultserver.Stall, From: 300 * time.Millisecond, To: time.Hour}}})
+			var probes []Probe
+			for i, kind := range []timeline.TargetKind{timeline.New, timeline.Reused} {
+				p := probe(uint16(i+1), kind, s.URL(), 50)
+				p.Timeout = 400 * time.Millisecond
+				probes = append(probes, p)
+			}
+			f := run(t, clock, until(clock, 800*time.Millisecond), probes...)
+			over := time.Since(begun)
+			closeServer(t, s)
+			for i := range probes {
+				requests := f.of(uint16(i + 1))
+				n := classes(requests)
+				if n[timeline.OK] == 0 || n[timeline.TimeoutResponse] == 0 || failed(requests) != n[timeline.TimeoutResponse] {
+					t.Errorf("%s: %v", probes[i].Name, n)
+				}
+				for _, r := range requests {
+					if r.Due < 0 || r.Done > over+time.Millisecond || r.Class.Timeout() && r.Done-r.Sent < probes[i].Timeout {
+						t.Errorf("%s: %+v of a run of %v", probes[i].Name, r, over)
+					}
+				}
+			}
+			if len(f.stalls) > 0 {
+				t.Logf("stalls of this machine: %v", f.stalls)
+			}
+		})
+	}
+}
