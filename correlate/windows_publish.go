@@ -73,7 +73,7 @@ func (w window) downtime(p Window, dark []period) Length {
 func within(dark []period, from, to time.Duration) time.Duration {
 	sum := time.Duration(0)
 	for _, d := range touching(dark, from, to) {
-		sum += min(d.to, to) - max(d.from, from)
+		sum += max(0, min(d.to, to)-max(d.from, from)) // a lone failure ends before it is known
 	}
 	return sum
 }
