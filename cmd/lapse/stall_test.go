@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"lapse/correlate"
 	"lapse/loadgen"
 	"lapse/loadgen/faultserver"
+	"lapse/record"
 	"lapse/timeline"
 )
 
@@ -82,4 +84,77 @@ func beside(events []correlate.Event, u correlate.Unobserved) bool {
 		}
 	}
 	return false
+}
+
+// The whole pipeline at once, for the race detector: several targets over real sockets, faults, the recording, the live
+// judgement and the page it is shown on, and direct targets that start, change their rate and stop.
+func TestTruthOfTheWholePipelineAtOnce(t *testing.T) {
+	t.Parallel()
+	server := startServer(t, faultserver.Fault{Kind: faultserver.Reset, To: time.Hour, Every: 7})
+	m := &measurement{
+		opts:  &options{rate: 100, timeout: 400 * time.Millisecond, kinds: []string{"new", "reused"}, duration: time.Second, baseline: 300 * time.Millisecond, connections: 3},
+		clock: timeline.StartClock(), log: newLogger(t.Output()), queue: newQueue(), orders: make(chan order, 4), done: make(chan int, 1),
+	}
+	at, err := parseSubject(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.opts.subjects = []subject{at}
+	dir := t.TempDir()
+	if m.rec, err = record.Create(filepath.Join(dir, factsFile)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	shown, closePage, err := servePage(ctx, "127.0.0.1:0", t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.live = newLive(nil, newProgress(t.Output(), time.Second), shown)
+	m.meta = m.describe()
+	var beside sync.WaitGroup
+	m.entered = func(phase, _ string) {
+		if phase != phaseBaseline {
+			return
+		}
+		beside.Go(func() {
+			direct := timeline.Target{ID: 90, Name: "direct", Kind: timeline.Direct, URL: server.URL(), Addr: server.Addr(), Rate: 50, Timeout: time.Second}
+			m.queue.put(direct)
+			if err := m.prober.Start(loadgen.Probe{Target: direct}); err != nil {
+				t.Error(err)
+			}
+			for rate := 100.0; rate <= 400; rate += 100 {
+				time.Sleep(100 * time.Millisecond)
+				m.prober.SetRate(90, rate)
+			}
+			m.prober.Stop(90)
+		})
+	}
+	tl, err := m.run(ctx, nil)
+	beside.Wait()
+	m.live.end()
+	shown.show(tl, tl.Run.Duration)
+	closePage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	failed := 0
+	for _, target := range tl.Targets {
+		if target.Kind != timeline.Control {
+			failed += target.Classes[timeline.Reset.String()]
+		}
+	}
+	if met := server.Count(faultserver.Reset); failed != met || met == 0 {
+		t.Errorf("%d requests were reset, the server counts %d", failed, met)
+	}
+	saved, err := load(dir, correlate.Options{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if saved.Verdict.Sent != tl.Verdict.Sent || saved.Verdict.Failed != tl.Verdict.Failed {
+		t.Errorf("%d of %d failed, the recording says %d of %d", tl.Verdict.Failed, tl.Verdict.Sent, saved.Verdict.Failed, saved.Verdict.Sent)
+	}
 }
