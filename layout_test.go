@@ -23,6 +23,7 @@ var mayImport = map[string][]string{
 	"dashboard":                 {},
 	"dashboard/internal/sample": {"timeline", "correlate"},
 	"dashboard/ui/dev":          {"dashboard", "dashboard/internal/sample", "correlate", "timeline"},
+	"dashboard/ui/picture":      {},
 	"deploy":                    {"timeline"},
 	"deploy/mkimage":            {},
 	"cmd/lapse":                 {"timeline", "record", "loadgen", "loadgen/faultserver", "watcher", "correlate", "report", "dashboard", "deploy"},

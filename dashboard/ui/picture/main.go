@@ -1,0 +1,101 @@
+// Command picture takes pictures of a page that lapse serves, in light and dark, with Debian's chromium:
+//
+//	lapse serve runs/drain --dashboard 127.0.0.1:7070 &
+//	go run ./dashboard/ui/picture -o docs/images/drain http://127.0.0.1:7070/#window=1
+//
+// writes docs/images/drain-light.png and docs/images/drain-dark.png. A report saved with -o html can be
+// pictured too, as file:///… .
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+const patience = 60 * time.Second
+
+func main() {
+	out := flag.String("o", "page", "where to write: -light.png and -dark.png are added")
+	width := flag.Int("width", 1280, "width of the page in pixels")
+	hover := flag.Int("hover", -1, "x of the pointer, resting on the first strip; none if negative")
+	first := flag.String("do", "", "JavaScript to run before the picture is taken")
+	flag.Parse()
+	if flag.NArg() != 1 {
+		log.Fatal("picture takes one argument: the page's address")
+	}
+	if err := run(flag.Arg(0), *out, *width, *hover, *first); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// run takes both pictures.
+func run(url, out string, width, hover int, first string) error {
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		return fmt.Errorf("find a browser: %w\nhint: apt-get install chromium", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	ctx, cancel = chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(width, 1000), chromedp.WSURLReadTimeout(patience))...)
+	defer cancel()
+	ctx, cancel = chromedp.NewContext(ctx)
+	defer cancel()
+	var all error
+	for _, theme := range []string{"light", "dark"} {
+		all = errors.Join(all, picture(ctx, url, theme, fmt.Sprintf("%s-%s.png", out, theme), hover, first))
+	}
+	return all
+}
+
+func picture(ctx context.Context, url, theme, file string, hover int, first string) error {
+	steps := []chromedp.Action[chromedp.Void]{
+		prefer(theme), chromedp.Navigate("about:blank"), chromedp.Navigate(url), chromedp.WaitVisible(chromedp.CSS(`[data-testid="strip"]`)),
+	}
+	if first != "" {
+		steps = append(steps, script(first))
+	}
+	steps = append(steps, chromedp.Sleep(500*time.Millisecond)) // until all is drawn
+	if hover >= 0 {
+		steps = append(steps, script(fmt.Sprintf(`{
+			const row = document.querySelector('[data-testid="strip"]'), y = row.getBoundingClientRect().top + 15;
+			row.dispatchEvent(new PointerEvent("pointermove", {bubbles: true, clientX: %d, clientY: y}));
+		}`, hover)))
+	}
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		return fmt.Errorf("open %s: %w", url, err)
+	}
+	png, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+	if err != nil {
+		return fmt.Errorf("take a picture of %s: %w", url, err)
+	}
+	return os.WriteFile(file, png, 0o644)
+}
+
+// script runs JavaScript in the page.
+func script(source string) chromedp.Action[chromedp.Void] {
+	return func(ctx context.Context, target *chromedp.Target) (chromedp.Void, error) {
+		_, err := chromedp.Evaluate[bool]("{"+source+"}; true")(ctx, target)
+		return chromedp.Void{}, err
+	}
+}
+
+// prefer makes the browser say that its user prefers pages in a theme.
+func prefer(theme string) func(context.Context, *chromedp.Target) (chromedp.Void, error) {
+	return func(ctx context.Context, target *chromedp.Target) (chromedp.Void, error) {
+		_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}},
+		})
+		return chromedp.Void{}, err
+	}
+}
