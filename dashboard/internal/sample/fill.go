@@ -17,6 +17,8 @@ type bucketChunk struct {
 	Failed     []int                    `json:"failed"`
 	Unobserved []float64                `json:"unobserved"`
 	Latency    []correlate.SparseCounts `json:"latency"`
+
+	Classes map[string]correlate.SparseCounts `json:"classes,omitzero"` // slots count from the beginning of the run
 }
 
 // Fill puts a run, as it stands at instant now, under the keys the page reads.
@@ -38,9 +40,17 @@ func Fill(put func(key string, value any) error, run *correlate.Timeline, now ti
 	}
 	for name, series := range run.Buckets.Targets {
 		for start := 0; start < len(series.Sent); start += chunk {
+			classes := map[string]correlate.SparseCounts{}
+			for class, pairs := range series.Classes {
+				for i := 0; i < len(pairs); i += 2 {
+					if start <= pairs[i] && pairs[i] < start+chunk {
+						classes[class] = append(classes[class], pairs[i], pairs[i+1])
+					}
+				}
+			}
 			end := min(start+chunk, len(series.Sent))
 			set(fmt.Sprintf("bucket/%s/%d", name, start/chunk), bucketChunk{
-				start, series.Sent[start:end], series.Failed[start:end], series.Unobserved[start:end], series.Latency[start:end],
+				start, series.Sent[start:end], series.Failed[start:end], series.Unobserved[start:end], series.Latency[start:end], classes,
 			})
 		}
 	}

@@ -6,7 +6,10 @@ package sample
 
 import (
 	"fmt"
+	"maps"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"lapse/correlate"
@@ -20,7 +23,7 @@ const (
 	// Length is how long the made-up run takes.
 	Length = 72 * s
 
-	width = s // of a bucket
+	width = 100 * ms // of a bucket
 )
 
 // The Pods: old ones on node-b and node-c, and those that replace them.
@@ -358,7 +361,7 @@ func probes() []probe {
 // fillTargets makes up every request up to now, and counts.
 func fillTargets(run *correlate.Timeline, now time.Duration) {
 	run.Buckets = correlate.Buckets{Width: width, Targets: map[string]correlate.BucketSeries{}}
-	random := rand.New(rand.NewPCG(1, 2))
+	random, delays := rand.New(rand.NewPCG(1, 2)), rand.New(rand.NewPCG(3, 4))
 	for _, p := range probes() {
 		if p.from > now {
 			continue
@@ -368,10 +371,11 @@ func fillTargets(run *correlate.Timeline, now time.Duration) {
 		slots := int((now + width - 1) / width)
 		series := correlate.BucketSeries{
 			Sent: make([]int, slots), Failed: make([]int, slots), Unobserved: make([]float64, slots),
-			Latency: make([]correlate.SparseCounts, slots),
+			Latency: make([]correlate.SparseCounts, slots), Classes: map[string]correlate.SparseCounts{},
 		}
-		for i := range series.Latency {
-			series.Latency[i] = correlate.SparseCounts{}
+		answered := make([]map[int]int, slots) // latency slot → count
+		for i := range answered {
+			answered[i] = map[int]int{}
 		}
 		interval := time.Duration(float64(time.Second) / t.Rate)
 		for at := p.from; at < min(p.to, now); at += interval {
@@ -387,7 +391,13 @@ func fillTargets(run *correlate.Timeline, now time.Duration) {
 				t.Failed++
 				t.Classes[class]++
 				series.Failed[slot]++
+				series.Classes[class] = count(series.Classes[class], slot)
+				continue
 			}
+			answered[slot][correlate.LatencySlot(p.takes(at, delays))]++
+		}
+		for i, counts := range answered {
+			series.Latency[i] = sparse(counts)
 		}
 		t.OK = t.Sent - t.Failed
 		t.Classes["ok"] = t.OK
@@ -403,6 +413,43 @@ func fillTargets(run *correlate.Timeline, now time.Duration) {
 		run.Targets = append(run.Targets, t)
 		run.Buckets.Targets[t.Name] = series
 	}
+}
+
+// count adds one to the count of a slot, which is the last one counted or a later one.
+func count(pairs correlate.SparseCounts, slot int) correlate.SparseCounts {
+	if n := len(pairs); n > 0 && pairs[n-2] == slot {
+		pairs[n-1]++
+		return pairs
+	}
+	return append(pairs, slot, 1)
+}
+
+// sparse lists the counts by slot.
+func sparse(counts map[int]int) correlate.SparseCounts {
+	pairs := correlate.SparseCounts{}
+	for _, slot := range slices.Sorted(maps.Keys(counts)) {
+		pairs = append(pairs, slot, counts[slot])
+	}
+	return pairs
+}
+
+// takes returns how long the answer to the request due at that instant takes: mostly about 2 ms, at
+// times much longer, and longer for a while after trouble.
+func (p probe) takes(at time.Duration, random *rand.Rand) time.Duration {
+	typical := 1.9
+	if p.Kind == timeline.Control {
+		typical = 0.12
+	}
+	for _, bad := range p.bad {
+		if since := at - bad.to; since > 0 && since < 4*s {
+			typical *= 1 + 5*math.Exp(-since.Seconds())
+		}
+	}
+	spread := 0.28
+	if random.IntN(60) == 0 {
+		spread = 1.5
+	}
+	return time.Duration(typical * math.Exp(spread*random.NormFloat64()) * float64(ms))
 }
 
 // fails returns how the request sent at that instant failed, "" if it was answered.
