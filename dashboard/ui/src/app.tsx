@@ -1,89 +1,169 @@
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Clock } from "./clock";
+import { Cursor } from "./cursor";
 import { EventLog } from "./events";
 import { duration } from "./format";
 import { Header } from "./header";
-import type { Window } from "./model";
-import type { Run } from "./run";
-import { around, type Range } from "./scale";
+import { Help } from "./help";
+import { useClock, useTheme } from "./hooks";
+import { type Key, press } from "./keys";
+import { useView } from "./location";
+import type { Event, Ns, Window } from "./model";
+import { keepPreferences, nextTheme, type Preferences, readPreferences } from "./prefs";
+import { place, type Run } from "./run";
+import { around, ordered, pan, type Range, wholeRun, within, zoom } from "./scale";
 import type { Connection } from "./stream";
 import { Timeline } from "./timeline";
+import { TopBar } from "./topbar";
 import { Windows } from "./windows";
 
 /** App is the page: a view on the run, and what the reader chose to look at. */
 export function App({ run, connection }: { run: Run; connection: Connection }) {
-  const [view, setView] = useState<Range>();
+  const [prefs, setPrefs] = usePreferences();
+  const [view, setView] = useView();
   const [toggled, setToggled] = useState<ReadonlyMap<number, boolean>>(new Map());
-  const [focused, setFocused] = useState<number>();
-  const [filter, setFilter] = useState("");
+  const [helping, setHelping] = useState(false);
+  const cursor = useRef<Cursor>(undefined);
+  cursor.current ??= new Cursor();
+  const theme = useTheme(prefs.theme);
+  const clock = useMemo(() => new Clock(run.t0, prefs.zone), [run.t0, prefs.zone]);
   useTitle(run);
 
-  const opened = new Set(run.windows.filter((w, i) => toggled.get(w.id) ?? i === 0).map((w) => w.id));
-  const toggle = (id: number, open = !opened.has(id)) => setToggled(new Map(toggled).set(id, open));
-  const zoom = (w: Window) => setView(around(w.start.earliest, w.end.latest));
+  const unheard = useUnheard(run, connection);
+  const whole = wholeRun(unheard?.to ?? run.now, run.live);
+  const range = view.range ?? whole;
+  const setRange = (range: Range | undefined) => setView((v) => ({ ...v, range }));
+  const toggle = (id: number, open: boolean) => setToggled((t) => new Map(t).set(id, open));
   const select = (w: Window) => {
-    zoom(w);
+    setView((v) => ({ ...v, window: w.id, event: undefined, range: within(around(w.start.earliest, w.end.latest), whole) }));
     toggle(w.id, true);
-    setFocused(w.id);
   };
+  const selectEvent = (e: Event) => setView((v) => ({ ...v, event: e.id, range: within(around(e.at?.earliest ?? e.seen, place(e)), whole) }));
+  const opened = new Set(run.windows.filter((w, i) => toggled.get(w.id) ?? (w.id === view.window || (view.window === undefined && i === 0))).map((w) => w.id));
+  const keys = keyTable({
+    run, range, whole, cursor: cursor.current, window: view.window, setRange, select,
+    measure: (measure) => setView((v) => ({ ...v, measure })), measured: view.measure,
+    onTheme: () => setPrefs({ ...prefs, theme: nextTheme(prefs.theme) }),
+    onZone: () => setPrefs({ ...prefs, zone: prefs.zone === "utc" ? "local" : "utc" }),
+    onHelp: () => setHelping(true),
+  });
+  useKeys(keys);
+
+  const header = useMemo(() => <Header run={run} clock={clock} />, [run.version, clock]);
+  const openKey = [...opened].join();
+  const windows = useMemo(
+    () => <Windows run={run} clock={clock} opened={opened} focused={view.window} onToggle={toggle} onZoom={select} onEvent={selectEvent} />,
+    [run.version, clock, openKey, view.window, whole.to],
+  );
+  const log = useMemo(
+    () => <EventLog run={run} clock={clock} filter={view.filter ?? ""} selected={view.event} onFilter={(filter) => setView((v) => ({ ...v, filter }))} onSelect={selectEvent} />,
+    [run.version, clock, view.filter, view.event, whole.to],
+  );
   return (
     <>
-      <TopBar run={run} connection={connection} />
+      <TopBar run={run} connection={connection} clock={clock} prefs={prefs} onPrefs={setPrefs} onHelp={() => setHelping(true)} />
       {run.loaded ? (
         <main>
-          <Header run={run} />
-          <Timeline run={run} view={view} onView={setView} onWindow={select} />
-          <Windows run={run} opened={opened} focused={focused} onToggle={toggle} onZoom={zoom} />
-          <EventLog run={run} filter={filter} onFilter={setFilter} />
+          {header}
+          <Timeline
+            run={run} view={view} whole={whole} unheard={unheard} theme={theme} clock={clock} cursor={cursor.current}
+            onRange={setRange} onMeasure={(measure) => setView((v) => ({ ...v, measure }))} onWindow={select} onEvent={selectEvent}
+          />
+          {windows}
+          {log}
         </main>
       ) : (
-        <main><p class="empty" data-testid="empty">{connection.phase === "connected" ? "Waiting for the run to begin." : "Loading the run."}</p></main>
+        <main><p class="empty" data-testid="empty">{connection.phase === "connected" ? "Waiting for the run to begin." : connection.phase === "refused" ? connection.reason : "Loading the run."}</p></main>
       )}
+      {helping && <Help keys={keys} theme={theme} onClose={() => setHelping(false)} />}
     </>
   );
 }
 
-/** TopBar says what is shown, whether it goes on, and whether we still hear of it. */
-function TopBar({ run, connection }: { run: Run; connection: Connection }) {
-  return (
-    <header class="topbar">
-      <span class="brand">Lapse</span>
-      <span class="faint run-id">{run.info?.id}</span>
-      {run.loaded && <span class={run.live ? "badge live" : "badge"} data-testid="live" data-live={run.live}>{run.live ? `● live ${duration(run.now)}` : "■ ended"}</span>}
-      <ConnectionBadge connection={connection} live={run.live} />
-      <span class="spacer" />
-      <a href="timeline.json" download>timeline.json</a>
-      <span class="faint">{run.tool && `${run.tool.name} ${run.tool.version}`}</span>
-    </header>
-  );
+interface Controls {
+  run: Run;
+  range: Range;
+  whole: Range;
+  cursor: Cursor;
+  window: number | undefined;
+  measured: Range | undefined;
+  setRange: (range: Range | undefined) => void;
+  select: (w: Window) => void;
+  measure: (stretch: Range | undefined) => void;
+  onTheme: () => void;
+  onZone: () => void;
+  onHelp: () => void;
 }
 
-function ConnectionBadge({ connection: c, live }: { connection: Connection; live: boolean }) {
-  const now = useClock(c.phase === "disconnected");
-  const text = {
-    loading: () => "connecting",
-    connected: () => "connected",
-    refused: () => (c.phase === "refused" ? c.reason : ""),
-    disconnected: () => (c.phase === "disconnected" ? disconnected(c.since, now, live) : ""),
-  }[c.phase]();
-  return <span class={`badge connection ${c.phase}`} role="status" data-testid="connection" data-phase={c.phase}>{text}</span>;
+let mark: Ns | undefined; // where a measurement by keyboard began
+
+/** keyTable is all that the keyboard does; the help shows the same table. */
+function keyTable(c: Controls): Key[] {
+  const middle = c.cursor.at ?? (c.range.from + c.range.to) / 2;
+  const step = (share: number) => c.cursor.moveTo(Math.min(Math.max((c.cursor.at ?? middle) + (c.range.to - c.range.from) * share, c.range.from), c.range.to));
+  const measure = () => {
+    const at = c.cursor.at ?? middle;
+    const from = mark;
+    mark = from === undefined ? at : undefined;
+    if (from !== undefined && from !== at) c.measure(ordered(from, at));
+  };
+  const clear = () => {
+    mark = undefined;
+    if (c.measured) c.measure(undefined);
+    else c.setRange(undefined);
+  };
+  return [
+    { keys: ["["], shown: "[", text: "the window before", run: () => stepWindow(c, -1) },
+    { keys: ["]"], shown: "]", text: "the next window", run: () => stepWindow(c, 1) },
+    { keys: ["+", "="], shown: "+", text: "zoom in about the cursor", run: () => c.setRange(zoom(c.range, 0.5, middle, c.whole)) },
+    { keys: ["-", "_"], shown: "-", text: "zoom out", run: () => c.setRange(zoom(c.range, 2, middle, c.whole)) },
+    { keys: ["ArrowLeft"], shown: "←", text: "pan to earlier; with Shift a whole screen", run: () => c.setRange(pan(c.range, -0.1, c.whole)) },
+    { keys: ["ArrowRight"], shown: "→", text: "pan to later; with Shift a whole screen", run: () => c.setRange(pan(c.range, 0.1, c.whole)) },
+    { keys: ["Shift+ArrowLeft"], shown: "Shift ←", text: "a screen earlier", run: () => c.setRange(pan(c.range, -1, c.whole)) },
+    { keys: ["Shift+ArrowRight"], shown: "Shift →", text: "a screen later", run: () => c.setRange(pan(c.range, 1, c.whole)) },
+    { keys: [","], shown: ",", text: "cursor a little to the left; < by more", run: () => step(-0.002) },
+    { keys: ["."], shown: ".", text: "cursor a little to the right; > by more", run: () => step(0.002) },
+    { keys: ["<"], shown: "<", text: "cursor to the left", run: () => step(-0.05) },
+    { keys: [">"], shown: ">", text: "cursor to the right", run: () => step(0.05) },
+    { keys: ["m"], shown: "m", text: "measure: once at each of two cursor places", run: measure },
+    { keys: ["0", "Escape"], shown: "0 Esc", text: "clear the measurement, then show the whole run", run: clear },
+    { keys: ["/"], shown: "/", text: "filter the events", run: () => document.querySelector<HTMLElement>('[data-testid="event-filter"]')?.focus() },
+    { keys: ["u"], shown: "u", text: "times in UTC or in your own zone", run: c.onZone },
+    { keys: ["t"], shown: "t", text: "light, dark, or as the system", run: c.onTheme },
+    { keys: ["?"], shown: "?", text: "this help", run: c.onHelp },
+  ];
 }
 
-function disconnected(since: number, now: number, live: boolean): string {
-  const at = new Date(since).toISOString().slice(11, 19);
-  const ago = Math.max(0, Math.round((now - since) / 1000));
-  return `! disconnected since ${at} UTC (${ago} s)${live ? ": what you see is as it was then" : ""}, reconnecting`;
+/** stepWindow selects the window before or after the selected one; with none selected, the nearest on that side of what is in view. */
+function stepWindow({ run: { windows }, window, range, select }: Controls, by: 1 | -1): void {
+  const at = windows.findIndex((w) => w.id === window);
+  const middle = (range.from + range.to) / 2;
+  const next = at >= 0 ? windows[at + by] : by > 0 ? (windows.find((w) => w.start.latest >= middle) ?? windows[0]) : (windows.findLast((w) => w.start.latest < middle) ?? windows.at(-1));
+  if (next) select(next);
 }
 
-/** useClock ticks once a second while it is wanted. */
-function useClock(wanted: boolean): number {
-  const [now, setNow] = useState(Date.now());
+/** useKeys lets the keyboard work on the whole page. */
+function useKeys(table: Key[]): void {
+  const latest = useRef(table);
+  useLayoutEffect(() => { latest.current = table; });
   useEffect(() => {
-    if (!wanted) return;
-    setNow(Date.now());
-    const timer = setInterval(() => setNow(Date.now()), 1000);
-    return () => clearInterval(timer);
-  }, [wanted]);
-  return now;
+    const down = (e: KeyboardEvent) => void press(e, latest.current);
+    addEventListener("keydown", down);
+    return () => removeEventListener("keydown", down);
+  }, []);
+}
+
+function usePreferences(): [Preferences, (p: Preferences) => void] {
+  const [prefs, set] = useState(readPreferences);
+  return [prefs, (p) => { keepPreferences(p); set(p); }];
+}
+
+/** useUnheard is the time since the connection broke, while the run goes on without us hearing of it. */
+function useUnheard(run: Run, connection: Connection): Range | undefined {
+  const broken = run.live && connection.phase === "disconnected";
+  const now = useClock(broken);
+  if (!broken || connection.phase !== "disconnected") return undefined;
+  return { from: run.now, to: run.now + Math.max(0, now - connection.since) * 1e6 };
 }
 
 const titles = { pass: "✓ pass", fail: "✗ fail", inconclusive: "? inconclusive", ungated: "○" };
@@ -92,6 +172,6 @@ const titles = { pass: "✓ pass", fail: "✗ fail", inconclusive: "? inconclusi
 function useTitle(run: Run): void {
   const service = run.info?.services?.[0]?.name ?? "";
   const result = run.verdict ? (titles[run.verdict.result] ?? "") : "";
-  const title = ["Lapse", service, result].filter(Boolean).join(" ");
+  const title = ["Lapse", service, result, run.live && duration(run.now)].filter(Boolean).join(" ");
   useEffect(() => { document.title = title; }, [title]);
 }

@@ -1,31 +1,60 @@
+import type { RefObject } from "preact";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
-import { bracket, clock, count, duration } from "./format";
+import type { Clock } from "./clock";
+import { count, duration } from "./format";
 import { useVisible } from "./hooks";
+import { matching } from "./match";
 import type { Event } from "./model";
 import { place, type Run } from "./run";
 
 const rowHeight = 22;
+const columns = ["Time", "After start", "Kind", "Object", "Change", "Detail", "Written by"];
+
+interface EventLogProps {
+  run: Run;
+  clock: Clock;
+  filter: string;
+  selected: number | undefined;
+  onFilter: (text: string) => void;
+  onSelect: (e: Event) => void;
+}
 
 /** EventLog lists everything that happened, filtered by text. Only the rows in view are in the document. */
-export function EventLog({ run, filter, onFilter }: { run: Run; filter: string; onFilter: (text: string) => void }) {
-  const { events, t0 } = run;
+export function EventLog({ run, clock, filter, selected, onFilter, onSelect }: EventLogProps) {
+  const { events } = run;
   const shown = useMemo(() => matching(events, filter), [events, filter]);
   const visible = useVisible<HTMLDivElement>(shown.length, rowHeight);
-  useStickyEnd(visible.ref, shown.length, run.live);
+  const at = selected === undefined ? -1 : shown.findIndex((e) => e.id === selected);
+  useStickyEnd(visible.ref, shown.length, run.live && at < 0);
+  useInView(visible.ref, at);
+  const step = (e: KeyboardEvent): void => {
+    const by = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity }[e.key];
+    if (by === undefined || !shown.length) return;
+    e.preventDefault();
+    e.stopPropagation();
+    const next = at < 0 ? visible.first : at + by;
+    onSelect(shown[Math.min(Math.max(next, 0), shown.length - 1)]!);
+  };
   return (
     <section class="panel" aria-label="Events">
       <header class="panel-head">
         <h2>Events</h2>
         <input
-          type="search" placeholder="Filter: words that must occur" aria-label="Filter events" data-testid="event-filter"
+          type="search" placeholder="Filter (/): words, -word to leave out" aria-label="Filter events" data-testid="event-filter"
           value={filter} onInput={(e) => onFilter(e.currentTarget.value)}
+          onKeyDown={(e) => { if (e.key === "Escape") e.currentTarget.blur(); }}
         />
-        <span class="faint" data-testid="event-count">{shown.length === events.length ? count(events.length) : `${count(shown.length)} of ${count(events.length)}`}</span>
+        <span class="faint" data-testid="event-count" role="status">{shown.length === events.length ? count(events.length) : `${count(shown.length)} of ${count(events.length)}`}</span>
+        <span class="faint hint">Select one to see it on the timeline</span>
       </header>
-      <div class="event-log" role="table" aria-rowcount={shown.length} tabIndex={0} ref={visible.ref} onScroll={visible.onScroll} data-testid="event-log">
-        <div style={{ height: `${shown.length * rowHeight}px` }}>
-          <div style={{ transform: `translateY(${visible.first * rowHeight}px)` }}>
-            {shown.slice(visible.first, visible.last).map((e) => <EventRow key={e.id} e={e} t0={t0} />)}
+      <div
+        class="event-log" role="grid" aria-label="Events" aria-rowcount={shown.length + 1} aria-activedescendant={at < 0 ? undefined : `event-${selected}`}
+        tabIndex={0} ref={visible.ref} onScroll={visible.onScroll} onKeyDown={step} data-testid="event-log"
+      >
+        <div class="event-row event-head" role="row" aria-rowindex={1}>{columns.map((c) => <span key={c} role="columnheader">{c === "Time" ? clock.name : c}</span>)}</div>
+        <div role="presentation" style={{ height: `${shown.length * rowHeight}px` }}>
+          <div role="presentation" style={{ transform: `translateY(${visible.first * rowHeight}px)` }}>
+            {shown.slice(visible.first, visible.last).map((e, i) => <EventRow key={e.id} e={e} index={visible.first + i} clock={clock} selected={e.id === selected} onSelect={onSelect} />)}
           </div>
         </div>
       </div>
@@ -33,34 +62,29 @@ export function EventLog({ run, filter, onFilter }: { run: Run; filter: string; 
   );
 }
 
-function EventRow({ e, t0 }: { e: Event; t0: number }) {
+interface EventRowProps { e: Event; index: number; clock: Clock; selected: boolean; onSelect: (e: Event) => void }
+
+function EventRow({ e, index, clock, selected, onSelect }: EventRowProps) {
   const what = [e.from, e.to].filter(Boolean).join(" → ");
   const name = e.object ? [e.object.kind, e.object.name].filter(Boolean).join(" ") : "";
   return (
-    <div class={`event-row ${e.kind}`} role="row" data-testid="event-row" data-event-id={e.id} style={{ height: `${rowHeight}px` }}>
-      <span role="cell" class="mono" title={e.at && bracket(t0, e.at)}>{clock(t0, place(e))}</span>
-      <span role="cell" class="mono faint">+{duration(place(e))}</span>
-      <span role="cell" class="event-kind">{e.kind}</span>
-      <span role="cell" title={name}>{name}</span>
-      <span role="cell" title={what}>{what}</span>
-      <span role="cell" title={e.detail}>{e.detail}{e.code ? <span class="faint"> ({e.code})</span> : null}</span>
-      <span role="cell" class="faint" title={e.writer}>{e.writer}</span>
+    <div
+      class={`event-row ${e.kind}${selected ? " selected" : ""}`} role="row" id={`event-${e.id}`} aria-rowindex={index + 2} aria-selected={selected}
+      data-testid="event-row" data-event-id={e.id} style={{ height: `${rowHeight}px` }} onClick={() => onSelect(e)}
+    >
+      <span role="gridcell" class="mono" title={e.at && clock.bracket(e.at)}>{clock.at(place(e))}</span>
+      <span role="gridcell" class="mono faint">+{duration(place(e))}</span>
+      <span role="gridcell" class="event-kind">{e.kind}</span>
+      <span role="gridcell" title={name}>{name}</span>
+      <span role="gridcell" title={what}>{what}</span>
+      <span role="gridcell" title={e.detail}>{e.detail}{e.code ? <span class="faint"> ({e.code})</span> : null}</span>
+      <span role="gridcell" class="faint" title={e.writer}>{e.writer}</span>
     </div>
   );
 }
 
-/** matching keeps the events in which every word of the filter occurs. */
-function matching(events: Event[], filter: string): Event[] {
-  const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
-  if (!words.length) return events;
-  return events.filter((e) => {
-    const text = [e.kind, e.from, e.to, e.object?.kind, e.object?.namespace, e.object?.name, e.object?.node, e.addr, e.detail, e.writer].join(" ").toLowerCase();
-    return words.every((w) => text.includes(w));
-  });
-}
-
 /** useStickyEnd keeps a live log at its end while the reader is there, and leaves it alone otherwise. */
-function useStickyEnd(ref: { current: HTMLElement | null }, rows: number, live: boolean): void {
+function useStickyEnd(ref: RefObject<HTMLElement | null>, rows: number, live: boolean): void {
   const atEnd = useRef(true);
   useLayoutEffect(() => {
     const log = ref.current;
@@ -70,4 +94,16 @@ function useStickyEnd(ref: { current: HTMLElement | null }, rows: number, live: 
     log.addEventListener("scroll", watch, { passive: true });
     return () => log.removeEventListener("scroll", watch);
   }, [rows, live]);
+}
+
+/** useInView scrolls the log to a row when it is selected. */
+function useInView(ref: RefObject<HTMLElement | null>, row: number): void {
+  useLayoutEffect(() => {
+    const log = ref.current;
+    if (!log || row < 0) return;
+    const top = row * rowHeight;
+    const room = log.clientHeight - 2 * rowHeight; // the column names stay on top
+    if (top < log.scrollTop) log.scrollTop = top;
+    else if (top > log.scrollTop + room) log.scrollTop = top - room / 2;
+  }, [row]);
 }

@@ -1,4 +1,4 @@
-import type { Instant, Length, Ns } from "./model";
+import type { Length, Ns } from "./model";
 
 const MS = 1e6;
 const S = 1e9;
@@ -41,21 +41,6 @@ export function length(l: Length, open = false): string {
   const factor = 10 ** digits;
   const spread = Math.ceil((half / unit.ns) * factor - 1e-9) / factor;
   return `${(mid / unit.ns).toFixed(digits)}${sp}${unit.name} ±${spread.toFixed(digits)}`;
-}
-
-/** clock writes an instant as time of day in UTC, to the millisecond unless digits says otherwise. */
-export function clock(t0: number, at: Ns, digits = 3): string {
-  const time = new Date(t0 + at / MS).toISOString(); // 2026-03-14T02:20:58.310Z
-  return time.slice(11, digits ? 20 + digits : 19);
-}
-
-/** day writes the date of an instant in UTC. */
-export const day = (t0: number): string => new Date(t0).toISOString().slice(0, 10);
-
-/** bracket writes two bounds of an instant, or one where they fall together. */
-export function bracket(t0: number, i: Instant): string {
-  const [a, b] = [clock(t0, i.earliest), clock(t0, i.latest)];
-  return a === b ? a : `${a} … ${b}`;
 }
 
 /** relative writes the time between at and zero: "T−412 ms", "T+0", "T+1.20 s". */

@@ -1,5 +1,7 @@
 import type { ComponentChildren } from "preact";
-import { clock, count, day, duration, length, percent, plural, rate } from "./format";
+import type { Clock } from "./clock";
+import { count, duration, length, percent, plural, rate } from "./format";
+import { faults } from "./health";
 import { type Length, type Target, type Verdict, judged } from "./model";
 import type { Run } from "./run";
 import { open } from "./windows";
@@ -12,7 +14,7 @@ const results = {
 };
 
 /** Header is the run at a glance: the verdict in a word, in a sentence, and in figures. */
-export function Header({ run }: { run: Run }) {
+export function Header({ run, clock }: { run: Run; clock: Clock }) {
   const { verdict: v, info, live } = run;
   const result = (v && results[v.result]) ?? { symbol: "…", word: "Measuring" };
   const cut = run.windows.some((w) => w.kind !== "slow" && open(w)); // then only lower bounds are known
@@ -29,7 +31,7 @@ export function Header({ run }: { run: Run }) {
           <p class="sentence" data-testid="sentence">{v ? sentence(v, cut) : "No request has been judged yet."}</p>
           <p class="faint">
             <b>{[...services, ...(info?.urls ?? [])].join(", ")}</b>
-            {" · "}{day(run.t0)} {clock(run.t0, 0, 0)} UTC, {live ? `for ${duration(run.now)} now` : `took ${duration(info?.duration ?? 0)}`}
+            {" · "}{clock.day()} {clock.at(0, 0)} {clock.name}, {live ? `for ${duration(run.now)} now` : `took ${duration(info?.duration ?? 0)}`}
             {info?.cluster?.version && ` · Kubernetes ${info.cluster.version}`}
             {info?.cluster?.proxyMode && ` (${info.cluster.proxyMode})`}
             {info?.aborted && <span class="bad"> · aborted: {info.aborted}</span>}
@@ -79,17 +81,11 @@ function Figure({ id, name, note, bad, children }: { id: string; name: string; n
 }
 
 /** Validity says how good the measurement itself was. */
-function Validity({ verdict: { validity: m, coverage } }: { verdict: Verdict }) {
-  const faults = [
-    coverage < 0.99 && "low coverage",
-    m.control !== "ok" && `control: ${m.control}`,
-    m.stalls > 0 && plural(m.stalls, "prober stall"),
-    m.watchGaps > 0 && plural(m.watchGaps, "watch gap"),
-    !!m.lanesOff?.length && `not watched: ${m.lanesOff.join(", ")}`,
-  ].filter((f) => typeof f === "string");
+function Validity({ verdict: v }: { verdict: Verdict }) {
+  const wrong = faults(v);
   return (
-    <Figure id="validity" name="Measurement" bad={coverage < 0.99} note={[...faults, `late ${percent(m.late)}`].join(" · ")}>
-      {faults.length ? "! Limited" : "✓ Valid"}
+    <Figure id="validity" name="Measurement" bad={v.coverage < 0.99} note={[...wrong, `late ${percent(v.validity.late)}`].join(" · ")}>
+      {wrong.length ? "! Limited" : "✓ Valid"}
     </Figure>
   );
 }

@@ -2,19 +2,51 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { RefObject } from "preact";
 import { dark, light, type Theme } from "./paint";
 
-/** useTheme follows what the reader's system prefers. */
-export function useTheme(): Theme {
+/** usePrinting tells whether the page is being put on paper. */
+function usePrinting(): boolean {
+  const [printing, setPrinting] = useState(false);
+  useEffect(() => {
+    const [before, after] = [() => setPrinting(true), () => setPrinting(false)];
+    addEventListener("beforeprint", before);
+    addEventListener("afterprint", after);
+    return () => {
+      removeEventListener("beforeprint", before);
+      removeEventListener("afterprint", after);
+    };
+  }, []);
+  return printing;
+}
+
+/** useTheme is the theme the reader chose, or what the system prefers; paper is light. */
+export function useTheme(chosen: "system" | "light" | "dark"): Theme {
   const query = matchMedia("(prefers-color-scheme: dark)");
   const [isDark, setDark] = useState(query.matches);
+  const printing = usePrinting();
   useEffect(() => {
     const changed = () => setDark(query.matches);
     query.addEventListener("change", changed);
     return () => query.removeEventListener("change", changed);
   }, []);
-  return isDark ? dark : light;
+  const theme = !printing && (chosen === "dark" || (chosen === "system" && isDark)) ? dark : light;
+  useLayoutEffect(() => { document.documentElement.dataset["theme"] = theme.name; }, [theme]);
+  return theme;
 }
 
-/** useWidth measures an element and follows its size. */
+/** useClock ticks once a second while it is wanted. */
+export function useClock(wanted: boolean): number {
+  const [now, setNow] = useState(Date.now());
+  useEffect(() => {
+    if (!wanted) return;
+    setNow(Date.now());
+    const timer = setInterval(() => setNow(Date.now()), 1000);
+    return () => clearInterval(timer);
+  }, [wanted]);
+  return now;
+}
+
+const paperWidth = 970; // px: what A4 and Letter have in landscape, between margins
+
+/** useWidth measures an element and follows its size; on paper it is as wide as that. */
 export function useWidth<T extends Element>(): [RefObject<T | null>, number] {
   const ref = useRef<T>(null);
   const [width, setWidth] = useState(0);
@@ -26,11 +58,13 @@ export function useWidth<T extends Element>(): [RefObject<T | null>, number] {
     setWidth(element.clientWidth);
     return () => observer.disconnect();
   }, []);
-  return [ref, width];
+  return [ref, usePrinting() ? paperWidth : width];
 }
 
 /** Rows in view of a scrolled list: only these are in the document, however long the list is. */
 export interface Visible<T> { ref: RefObject<T | null>; first: number; last: number; onScroll: () => void }
+
+const mostOnPaper = 400;
 
 /** useVisible tells which rows of a list with equally tall rows are in view. */
 export function useVisible<T extends HTMLElement>(rows: number, rowHeight: number): Visible<T> {
@@ -44,6 +78,8 @@ export function useVisible<T extends HTMLElement>(rows: number, rowHeight: numbe
     observer.observe(element);
     return () => observer.disconnect();
   }, []);
+  const printing = usePrinting();
+  if (printing) return { ref, first: 0, last: Math.min(rows, mostOnPaper), onScroll() {} };
   const spare = 8; // rows above and below, so that scrolling shows no gaps
   const first = Math.max(0, Math.min(rows - 1, Math.floor(top / rowHeight)) - spare);
   return {

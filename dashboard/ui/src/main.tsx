@@ -1,5 +1,6 @@
 import { render } from "preact";
 import { App } from "./app";
+import { embeddedText, unpack, whole } from "./embedded";
 import "./page.css";
 import { Run } from "./run";
 import { type Connection, follow } from "./stream";
@@ -19,13 +20,30 @@ function draw(): void {
   });
 }
 
-follow({
+function connect(c: Connection): void {
+  connection = c;
+  draw();
+}
+
+/** showSaved shows the run that the document itself holds. */
+async function showSaved(text: string): Promise<void> {
+  connect({ phase: "loading" });
+  try {
+    const timeline = await unpack(text);
+    run.apply(whole(timeline));
+    const download = URL.createObjectURL(new Blob([JSON.stringify(timeline)], { type: "application/json" }));
+    connect({ phase: "saved", download });
+  } catch (e) {
+    connect({ phase: "refused", reason: `The run saved in this report cannot be read: ${e instanceof Error ? e.message : e}` });
+  }
+}
+
+const saved = embeddedText();
+if (saved !== undefined) void showSaved(saved);
+else follow({
   delta(d) {
     run.apply(d);
     if (!d.more) draw();
   },
-  connection(c) {
-    connection = c;
-    draw();
-  },
+  connection: connect,
 });

@@ -32,9 +32,12 @@ export interface Target {
   rate: number;
   sent: number;
   failed: number;
+  notSent: number;
+  late: number;
   achievedRate: number;
   coverage: number;
   measured: Instant;
+  latency?: { p50: Ns; p90: Ns; p99: Ns; p999: Ns; max: Ns };
 }
 
 export interface Window {
@@ -47,6 +50,7 @@ export interface Window {
   length: Length;
   sent: number;
   failed: number;
+  slow?: number;
   share: number;
   downtime: Length;
   blackout?: Length;
@@ -120,11 +124,41 @@ export interface Verdict {
   };
 }
 
-/** One target's slots, slot i beginning at i × the bucket width. A slot with sent 0 was not measured. */
-export interface Series { sent: number[]; failed: number[] }
+/** Pairs of slot and count: slot, count, slot, count, …; slots rising. */
+export type SparseCounts = number[];
 
-/** A stretch of a target's slots, as it comes over the wire. */
-export interface BucketChunk { start: number; sent: number[]; failed: number[] }
+/** A stretch of a target's slots, as it comes over the wire. A slot with sent 0 was not measured. */
+export interface BucketChunk {
+  start: number; // index of the first slot
+  sent: number[];
+  failed: number[];
+  unobserved?: number[]; // share of the slot, 0 to 1
+  latency?: SparseCounts[]; // of the requests that were answered, from Due, by latency slot
+  classes?: Record<string, SparseCounts>; // failures by class and slot, counted from the beginning of the run
+}
+
+/** One target's slots from t0 on, slot i beginning at i × the bucket width. */
+export interface Series {
+  sent: number[];
+  failed: number[];
+  unobserved: number[];
+  latency: SparseCounts[];
+  classes: Map<number, Record<string, number>>; // by slot, of slots with failures
+}
+
+/** The whole of timeline.json. */
+export interface TimelineFile {
+  tool: Tool;
+  t0: string;
+  run: RunInfo & { live?: boolean };
+  targets: Target[] | null;
+  windows: Window[] | null;
+  unobserved: Unobserved[] | null;
+  buckets: { width: Ns; targets: Record<string, Omit<BucketChunk, "start">> | null };
+  events: Event[] | null;
+  pods: Pod[] | null;
+  verdict: Verdict;
+}
 
 /** judged tells whether a target counts for the verdict; direct and control are evidence. */
 export const judged = (kind: TargetKind): boolean => kind === "new" || kind === "reused";

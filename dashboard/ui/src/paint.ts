@@ -106,6 +106,39 @@ export const looks: Record<string, Look> = {
 /** A state this page does not know yet is shown as itself. */
 export const lookOf = (state: string): Look => Object.hasOwn(looks, state) ? looks[state]! : look(state.slice(0, 1), state, "dots", (t) => t.text, (t) => t.hatchGround);
 
+type Painter = (t: Theme, ctx: Context) => CanvasPattern | string;
+
+const ink = (t: Theme): string => (t.name === "light" ? "#1b202680" : "#10141899");
+const classFills: Record<string, Painter> = {
+  refused: (t) => t.bad,
+  reset: (t, ctx) => texture(ctx, "stripes", ink(t), "#cc79a7"),
+  eof: (t, ctx) => texture(ctx, "dots", ink(t), "#cc79a7"),
+  timeout_connect: (t, ctx) => texture(ctx, "stripes", ink(t), t.name === "light" ? "#0072b2" : "#2e8fce"),
+  timeout_response: (t, ctx) => texture(ctx, "cross", ink(t), "#56b4e9"),
+  unreachable: (t, ctx) => texture(ctx, "dense", ink(t), "#e69f00"),
+  http_5xx: (t, ctx) => texture(ctx, "dots", ink(t), "#f0e442"),
+  no_slot: (t, ctx) => texture(ctx, "cross", ink(t), "#e69f00"),
+};
+
+/** classFill is what the failures of a class look like. */
+export const classFill = (t: Theme, ctx: Context, name: string): CanvasPattern | string =>
+  Object.hasOwn(classFills, name) ? classFills[name]!(t, ctx) : texture(ctx, "cross", t.faint, t.hatchGround);
+
+const ramps = {
+  light: [[0xde, 0xec, 0xf6], [0x6a, 0xae, 0xd6], [0x00, 0x5a, 0x96]],
+  dark: [[0x16, 0x33, 0x48], [0x1f, 0x7a, 0xb8], [0x9c, 0xd8, 0xff]],
+} as const;
+
+/** heat is the scale of the latency map, from few to many, as red, green, blue and opacity. */
+export function heat(t: Theme): [number, number, number, number][] {
+  const ramp = ramps[t.name];
+  return Array.from({ length: 32 }, (_, i) => {
+    const at = (i / 31) * (ramp.length - 1);
+    const [a, b, share] = [ramp[Math.floor(at)]!, ramp[Math.ceil(at)]!, at % 1];
+    return [0, 1, 2].map((k) => Math.round(a[k]! + (b[k]! - a[k]!) * share)).concat(255) as [number, number, number, number];
+  });
+}
+
 /** bar draws one state from x0 to x1, with its label as far as there is room. */
 export function bar(p: Plot, state: Look, x0: number, x1: number, text = state.label): void {
   const { ctx, height, theme } = p;
@@ -189,7 +222,33 @@ function squareBracket(ctx: Context, x: number, height: number, side: number, op
 }
 
 /** none hatches where a count is zero and ought not to be. */
-export function none({ ctx, height, theme }: Plot, x0: number, x1: number): void {
+function none({ ctx, height, theme }: Plot, x0: number, x1: number): void {
   ctx.fillStyle = texture(ctx, "stripes", theme.badDeep, theme.bad);
   ctx.fillRect(x0, 2, Math.max(x1 - x0, 1), height - 4);
+}
+
+/** paintReady draws how many endpoints were ready for a while, as a share of the most there ever were. */
+export function paintReady(p: Plot, share: number, ready: number, from: number, to: number): void {
+  const { ctx, height, theme } = p;
+  if (!ready) none(p, from, to);
+  const top = height - 3 - share * (height - 8);
+  ctx.fillStyle = theme.okSoft;
+  ctx.fillRect(from, top, to - from, height - 3 - top);
+  ctx.fillStyle = ready ? theme.ok : theme.bad;
+  ctx.fillRect(from, top, Math.max(to - from, 1), 2);
+  ctx.font = "600 11px system-ui, sans-serif";
+  if (to - Math.max(from, 0) < 14) return;
+  ctx.textBaseline = "middle";
+  ctx.fillStyle = theme.name === "light" || !ready ? "#ffffffc8" : "#10141899";
+  const x = Math.max(from, 0) + 4;
+  const y = ready ? Math.min(top + 11, height - 9) : height / 2;
+  ctx.fillRect(x, y - 7, ctx.measureText(String(ready)).width + 4, 13);
+  ctx.fillStyle = ready ? theme.text : "#1b2026";
+  ctx.fillText(String(ready), x + 2, y);
+}
+
+/** commandLine underlines the time in which the wrapped command ran. */
+export function commandLine({ ctx, height, theme }: Plot, from: number, to: number): void {
+  ctx.fillStyle = theme.text;
+  ctx.fillRect(from, height - 2, Math.max(to - from, 2), 2);
 }

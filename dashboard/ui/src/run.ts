@@ -24,7 +24,11 @@ export class Run {
   private groups = new Map<string, Map<string, unknown>>(); // group → key → value
   private lists = new Map<string, unknown>(); // made from a group, until one of its values changes
 
+  /** version rises with every change. */
+  version = 0;
+
   apply(delta: Delta): void {
+    this.version++;
     if (delta.reset) {
       this.groups.clear();
       this.lists.clear();
@@ -73,14 +77,7 @@ export class Run {
 
   /** series returns a target's slots, put together from their chunks. */
   series(target: string): Series {
-    return this.made(`bucket/${target}/`, (chunks: BucketChunk[]) => {
-      const series: Series = { sent: [], failed: [] };
-      for (const chunk of chunks) {
-        chunk.sent.forEach((n, i) => (series.sent[chunk.start + i] = n));
-        chunk.failed.forEach((n, i) => (series.failed[chunk.start + i] = n));
-      }
-      return series;
-    });
+    return this.made(`bucket/${target}/`, joined);
   }
 
   private one<T>(key: string): T | undefined {
@@ -110,6 +107,28 @@ export class Run {
 function groupOf(key: string): string {
   const end = key.startsWith("bucket/") ? key.lastIndexOf("/") : key.indexOf("/");
   return key.slice(0, end + 1);
+}
+
+/** joined puts a series together from its chunks. */
+function joined(chunks: BucketChunk[]): Series {
+  const series: Series = { sent: [], failed: [], unobserved: [], latency: [], classes: new Map() };
+  for (const chunk of chunks.sort((a, b) => a.start - b.start)) {
+    for (let i = 0; i < chunk.sent.length; i++) {
+      const slot = chunk.start + i;
+      series.sent[slot] = chunk.sent[i]!;
+      series.failed[slot] = chunk.failed[i] ?? 0;
+      series.unobserved[slot] = chunk.unobserved?.[i] ?? 0;
+      series.latency[slot] = chunk.latency?.[i] ?? none;
+    }
+    for (const [name, pairs] of Object.entries(chunk.classes ?? {})) {
+      for (let i = 0; i + 1 < pairs.length; i += 2) {
+        let slot = series.classes.get(pairs[i]!);
+        if (!slot) series.classes.set(pairs[i]!, (slot = Object.create(null) as Record<string, number>));
+        slot[name] = pairs[i + 1]!;
+      }
+    }
+  }
+  return series;
 }
 
 const none: never[] = [];

@@ -3,9 +3,13 @@ import { type Delta, PROTOCOL } from "./run";
 /** How the page stands with its server. */
 export type Connection =
   | { phase: "loading" }
-  | { phase: "connected" }
+  | { phase: "connected"; missed?: Missed }
   | { phase: "disconnected"; since: number } // milliseconds since 1970
-  | { phase: "refused"; reason: string };
+  | { phase: "refused"; reason: string }
+  | { phase: "saved"; download: string }; // the run is in the document; download is its timeline.json
+
+/** The time in which we heard nothing, in milliseconds since 1970, and whether the stream went on where it had stopped. */
+export interface Missed { from: number; to: number; resumed: boolean }
 
 export interface Listener {
   delta(d: Delta): void;
@@ -27,6 +31,8 @@ export function follow(on: Listener): void {
   let wait = firstWait;
   let since: number | undefined; // when the connection broke
 
+  let epoch: string | undefined; // when the connection broke
+
   const take = (d: Delta): void => {
     if (d.protocol !== PROTOCOL) throw new Refused(`The server speaks protocol ${d.protocol}, this page ${PROTOCOL}: reload it.`);
     at = { epoch: d.epoch, seq: d.seq };
@@ -34,8 +40,9 @@ export function follow(on: Listener): void {
   };
   const connected = (): void => {
     wait = firstWait;
+    const missed = since === undefined || !epoch ? undefined : { from: since, to: Date.now(), resumed: epoch === at?.epoch };
     since = undefined;
-    on.connection({ phase: "connected" });
+    on.connection({ phase: "connected", ...(missed && { missed }) });
   };
 
   const attempt = async (): Promise<void> => {
@@ -47,13 +54,14 @@ export function follow(on: Listener): void {
   };
   const loop = async (): Promise<never> => {
     for (;;) {
+      let refused: string | undefined;
       try {
         await attempt();
       } catch (e) {
-        if (e instanceof Refused) on.connection({ phase: "refused", reason: e.message });
+        refused = e instanceof Refused ? e.message : undefined;
       }
-      since ??= Date.now();
-      on.connection({ phase: "disconnected", since });
+      if (since === undefined) [since, epoch] = [Date.now(), at?.epoch];
+      on.connection(refused ? { phase: "refused", reason: refused } : { phase: "disconnected", since });
       await sleep(wait);
       wait = Math.min(wait * 2, longestWait);
     }

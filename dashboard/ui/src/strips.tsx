@@ -1,7 +1,8 @@
-import { count, duration, percent, rate, shortPod } from "./format";
+import { count, duration, percent, shortPod } from "./format";
 import { type Ns, type Series, type Target, type Unobserved, type Window, judged } from "./model";
 import { availability, edges, noData, type Plot } from "./paint";
 import { type Frame, Row } from "./row";
+import { groups, worst } from "./slots";
 
 interface StripProps {
   frame: Frame;
@@ -13,13 +14,15 @@ interface StripProps {
   now: Ns;
 }
 
+/** Heights of strips: of judged targets, and of those that are evidence. */
+export const stripHeight = { judged: 30, evidence: 20 };
+
 /** Strip is one target's availability over time. */
 export function Strip(props: StripProps) {
   const { frame, target: t, series, bucketWidth, unobserved, windows, now } = props;
-  const evidence = !judged(t.kind);
   return (
     <Row
-      frame={frame} height={evidence ? 20 : 30} testid="strip" id={t.name} title={`${t.name}\n${t.url}`}
+      frame={frame} height={judged(t.kind) ? stripHeight.judged : stripHeight.evidence} testid="strip" id={t.name} title={`${t.name}\n${t.url}`}
       label={<StripLabel target={t} />} figures={<StripFigures target={t} />}
       summary={`${t.name}: ${count(t.failed)} of ${count(t.sent)} requests failed, coverage ${percent(t.coverage)}, ${windows.length} windows`}
       inputs={[series, bucketWidth, unobserved, windows, t.measured?.earliest, t.measured?.latest, now]}
@@ -28,7 +31,7 @@ export function Strip(props: StripProps) {
         for (const u of unobserved) if (u.target === t.name) noData(plot, plot.scale.x(u.start), plot.scale.x(u.end));
         for (const w of windows) edges(plot, w);
       }}
-      describe={(at) => describe(props, at)}
+      tell={(at) => tell(props, at)}
     />
   );
 }
@@ -43,14 +46,14 @@ function StripLabel({ target: t }: { target: Target }) {
 function StripFigures({ target: t }: { target: Target }) {
   return (
     <>
-      <span class={t.failed && judged(t.kind) ? "bad" : ""} data-testid="strip-failed">{t.failed ? `${count(t.failed)} failed` : "0 failed"}</span>
+      <span class={t.failed && judged(t.kind) ? "bad" : ""} data-testid="strip-failed">{count(t.failed)} failed</span>
       <span class="faint"> / {count(t.sent)}</span>
     </>
   );
 }
 
-/** measured is the stretch in which the target was measured at all: before and after it there is nothing to show. */
-function measured(t: Target, now: Ns): { from: Ns; to: Ns } {
+/** measured is the stretch in which a target was measured at all: before and after it there is nothing to show. */
+export function measured(t: Target, now: Ns): { from: Ns; to: Ns } {
   return { from: t.measured?.earliest ?? 0, to: Math.min(t.measured?.latest || now, now) };
 }
 
@@ -58,38 +61,51 @@ function measured(t: Target, now: Ns): { from: Ns; to: Ns } {
 function paintSlots(plot: Plot, { target, series, bucketWidth, windows, now }: StripProps): void {
   const { scale } = plot;
   const span = measured(target, now);
-  const per = Math.max(1, Math.ceil(scale.at(1) - scale.at(0)) / bucketWidth | 0); // slots per pixel
-  const exact = judged(target.kind) && scale.x(bucketWidth) - scale.x(0) > 24;
-  const first = Math.max(0, Math.floor(Math.max(span.from, scale.range.from) / bucketWidth / per) * per);
-  for (let i = first; i * bucketWidth < Math.min(span.to, scale.range.to); i += per) {
-    const [from, to] = [Math.max(i * bucketWidth, span.from), Math.min((i + per) * bucketWidth, span.to)];
-    const worst = worstSlot(series, i, per);
-    if (worst === undefined) noData(plot, scale.x(from), scale.x(to));
-    else availability(plot, scale.x(from), scale.x(to), exact ? 0 : worst);
-  }
+  const near = judged(target.kind) && scale.x(bucketWidth) - scale.x(0) > 24;
+  const bars = new Bars(plot);
+  groups(scale, bucketWidth, span.from, span.to, (first, n) => {
+    const share = worst(series, first, n);
+    bars.add(Math.max(first * bucketWidth, span.from), Math.min((first + n) * bucketWidth, span.to), near && share ? 0 : share);
+  });
+  bars.flush();
   // Seen from near, a slot is wide and its failures are in one spot: the windows know where.
-  if (exact) for (const w of windows) if (w.kind !== "slow") availability(plot, scale.x(w.start.latest), scale.x(w.end.earliest), w.share);
+  if (near) for (const w of windows) if (w.kind !== "slow") availability(plot, scale.x(w.start.latest), scale.x(w.end.earliest), w.share);
 }
 
-/** worstSlot is the highest share of failed requests in n slots from i, undefined if none was measured. */
-function worstSlot(series: Series, i: number, n: number): number | undefined {
-  let worst: number | undefined;
-  for (let k = i; k < i + n; k++) {
-    const sent = series.sent[k] ?? 0;
-    if (sent > 0) worst = Math.max(worst ?? 0, (series.failed[k] ?? 0) / sent);
+/** Bars draws stretches that touch and look the same as one. */
+export class Bars {
+  private from: Ns = 0;
+  private to: Ns = 0;
+  private share: number | undefined;
+  constructor(private readonly plot: Plot) {}
+
+  /** add takes the next stretch: the share that failed, or undefined where nothing was measured. */
+  add(from: Ns, to: Ns, share: number | undefined): void {
+    if (this.to === from && this.share === share) {
+      this.to = to;
+      return;
+    }
+    this.flush();
+    [this.from, this.to, this.share] = [from, to, share];
   }
-  return worst;
+
+  flush(): void {
+    if (this.to <= this.from) return;
+    const [x0, x1] = [this.plot.scale.x(this.from), this.plot.scale.x(this.to)];
+    if (this.share === undefined) noData(this.plot, x0, x1);
+    else availability(this.plot, x0, x1, this.share);
+  }
 }
 
-function describe({ target, series, bucketWidth, unobserved, windows, now }: StripProps, at: Ns): string {
+function tell({ target, series, bucketWidth, unobserved, windows, now }: StripProps, at: Ns): string {
   const span = measured(target, now);
-  if (at < span.from || at > span.to) return `${target.name}: not measured`;
+  if (at < span.from || at > span.to) return "not measured";
   const gap = unobserved.find((u) => u.target === target.name && u.start <= at && at <= u.end);
-  if (gap) return `${target.name}: no data (${gap.reason})`;
+  if (gap) return `no data: ${gap.reason}`;
   const w = windows.find((w) => w.start.earliest <= at && at <= w.end.latest);
-  if (w) return `${target.name}: window ${w.id}, ${count(w.failed)} of ${count(w.sent)} failed`;
+  if (w) return `window ${w.id}: ${count(w.failed)} of ${count(w.sent)} failed`;
   const i = Math.floor(at / bucketWidth);
   const sent = series.sent[i] ?? 0;
-  if (!sent) return `${target.name}: no data`;
-  return `${target.name}: ${count(series.failed[i] ?? 0)} of ${count(sent)} failed in ${duration(bucketWidth)}, ${rate(target.rate)}/s asked for`;
+  if (!sent) return "no data";
+  return `${count(series.failed[i] ?? 0)} of ${count(sent)} failed in ${duration(bucketWidth)}`;
 }

@@ -1,32 +1,37 @@
 import { Fragment } from "preact";
-import { useLayoutEffect, useRef } from "preact/hooks";
-import { bracket, clock, count, duration, length, percent, relative } from "./format";
-import type { Cause, Evidence, Instant, Ns, Window } from "./model";
+import type { Clock } from "./clock";
+import { count, duration, length, percent, relative } from "./format";
+import type { Cause, Event, Evidence, Instant, Ns, Window } from "./model";
 import { place, type Run } from "./run";
 
 interface WindowsProps {
   run: Run;
+  clock: Clock;
   opened: ReadonlySet<number>;
-  focused: number | undefined; // the window to bring into view
-  onToggle: (id: number) => void;
+  focused: number | undefined; // the selected window
+  onToggle: (id: number, open: boolean) => void;
   onZoom: (w: Window) => void;
+  onEvent: (e: Event) => void;
 }
 
 /** Windows lists the stretches in which requests failed, and why. */
-export function Windows({ run, opened, focused, onToggle, onZoom }: WindowsProps) {
-  const { windows, t0 } = run;
+export function Windows({ run, clock, opened, focused, onToggle, onZoom, onEvent }: WindowsProps) {
+  const { windows } = run;
   return (
     <section class="panel" aria-label="Windows">
       <header class="panel-head"><h2>Windows</h2><span class="faint">{windows.length ? "Select one to see why" : run.live ? "None so far" : "None"}</span></header>
       {windows.length > 0 && (
         <div class="scroll-x">
           <table class="windows">
-            <thead><tr><th /><th>#</th><th>Start (UTC)</th><th class="num">Length</th><th>Kind</th><th class="num">Failed / sent</th><th>Seen by</th><th>Error</th><th>Likely cause</th><th /></tr></thead>
+            <thead><tr>
+              <th scope="col"><span class="unseen">Why</span></th><th scope="col">#</th><th scope="col">Start ({clock.name})</th><th scope="col" class="num">Length</th><th scope="col">Kind</th>
+              <th scope="col" class="num">Failed / sent</th><th scope="col">Seen by</th><th scope="col">Error</th><th scope="col">Likely cause</th><th scope="col"><span class="unseen">Zoom</span></th>
+            </tr></thead>
             <tbody>
               {windows.map((w) => (
                 <Fragment key={w.id}>
-                  <WindowRow w={w} t0={t0} opened={opened.has(w.id)} focused={focused === w.id} onToggle={onToggle} onZoom={onZoom} />
-                  {opened.has(w.id) && <tr class="why-row"><td colSpan={10}><Why w={w} run={run} /></td></tr>}
+                  <WindowRow w={w} clock={clock} opened={opened.has(w.id)} focused={focused === w.id} onToggle={onToggle} onZoom={onZoom} />
+                  {opened.has(w.id) && <tr class="why-row"><td colSpan={10}><Why w={w} run={run} clock={clock} onEvent={onEvent} /></td></tr>}
                 </Fragment>
               ))}
             </tbody>
@@ -37,24 +42,22 @@ export function Windows({ run, opened, focused, onToggle, onZoom }: WindowsProps
   );
 }
 
-interface WindowRowProps { w: Window; t0: number; opened: boolean; focused: boolean; onToggle: (id: number) => void; onZoom: (w: Window) => void }
+interface WindowRowProps { w: Window; clock: Clock; opened: boolean; focused: boolean; onToggle: (id: number, open: boolean) => void; onZoom: (w: Window) => void }
 
-function WindowRow({ w, t0, opened, focused, onToggle, onZoom }: WindowRowProps) {
-  const row = useRef<HTMLTableRowElement>(null);
-  useLayoutEffect(() => { if (focused) row.current?.scrollIntoView({ block: "nearest" }); }, [focused]);
+function WindowRow({ w, clock, opened, focused, onToggle, onZoom }: WindowRowProps) {
   const cause = w.causes?.[0];
   return (
-    <tr ref={row} class={`window-row ${w.kind}`} data-testid="window-row" data-window-id={w.id} onClick={() => onToggle(w.id)}>
-      <td><button type="button" class="twist" aria-expanded={opened} aria-label={`Why window ${w.id}`} onClick={(e) => { e.stopPropagation(); onToggle(w.id); }}>{opened ? "▾" : "▸"}</button></td>
+    <tr class={`window-row ${w.kind}${focused ? " selected" : ""}`} aria-current={focused || undefined} data-testid="window-row" data-window-id={w.id} onClick={() => onToggle(w.id, !opened)}>
+      <td><button type="button" class="twist" aria-expanded={opened} aria-label={`Why window ${w.id}`} onClick={(e) => { e.stopPropagation(); onToggle(w.id, !opened); }}>{opened ? "▾" : "▸"}</button></td>
       <td><span class={`mark-inline ${w.kind}`}>{w.id}</span></td>
-      <td class="mono" title={`between ${bracket(t0, w.start)}`}>{clock(t0, w.start.latest)}</td>
+      <td class="mono" title={`between ${clock.bracket(w.start)}`}>{clock.at(w.start.latest)}</td>
       <td class="num strong">{length(w.length, open(w))}{w.live && <span class="faint"> and on</span>}</td>
       <td>{w.kind}</td>
-      <td class="num">{count(w.failed)} / {count(w.sent)} <span class="faint share">{percent(w.share)}</span></td>
+      <td class="num">{count(w.kind === "slow" ? (w.slow ?? 0) : w.failed)} / {count(w.sent)} <span class="faint share">{percent(w.share)}</span></td>
       <td>{w.target}</td>
-      <td>{classes(w)}</td>
+      <td>{w.kind === "slow" ? "slow answers" : classes(w)}</td>
       <td>{cause ? <><CauseName cause={cause} /> <Confidence cause={cause} /></> : <span class="faint">not judged yet</span>}</td>
-      <td><button type="button" data-testid="zoom" onClick={(e) => { e.stopPropagation(); onZoom(w); }}>Zoom</button></td>
+      <td><button type="button" data-testid="zoom" aria-label={`Zoom to window ${w.id}`} onClick={(e) => { e.stopPropagation(); onZoom(w); }}>Zoom</button></td>
     </tr>
   );
 }
@@ -73,14 +76,13 @@ const Confidence = ({ cause }: { cause: Cause }) => (
 );
 
 /** Why tells a window's story: what happened, in order, with times relative to its first failure. */
-function Why({ w, run }: { w: Window; run: Run }) {
-  const { t0 } = run;
+function Why({ w, run, clock, onEvent }: { w: Window; run: Run; clock: Clock; onEvent: (e: Event) => void }) {
   return (
     <div class="why" data-testid="why" data-window-id={w.id}>
-      {w.causes?.map((c, i) => <CauseStory key={i} cause={c} w={w} run={run} first={i === 0} />)}
+      {w.causes?.map((c, i) => <CauseStory key={i} cause={c} w={w} run={run} clock={clock} first={i === 0} onEvent={onEvent} />)}
       <dl class="facts">
-        <dt>Began</dt><dd class="mono">{bracket(t0, w.start)}{w.open.start && " (open: nothing observed before)"}</dd>
-        <dt>Ended</dt><dd class="mono">{bracket(t0, w.end)}{w.open.end && " (open: nothing observed after)"}</dd>
+        <dt>Began</dt><dd class="mono">{clock.bracket(w.start)}{w.open.start && " (open: nothing observed before)"}</dd>
+        <dt>Ended</dt><dd class="mono">{clock.bracket(w.end)}{w.open.end && " (open: nothing observed after)"}</dd>
         <dt>Downtime</dt><dd>{length(w.downtime, open(w))}, request-weighted</dd>
         {w.blackout && <><dt>Blackout</dt><dd>{length(w.blackout)} without any success</dd></>}
         <dt>Brackets</dt><dd>{w.basis === "exact" ? "exact: a good request on each side" : "statistical: hold the truth with 99 % probability"}</dd>
@@ -90,16 +92,18 @@ function Why({ w, run }: { w: Window; run: Run }) {
   );
 }
 
-function CauseStory({ cause: c, w, run, first }: { cause: Cause; w: Window; run: Run; first: boolean }) {
+interface CauseStoryProps { cause: Cause; w: Window; run: Run; clock: Clock; first: boolean; onEvent: (e: Event) => void }
+
+function CauseStory({ cause: c, w, run, clock, first, onEvent }: CauseStoryProps) {
   return (
     <div class={first ? "cause" : "cause further"}>
       <p class="cause-text"><CauseName cause={c} /> <Confidence cause={c} /><br /><span data-testid="cause-text">{c.text}</span></p>
       <ol class="story">
         {story(c.evidence ?? [], run).map((s, i) => (
           <li key={i} data-testid="evidence">
-            <span class="mono when" title={s.at && bracket(run.t0, s.at)}>{s.at && when(s.at, w.start.latest)}</span>
+            <span class="mono when" title={s.at && clock.bracket(s.at)}>{s.at && when(s.at, w.start.latest)}</span>
             <span class="mono faint spread">{s.at && spread(s.at)}</span>
-            <span>{s.text}</span>
+            <span>{s.event ? <button type="button" class="plain" title="Show this event" onClick={() => onEvent(s.event!)}>{s.text}</button> : s.text}</span>
           </li>
         ))}
       </ol>
@@ -121,15 +125,15 @@ const vague = (i: Instant): boolean => width(i) > 200e6;
 const when = (i: Instant, zero: Ns): string => (vague(i) ? `by ${relative(i.latest, zero)}` : relative(middle(i), zero));
 const spread = (i: Instant): string => (vague(i) || width(i) < 1e6 ? "" : `±${duration(width(i) / 2)}`);
 
+interface Moment { at?: Instant; text: string; event?: Event }
+
 /** story puts the evidence in order of time; what has no time of its own comes last. */
-function story(evidence: Evidence[], run: Run): { at?: Instant; text: string }[] {
-  const placed = evidence.map((e) => ({ at: e.at ?? eventTime(run, e.event), text: e.text }));
-  const order = (e: { at?: Instant }): Ns => e.at?.latest ?? Infinity;
-  return placed.sort((a, b) => (order(a) < order(b) ? -1 : order(a) > order(b) ? 1 : 0));
+function story(evidence: Evidence[], run: Run): Moment[] {
+  const moments = evidence.map((e): Moment => {
+    const event = e.event === undefined ? undefined : run.event(e.event);
+    const at = e.at ?? event?.at ?? (event && { earliest: place(event), latest: place(event) });
+    return { text: e.text, ...(at && { at }), ...(event && { event }) };
+  });
+  const order = (m: Moment): Ns => m.at?.latest ?? Infinity;
+  return moments.sort((a, b) => (order(a) < order(b) ? -1 : order(a) > order(b) ? 1 : 0));
 }
-
-function eventTime(run: Run, id: number | undefined): Instant | undefined {
-  const e = id === undefined ? undefined : run.event(id);
-  return e && (e.at ?? { earliest: place(e), latest: place(e) });
-}
-

@@ -1,0 +1,191 @@
+import type { ComponentChildren } from "preact";
+import { useMemo, useState } from "preact/hooks";
+import { plural } from "./format";
+import { useVisible } from "./hooks";
+import { type Lane, nodeLanes, podLanes, present, readyCount, watchGaps } from "./lanes";
+import type { Event, Ns } from "./model";
+import { bar, looks, lookOf, noData, paintReady, type Plot } from "./paint";
+import { type Frame, Row } from "./row";
+import { place, type Run } from "./run";
+
+interface ClusterProps { frame: Frame; run: Run; onEvent: (e: Event) => void }
+
+/** Cluster shows what happened in the cluster: the command, the events, readiness, and a lane for each thing. */
+export function Cluster({ frame, run, onEvent }: ClusterProps) {
+  const { events, pods, now } = run;
+  const nodes = useMemo(() => nodeLanes(events), [events]);
+  const lanes = useMemo(() => podLanes(pods, events), [pods, events]);
+  return (
+    <>
+      <CommandRow frame={frame} run={run} />
+      <EventsRow frame={frame} events={events} onEvent={onEvent} />
+      <ReadyRow frame={frame} events={events} now={now} />
+      {nodes.length <= fewLanes ? nodes.map((l) => <LaneRow key={l.id} frame={frame} lane={l} events={events} now={now} />) : <Lanes what="node" frame={frame} lanes={nodes} events={events} now={now} />}
+      <Lanes what="Pod and endpoint" frame={frame} lanes={lanes} events={events} now={now} />
+      <LanesOff kinds={run.verdict?.validity?.lanesOff} />
+    </>
+  );
+}
+
+/** CommandRow shows the wrapped command, with a tick for each line it wrote. */
+function CommandRow({ frame, run }: { frame: Frame; run: Run }) {
+  const { events, now } = run;
+  const command = run.info?.command;
+  const lines = useMemo(() => events.filter((e) => e.kind === "command-output"), [events]);
+  if (!command) return null;
+  const text = command.args.join(" ");
+  const ended = command.exitCode === undefined ? "" : `exit ${command.exitCode}`;
+  return (
+    <Row
+      frame={frame} height={22} testid="command" label="command" title={text} figures={<span class={command.exitCode ? "bad" : "faint"}>{ended}</span>}
+      summary={`Command ${text} ${ended}`} inputs={[command.start, command.end, now, lines, text]}
+      paint={(p) => {
+        if (command.start === undefined) return;
+        const from = p.scale.x(command.start);
+        bar(p, looks["command"]!, from, p.scale.x(command.end ?? now), text);
+        p.ctx.fillStyle = p.theme.text;
+        for (const e of lines) p.ctx.fillRect(p.scale.x(place(e)), p.height - 7, 1.5, 5);
+      }}
+      tell={(at) => nearest(lines, at, frame)?.detail ?? (command.start !== undefined && at >= command.start && at <= (command.end ?? now) ? "running" : "not running")}
+    />
+  );
+}
+
+/** EventsRow marks every event; a click selects the nearest. */
+function EventsRow({ frame, events, onEvent }: { frame: Frame; events: Event[]; onEvent: (e: Event) => void }) {
+  const pick = (e: MouseEvent): void => {
+    const box = (e.currentTarget as Element).getBoundingClientRect();
+    const event = nearest(events, frame.scale.at(e.clientX - box.left - frame.labelWidth), frame);
+    if (event) onEvent(event);
+  };
+  return (
+    <div class="pick" onClick={pick}>
+      <Row
+        frame={frame} height={16} testid="events-row" label="events" figures={<span class="faint">{plural(events.length, "event")}</span>}
+        summary={`${events.length} events; the log below lists them`} inputs={[events]}
+        paint={(p) => paintEvents(p, events)}
+        tell={(at) => {
+          const e = nearest(events, at, frame);
+          return e ? [e.kind, e.object?.name, e.to, e.detail].filter(Boolean).join(" ") : "";
+        }}
+      />
+    </div>
+  );
+}
+
+/** paintEvents draws a tick per event, one for all that share a pixel. */
+function paintEvents({ ctx, scale, height, theme }: Plot, events: Event[]): void {
+  ctx.fillStyle = theme.faint;
+  let last = -1;
+  for (const e of events) {
+    const x = Math.round(scale.x(place(e)));
+    if (x < 0 || x > scale.width || x === last) continue;
+    ctx.fillRect(x, 4, 1, height - 8);
+    last = x;
+  }
+}
+
+/** nearest is the event within a few pixels of an instant, if there is one. Events stand in the order of their places. */
+function nearest(events: Event[], at: Ns, { scale }: Frame): Event | undefined {
+  const reach = scale.at(5) - scale.at(0);
+  let [low, high] = [0, events.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (place(events[middle]!) < at - reach) low = middle + 1;
+    else high = middle;
+  }
+  let best: Event | undefined;
+  for (let i = low; i < events.length && place(events[i]!) <= at + reach; i++) {
+    if (!best || Math.abs(place(events[i]!) - at) < Math.abs(place(best) - at)) best = events[i];
+  }
+  return best;
+}
+
+/** ReadyRow counts the endpoints that were ready, and hatches when there was none. */
+function ReadyRow({ frame, events, now }: { frame: Frame; events: Event[]; now: Ns }) {
+  const steps = useMemo(() => readyCount(events), [events]);
+  if (!steps.length) return null;
+  const most = Math.max(...steps.map((s) => s.ready), 1);
+  const least = Math.min(...steps.map((s) => s.ready));
+  return (
+    <Row
+      frame={frame} height={34} testid="ready-endpoints" label="ready endpoints" summary={`Ready endpoints: between ${least} and ${most}`}
+      figures={<span class={least ? "faint" : "bad"}>least {least}</span>} inputs={[steps, now]}
+      paint={(p) => steps.forEach((s, i) => paintReady(p, s.ready / most, s.ready, p.scale.x(s.start), p.scale.x(steps[i + 1]?.start ?? now)))}
+      tell={(at) => plural(steps.findLast((s) => s.start <= at)?.ready ?? 0, "ready endpoint")}
+    />
+  );
+}
+
+const laneHeight = 20;
+const fewLanes = 16;
+
+/** Lanes shows the lanes of one sort; of many only those in view, and at first only those in which something changed. */
+function Lanes({ what, frame, lanes, events, now }: { what: string; frame: Frame; lanes: Lane[]; events: Event[]; now: Ns }) {
+  const [all, setAll] = useState(false);
+  const changed = useMemo(() => lanes.filter((l) => l.states.length > 1), [lanes]);
+  const steady = lanes.length - changed.length;
+  const foldable = lanes.length > fewLanes && steady > 0 && changed.length > 0;
+  const shown = foldable && !all ? changed : lanes;
+  return (
+    <>
+      <Scrolled height={laneHeight} count={shown.length}>
+        {(first, last) => shown.slice(first, last).map((l) => <LaneRow key={l.id} frame={frame} lane={l} events={events} now={now} />)}
+      </Scrolled>
+      {foldable && (
+        <p class="note"><button type="button" data-testid="all-lanes" aria-pressed={all} onClick={() => setAll(!all)}>
+          {all ? "Show only what changed" : `Show also ${plural(steady, `${what} lane`)} without any change`}
+        </button></p>
+      )}
+    </>
+  );
+}
+
+/** Scrolled is a list of equally tall rows in a box of its own, if they are too many for the page; only those in view are in the document. */
+export function Scrolled({ height, count, children }: { height: number; count: number; children: (first: number, last: number) => ComponentChildren }) {
+  const visible = useVisible<HTMLDivElement>(count, height);
+  return (
+    <div class="lanes" ref={visible.ref} onScroll={visible.onScroll}>
+      <div style={{ height: `${count * height}px` }}>
+        <div style={{ transform: `translateY(${visible.first * height}px)` }}>{children(visible.first, visible.last)}</div>
+      </div>
+    </div>
+  );
+}
+
+/** LaneRow shows the states one node, Pod or endpoint went through. */
+function LaneRow({ frame, lane, events, now }: { frame: Frame; lane: Lane; events: Event[]; now: Ns }) {
+  const gaps = useMemo(() => watchGaps(events, lane.kind), [events, lane.kind]);
+  const last = lane.states.at(-1)?.state ?? "";
+  return (
+    <Row
+      frame={frame} height={laneHeight} testid={`${lane.kind}-lane`} id={lane.id} title={lane.title}
+      label={<><span class="kind">{lane.kind === "endpoint" ? "└ endpoint" : lane.kind}</span> <span class={lane.kind === "endpoint" ? "faint" : "strong"}>{lane.label}</span> <span class="faint">{lane.note}</span></>}
+      figures={<span class="faint">{present(last) ? lookOf(last).label : last}</span>}
+      summary={`${lane.title}: ${lane.states.map((s) => s.state).join(", then ")}`}
+      inputs={[lane.states, lane.states.length, gaps, now]}
+      paint={(p) => paintLane(p, lane, gaps, now)}
+      tell={(at) => stateAt(lane, gaps, at)}
+    />
+  );
+}
+
+function paintLane(p: Plot, lane: Lane, gaps: { start: Ns; end: Ns }[], now: Ns): void {
+  lane.states.forEach((s, i) => {
+    const end = lane.states[i + 1]?.start ?? now;
+    if (present(s.state)) bar(p, lookOf(s.state), p.scale.x(s.start), p.scale.x(end));
+  });
+  for (const g of gaps) if (present(stateAt(lane, [], g.start))) noData(p, p.scale.x(g.start), p.scale.x(g.end));
+}
+
+function stateAt(lane: Lane, gaps: { start: Ns; end: Ns }[], at: Ns): string {
+  if (gaps.some((g) => g.start <= at && at <= g.end)) return "no data: watch gap";
+  const state = lane.states.findLast((s) => s.start <= at)?.state;
+  return state === undefined ? "not there" : present(state) ? lookOf(state).label : state;
+}
+
+/** LanesOff names what could not be watched: an empty lane must not look like a quiet cluster. */
+function LanesOff({ kinds }: { kinds?: string[] }) {
+  if (!kinds?.length) return null;
+  return <p class="note hatched" data-testid="lanes-off">Not watched, for want of rights: {kinds.join(", ")}</p>;
+}

@@ -1,0 +1,35 @@
+import { percent, plural } from "./format";
+import { type Event, type Ns, type Verdict, judged, type Target, type Unobserved } from "./model";
+import { place } from "./run";
+
+/** faults are what speaks against the measurement itself, in words; empty if nothing does. */
+export function faults({ validity: m, coverage }: Verdict): string[] {
+  return [
+    coverage < 0.99 && "low coverage",
+    m.control !== "ok" && `control: ${m.control}`,
+    m.stalls > 0 && plural(m.stalls, "prober stall"),
+    m.watchGaps > 0 && plural(m.watchGaps, "watch gap"),
+    !!m.lanesOff?.length && `not watched: ${m.lanesOff.join(", ")}`,
+  ].filter((f) => typeof f === "string");
+}
+
+/** healthLine says in one line how the prober fared. */
+export const healthLine = ({ validity: m, coverage }: Verdict): string =>
+  `late ${percent(m.late)} · ${plural(m.stalls, "stall")} · ${plural(m.watchGaps, "watch gap")} · control ${m.control} · coverage ${percent(coverage)}`;
+
+/** A stretch in which something could not be seen, and why. */
+export interface Blank { start: Ns; end: Ns; why: string }
+
+/** watchBlanks are the stretches in which changes of the cluster may have been missed. */
+export const watchBlanks = (events: Event[]): Blank[] =>
+  events.filter((e) => e.kind === "watch-gap").map((e) => ({ start: e.at?.earliest ?? e.seen, end: place(e), why: [e.object?.kind, e.detail].filter(Boolean).join(": ") }));
+
+/** stallBlanks are the stretches in which the prober did not run. */
+export const stallBlanks = (events: Event[]): Blank[] =>
+  events.filter((e) => e.kind === "prober-stall").map((e) => ({ start: e.at?.earliest ?? e.seen, end: place(e), why: e.detail ?? "the prober did not run" }));
+
+/** unobservedBlanks are the stretches in which a judged target was not measured. */
+export function unobservedBlanks(all: Unobserved[], targets: Target[]): Blank[] {
+  const names = new Set(targets.filter((t) => judged(t.kind)).map((t) => t.name));
+  return all.filter((u) => names.has(u.target)).map((u) => ({ start: u.start, end: u.end, why: `${u.target}: ${u.reason}` }));
+}

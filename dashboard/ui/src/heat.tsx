@@ -1,0 +1,153 @@
+import { useMemo, useState } from "preact/hooks";
+import { count, duration } from "./format";
+import { above, extent, type Histogram, histogram, quantile, slotOf } from "./latency";
+import { type Ns, type Series, type Target, judged } from "./model";
+import { heat, noData, type Plot } from "./paint";
+import { type Frame, Row } from "./row";
+import type { Run } from "./run";
+import { groups } from "./slots";
+import { measured } from "./strips";
+
+const height = 120;
+const columnWidth = 3; // px at least: several slots together tell more than a stripe each
+const rounds: [Ns, string][] = [[1e4, "10 µs"], [1e5, "100 µs"], [1e6, "1 ms"], [1e7, "10 ms"], [1e8, "100 ms"], [1e9, "1 s"], [1e10, "10 s"]];
+const lines = [
+  { name: "max", q: 1, dash: [1, 3], width: 1 },
+  { name: "p99", q: 0.99, dash: [4, 2], width: 1 },
+  { name: "p50", q: 0.5, dash: [], width: 1.2 },
+];
+
+/** Latency is how long the answers of one target took, from when the request was due: how many took how long, and quantiles over it. */
+export function Latency({ frame, run }: { frame: Frame; run: Run }) {
+  const choices = run.targets.filter((t) => judged(t.kind));
+  const [chosen, setChosen] = useState("");
+  const target = choices.find((t) => t.name === chosen) ?? choices[0];
+  const series = target && run.series(target.name);
+  const bounds = useMemo(() => series && extent(series), [series]);
+  if (!target || !series) return null;
+  const { bucketWidth, now } = run;
+  return (
+    <Row
+      frame={frame} height={bounds ? height : 22} testid="latency" id={target.name}
+      label={<Label choices={choices} target={target} onChoose={setChosen} />}
+      figures={bounds ? <Figures target={target} /> : "no answers"}
+      summary={`Latency of ${target.name} from due: ${quantiles(target)}`}
+      inputs={[series, bounds, bucketWidth, target.name, now]}
+      paint={(p) => { if (bounds) paintLatency(p, { series, slot: bucketWidth, span: measured(target, now), low: bounds.low - 3, high: bounds.high + 5 }); }}
+      tell={(at) => tell(series, bucketWidth, at)}
+    />
+  );
+}
+
+function Label({ choices, target, onChoose }: { choices: Target[]; target: Target; onChoose: (name: string) => void }) {
+  return (
+    <span class="latency-label">
+      latency from due
+      {choices.length > 1 ? (
+        <select aria-label="Target whose latency is shown" data-testid="latency-target" value={target.name} onChange={(e) => onChoose(e.currentTarget.value)}>
+          {choices.map((t) => <option key={t.name} value={t.name}>{t.name}</option>)}
+        </select>
+      ) : <b>{target.name}</b>}
+      <span class="faint line-key">▬ p50 <span class="dashes">╍</span> p99 <span class="dots">┈</span> max</span>
+    </span>
+  );
+}
+
+const quantiles = (t: Target): string => (t.latency ? `p50 ${duration(t.latency.p50)}, p99 ${duration(t.latency.p99)}, max ${duration(t.latency.max)}` : "no answers");
+
+function Figures({ target: { latency: l } }: { target: Target }) {
+  if (!l) return null;
+  return <span class="stacked"><span>p50 {duration(l.p50)}</span><span>p99 {duration(l.p99)}</span><span>max {duration(l.max)}</span></span>;
+}
+
+interface Shown { series: Series; slot: Ns; span: { from: Ns; to: Ns }; low: number; high: number }
+
+interface Column { x0: number; x1: number; histogram: Histogram; sent: number }
+
+function paintLatency(p: Plot, shown: Shown): void {
+  const { series, slot, span, low, high } = shown;
+  const columns: Column[] = [];
+  groups(p.scale, slot, span.from, span.to, (first, n) => {
+    let sent = 0;
+    for (let i = first; i < first + n; i++) sent += series.sent[i] ?? 0;
+    columns.push({ x0: p.scale.x(first * slot), x1: p.scale.x((first + n) * slot), histogram: histogram(series, first, n), sent });
+  }, columnWidth);
+  const y = (latencySlot: number): number => p.height - ((latencySlot - low) / (high - low)) * p.height;
+  for (const c of columns) if (!c.sent) noData(p, c.x0, Math.min(c.x1, p.scale.x(span.to)));
+  paintCells(p, columns, low, high);
+  paintScale(p, y, low, high);
+  for (const line of lines) paintLine(p, columns, y, line);
+}
+
+/** paintCells colours each latency slot of each column by how many answers it holds, on a logarithmic scale. */
+function paintCells(p: Plot, columns: Column[], low: number, high: number): void {
+  if (!columns.length) return;
+  const rows = high - low;
+  const most = columns.reduce((most, c) => c.histogram.counts.reduce((m, n) => Math.max(m, n), most), 1);
+  const image = p.ctx.createImageData(columns.length, rows);
+  const colours = heat(p.theme);
+  columns.forEach(({ histogram: { counts } }, column) => {
+    for (let slot = Math.max(low, 0); slot < Math.min(counts.length, high); slot++) {
+      const n = counts[slot];
+      if (!n) continue;
+      const shade = colours[Math.round((Math.log1p(n) / Math.log1p(most)) * (colours.length - 1))]!;
+      image.data.set(shade, ((high - 1 - slot) * columns.length + column) * 4);
+    }
+  });
+  const cells = new OffscreenCanvas(columns.length, rows);
+  cells.getContext("2d")!.putImageData(image, 0, 0);
+  p.ctx.imageSmoothingEnabled = false;
+  const [from, to] = [columns[0]!.x0, columns.at(-1)!.x1];
+  p.ctx.drawImage(cells, from, 0, to - from, p.height);
+}
+
+/** paintScale writes the round latencies at their heights. */
+function paintScale({ ctx, scale, theme }: Plot, y: (slot: number) => number, low: number, high: number): void {
+  ctx.font = "10px system-ui, sans-serif";
+  ctx.textBaseline = "middle";
+  for (const [round, text] of rounds) {
+    const slot = slotOf(round);
+    if (slot <= low + 1 || slot >= high - 1) continue;
+    const at = Math.round(y(slot)) + 0.5;
+    ctx.fillStyle = theme.line;
+    ctx.globalAlpha = 0.6;
+    ctx.fillRect(0, at, scale.width, 1);
+    ctx.globalAlpha = 1;
+    const width = ctx.measureText(text).width;
+    ctx.fillStyle = theme.name === "light" ? "#ffffffd0" : "#171c21d0";
+    ctx.fillRect(2, at - 6, width + 4, 12);
+    ctx.fillStyle = theme.faint;
+    ctx.fillText(text, 4, at + 0.5);
+  }
+}
+
+function paintLine({ ctx, theme }: Plot, columns: Column[], y: (slot: number) => number, line: (typeof lines)[number]): void {
+  ctx.beginPath();
+  let pen = false;
+  for (const c of columns) {
+    const slot = quantile(c.histogram, line.q);
+    if (slot === undefined) {
+      pen = false;
+      continue;
+    }
+    const at = y(slot + 1); // the slot's upper end: never less than it was
+    if (pen) ctx.lineTo(c.x0, at);
+    else ctx.moveTo(c.x0, at);
+    ctx.lineTo(c.x1, at);
+    pen = true;
+  }
+  ctx.strokeStyle = theme.text;
+  ctx.lineWidth = line.width;
+  ctx.setLineDash(line.dash);
+  ctx.stroke();
+  ctx.setLineDash([]);
+}
+
+function tell(series: Series, slot: Ns, at: Ns): string {
+  const i = Math.floor(at / slot);
+  if (!series.sent[i]) return "no data";
+  const h = histogram(series, i, 1);
+  if (!h.total) return "no answer";
+  const of = (q: number) => duration(above(quantile(h, q)!));
+  return `p50 ≤ ${of(0.5)}  p99 ≤ ${of(0.99)}  max ≤ ${of(1)} of ${count(h.total)}`;
+}

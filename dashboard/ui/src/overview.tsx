@@ -1,0 +1,72 @@
+import { useLayoutEffect, useRef } from "preact/hooks";
+import { dragged, type Grip, grip } from "./brush";
+import { judgedSeries } from "./errors";
+import type { Ns, Series } from "./model";
+import { commandLine, type Plot } from "./paint";
+import { type Frame, prepare } from "./row";
+import type { Run } from "./run";
+import { type Range, Scale } from "./scale";
+import { groups, worstOfAll } from "./slots";
+import { Bars } from "./strips";
+
+const height = 26;
+
+interface OverviewProps { frame: Frame; run: Run; whole: Range; onRange: (range: Range | undefined) => void }
+
+/** Overview shows the whole run in one line, the worst of each moment, and which part of it the rows below show. */
+export function Overview({ frame, run, whole, onRange }: OverviewProps) {
+  const { labelWidth, theme } = frame;
+  const { range, width } = frame.scale;
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const drag = useRef<{ grip: Grip; start: Ns; range: Range; x: number } | undefined>(undefined);
+  const scale = new Scale(whole, width);
+  const series = judgedSeries(run, run.targets);
+  const command = run.info?.command;
+  useLayoutEffect(() => {
+    const ctx = prepare(canvas.current, width, height);
+    if (!ctx) return;
+    const plot: Plot = { ctx, scale, height, theme };
+    paint(plot, series, run.bucketWidth, run.now);
+    if (command?.start !== undefined) commandLine(plot, scale.x(command.start), scale.x(command.end ?? run.now));
+  }, [whole.from, whole.to, width, theme, run.bucketWidth, run.now, command?.start, command?.end, ...series]);
+
+  const a = Math.max(scale.x(range.from), 0);
+  const b = Math.min(scale.x(range.to), width);
+  const all = range.from <= whole.from && range.to >= whole.to;
+  const xOf = (e: PointerEvent): number => e.clientX - (e.currentTarget as Element).getBoundingClientRect().left;
+  const down = (e: PointerEvent): void => {
+    if (e.button !== 0) return;
+    const x = xOf(e);
+    drag.current = { grip: grip(x, a, b, all), start: scale.at(x), range, x };
+    (e.currentTarget as Element).setPointerCapture(e.pointerId);
+    e.preventDefault();
+  };
+  const move = (e: PointerEvent): void => {
+    const [d, x] = [drag.current, xOf(e)];
+    if (d && Math.abs(x - d.x) > 3) onRange(dragged(d.grip, d.range, d.start, scale.at(Math.min(Math.max(x, 0), width)), whole));
+  };
+  const up = (): void => { drag.current = undefined; };
+  return (
+    <div class="row overview" data-testid="overview" style={{ height: `${height + 6}px` }}>
+      <div class="row-label faint" style={{ width: `${labelWidth}px` }}>whole run</div>
+      <div class="brushed" style={{ width: `${width}px` }} onPointerDown={down} onPointerMove={move} onPointerUp={up} onPointerCancel={up} onDblClick={() => onRange(undefined)}>
+        <canvas ref={canvas} role="img" aria-label="The whole run, the worst target's state at each moment" style={{ width: `${width}px`, height: `${height}px` }} />
+        {!all && <div class="shade" style={{ left: 0, width: `${a}px` }} />}
+        {!all && <div class="shade" style={{ left: `${b}px`, width: `${Math.max(width - b, 0)}px` }} />}
+        {!all && <div class="brush" data-testid="brush" style={{ left: `${a}px`, width: `${Math.max(b - a, 2)}px` }} />}
+      </div>
+      <div class="row-figures faint" style={{ width: `${frame.figuresWidth}px` }}>{all ? "drag to zoom" : "drag to move"}</div>
+    </div>
+  );
+}
+
+/** paint draws the worst judged target: failing before not observed, and that before healthy. */
+function paint(plot: Plot, all: Series[], slot: Ns, now: Ns): void {
+  const bars = new Bars(plot);
+  groups(plot.scale, slot, 0, now, (first, n) => {
+    const share = worstOfAll(all, first, n);
+    const dark = all.some((s) => s.unobserved.slice(first, first + n).some((u) => u > 0));
+    bars.add(first * slot, Math.min((first + n) * slot, now), share || !dark ? share : undefined);
+  });
+  bars.flush();
+}

@@ -1,0 +1,227 @@
+import type { ComponentChildren, RefObject } from "preact";
+import { useLayoutEffect, useRef } from "preact/hooks";
+import { duration } from "./format";
+import type { Ns, Window } from "./model";
+import type { Frame } from "./row";
+import type { Run } from "./run";
+import { ordered, pan, type Range, ticks, within, zoom } from "./scale";
+
+/** What a reader can do with the time axis. */
+export interface Gestures {
+  onRange: (range: Range | undefined) => void;
+  onMeasure: (stretch: Range | undefined) => void;
+  onWindow: (w: Window) => void;
+}
+
+interface PlotsProps extends Gestures {
+  frame: Frame;
+  run: Run;
+  whole: Range;
+  measure: Range | undefined;
+  pinned: Ns | undefined; // the selected event's instant
+  unheard: Range | undefined; // time of which we have not heard, the connection being broken
+  outer: RefObject<HTMLDivElement | null>;
+  children: ComponentChildren;
+}
+
+type Mode = "zoom" | "measure" | "pan";
+interface Drag { mode: Mode; x: number; at: Ns; range: Range; moved: boolean }
+
+/** Plots holds the rows and what runs through all of them: the axis, the windows' shading, the cursor, and what the pointer drags. */
+export function Plots(props: PlotsProps) {
+  const { frame, run, outer, children } = props;
+  const { scale, labelWidth } = frame;
+  const selection = useRef<HTMLDivElement>(null);
+  const pointer = usePointer(props, selection);
+  const inside = { left: `${labelWidth}px`, width: `${scale.width}px` };
+  return (
+    <div class="plots" ref={outer} data-testid="plots" {...pointer}>
+      <div class="under" style={inside} aria-hidden="true">
+        {ticks(scale, frame.clock, 90).map((t) => <div key={t.at} class="gridline" style={{ left: `${scale.x(t.at)}px` }} />)}
+        {run.windows.map((w) => <Band key={w.id} frame={frame} window={w} />)}
+        {run.live && <div class="nowline" style={{ left: `${scale.x(run.now)}px` }} />}
+      </div>
+      <div class="axis-block">
+        <Axis frame={frame} />
+        <Marks frame={frame} windows={run.windows} onWindow={props.onWindow} />
+      </div>
+      {children}
+      <div class="over" style={inside}>
+        {props.unheard && <Unheard frame={frame} stretch={props.unheard} />}
+        {props.pinned !== undefined && <div class="pinned" style={{ left: `${scale.x(props.pinned)}px` }} />}
+        {props.measure && <Measured frame={frame} stretch={props.measure} onClear={() => props.onMeasure(undefined)} />}
+        <div class="selection" ref={selection} hidden />
+      </div>
+      <CursorLine frame={frame} />
+    </div>
+  );
+}
+
+/** usePointer turns what the pointer does on the plots into a cursor, a zoom, a pan or a measurement. */
+function usePointer({ frame, whole, onRange, onMeasure }: PlotsProps, selection: RefObject<HTMLDivElement | null>) {
+  const { scale, cursor, labelWidth } = frame;
+  const drag = useRef<Drag | undefined>(undefined);
+  const xOf = (e: MouseEvent): number => e.clientX - (e.currentTarget as Element).getBoundingClientRect().left - labelWidth;
+  const inPlot = (x: number): boolean => x >= 0 && x <= scale.width;
+  const stop = (): void => {
+    drag.current = undefined;
+    if (selection.current) selection.current.hidden = true;
+  };
+  useLayoutEffect(() => {
+    const escape = (e: KeyboardEvent): void => {
+      if (e.key !== "Escape" || !drag.current) return;
+      e.stopPropagation();
+      stop();
+    };
+    window.addEventListener("keydown", escape, true);
+    return () => window.removeEventListener("keydown", escape, true);
+  }, []);
+  const show = (d: Drag, x: number): void => {
+    const box = selection.current;
+    if (!box) return;
+    const [a, b] = [Math.min(d.x, x), Math.max(d.x, x)];
+    box.hidden = false;
+    box.className = `selection ${d.mode}`;
+    Object.assign(box.style, { left: `${a}px`, width: `${b - a}px` });
+    box.textContent = `Δ ${duration(Math.abs(scale.at(x) - d.at))}`;
+  };
+  return {
+    onPointerDown(e: PointerEvent): void {
+      const x = xOf(e);
+      const on = e.target as Element;
+      if (e.button !== 0 || !inPlot(x) || on.closest("button, select, summary, a, .brushed")) return;
+      const mode = on.closest(".axis") ? "pan" : e.shiftKey ? "measure" : "zoom";
+      drag.current = { mode, x, at: scale.at(x), range: scale.range, moved: false };
+    },
+    onPointerMove(e: PointerEvent): void {
+      const d = drag.current;
+      const x = Math.min(Math.max(xOf(e), 0), scale.width);
+      if (d && !(e.buttons & 1)) stop(); // let go where we could not see it
+      else if (d && (d.moved || Math.abs(x - d.x) > 3)) {
+        if (!d.moved) (e.currentTarget as Element).setPointerCapture(e.pointerId);
+        d.moved = true;
+        if (d.mode === "pan") onRange(pan(d.range, (d.x - x) / scale.width, whole));
+        else show(d, x);
+      }
+      cursor.moveTo(inPlot(xOf(e)) || d ? scale.at(x) : undefined);
+    },
+    onPointerUp(e: PointerEvent): void {
+      const d = drag.current;
+      stop();
+      if (!d?.moved || d.mode === "pan") return;
+      const stretch = ordered(d.at, scale.at(Math.min(Math.max(xOf(e), 0), scale.width)));
+      if (d.mode === "measure") onMeasure(stretch);
+      else onRange(within(stretch, whole));
+    },
+    onPointerCancel: stop,
+    onPointerLeave(): void { if (!drag.current) cursor.moveTo(undefined); },
+    onWheel(e: WheelEvent): void {
+      const x = xOf(e);
+      if (!inPlot(x)) return;
+      const sideways = e.shiftKey ? e.deltaX || e.deltaY : Math.abs(e.deltaX) > Math.abs(e.deltaY) ? e.deltaX : 0;
+      const zooms = e.ctrlKey || e.metaKey || e.altKey || (e.target as Element).closest(".axis, .overview");
+      if (!sideways && !zooms) return; // the page scrolls
+      e.preventDefault();
+      if (sideways) onRange(pan(scale.range, sideways / scale.width, whole));
+      else onRange(zoom(scale.range, Math.exp(Math.max(-1, Math.min(1, e.deltaY / 300))), scale.at(x), whole));
+    },
+  };
+}
+
+/** CursorLine is the hairline through all rows, with the instant it stands at. */
+function CursorLine({ frame }: { frame: Frame }) {
+  const line = useRef<HTMLDivElement>(null);
+  const readout = useRef<HTMLDivElement>(null);
+  const { scale, cursor, clock, labelWidth } = frame;
+  useLayoutEffect(() => {
+    const follow = (): void => {
+      if (!line.current || !readout.current) return;
+      const x = cursor.at === undefined ? -1 : scale.x(cursor.at);
+      const hidden = x < 0 || x > scale.width;
+      line.current.hidden = readout.current.hidden = hidden;
+      line.current.parentElement?.classList.toggle("pointing", !hidden);
+      if (hidden) return;
+      line.current.style.left = `${labelWidth + x}px`;
+      readout.current.textContent = `${clock.at(cursor.at!)}  +${(cursor.at! / 1e9).toFixed(3)} s`;
+      const right = x > scale.width - 190;
+      readout.current.style.left = `${labelWidth + x + (right ? -8 : 8)}px`;
+      readout.current.classList.toggle("leftwards", right);
+    };
+    const off = cursor.onMove(follow);
+    cursor.refresh();
+    return off;
+  });
+  return (
+    <>
+      <div class="hairline" ref={line} hidden />
+      <div class="readout" ref={readout} hidden data-testid="readout" />
+    </>
+  );
+}
+
+function Axis({ frame }: { frame: Frame }) {
+  const { scale, clock, labelWidth } = frame;
+  return (
+    <div class="axis" data-testid="axis" title="Drag to pan, turn the wheel to zoom">
+      <b class="row-label faint" style={{ width: `${labelWidth}px` }}>{clock.name}</b>
+      {ticks(scale, clock, 90).map((t) => (
+        <span key={t.at} style={{ left: `${labelWidth + scale.x(t.at)}px` }}>{clock.at(t.at, t.digits)}</span>
+      ))}
+    </div>
+  );
+}
+
+/** Band shades a window through all rows, so that the eye can follow it down to what happened then. */
+function Band({ frame: { scale }, window: w }: { frame: Frame; window: Window }) {
+  const [a, b] = [Math.max(scale.x(w.start.earliest), 0), Math.min(scale.x(w.end.latest), scale.width)];
+  if (b < 0 || a > scale.width) return null;
+  return <div class={`band ${w.kind}`} data-testid="band" data-window-id={w.id} style={{ left: `${a}px`, width: `${Math.max(b - a, 1)}px` }} />;
+}
+
+/** Unheard covers the time since the connection broke: what happened then is not known here. */
+function Unheard({ frame: { scale }, stretch }: { frame: Frame; stretch: Range }) {
+  const [a, b] = [Math.max(scale.x(stretch.from), 0), Math.min(scale.x(stretch.to), scale.width)];
+  if (b <= a) return null;
+  return <div class="unheard" data-testid="unheard" style={{ left: `${a}px`, width: `${b - a}px` }}>not heard</div>;
+}
+
+function Measured({ frame: { scale, clock }, stretch, onClear }: { frame: Frame; stretch: Range; onClear: () => void }) {
+  const [a, b] = [scale.x(stretch.from), scale.x(stretch.to)];
+  if (b < 0 || a > scale.width) return null;
+  return (
+    <div class="measured" data-testid="measured" style={{ left: `${a}px`, width: `${Math.max(b - a, 1)}px` }}>
+      <span class="delta" title={`${clock.at(stretch.from)} to ${clock.at(stretch.to)}`}>
+        Δ {duration(stretch.to - stretch.from)}
+        <button type="button" aria-label="Clear the measurement" onClick={onClear}>×</button>
+      </span>
+    </div>
+  );
+}
+
+const pill = 22; // px
+
+/** Marks are the windows' numbers over their places: buttons that zoom to them. */
+function Marks({ frame: { scale, labelWidth }, windows, onWindow }: { frame: Frame; windows: Window[]; onWindow: (w: Window) => void }) {
+  const ends: number[] = []; // where each level is taken up to
+  const marks = windows.flatMap((w) => {
+    const x = scale.x((w.start.earliest + w.end.latest) / 2);
+    if (x < 0 || x > scale.width) return [];
+    const left = Math.min(Math.max(x - pill / 2, 0), scale.width - pill);
+    const free = ends.findIndex((end) => end <= left);
+    const level = free >= 0 ? free : ends.length < 3 ? ends.length : 2;
+    ends[level] = left + pill + 2;
+    return [{ w, left, level }];
+  });
+  return (
+    <div class="marks" style={{ height: `${Math.max(ends.length, 1) * 18 + 4}px` }}>
+      <span class="row-label faint" style={{ width: `${labelWidth}px` }}>windows</span>
+      {marks.map(({ w, left, level }) => (
+        <button
+          type="button" key={w.id} class={`mark ${w.kind}`} data-testid="window-mark" data-window-id={w.id}
+          style={{ left: `${labelWidth + left}px`, top: `${level * 18 + 2}px` }}
+          title={`Window ${w.id}: ${w.target}, ${w.kind}. Click to zoom`} aria-label={`Zoom to window ${w.id}`} onClick={() => onWindow(w)}
+        >{w.id}</button>
+      ))}
+    </div>
+  );
+}

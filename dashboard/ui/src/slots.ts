@@ -1,0 +1,50 @@
+import type { Ns, Series } from "./model";
+import type { Scale } from "./scale";
+
+/** groups walks the slots that lie in view between two instants, so many at a time that each group is at least so many pixels wide. */
+export function groups(scale: Scale, slot: Ns, from: Ns, to: Ns, visit: (first: number, count: number) => void, pixels = 1): void {
+  const count = Math.max(1, Math.ceil((scale.at(pixels) - scale.at(0)) / slot));
+  const first = Math.max(0, Math.floor(Math.max(from, scale.range.from) / slot / count) * count);
+  const end = Math.min(to, scale.range.to);
+  for (let i = first; i * slot < end; i += count) visit(i, count);
+}
+
+/** worst is the highest share of failed requests of a slot in a group, undefined if none of them was measured. */
+export function worst(series: Series, first: number, count: number): number | undefined {
+  let share: number | undefined;
+  for (let i = first; i < first + count; i++) {
+    const sent = series.sent[i] ?? 0;
+    if (sent > 0) share = Math.max(share ?? 0, (series.failed[i] ?? 0) / sent);
+  }
+  return share;
+}
+
+/** worstOfAll is the worst among several targets; one that failed matters more than one that was not measured. */
+export function worstOfAll(all: Series[], first: number, count: number): number | undefined {
+  let share: number | undefined;
+  for (const series of all) {
+    const one = worst(series, first, count);
+    if (one !== undefined) share = Math.max(share ?? 0, one);
+  }
+  return share;
+}
+
+/** unknown names failures of which a timeline does not tell the class. */
+export const unknown = "class not recorded";
+
+/** classesOf adds up the failures of a group by class, over several targets. */
+export function classesOf(all: Series[], first: number, count: number): Map<string, number> {
+  const sum = new Map<string, number>();
+  for (const series of all) {
+    for (let i = first; i < first + count; i++) {
+      let left = series.failed[i] ?? 0;
+      if (!left) continue;
+      for (const [name, n] of Object.entries(series.classes.get(i) ?? {})) {
+        sum.set(name, (sum.get(name) ?? 0) + n);
+        left -= n;
+      }
+      if (left > 0) sum.set(unknown, (sum.get(unknown) ?? 0) + left);
+    }
+  }
+  return sum;
+}
