@@ -2,6 +2,7 @@
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 IMAGE   := lapse:dev
+UI      := dashboard/ui
 GOFLAGS_BUILD := -trimpath -ldflags "-s -w -X main.version=$(VERSION) -X main.image=$(IMAGE)"
 
 .PHONY: help build image sandbox demo test check test-ui test-sandbox test-e2e bench bench-go golden ui measure clean FORCE
@@ -45,7 +46,7 @@ demo: sandbox
 
 test: check test-ui test-sandbox test-e2e
 
-check:
+check: $(UI)/node_modules
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted"; exit 1; fi
 	sandbox/needs.sh
 	go vet ./...
@@ -57,10 +58,16 @@ check:
 
 # The committed page is what its source builds.
 test-ui: ui
+	npm --prefix $(UI) test
 	git diff --exit-code -- dashboard/dist
 
-ui:
-	cd dashboard/ui && npm ci --no-audit --no-fund && npm run build
+ui: $(UI)/node_modules
+	npm --prefix $(UI) run build
+
+# What builds and tests the page; the browser tests take axe-core from here.
+$(UI)/node_modules: $(UI)/package-lock.json
+	npm --prefix $(UI) ci --no-audit --no-fund
+	@touch $@
 
 # The sandbox itself, in both proxy modes, and that it leaves nothing behind.
 test-sandbox: bin/sandbox

@@ -1,0 +1,35 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { duration, length, percent, relative, shortPod } from "../src/format";
+
+const plain = (text: string): string => text.replaceAll("\u00a0", " ");
+
+test("lengths of time have three digits at most, and their unit", () => {
+  for (const [ns, text] of [[0, "0 s"], [1_500, "1.5 µs"], [1_900_000, "1.9 ms"], [82e6, "82 ms"], [3.09e9, "3.09 s"], [17.2e9, "17.2 s"], [245e9, "4 min 05 s"], [3661e9, "1 h 01 min"]] as const) {
+    assert.equal(plain(duration(ns)), text);
+  }
+});
+
+test("an error bar is never shown narrower than it is", () => {
+  for (const [min, max] of [[78e6, 114e6], [3_061e6, 3_102e6], [0, 1e6], [1_234_567, 1_234_999], [0.2e9, 61e9]] as const) {
+    const text = plain(length({ min, max }));
+    const [, unit, spread] = / (s|ms|µs) ±([\d.]+)$/.exec(text)!;
+    assert.ok(Number(spread) * { s: 1e9, ms: 1e6, "µs": 1e3 }[unit as "s"] >= (max - min) / 2 - 1e-6, `${text} for ${min} to ${max}`);
+  }
+  assert.equal(plain(length({ min: 78e6, max: 114e6 }, true)), "≥ 78 ms");
+});
+
+test("a small share never reads as none, nor a nearly full one as full", () => {
+  assert.equal(plain(percent(0)), "0 %");
+  assert.equal(plain(percent(1e-9)), "< 0.01 %");
+  assert.equal(plain(percent(1 - 1e-9)), "> 99.99 %");
+  assert.equal(plain(percent(1)), "100 %");
+});
+
+test("a story counts from the first failure", () => {
+  assert.equal(plain(relative(10e9, 10e9)), "T+0");
+  assert.equal(plain(relative(9.588e9, 10e9)), "T−412 ms");
+  assert.equal(plain(relative(11.2e9, 10e9)), "T+1.200 s");
+  assert.equal(shortPod("web-5c9d8f7b6-x2kzq"), "x2kzq");
+  assert.equal(shortPod("db-0"), "db-0");
+});
