@@ -81,6 +81,7 @@ test-e2e: sandbox
 
 golden:
 	go test ./correlate ./report ./deploy ./cmd/lapse -update
+	go test ./dashboard -run TestProtocolIsDocumented -update
 
 # Nothing else should run on the machine meanwhile. BENCH takes arguments, such as --only exact --runs 1 --length 5s.
 bench:

@@ -1,4 +1,5 @@
-// Package dashboard shows a run as a page in the browser, while it goes on and afterwards.
+// Package dashboard shows a run as a page in the browser, while it goes on and afterwards. The same page shows a run
+// that is saved in its own document (see ui/src/embedded.ts), without any server.
 //
 // The run's owner puts what there is to show into a [Store], as JSON values under keys. Viewers
 // load the page, read everything once as a snapshot, and then follow the changes over a WebSocket.
@@ -34,21 +35,8 @@
 // from one ends its connection. Members not described here must be ignored. A reader must refuse a
 // protocol it does not know.
 //
-// # Keys
-//
-// Values have the shapes of timeline.json; instants are integer nanoseconds after t0.
-//
-//	tool, t0, run, verdict      as in timeline.json
-//	live                        bool: the run goes on
-//	now                         how far time has come, while live
-//	target/NAME                 one of targets
-//	window/ID                   one of windows
-//	event/ID                    one of events
-//	pod/UID                     one of pods
-//	unobserved                  the array
-//	bucketWidth                 length of a slot
-//	bucket/NAME/CHUNK           slots of a target's series: {start, sent[], failed[], unobserved[], latency[]},
-//	                            start being the index of the first slot
+// The keys, and the JSON Schema of the messages, are in docs/reference/stream.md. Values have the shapes of
+// timeline.json; instants are integer nanoseconds after t0.
 //
 // # Who may look
 //

@@ -106,7 +106,7 @@ func enum(comment string, values []constant) *jsonschema.Schema {
 // refine says what the Go types cannot: what the keys of maps are, and the states of a Pod's lane.
 func (g *generator) refine(definitions jsonschema.Definitions) {
 	classNames := &jsonschema.Schema{Ref: reference("Class").Ref}
-	for _, name := range []string{"Target", "Window"} {
+	for _, name := range []string{"Target", "Window", "BucketSeries"} {
 		classes, _ := definitions[name].Properties.Get("classes")
 		classes.PropertyNames = classNames
 	}
