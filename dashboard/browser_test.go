@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
@@ -193,8 +195,15 @@ func TestAWindowAppearsAndStaysAfterReload(t *testing.T) {
 	}
 	eval[bool](page, "window.notReloaded = true")
 
-	show(t, store, 11*time.Second)
+	run := sample.Run(11 * time.Second)
+	known := time.Now()
+	if err := sample.Fill(store.Put, run, 11*time.Second); err != nil {
+		t.Fatal(err)
+	}
 	page.see(firstWindow)
+	if late := time.Since(known); late > time.Second {
+		t.Errorf("the window appeared %v after it was known, want at most 1 s", late)
+	}
 	page.see(`[data-testid="verdict"][data-result="fail"]`)
 	page.see(`[data-testid="band"][data-window-id="1"]`)
 	page.until("is the same page as before", "window.notReloaded === true")
@@ -224,11 +233,16 @@ func TestThePageReconnectsToARestartedServer(t *testing.T) {
 		t.Errorf("the page says %q without a server", text)
 	}
 	page.see(firstWindow) // what was known is still shown
+	page.until("hatches the time it heard nothing of", `document.querySelector('[data-testid="unheard"]')?.clientWidth > 2`)
 
 	show(t, store, 43*time.Second)
 	same := serve(t, store, first.addr)
 	page.see(`[data-testid="connection"][data-phase="connected"]`)
 	page.see(`[data-testid="window-row"][data-window-id="3"]`)
+	page.until("has heard of that time", `!document.querySelector('[data-testid="unheard"]')`)
+	if text := page.text(`[data-testid="connection"]`); !strings.Contains(text, "connected again after") || !strings.Contains(text, "nothing is missing") {
+		t.Errorf("the page says %q after a break", text)
+	}
 
 	same.stop()
 	another := dashboard.NewStore() // a new process: another epoch, another run
@@ -342,6 +356,9 @@ func TestHostileNamesNeverBecomeMarkup(t *testing.T) {
 		renamed := fmt.Sprint(target.Name, hostile)
 		series[renamed] = series[target.Name]
 		delete(series, target.Name)
+		one := series[renamed]
+		one.Classes = map[string]correlate.SparseCounts{hostile: {100, 3}, "__proto__": {101, 2}, "constructor": {102, 2}}
+		series[renamed] = one
 		target.Name, target.URL, target.Pod, target.PodNode = renamed, "javascript:window.hacked=4", "shop/"+hostile, hostile
 	}
 	for i := range run.Windows {
@@ -384,10 +401,12 @@ func TestHostileNamesNeverBecomeMarkup(t *testing.T) {
 		}
 	}
 
-	page := newTab(t, serve(t, store, "127.0.0.1:0").url())
+	page := newTab(t, serve(t, store, "127.0.0.1:0").url()+"#event=30&filter="+url.QueryEscape(hostile))
 	page.see(firstWindow)
 	page.see(`[data-testid="event-row"]`)
 	page.see(`[data-testid="strip"]`)
+	x, y := page.place(`[data-testid="errors"]`, 10*s, 0, sample.Length)
+	page.run(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, x, y))
 	page.run(
 		chromedp.SendKeys(chromedp.CSS(`[data-testid="event-filter"]`), hostile),
 		chromedp.Click(chromedp.CSS(`[data-testid="window-mark"]`)),
