@@ -144,13 +144,13 @@ func (p *tab) count(selector string) int {
 
 // A site is a served store that a test can stop.
 type site struct {
-	t      *testing.T
+	t      testing.TB
 	addr   string
 	cancel context.CancelFunc
 	served sync.WaitGroup
 }
 
-func serve(t *testing.T, store *dashboard.Store, addr string) *site {
+func serve(t testing.TB, store *dashboard.Store, addr string) *site {
 	t.Helper()
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
