@@ -32,6 +32,7 @@ function CommandRow({ frame, run }: { frame: Frame; run: Run }) {
   const { events, now } = run;
   const command = run.info?.command;
   const lines = useMemo(() => events.filter((e) => e.kind === "command-output"), [events]);
+  const places = useMemo(() => placesOf(lines), [lines]);
   if (!command) return null;
   const text = command.args.join(" ");
   const ended = command.exitCode === undefined ? "" : `exit ${command.exitCode}`;
@@ -44,18 +45,19 @@ function CommandRow({ frame, run }: { frame: Frame; run: Run }) {
         const from = p.scale.x(command.start);
         bar(p, looks["command"]!, from, p.scale.x(command.end ?? now), text);
         p.ctx.fillStyle = p.theme.text;
-        for (const e of lines) p.ctx.fillRect(p.scale.x(place(e)), p.height - 7, 1.5, 5);
+        marks(p, places, (x) => p.ctx.fillRect(x, p.height - 7, 1.5, 5));
       }}
-      tell={(at) => nearest(lines, at, frame)?.detail ?? (command.start !== undefined && at >= command.start && at <= (command.end ?? now) ? "running" : "not running")}
+      tell={(at) => nearest(lines, places, at, frame)?.detail ?? (command.start !== undefined && at >= command.start && at <= (command.end ?? now) ? "running" : "not running")}
     />
   );
 }
 
 /** EventsRow marks every event; a click selects the nearest. */
 function EventsRow({ frame, events, onEvent }: { frame: Frame; events: Event[]; onEvent: (e: Event) => void }) {
+  const places = useMemo(() => placesOf(events), [events]);
   const pick = (e: MouseEvent): void => {
     const box = (e.currentTarget as Element).getBoundingClientRect();
-    const event = nearest(events, frame.scale.at(e.clientX - box.left - frame.labelWidth), frame);
+    const event = nearest(events, places, frame.scale.at(e.clientX - box.left - frame.labelWidth), frame);
     if (event) onEvent(event);
   };
   return (
@@ -63,9 +65,12 @@ function EventsRow({ frame, events, onEvent }: { frame: Frame; events: Event[]; 
       <Row
         frame={frame} height={16} testid="events-row" label="events" figures={<span class="faint">{plural(events.length, "event")}</span>}
         summary={`${events.length} events; the log below lists them`} inputs={[events]}
-        paint={(p) => paintEvents(p, events)}
+        paint={(p) => {
+          p.ctx.fillStyle = p.theme.faint;
+          marks(p, places, (x) => p.ctx.fillRect(x, 4, 1, p.height - 8));
+        }}
         tell={(at) => {
-          const e = nearest(events, at, frame);
+          const e = nearest(events, places, at, frame);
           return e ? [e.kind, e.object?.name, e.to, e.detail].filter(Boolean).join(" ") : "";
         }}
       />
@@ -73,32 +78,37 @@ function EventsRow({ frame, events, onEvent }: { frame: Frame; events: Event[]; 
   );
 }
 
-/** paintEvents draws a tick per event, one for all that share a pixel. */
-function paintEvents({ ctx, scale, height, theme }: Plot, events: Event[]): void {
-  ctx.fillStyle = theme.faint;
+const placesOf = (events: Event[]): Float64Array => Float64Array.from(events, place);
+
+/** firstFrom is the index of the first of the rising instants that is not before one. */
+function firstFrom(places: Float64Array, at: Ns): number {
+  let [low, high] = [0, places.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (places[middle]! < at) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** marks visits the pixels in view at which one of the rising instants lies. */
+function marks({ scale }: Plot, places: Float64Array, visit: (x: number) => void): void {
   let last = -1;
-  for (const e of events) {
-    const x = Math.round(scale.x(place(e)));
-    if (x < 0 || x > scale.width || x === last) continue;
-    ctx.fillRect(x, 4, 1, height - 8);
+  for (let i = firstFrom(places, scale.range.from); i < places.length && places[i]! <= scale.range.to; i++) {
+    const x = Math.round(scale.x(places[i]!));
+    if (x !== last) visit(x);
     last = x;
   }
 }
 
-/** nearest is the event within a few pixels of an instant, if there is one. Events stand in the order of their places. */
-function nearest(events: Event[], at: Ns, { scale }: Frame): Event | undefined {
+/** nearest is the event within a few pixels of an instant, if there is one. */
+function nearest(events: Event[], places: Float64Array, at: Ns, { scale }: Frame): Event | undefined {
   const reach = scale.at(5) - scale.at(0);
-  let [low, high] = [0, events.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (place(events[middle]!) < at - reach) low = middle + 1;
-    else high = middle;
+  let best: number | undefined;
+  for (let i = firstFrom(places, at - reach); i < places.length && places[i]! <= at + reach; i++) {
+    if (best === undefined || Math.abs(places[i]! - at) < Math.abs(places[best]! - at)) best = i;
   }
-  let best: Event | undefined;
-  for (let i = low; i < events.length && place(events[i]!) <= at + reach; i++) {
-    if (!best || Math.abs(place(events[i]!) - at) < Math.abs(place(best) - at)) best = events[i];
-  }
-  return best;
+  return best === undefined ? undefined : events[best];
 }
 
 /** ReadyRow counts the endpoints that were ready, and hatches when there was none. */
@@ -111,7 +121,7 @@ function ReadyRow({ frame, events, now }: { frame: Frame; events: Event[]; now: 
     <Row
       frame={frame} height={34} testid="ready-endpoints" label="ready endpoints" summary={`Ready endpoints: between ${least} and ${most}`}
       figures={<span class={least ? "faint" : "bad"}>least {least}</span>} inputs={[steps, now]}
-      paint={(p) => steps.forEach((s, i) => paintReady(p, s.ready / most, s.ready, p.scale.x(s.start), p.scale.x(steps[i + 1]?.start ?? now)))}
+      paint={(p) => steps.forEach((s, i) => inView(p, s.start, steps[i + 1]?.start ?? now, (x0, x1) => paintReady(p, s.ready / most, s.ready, x0, x1)))}
       tell={(at) => plural(steps.findLast((s) => s.start <= at)?.ready ?? 0, "ready endpoint")}
     />
   );
@@ -173,9 +183,14 @@ function LaneRow({ frame, lane, events, now }: { frame: Frame; lane: Lane; event
 function paintLane(p: Plot, lane: Lane, gaps: { start: Ns; end: Ns }[], now: Ns): void {
   lane.states.forEach((s, i) => {
     const end = lane.states[i + 1]?.start ?? now;
-    if (present(s.state)) bar(p, lookOf(s.state), p.scale.x(s.start), p.scale.x(end));
+    if (present(s.state)) inView(p, s.start, end, (x0, x1) => bar(p, lookOf(s.state), x0, x1));
   });
   for (const g of gaps) if (present(stateAt(lane, [], g.start))) noData(p, p.scale.x(g.start), p.scale.x(g.end));
+}
+
+/** inView draws a stretch if any of it is in view. */
+function inView({ scale }: Plot, from: Ns, to: Ns, draw: (x0: number, x1: number) => void): void {
+  if (to >= scale.range.from && from <= scale.range.to) draw(scale.x(from), scale.x(to));
 }
 
 function stateAt(lane: Lane, gaps: { start: Ns; end: Ns }[], at: Ns): string {

@@ -52,8 +52,9 @@ interface Stack { x0: number; x1: number; classes: Map<string, number>; perSecon
 
 function paintErrors(p: Plot, all: Series[], slot: Ns, order: string[]): void {
   const stacks: Stack[] = [];
-  groups(p.scale, slot, 0, Infinity, (first, n) => {
-    if (!all.some((s) => first < s.sent.length)) return;
+  const end = Math.max(0, ...all.map((s) => s.sent.length)) * slot;
+  groups(p.scale, slot, 0, end, (first, n) => {
+    if (!all.some((s) => failedWithin(s, first, n))) return;
     const classes = classesOf(all, first, n);
     let failed = 0;
     for (const count of classes.values()) failed += count;
@@ -66,6 +67,11 @@ function paintErrors(p: Plot, all: Series[], slot: Ns, order: string[]): void {
   p.ctx.font = "10px system-ui, sans-serif";
   p.ctx.textBaseline = "top";
   p.ctx.fillText(`top: ${rate(most)}/s`, 4, 1);
+}
+
+function failedWithin({ failed }: Series, first: number, count: number): boolean {
+  for (let i = first; i < first + count; i++) if (failed[i]) return true;
+  return false;
 }
 
 function paintStack(p: Plot, s: Stack, order: string[], pixels: number): void {

@@ -2,7 +2,7 @@ import { useMemo, useState } from "preact/hooks";
 import { count, duration } from "./format";
 import { above, extent, type Histogram, histogram, quantile, slotOf } from "./latency";
 import { type Ns, type Series, type Target, judged } from "./model";
-import { heat, noData, type Plot } from "./paint";
+import { heat, noData, type Plot, widthOf } from "./paint";
 import { type Frame, Row } from "./row";
 import type { Run } from "./run";
 import { groups } from "./slots";
@@ -11,6 +11,21 @@ import { measured } from "./strips";
 const height = 120;
 const columnWidth = 3; // px at least: several slots together tell more than a stripe each
 const rounds: [Ns, string][] = [[1e4, "10 µs"], [1e5, "100 µs"], [1e6, "1 ms"], [1e7, "10 ms"], [1e8, "100 ms"], [1e9, "1 s"], [1e10, "10 s"]];
+/** Histograms of groups of slots. Groups stand still while the reader pans, so most of them are needed again. */
+const known = new WeakMap<Series, Map<string, Histogram>>();
+
+function histograms(series: Series, first: number, count: number): Histogram {
+  let all = known.get(series);
+  if (!all) known.set(series, (all = new Map()));
+  const key = `${first} ${count}`;
+  let one = all.get(key);
+  if (!one) {
+    if (all.size > 4000) all.clear();
+    all.set(key, (one = histogram(series, first, count)));
+  }
+  return one;
+}
+
 const lines = [
   { name: "max", q: 1, dash: [1, 3], width: 1 },
   { name: "p99", q: 0.99, dash: [4, 2], width: 1 },
@@ -70,7 +85,7 @@ function paintLatency(p: Plot, shown: Shown): void {
   groups(p.scale, slot, span.from, span.to, (first, n) => {
     let sent = 0;
     for (let i = first; i < first + n; i++) sent += series.sent[i] ?? 0;
-    columns.push({ x0: p.scale.x(first * slot), x1: p.scale.x((first + n) * slot), histogram: histogram(series, first, n), sent });
+    columns.push({ x0: p.scale.x(first * slot), x1: p.scale.x((first + n) * slot), histogram: histograms(series, first, n), sent });
   }, columnWidth);
   const y = (latencySlot: number): number => p.height - ((latencySlot - low) / (high - low)) * p.height;
   for (const c of columns) if (!c.sent) noData(p, c.x0, Math.min(c.x1, p.scale.x(span.to)));
@@ -83,15 +98,15 @@ function paintLatency(p: Plot, shown: Shown): void {
 function paintCells(p: Plot, columns: Column[], low: number, high: number): void {
   if (!columns.length) return;
   const rows = high - low;
-  const most = columns.reduce((most, c) => c.histogram.counts.reduce((m, n) => Math.max(m, n), most), 1);
+  const most = Math.max(1, ...columns.map((c) => c.histogram.most));
   const image = p.ctx.createImageData(columns.length, rows);
+  const pixels = new Uint32Array(image.data.buffer);
   const colours = heat(p.theme);
+  const scale = (colours.length - 1) / Math.log1p(most);
   columns.forEach(({ histogram: { counts } }, column) => {
     for (let slot = Math.max(low, 0); slot < Math.min(counts.length, high); slot++) {
-      const n = counts[slot];
-      if (!n) continue;
-      const shade = colours[Math.round((Math.log1p(n) / Math.log1p(most)) * (colours.length - 1))]!;
-      image.data.set(shade, ((high - 1 - slot) * columns.length + column) * 4);
+      const n = counts[slot]!;
+      if (n) pixels[(high - 1 - slot) * columns.length + column] = colours[Math.round(Math.log1p(n) * scale)]!;
     }
   });
   const cells = new OffscreenCanvas(columns.length, rows);
@@ -113,7 +128,7 @@ function paintScale({ ctx, scale, theme }: Plot, y: (slot: number) => number, lo
     ctx.globalAlpha = 0.6;
     ctx.fillRect(0, at, scale.width, 1);
     ctx.globalAlpha = 1;
-    const width = ctx.measureText(text).width;
+    const width = widthOf(ctx, text);
     ctx.fillStyle = theme.name === "light" ? "#ffffffd0" : "#171c21d0";
     ctx.fillRect(2, at - 6, width + 4, 12);
     ctx.fillStyle = theme.faint;

@@ -18,22 +18,22 @@ export function above(slot: number): Ns {
 }
 
 /** A Histogram counts answers by latency slot. */
-export interface Histogram { counts: number[]; total: number }
+export interface Histogram { counts: Uint32Array; total: number; most: number }
 
 /** histogram adds up a group of a target's slots. */
 export function histogram(series: Series, first: number, count: number): Histogram {
-  const counts: number[] = [];
-  let total = 0;
-  for (let i = first; i < first + count; i++) {
-    const pairs = series.latency[i];
+  const parts = series.latency.slice(first, first + count);
+  const counts = new Uint32Array(Math.max(0, ...parts.map((pairs) => (pairs?.at(-2) ?? -1) + 1)));
+  for (const pairs of parts) {
     if (!pairs) continue;
-    for (let k = 0; k + 1 < pairs.length; k += 2) {
-      const slot = pairs[k]!;
-      counts[slot] = (counts[slot] ?? 0) + pairs[k + 1]!;
-      total += pairs[k + 1]!;
-    }
+    for (let k = 0; k + 1 < pairs.length; k += 2) counts[pairs[k]!]! += pairs[k + 1]!;
   }
-  return { counts, total };
+  let [total, most] = [0, 0];
+  for (const n of counts) {
+    total += n;
+    most = Math.max(most, n);
+  }
+  return { counts, total, most };
 }
 
 /** quantile is the slot in which the q-th part of a histogram's answers ends, undefined if it holds none. */

@@ -55,7 +55,7 @@ export function Overview({ frame, run, whole, onRange }: OverviewProps) {
         {!all && <div class="shade" style={{ left: `${b}px`, width: `${Math.max(width - b, 0)}px` }} />}
         {!all && <div class="brush" data-testid="brush" style={{ left: `${a}px`, width: `${Math.max(b - a, 2)}px` }} />}
       </div>
-      <div class="row-figures faint" style={{ width: `${frame.figuresWidth}px` }}>{all ? "drag to zoom" : "drag to move"}</div>
+      <div class="row-figures faint" style={{ width: `${frame.figuresWidth}px` }}><span class="hint">{all ? "drag to zoom" : "drag to move"}</span></div>
     </div>
   );
 }

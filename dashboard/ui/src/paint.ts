@@ -80,6 +80,19 @@ function slant(ctx: Context, size: number): void {
   ctx.stroke();
 }
 
+const widths = new Map<string, number>();
+
+/** widthOf measures a text, each only once: the rows write few different ones, very often. */
+export function widthOf(ctx: Context, text: string): number {
+  const key = `${ctx.font}\n${text}`;
+  let width = widths.get(key);
+  if (width === undefined) {
+    if (widths.size > 5000) widths.clear();
+    widths.set(key, (width = ctx.measureText(text).width));
+  }
+  return width;
+}
+
 /** Look is how a state of a lane is drawn. */
 export interface Look { letter: string; label: string; fill(t: Theme, ctx: Context): CanvasPattern | string; edge(t: Theme): string; low?: boolean }
 
@@ -129,14 +142,18 @@ const ramps = {
   dark: [[0x16, 0x33, 0x48], [0x1f, 0x7a, 0xb8], [0x9c, 0xd8, 0xff]],
 } as const;
 
-/** heat is the scale of the latency map, from few to many, as red, green, blue and opacity. */
-export function heat(t: Theme): [number, number, number, number][] {
+const shades = 32;
+
+/** heat is the scale of the latency map, from few to many, as pixels of an image. */
+export function heat(t: Theme): Uint32Array {
   const ramp = ramps[t.name];
-  return Array.from({ length: 32 }, (_, i) => {
-    const at = (i / 31) * (ramp.length - 1);
+  const bytes = new Uint8ClampedArray(4 * shades);
+  for (let i = 0; i < shades; i++) {
+    const at = (i / (shades - 1)) * (ramp.length - 1);
     const [a, b, share] = [ramp[Math.floor(at)]!, ramp[Math.ceil(at)]!, at % 1];
-    return [0, 1, 2].map((k) => Math.round(a[k]! + (b[k]! - a[k]!) * share)).concat(255) as [number, number, number, number];
-  });
+    bytes.set([0, 1, 2].map((k) => a[k]! + (b[k]! - a[k]!) * share).concat(255), 4 * i);
+  }
+  return new Uint32Array(bytes.buffer);
 }
 
 /** bar draws one state from x0 to x1, with its label as far as there is room. */
@@ -152,13 +169,13 @@ export function bar(p: Plot, state: Look, x0: number, x1: number, text = state.l
   ctx.font = "11px system-ui, sans-serif";
   const left = Math.max(x0, 0);
   const room = Math.min(x1, p.scale.width) - left - 10;
-  const shown = text === state.label ? [text, state.letter].find((s) => s && ctx.measureText(s).width < room) : shortened(ctx, text, room);
+  const shown = text === state.label ? [text, state.letter].find((s) => s && widthOf(ctx, s) < room) : shortened(ctx, text, room);
   if (shown) caption(p, shown, left + 6);
 }
 
 /** shortened cuts a text off where the room ends; empty if too little would remain. */
 function shortened(ctx: Context, text: string, room: number): string {
-  const width = ctx.measureText(text).width;
+  const width = widthOf(ctx, text);
   if (width < room) return text;
   const fit = Math.floor((room / width) * text.length) - 2;
   return fit > 5 ? `${text.slice(0, fit)}…` : "";
@@ -166,7 +183,7 @@ function shortened(ctx: Context, text: string, room: number): string {
 
 /** caption writes a word onto a row, on a ground that keeps it legible over textures. */
 function caption({ ctx, height, theme }: Plot, text: string, x: number): void {
-  const width = ctx.measureText(text).width;
+  const width = widthOf(ctx, text);
   ctx.fillStyle = theme.name === "light" ? "#ffffffb8" : "#10141899";
   ctx.fillRect(x - 2, height / 2 - 6.5, width + 4, 13);
   ctx.fillStyle = theme.text;
@@ -242,7 +259,7 @@ export function paintReady(p: Plot, share: number, ready: number, from: number, 
   ctx.fillStyle = theme.name === "light" || !ready ? "#ffffffc8" : "#10141899";
   const x = Math.max(from, 0) + 4;
   const y = ready ? Math.min(top + 11, height - 9) : height / 2;
-  ctx.fillRect(x, y - 7, ctx.measureText(String(ready)).width + 4, 13);
+  ctx.fillRect(x, y - 7, widthOf(ctx, String(ready)) + 4, 13);
   ctx.fillStyle = ready ? theme.text : "#1b2026";
   ctx.fillText(String(ready), x + 2, y);
 }

@@ -13,6 +13,7 @@ export function Prober({ frame, run }: { frame: Frame; run: Run }) {
   const stalls = useMemo(() => stallBlanks(events), [events]);
   const gaps = useMemo(() => watchBlanks(events), [events]);
   const unobserved = useMemo(() => unobservedBlanks(run.unobserved, targets), [run.unobserved, targets]);
+  const figures = useMemo(() => <Targets targets={targets} />, [targets]);
   if (!verdict) return null;
   const wrong = faults(verdict);
   const open = chosen ?? wrong.length > 0;
@@ -29,7 +30,7 @@ export function Prober({ frame, run }: { frame: Frame; run: Run }) {
           <Blanks frame={frame} name="unobserved" blanks={unobserved} />
           <Blanks frame={frame} name="prober stalls" blanks={stalls} />
           <Blanks frame={frame} name="watch gaps" blanks={gaps} />
-          <Targets targets={targets} />
+          {figures}
         </div>
       )}
     </>
