@@ -140,7 +140,8 @@ func TestCalibrateChecksItsBounds(t *testing.T) {
 		"0 workers":        func(c *CalibrateConfig) { c.Workers = 0 },
 		"from 1 to 5000":   func(c *CalibrateConfig) { c.Workers = 5001 },
 		"too short for 12": func(c *CalibrateConfig) { c.Duration = 13 * time.Second },
-		"not http or":      func(c *CalibrateConfig) { c.Probe.URL = "ftp://web/" },
+		"not one of":       func(c *CalibrateConfig) { c.Probe.URL = "ftp://web/" },
+		"http and https":   func(c *CalibrateConfig) { c.Probe.URL = "tcp://web:80" },
 	} {
 		c := good
 		change(&c)
