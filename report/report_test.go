@@ -293,3 +293,34 @@ func TestRunsOfAnyLengthFitTheirCells(t *testing.T) {
 		}
 	}
 }
+
+// What a broken watch may have hidden is no data: a Pod's lane and the ready endpoints are not drawn on through it.
+func TestWatchGapIsDrawnAsNoData(t *testing.T) {
+	tl := race()
+	for _, kind := range []string{"Pod", "EndpointSlice"} {
+		tl.Events = append(tl.Events, correlate.Event{
+			ID: uint32(100 + len(tl.Events)), Kind: timeline.WatchGap, Object: &timeline.Object{Kind: kind},
+			Seen: 70 * s, At: correlate.Instant{Earliest: 60 * s, Latest: 70 * s},
+		})
+	}
+	var table bytes.Buffer
+	if err := Table(&table, tl, Options{Width: 120, Unicode: true}); err != nil {
+		t.Fatal(err)
+	}
+	lanes := map[string]string{}
+	for line := range strings.Lines(table.String()) {
+		for _, label := range []string{"endpoints  ", "pod m8v4t", "direct"} {
+			if cells, ok := strings.CutPrefix(strings.TrimSpace(line), label); ok {
+				lanes[label] = strings.TrimSpace(cells)
+			}
+		}
+	}
+	for _, label := range []string{"endpoints  ", "pod m8v4t"} {
+		if n := strings.Count(lanes[label], "╱"); n < 9 || n > 11 {
+			t.Errorf("%d cells of 1 s without data, want 10: %q", n, lanes[label])
+		}
+	}
+	if lanes["pod m8v4t"] == "" || !strings.HasSuffix(lanes["pod m8v4t"], "R") {
+		t.Errorf("after the gap the lane goes on: %q", lanes["pod m8v4t"])
+	}
+}

@@ -211,13 +211,7 @@ func (c *chart) strip(t correlate.Target, series correlate.BucketSeries, from, t
 			cells = append(cells, span{" ", normal})
 			continue
 		}
-		name := c.level(t, series, i)
-		c.used[name] = true
-		glyph := levels[name].ascii
-		if c.Unicode {
-			glyph = levels[name].unicode
-		}
-		cells = append(cells, span{glyph, levels[name].style})
+		cells = append(cells, c.glyph(c.level(t, series, i)))
 	}
 	return merge(cells)
 }
@@ -294,6 +288,8 @@ func (c *chart) endpointRow() []row {
 	for i, n := range fewest {
 		cells[i] = span{"'", yellow}
 		switch {
+		case c.unwatched("EndpointSlice", i):
+			cells[i] = c.glyph("none")
 		case n == 0:
 			cells[i] = span{"0", redBold}
 		case n > 0:
@@ -405,10 +401,35 @@ func (c *chart) lane(states []correlate.PodState) []span {
 			}
 		}
 	}
-	for _, cell := range cells {
+	for column, cell := range cells {
+		if ranks[column] > 0 && c.unwatched("Pod", column) {
+			cells[column] = c.glyph("none")
+			continue
+		}
 		c.used[cell.text] = true
 	}
 	return merge(cells)
+}
+
+// unwatched reports whether changes to objects of a kind may have been missed in half of a cell or more.
+func (c *chart) unwatched(kind string, cell int) bool {
+	from, to := c.span(cell)
+	gap := time.Duration(0)
+	for _, e := range c.tl.Events {
+		if e.Kind == timeline.WatchGap && e.Object != nil && e.Object.Kind == kind {
+			gap += overlap(from, to, e.At.Earliest, e.At.Latest)
+		}
+	}
+	return gap*2 >= to-from
+}
+
+// glyph draws a level, and notes that the legend must explain it.
+func (c *chart) glyph(level string) span {
+	c.used[level] = true
+	if c.Unicode {
+		return span{levels[level].unicode, levels[level].style}
+	}
+	return span{levels[level].ascii, levels[level].style}
 }
 
 // podsToShow are the first Pods that changed during the run, and how many there were that did not.
