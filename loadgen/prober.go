@@ -99,10 +99,24 @@ func (p *Prober) begin() error {
 		return errors.New("a prober runs only once")
 	}
 	p.state = running
+	reserveFiles(p.mostFiles())
 	for _, t := range p.books {
 		p.prepare(t)
 	}
 	return nil
+}
+
+// fewFiles is room for what is started later and for the rest of the program.
+const fewFiles = 8192
+
+// mostFiles is how many open files a stall of all targets may take: a connection for each request that waits, and as many for
+// who answers, should that be in this process. The caller holds mu.
+func (p *Prober) mostFiles() int {
+	n := fewFiles
+	for _, t := range p.books {
+		n += 2 * t.maxOpen()
+	}
+	return n
 }
 
 // Start begins measuring a target, at once or when Run begins. A target with persistent connections is
