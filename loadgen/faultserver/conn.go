@@ -82,6 +82,8 @@ func (c *conn) answer(fault Fault, last bool) bool {
 		if !s.wait(fault.To) {
 			return false
 		}
+		s.late.Lock()
+		defer s.late.Unlock()
 	case Slow:
 		if !s.wait(s.now() + fault.Delay) {
 			return false

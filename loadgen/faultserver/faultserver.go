@@ -77,6 +77,7 @@ type Server struct {
 	addr   netip.AddrPort
 	over   chan struct{} // closed when the server ends
 	wg     sync.WaitGroup
+	late   sync.Mutex // whoever answers after a stall does so alone: hundreds at once would crowd out a client in this process
 
 	mu       sync.Mutex
 	listener net.Listener
