@@ -17,7 +17,7 @@ type book struct {
 	head  int
 	first uint64 // Seq of open[0]
 	next  time.Duration
-	end   time.Duration // when the target ended; 0 while it runs
+	end   time.Duration // when the target's measuring ended; 0 while it runs
 
 	promised time.Duration // the latest watermark
 }
@@ -77,11 +77,12 @@ func (b *book) compact() {
 	b.head = 0
 }
 
-// ended notes that nothing will be due any more, and that nothing is open.
+// ended notes that nothing will be due any more, and that nothing is open. The measuring has ended when the next request would
+// have been due: the time it took until the last answers were here is not time in which nothing was sent.
 func (b *book) ended(now time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.end = ceilMicros(now) + time.Microsecond
+	b.end = min(ceilMicros(now)+time.Microsecond, floorMicros(b.next))
 }
 
 // take appends what is done to requests, and returns the watermark that goes with it. over tells

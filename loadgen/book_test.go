@@ -49,8 +49,21 @@ func TestWatermarkHoldsInAnyOrder(t *testing.T) {
 		}
 		b.ended(time.Second)
 		take(time.Second)
-		if taken != 500 || watermark <= time.Second {
+		if taken != 500 || watermark != 500*ms {
 			t.Errorf("seed %d: %d requests, final watermark %v", seed, taken, watermark)
+		}
+	}
+}
+
+// A target is not unobserved while its last answers are awaited, nor is it measured beyond the instant at which it was stopped.
+func TestMeasuringEndsWithThePacing(t *testing.T) {
+	for now, want := range map[time.Duration]time.Duration{15 * ms: 15*ms + time.Microsecond, 20 * ms: 20 * ms, 700 * ms: 20 * ms} {
+		b := newBook()
+		b.opened(0, 10*ms, 20*ms)
+		b.finished(timeline.Request{Due: 10 * ms})
+		b.ended(now)
+		if _, watermark, over := b.take(nil, now); watermark != want || !over {
+			t.Errorf("ended at %v: measured until %v, want %v", now, watermark, want)
 		}
 	}
 }

@@ -55,7 +55,7 @@ func TestPrecisePacingMakesUpForLateWakeUps(t *testing.T) {
 func TestSpinningEndsOnTime(t *testing.T) {
 	clock := timeline.StartClock()
 	begun := clock.Now()
-	spin(3*ms)
+	spin(3 * ms)
 	if took := clock.Now() - begun; took < 3*ms {
 		t.Errorf("spun for %v", took)
 	}
