@@ -3,6 +3,7 @@
 //	go run ./dashboard/ui/dev                  the finished run on http://127.0.0.1:7070/
 //	go run ./dashboard/ui/dev -live            the same as it happens
 //	go run ./dashboard/ui/dev -events 20000    with many more events
+//	go run ./dashboard/ui/dev -large           an hour at 2000 requests per second
 //
 // Beside it `npm run dev` in dashboard/ui serves the sources with reloading, and asks this server for the data.
 package main
@@ -30,16 +31,17 @@ func main() {
 	live := flag.Bool("live", false, "play the run in real time")
 	at := flag.Duration("at", sample.Length, "show the run as it was at this instant")
 	more := flag.Int("events", 0, "how many further events to make up")
+	large := flag.Bool("large", false, "show an hour at 2000 requests per second")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *addr, *live, *at, *more); err != nil {
+	if err := run(ctx, *addr, *live, *large, *at, *more); err != nil {
 		log.Fatal(err)
 	}
 }
 
 // run serves the page until ctx ends.
-func run(ctx context.Context, addr string, live bool, at time.Duration, more int) error {
+func run(ctx context.Context, addr string, live, large bool, at time.Duration, more int) error {
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
 		return err
@@ -48,7 +50,12 @@ func run(ctx context.Context, addr string, live bool, at time.Duration, more int
 	if live {
 		at = 0
 	}
-	if err := show(store, at, more); err != nil {
+	if large {
+		err = sample.Fill(store.Put, sample.Large(), sample.LargeLength)
+	} else {
+		err = show(store, at, more)
+	}
+	if err != nil {
 		return err
 	}
 	if live {

@@ -7,6 +7,7 @@ import type { Event, Ns } from "./model";
 import { bar, looks, lookOf, noData, paintReady, type Plot } from "./paint";
 import { type Frame, Row } from "./row";
 import { place, type Run } from "./run";
+import type { Range } from "./scale";
 
 interface ClusterProps { frame: Frame; run: Run; onEvent: (e: Event) => void }
 
@@ -130,12 +131,16 @@ function ReadyRow({ frame, events, now }: { frame: Frame; events: Event[]; now: 
 const laneHeight = 20;
 const fewLanes = 16;
 
-/** Lanes shows the lanes of one sort; of many only those in view, and at first only those in which something changed. */
+/** changesIn tells whether a lane came to another state within a range. What was there when the run began did not come. */
+const changesIn = ({ states }: Lane, { from, to }: Range): boolean => states.some((s, i) => (i > 0 || from > 0) && s.start >= from && s.start <= to);
+
+/** Lanes shows the lanes of one sort; of many at first only those in which something changed in the range in view. */
 function Lanes({ what, frame, lanes, events, now }: { what: string; frame: Frame; lanes: Lane[]; events: Event[]; now: Ns }) {
   const [all, setAll] = useState(false);
-  const changed = useMemo(() => lanes.filter((l) => l.states.length > 1), [lanes]);
+  const { range } = frame.scale;
+  const changed = useMemo(() => lanes.filter((l) => changesIn(l, range)), [lanes, range.from, range.to]);
   const steady = lanes.length - changed.length;
-  const foldable = lanes.length > fewLanes && steady > 0 && changed.length > 0;
+  const foldable = lanes.length > fewLanes && steady > 0;
   const shown = foldable && !all ? changed : lanes;
   return (
     <>
@@ -144,7 +149,7 @@ function Lanes({ what, frame, lanes, events, now }: { what: string; frame: Frame
       </Scrolled>
       {foldable && (
         <p class="note"><button type="button" data-testid="all-lanes" aria-pressed={all} onClick={() => setAll(!all)}>
-          {all ? "Show only what changed" : `Show also ${plural(steady, `${what} lane`)} without any change`}
+          {all ? "Show only what changes in view" : `Show also ${plural(steady, `${what} lane`)} without a change in view`}
         </button></p>
       )}
     </>

@@ -91,5 +91,5 @@ function tell(all: Series[], slot: Ns, at: Ns): string {
   const i = Math.floor(at / slot);
   if (!all.some((s) => s.sent[i])) return "no data";
   const classes = [...classesOf(all, i, 1)].map(([name, n]) => `${name} ${count(n)}`);
-  return classes.length ? classes.join(", ") : `none in ${duration(slot)}`;
+  return classes.length ? classes.join("\n") : `none in ${duration(slot)}`;
 }

@@ -1,5 +1,5 @@
 import { useMemo, useState } from "preact/hooks";
-import { count, duration } from "./format";
+import { duration, plural } from "./format";
 import { above, extent, type Histogram, histogram, quantile, slotOf } from "./latency";
 import { type Ns, type Series, type Target, judged } from "./model";
 import { heat, noData, type Plot, widthOf } from "./paint";
@@ -90,8 +90,8 @@ function paintLatency(p: Plot, shown: Shown): void {
   const y = (latencySlot: number): number => p.height - ((latencySlot - low) / (high - low)) * p.height;
   for (const c of columns) if (!c.sent) noData(p, c.x0, Math.min(c.x1, p.scale.x(span.to)));
   paintCells(p, columns, low, high);
-  paintScale(p, y, low, high);
   for (const line of lines) paintLine(p, columns, y, line);
+  paintScale(p, y, low, high);
 }
 
 /** paintCells colours each latency slot of each column by how many answers it holds, on a logarithmic scale. */
@@ -164,5 +164,5 @@ function tell(series: Series, slot: Ns, at: Ns): string {
   const h = histogram(series, i, 1);
   if (!h.total) return "no answer";
   const of = (q: number) => duration(above(quantile(h, q)!));
-  return `p50 ≤ ${of(0.5)}  p99 ≤ ${of(0.99)}  max ≤ ${of(1)} of ${count(h.total)}`;
+  return `p50 ≤ ${of(0.5)}\np99 ≤ ${of(0.99)}\nmax ≤ ${of(1)}\nof ${plural(h.total, "answer")}`;
 }
