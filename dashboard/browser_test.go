@@ -244,11 +244,17 @@ func TestThePageReconnectsToARestartedServer(t *testing.T) {
 		t.Errorf("the page says %q after a break", text)
 	}
 
+	page.press("]")
+	page.until("has selected a window", `location.hash.includes("window=")`)
 	same.stop()
 	another := dashboard.NewStore() // a new process: another epoch, another run
-	show(t, another, 5*time.Second)
+	run := sample.Run(5 * time.Second)
+	run.Run.ID = "another"
+	if err := sample.Fill(another.Put, run, 5*time.Second); err != nil {
+		t.Fatal(err)
+	}
 	serve(t, another, first.addr)
-	page.until("shows the other run only", `document.querySelector('[data-testid="verdict"]')?.dataset.result === "pass" && !document.querySelector('[data-testid="window-row"]')`)
+	page.until("shows the other run only", `document.querySelector('[data-testid="verdict"]')?.dataset.result === "pass" && !document.querySelector('[data-testid="window-row"]') && location.hash === ""`)
 }
 
 func TestEverythingOfARunIsShown(t *testing.T) {

@@ -9,6 +9,7 @@ import { type Connection, follow } from "./stream";
 const run = new Run();
 let connection: Connection = { phase: "loading" };
 let drawing = false;
+let shown: string | undefined; // the ID of the run that was drawn last
 
 function draw(): void {
   if (drawing) return;
@@ -16,7 +17,10 @@ function draw(): void {
   requestAnimationFrame(() => {
     drawing = false;
     // What the reader zoomed to or opened belongs to one run: another one starts afresh.
-    render(<App key={run.info?.id} run={run} connection={connection} />, document.getElementById("page")!);
+    const id = run.info?.id;
+    if (shown && id && id !== shown) history.replaceState(null, "", location.pathname + location.search);
+    shown = id ?? shown;
+    render(<App key={id} run={run} connection={connection} />, document.getElementById("page")!);
   });
 }
 

@@ -119,11 +119,12 @@ function usePointer({ frame, whole, onRange, onMeasure }: PlotsProps, selection:
       const x = xOf(e);
       if (!inPlot(x)) return;
       const sideways = e.shiftKey ? e.deltaX || e.deltaY : Math.abs(e.deltaX) > Math.abs(e.deltaY) ? e.deltaX : 0;
-      const zooms = e.ctrlKey || e.metaKey || e.altKey || (e.target as Element).closest(".axis, .overview");
+      const onOverview = (e.target as Element).closest(".overview");
+      const zooms = e.ctrlKey || e.metaKey || e.altKey || onOverview || (e.target as Element).closest(".axis");
       if (!sideways && !zooms) return; // the page scrolls
       e.preventDefault();
       if (sideways) onRange(pan(scale.range, sideways / scale.width, whole));
-      else onRange(zoom(scale.range, Math.exp(Math.max(-1, Math.min(1, e.deltaY / 300))), scale.at(x), whole));
+      else onRange(zoom(scale.range, Math.exp(Math.max(-1, Math.min(1, e.deltaY / 300))), scale.at(onOverview ? scale.width / 2 : x), whole));
     },
   };
 }
