@@ -23,6 +23,7 @@ export function Cluster({ frame, run, onEvent }: ClusterProps) {
       <ReadyRow frame={frame} events={events} now={now} />
       {nodes.length <= fewLanes ? nodes.map((l) => <LaneRow key={l.id} frame={frame} lane={l} events={events} now={now} />) : <Lanes what="node" frame={frame} lanes={nodes} events={events} now={now} />}
       <Lanes what="Pod and endpoint" frame={frame} lanes={lanes} events={events} now={now} />
+      {!nodes.length && !lanes.length && <p class="note faint" data-testid="not-watched">Nothing of a cluster was seen in this run.</p>}
       <LanesOff kinds={run.verdict?.validity?.lanesOff} />
     </>
   );

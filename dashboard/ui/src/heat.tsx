@@ -9,8 +9,9 @@ import { groups } from "./slots";
 import { measured } from "./strips";
 
 const height = 120;
+const labelHeight = 20; // px between two labels of the scale
 const columnWidth = 3; // px at least: several slots together tell more than a stripe each
-const rounds: [Ns, string][] = [[1e4, "10 µs"], [1e5, "100 µs"], [1e6, "1 ms"], [1e7, "10 ms"], [1e8, "100 ms"], [1e9, "1 s"], [1e10, "10 s"]];
+const rounds: Ns[] = [1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, ...[1e4, 1e5, 1e6, 1e7, 1e8, 1e9].flatMap((n) => [5 * n, 2 * n])]; // powers of ten first
 /** Histograms of groups of slots. Groups stand still while the reader pans, so most of them are needed again. */
 const known = new WeakMap<Series, Map<string, Histogram>>();
 
@@ -63,7 +64,8 @@ function Label({ choices, target, onChoose }: { choices: Target[]; target: Targe
           {choices.map((t) => <option key={t.name} value={t.name}>{t.name}</option>)}
         </select>
       ) : <b>{target.name}</b>}
-      <span class="faint line-key">▬ p50 <span class="dashes">╍</span> p99 <span class="dots">┈</span> max</span>
+      <span class="faint line-key">━ p50  ╍ p99  ┈ max</span>
+      <span class="faint line-key">shade: how many answers</span>
     </span>
   );
 }
@@ -116,21 +118,23 @@ function paintCells(p: Plot, columns: Column[], low: number, high: number): void
   p.ctx.drawImage(cells, from, 0, to - from, p.height);
 }
 
-/** paintScale writes the round latencies at their heights. */
+/** paintScale writes round latencies at their heights, as many as there is room for. */
 function paintScale({ ctx, scale, theme }: Plot, y: (slot: number) => number, low: number, high: number): void {
   ctx.font = "10px system-ui, sans-serif";
   ctx.textBaseline = "middle";
-  for (const [round, text] of rounds) {
+  const taken: number[] = [];
+  for (const round of rounds) {
     const slot = slotOf(round);
-    if (slot <= low + 1 || slot >= high - 1) continue;
     const at = Math.round(y(slot)) + 0.5;
+    if (slot <= low + 1 || slot >= high - 1 || taken.some((t) => Math.abs(t - at) < labelHeight)) continue;
+    taken.push(at);
+    const text = duration(round).replace(/\.0+(?=\D)/, "");
     ctx.fillStyle = theme.line;
     ctx.globalAlpha = 0.6;
     ctx.fillRect(0, at, scale.width, 1);
     ctx.globalAlpha = 1;
-    const width = widthOf(ctx, text);
     ctx.fillStyle = theme.name === "light" ? "#ffffffd0" : "#171c21d0";
-    ctx.fillRect(2, at - 6, width + 4, 12);
+    ctx.fillRect(2, at - 6, widthOf(ctx, text) + 4, 12);
     ctx.fillStyle = theme.faint;
     ctx.fillText(text, 4, at + 0.5);
   }

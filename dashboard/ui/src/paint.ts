@@ -215,7 +215,7 @@ export function availability({ ctx, height, theme }: Plot, from: number, to: num
 export function edges({ ctx, scale, height, theme }: Plot, w: { start: { earliest: number; latest: number }; end: { earliest: number; latest: number }; open: { start: boolean; end: boolean } }): void {
   const [a, b] = [scale.x(w.start.earliest), scale.x(w.end.latest)];
   if (b < -8 || a > scale.width + 8) return;
-  ctx.fillStyle = theme.name === "light" ? "#d55e0030" : "#e8690b38";
+  ctx.fillStyle = texture(ctx, "stripes", mix(theme.bad, "90"), mix(theme.bad, "30"));
   ctx.fillRect(a, 0, scale.x(w.start.latest) - a, height); // perhaps already failing
   ctx.fillRect(scale.x(w.end.earliest), 0, b - scale.x(w.end.earliest), height); // perhaps still failing
   ctx.strokeStyle = theme.text;

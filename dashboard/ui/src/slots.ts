@@ -1,4 +1,4 @@
-import type { Ns, Series } from "./model";
+import type { Ns, Series, Window } from "./model";
 import type { Scale } from "./scale";
 
 /** groups walks the slots that lie in view between two instants, so many at a time that each group is at least so many pixels wide. */
@@ -47,4 +47,20 @@ export function classesOf(all: Series[], first: number, count: number): Map<stri
     }
   }
   return sum;
+}
+
+/** A stretch in which a share of the requests failed. */
+export interface Failing { from: Ns; to: Ns; share: number }
+
+/**
+ * failing says where within a slot its failures lie: every failure is in a window, so they lie where windows reach into the slot,
+ * and are the denser there. Without such a window they may be anywhere in it.
+ */
+export function failing(windows: Window[], from: Ns, to: Ns, share: number): Failing[] {
+  const parts = windows
+    .filter((w) => w.kind !== "slow" && w.start.latest < to && Math.max(w.end.earliest, w.start.latest) >= from)
+    .map((w) => ({ from: Math.max(w.start.latest, from), to: Math.min(Math.max(w.end.earliest, w.start.latest), to) }));
+  if (!parts.length) return [{ from, to, share }];
+  const covered = parts.reduce((sum, p) => sum + p.to - p.from, 0);
+  return parts.map((p) => ({ ...p, share: covered > 0 ? Math.min(1, (share * (to - from)) / covered) : 1 }));
 }

@@ -2,7 +2,7 @@ import { count, duration, percent, shortPod } from "./format";
 import { type Ns, type Series, type Target, type Unobserved, type Window, judged } from "./model";
 import { availability, edges, noData, type Plot } from "./paint";
 import { type Frame, Row } from "./row";
-import { groups, worst } from "./slots";
+import { type Failing, failing, groups, worst } from "./slots";
 
 interface StripProps {
   frame: Frame;
@@ -61,15 +61,17 @@ export function measured(t: Target, now: Ns): { from: Ns; to: Ns } {
 function paintSlots(plot: Plot, { target, series, bucketWidth, windows, now }: StripProps): void {
   const { scale } = plot;
   const span = measured(target, now);
-  const near = judged(target.kind) && scale.x(bucketWidth) - scale.x(0) > 24;
+  const near = judged(target.kind) && scale.x(bucketWidth) - scale.x(0) > 2;
+  const inside: Failing[] = []; // seen from near, a slot is wide and its failures are in one spot
   const bars = new Bars(plot);
   groups(scale, bucketWidth, span.from, span.to, (first, n) => {
     const share = worst(series, first, n);
-    bars.add(Math.max(first * bucketWidth, span.from), Math.min((first + n) * bucketWidth, span.to), near && share ? 0 : share);
+    const [from, to] = [Math.max(first * bucketWidth, span.from), Math.min((first + n) * bucketWidth, span.to)];
+    if (near && share) inside.push(...failing(windows, from, to, share));
+    bars.add(from, to, near && share ? 0 : share);
   });
   bars.flush();
-  // Seen from near, a slot is wide and its failures are in one spot: the windows know where.
-  if (near) for (const w of windows) if (w.kind !== "slow") availability(plot, scale.x(w.start.latest), scale.x(w.end.earliest), w.share);
+  for (const f of inside) availability(plot, scale.x(f.from), scale.x(f.to), f.share);
 }
 
 /** Bars draws stretches that touch and look the same as one. */

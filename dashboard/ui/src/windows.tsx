@@ -109,7 +109,7 @@ function CauseStory({ cause: c, w, run, clock, first, onEvent }: CauseStoryProps
       </ol>
       {c.fix && <p class="fix" data-testid="fix"><b>Fix</b> {c.fix}</p>}
       {!!c.rivals?.length && (
-        <div class="rivals" data-testid="rivals"><b>What else it could be</b><ul>{c.rivals.map((r) => <li key={r}>{r}</li>)}</ul></div>
+        <div class="rivals" data-testid="rivals"><b>What else was considered</b><ul>{c.rivals.map((r) => <li key={r}>{r}</li>)}</ul></div>
       )}
     </div>
   );

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { above, extent, histogram, quantile, slotOf } from "../src/latency";
-import type { Series } from "../src/model";
+import type { Series, Window } from "../src/model";
 import { Scale } from "../src/scale";
-import { classesOf, groups, unknown, worst, worstOfAll } from "../src/slots";
+import { classesOf, failing, groups, unknown, worst, worstOfAll } from "../src/slots";
 
 const series = (sent: number[], failed: number[], more: Partial<Series> = {}): Series => ({ sent, failed, unobserved: [], latency: [], classes: new Map(), ...more });
 
@@ -36,6 +36,15 @@ test("failures add up by class, and those of unknown class are told as such", ()
   const b = series([9, 9], [1, 0], { classes: new Map([[0, { refused: 1 }]]) });
   assert.deepEqual(classesOf([a, b], 0, 2), new Map([["refused", 3], ["eof", 1], [unknown, 2]]));
   assert.deepEqual(classesOf([a, b], 5, 2), new Map());
+});
+
+test("a slot's failures are drawn where windows reach into it", () => {
+  const w = (from: number, to: number, kind = "outage") => ({ kind, start: { earliest: from - 5, latest: from }, end: { earliest: to, latest: to + 5 } }) as Window;
+  assert.deepEqual(failing([w(180, 900)], 100, 200, 0.2), [{ from: 180, to: 200, share: 1 }]);
+  assert.deepEqual(failing([w(50, 900)], 100, 200, 0.2), [{ from: 100, to: 200, share: 0.2 }]);
+  assert.deepEqual(failing([w(110, 120), w(150, 160)], 100, 200, 0.1), [{ from: 110, to: 120, share: 0.5 }, { from: 150, to: 160, share: 0.5 }]);
+  assert.deepEqual(failing([w(150, 140)], 100, 200, 0.01), [{ from: 150, to: 150, share: 1 }], "a single failure has no length");
+  assert.deepEqual(failing([w(300, 400), w(100, 200, "slow")], 100, 200, 0.3), [{ from: 100, to: 200, share: 0.3 }], "where no window tells, it may be anywhere");
 });
 
 // The bounds are those of correlate.SlotLatency.
