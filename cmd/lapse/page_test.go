@@ -3,18 +3,22 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"lapse/correlate"
 )
 
 // patience is how long a test waits on a machine that has much else to do.
@@ -37,8 +41,12 @@ func TestLivePageShowsAWindowAndShowsItAgain(t *testing.T) {
 		t.Error("the page shows a window before anything failed")
 	}
 
+	begun := time.Now()
 	broken.Store(true)
 	until(t, tab, `document.querySelector('[data-testid="window-row"]')`)
+	if late := time.Since(begun); late > time.Second {
+		t.Errorf("the window appeared %v after requests began to fail, want at most 1 s", late)
+	}
 	broken.Store(false)
 	seen(t, tab, `location.reload(), 0`)
 	until(t, tab, `document.querySelector('[data-testid="window-row"]')`)
@@ -52,6 +60,48 @@ func TestLivePageShowsAWindowAndShowsItAgain(t *testing.T) {
 	seen(t, tab, fmt.Sprintf(`location.assign(%q), 0`, saved))
 	until(t, tab, `document.querySelector('[data-testid="live"][data-live="false"]')`)
 	until(t, tab, `document.querySelector('[data-testid="window-row"]')`)
+}
+
+// Every chunk of a series tells of the classes of its own failures, and of no others.
+func TestChunksTellTheClassesOfTheirSlots(t *testing.T) {
+	const slots = 3*chunkSlots + 7
+	series := correlate.BucketSeries{
+		Sent: make([]int, slots), Failed: make([]int, slots), Unobserved: make([]float64, slots), Latency: make([]correlate.SparseCounts, slots),
+		Classes: map[string]correlate.SparseCounts{},
+	}
+	for i := range slots {
+		series.Sent[i] = 9
+		if i%3 == 0 {
+			class := []string{"refused", "eof"}[i/chunkSlots%2]
+			series.Failed[i] = 1 + i%5
+			series.Classes[class] = append(series.Classes[class], i, series.Failed[i])
+		}
+	}
+	p := newPage()
+	p.show(&correlate.Timeline{Buckets: correlate.Buckets{Width: 100 * time.Millisecond, Targets: map[string]correlate.BucketSeries{"web new": series}}}, 0)
+	chunks := 0
+	for key, value := range p.store.Snapshot().Entries {
+		if !strings.HasPrefix(key, "bucket/") {
+			continue
+		}
+		chunks++
+		var c chunk
+		if err := json.Unmarshal(value, &c); err != nil {
+			t.Fatal(err)
+		}
+		told := make([]int, len(c.Sent))
+		for _, pairs := range c.Classes {
+			for i := 0; i < len(pairs); i += 2 {
+				told[pairs[i]-c.Start] += pairs[i+1]
+			}
+		}
+		if !slices.Equal(told, c.Failed) {
+			t.Errorf("%s tells the classes of %v failures, there are %v", key, told, c.Failed)
+		}
+	}
+	if chunks != 4 {
+		t.Errorf("%d chunks, want 4", chunks)
+	}
 }
 
 // start starts lapse with args, and returns its page's address and how to end it, which returns its exit code.
