@@ -198,7 +198,9 @@ func TestEverythingWorksByKeyboard(t *testing.T) {
 	page.run(chromedp.KeyEvent("\u0303")) // arrow right
 	page.until("shows later", fmt.Sprintf(`parseFloat(/range=([\d.]+)/.exec(location.hash)[1]) > %f`, from))
 
-	page.press(">>m>>m")
+	page.press(">>m>>")
+	page.until("tells the time since the mark", `document.querySelector('[data-testid="readout"]').textContent.includes("Δ")`)
+	page.press("m")
 	from, to = page.address("measure")
 	if to <= from {
 		t.Errorf("measured from %f to %f", from, to)

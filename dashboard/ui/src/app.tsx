@@ -2,13 +2,12 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import { Clock } from "./clock";
 import { Cursor } from "./cursor";
 import { EventLog } from "./events";
-import { duration } from "./format";
 import { Header } from "./header";
 import { Help } from "./help";
 import { useClock, useTheme } from "./hooks";
 import { type Key, press } from "./keys";
 import { useView } from "./location";
-import type { Event, Ns, Window } from "./model";
+import type { Event, Window } from "./model";
 import { keepPreferences, nextTheme, type Preferences, readPreferences } from "./prefs";
 import { place, type Run } from "./run";
 import { around, ordered, pan, type Range, wholeRun, within, zoom } from "./scale";
@@ -95,20 +94,18 @@ interface Controls {
   onHelp: () => void;
 }
 
-let mark: Ns | undefined; // where a measurement by keyboard began
-
 /** keyTable is all that the keyboard does; the help shows the same table. */
 function keyTable(c: Controls): Key[] {
   const middle = c.cursor.at ?? (c.range.from + c.range.to) / 2;
   const step = (share: number) => c.cursor.moveTo(Math.min(Math.max((c.cursor.at ?? middle) + (c.range.to - c.range.from) * share, c.range.from), c.range.to));
   const measure = () => {
     const at = c.cursor.at ?? middle;
-    const from = mark;
-    mark = from === undefined ? at : undefined;
+    const from = c.cursor.mark;
+    c.cursor.markAt(from === undefined ? at : undefined);
     if (from !== undefined && from !== at) c.measure(ordered(from, at));
   };
   const clear = () => {
-    mark = undefined;
+    c.cursor.markAt(undefined);
     if (c.measured) c.measure(undefined);
     else c.setRange(undefined);
   };
@@ -172,6 +169,6 @@ const titles = { pass: "✓ pass", fail: "✗ fail", inconclusive: "? inconclusi
 function useTitle(run: Run): void {
   const service = run.info?.services?.[0]?.name ?? "";
   const result = run.verdict ? (titles[run.verdict.result] ?? "") : "";
-  const title = ["Lapse", service, result, run.live && duration(run.now)].filter(Boolean).join(" ");
+  const title = ["Lapse", service, result].filter(Boolean).join(" ");
   useEffect(() => { document.title = title; }, [title]);
 }

@@ -9,11 +9,19 @@ export type Tell = (at: Ns) => string;
  */
 export class Cursor {
   at: Ns | undefined;
+  /** where a measurement by keyboard began */
+  mark: Ns | undefined;
   private readonly cells = new Map<HTMLElement, Tell>();
   private readonly listeners = new Set<() => void>();
 
   moveTo(at: Ns | undefined): void {
     this.at = at;
+    this.refresh();
+  }
+
+  /** markAt begins a measurement, or ends it with undefined. */
+  markAt(mark: Ns | undefined): void {
+    this.mark = mark;
     this.refresh();
   }
 

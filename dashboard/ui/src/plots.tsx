@@ -129,24 +129,34 @@ function usePointer({ frame, whole, onRange, onMeasure }: PlotsProps, selection:
   };
 }
 
-/** CursorLine is the hairline through all rows, with the instant it stands at. */
+/** CursorLine is the hairline through all rows, with the instant it stands at, and where a measurement by keyboard began. */
 function CursorLine({ frame }: { frame: Frame }) {
   const line = useRef<HTMLDivElement>(null);
+  const mark = useRef<HTMLDivElement>(null);
   const readout = useRef<HTMLDivElement>(null);
   const { scale, cursor, clock, labelWidth } = frame;
+  const stand = (element: HTMLElement | null, at: Ns | undefined): number | undefined => {
+    const x = at === undefined ? -1 : scale.x(at);
+    const hidden = x < 0 || x > scale.width;
+    if (element) element.hidden = hidden;
+    if (hidden) return undefined;
+    if (element) element.style.left = `${labelWidth + x}px`;
+    return x;
+  };
   useLayoutEffect(() => {
     const follow = (): void => {
-      if (!line.current || !readout.current) return;
-      const x = cursor.at === undefined ? -1 : scale.x(cursor.at);
-      const hidden = x < 0 || x > scale.width;
-      line.current.hidden = readout.current.hidden = hidden;
-      line.current.parentElement?.classList.toggle("pointing", !hidden);
-      if (hidden) return;
-      line.current.style.left = `${labelWidth + x}px`;
-      readout.current.textContent = `${clock.at(cursor.at!)}  +${(cursor.at! / 1e9).toFixed(3)} s`;
+      const x = stand(line.current, cursor.at);
+      stand(mark.current, cursor.mark);
+      line.current?.parentElement?.classList.toggle("pointing", x !== undefined);
+      const box = readout.current;
+      if (!box) return;
+      box.hidden = x === undefined;
+      if (x === undefined || cursor.at === undefined) return;
+      const since = cursor.mark === undefined ? "" : `  Δ ${duration(Math.abs(cursor.at - cursor.mark))}`;
+      box.textContent = `${clock.at(cursor.at)}  +${(cursor.at / 1e9).toFixed(3)} s${since}`;
       const right = x > scale.width - 190;
-      readout.current.style.left = `${labelWidth + x + (right ? -8 : 8)}px`;
-      readout.current.classList.toggle("leftwards", right);
+      box.style.left = `${labelWidth + x + (right ? -8 : 8)}px`;
+      box.classList.toggle("leftwards", right);
     };
     const off = cursor.onMove(follow);
     cursor.refresh();
@@ -154,6 +164,7 @@ function CursorLine({ frame }: { frame: Frame }) {
   });
   return (
     <>
+      <div class="hairline marked" ref={mark} hidden />
       <div class="hairline" ref={line} hidden />
       <div class="readout" ref={readout} hidden data-testid="readout" />
     </>
