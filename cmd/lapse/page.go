@@ -15,7 +15,7 @@ import (
 )
 
 // chunkSlots is how many slots of a target's series travel to the page together.
-const chunkSlots = 60
+const chunkSlots = 20
 
 // A page keeps a dashboard's store equal to a run's timeline. Only what may have changed since the
 // last time is looked at again, so its cost does not grow with the run.

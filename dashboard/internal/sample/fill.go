@@ -8,7 +8,7 @@ import (
 )
 
 // chunk is how many slots of a series go under one key.
-const chunk = 60
+const chunk = 20
 
 // A bucketChunk is a stretch of one target's series.
 type bucketChunk struct {
