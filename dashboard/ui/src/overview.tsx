@@ -1,13 +1,13 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { dragged, type Grip, grip } from "./brush";
 import { judgedSeries } from "./errors";
-import type { Ns, Series } from "./model";
+import { type Ns, type Series, judged } from "./model";
 import { commandLine, type Plot } from "./paint";
 import { type Frame, prepare } from "./row";
 import type { Run } from "./run";
 import { type Range, Scale } from "./scale";
 import { groups, worstOfAll } from "./slots";
-import { Bars } from "./strips";
+import { Bars, measured } from "./strips";
 
 const height = 26;
 
@@ -21,14 +21,15 @@ export function Overview({ frame, run, whole, onRange }: OverviewProps) {
   const drag = useRef<{ grip: Grip; start: Ns; range: Range; x: number } | undefined>(undefined);
   const scale = new Scale(whole, width);
   const series = judgedSeries(run, run.targets);
+  const known = Math.max(0, ...run.targets.filter((t) => judged(t.kind)).map((t) => measured(t, run.now).to)); // later outcomes are still to come
   const command = run.info?.command;
   useLayoutEffect(() => {
     const ctx = prepare(canvas.current, width, height);
     if (!ctx) return;
     const plot: Plot = { ctx, scale, height, theme };
-    paint(plot, series, run.bucketWidth, run.now);
+    paint(plot, series, run.bucketWidth, known);
     if (command?.start !== undefined) commandLine(plot, scale.x(command.start), scale.x(command.end ?? run.now));
-  }, [whole.from, whole.to, width, theme, run.bucketWidth, run.now, command?.start, command?.end, ...series]);
+  }, [whole.from, whole.to, width, theme, run.bucketWidth, run.now, known, command?.start, command?.end, ...series]);
 
   const a = Math.max(scale.x(range.from), 0);
   const b = Math.min(scale.x(range.to), width);
@@ -61,12 +62,12 @@ export function Overview({ frame, run, whole, onRange }: OverviewProps) {
 }
 
 /** paint draws the worst judged target: failing before not observed, and that before healthy. */
-function paint(plot: Plot, all: Series[], slot: Ns, now: Ns): void {
+function paint(plot: Plot, all: Series[], slot: Ns, end: Ns): void {
   const bars = new Bars(plot);
-  groups(plot.scale, slot, 0, now, (first, n) => {
+  groups(plot.scale, slot, 0, end, (first, n) => {
     const share = worstOfAll(all, first, n);
     const dark = all.some((s) => s.unobserved.slice(first, first + n).some((u) => u > 0));
-    bars.add(first * slot, Math.min((first + n) * slot, now), share || !dark ? share : undefined);
+    bars.add(first * slot, Math.min((first + n) * slot, end), share || !dark ? share : undefined);
   });
   bars.flush();
 }

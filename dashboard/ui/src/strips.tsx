@@ -12,6 +12,7 @@ interface StripProps {
   unobserved: Unobserved[];
   windows: Window[];
   now: Ns;
+  live: boolean;
 }
 
 /** Heights of strips: of judged targets, and of those that are evidence. */
@@ -99,8 +100,9 @@ export class Bars {
   }
 }
 
-function tell({ target, series, bucketWidth, unobserved, windows, now }: StripProps, at: Ns): string {
+function tell({ target, series, bucketWidth, unobserved, windows, now, live }: StripProps, at: Ns): string {
   const span = measured(target, now);
+  if (live && at > span.to && at <= now && judged(target.kind)) return "not known yet";
   if (at < span.from || at > span.to) return "not measured";
   const gap = unobserved.find((u) => u.target === target.name && u.start <= at && at <= u.end);
   if (gap) return `no data: ${gap.reason}`;

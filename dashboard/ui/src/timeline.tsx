@@ -42,12 +42,12 @@ export function Timeline(props: TimelineProps) {
     [range.from, range.to, outer, labelWidth, figuresWidth],
   );
   const frame = useMemo(() => ({ scale, theme, clock, cursor, labelWidth, figuresWidth }), [scale, theme, clock, cursor]);
-  const { targets, windows, now } = run;
+  const { targets, windows, now, live } = run;
   const windowsOf = useMemo(() => byTarget(windows), [windows]);
   const strip = (t: Target) => (
     <Strip
       key={t.name} frame={frame} target={t} series={run.series(t.name)} bucketWidth={run.bucketWidth}
-      unobserved={run.unobserved} windows={windowsOf.get(t.name) ?? noWindows} now={now}
+      unobserved={run.unobserved} windows={windowsOf.get(t.name) ?? noWindows} now={now} live={live}
     />
   );
   const evidence = targets.filter((t) => !judged(t.kind));
