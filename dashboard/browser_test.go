@@ -459,3 +459,28 @@ func TestThousandsOfEventsAreNotThousandsOfElements(t *testing.T) {
 		t.Errorf("the count reads %q", text)
 	}
 }
+
+func TestAThousandWindowsAreNotAThousandRows(t *testing.T) {
+	run := sample.Run(sample.Length)
+	template := run.Windows[0]
+	run.Windows = nil
+	for i := range 1000 {
+		w, at := template, time.Duration(i)*70*time.Millisecond
+		w.ID, w.Start, w.End = i+1, correlate.Instant{Earliest: at, Latest: at}, correlate.Instant{Earliest: at + 10*time.Millisecond, Latest: at + 10*time.Millisecond}
+		run.Windows = append(run.Windows, w)
+	}
+	store := dashboard.NewStore()
+	if err := sample.Fill(store.Put, run, sample.Length); err != nil {
+		t.Fatal(err)
+	}
+	page := newTab(t, serve(t, store, "127.0.0.1:0").url())
+	page.see(firstWindow)
+	page.see(`[data-testid="strip"]`)
+	if rows, marks := page.count(`[data-testid="window-row"]`), page.count(`[data-testid="window-mark"]`); rows != 100 || marks > 200 {
+		t.Errorf("%d rows and %d marks, want 100 and as many as there is room for", rows, marks)
+	}
+	page.run(chromedp.Click(chromedp.CSS(`[data-testid="more-windows"]`)))
+	page.until("shows 200", `document.querySelectorAll('[data-testid="window-row"]').length === 200`)
+	eval[bool](page, `location.hash = "#window=650", true`)
+	page.see(`[data-testid="why"][data-window-id="650"]`)
+}

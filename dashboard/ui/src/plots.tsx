@@ -38,7 +38,7 @@ export function Plots(props: PlotsProps) {
     <div class="plots" ref={outer} data-testid="plots" {...pointer}>
       <div class="under" style={inside} aria-hidden="true">
         {ticks(scale, frame.clock, 90).map((t) => <div key={t.at} class="gridline" style={{ left: `${scale.x(t.at)}px` }} />)}
-        {run.windows.map((w) => <Band key={w.id} frame={frame} window={w} />)}
+        <Bands frame={frame} windows={run.windows} />
         {run.live && <div class="nowline" style={{ left: `${scale.x(run.now)}px` }} />}
       </div>
       <div class="axis-block">
@@ -183,11 +183,15 @@ function Axis({ frame }: { frame: Frame }) {
   );
 }
 
-/** Band shades a window through all rows, so that the eye can follow it down to what happened then. */
-function Band({ frame: { scale }, window: w }: { frame: Frame; window: Window }) {
-  const [a, b] = [Math.max(scale.x(w.start.earliest), 0), Math.min(scale.x(w.end.latest), scale.width)];
-  if (b < 0 || a > scale.width) return null;
-  return <div class={`band ${w.kind}`} data-testid="band" data-window-id={w.id} style={{ left: `${a}px`, width: `${Math.max(b - a, 1)}px` }} />;
+/** Bands shade the windows through all rows, so that the eye can follow one down to what happened then. Of those that share a pixel one does. */
+function Bands({ frame: { scale }, windows }: { frame: Frame; windows: Window[] }) {
+  let taken = -1; // px
+  return windows.map((w) => {
+    const [a, b] = [Math.max(scale.x(w.start.earliest), 0), Math.min(scale.x(w.end.latest), scale.width)];
+    if (b < 0 || a > scale.width || b < taken) return null;
+    if (b - a < 1) taken = a + 1;
+    return <div key={w.id} class={`band ${w.kind}`} data-testid="band" data-window-id={w.id} style={{ left: `${a}px`, width: `${Math.max(b - a, 1)}px` }} />;
+  });
 }
 
 /** Unheard covers the time since the connection broke: what happened then is not known here. */
@@ -211,6 +215,7 @@ function Measured({ frame: { scale, clock }, stretch, onClear }: { frame: Frame;
 }
 
 const pill = 22; // px
+const fewWindows = 50;
 
 /** Marks are the windows' numbers over their places: buttons that zoom to them. */
 function Marks({ frame: { scale, labelWidth }, windows, onWindow }: { frame: Frame; windows: Window[]; onWindow: (w: Window) => void }) {
@@ -220,6 +225,7 @@ function Marks({ frame: { scale, labelWidth }, windows, onWindow }: { frame: Fra
     if (x < 0 || x > scale.width) return [];
     const left = Math.min(Math.max(x - pill / 2, 0), scale.width - pill);
     const free = ends.findIndex((end) => end <= left);
+    if (free < 0 && ends.length === 3 && windows.length > fewWindows) return []; // no room: zooming makes some
     const level = free >= 0 ? free : ends.length < 3 ? ends.length : 2;
     ends[level] = left + pill + 2;
     return [{ w, left, level }];

@@ -1,8 +1,11 @@
 import { Fragment } from "preact";
+import { useState } from "preact/hooks";
 import type { Clock } from "./clock";
 import { count, duration, length, percent, relative } from "./format";
 import type { Cause, Event, Evidence, Instant, Ns, Window } from "./model";
 import { place, type Run } from "./run";
+
+const pageSize = 100;
 
 interface WindowsProps {
   run: Run;
@@ -17,6 +20,9 @@ interface WindowsProps {
 /** Windows lists the stretches in which requests failed, and why. */
 export function Windows({ run, clock, opened, focused, onToggle, onZoom, onEvent }: WindowsProps) {
   const { windows } = run;
+  const [pages, setPages] = useState(1);
+  const atLeast = Math.max(pages * pageSize, windows.findIndex((w) => w.id === focused) + 1);
+  const shown = windows.slice(0, atLeast);
   return (
     <section class="panel" aria-label="Windows">
       <header class="panel-head"><h2>Windows</h2><span class="faint">{windows.length ? "Select one to see why" : run.live ? "None so far" : "None"}</span></header>
@@ -28,7 +34,7 @@ export function Windows({ run, clock, opened, focused, onToggle, onZoom, onEvent
               <th scope="col" class="num">Failed / sent</th><th scope="col">Seen by</th><th scope="col">Error</th><th scope="col">Likely cause</th><th scope="col"><span class="unseen">Zoom</span></th>
             </tr></thead>
             <tbody>
-              {windows.map((w) => (
+              {shown.map((w) => (
                 <Fragment key={w.id}>
                   <WindowRow w={w} clock={clock} opened={opened.has(w.id)} focused={focused === w.id} onToggle={onToggle} onZoom={onZoom} />
                   {opened.has(w.id) && <tr class="why-row"><td colSpan={10}><Why w={w} run={run} clock={clock} onEvent={onEvent} /></td></tr>}
@@ -37,6 +43,11 @@ export function Windows({ run, clock, opened, focused, onToggle, onZoom, onEvent
             </tbody>
           </table>
         </div>
+      )}
+      {shown.length < windows.length && (
+        <p class="note"><button type="button" data-testid="more-windows" onClick={() => setPages(Math.ceil(atLeast / pageSize) + 1)}>
+          Show {count(Math.min(pageSize, windows.length - shown.length))} more of {count(windows.length)} windows
+        </button></p>
       )}
     </section>
   );
