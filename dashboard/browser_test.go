@@ -484,3 +484,18 @@ func TestAThousandWindowsAreNotAThousandRows(t *testing.T) {
 	eval[bool](page, `location.hash = "#window=650", true`)
 	page.see(`[data-testid="why"][data-window-id="650"]`)
 }
+
+func TestSeveralTabsFollowTheSameRun(t *testing.T) {
+	store := dashboard.NewStore()
+	show(t, store, 5*time.Second)
+	url := serve(t, store, "127.0.0.1:0").url()
+	first, second := newTab(t, url), newTab(t, url+"#range=10..12")
+	first.see(`[data-testid="connection"][data-phase="connected"]`)
+	second.see(`[data-testid="connection"][data-phase="connected"]`)
+	show(t, store, 11*time.Second)
+	first.see(firstWindow)
+	second.see(firstWindow)
+	if first.count(`[data-testid="brush"]`) != 0 || second.count(`[data-testid="brush"]`) != 1 {
+		t.Error("what one tab looks at shows in the other")
+	}
+}

@@ -36,6 +36,7 @@ export function Plots(props: PlotsProps) {
   const inside = { left: `${labelWidth}px`, width: `${scale.width}px` };
   return (
     <div class="plots" ref={outer} data-testid="plots" {...pointer}>
+      <CursorLine frame={frame} />
       <div class="under" style={inside} aria-hidden="true">
         {ticks(scale, frame.clock, 90).map((t) => <div key={t.at} class="gridline" style={{ left: `${scale.x(t.at)}px` }} />)}
         <Bands frame={frame} windows={run.windows} />
@@ -52,7 +53,6 @@ export function Plots(props: PlotsProps) {
         {props.measure && <Measured frame={frame} stretch={props.measure} onClear={() => props.onMeasure(undefined)} />}
         <div class="selection" ref={selection} hidden />
       </div>
-      <CursorLine frame={frame} />
     </div>
   );
 }
@@ -166,7 +166,7 @@ function CursorLine({ frame }: { frame: Frame }) {
     <>
       <div class="hairline marked" ref={mark} hidden />
       <div class="hairline" ref={line} hidden />
-      <div class="readout" ref={readout} hidden data-testid="readout" />
+      <div class="readout-row"><div class="readout" ref={readout} hidden data-testid="readout" /></div>
     </>
   );
 }
