@@ -2,10 +2,12 @@ package loadgen
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -94,6 +96,9 @@ type calibrator struct {
 }
 
 func (k *calibrator) run(ctx context.Context) (Calibration, error) {
+	if err := k.checkRedirect(ctx); err != nil {
+		return k.found, err
+	}
 	if err := k.climb(ctx); err != nil {
 		return k.found, err
 	}
@@ -113,6 +118,29 @@ func (k *calibrator) run(ctx context.Context) (Calibration, error) {
 	f.Repeats = slices.Concat(kept, fresh)
 	k.conclude(append(kept, top), fresh)
 	return *f, nil
+}
+
+// checkRedirect refuses a target that sends elsewhere: hey would follow, and load what nobody named. (It can be told not to,
+// but then each of its workers writes to the client they share.) Other trouble shows in the first step.
+func (k *calibrator) checkRedirect(ctx context.Context) error {
+	h, err := newHammer(HammerFlags{Method: k.Probe.Method}, k.Probe)
+	if err != nil {
+		return err
+	}
+	client := http.Client{
+		Timeout:       stepTimeout * time.Second,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport:     &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, // as hey does
+	}
+	reply, err := client.Do(h.request.WithContext(ctx))
+	if err != nil {
+		return nil
+	}
+	reply.Body.Close()
+	if to, err := reply.Location(); err == nil && reply.StatusCode/100 == 3 {
+		return fmt.Errorf("it answers %d and sends to %s: calibrate that", reply.StatusCode, to.Redacted())
+	}
+	return nil
 }
 
 // climb takes step after step, each with twice the workers.
@@ -176,7 +204,7 @@ func (k *calibrator) step(ctx context.Context, workers int, fresh bool) (Step, b
 	if fresh {
 		limit = freshRequests
 	}
-	flags := HammerFlags{Workers: workers, Timeout: stepTimeout, Method: k.Probe.Method, DisableRedirects: true, DisableKeepAlives: fresh}
+	flags := HammerFlags{Workers: workers, Timeout: stepTimeout, Method: k.Probe.Method, DisableKeepAlives: fresh}
 	h, err := newHammer(flags, k.Probe)
 	if err != nil {
 		return Step{}, false, err

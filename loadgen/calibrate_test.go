@@ -162,3 +162,15 @@ func TestStepCountsWhatFailed(t *testing.T) {
 		}
 	}
 }
+
+func TestCalibrateFollowsNoRedirect(t *testing.T) {
+	var loaded atomic.Int64
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { loaded.Add(1) }))
+	defer elsewhere.Close()
+	s := httptest.NewServer(http.RedirectHandler(elsewhere.URL+"/login", http.StatusFound))
+	defer s.Close()
+	_, err := calibrate(t, s.URL, 2, 300*time.Millisecond, nil)
+	if err == nil || !strings.Contains(err.Error(), elsewhere.URL+"/login") || loaded.Load() != 0 {
+		t.Errorf("%v, and %d requests to where it sends", err, loaded.Load())
+	}
+}

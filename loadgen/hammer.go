@@ -34,6 +34,8 @@ import (
 //     connection it gets and close them all. (One dialled for a request that then got another escapes us; it is
 //     kept until the server or the process ends it.)
 //   - Where every request failed, an average is NaN and its JSON is empty: we ask for the parts that are always there.
+//   - With -disable-redirects each worker sets the same member of the client they share: a data race to the letter, though all
+//     write the same.
 //   - Its errors carry local ports, so that each of them is another one: we take the ports out.
 
 const (
