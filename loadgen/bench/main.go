@@ -87,6 +87,7 @@ var parts = []part{
 	{"soak", runSoak},
 	{"analysis", runAnalysis},
 	{"selftest", runSelftest},
+	{"page", runPage},
 }
 
 func partNames() string {

@@ -33,6 +33,7 @@ type page struct {
 	Soak      string
 	Analysis  string
 	Selftest  string
+	Viewers   string
 }
 
 // claim adds what Lapse must reach, for the engine alone and for the whole program.

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os/exec"
+)
+
+// pageClaims are the targets of the page on a run of an hour.
+var pageClaims = []struct {
+	unit, figure, must string
+	scale              float64
+	held               func(float64) bool
+}{
+	{"load-ms", "page on an hour's run: until all of it is drawn, s", "≤ 1.5", 1e-3, func(v float64) bool { return v <= 1.5 }},
+	{"pan-fps", "page on an hour's run: frames per second while panning", "≥ 30", 1, func(v float64) bool { return v >= 30 }},
+	{"zoom-fps", "page on an hour's run: frames per second while zooming", "≥ 30", 1, func(v float64) bool { return v >= 30 }},
+	{"renderer-MB", "page on an hour's run: resident memory of the browser's process for it, MB", "≤ 200", 1, func(v float64) bool { return v <= 200 }},
+}
+
+// viewerFigures are what a run tells with and without viewers.
+var viewerFigures = []string{"p50-late-µs", "p99-late-µs", "p99.9-late-µs", "%-coverage", "kB/s/viewer"}
+
+// runPage runs the page's benchmarks, in a real browser and with 50 viewers, in turn.
+func runPage(ctx context.Context, b *bench, page *page, _ *settings) error {
+	var out bytes.Buffer
+	for range b.runs {
+		for _, of := range [][2]string{{"PageOnALargeRun", "./dashboard"}, {"RunWithViewers", "./cmd/lapse"}} {
+			cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", of[0], "-benchtime", "1x", of[1])
+			cmd.Dir = b.root
+			cmd.Stdout, cmd.Stderr = io.MultiWriter(&out, b.talk), b.talk
+			if err := cmd.Run(); err != nil {
+				return fmt.Errorf("go test -bench %s: %w", of[0], err)
+			}
+		}
+	}
+	lines := parseBench(out.String())
+	for _, c := range pageClaims {
+		found := values(lines, "PageOnALargeRun", c.unit, c.scale)
+		if len(found) == 0 {
+			page.Claims = append(page.Claims, claim{Figure: c.figure, Must: c.must, Missing: "the benchmark told nothing of it"})
+			continue
+		}
+		s := spreadOf(found)
+		page.Claims = append(page.Claims, claim{Figure: c.figure, Must: c.must, Measured: s.format(2), Held: c.held(s.Median)})
+	}
+	page.Viewers = viewersTable(lines)
+	return nil
+}
+
+// viewersTable has a column for each of the runs that are compared.
+func viewersTable(lines []benchLine) string {
+	columns := []string{"rate=2000/viewers=0", "rate=2000/viewers=50", "rate=200/viewers=50"}
+	var rows [][]string
+	for _, unit := range viewerFigures {
+		row := []string{unit}
+		for _, column := range columns {
+			cell := "–"
+			if found := values(lines, "RunWithViewers/"+column, unit, 1); len(found) > 0 {
+				cell = spreadOf(found).format(1)
+			}
+			row = append(row, cell)
+		}
+		rows = append(rows, row)
+	}
+	return table([]string{"figure: median (min..max)", "2000 rps, nobody looks", "2000 rps, 50 viewers", "200 rps, 50 viewers"}, rows)
+}
