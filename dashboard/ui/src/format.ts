@@ -14,17 +14,23 @@ const units: { name: string; ns: number; from: number }[] = [
 const unitOf = (d: Ns) => units.find((u) => Math.abs(d) >= u.from)!;
 
 /** duration writes a length of time in three digits: "1.9 ms", "82 ms", "3.09 s", "4 min 05 s". */
-export function duration(d: Ns): string {
+export function duration(d: Ns, round = Math.round): string {
   if (d === 0) return `0${sp}s`;
-  if (Math.abs(d) >= 60 * S) return minutes(d);
+  if (Math.abs(d) >= 60 * S) return minutes(d, round);
   const unit = unitOf(d);
   const v = d / unit.ns;
   const digits = Math.abs(v) < 10 ? (unit.ns === S ? 2 : 1) : Math.abs(v) < 100 && unit.ns === S ? 1 : 0;
-  return `${v.toFixed(digits)}${sp}${unit.name}`;
+  return `${rounded(v, digits, round).toFixed(digits)}${sp}${unit.name}`;
 }
 
-function minutes(d: Ns): string {
-  const s = Math.round(d / S);
+// What floating point adds in the last place shall not turn a figure over.
+const up = (v: number) => Math.ceil(v - 1e-9);
+const down = (v: number) => Math.floor(v + 1e-9);
+
+const rounded = (v: number, digits: number, round: (v: number) => number) => round(v * 10 ** digits) / 10 ** digits;
+
+function minutes(d: Ns, round: (v: number) => number): string {
+  const s = round(d / S);
   const h = Math.floor(s / 3600);
   const rest = `${String(Math.floor(s / 60) % 60).padStart(h ? 2 : 1, "0")}${sp}min`;
   return h ? `${h}${sp}h${sp}${rest}` : `${rest}${sp}${String(s % 60).padStart(2, "0")}${sp}s`;
@@ -32,15 +38,15 @@ function minutes(d: Ns): string {
 
 /** length writes an uncertain length as its middle and half its width: "82 ms ±9". Of an open one only the lower bound is known. */
 export function length(l: Length, open = false): string {
-  if (open) return `≥ ${duration(l.min)}`;
+  if (open) return `≥ ${duration(l.min, down)}`; // never more than is known
   const mid = (l.min + l.max) / 2;
   const half = (l.max - l.min) / 2;
   if (mid === 0 && half === 0) return `0${sp}s`;
   const unit = unitOf(mid);
   const digits = half >= unit.ns * 10 ? 0 : half >= unit.ns ? (unit.ns === S ? 1 : 0) : half >= unit.ns / 10 ? 1 : unit.ns === S ? 2 : 1;
-  const factor = 10 ** digits;
-  const spread = Math.ceil((half / unit.ns) * factor - 1e-9) / factor;
-  return `${(mid / unit.ns).toFixed(digits)}${sp}${unit.name} ±${spread.toFixed(digits)}`;
+  const shown = rounded(mid / unit.ns, digits, Math.round);
+  const spread = half / unit.ns + Math.abs(mid / unit.ns - shown);
+  return `${shown.toFixed(digits)}${sp}${unit.name} ±${rounded(spread, digits, up).toFixed(digits)}`;
 }
 
 /** relative writes the time between at and zero: "T−412 ms", "T+0", "T+1.20 s". */
@@ -58,7 +64,8 @@ export function percent(share: number): string {
   if (p < 0.01) return `<${sp}0.01${sp}%`;
   if (p > 99.99) return `>${sp}99.99${sp}%`;
   const digits = p < 10 || p > 99 ? 2 : 1;
-  return `${p.toFixed(digits)}${sp}%`;
+  const round = p < 1 ? up : p > 99 ? down : Math.round;
+  return `${rounded(p, digits, round).toFixed(digits)}${sp}%`;
 }
 
 const grouped = new Intl.NumberFormat("en-US");

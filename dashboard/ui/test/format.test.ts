@@ -11,17 +11,26 @@ test("lengths of time have three digits at most, and their unit", () => {
 });
 
 test("an error bar is never shown narrower than it is", () => {
-  for (const [min, max] of [[78e6, 114e6], [3_061e6, 3_102e6], [0, 1e6], [1_234_567, 1_234_999], [0.2e9, 61e9]] as const) {
+  const lengths: (readonly [number, number])[] = [[78e6, 114e6], [3_061e6, 3_102e6], [0, 1e6], [1_234_567, 1_234_999], [0.2e9, 61e9]];
+  for (let min = 1_003; min < 40e9; min = Math.round(min * 1.31)) {
+    for (let width = 17; width < 20e9; width = Math.round(width * 2.7)) lengths.push([min, min + width]);
+  }
+  for (const [min, max] of lengths) {
     const text = plain(length({ min, max }));
-    const [, unit, spread] = / (s|ms|µs) ±([\d.]+)$/.exec(text)!;
-    assert.ok(Number(spread) * { s: 1e9, ms: 1e6, "µs": 1e3 }[unit as "s"] >= (max - min) / 2 - 1e-6, `${text} for ${min} to ${max}`);
+    const [, mid, unit, spread] = /^([\d.]+) (s|ms|µs) ±([\d.]+)$/.exec(text) ?? [];
+    if (!mid) continue; // longer than a minute
+    const ns = { s: 1e9, ms: 1e6, "µs": 1e3 }[unit as "s"];
+    assert.ok((Number(mid) - Number(spread)) * ns <= min + 1e-3 * ns && (Number(mid) + Number(spread)) * ns >= max - 1e-3 * ns, `${text} for ${min} to ${max}`);
   }
   assert.equal(plain(length({ min: 78e6, max: 114e6 }, true)), "≥ 78 ms");
+  assert.equal(plain(length({ min: 97.9e6, max: 114e6 }, true)), "≥ 97 ms");
 });
 
 test("a small share never reads as none, nor a nearly full one as full", () => {
   assert.equal(plain(percent(0)), "0 %");
   assert.equal(plain(percent(1e-9)), "< 0.01 %");
+  assert.equal(plain(percent(0.00021)), "0.03 %");
+  assert.equal(plain(percent(0.99396)), "99.39 %");
   assert.equal(plain(percent(1 - 1e-9)), "> 99.99 %");
   assert.equal(plain(percent(1)), "100 %");
 });
