@@ -180,6 +180,7 @@ type summary struct {
 	MoreUnobserved                           int
 	Gaps                                     []summaryGap
 	Validity                                 string
+	Hammer, HammerSaw                        string
 }
 
 type (
@@ -200,6 +201,8 @@ func summaryOf(tl *correlate.Timeline) summary {
 		Badge: badge, Headline: clean(headline(tl)), Caveat: clean(caveat(tl)), Measured: clean(measured(tl)), Trust: clean(trust(tl)),
 		Validity: clean(strings.Join(validityParts(tl, names), " · ")),
 	}
+	command, saw := hammerParts(tl)
+	s.Hammer, s.HammerSaw = clean(command), clean(saw)
 	for _, g := range tl.Verdict.Gates {
 		_, _, outcome := gateMark(g.Outcome)
 		s.Gates = append(s.Gates, summaryGate{outcome, clean(g.Expr), gateValue(g)})
@@ -257,7 +260,8 @@ var noScript = template.Must(template.New("noscript").Parse(`<noscript>
 {{range .Gaps}}<tr><td>{{.Start}}</td><td>{{.Length}}</td><td>{{.Target}}</td><td>{{.Reason}}</td></tr>
 {{end}}</table>
 {{with .MoreUnobserved}}<p>and {{.}} more</p>
-{{end}}{{end}}<p>Measurement: {{.Validity}}</p>
+{{end}}{{end}}{{with .Hammer}}<p>Background load: {{.}} · {{$.HammerSaw}}</p>
+{{end}}<p>Measurement: {{.Validity}}</p>
 <p>With scripts, this file shows the whole timeline.</p>
 </noscript>
 `))

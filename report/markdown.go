@@ -27,7 +27,7 @@ const (
 func Markdown(w io.Writer, tl *correlate.Timeline, opts Options) error {
 	m := &markdown{names: targetNames(newPage(Options{Unicode: true, Width: 160}), tl)}
 	for _, section := range []func(*markdown, *correlate.Timeline){
-		markdownVerdict, markdownGates, markdownWindows, markdownUnobserved, markdownLatency, markdownValidity,
+		markdownVerdict, markdownGates, markdownWindows, markdownUnobserved, markdownLatency, markdownHammer, markdownValidity,
 	} {
 		section(m, tl)
 	}
@@ -273,6 +273,13 @@ func markdownLatency(m *markdown, tl *correlate.Timeline) {
 	}
 	m.heading("Latency of answered requests, from when they were due")
 	m.table([]string{"target", "p50", "p90", "p99", "p99.9", "max"}, rows)
+}
+
+func markdownHammer(m *markdown, tl *correlate.Timeline) {
+	if command, text := hammerParts(tl); command != "" {
+		m.heading("Background load")
+		m.paragraph(code(command) + " · " + prose(text))
+	}
 }
 
 func markdownValidity(m *markdown, tl *correlate.Timeline) {

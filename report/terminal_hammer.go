@@ -41,6 +41,22 @@ func hammer(p *page, tl *correlate.Timeline) {
 	p.paragraph(append(indent, p.span("note  ", dim)), heyNote, dim)
 }
 
+// hammerParts says in one line what the background load was and saw, and what that is worth; nothing where there was none.
+func hammerParts(tl *correlate.Timeline) (command, text string) {
+	h := tl.Hammer
+	if h == nil {
+		return "", ""
+	}
+	parts := []string{hammerTime(tl)}
+	if h.Error != "" {
+		parts = append(parts, "failed: "+h.Error)
+	}
+	if h.Summary != nil {
+		parts = append(parts, hammerText(h.Summary), heyNote)
+	}
+	return "hey " + h.Args, strings.Join(parts, " · ")
+}
+
 // hammerTime says when the background load ran, and if that was not until the run's end.
 func hammerTime(tl *correlate.Timeline) string {
 	h := tl.Hammer
