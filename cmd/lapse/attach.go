@@ -68,9 +68,8 @@ func attach(ctx context.Context, agent *deploy.Agent, name, addr string, stdout,
 	if status.Phase == deploy.PhaseEnded {
 		return refuse("`lapse retrieve "+name+"` fetches its result", "run %s has ended: there is nothing to watch", name)
 	}
-	local := timeline.StartClock()
-	offset, err := agent.SyncClock(ctx, local)
-	if err != nil {
+	w := &onlooker{clock: runClock{local: timeline.StartClock()}, facts: newQueue()}
+	if err := w.clock.compare(ctx, agent.SyncClock); err != nil {
 		return quiet(ctx, fmt.Errorf("compare clocks with the Pod: %w", err))
 	}
 	shown, closePage, err := servePage(ctx, addr, stderr)
@@ -78,12 +77,8 @@ func attach(ctx context.Context, agent *deploy.Agent, name, addr string, stdout,
 		return err
 	}
 	defer closePage()
-	w := &onlooker{live: newLive(nil, newProgress(stderr, 0), shown), facts: newQueue()}
-	err = w.watch(ctx, agent, func() time.Duration {
-		now := local.Now()
-		_, latest := offset.Place(now, now)
-		return latest
-	})
+	w.live = newLive(nil, newProgress(stderr, 0), shown)
+	err = w.watch(ctx, agent)
 	w.live.end()
 	tl := w.live.timeline()
 	switch {
@@ -109,18 +104,20 @@ func quiet(ctx context.Context, err error) error {
 // An onlooker judges and shows a run from its recording, as it comes in. One goroutine, in watch, owns
 // what it has seen.
 type onlooker struct {
+	clock runClock
 	live  *live
 	facts *queue
 }
 
 // watch takes in facts until the recording is complete, broken beyond repair, or ctx ends.
-func (w *onlooker) watch(ctx context.Context, agent *deploy.Agent, now func() time.Duration) error {
+func (w *onlooker) watch(ctx context.Context, agent *deploy.Agent) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var reading sync.WaitGroup
 	defer reading.Wait()
 	defer cancel()
 	ended := make(chan error, 1)
 	reading.Go(func() { ended <- w.read(ctx, agent) })
+	reading.Go(func() { w.clock.keepComparing(ctx, agent.SyncClock) })
 	tick := time.NewTicker(refresh)
 	defer tick.Stop()
 	for {
@@ -128,7 +125,7 @@ func (w *onlooker) watch(ctx context.Context, agent *deploy.Agent, now func() ti
 		case <-w.facts.ready:
 			w.absorb()
 		case <-tick.C:
-			w.live.show(now())
+			w.live.show(w.clock.now())
 		case err := <-ended:
 			w.absorb()
 			tl := w.live.timeline()
