@@ -12,7 +12,7 @@ import (
 // hour still fits on a screen and in memory.
 const (
 	slotWidth = 100 * time.Millisecond
-	maxSlots  = 6000
+	maxSlots  = 3000
 )
 
 // LatencySlot is the slot of the latency histograms in [BucketSeries] that d belongs to. Slots are

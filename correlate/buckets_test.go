@@ -33,7 +33,7 @@ func TestBucketsHoldEveryRequestOnce(t *testing.T) {
 	}{
 		{10 * time.Millisecond, 100 * time.Millisecond},
 		{time.Second, 3200 * time.Millisecond},           // at least two requests per slot
-		{300 * time.Millisecond, 800 * time.Millisecond}, // also fewer than 6000 slots
+		{300 * time.Millisecond, 800 * time.Millisecond}, // also fewer than maxSlots
 	} {
 		const n = 3001
 		var requests []timeline.Request
@@ -78,10 +78,10 @@ func TestBucketsOfALongRunMerge(t *testing.T) {
 		coarse.at(at).sent++
 		coarse.at(at).add(LatencySlot(time.Duration(i)*time.Microsecond), 1)
 	}
-	if fine.width != 400*time.Millisecond {
+	if fine.width != 800*time.Millisecond {
 		t.Fatalf("25 minutes in slots of %v", fine.width)
 	}
-	a, b := fine.publish(3750, nil), coarse.publish(3750, nil)
+	a, b := fine.publish(1875, nil), coarse.publish(1875, nil)
 	for i := range a.Sent {
 		if a.Sent[i] != b.Sent[i] || len(a.Latency[i]) != len(b.Latency[i]) {
 			t.Fatalf("slot %d: merged %d %v, counted at once %d %v", i, a.Sent[i], a.Latency[i], b.Sent[i], b.Latency[i])
