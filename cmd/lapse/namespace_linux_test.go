@@ -31,7 +31,7 @@ func alone(t *testing.T, needs ...string) bool {
 	}
 	for _, tool := range append(needs, "ip") {
 		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("this test shapes a network of its own, for which it needs %s: %v", tool, err)
+			t.Fatalf("this test shapes a network of its own, for which it needs %s: %v\nhint: sandbox/needs.sh installs it", tool, err)
 		}
 	}
 	again := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=2m")
