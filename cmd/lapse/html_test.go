@@ -18,6 +18,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"lapse/correlate"
 	"lapse/report"
 )
 
@@ -96,17 +97,8 @@ func runWithAWindow(t *testing.T) string {
 // windowIDs are those of a run's timeline.json, as text and sorted as such.
 func windowIDs(t *testing.T, dir string) []string {
 	t.Helper()
-	file, err := os.Open(filepath.Join(dir, timelineFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	tl, err := report.ReadJSON(file)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var ids []string
-	for _, w := range tl.Windows {
+	for _, w := range readTimeline(t, dir).Windows {
 		id, err := json.Marshal(w.ID)
 		if err != nil {
 			t.Fatal(err)
@@ -118,4 +110,19 @@ func windowIDs(t *testing.T, dir string) []string {
 	}
 	slices.Sort(ids)
 	return ids
+}
+
+// readTimeline reads a run's timeline.json.
+func readTimeline(tb testing.TB, dir string) *correlate.Timeline {
+	tb.Helper()
+	file, err := os.Open(filepath.Join(dir, timelineFile))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer file.Close()
+	tl, err := report.ReadJSON(file)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return tl
 }

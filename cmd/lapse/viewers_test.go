@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,7 +18,6 @@ import (
 	"github.com/gorilla/websocket"
 
 	"lapse/record"
-	"lapse/report"
 )
 
 // BenchmarkRunWithViewers measures what looking on costs the measurement: a run of 10 s at 2000 requests per second without
@@ -113,15 +111,7 @@ func look(b *testing.B, page string, viewers, silent int) func() int64 {
 // scheduleError tells how late the judged targets' requests were sent, in microseconds, and what share of the time they covered, in percent.
 func scheduleError(b *testing.B, dir string) map[string]float64 {
 	b.Helper()
-	text, err := os.Open(filepath.Join(dir, timelineFile))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer text.Close()
-	tl, err := report.ReadJSON(text)
-	if err != nil {
-		b.Fatal(err)
-	}
+	tl := readTimeline(b, dir)
 	f, err := record.Open(filepath.Join(dir, factsFile))
 	if err != nil {
 		b.Fatal(err)
