@@ -16,7 +16,9 @@ var mayImport = map[string][]string{
 	"timeline/stepped":          {},
 	"loadgen":                   {"timeline"},
 	"loadgen/faultserver":       {},
-	"watcher":                   {"timeline"},
+	"kube":                      {},
+	"kube/kubetest":             {"kube"},
+	"watcher":                   {"timeline", "kube"},
 	"correlate":                 {"timeline"},
 	"report":                    {"timeline", "correlate"},
 	"report/schematest":         {"report"},
@@ -24,15 +26,15 @@ var mayImport = map[string][]string{
 	"dashboard/internal/sample": {"timeline", "correlate"},
 	"dashboard/ui/dev":          {"dashboard", "dashboard/internal/sample", "correlate", "timeline"},
 	"dashboard/ui/picture":      {},
-	"deploy":                    {"timeline"},
+	"deploy":                    {"timeline", "kube"},
 	"deploy/mkimage":            {},
-	"cmd/lapse":                 {"timeline", "record", "loadgen", "loadgen/faultserver", "watcher", "correlate", "report", "dashboard", "deploy"},
+	"cmd/lapse":                 {"timeline", "record", "loadgen", "loadgen/faultserver", "kube", "watcher", "correlate", "report", "dashboard", "deploy"},
 
 	"cmd/lapse/internal/selftest": {"timeline", "loadgen/faultserver", "correlate"},
 }
 
 // The only packages that may know of Kubernetes.
-var knowKubernetes = []string{"watcher", "deploy", "cmd/lapse"}
+var knowKubernetes = []string{"kube", "kube/kubetest", "watcher", "deploy", "cmd/lapse"}
 
 func TestImportsFollowTheArrows(t *testing.T) {
 	for pkg, imports := range goList(t, "{{.ImportPath}} {{join .Imports \" \"}}") {
@@ -65,8 +67,25 @@ func TestTimelineNeedsOnlyTheStandardLibrary(t *testing.T) {
 	}
 }
 
+// mayNotBeLinked are packages that the program must do without, by their path's beginning, and why.
+// docs/decisions/0008-a-client-of-few-kinds.md has the figures.
+var mayNotBeLinked = map[string]string{
+	"k8s.io/client-go/kubernetes":      "it registers every kind of every API group when the program starts: ask through lapse/kube",
+	"github.com/google/gnostic-models": "it registers descriptors of all of OpenAPI when the program starts; client-go's discovery, gentype, applyconfigurations and testing bring it",
+}
+
+func TestTheProgramDoesWithoutWhatCostsTensOfMegabytes(t *testing.T) {
+	for _, deps := range goList(t, "{{.ImportPath}} {{join .Deps \" \"}}", "./cmd/lapse") {
+		for banned, why := range mayNotBeLinked {
+			if i := slices.IndexFunc(deps, func(dep string) bool { return dep == banned || strings.HasPrefix(dep, banned+"/") }); i >= 0 {
+				t.Errorf("cmd/lapse depends on %s: %s", deps[i], why)
+			}
+		}
+	}
+}
+
 func TestTopLevelFoldersAreTheAgreedOnes(t *testing.T) {
-	agreed := []string{"cmd", "correlate", "dashboard", "deploy", "docs", "loadgen", "record", "report", "sandbox", "timeline", "watcher"}
+	agreed := []string{"cmd", "correlate", "dashboard", "deploy", "docs", "kube", "loadgen", "record", "report", "sandbox", "timeline", "watcher"}
 	tracked, err := exec.Command("git", "ls-files").Output()
 	if err != nil {
 		t.Fatalf("git ls-files: %v", err)

@@ -251,8 +251,7 @@ func makeSafe(w io.Writer) error {
 }
 
 func fromLog(ctx context.Context, run *Run, pod *corev1.Pod, _ io.Writer, result *Retrieved) error {
-	log, err := run.Client.CoreV1().Pods(pod.Namespace).
-		GetLogs(pod.Name, &corev1.PodLogOptions{Container: ContainerName}).Stream(ctx)
+	log, err := run.Client.PodLog(ctx, pod.Namespace, pod.Name, corev1.PodLogOptions{Container: ContainerName})
 	if err != nil {
 		return fmt.Errorf("read the log of Pod %s: %w", pod.Name, err)
 	}

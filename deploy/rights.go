@@ -8,7 +8,8 @@ import (
 
 	authv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+
+	"lapse/kube"
 )
 
 // A Right is one thing someone may do in a cluster.
@@ -66,7 +67,7 @@ func (e *RightsError) Hint() string {
 //
 // Among them is what the agent itself may do: nobody can grant a right they do not have.
 // https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping
-func CheckRights(ctx context.Context, client kubernetes.Interface, namespace string, nodesAccess bool) ([]MissingRight, error) {
+func CheckRights(ctx context.Context, client kube.Client, namespace string, nodesAccess bool) ([]MissingRight, error) {
 	known := knownRules(ctx, client, namespace)
 	var missing []MissingRight
 	for _, right := range neededRights(nodesAccess) {
@@ -120,8 +121,8 @@ func neededRights(nodesAccess bool) []Right {
 
 // knownRules asks once for all rules in the namespace, which saves most of the single questions. The
 // answer may be incomplete, so what it does not contain is still asked for.
-func knownRules(ctx context.Context, client kubernetes.Interface, namespace string) []authv1.ResourceRule {
-	review, err := client.AuthorizationV1().SelfSubjectRulesReviews().Create(ctx, &authv1.SelfSubjectRulesReview{
+func knownRules(ctx context.Context, client kube.Client, namespace string) []authv1.ResourceRule {
+	review, err := client.SelfSubjectRulesReviews().Create(ctx, &authv1.SelfSubjectRulesReview{
 		Spec: authv1.SelfSubjectRulesReviewSpec{Namespace: namespace},
 	}, metav1.CreateOptions{})
 	if err != nil {
@@ -146,14 +147,14 @@ func has(list []string, value string) bool {
 	return slices.Contains(list, value) || slices.Contains(list, "*")
 }
 
-func ask(ctx context.Context, client kubernetes.Interface, namespace string, right Right) (authv1.SubjectAccessReviewStatus, error) {
+func ask(ctx context.Context, client kube.Client, namespace string, right Right) (authv1.SubjectAccessReviewStatus, error) {
 	attributes := &authv1.ResourceAttributes{
 		Verb: right.Verb, Group: right.Group, Resource: right.Resource, Subresource: right.Subresource,
 	}
 	if !right.Cluster {
 		attributes.Namespace = namespace
 	}
-	review, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authv1.SelfSubjectAccessReview{
+	review, err := client.SelfSubjectAccessReviews().Create(ctx, &authv1.SelfSubjectAccessReview{
 		Spec: authv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes},
 	}, metav1.CreateOptions{})
 	if err != nil {

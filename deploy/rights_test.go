@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	ktesting "k8s.io/client-go/testing"
+
+	"lapse/kube/kubetest"
 )
 
 // authorizer is a cluster in which the user may do all but what refused names, as "verb resource/subresource".
@@ -35,14 +37,14 @@ func authorizer(rules []authv1.ResourceRule, refused ...string) (client *fake.Cl
 
 func TestNothingIsMissingWithAllRights(t *testing.T) {
 	client, _ := authorizer(nil)
-	if missing, err := CheckRights(t.Context(), client, "shop", true); err != nil || len(missing) > 0 {
+	if missing, err := CheckRights(t.Context(), kubetest.Client(client), "shop", true); err != nil || len(missing) > 0 {
 		t.Errorf("missing %v, %v", missing, err)
 	}
 }
 
 func TestMissingRightsNameTheCommandThatAsksForThem(t *testing.T) {
 	client, _ := authorizer(nil, "create jobs", "create pods/portforward", "watch endpointslices", "list nodes")
-	missing, err := CheckRights(t.Context(), client, "shop", true)
+	missing, err := CheckRights(t.Context(), kubetest.Client(client), "shop", true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,10 +65,10 @@ func TestMissingRightsNameTheCommandThatAsksForThem(t *testing.T) {
 
 func TestNodesAreNotAskedForUnlessWanted(t *testing.T) {
 	client, _ := authorizer(nil, "list nodes", "create clusterroles")
-	if missing, err := CheckRights(t.Context(), client, "shop", false); err != nil || len(missing) > 0 {
+	if missing, err := CheckRights(t.Context(), kubetest.Client(client), "shop", false); err != nil || len(missing) > 0 {
 		t.Errorf("missing %v, %v", missing, err)
 	}
-	missing, err := CheckRights(t.Context(), client, "shop", true)
+	missing, err := CheckRights(t.Context(), kubetest.Client(client), "shop", true)
 	if err != nil || len(missing) != 2 {
 		t.Errorf("missing %v, %v", missing, err)
 	}
@@ -76,7 +78,7 @@ func TestNodesAreNotAskedForUnlessWanted(t *testing.T) {
 func TestOneQuestionIsEnoughForAnAdministrator(t *testing.T) {
 	all := []authv1.ResourceRule{{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}}
 	client, asked := authorizer(all)
-	if _, err := CheckRights(t.Context(), client, "shop", false); err != nil || *asked != 0 {
+	if _, err := CheckRights(t.Context(), kubetest.Client(client), "shop", false); err != nil || *asked != 0 {
 		t.Errorf("asked %d times, %v", *asked, err)
 	}
 }
@@ -84,7 +86,7 @@ func TestOneQuestionIsEnoughForAnAdministrator(t *testing.T) {
 func TestRulesForNamedObjectsDoNotCount(t *testing.T) {
 	named := []authv1.ResourceRule{{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}, ResourceNames: []string{"one"}}}
 	client, _ := authorizer(named, "create jobs")
-	if missing, err := CheckRights(t.Context(), client, "shop", false); err != nil || len(missing) != 1 {
+	if missing, err := CheckRights(t.Context(), kubetest.Client(client), "shop", false); err != nil || len(missing) != 1 {
 		t.Errorf("missing %v, %v", missing, err)
 	}
 }
@@ -93,7 +95,7 @@ func TestUnreachableClusterIsAnErrorNotAMissingRight(t *testing.T) {
 	client := fake.NewClientset()
 	down := errors.New("connection refused")
 	client.PrependReactor("create", "*", func(ktesting.Action) (bool, runtime.Object, error) { return true, nil, down })
-	if missing, err := CheckRights(t.Context(), client, "shop", false); !errors.Is(err, down) || missing != nil {
+	if missing, err := CheckRights(t.Context(), kubetest.Client(client), "shop", false); !errors.Is(err, down) || missing != nil {
 		t.Errorf("missing %v, %v", missing, err)
 	}
 }

@@ -15,14 +15,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"lapse/kube"
 )
 
 // A Cluster is where a run takes place: a client, and the configuration it was made from, which the
 // tunnel to the agent needs.
 type Cluster struct {
-	Client kubernetes.Interface
+	Client kube.Client
 	REST   *rest.Config
 	Logger *slog.Logger // optional
 }
@@ -64,25 +65,24 @@ func Create(ctx context.Context, cluster Cluster, config Config) (*Run, error) {
 
 func (r *Run) create(ctx context.Context, objects Objects) error {
 	var none metav1.CreateOptions
-	core, rbac := r.Client.CoreV1(), r.Client.RbacV1()
-	if _, err := core.ServiceAccounts(r.Namespace).Create(ctx, objects.ServiceAccount, none); err != nil {
+	if _, err := r.Client.ServiceAccounts(r.Namespace).Create(ctx, objects.ServiceAccount, none); err != nil {
 		return createError("ServiceAccount", r, err)
 	}
-	if _, err := rbac.Roles(r.Namespace).Create(ctx, objects.Role, none); err != nil {
+	if _, err := r.Client.Roles(r.Namespace).Create(ctx, objects.Role, none); err != nil {
 		return createError("Role", r, err)
 	}
-	if _, err := rbac.RoleBindings(r.Namespace).Create(ctx, objects.RoleBinding, none); err != nil {
+	if _, err := r.Client.RoleBindings(r.Namespace).Create(ctx, objects.RoleBinding, none); err != nil {
 		return createError("RoleBinding", r, err)
 	}
 	if objects.ClusterRole != nil {
-		if _, err := rbac.ClusterRoles().Create(ctx, objects.ClusterRole, none); err != nil {
+		if _, err := r.Client.ClusterRoles().Create(ctx, objects.ClusterRole, none); err != nil {
 			return createError("ClusterRole", r, err)
 		}
-		if _, err := rbac.ClusterRoleBindings().Create(ctx, objects.ClusterRoleBinding, none); err != nil {
+		if _, err := r.Client.ClusterRoleBindings().Create(ctx, objects.ClusterRoleBinding, none); err != nil {
 			return createError("ClusterRoleBinding", r, err)
 		}
 	}
-	job, err := r.Client.BatchV1().Jobs(r.Namespace).Create(ctx, objects.Job, none)
+	job, err := r.Client.Jobs(r.Namespace).Create(ctx, objects.Job, none)
 	if err != nil {
 		return createError("Job", r, err)
 	}
@@ -120,23 +120,23 @@ func (r *Run) adopt(ctx context.Context) {
 	patch := fmt.Appendf(nil, `{"metadata":{"ownerReferences":[{"apiVersion":"batch/v1","kind":"Job","name":%q,"uid":%q}]}}`,
 		r.Job.Name, r.Job.UID)
 	var none metav1.PatchOptions
-	_, errAccount := r.Client.CoreV1().ServiceAccounts(r.Namespace).Patch(ctx, r.Name, types.StrategicMergePatchType, patch, none)
-	_, errRole := r.Client.RbacV1().Roles(r.Namespace).Patch(ctx, r.Name, types.StrategicMergePatchType, patch, none)
-	_, errBinding := r.Client.RbacV1().RoleBindings(r.Namespace).Patch(ctx, r.Name, types.StrategicMergePatchType, patch, none)
+	_, errAccount := r.Client.ServiceAccounts(r.Namespace).Patch(ctx, r.Name, types.StrategicMergePatchType, patch, none)
+	_, errRole := r.Client.Roles(r.Namespace).Patch(ctx, r.Name, types.StrategicMergePatchType, patch, none)
+	_, errBinding := r.Client.RoleBindings(r.Namespace).Patch(ctx, r.Name, types.StrategicMergePatchType, patch, none)
 	if err := errors.Join(errAccount, errRole, errBinding); err != nil {
 		r.logger().Debug("not all objects will be deleted with the Job", "error", err)
 	}
 }
 
 // placed completes the configuration by what can be read of the nodes; it stays as it is where nothing can.
-func placed(ctx context.Context, client kubernetes.Interface, config Config) Config {
+func placed(ctx context.Context, client kube.Client, config Config) Config {
 	config.SpareNodes = slices.Clone(config.SpareNodes)
 	for _, selector := range config.Selectors {
 		config.SpareNodes = append(config.SpareNodes, nodesOf(ctx, client, config.Namespace, selector)...)
 	}
 	slices.Sort(config.SpareNodes)
 	config.SpareNodes = slices.Compact(config.SpareNodes)
-	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	nodes, err := client.Nodes().List(ctx, metav1.ListOptions{})
 	if err == nil && len(nodes.Items) > 0 {
 		config.NoStorageRequest = config.NoStorageRequest || !slices.ContainsFunc(nodes.Items, countsStorage)
 	}
@@ -144,11 +144,11 @@ func placed(ctx context.Context, client kubernetes.Interface, config Config) Con
 }
 
 // nodesOf lists the nodes on which the selected Pods run.
-func nodesOf(ctx context.Context, client kubernetes.Interface, namespace string, selector map[string]string) []string {
+func nodesOf(ctx context.Context, client kube.Client, namespace string, selector map[string]string) []string {
 	if len(selector) == 0 {
 		return nil
 	}
-	pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set(selector).String()})
+	pods, err := client.Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set(selector).String()})
 	if err != nil {
 		return nil
 	}
@@ -170,7 +170,7 @@ func countsStorage(node corev1.Node) bool {
 
 // Find returns the run of that name, or an error with a hint if there is none.
 func Find(ctx context.Context, cluster Cluster, namespace, name string) (*Run, error) {
-	job, err := cluster.Client.BatchV1().Jobs(namespace).Get(ctx, name, metav1.GetOptions{})
+	job, err := cluster.Client.Jobs(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && !ours(job) {
 		return nil, withHint(fmt.Errorf("namespace %s has no run %q", namespace, name), "`lapse status` lists the runs there are")
 	}
@@ -182,7 +182,7 @@ func Find(ctx context.Context, cluster Cluster, namespace, name string) (*Run, e
 
 // List returns the runs in the namespace (all namespaces if empty), oldest first.
 func List(ctx context.Context, cluster Cluster, namespace string) ([]*Run, error) {
-	jobs, err := cluster.Client.BatchV1().Jobs(namespace).List(ctx, metav1.ListOptions{LabelSelector: RunLabel})
+	jobs, err := cluster.Client.Jobs(namespace).List(ctx, metav1.ListOptions{LabelSelector: RunLabel})
 	if err != nil {
 		return nil, fmt.Errorf("list runs: %w", err)
 	}
@@ -202,17 +202,15 @@ func ours(object metav1.Object) bool { return object.GetLabels()[RunLabel] != ""
 // told to stop and goes soon after. Objects that only share the run's name are left alone.
 func (r *Run) Delete(ctx context.Context) error {
 	background := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
-	jobs := r.Client.BatchV1().Jobs(r.Namespace)
-	rbac, accounts := r.Client.RbacV1(), r.Client.CoreV1().ServiceAccounts(r.Namespace)
 	errs := []error{
-		remove(ctx, "Job", r.Name, jobs.Get, jobs.Delete, background),
-		remove(ctx, "RoleBinding", r.Name, rbac.RoleBindings(r.Namespace).Get, rbac.RoleBindings(r.Namespace).Delete, background),
-		remove(ctx, "Role", r.Name, rbac.Roles(r.Namespace).Get, rbac.Roles(r.Namespace).Delete, background),
-		remove(ctx, "ServiceAccount", r.Name, accounts.Get, accounts.Delete, background),
+		remove(ctx, "Job", r.Name, r.Client.Jobs(r.Namespace), background),
+		remove(ctx, "RoleBinding", r.Name, r.Client.RoleBindings(r.Namespace), background),
+		remove(ctx, "Role", r.Name, r.Client.Roles(r.Namespace), background),
+		remove(ctx, "ServiceAccount", r.Name, r.Client.ServiceAccounts(r.Namespace), background),
 	}
 	outside := []error{
-		remove(ctx, "ClusterRoleBinding", clusterName(r.Name), rbac.ClusterRoleBindings().Get, rbac.ClusterRoleBindings().Delete, background),
-		remove(ctx, "ClusterRole", clusterName(r.Name), rbac.ClusterRoles().Get, rbac.ClusterRoles().Delete, background),
+		remove(ctx, "ClusterRoleBinding", clusterName(r.Name), r.Client.ClusterRoleBindings(), background),
+		remove(ctx, "ClusterRole", clusterName(r.Name), r.Client.ClusterRoles(), background),
 	}
 	for _, err := range outside {
 		// Who may not even look at ClusterRoles has created none.
@@ -224,11 +222,8 @@ func (r *Run) Delete(ctx context.Context) error {
 }
 
 // remove deletes one object if it is there and ours.
-func remove[T metav1.Object](ctx context.Context, kind, name string,
-	get func(context.Context, string, metav1.GetOptions) (T, error),
-	del func(context.Context, string, metav1.DeleteOptions) error, options metav1.DeleteOptions,
-) error {
-	object, err := get(ctx, name, metav1.GetOptions{})
+func remove[T metav1.Object, L any](ctx context.Context, kind, name string, objects kube.Objects[T, L], options metav1.DeleteOptions) error {
+	object, err := objects.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -238,7 +233,7 @@ func remove[T metav1.Object](ctx context.Context, kind, name string,
 	if !ours(object) {
 		return nil
 	}
-	if err := del(ctx, name, options); err != nil && !apierrors.IsNotFound(err) {
+	if err := objects.Delete(ctx, name, options); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete %s %s: %w", kind, name, err)
 	}
 	return nil
@@ -260,7 +255,7 @@ func (r *Run) WaitGone(ctx context.Context) error {
 
 // Pod returns the run's Pod, the youngest if there are several, or nil if there is none.
 func (r *Run) Pod(ctx context.Context) (*corev1.Pod, error) {
-	pods, err := r.Client.CoreV1().Pods(r.Namespace).List(ctx, metav1.ListOptions{LabelSelector: r.selector()})
+	pods, err := r.Client.Pods(r.Namespace).List(ctx, metav1.ListOptions{LabelSelector: r.selector()})
 	if err != nil {
 		return nil, fmt.Errorf("find the Pod of run %s: %w", r.Name, err)
 	}

@@ -20,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	ktesting "k8s.io/client-go/testing"
+
+	"lapse/kube/kubetest"
 )
 
 func contextWithCancel(t *testing.T) (context.Context, context.CancelFunc) {
@@ -33,7 +35,7 @@ func fakeCluster(objects ...runtime.Object) (Cluster, *fake.Clientset) {
 		action.(ktesting.CreateAction).GetObject().(*batchv1.Job).UID = "job-1"
 		return false, nil, nil
 	})
-	return Cluster{Client: client}, client
+	return Cluster{Client: kubetest.Client(client)}, client
 }
 
 func mustCreate(t *testing.T, cluster Cluster) *Run {
@@ -52,12 +54,12 @@ func leftovers(t *testing.T, cluster Cluster) []string {
 	t.Helper()
 	var names []string
 	all := metav1.ListOptions{}
-	jobs, err1 := cluster.Client.BatchV1().Jobs("").List(t.Context(), all)
-	accounts, err2 := cluster.Client.CoreV1().ServiceAccounts("").List(t.Context(), all)
-	roles, err3 := cluster.Client.RbacV1().Roles("").List(t.Context(), all)
-	bindings, err4 := cluster.Client.RbacV1().RoleBindings("").List(t.Context(), all)
-	clusterRoles, err5 := cluster.Client.RbacV1().ClusterRoles().List(t.Context(), all)
-	clusterBindings, err6 := cluster.Client.RbacV1().ClusterRoleBindings().List(t.Context(), all)
+	jobs, err1 := cluster.Client.Jobs("").List(t.Context(), all)
+	accounts, err2 := cluster.Client.ServiceAccounts("").List(t.Context(), all)
+	roles, err3 := cluster.Client.Roles("").List(t.Context(), all)
+	bindings, err4 := cluster.Client.RoleBindings("").List(t.Context(), all)
+	clusterRoles, err5 := cluster.Client.ClusterRoles().List(t.Context(), all)
+	clusterBindings, err6 := cluster.Client.ClusterRoleBindings().List(t.Context(), all)
 	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
 		t.Fatal(err)
 	}

@@ -19,11 +19,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
 	"k8s.io/streaming/pkg/httpstream"
+
+	"lapse/kube"
 )
 
 // A Tunnel leads through the API server to a port on a Pod's own 127.0.0.1, as `kubectl
@@ -33,18 +34,18 @@ import (
 // of a browser that has stopped reading, does not touch the others, and a new one is the way to reconnect.
 type Tunnel struct {
 	rest *rest.Config
-	core corev1client.CoreV1Interface
+	api  *kube.API
 	pod  *corev1.Pod
 	port int
 }
 
 // NewTunnel returns a tunnel to port in pod; 0 is [DefaultPort].
 func NewTunnel(config *rest.Config, pod *corev1.Pod, port int) (*Tunnel, error) {
-	core, err := corev1client.NewForConfig(config)
+	api, err := kube.New(config)
 	if err != nil {
 		return nil, fmt.Errorf("tunnel to Pod %s: %w", pod.Name, err)
 	}
-	return &Tunnel{rest: config, core: core, pod: pod, port: cmp.Or(port, DefaultPort)}, nil
+	return &Tunnel{rest: config, api: api, pod: pod, port: cmp.Or(port, DefaultPort)}, nil
 }
 
 // Agent returns a client of the agent at the tunnel's end.
@@ -130,13 +131,12 @@ func (t *Tunnel) dialer() (httpstream.Dialer, error) {
 }
 
 func (t *Tunnel) url() *url.URL {
-	return t.core.RESTClient().Post().Resource("pods").
-		Namespace(t.pod.Namespace).Name(t.pod.Name).SubResource("portforward").URL()
+	return t.api.PortForward(t.pod.Namespace, t.pod.Name)
 }
 
 // gone asks whether the Pod still runs, and returns a GoneError if it surely does not.
 func (t *Tunnel) gone(ctx context.Context) error {
-	pod, err := t.core.Pods(t.pod.Namespace).Get(ctx, t.pod.Name, metav1.GetOptions{})
+	pod, err := t.api.Pods(t.pod.Namespace).Get(ctx, t.pod.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return &GoneError{t.pod.Name, "is no more"}
 	}

@@ -20,11 +20,12 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/streaming/pkg/httpstream/spdy"
+
+	"lapse/kube"
 )
 
 // A fakeAPI is as much of an API server, and of the node behind it, as a tunnel needs. It speaks SPDY
@@ -81,7 +82,7 @@ func endedPod(message string) *corev1.Pod {
 }
 
 func (a *fakeAPI) run(t *testing.T) *Run {
-	client, err := kubernetes.NewForConfig(a.config())
+	client, err := kube.New(a.config())
 	if err != nil {
 		t.Fatal(err)
 	}

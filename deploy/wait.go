@@ -11,8 +11,11 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/informers"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+
+	"lapse/kube"
 )
 
 // A StartError says why a run in the cluster does not begin, in Kubernetes' own words.
@@ -141,16 +144,11 @@ func (r *Run) watch(ctx context.Context, done func(*corev1.Pod) bool) error {
 // informers send what changes about the run: a *corev1.Pod, a *batchv1.Job, a *corev1.Event, or one
 // of them wrapped in deleted. What the user may not watch is silently missing.
 func (r *Run) informers(ctx context.Context, changes chan<- any) []cache.SharedIndexInformer {
-	only := func(tweak func(*metav1.ListOptions)) informers.SharedInformerFactory {
-		return informers.NewSharedInformerFactoryWithOptions(r.Client, 0,
-			informers.WithNamespace(r.Namespace), informers.WithTweakListOptions(tweak))
-	}
+	ofJob := "involvedObject.kind=Job,involvedObject.name=" + r.Name
 	all := []cache.SharedIndexInformer{
-		only(func(o *metav1.ListOptions) { o.LabelSelector = r.selector() }).Core().V1().Pods().Informer(),
-		only(func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=" + r.Name }).Batch().V1().Jobs().Informer(),
-		only(func(o *metav1.ListOptions) {
-			o.FieldSelector = "involvedObject.kind=Job,involvedObject.name=" + r.Name
-		}).Core().V1().Events().Informer(),
+		informer(r.Client, r.Client.Pods(r.Namespace), &corev1.Pod{}, metav1.ListOptions{LabelSelector: r.selector()}),
+		informer(r.Client, r.Client.Jobs(r.Namespace), &batchv1.Job{}, metav1.ListOptions{FieldSelector: "metadata.name=" + r.Name}),
+		informer(r.Client, r.Client.Events(r.Namespace), &corev1.Event{}, metav1.ListOptions{FieldSelector: ofJob}),
 	}
 	send := func(change any) {
 		select {
@@ -170,6 +168,23 @@ func (r *Run) informers(ctx context.Context, changes chan<- any) []cache.SharedI
 		})
 	}
 	return all
+}
+
+// informer follows those of the client's objects that only selects. object is any of their kind.
+func informer[T, L runtime.Object](client kube.Client, objects kube.Objects[T, L], object T, only metav1.ListOptions) cache.SharedIndexInformer {
+	selected := func(o metav1.ListOptions) metav1.ListOptions {
+		o.LabelSelector, o.FieldSelector = only.LabelSelector, only.FieldSelector
+		return o
+	}
+	source := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return objects.List(ctx, selected(o))
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return objects.Watch(ctx, selected(o))
+		},
+	}
+	return cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(source, client), object, 0, nil)
 }
 
 type deleted struct{ object any }

@@ -14,9 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
+	"lapse/kube"
 	"lapse/timeline"
 )
 
@@ -32,8 +32,8 @@ type Info struct {
 
 // Describe looks a Service up. port is one of its ports, by number or name, or empty if it has only one. The error
 // says why the Service cannot be measured; where that can be put right, it has a hint.
-func Describe(ctx context.Context, client kubernetes.Interface, namespace, name, port string) (Info, error) {
-	service, err := client.CoreV1().Services(namespace).Get(ctx, name, metav1.GetOptions{})
+func Describe(ctx context.Context, client kube.Client, namespace, name, port string) (Info, error) {
+	service, err := client.Services(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return Info{}, notFound(ctx, client, namespace, name, err)
 	}
@@ -55,7 +55,7 @@ func Describe(ctx context.Context, client kubernetes.Interface, namespace, name,
 		Service: timeline.Service{Namespace: namespace, Name: name, ClusterIP: service.Spec.ClusterIP, Ports: ports(service)},
 		Port:    p.Port, PortName: p.Name, Selector: service.Spec.Selector, Ready: ready,
 	}
-	if v, err := client.Discovery().ServerVersion(); err == nil {
+	if v, err := client.Version(ctx); err == nil {
 		info.Cluster.Version = v.GitVersion
 	}
 	info.Cluster.ProxyMode = proxyMode(ctx, client)
@@ -63,8 +63,8 @@ func Describe(ctx context.Context, client kubernetes.Interface, namespace, name,
 }
 
 // mayListPods fails only if the right to is missing: without it there is nothing to watch later.
-func mayListPods(ctx context.Context, client kubernetes.Interface, s *corev1.Service) error {
-	_, err := client.CoreV1().Pods(s.Namespace).List(ctx, metav1.ListOptions{Limit: 1, LabelSelector: selectorOf(s)})
+func mayListPods(ctx context.Context, client kube.Client, s *corev1.Service) error {
+	_, err := client.Pods(s.Namespace).List(ctx, metav1.ListOptions{Limit: 1, LabelSelector: selectorOf(s)})
 	if apierrors.IsForbidden(err) {
 		return &forbiddenError{verb: "list", resource: "pods", namespace: s.Namespace, err: err}
 	}
@@ -73,8 +73,8 @@ func mayListPods(ctx context.Context, client kubernetes.Interface, s *corev1.Ser
 
 // proxyMode reads kube-proxy's mode where kubeadm and its kind keep it. Few may read that; then it is empty.
 // https://kubernetes.io/docs/reference/config-api/kube-proxy-config.v1alpha1/
-func proxyMode(ctx context.Context, client kubernetes.Interface) string {
-	cm, err := client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "kube-proxy", metav1.GetOptions{})
+func proxyMode(ctx context.Context, client kube.Client) string {
+	cm, err := client.ConfigMaps(metav1.NamespaceSystem).Get(ctx, "kube-proxy", metav1.GetOptions{})
 	if err != nil || cm.Data["config.conf"] == "" {
 		return ""
 	}
@@ -88,7 +88,7 @@ func proxyMode(ctx context.Context, client kubernetes.Interface) string {
 }
 
 // notFound explains why a Service could not be read.
-func notFound(ctx context.Context, client kubernetes.Interface, namespace, name string, err error) error {
+func notFound(ctx context.Context, client kube.Client, namespace, name string, err error) error {
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		return &forbiddenError{verb: "get", resource: "services", namespace: namespace, err: err}
@@ -99,8 +99,8 @@ func notFound(ctx context.Context, client kubernetes.Interface, namespace, name 
 }
 
 // elsewhere hints at the Service of that name in other namespaces, or at the other Services of this one.
-func elsewhere(ctx context.Context, client kubernetes.Interface, namespace, name string) string {
-	list, err := client.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 20, FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()})
+func elsewhere(ctx context.Context, client kube.Client, namespace, name string) string {
+	list, err := client.Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 20, FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()})
 	if err == nil {
 		for _, s := range list.Items {
 			if s.Name == name {
@@ -112,8 +112,8 @@ func elsewhere(ctx context.Context, client kubernetes.Interface, namespace, name
 }
 
 // similar hints at the Services there are.
-func similar(ctx context.Context, client kubernetes.Interface, namespace string) string {
-	list, err := client.CoreV1().Services(namespace).List(ctx, metav1.ListOptions{Limit: 20})
+func similar(ctx context.Context, client kube.Client, namespace string) string {
+	list, err := client.Services(namespace).List(ctx, metav1.ListOptions{Limit: 20})
 	if err != nil || len(list.Items) == 0 {
 		return "name its namespace with -n; kubectl get services -A lists them all"
 	}
@@ -179,8 +179,8 @@ func first(names []string) string {
 }
 
 // readyEndpoints counts the endpoints that take requests now, and refuses to measure a Service without any.
-func readyEndpoints(ctx context.Context, client kubernetes.Interface, s *corev1.Service, port string) (int, error) {
-	list, err := client.DiscoveryV1().EndpointSlices(s.Namespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + s.Name})
+func readyEndpoints(ctx context.Context, client kube.Client, s *corev1.Service, port string) (int, error) {
+	list, err := client.EndpointSlices(s.Namespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + s.Name})
 	if apierrors.IsForbidden(err) {
 		return 0, &forbiddenError{verb: "list", resource: "endpointslices.discovery.k8s.io", namespace: s.Namespace, err: err}
 	}

@@ -11,17 +11,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 
+	"lapse/kube"
+	"lapse/kube/kubetest"
 	"lapse/timeline"
 )
 
 func TestDescribeTellsWhatAMeasurementNeeds(t *testing.T) {
 	proxy := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kube-proxy"}, Data: map[string]string{"config.conf": "kind: KubeProxyConfiguration\nmode: nftables\n"}}
-	client := fake.NewSimpleClientset(service(), slice("web-a", endpointOf(pod(1), ready), endpointOf(pod(2), notReady)), slice("web-b", endpointOf(pod(1), ready)), proxy)
+	client := kubetest.Client(fake.NewSimpleClientset(service(), slice("web-a", endpointOf(pod(1), ready), endpointOf(pod(2), notReady)), slice("web-b", endpointOf(pod(1), ready)), proxy))
 	got, err := Describe(t.Context(), client, "shop", "web", "")
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +38,7 @@ func TestDescribeTellsWhatAMeasurementNeeds(t *testing.T) {
 }
 
 func TestDescribeFindsAPortByNumberOrName(t *testing.T) {
-	client := fake.NewSimpleClientset(twoPorts(), slice("web-a", endpointOf(pod(1), ready)))
+	client := kubetest.Client(fake.NewSimpleClientset(twoPorts(), slice("web-a", endpointOf(pod(1), ready))))
 	for _, port := range []string{"80", "http"} {
 		if info, err := Describe(t.Context(), client, "shop", "web", port); err != nil || info.PortName != "http" {
 			t.Errorf("port %s: %+v, %v", port, info, err)
@@ -87,7 +88,7 @@ func TestDescribeSaysWhyAServiceCannotBeMeasured(t *testing.T) {
 				}
 				return false, nil, nil
 			})
-			_, err := Describe(t.Context(), client, "shop", "web", c.port)
+			_, err := Describe(t.Context(), kubetest.Client(client), "shop", "web", c.port)
 			checkHint(t, err, c.what, c.hint)
 		})
 	}
@@ -95,7 +96,7 @@ func TestDescribeSaysWhyAServiceCannotBeMeasured(t *testing.T) {
 
 func TestDescribeOfAnUnreachableServerSaysSo(t *testing.T) {
 	refusing := func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("connection refused") }
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://192.0.2.1", Dial: refusing})
+	client, err := kube.New(&rest.Config{Host: "http://192.0.2.1", Dial: refusing})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 // endpoints watches the Service's EndpointSlices. What counts is the endpoint, in whichever slice it is: while the
 // controller moves one to another slice it may be in two.
 func (w *watcher) endpoints() *lane[*discoveryv1.EndpointSlice] {
-	client := w.Client.DiscoveryV1().EndpointSlices(w.Namespace)
+	client := w.Client.EndpointSlices(w.Namespace)
 	slicesByUID := map[types.UID]*discoveryv1.EndpointSlice{}
 	known := map[netip.Addr]endpoint{}
 	return &lane[*discoveryv1.EndpointSlice]{

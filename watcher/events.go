@@ -39,7 +39,7 @@ func newSubjects(service string) subjects {
 
 // kubeEvents watches the Events of the namespace. Those from before the run are none of its facts.
 func (w *watcher) kubeEvents() *lane[*corev1.Event] {
-	client := w.Client.CoreV1().Events(w.Namespace)
+	client := w.Client.Events(w.Namespace)
 	return &lane[*corev1.Event]{
 		kind: "Event", resource: "events", w: w,
 		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },

@@ -16,7 +16,7 @@ import (
 
 // nodes watches all nodes: whether they are ready, and whether Pods may come to them.
 func (w *watcher) nodes() *lane[*corev1.Node] {
-	client := w.Client.CoreV1().Nodes()
+	client := w.Client.Nodes()
 	return &lane[*corev1.Node]{
 		kind: "Node", resource: "nodes", global: true, w: w,
 		list:   func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },

@@ -24,7 +24,7 @@ type podLane struct {
 }
 
 func (w *watcher) pods() *podLane {
-	pods := w.Client.CoreV1().Pods(w.Namespace)
+	pods := w.Client.Pods(w.Namespace)
 	p := &podLane{selector: labels.Nothing()}
 	p.lane = lane[*corev1.Pod]{
 		kind: "Pod", resource: "pods", w: w,

@@ -72,7 +72,7 @@ func start[T object](ctx context.Context, lane *lane[T], failed chan<- error) (s
 
 // service watches the one Service. Its selector goes to selectors whenever it is a new one.
 func (w *watcher) service(ctx context.Context, selectors chan<- labels.Selector) *lane[*corev1.Service] {
-	client := w.Client.CoreV1().Services(w.Namespace)
+	client := w.Client.Services(w.Namespace)
 	var current string
 	return &lane[*corev1.Service]{
 		kind: "Service", resource: "services", w: w,

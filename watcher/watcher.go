@@ -9,8 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
-
+	"lapse/kube"
 	"lapse/timeline"
 )
 
@@ -22,7 +21,7 @@ const (
 
 // Config says what to watch, and where the facts go.
 type Config struct {
-	Client    kubernetes.Interface
+	Client    kube.Client
 	Namespace string
 	Service   string
 	Port      string // name of the Service's measured port; empty if it has no name

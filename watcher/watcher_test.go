@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"lapse/kube/kubetest"
 	"lapse/timeline"
 )
 
@@ -89,7 +90,7 @@ func (c *cluster) start() {
 	ctx, cancel := context.WithCancel(c.t.Context())
 	c.stop = cancel
 	config := Config{
-		Client: c.client, Namespace: "shop", Service: "web", Port: "http", Clock: timeline.StartClock(),
+		Client: kubetest.Client(c.client), Namespace: "shop", Service: "web", Port: "http", Clock: timeline.StartClock(),
 		Sink: func(f timeline.Fact) {
 			c.mu.Lock()
 			defer c.mu.Unlock()

@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"lapse/deploy"
+	"lapse/kube"
 )
 
 // kubeOptions say which cluster is meant, in kubectl's own flags.
@@ -48,7 +48,7 @@ func (o *kubeOptions) meant() (string, error) {
 // A cluster is a way to a cluster's API, and the namespace that is meant there.
 type cluster struct {
 	config    *rest.Config
-	client    kubernetes.Interface
+	client    kube.Client
 	namespace string
 }
 
@@ -66,13 +66,13 @@ func (o *kubeOptions) connect(ctx context.Context) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := kubernetes.NewForConfig(config)
+	client, err := kube.New(config)
 	if err != nil {
 		return nil, refuse(kubeHint, "no cluster: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	if _, err := client.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx); err != nil {
+	if _, err := client.Version(ctx); err != nil {
 		return nil, refuse(kubeHint, "the API server at %s does not answer: %w", config.Host, err)
 	}
 	return &cluster{config: config, client: client, namespace: namespace}, nil

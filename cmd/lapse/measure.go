@@ -14,9 +14,8 @@ import (
 	"syscall"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
-
 	"lapse/correlate"
+	"lapse/kube"
 	"lapse/loadgen"
 	"lapse/record"
 	"lapse/timeline"
@@ -45,7 +44,7 @@ type measurement struct {
 	meta     timeline.Meta
 	clock    timeline.Clock
 	services []service
-	client   kubernetes.Interface // nil: nothing to watch
+	client   kube.Client // nil: nothing to watch
 	log      *slog.Logger
 	live     *live
 

@@ -1,0 +1,86 @@
+package kube
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+)
+
+// pointer is *T, which is what client-go decodes into.
+type pointer[T any] interface {
+	*T
+	runtime.Object
+}
+
+// A resource is one kind's place in the API.
+type resource struct {
+	group      *rest.RESTClient
+	parameters runtime.ParameterCodec
+	name       string // plural and in lower case, as in its URL
+	namespace  string // "": of all namespaces, or of a kind that is in none
+}
+
+// at aims a request at the resource. Like the clientset it prefers protobuf, which is quicker to decode than JSON.
+func (r resource) at(request *rest.Request) *rest.Request {
+	return request.UseProtobufAsDefault().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.name)
+}
+
+// created implements [Creator].
+type created[T any, PT pointer[T]] struct{ resource }
+
+func creator[T any, PT pointer[T]](a *API, group *rest.RESTClient, name, namespace string) created[T, PT] {
+	return created[T, PT]{resource{group, a.parameters, name, namespace}}
+}
+
+func (c created[T, PT]) Create(ctx context.Context, object PT, options metav1.CreateOptions) (PT, error) {
+	answer := PT(new(T))
+	err := c.at(c.group.Post()).VersionedParams(&options, c.parameters).Body(object).Do(ctx).Into(answer)
+	return answer, err
+}
+
+// kept implements [Objects].
+type kept[T, L any, PT pointer[T], PL pointer[L]] struct{ created[T, PT] }
+
+func objects[T, L any, PT pointer[T], PL pointer[L]](a *API, group *rest.RESTClient, name, namespace string) kept[T, L, PT, PL] {
+	return kept[T, L, PT, PL]{creator[T, PT](a, group, name, namespace)}
+}
+
+func (k kept[T, L, PT, PL]) Get(ctx context.Context, name string, options metav1.GetOptions) (PT, error) {
+	object := PT(new(T))
+	err := k.at(k.group.Get()).Name(name).VersionedParams(&options, k.parameters).Do(ctx).Into(object)
+	return object, err
+}
+
+func (k kept[T, L, PT, PL]) List(ctx context.Context, options metav1.ListOptions) (PL, error) {
+	list := PL(new(L))
+	err := k.at(k.group.Get()).VersionedParams(&options, k.parameters).Timeout(timeout(options)).Do(ctx).Into(list)
+	return list, err
+}
+
+func (k kept[T, L, PT, PL]) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	options.Watch = true
+	return k.at(k.group.Get()).VersionedParams(&options, k.parameters).Timeout(timeout(options)).Watch(ctx)
+}
+
+func (k kept[T, L, PT, PL]) Patch(ctx context.Context, name string, kind types.PatchType, patch []byte, options metav1.PatchOptions, subresources ...string) (PT, error) {
+	object := PT(new(T))
+	err := k.at(k.group.Patch(kind)).Name(name).SubResource(subresources...).VersionedParams(&options, k.parameters).Body(patch).Do(ctx).Into(object)
+	return object, err
+}
+
+func (k kept[T, L, PT, PL]) Delete(ctx context.Context, name string, options metav1.DeleteOptions) error {
+	return k.at(k.group.Delete()).Name(name).Body(&options).Do(ctx).Error()
+}
+
+// timeout is how long the API server is asked to take at most; 0 is no limit.
+func timeout(options metav1.ListOptions) time.Duration {
+	if options.TimeoutSeconds == nil {
+		return 0
+	}
+	return time.Duration(*options.TimeoutSeconds) * time.Second
+}
