@@ -8,14 +8,15 @@ import (
 	"io/fs"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 )
 
 //go:embed dist
 var dist embed.FS
 
-// pageFiles are the built page's files by URL path.
-var pageFiles = loadPage()
+// pageFiles are the built page's files by URL path. They are read and hashed when somebody looks.
+var pageFiles = sync.OnceValue(loadPage)
 
 // A pageFile is one file of the page, with a tag that changes when it does.
 type pageFile struct {
@@ -48,7 +49,7 @@ func servePage(w http.ResponseWriter, r *http.Request) {
 	if path == "/" {
 		path = "/index.html"
 	}
-	file, ok := pageFiles[path]
+	file, ok := pageFiles()[path]
 	if !ok {
 		http.NotFound(w, r)
 		return

@@ -88,7 +88,7 @@ func TestPageIsServedWithItsFiles(t *testing.T) {
 
 func TestPageHasNoInlineScriptAndNoForeignHost(t *testing.T) {
 	var size int
-	for path, file := range pageFiles {
+	for path, file := range pageFiles() {
 		size += len(file.body)
 		text := string(file.body)
 		if strings.HasSuffix(path, ".html") && strings.Contains(text, "<script>") {

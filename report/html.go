@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"regexp"
 	"strings"
+	"sync"
 
 	"lapse/correlate"
 )
@@ -39,7 +40,7 @@ func HTML(w io.Writer, tl *correlate.Timeline, opts Options) error {
 		return fmt.Errorf("render as HTML: %w", err)
 	}
 	var body bytes.Buffer
-	if err := noScript.Execute(&body, summaryOf(tl)); err != nil {
+	if err := noScript().Execute(&body, summaryOf(tl)); err != nil {
 		return fmt.Errorf("render as HTML: %w", err)
 	}
 	fmt.Fprintf(&body, "<script type=\"application/json+gzip-base64\" id=\"lapse-run\">%s</script>\n", data)
@@ -237,7 +238,11 @@ func windowSummary(tl *correlate.Timeline, w correlate.Window, target string) su
 }
 
 // noScript is the summary for readers without scripts.
-var noScript = template.Must(template.New("noscript").Parse(`<noscript>
+var noScript = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("noscript").Parse(noScriptText))
+})
+
+const noScriptText = `<noscript>
 <h1>{{.Badge}}: {{.Headline}}</h1>
 {{with .Caveat}}<p>{{.}}</p>
 {{end}}<p>{{.Measured}}</p>
@@ -264,4 +269,4 @@ var noScript = template.Must(template.New("noscript").Parse(`<noscript>
 {{end}}<p>Measurement: {{.Validity}}</p>
 <p>With scripts, this file shows the whole timeline.</p>
 </noscript>
-`))
+`
