@@ -3,9 +3,12 @@ package faultserver
 import (
 	"bufio"
 	"crypto/tls"
+	"errors"
 	"net"
+	"os"
 	"strconv"
 	"strings"
+	"time"
 )
 
 const body = "this is the whole answer\n"
@@ -13,10 +16,12 @@ const body = "this is the whole answer\n"
 // A conn is one client's connection.
 type conn struct {
 	net.Conn
-	server *Server
-	tcp    *net.TCPConn
-	number int
-	idle   bool // no request is open; guarded by Server.mu
+	server   *Server
+	tcp      *net.TCPConn
+	requests *bufio.Reader
+	number   int
+	idle     bool          // no request is open; guarded by Server.mu
+	settled  chan struct{} // closed when its stalled request is answered, or its client has left
 }
 
 func newConn(s *Server, tcp *net.TCPConn, number int) *conn {
@@ -24,6 +29,7 @@ func newConn(s *Server, tcp *net.TCPConn, number int) *conn {
 	if s.config.TLS != nil {
 		c.Conn = tls.Server(tcp, s.config.TLS)
 	}
+	c.requests = bufio.NewReader(c)
 	return c
 }
 
@@ -36,9 +42,8 @@ func (c *conn) cut() {
 func (c *conn) serve() {
 	defer c.server.drop(c)
 	defer c.tcp.Close()
-	requests := bufio.NewReader(c)
 	for {
-		last, err := readRequest(requests)
+		last, err := readRequest(c.requests)
 		if err != nil {
 			return
 		}
@@ -66,7 +71,6 @@ func readRequest(requests *bufio.Reader) (last bool, err error) {
 
 // answer does to a request what fault says, and reports whether the connection goes on.
 func (c *conn) answer(fault Fault, last bool) bool {
-	s := c.server
 	switch fault.Kind {
 	case Reset:
 		c.cut()
@@ -79,19 +83,26 @@ func (c *conn) answer(fault Fault, last bool) bool {
 	case Error:
 		return c.send("503 Service Unavailable", last, false)
 	case Stall:
-		if !s.wait(fault.To) {
+		defer close(c.settled)
+		if !c.wait() {
 			return false
 		}
-		s.late.Lock()
-		defer s.late.Unlock()
 	case Slow:
-		if !s.wait(s.now() + fault.Delay) {
+		_ = c.SetReadDeadline(time.Now().Add(fault.Delay)) // where it cannot be set, reading fails as well
+		if !c.wait() {
 			return false
 		}
 	case Goodbye:
 		last = true
 	}
 	return c.send("200 OK", last, true)
+}
+
+// wait waits until the deadline for reading, and reports whether the client was there for so long. One that has left is let
+// go at once: a long stall would otherwise keep more files open than a process may have.
+func (c *conn) wait() bool {
+	_, err := c.requests.Peek(1)
+	return errors.Is(err, os.ErrDeadlineExceeded) && c.SetReadDeadline(time.Time{}) == nil
 }
 
 // send sends a whole reply.

@@ -7,7 +7,7 @@
 //	}})
 //
 // It listens on the loopback interface and speaks plain HTTP, or HTTPS with a TLS configuration.
-// Requests must have no body.
+// Requests must have no body, and wait for the answer to the one before.
 package faultserver
 
 import (
@@ -68,6 +68,12 @@ type Outage struct {
 	Close, Open Span
 }
 
+// A held is a request that a stall keeps waiting.
+type held struct {
+	conn    *conn
+	settled chan struct{} // closed when it is answered, or its client has left
+}
+
 // A Span holds an instant that is not known better.
 type Span struct{ From, To time.Duration }
 
@@ -77,14 +83,14 @@ type Server struct {
 	addr   netip.AddrPort
 	over   chan struct{} // closed when the server ends
 	wg     sync.WaitGroup
-	late   sync.Mutex // whoever answers after a stall does so alone: hundreds at once would crowd out a client in this process
 
 	mu       sync.Mutex
 	listener net.Listener
 	down     bool // nobody shall be served
 	conns    map[*conn]bool
 	random   *rand.Rand
-	met      []int // by fault: how many requests came while it lasted
+	met      []int    // by fault: how many requests came while it lasted
+	held     [][]held // by fault: what a stall keeps waiting
 	accepted int
 	answered int
 	acts     []Act
@@ -103,14 +109,18 @@ func Start(c Config) (*Server, error) {
 		conns:  map[*conn]bool{},
 		random: rand.New(rand.NewPCG(c.Seed, c.Seed)),
 		met:    make([]int, len(c.Faults)),
+		held:   make([][]held, len(c.Faults)),
 	}
 	if err := s.listen("127.0.0.1:0"); err != nil {
 		return nil, err
 	}
 	s.addr = s.listener.Addr().(*net.TCPAddr).AddrPort()
-	for _, f := range c.Faults {
-		if f.Kind == Refuse {
+	for i, f := range c.Faults {
+		switch f.Kind {
+		case Refuse:
 			s.wg.Go(func() { s.refuse(f) })
+		case Stall:
+			s.wg.Go(func() { s.release(i) })
 		}
 	}
 	return s, nil
@@ -128,7 +138,7 @@ func (s *Server) URL() string {
 }
 
 // Close ends the server and waits until all of it has ended. The error is that of an outage which
-// could not be begun or ended as scheduled.
+// could not be begun or ended as scheduled, or of a connection that could not be accepted.
 func (s *Server) Close() error {
 	close(s.over)
 	s.shut()
@@ -230,6 +240,22 @@ func (s *Server) refuse(f Fault) {
 	s.mu.Unlock()
 }
 
+// release ends stall i when it is over. The requests are answered one after the other: thousands at once would crowd out a
+// client in this process.
+func (s *Server) release(i int) {
+	if !s.wait(s.config.Faults[i].To) {
+		return
+	}
+	s.mu.Lock()
+	all := s.held[i]
+	s.held[i] = nil
+	s.mu.Unlock()
+	for _, h := range all {
+		_ = h.conn.SetReadDeadline(time.Unix(1, 0)) // ends its wait, unless it has left
+		<-h.settled
+	}
+}
+
 // shut serves nobody from here on, and returns when that began: ending every connection takes its time, but nobody is
 // served meanwhile.
 func (s *Server) shut() Span {
@@ -265,10 +291,27 @@ func (s *Server) reopen() Span {
 func (s *Server) accept(listener net.Listener) {
 	for {
 		c, err := listener.Accept()
-		if err != nil {
-			return // closed
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil: // such as too many open files
+			s.failed(err)
+			s.wait(s.now() + acceptAgain)
+		default:
+			s.take(c.(*net.TCPConn))
 		}
-		s.take(c.(*net.TCPConn))
+	}
+}
+
+// acceptAgain is how long nothing is accepted after an attempt to that failed.
+const acceptAgain = 5 * time.Millisecond
+
+// failed keeps what went wrong for Close to return, the first of its kind only.
+func (s *Server) failed(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failure == nil {
+		s.failure = fmt.Errorf("fault server: %w", err)
 	}
 }
 
@@ -310,6 +353,10 @@ func (s *Server) verdict(c *conn) (f Fault, served bool) {
 				continue
 			}
 			s.acts = append(s.acts, Act{Kind: f.Kind, At: now, Conn: c.number})
+			if f.Kind == Stall {
+				c.settled = make(chan struct{})
+				s.held[i] = append(s.held[i], held{c, c.settled})
+			}
 			return f, true
 		}
 	}

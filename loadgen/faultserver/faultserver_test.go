@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -154,5 +156,84 @@ func TestFaultsMeetWhomTheyShall(t *testing.T) {
 	}
 	if len(counts) != 1 {
 		t.Errorf("one seed, different choices: %v", counts)
+	}
+}
+
+// A stall that outlasts its clients keeps none of their connections: each is a file, and a process may open so many only.
+func TestAStallLetsGoOfClientsThatLeft(t *testing.T) {
+	s := start(t, Fault{Kind: Stall, To: time.Hour})
+	defer s.Close()
+	for i := range 3 {
+		c, err := net.Dial("tcp", s.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(c, "GET / HTTP/1.1\r\n\r\n")
+		for s.Count(Stall) <= i {
+			runtime.Gosched()
+		}
+		c.Close()
+	}
+	open := func() int {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.conns)
+	}
+	for deadline := time.Now().Add(10 * time.Second); open() > 0; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d connections of clients that left are still open", open())
+		}
+	}
+}
+
+// Connections that come and go in a stall do not delay the answers of those that stay.
+func TestAStallAnswersWhoStayed(t *testing.T) {
+	t0 := time.Now()
+	s, err := Start(Config{T0: t0, Faults: []Fault{
+		{Kind: Stall, To: 100 * time.Millisecond}, {Kind: Stall, From: 100 * time.Millisecond, To: 200 * time.Millisecond},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var clients sync.WaitGroup
+	for range 20 {
+		clients.Go(func() {
+			if status, err := get(s.URL()); status != 200 || err != nil || time.Since(t0) < 100*time.Millisecond {
+				t.Errorf("%d, %v after %v", status, err, time.Since(t0))
+			}
+			if status, err := get(s.URL()); status != 200 || err != nil || time.Since(t0) < 200*time.Millisecond {
+				t.Errorf("%d, %v after %v", status, err, time.Since(t0))
+			}
+		})
+	}
+	clients.Wait()
+}
+
+// A shortListener has no room for the first connection.
+type shortListener struct {
+	net.Listener
+	short bool
+}
+
+func (l *shortListener) Accept() (net.Conn, error) {
+	if !l.short {
+		l.short = true
+		return nil, &net.OpError{Op: "accept", Net: "tcp", Err: syscall.EMFILE}
+	}
+	return l.Listener.Accept()
+}
+
+func TestWhoCannotAcceptSaysSoAndTriesAgain(t *testing.T) {
+	s := start(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.wg.Go(func() { s.accept(&shortListener{Listener: listener}) })
+	status, getErr := get("http://" + listener.Addr().String())
+	listener.Close()
+	if err := s.Close(); status != 200 || getErr != nil || !errors.Is(err, syscall.EMFILE) {
+		t.Errorf("%d, %v; the server says: %v", status, getErr, err)
 	}
 }
