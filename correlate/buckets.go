@@ -2,7 +2,6 @@ package correlate
 
 import (
 	"math/bits"
-	"slices"
 	"time"
 
 	"lapse/timeline"
@@ -38,79 +37,94 @@ func SlotLatency(slot int) (low, high time.Duration) {
 	return (8 + m) * unit, (9 + m) * unit
 }
 
-// A slot counts the requests of one target that were sent in it.
+// latencySlots is how many slots [LatencySlot] has: enough for every time.Duration.
+const latencySlots = 416
+
+// A slot counts the requests of one target that were sent in it. There are thousands for each target,
+// so it is small.
 type slot struct {
-	sent, failed int
-	first        int      // the latency slot that counts[0] stands for
-	counts       []uint32 // of ok requests by latency slot
-	sparse       SparseCounts
-	stale        bool                         // sparse does not tell what counts does
+	sent, failed uint32
+	latency      Histogram                    // of ok requests, but for those in a tray
 	classes      *[timeline.NumClasses]uint32 // failures by class; nil while there are none
 }
 
-// fail counts a failed request.
+// fail counts failed requests.
 func (s *slot) fail(class timeline.Class, n uint32) {
 	if s.classes == nil {
 		s.classes = new([timeline.NumClasses]uint32)
 	}
-	s.failed += int(n)
+	s.failed += n
 	s.classes[class] += n
-}
-
-func (s *slot) add(latencySlot int, n uint32) {
-	s.stale = true
-	switch {
-	case len(s.counts) == 0:
-		s.first = latencySlot
-	case latencySlot < s.first:
-		s.counts = slices.Insert(s.counts, 0, make([]uint32, s.first-latencySlot)...)
-		s.first = latencySlot
-	}
-	for len(s.counts) <= latencySlot-s.first {
-		s.counts = append(s.counts, 0)
-	}
-	s.counts[latencySlot-s.first] += n
 }
 
 // merge adds what o counted.
 func (s *slot) merge(o slot) {
 	s.sent += o.sent
-	if o.classes != nil {
-		for class, n := range o.classes {
-			if n > 0 {
-				s.fail(timeline.Class(class), n)
-			}
-		}
+	s.latency = s.latency.plus(o.latency)
+	if o.classes == nil {
+		return
 	}
-	for i, n := range o.counts {
+	for class, n := range o.classes {
 		if n > 0 {
-			s.add(o.first+i, n)
+			s.fail(timeline.Class(class), n)
 		}
 	}
 }
 
-// latency returns the counts as published. What it returned once never changes.
-func (s *slot) latency() SparseCounts {
-	if !s.stale && s.sparse != nil {
-		return s.sparse
+// A tray counts the ok requests of one slot by latency, until they are packed into it.
+type tray struct {
+	slot      int
+	low, high int // counts outside [low, high) are 0; high is 0 if all are
+	counts    [latencySlots]uint32
+}
+
+func (t *tray) add(latencySlot int) {
+	if t.high == 0 {
+		t.low = latencySlot
 	}
-	s.sparse, s.stale = SparseCounts{}, false
-	for i, n := range s.counts {
-		if n > 0 {
-			s.sparse = append(s.sparse, s.first+i, int(n))
+	t.low, t.high = min(t.low, latencySlot), max(t.high, latencySlot+1)
+	t.counts[latencySlot]++
+}
+
+// empty returns what is in the tray, and clears it.
+func (t *tray) empty() Histogram {
+	var p packer
+	for i := t.low; i < t.high; i++ {
+		if t.counts[i] > 0 {
+			p.put(i, int(t.counts[i]))
 		}
 	}
-	return s.sparse
+	clear(t.counts[t.low:t.high])
+	t.low, t.high = 0, 0
+	return p.histogram()
 }
 
 // A series is one target's slots from T0 on.
+//
+// Requests come in the order of their answers, so that a few slots next to each other take all of
+// them. These have a tray each: slot i has tray i modulo their number, until another slot needs it.
 type series struct {
 	width time.Duration
 	slots []slot
+	trays []tray // none before the first ok request
 }
 
-// at returns the slot instant t lies in, widening slots until there are few enough.
-func (s *series) at(t time.Duration) *slot {
+// maxTrays is how many slots can be counted in without packing.
+const maxTrays = 16
+
+// add counts an observed request.
+func (s *series) add(r *timeline.Request) {
+	i := s.index(r.Sent)
+	s.slots[i].sent++
+	if r.Class == timeline.OK {
+		s.tray(i).add(LatencySlot(r.Latency()))
+		return
+	}
+	s.slots[i].fail(r.Class, 1)
+}
+
+// index returns which slot instant t lies in, widening slots until there are few enough.
+func (s *series) index(t time.Duration) int {
 	s.width = max(s.width, slotWidth)
 	t = max(t, 0)
 	for t/s.width >= maxSlots {
@@ -120,11 +134,39 @@ func (s *series) at(t time.Duration) *slot {
 	for len(s.slots) <= i {
 		s.slots = append(s.slots, slot{})
 	}
-	return &s.slots[i]
+	return i
+}
+
+// tray returns the tray of slot i.
+func (s *series) tray(i int) *tray {
+	if s.trays == nil {
+		s.trays = make([]tray, maxTrays)
+	}
+	t := &s.trays[i%maxTrays]
+	if t.slot != i {
+		s.pack(t)
+		t.slot = i
+	}
+	return t
+}
+
+// pack empties a tray into its slot.
+func (s *series) pack(t *tray) {
+	if t.high > 0 {
+		of := &s.slots[t.slot]
+		of.latency = of.latency.plus(t.empty())
+	}
+}
+
+func (s *series) packAll() {
+	for i := range s.trays {
+		s.pack(&s.trays[i])
+	}
 }
 
 // widen merges slots until they are width wide, which is their width doubled some times.
 func (s *series) widen(width time.Duration) {
+	s.packAll()
 	s.width = max(s.width, slotWidth)
 	for s.width < width {
 		half := (len(s.slots) + 1) / 2
@@ -147,14 +189,12 @@ func (s *series) publish(n int, dark []period) BucketSeries {
 		Sent:       make([]int, n),
 		Failed:     make([]int, n),
 		Unobserved: make([]float64, n),
-		Latency:    make([]SparseCounts, n),
+		Latency:    make([]Histogram, n),
 	}
-	for i := min(n, len(s.slots)); i < n; i++ {
-		b.Latency[i] = SparseCounts{}
-	}
-	for i := range s.slots {
-		b.Sent[i], b.Failed[i], b.Latency[i] = s.slots[i].sent, s.slots[i].failed, s.slots[i].latency()
-		b.fail(i, s.slots[i].classes)
+	s.packAll()
+	for i, slot := range s.slots {
+		b.Sent[i], b.Failed[i], b.Latency[i] = int(slot.sent), int(slot.failed), slot.latency
+		b.fail(i, slot.classes)
 	}
 	for _, d := range dark {
 		for i := int(d.from / s.width); i < n && time.Duration(i)*s.width < d.to; i++ {

@@ -15,7 +15,7 @@ func (s BucketSeries) halve() BucketSeries {
 		Sent:       inPairs(s.Sent, func(a, b int) int { return a + b }),
 		Failed:     inPairs(s.Failed, func(a, b int) int { return a + b }),
 		Unobserved: inPairs(s.Unobserved, func(a, b float64) float64 { return a + b }),
-		Latency:    inPairs(s.Latency, addSparse),
+		Latency:    inPairs(s.Latency, Histogram.plus),
 	}
 	for i := range h.Unobserved {
 		if 2*i+1 < len(s.Unobserved) { // the last slot may stand alone: all of the run that is in it is in its first half
@@ -42,22 +42,6 @@ func inPairs[T any](list []T, add func(T, T) T) []T {
 		pairs = append(pairs, sum)
 	}
 	return pairs
-}
-
-// addSparse adds two histograms.
-func addSparse(a, b SparseCounts) SparseCounts {
-	sum := SparseCounts{}
-	for len(a) > 1 && len(b) > 1 {
-		switch {
-		case a[0] < b[0]:
-			sum, a = append(sum, a[0], a[1]), a[2:]
-		case a[0] > b[0]:
-			sum, b = append(sum, b[0], b[1]), b[2:]
-		default:
-			sum, a, b = append(sum, a[0], a[1]+b[1]), a[2:], b[2:]
-		}
-	}
-	return append(append(sum, a...), b...)
 }
 
 // halveSlots moves counts to slots twice as wide.

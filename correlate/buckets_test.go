@@ -1,6 +1,8 @@
 package correlate
 
 import (
+	"maps"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -55,8 +57,8 @@ func TestBucketsHoldEveryRequestOnce(t *testing.T) {
 		series := b.Targets["new"]
 		for i := range series.Sent {
 			sent, failed = sent+series.Sent[i], failed+series.Failed[i]
-			for j := 1; j < len(series.Latency[i]); j += 2 {
-				answered += series.Latency[i][j]
+			for _, n := range series.Latency[i].All() {
+				answered += n
 			}
 		}
 		if sent != n || failed != 300 || answered != n-300 {
@@ -66,25 +68,53 @@ func TestBucketsHoldEveryRequestOnce(t *testing.T) {
 }
 
 func TestBucketsOfALongRunMerge(t *testing.T) {
-	var fine, coarse series
-	for i := range 5000 {
+	requests := make([]timeline.Request, 5000)
+	for i := range requests {
 		at := time.Duration(i) * 300 * time.Millisecond
-		fine.at(at).sent++
-		fine.at(at).add(LatencySlot(time.Duration(i)*time.Microsecond), 1)
+		requests[i] = timeline.Request{Due: at, Sent: at, Done: at + time.Duration(i%900)*time.Microsecond}
+	}
+	var fine, coarse series
+	for i := range requests {
+		fine.add(&requests[i])
 	}
 	coarse.width = fine.width
-	for i := range 5000 {
-		at := time.Duration(i) * 300 * time.Millisecond
-		coarse.at(at).sent++
-		coarse.at(at).add(LatencySlot(time.Duration(i)*time.Microsecond), 1)
+	for i := range requests {
+		coarse.add(&requests[i])
 	}
 	if fine.width != 800*time.Millisecond {
 		t.Fatalf("25 minutes in slots of %v", fine.width)
 	}
-	a, b := fine.publish(1875, nil), coarse.publish(1875, nil)
-	for i := range a.Sent {
-		if a.Sent[i] != b.Sent[i] || len(a.Latency[i]) != len(b.Latency[i]) {
-			t.Fatalf("slot %d: merged %d %v, counted at once %d %v", i, a.Sent[i], a.Latency[i], b.Sent[i], b.Latency[i])
+	if diff := cmp.Diff(coarse.publish(1875, nil), fine.publish(1875, nil)); diff != "" {
+		t.Errorf("merging changes what is told (-counted at once +merged):\n%s", diff)
+	}
+}
+
+// However late answers come, in whatever order, each is counted in the slot it was sent in.
+func TestBucketsCountAnswersOutOfOrder(t *testing.T) {
+	const slots = 5 * maxTrays
+	random := rand.New(rand.NewPCG(1, 2))
+	var requests []timeline.Request
+	want := make([]map[int]int, slots)
+	for i := range 50 * slots {
+		at := time.Duration(i) * slotWidth / 50
+		r := timeline.Request{Due: at, Sent: at, Done: at + time.Duration(random.Int64N(int64(10*time.Second)))}
+		requests = append(requests, r)
+		if want[i/50] == nil {
+			want[i/50] = map[int]int{}
+		}
+		want[i/50][LatencySlot(r.Latency())]++
+	}
+	slices.SortFunc(requests, func(a, b timeline.Request) int { return int(a.Done - b.Done) })
+	var s series
+	for i := range requests {
+		s.add(&requests[i])
+		if i%1000 == 0 {
+			s.publish(len(s.slots), nil) // looking must change nothing
+		}
+	}
+	for i, h := range s.publish(slots, nil).Latency {
+		if got := maps.Collect(h.All()); !maps.Equal(got, want[i]) {
+			t.Fatalf("slot %d: %v, want %v", i, got, want[i])
 		}
 	}
 }
@@ -94,10 +124,10 @@ func TestBucketsTellTheClassOfEachFailure(t *testing.T) {
 	coarse.width = 400 * time.Millisecond // what 25 minutes need
 	for i := range 5000 {
 		for _, s := range []*series{&fine, &coarse} {
-			at := s.at(time.Duration(i) * 300 * time.Millisecond)
-			at.sent++
+			at := s.index(time.Duration(i) * 300 * time.Millisecond)
+			s.slots[at].sent++
 			if i%10 == 3 {
-				at.fail([]timeline.Class{timeline.Reset, timeline.Refused}[i/10%2], 2)
+				s.slots[at].fail([]timeline.Class{timeline.Reset, timeline.Refused}[i/10%2], 2)
 			}
 		}
 	}

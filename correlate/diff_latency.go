@@ -16,8 +16,8 @@ type spread struct {
 func latencies(tl *Timeline, target string) spread {
 	bySlot := map[int]int{}
 	for _, histogram := range tl.Buckets.Targets[target].Latency {
-		for i := 0; i+1 < len(histogram); i += 2 {
-			bySlot[histogram[i]] += histogram[i+1]
+		for slot, n := range histogram.All() {
+			bySlot[slot] += n
 		}
 	}
 	var s spread

@@ -142,7 +142,7 @@ func withLatencies(tl *Timeline, random *rand.Rand, n int, median time.Duration)
 			histogram = append(histogram, slot, counts[slot])
 		}
 	}
-	tl.Buckets.Targets["web new"] = BucketSeries{Latency: []SparseCounts{histogram}}
+	tl.Buckets.Targets["web new"] = BucketSeries{Latency: []Histogram{NewHistogram(histogram)}}
 	return tl
 }
 

@@ -234,10 +234,10 @@ type Buckets struct {
 
 // BucketSeries holds one entry per slot. A slot with Sent 0 was not measured.
 type BucketSeries struct {
-	Sent       []int          `json:"sent"`
-	Failed     []int          `json:"failed"`
-	Unobserved []float64      `json:"unobserved"` // share of the slot not observed, 0 to 1
-	Latency    []SparseCounts `json:"latency"`    // of ok requests, from Due
+	Sent       []int       `json:"sent"`
+	Failed     []int       `json:"failed"`
+	Unobserved []float64   `json:"unobserved"` // share of the slot not observed, 0 to 1
+	Latency    []Histogram `json:"latency"`    // of ok requests, from Due
 
 	// Classes tells of which class the failed requests are: for each class that occurs, pairs of the
 	// index of a slot and how many of its requests failed so.

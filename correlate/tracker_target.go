@@ -59,14 +59,7 @@ func (t *track) add(r timeline.Request) {
 	r.Done = max(r.Done, r.Sent)
 	t.tally.add(&r, t.interval)
 	if r.Class.Observed() {
-		s := t.series.at(r.Sent)
-		s.sent++
-		switch {
-		case r.Class == timeline.OK:
-			s.add(LatencySlot(r.Latency()), 1)
-		default:
-			s.fail(r.Class, 1)
-		}
+		t.series.add(&r)
 	}
 	t.waiting = append(t.waiting, flight{sent: r.Sent, done: r.Done, seq: r.Seq, backend: r.Backend, class: r.Class})
 }

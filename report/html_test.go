@@ -235,7 +235,7 @@ func hour() *correlate.Timeline {
 				sparse = append(sparse, slot, 1+random.IntN(12))
 			}
 			series.Sent, series.Failed = append(series.Sent, 160), append(series.Failed, 0)
-			series.Unobserved, series.Latency = append(series.Unobserved, 0), append(series.Latency, sparse)
+			series.Unobserved, series.Latency = append(series.Unobserved, 0), append(series.Latency, correlate.NewHistogram(sparse))
 		}
 		tl.Buckets.Targets[name] = series
 	}

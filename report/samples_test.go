@@ -336,11 +336,11 @@ type fails [][2]int
 // addTarget adds a target and its buckets, all good but for fails.
 func addTarget(tl *correlate.Timeline, name string, kind timeline.TargetKind, rate int, bad fails) *correlate.Target {
 	slots := int((tl.Run.Duration + s - 1) / s)
-	series := correlate.BucketSeries{Sent: make([]int, slots), Failed: make([]int, slots), Unobserved: make([]float64, slots), Latency: make([]correlate.SparseCounts, slots)}
+	series := correlate.BucketSeries{Sent: make([]int, slots), Failed: make([]int, slots), Unobserved: make([]float64, slots), Latency: make([]correlate.Histogram, slots)}
 	failed := 0
 	for i := range slots {
 		series.Sent[i] = int(time.Duration(rate) * min(s, tl.Run.Duration-time.Duration(i)*s) / s)
-		series.Latency[i] = correlate.SparseCounts{84, rate - 1, 130, 1}
+		series.Latency[i] = correlate.NewHistogram(correlate.SparseCounts{84, rate - 1, 130, 1})
 	}
 	for _, f := range bad {
 		series.Failed[f[0]] += f[1]

@@ -81,11 +81,11 @@ func (p *page) show(tl *correlate.Timeline, now time.Duration) {
 
 // A chunk is a part of a target's series.
 type chunk struct {
-	Start      int                      `json:"start"` // index of the first slot
-	Sent       []int                    `json:"sent"`
-	Failed     []int                    `json:"failed"`
-	Unobserved []float64                `json:"unobserved"`
-	Latency    []correlate.SparseCounts `json:"latency"`
+	Start      int                   `json:"start"` // index of the first slot
+	Sent       []int                 `json:"sent"`
+	Failed     []int                 `json:"failed"`
+	Unobserved []float64             `json:"unobserved"`
+	Latency    []correlate.Histogram `json:"latency"`
 
 	Classes map[string]correlate.SparseCounts `json:"classes,omitzero"` // slots count from the beginning of the run
 }

@@ -66,7 +66,7 @@ func TestLivePageShowsAWindowAndShowsItAgain(t *testing.T) {
 func TestChunksTellTheClassesOfTheirSlots(t *testing.T) {
 	const slots = 3*chunkSlots + 7
 	series := correlate.BucketSeries{
-		Sent: make([]int, slots), Failed: make([]int, slots), Unobserved: make([]float64, slots), Latency: make([]correlate.SparseCounts, slots),
+		Sent: make([]int, slots), Failed: make([]int, slots), Unobserved: make([]float64, slots), Latency: make([]correlate.Histogram, slots),
 		Classes: map[string]correlate.SparseCounts{},
 	}
 	for i := range slots {

@@ -68,6 +68,8 @@ func (g *generator) describe(t reflect.Type) *jsonschema.Schema {
 	case t == reflect.TypeFor[timeline.Class]():
 		g.named["Class"] = enum(g.comments["lapse/timeline.Class"], classes(g.constants["lapse/timeline.Class"]))
 		return reference("Class")
+	case t == reflect.TypeFor[correlate.Histogram]():
+		return reference("SparseCounts")
 	case t.Kind() == reflect.String && g.constants[typeName(t)] != nil:
 		g.named[t.Name()] = enum(g.comments[typeName(t)], g.constants[typeName(t)])
 		return reference(t.Name())

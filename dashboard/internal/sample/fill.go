@@ -12,11 +12,11 @@ const chunk = 20
 
 // A bucketChunk is a stretch of one target's series.
 type bucketChunk struct {
-	Start      int                      `json:"start"`
-	Sent       []int                    `json:"sent"`
-	Failed     []int                    `json:"failed"`
-	Unobserved []float64                `json:"unobserved"`
-	Latency    []correlate.SparseCounts `json:"latency"`
+	Start      int                   `json:"start"`
+	Sent       []int                 `json:"sent"`
+	Failed     []int                 `json:"failed"`
+	Unobserved []float64             `json:"unobserved"`
+	Latency    []correlate.Histogram `json:"latency"`
 
 	Classes map[string]correlate.SparseCounts `json:"classes,omitzero"` // slots count from the beginning of the run
 }

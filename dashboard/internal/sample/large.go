@@ -136,7 +136,7 @@ func largeTarget(id int, windows []correlate.Window, random *rand.Rand) (correla
 	}
 	slots := int(LargeLength / largeWidth)
 	perSlot := int(largeRate * largeWidth / s)
-	series := correlate.BucketSeries{Sent: make([]int, slots), Failed: make([]int, slots), Unobserved: make([]float64, slots), Latency: make([]correlate.SparseCounts, slots), Classes: map[string]correlate.SparseCounts{}}
+	series := correlate.BucketSeries{Sent: make([]int, slots), Failed: make([]int, slots), Unobserved: make([]float64, slots), Latency: make([]correlate.Histogram, slots), Classes: map[string]correlate.SparseCounts{}}
 	likely := probe{Target: t}
 	for i := range slots {
 		from, to := time.Duration(i)*largeWidth, time.Duration(i+1)*largeWidth
@@ -151,7 +151,7 @@ func largeTarget(id int, windows []correlate.Window, random *rand.Rand) (correla
 		for range perSlot - series.Failed[i] {
 			answered[correlate.LatencySlot(likely.takes(from, random))]++
 		}
-		series.Latency[i] = sparse(answered)
+		series.Latency[i] = histogram(answered)
 		t.Sent, t.Failed = t.Sent+perSlot, t.Failed+series.Failed[i]
 	}
 	t.OK = t.Sent - t.Failed

@@ -371,7 +371,7 @@ func fillTargets(run *correlate.Timeline, now time.Duration) {
 		slots := int((now + width - 1) / width)
 		series := correlate.BucketSeries{
 			Sent: make([]int, slots), Failed: make([]int, slots), Unobserved: make([]float64, slots),
-			Latency: make([]correlate.SparseCounts, slots), Classes: map[string]correlate.SparseCounts{},
+			Latency: make([]correlate.Histogram, slots), Classes: map[string]correlate.SparseCounts{},
 		}
 		answered := make([]map[int]int, slots) // latency slot → count
 		for i := range answered {
@@ -397,7 +397,7 @@ func fillTargets(run *correlate.Timeline, now time.Duration) {
 			answered[slot][correlate.LatencySlot(p.takes(at, delays))]++
 		}
 		for i, counts := range answered {
-			series.Latency[i] = sparse(counts)
+			series.Latency[i] = histogram(counts)
 		}
 		t.OK = t.Sent - t.Failed
 		t.Classes["ok"] = t.OK
@@ -424,13 +424,13 @@ func count(pairs correlate.SparseCounts, slot int) correlate.SparseCounts {
 	return append(pairs, slot, 1)
 }
 
-// sparse lists the counts by slot.
-func sparse(counts map[int]int) correlate.SparseCounts {
+// histogram packs the counts by slot.
+func histogram(counts map[int]int) correlate.Histogram {
 	pairs := correlate.SparseCounts{}
 	for _, slot := range slices.Sorted(maps.Keys(counts)) {
 		pairs = append(pairs, slot, counts[slot])
 	}
-	return pairs
+	return correlate.NewHistogram(pairs)
 }
 
 // takes returns how long the answer to the request due at that instant takes: mostly about 2 ms, at
