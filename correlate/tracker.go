@@ -172,6 +172,20 @@ func (t *Tracker) end() time.Duration {
 
 // Timeline returns the run as it is known now.
 func (t *Tracker) Timeline() *Timeline {
+	tl, sights := t.judge()
+	tl.Buckets = t.buckets(sights)
+	return tl
+}
+
+// Brief returns the run as it is known now, without its buckets: they are most of a long run's Timeline,
+// and a terminal that follows the run does not show them.
+func (t *Tracker) Brief() *Timeline {
+	tl, _ := t.judge()
+	return tl
+}
+
+// judge returns all of a Timeline but its buckets, and what those are made of.
+func (t *Tracker) judge() (*Timeline, []*sight) {
 	tl := &Timeline{
 		SchemaVersion: SchemaVersion,
 		Tool:          Tool{Name: "lapse", Version: t.meta.Tool},
@@ -187,9 +201,10 @@ func (t *Tracker) Timeline() *Timeline {
 		Hammer:        t.hammer,
 	}
 	s := &scene{run: tl, facts: slices.Clip(t.events), outages: map[string][]Window{}, edges: map[string]edge{}}
-	t.fill(s, t.look())
+	sights := t.look()
+	t.fill(s, sights)
 	explain(s)
-	return tl
+	return tl, sights
 }
 
 // look reads every track to its end and settles what time was observed.
@@ -248,7 +263,6 @@ func (t *Tracker) fill(s *scene, sights []*sight) {
 		tl.Windows[i].ID = i + 1
 	}
 	tl.Failures, tl.FailuresTruncated = t.failures(sights)
-	tl.Buckets = t.buckets(sights)
 }
 
 // failures lists the failures of judged targets by Sent, as many as fit, and counts the others.

@@ -58,6 +58,18 @@ func TestWindowIsLiveUntilNoRequestCanChangeIt(t *testing.T) {
 	}
 }
 
+func TestABriefLacksOnlyTheBuckets(t *testing.T) {
+	tr := trackRow("ok ok x x x ok ok -*5 ok", 12)
+	brief, full := tr.Brief(), tr.Timeline()
+	if len(full.Buckets.Targets) != 1 || brief.Buckets.Targets != nil {
+		t.Errorf("buckets: %d and %v", len(full.Buckets.Targets), brief.Buckets)
+	}
+	full.Buckets = Buckets{}
+	if diff := gocmp.Diff(full, brief); diff != "" {
+		t.Errorf("(-Timeline +Brief):\n%s", diff)
+	}
+}
+
 func TestTimelineOnceReturnedNeverChanges(t *testing.T) {
 	tr := trackRow("ok x ok x x x ok", 4)
 	first := tr.Timeline()

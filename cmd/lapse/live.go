@@ -50,8 +50,10 @@ func (l *live) end() {
 func (l *live) add(f timeline.Fact) { l.tracker.Add(f) }
 
 // timeline returns the run as judged so far.
-func (l *live) timeline() *correlate.Timeline {
-	tl := l.tracker.Timeline()
+func (l *live) timeline() *correlate.Timeline { return l.judged(l.tracker.Timeline()) }
+
+// judged adds to a timeline what the tracker does not know.
+func (l *live) judged(tl *correlate.Timeline) *correlate.Timeline {
 	tl.Tool = tool()
 	correlate.Judge(tl, l.gates)
 	return tl
@@ -60,13 +62,20 @@ func (l *live) timeline() *correlate.Timeline {
 // show renews what people look at.
 func (l *live) show(now time.Duration) {
 	l.tracker.SetEnd(now)
+	if l.page == nil {
+		l.draw(l.judged(l.tracker.Brief()), now)
+		return
+	}
 	tl := l.timeline()
+	l.draw(tl, now)
+	l.page.show(tl, now)
+}
+
+// draw gives the terminal its next frame.
+func (l *live) draw(tl *correlate.Timeline, now time.Duration) {
 	select {
 	case l.drawn <- frame{tl, now}:
 	default: // the terminal is slow: it misses this one
-	}
-	if l.page != nil {
-		l.page.show(tl, now)
 	}
 }
 

@@ -273,7 +273,7 @@ func (m *measurement) keep(err error) {
 
 // sick says why a run must not go on after its baseline, or "".
 func (m *measurement) sick() string {
-	for _, t := range m.live.tracker.Timeline().Targets {
+	for _, t := range m.live.tracker.Brief().Targets {
 		if t.Kind.Judged() && t.Failed*2 > t.Sent {
 			return fmt.Sprintf("before anything was done to it, %d of %d requests to %s failed (%s): is the address right, and is it up?",
 				t.Failed, t.Sent, t.Name, commonest(t.Classes))
