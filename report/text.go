@@ -80,35 +80,48 @@ var wide = &unicode.RangeTable{
 	R32: []unicode.Range32{{Lo: 0x1f300, Hi: 0x1faff, Stride: 1}, {Lo: 0x20000, Hi: 0x3fffd, Stride: 1}},
 }
 
+// head is the longest beginning of s that takes at most width cells.
+func head(s string, width int) string {
+	for i, r := range s {
+		if width -= columns(string(r)); width < 0 {
+			return s[:i]
+		}
+	}
+	return s
+}
+
+// tail is the longest end of s that takes at most width cells.
+func tail(s string, width int) string {
+	for i := len(s); i > 0; {
+		r, size := utf8.DecodeLastRuneInString(s[:i])
+		if width -= columns(string(r)); width < 0 {
+			return s[i:]
+		}
+		i -= size
+	}
+	return s
+}
+
 // cut shortens s to at most width cells, ending in mark where something was cut off.
 func cut(s string, width int, mark string) string {
-	if columns(s) <= width {
+	if len(head(s, width)) == len(s) {
 		return s
 	}
 	room := width - columns(mark)
 	if room < 0 {
 		return ""
 	}
-	for i, r := range s {
-		room -= columns(string(r))
-		if room < 0 {
-			return s[:i] + mark
-		}
-	}
-	return s
+	return head(s, room) + mark
 }
 
 // cutMiddle shortens s to at most width cells and keeps both its ends, which tell names apart.
 func cutMiddle(s string, width int, mark string) string {
-	if columns(s) <= width {
+	if len(head(s, width)) == len(s) {
 		return s
 	}
-	tail := s
-	for columns(tail) > (width-columns(mark))/2 {
-		_, size := utf8.DecodeRuneInString(tail)
-		tail = tail[size:]
-	}
-	return cut(s, width-columns(mark)-columns(tail), "") + mark + tail
+	room := width - columns(mark)
+	end := tail(s, room/2)
+	return head(s, room-columns(end)) + mark + end
 }
 
 // glued are blanks at which a line is not broken: between a figure and its unit, and before a
@@ -132,12 +145,10 @@ func wrap(s string, width int) []string {
 		if line != "" {
 			lines = append(lines, line)
 		}
-		for columns(word) > width {
-			head := cut(word, width, "")
-			lines = append(lines, head)
-			word = word[len(head):]
+		for line = head(word, width); len(line) < len(word); line = head(word, width) {
+			lines = append(lines, line)
+			word = word[len(line):]
 		}
-		line = word
 	}
 	if line != "" {
 		lines = append(lines, line)

@@ -2,6 +2,7 @@ package report
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -40,6 +41,12 @@ func TestWrapKeepsFiguresAndUnitsTogether(t *testing.T) {
 	}
 }
 
+func TestWrapBreaksALongWordInTime(t *testing.T) {
+	if lines := wrap(strings.Repeat("x", 1<<20), 16); len(lines) != 1<<16 {
+		t.Errorf("%d lines", len(lines))
+	}
+}
+
 func TestCutMarksWhatIsMissing(t *testing.T) {
 	for _, test := range []struct{ got, want string }{
 		{cut("web-x2kzq", 9, "…"), "web-x2kzq"},
@@ -47,6 +54,9 @@ func TestCutMarksWhatIsMissing(t *testing.T) {
 		{cut("漢字漢字", 5, "…"), "漢字…"},
 		{cut("漢字漢字", 4, "…"), "漢…"},
 		{cut("web", 2, "..."), ""},
+		{cutMiddle("web-x2kzq", 9, "…"), "web-x2kzq"},
+		{cutMiddle("漢字漢字漢字", 9, "…"), "漢字…漢字"},
+		{cutMiddle(strings.Repeat("漢", 1<<20), 5, "…"), "漢…漢"}, // in time that grows with the text, not with its square
 		{cutMiddle("payments/authorization-gateway new", 20, "…"), "payments/a…ateway new"[:10] + "…" + "teway new"},
 	} {
 		if test.got != test.want {
