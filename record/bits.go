@@ -41,6 +41,12 @@ type bitReader struct {
 // get takes the next n bits, at most 32.
 func (r *bitReader) get(n uint) uint64 {
 	for r.n < n {
+		if len(r.data) >= 4 {
+			r.held |= uint64(binary.LittleEndian.Uint32(r.data)) << r.n
+			r.data = r.data[4:]
+			r.n += 32
+			break
+		}
 		if len(r.data) == 0 {
 			r.bad, r.held, r.n = true, 0, 0
 			return 0

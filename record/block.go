@@ -33,7 +33,6 @@ type block struct {
 	packed   []byte
 	small    []byte
 	zstd     *zstd.Encoder
-	huffman  huffman
 
 	batches batchContext
 }
@@ -182,11 +181,9 @@ func (b *block) pack() ([]byte, error) {
 	b.small = b.zstd.EncodeAll(b.body, b.small[:0])
 	b.packed = appendBytes(b.packed[:0], b.small)
 	b.packed = binary.AppendUvarint(b.packed, uint64(len(b.requests)))
-	parts := b.grouping.parts()
-	for _, symbols := range b.lengths.symbols {
-		b.packed = b.huffman.pack(b.packed, symbols, parts)
+	if len(b.requests) > 0 {
+		b.packed = b.lengths.appendTo(b.packed)
 	}
-	b.packed = append(b.packed, b.lengths.bits.bytes()...)
 	if max(len(b.packed), len(b.body)) > maxBlock {
 		return nil, fmt.Errorf("compress a block: %d bytes are too many", max(len(b.packed), len(b.body)))
 	}
@@ -196,7 +193,6 @@ func (b *block) pack() ([]byte, error) {
 // An unpacker reads blocks and keeps its memory between them.
 type unpacker struct {
 	zstd     *zstd.Decoder
-	huffman  huffman
 	body     []byte
 	lengths  lengthReader
 	grouping grouping
@@ -258,15 +254,17 @@ func (u *unpacker) requests(in *cursor, cols *columns) ([]timeline.Request, erro
 	if !u.grouping.read(cols[colTarget], int(n)) {
 		return nil, corrupt("its targets are not those of %d requests", n)
 	}
-	parts := u.grouping.parts()
-	for i := range u.lengths.symbols {
-		var err error
-		if u.lengths.symbols[i], err = u.huffman.unpack(in, u.lengths.symbols[i], parts); err != nil {
-			return nil, err
-		}
+	if n == 0 {
+		return nil, nil
 	}
-	u.lengths.next, u.lengths.bits = 0, bitReader{data: in.data}
-	return cols.decode(&u.lengths, &u.grouping)
+	if err := u.lengths.open(in); err != nil {
+		return nil, err
+	}
+	requests, err := cols.decode(&u.lengths, &u.grouping)
+	if err != nil {
+		return nil, err
+	}
+	return requests, u.lengths.close()
 }
 
 func (u *unpacker) wants(kind byte) bool { return u.only == nil || u.only(kind) }

@@ -18,6 +18,7 @@ const (
 	colDue            // Due − what the target's last step foretells
 	colOutcome        // runs of the same class, code and reuse: length, class, code, reused
 	colBackend        // Backend
+	colLengths        // by target: which lengths its requests have, a bit each
 	numColumns
 )
 
@@ -33,25 +34,53 @@ func (c *columns) reset() {
 // encode fills the columns and lengths with requests.
 func (c *columns) encode(l *lengths, requests []timeline.Request, g *grouping) {
 	c.putTargets(requests, g)
-	var p predictor
 	var run outcomeRun
-	for _, i := range g.sorted {
+	start := 0
+	for _, end := range g.ends {
+		c.encodeTarget(l, requests, g.sorted[start:end], &run)
+		start = end
+	}
+	c.endOutcome(&run)
+}
+
+// encodeTarget adds the requests of one target, which are those at indices.
+func (c *columns) encodeTarget(l *lengths, requests []timeline.Request, indices []int, run *outcomeRun) {
+	has := lengthsOf(requests, indices)
+	c[colLengths] = append(c[colLengths], has)
+	l.turnTo(requests[indices[0]].Target, has)
+	p := newPredictor()
+	for _, i := range indices {
 		r := &requests[i]
-		p.turnTo(r.Target)
 		due, sent, done := floorMicros(r.Due), floorMicros(r.Sent), ceilMicros(r.Done)
 		c[colSeq] = appendVarint(c[colSeq], int64(r.Seq-p.seq()))
 		c[colDue] = appendVarint(c[colDue], due-p.due(r.Seq))
 		p.learn(r.Seq, due)
-		c.putOutcome(&run, r)
+		c.putOutcome(run, r)
 		c[colBackend] = binary.AppendUvarint(c[colBackend], uint64(r.Backend))
-		l.put(lenLate, sent-due)
-		l.put(lenDNS, int64(r.DNS))
-		l.put(lenConnect, int64(r.Connect))
-		l.put(lenTLS, int64(r.TLS))
-		l.put(lenFirst, int64(r.FirstByte))
-		l.put(lenRest, done-sent-sumOf(r.Phases))
+		l.put(&[numLengths]int64{
+			lenLate: sent - due, lenDNS: int64(r.DNS), lenConnect: int64(r.Connect), lenTLS: int64(r.TLS), lenFirst: int64(r.FirstByte),
+			lenRest: done - sent - sumOf(r.Phases),
+		})
 	}
-	c.endOutcome(&run)
+}
+
+// lengthsOf tells which lengths the requests at indices have, a bit each.
+func lengthsOf(requests []timeline.Request, indices []int) uint8 {
+	var all timeline.Phases
+	for _, i := range indices {
+		p := &requests[i].Phases
+		all.DNS |= p.DNS
+		all.Connect |= p.Connect
+		all.TLS |= p.TLS
+		all.FirstByte |= p.FirstByte
+	}
+	has := uint8(always)
+	for column, length := range [numLengths]timeline.Micros{lenDNS: all.DNS, lenConnect: all.Connect, lenTLS: all.TLS, lenFirst: all.FirstByte} {
+		if length > 0 {
+			has |= 1 << column
+		}
+	}
+	return has
 }
 
 // decode reads the requests that the columns hold, whose targets are in g. It errs only if the columns do not fit together,
@@ -63,35 +92,42 @@ func (c *columns) decode(l *lengthReader, g *grouping) ([]timeline.Request, erro
 	}
 	in[colTarget].data = nil // read before
 	requests := make([]timeline.Request, len(g.targets))
-	var p predictor
 	var run outcomeRun
-	for _, i := range g.sorted {
-		r := &requests[i]
-		r.Target = g.targets[i]
-		p.turnTo(r.Target)
-		r.Seq = p.seq() + uint64(in[colSeq].varint())
-		due := p.due(r.Seq) + in[colDue].varint()
-		p.learn(r.Seq, due)
-		getOutcome(&in[colOutcome], &run, r)
-		r.Backend = in[colBackend].uint16()
-		sent := due + l.get(lenLate)
-		r.DNS = timeline.Micros(l.get(lenDNS))
-		r.Connect = timeline.Micros(l.get(lenConnect))
-		r.TLS = timeline.Micros(l.get(lenTLS))
-		r.FirstByte = timeline.Micros(l.get(lenFirst))
-		done := sent + sumOf(r.Phases) + l.get(lenRest)
-		r.Due, r.Sent, r.Done = micros(due), micros(sent), micros(done)
-		l.next++
+	start := 0
+	for _, end := range g.ends {
+		decodeTarget(&in, l, requests, g.sorted[start:end], g.targets[g.sorted[start]], &run)
+		start = end
 	}
 	for i := range in {
 		if in[i].bad || len(in[i].data) > 0 {
 			return nil, corrupt("column %d does not fit the others", i)
 		}
 	}
-	if !l.bits.finished() {
-		return nil, corrupt("the lengths do not fit their symbols")
-	}
 	return requests, nil
+}
+
+// decodeTarget reads the requests of one target, which are those at indices.
+func decodeTarget(in *[numColumns]cursor, l *lengthReader, requests []timeline.Request, indices []int, target uint16, run *outcomeRun) {
+	l.turnTo(target, in[colLengths].byte())
+	p := newPredictor()
+	var parts [numLengths]int64
+	for _, i := range indices {
+		r := &requests[i]
+		r.Target = target
+		r.Seq = p.seq() + uint64(in[colSeq].varint())
+		due := p.due(r.Seq) + in[colDue].varint()
+		p.learn(r.Seq, due)
+		getOutcome(&in[colOutcome], run, r)
+		r.Backend = in[colBackend].uint16()
+		if l.get(&parts); l.symbols.bad {
+			return
+		}
+		r.DNS, r.Connect = timeline.Micros(parts[lenDNS]), timeline.Micros(parts[lenConnect])
+		r.TLS, r.FirstByte = timeline.Micros(parts[lenTLS]), timeline.Micros(parts[lenFirst])
+		sent := due + parts[lenLate]
+		done := sent + sumOf(r.Phases) + parts[lenRest]
+		r.Due, r.Sent, r.Done = micros(due), micros(sent), micros(done)
+	}
 }
 
 // putTargets also has g order the requests.
@@ -160,19 +196,12 @@ func getOutcome(in *cursor, run *outcomeRun, r *timeline.Request) {
 
 // A predictor foretells a target's next request from its last two: requests are due at even steps.
 type predictor struct {
-	target  uint16
-	begun   bool
 	lastSeq uint64
 	lastDue int64
 	step    int64
 }
 
-// turnTo forgets everything when the requests of another target begin.
-func (p *predictor) turnTo(target uint16) {
-	if !p.begun || p.target != target {
-		*p = predictor{target: target, begun: true, lastSeq: ^uint64(0)}
-	}
-}
+func newPredictor() predictor { return predictor{lastSeq: ^uint64(0)} }
 
 func (p *predictor) seq() uint64 { return p.lastSeq + 1 }
 
@@ -190,7 +219,7 @@ type grouping struct {
 	targets []uint16 // of each request
 	sorted  []int    // the requests' indices, by target and otherwise as they came
 	next    []int    // by target: where its next request goes
-	ends    []int
+	ends    []int    // where each target's requests end in sorted
 }
 
 // read takes in the targets of n requests, and reports whether they are as many.
@@ -221,6 +250,12 @@ func (g *grouping) order() {
 		g.sorted[g.next[t]] = i
 		g.next[t]++
 	}
+	g.ends = g.ends[:0]
+	for _, end := range g.next {
+		if len(g.ends) == 0 && end > 0 || len(g.ends) > 0 && end > g.ends[len(g.ends)-1] {
+			g.ends = append(g.ends, end)
+		}
+	}
 }
 
 // count sets next to where each target's requests begin.
@@ -241,23 +276,4 @@ func (g *grouping) count() {
 		g.next[t] = start
 		start += n
 	}
-}
-
-// parts cuts the ordered requests into parts that have codes of their own, and returns where each
-// ends: a target's requests, or where those are too few to be worth a code, several targets'.
-func (g *grouping) parts() []int {
-	const few = 64
-	g.ends = g.ends[:0]
-	start := 0
-	for i := range g.sorted {
-		last := i == len(g.sorted)-1 || g.targets[g.sorted[i]] != g.targets[g.sorted[i+1]]
-		if last && i+1-start >= few {
-			g.ends = append(g.ends, i+1)
-			start = i + 1
-		}
-	}
-	if start < len(g.sorted) {
-		g.ends = append(g.ends[:max(0, len(g.ends)-1)], len(g.sorted))
-	}
-	return g.ends
 }

@@ -2,7 +2,7 @@
 // the machine that measured to the one that watches.
 //
 // A recording is written while the run goes on and is never rewritten. It is a short header and then
-// blocks, each whole in itself: about one second of facts, checked by a checksum. If the writer is
+// blocks: about one second of facts each, checked by a checksum. If the writer is
 // killed or the disk is full, everything up to the last complete block is still there and reads as
 // if the run had ended at that moment. Whatever is damaged gives an error, never a wrong fact.
 //
@@ -17,9 +17,10 @@
 // # Format
 //
 //	recording = magic block*
-//	magic     = "LAPSE" 1A 0A version           8 bytes; version is 2
+//	magic     = "LAPSE" 1A 0A version           8 bytes; version is 3
 //	block     = length crc check payload        each uint32, little endian
-//	payload   = size facts n symbols^6 bits     size and n are uvarints
+//	payload   = size facts n [lengths]          size and n are uvarints; lengths unless n is 0
+//	lengths   = age size symbols bits           age is a byte, size a uvarint
 //
 // length counts the payload's bytes; crc is the payload's CRC-32C, check that of the 8 bytes before
 // it (so that a damaged length is known as damage and not taken for an unfinished block).
@@ -28,8 +29,13 @@
 // The head holds the block's facts in order: small ones as JSON, a batch as its source and watermarks
 // and the number of its requests. Which target a request went to, its number, when it was due and how
 // it ended lie in the columns (see columns.go), grouped by target: differences to what was to be
-// expected, which are mostly zero. The lengths of the parts of all n requests follow, Huffman coded, to
-// the microsecond (see lengths.go): they are nearly all of a recording.
+// expected, which are mostly zero. The lengths of the parts of all n requests follow, to the microsecond
+// (see lengths.go): they are nearly all of a recording. They are split into size bytes of symbols, written
+// with codes that the lengths before them tell (see code.go and rans.go), and bits that nothing tells.
+//
+// So who wants a block's requests has to have read those of all blocks before it. age guards that: it
+// counts the blocks with requests that the codes come from, and is 0 where the codes begin anew. What else
+// is in a block can be read without.
 //
 // The order of the requests in a batch means nothing, and is not kept: they come back by target and Seq.
 package record

@@ -13,6 +13,15 @@ type cursor struct {
 }
 
 func (c *cursor) uvarint() uint64 {
+	if len(c.data) > 0 && c.data[0] < 0x80 { // the usual case, quickly
+		v := c.data[0]
+		c.data = c.data[1:]
+		return uint64(v)
+	}
+	return c.longUvarint()
+}
+
+func (c *cursor) longUvarint() uint64 {
 	v, n := binary.Uvarint(c.data)
 	if n <= 0 {
 		c.bad, c.data = true, nil
