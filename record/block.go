@@ -19,6 +19,7 @@ const (
 	backendFact = 'B'
 	eventFact   = 'E'
 	batchFact   = 'R'
+	moreFact    = 'r' // a batch that continues the one before it in the block
 )
 
 // A block gathers facts until they are packed into bytes.
@@ -26,7 +27,7 @@ type block struct {
 	facts    int
 	head     []byte
 	requests []timeline.Request
-	columns  columns
+	columns  columnWriter
 	lengths  lengths
 	grouping grouping
 	body     []byte
@@ -39,14 +40,20 @@ type block struct {
 
 // A batchContext is what the batches before tell of the next one in their block.
 type batchContext struct {
-	firstSeq uint64 // the next batch's, if none is lost
-	size     uint64 // how many requests the last batch had
-	mark     int64  // the last batch's first watermark
-	step     int64  // by how much that had grown
+	begun    bool
+	source   string
+	targets  []uint16 // of its watermarks
+	firstSeq uint64   // the next batch's, if none is lost
+	size     uint64   // how many requests the last batch had
+	mark     int64    // the last batch's first watermark
+	step     int64    // by how much that had grown
 }
 
-// follow notes a batch's FirstSeq and number of requests.
-func (c *batchContext) follow(firstSeq, size uint64) { c.firstSeq, c.size = firstSeq+size, size }
+// foretells reports whether a batch continues those before.
+func (c *batchContext) foretells(b timeline.Batch) bool {
+	return c.begun && c.source == b.Source && c.firstSeq == b.FirstSeq &&
+		slices.EqualFunc(c.targets, b.Watermarks, func(t uint16, w timeline.Watermark) bool { return t == w.Target })
+}
 
 // marks foretells a batch's watermarks one by one: the first is expected as far ahead of the last
 // batch's as that was of the one before, and each other near its neighbour.
@@ -135,22 +142,37 @@ func (b *block) addBatch(batch timeline.Batch) error {
 			return fmt.Errorf("record a request: %v is no class", batch.Requests[i].Class)
 		}
 	}
-	b.head = append(b.head, batchFact)
-	b.head = appendBytes(b.head, batch.Source)
-	b.head = appendVarint(b.head, int64(batch.FirstSeq-b.batches.firstSeq))
-	b.head = appendVarint(b.head, int64(uint64(len(batch.Requests))-b.batches.size))
-	b.head = binary.AppendUvarint(b.head, uint64(len(batch.Watermarks)))
-	b.batches.follow(batch.FirstSeq, uint64(len(batch.Requests)))
+	if b.batches.foretells(batch) {
+		b.head = append(b.head, moreFact)
+	} else {
+		b.addShape(batch)
+	}
+	size := uint64(len(batch.Requests))
+	b.head = appendVarint(b.head, int64(size-b.batches.size))
+	b.batches.firstSeq, b.batches.size = batch.FirstSeq+size, size
 	marks := b.batches.marks()
 	for _, w := range batch.Watermarks {
 		due := floorMicros(w.Due)
-		b.head = binary.AppendUvarint(b.head, uint64(w.Target))
 		b.head = appendVarint(b.head, due-marks.guess)
 		marks.learn(due)
 	}
 	b.addRequests(batch.Requests)
 	b.facts++
 	return nil
+}
+
+// addShape adds what a batch does not share with the one before.
+func (b *block) addShape(batch timeline.Batch) {
+	c := &b.batches
+	b.head = append(b.head, batchFact)
+	b.head = appendBytes(b.head, batch.Source)
+	b.head = appendVarint(b.head, int64(batch.FirstSeq-c.firstSeq))
+	b.head = binary.AppendUvarint(b.head, uint64(len(batch.Watermarks)))
+	c.begun, c.source, c.targets = true, batch.Source, c.targets[:0]
+	for _, w := range batch.Watermarks {
+		b.head = binary.AppendUvarint(b.head, uint64(w.Target))
+		c.targets = append(c.targets, w.Target)
+	}
 }
 
 // addRequests adds a batch's requests in the order of target and Seq.
@@ -171,15 +193,14 @@ func (b *block) pack() ([]byte, error) {
 	b.lengths.reset()
 	b.columns.encode(&b.lengths, b.requests, &b.grouping)
 	b.body = binary.AppendUvarint(b.body[:0], uint64(len(b.head)))
-	for _, c := range b.columns {
+	for _, c := range b.columns.columns {
 		b.body = binary.AppendUvarint(b.body, uint64(len(c)))
 	}
 	b.body = append(b.body, b.head...)
-	for _, c := range b.columns {
+	for _, c := range b.columns.columns {
 		b.body = append(b.body, c...)
 	}
-	b.small = b.zstd.EncodeAll(b.body, b.small[:0])
-	b.packed = appendBytes(b.packed[:0], b.small)
+	b.packed = b.appendBody(b.packed[:0])
 	b.packed = binary.AppendUvarint(b.packed, uint64(len(b.requests)))
 	if len(b.requests) > 0 {
 		b.packed = b.lengths.appendTo(b.packed)
@@ -188,6 +209,17 @@ func (b *block) pack() ([]byte, error) {
 		return nil, fmt.Errorf("compress a block: %d bytes are too many", max(len(b.packed), len(b.body)))
 	}
 	return b.packed, nil
+}
+
+// appendBody appends the body to dst as it is or compressed, whichever is smaller.
+func (b *block) appendBody(dst []byte) []byte {
+	b.small = b.zstd.EncodeAll(b.body, b.small[:0])
+	if len(b.small) < len(b.body) {
+		dst = binary.AppendUvarint(dst, uint64(len(b.small))<<1|1)
+		return append(dst, b.small...)
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(b.body))<<1)
+	return append(dst, b.body...)
 }
 
 // An unpacker reads blocks and keeps its memory between them.
@@ -213,11 +245,10 @@ func (u *unpacker) close() { u.zstd.Close() }
 // facts returns the facts of a block's payload in order. They do not point into it.
 func (u *unpacker) facts(payload []byte) ([]timeline.Fact, error) {
 	in := cursor{data: payload}
-	body, err := u.zstd.DecodeAll(in.bytes(), u.body[:0])
+	body, err := u.takeBody(&in)
 	if err != nil {
-		return nil, corrupt("%v", err)
+		return nil, err
 	}
-	u.body = body
 	head, cols, err := split(body)
 	if err != nil {
 		return nil, err
@@ -243,6 +274,22 @@ func (u *unpacker) facts(payload []byte) ([]timeline.Fact, error) {
 		return nil, corrupt("%d requests belong to no batch", len(requests))
 	}
 	return facts, nil
+}
+
+// takeBody takes off what appendBody appended.
+func (u *unpacker) takeBody(in *cursor) (body []byte, err error) {
+	size := in.uvarint()
+	body = in.take(size >> 1)
+	if in.bad {
+		return nil, corrupt("a block's body is cut short")
+	}
+	if size&1 == 0 {
+		return body, nil
+	}
+	if u.body, err = u.zstd.DecodeAll(body, u.body[:0]); err != nil {
+		return nil, corrupt("%v", err)
+	}
+	return u.body, nil
 }
 
 // requests returns the block's requests, of which in holds the lengths.
@@ -291,8 +338,8 @@ func split(body []byte) (head []byte, cols columns, err error) {
 // that is not wanted.
 func (u *unpacker) fact(in *cursor, requests *[]timeline.Request) (timeline.Fact, error) {
 	kind := in.byte()
-	if kind == batchFact {
-		return u.batch(in, requests)
+	if kind == batchFact || kind == moreFact {
+		return u.batch(in, kind, requests)
 	}
 	text := in.bytes()
 	if in.bad {
@@ -322,10 +369,14 @@ func parse[T timeline.Fact](text []byte) (timeline.Fact, error) {
 	return fact, nil
 }
 
-func (u *unpacker) batch(in *cursor, requests *[]timeline.Request) (timeline.Fact, error) {
-	batch := timeline.Batch{Source: string(in.bytes()), FirstSeq: u.batches.firstSeq + uint64(in.varint())}
-	n := u.batches.size + uint64(in.varint())
-	u.batches.follow(batch.FirstSeq, n)
+func (u *unpacker) batch(in *cursor, kind byte, requests *[]timeline.Request) (timeline.Fact, error) {
+	if kind == batchFact {
+		u.shape(in)
+	}
+	c := &u.batches
+	batch := timeline.Batch{Source: c.source, FirstSeq: c.firstSeq}
+	n := c.size + uint64(in.varint())
+	c.firstSeq, c.size = batch.FirstSeq+n, n
 	batch.Watermarks = u.watermarks(in)
 	if in.bad {
 		return nil, corrupt("a batch is cut short")
@@ -342,18 +393,29 @@ func (u *unpacker) batch(in *cursor, requests *[]timeline.Request) (timeline.Fac
 	return batch, nil
 }
 
-func (u *unpacker) watermarks(in *cursor) []timeline.Watermark {
+// shape takes off what a batch does not share with the one before.
+func (u *unpacker) shape(in *cursor) {
+	c := &u.batches
+	c.source = string(in.bytes())
+	c.firstSeq += uint64(in.varint())
+	c.targets = c.targets[:0]
 	n := in.uvarint()
-	if n > uint64(len(in.data)) {
+	for i := uint64(0); i < n && !in.bad; i++ {
+		c.targets = append(c.targets, in.uint16())
+	}
+}
+
+func (u *unpacker) watermarks(in *cursor) []timeline.Watermark {
+	targets := u.batches.targets
+	if len(targets) > len(in.data) {
 		in.bad = true
 	}
-	if in.bad || n == 0 {
+	if in.bad || len(targets) == 0 {
 		return nil
 	}
-	watermarks := make([]timeline.Watermark, n)
+	watermarks := make([]timeline.Watermark, len(targets))
 	marks := u.batches.marks()
-	for i := range watermarks {
-		target := in.uint16()
+	for i, target := range targets {
 		due := marks.guess + in.varint()
 		marks.learn(due)
 		watermarks[i] = timeline.Watermark{Target: target, Due: micros(due)}

@@ -25,14 +25,63 @@ const (
 // columns are the requests of one block, as bytes.
 type columns [numColumns][]byte
 
-func (c *columns) reset() {
-	for i := range c {
-		c[i] = c[i][:0]
+// A columnWriter fills columns.
+type columnWriter struct {
+	columns
+	seq, due, backend series
+}
+
+func (c *columnWriter) reset() {
+	for i := range c.columns {
+		c.columns[i] = c.columns[i][:0]
 	}
+	c.seq, c.due, c.backend = series{}, series{}, series{}
+}
+
+// A series is a column of one value per request, as it is written. The value it ends with is written once,
+// and not at all if it is 0 from the beginning.
+type series struct {
+	last    uint64
+	repeats int // of last, which are not written yet
+}
+
+// appendTo appends the next value to its column.
+func (s *series) appendTo(column []byte, v uint64) []byte {
+	if v == s.last {
+		s.repeats++
+		return column
+	}
+	for ; s.repeats > 0; s.repeats-- {
+		column = binary.AppendUvarint(column, s.last)
+	}
+	s.last = v
+	return binary.AppendUvarint(column, v)
+}
+
+// A seriesReader takes off what a series holds.
+type seriesReader struct {
+	cursor
+	last uint64
+}
+
+func (s *seriesReader) next() uint64 {
+	if len(s.data) > 0 {
+		s.last = s.uvarint()
+	}
+	return s.last
+}
+
+// next16 takes a value that must fit into 16 bits.
+func (s *seriesReader) next16() uint16 {
+	v := s.next()
+	if v > 1<<16-1 {
+		s.bad = true
+	}
+	return uint16(v)
 }
 
 // encode fills the columns and lengths with requests.
-func (c *columns) encode(l *lengths, requests []timeline.Request, g *grouping) {
+func (c *columnWriter) encode(l *lengths, requests []timeline.Request, g *grouping) {
 	c.putTargets(requests, g)
 	var run outcomeRun
 	start := 0
@@ -44,19 +93,19 @@ func (c *columns) encode(l *lengths, requests []timeline.Request, g *grouping) {
 }
 
 // encodeTarget adds the requests of one target, which are those at indices.
-func (c *columns) encodeTarget(l *lengths, requests []timeline.Request, indices []int, run *outcomeRun) {
+func (c *columnWriter) encodeTarget(l *lengths, requests []timeline.Request, indices []int, run *outcomeRun) {
 	has := lengthsOf(requests, indices)
-	c[colLengths] = append(c[colLengths], has)
+	c.columns[colLengths] = append(c.columns[colLengths], has)
 	l.turnTo(requests[indices[0]].Target, has)
-	p := newPredictor()
+	p := &l.memory.predictor
 	for _, i := range indices {
 		r := &requests[i]
 		due, sent, done := floorMicros(r.Due), floorMicros(r.Sent), ceilMicros(r.Done)
-		c[colSeq] = appendVarint(c[colSeq], int64(r.Seq-p.seq()))
-		c[colDue] = appendVarint(c[colDue], due-p.due(r.Seq))
+		c.columns[colSeq] = c.seq.appendTo(c.columns[colSeq], zigzag(int64(r.Seq-p.seq())))
+		c.columns[colDue] = c.due.appendTo(c.columns[colDue], zigzag(due-p.due(r.Seq)))
 		p.learn(r.Seq, due)
 		c.putOutcome(run, r)
-		c[colBackend] = binary.AppendUvarint(c[colBackend], uint64(r.Backend))
+		c.columns[colBackend] = c.backend.appendTo(c.columns[colBackend], uint64(r.Backend))
 		l.put(&[numLengths]int64{
 			lenLate: sent - due, lenDNS: int64(r.DNS), lenConnect: int64(r.Connect), lenTLS: int64(r.TLS), lenFirst: int64(r.FirstByte),
 			lenRest: done - sent - sumOf(r.Phases),
@@ -86,39 +135,40 @@ func lengthsOf(requests []timeline.Request, indices []int) uint8 {
 // decode reads the requests that the columns hold, whose targets are in g. It errs only if the columns do not fit together,
 // which a checksum that holds rules out for what this package wrote.
 func (c *columns) decode(l *lengthReader, g *grouping) ([]timeline.Request, error) {
-	var in [numColumns]cursor
-	for i := range c {
-		in[i].data = c[i]
-	}
-	in[colTarget].data = nil // read before
+	in := columnReader{outcome: cursor{data: c[colOutcome]}, lengths: cursor{data: c[colLengths]}}
+	in.seq.data, in.due.data, in.backend.data = c[colSeq], c[colDue], c[colBackend]
 	requests := make([]timeline.Request, len(g.targets))
-	var run outcomeRun
 	start := 0
 	for _, end := range g.ends {
-		decodeTarget(&in, l, requests, g.sorted[start:end], g.targets[g.sorted[start]], &run)
+		in.target(l, requests, g.sorted[start:end], g.targets[g.sorted[start]])
 		start = end
 	}
-	for i := range in {
-		if in[i].bad || len(in[i].data) > 0 {
-			return nil, corrupt("column %d does not fit the others", i)
-		}
+	if !in.finished() {
+		return nil, corrupt("a block's columns do not fit each other")
 	}
 	return requests, nil
 }
 
-// decodeTarget reads the requests of one target, which are those at indices.
-func decodeTarget(in *[numColumns]cursor, l *lengthReader, requests []timeline.Request, indices []int, target uint16, run *outcomeRun) {
-	l.turnTo(target, in[colLengths].byte())
-	p := newPredictor()
+// A columnReader takes requests off columns.
+type columnReader struct {
+	seq, due, backend seriesReader
+	outcome, lengths  cursor
+	run               outcomeRun
+}
+
+// target reads the requests of one target, which are those at indices.
+func (in *columnReader) target(l *lengthReader, requests []timeline.Request, indices []int, target uint16) {
+	l.turnTo(target, in.lengths.byte())
+	p := &l.memory.predictor
 	var parts [numLengths]int64
 	for _, i := range indices {
 		r := &requests[i]
 		r.Target = target
-		r.Seq = p.seq() + uint64(in[colSeq].varint())
-		due := p.due(r.Seq) + in[colDue].varint()
+		r.Seq = p.seq() + uint64(unzigzag(in.seq.next()))
+		due := p.due(r.Seq) + unzigzag(in.due.next())
 		p.learn(r.Seq, due)
-		getOutcome(&in[colOutcome], run, r)
-		r.Backend = in[colBackend].uint16()
+		getOutcome(&in.outcome, &in.run, r)
+		r.Backend = in.backend.next16()
 		if l.get(&parts); l.symbols.bad {
 			return
 		}
@@ -130,16 +180,26 @@ func decodeTarget(in *[numColumns]cursor, l *lengthReader, requests []timeline.R
 	}
 }
 
+// finished reports whether everything was taken, and nothing was missing.
+func (in *columnReader) finished() bool {
+	for _, c := range []*cursor{&in.seq.cursor, &in.due.cursor, &in.backend.cursor, &in.outcome, &in.lengths} {
+		if c.bad || len(c.data) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // putTargets also has g order the requests.
-func (c *columns) putTargets(requests []timeline.Request, g *grouping) {
+func (c *columnWriter) putTargets(requests []timeline.Request, g *grouping) {
 	g.targets = g.targets[:0]
 	for i := 0; i < len(requests); {
 		target, start := requests[i].Target, i
 		for ; i < len(requests) && requests[i].Target == target; i++ {
 			g.targets = append(g.targets, target)
 		}
-		c[colTarget] = binary.AppendUvarint(c[colTarget], uint64(target))
-		c[colTarget] = binary.AppendUvarint(c[colTarget], uint64(i-start))
+		c.columns[colTarget] = binary.AppendUvarint(c.columns[colTarget], uint64(target))
+		c.columns[colTarget] = binary.AppendUvarint(c.columns[colTarget], uint64(i-start))
 	}
 	g.order()
 }
@@ -161,14 +221,14 @@ func (run *outcomeRun) holds(r *timeline.Request) bool {
 	return run.class == r.Class && run.code == r.Code && run.reused == r.Reused
 }
 
-func (c *columns) putOutcome(run *outcomeRun, r *timeline.Request) {
+func (c *columnWriter) putOutcome(run *outcomeRun, r *timeline.Request) {
 	if run.length > 0 && !run.holds(r) {
 		c.endOutcome(run)
 	}
 	*run = outcomeRun{run.length + 1, r.Class, r.Code, r.Reused}
 }
 
-func (c *columns) endOutcome(run *outcomeRun) {
+func (c *columnWriter) endOutcome(run *outcomeRun) {
 	if run.length == 0 {
 		return
 	}
@@ -176,9 +236,9 @@ func (c *columns) endOutcome(run *outcomeRun) {
 	if run.reused {
 		flags |= 1
 	}
-	c[colOutcome] = binary.AppendUvarint(c[colOutcome], uint64(run.length))
-	c[colOutcome] = binary.AppendUvarint(c[colOutcome], flags)
-	c[colOutcome] = binary.AppendUvarint(c[colOutcome], uint64(run.code))
+	c.columns[colOutcome] = binary.AppendUvarint(c.columns[colOutcome], uint64(run.length))
+	c.columns[colOutcome] = binary.AppendUvarint(c.columns[colOutcome], flags)
+	c.columns[colOutcome] = binary.AppendUvarint(c.columns[colOutcome], uint64(run.code))
 	*run = outcomeRun{}
 }
 
@@ -196,22 +256,20 @@ func getOutcome(in *cursor, run *outcomeRun, r *timeline.Request) {
 
 // A predictor foretells a target's next request from its last two: requests are due at even steps.
 type predictor struct {
-	lastSeq uint64
+	nextSeq uint64
 	lastDue int64
 	step    int64
 }
 
-func newPredictor() predictor { return predictor{lastSeq: ^uint64(0)} }
+func (p *predictor) seq() uint64 { return p.nextSeq }
 
-func (p *predictor) seq() uint64 { return p.lastSeq + 1 }
-
-func (p *predictor) due(seq uint64) int64 { return p.lastDue + p.step*int64(seq-p.lastSeq) }
+func (p *predictor) due(seq uint64) int64 { return p.lastDue + p.step*int64(seq-p.nextSeq+1) }
 
 func (p *predictor) learn(seq uint64, due int64) {
-	if n := int64(seq - p.lastSeq); n != 0 {
+	if n := int64(seq - p.nextSeq + 1); n != 0 {
 		p.step = (due - p.lastDue) / n
 	}
-	p.lastSeq, p.lastDue = seq, due
+	p.nextSeq, p.lastDue = seq+1, due
 }
 
 // A grouping orders requests by target and keeps its memory between blocks.

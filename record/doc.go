@@ -19,19 +19,22 @@
 //	recording = magic block*
 //	magic     = "LAPSE" 1A 0A version           8 bytes; version is 3
 //	block     = length crc check payload        each uint32, little endian
-//	payload   = size facts n [lengths]          size and n are uvarints; lengths unless n is 0
+//	payload   = size facts n [lengths]          size and n are uvarints; no lengths if n is 0
 //	lengths   = age size symbols bits           age is a byte, size a uvarint
 //
 // length counts the payload's bytes; crc is the payload's CRC-32C, check that of the 8 bytes before
 // it (so that a damaged length is known as damage and not taken for an unfinished block).
 //
-// facts is a zstd frame of size bytes. Inside it lie the sizes of the columns, a head, and the columns.
-// The head holds the block's facts in order: small ones as JSON, a batch as its source and watermarks
-// and the number of its requests. Which target a request went to, its number, when it was due and how
-// it ended lie in the columns (see columns.go), grouped by target: differences to what was to be
-// expected, which are mostly zero. The lengths of the parts of all n requests follow, to the microsecond
-// (see lengths.go): they are nearly all of a recording. They are split into size bytes of symbols, written
-// with codes that the lengths before them tell (see code.go and rans.go), and bits that nothing tells.
+// facts takes up size/2 bytes, as they are if size is even and as a zstd frame if it is odd. Inside it lie
+// the sizes of the columns, a head, and the columns. The head holds the block's facts in order: small ones
+// as JSON, a batch as what is new against the batch before it, its watermarks and the number of its
+// requests. Which target a request went to, its number, when it was due and how it ended lie in the
+// columns (see columns.go), grouped by target: differences to what was to be expected, which are mostly
+// zero.
+//
+// The lengths of the parts of all n requests follow, to the microsecond (see lengths.go): they are nearly
+// all of a recording. They are split into size bytes of symbols, written with codes that the lengths
+// before them tell (see code.go and rans.go), and bits that nothing tells.
 //
 // So who wants a block's requests has to have read those of all blocks before it. age guards that: it
 // counts the blocks with requests that the codes come from, and is 0 where the codes begin anew. What else

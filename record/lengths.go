@@ -76,12 +76,13 @@ func level(v int64) uint8 {
 	return uint8(min(size+3, 1<<levelBits-1))
 }
 
-// A memory is what the lengths of a target's requests so far tell of the next. Writer and reader keep
-// the same.
+// A memory is what a target's requests so far tell of the next one. Writer and reader keep the same.
 type memory struct {
 	codes  [numLengths][contexts]*code // nil: nothing learnt yet
 	last   [numLengths]uint8           // the levels of the request before
 	before uint8                       // how late the one before that was: what stands to the left of the first column
+
+	predictor predictor
 }
 
 // code returns the code of a column's next length.

@@ -448,7 +448,7 @@ func FuzzBlock(f *testing.F) {
 		f.Fatal(err)
 	}
 	packed := cursor{data: slices.Clone(b.packed)}
-	packed.bytes()
+	packed.take(packed.uvarint() >> 1)
 	f.Add(b.body, packed.data)
 	f.Add([]byte{}, []byte{0})
 	enc, err := newBlock()
@@ -461,7 +461,8 @@ func FuzzBlock(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer u.close()
-		facts, err := u.facts(append(appendBytes(nil, enc.zstd.EncodeAll(body, nil)), lengths...))
+		enc.body = body
+		facts, err := u.facts(append(enc.appendBody(nil), lengths...))
 		if err != nil && !errors.Is(err, ErrCorrupt) {
 			t.Fatalf("%v is not ErrCorrupt", err)
 		}
