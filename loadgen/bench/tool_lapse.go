@@ -12,7 +12,7 @@ import (
 	"lapse/timeline"
 )
 
-// flushEvery is how often `lapse run` completes a block of its recording.
+// flushEvery is how often Lapse completes a block of its recording in a cluster; `lapse run` here does once a second.
 const flushEvery = 250 * time.Millisecond
 
 // runLapse is Lapse's engine with its recording and nothing else: no control target, no judgement.
