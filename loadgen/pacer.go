@@ -72,7 +72,7 @@ func (p *pacer) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		p.wait(p.step(p.clock.Now()))
 	}
-	p.targets = nil
+	p.finish(p.clock.Now())
 }
 
 // processors guards GOMAXPROCS, which several Probers of a process may change at once: reading and setting it are two steps.
@@ -123,25 +123,34 @@ func (p *pacer) step(now time.Duration) time.Duration {
 	return max(0, next-p.clock.Now())
 }
 
+// finish does what was due before the end. There is more of it than usual where we were stopped until after that.
+func (p *pacer) finish(now time.Duration) {
+	p.watch(now)
+	for _, t := range p.targets {
+		t.send(now)
+	}
+	p.targets = nil
+}
+
 // watch notices where this thread itself did not run.
 func (p *pacer) watch(now time.Duration) {
 	since := p.last
 	p.last = now
 	p.pulse.beat(now)
-	if now-since > p.stallBound() {
+	if now-since > p.patience() {
 		p.stalled(timeline.Event{Kind: timeline.ProberStall, Since: floorMicros(since), Seen: ceilMicros(now)})
 	}
 }
 
-// stallBound is that of the fastest target.
-func (p *pacer) stallBound() time.Duration {
+// patience is that of the fastest target.
+func (p *pacer) patience() time.Duration {
 	fastest := time.Duration(0)
 	for _, t := range p.targets {
 		if fastest == 0 || t.schedule.interval < fastest {
 			fastest = t.schedule.interval
 		}
 	}
-	return stallBound(fastest)
+	return patience(fastest)
 }
 
 // add begins measuring t.

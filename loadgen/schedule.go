@@ -74,16 +74,15 @@ func (s *schedule) due() time.Duration { return floorMicros(s.next) }
 
 // tooLate reports whether a request due at due is not worth sending at now any more. Sending
 // everything a stall of ours held up would hit the service with a burst, and prove nothing of the time
-// it was due at. What is missed by less is sent late, and counted as late.
-//
-// The bound is the one from which the design calls time unobserved: 3 intervals, at least 10 ms.
+// it was due at; and that it was late would pass for latency. What is missed by less is sent late, and counted as late.
 func tooLate(due, now, interval time.Duration) bool {
-	return now-due > stallBound(interval)
+	return now-due > patience(interval)
 }
 
-// stallBound is how long nothing may be sent before we call the time unobserved.
-func stallBound(interval time.Duration) time.Duration {
-	return max(3*interval, 10*time.Millisecond)
+// patience is how late we may be: 3 intervals, as long as the design lets nothing be sent before it calls the time
+// unobserved, but 10 to 100 ms.
+func patience(interval time.Duration) time.Duration {
+	return min(max(3*interval, stop), 100*time.Millisecond)
 }
 
 // floorMicros and ceilMicros round to the microseconds that the recording keeps.

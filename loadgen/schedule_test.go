@@ -70,7 +70,8 @@ func TestLatenessBound(t *testing.T) {
 		want           bool
 	}{
 		{10 * ms, ms, false}, {11 * ms, ms, true},
-		{300 * ms, 100 * ms, false}, {301 * ms, 100 * ms, true},
+		{60 * ms, 20 * ms, false}, {61 * ms, 20 * ms, true},
+		{100 * ms, 10 * time.Second, false}, {101 * ms, 10 * time.Second, true}, // however rare, what we held up is not latency
 	}
 	for _, test := range tests {
 		if got := tooLate(time.Second, time.Second+test.late, test.interval); got != test.want {
@@ -159,6 +160,40 @@ func TestStoppedProberIsUnobservedNotDown(t *testing.T) {
 		}
 		if len(*stalls) != 1 || (*stalls)[0].Since > stopped || (*stalls)[0].Seen != clock.Now() {
 			t.Errorf("stalls %+v", *stalls)
+		}
+	})
+}
+
+// However rarely requests are due, a prober that did not run says so, and what came due meanwhile has no latency.
+func TestASlowProberNoticesThatItWasStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := timeline.StartClock()
+		p, stalls := testPacer(clock)
+		target, engine := newSink(clock, 0.5)
+		p.add(target, 0)
+		p.runFor(time.Second)
+		time.Sleep(2 * time.Second) // over the instant at 2 s
+		p.step(clock.Now())
+		requests, _, _ := target.book.take(nil, clock.Now())
+		if n := classes(requests); len(engine.sent) != 1 || n[timeline.NotSent] != 1 || len(*stalls) != 1 {
+			t.Errorf("%d sent, classes %v, stalls %v", len(engine.sent), n, *stalls)
+		}
+	})
+}
+
+// What was due while the prober was stopped was not sent, also where the measuring has ended meanwhile.
+func TestAStopUntilAfterTheEndIsUnobserved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := timeline.StartClock()
+		p, stalls := testPacer(clock)
+		target, _ := newSink(clock, 1000)
+		p.add(target, 0)
+		p.runFor(100 * ms)
+		time.Sleep(500 * ms)
+		p.finish(clock.Now())
+		requests, watermark, _ := target.book.take(nil, clock.Now())
+		if n := classes(requests); n[timeline.NotSent] < 485 || len(requests) != 601 || watermark < 600*ms || len(*stalls) != 1 {
+			t.Errorf("classes %v until %v, stalls %v", n, watermark, *stalls)
 		}
 	})
 }

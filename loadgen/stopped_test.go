@@ -126,6 +126,30 @@ func TestSIGSTOPIsNeverBookedAsDowntime(t *testing.T) {
 	}
 }
 
+// A prober that is told to end while it is stopped does not pass over that time.
+func TestSIGSTOPUntilTheEndIsNotSent(t *testing.T) {
+	t.Parallel()
+	s := serve(t, faultserver.Config{})
+	var resume sync.WaitGroup
+	result := probeInChild(t, s.URL(), func(p *os.Process) {
+		time.Sleep(300 * time.Millisecond)
+		if err := p.Signal(syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		resume.Go(func() { // by then it has been told to end
+			time.Sleep(600 * time.Millisecond)
+			if err := p.Signal(syscall.SIGCONT); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+	resume.Wait()
+	closeServer(t, s)
+	if n := classes(result.Requests); failed(result.Requests) > 0 || n[timeline.NotSent] < 80 || result.Stalls == 0 {
+		t.Errorf("classes %v, %d stalls", n, result.Stalls)
+	}
+}
+
 // A server that does not answer at all is down, whether or not the prober was stopped meanwhile.
 func TestSIGSTOPHidesNoStallOfTheService(t *testing.T) {
 	t.Parallel()
