@@ -52,6 +52,24 @@ func TestTargetsInterleaveInTheOrderTheyStart(t *testing.T) {
 	}
 }
 
+// A service that lets us wait from the first connection on is measured all the same.
+func TestMeasuringDoesNotWaitForConnections(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and never answers the handshake
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	hung := probe(1, timeline.Reused, "https://"+silent.Addr().String()+"/", 100)
+	hung.Timeout = 700 * time.Millisecond
+	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
+		waitFor(t, "3 requests", func() bool { return f.count(1) >= 3 })
+	}, hung)
+	if first := f.of(1)[0]; first.Due > 500*time.Millisecond || !first.Class.Failed() {
+		t.Errorf("%+v", first)
+	}
+}
+
 func TestProbersShareAProcess(t *testing.T) {
 	before := runtime.GOMAXPROCS(0)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

@@ -119,8 +119,8 @@ func (p *Prober) mostFiles() int {
 	return n
 }
 
-// Start begins measuring a target, at once or when Run begins. A target with persistent connections is
-// first asked when they stand, or have failed to. Errors say what is wrong with the probe.
+// Start begins measuring a target, at once or when Run begins. A target with persistent connections is first asked when
+// they stand, or have failed to, but no more than 100 ms later. Errors say what is wrong with the probe.
 func (p *Prober) Start(probe Probe) error {
 	plan, err := newPlan(probe)
 	if err != nil {

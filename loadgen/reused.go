@@ -70,23 +70,31 @@ func newPool(t *target) engine {
 	return &pool{target: t, idle: ring{slots: make([]*slot, t.keep)}}
 }
 
-// prepare connects all kept slots. What fails is left for the first request to try.
+// prepare connects all kept slots. It waits until they stand or have failed to, but not for long: the requests that are due
+// are then sent on connections of their own, so that a service which lets us wait is seen to.
 func (p *pool) prepare() {
-	slots := make([]*slot, p.keep)
 	var dials sync.WaitGroup
-	for i := range slots {
-		slots[i] = &slot{kept: true}
-		dials.Go(func() { p.connectAhead(slots[i]) })
+	for range p.keep {
+		dials.Add(1)
+		p.wg.Go(func() {
+			defer dials.Done()
+			p.connectAhead(&slot{kept: true})
+		})
 	}
-	dials.Wait()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, s := range slots {
-		p.idle.push(s)
+	connected := make(chan struct{})
+	p.wg.Go(func() {
+		dials.Wait()
+		close(connected)
+	})
+	select {
+	case <-connected:
+	case <-time.After(patience(p.interval())):
 	}
 }
 
+// connectAhead connects s for its first request. What fails is left for that to try.
 func (p *pool) connectAhead(s *slot) {
+	defer p.ready(s)
 	c, _, _, err := p.dial(p.clock, p.clock.Now()+p.timeout)
 	if err != nil {
 		p.log.Debug("cannot connect ahead of need", "err", err)
@@ -97,6 +105,19 @@ func (p *pool) connectAhead(s *slot) {
 	_ = c.SetDeadline(time.Time{}) // what went wrong with c shows at its first use
 	p.counts.opened.Add(1)
 	p.wg.Go(session.serve)
+}
+
+// ready puts a new slot where take finds it, unless the measuring has ended meanwhile.
+func (p *pool) ready(s *slot) {
+	p.mu.Lock()
+	closing := p.closing
+	if !closing {
+		p.idle.push(s)
+	}
+	p.mu.Unlock()
+	if session := s.session.Load(); closing && session != nil {
+		session.retire()
+	}
 }
 
 func (p *pool) send(j job) {
