@@ -102,7 +102,7 @@ type Target struct {
 	AchievedRate float64       `json:"achievedRate"`     // sent ÷ measured time
 	Resolution   time.Duration `json:"resolution"`       // detection limit: the longest time between successive sends while observed
 	Coverage     float64       `json:"coverage"`         // observed ÷ measured time, 0 to 1
-	Measured     Instant       `json:"measured"`         // from the first due instant (Earliest) to the end of its measuring (Latest)
+	Measured     Instant       `json:"measured"`         // from the first due instant, or from when the prober was told to if that was over 150 ms earlier (Earliest), to the end of its measuring (Latest)
 	Latency      *Latency      `json:"latency,omitzero"` // of ok requests, from Due; absent if there were none
 }
 

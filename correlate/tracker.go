@@ -75,6 +75,21 @@ func (t *Tracker) addTarget(target timeline.Target) {
 	t.targets = append(t.targets, make([]*track, max(0, int(target.ID)+1-len(t.targets)))...)
 	t.targets[target.ID] = newTrack(target, t.join(), t.slow())
 	t.order = append(t.order, target.ID)
+	if at, ok := t.begun[target.Name]; ok {
+		t.begin(target.Name, at)
+	}
+}
+
+// begin tells the latest target of a name when measuring it began, if no request of it was due before.
+func (t *Tracker) begin(name string, at time.Duration) {
+	for _, id := range slices.Backward(t.order) {
+		if tr := t.targets[id]; tr.target.Name == name {
+			if tr.tally.due == 0 {
+				tr.begun = &at
+			}
+			return
+		}
+	}
 }
 
 // track returns nil if there is no such target.
@@ -136,6 +151,7 @@ func (t *Tracker) targetChanged(e timeline.Event) {
 	case "measuring":
 		t.begun[name] = e.Seen
 		delete(t.stopped, name)
+		t.begin(name, e.Seen)
 	case "ended":
 		t.stopped[name] = e.Seen
 	}
@@ -391,7 +407,7 @@ func (s *sight) publish() Target {
 	measured := s.measured.to - s.measured.from
 	p.Resolution = measured
 	if p.Sent > 1 {
-		p.Resolution = s.reading.watch.resolution(s.dark)
+		p.Resolution = s.reading.watch.resolution(s.measured.to, s.dark)
 	}
 	if measured > 0 {
 		p.Coverage = 1 - float64(total(s.dark))/float64(measured)

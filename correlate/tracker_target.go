@@ -16,8 +16,9 @@ type track struct {
 	tally    tally
 	series   series
 
-	waiting []flight      // handed on, but not read yet
-	mark    time.Duration // the watermark: every request due before it was handed on
+	begun   *time.Duration // when the prober was told to measure it; nil if that is not on record
+	waiting []flight       // handed on, but not read yet
+	mark    time.Duration  // the watermark: every request due before it was handed on
 	reading
 }
 
@@ -93,9 +94,9 @@ func (g *reading) take(r flight, t *track) {
 	r.done = max(r.done, r.sent)
 	g.read = r.sent
 	if !g.watch.begun {
-		g.failures.begin, g.slow.begin = t.tally.firstDue, t.tally.firstDue
+		g.failures.begin, g.slow.begin = t.begin(), t.begin()
 	}
-	if gap, dark := g.watch.take(r, t.tally.firstDue); dark {
+	if gap, dark := g.watch.take(r, t.begin()); dark {
 		g.failures.unobserved(gap.from, gap.to)
 		g.slow.unobserved(gap.from, gap.to)
 	}
@@ -120,6 +121,18 @@ func (g *reading) clone() reading {
 	return c
 }
 
+// begin is when measuring began: at the first due instant, unless that came later than getting ready explains. Then what
+// kept the prober from it is part of the run.
+func (t *track) begin() time.Duration {
+	if t.begun != nil && t.tally.firstDue-*t.begun > gettingReady {
+		return *t.begun
+	}
+	return t.tally.firstDue
+}
+
+// gettingReady is how long a prober may take until a target's first request is due.
+const gettingReady = 150 * time.Millisecond
+
 // known is the instant up to which t is known to have been measured.
 func (t *track) known() time.Duration { return max(t.mark, t.tally.lastSent) }
 
@@ -127,7 +140,7 @@ func (t *track) known() time.Duration { return max(t.mark, t.tally.lastSent) }
 type sight struct {
 	*track
 	reading  reading  // the track's, read on
-	measured period   // from the first due instant to the end of measuring
+	measured period   // from begin to the end of measuring
 	dark     []period // unobserved time, sorted and disjoint
 	tail     []period // unobserved time at the end; at most one
 	live     bool
@@ -142,10 +155,10 @@ func (t *track) look(stop time.Duration, live bool) *sight {
 		s.reading.take(r, t)
 	}
 	known := t.known()
-	s.measured = period{from: t.tally.firstDue, to: max(stop, known)}
+	s.measured = period{from: t.begin(), to: max(stop, known)}
 	grace := t.target.Timeout + time.Second
 	early := stop-known > grace
-	if !early {
+	if live && !early {
 		s.measured.to = known // what was due until then was sent; the rest is waiting for answers
 	}
 	if gap, dark := s.reading.watch.gapBefore(s.measured.to); dark && s.reading.watch.begun {

@@ -118,7 +118,7 @@ func TestUnobserved(t *testing.T) {
 		{"unobserved time begins when the last answer came", "ok ok+0.5 - - - - ok", nil, "1.5..6 not sent", 1},
 		{"a service that does not answer is observed", "ok ok+7 - - - - - - ok", nil, "", 7},
 		{"a service that has used up all connections is observed", "ok t+8 t+8 slot slot slot slot slot slot slot ok", nil, "", 1},
-		{"one request we could not send is enough", "ok late ok", nil, "0..2 not sent", 0},
+		{"one request we could not send is enough", "ok late ok", nil, "0..2 not sent", 1},
 		{"our own faults are unobserved", "ok local local local ok ok", nil, "0..4 local fault", 1},
 		{"our own faults while an answer is awaited are not", "ok ok+5 local local ok ok", nil, "", 3},
 		{"a stalled prober observes nothing, even if an answer was awaited", "ok ok+6 - - - - - - ok ok", []timeline.Event{stall(2, 7)}, "2..7 prober stalled", 1},
@@ -177,11 +177,71 @@ func TestRunMeasuredNothing(t *testing.T) {
 }
 
 func TestTimeBetweenTheLastRequestAndTheLastAnswerIsNotMeasured(t *testing.T) {
-	run := rowRun(row("ok ok ok ok"))
-	run.Events[0].Seen = 4*tick + 80*tick // the last answers were awaited for the timeout
-	tl := analyze(t, run)
+	tl := analyze(t, rowRun(row("ok ok ok ok+80"))) // ended after 4
 	if got := unobservedText(tl); got != "" || tl.Targets[0].Coverage != 1 || tl.Targets[0].Measured.Latest != 4*tick {
 		t.Errorf("unobserved %q, %+v", got, tl.Targets[0])
+	}
+}
+
+// A prober that was stopped when the run ended has no request to show for the time before that.
+func TestNothingSentBeforeTheEndIsUnobserved(t *testing.T) {
+	run := rowRun(row("ok ok ok ok"))
+	run.Events[0].Seen = 84 * tick // less after the last request than the timeout
+	tl := analyze(t, run)
+	if got := unobservedText(tl); got != "3..84 not sent" || tl.Targets[0].Measured.Latest != 84*tick {
+		t.Errorf("unobserved %q, %+v", got, tl.Targets[0])
+	}
+	run.Events[0].Seen = 6 * tick // as long as may pass between two requests, too
+	tl = analyze(t, run)
+	if got := unobservedText(tl); got != "" || tl.Targets[0].Resolution != 3*tick {
+		t.Errorf("unobserved %q, %+v", got, tl.Targets[0])
+	}
+}
+
+// A target that is told to be measured is measured, whatever keeps the prober from its first request.
+func TestTimeBeforeTheFirstRequest(t *testing.T) {
+	const shift = 100 // ticks; a tick is 10 ms, and so is the interval
+	for _, test := range []struct {
+		name       string
+		begun      int // ticks
+		unobserved string
+		from       int // ticks
+	}{
+		{"getting ready takes its time", shift - 10, "", shift},
+		{"but not that long", shift - 40, "60..100 not sent", shift - 40},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			requests := row("ok ok ok ok")
+			for i := range requests {
+				requests[i].Due, requests[i].Sent, requests[i].Done = requests[i].Due+shift*tick, requests[i].Sent+shift*tick, requests[i].Done+shift*tick
+			}
+			run := rowRun(requests, timeline.Event{
+				Seen: time.Duration(test.begun) * tick, Kind: timeline.TargetChanged, To: "measuring", Object: timeline.Object{Kind: "Target", Name: "new"},
+			})
+			run.Events[1].Seen = (shift + 4) * tick
+			tl := analyze(t, run)
+			if got := unobservedText(tl); got != test.unobserved || tl.Targets[0].Measured.Earliest != time.Duration(test.from)*tick {
+				t.Errorf("unobserved %q, %+v", got, tl.Targets[0])
+			}
+		})
+	}
+}
+
+// At a low rate an outage before the first request may have gone unseen, as may one between two of them.
+func TestTheLeadOfASlowTargetCountsInItsResolution(t *testing.T) {
+	slow := timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 0.1, Timeout: time.Second}
+	tr := NewTracker(Options{})
+	tr.Add(slow)
+	tr.Add(timeline.Event{Kind: timeline.TargetChanged, To: "measuring", Object: timeline.Object{Kind: "Target", Name: "new"}})
+	at := 9 * time.Second
+	tr.Add(timeline.Batch{
+		Requests:   []timeline.Request{{Target: 1, Due: at, Sent: at, Done: at + tick}},
+		Watermarks: []timeline.Watermark{{Target: 1, Due: at + tick}},
+	})
+	tr.Add(timeline.Event{Seen: at + 100*time.Millisecond, Kind: timeline.RunPhase, To: "ended"})
+	target := tr.Timeline().Targets[0]
+	if target.Measured.Earliest != 0 || target.Resolution != at+100*time.Millisecond {
+		t.Errorf("%+v", target)
 	}
 }
 

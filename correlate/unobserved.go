@@ -46,7 +46,6 @@ func interval(t timeline.Target) time.Duration {
 type watch struct {
 	limit   time.Duration // see longestGap
 	begun   bool
-	begin   time.Duration // Due of the first request
 	sent    time.Duration // of the last request
 	done    time.Duration // the latest of all so far
 	fault   string        // why requests since then were not sent; "" if none were due, or none is known
@@ -55,10 +54,11 @@ type watch struct {
 	waiting []period      // longer ones, in which something was in flight
 }
 
-// take reads the next request. Where the time before it was not observed, it returns that period.
-func (w *watch) take(r flight, due time.Duration) (period, bool) {
+// take reads the next request. Where the time before it was not observed, it returns that period. begin is when measuring
+// began.
+func (w *watch) take(r flight, begin time.Duration) (period, bool) {
 	if !w.begun {
-		w.begun, w.begin, w.sent, w.done = true, due, due, due
+		w.begun, w.sent, w.done = true, begin, begin
 	}
 	if !r.class.Observed() {
 		w.fault = reasonOf(r.class)
@@ -93,11 +93,11 @@ func (w *watch) gapBefore(now time.Duration) (period, bool) {
 	return gap, idle > w.limit || idle > 0 && w.fault != ""
 }
 
-// resolution is the longest time between two sends while observed. A longer outage of every request
-// cannot have gone unseen. dark is everything unobserved.
-func (w *watch) resolution(dark []period) time.Duration {
+// resolution is the longest time between two sends while observed, or between the last one and the end. A longer outage of
+// every request cannot have gone unseen. dark is everything unobserved.
+func (w *watch) resolution(end time.Duration, dark []period) time.Duration {
 	longest := w.reach
-	for _, gap := range w.waiting {
+	for _, gap := range append(slices.Clip(w.waiting), period{from: w.sent, to: end}) {
 		for _, part := range without(gap, dark) {
 			longest = max(longest, part.to-part.from)
 		}
