@@ -1,14 +1,12 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
 
 	"github.com/spf13/cobra"
 
-	"lapse/record"
 	"lapse/report"
 	"lapse/timeline"
 )
@@ -29,7 +27,7 @@ var exporters = []exporter{
 const exportHelp = `Export writes the facts of a saved run, as they were recorded and unjudged, for other tools. One of --csv,
 --events and --hlog says what. It needs little memory however long the run was.
 
-If the recording is cut off or damaged, what lies before is exported, and the exit code is 6.`
+If the recording is cut off or damaged, or its run goes on, what lies before is exported, and the exit code is 6.`
 
 func newExport() *cobra.Command {
 	chosen := make([]bool, len(exporters))
@@ -74,39 +72,28 @@ func chooseExporter(chosen []bool) (exporter, error) {
 
 // export writes the run at path to the file out, or to stdout if that is empty.
 func export(stdout io.Writer, path, out string, e exporter) error {
-	f, run, err := openRun(path)
+	saved, err := openRun(path)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	if out == "" {
-		return brokenOff(e.write(stdout, run))
-	}
-	if info, err := os.Stat(out); err == nil && !info.Mode().IsRegular() {
-		return refuse("name a file", "--out %s is not a file", out)
-	}
-	var damage error
-	err = writeFile(out, func(w io.Writer) error {
-		err := e.write(w, run)
+	defer saved.file.Close()
+	broken := saved.broken
+	write := func(w io.Writer) error {
+		err := e.write(w, saved.Run)
 		if isDamage(err) {
-			damage, err = err, nil
+			broken, err = err, nil
 		}
 		return err
-	})
-	if err != nil {
+	}
+	if out == "" {
+		err = write(stdout)
+	} else if info, serr := os.Stat(out); serr == nil && !info.Mode().IsRegular() {
+		return refuse("name a file", "--out %s is not a file", out)
+	} else {
+		err = writeFile(out, write)
+	}
+	if err != nil || broken == nil {
 		return err
 	}
-	return brokenOff(damage)
-}
-
-func isDamage(err error) bool {
-	return errors.Is(err, record.ErrTruncated) || errors.Is(err, record.ErrCorrupt)
-}
-
-// brokenOff tells a recording that ends early, all before which was exported, from what stops an export.
-func brokenOff(err error) error {
-	if !isDamage(err) {
-		return err
-	}
-	return stoppedError{fmt.Errorf("exported only what lies before: %w", err)}
+	return stoppedError{fmt.Errorf("exported only what lies before: %w", broken)}
 }

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"lapse/correlate"
 	"lapse/dashboard"
@@ -84,17 +85,17 @@ func print(w io.Writer, dir, format string, tl *correlate.Timeline) error {
 
 // load judges the saved run at path, a run's directory or its recording.
 func load(path string, o correlate.Options, gateExprs []string) (*correlate.Timeline, error) {
-	f, run, err := openRun(path)
+	saved, err := openRun(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	tl, err := correlate.Analyze(run, o)
+	defer saved.file.Close()
+	tl, err := correlate.Analyze(saved.Run, o)
 	if err != nil {
 		return nil, fmt.Errorf("judge %s: %w", path, err)
 	}
 	if len(gateExprs) == 0 {
-		gateExprs = run.Meta.Options.Gates
+		gateExprs = saved.Meta.Options.Gates
 	}
 	gates, err := parseGates(gateExprs)
 	if err != nil {
@@ -105,30 +106,51 @@ func load(path string, o correlate.Options, gateExprs []string) (*correlate.Time
 	return tl, nil
 }
 
-// openRun opens the saved run at path, a run's directory or its recording. Of a recording that is cut
-// off or damaged it is what lies before, and its batches end with the error that says so.
-func openRun(path string) (*record.File, timeline.Run, error) {
+// A savedRun is a run on disk, open for reading.
+type savedRun struct {
+	timeline.Run // of a recording that is cut off or damaged what lies before; its batches end with the error that says so
+	file         *record.File
+	broken       error // why the recording is not whole, or nil
+}
+
+// openRun opens the saved run at path, a run's directory or its recording.
+func openRun(path string) (savedRun, error) {
 	const hint = "a RUN is the directory `lapse run` wrote, such as runs/…"
 	file := path
 	if info, err := os.Stat(path); err != nil {
-		return nil, timeline.Run{}, refuse(hint, "%w", err)
+		return savedRun{}, refuse(hint, "%w", err)
 	} else if info.IsDir() {
 		file = filepath.Join(path, factsFile)
 		if _, err := os.Stat(file); err != nil {
-			return nil, timeline.Run{}, refuse(hint, "%s is not a run: it holds no %s", path, factsFile)
+			return savedRun{}, refuse(hint, "%s is not a run: it holds no %s", path, factsFile)
 		}
 	}
 	f, err := record.Open(file)
 	if err != nil {
-		return nil, timeline.Run{}, refuse(cmp.Or(hintOf(err), hint), "%w", err)
+		return savedRun{}, refuse(cmp.Or(hintOf(err), hint), "%w", err)
 	}
 	run, err := f.Run()
-	if errors.Is(err, record.ErrTruncated) || errors.Is(err, record.ErrCorrupt) {
+	switch {
+	case isDamage(err):
 		run.Batches = endingWith(run.Batches, err)
-	} else if err != nil {
-		return nil, timeline.Run{}, errors.Join(fmt.Errorf("read %s: %w", file, err), f.Close())
+	case err != nil:
+		return savedRun{}, errors.Join(fmt.Errorf("read %s: %w", file, err), f.Close())
+	case !ended(run):
+		err = fmt.Errorf("%s: the recording ends before the run did", file)
 	}
-	return f, run, nil
+	return savedRun{Run: run, file: f, broken: err}, nil
+}
+
+func isDamage(err error) bool {
+	return errors.Is(err, record.ErrTruncated) || errors.Is(err, record.ErrCorrupt)
+}
+
+// ended reports whether a run's end is on record. If not, its writer was killed, its disk was full, or it goes on:
+// a recording that breaks off between two blocks does not look it.
+func ended(run timeline.Run) bool {
+	return slices.ContainsFunc(run.Events, func(e timeline.Event) bool {
+		return e.Kind == timeline.RunPhase && e.To == phaseEnded
+	})
 }
 
 func hintOf(err error) string {
