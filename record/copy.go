@@ -18,7 +18,7 @@ type Copy struct {
 	u   *unpacker
 }
 
-// CreateCopy begins a copy in a new file. It never overwrites one.
+// CreateCopy begins a copy in a new file. It never overwrites one, and leaves none behind if it fails.
 func CreateCopy(path string) (*Copy, error) {
 	f, err := createFile(path)
 	if err != nil {
@@ -26,7 +26,7 @@ func CreateCopy(path string) (*Copy, error) {
 	}
 	u, err := newUnpacker()
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, errors.Join(err, abandon(f, path))
 	}
 	return &Copy{log: newLog(f, path), u: u}, nil
 }

@@ -25,7 +25,7 @@ type Writer struct {
 	buf   []byte
 }
 
-// Create begins a recording in a new file. It never overwrites one.
+// Create begins a recording in a new file. It never overwrites one, and leaves none behind if it fails.
 func Create(path string) (*Writer, error) {
 	f, err := createFile(path)
 	if err != nil {
@@ -33,7 +33,7 @@ func Create(path string) (*Writer, error) {
 	}
 	w, err := newWriter(f, path)
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, errors.Join(err, abandon(f, path))
 	}
 	return w, nil
 }
@@ -52,6 +52,9 @@ func createFile(path string) (*os.File, error) {
 	}
 	return f, nil
 }
+
+// abandon removes a new file in which no recording could be begun: nothing is to be taken for one.
+func abandon(f *os.File, path string) error { return errors.Join(f.Close(), os.Remove(path)) }
 
 func newWriter(f file, path string) (*Writer, error) {
 	b, err := newBlock()

@@ -89,6 +89,7 @@ func (o *options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 	}
 	r := &remote{opts: o, log: log, done: make(chan int, 1), facts: newQueue(), marks: marks{made: make(chan struct{}, 1)}, clock: runClock{local: timeline.StartClock()}}
 	if r.copy, err = record.CreateCopy(filepath.Join(dir, factsFile)); err != nil {
+		os.Remove(dir) // unless something else is in it
 		return refuse("give another --out", "%w", err)
 	}
 	measured := false

@@ -95,6 +95,7 @@ func (o *options) runHere(ctx context.Context, signals <-chan os.Signal, stdout,
 	}
 	var err error
 	if m.rec, err = record.Create(filepath.Join(dir, factsFile)); err != nil {
+		os.Remove(dir) // unless something else is in it
 		return refuse("give another --out", "%w", err)
 	}
 	measured := false
