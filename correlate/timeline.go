@@ -54,6 +54,7 @@ type RunInfo struct {
 	Command  *Command           `json:"command,omitzero"`
 	Cluster  *timeline.Cluster  `json:"cluster,omitzero"`
 	Aborted  string             `json:"aborted,omitzero"` // why the run ended before it was due to
+	Unsaved  string             `json:"unsaved,omitzero"` // why not all of the run is on disk; what is said here was judged from all of it
 	Live     bool               `json:"live,omitzero"`    // the run goes on: what follows may still change
 }
 

@@ -1,16 +1,19 @@
 package correlate
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"lapse/timeline"
 )
 
-// Exit codes of a judged run. 1 and 2 are errors of ours and of the user's; they have no verdict.
+// Exit codes of a judged run. 1 and 2 are errors of ours and of the user's; they have no verdict, but for [Unsaved].
 const (
 	ExitPassed       = 0 // passed, or ungated
+	ExitUnsaved      = 1 // as 0, but not all of the run is on disk
 	ExitGateFailed   = 3
 	ExitInconclusive = 4 // coverage below MinCoverage, a gate the error bars cannot decide, or nothing measured
 	ExitCommand      = 5 // the wrapped command failed
@@ -34,6 +37,14 @@ func Judge(tl *Timeline, gates []Gate) {
 	v.Result, v.ExitCode = j.result()
 	v.Reasons = j.reasons()
 	tl.Verdict = v
+}
+
+// Unsaved says of a judged run that not all of it is on disk, and why. What was found stays, and so does every exit
+// code but 0.
+func Unsaved(tl *Timeline, why error) {
+	tl.Run.Unsaved = strings.TrimPrefix(tl.Run.Unsaved+"; "+why.Error(), "; ")
+	tl.Verdict.Reasons = append(tl.Verdict.Reasons, "not all of the run is on disk: "+why.Error())
+	tl.Verdict.ExitCode = cmp.Or(tl.Verdict.ExitCode, ExitUnsaved)
 }
 
 // figures adds up what the verdict rests on: failed over all judged targets, of everything else the

@@ -131,6 +131,8 @@ func trust(tl *correlate.Timeline) string {
 	}
 	text := fmt.Sprintf("measurement: %s · exit %d", soundness(&tl.Verdict), tl.Verdict.ExitCode)
 	switch tl.Verdict.ExitCode {
+	case correlate.ExitUnsaved:
+		text += ", not all of it is on disk"
 	case correlate.ExitCommand:
 		text += ", the command failed"
 	case correlate.ExitAborted:
@@ -310,6 +312,9 @@ func validityParts(tl *correlate.Timeline, names map[string]string) []string {
 	}
 	if len(v.LanesOff) > 0 {
 		parts = append(parts, "not watched: "+strings.Join(v.LanesOff, ", "))
+	}
+	if tl.Run.Unsaved != "" {
+		parts = append(parts, "not all on disk: "+tl.Run.Unsaved)
 	}
 	for _, t := range judged(tl) {
 		if t.AchievedRate < 0.98*t.Rate {

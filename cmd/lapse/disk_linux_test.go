@@ -2,8 +2,11 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,5 +52,41 @@ func TestRunOnAFullDiskLeavesNothing(t *testing.T) {
 	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("the run's directory is still there: %v", err)
+	}
+}
+
+// The disk fills up while the command runs. What was measured is judged, and a pipeline sees the gate.
+func TestFullDiskHidesNoVerdict(t *testing.T) {
+	if !alone(t) {
+		return
+	}
+	server := httptest.NewServer(nil)
+	defer server.Close()
+	for _, c := range []struct {
+		name  string
+		args  []string
+		codes []int
+	}{
+		{"gate", []string{"--fail-if", "latency.p99>1us"}, []int{3}},
+		{"ungated", nil, []int{1, 4}}, // 4: on a machine too busy to measure
+	} {
+		disk := smallDisk(t, "64k")
+		dir := filepath.Join(disk, "run")
+		args := append([]string{"lapse", "run", server.URL, "--expect-status", "404", "--rate", "50", "--baseline", "100ms", "--settle", "100ms", "--out", dir}, c.args...)
+		args = append(args, "--", "sh", "-c", "cat /dev/zero >"+disk+"/full; head -c 20000 /dev/urandom | base64")
+		var stdout, stderr bytes.Buffer
+		code := lapse(t.Context(), args, &stdout, &stderr)
+		if !slices.Contains(c.codes, code) {
+			t.Errorf("%s: code %d, want one of %v", c.name, code, c.codes)
+		}
+		said := strings.Join(strings.Fields(stdout.String()), " ") // the table breaks its lines
+		for _, want := range []string{fmt.Sprintf("exit %d", code), "not all on disk: write recording", "write timeline.json"} {
+			if !strings.Contains(said, want) {
+				t.Errorf("%s: no %q in\n%s", c.name, want, stdout.String())
+			}
+		}
+		if !strings.Contains(stderr.String(), "lapse: write timeline.json: ") {
+			t.Errorf("%s: stderr %q", c.name, stderr.String())
+		}
 	}
 }

@@ -63,7 +63,7 @@ func cliPage() string {
 	root := newRoot("lapse", io.Discard, io.Discard)
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Command line\n\n```\n%s\n```\n", root.Long)
-	b.WriteString("\nIf several hold, the first of 3, 6, 4, 5, 0 is the exit code.\n\n| verb | |\n|---|---|\n")
+	b.WriteString("\nIf several hold, the first of 3, 6, 4, 5, 1, 0 is the exit code.\n\n| verb | |\n|---|---|\n")
 	for _, c := range root.Commands() {
 		fmt.Fprintf(&b, "| [%s](#lapse-%s) | %s |\n", c.Name(), c.Name(), c.Short)
 	}

@@ -10,17 +10,20 @@ const (
 	exitUsage    = 2
 )
 
-// exitCode is an error that says all it has to say by the code the process ends with.
-type exitCode int
+// An exitCode is the code the process ends with, and goes before that of the trouble there was in saying it.
+type exitCode struct {
+	code    int
+	trouble error // or nil: the code says all there is to say
+}
 
-func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", e.code) }
 
-// exitWith returns code as an error, or nil for 0.
-func exitWith(code int) error {
+// exitWith returns code as an error, with what trouble there was besides. For 0 that is all there is.
+func exitWith(code int, trouble error) error {
 	if code == 0 {
-		return nil
+		return trouble
 	}
-	return exitCode(code)
+	return exitCode{code, trouble}
 }
 
 // A stoppedError says that the user ended a verb before it had anything to report.

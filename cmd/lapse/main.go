@@ -39,8 +39,11 @@ func lapse(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return 0
 	}
-	if code, ok := errors.AsType[exitCode](err); ok {
-		return int(code)
+	if e, ok := errors.AsType[exitCode](err); ok {
+		if e.trouble != nil {
+			fmt.Fprintf(stderr, "lapse: %v\n", e.trouble)
+		}
+		return e.code
 	}
 	fmt.Fprintf(stderr, "lapse: %v\n", err)
 	if _, ok := errors.AsType[stoppedError](err); ok {
@@ -110,7 +113,7 @@ same clock, and says when requests failed, for how long, how sure it is, and wha
 
 Exit codes:
   0  passed, or nothing was asked to fail on
-  1  internal error
+  1  internal error; or not all of the run is on disk
   2  nothing was measured: the arguments, the Service or the rights do not allow it
   3  a gate (--fail-if) failed
   4  inconclusive: too little was observed, or the error bars cannot decide a gate

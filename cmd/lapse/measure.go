@@ -98,7 +98,11 @@ func (m *measurement) run(ctx context.Context, signals <-chan os.Signal) (*corre
 	if m.entered != nil {
 		m.entered(phaseEnded, reason)
 	}
-	return m.live.timeline(), nil
+	tl := m.live.timeline()
+	if m.recErr != nil {
+		correlate.Unsaved(tl, m.recErr)
+	}
+	return tl, nil
 }
 
 // start starts the goroutines that produce facts, and returns how to stop them.

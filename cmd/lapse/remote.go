@@ -468,8 +468,11 @@ func (r *remote) conclude(why string) *correlate.Timeline {
 		r.live.add(e)
 	}
 	r.live.tracker.SetEnd(end.Seen)
-	if err := r.copy.Extend(facts...); err != nil {
+	err := r.copy.Extend(facts...)
+	tl := r.live.timeline()
+	if err != nil {
 		r.log.Error("the recording lacks the run's end; the report does not", "error", err)
+		correlate.Unsaved(tl, err)
 	}
-	return r.live.timeline()
+	return tl
 }

@@ -55,7 +55,7 @@ func newReport() *cobra.Command {
 			if err := print(cmd.OutOrStdout(), args[0], format, tl); err != nil {
 				return err
 			}
-			return exitWith(tl.Verdict.ExitCode)
+			return exitWith(tl.Verdict.ExitCode, nil)
 		},
 	}
 	j.flags(cmd)

@@ -70,12 +70,14 @@ func writeFile(path string, write func(io.Writer) error) error {
 	return nil
 }
 
-// deliver writes and prints a judged run, and returns its exit code as an error.
+// deliver writes and prints a judged run, and returns its exit code as an error. What cannot be written makes it 1
+// at most: a gate that failed has failed.
 func deliver(stdout io.Writer, dir, format string, tl *correlate.Timeline) error {
-	if err := errors.Join(writeTimeline(dir, tl), print(stdout, dir, format, tl)); err != nil {
-		return err
+	unwritten := writeTimeline(dir, tl)
+	if unwritten != nil {
+		correlate.Unsaved(tl, unwritten)
 	}
-	return exitWith(tl.Verdict.ExitCode)
+	return exitWith(tl.Verdict.ExitCode, errors.Join(unwritten, print(stdout, dir, format, tl)))
 }
 
 func print(w io.Writer, dir, format string, tl *correlate.Timeline) error {

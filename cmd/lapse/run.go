@@ -138,7 +138,7 @@ func (o *options) runHere(ctx context.Context, signals <-chan os.Signal, stdout,
 	}
 	if a != nil {
 		a.handOver(tl, signals, stdout)
-		return exitWith(tl.Verdict.ExitCode)
+		return exitWith(tl.Verdict.ExitCode, nil)
 	}
 	return deliver(stdout, dir, o.format, tl)
 }

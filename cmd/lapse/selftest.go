@@ -117,7 +117,7 @@ func (p *proof) run(ctx context.Context, stdout, stderr io.Writer) error {
 		return err
 	}
 	r := selftest.Judge(trial)
-	return errors.Join(p.deliver(stdout, dir, r), exitWith(r.ExitCode))
+	return exitWith(r.ExitCode, p.deliver(stdout, dir, r))
 }
 
 // directory is where the recording goes, and how to remove it unless it is to be kept.
