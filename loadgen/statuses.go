@@ -24,7 +24,7 @@ func ParseStatuses(text string) (Statuses, error) {
 	for part := range strings.SplitSeq(text, ",") {
 		r, err := parseStatusRange(strings.TrimSpace(part))
 		if err != nil {
-			return Statuses{}, fmt.Errorf("expected status %q: %w\nhint: list codes and ranges, for example 200,204,300-399", text, err)
+			return Statuses{}, fmt.Errorf("expected status %q: %w", text, err)
 		}
 		set.ranges = append(set.ranges, r)
 	}

@@ -147,7 +147,7 @@ func (o *options) check(args, command []string) error {
 		return err
 	}
 	for _, check := range []func() error{
-		o.checkSubjects, o.checkNumbers, o.checkCommand, o.checkRequest, o.checkTCP, o.checkGates, o.checkFormat, o.checkHammer,
+		o.checkSubjects, o.checkNumbers, o.checkCommand, o.checkRequest, o.checkTCP, o.checkGates, o.checkFormat, o.checkHammer, o.checkFiles,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -282,6 +282,9 @@ func (o *options) checkRequest() error {
 	}
 	if !httpguts.ValidHeaderFieldName(o.method) {
 		return refuse("as in --method HEAD", "method %q is not an HTTP method", o.method)
+	}
+	if o.method == http.MethodHead && o.expectBody != "" {
+		return refuse("drop one of them", "--expect-body %q is in no reply to --method HEAD: it has no body", o.expectBody)
 	}
 	o.header = http.Header{}
 	for _, h := range o.headers {

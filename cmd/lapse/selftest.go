@@ -83,20 +83,8 @@ func (p *proof) check() error {
 	case p.format != "table" && p.format != "json":
 		return refuse("one of: json, table", "unknown output format %q", p.format)
 	}
-	return p.checkFiles()
-}
-
-// checkFiles refuses a rate at which a stall, in which every request stays open at both ends, takes more files than
-// this process may open.
-func (p *proof) checkFiles() error {
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return nil // then it shows
-	}
-	if need := 4*p.rate*selftest.Timeout.Seconds() + 200; need > float64(limit.Cur) {
-		return refuse("raise the limit with `ulimit -n`, or lower --rate", "rate %v needs %.0f open files, and %d are allowed", p.rate, need, limit.Cur)
-	}
-	return nil
+	// In a stall every request of both targets stays open, at both ends.
+	return checkFiles(fmt.Sprintf("rate %v", p.rate), 4*p.rate*selftest.Timeout.Seconds()+2*fewFiles, "--rate")
 }
 
 // run measures, compares and prints.

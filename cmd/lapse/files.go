@@ -1,0 +1,46 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"syscall"
+
+	"lapse/timeline"
+)
+
+// fewFiles is how many open files are left for what is not a target's connection.
+const fewFiles = 100
+
+// checkFiles refuses what takes up to need open files, if this process may not have so many. Instead of more files, one may
+// lower the flags.
+func checkFiles(what string, need float64, flags string) error {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return nil // then it shows
+	}
+	if need > float64(limit.Cur) {
+		return refuse("raise the limit with `ulimit -n`, or lower "+flags, "%s takes up to %.0f open files, and %d are allowed", what, need, limit.Cur)
+	}
+	return nil
+}
+
+// checkFiles refuses what takes more open files than are allowed where the requests are sent from, when a service stalls and
+// every request stays open for its --timeout.
+func (o *options) checkFiles() error {
+	if o.inCluster() {
+		return nil
+	}
+	stalled := o.rate * o.timeout.Seconds()
+	need := float64(fewFiles)
+	for _, s := range o.subjects {
+		kinds := o.kindsOf(s)
+		need += stalled * float64(len(kinds))
+		if slices.Contains(kinds, string(timeline.Reused)) {
+			need += float64(o.connections)
+		}
+		if s.service != "" {
+			need += max(o.direct, 0) * o.timeout.Seconds()
+		}
+	}
+	return checkFiles(fmt.Sprintf("rate %v with timeout %v and connections %d", o.rate, o.timeout, o.connections), need, "--connections, --rate or --timeout")
+}
