@@ -74,7 +74,7 @@ func Calibrate(ctx context.Context, c CalibrateConfig) (Calibration, error) {
 	}
 	bounded, cancel := context.WithTimeout(ctx, c.Duration)
 	defer cancel()
-	k := calibrator{CalibrateConfig: c, length: c.stepLength()}
+	k := calibrator{CalibrateConfig: c, patience: stepTimeout * time.Second, length: c.stepLength()}
 	found, err := k.run(bounded)
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -91,12 +91,13 @@ func (c CalibrateConfig) stepLength() time.Duration {
 // A calibrator is a calibration under way.
 type calibrator struct {
 	CalibrateConfig
-	length time.Duration // of a step
-	found  Calibration
+	patience time.Duration // for the first answer
+	length   time.Duration // of a step
+	found    Calibration
 }
 
 func (k *calibrator) run(ctx context.Context) (Calibration, error) {
-	if err := k.checkRedirect(ctx); err != nil {
+	if err := k.ask(ctx); err != nil {
 		return k.found, err
 	}
 	if err := k.climb(ctx); err != nil {
@@ -120,19 +121,24 @@ func (k *calibrator) run(ctx context.Context) (Calibration, error) {
 	return *f, nil
 }
 
-// checkRedirect refuses a target that sends elsewhere: hey would follow, and load what nobody named. (It can be told not to,
-// but then each of its workers writes to the client they share.) Other trouble shows in the first step.
-func (k *calibrator) checkRedirect(ctx context.Context) error {
+// ask sends a single request. It refuses a target that answers nothing in all our patience, and one that sends elsewhere: hey
+// would follow, and load what nobody named. (It can be told not to, but then each of its workers writes to the client they
+// share.) Other trouble shows in the first step.
+func (k *calibrator) ask(ctx context.Context) error {
 	h, err := newHammer(HammerFlags{Method: k.Probe.Method}, k.Probe)
 	if err != nil {
 		return err
 	}
 	client := http.Client{
-		Timeout:       stepTimeout * time.Second,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport:     &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, // as hey does
 	}
-	reply, err := client.Do(h.request.WithContext(ctx))
+	waiting, cancel := context.WithTimeout(ctx, k.patience)
+	defer cancel()
+	reply, err := client.Do(h.request.WithContext(waiting))
+	if err != nil && waiting.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("it did not answer a single request within %v", k.patience)
+	}
 	if err != nil {
 		return nil
 	}

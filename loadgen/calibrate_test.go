@@ -19,7 +19,7 @@ import (
 func calibrate(t *testing.T, url string, workers int, length time.Duration, told func(Step)) (Calibration, error) {
 	t.Helper()
 	c := CalibrateConfig{Probe: Probe{Target: timeline.Target{URL: url}}, Workers: workers, Told: told}
-	k := calibrator{CalibrateConfig: c, length: length}
+	k := calibrator{CalibrateConfig: c, patience: stepTimeout * time.Second, length: length}
 	return k.run(t.Context())
 }
 
@@ -114,6 +114,22 @@ func TestCalibrateRefusesWhatDoesNotAnswer(t *testing.T) {
 	defer forbidden.Close()
 	if _, err := calibrate(t, forbidden.URL, 4, 100*time.Millisecond, nil); err == nil || !strings.Contains(err.Error(), "status 404") {
 		t.Errorf("%v", err)
+	}
+}
+
+// The time that is told is the time that was waited, and there is no second wait.
+func TestCalibrateSaysHowLongItWaitedForNoAnswer(t *testing.T) {
+	release := make(chan struct{})
+	var asked atomic.Int64
+	silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1); <-release }))
+	defer silent.Close()
+	defer close(release)
+	k := calibrator{
+		CalibrateConfig: CalibrateConfig{Probe: Probe{Target: timeline.Target{URL: silent.URL}}, Workers: 4},
+		patience:        300 * time.Millisecond, length: 200 * time.Millisecond,
+	}
+	if _, err := k.run(t.Context()); err == nil || err.Error() != "it did not answer a single request within 300ms" || asked.Load() > 1 {
+		t.Errorf("%v, after %d requests", err, asked.Load())
 	}
 }
 
