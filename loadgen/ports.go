@@ -3,16 +3,22 @@ package loadgen
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/bits"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
 )
 
-// quarantine is how long a local port is left alone after a connection from it could not be made: as long as the
-// kernel's connection tracking remembers it (nf_conntrack_tcp_timeout_syn_sent is 120 s).
+// quarantine is how long a local port is left alone after a SYN from it got no answer: as long as the kernel's
+// connection tracking remembers it (nf_conntrack_tcp_timeout_syn_sent is 120 s).
 const quarantine = 125 * time.Second
+
+// errNoPort is met where every local port rests, or all but those spared for later. Nothing was sent.
+var errNoPort = fmt.Errorf("local ports rest after SYNs without an answer: %w", syscall.EADDRNOTAVAIL)
 
 // ports chooses the local ports of connections to one Service or address, each used again as late as possible.
 //
@@ -21,63 +27,137 @@ const quarantine = 125 * time.Second
 // that kube-proxy's rules once chose. After a drain such connections follow it to the Pod that is gone, and time out, long
 // after the routes are right, which no new client would see. See docs/decisions/0005-local-ports.md.
 type ports struct {
-	mu        sync.Mutex
-	low, high uint16 // both inclusive
-	next      uint16
-	failed    map[uint16]time.Time // when a connection from the port last failed
+	low  uint16
+	size int
+
+	mu      sync.Mutex
+	free    []uint64  // a bit for each port from low on: it is neither being connected from nor spoiled
+	left    int       // how many are free
+	next    int       // the bit to look at first
+	spoiled []resting // the one spoiled longest ago first
+	dark    bool      // what was learned last is that a SYN got no answer
+	taken   time.Time // when a port was last taken
 }
 
+// A resting port is one in quarantine.
+type resting struct {
+	port  uint16
+	since time.Time
+}
+
+// newPorts returns the ports from low to high, both inclusive.
 func newPorts(low, high uint16) *ports {
-	return &ports{low: low, high: high, next: low, failed: map[uint16]time.Time{}}
+	size := int(high-low) + 1
+	p := &ports{low: low, size: size, free: make([]uint64, (size+63)/64)}
+	for i := range size {
+		p.release(low + uint16(i))
+	}
+	return p
 }
 
-// take returns the next port that is not in quarantine.
+// take returns the free port next in turn to connect from, or 0 if none may be used now. Whoever takes one puts it back.
 func (p *ports) take(now time.Time) uint16 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for range int(p.high-p.low) + 1 {
-		port := p.next
-		if p.next++; p.next > p.high || p.next == 0 {
-			p.next = p.low
-		}
-		failed, bad := p.failed[port]
-		if !bad {
-			return port
-		}
-		if now.Sub(failed) > quarantine {
-			delete(p.failed, port)
-			return port
-		}
+	for len(p.spoiled) > 0 && now.Sub(p.spoiled[0].since) > quarantine {
+		p.release(p.spoiled[0].port)
+		p.spoiled = p.spoiled[1:]
 	}
-	return 0 // all are: let the kernel choose
+	if p.left == 0 || p.spares(now) {
+		return 0
+	}
+	i := p.find()
+	p.free[i/64] &^= 1 << (i % 64)
+	p.left--
+	p.next = (i + 1) % p.size
+	p.taken = now
+	return p.low + uint16(i)
 }
 
-// spoil puts a port into quarantine.
-func (p *ports) spoil(port uint16, now time.Time) {
+// spares reports whether the free ports have to be kept for later. While nothing answers, the second half of them is spent
+// evenly over the time until the first spoiled ones are back, so that the end of an outage is seen however long it lasts.
+func (p *ports) spares(now time.Time) bool {
+	if !p.dark || p.left > p.size/2 || len(p.spoiled) == 0 {
+		return false
+	}
+	back := p.spoiled[0].since.Add(quarantine)
+	return now.Sub(p.taken) < back.Sub(now)/time.Duration(p.left)
+}
+
+// find returns the first free bit from next on, round the end. There must be one.
+func (p *ports) find() int {
+	word := p.next / 64
+	set := p.free[word] &^ (1<<(p.next%64) - 1)
+	for set == 0 {
+		word = (word + 1) % len(p.free)
+		set = p.free[word]
+	}
+	return word*64 + bits.TrailingZeros64(set)
+}
+
+// put takes a port back from which a connection was made, or could not be made because of err.
+func (p *ports) put(port uint16, err error, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.failed[port] = now
+	switch {
+	case isOurOwn(err):
+		p.release(port)
+		p.taken = time.Time{} // nothing was sent
+	case unanswered(err):
+		p.spoiled = append(p.spoiled, resting{port, now})
+		p.dark = true
+	default:
+		p.release(port)
+		p.dark = false
+	}
+}
+
+func (p *ports) release(port uint16) {
+	i := int(port - p.low)
+	p.free[i/64] |= 1 << (i % 64)
+	p.left++
+}
+
+// clean reports whether no port rests.
+func (p *ports) clean() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.spoiled) == 0
+}
+
+// unanswered reports whether a connection that met err may have left a SYN in the tracker's table. A RST takes it out at
+// once (nf_conntrack_tcp_packet, "if only reply is a RST"), and kube-proxy's own refusals never enter it. After an ICMP
+// error, such as "unreachable", the entry stays.
+func unanswered(err error) bool {
+	return err != nil && !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, syscall.ECONNRESET)
+}
+
+// isOurOwn reports whether err says that we ran out of something before anything was sent.
+func isOurOwn(err error) bool {
+	errno, ok := errors.AsType[syscall.Errno](err)
+	return ok && slices.Contains(ourOwn, errno)
 }
 
 // tries is how many ports may turn out to be in use by others before the kernel is left to choose.
 const tries = 32
 
 // dial connects to addr by until, from a port of p's choice. A port that is in use is passed over: nothing has been
-// sent from it.
+// sent from it. Where there is no port, the error is errNoPort.
 func (p *ports) dial(addr netip.AddrPort, until time.Time) (*net.TCPConn, error) {
 	for range tries {
 		port := p.take(time.Now())
 		if port == 0 {
-			break
+			return nil, errNoPort
 		}
 		c, err := dialFrom(port, addr, until)
+		p.put(port, err, time.Now())
 		if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EADDRNOTAVAIL) {
 			continue
 		}
-		if err != nil {
-			p.spoil(port, time.Now())
-		}
 		return c, err
+	}
+	if !p.clean() { // the kernel might choose a spoiled one
+		return nil, errNoPort
 	}
 	return dialFrom(0, addr, until)
 }
