@@ -12,7 +12,7 @@ import (
 type fresh struct {
 	*target
 	open  atomic.Int64 // requests handed to goroutines
-	begun atomic.Int64 // of those, how many the service keeps waiting
+	begun atomic.Int64 // of those, how many the service keeps waiting, or the choice of a port
 	idle  atomic.Int64 // goroutines that wait for the next request
 	next  chan job     // for them
 	wg    sync.WaitGroup
@@ -28,7 +28,7 @@ func (f *fresh) prepare() {}
 func (f *fresh) send(j job) {
 	cap := int64(f.maxOpen())
 	if f.open.Load() >= cap {
-		f.refuse(j, refusal(f.begun.Load(), cap))
+		f.refuse(j, refusal(f.begun.Load()-f.ports.choosing.Load(), cap))
 		return
 	}
 	f.open.Add(1)

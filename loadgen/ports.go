@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -27,8 +28,9 @@ var errNoPort = fmt.Errorf("local ports rest after SYNs without an answer: %w", 
 // that kube-proxy's rules once chose. After a drain such connections follow it to the Pod that is gone, and time out, long
 // after the routes are right, which no new client would see. See docs/decisions/0005-local-ports.md.
 type ports struct {
-	low  uint16
-	size int
+	low      uint16
+	size     int
+	choosing *atomic.Int64 // how many wait in take
 
 	mu      sync.Mutex
 	free    []uint64  // a bit for each port from low on: it is neither being connected from nor spoiled
@@ -46,9 +48,9 @@ type resting struct {
 }
 
 // newPorts returns the ports from low to high, both inclusive.
-func newPorts(low, high uint16) *ports {
+func newPorts(low, high uint16, choosing *atomic.Int64) *ports {
 	size := int(high-low) + 1
-	p := &ports{low: low, size: size, free: make([]uint64, (size+63)/64)}
+	p := &ports{low: low, size: size, choosing: choosing, free: make([]uint64, (size+63)/64)}
 	for i := range size {
 		p.release(low + uint16(i))
 	}
@@ -57,6 +59,8 @@ func newPorts(low, high uint16) *ports {
 
 // take returns the free port next in turn to connect from, or 0 if none may be used now. Whoever takes one puts it back.
 func (p *ports) take(now time.Time) uint16 {
+	p.choosing.Add(1)
+	defer p.choosing.Add(-1)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for len(p.spoiled) > 0 && now.Sub(p.spoiled[0].since) > quarantine {
@@ -180,6 +184,7 @@ func dialFrom(port uint16, addr netip.AddrPort, until time.Time) (*net.TCPConn, 
 // A portBook has the ports of every destination. Targets of one Service share theirs.
 type portBook struct {
 	low, high uint16
+	choosing  atomic.Int64 // how many connections wait for a port: for us, not for their target
 
 	mu  sync.Mutex
 	all map[netip.AddrPort]*ports
@@ -203,7 +208,7 @@ func (b *portBook) of(addr netip.AddrPort) *ports {
 	defer b.mu.Unlock()
 	p := b.all[addr]
 	if p == nil {
-		p = newPorts(b.low, b.high)
+		p = newPorts(b.low, b.high, &b.choosing)
 		b.all[addr] = p
 	}
 	return p

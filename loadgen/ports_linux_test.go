@@ -3,6 +3,7 @@ package loadgen
 import (
 	"net"
 	"net/netip"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,7 +20,7 @@ func TestConnectEndsAtItsDeadline(t *testing.T) {
 		t.Skip("no range of local ports")
 	}
 	own := func() (*net.TCPConn, error) {
-		return newPorts(low, high).dial(addr, time.Now().Add(50*time.Millisecond))
+		return newPorts(low, high, new(atomic.Int64)).dial(addr, time.Now().Add(50*time.Millisecond))
 	}
 	kernels := func() (*net.TCPConn, error) { return dialFrom(0, addr, time.Now().Add(50*time.Millisecond)) }
 	for name, dial := range map[string]func() (*net.TCPConn, error){"our port": own, "the kernel's port": kernels} {

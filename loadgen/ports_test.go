@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -13,7 +14,7 @@ import (
 )
 
 func TestPortsComeBackAsLateAsPossible(t *testing.T) {
-	p, now := newPorts(100, 103), time.Now()
+	p, now := newPorts(100, 103, new(atomic.Int64)), time.Now()
 	for range 2 {
 		for want := uint16(100); want <= 103; want++ {
 			got := p.take(now)
@@ -26,7 +27,7 @@ func TestPortsComeBackAsLateAsPossible(t *testing.T) {
 }
 
 func TestUnansweredPortsRestUntilTheyAreForgotten(t *testing.T) {
-	p, now := newPorts(100, 103), time.Now()
+	p, now := newPorts(100, 103, new(atomic.Int64)), time.Now()
 	p.put(p.take(now), os.ErrDeadlineExceeded, now)
 	for _, want := range []uint16{101, 102, 103, 101} {
 		got := p.take(now.Add(quarantine))
@@ -57,7 +58,7 @@ func TestOnlyUnansweredPortsRest(t *testing.T) {
 		{syscall.ETIMEDOUT, true},
 		{syscall.EHOSTUNREACH, true},
 	} {
-		p, now := newPorts(65535, 65535), time.Now()
+		p, now := newPorts(65535, 65535, new(atomic.Int64)), time.Now()
 		err := test.err
 		if err != nil {
 			err = &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", err)}
@@ -77,7 +78,7 @@ func TestRefusalsUseUpNoPorts(t *testing.T) {
 	}
 	addr := netip.MustParseAddrPort(server.Addr().String())
 	server.Close()
-	p := newPorts(50000, 50063)
+	p := newPorts(50000, 50063, new(atomic.Int64))
 	for i := range 200 {
 		_, err := p.dial(addr, time.Now().Add(10*time.Second))
 		if class := classify(err, connecting); class != timeline.Refused {
@@ -87,7 +88,7 @@ func TestRefusalsUseUpNoPorts(t *testing.T) {
 }
 
 func TestWithoutAPortTheFaultIsOurs(t *testing.T) {
-	p, now := newPorts(65535, 65535), time.Now()
+	p, now := newPorts(65535, 65535, new(atomic.Int64)), time.Now()
 	p.put(p.take(now), os.ErrDeadlineExceeded, now)
 	_, err := p.dial(netip.MustParseAddrPort("127.0.0.1:9"), now.Add(10*time.Second))
 	if class := classify(err, connecting); class != timeline.Local {
@@ -99,7 +100,7 @@ func TestWithoutAPortTheFaultIsOurs(t *testing.T) {
 // and yet some in every stretch, so that the end of the outage is seen when it comes.
 func TestALongSilenceIsWatchedToItsEnd(t *testing.T) {
 	const rest = 20 * time.Millisecond // half the ports in 125 s less 14 s are one each 8 ms
-	p, now := newPorts(32768, 60999), time.Now()
+	p, now := newPorts(32768, 60999, new(atomic.Int64)), time.Now()
 	begun, last := now, now
 	used := map[uint16]time.Time{}
 	for ; now.Sub(begun) < 10*time.Minute; now = now.Add(time.Millisecond) {
@@ -134,7 +135,7 @@ func TestALongSilenceIsWatchedToItsEnd(t *testing.T) {
 }
 
 func TestAPortInUseCostsASilenceNoRequest(t *testing.T) {
-	p, now := newPorts(100, 103), time.Now()
+	p, now := newPorts(100, 103, new(atomic.Int64)), time.Now()
 	for range 2 {
 		p.put(p.take(now), os.ErrDeadlineExceeded, now)
 	}
@@ -145,6 +146,42 @@ func TestAPortInUseCostsASilenceNoRequest(t *testing.T) {
 	}
 }
 
+// Requests that wait for us to choose a port are not kept waiting by the target. 0.0.0.0 is this machine, but no loopback address.
+func TestWaitingForAPortIsNotTheTargetsFault(t *testing.T) {
+	p := probe(1, timeline.New, "http://0.0.0.0:9/", 1000)
+	p.Timeout, p.MaxConnections = 50*time.Millisecond, 4
+	plan, err := newPlan(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan.ports = &portBook{low: 50000, high: 50063, all: map[netip.AddrPort]*ports{}}
+	target, _ := newSink(timeline.StartClock(), p.Rate)
+	target.plan = plan
+	engine := newFresh(target)
+	chosen := plan.ports.of(plan.addr)
+	chosen.mu.Lock()
+	send := func(seq uint64) {
+		due := floorMicros(target.clock.Now())
+		target.book.opened(seq, due, due+time.Millisecond)
+		engine.send(job{seq: seq, due: due})
+	}
+	for seq := range uint64(4) {
+		send(seq)
+	}
+	waitFor(t, "the choice of ports", func() bool { return plan.ports.choosing.Load() == 4 })
+	send(4)
+	chosen.mu.Unlock()
+	engine.close()
+	target.book.ended(target.clock.Now())
+	requests, _, _ := target.book.take(nil, target.clock.Now())
+	for _, r := range requests {
+		if r.Seq == 4 && r.Class == timeline.NotSent {
+			return
+		}
+	}
+	t.Errorf("the request beyond the cap is not %v: %+v", timeline.NotSent, requests)
+}
+
 func TestPortsInUseArePassedOver(t *testing.T) {
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -152,7 +189,7 @@ func TestPortsInUseArePassedOver(t *testing.T) {
 	}
 	defer server.Close()
 	taken := usedPort(t)
-	p := newPorts(taken, min(taken, 65535-tries)+tries-1)
+	p := newPorts(taken, min(taken, 65535-tries)+tries-1, new(atomic.Int64))
 	c, err := p.dial(netip.MustParseAddrPort(server.Addr().String()), time.Now().Add(10*time.Second))
 	if err != nil {
 		t.Fatal(err)
@@ -171,7 +208,7 @@ func TestKernelChoosesOnlyWhileNoPortRests(t *testing.T) {
 	defer server.Close()
 	addr := netip.MustParseAddrPort(server.Addr().String())
 	taken := usedPort(t)
-	p, now := newPorts(taken, taken), time.Now()
+	p, now := newPorts(taken, taken, new(atomic.Int64)), time.Now()
 	c, err := p.dial(addr, now.Add(10*time.Second))
 	if err != nil {
 		t.Fatal(err)

@@ -161,7 +161,7 @@ func (p *pool) take() (*slot, timeline.Class) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if cap := p.maxOpen(); p.inUse >= cap {
-		return nil, refusal(int64(p.inUse)-p.starting.Load(), int64(cap))
+		return nil, refusal(int64(p.inUse)-p.starting.Load()-p.ports.choosing.Load(), int64(cap))
 	}
 	p.inUse++
 	if s := p.idle.pop(); s != nil {
