@@ -275,12 +275,19 @@ func (m *measurement) keep(err error) {
 	}
 }
 
-// sick says why a run must not go on after its baseline, or "".
+// sick says why a run must not go on after its baseline, or "". A target is well that answered at least half of the requests
+// that are over, and one of them at least: where answers are awaited for longer than the baseline lasts, none has failed yet.
 func (m *measurement) sick() string {
+	m.absorb()
 	for _, t := range m.live.tracker.Brief().Targets {
-		if t.Kind.Judged() && t.Failed*2 > t.Sent {
+		switch {
+		case !t.Kind.Judged():
+		case t.Failed*2 > t.Sent:
 			return fmt.Sprintf("before anything was done to it, %d of %d requests to %s failed (%s): is the address right, and is it up?",
 				t.Failed, t.Sent, t.Name, commonest(t.Classes))
+		case t.OK == 0:
+			return fmt.Sprintf("before anything was done to it, %s gave no good answer within %v: is the address right, and is it up? "+
+				"If it is slow, or hardly asked at --rate %v, give it a longer --baseline", t.Name, m.opts.baseline, m.opts.rate)
 		}
 	}
 	return ""

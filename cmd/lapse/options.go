@@ -94,7 +94,7 @@ func (o *options) flags(cmd *cobra.Command) {
 	o.kube.flags(f)
 	f.Float64Var(&o.rate, "rate", defaultRate, "requests per second, for each of new and reused")
 	f.DurationVar(&o.duration, "duration", 0, "how long to measure after the baseline, where no command is wrapped")
-	f.DurationVar(&o.baseline, "baseline", 0, "how long to measure before the command (default 5s with a command, else 1s)")
+	f.DurationVar(&o.baseline, "baseline", 0, "how long to measure before the command (default 5s with a command, else 1s, but no less than 2 requests take)")
 	f.DurationVar(&o.settle, "settle", 0, "how long to go on after the command (default 10s with a command, else 0)")
 	f.DurationVar(&o.timeout, "timeout", 800*time.Millisecond, "a request without a whole answer for so long has failed")
 	f.IntVar(&o.connections, "connections", 10, "persistent connections of the reused target")
@@ -265,15 +265,21 @@ func (o *options) checkCommand() error {
 		}
 	}
 	if wrapped {
-		o.baseline = cmp.Or(o.baseline, 5*time.Second)
+		o.baseline = cmp.Or(o.baseline, max(5*time.Second, o.twoRequests()))
 		o.settle = cmp.Or(o.settle, 10*time.Second)
 	} else {
-		o.baseline = cmp.Or(o.baseline, time.Second)
+		o.baseline = cmp.Or(o.baseline, max(time.Second, o.twoRequests()))
 	}
 	if o.inCluster() && o.total() > o.maxDuration {
 		return refuse(fmt.Sprintf("raise it, as in --max-duration %v", o.total()), "the run takes %v, and the Job ends itself after --max-duration %v", o.total(), o.maxDuration)
 	}
 	return nil
+}
+
+// twoRequests is how long two requests to a target take at the rate asked for, an hour at most: after so long, each target
+// was asked and has had the time to answer.
+func (o *options) twoRequests() time.Duration {
+	return time.Duration(min(2/o.rate, 3600) * float64(time.Second))
 }
 
 func (o *options) checkRequest() error {

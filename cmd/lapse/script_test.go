@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,7 +20,7 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs testdata/script: each is headed by what it proves. $URL is a server that answers,
-// $BROKEN one that answers 500, $CLOSED an address where nobody listens, $ECHO a host and port that
+// $BROKEN one that answers 500, $SILENT one that accepts and never answers, $CLOSED an address where nobody listens, $ECHO a host and port that
 // echoes over TCP, $API a Kubernetes API with
 // a few Services (see fakeAPI).
 func TestScripts(t *testing.T) {
@@ -29,6 +30,11 @@ func TestScripts(t *testing.T) {
 	t.Cleanup(broken.Close)
 	closed := httptest.NewServer(nil)
 	closed.Close()
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts for it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { silent.Close() })
 	echo := serveEcho(t)
 	api := httptest.NewServer(fakeAPI())
 	t.Cleanup(api.Close)
@@ -37,6 +43,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("URL", good.URL)
 			env.Setenv("BROKEN", broken.URL)
+			env.Setenv("SILENT", "http://"+silent.Addr().String())
 			env.Setenv("CLOSED", closed.URL)
 			env.Setenv("API", api.URL)
 			env.Setenv("ECHO", echo)
