@@ -61,6 +61,7 @@ type measurement struct {
 	nextEvent  uint32
 	nextTarget uint16
 	targets    map[uint16]timeline.Target
+	draining   bool  // nothing more is sent: the last answers are awaited
 	signalled  bool  // a signal ended the run
 	recErr     error // the first error of the recording
 }
@@ -88,7 +89,7 @@ func (m *measurement) run(ctx context.Context, signals <-chan os.Signal) (*corre
 	end := m.clock.Now()
 
 	stopProbing()
-	probing.Wait()
+	reason = m.drain(&probing, signals, reason)
 	stopWatching()
 	watching.Wait()
 	m.absorb()
@@ -214,6 +215,41 @@ func (m *measurement) loop(ctx context.Context, signals <-chan os.Signal) (reaso
 	}
 }
 
+// drain takes in the last answers, which probing awaits no longer than the timeout. It returns why the run ended: reason, unless
+// it is "" and somebody ends the run only now. Who does, or sends a signal, awaits nothing more: what is unanswered then is
+// neither good nor failed, and what still comes of it is lost.
+func (m *measurement) drain(probing *sync.WaitGroup, signals <-chan os.Signal, reason string) string {
+	m.draining = true
+	over := make(chan struct{})
+	go func() { probing.Wait(); close(over) }() // left alone, it ends within the timeout
+	tick := time.NewTicker(refresh)
+	defer tick.Stop()
+	flush := time.NewTicker(m.opts.blockEvery())
+	defer flush.Stop()
+	for {
+		select {
+		case <-over:
+			return reason
+		case <-m.queue.ready:
+			m.absorb()
+		case <-flush.C:
+			m.keep(m.rec.Flush())
+		case <-tick.C:
+			m.live.show(m.clock.Now())
+		case o := <-m.orders:
+			if o.phase == phaseEnded && reason == "" { // an order may come twice
+				return o.reason + notAwaited
+			}
+		case sig := <-signals:
+			m.signalled = true
+			return cmp.Or(reason, "stopped by "+sig.String()) + notAwaited
+		}
+	}
+}
+
+// notAwaited is added to why a run ended that did not wait for its last answers.
+const notAwaited = "; the last answers were not awaited"
+
 // begin starts what the measuring phase waits for: the command, the duration, or the workstation.
 func (m *measurement) begin(phase *time.Timer) error {
 	switch {
@@ -249,7 +285,7 @@ func (m *measurement) enter(phase, detail string) {
 func (m *measurement) absorb() {
 	for _, f := range m.queue.take() {
 		m.add(f)
-		if e, ok := f.(timeline.Event); ok {
+		if e, ok := f.(timeline.Event); ok && !m.draining {
 			m.followEndpoints(e)
 		}
 	}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"lapse/correlate"
+	"lapse/record"
+	"lapse/timeline"
+)
+
+// What is answered, or times out, after the run's end is on record as soon as before it, and a signal is heard.
+func TestLastAnswersAreOnRecordWhileOthersAreAwaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, dir := idleMeasurement(t, &options{timeout: time.Hour})
+		defer m.live.end()
+		m.add(timeline.Meta{T0: m.clock.T0()})
+		m.add(timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 10, Timeout: time.Hour})
+		var probing sync.WaitGroup
+		probing.Add(1) // one answer never comes
+		signals, reason := make(chan os.Signal, 1), make(chan string, 1)
+		go func() { reason <- m.drain(&probing, signals, "") }()
+
+		m.queue.put(timeline.Batch{Requests: []timeline.Request{{Target: 1, Outcome: timeline.Outcome{Class: timeline.TimeoutResponse}, Done: time.Second}}})
+		time.Sleep(time.Second) // of virtual time
+		synctest.Wait()
+		tl, err := load(dir, correlate.Options{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := tl.Targets[0].Failed; got != 1 {
+			t.Errorf("after a second %d failures are on record, not 1", got)
+		}
+		signals <- syscall.SIGTERM
+		if got := <-reason; got != "stopped by terminated"+notAwaited || !m.signalled {
+			t.Errorf("the run ended %q, signalled: %v", got, m.signalled)
+		}
+		probing.Done()
+	})
+}
+
+// The workstation's word that the run is over ends the wait for the last answers, but not when it is the word that ended it.
+func TestAnOrderEndsTheWaitForTheLastAnswersOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, _ := idleMeasurement(t, &options{timeout: time.Hour})
+		defer m.live.end()
+		var probing sync.WaitGroup
+		probing.Add(1)
+		m.tell(order{phaseSettling, ""})
+		m.tell(order{phaseEnded, "enough"})
+		if got := m.drain(&probing, nil, ""); got != "enough"+notAwaited {
+			t.Errorf("the run ended %q", got)
+		}
+		m.tell(order{phaseEnded, "enough"})
+		time.AfterFunc(time.Minute, probing.Done)
+		if got := m.drain(&probing, nil, "enough"); got != "enough" || m.clock.Now() < time.Minute {
+			t.Errorf("the run ended %q after %v", got, m.clock.Now())
+		}
+	})
+}
+
+// Of two signals, the first ends the run and the second the wait for its last answers.
+func TestTheSecondSignalEndsARunAtOnce(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts for it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	at, err := parseSubject("http://" + silent.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const timeout = 30 * time.Second
+	m, _ := idleMeasurement(t, &options{
+		rate: 100, timeout: timeout, kinds: []string{"new", "reused"}, baseline: time.Second, duration: time.Second, connections: 1, subjects: []subject{at},
+	})
+	defer m.live.end()
+	signals := make(chan os.Signal, 2)
+	signals <- syscall.SIGINT
+	signals <- syscall.SIGINT
+	tl, err := m.run(t.Context(), signals)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took := m.clock.Now(); took > timeout/2 {
+		t.Errorf("it ran for %v", took)
+	}
+	if !strings.HasPrefix(tl.Run.Aborted, "stopped by interrupt") || tl.Verdict.ExitCode != 6 {
+		t.Errorf("aborted: %q, exit code %d", tl.Run.Aborted, tl.Verdict.ExitCode)
+	}
+}
+
+// idleMeasurement is a measurement that was not begun, and the directory of its recording.
+func idleMeasurement(t *testing.T, o *options) (*measurement, string) {
+	t.Helper()
+	dir := t.TempDir()
+	rec, err := record.Create(filepath.Join(dir, factsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { rec.Close() })
+	return &measurement{
+		opts: o, rec: rec, clock: timeline.StartClock(), log: newLogger(io.Discard), queue: newQueue(),
+		orders: make(chan order, 4), done: make(chan int, 1), live: newLive(nil, newProgress(io.Discard, 0), nil),
+	}, dir
+}
