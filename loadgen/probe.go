@@ -53,6 +53,12 @@ type Probe struct {
 	BackendHeader string   // HTTP: the reply header that names the backend; default X-Pod
 }
 
+// Check reports what [Prober.Start] would refuse about p.
+func (p Probe) Check() error {
+	_, err := newPlan(p)
+	return err
+}
+
 // A plan is a Probe checked and prepared: everything a request needs that does not change.
 type plan struct {
 	id       uint16

@@ -342,11 +342,7 @@ func commonest(classes map[string]int) string {
 // startTargets starts the judged targets of every subject.
 func (m *measurement) startTargets() error {
 	for _, s := range m.opts.subjects {
-		p := m.probeOf(s)
-		for _, kind := range m.opts.kindsOf(s) {
-			p := p
-			p.Kind = timeline.TargetKind(kind)
-			p.Name = strings.TrimSpace(m.opts.label(s) + " " + kind)
+		for _, p := range m.probesOf(s) {
 			if err := m.startTarget(p); err != nil {
 				return err
 			}
@@ -361,6 +357,17 @@ func (m *measurement) startTargets() error {
 }
 
 func serviceKey(s timeline.Service) string { return s.Namespace + "/" + s.Name }
+
+// probesOf are the probes a subject asks for, one for each kind of connection.
+func (m *measurement) probesOf(s subject) (probes []loadgen.Probe) {
+	for _, kind := range m.opts.kindsOf(s) {
+		p := m.probeOf(s)
+		p.Kind = timeline.TargetKind(kind)
+		p.Name = strings.TrimSpace(m.opts.label(s) + " " + kind)
+		probes = append(probes, p)
+	}
+	return probes
+}
 
 // probeOf is the probe a subject asks for, but for its kind and name.
 func (m *measurement) probeOf(s subject) loadgen.Probe {

@@ -21,6 +21,7 @@ import (
 	"lapse/loadgen"
 	"lapse/report"
 	"lapse/timeline"
+	"lapse/watcher"
 )
 
 // options are the flags of `lapse run`, as given and then checked.
@@ -147,7 +148,8 @@ func (o *options) check(args, command []string) error {
 		return err
 	}
 	for _, check := range []func() error{
-		o.checkSubjects, o.checkNumbers, o.checkCommand, o.checkRequest, o.checkTCP, o.checkGates, o.checkFormat, o.checkHammer, o.checkFiles,
+		o.checkSubjects, o.checkNumbers, o.checkCommand, o.checkRequest, o.checkTCP, o.checkProbes, o.checkGates, o.checkFormat, o.checkHammer,
+		o.checkFiles,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -317,6 +319,22 @@ func (o *options) checkRequest() error {
 	}
 	if o.roots = x509.NewCertPool(); !o.roots.AppendCertsFromPEM([]byte(o.pem)) {
 		return refuse("it must hold certificates in PEM form", "ca-file %s: no certificate found", o.caFile)
+	}
+	return nil
+}
+
+// checkProbes refuses what loadgen would. A Service's address is known only to the cluster: another stands in for it.
+func (o *options) checkProbes() error {
+	for _, s := range o.subjects {
+		known := watcher.Info{Service: timeline.Service{Name: s.service, ClusterIP: "192.0.2.1"}, Port: 80}
+		m := &measurement{opts: o, services: []service{{subject: s, info: known}}}
+		for _, p := range m.probesOf(s) {
+			p.Timeout = o.timeout
+			if err := p.Check(); err != nil {
+				text, hint, _ := strings.Cut(err.Error(), "\nhint: ")
+				return refuse(cmp.Or(hint, "see `lapse run --help`"), "%s", text)
+			}
+		}
 	}
 	return nil
 }
