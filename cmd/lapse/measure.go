@@ -312,12 +312,12 @@ func (m *measurement) keep(err error) {
 }
 
 // sick says why a run must not go on after its baseline, or "". A target is well that answered at least half of the requests
-// that are over, and one of them at least: where answers are awaited for longer than the baseline lasts, none has failed yet.
+// that are over, and one of them at least: where answers are awaited for longer than the baseline lasts, none has failed yet. Without a baseline nobody wants to know.
 func (m *measurement) sick() string {
 	m.absorb()
 	for _, t := range m.live.tracker.Brief().Targets {
 		switch {
-		case !t.Kind.Judged():
+		case !t.Kind.Judged(), m.opts.baseline == 0:
 		case t.Failed*2 > t.Sent:
 			return fmt.Sprintf("before anything was done to it, %d of %d requests to %s failed (%s): is the address right, and is it up?",
 				t.Failed, t.Sent, t.Name, commonest(t.Classes))

@@ -95,14 +95,14 @@ func (o *options) flags(cmd *cobra.Command) {
 	o.kube.flags(f)
 	f.Float64Var(&o.rate, "rate", defaultRate, "requests per second, for each of new and reused")
 	f.DurationVar(&o.duration, "duration", 0, "how long to measure after the baseline, where no command is wrapped")
-	f.DurationVar(&o.baseline, "baseline", 0, "how long to measure before the command (default 5s with a command, else 1s, but no less than 2 requests take)")
+	f.DurationVar(&o.baseline, "baseline", 0, "how long to measure before the command (default 5s with a command, else 1s, but no less than 2 requests take; 0: none, and no check that the target is up)")
 	f.DurationVar(&o.settle, "settle", 0, "how long to go on after the command (default 10s with a command, else 0)")
 	f.DurationVar(&o.timeout, "timeout", 800*time.Millisecond, "a request without a whole answer for so long has failed")
 	f.IntVar(&o.connections, "connections", 10, "persistent connections of the reused target")
 	f.DurationVar(&o.join, "join", time.Second, "failures less than this apart are one window")
 	f.DurationVar(&o.slow, "slow", 500*time.Millisecond, "a good answer later than this counts as slow")
 	f.StringSliceVar(&o.kinds, "target", []string{"new", "reused"}, "which kinds of connection to measure: new, reused")
-	f.Float64Var(&o.direct, "direct-rate", 0, "requests per second for all Pods' own addresses together (default: --rate; negative: none)")
+	f.Float64Var(&o.direct, "direct-rate", 0, "requests per second for all Pods' own addresses together (default: --rate; 0: none)")
 	f.StringVar(&o.pacing, "pacing", string(loadgen.Economical), "economical: wait for due instants asleep; precise: wake early and spin, for more CPU")
 	f.StringArrayVar(&o.gateExprs, "fail-if", nil, "a gate `EXPR`, such as 'failed>0' or 'downtime.total>500ms' (repeatable)")
 	f.StringVar(&o.out, "out", "", "directory for the recording and timeline.json (default runs/ID)")
@@ -227,6 +227,8 @@ func (o *options) checkNumbers() error {
 		return refuse("as in --timeout 800ms", "timeout %v: must be at least 1ms", o.timeout)
 	case o.connections < 1:
 		return refuse("", "connections %d: must be at least 1", o.connections)
+	case o.join == 0:
+		return refuse(joinHint, "join 0s: must be greater than 0")
 	case o.join < 0 || o.duration < 0 || o.baseline < 0 || o.settle < 0:
 		return refuse("", "durations must not be negative")
 	case o.slow <= 0 || o.hold <= 0:
@@ -246,9 +248,13 @@ func (o *options) checkNumbers() error {
 	if len(o.kinds) == 0 {
 		return refuse("as in --target new,reused", "no target kind given")
 	}
-	o.direct = cmp.Or(o.direct, o.rate)
+	if !o.changed("direct-rate") {
+		o.direct = cmp.Or(o.direct, o.rate)
+	}
 	return nil
 }
+
+const joinHint = "for as many windows as there are runs of failures: --join 1ns"
 
 func (o *options) checkCommand() error {
 	wrapped := len(o.command) > 0 || o.untilTold
@@ -266,11 +272,15 @@ func (o *options) checkCommand() error {
 			o.avoidNodes = []string{node}
 		}
 	}
+	baseline, settle := time.Second, time.Duration(0)
 	if wrapped {
-		o.baseline = cmp.Or(o.baseline, max(5*time.Second, o.twoRequests()))
-		o.settle = cmp.Or(o.settle, 10*time.Second)
-	} else {
-		o.baseline = cmp.Or(o.baseline, max(time.Second, o.twoRequests()))
+		baseline, settle = 5*time.Second, 10*time.Second
+	}
+	if !o.changed("baseline") {
+		o.baseline = cmp.Or(o.baseline, max(baseline, o.twoRequests()))
+	}
+	if !o.changed("settle") {
+		o.settle = cmp.Or(o.settle, settle)
 	}
 	if o.inCluster() && o.total() > o.maxDuration {
 		return refuse(fmt.Sprintf("raise it, as in --max-duration %v", o.total()), "the run takes %v, and the Job ends itself after --max-duration %v", o.total(), o.maxDuration)

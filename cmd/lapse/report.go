@@ -17,18 +17,26 @@ type judging struct {
 	join  time.Duration
 	slow  time.Duration
 	gates []string
+
+	changed func(flag string) bool // whether a flag was given
 }
 
 func (j *judging) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
+	j.changed = f.Changed
 	f.DurationVar(&j.join, "join", 0, "failures less than this apart are one window (default: as the run was judged)")
 	f.DurationVar(&j.slow, "slow", 0, "a good answer later than this counts as slow (default: as the run was judged)")
 	f.StringArrayVar(&j.gates, "fail-if", nil, "a gate `EXPR`, instead of the run's own (repeatable)")
 }
 
 func (j *judging) load(path string) (*correlate.Timeline, error) {
-	if j.join < 0 || j.slow < 0 {
+	switch {
+	case j.join < 0 || j.slow < 0:
 		return nil, refuse("", "durations must not be negative")
+	case j.join == 0 && j.changed("join"):
+		return nil, refuse(joinHint, "join 0s: must be greater than 0")
+	case j.slow == 0 && j.changed("slow"):
+		return nil, refuse("", "slow 0s: must be greater than 0")
 	}
 	if _, err := parseGates(j.gates); err != nil {
 		return nil, err
