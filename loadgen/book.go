@@ -20,6 +20,7 @@ type book struct {
 	end   time.Duration // when the target's measuring ended; 0 while it runs
 
 	promised time.Duration // the latest watermark
+	closed   bool          // abandoned: how requests end is not noted any more
 }
 
 // An entry is a request that was due and is not known to be over, or waits behind one that is not.
@@ -60,6 +61,9 @@ func (b *book) expect(next time.Duration) bool {
 func (b *book) finished(r timeline.Request) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.closed {
+		return
+	}
 	b.done = append(b.done, r)
 	b.open[r.Seq-b.first].over = true
 	for b.head < len(b.open) && b.open[b.head].over {
@@ -82,7 +86,26 @@ func (b *book) compact() {
 func (b *book) ended(now time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.endAt(now)
+}
+
+func (b *book) endAt(now time.Duration) {
 	b.end = min(ceilMicros(now)+time.Microsecond, floorMicros(b.next))
+}
+
+// abandon ends the book as ended does, though requests of target are open: that we did not wait for them is our doing.
+func (b *book) abandon(target uint16, now time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i, e := range b.open {
+		if !e.over {
+			b.done = append(b.done, timeline.Request{
+				Target: target, Seq: b.first + uint64(i), Due: e.due, Sent: e.due, Done: ceilMicros(now), Outcome: timeline.Outcome{Class: timeline.Local},
+			})
+		}
+	}
+	b.open, b.head, b.closed = nil, 0, true
+	b.endAt(now)
 }
 
 // take appends what is done to requests, and returns the watermark that goes with it. over tells

@@ -40,6 +40,9 @@ type Prober struct {
 	sent     uint64 // requests handed on; belongs to deliver, as does
 	usual    int    // how many the last batch held
 
+	abandoning sync.Once
+	abandoned  chan struct{} // closed by Abandon
+
 	mu      sync.Mutex
 	state   runState
 	places  places
@@ -63,10 +66,13 @@ func New(c Config) *Prober {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Prober{clock: c.Clock, source: c.Source, sink: c.Sink, log: log, pacing: c.Pacing, ports: newPortBook(), targets: map[uint16]*target{}}
+	return &Prober{
+		clock: c.Clock, source: c.Source, sink: c.Sink, log: log, pacing: c.Pacing, ports: newPortBook(),
+		targets: map[uint16]*target{}, abandoned: make(chan struct{}),
+	}
 }
 
-// Run measures until ctx ends, then waits for what is in flight, no longer than the timeout, and
+// Run measures until ctx ends, then waits for what is in flight, no longer than the timeout or until it is abandoned, and
 // hands the last batch on. It returns nil then, and can be called once.
 func (p *Prober) Run(ctx context.Context) error {
 	if err := p.begin(); err != nil {
@@ -84,7 +90,7 @@ func (p *Prober) Run(ctx context.Context) error {
 	pacing.Wait()
 	over := make(chan struct{})
 	pacing.Go(func() { pacer.linger(over) })
-	p.endAll()
+	p.endAllOrAbandon()
 	close(over)
 	pacing.Wait()
 	close(stop)
@@ -204,6 +210,24 @@ func (p *Prober) endAll() {
 	}
 	p.mu.Unlock()
 	p.active.Wait()
+}
+
+// Abandon keeps Run from waiting for what is in flight when its ctx ends, or has ended: those requests are Local. They still
+// end by themselves within the timeout, and nobody is told how. It may be called more than once.
+func (p *Prober) Abandon() { p.abandoning.Do(func() { close(p.abandoned) }) }
+
+func (p *Prober) endAllOrAbandon() {
+	ended := make(chan struct{})
+	go func() { p.endAll(); close(ended) }()
+	select {
+	case <-ended:
+	case <-p.abandoned:
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, t := range p.targets {
+			t.book.abandon(t.id, p.clock.Now())
+		}
+	}
 }
 
 // noteStall keeps a stall until the next delivery: the pacing thread waits for no sink.

@@ -27,7 +27,7 @@ func TestLastAnswersAreOnRecordWhileOthersAreAwaited(t *testing.T) {
 		var probing sync.WaitGroup
 		probing.Add(1) // one answer never comes
 		signals, reason := make(chan os.Signal, 1), make(chan string, 1)
-		go func() { reason <- m.drain(&probing, signals, "") }()
+		go func() { reason <- m.drain(&probing, probing.Done, signals, "") }()
 
 		m.queue.put(timeline.Batch{Requests: []timeline.Request{{Target: 1, Outcome: timeline.Outcome{Class: timeline.TimeoutResponse}, Done: time.Second}}})
 		time.Sleep(time.Second) // of virtual time
@@ -43,7 +43,6 @@ func TestLastAnswersAreOnRecordWhileOthersAreAwaited(t *testing.T) {
 		if got := <-reason; got != "stopped by terminated"+notAwaited || !m.signalled {
 			t.Errorf("the run ended %q, signalled: %v", got, m.signalled)
 		}
-		probing.Done()
 	})
 }
 
@@ -56,12 +55,13 @@ func TestAnOrderEndsTheWaitForTheLastAnswersOnce(t *testing.T) {
 		probing.Add(1)
 		m.tell(order{phaseSettling, ""})
 		m.tell(order{phaseEnded, "enough"})
-		if got := m.drain(&probing, nil, ""); got != "enough"+notAwaited {
+		if got := m.drain(&probing, probing.Done, nil, ""); got != "enough"+notAwaited {
 			t.Errorf("the run ended %q", got)
 		}
+		probing.Add(1)
 		m.tell(order{phaseEnded, "enough"})
 		time.AfterFunc(time.Minute, probing.Done)
-		if got := m.drain(&probing, nil, "enough"); got != "enough" || m.clock.Now() < time.Minute {
+		if got := m.drain(&probing, probing.Done, nil, "enough"); got != "enough" || m.clock.Now() < time.Minute {
 			t.Errorf("the run ended %q after %v", got, m.clock.Now())
 		}
 	})

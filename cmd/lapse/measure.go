@@ -89,7 +89,7 @@ func (m *measurement) run(ctx context.Context, signals <-chan os.Signal) (*corre
 	end := m.clock.Now()
 
 	stopProbing()
-	reason = m.drain(&probing, signals, reason)
+	reason = m.drain(&probing, m.prober.Abandon, signals, reason)
 	stopWatching()
 	watching.Wait()
 	m.absorb()
@@ -216,12 +216,11 @@ func (m *measurement) loop(ctx context.Context, signals <-chan os.Signal) (reaso
 }
 
 // drain takes in the last answers, which probing awaits no longer than the timeout. It returns why the run ended: reason, unless
-// it is "" and somebody ends the run only now. Who does, or sends a signal, awaits nothing more: what is unanswered then is
-// neither good nor failed, and what still comes of it is lost.
-func (m *measurement) drain(probing *sync.WaitGroup, signals <-chan os.Signal, reason string) string {
+// it is "" and somebody ends the run only now. Who does, or sends a signal, wants no more to be awaited: abandon is to see to it.
+func (m *measurement) drain(probing *sync.WaitGroup, abandon func(), signals <-chan os.Signal, reason string) string {
 	m.draining = true
 	over := make(chan struct{})
-	go func() { probing.Wait(); close(over) }() // left alone, it ends within the timeout
+	go func() { probing.Wait(); close(over) }()
 	tick := time.NewTicker(refresh)
 	defer tick.Stop()
 	flush := time.NewTicker(m.opts.blockEvery())
@@ -238,11 +237,13 @@ func (m *measurement) drain(probing *sync.WaitGroup, signals <-chan os.Signal, r
 			m.live.show(m.clock.Now())
 		case o := <-m.orders:
 			if o.phase == phaseEnded && reason == "" { // an order may come twice
-				return o.reason + notAwaited
+				reason, signals = o.reason+notAwaited, nil
+				abandon()
 			}
 		case sig := <-signals:
-			m.signalled = true
-			return cmp.Or(reason, "stopped by "+sig.String()) + notAwaited
+			reason = cmp.Or(reason, "stopped by "+sig.String()) + notAwaited
+			m.signalled, signals = true, nil
+			abandon()
 		}
 	}
 }
