@@ -129,7 +129,12 @@ func isTLS(err error) bool {
 	if _, ok := errors.AsType[x509.HostnameError](err); ok {
 		return true
 	}
-	// Alerts that the peer sends come as an OpError around crypto/tls's own unexported type.
 	op, ok := errors.AsType[*net.OpError](err)
-	return ok && (op.Op == "remote error" || op.Op == "local error")
+	return ok && op.Op == "local error" || isPeersAlert(err)
+}
+
+// isPeersAlert reports whether the peer ended TLS by an alert. These come as an OpError around crypto/tls's own unexported type.
+func isPeersAlert(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "remote error"
 }

@@ -128,12 +128,8 @@ func TestTimeoutIsOursOnlyWhereWeCouldNotKnow(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			target, _ := newSink(timeline.StartClock(), 100)
+			target := stoppedTarget(timeline.StartClock(), test.since, test.seen, test.judged)
 			target.timeout = timeout
-			target.pulse.last.Store(int64(test.judged))
-			target.pulse.since.Store(int64(test.since))
-			target.pulse.seen.Store(int64(test.seen))
-			target.pulse.total.Store(int64(test.seen - test.since))
 			ours, theirs := pair(t)
 			if test.answered {
 				_, _ = theirs.Write([]byte("HTTP"))

@@ -123,6 +123,7 @@ type attempt struct {
 	sent    time.Duration
 	stopped time.Duration // for how long the prober had been stopped by then, in all
 	written time.Duration // when the request had been handed to the kernel; 0 before
+	held    time.Duration // for how long the prober was stopped between sent and written
 	outcome timeline.Outcome
 }
 
@@ -133,13 +134,40 @@ func (t *target) deadline(a *attempt) time.Duration { return a.sent + t.timeout 
 func (t *target) failed(a *attempt, err error, ph phase, c *conn) {
 	done := t.clock.Now()
 	a.outcome.Class = classify(err, ph)
-	if a.outcome.Class.Timeout() && t.missed(a, done, ph, c) {
+	if t.ours(a, err, done, ph, c) {
 		a.outcome.Class = timeline.Local
 	}
 	t.finish(a.job, a.sent, done, a.outcome)
 }
 
-// missed reports whether a timeout may be our own fault, because the prober was stopped or got too little of the CPU. A
+// ours reports whether the error of a may be the doing of a stop of our own: a wait that ended while the prober did not
+// run, or a peer that would wait for it no longer. All else the peer says of itself, whenever it is read: it refuses, or its
+// name does not exist, or its certificate is wrong.
+func (t *target) ours(a *attempt, err error, now time.Duration, ph phase, c *conn) bool {
+	switch class := a.outcome.Class; {
+	case class.Timeout(), class == timeline.DNS && isTimeout(err):
+		return t.missed(a, now, ph, c)
+	case class == timeline.Reset, class == timeline.EOF, class == timeline.TLS && isPeersAlert(err):
+		return t.keptWaiting(a, now, ph)
+	}
+	return false
+}
+
+// peersPatience is how long a peer waits for a client at the very least. Servers' time limits for handshakes and headers are
+// seconds; no stop shorter than this excuses a connection that was closed on us.
+const peersPatience = 100 * time.Millisecond
+
+// keptWaiting reports whether a stop of our own may have made the peer give up: the prober was stopped for most of the
+// attempt's time while it was our turn. Once the request is written, it is the peer's.
+func (t *target) keptWaiting(a *attempt, now time.Duration, ph phase) bool {
+	held := a.held
+	if ph < awaiting {
+		held = t.pulse.stopped(now) - a.stopped
+	}
+	return ph <= awaiting && held > max(peersPatience, (now-a.sent)/2)
+}
+
+// missed reports whether a timeout, be it the resolver's or the kernel's, may be our own fault, because the prober was stopped or got too little of the CPU. A
 // service that stalls keeps its timeouts: whether it answered is known from the kernel, which was not stopped.
 func (t *target) missed(a *attempt, now time.Duration, ph phase, c *conn) bool {
 	stopped := t.pulse.stopped(now) - a.stopped
@@ -148,7 +176,7 @@ func (t *target) missed(a *attempt, now time.Duration, ph phase, c *conn) bool {
 	case stopped == 0 && !overdue:
 		return false
 	case ph < awaiting: // whether the peer did its part, a socket does not tell that is no longer there
-		return overdue || t.asleep(a, now) || stopped > t.timeout*3/4
+		return overdue || t.asleep(a, now) || stopped > (now-a.sent)*3/4
 	}
 	return c.waiting() || now-a.written < t.timeout*3/4 // it came unseen, or had too little time to
 }
@@ -255,5 +283,6 @@ func (t *target) write(a *attempt, c *conn) error {
 		_, err = c.Write(t.message)
 	}
 	a.written = t.clock.Now()
+	a.held = t.pulse.stopped(a.written) - a.stopped
 	return err
 }
