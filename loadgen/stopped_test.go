@@ -19,6 +19,9 @@ import (
 // childURL, in the environment, makes the test binary a prober in a process of its own, which can be stopped.
 const childURL = "LAPSE_TEST_PROBE"
 
+// childTimeout, in the environment, is its requests' timeout.
+const childTimeout = "LAPSE_TEST_PROBE_TIMEOUT"
+
 func TestMain(m *testing.M) {
 	if url := os.Getenv(childURL); url != "" {
 		probeAsChild(url)
@@ -33,6 +36,10 @@ func TestMain(m *testing.M) {
 
 // probeAsChild probes until stdin is closed and writes every fact to stdout.
 func probeAsChild(url string) {
+	timeout, err := time.ParseDuration(os.Getenv(childTimeout))
+	if err != nil {
+		panic(err)
+	}
 	var requests []timeline.Request
 	stalls := 0
 	p := New(Config{Clock: timeline.StartClock(), Sink: func(fact timeline.Fact) {
@@ -45,7 +52,7 @@ func probeAsChild(url string) {
 	}})
 	for id, kind := range []timeline.TargetKind{timeline.New, timeline.Reused} {
 		probe := probe(uint16(id+1), kind, url, 100)
-		probe.Timeout = 300 * time.Millisecond
+		probe.Timeout = timeout
 		if err := p.Start(probe); err != nil {
 			panic(err)
 		}
@@ -67,10 +74,10 @@ type childResult struct {
 }
 
 // probeInChild runs a prober in another process, calls during with its process, and returns what it measured.
-func probeInChild(t *testing.T, url string, during func(*os.Process)) childResult {
+func probeInChild(t *testing.T, url string, timeout time.Duration, during func(*os.Process)) childResult {
 	t.Helper()
 	child := exec.Command(os.Args[0])
-	child.Env = append(os.Environ(), childURL+"="+url)
+	child.Env = append(os.Environ(), childURL+"="+url, childTimeout+"="+timeout.String())
 	child.Stderr = os.Stderr
 	input, err := child.StdinPipe()
 	if err != nil {
@@ -102,7 +109,7 @@ func TestSIGSTOPIsNeverBookedAsDowntime(t *testing.T) {
 	s := serve(t, faultserver.Config{Faults: []faultserver.Fault{
 		{Kind: faultserver.Slow, To: time.Hour, Delay: 100 * time.Millisecond},
 	}})
-	result := probeInChild(t, s.URL(), func(p *os.Process) {
+	result := probeInChild(t, s.URL(), 300*time.Millisecond, func(p *os.Process) {
 		for range 3 {
 			time.Sleep(400 * time.Millisecond)
 			if err := p.Signal(syscall.SIGSTOP); err != nil {
@@ -131,7 +138,7 @@ func TestSIGSTOPUntilTheEndIsNotSent(t *testing.T) {
 	t.Parallel()
 	s := serve(t, faultserver.Config{})
 	var resume sync.WaitGroup
-	result := probeInChild(t, s.URL(), func(p *os.Process) {
+	result := probeInChild(t, s.URL(), 300*time.Millisecond, func(p *os.Process) {
 		time.Sleep(300 * time.Millisecond)
 		if err := p.Signal(syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
@@ -154,7 +161,7 @@ func TestSIGSTOPUntilTheEndIsNotSent(t *testing.T) {
 func TestSIGSTOPHidesNoStallOfTheService(t *testing.T) {
 	t.Parallel()
 	s := serve(t, faultserver.Config{Faults: []faultserver.Fault{{Kind: faultserver.Stall, To: time.Hour}}})
-	result := probeInChild(t, s.URL(), func(p *os.Process) {
+	result := probeInChild(t, s.URL(), 300*time.Millisecond, func(p *os.Process) {
 		time.Sleep(300 * time.Millisecond)
 		if err := p.Signal(syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
@@ -171,5 +178,37 @@ func TestSIGSTOPHidesNoStallOfTheService(t *testing.T) {
 	// Those whose connection was not known to stand when the prober was stopped are few.
 	if n[timeline.OK] > 0 || n[timeline.TimeoutResponse] < 20 || n[timeline.Local] > 4 {
 		t.Errorf("classes %v", n)
+	}
+}
+
+// A server answers after 100 ms, and the prober is stopped for 600 ms, far less than the timeout. Answers that lay there
+// meanwhile are not slow ones.
+func TestSIGSTOPMakesNoAnswerSlow(t *testing.T) {
+	t.Parallel()
+	const stopped = 600 * time.Millisecond
+	s := serve(t, faultserver.Config{Faults: []faultserver.Fault{
+		{Kind: faultserver.Slow, To: time.Hour, Delay: 100 * time.Millisecond},
+	}})
+	result := probeInChild(t, s.URL(), 10*time.Second, func(p *os.Process) {
+		time.Sleep(400 * time.Millisecond)
+		if err := p.Signal(syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(stopped)
+		if err := p.Signal(syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(300 * time.Millisecond)
+	})
+	closeServer(t, s)
+	n := classes(result.Requests)
+	t.Logf("%v, %d stalls", n, result.Stalls)
+	if failed(result.Requests) > 0 || n[timeline.OK] == 0 || n[timeline.Local] == 0 {
+		t.Errorf("classes %v", n)
+	}
+	for _, r := range result.Requests {
+		if r.Class == timeline.OK && r.Done-r.Sent >= stopped {
+			t.Errorf("ok after %v", r.Done-r.Sent)
+		}
 	}
 }

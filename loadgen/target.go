@@ -202,10 +202,25 @@ func (t *target) answered(a *attempt, r *reply) {
 	t.finish(a.job, a.sent, done, a.outcome)
 }
 
-// overslept reports whether the prober was stopped for a good part of the timeout while it awaited an answer. When that
-// came is not known then: to call it slow would put our own stop on the service.
-func (t *target) overslept(a *attempt, now time.Duration) bool {
-	return t.pulse.stopped(now)-a.stopped > t.timeout/4
+// overslept reports whether what a took is for a good part the doing of our own stops: more than the precision to which
+// they are known, and more than a tenth. To call the answer slow would put them on the service.
+func (t *target) overslept(a *attempt, done time.Duration) bool {
+	return t.slept(a, done) > max(stop, (done-a.sent)/10)
+}
+
+// slept is by how much longer a may seem to have taken than it did, because the prober was stopped. A stop while an answer
+// was awaited adds nothing where the prober ran again well before that came; one before the request was written always does.
+//
+//	written   stop          stop's end   caught up
+//	|.........|-------------|............|............
+//	    known     not known: it lay there     known
+func (t *target) slept(a *attempt, now time.Duration) time.Duration {
+	since, seen := t.pulse.lastStop(now)
+	caughtUp := seen + max(stop, (seen-since)/4) // what had piled up is read by then
+	if a.written+a.outcome.FirstByte.Duration() > caughtUp {
+		return a.held
+	}
+	return t.pulse.stopped(now) - a.stopped
 }
 
 // note takes over what a reply tells, even where it is not whole.

@@ -91,3 +91,44 @@ func TestFailureIsOursOnlyWhereAStopMayHaveMadeIt(t *testing.T) {
 		})
 	}
 }
+
+func TestAnswerIsSlowOnlyWhereTheStopIsNotToBlame(t *testing.T) {
+	const sent = 1000 * ms // the timeout is 10 s
+	tests := []struct {
+		name        string
+		since, seen time.Duration // of a stop
+		written     time.Duration
+		held        time.Duration // of the stop, what was before that
+		came        time.Duration // when its first byte was read
+		done        time.Duration
+		want        timeline.Class
+	}{
+		{"never stopped", 0, 0, sent, 0, 3240 * ms, 3240 * ms, timeline.OK},
+		{"stopped before it was sent", 500 * ms, 900 * ms, sent, 0, 1001 * ms, 1001 * ms, timeline.OK},
+		{"found after a stop", 1010 * ms, 3000 * ms, sent, 0, 3001 * ms, 3001 * ms, timeline.Local},
+		{"found among many after a stop", 1010 * ms, 3000 * ms, sent, 0, 3200 * ms, 3200 * ms, timeline.Local},
+		{"found after a hiccup", 1000 * ms, 1020 * ms, sent, 0, 1020 * ms, 1020 * ms, timeline.Local},
+		{"found after a hiccup that is little beside what it took", 1250 * ms, 1270 * ms, sent, 0, 1270 * ms, 1270 * ms, timeline.OK},
+		{"found after a hiccup as short as our precision", 1000 * ms, 1010 * ms, sent, 0, 1010 * ms, 1010 * ms, timeline.OK},
+		{"came well after a hiccup", 1010 * ms, 1060 * ms, sent, 0, 1080 * ms, 1080 * ms, timeline.OK},
+		{"came well after a stop", 1010 * ms, 3000 * ms, sent, 0, 4000 * ms, 4000 * ms, timeline.OK},
+		{"came well after a stop in which it was not written yet", 1010 * ms, 3000 * ms, 3001 * ms, 1990 * ms, 4000 * ms, 4000 * ms, timeline.Local},
+		{"stopped within the reply", 1100 * ms, 3000 * ms, sent, 0, 1050 * ms, 3001 * ms, timeline.Local},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				clock := timeline.StartClock()
+				target := stoppedTarget(clock, test.since, test.seen, test.done)
+				target.dialogue, target.timeout = &tcp{}, 10*time.Second
+				time.Sleep(test.done)
+				a := &attempt{sent: sent, written: test.written, held: test.held}
+				a.outcome.FirstByte = timeline.MicrosOf(test.came - test.written)
+				target.answered(a, &reply{})
+				if got := class(t, target); got != test.want {
+					t.Errorf("%v, want %v", got, test.want)
+				}
+			})
+		})
+	}
+}
