@@ -167,8 +167,9 @@ func (t *target) keptWaiting(a *attempt, now time.Duration, ph phase) bool {
 	return ph <= awaiting && held > max(peersPatience, (now-a.sent)/2)
 }
 
-// missed reports whether a timeout, be it the resolver's or the kernel's, may be our own fault, because the prober was stopped or got too little of the CPU. A
-// service that stalls keeps its timeouts: whether it answered is known from the kernel, which was not stopped.
+// missed reports whether a timeout, be it the resolver's or the kernel's, may be our own fault, because the prober was stopped
+// or got too little of the CPU. A service that stalls keeps its timeouts: whether it answered is known from the kernel, which
+// was not stopped.
 func (t *target) missed(a *attempt, now time.Duration, ph phase, c *conn) bool {
 	stopped := t.pulse.stopped(now) - a.stopped
 	overdue := now-t.deadline(a) > stop
