@@ -145,7 +145,7 @@ func allFailed(v *view, w *Window) (*Cause, string) {
 	}, ""
 }
 
-// localFaults looks for requests that our own system refused to send.
+// localFaults looks for requests that our own system refused to send, or that a standstill of the prober made worthless.
 func localFaults(v *view, w *Window) (*Cause, string) {
 	for _, gap := range v.run.Unobserved {
 		at := Instant{Earliest: gap.Start, Latest: gap.End}
@@ -155,9 +155,9 @@ func localFaults(v *view, w *Window) (*Cause, string) {
 		n := v.target(w).Classes[timeline.Local.String()]
 		return &Cause{
 			Confidence: Low,
-			Text:       fmt.Sprintf("%s had no ports or file descriptors left: %s could not be sent", v.from(w), count(n, "request")),
-			Fix:        proberFix + fmt.Sprintf("and lower --rate or raise the limit of open files: %s failed on our side", count(n, "request")),
-			Evidence:   []Evidence{{Target: w.Target, At: &at, Text: "our own system refused to send"}},
+			Text:       fmt.Sprintf("%s had no ports or file descriptors left, or the prober stood still: %s failed on our side", v.from(w), count(n, "request")),
+			Fix:        proberFix + fmt.Sprintf("and lower --rate, raise the limit of open files or give the prober CPU: %s tell nothing", count(n, "request")),
+			Evidence:   []Evidence{{Target: w.Target, At: &at, Text: "requests failed on our side"}},
 		}, ""
 	}
 	return nil, ""
