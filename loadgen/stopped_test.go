@@ -102,6 +102,18 @@ func probeInChild(t *testing.T, url string, timeout time.Duration, during func(*
 	return result
 }
 
+// stopFor stops a process for a while: how long is the scenario.
+func stopFor(t *testing.T, p *os.Process, d time.Duration) {
+	t.Helper()
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(d)
+	if err := p.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A server answers after 100 ms. While the prober is stopped for 600 ms, beyond the timeout of 300 ms, the
 // answers to open requests arrive and wait. Nothing of that is the server's failure.
 func TestSIGSTOPIsNeverBookedAsDowntime(t *testing.T) {
@@ -112,13 +124,7 @@ func TestSIGSTOPIsNeverBookedAsDowntime(t *testing.T) {
 	result := probeInChild(t, s.URL(), 300*time.Millisecond, func(p *os.Process) {
 		for range 3 {
 			time.Sleep(400 * time.Millisecond)
-			if err := p.Signal(syscall.SIGSTOP); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(600 * time.Millisecond)
-			if err := p.Signal(syscall.SIGCONT); err != nil {
-				t.Fatal(err)
-			}
+			stopFor(t, p, 600*time.Millisecond)
 		}
 		time.Sleep(300 * time.Millisecond)
 	})
@@ -163,13 +169,7 @@ func TestSIGSTOPHidesNoStallOfTheService(t *testing.T) {
 	s := serve(t, faultserver.Config{Faults: []faultserver.Fault{{Kind: faultserver.Stall, To: time.Hour}}})
 	result := probeInChild(t, s.URL(), 300*time.Millisecond, func(p *os.Process) {
 		time.Sleep(300 * time.Millisecond)
-		if err := p.Signal(syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(600 * time.Millisecond)
-		if err := p.Signal(syscall.SIGCONT); err != nil {
-			t.Fatal(err)
-		}
+		stopFor(t, p, 600*time.Millisecond)
 		time.Sleep(300 * time.Millisecond)
 	})
 	closeServer(t, s)
@@ -191,13 +191,7 @@ func TestSIGSTOPMakesNoAnswerSlow(t *testing.T) {
 	}})
 	result := probeInChild(t, s.URL(), 10*time.Second, func(p *os.Process) {
 		time.Sleep(400 * time.Millisecond)
-		if err := p.Signal(syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(stopped)
-		if err := p.Signal(syscall.SIGCONT); err != nil {
-			t.Fatal(err)
-		}
+		stopFor(t, p, stopped)
 		time.Sleep(300 * time.Millisecond)
 	})
 	closeServer(t, s)
