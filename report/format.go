@@ -75,6 +75,11 @@ func FormatShare(share float64) string {
 	}
 }
 
+// FormatCoverage writes which share of the time was observed, rounded down: what falls short of 99 % must not read as 99 %.
+func FormatCoverage(share float64) string {
+	return strconv.FormatFloat(math.Floor(share*1e4+1e-6)/100, 'f', -1, 64) + "%"
+}
+
 // atMost renders an upper bound, rounded up.
 func atMost(d time.Duration) string { return plain(ceilDigits(d, 2)) }
 

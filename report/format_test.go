@@ -123,3 +123,11 @@ func parse(t *testing.T, text string) time.Duration {
 	}
 	return d
 }
+
+func TestCoverageIsNeverShownAboveWhatItIs(t *testing.T) {
+	for share, want := range map[float64]string{1: "100%", 0.99999: "99.99%", 0.99: "99%", 0.9897: "98.97%", 0.989999: "98.99%", 0.5: "50%", 0: "0%"} {
+		if got := FormatCoverage(share); got != want {
+			t.Errorf("%v: %q, want %q", share, got, want)
+		}
+	}
+}

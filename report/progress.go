@@ -341,7 +341,7 @@ func health(tl *correlate.Timeline) []string {
 			unwell = append(unwell, fmt.Sprintf("control failed %d", t.Failed))
 		case !t.Kind.Judged() || t.Sent == 0:
 		case t.Coverage < 0.99:
-			unwell = append(unwell, fmt.Sprintf("%s coverage %s", t.Name, FormatShare(t.Coverage)))
+			unwell = append(unwell, fmt.Sprintf("%s coverage %s", t.Name, FormatCoverage(t.Coverage)))
 		case t.Late*100 > t.Sent:
 			unwell = append(unwell, fmt.Sprintf("%s late %s", t.Name, FormatShare(float64(t.Late)/float64(t.Sent))))
 		}

@@ -302,7 +302,7 @@ func validityParts(tl *correlate.Timeline, names map[string]string) []string {
 		"late " + FormatShare(v.Late),
 		fmt.Sprintf("watch gaps %d", v.WatchGaps),
 		"control " + cmp.Or(v.Control, "absent"),
-		"coverage " + FormatShare(tl.Verdict.Coverage),
+		"coverage " + FormatCoverage(tl.Verdict.Coverage),
 	}
 	if v.NotSent > 0 {
 		parts = append(parts, fmt.Sprintf("not sent %d", v.NotSent))

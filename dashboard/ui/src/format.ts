@@ -68,6 +68,15 @@ export function percent(share: number): string {
   return `${rounded(p, digits, round).toFixed(digits)}${sp}%`;
 }
 
+/** coverage writes which share of the time was observed, rounded down: what falls short of 99 % must not read as 99 %. */
+export function coverage(share: number): string {
+  const p = rounded(share * 100, 2, down);
+  return `${p.toFixed(p === 100 || p === 0 ? 0 : 2)}${sp}%`;
+}
+
+/** atMost writes an upper bound, rounded up. */
+export const atMost = (d: Ns): string => duration(d, up);
+
 const grouped = new Intl.NumberFormat("en-US");
 
 /** count groups thousands. */

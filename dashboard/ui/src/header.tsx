@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import type { Clock } from "./clock";
-import { count, duration, length, percent, plural, rate } from "./format";
+import { atMost, count, coverage, duration, length, percent, plural, rate } from "./format";
 import { faults } from "./health";
 import { type Length, type Target, type Verdict, judged } from "./model";
 import type { Run } from "./run";
@@ -45,7 +45,7 @@ export function Header({ run, clock }: { run: Run; clock: Clock }) {
 }
 
 function sentence(v: Verdict, cut: boolean): string {
-  if (!v.failed) return `No failed request seen. An outage of all requests shorter than ${duration(v.detectionLimit)} may have gone unseen.`;
+  if (!v.failed) return `No failed request seen. An outage of all requests shorter than ${atMost(v.detectionLimit)} may have gone unseen.`;
   return `${plural(v.failed, "request")} failed: ${length(v.downtime.total, cut)} of downtime in ${plural(v.windows, "window")}.`;
 }
 
@@ -59,7 +59,7 @@ function Figures({ verdict: v, targets, cut }: { verdict: Verdict; targets: Targ
       <Figure id="error-rate" name="Error rate" bad={v.failed > 0} note="failed ÷ sent">{percent(v.errorRate)}</Figure>
       <Figure id="rate" name="Rate" note={`of ${sum(ours, (t) => t.rate)}/s asked for`}>{sum(ours, (t) => t.achievedRate)}/s</Figure>
       <Figure id="latency" name="Latency p99" note="from due">{v.latencyP99 === undefined ? "–" : duration(v.latencyP99)}</Figure>
-      <Figure id="coverage" name="Coverage" bad={v.coverage < 0.99} note={v.validity.unobserved ? `${duration(v.validity.unobserved)} unobserved` : "nothing unobserved"}>{percent(v.coverage)}</Figure>
+      <Figure id="coverage" name="Coverage" bad={v.coverage < 0.99} note={v.validity.unobserved ? `${duration(v.validity.unobserved)} unobserved` : "nothing unobserved"}>{coverage(v.coverage)}</Figure>
       <Validity verdict={v} />
     </dl>
   );
@@ -68,7 +68,7 @@ function Figures({ verdict: v, targets, cut }: { verdict: Verdict; targets: Targ
 const sum = (targets: Target[], of: (t: Target) => number): string => rate(targets.reduce((all, t) => all + of(t), 0));
 
 /** A zero is an upper bound: what we could not have seen. */
-const uncertain = (l: Length | undefined, v: Verdict, cut: boolean): string => (l ? length(l, cut) : `< ${duration(v.detectionLimit)}`);
+const uncertain = (l: Length | undefined, v: Verdict, cut: boolean): string => (l ? length(l, cut) : `< ${atMost(v.detectionLimit)}`);
 
 function Figure({ id, name, note, bad, children }: { id: string; name: string; note?: string; bad?: boolean; children: ComponentChildren }) {
   return (

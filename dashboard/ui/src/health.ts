@@ -1,11 +1,11 @@
-import { percent, plural } from "./format";
+import { coverage, percent, plural } from "./format";
 import { type Event, type Ns, type Verdict, judged, type Target, type Unobserved } from "./model";
 import { place } from "./run";
 
 /** faults are what speaks against the measurement itself, in words; empty if nothing does. */
-export function faults({ validity: m, coverage }: Verdict): string[] {
+export function faults({ validity: m, coverage: observed }: Verdict): string[] {
   return [
-    coverage < 0.99 && "low coverage",
+    observed < 0.99 && "low coverage",
     m.control !== "ok" && `control: ${m.control}`,
     m.stalls > 0 && plural(m.stalls, "prober stall"),
     m.watchGaps > 0 && plural(m.watchGaps, "watch gap"),
@@ -14,8 +14,8 @@ export function faults({ validity: m, coverage }: Verdict): string[] {
 }
 
 /** healthLine says in one line how the prober fared. */
-export const healthLine = ({ validity: m, coverage }: Verdict): string =>
-  `late ${percent(m.late)} · ${plural(m.stalls, "stall")} · ${plural(m.watchGaps, "watch gap")} · control ${m.control} · coverage ${percent(coverage)}`;
+export const healthLine = ({ validity: m, coverage: observed }: Verdict): string =>
+  `late ${percent(m.late)} · ${plural(m.stalls, "stall")} · ${plural(m.watchGaps, "watch gap")} · control ${m.control} · coverage ${coverage(observed)}`;
 
 /** A stretch in which something could not be seen, and why. */
 export interface Blank { start: Ns; end: Ns; why: string }

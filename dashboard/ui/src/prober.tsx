@@ -1,5 +1,5 @@
 import { useMemo, useState } from "preact/hooks";
-import { count, percent, plural, rate } from "./format";
+import { count, coverage, percent, plural, rate } from "./format";
 import { type Blank, faults, healthLine, stallBlanks, unobservedBlanks, watchBlanks } from "./health";
 import type { Target } from "./model";
 import { noData } from "./paint";
@@ -61,7 +61,7 @@ function Targets({ targets }: { targets: Target[] }) {
               <td class="num">{count(t.sent)}</td>
               <td class="num">{count(t.late)} <span class="faint">{percent(t.late / Math.max(t.sent, 1))}</span></td>
               <td class="num">{count(t.notSent)}</td>
-              <td class="num">{percent(t.coverage)}</td>
+              <td class="num">{coverage(t.coverage)}</td>
               <td class="num">{rate(t.achievedRate)} <span class="faint">of {rate(t.rate)}/s</span></td>
             </tr>
           ))}

@@ -1,4 +1,4 @@
-import { count, duration, percent, shortPod } from "./format";
+import { count, coverage, duration, shortPod } from "./format";
 import { type Ns, type Series, type Target, type Unobserved, type Window, judged } from "./model";
 import { availability, edges, noData, type Plot } from "./paint";
 import { type Frame, Row } from "./row";
@@ -25,7 +25,7 @@ export function Strip(props: StripProps) {
     <Row
       frame={frame} height={judged(t.kind) ? stripHeight.judged : stripHeight.evidence} testid="strip" id={t.name} title={`${t.name}\n${t.url}`}
       label={<StripLabel target={t} />} figures={<StripFigures target={t} />}
-      summary={`${t.name}: ${count(t.failed)} of ${count(t.sent)} requests failed, coverage ${percent(t.coverage)}, ${windows.length} windows`}
+      summary={`${t.name}: ${count(t.failed)} of ${count(t.sent)} requests failed, coverage ${coverage(t.coverage)}, ${windows.length} windows`}
       inputs={[series, bucketWidth, unobserved, windows, t.measured?.earliest, t.measured?.latest, now]}
       paint={(plot) => {
         paintSlots(plot, props);

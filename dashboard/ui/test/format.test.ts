@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { duration, length, percent, relative, shortPod } from "../src/format";
+import { atMost, coverage, duration, length, percent, relative, shortPod } from "../src/format";
 
 const plain = (text: string): string => text.replaceAll("\u00a0", " ");
 
@@ -41,4 +41,12 @@ test("a story counts from the first failure", () => {
   assert.equal(plain(relative(11.2e9, 10e9)), "T+1.200 s");
   assert.equal(shortPod("web-5c9d8f7b6-x2kzq"), "x2kzq");
   assert.equal(shortPod("db-0"), "db-0");
+});
+
+test("coverage and upper bounds never flatter", () => {
+  assert.equal(coverage(0.9897), "98.97\u00a0%");
+  assert.equal(coverage(0.98999), "98.99\u00a0%");
+  assert.equal(coverage(1), "100\u00a0%");
+  assert.equal(coverage(0), "0\u00a0%");
+  assert.equal(atMost(12.24e6), "13\u00a0ms");
 });
