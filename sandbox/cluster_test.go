@@ -444,13 +444,23 @@ func (r *rig) upAgain(mode string) {
 
 // Whatever was killed, and even when the state directory is gone, down finds the rest.
 func TestDownAfterACrashLeavesNothing(t *testing.T) {
-	for name, crash := range map[string]func(*rig){
-		"containerd and API server killed": func(r *rig) {
+	had := len(mountsUnder(netnsDir)) > 0
+	t.Cleanup(func() {
+		removeNetnsDir()
+		if had {
+			makeNetnsDir(t)
+		}
+	})
+	for name, test := range map[string]struct {
+		hadNetnsDir bool // where the state is lost, down leaves /run/netns, which it cannot know to be its own
+		crash       func(*rig)
+	}{
+		"containerd and API server killed": {false, func(r *rig) {
 			for _, name := range []string{"containerd-node1", "kube-apiserver", "relay"} {
 				kill(r.process(name).PID)
 			}
-		},
-		"shims killed": func(r *rig) {
+		}},
+		"shims killed": {true, func(r *rig) {
 			for _, p := range sandboxProcesses() {
 				if name, pid, _ := strings.Cut(p, " "); strings.HasPrefix(name, "containerd-shim") {
 					var n int
@@ -458,21 +468,35 @@ func TestDownAfterACrashLeavesNothing(t *testing.T) {
 					kill(n)
 				}
 			}
-		},
-		"state file lost": func(r *rig) {
+		}},
+		"state file lost": {true, func(r *rig) {
 			os.Remove(filepath.Join(r.dir, stateFile))
 			os.WriteFile(filepath.Join(r.dir, stateFile), []byte("{"), 0o600)
-		},
-		"state directory deleted": func(r *rig) { os.RemoveAll(r.dir) },
+		}},
+		"state directory deleted": {true, func(r *rig) { os.RemoveAll(r.dir) }},
 	} {
 		t.Run(name, func(t *testing.T) {
+			removeNetnsDir()
+			if test.hadNetnsDir {
+				makeNetnsDir(t)
+			}
 			r := newRig(t)
 			r.up("--nodes", "2")
 			r.apply(web)
 			r.kubectl("rollout", "status", "deployment/web", "--timeout=60s")
-			crash(r)
+			test.crash(r)
 			r.must("down")
 		})
+	}
+}
+
+// makeNetnsDir does what any first use of a named network namespace does to a machine.
+func makeNetnsDir(t *testing.T) {
+	t.Helper()
+	for _, verb := range []string{"add", "delete"} {
+		if err := command(context.Background(), "", "ip", "netns", verb, "lapse-sandbox-test"); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

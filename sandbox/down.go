@@ -89,7 +89,7 @@ func down(ctx context.Context, dir string, keepLogs bool) error {
 	claim := claimOf(netnsOwners(ctx), dir)
 	s, err := load(dir)
 	if err != nil {
-		s = &sandbox{Dir: dir}
+		s = &sandbox{Dir: dir, HadNetnsDir: true} // nobody knows any more, and an empty one does no harm
 	} else {
 		claim.namespaces = append(claim.namespaces, claim.untagged...)
 	}
