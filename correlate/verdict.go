@@ -264,7 +264,7 @@ func valueText(g GateResult) string {
 		return fmt.Sprintf("%g to %g", g.Value.Min, g.Value.Max)
 	}
 	metric, _ := gateMetric(parsed.Metric)
-	lo, hi := unitText(metric.Unit, g.Value.Min), unitText(metric.Unit, g.Value.Max)
+	lo, hi := unitTexts(metric.Unit, g.Value.Min, g.Value.Max)
 	if g.Value.Open {
 		return "at least " + lo
 	}
@@ -274,14 +274,17 @@ func valueText(g GateResult) string {
 	return lo + " to " + hi
 }
 
-func unitText(unit string, value float64) string {
-	switch unit {
-	case "duration":
-		return span(time.Duration(value))
-	case "ratio":
-		return fmt.Sprintf("%.4g%%", value*100)
+// unitTexts prints the bounds of a gate's value.
+func unitTexts(unit string, lo, hi float64) (string, string) {
+	switch {
+	case unit == "duration" && lo != hi:
+		return lowest(time.Duration(lo)), highest(time.Duration(hi))
+	case unit == "duration":
+		return span(time.Duration(lo)), span(time.Duration(hi))
+	case unit == "ratio":
+		return fmt.Sprintf("%.4g%%", lo*100), fmt.Sprintf("%.4g%%", hi*100)
 	}
-	return fmt.Sprintf("%.0f", value)
+	return fmt.Sprintf("%.0f", lo), fmt.Sprintf("%.0f", hi)
 }
 
 // reasons says in sentences what the result rests on, the most important first.
@@ -309,7 +312,7 @@ func (j judgement) reasons() []string {
 // requests can hide there.
 func (j judgement) finding() string {
 	if j.v.Failed == 0 {
-		return fmt.Sprintf("no failure seen; an outage shorter than %s may have gone unseen", span(j.v.DetectionLimit))
+		return fmt.Sprintf("no failure seen; an outage shorter than %s may have gone unseen", highest(j.v.DetectionLimit))
 	}
 	return fmt.Sprintf("%d of %s failed: downtime %s in %s", j.v.Failed, count(j.v.Sent, "request"),
 		spans(j.v.Downtime.Total), count(j.v.Windows, "window"))

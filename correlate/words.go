@@ -10,35 +10,41 @@ import (
 )
 
 // span prints a length of time to three digits: "41 ms", "1.38 s", "11.2 s".
-func span(d time.Duration) string {
+func span(d time.Duration) string { return spanText(d, time.Duration.Round) }
+
+// lowest and highest print the bounds of a length to three digits, and never as narrower than they are.
+func lowest(d time.Duration) string  { return spanText(d, time.Duration.Truncate) }
+func highest(d time.Duration) string { return spanText(d, ceil) }
+
+func ceil(d, step time.Duration) time.Duration { return (d + step - 1) / step * step }
+
+// spanText prints what round leaves of d: three digits, or whole seconds.
+func spanText(d time.Duration, round func(d, step time.Duration) time.Duration) string {
+	if d < 0 {
+		return "-" + spanText(-d, round)
+	}
+	step := time.Duration(1)
+	for step < time.Second && d >= 1000*step {
+		step *= 10
+	}
+	d = round(d, step)
 	unit, name := time.Second, "s"
 	switch {
-	case d < 0:
-		return "-" + span(-d)
 	case d == 0:
-		return "0 s"
-	case d < 999_500*time.Nanosecond: // what rounds to 1000 belongs to the next unit
+	case d < time.Millisecond:
 		unit, name = time.Microsecond, "µs"
-	case d < 999_500*time.Microsecond:
+	case d < time.Second:
 		unit, name = time.Millisecond, "ms"
 	}
-	return strconv.FormatFloat(significant(float64(d)/float64(unit)), 'f', -1, 64) + " " + name
-}
-
-// significant rounds to three digits; from 100 on to whole numbers.
-func significant(x float64) float64 {
-	digits := max(0, 2-int(math.Floor(math.Log10(x))))
-	scale := math.Pow10(digits)
-	return math.Round(x*scale) / scale
+	return strconv.FormatFloat(float64(d)/float64(unit), 'f', -1, 64) + " " + name
 }
 
 // spans prints a length with its bounds: "41 ms", or "39 to 44 ms".
 func spans(l Length) string {
-	lo, hi := span(l.Min), span(l.Max)
-	if lo == hi {
-		return lo
+	if l.Min == l.Max {
+		return span(l.Min)
 	}
-	return lo + " to " + hi
+	return lowest(l.Min) + " to " + highest(l.Max)
 }
 
 // clock prints an instant as seconds after the run's start: "9.953 s".
@@ -58,10 +64,7 @@ func between(at Instant) string {
 }
 
 // roundUp gives d in steps that a manifest can carry: tenths of a second.
-func roundUp(d time.Duration) time.Duration {
-	const step = 100 * time.Millisecond
-	return (d + step - 1) / step * step
-}
+func roundUp(d time.Duration) time.Duration { return ceil(d, 100*time.Millisecond) }
 
 // percent prints a share: "49 %".
 func percent(share float64) string {

@@ -16,6 +16,20 @@ func TestLengthsArePrintedToThreeDigits(t *testing.T) {
 	}
 }
 
+func TestBoundsArePrintedNoNarrowerThanTheyAre(t *testing.T) {
+	for l, want := range map[Length]string{
+		{Min: 12_244 * time.Microsecond, Max: 12_244 * time.Microsecond}: "12.2 ms",
+		{Min: 12_256 * time.Microsecond, Max: 12_341 * time.Microsecond}: "12.2 ms to 12.4 ms",
+		{Min: 0, Max: 999_900 * time.Microsecond}:                        "0 s to 1 s",
+		{Min: 41 * ms, Max: 1_300 * ms}:                                  "41 ms to 1.3 s",
+		{Min: 9_999 * ms, Max: 3724*time.Second + ms}:                    "9.99 s to 3725 s",
+	} {
+		if got := spans(l); got != want {
+			t.Errorf("%v is %q, want %q", l, got, want)
+		}
+	}
+}
+
 func TestSharesNeverRoundToAllOrNothing(t *testing.T) {
 	for share, want := range map[float64]string{0: "0 %", 1: "100 %", 0.493: "49 %", 0.0004: "0.04 %", 0.9998: "99.98 %", 0.989: "99 %"} {
 		if got := percent(share); got != want {
