@@ -367,6 +367,8 @@ func (c *caseRun) nameObject(e *timeline.Event, name string) {
 		e.Addr = c.addr(name)
 	case strings.HasPrefix(string(e.Kind), "node-"):
 		e.Object = timeline.Object{Kind: "Node", Name: name}
+	case e.Kind == timeline.RequestError:
+		e.Object = timeline.Object{Kind: "Target", Name: name}
 	default:
 		e.Object = timeline.Object{Kind: name}
 	}
@@ -433,6 +435,9 @@ func printWindows(tl *Timeline) string {
 	for _, w := range tl.Windows {
 		fmt.Fprintf(&b, "%s: %s %s, start %s, end %s, length %s, %d/%d failed: %s\n", w.Target, w.Basis, w.Kind,
 			bracket(w.Start), bracket(w.End), spans(w.Length), w.Failed, w.Sent, classCounts(w.Classes))
+		for _, e := range w.Errors {
+			fmt.Fprintf(&b, "  %s: %s (first %s)\n", e.Class, e.Text, bracket(e.First))
+		}
 		for _, cause := range w.Causes {
 			printCause(&b, cause)
 		}

@@ -6,13 +6,25 @@ import (
 	"slices"
 )
 
-// explain fills the Pods of the run and the causes of its windows, also of those that are not final.
+// explain fills the Pods of the run, and the errors and causes of its windows, also of those that are not final.
 func explain(s *scene) {
 	s.run.Pods = lives(s)
 	v := newView(s)
 	for i := range s.run.Windows {
-		s.run.Windows[i].Causes = causesOf(v, &s.run.Windows[i])
+		w := &s.run.Windows[i]
+		w.Errors = v.errorsOf(w)
+		w.Causes = causesOf(v, w)
 	}
+}
+
+// errorsOf are the texts of the window's target and classes that had been seen by its end.
+func (v *view) errorsOf(w *Window) (texts []ErrorText) {
+	for _, e := range v.errors {
+		if e.Object.Name == w.Target && w.Classes[e.To] > 0 && e.At.Earliest <= w.End.Latest {
+			texts = append(texts, ErrorText{Class: e.To, Text: e.Detail, First: e.At})
+		}
+	}
+	return texts
 }
 
 // causesOf asks every rule about one window. The causes come with the most confident first, each

@@ -154,11 +154,20 @@ type Window struct {
 	Blackout *Length        `json:"blackout,omitzero"` // the longest stretch of at least 3 failures without a success
 	Classes  map[string]int `json:"classes"`           // failures by class
 	Backends map[string]int `json:"backends,omitzero"` // who answered the successes inside
+	Errors   []ErrorText    `json:"errors,omitzero"`   // what its failures said, where their class alone does not tell what was wrong
 	Open     Open           `json:"open"`
 	Most     *Most          `json:"most,omitzero"` // of an open window: how much it can be all the same; absent if nothing bounds it
 	Live     bool           `json:"live,omitzero"` // not final: later requests may change it
 
 	Causes []Cause `json:"causes"` // most likely first; never empty in a judged window
+}
+
+// An ErrorText is why requests of a class failed. The first 3 different texts of each target and class are kept: others may
+// have failed for further reasons.
+type ErrorText struct {
+	Class string  `json:"class"`
+	Text  string  `json:"text"`
+	First Instant `json:"first"` // when the target's first request failed so, which may be before the window
 }
 
 // Open tells at which side a window's bracket ends for want of observation, not at a good request.

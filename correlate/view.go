@@ -18,6 +18,7 @@ type view struct {
 	stalls   []*Event
 	lanes    []*Event
 	gaps     []*Event
+	errors   []*Event
 	services map[string]*service
 }
 
@@ -43,6 +44,10 @@ func newView(s *scene) *view {
 			}
 		case timeline.WatchGap:
 			v.gaps = append(v.gaps, e)
+		case timeline.RequestError:
+			if e.Object != nil {
+				v.errors = append(v.errors, e)
+			}
 		}
 		if isChange(e) && e.At.bounded() {
 			v.changes = append(v.changes, e)

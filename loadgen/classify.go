@@ -29,8 +29,9 @@ const (
 
 // What a reply can have wrong with it beyond the errors of its connection.
 var (
-	errMalformed = errors.New("malformed reply")
-	errTruncated = errors.New("reply ended within its body")
+	errMalformed  = errors.New("malformed reply")
+	errTruncated  = errors.New("reply ended within its body")
+	errUnexpected = errors.New("not the expected text")
 )
 
 // classify says in one word what err, met in phase ph, tells about the target.
@@ -45,7 +46,7 @@ func classify(err error, ph phase) timeline.Class {
 		return resolvingClass(err)
 	case isTimeout(err):
 		return timeoutClass(ph)
-	case errors.Is(err, errMalformed), errors.Is(err, errTruncated):
+	case errors.Is(err, errMalformed), errors.Is(err, errTruncated), errors.Is(err, errUnexpected):
 		return timeline.Body
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return eofClass(ph)

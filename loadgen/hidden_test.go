@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -32,22 +34,23 @@ func TestWhatHidesFailuresIsFound(t *testing.T) {
 		naive  string
 		new    timeline.Class
 		reused timeline.Class // of requests on a connection that carried one before
+		says   string         // the error's text, where the class does not tell what is wrong
 	}{
 		{did: "answers well", serve: says(whole), naive: "200", new: ok, reused: ok},
-		{did: "closes within a body of known length", serve: says("HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nwel", hangUp), naive: "200", new: body},
-		{did: "closes right after the header", serve: says("HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n", hangUp), naive: "200", new: body},
-		{did: "closes within a chunk", serve: says("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n7\r\nwel", hangUp), naive: "200", new: body},
-		{did: "closes before the last chunk", serve: says("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n7\r\nwelcome\r\n", hangUp), naive: "200", new: body},
+		{did: "closes within a body of known length", serve: says("HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nwel", hangUp), naive: "200", new: body, says: `body: reply ended within its body`},
+		{did: "closes right after the header", serve: says("HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n", hangUp), naive: "200", new: body, says: `body: reply ended within its body`},
+		{did: "closes within a chunk", serve: says("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n7\r\nwel", hangUp), naive: "200", new: body, says: `body: reply ended within its body`},
+		{did: "closes before the last chunk", serve: says("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n7\r\nwelcome\r\n", hangUp), naive: "200", new: body, says: `body: reply ended within its body`},
 		{did: "resets within the body", serve: says("HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nwel", pause, sendRST), naive: "200", new: reset},
 		{did: "never ends the body", serve: says("HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nwel", stay, hangUp), naive: "200", new: late},
 		{did: "answers late", serve: says(stay, whole), naive: "200", new: late},
-		{did: "answers with another body", serve: says("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nsorry"), expect: Probe{ExpectBody: "welcome"}, naive: "200", new: body, reused: body},
-		{did: "answers with an empty body", serve: says("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), expect: Probe{ExpectBody: "welcome"}, naive: "200", new: body, reused: body},
-		{did: "redirects to an apology", serve: says("HTTP/1.1 302 Found\r\nLocation: /0\r\nContent-Length: 0\r\n\r\n"), expect: Probe{ExpectStatus: only200}, naive: "200", new: body, reused: body},
-		{did: "answers 204 where 200 is expected", serve: says("HTTP/1.1 204 No Content\r\n\r\n"), expect: Probe{ExpectStatus: only200}, naive: "204", new: body, reused: body},
-		{did: "answers 503, whole", serve: says("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 2\r\n\r\nno"), naive: "503", new: timeline.HTTP5xx, reused: timeline.HTTP5xx},
-		{did: "answers 404, whole", serve: says("HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno"), naive: "404", new: timeline.HTTP4xx, reused: timeline.HTTP4xx},
-		{did: "speaks another protocol", serve: says("SSH-2.0-OpenSSH_9.2\r\n", hangUp), naive: "error", new: body},
+		{did: "answers with another body", serve: says("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nsorry"), expect: Probe{ExpectBody: "welcome"}, naive: "200", new: body, reused: body, says: `body: the body lacks "welcome"`},
+		{did: "answers with an empty body", serve: says("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), expect: Probe{ExpectBody: "welcome"}, naive: "200", new: body, reused: body, says: `body: the body lacks "welcome"`},
+		{did: "redirects to an apology", serve: says("HTTP/1.1 302 Found\r\nLocation: /0\r\nContent-Length: 0\r\n\r\n"), expect: Probe{ExpectStatus: only200}, naive: "200", new: body, reused: body, says: `body: status 302 Found`},
+		{did: "answers 204 where 200 is expected", serve: says("HTTP/1.1 204 No Content\r\n\r\n"), expect: Probe{ExpectStatus: only200}, naive: "204", new: body, reused: body, says: `body: status 204 No Content`},
+		{did: "answers 503, whole", serve: says("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 2\r\n\r\nno"), naive: "503", new: timeline.HTTP5xx, reused: timeline.HTTP5xx, says: `http_5xx: status 503 Service Unavailable`},
+		{did: "answers 404, whole", serve: says("HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno"), naive: "404", new: timeline.HTTP4xx, reused: timeline.HTTP4xx, says: `http_4xx: status 404 Not Found`},
+		{did: "speaks another protocol", serve: says("SSH-2.0-OpenSSH_9.2\r\n", hangUp), naive: "error", new: body, says: `body: malformed reply: no HTTP/1 status line`},
 		{did: "closes without a reply", serve: says(hangUp), naive: "error", new: eof},
 		{did: "closes a reused connection without a reply", serve: every(2, says(hangUp), says(whole)), naive: "200", new: ok, reused: eof},
 		{did: "resets a reused connection", serve: every(2, says(sendRST), says(whole)), naive: "200", new: ok, reused: reset},
@@ -80,6 +83,12 @@ func TestWhatHidesFailuresIsFound(t *testing.T) {
 	}, probes...)
 
 	for i, row := range rows {
+		for _, p := range probes[2*i : 2*i+2] {
+			told := slices.DeleteFunc(f.errors[p.Name], func(text string) bool { return strings.HasPrefix(text, "local: ") })
+			if got := strings.Join(told, "; "); got != row.says {
+				t.Errorf("the server %s: %s failed by %q, want %q", row.did, p.Kind, got, row.says)
+			}
+		}
 		if got := naiveView(t, fmt.Sprint(url, "/", i)); got != row.naive {
 			t.Errorf("the server %s: a naive client sees %q, want %q", row.did, got, row.naive)
 		}

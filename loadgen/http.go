@@ -18,6 +18,7 @@ type httpOne struct {
 	text   []byte // the request
 	expect Statuses
 	want   wanted
+	lacks  error // what a reply without the expected body has wrong with it
 }
 
 func newHTTP(p Probe, u *url.URL) (dialogue, error) {
@@ -32,6 +33,7 @@ func newHTTP(p Probe, u *url.URL) (dialogue, error) {
 			backendHeader: strings.ToLower(cmp.Or(p.BackendHeader, DefaultBackendHeader)),
 			body:          []byte(p.ExpectBody),
 		},
+		lacks: fmt.Errorf("the body lacks %q", p.ExpectBody),
 	}, nil
 }
 
@@ -41,16 +43,31 @@ func (d *httpOne) awaits() bool { return true }
 
 func (d *httpOne) read(br *bufio.Reader, r *reply) error { return r.read(br, &d.want) }
 
-func (d *httpOne) judge(r *reply) timeline.Class {
+func (d *httpOne) judge(r *reply) (timeline.Class, error) {
 	switch {
-	case !d.expect.Contains(r.status) && r.status >= 500 && r.status <= 599:
-		return timeline.HTTP5xx
-	case !d.expect.Contains(r.status) && r.status >= 400 && r.status <= 499:
-		return timeline.HTTP4xx
-	case !d.expect.Contains(r.status), !r.bodyAsExpected:
-		return timeline.Body
+	case !d.expect.Contains(r.status):
+		return statusClass(r.status), unexpectedStatus(r.status)
+	case !r.bodyAsExpected:
+		return timeline.Body, d.lacks
 	}
-	return timeline.OK
+	return timeline.OK, nil
+}
+
+func statusClass(status int) timeline.Class {
+	switch status / 100 {
+	case 4:
+		return timeline.HTTP4xx
+	case 5:
+		return timeline.HTTP5xx
+	}
+	return timeline.Body
+}
+
+// unexpectedStatus is a status code that is no success.
+type unexpectedStatus int
+
+func (s unexpectedStatus) Error() string {
+	return strings.TrimSpace(fmt.Sprintf("status %d %s", int(s), http.StatusText(int(s))))
 }
 
 func checkHTTP(p Probe) error {

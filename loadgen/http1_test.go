@@ -116,7 +116,7 @@ func TestReplyIsJudged(t *testing.T) {
 	}
 	for _, test := range tests {
 		d := httpOne{expect: test.expect}
-		if got := d.judge(&test.reply); got != test.want {
+		if got, _ := d.judge(&test.reply); got != test.want {
 			t.Errorf("%+v is %v, want %v", test.reply, got, test.want)
 		}
 	}

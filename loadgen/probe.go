@@ -62,6 +62,7 @@ func (p Probe) Check() error {
 // A plan is a Probe checked and prepared: everything a request needs that does not change.
 type plan struct {
 	id       uint16
+	name     string
 	kind     timeline.TargetKind
 	timeout  time.Duration
 	dialogue                  // what is said
@@ -92,6 +93,7 @@ func newPlan(p Probe) (*plan, error) {
 	}
 	plan := &plan{
 		id:       p.ID,
+		name:     p.Name,
 		kind:     p.Kind,
 		timeout:  cmp.Or(p.Timeout, DefaultTimeout),
 		dialogue: dialogue,

@@ -18,7 +18,7 @@ const delivery = 50 * time.Millisecond
 type Config struct {
 	Clock  timeline.Clock
 	Source string // names this prober in batches
-	// Sink takes the facts: Batch, Backend and ProberStall events. It is called by one goroutine at a time
+	// Sink takes the facts: Batch, Backend, and ProberStall and RequestError events. It is called by one goroutine at a time
 	// and must not block for long; the measurement does not wait for it, but memory does.
 	Sink   func(timeline.Fact)
 	Logger *slog.Logger // nil for none
@@ -36,6 +36,7 @@ type Prober struct {
 	changes  changes
 	pulse    pulse
 	backends backends
+	errors   errorTexts
 	ports    *portBook
 	sent     uint64 // requests handed on; belongs to deliver, as does
 	usual    int    // how many the last batch held
@@ -134,7 +135,7 @@ func (p *Prober) Start(probe Probe) error {
 	}
 	plan.ports = p.ports
 	t := &target{
-		plan: plan, clock: p.clock, pulse: &p.pulse, backends: &p.backends, book: newBook(),
+		plan: plan, clock: p.clock, pulse: &p.pulse, backends: &p.backends, errors: &p.errors, book: newBook(),
 		prepared: make(chan struct{}), log: p.log.With("target", probe.Name),
 	}
 	t.setRate(probe.Rate)
@@ -252,14 +253,14 @@ func (p *Prober) deliverUntil(stop <-chan struct{}) {
 	}
 }
 
-// deliver hands on stalls, then backends, then the batch that refers to them.
+// deliver hands on stalls and errors, then backends, then the batch that refers to them.
 func (p *Prober) deliver() {
 	p.mu.Lock()
 	stalls, targets := p.stalls, p.books
 	p.stalls = nil
 	p.mu.Unlock()
-	for _, stall := range stalls {
-		p.sink(stall)
+	for _, event := range append(stalls, p.errors.take()...) {
+		p.sink(event)
 	}
 	batch, finished := p.batch(targets)
 	for _, backend := range p.backends.take() {

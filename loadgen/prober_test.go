@@ -24,11 +24,12 @@ type facts struct {
 	watermarks map[uint16]time.Duration
 	backends   map[uint16]string
 	stalls     []timeline.Event
+	errors     map[string][]string // texts by target
 	sent       uint64
 }
 
 func newFacts(t *testing.T) *facts {
-	return &facts{t: t, requests: map[uint16][]timeline.Request{}, watermarks: map[uint16]time.Duration{}, backends: map[uint16]string{}}
+	return &facts{t: t, requests: map[uint16][]timeline.Request{}, watermarks: map[uint16]time.Duration{}, backends: map[uint16]string{}, errors: map[string][]string{}}
 }
 
 func (f *facts) take(fact timeline.Fact) {
@@ -40,12 +41,20 @@ func (f *facts) take(fact timeline.Fact) {
 	case timeline.Backend:
 		f.backends[fact.ID] = fact.Name
 	case timeline.Event:
-		if fact.Kind != timeline.ProberStall || fact.Since >= fact.Seen {
-			f.t.Errorf("unexpected event %+v", fact)
-		}
-		f.stalls = append(f.stalls, fact)
+		f.event(fact)
 	default:
 		f.t.Errorf("unexpected fact %T", fact)
+	}
+}
+
+func (f *facts) event(e timeline.Event) {
+	switch {
+	case e.Kind == timeline.ProberStall && e.Since < e.Seen:
+		f.stalls = append(f.stalls, e)
+	case e.Kind == timeline.RequestError && e.Since <= e.Seen && e.Detail != "":
+		f.errors[e.Object.Name] = append(f.errors[e.Object.Name], e.To+": "+e.Detail)
+	default:
+		f.t.Errorf("unexpected event %+v", e)
 	}
 }
 

@@ -32,11 +32,11 @@ type dialogue interface {
 	// awaits reports whether a reply is awaited. If not, a request that was written is a success.
 	awaits() bool
 	// read reads the next reply, of which at least one byte has arrived or is an error away. Errors are errMalformed,
-	// errTruncated, io.EOF where the reply has not begun in earnest, or the connection's own. It must not allocate in the
+	// errUnexpected, errTruncated, io.EOF where the reply has not begun in earnest, or the connection's own. It must not allocate in the
 	// steady state: r keeps its buffers from one reply to the next.
 	read(br *bufio.Reader, r *reply) error
-	// judge says how a reply that was read whole counts.
-	judge(r *reply) timeline.Class
+	// judge says how a reply that was read whole counts, and if that is no success, what it has wrong with it.
+	judge(r *reply) (timeline.Class, error)
 }
 
 // A reply is what was read of one.

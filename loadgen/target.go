@@ -1,6 +1,7 @@
 package loadgen
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -44,6 +45,7 @@ type target struct {
 	log      *slog.Logger
 	pulse    *pulse
 	backends *backends
+	errors   *errorTexts
 	book     *book
 	engine   engine
 	perSec   atomic.Uint64 // the rate, as math.Float64bits
@@ -110,11 +112,13 @@ func (t *target) refuse(j job, class timeline.Class) {
 	t.finish(j, now, now, timeline.Outcome{Class: class})
 }
 
-// finish ends a request.
-func (t *target) finish(j job, sent, done time.Duration, outcome timeline.Outcome) {
-	t.book.finished(timeline.Request{
+// finish ends a request, and returns it.
+func (t *target) finish(j job, sent, done time.Duration, outcome timeline.Outcome) timeline.Request {
+	r := timeline.Request{
 		Target: t.id, Seq: j.seq, Due: j.due, Sent: floorMicros(sent), Done: ceilMicros(done), Outcome: outcome,
-	})
+	}
+	t.book.finished(r)
+	return r
 }
 
 // An attempt is one request under way.
@@ -135,10 +139,13 @@ func (t *target) failed(a *attempt, err error, ph phase, c *conn) {
 	done := t.clock.Now()
 	a.outcome.Class = classify(err, ph)
 	if t.ours(a, err, done, ph, c) {
-		a.outcome.Class = timeline.Local
+		a.outcome.Class, err = timeline.Local, errStopped
 	}
-	t.finish(a.job, a.sent, done, a.outcome)
+	t.errors.tell(t.name, t.finish(a.job, a.sent, done, a.outcome), err)
 }
+
+// errStopped is what is said of a request that a stop of our own ended, whatever its connection says.
+var errStopped = errors.New("the prober was stopped")
 
 // ours reports whether the error of a may be the doing of a stop of our own: a wait that ended while the prober did not
 // run, or a peer that would wait for it no longer. All else the peer says of itself, whenever it is read: it refuses, or its
@@ -192,15 +199,16 @@ func (t *target) asleep(a *attempt, now time.Duration) bool {
 // answered ends an attempt whose reply was read whole.
 func (t *target) answered(a *attempt, r *reply) {
 	done := t.clock.Now()
-	a.outcome.Class = t.judge(r)
+	var err error
+	a.outcome.Class, err = t.judge(r)
 	switch overdue := done - t.deadline(a); {
 	case a.outcome.Class != timeline.OK:
 	case overdue > stop, t.overslept(a, done):
-		a.outcome.Class = timeline.Local
+		a.outcome.Class, err = timeline.Local, errStopped
 	case overdue > 0: // it came before we had given up
 		a.outcome.Class = timeline.TimeoutResponse
 	}
-	t.finish(a.job, a.sent, done, a.outcome)
+	t.errors.tell(t.name, t.finish(a.job, a.sent, done, a.outcome), err)
 }
 
 // overslept reports whether what a took is for a good part the doing of our own stops: more than the precision to which

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 
 	"lapse/timeline"
 )
@@ -63,16 +64,26 @@ func (d *tcp) read(br *bufio.Reader, r *reply) error {
 		r.inBody = true
 		piece, _ := br.Peek(min(br.Buffered(), len(rest)))
 		if !bytes.HasPrefix(rest, piece) {
-			return malformed("not the expected text")
+			return otherText(piece)
 		}
 		rest = rest[len(piece):]
 		_, _ = br.Discard(len(piece)) // it is buffered
 	}
 	if d.whole && br.Buffered() > 0 {
-		return malformed("more than the expected text")
+		more, _ := br.Peek(br.Buffered())
+		return otherText(append(slices.Clone(d.want), more...))
 	}
 	r.bodyAsExpected = true
 	return nil
+}
+
+// otherText is the error of a reply that begins as got does.
+func otherText(got []byte) error {
+	const told = 60 // bytes
+	if len(got) > told {
+		return fmt.Errorf("%w: %q…", errUnexpected, got[:told])
+	}
+	return fmt.Errorf("%w: %q", errUnexpected, got)
 }
 
 // cut is what the connection's end means: within a reply it is cut short, before it there is none.
@@ -84,4 +95,4 @@ func (d *tcp) cut(err error, r *reply) error {
 }
 
 // judge: read lets only the expected pass.
-func (d *tcp) judge(*reply) timeline.Class { return timeline.OK }
+func (d *tcp) judge(*reply) (timeline.Class, error) { return timeline.OK, nil }

@@ -247,7 +247,7 @@ func FuzzTCPRepliesAreComparedByteForByte(f *testing.F) {
 				t.Errorf("%q for %q: %d bytes are left", data, want, len(rest))
 			}
 		}
-		if err != nil && !errors.Is(err, errMalformed) && !errors.Is(err, errTruncated) && (!errors.Is(err, io.EOF) || len(data) > 0) {
+		if err != nil && !errors.Is(err, errUnexpected) && !errors.Is(err, errTruncated) && (!errors.Is(err, io.EOF) || len(data) > 0) {
 			t.Errorf("%q for %q: %v", data, want, err)
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 
@@ -83,6 +84,13 @@ func TestUntrustedCertificateIsTLS(t *testing.T) {
 		waitFor(t, "3 requests of each", func() bool { return min(f.count(1), f.count(2), f.count(3), f.count(4)) >= 3 })
 	}, untrusted, misnamed, plain, careless)
 	closeServer(t, s)
+	for p, want := range map[*Probe]string{
+		&untrusted: "signed by unknown authority", &misnamed: "not other.example.net", &careless: "",
+	} {
+		if told := strings.Join(f.errors[p.Name], "; "); !strings.Contains(told, want) || want == "" && told != "" {
+			t.Errorf("%s failed by %q, want %q", p.Name, told, want)
+		}
+	}
 	for id, want := range map[uint16]timeline.Class{1: timeline.TLS, 2: timeline.TLS, 4: timeline.OK} {
 		for _, r := range f.of(id) {
 			if r.Class != want && r.Class != timeline.NotSent {

@@ -190,9 +190,13 @@ func detail(p *page, label, text string, s style) {
 	p.paragraph([]span{{"      ", normal}, p.span(fmt.Sprintf("%-7s", label), dim)}, text, s)
 }
 
-// windowNotes says what its row does not: where its end was not seen, and how sure its bounds are.
+// windowNotes says what its row does not: what its failures said themselves, where its end was not seen, and how sure its
+// bounds are.
 func windowNotes(tl *correlate.Timeline, w correlate.Window) []string {
 	var notes []string
+	for _, e := range w.Errors {
+		notes = append(notes, e.Class+": "+e.Text+sinceWhen(tl, w, e))
+	}
 	if w.Live {
 		notes = append(notes, "not final: later requests may change it")
 	}
@@ -203,6 +207,14 @@ func windowNotes(tl *correlate.Timeline, w correlate.Window) []string {
 		notes = append(notes, partialText(w))
 	}
 	return notes
+}
+
+// sinceWhen tells of an error that was known before the window.
+func sinceWhen(tl *correlate.Timeline, w correlate.Window, e correlate.ErrorText) string {
+	if e.First.Latest >= w.Start.Earliest {
+		return ""
+	}
+	return " (first seen at " + wallClock(tl, e.First.Latest, "15:04:05.000") + ")"
 }
 
 func openText(tl *correlate.Timeline, w correlate.Window) string {

@@ -82,6 +82,7 @@ const (
 	WatchGap      EventKind = "watch-gap"      // changes between Since and Seen may have been missed; Object.Kind: what is watched; Detail: why
 	WatchLane     EventKind = "watch-lane"     // Object.Kind: what is watched; To: "on", "off"; Detail: why
 	ProberStall   EventKind = "prober-stall"   // the prober did not run between Since and Seen
+	RequestError  EventKind = "request-error"  // the first request of a target to fail for this reason, sent at Since and over at Seen. Object.Name: the target; To: its class; Code: its HTTP status; Detail: the reason
 	Hammer        EventKind = "hammer"         // background load: To "running" with hey's flags as Detail, then "ended" with its summary as JSON, or why it failed
 )
 
@@ -89,5 +90,5 @@ const (
 var EventKinds = []EventKind{
 	PodSeen, PodScheduled, PodContainer, PodReady, PodDeleted, PodPhase, PodGone, EndpointChanged,
 	NodeReady, NodeSchedulable, NodeGone, ServiceChanged, KubeEvent,
-	RunPhase, Command, CommandOutput, TargetChanged, WatchGap, WatchLane, ProberStall, Hammer,
+	RunPhase, Command, CommandOutput, TargetChanged, WatchGap, WatchLane, ProberStall, RequestError, Hammer,
 }

@@ -61,6 +61,7 @@ type measurement struct {
 	nextEvent  uint32
 	nextTarget uint16
 	targets    map[uint16]timeline.Target
+	errors     map[failing]string // the first error of each target and class that needs one
 	draining   bool  // nothing more is sent: the last answers are awaited
 	signalled  bool  // a signal ended the run
 	recErr     error // the first error of the recording
@@ -72,10 +73,13 @@ type order struct {
 	reason string // why, if it was not planned
 }
 
+// failing names a target and how it failed.
+type failing struct{ target, class string }
+
 // run measures from baseline to end. It returns the judged run; the error is only for a run that
 // could not begin. signals are what the terminal sends us.
 func (m *measurement) run(ctx context.Context, signals <-chan os.Signal) (*correlate.Timeline, error) {
-	m.plans, m.targets = map[string]*directPlan{}, map[uint16]timeline.Target{}
+	m.plans, m.targets, m.errors = map[string]*directPlan{}, map[uint16]timeline.Target{}, map[failing]string{}
 	m.add(m.meta)
 	m.prober = loadgen.New(loadgen.Config{Clock: m.clock, Source: m.meta.Source, Sink: m.queue.put, Logger: m.log, Pacing: loadgen.Pacing(m.opts.pacing)})
 	if err := m.startTargets(); err != nil {
@@ -298,6 +302,9 @@ func (m *measurement) add(f timeline.Fact) {
 		m.nextEvent++
 		e.ID = m.nextEvent
 		f = e
+		if which := (failing{e.Object.Name, e.To}); e.Kind == timeline.RequestError && m.errors[which] == "" {
+			m.errors[which] = e.Detail
+		}
 	}
 	m.keep(m.rec.Append(f))
 	m.live.add(f)
@@ -320,8 +327,13 @@ func (m *measurement) sick() string {
 		switch {
 		case !t.Kind.Judged(), m.opts.baseline == 0:
 		case t.Failed*2 > t.Sent:
-			return fmt.Sprintf("before anything was done to it, %d of %d requests to %s failed (%s): is the address right, and is it up?",
-				t.Failed, t.Sent, t.Name, commonest(t.Classes))
+			class := commonest(t.Classes)
+			why := class
+			if text := m.errors[failing{t.Name, class}]; text != "" {
+				why += ": " + text
+			}
+			return fmt.Sprintf("before anything was done to it, %d of %d requests to %s failed (%s): %s",
+				t.Failed, t.Sent, t.Name, why, cmp.Or(asks[class], "is the address right, and is it up?"))
 		case t.OK == 0:
 			return fmt.Sprintf("before anything was done to it, %s gave no good answer within %v: is the address right, and is it up? "+
 				"If it is slow, or hardly asked at --rate %v, give it a longer --baseline", t.Name, m.opts.baseline, m.opts.rate)
@@ -329,6 +341,17 @@ func (m *measurement) sick() string {
 	}
 	return ""
 }
+
+// asks are what to check first where requests fail so from the beginning.
+var asks = map[string]string{
+	timeline.DNS.String():     "is the name right?",
+	timeline.TLS.String():     "--ca-file says whom to trust, --host which name to ask for",
+	timeline.HTTP4xx.String(): askStatus,
+	timeline.HTTP5xx.String(): askStatus,
+	timeline.Body.String():    "--expect-status and --expect-body say what a good answer is",
+}
+
+const askStatus = "check the path, --header, --host and --method; if that is a good answer, --expect-status says so"
 
 func commonest(classes map[string]int) string {
 	name, most := "", 0

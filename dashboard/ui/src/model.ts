@@ -56,6 +56,7 @@ export interface Window {
   blackout?: Length;
   classes: Record<string, number>;
   backends?: Record<string, number>;
+  errors?: { class: string; text: string; first: Instant }[];
   open: { start: boolean; end: boolean };
   live?: boolean;
   causes: Cause[] | null;

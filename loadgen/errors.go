@@ -1,0 +1,86 @@
+package loadgen
+
+import (
+	"cmp"
+	"crypto/tls"
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+
+	"lapse/timeline"
+)
+
+// errorTexts are the errors behind failures whose class alone does not tell what is wrong: a certificate of an unknown
+// authority and one for another name are both tls. Of each target and class the first few different texts are told.
+type errorTexts struct {
+	mu   sync.Mutex
+	told map[failing][]string
+	new  []timeline.Event // not yet handed on
+}
+
+// failing is what texts are counted by.
+type failing struct {
+	target string
+	class  timeline.Class
+}
+
+const (
+	mostTexts   = 3   // per target and class; some hold the time of day, and never repeat
+	longestText = 300 // bytes; longer ones are cut
+)
+
+// unclear are the classes that need a text.
+var unclear = []timeline.Class{
+	timeline.DNS, timeline.TLS, timeline.HTTP5xx, timeline.HTTP4xx, timeline.Body, timeline.Local, timeline.Other,
+}
+
+// tell notes why r, a request to target, failed, if it did.
+func (e *errorTexts) tell(target string, r timeline.Request, err error) {
+	if err == nil || !slices.Contains(unclear, r.Class) {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	which := failing{target, r.Class}
+	if len(e.told[which]) >= mostTexts {
+		return
+	}
+	text := errorText(err)
+	if slices.Contains(e.told[which], text) {
+		return
+	}
+	if e.told == nil {
+		e.told = map[failing][]string{}
+	}
+	e.told[which] = append(e.told[which], text)
+	e.new = append(e.new, timeline.Event{
+		Kind: timeline.RequestError, Since: r.Sent, Seen: r.Done, To: r.Class.String(), Detail: text,
+		Object: timeline.Object{Kind: "Target", Name: target}, Code: int(r.Code),
+	})
+}
+
+// take returns what was told since the last call.
+func (e *errorTexts) take() []timeline.Event {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	taken := e.new
+	e.new = nil
+	return taken
+}
+
+// errorText is an error without what differs from connection to connection.
+func errorText(err error) string {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Net != "" {
+		err = cmp.Or(op.Err, err)
+	}
+	if invalid, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		err = invalid.Err
+	}
+	text := strings.ToValidUTF8(strings.TrimPrefix(normalError(err.Error()), "tls: "), "\uFFFD")
+	if len(text) > longestText {
+		text = strings.ToValidUTF8(text[:longestText], "") + "…"
+	}
+	return text
+}

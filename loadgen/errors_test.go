@@ -1,0 +1,64 @@
+package loadgen
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+
+	"lapse/timeline"
+)
+
+func TestErrorTextsLoseWhatDiffersPerConnection(t *testing.T) {
+	end := &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 43210}
+	for want, err := range map[string]error{
+		"socket: too many open files":                     &net.OpError{Op: "dial", Net: "tcp", Addr: end, Err: fmt.Errorf("socket: %w", syscall.EMFILE)},
+		"remote error: tls: bad certificate":              &net.OpError{Op: "remote error", Err: errors.New("tls: bad certificate")},
+		"x509: certificate signed by unknown authority":   &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}},
+		"first record does not look like a TLS handshake": tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"},
+		"lookup web on 10.0.0.2:53: no such host":         &net.DNSError{Err: "no such host", Name: "web", Server: "10.0.0.2:53"},
+		"lookup web: read udp 10.0.0.2:53: i/o timeout":   &net.DNSError{Err: "read udp 10.0.0.1:43210->10.0.0.2:53: i/o timeout", Name: "web"},
+		"not \uFFFD UTF-8":                                errors.New("not \xff UTF-8"),
+		strings.Repeat("x", longestText) + "…":            errors.New(strings.Repeat("x", longestText+1)),
+	} {
+		if got := errorText(err); got != want {
+			t.Errorf("%v is %q, want %q", err, got, want)
+		}
+	}
+}
+
+func TestFewErrorTextsAreToldPerTargetAndClass(t *testing.T) {
+	var e errorTexts
+	failed := func(class timeline.Class) timeline.Request {
+		return timeline.Request{Sent: ms, Done: 2 * ms, Outcome: timeline.Outcome{Class: class}}
+	}
+	for range 2 {
+		for i := range 9 {
+			err := fmt.Errorf("certificate expired %d s ago", i)
+			e.tell("new", failed(timeline.TLS), err)
+			e.tell("reused", failed(timeline.TLS), err)
+		}
+		e.tell("new", failed(timeline.Other), io.ErrNoProgress)
+		e.tell("new", failed(timeline.Refused), syscall.ECONNREFUSED)
+		e.tell("new", failed(timeline.OK), nil)
+	}
+	told := e.take()
+	if len(told) != 2*mostTexts+1 {
+		t.Errorf("%d texts: %v", len(told), told)
+	}
+	first := timeline.Event{
+		Kind: timeline.RequestError, Since: ms, Seen: 2 * ms, To: "tls", Detail: "certificate expired 0 s ago",
+		Object: timeline.Object{Kind: "Target", Name: "new"},
+	}
+	if told[0] != first {
+		t.Errorf("%+v, want %+v", told[0], first)
+	}
+	if more := e.take(); more != nil {
+		t.Errorf("told twice: %v", more)
+	}
+}
