@@ -351,7 +351,7 @@ const hostile = `<img src=x onerror="window.hacked=1"><script>window.hacked=2</s
 // Whoever may name a Pod or write an event must not be able to run anything in the operator's browser.
 func TestHostileNamesNeverBecomeMarkup(t *testing.T) {
 	run := sample.Run(sample.Length)
-	run.Tool.Version, run.Run.ID, run.Run.Aborted = hostile, hostile, hostile
+	run.Tool.Version, run.Run.ID, run.Run.Aborted, run.Run.Unsaved = hostile, hostile, "no reason "+hostile, "no room "+hostile
 	run.Run.Services[0].Name = hostile
 	run.Run.URLs = []string{"javascript:window.hacked=3//" + hostile}
 	run.Run.Command.Args = []string{hostile}
@@ -373,6 +373,7 @@ func TestHostileNamesNeverBecomeMarkup(t *testing.T) {
 		w.Kind = correlate.WindowKind(hostile)
 		w.Classes = map[string]int{hostile: 1, "__proto__": 2}
 		w.Backends = map[string]int{hostile: 1}
+		w.Errors = []correlate.ErrorText{{Class: hostile, Text: hostile + " expired"}}
 		w.Causes = []correlate.Cause{{
 			Rule: hostile, Confidence: hostile, Text: hostile, Fix: hostile,
 			Evidence: []correlate.Evidence{{Text: hostile, Target: hostile}}, Rivals: []string{hostile},
@@ -410,6 +411,12 @@ func TestHostileNamesNeverBecomeMarkup(t *testing.T) {
 	page := newTab(t, serve(t, store, "127.0.0.1:0").url()+"#event=30&filter="+url.QueryEscape(hostile))
 	page.see(firstWindow)
 	page.see(`[data-testid="event-row"]`)
+	if header := page.text(`[data-testid="verdict"]`); !strings.Contains(header, "aborted: no reason "+hostile) || !strings.Contains(header, "not all on disk: no room "+hostile) {
+		t.Errorf("the header reads %q", header)
+	}
+	if texts := page.text(`[data-testid="error-texts"]`); texts != hostile+" "+hostile+" expired" {
+		t.Errorf("the errors read %q", texts)
+	}
 	page.see(`[data-testid="strip"]`)
 	x, y := page.place(`[data-testid="errors"]`, 10*s, 0, sample.Length)
 	page.run(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, x, y))

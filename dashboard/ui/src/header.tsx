@@ -35,6 +35,7 @@ export function Header({ run, clock }: { run: Run; clock: Clock }) {
             {info?.cluster?.version && ` · Kubernetes ${info.cluster.version}`}
             {info?.cluster?.proxyMode && ` (${info.cluster.proxyMode})`}
             {info?.aborted && <span class="bad"> · aborted: {info.aborted}</span>}
+            {info?.unsaved && <span class="bad"> · not all on disk: {info.unsaved}</span>}
           </p>
         </div>
       </div>

@@ -16,6 +16,7 @@ export interface RunInfo {
   command?: { args: string[]; start?: Ns; end?: Ns; exitCode?: number };
   cluster?: { version?: string; proxyMode?: string };
   aborted?: string;
+  unsaved?: string;
 }
 
 export type TargetKind = "new" | "reused" | "direct" | "control";
