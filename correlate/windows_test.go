@@ -26,7 +26,7 @@ var rowClasses = map[string]timeline.Class{
 func row(text string) []timeline.Request {
 	var requests []timeline.Request
 	at := 0
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		word, times, repeated := strings.Cut(word, "*")
 		n := 1
 		if repeated {

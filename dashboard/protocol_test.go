@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"strings"
@@ -238,9 +239,7 @@ func TestTheSchemaRefusesWhatTheProtocolDoesNotAllow(t *testing.T) {
 		"live as a word": {"put": map[string]any{"live": "yes"}},
 	} {
 		message := map[string]any{"protocol": 1, "epoch": "E", "seq": 3}
-		for member, value := range change {
-			message[member] = value
-		}
+		maps.Copy(message, change)
 		if validate(t, schema, message) == nil {
 			t.Errorf("%s is valid", name)
 		}

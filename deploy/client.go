@@ -13,6 +13,7 @@ import (
 	"hash"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"strconv"
@@ -320,9 +321,7 @@ func (a *Agent) request(ctx context.Context, method, path string, header http.He
 	if err != nil {
 		return nil, err
 	}
-	for name, values := range header {
-		request.Header[name] = values
-	}
+	maps.Copy(request.Header, header)
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}

@@ -24,7 +24,7 @@ func TestTimelineComesBackFromALog(t *testing.T) {
 	rand.Read(noise)
 	for _, timeline := range []string{"", "{}", strings.Repeat(`{"kind":"outage"},`, 100_000), string(noise)} {
 		log := logged(t, timeline)
-		for _, line := range strings.Split(log, "\n") {
+		for line := range strings.SplitSeq(log, "\n") {
 			if len(line) > 5000 {
 				t.Errorf("a line has %d bytes", len(line))
 			}

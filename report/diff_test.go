@@ -71,8 +71,8 @@ func TestComparisonStaysWithinTheScreenAndHarmless(t *testing.T) {
 func TestComparisonSaysUpFrontWhatCannotBeCompared(t *testing.T) {
 	for _, format := range []string{"table", "markdown"} {
 		out := strings.ToLower(string(renderDiff(t, format, diffs["unlike"](), Options{Width: 120, Unicode: true})))
-		at := strings.Index(out, "not comparable")
-		if at < 0 || strings.Contains(out[:at], "changes") {
+		before, _, ok := strings.Cut(out, "not comparable")
+		if !ok || strings.Contains(before, "changes") {
 			t.Errorf("%s does not begin with what is unlike:\n%s", format, out)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -123,19 +124,19 @@ func TestNobodyListensInAnOutage(t *testing.T) {
 
 func TestFaultsMeetWhomTheyShall(t *testing.T) {
 	s := start(t, Fault{Kind: Error, To: time.Hour, Every: 3})
-	got := ""
+	var got strings.Builder
 	for range 9 {
 		status, err := get(s.URL())
 		if err != nil {
 			t.Fatal(err)
 		}
-		got += fmt.Sprint(status/100, " ")
+		fmt.Fprint(&got, status/100, " ")
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got != "2 2 5 2 2 5 2 2 5 " || s.Answered() != 6 {
-		t.Errorf("%s: %d answered", got, s.Answered())
+	if got.String() != "2 2 5 2 2 5 2 2 5 " || s.Answered() != 6 {
+		t.Errorf("%s: %d answered", got.String(), s.Answered())
 	}
 	counts := map[int]bool{}
 	for range 2 {

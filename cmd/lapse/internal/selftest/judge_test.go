@@ -59,11 +59,11 @@ func request(sent time.Duration, class timeline.Class) timeline.Request {
 
 // outcomes are a mark for each promise, in order: found, none invented, exact, statistical, counts, judged again, joined, starved.
 func outcomes(r *Report) string {
-	s := ""
+	var s strings.Builder
 	for _, p := range r.Promises {
-		s += marks[p.Outcome]
+		s.WriteString(marks[p.Outcome])
 	}
-	return s
+	return s.String()
 }
 
 func TestJudgePassesWhatIsTrueAndNothingElse(t *testing.T) {
@@ -172,16 +172,16 @@ func TestTruthsAreJoinedAsWindowsAre(t *testing.T) {
 		o(Reset, 1*time.Second, 1100*ms), o(EOF, 1700*ms, 1800*ms), o(Slow, 2300*ms, 2350*ms), o(Goodbye, 2400*ms, 2450*ms),
 		o(Random, 2700*ms, 3*time.Second), o(Error, 5*time.Second, 6*time.Second),
 	}, nil)
-	got := ""
+	var got strings.Builder
 	for _, truth := range Joined(truths, time.Second) {
 		for _, o := range truth.Outages {
-			got += string(o.Class) + " "
+			got.WriteString(string(o.Class) + " ")
 		}
-		got += truth.Start.From.String() + " to " + truth.End.To.String() + "\n"
+		got.WriteString(truth.Start.From.String() + " to " + truth.End.To.String() + "\n")
 	}
 	want := "reset eof 1 in N 1s to 3s\nslow 2.3s to 2.35s\nhttp 5xx 5s to 6s\n"
-	if got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
+	if got.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", got.String(), want)
 	}
 }
 
