@@ -163,10 +163,9 @@ func TestStallOfTheControlTargetIsUnobservedForAll(t *testing.T) {
 }
 
 func TestRunMeasuredNothing(t *testing.T) {
-	tl := analyze(t, rowRun(nil, timeline.Event{Seen: 10 * tick, Kind: timeline.Command, To: "exited"}))
 	run := rowRun(nil)
 	run.Events[0].Seen = 10 * tick
-	tl = analyze(t, run)
+	tl := analyze(t, run)
 	target := tl.Targets[0]
 	if target.Coverage != 0 || target.Sent != 0 || target.Latency != nil || target.Resolution != 10*tick {
 		t.Errorf("%+v", target)
