@@ -179,6 +179,24 @@ func TestStepCountsWhatFailed(t *testing.T) {
 	}
 }
 
+func TestQuantileIsTheLeastValueThatTheShareDoesNotExceed(t *testing.T) {
+	for _, test := range []struct {
+		values []time.Duration
+		q      float64
+		want   time.Duration
+	}{
+		{nil, 0.5, 0},
+		{[]time.Duration{7}, 0.99, 7},
+		{[]time.Duration{2, 1}, 0.5, 1},
+		{[]time.Duration{3, 2, 1}, 0.5, 2},
+		{[]time.Duration{4, 3, 2, 1}, 0.99, 4},
+	} {
+		if got := quantile(test.values, test.q); got != test.want {
+			t.Errorf("quantile %v of %v is %v, want %v", test.q, test.values, got, test.want)
+		}
+	}
+}
+
 func TestCalibrateFollowsNoRedirect(t *testing.T) {
 	var loaded atomic.Int64
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { loaded.Add(1) }))
