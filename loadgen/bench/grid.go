@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"slices"
 	"time"
 )
@@ -110,6 +111,6 @@ func percentile[T any](sorted []T, p float64) T {
 		var zero T
 		return zero
 	}
-	rank := int(p*float64(len(sorted))+0.999999) - 1
-	return sorted[max(0, min(rank, len(sorted)-1))]
+	rank := int(math.Ceil(p*float64(len(sorted)) - 1e-6)) // where the product is whole, rounding may have put it just above
+	return sorted[min(max(rank, 1), len(sorted))-1]
 }
