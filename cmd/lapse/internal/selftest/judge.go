@@ -331,18 +331,21 @@ func heldExact(h Held) Promise {
 	return p
 }
 
+// significance is the p-value below which chance does not explain any more that fewer brackets hold than shall.
+const significance = 0.05
+
 // heldStatistical wants 99 %. Where fewer hold, but no fewer than happens in one such test of 20, more must be measured.
 func heldStatistical(h Held) Promise {
 	p := Promise{Text: "at least 99 % of the statistical brackets hold it", Outcome: Kept, Found: fmt.Sprintf("%d of %d", h.Held, h.Total)}
 	if h.Held*100 >= h.Total*99 {
 		return p
 	}
-	chance := h.heldInOneTest()
+	pValue := h.pValue()
 	p.Outcome = Undecided
-	if chance < 0.05 {
+	if pValue < significance {
 		p.Outcome = Broken
 	}
-	p.Found += fmt.Sprintf(": if 99 %% held, %.2g %% of such tests would show that or worse", 100*chance)
+	p.Found += fmt.Sprintf(": if 99 %% held, %.2g %% of such tests would show that or worse", 100*pValue)
 	return p
 }
 

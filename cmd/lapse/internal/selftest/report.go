@@ -136,8 +136,9 @@ func spread(of []time.Duration) *Spread {
 	return &Spread{P50: of[len(of)/2], Max: of[len(of)-1]}
 }
 
-// heldInOneTest is how likely brackets that hold in 99 of 100 cases miss the truth as often as this, or more often.
-func (h Held) heldInOneTest() float64 {
+// pValue is the probability that brackets of which each misses the truth in 1 of 100 cases miss it as often as these did, or
+// more often: a one-sided binomial test.
+func (h Held) pValue() float64 {
 	fewer := 0.0
 	for k := range h.Total - h.Held {
 		fewer += binomial(h.Total, k, 0.01)
@@ -145,6 +146,7 @@ func (h Held) heldInOneTest() float64 {
 	return 1 - fewer
 }
 
+// binomial is the probability of k successes in n trials, each of which succeeds with probability p, 0 < p < 1.
 func binomial(n, k int, p float64) float64 {
 	a, _ := math.Lgamma(float64(n + 1))
 	b, _ := math.Lgamma(float64(k + 1))
