@@ -18,12 +18,12 @@ func reserveFiles(n int) {
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil || limit.Cur < 1 {
 		return
 	}
-	any, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+	file, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 	if err != nil {
 		return // there is no room for a single one; the targets will tell
 	}
-	defer unix.Close(any)
-	if high, err := unix.FcntlInt(uintptr(any), unix.F_DUPFD_CLOEXEC, int(min(uint64(n), limit.Cur)-1)); err == nil {
+	defer unix.Close(file)
+	if high, err := unix.FcntlInt(uintptr(file), unix.F_DUPFD_CLOEXEC, int(min(uint64(n), limit.Cur)-1)); err == nil {
 		unix.Close(high)
 	}
 }

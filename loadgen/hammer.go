@@ -7,12 +7,14 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -324,7 +326,7 @@ func cutOff(dist map[string]int64) (n int64) {
 
 // addErrors merges errors by their normal text.
 func addErrors(into, dist map[string]int64) {
-	for _, text := range names(dist) {
+	for _, text := range slices.Sorted(maps.Keys(dist)) {
 		if strings.Contains(text, stoppedErrors) {
 			continue
 		}
@@ -339,7 +341,7 @@ func addErrors(into, dist map[string]int64) {
 // localEnd is our own end of a connection in an error: "10.0.0.1:43210->".
 var localEnd = regexp.MustCompile(`(\[[^\]\s]*\]|[^\s\[\]:]+):\d+->`)
 
-// request is what net/http puts in front of an error: `Get "http://host/": `.
+// requestPrefix is what net/http puts in front of an error: `Get "http://host/": `.
 var requestPrefix = regexp.MustCompile(`^[A-Z][a-z]* "[^"]*": `)
 
 // normalError takes out of an error what differs from connection to connection.

@@ -6,11 +6,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/url"
 	"os"
-	"slices"
 	"strings"
 	"time"
 )
@@ -252,6 +250,3 @@ func splitWords(text string) ([]string, error) {
 	}
 	return words, nil
 }
-
-// names returns the keys of a map in order.
-func names[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

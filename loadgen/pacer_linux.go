@@ -22,7 +22,7 @@ const shortestSleep = 10 * time.Microsecond
 //
 // Go's own timers round waits up to whole milliseconds. RawSyscall keeps the scheduler's processor
 // (P) while it sleeps, where Syscall would hand it on and fetch it back every time, at twice the CPU. See
-// pace for what that asks of the rest of the program.
+// [pacer.run] for what that asks of the rest of the program.
 func sleep(d time.Duration) {
 	if d < shortestSleep {
 		spin(d)

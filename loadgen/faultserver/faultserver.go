@@ -42,7 +42,7 @@ type Fault struct {
 	Delay    time.Duration // Slow: how long the answer takes
 
 	// Whom it meets; everyone if neither is set.
-	Every int     // every so manieth request
+	Every int     // every Nth request, counted from when the fault began
 	Share float64 // this share of requests, at random
 }
 
