@@ -34,11 +34,7 @@ Watching changes nothing: the run is neither ended nor deleted, and its result s
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			c, err := kube.connect(ctx)
-			if err != nil {
-				return err
-			}
-			run, err := deploy.Find(ctx, c.deploy(newLogger(cmd.ErrOrStderr())), c.namespace, args[0])
+			run, err := kube.findRun(ctx, args[0], newLogger(cmd.ErrOrStderr()))
 			if err != nil {
 				return err
 			}

@@ -115,11 +115,7 @@ func newRetrieve() *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			c, err := kube.connect(ctx)
-			if err != nil {
-				return err
-			}
-			run, err := deploy.Find(ctx, c.deploy(newLogger(cmd.ErrOrStderr())), c.namespace, args[0])
+			run, err := kube.findRun(ctx, args[0], newLogger(cmd.ErrOrStderr()))
 			if err != nil {
 				return err
 			}
@@ -177,11 +173,7 @@ func newDelete() *cobra.Command {
 		Short: "Remove a run's Job and rights from the cluster",
 		Args:  exactly(1, "the RUN to remove, as `lapse status` lists it"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := kube.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			run, err := deploy.Find(cmd.Context(), c.deploy(nil), c.namespace, args[0])
+			run, err := kube.findRun(cmd.Context(), args[0], nil)
 			if err != nil {
 				return err
 			}

@@ -78,6 +78,15 @@ func (o *kubeOptions) connect(ctx context.Context) (*cluster, error) {
 	return &cluster{config: config, client: client, namespace: namespace}, nil
 }
 
+// findRun finds a run in the cluster by its name.
+func (o *kubeOptions) findRun(ctx context.Context, name string, log *slog.Logger) (*deploy.Run, error) {
+	c, err := o.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return deploy.Find(ctx, c.deploy(log), c.namespace, name)
+}
+
 // deploy is the cluster as package deploy wants it.
 func (c *cluster) deploy(log *slog.Logger) deploy.Cluster {
 	return deploy.Cluster{Client: c.client, REST: c.config, Logger: log}
