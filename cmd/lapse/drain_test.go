@@ -108,8 +108,7 @@ func idleMeasurement(t *testing.T, o *options) (*measurement, string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { rec.Close() })
-	return &measurement{
-		opts: o, rec: rec, clock: timeline.StartClock(), log: newLogger(io.Discard), queue: newQueue(),
-		orders: make(chan order, 4), done: make(chan int, 1), live: newLive(nil, newProgress(io.Discard, 0), nil),
-	}, dir
+	m := newMeasurement(o, newLogger(io.Discard))
+	m.rec, m.clock, m.live = rec, timeline.StartClock(), newLive(nil, newProgress(io.Discard, 0), nil)
+	return m, dir
 }

@@ -58,6 +58,7 @@ type measurement struct {
 
 	entered    func(phase, detail string) // told of each phase; nil: nobody cares
 	phase      string
+	flushed    time.Duration // when the recording last was
 	nextEvent  uint32
 	nextTarget uint16
 	targets    map[uint16]timeline.Target
@@ -65,6 +66,11 @@ type measurement struct {
 	draining   bool  // nothing more is sent: the last answers are awaited
 	signalled  bool  // a signal ended the run
 	recErr     error // the first error of the recording
+}
+
+// newMeasurement returns a measurement that still wants its recording, its clock, and whoever follows it live.
+func newMeasurement(o *options, log *slog.Logger) *measurement {
+	return &measurement{opts: o, log: log, queue: newQueue(), orders: make(chan order, 4), done: make(chan int, 1)}
 }
 
 // An order tells a run from outside to change its phase.
@@ -162,8 +168,6 @@ func (m *measurement) loop(ctx context.Context, signals <-chan os.Signal) (reaso
 	defer phase.Stop()
 	tick := time.NewTicker(refresh)
 	defer tick.Stop()
-	flush := time.NewTicker(m.opts.blockEvery())
-	defer flush.Stop()
 	settle := func() {
 		m.enter(phaseSettling, "")
 		phase.Reset(m.opts.settle)
@@ -173,10 +177,8 @@ func (m *measurement) loop(ctx context.Context, signals <-chan os.Signal) (reaso
 		select {
 		case <-m.queue.ready:
 			m.absorb()
-		case <-flush.C:
-			m.keep(m.rec.Flush())
 		case <-tick.C:
-			m.live.show(m.clock.Now())
+			m.upkeep()
 		case <-phase.C:
 			switch m.phase {
 			case phaseBaseline:
@@ -227,18 +229,14 @@ func (m *measurement) drain(probing *sync.WaitGroup, abandon func(), signals <-c
 	go func() { probing.Wait(); close(over) }()
 	tick := time.NewTicker(refresh)
 	defer tick.Stop()
-	flush := time.NewTicker(m.opts.blockEvery())
-	defer flush.Stop()
 	for {
 		select {
 		case <-over:
 			return reason
 		case <-m.queue.ready:
 			m.absorb()
-		case <-flush.C:
-			m.keep(m.rec.Flush())
 		case <-tick.C:
-			m.live.show(m.clock.Now())
+			m.upkeep()
 		case o := <-m.orders:
 			if o.phase == phaseEnded && reason == "" { // an order may come twice
 				reason, signals = o.reason+notAwaited, nil
@@ -284,6 +282,17 @@ func (m *measurement) enter(phase, detail string) {
 	if m.entered != nil {
 		m.entered(phase, detail)
 	}
+}
+
+// upkeep, called at every refresh, puts what was measured on record when it is time to, and shows how far the run has come. A
+// refresh may come a little early, and the block is not to wait for the next one.
+func (m *measurement) upkeep() {
+	now := m.clock.Now()
+	if now-m.flushed > m.opts.blockEvery()-refresh/2 {
+		m.flushed = now
+		m.keep(m.rec.Flush())
+	}
+	m.live.show(now)
 }
 
 // absorb takes in what the queue holds.

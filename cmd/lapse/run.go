@@ -77,7 +77,7 @@ func newID() string {
 
 // runHere measures from this machine: of a URL, of a Service with --here, and as the agent in the Job.
 func (o *options) runHere(ctx context.Context, signals <-chan os.Signal, stdout, stderr io.Writer) error {
-	m := &measurement{opts: o, log: newLogger(stderr), queue: newQueue(), orders: make(chan order, 4), done: make(chan int, 1)}
+	m := newMeasurement(o, newLogger(stderr))
 	setup, release := interruptible(ctx, signals)
 	defer release()
 	if err := m.findServices(setup); err != nil {

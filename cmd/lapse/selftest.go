@@ -175,10 +175,8 @@ func (p *proof) measureServer(ctx context.Context, url string, clock timeline.Cl
 	}
 	defer rec.Close()
 	progress := newProgress(stderr, o.total())
-	m := &measurement{
-		opts: o, log: newLogger(stderr), queue: newQueue(), rec: rec, clock: clock, live: newLive(nil, progress, nil),
-		orders: make(chan order, 4), done: make(chan int, 1),
-	}
+	m := newMeasurement(o, newLogger(stderr))
+	m.rec, m.clock, m.live = rec, clock, newLive(nil, progress, nil)
 	m.meta = m.describe()
 	tl, err := m.run(ctx, signals)
 	m.live.end()

@@ -91,10 +91,10 @@ func beside(events []correlate.Event, u correlate.Unobserved) bool {
 func TestTruthOfTheWholePipelineAtOnce(t *testing.T) {
 	t.Parallel()
 	server := startServer(t, faultserver.Fault{Kind: faultserver.Reset, To: time.Hour, Every: 7})
-	m := &measurement{
-		opts:  &options{rate: 100, timeout: 400 * time.Millisecond, kinds: []string{"new", "reused"}, duration: time.Second, baseline: 300 * time.Millisecond, connections: 3},
-		clock: timeline.StartClock(), log: newLogger(t.Output()), queue: newQueue(), orders: make(chan order, 4), done: make(chan int, 1),
-	}
+	m := newMeasurement(&options{
+		rate: 100, timeout: 400 * time.Millisecond, kinds: []string{"new", "reused"}, duration: time.Second, baseline: 300 * time.Millisecond, connections: 3,
+	}, newLogger(t.Output()))
+	m.clock = timeline.StartClock()
 	at, err := parseSubject(server.URL())
 	if err != nil {
 		t.Fatal(err)
