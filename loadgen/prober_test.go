@@ -137,6 +137,12 @@ func unobserved(requests []timeline.Request) (n int) {
 	return n
 }
 
+// accounted reports whether the server counts as many requests as were measured to have ended so. It may count more: those that
+// are local, because this process, which a busy machine lets wait, was late to look.
+func accounted(measured, byServer int, n map[timeline.Class]int) bool {
+	return measured <= byServer && byServer <= measured+n[timeline.Local]
+}
+
 // run runs a prober on probes while during runs, and returns what it told.
 func run(t *testing.T, clock timeline.Clock, during func(*Prober, *facts), probes ...Probe) *facts {
 	t.Helper()
@@ -206,11 +212,11 @@ func TestHealthyServerAnswersEveryRequest(t *testing.T) {
 			closeServer(t, s)
 			requests := f.of(1)
 			n := classes(requests)
-			if n[timeline.OK]+n[timeline.NotSent] != len(requests) || n[timeline.OK] == 0 {
+			if failed(requests) > 0 || n[timeline.OK] == 0 {
 				t.Errorf("classes %v", n)
 			}
-			if s.Answered() != n[timeline.OK] {
-				t.Errorf("%d ok, but the server answered %d", n[timeline.OK], s.Answered())
+			if !accounted(n[timeline.OK], s.Answered(), n) {
+				t.Errorf("%v, but the server answered %d", n, s.Answered())
 			}
 			for _, r := range requests {
 				if r.Class == timeline.OK && (r.Code != 200 || f.backends[r.Backend] != "pod-a") {
@@ -234,8 +240,8 @@ func TestTotalOutage(t *testing.T) {
 			f := run(t, clock, until(clock, 1100*time.Millisecond), probe(1, kind, s.URL(), 500))
 			closeServer(t, s)
 			requests := f.of(1)
-			if ok := classes(requests)[timeline.OK]; ok != s.Answered() {
-				t.Errorf("%d ok, but the server answered %d", ok, s.Answered())
+			if n := classes(requests); !accounted(n[timeline.OK], s.Answered(), n) {
+				t.Errorf("%v, but the server answered %d", n, s.Answered())
 			}
 			outage := s.Outages()[0]
 			inside, outside := 0, 0
@@ -284,7 +290,7 @@ func TestFailuresAreThoseTheServerInflicted(t *testing.T) {
 				f := run(t, clock, until(clock, 700*time.Millisecond), probe(1, kind, s.URL(), 300))
 				closeServer(t, s)
 				n := classes(f.of(1))
-				if n[test.want] != s.Count(test.fault) || n[timeline.OK] != s.Answered() {
+				if n[test.want] == 0 || !accounted(n[test.want], s.Count(test.fault), n) || !accounted(n[timeline.OK], s.Answered(), n) {
 					t.Errorf("%v, but the server: %d %s, %d answered", n, s.Count(test.fault), test.fault, s.Answered())
 				}
 				if failed(f.of(1)) != n[test.want] {
@@ -312,11 +318,12 @@ func TestRequestsOnCutConnectionsAllFail(t *testing.T) {
 	if s.Count(faultserver.EOF) < 100 {
 		t.Fatalf("the server cut only %d requests", s.Count(faultserver.EOF))
 	}
-	if n[timeline.EOF]+n[timeline.Reset] != s.Count(faultserver.EOF) || failed(requests) != s.Count(faultserver.EOF) {
+	cut := n[timeline.EOF] + n[timeline.Reset]
+	if cut == 0 || cut != failed(requests) || !accounted(cut, s.Count(faultserver.EOF), n) {
 		t.Errorf("%v, but the server cut %d requests", n, s.Count(faultserver.EOF))
 	}
-	if got := s.Count(faultserver.EOF) + s.Answered(); got != len(requests)-unobserved(requests) {
-		t.Errorf("the server read %d requests of %d sent: some were sent again", got, len(requests)-unobserved(requests))
+	if read := s.Count(faultserver.EOF) + s.Answered(); !accounted(len(requests)-unobserved(requests), read, n) {
+		t.Errorf("the server read %d requests of %v: some were sent again", read, n)
 	}
 }
 
@@ -372,7 +379,7 @@ func TestCapReachedInAStallIsNoSlot(t *testing.T) {
 			if n[timeline.NoSlot] == 0 || n[timeline.OK] > 0 {
 				t.Errorf("classes %v", n)
 			}
-			if n[timeline.TimeoutResponse] != s.Count(faultserver.Stall) {
+			if !accounted(n[timeline.TimeoutResponse], s.Count(faultserver.Stall), n) {
 				t.Errorf("%v, but the server read %d", n, s.Count(faultserver.Stall))
 			}
 		})
