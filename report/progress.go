@@ -93,14 +93,6 @@ func (p *Progress) Log(line string) {
 	p.show(page.Bytes(), p.block)
 }
 
-// Clear takes the block off the terminal. The next Update draws it anew.
-func (p *Progress) Clear() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.show(nil, nil)
-	p.slot = 0
-}
-
 // Done tells what changed up to the last Update and leaves the terminal clean.
 func (p *Progress) Done() {
 	p.mu.Lock()
