@@ -227,7 +227,7 @@ func DiffJSON(w io.Writer, c *Comparison, _ Options) error {
 // DiffMarkdown renders a comparison for a comment on a pull request. Like [Markdown], it stays
 // below 60 KB, and text from outside is only text.
 func DiffMarkdown(w io.Writer, c *Comparison, _ Options) error {
-	m := &markdown{names: targetNames(newPage(Options{Unicode: true, Width: 160}), &c.A)}
+	m := &markdown{names: documentNames(&c.A)}
 	m.line("## From A to B: " + prose(diffHeadline(c.Diff)))
 	m.line("")
 	m.line("- **A:** " + code(c.Name.A) + " " + prose(runLine("", &c.A)))

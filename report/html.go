@@ -196,7 +196,7 @@ type (
 )
 
 func summaryOf(tl *correlate.Timeline) summary {
-	names := targetNames(newPage(Options{Unicode: true, Width: 160}), tl)
+	names := documentNames(tl)
 	badge, _ := badgeOf(tl)
 	s := summary{
 		Badge: badge, Headline: clean(headline(tl)), Caveat: clean(caveat(tl)), Measured: clean(measured(tl)), Trust: clean(trust(tl)),

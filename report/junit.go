@@ -125,7 +125,7 @@ func gateCase(tl *correlate.Timeline, g correlate.GateResult) junitCase {
 
 // validCase is a case of its own, so that a pipeline does not take little evidence for good evidence.
 func validCase(tl *correlate.Timeline) junitCase {
-	figures := clean(strings.Join(validityParts(tl, targetNames(newPage(Options{Unicode: true, Width: 160}), tl)), " · "))
+	figures := clean(strings.Join(validityParts(tl, documentNames(tl)), " · "))
 	c := junitCase{Name: "the measurement is valid", Time: "0"}
 	switch sound := soundness(&tl.Verdict); {
 	case tl.Run.Live:

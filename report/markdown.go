@@ -25,7 +25,7 @@ const (
 //
 // Text from outside (names, events, the command, errors) stands there as it is and does nothing: see [prose].
 func Markdown(w io.Writer, tl *correlate.Timeline, opts Options) error {
-	m := &markdown{names: targetNames(newPage(Options{Unicode: true, Width: 160}), tl)}
+	m := &markdown{names: documentNames(tl)}
 	for _, section := range []func(*markdown, *correlate.Timeline){
 		markdownVerdict, markdownGates, markdownWindows, markdownUnobserved, markdownLatency, markdownHammer, markdownValidity,
 	} {
@@ -36,6 +36,12 @@ func Markdown(w io.Writer, tl *correlate.Timeline, opts Options) error {
 	}
 	_, err := w.Write(m.Bytes())
 	return err
+}
+
+// documentNames gives each target a short name, as [targetNames] does, for documents. They have no width, but a table cell
+// has; 160 columns give a name up to 40.
+func documentNames(tl *correlate.Timeline) map[string]string {
+	return targetNames(newPage(Options{Unicode: true, Width: 160}), tl)
 }
 
 // A markdown document grows line by line; every line is whole in itself. What would go beyond maxMarkdown is left out, and
