@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -63,9 +65,9 @@ type measurement struct {
 	nextTarget uint16
 	targets    map[uint16]timeline.Target
 	errors     map[failing]string // the first error of each target and class that needs one
-	draining   bool  // nothing more is sent: the last answers are awaited
-	signalled  bool  // a signal ended the run
-	recErr     error // the first error of the recording
+	draining   bool               // nothing more is sent: the last answers are awaited
+	signalled  bool               // a signal ended the run
+	recErr     error              // the first error of the recording
 }
 
 // newMeasurement returns a measurement that still wants its recording, its clock, and whoever follows it live.
@@ -362,10 +364,11 @@ var asks = map[string]string{
 
 const askStatus = "check the path, --header, --host and --method; if that is a good answer, --expect-status says so"
 
+// commonest is the class of most failures; of several as common, the first by name.
 func commonest(classes map[string]int) string {
 	name, most := "", 0
-	for c, n := range classes {
-		if c != timeline.OK.String() && n > most {
+	for _, c := range slices.Sorted(maps.Keys(classes)) {
+		if n := classes[c]; c != timeline.OK.String() && n > most {
 			name, most = c, n
 		}
 	}
