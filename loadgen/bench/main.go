@@ -11,6 +11,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -143,7 +144,7 @@ func choose(names string) ([]part, error) {
 	return chosen, nil
 }
 
-// prepare builds lapse and finds the rest.
+// prepare checks the settings, and builds lapse in a folder for scratch.
 func (s *settings) prepare(ctx context.Context) (*bench, error) {
 	if s.runs < 1 || s.length < 3*time.Second || s.soak < 10*time.Second {
 		return nil, fmt.Errorf("--runs %d, --length %v, --soak %v: at least 1, 3s and 10s", s.runs, s.length, s.soak)
@@ -156,22 +157,30 @@ func (s *settings) prepare(ctx context.Context) (*bench, error) {
 	if b.root, err = filepath.Abs(s.root); err != nil {
 		return nil, err
 	}
-	if b.scratch, err = os.MkdirTemp("", "lapse-bench-"); err != nil {
-		return nil, err
-	}
 	if s.profile != "" {
 		if b.profile, err = filepath.Abs(s.profile); err != nil {
 			return nil, err
 		}
 	}
+	if b.scratch, err = os.MkdirTemp("", "lapse-bench-"); err != nil {
+		return nil, err
+	}
+	if err := b.build(ctx); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(b.scratch))
+	}
+	return b, nil
+}
+
+// build builds lapse as a release is built.
+func (b *bench) build(ctx context.Context) error {
 	b.lapse = filepath.Join(b.scratch, "lapse")
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", b.lapse, "./cmd/lapse")
 	build.Dir, build.Stdout, build.Stderr = b.root, os.Stderr, os.Stderr
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if err := build.Run(); err != nil {
-		return nil, fmt.Errorf("build lapse: %w", err)
+		return fmt.Errorf("build lapse: %w", err)
 	}
-	return b, nil
+	return nil
 }
 
 // write renders the page to where it shall go.
