@@ -7,7 +7,7 @@ import (
 	"lapse/timeline"
 )
 
-// Row 7 of the causes: the Service has no endpoint to route to, and every request fails, from
+// no-ready-endpoint: the Service has no endpoint to route to, and every request fails, from
 // everywhere. kube-proxy then rejects connections; but Linux limits the ICMP replies it does so with
 // to a burst of about 6 per peer and then 1/s, so that most connects time out instead.
 //

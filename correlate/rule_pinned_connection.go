@@ -7,7 +7,7 @@ import (
 	"lapse/timeline"
 )
 
-// Row 4 of the causes: persistent connections are pinned to the Pod they were opened to. When it ends
+// pinned-connection: persistent connections are pinned to the Pod they were opened to. When it ends
 // they are cut, with a reset or in the middle of a reply, while new connections go elsewhere and are
 // well. No route is to blame: the Pod did not ask its clients to leave.
 //

@@ -7,7 +7,7 @@ import (
 	"lapse/timeline"
 )
 
-// Row 25 of the causes: not the Service failed but the prober. Its own echo server, inside the same
+// prober-fault: not the Service failed but the prober. Its own echo server, inside the same
 // process, failed as well; or it stood still so long that answers came too late to count; or every
 // target it probes failed at once, those of Pods that nothing had happened to included.
 //
@@ -149,7 +149,7 @@ func allFailed(v *view, w *Window) (*Cause, string) {
 func localFaults(v *view, w *Window) (*Cause, string) {
 	for _, gap := range v.run.Unobserved {
 		at := Instant{Earliest: gap.Start, Latest: gap.End}
-		if gap.Reason != "local fault" || gap.Target != w.Target || !at.overlaps(v.onset(w)) {
+		if gap.Reason != reasonLocal || gap.Target != w.Target || !at.overlaps(v.onset(w)) {
 			continue
 		}
 		n := v.target(w).Classes[timeline.Local.String()]

@@ -8,7 +8,7 @@ import (
 	"lapse/timeline"
 )
 
-// Row 1 of the causes: a Pod that is asked to end stops listening, and for a while this node's routes
+// route-outlives-pod: a Pod that is asked to end stops listening, and for a while this node's routes
 // still lead to it. New connections are refused, or time out once the Pod's sandbox is gone, at the
 // share the Pod had of the Service's endpoints; everything else goes on. The proof is the Pod's own
 // address, which stops answering at the same instant.
