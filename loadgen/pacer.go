@@ -188,12 +188,12 @@ type pulse struct {
 	total atomic.Int64 // of all stops
 }
 
-// stop is how long the pacing thread must not have run to count as stopped. It wakes every millisecond.
-const stop = 10 * time.Millisecond
+// shortestStop is how long the pacing thread must not have run to count as stopped. It wakes every millisecond.
+const shortestStop = 10 * time.Millisecond
 
 func (p *pulse) beat(now time.Duration) {
 	last := p.last.Swap(int64(now))
-	if last > 0 && int64(now)-last > int64(stop) {
+	if last > 0 && int64(now)-last > int64(shortestStop) {
 		p.since.Store(last)
 		p.seen.Store(int64(now))
 		p.total.Add(int64(now) - last)
@@ -203,7 +203,7 @@ func (p *pulse) beat(now time.Duration) {
 // stopped is for how long the prober had been stopped by now, in all.
 func (p *pulse) stopped(now time.Duration) time.Duration {
 	total := time.Duration(p.total.Load())
-	if last := time.Duration(p.last.Load()); last > 0 && now-last > stop {
+	if last := time.Duration(p.last.Load()); last > 0 && now-last > shortestStop {
 		total += now - last // it has just ended, and we run before the pacing thread does
 	}
 	return total
@@ -212,7 +212,7 @@ func (p *pulse) stopped(now time.Duration) time.Duration {
 // lastStop is the latest time, as of now, in which the prober was stopped.
 func (p *pulse) lastStop(now time.Duration) (since, seen time.Duration) {
 	last := time.Duration(p.last.Load())
-	if last > 0 && now-last > stop {
+	if last > 0 && now-last > shortestStop {
 		return last, now // it has just ended, and we run before the pacing thread does
 	}
 	return time.Duration(p.since.Load()), time.Duration(p.seen.Load())

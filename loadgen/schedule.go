@@ -79,10 +79,10 @@ func tooLate(due, now, interval time.Duration) bool {
 	return now-due > patience(interval)
 }
 
-// patience is how late we may be: 3 intervals, as long as the design lets nothing be sent before it calls the time
+// patience is how late we may be: 3 intervals, for so long package correlate lets nothing be sent before it calls the time
 // unobserved, but 10 to 100 ms.
 func patience(interval time.Duration) time.Duration {
-	return min(max(3*interval, stop), 100*time.Millisecond)
+	return min(max(3*interval, shortestStop), 100*time.Millisecond)
 }
 
 // floorMicros and ceilMicros round to the microseconds that the recording keeps.

@@ -179,7 +179,7 @@ func (t *target) keptWaiting(a *attempt, now time.Duration, ph phase) bool {
 // was not stopped.
 func (t *target) missed(a *attempt, now time.Duration, ph phase, c *conn) bool {
 	stopped := t.pulse.stopped(now) - a.stopped
-	overdue := now-t.deadline(a) > stop
+	overdue := now-t.deadline(a) > shortestStop
 	switch {
 	case stopped == 0 && !overdue:
 		return false
@@ -203,7 +203,7 @@ func (t *target) answered(a *attempt, r *reply) {
 	a.outcome.Class, err = t.judge(r)
 	switch overdue := done - t.deadline(a); {
 	case a.outcome.Class != timeline.OK:
-	case overdue > stop, t.overslept(a, done):
+	case overdue > shortestStop, t.overslept(a, done):
 		a.outcome.Class, err = timeline.Local, errStopped
 	case overdue > 0: // it came before we had given up
 		a.outcome.Class = timeline.TimeoutResponse
@@ -214,7 +214,7 @@ func (t *target) answered(a *attempt, r *reply) {
 // overslept reports whether what a took is for a good part the doing of our own stops: more than the precision to which
 // they are known, and more than a tenth. To call the answer slow would put them on the service.
 func (t *target) overslept(a *attempt, done time.Duration) bool {
-	return t.slept(a, done) > max(stop, (done-a.sent)/10)
+	return t.slept(a, done) > max(shortestStop, (done-a.sent)/10)
 }
 
 // slept is by how much longer a may seem to have taken than it did, because the prober was stopped. A stop while an answer
@@ -225,7 +225,7 @@ func (t *target) overslept(a *attempt, done time.Duration) bool {
 //	    known     not known: it lay there     known
 func (t *target) slept(a *attempt, now time.Duration) time.Duration {
 	since, seen := t.pulse.lastStop(now)
-	caughtUp := seen + max(stop, (seen-since)/4) // what had piled up is read by then
+	caughtUp := seen + max(shortestStop, (seen-since)/4) // what had piled up is read by then
 	if a.written+a.outcome.FirstByte.Duration() > caughtUp {
 		return a.held
 	}
