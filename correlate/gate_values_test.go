@@ -57,14 +57,14 @@ func TestUnobservedTimeCountsAgainstALengthAsIfAllOfItWasDown(t *testing.T) {
 
 // Where nobody looked, nobody knows that it was up.
 func TestUnobservedTimeAwayFromWindowsCountsAgainstALength(t *testing.T) {
-	tl := analyze(t, rowRun(row("ok*900 -*10 ok*900 -*6 ok*900 x*3 ok*900")))
-	if w := onlyWindow(t, tl); w.Open != (Open{}) || w.Length.Max > 5*tick || len(tl.Unobserved) != 2 {
+	tl := analyze(t, rowRun(row("ok*900 -*10 ok*900 -*6 ok*900 x*8 ok*900")))
+	if w := onlyWindow(t, tl); w.Open != (Open{}) || w.Length.Max > 10*tick || len(tl.Unobserved) != 2 {
 		t.Fatalf("%+v, unobserved %+v", w, tl.Unobserved)
 	}
 	for expr, want := range map[string]GateOutcome{
 		"window.longest>100ms": GateUndecided, "window.longest>130ms": GatePass, "window.longest>10ms": GateFail,
 		"blackout.longest>100ms": GateUndecided, "blackout.longest>130ms": GatePass,
-		"downtime.total>150ms": GateUndecided, "downtime.total>230ms": GatePass, "downtime.total>10ms": GateFail,
+		"downtime.total>150ms": GateUndecided, "downtime.total>310ms": GatePass, "downtime.total>10ms": GateFail,
 	} {
 		if got := outcome(t, tl, expr); got.Outcome != want {
 			t.Errorf("%s: %s with %+v, want %s", expr, got.Outcome, got.Value, want)

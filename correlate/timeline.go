@@ -129,8 +129,8 @@ const (
 type Basis string
 
 const (
-	Exact       Basis = "exact"       // one good request proves health: the brackets hold the truth
-	Statistical Basis = "statistical" // only a share of requests failed, or they timed out, which shows when answers usually come: the brackets hold the truth with 99 % probability
+	Exact       Basis = "exact"       // 8 requests or more failed and none succeeded among them, so one good request proves health: the brackets hold the truth
+	Statistical Basis = "statistical" // only a share of requests failed, or too few to tell, or they timed out, which shows when answers usually come: the brackets hold the truth with 99 % probability
 )
 
 // A Window is a stretch in which requests to one target failed. Start and End are brackets: the

@@ -42,17 +42,17 @@ func unobservedText(tl *Timeline) string {
 }
 
 func TestWindowIsLiveUntilNoRequestCanChangeIt(t *testing.T) {
-	const text = "ok ok x x x ok ok ok ok ok ok ok"
+	const text = "ok ok x*8 ok ok ok ok ok ok ok"
 	for _, test := range []struct {
 		complete int
 		live     bool
 	}{
-		{4, true},   // more failures may come
-		{8, true},   // one within join may
-		{11, false}, // none can
+		{9, true},   // more failures may come
+		{13, true},  // one within join may
+		{16, false}, // none can
 	} {
 		w := onlyWindow(t, trackRow(text, test.complete).Timeline())
-		if got := inTicks(w); w.Live != test.live || got != "outage exact start 1..2 end 4..5 length 2..4 3/3 blackout 2..4" {
+		if got := inTicks(w); w.Live != test.live || got != "outage exact start 1..2 end 9..10 length 7..9 8/8 blackout 7..9" {
 			t.Errorf("complete up to %d: live %v, %s", test.complete, w.Live, got)
 		}
 	}

@@ -41,13 +41,14 @@ type window struct {
 	lastSure           time.Duration // the latest instant at which F proves the fault lasted: max Sent(F), but see finder.sureFrom
 	usual              bool          // minKnown or lastSure rests on how soon answers usually come
 	failed             int           // |F|
-	inside             int           // successes wholly inside: Sent ≥ min Known(F), Done ≤ max Sent(F); but see growing.sift
+	inside             int           // successes amid F: see growing.amid
 	classes            [timeline.NumClasses]int
 	backends           map[uint16]int // who answered the successes inside; nil if nobody did
 	blackout           *Length
 
-	shareLow, shareHigh float64 // bounds of the share of requests that failed
+	shareLow, shareHigh float64 // bounds of the share of requests that failed: at the least of those amid the failures, at the most of those within the brackets
 	proofs              proofs  // how many successes prove health beside this window
+	beside              proofs  // how many of these lie within its brackets
 	start, end          Instant
 	open                Open
 }
@@ -56,16 +57,22 @@ type window struct {
 // they mean in a window.
 type run struct {
 	before             time.Duration // the last good sign before it: Sent of a success, or where observing began
+	minSent            time.Duration
 	minKnown, lastSure time.Duration
 	failed             int
+	pierced            bool // a success lies amid it, though not wholly between two failures: it was no stretch without any
 }
 
 // A growing window may still take in failures.
 type growing struct {
 	window
 	run    run           // the last one
+	held   int           // successes sent since the first failure
 	edges  edges         // what proofs rest on, beside failed and inside
 	answer time.Duration // L of the design: by when an answer would have come while healthy; never if unknown
+
+	lastDone                  time.Duration // the latest Known of a failure that did not time out: at what instant the others failed, nobody knows
+	firstArrival, lastArrival time.Duration // by when the first, and from when on the last request failed for want of a connection; never and -1 if none did
 
 	tail     []flight      // successes sent since the first failure that are not known to be inside, by Sent
 	soonest  time.Duration // the earliest Done in tail
@@ -176,7 +183,7 @@ func (f *finder) trouble(r flight) {
 		f.growing = g
 	} else if g.proof <= r.sent || g.dark {
 		g.endRun(never)
-		g.run = newRun(max(f.light, g.lastProof(r.sent)))
+		g.run = newRun(r.sent, max(f.light, g.lastProof(r.sent)))
 	}
 	known := f.known(r, g.answer)
 	sure := f.sureFrom(r, g.answer)
@@ -189,8 +196,14 @@ func (f *finder) trouble(r flight) {
 	g.run.failed++
 	g.run.minKnown, g.run.lastSure = min(g.run.minKnown, known), max(g.run.lastSure, sure)
 	g.dark = false
+	if !r.class.Timeout() {
+		g.lastDone = max(g.lastDone, known)
+	}
+	if unconnected(r.class) {
+		g.firstArrival, g.lastArrival = min(g.firstArrival, arrival(r.class, r.sent, known)), r.sent
+	}
 	g.sift(known - r.sent)
-	g.edges.note(g.failed, g.inside)
+	g.edges.note(g.failed, g.held)
 }
 
 // open begins a window at its first failure.
@@ -200,16 +213,17 @@ func (f *finder) open(r flight) *growing {
 		before = max(f.begin, f.floor)
 	}
 	return &growing{
-		window:  window{minSent: r.sent, minKnown: never, lastSure: math.MinInt64},
-		run:     newRun(max(before, f.light)),
-		answer:  f.healthy.answer(),
-		soonest: never,
-		proof:   never,
+		window:       window{minSent: r.sent, minKnown: never, lastSure: math.MinInt64},
+		run:          newRun(r.sent, max(before, f.light)),
+		answer:       f.healthy.answer(),
+		soonest:      never,
+		firstArrival: never, lastArrival: -1,
+		proof: never,
 	}
 }
 
-func newRun(before time.Duration) run {
-	return run{before: before, minKnown: never, lastSure: math.MinInt64}
+func newRun(sent, before time.Duration) run {
+	return run{before: before, minSent: sent, minKnown: never, lastSure: math.MinInt64}
 }
 
 // known is the instant by which r proves the fault: its Done. A request that timed out would have
@@ -245,6 +259,7 @@ func (f *finder) close(bound time.Duration) {
 	switch {
 	case ok:
 		w.start.Earliest = sent
+		w.beside.start = w.proofs.start - 1
 	case f.floor >= 0:
 		w.start.Earliest = f.floor
 	default:
@@ -275,10 +290,11 @@ func (f *finder) settle(bound time.Duration) {
 	}
 	f.ending = nil
 	e.end.Latest = bound
-	if len(e.dones) >= e.proofs.end {
-		e.end.Latest = min(bound, e.dones[e.proofs.end-1])
+	if len(e.dones) >= e.proofs.end && e.dones[e.proofs.end-1] <= bound {
+		e.end.Latest = e.dones[e.proofs.end-1]
+		e.beside.end = e.proofs.end - 1
 	}
-	e.shareLow, e.shareHigh = shareInterval(e.failed, e.failed+e.inside)
+	e.weigh()
 	f.found = append(f.found, e.window)
 }
 
@@ -295,6 +311,7 @@ func (f *finder) finish(end time.Duration) {
 
 // hold keeps a success until it is known whether it lies inside.
 func (g *growing) hold(r flight) {
+	g.held++
 	g.tail = append(g.tail, r)
 	g.soonest = min(g.soonest, r.done)
 	if r.sent >= g.maxKnown {
@@ -322,40 +339,77 @@ func (g *growing) endRun(bound time.Duration) {
 		return
 	}
 	this := Length{Min: max(0, g.run.lastSure-g.run.minKnown), Max: bound - g.run.before}
+	if g.run.pierced {
+		this.Min = 0
+	}
 	g.blackout = longer(g.blackout, this)
 }
 
-// sift counts the held successes that the newest failure puts inside, and drops those sent before
-// the fault was known. roundTrip is how long after it was sent the newest failure proved the fault.
-//
-// Where answers take longer than failures, a success that was sent amid failures may be done after
-// the last of them. It lies inside all the same if it took no longer than usual, and was sent a
-// failure's round trip before the newest: had every request failed, it would have.
+// sift counts the held successes that lie amid the failures now, and drops those that never will. roundTrip is how long after it
+// was sent the newest failure proved the fault.
 func (g *growing) sift(roundTrip time.Duration) {
-	g.proof = never
-	amid := g.maxSent - roundTrip
-	if g.maxSent < g.minKnown || g.soonest > g.maxSent && (len(g.tail) == 0 || g.tail[0].sent > amid) {
-		g.reprove()
+	defer g.reprove()
+	before := g.maxSent - roundTrip
+	if len(g.tail) == 0 || g.soonest > max(g.maxSent, g.lastDone) && g.tail[0].sent > max(before, g.lastArrival) {
 		return
 	}
+	final := g.maxSent >= g.minKnown // no later failure was known sooner
 	kept := g.tail[:0]
 	g.soonest = never
 	for _, s := range g.tail {
 		switch {
-		case s.sent < g.minKnown:
-		case s.done <= g.maxSent, s.sent <= amid && s.done-s.sent <= g.answer && g.answer != never:
+		case g.amid(s, before):
 			g.count(s)
+		case final && s.sent < g.minKnown && !g.follows(s) && s.sent <= g.firstArrival:
 		default:
 			kept = append(kept, s)
 			g.soonest = min(g.soonest, s.done)
 		}
 	}
 	g.tail = kept
-	g.reprove()
 }
 
-// reprove finds the proof among successes sent at the very instant the failures were known.
+// amid reports whether a success lies amid the failures: it would have failed, had every request. Which instant between
+// its Sent and its Done decided on it, nobody knows. So it lies amid them if
+//
+//   - it was under way only after the first failure was known and before the last was sent, or
+//   - it was sent then, took no longer than usual, and was sent before: a failure's round trip before the last failure. So where
+//     failures are quick and answers slow; or
+//   - it was sent between failures to connect: these are decided when the first packet arrives, whenever that becomes known, or
+//   - it was sent between failures and done between failures: whether requests are decided on when they arrive, when
+//     they are answered, or all that are in flight at once, this one was while others failed. So where both are slow.
+func (g *growing) amid(s flight, before time.Duration) bool {
+	switch {
+	case s.sent >= g.minKnown && (s.done <= g.maxSent || s.sent <= before && s.done-s.sent <= g.answer && g.answer != never):
+		return true
+	case s.sent > g.firstArrival && s.sent+swap < g.lastArrival:
+		return true
+	}
+	return g.follows(s) && s.sent+swap < g.maxSent && s.done+swap < max(g.maxSent, g.lastDone)
+}
+
+// unconnected reports whether a request that failed so got no connection.
+func unconnected(class timeline.Class) bool {
+	return class == timeline.Refused || class == timeline.TimeoutConnect || class == timeline.Unreachable
+}
+
+// arrival is the instant by which the first packet of a request that got no connection had arrived, or was lost.
+func arrival(class timeline.Class, sent, known time.Duration) time.Duration {
+	if class == timeline.TimeoutConnect {
+		return sent + swap
+	}
+	return known
+}
+
+// follows reports whether a success was sent after, and done after, the first failure.
+func (g *growing) follows(s flight) bool { return s.sent-swap > g.minSent && s.done-swap > g.minKnown }
+
+// swap is by how much two requests may overtake each other on their way: in the network, or waiting for a processor.
+const swap = 5 * time.Millisecond
+
+// reprove finds the proof among the successes sent no sooner than the failures were known.
 func (g *growing) reprove() {
+	g.proof = never
 	for _, s := range slices.Backward(g.tail) {
 		if s.sent < g.maxKnown {
 			return
@@ -366,6 +420,7 @@ func (g *growing) reprove() {
 
 func (g *growing) count(s flight) {
 	g.inside++
+	g.run.pierced = g.run.pierced || s.sent > g.run.minSent && s.done > g.run.minKnown
 	if s.backend == 0 {
 		return
 	}

@@ -104,11 +104,14 @@ func (n *naive) windows() []naiveWindow {
 		minSent, maxSent, minKnown, maxKnown := bounds(failures)
 		answer := n.answer(groups[:i], failures[0])
 		inside := n.inside(failures, answer)
-		k := proofsNeeded(len(failures), inside)
-		startProofs, endProofs := k, k
-		if begin := len(failures) - edgeFailures; begin > 0 {
-			startProofs = max(k, proofsNeeded(edgeFailures, n.inside(failures[:edgeFailures], answer)))
-			endProofs = max(k, proofsNeeded(edgeFailures, inside-n.inside(failures[:begin+1], answer)))
+		startProofs, endProofs := 1, 1
+		if inside > 0 || len(failures) < fewFailures {
+			for _, edge := range append([]int{len(failures)}, edgeFailures[:]...) {
+				if edge <= len(failures) {
+					startProofs = max(startProofs, n.proofsNeeded(failures[:edge]))
+					endProofs = max(endProofs, n.proofsNeeded(failures[len(failures)-edge:]))
+				}
+			}
 		}
 		w := naiveWindow{Failed: len(failures), Sent: len(failures) + inside}
 		w.Start, w.End = Instant{n.begin, minKnown}, Instant{maxSent, never}
@@ -156,12 +159,34 @@ func (n *naive) windows() []naiveWindow {
 	return ws
 }
 
+func (n *naive) proofsNeeded(failures []timeline.Request) int {
+	succeeded := 0
+	for _, r := range n.requests[failures[0].Seq:failures[len(failures)-1].Seq] {
+		if r.Class == timeline.OK {
+			succeeded++
+		}
+	}
+	return proofsNeeded(len(failures), succeeded)
+}
+
 // inside counts the successes inside failures.
 func (n *naive) inside(failures []timeline.Request, answer time.Duration) (inside int) {
-	_, maxSent, minKnown, _ := bounds(failures)
+	minSent, maxSent, minKnown, _ := bounds(failures)
+	firstArrival, lastArrival, lastDone := never, time.Duration(0), maxSent
+	for _, f := range failures {
+		if !f.Class.Timeout() {
+			lastDone = max(lastDone, f.Done)
+		}
+		if unconnected(f.Class) {
+			firstArrival, lastArrival = min(firstArrival, arrival(f.Class, f.Sent, f.Done)), f.Sent
+		}
+	}
 	for _, r := range n.requests {
-		amid := func(f timeline.Request) bool { return r.Sent <= f.Sent-(f.Done-f.Sent) && r.Done-r.Sent <= answer }
-		if r.Class == timeline.OK && r.Sent >= minKnown && (r.Done <= maxSent || answer != never && slices.ContainsFunc(failures, amid)) {
+		usual := func(f timeline.Request) bool { return r.Sent <= f.Sent-(f.Done-f.Sent) && r.Done-r.Sent <= answer }
+		after := r.Sent >= minKnown && (r.Done <= maxSent || answer != never && slices.ContainsFunc(failures, usual))
+		among := r.Sent > minSent+swap && r.Sent < maxSent-swap && r.Done > minKnown+swap && r.Done+swap < lastDone
+		arrived := r.Sent > firstArrival && r.Sent+swap < lastArrival
+		if r.Class == timeline.OK && (after || among || arrived) {
 			inside++
 		}
 	}

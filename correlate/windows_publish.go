@@ -10,7 +10,9 @@ import (
 // the good requests beside them, the bracket reaches only to the edge of what was observed.
 func (w window) publish(slow bool, dark []period, backends []string) Window {
 	lit := w
-	w.shade(dark)
+	if w.shade(dark); w.beside != lit.beside {
+		w.weigh()
+	}
 	sent := w.failed + w.inside
 	p := Window{
 		Kind:     Partial,
@@ -50,23 +52,31 @@ func (w window) publish(slow bool, dark []period, backends []string) Window {
 func (w *window) shade(dark []period) {
 	if before := touching(dark, w.start.Earliest, w.minSent); len(before) > 0 {
 		w.start.Earliest = min(before[len(before)-1].to, w.minSent)
-		w.open.Start = true
+		w.open.Start, w.beside.start = true, 0
 	}
 	if after := touching(dark, w.maxKnown, w.end.Latest); len(after) > 0 {
 		w.end.Latest = max(after[0].from, w.maxKnown)
-		w.open.End = true
+		w.open.End, w.beside.end = true, 0
 	}
 }
 
 // downtime is the time a service that fails every request would need to lose as many. What was not
 // observed adds nothing to the least it can be, and all of itself to the most.
+//
+// Where too few failed to tell whether every request did, or a share, its most is that of a share: what the requests within
+// its brackets say, of which those beside the failures were answered.
 func (w window) downtime(p Window, dark []period) Length {
 	least := max(0, p.Length.Min-within(dark, w.start.Latest, w.end.Earliest))
-	if p.Kind == Outage {
-		return Length{Min: least, Max: p.Length.Max}
+	d := Length{Min: least, Max: p.Length.Max}
+	if p.Kind == Outage && w.proofs == (proofs{1, 1}) {
+		return d
 	}
 	unseen := within(dark, p.Start.Earliest, p.End.Latest)
-	return Length{Min: scale(least, w.shareLow), Max: scale(p.Length.Max-unseen, w.shareHigh) + unseen}
+	if p.Kind != Outage {
+		d.Min = scale(least, w.shareLow)
+	}
+	d.Max = max(d.Min, scale(p.Length.Max-unseen, w.shareHigh)+unseen)
+	return d
 }
 
 // within is how much of the time between two instants is dark.

@@ -10,46 +10,66 @@ import "math"
 // The share that shows, failed ÷ sent, is too large, for a window begins and ends with a failure;
 // one failure less makes up for it. And 0.1 % leaves room for what a small number of requests says
 // about p, so that both brackets hold in 99 % of cases: see docs/decisions/0003-how-many-successes-prove-health.md.
-func proofsNeeded(failed, inside int) int {
-	if inside == 0 {
-		return 1
+//
+// If no success is inside, every request failed, or too few did to tell: of the faults that fail every second request, one in
+// 128 fails fewFailures in a row. Less than these make a share of which half a request succeeded.
+func proofsNeeded(failed, succeeded int) int {
+	lost, sent := float64(failed-1), float64(failed+succeeded)
+	if succeeded == 0 {
+		lost, sent = lost+0.5, sent+1
 	}
-	share := float64(failed-1) / float64(failed+inside)
-	return int(math.Ceil(math.Log(0.001) / math.Log1p(-share)))
+	return int(math.Ceil(math.Log(0.001) / math.Log1p(-lost/sent)))
 }
+
+// fewFailures is from how many failures on, with no success among them, every request is taken to have failed.
+const fewFailures = 8
 
 // proofs is k of the design at either end of a window.
 type proofs struct{ start, end int }
 
-// edgeFailures are how many failures at either end of a window tell which share fails there.
-const edgeFailures = 20
+// edgeFailures are how many failures at either end of a window tell which share fails there: each of these numbers of them does.
+var edgeFailures = [...]int{3, 5, 10, mostEdgeFailures}
+
+const mostEdgeFailures = 20
 
 // edges are what is known of the share of requests that fail at the ends of a window. A window can hold an outage of every request
 // and then, closer than join, one of a few: then the share in all of it says little of either.
 type edges struct {
-	first int               // successes inside when edgeFailures had failed
-	last  [edgeFailures]int // successes inside when the last ones had failed, in turn
+	first [mostEdgeFailures + 1]int // successes inside when so many had failed
+	last  [mostEdgeFailures]int     // successes inside when the last ones had failed, in turn
 }
 
-// note is told of each failure, with how many had failed and succeeded inside by then.
-func (e *edges) note(failed, inside int) {
-	if failed <= edgeFailures {
-		e.first = inside
+// note is told of each failure, with how many had failed by then and how many successes had been sent since the first.
+func (e *edges) note(failed, succeeded int) {
+	if failed <= mostEdgeFailures {
+		e.first[failed] = succeeded
 	}
-	e.last[failed%edgeFailures] = inside
+	e.last[failed%mostEdgeFailures] = succeeded
 }
 
 // proofs are as many as the share in the whole window asks for, or more where fewer failed at an end of it.
 func (e *edges) proofs(failed, inside int) proofs {
-	all := proofsNeeded(failed, inside)
-	if failed <= edgeFailures {
-		return proofs{all, all}
+	if inside == 0 && failed >= fewFailures {
+		return proofs{1, 1}
 	}
-	since := e.last[(failed+1)%edgeFailures] // when the first of the last ones had failed
-	return proofs{
-		start: max(all, proofsNeeded(edgeFailures, e.first)),
-		end:   max(all, proofsNeeded(edgeFailures, inside-since)),
+	succeeded := e.last[failed%mostEdgeFailures]
+	all := proofsNeeded(failed, succeeded)
+	p := proofs{all, all}
+	for _, n := range edgeFailures {
+		if n >= failed {
+			break
+		}
+		since := e.last[(failed-n+1)%mostEdgeFailures] // when the first of the last n had failed
+		p.start = max(p.start, proofsNeeded(n, e.first[n]))
+		p.end = max(p.end, proofsNeeded(n, succeeded-since))
 	}
+	return p
+}
+
+// weigh bounds the share of requests that failed.
+func (w *window) weigh() {
+	w.shareLow, _ = shareInterval(w.failed, w.failed+w.inside)
+	_, w.shareHigh = shareInterval(w.failed, w.failed+w.inside+w.beside.start+w.beside.end)
 }
 
 // shareInterval is the Clopper-Pearson interval for the share of requests that fail, if failed of n

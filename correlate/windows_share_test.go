@@ -7,9 +7,9 @@ import (
 
 func TestProofsNeeded(t *testing.T) {
 	for _, test := range []struct{ failed, inside, want int }{
-		{1, 0, 1},   // every request failed:
-		{500, 0, 1}, // one success is proof
-		{2, 1, 18},  // a third: one of the two failures tells nothing
+		{1, 0, 25}, // as if half a request had succeeded
+		{3, 0, 8},
+		{2, 1, 18}, // a third: one of the two failures tells nothing
 		{15, 15, 11},
 		{500, 500, 10}, // a half: 2^10 > 1000
 		{90, 10, 4},
@@ -19,6 +19,43 @@ func TestProofsNeeded(t *testing.T) {
 			t.Errorf("%d failed, %d successes inside: %d successes in a row prove health, want %d", test.failed, test.inside, got, test.want)
 		}
 	}
+}
+
+func TestProofsAtTheEdges(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		row    []bool // whether each request failed, from the first failure to the last
+		inside int
+		want   proofs
+	}{
+		{"every request failed: one success is proof", failures(500, 1), 0, proofs{1, 1}},
+		{"so few failed that half of them may have", failures(7, 1), 0, proofs{8, 8}},
+		{"every second request failed", failures(100, 2), 99, proofs{14, 14}},
+		{"every request failed, then every tenth, six times", append(failures(100, 1), append(make([]bool, 9), failures(6, 10)...)...), 54, proofs{8, 70}},
+		{"every tenth failed, six times, then every one", append(append(failures(6, 10), make([]bool, 9)...), failures(100, 1)...), 54, proofs{70, 8}},
+	} {
+		var e edges
+		failed, succeeded := 0, 0
+		for _, bad := range test.row {
+			if !bad {
+				succeeded++
+				continue
+			}
+			failed++
+			e.note(failed, succeeded)
+		}
+		if got := e.proofs(failed, test.inside); got != test.want {
+			t.Errorf("%s: %+v, want %+v", test.name, got, test.want)
+		}
+	}
+}
+
+// failures are n failures, each of every so many requests.
+func failures(n, every int) (row []bool) {
+	for i := range every*(n-1) + 1 {
+		row = append(row, i%every == 0)
+	}
+	return row
 }
 
 // The bounds of Clopper and Pearson are the shares at which what was seen, or more, or less, has a probability of 0.5 %.

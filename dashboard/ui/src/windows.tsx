@@ -96,7 +96,7 @@ function Why({ w, run, clock, onEvent }: { w: Window; run: Run; clock: Clock; on
         <dt>Ended</dt><dd class="mono">{clock.bracket(w.end)}{w.open.end && " (open: nothing observed after)"}</dd>
         <dt>Downtime</dt><dd>{length(w.downtime, open(w))}, request-weighted</dd>
         {w.blackout && <><dt>Blackout</dt><dd>{length(w.blackout)} without any success</dd></>}
-        <dt>Brackets</dt><dd>{w.basis === "exact" ? "exact: a good request on each side" : "statistical: hold the truth with 99 % probability"}</dd>
+        <dt>Brackets</dt><dd>{w.basis === "exact" ? "exact: every request failed, and a good one is on each side" : "statistical: hold the truth with 99 % probability"}</dd>
         {!!w.errors?.length && <><dt>Errors</dt><dd data-testid="error-texts">{w.errors.map((e) => <div key={e.class + e.text} title={`first ${clock.bracket(e.first)}`}><b>{e.class}</b> {e.text}</div>)}</dd></>}
         {w.backends && Object.keys(w.backends).length > 0 && <><dt>Answered by</dt><dd>{Object.entries(w.backends).map(([name, n]) => `${name} (${count(n)})`).join(", ")}</dd></>}
       </dl>
