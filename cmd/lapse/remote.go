@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -84,13 +83,9 @@ func (o *options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 		return stoppedOr(setup, err)
 	}
 	dir := o.runDir(o.id)
-	if err := createDir(dir); err != nil {
-		return err
-	}
 	r := &remote{opts: o, log: log, done: make(chan int, 1), facts: newQueue(), marks: marks{made: make(chan struct{}, 1)}, clock: runClock{local: timeline.StartClock()}}
-	if r.copy, err = record.CreateCopy(filepath.Join(dir, factsFile)); err != nil {
-		os.Remove(dir) // unless something else is in it
-		return refuse("give another --out", "%w", err)
+	if r.copy, err = beginRecording(dir, record.CreateCopy); err != nil {
+		return err
 	}
 	measured := false
 	defer func() {

@@ -34,6 +34,18 @@ func createDir(dir string) error {
 	return nil
 }
 
+// beginRecording makes the run's directory, and in it the recording, as create makes one. Where that fails it leaves nothing behind.
+func beginRecording[R any](dir string, create func(path string) (R, error)) (rec R, err error) {
+	if err := createDir(dir); err != nil {
+		return rec, err
+	}
+	if rec, err = create(filepath.Join(dir, factsFile)); err != nil {
+		os.Remove(dir) // unless something else is in it
+		return rec, refuse("give another --out", "%w", err)
+	}
+	return rec, nil
+}
+
 // discard removes the directory of a run that did not come about, if nothing else is in it.
 func discard(dir string) {
 	os.Remove(filepath.Join(dir, factsFile))

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -90,13 +89,9 @@ func (o *options) runHere(ctx context.Context, signals <-chan os.Signal, stdout,
 		return stoppedOr(setup, nil)
 	}
 	dir := o.runDir(o.id)
-	if err := createDir(dir); err != nil {
-		return err
-	}
 	var err error
-	if m.rec, err = record.Create(filepath.Join(dir, factsFile)); err != nil {
-		os.Remove(dir) // unless something else is in it
-		return refuse("give another --out", "%w", err)
+	if m.rec, err = beginRecording(dir, record.Create); err != nil {
+		return err
 	}
 	measured := false
 	defer func() {
