@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"lapse/correlate"
 )
 
 // A bench is what all scenarios share.
@@ -128,13 +130,10 @@ func (b *bench) drive(ctx context.Context, t trial, r *result) error {
 	return err
 }
 
-// exitInconclusive is the exit code of a run of lapse that measured too little to judge.
-const exitInconclusive = 4
-
 // inconclusive tells a run of lapse that says it could not measure well from one that broke: its figures are as good as they are.
 func inconclusive(err error) bool {
 	exit, ok := errors.AsType[*exec.ExitError](err)
-	return ok && exit.ExitCode() == exitInconclusive
+	return ok && exit.ExitCode() == correlate.ExitInconclusive
 }
 
 // watchMemory samples a process's resident memory until it has ended.
