@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -112,7 +111,7 @@ func (w *onlooker) watch(ctx context.Context, agent *deploy.Agent) error {
 	defer reading.Wait()
 	defer cancel()
 	ended := make(chan error, 1)
-	reading.Go(func() { ended <- w.read(ctx, agent) })
+	reading.Go(func() { ended <- receive(ctx, agent, record.Decode, w.facts.put) })
 	reading.Go(func() { w.clock.keepComparing(ctx, agent.SyncClock) })
 	tick := time.NewTicker(refresh)
 	defer tick.Stop()
@@ -129,24 +128,6 @@ func (w *onlooker) watch(ctx context.Context, agent *deploy.Agent) error {
 			return err
 		}
 	}
-}
-
-// read decodes the recording as it arrives. A connection that breaks is opened anew where it broke.
-func (w *onlooker) read(ctx context.Context, agent *deploy.Agent) error {
-	pr, pw := io.Pipe()
-	var copying sync.WaitGroup
-	defer copying.Wait()
-	copying.Go(func() {
-		_, err := agent.Follow(ctx, pw)
-		pw.CloseWithError(err)
-	})
-	for fact, err := range record.Decode(pr) {
-		if err != nil {
-			return errors.Join(err, pr.CloseWithError(err))
-		}
-		w.facts.put(fact)
-	}
-	return nil
 }
 
 func (w *onlooker) absorb() {

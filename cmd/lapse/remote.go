@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"os"
 	"slices"
@@ -254,7 +255,7 @@ func (r *remote) follow(ctx context.Context, signals <-chan os.Signal) *correlat
 	var working sync.WaitGroup
 	defer func() { cancel(); working.Wait() }()
 	fetched := make(chan error, 1)
-	working.Go(func() { fetched <- r.fetch(ctx) })
+	working.Go(func() { fetched <- receive(ctx, r.agent, r.copy.Receive, r.facts.put) })
 	working.Go(func() { r.clock.keepComparing(ctx, r.agent.SyncClock) })
 	marked := make(chan string, 1) // once no more marks will come: why the command was stopped, or ""
 	working.Go(func() { r.sendMarks(ctx, marked) })
@@ -317,21 +318,22 @@ func (r *remote) follow(ctx context.Context, signals <-chan os.Signal) *correlat
 
 var errEndedEarly = errors.New("the measuring Pod ended the run while the command went on")
 
-// fetch copies the recording home until the run has ended. Its error says why not all came.
-func (r *remote) fetch(ctx context.Context) error {
+// receive puts the facts of the recording that agent hands on, as decode reads them, until the run has ended. Its error says why
+// not all came. A connection that breaks is opened anew where it broke.
+func receive(ctx context.Context, agent *deploy.Agent, decode func(io.Reader) iter.Seq2[timeline.Fact, error], put func(timeline.Fact)) error {
 	pr, pw := io.Pipe()
 	var copying sync.WaitGroup
+	defer copying.Wait()
 	copying.Go(func() {
-		_, err := r.agent.Follow(ctx, pw)
+		_, err := agent.Follow(ctx, pw)
 		pw.CloseWithError(err)
 	})
-	defer copying.Wait()
-	for fact, err := range r.copy.Receive(pr) {
+	for fact, err := range decode(pr) {
 		if err != nil {
-			pr.CloseWithError(err)
+			pr.CloseWithError(err) // nothing more is read
 			return err
 		}
-		r.facts.put(fact)
+		put(fact)
 	}
 	return nil
 }
