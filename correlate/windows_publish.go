@@ -63,20 +63,15 @@ func (w *window) shade(dark []period) {
 // downtime is the time a service that fails every request would need to lose as many. What was not
 // observed adds nothing to the least it can be, and all of itself to the most.
 //
-// Where too few failed to tell whether every request did, or a share, its most is that of a share: what the requests within
-// its brackets say, of which those beside the failures were answered.
+// The share of a partial window is bounded below by the requests amid its failures, and above by all within its brackets, also
+// those beside the failures, which were answered.
 func (w window) downtime(p Window, dark []period) Length {
 	least := max(0, p.Length.Min-within(dark, w.start.Latest, w.end.Earliest))
-	d := Length{Min: least, Max: p.Length.Max}
-	if p.Kind == Outage && w.proofs == (proofs{1, 1}) {
-		return d
+	if p.Kind == Outage {
+		return Length{Min: least, Max: p.Length.Max}
 	}
 	unseen := within(dark, p.Start.Earliest, p.End.Latest)
-	if p.Kind != Outage {
-		d.Min = scale(least, w.shareLow)
-	}
-	d.Max = max(d.Min, scale(p.Length.Max-unseen, w.shareHigh)+unseen)
-	return d
+	return Length{Min: scale(least, w.shareLow), Max: scale(p.Length.Max-unseen, w.shareHigh) + unseen}
 }
 
 // within is how much of the time between two instants is dark.
