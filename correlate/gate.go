@@ -1,6 +1,7 @@
 package correlate
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -211,8 +212,17 @@ func parseLimit(unit, text string) (value float64, problem string) {
 	case "ratio":
 		return parseRatioLimit(text)
 	}
-	n, err := strconv.ParseUint(text, 10, 32)
-	if err != nil {
+	return parseCountLimit(text)
+}
+
+// parseCountLimit takes whole numbers that a float64 holds exactly.
+func parseCountLimit(text string) (float64, string) {
+	const most = 1 << 53
+	n, err := strconv.ParseUint(text, 10, 64)
+	switch {
+	case errors.Is(err, strconv.ErrRange), err == nil && n > most:
+		return 0, fmt.Sprintf("count %q is more than %d", text, uint64(most))
+	case err != nil:
 		return 0, fmt.Sprintf("bad count %q", text)
 	}
 	return float64(n), ""
