@@ -72,6 +72,21 @@ func TestUnobservedTimeAwayFromWindowsCountsAgainstALength(t *testing.T) {
 	}
 }
 
+// Three failures without a success between are a blackout, but not if nobody looked in between.
+func TestFewFailuresAboutUnobservedTimeAreNotKnownToBeABlackout(t *testing.T) {
+	tl := analyze(t, rowRun(row("ok*900 x*2 -*3 x*2 ok*900")))
+	if w := onlyWindow(t, tl); w.Kind != Outage || w.Length.Min != 6*tick {
+		t.Fatalf("%+v", w)
+	}
+	for expr, want := range map[string]GateOutcome{
+		"blackout.longest>50ms": GateUndecided, "blackout.longest>80ms": GatePass, "window.longest>50ms": GateFail,
+	} {
+		if got := outcome(t, tl, expr); got.Outcome != want {
+			t.Errorf("%s: %s with %+v, want %s", expr, got.Outcome, got.Value, want)
+		}
+	}
+}
+
 func TestWindowThatMeasuringBeganOrEndedInIsNotBounded(t *testing.T) {
 	for _, text := range []string{"x*20 ok*100", "ok*100 x*20", "ok*100 -*10 x*20"} {
 		if w := onlyWindow(t, analyze(t, rowRun(row(text)))); w.Most != nil || w.Open == (Open{}) {

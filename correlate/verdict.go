@@ -91,7 +91,7 @@ func addWindows(v *Verdict, tl *Timeline, target string) {
 		total.Min += w.Downtime.Min
 		total.Max += w.Downtime.Max
 		v.LongestWindow = longer(v.LongestWindow, w.Length)
-		if b := blackout(w); b != nil {
+		if b := tl.blackout(&w); b != nil {
 			v.LongestBlackout = longer(v.LongestBlackout, *b)
 		}
 	}
@@ -99,12 +99,16 @@ func addWindows(v *Verdict, tl *Timeline, target string) {
 	v.Downtime.Total = *longer(&v.Downtime.Total, total)
 }
 
-// blackout is the window's longest stretch without a success; an outage is one from end to end.
-func blackout(w Window) *Length {
-	if w.Blackout == nil && w.Kind == Outage {
-		return &w.Length
+// blackout is the window's longest stretch without a success; an outage is one from end to end. Where unobserved time parts its
+// failures, so that fewer than three follow each other, it need not be one at all.
+func (tl *Timeline) blackout(w *Window) *Length {
+	if w.Blackout != nil || w.Kind != Outage {
+		return w.Blackout
 	}
-	return w.Blackout
+	if slices.ContainsFunc(tl.Unobserved, w.cutBy) {
+		return &Length{Max: w.Length.Max}
+	}
+	return &w.Length
 }
 
 // longer bounds the longer of two lengths: it is at least as long as either is at least.
