@@ -39,7 +39,7 @@ var GateMetrics = []GateMetric{
 	{"downtime.total", "duration", "request-weighted downtime of all windows", totalDowntime},
 	{"window.longest", "duration", "the longest window", longestWindow},
 	{"blackout.longest", "duration", "the longest stretch of three failures or more without one success", longestBlackout},
-	{"windows", "count", "windows of kind outage or partial", func(_ *Timeline, v *Verdict) (Range, bool) { return exactly(float64(v.Windows)), true }},
+	{"windows", "count", "windows of kind outage or partial", windowCount},
 	{"latency.p99", "duration", "99 % of answered requests took no longer, from when they were due", latencyP99},
 	{"coverage", "ratio", "observed ÷ measured time", func(_ *Timeline, v *Verdict) (Range, bool) { return exactly(v.Coverage), true }},
 }

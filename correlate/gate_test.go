@@ -130,7 +130,7 @@ func TestGateIsUndecidedWhereTheErrorBarsHoldItsLimit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := gate.judge(&Timeline{}, &measured); got.Outcome != want {
+		if got := gate.judge(&Timeline{Windows: []Window{{Kind: Partial}}}, &measured); got.Outcome != want {
 			t.Errorf("%s: %s with %+v, want %s", expr, got.Outcome, got.Value, want)
 		}
 	}

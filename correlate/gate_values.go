@@ -25,9 +25,9 @@ func totalDowntime(tl *Timeline, v *Verdict) (Range, bool) {
 	for u := range tl.elsewhere() {
 		totals[u.Target] += u.End - u.Start
 	}
-	for w := range tl.downtimes() {
-		_, most, open := w.atMost()
-		totals[w.Target] += most
+	for _, s := range tl.blackouts() {
+		_, most, open := s.atMost()
+		totals[s[0].Target] += most
 		r.Open = r.Open || open
 	}
 	for _, most := range totals {
@@ -38,8 +38,8 @@ func totalDowntime(tl *Timeline, v *Verdict) (Range, bool) {
 
 func longestWindow(tl *Timeline, v *Verdict) (Range, bool) {
 	r := tl.unlooked(v, unseen(v, orZero(v.LongestWindow)))
-	for w := range tl.downtimes() {
-		most, _, open := w.atMost()
+	for _, s := range tl.joinable() {
+		most, _, open := s.atMost()
 		r.Max, r.Open = max(r.Max, float64(most)), r.Open || open
 	}
 	return r, true
@@ -48,12 +48,25 @@ func longestWindow(tl *Timeline, v *Verdict) (Range, bool) {
 // longestBlackout takes unobserved time about a window as a part of its blackout: no success was seen in it.
 func longestBlackout(tl *Timeline, v *Verdict) (Range, bool) {
 	r := tl.unlooked(v, unseen(v, orZero(v.LongestBlackout)))
-	for w := range tl.downtimes() {
-		if !tl.cut(w) {
+	for _, s := range tl.blackouts() {
+		if len(s) == 1 && !tl.cut(s[0]) {
 			continue
 		}
-		most, _, open := w.atMost()
+		most, _, open := s.atMost()
 		r.Max, r.Open = max(r.Max, float64(most)), r.Open || open
+	}
+	return r, true
+}
+
+// windowCount is the worst target's. As many were seen; those that unobserved time parts may be one.
+func windowCount(tl *Timeline, v *Verdict) (Range, bool) {
+	counts := map[string]int{}
+	for _, s := range tl.joinable() {
+		counts[s[0].Target]++
+	}
+	r := Range{Max: float64(v.Windows)}
+	for _, n := range counts {
+		r.Min = max(r.Min, float64(n))
 	}
 	return r, true
 }
@@ -116,17 +129,6 @@ func (w *Window) cutBy(u Unobserved) bool {
 		return true
 	}
 	return u.Start < w.End.Latest && u.End > w.Start.Earliest
-}
-
-// atMost is how long a window and its downtime can be; open if nothing bounds them.
-func (w *Window) atMost() (length, downtime time.Duration, open bool) {
-	switch {
-	case w.Open == (Open{}):
-		return w.Length.Max, w.Downtime.Max, false
-	case w.Most != nil:
-		return w.Most.Length, w.Most.Downtime, false
-	}
-	return w.Length.Max, w.Downtime.Max, true
 }
 
 // unseen widens a length: an outage shorter than the detection limit may have gone unseen, so that no length is known to

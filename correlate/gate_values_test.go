@@ -72,6 +72,44 @@ func TestUnobservedTimeAwayFromWindowsCountsAgainstALength(t *testing.T) {
 	}
 }
 
+// Windows that only unobserved time parts may be one; good requests in between part them, but for as many as a window may hold.
+func TestWindowsOnEitherSideOfUnobservedTimeMayBeOne(t *testing.T) {
+	for text, want := range map[string]map[string]GateOutcome{
+		"ok*900 -*10 x*20 -*10 x*20 ok*900": {
+			"window.longest>600ms": GateUndecided, "window.longest>730ms": GatePass,
+			"blackout.longest>600ms": GateUndecided, "blackout.longest>730ms": GatePass,
+			"downtime.total>600ms": GateUndecided, "downtime.total>730ms": GatePass, "windows>1": GateUndecided,
+		},
+		"ok*900 x*20 -*10 x*20 -*10 x*20 ok*900": {
+			"window.longest>800ms": GateUndecided, "window.longest>810ms": GatePass,
+			"blackout.longest>800ms": GateUndecided, "blackout.longest>810ms": GatePass, "windows>1": GateUndecided, "windows>0": GateFail,
+		},
+		"ok*900 x*20 ok -*10 x*20 ok*900": {
+			"window.longest>510ms": GateUndecided, "window.longest>520ms": GatePass,
+			"blackout.longest>300ms": GateUndecided, "blackout.longest>310ms": GatePass, "windows>1": GateUndecided,
+		},
+		"ok*900 x*20 ok*2 -*10 ok*2 x*20 ok*900": {
+			"window.longest>540ms": GateUndecided, "window.longest>550ms": GatePass, "blackout.longest>210ms": GatePass, "windows>1": GateUndecided,
+		},
+		"ok*900 x*20 ok*9 -*10 x*20 ok*900": {
+			"window.longest>300ms": GateUndecided, "window.longest>310ms": GatePass, "windows>1": GateFail,
+		},
+		"ok*900 x*20 ok*4 x*20 ok*900": { // a join apart, all of it observed
+			"window.longest>200ms": GateUndecided, "window.longest>210ms": GatePass, "windows>1": GateFail,
+		},
+		"ok*900 x*20 ok*9 x*20 -*10 ok*900": {
+			"window.longest>300ms": GateUndecided, "window.longest>310ms": GatePass, "windows>1": GateFail,
+		},
+	} {
+		tl := analyze(t, rowRun(row(text)))
+		for expr, want := range want {
+			if got := outcome(t, tl, expr); got.Outcome != want {
+				t.Errorf("%s\n%s: %s with %+v, want %s", text, expr, got.Outcome, got.Value, want)
+			}
+		}
+	}
+}
+
 // Three failures without a success between are a blackout, but not if nobody looked in between.
 func TestFewFailuresAboutUnobservedTimeAreNotKnownToBeABlackout(t *testing.T) {
 	tl := analyze(t, rowRun(row("ok*900 x*2 -*3 x*2 ok*900")))

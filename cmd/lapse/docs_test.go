@@ -129,10 +129,13 @@ A gate is ` + "`METRIC OP LIMIT`" + `, with or without spaces. It states when th
 A length has error bars. A gate fails when even the bar's better end breaks it. It passes when even the worse end keeps it.
 Between the two it is *undecided*, and the run is inconclusive (exit code 4). A length is never known to be less than
 the detection limit. If a window was under way when measuring began or ended, nothing bounds it, and no limit is known to be kept.
-If unobserved time cuts a window, all of that time may have been down. An outage may lie in unobserved time elsewhere, too:
+If unobserved time cuts a window, all of that time may have been down. Two windows that only unobserved time parts may be one: then the
+bar of ` + "`window.longest`" + ` reaches from the start of the first to the end of the second, and that of ` + "`windows`" + ` counts them once at its lower
+end. So it does where good requests were seen between them too, but nowhere for as long as ` + "`--join`" + `. A blackout goes on through unobserved
+time alone. An outage may lie in unobserved time elsewhere, too:
 the longest of it is in the bar of a longest length, and all of it in that of the total. ` + "`coverage<99.9%`" + ` limits it.
 
-A count has no error bar: "zero downtime" is ` + "`--fail-if 'failed>0'`" + `. Nor has ` + "`errors.rate`" + `: it is about the requests that were sent. For the same
+A count tells of what was seen, and ` + "`failed`" + ` has no error bar: "zero downtime" is ` + "`--fail-if 'failed>0'`" + `. Nor has ` + "`errors.rate`" + `: it is about the requests that were sent. For the same
 reason ` + "`latency.p99`" + ` is as exact as its histogram (0.1 %); from a few hundred requests it says little about the next few hundred. Where
 a target answered nothing, no latency limit is known to be kept.
 
