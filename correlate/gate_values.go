@@ -23,7 +23,7 @@ func totalDowntime(tl *Timeline, v *Verdict) (Range, bool) {
 	r := unseen(v, v.Downtime.Total)
 	totals := map[string]time.Duration{}
 	for u := range tl.elsewhere() {
-		totals[u.Target] += u.End - u.Start
+		totals[u.Target] += v.hidden(u)
 	}
 	for _, s := range tl.blackouts() {
 		_, most, open := s.atMost()
@@ -71,13 +71,23 @@ func windowCount(tl *Timeline, v *Verdict) (Range, bool) {
 	return r, true
 }
 
-// unlooked widens a length by the longest time nobody looked, away from every window: an outage as long may lie in it, and
-// reach as far beyond it as goes unseen.
+// unlooked widens a length by the longest outage that nobody looked at.
 func (tl *Timeline) unlooked(v *Verdict, r Range) Range {
 	for u := range tl.elsewhere() {
-		r.Max = max(r.Max, float64(u.End-u.Start+v.DetectionLimit))
+		r.Max = max(r.Max, float64(v.hidden(u)))
 	}
 	return r
+}
+
+// hidden is how long an outage can be that lies in unobserved time and shows nowhere else: it reaches to when the requests
+// before and after met the Service. These may have been sent as long before and after as any two are apart, and have taken as
+// long as an answer: as 99 % of them do.
+func (v *Verdict) hidden(u Unobserved) time.Duration {
+	length := u.End - u.Start + v.DetectionLimit
+	if v.LatencyP99 != nil {
+		length += *v.LatencyP99
+	}
+	return length
 }
 
 // elsewhere is the unobserved time that no window has in its own bar.
@@ -91,10 +101,10 @@ func (tl *Timeline) elsewhere() func(yield func(Unobserved) bool) {
 	}
 }
 
-// inWindow reports whether u lies in a window or at its edge.
+// inWindow reports whether u lies in a window or at its edge, and the window's bar has all of it.
 func (tl *Timeline) inWindow(u Unobserved) bool {
 	for w := range tl.downtimes() {
-		if w.cutBy(u) {
+		if from, to := w.reach(); w.cutBy(u) && from <= u.Start && u.End <= to {
 			return true
 		}
 	}

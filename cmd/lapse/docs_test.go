@@ -132,8 +132,9 @@ the detection limit. If a window was under way when measuring began or ended, no
 If unobserved time cuts a window, all of that time may have been down. Two windows that only unobserved time parts may be one: then the
 bar of ` + "`window.longest`" + ` reaches from the start of the first to the end of the second, and that of ` + "`windows`" + ` counts them once at its lower
 end. So it does where good requests were seen between them too, but nowhere for as long as ` + "`--join`" + `. A blackout goes on through unobserved
-time alone. An outage may lie in unobserved time elsewhere, too:
-the longest of it is in the bar of a longest length, and all of it in that of the total. ` + "`coverage<99.9%`" + ` limits it.
+time alone. An outage may lie in unobserved time elsewhere, too, and reach beyond it by the detection limit and the time of an answer
+(` + "`latency.p99`" + `): the longest of it is in the bar of a longest length, and all of it in that of the total. Good requests part it from every window
+that was seen, however few they are. ` + "`coverage<99.9%`" + ` limits it.
 
 A count tells of what was seen, and ` + "`failed`" + ` has no error bar: "zero downtime" is ` + "`--fail-if 'failed>0'`" + `. Nor has ` + "`errors.rate`" + `: it is about the requests that were sent. For the same
 reason ` + "`latency.p99`" + ` is as exact as its histogram (0.1 %); from a few hundred requests it says little about the next few hundred. Where

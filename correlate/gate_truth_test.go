@@ -1,0 +1,273 @@
+package correlate
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"lapse/timeline"
+)
+
+// A fault is known to the last nanosecond, and so is when the prober stood still. This file holds what gates go by against
+// that truth: whatever was stopped when, a gate's bar has to hold it.
+
+const (
+	truthInterval = 10 * time.Millisecond
+	truthJoin     = time.Second
+	truthTimeout  = 800 * time.Millisecond
+)
+
+// A known is a run of which all is known: outages of every request, and stops of the prober.
+type known struct {
+	end      time.Duration
+	answer   time.Duration // how long answers and refusals take; the Service decides halfway
+	outages  []period      // by time, disjoint
+	stops    []period      // by time, disjoint
+	unsent   string        // what becomes of requests due in a stop: "notsent", "local", or "" for nothing
+	reported bool          // the prober says that it was stopped
+}
+
+func inside(of []period, at time.Duration) bool {
+	return slices.ContainsFunc(of, func(p period) bool { return p.from <= at && at < p.to })
+}
+
+// fails reports whether a request due then would fail, had it been sent.
+func (k known) fails(due time.Duration) bool { return inside(k.outages, due+k.answer/2) }
+
+// missed reports whether the prober stood still when a request was due, or when its outcome came.
+func (k known) missed(due time.Duration) bool {
+	return inside(k.stops, due) || inside(k.stops, due+k.answer)
+}
+
+// dues calls f for every request that is due.
+func (k known) dues(f func(due time.Duration)) {
+	for due := time.Duration(0); due < k.end; due += truthInterval {
+		f(due)
+	}
+}
+
+func (k known) run() timeline.Run {
+	var requests []timeline.Request
+	k.dues(func(due time.Duration) {
+		r := timeline.Request{Target: 1, Seq: uint64(due / truthInterval), Due: due, Sent: due, Done: due + k.answer}
+		switch {
+		case k.missed(due) && k.unsent == "":
+			return
+		case k.missed(due):
+			r.Class, r.Done = timeline.NotSent, due
+			if k.unsent == "local" {
+				r.Class = timeline.Local
+			}
+		case k.fails(due):
+			r.Class = timeline.Refused
+		}
+		requests = append(requests, r)
+	})
+	events := []timeline.Event{
+		{Kind: timeline.TargetChanged, To: "measuring", Object: timeline.Object{Kind: "Target", Name: "new"}},
+		{Seen: k.end, Kind: timeline.RunPhase, To: "ended"},
+	}
+	for _, s := range k.stops {
+		if k.reported {
+			events = append(events, timeline.Event{Kind: timeline.ProberStall, Since: s.from, Seen: s.to})
+		}
+	}
+	return timeline.Run{
+		Meta:    timeline.Meta{Options: timeline.Options{Join: truthJoin, Slow: time.Minute, Timeout: truthTimeout}},
+		Targets: []timeline.Target{{ID: 1, Name: "new", Kind: timeline.New, Rate: float64(time.Second / truthInterval), Timeout: truthTimeout}},
+		Events:  events,
+		Batches: func(yield func(timeline.Batch, error) bool) { yield(timeline.Batch{Requests: requests}, nil) },
+	}
+}
+
+// bar is what a gate on a metric goes by.
+func bar(t *testing.T, tl *Timeline, metric string) Range {
+	t.Helper()
+	m, _ := gateMetric(metric)
+	value, measured := m.value(tl, &tl.Verdict)
+	if !measured {
+		t.Fatalf("%s was not measured", metric)
+	}
+	return value
+}
+
+// One outage of 2.8 s, in a run of 10 minutes, amid which the prober was stopped for 1.5 s.
+func TestOutageThatAStopOfTheProberCutsInTwoMayBeOne(t *testing.T) {
+	k := known{
+		end: 10 * time.Minute, answer: ms, unsent: "notsent", reported: true,
+		outages: []period{{from: 300 * time.Second, to: 302800 * ms}},
+		stops:   []period{{from: 300600 * ms, to: 302100 * ms}},
+	}
+	tl := analyze(t, k.run())
+	if len(tl.Windows) != 2 {
+		t.Fatalf("%d windows, want one on either side of the stop: %+v", len(tl.Windows), tl.Windows)
+	}
+	for expr, want := range map[string]GateOutcome{
+		"window.longest>2.5s": GateUndecided, "window.longest>2.82s": GatePass, "window.longest>600ms": GateFail,
+		"blackout.longest>2.5s": GateUndecided, "blackout.longest>2.82s": GatePass, "blackout.longest>600ms": GateFail,
+		"downtime.total>2.5s": GateUndecided, "downtime.total>2.82s": GatePass, "downtime.total>1.2s": GateFail,
+		"windows>1": GateUndecided, "windows>0": GateFail, "windows>2": GatePass,
+	} {
+		if got := outcome(t, tl, expr); got.Outcome != want {
+			t.Errorf("%s: %s with %+v, want %s", expr, got.Outcome, got.Value, want)
+		}
+	}
+}
+
+// A draw is of what is at random.
+type draw struct{ *rand.Rand }
+
+func (d draw) between(from, to time.Duration) time.Duration {
+	return from + time.Duration(d.Int64N(int64(to-from)))
+}
+
+// run draws outages close together or far apart, and stops at their edges or anywhere.
+func (d draw) run() known {
+	k := known{
+		end: 12 * time.Second, answer: d.between(ms, 5*truthInterval),
+		unsent: []string{"notsent", "local", ""}[d.IntN(3)], reported: d.IntN(2) == 0,
+	}
+	k.outages = d.outages(k.end - truthJoin)
+	for range 1 + d.IntN(4) {
+		stop := d.stop(k)
+		if stop.to < k.end-truthJoin && !slices.ContainsFunc(k.stops, func(s period) bool { return s.from <= stop.to && stop.from <= s.to }) {
+			k.stops = append(k.stops, stop)
+		}
+	}
+	slices.SortFunc(k.stops, func(a, b period) int { return cmp.Compare(a.from, b.from) })
+	return k
+}
+
+// outages draws some that begin by an instant: so far apart that a request is answered wholly between two, but never so far that
+// chance decides whether they are joined.
+func (d draw) outages(by time.Duration) []period {
+	var all []period
+	at := d.between(truthJoin, 4*time.Second)
+	for n := 1 + d.IntN(3); n > 0 && at < by; n-- {
+		o := period{from: at, to: at + d.between(5*truthInterval, 2500*ms)}
+		all = append(all, o)
+		at = o.to + d.between(13*truthInterval, truthJoin/2)
+		if d.IntN(2) == 0 {
+			at = o.to + d.between(3*truthJoin/2, 2*truthJoin)
+		}
+	}
+	return all
+}
+
+// stop draws one that just hides an outage, one at an edge, or any.
+func (d draw) stop(k known) period {
+	o := k.outages[d.IntN(len(k.outages))]
+	from := d.between(0, k.end)
+	switch d.IntN(4) {
+	case 0:
+		return period{from: o.from + d.between(-truthInterval, k.answer/2), to: o.to + d.between(-k.answer/2, truthInterval)}
+	case 1, 2:
+		from = d.between(o.from-truthJoin, o.to)
+	}
+	return period{from: from, to: from + d.between(2*truthInterval, 1500*ms)}
+}
+
+// A truth is what a gate's bar has to hold: at its lower end no more than most, at its upper one no less than least.
+type truth struct{ least, most float64 }
+
+func truly(d time.Duration) truth { return truth{float64(d), float64(d)} }
+
+// truths are what gates on k are about.
+func (k known) truths() map[string]truth {
+	failed, sent, lost := 0, 0, 0
+	k.dues(func(due time.Duration) {
+		if k.fails(due) {
+			lost++
+		}
+		if k.missed(due) {
+			return
+		}
+		sent++
+		if k.fails(due) {
+			failed++
+		}
+	})
+	longest, total := time.Duration(0), time.Duration(0)
+	for _, o := range k.outages { // the last one may outlast the run
+		length := o.to - o.from
+		longest, total = max(longest, length), total+length
+	}
+	windows, window := k.windows(), truly(longest)
+	seen := 0
+	for _, w := range windows {
+		window.most = max(window.most, float64(w.whole.to-w.whole.from))
+		window.least = max(window.least, float64(w.seen.to-w.seen.from))
+		if w.seen.to > 0 {
+			seen++
+		}
+	}
+	return map[string]truth{
+		"failed":           {float64(failed), float64(failed)},
+		"errors.rate":      {float64(failed) / float64(sent), float64(failed) / float64(sent)},
+		"downtime.total":   {float64(lost) * float64(truthInterval), float64(total)},
+		"window.longest":   window,
+		"blackout.longest": truly(longest),
+		"windows":          {float64(seen), float64(seen)},
+		"latency.p99":      truly(k.answer),
+		"coverage":         k.coverage(),
+	}
+}
+
+// coverage is known but for what a stop takes before and after it: a request in flight, and waiting for the next one.
+func (k known) coverage() truth {
+	unobserved := time.Duration(0)
+	for _, s := range k.stops {
+		unobserved += s.to - s.from
+	}
+	about := time.Duration(len(k.stops)) * (k.answer + 2*truthInterval)
+	share := func(d time.Duration) float64 { return 1 - float64(d)/float64(k.end) }
+	return truth{share(unobserved + about), share(unobserved - about)}
+}
+
+// A joinedOutages is outages that are one window: whole, and from the first to the last failure that was seen of it.
+type joinedOutages struct{ whole, seen period }
+
+// windows joins outages as requests would have, had none been missed.
+func (k known) windows() []joinedOutages {
+	var all []joinedOutages
+	for _, o := range k.outages {
+		if n := len(all); n > 0 && o.from-all[n-1].whole.to < truthJoin {
+			all[n-1].whole.to = o.to
+		} else {
+			all = append(all, joinedOutages{whole: o})
+		}
+	}
+	k.dues(func(due time.Duration) {
+		if !k.fails(due) || k.missed(due) {
+			return
+		}
+		i := slices.IndexFunc(all, func(w joinedOutages) bool { return due+k.answer/2 < w.whole.to })
+		if all[i].seen.to == 0 {
+			all[i].seen.from = due
+		}
+		all[i].seen.to = due
+	})
+	return all
+}
+
+func TestBarsOfGatesHoldTheTruthWheneverTheProberStood(t *testing.T) {
+	cut := 0
+	for seed := range uint64(2500) {
+		k := draw{rand.New(rand.NewPCG(seed, 1))}.run()
+		tl := analyze(t, k.run())
+		Judge(tl, nil)
+		for metric, truth := range k.truths() {
+			if got := bar(t, tl, metric); got.Min > truth.most || got.most() < truth.least {
+				t.Errorf("seed %d: %s is %+v, which does not hold %+v\n%+v\nwindows %+v\nunobserved %+v", seed, metric, got, truth, k, tl.Windows, tl.Unobserved)
+			}
+		}
+		if len(tl.Windows) > len(k.windows()) {
+			cut++
+		}
+	}
+	if cut < 150 {
+		t.Errorf("stops cut a window in two in %d runs only", cut)
+	}
+}
