@@ -99,6 +99,33 @@ func TestTheSecondSignalEndsARunAtOnce(t *testing.T) {
 	}
 }
 
+// A target is called sick for what it did, not for what the prober did not.
+func TestSickIsWhatTheTargetDid(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		classes []timeline.Class
+		want    string // "" if it is well
+	}{
+		{"well", []timeline.Class{timeline.OK, timeline.OK, timeline.Refused}, ""},
+		{"not sent, but for one that was answered", []timeline.Class{timeline.NotSent, timeline.NotSent, timeline.OK}, ""},
+		{"failing, as far as it was asked", []timeline.Class{timeline.NotSent, timeline.NotSent, timeline.Refused}, "1 of 1 requests to new failed (refused)"},
+		{"never asked", []timeline.Class{timeline.NotSent, timeline.Local}, "the prober did not run well enough: 2 requests"},
+		{"never answering", nil, "gave no good answer"},
+	} {
+		m, _ := idleMeasurement(t, &options{baseline: time.Second})
+		m.add(timeline.Meta{T0: m.clock.T0()})
+		m.add(timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 10, Timeout: time.Second})
+		for i, class := range test.classes {
+			at := time.Duration(i) * 100 * time.Millisecond
+			m.add(timeline.Batch{Requests: []timeline.Request{{Target: 1, Seq: uint64(i), Due: at, Sent: at, Done: at + time.Millisecond, Outcome: timeline.Outcome{Class: class}}}})
+		}
+		if got := m.sick(); (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+		m.live.end()
+	}
+}
+
 // idleMeasurement is a measurement that was not begun, and the directory of its recording.
 func idleMeasurement(t *testing.T, o *options) (*measurement, string) {
 	t.Helper()

@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/netip"
 	"net/url"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -345,6 +343,9 @@ func (m *measurement) sick() string {
 			}
 			return fmt.Sprintf("before anything was done to it, %d of %d requests to %s failed (%s): %s",
 				t.Failed, t.Sent, t.Name, why, cmp.Or(asks[class], "is the address right, and is it up?"))
+		case t.OK == 0 && t.NotSent > 0:
+			return fmt.Sprintf("before anything was done to it, nothing was learnt of %s within %v, for the prober did not run well enough: "+
+				"%d requests were not sent, or could not be told from its own faults. Give it CPU, or a longer --baseline", t.Name, m.opts.baseline, t.NotSent)
 		case t.OK == 0:
 			return fmt.Sprintf("before anything was done to it, %s gave no good answer within %v: is the address right, and is it up? "+
 				"If it is slow, or hardly asked at --rate %v, give it a longer --baseline", t.Name, m.opts.baseline, m.opts.rate)
@@ -364,12 +365,12 @@ var asks = map[string]string{
 
 const askStatus = "check the path, --header, --host and --method; if that is a good answer, --expect-status says so"
 
-// commonest is the class of most failures; of several as common, the first by name.
+// commonest is the class of most failures; of several as common, always the same. What was our own fault is none.
 func commonest(classes map[string]int) string {
 	name, most := "", 0
-	for _, c := range slices.Sorted(maps.Keys(classes)) {
-		if n := classes[c]; c != timeline.OK.String() && n > most {
-			name, most = c, n
+	for class := range timeline.NumClasses {
+		if n := classes[class.String()]; class.Failed() && n > most {
+			name, most = class.String(), n
 		}
 	}
 	return name
