@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"os"
@@ -19,6 +20,8 @@ const (
 	mostRequests  = 1_000_000 // of -n: hey's series stop there
 	slowestWorker = 1.0       // of -q: a worker waiting for its tick does not hear that it shall stop
 	fastestWorker = 1e6       // of -q: hey counts the time between two requests in whole microseconds
+
+	longestTimeout = int(math.MaxInt32) // of -t: of far more seconds hey's nanoseconds overflow
 )
 
 // HammerFlags is how the hammer is set, in hey's own flags. The zero value is not useful:
@@ -141,14 +144,22 @@ func (f *HammerFlags) check() error {
 		return fmt.Errorf("-z %v is negative", f.Duration)
 	case f.Timeout < 0:
 		return fmt.Errorf("-t %d is negative", f.Timeout)
+	case f.Timeout > longestTimeout:
+		return fmt.Errorf("-t %d is more than %d seconds\nhint: -t 0 waits for ever", f.Timeout, longestTimeout)
 	case !validToken(f.Method):
 		return fmt.Errorf("-m %q is not a method", f.Method)
+	}
+	if err := checkHTTP(Probe{Host: f.Host}); err != nil {
+		return fmt.Errorf("-host: %w", err)
 	}
 	return nil
 }
 
 // heyAgent ends the User-Agent of the hammer's requests, as it does that of hey's.
 const heyAgent = "hey/0.0.1"
+
+// ownHeaders are those that net/http works out itself, and drops where they are given.
+var ownHeaders = map[string]bool{"Content-Length": true, "Transfer-Encoding": true, "Trailer": true}
 
 func (r *rawFlags) setHeader(f *HammerFlags) error {
 	f.Header = http.Header{"Content-Type": {r.contentType}}
@@ -157,6 +168,9 @@ func (r *rawFlags) setHeader(f *HammerFlags) error {
 		if !found || !validToken(name) {
 			return fmt.Errorf("-H %q is not a header\nhint: -H 'Name: value'", line)
 		}
+		if ownHeaders[http.CanonicalHeaderKey(name)] {
+			return fmt.Errorf("-H %q: a request is sent without it, it follows from the body", line)
+		}
 		f.Header.Set(name, strings.TrimSpace(value))
 	}
 	if r.accept != "" {
@@ -164,6 +178,11 @@ func (r *rawFlags) setHeader(f *HammerFlags) error {
 	}
 	agent := cmp.Or(r.userAgent, f.Header.Get("User-Agent"))
 	f.Header.Set("User-Agent", strings.TrimSpace(agent+" "+heyAgent))
+	for name, values := range f.Header {
+		if !validValue([]byte(values[0])) {
+			return fmt.Errorf("header %s has a value with control characters", name)
+		}
+	}
 	return nil
 }
 

@@ -80,7 +80,7 @@ func TestHammerEndsWithTheRunAndLeavesNothing(t *testing.T) {
 	}
 }
 
-// A server that never answers: the requests under way are cut off and are nobody's errors.
+// A server that never answers: the requests under way are cut off. They are nobody's errors.
 func TestHammerDoesNotWaitForAStalledServer(t *testing.T) {
 	s := serve(t, faultserver.Config{Faults: []faultserver.Fault{{Kind: faultserver.Stall, To: time.Hour}}})
 	defer closeServer(t, s)
@@ -218,6 +218,11 @@ func TestHammerFlagsAreChecked(t *testing.T) {
 		"-a me":              "username:password",
 		"-m 'G T'":           "not a method",
 		"-t 1.5":             "invalid value",
+		"-t 18446744074":     "-t 18446744074",
+		"-H 'trailer: x'":    "sent without it",
+		"-H 'X: a\x01'":      "control characters",
+		"-U 'a\x01'":         "control characters",
+		"-host a/b":          "not a host",
 	} {
 		if _, err := ParseHammer(args); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", args, err, want)
