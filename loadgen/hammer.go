@@ -29,6 +29,7 @@ import (
 //
 //   - It keeps eight series of every result, sorts them at the end, and stops keeping them at a million. So
 //     long loads are run in rounds, whose results are merged here.
+//   - Each worker makes N ÷ C requests, rounded down: what that leaves of -n is made in a round of its own.
 //   - Stop sends one message per worker, into a channel with room for just as many: it is called once. A worker
 //     that waits for its tick or for a reply does not hear it: so -q has a lower bound, and requests are
 //     cancelled when they have had their chance to end.
@@ -177,10 +178,12 @@ func (h *hammer) run(ctx context.Context) (HammerSummary, error) {
 		defer cancel()
 	}
 	begun := time.Now()
-	for left := h.total(); left > 0 && ctx.Err() == nil; left -= roundSize {
-		if err := h.round(ctx, min(left, roundSize)); err != nil {
+	for left := h.total(); left > 0 && ctx.Err() == nil; {
+		n := roundOf(left, h.flags.Workers)
+		if err := h.round(ctx, n); err != nil {
 			return h.summary, err
 		}
+		left -= n
 	}
 	h.conclude(time.Since(begun))
 	return h.summary, nil
@@ -192,6 +195,14 @@ func (h *hammer) total() int {
 		return h.flags.Requests
 	}
 	return math.MaxInt
+}
+
+// roundOf is how many of the requests left are made next: as many by each worker, or one by each of fewer workers.
+//
+//	left 100, workers 30   →   90, then 10
+func roundOf(left, workers int) int {
+	n := min(left, roundSize)
+	return n - n%min(workers, n)
 }
 
 // round makes n requests, or fewer if ctx ends, and merges their results.

@@ -80,6 +80,30 @@ func TestHammerEndsWithTheRunAndLeavesNothing(t *testing.T) {
 	}
 }
 
+// hey makes a whole number of requests per worker, so that of 100 by 60 workers it makes 60.
+func TestHammerMakesWhatDoesNotDivideAmongItsWorkers(t *testing.T) {
+	var served, running, most atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		served.Add(1)
+		now := running.Add(1)
+		defer running.Add(-1)
+		for seen := most.Load(); now > seen && !most.CompareAndSwap(seen, now); seen = most.Load() {
+		}
+	}))
+	defer s.Close()
+	for _, tt := range []struct {
+		args       string
+		want, most int64
+	}{{"-n 100 -c 60", 100, 60}, {"-n 100 -c 30", 100, 30}, {"-n 119 -c 60", 119, 60}, {"-n 7 -c 7", 7, 7}, {"-n 3 -c 2 -disable-keepalive", 3, 2}} {
+		served.Store(0)
+		most.Store(0)
+		sum := hammered(t, t.Context(), tt.args, s.URL)
+		if sum.NumRes != tt.want || served.Load() != tt.want || sum.StatusCodeDist[200] != tt.want || most.Load() > tt.most {
+			t.Errorf("%s: served %d, %d at once: %+v", tt.args, served.Load(), most.Load(), sum)
+		}
+	}
+}
+
 // A server that never answers: the requests under way are cut off. They are nobody's errors.
 func TestHammerDoesNotWaitForAStalledServer(t *testing.T) {
 	s := serve(t, faultserver.Config{Faults: []faultserver.Fault{{Kind: faultserver.Stall, To: time.Hour}}})
