@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"net"
@@ -33,6 +34,8 @@ import (
 //   - Stop sends one message per worker, into a channel with room for just as many: it is called once. A worker
 //     that waits for its tick or for a reply does not hear it: so -q has a lower bound, and requests are
 //     cancelled when they have had their chance to end.
+//   - It takes the Host header, port and all, for the server name in TLS: it gets the name in the request it looks at, and
+//     the header in those it sends.
 //   - Its transport is out of reach, and keeps idle connections, with two goroutines each, for ever: we note each
 //     connection it gets and close them all. (One dialled for a request that then got another escapes us; it is
 //     kept until the server or the process ends it.)
@@ -123,6 +126,7 @@ func detail(summary HammerSummary, err error) string {
 type hammer struct {
 	flags   HammerFlags
 	request *http.Request
+	server  string // its name in TLS (SNI)
 	conns   connSet
 	latency *hdrhistogram.Histogram // of replies, in microseconds
 	sum     float64                 // of replies' latencies, in seconds
@@ -137,7 +141,8 @@ func newHammer(flags HammerFlags, p Probe) (*hammer, error) {
 	if u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("URL %s: hey speaks http and https only", u.Redacted())
 	}
-	host := cmp.Or(flags.Host, p.Host, hostHeader(u))
+	host := cmp.Or(flags.Host, flags.Header.Get("Host"), p.Header.Get("Host"), p.Host, hostHeader(u))
+	server := tlsConfig(Probe{Host: cmp.Or(flags.Host, p.Host)}, u).ServerName
 	if p.Addr.IsValid() {
 		u = &url.URL{Scheme: u.Scheme, Host: p.Addr.String(), Path: u.Path, RawPath: u.RawPath, RawQuery: u.RawQuery}
 	}
@@ -154,6 +159,7 @@ func newHammer(flags HammerFlags, p Probe) (*hammer, error) {
 	return &hammer{
 		flags:   flags,
 		request: request,
+		server:  server,
 		latency: hdrhistogram.New(1, longestReply.Microseconds(), 3),
 		summary: HammerSummary{StatusCodeDist: map[int]int64{}, ErrorDist: map[string]int64{}},
 	}, nil
@@ -215,7 +221,8 @@ func (h *hammer) load(ctx context.Context, n int, template string) []byte {
 	var output bytes.Buffer
 	requests, cancelRequests := context.WithCancel(h.traced(context.Background()))
 	defer cancelRequests()
-	work := h.work(requests, n, &output)
+	work := h.work(n, &output)
+	work.RequestFunc = func() *http.Request { return h.next(requests) }
 	work.Output = template
 	work.Init()
 	ended := make(chan struct{})
@@ -243,12 +250,20 @@ func stopWork(ctx context.Context, work *requester.Work, ended <-chan struct{}, 
 	}
 }
 
-func (h *hammer) work(ctx context.Context, n int, output *bytes.Buffer) *requester.Work {
+// next is the next request, to be made in ctx.
+func (h *hammer) next(ctx context.Context) *http.Request {
+	request := h.request.Clone(ctx)
+	if len(h.flags.Body) > 0 {
+		request.Body = io.NopCloser(bytes.NewReader(h.flags.Body))
+	}
+	return request
+}
+
+func (h *hammer) work(n int, output *bytes.Buffer) *requester.Work {
 	f := h.flags
 	return &requester.Work{
-		Request:            h.request.WithContext(ctx),
-		RequestBody:        f.Body,
-		N:                  n, // each worker makes N ÷ C of them, rounded down
+		Request:            &http.Request{Host: h.server}, // that hey only takes the server name from
+		N:                  n,                             // each worker makes N ÷ C of them, rounded down
 		C:                  min(f.Workers, n),
 		QPS:                f.PerWorker,
 		Timeout:            f.Timeout,

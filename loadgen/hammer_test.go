@@ -1,7 +1,9 @@
 package loadgen
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"io"
 	"net"
@@ -116,6 +118,43 @@ func TestHammerDoesNotWaitForAStalledServer(t *testing.T) {
 	}
 }
 
+// The hammer asks for what the probes ask for: hey would send the URL's host.
+func TestHammerSendsTheHostThatWasGiven(t *testing.T) {
+	var host atomic.Value
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { host.Store(r.Host) }))
+	defer s.Close()
+	given := Probe{Target: timeline.Target{URL: s.URL}, Header: http.Header{"Host": {"web.shop"}}}
+	for args, want := range map[string]string{"-n 1 -c 1": "web.shop", "-n 1 -c 1 -H 'Host: a.b'": "a.b", "-n 1 -c 1 -host c.d": "c.d"} {
+		err := Hammer(t.Context(), HammerConfig{Args: args, Probe: given, Clock: timeline.StartClock(), Sink: func(timeline.Fact) {}})
+		if err != nil || host.Load() != want {
+			t.Errorf("%s: host %v, want %s (%v)", args, host.Load(), want, err)
+		}
+	}
+}
+
+// hey takes the Host header for the server name (SNI), port and all, by which a gateway finds no certificate.
+func TestHammerNamesTheServerWithoutItsPort(t *testing.T) {
+	for given, want := range map[string]string{"": "", "web.shop:8443": "web.shop", "web.shop": "web.shop"} {
+		var name, host atomic.Value
+		s := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { host.Store(r.Host) }))
+		s.TLS = &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			name.Store(hello.ServerName)
+			return nil, nil
+		}}
+		s.StartTLS()
+		args := "-n 1 -c 1"
+		if given != "" {
+			args += " -host " + given
+		}
+		sum := hammered(t, t.Context(), args, s.URL)
+		wantHost := cmp.Or(given, strings.TrimPrefix(s.URL, "https://"))
+		if name.Load() != want || host.Load() != wantHost || sum.StatusCodeDist[200] != 1 {
+			t.Errorf("%s: server name %q, host %v: %+v", args, name.Load(), host.Load(), sum)
+		}
+		s.Close()
+	}
+}
+
 func TestHammerSumsUpWhereEverythingFailed(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -149,7 +188,7 @@ func TestNoRoundMakesMoreRequestsThanAskedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, n := range []int{1, 7, 50, 51, roundSize} {
-		if w := h.work(t.Context(), n, nil); w.N > n || w.C > w.N || w.C < 1 {
+		if w := h.work(n, nil); w.N > n || w.C > w.N || w.C < 1 {
 			t.Errorf("for %d requests: N %d, C %d", n, w.N, w.C)
 		}
 	}
