@@ -22,13 +22,14 @@ type Hammer struct {
 // HammerSummary is what the background load saw, in a closed loop: a worker sends its next request when the last one has
 // ended. So it slows down with the Service, and says nothing of when requests failed.
 type HammerSummary struct {
-	Duration time.Duration  `json:"duration"`         // how long it ran
-	Requests int            `json:"requests"`         // that ended, with a reply or an error; those cut off at its end are not counted
-	Rate     float64        `json:"rate"`             // requests ÷ duration, per second
-	Bytes    int64          `json:"bytes,omitzero"`   // of the bodies whose length was announced, whether or not they came whole
-	Latency  *HammerLatency `json:"latency,omitzero"` // of replies, whatever their status; absent if there were none
-	Statuses map[string]int `json:"statuses"`         // how many replies had each HTTP status code
-	Errors   map[string]int `json:"errors"`           // how many requests got no reply, by error text without what differs from connection to connection
+	Duration   time.Duration  `json:"duration"`            // how long it ran
+	Requests   int            `json:"requests"`            // that ended, with a reply or an error
+	Rate       float64        `json:"rate"`                // requests ÷ duration, per second
+	Unanswered int            `json:"unanswered,omitzero"` // requests cut off, for they had no reply a second after the load's end; they are neither in requests nor in errors
+	Bytes      int64          `json:"bytes,omitzero"`      // of the bodies whose length was announced, whether or not they came whole
+	Latency    *HammerLatency `json:"latency,omitzero"`    // of replies, whatever their status; absent if there were none
+	Statuses   map[string]int `json:"statuses"`            // how many replies had each HTTP status code
+	Errors     map[string]int `json:"errors"`              // how many requests got no reply, by error text without what differs from connection to connection
 }
 
 // HammerLatency is how long replies took from when their requests were sent, not from when they were due. A quantile
@@ -71,6 +72,7 @@ func readHammer(detail string) (*HammerSummary, string) {
 	var hey struct {
 		Total               float64
 		NumRes              int
+		Unanswered          int
 		Average             float64
 		Fastest             float64
 		Slowest             float64
@@ -83,7 +85,7 @@ func readHammer(detail string) (*HammerSummary, string) {
 		return nil, detail
 	}
 	s := &HammerSummary{
-		Duration: inSeconds(hey.Total), Requests: hey.NumRes, Bytes: hey.SizeTotal,
+		Duration: inSeconds(hey.Total), Requests: hey.NumRes, Unanswered: hey.Unanswered, Bytes: hey.SizeTotal,
 		Statuses: orEmpty(hey.StatusCodeDist), Errors: orEmpty(hey.ErrorDist),
 	}
 	if hey.Total > 0 {

@@ -15,11 +15,11 @@ func hammerRun(events ...timeline.Event) timeline.Run { return rowRun(row("ok*10
 func TestHammerIsToldWithItsTimesAndItsSummary(t *testing.T) {
 	tl := analyze(t, hammerRun(
 		timeline.Event{Seen: 3 * tick, Kind: timeline.Hammer, To: "running", Detail: "-c 5"},
-		timeline.Event{Seen: 9 * tick, Kind: timeline.Hammer, To: "ended", Detail: `{"Total":2,"NumRes":10,"Rps":4,"Average":0.002,"Fastest":0.001,"Slowest":0.25,
+		timeline.Event{Seen: 9 * tick, Kind: timeline.Hammer, To: "ended", Detail: `{"Total":2,"NumRes":10,"Rps":4,"Unanswered":3,"Average":0.002,"Fastest":0.001,"Slowest":0.25,
 			"LatencyDistribution":[{"Percentage":10,"Latency":0.001},{"Percentage":50,"Latency":0.0015},{"Percentage":99,"Latency":0.2}],
 			"StatusCodeDist":{"200":7,"503":1},"ErrorDist":{"EOF":2},"SizeTotal":80}`}))
 	want := &Hammer{Args: "-c 5", Start: new(3 * tick), End: new(9 * tick), Summary: &HammerSummary{
-		Duration: 2 * time.Second, Requests: 10, Rate: 5, Bytes: 80,
+		Duration: 2 * time.Second, Requests: 10, Rate: 5, Unanswered: 3, Bytes: 80,
 		Latency:  &HammerLatency{Mean: 2 * ms, Min: ms, P50: 1500 * time.Microsecond, P99: 200 * ms, Max: 250 * ms},
 		Statuses: map[string]int{"200": 7, "503": 1}, Errors: map[string]int{"EOF": 2},
 	}}

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -32,8 +33,8 @@ import (
 //     long loads are run in rounds, whose results are merged here.
 //   - Each worker makes N ÷ C requests, rounded down: what that leaves of -n is made in a round of its own.
 //   - Stop sends one message per worker, into a channel with room for just as many: it is called once. A worker
-//     that waits for its tick or for a reply does not hear it: so -q has a lower bound, and requests are
-//     cancelled when they have had their chance to end.
+//     that waits for its tick or for a reply does not hear it: so -q has a lower bound, what is due after the end is
+//     cancelled before it is sent, and what was sent when it has had its chance to end.
 //   - It takes the Host header, port and all, for the server name in TLS: it gets the name in the request it looks at, and
 //     the header in those it sends.
 //   - Its transport is out of reach, and keeps idle connections, with two goroutines each, for ever: we note each
@@ -71,6 +72,8 @@ type HammerSummary struct {
 	Total  float64 // how long it ran
 	NumRes int64   // requests that ended, well or not
 	Rps    float64 // NumRes ÷ Total
+
+	Unanswered int64 `json:",omitzero"` // requests cut off at the end, a second after it; they are not in NumRes
 
 	Average float64 `json:",omitzero"` // of replies, like what follows
 	Fastest float64 `json:",omitzero"`
@@ -126,7 +129,8 @@ func detail(summary HammerSummary, err error) string {
 type hammer struct {
 	flags   HammerFlags
 	request *http.Request
-	server  string // its name in TLS (SNI)
+	server  string       // its name in TLS (SNI)
+	unsent  atomic.Int64 // requests that fell due after the end; hey counts them as cancelled
 	conns   connSet
 	latency *hdrhistogram.Histogram // of replies, in microseconds
 	sum     float64                 // of replies' latencies, in seconds
@@ -222,7 +226,7 @@ func (h *hammer) load(ctx context.Context, n int, template string) []byte {
 	requests, cancelRequests := context.WithCancel(h.traced(context.Background()))
 	defer cancelRequests()
 	work := h.work(n, &output)
-	work.RequestFunc = func() *http.Request { return h.next(requests) }
+	work.RequestFunc = func() *http.Request { return h.next(ctx, requests) }
 	work.Output = template
 	work.Init()
 	ended := make(chan struct{})
@@ -250,13 +254,24 @@ func stopWork(ctx context.Context, work *requester.Work, ended <-chan struct{}, 
 	}
 }
 
-// next is the next request, to be made in ctx.
-func (h *hammer) next(ctx context.Context) *http.Request {
-	request := h.request.Clone(ctx)
+// next is the next request, to be made in the context requests. When ctx has ended it is one that is not sent.
+func (h *hammer) next(ctx, requests context.Context) *http.Request {
+	if ctx.Err() != nil {
+		h.unsent.Add(1)
+		return h.request.WithContext(canceled())
+	}
+	request := h.request.Clone(requests)
 	if len(h.flags.Body) > 0 {
 		request.Body = io.NopCloser(bytes.NewReader(h.flags.Body))
 	}
 	return request
+}
+
+// canceled is a context that has ended, and not by a deadline.
+func canceled() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
 }
 
 func (h *hammer) work(n int, output *bytes.Buffer) *requester.Work {
@@ -308,7 +323,9 @@ func (h *hammer) add(output []byte) error {
 	for code, n := range round.StatusCodeDist {
 		h.summary.StatusCodeDist[code] += n
 	}
-	h.summary.NumRes += round.NumRes - cutOff(round.ErrorDist)
+	cut := cutOff(round.ErrorDist)
+	h.summary.NumRes += round.NumRes - cut
+	h.summary.Unanswered += cut - h.unsent.Swap(0)
 	h.summary.SizeTotal += round.SizeTotal
 	addErrors(h.summary.ErrorDist, round.ErrorDist)
 	return nil
@@ -340,7 +357,7 @@ func (h *hammer) conclude(took time.Duration) {
 	}
 }
 
-// cutOff is how many requests ended only because we stopped.
+// cutOff is how many requests ended only because we stopped, or were not sent for that.
 func cutOff(dist map[string]int64) (n int64) {
 	for text, count := range dist {
 		if strings.Contains(text, stoppedErrors) {

@@ -106,15 +106,34 @@ func TestHammerMakesWhatDoesNotDivideAmongItsWorkers(t *testing.T) {
 	}
 }
 
-// A server that never answers: the requests under way are cut off. They are nobody's errors.
+// A server that never answers: the requests under way are cut off. They are nobody's errors, but they were made.
 func TestHammerDoesNotWaitForAStalledServer(t *testing.T) {
 	s := serve(t, faultserver.Config{Faults: []faultserver.Fault{{Kind: faultserver.Stall, To: time.Hour}}})
 	defer closeServer(t, s)
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(100*time.Millisecond, cancel)
 	sum := hammered(t, ctx, "-c 5 -t 0", s.URL())
-	if sum.NumRes != 0 || len(sum.ErrorDist) > 0 {
+	if sum.NumRes != 0 || len(sum.ErrorDist) > 0 || sum.Unanswered != 5 {
 		t.Errorf("%+v", sum)
+	}
+}
+
+// A worker that waits for its tick when the load ends does not hear of that. It must neither send then, nor may that request be told as one
+// that the server left unanswered.
+func TestHammerSendsNothingAfterItsEnd(t *testing.T) {
+	var served, late atomic.Int64
+	ctx, cancel := context.WithCancel(t.Context())
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		served.Add(1)
+		if ctx.Err() != nil {
+			late.Add(1)
+		}
+	}))
+	defer s.Close()
+	time.AfterFunc(100*time.Millisecond, cancel) // ten times before the first tick
+	sum := hammered(t, ctx, "-c 10 -q 1", s.URL)
+	if served.Load() != 0 || late.Load() != 0 || sum.NumRes != 0 || sum.Unanswered != 0 || len(sum.ErrorDist) > 0 {
+		t.Errorf("served %d, %d of them after the end: %+v", served.Load(), late.Load(), sum)
 	}
 }
 
@@ -228,7 +247,7 @@ func TestRoundsAreMerged(t *testing.T) {
 	}
 	h.conclude(2 * time.Second)
 	s := h.summary
-	if s.NumRes != 6 || s.StatusCodeDist[200] != 3 || s.SizeTotal != 15 || s.Rps != 3 || s.Fastest != 0.001 || s.Slowest != 0.003 || s.Average != 0.002 {
+	if s.NumRes != 6 || s.Unanswered != 4 || s.StatusCodeDist[200] != 3 || s.SizeTotal != 15 || s.Rps != 3 || s.Fastest != 0.001 || s.Slowest != 0.003 || s.Average != 0.002 {
 		t.Errorf("%+v", s)
 	}
 	if len(s.ErrorDist) != 1 || s.ErrorDist["read tcp 10.0.0.2:80: connection reset by peer"] != 3 {

@@ -98,7 +98,11 @@ func hammerText(s *correlate.HammerSummary) string {
 	if len(s.Statuses) > 0 {
 		parts = append(parts, "status "+counted(s.Statuses))
 	}
-	return strings.Join(append(parts, plural(s.Failed(), "error")), " · ")
+	parts = append(parts, plural(s.Failed(), "error"))
+	if s.Unanswered > 0 {
+		parts = append(parts, fmt.Sprintf("%d more were unanswered a second after its end", s.Unanswered))
+	}
+	return strings.Join(parts, " · ")
 }
 
 // counted names each with its count, the most frequent first.

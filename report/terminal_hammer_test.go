@@ -29,6 +29,8 @@ func TestBackgroundLoadSaysWhenItRanAndWhatItsZeroIsWorth(t *testing.T) {
 		{"ended with the run", func(tl *correlate.Timeline) { *tl.Hammer.End = 80*s + 9*ms }, []string{"02:20:40.002 to 02:22:00.009"}, "before"},
 		{"no error", func(tl *correlate.Timeline) { tl.Hammer.Summary.Errors = nil }, []string{"0 errors", heyNote}, "dial tcp"},
 		{"no reply", func(tl *correlate.Timeline) { tl.Hammer.Summary.Latency, tl.Hammer.Summary.Statuses = nil, nil }, []string{"69874 requests at 998.2/s · 12 errors"}, "replies"},
+		{"all answered", func(*correlate.Timeline) {}, []string{"12 errors\n"}, "unanswered"},
+		{"some cut off", func(tl *correlate.Timeline) { tl.Hammer.Summary.Unanswered = 5 }, []string{"12 errors · 5 more were unanswered a"}, "recorded"},
 		{"failed", func(tl *correlate.Timeline) { tl.Hammer.Summary, tl.Hammer.Error = nil, "no such host" }, []string{"failed: no such host"}, "requests"},
 		{"the record breaks off", func(tl *correlate.Timeline) { tl.Hammer.Summary, tl.Hammer.End = nil, nil }, []string{"end that was not recorded"}, "requests"},
 		{"under way", func(tl *correlate.Timeline) { tl.Hammer.Summary, tl.Hammer.End, tl.Run.Live = nil, nil, true }, []string{"since 02:20:40.002"}, "recorded"},
