@@ -39,13 +39,13 @@ type CalibrateConfig struct {
 
 // A Calibration is what a target can answer, and what to measure it with.
 type Calibration struct {
-	Ladder      []Step       `json:"ladder"`  // doubling workers, on kept connections
-	Repeats     []Step       `json:"repeats"` // at the limit, on kept connections, then on fresh ones
-	Knee        int          `json:"knee"`    // the fewest workers that reach 90 % of the highest throughput
-	Kept        Throughput   `json:"kept"`    // capacity on kept connections
-	Fresh       Throughput   `json:"fresh"`   // capacity with a connection for each request
-	Stopped     string       `json:"stopped"` // why no more workers were tried
-	Suggestions []Suggestion `json:"suggestions"`
+	Ladder      []Step       `json:"ladder"`      // doubling workers, on kept connections
+	Repeats     []Step       `json:"repeats"`     // at the limit, on kept connections, then on fresh ones
+	Knee        int          `json:"knee"`        // the fewest workers that reach 90 % of the highest throughput
+	Kept        Throughput   `json:"kept"`        // capacity on kept connections
+	Fresh       Throughput   `json:"fresh"`       // capacity with a connection for each request
+	Stopped     string       `json:"stopped"`     // why no more workers were tried
+	Suggestions []Suggestion `json:"suggestions"` // none where what a request costs is not known
 }
 
 // Bound is the most a calibration sends: steps, and requests in all.
@@ -132,7 +132,7 @@ func (k *calibrator) ask(ctx context.Context) error {
 	}
 	client := http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport:     &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, // as hey does
+		Transport:     &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true, ServerName: h.server}}, // as hey does
 	}
 	waiting, cancel := context.WithTimeout(ctx, k.patience)
 	defer cancel()
@@ -163,7 +163,7 @@ func (k *calibrator) climb(ctx context.Context) error {
 		f.Ladder = append(f.Ladder, s)
 		switch {
 		case s.Requests == 0 && s.Failed == 0:
-			f.Stopped = fmt.Sprintf("at %d at once, nothing was answered within a step of %v", workers, k.length)
+			f.Stopped = fmt.Sprintf("at %d at once, nothing was answered within a step of %v", workers, k.length.Round(time.Millisecond))
 			return nil
 		case s.Failed > 0:
 			f.Stopped = fmt.Sprintf("at %d at once, %d requests failed: %s", workers, s.Failed, s.Error)
@@ -193,9 +193,11 @@ func (k *calibrator) repeat(ctx context.Context, workers, times int, fresh bool)
 func (k *calibrator) conclude(kept, fresh []Step) {
 	f := &k.found
 	f.Knee, f.Kept, f.Fresh = knee(f.Ladder), throughput(kept), throughput(fresh)
-	f.Kept.AtLeast = strings.Trim(f.Kept.AtLeast+"; "+f.Stopped, "; ")
-	if f.Fresh.Min == 0 {
-		return // what a fresh connection costs is not known
+	if f.Kept.Broken == "" {
+		f.Kept.AtLeast = strings.Trim(f.Kept.AtLeast+"; "+f.Stopped, "; ")
+	}
+	if f.Kept.Broken != "" || f.Fresh.Broken != "" || f.Fresh.Steps == 0 {
+		return // what a request costs is not known
 	}
 	for _, targets := range [][]string{{"new", "reused"}, {"new", "reused", "direct"}} {
 		f.Suggestions = append(f.Suggestions, suggest(f.Kept.Min, f.Fresh.Min, targets...))
@@ -226,6 +228,7 @@ func (k *calibrator) step(ctx context.Context, workers int, fresh bool) (Step, b
 		return Step{}, false, nil
 	}
 	s, err := readStep(output, k.length, limit/workers*workers)
+	s.Unanswered -= int(h.unsent.Load())
 	s.Workers, s.Fresh, s.CPU, s.Machine = workers, fresh, meter.share, meter.machines
 	if err == nil && k.Told != nil {
 		k.Told(s)
@@ -258,7 +261,7 @@ func readStep(output []byte, length time.Duration, limit int) (Step, error) {
 		begins, ends, took = append(begins, begin), append(ends, begin+lasted), append(took, lasted)
 	}
 	from, to := countable(begins, ends, length, len(raw.Lats) >= limit)
-	s := Step{Duration: to - from, Requests: answeredIn(ends, from, to), P50: quantile(took, 0.5), P99: quantile(took, 0.99)}
+	s := Step{Duration: to - from, Requests: answeredIn(ends, from, to), Unanswered: int(cutOff(raw.ErrorDist)), P50: quantile(took, 0.5), P99: quantile(took, 0.99)}
 	if s.Duration > 0 {
 		s.Rate = float64(s.Requests) / s.Duration.Seconds()
 	}

@@ -104,6 +104,54 @@ func TestCalibrateStopsRaisingAtTheFirstError(t *testing.T) {
 	}
 }
 
+// A target that answers well at first, and later with errors or not at all, has shown no capacity: neither a lower bound nor a rate.
+func TestCalibrateConcludesNothingFromATargetThatFailsLater(t *testing.T) {
+	for name, tt := range map[string]struct {
+		broken   func(http.ResponseWriter, *http.Request)
+		from, to int // steps told
+		want     string
+	}{
+		"a quota":       {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }, 1, 99, "requests failed in 5 of 6 steps: status 429"},
+		"a short stall": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, 2, 4, "nothing was answered in 2 of 6 steps"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var told atomic.Int64
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if n := int(told.Load()); n >= tt.from && n < tt.to {
+					tt.broken(w, r)
+				}
+			}))
+			defer s.Close()
+			got, err := calibrate(t, s.URL, 1, 100*time.Millisecond, func(Step) { told.Add(1) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Kept.Broken != tt.want || got.Kept.AtLeast != "" || len(got.Suggestions) > 0 {
+				t.Errorf("%+v, suggested %+v", got.Kept, got.Suggestions)
+			}
+			if len(got.Repeats) != repeats+freshRepeats || got.Kept.Steps != repeats+1 {
+				t.Errorf("%d repeats, %d counted", len(got.Repeats), got.Kept.Steps)
+			}
+		})
+	}
+}
+
+// Requests that hang do not show in the latencies of the others.
+func TestStepTellsWhatWasLeftUnanswered(t *testing.T) {
+	var asked atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if n := asked.Add(1); n == 5 || n == 6 {
+			<-r.Context().Done()
+		}
+	}))
+	defer s.Close()
+	k := calibrator{CalibrateConfig: CalibrateConfig{Probe: Probe{Target: timeline.Target{URL: s.URL}}, Workers: 4}, length: 100 * time.Millisecond}
+	got, ok, err := k.step(t.Context(), 4, false)
+	if err != nil || !ok || got.Unanswered != 2 || got.Failed != 0 || got.Requests == 0 {
+		t.Errorf("%+v, %v, %v", got, ok, err)
+	}
+}
+
 func TestCalibrateRefusesWhatDoesNotAnswer(t *testing.T) {
 	closed := httptest.NewServer(nil)
 	closed.Close()
@@ -169,7 +217,7 @@ func TestCalibrateChecksItsBounds(t *testing.T) {
 
 func TestStepCountsWhatFailed(t *testing.T) {
 	s, err := readStep([]byte(`{"Lats":[0.1,0.2,0.1],"Offsets":[7,7.5,7.8],"StatusCodes":[200,500,301],"ErrorDist":{"Get \"http://web/\": EOF":1,"Get \"http://web/\": context canceled":9}}`), time.Second, 100)
-	if err != nil || s.Failed != 2 || s.Requests != 1 || s.Duration != 800*time.Millisecond || s.Rate != 1.25 || s.Error != "EOF" {
+	if err != nil || s.Failed != 2 || s.Unanswered != 9 || s.Requests != 1 || s.Duration != 800*time.Millisecond || s.Rate != 1.25 || s.Error != "EOF" {
 		t.Errorf("%+v, %v", s, err)
 	}
 	for _, bad := range []string{``, `{"Lats":[1],"Offsets":[],"StatusCodes":[200]}`} {

@@ -1,8 +1,10 @@
 package loadgen
 
 import (
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -20,26 +22,29 @@ const (
 
 // A Step is one closed-loop measurement: Workers send, each its next request when the last one has ended.
 type Step struct {
-	Workers  int           `json:"workers"`
-	Fresh    bool          `json:"fresh"`            // a connection for each request, not kept ones
-	Duration time.Duration `json:"duration"`         // of the part that counts: without the warm-up and the end, in which some have no work
-	Requests int           `json:"requests"`         // good replies in that part
-	Rate     float64       `json:"rate"`             // Requests ÷ Duration, per second
-	P50      time.Duration `json:"p50,omitzero"`     // of all good replies, from when they were sent
-	P99      time.Duration `json:"p99,omitzero"`     //
-	Failed   int           `json:"failed"`           // requests without a reply, or with a status of 400 and more
-	Error    string        `json:"error,omitzero"`   // the commonest of these
-	CPU      float64       `json:"cpu,omitzero"`     // share of the processors that this process used, 0 to 1; absent if not known
-	Machine  float64       `json:"machine,omitzero"` // share of this machine's processors that anything used; absent if not known
+	Workers    int           `json:"workers"`
+	Fresh      bool          `json:"fresh"`               // a connection for each request, not kept ones
+	Duration   time.Duration `json:"duration"`            // of the part that counts: without the warm-up and the end, in which some have no work
+	Requests   int           `json:"requests"`            // good replies in that part
+	Rate       float64       `json:"rate"`                // Requests ÷ Duration, per second
+	P50        time.Duration `json:"p50,omitzero"`        // of all good replies, from when they were sent
+	P99        time.Duration `json:"p99,omitzero"`        //
+	Failed     int           `json:"failed"`              // requests without a reply, or with a status of 400 and more
+	Error      string        `json:"error,omitzero"`      // the commonest of these
+	Unanswered int           `json:"unanswered,omitzero"` // requests cut off, for they had no reply a second after the step's end
+	CPU        float64       `json:"cpu,omitzero"`        // share of the processors that this process used, 0 to 1; absent if not known
+	Machine    float64       `json:"machine,omitzero"`    // share of this machine's processors that anything used; absent if not known
 }
 
-// A Throughput is what the target answered at its limit, in requests per second: the least and the most of several
-// steps. AtLeast says that something other than the target may have been the limit.
+// A Throughput is what the target answered well at its limit, in requests per second: the least and the most of several
+// steps. AtLeast says that something other than the target may have been the limit. Broken says that it did not answer all
+// steps well: then it has shown no capacity, for what it answered in the others it can not go on answering.
 type Throughput struct {
 	Min     float64 `json:"min"`
 	Max     float64 `json:"max"`
 	Steps   int     `json:"steps"`
 	AtLeast string  `json:"atLeast,omitzero"` // why the true capacity may be higher; empty if it is not
+	Broken  string  `json:"broken,omitzero"`  // what went wrong in which of the steps; empty if nothing did
 }
 
 // ladder doubles the number of workers from 1 up to most.
@@ -92,21 +97,48 @@ func knee(steps []Step) int {
 	return 0
 }
 
-// throughput sums up repetitions of one step. Those in which something failed tell only that more was asked than the
-// target could do.
+// throughput sums up repetitions of one step.
 func throughput(repeats []Step) Throughput {
-	clean := slices.DeleteFunc(slices.Clone(repeats), func(s Step) bool { return s.Failed > 0 || s.Rate <= 0 })
-	if len(clean) == 0 {
+	if len(repeats) == 0 {
 		return Throughput{}
 	}
-	t := Throughput{Min: math.Inf(1), Steps: len(clean)}
-	for _, s := range clean {
+	t := Throughput{Min: math.Inf(1), Steps: len(repeats), Broken: broken(repeats)}
+	for _, s := range repeats {
 		t.Min, t.Max = min(t.Min, s.Rate), max(t.Max, s.Rate)
-		if s.CPU >= clientBusy || s.Machine >= allBusy {
+		if t.Broken == "" && (s.CPU >= clientBusy || s.Machine >= allBusy) {
 			t.AtLeast = "this machine's processors were the limit"
 		}
 	}
 	return t
+}
+
+// broken says in how many steps nothing was answered or requests failed; it is empty if there are none.
+func broken(steps []Step) string {
+	silent, failing, errors := 0, 0, map[string]int64{}
+	for _, s := range steps {
+		switch {
+		case s.Failed > 0:
+			failing++
+			errors[s.Error] += int64(s.Failed)
+		case s.Rate <= 0:
+			silent++
+		}
+	}
+	var parts []string
+	if silent > 0 {
+		parts = append(parts, "nothing was answered in "+ofSteps(silent, len(steps)))
+	}
+	if failing > 0 {
+		parts = append(parts, "requests failed in "+ofSteps(failing, len(steps))+": "+commonest(errors))
+	}
+	return strings.Join(parts, ", and ")
+}
+
+func ofSteps(n, all int) string {
+	if all == 1 {
+		return "1 of 1 step"
+	}
+	return fmt.Sprintf("%d of %d steps", n, all)
 }
 
 // A Suggestion is a rate that costs the target no more than [ProbeCost] of what it can answer.

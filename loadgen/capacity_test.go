@@ -61,7 +61,7 @@ func TestLadderDoublesUpToTheMost(t *testing.T) {
 }
 
 func TestThroughputIsTheRangeOfItsRepetitions(t *testing.T) {
-	got := throughput([]Step{{Rate: 400}, {Rate: 380}, {Rate: 410}, {Rate: 900, Failed: 3}, {Rate: 0}})
+	got := throughput([]Step{{Rate: 400}, {Rate: 380}, {Rate: 410}})
 	if want := (Throughput{Min: 380, Max: 410, Steps: 3}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
@@ -74,8 +74,27 @@ func TestThroughputIsTheRangeOfItsRepetitions(t *testing.T) {
 	if got := throughput([]Step{{Rate: 400, CPU: 0.3, Machine: 0.95}}); got.AtLeast == "" {
 		t.Errorf("%+v: others left us no processor time", got)
 	}
-	if got := throughput(rates(-5)); got != (Throughput{}) {
-		t.Errorf("%+v of failures alone", got)
+	if got := throughput(nil); got != (Throughput{}) {
+		t.Errorf("%+v of nothing", got)
+	}
+}
+
+// What a target answered in the steps in which it answered is not what it can answer, if there were others.
+func TestStepsWithoutAnswersAreNoLowerBound(t *testing.T) {
+	fail := Step{Rate: 300, Failed: 2, Error: "EOF"}
+	for _, tt := range []struct {
+		steps []Step
+		want  Throughput
+	}{
+		{[]Step{{Rate: 400}, {}, {Rate: 380}}, Throughput{Max: 400, Steps: 3, Broken: "nothing was answered in 1 of 3 steps"}},
+		{[]Step{{}, {}}, Throughput{Steps: 2, Broken: "nothing was answered in 2 of 2 steps"}},
+		{[]Step{{Rate: 400}, fail}, Throughput{Min: 300, Max: 400, Steps: 2, Broken: "requests failed in 1 of 2 steps: EOF"}},
+		{[]Step{{}, fail, {Rate: 400, CPU: 1}}, Throughput{Max: 400, Steps: 3, Broken: "nothing was answered in 1 of 3 steps, and requests failed in 1 of 3 steps: EOF"}},
+		{[]Step{{Failed: 9, Error: "status 429"}}, Throughput{Steps: 1, Broken: "requests failed in 1 of 1 step: status 429"}},
+	} {
+		if got := throughput(tt.steps); got != tt.want {
+			t.Errorf("%+v: %+v, want %+v", tt.steps, got, tt.want)
+		}
 	}
 }
 

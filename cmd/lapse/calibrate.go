@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lapse/correlate"
 	"lapse/loadgen"
 	"lapse/report"
 	"lapse/timeline"
@@ -42,7 +43,9 @@ func newCalibrate() *cobra.Command {
 
 This is a load test: the target has nothing left for others while it lasts. It doubles the number of workers,
 each of which sends its next request when the last one has ended, until that brings no more, and repeats the
-best step. It runs from here, through rakyll/hey, and ends after --duration.`,
+best step. It runs from here, through rakyll/hey, and ends after --duration.
+
+A target that did not answer all repetitions well has shown no capacity. Exit code 4: there is no rate to suggest.`,
 		Example: "  lapse calibrate http://127.0.0.1:8080/",
 		Args:    exactly(1, "a URL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -110,6 +113,13 @@ func (c *calibrating) run(ctx context.Context, arg string, stdout, stderr io.Wri
 		return refuse("is the address right, and does it answer a plain request well? --header, --host and --method say how to ask", "calibrate %s: %w", u.Redacted(), err)
 	}
 	result := calibrated{SchemaVersion: 1, URL: u.Redacted(), Calibration: found, Notes: notes(u, found)}
+	if err := c.print(stdout, result); err != nil {
+		return err
+	}
+	return result.verdict()
+}
+
+func (c *calibrating) print(stdout io.Writer, result calibrated) error {
 	if c.format == "json" {
 		encoder := json.NewEncoder(stdout)
 		encoder.SetIndent("", "  ")
@@ -126,13 +136,29 @@ type calibrated struct {
 	Notes []string `json:"notes"`
 }
 
+// verdict is inconclusive where there is no rate to go by.
+func (c calibrated) verdict() error {
+	if len(c.Suggestions) == 0 {
+		return exitWith(correlate.ExitInconclusive, nil)
+	}
+	return nil
+}
+
 // stepText is a step on a line, while it goes on.
 func stepText(s loadgen.Step) string {
 	text := fmt.Sprintf("%s%s: %s/s, P50 %s", workersText(s.Workers), freshText(s.Fresh), rateText(s.Rate), report.FormatDuration(s.P50))
 	if s.Failed > 0 {
 		text += fmt.Sprintf(", %d failed: %s", s.Failed, s.Error)
 	}
-	return text
+	return text + unansweredText(s)
+}
+
+// unansweredText tells of requests that hang: the other columns hold only what has ended.
+func unansweredText(s loadgen.Step) string {
+	if s.Unanswered == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d unanswered a second after its end", s.Unanswered)
 }
 
 func workersText(n int) string {
@@ -163,8 +189,12 @@ func notes(u *url.URL, c loadgen.Calibration) []string {
 	if local(u.Hostname()) {
 		list = append(list, "the target is on this machine: it and the load share its processors, alone it may answer more")
 	}
-	if len(c.Suggestions) == 0 {
-		list = append(list, "no rate is suggested: what a request on a fresh connection costs is not known, all such steps failed or there was no time for one")
+	switch {
+	case len(c.Suggestions) > 0:
+	case c.Kept.Broken+c.Fresh.Broken != "":
+		list = append(list, "no rate is suggested: the target did not answer all of its steps well. It may be broken or have a quota; if it was too much, try fewer --max-workers")
+	default:
+		list = append(list, "no rate is suggested: what a request on a fresh connection costs is not known, there was no time for such a step. Try a longer --duration")
 	}
 	return list
 }
@@ -198,7 +228,8 @@ func (c calibrated) write(w io.Writer, unicode bool) error {
 	fmt.Fprintf(table, "WORKERS\tREQUESTS/S\tP50\tP99\tFAILED\tCPU OWN\tCPU ALL\t\n")
 	for _, s := range append(c.Ladder, c.Repeats...) {
 		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%d\t%.0f%%\t%.0f%%\t%s\n", s.Workers, rateText(s.Rate),
-			report.FormatDuration(s.P50), report.FormatDuration(s.P99), s.Failed, s.CPU*100, s.Machine*100, freshText(s.Fresh))
+			report.FormatDuration(s.P50), report.FormatDuration(s.P99), s.Failed, s.CPU*100, s.Machine*100,
+			strings.TrimPrefix(freshText(s.Fresh)+unansweredText(s), ","))
 	}
 	table.Flush()
 	fmt.Fprintf(&b, "\n KNEE      %s: no fewer reach 90%% of the highest throughput\n", workersText(c.Knee))
@@ -220,11 +251,17 @@ func (c calibrated) write(w io.Writer, unicode bool) error {
 }
 
 func throughputText(t loadgen.Throughput) string {
+	span := fmt.Sprintf("%s to %s/s in %d steps", rateText(t.Min), rateText(t.Max), t.Steps)
+	if t.Steps == 1 {
+		span = rateText(t.Min) + "/s in 1 step"
+	}
 	switch {
 	case t.Steps == 0:
 		return "not known"
+	case t.Broken != "":
+		return fmt.Sprintf("not known (%s; %s)", span, t.Broken)
 	case t.AtLeast != "":
-		return fmt.Sprintf("≥ %s/s (%s to %s in %d steps; %s)", rateText(t.Min), rateText(t.Min), rateText(t.Max), t.Steps, t.AtLeast)
+		return fmt.Sprintf("≥ %s/s (%s; %s)", rateText(t.Min), span, t.AtLeast)
 	}
-	return fmt.Sprintf("%s/s to %s/s in %d steps", rateText(t.Min), rateText(t.Max), t.Steps)
+	return span
 }
