@@ -5,6 +5,7 @@ import (
 	"slices"
 	"syscall"
 
+	"lapse/loadgen"
 	"lapse/timeline"
 )
 
@@ -42,5 +43,10 @@ func (o *options) checkFiles() error {
 			need += max(o.direct, 0) * o.timeout.Seconds()
 		}
 	}
-	return checkFiles(fmt.Sprintf("rate %v with timeout %v and connections %d", o.rate, o.timeout, o.connections), need, "--connections, --rate or --timeout")
+	what, flags := fmt.Sprintf("rate %v with timeout %v and connections %d", o.rate, o.timeout, o.connections), "--connections, --rate or --timeout"
+	if load, err := loadgen.ParseHammer(o.hammer); o.hammer != "" && err == nil { // else it is refused elsewhere
+		need += float64(load.Workers)
+		what, flags = fmt.Sprintf("%s beside a hammer of %d workers", what, load.Workers), flags+", or the hammer's -c"
+	}
+	return checkFiles(what, need, flags)
 }
