@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -381,13 +382,14 @@ patches:
 	}
 }
 
-// lapse runs the binary to a good end, and returns what it prints.
+// lapse runs the binary to a good end, and returns what it prints. That a run measured too little, as on a busy machine, is as good
+// (exit 4).
 func lapse(t *testing.T, c *drill.Cluster, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), c.Lapse, args...)
 	cmd.Env, cmd.Stderr = c.Env(), t.Output()
 	out, err := cmd.Output()
-	if err != nil {
+	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || exit.ExitCode() != 4) {
 		t.Fatalf("lapse %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 	return string(out)
