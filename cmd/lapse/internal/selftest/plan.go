@@ -49,11 +49,12 @@ var kinds = map[Class][]faultserver.Kind{
 // What the measurement of a plan is to be told.
 const (
 	Timeout = 800 * time.Millisecond
-	SlowBar = 500 * time.Millisecond  // --slow
-	Join    = 400 * time.Millisecond  // --join: keeps the outages of a plan apart
-	Wide    = time.Second             // and joins those that are close
-	Lead    = 1500 * time.Millisecond // what a plan leaves well at its beginning
-	Tail    = 1500 * time.Millisecond // and at its end
+	SlowBar = 500 * time.Millisecond        // --slow
+	Delay   = SlowBar + 60*time.Millisecond // how long the server holds a slow answer back
+	Join    = 400 * time.Millisecond        // --join: keeps the outages of a plan apart
+	Wide    = time.Second                   // and joins those that are close
+	Lead    = 1500 * time.Millisecond       // what a plan leaves well at its beginning
+	Tail    = 1500 * time.Millisecond       // and at its end
 )
 
 // What a plan is made for. A lower rate meets too little in so short a time, and in a shorter time not every class has room.
@@ -74,7 +75,7 @@ type Outage struct {
 func (o Outage) Fault() faultserver.Fault {
 	f := faultserver.Fault{Kind: o.Kind, From: o.From, To: o.To, Share: o.Share}
 	if o.Class == Slow {
-		f.Delay = SlowBar + 60*time.Millisecond
+		f.Delay = Delay
 	}
 	return f
 }
@@ -135,6 +136,15 @@ func (p *planner) deal(first bool) (dealt int) {
 		hand[min(stalled, slow)], hand[max(stalled, slow)] = Stalled, Slow
 	}
 	p.rng.Shuffle(len(lengths), func(i, j int) { lengths[i], lengths[j] = lengths[j], lengths[i] })
+	if first {
+		// And before any answer was late comes an outage of every request, so long that a share would have shown.
+		i := slices.IndexFunc(hand, Class.total)
+		total := hand[i]
+		copy(hand[1:], hand[:i])
+		hand[0] = total
+		longest := slices.Index(lengths, slices.Max(lengths))
+		lengths[0], lengths[longest] = lengths[longest], lengths[0]
+	}
 	for i, class := range hand {
 		o := p.outage(class, lengths[i%len(lengths)], first)
 		gap := p.gap(class, first)
