@@ -21,15 +21,17 @@ type Books struct {
 	TimedOut int              // which the server may have answered, too late
 	Own      int              // spoilt by ourselves, which the server may have answered
 	Strays   int              // failures that met no truth
+	NoStatus int              // good answers without the status of one
 }
 
 // An Account is what was done to the requests of one outage.
 type Account struct {
 	Failed int // by the recording
 	Slow   int // good answers later than --slow, by the recording
+	Held   int // of these, those that took as long as the server holds an answer back
 	Wrong  int // failures of a class that such an outage has not
 	Unsent int // of the failures, those not sent for want of a free connection: the server cannot know them
-	Good   int // good answers sent and done within an outage in which none was given
+	Good   int // good answers sent and done within an outage in which none was given, or while answers were held back
 	Own    int // requests spoilt by ourselves meanwhile
 
 	// By the server: how many must have failed, and how many may have. (Slow: were answered late.) Of an outage in
@@ -45,7 +47,7 @@ func (a Account) Agrees(c Class) bool {
 	case a.Least < 0:
 		return true
 	case c == Slow:
-		return a.Slow+a.Failed+a.Own >= a.Least && a.Slow+a.Failed <= a.Most
+		return a.Held+a.Failed+a.Own >= a.Least && a.Slow+a.Failed <= a.Most
 	}
 	return a.Failed-a.Unsent+a.Own >= a.Least && a.Failed-a.Unsent <= a.Most
 }
@@ -110,10 +112,13 @@ func (b *Books) Add(q timeline.Request) {
 			a.Wrong++
 		}
 	case q.Class != timeline.OK: // not sent
+	case within && (t.Class().total() || t.Class() == Stalled):
+		a.Good++
 	case q.Done-q.Sent > SlowBar:
 		a.Slow++
-	case within && t.Class().total():
-		a.Good++
+		if q.Done-q.Sent >= Delay {
+			a.Held++
+		}
 	}
 }
 
@@ -129,12 +134,15 @@ func (b *Books) total(q timeline.Request, met int) {
 	if q.Class.Failed() && met < 0 {
 		b.Strays++
 	}
+	if q.Class == timeline.OK && q.Code/100 != 2 { // the server gives no other
+		b.NoStatus++
+	}
 }
 
 // Balanced reports whether as many requests were good as the server gave good answers. It may have given more: to
 // requests that were not waited for any longer.
 func (b *Books) Balanced() bool {
-	return b.OK <= b.Answered && b.Answered <= b.OK+b.TimedOut+b.Own
+	return b.NoStatus == 0 && b.OK <= b.Answered && b.Answered <= b.OK+b.TimedOut+b.Own
 }
 
 // met is the first truth that a request under way between two instants met, or −1.

@@ -365,7 +365,7 @@ func (t Trial) countsAgree() Promise {
 		p.Outcome = Broken
 	}
 	p.Found = fmt.Sprintf("in %d of %d outages; good answers %d, by the server %d", compared-off, compared, t.Books.OK, t.Books.Answered) +
-		also(t.Books.TimedOut, "timed out")
+		also(t.Books.TimedOut, "timed out") + also(t.Books.NoStatus, "without the status of one")
 	return p
 }
 

@@ -54,7 +54,7 @@ func perfect() Trial {
 
 // request takes 500 µs.
 func request(sent time.Duration, class timeline.Class) timeline.Request {
-	return timeline.Request{Target: 1, Sent: sent, Done: sent + 500*time.Microsecond, Outcome: timeline.Outcome{Class: class}}
+	return timeline.Request{Target: 1, Sent: sent, Done: sent + 500*time.Microsecond, Outcome: timeline.Outcome{Class: class, Code: 200}}
 }
 
 // outcomes are a mark for each promise, in order: found, none invented, exact, statistical, counts, judged again, joined, starved.
@@ -149,6 +149,37 @@ func starved(code int) *Starved {
 	return &Starved{From: 500 * ms, To: 1500 * ms, ExitCode: code, Run: &correlate.Timeline{
 		Unobserved: []correlate.Unobserved{{Target: "new", Start: 490 * ms, End: 1510 * ms}},
 	}}
+}
+
+func TestBooksWantGoodAnswersToBePossible(t *testing.T) {
+	truths := Truths(Plan{
+		{Class: Stalled, Kind: faultserver.Stall, From: time.Second, To: 2 * time.Second},
+		{Class: Slow, Kind: faultserver.Slow, From: 4 * time.Second, To: 4100 * ms},
+	}, nil)
+	held := func(kind faultserver.Kind, at, sent, done time.Duration, code uint16) *Books {
+		b := NewBooks(truths, []faultserver.Act{{Kind: kind, At: at}}, 1)
+		b.Count(timeline.Target{ID: 1, Kind: timeline.New})
+		b.Add(timeline.Request{Target: 1, Sent: sent, Done: done, Outcome: timeline.Outcome{Class: timeline.OK, Code: code}})
+		return b
+	}
+	for _, test := range []struct {
+		name  string
+		books *Books
+		truth int
+		agree bool
+	}{
+		{"a stall lets go", held(faultserver.Stall, 1500*ms, 1500*ms, 2001*ms, 200), 0, true},
+		{"answered while it lasted", held(faultserver.Stall, 1500*ms, 1500*ms, 1900*ms, 200), 0, false},
+		{"late and answered all the same", held(faultserver.Stall, 1100*ms, 1100*ms, 1900*ms, 200), 0, false},
+		{"held back", held(faultserver.Slow, 4050*ms, 4050*ms, 4610*ms, 200), 1, true},
+		{"not for as long", held(faultserver.Slow, 4050*ms, 4050*ms, 4600*ms, 200), 1, false},
+		{"without a status", held(faultserver.Slow, 4050*ms, 4050*ms, 4610*ms, 0), 1, false},
+		{"a redirect", held(faultserver.Slow, 4050*ms, 4050*ms, 4610*ms, 302), 1, false},
+	} {
+		if got := test.books.Accounts[test.truth].Agrees(truths[test.truth].Class()) && test.books.Balanced(); got != test.agree {
+			t.Errorf("%s: agrees %v", test.name, got)
+		}
+	}
 }
 
 // One miss in 20 says nothing against 99 %, three do; and in 200 there may be two.
