@@ -46,7 +46,7 @@ missing, for all requests or for a share at random, from 2 ms to 5 s. Lapse meas
 say that it did not look.
 
 Exit codes: 0 every promise was kept, 3 one was broken, 4 inconclusive: the machine did not let us observe 99.9 % of the time,
-or too few brackets were seen to tell. The outages follow from --seed, --rate and --duration: the same ones can be had again.`,
+or too little was seen to tell. The outages follow from --seed, --rate and --duration: the same ones can be had again.`,
 		Example: `  lapse selftest
   lapse selftest --rate 1000 --duration 2m --seed 7 -o json`,
 		Args: func(_ *cobra.Command, args []string) error {

@@ -13,15 +13,16 @@ import (
 // Targets share the server, which cannot tell their requests apart; so the accounts are of all targets together.
 type Books struct {
 	truths   []Truth
-	targets  map[uint16]bool  // those that count
-	inside   []map[uint16]int // by truth and target: requests sent and done within it
-	Accounts []Account        // by truth
-	Answered int              // good answers, by the server
-	OK       int              // good answers, by the recording
-	TimedOut int              // which the server may have answered, too late
-	Own      int              // spoilt by ourselves, which the server may have answered
-	Strays   int              // failures that met no truth
-	NoStatus int              // good answers without the status of one
+	targets  map[uint16]bool     // those that count
+	inside   []map[uint16]int    // by truth and target: requests sent and done within it
+	flights  map[uint16]recorded // by target: all that is on record
+	Accounts []Account           // by truth
+	Answered int                 // good answers, by the server
+	OK       int                 // good answers, by the recording
+	TimedOut int                 // which the server may have answered, too late
+	Own      int                 // spoilt by ourselves, which the server may have answered
+	Strays   int                 // failures that met no truth
+	NoStatus int                 // good answers without the status of one
 }
 
 // An Account is what was done to the requests of one outage.
@@ -54,7 +55,7 @@ func (a Account) Agrees(c Class) bool {
 
 // NewBooks opens the books with what the server says: its acts, and how many good answers it gave.
 func NewBooks(truths []Truth, acts []faultserver.Act, answered int) *Books {
-	b := &Books{truths: truths, Accounts: make([]Account, len(truths)), Answered: answered, targets: map[uint16]bool{}}
+	b := &Books{truths: truths, Accounts: make([]Account, len(truths)), Answered: answered, targets: map[uint16]bool{}, flights: map[uint16]recorded{}}
 	for i, t := range truths {
 		b.inside = append(b.inside, map[uint16]int{})
 		if t.Class() == Refused {
@@ -91,6 +92,7 @@ func (b *Books) Add(q timeline.Request) {
 		return
 	}
 	i := b.met(q.Sent, q.Done)
+	b.flights[q.Target] = append(b.flights[q.Target], flight{q.Due, q.Sent, q.Done, q.Class, i})
 	b.total(q, i)
 	if i < 0 {
 		return

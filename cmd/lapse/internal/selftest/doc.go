@@ -18,4 +18,10 @@
 //
 // Faults of requests (reset, 5xx, …) begin and end at an instant known exactly: the server looks at the clock when it
 // has read a request, and decides by that.
+//
+// # What else must be so
+//
+// A bracket that is wide or missing holds anything. So the requests on record, which must agree with the server's books, say how narrow a
+// bracket can be, what an outage must be called, and which figures follow: see check. A promise of which nothing was to be
+// seen is undecided, never kept.
 package selftest

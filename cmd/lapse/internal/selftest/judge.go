@@ -22,13 +22,6 @@ type Trial struct {
 	Starved  *Starved            // nil: not tried
 }
 
-// Starved is a run whose prober was stopped for a while, of a server with which nothing was wrong.
-type Starved struct {
-	From, To time.Duration // when it was stopped, on the run's clock
-	Run      *correlate.Timeline
-	ExitCode int // of its process
-}
-
 // Judge compares a run with the truth.
 func Judge(t Trial) *Report {
 	views := t.views()
@@ -51,24 +44,33 @@ func Judge(t Trial) *Report {
 		r.Wrong = append(r.Wrong, wide[i].wrong(Wide)...)
 	}
 	edges := sumEdges(r.Edges)
-	r.Promises = []Promise{
-		foundAll(views), inventedNone(views), heldExact(edges.Exact), heldStatistical(edges.Statistical),
-		t.countsAgree(), t.sameAgain(), joinedWide(wide),
-	}
+	r.Promises = []Promise{foundAll(views), inventedNone(views), heldExact(edges.Exact), heldStatistical(edges.Statistical)}
+	r.add(t.bracketed(views), t.narrow(views), t.kinds(views), t.lengths(views))
+	r.Promises = append(r.Promises, t.countsAgree())
+	r.add(t.figures(), t.limits(views))
+	r.Promises = append(r.Promises, t.sameAgain(), joinedWide(wide))
 	if t.Starved != nil {
-		r.Promises = append(r.Promises, t.Starved.promise())
+		r.Promises = append(r.Promises, t.Starved.blamesNobody(), t.Starved.unobserved())
 	}
 	r.Result, r.ExitCode = r.result()
 	return r
 }
 
-// result is a verdict as that of a run. Of what was too little observed nothing is said, for or against; but that a
-// starved run says so itself, is a promise that no lack of observation excuses.
+// add adds what became of promises, and what was wrong.
+func (r *Report) add(checks ...*check) {
+	for _, c := range checks {
+		r.Promises = append(r.Promises, c.promise())
+		r.Wrong = append(r.Wrong, c.wrong...)
+	}
+}
+
+// result is a verdict as that of a run. Of what was too little observed nothing is said, for or against; but what a
+// starved run says of itself are promises that no lack of observation excuses.
 func (r *Report) result() (correlate.Result, int) {
 	outcome := map[Outcome]bool{}
 	for _, p := range r.Promises {
 		outcome[p.Outcome] = true
-		if p.Text == starvedText && p.Outcome == Broken {
+		if p.always && p.Outcome == Broken {
 			return correlate.Fail, correlate.ExitGateFailed
 		}
 	}
@@ -280,7 +282,7 @@ func foundAll(views []View) Promise {
 	switch {
 	case sum.Missed > 0:
 		p.Outcome = Broken
-	case sum.Between > 0:
+	case sum.Between > 0 || sum.Found == 0:
 		p.Outcome = Undecided
 	}
 	p.Found = fmt.Sprintf("%d of %d found", sum.Found, sum.Found+sum.Missed+sum.Between)
@@ -316,8 +318,11 @@ func inventedNone(views []View) Promise {
 			}
 		}
 	}
-	if invented > 0 {
+	switch {
+	case invented > 0:
 		p.Outcome = Broken
+	case len(views) == 0:
+		p.Outcome = Undecided
 	}
 	p.Found = fmt.Sprintf("%d windows of known outages, %d of none", windows, invented) + also(excused, "beside unobserved time, told as such")
 	return p
@@ -325,8 +330,11 @@ func inventedNone(views []View) Promise {
 
 func heldExact(h Held) Promise {
 	p := Promise{Text: "every exact bracket holds the truth", Outcome: Kept, Found: fmt.Sprintf("%d of %d", h.Held, h.Total)}
-	if h.Held < h.Total {
+	switch {
+	case h.Held < h.Total:
 		p.Outcome = Broken
+	case h.Total == 0:
+		p.Outcome = Undecided
 	}
 	return p
 }
@@ -337,7 +345,11 @@ const significance = 0.05
 // heldStatistical wants 99 %. Where fewer hold, but no fewer than happens in one such test of 20, more must be measured.
 func heldStatistical(h Held) Promise {
 	p := Promise{Text: "at least 99 % of the statistical brackets hold it", Outcome: Kept, Found: fmt.Sprintf("%d of %d", h.Held, h.Total)}
-	if h.Held*100 >= h.Total*99 {
+	switch {
+	case h.Total == 0:
+		p.Outcome = Undecided
+		return p
+	case h.Held*100 >= h.Total*99:
 		return p
 	}
 	pValue := h.pValue()
@@ -361,8 +373,11 @@ func (t Trial) countsAgree() Promise {
 			off++
 		}
 	}
-	if off > 0 || !t.Books.Balanced() {
+	switch {
+	case off > 0 || !t.Books.Balanced():
 		p.Outcome = Broken
+	case compared == 0:
+		p.Outcome = Undecided
 	}
 	p.Found = fmt.Sprintf("in %d of %d outages; good answers %d, by the server %d", compared-off, compared, t.Books.OK, t.Books.Answered) +
 		also(t.Books.TimedOut, "timed out") + also(t.Books.NoStatus, "without the status of one")
@@ -418,25 +433,4 @@ func (h *Held) count(e *Edge) {
 	if e.Held {
 		h.Held++
 	}
-}
-
-const starvedText = "a prober that was stopped says so, and blames nobody"
-
-func (s *Starved) promise() Promise {
-	p := Promise{Text: starvedText, Outcome: Kept}
-	blamed, elsewhere := 0, 0
-	for _, w := range s.Run.Windows {
-		switch {
-		case w.Start.Earliest <= s.To && s.From <= w.End.Latest, !dark(s.Run, w.Target, w.Start.Earliest, w.End.Latest):
-			blamed++
-		default:
-			elsewhere++
-		}
-	}
-	if blamed > 0 || s.ExitCode != correlate.ExitInconclusive {
-		p.Outcome = Broken
-	}
-	p.Found = fmt.Sprintf("stopped for %v: %s (exit %d), coverage %.1f %%, %d windows", (s.To - s.From).Round(time.Millisecond),
-		s.Run.Verdict.Result, s.ExitCode, 100*s.Run.Verdict.Coverage, blamed+elsewhere)
-	return p
 }

@@ -1,6 +1,8 @@
 package selftest
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,12 +13,13 @@ import (
 )
 
 const (
+	µs   = time.Microsecond
 	ms   = time.Millisecond
 	rate = 200
 )
 
 // perfect is a trial in which one target saw two outages as well as can be: one of every request from 1 s to 1.1 s, and one
-// of a share from 3 s to 3.5 s. The server knows their edges to 100 µs.
+// of every second from 3 s to 3.5 s. The server knows the edges of the first to 100 µs. A request is sent every 5 ms, from 3 ms on.
 func perfect() Trial {
 	plan := Plan{
 		{Class: Refused, Kind: faultserver.Refuse, From: time.Second, To: 1100 * ms},
@@ -26,96 +29,97 @@ func perfect() Trial {
 		Close: faultserver.Span{From: time.Second, To: time.Second + 100*time.Microsecond},
 		Open:  faultserver.Span{From: 1100 * ms, To: 1100*ms + 100*time.Microsecond},
 	}})
-	acts := []faultserver.Act{{Kind: faultserver.Error, At: 3001 * ms}, {Kind: faultserver.Error, At: 3400 * ms}}
-	tl := &correlate.Timeline{
-		Targets: []correlate.Target{{ID: 1, Name: "new", Kind: timeline.New, Rate: rate, Resolution: 6 * ms}},
-		Windows: []correlate.Window{
-			{
-				Target: "new", Kind: correlate.Outage, Basis: correlate.Exact,
-				Start: correlate.Instant{Earliest: 998 * ms, Latest: 1003 * ms}, End: correlate.Instant{Earliest: 1098 * ms, Latest: 1104 * ms},
-			},
-			{
-				Target: "new", Kind: correlate.Partial, Basis: correlate.Statistical,
-				Start: correlate.Instant{Earliest: 2950 * ms, Latest: 3002 * ms}, End: correlate.Instant{Earliest: 3400 * ms, Latest: 3550 * ms},
-			},
-		},
-		Verdict: correlate.Verdict{Coverage: 1},
-	}
-	books := NewBooks(truths, acts, 2)
+	requests, acts, good := requestsOf(truths)
+	books := NewBooks(truths, acts, good)
 	books.Count(timeline.Target{ID: 1, Kind: timeline.New})
-	for _, q := range []timeline.Request{
-		request(998*ms, timeline.OK), request(1003*ms, timeline.Refused), request(1098*ms, timeline.Refused),
-		request(3001*ms, timeline.HTTP5xx), request(3100*ms, timeline.OK), request(3400*ms, timeline.HTTP5xx),
-	} {
+	for _, q := range requests {
 		books.Add(q)
 	}
+	tl := seen(good)
 	return Trial{Seed: 1, Rate: rate, Duration: 5 * time.Second, Plan: plan, Truths: truths, Books: books, Live: tl, Wide: tl, Again: true}
+}
+
+// requestsOf are those that met a refusal and then a share of one half, and what the server knows of them.
+func requestsOf(truths []Truth) (requests []timeline.Request, acts []faultserver.Act, good int) {
+	for at := 3 * ms; at < 5*time.Second; at += 5 * ms {
+		class := timeline.OK
+		switch {
+		case truths[0].touches(at, at):
+			class = timeline.Refused
+		case truths[1].touches(at, at) && (at-3*ms)%(10*ms) == 0:
+			class = timeline.HTTP5xx
+			acts = append(acts, faultserver.Act{Kind: faultserver.Error, At: at})
+		default:
+			good++
+		}
+		requests = append(requests, request(at, class))
+	}
+	return requests, acts, good
+}
+
+// seen is what the run says. Of the share, ten good answers prove the health before and after: every second one of those inside,
+// and all of those outside.
+func seen(good int) *correlate.Timeline {
+	bracket := func(from, to time.Duration) correlate.Instant {
+		return correlate.Instant{Earliest: from, Latest: to + 500*time.Microsecond}
+	}
+	window := func(id int, w correlate.Window) correlate.Window {
+		w.ID, w.Target = id, "new"
+		w.Length = correlate.Length{Min: w.End.Earliest - w.Start.Latest, Max: w.End.Latest - w.Start.Earliest}
+		return w
+	}
+	total := window(1, correlate.Window{
+		Kind: correlate.Outage, Basis: correlate.Exact, Start: bracket(998*ms, 1003*ms), End: bracket(1098*ms, 1103*ms), Failed: 20, Sent: 20,
+	})
+	total.Downtime, total.Blackout = total.Length, new(total.Length)
+	share := window(2, correlate.Window{
+		Kind: correlate.Partial, Basis: correlate.Statistical, Start: bracket(2953*ms, 3003*ms), End: bracket(3493*ms, 3543*ms), Failed: 50, Sent: 99,
+	})
+	share.Downtime = correlate.Length{Min: 180 * ms, Max: 380 * ms}
+	const all = 1000 // requests
+	return &correlate.Timeline{
+		Targets: []correlate.Target{{
+			ID: 1, Name: "new", Kind: timeline.New, Rate: rate, Resolution: 5 * ms, Coverage: 1,
+			Measured: correlate.Instant{Earliest: 3 * ms, Latest: 5 * time.Second}, Sent: all, OK: good, Failed: all - good,
+			Latency: &correlate.Latency{P50: 500 * µs, P90: 500 * µs, P99: 500 * µs, P999: 500 * µs, Max: 500 * µs},
+		}},
+		Windows: []correlate.Window{total, share},
+		Verdict: correlate.Verdict{Coverage: 1, Failed: all - good},
+	}
 }
 
 // request takes 500 µs.
 func request(sent time.Duration, class timeline.Class) timeline.Request {
-	return timeline.Request{Target: 1, Sent: sent, Done: sent + 500*time.Microsecond, Outcome: timeline.Outcome{Class: class, Code: 200}}
+	code := map[timeline.Class]uint16{timeline.OK: 200, timeline.HTTP5xx: 503}[class]
+	return timeline.Request{Target: 1, Due: sent, Sent: sent, Done: sent + 500*µs, Outcome: timeline.Outcome{Class: class, Code: code}}
 }
 
-// outcomes are a mark for each promise, in order: found, none invented, exact, statistical, counts, judged again, joined, starved.
+// names are those of the promises, in the order of Judge.
+var names = []string{
+	"found", "invented", "exact", "statistical", "bracketed", "narrow", "kinds", "lengths", "counts", "figures", "limits", "again", "joined",
+	"starved", "unobserved",
+}
+
+// outcomes lists the promises that were not kept, with their marks; "kept" if all were.
 func outcomes(r *Report) string {
-	var s strings.Builder
-	for _, p := range r.Promises {
-		s.WriteString(marks[p.Outcome])
+	var list []string
+	for i, p := range r.Promises {
+		if p.Outcome != Kept {
+			list = append(list, marks[p.Outcome]+" "+names[i])
+		}
 	}
-	return s.String()
+	return cmp.Or(strings.Join(list, ", "), "kept")
 }
 
-func TestJudgePassesWhatIsTrueAndNothingElse(t *testing.T) {
-	tests := []struct {
-		name     string
-		change   func(*Trial)
-		outcomes string
-		code     int
-	}{
-		{"all is well", func(*Trial) {}, "vvvvvvv", 0},
-		{"the truth of an outage came a bracket's width sooner", func(tr *Trial) { shift(&tr.Truths[0], -6*ms) }, "vvxvvvx", 3},
-		{"or later", func(tr *Trial) { shift(&tr.Truths[0], 6*ms) }, "vvxvvvx", 3},
-		{"the truth of a share came a bracket's width sooner", func(tr *Trial) { shift(&tr.Truths[1], -160*ms) }, "vvvxvvx", 3},
-		{"the truth lies elsewhere", func(tr *Trial) { shift(&tr.Truths[0], time.Second) }, "xxvvvvx", 3},
-		{"an outage has no window", func(tr *Trial) { tr.Live.Windows = tr.Live.Windows[1:] }, "xvvvvvv", 3},
-		{"no request met it", func(tr *Trial) {
-			tr.Live.Windows = tr.Live.Windows[1:]
-			clear(tr.Books.inside[0])
-		}, "?vvvvvv", 4},
-		{"and it was short", func(tr *Trial) {
-			tr.Live.Windows = tr.Live.Windows[1:]
-			tr.Truths[0].End = faultserver.Span{From: 1009 * ms, To: 1010 * ms}
-			clear(tr.Books.inside[0])
-		}, "vvvvvvv", 0},
-		{"nobody looked", func(tr *Trial) {
-			tr.Live.Windows = tr.Live.Windows[1:]
-			tr.Live.Unobserved = []correlate.Unobserved{{Target: "new", Start: 1050 * ms, End: 1070 * ms}}
-		}, "vvvvvvv", 0},
-		{"a window of nothing", func(tr *Trial) { invent(tr, 2*time.Second) }, "vxvvvvx", 3},
-		{"where nobody looked", func(tr *Trial) {
-			invent(tr, 2*time.Second)
-			tr.Live.Unobserved = []correlate.Unobserved{{Target: "new", Start: 1995 * ms, End: 2001 * ms}}
-		}, "vvvvvvv", 0},
-		{"a failure of another kind", func(tr *Trial) { tr.Books.Add(request(1050*ms, timeline.HTTP5xx)) }, "vvvvxvv", 3},
-		{"a good answer while nobody listened", func(tr *Trial) {
-			tr.Books.Add(request(1050*ms, timeline.OK))
-			tr.Books.Answered++
-		}, "vvvvxvv", 3},
-		{"one failure too many", func(tr *Trial) { tr.Books.Add(request(3200*ms, timeline.HTTP5xx)) }, "vvvvxvv", 3},
-		{"one too few", func(tr *Trial) { tr.Books.Accounts[1].Failed-- }, "vvvvxvv", 3},
-		{"an answer that the server did not give", func(tr *Trial) { tr.Books.Add(request(2*time.Second, timeline.OK)) }, "vvvvxvv", 3},
-		{"the recording says something else", func(tr *Trial) { tr.Again = false }, "vvvvvxv", 3},
-		{"too little was observed to pass", func(tr *Trial) { tr.Live.Verdict.Coverage = 0.998 }, "vvvvvvv", 4},
-		{"or to fail", func(tr *Trial) { tr.Live.Verdict.Coverage = 0.998; invent(tr, 2*time.Second) }, "vxvvvvx", 4},
-		{"a stopped prober says so", func(tr *Trial) { tr.Starved = starved(4) }, "vvvvvvvv", 0},
-		{"a stopped prober passes", func(tr *Trial) { tr.Starved = starved(0) }, "vvvvvvvx", 3},
-		{"whatever was observed otherwise", func(tr *Trial) { tr.Live.Verdict.Coverage = 0.5; tr.Starved = starved(0) }, "vvvvvvvx", 3},
-		{"a stopped prober blames the server", func(tr *Trial) {
-			tr.Starved = starved(4)
-			tr.Starved.Run.Windows = tr.Live.Windows[:1]
-		}, "vvvvvvvx", 3},
-	}
+type judged struct {
+	name     string
+	change   func(*Trial)
+	outcomes string
+	code     int
+}
+
+func judgeAll(t *testing.T, tests []judged) {
+	t.Helper()
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			trial := perfect()
@@ -126,9 +130,211 @@ func TestJudgePassesWhatIsTrueAndNothingElse(t *testing.T) {
 				for _, p := range r.Promises {
 					t.Logf("%s %s: %s", marks[p.Outcome], p.Text, p.Found)
 				}
+				t.Logf("%+v", r.Wrong)
 			}
 		})
 	}
+}
+
+func TestJudgePassesWhatIsTrueAndNothingElse(t *testing.T) {
+	judgeAll(t, []judged{
+		{"all is well", func(*Trial) {}, "kept", 0},
+		{"the truth of an outage came a bracket's width sooner", func(tr *Trial) { shift(&tr.Truths[0], -6*ms) }, "x exact, x joined", 3},
+		{"or later", func(tr *Trial) { shift(&tr.Truths[0], 6*ms) }, "x exact, x joined", 3},
+		{"the truth of a share came a bracket's width sooner", func(tr *Trial) { shift(&tr.Truths[1], -160*ms) }, "x statistical, x joined", 3},
+		{"an outage has no window", func(tr *Trial) { unsee(tr) }, "x found, ? exact, ? kinds, x figures, x limits", 3},
+		{"no request met it", func(tr *Trial) { unsee(tr); unsend(tr, 105*ms) }, "? found, ? exact, ? kinds", 4},
+		{"a failure of another kind", func(tr *Trial) { add(tr, request(1050*ms, timeline.HTTP5xx)) }, "? kinds, x counts", 3},
+		{"a good answer while nobody listened", func(tr *Trial) {
+			add(tr, request(1050*ms, timeline.OK))
+			tr.Books.Answered++
+		}, "x counts", 3},
+		{"one failure too many", func(tr *Trial) { add(tr, request(3200*ms, timeline.HTTP5xx)) }, "x counts", 3},
+		{"one too few", func(tr *Trial) { tr.Books.Accounts[1].Failed-- }, "x counts", 3},
+		{"an answer that the server did not give", func(tr *Trial) { add(tr, request(2*time.Second, timeline.OK)) }, "x counts", 3},
+		{"the recording says something else", func(tr *Trial) { tr.Again = false }, "x again", 3},
+		{"too little was observed to pass", func(tr *Trial) { tr.Live.Verdict.Coverage = 0.998 }, "kept", 4},
+		{"or to fail", func(tr *Trial) { tr.Live.Verdict.Coverage = 0.998; invent(tr, 2*time.Second) }, "x invented, x joined", 4},
+		{"a window of nothing", func(tr *Trial) { invent(tr, 2*time.Second) }, "x invented, x joined", 3},
+		{"where nobody looked", func(tr *Trial) { invent(tr, 2*time.Second); dim(tr, 1999*ms, 2001*ms) }, "kept", 0},
+		{"nothing was to be seen", func(tr *Trial) {
+			tr.Truths, tr.Plan, tr.Live.Windows = nil, nil, nil
+			tr.Books.Accounts, tr.Live.Targets[0].Failed, tr.Live.Verdict.Failed = nil, 0, 0
+			tr.Books.flights[1] = slices.DeleteFunc(tr.Books.flights[1], func(f flight) bool { return f.class != timeline.OK })
+			tr.Live.Targets[0].Sent, tr.Live.Targets[0].Resolution = tr.Live.Targets[0].OK, 105*ms
+		}, "? found, ? exact, ? statistical, ? bracketed, ? narrow, ? kinds, ? lengths, ? counts, ? joined", 4},
+	})
+}
+
+func TestJudgeLeavesUnobservedTimeAlone(t *testing.T) {
+	judgeAll(t, []judged{
+		{"an outage nobody saw", func(tr *Trial) { unsee(tr); unsend(tr, 105*ms); dim(tr, 1050*ms, 1054*ms) }, "? exact, ? kinds", 4},
+		{"one shorter than two intervals", func(tr *Trial) {
+			unsee(tr)
+			unsend(tr, 105*ms)
+			tr.Truths[0].End = faultserver.Span{From: 1009 * ms, To: 1010 * ms}
+		}, "? exact, ? kinds", 4},
+		{"an edge beside it", func(tr *Trial) {
+			dim(tr, 997*ms, 998*ms)
+			tr.Live.Windows[0].Open.Start = true
+		}, "? kinds", 4},
+	})
+}
+
+func TestJudgeWantsABracketAtEveryEdge(t *testing.T) {
+	judgeAll(t, []judged{
+		{"none where an outage began", func(tr *Trial) { tr.Live.Windows[0].Open.Start = true }, "x bracketed", 3},
+		{"none where a share ended", func(tr *Trial) { tr.Live.Windows[1].Open.End = true }, "x bracketed", 3},
+		{"none at all", func(tr *Trial) {
+			for i := range tr.Live.Windows {
+				tr.Live.Windows[i].Open = correlate.Open{Start: true, End: true}
+			}
+		}, "? exact, ? statistical, x bracketed, ? narrow, ? lengths, ? joined", 3},
+	})
+}
+
+func TestJudgeWantsBracketsNoWiderThanTheRequestsMakeThem(t *testing.T) {
+	edge := func(window int, side string, by time.Duration) func(*Trial) {
+		return func(tr *Trial) {
+			w := &tr.Live.Windows[window]
+			switch side {
+			case "before":
+				w.Start.Earliest -= by
+			case "after":
+				w.End.Latest += by
+			case "within":
+				w.Start.Latest += by
+				w.End.Earliest -= by
+			}
+		}
+	}
+	judgeAll(t, []judged{
+		{"an outage from one good answer more", edge(0, "before", 5*ms), "x narrow", 3},
+		{"to one more", edge(0, "after", 5*ms), "x narrow", 3},
+		{"known by the second failure only", edge(0, "within", 5*ms), "x narrow", 3},
+		{"a share that three times as many prove", edge(1, "before", 100*ms), "kept", 0},
+		{"or twenty times", edge(1, "before", time.Second), "x narrow", 3},
+		{"a share to the end of the run", edge(1, "after", time.Second), "x narrow", 3},
+		// Of a statement that is not exact, 38 good answers are enough; that it is not exact is wrong by itself.
+		{"an outage that does not say it is exact", func(tr *Trial) {
+			tr.Live.Windows[0].Basis = correlate.Statistical
+			edge(0, "before", 150*ms)(tr)
+		}, "? exact, x kinds", 3},
+		{"and is twenty times as wide", func(tr *Trial) {
+			tr.Live.Windows[0].Basis = correlate.Statistical
+			edge(0, "before", 250*ms)(tr)
+		}, "? exact, x narrow, x kinds", 3},
+	})
+}
+
+func TestJudgeWantsOutagesCalledWhatTheyAre(t *testing.T) {
+	call := func(window int, kind correlate.WindowKind, basis correlate.Basis) func(*Trial) {
+		return func(tr *Trial) { tr.Live.Windows[window].Kind, tr.Live.Windows[window].Basis = kind, basis }
+	}
+	judgeAll(t, []judged{
+		{"a share of all", call(0, correlate.Partial, correlate.Exact), "x kinds", 3},
+		{"not exact", call(0, correlate.Outage, correlate.Statistical), "? exact, x kinds", 3},
+		{"all of a share", call(1, correlate.Outage, correlate.Statistical), "x kinds", 3},
+		{"a share, exactly", call(1, correlate.Partial, correlate.Exact), "? statistical, x kinds", 3},
+		{"one outage in two windows", func(tr *Trial) {
+			w := tr.Live.Windows[0]
+			tr.Live.Windows[0].End = correlate.Instant{Earliest: 1043 * ms, Latest: 1048 * ms}
+			w.ID, w.Failed = 3, 0
+			w.Start = correlate.Instant{Earliest: 1043 * ms, Latest: 1048 * ms}
+			tr.Live.Windows = append(tr.Live.Windows, w)
+		}, "x kinds", 3},
+		{"an outage with a good answer to a request from within", func(tr *Trial) {
+			i := slices.IndexFunc(tr.Books.flights[1], func(f flight) bool { return f.sent == 1093*ms })
+			f := &tr.Books.flights[1][i]
+			f.class, f.done = timeline.OK, 1101*ms
+			target := &tr.Live.Targets[0]
+			target.OK, target.Failed, target.Latency.Max = target.OK+1, target.Failed-1, 8*ms
+			tr.Live.Verdict.Failed, tr.Live.Windows[0].Failed = target.Failed, 19
+			tr.Live.Windows[0].Kind, tr.Live.Windows[0].Basis = correlate.Partial, correlate.Statistical
+		}, "? exact, ? kinds", 4},
+		// What answers take as long as a third of an outage, that outage can have been a share.
+		{"an outage no longer than answers take", func(tr *Trial) {
+			tr.Books.flights[1][0].done += 40 * ms
+			tr.Live.Targets[0].Latency.Max += 40 * ms
+			tr.Live.Windows[0].Kind = correlate.Partial
+		}, "? kinds", 4},
+	})
+}
+
+func TestJudgeWantsLengthAndDowntimeToHoldTheTruth(t *testing.T) {
+	down := func(window int, by float64) func(*Trial) {
+		return func(tr *Trial) {
+			d := &tr.Live.Windows[window].Downtime
+			*d = correlate.Length{Min: scale(d.Min, by), Max: scale(d.Max, by)}
+		}
+	}
+	judgeAll(t, []judged{
+		{"half the downtime of an outage", down(0, 0.5), "x lengths", 3},
+		{"of a share", down(1, 0.5), "x lengths", 3},
+		{"twice it", down(1, 2), "x lengths", 3},
+		{"half the blackout", func(tr *Trial) { tr.Live.Windows[0].Blackout.Max /= 2 }, "x lengths", 3},
+		{"half the length", func(tr *Trial) {
+			l := &tr.Live.Windows[0].Length
+			*l = correlate.Length{Min: l.Min / 2, Max: l.Max / 2}
+		}, "x lengths", 3},
+	})
+}
+
+func TestJudgeWantsFiguresThatFollowFromTheRecording(t *testing.T) {
+	judgeAll(t, []judged{
+		{"half the latency", func(tr *Trial) { tr.Live.Targets[0].Latency.P99 /= 2 }, "x figures", 3},
+		{"twice the latency", func(tr *Trial) { tr.Live.Targets[0].Latency.Max *= 2 }, "x figures", 3},
+		{"no latency", func(tr *Trial) { tr.Live.Targets[0].Latency = nil }, "x figures", 3},
+		{"a failure is in no window", func(tr *Trial) { tr.Live.Windows[0].Failed-- }, "x figures", 3},
+		{"or in no total", func(tr *Trial) { tr.Live.Verdict.Failed-- }, "x figures", 3},
+		{"a request is in none", func(tr *Trial) { tr.Live.Targets[0].Sent-- }, "x figures", 3},
+		{"unobserved time counts as observed", func(tr *Trial) { dim(tr, 2001*ms, 2003*ms); tr.Live.Targets[0].Coverage = 1 }, "x figures", 3},
+		{"the run covers more than its target", func(tr *Trial) { dim(tr, 2001*ms, 2003*ms); tr.Live.Verdict.Coverage = 1 }, "x figures", 3},
+		{"there is no target", func(tr *Trial) { tr.Live.Targets = nil; tr.Live.Windows = nil },
+			"? found, ? invented, ? exact, ? statistical, ? bracketed, ? narrow, ? kinds, ? lengths, x figures, ? limits, ? joined", 3},
+	})
+}
+
+func TestJudgeWantsTheDetectionLimitToBeTheLongestSilence(t *testing.T) {
+	judgeAll(t, []judged{
+		{"it is less", func(tr *Trial) { tr.Live.Targets[0].Resolution = 4 * ms }, "x limits", 3},
+		{"or more", func(tr *Trial) { tr.Live.Targets[0].Resolution = 6 * ms }, "x limits", 3},
+		{"a longer outage escaped", func(tr *Trial) {
+			unsee(tr)
+			unsend(tr, 105*ms)
+			tr.Truths[0].End = faultserver.Span{From: 1110 * ms, To: 1110 * ms}
+		}, "? found, ? exact, ? kinds, x limits", 3},
+	})
+}
+
+func TestJudgeWantsAStoppedProberToSaySo(t *testing.T) {
+	judgeAll(t, []judged{
+		{"it does", func(tr *Trial) { tr.Starved = starved(4) }, "kept", 0},
+		{"it passes", func(tr *Trial) { tr.Starved = starved(0) }, "x starved", 3},
+		{"whatever was observed otherwise", func(tr *Trial) { tr.Live.Verdict.Coverage = 0.5; tr.Starved = starved(0) }, "x starved", 3},
+		{"it blames the server", func(tr *Trial) {
+			tr.Starved = starved(4)
+			tr.Starved.Run.Windows = tr.Live.Windows[:1]
+		}, "x starved", 3},
+		{"its coverage takes in half of the stop", func(tr *Trial) {
+			tr.Starved = starved(4)
+			tr.Starved.Run.Targets[0].Coverage += 0.15
+		}, "x unobserved", 3},
+		{"it claims to have observed a tenth of the stop", func(tr *Trial) {
+			tr.Starved = starved(4)
+			tr.Starved.Run.Unobserved[0].Start = 600 * ms
+			tr.Starved.Run.Targets[0].Coverage = observed(tr.Starved.Run.Targets[0], tr.Starved.Run)
+		}, "x unobserved", 3},
+		{"that is wrong however little else was observed", func(tr *Trial) {
+			tr.Live.Verdict.Coverage = 0.5
+			tr.Starved = starved(4)
+			tr.Starved.Run.Unobserved = nil
+		}, "x unobserved", 3},
+		{"it measured nothing", func(tr *Trial) {
+			tr.Starved = starved(4)
+			tr.Starved.Run.Targets = nil
+		}, "? unobserved", 4},
+	})
 }
 
 func shift(truth *Truth, by time.Duration) {
@@ -137,18 +343,58 @@ func shift(truth *Truth, by time.Duration) {
 	}
 }
 
+// invent adds a window of nothing.
 func invent(tr *Trial, at time.Duration) {
 	w := tr.Live.Windows[0]
+	w.ID, w.Failed = 3, 0
 	w.Start = correlate.Instant{Earliest: at - 5*ms, Latest: at + ms}
 	w.End = correlate.Instant{Earliest: at, Latest: at + 6*ms}
 	tr.Live.Windows = append(tr.Live.Windows, w)
 }
 
+// unsee takes away the window of the first outage.
+func unsee(tr *Trial) { tr.Live.Windows = tr.Live.Windows[1:] }
+
+// unsend takes away the 20 requests that met it, which leaves nothing sent for so long.
+func unsend(tr *Trial, silence time.Duration) {
+	tr.Books.flights[1] = slices.DeleteFunc(tr.Books.flights[1], func(f flight) bool { return f.class == timeline.Refused })
+	clear(tr.Books.inside[0])
+	target := &tr.Live.Targets[0]
+	target.Sent, target.Failed, target.Resolution = target.Sent-20, target.Failed-20, silence
+	tr.Live.Verdict.Failed -= 20
+}
+
+// add enters a request that the run knows of as well.
+func add(tr *Trial, q timeline.Request) {
+	tr.Books.Add(q)
+	target := &tr.Live.Targets[0]
+	target.Sent++
+	if q.Class == timeline.OK {
+		target.OK++
+		return
+	}
+	target.Failed++
+	tr.Live.Verdict.Failed++
+	tr.Live.Windows[0].Failed++
+}
+
+// dim makes some time unobserved.
+func dim(tr *Trial, from, to time.Duration) {
+	tr.Live.Unobserved = append(tr.Live.Unobserved, correlate.Unobserved{Target: "new", Start: from, End: to})
+	target := &tr.Live.Targets[0]
+	target.Coverage = observed(*target, tr.Live)
+	tr.Live.Verdict.Coverage = target.Coverage
+}
+
 // starved is a run that was stopped from 0.5 s to 1.5 s.
 func starved(code int) *Starved {
-	return &Starved{From: 500 * ms, To: 1500 * ms, ExitCode: code, Run: &correlate.Timeline{
+	tl := &correlate.Timeline{
+		Targets:    []correlate.Target{{Name: "new", Kind: timeline.New, Measured: correlate.Instant{Latest: 3400 * ms}}},
 		Unobserved: []correlate.Unobserved{{Target: "new", Start: 490 * ms, End: 1510 * ms}},
-	}}
+	}
+	tl.Targets[0].Coverage = observed(tl.Targets[0], tl)
+	tl.Verdict.Coverage = tl.Targets[0].Coverage
+	return &Starved{From: 500 * ms, To: 1500 * ms, ExitCode: code, Run: tl}
 }
 
 func TestBooksWantGoodAnswersToBePossible(t *testing.T) {
@@ -188,7 +434,7 @@ func TestStatisticalBracketsNeedEnoughOfThem(t *testing.T) {
 		held Held
 		want Outcome
 	}{
-		{Held{0, 0}, Kept}, {Held{20, 20}, Kept}, {Held{19, 20}, Undecided}, {Held{17, 20}, Broken}, {Held{3, 4}, Broken},
+		{Held{0, 0}, Undecided}, {Held{20, 20}, Kept}, {Held{19, 20}, Undecided}, {Held{17, 20}, Broken}, {Held{3, 4}, Broken},
 		{Held{198, 200}, Kept}, {Held{197, 200}, Undecided}, {Held{190, 200}, Broken},
 	} {
 		if p := heldStatistical(test.held); p.Outcome != test.want {

@@ -35,6 +35,8 @@ type Promise struct {
 	Text    string  `json:"text"`
 	Outcome Outcome `json:"outcome"`
 	Found   string  `json:"found"` // figures
+
+	always bool // to be kept also where too little was observed
 }
 
 // Outcome says what became of a promise.
@@ -43,7 +45,7 @@ type Outcome string
 const (
 	Kept      Outcome = "kept"
 	Broken    Outcome = "broken"
-	Undecided Outcome = "undecided" // what was seen decides it neither way
+	Undecided Outcome = "undecided" // what was seen decides it neither way, or nothing was to be seen
 )
 
 // PlannedAt is an outage that was planned, for those who repeat it.
@@ -97,6 +99,7 @@ type Wrong struct {
 
 	Bracket correlate.Instant `json:"bracket,omitzero"`
 	Basis   correlate.Basis   `json:"basis,omitzero"`
+	Detail  string            `json:"detail,omitzero"`
 }
 
 // Side is one side's edges: how far the middle of the bracket was from the truth, and how wide it was. Both are absent if

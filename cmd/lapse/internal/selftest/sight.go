@@ -25,6 +25,17 @@ type Sight struct {
 	Target     correlate.Target
 	Fate       Fate
 	Start, End *Edge // nil where nothing is claimed: not found, or the window is open there
+
+	windows []correlate.Window // that show it
+	shared  bool               // one of them shows another truth as well
+}
+
+// window is the one that shows the truth and nothing else; false if there is none, or more than one.
+func (s Sight) window() (correlate.Window, bool) {
+	if len(s.windows) != 1 || s.shared {
+		return correlate.Window{}, false
+	}
+	return s.windows[0], true
 }
 
 // An Edge is a bracket and how far it was from the truth.
@@ -51,7 +62,7 @@ func newEdge(bracket correlate.Instant, truth faultserver.Span, basis correlate.
 // A View is all that one target says of the truths.
 type View struct {
 	Target   correlate.Target
-	Sights   []Sight
+	Sights   []Sight            // by truth
 	Invented []correlate.Window // windows where nothing was wrong
 	Excused  []correlate.Window // such windows in or beside unobserved time: the machine stood still
 }
@@ -62,12 +73,14 @@ func look(target correlate.Target, tl *correlate.Timeline, truths []Truth, met f
 	v := View{Target: target}
 	windows := windowsOf(tl, target.Name)
 	claimed := make([]bool, len(windows))
+	shown := make([]int, len(windows)) // how many truths each shows
 	for _, t := range truths {
 		s := Sight{Truth: t, Target: target}
 		var mine []correlate.Window
 		for i, w := range windows {
 			if shows(w, t) {
 				claimed[i] = true
+				shown[i]++
 				mine = append(mine, w)
 			} else if explains(w, t) {
 				claimed[i] = true
@@ -80,6 +93,9 @@ func look(target correlate.Target, tl *correlate.Timeline, truths []Truth, met f
 		v.Sights = append(v.Sights, s)
 	}
 	for i, w := range windows {
+		if shown[i] > 1 {
+			v.share(w)
+		}
 		switch {
 		case claimed[i]:
 		case dark(tl, target.Name, w.Start.Earliest, w.End.Latest):
@@ -89,6 +105,14 @@ func look(target correlate.Target, tl *correlate.Timeline, truths []Truth, met f
 		}
 	}
 	return v
+}
+
+// share notes that w shows more than one truth.
+func (v *View) share(w correlate.Window) {
+	for i := range v.Sights {
+		s := &v.Sights[i]
+		s.shared = s.shared || slices.ContainsFunc(s.windows, func(o correlate.Window) bool { return o.ID == w.ID })
+	}
 }
 
 func windowsOf(tl *correlate.Timeline, target string) (windows []correlate.Window) {
@@ -123,7 +147,7 @@ func (s *Sight) compare(windows []correlate.Window) {
 	if len(windows) == 0 {
 		return
 	}
-	s.Fate = Found
+	s.Fate, s.windows = Found, windows
 	first, last := windows[0], windows[len(windows)-1]
 	if !first.Open.Start {
 		s.Start = newEdge(first.Start, s.Truth.Start, first.Basis)

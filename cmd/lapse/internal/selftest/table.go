@@ -136,6 +136,9 @@ func (r *Report) writeWrong(b *strings.Builder) {
 		if w.Basis != "" {
 			fmt.Fprintf(b, " not in %.6f to %.6f, %s", w.Bracket.Earliest.Seconds(), w.Bracket.Latest.Seconds(), w.Basis)
 		}
+		if w.Detail != "" {
+			b.WriteString(" " + w.Detail)
+		}
 		fmt.Fprintf(b, " (join %v)\n", w.Join)
 	}
 }
