@@ -150,10 +150,10 @@ func (tr trace) lasted() time.Duration {
 	return last.sent
 }
 
-// kinds wants an outage of every request to be called one, with brackets that are exact, and one of a share to be called a share; and
+// kinds wants an outage of every request to be called one, with brackets that are exact if enough of them failed, and one of a share to be called a share; and
 // each is to be one window. Only what cannot be anything else is judged, and something of both kinds must be.
 func (t Trial) kinds(views []View) *check {
-	c := &check{text: "an outage of every request is called that, and exact; one of a share is not", things: "windows"}
+	c := &check{text: "an outage of every request is called that, and exact if 8 failed; one of a share is not", things: "windows"}
 	judged := map[correlate.WindowKind]int{}
 	t.each(views, func(s Sight, _ recorded, tr trace) {
 		kind, basis := s.must(tr)
@@ -172,6 +172,9 @@ func (t Trial) kinds(views []View) *check {
 	return c
 }
 
+// enough requests have failed for an outage of every request to be exact: see [correlate.Exact].
+const enough = 8
+
 // must is what the requests leave no doubt that an outage is to be called; "" if they leave any. An outage of every request leaves none
 // if it was three times as long as any answer took until then: had it been a share, good answers would have come within. (A request
 // sent within that the server read when it was over has a good answer all the same.) A share leaves none if some did.
@@ -180,8 +183,11 @@ func (s Sight) must(tr trace) (correlate.WindowKind, correlate.Basis) {
 	case tr.reach >= Join:
 	case s.Truth.Class() == Random && tr.among >= 3:
 		return correlate.Partial, correlate.Statistical
-	case s.Truth.Class().total() && tr.fitting && tr.amid == 0 && len(tr.spoilt) >= 3 && tr.last()-tr.known > 3*tr.answer:
+	case !s.Truth.Class().total() || !tr.fitting || tr.amid > 0 || tr.last()-tr.known <= 3*tr.answer:
+	case len(tr.spoilt) >= enough:
 		return correlate.Outage, correlate.Exact
+	case len(tr.spoilt) >= 3:
+		return correlate.Outage, correlate.Statistical
 	}
 	return "", ""
 }

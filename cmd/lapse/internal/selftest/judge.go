@@ -193,6 +193,11 @@ func edgeRow(class Class, views []View) (row EdgeRow, found bool) {
 		}
 	}
 	row.Start, row.End = side(starts), side(ends)
+	byBasis := map[correlate.Basis][]Edge{}
+	for _, e := range slices.Concat(starts, ends) {
+		byBasis[e.Basis] = append(byBasis[e.Basis], e)
+	}
+	row.ExactSide, row.StatisticalSide = side(byBasis[correlate.Exact]), side(byBasis[correlate.Statistical])
 	return row, found
 }
 

@@ -87,6 +87,9 @@ type EdgeRow struct {
 	Exact       Held  `json:"exact"`
 	Statistical Held  `json:"statistical"`
 	Open        int   `json:"open"` // edges beside unobserved time, where nothing is claimed
+
+	ExactSide       Side `json:"exactSide"`       // of the exact brackets, at either side
+	StatisticalSide Side `json:"statisticalSide"` // of the statistical ones
 }
 
 // A Wrong is one thing the tool got wrong, for those who look into it.

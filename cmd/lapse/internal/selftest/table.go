@@ -149,15 +149,12 @@ func (r *Report) writeWords(b *strings.Builder) {
 	for _, l := range r.Limits {
 		fmt.Fprintf(b, "  %s: a request every %s. %s\n      The run itself says that one of up to %s may escape it.\n", l.Target, short(l.Interval), l.words(), short(l.Resolution))
 	}
-	total, partial := r.worst(Class.total), r.worst(func(c Class) bool { return c == Random })
-	if total.Width != nil {
-		fmt.Fprintf(b, "  Where every request failed at once, an edge lay typically %s, at worst %s\n      from the middle of its bracket; no bracket was wider than %s.\n",
-			short(total.Error.P50), short(total.Error.Max), short(total.Width.Max))
-	}
-	if partial.Width != nil {
-		fmt.Fprintf(b, "  Where a share failed at random: typically %s, at worst %s; no bracket wider than %s.\n",
-			short(partial.Error.P50), short(partial.Error.Max), short(partial.Width.Max))
-	}
+	exact := func(row EdgeRow) (Side, bool) { return row.ExactSide, row.Class.total() }
+	few := func(row EdgeRow) (Side, bool) { return row.StatisticalSide, row.Class.total() }
+	share := func(row EdgeRow) (Side, bool) { return row.StatisticalSide, row.Class == Random }
+	r.writeWorst(b, "Where every request failed, 8 or more, an edge lay", " from the middle\n      of its bracket", exact)
+	r.writeWorst(b, "Where fewer failed, of which maybe a share of requests did:", "", few)
+	r.writeWorst(b, "Where a share failed at random:", "", share)
 	b.WriteString("  Over a network add its round trip. Not tested: a fault whose failures are further apart than --join.\n")
 }
 
@@ -171,15 +168,18 @@ func (l Limit) words() string {
 	return fmt.Sprintf("Every outage of every request was found, the shortest of %s.", short(l.AlwaysFrom))
 }
 
-// worst is the worst of the sides of some classes: the largest median, and the largest of all.
-func (r *Report) worst(of func(Class) bool) (worst Side) {
+// writeWorst says how far edges lay from the middle of their brackets, in the classes of which sides has something.
+func (r *Report) writeWorst(b *strings.Builder, where, from string, sides func(EdgeRow) (Side, bool)) {
+	var worst Side
 	for _, row := range r.Edges {
-		if of(row.Class) {
-			worst.Error = worst.Error.or(row.Start.Error).or(row.End.Error)
-			worst.Width = worst.Width.or(row.Start.Width).or(row.End.Width)
+		if side, ok := sides(row); ok {
+			worst.Error, worst.Width = worst.Error.or(side.Error), worst.Width.or(side.Width)
 		}
 	}
-	return worst
+	if worst.Width != nil {
+		fmt.Fprintf(b, "  %s typically %s, at worst %s%s; no bracket was wider than %s.\n",
+			where, short(worst.Error.P50), short(worst.Error.Max), from, short(worst.Width.Max))
+	}
 }
 
 // or is the larger of two spreads; one of them may be nil.
