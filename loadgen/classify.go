@@ -62,10 +62,15 @@ func classify(err error, ph phase) timeline.Class {
 // ourOwn are the system's errors that say we ran out of something ourselves.
 var ourOwn = []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EADDRNOTAVAIL, syscall.EADDRINUSE, syscall.ENOBUFS, syscall.ENOMEM}
 
+// lookUpShortages are those that a look-up may meet, which connects a UDP socket without binding it: EAGAIN says that no local port
+// is free (inet_autobind in Linux), and EADDRNOTAVAIL that there is no way to the name server from here, which with
+// several name servers hides what the others said.
+var lookUpShortages = []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOBUFS, syscall.ENOMEM}
+
 // resolvingClass: a resolver that could open no socket tells nothing of the name. net.DNSError keeps only the text of
 // such an error (newDNSError in package net).
 func resolvingClass(err error) timeline.Class {
-	if failure, ok := errors.AsType[*net.DNSError](err); ok && slices.ContainsFunc(ourOwn, func(errno syscall.Errno) bool {
+	if failure, ok := errors.AsType[*net.DNSError](err); ok && slices.ContainsFunc(lookUpShortages, func(errno syscall.Errno) bool {
 		return strings.HasSuffix(failure.Err, errno.Error())
 	}) {
 		return timeline.Local
@@ -74,10 +79,10 @@ func resolvingClass(err error) timeline.Class {
 }
 
 func errnoClass(errno syscall.Errno, ph phase) (_ timeline.Class, known bool) {
-	if slices.Contains(ourOwn, errno) {
+	switch {
+	case ph != resolving && slices.Contains(ourOwn, errno), ph == resolving && slices.Contains(lookUpShortages, errno):
 		return timeline.Local, true
-	}
-	if ph == resolving { // what befell the name server's connection says nothing of the target's
+	case ph == resolving: // what befell the name server's connection says nothing of the target's
 		return timeline.DNS, true
 	}
 	switch errno {
