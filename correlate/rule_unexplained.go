@@ -55,7 +55,7 @@ func nearOnset(v *view, w *Window) (near []Evidence, more int) {
 // isChange reports whether the event can have had an effect on traffic, unlike our own bookkeeping.
 func isChange(e *Event) bool {
 	switch e.Kind {
-	case timeline.RunPhase, timeline.CommandOutput, timeline.TargetChanged, timeline.WatchLane, timeline.RequestError:
+	case timeline.RunPhase, timeline.CommandOutput, timeline.TargetChanged, timeline.WatchLane, timeline.RequestError, timeline.AddressFailed:
 		return false
 	}
 	return true

@@ -100,11 +100,23 @@ type Target struct {
 	Late    int            `json:"late"`    // sent more than max(1 interval, 5 ms) after due
 	Classes map[string]int `json:"classes"` // how many requests ended in each class
 
+	FailedAddresses []FailedAddress `json:"failedAddresses,omitzero"` // addresses of its name that failed before another one answered: requests that succeeded, late
+
 	AchievedRate float64       `json:"achievedRate"`     // sent ÷ measured time
 	Resolution   time.Duration `json:"resolution"`       // detection limit: the longest time between successive sends while observed
 	Coverage     float64       `json:"coverage"`         // observed ÷ measured time, 0 to 1
 	Measured     Instant       `json:"measured"`         // from the first due instant, or from when the prober was told to if that was over 150 ms earlier (Earliest), to the end of its measuring (Latest)
 	Latency      *Latency      `json:"latency,omitzero"` // of ok requests, from Due; absent if there were none
+}
+
+// A FailedAddress is one of several addresses of a target's name that failed when connections were made. They went to another one
+// then, in the time that was left; where none accepted, the request failed. Of each target the first 8 different ones are counted.
+type FailedAddress struct {
+	Addr        string  `json:"addr"`
+	Class       string  `json:"class"`       // what came of connecting to it
+	Text        string  `json:"text"`        // the same in the words of the first failure
+	Connections int     `json:"connections"` // made to another address for that reason; at least so many, while the run goes on or where it broke off
+	During      Instant `json:"during"`      // when they were made
 }
 
 // Latency are quantiles of the time from Due to Done.

@@ -219,6 +219,7 @@ func (t *Tracker) judge() (*Timeline, []*sight) {
 	s := &scene{run: tl, facts: slices.Clip(t.events), outages: map[string][]Window{}, edges: map[string]edge{}}
 	sights := t.look()
 	t.fill(s, sights)
+	passOver(tl)
 	explain(s)
 	return tl, sights
 }

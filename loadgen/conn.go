@@ -33,33 +33,45 @@ type socket struct {
 
 var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readBuffer) }}
 
-// dial connects to the target, and says how long each phase took. clock tells the time now. After an
-// error, ph is the phase in which it came.
-func (p *plan) dial(clock timeline.Clock, deadline time.Duration) (_ *conn, took timeline.Phases, ph phase, err error) {
-	until := clock.Wall(deadline)
-	addrs, resolved, err := p.resolve(clock, until)
+// dial connects to the target, and says how long each phase took. After an error, ph is the phase in which it came.
+func (t *target) dial(deadline time.Duration) (_ *conn, took timeline.Phases, ph phase, err error) {
+	until := t.clock.Wall(deadline)
+	addrs, resolved, err := t.resolve(t.clock, until)
 	took.DNS = resolved
 	if err != nil {
 		return nil, took, resolving, err
 	}
-	begun := clock.Now()
-	tcp, err := p.ports.dialAny(addrs, clock, deadline)
-	took.Connect = timeline.MicrosOf(clock.Now() - begun)
+	begun := t.clock.Now()
+	tcp, passed, err := t.ports.dialAny(addrs, t.clock, deadline)
+	connected := t.clock.Now()
+	took.Connect = timeline.MicrosOf(connected - begun)
 	if err != nil {
 		return nil, took, connecting, err
 	}
+	t.passedOver(passed, begun, connected)
 	c := newConn(tcp)
-	if p.tls == nil {
+	if t.tls == nil {
 		return c, took, connecting, nil
 	}
-	begun = clock.Now()
-	err = c.handshake(p.tls, until)
-	took.TLS = timeline.MicrosOf(clock.Now() - begun)
+	begun = t.clock.Now()
+	err = c.handshake(t.tls, until)
+	took.TLS = timeline.MicrosOf(t.clock.Now() - begun)
 	if err != nil {
 		c.abort()
 		return nil, took, handshaking, err
 	}
 	return c, took, handshaking, nil
+}
+
+// passedOver notes which addresses failed before another one accepted, unless a stop of our own between begun and connected may
+// have made them.
+func (t *target) passedOver(failed []failedAddress, begun, connected time.Duration) {
+	if len(failed) == 0 {
+		return
+	}
+	if _, stopped := t.pulse.lastStop(connected); stopped <= begun {
+		t.passed.note(t.name, failed)
+	}
 }
 
 // resolve looks the host up, every time: a name that stops resolving is a failure like another.
@@ -82,19 +94,6 @@ func (p *plan) resolve(clock timeline.Clock, until time.Time) ([]netip.AddrPort,
 		err = &net.DNSError{Err: "no address", Name: p.host, IsNotFound: true}
 	}
 	return addrs, took, err
-}
-
-// dialAny connects to the first address that accepts, in the resolver's order, as clients do. Each
-// gets an equal share of the time that is left. The error is the last one's.
-func (b *portBook) dialAny(addrs []netip.AddrPort, clock timeline.Clock, deadline time.Duration) (c *net.TCPConn, err error) {
-	for i, addr := range addrs {
-		now := clock.Now()
-		until := now + (deadline-now)/time.Duration(len(addrs)-i)
-		if c, err = b.dial(addr, clock.Wall(until)); err == nil {
-			return c, nil
-		}
-	}
-	return nil, err
 }
 
 func newConn(tcp *net.TCPConn) *conn {

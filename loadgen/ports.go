@@ -155,15 +155,20 @@ func (p *ports) dial(addr netip.AddrPort, until time.Time) (*net.TCPConn, error)
 		}
 		c, err := dialFrom(port, addr, until)
 		p.put(port, err, time.Now())
-		if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EADDRNOTAVAIL) {
-			continue
+		if !portInUse(err, addr) {
+			return c, err
 		}
-		return c, err
 	}
 	if !p.clean() { // the kernel might choose a spoiled one
 		return nil, errNoPort
 	}
 	return dialFrom(0, addr, until)
+}
+
+// portInUse reports whether err says that a connection to addr has to be made from another port. If it is the address to connect
+// from that is lacking, no port will do.
+func portInUse(err error, addr netip.AddrPort) bool {
+	return errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EADDRNOTAVAIL) && hasWay(addr)
 }
 
 // dialFrom connects to addr from a local port, or one that the kernel chooses if it is 0.

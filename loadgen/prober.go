@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,7 +19,7 @@ const delivery = 50 * time.Millisecond
 type Config struct {
 	Clock  timeline.Clock
 	Source string // names this prober in batches
-	// Sink takes the facts: Batch, Backend, and ProberStall and RequestError events. It is called by one goroutine at a time
+	// Sink takes the facts: Batch, Backend, and ProberStall, RequestError and AddressFailed events. It is called by one goroutine at a time
 	// and must not block for long; the measurement does not wait for it, but memory does.
 	Sink   func(timeline.Fact)
 	Logger *slog.Logger // nil for none
@@ -37,6 +38,7 @@ type Prober struct {
 	pulse    pulse
 	backends backends
 	errors   errorTexts
+	passed   passedOver
 	ports    *portBook
 	sent     uint64 // requests handed on; belongs to deliver, as does
 	usual    int    // how many the last batch held
@@ -135,7 +137,7 @@ func (p *Prober) Start(probe Probe) error {
 	}
 	plan.ports = p.ports
 	t := &target{
-		plan: plan, clock: p.clock, pulse: &p.pulse, backends: &p.backends, errors: &p.errors, book: newBook(),
+		plan: plan, clock: p.clock, pulse: &p.pulse, backends: &p.backends, errors: &p.errors, passed: &p.passed, book: newBook(),
 		prepared: make(chan struct{}), log: p.log.With("target", probe.Name),
 	}
 	t.setRate(probe.Rate)
@@ -245,21 +247,21 @@ func (p *Prober) deliverUntil(stop <-chan struct{}) {
 	for {
 		select {
 		case <-stop:
-			p.deliver()
+			p.deliver(true)
 			return
 		case <-tick.C:
-			p.deliver()
+			p.deliver(false)
 		}
 	}
 }
 
-// deliver hands on stalls and errors, then backends, then the batch that refers to them.
-func (p *Prober) deliver() {
+// deliver hands on stalls and errors, then backends, then the batch that refers to them. At the end it is called for the last time.
+func (p *Prober) deliver(end bool) {
 	p.mu.Lock()
 	stalls, targets := p.stalls, p.books
 	p.stalls = nil
 	p.mu.Unlock()
-	for _, event := range append(stalls, p.errors.take()...) {
+	for _, event := range slices.Concat(stalls, p.errors.take(), p.passed.take(end)) {
 		p.sink(event)
 	}
 	batch, finished := p.batch(targets)

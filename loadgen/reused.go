@@ -95,7 +95,7 @@ func (p *pool) prepare() {
 // connectAhead connects s for its first request. What fails is left for that to try.
 func (p *pool) connectAhead(s *slot) {
 	defer p.ready(s)
-	c, _, _, err := p.dial(p.clock, p.clock.Now()+p.timeout)
+	c, _, _, err := p.dial(p.clock.Now() + p.timeout)
 	if err != nil {
 		p.log.Debug("cannot connect ahead of need", "err", err)
 		return

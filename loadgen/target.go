@@ -46,6 +46,7 @@ type target struct {
 	pulse    *pulse
 	backends *backends
 	errors   *errorTexts
+	passed   *passedOver
 	book     *book
 	engine   engine
 	perSec   atomic.Uint64 // the rate, as math.Float64bits
@@ -283,7 +284,7 @@ func (t *target) open(a *attempt) *conn {
 		t.finish(a.job, a.sent, a.sent, timeline.Outcome{Class: timeline.NotSent})
 		return nil
 	}
-	c, took, ph, err := t.dial(t.clock, t.deadline(a))
+	c, took, ph, err := t.dial(t.deadline(a))
 	a.outcome.Phases = took
 	if err != nil {
 		t.failed(a, err, ph, nil)

@@ -167,6 +167,9 @@ func aborted() *correlate.Timeline {
 	addTarget(tl, "web new", timeline.New, 100, fails{{11, 60}, {12, 100}, {13, 100}, {14, 100}, {15, 100}, {16, 100}, {17, 100}, {18, 100}, {19, 100}, {20, 100}})
 	silence(tl, "web new", 21, 24)
 	tl.Targets[0].Measured.Latest = 21 * s
+	tl.Targets[0].FailedAddresses = []correlate.FailedAddress{{
+		Addr: "10.0.143.22", Class: "refused", Text: "connect: connection refused", Connections: 1, During: correlate.Instant{Earliest: 10 * s, Latest: 10*s + ms},
+	}}
 	tl.Unobserved = []correlate.Unobserved{{Target: "web new", Start: 21 * s, End: 24*s + 400*ms, Reason: "run ended early"}}
 	tl.Windows = []correlate.Window{{
 		ID: 1, Target: "web new", Kind: correlate.Outage, Basis: correlate.Exact,
@@ -202,6 +205,9 @@ func slow() *correlate.Timeline {
 	tl := base(20 * s)
 	tl.Run.Services = []timeline.Service{{Namespace: "shop", Name: "web"}}
 	addTarget(tl, "web new", timeline.New, 250, nil)
+	tl.Targets[0].FailedAddresses = []correlate.FailedAddress{{
+		Addr: "2001:db8::9", Class: "timeout_connect", Text: "i/o timeout", Connections: 9, During: correlate.Instant{Earliest: 7*s + 6*ms, Latest: 8*s + 42*ms},
+	}}
 	tl.Windows = []correlate.Window{{
 		ID: 1, Target: "web new", Kind: correlate.Slow, Basis: correlate.Exact,
 		Start: correlate.Instant{Earliest: 7*s + 2*ms, Latest: 7*s + 10*ms}, End: correlate.Instant{Earliest: 8*s + 40*ms, Latest: 8*s + 44*ms},

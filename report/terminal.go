@@ -320,8 +320,20 @@ func validityParts(tl *correlate.Timeline, names map[string]string) []string {
 		if t.AchievedRate < 0.98*t.Rate {
 			parts = append(parts, fmt.Sprintf("%s sent only %s/s of %s/s", names[t.Name], trimFloat(t.AchievedRate), trimFloat(t.Rate)))
 		}
+		for _, failed := range t.FailedAddresses {
+			parts = append(parts, names[t.Name]+": "+passedOver(tl, failed))
+		}
 	}
 	return parts
+}
+
+// passedOver tells of an address that failed before another one answered.
+func passedOver(tl *correlate.Timeline, failed correlate.FailedAddress) string {
+	least := ""
+	if tl.Run.Live || tl.Run.Aborted != "" {
+		least = "at least "
+	}
+	return fmt.Sprintf("%s failed (%s) before another address answered, for %s%s", failed.Addr, failed.Class, least, plural(failed.Connections, "connection"))
 }
 
 // files says where the run is kept.

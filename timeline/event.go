@@ -83,6 +83,7 @@ const (
 	WatchLane     EventKind = "watch-lane"     // Object.Kind: what is watched; To: "on", "off"; Detail: why
 	ProberStall   EventKind = "prober-stall"   // the prober did not run between Since and Seen
 	RequestError  EventKind = "request-error"  // the first request of a target to fail for this reason, sent at Since and over at Seen. Object.Name: the target; To: its class; Code: its HTTP status; Detail: the reason
+	AddressFailed EventKind = "address-failed" // between Since and Seen, a target's connections went to another address of its name because Addr had failed. Object.Name: the target; To: the class; Code: how many connections so far; Detail: what the first one met
 	Hammer        EventKind = "hammer"         // background load: To "running" with hey's flags as Detail, then "ended" with its summary as JSON, or why it failed
 )
 
@@ -90,5 +91,5 @@ const (
 var EventKinds = []EventKind{
 	PodSeen, PodScheduled, PodContainer, PodReady, PodDeleted, PodPhase, PodGone, EndpointChanged,
 	NodeReady, NodeSchedulable, NodeGone, ServiceChanged, KubeEvent,
-	RunPhase, Command, CommandOutput, TargetChanged, WatchGap, WatchLane, ProberStall, RequestError, Hammer,
+	RunPhase, Command, CommandOutput, TargetChanged, WatchGap, WatchLane, ProberStall, RequestError, AddressFailed, Hammer,
 }

@@ -93,12 +93,12 @@ func elements(t *testing.T, set string, port uint16) (n int) {
 	return n
 }
 
-// nameServer makes a name server on the loopback interface the only one of this namespace. answer says how it answers a
-// question: with an address and a code, or not at all.
-func nameServer(t *testing.T, answer func(dnsmessage.Question) (addr *[4]byte, code dnsmessage.RCode, answers bool)) {
+// nameServer makes a name server on the loopback interface the first one of this namespace. answer says how it answers a
+// question: with an address and a code, or not at all. lines follow it in resolv.conf.
+func nameServer(t *testing.T, answer func(dnsmessage.Question) (addr *[4]byte, code dnsmessage.RCode, answers bool), lines ...string) {
 	t.Helper()
 	conf := filepath.Join(t.TempDir(), "resolv.conf")
-	if err := os.WriteFile(conf, []byte("nameserver 127.0.0.1\n"), 0o644); err != nil {
+	if err := os.WriteFile(conf, []byte(strings.Join(append([]string{"nameserver 127.0.0.1"}, lines...), "\n")+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := unix.Mount(conf, "/etc/resolv.conf", "", unix.MS_BIND, ""); err != nil {

@@ -1,0 +1,148 @@
+package loadgen
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"lapse/timeline"
+)
+
+func failedDial(err error) error {
+	return &net.OpError{Op: "dial", Net: "tcp", Err: err}
+}
+
+// Whoever has several addresses is told by the one that said most.
+func TestTheErrorOfManyAddressesIsTheOneThatTellsMost(t *testing.T) {
+	own, way := failedDial(os.NewSyscallError("connect", syscall.EADDRNOTAVAIL)), failedDial(os.NewSyscallError("connect", syscall.ENETUNREACH))
+	refused, silent := failedDial(os.NewSyscallError("connect", syscall.ECONNREFUSED)), failedDial(os.ErrDeadlineExceeded)
+	for _, test := range []struct {
+		errs []error
+		want error
+	}{
+		{[]error{refused, own}, refused},
+		{[]error{own, refused}, refused},
+		{[]error{refused, way}, refused},
+		{[]error{silent, refused}, refused},
+		{[]error{silent, way}, silent},
+		{[]error{way, silent}, way},
+		{[]error{errNoPort, silent}, silent},
+		{[]error{own, errNoPort}, own},
+	} {
+		var failed []failedAddress
+		for _, err := range test.errs {
+			failed = append(failed, failedAddress{err: err})
+		}
+		if got := mostTelling(failed); got != test.want {
+			t.Errorf("of %v: %v", test.errs, got)
+		}
+	}
+}
+
+// listening returns an address of this machine that accepts connections, and one that refuses them.
+func listening(t *testing.T) (accepts, refuses netip.AddrPort) {
+	t.Helper()
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	return netip.MustParseAddrPort(server.Addr().String()), netip.MustParseAddrPort(closed.Addr().String())
+}
+
+func TestAddressesThatFailedBeforeAGoodOneAreNamed(t *testing.T) {
+	accepts, refuses := listening(t)
+	clock := timeline.StartClock()
+	c, passed, err := newPortBook().dialAny([]netip.AddrPort{refuses, accepts}, clock, clock.Now()+10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	if len(passed) != 1 || passed[0].addr != refuses || !errors.Is(passed[0].err, syscall.ECONNREFUSED) {
+		t.Errorf("passed over: %v", passed)
+	}
+	if _, _, err := newPortBook().dialAny([]netip.AddrPort{refuses, refuses}, clock, clock.Now()+10*time.Second); classify(err, connecting) != timeline.Refused {
+		t.Errorf("of two that refuse: %v", err)
+	}
+}
+
+// Where there is no local port left for the first address, it is not known what a client would meet there. 0.0.0.0 is this
+// machine, but no loopback address.
+func TestAnAddressThatCouldNotBeAskedIsNotPassedOver(t *testing.T) {
+	accepts, refuses := listening(t)
+	book := &portBook{low: 50000, high: 50000, all: map[netip.AddrPort]*ports{}}
+	first := netip.MustParseAddrPort("0.0.0.0:9")
+	now := time.Now()
+	book.of(first).put(book.of(first).take(now), os.ErrDeadlineExceeded, now)
+	clock := timeline.StartClock()
+	c, _, err := book.dialAny([]netip.AddrPort{first, accepts}, clock, clock.Now()+10*time.Second)
+	if c != nil || !errors.Is(err, errNoPort) || classify(err, connecting) != timeline.Local {
+		t.Errorf("before a good one: %v, %v", c, err)
+	}
+	if _, _, err := book.dialAny([]netip.AddrPort{first, refuses}, clock, clock.Now()+10*time.Second); classify(err, connecting) != timeline.Refused {
+		t.Errorf("before one that refuses: %v", err)
+	}
+}
+
+func TestOnlyAddressesWithAWayAreTried(t *testing.T) {
+	near, _ := listening(t)
+	lost := netip.MustParseAddrPort("[fe80::1]:9") // without a zone, nobody knows where it is
+	for _, test := range []struct{ all, want []netip.AddrPort }{
+		{[]netip.AddrPort{near, lost}, []netip.AddrPort{near}},
+		{[]netip.AddrPort{near, lost, lost}, []netip.AddrPort{near}},
+		{[]netip.AddrPort{near, near}, []netip.AddrPort{near, near}},
+		{[]netip.AddrPort{lost, lost}, []netip.AddrPort{lost, lost}},
+	} {
+		if got := withWay(test.all); !slices.Equal(got, test.want) {
+			t.Errorf("of %v: %v", test.all, got)
+		}
+	}
+}
+
+// A count is told when it begins, when it has grown tenfold, and at the end if it has changed since.
+func TestPassedAddressesAreCountedAndSeldomTold(t *testing.T) {
+	var p passedOver
+	addr := netip.MustParseAddrPort("10.0.0.9:80")
+	failed := func(i int) []failedAddress {
+		return []failedAddress{{addr, failedDial(os.ErrDeadlineExceeded), time.Duration(i) * ms, time.Duration(i+1) * ms}}
+	}
+	var told []int
+	for i := range 125 {
+		p.note("new", failed(i))
+		for _, e := range p.take(false) {
+			told = append(told, e.Code)
+		}
+	}
+	last := p.take(true)
+	if want := []int{1, 10, 100}; !slices.Equal(told, want) || len(last) != 1 {
+		t.Fatalf("told at %v, at the end %v", told, last)
+	}
+	want := timeline.Event{
+		Kind: timeline.AddressFailed, Since: 0, Seen: 125 * ms, To: "timeout_connect", Object: timeline.Object{Kind: "Target", Name: "new"},
+		Addr: addr.Addr(), Code: 125, Detail: "i/o timeout",
+	}
+	if last[0] != want {
+		t.Errorf("%+v, want %+v", last[0], want)
+	}
+	if again := p.take(true); again != nil {
+		t.Errorf("told twice: %v", again)
+	}
+	for i := range 2 * mostPassed {
+		at := netip.MustParseAddrPort(fmt.Sprintf("10.0.1.%d:80", i))
+		p.note("other", []failedAddress{{addr: at, err: failedDial(os.ErrDeadlineExceeded)}})
+	}
+	if n := len(p.take(true)); n != mostPassed {
+		t.Errorf("%d addresses are counted of one target, want %d", n, mostPassed)
+	}
+}
