@@ -35,3 +35,18 @@ func TestFailedAddressesCarryTheirLastCount(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// What a connection pool sees is not what `reused` saw, if its connections did not last.
+func TestOnlyKeptConnectionsThatDidNotLastAreCounted(t *testing.T) {
+	for kind, want := range map[timeline.TargetKind]int{timeline.New: 0, timeline.Reused: 3, timeline.Direct: 0} {
+		requests := row("ok*8 x*4 ok*2")
+		for i := range requests {
+			requests[i].Reused = i > 1 && i != 9 && i != 13
+		}
+		run := rowRun(requests)
+		run.Targets[0].Kind = kind
+		if got := analyze(t, run).Targets[0].NewConnections; got != want {
+			t.Errorf("%s: %d, want %d", kind, got, want)
+		}
+	}
+}

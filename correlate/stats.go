@@ -18,6 +18,7 @@ type tally struct {
 	due      int // requests
 	classes  [timeline.NumClasses]int
 	late     int
+	fresh    int // ok ones that were the first on their connection, where connections are kept
 	firstDue time.Duration
 	lastSent time.Duration
 	latency  *hdrhistogram.Histogram // of ok requests, from Due, in µs up to 60 s; nil if there were none
@@ -26,7 +27,8 @@ type tally struct {
 	ends     [4]*timeline.Request    // see edge
 }
 
-func (t *tally) add(r *timeline.Request, interval time.Duration) {
+// add adds a request that was due; kept tells that its target keeps connections.
+func (t *tally) add(r *timeline.Request, interval time.Duration, kept bool) {
 	if t.due == 0 {
 		t.firstDue = r.Due
 	}
@@ -39,6 +41,9 @@ func (t *tally) add(r *timeline.Request, interval time.Duration) {
 	}
 	switch {
 	case r.Class == timeline.OK:
+		if kept && !r.Reused {
+			t.fresh++
+		}
 		t.record(r.Latency())
 		t.mark(0, r)
 	case r.Class.Failed():

@@ -100,6 +100,7 @@ type Target struct {
 	Late    int            `json:"late"`    // sent more than max(1 interval, 5 ms) after due
 	Classes map[string]int `json:"classes"` // how many requests ended in each class
 
+	NewConnections  int             `json:"newConnections,omitzero"`  // reused: how many ok requests were the first on their connection
 	FailedAddresses []FailedAddress `json:"failedAddresses,omitzero"` // addresses of its name that failed before another one answered: requests that succeeded, late
 
 	AchievedRate float64       `json:"achievedRate"`     // sent ÷ measured time

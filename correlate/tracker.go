@@ -398,7 +398,7 @@ func (s *sight) publish() Target {
 		ID: f.ID, Name: f.Name, Kind: f.Kind, URL: f.URL, Source: f.Source, Node: f.Node, Service: f.Service,
 		Pod: f.Pod, PodUID: f.PodUID, PodNode: f.PodNode, Rate: f.Rate,
 		Sent: t.due - t.notSent(), OK: t.ok(), Failed: t.failed(), NotSent: t.notSent(), Late: t.late,
-		Classes:  classNames(&t.classes),
+		Classes: classNames(&t.classes), NewConnections: t.fresh,
 		Measured: Instant{Earliest: s.measured.from, Latest: s.measured.to},
 		Latency:  t.quantiles(),
 	}

@@ -58,7 +58,7 @@ func (t *track) add(r timeline.Request) {
 	r.Due = max(r.Due, 0)
 	r.Sent = max(r.Sent, r.Due)
 	r.Done = max(r.Done, r.Sent)
-	t.tally.add(&r, t.interval)
+	t.tally.add(&r, t.interval, t.target.Kind == timeline.Reused)
 	if r.Class.Observed() {
 		t.series.add(&r)
 	}

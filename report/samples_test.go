@@ -205,9 +205,11 @@ func slow() *correlate.Timeline {
 	tl := base(20 * s)
 	tl.Run.Services = []timeline.Service{{Namespace: "shop", Name: "web"}}
 	addTarget(tl, "web new", timeline.New, 250, nil)
+	addTarget(tl, "web reused", timeline.Reused, 250, nil)
 	tl.Targets[0].FailedAddresses = []correlate.FailedAddress{{
 		Addr: "2001:db8::9", Class: "timeout_connect", Text: "i/o timeout", Connections: 9, During: correlate.Instant{Earliest: 7*s + 6*ms, Latest: 8*s + 42*ms},
 	}}
+	tl.Targets[1].NewConnections = 501
 	tl.Windows = []correlate.Window{{
 		ID: 1, Target: "web new", Kind: correlate.Slow, Basis: correlate.Exact,
 		Start: correlate.Instant{Earliest: 7*s + 2*ms, Latest: 7*s + 10*ms}, End: correlate.Instant{Earliest: 8*s + 40*ms, Latest: 8*s + 44*ms},

@@ -320,6 +320,9 @@ func validityParts(tl *correlate.Timeline, names map[string]string) []string {
 		if t.AchievedRate < 0.98*t.Rate {
 			parts = append(parts, fmt.Sprintf("%s sent only %s/s of %s/s", names[t.Name], trimFloat(t.AchievedRate), trimFloat(t.Rate)))
 		}
+		if 10*t.NewConnections > t.OK {
+			parts = append(parts, fmt.Sprintf("%s: %d of %s came over a new connection", names[t.Name], t.NewConnections, plural(t.OK, "good answer")))
+		}
 		for _, failed := range t.FailedAddresses {
 			parts = append(parts, names[t.Name]+": "+passedOver(tl, failed))
 		}
