@@ -108,14 +108,22 @@ func validToken(name string) bool {
 	return validName([]byte(name)) && !strings.Contains(name, " ")
 }
 
-// hostHeader is the URL's host without the final dot, which only spares the resolver its search list.
+// hostHeader is the URL's host without the final dot, which only spares the resolver its search list, and without a zone.
 func hostHeader(u *url.URL) string {
-	host := strings.TrimSuffix(u.Hostname(), ".")
+	host := strings.TrimSuffix(withoutZone(u.Hostname()), ".")
 	if strings.Contains(host, ":") {
 		host = "[" + host + "]"
 	}
 	if port := u.Port(); port != "" {
 		return host + ":" + port
+	}
+	return host
+}
+
+// withoutZone is a host without the zone of an IPv6 address, which tells nobody but this machine where it is (RFC 6874, section 1).
+func withoutZone(host string) string {
+	if strings.Contains(host, ":") {
+		host, _, _ = strings.Cut(host, "%")
 	}
 	return host
 }

@@ -159,7 +159,7 @@ func tlsConfig(p Probe, u *url.URL) *tls.Config {
 		name = host
 	}
 	return &tls.Config{
-		ServerName:         strings.TrimSuffix(strings.Trim(name, "[]"), "."),
+		ServerName:         strings.TrimSuffix(withoutZone(strings.Trim(name, "[]")), "."),
 		RootCAs:            p.RootCAs,
 		InsecureSkipVerify: p.InsecureSkipVerify,
 		NextProtos:         []string{"http/1.1"},

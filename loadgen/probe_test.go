@@ -83,3 +83,19 @@ func TestReusedRequestsDoNotAskToClose(t *testing.T) {
 		t.Errorf("address %v", plan.addr)
 	}
 }
+
+// Where an address is on this machine is nobody else's business, and no server's name.
+func TestTheZoneOfAnAddressStaysHere(t *testing.T) {
+	for url, host := range map[string]string{
+		"https://[fe80::1%25eth0]:8443/": "[fe80::1]:8443",
+		"https://[fe80::1%25eth0]/":      "[fe80::1]",
+	} {
+		plan, err := newPlan(probe(1, timeline.New, url, 10))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(plan.message), "\r\nHost: "+host+"\r\n") || plan.tls.ServerName != "fe80::1" || plan.addr.Addr().Zone() != "eth0" {
+			t.Errorf("%s: %q, server name %q, address %v", url, plan.message, plan.tls.ServerName, plan.addr)
+		}
+	}
+}
