@@ -11,12 +11,13 @@ import (
 )
 
 // This file reads replies by the rules of RFC 9112, and agrees with net/http about which bytes are a
-// whole reply, and where it ends; a fuzz test holds it to that. Only versions other than 1.x and
-// status codes below 100, which net/http takes, are no replies to us.
+// whole reply, and where it ends; a fuzz test holds it to that. Only versions other than 1.x, status codes
+// below 100 and header lines longer than 256 KiB, which net/http takes, are no replies to us.
 
 const (
 	readBuffer    = 4096      // bytes per connection; also the longest chunk line and trailer
-	headerLimit   = 256 << 10 // bytes in status lines and headers of one reply, interim ones included
+	headerLimit   = 10 << 20  // bytes in status lines and headers of one reply, interim ones included: as in net/http
+	lineLimit     = 256 << 10 // bytes in one of their lines, which is held in memory whole
 	searchedBytes = 1 << 20   // ExpectBody is looked for in so much of the body
 )
 
@@ -113,7 +114,7 @@ func (in *replyReader) longLine(start []byte) ([]byte, error) {
 		if err != bufio.ErrBufferFull {
 			return in.long, err
 		}
-		if len(in.long) > in.budget {
+		if len(in.long) > min(in.budget, lineLimit) {
 			return nil, malformed("header too large")
 		}
 	}
