@@ -21,14 +21,14 @@ func TestStepsOfTheWallClockChangeNothing(t *testing.T) {
 			if moved := clock.T0().Round(0).Sub(begun.Round(0)); moved != -step {
 				t.Fatalf("the wall is off by %v, want %v", moved, -step)
 			}
-			s := serve(t, faultserver.Config{T0: begun, Faults: []faultserver.Fault{{Kind: faultserver.Stall, From: 300 * time.Millisecond, To: time.Hour}}})
+			s := serve(t, faultserver.Config{T0: begun, Faults: []faultserver.Fault{{Kind: faultserver.Stall, From: 700 * time.Millisecond, To: time.Hour}}})
 			var probes []Probe
 			for i, kind := range []timeline.TargetKind{timeline.New, timeline.Reused} {
 				p := probe(uint16(i+1), kind, s.URL(), 50)
 				p.Timeout = 400 * time.Millisecond
 				probes = append(probes, p)
 			}
-			f := run(t, clock, until(clock, 800*time.Millisecond), probes...)
+			f := run(t, clock, until(clock, 1300*time.Millisecond), probes...)
 			over := time.Since(begun)
 			closeServer(t, s)
 			for i := range probes {
