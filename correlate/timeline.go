@@ -116,7 +116,7 @@ type FailedAddress struct {
 	Addr        string  `json:"addr"`
 	Class       string  `json:"class"`       // what came of connecting to it
 	Text        string  `json:"text"`        // the same in the words of the first failure
-	Connections int     `json:"connections"` // made to another address for that reason; at least so many, while the run goes on or where it broke off
+	Connections int     `json:"connections"` // made to another address for that reason, but for those during which the prober was stopped; at least so many, while the run goes on or where it broke off
 	During      Instant `json:"during"`      // when they were made
 }
 

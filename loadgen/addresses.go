@@ -50,6 +50,13 @@ type failedAddress struct {
 	begun, over time.Duration
 }
 
+// sleptThrough reports whether f may have failed because the prober was stopped from since to seen: when f was given up, or for
+// most of the time that it had.
+func (f failedAddress) sleptThrough(since, seen time.Duration) bool {
+	slept := min(seen, f.over) - max(since, f.begun)
+	return slept > 0 && (f.over <= seen+longestSleep || slept > (f.over-f.begun)/2)
+}
+
 // withWay returns addrs without those at its end to which there is no way, or all where there is none to any of them. The
 // resolver puts these last (RFC 6724, section 6, rule 1); of an IPv6 address on a machine without IPv6 it is so always.
 func withWay(addrs []netip.AddrPort) []netip.AddrPort {
@@ -115,22 +122,20 @@ type passedCount struct {
 	told  int            // what the count was when it was told
 }
 
-// note counts what failed before a connection of a target came about.
-func (p *passedOver) note(target string, failed []failedAddress) {
+// note counts an address that failed before a connection of a target came about.
+func (p *passedOver) note(target string, f failedAddress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, f := range failed {
-		count := p.of(target, f.addr.Addr(), classify(f.err, connecting).String())
-		if count == nil {
-			continue
-		}
-		e := &count.event
-		if e.Code == 0 {
-			e.Since, e.Detail = floorMicros(f.begun), errorText(f.err)
-		}
-		e.Since, e.Seen = min(e.Since, floorMicros(f.begun)), max(e.Seen, ceilMicros(f.over))
-		e.Code++
+	count := p.of(target, f.addr.Addr(), classify(f.err, connecting).String())
+	if count == nil {
+		return
 	}
+	e := &count.event
+	if e.Code == 0 {
+		e.Since, e.Detail = floorMicros(f.begun), errorText(f.err)
+	}
+	e.Since, e.Seen = min(e.Since, floorMicros(f.begun)), max(e.Seen, ceilMicros(f.over))
+	e.Code++
 }
 
 // of returns the count that begins at 0, or nil if the target has too many.

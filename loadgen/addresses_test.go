@@ -114,8 +114,8 @@ func TestOnlyAddressesWithAWayAreTried(t *testing.T) {
 func TestPassedAddressesAreCountedAndSeldomTold(t *testing.T) {
 	var p passedOver
 	addr := netip.MustParseAddrPort("10.0.0.9:80")
-	failed := func(i int) []failedAddress {
-		return []failedAddress{{addr, failedDial(os.ErrDeadlineExceeded), time.Duration(i) * ms, time.Duration(i+1) * ms}}
+	failed := func(i int) failedAddress {
+		return failedAddress{addr, failedDial(os.ErrDeadlineExceeded), time.Duration(i) * ms, time.Duration(i+1) * ms}
 	}
 	var told []int
 	for i := range 125 {
@@ -140,9 +140,31 @@ func TestPassedAddressesAreCountedAndSeldomTold(t *testing.T) {
 	}
 	for i := range 2 * mostPassed {
 		at := netip.MustParseAddrPort(fmt.Sprintf("10.0.1.%d:80", i))
-		p.note("other", []failedAddress{{addr: at, err: failedDial(os.ErrDeadlineExceeded)}})
+		p.note("other", failedAddress{addr: at, err: failedDial(os.ErrDeadlineExceeded)})
 	}
 	if n := len(p.take(true)); n != mostPassed {
 		t.Errorf("%d addresses are counted of one target, want %d", n, mostPassed)
+	}
+}
+
+// An address is not blamed for time in which the prober stood still.
+func TestOwnStopsAreNoFailuresOfAnAddress(t *testing.T) {
+	f := failedAddress{begun: 1000 * ms, over: 1400 * ms}
+	for _, test := range []struct {
+		name        string
+		since, seen time.Duration
+		want        bool
+	}{
+		{"never", 0, 0, false},
+		{"before it", 500 * ms, 1000 * ms, false},
+		{"after it", 1400 * ms, 1900 * ms, false},
+		{"for a little of its time", 1100 * ms, 1200 * ms, false},
+		{"for most of its time", 1050 * ms, 1300 * ms, true},
+		{"when it was given up", 1350 * ms, 1450 * ms, true},
+		{"until just before", 1350 * ms, 1399 * ms, true},
+	} {
+		if got := f.sleptThrough(test.since, test.seen); got != test.want {
+			t.Errorf("stopped %s: %v", test.name, got)
+		}
 	}
 }

@@ -43,12 +43,11 @@ func (t *target) dial(deadline time.Duration) (_ *conn, took timeline.Phases, ph
 	}
 	begun := t.clock.Now()
 	tcp, passed, err := t.ports.dialAny(addrs, t.clock, deadline)
-	connected := t.clock.Now()
-	took.Connect = timeline.MicrosOf(connected - begun)
+	took.Connect = timeline.MicrosOf(t.clock.Now() - begun)
 	if err != nil {
 		return nil, took, connecting, err
 	}
-	t.passedOver(passed, begun, connected)
+	t.passedOver(passed)
 	c := newConn(tcp)
 	if t.tls == nil {
 		return c, took, connecting, nil
@@ -63,14 +62,12 @@ func (t *target) dial(deadline time.Duration) (_ *conn, took timeline.Phases, ph
 	return c, took, handshaking, nil
 }
 
-// passedOver notes which addresses failed before another one accepted, unless a stop of our own between begun and connected may
-// have made them.
-func (t *target) passedOver(failed []failedAddress, begun, connected time.Duration) {
-	if len(failed) == 0 {
-		return
-	}
-	if _, stopped := t.pulse.lastStop(connected); stopped <= begun {
-		t.passed.note(t.name, failed)
+// passedOver notes which addresses failed before another one accepted, but for those that a stop of our own may have made.
+func (t *target) passedOver(failed []failedAddress) {
+	for _, f := range failed {
+		if since, seen := t.pulse.lastStop(f.over); !f.sleptThrough(since, seen) {
+			t.passed.note(t.name, f)
+		}
 	}
 }
 
