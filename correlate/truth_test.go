@@ -212,7 +212,7 @@ func (s *score) weigh(rate float64, requests []timeline.Request, ws []Window) {
 var rates = []float64{100, 200, 1000, 5000}
 
 // repeatsAt keeps the number of requests in bounds.
-func repeatsAt(rate float64) int { return int(min(1000, 400_000/rate)) }
+func repeatsAt(rate float64) int { return int(min(500, 200_000/rate)) }
 
 func TestBracketsHoldTheTruthOfATotalOutage(t *testing.T) {
 	for _, rate := range rates {
@@ -262,7 +262,7 @@ func TestShareOfFailuresAsSlowAsAnswersIsNoOutage(t *testing.T) {
 		{"a third of connections are lost", dropping(0.33), 200, 60 * time.Millisecond, 200 * time.Millisecond},
 		{"half of connections are lost", dropping(0.5), 1000, 60 * time.Millisecond, 80 * time.Millisecond},
 	} {
-		s := experiment{fail: test.fail, length: test.length, median: test.answer, spread: 0.3, before: 6 * time.Second}.repeat(t, test.rate, int(min(300, 100_000/test.rate)))
+		s := experiment{fail: test.fail, length: test.length, median: test.answer, spread: 0.3, before: 6 * time.Second}.repeat(t, test.rate, int(min(200, 60_000/test.rate)))
 		t.Logf("%s for %v at %v/s, answers take %v: %v", test.name, test.length, test.rate, test.answer, s)
 		if s.seen != s.repeats || s.missed > s.repeats/50 || s.kinds[Outage] > s.repeats/50 || s.wrong > 0 || s.invented > 0 {
 			t.Errorf("%s for %v at %v/s, answers take %v: %v, of them %d exact, %d downtimes too long; want every one seen as partial, with brackets that hold",
@@ -298,7 +298,7 @@ func TestBracketsHoldTheTruthOfAStallLongerThanTheTimeout(t *testing.T) {
 // A fault of every request, a pause, and then a fault of a share: one window, and its share is neither's.
 func TestBracketsHoldTheTruthOfAShareJoinedToATotalOutage(t *testing.T) {
 	for _, share := range []float64{0.5, 0.2, 0.1} {
-		for rate, repeats := range map[float64]int{200: 500, 1000: 100} {
+		for rate, repeats := range map[float64]int{200: 300, 1000: 100} {
 			s := experiment{fail: worsening(share), length: 3500 * time.Millisecond, spread: 0.5, before: 2 * time.Second}.repeat(t, rate, repeats)
 			t.Logf("%v of requests after a total outage at %v/s: %v", share, rate, s)
 			if s.seen != s.repeats || s.missed > s.repeats/100 {
@@ -314,7 +314,7 @@ func TestBracketsHoldTheTruthOfAFewFailuresAfterATotalOutage(t *testing.T) {
 	for share, few := range map[float64]float64{0.5: 6, 0.33: 6, 0.2: 6, 0.1: 12} {
 		for _, rate := range []float64{200, 1000} {
 			tail := time.Duration(few / share / rate * float64(time.Second))
-			s := experiment{fail: tapering(share, outage), length: outage + tail, spread: 0.5, before: 2 * time.Second}.repeat(t, rate, int(min(1000, 200_000/rate)))
+			s := experiment{fail: tapering(share, outage), length: outage + tail, spread: 0.5, before: 2 * time.Second}.repeat(t, rate, int(min(500, 100_000/rate)))
 			t.Logf("a total outage, then %v of requests for %v at %v/s: %v", share, tail, rate, s)
 			if s.seen != s.repeats || s.missed > s.repeats/100 {
 				t.Errorf("a total outage, then %v of requests for %v at %v/s: %v; want every one seen, and brackets that hold in 99 %%", share, tail, rate, s)

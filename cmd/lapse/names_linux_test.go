@@ -105,7 +105,7 @@ func TestTruthOfADeadAddressBeforeAGoodOne(t *testing.T) {
 
 	target := s.judged()[0]
 	for _, q := range s.facts.requests[target.Name] {
-		if q.Class == timeline.OK && q.Connect.Duration() < 199*time.Millisecond {
+		if q.Class == timeline.OK && q.Connect.Duration() < 150*time.Millisecond {
 			t.Errorf("request %d connected after %v without an answer of the first address", q.Seq, q.Connect.Duration())
 		}
 	}
