@@ -314,7 +314,7 @@ func TestBracketsHoldTheTruthOfAFewFailuresAfterATotalOutage(t *testing.T) {
 	for share, few := range map[float64]float64{0.5: 6, 0.33: 6, 0.2: 6, 0.1: 12} {
 		for _, rate := range []float64{200, 1000} {
 			tail := time.Duration(few / share / rate * float64(time.Second))
-			s := experiment{fail: tapering(share, outage), length: outage + tail, spread: 0.5, before: 2 * time.Second}.repeat(t, rate, int(min(500, 100_000/rate)))
+			s := experiment{fail: tapering(share, outage), length: outage + tail, spread: 0.5, before: 2 * time.Second}.repeat(t, rate, int(min(1000, 200_000/rate)))
 			t.Logf("a total outage, then %v of requests for %v at %v/s: %v", share, tail, rate, s)
 			if s.seen != s.repeats || s.missed > s.repeats/100 {
 				t.Errorf("a total outage, then %v of requests for %v at %v/s: %v; want every one seen, and brackets that hold in 99 %%", share, tail, rate, s)
