@@ -2,12 +2,10 @@ package deploy
 
 import (
 	"cmp"
-	"crypto/rand"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -67,7 +65,7 @@ const (
 
 // A Config says how a run looks in the cluster.
 type Config struct {
-	Name      string // of every object; see [NewName]
+	Name      string // of every object, and no other run's
 	Namespace string // where the Service is; empty leaves it to whoever applies the YAML
 
 	Image           string
@@ -95,11 +93,6 @@ type Config struct {
 	// NoStorageRequest leaves out the request for ephemeral storage, for nodes that do not
 	// account for it. [Create] sees to it where it may read nodes.
 	NoStorageRequest bool
-}
-
-// NewName returns a name for a run that no other run has, like lapse-x7k2p.
-func NewName() string {
-	return "lapse-" + strings.ToLower(rand.Text()[:6])
 }
 
 // Validate reports what about the configuration the API server, or common sense, would refuse.

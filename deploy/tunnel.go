@@ -6,14 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,7 +26,7 @@ import (
 )
 
 // A Tunnel leads through the API server to a port on a Pod's own 127.0.0.1, as `kubectl
-// port-forward` does: Kubernetes authorizes, and nothing listens on the workstation unless [Tunnel.Serve] does.
+// port-forward` does: Kubernetes authorizes, and nothing listens on the workstation.
 //
 // Every connection through it is a port-forward of its own. So one that breaks or gets stuck, like that
 // of a browser that has stopped reading, does not touch the others, and a new one is the way to reconnect.
@@ -149,46 +147,6 @@ func (t *Tunnel) gone(ctx context.Context) error {
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return &GoneError{t.pod.Name, "has ended: " + ending(pod)}
 	}
-	return nil
-}
-
-// Serve lets everyone who connects to listener through the tunnel, until ctx ends. It closes listener,
-// and returns after the last connection is closed. Use it to show the page to a browser.
-func (t *Tunnel) Serve(ctx context.Context, listener net.Listener, logger *slog.Logger) error {
-	stop := context.AfterFunc(ctx, func() { listener.Close() })
-	defer stop()
-	var connections sync.WaitGroup
-	defer connections.Wait()
-	for {
-		conn, err := listener.Accept()
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("accept on %s: %w", listener.Addr(), err)
-		}
-		connections.Go(func() {
-			if err := t.relay(ctx, conn); err != nil && ctx.Err() == nil {
-				logger.Warn("cannot forward a connection", "error", err)
-			}
-		})
-	}
-}
-
-// relay copies both ways until either side is done, or ctx.
-func (t *Tunnel) relay(ctx context.Context, near net.Conn) error {
-	defer near.Close()
-	far, err := t.DialContext(ctx, "", "")
-	if err != nil {
-		return err
-	}
-	closeBoth := sync.OnceFunc(func() { near.Close(); far.Close() })
-	stop := context.AfterFunc(ctx, closeBoth)
-	defer stop()
-	var copies sync.WaitGroup
-	copies.Go(func() { defer closeBoth(); io.Copy(far, near) })
-	copies.Go(func() { defer closeBoth(); io.Copy(near, far) })
-	copies.Wait()
 	return nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -282,34 +281,6 @@ func closedPort(t *testing.T) string {
 	}
 	defer listener.Close()
 	return listener.Addr().String()
-}
-
-func TestServeShowsThePageToABrowser(t *testing.T) {
-	page := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "page for "+r.Host) })
-	tunnel := newFakeAPI(t, NewHandler(newFakeRun(t), page)).tunnel(t)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := contextWithCancel(t)
-	served := make(chan error)
-	go func() { served <- tunnel.Serve(ctx, listener, slog.New(slog.DiscardHandler)) }()
-
-	address := listener.Addr().String()
-	response, err := http.Get("http://" + address + "/")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, _ := io.ReadAll(response.Body)
-	response.Body.Close()
-	if string(text) != "page for "+address {
-		t.Errorf("page is %q", text)
-	}
-	cancel()
-	if err := <-served; err != nil {
-		t.Error(err)
-	}
-	http.DefaultClient.CloseIdleConnections()
 }
 
 func TestRetrieveTakesTheBestWayThereIs(t *testing.T) {

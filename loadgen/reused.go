@@ -246,10 +246,9 @@ func (p *pool) shut() (idle []*session) {
 
 // A session is a persistent connection and what happens on it.
 type session struct {
-	pool   *pool
-	slot   *slot
-	conn   *conn
-	served int // requests; belongs to serve
+	pool *pool
+	slot *slot
+	conn *conn
 
 	mu      sync.Mutex
 	state   sessionState
