@@ -2,17 +2,16 @@ package correlate
 
 import "math"
 
-// proofsNeeded is k of the design: how many successes in a row prove health beside a window in
-// which failed requests met inside successes. If no success is inside, every request failed, and
-// one success is proof.
+// proofsNeeded is k of the design: how many successes in a row prove health beside failures of which so many were met, and so
+// many successes from the first to the last.
 //
 // While a fault fails a share p of requests, k successes in a row have a probability of (1−p)^k.
 // The share that shows, failed ÷ sent, is too large, for a window begins and ends with a failure;
 // one failure less makes up for it. And 0.1 % leaves room for what a small number of requests says
 // about p, so that both brackets hold in 99 % of cases: see docs/decisions/0003-how-many-successes-prove-health.md.
 //
-// If no success is inside, every request failed, or too few did to tell: of the faults that fail every second request, one in
-// 128 fails fewFailures in a row. Less than these make a share of which half a request succeeded.
+// Failures without a success between them make a share of which half a request succeeded: where they are enough for more, see
+// fewFailures.
 func proofsNeeded(failed, succeeded int) int {
 	lost, sent := float64(failed-1), float64(failed+succeeded)
 	if succeeded == 0 {
@@ -21,7 +20,8 @@ func proofsNeeded(failed, succeeded int) int {
 	return int(math.Ceil(math.Log(0.001) / math.Log1p(-lost/sent)))
 }
 
-// fewFailures is from how many failures on, with no success among them, every request is taken to have failed.
+// fewFailures is from how many failures on, with no success among them, every request is taken to have failed, so that one
+// success is proof: of the faults that fail every second request, one in 128 fails so many in a row.
 const fewFailures = 8
 
 // proofs is k of the design at either end of a window.
