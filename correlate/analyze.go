@@ -9,9 +9,9 @@ import (
 // Analyze judges a recorded run: what a [Tracker] says once it was given every fact. It reads the
 // run's batches once and keeps no requests but the failed ones, so ten million need little memory.
 //
-// Where the record is damaged or breaks off, Analyze judges what lies before, says so in
-// Run.Aborted, and counts the rest of the run as unobserved. An error tells that there is nothing
-// to judge.
+// Where the record is damaged or breaks off, Analyze judges what lies before and says so in Run.Truncated and
+// Run.Aborted. Where the run's end is known all the same, the time up to it is unobserved. An error tells that
+// there is nothing to judge.
 func Analyze(run timeline.Run, o Options) (*Timeline, error) {
 	t := NewTracker(o)
 	t.Add(run.Meta)

@@ -238,6 +238,8 @@ func doubtful(name string, tl *Timeline) []string {
 	switch {
 	case tl.Run.Live:
 		list = append(list, name+" goes on")
+	case tl.Run.Truncated:
+		list = append(list, name+" was "+tl.Run.Recorded(span)+": "+tl.Run.Aborted)
 	case tl.Run.Aborted != "":
 		list = append(list, name+" was aborted: "+tl.Run.Aborted)
 	}

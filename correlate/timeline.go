@@ -42,20 +42,31 @@ type Tool struct {
 
 // RunInfo says what was asked for and what ran.
 type RunInfo struct {
-	ID       string             `json:"id"`
-	Services []timeline.Service `json:"services,omitzero"`
-	URLs     []string           `json:"urls,omitzero"`
-	Duration time.Duration      `json:"duration"` // how long the run took, from T0 to its end
-	Baseline time.Duration      `json:"baseline"`
-	Settle   time.Duration      `json:"settle"`
-	Timeout  time.Duration      `json:"timeout"`
-	Join     time.Duration      `json:"join"`
-	Slow     time.Duration      `json:"slow"`
-	Command  *Command           `json:"command,omitzero"`
-	Cluster  *timeline.Cluster  `json:"cluster,omitzero"`
-	Aborted  string             `json:"aborted,omitzero"` // why the run ended before it was due to
-	Unsaved  string             `json:"unsaved,omitzero"` // why not all of the run is on disk; what is said here was judged from all of it
-	Live     bool               `json:"live,omitzero"`    // the run goes on: what follows may still change
+	ID        string             `json:"id"`
+	Services  []timeline.Service `json:"services,omitzero"`
+	URLs      []string           `json:"urls,omitzero"`
+	Duration  time.Duration      `json:"duration"` // how long the run took, from T0 to its end
+	Baseline  time.Duration      `json:"baseline"`
+	Settle    time.Duration      `json:"settle"`
+	Timeout   time.Duration      `json:"timeout"`
+	Join      time.Duration      `json:"join"`
+	Slow      time.Duration      `json:"slow"`
+	Command   *Command           `json:"command,omitzero"`
+	Cluster   *timeline.Cluster  `json:"cluster,omitzero"`
+	Aborted   string             `json:"aborted,omitzero"`   // why the run ended before it was due to
+	Planned   time.Duration      `json:"planned,omitzero"`   // how long the run was to take; absent where it lasts as long as the command
+	Truncated bool               `json:"truncated,omitzero"` // the recording ends before the run did: Duration is what was recorded, and nothing is said of the time after
+	Unsaved   string             `json:"unsaved,omitzero"`   // why not all of the run is on disk; what is said here was judged from all of it
+	Live      bool               `json:"live,omitzero"`      // the run goes on: what follows may still change
+}
+
+// Recorded says how much of a run that is Truncated was recorded. write prints a length of time.
+func (r RunInfo) Recorded(write func(time.Duration) string) string {
+	text := "recorded for " + write(r.Duration)
+	if r.Planned > r.Duration {
+		text += " of " + write(r.Planned)
+	}
+	return text
 }
 
 // Command is the wrapped command.

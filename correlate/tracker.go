@@ -174,16 +174,22 @@ func (t *Tracker) commandChanged(e timeline.Event) {
 // live reports whether more facts may come.
 func (t *Tracker) live() bool { return t.ended == nil && !t.closed }
 
-// end is when the run ended; while it is live, how far it has come. A record that breaks off leaves
-// what was still planned to the time that was not observed.
+// end is when the run ended; while it is live, how far it has come. Of a recording that ends before its run
+// did, it is the last instant on record: whether the run went on, and for how long, is not known.
 func (t *Tracker) end() time.Duration {
 	if t.ended != nil {
 		return t.ended.Seen
 	}
-	if o := t.meta.Options; t.closed && o.Duration > 0 {
-		return max(t.now, o.Baseline+o.Duration+o.Settle)
-	}
 	return t.now
+}
+
+// planned is how long the run was to take; 0 if that depends on its command.
+func (t *Tracker) planned() time.Duration {
+	o := t.meta.Options
+	if o.Duration <= 0 {
+		return 0
+	}
+	return o.Baseline + o.Duration + o.Settle
 }
 
 // Timeline returns the run as it is known now.
@@ -346,7 +352,7 @@ func (t *Tracker) runInfo() RunInfo {
 	m := t.meta
 	info := RunInfo{
 		ID: m.ID, Services: m.Services, URLs: m.URLs,
-		Duration: t.end(), Baseline: m.Options.Baseline, Settle: m.Options.Settle, Timeout: m.Options.Timeout,
+		Duration: t.end(), Planned: t.planned(), Baseline: m.Options.Baseline, Settle: m.Options.Settle, Timeout: m.Options.Timeout,
 		Join: t.join(), Slow: t.slow(), Live: t.live(),
 	}
 	if m.Cluster != (timeline.Cluster{}) {
@@ -363,7 +369,8 @@ func (t *Tracker) runInfo() RunInfo {
 	case t.ended != nil:
 		info.Aborted = cmp.Or(t.ended.Detail, t.damage)
 	case t.closed:
-		info.Aborted = cmp.Or(t.damage, "the record ends before the run did")
+		info.Truncated = true
+		info.Aborted = cmp.Or(t.damage, "the recording ends there: Lapse was killed, or the run goes on")
 	}
 	return info
 }

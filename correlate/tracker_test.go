@@ -244,7 +244,8 @@ func TestTheLeadOfASlowTargetCountsInItsResolution(t *testing.T) {
 	}
 }
 
-func TestWhatARecordLacksIsUnobserved(t *testing.T) {
+// Nothing is said of the time after a recording that breaks off: it was not a run of its planned length.
+func TestARecordingThatBreaksOffIsJudgedUpToItsEnd(t *testing.T) {
 	brokenOff := rowRun(row("ok ok x ok"))
 	brokenOff.Events = nil
 	brokenOff.Meta.Options.Duration = 500 * tick
@@ -254,24 +255,40 @@ func TestWhatARecordLacksIsUnobserved(t *testing.T) {
 			yield(timeline.Batch{}, errors.New("block 7 is cut short"))
 		}
 	}
-	lost := rowRun(row("ok ok x ok"))
-	lost.Events[0].Seen, lost.Events[0].Detail = 500*tick, "the measuring Pod was lost"
 	for _, test := range []struct {
 		name    string
 		run     timeline.Run
 		aborted string
 	}{
-		{"broken off", brokenOff, "the record ends before the run did"},
+		{"broken off", brokenOff, "the recording ends there: Lapse was killed, or the run goes on"},
 		{"damaged", damaged, "the record breaks off: block 7 is cut short"},
-		{"lost", lost, "the measuring Pod was lost"},
 	} {
 		tl := analyze(t, test.run)
-		if got := unobservedText(tl); got != "4..500 run ended early" && got != "3..500 run ended early" {
-			t.Errorf("%s: unobserved %q", test.name, got)
+		if got := unobservedText(tl); got != "" {
+			t.Errorf("%s: unobserved %q, though nothing is known of the time after the recording", test.name, got)
 		}
-		if tl.Run.Aborted != test.aborted || tl.Run.Live || tl.Targets[0].Coverage > 0.01 || len(tl.Windows) != 1 {
-			t.Errorf("%s: %+v, %+v", test.name, tl.Run, tl.Targets[0])
+		if !tl.Run.Truncated || tl.Run.Aborted != test.aborted || tl.Run.Live || len(tl.Windows) != 1 {
+			t.Errorf("%s: %+v", test.name, tl.Run)
 		}
+		if tl.Run.Duration > 5*tick || tl.Run.Planned != 500*tick {
+			t.Errorf("%s: it took %v of %v, 4 ticks are on record", test.name, tl.Run.Duration, tl.Run.Planned)
+		}
+		if Judge(tl, nil); tl.Verdict.ExitCode != ExitAborted {
+			t.Errorf("%s: exit code %d", test.name, tl.Verdict.ExitCode)
+		}
+	}
+}
+
+// Where the run's end is on record, what is missing before it was not observed.
+func TestTimeBeforeAKnownEndIsUnobserved(t *testing.T) {
+	lost := rowRun(row("ok ok x ok"))
+	lost.Events[0].Seen, lost.Events[0].Detail = 500*tick, "the measuring Pod was lost"
+	tl := analyze(t, lost)
+	if got := unobservedText(tl); got != "3..500 run ended early" {
+		t.Errorf("unobserved %q", got)
+	}
+	if tl.Run.Truncated || tl.Run.Aborted != "the measuring Pod was lost" || tl.Targets[0].Coverage > 0.01 {
+		t.Errorf("%+v, %+v", tl.Run, tl.Targets[0])
 	}
 }
 

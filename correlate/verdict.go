@@ -299,8 +299,11 @@ func (j judgement) reasons() []string {
 			reasons = append(reasons, fmt.Sprintf("gate %s failed: %s", g.Expr, valueText(g)))
 		}
 	}
-	if j.aborted() {
-		reasons = append(reasons, "the run was aborted: "+j.tl.Run.Aborted)
+	switch run := j.tl.Run; {
+	case run.Truncated:
+		reasons = append(reasons, run.Recorded(span)+": "+run.Aborted)
+	case j.aborted():
+		reasons = append(reasons, "the run was aborted: "+run.Aborted)
 	}
 	reasons = append(reasons, j.doubts()...)
 	if code := j.commandExit(); code != 0 {

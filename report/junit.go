@@ -130,6 +130,8 @@ func validCase(tl *correlate.Timeline) junitCase {
 	switch sound := soundness(&tl.Verdict); {
 	case tl.Run.Live:
 		c.Error = &junitNote{Message: "the run goes on", Type: "live", Text: figures}
+	case tl.Run.Truncated:
+		c.Error = &junitNote{Message: clean(tl.Run.Recorded(FormatDuration) + ": " + tl.Run.Aborted), Type: "aborted", Text: figures}
 	case tl.Run.Aborted != "":
 		c.Error = &junitNote{Message: clean("aborted: " + tl.Run.Aborted), Type: "aborted", Text: figures}
 	case sound != "valid":

@@ -47,6 +47,8 @@ func verdict(p *page, tl *correlate.Timeline) {
 // other sections show.
 func caveat(tl *correlate.Timeline) string {
 	switch {
+	case tl.Run.Truncated:
+		return tl.Run.Recorded(FormatDuration) + "; " + tl.Run.Aborted
 	case tl.Run.Aborted != "":
 		return "aborted after " + FormatDuration(tl.Run.Duration) + ": " + tl.Run.Aborted
 	case tl.Verdict.Result == correlate.Inconclusive && len(tl.Verdict.Reasons) > 0 && !tl.Run.Live:

@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import type { Clock } from "./clock";
 import { atMost, count, coverage, duration, length, percent, plural, rate } from "./format";
 import { faults } from "./health";
-import { type Length, type Target, type Verdict, judged } from "./model";
+import { type Length, type RunInfo, type Target, type Verdict, judged } from "./model";
 import type { Run } from "./run";
 import { open } from "./windows";
 
@@ -34,7 +34,7 @@ export function Header({ run, clock }: { run: Run; clock: Clock }) {
             {" · "}{clock.day()} {clock.at(0, 0)} {clock.name}, {live ? `for ${duration(run.now)} now` : `took ${duration(info?.duration ?? 0)}`}
             {info?.cluster?.version && ` · Kubernetes ${info.cluster.version}`}
             {info?.cluster?.proxyMode && ` (${info.cluster.proxyMode})`}
-            {info?.aborted && <span class="bad"> · aborted: {info.aborted}</span>}
+            {info?.aborted && <span class="bad"> · {info.truncated ? recorded(info) : "aborted"}: {info.aborted}</span>}
             {info?.unsaved && <span class="bad"> · not all on disk: {info.unsaved}</span>}
           </p>
         </div>
@@ -92,6 +92,12 @@ function Validity({ verdict: v }: { verdict: Verdict }) {
 }
 
 const outcomes = { pass: "✓", fail: "✗", undecided: "?" };
+
+// recorded says how much of a run was recorded whose recording ends before it did.
+function recorded(info: RunInfo): string {
+  const of = (info.planned ?? 0) > info.duration ? ` of ${duration(info.planned!)}` : "";
+  return `recorded for ${duration(info.duration)}${of}`;
+}
 
 function Gates({ verdict: v }: { verdict: Verdict }) {
   if (!v.gates?.length && !v.reasons?.length) return null;

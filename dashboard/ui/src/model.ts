@@ -16,6 +16,8 @@ export interface RunInfo {
   command?: { args: string[]; start?: Ns; end?: Ns; exitCode?: number };
   cluster?: { version?: string; proxyMode?: string };
   aborted?: string;
+  planned?: number;
+  truncated?: boolean;
   unsaved?: string;
 }
 
