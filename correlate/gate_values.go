@@ -11,6 +11,11 @@ import (
 
 func exactly(x float64) Range { return Range{Min: x, Max: x} }
 
+// length is r as a length of time.
+func (r Range) length() Length {
+	return Length{Min: time.Duration(r.Min), Max: time.Duration(r.Max)}
+}
+
 // most is the upper end of r.
 func (r Range) most() float64 {
 	if r.Open {

@@ -366,9 +366,11 @@ type Verdict struct {
 	Validity        Validity       `json:"validity"`
 }
 
-// Downtime is request-weighted: the time a service failing every request would need to lose as many.
+// Downtime is request-weighted: the time a service failing every request would need to lose as many. Its bounds hold what may
+// lie in unobserved time, too.
 type Downtime struct {
 	Total Length `json:"total"`
+	Open  bool   `json:"open,omitzero"` // it may be more than Total.Max: a window was under way when measuring began or ended
 }
 
 // GateOutcome is what the error bars say about a gate.

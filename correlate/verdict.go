@@ -33,6 +33,7 @@ func Judge(tl *Timeline, gates []Gate) {
 	for _, g := range gates {
 		v.Gates = append(v.Gates, g.judge(tl, &v))
 	}
+	bound(&v, tl)
 	j := judgement{tl: tl, v: &v}
 	v.Result, v.ExitCode = j.result()
 	v.Reasons = j.reasons()
@@ -65,6 +66,21 @@ func figures(tl *Timeline) Verdict {
 		first = false
 	}
 	return v
+}
+
+// bound widens what the windows amount to by what may lie in unobserved time, as gates do: one figure has one error bar, in
+// the verdict, in its gates and in what reports say first.
+func bound(v *Verdict, tl *Timeline) {
+	total, _ := totalDowntime(tl, v)
+	v.Downtime = Downtime{Total: total.length(), Open: total.Open}
+	if v.LongestWindow != nil {
+		longest, _ := longestWindow(tl, v)
+		v.LongestWindow = new(longest.length())
+	}
+	if v.LongestBlackout != nil {
+		longest, _ := longestBlackout(tl, v)
+		v.LongestBlackout = new(longest.length())
+	}
 }
 
 func addTarget(v *Verdict, t *Target) {
@@ -321,6 +337,9 @@ func (j judgement) finding() string {
 	if j.v.Failed == 0 {
 		return fmt.Sprintf("no failure seen; an outage shorter than %s may have gone unseen", highest(j.v.DetectionLimit))
 	}
-	return fmt.Sprintf("%d of %s failed: downtime %s in %s", j.v.Failed, count(j.v.Sent, "request"),
-		spans(j.v.Downtime.Total), count(j.v.Windows, "window"))
+	downtime := spans(j.v.Downtime.Total)
+	if j.v.Downtime.Open {
+		downtime = "at least " + lowest(j.v.Downtime.Total.Min)
+	}
+	return fmt.Sprintf("%d of %s failed: downtime %s in %s", j.v.Failed, count(j.v.Sent, "request"), downtime, count(j.v.Windows, "window"))
 }

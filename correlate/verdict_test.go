@@ -122,13 +122,13 @@ func TestVerdictSumsFailuresAndTakesTheWorstTargetOtherwise(t *testing.T) {
 	if v.Sent != 1100 || v.Failed != 10 || v.ErrorRate != 0.02 || v.Windows != 2 {
 		t.Errorf("sent %d failed %d rate %v windows %d, want 1100, 10, 0.02, 2", v.Sent, v.Failed, v.ErrorRate, v.Windows)
 	}
-	if want := (Length{40 * ms, 50 * ms}); v.Downtime.Total != want {
-		t.Errorf("downtime %v, want the worse target's %v", v.Downtime.Total, want)
+	if want := (Length{40 * ms, 206 * ms}); v.Downtime.Total != want { // at least the worse target's, at most with what was not observed of the other
+		t.Errorf("downtime %v, want %v", v.Downtime.Total, want)
 	}
-	if want := (Length{40 * ms, 90 * ms}); *v.LongestWindow != want {
-		t.Errorf("longest window %v, want bounds %v: either may be the longest", *v.LongestWindow, want)
+	if want := (Length{40 * ms, 109 * ms}); *v.LongestWindow != want { // 30 ms nobody looked at, 9 ms to the next request, 70 ms an answer takes
+		t.Errorf("longest window %v, want bounds %v: either may be the longest, and so may one that was not observed", *v.LongestWindow, want)
 	}
-	if want := (Length{40 * ms, 50 * ms}); *v.LongestBlackout != want {
+	if want := (Length{40 * ms, 109 * ms}); *v.LongestBlackout != want {
 		t.Errorf("longest blackout %v, want %v: an outage is one", *v.LongestBlackout, want)
 	}
 	if v.DetectionLimit != 9*ms || v.Coverage != 0.995 || *v.LatencyP99 != 70*ms {
@@ -150,5 +150,28 @@ func TestVerdictSaysWhatWasWrongWithTheControlTarget(t *testing.T) {
 	Judge(tl, nil)
 	if got, want := tl.Verdict.Validity.Control, "3 of 10 requests failed: 2 timeout_connect, 1 refused"; got != want {
 		t.Errorf("control %q, want %q", got, want)
+	}
+}
+
+func TestVerdictAndGateGiveOneThingOneNumber(t *testing.T) {
+	tl := judged(failing(8), covering(0.98))
+	tl.Unobserved = []Unobserved{{Target: "web new", Start: 5 * time.Second, End: 5*time.Second + 400*ms}}
+	var gates []Gate
+	for _, expr := range []string{"downtime.total>30ms", "window.longest>30ms", "blackout.longest>30ms"} {
+		gate, err := ParseGate(expr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gates = append(gates, gate)
+	}
+	Judge(tl, gates)
+	v := tl.Verdict
+	for i, published := range []Length{v.Downtime.Total, *v.LongestWindow, *v.LongestBlackout} {
+		if g := v.Gates[i]; g.Value.length() != published || published.Max < 400*ms {
+			t.Errorf("%s: the gate has %v, the verdict %v: want the same, with what was not observed", g.Expr, g.Value.length(), published)
+		}
+	}
+	if want := "8 of 1000 requests failed: downtime 40 ms to 475 ms in 1 window"; !strings.Contains(strings.Join(v.Reasons, "\n"), want) {
+		t.Errorf("reasons %q, want %q in them", v.Reasons, want)
 	}
 }
