@@ -2,8 +2,6 @@ package main
 
 import (
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -34,11 +32,11 @@ The exit code is 0 whatever is found: one run of each is no gate. A pipeline tha
 			if !ok {
 				return refuse("one of: "+formats, "unknown output format %q", format)
 			}
-			a, err := judged(args[0])
+			a, err := load(args[0], correlate.Options{}, nil)
 			if err != nil {
 				return err
 			}
-			b, err := judged(args[1])
+			b, err := load(args[1], correlate.Options{}, nil)
 			if err != nil {
 				return err
 			}
@@ -48,29 +46,4 @@ The exit code is 0 whatever is found: one run of each is no gate. A pipeline tha
 	}
 	cmd.Flags().StringVarP(&format, "output", "o", "table", "format: "+formats)
 	return cmd
-}
-
-// judged is the run at path: a timeline.json as it was judged then, everything else judged now. A
-// directory that has lost its recording, or never had one, still has its timeline.json.
-func judged(path string) (*correlate.Timeline, error) {
-	file := path
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		if _, err := os.Stat(filepath.Join(path, factsFile)); err == nil {
-			return load(path, correlate.Options{}, nil)
-		}
-		file = filepath.Join(path, timelineFile)
-	}
-	if filepath.Ext(file) != ".json" {
-		return load(path, correlate.Options{}, nil)
-	}
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, refuse("a run is the directory `lapse run` wrote, or its timeline.json", "%s is not a run: %w", path, err)
-	}
-	defer f.Close()
-	tl, err := report.ReadJSON(f)
-	if err != nil {
-		return nil, refuse("a run is the directory `lapse run` wrote, or its timeline.json", "%s: %w", path, err)
-	}
-	return tl, nil
 }

@@ -16,18 +16,20 @@ type exporter struct {
 	flag  string
 	what  string
 	write func(io.Writer, timeline.Run) error
+	left  string // what of it timeline.json holds; "" if nothing
 }
 
 var exporters = []exporter{
-	{"csv", "a CSV row for every request", report.RequestsCSV},
-	{"events", "a CSV row for every event: Pods, endpoints, nodes, the command, the run itself", report.EventsCSV},
-	{"hlog", "an HdrHistogram log: latency from due, per target and second, in nanoseconds", report.LatencyLog},
+	{"csv", "a CSV row for every request", report.RequestsCSV, "the failed requests"},
+	{"events", "a CSV row for every event: Pods, endpoints, nodes, the command, the run itself", report.EventsCSV, "the events, without what bounds each from below"},
+	{"hlog", "an HdrHistogram log: latency from due, per target and second, in nanoseconds", report.LatencyLog, ""},
 }
 
 const exportHelp = `Export writes the facts of a saved run, as they were recorded and unjudged, for other tools. One of --csv,
 --events and --hlog says what. It needs little memory however long the run was.
 
-If the recording is cut off or damaged, or its run goes on, what lies before is exported, and the exit code is 6.`
+If the recording is cut off or damaged, or its run goes on, what lies before is exported, and the exit code is 6. So it is where
+only timeline.json is left of a run: it holds the events, and of the requests those that failed.`
 
 func newExport() *cobra.Command {
 	chosen := make([]bool, len(exporters))
@@ -72,16 +74,16 @@ func chooseExporter(chosen []bool) (exporter, error) {
 
 // export writes the run at path to the file out, or to stdout if that is empty.
 func export(stdout io.Writer, path, out string, e exporter) error {
-	saved, err := openRun(path)
+	saved, err := openToExport(path, e)
 	if err != nil {
 		return err
 	}
-	defer saved.file.Close()
+	defer saved.Close()
 	broken := saved.broken
 	write := func(w io.Writer) error {
 		err := e.write(w, saved.Run)
 		if isDamage(err) {
-			broken, err = err, nil
+			broken, err = fmt.Errorf("what lies before: %w", err), nil
 		}
 		return err
 	}
@@ -95,5 +97,25 @@ func export(stdout io.Writer, path, out string, e exporter) error {
 	if err != nil || broken == nil {
 		return err
 	}
-	return stoppedError{fmt.Errorf("exported only what lies before: %w", broken)}
+	return stoppedError{fmt.Errorf("exported only %w", broken)}
+}
+
+// openToExport opens the saved run at path. Where only its timeline.json is left, the facts are what e can have of that.
+func openToExport(path string, e exporter) (savedRun, error) {
+	file, ok := timelineOnly(path)
+	if !ok {
+		saved, err := openRun(path)
+		if saved.broken != nil {
+			saved.broken = fmt.Errorf("what lies before: %w", saved.broken)
+		}
+		return saved, err
+	}
+	tl, err := openTimeline(file)
+	if err != nil {
+		return savedRun{}, err
+	}
+	if e.left == "" {
+		return savedRun{}, refuse("--csv and --events export what it holds", "--%s needs the run's recording, %s: %s does not hold it", e.flag, factsFile, file)
+	}
+	return savedRun{Run: report.Facts(tl), broken: fmt.Errorf("%s: %s holds no more, and its recording is not here", e.left, file)}, nil
 }

@@ -23,10 +23,12 @@ const (
 	timelineFile = "timeline.json"
 )
 
-// createDir makes the run's directory, which must not hold a run yet.
+// createDir makes the run's directory. It must hold neither file of a run yet: nothing there is overwritten.
 func createDir(dir string) error {
-	if _, err := os.Stat(filepath.Join(dir, factsFile)); err == nil {
-		return refuse("give another --out", "%s already holds a run", dir)
+	for _, name := range []string{factsFile, timelineFile} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return refuse("give another --out", "%s already holds a run: %s", dir, name)
+		}
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return refuse("give another --out", "the run's directory: %w", err)
@@ -97,13 +99,17 @@ func print(w io.Writer, dir, format string, tl *correlate.Timeline) error {
 	return report.Formats[format](w, tl, report.Options{Color: s.color, Unicode: s.unicode, Width: s.width, RunDir: dir, Page: dashboard.Files()})
 }
 
-// load judges the saved run at path, a run's directory or its recording.
+// load judges the saved run at path, a run's directory or its recording. Where only its timeline.json is left it
+// returns that, judged as it was: only gates can be judged anew.
 func load(path string, o correlate.Options, gateExprs []string) (*correlate.Timeline, error) {
+	if file, ok := timelineOnly(path); ok {
+		return loadTimeline(file, o, gateExprs)
+	}
 	saved, err := openRun(path)
 	if err != nil {
 		return nil, err
 	}
-	defer saved.file.Close()
+	defer saved.Close()
 	tl, err := correlate.Analyze(saved.Run, o)
 	if err != nil {
 		return nil, fmt.Errorf("judge %s: %w", path, err)
@@ -120,28 +126,82 @@ func load(path string, o correlate.Options, gateExprs []string) (*correlate.Time
 	return tl, nil
 }
 
+const runHint = "a RUN is the directory `lapse run` or `lapse retrieve` wrote, such as runs/…, or its timeline.json"
+
+// timelineOnly returns the timeline.json of the saved run at path if that is all there is of it: path is that file, or a
+// directory without a recording, as `lapse retrieve` writes one from a Pod's log.
+func timelineOnly(path string) (file string, ok bool) {
+	info, err := os.Stat(path)
+	if err == nil && !info.IsDir() || filepath.Ext(path) == ".json" {
+		return path, filepath.Ext(path) == ".json"
+	}
+	if _, err := os.Stat(filepath.Join(path, factsFile)); err == nil {
+		return "", false
+	}
+	file = filepath.Join(path, timelineFile)
+	_, err = os.Stat(file)
+	return file, err == nil
+}
+
+// loadTimeline reads a judged run. Other options than it was judged by need its recording.
+func loadTimeline(file string, o correlate.Options, gateExprs []string) (*correlate.Timeline, error) {
+	if o != (correlate.Options{}) {
+		return nil, refuse("without these flags it is shown as it was judged; --fail-if can be given",
+			"%s: a run cannot be judged by other options without its recording, %s", file, factsFile)
+	}
+	tl, err := openTimeline(file)
+	if err != nil || len(gateExprs) == 0 {
+		return tl, err
+	}
+	gates, err := parseGates(gateExprs)
+	if err != nil {
+		return nil, err
+	}
+	correlate.Judge(tl, gates)
+	return tl, nil
+}
+
+func openTimeline(file string) (*correlate.Timeline, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, refuse(runHint, "not a run: %w", err)
+	}
+	defer f.Close()
+	tl, err := report.ReadJSON(f)
+	if err != nil {
+		return nil, refuse(runHint, "%s: %w", file, err)
+	}
+	return tl, nil
+}
+
 // A savedRun is a run on disk, open for reading.
 type savedRun struct {
-	timeline.Run // of a recording that is cut off or damaged what lies before; its batches end with the error that says so
-	file         *record.File
-	broken       error // why the recording is not whole, or nil
+	timeline.Run              // of a recording that is cut off or damaged what lies before; its batches end with the error that says so
+	file         *record.File // nil where there is no recording
+	broken       error        // why the recording is not whole, or nil
+}
+
+func (s savedRun) Close() error {
+	if s.file == nil {
+		return nil
+	}
+	return s.file.Close()
 }
 
 // openRun opens the saved run at path, a run's directory or its recording.
 func openRun(path string) (savedRun, error) {
-	const hint = "a RUN is the directory `lapse run` wrote, such as runs/…"
 	file := path
 	if info, err := os.Stat(path); err != nil {
-		return savedRun{}, refuse(hint, "%w", err)
+		return savedRun{}, refuse(runHint, "%w", err)
 	} else if info.IsDir() {
 		file = filepath.Join(path, factsFile)
 		if _, err := os.Stat(file); err != nil {
-			return savedRun{}, refuse(hint, "%s is not a run: it holds no %s", path, factsFile)
+			return savedRun{}, refuse(runHint, "%s is not a run: it holds neither %s nor %s", path, factsFile, timelineFile)
 		}
 	}
 	f, err := record.Open(file)
 	if err != nil {
-		return savedRun{}, refuse(cmp.Or(hintOf(err), hint), "%w", err)
+		return savedRun{}, refuse(cmp.Or(hintOf(err), runHint), "%w", err)
 	}
 	run, err := f.Run()
 	switch {
