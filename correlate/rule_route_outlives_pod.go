@@ -38,12 +38,17 @@ func routeOutlivesPod(v *view, w *Window) (*Cause, string) {
 	if r == nil {
 		return nil, why
 	}
-	cause := &Cause{Confidence: High, Text: r.text(v, w), Fix: raceFix(v, w), Evidence: raceEvidence(v, w, r)}
+	cause := &Cause{Confidence: High, Text: r.text(v, w), Fix: raceFix(v, w), Evidence: raceEvidence(v, w, r), Measures: r.measures(v, w)}
 	weighStop(cause, r)
 	weighAfter(cause, r)
 	weighOthers(v, w, r.pod, cause)
 	weighShare(v, w, r, cause)
 	return cause, ""
+}
+
+func (r *race) measures(v *view, w *Window) []Measure {
+	lag := Length{Min: max(0, lastRouted(v, w)-r.stop.Latest), Max: w.End.Latest - r.stop.Earliest}
+	return []Measure{{Name: RouteLag, Object: r.pod.Name, Node: v.target(w).Node, Length: lag}}
 }
 
 func (r *race) text(v *view, w *Window) string {

@@ -223,7 +223,19 @@ type Cause struct {
 	Text       string     `json:"text"`         // one sentence with names and figures
 	Fix        string     `json:"fix,omitzero"` // what to change, with a number in it
 	Evidence   []Evidence `json:"evidence"`
-	Rivals     []string   `json:"rivals"` // other rules that fit, with why they rank lower
+	Rivals     []string   `json:"rivals"`            // other rules that fit, with why they rank lower
+	Measures   []Measure  `json:"measures,omitzero"` // the numbers the text and the fix rest on
+}
+
+// RouteLag is the name of a [Measure]: how long the routes of a node led to a Pod after it had stopped.
+const RouteLag = "route-lag"
+
+// A Measure is a number with a name and bounds.
+type Measure struct {
+	Name   string `json:"name"`          // "route-lag"
+	Object string `json:"object"`        // the name of the Pod it is about
+	Node   string `json:"node,omitzero"` // the node whose routes they are: the prober's
+	Length Length `json:"length"`        // proven to be at least Min, and at most Max
 }
 
 // Evidence is one fact a cause rests on.
