@@ -63,14 +63,16 @@ func attach(ctx context.Context, agent *deploy.Agent, name, addr string, stdout,
 	if status.Phase == deploy.PhaseEnded {
 		return refuse("`lapse retrieve "+name+"` fetches its result", "run %s has ended: there is nothing to watch", name)
 	}
+	address, err := listenForPage(addr)
+	if err != nil {
+		return err
+	}
+	defer address.close()
 	w := &onlooker{clock: runClock{local: timeline.StartClock()}, facts: newQueue()}
 	if err := w.clock.compare(ctx, agent.SyncClock); err != nil {
 		return quiet(ctx, fmt.Errorf("compare clocks with the Pod: %w", err))
 	}
-	shown, closePage, err := servePage(ctx, addr, stderr)
-	if err != nil {
-		return err
-	}
+	shown, closePage := address.serve(ctx, stderr)
 	defer closePage()
 	w.live = newLive(nil, newProgress(stderr, 0), shown)
 	err = w.watch(ctx, agent)

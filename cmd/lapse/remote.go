@@ -75,6 +75,11 @@ func (o *options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 	log := newLogger(stderr)
 	setup, release := interruptible(ctx, signals)
 	defer release()
+	address, err := listenForPage(o.dashboard)
+	if err != nil {
+		return err
+	}
+	defer address.close()
 	c, err := o.kube.connect(setup)
 	if err != nil {
 		return stoppedOr(setup, err)
@@ -115,9 +120,7 @@ func (o *options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 	var shown *page
 	if o.dashboard != "" {
 		var closePage func()
-		if shown, closePage, err = servePage(ctx, o.dashboard, stderr); err != nil {
-			return err
-		}
+		shown, closePage = address.serve(ctx, stderr)
 		defer closePage()
 	}
 	progress := newProgress(stderr, o.total())

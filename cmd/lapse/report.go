@@ -86,10 +86,12 @@ func newServe() *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			p, closePage, err := servePage(ctx, addr, cmd.ErrOrStderr())
+			address, err := listenForPage(addr)
 			if err != nil {
 				return err
 			}
+			defer address.close()
+			p, closePage := address.serve(ctx, cmd.ErrOrStderr())
 			defer closePage()
 			p.show(tl, tl.Run.Duration)
 			<-ctx.Done()

@@ -12,13 +12,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"lapse/dashboard"
 	"lapse/record"
 	"lapse/timeline"
 	"lapse/watcher"
@@ -77,6 +75,11 @@ func newID() string {
 // runHere measures from this machine: of a URL, of a Service with --here, and as the agent in the Job.
 func (o *options) runHere(ctx context.Context, signals <-chan os.Signal, stdout, stderr io.Writer) error {
 	m := newMeasurement(o, newLogger(stderr))
+	address, err := listenForPage(o.dashboard)
+	if err != nil {
+		return err
+	}
+	defer address.close()
 	setup, release := interruptible(ctx, signals)
 	defer release()
 	if err := m.findServices(setup); err != nil {
@@ -89,7 +92,6 @@ func (o *options) runHere(ctx context.Context, signals <-chan os.Signal, stdout,
 		return stoppedOr(setup, nil)
 	}
 	dir := o.runDir(o.id)
-	var err error
 	if m.rec, err = beginRecording(dir, record.Create); err != nil {
 		return err
 	}
@@ -112,9 +114,7 @@ func (o *options) runHere(ctx context.Context, signals <-chan os.Signal, stdout,
 		}
 		shown = a.page
 	case o.dashboard != "":
-		if shown, closePage, err = servePage(ctx, o.dashboard, stderr); err != nil {
-			return err
-		}
+		shown, closePage = address.serve(ctx, stderr)
 	}
 	defer closePage()
 
@@ -249,22 +249,4 @@ func resolvable(ctx context.Context, host string) error {
 		return refuse("check its spelling, and that this machine can resolve it", "host %q does not resolve: %w", host, err)
 	}
 	return nil
-}
-
-// servePage serves a page on addr until the returned function is called.
-func servePage(ctx context.Context, addr string, stderr io.Writer) (*page, func(), error) {
-	ln, err := net.Listen("tcp", addr)
-	if err != nil {
-		return nil, nil, refuse("give another --dashboard address, such as 127.0.0.1:0", "serve the page: %w", err)
-	}
-	p := newPage()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	var serving sync.WaitGroup
-	serving.Go(func() {
-		if err := dashboard.Serve(ctx, ln, p.store, p.options()); err != nil {
-			fmt.Fprintf(stderr, "lapse: %v\n", err)
-		}
-	})
-	fmt.Fprintf(stderr, "page: http://%s/\n", ln.Addr())
-	return p, func() { cancel(); serving.Wait() }, nil
 }

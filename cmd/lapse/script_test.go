@@ -21,8 +21,7 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs testdata/script: each is headed by what it proves. $URL is a server that answers,
 // $BROKEN one that answers 500, $SILENT one that accepts and never answers, $CLOSED an address where nobody listens, $ECHO a host and port that
-// echoes over TCP, $API a Kubernetes API with
-// a few Services (see fakeAPI).
+// echoes over TCP, $TAKEN a host and port where somebody listens, $API a Kubernetes API with a few Services (see fakeAPI).
 func TestScripts(t *testing.T) {
 	good := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") }))
 	t.Cleanup(good.Close) // the scripts run in parallel, after this function has returned
@@ -47,6 +46,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("CLOSED", closed.URL)
 			env.Setenv("API", api.URL)
 			env.Setenv("ECHO", echo)
+			env.Setenv("TAKEN", silent.Addr().String())
 			env.Setenv("KUBECONFIG", env.WorkDir+"/kubeconfig")
 			return os.WriteFile(env.WorkDir+"/kubeconfig", []byte(kubeconfig(api.URL)), 0o600)
 		},

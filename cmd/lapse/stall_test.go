@@ -106,10 +106,11 @@ func TestTruthOfTheWholePipelineAtOnce(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	shown, closePage, err := servePage(ctx, "127.0.0.1:0", t.Output())
+	page, err := listenForPage("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	shown, closePage := page.serve(ctx, t.Output())
 	m.live = newLive(nil, newProgress(t.Output(), time.Second), shown)
 	m.meta = m.describe()
 	var beside sync.WaitGroup
