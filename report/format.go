@@ -9,22 +9,31 @@ import (
 	"lapse/correlate"
 )
 
-// FormatLength renders an uncertain length as its middle and the half width of its bounds, rounded
-// outward so that what is printed always holds what was measured:
+// unknownLength is the length of what nothing bounds.
+const unknownLength = "unknown"
+
+// FormatLength renders an uncertain length as its middle and the half width of its bounds, or as its bounds where these
+// are far apart, rounded outward so that what is printed always holds what was measured:
 //
 //	[73 ms, 91 ms]        82 ms ±9
+//	[1.2 ms, 48 ms]       1.2 ms to 48 ms
 //	[0, 4.6 ms]           < 4.6 ms
 //	[3.14 s, …] and open  ≥ 3.14 s
+//	[0, …] and open       unknown
 //
 // A length is open if one of its ends was not observed, so that there is no upper bound.
 func FormatLength(l correlate.Length, open bool) string {
 	switch {
+	case open && l.Min <= 0:
+		return unknownLength
 	case open:
 		return "≥ " + plain(floorDigits(l.Min, 3))
 	case l.Max == 0:
 		return "0 s"
 	case l.Min <= 0:
 		return "< " + plain(ceilDigits(l.Max, 2))
+	case l.Max > 3*l.Min:
+		return plain(floorDigits(l.Min, 3)) + " to " + plain(ceilDigits(l.Max, 2))
 	default:
 		return withError(l.Min, l.Max)
 	}

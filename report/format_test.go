@@ -28,11 +28,14 @@ func TestLengthsReadWithTheirErrors(t *testing.T) {
 		{"0s", "4.51ms", false, "< 4.6 ms"},
 		{"0s", "0s", false, "0 s"},
 		{"0s", "1.04s", false, "< 1.1 s"},
-		{"1ms", "40ms", false, "21 ms ±20"},
+		{"1ms", "40ms", false, "1 ms to 40 ms"},
+		{"1.234ms", "48.01ms", false, "1.23 ms to 49 ms"},
+		{"20ms", "60ms", false, "40 ms ±20"},
+		{"623ms", "10.41s", false, "623 ms to 11 s"},
 		{"500ms", "500ms", false, "500 ms"},
 		{"3.1s", "9s", true, "≥ 3.1 s"},
 		{"3.1482s", "9s", true, "≥ 3.14 s"},
-		{"0s", "9s", true, "≥ 0 s"},
+		{"0s", "9s", true, "unknown"},
 		{"316.2s", "317.9s", false, "317 s ±1"},
 	} {
 		if got := FormatLength(correlate.Length{Min: parse(t, test.min), Max: parse(t, test.max)}, test.open); got != test.want {

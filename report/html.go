@@ -174,44 +174,59 @@ func pack(tl *correlate.Timeline) (string, error) {
 
 // A summary is what noScript shows.
 type summary struct {
-	Badge, Headline, Caveat, Measured, Trust string
-	Gates                                    []summaryGate
-	Windows                                  []summaryWindow
-	MoreWindows                              int
-	MoreUnobserved                           int
-	Gaps                                     []summaryGap
-	Validity                                 string
-	Hammer, HammerSaw                        string
+	Badge, Headline, Measured, Trust string
+	Caveats                          []string
+	Gates                            []summaryGate
+	Windows                          []summaryWindow
+	Causes, Fixes                    []summaryCause
+	MoreWindows                      int
+	MoreUnobserved                   int
+	Gaps                             []summaryGap
+	Validity                         string
+	Hammer, HammerSaw                string
 }
 
 type (
 	summaryGate   struct{ Outcome, Expr, Value string }
 	summaryGap    struct{ Start, Length, Target, Reason string }
 	summaryWindow struct {
-		ID                                        int
-		Start, End, Length, Kind, Failed, By, Why string
-		Cause, Confidence, Fix                    string
-		Notes                                     []string
+		ID                                          int
+		Start, End, Length, Kind, Requests, By, Why string
+		Notes                                       []string
 	}
+	summaryCause struct{ Windows, Text string }
 )
 
 func summaryOf(tl *correlate.Timeline) summary {
 	names := documentNames(tl)
 	badge, _ := badgeOf(tl)
 	s := summary{
-		Badge: badge, Headline: clean(headline(tl)), Caveat: clean(caveat(tl)), Measured: clean(measured(tl)), Trust: clean(trust(tl)),
+		Badge: badge, Headline: clean(headline(tl)), Measured: clean(measured(tl)), Trust: clean(trust(tl)),
 		Validity: clean(strings.Join(validityParts(tl, names), " · ")),
+	}
+	for _, caveat := range caveats(tl) {
+		s.Caveats = append(s.Caveats, clean(caveat))
 	}
 	command, saw := hammerParts(tl)
 	s.Hammer, s.HammerSaw = clean(command), clean(saw)
 	for _, g := range tl.Verdict.Gates {
-		_, _, outcome := gateMark(g.Outcome)
+		_, _, outcome := gateMark(tl, g)
 		s.Gates = append(s.Gates, summaryGate{outcome, clean(g.Expr), gateValue(g)})
 	}
 	shown := worst(tl.Windows, maxWindows)
 	s.MoreWindows = len(tl.Windows) - len(shown)
 	for _, w := range shown {
 		s.Windows = append(s.Windows, windowSummary(tl, w, names[w.Target]))
+	}
+	told, others := findings(tl)
+	for _, f := range told {
+		s.Causes = append(s.Causes, summaryCause{capital(windowList(f.windows)), clean(f.text())})
+	}
+	for _, f := range others {
+		s.Causes = append(s.Causes, summaryCause{capital(windowList(f.windows)), clean(f.restText())})
+	}
+	for _, f := range fixes(tl) {
+		s.Fixes = append(s.Fixes, summaryCause{capital(windowList(f.windows)), clean(f.text)})
 	}
 	gaps := sharedGaps(tl.Unobserved, names)
 	for _, g := range gaps[:min(len(gaps), maxRows)] {
@@ -225,11 +240,8 @@ func summaryOf(tl *correlate.Timeline) summary {
 
 func windowSummary(tl *correlate.Timeline, w correlate.Window, target string) summaryWindow {
 	s := summaryWindow{
-		ID: w.ID, Start: clock(tl, w.Start, w.Open.Start, false), End: clock(tl, w.End, false, w.Open.End), Length: FormatLength(w.Length, isOpen(w)),
-		Kind: clean(string(w.Kind)), Failed: fmt.Sprintf("%d/%d", w.Failed+w.Slow, w.Sent), By: clean(target), Why: clean(errorText(w)),
-	}
-	if len(w.Causes) > 0 {
-		s.Cause, s.Confidence, s.Fix = clean(w.Causes[0].Text), clean(string(w.Causes[0].Confidence)), clean(w.Causes[0].Fix)
+		ID: w.ID, Start: clock(tl, w.Start, w.Open.Start, false), End: clock(tl, w.End, false, w.Open.End), Length: windowLength(w),
+		Kind: clean(string(w.Kind)), Requests: requestsText(w), By: clean(target), Why: clean(errorText(w)),
 	}
 	for _, note := range windowNotes(tl, w) {
 		s.Notes = append(s.Notes, clean(note))
@@ -244,7 +256,7 @@ var noScript = sync.OnceValue(func() *template.Template {
 
 const noScriptText = `<noscript>
 <h1>{{.Badge}}: {{.Headline}}</h1>
-{{with .Caveat}}<p>{{.}}</p>
+{{range .Caveats}}<p>{{.}}</p>
 {{end}}<p>{{.Measured}}</p>
 <p>{{.Trust}}</p>
 <h2>Gates</h2>
@@ -253,14 +265,22 @@ const noScriptText = `<noscript>
 {{end}}</table>
 {{else}}<p>No gate was set: this run could not fail.</p>
 {{end}}{{if .Windows}}<h2>Windows</h2>
-<table><tr><th>#</th><th>began (UTC)</th><th>ended (UTC)</th><th>length</th><th>kind</th><th>failed/sent</th><th>seen by</th><th>error</th></tr>
-{{range .Windows}}<tr><td>{{.ID}}</td><td>{{.Start}}</td><td>{{.End}}</td><td>{{.Length}}</td><td>{{.Kind}}</td><td>{{.Failed}}</td><td>{{.By}}</td><td>{{.Why}}</td></tr>
+<table><tr><th>#</th><th>began (UTC)</th><th>ended (UTC)</th><th>length</th><th>kind</th><th>requests</th><th>seen by</th><th>error</th></tr>
+{{range .Windows}}<tr><td>{{.ID}}</td><td>{{.Start}}</td><td>{{.End}}</td><td>{{.Length}}</td><td>{{.Kind}}</td><td>{{.Requests}}</td><td>{{.By}}</td><td>{{.Why}}</td></tr>
 {{end}}</table>
 <ul>
-{{range .Windows}}<li>Window {{.ID}}{{with .Cause}}: {{.}}{{end}}{{with .Confidence}} [{{.}}]{{end}}{{with .Fix}}<br>fix: {{.}}{{end}}{{range .Notes}}<br>note: {{.}}{{end}}</li>
-{{end}}</ul>
+{{range .Windows}}{{$id := .ID}}{{range .Notes}}<li>Window {{$id}}: {{.}}</li>
+{{end}}{{end}}</ul>
 {{with .MoreWindows}}<p>and {{.}} more with less downtime: they are in the data of this file</p>
-{{end}}{{end}}{{if .Gaps}}<h2>Unobserved: neither up nor down</h2>
+{{end}}{{end}}{{if .Causes}}<h2>Causes</h2>
+<ul>
+{{range .Causes}}<li>{{.Windows}}: {{.Text}}</li>
+{{end}}</ul>
+{{end}}{{if .Fixes}}<h2>What to change</h2>
+<ul>
+{{range .Fixes}}<li>{{.Windows}}: {{.Text}}</li>
+{{end}}</ul>
+{{end}}{{if .Gaps}}<h2>Unobserved: neither up nor down</h2>
 <table><tr><th>from (UTC)</th><th>for</th><th>target</th><th>reason</th></tr>
 {{range .Gaps}}<tr><td>{{.Start}}</td><td>{{.Length}}</td><td>{{.Target}}</td><td>{{.Reason}}</td></tr>
 {{end}}</table>

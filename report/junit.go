@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,13 +24,13 @@ func JUnit(w io.Writer, tl *correlate.Timeline, _ Options) error {
 	}
 	cases := append(gateCases(tl), validCase(tl))
 	if c := tl.Run.Command; c != nil {
-		cases = append(cases, commandCase(c))
+		cases = append(cases, commandCase(c, lastWords(tl)))
 	}
 	for _, c := range cases {
 		c.Class = suite.Name
 		suite.add(c)
 	}
-	suite.Output = clean(measured(tl))
+	suite.Output = cleanLines(slices.Concat([]string{headline(tl)}, caveats(tl), []string{measured(tl)}))
 	doc := junitSuites{Name: "lapse", junitCounts: suite.junitCounts, Time: suite.Time, Suites: []junitSuite{suite}}
 	text, err := xml.MarshalIndent(doc, "", "  ")
 	if err != nil {
@@ -114,6 +115,10 @@ func gateCase(tl *correlate.Timeline, g correlate.GateResult) junitCase {
 	c := junitCase{Name: "gate: " + expr, Time: "0"}
 	switch g.Outcome {
 	case correlate.GatePass:
+		if why := unproven(tl); why != "" {
+			c.Skipped = &junitNote{Message: expr + ": not broken, but " + why, Text: value}
+			break
+		}
 		c.Output = value
 	case correlate.GateFail:
 		c.Failure = &junitNote{Message: expr + ": " + value, Type: "gate", Text: story(tl)}
@@ -127,7 +132,7 @@ func gateCase(tl *correlate.Timeline, g correlate.GateResult) junitCase {
 func validCase(tl *correlate.Timeline) junitCase {
 	figures := clean(strings.Join(validityParts(tl, documentNames(tl)), " · "))
 	c := junitCase{Name: "the measurement is valid", Time: "0"}
-	switch sound := soundness(&tl.Verdict); {
+	switch sound := soundness(tl); {
 	case tl.Run.Live:
 		c.Error = &junitNote{Message: "the run goes on", Type: "live", Text: figures}
 	case tl.Run.Truncated:
@@ -143,11 +148,11 @@ func validCase(tl *correlate.Timeline) junitCase {
 }
 
 // commandCase is there because a command that failed ends lapse with an exit code of its own.
-func commandCase(command *correlate.Command) junitCase {
+func commandCase(command *correlate.Command, said []string) junitCase {
 	c := junitCase{Name: "the command succeeded", Time: "0", Output: clean(strings.Join(command.Args, " "))}
 	switch end := commandEnd(command, false); {
 	case end != "":
-		c.Failure = &junitNote{Message: clean(strings.TrimSpace(end)), Type: "command", Text: c.Output}
+		c.Failure = &junitNote{Message: clean(strings.TrimSpace(end)), Type: "command", Text: cleanLines(append([]string{c.Output}, said...))}
 		c.Output = ""
 	case command.Start != nil && command.End != nil:
 		c.Time = junitTime(*command.End - *command.Start)
@@ -157,24 +162,35 @@ func commandCase(command *correlate.Command) junitCase {
 
 // story tells what failed and why, in a few lines.
 func story(tl *correlate.Timeline) string {
-	lines := []string{headline(tl)}
-	for _, w := range worst(tl.Windows, maxExplained) {
-		lines = append(lines, fmt.Sprintf("window %d: %s, %s to %s UTC, length %s, %d of %d failed, seen by %s, %s", w.ID, w.Kind,
-			clock(tl, w.Start, w.Open.Start, false), clock(tl, w.End, false, w.Open.End), FormatLength(w.Length, isOpen(w)), w.Failed+w.Slow, w.Sent, w.Target, errorText(w)))
-		if len(w.Causes) > 0 {
-			lines = append(lines, fmt.Sprintf("  cause: %s [%s]", w.Causes[0].Text, w.Causes[0].Confidence))
-			if w.Causes[0].Fix != "" {
-				lines = append(lines, "  fix: "+w.Causes[0].Fix)
-			}
-		}
+	lines := append([]string{headline(tl)}, caveats(tl)...)
+	shown := worst(tl.Windows, maxNoted)
+	for _, w := range shown {
+		lines = append(lines, fmt.Sprintf("window %d: %s, %s to %s UTC, length %s, %s, seen by %s, %s", w.ID, w.Kind,
+			clock(tl, w.Start, w.Open.Start, false), clock(tl, w.End, false, w.Open.End), windowLength(w), requestsText(w), w.Target, errorText(w)))
 	}
-	if more := len(tl.Windows) - maxExplained; more > 0 {
+	if more := len(tl.Windows) - len(shown); more > 0 {
 		lines = append(lines, fmt.Sprintf("and %s: see timeline.json", plural(more, "more window")))
 	}
-	for i := range lines {
-		lines[i] = clean(lines[i])
+	told, others := findings(tl)
+	for _, f := range told {
+		lines = append(lines, "cause of "+windowList(f.windows)+": "+f.text())
 	}
-	return strings.Join(lines, "\n")
+	for _, f := range others {
+		lines = append(lines, "cause of "+windowList(f.windows)+": "+f.restText())
+	}
+	for _, f := range fixes(tl) {
+		lines = append(lines, "fix for "+windowList(f.windows)+": "+f.text)
+	}
+	return cleanLines(lines)
+}
+
+// cleanLines makes lines harmless, and one text.
+func cleanLines(lines []string) string {
+	var out []string
+	for _, line := range lines {
+		out = append(out, clean(line))
+	}
+	return strings.Join(out, "\n")
 }
 
 // junitTime is a length as JUnit counts it: in seconds.

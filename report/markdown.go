@@ -27,7 +27,7 @@ const (
 func Markdown(w io.Writer, tl *correlate.Timeline, opts Options) error {
 	m := &markdown{names: documentNames(tl)}
 	for _, section := range []func(*markdown, *correlate.Timeline){
-		markdownVerdict, markdownGates, markdownWindows, markdownUnobserved, markdownLatency, markdownHammer, markdownValidity,
+		markdownVerdict, markdownGates, markdownWindows, markdownCauses, markdownUnobserved, markdownLatency, markdownHammer, markdownValidity,
 	} {
 		section(m, tl)
 	}
@@ -157,8 +157,8 @@ func isWord(b byte) bool {
 func markdownVerdict(m *markdown, tl *correlate.Timeline) {
 	badge, _ := badgeOf(tl)
 	m.line("## " + badge + ": " + prose(headline(tl)))
-	if why := caveat(tl); why != "" {
-		m.paragraph("**Why:** " + prose(why))
+	for _, caveat := range caveats(tl) {
+		m.paragraph(prose(caveat))
 	}
 	m.paragraph("Lapse: " + prose(measured(tl)))
 	m.paragraph("Result: " + prose(trust(tl)))
@@ -172,7 +172,7 @@ func markdownGates(m *markdown, tl *correlate.Timeline) {
 	}
 	var rows [][]string
 	for _, g := range tl.Verdict.Gates {
-		mark, _, remark := gateMark(g.Outcome)
+		mark, _, remark := gateMark(tl, g)
 		rows = append(rows, []string{mark + " " + remark, cell(g.Expr), gateValue(g)})
 	}
 	m.table([]string{"outcome", "the run fails if", "measured"}, rows)
@@ -188,39 +188,51 @@ func markdownWindows(m *markdown, tl *correlate.Timeline) {
 	for _, w := range shown {
 		rows = append(rows, []string{
 			fmt.Sprint(w.ID), clock(tl, w.Start, w.Open.Start, false), clock(tl, w.End, false, w.Open.End),
-			FormatLength(w.Length, isOpen(w)), string(w.Kind), fmt.Sprintf("%d/%d", w.Failed+w.Slow, w.Sent),
+			windowLength(w), string(w.Kind), requestsText(w),
 			m.target(w.Target), cell(errorText(w)),
 		})
 	}
-	m.table([]string{"#", "began (UTC)", "ended (UTC)", "length", "kind", "failed/sent", "seen by", "error"}, rows)
+	m.table([]string{"#", "began (UTC)", "ended (UTC)", "length", "kind", "requests", "seen by", "error"}, rows)
 	if more := len(tl.Windows) - len(shown); more > 0 {
 		m.paragraph(fmt.Sprintf("and %s with less downtime: see timeline.json", plural(more, "more window")))
 	}
+	markdownNotes(m, tl, worst(shown, maxNoted))
+}
+
+// markdownNotes says of windows what their rows do not.
+func markdownNotes(m *markdown, tl *correlate.Timeline, windows []correlate.Window) {
 	m.line("")
-	explained := explain(shown)
-	for _, w := range shown {
-		if same, ok := explained[w.ID]; ok {
-			markdownCause(m, tl, w, same)
+	for _, w := range windows {
+		for _, note := range windowNotes(tl, w) {
+			m.line(fmt.Sprintf("- Window %d: %s", w.ID, prose(note)))
 		}
 	}
 }
 
-// markdownCause says why a window opened, and what to change; of a cause told before only where.
-func markdownCause(m *markdown, tl *correlate.Timeline, w correlate.Window, same int) {
-	switch {
-	case same > 0:
-		m.line(fmt.Sprintf("- **Window %d:** as window %d (%s)", w.ID, same, prose(string(w.Causes[0].Confidence))))
-	case len(w.Causes) > 0:
-		cause := w.Causes[0]
-		m.line(fmt.Sprintf("- **Window %d:** %s (%s, confidence %s)", w.ID, prose(cause.Text), code(cause.Rule), prose(string(cause.Confidence))))
-		if cause.Fix != "" {
-			m.line("  - **Fix:** " + prose(cause.Fix))
-		}
+// markdownCauses says why windows opened, each cause once, and what to change.
+func markdownCauses(m *markdown, tl *correlate.Timeline) {
+	told, others := findings(tl)
+	if len(told) == 0 {
+		return
 	}
-	for _, note := range windowNotes(tl, w) {
-		m.line(fmt.Sprintf("  - Note on window %d: %s", w.ID, prose(note)))
+	m.heading("Causes")
+	m.line("")
+	for _, f := range told {
+		m.line(fmt.Sprintf("- **%s:** %s (%s, confidence %s)", capital(windowList(f.windows)), prose(f.Text), code(f.Rule), prose(string(f.Confidence))))
+	}
+	for _, f := range others {
+		m.line(fmt.Sprintf("- **%s:** %s", capital(windowList(f.windows)), prose(f.restText())))
+	}
+	for i, f := range fixes(tl) {
+		if i == 0 {
+			m.heading("What to change")
+			m.line("")
+		}
+		m.line(fmt.Sprintf("- **%s:** %s", capital(windowList(f.windows)), prose(f.text)))
 	}
 }
+
+func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
 // clock renders when something happened with both its bounds, rounded outward to milliseconds. Where
 // one was not observed, it has only the other.

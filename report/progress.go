@@ -173,8 +173,7 @@ func openedText(w correlate.Window) string {
 }
 
 func closedText(w correlate.Window) string {
-	text := fmt.Sprintf("window closed at %.1f s: %s, %s, %d of %s, %s",
-		middle(w.End).Seconds(), w.Target, FormatLength(w.Length, isOpen(w)), w.Failed+w.Slow, plural(w.Sent, "request"), errorText(w))
+	text := fmt.Sprintf("window closed at %.1f s: %s, %s, %s, %s", middle(w.End).Seconds(), w.Target, windowLength(w), requestsText(w), errorText(w))
 	if len(w.Causes) > 0 {
 		text += fmt.Sprintf("; %s [%s]", w.Causes[0].Rule, w.Causes[0].Confidence)
 	}
@@ -269,8 +268,8 @@ func phase(tl *correlate.Timeline) string {
 func rateText(tl *correlate.Timeline) string {
 	targets := judged(tl)
 	return fmt.Sprintf("%s/s of %s/s",
-		trimFloat(sum(targets, func(t correlate.Target) float64 { return t.AchievedRate })),
-		trimFloat(sum(targets, func(t correlate.Target) float64 { return t.Rate })))
+		rateNumber(sum(targets, func(t correlate.Target) float64 { return t.AchievedRate })),
+		rateNumber(sum(targets, func(t correlate.Target) float64 { return t.Rate })))
 }
 
 func countText(tl *correlate.Timeline) string {

@@ -273,13 +273,82 @@ func TestSummaryBearsWhateverIsMissing(t *testing.T) {
 	}
 }
 
-func TestTheSameCauseIsToldOnce(t *testing.T) {
-	out := string(render(t, "table", "many", screens["80"]))
-	if got := strings.Count(out, "still routed to"); got != 1 {
-		t.Errorf("told %d times:\n%s", got, out)
+func TestEachCauseAndEachFixIsToldOnce(t *testing.T) {
+	for format, formatted := range map[string]Options{"table": screens["120"], "markdown": {}, "junit": {}} {
+		for sample, once := range map[string][]string{
+			"many":    {"still routed to web-5c9d7f-x2kzq for 71 ms", "keep serving for at least 0.2 s"},
+			"rollout": {"x2kzq for 71 ms", "x2kzq for 73 ms", "x2kzq for 76 ms", "no rule fits: 3 changes", "keep serving ≥ 1.2 s"},
+		} {
+			out := string(render(t, format, sample, formatted))
+			for _, text := range once {
+				if n := strings.Count(out, text); n != 1 {
+					t.Errorf("%s of %s tells %q %d times, want once:\n%s", format, sample, text, n, out)
+				}
+			}
+		}
 	}
-	if got := strings.Count(out, "as in window 1 [high]"); got != maxExplained-1 {
-		t.Errorf("referred to %d times", got)
+}
+
+func TestNoWindowIsLeftWithoutACause(t *testing.T) {
+	for _, sample := range []string{"many", "rollout"} {
+		tl := samples[sample]()
+		told, others := findings(tl)
+		named := map[int]int{}
+		for _, f := range append(told, others...) {
+			for _, w := range f.windows {
+				named[w.ID]++
+			}
+		}
+		for _, w := range tl.Windows {
+			if named[w.ID] != 1 {
+				t.Errorf("%s: window %d has %d causes, want 1", sample, w.ID, named[w.ID])
+			}
+		}
+	}
+	out := string(render(t, "table", "rollout", screens["120"]))
+	for _, want := range []string{
+		"windows 1, 2, 4  node-c still routed to", "windows 8, 9  route-outlives-pod too, each with other figures, told in timeline.json", "FIX  windows 1–4, 6–9: keep serving",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
+
+func TestWindowsAreListedInFewWords(t *testing.T) {
+	for want, ids := range map[string][]int{
+		"window 3": {3}, "windows 1, 2": {1, 2}, "windows 1–3": {1, 2, 3}, "windows 1, 4–6, 9": {1, 4, 5, 6, 9}, "7 windows, 1 to 13": {1, 3, 5, 7, 9, 11, 13},
+	} {
+		var windows []correlate.Window
+		for _, id := range ids {
+			windows = append(windows, correlate.Window{ID: id})
+		}
+		if got := windowList(windows); got != want {
+			t.Errorf("%v read %q, want %q", ids, got, want)
+		}
+	}
+}
+
+func TestSlowAnswersAreNotCalledFailures(t *testing.T) {
+	tl := slow()
+	tl.Windows[0].Open = correlate.Open{Start: true, End: true}
+	tl.Windows[0].Start.Earliest, tl.Windows[0].End.Latest = 0, tl.Run.Duration
+	for format, write := range Formats {
+		if format == "json" || format == "html" {
+			continue
+		}
+		var out bytes.Buffer
+		if err := write(&out, tl, screens["120"]); err != nil {
+			t.Fatal(err)
+		}
+		for _, wrong := range []string{"failing", "9/260 failed", "9/260  "} {
+			if strings.Contains(out.String(), wrong) {
+				t.Errorf("%s says %q of slow answers:\n%s", format, wrong, out.String())
+			}
+		}
+	}
+	if got := openText(tl, tl.Windows[0]); got != "already slow when measuring began; still slow when measuring ended" {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,6 +25,8 @@ var samples = map[string]func() *correlate.Timeline{
 	"two-services": twoServices,
 	"live":         live,
 	"hostile":      hostileNames,
+	"refused":      refused,
+	"rollout":      rollout,
 	"many":         many,
 }
 
@@ -138,6 +142,7 @@ func inconclusive() *correlate.Timeline {
 		ID: 1, Target: "https://shop.example.com/ new", Kind: correlate.Outage, Basis: correlate.Exact,
 		Start: correlate.Instant{Earliest: 31*s + 95*ms, Latest: 31*s + 101*ms}, End: correlate.Instant{Earliest: 32 * s, Latest: 36*s + 120*ms},
 		Length: correlate.Length{Min: 899 * ms, Max: 5*s + 25*ms}, Sent: 180, Failed: 180, Share: 1, Open: correlate.Open{End: true},
+		Most:     &correlate.Most{Length: 5*s + 36*ms, Downtime: 5*s + 36*ms},
 		Downtime: correlate.Length{Min: 899 * ms, Max: 5*s + 25*ms}, Classes: map[string]int{"timeout_response": 180},
 		Causes: []correlate.Cause{{
 			Rule: "unexplained", Confidence: correlate.Low, Text: "no cause found",
@@ -197,6 +202,67 @@ func aborted() *correlate.Timeline {
 		Downtime: correlate.Downtime{Total: correlate.Length{Min: 9588 * ms, Max: 9609 * ms}}, DetectionLimit: 22 * ms, Coverage: 0.8606,
 		Validity: correlate.Validity{Control: "ok", LanesOff: []string{"Node", "Event"}, WatchGaps: 1},
 	}
+	return tl
+}
+
+// refused is a drain that a PodDisruptionBudget did not allow: nothing happened, and the prober was short of CPU besides.
+func refused() *correlate.Timeline {
+	tl := base(30 * s)
+	tl.Run.Services = []timeline.Service{{Namespace: "shop", Name: "web"}}
+	tl.Run.Command = &correlate.Command{Args: []string{"kubectl", "drain", "node2", "--timeout", "15s"}, Start: new(10 * s), End: new(25 * s), ExitCode: new(1)}
+	addTarget(tl, "web new", timeline.New, 100, nil)
+	addTarget(tl, "web reused", timeline.Reused, 100, nil)
+	for i := range 40 {
+		start := time.Duration(i)*700*ms + 13*ms
+		tl.Unobserved = append(tl.Unobserved, correlate.Unobserved{Target: "web new", Start: start, End: start + 26*ms, Reason: "not sent"})
+	}
+	evicting := `error when evicting pods/"web-1" -n "shop" (will retry after 5s): Cannot evict pod as it would violate the pod's disruption budget.`
+	tl.Events = events(
+		timeline.Event{Seen: 10 * s, Kind: timeline.Command, To: "running", Detail: "kubectl drain node2 --timeout 15s"},
+		timeline.Event{Seen: 10*s + 90*ms, Kind: timeline.CommandOutput, Detail: "node/node2 cordoned"},
+		timeline.Event{Seen: 10*s + 200*ms, Kind: timeline.CommandOutput, Detail: evicting},
+		timeline.Event{Seen: 15*s + 200*ms, Kind: timeline.CommandOutput, Detail: evicting},
+		timeline.Event{Seen: 25 * s, Kind: timeline.CommandOutput, Detail: "error: unable to drain node \"node2\" due to error: global timeout reached: 15s"},
+		timeline.Event{Seen: 25 * s, Kind: timeline.Command, From: "running", To: "exited", Code: 1},
+	)
+	tl.Verdict = correlate.Verdict{
+		Result: correlate.Inconclusive, ExitCode: 4, Sent: 5960,
+		Reasons:        []string{"only 96.53 % of the time was observed, 99 % is needed: what was not looked at may have been down"},
+		Gates:          []correlate.GateResult{{Expr: "failed > 0", Outcome: correlate.GatePass, Value: &correlate.Range{}}},
+		DetectionLimit: 31 * ms, Coverage: 0.9653,
+		Validity: correlate.Validity{Late: 0.012, NotSent: 40, Unobserved: 1040 * ms, Control: "ok"},
+	}
+	return tl
+}
+
+// rollout is a rolling restart that three Pods do not survive gracefully, seen by both targets.
+func rollout() *correlate.Timeline {
+	tl := race()
+	tl.Hammer = nil
+	tl.Run.Command.Args = []string{"kubectl", "rollout", "restart", "deployment/web"}
+	first := tl.Windows[0]
+	tl.Windows = nil
+	for i := range 9 {
+		w := first
+		w.ID, w.Target = i+1, []string{"web new", "web reused"}[i%2]
+		w.Start = correlate.Instant{Earliest: first.Start.Earliest + time.Duration(i)*s, Latest: first.Start.Latest + time.Duration(i)*s}
+		w.End = correlate.Instant{Earliest: first.End.Earliest + time.Duration(i)*s, Latest: first.End.Latest + time.Duration(i)*s}
+		w.Causes = slices.Clone(first.Causes)
+		w.Causes[0].Fix = "keep serving ≥ 1.2 s after SIGTERM (a preStop sleep, or a delay before shutting down)"
+		w.Causes[0].Text = fmt.Sprintf("node-c still routed to web-5c9d7f-x2kzq for %d ms after it stopped", 71+i)
+		switch i {
+		case 1, 3:
+			w.Causes[0].Text = first.Causes[0].Text
+		case 4:
+			w.Causes = []correlate.Cause{{Rule: "unexplained", Confidence: correlate.Low, Text: "no rule fits: 3 changes near its onset", Rivals: []string{}, Evidence: []correlate.Evidence{}}}
+		case 7, 8:
+			w.Downtime = correlate.Length{Min: ms, Max: 2 * ms} // the least: they are not told in full
+		}
+		tl.Windows = append(tl.Windows, w)
+	}
+	tl.Verdict.Windows = 5
+	tl.Verdict.Failed, tl.Verdict.Gates[0].Value = 576, &correlate.Range{Min: 576, Max: 576}
+	tl.Verdict.Downtime.Total = correlate.Length{Min: 149 * ms, Max: 182 * ms}
 	return tl
 }
 

@@ -14,34 +14,38 @@ import (
 
 // What a summary shows at most; timeline.json has the rest.
 const (
-	maxWindows   = 20 // the ones with most downtime
-	maxExplained = 5  // of these, the ones whose cause is spelled out
-	maxGaps      = 5
+	maxWindows = 20 // the ones with most downtime
+	maxNoted   = 5  // of these, the ones of which more is said than fits into a row
+	maxGaps    = 5
 )
 
-// windows writes a row for each window, and below it why it opened.
+// windows writes a row for each window.
 func windows(p *page, tl *correlate.Timeline) {
 	if len(tl.Windows) == 0 {
 		return
 	}
 	p.WriteByte('\n')
-	p.heading("WINDOWS", "times are UTC")
 	shown := worst(tl.Windows, maxWindows)
-	explained := explain(shown)
-	names := targetNames(p, tl)
-	rows := [][]span{header("#", "START", "LENGTH", "KIND", "FAILED/SENT", "SEEN BY", "ERROR")}
-	for _, w := range shown {
-		rows = append(rows, windowRow(p, tl, w, names[w.Target]))
+	remark := "times are UTC"
+	if slices.ContainsFunc(shown, func(w correlate.Window) bool { return w.Basis == correlate.Statistical }) {
+		remark += "; bounds hold with 99% probability"
 	}
-	rows, roomy := fit(p, rows)
+	p.heading("WINDOWS", remark)
+	noted := worst(shown, maxNoted)
+	rows, roomy := windowRows(p, tl, shown)
 	p.line(rows[0]...)
 	for i, w := range shown {
 		p.line(rows[i+1]...)
-		if !roomy {
+		if roomy < withErrors {
 			detail(p, "error", errorText(w), normal)
 		}
-		if same, ok := explained[w.ID]; ok {
-			why(p, tl, w, same)
+		if slices.ContainsFunc(noted, func(n correlate.Window) bool { return n.ID == w.ID }) {
+			if w.Kind == correlate.Partial && roomy < withDowntime {
+				detail(p, "note", downtimeText(w)+" of downtime, weighed by the share that failed", dim)
+			}
+			for _, note := range windowNotes(tl, w) {
+				detail(p, "note", note, dim)
+			}
 		}
 	}
 	if more := len(tl.Windows) - len(shown); more > 0 {
@@ -49,40 +53,60 @@ func windows(p *page, tl *correlate.Timeline) {
 	}
 }
 
-// explain picks the windows whose causes are spelled out. It gives each the window that was already
-// found to have the very same cause, or 0.
-func explain(windows []correlate.Window) map[int]int {
-	type finding struct{ rule, text, fix string }
-	told := map[finding]int{}
-	explained := map[int]int{}
-	for _, w := range worst(windows, maxExplained) {
-		explained[w.ID] = 0
-		if len(w.Causes) > 0 && w.Causes[0].Rule != "unexplained" { // which two windows have not in common
-			cause := finding{w.Causes[0].Rule, w.Causes[0].Text, w.Causes[0].Fix}
-			explained[w.ID] = told[cause]
-			told[cause] = cmp.Or(told[cause], w.ID)
+// How much of a window has room in its row; what has not, stands below it.
+const (
+	withErrors   = 2
+	withDowntime = 1
+)
+
+// windowRows are the heading and a row for each window, with as much as there is room for.
+func windowRows(p *page, tl *correlate.Timeline, shown []correlate.Window) (rows [][]span, roomy int) {
+	names := targetNames(p, tl)
+	weighed := slices.ContainsFunc(shown, func(w correlate.Window) bool { return w.Kind == correlate.Partial })
+	for roomy = withErrors; roomy >= 0; roomy-- {
+		titles := []string{"#", "START", "LENGTH", "DOWNTIME", "KIND", "REQUESTS", "SEEN BY", "ERROR"}
+		cells := [][]span{header(titles...)}
+		for _, w := range shown {
+			cells = append(cells, windowRow(p, tl, w, names[w.Target]))
+		}
+		for i, row := range cells {
+			if roomy < withErrors {
+				row = row[:len(row)-1]
+			}
+			if roomy < withDowntime || !weighed {
+				row = slices.Delete(row, 3, 4)
+			}
+			cells[i] = row
+		}
+		if rows = indented(align(cells, 0)); fits(p, rows) {
+			return rows, roomy
 		}
 	}
-	return explained
+	return rows, 0
 }
 
-// fit aligns the rows of the windows. Where they are too wide for the screen it leaves out the last
-// column, and reports false: it goes on a line of its own.
+// fit aligns rows. Where they are too wide for the screen it leaves out the last column, and reports false: it goes on a line
+// of its own.
 func fit(p *page, rows [][]span) (fitted [][]span, roomy bool) {
-	roomy = true
-	for i, row := range align(rows, 0) {
-		row = slices.Insert(row, 0, span{"   ", normal})
-		roomy = roomy && width(trimRight(row)) <= p.Width
-		fitted = append(fitted, row)
-		rows[i] = rows[i][:len(rows[i])-1]
-	}
-	if roomy {
+	if fitted = indented(align(rows, 0)); fits(p, fitted) {
 		return fitted, true
 	}
-	for i, row := range align(rows, 0) {
-		fitted[i] = slices.Insert(row, 0, span{"   ", normal})
+	for i, row := range rows {
+		rows[i] = row[:len(row)-1]
 	}
-	return fitted, false
+	return indented(align(rows, 0)), false
+}
+
+func indented(rows [][]span) [][]span {
+	for i, row := range rows {
+		rows[i] = slices.Insert(row, 0, span{"   ", normal})
+	}
+	return rows
+}
+
+// fits reports whether rows are no wider than the screen.
+func fits(p *page, rows [][]span) bool {
+	return !slices.ContainsFunc(rows, func(row []span) bool { return width(trimRight(row)) > p.Width })
 }
 
 func header(titles ...string) []span {
@@ -98,9 +122,7 @@ func worst(windows []correlate.Window, n int) []correlate.Window {
 	if len(windows) <= n {
 		return windows
 	}
-	byDowntime := slices.SortedStableFunc(slices.Values(windows), func(a, b correlate.Window) int {
-		return cmp.Or(cmp.Compare(b.Downtime.Max, a.Downtime.Max), cmp.Compare(b.Length.Max, a.Length.Max))
-	})[:n]
+	byDowntime := slices.SortedStableFunc(slices.Values(windows), func(a, b correlate.Window) int { return compareDowntime(b, a) })[:n]
 	slices.SortStableFunc(byDowntime, func(a, b correlate.Window) int { return cmp.Compare(a.ID, b.ID) })
 	return byDowntime
 }
@@ -110,9 +132,10 @@ func windowRow(p *page, tl *correlate.Timeline, w correlate.Window, target strin
 	return []span{
 		{fmt.Sprint(w.ID), normal},
 		p.span(wallClock(tl, middle(w.Start), "15:04:05.000"), normal),
-		p.span(FormatLength(w.Length, isOpen(w)), bold),
+		p.span(windowLength(w), bold),
+		p.span(downtimeText(w), normal),
 		p.span(string(w.Kind), colour),
-		p.span(fmt.Sprintf("%d/%d  %s", w.Failed+w.Slow, w.Sent, FormatShare(w.Share)), normal),
+		p.span(requestsText(w)+"  "+FormatShare(w.Share), normal),
 		{target, normal},
 		p.span(errorText(w), normal),
 	}
@@ -123,6 +146,23 @@ func wallClock(tl *correlate.Timeline, at time.Duration, layout string) string {
 }
 
 func middle(i correlate.Instant) time.Duration { return i.Earliest + (i.Latest-i.Earliest)/2 }
+
+// windowLength is how long a window took. One whose end was not observed is still no longer than what is known to be well
+// beyond.
+func windowLength(w correlate.Window) string {
+	if isOpen(w) && w.Most != nil {
+		return FormatLength(correlate.Length{Min: w.Length.Min, Max: w.Most.Length}, false)
+	}
+	return FormatLength(w.Length, isOpen(w))
+}
+
+// requestsText says how many of a window's requests it is about: "64/128 failed", "9/260 slow".
+func requestsText(w correlate.Window) string {
+	if isSlow(w) {
+		return fmt.Sprintf("%d/%d slow", w.Slow, w.Sent)
+	}
+	return fmt.Sprintf("%d/%d failed", w.Failed, w.Sent)
+}
 
 func errorText(w correlate.Window) string {
 	if w.Kind == correlate.Slow {
@@ -163,28 +203,6 @@ func targetNames(p *page, tl *correlate.Timeline) map[string]string {
 	return names
 }
 
-// why tells the story of a window: its cause, the evidence in the order of time counted from the
-// window's start, what to change, and what else it could have been. What was told of another window,
-// same, is not told again.
-func why(p *page, tl *correlate.Timeline, w correlate.Window, same int) {
-	if same > 0 {
-		detail(p, "cause", fmt.Sprintf("as in window %d [%s]", same, w.Causes[0].Confidence), normal)
-	} else if len(w.Causes) > 0 {
-		cause := w.Causes[0]
-		detail(p, "cause", fmt.Sprintf("%s [%s]", cause.Text, cause.Confidence), bold)
-		evidence(p, w, cause.Evidence)
-		if cause.Fix != "" {
-			detail(p, "fix", cause.Fix, green)
-		}
-		for _, rival := range cause.Rivals {
-			detail(p, "rival", rival, dim)
-		}
-	}
-	for _, note := range windowNotes(tl, w) {
-		detail(p, "note", note, dim)
-	}
-}
-
 // detail writes a labelled paragraph below a window's row.
 func detail(p *page, label, text string, s style) {
 	p.paragraph([]span{{"      ", normal}, p.span(fmt.Sprintf("%-7s", label), dim)}, text, s)
@@ -203,8 +221,8 @@ func windowNotes(tl *correlate.Timeline, w correlate.Window) []string {
 	if open := openText(tl, w); open != "" {
 		notes = append(notes, open)
 	}
-	if w.Kind == correlate.Partial {
-		notes = append(notes, partialText(w))
+	if w.Blackout != nil {
+		notes = append(notes, "longest stretch without an answer: "+FormatLength(*w.Blackout, false))
 	}
 	return notes
 }
@@ -217,80 +235,52 @@ func sinceWhen(tl *correlate.Timeline, w correlate.Window, e correlate.ErrorText
 	return " (first seen at " + wallClock(tl, e.First.Latest, "15:04:05.000") + ")"
 }
 
+// openText says of which end of a window nothing is known, and why.
 func openText(tl *correlate.Timeline, w correlate.Window) string {
+	failing := "failing"
+	if isSlow(w) {
+		failing = "slow"
+	}
 	var parts []string
 	i := slices.IndexFunc(tl.Targets, func(t correlate.Target) bool { return t.Name == w.Target })
 	if w.Open.Start {
-		text := "its start lies in unobserved time"
+		text := "its start was not observed" + whyNot(tl, w.Target, w.Start)
 		if i >= 0 && w.Start.Earliest <= tl.Targets[i].Measured.Earliest {
-			text = "already failing when measuring began"
+			text = "already " + failing + " when measuring began"
 		}
 		parts = append(parts, text)
 	}
 	if w.Open.End {
-		text := "its end lies in unobserved time"
+		text := "its end was not observed" + whyNot(tl, w.Target, w.End)
 		if tl.Run.Live {
-			text = "still failing"
+			text = "still " + failing
 		} else if i >= 0 && w.End.Latest >= tl.Targets[i].Measured.Latest {
-			text = "still failing when measuring ended"
+			text = "still " + failing + " when measuring ended"
 		}
 		parts = append(parts, text)
 	}
 	return strings.Join(parts, "; ")
 }
 
-func partialText(w correlate.Window) string {
-	text := fmt.Sprintf("counts as %s of downtime", FormatLength(w.Downtime, isOpen(w)))
-	if w.Blackout != nil {
-		text += "; longest stretch without an answer " + FormatLength(*w.Blackout, false)
+// whyNot says what kept the prober from observing an end of a window, which lies somewhere in at or beyond it.
+func whyNot(tl *correlate.Timeline, target string, at correlate.Instant) string {
+	for _, u := range tl.Unobserved {
+		if u.Target == target && u.Start <= at.Latest && u.End >= at.Earliest {
+			return fmt.Sprintf(" (%s, %s)", reasonText(u.Reason), FormatDuration(u.End-u.Start))
+		}
 	}
-	if w.Basis == correlate.Statistical {
-		text += "; bounds hold with 99% probability"
-	}
-	return text
+	return ""
 }
 
-// evidence writes the facts a cause rests on, each at its distance from the window's start.
-func evidence(p *page, w correlate.Window, facts []correlate.Evidence) {
-	facts = slices.SortedStableFunc(slices.Values(facts), func(a, b correlate.Evidence) int {
-		return cmp.Compare(when(a), when(b))
-	})
-	var rows [][]span
-	for _, fact := range facts {
-		rows = append(rows, []span{p.span(sinceStart(w, fact.At), cyan), p.span(fact.Text, normal)})
-	}
-	label := "why"
-	for _, row := range align(rows, 0) {
-		lead := []span{{"      ", normal}, p.span(fmt.Sprintf("%-7s", label), dim), row[0], row[1]}
-		p.paragraph(lead, row[2].text, normal)
-		label = ""
-	}
-}
-
-// when orders evidence: what has no instant comes last.
-func when(fact correlate.Evidence) time.Duration {
-	if fact.At == nil {
-		return 1<<63 - 1
-	}
-	return fact.At.Latest
-}
-
-// vague is from when on an instant is known so badly that only its later bound is worth reading.
-const vague = 200 * time.Millisecond
-
-// sinceStart is the distance of an instant from when the window's first failure was known.
-func sinceStart(w correlate.Window, at *correlate.Instant) string {
+// downtimeText is how much downtime a window amounts to: in one of which a share failed, that share of its length.
+func downtimeText(w correlate.Window) string {
 	switch {
-	case at == nil:
+	case isSlow(w):
 		return ""
-	case at.Earliest <= correlate.Unbounded:
-		return "before"
+	case isOpen(w) && w.Most != nil:
+		return FormatLength(correlate.Length{Min: w.Downtime.Min, Max: w.Most.Downtime}, false)
 	}
-	offset := correlate.Instant{Earliest: at.Earliest - w.Start.Latest, Latest: at.Latest - w.Start.Latest}
-	if offset.Latest-offset.Earliest > vague {
-		return "by " + FormatOffset(correlate.Instant{Earliest: offset.Latest, Latest: offset.Latest})
-	}
-	return FormatOffset(offset)
+	return FormatLength(w.Downtime, isOpen(w))
 }
 
 // unobserved writes when nothing was measured, the longest gaps only.
@@ -327,12 +317,26 @@ type gap struct {
 	targets []string
 }
 
+// proberStalled is why time was not observed in which the prober was late with a request, or did not run at all.
+const proberStalled = "prober stalled"
+
+// reasonText says why time was not observed, in one word for one thing.
+func reasonText(reason string) string {
+	switch reason {
+	case "not sent":
+		return proberStalled
+	case "local fault":
+		return "prober failed itself"
+	}
+	return reason
+}
+
 func sharedGaps(list []correlate.Unobserved, names map[string]string) []gap {
 	var gaps []gap
 	place := map[correlate.Unobserved]int{}
 	for _, u := range list {
 		name := cmp.Or(names[u.Target], u.Target)
-		u.Target = ""
+		u.Target, u.Reason = "", reasonText(u.Reason)
 		i, known := place[u]
 		if !known {
 			i = len(gaps)

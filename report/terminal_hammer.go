@@ -87,7 +87,7 @@ func hammerGoal(tl *correlate.Timeline) time.Duration {
 }
 
 func hammerText(s *correlate.HammerSummary) string {
-	parts := []string{fmt.Sprintf("%s at %s/s", plural(s.Requests, "request"), trimFloat(s.Rate))}
+	parts := []string{fmt.Sprintf("%s at %s/s", plural(s.Requests, "request"), rateNumber(s.Rate))}
 	if l := s.Latency; l != nil {
 		latency := "replies after a mean of " + FormatDuration(l.Mean)
 		if l.P99 > 0 {

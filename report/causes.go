@@ -1,0 +1,208 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lapse/correlate"
+)
+
+// maxExplained is how many causes are told with their evidence: those of the windows with most downtime.
+const maxExplained = 5
+
+// A finding is a cause with all the windows that have it.
+type finding struct {
+	correlate.Cause
+	windows []correlate.Window
+}
+
+// findings are the likeliest causes of the windows, each once. The worst are told in full; of the others only the rule is,
+// and the windows.
+func findings(tl *correlate.Timeline) (told, others []finding) {
+	all := gather(tl.Windows, func(a, b correlate.Cause) bool {
+		return a.Rule == b.Rule && a.Text == b.Text && a.Confidence == b.Confidence && a.Rule != "unexplained" // what has no cause has none in common
+	})
+	byDowntime := slices.SortedStableFunc(slices.Values(all), func(a, b finding) int { return compareDowntime(b.worst(), a.worst()) })
+	for _, f := range all {
+		if slices.ContainsFunc(byDowntime[:min(len(all), maxExplained)], func(g finding) bool { return g.first().ID == f.first().ID }) {
+			told = append(told, f)
+		}
+	}
+	rest := slices.DeleteFunc(slices.Clone(tl.Windows), func(w correlate.Window) bool {
+		return slices.ContainsFunc(told, func(f finding) bool { return f.has(w.ID) })
+	})
+	return told, gather(rest, func(a, b correlate.Cause) bool { return a.Rule == b.Rule })
+}
+
+// gather puts windows together whose likeliest causes are the same.
+func gather(windows []correlate.Window, same func(a, b correlate.Cause) bool) []finding {
+	var all []finding
+	for _, w := range windows {
+		if len(w.Causes) == 0 {
+			continue
+		}
+		i := slices.IndexFunc(all, func(f finding) bool { return same(f.Cause, w.Causes[0]) })
+		if i < 0 {
+			i = len(all)
+			all = append(all, finding{Cause: w.Causes[0]})
+		}
+		all[i].windows = append(all[i].windows, w)
+	}
+	return all
+}
+
+func (f finding) first() correlate.Window { return f.windows[0] }
+
+func (f finding) worst() correlate.Window { return slices.MaxFunc(f.windows, compareDowntime) }
+
+func (f finding) has(id int) bool {
+	return slices.ContainsFunc(f.windows, func(w correlate.Window) bool { return w.ID == id })
+}
+
+func compareDowntime(a, b correlate.Window) int {
+	return cmp.Or(cmp.Compare(a.Downtime.Max, b.Downtime.Max), cmp.Compare(a.Length.Max, b.Length.Max))
+}
+
+// text is the cause with how sure it is.
+func (f finding) text() string { return fmt.Sprintf("%s [%s]", f.Text, f.Confidence) }
+
+// restText says in a line what windows have in common whose causes are not told in full.
+func (f finding) restText() string {
+	switch n := len(f.windows); {
+	case f.Rule == "unexplained":
+		return "no rule fits; what changed about each is in timeline.json"
+	case n == 1:
+		return f.Rule + ", told in timeline.json"
+	default:
+		return f.Rule + " too, each with other figures, told in timeline.json"
+	}
+}
+
+// A fix is what to change, and the windows it is for.
+type fix struct {
+	text    string
+	windows []correlate.Window
+}
+
+// fixes are all that is to be changed, each once.
+func fixes(tl *correlate.Timeline) []fix {
+	var all []fix
+	for _, w := range tl.Windows {
+		if len(w.Causes) == 0 || w.Causes[0].Fix == "" {
+			continue
+		}
+		i := slices.IndexFunc(all, func(f fix) bool { return f.text == w.Causes[0].Fix })
+		if i < 0 {
+			i = len(all)
+			all = append(all, fix{text: w.Causes[0].Fix})
+		}
+		all[i].windows = append(all[i].windows, w)
+	}
+	return all
+}
+
+// windowList names windows by their numbers: "window 3", "windows 1, 4–6", "23 windows, 1 to 61".
+func windowList(windows []correlate.Window) string {
+	if len(windows) == 1 {
+		return fmt.Sprintf("window %d", windows[0].ID)
+	}
+	var parts []string
+	for i := 0; i < len(windows); {
+		last := i
+		for last+1 < len(windows) && windows[last+1].ID == windows[last].ID+1 {
+			last++
+		}
+		switch last - i {
+		case 0:
+			parts = append(parts, fmt.Sprint(windows[i].ID))
+		case 1:
+			parts = append(parts, fmt.Sprint(windows[i].ID), fmt.Sprint(windows[last].ID))
+		default:
+			parts = append(parts, fmt.Sprintf("%d–%d", windows[i].ID, windows[last].ID))
+		}
+		i = last + 1
+	}
+	if len(parts) > 6 {
+		return fmt.Sprintf("%d windows, %d to %d", len(windows), windows[0].ID, windows[len(windows)-1].ID)
+	}
+	return "windows " + strings.Join(parts, ", ")
+}
+
+// causes writes why the windows opened, each cause once, and what to change.
+func causes(p *page, tl *correlate.Timeline) {
+	told, others := findings(tl)
+	if len(told) == 0 {
+		return
+	}
+	p.WriteByte('\n')
+	remark := ""
+	if slices.ContainsFunc(told, func(f finding) bool { return len(f.Evidence) > 0 }) {
+		remark = "why: times are from the first failure of the first window named"
+	}
+	p.heading("CAUSES", remark)
+	for _, f := range told {
+		p.paragraph([]span{{"   ", normal}, p.span(windowList(f.windows), normal), {"  ", normal}}, f.text(), bold)
+		evidence(p, f.first(), f.Evidence)
+		for _, rival := range f.Rivals {
+			detail(p, "rival", rival, dim)
+		}
+	}
+	for _, f := range others {
+		p.paragraph([]span{{"   ", normal}, p.span(windowList(f.windows), normal), {"  ", normal}}, f.restText(), normal)
+	}
+	list := fixes(tl)
+	for _, f := range list {
+		lead := []span{{" ", normal}, p.span("FIX", bold), {"  ", normal}}
+		text := f.text
+		if len(list) > 1 || len(f.windows) < len(tl.Windows) {
+			text = windowList(f.windows) + ": " + text
+		}
+		p.paragraph(lead, text, green)
+	}
+}
+
+// evidence writes the facts a cause rests on, each at its distance from the window's start.
+func evidence(p *page, w correlate.Window, facts []correlate.Evidence) {
+	facts = slices.SortedStableFunc(slices.Values(facts), func(a, b correlate.Evidence) int {
+		return cmp.Compare(when(a), when(b))
+	})
+	var rows [][]span
+	for _, fact := range facts {
+		rows = append(rows, []span{p.span(sinceStart(w, fact.At), cyan), p.span(fact.Text, normal)})
+	}
+	label := "why"
+	for _, row := range align(rows, 0) {
+		lead := []span{{"      ", normal}, p.span(fmt.Sprintf("%-7s", label), dim), row[0], row[1]}
+		p.paragraph(lead, row[2].text, normal)
+		label = ""
+	}
+}
+
+// when orders evidence: what has no instant comes last.
+func when(fact correlate.Evidence) time.Duration {
+	if fact.At == nil {
+		return 1<<63 - 1
+	}
+	return fact.At.Latest
+}
+
+// vague is from when on an instant is known so badly that only its later bound is worth reading.
+const vague = 200 * time.Millisecond
+
+// sinceStart is the distance of an instant from when the window's first failure was known.
+func sinceStart(w correlate.Window, at *correlate.Instant) string {
+	switch {
+	case at == nil:
+		return ""
+	case at.Earliest <= correlate.Unbounded:
+		return "before"
+	}
+	offset := correlate.Instant{Earliest: at.Earliest - w.Start.Latest, Latest: at.Latest - w.Start.Latest}
+	if offset.Latest-offset.Earliest > vague {
+		return "by " + FormatOffset(correlate.Instant{Earliest: offset.Latest, Latest: offset.Latest})
+	}
+	return FormatOffset(offset)
+}

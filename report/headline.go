@@ -1,0 +1,287 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lapse/correlate"
+	"lapse/timeline"
+)
+
+// This file is what a report says first: what was found, what it proves, and what would prove more. Every format says it in
+// these words; the page has them in dashboard/ui/src/headline.ts.
+
+// headline says what was found: that comes first also where the run proves nothing. That nothing failed is said together with
+// what would have been seen.
+func headline(tl *correlate.Timeline) string {
+	v := &tl.Verdict
+	if v.Sent == 0 {
+		return withCommand(tl, "nothing was measured")
+	}
+	parts := []string{found(tl)}
+	if slow := count(tl.Windows, isSlow); slow > 0 {
+		parts = append(parts, fmt.Sprintf("answers slower than %s in %s", FormatDuration(tl.Run.Slow), plural(slow, "window")))
+	}
+	if tooLittle(tl) {
+		parts = append(parts, "only "+FormatCoverage(v.Coverage)+" was observed")
+	} else if v.Failed == 0 {
+		parts = append(parts, detectable(tl))
+	}
+	return withCommand(tl, strings.Join(parts, "; "))
+}
+
+// found says what failed, and for how long.
+func found(tl *correlate.Timeline) string {
+	v := &tl.Verdict
+	if v.Failed == 0 {
+		return "no failure seen in " + plural(v.Sent, "request")
+	}
+	failed := fmt.Sprintf("%d of %s failed", v.Failed, plural(v.Sent, "request"))
+	if n := affected(tl); n > 1 {
+		return fmt.Sprintf("%s at %s; the worst was %s", failed, plural(n, "target"), down(tl))
+	}
+	return failed + ": " + down(tl)
+}
+
+// down says how long requests failed. Where too little was observed only the least is told: what was found.
+func down(tl *correlate.Timeline) string {
+	total := tl.Verdict.Downtime.Total
+	length := FormatLength(total, tl.Verdict.Downtime.Open || tooLittle(tl))
+	if length == unknownLength {
+		length = "for an unknown time"
+	}
+	return "down " + length + " in " + plural(tl.Verdict.Windows, "window")
+}
+
+// withCommand leads with a command that failed, if nothing else did: then it did not do what was to be measured.
+func withCommand(tl *correlate.Timeline, text string) string {
+	end := commandFailure(tl)
+	switch {
+	case end == "":
+		return text
+	case tl.Verdict.Failed > 0:
+		return text + "; the command " + end
+	}
+	return "the command " + end + "; " + text
+}
+
+// commandFailure says how the wrapped command failed, or nothing if it did not.
+func commandFailure(tl *correlate.Timeline) string {
+	if c := tl.Run.Command; c != nil && !tl.Run.Live && c.ExitCode != nil && *c.ExitCode != 0 {
+		return fmt.Sprintf("failed (exit code %d)", *c.ExitCode)
+	}
+	return ""
+}
+
+// detectable says which outage would have been seen, and how much of the time.
+func detectable(tl *correlate.Timeline) string {
+	longest := longestGap(tl)
+	if tl.Verdict.Coverage >= 1 {
+		return fmt.Sprintf("an outage of %s or longer would have been seen at any time", atMost(longest))
+	}
+	return fmt.Sprintf("an outage of %s or longer would have been seen in %s of the time; the longest gap was %s",
+		atMost(tl.Verdict.DetectionLimit), FormatCoverage(tl.Verdict.Coverage), atMost(longest))
+}
+
+// longestGap is the longest time in which nothing looked at a judged target.
+func longestGap(tl *correlate.Timeline) time.Duration {
+	longest := tl.Verdict.DetectionLimit
+	for _, u := range tl.Unobserved {
+		longest = max(longest, u.End-u.Start)
+	}
+	return longest
+}
+
+// tooLittle reports whether so little was observed that the run cannot pass.
+func tooLittle(tl *correlate.Timeline) bool {
+	return tl.Verdict.Sent > 0 && tl.Verdict.Coverage < correlate.MinCoverage
+}
+
+// caveats say why the run proves less than it was to prove, what its command said when it failed, and at the end what would
+// help, each in a line.
+func caveats(tl *correlate.Timeline) []string {
+	var lines []string
+	v := &tl.Verdict
+	switch {
+	case tl.Run.Aborted != "":
+		lines = append(lines, "aborted after "+FormatDuration(tl.Run.Duration)+": "+tl.Run.Aborted)
+	case v.Result == correlate.Inconclusive && len(v.Reasons) > 0 && !tl.Run.Live && !tooLittle(tl):
+		lines = append(lines, v.Reasons[0]) // the most important comes first
+	}
+	if commandFailure(tl) != "" {
+		for _, line := range lastWords(tl) {
+			lines = append(lines, "it said: "+line)
+		}
+	}
+	if help := remedy(tl); help != "" {
+		lines = append(lines, "what would help: "+help)
+	}
+	return lines
+}
+
+// maxLastWords is how many lines of a failed command's output a report repeats.
+const maxLastWords = 3
+
+// lastWords are the last different lines that the wrapped command wrote.
+func lastWords(tl *correlate.Timeline) []string {
+	var said []string
+	for _, e := range slices.Backward(tl.Events) {
+		line := strings.TrimSpace(e.Detail)
+		if e.Kind != timeline.CommandOutput || line == "" || slices.Contains(said, line) {
+			continue
+		}
+		if said = append(said, line); len(said) == maxLastWords {
+			break
+		}
+	}
+	slices.Reverse(said)
+	return said
+}
+
+// remedy says what would make a run conclusive that was not.
+func remedy(tl *correlate.Timeline) string {
+	undecided := slices.ContainsFunc(tl.Verdict.Gates, func(g correlate.GateResult) bool { return g.Outcome == correlate.GateUndecided && g.Value != nil })
+	switch {
+	case tl.Run.Live, tl.Run.Aborted != "", tl.Verdict.Result != correlate.Inconclusive:
+		return ""
+	case tooLittle(tl):
+		return "give the prober CPU, or lower --rate"
+	case undecided && len(tl.Unobserved) > 0:
+		return "give the prober CPU: what was not observed widens the error bars; a higher --rate narrows them"
+	case undecided:
+		return "a higher --rate narrows the error bars"
+	}
+	return ""
+}
+
+// measured says what was measured, when, for how long and how hard.
+func measured(tl *correlate.Timeline) string {
+	parts := []string{subject(tl.Run)}
+	if judged := judged(tl); len(judged) > 0 {
+		parts = append(parts, fmt.Sprintf("%s, %s/s asked", plural(len(judged), "target"), rateNumber(sum(judged, func(t correlate.Target) float64 { return t.Rate }))))
+	}
+	parts = append(parts, tl.T0.UTC().Format("2006-01-02 15:04:05")+" UTC", FormatDuration(tl.Run.Duration))
+	if c := tl.Run.Command; c != nil {
+		parts = append(parts, strings.Join(c.Args, " ")+commandEnd(c, tl.Run.Live))
+	}
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " · ")
+}
+
+// subject names what was measured, each Service once, also if several of its ports were.
+func subject(run correlate.RunInfo) string {
+	var names []string
+	for _, s := range run.Services {
+		if name := "svc " + s.Namespace + "/" + s.Name; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(append(names, run.URLs...), ", ")
+}
+
+func commandEnd(c *correlate.Command, live bool) string {
+	switch {
+	case live:
+		return ""
+	case c.Start == nil:
+		return " (never started)"
+	case c.ExitCode != nil && *c.ExitCode != 0:
+		return fmt.Sprintf(" (exit code %d)", *c.ExitCode)
+	case c.End == nil:
+		return " (did not end)"
+	}
+	return ""
+}
+
+// A badge is the verdict in a word.
+func badgeOf(tl *correlate.Timeline) (string, style) {
+	switch {
+	case tl.Run.Live:
+		return "LIVE", cyan
+	case tl.Verdict.Result == correlate.Pass:
+		return "PASS", green
+	case tl.Verdict.Result == correlate.Fail:
+		return "FAIL", redBold
+	case tl.Verdict.Result == correlate.Inconclusive:
+		return "INCONCLUSIVE", yellow
+	default:
+		return "UNGATED", bold
+	}
+}
+
+func isSlow(w correlate.Window) bool { return w.Kind == correlate.Slow }
+
+func isOpen(w correlate.Window) bool { return w.Open.Start || w.Open.End }
+
+// affected is the number of targets with downtime.
+func affected(tl *correlate.Timeline) int {
+	targets := map[string]bool{}
+	for _, w := range tl.Windows {
+		if !isSlow(w) {
+			targets[w.Target] = true
+		}
+	}
+	return len(targets)
+}
+
+// trust says whether the measurement itself was sound, and the exit code.
+func trust(tl *correlate.Timeline) string {
+	if tl.Run.Live {
+		return "so far; the run goes on"
+	}
+	text := fmt.Sprintf("measurement: %s · exit %d", soundness(tl), tl.Verdict.ExitCode)
+	switch tl.Verdict.ExitCode {
+	case correlate.ExitUnsaved:
+		text += ", not all of it is on disk"
+	case correlate.ExitCommand:
+		text += ", the command failed"
+	case correlate.ExitAborted:
+		text += ", aborted"
+	}
+	return text
+}
+
+// soundness says in a word whether the instrument did its work; the VALID line has the figures.
+func soundness(tl *correlate.Timeline) string {
+	control := cmp.Or(tl.Verdict.Validity.Control, "absent")
+	switch {
+	case tl.Verdict.Sent == 0:
+		return "none"
+	case control != "ok" && control != "absent":
+		return "doubtful"
+	case tooLittle(tl):
+		return "incomplete"
+	default:
+		return "valid"
+	}
+}
+
+// gateMark says how a gate was decided. One that holds in a run that proves too little is no pass.
+func gateMark(tl *correlate.Timeline, g correlate.GateResult) (mark string, colour style, remark string) {
+	switch g.Outcome {
+	case correlate.GatePass:
+		if why := unproven(tl); why != "" {
+			return "?", yellow, "not broken, but " + why
+		}
+		return "✓", green, "pass"
+	case correlate.GateFail:
+		return "✗", redBold, "fail"
+	default:
+		return "?", yellow, "undecided"
+	}
+}
+
+// unproven says why a gate that holds is no pass; nothing if it is one.
+func unproven(tl *correlate.Timeline) string {
+	switch {
+	case tl.Verdict.Result == correlate.Fail && !tooLittle(tl) && tl.Run.Aborted == "":
+		return ""
+	case tl.Run.Aborted != "":
+		return "the run was aborted"
+	case tooLittle(tl):
+		return "not enough was observed"
+	}
+	return ""
+}

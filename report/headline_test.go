@@ -1,0 +1,145 @@
+package report
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"lapse/correlate"
+	"lapse/timeline"
+)
+
+func TestHeadlineLeadsWithWhatWasFound(t *testing.T) {
+	for sample, want := range map[string]string{
+		"race":         "64 of 80000 requests failed: down 41 ms ±4 in 1 window",
+		"two-services": "524 of 600000 requests failed at 3 targets; the worst was down 1.04 s ±0.01 in 1 window; the command failed (exit code 1)",
+		"inconclusive": "180 of 11180 requests failed: down ≥ 899 ms in 1 window; only 92.73% was observed",
+		"refused":      "the command failed (exit code 1); no failure seen in 5960 requests; only 96.53% was observed",
+		"clean":        "no failure seen in 6000 requests; an outage of 22 ms or longer would have been seen at any time",
+		"slow":         "no failure seen in 5000 requests; answers slower than 500 ms in 1 window; an outage of 8.4 ms or longer would have been seen at any time",
+		"aborted":      "960 of 2100 requests failed: down ≥ 9.58 s in 1 window; only 86.06% was observed",
+	} {
+		if got := headline(samples[sample]()); got != want {
+			t.Errorf("%s: %q\nwant %q", sample, got, want)
+		}
+	}
+}
+
+func TestPassSaysWhichOutageWouldHaveBeenSeenAndHowMuchOfTheTime(t *testing.T) {
+	tl := cleanRun()
+	tl.Verdict.Coverage, tl.Verdict.DetectionLimit = 0.9971, 42*ms
+	tl.Unobserved = []correlate.Unobserved{{Target: tl.Targets[0].Name, Start: s, End: s + 87*ms}}
+	want := "no failure seen in 6000 requests; an outage of 42 ms or longer would have been seen in 99.71% of the time; the longest gap was 87 ms"
+	if got := headline(tl); got != want {
+		t.Errorf("%q\nwant %q", got, want)
+	}
+}
+
+func TestDowntimeThatNothingBoundsIsUnknown(t *testing.T) {
+	tl := race()
+	tl.Verdict.Downtime = correlate.Downtime{Total: correlate.Length{Max: 9 * ms}, Open: true}
+	if got, want := headline(tl), "64 of 80000 requests failed: down for an unknown time in 1 window"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestRunThatProvesTooLittleSaysWhatWouldHelp(t *testing.T) {
+	for sample, want := range map[string]string{"inconclusive": "give the prober CPU", "refused": "lower --rate", "race": "", "clean": "", "aborted": ""} {
+		lines := caveats(samples[sample]())
+		if want == "" && strings.Contains(strings.Join(lines, " "), "would help") {
+			t.Errorf("%s: %q, but it needs no help", sample, lines)
+		}
+		if want != "" && (len(lines) == 0 || !strings.HasPrefix(lines[len(lines)-1], "what would help: ") || !strings.Contains(lines[len(lines)-1], want)) {
+			t.Errorf("%s: %q, want a last line with %q", sample, lines, want)
+		}
+	}
+}
+
+func TestCommandThatFailedIsTold(t *testing.T) {
+	want := `it said: error: unable to drain node "node2" due to error: global timeout reached: 15s`
+	for format, write := range Formats {
+		if format == "json" || format == "html" {
+			continue
+		}
+		var out strings.Builder
+		if err := write(&out, refused(), Options{Width: 2000, Unicode: true}); err != nil {
+			t.Fatal(err)
+		}
+		text := strings.NewReplacer("`", "", "&#34;", `"`).Replace(out.String())
+		if !strings.Contains(text, want) || strings.Count(text, "it said: error when evicting") != strings.Count(text, want) {
+			t.Errorf("%s does not tell what the command said:\n%s", format, text)
+		}
+	}
+}
+
+// A gate that holds in a run that observed too little did not pass.
+func TestGateOfARunThatProvesTooLittleIsNoPass(t *testing.T) {
+	for _, format := range []string{"table", "markdown", "junit"} {
+		out := string(render(t, format, "refused", screens["120"]))
+		if !strings.Contains(out, "not broken, but not enough was observed") || strings.Contains(out, "✓") {
+			t.Errorf("%s:\n%s", format, out)
+		}
+	}
+	if mark, _, remark := gateMark(cleanRun(), cleanRun().Verdict.Gates[0]); mark != "✓" || remark != "pass" {
+		t.Errorf("a gate of a valid run: %s %s", mark, remark)
+	}
+}
+
+func TestEveryFormatLeadsWithTheHeadline(t *testing.T) {
+	for _, sample := range slices.Sorted(maps.Keys(samples)) {
+		if sample == "hostile" {
+			continue
+		}
+		want := headline(samples[sample]())
+		for _, format := range []string{"table", "markdown", "junit"} {
+			out := string(render(t, format, sample, Options{Width: 2000, Unicode: true}))
+			out = strings.NewReplacer("`", "", "&lt;", "<").Replace(out)
+			if !strings.Contains(out, want) {
+				t.Errorf("%s of %s has no %q:\n%s", format, sample, want, out)
+			}
+		}
+	}
+}
+
+func TestWindowCutByAStandstillSaysWhatItCanBeAtMost(t *testing.T) {
+	tl := inconclusive()
+	w := tl.Windows[0]
+	if got, want := windowLength(w), "899 ms to 5.1 s"; got != want {
+		t.Errorf("length %q, want %q", got, want)
+	}
+	if got, want := openText(tl, w), "its end was not observed (prober stalled, 4.12 s)"; got != want {
+		t.Errorf("note %q, want %q", got, want)
+	}
+	w.Most = nil
+	if got, want := windowLength(w), "≥ 899 ms"; got != want {
+		t.Errorf("length %q, want %q", got, want)
+	}
+}
+
+func TestDowntimeOfAPartialWindowHasBothItsBoundsWhereTheyAreKnown(t *testing.T) {
+	w := correlate.Window{Kind: correlate.Partial, Open: correlate.Open{End: true}, Downtime: correlate.Length{Min: 85300 * time.Nanosecond, Max: ms}}
+	if got, want := downtimeText(w), "≥ 85.3 µs"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	w.Most = &correlate.Most{Length: 50 * ms, Downtime: 12 * ms}
+	if got, want := downtimeText(w), "85.3 µs to 12 ms"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestServiceIsNamedOnceThoughTwoOfItsPortsAreMeasured(t *testing.T) {
+	web := timeline.Service{Namespace: "shop", Name: "web"}
+	if got := subject(correlate.RunInfo{Services: []timeline.Service{web, web}}); got != "svc shop/web" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestSmallRatesAreNotZero(t *testing.T) {
+	for rate, want := range map[float64]string{0.01: "0.01", 0.5: "0.5", 1: "1", 93.26: "93.3", 600: "600"} {
+		if got := rateNumber(rate); got != want {
+			t.Errorf("%v reads %s, want %s", rate, got, want)
+		}
+	}
+}
