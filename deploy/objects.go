@@ -106,6 +106,12 @@ func (c Config) Validate() error {
 	if c.Image == "" {
 		return withHint(fmt.Errorf("no image to run in the cluster"), "name one with --image")
 	}
+	for _, node := range c.AvoidNodes {
+		if problems := validation.IsDNS1123Subdomain(node); len(problems) > 0 {
+			return withHint(fmt.Errorf("%q is no name of a node: %s", node, problems[0]),
+				"name the nodes to keep off as `kubectl get nodes` does, as in --avoid-node node1,node3")
+		}
+	}
 	for _, selector := range c.Selectors {
 		if len(selector) > 0 && labels.SelectorFromSet(selector).Matches(labels.Set(c.labels())) {
 			return withHint(fmt.Errorf("the Service's selector %s would also select Lapse's own Pod", labels.Set(selector)),

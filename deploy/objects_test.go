@@ -250,6 +250,19 @@ func TestNamesThatKubernetesWouldRefuseAreRefusedFirst(t *testing.T) {
 	}
 }
 
+func TestNodesThatCannotBeAreRefusedFirst(t *testing.T) {
+	for _, node := range []string{"Node_1!", "node1,node3", ""} {
+		config := exampleConfig()
+		config.AvoidNodes = []string{"node2", node}
+		wantHint(t, config.Validate(), "--avoid-node node1,node3")
+	}
+	config := exampleConfig()
+	config.AvoidNodes = []string{"ip-10-0-0-7.eu-west-1.compute.internal"}
+	if err := config.Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
 // wantHint checks that err is there and tells people what to do about it.
 func wantHint(t *testing.T, err error, contains string) {
 	t.Helper()

@@ -11,6 +11,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -98,11 +99,25 @@ func createError(kind string, r *Run, err error) error {
 	case apierrors.IsNotFound(err):
 		return withHint(wrapped, "does the namespace exist?")
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
-		return withHint(wrapped, quotaHint)
+		return withHint(wrapped, quotaHint(err.Error(), r.Namespace))
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return withHint(wrapped, "the namespace is being deleted: nothing can be created in it any more")
 	case apierrors.IsForbidden(err):
-		return withHint(wrapped, "`lapse preflight` lists the rights that are missing")
+		return withHint(wrapped, fmt.Sprintf("a policy of the cluster, or a missing right: kubectl auth can-i create %s -n %s", kindsResource(kind), r.Namespace))
 	}
 	return wrapped
+}
+
+// kindsResource is how kubectl calls the objects of a kind of ours.
+func kindsResource(kind string) string {
+	resource := strings.ToLower(kind) + "s"
+	switch kind {
+	case "Job":
+		return resource + ".batch"
+	case "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding":
+		return resource + "." + rbacv1.GroupName
+	}
+	return resource
 }
 
 // undo deletes what an unfinished Create left, also if it was ctx that ended it.
@@ -168,11 +183,23 @@ func countsStorage(node corev1.Node) bool {
 	return !storage.IsZero()
 }
 
-// Find returns the run of that name, or an error with a hint if there is none.
+// A NoRunError says that there is no Job of a run's name.
+type NoRunError struct{ Namespace, Run string }
+
+func (e *NoRunError) Error() string {
+	return fmt.Sprintf("namespace %s has no run %q", e.Namespace, e.Run)
+}
+
+// Hint says where the names are.
+func (e *NoRunError) Hint() string {
+	return "`lapse status -n " + e.Namespace + "` lists the runs there are"
+}
+
+// Find returns the run of that name, or a [NoRunError].
 func Find(ctx context.Context, cluster Cluster, namespace, name string) (*Run, error) {
 	job, err := cluster.Client.Jobs(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && !ours(job) {
-		return nil, withHint(fmt.Errorf("namespace %s has no run %q", namespace, name), "`lapse status` lists the runs there are")
+		return nil, &NoRunError{namespace, name}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("find run %s: %w", name, err)

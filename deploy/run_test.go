@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -115,7 +116,7 @@ func TestCreateLeavesNothingBehindWhenItFails(t *testing.T) {
 		config := exampleConfig()
 		config.NodesAccess = true
 		_, err := Create(t.Context(), cluster, config)
-		wantHint(t, err, "preflight")
+		wantHint(t, err, "kubectl auth can-i create "+resource)
 		if got := leftovers(t, cluster); len(got) > 0 {
 			t.Errorf("%s refused: %v is left", resource, got)
 		}
@@ -130,14 +131,23 @@ func TestCreateErrorsSayWhatToDo(t *testing.T) {
 	}{
 		{apierrors.NewAlreadyExists(group, "lapse-x7k2p"), "lapse delete -n shop lapse-x7k2p"},
 		{apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "shop"), "namespace"},
-		{apierrors.NewForbidden(group, "lapse-x7k2p", errors.New("exceeded quota: small")), "quota"},
-		{apierrors.NewForbidden(group, "lapse-x7k2p", errors.New("RBAC")), "preflight"},
+		{apierrors.NewForbidden(group, "lapse-x7k2p", errors.New("exceeded quota: small, requested: count/serviceaccounts=1, used: count/serviceaccounts=1, limited: count/serviceaccounts=1")),
+			"the quota small leaves no room: the run asks for count/serviceaccounts=1, in use is count/serviceaccounts=1, allowed is count/serviceaccounts=1; see `kubectl describe quota small -n shop`"},
+		{apierrors.NewForbidden(group, "lapse-x7k2p", errors.New("RBAC")), "kubectl auth can-i create serviceaccounts -n shop"},
+		{terminating(), "the namespace is being deleted"},
 	} {
 		cluster, client := fakeCluster()
 		client.PrependReactor("create", "serviceaccounts", func(ktesting.Action) (bool, runtime.Object, error) { return true, nil, test.err })
 		_, err := Create(t.Context(), cluster, exampleConfig())
 		wantHint(t, err, test.want)
 	}
+}
+
+// terminating is what the API server answers in a namespace that is being deleted.
+func terminating() error {
+	err := apierrors.NewForbidden(schema.GroupResource{Resource: "serviceaccounts"}, "lapse-x7k2p", errors.New("unable to create new content in namespace shop because it is being terminated"))
+	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: corev1.NamespaceTerminatingCause, Field: "metadata.namespace"})
+	return err
 }
 
 func TestSecondRunOfANameLeavesTheFirstAlone(t *testing.T) {
@@ -263,7 +273,7 @@ func TestRunsAreListedAndFound(t *testing.T) {
 	}
 	for _, name := range []string{"backup", "nothing"} {
 		_, err := Find(t.Context(), cluster, "shop", name)
-		wantHint(t, err, "lapse status")
+		wantHint(t, err, "`lapse status -n shop`")
 	}
 }
 
@@ -377,7 +387,8 @@ func TestWhatKeepsARunFromStartingIsReportedAtOnce(t *testing.T) {
 		{"evicted", createPod(evicted), "Evicted", "low on resource"},
 		{"deleted", createPod(deletedPod), "Deleted", "was deleted"},
 		{"Pod Security", failedCreate(`Error creating: pods "x" is forbidden: violates PodSecurity "restricted:latest"`), "FailedCreate", "restricted"},
-		{"quota", failedCreate(`Error creating: pods "x" is forbidden: exceeded quota: small, requested: cpu=100m`), "FailedCreate", "quota leaves no room"},
+		{"quota", failedCreate(`Error creating: pods "x" is forbidden: exceeded quota: small, requested: requests.cpu=100m,pods=1, used: requests.cpu=950m,pods=3, limited: requests.cpu=1,pods=3`), "FailedCreate",
+			"the quota small leaves no room: the run asks for requests.cpu=100m,pods=1, in use is requests.cpu=950m,pods=3, allowed is requests.cpu=1,pods=3"},
 		{"CPU limit demanded", failedCreate(`Error creating: pods "x" is forbidden: failed quota: small: must specify limits.cpu for: lapse`), "FailedCreate", "LimitRange"},
 		{"policy", failedCreate(`Error creating: admission webhook "x" denied the request: no`), "FailedCreate", "admission policy"},
 		{"Job failed", failJob("DeadlineExceeded", "Job was active longer than specified deadline"), "DeadlineExceeded", "longer"},
@@ -393,6 +404,10 @@ func TestWhatKeepsARunFromStartingIsReportedAtOnce(t *testing.T) {
 			}
 			if took != 3*time.Second {
 				t.Errorf("reported after %s", took)
+			}
+			broken := []string{"crash", "evicted", "deleted", "Job failed"}
+			if got, want := Refused(err), !slices.Contains(broken, test.name); got != want {
+				t.Errorf("refused as it was asked for: %v", got)
 			}
 		})
 	}

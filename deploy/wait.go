@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -23,6 +25,7 @@ type StartError struct {
 	Reason  string // Kubernetes' reason: "ErrImagePull", "Unschedulable", "FailedCreate"
 	Message string
 	hint    string
+	refused bool // the cluster does not take the Pod as it was asked for
 }
 
 func (e *StartError) Error() string {
@@ -257,7 +260,6 @@ func jobFailure(job *batchv1.Job) error {
 // Hints for what keeps Pods from being created or started.
 const (
 	imageHint       = "is the image where the nodes can pull it? see --image and --image-pull-secret"
-	quotaHint       = "the namespace's quota leaves no room: the agent needs a Pod with 100m CPU, 128Mi to 512Mi memory and 256Mi ephemeral storage"
 	cpuLimitHint    = "the agent has no CPU limit, because throttling fakes latency; give the namespace a LimitRange with a generous default, or no quota on limits.cpu"
 	podSecurityHint = "the agent keeps to the \"restricted\" Pod Security Standard; something in the cluster changes its Pod, or asks for more"
 	nodesHint       = "the agent needs one schedulable node that is not among those to be drained"
@@ -271,13 +273,13 @@ func judgeEvent(event *corev1.Event) error {
 	}
 	switch {
 	case strings.Contains(event.Message, "violates PodSecurity"):
-		return startError(event.Reason, event.Message, podSecurityHint)
+		return refusal(event.Reason, event.Message, podSecurityHint)
 	case strings.Contains(event.Message, "must specify limits.cpu"):
-		return startError(event.Reason, event.Message, cpuLimitHint)
+		return refusal(event.Reason, event.Message, cpuLimitHint)
 	case strings.Contains(event.Message, "exceeded quota"), strings.Contains(event.Message, "failed quota"):
-		return startError(event.Reason, event.Message, quotaHint)
+		return refusal(event.Reason, event.Message, quotaHint(event.Message, event.Namespace))
 	case strings.Contains(event.Message, "forbidden"), strings.Contains(event.Message, "denied"):
-		return startError(event.Reason, event.Message, "an admission policy of the cluster refuses the agent's Pod")
+		return refusal(event.Reason, event.Message, "an admission policy of the cluster refuses the agent's Pod")
 	}
 	return nil // the Job controller tries again
 }
@@ -299,7 +301,7 @@ func judgePod(pod *corev1.Pod) error {
 	}
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Reason == corev1.PodReasonUnschedulable {
-			return startError(condition.Reason, condition.Message, nodesHint)
+			return refusal(condition.Reason, condition.Message, nodesHint)
 		}
 	}
 	return nil
@@ -315,8 +317,10 @@ func judgeContainer(status corev1.ContainerStatus) error {
 	}
 	switch waiting.Reason {
 	case "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable":
-		return startError(waiting.Reason, fmt.Sprintf("image %q: %s", status.Image, waiting.Message), imageHint)
-	case "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError", "CrashLoopBackOff":
+		return refusal(waiting.Reason, fmt.Sprintf("image %q: %s", status.Image, waiting.Message), imageHint)
+	case "CreateContainerConfigError": // a Secret that is not there
+		return refusal(waiting.Reason, waiting.Message, "is the Secret there, with the keys that the message names?")
+	case "CreateContainerError", "RunContainerError", "StartError", "CrashLoopBackOff":
 		return startError(waiting.Reason, waiting.Message, "")
 	}
 	return nil
@@ -325,6 +329,33 @@ func judgeContainer(status corev1.ContainerStatus) error {
 func startError(reason, message, hint string) error {
 	return &StartError{Reason: reason, Message: message, hint: hint}
 }
+
+// refusal is a StartError of a cluster that does not take the Pod as it was asked for.
+func refusal(reason, message, hint string) error {
+	return &StartError{Reason: reason, Message: message, hint: hint, refused: true}
+}
+
+// Refused reports whether err says that the cluster does not take a run as it was asked for (the image, the namespace and
+// its quotas and policies, the nodes to avoid, a right) so that nothing ran and asking for something else may help.
+func Refused(err error) bool {
+	if start, ok := errors.AsType[*StartError](err); ok {
+		return start.refused
+	}
+	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) || apierrors.IsInvalid(err)
+}
+
+// quotaHint says which quota leaves no room, and for what, as the API server put it: "exceeded quota: small, requested: cpu=100m,
+// used: cpu=950m, limited: cpu=1".
+// https://github.com/kubernetes/kubernetes/blob/v1.36.0/staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go
+func quotaHint(message, namespace string) string {
+	if found := exceeded.FindStringSubmatch(message); found != nil {
+		return fmt.Sprintf("the quota %s leaves no room: the run asks for %s, in use is %s, allowed is %s; see `kubectl describe quota %s -n %s`",
+			found[1], found[2], found[3], found[4], found[1], namespace)
+	}
+	return fmt.Sprintf("a quota of the namespace does not take the agent's Pod as it is; see `kubectl describe quota -n %s`", namespace)
+}
+
+var exceeded = regexp.MustCompile(`exceeded quota: ([^,]+), requested: (.+), used: (.+), limited: (.+?)(?:"|$)`)
 
 func failedReason(pod *corev1.Pod) string {
 	if ended := agentEnding(pod); ended != nil {

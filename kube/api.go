@@ -112,6 +112,10 @@ func (a *API) Events(namespace string) Objects[*corev1.Event, *corev1.EventList]
 	return objects[corev1.Event, corev1.EventList](a, a.core, "events", namespace)
 }
 
+func (a *API) Namespaces() Objects[*corev1.Namespace, *corev1.NamespaceList] {
+	return objects[corev1.Namespace, corev1.NamespaceList](a, a.core, "namespaces", "")
+}
+
 func (a *API) Nodes() Objects[*corev1.Node, *corev1.NodeList] {
 	return objects[corev1.Node, corev1.NodeList](a, a.core, "nodes", "")
 }
@@ -122,6 +126,10 @@ func (a *API) Pods(namespace string) Objects[*corev1.Pod, *corev1.PodList] {
 
 func (a *API) PodLog(ctx context.Context, namespace, pod string, options corev1.PodLogOptions) (io.ReadCloser, error) {
 	return a.core.Get().Resource("pods").Namespace(namespace).Name(pod).SubResource("log").VersionedParams(&options, a.parameters).Stream(ctx)
+}
+
+func (a *API) Secrets(namespace string) Creator[*corev1.Secret] {
+	return creator[corev1.Secret](a, a.core, "secrets", namespace)
 }
 
 func (a *API) ServiceAccounts(namespace string) Objects[*corev1.ServiceAccount, *corev1.ServiceAccountList] {

@@ -31,10 +31,12 @@ type Client interface {
 
 	ConfigMaps(namespace string) Objects[*corev1.ConfigMap, *corev1.ConfigMapList]
 	Events(namespace string) Objects[*corev1.Event, *corev1.EventList]
+	Namespaces() Objects[*corev1.Namespace, *corev1.NamespaceList]
 	Nodes() Objects[*corev1.Node, *corev1.NodeList]
 	Pods(namespace string) Objects[*corev1.Pod, *corev1.PodList]
 	// PodLog opens the log of a Pod's container.
 	PodLog(ctx context.Context, namespace, pod string, options corev1.PodLogOptions) (io.ReadCloser, error)
+	Secrets(namespace string) Creator[*corev1.Secret] // none is read
 	ServiceAccounts(namespace string) Objects[*corev1.ServiceAccount, *corev1.ServiceAccountList]
 	Services(namespace string) Objects[*corev1.Service, *corev1.ServiceList]
 

@@ -44,11 +44,17 @@ var calls = map[string]func(*exchange, kube.Client){
 	"events": func(x *exchange, c kube.Client) {
 		exercise(x, c.Events(""), &corev1.Event{ObjectMeta: named, Reason: "Killing"}, &corev1.EventList{Items: []corev1.Event{{ObjectMeta: named}}})
 	},
+	"namespaces": func(x *exchange, c kube.Client) {
+		exercise(x, c.Namespaces(), &corev1.Namespace{ObjectMeta: named}, &corev1.NamespaceList{Items: []corev1.Namespace{{ObjectMeta: named}}})
+	},
 	"nodes": func(x *exchange, c kube.Client) {
 		exercise(x, c.Nodes(), &corev1.Node{ObjectMeta: named}, &corev1.NodeList{Items: []corev1.Node{{ObjectMeta: named}}})
 	},
 	"pods": func(x *exchange, c kube.Client) {
 		exercise(x, c.Pods("shop"), &corev1.Pod{ObjectMeta: named, Spec: corev1.PodSpec{NodeName: "node-b"}}, &corev1.PodList{Items: []corev1.Pod{{ObjectMeta: named}}})
+	},
+	"secrets": func(x *exchange, c kube.Client) {
+		create(x, c.Secrets("shop"), &corev1.Secret{ObjectMeta: named, StringData: map[string]string{"a": "b"}})
 	},
 	"serviceaccounts": func(x *exchange, c kube.Client) {
 		exercise(x, c.ServiceAccounts("shop"), &corev1.ServiceAccount{ObjectMeta: named}, &corev1.ServiceAccountList{Items: []corev1.ServiceAccount{{ObjectMeta: named}}})

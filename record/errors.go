@@ -36,5 +36,10 @@ func (e *FileError) Error() string { return e.what }
 // Hint is one line on what to do.
 func (e *FileError) Hint() string { return e.hint }
 
+// OtherVersion reports whether the file is a recording, but of a version of Lapse whose recordings this one does not read.
+func (e *FileError) OtherVersion() bool {
+	return errors.Is(e.err, errNewer) || errors.Is(e.err, errOlder)
+}
+
 // Unwrap returns what lay behind it.
 func (e *FileError) Unwrap() error { return e.err }

@@ -38,14 +38,11 @@ Watching changes nothing: the run is neither ended nor deleted, and its result s
 				return err
 			}
 			agent, _, err := run.WaitMeasuring(ctx)
-			if ctx.Err() != nil {
-				return nil
-			}
 			if err != nil {
-				return err
+				return quiet(ctx, err)
 			}
 			defer agent.Close()
-			return attach(ctx, agent, run.Name, addr, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return attach(ctx, agent, run, addr, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	kube.flags(cmd.Flags())
@@ -55,13 +52,13 @@ Watching changes nothing: the run is neither ended nor deleted, and its result s
 
 // attach shows the run behind agent until it has ended, or ctx. It asks and never tells: the recording is
 // read from its beginning, judged here, and not acknowledged.
-func attach(ctx context.Context, agent *deploy.Agent, name, addr string, stdout, stderr io.Writer) error {
+func attach(ctx context.Context, agent *deploy.Agent, run *deploy.Run, addr string, stdout, stderr io.Writer) error {
 	status, err := agent.Status(ctx)
 	if err != nil {
 		return quiet(ctx, err)
 	}
 	if status.Phase == deploy.PhaseEnded {
-		return refuse("`lapse retrieve "+name+"` fetches its result", "run %s has ended: there is nothing to watch", name)
+		return withHint(fmt.Sprintf("`lapse retrieve -n %s %s` fetches its result", run.Namespace, run.Name), "run %s has ended: there is nothing to watch", run.Name)
 	}
 	address, err := listenForPage(addr)
 	if err != nil {
@@ -82,11 +79,11 @@ func attach(ctx context.Context, agent *deploy.Agent, name, addr string, stdout,
 	case ctx.Err() != nil:
 		return nil
 	case tl.Run.Live && err != nil:
-		return fmt.Errorf("watch run %s: %w", name, err)
+		return fmt.Errorf("watch run %s: %w", run.Name, err)
 	case tl.Run.Live:
-		return fmt.Errorf("watch run %s: its recording breaks off before its end", name)
+		return fmt.Errorf("watch run %s: its recording breaks off before its end", run.Name)
 	}
-	fmt.Fprintf(stderr, "run %s has ended; `lapse retrieve %s` fetches its result, if nobody else does\n", name, name)
+	fmt.Fprintf(stderr, "run %s has ended; `lapse retrieve -n %s %s` fetches its result, if nobody else does\n", run.Name, run.Namespace, run.Name)
 	return print(stdout, "", "table", tl)
 }
 

@@ -21,6 +21,8 @@ import (
 	"lapse/timeline"
 )
 
+var watchedRun = &deploy.Run{Namespace: "shop", Name: "lapse-x7k2p"}
+
 // A heldRun is a run in a Pod, which a test drives by hand. Whatever a workstation tells it fails the test.
 type heldRun struct {
 	t     *testing.T
@@ -142,7 +144,7 @@ func startWatch(t *testing.T, agent *deploy.Agent) *watch {
 	w := &watch{stop: cancel, result: make(chan error, 1)}
 	talk, stderr := io.Pipe()
 	go func() {
-		w.result <- attach(ctx, agent, "lapse-x7k2p", "127.0.0.1:0", &w.stdout, stderr)
+		w.result <- attach(ctx, agent, watchedRun, "127.0.0.1:0", &w.stdout, stderr)
 		stderr.Close()
 	}()
 	t.Cleanup(cancel)
@@ -214,9 +216,9 @@ func TestSeveralMayWatchARunAndNoneChangesIt(t *testing.T) {
 	}
 
 	// The result is still there, and there is nothing more to watch.
-	err := attach(t.Context(), agents(), "lapse-x7k2p", "127.0.0.1:0", io.Discard, io.Discard)
-	if refusal, ok := errors.AsType[usageError](err); !ok || !strings.Contains(refusal.Hint(), "lapse retrieve lapse-x7k2p") {
-		t.Errorf("an ended run: %v", err)
+	err := attach(t.Context(), agents(), watchedRun, "127.0.0.1:0", io.Discard, io.Discard)
+	if _, usage := errors.AsType[usageError](err); usage || !strings.Contains(hintOf(err), "`lapse retrieve -n shop lapse-x7k2p`") {
+		t.Errorf("an ended run: %v, hint %q, usage error: %v", err, hintOf(err), usage)
 	}
 }
 
@@ -227,7 +229,7 @@ func TestAPageThatCannotBeServedIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	err = attach(t.Context(), run.serve()(), "lapse-x7k2p", taken.Addr().String(), io.Discard, io.Discard)
+	err = attach(t.Context(), run.serve()(), watchedRun, taken.Addr().String(), io.Discard, io.Discard)
 	if refusal, ok := errors.AsType[usageError](err); !ok || !strings.Contains(refusal.Hint(), "another --dashboard") {
 		t.Errorf("an address that is taken: %v", err)
 	}

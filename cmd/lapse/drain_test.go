@@ -40,7 +40,7 @@ func TestLastAnswersAreOnRecordWhileOthersAreAwaited(t *testing.T) {
 			t.Errorf("after a second %d failures are on record, not 1", got)
 		}
 		signals <- syscall.SIGTERM
-		if got := <-reason; got != "stopped by terminated"+notAwaited || !m.signalled {
+		if got := <-reason; got != "stopped by SIGTERM"+notAwaited || !m.signalled {
 			t.Errorf("the run ended %q, signalled: %v", got, m.signalled)
 		}
 	})
@@ -94,7 +94,7 @@ func TestTheSecondSignalEndsARunAtOnce(t *testing.T) {
 	if took := m.clock.Now(); took > timeout/2 {
 		t.Errorf("it ran for %v", took)
 	}
-	if !strings.HasPrefix(tl.Run.Aborted, "stopped by interrupt") || tl.Verdict.ExitCode != 6 {
+	if !strings.HasPrefix(tl.Run.Aborted, "stopped by SIGINT") || tl.Verdict.ExitCode != 6 {
 		t.Errorf("aborted: %q, exit code %d", tl.Run.Aborted, tl.Verdict.ExitCode)
 	}
 }

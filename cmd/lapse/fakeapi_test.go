@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,7 +13,8 @@ import (
 )
 
 // fakeAPI is as much of a Kubernetes API as it takes to refuse what cannot be measured: Services in the
-// namespace shop, one of them with a ready endpoint, and no rights in the namespace forbidden.
+// namespace shop, one of them with a ready endpoint, and no rights in the namespace forbidden. Under /expired no credentials are good
+// enough.
 func fakeAPI() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) { answer(w, 200, apiversion.Info{GitVersion: "v1.36.3"}) })
@@ -37,6 +39,20 @@ func fakeAPI() http.Handler {
 			list.Items = append(list.Items, readySlice())
 		}
 		answer(w, 200, list)
+	})
+	mux.HandleFunc("/expired/", func(w http.ResponseWriter, _ *http.Request) {
+		refuseAPI(w, 401, metav1.StatusReasonUnauthorized, "Unauthorized")
+	})
+	mux.HandleFunc("GET /api/v1/namespaces/{name}", func(w http.ResponseWriter, r *http.Request) {
+		name := r.PathValue("name")
+		if name != "shop" {
+			refuseAPI(w, 404, metav1.StatusReasonNotFound, `namespaces "`+name+`" not found`)
+			return
+		}
+		answer(w, 200, corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: name}})
+	})
+	mux.HandleFunc("GET /apis/batch/v1/namespaces/{name}/jobs", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, 200, batchv1.JobList{TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "JobList"}})
 	})
 	mux.HandleFunc("POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, 201, map[string]any{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "status": map[string]any{"allowed": false}})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -48,7 +49,7 @@ drain ends the run.`,
 			}
 			config := o.jobConfig(namespace)
 			if err := config.Validate(); err != nil {
-				return err
+				return asUsage(err)
 			}
 			return deploy.WriteYAML(cmd.OutOrStdout(), config.Objects().All()...)
 		},
@@ -73,6 +74,9 @@ func newStatus() *cobra.Command {
 				return err
 			}
 			if len(runs) == 0 {
+				if err := c.namespaceExists(cmd.Context()); err != nil {
+					return err
+				}
 				fmt.Fprintf(cmd.ErrOrStderr(), "no runs in namespace %s\n", c.namespace)
 				return nil
 			}
@@ -163,7 +167,16 @@ func retrieve(ctx context.Context, run *deploy.Run, dir, format string, stdout i
 		return deliver(stdout, dir, format, tl)
 	}
 	fmt.Fprintf(stdout, "%s\n", got.Verdict)
-	return refuse("the Pod was gone before its result was fetched: raise --hold", "only the verdict of run %s could be had", run.Name)
+	return exitWith(verdictCode(got.Verdict), fmt.Errorf("only the verdict of run %s could be had: the Pod was gone before its result was fetched", run.Name))
+}
+
+// verdictCode is the exit code that a run's verdict names, else that of something broken.
+func verdictCode(verdict json.RawMessage) int {
+	var v struct{ ExitCode *int }
+	if err := json.Unmarshal(verdict, &v); err != nil || v.ExitCode == nil {
+		return exitInternal
+	}
+	return *v.ExitCode
 }
 
 func newDelete() *cobra.Command {

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
 	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -73,9 +77,30 @@ func (o *kubeOptions) connect(ctx context.Context) (*cluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	if _, err := client.Version(ctx); err != nil {
-		return nil, refuse(kubeHint, "the API server at %s does not answer: %w", config.Host, err)
+		return nil, unanswered(config.Host, err)
 	}
 	return &cluster{config: config, client: client, namespace: namespace}, nil
+}
+
+// unanswered says why a cluster's API cannot be used: because of who asks, or of what answers, or because nothing does.
+func unanswered(host string, err error) error {
+	switch {
+	case apierrors.IsUnauthorized(err):
+		return refuse("log in to the cluster again, for a token or a certificate may have expired; or name other credentials with --context or --kubeconfig",
+			"the API server at %s rejected the credentials: %w", host, err)
+	case apierrors.ReasonForError(err) != metav1.StatusReasonUnknown:
+		return refuse(kubeHint, "the API server at %s refused to be asked: %w", host, err)
+	}
+	return refuse(kubeHint, "the API server at %s does not answer: %w", host, err)
+}
+
+// namespaceExists returns an error if there surely is no namespace of that name. Who may not look is believed.
+func (c *cluster) namespaceExists(ctx context.Context) error {
+	_, err := c.client.Namespaces().Get(ctx, c.namespace, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return refuse("name another one with -n; kubectl get namespaces lists them", "there is no namespace %q", c.namespace)
+	}
+	return nil
 }
 
 // findRun finds a run in the cluster by its name.
@@ -84,7 +109,11 @@ func (o *kubeOptions) findRun(ctx context.Context, name string, log *slog.Logger
 	if err != nil {
 		return nil, err
 	}
-	return deploy.Find(ctx, c.deploy(log), c.namespace, name)
+	run, err := deploy.Find(ctx, c.deploy(log), c.namespace, name)
+	if _, none := errors.AsType[*deploy.NoRunError](err); none {
+		return nil, cmp.Or(c.namespaceExists(ctx), asUsage(err))
+	}
+	return run, err
 }
 
 // deploy is the cluster as package deploy wants it.

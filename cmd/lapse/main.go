@@ -36,27 +36,36 @@ func lapse(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := newRoot(filepath.Base(args[0]), stdout, stderr)
 	root.SetArgs(args[1:])
 	err := root.ExecuteContext(ctx)
+	tell(stderr, err)
+	return codeOf(err)
+}
+
+// tell says what went wrong, and what to do about it.
+func tell(stderr io.Writer, err error) {
+	if e, ok := errors.AsType[exitCode](err); ok {
+		err = e.trouble
+	}
+	if err == nil {
+		return
+	}
+	fmt.Fprintf(stderr, "lapse: %v\n", err)
+	if hint := hintOf(err); hint != "" {
+		for line := range strings.SplitSeq(hint, "\n") {
+			fmt.Fprintf(stderr, "hint: %s\n", line)
+		}
+	}
+}
+
+// codeOf is the exit code of a verb that ended with err.
+func codeOf(err error) int {
 	if err == nil {
 		return 0
 	}
 	if e, ok := errors.AsType[exitCode](err); ok {
-		if e.trouble != nil {
-			fmt.Fprintf(stderr, "lapse: %v\n", e.trouble)
-		}
 		return e.code
 	}
-	fmt.Fprintf(stderr, "lapse: %v\n", err)
 	if _, ok := errors.AsType[stoppedError](err); ok {
 		return correlate.ExitAborted
-	}
-	if h, ok := errors.AsType[interface {
-		error
-		Hint() string
-	}](err); ok && h.Hint() != "" {
-		for line := range strings.SplitSeq(h.Hint(), "\n") {
-			fmt.Fprintf(stderr, "hint: %s\n", line)
-		}
-		return exitUsage
 	}
 	if _, ok := errors.AsType[usageError](err); ok {
 		return exitUsage
@@ -113,8 +122,8 @@ same clock, and says when requests failed, for how long, how sure it is, and wha
 
 Exit codes:
   0  passed, or nothing was asked to fail on
-  1  internal error; or not all of the run is on disk
-  2  nothing was measured: the arguments, the Service or the rights do not allow it
+  1  something broke; or not all of the run is on disk
+  2  nothing was measured: the arguments, the Service, the rights or the cluster's rules do not allow it
   3  a gate (--fail-if) failed
   4  inconclusive: too little was observed, or the error bars cannot decide a gate
   5  the wrapped command failed

@@ -211,9 +211,9 @@ func (m *measurement) loop(ctx context.Context, signals <-chan os.Signal) (reaso
 			if interrupted != "" || !m.running() || sig != syscall.SIGINT {
 				m.stopChild()
 				m.signalled = true
-				return "stopped by " + sig.String()
+				return stoppedBy(sig)
 			}
-			interrupted = "stopped by " + sig.String()
+			interrupted = stoppedBy(sig)
 			m.child.signal(syscall.SIGINT)
 		case <-ctx.Done():
 			return context.Cause(ctx).Error()
@@ -243,7 +243,7 @@ func (m *measurement) drain(probing *sync.WaitGroup, abandon func(), signals <-c
 				abandon()
 			}
 		case sig := <-signals:
-			reason = cmp.Or(reason, "stopped by "+sig.String()) + notAwaited
+			reason = cmp.Or(reason, stoppedBy(sig)) + notAwaited
 			m.signalled, signals = true, nil
 			abandon()
 		}

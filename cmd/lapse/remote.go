@@ -86,7 +86,7 @@ func (o *options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 	}
 	config, err := o.preflight(setup, c, log)
 	if err != nil {
-		return stoppedOr(setup, err)
+		return stoppedOr(setup, asUsage(err))
 	}
 	dir := o.runDir(o.id)
 	r := &remote{opts: o, log: log, done: make(chan int, 1), facts: newQueue(), marks: marks{made: make(chan struct{}, 1)}, clock: runClock{local: timeline.StartClock()}}
@@ -103,11 +103,11 @@ func (o *options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 	fmt.Fprintf(stderr, "creating Job %s/%s\n", config.Namespace, config.Name)
 	job, err := deploy.Create(setup, c.deploy(log), config)
 	if err != nil {
-		return stoppedOr(setup, err)
+		return stoppedOr(setup, notBegun(err))
 	}
 	defer r.cleanUp(ctx, job)
 	if r.agent, _, err = job.WaitMeasuring(setup); err != nil {
-		return stoppedOr(setup, err)
+		return stoppedOr(setup, notBegun(err))
 	}
 	defer r.agent.Close()
 	if err = r.clock.compare(setup, r.agent.SyncClock); err != nil {
@@ -143,7 +143,7 @@ func interruptible(ctx context.Context, signals <-chan os.Signal) (_ context.Con
 	watching.Go(func() {
 		select {
 		case sig := <-signals:
-			cancel(errors.New("stopped by " + sig.String()))
+			cancel(errors.New(stoppedBy(sig)))
 		case <-released:
 		}
 	})
@@ -301,7 +301,7 @@ func (r *remote) follow(ctx context.Context, signals <-chan os.Signal) *correlat
 			r.log.Error("from here on, nothing is measured", "error", lost)
 		case sig := <-signals:
 			again := stopped != ""
-			stopped = "stopped by " + sig.String()
+			stopped = stoppedBy(sig)
 			if r.running && !again && sig == syscall.SIGINT {
 				r.child.signal(syscall.SIGINT)
 				continue

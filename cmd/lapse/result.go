@@ -200,6 +200,9 @@ func openRun(path string) (savedRun, error) {
 		}
 	}
 	f, err := record.Open(file)
+	if e, ok := errors.AsType[*record.FileError](err); ok && e.OtherVersion() {
+		return savedRun{}, err
+	}
 	if err != nil {
 		return savedRun{}, refuse(cmp.Or(hintOf(err), runHint), "%w", err)
 	}
@@ -225,13 +228,6 @@ func ended(run timeline.Run) bool {
 	return slices.ContainsFunc(run.Events, func(e timeline.Event) bool {
 		return e.Kind == timeline.RunPhase && e.To == phaseEnded
 	})
-}
-
-func hintOf(err error) string {
-	if e, ok := errors.AsType[*record.FileError](err); ok {
-		return e.Hint()
-	}
-	return ""
 }
 
 // endingWith yields all batches, and then an error.

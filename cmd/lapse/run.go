@@ -83,7 +83,7 @@ func (o *options) runHere(ctx context.Context, signals <-chan os.Signal, stdout,
 	setup, release := interruptible(ctx, signals)
 	defer release()
 	if err := m.findServices(setup); err != nil {
-		return stoppedOr(setup, err)
+		return stoppedOr(setup, asUsage(err))
 	}
 	if err := m.resolve(setup); err != nil {
 		return stoppedOr(setup, err)

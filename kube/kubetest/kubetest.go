@@ -40,6 +40,10 @@ func (c client) Events(namespace string) kube.Objects[*corev1.Event, *corev1.Eve
 	return c.set.CoreV1().Events(namespace)
 }
 
+func (c client) Namespaces() kube.Objects[*corev1.Namespace, *corev1.NamespaceList] {
+	return c.set.CoreV1().Namespaces()
+}
+
 func (c client) Nodes() kube.Objects[*corev1.Node, *corev1.NodeList] { return c.set.CoreV1().Nodes() }
 
 func (c client) Pods(namespace string) kube.Objects[*corev1.Pod, *corev1.PodList] {
@@ -48,6 +52,10 @@ func (c client) Pods(namespace string) kube.Objects[*corev1.Pod, *corev1.PodList
 
 func (c client) PodLog(ctx context.Context, namespace, pod string, options corev1.PodLogOptions) (io.ReadCloser, error) {
 	return c.set.CoreV1().Pods(namespace).GetLogs(pod, &options).Stream(ctx)
+}
+
+func (c client) Secrets(namespace string) kube.Creator[*corev1.Secret] {
+	return c.set.CoreV1().Secrets(namespace)
 }
 
 func (c client) ServiceAccounts(namespace string) kube.Objects[*corev1.ServiceAccount, *corev1.ServiceAccountList] {
