@@ -156,6 +156,9 @@ func (p *pacer) patience() time.Duration {
 // add begins measuring t.
 func (p *pacer) add(t *target, now time.Duration) {
 	t.schedule = newSchedule(t.rate(), t.place, now)
+	if t.before != nil {
+		t.schedule.seq = t.before.schedule.seq
+	}
 	t.announce()
 	p.targets = append(p.targets, t)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"slices"
 	"sync"
@@ -50,7 +51,7 @@ type Prober struct {
 	state   runState
 	places  places
 	targets map[uint16]*target // every one ever started: an ID counts its requests once
-	books   []*target          // those whose last requests were not handed on yet
+	books   []*target          // in the order started, those whose last requests were not handed on yet
 	stalls  []timeline.Event   // not yet handed on
 	active  sync.WaitGroup     // targets being prepared or closed
 }
@@ -109,7 +110,7 @@ func (p *Prober) begin() error {
 	}
 	p.state = running
 	reserveFiles(p.mostFiles())
-	for _, t := range p.books {
+	for t := range p.all() {
 		p.prepare(t)
 	}
 	return nil
@@ -129,7 +130,8 @@ func (p *Prober) mostFiles() int {
 }
 
 // Start begins measuring a target, at once or when Run begins. A target with persistent connections is first asked when
-// they stand, or have failed to, but no more than 100 ms later. Errors say what is wrong with the probe.
+// they stand, or have failed to, but no more than 100 ms later. One that was stopped may be started again: its requests go on
+// being counted where they were. Errors say what is wrong with the probe.
 func (p *Prober) Start(probe Probe) error {
 	plan, err := newPlan(probe)
 	if err != nil {
@@ -151,12 +153,14 @@ func (p *Prober) register(t *target) error {
 	if p.state == done {
 		return errors.New("the prober has ended")
 	}
-	if p.targets[t.id] != nil {
+	if t.before = p.targets[t.id]; t.before != nil && !t.before.stopped.Load() {
 		return fmt.Errorf("target %d was started before", t.id)
 	}
 	t.place = p.places.take() // now, not when it is prepared: who is ready first is chance
 	p.targets[t.id] = t
-	p.books = append(p.books, t)
+	if t.before == nil {
+		p.books = append(p.books, t)
+	}
 	if p.state == running {
 		p.prepare(t)
 	}
@@ -165,14 +169,28 @@ func (p *Prober) register(t *target) error {
 
 // prepare readies t in the background and then has it paced. The caller holds mu.
 func (p *Prober) prepare(t *target) {
-	p.active.Go(func() {
-		t.engine.prepare()
-		close(t.prepared)
-		p.changes.add(func(pacer *pacer, now time.Duration) {
-			if !t.stopped.Load() {
-				pacer.add(t, now)
-			}
+	if t.before == nil {
+		p.active.Go(func() { p.ready(t) })
+		return
+	}
+	p.changes.add(func(*pacer, time.Duration) { // it comes after the one by which Stop took the former from the pacer
+		p.active.Go(func() {
+			t.before.end() // a watermark of t is not to pass what is still in flight of it
+			p.mu.Lock()
+			p.books = append(p.books, t)
+			p.mu.Unlock()
+			p.ready(t)
 		})
+	})
+}
+
+func (p *Prober) ready(t *target) {
+	t.engine.prepare()
+	close(t.prepared)
+	p.changes.add(func(pacer *pacer, now time.Duration) {
+		if !t.stopped.Load() {
+			pacer.add(t, now)
+		}
 	})
 }
 
@@ -208,11 +226,27 @@ func (p *Prober) SetRate(id uint16, rate float64) {
 func (p *Prober) endAll() {
 	p.mu.Lock()
 	p.state = done
-	for _, t := range p.targets {
+	for _, change := range p.changes.take() { // what Stop and Start still wanted, so that nothing is left half done
+		change(&pacer{}, p.clock.Now())
+	}
+	for t := range p.all() {
 		p.active.Go(t.end)
 	}
 	p.mu.Unlock()
 	p.active.Wait()
+}
+
+// all are the targets that were ever started, those too that were started again. The caller holds mu.
+func (p *Prober) all() iter.Seq[*target] {
+	return func(yield func(*target) bool) {
+		for _, t := range p.targets {
+			for ; t != nil; t = t.before {
+				if !yield(t) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Abandon keeps Run from waiting for what is in flight when its ctx ends, or has ended: those requests are Local. They still
@@ -227,7 +261,7 @@ func (p *Prober) endAllOrAbandon() {
 	case <-p.abandoned:
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		for _, t := range p.targets {
+		for t := range p.all() {
 			t.book.abandon(t.id, p.clock.Now())
 		}
 	}

@@ -524,7 +524,7 @@ func TestTargetsComeAndGoWhileOthersRun(t *testing.T) {
 		p.Stop(9)
 		ended := f.count(1)
 		waitFor(t, "requests after the end of the second target", func() bool { return f.count(1) > ended+20 })
-		if err := p.Start(direct); err == nil {
+		if err := p.Start(probe(1, timeline.New, s.URL(), 100)); err == nil {
 			t.Error("an ID was used twice")
 		}
 	}, probe(1, timeline.New, s.URL(), 100))
@@ -539,6 +539,64 @@ func TestTargetsComeAndGoWhileOthersRun(t *testing.T) {
 	if f.watermarks[1] <= f.watermarks[2] {
 		t.Errorf("the second target's watermark %v went on after its end", f.watermarks[2])
 	}
+}
+
+// A Pod that comes back is probed as the same target: its requests go on being counted, and no watermark passes what is in flight.
+func TestStoppedTargetGoesOnWhenStartedAgain(t *testing.T) {
+	t.Parallel()
+	clock := timeline.StartClock()
+	s := serve(t, faultserver.Config{T0: clock.T0()})
+	f := run(t, clock, func(p *Prober, f *facts) {
+		again := probe(1, timeline.Direct, "http://web.shop/", 200)
+		again.Addr = s.Addr()
+		for range 3 {
+			p.Stop(1)
+			if err := p.Start(again); err != nil {
+				t.Fatal(err)
+			}
+			n := f.count(1)
+			waitFor(t, "more requests", func() bool { return f.count(1) > n+5 })
+		}
+		p.Stop(1)
+		if err := p.Start(again); err != nil { // and the run ends at once
+			t.Error(err)
+		}
+	}, probe(1, timeline.New, s.URL(), 200))
+	closeServer(t, s)
+	last := timeline.Request{}
+	for i, r := range f.of(1) {
+		if r.Seq != uint64(i) || r.Due < last.Due {
+			t.Fatalf("request %d of the target has number %d and was due at %v, after one due at %v", i, r.Seq, r.Due, last.Due)
+		}
+		last = r
+	}
+	if f.watermarks[1] <= last.Due {
+		t.Errorf("final watermark %v does not pass the last request, due %v", f.watermarks[1], last.Due)
+	}
+}
+
+func TestTargetStoppedAndStartedBeforeRunIsMeasured(t *testing.T) {
+	t.Parallel()
+	clock := timeline.StartClock()
+	s := serve(t, faultserver.Config{T0: clock.T0()})
+	f := newFacts(t)
+	p := New(Config{Clock: clock, Source: "test", Sink: f.take})
+	for range 2 {
+		if err := p.Start(probe(1, timeline.New, s.URL(), 200)); err != nil {
+			t.Fatal(err)
+		}
+		p.Stop(1)
+	}
+	if err := p.Start(probe(1, timeline.New, s.URL(), 200)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { p.Run(ctx) })
+	waitFor(t, "requests", func() bool { return f.count(1) > 5 })
+	cancel()
+	running.Wait()
+	closeServer(t, s)
 }
 
 // A target stopped before Run is never asked, and one whose run ends at once still gets its final watermark.

@@ -52,6 +52,7 @@ type target struct {
 	perSec   atomic.Uint64 // the rate, as math.Float64bits
 	prepared chan struct{} // closed when the engine is
 	stopped  atomic.Bool   // Stop was called
+	before   *target       // which had the same ID until it was stopped; nil if there was none
 	ending   sync.Once
 
 	delivered bool // its last requests were handed on; belongs to deliver
