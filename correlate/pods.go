@@ -47,6 +47,7 @@ type story struct {
 	events []*Event
 
 	containers map[string]string // by name: waiting, running, terminated
+	ended      map[string]bool   // by name: it has ended before
 	endpoint   string            // the state of its endpoint; the last one heard of any port
 	scheduled  bool
 	ready      bool
@@ -58,7 +59,7 @@ type story struct {
 // hear tells the whole life: the events in the order they were seen, with the silence of the Pod's
 // own address between them.
 func (st *story) hear(s *scene) {
-	st.containers = map[string]string{}
+	st.containers, st.ended = map[string]string{}, map[string]bool{}
 	st.answers(s)
 	for _, e := range st.events {
 		st.stopsBefore(e.Seen)
@@ -177,13 +178,16 @@ func first(known **Instant, at Instant) {
 }
 
 func (st *story) container(e *Event) {
-	name, _, _ := strings.Cut(e.Detail, " ")
+	name, reason, _ := strings.Cut(e.Detail, " ")
 	st.containers[name] = e.To
 	switch {
+	case e.To == "waiting" && reason == "CrashLoopBackOff":
+		st.ended[name] = true
 	case e.To == "running":
 		first(&st.pod.Started, e.At)
 		st.pod.Exited, st.pod.ExitCode = nil, nil
 	case e.To == "terminated":
+		st.ended[name] = true
 		if st.pod.ExitCode == nil || *st.pod.ExitCode == 0 {
 			st.pod.ExitCode = new(e.Code)
 		}
@@ -259,12 +263,24 @@ func (st *story) state() string {
 		return "crashed"
 	case st.ready || !st.told && st.endpoint == timeline.EndpointReady:
 		return "ready"
+	case st.backsOff():
+		return "crashed"
 	case slices.Contains(values(st.containers), "running"):
 		return "running"
 	case st.scheduled:
 		return "creating"
 	}
 	return "pending"
+}
+
+// backsOff reports whether a container that has ended waits to be started again, as in CrashLoopBackOff.
+func (st *story) backsOff() bool {
+	for name, state := range st.containers {
+		if state == "waiting" && st.ended[name] {
+			return true
+		}
+	}
+	return false
 }
 
 // serving is what is believed of a terminating Pod until its address, its containers or its

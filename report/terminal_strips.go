@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"lapse/correlate"
@@ -23,6 +25,7 @@ type chart struct {
 	slots int // buckets in a cell
 	cells int
 	label int             // cells the rows' labels take
+	exits []exit          // of containers
 	used  map[string]bool // glyphs drawn, for the legend
 }
 
@@ -38,8 +41,9 @@ func strips(p *page, tl *correlate.Timeline) {
 	if tl.Buckets.Width <= 0 || tl.Run.Duration <= 0 || len(tl.Buckets.Targets) == 0 {
 		return
 	}
-	pods, steady := podsToShow(tl)
-	c := &chart{page: p, tl: tl, used: map[string]bool{}}
+	exits := exitsOf(tl)
+	pods, steady, hidden := podsToShow(tl, exits)
+	c := &chart{page: p, tl: tl, exits: exits, used: map[string]bool{}}
 	labels := c.podLabels(pods)
 	c.label = c.labelWidth(slices.Collect(maps.Values(labels)))
 	c.cell, c.cells = cellSize(tl.Run.Duration, tl.Buckets.Width, p.Width-c.label-5)
@@ -48,7 +52,7 @@ func strips(p *page, tl *correlate.Timeline) {
 	rows := []row{c.axis()}
 	rows = append(rows, c.commandRow()...)
 	rows = append(rows, c.targetRows()...)
-	rows = append(rows, c.endpointRow()...)
+	rows = append(rows, c.endpointRows()...)
 	for _, pod := range pods {
 		rows = append(rows, c.podRows(pod, labels[pod.UID])...)
 	}
@@ -58,12 +62,15 @@ func strips(p *page, tl *correlate.Timeline) {
 		label := cut(r.label, c.label, p.ellipsis())
 		p.line(slices.Concat([]span{{"   ", normal}, {label + strings.Repeat(" ", c.label-columns(label)+2), normal}}, r.cells)...)
 	}
-	c.legend(steady, len(changed(tl))-len(pods))
+	c.legend(steady, hidden)
 }
 
 // labelWidth is what the labels need, up to a third of the screen.
 func (c *chart) labelWidth(labels []string) int {
 	widest := len("endpoints")
+	for _, name := range endpointNames(c.tl) {
+		widest = max(widest, columns(c.say(name)))
+	}
 	for _, name := range c.names() {
 		widest = max(widest, columns(name))
 	}
@@ -274,39 +281,107 @@ func merge(cells []span) []span {
 	return merged
 }
 
-// endpointRow counts the ready endpoints of a single Service, the fewest within each cell, as the
-// API server showed them.
-func (c *chart) endpointRow() []row {
-	if len(c.tl.Run.Services) != 1 {
-		return nil // an endpoint does not say which Service it belongs to
-	}
-	fewest, most := readyCounts(c.tl.Events, c)
-	if most < 1 || most > 9 {
-		return nil
-	}
-	cells := make([]span, c.cells)
-	for i, n := range fewest {
-		cells[i] = span{"'", yellow}
-		switch {
-		case c.unwatched("EndpointSlice", i):
-			cells[i] = c.glyph("none")
-		case n == 0:
-			cells[i] = span{"0", redBold}
-		case n > 0:
-			cells[i] = span{fmt.Sprint(n), normal}
+// endpointRows count the ready endpoints of each Service, the fewest within each cell, as the API
+// server showed them.
+func (c *chart) endpointRows() []row {
+	var rows []row
+	names := endpointNames(c.tl)
+	for _, service := range slices.Sorted(maps.Keys(names)) {
+		fewest, most := readyCounts(c.tl.Events, service, c)
+		if most < 1 {
+			continue
 		}
+		c.used["endpoints"] = true
+		if most > 9 {
+			c.used["counts"] = true
+			rows = append(rows, row{c.say(names[service]), merge(c.counts(fewest))})
+			continue
+		}
+		rows = append(rows, row{c.say(names[service]), merge(c.digits(fewest))})
 	}
-	c.used["endpoints"] = true
-	return []row{{"endpoints", merge(cells)}}
+	return rows
 }
 
-// readyCounts are the fewest ready endpoints in each cell, -1 before any was heard of, and the most
-// there ever were.
-func readyCounts(events []correlate.Event, c *chart) (fewest []int, most int) {
+// endpointNames are the rows' labels, by the Service their endpoints are of.
+func endpointNames(tl *correlate.Timeline) map[string]string {
+	names, short := map[string]string{}, map[string]int{}
+	for _, e := range tl.Events {
+		if _, known := names[e.Service]; e.Kind == timeline.EndpointChanged && !known {
+			names[e.Service] = "endpoints"
+			short[path.Base(e.Service)]++
+		}
+	}
+	if len(names) < 2 {
+		return names
+	}
+	for service := range names {
+		name := path.Base(service)
+		if short[name] > 1 {
+			name = service
+		}
+		names[service] = "endpoints " + name
+	}
+	return names
+}
+
+// digits writes a number below ten into each cell.
+func (c *chart) digits(fewest []int) []span {
+	cells := make([]span, c.cells)
+	for i, n := range fewest {
+		switch {
+		case n < 0, c.unwatched("EndpointSlice", i):
+			cells[i] = c.glyph("none")
+		default:
+			cells[i] = countSpan(fmt.Sprint(n))
+		}
+	}
+	return cells
+}
+
+// counts writes numbers of any size where they change, and a line until the next: 12----9--12----. A number is the fewest within
+// the cells that it takes, with the one that parts it from the next.
+func (c *chart) counts(fewest []int) []span {
+	cells := make([]span, c.cells)
+	shown := -1
+	for i := 0; i < c.cells; {
+		switch {
+		case fewest[i] < 0, c.unwatched("EndpointSlice", i):
+			cells[i], shown = c.glyph("none"), -1
+			i++
+		case fewest[i] == shown:
+			cells[i] = span{"-", dim}
+			i++
+		default:
+			end := min(i+len(fmt.Sprint(fewest[i]))+1, c.cells)
+			shown = slices.Min(slices.DeleteFunc(slices.Clone(fewest[i:end]), func(n int) bool { return n < 0 }))
+			text := fmt.Sprint(shown)
+			for j := range end - i {
+				cells[i+j] = span{"-", dim}
+			}
+			for j := range text { // at the edge, in the cells before it
+				cells[min(i, max(0, c.cells-len(text)))+j] = countSpan(text[j : j+1])
+			}
+			i = end
+		}
+	}
+	return cells
+}
+
+// countSpan is a digit of a count of endpoints. None is bad.
+func countSpan(text string) span {
+	if text == "0" {
+		return span{text, redBold}
+	}
+	return span{text, normal}
+}
+
+// readyCounts are the fewest ready endpoints of a Service in each cell, -1 before any was heard of, and the most there ever
+// were.
+func readyCounts(events []correlate.Event, service string, c *chart) (fewest []int, most int) {
 	fewest = slices.Repeat([]int{-1}, c.cells)
 	endpoints, now, column := readiness{}, -1, 0
 	for _, e := range events {
-		if !endpoints.hear(e) {
+		if e.Service != service || !endpoints.hear(e) {
 			continue
 		}
 		for ; column < c.column(e.Seen); column++ {
@@ -325,24 +400,35 @@ func readyCounts(events []correlate.Event, c *chart) (fewest []int, most int) {
 	return fewest, most
 }
 
-// readiness is which endpoints are ready, as far as the API server told.
-type readiness map[string]bool
+// readiness is which endpoints are ready, as far as the API server told: for each Pod of a Service, or address where no Pod is
+// named, the state of each of its addresses and ports.
+type readiness map[[2]string]map[string]bool
 
 // hear reports whether the event was about an endpoint.
 func (r readiness) hear(e correlate.Event) bool {
 	if e.Kind != timeline.EndpointChanged {
 		return false
 	}
-	key := e.Addr
-	if e.Object != nil {
-		key += " " + e.Object.UID
+	endpoint := [2]string{e.Service, e.Addr}
+	if e.Object != nil && e.Object.UID != "" && e.Object.Kind != "EndpointSlice" {
+		endpoint[1] = e.Object.UID
 	}
-	r[key] = e.To == timeline.EndpointReady
+	if r[endpoint] == nil {
+		r[endpoint] = map[string]bool{}
+	}
+	r[endpoint][fmt.Sprint(e.Addr, " ", e.Code)] = e.To == timeline.EndpointReady
 	return true
 }
 
+// ready counts the endpoints of which an address is ready.
 func (r readiness) ready() int {
-	return count(slices.Collect(maps.Values(r)), func(ready bool) bool { return ready })
+	n := 0
+	for _, addrs := range r {
+		if slices.Contains(slices.Collect(maps.Values(addrs)), true) {
+			n++
+		}
+	}
+	return n
 }
 
 // settle notes that there were now ready endpoints at some time in a cell.
@@ -368,12 +454,12 @@ var lanes = map[string]laneGlyph{
 	"running":             {"n", "running, not ready", 4, yellow},
 	"terminating+serving": {"s", "terminating+serving", 5, cyan},
 	"terminating":         {"T", "terminating", 6, red},
-	"crashed":             {"X", "crashed", 7, redBold},
+	"crashed":             {"X", "exited, or waiting to be restarted", 7, redBold},
 }
 
 // podRows are a Pod's lane and, if its own address failed while it was measured, what that showed.
 func (c *chart) podRows(pod correlate.Pod, label string) []row {
-	rows := []row{{label, c.lane(pod.States)}}
+	rows := []row{{label, c.lane(pod)}}
 	for _, t := range c.tl.Targets {
 		series, ok := c.tl.Buckets.Targets[t.Name]
 		if ok && t.Kind == timeline.Direct && t.PodUID == pod.UID && t.Failed > 0 {
@@ -383,7 +469,9 @@ func (c *chart) podRows(pod correlate.Pod, label string) []row {
 	return rows
 }
 
-func (c *chart) lane(states []correlate.PodState) []span {
+// lane draws a Pod's states, and where a container of it exited while it was not to end.
+func (c *chart) lane(pod correlate.Pod) []span {
+	states := pod.States
 	cells := slices.Repeat([]span{{" ", normal}}, c.cells)
 	ranks := make([]int, c.cells)
 	for i, s := range states {
@@ -399,6 +487,12 @@ func (c *chart) lane(states []correlate.PodState) []span {
 			if lane.rank > ranks[column] {
 				ranks[column], cells[column] = lane.rank, span{lane.glyph, lane.style}
 			}
+		}
+	}
+	for _, exit := range c.exits {
+		if exit.uid == pod.UID && !exit.ending && exit.at < c.tl.Run.Duration {
+			column := c.column(exit.at)
+			ranks[column], cells[column] = lanes["crashed"].rank, span{lanes["crashed"].glyph, lanes["crashed"].style}
 		}
 	}
 	for column, cell := range cells {
@@ -432,20 +526,43 @@ func (c *chart) glyph(level string) span {
 	return span{levels[level].ascii, levels[level].style}
 }
 
-// podsToShow are the first Pods that changed during the run, and how many there were that did not.
-func podsToShow(tl *correlate.Timeline) (pods []correlate.Pod, steady int) {
-	pods = changed(tl)
-	steady = count(tl.Pods, func(p correlate.Pod) bool { return len(p.States) == 1 }) - count(pods, func(p correlate.Pod) bool { return len(p.States) == 1 })
-	return pods[:min(len(pods), maxPods)], steady
+// podsToShow are the Pods that changed during the run, the worst first, and how many there were that did not.
+func podsToShow(tl *correlate.Timeline, exits []exit) (pods []correlate.Pod, steady, hidden int) {
+	for _, p := range tl.Pods {
+		switch {
+		case len(p.States) == 0:
+		case isSteady(p, exits):
+			steady++
+		default:
+			pods = append(pods, p)
+		}
+	}
+	slices.SortStableFunc(pods, func(a, b correlate.Pod) int {
+		return cmp.Or(cmp.Compare(harm(tl, b, exits), harm(tl, a, exits)), cmp.Compare(firstChange(a), firstChange(b)))
+	})
+	hidden = max(0, len(pods)-maxPods)
+	return pods[:len(pods)-hidden], steady, hidden
 }
 
-// changed are the Pods that were not the same all the time, in the order of their first change.
-func changed(tl *correlate.Timeline) []correlate.Pod {
-	pods := slices.DeleteFunc(slices.Clone(tl.Pods), func(p correlate.Pod) bool {
-		return len(p.States) == 0 || len(p.States) == 1 && p.States[0].State == "ready" && p.States[0].Start < tl.Buckets.Width
-	})
-	slices.SortStableFunc(pods, func(a, b correlate.Pod) int { return cmp.Compare(firstChange(a), firstChange(b)) })
-	return pods
+// isSteady reports whether a Pod was ready when the run began to watch it, and stayed so.
+func isSteady(p correlate.Pod, exits []exit) bool {
+	return len(p.States) == 1 && p.States[0].State == "ready" && p.Created == nil && !slices.ContainsFunc(exits, func(e exit) bool { return e.uid == p.UID })
+}
+
+// harm ranks what happened to a Pod: it broke, it was named as a cause, it ended, it came.
+func harm(tl *correlate.Timeline, p correlate.Pod, exits []exit) int {
+	rank := 0
+	if slices.ContainsFunc(p.States, func(s correlate.PodState) bool { return strings.HasPrefix(s.State, "terminating") || s.State == "gone" }) {
+		rank = 1
+	}
+	if slices.ContainsFunc(tl.Windows, func(w correlate.Window) bool { return len(w.Causes) > 0 && strings.Contains(w.Causes[0].Text, p.Name) }) {
+		rank = 2
+	}
+	if slices.ContainsFunc(p.States, func(s correlate.PodState) bool { return s.State == "crashed" }) ||
+		slices.ContainsFunc(exits, func(e exit) bool { return e.uid == p.UID && !e.ending }) {
+		rank = 3
+	}
+	return rank
 }
 
 func firstChange(p correlate.Pod) time.Duration {
@@ -453,6 +570,99 @@ func firstChange(p correlate.Pod) time.Duration {
 		return p.States[1].Start
 	}
 	return p.States[0].Start
+}
+
+// An exit is the end of a container.
+type exit struct {
+	uid    string // of its Pod
+	name   string // of its Pod
+	at     time.Duration
+	code   int
+	ending bool // the Pod was to end
+	again  bool // the container was started again
+}
+
+// exitsOf are the ends of containers that are worth telling: with a code that is not 0, or while their Pod was not to end.
+func exitsOf(tl *correlate.Timeline) []exit {
+	var exits []exit
+	ending := map[string]bool{}
+	last := map[string]int{} // by Pod and container: its latest end, in exits
+	for _, e := range tl.Events {
+		if e.Object == nil || e.Object.UID == "" {
+			continue
+		}
+		uid := e.Object.UID
+		container, _, _ := strings.Cut(e.Detail, " ")
+		switch {
+		case e.Kind == timeline.PodDeleted, e.Kind == timeline.PodGone:
+			ending[uid] = true
+		case e.Kind == timeline.EndpointChanged && strings.HasPrefix(e.To, timeline.EndpointTerminating):
+			ending[uid] = true
+		case e.Kind == timeline.PodContainer && e.To == "terminated" && e.At.Earliest > correlate.Unbounded && (e.Code != 0 || !ending[uid]):
+			last[uid+" "+container] = len(exits)
+			exits = append(exits, exit{uid: uid, name: e.Object.Name, at: e.Seen, code: e.Code, ending: ending[uid]})
+		case e.Kind == timeline.PodContainer && e.To == "running":
+			if i, ok := last[uid+" "+container]; ok {
+				exits[i].again = true
+			}
+		}
+	}
+	return slices.DeleteFunc(exits, func(e exit) bool { return e.code == 0 && !e.ending && !e.again && finished(tl, e.uid) })
+}
+
+// finished reports whether a Pod still came up after the end of a container: it was one that only prepares the others.
+func finished(tl *correlate.Timeline, uid string) bool {
+	i := slices.IndexFunc(tl.Pods, func(p correlate.Pod) bool { return p.UID == uid })
+	return i < 0 || !slices.ContainsFunc(tl.Pods[i].States, func(s correlate.PodState) bool { return s.State == "crashed" })
+}
+
+// maxExits is how many lines the chart has about containers that exited.
+const maxExits = 4
+
+// exitLines say which Pods' containers exited and how, those that did alike in one line.
+func exitLines(exits []exit) []string {
+	type kind struct {
+		code  int
+		again bool
+	}
+	var kinds []kind
+	names := map[kind][]string{}
+	for _, e := range exits {
+		k := kind{e.code, e.again}
+		if names[k] == nil {
+			kinds = append(kinds, k)
+		}
+		if name := lastPart(e.name); !slices.Contains(names[k], name) {
+			names[k] = append(names[k], name)
+		}
+	}
+	var lines []string
+	for i, k := range kinds {
+		if i == maxExits {
+			lines = append(lines, plural(len(kinds)-i, "further exit code")+": see timeline.json")
+			break
+		}
+		line := "exited, code " + codeText(k.code)
+		if k.again {
+			line += ", and started again"
+		}
+		list := names[k]
+		if more := len(list) - 6; more > 0 {
+			list = append(list[:6:6], fmt.Sprintf("and %d more", more))
+		}
+		lines = append(lines, line+": "+strings.Join(list, ", "))
+	}
+	return lines
+}
+
+// codeText is an exit code, with the signal it stands for. A shell and a container runtime add 128 to a signal's number.
+func codeText(code int) string {
+	for name, signal := range map[string]syscall.Signal{"SIGKILL": syscall.SIGKILL, "SIGTERM": syscall.SIGTERM, "SIGSEGV": syscall.SIGSEGV, "SIGABRT": syscall.SIGABRT, "SIGINT": syscall.SIGINT} {
+		if code == 128+int(signal) {
+			return fmt.Sprintf("%d (%s)", code, name)
+		}
+	}
+	return fmt.Sprint(code)
 }
 
 // podLabels are names short enough for a lane: the last part of the Pod's name, where that tells it
@@ -501,14 +711,21 @@ func (c *chart) legend(steady, hidden int) {
 		}
 	}
 	if c.used["endpoints"] {
-		parts = append(parts, "endpoints: the fewest ready")
+		text := "endpoints: the fewest ready"
+		if c.used["counts"] {
+			text += ", a number where it changes"
+		}
+		parts = append(parts, text)
 	}
 	c.flow(parts)
+	for _, line := range exitLines(c.exits) {
+		c.line(c.page.span("   "+line, normal))
+	}
 	if steady > 0 {
 		c.line(c.page.span("   "+plural(steady, "more Pod")+" ready all the time", dim))
 	}
 	if hidden > 0 {
-		c.line(c.page.span("   "+plural(hidden, "more Pod")+" changed: see timeline.json", dim))
+		c.line(c.page.span("   "+plural(hidden, "more Pod")+" changed, less: see timeline.json", dim))
 	}
 }
 
