@@ -239,6 +239,9 @@ func parseDurationLimit(text string) (float64, string) {
 	return float64(d), ""
 }
 
+// ParseRatio reads a share as gates do: "99%" or "0.99". problem says what is wrong with it.
+func ParseRatio(text string) (value float64, problem string) { return parseRatioLimit(text) }
+
 func parseRatioLimit(text string) (float64, string) {
 	digits, isPercent := strings.CutSuffix(text, "%")
 	digits = strings.TrimSpace(digits)

@@ -42,22 +42,26 @@ type Tool struct {
 
 // RunInfo says what was asked for and what ran.
 type RunInfo struct {
-	ID        string             `json:"id"`
-	Services  []timeline.Service `json:"services,omitzero"`
-	URLs      []string           `json:"urls,omitzero"`
-	Duration  time.Duration      `json:"duration"` // how long the run took, from T0 to its end
-	Baseline  time.Duration      `json:"baseline"`
-	Settle    time.Duration      `json:"settle"`
-	Timeout   time.Duration      `json:"timeout"`
-	Join      time.Duration      `json:"join"`
-	Slow      time.Duration      `json:"slow"`
-	Command   *Command           `json:"command,omitzero"`
-	Cluster   *timeline.Cluster  `json:"cluster,omitzero"`
-	Aborted   string             `json:"aborted,omitzero"`   // why the run ended before it was due to
-	Planned   time.Duration      `json:"planned,omitzero"`   // how long the run was to take; absent where it lasts as long as the command
-	Truncated bool               `json:"truncated,omitzero"` // the recording ends before the run did: Duration is what was recorded, and nothing is said of the time after
-	Unsaved   string             `json:"unsaved,omitzero"`   // why not all of the run is on disk; what is said here was judged from all of it
-	Live      bool               `json:"live,omitzero"`      // the run goes on: what follows may still change
+	ID       string             `json:"id"`
+	Services []timeline.Service `json:"services,omitzero"`
+	URLs     []string           `json:"urls,omitzero"`
+	Duration time.Duration      `json:"duration"` // how long the run took, from T0 to its end
+	Baseline time.Duration      `json:"baseline"`
+	Settle   time.Duration      `json:"settle"`
+	Timeout  time.Duration      `json:"timeout"`
+	Join     time.Duration      `json:"join"`
+	Slow     time.Duration      `json:"slow"`
+
+	Resolution  time.Duration `json:"resolution,omitzero"`  // a gap between two sends that is no longer counts as observed; absent: each target's gapLimit by default
+	MinCoverage float64       `json:"minCoverage,omitzero"` // the share of the time that must have been observed for a run to pass
+
+	Command   *Command          `json:"command,omitzero"`
+	Cluster   *timeline.Cluster `json:"cluster,omitzero"`
+	Aborted   string            `json:"aborted,omitzero"`   // why the run ended before it was due to
+	Planned   time.Duration     `json:"planned,omitzero"`   // how long the run was to take; absent where it lasts as long as the command
+	Truncated bool              `json:"truncated,omitzero"` // the recording ends before the run did: Duration is what was recorded, and nothing is said of the time after
+	Unsaved   string            `json:"unsaved,omitzero"`   // why not all of the run is on disk; what is said here was judged from all of it
+	Live      bool              `json:"live,omitzero"`      // the run goes on: what follows may still change
 }
 
 // Recorded says how much of a run that is Truncated was recorded. write prints a length of time.
@@ -114,11 +118,12 @@ type Target struct {
 	NewConnections  int             `json:"newConnections,omitzero"`  // reused: how many ok requests were the first on their connection
 	FailedAddresses []FailedAddress `json:"failedAddresses,omitzero"` // addresses of its name that failed before another one answered: requests that succeeded, late
 
-	AchievedRate float64       `json:"achievedRate"`     // sent ÷ measured time
-	Resolution   time.Duration `json:"resolution"`       // detection limit: the longest time between successive sends while observed
-	Coverage     float64       `json:"coverage"`         // observed ÷ measured time, 0 to 1
-	Measured     Instant       `json:"measured"`         // from the first due instant, or from when the prober was told to if that was over 150 ms earlier (Earliest), to the end of its measuring (Latest)
-	Latency      *Latency      `json:"latency,omitzero"` // of ok requests, from Due; absent if there were none
+	AchievedRate float64       `json:"achievedRate"`      // sent ÷ measured time
+	Resolution   time.Duration `json:"resolution"`        // detection limit: the longest time between successive sends while observed
+	GapLimit     time.Duration `json:"gapLimit,omitzero"` // a longer time between two sends, with nothing in flight, is unobserved: --resolution, at least 3 intervals; by default 50 ms or 10 intervals, whichever is longer
+	Coverage     float64       `json:"coverage"`          // observed ÷ measured time, 0 to 1
+	Measured     Instant       `json:"measured"`          // from the first due instant, or from when the prober was told to if that was over 150 ms earlier (Earliest), to the end of its measuring (Latest)
+	Latency      *Latency      `json:"latency,omitzero"`  // of ok requests, from Due; absent if there were none
 }
 
 // A FailedAddress is one of several addresses of a target's name that failed when connections were made. They went to another one

@@ -12,6 +12,9 @@ import (
 type Options struct {
 	Join time.Duration // runs of failures less than this apart are one window; 0: as the run was told
 	Slow time.Duration // a success that took longer is slow; 0: as the run was told
+
+	Resolution  time.Duration // a gap between sends that is no longer is no hole; 0: as the run was told
+	MinCoverage float64       // the share of time that must have been observed for a pass; 0: as the run was told
 }
 
 // A Tracker judges a run while its facts arrive. What it says of the past is what [Analyze] will
@@ -73,7 +76,7 @@ func (t *Tracker) addTarget(target timeline.Target) {
 		return
 	}
 	t.targets = append(t.targets, make([]*track, max(0, int(target.ID)+1-len(t.targets)))...)
-	t.targets[target.ID] = newTrack(target, t.join(), t.slow())
+	t.targets[target.ID] = newTrack(target, t.join(), t.slow(), t.resolution())
 	t.order = append(t.order, target.ID)
 	if at, ok := t.begun[target.Name]; ok {
 		t.begin(target.Name, at)
@@ -102,6 +105,15 @@ func (t *Tracker) track(id uint16) *track {
 
 func (t *Tracker) join() time.Duration { return cmp.Or(t.opts.Join, t.meta.Options.Join, time.Second) }
 func (t *Tracker) slow() time.Duration { return cmp.Or(t.opts.Slow, t.meta.Options.Slow, time.Second) }
+
+// resolution is 0 if nothing was asked for: then it depends on the target, see gapLimit.
+func (t *Tracker) resolution() time.Duration {
+	return cmp.Or(t.opts.Resolution, t.meta.Options.Resolution)
+}
+
+func (t *Tracker) minCoverage() float64 {
+	return cmp.Or(t.opts.MinCoverage, t.meta.Options.MinCoverage, MinCoverage)
+}
 
 func (t *Tracker) addBackend(b timeline.Backend) {
 	t.backends = append(t.backends, make([]string, max(0, int(b.ID)+1-len(t.backends)))...)
@@ -247,20 +259,23 @@ func (t *Tracker) look() []*sight {
 		sights = append(sights, s)
 	}
 	for _, s := range sights {
-		s.dark = merge(s.measured, s.reading.watch.dark, s.tail, t.stalls, controlStalls(sights, s.target.Source))
+		stalls, faults := controlStalls(sights, s.target.Source)
+		limit := s.reading.watch.limit
+		s.dark = merge(s.measured, s.reading.watch.dark, s.tail, longerThan(limit, t.stalls), longerThan(limit, stalls), faults)
+		s.unsure = merge(s.measured, s.dark, s.reading.watch.short)
 	}
 	return sights
 }
 
-// controlStalls are the times in which the prober of a source was at fault, by its own control target.
-func controlStalls(sights []*sight, source string) []period {
-	var stalls []period
+// controlStalls are the times in which the prober of a source was slow, and those in which it failed, by its own control target.
+func controlStalls(sights []*sight, source string) (slow, failed []period) {
 	for _, s := range sights {
 		if s.target.Source == source {
-			stalls = append(stalls, s.reading.stalls...)
+			slow = append(slow, s.reading.stalls...)
+			failed = append(failed, s.reading.faults...)
 		}
 	}
-	return stalls
+	return slow, failed
 }
 
 // fill publishes what was seen of the targets.
@@ -353,7 +368,7 @@ func (t *Tracker) runInfo() RunInfo {
 	info := RunInfo{
 		ID: m.ID, Services: m.Services, URLs: m.URLs,
 		Duration: t.end(), Planned: t.planned(), Baseline: m.Options.Baseline, Settle: m.Options.Settle, Timeout: m.Options.Timeout,
-		Join: t.join(), Slow: t.slow(), Live: t.live(),
+		Join: t.join(), Slow: t.slow(), Resolution: t.resolution(), MinCoverage: t.minCoverage(), Live: t.live(),
 	}
 	if m.Cluster != (timeline.Cluster{}) {
 		info.Cluster = new(m.Cluster)
@@ -379,7 +394,7 @@ func (t *Tracker) runInfo() RunInfo {
 func (s *sight) windows(backends []string) []Window {
 	list := []Window{}
 	publish := func(w window, slow, live bool) {
-		p := w.publish(slow, s.dark, backends)
+		p := w.publish(slow, s.dark, s.unsure, backends)
 		p.Target, p.Live = s.target.Name, live
 		list = append(list, p)
 	}
@@ -413,7 +428,7 @@ func (s *sight) publish() Target {
 		p.Addr = f.Addr.String()
 	}
 	measured := s.measured.to - s.measured.from
-	p.Resolution = measured
+	p.GapLimit, p.Resolution = s.reading.watch.limit, measured
 	if p.Sent > 1 {
 		p.Resolution = s.reading.watch.resolution(s.measured.to, s.dark)
 	}

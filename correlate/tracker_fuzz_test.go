@@ -53,7 +53,7 @@ func FuzzTracker(f *testing.F) {
 		for _, r := range requests {
 			end = max(end, r.Sent+1)
 		}
-		run := fuzzRun(requests)
+		run := fuzzRun(requests, 30*time.Millisecond)
 		run.Targets = append(run.Targets, timeline.Target{ID: 2, Name: "reused", Kind: timeline.Reused, Rate: 200, Timeout: 80 * time.Millisecond})
 		run.Events = []timeline.Event{
 			{ID: 1, Seen: end / 2, Since: end/2 - 30*time.Millisecond, Kind: timeline.ProberStall},

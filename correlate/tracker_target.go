@@ -28,23 +28,24 @@ type reading struct {
 	watch    watch
 	failures finder
 	slow     finder
-	stalls   []period // of a control target: when the prober itself was at fault
+	stalls   []period // of a control target: when the prober itself was slow
+	faults   []period // of a control target: when the prober itself failed
 }
 
 // controlStall is the round trip to the prober's own echo server that only a stalled prober makes.
 const controlStall = 100 * time.Millisecond
 
-// newTrack begins the track of a target whose windows are joined and slow as given.
-func newTrack(t timeline.Target, join, slow time.Duration) *track {
-	limit := longestGap(t)
+// newTrack begins the track of a target whose windows are joined and slow, and whose gaps are holes, as given.
+func newTrack(t timeline.Target, join, slow, resolution time.Duration) *track {
 	keep := historyNeeded(t, join)
 	find := func(slow time.Duration) finder {
 		return finder{
 			join: join, slow: slow, timeout: t.Timeout, floor: -1,
-			recent: history{keep: keep}, healthy: healthy{maxGap: limit},
+			recent: history{keep: keep}, healthy: healthy{maxGap: usualGap(t)},
 		}
 	}
-	return &track{target: t, interval: interval(t), reading: reading{watch: watch{limit: limit}, failures: find(0), slow: find(slow)}}
+	w := watch{limit: gapLimit(t, resolution), usual: usualGap(t)}
+	return &track{target: t, interval: interval(t), reading: reading{watch: w, failures: find(0), slow: find(slow)}}
 }
 
 // historyNeeded is how many successes before a window its start may have to count back: k is at
@@ -96,17 +97,27 @@ func (g *reading) take(r flight, t *track) {
 	if !g.watch.begun {
 		g.failures.begin, g.slow.begin = t.begin(), t.begin()
 	}
-	if gap, dark := g.watch.take(r, t.begin()); dark {
-		g.failures.unobserved(gap.from, gap.to)
-		g.slow.unobserved(gap.from, gap.to)
+	switch gap := g.watch.take(r, t.begin()); {
+	case gap.dark:
+		g.failures.unobserved(gap.idle.from, gap.idle.to)
+		g.slow.unobserved(gap.idle.from, gap.idle.to)
+	case gap.short:
+		g.failures.skipped()
+		g.slow.skipped()
 	}
 	if !r.class.Observed() {
 		return
 	}
 	g.failures.take(r)
 	g.slow.take(r)
-	if t.target.Kind == timeline.Control && (r.class.Failed() || r.done-r.sent > controlStall) {
-		g.stalls = append(g.stalls, period{from: r.sent, to: r.done, reason: reasonStalled})
+	if t.target.Kind != timeline.Control {
+		return
+	}
+	switch took := (period{from: r.sent, to: r.done, reason: reasonStalled}); {
+	case r.class.Failed():
+		g.faults = append(g.faults, took)
+	case r.done-r.sent > controlStall:
+		g.stalls = append(g.stalls, took)
 	}
 }
 
@@ -115,8 +126,9 @@ func (g *reading) take(r flight, t *track) {
 func (g *reading) clone() reading {
 	c := *g
 	c.watch.dark = slices.Clip(g.watch.dark)
+	c.watch.short = slices.Clip(g.watch.short)
 	c.watch.waiting = slices.Clip(g.watch.waiting)
-	c.stalls = slices.Clip(g.stalls)
+	c.stalls, c.faults = slices.Clip(g.stalls), slices.Clip(g.faults)
 	c.failures, c.slow = g.failures.clone(), g.slow.clone()
 	return c
 }
@@ -142,6 +154,7 @@ type sight struct {
 	reading  reading  // the track's, read on
 	measured period   // from begin to the end of measuring
 	dark     []period // unobserved time, sorted and disjoint
+	unsure   []period // dark, and gaps that are none but longer than usual
 	tail     []period // unobserved time at the end; at most one
 	live     bool
 }
@@ -161,13 +174,13 @@ func (t *track) look(stop time.Duration, live bool) *sight {
 	if live && !early {
 		s.measured.to = known // what was due until then was sent; the rest is waiting for answers
 	}
-	if gap, dark := s.reading.watch.gapBefore(s.measured.to); dark && s.reading.watch.begun {
+	if gap := s.reading.watch.gapBefore(s.measured.to); gap.dark && s.reading.watch.begun {
 		if early {
-			gap.reason = reasonEnded
+			gap.idle.reason = reasonEnded
 		}
-		s.tail = []period{gap}
-		s.reading.failures.unobserved(gap.from, gap.to)
-		s.reading.slow.unobserved(gap.from, gap.to)
+		s.tail = []period{gap.idle}
+		s.reading.failures.unobserved(gap.idle.from, gap.idle.to)
+		s.reading.slow.unobserved(gap.idle.from, gap.idle.to)
 	}
 	s.reading.failures.finish(s.measured.to)
 	s.reading.slow.finish(s.measured.to)

@@ -118,10 +118,14 @@ func TestUnobserved(t *testing.T) {
 		{"unobserved time begins when the last answer came", "ok ok+0.5 - - - - ok", nil, "1.5..6 not sent", 1},
 		{"a service that does not answer is observed", "ok ok+7 - - - - - - ok", nil, "", 7},
 		{"a service that has used up all connections is observed", "ok t+8 t+8 slot slot slot slot slot slot slot ok", nil, "", 1},
-		{"one request we could not send is enough", "ok late ok", nil, "0..2 not sent", 1},
-		{"our own faults are unobserved", "ok local local local ok ok", nil, "0..4 local fault", 1},
+		{"what we could not send is a gap like any other", "ok late late ok", nil, "", 3},
+		{"and a hole as any other", "ok late late late ok", nil, "0..4 not sent", 1},
+		{"so is what tells nothing by our own fault", "ok local local ok ok", nil, "", 3},
+		{"and that is called so", "ok local local local ok ok", nil, "0..4 local fault", 1},
 		{"our own faults while an answer is awaited are not", "ok ok+5 local local ok ok", nil, "", 3},
 		{"a stalled prober observes nothing, even if an answer was awaited", "ok ok+6 - - - - - - ok ok", []timeline.Event{stall(2, 7)}, "2..7 prober stalled", 1},
+		{"a stall no longer than a gap may be is none", "ok ok+6 - - ok ok ok ok ok", []timeline.Event{stall(1, 4)}, "", 3},
+		{"an answer awaited before a hole tells nothing of other requests", "ok ok+4 - - - - - - - - ok", nil, "5..10 not sent", 4},
 		{"stalls and gaps are counted once", "ok ok - - - - - - ok ok", []timeline.Event{stall(3, 9)}, "1..9 prober stalled", 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {

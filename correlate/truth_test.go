@@ -113,10 +113,10 @@ func simulate(n network, rate float64, before, after time.Duration, f fault, fai
 }
 
 // judgeRequests returns the windows of one target's requests.
-func judgeRequests(tb testing.TB, rate float64, requests []timeline.Request) []Window {
+func judgeRequests(tb testing.TB, rate float64, requests []timeline.Request, resolution time.Duration) []Window {
 	tb.Helper()
 	run := timeline.Run{
-		Meta:    timeline.Meta{Options: timeline.Options{Join: time.Second, Slow: 10 * time.Second, Timeout: simTimeout}},
+		Meta:    timeline.Meta{Options: timeline.Options{Join: time.Second, Slow: 10 * time.Second, Timeout: simTimeout, Resolution: resolution}},
 		Targets: []timeline.Target{{ID: 1, Name: "new", Kind: timeline.New, Rate: rate, Timeout: simTimeout}},
 		Batches: func(yield func(timeline.Batch, error) bool) {
 			yield(timeline.Batch{Requests: requests}, nil)
@@ -135,6 +135,7 @@ type score struct {
 	missed               int // by at least one of the brackets
 	wrong                int // by one that claims to be exact
 	invented             int // a least downtime above the requests lost
+	open                 int // edges in unobserved time, which have no bracket
 	kinds                map[WindowKind]int
 	startWidth, endWidth time.Duration // sums
 }
@@ -152,6 +153,9 @@ type experiment struct {
 	median time.Duration // of the server's latency; 0 is 1 ms
 	spread float64       // of its logarithm
 	before time.Duration // least time measured before the fault
+
+	stopped    time.Duration // the prober stands still for up to so long, about once in four times as long
+	resolution time.Duration // --resolution
 }
 
 func (e experiment) repeat(t *testing.T, rate float64, repeats int) score {
@@ -163,7 +167,10 @@ func (e experiment) repeat(t *testing.T, rate float64, repeats int) score {
 		f := fault{start, start + e.length}
 		before := e.before + time.Duration(n.rng.Int64N(int64(e.before)))
 		requests := simulate(n, rate, before, 2*time.Second, f, e.fail)
-		ws := judgeRequests(t, rate, requests)
+		if e.stopped > 0 {
+			interrupt(n.rng, requests, e.stopped)
+		}
+		ws := judgeRequests(t, rate, requests, e.resolution)
 		s.add(f, ws)
 		s.weigh(rate, requests, ws)
 	}
@@ -181,8 +188,13 @@ func (s *score) add(f fault, ws []Window) {
 	s.kinds[first.Kind]++
 	s.startWidth += first.Start.Latest - first.Start.Earliest
 	s.endWidth += last.End.Latest - last.End.Earliest
-	startHeld := first.Start.Earliest <= f.start && f.start <= first.Start.Latest
-	endHeld := last.End.Earliest <= f.end && f.end <= last.End.Latest
+	startHeld := (first.Open.Start || first.Start.Earliest <= f.start) && f.start <= first.Start.Latest
+	endHeld := last.End.Earliest <= f.end && (last.Open.End || f.end <= last.End.Latest)
+	for _, isOpen := range []bool{first.Open.Start, last.Open.End} {
+		if isOpen {
+			s.open++
+		}
+	}
 	if !startHeld || !endHeld {
 		s.missed++
 	}
@@ -290,6 +302,53 @@ func TestBracketsHoldTheTruthOfAStallLongerThanTheTimeout(t *testing.T) {
 			t.Logf("stall at %v/s, latency spread %v: %v", rate, spread, s)
 			if s.seen != s.repeats || s.missed > s.repeats/100 || s.wrong > 0 {
 				t.Errorf("stall at %v/s, latency spread %v: %v; want every one seen, and brackets that hold in 99 %%, or always if they say so", rate, spread, s)
+			}
+		}
+	}
+}
+
+// A prober that is stopped now and then sends less, and what it reads it reads late. At whatever resolution that is judged, brackets
+// rest on what was sent.
+func TestBracketsHoldTheTruthWhileTheProberIsStoppedNowAndThen(t *testing.T) {
+	for name, e := range map[string]experiment{
+		"outage":           {fail: refusing, length: 500 * time.Millisecond, spread: 0.5, before: time.Second},
+		"half of requests": {fail: resetting(0.5), length: 300 * time.Millisecond, spread: 0.5, before: time.Second},
+		"stall":            {fail: stalling, length: 1500 * time.Millisecond, spread: 0.5, before: 2 * time.Second},
+	} {
+		for _, e.stopped = range []time.Duration{30 * time.Millisecond, 120 * time.Millisecond} {
+			open := map[time.Duration]int{}
+			for _, e.resolution = range []time.Duration{10 * time.Millisecond, 50 * time.Millisecond, 200 * time.Millisecond} {
+				s := e.repeat(t, 200, 150)
+				t.Logf("%s, stops of up to %v, --resolution %v: %v, %d edges open", name, e.stopped, e.resolution, s, s.open)
+				if s.seen != s.repeats || s.missed > s.repeats/100 || s.wrong > 0 {
+					t.Errorf("%s, stops of up to %v, --resolution %v: %v, %d of them exact; want every one seen, and brackets that hold", name, e.stopped, e.resolution, s, s.wrong)
+				}
+				open[e.resolution] = s.open
+			}
+			if open[200*time.Millisecond] > 5 || open[10*time.Millisecond] < 30 {
+				t.Errorf("%s, stops of up to %v: %v edges open; want hardly any where no stop is longer than the resolution, and many where most are", name, e.stopped, open)
+			}
+		}
+	}
+}
+
+// interrupt stops the prober now and then: what is due meanwhile is not sent, what is done meanwhile is read late, or tells nothing.
+func interrupt(rng *rand.Rand, requests []timeline.Request, longest time.Duration) {
+	at := requests[0].Due
+	for last := requests[len(requests)-1]; at < last.Done; {
+		at += time.Duration(rng.ExpFloat64() * float64(4*longest))
+		stop := period{from: at, to: at + time.Duration(rng.Int64N(int64(longest)))}
+		at = stop.to
+		late := stop.to - stop.from
+		for i := range requests {
+			r := &requests[i]
+			switch readLate := stop.from <= r.Done && r.Done < stop.to; {
+			case stop.from <= r.Sent && r.Sent < stop.to:
+				r.Class, r.Sent, r.Done = timeline.NotSent, stop.to, stop.to
+			case readLate && (r.Class.Timeout() || r.Class == timeline.OK && late > 10*time.Millisecond):
+				r.Class, r.Done = timeline.Local, stop.to
+			case readLate:
+				r.Done = stop.to
 			}
 		}
 	}

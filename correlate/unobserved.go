@@ -22,9 +22,23 @@ type period struct {
 	reason   string
 }
 
-// longestGap is how far apart two sends of a target may lie for the time between to count as
-// observed although nothing was in flight.
-func longestGap(t timeline.Target) time.Duration {
+// By default a gap between two sends is no hole up to so long, or so many intervals: see [timeline.Options.Resolution].
+const (
+	defaultResolution          = 50 * time.Millisecond
+	defaultResolutionIntervals = 10
+)
+
+// gapLimit is for how long nothing may be sent to a target, while nothing is in flight, for the time to count as observed. asked is
+// --resolution; 0: the default. No gap that a prober leaves which is on time is a hole, whatever was asked.
+func gapLimit(t timeline.Target, asked time.Duration) time.Duration {
+	if asked > 0 {
+		return max(asked, 3*interval(t))
+	}
+	return max(defaultResolution, defaultResolutionIntervals*interval(t))
+}
+
+// usualGap is the longest time between two sends of a prober that is on time. In a longer gap it was late, or did not run.
+func usualGap(t timeline.Target) time.Duration {
 	return max(3*interval(t), 10*time.Millisecond)
 }
 
@@ -36,7 +50,8 @@ func interval(t timeline.Target) time.Duration {
 	return t.Interval()
 }
 
-// A watch follows how closely a target was watched. It reads its requests in the order they were sent.
+// A watch follows how closely a target was watched. It reads its requests in the order they were sent. A request that tells
+// nothing of the target (notsent, local) counts as none: only the time between those that tell counts.
 //
 //	sent .  .  .  .           .  .  .      →   unobserved: from the Done of the fourth to the fifth
 //	done  .  .  .  .           .  .  .
@@ -44,38 +59,50 @@ func interval(t timeline.Target) time.Duration {
 //	sent .  .  .  .           .  .  .      →   observed: the third waited for an answer meanwhile
 //	done  .  .            .  . .  .  .
 type watch struct {
-	limit   time.Duration // see longestGap
+	limit   time.Duration // see gapLimit
+	usual   time.Duration // see usualGap
 	begun   bool
 	sent    time.Duration // of the last request
 	done    time.Duration // the latest of all so far
 	fault   string        // why requests since then were not sent; "" if none were due, or none is known
 	dark    []period      // unobserved so far, by time
+	short   []period      // from Sent to Sent, by time: longer than usual, and yet observed
 	reach   time.Duration // longest time from Sent to Sent within the limit
-	waiting []period      // longer ones, in which something was in flight
+	waiting []period      // longer ones
 }
 
-// take reads the next request. Where the time before it was not observed, it returns that period. begin is when measuring
-// began.
-func (w *watch) take(r flight, begin time.Duration) (period, bool) {
+// A gap is the time before a request, back to the one before it.
+type gap struct {
+	idle  period // nothing was in flight
+	dark  bool   // idle is too long to count as observed
+	short bool   // it counts as observed, but is longer than usual
+}
+
+// take reads the next request, and tells of the time before it. begin is when measuring began.
+func (w *watch) take(r flight, begin time.Duration) gap {
 	if !w.begun {
 		w.begun, w.sent, w.done = true, begin, begin
 	}
 	if !r.class.Observed() {
 		w.fault = reasonOf(r.class)
-		return period{}, false
+		return gap{}
 	}
-	gap, dark := w.gapBefore(r.sent)
-	switch between := r.sent - w.sent; {
-	case dark:
-		w.dark = append(w.dark, gap)
-	case between > w.limit:
-		w.waiting = append(w.waiting, period{from: w.sent, to: r.sent})
-	default:
-		w.reach = max(w.reach, between)
+	g := w.gapBefore(r.sent)
+	between := period{from: w.sent, to: r.sent}
+	switch {
+	case g.dark:
+		w.dark = append(w.dark, g.idle)
+	case g.short:
+		w.short = append(w.short, between)
+	}
+	if length := between.to - between.from; length > w.limit {
+		w.waiting = append(w.waiting, between)
+	} else {
+		w.reach = max(w.reach, length)
 	}
 	w.fault = ""
 	w.sent, w.done = r.sent, max(w.done, r.done)
-	return gap, dark
+	return g
 }
 
 func reasonOf(c timeline.Class) string {
@@ -85,12 +112,12 @@ func reasonOf(c timeline.Class) string {
 	return reasonNotSent
 }
 
-// gapBefore is the time up to now in which nothing was in flight, if it is too long to count as
-// observed. If a request was due in it that we could not send, no length is short enough.
-func (w *watch) gapBefore(now time.Duration) (period, bool) {
-	gap := period{from: max(w.sent, w.done), to: now, reason: cmp.Or(w.fault, reasonNotSent)}
-	idle := gap.to - gap.from
-	return gap, idle > w.limit || idle > 0 && w.fault != ""
+// gapBefore is the time from the last request to now.
+func (w *watch) gapBefore(now time.Duration) gap {
+	g := gap{idle: period{from: max(w.sent, w.done), to: now, reason: cmp.Or(w.fault, reasonNotSent)}}
+	g.dark = g.idle.to-g.idle.from > w.limit
+	g.short = !g.dark && now-w.sent > w.usual
+	return g
 }
 
 // resolution is the longest time between two sends while observed, or between the last one and the end. A longer outage of
@@ -103,6 +130,17 @@ func (w *watch) resolution(end time.Duration, dark []period) time.Duration {
 		}
 	}
 	return longest
+}
+
+// longerThan are the periods that take longer than limit.
+func longerThan(limit time.Duration, all []period) []period {
+	var long []period
+	for _, p := range all {
+		if p.to-p.from > limit {
+			long = append(long, p)
+		}
+	}
+	return long
 }
 
 // without returns the parts of s outside dark, which is sorted and disjoint.

@@ -15,14 +15,17 @@ const (
 	ExitPassed       = 0 // passed, or ungated
 	ExitUnsaved      = 1 // as 0, but not all of the run is on disk
 	ExitGateFailed   = 3
-	ExitInconclusive = 4 // coverage below MinCoverage, a gate the error bars cannot decide, or nothing measured
+	ExitInconclusive = 4 // coverage below --min-coverage, a gate the error bars cannot decide, or nothing measured
 	ExitCommand      = 5 // the wrapped command failed
 	ExitAborted      = 6
 )
 
-// MinCoverage is the share of the measured time that must have been observed for a run to pass: what
-// was not looked at was not healthy.
+// MinCoverage is the share of the measured time that must have been observed for a run to pass, if --min-coverage does not say
+// otherwise: what was not looked at was not healthy.
 const MinCoverage = 0.99
+
+// MinCoverage is the share of the measured time that must have been observed for this run to pass.
+func (tl *Timeline) MinCoverage() float64 { return cmp.Or(tl.Run.MinCoverage, MinCoverage) }
 
 // Judge fills the verdict of a run. A failed gate goes before everything, for what was measured was
 // bad enough; then an aborted run, an inconclusive one, and a wrapped command that failed.
@@ -259,8 +262,8 @@ func (j judgement) doubts() []string {
 		return []string{"nothing was measured: no request told anything of the target"}
 	}
 	var doubts []string
-	if j.v.Coverage < MinCoverage {
-		doubts = append(doubts, fmt.Sprintf("only %s of the time was observed, %s is needed: what was not looked at may have been down", coverage(j.v.Coverage), percent(MinCoverage)))
+	if needed := j.tl.MinCoverage(); j.v.Coverage < needed {
+		doubts = append(doubts, fmt.Sprintf("only %s of the time was observed, %s is needed: what was not looked at may have been down", coverage(j.v.Coverage), percent(needed)))
 	}
 	for _, g := range j.v.Gates {
 		if g.Outcome == GateUndecided {

@@ -59,6 +59,8 @@ type run struct {
 	before             time.Duration // the last good sign before it: Sent of a success, or where observing began
 	minSent            time.Duration
 	minKnown, lastSure time.Duration
+	sureKnown          time.Duration // minKnown since the last gap that was longer than usual
+	least              time.Duration // the longest stretch before that gap
 	failed             int
 	pierced            bool // a success lies amid it, though not wholly between two failures: it was no stretch without any
 }
@@ -164,6 +166,20 @@ func (f *finder) unobserved(from, to time.Duration) {
 	}
 }
 
+// skipped says that the time since the request before was longer than usual, but counts as observed. The Service may have been well
+// in it, so a stretch of failures that it lies in has no least length but that of its parts.
+func (f *finder) skipped() {
+	if g := f.growing; g != nil {
+		g.run.part()
+	}
+}
+
+// part begins a new part of r.
+func (r *run) part() {
+	r.least = max(r.least, r.lastSure-r.sureKnown)
+	r.sureKnown = never
+}
+
 func (f *finder) success(r flight) {
 	if g := f.growing; g != nil {
 		g.hold(r)
@@ -194,7 +210,7 @@ func (f *finder) trouble(r flight) {
 	g.minKnown, g.maxKnown = min(g.minKnown, known), max(g.maxKnown, known)
 	g.maxSent, g.lastSure = r.sent, max(g.lastSure, sure)
 	g.run.failed++
-	g.run.minKnown, g.run.lastSure = min(g.run.minKnown, known), max(g.run.lastSure, sure)
+	g.run.minKnown, g.run.sureKnown, g.run.lastSure = min(g.run.minKnown, known), min(g.run.sureKnown, known), max(g.run.lastSure, sure)
 	g.dark = false
 	if !r.class.Timeout() {
 		g.lastDone = max(g.lastDone, known)
@@ -223,7 +239,7 @@ func (f *finder) open(r flight) *growing {
 }
 
 func newRun(sent, before time.Duration) run {
-	return run{before: before, minSent: sent, minKnown: never, lastSure: math.MinInt64}
+	return run{before: before, minSent: sent, minKnown: never, sureKnown: never, lastSure: math.MinInt64}
 }
 
 // known is the instant by which r proves the fault: its Done. A request that timed out would have
@@ -338,7 +354,7 @@ func (g *growing) endRun(bound time.Duration) {
 	if g.run.failed < 3 {
 		return
 	}
-	this := Length{Min: max(0, g.run.lastSure-g.run.minKnown), Max: bound - g.run.before}
+	this := Length{Min: max(0, g.run.least, g.run.lastSure-g.run.sureKnown), Max: bound - g.run.before}
 	if g.run.pierced {
 		this.Min = 0
 	}

@@ -225,10 +225,10 @@ func (n *naive) shade(w *naiveWindow, minSent, maxKnown time.Duration) {
 }
 
 // fuzzRun is the run of one target at 100/s whose requests are r.
-func fuzzRun(requests []timeline.Request) timeline.Run {
+func fuzzRun(requests []timeline.Request, resolution time.Duration) timeline.Run {
 	last := requests[len(requests)-1].Sent
 	return timeline.Run{
-		Meta:    timeline.Meta{Options: timeline.Options{Join: 100 * time.Millisecond, Slow: 50 * time.Millisecond, Timeout: 80 * time.Millisecond}},
+		Meta:    timeline.Meta{Options: timeline.Options{Join: 100 * time.Millisecond, Slow: 50 * time.Millisecond, Timeout: 80 * time.Millisecond, Resolution: resolution}},
 		Targets: []timeline.Target{{ID: 1, Name: "new", Kind: timeline.New, Rate: 100, Timeout: 80 * time.Millisecond}},
 		Events:  []timeline.Event{{Seen: last + 1, Kind: timeline.RunPhase, To: "ended"}},
 		Batches: func(yield func(timeline.Batch, error) bool) {
@@ -305,20 +305,28 @@ func FuzzWindows(f *testing.F) {
 		if len(requests) == 0 {
 			return
 		}
-		tl := analyze(t, fuzzRun(requests))
-		checkWindows(t, tl)
-		var got []naiveWindow
-		for _, w := range tl.Windows {
-			if w.Kind != Slow {
-				got = append(got, naiveWindow{Start: w.Start, End: w.End, Open: w.Open, Failed: w.Failed, Sent: w.Sent})
-			}
-		}
-		want := newNaive(requests, 100*time.Millisecond, 30*time.Millisecond).windows()
-		if diff := gocmp.Diff(want, got); diff != "" {
-			for _, r := range requests {
-				t.Log(fmt.Sprint(r.Sent, r.Done, r.Class))
-			}
-			t.Errorf("windows differ from the rules (-rules +got):\n%s", diff)
+		for asked, limit := range map[time.Duration]time.Duration{10 * ms: 30 * ms, 50 * ms: 50 * ms, 200 * ms: 200 * ms} {
+			compareWithRules(t, requests, asked, limit)
 		}
 	})
+}
+
+// compareWithRules judges requests at a resolution, by which gaps up to the limit are no holes.
+func compareWithRules(t *testing.T, requests []timeline.Request, resolution, limit time.Duration) {
+	t.Helper()
+	tl := analyze(t, fuzzRun(requests, resolution))
+	checkWindows(t, tl)
+	var got []naiveWindow
+	for _, w := range tl.Windows {
+		if w.Kind != Slow {
+			got = append(got, naiveWindow{Start: w.Start, End: w.End, Open: w.Open, Failed: w.Failed, Sent: w.Sent})
+		}
+	}
+	want := newNaive(requests, 100*time.Millisecond, limit).windows()
+	if diff := gocmp.Diff(want, got); diff != "" {
+		for _, r := range requests {
+			t.Log(fmt.Sprint(r.Sent, r.Done, r.Class))
+		}
+		t.Errorf("--resolution %v: windows differ from the rules (-rules +got):\n%s", resolution, diff)
+	}
 }

@@ -7,8 +7,9 @@ import (
 )
 
 // publish gives a window its public form. Where dark, unobserved time lies between its failures and
-// the good requests beside them, the bracket reaches only to the edge of what was observed.
-func (w window) publish(slow bool, dark []period, backends []string) Window {
+// the good requests beside them, the bracket reaches only to the edge of what was observed. unsure is dark, and the gaps between sends
+// that are longer than usual.
+func (w window) publish(slow bool, dark, unsure []period, backends []string) Window {
 	lit := w
 	if w.shade(dark); w.beside != lit.beside {
 		w.weigh()
@@ -40,7 +41,7 @@ func (w window) publish(slow bool, dark []period, backends []string) Window {
 	if w.blackout != nil { // no longer than the window, which may be shaded
 		p.Blackout = &Length{Min: w.blackout.Min, Max: min(w.blackout.Max, p.Length.Max)}
 	}
-	p.Downtime = w.downtime(p, dark)
+	p.Downtime = w.downtime(p, dark, unsure)
 	if w.open != (Open{}) && lit.open == (Open{}) {
 		length := lit.end.Latest - lit.start.Earliest
 		p.Most = &Most{Length: length, Downtime: p.Downtime.Max + length - p.Length.Max}
@@ -61,12 +62,13 @@ func (w *window) shade(dark []period) {
 }
 
 // downtime is the time a service that fails every request would need to lose as many. What was not
-// observed adds nothing to the least it can be, and all of itself to the most.
+// observed adds nothing to the least it can be, and all of itself to the most. Nor do gaps that are longer than usual add to the least: the
+// Service may have been well in them.
 //
 // The share of a partial window is bounded below by the requests amid its failures, and above by all within its brackets, also
 // those beside the failures, which were answered.
-func (w window) downtime(p Window, dark []period) Length {
-	least := max(0, p.Length.Min-within(dark, w.start.Latest, w.end.Earliest))
+func (w window) downtime(p Window, dark, unsure []period) Length {
+	least := max(0, p.Length.Min-within(unsure, w.start.Latest, w.end.Earliest))
 	if p.Kind == Outage {
 		return Length{Min: least, Max: p.Length.Max}
 	}

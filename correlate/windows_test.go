@@ -50,14 +50,14 @@ func row(text string) []timeline.Request {
 }
 
 // rowRun is the run that sent a row of requests and ended a tick after the last, unless it is told otherwise. Windows
-// join across 5 ticks; a success that takes 4 is slow; requests time out after 8.
+// join across 5 ticks; a success that takes 4 is slow; requests time out after 8; a gap of more than 3 is a hole.
 func rowRun(requests []timeline.Request, events ...timeline.Event) timeline.Run {
 	end := time.Duration(0)
 	for _, r := range requests {
 		end = max(end, r.Due+tick)
 	}
 	return timeline.Run{
-		Meta:    timeline.Meta{Options: timeline.Options{Join: 5 * tick, Slow: 4 * tick, Timeout: 8 * tick}},
+		Meta:    timeline.Meta{Options: timeline.Options{Join: 5 * tick, Slow: 4 * tick, Timeout: 8 * tick, Resolution: 3 * tick}},
 		Targets: []timeline.Target{{ID: 1, Name: "new", Kind: timeline.New, Rate: float64(time.Second / tick), Timeout: 8 * tick}},
 		Events:  append(slices.Clone(events), timeline.Event{Seen: end, Kind: timeline.RunPhase, To: "ended"}),
 		Batches: func(yield func(timeline.Batch, error) bool) {
@@ -100,6 +100,56 @@ func inTicks(w Window) string {
 		b.WriteString(" open-end")
 	}
 	return b.String()
+}
+
+// Up to the resolution a gap between sends is no hole. It widens what lies beside it, and no more.
+func TestGapWithinTheResolutionOnlyWidensBrackets(t *testing.T) {
+	const text = "ok*20 x*8 - - - - - x*8 - - - - - ok*20"
+	stalls := []timeline.Event{
+		{Since: 28 * tick, Seen: 33 * tick, Kind: timeline.ProberStall},
+		{Since: 41 * tick, Seen: 46 * tick, Kind: timeline.ProberStall},
+	}
+	for resolution, want := range map[time.Duration]string{
+		5 * tick: "outage exact start 19..20 end 27..27 length 7..8 8/8 blackout 7..8 open-end + outage exact start 33..33 end 40..40 length 7..7 8/8 blackout 7..7 open-start open-end",
+		6 * tick: "outage exact start 19..20 end 40..46 length 20..27 16/16 blackout 7..27",
+	} {
+		run := rowRun(row(text), stalls...)
+		run.Meta.Options.Resolution = resolution
+		tl := analyze(t, run)
+		var got []string
+		for _, w := range tl.Windows {
+			got = append(got, inTicks(w))
+		}
+		if text := strings.Join(got, " + "); text != want {
+			t.Errorf("--resolution %v:\n got %s\nwant %s", resolution, text, want)
+		}
+		target := tl.Targets[0]
+		switch {
+		case resolution == 6*tick && (target.Coverage != 1 || target.Resolution != 6*tick):
+			t.Errorf("coverage %v, detection limit %v; want all of it observed, and the longest gap", target.Coverage, target.Resolution)
+		case resolution == 6*tick && tl.Windows[0].Downtime != Length{Min: 14 * tick, Max: 27 * tick}:
+			t.Errorf("downtime %+v; want no least in the gap, where the target may have been well", tl.Windows[0].Downtime)
+		case resolution == 5*tick && (target.Coverage == 1 || target.Resolution != 1*tick):
+			t.Errorf("coverage %v, detection limit %v; want two holes", target.Coverage, target.Resolution)
+		}
+	}
+}
+
+func TestResolutionByDefaultIsTenIntervalsOr50ms(t *testing.T) {
+	for _, test := range []struct {
+		rate        float64
+		asked, want time.Duration
+	}{
+		{1000, 0, 50 * ms}, {200, 0, 50 * ms}, {100, 0, 100 * ms}, {1, 0, 10 * time.Second},
+		{1000, 10 * ms, 10 * ms}, {100, 10 * ms, 30 * ms}, {1, 10 * ms, 3 * time.Second}, {100, 200 * ms, 200 * ms},
+	} {
+		run := rowRun(row("ok*20"))
+		run.Targets[0].Rate = test.rate
+		run.Meta.Options.Resolution = test.asked
+		if got := analyze(t, run).Targets[0].GapLimit; got != test.want {
+			t.Errorf("%v/s, --resolution %v: %v, want %v", test.rate, test.asked, got, test.want)
+		}
+	}
 }
 
 func TestWindows(t *testing.T) {
@@ -186,9 +236,12 @@ func TestWindows(t *testing.T) {
 			[]string{"outage exact start 0..1 end 13..14 length 12..14 10/10 blackout 4..5"}},
 		{"what we could not send makes no window",
 			"ok ok late late local ok ok", nil},
-		{"what we could not send opens a window beside it",
-			"ok ok late x*8 late ok",
-			[]string{"outage exact start 3..3 end 10..10 length 7..7 8/8 blackout 7..7 open-start open-end"}},
+		{"what we could not send for longer than a gap may be opens a window beside it",
+			"ok ok late late late x*8 late local late ok",
+			[]string{"outage exact start 5..5 end 12..12 length 7..7 8/8 blackout 7..7 open-start open-end"}},
+		{"what we could not send for less widens its brackets",
+			"ok ok late local x*8 late late ok",
+			[]string{"outage exact start 1..4 end 11..14 length 7..13 8/8 blackout 7..13"}},
 		{"with little known of the target a timeout proves the fault when it is over",
 			"ok+0.5 ok+0.5 t+8*8 ok ok ok ok ok ok ok ok ok ok",
 			[]string{"outage exact start 1..10 end 9..17 length 0..16 8/8 blackout 0..16"}},

@@ -79,8 +79,8 @@ func tooLate(due, now, interval time.Duration) bool {
 	return now-due > patience(interval)
 }
 
-// patience is how late we may be: 3 intervals, for so long package correlate lets nothing be sent before it calls the time
-// unobserved, but 10 to 100 ms.
+// patience is how late we may be: 3 intervals, but 10 to 100 ms. It is what is recorded, and shorter than what a judgement takes for a hole
+// by default (correlate.Options.Resolution), so that a run can be judged again at a finer resolution.
 func patience(interval time.Duration) time.Duration {
 	return min(max(3*interval, shortestStop), 100*time.Millisecond)
 }

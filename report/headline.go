@@ -97,7 +97,7 @@ func longestGap(tl *correlate.Timeline) time.Duration {
 
 // tooLittle reports whether so little was observed that the run cannot pass.
 func tooLittle(tl *correlate.Timeline) bool {
-	return tl.Verdict.Sent > 0 && tl.Verdict.Coverage < correlate.MinCoverage
+	return tl.Verdict.Sent > 0 && tl.Verdict.Coverage < tl.MinCoverage()
 }
 
 // caveats say why the run proves less than it was to prove, what its command said when it failed, and at the end what would

@@ -37,7 +37,11 @@ type Options struct {
 	Settle   time.Duration `json:"settle,omitzero"`
 	Join     time.Duration `json:"join"`
 	Slow     time.Duration `json:"slow"`
-	Gates    []string      `json:"gates,omitzero"` // --fail-if expressions, as given
+
+	Resolution  time.Duration `json:"resolution,omitzero"`  // a gap between two sends that is no longer is no hole; 0: 50 ms or 10 intervals of the target, whichever is longer
+	MinCoverage float64       `json:"minCoverage,omitzero"` // the share of the time that must have been observed for a pass; 0: 0.99
+
+	Gates []string `json:"gates,omitzero"` // --fail-if expressions, as given
 }
 
 // A Service is a Kubernetes Service as it was when the run began.

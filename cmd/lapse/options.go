@@ -36,6 +36,8 @@ type options struct {
 	connections int
 	join        time.Duration
 	slow        time.Duration
+	resolution  time.Duration
+	coverage    string
 	kinds       []string
 	direct      float64
 	pacing      string
@@ -78,6 +80,7 @@ type options struct {
 	subjects []subject
 	command  []string
 	gates    []correlate.Gate
+	observed float64 // --min-coverage
 	header   http.Header
 	roots    *x509.CertPool
 	statuses loadgen.Statuses
@@ -101,6 +104,8 @@ func (o *options) flags(cmd *cobra.Command) {
 	f.IntVar(&o.connections, "connections", loadgen.DefaultConnections, "persistent connections of the reused target")
 	f.DurationVar(&o.join, "join", time.Second, "failures less than this apart are one window")
 	f.DurationVar(&o.slow, "slow", 500*time.Millisecond, "a good answer later than this counts as slow")
+	f.DurationVar(&o.resolution, "resolution", 0, resolutionUsage+" (default 50ms or 10 intervals, whichever is longer)")
+	f.StringVar(&o.coverage, "min-coverage", "99%", minCoverageUsage)
 	f.StringSliceVar(&o.kinds, "target", []string{"new", "reused"}, "which kinds of connection to measure: new, reused")
 	f.Float64Var(&o.direct, "direct-rate", 0, "requests per second for all Pods' own addresses together (default: --rate; 0: none)")
 	f.StringVar(&o.pacing, "pacing", string(loadgen.Economical), "economical: wait for due instants asleep; precise: wake early and spin, for more CPU")
@@ -236,6 +241,13 @@ func (o *options) checkNumbers() error {
 	case o.maxDuration <= 0:
 		return refuse("", "max-duration %v: must be greater than 0", o.maxDuration)
 	}
+	var err error
+	if o.observed, err = parseCoverage(o.coverage); err != nil {
+		return err
+	}
+	if err := checkResolution(o.resolution, o.changed("resolution")); err != nil {
+		return err
+	}
 	for _, kind := range o.kinds {
 		if !timeline.TargetKind(kind).Judged() {
 			return refuse("as in --target new,reused", "target kind %q is not one of new, reused", kind)
@@ -252,6 +264,31 @@ func (o *options) checkNumbers() error {
 		o.direct = cmp.Or(o.direct, o.rate)
 	}
 	return nil
+}
+
+const (
+	resolutionUsage  = "a gap between two requests that is no longer counts as observed"
+	minCoverageUsage = "share of the time that must have been observed for a run to pass"
+)
+
+// checkResolution refuses a --resolution that was given and is none.
+func checkResolution(d time.Duration, given bool) error {
+	if d < 0 || given && d == 0 {
+		return refuse("as in --resolution 50ms; what is less than 3 intervals between requests counts as 3", "resolution %v: must be greater than 0", d)
+	}
+	return nil
+}
+
+// parseCoverage reads a --min-coverage.
+func parseCoverage(text string) (float64, error) {
+	share, problem := correlate.ParseRatio(text)
+	switch {
+	case problem != "":
+		return 0, refuse("as in --min-coverage 99%", "min-coverage: %s", problem)
+	case share == 0:
+		return 0, refuse("as in --min-coverage 90%", "min-coverage %s: a run that observed nothing proves nothing", text)
+	}
+	return share, nil
 }
 
 const joinHint = "for as many windows as there are runs of failures: --join 1ns"
@@ -421,6 +458,6 @@ func (o *options) total() time.Duration {
 func (o *options) recorded() timeline.Options {
 	return timeline.Options{
 		Rate: o.rate, Timeout: o.timeout, Duration: o.duration, Baseline: o.baseline, Settle: o.settle,
-		Join: o.join, Slow: o.slow, Gates: o.gateExprs,
+		Join: o.join, Slow: o.slow, Resolution: o.resolution, MinCoverage: o.observed, Gates: o.gateExprs,
 	}
 }

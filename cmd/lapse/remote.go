@@ -209,6 +209,7 @@ func (o *options) agentArgs(namespace string) []string {
 		"--connections="+strconv.Itoa(o.connections),
 		"--join="+o.join.String(),
 		"--slow="+o.slow.String(),
+		"--min-coverage="+o.coverage,
 		"--target="+strings.Join(o.kinds, ","),
 		"--pacing="+o.pacing,
 		"--scheme="+o.scheme,
@@ -221,6 +222,9 @@ func (o *options) agentArgs(namespace string) []string {
 		if optional.value != "" {
 			args = append(args, "--"+optional.name+"="+optional.value)
 		}
+	}
+	if o.resolution > 0 {
+		args = append(args, "--resolution="+o.resolution.String())
 	}
 	for _, h := range o.headers {
 		args = append(args, "--header="+h)

@@ -18,6 +18,9 @@ type judging struct {
 	slow  time.Duration
 	gates []string
 
+	resolution time.Duration
+	coverage   string
+
 	changed func(flag string) bool // whether a flag was given
 }
 
@@ -26,6 +29,8 @@ func (j *judging) flags(cmd *cobra.Command) {
 	j.changed = f.Changed
 	f.DurationVar(&j.join, "join", 0, "failures less than this apart are one window (default: as the run was judged)")
 	f.DurationVar(&j.slow, "slow", 0, "a good answer later than this counts as slow (default: as the run was judged)")
+	f.DurationVar(&j.resolution, "resolution", 0, resolutionUsage+" (default: as the run was judged)")
+	f.StringVar(&j.coverage, "min-coverage", "", minCoverageUsage+" (default: as the run was judged)")
 	f.StringArrayVar(&j.gates, "fail-if", nil, "a gate `EXPR`, instead of the run's own (repeatable)")
 }
 
@@ -38,10 +43,21 @@ func (j *judging) load(path string) (*correlate.Timeline, error) {
 	case j.slow == 0 && j.changed("slow"):
 		return nil, refuse("", "slow 0s: must be greater than 0")
 	}
+	if err := checkResolution(j.resolution, j.changed("resolution")); err != nil {
+		return nil, err
+	}
+	o := correlate.Options{Join: j.join, Slow: j.slow, Resolution: j.resolution}
+	if j.changed("min-coverage") {
+		share, err := parseCoverage(j.coverage)
+		if err != nil {
+			return nil, err
+		}
+		o.MinCoverage = share
+	}
 	if _, err := parseGates(j.gates); err != nil {
 		return nil, err
 	}
-	return load(path, correlate.Options{Join: j.join, Slow: j.slow}, j.gates)
+	return load(path, o, j.gates)
 }
 
 func newReport() *cobra.Command {

@@ -30,7 +30,10 @@ type proof struct {
 	rate     float64
 	duration time.Duration
 	out      string
-	format   string
+
+	resolution time.Duration
+
+	format string
 }
 
 func newSelftest() *cobra.Command {
@@ -67,6 +70,7 @@ or too little was seen to tell. The outages follow from --seed, --rate and --dur
 	f.Uint64Var(&p.seed, "seed", 1, "which outages there are, when and for how long")
 	f.Float64Var(&p.rate, "rate", 200, "requests per second, for each of new and reused")
 	f.DurationVar(&p.duration, "duration", time.Minute, "how long to measure outages; the stopped prober takes 5s more")
+	f.DurationVar(&p.resolution, "resolution", 0, resolutionUsage+" (default 50ms or 10 intervals, whichever is longer)")
 	f.StringVar(&p.out, "out", "", "keep the recording, timeline.json and selftest.json in this directory")
 	f.StringVarP(&p.format, "output", "o", "table", "result on standard output: json, table")
 	return cmd
@@ -82,6 +86,9 @@ func (p *proof) check() error {
 		return refuse("each kind of outage needs its time", "duration %v: must be at least %v", p.duration, selftest.MinDuration)
 	case p.format != "table" && p.format != "json":
 		return refuse("one of: json, table", "unknown output format %q", p.format)
+	}
+	if err := checkResolution(p.resolution, false); err != nil {
+		return err
 	}
 	// In a stall every request of both targets stays open, at both ends.
 	return checkFiles(fmt.Sprintf("rate %v", p.rate), 4*p.rate*selftest.Timeout.Seconds()+2*fewFiles, "--rate")
@@ -101,7 +108,7 @@ func (p *proof) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if trial.Starved, err = starve(ctx, filepath.Join(dir, "starved"), p.rate, signals, stderr); err != nil {
+	if trial.Starved, err = starve(ctx, filepath.Join(dir, "starved"), p.rate, p.resolution, signals, stderr); err != nil {
 		return err
 	}
 	r := selftest.Judge(trial)
@@ -163,7 +170,7 @@ func (p *proof) measure(ctx context.Context, dir string, signals <-chan os.Signa
 
 func (p *proof) measureServer(ctx context.Context, url string, clock timeline.Clock, dir string, signals <-chan os.Signal, stderr io.Writer) (*correlate.Timeline, error) {
 	o := defaults()
-	o.rate, o.timeout, o.slow, o.join = p.rate, selftest.Timeout, selftest.SlowBar, selftest.Join
+	o.rate, o.timeout, o.slow, o.join, o.resolution = p.rate, selftest.Timeout, selftest.SlowBar, selftest.Join, p.resolution
 	o.baseline, o.duration = time.Second, p.duration-time.Second
 	o.id = newID()
 	if err := o.check([]string{url}, nil); err != nil {

@@ -21,7 +21,7 @@ import (
 
 // starve runs `lapse run` as a process of its own against a server with which nothing is wrong, and stops that process
 // for longer than the timeout. Answers take 30 ms, so that some are under way when it is stopped.
-func starve(ctx context.Context, dir string, rate float64, signals <-chan os.Signal, stderr io.Writer) (*selftest.Starved, error) {
+func starve(ctx context.Context, dir string, rate float64, resolution time.Duration, signals <-chan os.Signal, stderr io.Writer) (*selftest.Starved, error) {
 	ctx, release := interruptible(ctx, signals)
 	defer release()
 	server, err := faultserver.Start(faultserver.Config{Faults: []faultserver.Fault{{Kind: faultserver.Slow, To: time.Hour, Delay: 30 * time.Millisecond}}})
@@ -30,7 +30,7 @@ func starve(ctx context.Context, dir string, rate float64, signals <-chan os.Sig
 	}
 	defer server.Close()
 	var stdout bytes.Buffer
-	cmd, err := prober(ctx, server.URL(), dir, min(rate, 200))
+	cmd, err := prober(ctx, server.URL(), dir, min(rate, 200), resolution)
 	if err != nil {
 		return nil, err
 	}
@@ -58,13 +58,16 @@ func starve(ctx context.Context, dir string, rate float64, signals <-chan os.Sig
 }
 
 // prober is this very program, as one that measures.
-func prober(ctx context.Context, url, dir string, rate float64) (*exec.Cmd, error) {
+func prober(ctx context.Context, url, dir string, rate float64, resolution time.Duration) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, self, "run", url, "--rate", strconv.FormatFloat(rate, 'f', -1, 64), "--baseline=500ms", "--duration=3s",
 		"--fail-if=failed>0", "--out", dir, "-o=json")
+	if resolution > 0 {
+		cmd.Args = append(cmd.Args, "--resolution="+resolution.String())
+	}
 	cmd.Args[0] = filepath.Join(filepath.Dir(self), "lapse")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the terminal's signals are for us
 	return cmd, nil

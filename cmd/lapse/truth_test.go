@@ -206,6 +206,13 @@ func (r *trial) stalled(from, to time.Duration) fault {
 // f is shorter than --join.
 func (r *trial) checkFault(t *testing.T, target correlate.Target, f fault) {
 	t.Helper()
+	for _, resolution := range resolutions {
+		r.at(t, resolution).checkFaultOnce(t, target, f)
+	}
+}
+
+func (r *trial) checkFaultOnce(t *testing.T, target correlate.Target, f fault) {
+	t.Helper()
 	failures := r.failures(target.Name)
 	windows := r.windows(target.Name)
 	if !r.checkNothingInvented(t, target, failures, f) {
@@ -290,6 +297,14 @@ func provedBy(w correlate.Window) int {
 // the run says may have escaped it.
 func (r *trial) checkDown(t *testing.T, target correlate.Target, f fault) {
 	t.Helper()
+	for _, resolution := range resolutions {
+		at := r.at(t, resolution)
+		at.checkDownOnce(t, at.named(t, target.Name), f)
+	}
+}
+
+func (r *trial) checkDownOnce(t *testing.T, target correlate.Target, f fault) {
+	t.Helper()
 	if n := r.good(target.Name, f.start.To, f.end.From); n > 0 {
 		t.Errorf("%s: %d requests succeeded while nobody listened", target.Name, n)
 	}
@@ -327,6 +342,36 @@ type saved struct {
 	document []byte
 	tl       *correlate.Timeline
 	facts    facts
+}
+
+// resolutions are those at which a run is held against the truth.
+var resolutions = []time.Duration{10 * time.Millisecond, 50 * time.Millisecond, 200 * time.Millisecond}
+
+// at is the run judged again, at a resolution.
+func (r *trial) at(t *testing.T, resolution time.Duration) *trial {
+	again := *r
+	again.saved = r.saved.at(t, resolution)
+	return &again
+}
+
+func (s *saved) at(t *testing.T, resolution time.Duration) saved {
+	t.Helper()
+	tl, err := load(s.dir, correlate.Options{Resolution: resolution}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := *s
+	again.tl = tl
+	return again
+}
+
+func (s *saved) named(t *testing.T, target string) correlate.Target {
+	t.Helper()
+	i := slices.IndexFunc(s.tl.Targets, func(known correlate.Target) bool { return known.Name == target })
+	if i < 0 {
+		t.Fatalf("no target %s", target)
+	}
+	return s.tl.Targets[i]
 }
 
 func loadSaved(t *testing.T, dir string) saved {
@@ -415,6 +460,16 @@ func (s *saved) checkAccount(t *testing.T) {
 	if err := schematest.Validate(s.document); err != nil {
 		t.Error(err)
 	}
+	s.checkFigures(t)
+	for _, resolution := range resolutions {
+		again := s.at(t, resolution)
+		again.checkFigures(t)
+	}
+}
+
+// checkFigures demands that a timeline's figures are those of the recorded requests.
+func (s *saved) checkFigures(t *testing.T) {
+	t.Helper()
 	failed := 0
 	for _, target := range s.tl.Targets {
 		s.checkTarget(t, target)
@@ -494,7 +549,8 @@ func (s *saved) checkLight(t *testing.T, target correlate.Target, w correlate.Wi
 	}
 }
 
-// checkSilence demands that no time counts as observed in which nothing was asked and no answer awaited.
+// checkSilence demands that no time counts as observed in which nothing was asked and no answer awaited for longer than a gap may be, and
+// that the detection limit is no less than the longest time from one request to the next that counts as observed.
 func (s *saved) checkSilence(t *testing.T, target correlate.Target) {
 	t.Helper()
 	unobserved := time.Duration(0)
@@ -504,14 +560,16 @@ func (s *saved) checkSilence(t *testing.T, target correlate.Target) {
 	if whole := target.Measured.Latest - target.Measured.Earliest; math.Abs(target.Coverage-(1-float64(unobserved)/float64(whole))) > 1e-9 {
 		t.Errorf("%s: coverage %v with %v of %v unobserved", target.Name, target.Coverage, unobserved, whole)
 	}
-	limit := max(3*time.Duration(float64(time.Second)/target.Rate), 10*time.Millisecond)
-	known := target.Measured.Earliest
+	known, sent := target.Measured.Earliest, target.Measured.Earliest
 	asked := append(s.facts.told(target.Name), timeline.Request{Sent: target.Measured.Latest, Done: target.Measured.Latest})
 	for _, q := range asked {
-		if from, to := known, q.Sent; to-from > limit && !s.covers(target.Name, from, to) {
+		if from, to := known, q.Sent; to-from > target.GapLimit && !s.covers(target.Name, from, to) {
 			t.Errorf("%s: silent from %v to %v, which counts as observed", target.Name, from, to)
 		}
-		known = max(known, q.Done)
+		if q.Sent-sent > target.Resolution && !s.dark(target.Name, sent, q.Sent) {
+			t.Errorf("%s: nothing was sent from %v to %v, but the detection limit is %v", target.Name, sent, q.Sent, target.Resolution)
+		}
+		known, sent = max(known, q.Done), q.Sent
 	}
 }
 
