@@ -7,7 +7,8 @@
 //	workload --on-sigterm ignore                    until SIGKILL
 //	workload --on-sigterm graceful --drain-for 10s  what a server should do, see server.drain
 //
-// Every reply names its pod in the header X-Pod. /readyz is for the readiness probe, /healthz for the liveness
+// It prints when SIGTERM came and between which two instants it stopped listening, on the machine's clock: the truth that a
+// measurement is compared with. Every reply names its pod in the header X-Pod. /readyz is for the readiness probe, /healthz for the liveness
 // probe, /count says what this process has served; everything else gets the body. `workload get URL` is a client,
 // see get.go.
 package main
@@ -23,6 +24,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -107,10 +109,11 @@ func run(ctx context.Context, o Options, terminate <-chan os.Signal, log io.Writ
 	if gone := waitOrTerminate(o, terminate); gone {
 		return nil
 	}
-	listener, err := net.Listen("tcp", o.Listen)
+	socket, err := net.Listen("tcp", o.Listen)
 	if err != nil {
 		return err
 	}
+	listener := &stampedListener{Listener: socket, name: o.Name, log: log}
 	s := newServer(o, time.Now())
 	fmt.Fprintf(log, "%s listens on %s\n", o.Name, listener.Addr())
 	served := make(chan error, 1)
@@ -124,9 +127,10 @@ func run(ctx context.Context, o Options, terminate <-chan os.Signal, log io.Writ
 			<-served
 			return nil
 		case <-terminate:
+			fmt.Fprintf(log, "%s was told to end at %s: %s\n", o.Name, stamp(time.Now()), o.OnSIGTERM)
 			switch o.OnSIGTERM {
 			case "exit":
-				return nil // the process ends; the kernel cuts its connections
+				return listener.Close() // and the process ends; the kernel cuts its connections
 			case "graceful":
 				err := s.drain(ctx, o.DrainFor)
 				<-served
@@ -135,6 +139,29 @@ func run(ctx context.Context, o Options, terminate <-chan os.Signal, log io.Writ
 		}
 	}
 }
+
+// A stampedListener prints when it was closed:
+//
+//	web-7fm4p stopped listening between 2026-11-22T03:48:39.123456789Z and 2026-11-22T03:48:39.123467891Z
+type stampedListener struct {
+	net.Listener
+	name string
+	log  io.Writer
+	once sync.Once
+}
+
+func (l *stampedListener) Close() error {
+	err := net.ErrClosed
+	l.once.Do(func() {
+		before := time.Now()
+		err = l.Listener.Close() // returns once the socket is closed
+		after := time.Now()
+		fmt.Fprintf(l.log, "%s stopped listening between %s and %s\n", l.name, stamp(before), stamp(after))
+	})
+	return err
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000000Z") }
 
 // waitOrTerminate is the start delay; a server that has not started has nothing to be graceful about.
 func waitOrTerminate(o Options, terminate <-chan os.Signal) (gone bool) {
