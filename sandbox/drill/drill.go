@@ -19,17 +19,17 @@ import (
 	"time"
 )
 
-// A Cluster is a sandbox that is up, with the program to measure it.
+// A Cluster is a sandbox that is up, with the program to measure it. The image that this program names by default is to be on
+// the nodes (`make image`, `sandbox load`).
 type Cluster struct {
 	Dir   string    // the sandbox's state directory
 	Lapse string    // path of the lapse binary
-	Image string    // Lapse's image, as loaded into the nodes
 	Log   io.Writer // where Lapse's and kubectl's talk goes
 }
 
 // Open finds the sandbox that is up.
 func Open(lapse string, log io.Writer) (*Cluster, error) {
-	c := &Cluster{Dir: cmp.Or(os.Getenv("LAPSE_SANDBOX_DIR"), "/var/lib/lapse-sandbox"), Lapse: lapse, Image: "lapse:dev", Log: log}
+	c := &Cluster{Dir: cmp.Or(os.Getenv("LAPSE_SANDBOX_DIR"), "/var/lib/lapse-sandbox"), Lapse: lapse, Log: log}
 	if _, err := os.Stat(c.Kubeconfig()); err != nil {
 		return nil, fmt.Errorf("no sandbox is up (%w): run `sandbox up` first", err)
 	}
@@ -80,6 +80,9 @@ func (c *Cluster) Deploy(ctx context.Context, w Workload) error {
 	if err := c.Remove(ctx, w.Namespace); err != nil {
 		return err
 	}
+	if err := c.uncordon(ctx); err != nil {
+		return err
+	}
 	if err := c.Apply(ctx, w.manifest()); err != nil {
 		return err
 	}
@@ -96,14 +99,14 @@ func (c *Cluster) routed(ctx context.Context, w Workload) error {
 	if err != nil {
 		return err
 	}
-	nodes, err := c.names(ctx, "get", "nodes")
+	nodes, err := c.Nodes(ctx)
 	if err != nil {
 		return err
 	}
 	for _, node := range nodes {
 		connect := "for i in 1 2 3 4 5; do timeout 1 bash -c 'exec 3<>/dev/tcp/" + address + "/80' || exit 1; done"
 		for {
-			cmd := exec.CommandContext(ctx, filepath.Join(c.Dir, "bin", "sandbox"), "--dir", c.Dir, "exec", strings.TrimPrefix(node, "node/"), "--", "bash", "-c", connect)
+			cmd := exec.CommandContext(ctx, filepath.Join(c.Dir, "bin", "sandbox"), "--dir", c.Dir, "exec", node, "--", "bash", "-c", connect)
 			out, err := cmd.CombinedOutput()
 			if err == nil {
 				break
@@ -128,15 +131,39 @@ func (c *Cluster) Remove(ctx context.Context, namespace string) error {
 	return err
 }
 
-// Ready uncordons every node and waits until the workload has all its replicas, and none more.
-func (c *Cluster) Ready(ctx context.Context, w Workload) error {
+// Nodes lists the nodes' names.
+func (c *Cluster) Nodes(ctx context.Context) ([]string, error) {
 	nodes, err := c.names(ctx, "get", "nodes")
+	for i := range nodes {
+		nodes[i] = strings.TrimPrefix(nodes[i], "node/")
+	}
+	return nodes, err
+}
+
+// ProxyMode is how kube-proxy routes: iptables or nftables.
+func (c *Cluster) ProxyMode() string {
+	var state struct {
+		ProxyMode string `json:"proxyMode"`
+	}
+	data, err := os.ReadFile(filepath.Join(c.Dir, "sandbox.json"))
+	if err != nil || json.Unmarshal(data, &state) != nil {
+		return "unknown"
+	}
+	return state.ProxyMode
+}
+
+// uncordon lets every node take Pods again.
+func (c *Cluster) uncordon(ctx context.Context) error {
+	nodes, err := c.Nodes(ctx)
 	if err != nil {
 		return err
 	}
-	if _, err := c.Kubectl(ctx, append([]string{"uncordon"}, nodes...)...); err != nil {
-		return err
-	}
+	_, err = c.Kubectl(ctx, append([]string{"uncordon"}, nodes...)...)
+	return err
+}
+
+// Ready waits until the workload has all its replicas, and none more.
+func (c *Cluster) Ready(ctx context.Context, w Workload) error {
 	for _, name := range w.deployments() {
 		if _, err := c.Kubectl(ctx, "-n", w.Namespace, "rollout", "status", "deployment/"+name, "--timeout=120s"); err != nil {
 			return err
@@ -179,7 +206,7 @@ type Run struct {
 // Measure runs `lapse run svc/NAME` with args, which may end in a command to wrap. The error is only for a
 // run that left no timeline.
 func (c *Cluster) Measure(ctx context.Context, w Workload, dir string, args ...string) (Run, error) {
-	all := append([]string{"run", "svc/" + w.Name, "-n", w.Namespace, "--image", c.Image, "--out", dir}, args...)
+	all := append([]string{"run", "svc/" + w.Name, "-n", w.Namespace, "--out", dir}, args...)
 	cmd := exec.CommandContext(ctx, c.Lapse, all...)
 	cmd.Env, cmd.Stderr = c.Env(), c.Log
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
@@ -209,6 +236,9 @@ func Judge(ctx context.Context, lapse, dir string) (Run, error) {
 
 // Drain drains a node of the workload's while Lapse measures.
 func (c *Cluster) Drain(ctx context.Context, w Workload, dir string, args ...string) (Run, error) {
+	if err := c.uncordon(ctx); err != nil {
+		return Run{}, err
+	}
 	if err := c.Ready(ctx, w); err != nil {
 		return Run{}, err
 	}

@@ -41,6 +41,10 @@ type Target struct {
 	Failed   int            `json:"failed"`
 	Classes  map[string]int `json:"classes"`
 	Coverage float64        `json:"coverage"`
+
+	Node       string        `json:"node"`       // the prober's
+	Rate       float64       `json:"rate"`       // asked for, per second
+	Resolution time.Duration `json:"resolution"` // detection limit
 }
 
 // Window is one downtime window.
@@ -63,6 +67,15 @@ type Cause struct {
 	Confidence string `json:"confidence"`
 	Text       string `json:"text"`
 	Fix        string `json:"fix"`
+
+	Measures []Measure `json:"measures"`
+}
+
+// A Measure is a number that a cause rests on: "route-lag" of a Pod is how long its node routes outlived it.
+type Measure struct {
+	Name   string `json:"name"`
+	Object string `json:"object"`
+	Length Length `json:"length"`
 }
 
 // Instant and Length are brackets.

@@ -192,7 +192,7 @@ func TestPinnedConnectionsAreCutWhileNewOnesAreClean(t *testing.T) {
 func TestAgentMayOnlyRead(t *testing.T) {
 	c := cluster(t)
 	w := deploy(t, c, drill.Workload{Replicas: 1})
-	yaml := lapse(t, c, "gen", "svc/web", "-n", w.Namespace, "--image", c.Image, "--duration", "1s")
+	yaml := lapse(t, c, "gen", "svc/web", "-n", w.Namespace, "--duration", "1s")
 	if err := c.Apply(t.Context(), yaml); err != nil {
 		t.Fatal(err)
 	}

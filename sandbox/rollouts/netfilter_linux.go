@@ -1,0 +1,152 @@
+package main
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// netfilter asks a network namespace's kernel for its nftables rules, over netlink.
+type netfilter struct {
+	fd       int
+	sequence uint32
+	buffer   []byte
+}
+
+// openNetfilter opens the socket on a thread of its own inside the namespace; from then on it can be used anywhere.
+func openNetfilter(namespace string) (*netfilter, error) {
+	n := &netfilter{buffer: make([]byte, 64<<10)}
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		done <- n.open(namespace)
+	}()
+	if err := <-done; err != nil {
+		return nil, fmt.Errorf("open netlink in %s: %w", namespace, err)
+	}
+	return n, nil
+}
+
+func (n *netfilter) open(namespace string) error {
+	file, err := os.Open(filepath.Join("/run/netns", namespace))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if err := unix.Setns(int(file.Fd()), unix.CLONE_NEWNET); err != nil {
+		return err
+	}
+	n.fd, err = unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_NETFILTER)
+	if err != nil {
+		return err
+	}
+	return unix.SetsockoptTimeval(n.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 5})
+}
+
+func (n *netfilter) close() { unix.Close(n.fd) }
+
+// generation is the number that rises with each change of the rules.
+func (n *netfilter) generation() (uint32, error) {
+	replies, err := n.ask(unix.NFT_MSG_GETGEN, 0)
+	if err != nil {
+		return 0, err
+	}
+	for _, reply := range replies {
+		// nfgenmsg, then attributes: length and type in 2 bytes each, value.
+		if len(reply) >= 12 && binary.NativeEndian.Uint16(reply[6:]) == unix.NFTA_GEN_ID {
+			return binary.BigEndian.Uint32(reply[8:]), nil
+		}
+	}
+	return 0, errors.New("netfilter gives no generation")
+}
+
+// rules returns the rules of a table as netlink has them; none, if there is no such table.
+func (n *netfilter) rules(table string) ([][]byte, error) {
+	return n.dump(unix.NFT_MSG_GETRULE, attribute(unix.NFTA_RULE_TABLE, table))
+}
+
+// elements returns the elements of a table's map or set.
+func (n *netfilter) elements(table, set string) ([][]byte, error) {
+	return n.dump(unix.NFT_MSG_GETSETELEM, append(attribute(unix.NFTA_SET_ELEM_LIST_TABLE, table), attribute(unix.NFTA_SET_ELEM_LIST_SET, set)...))
+}
+
+func (n *netfilter) dump(message uint16, attributes []byte) ([][]byte, error) {
+	for {
+		rows, err := n.ask(message, unix.NLM_F_DUMP, attributes...)
+		switch {
+		case errors.Is(err, unix.EINTR): // the rules changed meanwhile
+		case errors.Is(err, unix.ENOENT):
+			return nil, nil
+		default:
+			return rows, err
+		}
+	}
+}
+
+// ask sends one request and returns the payloads of its replies.
+func (n *netfilter) ask(message, flags uint16, attributes ...byte) ([][]byte, error) {
+	n.sequence++
+	request := make([]byte, 0, 64)
+	request = binary.NativeEndian.AppendUint32(request, uint32(20+len(attributes)))
+	request = binary.NativeEndian.AppendUint16(request, unix.NFNL_SUBSYS_NFTABLES<<8|message)
+	request = binary.NativeEndian.AppendUint16(request, unix.NLM_F_REQUEST|flags)
+	request = binary.NativeEndian.AppendUint32(request, n.sequence)
+	request = binary.NativeEndian.AppendUint32(request, 0)
+	request = append(request, unix.NFPROTO_IPV4, 0, 0, 0) // nfgenmsg: family, version, resource
+	request = append(request, attributes...)
+	if err := unix.Sendto(n.fd, request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return nil, err
+	}
+	return n.replies()
+}
+
+func (n *netfilter) replies() (payloads [][]byte, err error) {
+	for {
+		size, _, failed := unix.Recvfrom(n.fd, n.buffer, 0)
+		if errors.Is(failed, unix.EINTR) {
+			continue // a signal of the Go runtime
+		}
+		if failed != nil {
+			return nil, failed
+		}
+		messages, failed := syscall.ParseNetlinkMessage(n.buffer[:size])
+		if failed != nil {
+			return nil, failed
+		}
+		for _, m := range messages {
+			if m.Header.Seq != n.sequence { // of a request that was given up
+				continue
+			}
+			if m.Header.Flags&unix.NLM_F_DUMP_INTR != 0 {
+				err = unix.EINTR
+			}
+			switch {
+			case m.Header.Type == unix.NLMSG_ERROR:
+				return nil, syscall.Errno(-int32(binary.NativeEndian.Uint32(m.Data)))
+			case m.Header.Type == unix.NLMSG_DONE:
+				return payloads, err
+			}
+			payloads = append(payloads, append([]byte(nil), m.Data...))
+			if m.Header.Flags&unix.NLM_F_MULTI == 0 {
+				return payloads, err
+			}
+		}
+	}
+}
+
+// attribute is a name as netlink wants it: length, type, text, a zero, padding.
+func attribute(kind uint16, text string) []byte {
+	a := binary.NativeEndian.AppendUint16(nil, uint16(4+len(text)+1))
+	a = binary.NativeEndian.AppendUint16(a, kind)
+	a = append(append(a, text...), 0)
+	for len(a)%4 != 0 {
+		a = append(a, 0)
+	}
+	return a
+}

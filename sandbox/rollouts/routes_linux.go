@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"maps"
+	"regexp"
+	"time"
+)
+
+// A routeWatch follows where a node's kernel routes the new connections to a Service. kube-proxy writes netfilter rules in
+// either of its modes (its iptables is the one that rests on nftables), and each change of them raises the namespace's
+// generation. The watch asks for that number every few milliseconds, which costs next to nothing, and reads the rules when
+// it has risen: a route ended after the last look that still found the old generation, and before the rules were read.
+type routeWatch struct {
+	node    string
+	cancel  context.CancelFunc
+	done    chan struct{}
+	removed map[string]bracket // by address; the latest removal. Read after done.
+	err     error
+}
+
+// lookEvery bounds the brackets from below: the scheduler widens them on a busy machine.
+const lookEvery = 2 * time.Millisecond
+
+// watchRoutes begins to watch the routes of a Service's port ("shop/web", "http") in a network namespace.
+func watchRoutes(node, namespace, service, port string) (*routeWatch, error) {
+	n, err := openNetfilter(namespace)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &routeWatch{node: node, cancel: cancel, done: make(chan struct{}), removed: map[string]bracket{}}
+	go func() {
+		defer close(w.done)
+		defer n.close()
+		w.err = w.follow(ctx, n, service, port)
+	}()
+	return w, nil
+}
+
+// end ends the watch and returns when each address lost its route. It may be called twice.
+func (w *routeWatch) end() (map[string]bracket, error) {
+	w.cancel()
+	<-w.done
+	return w.removed, w.err
+}
+
+func (w *routeWatch) follow(ctx context.Context, n *netfilter, service, port string) error {
+	var known map[string]bool
+	var generation uint32
+	var unchanged time.Time // when the known routes were certainly in force
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		now := time.Now()
+		current, err := n.generation()
+		if err != nil {
+			return err
+		}
+		if known == nil || current != generation {
+			routes, err := routes(n, service, port)
+			if err != nil {
+				return err
+			}
+			read := time.Now()
+			for address := range known {
+				if !routes[address] {
+					w.removed[address] = bracket{unchanged, read}
+				}
+			}
+			known, generation = routes, current
+		}
+		unchanged = now
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// routes are the addresses that the Service's new connections go to.
+func routes(n *netfilter, service, port string) (map[string]bool, error) {
+	rules, err := n.rules("nat")
+	if err != nil {
+		return nil, err
+	}
+	found := iptablesRoutes(rules, service, port)
+	const table = "kube-proxy"
+	rules, err = n.rules(table)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range nftablesMaps(rules, service, port) {
+		elements, err := n.elements(table, name)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(found, nftablesRoutes(elements, service, port))
+	}
+	return found, nil
+}
+
+// iptablesRoutes finds, in the rules of the table nat, those of a Service that lead to an endpoint. Each has a comment:
+//
+//	-A KUBE-SVC-… -m comment --comment "shop/web:http -> 10.244.1.5:8080" … -j KUBE-SEP-…
+func iptablesRoutes(rules [][]byte, service, port string) map[string]bool {
+	comment := regexp.MustCompile(regexp.QuoteMeta(service+":"+port) + ` -> ([0-9.]+:[0-9]+)`)
+	found := map[string]bool{}
+	for _, rule := range rules {
+		if match := comment.FindSubmatch(rule); match != nil {
+			found[string(match[1])] = true
+		}
+	}
+	return found
+}
+
+// nftablesMaps finds, in the rules of kube-proxy's own table, the maps by which a Service's chain chooses an endpoint:
+//
+//	chain service-ABCD2345-shop/web/tcp/http { numgen random mod 2 vmap { 0 : goto endpoint-…, 1 : goto endpoint-… } }
+func nftablesMaps(rules [][]byte, service, port string) (names []string) {
+	chain := regexp.MustCompile(`service-[A-Z0-9]+-` + regexp.QuoteMeta(service+"/tcp/"+port) + `\x00`)
+	name := regexp.MustCompile(`__map[0-9]+`)
+	for _, rule := range rules {
+		if chain.Match(rule) {
+			if match := name.Find(rule); match != nil {
+				names = append(names, string(match))
+			}
+		}
+	}
+	return names
+}
+
+// nftablesRoutes finds the endpoints in the elements of such a map: `endpoint-ABCD2345-shop/web/tcp/http__10.244.1.5/8080`.
+func nftablesRoutes(elements [][]byte, service, port string) map[string]bool {
+	endpoint := regexp.MustCompile(regexp.QuoteMeta(service+"/tcp/"+port) + `__([0-9.]+)/([0-9]+)`)
+	found := map[string]bool{}
+	for _, element := range elements {
+		for _, match := range endpoint.FindAllSubmatch(element, -1) {
+			found[string(match[1])+":"+string(match[2])] = true
+		}
+	}
+	return found
+}

@@ -1,0 +1,14 @@
+//go:build !linux
+
+package main
+
+import "errors"
+
+// The sandbox runs on Linux only; saved runs are judged anywhere.
+type routeWatch struct{ node string }
+
+func watchRoutes(_, _, _, _ string) (*routeWatch, error) {
+	return nil, errors.New("netfilter rules are watched on Linux only")
+}
+
+func (*routeWatch) end() (map[string]bracket, error) { return nil, nil }
