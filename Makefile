@@ -5,7 +5,7 @@ IMAGE   := lapse:dev
 UI      := dashboard/ui
 GOFLAGS_BUILD := -trimpath -ldflags "-s -w -X main.version=$(VERSION) -X main.image=$(IMAGE)"
 
-.PHONY: help build image sandbox demo test check test-ui test-sandbox test-e2e bench bench-go golden ui measure clean FORCE
+.PHONY: help build image sandbox demo test check test-ui test-sandbox test-e2e bench bench-go golden ui measure rollouts clean FORCE
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -20,6 +20,7 @@ help:
 ## make bench     Lapse against its targets and its peers, about half an hour, into docs/benchmarks.md
 ## make bench-go  only the Go benchmarks
 ## make measure   the drain, 10 times in each proxy mode, into docs/measured/
+## make rollouts  rolling restarts held against the truth, 10 in each proxy mode, quiet and busy, into docs/measured/
 
 build: bin/lapse
 
@@ -93,6 +94,12 @@ bench-go:
 measure: sandbox
 	@status=0; go -C sandbox run ./measure -lapse "$(CURDIR)/bin/lapse" -sandbox "$(CURDIR)/bin/sandbox" -image "$(CURDIR)/bin/lapse.tar" \
 	  -runs "$(CURDIR)/runs" -out "$(CURDIR)/docs/measured" || status=$$?; \
+	bin/sandbox down; exit $$status
+
+# Half an hour. ROLLOUTS takes arguments, such as -n 1.
+rollouts: sandbox
+	@status=0; go -C sandbox run ./rollouts -lapse "$(CURDIR)/bin/lapse" -sandbox "$(CURDIR)/bin/sandbox" -image "$(CURDIR)/bin/lapse.tar" \
+	  -runs "$(CURDIR)/runs" -out "$(CURDIR)/docs/measured" $(ROLLOUTS) || status=$$?; \
 	bin/sandbox down; exit $$status
 
 clean:
