@@ -44,6 +44,7 @@ type Progress struct {
 	slot     int64         // the quarter of a second last drawn in, from 1
 	lined    time.Duration // when the last regular line was written
 	lastSeen uint32        // the last event told of
+	early    []string      // changes of the command that were told before they came as events
 	windows  []told
 }
 
@@ -93,6 +94,19 @@ func (p *Progress) Log(line string) {
 	p.show(page.Bytes(), p.block)
 }
 
+// Tell says at once how the wrapped command changed. Where that comes back in the run's events, some time later, it is not told
+// again.
+func (p *Progress) Tell(e timeline.Event) {
+	text := eventText(correlate.Event{Kind: e.Kind, To: e.To, Code: e.Code, Detail: e.Detail})
+	if e.Kind != timeline.Command || text == "" {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.early = append(p.early, e.To)
+	p.show(p.stamped(e.Seen, text), p.block)
+}
+
 // Done tells what changed up to the last Update and leaves the terminal clean.
 func (p *Progress) Done() {
 	p.mu.Lock()
@@ -135,6 +149,10 @@ func (p *Progress) changes(tl *correlate.Timeline, now time.Duration) []byte {
 			continue
 		}
 		p.lastSeen = e.ID
+		if i := slices.Index(p.early, e.To); i >= 0 && e.Kind == timeline.Command {
+			p.early = slices.Delete(p.early, i, i+1)
+			continue
+		}
 		if text := eventText(e); text != "" {
 			lines = append(lines, p.stamped(e.Seen, text)...)
 		}
@@ -234,7 +252,7 @@ func (p *Progress) blockOf(tl *correlate.Timeline, now time.Duration) []byte {
 		page.line(page.span(" "+text, normal))
 	}
 	if unwell := health(tl); len(unwell) > 0 {
-		page.line(page.span(" prober: "+strings.Join(unwell, " · "), yellow))
+		page.line(page.span(" "+strings.Join(unwell, " · "), yellow))
 	} else {
 		page.line(page.span(" prober ok", dim))
 	}
@@ -325,17 +343,20 @@ func readyNow(tl *correlate.Timeline) (ready int, known bool) {
 
 // health says what keeps the prober from measuring well; nothing if all is well.
 func health(tl *correlate.Timeline) []string {
-	var unwell []string
+	var unwell, stalled []string
 	for _, t := range tl.Targets {
 		switch {
 		case t.Kind == timeline.Control && t.Failed > 0:
 			unwell = append(unwell, fmt.Sprintf("control failed %d", t.Failed))
 		case !t.Kind.Judged() || t.Sent == 0:
 		case t.Coverage < 0.99:
-			unwell = append(unwell, fmt.Sprintf("%s coverage %s", t.Name, FormatCoverage(t.Coverage)))
+			stalled = append(stalled, fmt.Sprintf("%s coverage %s", t.Name, FormatCoverage(t.Coverage)))
 		case t.Late*100 > t.Sent:
-			unwell = append(unwell, fmt.Sprintf("%s late %s", t.Name, FormatShare(float64(t.Late)/float64(t.Sent))))
+			stalled = append(stalled, fmt.Sprintf("%s late %s", t.Name, FormatShare(float64(t.Late)/float64(t.Sent))))
 		}
+	}
+	if len(stalled) > 0 {
+		unwell = append([]string{proberStalled + ": " + strings.Join(stalled, ", ")}, unwell...)
 	}
 	return unwell
 }

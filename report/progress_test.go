@@ -145,8 +145,27 @@ func TestProgressWarnsOfAProberThatIsNotWell(t *testing.T) {
 	}
 	var out bytes.Buffer
 	NewProgress(&out, ProgressOptions{Terminal: true}).Update(tl, 5*s)
-	if want := " prober: web new late 10% | web reused coverage 90% | control failed 2\n"; !strings.HasSuffix(out.String(), want) {
+	if want := " prober stalled: web new late 10%, web reused coverage 90% | control failed 2\n"; !strings.HasSuffix(out.String(), want) {
 		t.Errorf("%s\nwant a last line %q", out.String(), want)
+	}
+}
+
+// A command's start is known here long before it comes home from the cluster.
+func TestProgressTellsOfTheCommandAtOnceAndOnce(t *testing.T) {
+	var out bytes.Buffer
+	p := NewProgress(&out, ProgressOptions{})
+	p.Tell(timeline.Event{Seen: 10 * s, Kind: timeline.Command, To: "running", Detail: "kubectl drain node2"})
+	p.Tell(timeline.Event{Seen: 11 * s, Kind: timeline.CommandOutput, Detail: "node/node2 cordoned"}) // it was passed on already
+	if want := "   10.0 s  command running: kubectl drain node2\n"; out.String() != want {
+		t.Fatalf("%q, want %q", out.String(), want)
+	}
+	p.Update(&correlate.Timeline{Events: events(
+		timeline.Event{Seen: 10 * s, Kind: timeline.Command, To: "running", Detail: "kubectl drain node2"},
+		timeline.Event{Seen: 12 * s, Kind: timeline.Command, From: "running", To: "exited", Code: 1},
+	)}, 25*s)
+	p.Done()
+	if n := strings.Count(out.String(), "command running"); n != 1 || !strings.Contains(out.String(), "12.0 s  command exited with code 1") {
+		t.Errorf("told %d times:\n%s", n, out.String())
 	}
 }
 

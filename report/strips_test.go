@@ -105,15 +105,15 @@ func TestEndpointIsCountedOnceThoughItHasTwoPortsAndTwoAddresses(t *testing.T) {
 	}
 }
 
-// crowd is a run with 60 Pods that were there all the time, first listed 300 ms after its start, of which three were replaced late.
+// crowd is a run with 60 Pods that were there all the time, first listed 1.3 s after its start, of which three were replaced late.
 func crowd() *correlate.Timeline {
 	tl := base(60 * s)
 	addTarget(tl, "web new", timeline.New, 100, nil)
 	for i := range 60 {
 		uid := fmt.Sprintf("old-%d", i)
-		pod := correlate.Pod{Namespace: "shop", Name: fmt.Sprintf("web-7c9d-old%02d", i), UID: uid, Node: "node-a", States: lane("300ms ready")}
+		pod := correlate.Pod{Namespace: "shop", Name: fmt.Sprintf("web-7c9d-old%02d", i), UID: uid, Node: "node-a", States: lane("1300ms ready")}
 		if i >= 57 {
-			pod.States = lane("300ms ready, 40s terminating, 42s gone")
+			pod.States = lane("1300ms ready, 40s terminating, 42s gone")
 		}
 		tl.Pods = append(tl.Pods, pod)
 	}
@@ -146,7 +146,7 @@ func TestWorstPodsAreShownFirst(t *testing.T) {
 	for i := range 20 { // more that came than fit
 		tl.Pods = append(tl.Pods, correlate.Pod{Name: fmt.Sprintf("web-7c9d-more%02d", i), UID: fmt.Sprintf("more-%d", i), Created: &correlate.Instant{Latest: s}, States: lane("1s pending, 2s ready")})
 	}
-	tl.Pods[3].States = lane("300ms ready, 50s crashed, 51s running")
+	tl.Pods[3].States = lane("1300ms ready, 50s crashed, 51s running")
 	tl.Windows = []correlate.Window{{ID: 1, Target: "web new", Causes: []correlate.Cause{{Text: "node-a still routed to web-7c9d-old58 for 1 s"}}}}
 	pods, steady, hidden := podsToShow(tl, exitsOf(tl))
 	var names []string

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/term"
 )
@@ -40,7 +43,37 @@ func utf8Locale() bool {
 	return false
 }
 
-// newLogger tells on w what the user should know of. A connection that broke and is tried again is not among it.
-func newLogger(w io.Writer) *slog.Logger {
-	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelWarn}))
+// newLogger tells on w what the user should know of, in sentences. A connection that broke and is tried again is not among it.
+func newLogger(w io.Writer) *slog.Logger { return slog.New(&sentences{w: w, writing: new(sync.Mutex)}) }
+
+// sentences writes log records as people would say them: "lapse: the command did not start: exec: no such file".
+type sentences struct {
+	w       io.Writer
+	attrs   []slog.Attr // of every record
+	writing *sync.Mutex
+}
+
+func (s *sentences) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+
+func (s *sentences) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &sentences{s.w, append(slices.Clip(s.attrs), attrs...), s.writing}
+}
+
+func (s *sentences) WithGroup(string) slog.Handler { return s }
+
+func (s *sentences) Handle(_ context.Context, r slog.Record) error {
+	attrs := slices.Clip(s.attrs)
+	r.Attrs(func(a slog.Attr) bool { attrs = append(attrs, a); return true })
+	text, because := "lapse: "+r.Message, ""
+	for _, a := range attrs {
+		if a.Key == "error" {
+			because += ": " + a.Value.String()
+			continue
+		}
+		text += " (" + a.Key + " " + a.Value.String() + ")"
+	}
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	_, err := io.WriteString(s.w, text+because+"\n")
+	return err
 }
