@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,9 +64,33 @@ func makeCgroups(nodes []node) (switched []string, err error) {
 				return switched, err
 			}
 		}
+		if err := h.weigh(filepath.Join(h.path, cgroupRoot), podShares(runtime.NumCPU(), len(nodes))); err != nil {
+			return switched, err
+		}
 	}
 	return switched, nil
 }
+
+// podShares is the CPU weight of all pods together. A kubelet gives the pods of its machine 1024 for each core, against 1024 for
+// all that the system runs. Here everything but pods runs at the top, where each thread weighs 1024: with the 1024
+// that a group has by default, the pods of all nodes would together get no more of a busy machine than one thread of kubectl.
+func podShares(cores, nodes int) int { return 1024 * cores * nodes }
+
+// weigh sets a group's CPU weight, if it has one in this hierarchy.
+func (h hierarchy) weigh(dir string, shares int) error {
+	name, value := "cpu.shares", shares
+	if h.v2 {
+		name, value = "cpu.weight", weightOf(shares)
+	}
+	file := filepath.Join(dir, name)
+	if _, err := os.Stat(file); err != nil {
+		return nil
+	}
+	return os.WriteFile(file, []byte(strconv.Itoa(value)), 0)
+}
+
+// weightOf is the weight of version 2 that stands for shares of version 1, 2 to 262144, as the kubelet has it.
+func weightOf(shares int) int { return 1 + (min(max(shares, 2), 262144)-2)*9999/262142 }
 
 func (h hierarchy) makeGroup(dir string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {

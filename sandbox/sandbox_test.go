@@ -147,6 +147,36 @@ func TestControllersAreSwitchedOnOnce(t *testing.T) {
 	}
 }
 
+func TestAllPodsWeighAsMuchAsOnMachinesOfTheirOwn(t *testing.T) {
+	if got := podShares(2, 3); got != 6144 {
+		t.Errorf("the pods of 3 nodes with 2 cores have %d shares", got)
+	}
+	for shares, want := range map[int]int{0: 1, 2: 1, 1024: 39, 6144: 235, 262144: 10000, 1 << 20: 10000} {
+		if got := weightOf(shares); got != want {
+			t.Errorf("%d shares weigh %d, want %d", shares, got, want)
+		}
+	}
+	for file, h := range map[string]hierarchy{"cpu.shares": {}, "cpu.weight": {v2: true}} {
+		dir := t.TempDir()
+		if err := h.weigh(dir, 6144); err != nil {
+			t.Errorf("a hierarchy without CPU: %v", err)
+		}
+		os.WriteFile(filepath.Join(dir, file), []byte("100"), 0o644)
+		if err := h.weigh(dir, 6144); err != nil || readText(t, filepath.Join(dir, file)) != map[string]string{"cpu.shares": "6144", "cpu.weight": "235"}[file] {
+			t.Errorf("%s: %q, %v", file, readText(t, filepath.Join(dir, file)), err)
+		}
+	}
+}
+
+func readText(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
 func TestDebianAndItsFamilyAreRecognised(t *testing.T) {
 	for text, want := range map[string]string{
 		"ID=debian\nVERSION_ID=\"12\"\n":                    "debian-12",
