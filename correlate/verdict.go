@@ -310,12 +310,19 @@ func unitTexts(unit string, lo, hi float64) (string, string) {
 	return fmt.Sprintf("%.0f", lo), fmt.Sprintf("%.0f", hi)
 }
 
-// reasons says in sentences what the result rests on, the most important first.
+// reasons says in sentences what the result rests on: which gates failed, what was found and why, what that proves less than it was to
+// prove, and what would help.
 func (j judgement) reasons() []string {
 	var reasons []string
 	for _, g := range j.v.Gates {
 		if g.Outcome == GateFail {
 			reasons = append(reasons, fmt.Sprintf("gate %s failed: %s", g.Expr, valueText(g)))
+		}
+	}
+	if j.v.Sent > 0 {
+		reasons = append(reasons, j.finding())
+		if why := j.cause(); why != "" && j.v.Result == Inconclusive {
+			reasons = append(reasons, why)
 		}
 	}
 	switch run := j.tl.Run; {
@@ -328,8 +335,8 @@ func (j judgement) reasons() []string {
 	if code := j.commandExit(); code != 0 {
 		reasons = append(reasons, fmt.Sprintf("the wrapped command failed with exit code %d", code))
 	}
-	if j.v.Sent > 0 {
-		reasons = append(reasons, j.finding())
+	if help := j.help(); help != "" {
+		reasons = append(reasons, "what would help: "+help)
 	}
 	return reasons
 }
@@ -338,11 +345,92 @@ func (j judgement) reasons() []string {
 // requests can hide there.
 func (j judgement) finding() string {
 	if j.v.Failed == 0 {
-		return fmt.Sprintf("no failure seen; an outage shorter than %s may have gone unseen", highest(j.v.DetectionLimit))
+		return fmt.Sprintf("no failure seen in %s; %s", count(j.v.Sent, "request"), j.detectable())
 	}
 	downtime := spans(j.v.Downtime.Total)
 	if j.v.Downtime.Open {
 		downtime = "at least " + lowest(j.v.Downtime.Total.Min)
 	}
 	return fmt.Sprintf("%d of %s failed: downtime %s in %s", j.v.Failed, count(j.v.Sent, "request"), downtime, count(j.v.Windows, "window"))
+}
+
+// detectable says which outage would have been seen, and how much of the time.
+func (j judgement) detectable() string {
+	limit := highest(j.v.DetectionLimit)
+	if j.v.Coverage >= 1 {
+		return fmt.Sprintf("an outage of %s or longer would have been seen at any time", limit)
+	}
+	longest := j.v.DetectionLimit
+	for _, u := range j.tl.Unobserved {
+		longest = max(longest, u.End-u.Start)
+	}
+	return fmt.Sprintf("an outage of %s or longer would have been seen in %s of the time; the longest gap was %s", limit, coverage(j.v.Coverage), highest(longest))
+}
+
+// cause says why the window with the most failures opened, if that is known.
+func (j judgement) cause() string {
+	var worst *Window
+	for w := range j.tl.downtimes() {
+		if worst == nil || w.Failed > worst.Failed {
+			worst = w
+		}
+	}
+	if worst == nil || len(worst.Causes) == 0 || worst.Causes[0].Rule == "unexplained" {
+		return ""
+	}
+	c := worst.Causes[0]
+	return fmt.Sprintf("%s [%s]: %s", c.Rule, c.Confidence, c.Text)
+}
+
+// Doubts are the reasons for which a judged run that fails no gate does not pass either.
+func (tl *Timeline) Doubts() []string { return judgement{tl: tl, v: &tl.Verdict}.doubts() }
+
+// Help says what would make a run conclusive that was not; "" if nothing is known to.
+func (tl *Timeline) Help() string { return judgement{tl: tl, v: &tl.Verdict}.help() }
+
+func (j judgement) help() string {
+	undecided := slices.ContainsFunc(j.v.Gates, func(g GateResult) bool { return g.Outcome == GateUndecided && g.Value != nil })
+	switch {
+	case j.tl.Run.Live, j.aborted(), j.v.Result != Inconclusive, j.v.Sent == 0:
+		return ""
+	case j.v.Coverage < j.tl.MinCoverage():
+		help := "give the prober CPU, or lower --rate"
+		if enough := j.enough(); enough > 0 {
+			help = fmt.Sprintf("give the prober CPU, lower --rate, or judge it with --resolution %v", enough)
+		}
+		return help
+	case undecided && len(j.tl.Unobserved) > 0:
+		return "give the prober CPU: what was not observed widens the error bars; a higher --rate narrows them"
+	case undecided:
+		return "a higher --rate narrows the error bars"
+	}
+	return ""
+}
+
+// enough is the --resolution at which enough of the time would have been observed; 0 if that would take more than a second.
+func (j judgement) enough() time.Duration {
+	enough := time.Duration(0)
+	for _, t := range j.tl.Targets {
+		if !t.Kind.Judged() {
+			continue
+		}
+		spare := time.Duration((1 - j.tl.MinCoverage()) * float64(t.Measured.Latest-t.Measured.Earliest))
+		var holes []time.Duration
+		for _, u := range j.tl.Unobserved {
+			if u.Target == t.Name {
+				holes = append(holes, u.End-u.Start)
+			}
+		}
+		slices.Sort(holes)
+		for _, hole := range slices.Backward(holes) {
+			if spare -= hole; spare < 0 {
+				enough = max(enough, hole)
+				break
+			}
+		}
+	}
+	if enough > time.Second {
+		return 0
+	}
+	return ceil(enough, 10*time.Millisecond)
 }

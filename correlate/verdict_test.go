@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
+
 	"lapse/timeline"
 )
 
@@ -65,7 +67,7 @@ func TestVerdictPrecedence(t *testing.T) {
 		exit    int
 		reason  string
 	}{
-		{"ungated", judged(), "", nil, false, Ungated, 0, "no failure seen; an outage shorter than 5 ms may have gone unseen"},
+		{"ungated", judged(), "", nil, false, Ungated, 0, "no failure seen in 1000 requests; an outage of 5 ms or longer would have been seen at any time"},
 		{"ungated with failures", judged(failing(8)), "", &succeeded, false, Ungated, 0, "8 of 1000 requests failed: downtime 40 ms to 50 ms in 1 window"},
 		{"ungated but not measured enough", judged(covering(0.98)), "", nil, false, Inconclusive, 4, "only 98 % of the time was observed, 99 % is needed"},
 		{"ungated and nothing measured", &Timeline{}, "", nil, false, Inconclusive, 4, "nothing was measured"},
@@ -173,5 +175,55 @@ func TestVerdictAndGateGiveOneThingOneNumber(t *testing.T) {
 	}
 	if want := "8 of 1000 requests failed: downtime 40 ms to 475 ms in 1 window"; !strings.Contains(strings.Join(v.Reasons, "\n"), want) {
 		t.Errorf("reasons %q, want %q in them", v.Reasons, want)
+	}
+}
+
+// An inconclusive run has found something too: that comes first, and what would help last.
+func TestInconclusiveRunLeadsWithWhatItFoundAndEndsWithWhatWouldHelp(t *testing.T) {
+	run := rowRun(row("ok*300 x*20 ok*300 " + strings.Repeat("-*9 ok*200 ", 3) + "-*120 ok*100"))
+	run.Meta.Options.Resolution, run.Meta.Options.MinCoverage = 50*ms, 0.9
+	tl := analyze(t, run)
+	Judge(tl, gatesOf(t, "downtime.total>500ms"))
+	want := []string{
+		"20 of 1320 requests failed: downtime 190 ms to 1.76 s in 1 window",
+		"only 89.7 % of the time was observed, 90 % is needed: what was not looked at may have been down",
+		"gate downtime.total > 500ms: the error bars (190 ms to 1.76 s) cannot decide it",
+		"what would help: give the prober CPU, lower --rate, or judge it with --resolution 100ms",
+	}
+	if diff := gocmp.Diff(want, tl.Verdict.Reasons); diff != "" {
+		t.Errorf("reasons (-want +got):\n%s", diff)
+	}
+	again, err := Analyze(run, Options{Resolution: 100 * ms})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if Judge(again, nil); again.Verdict.Result != Ungated || again.Verdict.Coverage < 0.9 {
+		t.Errorf("at the resolution that would help: %s with coverage %v", again.Verdict.Result, again.Verdict.Coverage)
+	}
+}
+
+func TestWhatIsNeededForAPassIsTheUsersChoice(t *testing.T) {
+	for needed, want := range map[float64]Result{0.99: Inconclusive, 0.95: Pass} {
+		run := rowRun(row("ok*300 -*20 ok*180"))
+		run.Meta.Options.MinCoverage = needed
+		tl := analyze(t, run)
+		Judge(tl, gatesOf(t, "failed>0"))
+		if tl.Verdict.Result != want || tl.Run.MinCoverage != needed {
+			t.Errorf("--min-coverage %v: %s with coverage %v, want %s", needed, tl.Verdict.Result, tl.Verdict.Coverage, want)
+		}
+	}
+}
+
+func TestNoFailureIsSaidWithWhatWouldHaveBeenSeen(t *testing.T) {
+	for text, want := range map[string]string{
+		"ok*100":                       "no failure seen in 100 requests; an outage of 10 ms or longer would have been seen at any time",
+		"ok*1000 -*2 ok*1000":          "no failure seen in 2000 requests; an outage of 30 ms or longer would have been seen at any time",
+		"ok*1000 -*2 ok*8 -*9 ok*1000": "no failure seen in 2008 requests; an outage of 30 ms or longer would have been seen in 99.5 % of the time; the longest gap was 100 ms",
+	} {
+		tl := analyze(t, rowRun(row(text)))
+		Judge(tl, nil)
+		if got := tl.Verdict.Reasons[0]; got != want {
+			t.Errorf("%s:\n got %s\nwant %s", text, got, want)
+		}
 	}
 }

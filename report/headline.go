@@ -108,15 +108,15 @@ func caveats(tl *correlate.Timeline) []string {
 	switch {
 	case tl.Run.Aborted != "":
 		lines = append(lines, "aborted after "+FormatDuration(tl.Run.Duration)+": "+tl.Run.Aborted)
-	case v.Result == correlate.Inconclusive && len(v.Reasons) > 0 && !tl.Run.Live && !tooLittle(tl):
-		lines = append(lines, v.Reasons[0]) // the most important comes first
+	case v.Result == correlate.Inconclusive && !tl.Run.Live && !tooLittle(tl):
+		lines = append(lines, tl.Doubts()[:1]...) // the most important comes first
 	}
 	if commandFailure(tl) != "" {
 		for _, line := range lastWords(tl) {
 			lines = append(lines, "it said: "+line)
 		}
 	}
-	if help := remedy(tl); help != "" {
+	if help := tl.Help(); help != "" {
 		lines = append(lines, "what would help: "+help)
 	}
 	return lines
@@ -139,22 +139,6 @@ func lastWords(tl *correlate.Timeline) []string {
 	}
 	slices.Reverse(said)
 	return said
-}
-
-// remedy says what would make a run conclusive that was not.
-func remedy(tl *correlate.Timeline) string {
-	undecided := slices.ContainsFunc(tl.Verdict.Gates, func(g correlate.GateResult) bool { return g.Outcome == correlate.GateUndecided && g.Value != nil })
-	switch {
-	case tl.Run.Live, tl.Run.Aborted != "", tl.Verdict.Result != correlate.Inconclusive:
-		return ""
-	case tooLittle(tl):
-		return "give the prober CPU, or lower --rate"
-	case undecided && len(tl.Unobserved) > 0:
-		return "give the prober CPU: what was not observed widens the error bars; a higher --rate narrows them"
-	case undecided:
-		return "a higher --rate narrows the error bars"
-	}
-	return ""
 }
 
 // measured says what was measured, when, for how long and how hard.
