@@ -22,6 +22,10 @@ import (
 const (
 	// RunLabel is on every object of a run; its value is the run's name.
 	RunLabel = "lapse.dev/run"
+	// NamespaceLabel is on a run's objects outside of any namespace: that of its Job.
+	NamespaceLabel = "lapse.dev/namespace"
+	// jobAnnotation is on the ClusterRole that [Create] has made: the UID of its Job.
+	jobAnnotation = "lapse.dev/job-uid"
 	// ManagedLabel has the value "lapse" on everything this package creates.
 	ManagedLabel = "app.kubernetes.io/managed-by"
 
@@ -41,6 +45,9 @@ const (
 	EnvHold      = "LAPSE_HOLD"     // how long to wait for retrieval after the end: a Go duration
 	EnvDeadline  = "LAPSE_DEADLINE" // after how long Kubernetes ends the Pod: a Go duration
 	EnvRun       = "LAPSE_RUN"      // the run's name
+	EnvPrivate   = "LAPSE_PRIVATE"  // flags that stand in no argument: what [Config.Private] holds
+	EnvHeader    = "LAPSE_HEADER_"  // begins the name of each header from a Secret: LAPSE_HEADER_0_Authorization
+	EnvEcho      = "LAPSE_ECHO"     // the text to echo, from a Secret
 	EnvNode      = "NODE_NAME"
 	EnvPod       = "POD_NAME"
 	EnvPodUID    = "POD_UID"
@@ -73,6 +80,7 @@ type Config struct {
 	ImagePullPolicy corev1.PullPolicy // default IfNotPresent
 
 	Args     []string      // of the container: the command line after "lapse"
+	Private  []byte        // for the agent only, in [EnvPrivate]: it travels in a Secret of the run's own, at most [MaxPrivate] bytes
 	Dir      string        // default [DefaultDir]
 	Port     int           // default [DefaultPort]
 	Hold     time.Duration // how long the agent waits for retrieval; default 10 min
@@ -86,6 +94,11 @@ type Config struct {
 	// Selectors of the measured Services. The agent must not be one of their endpoints, and
 	// stays away from the Pods they select.
 	Selectors []map[string]string
+
+	// HeadersFrom are Secrets that are there already: each key is the name of a header to send, its value the header's. EchoFrom
+	// is one whose key "echo" holds the text to echo. The kubelet hands them to the agent, which may read no Secret.
+	HeadersFrom []string
+	EchoFrom    string
 
 	NodesAccess bool              // also let the agent read nodes; needs a ClusterRole
 	Labels      map[string]string // further labels for every object
@@ -106,6 +119,10 @@ func (c Config) Validate() error {
 	if c.Image == "" {
 		return withHint(fmt.Errorf("no image to run in the cluster"), "name one with --image")
 	}
+	if len(c.Private) > MaxPrivate {
+		return withHint(fmt.Errorf("headers, --hammer and --echo are %d bytes, and the agent takes %d", len(c.Private), MaxPrivate),
+			"give a long body less, or measure a URL from here")
+	}
 	for _, node := range c.AvoidNodes {
 		if problems := validation.IsDNS1123Subdomain(node); len(problems) > 0 {
 			return withHint(fmt.Errorf("%q is no name of a node: %s", node, problems[0]),
@@ -121,11 +138,21 @@ func (c Config) Validate() error {
 	return nil
 }
 
+// MaxPrivate is how long [Config.Private] may be. Linux takes 128 KiB for one environment variable.
+const MaxPrivate = 100 << 10
+
+// privateKey is the key of the run's own Secret, echoKey that of [Config.EchoFrom].
+const (
+	privateKey = "flags"
+	echoKey    = "echo"
+)
+
 // maxName leaves room for what the Job controller and we append.
 const maxName = 63 - len("-nodes")
 
 // Objects are everything a run puts into the cluster.
 type Objects struct {
+	Secret             *corev1.Secret // nil without Private
 	ServiceAccount     *corev1.ServiceAccount
 	Role               *rbacv1.Role
 	RoleBinding        *rbacv1.RoleBinding
@@ -134,9 +161,12 @@ type Objects struct {
 	Job                *batchv1.Job
 }
 
-// All lists the objects in the order in which to create them.
+// All lists the objects in an order in which they can be applied.
 func (o Objects) All() []runtime.Object {
 	all := []runtime.Object{o.ServiceAccount, o.Role, o.RoleBinding}
+	if o.Secret != nil {
+		all = append(all, o.Secret)
+	}
 	if o.ClusterRole != nil {
 		all = append(all, o.ClusterRole, o.ClusterRoleBinding)
 	}
@@ -154,6 +184,12 @@ func (c Config) Objects() Objects {
 			Subjects: c.subjects(),
 		},
 		Job: c.job(),
+	}
+	if len(c.Private) > 0 {
+		objects.Secret = &corev1.Secret{
+			TypeMeta: typeMeta("v1", "Secret"), ObjectMeta: c.meta(),
+			Immutable: new(true), Data: map[string][]byte{privateKey: slices.Clone(c.Private)},
+		}
 	}
 	if c.NodesAccess {
 		objects.ClusterRole = &rbacv1.ClusterRole{
@@ -196,7 +232,11 @@ func (c Config) meta() metav1.ObjectMeta {
 }
 
 func (c Config) clusterMeta() metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: clusterName(c.Name), Labels: c.labels()}
+	all := c.labels()
+	if c.Namespace != "" {
+		all[NamespaceLabel] = c.Namespace
+	}
+	return metav1.ObjectMeta{Name: clusterName(c.Name), Labels: all}
 }
 
 func (c Config) labels() map[string]string {
@@ -238,15 +278,15 @@ func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.
 // must not change the experiment. So the recording lies in the container's writable layer, and
 // the root file system cannot be read-only. Everything else is as the "restricted" Pod Security
 // Standard demands. There are no tolerations and no PodDisruptionBudget: Lapse goes where any Pod
-// goes, and goes when asked.
+// goes, and goes when asked. Nor do annotations keep an autoscaler off its node (cluster-autoscaler's
+// safe-to-evict: "false", Karpenter's do-not-disrupt): a scale-down that somebody wants to measure would
+// leave out the node that Lapse happens to be on. An agent that is evicted ends its run and hands over what it has.
 func (c Config) podTemplate() corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{
 			Labels: c.podLabels(),
 			Annotations: map[string]string{
-				"cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
-				"karpenter.sh/do-not-disrupt":                    "true",
-				"linkerd.io/inject":                              "disabled",
+				"linkerd.io/inject": "disabled", // see podLabels
 			},
 		},
 		Spec: corev1.PodSpec{
@@ -282,6 +322,7 @@ func (c Config) container() corev1.Container {
 		ImagePullPolicy: cmp.Or(c.ImagePullPolicy, corev1.PullIfNotPresent),
 		Args:            slices.Clone(c.Args),
 		Env:             c.environment(),
+		EnvFrom:         c.headers(),
 		Resources:       c.resources(),
 		// If the agent dies before it wrote its verdict, the end of its log says why.
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
@@ -295,7 +336,7 @@ func (c Config) container() corev1.Container {
 }
 
 func (c Config) environment() []corev1.EnvVar {
-	return []corev1.EnvVar{
+	env := []corev1.EnvVar{
 		{Name: EnvListen, Value: "127.0.0.1:" + strconv.Itoa(cmp.Or(c.Port, DefaultPort))},
 		{Name: EnvDir, Value: cmp.Or(c.Dir, DefaultDir)},
 		{Name: EnvHold, Value: cmp.Or(c.Hold, 10*time.Minute).String()},
@@ -307,6 +348,31 @@ func (c Config) environment() []corev1.EnvVar {
 		fieldEnv(EnvNamespace, "metadata.namespace"),
 		{Name: "GOMEMLIMIT", Value: softMemory},
 	}
+	if len(c.Private) > 0 {
+		env = append(env, secretEnv(EnvPrivate, c.Name, privateKey))
+	}
+	if c.EchoFrom != "" {
+		env = append(env, secretEnv(EnvEcho, c.EchoFrom, echoKey))
+	}
+	return env
+}
+
+// headers are the Secrets whose keys become variables. A number keeps apart those of several that have the same key.
+func (c Config) headers() []corev1.EnvFromSource {
+	var from []corev1.EnvFromSource
+	for i, name := range c.HeadersFrom {
+		from = append(from, corev1.EnvFromSource{
+			Prefix:    EnvHeader + strconv.Itoa(i) + "_",
+			SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}},
+		})
+	}
+	return from
+}
+
+func secretEnv(name, secret, key string) corev1.EnvVar {
+	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{
+		SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Key: key},
+	}}
 }
 
 func fieldEnv(name, path string) corev1.EnvVar {

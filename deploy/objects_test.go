@@ -140,6 +140,16 @@ func TestPodDoesNotStandInTheWayOfADrain(t *testing.T) {
 	}
 }
 
+// The scale-down that is to be measured must not leave out the agent's node.
+func TestPodDoesNotStandInTheWayOfAnAutoscaler(t *testing.T) {
+	annotations := exampleConfig().Objects().Job.Spec.Template.Annotations
+	for _, name := range []string{"cluster-autoscaler.kubernetes.io/safe-to-evict", "karpenter.sh/do-not-disrupt", "karpenter.sh/do-not-evict"} {
+		if value, set := annotations[name]; set {
+			t.Errorf("%s: %s", name, value)
+		}
+	}
+}
+
 func TestNoCPULimitBecauseThrottlingFakesLatency(t *testing.T) {
 	resources := podSpec(exampleConfig()).Containers[0].Resources
 	if _, limited := resources.Limits[corev1.ResourceCPU]; limited {
@@ -260,6 +270,42 @@ func TestNodesThatCannotBeAreRefusedFirst(t *testing.T) {
 	config.AvoidNodes = []string{"ip-10-0-0-7.eu-west-1.compute.internal"}
 	if err := config.Validate(); err != nil {
 		t.Error(err)
+	}
+}
+
+// What must not be read stands in no argument and no environment, only in Secrets.
+func TestWhatIsPrivateStandsInASecretOnly(t *testing.T) {
+	config := exampleConfig()
+	config.Private = []byte(`{"headers":["Authorization: Bearer s3cret"]}`)
+	config.HeadersFrom, config.EchoFrom = []string{"web-auth", "trace"}, "redis"
+	objects := config.Objects()
+	if got := string(objects.Secret.Data[privateKey]); got != string(config.Private) || objects.Secret.Name != config.Name {
+		t.Errorf("Secret %s holds %q", objects.Secret.Name, got)
+	}
+	objects.Secret = nil
+	var others bytes.Buffer
+	if err := WriteYAML(&others, objects.All()...); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(others.String(), "s3cret") {
+		t.Errorf("the other objects hold it too:\n%s", &others)
+	}
+	container := podSpec(config).Containers[0]
+	sources := map[string]string{}
+	for _, env := range container.Env {
+		if env.ValueFrom != nil && env.ValueFrom.SecretKeyRef != nil {
+			sources[env.Name] = env.ValueFrom.SecretKeyRef.Name + "/" + env.ValueFrom.SecretKeyRef.Key
+		}
+	}
+	for _, from := range container.EnvFrom {
+		sources[from.Prefix] = from.SecretRef.Name
+	}
+	want := map[string]string{"LAPSE_PRIVATE": config.Name + "/flags", "LAPSE_ECHO": "redis/echo", "LAPSE_HEADER_0_": "web-auth", "LAPSE_HEADER_1_": "trace"}
+	if diff := cmp.Diff(want, sources); diff != "" {
+		t.Error(diff)
+	}
+	if exampleConfig().Objects().Secret != nil {
+		t.Error("a run that has nothing to hide makes a Secret")
 	}
 }
 

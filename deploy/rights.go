@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	authv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"lapse/kube"
@@ -59,7 +60,13 @@ func (e *RightsError) Hint() string {
 	if clusterOnly {
 		return "only nodes are out of reach: run without the lane of nodes, or ask for these rights on the cluster"
 	}
-	return "ask for the role \"admin\" in this namespace, or let someone who has it apply the output of `lapse gen`; or measure a URL from here"
+	return "ask for the role \"admin\" in this namespace, or for just these rights, or let someone who has them apply the output of `lapse gen`; or measure a URL from here"
+}
+
+// Needs are what not every run needs.
+type Needs struct {
+	Nodes  bool // the agent shall read nodes
+	Secret bool // something travels in a Secret
 }
 
 // CheckRights reports which rights for a run in the namespace the user lacks; none missing is nil.
@@ -67,10 +74,10 @@ func (e *RightsError) Hint() string {
 //
 // Among them is what the agent itself may do: nobody can grant a right they do not have.
 // https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping
-func CheckRights(ctx context.Context, client kube.Client, namespace string, nodesAccess bool) ([]MissingRight, error) {
+func CheckRights(ctx context.Context, client kube.Client, namespace string, need Needs) ([]MissingRight, error) {
 	known := knownRules(ctx, client, namespace)
 	var missing []MissingRight
-	for _, right := range neededRights(nodesAccess) {
+	for _, right := range neededRights(need) {
 		if !right.Cluster && covered(known, right) {
 			continue
 		}
@@ -85,28 +92,32 @@ func CheckRights(ctx context.Context, client kube.Client, namespace string, node
 	return missing, nil
 }
 
-// neededRights lists what the user of the command line needs.
-func neededRights(nodesAccess bool) []Right {
+// neededRights lists what the user of the command line needs. What is not on it is done where it may be: the Role and its like
+// are deleted at once, not when the Job takes them along; nodes are looked at to place the Job; ClusterRoles that a crash
+// left behind are deleted.
+func neededRights(need Needs) []Right {
 	var rights []Right
 	add := func(purpose, group, resource, subresource string, verbs ...string) {
 		for _, verb := range verbs {
 			rights = append(rights, Right{Verb: verb, Group: group, Resource: resource, Subresource: subresource, For: purpose})
 		}
 	}
-	const rbac = "rbac.authorization.k8s.io"
-	add("to run the agent", "batch", "jobs", "", "create", "get", "list", "watch", "delete")
-	add("to let the agent read", "", "serviceaccounts", "", "create", "get", "delete")
-	add("to let the agent read", rbac, "roles", "", "create", "get", "delete")
-	add("to let the agent read", rbac, "rolebindings", "", "create", "get", "delete")
+	const rbac = rbacv1.GroupName
+	add("to run the agent", "batch", "jobs", "", "create", "get", "list", "watch", "patch", "delete")
+	add("to let the agent read", "", "serviceaccounts", "", "create")
+	add("to let the agent read", rbac, "roles", "", "create")
+	add("to let the agent read", rbac, "rolebindings", "", "create")
+	if need.Secret {
+		add("to hand headers, --hammer and --echo to the agent", "", "secrets", "", "create")
+	}
 	add("to reach the agent", "", "pods", "portforward", "create")
 	add("to retrieve a result", "", "pods", "log", "get")
 	for _, rule := range reads() {
-		add("to grant it to the agent", rule.APIGroups[0], rule.Resources[0], "", rule.Verbs...)
-		for _, resource := range rule.Resources[1:] {
-			add("to grant it to the agent", rule.APIGroups[0], resource, "", rule.Verbs...)
+		for _, resource := range rule.Resources {
+			add("to look before the run, and to grant it to the agent", rule.APIGroups[0], resource, "", rule.Verbs...)
 		}
 	}
-	if !nodesAccess {
+	if !need.Nodes {
 		return rights
 	}
 	namespaced := len(rights)

@@ -42,30 +42,44 @@ type Run struct {
 	Namespace string
 	Name      string
 	Job       *batchv1.Job // as it was when created or found
+	created   bool         // by [Create]: what is in the namespace goes with the Job
 }
 
-// Create creates the run's objects, the Job last. If one of them is refused, those before it are deleted
-// again. The ServiceAccount, Role and RoleBinding are made dependents of the Job where the
-// user may do so: then they go with it, also when its time to live ends.
+// Create creates the run's objects. The Job comes first, suspended, and owns what is made after it in its namespace: that goes
+// with the Job, whoever or whatever deletes it, also if this program has crashed meanwhile. When all is there the Job begins.
+// If something is refused, what was made before is deleted again.
 func Create(ctx context.Context, cluster Cluster, config Config) (*Run, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
 	config = placed(ctx, cluster.Client, config)
-	run := &Run{Cluster: cluster, Namespace: config.Namespace, Name: config.Name}
-	objects := config.Objects()
-	if err := run.create(ctx, objects); err != nil {
-		if !apierrors.IsAlreadyExists(err) {
+	run := &Run{Cluster: cluster, Namespace: config.Namespace, Name: config.Name, created: true}
+	if err := run.create(ctx, config.Objects()); err != nil {
+		if run.Job != nil || !apierrors.IsAlreadyExists(err) {
 			run.undo(ctx)
 		}
 		return nil, err
 	}
-	run.adopt(ctx)
+	if config.NodesAccess {
+		sweep(ctx, cluster)
+	}
 	return run, nil
 }
 
 func (r *Run) create(ctx context.Context, objects Objects) error {
 	var none metav1.CreateOptions
+	objects.Job.Spec.Suspend = new(true)
+	job, err := r.Client.Jobs(r.Namespace).Create(ctx, objects.Job, none)
+	if err != nil {
+		return createError("Job", r, err)
+	}
+	r.Job = job
+	objects.belongTo(job)
+	if objects.Secret != nil {
+		if _, err := r.Client.Secrets(r.Namespace).Create(ctx, objects.Secret, none); err != nil {
+			return createError("Secret", r, err)
+		}
+	}
 	if _, err := r.Client.ServiceAccounts(r.Namespace).Create(ctx, objects.ServiceAccount, none); err != nil {
 		return createError("ServiceAccount", r, err)
 	}
@@ -76,19 +90,45 @@ func (r *Run) create(ctx context.Context, objects Objects) error {
 		return createError("RoleBinding", r, err)
 	}
 	if objects.ClusterRole != nil {
-		if _, err := r.Client.ClusterRoles().Create(ctx, objects.ClusterRole, none); err != nil {
+		role, err := r.Client.ClusterRoles().Create(ctx, objects.ClusterRole, none)
+		if err != nil {
 			return createError("ClusterRole", r, err)
 		}
+		objects.ClusterRoleBinding.OwnerReferences = []metav1.OwnerReference{owner(rbacV1, "ClusterRole", role)}
 		if _, err := r.Client.ClusterRoleBindings().Create(ctx, objects.ClusterRoleBinding, none); err != nil {
 			return createError("ClusterRoleBinding", r, err)
 		}
 	}
-	job, err := r.Client.Jobs(r.Namespace).Create(ctx, objects.Job, none)
+	return r.begin(ctx)
+}
+
+// begin lets the Job create its Pod.
+func (r *Run) begin(ctx context.Context) error {
+	job, err := r.Client.Jobs(r.Namespace).Patch(ctx, r.Name, types.StrategicMergePatchType, []byte(`{"spec":{"suspend":false}}`), metav1.PatchOptions{})
 	if err != nil {
-		return createError("Job", r, err)
+		return fmt.Errorf("begin Job %s in namespace %s: %w", r.Name, r.Namespace, err)
 	}
 	r.Job = job
 	return nil
+}
+
+// belongTo makes the job the owner of what is in its namespace. Nothing there can own what is outside of it; that
+// remembers the job instead.
+func (o Objects) belongTo(job *batchv1.Job) {
+	owners := []metav1.OwnerReference{owner("batch/v1", "Job", job)}
+	o.ServiceAccount.OwnerReferences, o.Role.OwnerReferences, o.RoleBinding.OwnerReferences = owners, owners, owners
+	if o.Secret != nil {
+		o.Secret.OwnerReferences = owners
+	}
+	if o.ClusterRole != nil {
+		o.ClusterRole.Annotations = map[string]string{jobAnnotation: string(job.UID)}
+	}
+}
+
+// owner is a reference that lets the garbage collector delete what has it once object is gone. It does not hold up the
+// deletion of object (blockOwnerDeletion), for which more rights would be needed.
+func owner(version, kind string, object metav1.Object) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: version, Kind: kind, Name: object.GetName(), UID: object.GetUID()}
 }
 
 func createError(kind string, r *Run, err error) error {
@@ -126,20 +166,6 @@ func (r *Run) undo(ctx context.Context) {
 	defer cancel()
 	if err := r.Delete(ctx); err != nil {
 		r.logger().Warn("cannot clean up", "run", r.Name, "error", err)
-	}
-}
-
-// adopt makes the small objects dependents of the Job. Without the right to it, [Run.Delete] deletes
-// them all the same.
-func (r *Run) adopt(ctx context.Context) {
-	patch := fmt.Appendf(nil, `{"metadata":{"ownerReferences":[{"apiVersion":"batch/v1","kind":"Job","name":%q,"uid":%q}]}}`,
-		r.Job.Name, r.Job.UID)
-	var none metav1.PatchOptions
-	_, errAccount := r.Client.ServiceAccounts(r.Namespace).Patch(ctx, r.Name, types.StrategicMergePatchType, patch, none)
-	_, errRole := r.Client.Roles(r.Namespace).Patch(ctx, r.Name, types.StrategicMergePatchType, patch, none)
-	_, errBinding := r.Client.RoleBindings(r.Namespace).Patch(ctx, r.Name, types.StrategicMergePatchType, patch, none)
-	if err := errors.Join(errAccount, errRole, errBinding); err != nil {
-		r.logger().Debug("not all objects will be deleted with the Job", "error", err)
 	}
 }
 
@@ -229,8 +255,8 @@ func ours(object metav1.Object) bool { return object.GetLabels()[RunLabel] != ""
 // told to stop and goes soon after. Objects that only share the run's name are left alone.
 func (r *Run) Delete(ctx context.Context) error {
 	background := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
-	errs := []error{
-		remove(ctx, "Job", r.Name, r.Client.Jobs(r.Namespace), background),
+	errs := []error{remove(ctx, "Job", r.Name, r.Client.Jobs(r.Namespace), background)}
+	inside := []error{
 		remove(ctx, "RoleBinding", r.Name, r.Client.RoleBindings(r.Namespace), background),
 		remove(ctx, "Role", r.Name, r.Client.Roles(r.Namespace), background),
 		remove(ctx, "ServiceAccount", r.Name, r.Client.ServiceAccounts(r.Namespace), background),
@@ -238,6 +264,12 @@ func (r *Run) Delete(ctx context.Context) error {
 	outside := []error{
 		remove(ctx, "ClusterRoleBinding", clusterName(r.Name), r.Client.ClusterRoleBindings(), background),
 		remove(ctx, "ClusterRole", clusterName(r.Name), r.Client.ClusterRoles(), background),
+	}
+	for _, err := range inside {
+		// Who may not delete them need not: they go with the Job.
+		if !r.created || !apierrors.IsForbidden(err) {
+			errs = append(errs, err)
+		}
 	}
 	for _, err := range outside {
 		// Who may not even look at ClusterRoles has created none.

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -85,22 +86,50 @@ func leftovers(t *testing.T, cluster Cluster) []string {
 	return names
 }
 
-func TestCreatedObjectsGoWithTheirJob(t *testing.T) {
+// Whoever deletes the Job, or its time to live, deletes the rest of the run: also where the workstation has crashed, at whatever
+// moment, or may not patch anything but Jobs.
+func TestWhatIsCreatedBelongsToTheJobFromTheStart(t *testing.T) {
 	cluster, client := fakeCluster()
-	mustCreate(t, cluster)
-	if got := leftovers(t, cluster); len(got) != 6 {
-		t.Errorf("created %v", got)
+	client.PrependReactor("create", "clusterroles", func(action ktesting.Action) (bool, runtime.Object, error) {
+		action.(ktesting.CreateAction).GetObject().(*rbacv1.ClusterRole).UID = "role-1"
+		return false, nil, nil
+	})
+	config := exampleConfig()
+	config.NodesAccess, config.Private = true, []byte("{}")
+	run, err := Create(t.Context(), cluster, config)
+	if err != nil {
+		t.Fatal(err)
 	}
-	role, err := client.RbacV1().Roles("shop").Get(t.Context(), "lapse-x7k2p", metav1.GetOptions{})
-	if err != nil || len(role.OwnerReferences) != 1 || role.OwnerReferences[0].UID != "job-1" || role.OwnerReferences[0].Kind != "Job" {
-		t.Errorf("owners of the Role: %v, %v", role.OwnerReferences, err)
+	byJob := []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "lapse-x7k2p", UID: "job-1"}}
+	byRole := []metav1.OwnerReference{{APIVersion: rbacV1, Kind: "ClusterRole", Name: "lapse-x7k2p-nodes", UID: "role-1"}}
+	owners := map[string][]metav1.OwnerReference{
+		"jobs": nil, "secrets": byJob, "serviceaccounts": byJob, "roles": byJob, "rolebindings": byJob, "clusterroles": nil, "clusterrolebindings": byRole,
 	}
-}
-
-func TestCreateDoesWithoutTheRightToAdopt(t *testing.T) {
-	cluster, client := fakeCluster()
-	client.PrependReactor("patch", "*", forbidden("patch"))
-	mustCreate(t, cluster)
+	var order []string
+	for _, action := range client.Actions() {
+		if action.GetVerb() == "patch" {
+			order = append(order, "begin "+action.GetResource().Resource)
+		}
+		create, ok := action.(ktesting.CreateAction)
+		if !ok {
+			continue
+		}
+		order = append(order, action.GetResource().Resource)
+		object := create.GetObject().(metav1.Object)
+		if diff := gocmp.Diff(owners[action.GetResource().Resource], object.GetOwnerReferences()); diff != "" {
+			t.Errorf("owners of the %s %s", action.GetResource().Resource, diff)
+		}
+		if job, ok := object.(*batchv1.Job); ok && (job.Spec.Suspend == nil || !*job.Spec.Suspend) {
+			t.Error("the Job begins before its ServiceAccount is there")
+		}
+	}
+	want := []string{"jobs", "secrets", "serviceaccounts", "roles", "rolebindings", "clusterroles", "clusterrolebindings", "begin jobs"}
+	if diff := gocmp.Diff(want, order); diff != "" {
+		t.Errorf("created in this order: %s", diff)
+	}
+	if *run.Job.Spec.Suspend {
+		t.Error("the Job does not begin")
+	}
 }
 
 func forbidden(what string) ktesting.ReactionFunc {

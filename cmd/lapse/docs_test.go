@@ -79,13 +79,17 @@ func writeCommand(b *strings.Builder, c *cobra.Command) {
 		fmt.Fprintf(b, "\n%s\n", c.Example)
 	}
 	b.WriteString("```\n")
+	rows, known := 0, pflag.NewFlagSet("", 0)
 	if c.Name() == "gen" { // the same flags again
-		b.WriteString("\nThe flags are those of [lapse run](#lapse-run).\n")
-		return
+		b.WriteString("\nThe flags are those of [lapse run](#lapse-run), and:\n")
+		run, _, err := c.Root().Find([]string{"run"})
+		if err != nil {
+			panic(err)
+		}
+		known = run.LocalFlags()
 	}
-	rows := 0
 	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		if f.Hidden || f.Name == "help" {
+		if f.Hidden || f.Name == "help" || known.Lookup(f.Name) != nil {
 			return
 		}
 		if rows++; rows == 1 {

@@ -2,18 +2,21 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"strings"
 
+	authv1 "k8s.io/api/authorization/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiversion "k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // fakeAPI is as much of a Kubernetes API as it takes to refuse what cannot be measured: Services in the
-// namespace shop, one of them with a ready endpoint, and no rights in the namespace forbidden. Under /expired no credentials are good
+// namespace shop, one of them with a ready endpoint, rights there, and none in the namespace forbidden or in the cluster. Under /expired no credentials are good
 // enough.
 func fakeAPI() http.Handler {
 	mux := http.NewServeMux()
@@ -54,8 +57,32 @@ func fakeAPI() http.Handler {
 	mux.HandleFunc("GET /apis/batch/v1/namespaces/{name}/jobs", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, 200, batchv1.JobList{TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "JobList"}})
 	})
-	mux.HandleFunc("POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, 201, map[string]any{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "status": map[string]any{"allowed": false}})
+	for path, kind := range map[string]string{
+		"/api/v1/namespaces/{name}/serviceaccounts":                         "ServiceAccountList",
+		"/apis/rbac.authorization.k8s.io/v1/namespaces/{name}/roles":        "RoleList",
+		"/apis/rbac.authorization.k8s.io/v1/namespaces/{name}/rolebindings": "RoleBindingList",
+		"/apis/rbac.authorization.k8s.io/v1/clusterroles":                   "ClusterRoleList",
+		"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings":            "ClusterRoleBindingList",
+	} {
+		version := "v1"
+		if strings.HasPrefix(path, "/apis/rbac") {
+			version = "rbac.authorization.k8s.io/v1"
+		}
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
+			answer(w, 200, map[string]any{"apiVersion": version, "kind": kind, "items": []any{}})
+		})
+	}
+	mux.HandleFunc("POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews", func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			panic(err)
+		}
+		asked, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+		if err != nil {
+			panic(err)
+		}
+		namespace := asked.(*authv1.SelfSubjectAccessReview).Spec.ResourceAttributes.Namespace
+		answer(w, 201, map[string]any{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "status": map[string]any{"allowed": namespace == "shop"}})
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if strings.Contains(r.URL.Path, "/namespaces/forbidden/") {

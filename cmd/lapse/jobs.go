@@ -10,8 +10,10 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,13 +24,15 @@ import (
 
 func newGen() *cobra.Command {
 	var o options
+	var readNodes bool
 	cmd := &cobra.Command{
 		Use:   "gen TARGET... [flags]",
 		Short: "Print the Job and its rights as YAML, to apply by hand",
 		Long: `Print what "lapse run svc/…" creates in the cluster, as YAML for kubectl apply -f.
 
 The Job measures for --duration and then holds its result for --hold: fetch it with "lapse retrieve", and remove all of it with
-"lapse delete". It goes where the scheduler puts it: name the nodes that will be drained meanwhile with --avoid-node, or the
+"lapse delete". An hour after its end the Job goes by itself; ServiceAccount, Role and RoleBinding, and with --read-nodes ClusterRole
+and ClusterRoleBinding, stay until "lapse delete". It goes where the scheduler puts it: name the nodes that will be drained meanwhile with --avoid-node, or the
 drain ends the run.`,
 		Example: "  lapse gen svc/web -n shop --duration 5m | kubectl apply -f -",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -48,13 +52,16 @@ drain ends the run.`,
 				return err
 			}
 			config := o.jobConfig(namespace)
+			config.NodesAccess = readNodes
 			if err := config.Validate(); err != nil {
 				return asUsage(err)
 			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "the rights stay in the cluster when the Job is gone: `lapse delete -n %s %s` removes all of it\n", namespace, config.Name)
 			return deploy.WriteYAML(cmd.OutOrStdout(), config.Objects().All()...)
 		},
 	}
 	o.flags(cmd)
+	cmd.Flags().BoolVar(&readNodes, "read-nodes", false, "also print a ClusterRole and its binding, which let the Job read nodes")
 	return cmd
 }
 
@@ -69,27 +76,51 @@ func newStatus() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			runs, err := deploy.List(cmd.Context(), c.deploy(nil), c.namespace)
-			if err != nil {
-				return err
-			}
-			if len(runs) == 0 {
-				if err := c.namespaceExists(cmd.Context()); err != nil {
-					return err
-				}
-				fmt.Fprintf(cmd.ErrOrStderr(), "no runs in namespace %s\n", c.namespace)
-				return nil
-			}
-			table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 3, ' ', 0)
-			fmt.Fprintln(table, "RUN\tCREATED\tSTATE")
-			for _, r := range runs {
-				fmt.Fprintf(table, "%s\t%s\t%s\n", r.Name, r.Job.CreationTimestamp.UTC().Format("2006-01-02 15:04:05"), stateOf(r))
-			}
-			return table.Flush()
+			return listRuns(cmd.Context(), c, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	kube.flags(cmd.Flags())
 	return cmd
+}
+
+// listRuns prints the runs in the cluster, and what is left of those whose Job is gone.
+func listRuns(ctx context.Context, c *cluster, stdout, stderr io.Writer) error {
+	left, unseen, err := deploy.Leftovers(ctx, c.deploy(nil), c.namespace)
+	if err != nil {
+		return err
+	}
+	runs, err := deploy.List(ctx, c.deploy(nil), c.namespace)
+	if err != nil {
+		return err
+	}
+	if len(runs)+len(left) == 0 {
+		if err := c.namespaceExists(ctx); err != nil {
+			return err
+		}
+		fmt.Fprintf(stderr, "no runs in namespace %s\n", c.namespace)
+		return nil
+	}
+	table := tabwriter.NewWriter(stdout, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(table, "RUN\tCREATED\tSTATE")
+	row := func(name string, created time.Time, state string) {
+		fmt.Fprintf(table, "%s\t%s\t%s\n", name, created.UTC().Format("2006-01-02 15:04:05"), state)
+	}
+	for _, r := range runs {
+		row(r.Name, r.Job.CreationTimestamp.Time, stateOf(r))
+	}
+	for _, l := range left {
+		row(l.Run, l.Created, "its Job is gone; left behind: "+strings.Join(l.Kinds, ", "))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if len(left) > 0 {
+		fmt.Fprintf(stderr, "`lapse delete -n %s RUN` removes what is left behind\n", c.namespace)
+	}
+	if len(unseen) > 0 {
+		fmt.Fprintf(stderr, "not looked for, for want of the right to list them: %s\n", strings.Join(unseen, ", "))
+	}
+	return nil
 }
 
 func stateOf(r *deploy.Run) string {
@@ -100,6 +131,8 @@ func stateOf(r *deploy.Run) string {
 		return "ended, exit code 0"
 	case s.Failed > 0:
 		return "ended, with another exit code"
+	case r.Job.Spec.Suspend != nil && *r.Job.Spec.Suspend:
+		return "suspended: it was not made whole, or somebody has suspended it"
 	}
 	return "waiting"
 }
@@ -184,13 +217,15 @@ func newDelete() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete RUN",
 		Short: "Remove a run's Job and rights from the cluster",
-		Args:  exactly(1, "the RUN to remove, as `lapse status` lists it"),
+		Long: `Remove all that carries the run's label from the cluster: its Job and Pod, ServiceAccount, Role, ClusterRole and their bindings; also what
+is left of a run whose Job is gone already.`,
+		Args: exactly(1, "the RUN to remove, as `lapse status` lists it"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			run, err := kube.findRun(cmd.Context(), args[0], nil)
+			c, err := kube.connect(cmd.Context())
 			if err != nil {
 				return err
 			}
-			return run.Delete(cmd.Context())
+			return c.noRun(cmd.Context(), deploy.Remove(cmd.Context(), c.deploy(nil), c.namespace, args[0]))
 		},
 	}
 	kube.flags(cmd.Flags())

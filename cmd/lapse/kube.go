@@ -110,10 +110,15 @@ func (o *kubeOptions) findRun(ctx context.Context, name string, log *slog.Logger
 		return nil, err
 	}
 	run, err := deploy.Find(ctx, c.deploy(log), c.namespace, name)
+	return run, c.noRun(ctx, err)
+}
+
+// noRun says of an error that there is no run of that name that the user named the wrong one.
+func (c *cluster) noRun(ctx context.Context, err error) error {
 	if _, none := errors.AsType[*deploy.NoRunError](err); none {
-		return nil, cmp.Or(c.namespaceExists(ctx), asUsage(err))
+		return cmp.Or(c.namespaceExists(ctx), asUsage(err))
 	}
-	return run, err
+	return err
 }
 
 // deploy is the cluster as package deploy wants it.

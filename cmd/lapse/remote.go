@@ -166,20 +166,17 @@ func (o *options) jobConfig(namespace string) deploy.Config {
 	}
 }
 
-// preflight checks what can be known before anything is created: the Services, and the rights.
+// preflight checks what can be known before anything is created: the rights, all of them at once, and then the Services.
 func (o *options) preflight(ctx context.Context, c *cluster, log *slog.Logger) (deploy.Config, error) {
 	config := o.jobConfig(c.namespace)
-	for _, s := range o.subjects {
-		info, err := watcher.Describe(ctx, c.client, c.namespace, s.service, s.port)
-		if err != nil {
-			return config, err
-		}
-		config.Selectors = append(config.Selectors, info.Selector)
+	if err := config.Validate(); err != nil {
+		return config, err
 	}
-	missing, err := deploy.CheckRights(ctx, c.client, c.namespace, true)
+	need := deploy.Needs{Nodes: true, Secret: len(config.Private) > 0}
+	missing, err := deploy.CheckRights(ctx, c.client, c.namespace, need)
 	if err == nil && len(missing) > 0 {
-		config.NodesAccess = false
-		missing, err = deploy.CheckRights(ctx, c.client, c.namespace, false)
+		config.NodesAccess, need.Nodes = false, false
+		missing, err = deploy.CheckRights(ctx, c.client, c.namespace, need)
 	}
 	switch {
 	case err != nil:
@@ -188,6 +185,13 @@ func (o *options) preflight(ctx context.Context, c *cluster, log *slog.Logger) (
 		return config, &deploy.RightsError{Missing: missing}
 	case !config.NodesAccess:
 		log.Warn("no right to let the Job read nodes: the timeline will have no node lanes")
+	}
+	for _, s := range o.subjects {
+		info, err := watcher.Describe(ctx, c.client, c.namespace, s.service, s.port)
+		if err != nil {
+			return config, err
+		}
+		config.Selectors = append(config.Selectors, info.Selector)
 	}
 	return config, config.Validate()
 }

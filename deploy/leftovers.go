@@ -1,0 +1,210 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"lapse/kube"
+)
+
+// A Leftover is what is still there of a run whose Job is gone. What [Create] made in a namespace goes with the Job; the
+// ClusterRole and its binding, which no Job can own, and what was applied from YAML do not.
+type Leftover struct {
+	Run       string
+	Namespace string
+	Created   time.Time // of the oldest
+	Kinds     []string
+}
+
+// Leftovers lists what is left of runs in the namespace, oldest first. unseen are the kinds that the user may not list.
+func Leftovers(ctx context.Context, cluster Cluster, namespace string) (left []Leftover, unseen []string, err error) {
+	objects, unseen, err := found(ctx, cluster.Client, namespace, RunLabel)
+	if err != nil {
+		return nil, unseen, err
+	}
+	jobs := map[string]bool{}
+	for _, o := range objects {
+		if o.kind.name == "Job" {
+			jobs[o.GetLabels()[RunLabel]] = true
+		}
+	}
+	byRun := map[string]*Leftover{}
+	for _, o := range objects {
+		run := o.GetLabels()[RunLabel]
+		if jobs[run] {
+			continue
+		}
+		if byRun[run] == nil {
+			byRun[run] = &Leftover{Run: run, Namespace: namespace, Created: o.GetCreationTimestamp().Time}
+		}
+		l := byRun[run]
+		l.Kinds = append(l.Kinds, o.kind.name)
+		if at := o.GetCreationTimestamp().Time; at.Before(l.Created) {
+			l.Created = at
+		}
+	}
+	for _, l := range byRun {
+		left = append(left, *l)
+	}
+	slices.SortFunc(left, func(a, b Leftover) int { return a.Created.Compare(b.Created) })
+	return left, unseen, nil
+}
+
+// Remove deletes everything that carries the run's label in the namespace, and outside of any what belongs to it, whether
+// its Job is still there or not. If nothing is there, the error is a [NoRunError].
+func Remove(ctx context.Context, cluster Cluster, namespace, run string) error {
+	objects, unseen, err := found(ctx, cluster.Client, namespace, RunLabel+"="+run)
+	if err != nil {
+		return err
+	}
+	if len(objects) == 0 && len(unseen) == 0 {
+		return &NoRunError{namespace, run}
+	}
+	var errs []error
+	for _, o := range objects {
+		errs = append(errs, o.delete(ctx))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	// Who may not even look at ClusterRoles has created none.
+	if unseen = slices.DeleteFunc(unseen, outside); len(unseen) > 0 {
+		return withHint(fmt.Errorf("no right to list %s in namespace %s: some of run %s may be left", unseen, namespace, run),
+			"let somebody who may do it: `lapse delete -n "+namespace+" "+run+"`")
+	}
+	if len(objects) == 0 {
+		return &NoRunError{namespace, run}
+	}
+	return nil
+}
+
+func outside(kind string) bool { return kind == "ClusterRole" || kind == "ClusterRoleBinding" }
+
+// sweep deletes ClusterRoles, and with them their bindings, of earlier runs whose Job is certainly gone: a workstation that
+// crashed has left them. Those applied from YAML stay, whose Job may be still to come. It is a courtesy: what it may not do
+// or cannot, it leaves.
+func sweep(ctx context.Context, cluster Cluster) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	roles, err := cluster.Client.ClusterRoles().List(ctx, metav1.ListOptions{LabelSelector: ManagedLabel + "=lapse," + RunLabel, Limit: 100})
+	if err != nil {
+		return
+	}
+	for _, role := range roles.Items {
+		namespace, run, job := role.Labels[NamespaceLabel], role.Labels[RunLabel], role.Annotations[jobAnnotation]
+		if namespace == "" || job == "" {
+			continue
+		}
+		found, err := cluster.Client.Jobs(namespace).Get(ctx, run, metav1.GetOptions{})
+		if !apierrors.IsNotFound(err) && (err != nil || string(found.UID) == job) {
+			continue
+		}
+		background := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground), Preconditions: &metav1.Preconditions{UID: &role.UID}}
+		if err := cluster.Client.ClusterRoles().Delete(ctx, role.Name, background); err == nil {
+			cluster.logger().Info("removed the ClusterRole of an earlier run whose Job is gone", "name", role.Name, "namespace", namespace)
+		}
+	}
+}
+
+// A kind is one of the kinds of object that a run consists of, and that can outlive it.
+type kind struct {
+	name   string
+	list   func(ctx context.Context, namespace string, options metav1.ListOptions) (runtime.Object, error)
+	delete func(ctx context.Context, namespace, name string, options metav1.DeleteOptions) error
+}
+
+// kinds are those of a run, in the order in which to delete them. A Secret is not among them: only [Create] makes one, and
+// the Job owns it.
+func kinds(c kube.Client) []kind {
+	return []kind{
+		kindOf("Job", c.Jobs),
+		kindOf("RoleBinding", c.RoleBindings),
+		kindOf("Role", c.Roles),
+		kindOf("ServiceAccount", c.ServiceAccounts),
+		kindOf("ClusterRoleBinding", anywhere(c.ClusterRoleBindings)),
+		kindOf("ClusterRole", anywhere(c.ClusterRoles)),
+	}
+}
+
+func kindOf[T any, L runtime.Object](name string, objects func(string) kube.Objects[T, L]) kind {
+	return kind{
+		name: name,
+		list: func(ctx context.Context, namespace string, options metav1.ListOptions) (runtime.Object, error) {
+			return objects(namespace).List(ctx, options)
+		},
+		delete: func(ctx context.Context, namespace, name string, options metav1.DeleteOptions) error {
+			return objects(namespace).Delete(ctx, name, options)
+		},
+	}
+}
+
+func anywhere[O any](objects func() O) func(string) O { return func(string) O { return objects() } }
+
+// An owned object is one of a run's.
+type owned struct {
+	metav1.Object
+	kind kind
+}
+
+func (o owned) delete(ctx context.Context) error {
+	uid := o.GetUID()
+	options := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground), Preconditions: &metav1.Preconditions{UID: &uid}}
+	if err := o.kind.delete(ctx, o.GetNamespace(), o.GetName(), options); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete %s %s: %w", o.kind.name, o.GetName(), err)
+	}
+	return nil
+}
+
+// found lists the objects of runs in the namespace that the selector matches, and those outside of any that belong to one
+// there. unseen are the kinds that the user may not list.
+func found(ctx context.Context, client kube.Client, namespace, selector string) (objects []owned, unseen []string, err error) {
+	bound := map[string]string{} // namespace, by the name of a ClusterRole
+	for _, k := range kinds(client) {
+		list, err := k.list(ctx, namespace, metav1.ListOptions{LabelSelector: selector})
+		if apierrors.IsForbidden(err) {
+			unseen = append(unseen, k.name)
+			continue
+		}
+		if err != nil {
+			return nil, unseen, fmt.Errorf("list what is there of runs: %s: %w", k.name, err)
+		}
+		items, err := meta.ExtractList(list)
+		if err != nil {
+			return nil, unseen, fmt.Errorf("list what is there of runs: %s: %w", k.name, err)
+		}
+		for _, item := range items {
+			object := owned{item.(metav1.Object), k}
+			if binding, ok := item.(*rbacv1.ClusterRoleBinding); ok && len(binding.Subjects) > 0 {
+				bound[binding.RoleRef.Name] = binding.Subjects[0].Namespace
+			}
+			if of := namespaceOf(object, bound); of == namespace || of == "" {
+				objects = append(objects, object)
+			}
+		}
+	}
+	return objects, unseen, nil
+}
+
+// namespaceOf is the namespace of the run that the object belongs to. What stands outside of any says so by a label or,
+// applied from YAML without one, by the ServiceAccount that is bound.
+func namespaceOf(object owned, bound map[string]string) string {
+	if !outside(object.kind.name) {
+		return object.GetNamespace()
+	}
+	if labelled := object.GetLabels()[NamespaceLabel]; labelled != "" {
+		return labelled
+	}
+	if binding, ok := object.Object.(*rbacv1.ClusterRoleBinding); ok {
+		return bound[binding.RoleRef.Name]
+	}
+	return bound[object.GetName()]
+}
