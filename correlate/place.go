@@ -141,7 +141,7 @@ func sameKind(name, kind string) bool {
 func published(e timeline.Event, at Instant) Event {
 	p := Event{
 		ID: e.ID, Seen: e.Seen, At: at, Writer: e.Writer, Kind: e.Kind, From: e.From, To: e.To,
-		Code: e.Code, Detail: e.Detail, Service: e.Service,
+		Code: e.Code, Detail: e.Detail, Service: e.Service, Port: e.Port,
 	}
 	if !e.Stamp.IsZero() {
 		p.Stamp = &e.Stamp

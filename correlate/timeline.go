@@ -102,6 +102,7 @@ type Target struct {
 	Source  string              `json:"source,omitzero"`
 	Node    string              `json:"node,omitzero"`
 	Service string              `json:"service,omitzero"`
+	Port    string              `json:"port,omitzero"` // the name of the Service's port; absent if it has none
 	Addr    string              `json:"addr,omitzero"`
 	Pod     string              `json:"pod,omitzero"`
 	PodUID  string              `json:"podUID,omitzero"`
@@ -315,6 +316,7 @@ type Event struct {
 	Detail string             `json:"detail,omitzero"`
 
 	Service string `json:"service,omitzero"` // NAMESPACE/NAME of the Service an endpoint is of
+	Port    string `json:"port,omitzero"`    // the name of the Service's port an endpoint is of; absent if it has none
 }
 
 // Pod is one Pod's life, as far as it was seen. Instants taken from the watch are when the change

@@ -417,7 +417,7 @@ func (s *sight) windows(backends []string) []Window {
 func (s *sight) publish() Target {
 	f, t := s.target, &s.tally
 	p := Target{
-		ID: f.ID, Name: f.Name, Kind: f.Kind, URL: f.URL, Source: f.Source, Node: f.Node, Service: f.Service,
+		ID: f.ID, Name: f.Name, Kind: f.Kind, URL: f.URL, Source: f.Source, Node: f.Node, Service: f.Service, Port: f.Port,
 		Pod: f.Pod, PodUID: f.PodUID, PodNode: f.PodNode, Rate: f.Rate,
 		Sent: t.due - t.notSent(), OK: t.ok(), Failed: t.failed(), NotSent: t.notSent(), Late: t.late,
 		Classes: classNames(&t.classes), NewConnections: t.fresh,

@@ -57,7 +57,7 @@ func RequestsCSV(w io.Writer, run timeline.Run) error {
 
 // eventColumns are the columns of [EventsCSV].
 var eventColumns = []string{
-	"id", "since", "seen", "kind", "from", "to", "object_kind", "namespace", "name", "uid", "node", "addr", "service",
+	"id", "since", "seen", "kind", "from", "to", "object_kind", "namespace", "name", "uid", "node", "addr", "service", "port",
 	"code", "detail", "stamp", "writer",
 }
 
@@ -71,7 +71,7 @@ func EventsCSV(w io.Writer, run timeline.Run) error {
 		out.some(int64(e.Since))
 		out.number(int64(e.Seen))
 		out.text(string(e.Kind), e.From, e.To, e.Object.Kind, e.Object.Namespace, e.Object.Name, e.Object.UID, e.Object.Node)
-		out.text(address(e), e.Service)
+		out.text(address(e), e.Service, e.Port)
 		switch e.Kind { // for these, 0 is a code too
 		case timeline.PodContainer, timeline.PodDeleted:
 			out.number(int64(e.Code))

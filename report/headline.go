@@ -154,11 +154,15 @@ func measured(tl *correlate.Timeline) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " · ")
 }
 
-// subject names what was measured, each Service once, also if several of its ports were.
+// subject names what was measured: each Service once, with its ports if several of them were.
 func subject(run correlate.RunInfo) string {
 	var names []string
 	for _, s := range run.Services {
-		if name := "svc " + s.Namespace + "/" + s.Name; !slices.Contains(names, name) {
+		name := "svc " + s.Namespace + "/" + s.Name
+		if len(s.Measured) > 1 {
+			name += ":" + strings.Join(s.Measured, ",")
+		}
+		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

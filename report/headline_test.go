@@ -131,6 +131,10 @@ func TestDowntimeOfAPartialWindowHasBothItsBoundsWhereTheyAreKnown(t *testing.T)
 
 func TestServiceIsNamedOnceThoughTwoOfItsPortsAreMeasured(t *testing.T) {
 	web := timeline.Service{Namespace: "shop", Name: "web"}
+	ports := timeline.Service{Namespace: "shop", Name: "web", Measured: []string{"http", "metrics"}}
+	if got := subject(correlate.RunInfo{Services: []timeline.Service{ports}}); got != "svc shop/web:http,metrics" {
+		t.Errorf("two ports of a Service are %q", got)
+	}
 	if got := subject(correlate.RunInfo{Services: []timeline.Service{web, web}}); got != "svc shop/web" {
 		t.Errorf("%q", got)
 	}

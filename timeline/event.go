@@ -20,10 +20,11 @@ type Event struct {
 	To     string     `json:"to,omitzero"`   // the state after
 	Object Object     `json:"object,omitzero"`
 	Addr   netip.Addr `json:"addr,omitzero"` // the Pod's or endpoint's address
-	Code   int        `json:"code,omitzero"` // an exit code or a number of seconds, as the kind says
+	Code   int        `json:"code,omitzero"` // an exit code, a number of seconds, an endpoint's port: as the kind says
 	Detail string     `json:"detail,omitzero"`
 
 	Service string `json:"service,omitzero"` // NAMESPACE/NAME of the Service an endpoint is of
+	Port    string `json:"port,omitzero"`    // the name of the Service's port an endpoint is of; empty if it has none
 }
 
 // An Object names a thing in the cluster.
@@ -46,12 +47,16 @@ const (
 	PodReady     EventKind = "pod-ready"     // the Ready condition: "true", "false"; Stamp: lastTransitionTime
 	PodDeleted   EventKind = "pod-deleted"   // deletion was requested; Code: grace period in seconds; Stamp: deletionTimestamp − grace period
 	PodPhase     EventKind = "pod-phase"     // Pending, Running, Succeeded, Failed; Detail: reason
-	PodGone      EventKind = "pod-gone"      // the object was deleted; Detail: "relist" if a relist found it missing
+	PodGone      EventKind = "pod-gone"      // the object was deleted; Detail: "relist" if a relist found it missing, or "no longer selected"
 )
 
-// Endpoints of the Service. Object is the Pod behind the address (or the EndpointSlice where none is
-// named), Addr the address. States: "absent", "not-ready", "ready", "terminating+serving",
-// "terminating".
+// NoLongerSelected is the Detail of a PodGone of a Pod that no Service of the run selects any more. It may live on, and be
+// selected again: then there is another PodSeen with its UID.
+const NoLongerSelected = "no longer selected"
+
+// Endpoints of a Service: one for each address and measured port. Object is the Pod behind the address (or the EndpointSlice
+// where none is named), Addr the address, Code the number of its port, Port the name of the Service's port. States: "absent",
+// "not-ready", "ready", "terminating+serving", "terminating".
 const EndpointChanged EventKind = "endpoint"
 
 // States of an endpoint, from the conditions of its EndpointSlice.

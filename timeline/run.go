@@ -49,7 +49,8 @@ type Service struct {
 	Namespace string   `json:"namespace"`
 	Name      string   `json:"name"`
 	ClusterIP string   `json:"clusterIP,omitzero"`
-	Ports     []string `json:"ports,omitzero"` // "80/TCP → http"
+	Ports     []string `json:"ports,omitzero"`    // "80/TCP → http"
+	Measured  []string `json:"measured,omitzero"` // the ports that are measured, by name or number
 }
 
 // Cluster describes where the run took place, as far as the rights to see it went.

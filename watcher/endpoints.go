@@ -16,17 +16,17 @@ import (
 	"lapse/timeline"
 )
 
-// endpoints watches the Service's EndpointSlices. What counts is the endpoint, in whichever slice it is: while the
+// endpoints watches a Service's EndpointSlices. What counts is the endpoint, in whichever slice it is: while the
 // controller moves one to another slice it may be in two.
-func (w *watcher) endpoints() *lane[*discoveryv1.EndpointSlice] {
+func (w *watcher) endpoints(s Service) *lane[*discoveryv1.EndpointSlice] {
 	client := w.Client.EndpointSlices(w.Namespace)
 	slicesByUID := map[types.UID]*discoveryv1.EndpointSlice{}
-	known := map[netip.Addr]endpoint{}
+	known := map[place]endpoint{}
 	return &lane[*discoveryv1.EndpointSlice]{
 		kind: "EndpointSlice", resource: "endpointslices.discovery.k8s.io", w: w,
 		list:    func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
 		watch:   func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return client.Watch(ctx, o) },
-		options: metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + w.Service},
+		options: metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + s.Name},
 		change: func(old, new *discoveryv1.EndpointSlice, _ how) []timeline.Event {
 			if new == nil {
 				delete(slicesByUID, old.UID)
@@ -37,21 +37,28 @@ func (w *watcher) endpoints() *lane[*discoveryv1.EndpointSlice] {
 		},
 		settle: func(how how) []timeline.Event {
 			before := known
-			known = merge(slicesByUID, w.Port)
+			known = merge(slicesByUID, s.Ports...)
 			events := diffEndpoints(before, known, how)
 			for i := range events {
-				events[i].Service = w.Namespace + "/" + w.Service
+				events[i].Service = w.Namespace + "/" + s.Name
 			}
 			return events
 		},
 	}
 }
 
-// An endpoint is one address of the Service, as its EndpointSlices have it.
+// An endpoint is one address of the Service for one of its ports, as its EndpointSlices have it.
 type endpoint struct {
 	state string
 	pod   timeline.Object
 	port  int
+}
+
+// A place is where an endpoint is reached. An address has one endpoint for each of the Service's ports: EndpointSlices list
+// several, and where Pods give a port's name different numbers, one slice has one port of an address and another the other.
+type place struct {
+	addr netip.Addr
+	port string // the name of the Service's port
 }
 
 // better ranks the states of an address that is in two slices.
@@ -59,29 +66,35 @@ var better = []string{
 	timeline.EndpointReady, timeline.EndpointTerminatingServing, timeline.EndpointNotReady, timeline.EndpointTerminating,
 }
 
-// merge returns the endpoints in all slices that serve the named port.
-func merge(all map[types.UID]*discoveryv1.EndpointSlice, port string) map[netip.Addr]endpoint {
-	merged := map[netip.Addr]endpoint{}
+// merge returns the endpoints in all slices that serve the named ports.
+func merge(all map[types.UID]*discoveryv1.EndpointSlice, ports ...string) map[place]endpoint {
+	merged := map[place]endpoint{}
 	for _, slice := range inOrder(all) {
-		number, ok := portOf(slice, port)
-		if !ok {
-			continue
-		}
-		for i := range slice.Endpoints {
-			e := endpoint{state: stateOf(slice.Endpoints[i].Conditions), pod: podOf(slice, &slice.Endpoints[i]), port: number}
-			for _, text := range slice.Endpoints[i].Addresses {
-				addr, err := netip.ParseAddr(text)
-				if err != nil {
-					continue // an FQDN slice
-				}
-				if other, twice := merged[addr]; twice && slices.Index(better, other.state) <= slices.Index(better, e.state) {
-					continue
-				}
-				merged[addr] = e
+		for _, port := range ports {
+			if number, ok := portOf(slice, port); ok {
+				mergeSlice(merged, slice, port, number)
 			}
 		}
 	}
 	return merged
+}
+
+// mergeSlice adds the endpoints of one slice for one port.
+func mergeSlice(merged map[place]endpoint, slice *discoveryv1.EndpointSlice, port string, number int) {
+	for i := range slice.Endpoints {
+		e := endpoint{state: stateOf(slice.Endpoints[i].Conditions), pod: podOf(slice, &slice.Endpoints[i]), port: number}
+		for _, text := range slice.Endpoints[i].Addresses {
+			addr, err := netip.ParseAddr(text)
+			if err != nil {
+				continue // an FQDN slice
+			}
+			at := place{addr, port}
+			if other, twice := merged[at]; twice && slices.Index(better, other.state) <= slices.Index(better, e.state) {
+				continue
+			}
+			merged[at] = e
+		}
+	}
 }
 
 // inOrder sorts slices by name, so that the same slices always give the same endpoints.
@@ -91,11 +104,18 @@ func inOrder(all map[types.UID]*discoveryv1.EndpointSlice) []*discoveryv1.Endpoi
 
 func portOf(slice *discoveryv1.EndpointSlice, name string) (int, bool) {
 	for _, p := range slice.Ports {
-		if p.Port != nil && (p.Name == nil && name == "" || p.Name != nil && *p.Name == name) {
+		if p.Port != nil && name == orEmpty(p.Name) {
 			return int(*p.Port), true
 		}
 	}
 	return 0, false
+}
+
+func orEmpty(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
 }
 
 // stateOf reads an endpoint's conditions. Of those left out, ready and serving mean true, terminating false.
@@ -128,11 +148,11 @@ func podOf(slice *discoveryv1.EndpointSlice, e *discoveryv1.Endpoint) timeline.O
 }
 
 // diffEndpoints tells which endpoints came, went or changed their state. The first list's have no state before.
-func diffEndpoints(old, new map[netip.Addr]endpoint, how how) []timeline.Event {
+func diffEndpoints(old, new map[place]endpoint, how how) []timeline.Event {
 	var events []timeline.Event
-	for _, addr := range sorted(old, new) {
-		was, before := old[addr]
-		is, after := new[addr]
+	for _, at := range sorted(old, new) {
+		was, before := old[at]
+		is, after := new[at]
 		from, to := was.state, is.state
 		if !before && how != listed {
 			from = timeline.EndpointAbsent
@@ -140,29 +160,31 @@ func diffEndpoints(old, new map[netip.Addr]endpoint, how how) []timeline.Event {
 		if !after {
 			to, is = timeline.EndpointAbsent, was
 		}
-		// An address that passed to another Pod is one endpoint that went and one that came.
-		if before && after && was.pod.UID != is.pod.UID {
-			events = append(events, endpointEvent(addr, was, from, timeline.EndpointAbsent))
+		// An address that passed to another Pod is one endpoint that went and one that came. So is one whose port's number changed.
+		if before && after && (was.pod.UID != is.pod.UID || was.port != is.port) {
+			events = append(events, endpointEvent(at, was, from, timeline.EndpointAbsent))
 			from = timeline.EndpointAbsent
 		}
 		if from != to {
-			events = append(events, endpointEvent(addr, is, from, to))
+			events = append(events, endpointEvent(at, is, from, to))
 		}
 	}
 	return events
 }
 
-func endpointEvent(addr netip.Addr, e endpoint, from, to string) timeline.Event {
-	return timeline.Event{Kind: timeline.EndpointChanged, From: from, To: to, Object: e.pod, Addr: addr, Code: e.port, Writer: apiserver}
+func endpointEvent(at place, e endpoint, from, to string) timeline.Event {
+	return timeline.Event{
+		Kind: timeline.EndpointChanged, From: from, To: to, Object: e.pod, Addr: at.addr, Code: e.port, Port: at.port, Writer: apiserver,
+	}
 }
 
-func sorted(a, b map[netip.Addr]endpoint) []netip.Addr {
+func sorted(a, b map[place]endpoint) []place {
 	all := slices.Collect(maps.Keys(a))
-	for addr := range b {
-		if _, both := a[addr]; !both {
-			all = append(all, addr)
+	for at := range b {
+		if _, both := a[at]; !both {
+			all = append(all, at)
 		}
 	}
-	slices.SortFunc(all, netip.Addr.Compare)
+	slices.SortFunc(all, func(x, y place) int { return cmp.Or(x.addr.Compare(y.addr), cmp.Compare(x.port, y.port)) })
 	return all
 }

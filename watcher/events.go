@@ -3,6 +3,7 @@ package watcher
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,15 +18,15 @@ import (
 	"lapse/timeline"
 )
 
-// maxHeld is how many Events wait for their Pod to be seen.
-const maxHeld = 1000
+// At most maxHeld Events wait for their Pod to be seen. When there are more, the older half is forgotten.
+const maxHeld = 4000
 
-// subjects tell the Events about our Service, its Pods and their owners from those about others. An Event may come
+// subjects tell the Events about our Services, their Pods and the Pods' owners from those about others. An Event may come
 // before the Pod it is about does: then it waits.
 type subjects struct {
-	service string
-	uids    map[types.UID]bool
-	held    []heldEvent
+	services map[string]bool
+	uids     map[types.UID]bool
+	held     []heldEvent
 }
 
 type heldEvent struct {
@@ -33,8 +34,12 @@ type heldEvent struct {
 	timeline.Event
 }
 
-func newSubjects(service string) subjects {
-	return subjects{service: service, uids: map[types.UID]bool{}}
+func newSubjects(services []Service) subjects {
+	s := subjects{services: map[string]bool{}, uids: map[types.UID]bool{}}
+	for _, service := range services {
+		s.services[service.Name] = true
+	}
+	return s
 }
 
 // kubeEvents watches the Events of the namespace. Those from before the run are none of its facts.
@@ -68,23 +73,37 @@ func seriesCount(e *corev1.Event) int32 {
 	return e.Series.Count
 }
 
-// ours returns the events that are about us, and holds those about what may yet turn out to be ours.
+// ours returns the events that are about us, and holds those about what may yet turn out to be ours. If there were too many of
+// these, a gap tells that it forgot some.
 func (w *watcher) ours(events []timeline.Event) []timeline.Event {
 	now := w.now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.DeleteFunc(events, func(e timeline.Event) bool {
+	var ours []timeline.Event
+	for _, e := range events {
 		uid := types.UID(e.Object.UID)
-		if w.subj.uids[uid] || e.Object.Kind == "Service" && e.Object.Name == w.subj.service {
-			return false
+		if w.subj.uids[uid] || e.Object.Kind == "Service" && w.subj.services[e.Object.Name] {
+			ours = append(ours, e)
+			continue
 		}
 		if len(w.subj.held) == maxHeld {
-			w.subj.held = slices.Delete(w.subj.held, 0, 1)
+			ours = append(ours, w.subj.forget())
 		}
 		e.Seen = now
 		w.subj.held = append(w.subj.held, heldEvent{uid, e})
-		return true
-	})
+	}
+	return ours
+}
+
+// forget drops the older half of the held Events, and returns the gap that leaves.
+func (s *subjects) forget() timeline.Event {
+	half := len(s.held) / 2
+	since := s.held[0].Seen
+	s.held = slices.Clone(s.held[half:])
+	return timeline.Event{
+		Kind: timeline.WatchGap, Since: since, Object: timeline.Object{Kind: "Event"}, Writer: writer,
+		Detail: fmt.Sprintf("%d Events about objects that are not known to be ours were forgotten: should a Pod of ours be seen later, what was said of it before is missing", half),
+	}
 }
 
 // about makes a Pod and its owners subjects, and returns the events that were held for them.

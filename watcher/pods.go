@@ -6,12 +6,15 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"lapse/timeline"
@@ -23,15 +26,15 @@ type podLane struct {
 	selector labels.Selector
 }
 
-func (w *watcher) pods() *podLane {
-	pods := w.Client.Pods(w.Namespace)
+func (w *watcher) podLane() *podLane {
+	client := w.Client.Pods(w.Namespace)
 	p := &podLane{selector: labels.Nothing()}
 	p.lane = lane[*corev1.Pod]{
-		kind: "Pod", resource: "pods", w: w,
-		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return pods.List(ctx, o) },
-		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return pods.Watch(ctx, o) },
+		kind: "Pod", resource: "pods", w: w, serial: &w.pods.mu,
+		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
+		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return client.Watch(ctx, o) },
 		change: func(old, new *corev1.Pod, how how) []timeline.Event {
-			events := diffPod(old, new, how, p.selector)
+			events := w.pods.change(old, new, how, p.selector)
 			if old == nil {
 				events = append(events, w.about(new)...)
 			}
@@ -39,6 +42,51 @@ func (w *watcher) pods() *podLane {
 		},
 	}
 	return p
+}
+
+// pods are the Pods of all Services together. Two Services may select the same ones: what one's watch told of a Pod, the other's
+// does not tell again.
+type pods struct {
+	mu    sync.Mutex // held by the lanes, see lane.serial
+	known map[types.UID]*knownPod
+}
+
+// A knownPod is a Pod's newest state, and how many Services' selectors name it.
+type knownPod struct {
+	newest *corev1.Pod
+	lanes  int
+}
+
+// change tells what is new in the change that one lane saw.
+func (all *pods) change(old, new *corev1.Pod, how how, selector labels.Selector) []timeline.Event {
+	if new == nil {
+		known := all.known[old.UID]
+		if known.lanes--; known.lanes > 0 {
+			return nil
+		}
+		delete(all.known, old.UID)
+		return diffPod(old, nil, how, selector)
+	}
+	known := all.known[new.UID]
+	if known == nil {
+		known = &knownPod{}
+		all.known[new.UID] = known
+	}
+	if old == nil {
+		known.lanes++
+	}
+	was := known.newest
+	if was != nil && older(new, was) {
+		return nil
+	}
+	known.newest = new
+	return diffPod(was, new, how, selector)
+}
+
+// older reports whether a is certainly an older state than b.
+func older(a, b *corev1.Pod) bool {
+	order, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
+	return err == nil && order < 0
 }
 
 // follows makes the lane begin anew with another selector. What it knows it keeps, so that Pods named by both go on
@@ -91,7 +139,7 @@ func podGone(pod *corev1.Pod, how how, selector labels.Selector) timeline.Event 
 	e := timeline.Event{Kind: timeline.PodGone}
 	switch {
 	case !selector.Matches(labels.Set(pod.Labels)):
-		e.Detail = "no longer selected"
+		e.Detail = timeline.NoLongerSelected
 	case how != watched:
 		e.Detail = "relist"
 	}

@@ -17,14 +17,14 @@ import (
 	"lapse/timeline"
 )
 
-// watchServiceAndPods watches the Service, and the Pods that its selector names: others when it changes.
-func (w *watcher) watchServiceAndPods(ctx context.Context) error {
+// watchServiceAndPods watches a Service, and the Pods that its selector names: others when it changes.
+func (w *watcher) watchServiceAndPods(ctx context.Context, s Service) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	selectors := make(chan labels.Selector)
 	var service sync.WaitGroup
 	service.Go(func() {
-		if err := w.service(ctx, selectors).run(ctx); err != nil {
+		if err := w.service(ctx, s.Name, selectors).run(ctx); err != nil {
 			cancel(err)
 		}
 	})
@@ -37,7 +37,7 @@ func (w *watcher) watchServiceAndPods(ctx context.Context) error {
 // watchPods watches the Pods of the newest selector, until ctx ends or they may not be watched. A Service without a
 // selector has none: its endpoints are made by hand.
 func (w *watcher) watchPods(ctx context.Context, selectors <-chan labels.Selector) error {
-	lane := w.pods()
+	lane := w.podLane()
 	failed := make(chan error, 1)
 	stop := func() {}
 	defer func() { stop() }()
@@ -70,15 +70,15 @@ func start[T object](ctx context.Context, lane *lane[T], failed chan<- error) (s
 	return func() { cancel(); running.Wait() }
 }
 
-// service watches the one Service. Its selector goes to selectors whenever it is a new one.
-func (w *watcher) service(ctx context.Context, selectors chan<- labels.Selector) *lane[*corev1.Service] {
+// service watches the Service of that name. Its selector goes to selectors whenever it is a new one.
+func (w *watcher) service(ctx context.Context, name string, selectors chan<- labels.Selector) *lane[*corev1.Service] {
 	client := w.Client.Services(w.Namespace)
 	var current string
 	return &lane[*corev1.Service]{
 		kind: "Service", resource: "services", w: w,
 		list:    func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
 		watch:   func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return client.Watch(ctx, o) },
-		options: metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", w.Service).String()},
+		options: metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()},
 		change: func(old, new *corev1.Service, how how) []timeline.Event {
 			if new != nil && selectorOf(new) != current {
 				current = selectorOf(new)

@@ -1,11 +1,15 @@
 package watcher
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -51,6 +55,8 @@ type lane[T object] struct {
 	change func(old, new T, how how) []timeline.Event
 	// settle, if not nil, is called after each change that was watched, and once after a whole list.
 	settle func(how how) []timeline.Event
+	// serial, if not nil, is held from a change to when its events are told: lanes that share it tell in the order of the changes.
+	serial *sync.Mutex
 
 	w *watcher
 
@@ -145,6 +151,7 @@ func (l *lane[T]) compare(items []runtime.Object, how how, now time.Duration) {
 	if how == relisted {
 		since = l.proof
 	}
+	defer l.inTurn()()
 	var none T
 	present := map[types.UID]T{}
 	for _, item := range items {
@@ -152,8 +159,8 @@ func (l *lane[T]) compare(items []runtime.Object, how how, now time.Duration) {
 			present[o.GetUID()] = o
 		}
 	}
-	for uid, old := range l.known {
-		if _, ok := present[uid]; !ok {
+	for _, old := range slices.SortedFunc(maps.Values(l.known), byName) {
+		if _, ok := present[old.GetUID()]; !ok {
 			l.w.emit(now, since, l.change(old, none, how)...)
 		}
 	}
@@ -166,6 +173,20 @@ func (l *lane[T]) compare(items []runtime.Object, how how, now time.Duration) {
 	if l.settle != nil {
 		l.w.emit(now, since, l.settle(how)...)
 	}
+}
+
+// byName orders objects, so that the same history always gives the same facts. Two of a name differ in their UID.
+func byName[T object](a, b T) int {
+	return cmp.Or(cmp.Compare(a.GetName(), b.GetName()), cmp.Compare(a.GetUID(), b.GetUID()))
+}
+
+// inTurn waits until no lane that shares serial is at work, and returns what lets the next one.
+func (l *lane[T]) inTurn() (leave func()) {
+	if l.serial == nil {
+		return func() {}
+	}
+	l.serial.Lock()
+	return l.serial.Unlock
 }
 
 // follow watches from the version on until the watch breaks, and returns what broke it.
@@ -214,6 +235,7 @@ func (l *lane[T]) take(e watch.Event, now time.Duration) error {
 	if e.Type == watch.Bookmark {
 		return nil
 	}
+	defer l.inTurn()()
 	events := l.change(l.known[o.GetUID()], o, watched)
 	l.known[o.GetUID()] = o
 	if e.Type == watch.Deleted { // o was its last state

@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"lapse/kube"
 	"lapse/timeline"
@@ -23,18 +26,23 @@ const (
 type Config struct {
 	Client    kube.Client
 	Namespace string
-	Service   string
-	Port      string // name of the Service's measured port; empty if it has no name
-	SkipNodes bool   // another watcher of the run watches them
+	Services  []Service // at least one, each once
 	Clock     timeline.Clock
 	Sink      func(timeline.Fact) // gets every event, with ID 0; called from several goroutines; must not block
 	Logger    *slog.Logger        // default: nobody
 }
 
-// A watcher is a Config at work.
+// A Service is one that is watched.
+type Service struct {
+	Name  string
+	Ports []string // names of its measured ports; "" is the port without a name
+}
+
+// A watcher is a Config at work. Pods, nodes and Events are told once, however many Services they concern.
 type watcher struct {
 	Config
-	log *slog.Logger
+	log  *slog.Logger
+	pods pods
 
 	mu   sync.Mutex
 	subj subjects // whom Events may be about
@@ -66,7 +74,7 @@ func (w *watcher) forbidden(verb, resource string, global bool, err error) error
 // Run watches until ctx ends, and then returns nil. Its error says which right is missing without which nothing
 // can be watched; nodes and Events are done without, and said to be.
 func Run(ctx context.Context, c Config) error {
-	w := &watcher{Config: c, log: c.Logger, subj: newSubjects(c.Service)}
+	w := &watcher{Config: c, log: c.Logger, pods: pods{known: map[types.UID]*knownPod{}}, subj: newSubjects(c.Services)}
 	if w.log == nil {
 		w.log = slog.New(slog.DiscardHandler)
 	}
@@ -88,17 +96,29 @@ func Run(ctx context.Context, c Config) error {
 			}
 		})
 	}
-	need(w.watchServiceAndPods)
-	need(w.endpoints().run)
-	if !c.SkipNodes {
-		want("Node", w.nodes().run)
+	for _, s := range c.Services {
+		need(func(ctx context.Context) error { return w.watchServiceAndPods(ctx, s) })
+		need(w.endpoints(s).run)
 	}
+	want("Node", w.nodes().run)
 	want("Event", w.kubeEvents().run)
 	lanes.Wait()
 	if err := denial(ctx); err != nil {
-		return fmt.Errorf("watch Service %s/%s: %w", c.Namespace, c.Service, err)
+		for _, kind := range []string{"Service", "Pod", "EndpointSlice", "Node", "Event"} {
+			w.emit(w.now(), 0, laneIs(kind, "off", err.Error()))
+		}
+		return fmt.Errorf("watch %s of namespace %s: %w", names(c.Services), c.Namespace, err)
 	}
 	return nil
+}
+
+// names are the Services for people.
+func names(services []Service) string {
+	var all []string
+	for _, s := range services {
+		all = append(all, s.Name)
+	}
+	return "Service " + strings.Join(all, ", ")
 }
 
 // denial returns the missing right because of which ctx ended, or nil.

@@ -17,6 +17,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,6 +25,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"lapse/kube"
 	"lapse/kube/kubetest"
 	"lapse/timeline"
 )
@@ -36,20 +38,27 @@ type cluster struct {
 	stop   context.CancelFunc
 	result chan error
 
+	services []Service // what is watched; web's port http unless set before start
+
 	mu      sync.Mutex
 	events  []timeline.Event
 	watches map[string][]*watch.RaceFreeFakeWatcher // by resource, oldest first
 	refused map[string]error                        // by "verb resource"
 	calls   []string                                // "verb resource"
+	frozen  chan struct{}                           // nil: answers come at once; else when it is closed
 }
 
 func newCluster(t *testing.T, objects ...runtime.Object) *cluster {
 	c := &cluster{
-		t: t, client: fake.NewSimpleClientset(objects...), result: make(chan error, 1),
+		t: t, client: fake.NewSimpleClientset(objects...), result: make(chan error, 1), services: []Service{{Name: "web", Ports: []string{"http"}}},
 		watches: map[string][]*watch.RaceFreeFakeWatcher{}, refused: map[string]error{},
 	}
 	c.client.PrependReactor("list", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		err := c.called("list", a.GetResource().Resource)
+		return err != nil, nil, err
+	})
+	c.client.PrependReactor("get", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		err := c.called("get", a.GetResource().Resource)
 		return err != nil, nil, err
 	})
 	c.client.PrependWatchReactor("*", func(a clienttesting.Action) (bool, watch.Interface, error) {
@@ -83,14 +92,82 @@ func (c *cluster) refuse(call string, err error) {
 	c.refused[call] = err
 }
 
+// freezable is a client whose questions for a Service can be frozen, and whose lists and watches of Services keep to the name they
+// ask for. The fake itself can do neither.
+type freezable struct {
+	kube.Client
+	c *cluster
+}
+
+func (f freezable) Services(namespace string) kube.Objects[*corev1.Service, *corev1.ServiceList] {
+	return freezableServices{f.Client.Services(namespace), f.c}
+}
+
+type freezableServices struct {
+	kube.Objects[*corev1.Service, *corev1.ServiceList]
+	c *cluster
+}
+
+func (f freezableServices) Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.Service, error) {
+	f.c.mu.Lock()
+	frozen := f.c.frozen
+	f.c.mu.Unlock()
+	if frozen != nil {
+		select {
+		case <-frozen:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return f.Objects.Get(ctx, name, options)
+}
+
+func (f freezableServices) List(ctx context.Context, o metav1.ListOptions) (*corev1.ServiceList, error) {
+	list, err := f.Objects.List(ctx, o)
+	if err == nil {
+		list.Items = slices.DeleteFunc(list.Items, func(s corev1.Service) bool { return !asks(o, &s) })
+	}
+	return list, err
+}
+
+func (f freezableServices) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	w, err := f.Objects.Watch(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return watch.Filter(w, func(e watch.Event) (watch.Event, bool) {
+		s, ok := e.Object.(*corev1.Service)
+		return e, !ok || asks(o, s)
+	}), nil
+}
+
+func asks(o metav1.ListOptions, s *corev1.Service) bool {
+	selector, err := fields.ParseSelector(o.FieldSelector)
+	return err == nil && selector.Matches(fields.Set{"metadata.name": s.Name})
+}
+
+// freeze keeps answers from coming until thaw. A fake watch cannot be frozen: nothing is to change meanwhile.
+func (c *cluster) freeze() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.frozen = make(chan struct{})
+}
+
+func (c *cluster) thaw() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	close(c.frozen)
+	c.frozen = nil
+}
+
 func (c *cluster) allow(call string) { c.refuse(call, nil) }
 
-// start begins to watch Service shop/web; end must follow.
+// start begins to watch the Services of namespace shop; end must follow.
 func (c *cluster) start() {
 	ctx, cancel := context.WithCancel(c.t.Context())
 	c.stop = cancel
 	config := Config{
-		Client: kubetest.Client(c.client), Namespace: "shop", Service: "web", Port: "http", Clock: timeline.StartClock(),
+		Client: freezable{kubetest.Client(c.client), c}, Namespace: "shop", Services: c.services, Clock: timeline.StartClock(),
 		Sink: func(f timeline.Fact) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
@@ -158,6 +235,7 @@ func line(e timeline.Event) string {
 	add("addr=%v", e.Addr, e.Addr.IsValid())
 	add("%s", e.From+">"+e.To, e.From+e.To != "")
 	add("code=%d", e.Code, e.Code != 0)
+	add("port=%s", e.Port, e.Port != "" && e.Port != "http")
 	add("stamp=%s", e.Stamp.UTC().Format("05.999999999"), !e.Stamp.IsZero())
 	add("by=%s", e.Writer, e.Writer != apiserver && e.Writer != writer)
 	add("(%s)", e.Detail, e.Detail != "")
@@ -466,6 +544,12 @@ func TestWithoutAnEssentialRightNothingIsWatched(t *testing.T) {
 			}](err)
 			if !ok || !strings.Contains(h.Hint(), hint) {
 				t.Errorf("without the right to %s: %v, and no hint at %q", call, err, hint)
+			}
+			off := slices.DeleteFunc(c.happened(), func(line string) bool {
+				return !strings.Contains(line, "watch-lane") || !strings.Contains(line, ">off")
+			})
+			if len(off) != 5 {
+				t.Errorf("without the right to %s these lanes are off: %q, want all", call, off)
 			}
 			c.stop()
 		})

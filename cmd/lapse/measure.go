@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -37,6 +39,12 @@ type service struct {
 	measured bool // and not only watched
 }
 
+// A servicePlan is what is done about the endpoints of one Service.
+type servicePlan struct {
+	service string // NAMESPACE/NAME
+	*directPlan
+}
+
 // A measurement owns one run on this machine. One goroutine, in run, owns its facts: probes and
 // watchers put theirs into the queue, and everything else is told by order.
 type measurement struct {
@@ -51,7 +59,7 @@ type measurement struct {
 	queue  *queue
 	rec    *record.Writer
 	prober *loadgen.Prober
-	plans  map[string]*directPlan // by service, NAMESPACE/NAME
+	plans  []servicePlan // of the measured Services
 	child  *child
 	done   chan int   // the command's exit code
 	orders chan order // what the workstation tells a run in the cluster
@@ -85,7 +93,7 @@ type failing struct{ target, class string }
 // run measures from baseline to end. It returns the judged run; the error is only for a run that
 // could not begin. signals are what the terminal sends us.
 func (m *measurement) run(ctx context.Context, signals <-chan os.Signal) (*correlate.Timeline, error) {
-	m.plans, m.targets, m.errors = map[string]*directPlan{}, map[uint16]timeline.Target{}, map[failing]string{}
+	m.plans, m.targets, m.errors = nil, map[uint16]timeline.Target{}, map[failing]string{}
 	m.add(m.meta)
 	m.prober = loadgen.New(loadgen.Config{Clock: m.clock, Source: m.meta.Source, Sink: m.queue.put, Logger: m.log, Pacing: loadgen.Pacing(m.opts.pacing)})
 	if err := m.startTargets(); err != nil {
@@ -122,14 +130,14 @@ func (m *measurement) start(ctx context.Context, probing, watching *sync.WaitGro
 	watchCtx, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	control, err := loadgen.ServeControl(watchCtx)
 	if err != nil {
-		m.log.Warn("no control target: a stall of this machine may pass for one of the service", "error", err)
-	} else {
-		m.startTarget(loadgen.Probe{Target: timeline.Target{
-			Name: "control", Kind: timeline.Control, URL: "http://" + control.String() + "/", Rate: min(m.opts.rate, 100),
-		}})
+		m.noControl(err)
+	} else if err := m.startTarget(loadgen.Probe{Target: timeline.Target{
+		Name: "control", Kind: timeline.Control, URL: "http://" + control.String() + "/", Rate: min(m.opts.rate, 100),
+	}}); err != nil {
+		m.noControl(err)
 	}
-	for i, s := range m.services {
-		watching.Go(func() { m.watch(watchCtx, s, i > 0) })
+	if len(m.services) > 0 {
+		watching.Go(func() { m.watch(watchCtx) })
 	}
 	probing.Go(func() {
 		if err := m.prober.Run(probeCtx); err != nil {
@@ -142,16 +150,51 @@ func (m *measurement) start(ctx context.Context, probing, watching *sync.WaitGro
 	return stopProbing, stopWatching
 }
 
-// watch feeds one Service's events to the queue until ctx ends. Without it the run goes on, and says so.
-func (m *measurement) watch(ctx context.Context, s service, skipNodes bool) {
-	err := watcher.Run(ctx, watcher.Config{
-		Client: m.client, Namespace: s.info.Service.Namespace, Service: s.info.Service.Name, Port: s.info.PortName, SkipNodes: skipNodes,
-		Clock: m.clock, Sink: m.queue.put, Logger: m.log,
-	})
-	if err != nil && ctx.Err() == nil {
-		m.log.Warn("the cluster is no longer watched", "service", s.info.Service.Name, "error", err)
-		m.queue.put(timeline.Event{Seen: m.clock.Now(), Kind: timeline.WatchLane, To: "off", Object: timeline.Object{Kind: "Service", Name: s.info.Service.Name}, Detail: err.Error()})
+func (m *measurement) noControl(err error) {
+	m.log.Warn("no control target: a stall of this machine may pass for one of the service", "error", err)
+}
+
+// watch feeds the events of all Services to the queue until ctx ends. Without them the run goes on, and says so.
+func (m *measurement) watch(ctx context.Context) {
+	config := watcher.Config{Client: m.client, Namespace: m.services[0].info.Service.Namespace, Clock: m.clock, Sink: m.queue.put, Logger: m.log}
+	for _, s := range m.distinct() {
+		config.Services = append(config.Services, watcher.Service{Name: s.Name, Ports: m.portsOf(s, false)})
 	}
+	if err := watcher.Run(ctx, config); err != nil && ctx.Err() == nil {
+		m.log.Warn("the cluster is no longer watched", "error", err)
+	}
+}
+
+// distinct are the Services of the run, each once, with those of their ports that are measured.
+func (m *measurement) distinct() []timeline.Service {
+	var all []timeline.Service
+	for _, s := range m.services {
+		i := slices.IndexFunc(all, func(have timeline.Service) bool { return serviceKey(have) == serviceKey(s.info.Service) })
+		if i < 0 {
+			i, all = len(all), append(all, s.info.Service)
+			all[i].Measured = nil
+		}
+		if port := s.portText(); s.measured && !slices.Contains(all[i].Measured, port) {
+			all[i].Measured = append(all[i].Measured, port)
+		}
+	}
+	return all
+}
+
+// portText is the Service's port for people: its name, or its number if it has none.
+func (s service) portText() string {
+	return cmp.Or(s.info.PortName, strconv.Itoa(int(s.info.Port)))
+}
+
+// portsOf are the names of a Service's ports that the run is about, or measures.
+func (m *measurement) portsOf(of timeline.Service, measured bool) []string {
+	var ports []string
+	for _, s := range m.services {
+		if serviceKey(s.info.Service) == serviceKey(of) && (s.measured || !measured) && !slices.Contains(ports, s.info.PortName) {
+			ports = append(ports, s.info.PortName)
+		}
+	}
+	return ports
 }
 
 // tell gives the loop an order. It does not wait.
@@ -292,6 +335,9 @@ func (m *measurement) upkeep() {
 		m.flushed = now
 		m.keep(m.rec.Flush())
 	}
+	if !m.draining {
+		m.followPlans(now)
+	}
 	m.live.show(now)
 }
 
@@ -385,9 +431,9 @@ func (m *measurement) startTargets() error {
 			}
 		}
 	}
-	for _, s := range m.services {
-		if s.measured && m.opts.direct > 0 {
-			m.plans[serviceKey(s.info.Service)] = newDirectPlan(m.opts.direct)
+	for _, s := range m.distinct() {
+		if len(s.Measured) > 0 && m.opts.direct > 0 {
+			m.plans = append(m.plans, servicePlan{serviceKey(s), newDirectPlan(m.opts.direct, m.portsOf(s, true)...)})
 		}
 	}
 	return nil
@@ -427,7 +473,7 @@ func (m *measurement) probeOf(s subject) loadgen.Probe {
 		return p
 	}
 	info := m.infoOf(s)
-	p.Service = serviceKey(info.Service)
+	p.Service, p.Port = serviceKey(info.Service), info.PortName
 	p.URL = (&url.URL{Scheme: m.opts.scheme, Host: serviceHost(info)}).String()
 	if m.opts.isTCP(s) {
 		return p
@@ -446,71 +492,108 @@ func (m *measurement) infoOf(s subject) watcher.Info {
 	return watcher.Info{}
 }
 
-// startTarget numbers and names a target, records it and starts its probe.
+// startTarget numbers a target, starts its probe and records it.
 func (m *measurement) startTarget(p loadgen.Probe) error {
-	m.nextTarget++
-	p.ID = m.nextTarget
+	p.ID = m.nextTarget + 1
 	p.Source, p.Node = m.meta.Source, os.Getenv("NODE_NAME")
 	p.Timeout = m.opts.timeout
-	m.targets[p.ID] = p.Target
-	m.add(p.Target)
-	m.add(timeline.Event{Seen: m.clock.Now(), Kind: timeline.TargetChanged, To: "measuring", Object: timeline.Object{Kind: "Target", Name: p.Name}})
+	now := m.clock.Now()
 	if err := m.prober.Start(p); err != nil {
 		return fmt.Errorf("measure %s: %w", p.Name, err)
 	}
+	m.nextTarget++
+	m.targets[p.ID] = p.Target
+	m.add(p.Target) // the queue is taken in later: the target comes before its requests
+	m.add(targetIs(p.Name, "", "measuring", now))
 	return nil
+}
+
+func targetIs(name, from, to string, now time.Duration) timeline.Event {
+	return timeline.Event{Seen: now, Kind: timeline.TargetChanged, From: from, To: to, Object: timeline.Object{Kind: "Target", Name: name}}
 }
 
 // followEndpoints starts, hurries and ends direct targets as endpoints come and go.
 func (m *measurement) followEndpoints(e timeline.Event) {
-	for key, plan := range m.plans {
-		if (e.Kind == timeline.EndpointChanged && e.Service == key || e.Kind == timeline.PodGone) && plan.learn(e) {
-			m.applyPlan(key, plan)
+	for _, plan := range m.plans {
+		if (e.Kind != timeline.EndpointChanged || e.Service == plan.service) && plan.learn(e) {
+			m.follow(plan, m.clock.Now())
 		}
 	}
 }
 
-func (m *measurement) applyPlan(key string, plan *directPlan) {
-	for _, ep := range plan.endpoints {
-		switch rate := plan.rateOf(ep); {
-		case ep.gone:
-			m.endDirect(ep)
-			delete(plan.endpoints, ep.key)
-		case ep.target == 0:
-			ep.rate = rate
-			m.startDirect(key, ep)
-		case rate != ep.rate:
-			ep.rate = rate
-			m.prober.SetRate(ep.target, rate)
-		}
+// followPlans does what is due because time has passed.
+func (m *measurement) followPlans(now time.Duration) {
+	for _, plan := range m.plans {
+		m.follow(plan, now)
 	}
 }
 
-func (m *measurement) startDirect(key string, ep *directEndpoint) {
+func (m *measurement) follow(plan servicePlan, now time.Duration) {
+	for _, c := range plan.changes(now) {
+		switch {
+		case !c.probe:
+			m.endDirect(c.directEndpoint)
+		case !c.probed:
+			m.startDirect(plan.service, c.directEndpoint, c.rate)
+		default:
+			m.prober.SetRate(c.target, c.rate)
+		}
+		c.directEndpoint.rate = c.rate
+	}
+}
+
+// startDirect starts an endpoint's target, or goes on with it.
+func (m *measurement) startDirect(service string, ep *directEndpoint, rate float64) {
+	p, ok := m.directProbe(service, ep, rate)
+	if !ok {
+		ep.refused = true
+		return
+	}
+	var err error
+	if ep.target == 0 {
+		if err = m.startTarget(p); err == nil {
+			ep.target = m.nextTarget
+		}
+	} else {
+		p.Target = m.targets[ep.target]
+		p.Rate = rate
+		now := m.clock.Now()
+		if err = m.prober.Start(p); err == nil {
+			m.add(targetIs(p.Name, "ended", "measuring", now))
+		}
+	}
+	if ep.probed, ep.refused = err == nil, err != nil; err != nil {
+		m.log.Warn("a Pod's own address is not measured", "pod", p.Pod, "error", err)
+	}
+}
+
+// directProbe is the probe of an endpoint's own address: as its Service is probed on that port.
+func (m *measurement) directProbe(service string, ep *directEndpoint, rate float64) (loadgen.Probe, bool) {
 	for _, s := range m.services {
-		if serviceKey(s.info.Service) != key {
+		if serviceKey(s.info.Service) != service || s.info.PortName != ep.port || !s.measured {
 			continue
 		}
 		p := m.probeOf(s.subject)
-		p.Kind, p.Rate, p.Addr = timeline.Direct, ep.rate, ep.addr
+		p.Kind, p.Rate, p.Addr = timeline.Direct, rate, ep.addr
 		p.URL = directURL(p.URL, ep.addr)
 		p.Pod, p.PodUID, p.PodNode = ep.pod.Namespace+"/"+ep.pod.Name, ep.pod.UID, ep.pod.Node
 		p.Name = m.directName(s, ep)
-		if err := m.startTarget(p); err != nil {
-			m.log.Warn("a Pod's own address is not measured", "pod", p.Pod, "error", err)
-			continue
-		}
-		ep.target = m.nextTarget
-		return
+		return p, true
 	}
+	return loadgen.Probe{}, false
 }
 
-// directName names an endpoint's target, which no other of the run may be called.
+// directName names an endpoint's target, which no other of the run may be called. The port is named where several of the Service's are
+// measured, the address where its Pod has two.
 func (m *measurement) directName(s service, ep *directEndpoint) string {
-	name := s.info.Service.Name + " direct " + ep.pod.Name
-	if ep.pod.Name == "" {
-		name = s.info.Service.Name + " direct " + ep.addr.String()
+	name := s.info.Service.Name
+	if len(m.portsOf(s.info.Service, true)) > 1 {
+		name = m.opts.label(s.subject)
 	}
+	if ep.pod.Name == "" {
+		return name + " direct " + ep.addr.String()
+	}
+	name += " direct " + ep.pod.Name
 	for _, t := range m.targets {
 		if t.Name == name {
 			return name + " " + ep.addr.String()
@@ -520,11 +603,9 @@ func (m *measurement) directName(s service, ep *directEndpoint) string {
 }
 
 func (m *measurement) endDirect(ep *directEndpoint) {
-	if ep.target == 0 {
-		return
-	}
 	m.prober.Stop(ep.target)
-	m.add(timeline.Event{Seen: m.clock.Now(), Kind: timeline.TargetChanged, From: "measuring", To: "ended", Object: timeline.Object{Kind: "Target", Name: m.targets[ep.target].Name}})
+	ep.probed = false
+	m.add(targetIs(m.targets[ep.target].Name, "measuring", "ended", m.clock.Now()))
 }
 
 // directURL is the URL base with addr in place of its host.

@@ -149,8 +149,8 @@ func (m *measurement) describe() timeline.Meta {
 			meta.URLs = append(meta.URLs, s.url.Redacted())
 		}
 	}
+	meta.Services = m.distinct()
 	for _, s := range m.services {
-		meta.Services = append(meta.Services, s.info.Service)
 		meta.Cluster = s.info.Cluster
 	}
 	return meta

@@ -1,0 +1,181 @@
+package watcher
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Several ports, address families and Services of one run: what is told once, and what of each.
+
+// withMetrics gives a slice the port metrics, 9090, beside http.
+func withMetrics(s *discoveryv1.EndpointSlice) {
+	s.Ports = append(s.Ports, discoveryv1.EndpointPort{Name: new("metrics"), Port: new(int32(9090))})
+}
+
+func TestTwoPortsOfAServiceAreToldOfOnePodOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := newCluster(t, service(), pod(1), with(slice("web-a", endpointOf(pod(1), ready)), withMetrics))
+		c.services[0].Ports = []string{"http", "metrics"}
+		c.start()
+		c.expect(append(lanesOn,
+			"0s pod-seen web-1 on=node1 addr=10.0.0.1 >Running stamp=01 (listed)",
+			"0s pod-scheduled web-1 on=node1 addr=10.0.0.1 >node1 stamp=02",
+			"0s pod-ready web-1 on=node1 addr=10.0.0.1 >true stamp=04 by=kubelet/node1",
+			"0s pod-container web-1 on=node1 addr=10.0.0.1 >running stamp=03 by=kubelet/node1 (app)",
+			"0s endpoint web-1 on=node1 addr=10.0.0.1 >ready code=8080",
+			"0s endpoint web-1 on=node1 addr=10.0.0.1 >ready code=9090 port=metrics",
+		)...)
+		time.Sleep(time.Second)
+		c.putPod(with(pod(1), deleted))
+		c.putSlice(with(slice("web-a", endpointOf(pod(1), terminating)), withMetrics))
+		c.expect("1s pod-deleted web-1 on=node1 addr=10.0.0.1 code=30 stamp=10",
+			"1s endpoint web-1 on=node1 addr=10.0.0.1 ready>terminating code=8080",
+			"1s endpoint web-1 on=node1 addr=10.0.0.1 ready>terminating code=9090 port=metrics")
+		c.end()
+	})
+}
+
+func TestPodsOfTwoServicesAreToldOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		inner := with(service(), func(s *corev1.Service) { s.Name, s.UID = "inner", "inner" })
+		of := func(service string, s *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
+			s.Labels[discoveryv1.LabelServiceName] = service
+			return s
+		}
+		c := newCluster(t, service(), inner, pod(1), node("node1"),
+			slice("web-a", endpointOf(pod(1), ready)), of("inner", slice("inner-a", endpointOf(pod(1), ready))))
+		c.services = append(c.services, Service{Name: "inner", Ports: []string{"http"}})
+		c.start()
+		got := c.happened()
+		for _, line := range []string{
+			"0s pod-seen web-1 on=node1 addr=10.0.0.1 >Running stamp=01 (listed)",
+			"0s pod-ready web-1 on=node1 addr=10.0.0.1 >true stamp=04 by=kubelet/node1",
+			"0s node-ready node1 >true stamp=00",
+			"0s watch-lane [Event] >on",
+		} {
+			if n := len(slices.DeleteFunc(slices.Clone(got), func(s string) bool { return s != line })); n != 1 {
+				t.Errorf("%q was told %d times, want once", line, n)
+			}
+		}
+		time.Sleep(time.Second)
+		c.putPod(with(pod(1), deleted))
+		_, err := c.client.CoreV1().Events("shop").Create(t.Context(), event("web-1.a", "web-1", nothing), metav1.CreateOptions{})
+		c.check(err)
+		c.deletePod("web-1")
+		c.expect("1s pod-deleted web-1 on=node1 addr=10.0.0.1 code=30 stamp=10",
+			"1s kube-event web-1 on=node1 >Killing stamp=07 by=kubelet/node1 (Stopping container app)",
+			"1s pod-gone web-1 on=node1 addr=10.0.0.1")
+		c.end()
+	})
+}
+
+func TestPodThatOneOfTwoServicesLetsGoIsNotGone(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		inner := with(service(), func(s *corev1.Service) { s.Name, s.UID = "inner", "inner" })
+		c := newCluster(t, service(), inner, pod(1))
+		c.services = append(c.services, Service{Name: "inner", Ports: []string{"http"}})
+		c.start()
+		c.happened()
+		time.Sleep(time.Second)
+		_, err := c.client.CoreV1().Services("shop").Update(t.Context(), with(inner, func(s *corev1.Service) { s.Spec.Selector = map[string]string{"app": "other"} }), metav1.UpdateOptions{})
+		c.check(err)
+		c.expect("1s service inner app=web>app=other (selector: app=web → app=other)", "1s watch-lane [Pod] >on")
+		c.end()
+	})
+}
+
+// Two watches of a Pod are not equally quick. What the slower one brings was told already.
+func TestStateOfAPodThatComesLateIsNotToldAgain(t *testing.T) {
+	all := pods{known: map[types.UID]*knownPod{}}
+	v1 := with(pod(1), func(p *corev1.Pod) { p.ResourceVersion = "9" })
+	v2 := with(with(pod(1), unready), func(p *corev1.Pod) { p.ResourceVersion = "10" })
+	all.change(nil, v1, listed, ourSelector)
+	checkLines(t, all.change(nil, v1, listed, ourSelector))
+	checkLines(t, all.change(v1, v2, watched, ourSelector), "pod-ready web-1 on=node1 addr=10.0.0.1 true>false stamp=11 by=kubelet/node1")
+	checkLines(t, all.change(v1, v1, watched, ourSelector)) // the other lane, late
+	checkLines(t, all.change(v1, v2, watched, ourSelector))
+	checkLines(t, all.change(v2, nil, watched, ourSelector))
+	checkLines(t, all.change(v2, nil, watched, ourSelector), "pod-gone web-1 on=node1 addr=10.0.0.1")
+}
+
+func TestAddressesOfBothFamiliesAreEndpointsOfOnePod(t *testing.T) {
+	v6 := endpointOf(pod(1), ready)
+	v6.Addresses = []string{"fd00::1"}
+	checkLines(t, diffEndpoints(nil, merge(endpointsIn(slice("a", endpointOf(pod(1), ready)), slice("b", v6)), "http"), watched),
+		"endpoint web-1 on=node1 addr=10.0.0.1 absent>ready code=8080",
+		"endpoint web-1 on=node1 addr=fd00::1 absent>ready code=8080")
+}
+
+func TestPortThatGetsAnotherNumberIsAnotherEndpoint(t *testing.T) {
+	before := merge(endpointsIn(slice("a", endpointOf(pod(1), ready))), "http")
+	after := merge(endpointsIn(with(slice("a", endpointOf(pod(1), ready)), func(s *discoveryv1.EndpointSlice) { s.Ports[0].Port = new(int32(8081)) })), "http")
+	checkLines(t, diffEndpoints(before, after, watched),
+		"endpoint web-1 on=node1 addr=10.0.0.1 ready>absent code=8080",
+		"endpoint web-1 on=node1 addr=10.0.0.1 absent>ready code=8081")
+}
+
+// What one list found gone has an order, and so the same history always gives the same recording.
+func TestRelistTellsWhatWentInTheOrderOfNames(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := newCluster(t, service())
+		var want []string
+		for n := range 40 {
+			c.putPod(pod(n))
+			want = append(want, fmt.Sprintf("0s pod-gone web-%d on=node1 addr=10.0.0.%d (relist)", n, n))
+		}
+		slices.SortFunc(want, func(a, b string) int { return slices.Compare([]byte(a), []byte(b)) })
+		c.start()
+		c.happened()
+		expired := apierrors.NewResourceExpired("too old").ErrStatus
+		c.refuse("list pods", errors.New("connection refused"))
+		c.lastWatch("pods").Error(&expired)
+		synctest.Wait()
+		for n := range 40 {
+			c.deletePod(fmt.Sprintf("web-%d", n))
+		}
+		c.allow("list pods")
+		time.Sleep(2 * time.Second)
+		var gone []string
+		for _, line := range c.happened() {
+			var at, kind string
+			if fmt.Sscan(line, &at, &kind); kind == "pod-gone" {
+				gone = append(gone, "0s"+line[len(at):])
+			}
+		}
+		if !slices.Equal(gone, want) {
+			t.Errorf("gone:\n%q\nwant in the order of their names:\n%q", gone, want)
+		}
+		c.end()
+	})
+}
+
+func TestEventsThatAreForgottenLeaveAGap(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := newCluster(t, service())
+		c.start()
+		c.happened()
+		lane := c.lastWatch("events")
+		time.Sleep(time.Second)
+		for n := range maxHeld {
+			if n%50 == 0 { // the fake holds 100
+				synctest.Wait()
+			}
+			lane.Add(event(fmt.Sprintf("other.%d", n), types.UID(fmt.Sprintf("other-%d", n)), nothing))
+		}
+		c.expect()
+		time.Sleep(time.Second)
+		lane.Add(event("other.last", "other-last", nothing))
+		c.expect(fmt.Sprintf("2s watch-gap since=1s [Event] (%d Events about objects that are not known to be ours were forgotten: should a Pod of ours be seen later, what was said of it before is missing)", maxHeld/2))
+		c.end()
+	})
+}
