@@ -3,9 +3,10 @@
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 IMAGE   := lapse:dev
 UI      := dashboard/ui
+RUNS    ?= $(CURDIR)/runs
 GOFLAGS_BUILD := -trimpath -ldflags "-s -w -X main.version=$(VERSION) -X main.image=$(IMAGE)"
 
-.PHONY: help build image sandbox demo test check test-ui test-sandbox test-e2e bench bench-go golden ui measure rollouts clean FORCE
+.PHONY: help build image sandbox demo test check test-ui test-sandbox test-e2e bench bench-go golden ui measure demo-series rollouts clean FORCE
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -20,6 +21,7 @@ help:
 ## make bench     Lapse against its targets and its peers, about half an hour, into docs/benchmarks.md
 ## make bench-go  only the Go benchmarks
 ## make measure   the drain, 10 times in each proxy mode, into docs/measured/
+## make demo-series  the demo, 10 times on a quiet machine and 10 times beside a busy process, into docs/measured/
 ## make rollouts  rolling restarts held against the truth, 10 in each proxy mode, quiet and busy, into docs/measured/
 
 build: bin/lapse
@@ -41,7 +43,7 @@ sandbox: bin/sandbox image
 	bin/sandbox load bin/lapse.tar
 
 demo: sandbox
-	@status=0; go -C sandbox run ./demo -lapse "$(CURDIR)/bin/lapse" -runs "$(CURDIR)/runs" || status=$$?; \
+	@status=0; go -C sandbox run ./demo -lapse "$(CURDIR)/bin/lapse" -runs "$(RUNS)" || status=$$?; \
 	if [ -z "$$KEEP" ]; then bin/sandbox down; else echo "The cluster is still up; bin/sandbox down ends it."; fi; \
 	exit $$status
 
@@ -95,6 +97,10 @@ measure: sandbox
 	@status=0; go -C sandbox run ./measure -lapse "$(CURDIR)/bin/lapse" -sandbox "$(CURDIR)/bin/sandbox" -image "$(CURDIR)/bin/lapse.tar" \
 	  -runs "$(CURDIR)/runs" -out "$(CURDIR)/docs/measured" || status=$$?; \
 	bin/sandbox down; exit $$status
+
+# Half an hour. SERIES takes arguments, such as -n 1.
+demo-series:
+	go -C sandbox run ./demo/series -root "$(CURDIR)" -runs "$(RUNS)" -out "$(CURDIR)/docs/measured" $(SERIES)
 
 # Half an hour. ROLLOUTS takes arguments, such as -n 1.
 rollouts: sandbox

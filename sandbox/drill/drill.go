@@ -213,14 +213,23 @@ func (c *Cluster) Measure(ctx context.Context, w Workload, dir string, args ...s
 	cmd.WaitDelay = 30 * time.Second
 	out, err := cmd.Output()
 	run := Run{Dir: dir, ExitCode: cmd.ProcessState.ExitCode(), Output: string(out)}
-	data, readErr := os.ReadFile(filepath.Join(dir, "timeline.json"))
-	if readErr != nil {
+	var readErr error
+	if run.Timeline, readErr = ReadTimeline(dir); readErr != nil {
 		return run, fmt.Errorf("lapse %s left no timeline: %w (exit code %d)", strings.Join(all, " "), cmp.Or(err, readErr), run.ExitCode)
 	}
-	if err := json.Unmarshal(data, &run.Timeline); err != nil {
-		return run, fmt.Errorf("read the timeline: %w", err)
-	}
 	return run, nil
+}
+
+// ReadTimeline reads what a run left in its folder.
+func ReadTimeline(dir string) (t Timeline, err error) {
+	data, err := os.ReadFile(filepath.Join(dir, "timeline.json"))
+	if err != nil {
+		return t, err
+	}
+	if err := json.Unmarshal(data, &t); err != nil {
+		return t, fmt.Errorf("read %s/timeline.json: %w", dir, err)
+	}
+	return t, nil
 }
 
 // Judge judges a saved run again.

@@ -7,6 +7,7 @@ import (
 
 // Timeline is the part of timeline.json that drills look at. Instants and lengths are nanoseconds.
 type Timeline struct {
+	T0  time.Time `json:"t0"`
 	Run struct {
 		Duration time.Duration `json:"duration"`
 		Aborted  string        `json:"aborted"`
@@ -24,6 +25,7 @@ type Timeline struct {
 	Events     []Event      `json:"events"`
 	Verdict    struct {
 		Result         string        `json:"result"`
+		ExitCode       int           `json:"exitCode"`
 		Reasons        []string      `json:"reasons"`
 		Failed         int           `json:"failed"`
 		Sent           int           `json:"sent"`
@@ -133,6 +135,16 @@ func (t Timeline) CausedBy(rule string) []Window {
 		}
 	}
 	return found
+}
+
+// ProberNode is the node that the requests were sent from.
+func (t Timeline) ProberNode() string {
+	for _, target := range t.Targets {
+		if target.Node != "" {
+			return target.Node
+		}
+	}
+	return ""
 }
 
 // Target returns the target of that name, or an error that lists those there are.

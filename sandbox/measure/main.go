@@ -238,24 +238,11 @@ func summary(w io.Writer, rows []row) {
 			tails = append(tails, middle(*r.tail))
 		}
 	}
-	fmt.Fprintf(w, "| **min / median / max** | %s | | %s | %s | |\n", spread(failed, 0), spread(windows, 1), spread(tails, 1))
+	fmt.Fprintf(w, "| **min / median / max** | %s | | %s | %s | |\n", drill.Spread(failed, 0), drill.Spread(windows, 1), drill.Spread(tails, 1))
 	fmt.Fprintf(w, "\n%d of %d drains lost requests. The spreads of the last two columns are of the brackets' middles, over the drains that have one.\n", len(windows), len(rows))
 }
 
 func middle(l drill.Length) float64 { return (l.Min + l.Max).Seconds() * 1000 / 2 }
-
-func spread(values []float64, digits int) string {
-	if len(values) == 0 {
-		return "–"
-	}
-	slices.Sort(values)
-	mid := values[len(values)/2]
-	if len(values)%2 == 0 {
-		mid = (mid + values[len(values)/2-1]) / 2
-	}
-	f := func(v float64) string { return strconv.FormatFloat(v, 'f', digits, 64) }
-	return f(values[0]) + " / " + f(mid) + " / " + f(values[len(values)-1])
-}
 
 func bracket(l *drill.Length) string {
 	if l == nil {

@@ -9,7 +9,7 @@
 //
 // It exits 1 if Lapse said something that the truth contradicts.
 //
-// Reading order: truth.go, routes_linux.go, compare.go, table.go.
+// The truth and what contradicts it are in sandbox/truth.
 package main
 
 import (
@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"lapse/sandbox/drill"
+	"lapse/sandbox/truth"
 )
 
 type settings struct {
@@ -43,6 +44,8 @@ type settings struct {
 const (
 	quiet = "quiet"
 	busy  = "busy"
+
+	replicas = 3
 )
 
 func main() {
@@ -101,10 +104,10 @@ type result struct {
 	LoadAvg string // as the run began: /proc/loadavg
 	Machine string
 	Command string // Lapse's
-	Truth   []podTruth
+	Truth   []truth.Pod
 
 	run   drill.Run
-	named []named
+	named []truth.Named
 	fixes []string
 	wrong []string // statements that the truth contradicts
 }
@@ -124,7 +127,7 @@ func measureAll(ctx context.Context, s settings) ([]result, error) {
 		if err != nil {
 			return results, err
 		}
-		w := drill.Workload{Namespace: s.namespace, Name: "web", Replicas: 3, Args: []string{"--on-sigterm", "exit"}}
+		w := drill.Workload{Namespace: s.namespace, Name: "web", Replicas: replicas, Args: []string{"--on-sigterm", "exit"}}
 		if err := c.Deploy(ctx, w); err != nil {
 			return results, err
 		}
@@ -186,13 +189,13 @@ func measure(ctx context.Context, s settings, c *drill.Cluster, w drill.Workload
 	}
 	args := []string{"--rate", strconv.Itoa(s.rate), "--settle", "15s", "--fail-if", "failed>0",
 		"--", "kubectl", "-n", w.Namespace, "rollout", "restart", "deployment/" + w.Name}
-	r := result{Mode: c.ProxyMode(), Load: load, Began: time.Now().UTC(), LoadAvg: loadAverage(), Machine: machine()}
+	r := result{Mode: c.ProxyMode(), Load: load, Began: time.Now().UTC(), LoadAvg: drill.LoadAverage(), Machine: drill.Machine()}
 	r.Command = "lapse run svc/" + w.Name + " -n " + w.Namespace + " " + strings.Join(args, " ")
-	truth, err := beginTruth(ctx, c, w)
+	watch, err := truth.Begin(ctx, c, w)
 	if err != nil {
 		return r, err
 	}
-	defer truth.close()
+	defer watch.Close()
 	r.run, err = c.Measure(ctx, w, dir, args...)
 	if err != nil {
 		return r, err
@@ -201,20 +204,19 @@ func measure(ctx context.Context, s settings, c *drill.Cluster, w drill.Workload
 	if err := c.Ready(ctx, w); err != nil {
 		return r, err
 	}
-	if r.Truth, err = truth.end(proberNode(r.run.Timeline)); err != nil {
+	if r.Truth, err = watch.End(r.run.Timeline.ProberNode()); err != nil {
 		return r, err
 	}
 	r.compare()
 	return r, nil
 }
 
-func proberNode(t drill.Timeline) string {
-	for _, target := range t.Targets {
-		if target.Node != "" {
-			return target.Node
-		}
+func (r *result) compare() {
+	r.named, r.fixes = truth.Statements(r.run.Timeline)
+	r.wrong = truth.Contradictions(r.run.Timeline, r.Truth, replicas)
+	if len(r.Truth) != replicas {
+		r.wrong = append(r.wrong, fmt.Sprintf("%d of %d Pods ended", len(r.Truth), replicas))
 	}
-	return ""
 }
 
 func (r result) save() error {

@@ -3,15 +3,12 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"os"
-	"os/exec"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"lapse/sandbox/drill"
+	"lapse/sandbox/truth"
 )
 
 // document is docs/measured/rollouts.md.
@@ -69,15 +66,15 @@ func groups(results []result) (all [][]result) {
 }
 
 func (r result) row() string {
-	var truth []string
+	var lags []string
 	for _, p := range r.Truth {
-		truth = append(truth, millis(p.Lag()))
+		lags = append(lags, truth.Millis(p.Lag()))
 	}
 	fresh, _ := r.run.Timeline.Target("web new")
 	reused, _ := r.run.Timeline.Target("web reused")
 	return fmt.Sprintf("| %d | %d | %.1f, %.1f | %s | %d, %d | %s | %s | %s | %d | %s |", r.Number, r.run.ExitCode,
 		100*fresh.Coverage, 100*reused.Coverage, r.LoadAvg, fresh.Failed, reused.Failed,
-		strings.Join(truth, "<br>"), r.lagsOf("web new"), r.lagsOf("web reused"), len(r.fixes), cmp.Or(counted(len(r.wrong)), "–"))
+		strings.Join(lags, "<br>"), r.lagsOf("web new"), r.lagsOf("web reused"), len(r.fixes), cmp.Or(counted(len(r.wrong)), "–"))
 }
 
 func counted(n int) string {
@@ -94,7 +91,7 @@ func (r result) lagsOf(target string) string {
 		var said []string
 		for _, n := range r.named {
 			if n.Target == target && n.Pod == p.Name {
-				said = append(said, millis(n.Lag))
+				said = append(said, truth.Millis(n.Lag))
 			}
 		}
 		cells = append(cells, cmp.Or(strings.Join(said, " and "), "–"))
@@ -109,7 +106,7 @@ func (r result) String() string {
 		fmt.Fprintf(&b, "  window %d of %s, %d of %d failed: %s [%s] %s\n    fix: %s\n", w.ID, w.Target, w.Failed, w.Sent, w.Causes[0].Rule, w.Causes[0].Confidence, w.Causes[0].Text, w.Causes[0].Fix)
 	}
 	for _, p := range r.Truth {
-		fmt.Fprintf(&b, "  truth: %s stopped at %s, routed to for %s ms\n", p.Name, p.Stopped.Earliest.Format("15:04:05.000"), millis(p.Lag()))
+		fmt.Fprintf(&b, "  truth: %s stopped at %s, routed to for %s ms\n", p.Name, p.Stopped.Earliest.Format("15:04:05.000"), truth.Millis(p.Lag()))
 	}
 	for _, w := range r.wrong {
 		fmt.Fprintf(&b, "  WRONG: %s\n", w)
@@ -118,11 +115,11 @@ func (r result) String() string {
 }
 
 func summary(group []result) string {
-	var truth, said, width []float64
+	var real, said, width []float64
 	var wrong, runs int
 	for _, r := range group {
 		for _, p := range r.Truth {
-			truth = append(truth, middle(p.Lag()))
+			real = append(real, middle(p.Lag()))
 			width = append(width, (p.Lag().Max-p.Lag().Min).Seconds()*1000)
 		}
 		for _, n := range r.named {
@@ -134,7 +131,7 @@ func summary(group []result) string {
 		}
 	}
 	return fmt.Sprintf("\nMiddles of the brackets, min / median / max: truth %s ms (its brackets are %s wide), named %s ms. Wrong statements: %d, in %d of %d runs.\n",
-		spread(truth), spread(width), spread(said), wrong, runs, len(group))
+		drill.Spread(real, 0), drill.Spread(width, 0), drill.Spread(said, 0), wrong, runs, len(group))
 }
 
 func misses(results []result) string {
@@ -148,35 +145,3 @@ func misses(results []result) string {
 }
 
 func middle(l drill.Length) float64 { return (l.Min + l.Max).Seconds() * 1000 / 2 }
-
-// millis is a bracket in milliseconds: "655 to 671".
-func millis(l drill.Length) string {
-	one := func(d time.Duration) string { return strconv.FormatFloat(d.Seconds()*1000, 'f', 0, 64) }
-	return one(l.Min) + " to " + one(l.Max)
-}
-
-func spread(values []float64) string {
-	if len(values) == 0 {
-		return "–"
-	}
-	slices.Sort(values)
-	median := (values[(len(values)-1)/2] + values[len(values)/2]) / 2
-	return fmt.Sprintf("%.0f / %.0f / %.0f", values[0], median, values[len(values)-1])
-}
-
-func loadAverage() string {
-	data, err := os.ReadFile("/proc/loadavg")
-	if fields := strings.Fields(string(data)); err == nil && len(fields) > 0 {
-		return fields[0]
-	}
-	return "unknown"
-}
-
-// machine says on what was measured.
-func machine() string {
-	kernel, err := exec.Command("uname", "-srm").Output()
-	if err != nil {
-		kernel = []byte("kernel unknown")
-	}
-	return fmt.Sprintf("%s, %d cores, %s", strings.TrimSpace(string(kernel)), runtime.NumCPU(), runtime.Version())
-}

@@ -1,7 +1,15 @@
-package main
+// Package truth finds out what becomes of Pods that end, beside Lapse and without it: when each server stopped listening, by
+// its own word, and when a node stopped routing to it, by the node's netfilter rules. Both are on the machine's
+// wall clock, which all nodes of the sandbox share. [Contradictions] holds what Lapse says against it.
+//
+//	watch, err := truth.Begin(ctx, cluster, workload)    before the Pods end
+//	…                                                    lapse run
+//	pods, err := watch.End(node)                         after they have ended; node is the prober's
+package truth
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,26 +24,26 @@ import (
 	"lapse/sandbox/drill"
 )
 
-// A bracket holds an instant that was not seen itself, on the machine's wall clock.
-type bracket struct{ Earliest, Latest time.Time }
+// A Bracket holds an instant that was not seen itself, on the machine's wall clock.
+type Bracket struct{ Earliest, Latest time.Time }
 
-// podTruth is what became of a Pod that the restart ended.
-type podTruth struct {
+// Pod is what became of one that ended.
+type Pod struct {
 	Name    string
 	Node    string
 	Address string
-	Stopped bracket // when its server closed its listening socket
-	Routed  bracket // when the prober's node had routed to it for the last time
+	Stopped Bracket // when its server closed its listening socket
+	Routed  Bracket // when the prober's node had routed to it for the last time
 }
 
 // Lag is how long the prober's node routed to the Pod after it had stopped; negative if the routes ended first.
-func (p podTruth) Lag() drill.Length {
+func (p Pod) Lag() drill.Length {
 	return drill.Length{Min: p.Routed.Earliest.Sub(p.Stopped.Latest), Max: p.Routed.Latest.Sub(p.Stopped.Earliest)}
 }
 
-// A truth is one restart under observation.
-type truth struct {
-	pods   []podTruth
+// A Watch observes what becomes of the Pods that a workload has when it begins.
+type Watch struct {
+	pods   []Pod
 	logs   []*os.File    // of the servers, held open: the kubelet deletes them with their Pods
 	routes []*routeWatch // one for each node: where the prober will be is not known yet
 }
@@ -45,7 +53,8 @@ const (
 	serverPort  = "8080"
 )
 
-func beginTruth(ctx context.Context, c *drill.Cluster, w drill.Workload) (*truth, error) {
+// Begin begins to observe.
+func Begin(ctx context.Context, c *drill.Cluster, w drill.Workload) (*Watch, error) {
 	out, err := c.Kubectl(ctx, "-n", w.Namespace, "get", "pods", "-l", "app="+w.Name, "-o", "json")
 	if err != nil {
 		return nil, err
@@ -60,25 +69,25 @@ func beginTruth(ctx context.Context, c *drill.Cluster, w drill.Workload) (*truth
 	if err := json.Unmarshal([]byte(out), &list); err != nil {
 		return nil, err
 	}
-	t := &truth{}
+	t := &Watch{}
 	for _, p := range list.Items {
 		log, err := openLog(c, p.Spec.NodeName, w.Namespace+"_"+p.Metadata.Name+"_"+p.Metadata.UID)
 		if err != nil {
-			t.close()
+			t.Close()
 			return nil, err
 		}
 		t.logs = append(t.logs, log)
-		t.pods = append(t.pods, podTruth{Name: p.Metadata.Name, Node: p.Spec.NodeName, Address: p.Status.PodIP + ":" + serverPort})
+		t.pods = append(t.pods, Pod{Name: p.Metadata.Name, Node: p.Spec.NodeName, Address: p.Status.PodIP + ":" + serverPort})
 	}
 	nodes, err := c.Nodes(ctx)
 	if err != nil {
-		t.close()
+		t.Close()
 		return nil, err
 	}
 	for _, node := range nodes {
 		watch, err := watchRoutes(node, "lapse-"+node, w.Namespace+"/"+w.Name, servicePort)
 		if err != nil {
-			t.close()
+			t.Close()
 			return nil, err
 		}
 		t.routes = append(t.routes, watch)
@@ -98,8 +107,9 @@ func openLog(c *drill.Cluster, node, pod string) (*os.File, error) {
 	return os.Open(logs[0])
 }
 
-// end returns the truth as the prober's node had it.
-func (t *truth) end(prober string) ([]podTruth, error) {
+// End returns what was observed, with the routes of the prober's node, in the order in which the Pods stopped. Those that
+// have not ended are left out.
+func (t *Watch) End(prober string) ([]Pod, error) {
 	i := slices.IndexFunc(t.routes, func(w *routeWatch) bool { return w.node == prober })
 	if i < 0 {
 		return nil, fmt.Errorf("the prober's node %q was not watched", prober)
@@ -108,22 +118,27 @@ func (t *truth) end(prober string) ([]podTruth, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch the routes of %s: %w", prober, err)
 	}
-	pods := slices.Clone(t.pods)
-	for i := range pods {
-		if pods[i].Stopped, err = stoppedIn(t.logs[i]); err != nil {
-			return nil, fmt.Errorf("log of %s: %w", pods[i].Name, err)
+	var pods []Pod
+	for i, p := range t.pods {
+		stopped, err := stoppedIn(t.logs[i])
+		if errors.Is(err, errServes) {
+			continue
 		}
-		routed, ok := removed[pods[i].Address]
+		if err != nil {
+			return nil, fmt.Errorf("log of %s: %w", p.Name, err)
+		}
+		routed, ok := removed[p.Address]
 		if !ok {
-			return nil, fmt.Errorf("%s was never seen to lose its route to %s (%s)", prober, pods[i].Name, pods[i].Address)
+			return nil, fmt.Errorf("%s was never seen to lose its route to %s (%s)", prober, p.Name, p.Address)
 		}
-		pods[i].Routed = routed
+		p.Stopped, p.Routed = stopped, routed
+		pods = append(pods, p)
 	}
-	slices.SortFunc(pods, func(a, b podTruth) int { return a.Stopped.Earliest.Compare(b.Stopped.Earliest) })
+	slices.SortFunc(pods, func(a, b Pod) int { return a.Stopped.Earliest.Compare(b.Stopped.Earliest) })
 	return pods, nil
 }
 
-func (t *truth) close() {
+func (t *Watch) Close() {
 	for _, log := range t.logs {
 		log.Close()
 	}
@@ -132,10 +147,13 @@ func (t *truth) close() {
 	}
 }
 
+// errServes is of a log that does not say that the server has stopped listening.
+var errServes = errors.New("the server has not said that it stopped listening")
+
 var stopLine = regexp.MustCompile(` stopped listening between (\S+) and (\S+)`)
 
 // stoppedIn finds the line in which the workload says when it stopped listening.
-func stoppedIn(log io.Reader) (bracket, error) {
+func stoppedIn(log io.Reader) (Bracket, error) {
 	lines := bufio.NewScanner(log)
 	for lines.Scan() {
 		match := stopLine.FindStringSubmatch(lines.Text())
@@ -144,7 +162,7 @@ func stoppedIn(log io.Reader) (bracket, error) {
 		}
 		earliest, err := time.Parse(time.RFC3339Nano, match[1])
 		latest, err2 := time.Parse(time.RFC3339Nano, match[2])
-		return bracket{earliest, latest}, errors.Join(err, err2)
+		return Bracket{earliest, latest}, errors.Join(err, err2)
 	}
-	return bracket{}, errors.Join(lines.Err(), errors.New("it does not say when it stopped listening"))
+	return Bracket{}, cmp.Or(lines.Err(), errServes)
 }

@@ -1,4 +1,4 @@
-package main
+package truth
 
 import (
 	"context"
@@ -15,7 +15,7 @@ type routeWatch struct {
 	node    string
 	cancel  context.CancelFunc
 	done    chan struct{}
-	removed map[string]bracket // by address; the latest removal. Read after done.
+	removed map[string]Bracket // by address; the latest removal. Read after done.
 	err     error
 }
 
@@ -29,7 +29,7 @@ func watchRoutes(node, namespace, service, port string) (*routeWatch, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &routeWatch{node: node, cancel: cancel, done: make(chan struct{}), removed: map[string]bracket{}}
+	w := &routeWatch{node: node, cancel: cancel, done: make(chan struct{}), removed: map[string]Bracket{}}
 	go func() {
 		defer close(w.done)
 		defer n.close()
@@ -39,7 +39,7 @@ func watchRoutes(node, namespace, service, port string) (*routeWatch, error) {
 }
 
 // end ends the watch and returns when each address lost its route. It may be called twice.
-func (w *routeWatch) end() (map[string]bracket, error) {
+func (w *routeWatch) end() (map[string]Bracket, error) {
 	w.cancel()
 	<-w.done
 	return w.removed, w.err
@@ -65,7 +65,7 @@ func (w *routeWatch) follow(ctx context.Context, n *netfilter, service, port str
 			read := time.Now()
 			for address := range known {
 				if !routes[address] {
-					w.removed[address] = bracket{unchanged, read}
+					w.removed[address] = Bracket{unchanged, read}
 				}
 			}
 			known, generation = routes, current

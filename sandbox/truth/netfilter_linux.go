@@ -1,4 +1,4 @@
-package main
+package truth
 
 import (
 	"encoding/binary"

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package main
+package truth
 
 import "errors"
 
@@ -11,4 +11,4 @@ func watchRoutes(_, _, _, _ string) (*routeWatch, error) {
 	return nil, errors.New("netfilter rules are watched on Linux only")
 }
 
-func (*routeWatch) end() (map[string]bracket, error) { return nil, nil }
+func (*routeWatch) end() (map[string]Bracket, error) { return nil, nil }

@@ -1,0 +1,102 @@
+package truth
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"lapse/sandbox/drill"
+)
+
+const (
+	routeLag = "route-lag"
+	theCause = "route-outlives-pod"
+)
+
+// Named is a lag that Lapse names: in a window's first cause, of a Pod.
+type Named struct {
+	Target string // "web new"
+	Window int
+	Pod    string
+	Lag    drill.Length
+}
+
+// Statements collects what a timeline says of routes that outlived Pods.
+func Statements(t drill.Timeline) (lags []Named, fixes []string) {
+	for _, w := range t.Windows {
+		if len(w.Causes) == 0 {
+			continue
+		}
+		cause := w.Causes[0]
+		for _, m := range cause.Measures {
+			if m.Name == routeLag {
+				pod := m.Object[strings.LastIndex(m.Object, "/")+1:]
+				lags = append(lags, Named{Target: w.Target, Window: w.ID, Pod: pod, Lag: m.Length})
+			}
+		}
+		if cause.Rule == theCause && !slices.Contains(fixes, cause.Fix) {
+			fixes = append(fixes, cause.Fix)
+		}
+	}
+	return lags, fixes
+}
+
+// Contradictions are the statements that cannot be true, and what should have been said and was not. The Service had so many
+// replicas, and a further one while they were replaced.
+func Contradictions(t drill.Timeline, truth []Pod, replicas int) (wrong []string) {
+	lags, fixes := Statements(t)
+	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	times := map[string]int{}
+	for _, n := range lags {
+		times[n.Target+" "+n.Pod]++
+		i := slices.IndexFunc(truth, func(p Pod) bool { return p.Name == n.Pod })
+		if i < 0 {
+			say("window %d of %s names %s, which did not end", n.Window, n.Target, n.Pod)
+			continue
+		}
+		switch lag := truth[i].Lag(); {
+		case n.Lag.Min > lag.Max:
+			say("window %d of %s: %s for %s ms, at most %s were possible", n.Window, n.Target, n.Pod, Millis(n.Lag), Millis(lag))
+		case n.Lag.Max < lag.Min:
+			say("window %d of %s: %s for %s ms, the routes outlived it by %s", n.Window, n.Target, n.Pod, Millis(n.Lag), Millis(lag))
+		}
+	}
+	for who, n := range times {
+		if n > 1 {
+			say("%s is named %d times", who, n)
+		}
+	}
+	slices.Sort(wrong)
+	for _, p := range truth {
+		if fresh, err := t.Target("web new"); err == nil && during(t, p) && MustShow(p, replicas, fresh) && times["web new "+p.Name] == 0 {
+			say("%s is not named, though the routes outlived it by %s ms", p.Name, Millis(p.Lag()))
+		}
+	}
+	if len(fixes) > 1 {
+		say("%d different fixes", len(fixes))
+	}
+	return wrong
+}
+
+// during reports whether a Pod lost its route while the run went on.
+func during(t drill.Timeline, p Pod) bool {
+	return t.T0.Before(p.Stopped.Earliest) && p.Routed.Latest.Before(t.T0.Add(t.Run.Duration))
+}
+
+// MustShow reports whether a Pod's lag was so long that requests on new connections certainly met it: one in n + 1 goes to
+// each endpoint while a further Pod is there beside n. The longest time without a request is taken off.
+func MustShow(p Pod, n int, fresh drill.Target) bool {
+	const oversight = 1e-6 // chance that all of them went elsewhere
+	requests := math.Log(oversight) / math.Log(1-1/float64(n+1))
+	needed := time.Duration(requests / fresh.Rate * float64(time.Second))
+	return p.Lag().Min-fresh.Resolution > needed
+}
+
+// Millis is a length's bracket in milliseconds: "655 to 671".
+func Millis(l drill.Length) string {
+	one := func(d time.Duration) string { return strconv.FormatFloat(d.Seconds()*1000, 'f', 0, 64) }
+	return one(l.Min) + " to " + one(l.Max)
+}
