@@ -221,7 +221,8 @@ func unlike(a, b *Timeline) []string {
 	differ("requests per second", ratesOf(a, b), ratesOf(b, a))
 	differ("timeout, so what counts as failed", a.Run.Timeout.String(), b.Run.Timeout.String())
 	differ("join, so what counts as one window", a.Run.Join.String(), b.Run.Join.String())
-	differ("slow, so what counts as a slow window", a.Run.Slow.String(), b.Run.Slow.String())
+	differ("slow, so what counts as a slow window", orDefault(a.Run.Slow), orDefault(b.Run.Slow))
+	differ("resolution, so what counts as observed", orDefault(a.Run.Resolution), orDefault(b.Run.Resolution))
 	differ("command", commandOf(a), commandOf(b))
 	differ("cluster", clusterOf(a), clusterOf(b))
 	differ("judged by Lapse", a.Tool.Version, b.Tool.Version)
@@ -312,4 +313,12 @@ func (e Estimate) Length() (l Length, open bool) {
 	}
 	l.Max = time.Duration(*e.Max)
 	return l, false
+}
+
+// orDefault prints an option that depends on the target unless it was given.
+func orDefault(d time.Duration) string {
+	if d == 0 {
+		return "default"
+	}
+	return d.String()
 }

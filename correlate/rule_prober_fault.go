@@ -91,7 +91,7 @@ func stoodStill(v *view, w *Window) (*Cause, string) {
 // cannotStall says why a standstill of this length cannot have made the window.
 func cannotStall(v *view, w *Window, stall time.Duration) string {
 	if w.Kind == Slow {
-		if stall < v.run.Run.Slow/2 {
+		if stall < v.target(w).SlowFrom/2 {
 			return "that is too short to make answers this slow"
 		}
 		return ""

@@ -9,7 +9,7 @@ import (
 )
 
 func TestStandstillExplainsOnlyWhatItCanMake(t *testing.T) {
-	v := newView(&scene{run: &Timeline{Run: RunInfo{Timeout: 800 * ms, Slow: 500 * ms}}})
+	v := newView(&scene{run: &Timeline{Run: RunInfo{Timeout: 800 * ms}, Targets: []Target{{SlowFrom: 500 * ms}}}})
 	timeouts := map[string]int{"timeout_connect": 3, "no_slot": 1}
 	for _, tt := range []struct {
 		name  string

@@ -23,6 +23,7 @@ type tally struct {
 	lastSent time.Duration
 	latency  *hdrhistogram.Histogram // of ok requests, from Due, in µs up to 60 s; nil if there were none
 	slowest  time.Duration           // exact maximum of the same
+	fastest  time.Duration           // of ok requests, from Sent
 	failures []timeline.Request      // the first of them by Sent, and perhaps more: see trim
 	ends     [4]*timeline.Request    // see edge
 }
@@ -43,6 +44,9 @@ func (t *tally) add(r *timeline.Request, interval time.Duration, kept bool) {
 	case r.Class == timeline.OK:
 		if kept && !r.Reused {
 			t.fresh++
+		}
+		if took := r.Done - r.Sent; t.ok() == 1 || took < t.fastest {
+			t.fastest = took
 		}
 		t.record(r.Latency())
 		t.mark(0, r)

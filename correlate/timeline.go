@@ -50,7 +50,7 @@ type RunInfo struct {
 	Settle   time.Duration      `json:"settle"`
 	Timeout  time.Duration      `json:"timeout"`
 	Join     time.Duration      `json:"join"`
-	Slow     time.Duration      `json:"slow"`
+	Slow     time.Duration      `json:"slow"` // 0: it depends on the target, see its slowFrom
 
 	Resolution  time.Duration `json:"resolution,omitzero"`  // a gap between two sends that is no longer counts as observed; absent: each target's gapLimit by default
 	MinCoverage float64       `json:"minCoverage,omitzero"` // the share of the time that must have been observed for a run to pass
@@ -119,12 +119,14 @@ type Target struct {
 	NewConnections  int             `json:"newConnections,omitzero"`  // reused: how many ok requests were the first on their connection
 	FailedAddresses []FailedAddress `json:"failedAddresses,omitzero"` // addresses of its name that failed before another one answered: requests that succeeded, late
 
-	AchievedRate float64       `json:"achievedRate"`      // sent ÷ measured time
-	Resolution   time.Duration `json:"resolution"`        // detection limit: the longest time between successive sends while observed
-	GapLimit     time.Duration `json:"gapLimit,omitzero"` // a longer time between two sends, with nothing in flight, is unobserved: --resolution, at least 3 intervals; by default 50 ms or 10 intervals, whichever is longer
-	Coverage     float64       `json:"coverage"`          // observed ÷ measured time, 0 to 1
-	Measured     Instant       `json:"measured"`          // from the first due instant, or from when the prober was told to if that was over 150 ms earlier (Earliest), to the end of its measuring (Latest)
-	Latency      *Latency      `json:"latency,omitzero"`  // of ok requests, from Due; absent if there were none
+	AchievedRate float64       `json:"achievedRate"`        // sent ÷ measured time
+	Resolution   time.Duration `json:"resolution"`          // detection limit: the longest time between successive sends while observed
+	GapLimit     time.Duration `json:"gapLimit,omitzero"`   // a longer time between two sends, with nothing in flight, is unobserved: --resolution, at least 3 intervals; by default 50 ms or 10 intervals, whichever is longer
+	Coverage     float64       `json:"coverage"`            // observed ÷ measured time, 0 to 1
+	Measured     Instant       `json:"measured"`            // from the first due instant, or from when the prober was told to if that was over 150 ms earlier (Earliest), to the end of its measuring (Latest)
+	SlowFrom     time.Duration `json:"slowFrom,omitzero"`   // an ok request that took longer is slow: --slow, or by default 500 ms or 3 times what 9 of 10 answers took at the start, whichever is longer
+	AlwaysSlow   bool          `json:"alwaysSlow,omitzero"` // every ok request took longer than --slow, or 500 ms: that is how the target answers, and no window
+	Latency      *Latency      `json:"latency,omitzero"`    // of ok requests, from Due; absent if there were none
 }
 
 // A FailedAddress is one of several addresses of a target's name that failed when connections were made. They went to another one
@@ -379,6 +381,7 @@ type Verdict struct {
 	Downtime        Downtime       `json:"downtime"`
 	LongestWindow   *Length        `json:"longestWindow,omitzero"`   // absent if there was none
 	LongestBlackout *Length        `json:"longestBlackout,omitzero"` // absent if there was none
+	Notes           []string       `json:"notes,omitzero"`           // what is worth knowing and makes no window, in sentences
 	DetectionLimit  time.Duration  `json:"detectionLimit"`           // an outage of all requests shorter than this may have gone unseen
 	Coverage        float64        `json:"coverage"`                 // the worst judged target's
 	LatencyP99      *time.Duration `json:"latencyP99,omitzero"`      // the worst judged target's

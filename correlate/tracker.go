@@ -11,7 +11,7 @@ import (
 // Options say how a run is judged.
 type Options struct {
 	Join time.Duration // runs of failures less than this apart are one window; 0: as the run was told
-	Slow time.Duration // a success that took longer is slow; 0: as the run was told
+	Slow time.Duration // a success that took longer is slow; 0: as the run was told, else measured against the target's first answers
 
 	Resolution  time.Duration // a gap between sends that is no longer is no hole; 0: as the run was told
 	MinCoverage float64       // the share of time that must have been observed for a pass; 0: as the run was told
@@ -76,7 +76,7 @@ func (t *Tracker) addTarget(target timeline.Target) {
 		return
 	}
 	t.targets = append(t.targets, make([]*track, max(0, int(target.ID)+1-len(t.targets)))...)
-	t.targets[target.ID] = newTrack(target, t.join(), t.slow(), t.resolution())
+	t.targets[target.ID] = newTrack(target, Options{Join: t.join(), Slow: t.slow(), Resolution: t.resolution()}, t.meta.Options.Baseline)
 	t.order = append(t.order, target.ID)
 	if at, ok := t.begun[target.Name]; ok {
 		t.begin(target.Name, at)
@@ -104,7 +104,9 @@ func (t *Tracker) track(id uint16) *track {
 }
 
 func (t *Tracker) join() time.Duration { return cmp.Or(t.opts.Join, t.meta.Options.Join, time.Second) }
-func (t *Tracker) slow() time.Duration { return cmp.Or(t.opts.Slow, t.meta.Options.Slow, time.Second) }
+
+// slow is 0 if nothing was asked for: then it depends on what the target takes, see slowFinder.
+func (t *Tracker) slow() time.Duration { return cmp.Or(t.opts.Slow, t.meta.Options.Slow) }
 
 // resolution is 0 if nothing was asked for: then it depends on the target, see gapLimit.
 func (t *Tracker) resolution() time.Duration {
@@ -401,7 +403,10 @@ func (s *sight) windows(backends []string) []Window {
 	for _, slow := range []bool{false, true} {
 		old, latest := &s.track.failures, &s.reading.failures
 		if slow {
-			old, latest = &s.track.slow, &s.reading.slow
+			old, latest = &s.track.slow.finder, &s.reading.slow.finder
+		}
+		if slow && s.tally.fastest > latest.slow {
+			break // every answer is: that is how the target answers, and no window
 		}
 		for _, w := range old.found {
 			publish(w, slow, false)
@@ -411,6 +416,11 @@ func (s *sight) windows(backends []string) []Window {
 		}
 	}
 	return list
+}
+
+// alwaysSlow reports whether every answer took longer than an answer may that is not slow, measured against nothing but the clock.
+func (s *sight) alwaysSlow() bool {
+	return s.tally.ok() > 0 && s.tally.fastest > cmp.Or(s.asked, leastSlow)
 }
 
 // publish returns the totals of a target.
@@ -429,6 +439,7 @@ func (s *sight) publish() Target {
 	}
 	measured := s.measured.to - s.measured.from
 	p.GapLimit, p.Resolution = s.reading.watch.limit, measured
+	p.SlowFrom, p.AlwaysSlow = s.reading.slow.slow, s.alwaysSlow()
 	if p.Sent > 1 {
 		p.Resolution = s.reading.watch.resolution(s.measured.to, s.dark)
 	}

@@ -15,6 +15,7 @@ type track struct {
 	interval time.Duration
 	tally    tally
 	series   series
+	asked    time.Duration // --slow; 0 if it was not given
 
 	begun   *time.Duration // when the prober was told to measure it; nil if that is not on record
 	waiting []flight       // handed on, but not read yet
@@ -27,7 +28,7 @@ type reading struct {
 	read     time.Duration // Sent of the last one
 	watch    watch
 	failures finder
-	slow     finder
+	slow     slowFinder
 	stalls   []period // of a control target: when the prober itself was slow
 	faults   []period // of a control target: when the prober itself failed
 }
@@ -35,8 +36,9 @@ type reading struct {
 // controlStall is the round trip to the prober's own echo server that only a stalled prober makes.
 const controlStall = 100 * time.Millisecond
 
-// newTrack begins the track of a target whose windows are joined and slow, and whose gaps are holes, as given.
-func newTrack(t timeline.Target, join, slow, resolution time.Duration) *track {
+// newTrack begins the track of a target that is judged as o says, in a run with a baseline.
+func newTrack(t timeline.Target, o Options, baseline time.Duration) *track {
+	join, resolution := o.Join, o.Resolution
 	keep := historyNeeded(t, join)
 	find := func(slow time.Duration) finder {
 		return finder{
@@ -45,7 +47,7 @@ func newTrack(t timeline.Target, join, slow, resolution time.Duration) *track {
 		}
 	}
 	w := watch{limit: gapLimit(t, resolution), usual: usualGap(t)}
-	return &track{target: t, interval: interval(t), reading: reading{watch: w, failures: find(0), slow: find(slow)}}
+	return &track{target: t, interval: interval(t), asked: o.Slow, reading: reading{watch: w, failures: find(0), slow: slowFinder{finder: find(o.Slow), start: max(baseline, leastStart)}}}
 }
 
 // historyNeeded is how many successes before a window its start may have to count back: k is at
@@ -97,19 +99,18 @@ func (g *reading) take(r flight, t *track) {
 	if !g.watch.begun {
 		g.failures.begin, g.slow.begin = t.begin(), t.begin()
 	}
-	switch gap := g.watch.take(r, t.begin()); {
+	gap := g.watch.take(r, t.begin())
+	switch {
 	case gap.dark:
 		g.failures.unobserved(gap.idle.from, gap.idle.to)
-		g.slow.unobserved(gap.idle.from, gap.idle.to)
 	case gap.short:
 		g.failures.skipped()
-		g.slow.skipped()
 	}
 	if !r.class.Observed() {
 		return
 	}
 	g.failures.take(r)
-	g.slow.take(r)
+	g.slow.take(r, gap)
 	if t.target.Kind != timeline.Control {
 		return
 	}

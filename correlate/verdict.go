@@ -39,7 +39,7 @@ func Judge(tl *Timeline, gates []Gate) {
 	bound(&v, tl)
 	j := judgement{tl: tl, v: &v}
 	v.Result, v.ExitCode = j.result()
-	v.Reasons = j.reasons()
+	v.Reasons, v.Notes = j.reasons(), notes(tl)
 	tl.Verdict = v
 }
 
@@ -339,6 +339,18 @@ func (j judgement) reasons() []string {
 		reasons = append(reasons, "what would help: "+help)
 	}
 	return reasons
+}
+
+// notes says what is worth knowing and makes no window.
+func notes(tl *Timeline) []string {
+	var notes []string
+	for _, t := range tl.Targets {
+		if !t.Kind.Judged() || !t.AlwaysSlow || t.Latency == nil {
+			continue
+		}
+		notes = append(notes, fmt.Sprintf("%s: every answer takes about %s; slow is what takes longer than %s", t.Name, span(t.Latency.P50), span(t.SlowFrom)))
+	}
+	return notes
 }
 
 // finding says what was found; never a bare zero, for what is shorter than the time between two

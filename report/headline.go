@@ -23,7 +23,7 @@ func headline(tl *correlate.Timeline) string {
 	}
 	parts := []string{found(tl)}
 	if slow := count(tl.Windows, isSlow); slow > 0 {
-		parts = append(parts, fmt.Sprintf("answers slower than %s in %s", FormatDuration(tl.Run.Slow), plural(slow, "window")))
+		parts = append(parts, fmt.Sprintf("answers slower than %s in %s", FormatDuration(slowFrom(tl)), plural(slow, "window")))
 	}
 	if tooLittle(tl) {
 		parts = append(parts, "only "+FormatCoverage(v.Coverage)+" was observed")
@@ -31,6 +31,18 @@ func headline(tl *correlate.Timeline) string {
 		parts = append(parts, detectable(tl))
 	}
 	return withCommand(tl, strings.Join(parts, "; "))
+}
+
+// slowFrom is the least that an answer took in a slow window.
+func slowFrom(tl *correlate.Timeline) time.Duration {
+	from := time.Duration(0)
+	for _, t := range tl.Targets {
+		isSlowHere := func(w correlate.Window) bool { return isSlow(w) && w.Target == t.Name }
+		if slices.ContainsFunc(tl.Windows, isSlowHere) && (from == 0 || t.SlowFrom < from) {
+			from = t.SlowFrom
+		}
+	}
+	return cmp.Or(from, tl.Run.Slow)
 }
 
 // found says what failed, and for how long.
@@ -116,6 +128,7 @@ func caveats(tl *correlate.Timeline) []string {
 			lines = append(lines, "it said: "+line)
 		}
 	}
+	lines = append(lines, v.Notes...)
 	if help := tl.Help(); help != "" {
 		lines = append(lines, "what would help: "+help)
 	}

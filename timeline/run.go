@@ -36,7 +36,7 @@ type Options struct {
 	Baseline time.Duration `json:"baseline,omitzero"`
 	Settle   time.Duration `json:"settle,omitzero"`
 	Join     time.Duration `json:"join"`
-	Slow     time.Duration `json:"slow"`
+	Slow     time.Duration `json:"slow"` // 0: measured against what the target takes at the start
 
 	Resolution  time.Duration `json:"resolution,omitzero"`  // a gap between two sends that is no longer is no hole; 0: 50 ms or 10 intervals of the target, whichever is longer
 	MinCoverage float64       `json:"minCoverage,omitzero"` // the share of the time that must have been observed for a pass; 0: 0.99

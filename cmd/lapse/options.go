@@ -103,7 +103,7 @@ func (o *options) flags(cmd *cobra.Command) {
 	f.DurationVar(&o.timeout, "timeout", loadgen.DefaultTimeout, "a request without a whole answer for so long has failed")
 	f.IntVar(&o.connections, "connections", loadgen.DefaultConnections, "persistent connections of the reused target")
 	f.DurationVar(&o.join, "join", time.Second, "failures less than this apart are one window")
-	f.DurationVar(&o.slow, "slow", 500*time.Millisecond, "a good answer later than this counts as slow")
+	f.DurationVar(&o.slow, "slow", 0, slowUsage+" (default: 500ms or 3 times what 9 of 10 answers took at the start, whichever is longer)")
 	f.DurationVar(&o.resolution, "resolution", 0, resolutionUsage+" (default 50ms or 10 intervals, whichever is longer)")
 	f.StringVar(&o.coverage, "min-coverage", "99%", minCoverageUsage)
 	f.StringSliceVar(&o.kinds, "target", []string{"new", "reused"}, "which kinds of connection to measure: new, reused")
@@ -236,8 +236,10 @@ func (o *options) checkNumbers() error {
 		return refuse(joinHint, "join 0s: must be greater than 0")
 	case o.join < 0 || o.duration < 0 || o.baseline < 0 || o.settle < 0:
 		return refuse("", "durations must not be negative")
-	case o.slow <= 0 || o.hold <= 0:
-		return refuse("", "--slow and --hold must be greater than 0")
+	case o.slow < 0 || o.slow == 0 && o.changed("slow"):
+		return refuse("as in --slow 500ms", "slow %v: must be greater than 0", o.slow)
+	case o.hold <= 0:
+		return refuse("", "--hold must be greater than 0")
 	case o.maxDuration <= 0:
 		return refuse("", "max-duration %v: must be greater than 0", o.maxDuration)
 	}
@@ -267,6 +269,7 @@ func (o *options) checkNumbers() error {
 }
 
 const (
+	slowUsage        = "a good answer that took longer counts as slow"
 	resolutionUsage  = "a gap between two requests that is no longer counts as observed"
 	minCoverageUsage = "share of the time that must have been observed for a run to pass"
 )

@@ -212,7 +212,6 @@ func (o *options) agentArgs(namespace string) []string {
 		"--timeout="+o.timeout.String(),
 		"--connections="+strconv.Itoa(o.connections),
 		"--join="+o.join.String(),
-		"--slow="+o.slow.String(),
 		"--min-coverage="+o.coverage,
 		"--target="+strings.Join(o.kinds, ","),
 		"--pacing="+o.pacing,
@@ -226,6 +225,9 @@ func (o *options) agentArgs(namespace string) []string {
 		if optional.value != "" {
 			args = append(args, "--"+optional.name+"="+optional.value)
 		}
+	}
+	if o.slow > 0 {
+		args = append(args, "--slow="+o.slow.String())
 	}
 	if o.resolution > 0 {
 		args = append(args, "--resolution="+o.resolution.String())

@@ -28,7 +28,7 @@ func (j *judging) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	j.changed = f.Changed
 	f.DurationVar(&j.join, "join", 0, "failures less than this apart are one window (default: as the run was judged)")
-	f.DurationVar(&j.slow, "slow", 0, "a good answer later than this counts as slow (default: as the run was judged)")
+	f.DurationVar(&j.slow, "slow", 0, slowUsage+" (default: as the run was judged)")
 	f.DurationVar(&j.resolution, "resolution", 0, resolutionUsage+" (default: as the run was judged)")
 	f.StringVar(&j.coverage, "min-coverage", "", minCoverageUsage+" (default: as the run was judged)")
 	f.StringArrayVar(&j.gates, "fail-if", nil, "a gate `EXPR`, instead of the run's own (repeatable)")
