@@ -95,7 +95,16 @@ func detectable(tl *correlate.Timeline) string {
 		return fmt.Sprintf("an outage of %s or longer would have been seen at any time", atMost(longest))
 	}
 	return fmt.Sprintf("an outage of %s or longer would have been seen in %s of the time; the longest gap was %s",
-		atMost(tl.Verdict.DetectionLimit), FormatCoverage(tl.Verdict.Coverage), atMost(longest))
+		atMost(resolution(tl)), FormatCoverage(tl.Verdict.Coverage), atMost(longest))
+}
+
+// resolution is the longest gap between two requests that counts as observed: a longer outage shows wherever it does.
+func resolution(tl *correlate.Timeline) time.Duration {
+	longest := tl.Verdict.DetectionLimit
+	for _, t := range judged(tl) {
+		longest = max(longest, t.GapLimit)
+	}
+	return longest
 }
 
 // longestGap is the longest time in which nothing looked at a judged target.
@@ -117,11 +126,14 @@ func tooLittle(tl *correlate.Timeline) bool {
 func caveats(tl *correlate.Timeline) []string {
 	var lines []string
 	v := &tl.Verdict
+	doubts := tl.Doubts()
 	switch {
+	case tl.Run.Truncated:
+		lines = append(lines, tl.Run.Recorded(FormatDuration)+"; "+tl.Run.Aborted)
 	case tl.Run.Aborted != "":
 		lines = append(lines, "aborted after "+FormatDuration(tl.Run.Duration)+": "+tl.Run.Aborted)
-	case v.Result == correlate.Inconclusive && !tl.Run.Live && !tooLittle(tl):
-		lines = append(lines, tl.Doubts()[:1]...) // the most important comes first
+	case v.Result == correlate.Inconclusive && !tl.Run.Live && !tooLittle(tl) && len(doubts) > 0:
+		lines = append(lines, doubts[0]) // the most important comes first
 	}
 	if commandFailure(tl) != "" {
 		for _, line := range lastWords(tl) {
@@ -277,8 +289,8 @@ func gateMark(tl *correlate.Timeline, g correlate.GateResult) (mark string, colo
 // unproven says why a gate that holds is no pass; nothing if it is one.
 func unproven(tl *correlate.Timeline) string {
 	switch {
-	case tl.Verdict.Result == correlate.Fail && !tooLittle(tl) && tl.Run.Aborted == "":
-		return ""
+	case tl.Run.Truncated:
+		return "the recording breaks off"
 	case tl.Run.Aborted != "":
 		return "the run was aborted"
 	case tooLittle(tl):

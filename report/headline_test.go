@@ -1,6 +1,8 @@
 package report
 
 import (
+	"bytes"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -30,8 +32,9 @@ func TestHeadlineLeadsWithWhatWasFound(t *testing.T) {
 func TestPassSaysWhichOutageWouldHaveBeenSeenAndHowMuchOfTheTime(t *testing.T) {
 	tl := cleanRun()
 	tl.Verdict.Coverage, tl.Verdict.DetectionLimit = 0.9971, 42*ms
+	tl.Targets[0].GapLimit, tl.Targets[1].GapLimit = 50*ms, 50*ms
 	tl.Unobserved = []correlate.Unobserved{{Target: tl.Targets[0].Name, Start: s, End: s + 87*ms}}
-	want := "no failure seen in 6000 requests; an outage of 42 ms or longer would have been seen in 99.71% of the time; the longest gap was 87 ms"
+	want := "no failure seen in 6000 requests; an outage of 50 ms or longer would have been seen in 99.71% of the time; the longest gap was 87 ms"
 	if got := headline(tl); got != want {
 		t.Errorf("%q\nwant %q", got, want)
 	}
@@ -54,6 +57,22 @@ func TestRunThatProvesTooLittleSaysWhatWouldHelp(t *testing.T) {
 		if want != "" && (len(lines) == 0 || !strings.HasPrefix(lines[len(lines)-1], "what would help: ") || !strings.Contains(lines[len(lines)-1], want)) {
 			t.Errorf("%s: %q, want a last line with %q", sample, lines, want)
 		}
+	}
+}
+
+func TestRecordingThatBreaksOffIsNotCalledAborted(t *testing.T) {
+	tl := aborted()
+	tl.Run.Truncated, tl.Run.Planned, tl.Run.Aborted = true, 3600*s, "killed, or still running"
+	if got, want := caveats(tl)[0], "recorded for 24.4 s of 1 h 0 min; killed, or still running"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestVerdictWithoutItsReasonsIsTold(t *testing.T) {
+	tl := cleanRun()
+	tl.Verdict.Result, tl.Verdict.Gates = correlate.Inconclusive, nil // as another version may have judged it
+	if got := caveats(tl); len(got) > 0 {
+		t.Errorf("%q", got)
 	}
 }
 
@@ -146,4 +165,38 @@ func TestSmallRatesAreNotZero(t *testing.T) {
 			t.Errorf("%v reads %s, want %s", rate, got, want)
 		}
 	}
+}
+
+// The page says the same: dashboard/ui/test/headline.test.ts reads this file.
+func TestHeadlinesReadAsCommitted(t *testing.T) {
+	type lead struct {
+		Headline string   `json:"headline"`
+		Caveats  []string `json:"caveats"`
+		Gates    []string `json:"gates"`
+		Lengths  []string `json:"lengths"`
+	}
+	leads := map[string]lead{}
+	for name, sample := range samples {
+		if name == "hostile" || name == "many" { // whose JSON is not kept
+			continue
+		}
+		tl := sample()
+		l := lead{Headline: headline(tl), Caveats: append([]string{}, caveats(tl)...), Gates: []string{}, Lengths: []string{}}
+		for _, g := range tl.Verdict.Gates {
+			_, _, remark := gateMark(tl, g)
+			l.Gates = append(l.Gates, remark)
+		}
+		for _, w := range tl.Windows {
+			l.Lengths = append(l.Lengths, windowLength(w))
+		}
+		leads[name] = l
+	}
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(leads); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "headlines.json", out.Bytes())
 }

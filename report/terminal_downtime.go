@@ -40,8 +40,8 @@ func windows(p *page, tl *correlate.Timeline) {
 			detail(p, "error", errorText(w), normal)
 		}
 		if slices.ContainsFunc(noted, func(n correlate.Window) bool { return n.ID == w.ID }) {
-			if w.Kind == correlate.Partial && roomy < withDowntime {
-				detail(p, "note", downtimeText(w)+" of downtime, weighed by the share that failed", dim)
+			if roomy < withDowntime && !isSlow(w) && downtimeText(w) != windowLength(w) {
+				detail(p, "note", "downtime, weighed by the share that failed: "+downtimeText(w), dim)
 			}
 			for _, note := range windowNotes(tl, w) {
 				detail(p, "note", note, dim)
@@ -62,7 +62,7 @@ const (
 // windowRows are the heading and a row for each window, with as much as there is room for.
 func windowRows(p *page, tl *correlate.Timeline, shown []correlate.Window) (rows [][]span, roomy int) {
 	names := targetNames(p, tl)
-	weighed := slices.ContainsFunc(shown, func(w correlate.Window) bool { return w.Kind == correlate.Partial })
+	weighed := slices.ContainsFunc(shown, func(w correlate.Window) bool { return !isSlow(w) && downtimeText(w) != windowLength(w) })
 	for roomy = withErrors; roomy >= 0; roomy-- {
 		titles := []string{"#", "START", "LENGTH", "DOWNTIME", "KIND", "REQUESTS", "SEEN BY", "ERROR"}
 		cells := [][]span{header(titles...)}
@@ -221,7 +221,7 @@ func windowNotes(tl *correlate.Timeline, w correlate.Window) []string {
 	if open := openText(tl, w); open != "" {
 		notes = append(notes, open)
 	}
-	if w.Blackout != nil {
+	if w.Blackout != nil && w.Kind == correlate.Partial { // an outage is one from end to end
 		notes = append(notes, "longest stretch without an answer: "+FormatLength(*w.Blackout, false))
 	}
 	return notes

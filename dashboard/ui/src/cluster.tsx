@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { plural } from "./format";
 import { useVisible } from "./hooks";
-import { type Lane, nodeLanes, podLanes, present, readyCount, watchGaps } from "./lanes";
+import { type Lane, nodeLanes, podLanes, present, type Ready, readyCounts, watchGaps } from "./lanes";
 import type { Event, Ns } from "./model";
 import { bar, looks, lookOf, noData, paintReady, type Plot } from "./paint";
 import { type Frame, Row } from "./row";
@@ -16,11 +16,12 @@ export function Cluster({ frame, run, onEvent }: ClusterProps) {
   const { events, pods, now } = run;
   const nodes = useMemo(() => nodeLanes(events), [events]);
   const lanes = useMemo(() => podLanes(pods, events), [pods, events]);
+  const ready = useMemo(() => readyCounts(events), [events]);
   return (
     <>
       <CommandRow frame={frame} run={run} />
       <EventsRow frame={frame} events={events} onEvent={onEvent} />
-      <ReadyRow frame={frame} events={events} now={now} />
+      {ready.map((r) => <ReadyRow key={r.service} frame={frame} ready={r} alone={ready.length === 1} now={now} />)}
       {nodes.length <= fewLanes ? nodes.map((l) => <LaneRow key={l.id} frame={frame} lane={l} events={events} now={now} />) : <Lanes what="node" frame={frame} lanes={nodes} events={events} now={now} />}
       <Lanes what="Pod and endpoint" frame={frame} lanes={lanes} events={events} now={now} />
       {!nodes.length && !lanes.length && <p class="note faint" data-testid="not-watched">Nothing of a cluster was seen in this run.</p>}
@@ -113,15 +114,13 @@ function nearest(events: Event[], places: Float64Array, at: Ns, { scale }: Frame
   return best === undefined ? undefined : events[best];
 }
 
-/** ReadyRow counts the endpoints that were ready, and hatches when there was none. */
-function ReadyRow({ frame, events, now }: { frame: Frame; events: Event[]; now: Ns }) {
-  const steps = useMemo(() => readyCount(events), [events]);
-  if (!steps.length) return null;
+/** ReadyRow counts the endpoints of a Service that were ready, and hatches when there was none. */
+function ReadyRow({ frame, ready: { service, steps }, alone, now }: { frame: Frame; ready: Ready; alone: boolean; now: Ns }) {
   const most = Math.max(...steps.map((s) => s.ready), 1);
   const least = Math.min(...steps.map((s) => s.ready));
   return (
     <Row
-      frame={frame} height={34} testid="ready-endpoints" label="ready endpoints" summary={`Ready endpoints: between ${least} and ${most}`}
+      frame={frame} height={34} testid="ready-endpoints" id={service} title={service} label={alone ? "ready endpoints" : `ready ${service.split("/").at(-1)}`} summary={`Ready endpoints of ${service}: between ${least} and ${most}`}
       figures={<span class={least ? "faint" : "bad"}>least {least}</span>} inputs={[steps, now]}
       paint={(p) => steps.forEach((s, i) => inView(p, s.start, steps[i + 1]?.start ?? now, (x0, x1) => paintReady(p, s.ready / most, s.ready, x0, x1)))}
       tell={(at) => plural(steps.findLast((s) => s.start <= at)?.ready ?? 0, "ready endpoint")}
@@ -133,7 +132,8 @@ const laneHeight = 20;
 const fewLanes = 16;
 
 /** changesIn tells whether a lane came to another state within a range. What was there when the run began did not come. */
-const changesIn = ({ states }: Lane, { from, to }: Range): boolean => states.some((s, i) => (i > 0 || from > 0) && s.start >= from && s.start <= to);
+const changesIn = ({ states, came, kind, exits }: Lane, { from, to }: Range): boolean =>
+  states.some((s, i) => (i > 0 || (from > 0 && (came || kind !== "pod"))) && s.start >= from && s.start <= to) || !!exits?.some((e) => e.at >= from && e.at <= to);
 
 /** Lanes shows the lanes of one sort; of many at first only those in which something changed in the range in view. */
 function Lanes({ what, frame, lanes, events, now }: { what: string; frame: Frame; lanes: Lane[]; events: Event[]; now: Ns }) {
@@ -173,15 +173,20 @@ export function Scrolled({ height, count, children }: { height: number; count: n
 function LaneRow({ frame, lane, events, now }: { frame: Frame; lane: Lane; events: Event[]; now: Ns }) {
   const gaps = useMemo(() => watchGaps(events, lane.kind), [events, lane.kind]);
   const last = lane.states.at(-1)?.state ?? "";
+  const codes = [...new Set(lane.exits?.filter((e) => e.code || !e.ending).map((e) => `exit ${e.code}`))].join(", ");
   return (
     <Row
       frame={frame} height={laneHeight} testid={`${lane.kind}-lane`} id={lane.id} title={lane.title}
       label={<><span class="kind">{lane.kind === "endpoint" ? "└ endpoint" : lane.kind}</span> <span class={lane.kind === "endpoint" ? "faint" : "strong"}>{lane.label}</span> <span class="faint">{lane.note}</span></>}
-      figures={<span class="faint">{present(last) ? lookOf(last).label : last}</span>}
+      figures={<><span class="faint">{present(last) ? lookOf(last).label : last}</span>{codes && <span class={lane.exits?.some((e) => !e.ending) ? "bad" : "faint"}> {codes}</span>}</>}
       summary={`${lane.title}: ${lane.states.map((s) => s.state).join(", then ")}`}
       inputs={[lane.states, lane.states.length, gaps, now]}
       paint={(p) => paintLane(p, lane, gaps, now)}
-      tell={(at) => stateAt(lane, gaps, at)}
+      tell={(at) => {
+        const reach = frame.scale.at(5) - frame.scale.at(0);
+        const exit = lane.exits?.find((e) => Math.abs(e.at - at) <= reach);
+        return stateAt(lane, gaps, at) + (exit ? `, exited with code ${exit.code}` : "");
+      }}
     />
   );
 }
@@ -191,6 +196,8 @@ function paintLane(p: Plot, lane: Lane, gaps: { start: Ns; end: Ns }[], now: Ns)
     const end = lane.states[i + 1]?.start ?? now;
     if (present(s.state)) inView(p, s.start, end, (x0, x1) => bar(p, lookOf(s.state), x0, x1));
   });
+  p.ctx.fillStyle = p.theme.bad;
+  for (const e of lane.exits ?? []) if (!e.ending) p.ctx.fillRect(p.scale.x(e.at) - 1.5, 1, 3, p.height - 2);
   for (const g of gaps) if (present(stateAt(lane, [], g.start))) noData(p, p.scale.x(g.start), p.scale.x(g.end));
 }
 

@@ -36,9 +36,14 @@ function minutes(d: Ns, round: (v: number) => number): string {
   return h ? `${h}${sp}h${sp}${rest}` : `${rest}${sp}${String(s % 60).padStart(2, "0")}${sp}s`;
 }
 
-/** length writes an uncertain length as its middle and half its width: "82 ms ±9". Of an open one only the lower bound is known. */
+/**
+ * length writes an uncertain length as its middle and half its width, "82 ms ±9", or as its bounds where these are far apart,
+ * "1.2 ms to 48 ms". Of an open one only the lower bound is known.
+ */
 export function length(l: Length, open = false): string {
-  if (open) return `≥ ${duration(l.min, down)}`; // never more than is known
+  if (open) return l.min > 0 ? `≥ ${duration(l.min, down)}` : unknownLength; // never more than is known
+  if (l.min <= 0 && l.max > 0) return `< ${duration(l.max, up)}`;
+  if (l.max > 3 * l.min) return `${duration(l.min, down)} to ${duration(l.max, up)}`;
   const mid = (l.min + l.max) / 2;
   const half = (l.max - l.min) / 2;
   if (mid === 0 && half === 0) return `0${sp}s`;
@@ -48,6 +53,9 @@ export function length(l: Length, open = false): string {
   const spread = half / unit.ns + Math.abs(mid / unit.ns - shown);
   return `${shown.toFixed(digits)}${sp}${unit.name} ±${rounded(spread, digits, up).toFixed(digits)}`;
 }
+
+/** unknownLength is the length of what nothing bounds. */
+export const unknownLength = "unknown";
 
 /** relative writes the time between at and zero: "T−412 ms", "T+0", "T+1.20 s". */
 export function relative(at: Ns, zero: Ns): string {

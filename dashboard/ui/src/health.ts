@@ -1,4 +1,5 @@
-import { coverage, percent, plural } from "./format";
+import { coverage, duration, percent, plural } from "./format";
+import { reasonText } from "./headline";
 import { type Event, type Ns, type Verdict, judged, type Target, type Unobserved } from "./model";
 import { place } from "./run";
 
@@ -7,7 +8,7 @@ export function faults({ validity: m, coverage: observed }: Verdict): string[] {
   return [
     observed < 0.99 && "low coverage",
     m.control !== "ok" && `control: ${m.control}`,
-    m.stalls > 0 && plural(m.stalls, "prober stall"),
+    (m.stalls > 0 || m.notSent > 0) && "the prober stalled",
     m.watchGaps > 0 && plural(m.watchGaps, "watch gap"),
     !!m.lanesOff?.length && `not watched: ${m.lanesOff.join(", ")}`,
   ].filter((f) => typeof f === "string");
@@ -15,7 +16,14 @@ export function faults({ validity: m, coverage: observed }: Verdict): string[] {
 
 /** healthLine says in one line how the prober fared. */
 export const healthLine = ({ validity: m, coverage: observed }: Verdict): string =>
-  `late ${percent(m.late)} · ${plural(m.stalls, "stall")} · ${plural(m.watchGaps, "watch gap")} · control ${m.control} · coverage ${coverage(observed)}`;
+  `coverage ${coverage(observed)} · ${lateness(m)} · control ${m.control} · ${plural(m.watchGaps, "watch gap")}`;
+
+/** lateness says how far the prober fell behind: one thing, whether requests were late, were not sent or were spoiled by it. */
+function lateness(m: Verdict["validity"]): string {
+  const late = `late ${percent(m.late)}`;
+  if (!m.notSent && !m.stalls) return late;
+  return `prober stalled: ${m.unobserved ? duration(m.unobserved) : "nothing"} unobserved, ${m.notSent ? `${plural(m.notSent, "request")} without evidence, ` : ""}${late}`;
+}
 
 /** A stretch in which something could not be seen, and why. */
 export interface Blank { start: Ns; end: Ns; why: string }
@@ -31,5 +39,5 @@ export const stallBlanks = (events: Event[]): Blank[] =>
 /** unobservedBlanks are the stretches in which a judged target was not measured. */
 export function unobservedBlanks(all: Unobserved[], targets: Target[]): Blank[] {
   const names = new Set(targets.filter((t) => judged(t.kind)).map((t) => t.name));
-  return all.filter((u) => names.has(u.target)).map((u) => ({ start: u.start, end: u.end, why: `${u.target}: ${u.reason}` }));
+  return all.filter((u) => names.has(u.target)).map((u) => ({ start: u.start, end: u.end, why: `${u.target}: ${reasonText(u.reason)}` }));
 }

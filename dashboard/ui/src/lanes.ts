@@ -9,8 +9,13 @@ export interface Lane {
   label: string;
   title: string;
   note?: string;
+  came?: boolean; // it was not there when the run first looked
+  exits?: Exit[]; // of a Pod's containers
   states: { start: Ns; state: string }[];
 }
+
+/** An exit is the end of a container: at an instant, with a code. */
+export interface Exit { at: Ns; code: number; ending: boolean }
 
 const nothing = new Set(["gone", "absent", ""]); // states in which there is nothing to draw
 
@@ -36,9 +41,14 @@ export function nodeLanes(events: Event[]): Lane[] {
 /** podLanes puts each Pod's lane before those of its endpoints. */
 export function podLanes(pods: Pod[], events: Event[]): Lane[] {
   const endpoints = endpointLanes(events);
+  const exits = exitsOf(events);
   const lanes: Lane[] = [];
   for (const p of pods) {
-    lanes.push({ id: p.uid, kind: "pod", label: shortPod(p.name), title: `Pod ${p.namespace}/${p.name}`, note: p.node, states: p.states ?? [] });
+    const ends = exits.get(p.uid);
+    lanes.push({
+      id: p.uid, kind: "pod", label: shortPod(p.name), title: `Pod ${p.namespace}/${p.name}`, ...(p.node && { note: p.node }), came: !!p.created,
+      ...(ends && { exits: ends }), states: p.states ?? [],
+    });
     lanes.push(...(endpoints.get(p.uid) ?? []));
     endpoints.delete(p.uid);
   }
@@ -67,20 +77,46 @@ function endpointAddress(e: Event): string {
   return e.code ? `${host}:${e.code}` : host;
 }
 
-/** readyCount is how many endpoints were ready from each instant on. */
-export function readyCount(events: Event[]): { start: Ns; ready: number }[] {
-  const ready = new Set<string>();
-  const steps: { start: Ns; ready: number }[] = [];
+/** exitsOf are the ends of containers, by the UID of their Pod; whether it was to end tells a crash from the end of its life. */
+function exitsOf(events: Event[]): Map<string, Exit[]> {
+  const ending = new Set<string>();
+  const all = new Map<string, Exit[]>();
+  for (const e of events) {
+    const uid = e.object?.uid;
+    if (!uid) continue;
+    if (e.kind === "pod-deleted" || e.kind === "pod-gone" || (e.kind === "endpoint" && e.to?.startsWith("terminating"))) ending.add(uid);
+    if (e.kind !== "pod-container" || e.to !== "terminated" || e.at.earliest < -1e15) continue; // one from long before says nothing of this run
+    all.set(uid, [...(all.get(uid) ?? []), { at: place(e), code: e.code ?? 0, ending: ending.has(uid) }]);
+  }
+  return all;
+}
+
+/** The ready endpoints of a Service, from each instant on. */
+export interface Ready { service: string; steps: { start: Ns; ready: number }[] }
+
+/**
+ * readyCounts are how many endpoints of each Service were ready from each instant on. A Pod is one endpoint, whatever addresses
+ * and ports it has.
+ */
+export function readyCounts(events: Event[]): Ready[] {
+  const services = new Map<string, Ready & { endpoints: Map<string, Set<string>> }>();
   for (const e of events) {
     if (e.kind !== "endpoint") continue;
-    const id = `${e.object?.uid ?? ""} ${endpointAddress(e)}`;
-    if (e.to === "ready") ready.add(id);
-    else ready.delete(id);
+    const name = e.service ?? "";
+    let service = services.get(name);
+    if (!service) services.set(name, (service = { service: name, steps: [], endpoints: new Map() }));
+    const { steps, endpoints } = service;
+    const id = e.object?.uid && e.object.kind !== "EndpointSlice" ? e.object.uid : (e.addr ?? "");
+    const ready = endpoints.get(id) ?? new Set();
+    if (e.to === "ready") ready.add(endpointAddress(e));
+    else ready.delete(endpointAddress(e));
+    endpoints.set(id, ready);
+    const count = [...endpoints.values()].filter((r) => r.size).length;
     const start = place(e);
-    if (steps.at(-1)?.start === start) steps.at(-1)!.ready = ready.size;
-    else if (steps.at(-1)?.ready !== ready.size) steps.push({ start, ready: ready.size });
+    if (steps.at(-1)?.start === start) steps.at(-1)!.ready = count;
+    else if (steps.at(-1)?.ready !== count) steps.push({ start, ready: count });
   }
-  return steps;
+  return [...services.values()].map(({ service, steps }) => ({ service, steps }));
 }
 
 const watchedBy: Record<Lane["kind"], string[]> = { node: ["Node"], pod: ["Pod"], endpoint: ["EndpointSlice", "Endpoints"] };

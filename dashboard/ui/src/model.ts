@@ -13,6 +13,8 @@ export interface RunInfo {
   services?: { namespace: string; name: string }[];
   urls?: string[];
   duration: Ns;
+  slow?: Ns;
+  minCoverage?: number;
   command?: { args: string[]; start?: Ns; end?: Ns; exitCode?: number };
   cluster?: { version?: string; proxyMode?: string };
   aborted?: string;
@@ -39,6 +41,7 @@ export interface Target {
   late: number;
   achievedRate: number;
   coverage: number;
+  gapLimit?: Ns; // a longer time between two sends is unobserved
   measured: Instant;
   latency?: { p50: Ns; p90: Ns; p99: Ns; p999: Ns; max: Ns };
 }
@@ -61,6 +64,7 @@ export interface Window {
   backends?: Record<string, number>;
   errors?: { class: string; text: string; first: Instant }[];
   open: { start: boolean; end: boolean };
+  most?: { length: Ns; downtime: Ns }; // of an open window: how much it can be all the same
   live?: boolean;
   causes: Cause[] | null;
 }
@@ -91,6 +95,7 @@ export interface Event {
   addr?: string;
   code?: number;
   detail?: string;
+  service?: string; // NAMESPACE/NAME of the Service an endpoint is of
 }
 
 export interface Pod {
@@ -99,6 +104,7 @@ export interface Pod {
   uid: string;
   node?: string;
   ip?: string;
+  created?: Instant; // absent if it was there when the run first looked
   states: { start: Ns; state: string }[] | null;
 }
 
@@ -111,7 +117,7 @@ export interface Verdict {
   failed: number;
   errorRate: number;
   windows: number;
-  downtime: { total: Length };
+  downtime: { total: Length; open?: boolean };
   longestWindow?: Length;
   longestBlackout?: Length;
   detectionLimit: Ns;

@@ -110,7 +110,7 @@ export const looks: Record<string, Look> = {
   "ready": look("R", "ready", "plain", (t) => t.ok, (t) => t.okSoft),
   "terminating+serving": look("s", "terminating, serving", "stripes", (t) => t.warn, (t) => mix(t.warn, "55")),
   "terminating": look("T", "terminating", "dense", (t) => t.ending, (t) => mix(t.ending, "44")),
-  "crashed": look("X", "crashed", "cross", (t) => t.bad, (t) => mix(t.bad, "44")),
+  "crashed": look("X", "exited, or waiting to be restarted", "cross", (t) => t.bad, (t) => mix(t.bad, "44")),
   "cordoned": look("c", "cordoned", "stripes", (t) => t.warn, (t) => mix(t.warn, "33")),
   "node not ready": look("N", "not ready", "cross", (t) => t.bad, (t) => mix(t.bad, "44")),
   "command": look("", "command", "plain", (t) => t.faint, (t) => mix(t.faint, "33")),

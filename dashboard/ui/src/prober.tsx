@@ -53,7 +53,7 @@ function Targets({ targets }: { targets: Target[] }) {
   return (
     <div class="prober-figures">
       <table class="prober-targets">
-        <thead><tr><th scope="col">Target</th><th scope="col" class="num">Sent</th><th scope="col" class="num">Late</th><th scope="col" class="num">Not sent</th><th scope="col" class="num">Coverage</th><th scope="col" class="num">Rate</th></tr></thead>
+        <thead><tr><th scope="col">Target</th><th scope="col" class="num">Sent</th><th scope="col" class="num">Late</th><th scope="col" class="num">Without evidence</th><th scope="col" class="num">Coverage</th><th scope="col" class="num">Rate</th></tr></thead>
         <tbody>
           {targets.slice(0, 40).map((t) => (
             <tr key={t.name}>

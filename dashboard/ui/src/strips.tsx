@@ -1,4 +1,5 @@
 import { count, coverage, duration, shortPod } from "./format";
+import { reasonText } from "./headline";
 import { type Ns, type Series, type Target, type Unobserved, type Window, judged } from "./model";
 import { availability, edges, noData, type Plot } from "./paint";
 import { type Frame, Row } from "./row";
@@ -105,9 +106,9 @@ function tell({ target, series, bucketWidth, unobserved, windows, now, live }: S
   if (live && at > span.to && at <= now && judged(target.kind)) return "not known yet";
   if (at < span.from || at > span.to) return "not measured";
   const gap = unobserved.find((u) => u.target === target.name && u.start <= at && at <= u.end);
-  if (gap) return `no data: ${gap.reason}`;
+  if (gap) return `no data: ${reasonText(gap.reason)}`;
   const w = windows.find((w) => w.start.earliest <= at && at <= w.end.latest);
-  if (w) return `window ${w.id}: ${count(w.failed)} of ${count(w.sent)} failed`;
+  if (w) return w.kind === "slow" ? `window ${w.id}: ${count(w.slow ?? 0)} of ${count(w.sent)} answered late` : `window ${w.id}: ${count(w.failed)} of ${count(w.sent)} failed`;
   const i = Math.floor(at / bucketWidth);
   const sent = series.sent[i] ?? 0;
   if (!sent) return "no data";

@@ -2,6 +2,7 @@ import { Fragment } from "preact";
 import { useState } from "preact/hooks";
 import type { Clock } from "./clock";
 import { count, duration, length, percent, relative } from "./format";
+import { reasonText, windowDowntime, windowLength } from "./headline";
 import type { Cause, Event, Evidence, Instant, Ns, Window } from "./model";
 import { place, type Run } from "./run";
 
@@ -31,7 +32,7 @@ export function Windows({ run, clock, opened, focused, onToggle, onZoom, onEvent
           <table class="windows">
             <thead><tr>
               <th scope="col"><span class="unseen">Why</span></th><th scope="col">#</th><th scope="col">Start ({clock.name})</th><th scope="col" class="num">Length</th><th scope="col">Kind</th>
-              <th scope="col" class="num">Failed / sent</th><th scope="col">Seen by</th><th scope="col">Error</th><th scope="col">Likely cause</th><th scope="col"><span class="unseen">Zoom</span></th>
+              <th scope="col" class="num">Requests</th><th scope="col">Seen by</th><th scope="col">Error</th><th scope="col">Likely cause</th><th scope="col"><span class="unseen">Zoom</span></th>
             </tr></thead>
             <tbody>
               {shown.map((w) => (
@@ -62,9 +63,9 @@ function WindowRow({ w, clock, opened, focused, onToggle, onZoom }: WindowRowPro
       <td><button type="button" class="twist" aria-expanded={opened} aria-label={`Why window ${w.id}`} onClick={(e) => { e.stopPropagation(); onToggle(w.id, !opened); }}>{opened ? "▾" : "▸"}</button></td>
       <td><span class={`mark-inline ${w.kind}`}>{w.id}</span></td>
       <td class="mono" title={`between ${clock.bracket(w.start)}`}>{clock.at(w.start.latest)}</td>
-      <td class="num strong">{length(w.length, open(w))}{w.live && <span class="faint"> and on</span>}</td>
+      <td class="num strong">{windowLength(w)}{w.live && <span class="faint"> and on</span>}</td>
       <td>{w.kind}</td>
-      <td class="num">{count(w.kind === "slow" ? (w.slow ?? 0) : w.failed)} / {count(w.sent)} <span class="faint share">{percent(w.share)}</span></td>
+      <td class="num">{w.kind === "slow" ? `${count(w.slow ?? 0)} / ${count(w.sent)} slow` : `${count(w.failed)} / ${count(w.sent)} failed`} <span class="faint share">{percent(w.share)}</span></td>
       <td>{w.target}</td>
       <td>{w.kind === "slow" ? "slow answers" : classes(w)}</td>
       <td>{cause ? <><CauseName cause={cause} /> <Confidence cause={cause} /></> : <span class="faint">not judged yet</span>}</td>
@@ -92,9 +93,9 @@ function Why({ w, run, clock, onEvent }: { w: Window; run: Run; clock: Clock; on
     <div class="why" data-testid="why" data-window-id={w.id}>
       {w.causes?.map((c, i) => <CauseStory key={i} cause={c} w={w} run={run} clock={clock} first={i === 0} onEvent={onEvent} />)}
       <dl class="facts">
-        <dt>Began</dt><dd class="mono">{clock.bracket(w.start)}{w.open.start && " (open: nothing observed before)"}</dd>
-        <dt>Ended</dt><dd class="mono">{clock.bracket(w.end)}{w.open.end && " (open: nothing observed after)"}</dd>
-        <dt>Downtime</dt><dd>{length(w.downtime, open(w))}, request-weighted</dd>
+        <dt>Began</dt><dd><span class="mono">{clock.bracket(w.start)}</span>{w.open.start && `, its start was not observed${whyNot(run, w, w.start)}`}</dd>
+        <dt>Ended</dt><dd><span class="mono">{clock.bracket(w.end)}</span>{w.open.end && `, its end was not observed${whyNot(run, w, w.end)}`}</dd>
+        {w.kind !== "slow" && <><dt>Downtime</dt><dd>{windowDowntime(w)}{w.kind === "partial" && ", weighed by the share that failed"}</dd></>}
         {w.blackout && <><dt>Blackout</dt><dd>{length(w.blackout)} without any success</dd></>}
         <dt>Brackets</dt><dd>{w.basis === "exact" ? "exact: every request failed, and a good one is on each side" : "statistical: hold the truth with 99 % probability"}</dd>
         {!!w.errors?.length && <><dt>Errors</dt><dd data-testid="error-texts">{w.errors.map((e) => <div key={e.class + e.text} title={`first ${clock.bracket(e.first)}`}><b>{e.class}</b> {e.text}</div>)}</dd></>}
@@ -127,8 +128,11 @@ function CauseStory({ cause: c, w, run, clock, first, onEvent }: CauseStoryProps
   );
 }
 
-/** open reports whether a window was cut off by the end of what was observed. */
-export const open = (w: Window): boolean => !!w.open && (w.open.start || w.open.end);
+/** whyNot says what kept the prober from observing an end of a window. */
+function whyNot(run: Run, w: Window, at: Instant): string {
+  const u = run.unobserved.find((u) => u.target === w.target && u.start <= at.latest && u.end >= at.earliest);
+  return u ? ` (${reasonText(u.reason)}, ${duration(u.end - u.start)})` : "";
+}
 
 const middle = (i: Instant): Ns => (i.earliest + i.latest) / 2;
 const width = (i: Instant): Ns => i.latest - i.earliest;

@@ -23,6 +23,9 @@ test("an error bar is never shown narrower than it is", () => {
     assert.ok((Number(mid) - Number(spread)) * ns <= min + 1e-3 * ns && (Number(mid) + Number(spread)) * ns >= max - 1e-3 * ns, `${text} for ${min} to ${max}`);
   }
   assert.equal(plain(length({ min: 78e6, max: 114e6 }, true)), "≥ 78 ms");
+  assert.equal(plain(length({ min: 1.2e6, max: 48.2e6 })), "1.2 ms to 49 ms");
+  assert.equal(plain(length({ min: 0, max: 4.51e6 })), "< 4.6 ms");
+  assert.equal(plain(length({ min: 0, max: 9e6 }, true)), "unknown");
   assert.equal(plain(length({ min: 97.9e6, max: 114e6 }, true)), "≥ 97 ms");
 });
 

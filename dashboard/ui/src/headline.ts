@@ -1,0 +1,119 @@
+import { atMost, count, coverage, duration, length, plural, unknownLength } from "./format";
+import { type Event, type Length, type Ns, type RunInfo, type Target, type Unobserved, type Verdict, type Window, judged } from "./model";
+
+// What the page says first, in the words of report/headline.go: a test holds the two together.
+
+/** Found is the part of a run that its headline tells of. */
+export interface Found {
+  verdict: Verdict;
+  info?: RunInfo;
+  targets: Target[];
+  windows: Window[];
+  unobserved: Unobserved[];
+  events: Event[];
+  live: boolean;
+}
+
+/** headline says what was found: that comes first also where the run proves nothing. */
+export function headline(run: Found): string {
+  const { verdict: v, windows } = run;
+  if (!v.sent) return withCommand(run, "nothing was measured");
+  const parts = [found(run)];
+  const slow = windows.filter((w) => w.kind === "slow").length;
+  if (slow) parts.push(`answers slower than ${duration(run.info?.slow ?? 0)} in ${plural(slow, "window")}`);
+  if (tooLittle(run)) parts.push(`only ${coverage(v.coverage)} was observed`);
+  else if (!v.failed) parts.push(detectable(run));
+  return withCommand(run, parts.join("; "));
+}
+
+function found(run: Found): string {
+  const { verdict: v } = run;
+  if (!v.failed) return `no failure seen in ${plural(v.sent, "request")}`;
+  const failed = `${count(v.failed)} of ${plural(v.sent, "request")} failed`;
+  const targets = new Set(run.windows.filter((w) => w.kind !== "slow").map((w) => w.target)).size;
+  return targets > 1 ? `${failed} at ${plural(targets, "target")}; the worst was ${down(run)}` : `${failed}: ${down(run)}`;
+}
+
+/** down says how long requests failed. Where too little was observed only the least is told: what was found. */
+function down(run: Found): string {
+  const { total, open } = run.verdict.downtime;
+  const text = length(total, open || tooLittle(run));
+  return `down ${text === unknownLength ? "for an unknown time" : text} in ${plural(run.verdict.windows, "window")}`;
+}
+
+function withCommand(run: Found, text: string): string {
+  const end = commandFailure(run);
+  if (!end) return text;
+  return run.verdict.failed ? `${text}; the command ${end}` : `the command ${end}; ${text}`;
+}
+
+function commandFailure({ info, live }: Found): string {
+  return info?.command?.exitCode && !live ? `failed (exit code ${info.command.exitCode})` : "";
+}
+
+/** detectable says which outage would have been seen, and how much of the time. */
+function detectable({ verdict: v, unobserved, targets }: Found): string {
+  const longest = unobserved.reduce((all, u) => Math.max(all, u.end - u.start), v.detectionLimit);
+  if (v.coverage >= 1) return `an outage of ${atMost(longest)} or longer would have been seen at any time`;
+  const resolution = targets.filter((t) => judged(t.kind)).reduce((all, t) => Math.max(all, t.gapLimit ?? 0), v.detectionLimit);
+  return `an outage of ${atMost(resolution)} or longer would have been seen in ${coverage(v.coverage)} of the time; the longest gap was ${atMost(longest)}`;
+}
+
+/** tooLittle tells whether so little was observed that the run cannot pass. */
+export const tooLittle = ({ verdict: v, info }: Pick<Found, "verdict" | "info">): boolean => v.sent > 0 && v.coverage < (info?.minCoverage || 0.99);
+
+const help = "what would help: ";
+
+/** saidFirst tells whether a verdict's reason is said by the headline or a caveat. */
+export const saidFirst = (reason: string): boolean => reason.startsWith(help) || /^(no failure seen|\d+ of \d+ requests? failed)/.test(reason);
+
+/** caveats say how the run ended early, what its command said when it failed, and what would help. */
+export function caveats(run: Found): string[] {
+  const { verdict: v, info } = run;
+  const lines: string[] = [];
+  if (info?.truncated) lines.push(`${recorded(info)}; ${info.aborted}`);
+  else if (info?.aborted) lines.push(`aborted after ${duration(info.duration)}: ${info.aborted}`);
+  if (commandFailure(run)) lines.push(...lastWords(run.events).map((line) => `it said: ${line}`));
+  return lines.concat(v.reasons?.filter((r) => r.startsWith(help)) ?? []);
+}
+
+/** recorded says how much of a run was recorded whose recording ends before it did. */
+function recorded(info: RunInfo): string {
+  return `recorded for ${duration(info.duration)}${(info.planned ?? 0) > info.duration ? ` of ${duration(info.planned!)}` : ""}`;
+}
+
+/** lastWords are the last different lines that the wrapped command wrote. */
+function lastWords(events: Event[]): string[] {
+  const said: string[] = [];
+  for (let i = events.length - 1; i >= 0 && said.length < 3; i--) {
+    const line = events[i]!.detail?.trim();
+    if (events[i]!.kind === "command-output" && line && !said.includes(line)) said.unshift(line);
+  }
+  return said;
+}
+
+/** unproven says why a gate that holds is no pass; nothing if it is one. */
+export function unproven(run: Pick<Found, "verdict" | "info">): string {
+  if (run.info?.truncated) return "the recording breaks off";
+  if (run.info?.aborted) return "the run was aborted";
+  return tooLittle(run) ? "not enough was observed" : "";
+}
+
+/** windowLength is how long a window took. One whose end was not observed is no longer than what is known to be well beyond. */
+export const windowLength = (w: Window): string => bounded(w, w.length, w.most?.length);
+
+/** windowDowntime is how much downtime a window amounts to, bounded likewise. */
+export const windowDowntime = (w: Window): string => bounded(w, w.downtime, w.most?.downtime);
+
+function bounded(w: Window, l: Length, most: Ns | undefined): string {
+  return open(w) && most !== undefined ? length({ min: l.min, max: most }) : length(l, open(w));
+}
+
+/** open reports whether a window was cut off by the end of what was observed. */
+export const open = (w: Window): boolean => !!w.open && (w.open.start || w.open.end);
+
+/** reasonText says why time was not observed, in one word for one thing. */
+export function reasonText(reason: string): string {
+  if (reason === "not sent") return "prober stalled";
+  return reason === "local fault" ? "prober failed itself" : reason;
+}

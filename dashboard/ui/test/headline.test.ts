@@ -1,0 +1,33 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { type Found, caveats, headline, unproven, windowLength } from "../src/headline";
+import type { TimelineFile } from "../src/model";
+
+const testdata = "../../report/testdata/";
+const read = (name: string) => JSON.parse(readFileSync(testdata + name, "utf8"));
+
+interface Lead { headline: string; caveats: string[]; gates: string[]; lengths: string[] }
+
+/** words is a text without its figures: the page writes them in its own way. */
+const words = (text: string): string => text.replaceAll("\u00a0", " ").replace(/(≥ |< )?\d[\d.,]*( ?(s|ms|µs|%|min|h)(?!\w))?( \d+ s)?( ?±[\d.]+)?%?/g, "N");
+
+const foundIn = (tl: TimelineFile): Found => ({
+  verdict: tl.verdict, info: tl.run, targets: tl.targets ?? [], windows: tl.windows ?? [], unobserved: tl.unobserved ?? [], events: tl.events ?? [], live: !!tl.run.live,
+});
+
+const leads = read("headlines.json") as Record<string, Lead>;
+
+for (const [name, lead] of Object.entries(leads)) {
+  test(`the page says of ${name} what the terminal says`, () => {
+    const run = foundIn(read(`${name}.json`));
+    assert.equal(words(headline(run)), words(lead.headline));
+    const page = caveats(run).map(words);
+    for (const line of lead.caveats.filter((l) => /^(it said|what would help|aborted|recorded)/.test(l))) assert.ok(page.includes(words(line)), `${line} is not among ${page}`);
+    const short = unproven(run);
+    assert.deepEqual((run.verdict.gates ?? []).map((g) => (g.outcome === "pass" && short ? `not broken, but ${short}` : g.outcome)), lead.gates);
+    assert.deepEqual(run.windows.map((w) => words(windowLength(w))), lead.lengths.map(words));
+  });
+}
+
+test("there are samples to compare", () => assert.ok(Object.keys(leads).length >= 8));
