@@ -20,10 +20,17 @@ export function headline(run: Found): string {
   if (!v.sent) return withCommand(run, "nothing was measured");
   const parts = [found(run)];
   const slow = windows.filter((w) => w.kind === "slow").length;
-  if (slow) parts.push(`answers slower than ${duration(run.info?.slow ?? 0)} in ${plural(slow, "window")}`);
+  if (slow) parts.push(`answers slower than ${duration(slowFrom(run))} in ${plural(slow, "window")}`);
   if (tooLittle(run)) parts.push(`only ${coverage(v.coverage)} was observed`);
   else if (!v.failed) parts.push(detectable(run));
   return withCommand(run, parts.join("; "));
+}
+
+/** slowFrom is the least that an answer took in a slow window. */
+function slowFrom({ targets, windows, info }: Found): Ns {
+  const slow = new Set(windows.filter((w) => w.kind === "slow").map((w) => w.target));
+  const from = targets.filter((t) => slow.has(t.name) && t.slowFrom).map((t) => t.slowFrom!);
+  return from.length ? Math.min(...from) : (info?.slow ?? 0);
 }
 
 function found(run: Found): string {
@@ -74,7 +81,7 @@ export function caveats(run: Found): string[] {
   if (info?.truncated) lines.push(`${recorded(info)}; ${info.aborted}`);
   else if (info?.aborted) lines.push(`aborted after ${duration(info.duration)}: ${info.aborted}`);
   if (commandFailure(run)) lines.push(...lastWords(run.events).map((line) => `it said: ${line}`));
-  return lines.concat(v.reasons?.filter((r) => r.startsWith(help)) ?? []);
+  return lines.concat(v.notes ?? [], v.reasons?.filter((r) => r.startsWith(help)) ?? []);
 }
 
 /** recorded says how much of a run was recorded whose recording ends before it did. */

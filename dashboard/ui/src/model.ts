@@ -41,6 +41,7 @@ export interface Target {
   late: number;
   achievedRate: number;
   coverage: number;
+  slowFrom?: Ns; // an answer that took longer is slow
   gapLimit?: Ns; // a longer time between two sends is unobserved
   measured: Instant;
   latency?: { p50: Ns; p90: Ns; p99: Ns; p999: Ns; max: Ns };
@@ -112,6 +113,7 @@ export interface Verdict {
   result: "pass" | "fail" | "inconclusive" | "ungated";
   exitCode: number;
   reasons: string[] | null;
+  notes?: string[];
   gates: { expr: string; outcome: "pass" | "fail" | "undecided"; value?: Length }[] | null;
   sent: number;
   failed: number;
