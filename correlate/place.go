@@ -42,12 +42,12 @@ var lags = map[timeline.EventKind]time.Duration{
 
 // place gives each event its place on the run's clock. It happened no later than we saw it; and no
 // earlier than Since where that is known, else no earlier than the assumed lag of its kind allows. A
-// watch gap stretches what was seen in its wake back to the gap's start, and what the first list
-// found may have happened any time before. Stamps narrow nothing: another machine's clock proves
+// watch gap stretches what was seen in its wake back to the gap's start and that lag, and what the first list
+// found, or is told of a Pod anew that came back, may have happened any time before. Stamps narrow nothing: another machine's clock proves
 // nothing until it has been compared with ours.
 func place(evs []timeline.Event) []Event {
 	placed := make([]Event, len(evs))
-	p := placer{listed: listedPods(evs)}
+	p := placer{found: foundPods(evs)}
 	for i, e := range evs {
 		if e.Kind == timeline.WatchGap {
 			p.gaps = append(p.gaps, e)
@@ -59,18 +59,29 @@ func place(evs []timeline.Event) []Event {
 
 // A placer knows what bears on the lower bound of an event beside the event itself.
 type placer struct {
-	listed map[string]time.Duration // when the first list found a Pod, by UID
-	gaps   []timeline.Event
+	found map[string][]finding // by UID of the Pod
+	gaps  []timeline.Event
 }
 
-func listedPods(evs []timeline.Event) map[string]time.Duration {
-	listed := map[string]time.Duration{}
+// A finding is that a Pod was met which had been there before: its state is told, and no change.
+type finding struct {
+	seen  time.Duration
+	first bool // by the first list; else it came back after it had been gone, for instance when a selector was restored
+}
+
+func foundPods(evs []timeline.Event) map[string][]finding {
+	found, met := map[string][]finding{}, map[string]bool{}
 	for _, e := range evs {
-		if e.Kind == timeline.PodSeen && e.Detail == "listed" {
-			listed[e.Object.UID] = e.Seen
+		if e.Kind != timeline.PodSeen {
+			continue
 		}
+		uid := e.Object.UID
+		if e.Detail == "listed" || met[uid] {
+			found[uid] = append(found[uid], finding{e.Seen, !met[uid]})
+		}
+		met[uid] = true
 	}
-	return listed
+	return found
 }
 
 func (p placer) earliest(e timeline.Event) time.Duration {
@@ -86,24 +97,33 @@ func (p placer) earliest(e timeline.Event) time.Duration {
 	at := e.Seen - lag
 	for _, gap := range p.gaps {
 		if at <= gap.Seen && gapHides(gap, e) {
-			at = min(at, gap.Since)
+			at = min(at, gap.Since-lag) // what was on its way when the gap began came after it
 		}
 	}
 	return at
 }
 
-// foundByList reports whether the event only says how things stood when we first looked: it names no
+// foundByList reports whether the event only says how things stood when we looked: it names no
 // state before, or it is about a Pod and as old as the list that found it. Endpoints are listed on
 // their own, about the same time.
 func (p placer) foundByList(e timeline.Event) bool {
-	listed, known := p.listed[e.Object.UID]
 	switch e.Kind {
 	case timeline.NodeReady, timeline.NodeSchedulable, timeline.ServiceChanged:
 		return e.From == ""
 	case timeline.EndpointChanged:
-		return e.From == "" || e.From == timeline.EndpointAbsent && known && (e.Seen-listed).Abs() <= watchLag
+		if e.From == "" {
+			return true
+		}
 	}
-	return known && e.Seen == listed
+	for _, found := range p.found[e.Object.UID] {
+		switch {
+		case e.Kind != timeline.EndpointChanged && e.Seen == found.seen:
+			return true
+		case e.Kind == timeline.EndpointChanged && e.From == timeline.EndpointAbsent && found.first && (e.Seen-found.seen).Abs() <= watchLag:
+			return true
+		}
+	}
+	return false
 }
 
 // watchedKind is the kind of object, in lower case, whose watch an event of this kind came from.

@@ -47,6 +47,36 @@ func TestStateOfAListedPodMayBeOlderThanTheRun(t *testing.T) {
 	}
 }
 
+// A Service's selector is changed and restored: what is told of the Pod anew is no change, that its endpoint came back is one, and
+// what the first list told stays as old as it was.
+func TestPodThatComesBackIsToldAnewAndHasNotChanged(t *testing.T) {
+	pod := timeline.Object{Kind: "Pod", UID: "u1"}
+	for _, detail := range []string{"listed", "watched"} {
+		placed := place([]timeline.Event{
+			{Kind: timeline.PodSeen, Object: pod, Seen: ms, Detail: "listed"},
+			{Kind: timeline.PodReady, To: "true", Object: pod, Seen: ms},
+			{Kind: timeline.PodGone, Object: pod, Seen: 5 * time.Second, Detail: timeline.NoLongerSelected},
+			{Kind: timeline.PodSeen, Object: pod, Seen: 9 * time.Second, Detail: detail},
+			{Kind: timeline.PodReady, To: "true", Object: pod, Seen: 9 * time.Second},
+			{Kind: timeline.EndpointChanged, From: "absent", To: "ready", Object: pod, Seen: 9 * time.Second},
+		})
+		for i, want := range []time.Duration{Unbounded, Unbounded, 4 * time.Second, Unbounded, Unbounded, 8 * time.Second} {
+			if placed[i].At.Earliest != want {
+				t.Errorf("%s, event %d: no earlier than %v, want %v", detail, i, placed[i].At.Earliest, want)
+			}
+		}
+	}
+}
+
+// The watch that stood still had no gap of its own, but the whole API server did.
+func TestGapOfEverythingStretchesEveryWatch(t *testing.T) {
+	gap := timeline.Event{Kind: timeline.WatchGap, Since: 5 * time.Second, Seen: 20 * time.Second}
+	crash := timeline.Event{Kind: timeline.PodContainer, From: "running", To: "terminated", Object: timeline.Object{Kind: "Pod", UID: "u1"}, Seen: 20750 * ms}
+	if got := place([]timeline.Event{gap, crash})[1].At; got != (Instant{2 * time.Second, 20750 * ms}) {
+		t.Errorf("a crash seen after it happened in %v, want 2 s to 20.75 s", got)
+	}
+}
+
 func TestWatchGapStretchesWhatComesInItsWake(t *testing.T) {
 	gap := timeline.Event{Kind: timeline.WatchGap, Since: 2 * time.Second, Seen: 8 * time.Second, Object: timeline.Object{Kind: "Pod"}}
 	pod := timeline.Object{Kind: "Pod", UID: "u1"}
@@ -55,7 +85,8 @@ func TestWatchGapStretchesWhatComesInItsWake(t *testing.T) {
 		event timeline.Event
 		want  time.Duration
 	}{
-		{"in its wake", timeline.Event{Kind: timeline.PodDeleted, Object: pod, Seen: 8500 * ms}, 2 * time.Second},
+		{"in its wake, or on its way when the gap began", timeline.Event{Kind: timeline.PodDeleted, Object: pod, Seen: 8500 * ms}, time.Second},
+		{"in its wake, noticed by a kubelet", timeline.Event{Kind: timeline.PodContainer, Object: pod, Seen: 8500 * ms}, -time.Second},
 		{"long after", timeline.Event{Kind: timeline.PodDeleted, Object: pod, Seen: 20 * time.Second}, 19 * time.Second},
 		{"another watch", timeline.Event{Kind: timeline.EndpointChanged, From: "ready", Object: pod, Seen: 8500 * ms}, 7500 * ms},
 	} {

@@ -46,9 +46,10 @@ type story struct {
 	pod    Pod
 	events []*Event
 
-	containers map[string]string // by name: waiting, running, terminated
-	ended      map[string]bool   // by name: it has ended before
-	endpoint   string            // the state of its endpoint; the last one heard of any port
+	containers map[string]string      // by name: waiting, running, terminated
+	ended      map[string]bool        // by name: it has ended before
+	endpoints  map[endpointKey]string // the states of its endpoints, one for each address and port
+	endpoint   string                 // the best of them; empty if none was heard of
 	scheduled  bool
 	ready      bool
 	stopped    bool
@@ -59,7 +60,7 @@ type story struct {
 // hear tells the whole life: the events in the order they were seen, with the silence of the Pod's
 // own address between them.
 func (st *story) hear(s *scene) {
-	st.containers, st.ended = map[string]string{}, map[string]bool{}
+	st.containers, st.ended, st.endpoints = map[string]string{}, map[string]bool{}, map[endpointKey]string{}
 	st.answers(s)
 	for _, e := range st.events {
 		st.stopsBefore(e.Seen)
@@ -100,15 +101,36 @@ func (st *story) answers(s *scene) {
 		st.pod.IP = cmp.Or(st.pod.IP, host(t.Addr))
 		st.pod.Node = cmp.Or(st.pod.Node, t.PodNode)
 		edge := s.edges[t.Name]
-		if edge.firstOK != nil && st.pod.FirstOK == nil {
-			st.pod.FirstOK = new(edge.firstOK.Done)
-			st.pod.LastOK = new(edge.lastOK.Sent)
-			st.pod.Stopped = stopOf(s, t.Name)
+		if edge.firstOK != nil {
+			st.answered(edge.firstOK.Done, edge.lastOK.Sent, stopOf(s, t.Name))
 		}
-		if edge.lastFailure != nil && st.pod.LastFailure == nil {
-			st.pod.LastFailure = new(edge.lastFailure.Sent)
+		if edge.lastFailure != nil {
+			st.pod.LastFailure = latest(st.pod.LastFailure, edge.lastFailure.Sent)
 		}
 	}
+}
+
+// answered takes over one direct target, at which the Pod answered. It may have several, one for each port and address family: it
+// has stopped when none answers.
+func (st *story) answered(firstOK, lastOK time.Duration, stop *Instant) {
+	p := &st.pod
+	switch {
+	case p.FirstOK == nil:
+		p.FirstOK, p.LastOK, p.Stopped = &firstOK, &lastOK, stop
+		return
+	case stop == nil:
+		p.Stopped = nil
+	case p.Stopped != nil:
+		p.Stopped = &Instant{Earliest: max(p.Stopped.Earliest, stop.Earliest), Latest: max(p.Stopped.Latest, stop.Latest)}
+	}
+	p.FirstOK, p.LastOK = new(min(*p.FirstOK, firstOK)), latest(p.LastOK, lastOK)
+}
+
+func latest(known *time.Duration, at time.Duration) *time.Duration {
+	if known != nil {
+		at = max(at, *known)
+	}
+	return &at
 }
 
 // stopOf says when a direct target stopped answering for good: no earlier than its last answered
@@ -145,6 +167,7 @@ func (st *story) tell(e *Event) {
 	at := e.At
 	switch e.Kind {
 	case timeline.PodSeen:
+		st.pod.Gone = nil // it may come back, as when a selector is restored
 		first(&st.pod.Created, at)
 	case timeline.PodScheduled:
 		st.scheduled = true
@@ -158,6 +181,7 @@ func (st *story) tell(e *Event) {
 		st.ending = true
 		first(&st.pod.Deleted, at)
 	case timeline.PodGone:
+		clear(st.endpoints)
 		st.endpoint, st.ready = timeline.EndpointAbsent, false
 		st.pod.Gone = &at
 	case timeline.EndpointChanged:
@@ -218,11 +242,18 @@ func (st *story) readiness(e *Event) {
 	}
 }
 
+// endpointState takes in a change of one of the Pod's endpoints. The Pod turned ready with the first of them, and left with the last.
 func (st *story) endpointState(e *Event) {
 	was := st.endpoint
-	st.endpoint = e.To
-	st.ending = st.ending || strings.HasPrefix(e.To, timeline.EndpointTerminating)
-	if e.To == timeline.EndpointReady {
+	st.endpoints[endpointKey{e.Addr, e.Object.UID, e.Code}] = e.To
+	st.endpoint = timeline.EndpointAbsent
+	for _, state := range st.endpoints {
+		if slices.Index(endpointStates, state) < slices.Index(endpointStates, st.endpoint) {
+			st.endpoint = state
+		}
+	}
+	st.ending = st.ending || strings.HasPrefix(st.endpoint, timeline.EndpointTerminating)
+	if st.endpoint == timeline.EndpointReady {
 		first(&st.pod.EndpointReady, e.At)
 		st.pod.EndpointRemoved = nil
 		return
@@ -230,9 +261,14 @@ func (st *story) endpointState(e *Event) {
 	if was == timeline.EndpointReady || e.From == timeline.EndpointReady {
 		st.pod.EndpointNotReady = new(e.At)
 	}
-	if e.To == timeline.EndpointAbsent {
+	if st.endpoint == timeline.EndpointAbsent {
 		st.pod.EndpointRemoved = new(e.At)
 	}
+}
+
+// endpointStates are the states of an endpoint, the best first.
+var endpointStates = []string{
+	timeline.EndpointReady, timeline.EndpointTerminatingServing, timeline.EndpointNotReady, timeline.EndpointTerminating, timeline.EndpointAbsent,
 }
 
 // enter adds the state of now to the lane if it is a new one.

@@ -510,7 +510,7 @@ func (c *chart) unwatched(kind string, cell int) bool {
 	from, to := c.span(cell)
 	gap := time.Duration(0)
 	for _, e := range c.tl.Events {
-		if e.Kind == timeline.WatchGap && e.Object != nil && e.Object.Kind == kind {
+		if e.Kind == timeline.WatchGap && (e.Object == nil || e.Object.Kind == "" || e.Object.Kind == kind) {
 			gap += overlap(from, to, e.At.Earliest, e.At.Latest)
 		}
 	}

@@ -84,7 +84,7 @@ const (
 	Command       EventKind = "command"        // the wrapped command: To "running", "exited"; Code: its exit code; Detail: the command line
 	CommandOutput EventKind = "command-output" // Detail: one line
 	TargetChanged EventKind = "target"         // Object.Name: the target; To: "measuring", "ended"
-	WatchGap      EventKind = "watch-gap"      // changes between Since and Seen may have been missed; Object.Kind: what is watched; Detail: why
+	WatchGap      EventKind = "watch-gap"      // changes between Since and Seen may have been missed; Object.Kind: what is watched, empty if it is all that is; Detail: why
 	WatchLane     EventKind = "watch-lane"     // Object.Kind: what is watched; To: "on", "off"; Detail: why
 	ProberStall   EventKind = "prober-stall"   // the prober did not run between Since and Seen
 	RequestError  EventKind = "request-error"  // the first request of a target to fail for this reason, sent at Since and over at Seen. Object.Name: the target; To: its class; Code: its HTTP status; Detail: the reason

@@ -121,6 +121,7 @@ func (l *lane[T]) once(ctx context.Context) error {
 
 // relist brings known up to date, and sets the version to watch from.
 func (l *lane[T]) relist(ctx context.Context) error {
+	asked := l.w.now()
 	list, err := l.list(ctx, l.options)
 	if err != nil {
 		return l.failed("list", err)
@@ -134,6 +135,7 @@ func (l *lane[T]) relist(ctx context.Context) error {
 		return l.failed("list", err)
 	}
 	now := l.w.now()
+	l.w.alive(asked, now)
 	if l.begun {
 		l.gap(now, "the watch was lost and its place in history with it; what changed meanwhile was learned by listing")
 		l.compare(items, relisted, now)
@@ -229,6 +231,7 @@ func (l *lane[T]) take(e watch.Event, now time.Duration) error {
 		return nil
 	}
 	l.heard, l.proof = true, now
+	l.w.alive(now, now)
 	if version := o.GetResourceVersion(); version != "" {
 		l.version = version
 	}

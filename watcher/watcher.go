@@ -42,6 +42,7 @@ type Service struct {
 type watcher struct {
 	Config
 	log  *slog.Logger
+	life life
 	pods pods
 
 	mu   sync.Mutex
@@ -102,6 +103,7 @@ func Run(ctx context.Context, c Config) error {
 	}
 	want("Node", w.nodes().run)
 	want("Event", w.kubeEvents().run)
+	lanes.Go(func() { w.askForLife(ctx) })
 	lanes.Wait()
 	if err := denial(ctx); err != nil {
 		for _, kind := range []string{"Service", "Pod", "EndpointSlice", "Node", "Event"} {
