@@ -93,6 +93,7 @@ func (p *pacer) linger(over <-chan struct{}) {
 	for {
 		select {
 		case <-over:
+			p.watch(p.clock.Now()) // the answers that came in a stop may have been read before we run
 			return
 		case <-tick.C:
 			p.watch(p.clock.Now())

@@ -198,6 +198,22 @@ func TestAStopUntilAfterTheEndIsUnobserved(t *testing.T) {
 	})
 }
 
+// A stop in which the last answers are awaited is told, also where they are read before the pacing thread runs again.
+func TestAStopWhileTheLastAnswersAreAwaitedIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := timeline.StartClock()
+		p, stalls := testPacer(clock)
+		p.runFor(100 * ms)
+		time.Sleep(50 * ms)
+		over := make(chan struct{})
+		close(over)
+		p.linger(over)
+		if len(*stalls) != 1 || (*stalls)[0].Seen != clock.Now() {
+			t.Errorf("stalls %v", *stalls)
+		}
+	})
+}
+
 func TestRateChangeBreaksNoWatermark(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := timeline.StartClock()
