@@ -121,7 +121,7 @@ func TestTruthOfOneSIGINT(t *testing.T) {
 	if got := s.phases(); !slices.Equal(got, []string{"baseline", "measuring", "settling", "ended"}) {
 		t.Errorf("phases %v", got)
 	}
-	if !strings.Contains(s.tl.Run.Aborted, "interrupt") {
+	if !strings.Contains(s.tl.Run.Aborted, "SIGINT") {
 		t.Errorf("aborted: %q", s.tl.Run.Aborted)
 	}
 }
@@ -229,6 +229,24 @@ func startRun(t *testing.T, args ...string) *process {
 		}
 	})
 	return p
+}
+
+// startHeld starts `lapse run` with targets and flags. It measures until the test calls release, however long the test's own
+// steps take on this machine.
+func startHeld(t *testing.T, args ...string) (p *process, release func()) {
+	t.Helper()
+	hold := filepath.Join(t.TempDir(), "hold")
+	if err := syscall.Mkfifo(hold, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p = startRun(t, append(args, "--settle=0", "--", "cat", hold)...)
+	return p, func() {
+		go func() { // cat opens it when the command runs; it ends with the writer
+			if writer, err := os.OpenFile(hold, os.O_WRONLY, 0); err == nil {
+				_ = writer.Close()
+			}
+		}()
+	}
 }
 
 // signal sends a signal to the process's group, as a terminal does.
