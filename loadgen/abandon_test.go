@@ -8,6 +8,16 @@ import (
 	"lapse/timeline"
 )
 
+// underWay is how many requests of a target are open.
+func underWay(p *Prober, id uint16) int {
+	p.mu.Lock()
+	b := p.targets[id].book
+	p.mu.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.open) - b.head
+}
+
 // What was not waited for is neither good nor failed, whatever becomes of it, and each request is told of once.
 func TestAbandonedRequestsAreLocal(t *testing.T) {
 	t.Parallel()
@@ -26,7 +36,7 @@ func TestAbandonedRequestsAreLocal(t *testing.T) {
 	var prober *Prober
 	f := run(t, clock, func(p *Prober, f *facts) {
 		prober = p
-		until(clock, 300*time.Millisecond)(p, f)
+		waitFor(t, "requests of each under way", func() bool { return min(underWay(p, 1), underWay(p, 2)) >= 5 })
 		p.Abandon()
 	}, probes...)
 	if took := clock.Now(); took > 30*time.Second {

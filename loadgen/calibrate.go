@@ -94,6 +94,7 @@ type calibrator struct {
 	CalibrateConfig
 	patience time.Duration // for the first answer
 	length   time.Duration // of a step
+	load     func(ctx context.Context, workers int, fresh bool) (Step, bool, error)
 	found    Calibration
 }
 
@@ -101,6 +102,12 @@ func (k *calibrator) run(ctx context.Context) (Calibration, error) {
 	if err := k.ask(ctx); err != nil {
 		return k.found, err
 	}
+	k.load = k.step
+	return k.find(ctx)
+}
+
+// find decides which steps to take, and what follows from them.
+func (k *calibrator) find(ctx context.Context) (Calibration, error) {
 	if err := k.climb(ctx); err != nil {
 		return k.found, err
 	}
@@ -155,7 +162,7 @@ func (k *calibrator) climb(ctx context.Context) error {
 	f := &k.found
 	f.Stopped = fmt.Sprintf("the limit of %d workers was reached", k.Workers)
 	for _, workers := range ladder(k.Workers) {
-		s, ok, err := k.step(ctx, workers, false)
+		s, ok, err := k.load(ctx, workers, false)
 		if err != nil || !ok {
 			f.Stopped = "time was over"
 			return err
@@ -180,7 +187,7 @@ func (k *calibrator) climb(ctx context.Context) error {
 func (k *calibrator) repeat(ctx context.Context, workers, times int, fresh bool) ([]Step, error) {
 	var steps []Step
 	for range times {
-		s, ok, err := k.step(ctx, workers, fresh)
+		s, ok, err := k.load(ctx, workers, fresh)
 		if err != nil || !ok {
 			return steps, err
 		}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -65,16 +64,16 @@ func TestWhatHidesFailuresIsFound(t *testing.T) {
 	var probes []Probe
 	for i, row := range rows {
 		for j, kind := range []timeline.TargetKind{timeline.New, timeline.Reused} {
-			p := probe(uint16(2*i+j+1), kind, fmt.Sprint(url, "/", i), 20)
+			p := probe(uint16(2*i+j+1), kind, fmt.Sprint(url, "/", i), 10)
 			p.Timeout, p.Connections, p.MaxConnections = stayFor/2, 1, 100
 			p.ExpectBody, p.ExpectStatus = row.expect.ExpectBody, row.expect.ExpectStatus
 			probes = append(probes, p)
 		}
 	}
 	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		waitFor(t, "8 requests per target", func() bool {
+		waitFor(t, "8 observed requests per target", func() bool {
 			for i := range probes {
-				if f.count(uint16(i+1)) < 8 {
+				if f.observed(uint16(i+1)) < 8 {
 					return false
 				}
 			}
@@ -82,15 +81,20 @@ func TestWhatHidesFailuresIsFound(t *testing.T) {
 		})
 	}, probes...)
 
+	naive := make([]string, len(rows))
+	var looking sync.WaitGroup
+	for i := range rows {
+		looking.Go(func() { naive[i] = naiveView(t, fmt.Sprint(url, "/", i)) })
+	}
+	looking.Wait()
 	for i, row := range rows {
 		for _, p := range probes[2*i : 2*i+2] {
-			told := slices.DeleteFunc(f.errors[p.Name], func(text string) bool { return strings.HasPrefix(text, "local: ") })
-			if got := strings.Join(told, "; "); got != row.says {
+			if got := strings.Join(f.blames(p.Name), "; "); got != row.says {
 				t.Errorf("the server %s: %s failed by %q, want %q", row.did, p.Kind, got, row.says)
 			}
 		}
-		if got := naiveView(t, fmt.Sprint(url, "/", i)); got != row.naive {
-			t.Errorf("the server %s: a naive client sees %q, want %q", row.did, got, row.naive)
+		if naive[i] != row.naive {
+			t.Errorf("the server %s: a naive client sees %q, want %q", row.did, naive[i], row.naive)
 		}
 		asked, seen := 0, 0
 		for _, r := range append(f.of(uint16(2*i+1)), f.of(uint16(2*i+2))...) {
@@ -101,7 +105,7 @@ func TestWhatHidesFailuresIsFound(t *testing.T) {
 			if r.Class.Observed() && r.Class != want && !r.Class.Timeout() { // a timeout can be this machine's, where the server runs too
 				t.Errorf("the server %s: request %d, reused %v, is %s, want %s", row.did, r.Seq, r.Reused, r.Class, want)
 			}
-			if r.Class.Observed() {
+			if r.Class.Observed() && (r.Class == want || !r.Class.Timeout()) {
 				asked++
 			}
 			if r.Class == want {
@@ -253,9 +257,13 @@ func TestLateRepliesAreNeverBookedToTheNextRequest(t *testing.T) {
 	p := probe(1, timeline.Reused, url, 50)
 	p.Timeout, p.Connections = timeout, 4
 	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		waitFor(t, "80 requests", func() bool { return f.count(1) >= 80 })
+		waitFor(t, "80 requests, some in time and some not", func() bool {
+			return f.count(1) >= 80 && f.ended(1, timeline.OK) > 0 && f.ended(1, timeline.TimeoutResponse) > 0
+		})
 	}, p)
 
+	mu.Lock() // the last answers may still be under way to connections that were given up
+	defer mu.Unlock()
 	booked := map[uint16]bool{}
 	for _, r := range f.of(1) {
 		if r.Class != timeline.OK {
@@ -275,9 +283,6 @@ func TestLateRepliesAreNeverBookedToTheNextRequest(t *testing.T) {
 	}
 	n := classes(f.of(1))
 	t.Logf("%v, %d requests read", n, read)
-	if n[timeline.TimeoutResponse] == 0 || n[timeline.OK] == 0 {
-		t.Errorf("%v: nothing was late, or everything", n)
-	}
 	if sent := len(f.of(1)) - n[timeline.NotSent]; read > sent {
 		t.Errorf("%d requests were read, %d sent: some twice", read, sent)
 	}

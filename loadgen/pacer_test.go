@@ -61,13 +61,12 @@ func TestMeasuringDoesNotWaitForConnections(t *testing.T) {
 	}
 	defer silent.Close()
 	hung := probe(1, timeline.Reused, "https://"+silent.Addr().String()+"/", 100)
-	hung.Timeout = 700 * time.Millisecond
-	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		waitFor(t, "3 requests", func() bool { return f.count(1) >= 3 })
+	hung.Timeout = time.Hour
+	hung.MaxConnections = 100
+	run(t, timeline.StartClock(), func(p *Prober, _ *facts) {
+		waitFor(t, "3 requests under way", func() bool { return underWay(p, 1) >= 3 })
+		p.Abandon()
 	}, hung)
-	if first := f.of(1)[0]; first.Due > 500*time.Millisecond || !first.Class.Failed() {
-		t.Errorf("%+v", first)
-	}
 }
 
 func TestProbersShareAProcess(t *testing.T) {

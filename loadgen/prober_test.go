@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -111,6 +112,27 @@ func (f *facts) count(id uint16) int {
 	return len(f.requests[id])
 }
 
+// observed counts a target's requests that say something of it: a busy machine has others.
+func (f *facts) observed(id uint16) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.requests[id]) - unobserved(f.requests[id])
+}
+
+// ended counts a target's requests of a class.
+func (f *facts) ended(id uint16, class timeline.Class) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return classes(f.requests[id])[class]
+}
+
+// blames are the texts of a target's errors, without those of our own.
+func (f *facts) blames(target string) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(f.errors[target]), func(text string) bool { return strings.HasPrefix(text, "local: ") })
+}
+
 func classes(requests []timeline.Request) map[timeline.Class]int {
 	n := map[timeline.Class]int{}
 	for _, r := range requests {
@@ -166,23 +188,19 @@ func run(t *testing.T, clock timeline.Clock, during func(*Prober, *facts), probe
 	return f
 }
 
-// until waits for an instant on clock.
-func until(clock timeline.Clock, at time.Duration) func(*Prober, *facts) {
-	return func(*Prober, *facts) { time.Sleep(at - clock.Now()) }
-}
-
 // waitFor waits until cond holds, for as long as the test may take.
 func waitFor(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !cond(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); !cond(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("still no %s", what)
 		}
 	}
 }
 
+// probe is patient, so that no machine is so busy that a server in the same process answers too late. Tests of timeouts say their own.
 func probe(id uint16, kind timeline.TargetKind, url string, rate float64) Probe {
-	return Probe{Target: timeline.Target{ID: id, Name: fmt.Sprint(kind, " ", id), Kind: kind, URL: url, Rate: rate}}
+	return Probe{Target: timeline.Target{ID: id, Name: fmt.Sprint(kind, " ", id), Kind: kind, URL: url, Rate: rate, Timeout: 20 * time.Second}}
 }
 
 func serve(t *testing.T, c faultserver.Config) *faultserver.Server {
@@ -208,11 +226,13 @@ func TestHealthyServerAnswersEveryRequest(t *testing.T) {
 			t.Parallel()
 			clock := timeline.StartClock()
 			s := serve(t, faultserver.Config{Name: "pod-a"})
-			f := run(t, clock, until(clock, 500*time.Millisecond), probe(1, kind, s.URL(), 200))
+			f := run(t, clock, func(_ *Prober, f *facts) {
+				waitFor(t, "50 good answers", func() bool { return f.ended(1, timeline.OK) >= 50 })
+			}, probe(1, kind, s.URL(), 200))
 			closeServer(t, s)
 			requests := f.of(1)
 			n := classes(requests)
-			if failed(requests) > 0 || n[timeline.OK] == 0 {
+			if failed(requests) > 0 {
 				t.Errorf("classes %v", n)
 			}
 			if !accounted(n[timeline.OK], s.Answered(), n) {
@@ -234,10 +254,18 @@ func TestTotalOutage(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			clock := timeline.StartClock()
-			s := serve(t, faultserver.Config{T0: clock.T0(), Faults: []faultserver.Fault{
-				{Kind: faultserver.Refuse, From: 300 * time.Millisecond, To: 800 * time.Millisecond},
-			}})
-			f := run(t, clock, until(clock, 1100*time.Millisecond), probe(1, kind, s.URL(), 500))
+			s := serve(t, faultserver.Config{T0: clock.T0()})
+			f := run(t, clock, func(_ *Prober, f *facts) {
+				more := func(class timeline.Class) {
+					enough := f.ended(1, class) + 30
+					waitFor(t, "30 more "+class.String(), func() bool { return f.ended(1, class) >= enough })
+				}
+				more(timeline.OK)
+				reopen := s.Refuse()
+				more(timeline.Refused)
+				reopen()
+				more(timeline.OK)
+			}, probe(1, kind, s.URL(), 500))
 			closeServer(t, s)
 			requests := f.of(1)
 			if n := classes(requests); !accounted(n[timeline.OK], s.Answered(), n) {
@@ -285,12 +313,14 @@ func TestFailuresAreThoseTheServerInflicted(t *testing.T) {
 				t.Parallel()
 				clock := timeline.StartClock()
 				s := serve(t, faultserver.Config{T0: clock.T0(), Seed: 1, Faults: []faultserver.Fault{
-					{Kind: test.fault, From: 200 * time.Millisecond, To: 500 * time.Millisecond, Share: 0.5},
+					{Kind: test.fault, To: time.Hour, After: 20, Share: 0.5},
 				}})
-				f := run(t, clock, until(clock, 700*time.Millisecond), probe(1, kind, s.URL(), 300))
+				f := run(t, clock, func(_ *Prober, f *facts) {
+					waitFor(t, "30 failures", func() bool { return f.ended(1, test.want) >= 30 })
+				}, probe(1, kind, s.URL(), 300))
 				closeServer(t, s)
 				n := classes(f.of(1))
-				if n[test.want] == 0 || !accounted(n[test.want], s.Count(test.fault), n) || !accounted(n[timeline.OK], s.Answered(), n) {
+				if !accounted(n[test.want], s.Count(test.fault), n) || !accounted(n[timeline.OK], s.Answered(), n) {
 					t.Errorf("%v, but the server: %d %s, %d answered", n, s.Count(test.fault), test.fault, s.Answered())
 				}
 				if failed(f.of(1)) != n[test.want] {
@@ -310,7 +340,7 @@ func TestRequestsOnCutConnectionsAllFail(t *testing.T) {
 		{Kind: faultserver.EOF, From: 0, To: time.Hour, Every: 2},
 	}})
 	f := run(t, clock, func(_ *Prober, f *facts) {
-		waitFor(t, "240 requests", func() bool { return f.count(1) >= 240 })
+		waitFor(t, "240 requests", func() bool { return f.observed(1) >= 240 })
 	}, probe(1, timeline.Reused, s.URL(), 500))
 	closeServer(t, s)
 	requests := f.of(1)
@@ -335,26 +365,29 @@ func TestStallIsMetByEveryRequestDue(t *testing.T) {
 			t.Parallel()
 			clock := timeline.StartClock()
 			s := serve(t, faultserver.Config{T0: clock.T0(), Faults: []faultserver.Fault{
-				{Kind: faultserver.Stall, From: 300 * time.Millisecond, To: 1300 * time.Millisecond},
+				{Kind: faultserver.Stall, To: time.Hour, After: 20},
 			}})
 			p := probe(1, kind, s.URL(), 200)
 			p.Timeout = 200 * time.Millisecond
-			f := run(t, clock, until(clock, 1600*time.Millisecond), p)
+			f := run(t, clock, func(_ *Prober, f *facts) {
+				waitFor(t, "150 timeouts", func() bool { return f.ended(1, timeline.TimeoutResponse) >= 150 })
+			}, p)
 			closeServer(t, s)
 			requests := f.of(1)
 			n := classes(requests)
 			if n[timeline.NoSlot] > 0 {
 				t.Errorf("refused by our own cap: %v", n)
 			}
-			if n[timeline.TimeoutResponse] == 0 || failed(requests) != n[timeline.TimeoutResponse] {
+			if failed(requests) != n[timeline.TimeoutResponse] {
 				t.Errorf("classes %v", n)
 			}
+			stalled := s.Acts()[0].At
 			for _, r := range requests {
 				if r.Class == timeline.TimeoutResponse && r.Done-r.Sent < p.Timeout {
 					t.Errorf("%+v gave up after %v", r, r.Done-r.Sent)
 				}
-				if r.Class.Observed() && r.Sent > 310*time.Millisecond && r.Sent < 1050*time.Millisecond && !r.Class.Failed() {
-					t.Errorf("%+v in the middle of the stall", r)
+				if r.Class.Observed() && r.Sent > stalled && !r.Class.Failed() {
+					t.Errorf("%+v in the stall, which began by %v", r, stalled)
 				}
 			}
 		})
@@ -372,11 +405,13 @@ func TestCapReachedInAStallIsNoSlot(t *testing.T) {
 				{Kind: faultserver.Stall, From: 0, To: time.Hour},
 			}})
 			p := probe(1, kind, s.URL(), 200)
-			p.MaxConnections = 5
-			f := run(t, clock, until(clock, 600*time.Millisecond), p)
+			p.MaxConnections, p.Timeout = 5, 2*time.Second
+			f := run(t, clock, func(_ *Prober, f *facts) {
+				waitFor(t, "a refusal by the cap", func() bool { return f.ended(1, timeline.NoSlot) > 0 })
+			}, p)
 			closeServer(t, s)
 			n := classes(f.of(1))
-			if n[timeline.NoSlot] == 0 || n[timeline.OK] > 0 {
+			if n[timeline.OK] > 0 {
 				t.Errorf("classes %v", n)
 			}
 			if !accounted(n[timeline.TimeoutResponse], s.Count(faultserver.Stall), n) {
@@ -394,7 +429,7 @@ func TestGoodbyeRetiresTheConnectionSilently(t *testing.T) {
 		{Kind: faultserver.Goodbye, From: 0, To: time.Hour, Every: 3},
 	}})
 	f := run(t, clock, func(_ *Prober, f *facts) {
-		waitFor(t, "150 requests", func() bool { return f.count(1) >= 150 })
+		waitFor(t, "150 requests", func() bool { return f.observed(1) >= 150 })
 	}, probe(1, timeline.Reused, s.URL(), 500))
 	closeServer(t, s)
 	requests := f.of(1)
@@ -451,6 +486,29 @@ func TestIdleConnectionCutIsNoFailure(t *testing.T) {
 
 func TestKeptConnectionsTakeTurns(t *testing.T) {
 	t.Parallel()
+	target, _ := newSink(timeline.StartClock(), 100)
+	target.plan.keep = 4
+	p := newPool(target).(*pool)
+	number := map[*slot]int{}
+	for n := range 4 {
+		s := &slot{kept: true}
+		number[s] = n
+		p.ready(s)
+	}
+	var order []int
+	for range 8 {
+		s, _ := p.take()
+		order = append(order, number[s])
+		p.put(s)
+	}
+	if want := []int{0, 1, 2, 3, 0, 1, 2, 3}; !slices.Equal(order, want) {
+		t.Errorf("order %v, want %v", order, want)
+	}
+}
+
+// As many connections as are told to be new are opened, and no more: a connection carries its first request once.
+func TestReusedRequestsOpenNoConnection(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	asked := map[string]int{}
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -462,28 +520,22 @@ func TestKeptConnectionsTakeTurns(t *testing.T) {
 	p := probe(1, timeline.Reused, s.URL, 100)
 	p.Connections, p.MaxConnections = 4, 4
 	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		waitFor(t, "80 requests", func() bool { return f.count(1) >= 80 })
+		waitFor(t, "80 requests", func() bool { return f.observed(1) >= 80 })
 	}, p)
-	requests := f.of(1)
-	if len(asked) != 4 {
-		t.Errorf("%v over %d connections", classes(requests), len(asked))
-	}
-	for addr, n := range asked {
-		if n < 10 {
-			t.Errorf("%s was asked only %d times of %d", addr, n, len(requests))
-		}
-	}
-	first := 0
-	for _, r := range requests {
+	first, again := 0, 0
+	for _, r := range f.of(1) {
 		switch {
-		case r.Class == timeline.OK && !r.Reused:
+		case r.Class == timeline.NotSent:
+		case !r.Reused:
 			first++
-		case r.Reused && r.Connect != 0:
+		case r.Connect != 0:
 			t.Errorf("%+v connected on a reused connection", r)
+		default:
+			again++
 		}
 	}
-	if first != 4 {
-		t.Errorf("%d requests were the first of their connection, want 4", first)
+	if first != len(asked) || again < first {
+		t.Errorf("%d requests were the first of their connection and %d were not; the server saw %d connections", first, again, len(asked))
 	}
 }
 
@@ -494,13 +546,14 @@ func TestConnectionsStayWhileIdle(t *testing.T) {
 	s := serve(t, faultserver.Config{T0: clock.T0()})
 	p := probe(1, timeline.Reused, s.URL(), 5)
 	p.Connections, p.Timeout = 1, 50*time.Millisecond
-	f := run(t, clock, func(_ *Prober, f *facts) {
-		waitFor(t, "5 requests", func() bool { return f.count(1) >= 5 })
+	run(t, clock, func(_ *Prober, f *facts) {
+		waitFor(t, "a connection that was used again after more than the timeout", func() bool {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			return slices.ContainsFunc(f.requests[1], func(r timeline.Request) bool { return r.Class == timeline.OK && r.Reused })
+		})
 	}, p)
 	closeServer(t, s)
-	if n := s.Accepted(); n > 1+failed(f.of(1)) {
-		t.Errorf("%d connections for %v", n, classes(f.of(1)))
-	}
 }
 
 func TestTargetsComeAndGoWhileOthersRun(t *testing.T) {
@@ -642,11 +695,13 @@ func TestControlServerAnswers(t *testing.T) {
 func TestUnresolvableHostIsDNS(t *testing.T) {
 	t.Parallel()
 	clock := timeline.StartClock()
+	p := probe(1, timeline.New, "http://no-such-host.invalid/", 20)
+	p.Timeout = 800 * time.Millisecond // also where no name server answers
 	f := run(t, clock, func(_ *Prober, f *facts) {
-		waitFor(t, "3 requests", func() bool { return f.count(1) >= 3 })
-	}, probe(1, timeline.New, "http://no-such-host.invalid/", 20))
+		waitFor(t, "3 observed requests", func() bool { return f.observed(1) >= 3 })
+	}, p)
 	for _, r := range f.of(1) {
-		if r.Class != timeline.DNS && r.Class != timeline.NotSent {
+		if r.Class.Observed() && r.Class != timeline.DNS {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -677,7 +732,7 @@ func TestRunLeavesNothingBehind(t *testing.T) {
 	p := New(Config{Clock: timeline.StartClock(), Sink: newFacts(t).take})
 	for id, kind := range []timeline.TargetKind{timeline.New, timeline.Reused} {
 		probe := probe(uint16(id+1), kind, s.URL(), 200)
-		probe.Connections = 5
+		probe.Connections, probe.Timeout = 5, 800*time.Millisecond
 		if err := p.Start(probe); err != nil {
 			t.Fatal(err)
 		}

@@ -85,13 +85,6 @@ func greeting(text string) func(*net.TCPConn) {
 	}
 }
 
-// observed counts a target's requests that say something of it: a busy machine has others.
-func (f *facts) observed(id uint16) int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return len(f.requests[id]) - unobserved(f.requests[id])
-}
-
 func TestTCPRepliesAreJudged(t *testing.T) {
 	t.Parallel()
 	fresh := []timeline.TargetKind{timeline.New, timeline.Direct}

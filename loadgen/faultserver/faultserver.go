@@ -14,9 +14,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 )
@@ -41,7 +43,8 @@ type Fault struct {
 	From, To time.Duration
 	Delay    time.Duration // Slow: how long the answer takes
 
-	// Whom it meets; everyone if neither is set.
+	// Whom it meets; everyone if none is set.
+	After int     // those after the first so many that come while it lasts
 	Every int     // every Nth request, counted from when the fault began
 	Share float64 // this share of requests, at random
 }
@@ -103,6 +106,7 @@ func Start(c Config) (*Server, error) {
 	if c.T0.IsZero() {
 		c.T0 = time.Now()
 	}
+	c.Faults = slices.Clone(c.Faults)
 	s := &Server{
 		config: c,
 		over:   make(chan struct{}),
@@ -120,7 +124,7 @@ func Start(c Config) (*Server, error) {
 		case Refuse:
 			s.wg.Go(func() { s.refuse(f) })
 		case Stall:
-			s.wg.Go(func() { s.release(i) })
+			s.wg.Go(func() { s.release(i, f) })
 		}
 	}
 	return s, nil
@@ -135,6 +139,32 @@ func (s *Server) URL() string {
 		return "https://" + s.addr.String() + "/"
 	}
 	return "http://" + s.addr.String() + "/"
+}
+
+// Refuse lets nobody listen from now on until reopen is called, as a fault of kind Refuse does by schedule.
+func (s *Server) Refuse() (reopen func()) {
+	closed := s.shut()
+	return func() {
+		outage := Outage{Close: closed, Open: s.reopen()}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.outages = append(s.outages, outage)
+	}
+}
+
+// Stall leaves every request unanswered that is read from now on, until answer is called, as a fault of kind Stall does by schedule.
+func (s *Server) Stall() (answer func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := len(s.config.Faults)
+	s.config.Faults = append(s.config.Faults, Fault{Kind: Stall, From: s.now(), To: math.MaxInt64})
+	s.met, s.held = append(s.met, 0), append(s.held, nil)
+	return func() {
+		s.mu.Lock()
+		s.config.Faults[i].To = s.now()
+		s.mu.Unlock()
+		s.answer(i)
+	}
 }
 
 // Close ends the server and waits until all of it has ended. The error is that of an outage which
@@ -230,22 +260,22 @@ func (s *Server) refuse(f Fault) {
 	if !s.wait(f.From) {
 		return
 	}
-	outage := Outage{Close: s.shut()}
-	if !s.wait(f.To) {
-		return
+	reopen := s.Refuse()
+	if s.wait(f.To) {
+		reopen()
 	}
-	outage.Open = s.reopen()
-	s.mu.Lock()
-	s.outages = append(s.outages, outage)
-	s.mu.Unlock()
 }
 
 // release ends stall i when it is over. The requests are answered one after the other: thousands at once would crowd out a
 // client in this process.
-func (s *Server) release(i int) {
-	if !s.wait(s.config.Faults[i].To) {
-		return
+func (s *Server) release(i int, f Fault) {
+	if s.wait(f.To) {
+		s.answer(i)
 	}
+}
+
+// answer answers what stall i keeps waiting.
+func (s *Server) answer(i int) {
 	s.mu.Lock()
 	all := s.held[i]
 	s.held[i] = nil
@@ -365,7 +395,10 @@ func (s *Server) verdict(c *conn) (f Fault, served bool) {
 
 // meets decides whether f meets the nth request of its time.
 func (s *Server) meets(f Fault, n int) bool {
+	n -= f.After
 	switch {
+	case n <= 0:
+		return false
 	case f.Every > 0:
 		return n%f.Every == 0
 	case f.Share > 0:

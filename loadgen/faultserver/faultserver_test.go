@@ -95,18 +95,28 @@ func TestSlowAndStallDelayTheAnswer(t *testing.T) {
 }
 
 func TestNobodyListensInAnOutage(t *testing.T) {
-	s := start(t, Fault{Kind: Refuse, From: 50 * time.Millisecond, To: 150 * time.Millisecond})
+	t0 := time.Now()
+	s, err := Start(Config{T0: t0})
+	if err != nil {
+		t.Fatal(err)
+	}
 	held, err := net.Dial("tcp", s.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer held.Close()
-	refused := 0
-	for len(s.Outages()) == 0 {
-		if _, err := get(s.URL()); errors.Is(err, syscall.ECONNREFUSED) {
-			refused++
-		}
+	for s.Accepted() == 0 { // what is reset before it is accepted is no connection
+		runtime.Gosched()
 	}
+	shut := time.Since(t0)
+	reopen := s.Refuse()
+	refused := time.Since(t0)
+	if _, err := get(s.URL()); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("in the outage: %v", err)
+	}
+	again := time.Since(t0)
+	reopen()
+	opened := time.Since(t0)
 	if _, err := held.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("an open connection in the outage: %v", err)
 	}
@@ -117,8 +127,24 @@ func TestNobodyListensInAnOutage(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := s.Outages()[0]
-	if refused == 0 || o.Close.From < 50*time.Millisecond || o.Close.To > o.Open.From || o.Open.To < 150*time.Millisecond {
-		t.Errorf("%d refused in %+v", refused, o)
+	if o.Close.From < shut || o.Close.To > refused || o.Open.From < again || o.Open.To > opened {
+		t.Errorf("shut from %v to %v and reopened from %v to %v, in its books %+v", shut, refused, again, opened, o)
+	}
+}
+
+func TestAnOutageComesAndGoesBySchedule(t *testing.T) {
+	s := start(t, Fault{Kind: Refuse, From: 20 * time.Millisecond, To: 50 * time.Millisecond})
+	for len(s.Outages()) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if status, err := get(s.URL()); status != 200 || err != nil {
+		t.Errorf("after the outage: %d, %v", status, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if o := s.Outages()[0]; o.Close.From < 20*time.Millisecond || o.Close.To > o.Open.From || o.Open.To < 50*time.Millisecond {
+		t.Errorf("%+v", o)
 	}
 }
 
@@ -137,6 +163,19 @@ func TestFaultsMeetWhomTheyShall(t *testing.T) {
 	}
 	if got.String() != "2 2 5 2 2 5 2 2 5 " || s.Answered() != 6 {
 		t.Errorf("%s: %d answered", got.String(), s.Answered())
+	}
+	s = start(t, Fault{Kind: Error, To: time.Hour, After: 2})
+	got.Reset()
+	for range 4 {
+		status, err := get(s.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(&got, status/100, " ")
+	}
+	s.Close()
+	if got.String() != "2 2 5 5 " {
+		t.Errorf("after 2: %s", got.String())
 	}
 	counts := map[int]bool{}
 	for range 2 {
