@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -35,6 +36,24 @@ func fill(t *testing.T, dir string) {
 	for block := make([]byte, 4096); err == nil; {
 		_, err = f.Write(block)
 	}
+}
+
+// A lockedBuffer keeps what several goroutines write.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
 }
 
 // A run that could not begin its recording used to leave an empty one, which refused the next run there.
@@ -72,9 +91,10 @@ func TestFullDiskHidesNoVerdict(t *testing.T) {
 	} {
 		disk := smallDisk(t, "64k")
 		dir := filepath.Join(disk, "run")
-		args := append([]string{"lapse", "run", server.URL, "--expect-status", "404", "--rate", "50", "--baseline", "100ms", "--settle", "100ms", "--out", dir}, c.args...)
+		args := append([]string{"lapse", "run", server.URL, "--expect-status", "404", "--rate", "50", "--baseline", "1s", "--settle", "100ms", "--out", dir}, c.args...)
 		args = append(args, "--", "sh", "-c", "cat /dev/zero >"+disk+"/full; head -c 20000 /dev/urandom | base64")
-		var stdout, stderr bytes.Buffer
+		var stdout bytes.Buffer
+		var stderr lockedBuffer // as with a file, progress and log come from two goroutines
 		code := lapse(t.Context(), args, &stdout, &stderr)
 		if !slices.Contains(c.codes, code) {
 			t.Errorf("%s: code %d, want one of %v", c.name, code, c.codes)

@@ -33,8 +33,8 @@ func TestTruthOfDroppedSYNs(t *testing.T) {
 	shell(t, "[ ! -e /proc/sys/net/ipv4/tcp_syn_linear_timeouts ] || echo 0 >/proc/sys/net/ipv4/tcp_syn_linear_timeouts") // as before Linux 6.5
 	servers := []*faultserver.Server{startServer(t), startServer(t), startServer(t), startServer(t)}
 	port := func(i int) uint16 { return servers[i].Addr().Port() }
-	patient := startRun(t, servers[0].URL(), servers[1].URL(), servers[2].URL(), "--rate=40", "--target=new", "--baseline=300ms", "--duration=1500ms", "--timeout=15s", "--fail-if=failed>0")
-	usual := startRun(t, servers[3].URL(), "--rate=100", "--baseline=300ms", "--duration=1500ms")
+	patient, release := startHeld(t, servers[0].URL(), servers[1].URL(), servers[2].URL(), "--rate=40", "--target=new", "--baseline=0", "--timeout=15s", "--slow=500ms", "--fail-if=failed>0")
+	usual, releaseToo := startHeld(t, servers[3].URL(), "--rate=100", "--baseline=0")
 	for _, s := range servers {
 		waitFor(t, "10 answers", func() bool { return s.Answered() >= 10 })
 	}
@@ -51,18 +51,33 @@ func TestTruthOfDroppedSYNs(t *testing.T) {
 		}
 	}`)
 	from := nft(t, dropped)
-	time.Sleep(200 * time.Millisecond) // how long SYNs are dropped is the scenario
+	waitFor(t, "connections to be met", func() bool {
+		return min(elements(t, "one", port(0)), elements(t, "one", port(1)), elements(t, "one", port(2)), elements(t, "one", port(3))) >= 5
+	})
 	to := nft(t, "insert rule inet test in tcp flags & (syn|ack) == syn tcp dport . tcp sport != @one accept")
+	after := make([]int, len(servers))
+	for i, s := range servers {
+		after[i] = s.Answered() + 10
+	}
+	for i, s := range servers {
+		waitFor(t, "10 answers more", func() bool { return s.Answered() >= after[i] })
+	}
+	release()
+	releaseToo()
 	impatient, waited := usual.ended(t, correlate.ExitPassed, correlate.ExitInconclusive), patient.ended(t, correlate.ExitPassed, correlate.ExitInconclusive)
 
 	for i, after := range []time.Duration{time.Second, 3 * time.Second, 7 * time.Second} {
 		target := waited.judged()[i]
-		met, slow := elements(t, "one", port(i)), 0
+		met, slow, ours := elements(t, "one", port(i)), 0, 0
 		for _, q := range waited.facts.requests[target.Name] {
 			if q.Connect.Duration() < after {
 				continue
 			}
 			slow++
+			if q.Class == timeline.Local { // this machine let us wait, beside what the SYNs took
+				ours++
+				continue
+			}
 			if q.Class != timeline.OK || q.Connect.Duration() > after+time.Second {
 				t.Errorf("%s: request %d, whose SYN came through after %v, is %s after %v", target.Name, q.Seq, after, q.Class, q.Connect.Duration())
 			}
@@ -71,13 +86,18 @@ func TestTruthOfDroppedSYNs(t *testing.T) {
 			t.Errorf("%s: %d connects took %v, the filter met %d", target.Name, slow, after, met)
 		}
 		windows := slices.DeleteFunc(slices.Clone(waited.tl.Windows), func(w correlate.Window) bool { return w.Target != target.Name })
-		if len(windows) != 1 || windows[0].Kind != correlate.Slow || !holds(windows[0], waited.place(from), waited.place(to)) {
+		if slow == ours {
+			t.Logf("%s: the prober did not run well enough to tell a slow answer", target.Name)
+			continue
+		}
+		if len(windows) != 1 || windows[0].Kind != correlate.Slow || ours == 0 && !holds(windows[0], waited.place(from), waited.place(to)) {
 			t.Errorf("%s: SYNs were dropped from %+v to %+v, the windows are %+v", target.Name, waited.place(from), waited.place(to), windows)
 		}
 		t.Logf("%s: %d slow, %d met", target.Name, slow, met)
 	}
-	if met := elements(t, "one", port(3)); met == 0 || impatient.count(timeline.TimeoutConnect) != met || impatient.tl.Verdict.Failed != met {
-		t.Errorf("%d connects timed out of %d that failed, the filter met %d", impatient.count(timeline.TimeoutConnect), impatient.tl.Verdict.Failed, met)
+	met, timedOut, ours := elements(t, "one", port(3)), impatient.count(timeline.TimeoutConnect), impatient.count(timeline.Local)
+	if met == 0 || timedOut > met || met > timedOut+ours || impatient.tl.Verdict.Failed != timedOut {
+		t.Errorf("%d connects timed out of %d that failed, and %d are ours; the filter met %d", timedOut, impatient.tl.Verdict.Failed, ours, met)
 	}
 	for _, w := range impatient.tl.Windows {
 		if w.Target != "new" {
@@ -106,7 +126,7 @@ func TestTruthOfAVanishedPeer(t *testing.T) {
 		}
 	})
 	const kept = 5
-	p := startRun(t, url, "--rate=100", "--baseline=500ms", "--duration=3s", "--timeout=300ms", fmt.Sprint("--connections=", kept))
+	p, release := startHeld(t, url, "--rate=100", "--baseline=0", "--timeout=300ms", fmt.Sprint("--connections=", kept))
 	waitFor(t, "a second of requests", func() bool { tl := p.peek(); return tl != nil && tl.Verdict.Sent >= 60 })
 	const vanish = `table inet test {
 		set young { type inet_service; flags dynamic; size 65535; }
@@ -122,6 +142,8 @@ func TestTruthOfAVanishedPeer(t *testing.T) {
 	away := nft(t, "flush chain inet test in; add rule inet test in tcp dport 8080 drop; add rule inet test in tcp sport 8080 drop")
 	time.Sleep(700 * time.Millisecond)
 	back := nft(t, "flush chain inet test in")
+	time.Sleep(500 * time.Millisecond)
+	release()
 	s := p.ended(t, correlate.ExitPassed, correlate.ExitInconclusive)
 
 	for _, target := range s.judged() {
@@ -177,8 +199,10 @@ func TestTruthOfABrokenNameServer(t *testing.T) {
 	}
 	var now atomic.Pointer[mode]
 	now.Store(&mode{})
+	var asked atomic.Int64
 	nameServer(t, func(q dnsmessage.Question) (*[4]byte, dnsmessage.RCode, bool) {
 		m := now.Load()
+		asked.Add(1)
 		if m.all || q.Type == m.silent {
 			return nil, 0, false
 		}
@@ -188,18 +212,21 @@ func TestTruthOfABrokenNameServer(t *testing.T) {
 		return &[4]byte{127, 0, 0, 1}, 0, true
 	})
 	server := startServer(t)
-	p := startRun(t, fmt.Sprintf("http://web.test:%d/", server.Addr().Port()), "--rate=100", "--baseline=300ms", "--duration=3500ms", "--timeout=300ms", "--join=100ms")
+	p, release := startHeld(t, fmt.Sprintf("http://web.test:%d/", server.Addr().Port()), "--rate=100", "--baseline=0", "--timeout=300ms", "--join=100ms")
 	waitFor(t, "50 answers", func() bool { return server.Answered() >= 50 })
 	var spans []faultserver.Span
 	for _, name := range []string{"NXDOMAIN", "SERVFAIL", "silence", "silence about AAAA"} {
 		m := modes[name]
 		from := time.Now()
 		now.Store(&m)
-		time.Sleep(250 * time.Millisecond) // how long it lasts is the scenario
+		enough := asked.Load() + 40
+		waitFor(t, "40 questions", func() bool { return asked.Load() >= enough })
 		now.Store(&mode{})
 		spans = append(spans, faultserver.Span{From: time.Duration(from.UnixNano()), To: time.Duration(time.Now().UnixNano())})
-		time.Sleep(500 * time.Millisecond)
+		well := server.Answered() + 50
+		waitFor(t, "50 answers more", func() bool { return server.Answered() >= well })
 	}
+	release()
 	s := p.ended(t, correlate.ExitPassed, correlate.ExitInconclusive)
 	if err := server.Close(); err != nil {
 		t.Fatal(err)
@@ -224,9 +251,7 @@ func TestTruthOfABrokenNameServer(t *testing.T) {
 	if slices.Contains(met, 0) || stray > 0 {
 		t.Errorf("failures by what the name server did: %v, and %d while it was well", met, stray)
 	}
-	if ok := s.count(timeline.OK); ok != server.Answered() {
-		t.Errorf("%d ok, the server answered %d", ok, server.Answered())
-	}
+	s.checkAnswered(t, server)
 	t.Logf("failures by what the name server did: %v; windows %d", met, len(s.tl.Windows))
 }
 
@@ -240,7 +265,7 @@ func TestTruthOfAProberOutOfFileDescriptors(t *testing.T) {
 	nameServer(t, func(dnsmessage.Question) (*[4]byte, dnsmessage.RCode, bool) { return &[4]byte{127, 0, 0, 1}, 0, true })
 	server := startServer(t)
 	port := server.Addr().Port()
-	p := startRun(t, fmt.Sprintf("http://web.test:%d/", port), server.URL(), "--rate=100", "--baseline=300ms", "--duration=1500ms", "--fail-if=failed>0")
+	p := startRun(t, fmt.Sprintf("http://web.test:%d/", port), server.URL(), "--rate=100", "--baseline=300ms", "--duration=4s", "--fail-if=failed>0")
 	waitFor(t, "100 answers", func() bool { return server.Answered() >= 100 })
 	var before unix.Rlimit
 	if err := unix.Prlimit(p.cmd.Process.Pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: 4096}, &before); err != nil {
@@ -255,9 +280,7 @@ func TestTruthOfAProberOutOfFileDescriptors(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.checkOwnFault(t)
-	if ok := s.count(timeline.OK); ok != server.Answered() {
-		t.Errorf("%d ok, the server answered %d", ok, server.Answered())
-	}
+	s.checkAnswered(t, server)
 }
 
 // Done: other programs take all local ports, while the service is well. A naive client sees errors. Lapse: nothing failed,
@@ -270,7 +293,7 @@ func TestTruthOfAProberOutOfPorts(t *testing.T) {
 	const low, high = 40000, 40099
 	shell(t, fmt.Sprintf("ip addr add 10.77.0.1/32 dev lo; echo %d %d >/proc/sys/net/ipv4/ip_local_port_range", low, high))
 	url := serveAt(t, "10.77.0.1:8080", nil)
-	p := startRun(t, url, "--rate=100", "--baseline=300ms", "--duration=1500ms", "--fail-if=failed>0")
+	p, release := startHeld(t, url, "--rate=100", "--baseline=0", "--fail-if=failed>0")
 	waitFor(t, "some requests", func() bool { tl := p.peek(); return tl != nil && tl.Verdict.Sent >= 60 })
 	var taken []net.Conn
 	for end := time.Now().Add(400 * time.Millisecond); time.Now().Before(end); time.Sleep(time.Millisecond) {
@@ -281,6 +304,7 @@ func TestTruthOfAProberOutOfPorts(t *testing.T) {
 	for _, c := range taken {
 		_ = c.Close()
 	}
+	release()
 	s := p.robbed(t, correlate.ExitInconclusive)
 	s.checkOwnFault(t)
 }

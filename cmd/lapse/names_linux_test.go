@@ -41,11 +41,12 @@ func TestTruthOfANameWithAnAddressOutOfReach(t *testing.T) {
 	shell(t, "ip addr add 10.77.0.1/32 dev lo; echo 1 >/proc/sys/net/ipv6/conf/all/disable_ipv6")
 	names(t, "10.77.0.1 one.test two.test", "2001:db8::1 one.test", "10.99.0.1 two.test")
 	serveAt(t, "10.77.0.1:8080", nil)
-	p := startRun(t, "http://one.test:8080/", "http://two.test:8080/", "--rate=100", "--baseline=300ms", "--duration=2s", "--fail-if=failed>0")
+	p, release := startHeld(t, "http://one.test:8080/", "http://two.test:8080/", "--rate=100", "--baseline=0", "--fail-if=failed>0")
 	waitFor(t, "some requests", func() bool { tl := p.peek(); return tl != nil && tl.Verdict.Sent >= 100 })
 	nft(t, "table inet test { chain in { type filter hook input priority 0; tcp dport 8080 reject with tcp reset\n}\n}")
-	time.Sleep(300 * time.Millisecond) // how long it is refused is the scenario
+	time.Sleep(500 * time.Millisecond) // how long it is refused is the scenario
 	nft(t, "delete table inet test")
+	release()
 	s := p.ended(t, correlate.ExitGateFailed)
 	for _, target := range s.judged() {
 		for _, q := range s.failures(target.Name) {
@@ -137,11 +138,12 @@ func TestTruthOfANameServerOutOfReach(t *testing.T) {
 	nameServer(t, func(dnsmessage.Question) (*[4]byte, dnsmessage.RCode, bool) { return &[4]byte{127, 0, 0, 1}, 0, true }, "nameserver ::1", "options attempts:1")
 	server := startServer(t)
 	_, port, _ := net.SplitHostPort(server.Addr().String())
-	p := startRun(t, "http://web.test.:"+port+"/", "--rate=200", "--target=new", "--baseline=300ms", "--duration=1500ms", "--fail-if=failed>0")
+	p, release := startHeld(t, "http://web.test.:"+port+"/", "--rate=200", "--target=new", "--baseline=0", "--fail-if=failed>0")
 	waitFor(t, "50 answers", func() bool { return server.Answered() >= 50 })
 	nft(t, "table inet test { chain in { type filter hook input priority 0; udp dport 53 reject\n}\n}")
-	time.Sleep(300 * time.Millisecond) // how long it is refused is the scenario
+	time.Sleep(500 * time.Millisecond) // how long it is refused is the scenario
 	nft(t, "delete table inet test")
+	release()
 	s := p.ended(t, correlate.ExitGateFailed)
 	if err := server.Close(); err != nil {
 		t.Fatal(err)

@@ -40,7 +40,7 @@ func alone(t *testing.T, needs ...string) bool {
 	again.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS}
 	switch err := again.Run(); {
 	case errors.Is(err, syscall.EPERM) && os.Geteuid() != 0:
-		t.Skip("this test needs the right to make a network namespace (root)")
+		t.Fatalf("this test needs the right to make a network and a mount namespace (CAP_SYS_ADMIN): %v\nhint: run the tests as root", syscall.EPERM)
 	case err != nil:
 		t.Errorf("in a network of its own: %v", err)
 	}

@@ -142,14 +142,15 @@ func TestTruthOfTheWholePipelineAtOnce(t *testing.T) {
 	if err := server.Close(); err != nil {
 		t.Fatal(err)
 	}
-	failed := 0
+	failed, missed := 0, 0
 	for _, target := range tl.Targets {
 		if target.Kind != timeline.Control {
 			failed += target.Classes[timeline.Reset.String()]
+			missed += target.Classes[timeline.Local.String()] + target.Classes[timeline.TimeoutResponse.String()]
 		}
 	}
-	if met := server.Count(faultserver.Reset); failed != met || met == 0 {
-		t.Errorf("%d requests were reset, the server counts %d", failed, met)
+	if met := server.Count(faultserver.Reset); failed > met || met > failed+missed || met == 0 { // a busy machine reads some too late
+		t.Errorf("%d requests were reset, the server counts %d, and the end of %d was not seen", failed, met, missed)
 	}
 	saved, err := load(dir, correlate.Options{}, nil)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 func TestTruthOfAStoppedProber(t *testing.T) {
 	t.Parallel()
 	server := startServer(t, faultserver.Fault{Kind: faultserver.Slow, To: time.Hour, Delay: 30 * time.Millisecond})
-	p := startProcess(t, server, "--rate=200", "--baseline=300ms", "--duration=3s", "--fail-if=failed>0")
+	p, release := startHeld(t, server.URL(), "--rate=200", "--baseline=0", "--fail-if=failed>0")
 	waitFor(t, "200 answers", func() bool { return server.Answered() >= 200 })
 	p.signal(t, syscall.SIGSTOP)
 	waitFor(t, "the prober to stop", func() bool { return stopped(t, p.cmd.Process.Pid) })
@@ -28,6 +28,9 @@ func TestTruthOfAStoppedProber(t *testing.T) {
 	time.Sleep(1500 * time.Millisecond) // how long it is stopped is the scenario
 	to := time.Now()
 	p.signal(t, syscall.SIGCONT)
+	resumed := server.Answered()
+	waitFor(t, "answers after the stop", func() bool { return server.Answered() >= resumed+100 })
+	release()
 	code := p.wait(t)
 	if err := server.Close(); err != nil {
 		t.Fatal(err)

@@ -93,9 +93,7 @@ func TestTruthIsCountedAsTheServerCounts(t *testing.T) {
 		r.checkFault(t, target, r.decided(from, to))
 	}
 	r.checkCounts(t, kinds)
-	if answered := r.server.Answered(); r.count(timeline.OK) != answered {
-		t.Errorf("%d requests ok, the server answered %d", r.count(timeline.OK), answered)
-	}
+	r.checkAnswered(t, r.server)
 }
 
 // Idle connections that the server closes are no failures, unless a request crosses with the close: the server
@@ -319,21 +317,31 @@ func (r *trial) checkDownOnce(t *testing.T, target correlate.Target, f fault) {
 	}
 }
 
-// checkCounts demands that exactly those requests failed that the server failed, over all targets and by class.
+// checkCounts demands that exactly those requests failed that the server failed, over all targets and by class. Some of them may be
+// put down to ourselves: a busy machine let us wait before we read what the server did.
 func (r *trial) checkCounts(t *testing.T, kinds map[faultserver.Kind]timeline.Class) {
 	t.Helper()
-	all := 0
+	all, ours := 0, r.count(timeline.Local)
 	for kind, class := range kinds {
 		n := r.server.Count(kind)
 		all += n
-		if got := r.count(class); got != n {
-			t.Errorf("%d requests were %s, the server counts %d", got, class, n)
+		if got := r.count(class); got > n || n > got+ours {
+			t.Errorf("%d requests were %s, the server counts %d, and %d are ours", got, class, n, ours)
 		}
 	}
-	if r.tl.Verdict.Failed != all {
-		t.Errorf("%d requests failed, the server counts %d", r.tl.Verdict.Failed, all)
+	if failed := r.tl.Verdict.Failed; failed > all || all > failed+ours {
+		t.Errorf("%d requests failed, the server counts %d, and %d are ours", failed, all, ours)
 	}
 	t.Logf("%d of %d requests failed, as the server counts", all, r.tl.Verdict.Sent)
+}
+
+// checkAnswered demands that those requests are good that the server answered, but for those put down to ourselves.
+func (s *saved) checkAnswered(t *testing.T, server *faultserver.Server) {
+	t.Helper()
+	ok, ours, answered := s.count(timeline.OK), s.count(timeline.Local), server.Answered()
+	if ok > answered || answered > ok+ours {
+		t.Errorf("%d requests ok and %d ours, the server answered %d", ok, ours, answered)
+	}
 }
 
 // A saved run is what `lapse run` left in a directory.
