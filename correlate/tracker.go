@@ -178,7 +178,7 @@ func (t *Tracker) commandChanged(e timeline.Event) {
 	}
 	switch e.To {
 	case "running":
-		c.Start = new(e.Seen)
+		c.Start, c.Args = new(e.Seen), timeline.SplitCommand(e.Detail)
 	case "exited":
 		c.End, c.ExitCode = new(e.Seen), new(e.Code)
 	}
@@ -380,7 +380,10 @@ func (t *Tracker) runInfo() RunInfo {
 		if t.command != nil {
 			*info.Command = *t.command
 		}
-		info.Command.Args = m.Command
+		// In the cluster, the Pod learns the command's words only when it starts.
+		if len(m.Command) > 0 || info.Command.Args == nil {
+			info.Command.Args = append([]string{}, m.Command...)
+		}
 	}
 	switch {
 	case t.ended != nil:

@@ -95,7 +95,7 @@ type HammerLatency struct {
 // tells of its begin, and of its end with the summary or an error, as two Hammer events: a load that was asked
 // for and did not come about is on the record too.
 func Hammer(ctx context.Context, c HammerConfig) error {
-	c.Sink(timeline.Event{Kind: timeline.Hammer, Seen: c.Clock.Now(), To: "running", Detail: c.Args})
+	c.Sink(timeline.Event{Kind: timeline.Hammer, Seen: c.Clock.Now(), To: "running", Detail: PublicHammer(c.Args)})
 	summary, err := runHammer(ctx, c)
 	c.Sink(timeline.Event{Kind: timeline.Hammer, Seen: c.Clock.Now(), To: "ended", Detail: detail(summary, err)})
 	return err

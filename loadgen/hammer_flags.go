@@ -12,6 +12,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"lapse/timeline"
 )
 
 // Bounds of the hammer, and why.
@@ -65,6 +67,60 @@ func ParseHammer(args string) (HammerFlags, error) {
 		return HammerFlags{}, explainFlag(err)
 	}
 	return raw.flags()
+}
+
+// masked stands for what must not be read.
+const masked = "***"
+
+// PublicHammer is args for everybody's eyes: without the values of headers, a password, a body or a proxy's credentials.
+func PublicHammer(args string) string {
+	words, err := splitWords(args)
+	if err != nil {
+		return masked
+	}
+	var public []string
+	for i := 0; i < len(words); i++ {
+		name, value, joined := strings.Cut(words[i], "=")
+		hide := secretFlags[strings.TrimLeft(name, "-")]
+		if hide == nil || !strings.HasPrefix(name, "-") {
+			public = append(public, words[i])
+			continue
+		}
+		if joined {
+			public = append(public, name+"="+hide(value))
+			continue
+		}
+		if public = append(public, name); i+1 < len(words) {
+			i++
+			public = append(public, hide(words[i]))
+		}
+	}
+	return timeline.JoinCommand(public)
+}
+
+// HammerHides reports whether there is something in args that [PublicHammer] leaves out.
+func HammerHides(args string) bool {
+	words, err := splitWords(args)
+	return err != nil || PublicHammer(args) != timeline.JoinCommand(words)
+}
+
+// secretFlags say how to hide the values of those of hey's flags that may hold secrets.
+var secretFlags = map[string]func(string) string{
+	"H": func(header string) string {
+		name, _, found := strings.Cut(header, ":")
+		if !found {
+			return masked
+		}
+		return name + ": " + masked
+	},
+	"a": func(string) string { return masked },
+	"d": func(string) string { return masked },
+	"x": func(proxy string) string {
+		if at := strings.LastIndexByte(proxy, '@'); at >= 0 {
+			return masked + proxy[at:]
+		}
+		return proxy
+	},
 }
 
 // rawFlags are hey's flags as given.

@@ -44,7 +44,10 @@ func (o *options) agentEnv() error {
 	o.id = os.Getenv(deploy.EnvRun)
 	o.out = os.Getenv(deploy.EnvDir)
 	o.untilTold = o.duration == 0
-	var err error
+	err := o.readPrivate(os.Environ())
+	if err != nil {
+		return err
+	}
 	if o.hold, err = time.ParseDuration(os.Getenv(deploy.EnvHold)); err != nil {
 		return refuse("the Job sets it", "%s: %w", deploy.EnvHold, err)
 	}

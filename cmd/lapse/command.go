@@ -58,7 +58,7 @@ func (c *child) start(done func(exitCode int)) error {
 		}
 		return fmt.Errorf("start %s: %w", c.args[0], err)
 	}
-	c.mark(timeline.Event{Seen: c.now(), Kind: timeline.Command, To: "running", Writer: "lapse", Detail: strings.Join(c.args, " ")})
+	c.mark(timeline.Event{Seen: c.now(), Kind: timeline.Command, To: "running", Writer: "lapse", Detail: timeline.JoinCommand(maskCommand(c.args))})
 	go func() {
 		err := c.cmd.Wait()
 		ended := c.now()
@@ -99,7 +99,7 @@ func (c *child) copyLines(r io.Reader) {
 			if marked == maxMarks {
 				line = "… (what follows of the output is not marked)"
 			}
-			c.mark(timeline.Event{Seen: seen, Kind: timeline.CommandOutput, Writer: "lapse", Detail: clip(strings.TrimRight(line, "\r\n"))})
+			c.mark(timeline.Event{Seen: seen, Kind: timeline.CommandOutput, Writer: "lapse", Detail: clip(maskText(strings.TrimRight(line, "\r\n")))})
 		}
 		if err != nil {
 			return

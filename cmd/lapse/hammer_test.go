@@ -1,6 +1,10 @@
 package main
 
-import "testing"
+import (
+	"testing"
+
+	"lapse/deploy"
+)
 
 // What the workstation tells the Job's Pod makes the same background load there.
 func TestHammerIsPassedOnToTheCluster(t *testing.T) {
@@ -19,6 +23,10 @@ func TestHammerIsPassedOnToTheCluster(t *testing.T) {
 	told.ResetFlags()
 	there.flags(told)
 	if err := told.ParseFlags(here.agentArgs("shop")[1:]); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(deploy.EnvPrivate, string(here.privateFlags()))
+	if err := there.readPrivate(nil); err != nil {
 		t.Fatal(err)
 	}
 	if there.hammer != args {

@@ -23,7 +23,7 @@ import (
 )
 
 func newGen() *cobra.Command {
-	var o options
+	o := options{yaml: true}
 	var readNodes bool
 	cmd := &cobra.Command{
 		Use:   "gen TARGET... [flags]",
@@ -42,7 +42,7 @@ drain ends the run.`,
 			if err := o.check(args, nil); err != nil {
 				return err
 			}
-			if !o.inCluster() {
+			if o.services() == 0 {
 				return refuse(targetHint, "only Services are measured by a Job")
 			}
 			o.tellNote(cmd.ErrOrStderr())
@@ -98,6 +98,7 @@ func listRuns(ctx context.Context, c *cluster, stdout, stderr io.Writer) error {
 			return err
 		}
 		fmt.Fprintf(stderr, "no runs in namespace %s\n", c.namespace)
+		tellUnseen(stderr, unseen)
 		return nil
 	}
 	table := tabwriter.NewWriter(stdout, 0, 0, 3, ' ', 0)
@@ -117,10 +118,14 @@ func listRuns(ctx context.Context, c *cluster, stdout, stderr io.Writer) error {
 	if len(left) > 0 {
 		fmt.Fprintf(stderr, "`lapse delete -n %s RUN` removes what is left behind\n", c.namespace)
 	}
-	if len(unseen) > 0 {
-		fmt.Fprintf(stderr, "not looked for, for want of the right to list them: %s\n", strings.Join(unseen, ", "))
-	}
+	tellUnseen(stderr, unseen)
 	return nil
+}
+
+func tellUnseen(stderr io.Writer, kinds []string) {
+	if len(kinds) > 0 {
+		fmt.Fprintf(stderr, "not looked for, for want of the right to list them: %s\n", strings.Join(kinds, ", "))
+	}
 }
 
 func stateOf(r *deploy.Run) string {

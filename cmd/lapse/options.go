@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/net/http/httpguts"
 
 	"lapse/correlate"
@@ -65,15 +66,17 @@ type options struct {
 	imagePullSecret string
 	avoidNodes      []string
 	maxDuration     time.Duration
+	headersFrom     []string // Secrets
+	echoFrom        string   // a Secret
+	yaml            bool     // it is only printed: `lapse gen`
 
 	id   string
 	hold time.Duration
 
 	// Of the agent, the process in the Job's Pod.
-	control   string   // where its API and page listen; empty: this is no agent
-	untilTold bool     // measure until the workstation says that the command has ended
-	wrapped   []string // that command
-	pem       string   // the authorities to trust
+	control   string // where its API and page listen; empty: this is no agent
+	untilTold bool   // measure until the workstation says that the command has ended
+	pem       string // the authorities to trust
 
 	// Filled in by check.
 	args     []string
@@ -88,13 +91,14 @@ type options struct {
 	awaited  string // over bare TCP, if not what was sent
 	note     string // what the user may not expect of the run
 
-	changed func(flag string) bool // whether a flag was given
+	changed func(flag string) bool    // whether a flag was given
+	given   func(func(f *pflag.Flag)) // visits those that were
 }
 
 func (o *options) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
-	o.changed = f.Changed
+	o.changed, o.given = f.Changed, f.Visit
 	o.kube.flags(f)
 	f.Float64Var(&o.rate, "rate", defaultRate, "requests per second, for each of new and reused")
 	f.DurationVar(&o.duration, "duration", 0, "how long to measure after the baseline, where no command is wrapped")
@@ -117,14 +121,16 @@ func (o *options) flags(cmd *cobra.Command) {
 	f.StringVar(&o.scheme, "scheme", "http", "scheme for svc/ targets: http, https or tcp")
 	f.StringVar(&o.caFile, "ca-file", "", "PEM file of the authorities to trust for https")
 	f.StringArrayVarP(&o.headers, "header", "H", nil, "a request `HEADER`, 'Name: value' (repeatable)")
+	f.StringArrayVar(&o.headersFrom, "header-from", nil, "a `SECRET` of the Service's namespace, secret/NAME, each key of which names a request header, read by the Job (repeatable)")
 	f.StringVar(&o.method, "method", http.MethodGet, "request method")
 	f.StringVar(&o.host, "host", "", "Host header and TLS server name, where they differ from the target's")
 	f.StringVar(&o.expectStatus, "expect-status", "", "statuses that count as good, such as 200,300-399 (default 2xx and 3xx)")
 	f.StringVar(&o.expectBody, "expect-body", "", "text a good reply's body contains; of tcp: what a good reply begins with, if not with the echo")
 	f.StringVar(&o.echo, "echo", "", `tcp: a `+"`TEXT`"+` to send and to await back, such as ping or 'PING\r\n' (default: connecting is enough)`)
+	f.StringVar(&o.echoFrom, "echo-from", "", "a `SECRET` of the Service's namespace, secret/NAME, whose key echo holds the TEXT of --echo, read by the Job")
 	f.StringVar(&o.backendHeader, "backend-header", loadgen.DefaultBackendHeader, "response header that names the Pod that answered")
 	f.StringVar(&o.hammer, "hammer", "", "background load on the first TARGET beside the probes, in hey's flags: '-c 50 -q 20'")
-	f.StringVar(&o.watch, "watch", "", "with a URL: also watch this Service, svc/NAME, through the kubeconfig")
+	f.StringVar(&o.watch, "watch", "", "also watch this Service, svc/NAME: with a URL, through the kubeconfig")
 	f.BoolVar(&o.here, "here", false, "send the requests to a svc/ target from this machine, not from a Job in the cluster")
 	f.StringVar(&o.image, "image", image, "image of the Job that measures in the cluster")
 	f.StringVar(&o.imagePullSecret, "image-pull-secret", "", "Secret to pull the image with")
@@ -133,11 +139,8 @@ func (o *options) flags(cmd *cobra.Command) {
 	f.DurationVar(&o.hold, "hold", 10*time.Minute, "the Job keeps its result for so long, if it cannot be fetched at once")
 	// What the workstation tells the Job's Pod.
 	f.StringVar(&o.pem, "ca-pem", "", "")
-	f.StringArrayVar(&o.wrapped, "wrapped", nil, "")
-	for _, name := range []string{"ca-pem", "wrapped"} {
-		if err := f.MarkHidden(name); err != nil {
-			panic(err)
-		}
+	if err := f.MarkHidden("ca-pem"); err != nil {
+		panic(err)
 	}
 }
 
@@ -153,8 +156,8 @@ func (o *options) check(args, command []string) error {
 		return err
 	}
 	for _, check := range []func() error{
-		o.checkSubjects, o.checkNumbers, o.checkCommand, o.checkRequest, o.checkTCP, o.checkProbes, o.checkGates, o.checkFormat, o.checkHammer,
-		o.checkFiles,
+		o.checkSubjects, o.checkPlace, o.checkNumbers, o.checkCommand, o.checkRequest, o.checkTCP, o.checkProbes, o.checkGates, o.checkFormat, o.checkHammer,
+		o.checkFiles, o.checkSecrets,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -334,6 +337,8 @@ func (o *options) twoRequests() time.Duration {
 	return time.Duration(min(2/o.rate, 3600) * float64(time.Second))
 }
 
+const headerHint = "as in --header 'Authorization: Bearer …'"
+
 func (o *options) checkRequest() error {
 	if !slices.Contains([]string{"http", "https", "tcp"}, o.scheme) {
 		return refuse("", "scheme %q: must be http, https or tcp", o.scheme)
@@ -348,8 +353,11 @@ func (o *options) checkRequest() error {
 	for _, h := range o.headers {
 		name, value, ok := strings.Cut(h, ":")
 		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
-		if !ok || !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
-			return refuse("as in --header 'Authorization: Bearer …'", "header %q is not of the form 'Name: value'", h)
+		switch {
+		case !ok || !httpguts.ValidHeaderFieldName(name):
+			return refuse(headerHint, "header %q is not of the form 'Name: value'", name)
+		case !httpguts.ValidHeaderFieldValue(value):
+			return refuse(headerHint, "header %q has a value that cannot be sent, with control characters", name)
 		}
 		o.header.Add(name, value)
 	}
@@ -433,6 +441,8 @@ func (o *options) checkHammer() error {
 		return refuse("hey's flags, as in --hammer '-c 50 -q 20'", "hammer: %w", err)
 	case flags.BodyFile != "" && o.inCluster():
 		return refuse("give the body itself with -d", "hammer: -D %s is a file of this machine, and the load comes from a Job in the cluster", flags.BodyFile)
+	case o.yaml && loadgen.HammerHides(o.hammer):
+		return refuse("the load has the headers of the probes too: "+secretHint, "--hammer: what -H, -a, -d and -x say would be printed, for all to read")
 	}
 	return nil
 }

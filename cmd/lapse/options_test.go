@@ -39,7 +39,7 @@ func TestPhasesFitTheRun(t *testing.T) {
 func TestDirectRateOfZeroIsNone(t *testing.T) {
 	for flags, want := range map[string]float64{"": 50, "--direct-rate=7": 7, "--direct-rate=0": 0} {
 		o := parsed(t, append(strings.Fields(flags), "--rate=50", "--duration=1s")...)
-		if err := o.check([]string{"http://127.0.0.1/"}, nil); err != nil || o.direct != want {
+		if err := o.check([]string{"svc/web"}, nil); err != nil || o.direct != want {
 			t.Errorf("%q: %v, %v", flags, o.direct, err)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 
 	"lapse/correlate"
 	"lapse/deploy"
+	"lapse/loadgen"
 	"lapse/record"
 	"lapse/timeline"
 	"lapse/watcher"
@@ -163,6 +164,7 @@ func (o *options) jobConfig(namespace string) deploy.Config {
 	return deploy.Config{
 		Name: "lapse-" + o.id, Namespace: namespace, Image: o.image, ImagePullSecret: o.imagePullSecret,
 		Hold: o.hold, Deadline: o.maxDuration + o.hold, AvoidNodes: o.avoidNodes, NodesAccess: true, Args: o.agentArgs(namespace),
+		Private: o.privateFlags(), HeadersFrom: o.headersFrom, EchoFrom: o.echoFrom,
 	}
 }
 
@@ -186,7 +188,15 @@ func (o *options) preflight(ctx context.Context, c *cluster, log *slog.Logger) (
 	case !config.NodesAccess:
 		log.Warn("no right to let the Job read nodes: the timeline will have no node lanes")
 	}
-	for _, s := range o.subjects {
+	looked := slices.Clone(o.subjects)
+	if o.watch != "" {
+		watched, err := parseSubject(o.watch)
+		if err != nil {
+			return config, err
+		}
+		looked = append(looked, watched)
+	}
+	for _, s := range looked {
 		info, err := watcher.Describe(ctx, c.client, c.namespace, s.service, s.port)
 		if err != nil {
 			return config, err
@@ -196,7 +206,8 @@ func (o *options) preflight(ctx context.Context, c *cluster, log *slog.Logger) (
 	return config, config.Validate()
 }
 
-// agentArgs is the agent's command line: this one's, but for what only concerns the workstation.
+// agentArgs is the agent's command line: this one's, but for what only concerns the workstation, and what must not be read
+// (see privateFlags). The command's words are not on it either: they may hold anything.
 func (o *options) agentArgs(namespace string) []string {
 	args := []string{"run"}
 	for _, s := range o.subjects {
@@ -220,7 +231,7 @@ func (o *options) agentArgs(namespace string) []string {
 		"--backend-header="+o.backendHeader,
 	)
 	for _, optional := range []struct{ name, value string }{
-		{"host", o.host}, {"expect-status", o.expectStatus}, {"expect-body", o.expectBody}, {"echo", o.echo}, {"hammer", o.hammer}, {"ca-pem", o.pem},
+		{"host", o.host}, {"expect-status", o.expectStatus}, {"expect-body", o.expectBody}, {"hammer", o.publicHammer()}, {"watch", o.watch}, {"ca-pem", o.pem},
 	} {
 		if optional.value != "" {
 			args = append(args, "--"+optional.name+"="+optional.value)
@@ -232,16 +243,18 @@ func (o *options) agentArgs(namespace string) []string {
 	if o.resolution > 0 {
 		args = append(args, "--resolution="+o.resolution.String())
 	}
-	for _, h := range o.headers {
-		args = append(args, "--header="+h)
-	}
 	for _, g := range o.gateExprs {
 		args = append(args, "--fail-if="+g)
 	}
-	for _, word := range o.command {
-		args = append(args, "--wrapped="+word)
-	}
 	return args
+}
+
+// publicHammer is --hammer if there is nothing in it to hide.
+func (o *options) publicHammer() string {
+	if loadgen.HammerHides(o.hammer) {
+		return ""
+	}
+	return o.hammer
 }
 
 // cleanUp removes the Job and all that came with it, even if ctx has ended.

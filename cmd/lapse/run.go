@@ -142,7 +142,7 @@ func (o *options) runHere(ctx context.Context, signals <-chan os.Signal, stdout,
 func (m *measurement) describe() timeline.Meta {
 	meta := timeline.Meta{
 		ID: m.opts.id, Tool: version, T0: m.clock.T0(), Source: source(), Options: m.opts.recorded(),
-		Command: append(m.opts.command, m.opts.wrapped...),
+		Command: maskCommand(m.opts.command), // the agent learns it when it starts
 	}
 	for _, s := range m.opts.subjects {
 		if s.url != nil {

@@ -25,8 +25,8 @@ func (o *options) isTCP(s subject) bool {
 func (o *options) checkTCP() error {
 	rest := slices.DeleteFunc(slices.Clone(o.subjects), o.isTCP)
 	switch {
-	case len(rest) == len(o.subjects) && o.echo != "":
-		return refuse("as in tcp://HOST:PORT, or svc/NAME with --scheme tcp", "--echo is for tcp targets, and there is none")
+	case len(rest) == len(o.subjects) && o.echo+o.echoFrom != "":
+		return refuse("as in tcp://HOST:PORT, or svc/NAME with --scheme tcp", "--echo and --echo-from are for tcp targets, and there is none")
 	case len(rest) == len(o.subjects):
 		return nil
 	case len(rest) == 0:
@@ -50,7 +50,7 @@ func (o *options) flagOfHTTP() string {
 		name  string
 		given bool
 	}{
-		{"header", len(o.headers) > 0}, {"method", o.method != http.MethodGet}, {"host", o.host != ""},
+		{"header", len(o.headers) > 0}, {"header-from", len(o.headersFrom) > 0}, {"method", o.method != http.MethodGet}, {"host", o.host != ""},
 		{"expect-status", o.expectStatus != ""}, {"backend-header", o.backendHeader != loadgen.DefaultBackendHeader},
 		{"ca-file", o.pem != ""}, {"hammer", o.hammer != ""},
 	} {
@@ -66,7 +66,10 @@ func (o *options) checkEcho() error {
 	const hint = `escapes are those of Go: \r \n \t \\ \x00; as in --echo 'PING\r\n'`
 	var err error
 	if o.sent, err = unescape(o.echo); err != nil {
-		return refuse(hint, "echo %q: %w", o.echo, err)
+		return refuse(hint, "echo: %w", err)
+	}
+	if o.echoFrom != "" {
+		o.sent = "the text of a Secret" // stands for it here: only the agent knows it
 	}
 	if o.awaited, err = unescape(o.expectBody); err != nil {
 		return refuse(hint, "expect-body %q: %w", o.expectBody, err)
@@ -105,10 +108,10 @@ func (o *options) tellNote(stderr io.Writer) {
 // unescape replaces Go's escapes in text by what they stand for. Quotes need none.
 func unescape(text string) (string, error) {
 	var b []byte
-	for text != "" {
+	for whole := text; text != ""; {
 		r, wide, rest, err := strconv.UnquoteChar(text, 0)
 		if err != nil {
-			return "", fmt.Errorf("no escape at %q", text)
+			return "", fmt.Errorf("no escape at byte %d", len(whole)-len(text)) // and not the text: it may be a password
 		}
 		if wide {
 			b = utf8.AppendRune(b, r)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"net"
 	"slices"
@@ -9,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"lapse/deploy"
 )
 
 // serveEcho sends back what comes, until the test ends, and returns where.
@@ -66,12 +69,14 @@ func TestAgentIsToldOfTCP(t *testing.T) {
 			if err := cmd.ParseFlags(args); err != nil {
 				t.Fatal(err)
 			}
-			if err := o.check(cmd.Flags().Args(), nil); err != nil {
+			if err := errors.Join(o.readPrivate(nil), o.check(cmd.Flags().Args(), nil)); err != nil {
 				t.Fatal(err)
 			}
 			return o.agentArgs("shop")
 		}
+		t.Setenv(deploy.EnvPrivate, "")
 		told := check(&here, append([]string{"svc/web:6379", "--duration=1s"}, flags...))
+		t.Setenv(deploy.EnvPrivate, string(here.privateFlags()))
 		again := check(&agent, told[1:])
 		if !slices.Equal(told, again) || agent.sent != here.sent || agent.pacing != here.pacing || agent.awaited != here.awaited || strings.Join(agent.kinds, " ") != strings.Join(here.kinds, " ") {
 			t.Errorf("told %q, understood %q", told, again)

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// A place is where a run takes place. Each flag means something in some of them only, and is refused in the others: what is
+// ignored without a word is believed to hold.
+type place uint8
+
+const (
+	hereURL     place = 1 << iota // this machine, and the cluster is not asked
+	hereService                   // this machine, and a Service is measured (--here) or watched (--watch)
+	inJob                         // a Job that `lapse run` creates
+	inYAML                        // a Job that `lapse gen` prints
+
+	fromHere  = hereURL | hereService
+	ofJob     = inJob | inYAML
+	ofCluster = hereService | ofJob
+	attended  = fromHere | inJob // somebody waits for the result
+	always    = attended | inYAML
+)
+
+func (p place) String() string {
+	switch p {
+	case hereURL:
+		return "a run on a URL"
+	case hereService:
+		return "a run from this machine"
+	case inJob:
+		return "a run in the cluster"
+	case inYAML:
+		return "a Job that is applied by hand"
+	}
+	return "another run"
+}
+
+// usedIn says of each flag of `lapse run` and `lapse gen` where it has an effect.
+var usedIn = map[string]place{
+	"namespace": ofCluster, "kubeconfig": ofCluster, "context": ofCluster,
+
+	"rate": always, "duration": always, "baseline": always, "settle": always, "timeout": always, "connections": always, "join": always,
+	"slow": always, "resolution": always, "min-coverage": always, "target": always, "pacing": always, "fail-if": always, "method": always,
+	"host": always, "expect-status": always, "expect-body": always, "backend-header": always, "ca-file": always, "hammer": always,
+	"watch":       always, // here it makes a run on a URL ask the cluster
+	"direct-rate": ofCluster, "scheme": ofCluster,
+	"header": attended, "echo": attended, // gen would print them
+	"header-from": ofJob, "echo-from": ofJob,
+
+	"out": attended, "output": attended, "dashboard": attended, "no-capture": attended,
+
+	"here":  fromHere,
+	"image": ofJob, "image-pull-secret": ofJob, "avoid-node": ofJob, "max-duration": ofJob, "hold": ofJob,
+	"read-nodes": inYAML,
+}
+
+// instead says what to do about a flag that has no effect.
+var instead = map[string]string{
+	"header":      secretHint,
+	"echo":        "put the text into the key \"echo\" of a Secret in the Service's namespace, and give --echo-from secret/NAME",
+	"header-from": "give the header itself with --header: it stays on this machine",
+	"echo-from":   "give the text itself with --echo: it stays on this machine",
+	"out":         "`lapse retrieve RUN --out DIR` fetches the result",
+	"output":      "`lapse retrieve RUN -o FORMAT` prints the result",
+	"dashboard":   "`lapse attach RUN --dashboard ADDR` serves the page",
+	"no-capture":  "it is for a command after --",
+	"here":        "drop it: `lapse gen` prints a Job",
+	"direct-rate": "Pods are measured at their own addresses where their Service is known: add --watch svc/NAME",
+	"namespace":   "add --watch svc/NAME to ask the cluster too",
+	"kubeconfig":  "add --watch svc/NAME to ask the cluster too",
+	"context":     "add --watch svc/NAME to ask the cluster too",
+	"scheme":      "a URL has its own scheme",
+}
+
+const secretHint = "put it into a Secret in the Service's namespace, whose keys are names of headers, as in `kubectl create secret generic web-auth " +
+	"--from-literal=Authorization='Bearer …'`, and give --header-from secret/web-auth"
+
+// place is where the run takes place.
+func (o *options) place() place {
+	switch {
+	case o.yaml:
+		return inYAML
+	case o.inCluster():
+		return inJob
+	case o.services() > 0 || o.watch != "":
+		return hereService
+	}
+	return hereURL
+}
+
+// checkPlace refuses flags that were given and have no effect.
+func (o *options) checkPlace() error {
+	if o.control != "" {
+		return nil // the workstation has checked
+	}
+	at := o.place()
+	var unused []string
+	o.given(func(f *pflag.Flag) {
+		if !f.Hidden && usedIn[f.Name]&at == 0 {
+			unused = append(unused, f.Name)
+		}
+	})
+	switch {
+	case len(unused) > 0:
+		slices.Sort(unused)
+		hint := "drop it"
+		if at&ofJob == 0 && usedIn[unused[0]]&ofJob == usedIn[unused[0]] {
+			hint = "drop it, or measure a Service from a Job: `lapse run svc/NAME`"
+		}
+		if other, ok := instead[unused[0]]; ok {
+			hint = other
+		}
+		if at == inYAML && (unused[0] == "header" || unused[0] == "echo") {
+			return refuse(hint, "--%s would be printed, for all to read", unused[0])
+		}
+		return refuse(hint, "--%s has no effect on %s", strings.Join(unused, ", --"), at)
+	case o.changed("no-capture") && len(o.command) == 0:
+		return refuse("drop it", "--no-capture has no effect without a command")
+	case o.changed("scheme") && o.services() == 0:
+		return refuse(instead["scheme"], "--scheme has no effect on %s", o.subjects[0])
+	}
+	return nil
+}

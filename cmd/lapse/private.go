@@ -1,0 +1,91 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"lapse/deploy"
+	"lapse/loadgen"
+)
+
+// private are the flags that may hold secrets. They reach the agent in a Secret, never in its arguments: those stand in
+// the Job, for everybody who may look at Jobs or Pods.
+type private struct {
+	Headers []string `json:"headers,omitempty"`
+	Hammer  string   `json:"hammer,omitempty"`
+	Echo    string   `json:"echo,omitempty"`
+}
+
+// privateFlags are what the agent is told in a Secret, or nil if there is nothing to hide.
+func (o *options) privateFlags() []byte {
+	p := private{Headers: o.headers, Echo: o.echo}
+	if loadgen.HammerHides(o.hammer) {
+		p.Hammer = o.hammer
+	}
+	if len(p.Headers) == 0 && p.Hammer == "" && p.Echo == "" {
+		return nil
+	}
+	text, err := json.Marshal(p)
+	if err != nil {
+		panic(err) // strings always marshal
+	}
+	return text
+}
+
+// readPrivate takes in, as the agent, what came in Secrets. What is wrong with it is said without showing it: the agent's
+// log is no secret.
+func (o *options) readPrivate(environ []string) error {
+	if text := os.Getenv(deploy.EnvPrivate); text != "" {
+		var p private
+		if json.Unmarshal([]byte(text), &p) != nil {
+			return refuse("the workstation writes it; is it of another version of Lapse?", "the run's Secret cannot be read")
+		}
+		o.headers, o.echo = append(o.headers, p.Headers...), p.Echo
+		if p.Hammer != "" {
+			o.hammer = p.Hammer
+		}
+	}
+	if text, set := os.LookupEnv(deploy.EnvEcho); set {
+		o.echo = text
+	}
+	for _, variable := range slices.Sorted(slices.Values(environ)) {
+		numbered, ok := strings.CutPrefix(variable, deploy.EnvHeader)
+		if !ok {
+			continue
+		}
+		_, header, _ := strings.Cut(numbered, "_")
+		name, value, _ := strings.Cut(header, "=")
+		o.headers = append(o.headers, name+": "+strings.TrimSpace(value))
+	}
+	return nil
+}
+
+// checkSecrets reads which Secrets are meant.
+func (o *options) checkSecrets() error {
+	if o.echo != "" && o.echoFrom != "" {
+		return refuse("drop one of them", "both --echo and --echo-from: which text shall be sent?")
+	}
+	var err error
+	for i, given := range o.headersFrom {
+		if o.headersFrom[i], err = secretName("header-from", given); err != nil {
+			return err
+		}
+	}
+	if o.echoFrom != "" {
+		o.echoFrom, err = secretName("echo-from", o.echoFrom)
+	}
+	return err
+}
+
+func secretName(flag, given string) (string, error) {
+	name := strings.TrimPrefix(given, "secret/")
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+		return "", refuse(fmt.Sprintf("as in --%s secret/web-auth", flag), "--%s %q is no name of a Secret: %s", flag, given, problems[0])
+	}
+	return name, nil
+}
