@@ -67,6 +67,7 @@ type Workload struct {
 	Replicas  int
 	Args      []string // of the server: how it starts, answers and ends
 	Grace     int      // terminationGracePeriodSeconds; default 30
+	Metrics   []string // args of a second server in each Pod, behind the Service's port "metrics"; nil: none
 
 	// Neighbours are Pods of another Service, spread over all nodes, as real nodes have them. A drain evicts them at the
 	// same time, and kube-proxy, which rewrites its rules at once but then not again for a second
@@ -140,6 +141,32 @@ func (c *Cluster) Nodes(ctx context.Context) ([]string, error) {
 	return nodes, err
 }
 
+// PIDs finds the processes of a component on every node.
+func (c *Cluster) PIDs(component string) (pids []int, err error) {
+	var state struct {
+		Processes []struct {
+			Name string `json:"name"`
+			PID  int    `json:"pid"`
+		} `json:"processes"`
+	}
+	data, err := os.ReadFile(filepath.Join(c.Dir, "sandbox.json"))
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(data, &state); err != nil {
+		return nil, err
+	}
+	for _, p := range state.Processes {
+		if strings.HasPrefix(p.Name, component+"-node") {
+			pids = append(pids, p.PID)
+		}
+	}
+	if len(pids) == 0 {
+		return nil, fmt.Errorf("the sandbox has no process %s", component)
+	}
+	return pids, nil
+}
+
 // ProxyMode is how kube-proxy routes: iptables or nftables.
 func (c *Cluster) ProxyMode() string {
 	var state struct {
@@ -206,16 +233,36 @@ type Run struct {
 // Measure runs `lapse run svc/NAME` with args, which may end in a command to wrap. The error is only for a
 // run that left no timeline.
 func (c *Cluster) Measure(ctx context.Context, w Workload, dir string, args ...string) (Run, error) {
-	all := append([]string{"run", "svc/" + w.Name, "-n", w.Namespace, "--out", dir}, args...)
-	cmd := exec.CommandContext(ctx, c.Lapse, all...)
-	cmd.Env, cmd.Stderr = c.Env(), c.Log
+	return c.Command(ctx, append([]string{"run", "svc/" + w.Name, "-n", w.Namespace, "--out", dir}, args...)...).Finish(dir)
+}
+
+// A Command is Lapse, not yet started, or under way.
+type Command struct {
+	*exec.Cmd
+	out bytes.Buffer
+}
+
+// Command prepares Lapse with args, which are of the verb run and say --out.
+func (c *Cluster) Command(ctx context.Context, args ...string) *Command {
+	cmd := &Command{Cmd: exec.CommandContext(ctx, c.Lapse, args...)}
+	cmd.Env, cmd.Stdout, cmd.Stderr = c.Env(), &cmd.out, c.Log
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 30 * time.Second
-	out, err := cmd.Output()
-	run := Run{Dir: dir, ExitCode: cmd.ProcessState.ExitCode(), Output: string(out)}
+	return cmd
+}
+
+// Finish starts a command that has not been, waits for its end, and reads what it left in its folder.
+func (c *Command) Finish(dir string) (Run, error) {
+	var err error
+	if c.Process == nil {
+		err = c.Run()
+	} else {
+		err = c.Wait()
+	}
+	run := Run{Dir: dir, ExitCode: c.ProcessState.ExitCode(), Output: c.out.String()}
 	var readErr error
 	if run.Timeline, readErr = ReadTimeline(dir); readErr != nil {
-		return run, fmt.Errorf("lapse %s left no timeline: %w (exit code %d)", strings.Join(all, " "), cmp.Or(err, readErr), run.ExitCode)
+		return run, fmt.Errorf("%s left no timeline: %w (exit code %d)", strings.Join(c.Args, " "), cmp.Or(err, readErr), run.ExitCode)
 	}
 	return run, nil
 }

@@ -16,10 +16,24 @@ func (w Workload) manifest() string {
 	grace := fmt.Sprint(cmp.Or(w.Grace, 30))
 	yaml := strings.NewReplacer("NAMESPACE", w.Namespace).Replace(namespaceTemplate) +
 		workload(w.Namespace, w.Name, w.Replicas, string(args), grace)
+	if w.Metrics != nil {
+		yaml = withMetrics(yaml, w.Metrics)
+	}
 	if w.Neighbours > 0 {
 		yaml += workload(w.Namespace, neighbour, w.Neighbours, "[]", grace)
 	}
 	return yaml
+}
+
+// withMetrics puts a second server into each Pod, and a second port before it.
+func withMetrics(yaml string, args []string) string {
+	quoted, err := json.Marshal(append([]string{"--listen", ":9090"}, args...))
+	if err != nil {
+		panic(err)
+	}
+	container := strings.Replace(metricsTemplate, "ARGS", string(quoted), 1)
+	yaml = strings.Replace(yaml, "---\napiVersion: v1\nkind: Service\n", container+"---\napiVersion: v1\nkind: Service\n", 1)
+	return strings.TrimRight(yaml, "\n") + "\n  - {name: metrics, port: 9090, targetPort: metrics}\n"
 }
 
 // neighbour is the name of the Deployment beside the workload, and of its Service.
@@ -97,4 +111,18 @@ spec:
   selector: {app: NAME}
   ports:
   - {name: http, port: 80, targetPort: http}
+`
+
+const metricsTemplate = `      - name: metrics
+        image: lapse-workload:dev
+        imagePullPolicy: Never
+        args: ARGS
+        ports:
+        - {name: metrics, containerPort: 9090}
+        readinessProbe:
+          httpGet: {path: /readyz, port: metrics}
+          periodSeconds: 1
+        securityContext:
+          allowPrivilegeEscalation: false
+          capabilities: {drop: [ALL]}
 `

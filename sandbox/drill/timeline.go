@@ -9,6 +9,7 @@ import (
 type Timeline struct {
 	T0  time.Time `json:"t0"`
 	Run struct {
+		ID       string        `json:"id"`
 		Duration time.Duration `json:"duration"`
 		Aborted  string        `json:"aborted"`
 		Command  struct {
@@ -124,6 +125,10 @@ type Event struct {
 	Seen   time.Duration `json:"seen"`
 	To     string        `json:"to"`
 	Detail string        `json:"detail"`
+	Object struct {
+		Kind string `json:"kind"`
+		Name string `json:"name"`
+	} `json:"object"`
 }
 
 // CausedBy returns the windows whose first cause is rule.

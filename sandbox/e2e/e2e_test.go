@@ -2,6 +2,8 @@
 
 // Package e2e runs Lapse on the real cluster of the sandbox, as its users would: the binary, kubectl, and what
 // they print. The sandbox must be up, with Lapse's image in it; LAPSE names the binary (`make test-e2e`).
+//
+// Tests that measure a disturbance run alone. Those that only ask whether a result is kept run in parallel.
 package e2e
 
 import (
@@ -15,10 +17,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"lapse/sandbox/drill"
+	"lapse/sandbox/truth"
 )
 
 const (
@@ -41,8 +45,11 @@ func cluster(t *testing.T) *drill.Cluster {
 
 func deploy(t *testing.T, c *drill.Cluster, w drill.Workload) drill.Workload {
 	t.Helper()
-	w.Namespace = "e2e-" + strings.ToLower(strings.TrimPrefix(t.Name(), "Test"))
-	w.Namespace = w.Namespace[:min(len(w.Namespace), 50)]
+	test, part, _ := strings.Cut(strings.ToLower(strings.TrimPrefix(t.Name(), "Test")), "/")
+	w.Namespace = "e2e-" + test[:min(len(test), 30)]
+	if part != "" {
+		w.Namespace += "-" + strings.ReplaceAll(part, "_", "-")
+	}
 	w.Name = "web"
 	if err := c.Deploy(t.Context(), w); err != nil {
 		t.Fatal(err)
@@ -57,22 +64,55 @@ func deploy(t *testing.T, c *drill.Cluster, w drill.Workload) drill.Workload {
 	return w
 }
 
-// drain drains until a run meets want, at most three times: a race can hide. All runs are printed.
-func drain(t *testing.T, c *drill.Cluster, w drill.Workload, want func(drill.Run) bool, args ...string) drill.Run {
+// drain drains a node of the workload's once, under Lapse.
+func drain(t *testing.T, c *drill.Cluster, w drill.Workload, args ...string) drill.Run {
 	t.Helper()
-	for try := range 3 {
-		run, err := c.Drain(t.Context(), w, filepath.Join(t.TempDir(), fmt.Sprint("run", try)), args...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Log(run.Output)
-		validate(t, c, run)
-		if want(run) {
-			return run
-		}
+	run, err := c.Drain(t.Context(), w, filepath.Join(t.TempDir(), "run"), args...)
+	return checked(t, c, run, err)
+}
+
+// measure runs Lapse on the workload once.
+func measure(t *testing.T, c *drill.Cluster, w drill.Workload, args ...string) drill.Run {
+	t.Helper()
+	run, err := c.Measure(t.Context(), w, filepath.Join(t.TempDir(), "run"), args...)
+	return checked(t, c, run, err)
+}
+
+func checked(t *testing.T, c *drill.Cluster, run drill.Run, err error) drill.Run {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("in three drains, none showed what was to be shown")
-	return drill.Run{}
+	t.Log(run.Output)
+	validate(t, c, run)
+	return run
+}
+
+// target returns one target's totals.
+func target(t *testing.T, run drill.Run, name string) drill.Target {
+	t.Helper()
+	found, err := run.Timeline.Target(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// staleRoutes is a shell command that runs another while every node's kube-proxy stands still for 2 s: so that routes
+// outlive a Pod for certain, where it would be luck.
+func staleRoutes(t *testing.T, c *drill.Cluster, command string) []string {
+	t.Helper()
+	pids, err := c.PIDs("kube-proxy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, pid := range pids {
+			syscall.Kill(pid, syscall.SIGCONT)
+		}
+	})
+	all := strings.Trim(fmt.Sprint(pids), "[]")
+	return []string{"sh", "-c", fmt.Sprintf("kill -STOP %s; (sleep 2; kill -CONT %s) & %s; wait", all, all, command)}
 }
 
 // validate checks what holds of every run: every failure of a judged target lies in a window of it, and the
@@ -110,12 +150,26 @@ func validate(t *testing.T, c *drill.Cluster, run drill.Run) {
 func TestDrainWithoutFixLosesRequests(t *testing.T) {
 	c := cluster(t)
 	w := deploy(t, c, drill.Workload{Replicas: 2, Neighbours: 6, Args: []string{"--on-sigterm", "exit"}})
-	proved := func(w drill.Window) bool { return w.Causes[0].Confidence == "high" }
-	run := drain(t, c, w, func(r drill.Run) bool { return slices.ContainsFunc(r.Timeline.CausedBy(routeOutlivesPod), proved) }, "--rate=300", "--fail-if=failed>0")
+	node, err := c.NodeOf(t.Context(), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	watch, err := truth.Begin(t.Context(), c, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watch.Close()
+	args := []string{"--rate=300", "--fail-if=failed>0", "--settle=5s", "--avoid-node=" + node, "--"}
+	run := measure(t, c, w, append(args, staleRoutes(t, c, "kubectl drain "+node+" --ignore-daemonsets")...)...)
+	agreesWithTheTruth(t, run, watch, w.Replicas, 1)
 	if run.ExitCode != 3 {
 		t.Errorf("exit code %d, want 3: the gate failed", run.ExitCode)
 	}
-	for _, window := range run.Timeline.CausedBy(routeOutlivesPod) {
+	windows := run.Timeline.CausedBy(routeOutlivesPod)
+	if !slices.ContainsFunc(windows, func(w drill.Window) bool { return w.Causes[0].Confidence == "high" }) {
+		t.Errorf("windows %+v: want one whose cause is %s at high confidence", run.Timeline.Windows, routeOutlivesPod)
+	}
+	for _, window := range windows {
 		if !strings.ContainsAny(window.Causes[0].Fix, "0123456789") {
 			t.Errorf("cause %+v: want a fix with a number", window.Causes[0])
 		}
@@ -125,30 +179,46 @@ func TestDrainWithoutFixLosesRequests(t *testing.T) {
 	}
 }
 
+// agreesWithTheTruth checks that nothing Lapse says of Pods and their routes is contradicted by what became of them.
+func agreesWithTheTruth(t *testing.T, run drill.Run, watch *truth.Watch, replicas, ended int) {
+	t.Helper()
+	pods, err := watch.End(run.Timeline.ProberNode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range pods {
+		t.Logf("truth: %s was routed to for %s ms after it had stopped", p.Name, truth.Millis(p.Lag()))
+	}
+	if len(pods) != ended {
+		t.Errorf("%d Pods ended, want %d", len(pods), ended)
+	}
+	for _, wrong := range truth.Contradictions(run.Timeline, pods, replicas) {
+		t.Error(wrong)
+	}
+}
+
 func TestDrainWithFixLosesNothing(t *testing.T) {
 	c := cluster(t)
 	w := deploy(t, c, drill.Workload{Replicas: 2, Neighbours: 6, Args: []string{"--on-sigterm", "graceful", "--drain-for", "5s"}})
-	run := drain(t, c, w, func(r drill.Run) bool {
-		if r.ExitCode == 3 {
-			t.Fatalf("requests failed in spite of the fix: %+v", r.Timeline.Windows)
-		}
-		return r.ExitCode == 0
-	}, "--rate=300", "--fail-if=failed>0")
-	if v := run.Timeline.Verdict; v.Result != "pass" || v.Failed != 0 || v.DetectionLimit == 0 {
-		t.Errorf("verdict %+v: want a pass that states its detection limit", v)
+	run := drain(t, c, w, "--rate=300", "--settle=5s", "--fail-if=failed>0")
+	v := run.Timeline.Verdict
+	if v.Failed != 0 {
+		t.Errorf("%d requests failed in spite of the fix: %+v", v.Failed, run.Timeline.Windows)
+	}
+	if v.DetectionLimit == 0 {
+		t.Errorf("verdict %+v: want one that states its detection limit", v)
+	}
+	// Whether it passes is a matter of how busy this machine is, and is to be said accordingly.
+	if passed := v.Coverage >= 0.99; passed != (run.ExitCode == 0) || passed != (v.Result == "pass") {
+		t.Errorf("coverage %.4f, exit code %d, verdict %+v: want a pass at 99 %% or more, else exit code 4", v.Coverage, run.ExitCode, v)
 	}
 }
 
 func TestOnlyReplicaDeletedIsNoReadyEndpoint(t *testing.T) {
 	c := cluster(t)
 	w := deploy(t, c, drill.Workload{Replicas: 1, Args: []string{"--on-sigterm", "exit", "--ready-delay", "3s"}})
-	run, err := c.Measure(t.Context(), w, filepath.Join(t.TempDir(), "run"), "--rate=200", "--settle=12s", "--fail-if=failed>0",
+	run := measure(t, c, w, "--rate=200", "--baseline=2s", "--settle=8s", "--fail-if=failed>0",
 		"--", "kubectl", "-n", w.Namespace, "delete", "pod", "-l", "app=web")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Log(run.Output)
-	validate(t, c, run)
 	windows := run.Timeline.CausedBy(noReadyEndpoint)
 	i := slices.IndexFunc(windows, func(w drill.Window) bool { return w.Target == "web new" })
 	if run.ExitCode != 3 || i < 0 {
@@ -166,21 +236,12 @@ func TestOnlyReplicaDeletedIsNoReadyEndpoint(t *testing.T) {
 func TestPinnedConnectionsAreCutWhileNewOnesAreClean(t *testing.T) {
 	c := cluster(t)
 	// The server ignores SIGTERM: new connections go to the other replica, while persistent ones stay with it until
-	// it is killed. It is slow, so that requests are under way at that moment.
-	w := deploy(t, c, drill.Workload{Replicas: 2, Grace: 4, Args: []string{"--on-sigterm", "ignore", "--latency", "40ms"}})
-	run := drain(t, c, w, func(r drill.Run) bool {
-		reused, err := r.Timeline.Target("web reused")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return reused.Failed > 0
-	}, "--rate=300", "--settle=12s", "--fail-if=failed>0")
-	fresh, err := run.Timeline.Target("web new")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if fresh.Failed != 0 || run.ExitCode != 3 {
-		t.Errorf("%d new connections failed, exit code %d: want only reused ones cut", fresh.Failed, run.ExitCode)
+	// it is killed. It is slow, so that dozens of requests are under way at that moment.
+	w := deploy(t, c, drill.Workload{Replicas: 2, Grace: 4, Args: []string{"--on-sigterm", "ignore", "--latency", "200ms"}})
+	run := drain(t, c, w, "--rate=300", "--settle=6s", "--fail-if=failed>0")
+	fresh, reused := target(t, run, "web new"), target(t, run, "web reused")
+	if fresh.Failed != 0 || reused.Failed == 0 || run.ExitCode != 3 {
+		t.Errorf("%d new and %d reused connections failed, exit code %d: want only reused ones cut", fresh.Failed, reused.Failed, run.ExitCode)
 	}
 	for _, window := range run.Timeline.Windows {
 		if window.Causes[0].Rule == routeOutlivesPod {
@@ -190,17 +251,10 @@ func TestPinnedConnectionsAreCutWhileNewOnesAreClean(t *testing.T) {
 }
 
 func TestAgentMayOnlyRead(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	w := deploy(t, c, drill.Workload{Replicas: 1})
-	yaml := lapse(t, c, "gen", "svc/web", "-n", w.Namespace, "--duration", "1s")
-	if err := c.Apply(t.Context(), yaml); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if _, err := c.Kubectl(context.Background(), "delete", "clusterroles,clusterrolebindings", "-l", "app.kubernetes.io/managed-by=lapse"); err != nil {
-			t.Error(err)
-		}
-	})
+	apply(t, c, w, "--duration=1s")
 	accounts, err := c.Kubectl(t.Context(), "-n", w.Namespace, "get", "serviceaccounts", "-l", "app.kubernetes.io/managed-by=lapse", "-o", "jsonpath={.items[*].metadata.name}")
 	if err != nil {
 		t.Fatal(err)
@@ -238,10 +292,7 @@ func TestDrainIsTheSameWithoutLapse(t *testing.T) {
 	c := cluster(t)
 	w := deploy(t, c, drill.Workload{Replicas: 2, Args: []string{"--on-sigterm", "exit"}})
 
-	run, err := c.Drain(t.Context(), w, filepath.Join(t.TempDir(), "run"), "--rate=100", "--settle=2s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := drain(t, c, w, "--rate=100", "--baseline=2s", "--settle=2s")
 	var lines []string
 	for _, e := range run.Timeline.Events {
 		if e.Kind == "command-output" {
@@ -280,20 +331,13 @@ func evicted(lines []string) []string {
 }
 
 func TestLosingTheAgentKeepsWhatWasMeasured(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	w := deploy(t, c, drill.Workload{Replicas: 2})
 	// The wrapped command deletes the Pod that measures, and waits until it is gone.
 	kill := "kubectl -n " + w.Namespace + " delete pod -l app.kubernetes.io/managed-by=lapse --now --wait && sleep 3"
-	run, err := c.Measure(t.Context(), w, filepath.Join(t.TempDir(), "run"), "--rate=100", "--fail-if=failed>0", "--", "sh", "-c", kill)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Log(run.Output)
-	validate(t, c, run)
-	fresh, err := run.Timeline.Target("web new")
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := measure(t, c, w, "--rate=100", "--fail-if=failed>0", "--", "sh", "-c", kill)
+	fresh := target(t, run, "web new")
 	if fresh.OK == 0 || run.Timeline.Run.Aborted == "" {
 		t.Errorf("target %+v, aborted %q: want what was measured, and that it ended early", fresh, run.Timeline.Run.Aborted)
 	}
@@ -306,35 +350,50 @@ func TestLosingTheAgentKeepsWhatWasMeasured(t *testing.T) {
 	}) {
 		t.Errorf("unobserved %+v: want the time from the Pod's loss to the end at %v", run.Timeline.Unobserved, last)
 	}
-	nothingLeft(t, c)
+	nothingLeft(t, c, run)
+}
+
+// apply creates a run that nobody follows, and returns the Job's name.
+func apply(t *testing.T, c *drill.Cluster, w drill.Workload, args ...string) string {
+	t.Helper()
+	if err := c.Apply(t.Context(), lapse(t, c, append([]string{"gen", "svc/web", "-n", w.Namespace}, args...)...)); err != nil {
+		t.Fatal(err)
+	}
+	name, err := c.Kubectl(t.Context(), "-n", w.Namespace, "get", "jobs", "-l", "app.kubernetes.io/managed-by=lapse", "-o", "jsonpath={.items[0].metadata.name}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if out, err := c.Kubectl(context.Background(), "delete", "clusterroles,clusterrolebindings", "-l", "lapse.dev/run="+name); err != nil {
+			t.Error(out, err)
+		}
+	})
+	return name
 }
 
 // Without a command the workstation has nothing to do but follow: it must end with the run, and clean up.
 func TestDurationEndsByItself(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	w := deploy(t, c, drill.Workload{Replicas: 2})
-	run, err := c.Measure(t.Context(), w, filepath.Join(t.TempDir(), "run"), "--rate=100", "--duration=3s")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Log(run.Output)
-	validate(t, c, run)
+	run := measure(t, c, w, "--rate=100", "--duration=3s")
 	if run.Timeline.Run.Aborted != "" || run.Timeline.Verdict.Sent == 0 || run.Timeline.Verdict.Failed != 0 {
 		t.Errorf("aborted %q, verdict %+v: want a clean run to its planned end", run.Timeline.Run.Aborted, run.Timeline.Verdict)
 	}
-	nothingLeft(t, c)
+	nothingLeft(t, c, run)
 }
 
 // nothingLeft checks that a run has taken all its objects away.
-func nothingLeft(t *testing.T, c *drill.Cluster) {
+func nothingLeft(t *testing.T, c *drill.Cluster, run drill.Run) {
 	t.Helper()
-	left, err := c.Kubectl(t.Context(), "get", "jobs,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings", "-A", "-l", "app.kubernetes.io/managed-by=lapse", "-o", "name")
-	if err != nil || strings.TrimSpace(left) != "" {
-		t.Errorf("left behind: %s (%v)", left, err)
+	left, err := c.Kubectl(t.Context(), "get", "jobs,pods,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings", "-A", "-l", "lapse.dev/run="+run.Timeline.Run.ID, "-o", "name")
+	if err != nil || strings.TrimSpace(left) != "" || run.Timeline.Run.ID == "" {
+		t.Errorf("left behind by %s: %s (%v)", run.Timeline.Run.ID, left, err)
 	}
 }
 
 func TestKustomizeAloneMeasures(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	w := deploy(t, c, drill.Workload{Replicas: 2})
 	overlay := t.TempDir()
