@@ -9,6 +9,7 @@ type scene struct {
 	facts   []timeline.Event    // the raw events, in the order recorded
 	outages map[string][]Window // by target name, for all targets, direct and control included; without causes
 	edges   map[string]edge     // by target name
+	streaks map[string]*streaks // by target name, of those of kind new
 }
 
 // An edge is the first and the last request of each outcome a target ever saw; nil where it saw

@@ -109,6 +109,8 @@ type Target struct {
 	PodNode string              `json:"podNode,omitzero"`
 	Rate    float64             `json:"rate"` // asked for, requests per second
 
+	Connections int `json:"connections,omitzero"` // of kind reused: how many persistent ones are kept
+
 	Sent    int            `json:"sent"` // requests whose outcome tells something of the target: ok + failed
 	OK      int            `json:"ok"`
 	Failed  int            `json:"failed"`
@@ -232,6 +234,7 @@ type Cause struct {
 	Fix        string     `json:"fix,omitzero"` // what to change, with a number in it
 	Evidence   []Evidence `json:"evidence"`
 	Rivals     []string   `json:"rivals"`            // other rules that fit, with why they rank lower
+	Explains   int        `json:"explains,omitzero"` // how many of the window's failures it can have made; absent if all
 	Measures   []Measure  `json:"measures,omitzero"` // the numbers the text and the fix rest on
 }
 

@@ -236,7 +236,7 @@ func (t *Tracker) judge() (*Timeline, []*sight) {
 		Verdict:       Verdict{Reasons: []string{}, Gates: []GateResult{}},
 		Hammer:        t.hammer,
 	}
-	s := &scene{run: tl, facts: slices.Clip(t.events), outages: map[string][]Window{}, edges: map[string]edge{}}
+	s := &scene{run: tl, facts: slices.Clip(t.events), outages: map[string][]Window{}, edges: map[string]edge{}, streaks: map[string]*streaks{}}
 	sights := t.look()
 	t.fill(s, sights)
 	passOver(tl)
@@ -287,6 +287,7 @@ func (t *Tracker) fill(s *scene, sights []*sight) {
 		name := sight.target.Name
 		tl.Targets = append(tl.Targets, sight.publish())
 		s.edges[name] = sight.tally.edge()
+		s.streaks[name] = &sight.reading.streaks
 		s.outages[name] = sight.windows(t.backends)
 		if !sight.target.Kind.Judged() {
 			continue
@@ -431,7 +432,8 @@ func (s *sight) publish() Target {
 	f, t := s.target, &s.tally
 	p := Target{
 		ID: f.ID, Name: f.Name, Kind: f.Kind, URL: f.URL, Source: f.Source, Node: f.Node, Service: f.Service, Port: f.Port,
-		Pod: f.Pod, PodUID: f.PodUID, PodNode: f.PodNode, Rate: f.Rate,
+		Connections: f.Connections,
+		Pod:         f.Pod, PodUID: f.PodUID, PodNode: f.PodNode, Rate: f.Rate,
 		Sent: t.due - t.notSent(), OK: t.ok(), Failed: t.failed(), NotSent: t.notSent(), Late: t.late,
 		Classes: classNames(&t.classes), NewConnections: t.fresh,
 		Measured: Instant{Earliest: s.measured.from, Latest: s.measured.to},

@@ -29,6 +29,7 @@ type reading struct {
 	watch    watch
 	failures finder
 	slow     slowFinder
+	streaks  streaks  // of a target of kind new
 	stalls   []period // of a control target: when the prober itself was slow
 	faults   []period // of a control target: when the prober itself failed
 }
@@ -111,6 +112,9 @@ func (g *reading) take(r flight, t *track) {
 	}
 	g.failures.take(r)
 	g.slow.take(r, gap)
+	if t.target.Kind == timeline.New {
+		g.streaks.take(r)
+	}
 	if t.target.Kind != timeline.Control {
 		return
 	}
@@ -131,6 +135,7 @@ func (g *reading) clone() reading {
 	c.watch.waiting = slices.Clip(g.watch.waiting)
 	c.stalls, c.faults = slices.Clip(g.stalls), slices.Clip(g.faults)
 	c.failures, c.slow = g.failures.clone(), g.slow.clone()
+	c.streaks = g.streaks.clone()
 	return c
 }
 

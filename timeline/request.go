@@ -41,6 +41,8 @@ type Target struct {
 	PodUID  string         `json:"podUID,omitzero"`  // direct: its UID
 	PodNode string         `json:"podNode,omitzero"` // direct: the node it runs on
 
+	Connections int `json:"connections,omitzero"` // reused: how many persistent ones are kept
+
 	Rate    float64       `json:"rate"`    // requests per second asked for
 	Timeout time.Duration `json:"timeout"` // a request without an answer for so long has failed
 }

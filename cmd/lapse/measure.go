@@ -497,6 +497,9 @@ func (m *measurement) startTarget(p loadgen.Probe) error {
 	p.ID = m.nextTarget + 1
 	p.Source, p.Node = m.meta.Source, os.Getenv("NODE_NAME")
 	p.Timeout = m.opts.timeout
+	if p.Kind == timeline.Reused {
+		p.Target.Connections = cmp.Or(p.Connections, loadgen.DefaultConnections)
+	}
 	now := m.clock.Now()
 	if err := m.prober.Start(p); err != nil {
 		return fmt.Errorf("measure %s: %w", p.Name, err)

@@ -1,0 +1,66 @@
+package correlate
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"lapse/timeline"
+)
+
+// What streaks say of successes in a row is never sooner than it was, and later by no more than what is left out.
+func TestStreaksKnowWhenSoManySucceededInARow(t *testing.T) {
+	for seed := range uint64(30) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		var all []flight
+		var s streaks
+		for at := time.Duration(0); at < 40*time.Second; at += time.Duration(rng.IntN(10)) * ms {
+			r := flight{sent: at, done: at + time.Duration(rng.IntN(3))*ms, class: timeline.OK}
+			if rng.Float64() < []float64{0, 0.001, 0.3}[at/time.Second/4%3] {
+				r.class = timeline.Refused
+			}
+			all = append(all, r)
+			s.take(r)
+			if rng.IntN(500) == 0 {
+				s = s.clone()
+			}
+		}
+		for range 300 {
+			k, from := shortestStreak+rng.IntN(40), time.Duration(rng.Int64N(int64(40*time.Second)))
+			soonest, got := inARowSince(all, k, from), s.proof(k, from)
+			near := from > 39*time.Second || slices.ContainsFunc(all, func(r flight) bool { return r.class != timeline.OK && (r.sent-from).Abs() < 500*ms })
+			latest := inARowSince(all, k+8, from)
+			if got < soonest || near && latest < never && got > latest+30*ms {
+				t.Errorf("seed %d: %d in a row since %v by %v, want %v to %v", seed, k, from, got, soonest, latest)
+			}
+		}
+	}
+}
+
+func inARowSince(all []flight, k int, from time.Duration) time.Duration {
+	n, done := 0, time.Duration(0)
+	for _, r := range all {
+		switch {
+		case r.sent < from:
+		case r.class != timeline.OK:
+			n, done = 0, 0
+		default:
+			n, done = n+1, max(done, r.done)
+			if n == k {
+				return done
+			}
+		}
+	}
+	return never
+}
+
+func TestStreaksOfAHealthyTargetTakeLittleMemory(t *testing.T) {
+	var s streaks
+	for at := time.Duration(0); at < time.Hour; at += ms {
+		s.take(flight{sent: at, done: at + ms})
+	}
+	if n := cap(s.current.head) + cap(s.current.tail); n > 2048 || len(s.ended) > 0 {
+		t.Errorf("%d marks, %d streaks", n, len(s.ended))
+	}
+}
