@@ -38,6 +38,9 @@ var update = flag.Bool("update", false, "rewrite the expectations in testdata/*.
 //	-- gates --
 //	failed>0
 //
+// A word that begins with @ is a port: "new @metrics: …", "direct web-1 @metrics: …", "9.96s endpoint web-1 @metrics …". IPv6
+// addresses are of the Pods of "direct6 web-1: …" and of events with family=6.
+//
 // The rest is what Lapse makes of it, written by go test -run TestCases -update, to be reviewed.
 func TestCases(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
@@ -302,10 +305,12 @@ func (c *caseRun) stream(name string) *stream {
 			return s
 		}
 	}
-	kind, pod, _ := strings.Cut(name, " ")
+	words, port, _ := strings.Cut(name, " @")
+	kind, pod, _ := strings.Cut(words, " ")
+	kind, six := strings.CutSuffix(kind, "6")
 	s := &stream{target: timeline.Target{
 		ID: uint16(len(c.streams) + 1), Name: name, Kind: timeline.TargetKind(kind), URL: "http://web.shop/",
-		Source: "prober", Node: "node3", Service: "shop/web", Timeout: caseTimeout,
+		Source: "prober", Node: "node3", Service: "shop/web", Port: port, Timeout: caseTimeout,
 	}}
 	switch s.target.Kind {
 	case timeline.Direct:
@@ -313,7 +318,7 @@ func (c *caseRun) stream(name string) *stream {
 			s.target.Service, pod = service, of
 		}
 		s.target.Pod, s.target.PodUID, s.target.PodNode = "shop/"+pod, "uid-"+pod, c.node(pod)
-		s.target.Addr = netip.AddrPortFrom(c.addr(pod), 8080)
+		s.target.Addr = netip.AddrPortFrom(c.addr(pod, six), 8080)
 	case timeline.Control:
 		s.target.Service = ""
 	}
@@ -328,7 +333,10 @@ func (c *caseRun) number(pod string) int {
 	return c.pods[pod]
 }
 
-func (c *caseRun) addr(pod string) netip.Addr {
+func (c *caseRun) addr(pod string, six bool) netip.Addr {
+	if six {
+		return netip.AddrFrom16([16]byte{0: 0xfd, 15: byte(c.number(pod))})
+	}
 	return netip.AddrFrom4([4]byte{10, 0, 0, byte(c.number(pod))})
 }
 func (c *caseRun) node(pod string) string { return fmt.Sprintf("node%d", c.number(pod)) }
@@ -345,12 +353,18 @@ func (c *caseRun) eventLine(line string) {
 	}
 	c.nameObject(&e, words[2])
 	for _, word := range words[3:] {
-		switch key, value, _ := strings.Cut(word, "="); key {
-		case "->":
+		switch key, value, _ := strings.Cut(word, "="); {
+		case strings.HasPrefix(word, "@"):
+			e.Port = word[1:]
+			continue
+		case word == "family=6":
+			e.Addr = c.addr(words[2], true)
+			continue
+		case key == "->":
 			e.From, e.To = e.To, ""
-		case "since":
+		case key == "since":
 			e.Since = must(time.ParseDuration(value))
-		case "code":
+		case key == "code":
 			e.Code = must(strconv.Atoi(value))
 		default:
 			e.To = word
@@ -364,7 +378,7 @@ func (c *caseRun) nameObject(e *timeline.Event, name string) {
 	case name == "-":
 	case strings.HasPrefix(string(e.Kind), "pod-"), e.Kind == timeline.EndpointChanged, e.Kind == timeline.KubeEvent:
 		e.Object = timeline.Object{Kind: "Pod", Namespace: "shop", Name: name, UID: "uid-" + name, Node: c.node(name)}
-		e.Addr = c.addr(name)
+		e.Addr = c.addr(name, false)
 	case strings.HasPrefix(string(e.Kind), "node-"):
 		e.Object = timeline.Object{Kind: "Node", Name: name}
 	case e.Kind == timeline.RequestError:

@@ -1,41 +1,113 @@
 package correlate
 
 import (
+	"cmp"
+	"math"
 	"time"
 
 	"lapse/timeline"
 )
 
-// An endpointBook knows the state of every endpoint.
-type endpointBook map[endpointKey]string
+// An endpointBook knows the state of every endpoint, and counts Pods by it: a Pod once, however many addresses and ports it has;
+// and an address, where no Pod is named.
+type endpointBook struct {
+	states        map[endpointKey]string
+	ready, usable endpointCount
+}
 
-// An endpointKey names one endpoint: an address may be in several EndpointSlices and on several ports.
+// An endpointCount is how many addresses and ports of each Pod count, of those that have any.
+type endpointCount map[string]int
+
+// An endpointKey names one address and port. It may be in several EndpointSlices.
 type endpointKey struct {
 	addr, uid string
 	port      int
 }
 
-func (b endpointBook) enter(e *Event) { b[endpointKey{e.Addr, e.Object.UID, e.Code}] = e.To }
-
-// ready counts the addresses that are ready.
-func (b endpointBook) ready() int { return b.count(timeline.EndpointReady) }
-
-// usable counts the addresses that are ready or terminating and still serving: kube-proxy routes to
-// the latter where none is ready (KEP-1669).
-func (b endpointBook) usable() int {
-	return b.count(timeline.EndpointReady, timeline.EndpointTerminatingServing)
+func newEndpointBook() *endpointBook {
+	return &endpointBook{states: map[endpointKey]string{}, ready: endpointCount{}, usable: endpointCount{}}
 }
 
-func (b endpointBook) count(states ...string) int {
-	addrs := map[string]bool{}
-	for key, state := range b {
-		for _, wanted := range states {
-			if state == wanted {
-				addrs[key.addr] = true
-			}
+func (b *endpointBook) enter(e *Event) {
+	key := endpointKey{e.Addr, e.Object.UID, e.Code}
+	pod := cmp.Or(key.uid, key.addr)
+	was := b.states[key]
+	b.states[key] = e.To
+	b.ready.change(pod, isReady(was), isReady(e.To))
+	b.usable.change(pod, isUsable(was), isUsable(e.To))
+}
+
+func (c endpointCount) change(pod string, was, is bool) {
+	switch {
+	case is && !was:
+		c[pod]++
+	case was && !is && c[pod] == 1:
+		delete(c, pod)
+	case was && !is:
+		c[pod]--
+	}
+}
+
+func isReady(state string) bool { return state == timeline.EndpointReady }
+
+// isUsable reports whether the endpoint is ready or terminating and still serving: kube-proxy routes to the latter where none is
+// ready (KEP-1669).
+func isUsable(state string) bool {
+	return isReady(state) || state == timeline.EndpointTerminatingServing
+}
+
+// A readyCount is how many endpoints were ready from an instant on, as far as the watch had told by then.
+type readyCount struct {
+	seen time.Duration
+	n    int
+}
+
+// readEndpoints derives what is asked of the endpoints from how they changed.
+func (s *service) readEndpoints(end time.Duration) {
+	s.empty = emptySpans(s.endpoints, end)
+	s.order = map[string]int{}
+	book := newEndpointBook()
+	for _, e := range s.endpoints {
+		before := len(book.ready)
+		book.enter(e)
+		s.ready = append(s.ready, readyCount{e.Seen, len(book.ready)})
+		if !isReady(e.From) || isReady(e.To) {
+			continue
+		}
+		if last := len(s.leaves) - 1; last < 0 || s.leaves[last].Seen != e.Seen {
+			s.leaves, s.before = append(s.leaves, e), append(s.before, before)
+		}
+		s.order[e.Object.UID] = len(s.leaves) - 1 // the last time, if it came back
+	}
+}
+
+// mostReady is how many endpoints were ready at most at one time between two instants.
+func (s *service) mostReady(from, to time.Duration) int {
+	before, most := 0, 0
+	for _, count := range s.ready {
+		switch {
+		case count.seen < from:
+			before = count.n
+		case count.seen <= to:
+			most = max(most, count.n)
 		}
 	}
-	return len(addrs)
+	return max(before, most)
+}
+
+// leastReady is how many endpoints were ready at least between two instants, before the last of which something changed.
+func (s *service) leastReady(from, to time.Duration) int {
+	before, least := 0, math.MaxInt
+	for _, count := range s.ready {
+		if count.seen >= to {
+			break
+		}
+		if count.seen >= from {
+			least = min(least, before, count.n)
+		}
+		before = count.n
+	}
+	return min(least, before)
 }
 
 // An emptySpan is a stretch in which a Service had no endpoint to route to.
@@ -53,11 +125,11 @@ func (e emptySpan) whole() Instant { return Instant{Earliest: e.start.Earliest, 
 // endpoint there is no span.
 func emptySpans(endpoints []*Event, end time.Duration) []emptySpan {
 	var spans []emptySpan
-	book := endpointBook{}
+	book := newEndpointBook()
 	for _, e := range endpoints {
-		was := book.usable()
+		was := len(book.usable)
 		book.enter(e)
-		now := book.usable()
+		now := len(book.usable)
 		switch open := len(spans) > 0 && spans[len(spans)-1].next == nil; {
 		case was > 0 && now == 0:
 			spans = append(spans, emptySpan{start: e.At, end: Instant{Earliest: e.At.Latest, Latest: end}, last: e})

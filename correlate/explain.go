@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // explain fills the Pods of the run, and the errors and causes of its windows, also of those that are not final.
@@ -44,7 +45,24 @@ func causesOf(v *view, w *Window) []Cause {
 	if len(causes) == 0 {
 		return []Cause{unexplained(v, w, silent)}
 	}
+	if least := unexplainedFailures(w, causes); 2*least > w.Failed {
+		rest := unexplained(v, w, silent)
+		rest.Text = fmt.Sprintf("no rule fits %d of %d failures%s", least, w.Failed, strings.TrimPrefix(rest.Text, "no rule fits"))
+		return append([]Cause{rest}, rank(causes)...)
+	}
 	return rank(causes)
+}
+
+// unexplainedFailures are those that the cause which explains most cannot have made.
+func unexplainedFailures(w *Window, causes []Cause) int {
+	least := w.Failed
+	for _, c := range causes {
+		if c.Explains == 0 {
+			return 0
+		}
+		least = min(least, w.Failed-c.Explains)
+	}
+	return least
 }
 
 // rank sorts causes by confidence and makes each name the others. High means that no rival fits as

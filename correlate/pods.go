@@ -366,3 +366,17 @@ func (p *Pod) readyBy(t time.Duration) bool {
 	}
 	return ready
 }
+
+// readyWithin reports whether the Pod was ready at some time between two instants, as far as its lane tells.
+func (p *Pod) readyWithin(from, to time.Duration) bool {
+	for i, state := range p.States {
+		end := never
+		if i+1 < len(p.States) {
+			end = p.States[i+1].Start
+		}
+		if state.State == "ready" && state.Start < to && from < end {
+			return true
+		}
+	}
+	return false
+}

@@ -27,7 +27,7 @@ func noReadyEndpoint(v *view, w *Window) (*Cause, string) {
 	if empty == nil {
 		return nil, "an endpoint was ready, or terminating and still serving, all the time"
 	}
-	if last := lastToLeave(v, w, empty); !last.overlaps(v.onset(w)) {
+	if last := whenLastLeft(v, w, empty); !last.overlaps(v.onset(w)) {
 		return nil, fmt.Sprintf("no endpoint was ready %s, but requests began to fail %s", between(empty.whole()), between(w.Start))
 	}
 	if why := answeredMeanwhile(w, empty); why != "" {
@@ -43,15 +43,15 @@ func noReadyEndpoint(v *view, w *Window) (*Cause, string) {
 	return cause, ""
 }
 
-// lastToLeave is when a window must open to be blamed on the empty span: from the moment the last
+// whenLastLeft is when a window must open to be blamed on the empty span: from the moment the last
 // Pod began to end (it may stop before its endpoint says so) to the end of the span.
-func lastToLeave(v *view, w *Window, empty *emptySpan) Instant {
+func whenLastLeft(v *view, w *Window, empty *emptySpan) Instant {
 	from := empty.whole()
 	for _, p := range v.pods(w) {
 		if p.UID != empty.last.Object.UID {
 			continue
 		}
-		for _, sign := range []*Instant{p.Deleted, p.Stopped, p.EndpointNotReady} {
+		for _, sign := range []*Instant{p.Deleted, v.probe(w, p).stopped, p.EndpointNotReady} {
 			if sign != nil {
 				from.Earliest = min(from.Earliest, sign.Earliest)
 			}
@@ -72,17 +72,42 @@ func answeredMeanwhile(w *Window, empty *emptySpan) string {
 	return ""
 }
 
+// emptyText takes the length from the traffic, which tells it better than the watch does.
 func emptyText(v *view, w *Window, empty *emptySpan) string {
 	service := v.target(w).Service
 	if service == "" {
 		service = "the Service"
 	}
-	text := fmt.Sprintf("no endpoint of %s was ready for %s: %s left last (%s)",
-		service, spans(length(empty.start, empty.end)), empty.last.Object.Name, clock(empty.start.Latest))
+	text := fmt.Sprintf("no endpoint of %s was ready, or terminating and still serving: %s left last (%s)", service, empty.last.Object.Name, clock(empty.start.Latest))
 	if empty.next == nil {
-		return text + ", and none became ready before the run ended"
+		text += ", and none became ready before the run ended"
+	} else {
+		text += fmt.Sprintf(", %s became ready at %s", empty.next.Object.Name, clock(empty.end.Latest))
 	}
-	return text + fmt.Sprintf(", %s became ready at %s", empty.next.Object.Name, clock(empty.end.Latest))
+	return text + nothingAnswered(w) + routedLate(v, w, empty)
+}
+
+func nothingAnswered(w *Window) string {
+	length := w.Blackout
+	if w.Kind == Outage {
+		length = &w.Length
+	}
+	switch {
+	case length == nil:
+		return ""
+	case w.Open != Open{}:
+		return "; nothing answered for ≥ " + lowest(length.Min)
+	}
+	return "; nothing answered for " + about(*length)
+}
+
+// routedLate says that requests failed for long after an endpoint was ready again.
+func routedLate(v *view, w *Window, empty *emptySpan) string {
+	late := w.End.Earliest - empty.end.Latest
+	if empty.next == nil || w.Kind != Outage || late < moment {
+		return ""
+	}
+	return fmt.Sprintf(", and %s did not route to %s until ≥ %s after it was", v.from(w), empty.next.Object.Name, lowest(late))
 }
 
 // emptyFix gives the time a second replica has to bridge, and how much of it is the replacement's
@@ -108,20 +133,21 @@ func emptyEvidence(v *view, w *Window, empty *emptySpan) []Evidence {
 		Text: fmt.Sprintf("%s, the last endpoint, turned %s", empty.last.Object.Name, empty.last.To),
 	}}
 	for _, p := range v.pods(w) {
-		if p.UID == empty.last.Object.UID && p.Stopped != nil {
-			evidence = append(evidence, Evidence{Target: v.direct(p), At: p.Stopped, Text: p.Name + " itself stopped answering"})
+		if probe := v.probe(w, p); p.UID == empty.last.Object.UID && probe.stopped != nil {
+			evidence = append(evidence, Evidence{Target: probe.target, At: probe.stopped, Text: p.Name + " itself stopped answering"})
 		}
 	}
+	evidence = append(evidence, Evidence{
+		Target: w.Target, At: &w.Start,
+		Text: fmt.Sprintf("%d of %d requests failed: %s", w.Failed, w.Sent, classCounts(w.Classes)),
+	})
 	if empty.next != nil {
 		evidence = append(evidence, Evidence{
 			Event: empty.next.ID, At: &empty.end,
 			Text: empty.next.Object.Name + " became ready",
 		})
 	}
-	return append(evidence, Evidence{
-		Target: w.Target, At: &w.Start,
-		Text: fmt.Sprintf("%d of %d requests failed: %s", w.Failed, w.Sent, classCounts(w.Classes)),
-	})
+	return evidence
 }
 
 // confirmEmpty looks for a second, independent sign: the traffic's own signature, and the silence of
@@ -171,10 +197,10 @@ func silentThroughout(v *view, w *Window, empty *emptySpan) string {
 	certain := Instant{Earliest: empty.start.Latest, Latest: empty.end.Earliest}
 	name := ""
 	for _, p := range v.pods(w) {
-		switch direct := v.direct(p); {
-		case direct == "" || p.FirstOK == nil || *p.FirstOK >= certain.Latest:
-		case *p.LastOK < certain.Earliest:
-			name = direct
+		switch probe := v.probe(w, p); {
+		case probe.firstOK == nil || *probe.firstOK >= certain.Latest:
+		case *probe.lastOK < certain.Earliest:
+			name = probe.target
 		default:
 			return ""
 		}

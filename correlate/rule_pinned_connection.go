@@ -1,7 +1,10 @@
 package correlate
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"lapse/timeline"
@@ -17,58 +20,133 @@ import (
 // drainMargin is added to the longest request seen: how much longer another one may take.
 const drainMargin = time.Second
 
+// A cutter is a Pod at whose end connections that were pinned to it were cut.
+type cutter struct {
+	pod    *Pod
+	target string    // of its own address; "" if there is none
+	ends   []Instant // when it stopped and when it exited, as far as known
+	proved bool      // by its own address
+	cut    int       // requests
+}
+
 func pinnedConnection(v *view, w *Window) (*Cause, string) {
-	cut := some(w.Classes, timeline.Reset, timeline.EOF)
 	switch {
 	case v.target(w).Kind != timeline.Reused:
 		return nil, "the connections were not persistent"
-	case cut == 0:
+	case some(w.Classes, timeline.Reset, timeline.EOF) == 0:
 		return nil, "no connection was cut"
 	}
-	p, stop, proved := pinnedTo(v, w)
-	if p == nil {
+	cutters, cut := findCutters(v, w)
+	if len(cutters) == 0 {
 		return nil, "no Pod ended " + between(w.Start)
 	}
-	cause := &Cause{
-		Confidence: High,
-		Text:       fmt.Sprintf("%s cut %s on persistent connections when it stopped", p.Name, count(cut, "request")),
-		Fix:        pinnedFix(v, w, p, cut),
-		Evidence: append([]Evidence{
-			{Target: v.direct(p), At: &stop, Text: p.Name + " stopped"},
-			{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + classCounts(w.Classes)},
-		}, signsOfEnd(v, p)...),
+	cause := &Cause{Confidence: High, Text: cutText(cutters, cut), Fix: pinnedFix(v, w, cutters, cut)}
+	began := Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + classCounts(w.Classes)}
+	for _, c := range cutters[:min(len(cutters), mostNamed)] {
+		before, after := signsOfEnd(v, c.pod, c.ends[0])
+		stopped := Evidence{Target: c.target, At: &c.ends[0], Text: c.pod.Name + " stopped"}
+		if len(cutters) > 1 {
+			cause.Evidence = append(append(cause.Evidence, before...), stopped)
+			continue
+		}
+		cause.Evidence = slices.Concat(before, []Evidence{stopped, began}, after)
 	}
-	if !proved {
-		cause.Confidence = Medium
-		cause.Rivals = append(cause.Rivals, "its stop is only known from the watch: any change about that time fits as well")
+	if len(cutters) > 1 {
+		cause.Evidence = append(cause.Evidence, began)
+	}
+	for _, c := range cutters {
+		if !c.proved {
+			cause.Confidence = lower(cause.Confidence, Medium)
+			cause.Rivals = append(cause.Rivals, c.pod.Name+"'s stop is only known from the watch: any change about that time fits as well")
+		}
+		weighKilled(c.pod, cause)
 	}
 	weighNew(v, w, cause)
-	if !only(w.Classes, timeline.Reset, timeline.EOF) {
-		cause.Confidence = lower(cause.Confidence, Medium)
-		cause.Rivals = append(cause.Rivals, "failures of other kinds are among them: "+classCounts(w.Classes))
-	}
+	weighExplained(w, cut, cause)
 	return cause, ""
 }
 
-// pinnedTo finds the ending Pod at whose stop, or exit, the window opened.
-func pinnedTo(v *view, w *Window) (pod *Pod, at Instant, proved bool) {
+// findCutters finds the ending Pods whose ends cut the window's requests, each its own: those that were under way then, and the next
+// one on each connection. One of them ended at the window's onset.
+func findCutters(v *view, w *Window) (cutters []*cutter, cut int) {
+	t := v.target(w)
+	reach := time.Duration(float64(nextUse(t)) * float64(interval(timeline.Target{Rate: t.Rate})))
+	opens := false
 	for _, p := range v.pods(w) {
-		switch {
-		case !p.terminatingBy(w.End.Latest):
-		case p.Stopped != nil && p.Stopped.overlaps(v.onset(w)):
-			return p, *p.Stopped, true
-		case p.Exited != nil && p.Exited.overlaps(v.onset(w)) && pod == nil:
-			pod, at = p, *p.Exited
+		if !p.terminatingBy(w.End.Latest) {
+			continue
+		}
+		if c := newCutter(v, w, p); c != nil {
+			cutters = append(cutters, c)
+			opens = opens || slices.ContainsFunc(c.ends, func(at Instant) bool {
+				at.Latest += reach
+				return at.overlaps(v.onset(w))
+			})
 		}
 	}
-	return pod, at, false
+	if !opens {
+		return nil, 0
+	}
+	for _, f := range v.failuresOf(w) {
+		if f.Class != timeline.Reset && f.Class != timeline.EOF {
+			continue
+		}
+		if c := cutterOf(cutters, f, reach); c != nil {
+			c.cut++
+			cut++
+		}
+	}
+	cutters = slices.DeleteFunc(cutters, func(c *cutter) bool { return c.cut == 0 })
+	slices.SortStableFunc(cutters, func(a, b *cutter) int { return cmp.Compare(a.ends[0].Earliest, b.ends[0].Earliest) })
+	return cutters, cut
+}
+
+func newCutter(v *view, w *Window, p *Pod) *cutter {
+	probe := v.probe(w, p)
+	c := &cutter{pod: p, target: probe.target, proved: probe.stopped != nil}
+	for _, at := range []*Instant{probe.stopped, p.Exited} {
+		if at != nil {
+			c.ends = append(c.ends, *at)
+		}
+	}
+	if len(c.ends) == 0 {
+		return nil
+	}
+	return c
+}
+
+// cutterOf is the Pod that ended last before f was cut, nil if none ended so shortly before.
+func cutterOf(cutters []*cutter, f Failure, reach time.Duration) (found *cutter) {
+	var ended time.Duration
+	for _, c := range cutters {
+		for _, at := range c.ends {
+			if at.Earliest <= f.Done && f.Sent <= at.Latest+reach && (found == nil || at.Earliest > ended) {
+				found, ended = c, at.Earliest
+			}
+		}
+	}
+	return found
+}
+
+func cutText(cutters []*cutter, cut int) string {
+	if len(cutters) == 1 {
+		return fmt.Sprintf("%s cut %s on persistent connections when it stopped", cutters[0].pod.Name, count(cut, "request"))
+	}
+	var parts []string
+	for _, c := range cutters[:min(len(cutters), mostNamed)] {
+		parts = append(parts, fmt.Sprintf("%s %d", c.pod.Name, c.cut))
+	}
+	if len(cutters) > mostNamed {
+		parts = append(parts, fmt.Sprintf("and %d more", len(cutters)-mostNamed))
+	}
+	return fmt.Sprintf("%s cut %s on persistent connections when they stopped: %s", count(len(cutters), "Pod"), count(cut, "request"), strings.Join(parts, ", "))
 }
 
 // weighNew asks the target that opens a new connection per request: if it was well, the routes were.
 func weighNew(v *view, w *Window, c *Cause) {
 	t := v.target(w)
 	for _, fresh := range v.run.Targets {
-		if fresh.Kind != timeline.New || fresh.Service != t.Service || fresh.Source != t.Source {
+		if fresh.Kind != timeline.New || !fresh.sharesRoutes(t) {
 			continue
 		}
 		if trouble := v.windowNear(t, timeline.New, w.span()); trouble != nil {
@@ -84,13 +162,17 @@ func weighNew(v *view, w *Window, c *Cause) {
 }
 
 // pinnedFix says how to let clients go: tell them, and wait for what is in flight.
-func pinnedFix(v *view, w *Window, p *Pod, cut int) string {
+func pinnedFix(v *view, w *Window, cutters []*cutter, cut int) string {
 	longest := time.Duration(0)
 	for _, t := range v.run.Targets {
 		if t.Kind.Judged() && t.Service == v.target(w).Service && t.Latency != nil {
 			longest = max(longest, t.Latency.Max)
 		}
 	}
+	who := cutters[0].pod.Name
+	if len(cutters) > 1 {
+		who = count(len(cutters), "Pod")
+	}
 	return fmt.Sprintf("from SIGTERM on answer with Connection: close, and keep serving ≥ %s before exiting, until every client has been told (the longest request took %s): %s cut %s",
-		span(roundUp(longest+drainMargin)), span(longest), p.Name, count(cut, "request"))
+		span(roundUp(longest+drainMargin)), span(longest), who, count(cut, "request"))
 }

@@ -36,7 +36,8 @@ func proberFault(v *view, w *Window) (*Cause, string) {
 
 const proberFix = "nothing to change in the Service: count this time as unobserved, "
 
-// controlFailed looks at the echo server inside the prober.
+// controlFailed looks at the echo server inside the prober. It explains no more than a prober that stands still does, and for
+// no longer than it failed.
 func controlFailed(v *view, w *Window) (*Cause, string) {
 	for _, t := range v.run.Targets {
 		if t.Kind != timeline.Control || t.Source != v.target(w).Source {
@@ -45,6 +46,13 @@ func controlFailed(v *view, w *Window) (*Cause, string) {
 		trouble := v.troubleNear(t.Name, v.onset(w), w.Kind == Slow)
 		if trouble == nil {
 			continue
+		}
+		what := "the control target failed for up to " + span(trouble.Length.Max)
+		if made := madeByProber(w); w.Kind != Slow && 2*made < w.Failed {
+			return nil, fmt.Sprintf("%s, but %d of %d requests were answered, if badly, or refused", what, w.Failed-made, w.Failed)
+		}
+		if why := outlasts(v, w, trouble.Length.Max); why != "" {
+			return nil, what + ", but " + why
 		}
 		return &Cause{
 			Confidence: High,
@@ -58,6 +66,19 @@ func controlFailed(v *view, w *Window) (*Cause, string) {
 		}, ""
 	}
 	return nil, ""
+}
+
+// madeByProber counts the failures that a prober which does not run can make of good answers. A refusal and a bad answer are answers.
+func madeByProber(w *Window) int {
+	return some(w.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.NoSlot, timeline.Reset, timeline.EOF, timeline.Unreachable, timeline.Other)
+}
+
+// outlasts says that the window went on for longer than requests can wait that were sent while the prober was unwell.
+func outlasts(v *view, w *Window, unwell time.Duration) string {
+	if w.Length.Min <= unwell+v.run.Run.Timeout {
+		return ""
+	}
+	return "requests failed for ≥ " + lowest(w.Length.Min)
 }
 
 func troubleText(w *Window) string {
@@ -102,7 +123,7 @@ func cannotStall(v *view, w *Window, stall time.Duration) string {
 	if stall < v.run.Run.Timeout/2 {
 		return "that is too short to make requests time out"
 	}
-	return ""
+	return outlasts(v, w, stall)
 }
 
 // allFailed looks at everything else this source probes: if each target failed, the direct ones of
@@ -111,18 +132,18 @@ func allFailed(v *view, w *Window) (*Cause, string) {
 	if w.Kind == Slow {
 		return nil, ""
 	}
-	healthy := v.healthyOthers(w, nil)
+	healthy := v.healthyOthers(w)
 	if len(healthy) == 0 {
 		return nil, ""
 	}
 	var evidence []Evidence
 	for _, p := range healthy {
-		trouble := v.outageNear(v.direct(p), v.onset(w))
-		if trouble == nil {
+		trouble := v.outageNear(v.directName(w, p), v.onset(w))
+		if trouble == nil || !p.readyWithin(trouble.Start.Latest, trouble.End.Earliest) {
 			return nil, ""
 		}
 		evidence = append(evidence, Evidence{
-			Target: v.direct(p), At: &trouble.Start,
+			Target: v.directName(w, p), At: &trouble.Start,
 			Text: p.Name + ", ready and untouched, began to fail at its own address",
 		})
 	}
@@ -145,20 +166,41 @@ func allFailed(v *view, w *Window) (*Cause, string) {
 	}, ""
 }
 
-// localFaults looks for requests that our own system refused to send, or that a standstill of the prober made worthless.
+// localFaults looks for requests that our own system refused to send, or that a standstill of the prober made worthless. They
+// explain only timeouts, and no more of them than there are such requests.
 func localFaults(v *view, w *Window) (*Cause, string) {
+	t := v.target(w)
+	about := v.onset(w)
+	about.Latest = w.End.Latest
+	var at *Instant
+	n := 0
 	for _, gap := range v.run.Unobserved {
-		at := Instant{Earliest: gap.Start, Latest: gap.End}
-		if gap.Reason != reasonLocal || gap.Target != w.Target || !at.overlaps(v.onset(w)) {
+		in := Instant{Earliest: gap.Start, Latest: gap.End}
+		if gap.Reason != reasonLocal || gap.Target != w.Target || !in.overlaps(about) {
 			continue
 		}
-		n := v.target(w).Classes[timeline.Local.String()]
-		return &Cause{
-			Confidence: Low,
-			Text:       fmt.Sprintf("%s had no ports or file descriptors left, or the prober stood still: %s failed on our side", v.from(w), count(n, "request")),
-			Fix:        proberFix + fmt.Sprintf("and lower --rate, raise the limit of open files or give the prober CPU: %s tell nothing", count(n, "request")),
-			Evidence:   []Evidence{{Target: w.Target, At: &at, Text: "requests failed on our side"}},
-		}, ""
+		n += max(1, int(float64(gap.End-gap.Start)/float64(time.Second)*t.Rate+0.5))
+		if at == nil && in.overlaps(v.onset(w)) {
+			at = &in
+		}
 	}
-	return nil, ""
+	n = min(n, t.Classes[timeline.Local.String()])
+	switch {
+	case at == nil:
+		return nil, ""
+	case !only(w.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.NoSlot):
+		return nil, fmt.Sprintf("%s failed on our side, but that makes no %s", count(n, "request"), classCounts(w.Classes))
+	case n < w.Failed:
+		return nil, fmt.Sprintf("only %s failed on our side, but %d otherwise", count(n, "request"), w.Failed)
+	}
+	tells := "tell"
+	if n == 1 {
+		tells = "tells"
+	}
+	return &Cause{
+		Confidence: Low,
+		Text:       fmt.Sprintf("%s had no ports or file descriptors left, or the prober stood still: %s failed on our side", v.from(w), count(n, "request")),
+		Fix:        proberFix + fmt.Sprintf("and lower --rate, raise the limit of open files or give the prober CPU: %s %s nothing", count(n, "request"), tells),
+		Evidence:   []Evidence{{Target: w.Target, At: at, Text: "requests failed on our side"}},
+	}, ""
 }

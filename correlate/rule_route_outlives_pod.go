@@ -1,8 +1,11 @@
 package correlate
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"lapse/timeline"
@@ -16,258 +19,248 @@ import (
 //	svc     ok ok ok x ok x x ok x ok ok ok
 //	direct  ok ok ok x x  x x x  x x  x  x     the Pod stopped at the onset, the routes followed later
 //	others  ok ok ok ok …                      and no other Pod had any part in it
+//
+// For how long each of several Pods was routed to is worked out in route_lags.go.
 
 // routeMargin is added to the longest time a route was seen to outlive its Pod. One drain is one
 // sample: kube-proxy gathers changes for up to its minSyncPeriod, 1 s by default, before it
 // rewrites the routes (kubernetes/kubernetes#92836), and how much of that a Pod's end meets is luck.
 const routeMargin = time.Second
 
-// A race is a window that opened when a Pod stopped, and went on after.
-type race struct {
-	pod      *Pod
-	stop     Instant
-	proved   bool          // by the Pod's own address
-	exited   bool          // by the watch, which saw its containers end
-	peers    int           // ready endpoints before, itself included; 0 if the watch did not tell
-	outlived time.Duration // the last failed request was sent so long after the Pod had stopped, at most
-	after    bool          // it was certainly sent after
-}
-
 func routeOutlivesPod(v *view, w *Window) (*Cause, string) {
-	r, why := findRace(v, w)
-	if r == nil {
-		return nil, why
+	r := v.raceIn(w)
+	if len(r.stops) == 0 {
+		return nil, r.silent
 	}
-	cause := &Cause{Confidence: High, Text: r.text(v, w), Fix: raceFix(v, w), Evidence: raceEvidence(v, w, r), Measures: r.measures(v, w)}
-	weighStop(cause, r)
-	weighAfter(cause, r)
-	weighOthers(v, w, r.pod, cause)
-	weighShare(v, w, r, cause)
+	cause := &Cause{Confidence: High, Text: r.text(v, w), Fix: raceFix(v, w), Evidence: r.evidence(v, w), Measures: r.measures(v, w)}
+	r.weighStops(cause)
+	r.weighAfter(cause)
+	r.weighOthers(v, w, cause)
+	r.weighShare(v, w, cause)
+	weighExplained(w, r.explained, cause)
+	if r.lost == 0 {
+		r.weighKilled(cause)
+	}
 	return cause, ""
 }
 
+// measures are for how long each Pod was routed to.
 func (r *race) measures(v *view, w *Window) []Measure {
-	lag := Length{Min: max(0, lastRouted(v, w)-r.stop.Latest), Max: w.End.Latest - r.stop.Earliest}
-	return []Measure{{Name: RouteLag, Object: r.pod.Name, Node: v.target(w).Node, Length: lag}}
+	var all []Measure
+	for _, s := range r.stops {
+		all = append(all, Measure{Name: RouteLag, Object: s.pod.Name, Node: v.target(w).Node, Length: s.lag()})
+	}
+	return all
 }
 
-func (r *race) text(v *view, w *Window) string {
-	howLong := span(r.outlived)
-	if !r.proved || !r.after {
-		howLong = "up to " + howLong
-	}
-	return fmt.Sprintf("%s still routed to %s %s after it had stopped", v.from(w), r.pod.Name, howLong)
-}
+// atOnce is how close together endpoints leave that were taken away at once.
+const atOnce = 250 * time.Millisecond
 
-// dials reports whether the window tells of connections that could not be made, or were cut before
-// they carried a reply. On persistent connections only a failed dial does.
-func dials(v *view, w *Window) bool {
-	failedDials := some(w.Classes, timeline.Refused, timeline.TimeoutConnect, timeline.Unreachable)
-	if v.target(w).Kind == timeline.Reused {
-		return failedDials > 0
-	}
-	return w.Kind != Slow && failedDials+some(w.Classes, timeline.Reset, timeline.EOF, timeline.TimeoutResponse, timeline.NoSlot) > 0
-}
-
-// findRace looks for the Pod whose stop the window's onset can be. Proof by the Pod's own address
-// goes before the watch's word, and the narrower bracket before the wider.
-func findRace(v *view, w *Window) (best *race, silent string) {
-	if len(v.pods(w)) == 0 {
-		return nil, "no Pods were watched"
-	}
-	if !dials(v, w) {
-		return nil, "no new connection failed to be made"
-	}
-	silent = "no Pod was ending " + between(w.Start)
-	for _, p := range v.pods(w) {
-		if !p.terminatingBy(w.End.Latest) {
+// groups puts together the Pods whose endpoints were taken away at once. All are in the order in which they stopped.
+func (r *race) groups() [][]*podStop {
+	byLeaving := slices.Clone(r.stops)
+	slices.SortStableFunc(byLeaving, func(a, b *podStop) int { return cmp.Compare(a.order, b.order) })
+	var groups [][]*podStop
+	for i, s := range byLeaving {
+		if i > 0 && s.order >= 0 && byLeaving[i-1].order >= 0 && s.left-byLeaving[i-1].left <= atOnce {
+			groups[len(groups)-1] = append(groups[len(groups)-1], s)
 			continue
 		}
-		r := raceWith(v, w, p)
-		switch {
-		case r == nil:
-			silent = fmt.Sprintf("%s was ending, but did not stop %s", p.Name, between(w.Start))
-		case best == nil, r.strength() > best.strength():
-			best = r
-		}
+		groups = append(groups, []*podStop{s})
 	}
-	if best == nil {
-		return nil, silent
-	}
-	best.peers = endpointsBefore(v, w, best.pod)
-	if best.peers == 1 && emptyNear(v, w) != nil {
-		return nil, fmt.Sprintf("%s was the last endpoint: there was no other to route to", best.pod.Name)
-	}
-	return best, ""
+	slices.SortStableFunc(groups, func(a, b []*podStop) int { return cmp.Compare(a[0].at.Earliest, b[0].at.Earliest) })
+	return groups
 }
 
-// strength orders races by how well the stop is known.
-func (r *race) strength() float64 {
-	width := (r.stop.Latest - r.stop.Earliest).Seconds()
-	switch {
-	case r.proved:
-		return 2 + 1/(1+width)
-	case r.exited:
-		return 1 + 1/(1+width)
-	}
-	return 1 / (1 + width)
+// longestRouted is the Pod of which the longest lag is proven.
+func longestRouted(stops []*podStop) *podStop {
+	return slices.MaxFunc(stops, func(a, b *podStop) int {
+		la, lb := a.lag(), b.lag()
+		return cmp.Or(cmp.Compare(la.Min, lb.Min), cmp.Compare(lb.Max, la.Max))
+	})
 }
 
-// raceWith holds the window against one ending Pod. A Pod whose own address was probed and did not
-// stop at the onset is cleared; without a probe, it stopped between its deletion and its exit.
-func raceWith(v *view, w *Window, p *Pod) *race {
-	r := &race{pod: p}
-	switch {
-	case p.Stopped != nil:
-		r.stop, r.proved = *p.Stopped, true
-	case p.LastOK != nil && *p.LastOK > w.Start.Latest:
-		return nil // it answered after the onset
-	default:
-		stop, known := stopByWatch(p)
-		if !known {
-			return nil
-		}
-		r.stop, r.exited = stop, p.Exited != nil
+// mostNamed is how many Pods a sentence names.
+const mostNamed = 6
+
+func (r *race) text(v *view, w *Window) string {
+	groups := r.groups()
+	if len(groups) == 1 {
+		return groupText(v, w, groups[0])
 	}
-	lastFailure := lastRouted(v, w)
-	if !r.stop.overlaps(v.onset(w)) || lastFailure < r.stop.Earliest {
+	parts := make([]string, 0, len(groups))
+	for _, g := range groups[:min(len(groups), mostNamed)] {
+		parts = append(parts, named(g)+" "+longestRouted(g).about())
+	}
+	more := ""
+	if len(groups) > mostNamed {
+		more = fmt.Sprintf(", and %d more", len(groups)-mostNamed)
+	}
+	return fmt.Sprintf("%s still routed to %s after they had stopped: %s%s", v.from(w), count(len(r.stops), "Pod"), strings.Join(parts, ", "), more)
+}
+
+func groupText(v *view, w *Window, g []*podStop) string {
+	if len(g) == 1 {
+		return stopText(v, w, g[0])
+	}
+	what := count(len(g), "endpoint")
+	if peers := v.service(w).peers(g); peers > 0 {
+		what = fmt.Sprintf("%d of %d endpoints", len(g), peers)
+	}
+	return fmt.Sprintf("%s were taken away at once, and %s still routed to them for %s after they had stopped: %s",
+		what, v.from(w), longestRouted(g).about(), named(g))
+}
+
+func stopText(v *view, w *Window, s *podStop) string {
+	return fmt.Sprintf("%s still routed to %s for %s after it had stopped", v.from(w), s.pod.Name, s.about())
+}
+
+// named names Pods: "a", "a, b and c", "a, b and 4 more".
+func named(stops []*podStop) string {
+	const most = 3
+	var names []string
+	for _, s := range stops {
+		names = append(names, s.pod.Name)
+	}
+	if len(names) > most {
+		names = append(names[:most-1:most-1], fmt.Sprintf("%d more", len(names)-most+1))
+	}
+	if len(names) == 1 {
+		return names[0]
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+}
+
+// peers is how many endpoints were ready before the first of these Pods left; 0 if the watch did not tell.
+func (s *service) peers(stops []*podStop) int {
+	most := 0
+	for _, stop := range stops {
+		if stop.order >= 0 {
+			most = max(most, s.before[stop.order])
+		}
+	}
+	return most
+}
+
+// evidence tells what happened in the order in which one thing led to the next.
+func (r *race) evidence(v *view, w *Window) []Evidence {
+	began := Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + classCounts(w.Classes)}
+	if len(r.stops) == 1 {
+		s := r.stops[0]
+		before, after := signsOfEnd(v, s.pod, s.at)
+		return slices.Concat(before, s.evidence(), []Evidence{began}, after)
+	}
+	var evidence []Evidence
+	for _, s := range r.stops[:min(len(r.stops), mostNamed)] {
+		if at := s.pod.EndpointNotReady; at != nil {
+			evidence = append(evidence, Evidence{Event: v.changeOf(s.pod, timeline.EndpointChanged, at), At: at, Text: s.pod.Name + " left the ready endpoints"})
+		}
+		evidence = append(evidence, s.evidence()...)
+	}
+	return append(evidence, began)
+}
+
+func (s *podStop) evidence() []Evidence {
+	if !s.proved {
 		return nil
 	}
-	r.outlived, r.after = lastFailure-r.stop.Earliest, lastFailure > r.stop.Latest
-	return r
+	return []Evidence{{Target: s.target, At: &s.at, Text: s.pod.Name + " itself stopped answering"}}
 }
 
-// stopByWatch bounds a Pod's stop by what the watch saw: not before its deletion was asked for, for
-// it may stop listening long before it exits, and not after its containers had ended or it was gone.
-func stopByWatch(p *Pod) (stop Instant, known bool) {
-	if p.Deleted == nil {
-		return Instant{}, false
-	}
-	stop.Earliest = p.Deleted.Earliest
-	switch {
-	case p.Exited != nil:
-		stop.Latest = p.Exited.Latest
-	case p.Gone != nil:
-		stop.Latest = p.Gone.Latest
-	default:
-		stop.Latest = p.Deleted.Latest // still to be seen
-	}
-	return stop, stop.Earliest <= stop.Latest
-}
-
-// lastRouted is when the window's last failed request was sent that a stale route can explain: once
-// no endpoint is left, failures have another cause.
-func lastRouted(v *view, w *Window) time.Duration {
-	last := w.End.Earliest
-	for _, empty := range v.emptySpans(w) {
-		if empty.whole().overlaps(w.span()) {
-			last = min(last, max(empty.start.Latest, w.Start.Latest))
-		}
-	}
-	return last
-}
-
-// endpointsBefore counts the ready endpoints before the Pod's own turned away, the Pod's included; 0
-// if the watch did not tell.
-func endpointsBefore(v *view, w *Window, p *Pod) int {
-	if v.laneOff("endpointslice", w) {
-		return 0
-	}
-	book, n := endpointBook{}, 0
-	for _, e := range v.service(w).endpoints {
-		was := book.ready()
-		book.enter(e)
-		leaves := e.Object.UID == p.UID && e.From == timeline.EndpointReady && e.To != timeline.EndpointReady
-		if leaves && e.At.Earliest <= w.End.Latest {
-			n = was
-		}
-	}
-	return n
-}
-
-func raceEvidence(v *view, w *Window, r *race) []Evidence {
-	var evidence []Evidence
-	if r.proved {
-		evidence = append(evidence, Evidence{Target: v.direct(r.pod), At: &r.stop, Text: r.pod.Name + " itself stopped answering"})
-	}
-	evidence = append(evidence, Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + classCounts(w.Classes)})
-	return append(evidence, signsOfEnd(v, r.pod)...)
-}
-
-// signsOfEnd tells a Pod's end as the watch saw it.
-func signsOfEnd(v *view, p *Pod) []Evidence {
-	var evidence []Evidence
-	add := func(at *Instant, kind timeline.EventKind, text string) {
+// signsOfEnd tells a Pod's end as the watch saw it: what came before its stop, or may have, and what came after.
+func signsOfEnd(v *view, p *Pod, stop Instant) (before, after []Evidence) {
+	add := func(to *[]Evidence, at *Instant, kind timeline.EventKind, text string) {
 		if at != nil {
-			evidence = append(evidence, Evidence{Event: v.changeOf(p, kind, at), At: at, Text: p.Name + " " + text})
+			*to = append(*to, Evidence{Event: v.changeOf(p, kind, at), At: at, Text: p.Name + " " + text})
 		}
 	}
-	add(p.Deleted, timeline.PodDeleted, "was deleted")
-	add(p.Killing, timeline.KubeEvent, "was being killed by its kubelet")
-	add(p.EndpointNotReady, timeline.EndpointChanged, "left the ready endpoints")
-	add(p.Exited, timeline.PodContainer, "exited")
+	add(&before, p.Deleted, timeline.PodDeleted, "was deleted")
+	left := &before
+	if p.EndpointNotReady != nil && p.EndpointNotReady.Earliest > stop.Latest {
+		left = &after
+	}
+	add(left, p.EndpointNotReady, timeline.EndpointChanged, "left the ready endpoints")
+	add(&before, p.Killing, timeline.KubeEvent, "was being killed by its kubelet")
+	add(&after, p.Exited, timeline.PodContainer, "exited")
 	if p.EndpointRemoved != nil && (p.EndpointNotReady == nil || *p.EndpointRemoved != *p.EndpointNotReady) {
-		add(p.EndpointRemoved, timeline.EndpointChanged, "left the EndpointSlice")
+		add(&after, p.EndpointRemoved, timeline.EndpointChanged, "left the EndpointSlice")
 	}
-	return evidence
+	return before, after
 }
 
-// weighStop lowers the confidence where the Pod's stop was not measured.
-func weighStop(c *Cause, r *race) {
-	switch {
-	case r.proved:
-	case r.exited:
-		c.Confidence = lower(c.Confidence, Medium)
-		c.Rivals = append(c.Rivals, "without a direct target its stop is only known from the watch: any change about that time fits as well")
-	default:
-		c.Confidence = lower(c.Confidence, Low)
-		c.Rivals = append(c.Rivals, "only closeness in time: neither a direct target nor its container's end tells when it stopped")
+// weighStops lowers the confidence where a Pod's stop was not measured.
+func (r *race) weighStops(c *Cause) {
+	for _, s := range r.stops {
+		switch {
+		case s.proved:
+		case s.exited:
+			c.Confidence = lower(c.Confidence, Medium)
+			c.Rivals = append(c.Rivals, s.pod.Name+" has no direct target, so its stop is only known from the watch: any change about that time fits as well")
+		default:
+			c.Confidence = lower(c.Confidence, Low)
+			c.Rivals = append(c.Rivals, "only closeness in time: neither a direct target nor its container's end tells when "+s.pod.Name+" stopped")
+		}
 	}
 }
 
-// weighAfter asks whether any request was certainly sent after the Pod had stopped. If not, all of them may have been on
+// weighAfter asks whether any request was certainly sent after a Pod had stopped. If not, all of them may have been on
 // their way when it exited, with its route as it should be.
-func weighAfter(c *Cause, r *race) {
-	if !r.after {
-		c.Confidence = lower(c.Confidence, Medium)
+func (r *race) weighAfter(c *Cause) {
+	if slices.ContainsFunc(r.stops, func(s *podStop) bool { return s.lag().Min > 0 }) {
+		return
+	}
+	c.Confidence = lower(c.Confidence, Medium)
+	switch {
+	case len(r.troubled) > 0:
+	case len(r.stops) > 1:
+		c.Rivals = append(c.Rivals, "of none of the Pods is it certain that a failed request was sent to it after it had stopped")
+	default:
 		c.Rivals = append(c.Rivals, "no failed request was certainly sent after it had stopped: it may have cut those under way when it exited")
 	}
 }
 
-// weighOthers asks the other Pods' own addresses: if healthy ones failed too, more was wrong than one
-// stale route.
-func weighOthers(v *view, w *Window, p *Pod, c *Cause) {
-	clean := 0
-	for _, other := range v.healthyOthers(w, p) {
-		name := v.direct(other)
-		if trouble := v.outageNear(name, w.span()); trouble != nil {
+// weighOthers asks the other Pods' own addresses: if ready ones failed too, more was wrong than stale routes.
+func (r *race) weighOthers(v *view, w *Window, c *Cause) {
+	for _, t := range r.troubled {
+		if t.window.span().overlaps(w.span()) {
 			c.Confidence = lower(c.Confidence, Medium)
-			c.Rivals = append(c.Rivals, fmt.Sprintf("%s failed at its own address as well (%s), though it was ready", other.Name, classCounts(trouble.Classes)))
-			continue
+			c.Rivals = append(c.Rivals, fmt.Sprintf("%s failed at its own address as well (%s), though it was ready", t.pod.Name, classCounts(t.window.Classes)))
 		}
-		clean++
-		c.Evidence = append(c.Evidence, Evidence{Target: name, Text: other.Name + " went on answering at its own address"})
 	}
+	var clean []Evidence
+	for _, other := range v.healthyOthers(w) {
+		name := v.directName(w, other)
+		if v.outageNear(name, w.span()) == nil {
+			clean = append(clean, Evidence{Target: name, Text: other.Name + " went on answering at its own address"})
+		}
+	}
+	if len(clean) > 3 {
+		clean = []Evidence{{Text: fmt.Sprintf("%d other Pods went on answering at their own addresses", len(clean))}}
+	}
+	c.Evidence = append(c.Evidence, clean...)
 }
 
 // healthyOthers are the Pods that were ready before and not ending, and that were probed directly.
-func (v *view) healthyOthers(w *Window, but *Pod) []*Pod {
+func (v *view) healthyOthers(w *Window) []*Pod {
 	var others []*Pod
 	for _, p := range v.pods(w) {
-		if (but == nil || p.UID != but.UID) && p.FirstOK != nil && *p.FirstOK < w.Start.Latest &&
-			!p.terminatingBy(w.End.Latest) && p.readyBy(w.Start.Latest) {
+		if p.terminatingBy(w.End.Latest) || !p.readyBy(w.Start.Latest) {
+			continue
+		}
+		if first := v.probe(w, p).firstOK; first != nil && *first < w.Start.Latest {
 			others = append(others, p)
 		}
 	}
 	return others
 }
 
-// weighShare compares how much failed with the share the Pod had of the endpoints.
-func weighShare(v *view, w *Window, r *race, c *Cause) {
-	switch {
-	case v.target(w).Kind != timeline.New:
+// weighShare compares how much failed with the share the Pods had of the endpoints.
+func (r *race) weighShare(v *view, w *Window, c *Cause) {
+	if v.target(w).Kind != timeline.New {
 		return
-	case r.peers == 0:
+	}
+	peers := v.service(w).peers(r.stops)
+	if peers == 0 || v.laneOff("endpointslice", w) {
 		c.Confidence = lower(c.Confidence, Medium)
 		c.Rivals = append(c.Rivals, "how many endpoints were ready is not known: that there was none fits as well")
 		if w.Kind == Outage {
@@ -275,13 +268,51 @@ func weighShare(v *view, w *Window, r *race, c *Cause) {
 		}
 		return
 	}
-	expected := 1 / float64(r.peers)
-	text := fmt.Sprintf("%d of %d requests failed (%s); one of %d endpoints is %s", w.Failed, w.Sent, percent(w.Share), r.peers, percent(expected))
-	c.Evidence = append(c.Evidence, Evidence{Target: w.Target, Text: text})
-	if exceeds(w.Failed, w.Sent, expected) {
-		c.Confidence = lower(c.Confidence, Medium)
-		c.Rivals = append(c.Rivals, "more failed than one Pod's share of the endpoints")
+	dead := r.deadAtOnce()
+	expected := min(1, float64(dead)/float64(peers))
+	upTo := ""
+	if 1 < dead && dead < len(r.stops) {
+		upTo = "up to "
 	}
+	c.Evidence = append(c.Evidence, Evidence{Target: w.Target, Text: fmt.Sprintf("%d of %d requests failed (%s); %s%s of %d endpoints is %s",
+		w.Failed, w.Sent, percent(w.Share), upTo, number(dead), peers, percent(expected))})
+	if exceeds(w.Failed, w.Sent, min(1, float64(dead)/float64(r.leastPeers(v.service(w))))) {
+		c.Confidence = lower(c.Confidence, Medium)
+		c.Rivals = append(c.Rivals, "more failed than the share of the endpoints that had stopped")
+	}
+}
+
+func number(n int) string {
+	if n == 1 {
+		return "one"
+	}
+	return fmt.Sprint(n)
+}
+
+// deadAtOnce is how many of the Pods may have been routed to at one time after they had stopped.
+func (r *race) deadAtOnce() int {
+	most := 0
+	for _, s := range r.stops {
+		n := 0
+		for _, other := range r.stops {
+			if other.at.Earliest <= s.at.Latest && s.at.Earliest <= other.gone {
+				n++
+			}
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
+// leastPeers is the smallest number of endpoints that the routes to these Pods can have been among.
+func (r *race) leastPeers(s *service) int {
+	least := math.MaxInt
+	for _, g := range r.groups() {
+		if peers := s.peers(g); peers > 0 {
+			least = min(least, peers, s.leastReady(g[0].left-routeMargin, g[0].left))
+		}
+	}
+	return max(1, least)
 }
 
 // exceeds reports whether more failed than chance allows at this probability: more than three
@@ -292,17 +323,47 @@ func exceeds(failed, sent int, p float64) bool {
 	return float64(failed) > mean+3*math.Sqrt(mean*(1-p))+1
 }
 
+// weighKilled asks whether a Pod was killed: then what it was about is cut, whatever its routes do.
+func (r *race) weighKilled(c *Cause) {
+	for _, s := range r.stops {
+		weighKilled(s.pod, c)
+	}
+}
+
+// killed is the exit code of a process that SIGKILL ended.
+const killed = 137
+
+func weighKilled(p *Pod, c *Cause) {
+	if p.ExitCode != nil && *p.ExitCode == killed {
+		c.Confidence = Low
+		c.Rivals = append(c.Rivals, fmt.Sprintf("%s was killed (exit code %d), perhaps because its grace period was over: that cuts all that is in flight", p.Name, killed))
+	}
+}
+
+// weighExplained lowers the confidence where a cause cannot have made all of the window's failures.
+func weighExplained(w *Window, explained int, c *Cause) {
+	if w.Kind == Slow || explained >= w.Failed {
+		return
+	}
+	c.Explains = explained
+	c.Confidence = lower(c.Confidence, Medium)
+	if 2*explained < w.Failed {
+		c.Confidence = Low
+	}
+	c.Rivals = append(c.Rivals, fmt.Sprintf("it can have made %d of %d failures: the others have another cause", explained, w.Failed))
+}
+
 // raceFix says how long to keep serving: the longest time any route was seen to outlive a Pod of
 // this Service in the run, plus a margin, plus what the Pod served already after being told to end.
 func raceFix(v *view, w *Window) string {
-	worst := longestRace(v, w)
-	if worst.race == nil {
+	worst := v.longestLag(w)
+	if worst.stop == nil {
 		return ""
 	}
-	margin := max(routeMargin, worst.outlived/4)
-	served := servedAfterKilling(worst.race)
+	margin := max(routeMargin, worst.length/4)
+	served := worst.stop.servedAfterKilling()
 	return fmt.Sprintf("keep serving ≥ %s after SIGTERM (a preStop sleep, or a delay before shutting down): %s%s",
-		span(roundUp(served+worst.outlived+margin)), worst.text(v, worst.window), alreadyServed(served))
+		span(roundUp(served+worst.length+margin)), stopText(v, worst.window, worst.stop), alreadyServed(served))
 }
 
 func alreadyServed(d time.Duration) string {
@@ -312,44 +373,63 @@ func alreadyServed(d time.Duration) string {
 	return fmt.Sprintf(", which was %s after it was told to end", span(d))
 }
 
-// A raceSeen is a race and the window it was seen in.
-type raceSeen struct {
-	*race
+// A longestLag is the Pod of a Service that was routed to for longest after it had stopped, and the window in which it was.
+type longestLag struct {
+	stop   *podStop
 	window *Window
+	length time.Duration
 }
 
-// longestRace is the race of the window's Service whose route outlived its Pod the longest. One whose
-// Pod's stop was measured goes before those where it was not.
-func longestRace(v *view, w *Window) raceSeen {
+// longestLag is that of the window's Service. What is proven goes before what is possible, and a stop that was measured
+// before one that was not.
+func (v *view) longestLag(w *Window) longestLag {
 	svc := v.service(w)
 	if svc.longest != nil {
 		return *svc.longest
 	}
-	svc.longest = &raceSeen{}
+	svc.longest = &longestLag{}
 	for i := range v.run.Windows {
 		other := &v.run.Windows[i]
-		if v.target(other).Service != v.target(w).Service {
+		if frontendOf(v.target(other)) != svc.frontend {
 			continue
 		}
-		if r, _ := findRace(v, other); r != nil && svc.longest.shorterThan(r) {
-			*svc.longest = raceSeen{r, other}
+		r := v.raceIn(other)
+		for _, s := range r.stops {
+			if lag := (longestLag{s, other, s.length(&r)}); svc.longest.weaker(lag) {
+				*svc.longest = lag
+			}
 		}
 	}
 	return *svc.longest
 }
 
-func (s raceSeen) shorterThan(r *race) bool {
-	if s.race == nil || r.proved != s.proved {
-		return s.race == nil || r.proved
+func (l *longestLag) weaker(o longestLag) bool {
+	switch {
+	case l.stop == nil:
+		return true
+	case l.stop.proved != o.stop.proved:
+		return o.stop.proved
+	case (l.stop.routed >= 0) != (o.stop.routed >= 0):
+		return o.stop.routed >= 0
 	}
-	return r.outlived > s.outlived
+	return o.length > l.length
+}
+
+// length is for how long the Pod was routed to by the last request that it is proven of, else by the last that may have been sent
+// to it, at most.
+func (s *podStop) length(r *race) time.Duration {
+	last := s.routed
+	if last < 0 {
+		last = min(s.gone, r.last)
+	}
+	return max(0, last-s.at.Earliest)
 }
 
 // servedAfterKilling is how long the Pod is known to have served after its kubelet began to end it;
 // 0 if that is not known, or so little that the margin holds it.
-func servedAfterKilling(r *race) time.Duration {
-	if r.pod.Killing == nil || r.stop.Earliest-r.pod.Killing.Latest < routeMargin/10 {
+func (s *podStop) servedAfterKilling() time.Duration {
+	if s.pod.Killing == nil || s.at.Earliest-s.pod.Killing.Latest < routeMargin/10 {
 		return 0
 	}
-	return r.stop.Earliest - r.pod.Killing.Latest
+	return s.at.Earliest - s.pod.Killing.Latest
 }

@@ -1,7 +1,9 @@
 package correlate
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"lapse/timeline"
@@ -10,46 +12,117 @@ import (
 // nearBy is how far from a window's onset a change is still worth mentioning when no rule speaks.
 const nearBy = 2 * time.Second
 
-// maxNear caps how many changes an unexplained window lists.
-const maxNear = 10
+// maxNear caps how many changes an unexplained window lists near its onset, and maxNearEnd near its end.
+const (
+	maxNear    = 10
+	maxNearEnd = 5
+)
 
-// unexplained is the honest answer where no rule spoke: what changed about the time, and why each
+// unexplained is the honest answer where no rule spoke, or none for most of the failures: what changed about the time, and why each
 // rule kept silent.
 func unexplained(v *view, w *Window, silent []string) Cause {
-	near, more := nearOnset(v, w)
 	alike := failedAlike(v, w)
-	text := "no rule fits, and nothing was seen to change within " + span(nearBy) + " of its onset"
-	if len(near) > 0 {
-		text = fmt.Sprintf("no rule fits: %s near its onset, none of them known to do this", count(len(near)+more, "change"))
+	cause := Cause{Rule: "unexplained", Confidence: Low, Rivals: append([]string{}, silent...)}
+	if onset := v.onset(w); onset.Latest-onset.Earliest > nearBy {
+		cause.Text = "no rule fits, and when it began is not known to within " + span(nearBy)
+		cause.Evidence = append(alike.evidence, nearEnd(v, w, 0)...)
+		return cause
 	}
-	return Cause{Rule: "unexplained", Confidence: Low, Text: text, Evidence: append(alike, near...), Rivals: append([]string{}, silent...)}
+	near, more := nearOnset(v, w, alike.uids)
+	cause.Text = "no rule fits, and nothing was seen to change within " + span(nearBy) + " of its onset"
+	if len(near) > 0 {
+		cause.Text = fmt.Sprintf("no rule fits: %s near its onset, none of them known to do this", count(len(near)+more, "change"))
+	}
+	cause.Evidence = append(append(alike.evidence, near...), nearEnd(v, w, w.Start.Latest+nearBy)...)
+	return cause
 }
 
-// failedAlike lists the Pods whose own addresses failed at the window's onset.
-func failedAlike(v *view, w *Window) []Evidence {
-	alike := []Evidence{}
+// alike are the Pods whose own addresses failed during the window.
+type alike struct {
+	uids     map[string]bool // of those that failed at its onset
+	evidence []Evidence      // the Pod whose failures are most like the window's first
+}
+
+func failedAlike(v *view, w *Window) alike {
+	found := alike{uids: map[string]bool{}, evidence: []Evidence{}}
+	type pod struct {
+		like     int
+		evidence Evidence
+	}
+	var pods []pod
 	for _, p := range v.pods(w) {
-		if trouble := v.outageNear(v.direct(p), v.onset(w)); trouble != nil {
-			alike = append(alike, Evidence{
-				Target: v.direct(p), At: &trouble.Start,
-				Text: fmt.Sprintf("%s failed at its own address as well: %s", p.Name, classCounts(trouble.Classes)),
-			})
+		name := v.directName(w, p)
+		trouble := v.outageNear(name, w.span())
+		if trouble == nil || !p.readyWithin(0, trouble.End.Latest) {
+			continue
+		}
+		found.uids[p.UID] = trouble.span().overlaps(v.onset(w))
+		pods = append(pods, pod{likeness(w, trouble), Evidence{
+			Target: name, At: &trouble.Start,
+			Text: fmt.Sprintf("%s failed at its own address as well: %s", p.Name, classCounts(trouble.Classes)),
+		}})
+	}
+	slices.SortStableFunc(pods, func(a, b pod) int { return cmp.Compare(b.like, a.like) })
+	for _, p := range pods[:min(len(pods), maxNear)] {
+		found.evidence = append(found.evidence, p.evidence)
+	}
+	return found
+}
+
+// likeness is how many failures of the window are of the classes of another.
+func likeness(w, other *Window) int {
+	n := 0
+	for class, failed := range w.Classes {
+		if other.Classes[class] > 0 {
+			n += failed
 		}
 	}
-	return alike
+	return n
 }
 
 // nearOnset lists the changes whose brackets come near the window's onset, and counts those beyond
-// the cap.
-func nearOnset(v *view, w *Window) (near []Evidence, more int) {
-	near = []Evidence{}
-	about := Instant{Earliest: w.Start.Earliest - nearBy, Latest: w.Start.Latest + nearBy}
-	changes := v.changesNear(about)
+// the cap: those of the Pods that failed first, and then the nearest first.
+func nearOnset(v *view, w *Window, failing map[string]bool) (near []Evidence, more int) {
+	onset := v.onset(w)
+	changes := v.changesNear(Instant{Earliest: onset.Earliest - nearBy, Latest: onset.Latest + nearBy})
+	slices.SortStableFunc(changes, func(a, b *Event) int {
+		if of := changeOfOther(a, failing) - changeOfOther(b, failing); of != 0 {
+			return of
+		}
+		return cmp.Compare(onset.distance(a.Seen), onset.distance(b.Seen))
+	})
 	shown := min(len(changes), maxNear)
 	for _, e := range changes[:shown] {
 		near = append(near, Evidence{Event: e.ID, At: new(e.At), Text: describe(e)})
 	}
 	return near, len(changes) - shown
+}
+
+// changeOfOther is 0 for a change of one of these Pods, else 1.
+func changeOfOther(e *Event, pods map[string]bool) int {
+	if e.Object != nil && pods[e.Object.UID] {
+		return 0
+	}
+	return 1
+}
+
+// nearEnd lists the changes seen nearest to the window's end, of those seen after an instant.
+func nearEnd(v *view, w *Window, after time.Duration) []Evidence {
+	if w.Open.End {
+		return nil
+	}
+	changes := slices.DeleteFunc(v.changesNear(Instant{Earliest: w.End.Earliest - nearBy, Latest: w.End.Latest + nearBy}), func(e *Event) bool { return e.Seen <= after })
+	slices.SortStableFunc(changes, func(a, b *Event) int { return cmp.Compare(w.End.distance(a.Seen), w.End.distance(b.Seen)) })
+	var near []Evidence
+	for _, e := range changes[:min(len(changes), maxNearEnd)] {
+		near = append(near, Evidence{Event: e.ID, At: new(e.At), Text: "near its end: " + describe(e)})
+	}
+	return near
+}
+
+// distance is how far an instant lies from the bracket; 0 within it.
+func (a Instant) distance(t time.Duration) time.Duration {
+	return max(0, a.Earliest-t, t-a.Latest)
 }
 
 // isChange reports whether the event can have had an effect on traffic, unlike our own bookkeeping.

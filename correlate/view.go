@@ -2,6 +2,8 @@ package correlate
 
 import (
 	"cmp"
+	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -13,26 +15,85 @@ import (
 // windows and events, and is judged several times per second while it goes on.
 type view struct {
 	*scene
-	changes  []*Event // what can have had an effect on traffic, by Seen; without what the first list found
+	targets  map[string]*Target   // by name
+	direct   map[string][]*Target // the direct ones, by the UID of their Pod
+	failures map[string][]Failure // by target, by Sent
+	changes  []*Event             // what can have had an effect on traffic, by Seen; without what the first list found
 	widest   time.Duration
 	stalls   []*Event
 	lanes    []*Event
 	gaps     []*Event
 	errors   []*Event
-	services map[string]*service
+	services map[frontend]*service
+	races    map[*Window]race
+	episodes map[*Window]*episode
 }
 
-// A service is what the rules ask about the Service behind a window, or about all there is if the
+// A frontend is what a judged target sends to: one port of a Service at one of its addresses. A bare URL has no Service.
+type frontend struct {
+	service, port string
+	family        family
+}
+
+// A family is that of IP addresses; 0 if it is not known.
+type family int
+
+func familyOf(addr netip.Addr) family {
+	switch {
+	case addr.Unmap().Is4():
+		return 4
+	case addr.IsValid():
+		return 6
+	}
+	return 0
+}
+
+// frontendOf is what t sends to. The family is known where its URL names an address, as that of a Service does.
+func frontendOf(t *Target) frontend {
+	f := frontend{service: t.Service, port: t.Port}
+	if u, err := url.Parse(t.URL); err == nil {
+		addr, _ := netip.ParseAddr(u.Hostname())
+		f.family = familyOf(addr)
+	}
+	return f
+}
+
+// reaches reports whether requests to f may get to an endpoint of this Service and port, at an address of this family. What is
+// not known rules nothing out.
+func (f frontend) reaches(o frontend) bool {
+	return (f.service == "" || o.service == "" || f.service == o.service) && (f.port == "" || o.port == "" || f.port == o.port) &&
+		(f.family == 0 || o.family == 0 || f.family == o.family)
+}
+
+// A service is what the rules ask about what stands behind a window, or about all there is if the
 // window's target is a bare URL.
 type service struct {
+	frontend
 	pods      []*Pod
-	endpoints []*Event    // their changes, by Seen
-	empty     []emptySpan // when there was no endpoint to route to
-	longest   *raceSeen   // nil until asked for
+	endpoints []*Event       // their changes, by Seen
+	order     map[string]int // by UID of its Pod: the place in the order in which endpoints left the ready ones; those that one update took away share it
+	leaves    []*Event       // by that place
+	before    []int          // by that place: how many endpoints were ready before
+	ready     []readyCount   // how many endpoints were ready
+	empty     []emptySpan    // when there was no endpoint to route to
+	longest   *longestLag    // nil until asked for
 }
 
 func newView(s *scene) *view {
-	v := &view{scene: s, services: map[string]*service{}}
+	v := &view{
+		scene: s, services: map[frontend]*service{}, races: map[*Window]race{}, episodes: map[*Window]*episode{},
+		targets: map[string]*Target{}, direct: map[string][]*Target{}, failures: map[string][]Failure{},
+	}
+	for i := range s.run.Targets {
+		t := &s.run.Targets[i]
+		v.targets[t.Name] = t
+		if t.Kind == timeline.Direct {
+			v.direct[t.PodUID] = append(v.direct[t.PodUID], t)
+		}
+	}
+	for _, f := range s.run.Failures {
+		v.failures[f.Target] = append(v.failures[f.Target], f)
+	}
 	for i := range s.run.Events {
 		e := &s.run.Events[i]
 		switch e.Kind {
@@ -76,11 +137,12 @@ func (v *view) changesNear(at Instant) []*Event {
 // service is what stands behind the window's target.
 func (v *view) service(w *Window) *service {
 	t := v.target(w)
-	if known := v.services[t.Service]; known != nil {
+	f := frontendOf(t)
+	if known := v.services[f]; known != nil {
 		return known
 	}
-	svc := &service{}
-	v.services[t.Service] = svc
+	svc := &service{frontend: f}
+	v.services[f] = svc
 	strangers := map[string]bool{}
 	for i := range v.run.Pods {
 		p := &v.run.Pods[i]
@@ -92,12 +154,17 @@ func (v *view) service(w *Window) *service {
 	}
 	for i := range v.run.Events {
 		e := &v.run.Events[i]
-		if e.Kind == timeline.EndpointChanged && e.Object != nil && !strangers[e.Object.UID] && (e.Service == "" || t.Service == "" || e.Service == t.Service) {
+		if e.Kind == timeline.EndpointChanged && e.Object != nil && !strangers[e.Object.UID] && f.reaches(frontendOfEndpoint(e)) {
 			svc.endpoints = append(svc.endpoints, e)
 		}
 	}
-	svc.empty = emptySpans(svc.endpoints, v.end())
+	svc.readEndpoints(v.end())
 	return svc
+}
+
+func frontendOfEndpoint(e *Event) frontend {
+	addr, _ := netip.ParseAddr(e.Addr)
+	return frontend{service: e.Service, port: e.Port, family: familyOf(addr)}
 }
 
 // pods are the Pods that may stand behind the window's Service.
@@ -107,10 +174,8 @@ func (v *view) pods(w *Window) []*Pod { return v.service(w).pods }
 func (v *view) target(w *Window) *Target { return v.targetNamed(w.Target) }
 
 func (v *view) targetNamed(name string) *Target {
-	for i := range v.run.Targets {
-		if v.run.Targets[i].Name == name {
-			return &v.run.Targets[i]
-		}
+	if t := v.targets[name]; t != nil {
+		return t
 	}
 	return &Target{Name: name}
 }
@@ -149,8 +214,8 @@ func (v *view) behind(p *Pod, t *Target) bool {
 		return true
 	}
 	known := false
-	for _, direct := range v.run.Targets {
-		if direct.Kind == timeline.Direct && direct.PodUID == p.UID && direct.Service != "" {
+	for _, direct := range v.direct[p.UID] {
+		if direct.Service != "" {
 			if direct.Service == t.Service {
 				return true
 			}
@@ -161,15 +226,44 @@ func (v *view) behind(p *Pod, t *Target) bool {
 	return !known && p.Namespace == namespace
 }
 
-// direct is the target that probes the Pod's own address, "" if there is none.
-func (v *view) direct(p *Pod) string {
-	for _, t := range v.run.Targets {
-		if t.Kind == timeline.Direct && t.PodUID == p.UID {
-			return t.Name
+// directOf are the targets that probe the Pod's own address at the window's port, and in its address family.
+func (v *view) directOf(w *Window, p *Pod) []*Target {
+	var found []*Target
+	f := v.service(w).frontend
+	for _, t := range v.direct[p.UID] {
+		addr, _ := netip.ParseAddrPort(t.Addr)
+		if f.reaches(frontend{service: t.Service, port: t.Port, family: familyOf(addr.Addr())}) {
+			found = append(found, t)
 		}
 	}
-	return ""
+	return found
 }
+
+// A probe is what a Pod's own address answered, at the port of a window.
+type probe struct {
+	target          string   // its name; "" if the address was not probed
+	stopped         *Instant // when it stopped answering for good; nil if that was not seen
+	firstOK, lastOK *time.Duration
+}
+
+// probe is what the Pod's own address answered. Of several targets, as where the Pod came back after it had been gone, the one that
+// was answered last tells.
+func (v *view) probe(w *Window, p *Pod) probe {
+	var best probe
+	for _, t := range v.directOf(w, p) {
+		now := probe{target: t.Name}
+		if edge := v.edges[t.Name]; edge.firstOK != nil {
+			now.firstOK, now.lastOK, now.stopped = new(edge.firstOK.Done), new(edge.lastOK.Sent), stopOf(v.scene, t.Name)
+		}
+		if best.target == "" || now.lastOK != nil && (best.lastOK == nil || *best.lastOK < *now.lastOK) {
+			best = now
+		}
+	}
+	return best
+}
+
+// directName is the target that probes the Pod's own address at the window's port, "" if there is none.
+func (v *view) directName(w *Window, p *Pod) string { return v.probe(w, p).target }
 
 // outageNear returns a target's outage that overlaps the bracket, nil if there is none.
 func (v *view) outageNear(target string, at Instant) *Window {
@@ -186,13 +280,18 @@ func (v *view) troubleNear(target string, at Instant, slow bool) *Window {
 	return nil
 }
 
+// sharesRoutes reports whether both targets send to the same port and address of a Service, from one place.
+func (t *Target) sharesRoutes(o *Target) bool {
+	return t.Source == o.Source && frontendOf(t) == frontendOf(o)
+}
+
 // windowNear returns a judged window of another target kind of the same Service that overlaps the
 // bracket.
 func (v *view) windowNear(t *Target, kind timeline.TargetKind, at Instant) *Window {
 	for i := range v.run.Windows {
 		w := &v.run.Windows[i]
 		other := v.target(w)
-		if w.Kind != Slow && other.Kind == kind && other.Service == t.Service && other.Source == t.Source && w.span().overlaps(at) {
+		if w.Kind != Slow && other.Kind == kind && other.sharesRoutes(t) && w.span().overlaps(at) {
 			return w
 		}
 	}

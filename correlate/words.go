@@ -28,14 +28,7 @@ func spanText(d time.Duration, round func(d, step time.Duration) time.Duration) 
 		step *= 10
 	}
 	d = round(d, step)
-	unit, name := time.Second, "s"
-	switch {
-	case d == 0:
-	case d < time.Millisecond:
-		unit, name = time.Microsecond, "µs"
-	case d < time.Second:
-		unit, name = time.Millisecond, "ms"
-	}
+	unit, name := unitOf(d)
 	return strconv.FormatFloat(float64(d)/float64(unit), 'f', -1, 64) + " " + name
 }
 
@@ -110,4 +103,50 @@ func classCounts(classes map[string]int) string {
 		parts[i] = fmt.Sprintf("%d %s", e.n, e.class)
 	}
 	return strings.Join(parts, ", ")
+}
+
+// about prints a length as its middle and the half width of its bounds, rounded outward: "48.4 ms ±8.6", "≤ 57 ms". Where the upper
+// bound says little, it says what is proven: "≥ 506 ms".
+func about(l Length) string {
+	switch {
+	case l.Min <= 0:
+		return "≤ " + highest(l.Max)
+	case l.Max > 3*l.Min:
+		return "≥ " + lowest(l.Min)
+	case l.Min == l.Max:
+		return span(l.Min)
+	}
+	middle := l.Min + (l.Max-l.Min)/2
+	step := time.Duration(1)
+	for step*10 <= l.Max-middle {
+		step *= 10
+	}
+	if l.Max-middle < 2*step && step >= 10 {
+		step /= 10 // ±12 says more than ±20
+	}
+	for middle/step >= 1000 {
+		step *= 10
+	}
+	middle = middle.Round(step)
+	half := ceil(max(l.Max-middle, middle-l.Min), step)
+	unit, name := unitOf(middle)
+	decimals := 0
+	for ; step < unit; step *= 10 {
+		decimals++
+	}
+	number := func(d time.Duration) string {
+		return strconv.FormatFloat(float64(d)/float64(unit), 'f', decimals, 64)
+	}
+	return number(middle) + " " + name + " ±" + number(half)
+}
+
+// unitOf is the unit in which people read a length of size d.
+func unitOf(d time.Duration) (unit time.Duration, name string) {
+	switch {
+	case d == 0, d >= time.Second:
+		return time.Second, "s"
+	case d < time.Millisecond:
+		return time.Microsecond, "µs"
+	}
+	return time.Millisecond, "ms"
 }

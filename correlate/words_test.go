@@ -37,3 +37,22 @@ func TestSharesNeverRoundToAllOrNothing(t *testing.T) {
 		}
 	}
 }
+
+func TestLengthsAreSaidWithTheirBounds(t *testing.T) {
+	for _, tt := range []struct {
+		length Length
+		want   string
+	}{
+		{Length{910 * ms, 990 * ms}, "950 ms ±40"},
+		{Length{39800 * time.Microsecond, 57 * ms}, "48 ms ±9"},
+		{Length{3194 * ms, 3206 * ms}, "3.20 s ±0.01"},
+		{Length{0, 780 * ms}, "≤ 780 ms"},
+		{Length{503 * ms, 3200 * ms}, "≥ 503 ms"},
+		{Length{time.Second, time.Second}, "1 s"},
+		{Length{}, "≤ 0 s"},
+	} {
+		if got := about(tt.length); got != tt.want {
+			t.Errorf("%v: %q, want %q", tt.length, got, tt.want)
+		}
+	}
+}

@@ -155,17 +155,21 @@ See [gate a pipeline](../how-to/gate-a-pipeline.md).
 // looks says, by rule, how one recognises it.
 var looks = map[string]string{
 	"prober-fault": `The control target, an echo server inside the prober, fails or is late at the same instant; or the prober did not
-run; or every target failed at once, healthy Pods at their own addresses included. Count the time as unobserved.
-Give the prober CPU, or lower --rate.`,
+run; or every target failed at once, healthy Pods at their own addresses included. Only timeouts and cut connections can be the
+prober's, no more than it spoilt requests, and not long after: a refusal and a bad reply are answers. Count the time as
+unobserved. Give the prober CPU, or lower --rate.`,
 	"no-ready-endpoint": `All requests fail. Often they are refused first and then time out: kube-proxy rejects where no endpoint is left, and Linux
 limits how often it says so. The lane "endpoints" shows 0. Run two replicas or more on different nodes, and a
 PodDisruptionBudget.`,
 	"route-outlives-pod": `A Pod is deleted. Its own address (lane "direct") stops answering, and for some milliseconds or seconds after that the
-node still routes to it. About one request in N fails, N being the number of endpoints; the other Pods are well. Keep
-serving after SIGTERM for as long as the fix says.`,
+node still routes to it. About one request in N fails, N being the number of endpoints; the other Pods are well. Where several
+Pods stop, as in a rolling restart, each is named with its own lag: "950 ms ±40" is measured, of "≥ 784 ms" no more is proven
+because later failures may be another Pod's, and of "≤ 780 ms" nothing is but that it was not longer. ` + "`causes[].measures`" + ` in
+timeline.json holds them. Keep serving after SIGTERM for as long as the fix says. [How they are worked out](../decisions/0009-whose-stale-route.md).`,
 	"pinned-connection": `Only "reused" fails, with resets or closed connections, when a Pod ends; "new" is clean. Answer with
 "Connection: close" from SIGTERM on, and wait for what is in flight.`,
-	"unexplained": `The page and the table list what changed about the time, and why each rule kept silent. A run on a URL sees no
+	"unexplained": `The page and the table list which Pods failed at their own addresses, what changed near the window's onset, the nearest first, and near
+its end, and why each rule kept silent. It also comes first where a rule fits only the smaller part of the failures. A run on a URL sees no
 cluster: there nearly every window is unexplained. Add --watch svc/NAME to see it.`,
 }
 
