@@ -253,7 +253,10 @@ func (st *story) endpointState(e *Event) {
 		}
 	}
 	st.ending = st.ending || strings.HasPrefix(st.endpoint, timeline.EndpointTerminating)
-	if st.endpoint == timeline.EndpointReady {
+	switch {
+	case st.endpoint == timeline.EndpointReady && was == timeline.EndpointReady:
+		return // another one changed
+	case st.endpoint == timeline.EndpointReady:
 		first(&st.pod.EndpointReady, e.At)
 		st.pod.EndpointRemoved = nil
 		return
