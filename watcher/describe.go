@@ -47,7 +47,7 @@ func Describe(ctx context.Context, client kube.Client, namespace, name, port str
 	if err := mayListPods(ctx, client, service); err != nil {
 		return Info{}, err
 	}
-	ready, err := readyEndpoints(ctx, client, service, p.Name)
+	ready, err := readyEndpoints(ctx, client, service, p)
 	if err != nil {
 		return Info{}, err
 	}
@@ -133,7 +133,8 @@ func measurable(s *corev1.Service) error {
 	case s.Spec.ClusterIP == corev1.ClusterIPNone:
 		return refuse("give the workload a Service with a cluster IP beside it, and measure that", "Service %q is headless: its clients resolve and choose Pods themselves, so there is no one address to measure", s.Name)
 	case len(s.Spec.Selector) == 0:
-		return refuse("measure its address as a URL, or give it a selector", "Service %q has no selector: nothing says which Pods are behind it", s.Name)
+		return refuse(fmt.Sprintf("give it a selector; from a machine that reaches %s, that can be measured as a URL", s.Spec.ClusterIP),
+			"Service %q has no selector: its endpoints are made by hand, and only Services that select their Pods can be measured", s.Name)
 	}
 	return nil
 }
@@ -143,6 +144,9 @@ func choosePort(s *corev1.Service, port string) (corev1.ServicePort, error) {
 	tcp := slices.DeleteFunc(slices.Clone(s.Spec.Ports), func(p corev1.ServicePort) bool {
 		return p.Protocol != corev1.ProtocolTCP && p.Protocol != ""
 	})
+	if len(tcp) == 0 {
+		return corev1.ServicePort{}, refuse("only what is sent over TCP can be measured", "Service %q has no TCP port: it has %s", s.Name, strings.Join(ports(s), ", "))
+	}
 	has := "it has " + strings.Join(portNames(tcp), ", ")
 	if port == "" && len(tcp) == 1 {
 		return tcp[0], nil
@@ -178,8 +182,8 @@ func first(names []string) string {
 	return name
 }
 
-// readyEndpoints counts the endpoints that take requests now, and refuses to measure a Service without any.
-func readyEndpoints(ctx context.Context, client kube.Client, s *corev1.Service, port string) (int, error) {
+// readyEndpoints counts the Pods, or addresses without one, that take requests now, and refuses to measure a Service without any.
+func readyEndpoints(ctx context.Context, client kube.Client, s *corev1.Service, port corev1.ServicePort) (int, error) {
 	list, err := client.EndpointSlices(s.Namespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + s.Name})
 	if apierrors.IsForbidden(err) {
 		return 0, &forbiddenError{verb: "list", resource: "endpointslices.discovery.k8s.io", namespace: s.Namespace, err: err}
@@ -188,18 +192,27 @@ func readyEndpoints(ctx context.Context, client kube.Client, s *corev1.Service, 
 		return 0, fmt.Errorf("look up the endpoints of Service %s/%s: %w", s.Namespace, s.Name, err)
 	}
 	all := map[types.UID]*discoveryv1.EndpointSlice{}
+	portless := false
 	for i := range list.Items {
-		all[list.Items[i].UID] = &list.Items[i]
-	}
-	ready := 0
-	for _, e := range merge(all, port) {
-		if e.state == timeline.EndpointReady {
-			ready++
+		slice := &list.Items[i]
+		all[slice.UID] = slice
+		if _, has := portOf(slice, port.Name); !has {
+			portless = portless || slices.ContainsFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool { return stateOf(e.Conditions) == timeline.EndpointReady })
 		}
 	}
-	if ready == 0 {
-		return 0, refuse(fmt.Sprintf("look at its Pods: kubectl -n %s get pods -l %s", s.Namespace, metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: s.Spec.Selector})),
-			"Service %q has no ready endpoint: there is nothing to measure yet", s.Name)
+	ready := map[string]bool{}
+	for at, e := range merge(all, port.Name) {
+		if e.state == timeline.EndpointReady {
+			ready[cmp.Or(e.pod.UID, at.addr.String())] = true
+		}
 	}
-	return ready, nil
+	pods := fmt.Sprintf("kubectl -n %s get pods -l %s", s.Namespace, metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: s.Spec.Selector}))
+	switch {
+	case len(ready) > 0:
+		return len(ready), nil
+	case portless:
+		return 0, refuse(fmt.Sprintf("give a container port that name, or the Service another targetPort: %s -o yaml", pods),
+			"Service %q has ready Pods, but none with its port %d: they have no port %q", s.Name, port.Port, port.TargetPort.String())
+	}
+	return 0, refuse("look at its Pods: "+pods, "Service %q has no ready endpoint: there is nothing to measure yet", s.Name)
 }

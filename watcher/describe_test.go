@@ -9,8 +9,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
@@ -34,6 +36,16 @@ func TestDescribeTellsWhatAMeasurementNeeds(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Of a dual stack both addresses are of one Pod.
+func TestDescribeCountsAPodOnce(t *testing.T) {
+	v6 := endpointOf(pod(1), ready)
+	v6.Addresses = []string{"fd00::1"}
+	client := kubetest.Client(fake.NewSimpleClientset(service(), slice("web-a", endpointOf(pod(1), ready)), slice("web-b", v6)))
+	if info, err := Describe(t.Context(), client, "shop", "web", ""); err != nil || info.Ready != 1 {
+		t.Errorf("%d ready endpoints, %v; want 1", info.Ready, err)
 	}
 }
 
@@ -65,10 +77,17 @@ func TestDescribeSaysWhyAServiceCannotBeMeasured(t *testing.T) {
 		what      string
 		hint      string
 	}{
-		"unknown":               {objects: []runtime.Object{other}, what: `no Service "web" in namespace "shop"`, hint: "it has www"},
-		"elsewhere":             {objects: []runtime.Object{elsewhere, other}, what: `no Service "web"`, hint: "-n blog"},
-		"none at all":           {what: `no Service "web"`, hint: "-n"},
-		"no selector":           {objects: []runtime.Object{change(func(s *corev1.ServiceSpec) { s.Selector = nil })}, what: "no selector", hint: "URL"},
+		"unknown":     {objects: []runtime.Object{other}, what: `no Service "web" in namespace "shop"`, hint: "it has www"},
+		"elsewhere":   {objects: []runtime.Object{elsewhere, other}, what: `no Service "web"`, hint: "-n blog"},
+		"none at all": {what: `no Service "web"`, hint: "-n"},
+		"no selector": {objects: []runtime.Object{change(func(s *corev1.ServiceSpec) { s.Selector = nil })}, what: "no selector", hint: "a machine that reaches 10.96.0.9"},
+		"only UDP": {objects: []runtime.Object{change(func(s *corev1.ServiceSpec) {
+			s.Ports = []corev1.ServicePort{{Name: "dns", Port: 53, Protocol: corev1.ProtocolUDP}}
+		})}, what: "no TCP port: it has 53/UDP", hint: "TCP"},
+		"no such targetPort": {objects: []runtime.Object{
+			change(func(s *corev1.ServiceSpec) { s.Ports[0].TargetPort = intstr.FromString("web") }),
+			with(slice("a", endpointOf(pod(1), ready)), func(s *discoveryv1.EndpointSlice) { s.Ports = nil }),
+		}, what: `ready Pods, but none with its port 80: they have no port "web"`, hint: "targetPort"},
 		"no endpoint":           {objects: []runtime.Object{service()}, what: "no ready endpoint", hint: "kubectl -n shop get pods -l app=web"},
 		"no ready endpoint":     {objects: []runtime.Object{service(), slice("a", endpointOf(pod(1), notReady))}, what: "no ready endpoint", hint: "app=web"},
 		"headless":              {objects: []runtime.Object{change(func(s *corev1.ServiceSpec) { s.ClusterIP = "None" })}, what: "headless", hint: "cluster IP"},
