@@ -365,10 +365,18 @@ func TestRunsOfAnyLengthFitTheirCells(t *testing.T) {
 
 // What a broken watch may have hidden is no data: a Pod's lane and the ready endpoints are not drawn on through it.
 func TestWatchGapIsDrawnAsNoData(t *testing.T) {
+	checkGapDrawn(t, &timeline.Object{Kind: "Pod"}, &timeline.Object{Kind: "EndpointSlice"})
+}
+
+// A silent API server is a gap of every watch, and names no kind.
+func TestGapOfAllWatchesIsDrawnAsNoData(t *testing.T) { checkGapDrawn(t, nil) }
+
+func checkGapDrawn(t *testing.T, kinds ...*timeline.Object) {
+	t.Helper()
 	tl := race()
-	for _, kind := range []string{"Pod", "EndpointSlice"} {
+	for _, kind := range kinds {
 		tl.Events = append(tl.Events, correlate.Event{
-			ID: uint32(100 + len(tl.Events)), Kind: timeline.WatchGap, Object: &timeline.Object{Kind: kind},
+			ID: uint32(100 + len(tl.Events)), Kind: timeline.WatchGap, Object: kind,
 			Seen: 70 * s, At: correlate.Instant{Earliest: 60 * s, Latest: 70 * s},
 		})
 	}

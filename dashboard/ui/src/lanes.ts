@@ -121,9 +121,9 @@ export function readyCounts(events: Event[]): Ready[] {
 
 const watchedBy: Record<Lane["kind"], string[]> = { node: ["Node"], pod: ["Pod"], endpoint: ["EndpointSlice", "Endpoints"] };
 
-/** watchGaps are the stretches in which changes of such lanes may have been missed. */
+/** watchGaps are the stretches in which changes of such lanes may have been missed. A gap that names no kind is one of all. */
 export function watchGaps(events: Event[], kind: Lane["kind"]): { start: Ns; end: Ns }[] {
   return events
-    .filter((e) => e.kind === "watch-gap" && watchedBy[kind].includes(e.object?.kind ?? ""))
+    .filter((e) => e.kind === "watch-gap" && (!e.object?.kind || watchedBy[kind].includes(e.object.kind)))
     .map((e) => ({ start: e.at?.earliest ?? e.seen, end: place(e) }));
 }
