@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -129,32 +128,4 @@ func (c *child) stop(done <-chan int) {
 	case <-time.After(3 * time.Second):
 		c.signal(syscall.SIGKILL)
 	}
-}
-
-// drainedNode returns the node a wrapped `kubectl drain NODE` (or cordon, or delete node) names, or "".
-func drainedNode(args []string) string {
-	for _, verb := range []string{"drain", "cordon"} {
-		if i := slices.Index(args, verb); i >= 0 {
-			return firstOperand(args[i+1:])
-		}
-	}
-	return ""
-}
-
-// firstOperand returns the first argument that is no flag. Values of flags given as a separate word
-// are recognised for the flags kubectl drain has.
-func firstOperand(args []string) string {
-	valued := []string{
-		"--grace-period", "--timeout", "--pod-selector", "--selector", "-l", "--chunk-size", "--skip-wait-for-delete-timeout",
-		"-n", "--namespace", "--context", "--kubeconfig", "--cluster", "--user", "-s", "--server", "--request-timeout", "-v",
-	}
-	for i := 0; i < len(args); i++ {
-		switch a := args[i]; {
-		case slices.Contains(valued, a):
-			i++
-		case !strings.HasPrefix(a, "-"):
-			return strings.TrimPrefix(a, "node/")
-		}
-	}
-	return ""
 }

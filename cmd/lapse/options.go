@@ -87,9 +87,11 @@ type options struct {
 	header   http.Header
 	roots    *x509.CertPool
 	statuses loadgen.Statuses
-	sent     string // over bare TCP
-	awaited  string // over bare TCP, if not what was sent
-	note     string // what the user may not expect of the run
+	sent     string   // over bare TCP
+	awaited  string   // over bare TCP, if not what was sent
+	notes    []string // what the user may not expect of the run
+
+	avoidSelector string // of nodes to keep off, beside avoidNodes
 
 	changed func(flag string) bool    // whether a flag was given
 	given   func(func(f *pflag.Flag)) // visits those that were
@@ -134,7 +136,7 @@ func (o *options) flags(cmd *cobra.Command) {
 	f.BoolVar(&o.here, "here", false, "send the requests to a svc/ target from this machine, not from a Job in the cluster")
 	f.StringVar(&o.image, "image", image, "image of the Job that measures in the cluster")
 	f.StringVar(&o.imagePullSecret, "image-pull-secret", "", "Secret to pull the image with")
-	f.StringSliceVar(&o.avoidNodes, "avoid-node", nil, "nodes the Job must not run on (default: the node a wrapped kubectl drain names)")
+	f.StringSliceVar(&o.avoidNodes, "avoid-node", nil, "nodes the Job must not run on (default: those a wrapped kubectl drain, cordon, taint or delete names)")
 	f.DurationVar(&o.maxDuration, "max-duration", 2*time.Hour, "the Job ends itself after this, whatever happens")
 	f.DurationVar(&o.hold, "hold", 10*time.Minute, "the Job keeps its result for so long, if it cannot be fetched at once")
 	// What the workstation tells the Job's Pod.
@@ -311,9 +313,7 @@ func (o *options) checkCommand() error {
 		if _, err := exec.LookPath(o.command[0]); err != nil {
 			return refuse("give the command's path, or check its spelling", "the command to wrap cannot be run: %w", err)
 		}
-		if node := drainedNode(o.command); node != "" && len(o.avoidNodes) == 0 {
-			o.avoidNodes = []string{node}
-		}
+		o.avoidDrained()
 	}
 	baseline, settle := time.Second, time.Duration(0)
 	if wrapped {

@@ -170,6 +170,9 @@ func (o *options) jobConfig(namespace string) deploy.Config {
 
 // preflight checks what can be known before anything is created: the rights, all of them at once, and then the Services.
 func (o *options) preflight(ctx context.Context, c *cluster, log *slog.Logger) (deploy.Config, error) {
+	if err := o.avoidSelected(ctx, c, log); err != nil {
+		return deploy.Config{}, err
+	}
 	config := o.jobConfig(c.namespace)
 	if err := config.Validate(); err != nil {
 		return config, err

@@ -80,10 +80,11 @@ func (o *options) checkEcho() error {
 	if o.changed("target") && slices.Contains(o.kinds, string(timeline.Reused)) {
 		return refuse(`give it a text to echo, as in --echo ping, or --target new`, "without --echo nothing can be seen on the reused connections of a tcp target")
 	}
-	o.note = "tcp targets are measured on new connections only: nothing can be seen on reused ones without --echo"
+	note := "tcp targets are measured on new connections only: nothing can be seen on reused ones without --echo"
 	if o.awaited == "" {
-		o.note += ";\na connection that is accepted counts as good, whether or not the application answers on it"
+		note += ";\na connection that is accepted counts as good, whether or not the application answers on it"
 	}
+	o.notes = append(o.notes, note)
 	if !slices.ContainsFunc(o.subjects, func(s subject) bool { return !o.isTCP(s) }) {
 		o.kinds = []string{string(timeline.New)}
 	}
@@ -100,8 +101,8 @@ func (o *options) kindsOf(s subject) []string {
 
 // tellNote says what the user may not expect of a run.
 func (o *options) tellNote(stderr io.Writer) {
-	if o.note != "" {
-		fmt.Fprintf(stderr, "note: %s\n", o.note)
+	for _, note := range o.notes {
+		fmt.Fprintf(stderr, "note: %s\n", note)
 	}
 }
 
