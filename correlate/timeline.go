@@ -180,7 +180,7 @@ type Window struct {
 	End    Instant    `json:"end"`
 	Length Length     `json:"length"`
 
-	Sent     int            `json:"sent"` // requests wholly inside, and the failures
+	Sent     int            `json:"sent"` // the failures and the requests amid them; of fewer than 3 failures with none amid them, all within the brackets
 	Failed   int            `json:"failed"`
 	Slow     int            `json:"slow,omitzero"` // in a window of kind slow, which has no failures: the slow successes
 	Share    float64        `json:"share"`         // failed ÷ sent; of kind slow: slow ÷ sent
@@ -189,6 +189,7 @@ type Window struct {
 	Classes  map[string]int `json:"classes"`           // failures by class
 	Backends map[string]int `json:"backends,omitzero"` // who answered the successes inside
 	Errors   []ErrorText    `json:"errors,omitzero"`   // what its failures said, where their class alone does not tell what was wrong
+	Cut      *Instant       `json:"cut,omitzero"`      // when requests in flight failed all at once, as when a server is killed, while others in flight did not: the failures became known then
 	Open     Open           `json:"open"`
 	Most     *Most          `json:"most,omitzero"` // of an open window: how much it can be all the same; absent if nothing bounds it
 	Live     bool           `json:"live,omitzero"` // not final: later requests may change it

@@ -43,7 +43,7 @@ func newTrack(t timeline.Target, o Options, baseline time.Duration) *track {
 	keep := historyNeeded(t, join)
 	find := func(slow time.Duration) finder {
 		return finder{
-			join: join, slow: slow, timeout: t.Timeout, floor: -1,
+			join: join, slow: slow, timeout: t.Timeout, interval: interval(t), floor: -1,
 			recent: history{keep: keep}, healthy: healthy{maxGap: usualGap(t)},
 		}
 	}

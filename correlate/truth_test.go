@@ -354,6 +354,41 @@ func interrupt(rng *rand.Rand, requests []timeline.Request, longest time.Duratio
 	}
 }
 
+// killing kills one of n servers as the fault begins: what it has in work is cut. Until the fault ends it resets what arrives; then nothing
+// goes to it any more.
+func killing(servers int) behaviour {
+	return func(n network, f fault, arrives time.Duration) (time.Duration, timeline.Class) {
+		work := n.work()
+		switch mine := n.rng.IntN(servers) == 0; {
+		case mine && arrives < f.start && f.start < arrives+work:
+			return f.start, timeline.Reset
+		case mine && f.holds(arrives):
+			return arrives, timeline.Reset
+		}
+		return arrives + work, timeline.OK
+	}
+}
+
+// A server that is killed with requests in flight cuts them at one instant. What others had in flight was answered: no outage, and no window as
+// long as the answers take.
+func TestRequestsCutInFlightAreAShareOfThoseInFlight(t *testing.T) {
+	for _, length := range []time.Duration{0, 20 * time.Millisecond} {
+		for _, servers := range []int{2, 3} {
+			for _, rate := range []float64{100, 200} {
+				e := experiment{fail: killing(servers), length: length, median: 300 * time.Millisecond, spread: 0.2, before: 2 * time.Second}
+				s := e.repeat(t, rate, 200)
+				t.Logf("one of %d servers is killed, and missed for %v, at %v/s: %v", servers, length, rate, s)
+				if s.seen != s.repeats || s.missed > s.repeats/100 || s.wrong > 0 || s.invented > 0 || s.kinds[Outage] > s.repeats/100 {
+					t.Errorf("one of %d servers is killed, and missed for %v, at %v/s: %v; want every one seen as partial, with brackets that hold", servers, length, rate, s)
+				}
+				if mean := (s.startWidth + s.endWidth) / time.Duration(s.repeats); mean > 1200*time.Millisecond {
+					t.Errorf("one of %d servers is killed, and missed for %v, at %v/s: windows of up to %v in the mean", servers, length, rate, mean)
+				}
+			}
+		}
+	}
+}
+
 // A fault of every request, a pause, and then a fault of a share: one window, and its share is neither's.
 func TestBracketsHoldTheTruthOfAShareJoinedToATotalOutage(t *testing.T) {
 	for _, share := range []float64{0.5, 0.2, 0.1} {

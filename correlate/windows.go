@@ -51,6 +51,7 @@ type window struct {
 	beside              proofs  // how many of these lie within its brackets
 	start, end          Instant
 	open                Open
+	cut                 *Instant // when its requests in flight were cut, all at once; nil if they were not
 }
 
 // A run is a stretch of failures without a success wholly between two of them. Its fields mean what
@@ -86,7 +87,21 @@ type growing struct {
 // An ending window takes in no more failures, but its end awaits the k-th next success.
 type ending struct {
 	window
-	dones []time.Duration // Done of the successes with Sent ≥ max Known, rising
+	dones []time.Duration // Done of the successes with Sent ≥ max Known, rising; if requests in flight were cut, of those with Done ≥ max Known
+	sents []time.Duration // if they were: Sent of the successes with Sent ≥ max Known, rising
+}
+
+// latest is by when the window had ended: when the k-th next success was done. A cut is over for what arrives as soon as
+// k successes were sent, and for what is in flight as soon as k were done.
+func (e *ending) latest() (time.Duration, bool) {
+	k := e.proofs.end
+	switch {
+	case len(e.dones) < k || e.cut != nil && len(e.sents) < k:
+		return 0, false
+	case e.cut != nil:
+		return max(e.dones[k-1], e.sents[k-1]+swap), true
+	}
+	return e.dones[k-1], true
 }
 
 // A finder turns the requests of one target, given in order, into windows: of failures if slow is
@@ -95,6 +110,7 @@ type ending struct {
 // It keeps little: the window that grows, the one that ends, and the recent successes before them.
 type finder struct {
 	join, slow, timeout time.Duration
+	interval            time.Duration // between due instants; 0 if not known
 
 	begin   time.Duration // where observing began
 	floor   time.Duration // end of the window before: nothing before it belongs to the next one; -1 if there is none
@@ -120,7 +136,7 @@ func (f *finder) clone() finder {
 	}
 	if f.ending != nil {
 		e := *f.ending
-		e.dones = slices.Clone(e.dones)
+		e.dones, e.sents = slices.Clone(e.dones), slices.Clone(e.sents)
 		c.ending = &e
 	}
 	return c
@@ -152,7 +168,7 @@ func (f *finder) advance(now time.Duration) {
 		}
 	}
 	if e := f.ending; e != nil && f.growing == nil {
-		if len(e.dones) >= e.proofs.end && e.dones[e.proofs.end-1] <= now {
+		if latest, known := e.latest(); known && latest <= now {
 			f.settle(never)
 		}
 	}
@@ -267,11 +283,16 @@ func (f *finder) sureFrom(r flight, answer time.Duration) time.Duration {
 // close ends the growing window at the last failure read. No request after bound is known.
 func (f *finder) close(bound time.Duration) {
 	g := f.growing
+	g.spare(f.interval)
 	g.endRun(bound)
 	w := g.window
+	by := w.minSent
+	if w.cut != nil {
+		by, w.blackout = never, nil // whenever they were done, what was sent before the first failure was spared
+	}
 	w.proofs = g.edges.proofs(w.failed, w.inside)
 	w.start = Instant{Earliest: f.begin, Latest: w.minKnown}
-	sent, ok := f.recent.kthLast(w.proofs.start, w.minSent)
+	sent, ok := f.recent.kthLast(w.proofs.start, by)
 	switch {
 	case ok:
 		w.start.Earliest = sent
@@ -306,8 +327,8 @@ func (f *finder) settle(bound time.Duration) {
 	}
 	f.ending = nil
 	e.end.Latest = bound
-	if len(e.dones) >= e.proofs.end && e.dones[e.proofs.end-1] <= bound {
-		e.end.Latest = e.dones[e.proofs.end-1]
+	if latest, known := e.latest(); known && latest <= bound {
+		e.end.Latest = latest
 		e.beside.end = e.proofs.end - 1
 	}
 	e.weigh()
@@ -320,7 +341,8 @@ func (f *finder) finish(end time.Duration) {
 		f.close(max(end, g.maxKnown))
 	}
 	if e := f.ending; e != nil {
-		e.open.End = len(e.dones) < e.proofs.end
+		_, known := e.latest()
+		e.open.End = !known
 		f.settle(max(end, e.maxKnown, e.lastDone()))
 	}
 }
@@ -404,6 +426,40 @@ func (g *growing) amid(s flight, before time.Duration) bool {
 	return g.follows(s) && s.sent+swap < g.maxSent && s.done+swap < max(g.maxSent, g.lastDone)
 }
 
+// spare counts the successes that were in flight when others were cut, all at once: a server was killed. These were sent and
+// done beside the failures, and would have failed as well, had every request.
+//
+//	sent   . x . x x .            of six requests in flight three were cut:
+//	done               xxx. . .   half of them, at one instant
+func (g *growing) spare(interval time.Duration) {
+	if !g.atOnce(interval) {
+		return
+	}
+	for _, s := range g.tail {
+		if g.follows(s) && s.sent+swap < g.minKnown && s.done-swap > g.lastDone {
+			g.cut = &Instant{Earliest: g.minKnown, Latest: g.lastDone}
+			g.count(s)
+		}
+	}
+}
+
+// atOnce reports whether the failures became known in so short a time that far fewer requests could have been answered in it: what
+// decided on them did so for all that were in flight.
+func (g *growing) atOnce(interval time.Duration) bool {
+	for class, n := range g.classes {
+		if n > 0 && !inFlight(timeline.Class(class)) {
+			return false
+		}
+	}
+	took := g.lastDone - g.minKnown
+	return interval > 0 && g.failed >= 3 && took >= 0 && took*2 < time.Duration(g.failed-2)*interval
+}
+
+// inFlight reports whether a request that failed so had reached somebody, and failed when that became known.
+func inFlight(class timeline.Class) bool {
+	return class == timeline.Reset || class == timeline.EOF || class == timeline.Body || class == timeline.HTTP5xx
+}
+
 // unconnected reports whether a request that failed so got no connection.
 func unconnected(class timeline.Class) bool {
 	return class == timeline.Refused || class == timeline.TimeoutConnect || class == timeline.Unreachable
@@ -456,15 +512,20 @@ func (e *ending) lastDone() time.Duration {
 
 // prove adds a success to those that prove the end.
 func (e *ending) prove(r flight) {
-	if r.sent < e.maxKnown {
-		return
+	if r.sent >= e.maxKnown || e.cut != nil && r.done >= e.maxKnown {
+		e.dones = insert(e.dones, r.done, e.proofs.end)
 	}
-	i, _ := slices.BinarySearch(e.dones, r.done)
-	if i >= e.proofs.end {
-		return
+	if r.sent >= e.maxKnown && e.cut != nil {
+		e.sents = insert(e.sents, r.sent, e.proofs.end)
 	}
-	e.dones = slices.Insert(e.dones, i, r.done)
-	if len(e.dones) > e.proofs.end {
-		e.dones = e.dones[:e.proofs.end]
+}
+
+// insert puts an instant into a rising list of at most most.
+func insert(list []time.Duration, at time.Duration, most int) []time.Duration {
+	i, _ := slices.BinarySearch(list, at)
+	if i >= most {
+		return list
 	}
+	list = slices.Insert(list, i, at)
+	return list[:min(len(list), most)]
 }

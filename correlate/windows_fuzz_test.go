@@ -3,6 +3,8 @@ package correlate
 import (
 	"cmp"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -104,6 +106,8 @@ func (n *naive) windows() []naiveWindow {
 		minSent, maxSent, minKnown, maxKnown := bounds(failures)
 		answer := n.answer(groups[:i], failures[0])
 		inside := n.inside(failures, answer)
+		spared := n.spared(failures)
+		inside += spared
 		startProofs, endProofs := 1, 1
 		if inside > 0 || len(failures) < fewFailures {
 			for _, edge := range append([]int{len(failures)}, edgeFailures[:]...) {
@@ -120,14 +124,16 @@ func (n *naive) windows() []naiveWindow {
 		if i > 0 {
 			_, floor, _, _ = bounds(slices.Concat(groups[i-1]...))
 		}
+		besideStart, besideEnd := 0, 0 // successes within the brackets
 		var before []time.Duration
 		for _, r := range n.requests {
-			if r.Class == timeline.OK && r.Done <= minSent && r.Sent >= floor {
+			if r.Class == timeline.OK && r.Sent >= floor && (r.Done <= minSent || spared > 0 && r.Seq < failures[0].Seq) {
 				before = append(before, r.Sent)
 			}
 		}
 		switch {
 		case len(before) >= startProofs:
+			besideStart = startProofs - 1
 			w.Start.Earliest = max(before[len(before)-startProofs], floor)
 		case floor >= 0:
 			w.Start.Earliest = floor
@@ -135,25 +141,53 @@ func (n *naive) windows() []naiveWindow {
 			w.Open.Start = true
 		}
 
-		next := never
+		next, nextSeq := never, uint64(math.MaxUint64)
 		if i+1 < len(groups) {
-			next, _, _, _ = bounds(slices.Concat(groups[i+1]...))
+			next, nextSeq = groups[i+1][0][0].Sent, groups[i+1][0][0].Seq
 			_, _, w.End.Latest, _ = bounds(slices.Concat(groups[i+1]...))
 		}
 		var after []time.Duration
 		for _, r := range n.requests {
-			if r.Class == timeline.OK && r.Sent >= maxKnown && r.Sent < next {
+			if r.Class == timeline.OK && r.Sent >= maxKnown && r.Seq < nextSeq {
 				after = append(after, r.Done)
 			}
 		}
 		slices.Sort(after)
-		if len(after) >= endProofs {
-			w.End.Latest = min(w.End.Latest, after[endProofs-1])
+		var sents []time.Duration
+		if spared > 0 { // over for what arrives as soon as so many were sent, for what is in flight as soon as so many were done
+			after = nil
+			for _, r := range n.requests {
+				if r.Class == timeline.OK && r.Done >= maxKnown && r.Seq > failures[0].Seq && r.Seq < nextSeq {
+					after = append(after, r.Done)
+				}
+				if r.Class == timeline.OK && r.Sent >= maxKnown && r.Seq < nextSeq {
+					sents = append(sents, r.Sent+swap)
+				}
+			}
+			slices.Sort(after)
+		}
+		if len(after) >= endProofs && (spared == 0 || len(sents) >= endProofs) {
+			latest := after[endProofs-1]
+			if spared > 0 {
+				latest = max(latest, sents[endProofs-1])
+			}
+			if latest <= w.End.Latest {
+				w.End.Latest, besideEnd = latest, endProofs-1
+			}
 		} else if next == never {
 			w.Open.End = true
 			w.End.Latest = max(n.requests[len(n.requests)-1].Sent+1, maxKnown, slices.Max(append(after, 0)))
 		}
+		wasOpen := w.Open
 		n.shade(&w, minSent, maxKnown)
+		if inside == 0 && len(failures) < 3 {
+			if w.Open.Start == wasOpen.Start {
+				w.Sent += besideStart
+			}
+			if w.Open.End == wasOpen.End {
+				w.Sent += besideEnd
+			}
+		}
 		ws = append(ws, w)
 	}
 	return ws
@@ -167,6 +201,21 @@ func (n *naive) proofsNeeded(failures []timeline.Request) int {
 		}
 	}
 	return proofsNeeded(len(failures), succeeded)
+}
+
+// spared counts the successes in flight when all failures became known at once.
+func (n *naive) spared(failures []timeline.Request) (spared int) {
+	minSent, _, minKnown, lastDone := bounds(failures)
+	refused := slices.ContainsFunc(failures, func(f timeline.Request) bool { return f.Class != timeline.HTTP5xx })
+	if len(failures) < 3 || refused || 2*(lastDone-minKnown) >= time.Duration(len(failures)-2)*10*time.Millisecond {
+		return 0
+	}
+	for _, r := range n.requests {
+		if r.Class == timeline.OK && r.Sent > minSent+swap && r.Sent+swap < minKnown && r.Done > lastDone+swap {
+			spared++
+		}
+	}
+	return spared
 }
 
 // inside counts the successes inside failures.
@@ -294,6 +343,50 @@ func addSeeds(f *testing.F) {
 			data = append(data, byte(state>>24)>>(seed%4), byte(state>>16)>>(seed%3), byte(state>>8)|(seed<<4))
 		}
 		f.Add(data)
+	}
+}
+
+// Half of what is in flight is cut now and then: windows follow the rules stated one by one.
+func TestWindowsOfRequestsCutInFlightFollowTheRules(t *testing.T) {
+	cuts := 0
+	for seed := range uint64(400) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		data := make([]byte, 3*(50+rng.IntN(500)))
+		for i := range data {
+			switch i % 3 {
+			case 0:
+				data[i] = byte(rng.IntN(60))
+			case 1:
+				data[i] = byte(rng.IntN(int([]int{20, 120, 250}[seed%3])))
+			default:
+				data[i] = 255
+				if rng.IntN(1+int(seed%40)) == 0 {
+					data[i] = byte(rng.IntN(256))
+				}
+			}
+		}
+		requests := readFlights(data, timeline.HTTP5xx)
+		at := time.Duration(0)
+		for range 3 { // cut half of what is in flight
+			at += time.Duration(rng.Int64N(int64(2 * time.Second)))
+			for i := range requests {
+				if r := &requests[i]; r.Sent < at && r.Done > at && rng.IntN(2) == 0 {
+					r.Class, r.Done = timeline.HTTP5xx, at+time.Duration(rng.IntN(3))*time.Millisecond/4
+				}
+			}
+		}
+		compareWithRules(t, requests, 10*time.Millisecond, 30*time.Millisecond)
+		if t.Failed() {
+			t.Fatal(seed)
+		}
+		for _, w := range analyze(t, fuzzRun(requests, 30*time.Millisecond)).Windows {
+			if w.Cut != nil {
+				cuts++
+			}
+		}
+	}
+	if cuts < 10 {
+		t.Errorf("requests were cut in flight in %d windows only", cuts)
 	}
 }
 

@@ -15,6 +15,9 @@ func (w window) publish(slow bool, dark, unsure []period, backends []string) Win
 		w.weigh()
 	}
 	sent := w.failed + w.inside
+	if w.inside == 0 && w.failed < 3 && !slow {
+		sent += w.beside.start + w.beside.end // so few tell nothing of a share but together with those beside them
+	}
 	p := Window{
 		Kind:     Partial,
 		Basis:    Exact,
@@ -27,6 +30,7 @@ func (w window) publish(slow bool, dark, unsure []period, backends []string) Win
 		Classes:  classNames(&w.classes),
 		Backends: backendNames(w.backends, backends),
 		Open:     w.open,
+		Cut:      w.cut,
 	}
 	if w.usual || w.proofs.start > 1 || w.proofs.end > 1 {
 		p.Basis = Statistical

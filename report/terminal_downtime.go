@@ -131,7 +131,7 @@ func windowRow(p *page, tl *correlate.Timeline, w correlate.Window, target strin
 	colour := map[correlate.WindowKind]style{correlate.Outage: redBold, correlate.Partial: red, correlate.Slow: yellow}[w.Kind]
 	return []span{
 		{fmt.Sprint(w.ID), normal},
-		p.span(wallClock(tl, middle(w.Start), "15:04:05.000"), normal),
+		p.span(wallClock(tl, middle(begun(w)), "15:04:05.000"), normal),
 		p.span(windowLength(w), bold),
 		p.span(downtimeText(w), normal),
 		p.span(string(w.Kind), colour),
@@ -145,11 +145,22 @@ func wallClock(tl *correlate.Timeline, at time.Duration, layout string) string {
 	return tl.T0.Add(at).UTC().Format(layout)
 }
 
+// begun is when a window began: of requests cut in flight, when they were cut.
+func begun(w correlate.Window) correlate.Instant {
+	if w.Cut != nil {
+		return *w.Cut
+	}
+	return w.Start
+}
+
 func middle(i correlate.Instant) time.Duration { return i.Earliest + (i.Latest-i.Earliest)/2 }
 
 // windowLength is how long a window took. One whose end was not observed is still no longer than what is known to be well
-// beyond.
+// beyond. Requests that were cut in flight all failed at one instant, however long they had been under way.
 func windowLength(w correlate.Window) string {
+	if w.Cut != nil {
+		return "at once"
+	}
 	if isOpen(w) && w.Most != nil {
 		return FormatLength(correlate.Length{Min: w.Length.Min, Max: w.Most.Length}, false)
 	}
