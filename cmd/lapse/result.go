@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"lapse/correlate"
 	"lapse/dashboard"
@@ -61,7 +62,8 @@ func writeTimeline(dir string, tl *correlate.Timeline) error {
 	})
 }
 
-// writeFile makes or replaces the file at path with what write writes, whole or not at all.
+// writeFile makes or replaces the file at path with what write writes, whole or not at all. What it says is written is on disk:
+// the file is synced before it gets its name, and its directory after.
 func writeFile(path string, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {
@@ -69,20 +71,42 @@ func writeFile(path string, write func(io.Writer) error) error {
 	}
 	defer os.Remove(f.Name()) // fails once renamed
 	err = write(f)
+	if err == nil {
+		err = f.Chmod(0o644)
+	}
+	if err == nil {
+		err = syncFile(f)
+	}
 	if closeErr := f.Close(); err == nil {
 		err = closeErr
 	}
 	if err == nil {
-		err = os.Chmod(f.Name(), 0o644)
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
+		err = renameFile(f.Name(), path)
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
 	}
 	return nil
 }
+
+// renameFile renames a file within its directory, and syncs that, so that the new name survives a crash of the machine.
+func renameFile(from, to string) error {
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(to))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := syncFile(dir); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, syscall.EINVAL) {
+		return err // EINVAL: a file system that cannot sync a directory
+	}
+	return nil
+}
+
+// syncFile is what makes a file durable; a test looks over its shoulder.
+var syncFile = (*os.File).Sync
 
 // deliver writes and prints a judged run, and returns its exit code as an error. What cannot be written makes it 1
 // at most: a gate that failed has failed.
