@@ -50,13 +50,20 @@ type remote struct {
 // the recording.
 type marks struct {
 	mu   sync.Mutex
-	all  []timeline.Event
+	all  []mark
 	made chan struct{} // holds a token while there may be new ones
 }
 
-func (m *marks) put(e timeline.Event) {
+// A mark is an event with its instant on this machine's clock. It is put on the run's clock as late as possible, by comparisons
+// from before and after it.
+type mark struct {
+	event timeline.Event
+	stamp stamp
+}
+
+func (m *marks) put(made mark) {
 	m.mu.Lock()
-	m.all = append(m.all, e)
+	m.all = append(m.all, made)
 	m.mu.Unlock()
 	select {
 	case m.made <- struct{}{}:
@@ -65,7 +72,7 @@ func (m *marks) put(e timeline.Event) {
 }
 
 // from returns the marks from the nth on.
-func (m *marks) from(n int) []timeline.Event {
+func (m *marks) from(n int) []mark {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.all[min(n, len(m.all)):])
@@ -90,7 +97,7 @@ func (o *options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 		return stoppedOr(setup, asUsage(err))
 	}
 	dir := o.runDir(o.id)
-	r := &remote{opts: o, log: log, done: make(chan int, 1), facts: newQueue(), marks: marks{made: make(chan struct{}, 1)}, clock: runClock{local: timeline.StartClock()}}
+	r := &remote{opts: o, log: log, done: make(chan int, 1), facts: newQueue(), marks: marks{made: make(chan struct{}, 1)}, clock: runClock{local: timeline.StartClock(), log: log}}
 	if r.copy, err = beginRecording(dir, record.CreateCopy); err != nil {
 		return err
 	}
@@ -420,14 +427,27 @@ func (r *remote) enter(phase string) {
 // noticed is how long what a command has done may take to be noticed here, see docs/decisions/0004-placing-events.md.
 const noticed = time.Second
 
-// mark puts what the command did onto the run's clock and on its way to the agent.
+// mark stamps what the command did, and puts it on its way to the agent.
 func (r *remote) mark(e timeline.Event) {
-	e.Since, e.Seen = r.clock.place(e.Seen-noticed, e.Seen)
-	r.marks.put(e)
+	r.marks.put(mark{e, r.clock.stamp(e.Seen-noticed, e.Seen)})
 }
 
-// marksAtOnce is how many marks travel in one request, far below what the Pod takes.
-const marksAtOnce = 500
+// placed are marks on the run's clock.
+func (r *remote) placed(made []mark) []timeline.Event {
+	events := make([]timeline.Event, len(made))
+	for i, m := range made {
+		events[i] = m.event
+		events[i].Since, events[i].Seen = r.clock.place(m.stamp)
+	}
+	return events
+}
+
+const (
+	// marksAtOnce is how many marks travel in one request, far below what the Pod takes.
+	marksAtOnce = 500
+	// betweenMarks is how long marks are collected before the next of them travel: the clocks are compared each time.
+	betweenMarks = time.Second
+)
 
 // sendMarks sends the marks to the agent, in order, until no more will be made, and then tells it that
 // the command has ended.
@@ -442,20 +462,44 @@ func (r *remote) sendMarks(ctx context.Context, ended <-chan string) {
 		case <-ctx.Done():
 			return
 		}
-		events := r.marks.from(sent)
-		sent += len(events)
-		for part := range slices.Chunk(events, marksAtOnce) {
+		marks := r.marks.from(sent)
+		sent += len(marks)
+		for part := range slices.Chunk(marks, marksAtOnce) {
 			if broken != nil {
 				break // the end of the command is still told
 			}
-			if broken = r.agent.Send(ctx, part...); broken != nil {
+			if broken = r.sendPlaced(ctx, part); broken != nil {
 				r.tellUnlessGone(ctx, "what the command does cannot be sent to the Pod", broken)
 			}
+		}
+		if last || len(marks) == 0 {
+			continue
+		}
+		select {
+		case stopped = <-ended:
+			ended = told(stopped)
+		case <-time.After(betweenMarks):
+		case <-ctx.Done():
 		}
 	}
 	if err := r.agent.Settle(ctx, stopped); err != nil {
 		r.tellUnlessGone(ctx, "the Pod was not told that the command has ended", err)
 	}
+}
+
+// sendPlaced sends marks once the clocks were compared after the last of them.
+func (r *remote) sendPlaced(ctx context.Context, marks []mark) error {
+	if err := r.clock.compareSince(ctx, marks[len(marks)-1].stamp.latest, r.agent.SyncClock); err != nil {
+		return err
+	}
+	return r.agent.Send(ctx, r.placed(marks)...)
+}
+
+// told is a channel that says once more what was received already.
+func told(what string) <-chan string {
+	again := make(chan string, 1)
+	again <- what
+	return again
 }
 
 // tellUnlessGone logs an error of the connection, but not that the run is over.
@@ -487,7 +531,7 @@ func (r *remote) stopChild() {
 func (r *remote) conclude(why string) *correlate.Timeline {
 	end := timeline.Event{Seen: max(r.clock.now(), r.latest), Kind: timeline.RunPhase, To: phaseEnded, Writer: "lapse", Detail: why}
 	var facts []timeline.Fact
-	for _, e := range append(r.marks.from(r.returned), end) {
+	for _, e := range append(r.placed(r.marks.from(r.returned)), end) {
 		r.lastEvent++
 		e.ID = r.lastEvent
 		facts = append(facts, e)
