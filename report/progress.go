@@ -41,6 +41,7 @@ type Progress struct {
 	block    []byte              // what stands on the terminal now
 	latest   *correlate.Timeline // as the last Update gave it, at instant now
 	now      time.Duration
+	silent   time.Duration // how long nothing has come from where the run goes on; 0 if it does
 	slot     int64         // the quarter of a second last drawn in, from 1
 	lined    time.Duration // when the last regular line was written
 	lastSeen uint32        // the last event told of
@@ -82,6 +83,22 @@ func (p *Progress) Update(tl *correlate.Timeline, now time.Duration) {
 		text = append(text, p.stamped(now, p.status(tl))...)
 	}
 	p.show(text, nil)
+}
+
+// Silent says for how long nothing has come from where the run goes on: what is shown by the Updates that follow is as old. 0 takes it
+// back.
+func (p *Progress) Silent(since time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.silent = since
+}
+
+// silence is that in words, or "".
+func (p *Progress) silence() string {
+	if p.silent == 0 {
+		return ""
+	}
+	return "no news from the Job for " + seconds(p.silent)
 }
 
 // Log writes a line that stays, such as one of the wrapped command's output: above the block, where
@@ -230,6 +247,9 @@ func detailOf(e correlate.Event) string {
 // status is the run on one line.
 func (p *Progress) status(tl *correlate.Timeline) string {
 	parts := []string{cmp.Or(phase(tl), "starting"), rateText(tl), countText(tl)}
+	if silence := p.silence(); silence != "" {
+		parts = []string{silence, "until then " + cmp.Or(phase(tl), "starting"), countText(tl)}
+	}
 	if ready, known := readyNow(tl); known {
 		parts = append(parts, "endpoints ready "+fmt.Sprint(ready))
 	}
@@ -242,7 +262,11 @@ func (p *Progress) status(tl *correlate.Timeline) string {
 // blockOf is the run as a block of lines.
 func (p *Progress) blockOf(tl *correlate.Timeline, now time.Duration) []byte {
 	page := p.page()
-	page.line(page.span(" "+cmp.Or(phase(tl), "starting"), bold), page.span("  "+p.clockText(tl, now), normal), page.span("  "+rateText(tl), dim))
+	rate := page.span("  "+rateText(tl), dim)
+	if silence := p.silence(); silence != "" {
+		rate = page.span("  "+silence, yellow)
+	}
+	page.line(page.span(" "+cmp.Or(phase(tl), "starting"), bold), page.span("  "+p.clockText(tl, now), normal), rate)
 	counts := []span{page.span(" "+countText(tl), normal)}
 	if w := current(tl); w != nil {
 		counts = append(counts, page.span(fmt.Sprintf("  FAILING %s %s, %s", w.Target, FormatLength(w.Length, true), errorText(*w)), redBold))
