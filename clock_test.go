@@ -22,6 +22,8 @@ var readClock = map[string]string{
 	"loadgen/hammer.go time.Since": "hey's own summary wants the length of a round",
 	"cmd/lapse/run.go time.Now":    "the name of a run",
 
+	"cmd/lapse/runclock.go time.Now": "whether the wall clock went on while the monotonic one stood still",
+
 	"loadgen/pacing.go time.Now":              "how long a short wait has lasted, compared with nothing but itself",
 	"loadgen/pacing.go time.Since":            "how long a short wait has lasted, compared with nothing but itself",
 	"loadgen/cpu.go time.Now":                 "the length of a closed-loop step, which is no fact of a run",

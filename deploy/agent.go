@@ -52,6 +52,8 @@ type Backend interface {
 	Settle(reason string) error // what was measured is over; go on to settling
 	Abort(reason string) error  // end the run now
 	Ack(Receipt) error          // the recording is safe elsewhere; fails if it is not this one
+	// Heard says that the workstation that runs the command has called, which others do not count as: it is its sign of life.
+	Heard()
 }
 
 // Headers of POST /v1/events. A client numbers its events from 0, and the agent takes each number
@@ -60,6 +62,9 @@ const (
 	headerClient = "Lapse-Client"
 	headerFirst  = "Lapse-First"
 )
+
+// headerRunsCommand is on every request of the workstation that runs the wrapped command.
+const headerRunsCommand = "Lapse-Runs-Command"
 
 const maxBody = 8 << 20
 
@@ -78,7 +83,7 @@ func NewHandler(backend Backend, page http.Handler) http.Handler {
 	v1.HandleFunc("POST /v1/ack", a.ack)
 
 	mux := http.NewServeMux()
-	mux.Handle("/v1/", localOnly(http.NewCrossOriginProtection().Handler(v1)))
+	mux.Handle("/v1/", localOnly(http.NewCrossOriginProtection().Handler(a.hearing(v1))))
 	if page != nil {
 		mux.Handle("/", page)
 	}
@@ -103,6 +108,16 @@ type (
 		Error string `json:"error"`
 	}
 )
+
+// hearing passes requests on, and the workstation's sign of life in them.
+func (a *api) hearing(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get(headerRunsCommand) != "" {
+			a.backend.Heard()
+		}
+		next.ServeHTTP(w, r)
+	})
+}
 
 // localOnly refuses requests whose Host is not a name of this machine: a page that had its own name
 // rebound to 127.0.0.1 still sends that name.

@@ -97,6 +97,7 @@ func (r *fakeRun) tell(format string, args ...any) error {
 	return nil
 }
 
+func (r *fakeRun) Heard()                     { _ = r.tell("heard") }
 func (r *fakeRun) Settle(reason string) error { return r.tell("settle: %s", reason) }
 func (r *fakeRun) Abort(reason string) error  { return r.tell("abort: %s", reason) }
 
@@ -286,7 +287,7 @@ func TestFollowEndsWhenThePodHasGone(t *testing.T) {
 			if n == 1 {
 				return &cutAfter{conn, 300}, nil
 			}
-			return nil, &GoneError{"lapse-x7k2p-abcde", "is no more"}
+			return nil, &GoneError{Pod: "lapse-x7k2p-abcde", Namespace: "shop", Run: "lapse-x7k2p", Detail: "ended with exit code 0", Ended: true}
 		}
 		run.record(t, strings.Repeat("facts", 1000))
 		var copied bytes.Buffer
@@ -297,7 +298,54 @@ func TestFollowEndsWhenThePodHasGone(t *testing.T) {
 		if copied.Len() == 0 || receipt.Length != int64(copied.Len()) {
 			t.Errorf("receipt %v for %d bytes", receipt, copied.Len())
 		}
-		wantHint(t, err, "retrieve")
+		wantHint(t, err, "lapse retrieve -n shop lapse-x7k2p")
+		if got := err.Error(); got != "fetch the recording: Pod lapse-x7k2p-abcde ended with exit code 0" {
+			t.Errorf("error is %q", got)
+		}
+	})
+}
+
+func TestWhatWasFetchedBeforeIsContinued(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, run *fakeRun, agent *Agent, _ *memoryNet) {
+		run.record(t, strings.Repeat("facts", 1000))
+		want := run.end(t)
+		for _, test := range []struct {
+			name, have string
+			wantErr    bool
+		}{
+			{"nothing", "", false},
+			{"its beginning", strings.Repeat("facts", 300) + "fa", false},
+			{"all of it", strings.Repeat("facts", 1000), false},
+			{"another recording's beginning", "other", true},
+			{"more than there is", strings.Repeat("facts", 1001), true},
+		} {
+			var copied bytes.Buffer
+			receipt, err := agent.Continue(t.Context(), strings.NewReader(test.have), &copied)
+			if (err != nil) != test.wantErr {
+				t.Errorf("%s: %v", test.name, err)
+			}
+			if err == nil && (receipt != want || test.have+copied.String() != strings.Repeat("facts", 1000)) {
+				t.Errorf("%s: receipt %v, %d bytes came", test.name, receipt, copied.Len())
+			}
+		}
+	})
+}
+
+func TestOnlyTheWorkstationThatRunsTheCommandGivesASignOfLife(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, run *fakeRun, agent *Agent, _ *memoryNet) {
+		run.end(t)
+		for _, runsCommand := range []bool{false, true} {
+			agent.RunsCommand, run.told = runsCommand, nil
+			if _, err := agent.SyncClock(t.Context(), run.clock); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := agent.Follow(t.Context(), io.Discard); err != nil {
+				t.Fatal(err)
+			}
+			if heard := len(run.told) > 0; heard != runsCommand {
+				t.Errorf("runs the command: %v, told %v", runsCommand, run.told)
+			}
+		}
 	})
 }
 

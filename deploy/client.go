@@ -30,8 +30,9 @@ type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 // An Agent calls an agent's API from afar. Its methods repeat what a broken connection interrupted
 // until ctx ends, the agent has refused (an [AgentError]), or its Pod has gone (a [GoneError]).
 type Agent struct {
-	Idle   time.Duration // a stream of facts that brought nothing for so long is opened anew; default 15 s
-	Logger *slog.Logger  // told of broken connections; default: nobody
+	Idle        time.Duration // a stream of facts that brought nothing for so long is opened anew; default 15 s
+	Logger      *slog.Logger  // told of broken connections; default: nobody
+	RunsCommand bool          // this is the workstation that runs the command: its calls are its sign of life
 
 	http *http.Client
 	base string
@@ -65,15 +66,21 @@ func (e *AgentError) Error() string {
 
 // A GoneError says that the agent's Pod runs no more, so nothing can be fetched from it.
 type GoneError struct {
-	Pod    string
-	Detail string
+	Pod       string
+	Namespace string
+	Run       string // the run's name
+	Detail    string // how the Pod came to its end
+	Ended     bool   // it is still there, and its log can be read
 }
 
-func (e *GoneError) Error() string { return fmt.Sprintf("Pod %s: %s", e.Pod, e.Detail) }
+func (e *GoneError) Error() string { return fmt.Sprintf("Pod %s %s", e.Pod, e.Detail) }
 
 // Hint says where the result may still be.
 func (e *GoneError) Hint() string {
-	return "its log and termination message may still have the result: lapse retrieve"
+	if !e.Ended {
+		return "its result went with it, but for what was fetched before"
+	}
+	return fmt.Sprintf("its log may still have the result: `lapse retrieve -n %s %s`", e.Namespace, e.Run)
 }
 
 // Status asks how far the run has come.
@@ -154,7 +161,18 @@ func (a *Agent) exchange(ctx context.Context, local timeline.Clock) (ClockOffset
 //
 // The copy is not acknowledged: call [Agent.Ack] once it is safe.
 func (a *Agent) Follow(ctx context.Context, w io.Writer) (Receipt, error) {
-	copied := &counted{w: w, hash: sha256.New()}
+	return a.Continue(ctx, nil, w)
+}
+
+// Continue does as [Agent.Follow] does with a recording of which w has the beginning already, which have reads; nil is nothing.
+func (a *Agent) Continue(ctx context.Context, have io.Reader, w io.Writer) (Receipt, error) {
+	copied := &counted{w: io.Discard, hash: sha256.New()}
+	if have != nil {
+		if _, err := io.Copy(copied, have); err != nil {
+			return Receipt{}, fmt.Errorf("%w: read what was fetched before: %w", errKeep, err)
+		}
+	}
+	copied.w = w
 	pause := retryFirst
 	for {
 		before := copied.length
@@ -168,6 +186,9 @@ func (a *Agent) Follow(ctx context.Context, w io.Writer) (Receipt, error) {
 		case copied.err != nil:
 			return copied.receipt(), fmt.Errorf("%w: %w", errKeep, copied.err)
 		case final(ctx, err):
+			if gone, ok := errors.AsType[*GoneError](err); ok {
+				err = gone // and not by which request that was found out
+			}
 			return copied.receipt(), fmt.Errorf("fetch the recording: %w", err)
 		}
 		if copied.length > before {
@@ -249,7 +270,9 @@ func (e *ChecksumError) Error() string {
 }
 
 // Hint says what to do about it.
-func (e *ChecksumError) Hint() string { return "the agent still holds its recording: lapse retrieve" }
+func (e *ChecksumError) Hint() string {
+	return "the agent still holds its recording: fetch it again with `lapse retrieve`"
+}
 
 // counted knows what went through it, and whether the far end failed.
 type counted struct {
@@ -322,6 +345,9 @@ func (a *Agent) request(ctx context.Context, method, path string, header http.He
 		return nil, err
 	}
 	maps.Copy(request.Header, header)
+	if a.RunsCommand {
+		request.Header.Set(headerRunsCommand, "1")
+	}
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}

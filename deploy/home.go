@@ -141,7 +141,7 @@ func findBlock(log io.Reader) ([]string, error) {
 		return nil, errors.New("timeline in the log: it is cut off")
 	}
 	if found == nil {
-		return nil, errors.New("there is no timeline in the log")
+		return nil, errNoTimeline
 	}
 	return found, nil
 }
@@ -185,20 +185,52 @@ type Retrieved struct {
 	Failed   []error         // why better ways were no use
 }
 
-// Retrieve brings a run's result home by the best way there is. The recording goes to w; if it comes whole,
-// and w is safe (w.Sync, if it has that, succeeds), the agent is told that it may end. While the run still
-// goes on, Retrieve follows it to its end. A recording that breaks off stays in w as far as it came.
-func Retrieve(ctx context.Context, run *Run, w io.Writer) (Retrieved, error) {
+// Retrieve brings a run's result home by the best way there is. The recording goes to w, behind what w already has of it, which
+// have reads (nil: nothing). If it comes whole, and w is safe (w.Sync, if it has that, succeeds), the agent is told that it may end.
+// While the run still goes on, Retrieve follows it to its end. A recording that breaks off stays in w as far as it came.
+func Retrieve(ctx context.Context, run *Run, have io.Reader, w io.Writer) (Retrieved, error) {
 	pod, err := run.Pod(ctx)
 	if err != nil {
 		return Retrieved{}, err
 	}
 	if pod == nil {
-		return Retrieved{}, withHint(fmt.Errorf("run %s has no Pod any more", run.Name), "its result went with it, if nobody fetched it")
+		return Retrieved{}, noPod(run)
 	}
+	agent := func(ctx context.Context, run *Run, pod *corev1.Pod, result *Retrieved) error {
+		return fromAgent(ctx, run, pod, have, w, result)
+	}
+	return bring(ctx, run, pod, agent, fromLog, fromTermination)
+}
+
+// RetrieveEnded brings home what a run's Pod has left that runs no more: the timeline in its log, else the verdict. If it has left
+// neither, the error is [ErrNothingLeft].
+func RetrieveEnded(ctx context.Context, run *Run) (Retrieved, error) {
+	pod, err := run.Pod(ctx)
+	if err != nil {
+		return Retrieved{}, err
+	}
+	if pod == nil {
+		return Retrieved{}, noPod(run)
+	}
+	return bring(ctx, run, pod, fromLog, fromTermination)
+}
+
+func noPod(run *Run) error {
+	return withHint(fmt.Errorf("run %s has no Pod any more", run.Name), "its result went with it, if nobody fetched it")
+}
+
+// ErrNothingLeft says that a Pod ended without a timeline in its log and a verdict in its termination message: there is
+// nothing more to fetch.
+var ErrNothingLeft = errors.New("the Pod has left no result")
+
+// A way brings a result home.
+type way func(context.Context, *Run, *corev1.Pod, *Retrieved) error
+
+// bring takes the first of the ways that leads anywhere.
+func bring(ctx context.Context, run *Run, pod *corev1.Pod, ways ...way) (Retrieved, error) {
 	result := Retrieved{Pod: pod.Name}
-	for _, way := range []func(context.Context, *Run, *corev1.Pod, io.Writer, *Retrieved) error{fromAgent, fromLog, fromTermination} {
-		err := way(ctx, run, pod, w, &result)
+	for _, way := range ways {
+		err := way(ctx, run, pod, &result)
 		if err == nil {
 			return result, nil
 		}
@@ -207,15 +239,24 @@ func Retrieve(ctx context.Context, run *Run, w io.Writer) (Retrieved, error) {
 			break
 		}
 	}
-	return result, fmt.Errorf("retrieve run %s: %w", run.Name, errors.Join(result.Failed...))
+	failed := errors.Join(result.Failed...)
+	if errors.Is(failed, errNoTimeline) && errors.Is(failed, errNoVerdict) {
+		failed = errors.Join(ErrNothingLeft, failed)
+	}
+	return result, fmt.Errorf("retrieve run %s: %w", run.Name, failed)
 }
 
 // errKeep says that we could not keep what came: another way would not help.
 var errKeep = errors.New("keep the recording")
 
-func fromAgent(ctx context.Context, run *Run, pod *corev1.Pod, w io.Writer, result *Retrieved) error {
+var (
+	errNoTimeline = errors.New("there is no timeline in the log")
+	errNoVerdict  = errors.New("there is no verdict in the termination message")
+)
+
+func fromAgent(ctx context.Context, run *Run, pod *corev1.Pod, have io.Reader, w io.Writer, result *Retrieved) error {
 	if !isRunning(pod) {
-		return &GoneError{pod.Name, "does not run"}
+		return goneError(pod, "does not run", true)
 	}
 	tunnel, err := NewTunnel(run.REST, pod, 0)
 	if err != nil {
@@ -224,7 +265,15 @@ func fromAgent(ctx context.Context, run *Run, pod *corev1.Pod, w io.Writer, resu
 	agent := tunnel.Agent()
 	defer agent.Close()
 	agent.Logger = run.Logger
-	receipt, err := agent.Follow(ctx, w)
+	status, err := agent.Status(ctx)
+	if err != nil {
+		return err
+	}
+	if status.Phase != PhaseEnded {
+		run.notify(fmt.Sprintf("run %s still goes on (%s); it is followed to its end. `lapse stop -n %s %s` ends it now, with its data kept",
+			run.Name, status.Phase, run.Namespace, run.Name))
+	}
+	receipt, err := agent.Continue(ctx, have, w)
 	if err != nil {
 		return err
 	}
@@ -250,7 +299,7 @@ func makeSafe(w io.Writer) error {
 	return nil
 }
 
-func fromLog(ctx context.Context, run *Run, pod *corev1.Pod, _ io.Writer, result *Retrieved) error {
+func fromLog(ctx context.Context, run *Run, pod *corev1.Pod, result *Retrieved) error {
 	log, err := run.Client.PodLog(ctx, pod.Namespace, pod.Name, corev1.PodLogOptions{Container: ContainerName})
 	if err != nil {
 		return fmt.Errorf("read the log of Pod %s: %w", pod.Name, err)
@@ -264,14 +313,14 @@ func fromLog(ctx context.Context, run *Run, pod *corev1.Pod, _ io.Writer, result
 	return nil
 }
 
-func fromTermination(_ context.Context, _ *Run, pod *corev1.Pod, _ io.Writer, result *Retrieved) error {
+func fromTermination(_ context.Context, _ *Run, pod *corev1.Pod, result *Retrieved) error {
 	ended := agentEnding(pod)
 	if ended == nil {
-		return fmt.Errorf("Pod %s has left no termination message", pod.Name)
+		return fmt.Errorf("Pod %s: %w", pod.Name, errNoVerdict)
 	}
 	message := bytes.TrimSpace([]byte(ended.Message))
 	if len(message) == 0 || message[0] != '{' || !json.Valid(message) {
-		return fmt.Errorf("Pod %s left no verdict: %s", pod.Name, terminated(ended))
+		return fmt.Errorf("Pod %s: %w: %s", pod.Name, errNoVerdict, terminated(ended))
 	}
 	result.From, result.Verdict = FromTermination, json.RawMessage(message)
 	return nil

@@ -27,6 +27,7 @@ type Cluster struct {
 	Client kube.Client
 	REST   *rest.Config
 	Logger *slog.Logger // optional
+	Notify func(string) // optional: told in a sentence what is being waited for; it must not block
 }
 
 func (c Cluster) logger() *slog.Logger {
@@ -34,6 +35,12 @@ func (c Cluster) logger() *slog.Logger {
 		return slog.New(slog.DiscardHandler)
 	}
 	return c.Logger
+}
+
+func (c Cluster) notify(what string) {
+	if c.Notify != nil {
+		c.Notify(what)
+	}
 }
 
 // A Run is a run in the cluster, as seen from a workstation.
@@ -326,6 +333,36 @@ func (r *Run) Pod(ctx context.Context) (*corev1.Pod, error) {
 		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
 	})
 	return &youngest, nil
+}
+
+// AskStatus asks the run's agent how far it has come, again and again until ctx ends.
+func (r *Run) AskStatus(ctx context.Context) (Status, error) {
+	agent, err := r.Agent(ctx)
+	if err != nil {
+		return Status{}, err
+	}
+	defer agent.Close()
+	return agent.Status(ctx)
+}
+
+// Agent returns a client of the run's agent, if its Pod runs. If that has ended the error is a [GoneError].
+func (r *Run) Agent(ctx context.Context) (*Agent, error) {
+	pod, err := r.Pod(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case pod == nil:
+		return nil, noPod(r)
+	case agentEnding(pod) != nil:
+		return nil, goneError(pod, ending(pod), true)
+	case !isRunning(pod):
+		return nil, fmt.Errorf("run %s does not measure yet: it waits for %s", r.Name, situation(pod))
+	}
+	tunnel, err := NewTunnel(r.REST, pod, 0)
+	if err != nil {
+		return nil, err
+	}
+	return tunnel.Agent(), nil
 }
 
 func (r *Run) selector() string { return RunLabel + "=" + r.Name }

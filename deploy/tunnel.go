@@ -136,18 +136,22 @@ func (t *Tunnel) url() *url.URL {
 func (t *Tunnel) gone(ctx context.Context) error {
 	pod, err := t.api.Pods(t.pod.Namespace).Get(ctx, t.pod.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return &GoneError{t.pod.Name, "is no more"}
+		return goneError(t.pod, "was deleted", false)
 	}
 	if err != nil {
 		return nil
 	}
 	if pod.UID != t.pod.UID {
-		return &GoneError{t.pod.Name, "was replaced"}
+		return goneError(t.pod, "was replaced", false)
 	}
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
-		return &GoneError{t.pod.Name, "has ended: " + ending(pod)}
+		return goneError(t.pod, ending(pod), true)
 	}
 	return nil
+}
+
+func goneError(pod *corev1.Pod, detail string, ended bool) *GoneError {
+	return &GoneError{Pod: pod.Name, Namespace: pod.Namespace, Run: pod.Labels[RunLabel], Detail: detail, Ended: ended}
 }
 
 // forward opens one forwarded connection on session.

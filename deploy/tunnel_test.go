@@ -242,8 +242,8 @@ func TestTunnelSaysWhyThePodCannotBeReached(t *testing.T) {
 		pod  *corev1.Pod
 		want string
 	}{
-		{"deleted", nil, "is no more"},
-		{"ended", endedPod("panic: oh"), "exit code 3: panic: oh"},
+		{"deleted", nil, "was deleted"},
+		{"ended", endedPod("panic: oh"), "ended with exit code 3"},
 		{"replaced", func() *corev1.Pod { p := endedPod(""); p.UID = "pod-2"; return p }(), "was replaced"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -315,7 +315,7 @@ func TestRetrieveTakesTheBestWayThereIs(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer file.Close()
-			got, err := Retrieve(t.Context(), api.run(t), file)
+			got, err := Retrieve(t.Context(), api.run(t), nil, file)
 			if got.From != test.want || (err == nil) != (test.want != "") {
 				t.Fatalf("from %q, %v", got.From, err)
 			}
@@ -344,7 +344,7 @@ func TestRetrieveDoesNotAcknowledgeWhatItCouldNotKeep(t *testing.T) {
 	run.end(t)
 	api := newFakeAPI(t, NewHandler(run, nil))
 	full := errors.New("no space left on device")
-	_, err := Retrieve(t.Context(), api.run(t), unsafe{full})
+	_, err := Retrieve(t.Context(), api.run(t), nil, unsafe{full})
 	if !errors.Is(err, full) || len(run.told) > 0 {
 		t.Errorf("error is %v, told %v", err, run.told)
 	}

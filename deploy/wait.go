@@ -41,6 +41,7 @@ func (r *Run) WaitRunning(ctx context.Context) (*corev1.Pod, error) {
 	if _, err := r.Pod(ctx); err != nil {
 		return nil, err // without the right to read Pods there would be nothing to wait for
 	}
+	r.notify(waiting + "the Job to create its Pod")
 	var running *corev1.Pod
 	err := r.watch(ctx, func(pod *corev1.Pod) bool {
 		if isRunning(pod) {
@@ -138,6 +139,7 @@ func (r *Run) watch(ctx context.Context, done func(*corev1.Pod) bool) error {
 				return nil
 			}
 			waitingFor = situation(pod)
+			r.notify(waiting + waitingFor)
 		case <-ctx.Done():
 			return fmt.Errorf("waited for %s: %w", waitingFor, context.Cause(ctx))
 		}
@@ -189,6 +191,9 @@ func informer[T, L runtime.Object](client kube.Client, objects kube.Objects[T, L
 	}
 	return cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(source, client), object, 0, nil)
 }
+
+// waiting begins what is told of why a run does not measure yet.
+const waiting = "waiting for "
 
 type deleted struct{ object any }
 
@@ -290,7 +295,7 @@ func judgePod(pod *corev1.Pod) error {
 	case pod.Status.Phase == corev1.PodSucceeded:
 		return startError("Completed", "the agent has ended already", "lapse retrieve has its result")
 	case pod.Status.Phase == corev1.PodFailed:
-		return startError(failedReason(pod), ending(pod), crashHint)
+		return startError(failedReason(pod), lastWords(pod), crashHint)
 	case pod.DeletionTimestamp != nil:
 		return startError("Deleted", fmt.Sprintf("Pod %s was deleted", pod.Name), "")
 	}
@@ -364,12 +369,65 @@ func failedReason(pod *corev1.Pod) string {
 	return cmp.Or(pod.Status.Reason, "Failed")
 }
 
-// ending says how a Pod that runs no more came to its end.
-func ending(pod *corev1.Pod) string {
+// lastWords are what a Pod that runs no more left behind of why.
+func lastWords(pod *corev1.Pod) string {
 	if ended := agentEnding(pod); ended != nil {
 		return terminated(ended)
 	}
 	return strings.TrimSpace(cmp.Or(pod.Status.Reason, string(pod.Status.Phase)) + " " + pod.Status.Message)
+}
+
+// ending says how a Pod came to its end, or is about to, as the API tells: "was evicted from node2 (…)", "ended with exit code 0".
+func ending(pod *corev1.Pod) string {
+	if removed := Removal(pod); removed != "" {
+		return removed
+	}
+	ended := agentEnding(pod)
+	switch {
+	case ended == nil:
+		return "ended: " + lastWords(pod)
+	case ended.Reason == "OOMKilled":
+		return fmt.Sprintf("was killed for want of memory (OOMKilled, limit %s, exit code %d)", memoryLimit, ended.ExitCode)
+	case ended.Signal != 0:
+		return fmt.Sprintf("was killed by signal %d", ended.Signal)
+	case ended.ExitCode > 128:
+		return fmt.Sprintf("was killed by signal %d (exit code %d)", ended.ExitCode-128, ended.ExitCode)
+	}
+	return fmt.Sprintf("ended with exit code %d", ended.ExitCode)
+}
+
+// Removal says who made a Pod go, as far as the API knows: "was evicted from node2 (…)". It is empty for one that nobody did.
+func Removal(pod *corev1.Pod) string {
+	from := ""
+	if pod.Spec.NodeName != "" {
+		from = " from " + pod.Spec.NodeName
+	}
+	// https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type != corev1.DisruptionTarget || condition.Status != corev1.ConditionTrue {
+			continue
+		}
+		verb := "was removed" + from
+		switch condition.Reason {
+		case "EvictionByEvictionAPI":
+			verb = "was evicted" + from + ", as a drain does"
+		case corev1.PodReasonPreemptionByScheduler:
+			verb = "was preempted" + from
+		}
+		return verb + because(condition.Reason, condition.Message)
+	}
+	switch {
+	case pod.Status.Reason != "": // the kubelet's Evicted, the Job's DeadlineExceeded
+		return "was ended" + strings.Replace(from, " from ", " on ", 1) + because(pod.Status.Reason, pod.Status.Message)
+	case pod.DeletionTimestamp != nil:
+		return "was deleted" + from
+	}
+	return ""
+}
+
+// because is Kubernetes' reason in parentheses, with its message where there is one.
+func because(reason, message string) string {
+	return " (" + strings.TrimSuffix(reason+": "+message, ": ") + ")"
 }
 
 func terminated(state *corev1.ContainerStateTerminated) string {
@@ -408,7 +466,7 @@ func situation(pod *corev1.Pod) string {
 	where += " on " + pod.Spec.NodeName
 	for _, status := range pod.Status.ContainerStatuses {
 		if waiting := status.State.Waiting; waiting != nil {
-			return fmt.Sprintf("%s to start (%s)", where, waiting.Reason)
+			return where + " to start" + because(waiting.Reason, waiting.Message)
 		}
 	}
 	if isRunning(pod) {

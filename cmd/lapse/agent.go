@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"lapse/correlate"
 	"lapse/dashboard"
 	"lapse/deploy"
@@ -19,8 +21,14 @@ import (
 	"lapse/timeline"
 )
 
-// lastChance is how long the Pod stays for its recording to be fetched after it was told to go.
-const lastChance = 5 * time.Second
+// How long the Pod stays for its recording to be fetched after it was told to go: well within its grace period of a minute, and no
+// longer than need be, because a drain may wait for it.
+const (
+	lastChance  = 20 * time.Second // for somebody to begin
+	briefChance = 5 * time.Second  // the same, where nothing was done yet, or the workstation ended the run: it fetches at once, if at all
+	lastBytes   = 45 * time.Second // for what is being fetched to arrive
+	ackWithin   = 2 * time.Second  // for who has fetched it all to say so
+)
 
 // An agent is the run inside the Job: it measures as a run from here does, takes its orders from
 // the workstation, and keeps the result until it was fetched.
@@ -30,8 +38,12 @@ type agent struct {
 	acked chan struct{}
 	ack   sync.Once
 
-	mu     sync.Mutex
-	status deploy.Status
+	mu        sync.Mutex
+	status    deploy.Status
+	aborted   bool          // by the workstation
+	heard     time.Duration // when the workstation that runs the command last called
+	transfers int           // how many read the recording
+	fetched   time.Duration // when one of them last ended, or 0
 }
 
 // agentEnv fills in the options of an agent from the environment that its Job gives it.
@@ -44,6 +56,9 @@ func (o *options) agentEnv() error {
 	o.id = os.Getenv(deploy.EnvRun)
 	o.out = os.Getenv(deploy.EnvDir)
 	o.untilTold = o.duration == 0
+	if !o.changed("workstation-timeout") {
+		o.unheard = 0 // the workstation is of a version that does not know of it
+	}
 	err := o.readPrivate(os.Environ())
 	if err != nil {
 		return err
@@ -70,7 +85,7 @@ func (m *measurement) serveAgent() (*agent, func(), error) {
 		m: m, page: newPage(), acked: make(chan struct{}),
 		status: deploy.Status{ID: m.opts.id, Version: version, Phase: deploy.PhaseStarting},
 	}
-	m.entered = a.entered
+	m.entered, m.overdue, m.removal = a.entered, a.overdue, a.removal
 	handler := deploy.NewHandler(a, a.page.handler())
 	server := dashboard.Options{}.Server(handler)
 	server.WriteTimeout = 0 // the recording streams for as long as the run goes on
@@ -115,7 +130,72 @@ func (a *agent) Now() time.Duration { return a.m.clock.Now() }
 
 // Facts reads the recording from offset on.
 func (a *agent) Facts(ctx context.Context, offset int64) (io.ReadCloser, error) {
-	return a.m.rec.Tail(ctx, offset)
+	tail, err := a.m.rec.Tail(ctx, offset)
+	if err != nil {
+		return nil, err
+	}
+	a.transferring(1)
+	return &transfer{tail, sync.OnceFunc(func() { a.transferring(-1) })}, nil
+}
+
+// A transfer is a reader of the recording that counts until it is closed.
+type transfer struct {
+	io.ReadCloser
+	over func()
+}
+
+func (t *transfer) Close() error {
+	t.over()
+	return t.ReadCloser.Close()
+}
+
+func (a *agent) transferring(more int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.transfers += more
+	a.fetched = a.m.clock.Now()
+}
+
+// isFetched reports whether somebody reads the recording, or has just read it and may say that it is safe.
+func (a *agent) isFetched() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.transfers > 0 || a.fetched > 0 && a.m.clock.Now()-a.fetched < ackWithin
+}
+
+// Heard notes that the workstation that runs the command is alive.
+func (a *agent) Heard() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.heard = a.m.clock.Now()
+}
+
+// overdue says why a run is not to wait for its command's end any longer, or "".
+func (a *agent) overdue(now time.Duration) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if limit := a.m.opts.unheard; a.m.opts.untilTold && limit > 0 && now-a.heard > limit {
+		return fmt.Sprintf("the workstation that ran the command was not heard of for %v", limit)
+	}
+	return ""
+}
+
+// removal says who made this Pod go, as far as the API knows, or "".
+func (a *agent) removal() string {
+	if a.m.client == nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	pod, err := a.m.client.Pods(os.Getenv(deploy.EnvNamespace)).Get(ctx, os.Getenv(deploy.EnvPod), metav1.GetOptions{})
+	if err != nil {
+		return ""
+	}
+	why := deploy.Removal(pod)
+	if why == "" {
+		return ""
+	}
+	return "the measuring Pod " + why
 }
 
 // Event takes in what the workstation saw.
@@ -135,6 +215,9 @@ func (a *agent) Settle(reason string) error {
 
 // Abort ends the run now.
 func (a *agent) Abort(reason string) error {
+	a.mu.Lock()
+	a.aborted = true
+	a.mu.Unlock()
 	a.m.tell(order{phaseEnded, reason})
 	return nil
 }
@@ -166,15 +249,61 @@ func (a *agent) handOver(tl *correlate.Timeline, signals <-chan os.Signal, stdou
 	if err != nil {
 		a.m.log.Warn("the timeline is not in the log", "error", err)
 	}
-	hold := a.m.opts.hold
-	if a.m.signalled {
-		hold = min(hold, lastChance) // Kubernetes wants the Pod gone
+	a.stay(signals)
+}
+
+// stay waits until somebody has fetched the recording, or the time to hold it is over. If Kubernetes wants the Pod gone, that is
+// its last chance.
+func (a *agent) stay(signals <-chan os.Signal) {
+	chance := time.Duration(0)
+	if !a.m.signalled {
+		select {
+		case <-a.acked:
+			return
+		case <-time.After(a.m.opts.hold):
+		case <-signals:
+			chance = a.chance()
+		}
+	} else {
+		chance = a.chance()
 	}
-	select {
-	case <-a.acked:
-	case <-time.After(hold):
-		a.m.log.Warn("nobody fetched the recording", "waited", hold)
-	case <-signals:
+	if !a.awaitFetch(chance, signals) {
+		a.m.log.Warn("nobody fetched the recording")
+	}
+}
+
+// chance is how long somebody has to begin fetching the recording of a Pod that was told to go.
+func (a *agent) chance() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.aborted || a.m.phase == phaseBaseline {
+		return min(briefChance, a.m.opts.hold)
+	}
+	return min(lastChance, a.m.opts.hold)
+}
+
+// awaitFetch waits so long for somebody to begin fetching the recording, and for who does to finish. A signal ends both.
+func (a *agent) awaitFetch(chance time.Duration, signals <-chan os.Signal) (fetched bool) {
+	begun, over := time.NewTimer(chance), time.NewTimer(lastBytes)
+	defer begun.Stop()
+	defer over.Stop()
+	tick := time.NewTicker(refresh)
+	defer tick.Stop()
+	for last := false; ; {
+		select {
+		case <-a.acked:
+			return true
+		case <-begun.C:
+			last = true
+		case <-tick.C:
+		case <-over.C:
+			return false
+		case <-signals:
+			return false
+		}
+		if last && !a.isFetched() {
+			return false
+		}
 	}
 }
 

@@ -69,9 +69,10 @@ func attach(ctx context.Context, agent *deploy.Agent, run *deploy.Run, addr stri
 	if err := w.clock.compare(ctx, agent.SyncClock); err != nil {
 		return quiet(ctx, fmt.Errorf("compare clocks with the Pod: %w", err))
 	}
-	shown, closePage := address.serve(ctx, stderr)
+	screen := newScreen(stderr, 0)
+	shown, closePage := address.serve(ctx, screen.talk())
 	defer closePage()
-	w.live = newLive(nil, newProgress(stderr, 0), shown)
+	w.live = newLive(nil, screen, shown)
 	err = w.watch(ctx, agent)
 	w.live.end()
 	tl := w.live.timeline()
@@ -101,6 +102,7 @@ type onlooker struct {
 	clock runClock
 	live  *live
 	facts *queue
+	news  time.Duration // when something last came, on the local clock
 }
 
 // watch takes in facts until the recording is complete, broken beyond repair, or ctx ends.
@@ -119,7 +121,7 @@ func (w *onlooker) watch(ctx context.Context, agent *deploy.Agent) error {
 		case <-w.facts.ready:
 			w.absorb()
 		case <-tick.C:
-			w.live.show(w.clock.now())
+			w.live.showAfter(w.clock.local.Now()-w.news, w.clock.now())
 		case err := <-ended:
 			w.absorb()
 			tl := w.live.timeline()
@@ -131,6 +133,7 @@ func (w *onlooker) watch(ctx context.Context, agent *deploy.Agent) error {
 
 func (w *onlooker) absorb() {
 	for _, f := range w.facts.take() {
+		w.news = w.clock.local.Now()
 		if meta, ok := f.(timeline.Meta); ok {
 			w.live.gates, _ = parseGates(meta.Options.Gates) // gates of a later version: shown without
 		}

@@ -26,6 +26,7 @@ var watchedRun = &deploy.Run{Namespace: "shop", Name: "lapse-x7k2p"}
 // A heldRun is a run in a Pod, which a test drives by hand. Whatever a workstation tells it fails the test.
 type heldRun struct {
 	t     *testing.T
+	dir   string
 	rec   *record.Writer
 	clock timeline.Clock
 
@@ -35,12 +36,13 @@ type heldRun struct {
 
 func newHeldRun(t *testing.T) *heldRun {
 	t.Helper()
-	rec, err := record.Create(filepath.Join(t.TempDir(), factsFile))
+	dir := t.TempDir()
+	rec, err := record.Create(filepath.Join(dir, factsFile))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { rec.Close() })
-	r := &heldRun{t: t, rec: rec, clock: timeline.StartClock(), phase: "measuring"}
+	r := &heldRun{t: t, dir: dir, rec: rec, clock: timeline.StartClock(), phase: "measuring"}
 	r.append(
 		timeline.Meta{ID: "x7k2p", T0: r.clock.T0(), URLs: []string{"http://web/"}, Options: timeline.Options{
 			Rate: 100, Timeout: 800 * time.Millisecond, Join: time.Second, Slow: time.Second, Gates: []string{"failed>0"},
@@ -105,6 +107,7 @@ func (r *heldRun) refuse(what string) error {
 	return errors.New("no")
 }
 
+func (r *heldRun) Heard()                     { r.refuse("sign of life") }
 func (r *heldRun) Event(timeline.Event) error { return r.refuse("event") }
 func (r *heldRun) Settle(string) error        { return r.refuse("settle") }
 func (r *heldRun) Abort(string) error         { return r.refuse("abort") }

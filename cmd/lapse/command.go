@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -21,7 +21,7 @@ const maxMarks = 10_000
 const maxMark = 500
 
 // lingering is how long output is waited for once the command has exited: what it left in the background may hold
-// its output open for ever.
+// its output open for ever, and so may a terminal that is paused.
 const lingering = 250 * time.Millisecond
 
 // A child is the wrapped command. It runs in its own process group, so that a terminal's Ctrl-C
@@ -36,35 +36,40 @@ type child struct {
 	cmd *exec.Cmd
 }
 
-// start starts the command; its end is told to done with the exit code, after its last output.
+// start starts the command; its end is told to done with the exit code, after its last output. It does not wait for whoever reads
+// that output.
 func (c *child) start(done func(exitCode int)) error {
 	c.cmd = exec.Command(c.args[0], c.args[1:]...)
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	c.cmd.WaitDelay = lingering
-	var lines sync.WaitGroup
-	var pipe *io.PipeWriter
-	if c.capture {
-		var r *io.PipeReader
-		r, pipe = io.Pipe()
-		c.cmd.Stdout, c.cmd.Stderr = pipe, pipe
-		lines.Go(func() { c.copyLines(r) })
-	} else {
-		c.cmd.Stdout, c.cmd.Stderr = c.output, c.output
+	out, in, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("start %s: %w", c.args[0], err)
 	}
-	if err := c.cmd.Start(); err != nil {
-		if pipe != nil {
-			pipe.Close()
-		}
+	c.cmd.Stdout, c.cmd.Stderr = in, in
+	err = c.cmd.Start()
+	in.Close()
+	if err != nil {
+		out.Close()
 		return fmt.Errorf("start %s: %w", c.args[0], err)
 	}
 	c.mark(timeline.Event{Seen: c.now(), Kind: timeline.Command, To: "running", Writer: "lapse", Detail: timeline.JoinCommand(maskCommand(c.args))})
+	copied := make(chan struct{})
+	go func() {
+		defer close(copied)
+		if c.capture {
+			c.copyLines(out)
+		} else {
+			io.Copy(c.output, out)
+		}
+	}()
 	go func() {
 		err := c.cmd.Wait()
 		ended := c.now()
-		if pipe != nil {
-			pipe.Close()
+		select {
+		case <-copied:
+		case <-time.After(lingering):
 		}
-		lines.Wait()
+		out.Close()
 		code := exitStatus(c.cmd, err)
 		c.mark(timeline.Event{Seen: ended, Kind: timeline.Command, From: "running", To: "exited", Writer: "lapse", Code: code})
 		done(code)
@@ -78,7 +83,7 @@ func exitStatus(cmd *exec.Cmd, err error) int {
 	if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		return 128 + int(ws.Signal())
 	}
-	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok && !errors.Is(err, exec.ErrWaitDelay) {
+	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
 		return max(cmd.ProcessState.ExitCode(), 1)
 	}
 	return cmd.ProcessState.ExitCode()
@@ -90,15 +95,14 @@ func (c *child) copyLines(r io.Reader) {
 	for marked := 0; ; {
 		line, err := in.ReadString('\n')
 		if line != "" {
-			seen := c.now()
+			text := line
+			if marked++; marked == maxMarks {
+				text = "… (what follows of the output is not marked)"
+			}
+			if marked <= maxMarks { // before it is shown, which may take as long as it likes
+				c.mark(timeline.Event{Seen: c.now(), Kind: timeline.CommandOutput, Writer: "lapse", Detail: clip(maskText(strings.TrimRight(text, "\r\n")))})
+			}
 			io.WriteString(c.output, line)
-			if marked++; marked > maxMarks {
-				continue
-			}
-			if marked == maxMarks {
-				line = "… (what follows of the output is not marked)"
-			}
-			c.mark(timeline.Event{Seen: seen, Kind: timeline.CommandOutput, Writer: "lapse", Detail: clip(maskText(strings.TrimRight(line, "\r\n")))})
 		}
 		if err != nil {
 			return

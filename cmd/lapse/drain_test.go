@@ -136,6 +136,6 @@ func idleMeasurement(t *testing.T, o *options) (*measurement, string) {
 	}
 	t.Cleanup(func() { rec.Close() })
 	m := newMeasurement(o, newLogger(io.Discard))
-	m.rec, m.clock, m.live = rec, timeline.StartClock(), newLive(nil, newProgress(io.Discard, 0), nil)
+	m.rec, m.clock, m.live = rec, timeline.StartClock(), newLive(nil, newScreen(io.Discard, 0), nil)
 	return m, dir
 }

@@ -2,8 +2,6 @@ package main
 
 import (
 	"io"
-	"strings"
-	"sync"
 	"time"
 
 	"lapse/correlate"
@@ -15,37 +13,21 @@ import (
 const refresh = 250 * time.Millisecond
 
 // live follows a run as its facts arrive, judges it, and shows it on the terminal and the page. It
-// belongs to one goroutine, which never waits for a terminal: another draws.
+// belongs to one goroutine, which never waits for a terminal.
 type live struct {
 	tracker *correlate.Tracker
 	gates   []correlate.Gate
-	page    *page      // nil: nobody asked for one
-	drawn   chan frame // holds the newest frame that is not drawn yet
-	drawing sync.WaitGroup
+	page    *page // nil: nobody asked for one
+	screen  *screen
+	shown   *correlate.Timeline // the last that was; nil: none
 }
 
-// A frame is what the terminal is to show next.
-type frame struct {
-	tl  *correlate.Timeline
-	now time.Duration
+func newLive(gates []correlate.Gate, s *screen, p *page) *live {
+	return &live{tracker: correlate.NewTracker(correlate.Options{}), gates: gates, page: p, screen: s}
 }
 
-func newLive(gates []correlate.Gate, progress *report.Progress, p *page) *live {
-	l := &live{tracker: correlate.NewTracker(correlate.Options{}), gates: gates, page: p, drawn: make(chan frame, 1)}
-	l.drawing.Go(func() {
-		for f := range l.drawn {
-			progress.Update(f.tl, f.now)
-		}
-		progress.Done()
-	})
-	return l
-}
-
-// end leaves the terminal to others.
-func (l *live) end() {
-	close(l.drawn)
-	l.drawing.Wait()
-}
+// end leaves the terminal to others, once it has taken what was left to show. Do first what must not wait for a terminal.
+func (l *live) end() { l.screen.close() }
 
 func (l *live) add(f timeline.Fact) { l.tracker.Add(f) }
 
@@ -63,20 +45,29 @@ func (l *live) judged(tl *correlate.Timeline) *correlate.Timeline {
 func (l *live) show(now time.Duration) {
 	l.tracker.SetEnd(now)
 	if l.page == nil {
-		l.draw(l.judged(l.tracker.Brief()), now)
+		l.shown = l.judged(l.tracker.Brief())
+		l.screen.draw(frame{tl: l.shown, now: now})
 		return
 	}
-	tl := l.timeline()
-	l.draw(tl, now)
-	l.page.show(tl, now)
+	l.shown = l.timeline()
+	l.screen.draw(frame{tl: l.shown, now: now})
+	l.page.show(l.shown, now)
 }
 
-// draw gives the terminal its next frame.
-func (l *live) draw(tl *correlate.Timeline, now time.Duration) {
-	select {
-	case l.drawn <- frame{tl, now}:
-	default: // the terminal is slow: it misses this one
+// showAfter shows a run that goes on elsewhere, when nothing has come from there for so long. How it stood is left as it was when news
+// came last: no rate falls, and nothing becomes unobserved, only because nobody knows.
+func (l *live) showAfter(silent, now time.Duration) {
+	if silent < late {
+		l.show(now)
+		return
 	}
+	if l.shown == nil {
+		l.shown = l.judged(l.tracker.Brief())
+	}
+	if silent < silence {
+		silent = 0
+	}
+	l.screen.draw(frame{tl: l.shown, now: now, silent: silent})
 }
 
 func tool() correlate.Tool { return correlate.Tool{Name: "lapse", Version: version} }
@@ -87,12 +78,4 @@ func newProgress(w io.Writer, total time.Duration) *report.Progress {
 	return report.NewProgress(w, report.ProgressOptions{
 		Terminal: style.terminal, Color: style.color, Unicode: style.unicode, Width: style.width, Total: total,
 	})
-}
-
-// progressOutput puts the wrapped command's output, line by line, above what is redrawn.
-type progressOutput struct{ progress *report.Progress }
-
-func (o progressOutput) Write(p []byte) (int, error) {
-	o.progress.Log(strings.TrimRight(string(p), "\r\n"))
-	return len(p), nil
 }

@@ -99,7 +99,7 @@ func newRoot(name string, stdout, stderr io.Writer) *cobra.Command {
 	root.AddCommand(
 		newRun(), newReport(), newServe(), newDiff(), newExport(),
 		newSelftest(), newCalibrate(),
-		newGen(), newStatus(), newAttach(), newRetrieve(), newDelete(),
+		newGen(), newStatus(), newAttach(), newStop(), newRetrieve(), newDelete(),
 		newSchema(),
 	)
 	return root

@@ -64,7 +64,9 @@ type measurement struct {
 	done   chan int   // the command's exit code
 	orders chan order // what the workstation tells a run in the cluster
 
-	entered    func(phase, detail string) // told of each phase; nil: nobody cares
+	entered    func(phase, detail string)     // told of each phase; nil: nobody cares
+	overdue    func(now time.Duration) string // why the end of the workstation's command is awaited no longer, or ""; nil: it is
+	removal    func() string                  // who ended this process, if anybody knows, or ""; nil: nobody does
 	phase      string
 	flushed    time.Duration // when the recording last was
 	nextEvent  uint32
@@ -111,6 +113,9 @@ func (m *measurement) run(ctx context.Context, signals <-chan os.Signal) (*corre
 	stopWatching()
 	watching.Wait()
 	m.absorb()
+	if m.signalled && m.removal != nil {
+		reason = cmp.Or(m.removal(), reason)
+	}
 	m.add(timeline.Event{Seen: end, Kind: timeline.RunPhase, From: m.phase, To: phaseEnded, Detail: reason})
 	m.live.tracker.SetEnd(end)
 	m.keep(m.rec.Close())
@@ -222,6 +227,13 @@ func (m *measurement) loop(ctx context.Context, signals <-chan os.Signal) (reaso
 			m.absorb()
 		case <-tick.C:
 			m.upkeep()
+			if m.overdue == nil || m.phase != phaseMeasuring {
+				continue
+			}
+			if why := m.overdue(m.clock.Now()); why != "" {
+				interrupted = why
+				settle()
+			}
 		case <-phase.C:
 			switch m.phase {
 			case phaseBaseline:
@@ -234,7 +246,7 @@ func (m *measurement) loop(ctx context.Context, signals <-chan os.Signal) (reaso
 				}
 			case phaseMeasuring:
 				if m.opts.untilTold {
-					interrupted = "nobody said that the command had ended, within --max-duration"
+					interrupted = "the end of the command was not reported within --max-duration"
 				}
 				settle()
 			case phaseSettling:

@@ -66,9 +66,10 @@ type options struct {
 	imagePullSecret string
 	avoidNodes      []string
 	maxDuration     time.Duration
-	headersFrom     []string // Secrets
-	echoFrom        string   // a Secret
-	yaml            bool     // it is only printed: `lapse gen`
+	headersFrom     []string      // Secrets
+	echoFrom        string        // a Secret
+	yaml            bool          // it is only printed: `lapse gen`
+	unheard         time.Duration // after so long without a sign of life of the workstation that runs the command, the Job ends the run
 
 	id   string
 	hold time.Duration
@@ -138,6 +139,7 @@ func (o *options) flags(cmd *cobra.Command) {
 	f.StringVar(&o.imagePullSecret, "image-pull-secret", "", "Secret to pull the image with")
 	f.StringSliceVar(&o.avoidNodes, "avoid-node", nil, "nodes the Job must not run on (default: those a wrapped kubectl drain, cordon, taint or delete names)")
 	f.DurationVar(&o.maxDuration, "max-duration", 2*time.Hour, "the Job ends itself after this, whatever happens")
+	f.DurationVar(&o.unheard, "workstation-timeout", 5*time.Minute, "the Job ends the run of a command, and keeps its result, if this machine was not heard of for so long (0: only --max-duration does)")
 	f.DurationVar(&o.hold, "hold", 10*time.Minute, "the Job keeps its result for so long, if it cannot be fetched at once")
 	// What the workstation tells the Job's Pod.
 	f.StringVar(&o.pem, "ca-pem", "", "")
@@ -239,7 +241,7 @@ func (o *options) checkNumbers() error {
 		return refuse("", "connections %d: must be at least 1", o.connections)
 	case o.join == 0:
 		return refuse(joinHint, "join 0s: must be greater than 0")
-	case o.join < 0 || o.duration < 0 || o.baseline < 0 || o.settle < 0:
+	case o.join < 0 || o.duration < 0 || o.baseline < 0 || o.settle < 0 || o.unheard < 0:
 		return refuse("", "durations must not be negative")
 	case o.slow < 0 || o.slow == 0 && o.changed("slow"):
 		return refuse("as in --slow 500ms", "slow %v: must be greater than 0", o.slow)
@@ -306,6 +308,8 @@ func (o *options) checkCommand() error {
 	switch {
 	case !wrapped && o.duration == 0:
 		return refuse("as in `lapse run … --duration 30s`, or `lapse run … -- kubectl drain NODE`", "neither a command after -- nor a --duration: when would the run end?")
+	case o.unheard > 0 && o.unheard < 3*compareClocks:
+		return refuse(fmt.Sprintf("as in --workstation-timeout %v", 3*compareClocks), "workstation-timeout %v: too short: this machine is heard of every %v", o.unheard, compareClocks)
 	case len(o.command) > 0 && o.duration != 0:
 		return refuse("drop one of them", "both a command and a --duration: a run lasts as long as its command")
 	}

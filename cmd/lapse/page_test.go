@@ -65,7 +65,7 @@ func TestLivePageShowsAWindowAndShowsItAgain(t *testing.T) {
 func TestAWindowIsShownWithinASecond(t *testing.T) {
 	const interval, broken = 10 * time.Millisecond, 5003 * time.Millisecond
 	p := newPage()
-	l := newLive(nil, newProgress(io.Discard, 0), p)
+	l := newLive(nil, newScreen(io.Discard, 0), p)
 	defer l.end()
 	l.add(timeline.Meta{Options: timeline.Options{Join: time.Second, Slow: time.Second, Timeout: 800 * time.Millisecond}})
 	l.add(timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 100})

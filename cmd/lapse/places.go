@@ -54,7 +54,8 @@ var usedIn = map[string]place{
 
 	"here":  fromHere,
 	"image": ofJob, "image-pull-secret": ofJob, "avoid-node": ofJob, "max-duration": ofJob, "hold": ofJob,
-	"read-nodes": inYAML,
+	"workstation-timeout": inJob,
+	"read-nodes":          inYAML,
 }
 
 // instead says what to do about a flag that has no effect.
@@ -68,11 +69,13 @@ var instead = map[string]string{
 	"dashboard":   "`lapse attach RUN --dashboard ADDR` serves the page",
 	"no-capture":  "it is for a command after --",
 	"here":        "drop it: `lapse gen` prints a Job",
-	"direct-rate": "Pods are measured at their own addresses where their Service is known: add --watch svc/NAME",
-	"namespace":   "add --watch svc/NAME to ask the cluster too",
-	"kubeconfig":  "add --watch svc/NAME to ask the cluster too",
-	"context":     "add --watch svc/NAME to ask the cluster too",
-	"scheme":      "a URL has its own scheme",
+
+	"workstation-timeout": "only the run of a command waits for the workstation that runs it",
+	"direct-rate":         "Pods are measured at their own addresses where their Service is known: add --watch svc/NAME",
+	"namespace":           "add --watch svc/NAME to ask the cluster too",
+	"kubeconfig":          "add --watch svc/NAME to ask the cluster too",
+	"context":             "add --watch svc/NAME to ask the cluster too",
+	"scheme":              "a URL has its own scheme",
 }
 
 const secretHint = "put it into a Secret in the Service's namespace, whose keys are names of headers, as in `kubectl create secret generic web-auth " +
@@ -119,6 +122,8 @@ func (o *options) checkPlace() error {
 		return refuse(hint, "--%s has no effect on %s", strings.Join(unused, ", --"), at)
 	case o.changed("no-capture") && len(o.command) == 0:
 		return refuse("drop it", "--no-capture has no effect without a command")
+	case o.changed("workstation-timeout") && len(o.command) == 0:
+		return refuse("drop it: the run ends after --duration", "--workstation-timeout has no effect without a command")
 	case o.changed("scheme") && o.services() == 0:
 		return refuse(instead["scheme"], "--scheme has no effect on %s", o.subjects[0])
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -9,6 +10,8 @@ import (
 	"iter"
 	"log/slog"
 	"os"
+	"os/signal"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +23,7 @@ import (
 	"lapse/deploy"
 	"lapse/loadgen"
 	"lapse/record"
+	"lapse/report"
 	"lapse/timeline"
 	"lapse/watcher"
 )
@@ -28,7 +32,9 @@ import (
 // measuring there, and the facts stream home meanwhile. One goroutine, in follow, owns it.
 type remote struct {
 	opts  *options
+	job   *deploy.Run
 	agent *deploy.Agent
+	dir   string
 	copy  *record.Copy
 	live  *live
 	log   *slog.Logger
@@ -41,6 +47,8 @@ type remote struct {
 
 	running   bool          // the command is
 	keep      bool          // the Job: it may still hold what could not be fetched
+	logged    bool          // the result came from the Pod's log, and the copy is a part of the recording
+	news      time.Duration // when something last came home, on the local clock
 	lastEvent uint32        // that came home
 	latest    time.Duration // the latest instant that came home
 	returned  int           // how many of the marks came home
@@ -78,9 +86,8 @@ func (m *marks) from(n int) []mark {
 	return slices.Clone(m.all[min(n, len(m.all)):])
 }
 
-// runInCluster measures from a Job, and leaves nothing behind in the cluster.
+// runInCluster measures from a Job, and leaves nothing behind in the cluster but what is not safe here.
 func (o *options) runInCluster(ctx context.Context, signals <-chan os.Signal, stdout, stderr io.Writer) error {
-	log := newLogger(stderr)
 	setup, release := interruptible(ctx, signals)
 	defer release()
 	address, err := listenForPage(o.dashboard)
@@ -88,6 +95,9 @@ func (o *options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 		return err
 	}
 	defer address.close()
+	screen := newScreen(stderr, o.total())
+	defer screen.close() // after all else: who has paused the terminal holds up nothing
+	log := newLogger(screen.talk())
 	c, err := o.kube.connect(setup)
 	if err != nil {
 		return stoppedOr(setup, err)
@@ -96,31 +106,39 @@ func (o *options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 	if err != nil {
 		return stoppedOr(setup, asUsage(err))
 	}
-	dir := o.runDir(o.id)
-	r := &remote{opts: o, log: log, done: make(chan int, 1), facts: newQueue(), marks: marks{made: make(chan struct{}, 1)}, clock: runClock{local: timeline.StartClock(), log: log}}
-	if r.copy, err = beginRecording(dir, record.CreateCopy); err != nil {
+	r := &remote{
+		opts: o, log: log, dir: o.runDir(o.id), done: make(chan int, 1), facts: newQueue(),
+		marks: marks{made: make(chan struct{}, 1)}, clock: runClock{local: timeline.StartClock(), log: log},
+	}
+	if r.copy, err = beginRecording(r.dir, record.CreateCopy); err != nil {
 		return err
 	}
 	measured := false
 	defer func() {
 		r.copy.Close()
 		if !measured {
-			discard(dir)
+			discard(r.dir)
 		}
 	}()
-	fmt.Fprintf(stderr, "creating Job %s/%s\n", config.Namespace, config.Name)
-	job, err := deploy.Create(setup, c.deploy(log), config)
-	if err != nil {
+	screen.say(fmt.Sprintf("creating Job %s/%s", config.Namespace, config.Name))
+	waiting := startWaiting(screen.say, "waiting for the API server to create it")
+	defer waiting.over()
+	cluster := c.deploy(log)
+	cluster.Notify = waiting.is
+	if r.job, err = deploy.Create(setup, cluster, config); err != nil {
 		return stoppedOr(setup, notBegun(err))
 	}
-	defer r.cleanUp(ctx, job)
-	if r.agent, _, err = job.WaitMeasuring(setup); err != nil {
+	cleanUp := sync.OnceFunc(func() { r.cleanUp(ctx) })
+	defer cleanUp()
+	if r.agent, _, err = r.job.WaitMeasuring(setup); err != nil {
 		return stoppedOr(setup, notBegun(err))
 	}
 	defer r.agent.Close()
+	r.agent.RunsCommand = true
 	if err = r.clock.compare(setup, r.agent.SyncClock); err != nil {
 		return stoppedOr(setup, fmt.Errorf("compare clocks with the Pod: %w", err))
 	}
+	waiting.over()
 	if release(); setup.Err() != nil {
 		return stoppedOr(setup, nil)
 	}
@@ -128,19 +146,35 @@ func (o *options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 	var shown *page
 	if o.dashboard != "" {
 		var closePage func()
-		shown, closePage = address.serve(ctx, stderr)
+		shown, closePage = address.serve(ctx, screen.talk())
 		defer closePage()
 	}
-	progress := newProgress(stderr, o.total())
-	r.live = newLive(o.gates, progress, shown)
-	r.child = &child{args: o.command, capture: !o.noCapture, output: progressOutput{progress}, mark: r.mark, now: r.clock.local.Now}
+	r.live = newLive(o.gates, screen, shown)
+	r.child = &child{args: o.command, capture: !o.noCapture, output: screen.output(), mark: r.mark, now: r.clock.local.Now}
 	measured = true
 	tl := r.follow(ctx, signals)
-	r.live.end()
+	unwritten := r.save(tl)
+	cleanUp()
 	if shown != nil {
 		shown.show(tl, tl.Run.Duration)
 	}
-	return deliver(stdout, dir, o.format, tl)
+	signal.Reset(stopSignals...) // nothing is left to be ended in order
+	screen.close()
+	return present(stdout, r.dir, o.format, tl, unwritten)
+}
+
+// save puts the result on disk. Where that is the timeline from the Pod's log, the part of the recording that came before stays
+// beside it, under a name of its own: the run must not be judged by it.
+func (r *remote) save(tl *correlate.Timeline) error {
+	err := saveTimeline(r.dir, tl)
+	if !r.logged {
+		return err
+	}
+	if err == nil {
+		err = renameFile(filepath.Join(r.dir, factsFile), filepath.Join(r.dir, partialFile))
+	}
+	r.keep = err != nil // then only the Pod's log has it
+	return err
 }
 
 // interruptible returns a context that the first signal ends, until release is called.
@@ -239,6 +273,7 @@ func (o *options) agentArgs(namespace string) []string {
 		"--scheme="+o.scheme,
 		"--method="+o.method,
 		"--backend-header="+o.backendHeader,
+		"--workstation-timeout="+o.unheard.String(),
 	)
 	for _, optional := range []struct{ name, value string }{
 		{"host", o.host}, {"expect-status", o.expectStatus}, {"expect-body", o.expectBody}, {"hammer", o.publicHammer()}, {"watch", o.watch}, {"ca-pem", o.pem},
@@ -268,18 +303,19 @@ func (o *options) publicHammer() string {
 }
 
 // cleanUp removes the Job and all that came with it, even if ctx has ended.
-func (r *remote) cleanUp(ctx context.Context, job *deploy.Run) {
+func (r *remote) cleanUp(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
+	name := "-n " + r.job.Namespace + " " + r.job.Name
 	if r.keep {
-		r.log.Warn("the Job is kept, for it may hold what is missing here: `lapse retrieve " + job.Name + "`, then `lapse delete " + job.Name + "`")
+		r.log.Warn("the Job is kept, for it may hold what is missing here: `lapse retrieve " + name + "`, then `lapse delete " + name + "`")
 		return
 	}
-	if err := job.Delete(ctx); err != nil {
-		r.log.Warn("the Job may still be there: try `lapse delete "+job.Name+"`", "error", err)
+	if err := r.job.Delete(ctx); err != nil {
+		r.log.Warn("the Job may still be there: try `lapse delete "+name+"`", "error", err)
 		return
 	}
-	if err := job.WaitGone(ctx); err != nil {
+	if err := r.job.WaitGone(ctx); err != nil {
 		r.log.Warn("the Job is deleted, its Pod still ends", "error", err)
 	}
 }
@@ -305,12 +341,12 @@ func (r *remote) follow(ctx context.Context, signals <-chan os.Signal) *correlat
 		case <-r.facts.ready:
 			r.absorb()
 		case <-tick.C:
-			r.live.show(r.clock.now())
+			r.show()
 		case <-r.done:
 			marked <- stopped
 			r.running = false
 			if lost != nil {
-				return r.conclude(lost.Error())
+				return r.conclude(ctx, lost, stopped)
 			}
 		case err := <-fetched:
 			r.absorb()
@@ -318,20 +354,16 @@ func (r *remote) follow(ctx context.Context, signals <-chan os.Signal) *correlat
 			switch {
 			case err == nil && tl.Run.Live:
 				err = errors.New("the Pod's recording breaks off before the run's end")
-			case err == nil && !r.running && len(r.marks.from(r.returned)) > 0:
-				return r.conclude(tl.Run.Aborted) // with what the Pod was not told any more
 			case err == nil && !r.running:
-				r.acknowledge(ctx)
-				return tl
-			}
-			if _, gone := errors.AsType[*deploy.GoneError](err); err != nil && !gone {
-				r.keep = true
+				return r.acknowledge(ctx)
+			case err == nil:
+				err = endedEarly{cmp.Or(tl.Run.Aborted, "it was told that the command had ended")}
 			}
 			// The command is not ours to stop: it goes on, and is not measured any more.
-			if lost = cmp.Or(err, errEndedEarly); !r.running {
-				return r.conclude(lost.Error())
+			if lost = err; !r.running {
+				return r.conclude(ctx, lost, stopped)
 			}
-			r.log.Error("from here on, nothing is measured", "error", lost)
+			r.log.Error("the command goes on, but nothing is measured any more", "error", lost)
 		case sig := <-signals:
 			again := stopped != ""
 			stopped = stoppedBy(sig)
@@ -344,7 +376,7 @@ func (r *remote) follow(ctx context.Context, signals <-chan os.Signal) *correlat
 				cancel() // nobody may write to the copy when it is concluded
 				working.Wait()
 				r.absorb()
-				return r.conclude(stopped)
+				return r.conclude(context.WithoutCancel(ctx), lost, stopped)
 			}
 			reason := stopped
 			working.Go(func() { r.abort(ctx, reason) })
@@ -352,7 +384,20 @@ func (r *remote) follow(ctx context.Context, signals <-chan os.Signal) *correlat
 	}
 }
 
-var errEndedEarly = errors.New("the measuring Pod ended the run while the command went on")
+// The Pod sends what it has measured every quarter of a second. If nothing came for so long the run is shown as it stood then, and
+// from silence on with a word about it.
+const (
+	late    = time.Second
+	silence = 3 * time.Second
+)
+
+// show renews what people look at.
+func (r *remote) show() { r.live.showAfter(r.clock.local.Now()-r.news, r.clock.now()) }
+
+// endedEarly says that the Pod ended the run while the command went on. Its whole recording is here.
+type endedEarly struct{ reason string }
+
+func (e endedEarly) Error() string { return "the measuring Pod ended the run: " + e.reason }
 
 // receive puts the facts of the recording that agent hands on, as decode reads them, until the run has ended. Its error says why
 // not all came. A connection that breaks is opened anew where it broke.
@@ -374,23 +419,33 @@ func receive(ctx context.Context, agent *deploy.Agent, decode func(io.Reader) it
 	return nil
 }
 
-// acknowledge tells the Pod that its recording is safe here.
-func (r *remote) acknowledge(ctx context.Context) {
+// acknowledge keeps the whole recording, which is here, and tells the Pod so. What the command did that the Pod was not told of
+// in time is added to the copy.
+func (r *remote) acknowledge(ctx context.Context) *correlate.Timeline {
 	receipt := deploy.Receipt{Length: r.copy.Size(), SHA256: r.copy.Sum()}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	err := r.copy.Close()
-	if err == nil {
-		err = r.agent.Ack(ctx, receipt)
+	err := r.extend(r.placed(r.marks.from(r.returned))...)
+	if closeErr := r.copy.Close(); err == nil {
+		err = closeErr
 	}
+	tl := r.live.timeline()
 	if err != nil {
+		r.log.Error("the recording is not safe here", "error", err)
+		correlate.Unsaved(tl, err)
+		r.keep = true
+		return tl
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	if err := r.agent.Ack(ctx, receipt); err != nil {
 		r.tellUnlessGone(ctx, "the Pod was not told that its recording is safe", err)
 	}
+	return tl
 }
 
 // absorb takes in what came home.
 func (r *remote) absorb() {
 	for _, f := range r.facts.take() {
+		r.news = r.clock.local.Now()
 		r.live.add(f)
 		if b, ok := f.(timeline.Batch); ok {
 			for _, request := range b.Requests {
@@ -526,23 +581,81 @@ func (r *remote) stopChild() {
 	}
 }
 
-// conclude ends a run whose Pod was lost, or was not told everything: what came home is complete up to some instant, and the
-// rest, until now, is unobserved. The end, and what the command did since, is added to the copy here.
-func (r *remote) conclude(why string) *correlate.Timeline {
-	end := timeline.Event{Seen: max(r.clock.now(), r.latest), Kind: timeline.RunPhase, To: phaseEnded, Writer: "lapse", Detail: why}
-	var facts []timeline.Fact
-	for _, e := range append(r.placed(r.marks.from(r.returned)), end) {
-		r.lastEvent++
-		e.ID = r.lastEvent
-		facts = append(facts, e)
-		r.live.add(e)
+// conclude ends a run whose recording is not whole here. Where its Pod has ended, the timeline in the Pod's log is the run's result.
+// Else that is what came home: it is complete up to some instant, and from there to the end of the command it is unobserved.
+// Where the user does not want to wait (stopped), the run ends now.
+func (r *remote) conclude(ctx context.Context, lost error, stopped string) *correlate.Timeline {
+	if _, whole := errors.AsType[endedEarly](lost); whole {
+		return r.acknowledge(ctx)
 	}
-	r.live.tracker.SetEnd(end.Seen)
-	err := r.copy.Extend(facts...)
+	gone, isGone := errors.AsType[*deploy.GoneError](lost)
+	r.keep = lost != nil && !isGone
+	if isGone && gone.Ended {
+		tl, err := r.fromLog(ctx)
+		if err == nil {
+			return tl
+		}
+		r.keep = !errors.Is(err, deploy.ErrNothingLeft)
+		r.log.Warn("the Pod's log does not have the run either", "error", err)
+	}
+	end, why := r.latest, stopped
+	marked := r.placed(r.marks.from(r.returned))
+	for _, e := range marked {
+		end = max(end, e.Seen)
+	}
+	switch {
+	case isGone:
+		why = "the measuring " + gone.Error()
+	case lost != nil:
+		why = lost.Error()
+	default:
+		end = max(end, r.clock.now())
+	}
+	r.live.tracker.SetEnd(end)
+	err := r.extend(append(marked, timeline.Event{Seen: end, Kind: timeline.RunPhase, To: phaseEnded, Writer: "lapse", Detail: why})...)
 	tl := r.live.timeline()
 	if err != nil {
 		r.log.Error("the recording lacks the run's end; the report does not", "error", err)
 		correlate.Unsaved(tl, err)
 	}
 	return tl
+}
+
+// extend adds events of our own to the copy, and judges them with the rest.
+func (r *remote) extend(events ...timeline.Event) error {
+	if len(events) == 0 {
+		return nil
+	}
+	var facts []timeline.Fact
+	for _, e := range events {
+		r.lastEvent++
+		e.ID = r.lastEvent
+		facts = append(facts, e)
+		r.live.add(e)
+	}
+	return r.copy.Extend(facts...)
+}
+
+// fromLog reads the run's timeline from the log of its Pod, which has ended.
+func (r *remote) fromLog(ctx context.Context) (*correlate.Timeline, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	defer cancel()
+	got, err := deploy.RetrieveEnded(ctx, r.job)
+	if err != nil {
+		return nil, err
+	}
+	if got.From != deploy.FromLog {
+		return nil, fmt.Errorf("only the verdict is left: %s", got.Verdict)
+	}
+	tl, err := report.ReadJSON(bytes.NewReader(got.Timeline))
+	if err != nil {
+		return nil, err
+	}
+	r.logged = true
+	r.log.Warn("the Pod had ended before its whole recording was here: this is the run as the Pod judged it, from its log",
+		"partial recording", filepath.Join(r.dir, partialFile))
+	if untold := len(r.marks.from(r.returned)); untold > 0 {
+		r.log.Warn("the Pod did not learn of the last that the command did", "marks", untold)
+	}
+	return tl, nil
 }

@@ -22,6 +22,7 @@ import (
 const (
 	factsFile    = "facts.lapse"
 	timelineFile = "timeline.json"
+	partialFile  = "facts.partial.lapse" // as much of the recording as came, where the rest did not
 )
 
 // createDir makes the run's directory. It must hold neither file of a run yet: nothing there is overwritten.
@@ -108,13 +109,23 @@ func renameFile(from, to string) error {
 // syncFile is what makes a file durable; a test looks over its shoulder.
 var syncFile = (*os.File).Sync
 
-// deliver writes and prints a judged run, and returns its exit code as an error. What cannot be written makes it 1
-// at most: a gate that failed has failed.
+// deliver writes and prints a judged run, and returns its exit code as an error.
 func deliver(stdout io.Writer, dir, format string, tl *correlate.Timeline) error {
-	unwritten := writeTimeline(dir, tl)
-	if unwritten != nil {
-		correlate.Unsaved(tl, unwritten)
+	return present(stdout, dir, format, tl, saveTimeline(dir, tl))
+}
+
+// saveTimeline writes the run's timeline.json. If that fails the run is marked so.
+func saveTimeline(dir string, tl *correlate.Timeline) error {
+	err := writeTimeline(dir, tl)
+	if err != nil {
+		correlate.Unsaved(tl, err)
 	}
+	return err
+}
+
+// present prints a judged run, and returns its exit code as an error. What could not be written makes it 1 at most: a gate that
+// failed has failed.
+func present(stdout io.Writer, dir, format string, tl *correlate.Timeline, unwritten error) error {
 	return exitWith(tl.Verdict.ExitCode, errors.Join(unwritten, print(stdout, dir, format, tl)))
 }
 

@@ -54,7 +54,7 @@ from here, and needs no cluster.`,
 // run measures where the targets ask for, and prints the result.
 func (o *options) run(ctx context.Context, stdout, stderr io.Writer) error {
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(signals, stopSignals...)
 	signal.Ignore(syscall.SIGPIPE) // whoever read our output may leave: the Job is still to be cleaned up
 	defer signal.Stop(signals)
 	if o.id == "" {
@@ -67,6 +67,9 @@ func (o *options) run(ctx context.Context, stdout, stderr io.Writer) error {
 	return o.runHere(ctx, signals, stdout, stderr)
 }
 
+// stopSignals end a run in order, or its command.
+var stopSignals = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
+
 // newID names a run: short, unlikely to be taken, and fit for a Kubernetes name.
 func newID() string {
 	return time.Now().UTC().Format("20060102-150405-") + strings.ToLower(rand.Text()[:4])
@@ -74,12 +77,14 @@ func newID() string {
 
 // runHere measures from this machine: of a URL, of a Service with --here, and as the agent in the Job.
 func (o *options) runHere(ctx context.Context, signals <-chan os.Signal, stdout, stderr io.Writer) error {
-	m := newMeasurement(o, newLogger(stderr))
 	address, err := listenForPage(o.dashboard)
 	if err != nil {
 		return err
 	}
 	defer address.close()
+	screen := newScreen(stderr, o.total())
+	defer screen.close()
+	m := newMeasurement(o, newLogger(screen.talk()))
 	setup, release := interruptible(ctx, signals)
 	defer release()
 	if err := m.findServices(setup); err != nil {
@@ -114,16 +119,14 @@ func (o *options) runHere(ctx context.Context, signals <-chan os.Signal, stdout,
 		}
 		shown = a.page
 	case o.dashboard != "":
-		shown, closePage = address.serve(ctx, stderr)
+		shown, closePage = address.serve(ctx, screen.talk())
 	}
 	defer closePage()
 
-	progress := newProgress(stderr, o.total())
-	m.live = newLive(o.gates, progress, shown)
-	m.child = &child{args: o.command, capture: !o.noCapture, output: progressOutput{progress}, mark: func(e timeline.Event) { m.queue.put(e) }, now: m.clock.Now}
+	m.live = newLive(o.gates, screen, shown)
+	m.child = &child{args: o.command, capture: !o.noCapture, output: screen.output(), mark: func(e timeline.Event) { m.queue.put(e) }, now: m.clock.Now}
 	m.meta = m.describe()
 	tl, err := m.run(ctx, signals)
-	m.live.end()
 	if err != nil {
 		return err
 	}
@@ -132,10 +135,14 @@ func (o *options) runHere(ctx context.Context, signals <-chan os.Signal, stdout,
 		shown.show(tl, tl.Run.Duration)
 	}
 	if a != nil {
+		screen.close()
 		a.handOver(tl, signals, stdout)
 		return exitWith(tl.Verdict.ExitCode, nil)
 	}
-	return deliver(stdout, dir, o.format, tl)
+	unwritten := saveTimeline(dir, tl)
+	signal.Reset(stopSignals...) // nothing is left to be ended in order
+	screen.close()
+	return present(stdout, dir, o.format, tl, unwritten)
 }
 
 // describe is the run's first fact.

@@ -181,9 +181,9 @@ func (p *proof) measureServer(ctx context.Context, url string, clock timeline.Cl
 		return nil, refuse("give another --out", "%w", err)
 	}
 	defer rec.Close()
-	progress := newProgress(stderr, o.total())
-	m := newMeasurement(o, newLogger(stderr))
-	m.rec, m.clock, m.live = rec, clock, newLive(nil, progress, nil)
+	screen := newScreen(stderr, o.total())
+	m := newMeasurement(o, newLogger(screen.talk()))
+	m.rec, m.clock, m.live = rec, clock, newLive(nil, screen, nil)
 	m.meta = m.describe()
 	tl, err := m.run(ctx, signals)
 	m.live.end()

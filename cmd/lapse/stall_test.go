@@ -111,7 +111,7 @@ func TestTruthOfTheWholePipelineAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown, closePage := page.serve(ctx, t.Output())
-	m.live = newLive(nil, newProgress(t.Output(), time.Second), shown)
+	m.live = newLive(nil, newScreen(t.Output(), time.Second), shown)
 	m.meta = m.describe()
 	var beside sync.WaitGroup
 	m.entered = func(phase, _ string) {

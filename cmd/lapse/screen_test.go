@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"lapse/timeline"
+)
+
+// A pausedTerminal takes nothing until it is read.
+type pausedTerminal struct {
+	read chan struct{}
+
+	mu      sync.Mutex
+	written bytes.Buffer
+}
+
+func newPausedTerminal() *pausedTerminal { return &pausedTerminal{read: make(chan struct{})} }
+
+func (p *pausedTerminal) Write(b []byte) (int, error) {
+	<-p.read
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.written.Write(b)
+}
+
+func (p *pausedTerminal) text() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.written.String()
+}
+
+func TestNobodyWaitsForAPausedTerminalButTheCommandsOutput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		terminal := newPausedTerminal()
+		s := newScreen(terminal, 0)
+		line := strings.Repeat("x", 1000)
+		passed := make(chan int, 1)
+		go func() {
+			n := 0
+			for ; n < 3000; n++ {
+				s.pass(line)
+			}
+			passed <- n
+		}()
+		synctest.Wait()
+		select {
+		case <-passed:
+			t.Error("3 MB of output were taken, though nobody reads")
+		default:
+		}
+		for range 3000 {
+			s.say("a warning") // must return
+		}
+		s.draw(frame{})
+		s.mu.Lock()
+		s.frame = nil // nothing of a run to draw
+		s.mu.Unlock()
+		close(terminal.read)
+		<-passed
+		s.close()
+		if got := strings.Count(terminal.text(), line); got != 3000 {
+			t.Errorf("%d of 3000 lines of output came", got)
+		}
+		if !strings.Contains(terminal.text(), "lines of its own were dropped") {
+			t.Error("nobody is told of the warnings that were dropped")
+		}
+		s.say("late") // no more is drawn: it may wait
+		if !strings.HasSuffix(terminal.text(), "late\n") {
+			t.Error("what is said after the end is lost")
+		}
+	})
+}
+
+// Ctrl-S on the terminal, or a pipe that nobody reads: the run ends, and its result is on disk.
+func TestTheResultIsOnDiskBeforeAnybodyReadsIt(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer server.Close()
+	for name, args := range map[string][]string{
+		"for a while":      {"--duration=300ms"},
+		"around a command": {"--settle=10ms", "--", "sh", "-c", "echo one; echo two"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "run")
+			terminal := newPausedTerminal()
+			exited := make(chan int, 1)
+			go func() {
+				exited <- lapse(t.Context(), append([]string{"lapse", "run", server.URL, "--rate=20", "--baseline=0s", "--out=" + dir}, args...), terminal, terminal)
+			}()
+			waitFor(t, "timeline.json", func() bool { _, err := os.Stat(filepath.Join(dir, timelineFile)); return err == nil })
+			select {
+			case code := <-exited:
+				t.Errorf("it ended with exit code %d before its result was read", code)
+			default:
+			}
+			close(terminal.read)
+			<-exited
+			if out := terminal.text(); !strings.Contains(out, "TIMELINE") || name == "around a command" && !strings.Contains(out, "one\ntwo\n") {
+				t.Errorf("printed:\n%s", out)
+			}
+		})
+	}
+}
+
+func TestWhatIsWaitedForIsSaidWhereItTakesLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var said []string
+		w := startWaiting(func(line string) { said = append(said, line) }, "waiting for the API server")
+		time.Sleep(sayWaiting + time.Second)
+		w.is("waiting for Pod lapse-1 to start (ContainerCreating)")
+		time.Sleep(2 * sayWaiting)
+		w.over()
+		time.Sleep(time.Hour)
+		w.over()
+		want := "waiting for the API server (5s so far)\nwaiting for Pod lapse-1 to start (ContainerCreating) (10s so far)\nwaiting for Pod lapse-1 to start (ContainerCreating) (15s so far)"
+		if got := strings.Join(said, "\n"); got != want {
+			t.Errorf("said:\n%s\nwant:\n%s", got, want)
+		}
+		quick := startWaiting(func(line string) { t.Errorf("said %q", line) }, "waiting")
+		quick.over()
+	})
+}
+
+// A line of output is on record when it comes, whoever reads it, and the command's end waits for no reader.
+func TestACommandsEndIsOnRecordThoughNobodyReadsItsOutput(t *testing.T) {
+	terminal := newPausedTerminal()
+	defer close(terminal.read)
+	q := newQueue()
+	started := time.Now()
+	for _, capture := range []bool{true, false} {
+		c := &child{
+			args: []string{"sh", "-c", "echo one; exit 3"}, capture: capture, output: terminal,
+			mark: func(e timeline.Event) { q.put(e) }, now: func() time.Duration { return time.Since(started) },
+		}
+		done := make(chan int, 1)
+		if err := c.start(func(code int) { done <- code }); err != nil {
+			t.Fatal(err)
+		}
+		if code := <-done; code != 3 {
+			t.Errorf("exit code %d", code)
+		}
+		var kinds []string
+		for _, f := range q.take() {
+			kinds = append(kinds, string(f.(timeline.Event).Kind))
+		}
+		want := map[bool]string{true: "command command-output command", false: "command command"}[capture]
+		if got := strings.Join(kinds, " "); got != want {
+			t.Errorf("capture %v: on record are %q, want %q", capture, got, want)
+		}
+	}
+}
