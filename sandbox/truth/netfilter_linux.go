@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -18,6 +19,9 @@ type netfilter struct {
 	sequence uint32
 	buffer   []byte
 }
+
+// nfgenmsg is how long the header of each message's payload is: family, version, resource.
+const nfgenmsg = 4
 
 // openNetfilter opens the socket on a thread of its own inside the namespace; from then on it can be used anywhere.
 func openNetfilter(namespace string) (*netfilter, error) {
@@ -58,9 +62,8 @@ func (n *netfilter) generation() (uint32, error) {
 		return 0, err
 	}
 	for _, reply := range replies {
-		// nfgenmsg, then attributes: length and type in 2 bytes each, value.
-		if len(reply) >= 12 && binary.NativeEndian.Uint16(reply[6:]) == unix.NFTA_GEN_ID {
-			return binary.BigEndian.Uint32(reply[8:]), nil
+		for id := range within(reply[min(len(reply), nfgenmsg):], unix.NFTA_GEN_ID) {
+			return binary.BigEndian.Uint32(id), nil
 		}
 	}
 	return 0, errors.New("netfilter gives no generation")
@@ -71,9 +74,49 @@ func (n *netfilter) rules(table string) ([][]byte, error) {
 	return n.dump(unix.NFT_MSG_GETRULE, attribute(unix.NFTA_RULE_TABLE, table))
 }
 
-// elements returns the elements of a table's map or set.
-func (n *netfilter) elements(table, set string) ([][]byte, error) {
-	return n.dump(unix.NFT_MSG_GETSETELEM, append(attribute(unix.NFTA_SET_ELEM_LIST_TABLE, table), attribute(unix.NFTA_SET_ELEM_LIST_SET, set)...))
+// values returns what the keys of a table's map lead to.
+func (n *netfilter) values(table, set string) (values [][]byte, err error) {
+	rows, err := n.dump(unix.NFT_MSG_GETSETELEM, append(attribute(unix.NFTA_SET_ELEM_LIST_TABLE, table), attribute(unix.NFTA_SET_ELEM_LIST_SET, set)...))
+	for _, row := range rows {
+		values = append(values, valuesIn(row)...)
+	}
+	return values, err
+}
+
+func valuesIn(row []byte) (values [][]byte) {
+	if len(row) < nfgenmsg {
+		return nil
+	}
+	for element := range within(row[nfgenmsg:], unix.NFTA_SET_ELEM_LIST_ELEMENTS, unix.NFTA_LIST_ELEM, unix.NFTA_SET_ELEM_DATA, unix.NFTA_DATA_VALUE) {
+		values = append(values, element)
+	}
+	return values
+}
+
+// within yields the values of attributes inside attributes, of these kinds from the outermost on.
+func within(b []byte, kind uint16, inner ...uint16) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for len(b) >= 4 {
+			size := int(binary.NativeEndian.Uint16(b))
+			if size < 4 || size > len(b) {
+				return
+			}
+			const mask = 0x3fff // without the flags for nested and for network order
+			if value := b[4:size]; binary.NativeEndian.Uint16(b[2:])&mask == kind {
+				if len(inner) == 0 && !yield(value) {
+					return
+				}
+				if len(inner) > 0 {
+					for v := range within(value, inner[0], inner[1:]...) {
+						if !yield(v) {
+							return
+						}
+					}
+				}
+			}
+			b = b[min(len(b), (size+3)&^3):]
+		}
+	}
 }
 
 func (n *netfilter) dump(message uint16, attributes []byte) ([][]byte, error) {
@@ -98,7 +141,7 @@ func (n *netfilter) ask(message, flags uint16, attributes ...byte) ([][]byte, er
 	request = binary.NativeEndian.AppendUint16(request, unix.NLM_F_REQUEST|flags)
 	request = binary.NativeEndian.AppendUint32(request, n.sequence)
 	request = binary.NativeEndian.AppendUint32(request, 0)
-	request = append(request, unix.NFPROTO_IPV4, 0, 0, 0) // nfgenmsg: family, version, resource
+	request = append(request, unix.NFPROTO_IPV4, 0, 0, 0) // as long as nfgenmsg
 	request = append(request, attributes...)
 	if err := unix.Sendto(n.fd, request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return nil, err

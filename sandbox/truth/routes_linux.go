@@ -2,7 +2,9 @@ package truth
 
 import (
 	"context"
+	"encoding/binary"
 	"maps"
+	"net/netip"
 	"regexp"
 	"time"
 )
@@ -92,11 +94,11 @@ func routes(n *netfilter, service, port string) (map[string]bool, error) {
 		return nil, err
 	}
 	for _, name := range nftablesMaps(rules, service, port) {
-		elements, err := n.elements(table, name)
+		values, err := n.values(table, name)
 		if err != nil {
 			return nil, err
 		}
-		maps.Copy(found, nftablesRoutes(elements, service, port))
+		maps.Copy(found, nftablesRoutes(values))
 	}
 	return found, nil
 }
@@ -117,7 +119,7 @@ func iptablesRoutes(rules [][]byte, service, port string) map[string]bool {
 
 // nftablesMaps finds, in the rules of kube-proxy's own table, the maps by which a Service's chain chooses an endpoint:
 //
-//	chain service-ABCD2345-shop/web/tcp/http { numgen random mod 2 vmap { 0 : goto endpoint-…, 1 : goto endpoint-… } }
+//	chain service-ABCD2345-shop/web/tcp/http { dnat ip addr . port to numgen random mod 2 map { 0 : 10.244.1.5 . 8080, … } }
 func nftablesMaps(rules [][]byte, service, port string) (names []string) {
 	chain := regexp.MustCompile(`service-[A-Z0-9]+-` + regexp.QuoteMeta(service+"/tcp/"+port) + `\x00`)
 	name := regexp.MustCompile(`__map[0-9]+`)
@@ -131,13 +133,12 @@ func nftablesMaps(rules [][]byte, service, port string) (names []string) {
 	return names
 }
 
-// nftablesRoutes finds the endpoints in the elements of such a map: `endpoint-ABCD2345-shop/web/tcp/http__10.244.1.5/8080`.
-func nftablesRoutes(elements [][]byte, service, port string) map[string]bool {
-	endpoint := regexp.MustCompile(regexp.QuoteMeta(service+"/tcp/"+port) + `__([0-9.]+)/([0-9]+)`)
+// nftablesRoutes reads the values of such a map: an address in 4 bytes, a port in 2, and as many to fill up.
+func nftablesRoutes(values [][]byte) map[string]bool {
 	found := map[string]bool{}
-	for _, element := range elements {
-		for _, match := range endpoint.FindAllSubmatch(element, -1) {
-			found[string(match[1])+":"+string(match[2])] = true
+	for _, v := range values {
+		if len(v) >= 6 {
+			found[netip.AddrPortFrom(netip.AddrFrom4([4]byte(v)), binary.BigEndian.Uint16(v[4:])).String()] = true
 		}
 	}
 	return found

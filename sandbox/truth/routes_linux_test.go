@@ -23,15 +23,18 @@ func TestRoutesAreReadFromEitherModesRules(t *testing.T) {
 	rules = [][]byte{
 		[]byte("\x00service-ULMVA6XW-shop/web/tcp/http\x00\x00numgen\x00__map7\x00"),
 		[]byte("\x00service-ULMVA6XX-shop/web/tcp/https\x00\x00numgen\x00__map8\x00"),
-		[]byte("\x00endpoint-5OJB2KTY-shop/web/tcp/http__10.244.1.5/8080\x00\x00dnat\x00"),
 	}
 	if got := nftablesMaps(rules, "shop/web", "http"); !slices.Equal(got, []string{"__map7"}) {
 		t.Errorf("maps %q", got)
 	}
-	elements := [][]byte{
-		[]byte("\x00endpoint-5OJB2KTY-shop/web/tcp/http__10.244.1.5/8080\x00\x00endpoint-5OJB2KTZ-shop/web/tcp/http__10.244.2.6/8080\x00"),
-	}
-	if got := slices.Sorted(maps.Keys(nftablesRoutes(elements, "shop/web", "http"))); !slices.Equal(got, want) {
+	// Elements of a map as the kernel gives them: a list of pairs of key and value.
+	row := []byte("\x02\x00\x00\x02\x0f\x00\x01\x00kube-proxy\x00\x00\x0b\x00\x02\x00__map7\x00\x00\x4c\x00\x03\x80" +
+		"\x24\x00\x01\x80\x0c\x00\x01\x80\x08\x00\x01\x00\x00\x00\x00\x00\x10\x00\x02\x80\x0c\x00\x01\x00\x0a\xf4\x01\x05\x1f\x90\x00\x00\x04\x00\x09\x00" +
+		"\x24\x00\x01\x80\x0c\x00\x01\x80\x08\x00\x01\x00\x01\x00\x00\x00\x10\x00\x02\x80\x0c\x00\x01\x00\x0a\xf4\x02\x06\x1f\x90\x00\x00\x04\x00\x09\x00")
+	if got := slices.Sorted(maps.Keys(nftablesRoutes(valuesIn(row)))); !slices.Equal(got, want) {
 		t.Errorf("nftables: %q, want %q", got, want)
+	}
+	for cut := range row {
+		valuesIn(row[:cut]) // panics at none
 	}
 }
