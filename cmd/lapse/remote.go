@@ -484,6 +484,11 @@ const noticed = time.Second
 
 // mark stamps what the command did, and puts it on its way to the agent.
 func (r *remote) mark(e timeline.Event) {
+	if e.Kind == timeline.Command && e.To == "running" && r.live != nil {
+		told := e
+		told.Seen = r.clock.now()
+		r.live.screen.tell(told) // it comes home with the recording, and that may take long
+	}
 	r.marks.put(mark{e, r.clock.stamp(e.Seen-noticed, e.Seen)})
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"lapse/correlate"
 	"lapse/report"
+	"lapse/timeline"
 )
 
 // maxBacklog is how many bytes of lines wait to be written. What Lapse itself says beyond that is dropped, and counted; the
@@ -27,7 +28,8 @@ type screen struct {
 	lines   []string   // not written yet
 	size    int        // bytes in lines, and of those that are being written
 	dropped int
-	frame   *frame // the newest that is not drawn yet
+	told    []timeline.Event // changes of the wrapped command that are not shown yet
+	frame   *frame           // the newest that is not drawn yet
 	closed  bool
 }
 
@@ -84,6 +86,14 @@ func (s *screen) put(line string) {
 	s.size += len(line)
 }
 
+// tell shows at once how the wrapped command changed, before that comes back from where the run is recorded. It never waits.
+func (s *screen) tell(e timeline.Event) {
+	s.mu.Lock()
+	s.told = append(s.told, e)
+	s.mu.Unlock()
+	s.awake()
+}
+
 // draw gives the screen its next frame, in place of one that is not drawn yet. It never waits.
 func (s *screen) draw(f frame) {
 	s.mu.Lock()
@@ -112,7 +122,10 @@ func (s *screen) close() {
 // write writes what there is until the screen is closed.
 func (s *screen) write() {
 	for range s.wake {
-		lines, f, dropped, closed := s.take()
+		told, lines, f, dropped, closed := s.take()
+		for _, e := range told {
+			s.progress.Tell(e)
+		}
 		for _, line := range lines {
 			s.progress.Log(line)
 			s.written(len(line))
@@ -131,12 +144,12 @@ func (s *screen) write() {
 	}
 }
 
-func (s *screen) take() (lines []string, f *frame, dropped int, closed bool) {
+func (s *screen) take() (told []timeline.Event, lines []string, f *frame, dropped int, closed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	lines, f, dropped, closed = s.lines, s.frame, s.dropped, s.closed
-	s.lines, s.frame, s.dropped = nil, nil, 0
-	return lines, f, dropped, closed
+	told, lines, f, dropped, closed = s.told, s.lines, s.frame, s.dropped, s.closed
+	s.told, s.lines, s.frame, s.dropped = nil, nil, nil, 0
+	return told, lines, f, dropped, closed
 }
 
 func (s *screen) written(bytes int) {

@@ -157,3 +157,15 @@ func TestACommandsEndIsOnRecordThoughNobodyReadsItsOutput(t *testing.T) {
 		}
 	}
 }
+
+// The start of the command comes home with the recording, which may be far behind.
+func TestScreenTellsOfTheCommandBeforeItComesHome(t *testing.T) {
+	var out strings.Builder
+	s := newScreen(&out, 0)
+	r := &remote{live: &live{screen: s}, marks: marks{made: make(chan struct{}, 1)}, clock: runClock{local: timeline.StartClock(), known: []comparison{{}}}}
+	r.mark(timeline.Event{Seen: r.clock.local.Now(), Kind: timeline.Command, To: "running", Detail: "kubectl drain node2"})
+	s.close()
+	if got := out.String(); strings.Count(got, "command running: kubectl drain node2\n") != 1 {
+		t.Errorf("%q", got)
+	}
+}
