@@ -198,5 +198,5 @@ func TestHeadlinesReadAsCommitted(t *testing.T) {
 	if err := encoder.Encode(leads); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "headlines.json", out.Bytes())
+	golden(t, "words/headlines.json", out.Bytes())
 }

@@ -16,7 +16,7 @@ const foundIn = (tl: TimelineFile): Found => ({
   verdict: tl.verdict, info: tl.run, targets: tl.targets ?? [], windows: tl.windows ?? [], unobserved: tl.unobserved ?? [], events: tl.events ?? [], live: !!tl.run.live,
 });
 
-const leads = read("headlines.json") as Record<string, Lead>;
+const leads = read("words/headlines.json") as Record<string, Lead>;
 
 for (const [name, lead] of Object.entries(leads)) {
   test(`the page says of ${name} what the terminal says`, () => {
