@@ -165,7 +165,7 @@ PodDisruptionBudget.`,
 node still routes to it. About one request in N fails, N being the number of endpoints; the other Pods are well. Where several
 Pods stop, as in a rolling restart, each is named with its own lag: "950 ms ±40" is measured, of "≥ 784 ms" no more is proven
 because later failures may be another Pod's, and of "≤ 780 ms" nothing is but that it was not longer. ` + "`causes[].measures`" + ` in
-timeline.json holds them. Keep serving after SIGTERM for as long as the fix says. [How they are worked out](../decisions/0009-whose-stale-route.md).`,
+timeline.json holds them. Keep serving after SIGTERM for as long as the fix says. [How they are worked out](../decisions/0012-whose-stale-route.md).`,
 	"pinned-connection": `Only "reused" fails, with resets or closed connections, when a Pod ends; "new" is clean. Answer with
 "Connection: close" from SIGTERM on, and wait for what is in flight.`,
 	"unexplained": `The page and the table list which Pods failed at their own addresses, what changed near the window's onset, the nearest first, and near
