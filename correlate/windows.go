@@ -343,8 +343,25 @@ func (f *finder) finish(end time.Duration) {
 	if e := f.ending; e != nil {
 		_, known := e.latest()
 		e.open.End = !known
-		f.settle(max(end, e.maxKnown, e.lastDone()))
+		bound := max(end, e.maxKnown, e.lastDone())
+		if e.timedOut() { // that they failed became known later: of that time nothing was asked
+			e.start.Latest = min(e.start.Latest, max(end, e.maxSent))
+			if e.open.End {
+				bound = max(end, e.maxSent)
+			}
+		}
+		f.settle(bound)
 	}
+}
+
+// timedOut reports whether all failures are requests that were not answered in time.
+func (w *window) timedOut() bool {
+	for class, n := range w.classes {
+		if n > 0 && !timeline.Class(class).Timeout() {
+			return false
+		}
+	}
+	return true
 }
 
 // hold keeps a success until it is known whether it lies inside.

@@ -135,6 +135,22 @@ func TestGapWithinTheResolutionOnlyWidensBrackets(t *testing.T) {
 	}
 }
 
+// Requests may time out long after the run. A window lies where they were sent.
+func TestWindowOfTimeoutsLongerThanTheRunLiesWithinIt(t *testing.T) {
+	run := rowRun(nil)
+	var requests []timeline.Request
+	for at := time.Duration(0); at < 2*time.Second; at += 500 * ms {
+		requests = append(requests, timeline.Request{Target: 1, Seq: uint64(len(requests)), Due: at, Sent: at, Done: at + 15*time.Second, Outcome: timeline.Outcome{Class: timeline.TimeoutResponse}})
+	}
+	run.Targets[0].Rate, run.Targets[0].Timeout = 2, 15*time.Second
+	run.Events[0].Seen = 2 * time.Second
+	run.Batches = func(yield func(timeline.Batch, error) bool) { yield(timeline.Batch{Requests: requests}, nil) }
+	w := onlyWindow(t, analyze(t, run))
+	if w.Start != (Instant{0, 2 * time.Second}) || w.End != (Instant{1500 * ms, 2 * time.Second}) || w.Open != (Open{true, true}) || w.Length != (Length{0, 2 * time.Second}) {
+		t.Errorf("start %v, end %v, length %v, open %v; want all of it within the 2 s of the run", w.Start, w.End, w.Length, w.Open)
+	}
+}
+
 func TestResolutionByDefaultIsTenIntervalsOr50ms(t *testing.T) {
 	for _, test := range []struct {
 		rate        float64
