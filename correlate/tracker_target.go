@@ -47,7 +47,7 @@ func newTrack(t timeline.Target, o Options, baseline time.Duration) *track {
 			recent: history{keep: keep}, healthy: healthy{maxGap: usualGap(t)},
 		}
 	}
-	w := watch{limit: gapLimit(t, resolution), usual: usualGap(t)}
+	w := watch{limit: gapLimit(t, resolution), usual: usualGap(t), varies: t.Kind == timeline.Direct, asked: resolution}
 	return &track{target: t, interval: interval(t), asked: o.Slow, reading: reading{watch: w, failures: find(0), slow: slowFinder{finder: find(o.Slow), start: max(baseline, leastStart)}}}
 }
 
@@ -66,7 +66,7 @@ func (t *track) add(r timeline.Request) {
 	if r.Class.Observed() {
 		t.series.add(&r)
 	}
-	t.waiting = append(t.waiting, flight{sent: r.Sent, done: r.Done, seq: r.Seq, backend: r.Backend, class: r.Class})
+	t.waiting = append(t.waiting, flight{sent: r.Sent, done: r.Done, due: r.Due, seq: r.Seq, backend: r.Backend, class: r.Class})
 }
 
 // passed takes a watermark: everything sent before it is final, for Sent is never before Due.

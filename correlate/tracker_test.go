@@ -149,6 +149,31 @@ func TestUnobserved(t *testing.T) {
 	}
 }
 
+// A Pod's own address is asked seldom, and often when its Pod ends: each time is judged by the rate it had.
+func TestTargetWhoseRateChangesIsJudgedByTheRateOfTheTime(t *testing.T) {
+	for _, last := range []time.Duration{20 * ms, 125 * ms} { // the interval that is on record
+		var requests []timeline.Request
+		add := func(from, to, interval time.Duration) {
+			for at := from; at < to; at += interval {
+				requests = append(requests, timeline.Request{Target: 1, Seq: uint64(len(requests)), Due: at, Sent: at, Done: at + ms})
+			}
+		}
+		add(0, 5*time.Second, 125*ms)
+		add(5*time.Second, 10*time.Second, 20*ms)
+		for i := range requests { // 300 ms in which none was sent, at either rate
+			if r := &requests[i]; r.Due >= 2*time.Second && r.Due < 2300*ms || r.Due >= 7*time.Second && r.Due < 7300*ms {
+				r.Class = timeline.NotSent
+			}
+		}
+		run := rowRun(requests)
+		run.Targets[0].Kind, run.Targets[0].Rate, run.Meta.Options.Resolution = timeline.Direct, float64(time.Second)/float64(last), 0
+		target := analyze(t, run).Targets[0]
+		if want := 1 - 0.319/10; math.Abs(target.Coverage-want) > 0.001 {
+			t.Errorf("at %v/s on record: coverage %v, want %v: 300 ms are a hole where a request was due every 20 ms, and none at 125 ms", run.Targets[0].Rate, target.Coverage, want)
+		}
+	}
+}
+
 func TestStallOfTheControlTargetIsUnobservedForAll(t *testing.T) {
 	requests := row("ok*40")
 	run := rowRun(requests)

@@ -31,16 +31,20 @@ const (
 // gapLimit is for how long nothing may be sent to a target, while nothing is in flight, for the time to count as observed. asked is
 // --resolution; 0: the default. No gap that a prober leaves which is on time is a hole, whatever was asked.
 func gapLimit(t timeline.Target, asked time.Duration) time.Duration {
+	return gapLimitAt(interval(t), asked)
+}
+
+func gapLimitAt(interval, asked time.Duration) time.Duration {
 	if asked > 0 {
-		return max(asked, 3*interval(t))
+		return max(asked, 3*interval)
 	}
-	return max(defaultResolution, defaultResolutionIntervals*interval(t))
+	return max(defaultResolution, defaultResolutionIntervals*interval)
 }
 
 // usualGap is the longest time between two sends of a prober that is on time. In a longer gap it was late, or did not run.
-func usualGap(t timeline.Target) time.Duration {
-	return max(3*interval(t), 10*time.Millisecond)
-}
+func usualGap(t timeline.Target) time.Duration { return usualGapAt(interval(t)) }
+
+func usualGapAt(interval time.Duration) time.Duration { return max(3*interval, 10*time.Millisecond) }
 
 // interval is the time between two due instants of t; 0 if its rate is not known.
 func interval(t timeline.Target) time.Duration {
@@ -69,6 +73,28 @@ type watch struct {
 	short   []period      // from Sent to Sent, by time: longer than usual, and yet observed
 	reach   time.Duration // longest time from Sent to Sent within the limit
 	waiting []period      // longer ones
+
+	varies  bool          // the rate changes as the run goes on: what it was shows in when requests were due
+	asked   time.Duration // --resolution
+	seq     uint64        // of the last request
+	due     time.Duration // of it
+	spacing time.Duration // the longest time from Due to Due since the last request that tells something
+}
+
+// space takes over when r was due. Every request that is due is on record, so that two in a row are as far apart as the rate then was.
+func (w *watch) space(r flight) {
+	if w.begun && w.varies && r.seq == w.seq+1 {
+		w.spacing = max(w.spacing, r.due-w.due)
+	}
+	w.seq, w.due = r.seq, r.due
+}
+
+// limits are what a gap may be, and what it usually is, at the rate there was in it.
+func (w *watch) limits() (limit, usual time.Duration) {
+	if w.spacing == 0 {
+		return w.limit, w.usual
+	}
+	return gapLimitAt(w.spacing, w.asked), usualGapAt(w.spacing)
 }
 
 // A gap is the time before a request, back to the one before it.
@@ -80,6 +106,7 @@ type gap struct {
 
 // take reads the next request, and tells of the time before it. begin is when measuring began.
 func (w *watch) take(r flight, begin time.Duration) gap {
+	w.space(r)
 	if !w.begun {
 		w.begun, w.sent, w.done = true, begin, begin
 	}
@@ -95,12 +122,13 @@ func (w *watch) take(r flight, begin time.Duration) gap {
 	case g.short:
 		w.short = append(w.short, between)
 	}
-	if length := between.to - between.from; length > w.limit {
+	limit, _ := w.limits()
+	if length := between.to - between.from; length > limit {
 		w.waiting = append(w.waiting, between)
 	} else {
 		w.reach = max(w.reach, length)
 	}
-	w.fault = ""
+	w.fault, w.spacing = "", 0
 	w.sent, w.done = r.sent, max(w.done, r.done)
 	return g
 }
@@ -115,8 +143,9 @@ func reasonOf(c timeline.Class) string {
 // gapBefore is the time from the last request to now.
 func (w *watch) gapBefore(now time.Duration) gap {
 	g := gap{idle: period{from: max(w.sent, w.done), to: now, reason: cmp.Or(w.fault, reasonNotSent)}}
-	g.dark = g.idle.to-g.idle.from > w.limit
-	g.short = !g.dark && now-w.sent > w.usual
+	limit, usual := w.limits()
+	g.dark = g.idle.to-g.idle.from > limit
+	g.short = !g.dark && now-w.sent > usual
 	return g
 }
 

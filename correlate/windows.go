@@ -17,6 +17,7 @@ const never = time.Duration(math.MaxInt64)
 // and what it was.
 type flight struct {
 	sent, done time.Duration
+	due        time.Duration
 	seq        uint64
 	backend    uint16
 	class      timeline.Class

@@ -250,8 +250,8 @@ func (c *chart) dark(t correlate.Target, series correlate.BucketSeries, cell, se
 	from, to := c.span(cell)
 	whole := to - from
 	from, to = max(from, t.Measured.Earliest), min(to, cmp.Or(t.Measured.Latest, to))
-	if to-from < whole/2 || sent == 0 && t.Rate*(to-from).Seconds() >= 3 {
-		return 1 // or three requests were due, and none was sent
+	if to-from < whole/2 || sent == 0 && t.Kind.Judged() && t.Rate*(to-from).Seconds() >= 3 {
+		return 1 // or three requests were due, and none was sent; the rate of a direct target changes
 	}
 	unseen := time.Duration(0)
 	for _, u := range c.tl.Unobserved {
