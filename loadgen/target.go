@@ -154,7 +154,9 @@ var errStopped = errors.New("the prober was stopped")
 // name does not exist, or its certificate is wrong.
 func (t *target) ours(a *attempt, err error, now time.Duration, ph phase, c *conn) bool {
 	switch class := a.outcome.Class; {
-	case class.Timeout(), class == timeline.DNS && isTimeout(err):
+	case class == timeline.DNS && isTimeout(err):
+		return lookUpMissed(now-a.sent, t.pulse.stopped(now)-a.stopped, now-t.deadline(a))
+	case class.Timeout():
 		return t.missed(a, now, ph, c)
 	case class == timeline.Reset, class == timeline.EOF, class == timeline.TLS && isPeersAlert(err):
 		return t.keptWaiting(a, now, ph)
@@ -176,7 +178,12 @@ func (t *target) keptWaiting(a *attempt, now time.Duration, ph phase) bool {
 	return ph <= awaiting && held > max(peersPatience, (now-a.sent)/2)
 }
 
-// missed reports whether a timeout, be it the resolver's or the kernel's, may be our own fault, because the prober was stopped
+// lookUpMissed reports whether a look-up that took so long without an answer may be our own fault: the prober was stopped for more
+// than a quarter of that, or noticed as much too late that the time was over. A name server that has not answered in the rest of it
+// is silent: that the last milliseconds were not ours says nothing else.
+func lookUpMissed(took, stopped, overdue time.Duration) bool { return max(stopped, overdue) > took/4 }
+
+// missed reports whether a timeout may be our own fault, because the prober was stopped
 // or got too little of the CPU. A service that stalls keeps its timeouts: whether it answered is known from the kernel, which
 // was not stopped.
 func (t *target) missed(a *attempt, now time.Duration, ph phase, c *conn) bool {

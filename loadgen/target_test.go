@@ -54,6 +54,9 @@ func TestFailureIsOursOnlyWhereAStopMayHaveMadeIt(t *testing.T) {
 		{"the look-up's time ended in a stop", 1050 * ms, 6500 * ms, 6500 * ms, resolving, 0, noAnswer, timeline.Local},
 		{"the resolver's own time limit ended in a stop", 1050 * ms, 4000 * ms, 4000 * ms, resolving, 0, noAnswer, timeline.Local},
 		{"the name server is silent, stop or not", 1050 * ms, 1500 * ms, 6000 * ms, resolving, 0, noAnswer, timeline.DNS},
+		{"the look-up waited for all its time, and a short stop was at its end", 5990 * ms, 6011 * ms, 6011 * ms, resolving, 0, noAnswer, timeline.DNS},
+		{"the look-up waited for all its time, and its end was noticed a little late", 0, 0, 6017 * ms, resolving, 0, noAnswer, timeline.DNS},
+		{"the look-up's end was noticed much too late", 0, 0, 9000 * ms, resolving, 0, noAnswer, timeline.Local},
 		{"the name server is silent", 0, 0, 6000 * ms, resolving, 0, noAnswer, timeline.DNS},
 		{"the name server says there is no such name", 1050 * ms, 3000 * ms, 3000 * ms, resolving, 0, noName, timeline.DNS},
 
