@@ -86,6 +86,9 @@ func (p *Prober) Run(ctx context.Context) error {
 		clock: p.clock, sleep: sleep, spin: spin, early: p.pacing.early(),
 		changes: &p.changes, pulse: &p.pulse, stalled: p.noteStall,
 	}
+	if err := shortenSlices(); err != nil {
+		p.log.Debug("the scheduler takes no wish", "err", err)
+	}
 	stop := make(chan struct{})
 	var delivering sync.WaitGroup
 	delivering.Go(func() { p.deliverUntil(stop) })

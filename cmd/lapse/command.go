@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"lapse/loadgen"
 	"lapse/timeline"
 )
 
@@ -46,7 +47,7 @@ func (c *child) start(done func(exitCode int)) error {
 		return fmt.Errorf("start %s: %w", c.args[0], err)
 	}
 	c.cmd.Stdout, c.cmd.Stderr = in, in
-	err = c.cmd.Start()
+	err = loadgen.WithUsualSlice(c.cmd.Start)
 	in.Close()
 	if err != nil {
 		out.Close()
