@@ -32,7 +32,7 @@ func hammered(t *testing.T, ctx context.Context, args, url string) HammerSummary
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(events) != 2 || events[0].To != "running" || events[0].Detail != args || events[1].To != "ended" {
+	if len(events) != 2 || events[0].To != "running" || events[0].Detail != PublicHammer(args) || events[1].To != "ended" {
 		t.Fatalf("events %+v", events)
 	}
 	if events[0].Kind != timeline.Hammer || events[1].Seen < events[0].Seen {
