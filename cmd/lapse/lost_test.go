@@ -217,13 +217,16 @@ func TestAJobThatHoldsWhatIsMissingHereIsKept(t *testing.T) {
 func TestARunWhoseAgentWasKilledEndsWhereItsFactsEnd(t *testing.T) {
 	cluster := &endedJob{log: func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "level=INFO msg=begun\n") }}
 	cluster.state = corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled", Message: "level=INFO msg=begun"}
-	r, tl, _ := follows(t, cluster.serve(t), podGone(true, "was killed for want of memory (OOMKilled, limit 512Mi, exit code 137)"))
+	r, tl, said := follows(t, cluster.serve(t), podGone(true, "was killed for want of memory (OOMKilled, limit 512Mi, exit code 137)"))
 	if err := r.save(tl); err != nil {
 		t.Fatal(err)
 	}
 	r.cleanUp(t.Context())
 	if want := "the measuring Pod lapse-x7k2p-abcde was killed for want of memory (OOMKilled, limit 512Mi, exit code 137)"; tl.Run.Aborted != want {
 		t.Errorf("aborted: %q", tl.Run.Aborted)
+	}
+	if strings.Contains(said.String(), "level=INFO msg=begun") {
+		t.Errorf("the agent's log is thrown at the user: %s", said)
 	}
 	if last := 890*ms + ms; tl.Run.Duration != last {
 		t.Errorf("it took %v, but the last that is known is of %v", tl.Run.Duration, last)

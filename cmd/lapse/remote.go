@@ -600,8 +600,9 @@ func (r *remote) conclude(ctx context.Context, lost error, stopped string) *corr
 		if err == nil {
 			return tl
 		}
-		r.keep = !errors.Is(err, deploy.ErrNothingLeft)
-		r.log.Warn("the Pod's log does not have the run either", "error", err)
+		if r.keep = !errors.Is(err, deploy.ErrNothingLeft); r.keep {
+			r.log.Warn("the run could not be read from the Pod's log either", "error", err)
+		}
 	}
 	end, why := r.latest, stopped
 	marked := r.placed(r.marks.from(r.returned))
