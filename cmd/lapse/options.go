@@ -366,6 +366,9 @@ func (o *options) checkRequest() error {
 		o.header.Add(name, value)
 	}
 	var err error
+	if o.host, err = asciiHost(o.host); err != nil {
+		return refuse("as in --host shop.example", "--host: %w", err)
+	}
 	if o.statuses, err = loadgen.ParseStatuses(o.expectStatus); err != nil {
 		return refuse("as in --expect-status 200,204,300-399", "expect-status: %w", err)
 	}

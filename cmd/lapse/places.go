@@ -64,9 +64,9 @@ var instead = map[string]string{
 	"echo":        "put the text into the key \"echo\" of a Secret in the Service's namespace, and give --echo-from secret/NAME",
 	"header-from": "give the header itself with --header: it stays on this machine",
 	"echo-from":   "give the text itself with --echo: it stays on this machine",
-	"out":         "`lapse retrieve RUN --out DIR` fetches the result",
-	"output":      "`lapse retrieve RUN -o FORMAT` prints the result",
-	"dashboard":   "`lapse attach RUN --dashboard ADDR` serves the page",
+	"out":         "`lapse retrieve RUN -n NAMESPACE --out DIR` fetches the result",
+	"output":      "`lapse retrieve RUN -n NAMESPACE -o FORMAT` prints the result",
+	"dashboard":   "`lapse attach RUN -n NAMESPACE --dashboard ADDR` serves the page",
 	"no-capture":  "it is for a command after --",
 	"here":        "drop it: `lapse gen` prints a Job",
 

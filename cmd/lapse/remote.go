@@ -306,13 +306,13 @@ func (o *options) publicHammer() string {
 func (r *remote) cleanUp(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
-	name := "-n " + r.job.Namespace + " " + r.job.Name
+	name := r.job.Namespace + " " + r.job.Name
 	if r.keep {
-		r.log.Warn("the Job is kept, for it may hold what is missing here: `lapse retrieve " + name + "`, then `lapse delete " + name + "`")
+		r.log.Warn("the Job is kept, for it may hold what is missing here: `lapse retrieve -n " + name + "`, then `lapse delete -n " + name + "`")
 		return
 	}
 	if err := r.job.Delete(ctx); err != nil {
-		r.log.Warn("the Job may still be there: try `lapse delete "+name+"`", "error", err)
+		r.log.Warn("the Job may still be there: try `lapse delete -n "+name+"`", "error", err)
 		return
 	}
 	if err := r.job.WaitGone(ctx); err != nil {

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
+	"unicode"
+
+	"golang.org/x/net/idna"
 )
 
 // A subject is what the user asked to measure: a Service of the cluster, or a bare URL.
@@ -44,6 +48,9 @@ func parseSubject(arg string) (subject, error) {
 	case u.Port() != "" && !validPort(u.Port()):
 		return subject{}, refuse(targetHint, "target %q: port %s is not between 1 and 65535", arg, u.Port())
 	}
+	if u.Host, err = asciiHost(u.Host); err != nil {
+		return subject{}, refuse(targetHint, "target %q: %w", arg, err)
+	}
 	if u.Scheme == "tcp" && (u.Port() == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "") {
 		return subject{}, refuse(targetHint, "target %q: of tcp, a host and a port are asked for, and nothing else", arg)
 	}
@@ -83,4 +90,21 @@ func parseService(arg, rest string) (subject, error) {
 func validPort(s string) bool {
 	n, err := strconv.ParseUint(s, 10, 16)
 	return err == nil && n > 0
+}
+
+// asciiHost writes a host's name as DNS and HTTP do, bücher.example as xn--bcher-kva.example. A port stays as it is.
+// https://www.rfc-editor.org/rfc/rfc5891
+func asciiHost(host string) (string, error) {
+	if !strings.ContainsFunc(host, func(r rune) bool { return r > unicode.MaxASCII }) {
+		return host, nil
+	}
+	name, port, found := strings.Cut(host, ":")
+	ascii, err := idna.Lookup.ToASCII(name)
+	if err != nil {
+		return "", fmt.Errorf("host %q cannot be written in ASCII: %w", name, err)
+	}
+	if found {
+		ascii += ":" + port
+	}
+	return ascii, nil
 }
