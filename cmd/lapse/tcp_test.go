@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"io"
 	"net"
 	"slices"
@@ -69,14 +68,18 @@ func TestAgentIsToldOfTCP(t *testing.T) {
 			if err := cmd.ParseFlags(args); err != nil {
 				t.Fatal(err)
 			}
-			if err := errors.Join(o.readPrivate(nil), o.check(cmd.Flags().Args(), nil)); err != nil {
+			if err := o.check(cmd.Flags().Args(), nil); err != nil {
 				t.Fatal(err)
 			}
 			return o.agentArgs("shop")
 		}
-		t.Setenv(deploy.EnvPrivate, "")
+		t.Setenv(deploy.EnvListen, "")
 		told := check(&here, append([]string{"svc/web:6379", "--duration=1s"}, flags...))
-		t.Setenv(deploy.EnvPrivate, string(here.privateFlags()))
+		for name, value := range map[string]string{
+			deploy.EnvListen: "127.0.0.1:0", deploy.EnvHold: "1m", deploy.EnvDeadline: "2h", deploy.EnvPrivate: string(here.privateFlags()),
+		} {
+			t.Setenv(name, value)
+		}
 		again := check(&agent, told[1:])
 		if !slices.Equal(told, again) || agent.sent != here.sent || agent.pacing != here.pacing || agent.awaited != here.awaited || strings.Join(agent.kinds, " ") != strings.Join(here.kinds, " ") {
 			t.Errorf("told %q, understood %q", told, again)
