@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"io"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -62,6 +64,9 @@ type server struct {
 	writeTimeout time.Duration
 	downloads    chan struct{} // holds one token per download under way
 	viewers      chan struct{} // holds one token per viewer
+
+	mu       sync.Mutex
+	watching map[*viewer]bool // those whose places are taken
 }
 
 func newServer(store *Store, opts Options) *server {
@@ -74,6 +79,7 @@ func newServer(store *Store, opts Options) *server {
 		writeTimeout: cmp.Or(opts.WriteTimeout, 10*time.Second),
 		downloads:    make(chan struct{}, maxDownloads),
 		viewers:      make(chan struct{}, cmp.Or(opts.MaxViewers, 64)),
+		watching:     map[*viewer]bool{},
 	}
 	s.mux.HandleFunc("GET /", servePage)
 	s.mux.HandleFunc("GET /api/v1/snapshot", s.serveSnapshot)
@@ -110,14 +116,53 @@ func (s *server) knowsHost(host string) bool {
 	return slices.ContainsFunc(s.hosts, func(known string) bool { return strings.EqualFold(known, host) })
 }
 
-// admit takes a place for a viewer, if there is one.
-func (s *server) admit() bool {
+// admit takes a place for a viewer. If there is none, it takes that of the viewer who has shown no life for longest, if there
+// is one: who never answers does not lock out who would.
+func (s *server) admit(ctx context.Context) bool {
 	select {
 	case s.viewers <- struct{}{}:
 		return true
 	default:
+	}
+	silent := s.mostSilent()
+	if silent == nil {
 		return false
 	}
+	silent.leave()
+	select {
+	case s.viewers <- struct{}{}:
+		return true
+	case <-time.After(leaveTime):
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// mostSilent returns the viewer whose ping has been unanswered for longest, or nil if all are answered, or still may be.
+func (s *server) mostSilent() *viewer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var silent *viewer
+	longest := silentAfter
+	for v := range s.watching {
+		if unanswered := v.unanswered(); unanswered > longest {
+			silent, longest = v, unanswered
+		}
+	}
+	return silent
+}
+
+// enter and gone keep the list of those who watch.
+func (s *server) enter(v *viewer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watching[v] = true
+}
+
+func (s *server) gone(v *viewer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.watching, v)
 }
 
 // release gives a viewer's place back.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -16,6 +17,10 @@ const (
 	heartbeat  = 5 * time.Second  // the longest time without a message
 	pingEvery  = 10 * time.Second // how often a viewer is asked to show that it reads
 	pongWithin = 30 * time.Second // a viewer that showed no life for so long is gone
+
+	firstPing   = time.Second     // when a viewer is first asked
+	silentAfter = 2 * time.Second // a ping unanswered for longer: the viewer's place may go to another one
+	leaveTime   = 2 * time.Second // how long a newcomer waits for that place
 )
 
 var upgrader = websocket.Upgrader{
@@ -33,7 +38,7 @@ func (s *server) serveStream(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "since is not a sequence number", http.StatusBadRequest)
 		return
 	}
-	if !s.admit() {
+	if !s.admit(r.Context()) {
 		w.Header().Set("Retry-After", "5")
 		http.Error(w, "too many viewers", http.StatusServiceUnavailable)
 		return
@@ -43,8 +48,12 @@ func (s *server) serveStream(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // Upgrade has answered
 	}
-	v := viewer{conn: conn, store: s.store, at: from, interval: s.interval, writeTimeout: s.writeTimeout}
-	v.run(r.Context())
+	ctx, leave := context.WithCancel(r.Context())
+	defer leave()
+	v := &viewer{conn: conn, store: s.store, at: from, interval: s.interval, writeTimeout: s.writeTimeout, leave: leave}
+	s.enter(v)
+	defer s.gone(v)
+	v.run(ctx)
 }
 
 // parsePosition reads from where the viewer wants to go on; without an epoch, from the beginning.
@@ -66,6 +75,24 @@ type viewer struct {
 	at           position
 	interval     time.Duration
 	writeTimeout time.Duration
+	leave        func() // makes it go
+
+	pinged atomic.Int64 // when the first ping went out that is unanswered, in nanoseconds since 1970; 0 if none is
+}
+
+// ping asks the viewer to show that it reads.
+func (v *viewer) ping(now time.Time) error {
+	v.pinged.CompareAndSwap(0, now.UnixNano())
+	return v.conn.WriteControl(websocket.PingMessage, nil, now.Add(v.writeTimeout))
+}
+
+// unanswered is for how long the viewer has not answered a ping.
+func (v *viewer) unanswered() time.Duration {
+	at := v.pinged.Load()
+	if at == 0 {
+		return 0
+	}
+	return time.Since(time.Unix(0, at))
 }
 
 // run serves the viewer until it leaves, stops reading or ctx ends, and closes its connection.
@@ -94,7 +121,10 @@ func (v *viewer) close() {
 
 // listen returns when the viewer closes, breaks the protocol or shows no life.
 func (v *viewer) listen() {
-	alive := func(string) error { return v.conn.SetReadDeadline(time.Now().Add(pongWithin)) }
+	alive := func(string) error {
+		v.pinged.Store(0)
+		return v.conn.SetReadDeadline(time.Now().Add(pongWithin))
+	}
 	v.conn.SetReadLimit(1 << 10)
 	v.conn.SetPongHandler(alive)
 	_ = alive("")
@@ -106,7 +136,7 @@ func (v *viewer) send(ctx context.Context) {
 	tick := time.NewTicker(v.interval)
 	defer tick.Stop()
 	var sent time.Time // never: the first message goes out at once
-	pinged := time.Now()
+	pinged := time.Now().Add(firstPing - pingEvery)
 	for ctx.Err() == nil {
 		delta := v.store.next(&v.at, maxMessage)
 		now := time.Now()
@@ -117,7 +147,7 @@ func (v *viewer) send(ctx context.Context) {
 			sent = now
 		}
 		if now.Sub(pinged) >= pingEvery {
-			if v.conn.WriteControl(websocket.PingMessage, nil, now.Add(v.writeTimeout)) != nil {
+			if v.ping(now) != nil {
 				return
 			}
 			pinged = now

@@ -237,6 +237,50 @@ func TestAViewerThatFallsSilentIsLetGo(t *testing.T) {
 	})
 }
 
+// Viewers who show no life do not lock out one who does; those who do keep their places.
+func TestASilentViewerMakesPlaceForAnother(t *testing.T) {
+	inBubble(t, Options{MaxViewers: 2}, func(t *testing.T, b *bubble) {
+		follow := func(conn *websocket.Conn) (ended chan time.Time) {
+			ended = make(chan time.Time, 1)
+			go func() {
+				for {
+					if _, _, err := conn.ReadMessage(); err != nil {
+						ended <- time.Now()
+						return
+					}
+				}
+			}()
+			return ended
+		}
+		start := time.Now()
+		lively := follow(b.view(position{}))
+		mute := b.view(position{})
+		mute.SetPingHandler(func(string) error { return nil }) // reads, but shows no life
+		silent := follow(mute)
+		time.Sleep(2 * time.Second)
+		if code := b.tryStream(); code != http.StatusServiceUnavailable {
+			t.Errorf("a third viewer got %d while both may still answer, want 503", code)
+		}
+		time.Sleep(2 * time.Second)
+		third := follow(b.view(position{})) // fails the test if it gets no place
+		select {
+		case at := <-silent:
+			if after := at.Sub(start); after > 5*time.Second {
+				t.Errorf("the silent viewer was let go after %v", after)
+			}
+		case <-time.After(time.Second):
+			t.Error("the silent viewer is still there")
+		}
+		time.Sleep(time.Minute)
+		if code := b.tryStream(); code != http.StatusServiceUnavailable {
+			t.Errorf("a fourth viewer got %d while two show life, want 503", code)
+		}
+		if len(lively)+len(third) > 0 {
+			t.Error("a viewer who shows life was let go")
+		}
+	})
+}
+
 func TestAViewerThatReadsStays(t *testing.T) {
 	inBubble(t, Options{}, func(t *testing.T, b *bubble) {
 		conn := b.view(position{})
