@@ -44,21 +44,22 @@ var lags = map[timeline.EventKind]time.Duration{
 // earlier than Since where that is known, else no earlier than the assumed lag of its kind allows. A
 // watch gap stretches what was seen in its wake back to the gap's start and that lag, and what the first list
 // found, or is told of a Pod anew that came back, may have happened any time before. Stamps narrow nothing: another machine's clock proves
-// nothing until it has been compared with ours.
-func place(evs []timeline.Event) []Event {
+// nothing until it has been compared with ours. But one that lies before all that widens it. t0 is the wall clock at the run's zero.
+func place(t0 time.Time, evs []timeline.Event) []Event {
 	placed := make([]Event, len(evs))
-	p := placer{found: foundPods(evs)}
+	p := placer{t0: t0, found: foundPods(evs)}
 	for i, e := range evs {
 		if e.Kind == timeline.WatchGap {
 			p.gaps = append(p.gaps, e)
 		}
-		placed[i] = published(e, Instant{Earliest: min(p.earliest(e), e.Seen), Latest: e.Seen})
+		placed[i] = published(e, Instant{Earliest: min(p.stamped(e, p.earliest(e)), e.Seen), Latest: e.Seen})
 	}
 	return placed
 }
 
 // A placer knows what bears on the lower bound of an event beside the event itself.
 type placer struct {
+	t0    time.Time
 	found map[string][]finding // by UID of the Pod
 	gaps  []timeline.Event
 }
@@ -99,6 +100,26 @@ func (p placer) earliest(e timeline.Event) time.Duration {
 		if at <= gap.Seen && gapHides(gap, e) {
 			at = min(at, gap.Since-lag) // what was on its way when the gap began came after it
 		}
+	}
+	return at
+}
+
+// clocksApart is how far another machine's clock may be from ours, where nothing is known of it.
+const clocksApart = time.Second
+
+// stamped is the lower bound at, or an earlier one, where whoever wrote the event says that it happened before: what is assumed of lags does not
+// hold then. A kubelet that could not write tries again after 10 s; nothing else tells.
+func (p placer) stamped(e timeline.Event, at time.Duration) time.Duration {
+	lag, watched := lags[e.Kind]
+	if !watched || e.Stamp.IsZero() || p.t0.IsZero() {
+		return at
+	}
+	least := e.Stamp.Sub(p.t0) - clocksApart
+	if lag == watchLag {
+		least += clocksApart + time.Second // a stamp is rounded down to a whole second, as long as this lag is: only one far before it says more
+	}
+	if least < at {
+		return max(e.Stamp.Sub(p.t0)-clocksApart, Unbounded)
 	}
 	return at
 }

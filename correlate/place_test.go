@@ -1,6 +1,8 @@
 package correlate
 
 import (
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -24,7 +26,7 @@ func TestEventHappenedNoLaterThanSeenAndNoEarlierThanItsLagAllows(t *testing.T) 
 		{"an endpoint as first listed", timeline.Event{Kind: timeline.EndpointChanged, To: "ready", Object: pod, Seen: 10 * time.Second}, Instant{Unbounded, 10 * time.Second}},
 		{"an endpoint that came", timeline.Event{Kind: timeline.EndpointChanged, From: "absent", To: "ready", Object: pod, Seen: 10 * time.Second}, Instant{9 * time.Second, 10 * time.Second}},
 	} {
-		if got := place([]timeline.Event{tt.event})[0].At; got != tt.want {
+		if got := place(time.Time{}, []timeline.Event{tt.event})[0].At; got != tt.want {
 			t.Errorf("%s: at %v, want %v", tt.name, got, tt.want)
 		}
 	}
@@ -32,7 +34,7 @@ func TestEventHappenedNoLaterThanSeenAndNoEarlierThanItsLagAllows(t *testing.T) 
 
 func TestStateOfAListedPodMayBeOlderThanTheRun(t *testing.T) {
 	pod := timeline.Object{Kind: "Pod", UID: "u1"}
-	placed := place([]timeline.Event{
+	placed := place(time.Time{}, []timeline.Event{
 		{Kind: timeline.PodSeen, Object: pod, Seen: ms, Detail: "listed"},
 		{Kind: timeline.PodReady, To: "true", Object: pod, Seen: ms},
 		{Kind: timeline.PodReady, From: "true", To: "false", Object: pod, Seen: 10 * time.Second},
@@ -52,7 +54,7 @@ func TestStateOfAListedPodMayBeOlderThanTheRun(t *testing.T) {
 func TestPodThatComesBackIsToldAnewAndHasNotChanged(t *testing.T) {
 	pod := timeline.Object{Kind: "Pod", UID: "u1"}
 	for _, detail := range []string{"listed", "watched"} {
-		placed := place([]timeline.Event{
+		placed := place(time.Time{}, []timeline.Event{
 			{Kind: timeline.PodSeen, Object: pod, Seen: ms, Detail: "listed"},
 			{Kind: timeline.PodReady, To: "true", Object: pod, Seen: ms},
 			{Kind: timeline.PodGone, Object: pod, Seen: 5 * time.Second, Detail: timeline.NoLongerSelected},
@@ -72,7 +74,7 @@ func TestPodThatComesBackIsToldAnewAndHasNotChanged(t *testing.T) {
 func TestGapOfEverythingStretchesEveryWatch(t *testing.T) {
 	gap := timeline.Event{Kind: timeline.WatchGap, Since: 5 * time.Second, Seen: 20 * time.Second}
 	crash := timeline.Event{Kind: timeline.PodContainer, From: "running", To: "terminated", Object: timeline.Object{Kind: "Pod", UID: "u1"}, Seen: 20750 * ms}
-	if got := place([]timeline.Event{gap, crash})[1].At; got != (Instant{2 * time.Second, 20750 * ms}) {
+	if got := place(time.Time{}, []timeline.Event{gap, crash})[1].At; got != (Instant{2 * time.Second, 20750 * ms}) {
 		t.Errorf("a crash seen after it happened in %v, want 2 s to 20.75 s", got)
 	}
 }
@@ -90,7 +92,7 @@ func TestWatchGapStretchesWhatComesInItsWake(t *testing.T) {
 		{"long after", timeline.Event{Kind: timeline.PodDeleted, Object: pod, Seen: 20 * time.Second}, 19 * time.Second},
 		{"another watch", timeline.Event{Kind: timeline.EndpointChanged, From: "ready", Object: pod, Seen: 8500 * ms}, 7500 * ms},
 	} {
-		if got := place([]timeline.Event{gap, tt.event})[1].At.Earliest; got != tt.want {
+		if got := place(time.Time{}, []timeline.Event{gap, tt.event})[1].At.Earliest; got != tt.want {
 			t.Errorf("%s: no earlier than %v, want %v", tt.name, got, tt.want)
 		}
 	}
@@ -99,12 +101,103 @@ func TestWatchGapStretchesWhatComesInItsWake(t *testing.T) {
 func TestPlacingKeepsWhatTheFactSays(t *testing.T) {
 	stamp := time.Unix(1700000000, 5)
 	e := timeline.Event{ID: 7, Seen: time.Second, Stamp: stamp, Writer: "kubelet/node1", Kind: timeline.KubeEvent, From: "a", To: "Killing", Object: timeline.Object{Kind: "Pod", UID: "u1"}, Code: 3, Detail: "why"}
-	bare := place([]timeline.Event{{ID: 8, Kind: timeline.RunPhase}})[0]
-	p := place([]timeline.Event{e})[0]
+	bare := place(time.Time{}, []timeline.Event{{ID: 8, Kind: timeline.RunPhase}})[0]
+	p := place(time.Time{}, []timeline.Event{e})[0]
 	if p.ID != 7 || p.Seen != e.Seen || !p.Stamp.Equal(stamp) || p.Writer != e.Writer || p.Kind != e.Kind || p.From != "a" || p.To != "Killing" || *p.Object != e.Object || p.Code != 3 || p.Detail != "why" {
 		t.Errorf("%+v became %+v", e, p)
 	}
 	if bare.Object != nil || bare.Stamp != nil || bare.Addr != "" {
 		t.Errorf("what was not seen is not absent: %+v", bare)
+	}
+}
+
+// A crash at 7.3 s was seen at 20.75 s, for the API server had stood still, and nobody knew of a gap.
+func TestStampFarBeforeTheBracketWidensIt(t *testing.T) {
+	t0 := time.Unix(1_700_000_000, 300_000_000)
+	for _, tt := range []struct {
+		name  string
+		stamp time.Duration // on the run's clock
+		seen  time.Duration
+		since time.Duration
+		want  time.Duration
+	}{
+		{"far before", 6700 * ms, 20750 * ms, 0, 5700 * ms},
+		{"far before what a relist proves of the API's objects", 6700 * ms, 20750 * ms, 15 * time.Second, 5700 * ms},
+		{"within", 19700 * ms, 20750 * ms, 0, 17750 * ms},
+		{"as far before as two clocks may be apart", 18500 * ms, 20750 * ms, 0, 17500 * ms},
+		{"after", 30 * time.Second, 20750 * ms, 0, 17750 * ms},
+	} {
+		e := timeline.Event{Kind: timeline.PodContainer, To: "terminated", Object: timeline.Object{Kind: "Pod", UID: "u1"}, Seen: tt.seen, Since: tt.since, Stamp: t0.Add(tt.stamp)}
+		if got := place(t0, []timeline.Event{e})[0].At; got != (Instant{tt.want, tt.seen}) {
+			t.Errorf("%s: at %v, want [%v %v]", tt.name, got, tt.want, tt.seen)
+		}
+	}
+}
+
+// The API server stands still now and then. What a kubelet could not write it writes when it tries again, up to 10 s after. Its clock is
+// another one than ours. Silences of over a second are on record, as the watcher tells them.
+func TestPlaceHoldsTheTruthWheneverTheAPIServerStoodStill(t *testing.T) {
+	t0 := time.Unix(1_700_000_000, 654_321_000)
+	late := 0
+	for seed := range uint64(2000) {
+		d := draw{rand.New(rand.NewPCG(seed, 11))}
+		var freezes []period
+		for at := d.between(0, 20*time.Second); at < 60*time.Second; at += d.between(5*time.Second, 30*time.Second) {
+			f := period{from: at, to: at + d.between(100*ms, 25*time.Second)}
+			freezes, at = append(freezes, f), f.to
+		}
+		thaws := func(at time.Duration) time.Duration { // when the API server goes on
+			for _, f := range freezes {
+				if f.from <= at && at < f.to {
+					return f.to
+				}
+			}
+			return at
+		}
+		skew := d.between(-900*ms, 900*ms)
+		var events []timeline.Event
+		truths := map[uint32]time.Duration{}
+		add := func(e timeline.Event, happened, written time.Duration) {
+			written = thaws(written)
+			seen := thaws(written + d.between(ms, 100*ms))
+			e.ID, e.Seen, e.Object = uint32(len(truths)+1), seen, timeline.Object{Kind: "Pod", UID: "u1"}
+			truths[e.ID] = happened
+			events = append(events, e)
+		}
+		for range 20 {
+			at := d.between(time.Second, 70*time.Second)
+			if d.IntN(2) == 0 {
+				add(timeline.Event{Kind: timeline.EndpointChanged, From: "ready", To: "absent"}, thaws(at), at)
+				continue
+			}
+			written := at + d.between(0, 1500*ms) // its relist, and the update
+			if thaws(written) > written {
+				written = thaws(written) + d.between(0, 10*time.Second)
+			}
+			add(timeline.Event{Kind: timeline.PodContainer, To: "terminated", Stamp: t0.Add(at + skew).Truncate(time.Second)}, at, written)
+		}
+		for _, f := range freezes {
+			if f.to-f.from > time.Second {
+				events = append(events, timeline.Event{Kind: timeline.WatchGap, Since: f.from - d.between(0, 500*ms), Seen: f.to})
+			}
+		}
+		slices.SortStableFunc(events, func(a, b timeline.Event) int {
+			if a.Seen != b.Seen {
+				return int(a.Seen - b.Seen)
+			}
+			return int(a.ID) - int(b.ID) // gaps first
+		})
+		for _, e := range place(t0, events) {
+			truth, known := truths[e.ID]
+			if known && (e.At.Earliest > truth || truth > e.At.Latest) {
+				t.Errorf("seed %d: %s happened at %v, seen at %v, which is placed at %v; freezes %v", seed, e.Kind, truth, e.Seen, e.At, freezes)
+			}
+			if known && e.Seen-truth > kubeletLag {
+				late++
+			}
+		}
+	}
+	if late < 1000 {
+		t.Errorf("%d events were late", late)
 	}
 }

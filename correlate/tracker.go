@@ -358,7 +358,7 @@ func (t *Tracker) buckets(sights []*sight) Buckets {
 // may widen the bracket of an earlier one.
 func (t *Tracker) place() []Event {
 	if len(t.placed) != len(t.events) || t.placed == nil {
-		t.placed = place(t.events)
+		t.placed = place(t.meta.T0, t.events)
 		if t.placed == nil {
 			t.placed = []Event{}
 		}
