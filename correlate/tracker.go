@@ -28,7 +28,10 @@ type Tracker struct {
 	order    []uint16 // IDs as they were told
 	backends []string // by ID; 0 is unknown
 	events   []timeline.Event
-	placed   []Event // events[:len(placed)], placed
+	placed   []Event // as last published
+	placedOf int     // of how many events it was made, and whether the run had ended: see place
+
+	heard time.Duration // the last instant of which the prober's own process told something
 
 	now     time.Duration // how far time has come
 	ended   *timeline.Event
@@ -130,12 +133,12 @@ func (t *Tracker) addBatch(b timeline.Batch) {
 			tr = t.track(r.Target)
 		}
 		tr.add(r)
-		t.now = max(t.now, r.Done)
+		t.now, t.heard = max(t.now, r.Done), max(t.heard, r.Done)
 	}
 	for _, w := range b.Watermarks {
 		if tr := t.track(w.Target); tr != nil {
 			tr.passed(w.Due)
-			t.now = max(t.now, w.Due)
+			t.now, t.heard = max(t.now, w.Due), max(t.heard, w.Due)
 		}
 	}
 }
@@ -143,6 +146,9 @@ func (t *Tracker) addBatch(b timeline.Batch) {
 func (t *Tracker) addEvent(e timeline.Event) {
 	t.events = append(t.events, e)
 	t.now = max(t.now, e.Seen)
+	if !fromWorkstation(e) {
+		t.heard = max(t.heard, e.Seen)
+	}
 	switch e.Kind {
 	case timeline.RunPhase:
 		if e.To == "ended" {
@@ -357,13 +363,43 @@ func (t *Tracker) buckets(sights []*sight) Buckets {
 // place places the events that are new since the last call, and all others anew, for a later event
 // may widen the bracket of an earlier one.
 func (t *Tracker) place() []Event {
-	if len(t.placed) != len(t.events) || t.placed == nil {
-		t.placed = place(t.meta.T0, t.events)
+	events := t.events
+	if gap, unwatched := t.unwatched(); unwatched {
+		events = append(slices.Clip(events), gap)
+	}
+	if len(events) != t.placedOf || t.placed == nil {
+		t.placed, t.placedOf = place(t.meta.T0, events), len(events)
 		if t.placed == nil {
 			t.placed = []Event{}
 		}
 	}
 	return slices.Clip(t.placed)
+}
+
+// fromWorkstation reports whether the workstation may have recorded an event, which then says nothing of the prober in the cluster: what the
+// command did, and that the prober was lost.
+func fromWorkstation(e timeline.Event) bool {
+	return e.Kind == timeline.RunPhase && e.Writer != "" || e.Kind == timeline.Command || e.Kind == timeline.CommandOutput
+}
+
+// longestSilence is for how long an end of the record leaves open whether the watches went on: as long as an unbroken one may be late.
+const longestSilence = watchLag
+
+// unwatched is the watch gap from the last sign of the prober's process to the end of a run that broke off. Its watches ended with it, and
+// what they said last is not true for ever.
+func (t *Tracker) unwatched() (timeline.Event, bool) {
+	watching := func(e timeline.Event) bool { return watchedKind(e.Kind) != "" || e.Kind == timeline.WatchLane }
+	if t.ended == nil || !fromWorkstation(*t.ended) || t.end()-t.heard <= longestSilence || !slices.ContainsFunc(t.events, watching) {
+		return timeline.Event{}, false
+	}
+	gap := timeline.Event{
+		Since: t.heard, Seen: t.end(), Kind: timeline.WatchGap, Writer: "lapse",
+		Detail: "nothing was heard of the prober any more, which watched: " + t.ended.Detail,
+	}
+	for _, e := range t.events {
+		gap.ID = max(gap.ID, e.ID+1)
+	}
+	return gap, true
 }
 
 func (t *Tracker) runInfo() RunInfo {

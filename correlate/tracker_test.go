@@ -174,6 +174,34 @@ func TestTargetWhoseRateChangesIsJudgedByTheRateOfTheTime(t *testing.T) {
 	}
 }
 
+// A prober that is lost watches no more. What it saw last is not true to the end, and its last stall does not explain why.
+func TestNothingIsKnownOfTheClusterOnceTheProberIsLost(t *testing.T) {
+	pod := timeline.Object{Kind: "Pod", UID: "u1"}
+	run := rowRun(row("ok*100"),
+		timeline.Event{ID: 1, Seen: ms, Kind: timeline.PodSeen, Object: pod, Detail: "listed"},
+		timeline.Event{ID: 2, Since: 94 * tick, Seen: 100 * tick, Kind: timeline.ProberStall},
+		timeline.Event{ID: 3, Seen: 700 * tick, Kind: timeline.CommandOutput, Detail: "evicting pod"})
+	run.Events[3].ID, run.Events[3].Seen = 4, 800*tick
+	run.Events[3].Detail = "the measuring Pod was lost"
+	for writer, gaps := range map[string]int{"lapse": 1, "": 0} {
+		run.Events[3].Writer = writer
+		tl := analyze(t, run)
+		Judge(tl, nil)
+		if got := tl.Verdict.Validity.WatchGaps; got != gaps {
+			t.Errorf("end written by %q: %d watch gaps, want %d", writer, got, gaps)
+		}
+		if gaps == 0 {
+			continue
+		}
+		if e := tl.Events[len(tl.Events)-1]; e.Kind != timeline.WatchGap || e.ID != 5 || e.At != (Instant{100 * tick, 800 * tick}) {
+			t.Errorf("%+v, want a watch gap from the last sign of the prober to the end", e)
+		}
+		if got := unobservedText(tl); got != "94..100 prober stalled, 100..800 run ended early" {
+			t.Errorf("unobserved %q", got)
+		}
+	}
+}
+
 func TestStallOfTheControlTargetIsUnobservedForAll(t *testing.T) {
 	requests := row("ok*40")
 	run := rowRun(requests)

@@ -218,6 +218,10 @@ func merge(within period, all ...[]period) []period {
 			merged = append(merged, s)
 			continue
 		}
+		if s.reason == reasonEnded && s.to > merged[last].to { // whatever happened before that
+			merged = append(merged, period{from: merged[last].to, to: s.to, reason: reasonEnded})
+			continue
+		}
 		merged[last].to = max(merged[last].to, s.to)
 		if s.reason == reasonStalled {
 			merged[last].reason = reasonStalled
