@@ -240,7 +240,7 @@ func summaryOf(tl *correlate.Timeline) summary {
 
 func windowSummary(tl *correlate.Timeline, w correlate.Window, target string) summaryWindow {
 	s := summaryWindow{
-		ID: w.ID, Start: clock(tl, w.Start, w.Open.Start, false), End: clock(tl, w.End, false, w.Open.End), Length: windowLength(w),
+		ID: w.ID, Start: clock(tl, begun(w), w.Open.Start, false), End: endClock(tl, w), Length: windowLength(w),
 		Kind: clean(string(w.Kind)), Requests: requestsText(w), By: clean(target), Why: clean(errorText(w)),
 	}
 	for _, note := range windowNotes(tl, w) {

@@ -166,7 +166,7 @@ func story(tl *correlate.Timeline) string {
 	shown := worst(tl.Windows, maxNoted)
 	for _, w := range shown {
 		lines = append(lines, fmt.Sprintf("window %d: %s, %s to %s UTC, length %s, %s, seen by %s, %s", w.ID, w.Kind,
-			clock(tl, w.Start, w.Open.Start, false), clock(tl, w.End, false, w.Open.End), windowLength(w), requestsText(w), w.Target, errorText(w)))
+			clock(tl, begun(w), w.Open.Start, false), endClock(tl, w), windowLength(w), requestsText(w), w.Target, errorText(w)))
 	}
 	if more := len(tl.Windows) - len(shown); more > 0 {
 		lines = append(lines, fmt.Sprintf("and %s: see timeline.json", plural(more, "more window")))

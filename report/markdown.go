@@ -187,7 +187,7 @@ func markdownWindows(m *markdown, tl *correlate.Timeline) {
 	var rows [][]string
 	for _, w := range shown {
 		rows = append(rows, []string{
-			fmt.Sprint(w.ID), clock(tl, w.Start, w.Open.Start, false), clock(tl, w.End, false, w.Open.End),
+			fmt.Sprint(w.ID), clock(tl, begun(w), w.Open.Start, false), endClock(tl, w),
 			windowLength(w), string(w.Kind), requestsText(w),
 			m.target(w.Target), cell(errorText(w)),
 		})
@@ -249,6 +249,14 @@ func clock(tl *correlate.Timeline, at correlate.Instant, openStart, openEnd bool
 		return earliest.Format(layout)
 	}
 	return earliest.Format(layout) + " to " + latest.Format(layout)
+}
+
+// endClock renders when a window ended. That it did not before an instant by which it may not have begun says nothing.
+func endClock(tl *correlate.Timeline, w correlate.Window) string {
+	if w.Open.End && w.End.Earliest < w.Start.Latest {
+		return "not known"
+	}
+	return clock(tl, w.End, false, w.Open.End)
 }
 
 func markdownUnobserved(m *markdown, tl *correlate.Timeline) {

@@ -162,3 +162,23 @@ func TestMarkdownLeavesOutWhatGoesBeyondItsLimitAndSaysSo(t *testing.T) {
 		t.Errorf("%d bytes, ending in %q", m.Len(), m.String()[m.Len()-100:])
 	}
 }
+
+// A lone timeout at the edge of unobserved time began by when it was over, and ended after it was sent: no order to be read.
+func TestEndBeforeTheLatestBeginningIsNotKnown(t *testing.T) {
+	tl := race()
+	w := correlate.Window{Start: correlate.Instant{Latest: 5655 * ms}, End: correlate.Instant{Earliest: 5154 * ms, Latest: 6 * s}, Open: correlate.Open{Start: true, End: true}}
+	if got := endClock(tl, w); got != "not known" {
+		t.Errorf("it began %s, ended %s", clock(tl, w.Start, true, false), got)
+	}
+	w.End.Earliest = 5700 * ms
+	if got := endClock(tl, w); !strings.HasPrefix(got, "not before ") {
+		t.Errorf("it began %s, ended %s", clock(tl, w.Start, true, false), got)
+	}
+}
+
+func TestRequestsCutInFlightFailedAtOnceWhenTheyWereCut(t *testing.T) {
+	w := correlate.Window{Start: correlate.Instant{Latest: 5 * s}, End: correlate.Instant{Earliest: 4 * s, Latest: 8 * s}, Length: correlate.Length{Max: 8 * s}, Cut: &correlate.Instant{Earliest: 5 * s, Latest: 5001 * ms}}
+	if length, at := windowLength(w), begun(w); length != "at once" || at != *w.Cut {
+		t.Errorf("it took %s from %v", length, at)
+	}
+}
