@@ -1,0 +1,57 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lapse/correlate"
+	"lapse/timeline"
+)
+
+// What counts as observed, as slow and as enough is decided by whoever starts the run: the agent is told, and it is kept for a later judgement.
+func TestAgentIsToldHowTheRunIsToBeJudged(t *testing.T) {
+	for _, test := range []struct {
+		flags []string
+		want  timeline.Options
+	}{
+		{nil, timeline.Options{MinCoverage: correlate.MinCoverage}},
+		{
+			[]string{"--resolution=20ms", "--min-coverage=95%", "--slow=300ms"},
+			timeline.Options{Resolution: 20 * time.Millisecond, MinCoverage: 0.95, Slow: 300 * time.Millisecond},
+		},
+	} {
+		parsed := func(flags []string) *options {
+			var o options
+			cmd := &cobra.Command{}
+			o.flags(cmd)
+			if err := cmd.ParseFlags(flags); err != nil {
+				t.Fatal(err)
+			}
+			return &o
+		}
+		here := parsed(append(test.flags, "--duration=1s"))
+		if err := here.check([]string{"svc/web"}, nil); err != nil {
+			t.Fatal(err)
+		}
+		there := parsed(here.agentArgs("shop")[1:])
+		if err := there.checkNumbers(); err != nil {
+			t.Fatal(err)
+		}
+		for where, o := range map[string]*options{"here": here, "in the cluster": there} {
+			got := o.recorded()
+			if got.Resolution != test.want.Resolution || got.MinCoverage != test.want.MinCoverage || got.Slow != test.want.Slow {
+				t.Errorf("%v, %s: %+v, want %+v", test.flags, where, got, test.want)
+			}
+		}
+	}
+}
+
+func TestCoverageThatNoRunCanMissOrReachIsRefused(t *testing.T) {
+	for text, want := range map[string]float64{"99%": 0.99, "0.9": 0.9, "100%": 1, "0": 0, "101%": 0, "-1%": 0, "much": 0, "": 0} {
+		if got, err := parseCoverage(text); got != want || (err == nil) != (want > 0) {
+			t.Errorf("--min-coverage %q: %v, %v; want %v", text, got, err, want)
+		}
+	}
+}
