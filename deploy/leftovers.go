@@ -110,7 +110,7 @@ func sweep(ctx context.Context, cluster Cluster) {
 		}
 		background := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground), Preconditions: &metav1.Preconditions{UID: &role.UID}}
 		if err := cluster.Client.ClusterRoles().Delete(ctx, role.Name, background); err == nil {
-			cluster.logger().Info("removed the ClusterRole of an earlier run whose Job is gone", "name", role.Name, "namespace", namespace)
+			cluster.logger().Warn("removed a ClusterRole that a run whose Job is gone had left behind", "name", role.Name, "namespace", namespace)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -127,7 +128,12 @@ func TestTheNextRunRemovesClusterRolesOfRunsThatAreGone(t *testing.T) {
 		return false, nil, nil
 	})
 
+	var said strings.Builder
+	cluster.Logger = slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	create("lapse-next")
+	if strings.Count(said.String(), "\n") != 1 || !strings.Contains(said.String(), "lapse-crashed-nodes") {
+		t.Errorf("said %q", said.String())
+	}
 	roles, err := client.RbacV1().ClusterRoles().List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
