@@ -408,7 +408,7 @@ func (j judgement) help() string {
 	case j.v.Coverage < j.tl.MinCoverage():
 		help := "give the prober CPU, or lower --rate"
 		if enough := j.enough(); enough > 0 {
-			help = fmt.Sprintf("give the prober CPU, lower --rate, or judge it with --resolution %v", enough)
+			help += fmt.Sprintf("; where only outages longer than %v matter, judge it with --resolution %v", enough, enough)
 		}
 		return help
 	case undecided && len(j.tl.Unobserved) > 0:

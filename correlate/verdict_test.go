@@ -188,7 +188,7 @@ func TestInconclusiveRunLeadsWithWhatItFoundAndEndsWithWhatWouldHelp(t *testing.
 		"20 of 1320 requests failed: downtime 190 ms to 1.76 s in 1 window",
 		"only 89.7 % of the time was observed, 90 % is needed: what was not looked at may have been down",
 		"gate downtime.total > 500ms: the error bars (190 ms to 1.76 s) cannot decide it",
-		"what would help: give the prober CPU, lower --rate, or judge it with --resolution 100ms",
+		"what would help: give the prober CPU, or lower --rate; where only outages longer than 100ms matter, judge it with --resolution 100ms",
 	}
 	if diff := gocmp.Diff(want, tl.Verdict.Reasons); diff != "" {
 		t.Errorf("reasons (-want +got):\n%s", diff)
