@@ -22,6 +22,10 @@ type Options struct {
 	// a slow reader. Without it there is no download.
 	Timeline func(io.Writer) error
 
+	// Looked is called when somebody begins to look at the store or the timeline, before these are read, and what it returns when they
+	// have stopped: so that the store needs to be kept up to date only meanwhile. It may wait a little until it is.
+	Looked func(context.Context) (stopped func())
+
 	Hosts        []string      // names or addresses the page may be asked for by, besides localhost, 127.0.0.1 and [::1]; without port
 	MaxViewers   int           // how many may follow the stream at once; 0 is 64
 	MaxConns     int           // how many connections Serve holds open; 0 is 256
@@ -58,6 +62,7 @@ func (o Options) Server(h http.Handler) *http.Server {
 type server struct {
 	store        *Store
 	timeline     func(io.Writer) error
+	looked       func(context.Context) func()
 	hosts        []string
 	mux          *http.ServeMux
 	interval     time.Duration
@@ -73,6 +78,7 @@ func newServer(store *Store, opts Options) *server {
 	s := &server{
 		store:        store,
 		timeline:     opts.Timeline,
+		looked:       opts.Looked,
 		hosts:        append([]string{"localhost", "127.0.0.1", "::1"}, opts.Hosts...),
 		mux:          http.NewServeMux(),
 		interval:     cmp.Or(opts.Interval, 250*time.Millisecond),
@@ -82,12 +88,23 @@ func newServer(store *Store, opts Options) *server {
 		watching:     map[*viewer]bool{},
 	}
 	s.mux.HandleFunc("GET /", servePage)
-	s.mux.HandleFunc("GET /api/v1/snapshot", s.serveSnapshot)
-	s.mux.HandleFunc("GET /api/v1/stream", s.serveStream)
+	s.mux.HandleFunc("GET /api/v1/snapshot", s.whileLooked(s.serveSnapshot))
+	s.mux.HandleFunc("GET /api/v1/stream", s.whileLooked(s.serveStream))
 	if s.timeline != nil {
-		s.mux.HandleFunc("GET /timeline.json", s.serveTimeline)
+		s.mux.HandleFunc("GET /timeline.json", s.whileLooked(s.serveTimeline))
 	}
 	return s
+}
+
+// whileLooked tells of who looks.
+func (s *server) whileLooked(serve http.HandlerFunc) http.HandlerFunc {
+	if s.looked == nil {
+		return serve
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		defer s.looked(r.Context())()
+		serve(w, r)
+	}
 }
 
 // ServeHTTP refuses requests for a foreign host, and sets what protects the page in the browser.

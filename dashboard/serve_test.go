@@ -3,11 +3,13 @@ package dashboard
 import (
 	"bufio"
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -207,4 +209,28 @@ func TestSlowRequestsAreCutOff(t *testing.T) {
 		}
 		conn.Close()
 	})
+}
+
+// Who keeps the store up to date hears of it before anything is read, and when it was.
+func TestLookingIsToldWhileItLasts(t *testing.T) {
+	var told []string
+	store := NewStore()
+	handler := Handler(store, Options{
+		Timeline: func(w io.Writer) error { told = append(told, "read"); return nil },
+		Looked: func(context.Context) func() {
+			told = append(told, "looks")
+			put(t, store, "now", 1)
+			return func() { told = append(told, "stopped") }
+		},
+	})
+	for _, path := range []string{"/", "/timeline.json", "/api/v1/snapshot"} {
+		reply := httptest.NewRecorder()
+		handler.ServeHTTP(reply, httptest.NewRequest("GET", "http://localhost"+path, nil))
+		if path == "/api/v1/snapshot" && !strings.Contains(reply.Body.String(), `"now":1`) {
+			t.Errorf("%s", reply.Body)
+		}
+	}
+	if want := []string{"looks", "read", "stopped", "looks", "stopped"}; !slices.Equal(told, want) {
+		t.Errorf("%v, want %v", told, want)
+	}
 }

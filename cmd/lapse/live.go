@@ -44,7 +44,7 @@ func (l *live) judged(tl *correlate.Timeline) *correlate.Timeline {
 // show renews what people look at.
 func (l *live) show(now time.Duration) {
 	l.tracker.SetEnd(now)
-	if l.page == nil {
+	if l.page == nil || !l.page.isLookedAt() {
 		l.shown = l.judged(l.tracker.Brief())
 		l.screen.draw(frame{tl: l.shown, now: now})
 		return
@@ -68,6 +68,9 @@ func (l *live) showAfter(silent, now time.Duration) {
 		silent = 0
 	}
 	l.screen.draw(frame{tl: l.shown, now: now, silent: silent})
+	if l.page != nil && l.page.isLookedAt() {
+		l.page.show(l.timeline(), now)
+	}
 }
 
 func tool() correlate.Tool { return correlate.Tool{Name: "lapse", Version: version} }

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
 	"sort"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,15 +29,65 @@ type page struct {
 	windows int
 	width   time.Duration  // of the slots, as last put
 	chunks  map[string]int // by target: the first chunk that may still change
+
+	mu       sync.Mutex
+	lookers  int           // how many look at it now
+	lastLook time.Time     // when one of them last stopped
+	shownAt  time.Time     // when it was last renewed
+	final    bool          // nothing will be renewed any more
+	renewed  chan struct{} // closed, and replaced, when it is renewed
 }
 
 func newPage() *page {
-	return &page{store: dashboard.NewStore(), chunks: map[string]int{}}
+	return &page{store: dashboard.NewStore(), chunks: map[string]int{}, renewed: make(chan struct{})}
+}
+
+const (
+	lookAgain = 5 * time.Second // who has looked may look again: for so long the page is kept up to date
+	renewing  = time.Second     // who begins to look waits no longer for it to be
+)
+
+// look notes that somebody looks, until stopped is called, and waits until the page is up to date.
+func (p *page) look(ctx context.Context) (stopped func()) {
+	p.mu.Lock()
+	p.lookers++
+	renewed, stale := p.renewed, !p.final && time.Since(p.shownAt) > 2*refresh
+	p.mu.Unlock()
+	if stale {
+		select {
+		case <-renewed:
+		case <-ctx.Done():
+		case <-time.After(renewing):
+		}
+	}
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.lookers--
+		p.lastLook = time.Now()
+	}
+}
+
+// isLookedAt reports whether the page is to be kept up to date: somebody looks, or may again. What nobody looks at takes no CPU
+// from the prober.
+func (p *page) isLookedAt() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lookers > 0 || !p.lastLook.IsZero() && time.Since(p.lastLook) < lookAgain
+}
+
+// noteShown notes that the page was renewed.
+func (p *page) noteShown(final bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.shownAt, p.final = time.Now(), final
+	close(p.renewed)
+	p.renewed = make(chan struct{})
 }
 
 // options let the page offer timeline.json, as it is at that moment.
 func (p *page) options() dashboard.Options {
-	return dashboard.Options{Timeline: func(w io.Writer) error {
+	return dashboard.Options{Looked: p.look, Timeline: func(w io.Writer) error {
 		tl := p.latest.Load()
 		if tl == nil {
 			return errors.New("nothing was measured yet")
@@ -77,6 +129,7 @@ func (p *page) show(tl *correlate.Timeline, now time.Duration) {
 	p.showBuckets(tl)
 	put("now", now)
 	put("live", tl.Run.Live)
+	p.noteShown(!tl.Run.Live)
 }
 
 // A chunk is a part of a target's series.

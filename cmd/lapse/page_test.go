@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/chromedp/chromedp"
@@ -65,6 +66,9 @@ func TestLivePageShowsAWindowAndShowsItAgain(t *testing.T) {
 func TestAWindowIsShownWithinASecond(t *testing.T) {
 	const interval, broken = 10 * time.Millisecond, 5003 * time.Millisecond
 	p := newPage()
+	looks, stop := context.WithCancel(t.Context())
+	stop() // it does not wait
+	defer p.look(looks)()
 	l := newLive(nil, newScreen(io.Discard, 0), p)
 	defer l.end()
 	l.add(timeline.Meta{Options: timeline.Options{Join: time.Second, Slow: time.Second, Timeout: 800 * time.Millisecond}})
@@ -94,6 +98,48 @@ func TestAWindowIsShownWithinASecond(t *testing.T) {
 		}
 	}
 	t.Error("the window was never shown")
+}
+
+// What nobody looks at is not built: it would take CPU from the prober, four times a second. Who begins to look sees it as it is.
+func TestAPageIsBuiltOnlyWhileSomebodyLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPage()
+		l := newLive(nil, newScreen(io.Discard, 0), p)
+		defer l.end()
+		l.add(timeline.Meta{Options: timeline.Options{Join: time.Second, Timeout: time.Second}})
+		shown := func() string { return string(p.store.Snapshot().Entries["now"]) }
+		l.show(time.Second)
+		if got := shown(); got != "" {
+			t.Errorf("nobody looks, and the page stands at %s", got)
+		}
+		var stop func()
+		looked := make(chan struct{})
+		go func() {
+			stop = p.look(t.Context())
+			close(looked)
+		}()
+		synctest.Wait()
+		time.Sleep(refresh)
+		l.show(2 * time.Second)
+		<-looked
+		if got := shown(); got != "2000000000" {
+			t.Errorf("somebody looks, and the page stands at %s", got)
+		}
+		stop()
+		time.Sleep(lookAgain - time.Millisecond)
+		l.show(3 * time.Second)
+		time.Sleep(time.Millisecond)
+		l.show(4 * time.Second)
+		if got := shown(); got != "3000000000" {
+			t.Errorf("nobody looks any more, and the page stands at %s", got)
+		}
+		time.Sleep(time.Second)
+		begun := time.Now()
+		p.look(t.Context())()
+		if waited := time.Since(begun); waited != renewing {
+			t.Errorf("waited %v for a page that nobody renews", waited)
+		}
+	})
 }
 
 // Every chunk of a series tells of the classes of its own failures, and of no others.
