@@ -15,6 +15,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 )
@@ -162,6 +163,26 @@ func TestNoCPULimitBecauseThrottlingFakesLatency(t *testing.T) {
 	}
 	if _, limited := resources.Limits[corev1.ResourceMemory]; !limited {
 		t.Error("memory is not limited")
+	}
+}
+
+func TestTheCPUThatIsAskedForCanBeChosen(t *testing.T) {
+	for text, want := range map[string]string{"": DefaultCPU, "500m": "500m", "1.5": "1500m"} {
+		config := exampleConfig()
+		config.CPU = text
+		if err := config.Validate(); err != nil {
+			t.Error(err)
+		}
+		if got := podSpec(config).Containers[0].Resources.Requests[corev1.ResourceCPU]; got.Cmp(resource.MustParse(want)) != 0 {
+			t.Errorf("asked for %q: %v, want %s", text, got.String(), want)
+		}
+	}
+	for _, text := range []string{"0", "-1", "half", "500", "1Gi", "10%"} {
+		config := exampleConfig()
+		config.CPU = text
+		if err := config.Validate(); err == nil || !strings.Contains(err.Error(), "from 1m to 64 cores") {
+			t.Errorf("asked for %q: %v", text, err)
+		}
 	}
 }
 

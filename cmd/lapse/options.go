@@ -19,6 +19,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"lapse/correlate"
+	"lapse/deploy"
 	"lapse/loadgen"
 	"lapse/report"
 	"lapse/timeline"
@@ -64,6 +65,7 @@ type options struct {
 	here            bool
 	image           string
 	imagePullSecret string
+	cpu             string
 	avoidNodes      []string
 	maxDuration     time.Duration
 	headersFrom     []string      // Secrets
@@ -137,6 +139,7 @@ func (o *options) flags(cmd *cobra.Command) {
 	f.BoolVar(&o.here, "here", false, "send the requests to a svc/ target from this machine, not from a Job in the cluster")
 	f.StringVar(&o.image, "image", image, "image of the Job that measures in the cluster")
 	f.StringVar(&o.imagePullSecret, "image-pull-secret", "", "Secret to pull the image with")
+	f.StringVar(&o.cpu, "cpu", deploy.DefaultCPU, "CPU the Job's Pod asks for: its share of a busy node; there is no limit")
 	f.StringSliceVar(&o.avoidNodes, "avoid-node", nil, "nodes the Job must not run on (default: those a wrapped kubectl drain, cordon, taint or delete names)")
 	f.DurationVar(&o.maxDuration, "max-duration", 2*time.Hour, "the Job ends itself after this, whatever happens")
 	f.DurationVar(&o.unheard, "workstation-timeout", 5*time.Minute, "the Job ends the run of a command, and keeps its result, if this machine was not heard of for so long (0: only --max-duration does)")
@@ -249,6 +252,9 @@ func (o *options) checkNumbers() error {
 		return refuse("", "--hold must be greater than 0")
 	case o.maxDuration <= 0:
 		return refuse("", "max-duration %v: must be greater than 0", o.maxDuration)
+	}
+	if err := deploy.CheckCPU(o.cpu); err != nil {
+		return refuse("as in --cpu 500m, half a core, or --cpu 1", "%w", err)
 	}
 	var err error
 	if o.observed, err = parseCoverage(o.coverage); err != nil {

@@ -53,7 +53,7 @@ var usedIn = map[string]place{
 	"out": attended, "output": attended, "dashboard": attended, "no-capture": attended,
 
 	"here":  fromHere,
-	"image": ofJob, "image-pull-secret": ofJob, "avoid-node": ofJob, "max-duration": ofJob, "hold": ofJob,
+	"image": ofJob, "cpu": ofJob, "image-pull-secret": ofJob, "avoid-node": ofJob, "max-duration": ofJob, "hold": ofJob,
 	"workstation-timeout": inJob,
 	"read-nodes":          inYAML,
 }

@@ -203,7 +203,7 @@ func stoppedOr(ctx context.Context, err error) error {
 // jobConfig is the Job that measures what the flags ask for.
 func (o *options) jobConfig(namespace string) deploy.Config {
 	return deploy.Config{
-		Name: "lapse-" + o.id, Namespace: namespace, Image: o.image, ImagePullSecret: o.imagePullSecret,
+		Name: "lapse-" + o.id, Namespace: namespace, Image: o.image, ImagePullSecret: o.imagePullSecret, CPU: o.cpu,
 		Hold: o.hold, Deadline: o.maxDuration + o.hold, AvoidNodes: o.avoidNodes, NodesAccess: true, Args: o.agentArgs(namespace),
 		Private: o.privateFlags(), HeadersFrom: o.headersFrom, EchoFrom: o.echoFrom,
 	}
