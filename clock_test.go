@@ -21,6 +21,8 @@ var readClock = map[string]string{
 	"loadgen/hammer.go time.Now":   "hey's own summary wants the length of a round",
 	"loadgen/hammer.go time.Since": "hey's own summary wants the length of a round",
 	"cmd/lapse/run.go time.Now":    "the name of a run",
+	"cmd/lapse/page.go time.Now":   "when somebody looked at the page, compared with nothing but itself",
+	"cmd/lapse/page.go time.Since": "when somebody looked at the page, compared with nothing but itself",
 
 	"cmd/lapse/runclock.go time.Now": "whether the wall clock went on while the monotonic one stood still",
 

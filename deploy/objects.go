@@ -54,8 +54,8 @@ const (
 	EnvNamespace = "POD_NAMESPACE"
 )
 
-// DefaultCPU is what an agent uses at the default rates: 0.23 to 0.35 of a core, measured in a virtual machine of 2 cores. The request is also the weight
-// by which the kernel shares a busy node's CPU out among its Pods.
+// DefaultCPU is what an agent uses at the default rates: 0.23 to 0.35 of a core, measured in a virtual machine of 2 cores. The request is
+// also the weight by which the kernel shares a busy node's CPU out among its Pods.
 const DefaultCPU = "300m"
 
 // The agent needs little else. 6 h at 2000 requests per second are a recording of 65 MB.
