@@ -83,9 +83,33 @@ func (r *rig) must(args ...string) string {
 	return out
 }
 
+// up brings the cluster up, with a file of ours open as `flock FILE sandbox up` would, which nothing may hold afterwards.
 func (r *rig) up(args ...string) {
 	r.t.Helper()
-	r.t.Log(r.must(append([]string{"up"}, args...)...))
+	file, err := os.Create(filepath.Join(r.t.TempDir(), "lock"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer file.Close()
+	cmd := r.command(append([]string{"up"}, args...)...)
+	cmd.ExtraFiles = []*os.File{file}
+	out, err := cmd.CombinedOutput()
+	r.t.Logf("%s", out)
+	if err != nil {
+		r.t.Fatalf("sandbox up %s: %v", strings.Join(args, " "), err)
+	}
+	s, err := load(r.dir)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, p := range s.Processes {
+		open, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", p.PID))
+		for _, fd := range open {
+			if target, _ := os.Readlink(fd); target == file.Name() {
+				r.t.Errorf("%s keeps a file of the caller's open", p.Name)
+			}
+		}
+	}
 }
 
 func (r *rig) kubectl(args ...string) string {

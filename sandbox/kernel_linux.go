@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -201,6 +202,9 @@ func lockMachine() (release func(), err error) {
 	}
 	return func() { listener.Close() }, nil
 }
+
+// closeInherited sees to it that what we start keeps no file open that our caller left open, such as a lock.
+func closeInherited() { unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) } // from Linux 5.11 on
 
 // daemonAttr detaches a process from our terminal and process group.
 func daemonAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }

@@ -18,6 +18,7 @@ func execBeside(int, []string) error                      { return errNotLinux }
 func execAsNode(string, string, []string, []string) error { return errNotLinux }
 func execve([]string) error                               { return errNotLinux }
 func lockMachine() (func(), error)                        { return nil, errNotLinux }
+func closeInherited()                                     {}
 func daemonAttr() *syscall.SysProcAttr                    { return nil }
 func kill(int)                                            {}
 func inode(string) (uint64, error)                        { return 0, errNotLinux }

@@ -41,6 +41,7 @@ func runUp(ctx context.Context, a *app, args []string) error {
 	if err := preflight(ctx, a.dir); err != nil {
 		return err
 	}
+	closeInherited()
 	release, err := lockMachine()
 	if err != nil {
 		return err
