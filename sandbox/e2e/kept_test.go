@@ -50,70 +50,49 @@ func TestResultOfADeletedPodIsRetrieved(t *testing.T) {
 	held.Wait()
 }
 
-// A workstation that was suspended finds the Pod ended: its log still has the result. One that never saw it start leaves it to retrieve.
+// A workstation that was suspended finds the Pod ended: its log still has the result.
 func TestWorkstationStoppedPastTheHoldGetsItsResult(t *testing.T) {
-	for name, following := range map[string]bool{"while it waits for the start": false, "while it follows": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := cluster(t)
-			w := deploy(t, c, drill.Workload{Replicas: 1})
-			dir := filepath.Join(t.TempDir(), "run")
-			cmd := c.Command(t.Context(), "run", "svc/web", "-n", w.Namespace, "--out", dir, "--rate=100", "--duration=6s", "--hold=2s")
-			talk, stderr := io.Pipe()
-			cmd.Stderr = stderr
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { cmd.Process.Signal(syscall.SIGCONT) })
-			follows := make(chan bool)
-			var read sync.WaitGroup
-			read.Go(func() {
-				var once sync.Once
-				for lines := bufio.NewScanner(talk); lines.Scan(); {
-					t.Log(lines.Text())
-					if strings.Contains(lines.Text(), "baseline") {
-						once.Do(func() { close(follows) })
-					}
-				}
-			})
-			defer read.Wait()
-			defer stderr.Close()
-			job := []string{"-n", w.Namespace, "wait", "job", "-l", "app.kubernetes.io/managed-by=lapse", "--timeout=3m"}
-			if _, err := c.Kubectl(t.Context(), append(job, "--for=create")...); err != nil {
-				t.Fatal(err)
-			}
-			if following {
-				select {
-				case <-follows:
-				case <-time.After(2 * time.Minute):
-					t.Fatal("it does not follow the run")
-				}
-			}
-			cmd.Process.Signal(syscall.SIGSTOP)
-			if _, err := c.Kubectl(t.Context(), append(job, "--for=condition=Complete")...); err != nil {
-				t.Fatal(err)
-			}
-			cmd.Process.Signal(syscall.SIGCONT)
-			run, err := cmd.Finish(dir)
-			if !following && err != nil { // it says that retrieve has the result
-				name, jobErr := c.Kubectl(t.Context(), "-n", w.Namespace, "get", "jobs", "-l", "app.kubernetes.io/managed-by=lapse", "-o", "jsonpath={.items[0].metadata.name}")
-				if jobErr != nil {
-					t.Fatalf("%v: the run is gone: %v", err, jobErr)
-				}
-				run.Output = lapse(t, c, "retrieve", name, "-n", w.Namespace, "--out", dir)
-				run.ExitCode = 0
-				run.Timeline, err = drill.ReadTimeline(dir)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Log(run.Output)
-			if r := run.Timeline.Run; r.Aborted != "" || run.ExitCode != 0 || r.Duration < 7*time.Second {
-				t.Errorf("aborted %q, exit code %d, duration %v: want the whole run of 7 s, ungated", r.Aborted, run.ExitCode, r.Duration)
-			}
-			if following {
-				nothingLeft(t, c, run)
-			}
-		})
+	t.Parallel()
+	c := cluster(t)
+	w := deploy(t, c, drill.Workload{Replicas: 1})
+	dir := filepath.Join(t.TempDir(), "run")
+	cmd := c.Command(t.Context(), "run", "svc/web", "-n", w.Namespace, "--out", dir, "--rate=100", "--duration=6s", "--hold=2s", "--min-coverage=1%")
+	talk, stderr := io.Pipe()
+	cmd.Stderr = stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() { cmd.Process.Signal(syscall.SIGCONT) })
+	follows := make(chan bool)
+	var read sync.WaitGroup
+	read.Go(func() {
+		var once sync.Once
+		for lines := bufio.NewScanner(talk); lines.Scan(); {
+			t.Log(lines.Text())
+			if strings.Contains(lines.Text(), "baseline") {
+				once.Do(func() { close(follows) })
+			}
+		}
+	})
+	defer read.Wait()
+	defer stderr.Close()
+	select {
+	case <-follows:
+	case <-time.After(2 * time.Minute):
+		t.Fatal("it does not follow the run")
+	}
+	cmd.Process.Signal(syscall.SIGSTOP)
+	if _, err := c.Kubectl(t.Context(), "-n", w.Namespace, "wait", "job", "-l", "app.kubernetes.io/managed-by=lapse", "--for=condition=Complete", "--timeout=3m"); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Process.Signal(syscall.SIGCONT)
+	run, err := cmd.Finish(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(run.Output)
+	if r := run.Timeline.Run; r.Aborted != "" || run.ExitCode != 0 || r.Duration < 7*time.Second {
+		t.Errorf("aborted %q, exit code %d, duration %v: want the whole run of 7 s, ungated", r.Aborted, run.ExitCode, r.Duration)
+	}
+	nothingLeft(t, c, run)
 }

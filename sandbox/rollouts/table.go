@@ -31,8 +31,8 @@ node routed to it after it had stopped: a bracket, in milliseconds, negative whe
 - **new**, **reused**: the lags that Lapse names for the same Pods, in the causes of that target's windows. A dash is a Pod that is not named: no
   request met its stale route, or so few that nothing can be said.
 - **coverage**: of new and reused connections. **load**: the machine's load average over a minute as the run began.
-- A statement is **wrong** if the truth contradicts it: a lag whose bar lies wholly above or below the truth's; a Pod that is named twice for a target, or did not
-  end; a Pod that is not named though new connections must have met its stale route; more than one fix.
+- A statement is **wrong** if the truth contradicts it: a lag whose bar lies wholly above or below the truth's; a Pod that is named with two lags, twice by
+  one cause, or did not end; a Pod that is not named though new connections must have met its stale route; more than one fix.
 `, first.Command, len(results), first.Began.Format("2006-01-02 15:04"), last.Began.Format("15:04 UTC"), first.Machine)
 	for _, group := range groups(results) {
 		fmt.Fprintf(&doc, "\n## kube-proxy in %s mode, %s\n\n", group[0].Mode, loads[group[0].Load])
@@ -90,7 +90,7 @@ func (r result) lagsOf(target string) string {
 	for _, p := range r.Truth {
 		var said []string
 		for _, n := range r.named {
-			if n.Target == target && n.Pod == p.Name {
+			if n.Target == target && n.Pod == p.Name && !slices.Contains(said, truth.Millis(n.Lag)) {
 				said = append(said, truth.Millis(n.Lag))
 			}
 		}

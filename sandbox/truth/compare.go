@@ -49,9 +49,17 @@ func Statements(t drill.Timeline) (lags []Named, fixes []string) {
 func Contradictions(t drill.Timeline, truth []Pod, replicas int) (wrong []string) {
 	lags, fixes := Statements(t)
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
-	times := map[string]int{}
+	lengths := map[string]drill.Length{} // of each Pod
+	named := map[string]bool{}           // of each target its Pods
+	said := map[Named]bool{}
 	for _, n := range lags {
-		times[n.Target+" "+n.Pod]++
+		if known, ok := lengths[n.Pod]; ok && known != n.Lag {
+			say("window %d of %s: %s for %s ms, elsewhere for %s", n.Window, n.Target, n.Pod, Millis(n.Lag), Millis(known))
+		}
+		if said[n] {
+			say("window %d of %s names %s twice", n.Window, n.Target, n.Pod)
+		}
+		lengths[n.Pod], named[n.Target+" "+n.Pod], said[n] = n.Lag, true, true
 		i := slices.IndexFunc(truth, func(p Pod) bool { return p.Name == n.Pod })
 		if i < 0 {
 			say("window %d of %s names %s, which did not end", n.Window, n.Target, n.Pod)
@@ -64,14 +72,9 @@ func Contradictions(t drill.Timeline, truth []Pod, replicas int) (wrong []string
 			say("window %d of %s: %s for %s ms, the routes outlived it by %s", n.Window, n.Target, n.Pod, Millis(n.Lag), Millis(lag))
 		}
 	}
-	for who, n := range times {
-		if n > 1 {
-			say("%s is named %d times", who, n)
-		}
-	}
 	slices.Sort(wrong)
 	for _, p := range truth {
-		if fresh, err := t.Target("web new"); err == nil && during(t, p) && MustShow(p, replicas, fresh) && times["web new "+p.Name] == 0 {
+		if fresh, err := t.Target("web new"); err == nil && during(t, p) && MustShow(p, replicas, fresh) && !named["web new "+p.Name] {
 			say("%s is not named, though the routes outlived it by %s ms", p.Name, Millis(p.Lag()))
 		}
 	}
