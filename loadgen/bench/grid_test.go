@@ -2,6 +2,7 @@ package main
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 )
@@ -120,5 +121,26 @@ func TestPercentileIsAValueThatWasMeasured(t *testing.T) {
 	}
 	if percentile([]int(nil), 0.5) != 0 {
 		t.Error("a percentile of nothing")
+	}
+}
+
+// What was held up is late; what was not sent is a gap, and makes nothing late.
+func TestBehindTellsWhatWasHeldUpFromWhatWasNotSent(t *testing.T) {
+	const ms = time.Millisecond
+	for name, test := range map[string]struct{ arrivals, want []time.Duration }{
+		"even":                   {[]time.Duration{10 * ms, 20 * ms, 30 * ms, 40 * ms}, []time.Duration{0, 0, 0, 0}},
+		"three at once":          {[]time.Duration{10 * ms, 20 * ms, 52 * ms, 52 * ms, 52 * ms, 60 * ms, 70 * ms}, []time.Duration{0, 0, 0, 0, 2 * ms, 12 * ms, 22 * ms}},
+		"two not sent, one late": {[]time.Duration{10 * ms, 20 * ms, 52 * ms, 60 * ms, 70 * ms}, []time.Duration{0, 0, 0, 0, 2 * ms}},
+		"nothing":                {nil, []time.Duration{}},
+	} {
+		if got := behind(test.arrivals, 10*ms); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+	if got := inGaps([]time.Duration{0, 10 * ms, 40 * ms, 50 * ms}, 10*ms); got != 0.6 {
+		t.Errorf("%v of the time in gaps, want 0.6", got)
+	}
+	if got := longestGap([]time.Duration{40 * ms, 0, 10 * ms}); got != 30*ms {
+		t.Errorf("longest gap %v", got)
 	}
 }

@@ -69,6 +69,10 @@ func (s *settings) run(ctx context.Context) error {
 			return fmt.Errorf("--plan: %w", err)
 		}
 		return serve(plan, os.Stdin, os.Stdout)
+	case "busy":
+		for ctx.Err() == nil {
+		}
+		return nil
 	}
 	return playRole(ctx, s.role, s.load)
 }
@@ -81,6 +85,7 @@ type part struct {
 
 var parts = []part{
 	{"exact", runExact},
+	{"beside", runBeside},
 	{"stall", runStall},
 	{"cut", runCut},
 	{"core", runCore},
@@ -109,7 +114,7 @@ func (s *settings) bench(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(b.scratch)
-	page := &page{Runs: s.runs, Length: s.length, SoakFor: s.soak, Machine: machineNow(), Peers: peerVersions(), Command: s.arguments(), Note: s.note}
+	page := &page{Runs: s.runs, Length: s.length, SoakFor: s.soak, Machine: machineNow(), LoadBefore: loadNow(), Peers: peerVersions(), Command: s.arguments(), Note: s.note}
 	for _, p := range chosen {
 		fmt.Fprintf(b.talk, "%s %s\n", time.Now().Format(time.TimeOnly), p.name)
 		if err := p.run(ctx, b, page, s); err != nil {
@@ -173,12 +178,14 @@ func (s *settings) prepare(ctx context.Context) (*bench, error) {
 
 // build builds lapse as a release is built.
 func (b *bench) build(ctx context.Context) error {
-	b.lapse = filepath.Join(b.scratch, "lapse")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", b.lapse, "./cmd/lapse")
-	build.Dir, build.Stdout, build.Stderr = b.root, os.Stderr, os.Stderr
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if err := build.Run(); err != nil {
-		return fmt.Errorf("build lapse: %w", err)
+	b.lapse, b.lapseUsual = filepath.Join(b.scratch, "lapse"), filepath.Join(b.scratch, "lapse-usual-slice")
+	for path, flags := range map[string]string{b.lapse: "", b.lapseUsual: "-X lapse/loadgen.wantsSlice=no"} {
+		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", flags, "-o", path, "./cmd/lapse")
+		build.Dir, build.Stdout, build.Stderr = b.root, os.Stderr, os.Stderr
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if err := build.Run(); err != nil {
+			return fmt.Errorf("build lapse: %w", err)
+		}
 	}
 	return nil
 }

@@ -23,7 +23,10 @@ type page struct {
 	Note    string // what a reader must know of this run
 	Claims  []claim
 
+	LoadBefore string // of the machine, before this began
+
 	Exact     string
+	Beside    []string // a table for each number of busy processes
 	Forgiven  string
 	Stepped   bool
 	Stall     string
@@ -106,6 +109,13 @@ func machineNow() machine {
 		CPU: procField(string(cpuinfo), "model name"), Cores: runtime.NumCPU(), Memory: gib(procField(string(meminfo), "MemTotal")),
 		Kernel: kernelVersion(), Go: runtime.Version(), Date: time.Now().UTC().Format(time.DateOnly),
 	}
+}
+
+// loadNow is the machine's load average over the last minute.
+func loadNow() string {
+	text, _ := os.ReadFile("/proc/loadavg")
+	load, _, _ := strings.Cut(string(text), " ")
+	return load
 }
 
 // procField finds "name : value" in the text of a file of /proc.

@@ -30,6 +30,7 @@ type outcome struct {
 	Failed   int           // of these, what it reports as failed
 	NotSent  int           // Lapse: told nothing by our own fault, classes notsent and local
 	Late     int           // Lapse: sent more than max(interval, 5 ms) after it was due
+	Coverage float64       // `lapse run`: by its verdict
 	Zero     time.Duration // Lapse: CLOCK_MONOTONIC at the zero of its schedule; 0 where not known
 }
 
@@ -120,7 +121,7 @@ func readTimeline(stdout []byte) (o outcome, err error) {
 	}
 	for _, t := range tl.Targets {
 		if t.Name == "reused" {
-			return outcome{Requests: t.Sent, Failed: t.Failed, NotSent: t.NotSent, Late: t.Late}, nil
+			return outcome{Requests: t.Sent, Failed: t.Failed, NotSent: t.NotSent, Late: t.Late, Coverage: tl.Verdict.Coverage}, nil
 		}
 	}
 	return o, fmt.Errorf("lapse reports no target named reused")

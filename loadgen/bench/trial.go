@@ -21,15 +21,16 @@ import (
 
 // A bench is what all scenarios share.
 type bench struct {
-	self    string // this program
-	lapse   string // the lapse binary, built for this
-	root    string // of the repository
-	scratch string
-	runs    int           // of each tool in each scenario
-	length  time.Duration // of a run
-	talk    io.Writer     // what is going on
-	profile string        // where CPU profiles of the engine go; "" for none
-	trials  int
+	self       string // this program
+	lapse      string // the lapse binary, built for this
+	lapseUsual string // the same, but its threads ask for no short slice
+	root       string // of the repository
+	scratch    string
+	runs       int           // of each tool in each scenario
+	length     time.Duration // of a run
+	talk       io.Writer     // what is going on
+	profile    string        // where CPU profiles of the engine go; "" for none
+	trials     int
 }
 
 // A trial is one run of one tool against a server of its own.
@@ -46,7 +47,8 @@ type result struct {
 	server serverReport
 	cpu    time.Duration // user and system time of the tool's process, from its start to its end
 	memory memory
-	bytes  int64 // of what it recorded
+	bytes  int64         // of what it recorded
+	length time.Duration // how long it was to run, where that matters
 }
 
 // cpuPerRequest is in microseconds, over all requests that arrived.
