@@ -241,7 +241,7 @@ func bring(ctx context.Context, run *Run, pod *corev1.Pod, ways ...way) (Retriev
 	}
 	failed := errors.Join(result.Failed...)
 	if errors.Is(failed, errNoTimeline) && errors.Is(failed, errNoVerdict) {
-		failed = errors.Join(ErrNothingLeft, failed)
+		failed = withHint(errors.Join(ErrNothingLeft, failed), "nothing is left of it in the cluster: was it fetched before, or by somebody else?")
 	}
 	return result, fmt.Errorf("retrieve run %s: %w", run.Name, failed)
 }

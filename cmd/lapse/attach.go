@@ -37,6 +37,9 @@ Watching changes nothing: the run is neither ended nor deleted, and its result s
 			if err != nil {
 				return err
 			}
+			if hasEnded(run.Job) {
+				return nothingToWatch(run)
+			}
 			agent, _, err := run.WaitMeasuring(ctx)
 			if err != nil {
 				return quiet(ctx, err)
@@ -50,6 +53,10 @@ Watching changes nothing: the run is neither ended nor deleted, and its result s
 	return cmd
 }
 
+func nothingToWatch(run *deploy.Run) error {
+	return withHint(fmt.Sprintf("`lapse retrieve -n %s %s` fetches its result", run.Namespace, run.Name), "run %s has ended: there is nothing to watch", run.Name)
+}
+
 // attach shows the run behind agent until it has ended, or ctx. It asks and never tells: the recording is
 // read from its beginning, judged here, and not acknowledged.
 func attach(ctx context.Context, agent *deploy.Agent, run *deploy.Run, addr string, stdout, stderr io.Writer) error {
@@ -58,7 +65,7 @@ func attach(ctx context.Context, agent *deploy.Agent, run *deploy.Run, addr stri
 		return quiet(ctx, err)
 	}
 	if status.Phase == deploy.PhaseEnded {
-		return withHint(fmt.Sprintf("`lapse retrieve -n %s %s` fetches its result", run.Namespace, run.Name), "run %s has ended: there is nothing to watch", run.Name)
+		return nothingToWatch(run)
 	}
 	address, err := listenForPage(addr)
 	if err != nil {

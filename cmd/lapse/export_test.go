@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"lapse/correlate"
 	"lapse/record"
 	"lapse/timeline"
 )
@@ -35,6 +36,18 @@ func recordFacts(t *testing.T, more ...timeline.Fact) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// What has come of a run that was not fetched whole is shown like any run that breaks off.
+func TestARunOfWhichOnlyAPartCameIsRead(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Rename(recordFacts(t), filepath.Join(dir, partialFile)); err != nil {
+		t.Fatal(err)
+	}
+	tl, err := load(dir, correlate.Options{}, nil)
+	if err != nil || !tl.Run.Truncated || tl.Targets[0].Sent != 1 {
+		t.Fatalf("%+v, %v", tl, err)
+	}
 }
 
 // A writer that is killed has mostly just flushed: the recording breaks off between two blocks, and looks whole.

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	batchv1 "k8s.io/api/batch/v1"
 
 	"lapse/correlate"
 	"lapse/deploy"
@@ -139,6 +140,11 @@ func tellUnseen(stderr io.Writer, kinds []string) {
 	}
 }
 
+// hasEnded reports whether the run's Pod has ended, so that nothing can be asked of it.
+func hasEnded(job *batchv1.Job) bool {
+	return job.Status.Active == 0 && job.Status.Succeeded+job.Status.Failed > 0
+}
+
 // stateOf says how far a run has come: of one whose Pod runs, as the Pod says.
 func stateOf(ctx context.Context, r *deploy.Run) string {
 	switch s := r.Job.Status; {
@@ -167,7 +173,7 @@ func stateOfPod(status deploy.Status, err error) string {
 	case isGone:
 		return "its Pod " + gone.Detail
 	case err != nil:
-		return "running or holding its result: " + err.Error()
+		return "its Pod does not answer: it begins, or ends" // the error is of the tunnel, and long
 	case status.Phase == deploy.PhaseEnded && status.Detail != "":
 		return "ended (" + status.Detail + "), holds its result"
 	case status.Phase == deploy.PhaseEnded:

@@ -347,7 +347,7 @@ func TestStatusSaysWhatARunIsDoing(t *testing.T) {
 		{deploy.Status{Phase: deploy.PhaseEnded}, nil, "ended, holds its result"},
 		{deploy.Status{Phase: deploy.PhaseEnded, Detail: "stopped by `lapse stop`"}, nil, "ended (stopped by `lapse stop`), holds its result"},
 		{deploy.Status{}, podGone(true, "ended with exit code 3"), "its Pod ended with exit code 3"},
-		{deploy.Status{}, errors.New("no route"), "running or holding its result: no route"},
+		{deploy.Status{}, errors.New("no route"), "its Pod does not answer: it begins, or ends"},
 	} {
 		if got := stateOfPod(test.status, test.err); got != test.want {
 			t.Errorf("got %q, want %q", got, test.want)
@@ -436,4 +436,21 @@ func (b *syncBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.String()
+}
+
+func TestARunThatHasEndedIsTold(t *testing.T) {
+	for _, test := range []struct {
+		status batchv1.JobStatus
+		ended  bool
+	}{
+		{batchv1.JobStatus{}, false},
+		{batchv1.JobStatus{Active: 1}, false},
+		{batchv1.JobStatus{Active: 1, Failed: 1}, false}, // another try
+		{batchv1.JobStatus{Succeeded: 1}, true},
+		{batchv1.JobStatus{Failed: 1}, true},
+	} {
+		if got := hasEnded(&batchv1.Job{Status: test.status}); got != test.ended {
+			t.Errorf("%+v: %v", test.status, got)
+		}
+	}
 }

@@ -231,6 +231,9 @@ func openRun(path string) (savedRun, error) {
 	} else if info.IsDir() {
 		file = filepath.Join(path, factsFile)
 		if _, err := os.Stat(file); err != nil {
+			file = filepath.Join(path, partialFile) // what came of a run, where the rest did not
+		}
+		if _, err := os.Stat(file); err != nil {
 			return savedRun{}, refuse(runHint, "%s is not a run: it holds neither %s nor %s", path, factsFile, timelineFile)
 		}
 	}
