@@ -74,7 +74,7 @@ func Contradictions(t drill.Timeline, truth []Pod, replicas int) (wrong []string
 	}
 	slices.Sort(wrong)
 	for _, p := range truth {
-		if fresh, err := t.Target("web new"); err == nil && during(t, p) && MustShow(p, replicas, fresh) && !named["web new "+p.Name] {
+		if fresh, err := t.Target("web new"); err == nil && during(t, p) && mustShow(p.Lag().Min-unobserved(t, p), replicas, fresh) && !named["web new "+p.Name] {
 			say("%s is not named, though the routes outlived it by %s ms", p.Name, Millis(p.Lag()))
 		}
 	}
@@ -89,13 +89,24 @@ func during(t drill.Timeline, p Pod) bool {
 	return t.T0.Before(p.Stopped.Earliest) && p.Routed.Latest.Before(t.T0.Add(t.Run.Duration))
 }
 
-// MustShow reports whether a Pod's lag was so long that requests on new connections certainly met it: one in n + 1 goes to
-// each endpoint while a further Pod is there beside n. The longest time without a request is taken off.
-func MustShow(p Pod, n int, fresh drill.Target) bool {
+// unobserved is for how long new connections were not measured while a Pod's stale route was there.
+func unobserved(t drill.Timeline, p Pod) (total time.Duration) {
+	from, to := p.Stopped.Latest.Sub(t.T0), p.Routed.Earliest.Sub(t.T0)
+	for _, u := range t.Unobserved {
+		if u.Target == "web new" {
+			total += max(0, min(u.End, to)-max(u.Start, from))
+		}
+	}
+	return total
+}
+
+// mustShow reports whether a stale route was there for so long that requests on new connections certainly met it: one in n + 1
+// goes to each endpoint while a further Pod is there beside n. The longest time without a request is taken off.
+func mustShow(lag time.Duration, n int, fresh drill.Target) bool {
 	const oversight = 1e-6 // chance that all of them went elsewhere
 	requests := math.Log(oversight) / math.Log(1-1/float64(n+1))
 	needed := time.Duration(requests / fresh.Rate * float64(time.Second))
-	return p.Lag().Min-fresh.Resolution > needed
+	return lag-fresh.Resolution > needed
 }
 
 // Millis is a length's bracket in milliseconds: "655 to 671".

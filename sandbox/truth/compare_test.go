@@ -39,6 +39,8 @@ func TestTruthContradicts(t *testing.T) {
 		truth    []Pod
 		want     []string // a part of each
 		duration time.Duration
+
+		unobserved []drill.Unobserved
 	}{
 		"nothing":                         {windows: []drill.Window{both}, truth: truth},
 		"nothing, of a bar that touches":  {windows: []drill.Window{window("web new", "wait", lag("a", 605, 700), lag("b", 800, 900))}, truth: truth},
@@ -60,11 +62,12 @@ func TestTruthContradicts(t *testing.T) {
 		"a Pod whose routes ended before it":  {windows: []drill.Window{window("web new", "wait", lag("d", 3, 9))}, truth: []Pod{pod("d", -20, -15)}, want: []string{"d for 3 to 9 ms, at most -20 to -15"}},
 		"nothing of other measures or causes": {windows: []drill.Window{both, {Target: "web new", Causes: []drill.Cause{{Rule: "unexplained", Fix: "look", Measures: []drill.Measure{{Name: "other", Object: "z"}}}}}}, truth: truth},
 		"nothing, of a run that ended before": {truth: truth, duration: time.Second + ms(500)},
+		"nothing, of a time not observed":     {truth: truth[:1], unobserved: []drill.Unobserved{{Target: "web new", Start: ms(1100), End: ms(1600)}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			timeline := drill.Timeline{
 				T0:      noon.Add(-time.Second),
-				Windows: test.windows,
+				Windows: test.windows, Unobserved: test.unobserved,
 				Targets: []drill.Target{{Name: "web new", Rate: 200, Resolution: ms(20)}},
 			}
 			timeline.Run.Duration = cmp.Or(test.duration, time.Minute)
@@ -80,8 +83,7 @@ func TestTruthContradicts(t *testing.T) {
 func TestShortLagNeedNotShow(t *testing.T) {
 	fresh := drill.Target{Rate: 200, Resolution: ms(20)}
 	for lag, want := range map[int]bool{255: false, 265: true} {
-		p := pod("a", lag, lag+5)
-		if got := MustShow(p, 3, fresh); got != want {
+		if got := mustShow(ms(lag), 3, fresh); got != want {
 			t.Errorf("a lag of %d ms: must show %v, want %v", lag, got, want)
 		}
 	}
