@@ -14,7 +14,8 @@ import (
 // document is docs/measured/rollouts.md.
 func document(s settings, results []result) string {
 	var doc strings.Builder
-	first, last := results[0], results[len(results)-1]
+	began := func(a, b result) int { return a.Began.Compare(b.Began) }
+	first, last := slices.MinFunc(results, began), slices.MaxFunc(results, began)
 	fmt.Fprintf(&doc, `# Rolling restarts, held against the truth
 
 Three replicas on three nodes, whose servers exit at SIGTERM; a rolling restart of them while Lapse measures from one of the nodes:
@@ -30,7 +31,7 @@ node routed to it after it had stopped: a bracket, in milliseconds, negative whe
 - **truth**: the lags of the three Pods, in the order in which they stopped.
 - **new**, **reused**: the lags that Lapse names for the same Pods, in the causes of that target's windows. A dash is a Pod that is not named: no
   request met its stale route, or so few that nothing can be said.
-- **coverage**: of new and reused connections. **load**: the machine's load average over a minute as the run began.
+- **coverage**: of new and reused connections. **load**: the machine's load average over a minute as the run began; what is above 1 or so is other work.
 - A statement is **wrong** if the truth contradicts it: a lag whose bar lies wholly above or below the truth's; a Pod that is named with two lags, twice by
   one cause, or did not end; a Pod that is not named though new connections must have met its stale route; more than one fix.
 `, first.Command, len(results), first.Began.Format("2006-01-02 15:04"), last.Began.Format("15:04 UTC"), first.Machine)
