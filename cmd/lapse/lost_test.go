@@ -438,6 +438,24 @@ func (b *syncBuffer) String() string {
 	return b.text.String()
 }
 
+// A workstation that is suspended before it follows the run finds the Pod ended.
+func TestAJobThatMeasuredBeforeItWasFollowedIsKept(t *testing.T) {
+	log := logged(t, 100)
+	measured := &endedJob{log: func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(log) }}
+	r := &remote{job: measured.serve(t), log: slog.New(slog.DiscardHandler)}
+	err := r.notFollowed(t.Context(), errors.New("the run does not start"))
+	r.cleanUp(t.Context())
+	if n := measured.deleted.Load(); n > 0 || !strings.Contains(hintOf(err), "lapse retrieve -n shop lapse-x7k2p") {
+		t.Errorf("%v, hint %q, %d objects deleted: want the Job kept, and how to fetch its result", err, hintOf(err), n)
+	}
+	crashed := &endedJob{log: func(http.ResponseWriter, *http.Request) {}}
+	r = &remote{job: crashed.serve(t), log: slog.New(slog.DiscardHandler)}
+	failure := errors.New("the run does not start")
+	if err := r.notFollowed(t.Context(), failure); !errors.Is(err, failure) || r.keep {
+		t.Errorf("%v, kept: %v: want the Job of a run that measured nothing removed", err, r.keep)
+	}
+}
+
 func TestARunThatHasEndedIsTold(t *testing.T) {
 	for _, test := range []struct {
 		status batchv1.JobStatus

@@ -131,12 +131,12 @@ func (o *options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 	cleanUp := sync.OnceFunc(func() { r.cleanUp(ctx) })
 	defer cleanUp()
 	if r.agent, _, err = r.job.WaitMeasuring(setup); err != nil {
-		return stoppedOr(setup, notBegun(err))
+		return stoppedOr(setup, r.notFollowed(ctx, err))
 	}
 	defer r.agent.Close()
 	r.agent.RunsCommand = true
 	if err = r.clock.compare(setup, r.agent.SyncClock); err != nil {
-		return stoppedOr(setup, fmt.Errorf("compare clocks with the Pod: %w", err))
+		return stoppedOr(setup, r.notFollowed(ctx, fmt.Errorf("compare clocks with the Pod: %w", err)))
 	}
 	waiting.over()
 	if release(); setup.Err() != nil {
@@ -300,6 +300,19 @@ func (o *options) publicHammer() string {
 		return ""
 	}
 	return o.hammer
+}
+
+// notFollowed says why a run could not be followed. Where its Pod has measured all the same and ended, as while this workstation was
+// suspended, the Job is kept: it holds the result.
+func (r *remote) notFollowed(ctx context.Context, err error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	defer cancel()
+	if _, nothing := deploy.RetrieveEnded(ctx, r.job); nothing != nil {
+		return notBegun(err)
+	}
+	r.keep = true
+	return withHint(fmt.Sprintf("`lapse retrieve -n %s %s` fetches its result", r.job.Namespace, r.job.Name),
+		"run %s had ended before it could be followed from here", r.job.Name)
 }
 
 // cleanUp removes the Job and all that came with it, even if ctx has ended.
