@@ -131,8 +131,8 @@ func (c Config) Validate() error {
 		return err
 	}
 	for _, node := range c.AvoidNodes {
-		if problems := validation.IsDNS1123Subdomain(node); len(problems) > 0 {
-			return withHint(fmt.Errorf("%q is no name of a node: %s", node, problems[0]),
+		if len(validation.IsDNS1123Subdomain(node)) > 0 {
+			return withHint(fmt.Errorf("%q is no name of a node: names have lower case letters, digits, '-' and '.' only, and begin and end with a letter or digit", node),
 				"name the nodes to keep off as `kubectl get nodes` does, as in --avoid-node node1,node3")
 		}
 	}
