@@ -119,7 +119,11 @@ func (o *options) checkPlace() error {
 		if at == inYAML && (unused[0] == "header" || unused[0] == "echo") {
 			return refuse(hint, "--%s would be printed, for all to read", unused[0])
 		}
-		return refuse(hint, "--%s has no effect on %s", strings.Join(unused, ", --"), at)
+		has := "has"
+		if len(unused) > 1 {
+			has = "have"
+		}
+		return refuse(hint, "--%s %s no effect on %s", strings.Join(unused, ", --"), has, at)
 	case o.changed("no-capture") && len(o.command) == 0:
 		return refuse("drop it", "--no-capture has no effect without a command")
 	case o.changed("workstation-timeout") && len(o.command) == 0:
