@@ -58,10 +58,11 @@ func found(tl *correlate.Timeline) string {
 	return failed + ": " + down(tl)
 }
 
-// down says how long requests failed. Where too little was observed only the least is told: what was found.
+// down says how long requests failed. Where too little was observed only the least is told, if there is one: there may have
+// been more. The windows that were found are still no longer than their brackets.
 func down(tl *correlate.Timeline) string {
-	total := tl.Verdict.Downtime.Total
-	length := FormatLength(total, tl.Verdict.Downtime.Open || tooLittle(tl))
+	total, open := tl.Verdict.Downtime.Total, tl.Verdict.Downtime.Open
+	length := FormatLength(total, open || tooLittle(tl) && total.Min > 0)
 	if length == unknownLength {
 		length = "for an unknown time"
 	}
@@ -179,12 +180,12 @@ func measured(tl *correlate.Timeline) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " · ")
 }
 
-// subject names what was measured: each Service once, with its ports if several of them were.
+// subject names what was measured: each Service once, with the measured ports if it has several.
 func subject(run correlate.RunInfo) string {
 	var names []string
 	for _, s := range run.Services {
 		name := "svc " + s.Namespace + "/" + s.Name
-		if len(s.Measured) > 1 {
+		if len(s.Measured) > 1 || len(s.Measured) == 1 && len(s.Ports) > 1 {
 			name += ":" + strings.Join(s.Measured, ",")
 		}
 		if !slices.Contains(names, name) {
@@ -251,7 +252,7 @@ func trust(tl *correlate.Timeline) string {
 	case correlate.ExitCommand:
 		text += ", the command failed"
 	case correlate.ExitAborted:
-		text += ", aborted"
+		text += map[bool]string{true: ", the recording breaks off", false: ", aborted"}[tl.Run.Truncated]
 	}
 	return text
 }

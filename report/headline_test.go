@@ -48,6 +48,14 @@ func TestDowntimeThatNothingBoundsIsUnknown(t *testing.T) {
 	}
 }
 
+func TestDowntimeThatIsBoundedIsNotUnknownForWantOfCoverage(t *testing.T) {
+	tl := inconclusive()
+	tl.Verdict.Downtime = correlate.Downtime{Total: correlate.Length{Max: 42 * ms}}
+	if got, want := headline(tl), "180 of 11180 requests failed: down < 42 ms in 1 window; only 92.73% was observed"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestRunThatProvesTooLittleSaysWhatWouldHelp(t *testing.T) {
 	for sample, want := range map[string]string{"inconclusive": "give the prober CPU", "refused": "lower --rate", "race": "", "clean": "", "aborted": ""} {
 		lines := caveats(samples[sample]())
@@ -64,6 +72,9 @@ func TestRecordingThatBreaksOffIsNotCalledAborted(t *testing.T) {
 	tl := aborted()
 	tl.Run.Truncated, tl.Run.Planned, tl.Run.Aborted = true, 3600*s, "killed, or still running"
 	if got, want := caveats(tl)[0], "recorded for 24.4 s of 1 h 0 min; killed, or still running"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := trust(tl), "measurement: incomplete · exit 6, the recording breaks off"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -137,6 +148,18 @@ func TestWindowCutByAStandstillSaysWhatItCanBeAtMost(t *testing.T) {
 	}
 }
 
+func TestStartThatIsHardlyKnownIsNoPoint(t *testing.T) {
+	tl := race()
+	w := correlate.Window{Start: correlate.Instant{Earliest: 4 * s, Latest: 5 * s}}
+	if got, want := startText(tl, w), wallClock(tl, 4500*ms, "15:04:05.000"); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	w.Start.Latest += ms
+	if got, want := startText(tl, w), "by "+wallClock(tl, 5001*ms, "15:04:05.000"); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestDowntimeOfAPartialWindowHasBothItsBoundsWhereTheyAreKnown(t *testing.T) {
 	w := correlate.Window{Kind: correlate.Partial, Open: correlate.Open{End: true}, Downtime: correlate.Length{Min: 85300 * time.Nanosecond, Max: ms}}
 	if got, want := downtimeText(w), "≥ 85.3 µs"; got != want {
@@ -153,6 +176,10 @@ func TestServiceIsNamedOnceThoughTwoOfItsPortsAreMeasured(t *testing.T) {
 	ports := timeline.Service{Namespace: "shop", Name: "web", Measured: []string{"http", "metrics"}}
 	if got := subject(correlate.RunInfo{Services: []timeline.Service{ports}}); got != "svc shop/web:http,metrics" {
 		t.Errorf("two ports of a Service are %q", got)
+	}
+	one := timeline.Service{Namespace: "shop", Name: "web", Ports: []string{"80/TCP → http", "9090/TCP → 9090"}, Measured: []string{"metrics"}}
+	if got := subject(correlate.RunInfo{Services: []timeline.Service{one}}); got != "svc shop/web:metrics" {
+		t.Errorf("one of a Service's two ports is %q", got)
 	}
 	if got := subject(correlate.RunInfo{Services: []timeline.Service{web, web}}); got != "svc shop/web" {
 		t.Errorf("%q", got)

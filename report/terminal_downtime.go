@@ -131,7 +131,7 @@ func windowRow(p *page, tl *correlate.Timeline, w correlate.Window, target strin
 	colour := map[correlate.WindowKind]style{correlate.Outage: redBold, correlate.Partial: red, correlate.Slow: yellow}[w.Kind]
 	return []span{
 		{fmt.Sprint(w.ID), normal},
-		p.span(wallClock(tl, middle(begun(w)), "15:04:05.000"), normal),
+		{startText(tl, w), normal},
 		p.span(windowLength(w), bold),
 		p.span(downtimeText(w), normal),
 		p.span(string(w.Kind), colour),
@@ -151,6 +151,18 @@ func begun(w correlate.Window) correlate.Instant {
 		return *w.Cut
 	}
 	return w.Start
+}
+
+// widestPoint is the widest bracket of an instant that is printed as the point in its middle.
+const widestPoint = time.Second
+
+// startText is when a window began: the middle of its bracket, or the bracket's end if that is too wide for a point.
+func startText(tl *correlate.Timeline, w correlate.Window) string {
+	start := begun(w)
+	if start.Latest-start.Earliest > widestPoint {
+		return "by " + wallClock(tl, start.Latest, "15:04:05.000")
+	}
+	return wallClock(tl, middle(start), "15:04:05.000")
 }
 
 func middle(i correlate.Instant) time.Duration { return i.Earliest + (i.Latest-i.Earliest)/2 }

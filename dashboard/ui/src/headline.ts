@@ -41,10 +41,13 @@ function found(run: Found): string {
   return targets > 1 ? `${failed} at ${plural(targets, "target")}; the worst was ${down(run)}` : `${failed}: ${down(run)}`;
 }
 
-/** down says how long requests failed. Where too little was observed only the least is told: what was found. */
+/**
+ * down says how long requests failed. Where too little was observed only the least is told, if there is one: there may have
+ * been more. The windows that were found are still no longer than their brackets.
+ */
 function down(run: Found): string {
   const { total, open } = run.verdict.downtime;
-  const text = length(total, open || tooLittle(run));
+  const text = length(total, open || (tooLittle(run) && total.min > 0));
   return `down ${text === unknownLength ? "for an unknown time" : text} in ${plural(run.verdict.windows, "window")}`;
 }
 
