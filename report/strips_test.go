@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -191,5 +192,38 @@ func TestExitCodesOfPodsThatEndedAreShownTogether(t *testing.T) {
 	}
 	if strings.Contains(rows["pod old57"], "X") {
 		t.Errorf("a Pod that was to end is drawn as broken: %q", rows["pod old57"])
+	}
+}
+
+func TestDirectRowsOfAPodAreToldApartByTheirPorts(t *testing.T) {
+	tl := base(20 * s)
+	addTarget(tl, "web new", timeline.New, 100, nil)
+	pod := correlate.Pod{Namespace: "shop", Name: "web-1", UID: "web-1", States: []correlate.PodState{{State: "ready"}, {Start: 9 * s, State: "terminating"}}}
+	tl.Pods = []correlate.Pod{pod}
+	for _, port := range []string{"8080", "9090"} {
+		addTarget(tl, "direct "+port, timeline.Direct, 100, nil)
+		last := &tl.Targets[len(tl.Targets)-1]
+		last.PodUID, last.Addr, last.Failed = pod.UID, "[fd00::1]:"+port, 3
+	}
+	rows, _ := rowsOf(t, tl)
+	if rows["direct :8080"] == "" || rows["direct :9090"] == "" {
+		t.Errorf("the rows are %q", slices.Sorted(maps.Keys(rows)))
+	}
+	tl.Targets = tl.Targets[:len(tl.Targets)-1]
+	if rows, _ := rowsOf(t, tl); rows["direct"] == "" {
+		t.Errorf("the rows are %q", slices.Sorted(maps.Keys(rows)))
+	}
+}
+
+func TestCellIsNoLongerThanTheRun(t *testing.T) {
+	tl := base(4 * s)
+	tl.Buckets.Width = 10 * s // as at a low rate
+	addTarget(tl, "web new", timeline.New, 1, nil)
+	var out strings.Builder
+	if err := Table(&out, tl, Options{Width: 100}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "one cell = 4 s") {
+		t.Errorf("%s", out.String())
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/netip"
 	"path"
 	"slices"
 	"strings"
@@ -57,7 +58,7 @@ func strips(p *page, tl *correlate.Timeline) {
 		rows = append(rows, c.podRows(pod, labels[pod.UID])...)
 	}
 	p.WriteByte('\n')
-	p.heading("TIMELINE", "one cell = "+FormatDuration(c.cell))
+	p.heading("TIMELINE", "one cell = "+FormatDuration(min(c.cell, tl.Run.Duration)))
 	for _, r := range rows {
 		label := cut(r.label, c.label, p.ellipsis())
 		p.line(slices.Concat([]span{{"   ", normal}, {label + strings.Repeat(" ", c.label-columns(label)+2), normal}}, r.cells)...)
@@ -76,6 +77,11 @@ func (c *chart) labelWidth(labels []string) int {
 	}
 	for _, l := range labels {
 		widest = max(widest, columns(l))
+	}
+	for _, t := range c.tl.Targets {
+		if t.Kind == timeline.Direct {
+			widest = max(widest, columns(c.directLabel(t)))
+		}
 	}
 	return min(widest, c.Width/3)
 }
@@ -463,10 +469,20 @@ func (c *chart) podRows(pod correlate.Pod, label string) []row {
 	for _, t := range c.tl.Targets {
 		series, ok := c.tl.Buckets.Targets[t.Name]
 		if ok && t.Kind == timeline.Direct && t.PodUID == pod.UID && t.Failed > 0 {
-			rows = append(rows, row{"  direct", c.strip(t, series, c.column(t.Measured.Earliest), c.column(t.Measured.Latest))})
+			rows = append(rows, row{c.directLabel(t), c.strip(t, series, c.column(t.Measured.Earliest), c.column(t.Measured.Latest))})
 		}
 	}
 	return rows
+}
+
+// directLabel names a target at a Pod's own address below the Pod's row; with its port where the Pod has several such targets.
+func (c *chart) directLabel(t correlate.Target) string {
+	label := "  direct"
+	several := count(c.tl.Targets, func(o correlate.Target) bool { return o.Kind == timeline.Direct && o.PodUID == t.PodUID }) > 1
+	if addr, err := netip.ParseAddrPort(t.Addr); several && err == nil {
+		label += fmt.Sprintf(" :%d", addr.Port())
+	}
+	return label
 }
 
 // lane draws a Pod's states, and where a container of it exited while it was not to end.
