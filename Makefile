@@ -51,7 +51,7 @@ test: check test-ui test-sandbox test-e2e
 
 # What measures over real sockets, in real time, or looks at the page in a browser. Everything is compiled before; then these run one
 # package at a time, after the others: no test runs beside a compiler, and a prober never waits for another package's tests.
-REALTIME := ./loadgen/faultserver ./loadgen ./cmd/lapse ./dashboard
+REALTIME := ./loadgen/faultserver ./loadgen ./loadgen/hey ./cmd/lapse ./dashboard
 
 check: $(UI)/node_modules
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted"; exit 1; fi

@@ -15,29 +15,29 @@ import (
 // readClock are the only places of the packages that measure and judge where the time is read past timeline.Clock, each
 // with its reason. What they read keeps its monotonic part, so a step of the wall clock moves none of them.
 var readClock = map[string]string{
-	"timeline/clock.go time.Now":   "the clock's zero",
-	"timeline/clock.go time.Since": "the clock itself",
-	"loadgen/ports.go time.Now":    "how long a local port rests, compared with nothing but itself",
-	"loadgen/hammer.go time.Now":   "hey's own summary wants the length of a round",
-	"loadgen/hammer.go time.Since": "hey's own summary wants the length of a round",
-	"cmd/lapse/run.go time.Now":    "the name of a run",
-	"cmd/lapse/page.go time.Now":   "when somebody looked at the page, compared with nothing but itself",
-	"cmd/lapse/page.go time.Since": "when somebody looked at the page, compared with nothing but itself",
+	"timeline/clock.go time.Now":       "the clock's zero",
+	"timeline/clock.go time.Since":     "the clock itself",
+	"loadgen/ports.go time.Now":        "how long a local port rests, compared with nothing but itself",
+	"loadgen/hey/hammer.go time.Now":   "hey's own summary wants the length of a round",
+	"loadgen/hey/hammer.go time.Since": "hey's own summary wants the length of a round",
+	"cmd/lapse/run.go time.Now":        "the name of a run",
+	"cmd/lapse/page.go time.Now":       "when somebody looked at the page, compared with nothing but itself",
+	"cmd/lapse/page.go time.Since":     "when somebody looked at the page, compared with nothing but itself",
 
 	"cmd/lapse/runclock.go time.Now": "whether the wall clock went on while the monotonic one stood still",
 
 	"loadgen/pacing.go time.Now":              "how long a short wait has lasted, compared with nothing but itself",
 	"loadgen/pacing.go time.Since":            "how long a short wait has lasted, compared with nothing but itself",
-	"loadgen/cpu.go time.Now":                 "the length of a closed-loop step, which is no fact of a run",
-	"loadgen/cpu.go time.Since":               "the length of a closed-loop step, which is no fact of a run",
-	"loadgen/calibrate.go time.Until":         "how much of a load test's time is left, which is no run",
+	"loadgen/hey/cpu.go time.Now":             "the length of a closed-loop step, which is no fact of a run",
+	"loadgen/hey/cpu.go time.Since":           "the length of a closed-loop step, which is no fact of a run",
+	"loadgen/hey/calibrate.go time.Until":     "how much of a load test's time is left, which is no run",
 	"cmd/lapse/selftest_starve.go time.Now":   "how long another process is left stopped",
 	"cmd/lapse/selftest_starve.go time.Since": "how long another process is left stopped",
 }
 
 // Instants come from the run's clock, which no step of the wall clock moves.
 func TestTimeIsReadFromTheClock(t *testing.T) {
-	for _, dir := range []string{"timeline", "record", "loadgen", "watcher", "correlate", "report", "cmd/lapse"} {
+	for _, dir := range []string{"timeline", "record", "loadgen", "loadgen/hey", "watcher", "correlate", "report", "cmd/lapse"} {
 		files, err := os.ReadDir(dir)
 		if err != nil {
 			t.Fatal(err)

@@ -16,6 +16,7 @@ var mayImport = map[string][]string{
 	"timeline/stepped":          {},
 	"loadgen":                   {"timeline"},
 	"loadgen/faultserver":       {},
+	"loadgen/hey":               {"timeline", "loadgen"},
 	"kube":                      {},
 	"kube/kubetest":             {"kube"},
 	"watcher":                   {"timeline", "kube"},
@@ -28,7 +29,7 @@ var mayImport = map[string][]string{
 	"dashboard/ui/picture":      {},
 	"deploy":                    {"timeline", "kube"},
 	"deploy/mkimage":            {},
-	"cmd/lapse":                 {"timeline", "record", "loadgen", "loadgen/faultserver", "kube", "watcher", "correlate", "report", "dashboard", "deploy"},
+	"cmd/lapse":                 {"timeline", "record", "loadgen", "loadgen/faultserver", "loadgen/hey", "kube", "watcher", "correlate", "report", "dashboard", "deploy"},
 
 	"cmd/lapse/internal/selftest": {"timeline", "loadgen/faultserver", "correlate"},
 }

@@ -5,7 +5,4 @@
 // request (new.go), or persistent connections (reused.go). What is said on them is a protocol's affair (protocol.go
 // has the table): HTTP/1.1, plain or over TLS (http.go), or a text sent and awaited over TCP (tcp.go). HTTP replies are read
 // by our own reader (http1.go), because net/http's client silently sends some requests again and reports only the success.
-//
-// Beside the probes, rakyll/hey makes requests that are load and not evidence: the hammer (hammer.go) puts background load
-// on a target, and [Calibrate] (calibrate.go; what it concludes is in capacity.go) finds out how much a target can answer.
 package loadgen

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -78,9 +79,20 @@ func errorText(err error) string {
 	if invalid, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		err = invalid.Err
 	}
-	text := strings.ToValidUTF8(strings.TrimPrefix(normalError(err.Error()), "tls: "), "\uFFFD")
+	text := strings.ToValidUTF8(strings.TrimPrefix(PlainError(err.Error()), "tls: "), "\uFFFD")
 	if len(text) > longestText {
 		text = strings.ToValidUTF8(text[:longestText], "") + "…"
 	}
 	return text
+}
+
+// localEnd is our own end of a connection in an error: "10.0.0.1:43210->".
+var localEnd = regexp.MustCompile(`(\[[^\]\s]*\]|[^\s\[\]:]+):\d+->`)
+
+// requestPrefix is what net/http puts in front of an error: `Get "http://host/": `.
+var requestPrefix = regexp.MustCompile(`^[A-Z][a-z]* "[^"]*": `)
+
+// PlainError is an error's text without what differs from connection to connection: local ports, and the request that net/http puts first.
+func PlainError(text string) string {
+	return localEnd.ReplaceAllString(requestPrefix.ReplaceAllString(text, ""), "")
 }

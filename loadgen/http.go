@@ -108,8 +108,8 @@ func validToken(name string) bool {
 	return validName([]byte(name)) && !strings.Contains(name, " ")
 }
 
-// hostHeader is the URL's host without the final dot, which only spares the resolver its search list, and without a zone.
-func hostHeader(u *url.URL) string {
+// HostHeader is the URL's host without the final dot, which only spares the resolver its search list, and without a zone.
+func HostHeader(u *url.URL) string {
 	host := strings.TrimSuffix(withoutZone(u.Hostname()), ".")
 	if strings.Contains(host, ":") {
 		host = "[" + host + "]"
@@ -136,7 +136,7 @@ func formatRequest(p Probe, u *url.URL) []byte {
 	var b bytes.Buffer
 	method := cmp.Or(p.Method, http.MethodGet)
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\n", method, u.RequestURI())
-	fmt.Fprintf(&b, "Host: %s\r\n", cmp.Or(p.Header.Get("Host"), p.Host, hostHeader(u)))
+	fmt.Fprintf(&b, "Host: %s\r\n", cmp.Or(p.Header.Get("Host"), p.Host, HostHeader(u)))
 	if p.Header.Get("User-Agent") == "" {
 		b.WriteString("User-Agent: lapse\r\n")
 	}

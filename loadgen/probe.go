@@ -79,7 +79,7 @@ type plan struct {
 
 // newPlan checks p. Errors say which of its parts is wrong.
 func newPlan(p Probe) (*plan, error) {
-	u, err := parseURL(p.URL)
+	u, err := ParseURL(p.URL)
 	if err != nil {
 		return nil, fmt.Errorf("target %q: %w", p.Name, err)
 	}

@@ -55,8 +55,8 @@ func schemes() string {
 	return strings.Join(slices.Sorted(maps.Keys(protocols)), ", ")
 }
 
-// parseURL reads a target's URL, of whatever protocol.
-func parseURL(text string) (*url.URL, error) {
+// ParseURL reads a target's URL, of whatever protocol.
+func ParseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("%w\nhint: targets look like http://host:port/path or tcp://host:port", err)

@@ -19,6 +19,7 @@ import (
 
 	"lapse/correlate"
 	"lapse/loadgen"
+	"lapse/loadgen/hey"
 	"lapse/report"
 	"lapse/timeline"
 )
@@ -64,8 +65,8 @@ A target that did not answer all repetitions well has shown no capacity. Exit co
 }
 
 // config checks the arguments.
-func (c *calibrating) config(arg string) (loadgen.CalibrateConfig, error) {
-	var config loadgen.CalibrateConfig
+func (c *calibrating) config(arg string) (hey.CalibrateConfig, error) {
+	var config hey.CalibrateConfig
 	s, err := parseSubject(arg)
 	switch {
 	case err != nil:
@@ -81,7 +82,7 @@ func (c *calibrating) config(arg string) (loadgen.CalibrateConfig, error) {
 	if err := c.request.checkRequest(); err != nil {
 		return config, err
 	}
-	config = loadgen.CalibrateConfig{
+	config = hey.CalibrateConfig{
 		Probe: loadgen.Probe{
 			Target: timeline.Target{URL: s.url.String()}, Method: c.request.method, Host: c.request.host, Header: c.request.header,
 		},
@@ -104,8 +105,8 @@ func (c *calibrating) run(ctx context.Context, arg string, stdout, stderr io.Wri
 	_, requests := config.Bound()
 	fmt.Fprintf(stderr, "lapse: loading %s to its limit from here: at most %v, %d requests at once, %d in all. Not for production at its peak.\n",
 		u.Redacted(), config.Duration, config.Workers, requests)
-	config.Told = func(s loadgen.Step) { fmt.Fprintln(stderr, "lapse: "+stepText(s)) }
-	found, err := loadgen.Calibrate(ctx, config)
+	config.Told = func(s hey.Step) { fmt.Fprintln(stderr, "lapse: "+stepText(s)) }
+	found, err := hey.Calibrate(ctx, config)
 	switch {
 	case ctx.Err() != nil:
 		return stoppedError{fmt.Errorf("calibrate %s: stopped", u.Redacted())}
@@ -132,7 +133,7 @@ func (c *calibrating) print(stdout io.Writer, result calibrated) error {
 type calibrated struct {
 	SchemaVersion int    `json:"schemaVersion"`
 	URL           string `json:"url"`
-	loadgen.Calibration
+	hey.Calibration
 	Notes []string `json:"notes"`
 }
 
@@ -145,7 +146,7 @@ func (c calibrated) verdict() error {
 }
 
 // stepText is a step on a line, while it goes on.
-func stepText(s loadgen.Step) string {
+func stepText(s hey.Step) string {
 	text := fmt.Sprintf("%s%s: %s/s, P50 %s", workersText(s.Workers), freshText(s.Fresh), rateText(s.Rate), report.FormatDuration(s.P50))
 	if s.Failed > 0 {
 		text += fmt.Sprintf(", %d failed: %s", s.Failed, s.Error)
@@ -154,7 +155,7 @@ func stepText(s loadgen.Step) string {
 }
 
 // unansweredText tells of requests that hang: the other columns hold only what has ended.
-func unansweredText(s loadgen.Step) string {
+func unansweredText(s hey.Step) string {
 	if s.Unanswered == 0 {
 		return ""
 	}
@@ -184,7 +185,7 @@ func rateText(rate float64) string {
 }
 
 // notes say what the figures rest on.
-func notes(u *url.URL, c loadgen.Calibration) []string {
+func notes(u *url.URL, c hey.Calibration) []string {
 	list := []string{"hey re-sends silently, ignores cut-off bodies and checks no certificate: a reply counted as good may not be"}
 	if local(u.Hostname()) {
 		list = append(list, "the target is on this machine: it and the load share its processors, alone it may answer more")
@@ -237,7 +238,7 @@ func (c calibrated) write(w io.Writer, unicode bool) error {
 	fmt.Fprintf(&b, "           %s with a connection for each request\n", throughputText(c.Fresh))
 	for _, s := range c.Suggestions {
 		fmt.Fprintf(&b, " RATE      --rate %v for %s: costs at most 1%% of that (--rate %d would cost %s), and an outage of all requests\n           shorter than %s can go unseen\n",
-			s.Rate, strings.Join(s.Targets, ", "), defaultRate, report.FormatShare(loadgen.ProbeCost*defaultRate/s.Rate), report.FormatDuration(s.DetectionLimit))
+			s.Rate, strings.Join(s.Targets, ", "), defaultRate, report.FormatShare(hey.ProbeCost*defaultRate/s.Rate), report.FormatDuration(s.DetectionLimit))
 	}
 	for _, n := range c.Notes {
 		fmt.Fprintf(&b, " note      %s\n", n)
@@ -250,7 +251,7 @@ func (c calibrated) write(w io.Writer, unicode bool) error {
 	return err
 }
 
-func throughputText(t loadgen.Throughput) string {
+func throughputText(t hey.Throughput) string {
 	span := fmt.Sprintf("%s to %s/s in %d steps", rateText(t.Min), rateText(t.Max), t.Steps)
 	if t.Steps == 1 {
 		span = rateText(t.Min) + "/s in 1 step"

@@ -19,6 +19,7 @@ import (
 	"lapse/correlate"
 	"lapse/kube"
 	"lapse/loadgen"
+	"lapse/loadgen/hey"
 	"lapse/record"
 	"lapse/timeline"
 	"lapse/watcher"
@@ -635,7 +636,7 @@ func directURL(base string, addr netip.AddrPort) string {
 
 // hammer runs the background load until ctx ends.
 func (m *measurement) hammer(ctx context.Context) {
-	err := loadgen.Hammer(ctx, loadgen.HammerConfig{Args: m.opts.hammer, Probe: m.probeOf(m.opts.subjects[0]), Clock: m.clock, Sink: m.queue.put})
+	err := hey.Hammer(ctx, hey.HammerConfig{Args: m.opts.hammer, Probe: m.probeOf(m.opts.subjects[0]), Clock: m.clock, Sink: m.queue.put})
 	if err != nil && !errors.Is(err, context.Canceled) {
 		m.log.Warn("the background load failed", "error", err)
 	}

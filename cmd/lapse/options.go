@@ -21,6 +21,7 @@ import (
 	"lapse/correlate"
 	"lapse/deploy"
 	"lapse/loadgen"
+	"lapse/loadgen/hey"
 	"lapse/report"
 	"lapse/timeline"
 	"lapse/watcher"
@@ -448,13 +449,13 @@ func (o *options) checkHammer() error {
 	if o.hammer == "" {
 		return nil
 	}
-	flags, err := loadgen.ParseHammer(o.hammer)
+	flags, err := hey.ParseHammer(o.hammer)
 	switch {
 	case err != nil:
 		return refuse("hey's flags, as in --hammer '-c 50 -q 20'", "hammer: %w", err)
 	case flags.BodyFile != "" && o.inCluster():
 		return refuse("give the body itself with -d", "hammer: -D %s is a file of this machine, and the load comes from a Job in the cluster", flags.BodyFile)
-	case o.yaml && loadgen.HammerHides(o.hammer):
+	case o.yaml && hey.HammerHides(o.hammer):
 		return refuse("the load has the headers of the probes too: "+secretHint, "--hammer: what -H, -a, -d and -x say would be printed, for all to read")
 	}
 	return nil

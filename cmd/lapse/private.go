@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"lapse/deploy"
-	"lapse/loadgen"
+	"lapse/loadgen/hey"
 )
 
 // private are the flags that may hold secrets. They reach the agent in a Secret, never in its arguments: those stand in
@@ -24,7 +24,7 @@ type private struct {
 // privateFlags are what the agent is told in a Secret, or nil if there is nothing to hide.
 func (o *options) privateFlags() []byte {
 	p := private{Headers: o.headers, Echo: o.echo}
-	if loadgen.HammerHides(o.hammer) {
+	if hey.HammerHides(o.hammer) {
 		p.Hammer = o.hammer
 	}
 	if len(p.Headers) == 0 && p.Hammer == "" && p.Echo == "" {

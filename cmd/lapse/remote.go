@@ -21,7 +21,7 @@ import (
 
 	"lapse/correlate"
 	"lapse/deploy"
-	"lapse/loadgen"
+	"lapse/loadgen/hey"
 	"lapse/record"
 	"lapse/report"
 	"lapse/timeline"
@@ -296,7 +296,7 @@ func (o *options) agentArgs(namespace string) []string {
 
 // publicHammer is --hammer if there is nothing in it to hide.
 func (o *options) publicHammer() string {
-	if loadgen.HammerHides(o.hammer) {
+	if hey.HammerHides(o.hammer) {
 		return ""
 	}
 	return o.hammer

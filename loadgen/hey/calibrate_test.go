@@ -1,4 +1,4 @@
-package loadgen
+package hey
 
 import (
 	"context"
@@ -10,13 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"lapse/loadgen"
 	"lapse/timeline"
 )
 
 // calibrate takes shorter steps than a user's.
 func calibrate(t *testing.T, url string, workers int, length time.Duration, told func(Step)) (Calibration, error) {
 	t.Helper()
-	c := CalibrateConfig{Probe: Probe{Target: timeline.Target{URL: url}}, Workers: workers, Told: told}
+	c := CalibrateConfig{Probe: loadgen.Probe{Target: timeline.Target{URL: url}}, Workers: workers, Told: told}
 	k := calibrator{CalibrateConfig: c, patience: stepTimeout * time.Second, length: length}
 	return k.run(t.Context())
 }
@@ -76,7 +77,7 @@ func TestAStepMeasuresNoMoreThanTheCapacity(t *testing.T) {
 	const capacity = 400.0
 	url := limitedServer(t, 4, 10*time.Millisecond)
 	for _, workers := range []int{1, 4, 16} {
-		k := calibrator{CalibrateConfig: CalibrateConfig{Probe: Probe{Target: timeline.Target{URL: url}}, Workers: workers}, length: 300 * time.Millisecond}
+		k := calibrator{CalibrateConfig: CalibrateConfig{Probe: loadgen.Probe{Target: timeline.Target{URL: url}}, Workers: workers}, length: 300 * time.Millisecond}
 		s, ok, err := k.step(t.Context(), workers, false)
 		if err != nil || !ok {
 			t.Fatal(ok, err)
@@ -144,7 +145,7 @@ func TestCalibrateConcludesNothingFromATargetThatFailsLater(t *testing.T) {
 func TestStepTellsWhatFailed(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
 	defer s.Close()
-	k := calibrator{CalibrateConfig: CalibrateConfig{Probe: Probe{Target: timeline.Target{URL: s.URL}}, Workers: 4}, length: time.Second}
+	k := calibrator{CalibrateConfig: CalibrateConfig{Probe: loadgen.Probe{Target: timeline.Target{URL: s.URL}}, Workers: 4}, length: time.Second}
 	got, ok, err := k.step(t.Context(), 4, false)
 	if err != nil || !ok || got.Failed == 0 || got.Error != "status 503" || got.Requests > 0 {
 		t.Errorf("%+v, %v, %v", got, ok, err)
@@ -160,7 +161,7 @@ func TestStepTellsWhatWasLeftUnanswered(t *testing.T) {
 		}
 	}))
 	defer s.Close()
-	k := calibrator{CalibrateConfig: CalibrateConfig{Probe: Probe{Target: timeline.Target{URL: s.URL}}, Workers: 4}, length: 500 * time.Millisecond}
+	k := calibrator{CalibrateConfig: CalibrateConfig{Probe: loadgen.Probe{Target: timeline.Target{URL: s.URL}}, Workers: 4}, length: 500 * time.Millisecond}
 	got, ok, err := k.step(t.Context(), 4, false)
 	if err != nil || !ok || got.Unanswered != 2 || got.Failed != 0 || got.Requests == 0 {
 		t.Errorf("%+v, %v, %v", got, ok, err)
@@ -188,7 +189,7 @@ func TestCalibrateSaysHowLongItWaitedForNoAnswer(t *testing.T) {
 	defer silent.Close()
 	defer close(release)
 	k := calibrator{
-		CalibrateConfig: CalibrateConfig{Probe: Probe{Target: timeline.Target{URL: silent.URL}}, Workers: 4},
+		CalibrateConfig: CalibrateConfig{Probe: loadgen.Probe{Target: timeline.Target{URL: silent.URL}}, Workers: 4},
 		patience:        300 * time.Millisecond, length: 200 * time.Millisecond,
 	}
 	if _, err := k.run(t.Context()); err == nil || err.Error() != "it did not answer a single request within 300ms" || asked.Load() > 1 {
@@ -199,7 +200,7 @@ func TestCalibrateSaysHowLongItWaitedForNoAnswer(t *testing.T) {
 func TestCalibrateEndsWhenTold(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("enough")
-	c := CalibrateConfig{Probe: Probe{Target: timeline.Target{URL: limitedServer(t, 1, time.Millisecond)}}, Workers: 64, Duration: 17 * time.Second}
+	c := CalibrateConfig{Probe: loadgen.Probe{Target: timeline.Target{URL: limitedServer(t, 1, time.Millisecond)}}, Workers: 64, Duration: 17 * time.Second}
 	c.Told = func(Step) { cancel(why) }
 	began := time.Now()
 	if _, err := Calibrate(ctx, c); !errors.Is(err, why) {
@@ -211,7 +212,7 @@ func TestCalibrateEndsWhenTold(t *testing.T) {
 }
 
 func TestCalibrateChecksItsBounds(t *testing.T) {
-	good := CalibrateConfig{Probe: Probe{Target: timeline.Target{URL: "http://web/"}}, Workers: 8, Duration: time.Minute}
+	good := CalibrateConfig{Probe: loadgen.Probe{Target: timeline.Target{URL: "http://web/"}}, Workers: 8, Duration: time.Minute}
 	if err := good.Check(); err != nil {
 		t.Error(err)
 	}

@@ -1,4 +1,4 @@
-package loadgen
+package hey
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"lapse/loadgen"
 )
 
 // This file loads a target to its limit for a short time, through rakyll/hey's requester, to see what it can answer.
@@ -31,7 +33,7 @@ const stepOutput = `{"Lats":{{jsonify .Lats}},"Offsets":{{jsonify .Offsets}},"St
 
 // CalibrateConfig says what to load, and how much at most.
 type CalibrateConfig struct {
-	Probe    Probe         // URL, Host and Header, and Method
+	Probe    loadgen.Probe // URL, Host and Header, and Method
 	Duration time.Duration // all steps together; requests under way are cut off within a second more
 	Workers  int           // the most connections at once
 	Told     func(Step)    // told of each step as it ends; nil: nobody

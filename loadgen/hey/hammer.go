@@ -1,4 +1,4 @@
-package loadgen
+package hey
 
 import (
 	"bytes"
@@ -14,7 +14,6 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +23,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/rakyll/hey/requester"
 
+	"lapse/loadgen"
 	"lapse/timeline"
 )
 
@@ -60,8 +60,8 @@ const heyOutput = `{"Lats":{{jsonify .Lats}},"StatusCodeDist":{{jsonify .StatusC
 
 // HammerConfig says what to hit and how.
 type HammerConfig struct {
-	Args  string // hey's flags
-	Probe Probe  // what the probes ask: URL, Host, Header and a direct target's Addr are taken from here
+	Args  string        // hey's flags
+	Probe loadgen.Probe // what the probes ask: URL, Host, Header and a direct target's Addr are taken from here
 	Clock timeline.Clock
 	Sink  func(timeline.Fact) // takes the two Hammer events; called by this goroutine
 }
@@ -137,16 +137,16 @@ type hammer struct {
 	summary HammerSummary
 }
 
-func newHammer(flags HammerFlags, p Probe) (*hammer, error) {
-	u, err := parseURL(p.URL)
+func newHammer(flags HammerFlags, p loadgen.Probe) (*hammer, error) {
+	u, err := loadgen.ParseURL(p.URL)
 	if err != nil {
 		return nil, err
 	}
 	if u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("URL %s: hey speaks http and https only", u.Redacted())
 	}
-	host := cmp.Or(flags.Host, flags.Header.Get("Host"), p.Header.Get("Host"), p.Host, hostHeader(u))
-	server := tlsConfig(Probe{Host: cmp.Or(flags.Host, p.Host)}, u).ServerName
+	host := cmp.Or(flags.Host, flags.Header.Get("Host"), p.Header.Get("Host"), p.Host, loadgen.HostHeader(u))
+	server := (&url.URL{Host: cmp.Or(flags.Host, p.Host, u.Host)}).Hostname()
 	if p.Addr.IsValid() {
 		u = &url.URL{Scheme: u.Scheme, Host: p.Addr.String(), Path: u.Path, RawPath: u.RawPath, RawQuery: u.RawQuery}
 	}
@@ -373,23 +373,12 @@ func addErrors(into, dist map[string]int64) {
 		if strings.Contains(text, stoppedErrors) {
 			continue
 		}
-		normal := normalError(text)
+		normal := loadgen.PlainError(text)
 		if _, known := into[normal]; !known && len(into) >= mostErrors {
 			normal = otherErrors
 		}
 		into[normal] += dist[text]
 	}
-}
-
-// localEnd is our own end of a connection in an error: "10.0.0.1:43210->".
-var localEnd = regexp.MustCompile(`(\[[^\]\s]*\]|[^\s\[\]:]+):\d+->`)
-
-// requestPrefix is what net/http puts in front of an error: `Get "http://host/": `.
-var requestPrefix = regexp.MustCompile(`^[A-Z][a-z]* "[^"]*": `)
-
-// normalError takes out of an error what differs from connection to connection.
-func normalError(text string) string {
-	return localEnd.ReplaceAllString(requestPrefix.ReplaceAllString(text, ""), "")
 }
 
 // A connSet is connections to be closed together.

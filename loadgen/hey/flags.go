@@ -1,4 +1,4 @@
-package loadgen
+package hey
 
 import (
 	"cmp"
@@ -12,6 +12,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"golang.org/x/net/http/httpguts"
 
 	"lapse/timeline"
 )
@@ -202,11 +204,18 @@ func (f *HammerFlags) check() error {
 		return fmt.Errorf("-t %d is negative", f.Timeout)
 	case f.Timeout > longestTimeout:
 		return fmt.Errorf("-t %d is more than %d seconds\nhint: -t 0 waits for ever", f.Timeout, longestTimeout)
-	case !validToken(f.Method):
+	case !httpguts.ValidHeaderFieldName(f.Method):
 		return fmt.Errorf("-m %q is not a method", f.Method)
 	}
-	if err := checkHTTP(Probe{Host: f.Host}); err != nil {
+	if err := checkHost(f.Host); err != nil {
 		return fmt.Errorf("-host: %w", err)
+	}
+	return nil
+}
+
+func checkHost(host string) error {
+	if strings.ContainsFunc(host, func(r rune) bool { return r <= ' ' || r == '/' || r == 0x7f }) {
+		return fmt.Errorf("host %q is not a host name", host)
 	}
 	return nil
 }
@@ -221,7 +230,7 @@ func (r *rawFlags) setHeader(f *HammerFlags) error {
 	f.Header = http.Header{"Content-Type": {r.contentType}}
 	for _, line := range r.headers {
 		name, value, found := strings.Cut(line, ":")
-		if !found || !validToken(name) {
+		if !found || !httpguts.ValidHeaderFieldName(name) {
 			return fmt.Errorf("-H %q is not a header\nhint: -H 'Name: value'", line)
 		}
 		if ownHeaders[http.CanonicalHeaderKey(name)] {
@@ -235,7 +244,7 @@ func (r *rawFlags) setHeader(f *HammerFlags) error {
 	agent := cmp.Or(r.userAgent, f.Header.Get("User-Agent"))
 	f.Header.Set("User-Agent", strings.TrimSpace(agent+" "+heyAgent))
 	for name, values := range f.Header {
-		if !validValue([]byte(values[0])) {
+		if !httpguts.ValidHeaderFieldValue(values[0]) {
 			return fmt.Errorf("header %s has a value with control characters", name)
 		}
 	}
