@@ -6,7 +6,7 @@ UI      := dashboard/ui
 RUNS    ?= $(CURDIR)/runs
 GOFLAGS_BUILD := -trimpath -ldflags "-s -w -X main.version=$(VERSION) -X main.image=$(IMAGE)"
 
-.PHONY: help build image sandbox demo test check test-ui test-sandbox test-e2e bench bench-go golden ui measure demo-series rollouts clean FORCE
+.PHONY: help build image sandbox demo test check truth test-ui test-sandbox test-e2e bench bench-go golden ui measure demo-series rollouts clean FORCE
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -14,6 +14,7 @@ help:
 ## make demo      a drain measured on a real cluster on this machine, before and after the fix
 ## make test      all tests: Go, the page, and end to end on that cluster
 ## make check     the quick part of the tests: formatting, vet, Go tests
+## make truth     the simulations that judgements are held against, with all their seeds
 ## make build     bin/lapse
 ## make image     bin/lapse.tar, the image for the Job in a cluster
 ## make ui        rebuild the page (dashboard/dist)
@@ -65,6 +66,10 @@ check: $(UI)/node_modules
 	go test -race -p 1 -timeout 20m $(REALTIME)
 	go -C sandbox test -p 1 ./...
 	go -C loadgen/bench test -p 1 ./...
+
+# make check runs a fifth of the seeds.
+truth:
+	go test -count=1 ./correlate -correlate.seeds 1
 
 # The committed page is what its source builds.
 test-ui: ui

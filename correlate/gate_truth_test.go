@@ -287,9 +287,11 @@ func (k known) windows() []joinedOutages {
 }
 
 func TestBarsOfGatesHoldTheTruthWheneverTheProberStood(t *testing.T) {
+	t.Parallel()
+	runs := seeds(1200)
 	for _, resolution := range []time.Duration{10 * ms, 50 * ms, 200 * ms} {
 		cut := 0
-		for seed := range uint64(1200) {
+		for seed := range uint64(runs) {
 			k := draw{rand.New(rand.NewPCG(seed, 1))}.run()
 			k.resolution = resolution
 			tl := analyze(t, k.run())
@@ -303,7 +305,7 @@ func TestBarsOfGatesHoldTheTruthWheneverTheProberStood(t *testing.T) {
 				cut++
 			}
 		}
-		if cut < 70 {
+		if cut < runs/17 {
 			t.Errorf("--resolution %v: stops cut a window in two in %d runs only", resolution, cut)
 		}
 	}

@@ -262,6 +262,7 @@ func (s *lagScore) add(t *testing.T, r *rollout, seed uint64) {
 
 // Of a rollout each Pod's lag is known. What is said of it must be true: never longer than it was, and within its bounds.
 func TestLagsOfARolloutHoldTheTruth(t *testing.T) {
+	t.Parallel()
 	for _, shape := range []struct {
 		name            string
 		replicas, batch int
@@ -274,7 +275,7 @@ func TestLagsOfARolloutHoldTheTruth(t *testing.T) {
 		{"2 replicas, 3 s apart", 2, 1, 3 * time.Second},
 	} {
 		var s lagScore
-		for seed := range uint64(20) {
+		for seed := range uint64(seeds(40)) {
 			s.add(t, newRollout(seed, shape.replicas, shape.batch, shape.pause), seed)
 		}
 		n := time.Duration(max(1, s.high))

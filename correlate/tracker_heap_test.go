@@ -11,7 +11,7 @@ import (
 )
 
 func TestMemoryDoesNotGrowForHours(t *testing.T) {
-	s := newSoak(500)
+	s := newSoak(200)
 	tenMinutes := s.peakUntil(10 * time.Minute)
 	twoHours := s.peakUntil(2 * time.Hour)
 	// Slots are 16 times as wide at the end: in more of them there is something of every latency.

@@ -348,8 +348,9 @@ func addSeeds(f *testing.F) {
 
 // Half of what is in flight is cut now and then: windows follow the rules stated one by one.
 func TestWindowsOfRequestsCutInFlightFollowTheRules(t *testing.T) {
+	t.Parallel()
 	cuts := 0
-	for seed := range uint64(400) {
+	for seed := range uint64(seeds(1000)) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		data := make([]byte, 3*(50+rng.IntN(500)))
 		for i := range data {
