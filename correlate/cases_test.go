@@ -309,7 +309,7 @@ func (c *caseRun) stream(name string) *stream {
 	kind, pod, _ := strings.Cut(words, " ")
 	kind, six := strings.CutSuffix(kind, "6")
 	s := &stream{target: timeline.Target{
-		ID: uint16(len(c.streams) + 1), Name: name, Kind: timeline.TargetKind(kind), URL: "http://web.shop/",
+		ID: timeline.TargetID(len(c.streams) + 1), Name: name, Kind: timeline.TargetKind(kind), URL: "http://web.shop/",
 		Source: "prober", Node: "node3", Service: "shop/web", Port: port, Timeout: caseTimeout,
 	}}
 	switch s.target.Kind {

@@ -123,7 +123,7 @@ func (r *rollout) run() timeline.Run {
 	})}
 	var events []timeline.Event
 	for i, p := range r.pods {
-		id := uint16(i + 2)
+		id := timeline.TargetID(i + 2)
 		addr := netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})
 		run.Targets = append(run.Targets, timeline.Target{
 			ID: id, Name: "direct " + p.name, Kind: timeline.Direct, Source: "prober", Node: "node1", Service: "shop/web",
@@ -157,7 +157,7 @@ func (r *rollout) run() timeline.Run {
 	}
 	run.Batches = func(yield func(timeline.Batch, error) bool) {
 		for i, rs := range requests {
-			if !yield(timeline.Batch{Requests: rs, Watermarks: []timeline.Watermark{{Target: uint16(i + 1), Due: r.end}}}, nil) {
+			if !yield(timeline.Batch{Requests: rs, Watermarks: []timeline.Watermark{{Target: timeline.TargetID(i + 1), Due: r.end}}}, nil) {
 				return
 			}
 		}
@@ -182,7 +182,7 @@ func (r *rollout) leave(events *[]timeline.Event) {
 	}
 }
 
-func (r *rollout) requests(target uint16, rate float64, from, to time.Duration, route func(time.Duration) *simPod) []timeline.Request {
+func (r *rollout) requests(target timeline.TargetID, rate float64, from, to time.Duration, route func(time.Duration) *simPod) []timeline.Request {
 	var all []timeline.Request
 	interval := time.Duration(float64(time.Second) / rate)
 	for due := from + r.upTo(interval); due < to; due += interval {

@@ -95,7 +95,7 @@ type Length struct {
 
 // Target is one target's totals over the run.
 type Target struct {
-	ID      uint16              `json:"id"`
+	ID      timeline.TargetID   `json:"id"`
 	Name    string              `json:"name"`
 	Kind    timeline.TargetKind `json:"kind"`
 	URL     string              `json:"url"`

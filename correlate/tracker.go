@@ -24,9 +24,9 @@ type Options struct {
 type Tracker struct {
 	opts     Options
 	meta     timeline.Meta
-	targets  []*track // by ID; nil where there is none
-	order    []uint16 // IDs as they were told
-	backends []string // by ID; 0 is unknown
+	targets  map[timeline.TargetID]*track
+	order    []timeline.TargetID // IDs as they were told
+	backends []string            // by ID; 0 is unknown
 	events   []timeline.Event
 	placed   []Event // as last published
 	placedOf int     // of how many events it was made, and whether the run had ended: see place
@@ -49,7 +49,7 @@ type Tracker struct {
 
 // NewTracker returns a Tracker that knows nothing.
 func NewTracker(o Options) *Tracker {
-	return &Tracker{opts: o, backends: []string{""}, begun: map[string]time.Duration{}, stopped: map[string]time.Duration{}}
+	return &Tracker{opts: o, targets: map[timeline.TargetID]*track{}, backends: []string{""}, begun: map[string]time.Duration{}, stopped: map[string]time.Duration{}}
 }
 
 // SetEnd says how far time has come, so that a silence shows as unobserved time. Time does not go
@@ -74,11 +74,10 @@ func (t *Tracker) Add(f timeline.Fact) {
 }
 
 func (t *Tracker) addTarget(target timeline.Target) {
-	if tr := t.track(target.ID); tr != nil {
+	if tr := t.targets[target.ID]; tr != nil {
 		tr.target = target
 		return
 	}
-	t.targets = append(t.targets, make([]*track, max(0, int(target.ID)+1-len(t.targets)))...)
 	t.targets[target.ID] = newTrack(target, Options{Join: t.join(), Slow: t.slow(), Resolution: t.resolution()}, t.meta.Options.Baseline)
 	t.order = append(t.order, target.ID)
 	if at, ok := t.begun[target.Name]; ok {
@@ -96,14 +95,6 @@ func (t *Tracker) begin(name string, at time.Duration) {
 			return
 		}
 	}
-}
-
-// track returns nil if there is no such target.
-func (t *Tracker) track(id uint16) *track {
-	if int(id) < len(t.targets) {
-		return t.targets[id]
-	}
-	return nil
 }
 
 func (t *Tracker) join() time.Duration { return cmp.Or(t.opts.Join, t.meta.Options.Join, time.Second) }
@@ -127,16 +118,16 @@ func (t *Tracker) addBackend(b timeline.Backend) {
 
 func (t *Tracker) addBatch(b timeline.Batch) {
 	for _, r := range b.Requests {
-		tr := t.track(r.Target)
+		tr := t.targets[r.Target]
 		if tr == nil {
 			t.addTarget(timeline.Target{ID: r.Target})
-			tr = t.track(r.Target)
+			tr = t.targets[r.Target]
 		}
 		tr.add(r)
 		t.now, t.heard = max(t.now, r.Done), max(t.heard, r.Done)
 	}
 	for _, w := range b.Watermarks {
-		if tr := t.track(w.Target); tr != nil {
+		if tr := t.targets[w.Target]; tr != nil {
 			tr.passed(w.Due)
 			t.now, t.heard = max(t.now, w.Due), max(t.heard, w.Due)
 		}
@@ -337,7 +328,7 @@ func (t *Tracker) listFailures(sights []*sight) []Failure {
 	sortBySent(all)
 	list := make([]Failure, min(len(all), maxFailures))
 	for i := range list {
-		list[i] = failure(all[i], t.track(all[i].Target).target.Name, t.backends)
+		list[i] = failure(all[i], t.targets[all[i].Target].target.Name, t.backends)
 	}
 	return list
 }

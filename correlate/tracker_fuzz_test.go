@@ -27,7 +27,7 @@ func deliver(rng *rand.Rand, requests []timeline.Request, end time.Duration, see
 
 // watermarks promises for both targets what is true while rest is still to come.
 func watermarks(rest []timeline.Request, end time.Duration) []timeline.Watermark {
-	due := map[uint16]time.Duration{1: end, 2: end}
+	due := map[timeline.TargetID]time.Duration{1: end, 2: end}
 	for _, r := range rest {
 		due[r.Target] = min(due[r.Target], r.Due)
 	}

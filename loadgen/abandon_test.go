@@ -9,7 +9,7 @@ import (
 )
 
 // underWay is how many requests of a target are open.
-func underWay(p *Prober, id uint16) int {
+func underWay(p *Prober, id timeline.TargetID) int {
 	p.mu.Lock()
 	b := p.targets[id].book
 	p.mu.Unlock()
@@ -28,7 +28,7 @@ func TestAbandonedRequestsAreLocal(t *testing.T) {
 	kinds := []timeline.TargetKind{timeline.New, timeline.Reused}
 	var probes []Probe
 	for i, kind := range kinds {
-		p := probe(uint16(i+1), kind, "http://"+silent.Addr().String(), 100)
+		p := probe(timeline.TargetID(i+1), kind, "http://"+silent.Addr().String(), 100)
 		p.Timeout, p.Connections = time.Minute, 2
 		probes = append(probes, p)
 	}
@@ -43,7 +43,7 @@ func TestAbandonedRequestsAreLocal(t *testing.T) {
 		t.Errorf("it was not abandoned: %v", took)
 	}
 	for i, kind := range kinds {
-		requests := f.of(uint16(i + 1))
+		requests := f.of(timeline.TargetID(i + 1))
 		if n := classes(requests); n[timeline.Local]+n[timeline.NotSent] != len(requests) || n[timeline.Local] == 0 {
 			t.Errorf("%s: %v", kind, n)
 		}

@@ -94,7 +94,7 @@ func (b *book) endAt(now time.Duration) {
 }
 
 // abandon ends the book as ended does, though requests of target are open: that we did not wait for them is our doing.
-func (b *book) abandon(target uint16, now time.Duration) {
+func (b *book) abandon(target timeline.TargetID, now time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i, e := range b.open {

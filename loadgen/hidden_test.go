@@ -64,7 +64,7 @@ func TestWhatHidesFailuresIsFound(t *testing.T) {
 	var probes []Probe
 	for i, row := range rows {
 		for j, kind := range []timeline.TargetKind{timeline.New, timeline.Reused} {
-			p := probe(uint16(2*i+j+1), kind, fmt.Sprint(url, "/", i), 10)
+			p := probe(timeline.TargetID(2*i+j+1), kind, fmt.Sprint(url, "/", i), 10)
 			p.Timeout, p.Connections, p.MaxConnections = stayFor/2, 1, 100
 			p.ExpectBody, p.ExpectStatus = row.expect.ExpectBody, row.expect.ExpectStatus
 			probes = append(probes, p)
@@ -73,7 +73,7 @@ func TestWhatHidesFailuresIsFound(t *testing.T) {
 	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
 		waitFor(t, "8 observed requests per target", func() bool {
 			for i := range probes {
-				if f.observed(uint16(i+1)) < 8 {
+				if f.observed(timeline.TargetID(i+1)) < 8 {
 					return false
 				}
 			}
@@ -97,7 +97,7 @@ func TestWhatHidesFailuresIsFound(t *testing.T) {
 			t.Errorf("the server %s: a naive client sees %q, want %q", row.did, naive[i], row.naive)
 		}
 		asked, seen := 0, 0
-		for _, r := range append(f.of(uint16(2*i+1)), f.of(uint16(2*i+2))...) {
+		for _, r := range append(f.of(timeline.TargetID(2*i+1)), f.of(timeline.TargetID(2*i+2))...) {
 			want := row.new
 			if r.Reused {
 				want = row.reused

@@ -45,7 +45,7 @@ func TestTargetsInterleaveInTheOrderTheyStart(t *testing.T) {
 		waitFor(t, "3 requests of each", func() bool { return min(f.count(1), f.count(2), f.count(3)) >= 3 })
 	}, probe(1, timeline.New, s.url(), 50), slow, probe(3, timeline.New, s.url(), 50))
 	const interval = 20 * time.Millisecond
-	for id, want := range map[uint16]time.Duration{1: 0, 2: interval / 2, 3: interval / 4} {
+	for id, want := range map[timeline.TargetID]time.Duration{1: 0, 2: interval / 2, 3: interval / 4} {
 		if got := f.of(id)[0].Due % interval; got != want {
 			t.Errorf("target %d is due %v into the interval, want %v", id, got, want)
 		}

@@ -61,7 +61,7 @@ func (p Probe) Check() error {
 
 // A plan is a Probe checked and prepared: everything a request needs that does not change.
 type plan struct {
-	id       uint16
+	id       timeline.TargetID
 	name     string
 	kind     timeline.TargetKind
 	timeout  time.Duration

@@ -50,10 +50,10 @@ type Prober struct {
 	mu      sync.Mutex
 	state   runState
 	places  places
-	targets map[uint16]*target // every one ever started: an ID counts its requests once
-	books   []*target          // in the order started, those whose last requests were not handed on yet
-	stalls  []timeline.Event   // not yet handed on
-	active  sync.WaitGroup     // targets being prepared or closed
+	targets map[timeline.TargetID]*target // every one ever started: an ID counts its requests once
+	books   []*target                     // in the order started, those whose last requests were not handed on yet
+	stalls  []timeline.Event              // not yet handed on
+	active  sync.WaitGroup                // targets being prepared or closed
 }
 
 type runState uint8
@@ -72,7 +72,7 @@ func New(c Config) *Prober {
 	}
 	return &Prober{
 		clock: c.Clock, source: c.Source, sink: c.Sink, log: log, pacing: c.Pacing, ports: newPortBook(),
-		targets: map[uint16]*target{}, abandoned: make(chan struct{}),
+		targets: map[timeline.TargetID]*target{}, abandoned: make(chan struct{}),
 	}
 }
 
@@ -199,7 +199,7 @@ func (p *Prober) ready(t *target) {
 
 // Stop ends the measuring of a target. Its last requests and its final watermark are still handed on.
 // It does nothing where no such target is being measured.
-func (p *Prober) Stop(id uint16) {
+func (p *Prober) Stop(id timeline.TargetID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t := p.targets[id]
@@ -215,7 +215,7 @@ func (p *Prober) Stop(id uint16) {
 
 // SetRate changes how often a target is asked, from its next request on. A rate out of range and an
 // unknown target change nothing.
-func (p *Prober) SetRate(id uint16, rate float64) {
+func (p *Prober) SetRate(id timeline.TargetID, rate float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t := p.targets[id]

@@ -21,8 +21,8 @@ type facts struct {
 	t *testing.T
 
 	mu         sync.Mutex
-	requests   map[uint16][]timeline.Request
-	watermarks map[uint16]time.Duration
+	requests   map[timeline.TargetID][]timeline.Request
+	watermarks map[timeline.TargetID]time.Duration
 	backends   map[uint16]string
 	stalls     []timeline.Event
 	errors     map[string][]string // texts by target
@@ -30,7 +30,7 @@ type facts struct {
 }
 
 func newFacts(t *testing.T) *facts {
-	return &facts{t: t, requests: map[uint16][]timeline.Request{}, watermarks: map[uint16]time.Duration{}, backends: map[uint16]string{}, errors: map[string][]string{}}
+	return &facts{t: t, requests: map[timeline.TargetID][]timeline.Request{}, watermarks: map[timeline.TargetID]time.Duration{}, backends: map[uint16]string{}, errors: map[string][]string{}}
 }
 
 func (f *facts) take(fact timeline.Fact) {
@@ -90,7 +90,7 @@ func (f *facts) check(r timeline.Request) {
 }
 
 // of returns a target's requests by Seq, after checking that each is there once, at its due instant.
-func (f *facts) of(id uint16) []timeline.Request {
+func (f *facts) of(id timeline.TargetID) []timeline.Request {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	requests := slices.Clone(f.requests[id])
@@ -106,21 +106,21 @@ func (f *facts) of(id uint16) []timeline.Request {
 	return requests
 }
 
-func (f *facts) count(id uint16) int {
+func (f *facts) count(id timeline.TargetID) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.requests[id])
 }
 
 // observed counts a target's requests that say something of it: a busy machine has others.
-func (f *facts) observed(id uint16) int {
+func (f *facts) observed(id timeline.TargetID) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.requests[id]) - unobserved(f.requests[id])
 }
 
 // ended counts a target's requests of a class.
-func (f *facts) ended(id uint16, class timeline.Class) int {
+func (f *facts) ended(id timeline.TargetID, class timeline.Class) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return classes(f.requests[id])[class]
@@ -199,7 +199,7 @@ func waitFor(t *testing.T, what string, cond func() bool) {
 }
 
 // probe is patient, so that no machine is so busy that a server in the same process answers too late. Tests of timeouts say their own.
-func probe(id uint16, kind timeline.TargetKind, url string, rate float64) Probe {
+func probe(id timeline.TargetID, kind timeline.TargetKind, url string, rate float64) Probe {
 	return Probe{Target: timeline.Target{ID: id, Name: fmt.Sprint(kind, " ", id), Kind: kind, URL: url, Rate: rate, Timeout: 20 * time.Second}}
 }
 
@@ -658,7 +658,7 @@ func TestStopBeforeRunIsKept(t *testing.T) {
 	s := serve(t, faultserver.Config{T0: clock.T0()})
 	f := newFacts(t)
 	p := New(Config{Clock: clock, Sink: f.take})
-	for id := range uint16(2) {
+	for id := range timeline.TargetID(2) {
 		if err := p.Start(probe(id+1, timeline.New, s.URL(), 500)); err != nil {
 			t.Fatal(err)
 		}
@@ -731,7 +731,7 @@ func TestRunLeavesNothingBehind(t *testing.T) {
 	before := runtime.NumGoroutine()
 	p := New(Config{Clock: timeline.StartClock(), Sink: newFacts(t).take})
 	for id, kind := range []timeline.TargetKind{timeline.New, timeline.Reused} {
-		probe := probe(uint16(id+1), kind, s.URL(), 200)
+		probe := probe(timeline.TargetID(id+1), kind, s.URL(), 200)
 		probe.Connections, probe.Timeout = 5, 800*time.Millisecond
 		if err := p.Start(probe); err != nil {
 			t.Fatal(err)

@@ -51,7 +51,7 @@ func probeAsChild(url string) {
 		}
 	}})
 	for id, kind := range []timeline.TargetKind{timeline.New, timeline.Reused} {
-		probe := probe(uint16(id+1), kind, url, 100)
+		probe := probe(timeline.TargetID(id+1), kind, url, 100)
 		probe.Timeout = timeout
 		if err := p.Start(probe); err != nil {
 			panic(err)

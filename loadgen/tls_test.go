@@ -88,7 +88,7 @@ func TestUntrustedCertificateIsTLS(t *testing.T) {
 			t.Errorf("%s failed by %q, want %q", p.Name, told, want)
 		}
 	}
-	for id, want := range map[uint16]timeline.Class{1: timeline.TLS, 2: timeline.TLS, 4: timeline.OK} {
+	for id, want := range map[timeline.TargetID]timeline.Class{1: timeline.TLS, 2: timeline.TLS, 4: timeline.OK} {
 		for _, r := range f.of(id) {
 			if r.Class.Observed() && r.Class != want {
 				t.Errorf("target %d: %v, want %v", id, r.Class, want)

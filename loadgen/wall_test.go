@@ -24,7 +24,7 @@ func TestStepsOfTheWallClockChangeNothing(t *testing.T) {
 			s := serve(t, faultserver.Config{T0: time.Now(), Faults: []faultserver.Fault{{Kind: faultserver.Stall, To: 3 * time.Hour, After: 40}}})
 			var probes []Probe
 			for i, kind := range []timeline.TargetKind{timeline.New, timeline.Reused} {
-				p := probe(uint16(i+1), kind, s.URL(), 50)
+				p := probe(timeline.TargetID(i+1), kind, s.URL(), 50)
 				p.Timeout = 400 * time.Millisecond
 				probes = append(probes, p)
 			}
@@ -36,7 +36,7 @@ func TestStepsOfTheWallClockChangeNothing(t *testing.T) {
 			over := time.Since(begun)
 			closeServer(t, s)
 			for i := range probes {
-				requests := f.of(uint16(i + 1))
+				requests := f.of(timeline.TargetID(i + 1))
 				n := classes(requests)
 				if failed(requests) != n[timeline.TimeoutResponse] {
 					t.Errorf("%s: %v", probes[i].Name, n)

@@ -42,17 +42,17 @@ type block struct {
 type batchContext struct {
 	begun    bool
 	source   string
-	targets  []uint16 // of its watermarks
-	firstSeq uint64   // the next batch's, if none is lost
-	size     uint64   // how many requests the last batch had
-	mark     int64    // the last batch's first watermark
-	step     int64    // by how much that had grown
+	targets  []timeline.TargetID // of its watermarks
+	firstSeq uint64              // the next batch's, if none is lost
+	size     uint64              // how many requests the last batch had
+	mark     int64               // the last batch's first watermark
+	step     int64               // by how much that had grown
 }
 
 // foretells reports whether a batch continues those before.
 func (c *batchContext) foretells(b timeline.Batch) bool {
 	return c.begun && c.source == b.Source && c.firstSeq == b.FirstSeq &&
-		slices.EqualFunc(c.targets, b.Watermarks, func(t uint16, w timeline.Watermark) bool { return t == w.Target })
+		slices.EqualFunc(c.targets, b.Watermarks, func(t timeline.TargetID, w timeline.Watermark) bool { return t == w.Target })
 }
 
 // marks foretells a batch's watermarks one by one: the first is expected as far ahead of the last
@@ -401,7 +401,7 @@ func (u *unpacker) shape(in *cursor) {
 	c.targets = c.targets[:0]
 	n := in.uvarint()
 	for i := uint64(0); i < n && !in.bad; i++ {
-		c.targets = append(c.targets, in.uint16())
+		c.targets = append(c.targets, in.target())
 	}
 }
 

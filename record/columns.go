@@ -1,7 +1,9 @@
 package record
 
 import (
+	"cmp"
 	"encoding/binary"
+	"slices"
 
 	"lapse/timeline"
 )
@@ -157,7 +159,7 @@ type columnReader struct {
 }
 
 // target reads the requests of one target, which are those at indices.
-func (in *columnReader) target(l *lengthReader, requests []timeline.Request, indices []int, target uint16) {
+func (in *columnReader) target(l *lengthReader, requests []timeline.Request, indices []int, target timeline.TargetID) {
 	l.turnTo(target, in.lengths.byte())
 	p := &l.memory.predictor
 	var parts [numLengths]int64
@@ -274,10 +276,9 @@ func (p *predictor) learn(seq uint64, due int64) {
 
 // A grouping orders requests by target and keeps its memory between blocks.
 type grouping struct {
-	targets []uint16 // of each request
-	sorted  []int    // the requests' indices, by target and otherwise as they came
-	next    []int    // by target: where its next request goes
-	ends    []int    // where each target's requests end in sorted
+	targets []timeline.TargetID // of each request
+	sorted  []int               // the requests' indices, by target and otherwise as they came
+	ends    []int               // where each target's requests end in sorted
 }
 
 // read takes in the targets of n requests, and reports whether they are as many.
@@ -285,7 +286,7 @@ func (g *grouping) read(column []byte, n int) bool {
 	in := cursor{data: column}
 	g.targets = g.targets[:0]
 	for len(g.targets) < n {
-		target, run := in.uint16(), in.uvarint()
+		target, run := in.target(), in.uvarint()
 		if in.bad || run > uint64(n-len(g.targets)) {
 			return false
 		}
@@ -299,39 +300,15 @@ func (g *grouping) read(column []byte, n int) bool {
 
 // order sorts by target.
 func (g *grouping) order() {
-	g.count()
-	if cap(g.sorted) < len(g.targets) {
-		g.sorted = make([]int, len(g.targets))
+	g.sorted = g.sorted[:0]
+	for i := range g.targets {
+		g.sorted = append(g.sorted, i)
 	}
-	g.sorted = g.sorted[:len(g.targets)]
-	for i, t := range g.targets {
-		g.sorted[g.next[t]] = i
-		g.next[t]++
-	}
+	slices.SortStableFunc(g.sorted, func(a, b int) int { return cmp.Compare(g.targets[a], g.targets[b]) })
 	g.ends = g.ends[:0]
-	for _, end := range g.next {
-		if len(g.ends) == 0 && end > 0 || len(g.ends) > 0 && end > g.ends[len(g.ends)-1] {
-			g.ends = append(g.ends, end)
+	for i := range g.sorted {
+		if last := i+1 == len(g.sorted); last || g.targets[g.sorted[i+1]] != g.targets[g.sorted[i]] {
+			g.ends = append(g.ends, i+1)
 		}
-	}
-}
-
-// count sets next to where each target's requests begin.
-func (g *grouping) count() {
-	var highest uint16
-	for _, t := range g.targets {
-		highest = max(highest, t)
-	}
-	if len(g.next) <= int(highest) {
-		g.next = make([]int, int(highest)+1)
-	}
-	clear(g.next)
-	for _, t := range g.targets {
-		g.next[t]++
-	}
-	start := 0
-	for t, n := range g.next {
-		g.next[t] = start
-		start += n
 	}
 }

@@ -1,6 +1,10 @@
 package record
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"lapse/timeline"
+)
 
 // The lengths of a request's parts, each a column. A length is measured to the microsecond, and most
 // of what a recording takes up is their noise. Each is split, as in a log-linear histogram, into a
@@ -106,7 +110,7 @@ type memories struct {
 	blocks int // from which they were learnt
 }
 
-func (m *memories) target(id uint16) *memory {
+func (m *memories) target(id timeline.TargetID) *memory {
 	t := &m.of[int(id)%len(m.of)]
 	if *t == nil {
 		*t = &memory{}
@@ -137,7 +141,7 @@ func (l *lengths) reset() {
 }
 
 // turnTo says to which target the next requests went, and which columns they have.
-func (l *lengths) turnTo(target uint16, columns uint8) {
+func (l *lengths) turnTo(target timeline.TargetID, columns uint8) {
 	l.memory, l.columns = l.memories.target(target), columns
 }
 
@@ -218,7 +222,7 @@ func (l *lengthReader) close() error {
 	return nil
 }
 
-func (l *lengthReader) turnTo(target uint16, columns uint8) {
+func (l *lengthReader) turnTo(target timeline.TargetID, columns uint8) {
 	l.memory, l.columns = l.memories.target(target), columns
 }
 

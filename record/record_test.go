@@ -30,12 +30,12 @@ var sameFacts = cmp.Options{cmpopts.EquateComparable(netip.Addr{}, netip.AddrPor
 // A fake measures what a loadgen would: requests at even steps, with the lengths of a real run.
 type fake struct {
 	rng *rand.Rand
-	seq map[uint16]uint64
+	seq map[timeline.TargetID]uint64
 	n   uint64
 }
 
 func newFake(seed uint64) *fake {
-	return &fake{rng: rand.New(rand.NewPCG(seed, 1)), seq: map[uint16]uint64{}}
+	return &fake{rng: rand.New(rand.NewPCG(seed, 1)), seq: map[timeline.TargetID]uint64{}}
 }
 
 // A spread is how a length was spread in a run on loopback at 2000 requests per second: microseconds
@@ -66,7 +66,7 @@ func (f *fake) draw(s spread) time.Duration {
 }
 
 // batch returns n requests of target.
-func (f *fake) batch(target uint16, kind timeline.TargetKind, interval time.Duration, n int) timeline.Batch {
+func (f *fake) batch(target timeline.TargetID, kind timeline.TargetKind, interval time.Duration, n int) timeline.Batch {
 	b := timeline.Batch{Source: "job", FirstSeq: f.n}
 	for range n {
 		seq := f.seq[target]
@@ -87,7 +87,7 @@ func (f *fake) backend(kind timeline.TargetKind, seq uint64) uint16 {
 	return uint16(1 + f.rng.IntN(2))
 }
 
-func (f *fake) request(target uint16, kind timeline.TargetKind, seq uint64, due time.Duration) timeline.Request {
+func (f *fake) request(target timeline.TargetID, kind timeline.TargetKind, seq uint64, due time.Duration) timeline.Request {
 	r := timeline.Request{Target: target, Seq: seq, Due: due}
 	r.Code, r.Reused, r.Backend = 200, kind != timeline.New, f.backend(kind, seq)
 	late, first, rest := reusedLate, reusedFirst, reusedRest

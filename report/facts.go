@@ -11,7 +11,7 @@ import (
 // far as they are listed. What it cannot hold is left out: the other requests, and what bounds an event from below.
 func Facts(tl *correlate.Timeline) timeline.Run {
 	run := timeline.Run{Meta: timeline.Meta{ID: tl.Run.ID, Tool: tl.Tool.Version, T0: tl.T0, Services: tl.Run.Services, URLs: tl.Run.URLs}}
-	ids := map[string]uint16{}
+	ids := map[string]timeline.TargetID{}
 	for _, t := range tl.Targets {
 		ids[t.Name] = t.ID
 		addr, _ := netip.ParseAddrPort(t.Addr)
@@ -46,7 +46,7 @@ func recorded(e correlate.Event) timeline.Event {
 	return fact
 }
 
-func failedRequests(tl *correlate.Timeline, ids map[string]uint16, backends *[]timeline.Backend) []timeline.Request {
+func failedRequests(tl *correlate.Timeline, ids map[string]timeline.TargetID, backends *[]timeline.Backend) []timeline.Request {
 	requests := make([]timeline.Request, 0, len(tl.Failures))
 	numbers := map[string]uint16{"": 0}
 	for _, f := range tl.Failures {

@@ -25,7 +25,7 @@ var requestColumns = []string{
 // and the rows before it were written.
 func RequestsCSV(w io.Writer, run timeline.Run) error {
 	out := newTable(w, requestColumns)
-	targets, backends := map[uint16]timeline.Target{}, map[uint16]string{}
+	targets, backends := map[timeline.TargetID]timeline.Target{}, map[uint16]string{}
 	for _, t := range run.Targets {
 		targets[t.ID] = t
 	}

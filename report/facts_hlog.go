@@ -43,17 +43,17 @@ func LatencyLog(w io.Writer, run timeline.Run) error {
 type latencyLog struct {
 	log    *hdrhistogram.HistogramLogWriter
 	run    timeline.Run
-	tags   map[uint16]string
-	open   map[int64]map[uint16][]time.Duration // latencies by slot and target
-	newest time.Duration                        // the latest due instant
-	wait   time.Duration                        // how long after its due instant a request may still be handed on
+	tags   map[timeline.TargetID]string
+	open   map[int64]map[timeline.TargetID][]time.Duration // latencies by slot and target
+	newest time.Duration                                   // the latest due instant
+	wait   time.Duration                                   // how long after its due instant a request may still be handed on
 	hist   *hdrhistogram.Histogram
 }
 
 func newLatencyLog(w io.Writer, run timeline.Run) *latencyLog {
 	l := &latencyLog{
-		log: hdrhistogram.NewHistogramLogWriter(w), run: run, tags: map[uint16]string{},
-		open: map[int64]map[uint16][]time.Duration{},
+		log: hdrhistogram.NewHistogramLogWriter(w), run: run, tags: map[timeline.TargetID]string{},
+		open: map[int64]map[timeline.TargetID][]time.Duration{},
 		hist: hdrhistogram.New(1000, int64(time.Hour), 3),
 	}
 	for _, t := range run.Targets {
@@ -121,7 +121,7 @@ func (l *latencyLog) add(requests []timeline.Request) {
 		}
 		slot := l.slot(r.Due)
 		if l.open[slot] == nil {
-			l.open[slot] = map[uint16][]time.Duration{}
+			l.open[slot] = map[timeline.TargetID][]time.Duration{}
 		}
 		l.open[slot][r.Target] = append(l.open[slot][r.Target], r.Latency())
 	}
@@ -146,7 +146,7 @@ func (l *latencyLog) emit(before int64) error {
 	return nil
 }
 
-func (l *latencyLog) line(slot int64, target uint16, latencies []time.Duration) error {
+func (l *latencyLog) line(slot int64, target timeline.TargetID, latencies []time.Duration) error {
 	l.hist.Reset()
 	for _, d := range latencies {
 		if err := l.hist.RecordValue(int64(d)); err != nil {

@@ -151,7 +151,7 @@ func longRun(seconds int) timeline.Run {
 		for s := range seconds {
 			for i := range requests {
 				due := time.Duration(s)*time.Second + time.Duration(i)*ms
-				requests[i] = timeline.Request{Target: uint16(1 + i%2), Seq: uint64(s*1000 + i), Due: due, Sent: due, Done: due + time.Duration(100+i)*time.Microsecond}
+				requests[i] = timeline.Request{Target: timeline.TargetID(1 + i%2), Seq: uint64(s*1000 + i), Due: due, Sent: due, Done: due + time.Duration(100+i)*time.Microsecond}
 			}
 			if !yield(timeline.Batch{Requests: requests}, nil) {
 				return

@@ -424,7 +424,7 @@ func addTarget(tl *correlate.Timeline, name string, kind timeline.TargetKind, ra
 	}
 	sent := int(int64(rate) * int64(tl.Run.Duration) / int64(s))
 	tl.Targets = append(tl.Targets, correlate.Target{
-		ID: uint16(len(tl.Targets) + 1), Name: name, Kind: kind, URL: "http://10.96.0.20:80/", Source: "lapse", Rate: float64(rate),
+		ID: timeline.TargetID(len(tl.Targets) + 1), Name: name, Kind: kind, URL: "http://10.96.0.20:80/", Source: "lapse", Rate: float64(rate),
 		Sent: sent, OK: sent - failed, Failed: failed, Classes: map[string]int{"ok": sent - failed}, AchievedRate: float64(rate),
 		Resolution: s / time.Duration(rate), Coverage: 1, Measured: correlate.Instant{Latest: tl.Run.Duration},
 		Latency: &correlate.Latency{P50: 1912 * time.Microsecond, P90: 3100 * time.Microsecond, P99: 38 * ms, P999: 212 * ms, Max: 1043 * ms},

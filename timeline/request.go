@@ -24,9 +24,12 @@ const (
 // coverage. Direct and control targets are evidence only.
 func (k TargetKind) Judged() bool { return k == New || k == Reused }
 
+// A TargetID names a target within its run, from 1.
+type TargetID uint32
+
 // A Target is one thing probed at a steady rate from one place.
 type Target struct {
-	ID   uint16     `json:"id"`   // unique in the run, from 1
+	ID   TargetID   `json:"id"`
 	Name string     `json:"name"` // unique in the run, as people read it: "web new", "web direct web-5c9-x2kzq"
 	Kind TargetKind `json:"kind"`
 	URL  string     `json:"url"` // what is requested, without credentials
@@ -52,7 +55,7 @@ func (t Target) Interval() time.Duration { return time.Duration(float64(time.Sec
 
 // A Request is one request that was due, and how it ended.
 type Request struct {
-	Target uint16
+	Target TargetID
 	Seq    uint64        // counts the target's due instants from 0; never reused
 	Due    time.Duration // the scheduled instant; latency counts from here (no coordinated omission)
 	Sent   time.Duration // read just before the request's first system call: connect for new, write for reused
@@ -109,6 +112,6 @@ type Batch struct {
 
 // A Watermark promises that every request of Target due before Due was handed on.
 type Watermark struct {
-	Target uint16
+	Target TargetID
 	Due    time.Duration
 }

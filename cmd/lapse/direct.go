@@ -39,7 +39,7 @@ type directEndpoint struct {
 	state string
 	since time.Duration // when the state was seen
 
-	target  uint16 // 0: never probed
+	target  timeline.TargetID // 0: never probed
 	probed  bool
 	refused bool    // it cannot be probed
 	rate    float64 // as last set

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"lapse/loadgen"
 	"lapse/timeline"
 )
 
@@ -176,4 +178,11 @@ func TestEndpointWithoutPodEndsWithItsRemoval(t *testing.T) {
 	change.To = timeline.EndpointAbsent
 	p.learn(change)
 	checkDoes(t, p, "by-hand http 192.0.2.7 stop")
+}
+
+func TestARunOutOfTargetIDsStartsNoFurtherTarget(t *testing.T) {
+	m := &measurement{nextTarget: math.MaxUint32}
+	if err := m.startTarget(loadgen.Probe{}); err == nil || !strings.Contains(err.Error(), "4294967295 targets") {
+		t.Errorf("one target more: %v", err)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/netip"
 	"net/url"
 	"os"
@@ -71,8 +72,8 @@ type measurement struct {
 	phase      string
 	flushed    time.Duration // when the recording last was
 	nextEvent  uint32
-	nextTarget uint16
-	targets    map[uint16]timeline.Target
+	nextTarget timeline.TargetID
+	targets    map[timeline.TargetID]timeline.Target
 	errors     map[failing]string // the first error of each target and class that needs one
 	draining   bool               // nothing more is sent: the last answers are awaited
 	signalled  bool               // a signal ended the run
@@ -96,7 +97,7 @@ type failing struct{ target, class string }
 // run measures from baseline to end. It returns the judged run; the error is only for a run that
 // could not begin. signals are what the terminal sends us.
 func (m *measurement) run(ctx context.Context, signals <-chan os.Signal) (*correlate.Timeline, error) {
-	m.plans, m.targets, m.errors = nil, map[uint16]timeline.Target{}, map[failing]string{}
+	m.plans, m.targets, m.errors = nil, map[timeline.TargetID]timeline.Target{}, map[failing]string{}
 	m.add(m.meta)
 	m.prober = loadgen.New(loadgen.Config{Clock: m.clock, Source: m.meta.Source, Sink: m.queue.put, Logger: m.log, Pacing: loadgen.Pacing(m.opts.pacing)})
 	if err := m.startTargets(); err != nil {
@@ -507,6 +508,9 @@ func (m *measurement) infoOf(s subject) watcher.Info {
 
 // startTarget numbers a target, starts its probe and records it.
 func (m *measurement) startTarget(p loadgen.Probe) error {
+	if m.nextTarget == math.MaxUint32 {
+		return fmt.Errorf("measure %s: a run has at most %d targets", p.Name, uint32(math.MaxUint32))
+	}
 	p.ID = m.nextTarget + 1
 	p.Source, p.Node = m.meta.Source, os.Getenv("NODE_NAME")
 	p.Timeout = m.opts.timeout

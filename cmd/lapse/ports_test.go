@@ -63,7 +63,7 @@ func watchPorts(t *testing.T, ports map[string]int32, families ...string) *ports
 	m.client = kubetest.Client(r.api)
 	m.meta = m.describe()
 	m.prober = loadgen.New(loadgen.Config{Clock: m.clock, Sink: m.queue.put})
-	m.targets = map[uint16]timeline.Target{}
+	m.targets = map[timeline.TargetID]timeline.Target{}
 	m.add(m.meta)
 	r.check(m.startTargets())
 	ctx, stop := context.WithCancel(t.Context())
@@ -146,7 +146,7 @@ func (r *portsRun) judge(failed func(target string, at time.Duration) bool) *cor
 	return r.live.timeline()
 }
 
-func namesOf(targets map[uint16]timeline.Target) []string {
+func namesOf(targets map[timeline.TargetID]timeline.Target) []string {
 	var all []string
 	for _, t := range targets {
 		all = append(all, t.Name)

@@ -34,7 +34,7 @@ func TestTruthOfAStallAtManyRates(t *testing.T) {
 	}
 	add(timeline.Meta{T0: clock.T0(), Options: timeline.Options{Join: time.Second, Slow: 500 * time.Millisecond, Timeout: 400 * time.Millisecond}})
 	prober := loadgen.New(loadgen.Config{Clock: clock, Sink: add})
-	id := uint16(0)
+	id := timeline.TargetID(0)
 	for _, rate := range []float64{10, 100, 500} {
 		for _, kind := range []timeline.TargetKind{timeline.New, timeline.Reused} {
 			id++

@@ -31,7 +31,7 @@ func readFacts(t *testing.T, dir string) facts {
 		t.Fatal(err)
 	}
 	f := facts{run: run, requests: map[string][]timeline.Request{}}
-	names := map[uint16]string{}
+	names := map[timeline.TargetID]string{}
 	for _, target := range run.Targets {
 		names[target.ID] = target.Name
 	}

@@ -127,7 +127,7 @@ func largeName(id int) string {
 func largeTarget(id int, windows []correlate.Window, random *rand.Rand) (correlate.Target, correlate.BucketSeries) {
 	kinds := []timeline.TargetKind{timeline.New, timeline.Reused}
 	t := correlate.Target{
-		ID: uint16(id + 1), Name: largeName(id), Kind: kinds[id%2], URL: "http://10.96.14.3/", Rate: largeRate, AchievedRate: largeRate, Coverage: 1,
+		ID: timeline.TargetID(id + 1), Name: largeName(id), Kind: kinds[id%2], URL: "http://10.96.14.3/", Rate: largeRate, AchievedRate: largeRate, Coverage: 1,
 		Classes: map[string]int{}, Measured: correlate.Instant{Latest: LargeLength}, Resolution: 5 * ms,
 		Latency: &correlate.Latency{P50: 1900 * time.Microsecond, P90: 4200 * time.Microsecond, P99: 38 * ms, P999: 212 * ms, Max: 1040 * ms},
 	}

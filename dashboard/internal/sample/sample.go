@@ -338,10 +338,10 @@ type stretch struct {
 }
 
 func probes() []probe {
-	judged := func(id uint16, kind timeline.TargetKind, bad ...stretch) probe {
+	judged := func(id timeline.TargetID, kind timeline.TargetKind, bad ...stretch) probe {
 		return probe{correlate.Target{ID: id, Name: "web " + string(kind), Kind: kind, URL: "http://10.96.14.3/", Source: "lapse-0", Node: "node-a", Service: "shop/web", Rate: 200}, 0, Length, bad}
 	}
-	direct := func(id uint16, p pod, rate float64, from, to time.Duration, bad ...stretch) probe {
+	direct := func(id timeline.TargetID, p pod, rate float64, from, to time.Duration, bad ...stretch) probe {
 		return probe{correlate.Target{
 			ID: id, Name: p.target(), Kind: timeline.Direct, URL: "http://" + p.ip + ":8080/", Source: "lapse-0", Node: "node-a", Service: "shop/web",
 			Addr: p.ip + ":8080", Pod: "shop/" + p.name, PodUID: p.uid, PodNode: p.node, Rate: rate,

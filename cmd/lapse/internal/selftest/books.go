@@ -13,16 +13,16 @@ import (
 // Targets share the server, which cannot tell their requests apart; so the accounts are of all targets together.
 type Books struct {
 	truths   []Truth
-	targets  map[uint16]bool     // those that count
-	inside   []map[uint16]int    // by truth and target: requests sent and done within it
-	flights  map[uint16]recorded // by target: all that is on record
-	Accounts []Account           // by truth
-	Answered int                 // good answers, by the server
-	OK       int                 // good answers, by the recording
-	TimedOut int                 // which the server may have answered, too late
-	Own      int                 // spoilt by ourselves, which the server may have answered
-	Strays   int                 // failures that met no truth
-	NoStatus int                 // good answers without the status of one
+	targets  map[timeline.TargetID]bool     // those that count
+	inside   []map[timeline.TargetID]int    // by truth and target: requests sent and done within it
+	flights  map[timeline.TargetID]recorded // by target: all that is on record
+	Accounts []Account                      // by truth
+	Answered int                            // good answers, by the server
+	OK       int                            // good answers, by the recording
+	TimedOut int                            // which the server may have answered, too late
+	Own      int                            // spoilt by ourselves, which the server may have answered
+	Strays   int                            // failures that met no truth
+	NoStatus int                            // good answers without the status of one
 }
 
 // An Account is what was done to the requests of one outage.
@@ -55,9 +55,9 @@ func (a Account) Agrees(c Class) bool {
 
 // NewBooks opens the books with what the server says: its acts, and how many good answers it gave.
 func NewBooks(truths []Truth, acts []faultserver.Act, answered int) *Books {
-	b := &Books{truths: truths, Accounts: make([]Account, len(truths)), Answered: answered, targets: map[uint16]bool{}, flights: map[uint16]recorded{}}
+	b := &Books{truths: truths, Accounts: make([]Account, len(truths)), Answered: answered, targets: map[timeline.TargetID]bool{}, flights: map[timeline.TargetID]recorded{}}
 	for i, t := range truths {
-		b.inside = append(b.inside, map[uint16]int{})
+		b.inside = append(b.inside, map[timeline.TargetID]int{})
 		if t.Class() == Refused {
 			b.Accounts[i].Least, b.Accounts[i].Most = -1, -1
 		}
@@ -161,7 +161,7 @@ func (b *Books) met(from, to time.Duration) int {
 }
 
 // metBy returns whether a request of a target was sent and done within a truth.
-func (b *Books) metBy(id uint16) func(Truth) bool {
+func (b *Books) metBy(id timeline.TargetID) func(Truth) bool {
 	return func(of Truth) bool {
 		for i, t := range b.truths {
 			if t.Start.From >= of.Start.From && t.End.To <= of.End.To && b.wasMet(i, id) {
@@ -174,7 +174,7 @@ func (b *Books) metBy(id uint16) func(Truth) bool {
 
 // wasMet reports whether a target can have missed a truth only by not seeing what it met. Of a share at random it may
 // have met nothing; then every act is accounted for without it.
-func (b *Books) wasMet(i int, id uint16) bool {
+func (b *Books) wasMet(i int, id timeline.TargetID) bool {
 	if b.truths[i].Class() == Random {
 		return b.Accounts[i].Failed < b.Accounts[i].Least
 	}

@@ -23,7 +23,7 @@ func (f flight) took() time.Duration { return f.done - f.sent }
 type recorded []flight
 
 // of are a target's requests.
-func (b *Books) of(id uint16) recorded {
+func (b *Books) of(id timeline.TargetID) recorded {
 	flights := b.flights[id]
 	inOrder := func(x, y flight) int { return cmp.Compare(x.sent, y.sent) }
 	if !slices.IsSortedFunc(flights, inOrder) {
