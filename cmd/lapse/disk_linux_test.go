@@ -58,6 +58,7 @@ func (b *lockedBuffer) String() string {
 
 // A run that could not begin its recording used to leave an empty one, which refused the next run there.
 func TestRunOnAFullDiskLeavesNothing(t *testing.T) {
+	t.Parallel()
 	if !alone(t) {
 		return
 	}
@@ -76,6 +77,7 @@ func TestRunOnAFullDiskLeavesNothing(t *testing.T) {
 
 // The disk fills up while the command runs. What was measured is judged, and a pipeline sees the gate.
 func TestFullDiskHidesNoVerdict(t *testing.T) {
+	t.Parallel()
 	if !alone(t) {
 		return
 	}
@@ -91,7 +93,7 @@ func TestFullDiskHidesNoVerdict(t *testing.T) {
 	} {
 		disk := smallDisk(t, "64k")
 		dir := filepath.Join(disk, "run")
-		args := append([]string{"lapse", "run", server.URL, "--expect-status", "404", "--rate", "50", "--baseline", "1s", "--settle", "100ms", "--out", dir}, c.args...)
+		args := append([]string{"lapse", "run", server.URL, "--expect-status", "404", "--rate", "50", "--baseline", "300ms", "--settle", "100ms", "--out", dir}, c.args...)
 		args = append(args, "--", "sh", "-c", "cat /dev/zero >"+disk+"/full; head -c 20000 /dev/urandom | base64")
 		var stdout bytes.Buffer
 		var stderr lockedBuffer // as with a file, progress and log come from two goroutines

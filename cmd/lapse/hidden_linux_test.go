@@ -267,8 +267,8 @@ func TestTruthOfAProberOutOfFileDescriptors(t *testing.T) {
 	nameServer(t, func(dnsmessage.Question) (*[4]byte, dnsmessage.RCode, bool) { return &[4]byte{127, 0, 0, 1}, 0, true })
 	server := startServer(t)
 	port := server.Addr().Port()
-	p := startRun(t, fmt.Sprintf("http://web.test:%d/", port), server.URL(), "--rate=100", "--baseline=300ms", "--duration=4s", "--fail-if=failed>0")
-	waitFor(t, "100 answers", func() bool { return server.Answered() >= 100 })
+	p, release := startHeld(t, fmt.Sprintf("http://web.test:%d/", port), server.URL(), "--rate=100", "--baseline=0", "--fail-if=failed>0")
+	waitFor(t, "the command to run, and 100 answers", func() bool { return p.wraps() && server.Answered() >= 100 })
 	var before unix.Rlimit
 	if err := unix.Prlimit(p.cmd.Process.Pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: 4096}, &before); err != nil {
 		t.Fatal(err)
@@ -277,6 +277,7 @@ func TestTruthOfAProberOutOfFileDescriptors(t *testing.T) {
 	if err := unix.Prlimit(p.cmd.Process.Pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 1024, Max: 4096}, nil); err != nil {
 		t.Fatal(err)
 	}
+	release()
 	s := p.robbed(t, correlate.ExitInconclusive)
 	if err := server.Close(); err != nil {
 		t.Fatal(err)
@@ -309,6 +310,12 @@ func TestTruthOfAProberOutOfPorts(t *testing.T) {
 	release()
 	s := p.robbed(t, correlate.ExitInconclusive)
 	s.checkOwnFault(t)
+}
+
+// wraps reports whether the command runs by now: it cannot start where no file may be opened.
+func (p *process) wraps() bool {
+	tl := p.peek()
+	return tl != nil && slices.ContainsFunc(tl.Events, func(e correlate.Event) bool { return e.Kind == timeline.Command })
 }
 
 // met reports whether so many requests of new connections have ended in a class by now.

@@ -25,6 +25,7 @@ import (
 // TestSavedReportOpensFromAFileAndAsksNobody makes a run with failures, saves its page, and opens the file in a
 // browser: it shows the windows of timeline.json, breaks none of its own policy, and makes no request.
 func TestSavedReportOpensFromAFileAndAsksNobody(t *testing.T) {
+	t.Parallel()
 	dir := runWithAWindow(t)
 	saved := filepath.Join(t.TempDir(), "report.html")
 	file, err := os.Create(saved)
@@ -87,7 +88,7 @@ func runWithAWindow(t *testing.T) string {
 	}))
 	t.Cleanup(server.Close)
 	dir := filepath.Join(t.TempDir(), "run")
-	code := lapse(context.Background(), []string{"lapse", "run", server.URL, "--duration=3s", "--rate=50", "--out=" + dir, "--fail-if=failed>0"}, t.Output(), t.Output())
+	code := lapse(context.Background(), []string{"lapse", "run", server.URL, "--duration=800ms", "--baseline=600ms", "--rate=100", "--out=" + dir, "--fail-if=failed>0"}, t.Output(), t.Output())
 	if code == 1 || code == 2 {
 		t.Fatalf("exit code %d", code)
 	}

@@ -79,7 +79,10 @@ func TestTruthOfAPatienceThatIsNotShared(t *testing.T) {
 			tcp dport 8080 tcp flags & (syn|ack) == syn tcp sport != @met add @met { tcp sport } drop
 		}
 	}`)
-	s := startRun(t, "http://web.test:8080/", "--rate=20", "--target=new", "--baseline=0", "--duration=1s", "--timeout=1900ms").robbed(t, correlate.ExitPassed, correlate.ExitInconclusive)
+	p, release := startHeld(t, "http://web.test:8080/", "--rate=20", "--target=new", "--baseline=0", "--timeout=1900ms")
+	waitFor(t, "10 answers", func() bool { return p.met(timeline.OK, 10) })
+	release()
+	s := p.robbed(t, correlate.ExitPassed, correlate.ExitInconclusive)
 	slow := 0
 	for _, q := range s.facts.requests["new"] {
 		if q.Class == timeline.OK && q.Connect.Duration() > time.Second {

@@ -19,6 +19,7 @@ import (
 // show for it. Lapse, at any rate and on new and kept connections alike: down, and no part of it unobserved, unless the
 // prober itself was stopped.
 func TestTruthOfAStallAtManyRates(t *testing.T) {
+	t.Parallel()
 	from, to := 500*time.Millisecond, 2500*time.Millisecond
 	clock := timeline.StartClock()
 	server, err := faultserver.Start(faultserver.Config{T0: clock.T0(), Faults: []faultserver.Fault{{Kind: faultserver.Stall, From: from, To: to}}})

@@ -22,6 +22,7 @@ import (
 // nothing more is asked of it there.
 
 func TestTruthOfATotalOutageLiesInTheBrackets(t *testing.T) {
+	t.Parallel()
 	r := measured(t, 0, []faultserver.Fault{{Kind: faultserver.Refuse, From: time.Second, To: 1500 * time.Millisecond}},
 		"--rate=400", "--baseline=500ms", "--duration=1700ms", "--timeout=5s", "--slow=30s", "--fail-if=failed>0")
 	outage := r.server.Outages()[0]
@@ -33,8 +34,10 @@ func TestTruthOfATotalOutageLiesInTheBrackets(t *testing.T) {
 }
 
 func TestTruthOfEverySecondConnectionResetLiesInTheBrackets(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(2) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
 			from, to := 800*time.Millisecond, 1100*time.Millisecond
 			r := measured(t, seed, []faultserver.Fault{{Kind: faultserver.Reset, From: from, To: to, Share: 0.5}},
 				"--rate=400", "--baseline=400ms", "--duration=1200ms", "--timeout=5s", "--slow=30s", "--fail-if=failed>0")
@@ -47,6 +50,7 @@ func TestTruthOfEverySecondConnectionResetLiesInTheBrackets(t *testing.T) {
 }
 
 func TestTruthOfAStallLongerThanTheTimeoutLiesInTheBrackets(t *testing.T) {
+	t.Parallel()
 	from, to := 1400*time.Millisecond, 2350*time.Millisecond
 	r := measured(t, 0, stall(from, to), "--rate=300", "--baseline=500ms", "--duration=2500ms", "--timeout=600ms", "--slow=30s", "--fail-if=failed>0")
 	for _, target := range r.judged() {
@@ -57,6 +61,7 @@ func TestTruthOfAStallLongerThanTheTimeoutLiesInTheBrackets(t *testing.T) {
 
 // What is under way when the run ends is waited for, and counts like everything before.
 func TestTruthOfWhatOutlastsTheRun(t *testing.T) {
+	t.Parallel()
 	args := []string{"--rate=400", "--baseline=400ms", "--duration=600ms", "--slow=30s"}
 	t.Run("a stall", func(t *testing.T) {
 		from, to := 800*time.Millisecond, time.Hour
@@ -77,6 +82,7 @@ func TestTruthOfWhatOutlastsTheRun(t *testing.T) {
 }
 
 func TestTruthIsCountedAsTheServerCounts(t *testing.T) {
+	t.Parallel()
 	from, to := 400*time.Millisecond, 1600*time.Millisecond
 	kinds := map[faultserver.Kind]timeline.Class{
 		faultserver.Reset: timeline.Reset, faultserver.EOF: timeline.EOF,
@@ -99,6 +105,7 @@ func TestTruthIsCountedAsTheServerCounts(t *testing.T) {
 // Idle connections that the server closes are no failures, unless a request crosses with the close: the server
 // read it and left it.
 func TestTruthOfConnectionsClosedWhileIdle(t *testing.T) {
+	t.Parallel()
 	closed := 0
 	r := measuredWith(t, faultserver.Config{}, func(s *faultserver.Server, ended <-chan struct{}) {
 		for {
