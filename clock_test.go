@@ -15,14 +15,12 @@ import (
 // readClock are the only places of the packages that measure and judge where the time is read past timeline.Clock, each
 // with its reason. What they read keeps its monotonic part, so a step of the wall clock moves none of them.
 var readClock = map[string]string{
-	"timeline/clock.go time.Now":       "the clock's zero",
-	"timeline/clock.go time.Since":     "the clock itself",
-	"loadgen/ports.go time.Now":        "how long a local port rests, compared with nothing but itself",
-	"loadgen/hey/hammer.go time.Now":   "hey's own summary wants the length of a round",
-	"loadgen/hey/hammer.go time.Since": "hey's own summary wants the length of a round",
-	"cmd/lapse/run.go time.Now":        "the name of a run",
-	"cmd/lapse/page.go time.Now":       "when somebody looked at the page, compared with nothing but itself",
-	"cmd/lapse/page.go time.Since":     "when somebody looked at the page, compared with nothing but itself",
+	"timeline/clock.go time.Now":   "the clock's zero",
+	"timeline/clock.go time.Since": "the clock itself",
+	"loadgen/ports.go time.Now":    "how long a local port rests, compared with nothing but itself",
+	"cmd/lapse/run.go time.Now":    "the name of a run",
+	"cmd/lapse/page.go time.Now":   "when somebody looked at the page, compared with nothing but itself",
+	"cmd/lapse/page.go time.Since": "when somebody looked at the page, compared with nothing but itself",
 
 	"cmd/lapse/runclock.go time.Now": "whether the wall clock went on while the monotonic one stood still",
 

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -44,7 +45,7 @@ func newCalibrate() *cobra.Command {
 
 This is a load test: the target has nothing left for others while it lasts. It doubles the number of workers,
 each of which sends its next request when the last one has ended, until that brings no more, and repeats the
-best step. It runs from here, through rakyll/hey, and ends after --duration.
+best step: the median is the capacity. It runs from here, through rakyll/hey, and ends after --duration.
 
 A target that did not answer all repetitions well has shown no capacity. Exit code 4: there is no rate to suggest.`,
 		Example: "  lapse calibrate http://127.0.0.1:8080/",
@@ -105,7 +106,7 @@ func (c *calibrating) run(ctx context.Context, arg string, stdout, stderr io.Wri
 	_, requests := config.Bound()
 	fmt.Fprintf(stderr, "lapse: loading %s to its limit from here: at most %v, %d requests at once, %d in all. Not for production at its peak.\n",
 		u.Redacted(), config.Duration, config.Workers, requests)
-	config.Told = func(s hey.Step) { fmt.Fprintln(stderr, "lapse: "+stepText(s)) }
+	config.Progress = func(s hey.Step) { fmt.Fprintln(stderr, "lapse: "+stepText(s)) }
 	found, err := hey.Calibrate(ctx, config)
 	switch {
 	case ctx.Err() != nil:
@@ -113,7 +114,11 @@ func (c *calibrating) run(ctx context.Context, arg string, stdout, stderr io.Wri
 	case err != nil:
 		return refuse("is the address right, and does it answer a plain request well? --header, --host and --method say how to ask", "calibrate %s: %w", u.Redacted(), err)
 	}
-	result := calibrated{SchemaVersion: 1, URL: u.Redacted(), Calibration: found, Notes: notes(u, found)}
+	if local(u.Hostname()) {
+		found.Notes = append(found.Notes, "the target is on this machine: it and the load share its processors, alone it may answer more")
+	}
+	found.Notes = append(found.Notes, "hey retries silently, accepts truncated bodies and skips certificate checks: successes are an upper bound")
+	result := calibrated{SchemaVersion: 2, URL: u.Redacted(), Calibration: found}
 	if err := c.print(stdout, result); err != nil {
 		return err
 	}
@@ -134,7 +139,6 @@ type calibrated struct {
 	SchemaVersion int    `json:"schemaVersion"`
 	URL           string `json:"url"`
 	hey.Calibration
-	Notes []string `json:"notes"`
 }
 
 // verdict is inconclusive where there is no rate to go by.
@@ -147,33 +151,23 @@ func (c calibrated) verdict() error {
 
 // stepText is a step on a line, while it goes on.
 func stepText(s hey.Step) string {
-	text := fmt.Sprintf("%s%s: %s/s, P50 %s", workersText(s.Workers), freshText(s.Fresh), rateText(s.Rate), report.FormatDuration(s.P50))
+	text := fmt.Sprintf("%d workers%s: %s/s, P50 %s", s.Workers, remarks(s), rateText(s.Rate), report.FormatDuration(s.P50))
 	if s.Failed > 0 {
 		text += fmt.Sprintf(", %d failed: %s", s.Failed, s.Error)
 	}
-	return text + unansweredText(s)
+	return text
 }
 
-// unansweredText tells of requests that hang: the other columns hold only what has ended.
-func unansweredText(s hey.Step) string {
-	if s.Unanswered == 0 {
-		return ""
+// remarks are what the columns of a step do not show.
+func remarks(s hey.Step) string {
+	text := ""
+	if s.PerRequest {
+		text = " with a connection for each request"
 	}
-	return fmt.Sprintf(", %d unanswered a second after its end", s.Unanswered)
-}
-
-func workersText(n int) string {
-	if n == 1 {
-		return "1 worker"
+	if s.Unanswered > 0 {
+		text += fmt.Sprintf(" (%d unanswered a second after its end)", s.Unanswered)
 	}
-	return fmt.Sprintf("%d workers", n)
-}
-
-func freshText(fresh bool) string {
-	if fresh {
-		return " on fresh connections"
-	}
-	return ""
+	return text
 }
 
 // rateText has three digits at most before it is a whole number.
@@ -182,22 +176,6 @@ func rateText(rate float64) string {
 		return fmt.Sprintf("%.0f", rate)
 	}
 	return fmt.Sprintf("%.3g", rate)
-}
-
-// notes say what the figures rest on.
-func notes(u *url.URL, c hey.Calibration) []string {
-	list := []string{"hey re-sends silently, ignores cut-off bodies and checks no certificate: a reply counted as good may not be"}
-	if local(u.Hostname()) {
-		list = append(list, "the target is on this machine: it and the load share its processors, alone it may answer more")
-	}
-	switch {
-	case len(c.Suggestions) > 0:
-	case c.Kept.Broken+c.Fresh.Broken != "":
-		list = append(list, "no rate is suggested: the target did not answer all of its steps well. It may be broken or have a quota; if it was too much, try fewer --max-workers")
-	default:
-		list = append(list, "no rate is suggested: what a request on a fresh connection costs is not known, there was no time for such a step. Try a longer --duration")
-	}
-	return list
 }
 
 // local reports whether a host is this machine, by its name or address alone.
@@ -227,17 +205,15 @@ func (c calibrated) write(w io.Writer, unicode bool) error {
 	fmt.Fprintf(&b, " STEPS  closed loop, %s\n", c.URL)
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(table, "WORKERS\tREQUESTS/S\tP50\tP99\tFAILED\tCPU OWN\tCPU ALL\t\n")
-	for _, s := range append(c.Ladder, c.Repeats...) {
+	for _, s := range slices.Concat(c.Ladder, c.Repeats) {
 		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%d\t%.0f%%\t%.0f%%\t%s\n", s.Workers, rateText(s.Rate),
-			report.FormatDuration(s.P50), report.FormatDuration(s.P99), s.Failed, s.CPU*100, s.Machine*100,
-			strings.TrimPrefix(freshText(s.Fresh)+unansweredText(s), ","))
+			report.FormatDuration(s.P50), report.FormatDuration(s.P99), s.Failed, s.CPU*100, s.Machine*100, remarks(s))
 	}
 	table.Flush()
-	fmt.Fprintf(&b, "\n KNEE      %s: no fewer reach 90%% of the highest throughput\n", workersText(c.Knee))
-	fmt.Fprintf(&b, " CAPACITY  %s on kept connections\n", throughputText(c.Kept))
-	fmt.Fprintf(&b, "           %s with a connection for each request\n", throughputText(c.Fresh))
+	fmt.Fprintf(&b, "\n CAPACITY  %s on kept connections\n", capacityText(c.Kept))
+	fmt.Fprintf(&b, "           %s with a connection for each request\n", capacityText(c.PerRequest))
 	for _, s := range c.Suggestions {
-		fmt.Fprintf(&b, " RATE      --rate %v for %s: costs at most 1%% of that (--rate %d would cost %s), and an outage of all requests\n           shorter than %s can go unseen\n",
+		fmt.Fprintf(&b, " RATE      --rate %v for %s: costs at most 1%% of the least (--rate %d would cost %s), and an outage of all requests\n           shorter than %s can go unseen\n",
 			s.Rate, strings.Join(s.Targets, ", "), defaultRate, report.FormatShare(hey.ProbeCost*defaultRate/s.Rate), report.FormatDuration(s.DetectionLimit))
 	}
 	for _, n := range c.Notes {
@@ -245,24 +221,15 @@ func (c calibrated) write(w io.Writer, unicode bool) error {
 	}
 	text := b.String()
 	if !unicode {
-		text = strings.NewReplacer("≥", ">=", "µ", "u").Replace(text)
+		text = strings.ReplaceAll(text, "µ", "u")
 	}
 	_, err := io.WriteString(w, text)
 	return err
 }
 
-func throughputText(t hey.Throughput) string {
-	span := fmt.Sprintf("%s to %s/s in %d steps", rateText(t.Min), rateText(t.Max), t.Steps)
-	if t.Steps == 1 {
-		span = rateText(t.Min) + "/s in 1 step"
-	}
-	switch {
-	case t.Steps == 0:
+func capacityText(c hey.Capacity) string {
+	if c.Steps == 0 {
 		return "not known"
-	case t.Broken != "":
-		return fmt.Sprintf("not known (%s; %s)", span, t.Broken)
-	case t.AtLeast != "":
-		return fmt.Sprintf("≥ %s/s (%s; %s)", rateText(t.Min), span, t.AtLeast)
 	}
-	return span
+	return fmt.Sprintf("%s/s, median of %d steps from %s to %s/s,", rateText(c.Median), c.Steps, rateText(c.Min), rateText(c.Max))
 }

@@ -44,7 +44,7 @@ func (o *options) checkFiles() error {
 		}
 	}
 	what, flags := fmt.Sprintf("rate %v with timeout %v and connections %d", o.rate, o.timeout, o.connections), "--connections, --rate or --timeout"
-	if load, err := hey.ParseHammer(o.hammer); o.hammer != "" && err == nil { // else it is refused elsewhere
+	if load, err := hey.ParseFlags(o.hammer); o.hammer != "" && err == nil { // else it is refused elsewhere
 		need += float64(load.Workers)
 		what, flags = fmt.Sprintf("%s beside a hammer of %d workers", what, load.Workers), flags+", or the hammer's -c"
 	}

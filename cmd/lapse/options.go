@@ -449,14 +449,12 @@ func (o *options) checkHammer() error {
 	if o.hammer == "" {
 		return nil
 	}
-	flags, err := hey.ParseHammer(o.hammer)
+	_, err := hey.ParseFlags(o.hammer)
 	switch {
 	case err != nil:
 		return refuse("hey's flags, as in --hammer '-c 50 -q 20'", "hammer: %w", err)
-	case flags.BodyFile != "" && o.inCluster():
-		return refuse("give the body itself with -d", "hammer: -D %s is a file of this machine, and the load comes from a Job in the cluster", flags.BodyFile)
-	case o.yaml && hey.HammerHides(o.hammer):
-		return refuse("the load has the headers of the probes too: "+secretHint, "--hammer: what -H, -a, -d and -x say would be printed, for all to read")
+	case o.yaml && hey.Hides(o.hammer):
+		return refuse("the load has the headers of the probes too: "+secretHint, "--hammer: what -H and -d say would be printed, for all to read")
 	}
 	return nil
 }

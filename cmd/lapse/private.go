@@ -24,7 +24,7 @@ type private struct {
 // privateFlags are what the agent is told in a Secret, or nil if there is nothing to hide.
 func (o *options) privateFlags() []byte {
 	p := private{Headers: o.headers, Echo: o.echo}
-	if hey.HammerHides(o.hammer) {
+	if hey.Hides(o.hammer) {
 		p.Hammer = o.hammer
 	}
 	if len(p.Headers) == 0 && p.Hammer == "" && p.Echo == "" {

@@ -296,7 +296,7 @@ func (o *options) agentArgs(namespace string) []string {
 
 // publicHammer is --hammer if there is nothing in it to hide.
 func (o *options) publicHammer() string {
-	if hey.HammerHides(o.hammer) {
+	if hey.Hides(o.hammer) {
 		return ""
 	}
 	return o.hammer

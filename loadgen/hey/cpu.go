@@ -6,22 +6,23 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
-// A cpuMeter tells which share of the processors was used: by this process, of those it may use; and by anything, of all.
+// A cpuMeter measures which share of the processors was in use, from 0 to 1.
 type cpuMeter struct {
-	begun           time.Time
-	used            time.Duration
-	known           bool
-	busy, all       float64
-	once            sync.Once
-	share, machines float64 // after stop; 0 if not known
+	begun     time.Time
+	used      time.Duration
+	busy, all float64
+	once      sync.Once
+
+	process float64 // by this process, of those it may use; set by stop, like machine
+	machine float64 // by anything, of all; 0 if not known
 }
 
 func startMeter() *cpuMeter {
-	m := &cpuMeter{begun: time.Now()}
-	m.used, m.known = cpuUsed()
+	m := &cpuMeter{begun: time.Now(), used: cpuUsed()}
 	m.busy, m.all, _ = cpuTimes()
 	return m
 }
@@ -29,16 +30,21 @@ func startMeter() *cpuMeter {
 // stop ends the span that counts. Later calls wait for the first.
 func (m *cpuMeter) stop() {
 	m.once.Do(func() {
-		if used, ok := cpuUsed(); ok && m.known {
-			m.share = float64(used-m.used) / float64(time.Since(m.begun)) / float64(runtime.GOMAXPROCS(0))
-		}
+		m.process = float64(cpuUsed()-m.used) / float64(time.Since(m.begun)) / float64(runtime.GOMAXPROCS(0))
 		if busy, all, ok := cpuTimes(); ok && all > m.all && m.all > 0 {
-			m.machines = (busy - m.busy) / (all - m.all)
+			m.machine = (busy - m.busy) / (all - m.all)
 		}
 	})
 }
 
-// cpuTimes is how long all processors were busy, and how long they were there, in some unit; false but on Linux.
+// cpuUsed is the processor time this process has used so far.
+func cpuUsed() time.Duration {
+	var usage syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage) // it fails only for bad arguments
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// cpuTimes is how long all processors were busy, and how long they were there, in some unit; false where it is not Linux.
 func cpuTimes() (busy, all float64, ok bool) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
