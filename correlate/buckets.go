@@ -1,7 +1,6 @@
 package correlate
 
 import (
-	"math/bits"
 	"time"
 
 	"lapse/timeline"
@@ -13,32 +12,6 @@ const (
 	slotWidth = 100 * time.Millisecond
 	maxSlots  = 3000
 )
-
-// LatencySlot is the slot of the latency histograms in [BucketSeries] that d belongs to. Slots are
-// log-linear over whole microseconds: 0 to 7 hold one each, then eight slots divide every octave,
-// so that a slot's bounds are at most 12.5 % apart. Slot 8 × (e−2) + m holds the latencies from
-// (8+m) × 2^(e−3) µs up to the next slot's, for e ≥ 3 and 0 ≤ m < 8.
-func LatencySlot(d time.Duration) int {
-	us := uint64(max(d.Microseconds(), 0))
-	if us < 8 {
-		return int(us)
-	}
-	e := bits.Len64(us) - 1
-	return 8*(e-2) + int(us>>(e-3))&7
-}
-
-// SlotLatency is the range of latencies in a slot: from low up to, but not including, high.
-func SlotLatency(slot int) (low, high time.Duration) {
-	if slot < 8 {
-		return time.Duration(slot) * time.Microsecond, time.Duration(slot+1) * time.Microsecond
-	}
-	unit := time.Microsecond << (slot/8 - 1)
-	m := time.Duration(slot % 8)
-	return (8 + m) * unit, (9 + m) * unit
-}
-
-// latencySlots is how many slots [LatencySlot] has: enough for every time.Duration.
-const latencySlots = 416
 
 // A slot counts the requests of one target that were sent in it. There are thousands for each target,
 // so it is small.
@@ -60,7 +33,7 @@ func (s *slot) fail(class timeline.Class, n uint32) {
 // merge adds what o counted.
 func (s *slot) merge(o slot) {
 	s.sent += o.sent
-	s.latency = s.latency.plus(o.latency)
+	s.latency = s.latency.Plus(o.latency)
 	if o.classes == nil {
 		return
 	}
@@ -75,7 +48,7 @@ func (s *slot) merge(o slot) {
 type tray struct {
 	slot      int
 	low, high int // counts outside [low, high) are 0; high is 0 if all are
-	counts    [latencySlots]uint32
+	counts    [LatencySlots]uint32
 }
 
 func (t *tray) add(latencySlot int) {
@@ -88,15 +61,15 @@ func (t *tray) add(latencySlot int) {
 
 // empty returns what is in the tray, and clears it.
 func (t *tray) empty() Histogram {
-	var p packer
+	var p HistogramPacker
 	for i := t.low; i < t.high; i++ {
 		if t.counts[i] > 0 {
-			p.put(i, int(t.counts[i]))
+			p.Put(i, int(t.counts[i]))
 		}
 	}
 	clear(t.counts[t.low:t.high])
 	t.low, t.high = 0, 0
-	return p.histogram()
+	return p.Histogram()
 }
 
 // A series is one target's slots from T0 on.
@@ -154,7 +127,7 @@ func (s *series) tray(i int) *tray {
 func (s *series) pack(t *tray) {
 	if t.high > 0 {
 		of := &s.slots[t.slot]
-		of.latency = of.latency.plus(t.empty())
+		of.latency = of.latency.Plus(t.empty())
 	}
 }
 
@@ -194,7 +167,7 @@ func (s *series) publish(n int, dark []period) BucketSeries {
 	s.packAll()
 	for i, slot := range s.slots {
 		b.Sent[i], b.Failed[i], b.Latency[i] = int(slot.sent), int(slot.failed), slot.latency
-		b.fail(i, slot.classes)
+		noteClasses(&b, i, slot.classes)
 	}
 	for _, d := range dark {
 		for i := int(d.from / s.width); i < n && time.Duration(i)*s.width < d.to; i++ {
@@ -205,8 +178,8 @@ func (s *series) publish(n int, dark []period) BucketSeries {
 	return b
 }
 
-// fail notes what classes slot i's failures are of.
-func (b *BucketSeries) fail(i int, classes *[timeline.NumClasses]uint32) {
+// noteClasses notes what classes slot i's failures are of.
+func noteClasses(b *BucketSeries, i int, classes *[timeline.NumClasses]uint32) {
 	if classes == nil {
 		return
 	}

@@ -15,7 +15,7 @@ func (s BucketSeries) halve() BucketSeries {
 		Sent:       inPairs(s.Sent, func(a, b int) int { return a + b }),
 		Failed:     inPairs(s.Failed, func(a, b int) int { return a + b }),
 		Unobserved: inPairs(s.Unobserved, func(a, b float64) float64 { return a + b }),
-		Latency:    inPairs(s.Latency, Histogram.plus),
+		Latency:    inPairs(s.Latency, Histogram.Plus),
 	}
 	for i := range h.Unobserved {
 		if 2*i+1 < len(s.Unobserved) { // the last slot may stand alone: all of the run that is in it is in its first half

@@ -143,7 +143,7 @@ func downtimeOf(tl *Timeline, t *Target) *Estimate {
 		sum.Max += w.Downtime.Max
 		open = open || w.Open.Start || w.Open.End
 	}
-	return lengthEstimate(Length{sum.Min, max(sum.Max, t.Resolution) + unobservedOf(tl, t.Name)}, open)
+	return lengthEstimate(Length{sum.Min, max(sum.Max, t.Resolution) + tl.UnobservedOf(t.Name)}, open)
 }
 
 // longestOf bounds a target's longest window; a longer one may hide in time that was not observed.

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// explain fills the Pods of the run, and the errors and causes of its windows, also of those that are not final.
+// explain fills the errors and causes of the run's windows, also of those that are not final.
 func explain(s *scene) {
-	s.run.Pods = lives(s)
 	v := newView(s)
 	for i := range s.run.Windows {
 		w := &s.run.Windows[i]

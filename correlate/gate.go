@@ -44,7 +44,7 @@ var GateMetrics = []GateMetric{
 	{"coverage", "ratio", "observed ÷ measured time", func(_ *Timeline, v *Verdict) (Range, bool) { return exactly(v.Coverage), true }},
 }
 
-func gateMetric(name string) (GateMetric, bool) {
+func metricNamed(name string) (GateMetric, bool) {
 	for _, m := range GateMetrics {
 		if m.Name == name {
 			return m, true
@@ -76,7 +76,7 @@ func ParseGate(expr string) (Gate, error) {
 	name := p.take(func(r rune) bool {
 		return r == '.' || r == '_' || r == '-' || unicode.IsLetter(r) || unicode.IsDigit(r)
 	})
-	metric, ok := gateMetric(name.text)
+	metric, ok := metricNamed(name.text)
 	switch {
 	case strings.TrimSpace(expr) == "":
 		return Gate{}, p.wrong(name, "empty expression", `state when the run fails, as in 'failed>0'`)
@@ -265,7 +265,7 @@ func parseRatioLimit(text string) (float64, string) {
 // disfavour breaks it, passes when even the one most in its disfavour keeps it.
 func (g Gate) judge(tl *Timeline, v *Verdict) GateResult {
 	result := GateResult{Expr: g.String(), Outcome: GateUndecided}
-	metric, ok := gateMetric(g.Metric)
+	metric, ok := metricNamed(g.Metric)
 	if !ok || v.Sent == 0 {
 		return result
 	}
@@ -274,7 +274,7 @@ func (g Gate) judge(tl *Timeline, v *Verdict) GateResult {
 		return result
 	}
 	result.Value = &value
-	switch least, most := g.breaks(value.Min), g.breaks(value.most()); {
+	switch least, most := g.breaks(value.Min), g.breaks(value.AtMost()); {
 	case least && most:
 		result.Outcome = GateFail
 	case !least && !most:

@@ -6,22 +6,24 @@ import "time"
 type stretch []*Window
 
 // blackouts are stretches that may have been without any success: each window ends and the next begins in the dark.
-func (tl *Timeline) blackouts() []stretch { return tl.stretches(tl.sameDark) }
+func blackouts(tl *Timeline) []stretch {
+	return stretches(tl, func(a, b *Window) bool { return sameDark(tl, a, b) })
+}
 
 // joinable are stretches that may be one window: unobserved time lies between, and what was seen to be well there is too
 // short to part two windows, had requests failed in the rest.
-func (tl *Timeline) joinable() []stretch {
-	return tl.stretches(func(a, b *Window) bool {
-		lit, dark := tl.litBetween(a, b)
-		return dark && lit < tl.Run.Join || tl.sameDark(a, b)
+func joinable(tl *Timeline) []stretch {
+	return stretches(tl, func(a, b *Window) bool {
+		lit, dark := litBetween(tl, a, b)
+		return dark && lit < tl.Run.Join || sameDark(tl, a, b)
 	})
 }
 
 // stretches puts windows into one for as long as one may go on in the next.
-func (tl *Timeline) stretches(goesOn func(a, b *Window) bool) []stretch {
+func stretches(tl *Timeline, goesOn func(a, b *Window) bool) []stretch {
 	var all []stretch
 	last := map[string]int{} // by target, of all
-	for w := range tl.downtimes() {
+	for w := range downtimes(tl) {
 		i, ok := last[w.Target]
 		if ok && goesOn(all[i].last(), w) {
 			all[i] = append(all[i], w)
@@ -33,14 +35,14 @@ func (tl *Timeline) stretches(goesOn func(a, b *Window) bool) []stretch {
 	return all
 }
 
-func (tl *Timeline) sameDark(a, b *Window) bool {
-	lit, dark := tl.litBetween(a, b)
+func sameDark(tl *Timeline, a, b *Window) bool {
+	lit, dark := litBetween(tl, a, b)
 	return a.Open.End && b.Open.Start && dark && lit <= 0
 }
 
 // litBetween is the longest time observed without a break between the brackets of two neighbouring windows, and whether any
 // time between their failures was not.
-func (tl *Timeline) litBetween(a, b *Window) (lit time.Duration, dark bool) {
+func litBetween(tl *Timeline, a, b *Window) (lit time.Duration, dark bool) {
 	from := a.End.Latest
 	for _, u := range tl.Unobserved {
 		if u.Target != a.Target || u.End <= a.End.Earliest || u.Start >= b.Start.Latest {
@@ -58,12 +60,12 @@ func (s stretch) last() *Window { return s[len(s)-1] }
 // atMost is how long a stretch and its downtime can be; open if nothing bounds them.
 func (s stretch) atMost() (length, downtime time.Duration, open bool) {
 	if len(s) == 1 {
-		return s[0].atMost()
+		return atMost(s[0])
 	}
-	from, _ := s[0].reach()
-	_, to := s.last().reach()
+	from, _ := reach(s[0])
+	_, to := reach(s.last())
 	for _, w := range s {
-		_, most, unbounded := w.atMost()
+		_, most, unbounded := atMost(w)
 		downtime += most // counts the dark twice, as either window may have lasted through it
 		open = open || unbounded
 	}
@@ -71,7 +73,7 @@ func (s stretch) atMost() (length, downtime time.Duration, open bool) {
 }
 
 // atMost is how long a window and its downtime can be; open if nothing bounds them.
-func (w *Window) atMost() (length, downtime time.Duration, open bool) {
+func atMost(w *Window) (length, downtime time.Duration, open bool) {
 	switch {
 	case w.Open == (Open{}):
 		return w.Length.Max, w.Downtime.Max, false
@@ -83,7 +85,7 @@ func (w *Window) atMost() (length, downtime time.Duration, open bool) {
 
 // reach is from where to where a window can last: from the good requests beyond unobserved time to those, as far as any bound
 // it. How much of the dark lies on which side of a window that is open at both is not on record: all of it may.
-func (w *Window) reach() (from, to time.Duration) {
+func reach(w *Window) (from, to time.Duration) {
 	from, to = w.Start.Earliest, w.End.Latest
 	if w.Most == nil {
 		return from, to

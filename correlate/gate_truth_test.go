@@ -87,7 +87,7 @@ func (k known) run() timeline.Run {
 // bar is what a gate on a metric goes by.
 func bar(t *testing.T, tl *Timeline, metric string) Range {
 	t.Helper()
-	m, _ := gateMetric(metric)
+	m, _ := metricNamed(metric)
 	value, measured := m.value(tl, &tl.Verdict)
 	if !measured {
 		t.Fatalf("%s was not measured", metric)
@@ -297,7 +297,7 @@ func TestBarsOfGatesHoldTheTruthWheneverTheProberStood(t *testing.T) {
 			tl := analyze(t, k.run())
 			Judge(tl, nil)
 			for metric, truth := range k.truths() {
-				if got := bar(t, tl, metric); got.Min > truth.most || got.most() < truth.least {
+				if got := bar(t, tl, metric); got.Min > truth.most || got.AtMost() < truth.least {
 					t.Errorf("--resolution %v, seed %d: %s is %+v, which does not hold %+v\n%+v\nwindows %+v\nunobserved %+v", resolution, seed, metric, got, truth, k, tl.Windows, tl.Unobserved)
 				}
 			}

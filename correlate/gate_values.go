@@ -1,7 +1,6 @@
 package correlate
 
 import (
-	"math"
 	"slices"
 	"time"
 )
@@ -11,26 +10,13 @@ import (
 
 func exactly(x float64) Range { return Range{Min: x, Max: x} }
 
-// length is r as a length of time.
-func (r Range) length() Length {
-	return Length{Min: time.Duration(r.Min), Max: time.Duration(r.Max)}
-}
-
-// most is the upper end of r.
-func (r Range) most() float64 {
-	if r.Open {
-		return math.Inf(1)
-	}
-	return r.Max
-}
-
 func totalDowntime(tl *Timeline, v *Verdict) (Range, bool) {
 	r := unseen(v, v.Downtime.Total)
 	totals := map[string]time.Duration{}
-	for u := range tl.elsewhere() {
-		totals[u.Target] += v.hidden(u)
+	for u := range elsewhere(tl) {
+		totals[u.Target] += hidden(v, u)
 	}
-	for _, s := range tl.blackouts() {
+	for _, s := range blackouts(tl) {
 		_, most, open := s.atMost()
 		totals[s[0].Target] += most
 		r.Open = r.Open || open
@@ -42,8 +28,8 @@ func totalDowntime(tl *Timeline, v *Verdict) (Range, bool) {
 }
 
 func longestWindow(tl *Timeline, v *Verdict) (Range, bool) {
-	r := tl.unlooked(v, unseen(v, orZero(v.LongestWindow)))
-	for _, s := range tl.joinable() {
+	r := unlooked(tl, v, unseen(v, orZero(v.LongestWindow)))
+	for _, s := range joinable(tl) {
 		most, _, open := s.atMost()
 		r.Max, r.Open = max(r.Max, float64(most)), r.Open || open
 	}
@@ -52,9 +38,9 @@ func longestWindow(tl *Timeline, v *Verdict) (Range, bool) {
 
 // longestBlackout takes unobserved time about a window as a part of its blackout: no success was seen in it.
 func longestBlackout(tl *Timeline, v *Verdict) (Range, bool) {
-	r := tl.unlooked(v, unseen(v, orZero(v.LongestBlackout)))
-	for _, s := range tl.blackouts() {
-		if len(s) == 1 && !tl.cut(s[0]) {
+	r := unlooked(tl, v, unseen(v, orZero(v.LongestBlackout)))
+	for _, s := range blackouts(tl) {
+		if len(s) == 1 && !cut(tl, s[0]) {
 			continue
 		}
 		most, _, open := s.atMost()
@@ -66,7 +52,7 @@ func longestBlackout(tl *Timeline, v *Verdict) (Range, bool) {
 // windowCount is the worst target's. As many were seen; those that unobserved time parts may be one.
 func windowCount(tl *Timeline, v *Verdict) (Range, bool) {
 	counts := map[string]int{}
-	for _, s := range tl.joinable() {
+	for _, s := range joinable(tl) {
 		counts[s[0].Target]++
 	}
 	r := Range{Max: float64(v.Windows)}
@@ -77,9 +63,9 @@ func windowCount(tl *Timeline, v *Verdict) (Range, bool) {
 }
 
 // unlooked widens a length by the longest outage that nobody looked at.
-func (tl *Timeline) unlooked(v *Verdict, r Range) Range {
-	for u := range tl.elsewhere() {
-		r.Max = max(r.Max, float64(v.hidden(u)))
+func unlooked(tl *Timeline, v *Verdict, r Range) Range {
+	for u := range elsewhere(tl) {
+		r.Max = max(r.Max, float64(hidden(v, u)))
 	}
 	return r
 }
@@ -87,7 +73,7 @@ func (tl *Timeline) unlooked(v *Verdict, r Range) Range {
 // hidden is how long an outage can be that lies in unobserved time and shows nowhere else: it reaches to when the requests
 // before and after met the Service. These may have been sent as long before and after as any two are apart, and have taken as
 // long as an answer: as 99 % of them do.
-func (v *Verdict) hidden(u Unobserved) time.Duration {
+func hidden(v *Verdict, u Unobserved) time.Duration {
 	length := u.End - u.Start + v.DetectionLimit
 	if v.LatencyP99 != nil {
 		length += *v.LatencyP99
@@ -96,10 +82,10 @@ func (v *Verdict) hidden(u Unobserved) time.Duration {
 }
 
 // elsewhere is the unobserved time that no window has in its own bar.
-func (tl *Timeline) elsewhere() func(yield func(Unobserved) bool) {
+func elsewhere(tl *Timeline) func(yield func(Unobserved) bool) {
 	return func(yield func(Unobserved) bool) {
 		for _, u := range tl.Unobserved {
-			if !tl.inWindow(u) && !yield(u) {
+			if !inWindow(tl, u) && !yield(u) {
 				return
 			}
 		}
@@ -107,9 +93,9 @@ func (tl *Timeline) elsewhere() func(yield func(Unobserved) bool) {
 }
 
 // inWindow reports whether u lies in a window or at its edge, and the window's bar has all of it.
-func (tl *Timeline) inWindow(u Unobserved) bool {
-	for w := range tl.downtimes() {
-		if from, to := w.reach(); w.cutBy(u) && from <= u.Start && u.End <= to {
+func inWindow(tl *Timeline, u Unobserved) bool {
+	for w := range downtimes(tl) {
+		if from, to := reach(w); cutBy(w, u) && from <= u.Start && u.End <= to {
 			return true
 		}
 	}
@@ -117,7 +103,7 @@ func (tl *Timeline) inWindow(u Unobserved) bool {
 }
 
 // downtimes are the windows that make a downtime, of every judged target.
-func (tl *Timeline) downtimes() func(yield func(*Window) bool) {
+func downtimes(tl *Timeline) func(yield func(*Window) bool) {
 	return func(yield func(*Window) bool) {
 		for i := range tl.Windows {
 			if w := &tl.Windows[i]; w.Kind != Slow && !yield(w) {
@@ -128,15 +114,15 @@ func (tl *Timeline) downtimes() func(yield func(*Window) bool) {
 }
 
 // cut reports whether unobserved time lies in a window or at its edge.
-func (tl *Timeline) cut(w *Window) bool {
+func cut(tl *Timeline, w *Window) bool {
 	if w.Open != (Open{}) {
 		return true
 	}
-	return slices.ContainsFunc(tl.Unobserved, w.cutBy)
+	return slices.ContainsFunc(tl.Unobserved, func(u Unobserved) bool { return cutBy(w, u) })
 }
 
 // cutBy reports whether u lies within a window's brackets, or they end at it.
-func (w *Window) cutBy(u Unobserved) bool {
+func cutBy(w *Window, u Unobserved) bool {
 	switch {
 	case u.Target != w.Target:
 		return false

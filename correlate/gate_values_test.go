@@ -18,7 +18,7 @@ func outcome(t *testing.T, tl *Timeline, expr string) GateResult {
 // A window that was under way when measuring ended has no upper bound: no limit is known to be kept.
 func TestNoLengthOfAWindowThatDidNotEndKeepsALimit(t *testing.T) {
 	for _, side := range []Open{{End: true}, {Start: true}} {
-		tl := judged(failing(8))
+		tl := wellRun(failing(8))
 		tl.Windows[0].Open = side
 		for expr, want := range map[string]GateOutcome{
 			"downtime.total>1h": GateUndecided, "window.longest>1h": GateUndecided, "blackout.longest>1h": GateUndecided,
@@ -169,7 +169,7 @@ func joined(text string) timeline.Run {
 }
 
 func TestLatencyOfATargetThatNeverAnsweredIsNotKept(t *testing.T) {
-	tl := judged(failing(8))
+	tl := wellRun(failing(8))
 	tl.Targets = append(tl.Targets, Target{Name: "web reused", Kind: timeline.Reused, Sent: 100, Failed: 100, Coverage: 1})
 	for expr, want := range map[string]GateOutcome{"latency.p99>1s": GateUndecided, "latency.p99>10ms": GateFail} {
 		if got := outcome(t, tl, expr); got.Outcome != want {
@@ -188,7 +188,7 @@ func TestLatencyBoundsHoldWhatTheHistogramRounded(t *testing.T) {
 			t.Fatalf("%v is not within %v and %v", d, least, most)
 		}
 	}
-	tl := judged(func(tl *Timeline) { tl.Targets[0].Latency.P99 = time.Minute })
+	tl := wellRun(func(tl *Timeline) { tl.Targets[0].Latency.P99 = time.Minute })
 	if got := outcome(t, tl, "latency.p99>2m"); got.Outcome != GateUndecided {
 		t.Errorf("%+v: longer than a minute is counted as a minute", got)
 	}

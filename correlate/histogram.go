@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"math/bits"
 	"strconv"
+	"time"
 )
 
 // A Histogram counts requests by latency slot, see [LatencySlot]. It tells what a [SparseCounts] of
@@ -18,11 +20,11 @@ type Histogram string
 
 // NewHistogram packs counts. Their slots must rise, and nothing in them be negative.
 func NewHistogram(counts SparseCounts) Histogram {
-	var p packer
+	var p HistogramPacker
 	for i := 0; i+1 < len(counts); i += 2 {
-		p.put(counts[i], counts[i+1])
+		p.Put(counts[i], counts[i+1])
 	}
-	return p.histogram()
+	return p.Histogram()
 }
 
 // All yields slots, rising, with their counts.
@@ -36,28 +38,28 @@ func (h Histogram) All() iter.Seq2[int, int] {
 	}
 }
 
-// plus returns the sum of two histograms.
-func (h Histogram) plus(o Histogram) Histogram {
+// Plus returns the sum of two histograms.
+func (h Histogram) Plus(o Histogram) Histogram {
 	if h == "" || o == "" {
 		return h + o
 	}
-	var p packer
+	var p HistogramPacker
 	a, b := unpack(h), unpack(o)
 	for a.more || b.more {
 		switch {
 		case !b.more || a.more && a.slot < b.slot:
-			p.put(a.slot, a.n)
+			p.Put(a.slot, a.n)
 			a.next()
 		case !a.more || b.slot < a.slot:
-			p.put(b.slot, b.n)
+			p.Put(b.slot, b.n)
 			b.next()
 		default:
-			p.put(a.slot, a.n+b.n)
+			p.Put(a.slot, a.n+b.n)
 			a.next()
 			b.next()
 		}
 	}
-	return p.histogram()
+	return p.Histogram()
 }
 
 // MarshalJSON writes h as [slot, count, slot, count, …].
@@ -92,14 +94,41 @@ func (h *Histogram) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// A packer writes a histogram.
-type packer struct {
+// LatencySlot is the slot of the latency histograms in [BucketSeries] that d belongs to. Slots are
+// log-linear over whole microseconds: 0 to 7 hold one each, then eight slots divide every octave,
+// so that a slot's bounds are at most 12.5 % apart. Slot 8 × (e−2) + m holds the latencies from
+// (8+m) × 2^(e−3) µs up to the next slot's, for e ≥ 3 and 0 ≤ m < 8.
+func LatencySlot(d time.Duration) int {
+	us := uint64(max(d.Microseconds(), 0))
+	if us < 8 {
+		return int(us)
+	}
+	e := bits.Len64(us) - 1
+	return 8*(e-2) + int(us>>(e-3))&7
+}
+
+// SlotLatency is the range of latencies in a slot: from low up to, but not including, high.
+func SlotLatency(slot int) (low, high time.Duration) {
+	if slot < 8 {
+		return time.Duration(slot) * time.Microsecond, time.Duration(slot+1) * time.Microsecond
+	}
+	unit := time.Microsecond << (slot/8 - 1)
+	m := time.Duration(slot % 8)
+	return (8 + m) * unit, (9 + m) * unit
+}
+
+// LatencySlots is how many slots [LatencySlot] has: enough for every time.Duration.
+const LatencySlots = 416
+
+// A HistogramPacker writes a histogram. Its zero value is ready.
+type HistogramPacker struct {
 	packed []byte
 	room   [128]byte // for most histograms all of it
 	last   int       // the last slot
 }
 
-func (p *packer) put(slot, n int) {
+// Put adds the count of a slot that lies above the last one.
+func (p *HistogramPacker) Put(slot, n int) {
 	if p.packed == nil {
 		p.packed = p.room[:0]
 	}
@@ -108,7 +137,8 @@ func (p *packer) put(slot, n int) {
 	p.last = slot
 }
 
-func (p *packer) histogram() Histogram { return Histogram(p.packed) }
+// Histogram returns what was put in.
+func (p *HistogramPacker) Histogram() Histogram { return Histogram(p.packed) }
 
 // An unpacker reads a histogram.
 type unpacker struct {

@@ -7,11 +7,6 @@ import (
 	"lapse/timeline"
 )
 
-// Unbounded is the Earliest of an event that nothing bounds from below: it may lie any time before
-// the run, as the creation of a Pod that was there when we first looked. It is the smallest instant
-// every JSON reader holds exactly (-2^53+1 ns).
-const Unbounded = time.Duration(-1<<53 + 1)
-
 // How long before we saw it a change may have happened, where nothing better is known. These are
 // assumptions, and named as such; docs/decisions/0004-placing-events.md argues for them.
 const (
@@ -195,9 +190,3 @@ func published(e timeline.Event, at Instant) Event {
 	}
 	return p
 }
-
-// overlaps reports whether two brackets can hold the same instant.
-func (a Instant) overlaps(b Instant) bool { return a.Earliest <= b.Latest && b.Earliest <= a.Latest }
-
-// bounded reports whether something bounds the instant from below.
-func (a Instant) bounded() bool { return a.Earliest > Unbounded }

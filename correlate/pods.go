@@ -11,11 +11,11 @@ import (
 
 // lives tells each Pod's life: what the watch said of it, and when its own address answered. Pods
 // come in the order they were first heard of.
-func lives(s *scene) []Pod {
+func lives(run *Timeline, edges map[string]edge) []Pod {
 	stories := map[string]*story{}
 	order := []*story{}
-	for i := range s.run.Events {
-		e := &s.run.Events[i]
+	for i := range run.Events {
+		e := &run.Events[i]
 		if e.Object == nil || e.Object.Kind != "Pod" && !aboutPod(e.Kind) || e.Object.UID == "" {
 			continue
 		}
@@ -32,7 +32,7 @@ func lives(s *scene) []Pod {
 	}
 	pods := make([]Pod, len(order))
 	for i, st := range order {
-		st.hear(s)
+		st.hear(run.Targets, edges)
 		pods[i] = st.pod
 	}
 	return pods
@@ -59,9 +59,9 @@ type story struct {
 
 // hear tells the whole life: the events in the order they were seen, with the silence of the Pod's
 // own address between them.
-func (st *story) hear(s *scene) {
+func (st *story) hear(targets []Target, edges map[string]edge) {
 	st.containers, st.ended, st.endpoints = map[string]string{}, map[string]bool{}, map[endpointKey]string{}
-	st.answers(s)
+	st.answers(targets, edges)
 	for _, e := range st.events {
 		st.stopsBefore(e.Seen)
 		st.tell(e)
@@ -93,16 +93,16 @@ func notBefore(at *Instant, bound time.Duration) {
 }
 
 // answers takes over what the Pod's direct target measured.
-func (st *story) answers(s *scene) {
-	for _, t := range s.run.Targets {
+func (st *story) answers(targets []Target, edges map[string]edge) {
+	for _, t := range targets {
 		if t.Kind != timeline.Direct || t.PodUID != st.pod.UID {
 			continue
 		}
 		st.pod.IP = cmp.Or(st.pod.IP, host(t.Addr))
 		st.pod.Node = cmp.Or(st.pod.Node, t.PodNode)
-		edge := s.edges[t.Name]
+		edge := edges[t.Name]
 		if edge.firstOK != nil {
-			st.answered(edge.firstOK.Done, edge.lastOK.Sent, stopOf(s, t.Name))
+			st.answered(edge.firstOK.Done, edge.lastOK.Sent, edge.stopped)
 		}
 		if edge.lastFailure != nil {
 			st.pod.LastFailure = latest(st.pod.LastFailure, edge.lastFailure.Sent)
@@ -131,25 +131,6 @@ func latest(known *time.Duration, at time.Duration) *time.Duration {
 		at = max(at, *known)
 	}
 	return &at
-}
-
-// stopOf says when a direct target stopped answering for good: no earlier than its last answered
-// request was sent, no later than the first failure after it was known. It is nil if the target
-// never answered, or if no failure came after its last answer.
-//
-//	ok ok ok x x x x   →   stopped ∈ [Sent of the last ok, Known of the first x]
-func stopOf(s *scene, target string) *Instant {
-	edge := s.edges[target]
-	if edge.lastOK == nil || edge.lastFailure == nil || edge.lastFailure.Sent < edge.lastOK.Sent {
-		return nil
-	}
-	stop := Instant{Earliest: edge.lastOK.Sent, Latest: edge.lastFailure.Done}
-	for _, w := range s.outages[target] {
-		if w.Kind != Slow && w.Start.Latest >= edge.lastOK.Sent {
-			stop.Latest = min(stop.Latest, w.Start.Latest)
-		}
-	}
-	return &stop
 }
 
 // stopsBefore enters the Pod's silence into its lane if it comes before instant t.
@@ -196,7 +177,7 @@ func (st *story) tell(e *Event) {
 // first remembers the first instant told. One that nothing bounds from below was not seen to
 // happen: it stays absent.
 func first(known **Instant, at Instant) {
-	if *known == nil && at.bounded() {
+	if *known == nil && at.Bounded() {
 		*known = &at
 	}
 }
@@ -344,42 +325,4 @@ func host(addr string) string {
 		return addr
 	}
 	return strings.Trim(addr[:i], "[]")
-}
-
-// terminatingBy reports whether the Pod was asked to end, or seen ending, no later than instant t.
-func (p *Pod) terminatingBy(t time.Duration) bool {
-	if p.Deleted != nil && p.Deleted.Earliest <= t {
-		return true
-	}
-	for _, state := range p.States {
-		if strings.HasPrefix(state.State, "terminating") {
-			return state.Start <= t
-		}
-	}
-	return false
-}
-
-// readyBy reports whether the Pod was ready at instant t, as far as its lane tells.
-func (p *Pod) readyBy(t time.Duration) bool {
-	ready := false
-	for _, state := range p.States {
-		if state.Start <= t {
-			ready = state.State == "ready"
-		}
-	}
-	return ready
-}
-
-// readyWithin reports whether the Pod was ready at some time between two instants, as far as its lane tells.
-func (p *Pod) readyWithin(from, to time.Duration) bool {
-	for i, state := range p.States {
-		end := never
-		if i+1 < len(p.States) {
-			end = p.States[i+1].Start
-		}
-		if state.State == "ready" && state.Start < to && from < end {
-			return true
-		}
-	}
-	return false
 }

@@ -33,7 +33,7 @@ func TestPodThatBacksOffAfterACrashIsCrashed(t *testing.T) {
 			event(0, timeline.PodSeen, "Pending", ""), event(0, timeline.PodScheduled, "node1", ""), event(0, timeline.PodContainer, "waiting", "app ContainerCreating"),
 		}, "0s creating"},
 	} {
-		pods := lives(&scene{run: &Timeline{Events: test.events}})
+		pods := lives(&Timeline{Events: test.events}, nil)
 		var states []string
 		for _, s := range pods[0].States {
 			states = append(states, fmt.Sprintf("%v %s", s.Start, s.State))
@@ -50,11 +50,11 @@ func TestPodThatComesBackIsNotGone(t *testing.T) {
 	event := func(at time.Duration, kind timeline.EventKind, from, to string) Event {
 		return Event{Seen: at, At: Instant{Earliest: at, Latest: at}, Kind: kind, From: from, To: to, Object: web, Addr: "10.0.0.1", Code: 8080}
 	}
-	pod := lives(&scene{run: &Timeline{Events: []Event{
+	pod := lives(&Timeline{Events: []Event{
 		event(0, timeline.PodSeen, "", "Running"), event(0, timeline.PodReady, "", "true"), event(0, timeline.EndpointChanged, "", "ready"),
 		event(5*time.Second, timeline.EndpointChanged, "ready", "absent"), event(5*time.Second, timeline.PodGone, "", ""),
 		event(9*time.Second, timeline.PodSeen, "", "Running"), event(9*time.Second, timeline.PodReady, "", "true"), event(9*time.Second, timeline.EndpointChanged, "absent", "ready"),
-	}}})[0]
+	}}, nil)[0]
 	if got, want := fmt.Sprint(pod.States), fmt.Sprint([]PodState{{0, "ready"}, {5 * time.Second, "gone"}, {9 * time.Second, "ready"}}); got != want {
 		t.Errorf("states %s, want %s", got, want)
 	}
@@ -74,12 +74,12 @@ func TestPodLeavesWithTheLastOfItsEndpoints(t *testing.T) {
 		event(0, "10.0.0.1", "", "ready"), event(0, "fd00::1", "", "ready"),
 		event(5*time.Second, "fd00::1", "ready", "terminating"), event(5*time.Second, "fd00::1", "terminating", "absent"),
 	}
-	pod := lives(&scene{run: &Timeline{Events: events}})[0]
+	pod := lives(&Timeline{Events: events}, nil)[0]
 	if got, want := fmt.Sprint(pod.States), fmt.Sprint([]PodState{{0, "ready"}}); got != want || pod.EndpointNotReady != nil || pod.EndpointRemoved != nil {
 		t.Errorf("with one of two endpoints gone: states %s, not ready %v, removed %v; want ready all the time", got, pod.EndpointNotReady, pod.EndpointRemoved)
 	}
 	events = append(events, event(6*time.Second, "10.0.0.1", "ready", "absent"))
-	if pod = lives(&scene{run: &Timeline{Events: events}})[0]; pod.EndpointNotReady == nil || pod.EndpointNotReady.Latest != 6*time.Second || pod.EndpointRemoved == nil {
+	if pod = lives(&Timeline{Events: events}, nil)[0]; pod.EndpointNotReady == nil || pod.EndpointNotReady.Latest != 6*time.Second || pod.EndpointRemoved == nil {
 		t.Errorf("with both gone: not ready %v, removed %v; want both at 6 s", pod.EndpointNotReady, pod.EndpointRemoved)
 	}
 }
@@ -88,21 +88,22 @@ func TestPodLeavesWithTheLastOfItsEndpoints(t *testing.T) {
 func TestPodHasStoppedWhenNoneOfItsAddressesAnswers(t *testing.T) {
 	second := func(n int) *timeline.Request {
 		at := time.Duration(n) * time.Second
-		return &timeline.Request{Due: at, Sent: at, Done: at + ms}
+		return &timeline.Request{Due: at, Sent: at, Done: at + time.Millisecond}
 	}
 	web := &timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "u1"}
-	s := &scene{run: &Timeline{Events: []Event{{Kind: timeline.PodSeen, Object: web}}}, edges: map[string]edge{
-		"http": {firstOK: second(1), lastOK: second(9)}, "metrics": {firstOK: second(0), lastOK: second(5), lastFailure: second(6)},
-	}}
-	for name := range s.edges {
-		s.run.Targets = append(s.run.Targets, Target{Name: name, Kind: timeline.Direct, PodUID: "u1"})
+	run := &Timeline{Events: []Event{{Kind: timeline.PodSeen, Object: web}}}
+	edges := map[string]edge{
+		"http": {firstOK: second(1), lastOK: second(9)}, "metrics": {firstOK: second(0), lastOK: second(5), lastFailure: second(6), stopped: &Instant{5 * time.Second, 6*time.Second + time.Millisecond}},
 	}
-	slices.SortFunc(s.run.Targets, func(a, b Target) int { return strings.Compare(a.Name, b.Name) })
-	if pod := lives(s)[0]; pod.Stopped != nil || *pod.FirstOK != ms || *pod.LastOK != 9*time.Second || *pod.LastFailure != 6*time.Second {
+	for name := range edges {
+		run.Targets = append(run.Targets, Target{Name: name, Kind: timeline.Direct, PodUID: "u1"})
+	}
+	slices.SortFunc(run.Targets, func(a, b Target) int { return strings.Compare(a.Name, b.Name) })
+	if pod := lives(run, edges)[0]; pod.Stopped != nil || *pod.FirstOK != time.Millisecond || *pod.LastOK != 9*time.Second || *pod.LastFailure != 6*time.Second {
 		t.Errorf("one of two ports stopped: %+v", pod)
 	}
-	s.edges["http"] = edge{firstOK: second(1), lastOK: second(9), lastFailure: second(10)}
-	if pod := lives(s)[0]; pod.Stopped == nil || *pod.Stopped != (Instant{9 * time.Second, 10*time.Second + ms}) {
+	edges["http"] = edge{firstOK: second(1), lastOK: second(9), lastFailure: second(10), stopped: &Instant{9 * time.Second, 10*time.Second + time.Millisecond}}
+	if pod := lives(run, edges)[0]; pod.Stopped == nil || *pod.Stopped != (Instant{9 * time.Second, 10*time.Second + time.Millisecond}) {
 		t.Errorf("both stopped: %+v, want it stopped when the later one did", pod.Stopped)
 	}
 }

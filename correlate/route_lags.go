@@ -123,7 +123,7 @@ func (v *view) episodeOf(w *Window) *episode {
 	t := v.target(w)
 	var alike []*Window
 	for i := range v.run.Windows {
-		if other := &v.run.Windows[i]; other.Kind != Slow && v.target(other).sharesRoutes(t) {
+		if other := &v.run.Windows[i]; other.Kind != Slow && sharesRoutes(v.target(other), t) {
 			alike = append(alike, other)
 		}
 	}
@@ -132,7 +132,7 @@ func (v *view) episodeOf(w *Window) *episode {
 	var all []*episode
 	for _, other := range alike {
 		if e == nil || other.Start.Earliest > e.span.Latest+apart {
-			e = &episode{view: v, w: other, span: other.span()}
+			e = &episode{view: v, w: other, span: other.Span()}
 			all = append(all, e)
 		}
 		e.span.Latest = max(e.span.Latest, other.End.Latest)
@@ -145,7 +145,7 @@ func (v *view) episodeOf(w *Window) *episode {
 		}
 	}
 	for i := range v.run.Targets {
-		if fresh := &v.run.Targets[i]; fresh.Kind == timeline.New && fresh.sharesRoutes(t) {
+		if fresh := &v.run.Targets[i]; fresh.Kind == timeline.New && sharesRoutes(fresh, t) {
 			for _, e := range all {
 				e.fresh = fresh
 			}
@@ -194,7 +194,7 @@ func (v *view) failuresOf(w *Window) []Failure {
 func lastRoutable(v *view, w *Window) time.Duration {
 	last := never
 	for _, empty := range v.emptySpans(w) {
-		if empty.whole().overlaps(w.span()) {
+		if empty.whole().Overlaps(w.Span()) {
 			last = min(last, max(empty.start.Latest, w.Start.Latest))
 		}
 	}
@@ -219,7 +219,7 @@ func inARow(n int) int {
 }
 
 // arrived is when the first packet of a request that got no connection had arrived, or was lost.
-func (f *Failure) arrived() time.Duration { return arrival(f.Class, f.Sent, f.Done) }
+func arrived(f *Failure) time.Duration { return arrival(f.Class, f.Sent, f.Done) }
 
 // reach is by how much the first failure can follow a stop: requests met other routes before. A persistent connection notices
 // that its Pod stopped when it is used next.
@@ -244,7 +244,7 @@ const usualConnections = 10
 func (e *episode) findStops() {
 	e.silent = "no Pod was ending"
 	for _, p := range e.view.pods(e.w) {
-		if !p.terminatingBy(e.span.Latest) {
+		if !p.TerminatingBy(e.span.Latest) {
 			continue
 		}
 		s := e.stopOf(p)
@@ -268,7 +268,7 @@ func (e *episode) wasLast(p *Pod) bool {
 	order, left := svc.order[p.UID]
 	for _, empty := range e.view.emptySpans(e.w) {
 		together := left && svc.leaves[order].Seen == empty.last.Seen
-		if (together || empty.last.Object.UID == p.UID) && empty.whole().overlaps(e.span) {
+		if (together || empty.last.Object.UID == p.UID) && empty.whole().Overlaps(e.span) {
 			return true
 		}
 	}
@@ -361,7 +361,7 @@ func (e *episode) goneBy(s *podStop) time.Duration {
 	}
 	from := s.at.Latest
 	for i := range e.failures {
-		if f := &e.failures[i]; f.Sent < own && f.arrived() >= s.at.Earliest {
+		if f := &e.failures[i]; f.Sent < own && arrived(f) >= s.at.Earliest {
 			from = max(from, f.Sent)
 		}
 	}
@@ -383,7 +383,7 @@ func (e *episode) inOrderOfLeaving() {
 func (e *episode) candidates(f *Failure) []*podStop {
 	var all []*podStop
 	for _, s := range e.stops {
-		if s.at.Earliest <= f.arrived() && f.Sent <= s.gone {
+		if s.at.Earliest <= arrived(f) && f.Sent <= s.gone {
 			all = append(all, s)
 		}
 	}
@@ -412,13 +412,13 @@ func lastToLeave(stops []*podStop) []*podStop {
 // findTrouble finds the Pods that were ready, not ending, and failed at their own addresses.
 func (e *episode) findTrouble() {
 	for _, p := range e.view.pods(e.w) {
-		if p.terminatingBy(e.span.Latest) {
+		if p.TerminatingBy(e.span.Latest) {
 			continue
 		}
 		for _, t := range e.view.directOf(e.w, p) {
 			for i := range e.view.outages[t.Name] {
 				u := &e.view.outages[t.Name][i]
-				if u.Kind != Slow && u.span().overlaps(e.span) && p.readyWithin(u.Start.Latest, u.End.Earliest) {
+				if u.Kind != Slow && u.Span().Overlaps(e.span) && p.ReadyWithin(u.Start.Latest, u.End.Earliest) {
 					e.troubled = append(e.troubled, trouble{p, u})
 				}
 			}
@@ -429,7 +429,7 @@ func (e *episode) findTrouble() {
 // doubtful reports whether f may have been routed to a Pod that was ready and failed all the same.
 func (e *episode) doubtful(f *Failure) bool {
 	return slices.ContainsFunc(e.troubled, func(t trouble) bool {
-		return t.window.Start.Earliest <= f.arrived() && f.Sent <= t.window.End.Latest
+		return t.window.Start.Earliest <= arrived(f) && f.Sent <= t.window.End.Latest
 	})
 }
 

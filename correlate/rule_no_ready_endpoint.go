@@ -27,7 +27,7 @@ func noReadyEndpoint(v *view, w *Window) (*Cause, string) {
 	if empty == nil {
 		return nil, "an endpoint was ready, or terminating and still serving, all the time"
 	}
-	if last := whenLastLeft(v, w, empty); !last.overlaps(v.onset(w)) {
+	if last := whenLastLeft(v, w, empty); !last.Overlaps(v.onset(w)) {
 		return nil, fmt.Sprintf("no endpoint was ready %s, but requests began to fail %s", between(empty.whole()), between(w.Start))
 	}
 	if why := answeredMeanwhile(w, empty); why != "" {
@@ -65,7 +65,7 @@ func answeredMeanwhile(w *Window, empty *emptySpan) string {
 	if w.Kind == Outage {
 		return ""
 	}
-	certain := common(Instant{Earliest: empty.start.Latest, Latest: empty.end.Earliest}, w.span())
+	certain := common(Instant{Earliest: empty.start.Latest, Latest: empty.end.Earliest}, w.Span())
 	if w.Blackout == nil || w.Blackout.Max < certain/2 {
 		return "requests were answered while no endpoint was ready"
 	}

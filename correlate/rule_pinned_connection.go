@@ -73,14 +73,14 @@ func findCutters(v *view, w *Window) (cutters []*cutter, cut int) {
 	reach := time.Duration(float64(nextUse(t)) * float64(interval(timeline.Target{Rate: t.Rate})))
 	opens := false
 	for _, p := range v.pods(w) {
-		if !p.terminatingBy(w.End.Latest) {
+		if !p.TerminatingBy(w.End.Latest) {
 			continue
 		}
 		if c := newCutter(v, w, p); c != nil {
 			cutters = append(cutters, c)
 			opens = opens || slices.ContainsFunc(c.ends, func(at Instant) bool {
 				at.Latest += reach
-				return at.overlaps(v.onset(w))
+				return at.Overlaps(v.onset(w))
 			})
 		}
 	}
@@ -146,10 +146,10 @@ func cutText(cutters []*cutter, cut int) string {
 func weighNew(v *view, w *Window, c *Cause) {
 	t := v.target(w)
 	for _, fresh := range v.run.Targets {
-		if fresh.Kind != timeline.New || !fresh.sharesRoutes(t) {
+		if fresh.Kind != timeline.New || !sharesRoutes(&fresh, t) {
 			continue
 		}
-		if trouble := v.windowNear(t, timeline.New, w.span()); trouble != nil {
+		if trouble := v.windowNear(t, timeline.New, w.Span()); trouble != nil {
 			c.Confidence = lower(c.Confidence, Medium)
 			c.Rivals = append(c.Rivals, fmt.Sprintf("new connections failed as well: %s", classCounts(trouble.Classes)))
 			return

@@ -92,7 +92,7 @@ func troubleText(w *Window) string {
 // answers, and only a standstill long enough to make them: a refusal is an answer.
 func stoodStill(v *view, w *Window) (*Cause, string) {
 	for _, e := range v.stalls {
-		if !e.At.overlaps(v.onset(w)) {
+		if !e.At.Overlaps(v.onset(w)) {
 			continue
 		}
 		stall := e.At.Latest - e.At.Earliest
@@ -139,7 +139,7 @@ func allFailed(v *view, w *Window) (*Cause, string) {
 	var evidence []Evidence
 	for _, p := range healthy {
 		trouble := v.outageNear(v.directName(w, p), v.onset(w))
-		if trouble == nil || !p.readyWithin(trouble.Start.Latest, trouble.End.Earliest) {
+		if trouble == nil || !p.ReadyWithin(trouble.Start.Latest, trouble.End.Earliest) {
 			return nil, ""
 		}
 		evidence = append(evidence, Evidence{
@@ -148,7 +148,7 @@ func allFailed(v *view, w *Window) (*Cause, string) {
 		})
 	}
 	for _, t := range v.run.Targets {
-		if t.Kind.Judged() && t.Source == v.target(w).Source && v.outageNear(t.Name, w.span()) == nil {
+		if t.Kind.Judged() && t.Source == v.target(w).Source && v.outageNear(t.Name, w.Span()) == nil {
 			return nil, ""
 		}
 	}
@@ -176,11 +176,11 @@ func localFaults(v *view, w *Window) (*Cause, string) {
 	n := 0
 	for _, gap := range v.run.Unobserved {
 		in := Instant{Earliest: gap.Start, Latest: gap.End}
-		if gap.Reason != reasonLocal || gap.Target != w.Target || !in.overlaps(about) {
+		if gap.Reason != ReasonLocal || gap.Target != w.Target || !in.Overlaps(about) {
 			continue
 		}
 		n += max(1, int(float64(gap.End-gap.Start)/float64(time.Second)*t.Rate+0.5))
-		if at == nil && in.overlaps(v.onset(w)) {
+		if at == nil && in.Overlaps(v.onset(w)) {
 			at = &in
 		}
 	}

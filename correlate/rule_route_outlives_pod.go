@@ -222,7 +222,7 @@ func (r *race) weighAfter(c *Cause) {
 // weighOthers asks the other Pods' own addresses: if ready ones failed too, more was wrong than stale routes.
 func (r *race) weighOthers(v *view, w *Window, c *Cause) {
 	for _, t := range r.troubled {
-		if t.window.span().overlaps(w.span()) {
+		if t.window.Span().Overlaps(w.Span()) {
 			c.Confidence = lower(c.Confidence, Medium)
 			c.Rivals = append(c.Rivals, fmt.Sprintf("%s failed at its own address as well (%s), though it was ready", t.pod.Name, classCounts(t.window.Classes)))
 		}
@@ -230,7 +230,7 @@ func (r *race) weighOthers(v *view, w *Window, c *Cause) {
 	var clean []Evidence
 	for _, other := range v.healthyOthers(w) {
 		name := v.directName(w, other)
-		if v.outageNear(name, w.span()) == nil {
+		if v.outageNear(name, w.Span()) == nil {
 			clean = append(clean, Evidence{Target: name, Text: other.Name + " went on answering at its own address"})
 		}
 	}
@@ -244,7 +244,7 @@ func (r *race) weighOthers(v *view, w *Window, c *Cause) {
 func (v *view) healthyOthers(w *Window) []*Pod {
 	var others []*Pod
 	for _, p := range v.pods(w) {
-		if p.terminatingBy(w.End.Latest) || !p.readyBy(w.Start.Latest) {
+		if p.TerminatingBy(w.End.Latest) || !p.ReadyBy(w.Start.Latest) {
 			continue
 		}
 		if first := v.probe(w, p).firstOK; first != nil && *first < w.Start.Latest {

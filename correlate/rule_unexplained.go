@@ -52,11 +52,11 @@ func failedAlike(v *view, w *Window) alike {
 	var pods []pod
 	for _, p := range v.pods(w) {
 		name := v.directName(w, p)
-		trouble := v.outageNear(name, w.span())
-		if trouble == nil || !p.readyWithin(0, trouble.End.Latest) {
+		trouble := v.outageNear(name, w.Span())
+		if trouble == nil || !p.ReadyWithin(0, trouble.End.Latest) {
 			continue
 		}
-		found.uids[p.UID] = trouble.span().overlaps(v.onset(w))
+		found.uids[p.UID] = trouble.Span().Overlaps(v.onset(w))
 		pods = append(pods, pod{likeness(w, trouble), Evidence{
 			Target: name, At: &trouble.Start,
 			Text: fmt.Sprintf("%s failed at its own address as well: %s", p.Name, classCounts(trouble.Classes)),
@@ -89,7 +89,7 @@ func nearOnset(v *view, w *Window, failing map[string]bool) (near []Evidence, mo
 		if of := changeOfOther(a, failing) - changeOfOther(b, failing); of != 0 {
 			return of
 		}
-		return cmp.Compare(onset.distance(a.Seen), onset.distance(b.Seen))
+		return cmp.Compare(onset.Distance(a.Seen), onset.Distance(b.Seen))
 	})
 	shown := min(len(changes), maxNear)
 	for _, e := range changes[:shown] {
@@ -112,17 +112,12 @@ func nearEnd(v *view, w *Window, after time.Duration) []Evidence {
 		return nil
 	}
 	changes := slices.DeleteFunc(v.changesNear(Instant{Earliest: w.End.Earliest - nearBy, Latest: w.End.Latest + nearBy}), func(e *Event) bool { return e.Seen <= after })
-	slices.SortStableFunc(changes, func(a, b *Event) int { return cmp.Compare(w.End.distance(a.Seen), w.End.distance(b.Seen)) })
+	slices.SortStableFunc(changes, func(a, b *Event) int { return cmp.Compare(w.End.Distance(a.Seen), w.End.Distance(b.Seen)) })
 	var near []Evidence
 	for _, e := range changes[:min(len(changes), maxNearEnd)] {
 		near = append(near, Evidence{Event: e.ID, At: new(e.At), Text: "near its end: " + describe(e)})
 	}
 	return near
-}
-
-// distance is how far an instant lies from the bracket; 0 within it.
-func (a Instant) distance(t time.Duration) time.Duration {
-	return max(0, a.Earliest-t, t-a.Latest)
 }
 
 // isChange reports whether the event can have had an effect on traffic, unlike our own bookkeeping.

@@ -101,15 +101,17 @@ func (t *tally) trim() {
 	t.failures = t.failures[:min(len(t.failures), maxFailures)]
 }
 
-// edge returns copies, which later requests do not change.
-func (t *tally) edge() edge {
+// edge returns copies, which later requests do not change. own are the windows of the target.
+func (t *tally) edge(own []Window) edge {
 	at := func(i int) *timeline.Request {
 		if t.ends[i] == nil {
 			return nil
 		}
 		return new(*t.ends[i])
 	}
-	return edge{firstOK: at(0), lastOK: at(1), firstFailure: at(2), lastFailure: at(3)}
+	e := edge{firstOK: at(0), lastOK: at(1), firstFailure: at(2), lastFailure: at(3)}
+	e.stopped = e.stop(own)
+	return e
 }
 
 func (t *tally) notSent() int {
@@ -128,14 +130,4 @@ func (t *tally) quantiles() *Latency {
 	us := t.latency.ValueAtPercentilesSlice([]float64{50, 90, 99, 99.9})
 	at := func(i int) time.Duration { return min(time.Duration(us[i])*time.Microsecond, t.slowest) }
 	return &Latency{P50: at(0), P90: at(1), P99: at(2), P999: at(3), Max: t.slowest}
-}
-
-func classNames(counts *[timeline.NumClasses]int) map[string]int {
-	named := map[string]int{}
-	for c, n := range counts {
-		if n > 0 {
-			named[timeline.Class(c).String()] = n
-		}
-	}
-	return named
 }

@@ -15,8 +15,8 @@ func TestStreaksKnowWhenSoManySucceededInARow(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		var all []flight
 		var s streaks
-		for at := time.Duration(0); at < 40*time.Second; at += time.Duration(rng.IntN(10)) * ms {
-			r := flight{sent: at, done: at + time.Duration(rng.IntN(3))*ms, class: timeline.OK}
+		for at := time.Duration(0); at < 40*time.Second; at += time.Duration(rng.IntN(10)) * time.Millisecond {
+			r := flight{sent: at, done: at + time.Duration(rng.IntN(3))*time.Millisecond, class: timeline.OK}
 			if rng.Float64() < []float64{0, 0.001, 0.3}[at/time.Second/4%3] {
 				r.class = timeline.Refused
 			}
@@ -29,9 +29,9 @@ func TestStreaksKnowWhenSoManySucceededInARow(t *testing.T) {
 		for range 300 {
 			k, from := shortestStreak+rng.IntN(40), time.Duration(rng.Int64N(int64(40*time.Second)))
 			soonest, got := inARowSince(all, k, from), s.proof(k, from)
-			near := from > 39*time.Second || slices.ContainsFunc(all, func(r flight) bool { return r.class != timeline.OK && (r.sent-from).Abs() < 500*ms })
+			near := from > 39*time.Second || slices.ContainsFunc(all, func(r flight) bool { return r.class != timeline.OK && (r.sent-from).Abs() < 500*time.Millisecond })
 			latest := inARowSince(all, k+8, from)
-			if got < soonest || near && latest < never && got > latest+30*ms {
+			if got < soonest || near && latest < never && got > latest+30*time.Millisecond {
 				t.Errorf("seed %d: %d in a row since %v by %v, want %v to %v", seed, k, from, got, soonest, latest)
 			}
 		}
@@ -57,8 +57,8 @@ func inARowSince(all []flight, k int, from time.Duration) time.Duration {
 
 func TestStreaksOfAHealthyTargetTakeLittleMemory(t *testing.T) {
 	var s streaks
-	for at := time.Duration(0); at < time.Hour; at += ms {
-		s.take(flight{sent: at, done: at + ms})
+	for at := time.Duration(0); at < time.Hour; at += time.Millisecond {
+		s.take(flight{sent: at, done: at + time.Millisecond})
 	}
 	if n := cap(s.current.head) + cap(s.current.tail); n > 2048 || len(s.ended) > 0 {
 		t.Errorf("%d marks, %d streaks", n, len(s.ended))

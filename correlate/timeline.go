@@ -266,6 +266,14 @@ type Unobserved struct {
 	Reason string        `json:"reason"` // "not sent", "prober stalled", "local fault", "run ended early"
 }
 
+// Reasons of [Unobserved] time.
+const (
+	ReasonNotSent = "not sent"
+	ReasonStalled = "prober stalled"
+	ReasonLocal   = "local fault"
+	ReasonEnded   = "run ended early"
+)
+
 // A Failure is one failed request.
 type Failure struct {
 	Target    string         `json:"target"`

@@ -148,7 +148,7 @@ func (t *Tracker) addEvent(e timeline.Event) {
 	case timeline.TargetChanged:
 		t.targetChanged(e)
 	case timeline.ProberStall:
-		t.stalls = append(t.stalls, period{from: e.Since, to: e.Seen, reason: reasonStalled})
+		t.stalls = append(t.stalls, period{from: e.Since, to: e.Seen, reason: ReasonStalled})
 	case timeline.Command:
 		t.commandChanged(e)
 	case timeline.Hammer:
@@ -233,10 +233,11 @@ func (t *Tracker) judge() (*Timeline, []*sight) {
 		Verdict:       Verdict{Reasons: []string{}, Gates: []GateResult{}},
 		Hammer:        t.hammer,
 	}
-	s := &scene{run: tl, facts: slices.Clip(t.events), outages: map[string][]Window{}, edges: map[string]edge{}, streaks: map[string]*streaks{}}
+	s := &scene{run: tl, outages: map[string][]Window{}, edges: map[string]edge{}, streaks: map[string]*streaks{}}
 	sights := t.look()
 	t.fill(s, sights)
 	passOver(tl)
+	tl.Pods = lives(tl, s.edges)
 	explain(s)
 	return tl, sights
 }
@@ -253,15 +254,13 @@ func (t *Tracker) look() []*sight {
 		s := tr.look(min(stop, t.end()), t.live())
 		if s.tally.due == 0 {
 			s.measured = period{from: t.begun[tr.target.Name], to: stop}
-			s.tail = []period{{from: s.measured.from, to: s.measured.to, reason: reasonNotSent}}
+			s.tail = []period{{from: s.measured.from, to: s.measured.to, reason: ReasonNotSent}}
 		}
 		sights = append(sights, s)
 	}
 	for _, s := range sights {
 		stalls, faults := controlStalls(sights, s.target.Source)
-		limit := s.reading.watch.limit
-		s.dark = merge(s.measured, s.reading.watch.dark, s.tail, longerThan(limit, t.stalls), longerThan(limit, stalls), faults)
-		s.unsure = merge(s.measured, s.dark, s.reading.watch.short)
+		s.dark, s.unsure = s.reading.unobserved(s.measured, s.tail, t.stalls, stalls, faults)
 	}
 	return sights
 }
@@ -283,9 +282,9 @@ func (t *Tracker) fill(s *scene, sights []*sight) {
 	for _, sight := range sights {
 		name := sight.target.Name
 		tl.Targets = append(tl.Targets, sight.publish())
-		s.edges[name] = sight.tally.edge()
 		s.streaks[name] = &sight.reading.streaks
 		s.outages[name] = sight.windows(t.backends)
+		s.edges[name] = sight.tally.edge(s.outages[name])
 		if !sight.target.Kind.Judged() {
 			continue
 		}
@@ -421,63 +420,4 @@ func (t *Tracker) runInfo() RunInfo {
 		info.Aborted = cmp.Or(t.damage, "the recording ends there: Lapse was killed, or the run goes on")
 	}
 	return info
-}
-
-// windows publishes the windows of a target: of failures, then of slow successes.
-func (s *sight) windows(backends []string) []Window {
-	list := []Window{}
-	publish := func(w window, slow, live bool) {
-		p := w.publish(slow, s.dark, s.unsure, backends)
-		p.Target, p.Live = s.target.Name, live
-		list = append(list, p)
-	}
-	for _, slow := range []bool{false, true} {
-		old, latest := &s.track.failures, &s.reading.failures
-		if slow {
-			old, latest = &s.track.slow.finder, &s.reading.slow.finder
-		}
-		if slow && s.tally.fastest > latest.slow {
-			break // every answer is: that is how the target answers, and no window
-		}
-		for _, w := range old.found {
-			publish(w, slow, false)
-		}
-		for _, w := range latest.found {
-			publish(w, slow, s.live)
-		}
-	}
-	return list
-}
-
-// alwaysSlow reports whether every answer took longer than an answer may that is not slow, measured against nothing but the clock.
-func (s *sight) alwaysSlow() bool {
-	return s.tally.ok() > 0 && s.tally.fastest > cmp.Or(s.asked, leastSlow)
-}
-
-// publish returns the totals of a target.
-func (s *sight) publish() Target {
-	f, t := s.target, &s.tally
-	p := Target{
-		ID: f.ID, Name: f.Name, Kind: f.Kind, URL: f.URL, Source: f.Source, Node: f.Node, Service: f.Service, Port: f.Port,
-		Connections: f.Connections,
-		Pod:         f.Pod, PodUID: f.PodUID, PodNode: f.PodNode, Rate: f.Rate,
-		Sent: t.due - t.notSent(), OK: t.ok(), Failed: t.failed(), NotSent: t.notSent(), Late: t.late,
-		Classes: classNames(&t.classes), NewConnections: t.fresh,
-		Measured: Instant{Earliest: s.measured.from, Latest: s.measured.to},
-		Latency:  t.quantiles(),
-	}
-	if f.Addr.IsValid() {
-		p.Addr = f.Addr.String()
-	}
-	measured := s.measured.to - s.measured.from
-	p.GapLimit, p.Resolution = s.reading.watch.limit, measured
-	p.SlowFrom, p.AlwaysSlow = s.reading.slow.slow, s.alwaysSlow()
-	if p.Sent > 1 {
-		p.Resolution = s.reading.watch.resolution(s.measured.to, s.dark)
-	}
-	if measured > 0 {
-		p.Coverage = 1 - float64(total(s.dark))/float64(measured)
-		p.AchievedRate = float64(p.Sent) / measured.Seconds()
-	}
-	return p
 }

@@ -15,7 +15,6 @@ type track struct {
 	interval time.Duration
 	tally    tally
 	series   series
-	asked    time.Duration // --slow; 0 if it was not given
 
 	begun   *time.Duration // when the prober was told to measure it; nil if that is not on record
 	waiting []flight       // handed on, but not read yet
@@ -23,39 +22,9 @@ type track struct {
 	reading
 }
 
-// A reading is how far a track's requests were read in order, and what was found.
-type reading struct {
-	read     time.Duration // Sent of the last one
-	watch    watch
-	failures finder
-	slow     slowFinder
-	streaks  streaks  // of a target of kind new
-	stalls   []period // of a control target: when the prober itself was slow
-	faults   []period // of a control target: when the prober itself failed
-}
-
-// controlStall is the round trip to the prober's own echo server that only a stalled prober makes.
-const controlStall = 100 * time.Millisecond
-
 // newTrack begins the track of a target that is judged as o says, in a run with a baseline.
 func newTrack(t timeline.Target, o Options, baseline time.Duration) *track {
-	join, resolution := o.Join, o.Resolution
-	keep := historyNeeded(t, join)
-	find := func(slow time.Duration) finder {
-		return finder{
-			join: join, slow: slow, timeout: t.Timeout, interval: interval(t), floor: -1,
-			recent: history{keep: keep}, healthy: healthy{maxGap: usualGap(t)},
-		}
-	}
-	w := watch{limit: gapLimit(t, resolution), usual: usualGap(t), varies: t.Kind == timeline.Direct, asked: resolution}
-	return &track{target: t, interval: interval(t), asked: o.Slow, reading: reading{watch: w, failures: find(0), slow: slowFinder{finder: find(o.Slow), start: max(baseline, leastStart)}}}
-}
-
-// historyNeeded is how many successes before a window its start may have to count back: k is at
-// most 6.91 ÷ p̃, and p̃ about one failure per join and timeout. A window that needs more is open.
-func historyNeeded(t timeline.Target, join time.Duration) int {
-	between := t.Rate * (join + t.Timeout).Seconds()
-	return int(min(max(7*between, 1<<10), 1<<17))
+	return &track{target: t, interval: interval(t), reading: newReading(t, readingOptions{join: o.Join, slow: o.Slow, resolution: o.Resolution, baseline: baseline})}
 }
 
 func (t *track) add(r timeline.Request) {
@@ -81,7 +50,7 @@ func (t *track) passed(mark time.Duration) {
 		n++
 	}
 	for _, r := range t.waiting[:n] {
-		t.take(r, t)
+		t.take(r, t.begin())
 	}
 	t.waiting = t.waiting[:copy(t.waiting, t.waiting[n:])]
 }
@@ -90,53 +59,6 @@ func (t *track) sort() {
 	if !slices.IsSortedFunc(t.waiting, inOrder) {
 		slices.SortFunc(t.waiting, inOrder)
 	}
-}
-
-// take reads the next request of t.
-func (g *reading) take(r flight, t *track) {
-	r.sent = max(r.sent, g.read) // a request the watermark had promised not to come
-	r.done = max(r.done, r.sent)
-	g.read = r.sent
-	if !g.watch.begun {
-		g.failures.begin, g.slow.begin = t.begin(), t.begin()
-	}
-	gap := g.watch.take(r, t.begin())
-	switch {
-	case gap.dark:
-		g.failures.unobserved(gap.idle.from, gap.idle.to)
-	case gap.short:
-		g.failures.skipped()
-	}
-	if !r.class.Observed() {
-		return
-	}
-	g.failures.take(r)
-	g.slow.take(r, gap)
-	if t.target.Kind == timeline.New {
-		g.streaks.take(r)
-	}
-	if t.target.Kind != timeline.Control {
-		return
-	}
-	switch took := (period{from: r.sent, to: r.done, reason: reasonStalled}); {
-	case r.class.Failed():
-		g.faults = append(g.faults, took)
-	case r.done-r.sent > controlStall:
-		g.stalls = append(g.stalls, took)
-	}
-}
-
-// clone returns a reading that can go on while g stands still. Its lists begin empty, but for the
-// ones of watch and stalls.
-func (g *reading) clone() reading {
-	c := *g
-	c.watch.dark = slices.Clip(g.watch.dark)
-	c.watch.short = slices.Clip(g.watch.short)
-	c.watch.waiting = slices.Clip(g.watch.waiting)
-	c.stalls, c.faults = slices.Clip(g.stalls), slices.Clip(g.faults)
-	c.failures, c.slow = g.failures.clone(), g.slow.clone()
-	c.streaks = g.streaks.clone()
-	return c
 }
 
 // begin is when measuring began: at the first due instant, unless that came later than getting ready explains. Then what
@@ -171,7 +93,7 @@ func (t *track) look(stop time.Duration, live bool) *sight {
 	t.sort()
 	s := &sight{track: t, reading: t.reading.clone(), live: live}
 	for _, r := range t.waiting {
-		s.reading.take(r, t)
+		s.reading.take(r, t.begin())
 	}
 	known := t.known()
 	s.measured = period{from: t.begin(), to: max(stop, known)}
@@ -180,15 +102,43 @@ func (t *track) look(stop time.Duration, live bool) *sight {
 	if live && !early {
 		s.measured.to = known // what was due until then was sent; the rest is waiting for answers
 	}
-	if gap := s.reading.watch.gapBefore(s.measured.to); gap.dark && s.reading.watch.begun {
-		if early {
-			gap.idle.reason = reasonEnded
-		}
-		s.tail = []period{gap.idle}
-		s.reading.failures.unobserved(gap.idle.from, gap.idle.to)
-		s.reading.slow.unobserved(gap.idle.from, gap.idle.to)
-	}
-	s.reading.failures.finish(s.measured.to)
-	s.reading.slow.finish(s.measured.to)
+	s.tail = s.reading.finish(s.measured.to, early)
 	return s
+}
+
+// windows publishes the windows of a target.
+func (s *sight) windows(backends []string) []Window {
+	list := s.reading.windows(&s.track.reading, s.dark, s.unsure, s.tally.fastest, s.live, backends)
+	for i := range list {
+		list[i].Target = s.target.Name
+	}
+	return list
+}
+
+// publish returns the totals of a target.
+func (s *sight) publish() Target {
+	f, t := s.target, &s.tally
+	p := Target{
+		ID: f.ID, Name: f.Name, Kind: f.Kind, URL: f.URL, Source: f.Source, Node: f.Node, Service: f.Service, Port: f.Port,
+		Connections: f.Connections,
+		Pod:         f.Pod, PodUID: f.PodUID, PodNode: f.PodNode, Rate: f.Rate,
+		Sent: t.due - t.notSent(), OK: t.ok(), Failed: t.failed(), NotSent: t.notSent(), Late: t.late,
+		Classes: classNames(&t.classes), NewConnections: t.fresh,
+		Measured: Instant{Earliest: s.measured.from, Latest: s.measured.to},
+		Latency:  t.quantiles(),
+	}
+	if f.Addr.IsValid() {
+		p.Addr = f.Addr.String()
+	}
+	measured := s.measured.to - s.measured.from
+	p.GapLimit, p.Resolution = s.reading.watch.limit, measured
+	p.SlowFrom, p.AlwaysSlow = s.reading.slow.slow, t.ok() > 0 && s.reading.alwaysSlow(t.fastest)
+	if p.Sent > 1 {
+		p.Resolution = s.reading.watch.resolution(s.measured.to, s.dark)
+	}
+	if measured > 0 {
+		p.Coverage = 1 - float64(total(s.dark))/float64(measured)
+		p.AchievedRate = float64(p.Sent) / measured.Seconds()
+	}
+	return p
 }

@@ -8,14 +8,6 @@ import (
 	"lapse/timeline"
 )
 
-// Reasons why time was not observed.
-const (
-	reasonNotSent = "not sent"
-	reasonStalled = "prober stalled"
-	reasonLocal   = "local fault"
-	reasonEnded   = "run ended early"
-)
-
 // A period of time was not observed, for a reason.
 type period struct {
 	from, to time.Duration
@@ -135,14 +127,14 @@ func (w *watch) take(r flight, begin time.Duration) gap {
 
 func reasonOf(c timeline.Class) string {
 	if c == timeline.Local {
-		return reasonLocal
+		return ReasonLocal
 	}
-	return reasonNotSent
+	return ReasonNotSent
 }
 
 // gapBefore is the time from the last request to now.
 func (w *watch) gapBefore(now time.Duration) gap {
-	g := gap{idle: period{from: max(w.sent, w.done), to: now, reason: cmp.Or(w.fault, reasonNotSent)}}
+	g := gap{idle: period{from: max(w.sent, w.done), to: now, reason: cmp.Or(w.fault, ReasonNotSent)}}
 	limit, usual := w.limits()
 	g.dark = g.idle.to-g.idle.from > limit
 	g.short = !g.dark && now-w.sent > usual
@@ -218,13 +210,13 @@ func merge(within period, all ...[]period) []period {
 			merged = append(merged, s)
 			continue
 		}
-		if s.reason == reasonEnded && s.to > merged[last].to { // whatever happened before that
-			merged = append(merged, period{from: merged[last].to, to: s.to, reason: reasonEnded})
+		if s.reason == ReasonEnded && s.to > merged[last].to { // whatever happened before that
+			merged = append(merged, period{from: merged[last].to, to: s.to, reason: ReasonEnded})
 			continue
 		}
 		merged[last].to = max(merged[last].to, s.to)
-		if s.reason == reasonStalled {
-			merged[last].reason = reasonStalled
+		if s.reason == ReasonStalled {
+			merged[last].reason = ReasonStalled
 		}
 	}
 	return merged

@@ -20,13 +20,6 @@ const (
 	ExitAborted      = 6
 )
 
-// MinCoverage is the share of the measured time that must have been observed for a run to pass, if --min-coverage does not say
-// otherwise: what was not looked at was not healthy.
-const MinCoverage = 0.99
-
-// MinCoverage is the share of the measured time that must have been observed for this run to pass.
-func (tl *Timeline) MinCoverage() float64 { return cmp.Or(tl.Run.MinCoverage, MinCoverage) }
-
 // Judge fills the verdict of a run. A failed gate goes before everything, for what was measured was
 // bad enough; then an aborted run, an inconclusive one, and a wrapped command that failed.
 // Whether it was aborted, and how the command ended, is what the timeline says ([RunInfo]), so that a
@@ -75,14 +68,14 @@ func figures(tl *Timeline) Verdict {
 // the verdict, in its gates and in what reports say first.
 func bound(v *Verdict, tl *Timeline) {
 	total, _ := totalDowntime(tl, v)
-	v.Downtime = Downtime{Total: total.length(), Open: total.Open}
+	v.Downtime = Downtime{Total: total.Length(), Open: total.Open}
 	if v.LongestWindow != nil {
 		longest, _ := longestWindow(tl, v)
-		v.LongestWindow = new(longest.length())
+		v.LongestWindow = new(longest.Length())
 	}
 	if v.LongestBlackout != nil {
 		longest, _ := longestBlackout(tl, v)
-		v.LongestBlackout = new(longest.length())
+		v.LongestBlackout = new(longest.Length())
 	}
 }
 
@@ -109,33 +102,25 @@ func addWindows(v *Verdict, tl *Timeline, target string) {
 		n++
 		total.Min += w.Downtime.Min
 		total.Max += w.Downtime.Max
-		v.LongestWindow = longer(v.LongestWindow, w.Length)
-		if b := tl.blackout(&w); b != nil {
-			v.LongestBlackout = longer(v.LongestBlackout, *b)
+		v.LongestWindow = Longer(v.LongestWindow, w.Length)
+		if b := blackout(tl, &w); b != nil {
+			v.LongestBlackout = Longer(v.LongestBlackout, *b)
 		}
 	}
 	v.Windows = max(v.Windows, n)
-	v.Downtime.Total = *longer(&v.Downtime.Total, total)
+	v.Downtime.Total = *Longer(&v.Downtime.Total, total)
 }
 
 // blackout is the window's longest stretch without a success; an outage is one from end to end. Where unobserved time parts its
 // failures, so that fewer than three follow each other, it need not be one at all.
-func (tl *Timeline) blackout(w *Window) *Length {
+func blackout(tl *Timeline, w *Window) *Length {
 	if w.Blackout != nil || w.Kind != Outage {
 		return w.Blackout
 	}
-	if slices.ContainsFunc(tl.Unobserved, w.cutBy) {
+	if slices.ContainsFunc(tl.Unobserved, func(u Unobserved) bool { return cutBy(w, u) }) {
 		return &Length{Max: w.Length.Max}
 	}
 	return &w.Length
-}
-
-// longer bounds the longer of two lengths: it is at least as long as either is at least.
-func longer(a *Length, b Length) *Length {
-	if a == nil {
-		return &b
-	}
-	return &Length{Min: max(a.Min, b.Min), Max: max(a.Max, b.Max)}
 }
 
 // validity tells how good the measurement itself was.
@@ -149,7 +134,7 @@ func validity(tl *Timeline) Validity {
 		sent += t.Sent + t.NotSent
 		late += t.Late
 		val.NotSent += t.NotSent
-		val.Unobserved = max(val.Unobserved, unobservedOf(tl, t.Name))
+		val.Unobserved = max(val.Unobserved, tl.UnobservedOf(t.Name))
 	}
 	if sent > 0 {
 		val.Late = float64(late) / float64(sent)
@@ -163,16 +148,6 @@ func validity(tl *Timeline) Validity {
 		}
 	}
 	return val
-}
-
-func unobservedOf(tl *Timeline, target string) time.Duration {
-	total := time.Duration(0)
-	for _, u := range tl.Unobserved {
-		if u.Target == target {
-			total += u.End - u.Start
-		}
-	}
-	return total
 }
 
 // controlHealth says in a word how the echo server inside the prober fared.
@@ -286,7 +261,7 @@ func valueText(g GateResult) string {
 	if err != nil {
 		return fmt.Sprintf("%g to %g", g.Value.Min, g.Value.Max)
 	}
-	metric, _ := gateMetric(parsed.Metric)
+	metric, _ := metricNamed(parsed.Metric)
 	lo, hi := unitTexts(metric.Unit, g.Value.Min, g.Value.Max)
 	if g.Value.Open {
 		return "at least " + lo
@@ -382,7 +357,7 @@ func (j judgement) detectable() string {
 // cause says why the window with the most failures opened, if that is known.
 func (j judgement) cause() string {
 	var worst *Window
-	for w := range j.tl.downtimes() {
+	for w := range downtimes(j.tl) {
 		if worst == nil || w.Failed > worst.Failed {
 			worst = w
 		}
@@ -395,10 +370,10 @@ func (j judgement) cause() string {
 }
 
 // Doubts are the reasons for which a judged run that fails no gate does not pass either.
-func (tl *Timeline) Doubts() []string { return judgement{tl: tl, v: &tl.Verdict}.doubts() }
+func Doubts(tl *Timeline) []string { return judgement{tl: tl, v: &tl.Verdict}.doubts() }
 
 // Help says what would make a run conclusive that was not; "" if nothing is known to.
-func (tl *Timeline) Help() string { return judgement{tl: tl, v: &tl.Verdict}.help() }
+func Help(tl *Timeline) string { return judgement{tl: tl, v: &tl.Verdict}.help() }
 
 func (j judgement) help() string {
 	undecided := slices.ContainsFunc(j.v.Gates, func(g GateResult) bool { return g.Outcome == GateUndecided && g.Value != nil })

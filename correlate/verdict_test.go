@@ -12,8 +12,8 @@ import (
 
 const ms = time.Millisecond
 
-// judged is a run with one target that went well.
-func judged(change ...func(*Timeline)) *Timeline {
+// wellRun is a run with one target that went well.
+func wellRun(change ...func(*Timeline)) *Timeline {
 	tl := &Timeline{Targets: []Target{{
 		ID: 1, Name: "web new", Kind: timeline.New, Sent: 1000, OK: 1000, Coverage: 1, Resolution: 5 * ms,
 		Latency: &Latency{P99: 20 * ms},
@@ -67,23 +67,23 @@ func TestVerdictPrecedence(t *testing.T) {
 		exit    int
 		reason  string
 	}{
-		{"ungated", judged(), "", nil, false, Ungated, 0, "no failure seen in 1000 requests; an outage of 5 ms or longer would have been seen at any time"},
-		{"ungated with failures", judged(failing(8)), "", &succeeded, false, Ungated, 0, "8 of 1000 requests failed: downtime 40 ms to 50 ms in 1 window"},
-		{"ungated but not measured enough", judged(covering(0.98)), "", nil, false, Inconclusive, 4, "only 98 % of the time was observed, 99 % is needed"},
+		{"ungated", wellRun(), "", nil, false, Ungated, 0, "no failure seen in 1000 requests; an outage of 5 ms or longer would have been seen at any time"},
+		{"ungated with failures", wellRun(failing(8)), "", &succeeded, false, Ungated, 0, "8 of 1000 requests failed: downtime 40 ms to 50 ms in 1 window"},
+		{"ungated but not measured enough", wellRun(covering(0.98)), "", nil, false, Inconclusive, 4, "only 98 % of the time was observed, 99 % is needed"},
 		{"ungated and nothing measured", &Timeline{}, "", nil, false, Inconclusive, 4, "nothing was measured"},
-		{"passed", judged(), "failed>0", &succeeded, false, Pass, 0, "no failure seen"},
-		{"gate failed", judged(failing(8)), "windows>3; failed>0", nil, false, Fail, 3, "gate failed > 0 failed: 8"},
-		{"gate failed beats low coverage", judged(failing(8), covering(0.5)), "failed>0", nil, false, Fail, 3, "only 50 % of the time"},
-		{"gate failed beats abort", judged(failing(8)), "failed>0", nil, true, Fail, 3, "the run was aborted"},
-		{"gate failed beats command", judged(failing(8)), "failed>0", &failed, false, Fail, 3, "the wrapped command failed with exit code 1"},
-		{"gate would pass but not measured enough", judged(covering(0.98999)), "failed>0", nil, false, Inconclusive, 4, "only 98.99 % of the time was observed, 99 % is needed: what was not looked at may have been down"},
-		{"gate undecided", judged(failing(8)), "downtime.total>45ms", nil, false, Inconclusive, 4, "gate downtime.total > 45ms: the error bars (40 ms to 50 ms) cannot decide it"},
-		{"gate undecided below the detection limit", judged(), "window.longest>1ms", nil, false, Inconclusive, 4, "the error bars (0 s to 5 ms)"},
-		{"inconclusive beats command", judged(covering(0.5)), "", &failed, false, Inconclusive, 4, "exit code 1"},
-		{"aborted beats inconclusive", judged(covering(0.5)), "failed>0", &failed, true, Inconclusive, 6, "the run was aborted: interrupted"},
-		{"aborted ungated", judged(), "", nil, true, Inconclusive, 6, "the run was aborted"},
-		{"command failed, gates passed", judged(), "failed>0", &failed, false, Pass, 5, "the wrapped command failed with exit code 1"},
-		{"command failed, ungated", judged(), "", &failed, false, Ungated, 5, "the wrapped command failed with exit code 1"},
+		{"passed", wellRun(), "failed>0", &succeeded, false, Pass, 0, "no failure seen"},
+		{"gate failed", wellRun(failing(8)), "windows>3; failed>0", nil, false, Fail, 3, "gate failed > 0 failed: 8"},
+		{"gate failed beats low coverage", wellRun(failing(8), covering(0.5)), "failed>0", nil, false, Fail, 3, "only 50 % of the time"},
+		{"gate failed beats abort", wellRun(failing(8)), "failed>0", nil, true, Fail, 3, "the run was aborted"},
+		{"gate failed beats command", wellRun(failing(8)), "failed>0", &failed, false, Fail, 3, "the wrapped command failed with exit code 1"},
+		{"gate would pass but not measured enough", wellRun(covering(0.98999)), "failed>0", nil, false, Inconclusive, 4, "only 98.99 % of the time was observed, 99 % is needed: what was not looked at may have been down"},
+		{"gate undecided", wellRun(failing(8)), "downtime.total>45ms", nil, false, Inconclusive, 4, "gate downtime.total > 45ms: the error bars (40 ms to 50 ms) cannot decide it"},
+		{"gate undecided below the detection limit", wellRun(), "window.longest>1ms", nil, false, Inconclusive, 4, "the error bars (0 s to 5 ms)"},
+		{"inconclusive beats command", wellRun(covering(0.5)), "", &failed, false, Inconclusive, 4, "exit code 1"},
+		{"aborted beats inconclusive", wellRun(covering(0.5)), "failed>0", &failed, true, Inconclusive, 6, "the run was aborted: interrupted"},
+		{"aborted ungated", wellRun(), "", nil, true, Inconclusive, 6, "the run was aborted"},
+		{"command failed, gates passed", wellRun(), "failed>0", &failed, false, Pass, 5, "the wrapped command failed with exit code 1"},
+		{"command failed, ungated", wellRun(), "", &failed, false, Ungated, 5, "the wrapped command failed with exit code 1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.run.Run.Command = &Command{ExitCode: tt.command}
@@ -103,7 +103,7 @@ func TestVerdictPrecedence(t *testing.T) {
 }
 
 func TestVerdictSumsFailuresAndTakesTheWorstTargetOtherwise(t *testing.T) {
-	tl := judged(failing(8), covering(0.999))
+	tl := wellRun(failing(8), covering(0.999))
 	tl.Targets = append(tl.Targets,
 		Target{ID: 2, Name: "web reused", Kind: timeline.Reused, Sent: 100, OK: 98, Failed: 2, NotSent: 4, Late: 11, Coverage: 0.995, Resolution: 9 * ms, Latency: &Latency{P99: 70 * ms}},
 		Target{ID: 3, Name: "web direct a", Kind: timeline.Direct, Sent: 100, Failed: 100, Coverage: 0.1, Resolution: time.Second},
@@ -143,7 +143,7 @@ func TestVerdictSumsFailuresAndTakesTheWorstTargetOtherwise(t *testing.T) {
 }
 
 func TestVerdictSaysWhatWasWrongWithTheControlTarget(t *testing.T) {
-	tl := judged()
+	tl := wellRun()
 	Judge(tl, nil)
 	if got := tl.Verdict.Validity.Control; got != "absent" {
 		t.Errorf("control %q without a control target, want absent", got)
@@ -156,7 +156,7 @@ func TestVerdictSaysWhatWasWrongWithTheControlTarget(t *testing.T) {
 }
 
 func TestVerdictAndGateGiveOneThingOneNumber(t *testing.T) {
-	tl := judged(failing(8), covering(0.98))
+	tl := wellRun(failing(8), covering(0.98))
 	tl.Unobserved = []Unobserved{{Target: "web new", Start: 5 * time.Second, End: 5*time.Second + 400*ms}}
 	var gates []Gate
 	for _, expr := range []string{"downtime.total>30ms", "window.longest>30ms", "blackout.longest>30ms"} {
@@ -169,8 +169,8 @@ func TestVerdictAndGateGiveOneThingOneNumber(t *testing.T) {
 	Judge(tl, gates)
 	v := tl.Verdict
 	for i, published := range []Length{v.Downtime.Total, *v.LongestWindow, *v.LongestBlackout} {
-		if g := v.Gates[i]; g.Value.length() != published || published.Max < 400*ms {
-			t.Errorf("%s: the gate has %v, the verdict %v: want the same, with what was not observed", g.Expr, g.Value.length(), published)
+		if g := v.Gates[i]; g.Value.Length() != published || published.Max < 400*ms {
+			t.Errorf("%s: the gate has %v, the verdict %v: want the same, with what was not observed", g.Expr, g.Value.Length(), published)
 		}
 	}
 	if want := "8 of 1000 requests failed: downtime 40 ms to 475 ms in 1 window"; !strings.Contains(strings.Join(v.Reasons, "\n"), want) {

@@ -110,7 +110,7 @@ func newView(s *scene) *view {
 				v.errors = append(v.errors, e)
 			}
 		}
-		if isChange(e) && e.At.bounded() {
+		if isChange(e) && e.At.Bounded() {
 			v.changes = append(v.changes, e)
 			v.widest = max(v.widest, e.At.Latest-e.At.Earliest)
 		}
@@ -127,7 +127,7 @@ func (v *view) changesNear(at Instant) []*Event {
 		if e.Seen > at.Latest+v.widest {
 			break
 		}
-		if e.At.overlaps(at) {
+		if e.At.Overlaps(at) {
 			near = append(near, e)
 		}
 	}
@@ -187,9 +187,6 @@ func (v *view) from(w *Window) string {
 	}
 	return "this machine"
 }
-
-// span is all the time a window can have taken.
-func (w *Window) span() Instant { return Instant{Earliest: w.Start.Earliest, Latest: w.End.Latest} }
 
 // onset is when the window's trouble can have begun: its start bracket, and where that is open, the
 // unobserved time before it too.
@@ -253,7 +250,7 @@ func (v *view) probe(w *Window, p *Pod) probe {
 	for _, t := range v.directOf(w, p) {
 		now := probe{target: t.Name}
 		if edge := v.edges[t.Name]; edge.firstOK != nil {
-			now.firstOK, now.lastOK, now.stopped = new(edge.firstOK.Done), new(edge.lastOK.Sent), stopOf(v.scene, t.Name)
+			now.firstOK, now.lastOK, now.stopped = new(edge.firstOK.Done), new(edge.lastOK.Sent), edge.stopped
 		}
 		if best.target == "" || now.lastOK != nil && (best.lastOK == nil || *best.lastOK < *now.lastOK) {
 			best = now
@@ -273,7 +270,7 @@ func (v *view) outageNear(target string, at Instant) *Window {
 // troubleNear is like outageNear; slow answers count too if wanted.
 func (v *view) troubleNear(target string, at Instant, slow bool) *Window {
 	for i, w := range v.outages[target] {
-		if (slow || w.Kind != Slow) && w.span().overlaps(at) {
+		if (slow || w.Kind != Slow) && w.Span().Overlaps(at) {
 			return &v.outages[target][i]
 		}
 	}
@@ -281,7 +278,7 @@ func (v *view) troubleNear(target string, at Instant, slow bool) *Window {
 }
 
 // sharesRoutes reports whether both targets send to the same port and address of a Service, from one place.
-func (t *Target) sharesRoutes(o *Target) bool {
+func sharesRoutes(t, o *Target) bool {
 	return t.Source == o.Source && frontendOf(t) == frontendOf(o)
 }
 
@@ -291,7 +288,7 @@ func (v *view) windowNear(t *Target, kind timeline.TargetKind, at Instant) *Wind
 	for i := range v.run.Windows {
 		w := &v.run.Windows[i]
 		other := v.target(w)
-		if w.Kind != Slow && other.Kind == kind && other.sharesRoutes(t) && w.span().overlaps(at) {
+		if w.Kind != Slow && other.Kind == kind && sharesRoutes(other, t) && w.Span().Overlaps(at) {
 			return w
 		}
 	}
@@ -313,7 +310,7 @@ func (v *view) laneOff(kind string, w *Window) bool {
 // gapNear reports whether changes of this kind may have been missed about the window.
 func (v *view) gapNear(kind string, w *Window) bool {
 	for _, e := range v.gaps {
-		if e.At.overlaps(w.span()) && (e.Object == nil || e.Object.Kind == "" || sameKind(e.Object.Kind, kind)) {
+		if e.At.Overlaps(w.Span()) && (e.Object == nil || e.Object.Kind == "" || sameKind(e.Object.Kind, kind)) {
 			return true
 		}
 	}

@@ -10,9 +10,6 @@ import (
 	"lapse/timeline"
 )
 
-// never is later than every instant of a run.
-const never = time.Duration(math.MaxInt64)
-
 // A flight is what windows need of a request: when it was sent, when its outcome was known to us,
 // and what it was.
 type flight struct {
@@ -398,7 +395,7 @@ func (g *growing) endRun(bound time.Duration) {
 	if g.run.pierced {
 		this.Min = 0
 	}
-	g.blackout = longer(g.blackout, this)
+	g.blackout = Longer(g.blackout, this)
 }
 
 // sift counts the held successes that lie amid the failures now, and drops those that never will. roundTrip is how long after it

@@ -120,3 +120,14 @@ func failure(r timeline.Request, target string, backends []string) Failure {
 		DNS: r.DNS.Duration(), Connect: r.Connect.Duration(), TLS: r.TLS.Duration(), FirstByte: r.FirstByte.Duration(),
 	}
 }
+
+// classNames are counts by the name of their class, without those that are 0.
+func classNames(counts *[timeline.NumClasses]int) map[string]int {
+	named := map[string]int{}
+	for c, n := range counts {
+		if n > 0 {
+			named[timeline.Class(c).String()] = n
+		}
+	}
+	return named
+}

@@ -50,7 +50,7 @@ func between(at Instant) string {
 	switch {
 	case at.Earliest == at.Latest:
 		return "at " + clock(at.Latest)
-	case !at.bounded():
+	case !at.Bounded():
 		return "before " + clock(at.Latest)
 	}
 	return "between " + clock(at.Earliest) + " and " + clock(at.Latest)

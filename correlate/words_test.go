@@ -7,8 +7,8 @@ import (
 
 func TestLengthsArePrintedToThreeDigits(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		0: "0 s", 41 * ms: "41 ms", 41_234 * time.Microsecond: "41.2 ms", 1_376 * ms: "1.38 s", 123_456 * time.Microsecond: "123 ms",
-		999_900 * time.Microsecond: "1 s", 11_240 * ms: "11.2 s", 250 * time.Nanosecond: "0.25 µs", 3725 * time.Second: "3725 s", -41 * ms: "-41 ms",
+		0: "0 s", 41 * time.Millisecond: "41 ms", 41_234 * time.Microsecond: "41.2 ms", 1_376 * time.Millisecond: "1.38 s", 123_456 * time.Microsecond: "123 ms",
+		999_900 * time.Microsecond: "1 s", 11_240 * time.Millisecond: "11.2 s", 250 * time.Nanosecond: "0.25 µs", 3725 * time.Second: "3725 s", -41 * time.Millisecond: "-41 ms",
 	} {
 		if got := span(d); got != want {
 			t.Errorf("%v is %q, want %q", d, got, want)
@@ -18,11 +18,11 @@ func TestLengthsArePrintedToThreeDigits(t *testing.T) {
 
 func TestBoundsArePrintedNoNarrowerThanTheyAre(t *testing.T) {
 	for l, want := range map[Length]string{
-		{Min: 12_244 * time.Microsecond, Max: 12_244 * time.Microsecond}: "12.2 ms",
-		{Min: 12_256 * time.Microsecond, Max: 12_341 * time.Microsecond}: "12.2 ms to 12.4 ms",
-		{Min: 0, Max: 999_900 * time.Microsecond}:                        "0 s to 1 s",
-		{Min: 41 * ms, Max: 1_300 * ms}:                                  "41 ms to 1.3 s",
-		{Min: 9_999 * ms, Max: 3724*time.Second + ms}:                    "9.99 s to 3725 s",
+		{Min: 12_244 * time.Microsecond, Max: 12_244 * time.Microsecond}:          "12.2 ms",
+		{Min: 12_256 * time.Microsecond, Max: 12_341 * time.Microsecond}:          "12.2 ms to 12.4 ms",
+		{Min: 0, Max: 999_900 * time.Microsecond}:                                 "0 s to 1 s",
+		{Min: 41 * time.Millisecond, Max: 1_300 * time.Millisecond}:               "41 ms to 1.3 s",
+		{Min: 9_999 * time.Millisecond, Max: 3724*time.Second + time.Millisecond}: "9.99 s to 3725 s",
 	} {
 		if got := spans(l); got != want {
 			t.Errorf("%v is %q, want %q", l, got, want)
@@ -43,11 +43,11 @@ func TestLengthsAreSaidWithTheirBounds(t *testing.T) {
 		length Length
 		want   string
 	}{
-		{Length{910 * ms, 990 * ms}, "950 ms ±40"},
-		{Length{39800 * time.Microsecond, 57 * ms}, "48 ms ±9"},
-		{Length{3194 * ms, 3206 * ms}, "3.20 s ±0.01"},
-		{Length{0, 780 * ms}, "≤ 780 ms"},
-		{Length{503 * ms, 3200 * ms}, "≥ 503 ms"},
+		{Length{910 * time.Millisecond, 990 * time.Millisecond}, "950 ms ±40"},
+		{Length{39800 * time.Microsecond, 57 * time.Millisecond}, "48 ms ±9"},
+		{Length{3194 * time.Millisecond, 3206 * time.Millisecond}, "3.20 s ±0.01"},
+		{Length{0, 780 * time.Millisecond}, "≤ 780 ms"},
+		{Length{503 * time.Millisecond, 3200 * time.Millisecond}, "≥ 503 ms"},
 		{Length{time.Second, time.Second}, "1 s"},
 		{Length{}, "≤ 0 s"},
 	} {

@@ -127,7 +127,7 @@ func tooLittle(tl *correlate.Timeline) bool {
 func caveats(tl *correlate.Timeline) []string {
 	var lines []string
 	v := &tl.Verdict
-	doubts := tl.Doubts()
+	doubts := correlate.Doubts(tl)
 	switch {
 	case tl.Run.Truncated:
 		lines = append(lines, tl.Run.Recorded(FormatDuration)+"; "+tl.Run.Aborted)
@@ -142,7 +142,7 @@ func caveats(tl *correlate.Timeline) []string {
 		}
 	}
 	lines = append(lines, v.Notes...)
-	if help := tl.Help(); help != "" {
+	if help := correlate.Help(tl); help != "" {
 		lines = append(lines, "what would help: "+help)
 	}
 	return lines

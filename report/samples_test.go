@@ -160,7 +160,7 @@ func inconclusive() *correlate.Timeline {
 		Downtime: correlate.Downtime{Total: correlate.Length{Min: 899 * ms, Max: 5*s + 25*ms}}, DetectionLimit: 31 * ms, Coverage: 0.9273,
 		Validity: correlate.Validity{Late: 0.083, NotSent: 820, Stalls: 1, Unobserved: 4434 * ms, Control: "stalled 1 time, 4.12 s in all"},
 	}
-	tl.Verdict.Reasons = append(tl.Verdict.Reasons, "what would help: "+tl.Help())
+	tl.Verdict.Reasons = append(tl.Verdict.Reasons, "what would help: "+correlate.Help(tl))
 	return tl
 }
 
@@ -233,7 +233,7 @@ func refused() *correlate.Timeline {
 		DetectionLimit: 31 * ms, Coverage: 0.9653,
 		Validity: correlate.Validity{Late: 0.012, NotSent: 40, Unobserved: 1040 * ms, Control: "ok"},
 	}
-	tl.Verdict.Reasons = append(tl.Verdict.Reasons, "what would help: "+tl.Help())
+	tl.Verdict.Reasons = append(tl.Verdict.Reasons, "what would help: "+correlate.Help(tl))
 	return tl
 }
 
