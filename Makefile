@@ -103,7 +103,7 @@ bench:
 	go -C loadgen/bench run . --root ../.. --out ../../docs/benchmarks.md $(BENCH)
 
 bench-go:
-	go test -run '^$$' -bench . -benchmem ./record ./loadgen ./correlate
+	go test -run '^$$' -bench . -benchmem ./record ./loadgen ./correlate/...
 
 measure: sandbox
 	@status=0; go -C sandbox run ./measure -lapse "$(CURDIR)/bin/lapse" -sandbox "$(CURDIR)/bin/sandbox" -image "$(CURDIR)/bin/lapse.tar" \

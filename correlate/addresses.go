@@ -3,24 +3,25 @@ package correlate
 import (
 	"slices"
 
+	"lapse/correlate/model"
 	"lapse/timeline"
 )
 
 // passOver tells each target which addresses of its name failed before another one answered: each event has the count so
 // far, so the last one of each address and class stands.
-func passOver(tl *Timeline) {
+func passOver(tl *model.Timeline) {
 	for i := range tl.Events {
 		e := &tl.Events[i]
 		if e.Kind != timeline.AddressFailed || e.Object == nil {
 			continue
 		}
-		t := slices.IndexFunc(tl.Targets, func(t Target) bool { return t.Name == e.Object.Name })
+		t := slices.IndexFunc(tl.Targets, func(t model.Target) bool { return t.Name == e.Object.Name })
 		if t < 0 {
 			continue
 		}
-		failed := FailedAddress{Addr: e.Addr, Class: e.To, Text: e.Detail, Connections: e.Code, During: e.At}
+		failed := model.FailedAddress{Addr: e.Addr, Class: e.To, Text: e.Detail, Connections: e.Code, During: e.At}
 		list := &tl.Targets[t].FailedAddresses
-		known := slices.IndexFunc(*list, func(f FailedAddress) bool { return f.Addr == failed.Addr && f.Class == failed.Class })
+		known := slices.IndexFunc(*list, func(f model.FailedAddress) bool { return f.Addr == failed.Addr && f.Class == failed.Class })
 		if known < 0 {
 			*list = append(*list, failed)
 		} else {

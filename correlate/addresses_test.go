@@ -7,6 +7,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"lapse/correlate/model"
 	"lapse/timeline"
 )
 
@@ -23,10 +24,10 @@ func TestFailedAddressesCarryTheirLastCount(t *testing.T) {
 		event(20, 21, 1, "10.0.0.9", timeline.Refused, "new"), event(22, 23, 1, "2001:db8::9", timeline.Refused, "new"),
 		event(2, 90, 60, "10.0.0.9", timeline.TimeoutConnect, "new"), event(2, 90, 60, "10.0.0.9", timeline.TimeoutConnect, "another"))
 	tl := analyze(t, run)
-	at := func(from, to int) Instant {
-		return Instant{Earliest: time.Duration(from) * tick, Latest: time.Duration(to) * tick}
+	at := func(from, to int) model.Instant {
+		return model.Instant{Earliest: time.Duration(from) * tick, Latest: time.Duration(to) * tick}
 	}
-	want := []FailedAddress{
+	want := []model.FailedAddress{
 		{Addr: "10.0.0.9", Class: "timeout_connect", Text: "i/o timeout", Connections: 60, During: at(2, 90)},
 		{Addr: "10.0.0.9", Class: "refused", Text: "i/o timeout", Connections: 1, During: at(20, 21)},
 		{Addr: "2001:db8::9", Class: "refused", Text: "i/o timeout", Connections: 1, During: at(22, 23)},

@@ -3,6 +3,7 @@ package correlate
 import (
 	"fmt"
 
+	"lapse/correlate/model"
 	"lapse/timeline"
 )
 
@@ -12,7 +13,7 @@ import (
 // Where the record is damaged or breaks off, Analyze judges what lies before and says so in Run.Truncated and
 // Run.Aborted. Where the run's end is known all the same, the time up to it is unobserved. An error tells that
 // there is nothing to judge.
-func Analyze(run timeline.Run, o Options) (*Timeline, error) {
+func Analyze(run timeline.Run, o Options) (*model.Timeline, error) {
 	t := NewTracker(o)
 	t.Add(run.Meta)
 	for _, target := range run.Targets {

@@ -3,6 +3,8 @@ package correlate
 import (
 	"time"
 
+	"lapse/correlate/model"
+	"lapse/correlate/windows"
 	"lapse/timeline"
 )
 
@@ -17,7 +19,7 @@ const (
 // so it is small.
 type slot struct {
 	sent, failed uint32
-	latency      Histogram                    // of ok requests, but for those in a tray
+	latency      model.Histogram              // of ok requests, but for those in a tray
 	classes      *[timeline.NumClasses]uint32 // failures by class; nil while there are none
 }
 
@@ -48,7 +50,7 @@ func (s *slot) merge(o slot) {
 type tray struct {
 	slot      int
 	low, high int // counts outside [low, high) are 0; high is 0 if all are
-	counts    [LatencySlots]uint32
+	counts    [model.LatencySlots]uint32
 }
 
 func (t *tray) add(latencySlot int) {
@@ -60,8 +62,8 @@ func (t *tray) add(latencySlot int) {
 }
 
 // empty returns what is in the tray, and clears it.
-func (t *tray) empty() Histogram {
-	var p HistogramPacker
+func (t *tray) empty() model.Histogram {
+	var p model.HistogramPacker
 	for i := t.low; i < t.high; i++ {
 		if t.counts[i] > 0 {
 			p.Put(i, int(t.counts[i]))
@@ -90,7 +92,7 @@ func (s *series) add(r *timeline.Request) {
 	i := s.index(r.Sent)
 	s.slots[i].sent++
 	if r.Class == timeline.OK {
-		s.tray(i).add(LatencySlot(r.Latency()))
+		s.tray(i).add(model.LatencySlot(r.Latency()))
 		return
 	}
 	s.slots[i].fail(r.Class, 1)
@@ -157,12 +159,12 @@ func (s *series) widen(width time.Duration) {
 }
 
 // publish returns the first n slots as they stand, with the share of each that dark covers.
-func (s *series) publish(n int, dark []period) BucketSeries {
-	b := BucketSeries{
+func (s *series) publish(n int, dark []windows.Period) model.BucketSeries {
+	b := model.BucketSeries{
 		Sent:       make([]int, n),
 		Failed:     make([]int, n),
 		Unobserved: make([]float64, n),
-		Latency:    make([]Histogram, n),
+		Latency:    make([]model.Histogram, n),
 	}
 	s.packAll()
 	for i, slot := range s.slots {
@@ -170,21 +172,21 @@ func (s *series) publish(n int, dark []period) BucketSeries {
 		noteClasses(&b, i, slot.classes)
 	}
 	for _, d := range dark {
-		for i := int(d.from / s.width); i < n && time.Duration(i)*s.width < d.to; i++ {
+		for i := int(d.From / s.width); i < n && time.Duration(i)*s.width < d.To; i++ {
 			from := time.Duration(i) * s.width
-			b.Unobserved[i] += float64(min(d.to, from+s.width)-max(d.from, from)) / float64(s.width)
+			b.Unobserved[i] += float64(min(d.To, from+s.width)-max(d.From, from)) / float64(s.width)
 		}
 	}
 	return b
 }
 
 // noteClasses notes what classes slot i's failures are of.
-func noteClasses(b *BucketSeries, i int, classes *[timeline.NumClasses]uint32) {
+func noteClasses(b *model.BucketSeries, i int, classes *[timeline.NumClasses]uint32) {
 	if classes == nil {
 		return
 	}
 	if b.Classes == nil {
-		b.Classes = map[string]SparseCounts{}
+		b.Classes = map[string]model.SparseCounts{}
 	}
 	for class, n := range classes {
 		if n > 0 {

@@ -9,18 +9,19 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"lapse/correlate/model"
 	"lapse/timeline"
 )
 
 func TestLatencySlotsTouchAndAreNarrow(t *testing.T) {
-	_, end := SlotLatency(-1)
+	_, end := model.SlotLatency(-1)
 	for slot := range 250 {
-		low, high := SlotLatency(slot)
+		low, high := model.SlotLatency(slot)
 		if low != end || high <= low {
 			t.Fatalf("slot %d is [%v, %v), the one before ends at %v", slot, low, high, end)
 		}
-		if LatencySlot(low) != slot || LatencySlot(high-1) != slot {
-			t.Fatalf("slot %d is [%v, %v), but LatencySlot says %d and %d", slot, low, high, LatencySlot(low), LatencySlot(high-1))
+		if model.LatencySlot(low) != slot || model.LatencySlot(high-1) != slot {
+			t.Fatalf("slot %d is [%v, %v), but LatencySlot says %d and %d", slot, low, high, model.LatencySlot(low), model.LatencySlot(high-1))
 		}
 		if slot >= 8 && float64(high-low) > 0.125*float64(low) {
 			t.Errorf("slot %d is [%v, %v): wider than 12.5 %%", slot, low, high)
@@ -102,7 +103,7 @@ func TestBucketsCountAnswersOutOfOrder(t *testing.T) {
 		if want[i/50] == nil {
 			want[i/50] = map[int]int{}
 		}
-		want[i/50][LatencySlot(r.Latency())]++
+		want[i/50][model.LatencySlot(r.Latency())]++
 	}
 	slices.SortFunc(requests, func(a, b timeline.Request) int { return int(a.Done - b.Done) })
 	var s series

@@ -16,6 +16,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"lapse/correlate/causes"
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/correlate/verdict"
 	"lapse/timeline"
 )
 
@@ -76,7 +80,7 @@ func runCase(t *testing.T, file string) {
 
 // checkCauses holds for every judged window: a cause by a known rule with something to show for it, no
 // confidence without a rival's defeat, and a fix with a number wherever something was found.
-func checkCauses(t *testing.T, tl *Timeline) {
+func checkCauses(t *testing.T, tl *model.Timeline) {
 	t.Helper()
 	for _, w := range tl.Windows {
 		if len(w.Causes) == 0 {
@@ -84,14 +88,14 @@ func checkCauses(t *testing.T, tl *Timeline) {
 		}
 		high := 0
 		for _, c := range w.Causes {
-			known := slices.ContainsFunc(Rules(), func(r RuleInfo) bool { return r.Name == c.Rule })
-			if !known || c.Text == "" || c.Evidence == nil || c.Rivals == nil || grade(c.Confidence) < 0 {
+			known := slices.ContainsFunc(causes.Rules(), func(r causes.RuleInfo) bool { return r.Name == c.Rule })
+			if !known || c.Text == "" || c.Evidence == nil || c.Rivals == nil || causes.Grade(c.Confidence) < 0 {
 				t.Errorf("window %d: a cause with something missing: %+v", w.ID, c)
 			}
 			if c.Rule != "unexplained" && (len(c.Evidence) == 0 || !strings.ContainsAny(c.Fix, "0123456789")) {
 				t.Errorf("window %d: %s has no evidence, or no number in its fix %q", w.ID, c.Rule, c.Fix)
 			}
-			if c.Confidence == High {
+			if c.Confidence == model.High {
 				high++
 			}
 		}
@@ -101,13 +105,13 @@ func checkCauses(t *testing.T, tl *Timeline) {
 	}
 }
 
-func judgeCase(t *testing.T, archive *txtar.Archive) *Timeline {
+func judgeCase(t *testing.T, archive *txtar.Archive) *model.Timeline {
 	t.Helper()
 	tl, err := Analyze(readCase(t, archive).run(), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	Judge(tl, gatesOf(t, strings.ReplaceAll(section(archive, "gates"), "\n", ";")))
+	verdict.Judge(tl, gatesOf(t, strings.ReplaceAll(section(archive, "gates"), "\n", ";")))
 	return tl
 }
 
@@ -138,7 +142,7 @@ func TestEveryRuleHasACaseInWhichItSpeaks(t *testing.T) {
 			speaks[w.Causes[0].Rule] = true
 		}
 	}
-	for _, r := range Rules() {
+	for _, r := range causes.Rules() {
 		if !speaks[r.Name] {
 			t.Errorf("no case in testdata is explained by %s", r.Name)
 		}
@@ -263,7 +267,7 @@ func (c *caseRun) requestLine(line string) {
 		words = words[2:]
 	}
 	from, to, _ := strings.Cut(words[0], "..")
-	p := spell{from: must(time.ParseDuration(from)), to: never, n: 1, of: 1}
+	p := spell{from: must(time.ParseDuration(from)), to: model.Never, n: 1, of: 1}
 	if to != "" {
 		p.to = must(time.ParseDuration(to))
 	}
@@ -444,11 +448,11 @@ func (s *stream) requests() []timeline.Request {
 
 // What Lapse makes of it, as people read it.
 
-func printWindows(tl *Timeline) string {
+func printWindows(tl *model.Timeline) string {
 	var b strings.Builder
 	for _, w := range tl.Windows {
 		fmt.Fprintf(&b, "%s: %s %s, start %s, end %s, length %s, %d/%d failed: %s\n", w.Target, w.Basis, w.Kind,
-			bracket(w.Start), bracket(w.End), spans(w.Length), w.Failed, w.Sent, classCounts(w.Classes))
+			bracket(w.Start), bracket(w.End), quantity.Spans(w.Length), w.Failed, w.Sent, quantity.ClassCounts(w.Classes))
 		for _, e := range w.Errors {
 			fmt.Fprintf(&b, "  %s: %s (first %s)\n", e.Class, e.Text, bracket(e.First))
 		}
@@ -459,7 +463,7 @@ func printWindows(tl *Timeline) string {
 	return b.String()
 }
 
-func printCause(b *strings.Builder, c Cause) {
+func printCause(b *strings.Builder, c model.Cause) {
 	fmt.Fprintf(b, "  %s [%s]: %s\n", c.Rule, c.Confidence, c.Text)
 	if c.Fix != "" {
 		fmt.Fprintf(b, "    fix: %s\n", c.Fix)
@@ -476,11 +480,11 @@ func printCause(b *strings.Builder, c Cause) {
 	}
 }
 
-func bracket(at Instant) string {
+func bracket(at model.Instant) string {
 	return fmt.Sprintf("%s..%s", at.Earliest.Round(10*time.Microsecond), at.Latest.Round(10*time.Microsecond))
 }
 
-func printPods(tl *Timeline) string {
+func printPods(tl *model.Timeline) string {
 	var b strings.Builder
 	for _, p := range tl.Pods {
 		fmt.Fprintf(&b, "%s on %s:", p.Name, p.Node)
@@ -493,10 +497,10 @@ func printPods(tl *Timeline) string {
 	return b.String()
 }
 
-func printInstants(b *strings.Builder, p Pod) {
+func printInstants(b *strings.Builder, p model.Pod) {
 	for _, entry := range []struct {
 		name string
-		at   *Instant
+		at   *model.Instant
 	}{
 		{"created", p.Created}, {"scheduled", p.Scheduled}, {"started", p.Started}, {"ready", p.Ready}, {"endpoint ready", p.EndpointReady},
 		{"deleted", p.Deleted}, {"killing", p.Killing}, {"endpoint not ready", p.EndpointNotReady}, {"stopped", p.Stopped},
@@ -511,7 +515,7 @@ func printInstants(b *strings.Builder, p Pod) {
 	}
 }
 
-func printVerdict(tl *Timeline) string {
+func printVerdict(tl *model.Timeline) string {
 	v := tl.Verdict
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, exit %d\n", v.Result, v.ExitCode)

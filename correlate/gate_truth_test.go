@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"lapse/correlate/model"
+	"lapse/correlate/verdict"
+	"lapse/correlate/windows"
 	"lapse/timeline"
 )
 
@@ -22,17 +25,17 @@ const (
 // A known is a run of which all is known: outages of every request, and stops of the prober.
 type known struct {
 	end      time.Duration
-	answer   time.Duration // how long answers and refusals take; the Service decides halfway
-	outages  []period      // by time, disjoint
-	stops    []period      // by time, disjoint
-	unsent   string        // what becomes of requests due in a stop: "notsent", "local", or "" for nothing
-	reported bool          // the prober says that it was stopped
+	answer   time.Duration    // how long answers and refusals take; the Service decides halfway
+	outages  []windows.Period // by time, disjoint
+	stops    []windows.Period // by time, disjoint
+	unsent   string           // what becomes of requests due in a stop: "notsent", "local", or "" for nothing
+	reported bool             // the prober says that it was stopped
 
 	resolution time.Duration // --resolution
 }
 
-func inside(of []period, at time.Duration) bool {
-	return slices.ContainsFunc(of, func(p period) bool { return p.from <= at && at < p.to })
+func inside(of []windows.Period, at time.Duration) bool {
+	return slices.ContainsFunc(of, func(p windows.Period) bool { return p.From <= at && at < p.To })
 }
 
 // fails reports whether a request due then would fail, had it been sent.
@@ -73,7 +76,7 @@ func (k known) run() timeline.Run {
 	}
 	for _, s := range k.stops {
 		if k.reported {
-			events = append(events, timeline.Event{Kind: timeline.ProberStall, Since: s.from, Seen: s.to})
+			events = append(events, timeline.Event{Kind: timeline.ProberStall, Since: s.From, Seen: s.To})
 		}
 	}
 	return timeline.Run{
@@ -85,10 +88,10 @@ func (k known) run() timeline.Run {
 }
 
 // bar is what a gate on a metric goes by.
-func bar(t *testing.T, tl *Timeline, metric string) Range {
+func bar(t *testing.T, tl *model.Timeline, metric string) model.Range {
 	t.Helper()
-	m, _ := metricNamed(metric)
-	value, measured := m.value(tl, &tl.Verdict)
+	m, _ := verdict.MetricNamed(metric)
+	value, measured := m.Value(tl, &tl.Verdict)
 	if !measured {
 		t.Fatalf("%s was not measured", metric)
 	}
@@ -99,18 +102,18 @@ func bar(t *testing.T, tl *Timeline, metric string) Range {
 func TestOutageThatAStopOfTheProberCutsInTwoMayBeOne(t *testing.T) {
 	k := known{
 		end: 10 * time.Minute, answer: ms, unsent: "notsent", reported: true,
-		outages: []period{{from: 300 * time.Second, to: 302800 * ms}},
-		stops:   []period{{from: 300600 * ms, to: 302100 * ms}},
+		outages: []windows.Period{{From: 300 * time.Second, To: 302800 * ms}},
+		stops:   []windows.Period{{From: 300600 * ms, To: 302100 * ms}},
 	}
 	tl := analyze(t, k.run())
 	if len(tl.Windows) != 2 {
 		t.Fatalf("%d windows, want one on either side of the stop: %+v", len(tl.Windows), tl.Windows)
 	}
-	for expr, want := range map[string]GateOutcome{
-		"window.longest>2.5s": GateUndecided, "window.longest>2.82s": GatePass, "window.longest>600ms": GateFail,
-		"blackout.longest>2.5s": GateUndecided, "blackout.longest>2.82s": GatePass, "blackout.longest>600ms": GateFail,
-		"downtime.total>2.5s": GateUndecided, "downtime.total>2.82s": GatePass, "downtime.total>1.2s": GateFail,
-		"windows>1": GateUndecided, "windows>0": GateFail, "windows>2": GatePass,
+	for expr, want := range map[string]model.GateOutcome{
+		"window.longest>2.5s": model.GateUndecided, "window.longest>2.82s": model.GatePass, "window.longest>600ms": model.GateFail,
+		"blackout.longest>2.5s": model.GateUndecided, "blackout.longest>2.82s": model.GatePass, "blackout.longest>600ms": model.GateFail,
+		"downtime.total>2.5s": model.GateUndecided, "downtime.total>2.82s": model.GatePass, "downtime.total>1.2s": model.GateFail,
+		"windows>1": model.GateUndecided, "windows>0": model.GateFail, "windows>2": model.GatePass,
 	} {
 		if got := outcome(t, tl, expr); got.Outcome != want {
 			t.Errorf("%s: %s with %+v, want %s", expr, got.Outcome, got.Value, want)
@@ -134,41 +137,41 @@ func (d draw) run() known {
 	k.outages = d.outages(k.end - truthJoin)
 	for range 1 + d.IntN(4) {
 		stop := d.stop(k)
-		if stop.to < k.end-truthJoin && !slices.ContainsFunc(k.stops, func(s period) bool { return s.from <= stop.to && stop.from <= s.to }) {
+		if stop.To < k.end-truthJoin && !slices.ContainsFunc(k.stops, func(s windows.Period) bool { return s.From <= stop.To && stop.From <= s.To }) {
 			k.stops = append(k.stops, stop)
 		}
 	}
-	slices.SortFunc(k.stops, func(a, b period) int { return cmp.Compare(a.from, b.from) })
+	slices.SortFunc(k.stops, func(a, b windows.Period) int { return cmp.Compare(a.From, b.From) })
 	return k
 }
 
 // outages draws some that begin by an instant: so far apart that a request is answered wholly between two, but never so far that
 // chance decides whether they are joined.
-func (d draw) outages(by time.Duration) []period {
-	var all []period
+func (d draw) outages(by time.Duration) []windows.Period {
+	var all []windows.Period
 	at := d.between(truthJoin, 4*time.Second)
 	for n := 1 + d.IntN(3); n > 0 && at < by; n-- {
-		o := period{from: at, to: at + d.between(5*truthInterval, 2500*ms)}
+		o := windows.Period{From: at, To: at + d.between(5*truthInterval, 2500*ms)}
 		all = append(all, o)
-		at = o.to + d.between(13*truthInterval, truthJoin/2)
+		at = o.To + d.between(13*truthInterval, truthJoin/2)
 		if d.IntN(2) == 0 {
-			at = o.to + d.between(3*truthJoin/2, 2*truthJoin)
+			at = o.To + d.between(3*truthJoin/2, 2*truthJoin)
 		}
 	}
 	return all
 }
 
 // stop draws one that just hides an outage, one at an edge, or any.
-func (d draw) stop(k known) period {
+func (d draw) stop(k known) windows.Period {
 	o := k.outages[d.IntN(len(k.outages))]
 	from := d.between(0, k.end)
 	switch d.IntN(4) {
 	case 0:
-		return period{from: o.from + d.between(-truthInterval, k.answer/2), to: o.to + d.between(-k.answer/2, truthInterval)}
+		return windows.Period{From: o.From + d.between(-truthInterval, k.answer/2), To: o.To + d.between(-k.answer/2, truthInterval)}
 	case 1, 2:
-		from = d.between(o.from-truthJoin, o.to)
+		from = d.between(o.From-truthJoin, o.To)
 	}
-	return period{from: from, to: from + d.between(2*truthInterval, 1500*ms)}
+	return windows.Period{From: from, To: from + d.between(2*truthInterval, 1500*ms)}
 }
 
 // A truth is what a gate's bar has to hold: at its lower end no more than most, at its upper one no less than least.
@@ -179,8 +182,8 @@ func truly(d time.Duration) truth { return truth{float64(d), float64(d)} }
 // truths are what gates on k are about. An outage that slipped through a gap counts as the longest, but not in the total: a total is of
 // what was found, or may lie in unobserved time.
 func (k known) truths() map[string]truth {
-	limit := gapLimit(k.run().Targets[0], k.resolution)
-	slipped := slices.DeleteFunc(slices.Clone(k.outages), func(o period) bool { return !k.slipped(o, limit) })
+	limit := windows.GapLimit(k.run().Targets[0], k.resolution)
+	slipped := slices.DeleteFunc(slices.Clone(k.outages), func(o windows.Period) bool { return !k.slipped(o, limit) })
 	failed, sent, lost := 0, 0, 0
 	k.dues(func(due time.Duration) {
 		if k.fails(due) && !inside(slipped, due+k.answer/2) {
@@ -196,15 +199,15 @@ func (k known) truths() map[string]truth {
 	})
 	longest, total := time.Duration(0), time.Duration(0)
 	for _, o := range k.outages { // the last one may outlast the run
-		length := o.to - o.from
+		length := o.To - o.From
 		longest, total = max(longest, length), total+length
 	}
 	windows, window := k.windows(), truly(longest)
 	seen := 0
 	for _, w := range windows {
-		window.most = max(window.most, float64(w.whole.to-w.whole.from))
-		window.least = max(window.least, float64(w.seen.to-w.seen.from))
-		if w.seen.to > 0 {
+		window.most = max(window.most, float64(w.whole.To-w.whole.From))
+		window.least = max(window.least, float64(w.seen.To-w.seen.From))
+		if w.seen.To > 0 {
 			seen++
 		}
 	}
@@ -225,17 +228,17 @@ func (k known) truths() map[string]truth {
 func (k known) coverage(limit time.Duration) truth {
 	least, most := time.Duration(0), time.Duration(0) // unobserved
 	about := k.answer + 2*truthInterval
-	stood := period{from: -about, to: -about} // this stop and those close before it
+	stood := windows.Period{From: -about, To: -about} // this stop and those close before it
 	for i, s := range k.stops {
-		if s.to-s.from > limit {
-			least += s.to - s.from - about
+		if s.To-s.From > limit {
+			least += s.To - s.From - about
 		}
-		if s.from-stood.to > about {
-			stood.from = s.from
+		if s.From-stood.To > about {
+			stood.From = s.From
 		}
-		stood.to = s.to
-		last := i+1 == len(k.stops) || k.stops[i+1].from-s.to > about
-		if length := stood.to - stood.from + about; last && length > limit {
+		stood.To = s.To
+		last := i+1 == len(k.stops) || k.stops[i+1].From-s.To > about
+		if length := stood.To - stood.From + about; last && length > limit {
 			most += length
 		}
 	}
@@ -244,14 +247,14 @@ func (k known) coverage(limit time.Duration) truth {
 }
 
 // slipped reports whether no request met an outage, and those before and after it are no further apart than a gap may be.
-func (k known) slipped(o period, limit time.Duration) bool {
+func (k known) slipped(o windows.Period, limit time.Duration) bool {
 	before, after, met := time.Duration(0), k.end, false
 	k.dues(func(due time.Duration) {
 		switch at := due + k.answer/2; {
 		case k.missed(due):
-		case at < o.from:
+		case at < o.From:
 			before = due
-		case at < o.to:
+		case at < o.To:
 			met = true
 		default:
 			after = min(after, due)
@@ -261,14 +264,14 @@ func (k known) slipped(o period, limit time.Duration) bool {
 }
 
 // A joinedOutages is outages that are one window: whole, and from the first to the last failure that was seen of it.
-type joinedOutages struct{ whole, seen period }
+type joinedOutages struct{ whole, seen windows.Period }
 
 // windows joins outages as requests would have, had none been missed.
 func (k known) windows() []joinedOutages {
 	var all []joinedOutages
 	for _, o := range k.outages {
-		if n := len(all); n > 0 && o.from-all[n-1].whole.to < truthJoin {
-			all[n-1].whole.to = o.to
+		if n := len(all); n > 0 && o.From-all[n-1].whole.To < truthJoin {
+			all[n-1].whole.To = o.To
 		} else {
 			all = append(all, joinedOutages{whole: o})
 		}
@@ -277,11 +280,11 @@ func (k known) windows() []joinedOutages {
 		if !k.fails(due) || k.missed(due) {
 			return
 		}
-		i := slices.IndexFunc(all, func(w joinedOutages) bool { return due+k.answer/2 < w.whole.to })
-		if all[i].seen.to == 0 {
-			all[i].seen.from = due
+		i := slices.IndexFunc(all, func(w joinedOutages) bool { return due+k.answer/2 < w.whole.To })
+		if all[i].seen.To == 0 {
+			all[i].seen.From = due
 		}
-		all[i].seen.to = due
+		all[i].seen.To = due
 	})
 	return all
 }
@@ -295,7 +298,7 @@ func TestBarsOfGatesHoldTheTruthWheneverTheProberStood(t *testing.T) {
 			k := draw{rand.New(rand.NewPCG(seed, 1))}.run()
 			k.resolution = resolution
 			tl := analyze(t, k.run())
-			Judge(tl, nil)
+			verdict.Judge(tl, nil)
 			for metric, truth := range k.truths() {
 				if got := bar(t, tl, metric); got.Min > truth.most || got.AtMost() < truth.least {
 					t.Errorf("--resolution %v, seed %d: %s is %+v, which does not hold %+v\n%+v\nwindows %+v\nunobserved %+v", resolution, seed, metric, got, truth, k, tl.Windows, tl.Unobserved)

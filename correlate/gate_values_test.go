@@ -5,33 +5,35 @@ import (
 	"testing"
 	"time"
 
+	"lapse/correlate/model"
+	"lapse/correlate/verdict"
 	"lapse/timeline"
 )
 
 // outcome judges a run by one gate.
-func outcome(t *testing.T, tl *Timeline, expr string) GateResult {
+func outcome(t *testing.T, tl *model.Timeline, expr string) model.GateResult {
 	t.Helper()
-	Judge(tl, gatesOf(t, expr))
+	verdict.Judge(tl, gatesOf(t, expr))
 	return tl.Verdict.Gates[0]
 }
 
 // A window that was under way when measuring ended has no upper bound: no limit is known to be kept.
 func TestNoLengthOfAWindowThatDidNotEndKeepsALimit(t *testing.T) {
-	for _, side := range []Open{{End: true}, {Start: true}} {
+	for _, side := range []model.Open{{End: true}, {Start: true}} {
 		tl := wellRun(failing(8))
 		tl.Windows[0].Open = side
-		for expr, want := range map[string]GateOutcome{
-			"downtime.total>1h": GateUndecided, "window.longest>1h": GateUndecided, "blackout.longest>1h": GateUndecided,
-			"downtime.total>39ms": GateFail, "window.longest>39ms": GateFail, "blackout.longest>39ms": GateFail,
-			"window.longest<40ms": GatePass, "window.longest<1h": GateUndecided,
-			"failed>8": GatePass, "windows>1": GatePass,
+		for expr, want := range map[string]model.GateOutcome{
+			"downtime.total>1h": model.GateUndecided, "window.longest>1h": model.GateUndecided, "blackout.longest>1h": model.GateUndecided,
+			"downtime.total>39ms": model.GateFail, "window.longest>39ms": model.GateFail, "blackout.longest>39ms": model.GateFail,
+			"window.longest<40ms": model.GatePass, "window.longest<1h": model.GateUndecided,
+			"failed>8": model.GatePass, "windows>1": model.GatePass,
 		} {
 			if got := outcome(t, tl, expr); got.Outcome != want {
 				t.Errorf("%+v %s: %s with %+v, want %s", side, expr, got.Outcome, got.Value, want)
 			}
 		}
 		outcome(t, tl, "downtime.total>1h")
-		if got := strings.Join(tl.Verdict.Reasons, "; "); tl.Verdict.ExitCode != ExitInconclusive || !strings.Contains(got, "(at least 40 ms)") {
+		if got := strings.Join(tl.Verdict.Reasons, "; "); tl.Verdict.ExitCode != verdict.ExitInconclusive || !strings.Contains(got, "(at least 40 ms)") {
 			t.Errorf("exit %d, reasons %q", tl.Verdict.ExitCode, got)
 		}
 	}
@@ -44,10 +46,10 @@ func TestUnobservedTimeCountsAgainstALengthAsIfAllOfItWasDown(t *testing.T) {
 	if !w.Open.Start || w.Length.Max > 21*tick || w.Most == nil || w.Most.Length != 31*tick || w.Most.Downtime != 31*tick {
 		t.Fatalf("%+v, most %+v", w, w.Most)
 	}
-	for expr, want := range map[string]GateOutcome{
-		"window.longest>250ms": GateUndecided, "window.longest>310ms": GatePass, "window.longest>180ms": GateFail,
-		"downtime.total>250ms": GateUndecided, "downtime.total>310ms": GatePass,
-		"blackout.longest>250ms": GateUndecided, "blackout.longest>310ms": GatePass,
+	for expr, want := range map[string]model.GateOutcome{
+		"window.longest>250ms": model.GateUndecided, "window.longest>310ms": model.GatePass, "window.longest>180ms": model.GateFail,
+		"downtime.total>250ms": model.GateUndecided, "downtime.total>310ms": model.GatePass,
+		"blackout.longest>250ms": model.GateUndecided, "blackout.longest>310ms": model.GatePass,
 	} {
 		if got := outcome(t, tl, expr); got.Outcome != want {
 			t.Errorf("%s: %s with %+v, want %s", expr, got.Outcome, got.Value, want)
@@ -58,13 +60,13 @@ func TestUnobservedTimeCountsAgainstALengthAsIfAllOfItWasDown(t *testing.T) {
 // Where nobody looked, nobody knows that it was up.
 func TestUnobservedTimeAwayFromWindowsCountsAgainstALength(t *testing.T) {
 	tl := analyze(t, rowRun(row("ok*900 -*10 ok*900 -*6 ok*900 x*8 ok*900")))
-	if w := onlyWindow(t, tl); w.Open != (Open{}) || w.Length.Max > 10*tick || len(tl.Unobserved) != 2 {
+	if w := onlyWindow(t, tl); w.Open != (model.Open{}) || w.Length.Max > 10*tick || len(tl.Unobserved) != 2 {
 		t.Fatalf("%+v, unobserved %+v", w, tl.Unobserved)
 	}
-	for expr, want := range map[string]GateOutcome{
-		"window.longest>119ms": GateUndecided, "window.longest>130ms": GatePass, "window.longest>10ms": GateFail,
-		"blackout.longest>119ms": GateUndecided, "blackout.longest>130ms": GatePass,
-		"downtime.total>289ms": GateUndecided, "downtime.total>290ms": GatePass, "downtime.total>10ms": GateFail,
+	for expr, want := range map[string]model.GateOutcome{
+		"window.longest>119ms": model.GateUndecided, "window.longest>130ms": model.GatePass, "window.longest>10ms": model.GateFail,
+		"blackout.longest>119ms": model.GateUndecided, "blackout.longest>130ms": model.GatePass,
+		"downtime.total>289ms": model.GateUndecided, "downtime.total>290ms": model.GatePass, "downtime.total>10ms": model.GateFail,
 	} {
 		if got := outcome(t, tl, expr); got.Outcome != want {
 			t.Errorf("%s: %s with %+v, want %s", expr, got.Outcome, got.Value, want)
@@ -74,31 +76,31 @@ func TestUnobservedTimeAwayFromWindowsCountsAgainstALength(t *testing.T) {
 
 // Windows that only unobserved time parts may be one; good requests in between part them, but for as many as a window may hold.
 func TestWindowsOnEitherSideOfUnobservedTimeMayBeOne(t *testing.T) {
-	for text, want := range map[string]map[string]GateOutcome{
+	for text, want := range map[string]map[string]model.GateOutcome{
 		"ok*900 -*10 x*20 -*10 x*20 ok*900": {
-			"window.longest>600ms": GateUndecided, "window.longest>730ms": GatePass,
-			"blackout.longest>600ms": GateUndecided, "blackout.longest>730ms": GatePass,
-			"downtime.total>600ms": GateUndecided, "downtime.total>730ms": GatePass, "windows>1": GateUndecided,
+			"window.longest>600ms": model.GateUndecided, "window.longest>730ms": model.GatePass,
+			"blackout.longest>600ms": model.GateUndecided, "blackout.longest>730ms": model.GatePass,
+			"downtime.total>600ms": model.GateUndecided, "downtime.total>730ms": model.GatePass, "windows>1": model.GateUndecided,
 		},
 		"ok*900 x*20 -*10 x*20 -*10 x*20 ok*900": {
-			"window.longest>800ms": GateUndecided, "window.longest>810ms": GatePass,
-			"blackout.longest>800ms": GateUndecided, "blackout.longest>810ms": GatePass, "windows>1": GateUndecided, "windows>0": GateFail,
+			"window.longest>800ms": model.GateUndecided, "window.longest>810ms": model.GatePass,
+			"blackout.longest>800ms": model.GateUndecided, "blackout.longest>810ms": model.GatePass, "windows>1": model.GateUndecided, "windows>0": model.GateFail,
 		},
 		"ok*900 x*20 ok -*10 x*20 ok*900": {
-			"window.longest>510ms": GateUndecided, "window.longest>520ms": GatePass,
-			"blackout.longest>300ms": GateUndecided, "blackout.longest>310ms": GatePass, "windows>1": GateUndecided,
+			"window.longest>510ms": model.GateUndecided, "window.longest>520ms": model.GatePass,
+			"blackout.longest>300ms": model.GateUndecided, "blackout.longest>310ms": model.GatePass, "windows>1": model.GateUndecided,
 		},
 		"ok*900 x*20 ok*2 -*10 ok*2 x*20 ok*900": {
-			"window.longest>540ms": GateUndecided, "window.longest>550ms": GatePass, "blackout.longest>210ms": GatePass, "windows>1": GateUndecided,
+			"window.longest>540ms": model.GateUndecided, "window.longest>550ms": model.GatePass, "blackout.longest>210ms": model.GatePass, "windows>1": model.GateUndecided,
 		},
 		"ok*900 x*20 ok*9 -*10 x*20 ok*900": {
-			"window.longest>300ms": GateUndecided, "window.longest>310ms": GatePass, "windows>1": GateFail,
+			"window.longest>300ms": model.GateUndecided, "window.longest>310ms": model.GatePass, "windows>1": model.GateFail,
 		},
 		"ok*900 x*20 ok*4 x*20 ok*900": { // a join apart, all of it observed
-			"window.longest>200ms": GateUndecided, "window.longest>210ms": GatePass, "windows>1": GateFail,
+			"window.longest>200ms": model.GateUndecided, "window.longest>210ms": model.GatePass, "windows>1": model.GateFail,
 		},
 		"ok*900 x*20 ok*9 x*20 -*10 ok*900": {
-			"window.longest>300ms": GateUndecided, "window.longest>310ms": GatePass, "windows>1": GateFail,
+			"window.longest>300ms": model.GateUndecided, "window.longest>310ms": model.GatePass, "windows>1": model.GateFail,
 		},
 	} {
 		tl := analyze(t, rowRun(row(text)))
@@ -113,11 +115,11 @@ func TestWindowsOnEitherSideOfUnobservedTimeMayBeOne(t *testing.T) {
 // Three failures without a success between are a blackout, but not if nobody looked in between.
 func TestFewFailuresAboutUnobservedTimeAreNotKnownToBeABlackout(t *testing.T) {
 	tl := analyze(t, rowRun(row("ok*900 x*2 -*3 x*2 ok*900")))
-	if w := onlyWindow(t, tl); w.Kind != Outage || w.Length.Min != 6*tick {
+	if w := onlyWindow(t, tl); w.Kind != model.Outage || w.Length.Min != 6*tick {
 		t.Fatalf("%+v", w)
 	}
-	for expr, want := range map[string]GateOutcome{
-		"blackout.longest>50ms": GateUndecided, "blackout.longest>230ms": GatePass, "window.longest>50ms": GateFail,
+	for expr, want := range map[string]model.GateOutcome{
+		"blackout.longest>50ms": model.GateUndecided, "blackout.longest>230ms": model.GatePass, "window.longest>50ms": model.GateFail,
 	} {
 		if got := outcome(t, tl, expr); got.Outcome != want {
 			t.Errorf("%s: %s with %+v, want %s", expr, got.Outcome, got.Value, want)
@@ -131,8 +133,8 @@ func TestOutageMayLieInTheRestOfTheTimeThatCutsAWindow(t *testing.T) {
 	if w := onlyWindow(t, tl); !w.Open.End || w.Most == nil || w.Most.Length != 12*tick {
 		t.Fatalf("%+v, most %+v", w, w.Most)
 	}
-	for expr, want := range map[string]GateOutcome{
-		"window.longest>180ms": GateUndecided, "blackout.longest>180ms": GateUndecided, "downtime.total>250ms": GateUndecided,
+	for expr, want := range map[string]model.GateOutcome{
+		"window.longest>180ms": model.GateUndecided, "blackout.longest>180ms": model.GateUndecided, "downtime.total>250ms": model.GateUndecided,
 	} {
 		if got := outcome(t, tl, expr); got.Outcome != want {
 			t.Errorf("%s: %s with %+v, want %s", expr, got.Outcome, got.Value, want)
@@ -142,11 +144,11 @@ func TestOutageMayLieInTheRestOfTheTimeThatCutsAWindow(t *testing.T) {
 
 func TestWindowThatMeasuringBeganOrEndedInIsNotBounded(t *testing.T) {
 	for _, text := range []string{"x*20 ok*100", "ok*100 x*20", "ok*100 -*10 x*20"} {
-		if w := onlyWindow(t, analyze(t, rowRun(row(text)))); w.Most != nil || w.Open == (Open{}) {
+		if w := onlyWindow(t, analyze(t, rowRun(row(text)))); w.Most != nil || w.Open == (model.Open{}) {
 			t.Errorf("%s: open %+v, most %+v", text, w.Open, w.Most)
 		}
 	}
-	if w := onlyWindow(t, analyze(t, rowRun(row("ok*100 x*20 ok*100")))); w.Most != nil || w.Open != (Open{}) {
+	if w := onlyWindow(t, analyze(t, rowRun(row("ok*100 x*20 ok*100")))); w.Most != nil || w.Open != (model.Open{}) {
 		t.Errorf("closed: open %+v, most %+v", w.Open, w.Most)
 	}
 }
@@ -156,7 +158,7 @@ func TestUnobservedTimeInsideAPartialWindowMayHaveBeenDownWhole(t *testing.T) {
 	const some = "x ok ok ok ok ok ok ok ok x ok ok ok ok ok ok ok ok "
 	lit := onlyWindow(t, analyze(t, joined(some+some)))
 	cut := onlyWindow(t, analyze(t, joined(some+"-*40 "+some)))
-	if more := cut.Downtime.Max - lit.Downtime.Max; lit.Kind != Partial || cut.Kind != Partial || more < 39*tick {
+	if more := cut.Downtime.Max - lit.Downtime.Max; lit.Kind != model.Partial || cut.Kind != model.Partial || more < 39*tick {
 		t.Errorf("40 ticks nobody saw added %v to the most it can be: %v, then %v", more, lit.Downtime, cut.Downtime)
 	}
 }
@@ -170,8 +172,8 @@ func joined(text string) timeline.Run {
 
 func TestLatencyOfATargetThatNeverAnsweredIsNotKept(t *testing.T) {
 	tl := wellRun(failing(8))
-	tl.Targets = append(tl.Targets, Target{Name: "web reused", Kind: timeline.Reused, Sent: 100, Failed: 100, Coverage: 1})
-	for expr, want := range map[string]GateOutcome{"latency.p99>1s": GateUndecided, "latency.p99>10ms": GateFail} {
+	tl.Targets = append(tl.Targets, model.Target{Name: "web reused", Kind: timeline.Reused, Sent: 100, Failed: 100, Coverage: 1})
+	for expr, want := range map[string]model.GateOutcome{"latency.p99>1s": model.GateUndecided, "latency.p99>10ms": model.GateFail} {
 		if got := outcome(t, tl, expr); got.Outcome != want {
 			t.Errorf("%s: %s with %+v, want %s", expr, got.Outcome, got.Value, want)
 		}
@@ -184,12 +186,12 @@ func TestLatencyBoundsHoldWhatTheHistogramRounded(t *testing.T) {
 		var counted tally
 		counted.record(d)
 		counted.slowest = time.Hour // else the one value would be known exactly
-		if least, most := latencyBounds(counted.quantiles().P99); d < least || d > most || most-least > d/500+3*time.Microsecond {
+		if least, most := verdict.LatencyBounds(counted.quantiles().P99); d < least || d > most || most-least > d/500+3*time.Microsecond {
 			t.Fatalf("%v is not within %v and %v", d, least, most)
 		}
 	}
-	tl := wellRun(func(tl *Timeline) { tl.Targets[0].Latency.P99 = time.Minute })
-	if got := outcome(t, tl, "latency.p99>2m"); got.Outcome != GateUndecided {
+	tl := wellRun(func(tl *model.Timeline) { tl.Targets[0].Latency.P99 = time.Minute })
+	if got := outcome(t, tl, "latency.p99>2m"); got.Outcome != model.GateUndecided {
 		t.Errorf("%+v: longer than a minute is counted as a minute", got)
 	}
 }

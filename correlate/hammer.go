@@ -5,11 +5,12 @@ import (
 	"math"
 	"time"
 
+	"lapse/correlate/model"
 	"lapse/timeline"
 )
 
 func (t *Tracker) hammerChanged(e timeline.Event) {
-	h := Hammer{}
+	h := model.Hammer{}
 	if t.hammer != nil {
 		h = *t.hammer
 	}
@@ -23,7 +24,7 @@ func (t *Tracker) hammerChanged(e timeline.Event) {
 
 // readHammer reads the end of the background load as its event has it: hey's summary as JSON, times in seconds, or
 // else an error's text.
-func readHammer(detail string) (*HammerSummary, string) {
+func readHammer(detail string) (*model.HammerSummary, string) {
 	var hey struct {
 		Total               float64
 		NumRes              int
@@ -39,7 +40,7 @@ func readHammer(detail string) (*HammerSummary, string) {
 	if json.Unmarshal([]byte(detail), &hey) != nil {
 		return nil, detail
 	}
-	s := &HammerSummary{
+	s := &model.HammerSummary{
 		Duration: inSeconds(hey.Total), Requests: hey.NumRes, Unanswered: hey.Unanswered, Bytes: hey.SizeTotal,
 		Statuses: orEmpty(hey.StatusCodeDist), Errors: orEmpty(hey.ErrorDist),
 	}
@@ -49,7 +50,7 @@ func readHammer(detail string) (*HammerSummary, string) {
 	if hey.Slowest <= 0 {
 		return s, ""
 	}
-	s.Latency = &HammerLatency{Mean: inSeconds(hey.Average), Min: inSeconds(hey.Fastest), Max: inSeconds(hey.Slowest)}
+	s.Latency = &model.HammerLatency{Mean: inSeconds(hey.Average), Min: inSeconds(hey.Fastest), Max: inSeconds(hey.Slowest)}
 	quantiles := map[float64]*time.Duration{50: &s.Latency.P50, 90: &s.Latency.P90, 95: &s.Latency.P95, 99: &s.Latency.P99}
 	for _, q := range hey.LatencyDistribution {
 		if into := quantiles[q.Percentage]; into != nil {

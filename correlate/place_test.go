@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"lapse/correlate/cluster"
+	"lapse/correlate/model"
+	"lapse/correlate/windows"
 	"lapse/timeline"
 )
 
@@ -14,19 +17,19 @@ func TestEventHappenedNoLaterThanSeenAndNoEarlierThanItsLagAllows(t *testing.T) 
 	for _, tt := range []struct {
 		name  string
 		event timeline.Event
-		want  Instant
+		want  model.Instant
 	}{
-		{"written by the API server", timeline.Event{Kind: timeline.PodDeleted, Object: pod, Seen: 10 * time.Second}, Instant{9 * time.Second, 10 * time.Second}},
-		{"noticed by a kubelet", timeline.Event{Kind: timeline.PodContainer, Object: pod, Seen: 10 * time.Second}, Instant{7 * time.Second, 10 * time.Second}},
-		{"proved by Since", timeline.Event{Kind: timeline.PodGone, Object: pod, Since: 2 * time.Second, Seen: 10 * time.Second}, Instant{2 * time.Second, 10 * time.Second}},
-		{"a stall", timeline.Event{Kind: timeline.ProberStall, Since: 9 * time.Second, Seen: 10 * time.Second}, Instant{9 * time.Second, 10 * time.Second}},
-		{"our own doing", timeline.Event{Kind: timeline.RunPhase, Seen: 10 * time.Second}, Instant{10 * time.Second, 10 * time.Second}},
-		{"a stamp narrows nothing", timeline.Event{Kind: timeline.KubeEvent, Object: pod, Seen: 10 * time.Second, Stamp: time.Unix(9, 999)}, Instant{7 * time.Second, 10 * time.Second}},
-		{"just after the start", timeline.Event{Kind: timeline.PodDeleted, Object: pod, Seen: 100 * ms}, Instant{-900 * ms, 100 * ms}},
-		{"an endpoint as first listed", timeline.Event{Kind: timeline.EndpointChanged, To: "ready", Object: pod, Seen: 10 * time.Second}, Instant{Unbounded, 10 * time.Second}},
-		{"an endpoint that came", timeline.Event{Kind: timeline.EndpointChanged, From: "absent", To: "ready", Object: pod, Seen: 10 * time.Second}, Instant{9 * time.Second, 10 * time.Second}},
+		{"written by the API server", timeline.Event{Kind: timeline.PodDeleted, Object: pod, Seen: 10 * time.Second}, model.Instant{Earliest: 9 * time.Second, Latest: 10 * time.Second}},
+		{"noticed by a kubelet", timeline.Event{Kind: timeline.PodContainer, Object: pod, Seen: 10 * time.Second}, model.Instant{Earliest: 7 * time.Second, Latest: 10 * time.Second}},
+		{"proved by Since", timeline.Event{Kind: timeline.PodGone, Object: pod, Since: 2 * time.Second, Seen: 10 * time.Second}, model.Instant{Earliest: 2 * time.Second, Latest: 10 * time.Second}},
+		{"a stall", timeline.Event{Kind: timeline.ProberStall, Since: 9 * time.Second, Seen: 10 * time.Second}, model.Instant{Earliest: 9 * time.Second, Latest: 10 * time.Second}},
+		{"our own doing", timeline.Event{Kind: timeline.RunPhase, Seen: 10 * time.Second}, model.Instant{Earliest: 10 * time.Second, Latest: 10 * time.Second}},
+		{"a stamp narrows nothing", timeline.Event{Kind: timeline.KubeEvent, Object: pod, Seen: 10 * time.Second, Stamp: time.Unix(9, 999)}, model.Instant{Earliest: 7 * time.Second, Latest: 10 * time.Second}},
+		{"just after the start", timeline.Event{Kind: timeline.PodDeleted, Object: pod, Seen: 100 * ms}, model.Instant{Earliest: -900 * ms, Latest: 100 * ms}},
+		{"an endpoint as first listed", timeline.Event{Kind: timeline.EndpointChanged, To: "ready", Object: pod, Seen: 10 * time.Second}, model.Instant{Earliest: model.Unbounded, Latest: 10 * time.Second}},
+		{"an endpoint that came", timeline.Event{Kind: timeline.EndpointChanged, From: "absent", To: "ready", Object: pod, Seen: 10 * time.Second}, model.Instant{Earliest: 9 * time.Second, Latest: 10 * time.Second}},
 	} {
-		if got := place(time.Time{}, []timeline.Event{tt.event})[0].At; got != tt.want {
+		if got := cluster.Place(time.Time{}, []timeline.Event{tt.event})[0].At; got != tt.want {
 			t.Errorf("%s: at %v, want %v", tt.name, got, tt.want)
 		}
 	}
@@ -34,7 +37,7 @@ func TestEventHappenedNoLaterThanSeenAndNoEarlierThanItsLagAllows(t *testing.T) 
 
 func TestStateOfAListedPodMayBeOlderThanTheRun(t *testing.T) {
 	pod := timeline.Object{Kind: "Pod", UID: "u1"}
-	placed := place(time.Time{}, []timeline.Event{
+	placed := cluster.Place(time.Time{}, []timeline.Event{
 		{Kind: timeline.PodSeen, Object: pod, Seen: ms, Detail: "listed"},
 		{Kind: timeline.PodReady, To: "true", Object: pod, Seen: ms},
 		{Kind: timeline.PodReady, From: "true", To: "false", Object: pod, Seen: 10 * time.Second},
@@ -42,7 +45,7 @@ func TestStateOfAListedPodMayBeOlderThanTheRun(t *testing.T) {
 		{Kind: timeline.EndpointChanged, From: "absent", To: "ready", Object: pod, Seen: 30 * ms},
 		{Kind: timeline.EndpointChanged, From: "absent", To: "ready", Object: pod, Seen: 5 * time.Second},
 	})
-	for i, want := range []time.Duration{Unbounded, Unbounded, 7 * time.Second, ms - watchLag, Unbounded, 4 * time.Second} {
+	for i, want := range []time.Duration{model.Unbounded, model.Unbounded, 7 * time.Second, ms - cluster.WatchLag, model.Unbounded, 4 * time.Second} {
 		if placed[i].At.Earliest != want {
 			t.Errorf("event %d: no earlier than %v, want %v", i, placed[i].At.Earliest, want)
 		}
@@ -54,7 +57,7 @@ func TestStateOfAListedPodMayBeOlderThanTheRun(t *testing.T) {
 func TestPodThatComesBackIsToldAnewAndHasNotChanged(t *testing.T) {
 	pod := timeline.Object{Kind: "Pod", UID: "u1"}
 	for _, detail := range []string{"listed", "watched"} {
-		placed := place(time.Time{}, []timeline.Event{
+		placed := cluster.Place(time.Time{}, []timeline.Event{
 			{Kind: timeline.PodSeen, Object: pod, Seen: ms, Detail: "listed"},
 			{Kind: timeline.PodReady, To: "true", Object: pod, Seen: ms},
 			{Kind: timeline.PodGone, Object: pod, Seen: 5 * time.Second, Detail: timeline.NoLongerSelected},
@@ -62,7 +65,7 @@ func TestPodThatComesBackIsToldAnewAndHasNotChanged(t *testing.T) {
 			{Kind: timeline.PodReady, To: "true", Object: pod, Seen: 9 * time.Second},
 			{Kind: timeline.EndpointChanged, From: "absent", To: "ready", Object: pod, Seen: 9 * time.Second},
 		})
-		for i, want := range []time.Duration{Unbounded, Unbounded, 4 * time.Second, Unbounded, Unbounded, 8 * time.Second} {
+		for i, want := range []time.Duration{model.Unbounded, model.Unbounded, 4 * time.Second, model.Unbounded, model.Unbounded, 8 * time.Second} {
 			if placed[i].At.Earliest != want {
 				t.Errorf("%s, event %d: no earlier than %v, want %v", detail, i, placed[i].At.Earliest, want)
 			}
@@ -74,7 +77,7 @@ func TestPodThatComesBackIsToldAnewAndHasNotChanged(t *testing.T) {
 func TestGapOfEverythingStretchesEveryWatch(t *testing.T) {
 	gap := timeline.Event{Kind: timeline.WatchGap, Since: 5 * time.Second, Seen: 20 * time.Second}
 	crash := timeline.Event{Kind: timeline.PodContainer, From: "running", To: "terminated", Object: timeline.Object{Kind: "Pod", UID: "u1"}, Seen: 20750 * ms}
-	if got := place(time.Time{}, []timeline.Event{gap, crash})[1].At; got != (Instant{2 * time.Second, 20750 * ms}) {
+	if got := cluster.Place(time.Time{}, []timeline.Event{gap, crash})[1].At; got != (model.Instant{Earliest: 2 * time.Second, Latest: 20750 * ms}) {
 		t.Errorf("a crash seen after it happened in %v, want 2 s to 20.75 s", got)
 	}
 }
@@ -92,7 +95,7 @@ func TestWatchGapStretchesWhatComesInItsWake(t *testing.T) {
 		{"long after", timeline.Event{Kind: timeline.PodDeleted, Object: pod, Seen: 20 * time.Second}, 19 * time.Second},
 		{"another watch", timeline.Event{Kind: timeline.EndpointChanged, From: "ready", Object: pod, Seen: 8500 * ms}, 7500 * ms},
 	} {
-		if got := place(time.Time{}, []timeline.Event{gap, tt.event})[1].At.Earliest; got != tt.want {
+		if got := cluster.Place(time.Time{}, []timeline.Event{gap, tt.event})[1].At.Earliest; got != tt.want {
 			t.Errorf("%s: no earlier than %v, want %v", tt.name, got, tt.want)
 		}
 	}
@@ -101,8 +104,8 @@ func TestWatchGapStretchesWhatComesInItsWake(t *testing.T) {
 func TestPlacingKeepsWhatTheFactSays(t *testing.T) {
 	stamp := time.Unix(1700000000, 5)
 	e := timeline.Event{ID: 7, Seen: time.Second, Stamp: stamp, Writer: "kubelet/node1", Kind: timeline.KubeEvent, From: "a", To: "Killing", Object: timeline.Object{Kind: "Pod", UID: "u1"}, Code: 3, Detail: "why"}
-	bare := place(time.Time{}, []timeline.Event{{ID: 8, Kind: timeline.RunPhase}})[0]
-	p := place(time.Time{}, []timeline.Event{e})[0]
+	bare := cluster.Place(time.Time{}, []timeline.Event{{ID: 8, Kind: timeline.RunPhase}})[0]
+	p := cluster.Place(time.Time{}, []timeline.Event{e})[0]
 	if p.ID != 7 || p.Seen != e.Seen || !p.Stamp.Equal(stamp) || p.Writer != e.Writer || p.Kind != e.Kind || p.From != "a" || p.To != "Killing" || *p.Object != e.Object || p.Code != 3 || p.Detail != "why" {
 		t.Errorf("%+v became %+v", e, p)
 	}
@@ -128,7 +131,7 @@ func TestStampFarBeforeTheBracketWidensIt(t *testing.T) {
 		{"after", 30 * time.Second, 20750 * ms, 0, 17750 * ms},
 	} {
 		e := timeline.Event{Kind: timeline.PodContainer, To: "terminated", Object: timeline.Object{Kind: "Pod", UID: "u1"}, Seen: tt.seen, Since: tt.since, Stamp: t0.Add(tt.stamp)}
-		if got := place(t0, []timeline.Event{e})[0].At; got != (Instant{tt.want, tt.seen}) {
+		if got := cluster.Place(t0, []timeline.Event{e})[0].At; got != (model.Instant{Earliest: tt.want, Latest: tt.seen}) {
 			t.Errorf("%s: at %v, want [%v %v]", tt.name, got, tt.want, tt.seen)
 		}
 	}
@@ -141,15 +144,15 @@ func TestPlaceHoldsTheTruthWheneverTheAPIServerStoodStill(t *testing.T) {
 	late := 0
 	for seed := range uint64(2000) {
 		d := draw{rand.New(rand.NewPCG(seed, 11))}
-		var freezes []period
+		var freezes []windows.Period
 		for at := d.between(0, 20*time.Second); at < 60*time.Second; at += d.between(5*time.Second, 30*time.Second) {
-			f := period{from: at, to: at + d.between(100*ms, 25*time.Second)}
-			freezes, at = append(freezes, f), f.to
+			f := windows.Period{From: at, To: at + d.between(100*ms, 25*time.Second)}
+			freezes, at = append(freezes, f), f.To
 		}
 		thaws := func(at time.Duration) time.Duration { // when the API server goes on
 			for _, f := range freezes {
-				if f.from <= at && at < f.to {
-					return f.to
+				if f.From <= at && at < f.To {
+					return f.To
 				}
 			}
 			return at
@@ -177,8 +180,8 @@ func TestPlaceHoldsTheTruthWheneverTheAPIServerStoodStill(t *testing.T) {
 			add(timeline.Event{Kind: timeline.PodContainer, To: "terminated", Stamp: t0.Add(at + skew).Truncate(time.Second)}, at, written)
 		}
 		for _, f := range freezes {
-			if f.to-f.from > time.Second {
-				events = append(events, timeline.Event{Kind: timeline.WatchGap, Since: f.from - d.between(0, 500*ms), Seen: f.to})
+			if f.To-f.From > time.Second {
+				events = append(events, timeline.Event{Kind: timeline.WatchGap, Since: f.From - d.between(0, 500*ms), Seen: f.To})
 			}
 		}
 		slices.SortStableFunc(events, func(a, b timeline.Event) int {
@@ -187,12 +190,12 @@ func TestPlaceHoldsTheTruthWheneverTheAPIServerStoodStill(t *testing.T) {
 			}
 			return int(a.ID) - int(b.ID) // gaps first
 		})
-		for _, e := range place(t0, events) {
+		for _, e := range cluster.Place(t0, events) {
 			truth, known := truths[e.ID]
 			if known && (e.At.Earliest > truth || truth > e.At.Latest) {
 				t.Errorf("seed %d: %s happened at %v, seen at %v, which is placed at %v; freezes %v", seed, e.Kind, truth, e.Seen, e.At, freezes)
 			}
-			if known && e.Seen-truth > kubeletLag {
+			if known && e.Seen-truth > cluster.KubeletLag {
 				late++
 			}
 		}

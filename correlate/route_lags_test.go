@@ -12,6 +12,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"lapse/correlate/model"
 	"lapse/timeline"
 )
 
@@ -45,7 +46,7 @@ func newRollout(seed uint64, replicas, batch int, pause time.Duration) *rollout 
 	r := &rollout{rng: rand.New(rand.NewPCG(seed, 7)), end: 30 * time.Second}
 	r.rate = []float64{100, 200, 500}[r.rng.IntN(3)]
 	for i := range replicas {
-		r.pods = append(r.pods, &simPod{name: fmt.Sprintf("old-%d", i), ready: -2 * time.Second, deleted: never, left: never, stopped: never, gone: never})
+		r.pods = append(r.pods, &simPod{name: fmt.Sprintf("old-%d", i), ready: -2 * time.Second, deleted: model.Never, left: model.Never, stopped: model.Never, gone: model.Never})
 	}
 	at := 8*time.Second + r.upTo(time.Second)
 	for i := 0; i < replicas && at < r.end-10*time.Second; i += batch {
@@ -55,7 +56,7 @@ func newRollout(seed uint64, replicas, batch int, pause time.Duration) *rollout 
 			old.left = old.deleted + r.upTo(60*time.Millisecond)
 			old.stopped = old.deleted + r.upTo(500*time.Millisecond)
 			old.gone = old.stopped + time.Second + r.upTo(time.Second)
-			r.pods = append(r.pods, &simPod{name: fmt.Sprintf("new-%d", j), ready: at - r.upTo(300*time.Millisecond), deleted: never, left: never, stopped: never, gone: never})
+			r.pods = append(r.pods, &simPod{name: fmt.Sprintf("new-%d", j), ready: at - r.upTo(300*time.Millisecond), deleted: model.Never, left: model.Never, stopped: model.Never, gone: model.Never})
 		}
 		at += pause/2 + r.upTo(pause)
 	}
@@ -71,13 +72,13 @@ func (r *rollout) upTo(d time.Duration) time.Duration {
 func (r *rollout) route(period time.Duration) {
 	var changes []time.Duration
 	for _, p := range r.pods {
-		p.routed = never
+		p.routed = model.Never
 		changes = append(changes, p.ready, p.left)
 	}
 	slices.Sort(changes)
 	last := -time.Hour
 	for _, c := range changes {
-		if c == never || c <= last && len(r.syncs) > 0 {
+		if c == model.Never || c <= last && len(r.syncs) > 0 {
 			continue
 		}
 		last = max(c+2*time.Millisecond+r.upTo(20*time.Millisecond), last+period)
@@ -86,7 +87,7 @@ func (r *rollout) route(period time.Duration) {
 			switch {
 			case p.ready <= last && last < p.left:
 				sync.pods = append(sync.pods, p)
-			case p.left <= last && p.routed == never:
+			case p.left <= last && p.routed == model.Never:
 				p.routed = last
 			}
 		}
@@ -105,7 +106,7 @@ func (r *rollout) answer(p *simPod, req *timeline.Request) {
 	switch {
 	case arrives < p.stopped && arrives >= p.ready-100*time.Millisecond:
 		req.Class, req.Done = timeline.OK, arrives+r.upTo(3*time.Millisecond)
-	case arrives > p.gone-500*time.Millisecond && p.gone != never:
+	case arrives > p.gone-500*time.Millisecond && p.gone != model.Never:
 		req.Class, req.Done = timeline.TimeoutConnect, req.Sent+caseTimeout
 	default:
 		req.Class, req.Done = timeline.Refused, arrives+r.upTo(100*time.Microsecond)
@@ -132,7 +133,7 @@ func (r *rollout) run() timeline.Run {
 		requests = append(requests, r.requests(id, 100, max(0, p.ready-time.Second), min(p.gone, r.end), func(time.Duration) *simPod { return p }))
 		pod := timeline.Object{Kind: "Pod", Namespace: "shop", Name: p.name, UID: p.name}
 		add := func(at time.Duration, e timeline.Event) {
-			if at != never {
+			if at != model.Never {
 				e.Seen, e.Object, e.Addr = max(0, at)+r.upTo(3*time.Millisecond), pod, addr
 				events = append(events, e)
 			}
@@ -171,7 +172,7 @@ func (r *rollout) leave(events *[]timeline.Event) {
 	byLeaving := slices.Clone(r.pods)
 	slices.SortFunc(byLeaving, func(a, b *simPod) int { return cmp.Compare(a.left, b.left) })
 	for _, p := range byLeaving {
-		if p.left == never {
+		if p.left == model.Never {
 			return
 		}
 		seen = max(seen+1, p.left+r.upTo(5*time.Millisecond))
@@ -213,7 +214,7 @@ func (s *lagScore) add(t *testing.T, r *rollout, seed uint64) {
 	truth := map[string]time.Duration{}
 	longest := time.Duration(0)
 	for _, p := range r.pods {
-		if p.stopped != never {
+		if p.stopped != model.Never {
 			truth[p.name] = p.lag()
 			longest = max(longest, p.lag())
 		}
@@ -238,7 +239,7 @@ func (s *lagScore) add(t *testing.T, r *rollout, seed uint64) {
 				if m.Length.Min > longest {
 					s.exaggerated++
 				}
-				if c.Confidence != High {
+				if c.Confidence != model.High {
 					continue
 				}
 				s.high++
@@ -292,12 +293,12 @@ func TestLagsDoNotDependOnHowWindowsAreJoined(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lags := func(join time.Duration) (windows int, lags map[string]Length) {
+	lags := func(join time.Duration) (windows int, lags map[string]model.Length) {
 		tl, err := Analyze(readCase(t, archive).run(), Options{Join: join})
 		if err != nil {
 			t.Fatal(err)
 		}
-		lags = map[string]Length{}
+		lags = map[string]model.Length{}
 		for _, w := range tl.Windows {
 			if w.Causes[0].Rule != "route-outlives-pod" && w.Target == "new" {
 				t.Errorf("joined within %v, window %d of new is %s", join, w.ID, w.Causes[0].Rule)

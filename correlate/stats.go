@@ -7,6 +7,8 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"lapse/correlate/model"
+	"lapse/correlate/windows"
 	"lapse/timeline"
 )
 
@@ -102,15 +104,15 @@ func (t *tally) trim() {
 }
 
 // edge returns copies, which later requests do not change. own are the windows of the target.
-func (t *tally) edge(own []Window) edge {
+func (t *tally) edge(own []model.Window) windows.Ends {
 	at := func(i int) *timeline.Request {
 		if t.ends[i] == nil {
 			return nil
 		}
 		return new(*t.ends[i])
 	}
-	e := edge{firstOK: at(0), lastOK: at(1), firstFailure: at(2), lastFailure: at(3)}
-	e.stopped = e.stop(own)
+	e := windows.Ends{FirstOK: at(0), LastOK: at(1), FirstFailure: at(2), LastFailure: at(3)}
+	e.Stopped = e.Stop(own)
 	return e
 }
 
@@ -123,11 +125,11 @@ func (t *tally) ok() int { return t.classes[timeline.OK] }
 func (t *tally) failed() int { return t.due - t.notSent() - t.ok() }
 
 // quantiles are nil if no request was ok.
-func (t *tally) quantiles() *Latency {
+func (t *tally) quantiles() *model.Latency {
 	if t.latency == nil {
 		return nil
 	}
 	us := t.latency.ValueAtPercentilesSlice([]float64{50, 90, 99, 99.9})
 	at := func(i int) time.Duration { return min(time.Duration(us[i])*time.Microsecond, t.slowest) }
-	return &Latency{P50: at(0), P90: at(1), P99: at(2), P999: at(3), Max: t.slowest}
+	return &model.Latency{P50: at(0), P90: at(1), P99: at(2), P999: at(3), Max: t.slowest}
 }

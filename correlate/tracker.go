@@ -1,3 +1,8 @@
+// Package correlate judges a run: from the facts it makes the document that reports and the page show ([model.Timeline]). [Analyze] judges
+// a recording, a [Tracker] a run that goes on; both say the same.
+//
+//	facts ─> windows ─> causes ─> the judged document ─> verdict, compare
+//	     └─> cluster ──┘
 package correlate
 
 import (
@@ -5,6 +10,10 @@ import (
 	"slices"
 	"time"
 
+	"lapse/correlate/causes"
+	"lapse/correlate/cluster"
+	"lapse/correlate/model"
+	"lapse/correlate/windows"
 	"lapse/timeline"
 )
 
@@ -28,8 +37,8 @@ type Tracker struct {
 	order    []timeline.TargetID // IDs as they were told
 	backends []string            // by ID; 0 is unknown
 	events   []timeline.Event
-	placed   []Event // as last published
-	placedOf int     // of how many events it was made, and whether the run had ended: see place
+	placed   []model.Event // as last published
+	placedOf int           // of how many events it was made, and whether the run had ended: see place
 
 	heard time.Duration // the last instant of which the prober's own process told something
 
@@ -39,12 +48,12 @@ type Tracker struct {
 	damage  string                   // why the record is not whole
 	begun   map[string]time.Duration // by name, when a target began to be measured
 	stopped map[string]time.Duration // by name, when that ended
-	stalls  []period                 // of the prober, which all targets share
-	command *Command
-	hammer  *Hammer
+	stalls  []windows.Period         // of the prober, which all targets share
+	command *model.Command
+	hammer  *model.Hammer
 
-	listed   []Failure // as last published
-	listedOf int       // how many requests had failed then
+	listed   []model.Failure // as last published
+	listedOf int             // how many requests had failed then
 }
 
 // NewTracker returns a Tracker that knows nothing.
@@ -108,7 +117,7 @@ func (t *Tracker) resolution() time.Duration {
 }
 
 func (t *Tracker) minCoverage() float64 {
-	return cmp.Or(t.opts.MinCoverage, t.meta.Options.MinCoverage, MinCoverage)
+	return cmp.Or(t.opts.MinCoverage, t.meta.Options.MinCoverage, model.MinCoverage)
 }
 
 func (t *Tracker) addBackend(b timeline.Backend) {
@@ -148,7 +157,7 @@ func (t *Tracker) addEvent(e timeline.Event) {
 	case timeline.TargetChanged:
 		t.targetChanged(e)
 	case timeline.ProberStall:
-		t.stalls = append(t.stalls, period{from: e.Since, to: e.Seen, reason: ReasonStalled})
+		t.stalls = append(t.stalls, windows.Period{From: e.Since, To: e.Seen, Reason: model.ReasonStalled})
 	case timeline.Command:
 		t.commandChanged(e)
 	case timeline.Hammer:
@@ -169,7 +178,7 @@ func (t *Tracker) targetChanged(e timeline.Event) {
 }
 
 func (t *Tracker) commandChanged(e timeline.Event) {
-	c := Command{}
+	c := model.Command{}
 	if t.command != nil {
 		c = *t.command
 	}
@@ -204,7 +213,7 @@ func (t *Tracker) planned() time.Duration {
 }
 
 // Timeline returns the run as it is known now.
-func (t *Tracker) Timeline() *Timeline {
+func (t *Tracker) Timeline() *model.Timeline {
 	tl, sights := t.judge()
 	tl.Buckets = t.buckets(sights)
 	return tl
@@ -212,33 +221,33 @@ func (t *Tracker) Timeline() *Timeline {
 
 // Brief returns the run as it is known now, without its buckets: they are most of a long run's Timeline,
 // and a terminal that follows the run does not show them.
-func (t *Tracker) Brief() *Timeline {
+func (t *Tracker) Brief() *model.Timeline {
 	tl, _ := t.judge()
 	return tl
 }
 
 // judge returns all of a Timeline but its buckets, and what those are made of.
-func (t *Tracker) judge() (*Timeline, []*sight) {
-	tl := &Timeline{
-		SchemaVersion: SchemaVersion,
-		Tool:          Tool{Name: "lapse", Version: t.meta.Tool},
+func (t *Tracker) judge() (*model.Timeline, []*sight) {
+	tl := &model.Timeline{
+		SchemaVersion: model.SchemaVersion,
+		Tool:          model.Tool{Name: "lapse", Version: t.meta.Tool},
 		T0:            t.meta.T0,
 		Run:           t.runInfo(),
-		Targets:       []Target{},
-		Windows:       []Window{},
-		Unobserved:    []Unobserved{},
-		Failures:      []Failure{},
+		Targets:       []model.Target{},
+		Windows:       []model.Window{},
+		Unobserved:    []model.Unobserved{},
+		Failures:      []model.Failure{},
 		Events:        t.place(),
-		Pods:          []Pod{},
-		Verdict:       Verdict{Reasons: []string{}, Gates: []GateResult{}},
+		Pods:          []model.Pod{},
+		Verdict:       model.Verdict{Reasons: []string{}, Gates: []model.GateResult{}},
 		Hammer:        t.hammer,
 	}
-	s := &scene{run: tl, outages: map[string][]Window{}, edges: map[string]edge{}, streaks: map[string]*streaks{}}
+	s := &causes.Case{Run: tl, Outages: map[string][]model.Window{}, Edges: map[string]windows.Ends{}, Streaks: map[string]*windows.Streaks{}}
 	sights := t.look()
 	t.fill(s, sights)
 	passOver(tl)
-	tl.Pods = lives(tl, s.edges)
-	explain(s)
+	tl.Pods = cluster.Pods(tl, s.Edges)
+	causes.Explain(s)
 	return tl, sights
 }
 
@@ -253,47 +262,47 @@ func (t *Tracker) look() []*sight {
 		}
 		s := tr.look(min(stop, t.end()), t.live())
 		if s.tally.due == 0 {
-			s.measured = period{from: t.begun[tr.target.Name], to: stop}
-			s.tail = []period{{from: s.measured.from, to: s.measured.to, reason: ReasonNotSent}}
+			s.measured = windows.Period{From: t.begun[tr.target.Name], To: stop}
+			s.tail = []windows.Period{{From: s.measured.From, To: s.measured.To, Reason: model.ReasonNotSent}}
 		}
 		sights = append(sights, s)
 	}
 	for _, s := range sights {
 		stalls, faults := controlStalls(sights, s.target.Source)
-		s.dark, s.unsure = s.reading.unobserved(s.measured, s.tail, t.stalls, stalls, faults)
+		s.dark, s.unsure = s.reading.Unobserved(s.measured, s.tail, t.stalls, stalls, faults)
 	}
 	return sights
 }
 
 // controlStalls are the times in which the prober of a source was slow, and those in which it failed, by its own control target.
-func controlStalls(sights []*sight, source string) (slow, failed []period) {
+func controlStalls(sights []*sight, source string) (slow, failed []windows.Period) {
 	for _, s := range sights {
 		if s.target.Source == source {
-			slow = append(slow, s.reading.stalls...)
-			failed = append(failed, s.reading.faults...)
+			slow = append(slow, s.reading.Stalls...)
+			failed = append(failed, s.reading.Faults...)
 		}
 	}
 	return slow, failed
 }
 
 // fill publishes what was seen of the targets.
-func (t *Tracker) fill(s *scene, sights []*sight) {
-	tl := s.run
+func (t *Tracker) fill(s *causes.Case, sights []*sight) {
+	tl := s.Run
 	for _, sight := range sights {
 		name := sight.target.Name
 		tl.Targets = append(tl.Targets, sight.publish())
-		s.streaks[name] = &sight.reading.streaks
-		s.outages[name] = sight.windows(t.backends)
-		s.edges[name] = sight.tally.edge(s.outages[name])
+		s.Streaks[name] = &sight.reading.Streaks
+		s.Outages[name] = sight.windows(t.backends)
+		s.Edges[name] = sight.tally.edge(s.Outages[name])
 		if !sight.target.Kind.Judged() {
 			continue
 		}
-		tl.Windows = append(tl.Windows, s.outages[name]...)
+		tl.Windows = append(tl.Windows, s.Outages[name]...)
 		for _, d := range sight.dark {
-			tl.Unobserved = append(tl.Unobserved, Unobserved{Target: name, Start: d.from, End: d.to, Reason: d.reason})
+			tl.Unobserved = append(tl.Unobserved, model.Unobserved{Target: name, Start: d.From, End: d.To, Reason: d.Reason})
 		}
 	}
-	slices.SortStableFunc(tl.Windows, func(a, b Window) int {
+	slices.SortStableFunc(tl.Windows, func(a, b model.Window) int {
 		return cmp.Or(cmp.Compare(a.Start.Earliest, b.Start.Earliest), cmp.Compare(a.Start.Latest, b.Start.Latest))
 	})
 	for i := range tl.Windows {
@@ -303,7 +312,7 @@ func (t *Tracker) fill(s *scene, sights []*sight) {
 }
 
 // failures lists the failures of judged targets by Sent, as many as fit, and counts the others.
-func (t *Tracker) failures(sights []*sight) (list []Failure, truncated int) {
+func (t *Tracker) failures(sights []*sight) (list []model.Failure, truncated int) {
 	failed := 0
 	for _, s := range sights {
 		if s.target.Kind.Judged() {
@@ -316,7 +325,7 @@ func (t *Tracker) failures(sights []*sight) (list []Failure, truncated int) {
 	return slices.Clip(t.listed), failed - len(t.listed)
 }
 
-func (t *Tracker) listFailures(sights []*sight) []Failure {
+func (t *Tracker) listFailures(sights []*sight) []model.Failure {
 	var all []timeline.Request
 	for _, s := range sights {
 		if s.target.Kind.Judged() {
@@ -325,23 +334,23 @@ func (t *Tracker) listFailures(sights []*sight) []Failure {
 		}
 	}
 	sortBySent(all)
-	list := make([]Failure, min(len(all), maxFailures))
+	list := make([]model.Failure, min(len(all), maxFailures))
 	for i := range list {
-		list[i] = failure(all[i], t.targets[all[i].Target].target.Name, t.backends)
+		list[i] = windows.Failure(all[i], t.targets[all[i].Target].target.Name, t.backends)
 	}
 	return list
 }
 
 // buckets publishes every target's series over the same slots.
-func (t *Tracker) buckets(sights []*sight) Buckets {
+func (t *Tracker) buckets(sights []*sight) model.Buckets {
 	var end, longest time.Duration
 	for _, s := range sights {
-		end = max(end, s.measured.to, s.tally.lastSent+1)
+		end = max(end, s.measured.To, s.tally.lastSent+1)
 		if s.target.Kind.Judged() {
-			longest = max(longest, interval(s.target))
+			longest = max(longest, windows.Interval(s.target))
 		}
 	}
-	b := Buckets{Width: slotsWide(end, longest), Targets: map[string]BucketSeries{}}
+	b := model.Buckets{Width: slotsWide(end, longest), Targets: map[string]model.BucketSeries{}}
 	n := int((end + b.Width - 1) / b.Width)
 	for _, s := range sights {
 		s.series.widen(b.Width)
@@ -352,15 +361,15 @@ func (t *Tracker) buckets(sights []*sight) Buckets {
 
 // place places the events that are new since the last call, and all others anew, for a later event
 // may widen the bracket of an earlier one.
-func (t *Tracker) place() []Event {
+func (t *Tracker) place() []model.Event {
 	events := t.events
 	if gap, unwatched := t.unwatched(); unwatched {
 		events = append(slices.Clip(events), gap)
 	}
 	if len(events) != t.placedOf || t.placed == nil {
-		t.placed, t.placedOf = place(t.meta.T0, events), len(events)
+		t.placed, t.placedOf = cluster.Place(t.meta.T0, events), len(events)
 		if t.placed == nil {
-			t.placed = []Event{}
+			t.placed = []model.Event{}
 		}
 	}
 	return slices.Clip(t.placed)
@@ -373,12 +382,12 @@ func fromWorkstation(e timeline.Event) bool {
 }
 
 // longestSilence is for how long an end of the record leaves open whether the watches went on: as long as an unbroken one may be late.
-const longestSilence = watchLag
+const longestSilence = cluster.WatchLag
 
 // unwatched is the watch gap from the last sign of the prober's process to the end of a run that broke off. Its watches ended with it, and
 // what they said last is not true for ever.
 func (t *Tracker) unwatched() (timeline.Event, bool) {
-	watching := func(e timeline.Event) bool { return watchedKind(e.Kind) != "" || e.Kind == timeline.WatchLane }
+	watching := func(e timeline.Event) bool { return cluster.WatchedKind(e.Kind) != "" || e.Kind == timeline.WatchLane }
 	if t.ended == nil || !fromWorkstation(*t.ended) || t.end()-t.heard <= longestSilence || !slices.ContainsFunc(t.events, watching) {
 		return timeline.Event{}, false
 	}
@@ -392,9 +401,9 @@ func (t *Tracker) unwatched() (timeline.Event, bool) {
 	return gap, true
 }
 
-func (t *Tracker) runInfo() RunInfo {
+func (t *Tracker) runInfo() model.RunInfo {
 	m := t.meta
-	info := RunInfo{
+	info := model.RunInfo{
 		ID: m.ID, Services: m.Services, URLs: m.URLs,
 		Duration: t.end(), Planned: t.planned(), Baseline: m.Options.Baseline, Settle: m.Options.Settle, Timeout: m.Options.Timeout,
 		Join: t.join(), Slow: t.slow(), Resolution: t.resolution(), MinCoverage: t.minCoverage(), Live: t.live(),
@@ -403,7 +412,7 @@ func (t *Tracker) runInfo() RunInfo {
 		info.Cluster = new(m.Cluster)
 	}
 	if t.command != nil || len(m.Command) > 0 {
-		info.Command = &Command{}
+		info.Command = &model.Command{}
 		if t.command != nil {
 			*info.Command = *t.command
 		}

@@ -9,6 +9,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"lapse/correlate/model"
 	"lapse/timeline"
 )
 
@@ -91,7 +92,7 @@ func FuzzTracker(f *testing.F) {
 }
 
 // checkLive checks that what a live timeline calls final is found in the final one.
-func checkLive(t *testing.T, live, final *Timeline) {
+func checkLive(t *testing.T, live, final *model.Timeline) {
 	t.Helper()
 	checkWindows(t, live)
 	if !live.Run.Live {
@@ -100,17 +101,17 @@ func checkLive(t *testing.T, live, final *Timeline) {
 	type key struct {
 		target string
 		slow   bool
-		start  Instant
+		start  model.Instant
 	}
-	known := map[key]Window{}
+	known := map[key]model.Window{}
 	for _, w := range final.Windows {
 		w.ID, w.Causes = 0, nil
-		known[key{w.Target, w.Kind == Slow, w.Start}] = w
+		known[key{w.Target, w.Kind == model.Slow, w.Start}] = w
 	}
 	for _, w := range live.Windows {
 		w.ID, w.Causes = 0, nil
-		if !w.Live && !gocmp.Equal(w, known[key{w.Target, w.Kind == Slow, w.Start}]) {
-			t.Errorf("a window that was final changed: %+v\nnow: %+v", w, known[key{w.Target, w.Kind == Slow, w.Start}])
+		if !w.Live && !gocmp.Equal(w, known[key{w.Target, w.Kind == model.Slow, w.Start}]) {
+			t.Errorf("a window that was final changed: %+v\nnow: %+v", w, known[key{w.Target, w.Kind == model.Slow, w.Start}])
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"lapse/correlate/model"
+	"lapse/correlate/windows"
 	"lapse/timeline"
 )
 
@@ -16,15 +18,15 @@ type track struct {
 	tally    tally
 	series   series
 
-	begun   *time.Duration // when the prober was told to measure it; nil if that is not on record
-	waiting []flight       // handed on, but not read yet
-	mark    time.Duration  // the watermark: every request due before it was handed on
-	reading
+	begun   *time.Duration   // when the prober was told to measure it; nil if that is not on record
+	waiting []windows.Sample // handed on, but not read yet
+	mark    time.Duration    // the watermark: every request due before it was handed on
+	windows.Reading
 }
 
 // newTrack begins the track of a target that is judged as o says, in a run with a baseline.
 func newTrack(t timeline.Target, o Options, baseline time.Duration) *track {
-	return &track{target: t, interval: interval(t), reading: newReading(t, readingOptions{join: o.Join, slow: o.Slow, resolution: o.Resolution, baseline: baseline})}
+	return &track{target: t, interval: windows.Interval(t), Reading: windows.NewReading(t, windows.Options{Join: o.Join, Slow: o.Slow, Resolution: o.Resolution, Baseline: baseline})}
 }
 
 func (t *track) add(r timeline.Request) {
@@ -35,7 +37,7 @@ func (t *track) add(r timeline.Request) {
 	if r.Class.Observed() {
 		t.series.add(&r)
 	}
-	t.waiting = append(t.waiting, flight{sent: r.Sent, done: r.Done, due: r.Due, seq: r.Seq, backend: r.Backend, class: r.Class})
+	t.waiting = append(t.waiting, windows.Sample{Sent: r.Sent, Done: r.Done, Due: r.Due, Seq: r.Seq, Backend: r.Backend, Class: r.Class})
 }
 
 // passed takes a watermark: everything sent before it is final, for Sent is never before Due.
@@ -46,18 +48,18 @@ func (t *track) passed(mark time.Duration) {
 	t.mark = mark
 	t.sort()
 	n := 0
-	for n < len(t.waiting) && t.waiting[n].sent < mark {
+	for n < len(t.waiting) && t.waiting[n].Sent < mark {
 		n++
 	}
 	for _, r := range t.waiting[:n] {
-		t.take(r, t.begin())
+		t.Take(r, t.begin())
 	}
 	t.waiting = t.waiting[:copy(t.waiting, t.waiting[n:])]
 }
 
 func (t *track) sort() {
-	if !slices.IsSortedFunc(t.waiting, inOrder) {
-		slices.SortFunc(t.waiting, inOrder)
+	if !slices.IsSortedFunc(t.waiting, windows.InOrder) {
+		slices.SortFunc(t.waiting, windows.InOrder)
 	}
 }
 
@@ -79,11 +81,11 @@ func (t *track) known() time.Duration { return max(t.mark, t.tally.lastSent) }
 // A sight is a track read to its end, though more may come.
 type sight struct {
 	*track
-	reading  reading  // the track's, read on
-	measured period   // from begin to the end of measuring
-	dark     []period // unobserved time, sorted and disjoint
-	unsure   []period // dark, and gaps that are none but longer than usual
-	tail     []period // unobserved time at the end; at most one
+	reading  windows.Reading  // the track's, read on
+	measured windows.Period   // from begin to the end of measuring
+	dark     []windows.Period // unobserved time, sorted and disjoint
+	unsure   []windows.Period // dark, and gaps that are none but longer than usual
+	tail     []windows.Period // unobserved time at the end; at most one
 	live     bool
 }
 
@@ -91,24 +93,24 @@ type sight struct {
 // stop when the measuring of this target did.
 func (t *track) look(stop time.Duration, live bool) *sight {
 	t.sort()
-	s := &sight{track: t, reading: t.reading.clone(), live: live}
+	s := &sight{track: t, reading: t.Reading.Clone(), live: live}
 	for _, r := range t.waiting {
-		s.reading.take(r, t.begin())
+		s.reading.Take(r, t.begin())
 	}
 	known := t.known()
-	s.measured = period{from: t.begin(), to: max(stop, known)}
+	s.measured = windows.Period{From: t.begin(), To: max(stop, known)}
 	grace := t.target.Timeout + time.Second
 	early := stop-known > grace
 	if live && !early {
-		s.measured.to = known // what was due until then was sent; the rest is waiting for answers
+		s.measured.To = known // what was due until then was sent; the rest is waiting for answers
 	}
-	s.tail = s.reading.finish(s.measured.to, early)
+	s.tail = s.reading.Finish(s.measured.To, early)
 	return s
 }
 
 // windows publishes the windows of a target.
-func (s *sight) windows(backends []string) []Window {
-	list := s.reading.windows(&s.track.reading, s.dark, s.unsure, s.tally.fastest, s.live, backends)
+func (s *sight) windows(backends []string) []model.Window {
+	list := s.reading.Windows(&s.track.Reading, s.dark, s.unsure, s.tally.fastest, s.live, backends)
 	for i := range list {
 		list[i].Target = s.target.Name
 	}
@@ -116,28 +118,28 @@ func (s *sight) windows(backends []string) []Window {
 }
 
 // publish returns the totals of a target.
-func (s *sight) publish() Target {
+func (s *sight) publish() model.Target {
 	f, t := s.target, &s.tally
-	p := Target{
+	p := model.Target{
 		ID: f.ID, Name: f.Name, Kind: f.Kind, URL: f.URL, Source: f.Source, Node: f.Node, Service: f.Service, Port: f.Port,
 		Connections: f.Connections,
 		Pod:         f.Pod, PodUID: f.PodUID, PodNode: f.PodNode, Rate: f.Rate,
 		Sent: t.due - t.notSent(), OK: t.ok(), Failed: t.failed(), NotSent: t.notSent(), Late: t.late,
-		Classes: classNames(&t.classes), NewConnections: t.fresh,
-		Measured: Instant{Earliest: s.measured.from, Latest: s.measured.to},
+		Classes: windows.ClassNames(&t.classes), NewConnections: t.fresh,
+		Measured: model.Instant{Earliest: s.measured.From, Latest: s.measured.To},
 		Latency:  t.quantiles(),
 	}
 	if f.Addr.IsValid() {
 		p.Addr = f.Addr.String()
 	}
-	measured := s.measured.to - s.measured.from
-	p.GapLimit, p.Resolution = s.reading.watch.limit, measured
-	p.SlowFrom, p.AlwaysSlow = s.reading.slow.slow, t.ok() > 0 && s.reading.alwaysSlow(t.fastest)
+	measured := s.measured.To - s.measured.From
+	p.GapLimit, p.Resolution = s.reading.Watch.Limit, measured
+	p.SlowFrom, p.AlwaysSlow = s.reading.Slow.Slow, t.ok() > 0 && s.reading.AlwaysSlow(t.fastest)
 	if p.Sent > 1 {
-		p.Resolution = s.reading.watch.resolution(s.measured.to, s.dark)
+		p.Resolution = s.reading.Watch.Resolution(s.measured.To, s.dark)
 	}
 	if measured > 0 {
-		p.Coverage = 1 - float64(total(s.dark))/float64(measured)
+		p.Coverage = 1 - float64(windows.Total(s.dark))/float64(measured)
 		p.AchievedRate = float64(p.Sent) / measured.Seconds()
 	}
 	return p

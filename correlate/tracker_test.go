@@ -11,6 +11,8 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"lapse/correlate/model"
+	"lapse/correlate/verdict"
 	"lapse/timeline"
 )
 
@@ -24,7 +26,7 @@ func trackRow(text string, complete int) *Tracker {
 	return tr
 }
 
-func onlyWindow(t *testing.T, tl *Timeline) Window {
+func onlyWindow(t *testing.T, tl *model.Timeline) model.Window {
 	t.Helper()
 	if len(tl.Windows) != 1 {
 		t.Fatalf("%d windows, want 1: %+v", len(tl.Windows), tl.Windows)
@@ -33,7 +35,7 @@ func onlyWindow(t *testing.T, tl *Timeline) Window {
 }
 
 // unobservedText writes what was not observed in ticks: "3..7 not sent".
-func unobservedText(tl *Timeline) string {
+func unobservedText(tl *model.Timeline) string {
 	var parts []string
 	for _, u := range tl.Unobserved {
 		parts = append(parts, ticks(u.Start)+".."+ticks(u.End)+" "+u.Reason)
@@ -64,7 +66,7 @@ func TestABriefLacksOnlyTheBuckets(t *testing.T) {
 	if len(full.Buckets.Targets) != 1 || brief.Buckets.Targets != nil {
 		t.Errorf("buckets: %d and %v", len(full.Buckets.Targets), brief.Buckets)
 	}
-	full.Buckets = Buckets{}
+	full.Buckets = model.Buckets{}
 	if diff := gocmp.Diff(full, brief); diff != "" {
 		t.Errorf("(-Timeline +Brief):\n%s", diff)
 	}
@@ -93,7 +95,7 @@ func TestTimelineSurvivesJSON(t *testing.T) {
 	run := rowRun(row("ok*20 x x ok x late ok+5 - - - - - - - - ok*20"), timeline.Event{Seen: 5 * tick, Since: 2 * tick, Kind: timeline.ProberStall})
 	run.Meta.T0 = time.Date(2026, 7, 1, 2, 20, 58, 310_000_001, time.UTC)
 	want := analyze(t, run)
-	var got Timeline
+	var got model.Timeline
 	if err := json.Unmarshal(must(json.Marshal(want)), &got); err != nil {
 		t.Fatal(err)
 	}
@@ -186,14 +188,14 @@ func TestNothingIsKnownOfTheClusterOnceTheProberIsLost(t *testing.T) {
 	for writer, gaps := range map[string]int{"lapse": 1, "": 0} {
 		run.Events[3].Writer = writer
 		tl := analyze(t, run)
-		Judge(tl, nil)
+		verdict.Judge(tl, nil)
 		if got := tl.Verdict.Validity.WatchGaps; got != gaps {
 			t.Errorf("end written by %q: %d watch gaps, want %d", writer, got, gaps)
 		}
 		if gaps == 0 {
 			continue
 		}
-		if e := tl.Events[len(tl.Events)-1]; e.Kind != timeline.WatchGap || e.ID != 5 || e.At != (Instant{100 * tick, 800 * tick}) {
+		if e := tl.Events[len(tl.Events)-1]; e.Kind != timeline.WatchGap || e.ID != 5 || e.At != (model.Instant{Earliest: 100 * tick, Latest: 800 * tick}) {
 			t.Errorf("%+v, want a watch gap from the last sign of the prober to the end", e)
 		}
 		if got := unobservedText(tl); got != "94..100 prober stalled, 100..800 run ended early" {
@@ -330,7 +332,7 @@ func TestARecordingThatBreaksOffIsJudgedUpToItsEnd(t *testing.T) {
 		if tl.Run.Duration > 5*tick || tl.Run.Planned != 500*tick {
 			t.Errorf("%s: it took %v of %v, 4 ticks are on record", test.name, tl.Run.Duration, tl.Run.Planned)
 		}
-		if Judge(tl, nil); tl.Verdict.ExitCode != ExitAborted {
+		if verdict.Judge(tl, nil); tl.Verdict.ExitCode != verdict.ExitAborted {
 			t.Errorf("%s: exit code %d", test.name, tl.Verdict.ExitCode)
 		}
 	}
@@ -371,7 +373,7 @@ func TestTargetIsMeasuredUntilItEnds(t *testing.T) {
 	run := rowRun(row("ok ok ok ok"), timeline.Event{Seen: 4 * tick, Kind: timeline.TargetChanged, To: "ended", Object: timeline.Object{Name: "new"}})
 	run.Events[1].Seen = 1000 * tick
 	tl := analyze(t, run)
-	if target := tl.Targets[0]; target.Measured != (Instant{0, 4 * tick}) || target.Coverage != 1 {
+	if target := tl.Targets[0]; target.Measured != (model.Instant{Earliest: 0, Latest: 4 * tick}) || target.Coverage != 1 {
 		t.Errorf("%+v", target)
 	}
 }
@@ -418,7 +420,7 @@ func TestCommandIsTold(t *testing.T) {
 		timeline.Event{Seen: 8 * tick, Kind: timeline.Command, To: "exited", Code: 1})
 	run.Meta.Command = []string{"kubectl", "drain"}
 	tl := analyze(t, run)
-	want := &Command{Args: []string{"kubectl", "drain"}, Start: new(2 * tick), End: new(8 * tick), ExitCode: new(1)}
+	want := &model.Command{Args: []string{"kubectl", "drain"}, Start: new(2 * tick), End: new(8 * tick), ExitCode: new(1)}
 	if diff := gocmp.Diff(want, tl.Run.Command); diff != "" {
 		t.Error(diff)
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"lapse/correlate/model"
+	"lapse/correlate/windows"
 	"lapse/timeline"
 )
 
@@ -114,7 +116,7 @@ func simulate(n network, rate float64, before, after time.Duration, f fault, fai
 }
 
 // judgeRequests returns the windows of one target's requests.
-func judgeRequests(tb testing.TB, rate float64, requests []timeline.Request, resolution time.Duration) []Window {
+func judgeRequests(tb testing.TB, rate float64, requests []timeline.Request, resolution time.Duration) []model.Window {
 	tb.Helper()
 	run := timeline.Run{
 		Meta:    timeline.Meta{Options: timeline.Options{Join: time.Second, Slow: 10 * time.Second, Timeout: simTimeout, Resolution: resolution}},
@@ -137,7 +139,7 @@ type score struct {
 	wrong                int // by one that claims to be exact
 	invented             int // a least downtime above the requests lost
 	open                 int // edges in unobserved time, which have no bracket
-	kinds                map[WindowKind]int
+	kinds                map[model.WindowKind]int
 	startWidth, endWidth time.Duration // sums
 }
 
@@ -161,7 +163,7 @@ type experiment struct {
 
 func (e experiment) repeat(t *testing.T, rate float64, repeats int) score {
 	t.Helper()
-	s := score{repeats: repeats, kinds: map[WindowKind]int{}}
+	s := score{repeats: repeats, kinds: map[model.WindowKind]int{}}
 	for seed := range uint64(repeats) {
 		n := network{rng: rand.New(rand.NewPCG(seed, uint64(rate))), median: cmp.Or(e.median, time.Millisecond), spread: e.spread}
 		start := 30*time.Second + time.Duration(n.rng.Int64N(int64(time.Second)))
@@ -180,7 +182,7 @@ func (e experiment) repeat(t *testing.T, rate float64, repeats int) score {
 
 // add compares windows with the truth. A fault that shows as several windows begins with the first
 // and ends with the last.
-func (s *score) add(f fault, ws []Window) {
+func (s *score) add(f fault, ws []model.Window) {
 	if len(ws) == 0 {
 		return
 	}
@@ -199,13 +201,13 @@ func (s *score) add(f fault, ws []Window) {
 	if !startHeld || !endHeld {
 		s.missed++
 	}
-	if !startHeld && first.Basis == Exact || !endHeld && last.Basis == Exact {
+	if !startHeld && first.Basis == model.Exact || !endHeld && last.Basis == model.Exact {
 		s.wrong++
 	}
 }
 
 // weigh compares the windows' least downtime with the requests lost.
-func (s *score) weigh(rate float64, requests []timeline.Request, ws []Window) {
+func (s *score) weigh(rate float64, requests []timeline.Request, ws []model.Window) {
 	lost, least := 0.0, time.Duration(0)
 	for _, r := range requests {
 		if r.Class.Failed() {
@@ -242,7 +244,7 @@ func TestBracketsHoldTheTruthOfATotalOutage(t *testing.T) {
 	for _, rate := range rates {
 		s := experiment{fail: refusing, length: 500 * time.Millisecond, spread: 0.5, before: time.Second}.repeat(t, rate, repeatsAt(rate))
 		t.Logf("500 ms outage at %v/s: %v", rate, s)
-		if s.seen != s.repeats || s.missed > 0 || s.kinds[Outage] != s.repeats {
+		if s.seen != s.repeats || s.missed > 0 || s.kinds[model.Outage] != s.repeats {
 			t.Errorf("500 ms outage at %v/s: %v; want every one seen as an outage, with brackets that hold", rate, s)
 		}
 	}
@@ -265,7 +267,7 @@ func TestPartialFaultShorterThanAnAnswerIsNoOutage(t *testing.T) {
 	for _, rate := range rates[1:] {
 		s := experiment{fail: resetting(0.5), length: 80 * time.Millisecond, median: 60 * time.Millisecond, spread: 0.3, before: 5 * time.Second}.repeat(t, rate, repeatsAt(rate)/2)
 		t.Logf("half of requests for 80 ms at %v/s, answers take 60 ms: %v", rate, s)
-		if s.seen != s.repeats || s.missed > s.repeats/50 || s.kinds[Outage] > rare(s.repeats) {
+		if s.seen != s.repeats || s.missed > s.repeats/50 || s.kinds[model.Outage] > rare(s.repeats) {
 			t.Errorf("half of requests for 80 ms at %v/s: %v; want every one seen as partial, with brackets that hold", rate, s)
 		}
 	}
@@ -291,7 +293,7 @@ func TestShareOfFailuresAsSlowAsAnswersIsNoOutage(t *testing.T) {
 	} {
 		s := experiment{fail: test.fail, length: test.length, median: test.answer, spread: 0.3, before: 6 * time.Second}.repeat(t, test.rate, seeds(int(min(200, 60_000/test.rate))))
 		t.Logf("%s for %v at %v/s, answers take %v: %v", test.name, test.length, test.rate, test.answer, s)
-		if s.seen != s.repeats || s.missed > s.repeats/50 || s.kinds[Outage] > s.repeats/50 || s.wrong > 0 || s.invented > 0 {
+		if s.seen != s.repeats || s.missed > s.repeats/50 || s.kinds[model.Outage] > s.repeats/50 || s.wrong > 0 || s.invented > 0 {
 			t.Errorf("%s for %v at %v/s, answers take %v: %v, of them %d exact, %d downtimes too long; want every one seen as partial, with brackets that hold",
 				test.name, test.length, test.rate, test.answer, s, s.wrong, s.invented)
 		}
@@ -359,18 +361,18 @@ func interrupt(rng *rand.Rand, requests []timeline.Request, longest time.Duratio
 	at := requests[0].Due
 	for last := requests[len(requests)-1]; at < last.Done; {
 		at += time.Duration(rng.ExpFloat64() * float64(4*longest))
-		stop := period{from: at, to: at + time.Duration(rng.Int64N(int64(longest)))}
-		at = stop.to
-		late := stop.to - stop.from
+		stop := windows.Period{From: at, To: at + time.Duration(rng.Int64N(int64(longest)))}
+		at = stop.To
+		late := stop.To - stop.From
 		for i := range requests {
 			r := &requests[i]
-			switch readLate := stop.from <= r.Done && r.Done < stop.to; {
-			case stop.from <= r.Sent && r.Sent < stop.to:
-				r.Class, r.Sent, r.Done = timeline.NotSent, stop.to, stop.to
+			switch readLate := stop.From <= r.Done && r.Done < stop.To; {
+			case stop.From <= r.Sent && r.Sent < stop.To:
+				r.Class, r.Sent, r.Done = timeline.NotSent, stop.To, stop.To
 			case readLate && (r.Class.Timeout() || r.Class == timeline.OK && late > 10*time.Millisecond):
-				r.Class, r.Done = timeline.Local, stop.to
+				r.Class, r.Done = timeline.Local, stop.To
 			case readLate:
-				r.Done = stop.to
+				r.Done = stop.To
 			}
 		}
 	}
@@ -401,7 +403,7 @@ func TestRequestsCutInFlightAreAShareOfThoseInFlight(t *testing.T) {
 				e := experiment{fail: killing(servers), length: length, median: 300 * time.Millisecond, spread: 0.2, before: 2 * time.Second}
 				s := e.repeat(t, rate, seeds(200))
 				t.Logf("one of %d servers is killed, and missed for %v, at %v/s: %v", servers, length, rate, s)
-				if s.seen != s.repeats || s.missed > rare(s.repeats) || s.wrong > 0 || s.invented > 0 || s.kinds[Outage] > rare(s.repeats) {
+				if s.seen != s.repeats || s.missed > rare(s.repeats) || s.wrong > 0 || s.invented > 0 || s.kinds[model.Outage] > rare(s.repeats) {
 					t.Errorf("one of %d servers is killed, and missed for %v, at %v/s: %v; want every one seen as partial, with brackets that hold", servers, length, rate, s)
 				}
 				if mean := (s.startWidth + s.endWidth) / time.Duration(s.repeats); mean > 1200*time.Millisecond {

@@ -11,6 +11,8 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"lapse/correlate/model"
+	"lapse/correlate/windows"
 	"lapse/timeline"
 )
 
@@ -37,7 +39,7 @@ func readFlights(data []byte, classes ...timeline.Class) []timeline.Request {
 type naive struct {
 	requests []timeline.Request // of classes ok and failed
 	join     time.Duration
-	dark     []period
+	dark     []windows.Period
 	begin    time.Duration
 }
 
@@ -46,7 +48,7 @@ func newNaive(requests []timeline.Request, join, limit time.Duration) *naive {
 	done := requests[0].Due
 	for i, r := range requests {
 		if from := max(done, requests[max(0, i-1)].Sent); r.Sent-from > limit {
-			n.dark = append(n.dark, period{from: from, to: r.Sent})
+			n.dark = append(n.dark, windows.Period{From: from, To: r.Sent})
 		}
 		done = max(done, r.Done)
 	}
@@ -56,7 +58,7 @@ func newNaive(requests []timeline.Request, join, limit time.Duration) *naive {
 // parted reports whether a success or unobserved time lies wholly between two instants.
 func (n *naive) parted(from, to time.Duration) bool {
 	return slices.ContainsFunc(n.requests, func(r timeline.Request) bool { return r.Class == timeline.OK && r.Sent >= from && r.Done <= to }) ||
-		slices.ContainsFunc(n.dark, func(d period) bool { return d.from >= from && d.to <= to })
+		slices.ContainsFunc(n.dark, func(d windows.Period) bool { return d.From >= from && d.To <= to })
 }
 
 // groups splits failures into windows, and these into runs.
@@ -91,10 +93,10 @@ func bounds(failures []timeline.Request) (minSent, maxSent, minKnown, maxKnown t
 	return slices.MinFunc(failures, sent).Sent, slices.MaxFunc(failures, sent).Sent, slices.MinFunc(failures, done).Done, slices.MaxFunc(failures, done).Done
 }
 
-// A naiveWindow is what can be compared with a [Window].
+// A naiveWindow is what can be compared with a [model.Window].
 type naiveWindow struct {
-	Start, End   Instant
-	Open         Open
+	Start, End   model.Instant
+	Open         model.Open
 	Failed, Sent int
 }
 
@@ -109,8 +111,8 @@ func (n *naive) windows() []naiveWindow {
 		spared := n.spared(failures)
 		inside += spared
 		startProofs, endProofs := 1, 1
-		if inside > 0 || len(failures) < fewFailures {
-			for _, edge := range append([]int{len(failures)}, edgeFailures[:]...) {
+		if inside > 0 || len(failures) < windows.FewFailures {
+			for _, edge := range append([]int{len(failures)}, windows.EdgeFailures[:]...) {
 				if edge <= len(failures) {
 					startProofs = max(startProofs, n.proofsNeeded(failures[:edge]))
 					endProofs = max(endProofs, n.proofsNeeded(failures[len(failures)-edge:]))
@@ -118,7 +120,7 @@ func (n *naive) windows() []naiveWindow {
 			}
 		}
 		w := naiveWindow{Failed: len(failures), Sent: len(failures) + inside}
-		w.Start, w.End = Instant{n.begin, minKnown}, Instant{maxSent, never}
+		w.Start, w.End = model.Instant{Earliest: n.begin, Latest: minKnown}, model.Instant{Earliest: maxSent, Latest: model.Never}
 
 		floor := time.Duration(-1)
 		if i > 0 {
@@ -141,7 +143,7 @@ func (n *naive) windows() []naiveWindow {
 			w.Open.Start = true
 		}
 
-		next, nextSeq := never, uint64(math.MaxUint64)
+		next, nextSeq := model.Never, uint64(math.MaxUint64)
 		if i+1 < len(groups) {
 			next, nextSeq = groups[i+1][0][0].Sent, groups[i+1][0][0].Seq
 			_, _, w.End.Latest, _ = bounds(slices.Concat(groups[i+1]...))
@@ -161,7 +163,7 @@ func (n *naive) windows() []naiveWindow {
 					after = append(after, r.Done)
 				}
 				if r.Class == timeline.OK && r.Sent >= maxKnown && r.Seq < nextSeq {
-					sents = append(sents, r.Sent+swap)
+					sents = append(sents, r.Sent+windows.MaxReorder)
 				}
 			}
 			slices.Sort(after)
@@ -174,7 +176,7 @@ func (n *naive) windows() []naiveWindow {
 			if latest <= w.End.Latest {
 				w.End.Latest, besideEnd = latest, endProofs-1
 			}
-		} else if next == never {
+		} else if next == model.Never {
 			w.Open.End = true
 			w.End.Latest = max(n.requests[len(n.requests)-1].Sent+1, maxKnown, slices.Max(append(after, 0)))
 		}
@@ -200,7 +202,7 @@ func (n *naive) proofsNeeded(failures []timeline.Request) int {
 			succeeded++
 		}
 	}
-	return proofsNeeded(len(failures), succeeded)
+	return windows.Confirmations(len(failures), succeeded)
 }
 
 // spared counts the successes in flight when all failures became known at once.
@@ -211,7 +213,7 @@ func (n *naive) spared(failures []timeline.Request) (spared int) {
 		return 0
 	}
 	for _, r := range n.requests {
-		if r.Class == timeline.OK && r.Sent > minSent+swap && r.Sent+swap < minKnown && r.Done > lastDone+swap {
+		if r.Class == timeline.OK && r.Sent > minSent+windows.MaxReorder && r.Sent+windows.MaxReorder < minKnown && r.Done > lastDone+windows.MaxReorder {
 			spared++
 		}
 	}
@@ -221,20 +223,20 @@ func (n *naive) spared(failures []timeline.Request) (spared int) {
 // inside counts the successes inside failures.
 func (n *naive) inside(failures []timeline.Request, answer time.Duration) (inside int) {
 	minSent, maxSent, minKnown, _ := bounds(failures)
-	firstArrival, lastArrival, lastDone := never, time.Duration(0), maxSent
+	firstArrival, lastArrival, lastDone := model.Never, time.Duration(0), maxSent
 	for _, f := range failures {
 		if !f.Class.Timeout() {
 			lastDone = max(lastDone, f.Done)
 		}
-		if unconnected(f.Class) {
-			firstArrival, lastArrival = min(firstArrival, arrival(f.Class, f.Sent, f.Done)), f.Sent
+		if windows.Unconnected(f.Class) {
+			firstArrival, lastArrival = min(firstArrival, windows.Arrival(f.Class, f.Sent, f.Done)), f.Sent
 		}
 	}
 	for _, r := range n.requests {
 		usual := func(f timeline.Request) bool { return r.Sent <= f.Sent-(f.Done-f.Sent) && r.Done-r.Sent <= answer }
-		after := r.Sent >= minKnown && (r.Done <= maxSent || answer != never && slices.ContainsFunc(failures, usual))
-		among := r.Sent > minSent+swap && r.Sent < maxSent-swap && r.Done > minKnown+swap && r.Done+swap < lastDone
-		arrived := r.Sent > firstArrival && r.Sent+swap < lastArrival
+		after := r.Sent >= minKnown && (r.Done <= maxSent || answer != model.Never && slices.ContainsFunc(failures, usual))
+		among := r.Sent > minSent+windows.MaxReorder && r.Sent < maxSent-windows.MaxReorder && r.Done > minKnown+windows.MaxReorder && r.Done+windows.MaxReorder < lastDone
+		arrived := r.Sent > firstArrival && r.Sent+windows.MaxReorder < lastArrival
 		if r.Class == timeline.OK && (after || among || arrived) {
 			inside++
 		}
@@ -245,30 +247,30 @@ func (n *naive) inside(failures []timeline.Request, answer time.Duration) (insid
 // answer is by when an answer would have come to a request: it rests on the successes before it and outside earlier
 // windows.
 func (n *naive) answer(earlier [][][]timeline.Request, to timeline.Request) time.Duration {
-	h := healthy{maxGap: 30 * time.Millisecond}
+	h := windows.Healthy{MaxGap: 30 * time.Millisecond}
 	next := 0
 	for _, runs := range append(slices.Clone(earlier), [][]timeline.Request{{to}}) {
 		_, _, _, maxKnown := bounds(slices.Concat(runs...))
 		for _, r := range n.requests[next:runs[0][0].Seq] {
 			if r.Class == timeline.OK {
-				h.add(flight{sent: r.Sent, done: r.Done})
+				h.Add(windows.Sample{Sent: r.Sent, Done: r.Done})
 			}
 		}
 		closed := func(r timeline.Request) bool { return r.Sent-maxKnown >= n.join && n.parted(maxKnown, r.Sent) }
 		next = slices.IndexFunc(n.requests, closed)
 	}
-	return h.answer()
+	return h.Answer()
 }
 
 func (n *naive) shade(w *naiveWindow, minSent, maxKnown time.Duration) {
 	for _, d := range n.dark {
-		if d.to > w.Start.Earliest && d.from < minSent {
-			w.Start.Earliest, w.Open.Start = min(d.to, minSent), true
+		if d.To > w.Start.Earliest && d.From < minSent {
+			w.Start.Earliest, w.Open.Start = min(d.To, minSent), true
 		}
 	}
 	for _, d := range slices.Backward(n.dark) {
-		if d.to > maxKnown && d.from < w.End.Latest {
-			w.End.Latest, w.Open.End = max(d.from, maxKnown), true
+		if d.To > maxKnown && d.From < w.End.Latest {
+			w.End.Latest, w.Open.End = max(d.From, maxKnown), true
 		}
 	}
 }
@@ -287,15 +289,15 @@ func fuzzRun(requests []timeline.Request, resolution time.Duration) timeline.Run
 }
 
 // checkWindows checks what must hold for the windows of any run.
-func checkWindows(t *testing.T, tl *Timeline) {
+func checkWindows(t *testing.T, tl *model.Timeline) {
 	t.Helper()
 	type key struct {
 		target string
 		slow   bool
 	}
-	before, failed := map[key]Window{}, map[string]int{}
+	before, failed := map[key]model.Window{}, map[string]int{}
 	for i, w := range tl.Windows {
-		k := key{w.Target, w.Kind == Slow}
+		k := key{w.Target, w.Kind == model.Slow}
 		failed[w.Target] += w.Failed
 		switch previous, met := before[k]; {
 		case w.ID != i+1:
@@ -324,8 +326,8 @@ func checkWindows(t *testing.T, tl *Timeline) {
 		}
 	}
 	for _, f := range tl.Failures {
-		holds := func(w Window) bool {
-			return w.Target == f.Target && w.Kind != Slow && w.Start.Earliest <= f.Sent && f.Sent <= max(w.End.Latest, w.Start.Latest)
+		holds := func(w model.Window) bool {
+			return w.Target == f.Target && w.Kind != model.Slow && w.Start.Earliest <= f.Sent && f.Sent <= max(w.End.Latest, w.Start.Latest)
 		}
 		if !slices.ContainsFunc(tl.Windows, holds) {
 			t.Errorf("no window holds the failure sent at %v", f.Sent)
@@ -412,7 +414,7 @@ func compareWithRules(t *testing.T, requests []timeline.Request, resolution, lim
 	checkWindows(t, tl)
 	var got []naiveWindow
 	for _, w := range tl.Windows {
-		if w.Kind != Slow {
+		if w.Kind != model.Slow {
 			got = append(got, naiveWindow{Start: w.Start, End: w.End, Open: w.Open, Failed: w.Failed, Sent: w.Sent})
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"lapse/correlate/verdict"
 	"lapse/timeline"
 )
 
@@ -64,7 +65,7 @@ func TestSlowIsMeasuredAgainstTheBaseline(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			tl := analyze(t, slowRun(test.asked, test.took))
-			Judge(tl, nil)
+			verdict.Judge(tl, nil)
 			if target := tl.Targets[0]; len(tl.Windows) != test.windows || target.SlowFrom != test.from || target.AlwaysSlow != (test.note != "") {
 				t.Errorf("%d windows, slow from %v, always slow %v; want %d, %v\n%+v", len(tl.Windows), target.SlowFrom, target.AlwaysSlow, test.windows, test.from, tl.Windows)
 			}

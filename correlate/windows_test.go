@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"lapse/correlate/model"
 	"lapse/timeline"
 )
 
@@ -66,7 +67,7 @@ func rowRun(requests []timeline.Request, events ...timeline.Event) timeline.Run 
 	}
 }
 
-func analyze(t testing.TB, run timeline.Run) *Timeline {
+func analyze(t testing.TB, run timeline.Run) *model.Timeline {
 	t.Helper()
 	tl, err := Analyze(run, Options{})
 	if err != nil {
@@ -81,11 +82,11 @@ func ticks(d time.Duration) string {
 }
 
 // inTicks writes what a window says of time, in ticks.
-func inTicks(w Window) string {
+func inTicks(w model.Window) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s start %s..%s end %s..%s length %s..%s", w.Kind, w.Basis,
 		ticks(w.Start.Earliest), ticks(w.Start.Latest), ticks(w.End.Earliest), ticks(w.End.Latest), ticks(w.Length.Min), ticks(w.Length.Max))
-	if w.Kind == Slow {
+	if w.Kind == model.Slow {
 		fmt.Fprintf(&b, " %d/%d", w.Slow, w.Sent)
 	} else {
 		fmt.Fprintf(&b, " %d/%d", w.Failed, w.Sent)
@@ -127,7 +128,7 @@ func TestGapWithinTheResolutionOnlyWidensBrackets(t *testing.T) {
 		switch {
 		case resolution == 6*tick && (target.Coverage != 1 || target.Resolution != 6*tick):
 			t.Errorf("coverage %v, detection limit %v; want all of it observed, and the longest gap", target.Coverage, target.Resolution)
-		case resolution == 6*tick && tl.Windows[0].Downtime != Length{Min: 14 * tick, Max: 27 * tick}:
+		case resolution == 6*tick && tl.Windows[0].Downtime != model.Length{Min: 14 * tick, Max: 27 * tick}:
 			t.Errorf("downtime %+v; want no least in the gap, where the target may have been well", tl.Windows[0].Downtime)
 		case resolution == 5*tick && (target.Coverage == 1 || target.Resolution != 1*tick):
 			t.Errorf("coverage %v, detection limit %v; want two holes", target.Coverage, target.Resolution)
@@ -146,7 +147,7 @@ func TestWindowOfTimeoutsLongerThanTheRunLiesWithinIt(t *testing.T) {
 	run.Events[0].Seen = 2 * time.Second
 	run.Batches = func(yield func(timeline.Batch, error) bool) { yield(timeline.Batch{Requests: requests}, nil) }
 	w := onlyWindow(t, analyze(t, run))
-	if w.Start != (Instant{0, 2 * time.Second}) || w.End != (Instant{1500 * ms, 2 * time.Second}) || w.Open != (Open{true, true}) || w.Length != (Length{0, 2 * time.Second}) {
+	if w.Start != (model.Instant{Earliest: 0, Latest: 2 * time.Second}) || w.End != (model.Instant{Earliest: 1500 * ms, Latest: 2 * time.Second}) || w.Open != (model.Open{Start: true, End: true}) || w.Length != (model.Length{Min: 0, Max: 2 * time.Second}) {
 		t.Errorf("start %v, end %v, length %v, open %v; want all of it within the 2 s of the run", w.Start, w.End, w.Length, w.Open)
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 	"lapse/dashboard"
 	"lapse/dashboard/internal/sample"
 	"lapse/timeline"
@@ -361,20 +361,20 @@ func TestHostileNamesNeverBecomeMarkup(t *testing.T) {
 		series[renamed] = series[target.Name]
 		delete(series, target.Name)
 		one := series[renamed]
-		one.Classes = map[string]correlate.SparseCounts{hostile: {100, 3}, "__proto__": {101, 2}, "constructor": {102, 2}}
+		one.Classes = map[string]model.SparseCounts{hostile: {100, 3}, "__proto__": {101, 2}, "constructor": {102, 2}}
 		series[renamed] = one
 		target.Name, target.URL, target.Pod, target.PodNode = renamed, "javascript:window.hacked=4", "shop/"+hostile, hostile
 	}
 	for i := range run.Windows {
 		w := &run.Windows[i]
 		w.Target = hostile
-		w.Kind = correlate.WindowKind(hostile)
+		w.Kind = model.WindowKind(hostile)
 		w.Classes = map[string]int{hostile: 1, "__proto__": 2}
 		w.Backends = map[string]int{hostile: 1}
-		w.Errors = []correlate.ErrorText{{Class: hostile, Text: hostile + " expired"}}
-		w.Causes = []correlate.Cause{{
+		w.Errors = []model.ErrorText{{Class: hostile, Text: hostile + " expired"}}
+		w.Causes = []model.Cause{{
 			Rule: hostile, Confidence: hostile, Text: hostile, Fix: hostile,
-			Evidence: []correlate.Evidence{{Text: hostile, Target: hostile}}, Rivals: []string{hostile},
+			Evidence: []model.Evidence{{Text: hostile, Target: hostile}}, Rivals: []string{hostile},
 		}}
 	}
 	for i := range run.Events {
@@ -387,7 +387,7 @@ func TestHostileNamesNeverBecomeMarkup(t *testing.T) {
 	for i := range run.Pods {
 		p := &run.Pods[i]
 		p.Namespace, p.Name, p.Node, p.IP = hostile, hostile, hostile, hostile
-		p.States = append(p.States, correlate.PodState{Start: 60 * time.Second, State: hostile}, correlate.PodState{Start: 65 * time.Second, State: "constructor"})
+		p.States = append(p.States, model.PodState{Start: 60 * time.Second, State: hostile}, model.PodState{Start: 65 * time.Second, State: "constructor"})
 	}
 	run.Verdict.Reasons = []string{hostile}
 	run.Verdict.Gates[0].Expr = hostile
@@ -441,8 +441,8 @@ func TestThousandsOfEventsAreNotThousandsOfElements(t *testing.T) {
 	run.Events = nil
 	for i := range events {
 		seen := sample.Length * time.Duration(i) / events
-		run.Events = append(run.Events, correlate.Event{
-			ID: uint32(i + 1), Seen: seen, At: correlate.Instant{Earliest: seen, Latest: seen},
+		run.Events = append(run.Events, model.Event{
+			ID: uint32(i + 1), Seen: seen, At: model.Instant{Earliest: seen, Latest: seen},
 			Kind: timeline.CommandOutput, Detail: fmt.Sprintf("line %d.", i),
 		})
 	}
@@ -471,7 +471,7 @@ func TestAThousandWindowsAreNotAThousandRows(t *testing.T) {
 	run.Windows = nil
 	for i := range 1000 {
 		w, at := template, time.Duration(i)*70*time.Millisecond
-		w.ID, w.Start, w.End = i+1, correlate.Instant{Earliest: at, Latest: at}, correlate.Instant{Earliest: at + 10*time.Millisecond, Latest: at + 10*time.Millisecond}
+		w.ID, w.Start, w.End = i+1, model.Instant{Earliest: at, Latest: at}, model.Instant{Earliest: at + 10*time.Millisecond, Latest: at + 10*time.Millisecond}
 		run.Windows = append(run.Windows, w)
 	}
 	store := dashboard.NewStore()

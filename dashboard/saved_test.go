@@ -19,13 +19,13 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 	"lapse/dashboard/internal/sample"
 )
 
 // savedReport writes a run into a document of its own, as a report does: the page's files and the data inside, and a
 // policy that allows nothing else.
-func savedReport(t *testing.T, run *correlate.Timeline) string {
+func savedReport(t *testing.T, run *model.Timeline) string {
 	t.Helper()
 	script := strings.ReplaceAll(read(t, "dist/page.js"), "</script", `<\/script`)
 	style := read(t, "dist/page.css")

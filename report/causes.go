@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 )
 
 // maxExplained is how many causes are told with their evidence: those of the windows with most downtime.
@@ -15,14 +15,14 @@ const maxExplained = 5
 
 // A finding is a cause with all the windows that have it.
 type finding struct {
-	correlate.Cause
-	windows []correlate.Window
+	model.Cause
+	windows []model.Window
 }
 
 // findings are the likeliest causes of the windows, each once. The worst are told in full; of the others only the rule is,
 // and the windows.
-func findings(tl *correlate.Timeline) (told, others []finding) {
-	all := gather(tl.Windows, func(a, b correlate.Cause) bool {
+func findings(tl *model.Timeline) (told, others []finding) {
+	all := gather(tl.Windows, func(a, b model.Cause) bool {
 		return a.Rule == b.Rule && a.Text == b.Text && a.Confidence == b.Confidence && a.Rule != "unexplained" // what has no cause has none in common
 	})
 	byDowntime := slices.SortedStableFunc(slices.Values(all), func(a, b finding) int { return compareDowntime(b.worst(), a.worst()) })
@@ -31,14 +31,14 @@ func findings(tl *correlate.Timeline) (told, others []finding) {
 			told = append(told, f)
 		}
 	}
-	rest := slices.DeleteFunc(slices.Clone(tl.Windows), func(w correlate.Window) bool {
+	rest := slices.DeleteFunc(slices.Clone(tl.Windows), func(w model.Window) bool {
 		return slices.ContainsFunc(told, func(f finding) bool { return f.has(w.ID) })
 	})
-	return told, gather(rest, func(a, b correlate.Cause) bool { return a.Rule == b.Rule })
+	return told, gather(rest, func(a, b model.Cause) bool { return a.Rule == b.Rule })
 }
 
 // gather puts windows together whose likeliest causes are the same.
-func gather(windows []correlate.Window, same func(a, b correlate.Cause) bool) []finding {
+func gather(windows []model.Window, same func(a, b model.Cause) bool) []finding {
 	var all []finding
 	for _, w := range windows {
 		if len(w.Causes) == 0 {
@@ -54,15 +54,15 @@ func gather(windows []correlate.Window, same func(a, b correlate.Cause) bool) []
 	return all
 }
 
-func (f finding) first() correlate.Window { return f.windows[0] }
+func (f finding) first() model.Window { return f.windows[0] }
 
-func (f finding) worst() correlate.Window { return slices.MaxFunc(f.windows, compareDowntime) }
+func (f finding) worst() model.Window { return slices.MaxFunc(f.windows, compareDowntime) }
 
 func (f finding) has(id int) bool {
-	return slices.ContainsFunc(f.windows, func(w correlate.Window) bool { return w.ID == id })
+	return slices.ContainsFunc(f.windows, func(w model.Window) bool { return w.ID == id })
 }
 
-func compareDowntime(a, b correlate.Window) int {
+func compareDowntime(a, b model.Window) int {
 	return cmp.Or(cmp.Compare(a.Downtime.Max, b.Downtime.Max), cmp.Compare(a.Length.Max, b.Length.Max))
 }
 
@@ -84,11 +84,11 @@ func (f finding) restText() string {
 // A fix is what to change, and the windows it is for.
 type fix struct {
 	text    string
-	windows []correlate.Window
+	windows []model.Window
 }
 
 // fixes are all that is to be changed, each once.
-func fixes(tl *correlate.Timeline) []fix {
+func fixes(tl *model.Timeline) []fix {
 	var all []fix
 	for _, w := range tl.Windows {
 		if len(w.Causes) == 0 || w.Causes[0].Fix == "" {
@@ -105,7 +105,7 @@ func fixes(tl *correlate.Timeline) []fix {
 }
 
 // windowList names windows by their numbers: "window 3", "windows 1, 4–6", "23 windows, 1 to 61".
-func windowList(windows []correlate.Window) string {
+func windowList(windows []model.Window) string {
 	if len(windows) == 1 {
 		return fmt.Sprintf("window %d", windows[0].ID)
 	}
@@ -132,7 +132,7 @@ func windowList(windows []correlate.Window) string {
 }
 
 // causes writes why the windows opened, each cause once, and what to change.
-func causes(p *page, tl *correlate.Timeline) {
+func causes(p *page, tl *model.Timeline) {
 	told, others := findings(tl)
 	if len(told) == 0 {
 		return
@@ -165,8 +165,8 @@ func causes(p *page, tl *correlate.Timeline) {
 }
 
 // evidence writes the facts a cause rests on, each at its distance from the window's start.
-func evidence(p *page, w correlate.Window, facts []correlate.Evidence) {
-	facts = slices.SortedStableFunc(slices.Values(facts), func(a, b correlate.Evidence) int {
+func evidence(p *page, w model.Window, facts []model.Evidence) {
+	facts = slices.SortedStableFunc(slices.Values(facts), func(a, b model.Evidence) int {
 		return cmp.Compare(when(a), when(b))
 	})
 	var rows [][]span
@@ -182,7 +182,7 @@ func evidence(p *page, w correlate.Window, facts []correlate.Evidence) {
 }
 
 // when orders evidence: what has no instant comes last.
-func when(fact correlate.Evidence) time.Duration {
+func when(fact model.Evidence) time.Duration {
 	if fact.At == nil {
 		return 1<<63 - 1
 	}
@@ -193,16 +193,16 @@ func when(fact correlate.Evidence) time.Duration {
 const vague = 200 * time.Millisecond
 
 // sinceStart is the distance of an instant from when the window's first failure was known.
-func sinceStart(w correlate.Window, at *correlate.Instant) string {
+func sinceStart(w model.Window, at *model.Instant) string {
 	switch {
 	case at == nil:
 		return ""
-	case at.Earliest <= correlate.Unbounded:
+	case at.Earliest <= model.Unbounded:
 		return "before"
 	}
-	offset := correlate.Instant{Earliest: at.Earliest - w.Start.Latest, Latest: at.Latest - w.Start.Latest}
+	offset := model.Instant{Earliest: at.Earliest - w.Start.Latest, Latest: at.Latest - w.Start.Latest}
 	if offset.Latest-offset.Earliest > vague {
-		return "by " + FormatOffset(correlate.Instant{Earliest: offset.Latest, Latest: offset.Latest})
+		return "by " + FormatOffset(model.Instant{Earliest: offset.Latest, Latest: offset.Latest})
 	}
 	return FormatOffset(offset)
 }

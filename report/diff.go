@@ -9,14 +9,15 @@ import (
 	"strconv"
 	"strings"
 
-	"lapse/correlate"
+	"lapse/correlate/compare"
+	"lapse/correlate/model"
 )
 
 // A Comparison is two judged runs and what changed from A to B.
 type Comparison struct {
-	A, B correlate.Timeline
+	A, B model.Timeline
 	Name struct{ A, B string } // what the user calls them
-	Diff correlate.Diff
+	Diff compare.Diff
 }
 
 // DiffFormats are the ways to render a comparison, by the name that -o takes.
@@ -27,8 +28,8 @@ var DiffFormats = map[string]func(io.Writer, *Comparison, Options) error{
 }
 
 // Compare compares two judged runs.
-func Compare(a, b *correlate.Timeline, nameA, nameB string) *Comparison {
-	c := &Comparison{A: *a, B: *b, Diff: correlate.Compare(a, b)}
+func Compare(a, b *model.Timeline, nameA, nameB string) *Comparison {
+	c := &Comparison{A: *a, B: *b, Diff: compare.Compare(a, b)}
 	c.Name.A, c.Name.B = nameA, nameB
 	return c
 }
@@ -44,10 +45,10 @@ const (
 type diffGroup struct{ name, metric, less, more string }
 
 var diffGroups = []diffGroup{
-	{"failures", correlate.DiffFailed, "fewer", "more"},
-	{"downtime", correlate.DiffDowntime, "less", "more"},
-	{"longest window", correlate.DiffLongest, "shorter", "longer"},
-	{"latency", correlate.DiffLatency, "lower", "higher"},
+	{"failures", compare.DiffFailed, "fewer", "more"},
+	{"downtime", compare.DiffDowntime, "less", "more"},
+	{"longest window", compare.DiffLongest, "shorter", "longer"},
+	{"latency", compare.DiffLatency, "lower", "higher"},
 }
 
 func groupOf(metric string) diffGroup {
@@ -56,11 +57,11 @@ func groupOf(metric string) diffGroup {
 }
 
 // word says where a group of changes went.
-func (g diffGroup) word(changes []correlate.Change) string {
+func (g diffGroup) word(changes []compare.Change) string {
 	var less, more, known bool
 	for _, c := range changes {
 		if strings.HasPrefix(c.Metric, g.metric) {
-			less, more, known = less || c.Direction == correlate.Less, more || c.Direction == correlate.More, known || c.Known()
+			less, more, known = less || c.Direction == compare.Less, more || c.Direction == compare.More, known || c.Known()
 		}
 	}
 	switch {
@@ -77,7 +78,7 @@ func (g diffGroup) word(changes []correlate.Change) string {
 }
 
 // diffHeadline sums a comparison up.
-func diffHeadline(d correlate.Diff) string {
+func diffHeadline(d compare.Diff) string {
 	var parts []string
 	if n := len(d.NotComparable); n > 0 {
 		parts = append(parts, fmt.Sprintf("not comparable, for %s below", plural(n, "reason")))
@@ -89,14 +90,14 @@ func diffHeadline(d correlate.Diff) string {
 }
 
 // changeWord is a single change in a word.
-func changeWord(c correlate.Change) string {
+func changeWord(c compare.Change) string {
 	g := groupOf(c.Metric)
 	switch {
 	case !c.Known():
 		return "not measured in both"
-	case c.Direction == correlate.Less:
+	case c.Direction == compare.Less:
 		return g.less
-	case c.Direction == correlate.More:
+	case c.Direction == compare.More:
 		return g.more
 	}
 	return "no change shown"
@@ -104,17 +105,17 @@ func changeWord(c correlate.Change) string {
 
 // figure names what is compared.
 func figure(metric string) string {
-	if quantile, ok := strings.CutPrefix(metric, correlate.DiffLatency); ok {
+	if quantile, ok := strings.CutPrefix(metric, compare.DiffLatency); ok {
 		return quantile
 	}
 	return groupOf(metric).name
 }
 
-func estimate(metric string, e *correlate.Estimate) string {
+func estimate(metric string, e *compare.Estimate) string {
 	switch {
 	case e == nil:
 		return "not measured"
-	case metric == correlate.DiffFailed:
+	case metric == compare.DiffFailed:
 		return fmt.Sprintf("%d/%d  %s (%s to %s)", e.Failed, e.Sent, FormatShare(float64(e.Failed)/float64(e.Sent)), floorShare(e.Min), FormatShare(*e.Max))
 	}
 	return FormatLength(e.Length())
@@ -129,7 +130,7 @@ func floorShare(share float64) string {
 	return strconv.FormatFloat(math.Floor(share*100/step+1e-9)*step, 'g', 3, 64) + "%"
 }
 
-func runLine(name string, tl *correlate.Timeline) string {
+func runLine(name string, tl *model.Timeline) string {
 	badge, _ := badgeOf(tl)
 	return name + " " + badge + ": " + headline(tl) + " · " + measured(tl)
 }
@@ -140,7 +141,7 @@ func DiffTable(w io.Writer, c *Comparison, opts Options) error {
 	p.paragraph([]span{{" ", normal}, p.span("FROM A TO B", bold), {"  ", normal}}, diffHeadline(c.Diff), bold)
 	for _, run := range []struct {
 		label, name string
-		tl          *correlate.Timeline
+		tl          *model.Timeline
 	}{{"A", c.Name.A, &c.A}, {"B", c.Name.B, &c.B}} {
 		p.paragraph([]span{{"   ", normal}, p.span(run.label, bold), {"  ", normal}}, runLine(run.name, run.tl), dim)
 	}
@@ -170,7 +171,7 @@ func diffChanges(p *page, c *Comparison) {
 	rows := [][]span{header("", "TARGET", "WHAT", "A", "B", "B HAS")}
 	names := targetNames(p, &c.A)
 	for _, change := range c.Diff.Changes {
-		style := map[correlate.Direction]style{correlate.Less: green, correlate.More: redBold}[change.Direction]
+		style := map[compare.Direction]style{compare.Less: green, compare.More: redBold}[change.Direction]
 		rows = append(rows, []span{
 			{}, {names[change.Target], normal}, p.span(figure(change.Metric), normal),
 			p.span(estimate(change.Metric, change.A), normal), p.span(estimate(change.Metric, change.B), normal), p.span(changeWord(change), style),
@@ -199,7 +200,7 @@ func diffCauses(p *page, c *Comparison) {
 }
 
 // causeText tells of a rule's longest window in a run.
-func causeText(s correlate.CauseSide) string {
+func causeText(s compare.CauseSide) string {
 	if s.Windows == 0 {
 		return "none"
 	}
@@ -209,10 +210,10 @@ func causeText(s correlate.CauseSide) string {
 // DiffJSON writes a comparison for programs. Lengths are nanoseconds, shares ratios from 0 to 1.
 func DiffJSON(w io.Writer, c *Comparison, _ Options) error {
 	type run struct {
-		Name    string            `json:"name"`
-		ID      string            `json:"id"`
-		Tool    correlate.Tool    `json:"tool"`
-		Verdict correlate.Verdict `json:"verdict"`
+		Name    string        `json:"name"`
+		ID      string        `json:"id"`
+		Tool    model.Tool    `json:"tool"`
+		Verdict model.Verdict `json:"verdict"`
 	}
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
@@ -220,7 +221,7 @@ func DiffJSON(w io.Writer, c *Comparison, _ Options) error {
 	return encoder.Encode(struct {
 		A run `json:"a"`
 		B run `json:"b"`
-		correlate.Diff
+		compare.Diff
 	}{run{c.Name.A, c.A.Run.ID, c.A.Tool, c.A.Verdict}, run{c.Name.B, c.B.Run.ID, c.B.Tool, c.B.Verdict}, c.Diff})
 }
 
@@ -244,7 +245,7 @@ func DiffMarkdown(w io.Writer, c *Comparison, _ Options) error {
 		var rows [][]string
 		for _, change := range c.Diff.Changes {
 			word := changeWord(change)
-			if change.Direction != correlate.Unclear {
+			if change.Direction != compare.Unclear {
 				word = "**" + word + "**"
 			}
 			rows = append(rows, []string{m.target(change.Target), figure(change.Metric), estimate(change.Metric, change.A), estimate(change.Metric, change.B), word})

@@ -7,7 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"lapse/correlate"
+	"lapse/correlate/compare"
+	"lapse/correlate/model"
 )
 
 // diffs are comparisons people meet: before and after a fix, and of things that are not alike.
@@ -15,8 +16,8 @@ var diffs = map[string]func() *Comparison{
 	"fixed": func() *Comparison {
 		fixed := race()
 		fixed.Targets[0].OK, fixed.Targets[0].Failed = fixed.Targets[0].Sent, 0
-		fixed.Windows, fixed.Verdict.Failed, fixed.Verdict.Windows = []correlate.Window{}, 0, 0
-		fixed.Verdict.Result, fixed.Verdict.ExitCode = correlate.Pass, 0
+		fixed.Windows, fixed.Verdict.Failed, fixed.Verdict.Windows = []model.Window{}, 0, 0
+		fixed.Verdict.Result, fixed.Verdict.ExitCode = model.Pass, 0
 		return Compare(race(), fixed, "runs/before", "runs/after")
 	},
 	"same":   func() *Comparison { return Compare(race(), race(), "runs/one", "runs/two") },
@@ -28,12 +29,12 @@ var diffs = map[string]func() *Comparison{
 }
 
 // fewer is the run aborted, with fewer failures.
-func fewer() *correlate.Timeline {
+func fewer() *model.Timeline {
 	tl := aborted()
 	tl.Run.Aborted, tl.Verdict.Coverage = "", 1
 	tl.Targets[0].Failed, tl.Unobserved = 3, nil
 	w := &tl.Windows[0]
-	w.Open, w.Length, w.Downtime = correlate.Open{}, correlate.Length{Min: 20 * ms, Max: 40 * ms}, correlate.Length{Min: 20 * ms, Max: 40 * ms}
+	w.Open, w.Length, w.Downtime = model.Open{}, model.Length{Min: 20 * ms, Max: 40 * ms}, model.Length{Min: 20 * ms, Max: 40 * ms}
 	return tl
 }
 
@@ -81,12 +82,12 @@ func TestComparisonSaysUpFrontWhatCannotBeCompared(t *testing.T) {
 func TestComparisonAsJSONHoldsWhatAPipelineAsks(t *testing.T) {
 	var got struct {
 		A, B struct{ Name, ID string }
-		correlate.Diff
+		compare.Diff
 	}
 	if err := json.Unmarshal(renderDiff(t, "json", diffs["fixed"](), Options{}), &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.A.Name != "runs/before" || len(got.Changes) == 0 || got.Changes[0].Direction != correlate.Less || got.NotComparable == nil {
+	if got.A.Name != "runs/before" || len(got.Changes) == 0 || got.Changes[0].Direction != compare.Less || got.NotComparable == nil {
 		t.Errorf("%+v", got)
 	}
 }
@@ -102,7 +103,7 @@ func TestLowerBoundsAreRoundedDown(t *testing.T) {
 func TestComparisonAsMarkdownStaysSmall(t *testing.T) {
 	c := diffs["same"]()
 	for i := range 3000 {
-		c.Diff.Causes = append(c.Diff.Causes, correlate.CauseChange{Rule: fmt.Sprint("rule", i), A: correlate.CauseSide{Windows: 1, Text: strings.Repeat("@ ", 500)}})
+		c.Diff.Causes = append(c.Diff.Causes, compare.CauseChange{Rule: fmt.Sprint("rule", i), A: compare.CauseSide{Windows: 1, Text: strings.Repeat("@ ", 500)}})
 		c.Diff.NotComparable = append(c.Diff.NotComparable, strings.Repeat("` ", 500))
 	}
 	if out := renderDiff(t, "markdown", c, Options{}); len(out) > 60_000 {

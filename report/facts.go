@@ -3,13 +3,13 @@ package report
 import (
 	"net/netip"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 	"lapse/timeline"
 )
 
 // Facts returns what a judged run still holds of its facts: the targets, the events, and the requests that failed, as
 // far as they are listed. What it cannot hold is left out: the other requests, and what bounds an event from below.
-func Facts(tl *correlate.Timeline) timeline.Run {
+func Facts(tl *model.Timeline) timeline.Run {
 	run := timeline.Run{Meta: timeline.Meta{ID: tl.Run.ID, Tool: tl.Tool.Version, T0: tl.T0, Services: tl.Run.Services, URLs: tl.Run.URLs}}
 	ids := map[string]timeline.TargetID{}
 	for _, t := range tl.Targets {
@@ -31,7 +31,7 @@ func Facts(tl *correlate.Timeline) timeline.Run {
 }
 
 // recorded is the fact an event of a timeline was made of.
-func recorded(e correlate.Event) timeline.Event {
+func recorded(e model.Event) timeline.Event {
 	fact := timeline.Event{
 		ID: e.ID, Seen: e.Seen, Writer: e.Writer, Kind: e.Kind, From: e.From, To: e.To,
 		Code: e.Code, Detail: e.Detail, Service: e.Service, Port: e.Port,
@@ -46,7 +46,7 @@ func recorded(e correlate.Event) timeline.Event {
 	return fact
 }
 
-func failedRequests(tl *correlate.Timeline, ids map[string]timeline.TargetID, backends *[]timeline.Backend) []timeline.Request {
+func failedRequests(tl *model.Timeline, ids map[string]timeline.TargetID, backends *[]timeline.Backend) []timeline.Request {
 	requests := make([]timeline.Request, 0, len(tl.Failures))
 	numbers := map[string]uint16{"": 0}
 	for _, f := range tl.Failures {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 )
 
 // unknownLength is the length of what nothing bounds.
@@ -22,7 +22,7 @@ const unknownLength = "unknown"
 //	[0, …] and open       unknown
 //
 // A length is open if one of its ends was not observed, so that there is no upper bound.
-func FormatLength(l correlate.Length, open bool) string {
+func FormatLength(l model.Length, open bool) string {
 	switch {
 	case open && l.Min <= 0:
 		return unknownLength
@@ -40,7 +40,7 @@ func FormatLength(l correlate.Length, open bool) string {
 }
 
 // FormatOffset renders the uncertain time from an instant to another, with its sign: "-71 ms ±9".
-func FormatOffset(offset correlate.Instant) string {
+func FormatOffset(offset model.Instant) string {
 	text := withError(offset.Earliest, offset.Latest)
 	if text[0] == '-' {
 		return text

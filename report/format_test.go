@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 )
 
 func TestLengthsReadWithTheirErrors(t *testing.T) {
@@ -38,7 +38,7 @@ func TestLengthsReadWithTheirErrors(t *testing.T) {
 		{"0s", "9s", true, "unknown"},
 		{"316.2s", "317.9s", false, "317 s ±1"},
 	} {
-		if got := FormatLength(correlate.Length{Min: parse(t, test.min), Max: parse(t, test.max)}, test.open); got != test.want {
+		if got := FormatLength(model.Length{Min: parse(t, test.min), Max: parse(t, test.max)}, test.open); got != test.want {
 			t.Errorf("[%s, %s] open %v reads %q, want %q", test.min, test.max, test.open, got, test.want)
 		}
 	}
@@ -53,7 +53,7 @@ func TestOffsetsReadWithTheirSign(t *testing.T) {
 		{"0s", "0s", "+0 s"},
 		{"-1.5s", "-1.5s", "-1.5 s"},
 	} {
-		if got := FormatOffset(correlate.Instant{Earliest: parse(t, test.earliest), Latest: parse(t, test.latest)}); got != test.want {
+		if got := FormatOffset(model.Instant{Earliest: parse(t, test.earliest), Latest: parse(t, test.latest)}); got != test.want {
 			t.Errorf("[%s, %s] reads %q, want %q", test.earliest, test.latest, got, test.want)
 		}
 	}
@@ -91,7 +91,7 @@ func TestPrintedBoundsHoldTheMeasured(t *testing.T) {
 		size := int64(1) << random.IntN(30)
 		lo := time.Duration(random.Int64N(2*size)-size) * time.Microsecond
 		hi := lo + time.Duration(random.Int64N(size)+1)*time.Microsecond
-		text := FormatOffset(correlate.Instant{Earliest: lo, Latest: hi})
+		text := FormatOffset(model.Instant{Earliest: lo, Latest: hi})
 		from, to := bounds(t, text)
 		if from > float64(lo)+0.01 || to < float64(hi)-0.01 {
 			t.Fatalf("[%v, %v] reads %q", lo, hi, text)

@@ -3,12 +3,12 @@ package report
 import (
 	"testing"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 )
 
 func TestGateValueWithoutAnUpperEndIsNotGivenOne(t *testing.T) {
-	value := correlate.Range{Min: 40e6, Max: 50e6, Open: true}
-	if got := gateValue(correlate.GateResult{Expr: "downtime.total > 1s", Value: &value}); got != "≥ 40 ms" {
+	value := model.Range{Min: 40e6, Max: 50e6, Open: true}
+	if got := gateValue(model.GateResult{Expr: "downtime.total > 1s", Value: &value}); got != "≥ 40 ms" {
 		t.Errorf("%q", got)
 	}
 }

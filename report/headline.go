@@ -7,7 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
+	"lapse/correlate/verdict"
 	"lapse/timeline"
 )
 
@@ -16,7 +17,7 @@ import (
 
 // headline says what was found: that comes first also where the run proves nothing. That nothing failed is said together with
 // what would have been seen.
-func headline(tl *correlate.Timeline) string {
+func headline(tl *model.Timeline) string {
 	v := &tl.Verdict
 	if v.Sent == 0 {
 		return withCommand(tl, "nothing was measured")
@@ -34,10 +35,10 @@ func headline(tl *correlate.Timeline) string {
 }
 
 // slowFrom is the least that an answer took in a slow window.
-func slowFrom(tl *correlate.Timeline) time.Duration {
+func slowFrom(tl *model.Timeline) time.Duration {
 	from := time.Duration(0)
 	for _, t := range tl.Targets {
-		isSlowHere := func(w correlate.Window) bool { return isSlow(w) && w.Target == t.Name }
+		isSlowHere := func(w model.Window) bool { return isSlow(w) && w.Target == t.Name }
 		if slices.ContainsFunc(tl.Windows, isSlowHere) && (from == 0 || t.SlowFrom < from) {
 			from = t.SlowFrom
 		}
@@ -46,7 +47,7 @@ func slowFrom(tl *correlate.Timeline) time.Duration {
 }
 
 // found says what failed, and for how long.
-func found(tl *correlate.Timeline) string {
+func found(tl *model.Timeline) string {
 	v := &tl.Verdict
 	if v.Failed == 0 {
 		return "no failure seen in " + plural(v.Sent, "request")
@@ -60,7 +61,7 @@ func found(tl *correlate.Timeline) string {
 
 // down says how long requests failed. Where too little was observed only the least is told, if there is one: there may have
 // been more. The windows that were found are still no longer than their brackets.
-func down(tl *correlate.Timeline) string {
+func down(tl *model.Timeline) string {
 	total, open := tl.Verdict.Downtime.Total, tl.Verdict.Downtime.Open
 	length := FormatLength(total, open || tooLittle(tl) && total.Min > 0)
 	if length == unknownLength {
@@ -70,7 +71,7 @@ func down(tl *correlate.Timeline) string {
 }
 
 // withCommand leads with a command that failed, if nothing else did: then it did not do what was to be measured.
-func withCommand(tl *correlate.Timeline, text string) string {
+func withCommand(tl *model.Timeline, text string) string {
 	end := commandFailure(tl)
 	switch {
 	case end == "":
@@ -82,7 +83,7 @@ func withCommand(tl *correlate.Timeline, text string) string {
 }
 
 // commandFailure says how the wrapped command failed, or nothing if it did not.
-func commandFailure(tl *correlate.Timeline) string {
+func commandFailure(tl *model.Timeline) string {
 	if c := tl.Run.Command; c != nil && !tl.Run.Live && c.ExitCode != nil && *c.ExitCode != 0 {
 		return fmt.Sprintf("failed (exit code %d)", *c.ExitCode)
 	}
@@ -90,7 +91,7 @@ func commandFailure(tl *correlate.Timeline) string {
 }
 
 // detectable says which outage would have been seen, and how much of the time.
-func detectable(tl *correlate.Timeline) string {
+func detectable(tl *model.Timeline) string {
 	longest := longestGap(tl)
 	if tl.Verdict.Coverage >= 1 {
 		return fmt.Sprintf("an outage of %s or longer would have been seen at any time", atMost(longest))
@@ -100,7 +101,7 @@ func detectable(tl *correlate.Timeline) string {
 }
 
 // resolution is the longest gap between two requests that counts as observed: a longer outage shows wherever it does.
-func resolution(tl *correlate.Timeline) time.Duration {
+func resolution(tl *model.Timeline) time.Duration {
 	longest := tl.Verdict.DetectionLimit
 	for _, t := range judged(tl) {
 		longest = max(longest, t.GapLimit)
@@ -109,7 +110,7 @@ func resolution(tl *correlate.Timeline) time.Duration {
 }
 
 // longestGap is the longest time in which nothing looked at a judged target.
-func longestGap(tl *correlate.Timeline) time.Duration {
+func longestGap(tl *model.Timeline) time.Duration {
 	longest := tl.Verdict.DetectionLimit
 	for _, u := range tl.Unobserved {
 		longest = max(longest, u.End-u.Start)
@@ -118,22 +119,22 @@ func longestGap(tl *correlate.Timeline) time.Duration {
 }
 
 // tooLittle reports whether so little was observed that the run cannot pass.
-func tooLittle(tl *correlate.Timeline) bool {
+func tooLittle(tl *model.Timeline) bool {
 	return tl.Verdict.Sent > 0 && tl.Verdict.Coverage < tl.MinCoverage()
 }
 
 // caveats say why the run proves less than it was to prove, what its command said when it failed, and at the end what would
 // help, each in a line.
-func caveats(tl *correlate.Timeline) []string {
+func caveats(tl *model.Timeline) []string {
 	var lines []string
 	v := &tl.Verdict
-	doubts := correlate.Doubts(tl)
+	doubts := verdict.Doubts(tl)
 	switch {
 	case tl.Run.Truncated:
 		lines = append(lines, tl.Run.Recorded(FormatDuration)+"; "+tl.Run.Aborted)
 	case tl.Run.Aborted != "":
 		lines = append(lines, "aborted after "+FormatDuration(tl.Run.Duration)+": "+tl.Run.Aborted)
-	case v.Result == correlate.Inconclusive && !tl.Run.Live && !tooLittle(tl) && len(doubts) > 0:
+	case v.Result == model.Inconclusive && !tl.Run.Live && !tooLittle(tl) && len(doubts) > 0:
 		lines = append(lines, doubts[0]) // the most important comes first
 	}
 	if commandFailure(tl) != "" {
@@ -142,7 +143,7 @@ func caveats(tl *correlate.Timeline) []string {
 		}
 	}
 	lines = append(lines, v.Notes...)
-	if help := correlate.Help(tl); help != "" {
+	if help := verdict.Help(tl); help != "" {
 		lines = append(lines, "what would help: "+help)
 	}
 	return lines
@@ -152,7 +153,7 @@ func caveats(tl *correlate.Timeline) []string {
 const maxLastWords = 3
 
 // lastWords are the last different lines that the wrapped command wrote.
-func lastWords(tl *correlate.Timeline) []string {
+func lastWords(tl *model.Timeline) []string {
 	var said []string
 	for _, e := range slices.Backward(tl.Events) {
 		line := strings.TrimSpace(e.Detail)
@@ -168,10 +169,10 @@ func lastWords(tl *correlate.Timeline) []string {
 }
 
 // measured says what was measured, when, for how long and how hard.
-func measured(tl *correlate.Timeline) string {
+func measured(tl *model.Timeline) string {
 	parts := []string{subject(tl.Run)}
 	if judged := judged(tl); len(judged) > 0 {
-		parts = append(parts, fmt.Sprintf("%s, %s/s asked", plural(len(judged), "target"), rateNumber(sum(judged, func(t correlate.Target) float64 { return t.Rate }))))
+		parts = append(parts, fmt.Sprintf("%s, %s/s asked", plural(len(judged), "target"), rateNumber(sum(judged, func(t model.Target) float64 { return t.Rate }))))
 	}
 	parts = append(parts, tl.T0.UTC().Format("2006-01-02 15:04:05")+" UTC", FormatDuration(tl.Run.Duration))
 	if c := tl.Run.Command; c != nil {
@@ -181,7 +182,7 @@ func measured(tl *correlate.Timeline) string {
 }
 
 // subject names what was measured: each Service once, with the measured ports if it has several.
-func subject(run correlate.RunInfo) string {
+func subject(run model.RunInfo) string {
 	var names []string
 	for _, s := range run.Services {
 		name := "svc " + s.Namespace + "/" + s.Name
@@ -195,7 +196,7 @@ func subject(run correlate.RunInfo) string {
 	return strings.Join(append(names, run.URLs...), ", ")
 }
 
-func commandEnd(c *correlate.Command, live bool) string {
+func commandEnd(c *model.Command, live bool) string {
 	switch {
 	case live:
 		return ""
@@ -210,27 +211,27 @@ func commandEnd(c *correlate.Command, live bool) string {
 }
 
 // A badge is the verdict in a word.
-func badgeOf(tl *correlate.Timeline) (string, style) {
+func badgeOf(tl *model.Timeline) (string, style) {
 	switch {
 	case tl.Run.Live:
 		return "LIVE", cyan
-	case tl.Verdict.Result == correlate.Pass:
+	case tl.Verdict.Result == model.Pass:
 		return "PASS", green
-	case tl.Verdict.Result == correlate.Fail:
+	case tl.Verdict.Result == model.Fail:
 		return "FAIL", redBold
-	case tl.Verdict.Result == correlate.Inconclusive:
+	case tl.Verdict.Result == model.Inconclusive:
 		return "INCONCLUSIVE", yellow
 	default:
 		return "UNGATED", bold
 	}
 }
 
-func isSlow(w correlate.Window) bool { return w.Kind == correlate.Slow }
+func isSlow(w model.Window) bool { return w.Kind == model.Slow }
 
-func isOpen(w correlate.Window) bool { return w.Open.Start || w.Open.End }
+func isOpen(w model.Window) bool { return w.Open.Start || w.Open.End }
 
 // affected is the number of targets with downtime.
-func affected(tl *correlate.Timeline) int {
+func affected(tl *model.Timeline) int {
 	targets := map[string]bool{}
 	for _, w := range tl.Windows {
 		if !isSlow(w) {
@@ -241,24 +242,24 @@ func affected(tl *correlate.Timeline) int {
 }
 
 // trust says whether the measurement itself was sound, and the exit code.
-func trust(tl *correlate.Timeline) string {
+func trust(tl *model.Timeline) string {
 	if tl.Run.Live {
 		return "so far; the run goes on"
 	}
 	text := fmt.Sprintf("measurement: %s · exit %d", soundness(tl), tl.Verdict.ExitCode)
 	switch tl.Verdict.ExitCode {
-	case correlate.ExitUnsaved:
+	case verdict.ExitUnsaved:
 		text += ", not all of it is on disk"
-	case correlate.ExitCommand:
+	case verdict.ExitCommand:
 		text += ", the command failed"
-	case correlate.ExitAborted:
+	case verdict.ExitAborted:
 		text += map[bool]string{true: ", the recording breaks off", false: ", aborted"}[tl.Run.Truncated]
 	}
 	return text
 }
 
 // soundness says in a word whether the instrument did its work; the VALID line has the figures.
-func soundness(tl *correlate.Timeline) string {
+func soundness(tl *model.Timeline) string {
 	control := cmp.Or(tl.Verdict.Validity.Control, "absent")
 	switch {
 	case tl.Verdict.Sent == 0:
@@ -273,14 +274,14 @@ func soundness(tl *correlate.Timeline) string {
 }
 
 // gateMark says how a gate was decided. One that holds in a run that proves too little is no pass.
-func gateMark(tl *correlate.Timeline, g correlate.GateResult) (mark string, colour style, remark string) {
+func gateMark(tl *model.Timeline, g model.GateResult) (mark string, colour style, remark string) {
 	switch g.Outcome {
-	case correlate.GatePass:
+	case model.GatePass:
 		if why := unproven(tl); why != "" {
 			return "?", yellow, "not broken, but " + why
 		}
 		return "✓", green, "pass"
-	case correlate.GateFail:
+	case model.GateFail:
 		return "✗", redBold, "fail"
 	default:
 		return "?", yellow, "undecided"
@@ -288,7 +289,7 @@ func gateMark(tl *correlate.Timeline, g correlate.GateResult) (mark string, colo
 }
 
 // unproven says why a gate that holds is no pass; nothing if it is one.
-func unproven(tl *correlate.Timeline) string {
+func unproven(tl *model.Timeline) string {
 	switch {
 	case tl.Run.Truncated:
 		return "the recording breaks off"

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 	"lapse/timeline"
 )
 
@@ -33,7 +33,7 @@ func TestPassSaysWhichOutageWouldHaveBeenSeenAndHowMuchOfTheTime(t *testing.T) {
 	tl := cleanRun()
 	tl.Verdict.Coverage, tl.Verdict.DetectionLimit = 0.9971, 42*ms
 	tl.Targets[0].GapLimit, tl.Targets[1].GapLimit = 50*ms, 50*ms
-	tl.Unobserved = []correlate.Unobserved{{Target: tl.Targets[0].Name, Start: s, End: s + 87*ms}}
+	tl.Unobserved = []model.Unobserved{{Target: tl.Targets[0].Name, Start: s, End: s + 87*ms}}
 	want := "no failure seen in 6000 requests; an outage of 50 ms or longer would have been seen in 99.71% of the time; the longest gap was 87 ms"
 	if got := headline(tl); got != want {
 		t.Errorf("%q\nwant %q", got, want)
@@ -42,7 +42,7 @@ func TestPassSaysWhichOutageWouldHaveBeenSeenAndHowMuchOfTheTime(t *testing.T) {
 
 func TestDowntimeThatNothingBoundsIsUnknown(t *testing.T) {
 	tl := race()
-	tl.Verdict.Downtime = correlate.Downtime{Total: correlate.Length{Max: 9 * ms}, Open: true}
+	tl.Verdict.Downtime = model.Downtime{Total: model.Length{Max: 9 * ms}, Open: true}
 	if got, want := headline(tl), "64 of 80000 requests failed: down for an unknown time in 1 window"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -50,7 +50,7 @@ func TestDowntimeThatNothingBoundsIsUnknown(t *testing.T) {
 
 func TestDowntimeThatIsBoundedIsNotUnknownForWantOfCoverage(t *testing.T) {
 	tl := inconclusive()
-	tl.Verdict.Downtime = correlate.Downtime{Total: correlate.Length{Max: 42 * ms}}
+	tl.Verdict.Downtime = model.Downtime{Total: model.Length{Max: 42 * ms}}
 	if got, want := headline(tl), "180 of 11180 requests failed: down < 42 ms in 1 window; only 92.73% was observed"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -81,7 +81,7 @@ func TestRecordingThatBreaksOffIsNotCalledAborted(t *testing.T) {
 
 func TestVerdictWithoutItsReasonsIsTold(t *testing.T) {
 	tl := cleanRun()
-	tl.Verdict.Result, tl.Verdict.Gates = correlate.Inconclusive, nil // as another version may have judged it
+	tl.Verdict.Result, tl.Verdict.Gates = model.Inconclusive, nil // as another version may have judged it
 	if got := caveats(tl); len(got) > 0 {
 		t.Errorf("%q", got)
 	}
@@ -150,7 +150,7 @@ func TestWindowCutByAStandstillSaysWhatItCanBeAtMost(t *testing.T) {
 
 func TestStartThatIsHardlyKnownIsNoPoint(t *testing.T) {
 	tl := race()
-	w := correlate.Window{Start: correlate.Instant{Earliest: 4 * s, Latest: 5 * s}}
+	w := model.Window{Start: model.Instant{Earliest: 4 * s, Latest: 5 * s}}
 	if got, want := startText(tl, w), wallClock(tl, 4500*ms, "15:04:05.000"); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -161,11 +161,11 @@ func TestStartThatIsHardlyKnownIsNoPoint(t *testing.T) {
 }
 
 func TestDowntimeOfAPartialWindowHasBothItsBoundsWhereTheyAreKnown(t *testing.T) {
-	w := correlate.Window{Kind: correlate.Partial, Open: correlate.Open{End: true}, Downtime: correlate.Length{Min: 85300 * time.Nanosecond, Max: ms}}
+	w := model.Window{Kind: model.Partial, Open: model.Open{End: true}, Downtime: model.Length{Min: 85300 * time.Nanosecond, Max: ms}}
 	if got, want := downtimeText(w), "≥ 85.3 µs"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	w.Most = &correlate.Most{Length: 50 * ms, Downtime: 12 * ms}
+	w.Most = &model.Most{Length: 50 * ms, Downtime: 12 * ms}
 	if got, want := downtimeText(w), "85.3 µs to 12 ms"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -174,14 +174,14 @@ func TestDowntimeOfAPartialWindowHasBothItsBoundsWhereTheyAreKnown(t *testing.T)
 func TestServiceIsNamedOnceThoughTwoOfItsPortsAreMeasured(t *testing.T) {
 	web := timeline.Service{Namespace: "shop", Name: "web"}
 	ports := timeline.Service{Namespace: "shop", Name: "web", Measured: []string{"http", "metrics"}}
-	if got := subject(correlate.RunInfo{Services: []timeline.Service{ports}}); got != "svc shop/web:http,metrics" {
+	if got := subject(model.RunInfo{Services: []timeline.Service{ports}}); got != "svc shop/web:http,metrics" {
 		t.Errorf("two ports of a Service are %q", got)
 	}
 	one := timeline.Service{Namespace: "shop", Name: "web", Ports: []string{"80/TCP → http", "9090/TCP → 9090"}, Measured: []string{"metrics"}}
-	if got := subject(correlate.RunInfo{Services: []timeline.Service{one}}); got != "svc shop/web:metrics" {
+	if got := subject(model.RunInfo{Services: []timeline.Service{one}}); got != "svc shop/web:metrics" {
 		t.Errorf("one of a Service's two ports is %q", got)
 	}
-	if got := subject(correlate.RunInfo{Services: []timeline.Service{web, web}}); got != "svc shop/web" {
+	if got := subject(model.RunInfo{Services: []timeline.Service{web, web}}); got != "svc shop/web" {
 		t.Errorf("%q", got)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"sync"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 )
 
 // HTML writes the page with the run inside it, as one file: it opens from file://, years later, and asks
@@ -27,7 +27,7 @@ import (
 // scripts reads a summary.
 //
 // A long run is thinned out where it would not fit into [maxData]: see [embedded].
-func HTML(w io.Writer, tl *correlate.Timeline, opts Options) error {
+func HTML(w io.Writer, tl *model.Timeline, opts Options) error {
 	if opts.Page == nil {
 		return errors.New("render as HTML: no page to put the run into")
 	}
@@ -130,14 +130,14 @@ const (
 // embedded is the run as the page reads it. One that is larger than limit is sent with a shorter list of failures, of
 // which it then says that it is cut, and its series in wider slots, as often halved as it takes. Windows, events, Pods and the verdict are
 // never touched. If that is not enough, the report is large.
-func embedded(tl *correlate.Timeline, limit int) (string, error) {
+func embedded(tl *model.Timeline, limit int) (string, error) {
 	data, err := pack(tl)
 	for err == nil && len(data) > limit {
 		thin := *tl
 		switch {
 		case len(tl.Failures) > 0:
 			thin.FailuresTruncated += len(tl.Failures)
-			thin.Failures = []correlate.Failure{}
+			thin.Failures = []model.Failure{}
 		case slots(tl.Buckets) >= 2*minSlots:
 			thin.Buckets = tl.Buckets.Halve()
 		default:
@@ -149,7 +149,7 @@ func embedded(tl *correlate.Timeline, limit int) (string, error) {
 	return data, err
 }
 
-func slots(b correlate.Buckets) int {
+func slots(b model.Buckets) int {
 	n := 0
 	for _, s := range b.Targets {
 		n = max(n, len(s.Sent))
@@ -158,11 +158,11 @@ func slots(b correlate.Buckets) int {
 }
 
 // pack compresses a timeline into text without any markup.
-func pack(tl *correlate.Timeline) (string, error) {
+func pack(tl *model.Timeline) (string, error) {
 	var zipped bytes.Buffer
 	zip, _ := gzip.NewWriterLevel(&zipped, gzip.BestCompression) // the level is valid
 	if err := json.NewEncoder(zip).Encode(struct {
-		Timeline *correlate.Timeline `json:"timeline"`
+		Timeline *model.Timeline `json:"timeline"`
 	}{tl}); err != nil {
 		return "", fmt.Errorf("encode timeline: %w", err)
 	}
@@ -197,7 +197,7 @@ type (
 	summaryCause struct{ Windows, Text string }
 )
 
-func summaryOf(tl *correlate.Timeline) summary {
+func summaryOf(tl *model.Timeline) summary {
 	names := documentNames(tl)
 	badge, _ := badgeOf(tl)
 	s := summary{
@@ -238,7 +238,7 @@ func summaryOf(tl *correlate.Timeline) summary {
 	return s
 }
 
-func windowSummary(tl *correlate.Timeline, w correlate.Window, target string) summaryWindow {
+func windowSummary(tl *model.Timeline, w model.Window, target string) summaryWindow {
 	s := summaryWindow{
 		ID: w.ID, Start: clock(tl, begun(w), w.Open.Start, false), End: endClock(tl, w), Length: windowLength(w),
 		Kind: clean(string(w.Kind)), Requests: requestsText(w), By: clean(target), Why: clean(errorText(w)),

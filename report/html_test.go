@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/html"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 	"lapse/timeline"
 )
 
@@ -46,7 +46,7 @@ func shell() fstest.MapFS {
 }
 
 // document renders a run and reads it as a browser does that runs scripts, or that does not.
-func document(t *testing.T, tl *correlate.Timeline, scripts bool) (*html.Node, []byte) {
+func document(t *testing.T, tl *model.Timeline, scripts bool) (*html.Node, []byte) {
 	t.Helper()
 	var out bytes.Buffer
 	if err := HTML(&out, tl, Options{Page: shell()}); err != nil {
@@ -120,7 +120,7 @@ func TestHTMLAllowsOnlyWhatIsInIt(t *testing.T) {
 }
 
 // data reads the run back as the page does.
-func data(t *testing.T, doc *html.Node) *correlate.Timeline {
+func data(t *testing.T, doc *html.Node) *model.Timeline {
 	t.Helper()
 	for _, script := range all(doc)["script"] {
 		if attr(script, "id") != "lapse-run" {
@@ -137,7 +137,7 @@ func data(t *testing.T, doc *html.Node) *correlate.Timeline {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var held struct{ Timeline *correlate.Timeline }
+		var held struct{ Timeline *model.Timeline }
 		if err := json.NewDecoder(plain).Decode(&held); err != nil {
 			t.Fatal(err)
 		}
@@ -218,30 +218,30 @@ func TestHTMLRefusesAPageItCannotHold(t *testing.T) {
 }
 
 // hour makes up what an hour at 2000 requests per second leaves: 10 targets, 200 Pods, 5000 events, and as many failures as are listed.
-func hour() *correlate.Timeline {
+func hour() *model.Timeline {
 	random := rand.New(rand.NewPCG(1, 2))
 	tl := race()
 	const width, slots = 800 * ms, 4500
 	tl.Run.Duration = time.Hour
-	tl.Buckets = correlate.Buckets{Width: width, Targets: map[string]correlate.BucketSeries{}}
+	tl.Buckets = model.Buckets{Width: width, Targets: map[string]model.BucketSeries{}}
 	tl.Targets = nil
 	for i := range 10 {
 		name := fmt.Sprintf("target %d", i)
 		addTarget(tl, name, timeline.New, 200, nil)
-		series := correlate.BucketSeries{}
+		series := model.BucketSeries{}
 		for range slots {
-			sparse, middle := correlate.SparseCounts{}, correlate.LatencySlot(ms)
+			sparse, middle := model.SparseCounts{}, model.LatencySlot(ms)
 			for slot := middle - 14; slot < middle+14; slot++ {
 				sparse = append(sparse, slot, 1+random.IntN(12))
 			}
 			series.Sent, series.Failed = append(series.Sent, 160), append(series.Failed, 0)
-			series.Unobserved, series.Latency = append(series.Unobserved, 0), append(series.Latency, correlate.NewHistogram(sparse))
+			series.Unobserved, series.Latency = append(series.Unobserved, 0), append(series.Latency, model.NewHistogram(sparse))
 		}
 		tl.Buckets.Targets[name] = series
 	}
 	for i := range 10_000 {
 		at := time.Duration(random.Int64N(int64(time.Hour))).Truncate(time.Microsecond)
-		tl.Failures = append(tl.Failures, correlate.Failure{Target: "target 1", Seq: uint64(i), Due: at, Sent: at, Done: at + time.Duration(random.IntN(9000))*time.Microsecond, Class: timeline.Refused, Connect: ms})
+		tl.Failures = append(tl.Failures, model.Failure{Target: "target 1", Seq: uint64(i), Due: at, Sent: at, Done: at + time.Duration(random.IntN(9000))*time.Microsecond, Class: timeline.Refused, Connect: ms})
 	}
 	for i := range 5000 {
 		e := tl.Events[i%12]
@@ -274,7 +274,7 @@ func TestHTMLOfALongRunIsSmallAndLosesNoCount(t *testing.T) {
 			t.Errorf("%s: other counts than in the timeline", name)
 		}
 	}
-	want.Failures, want.Buckets, got.Buckets = got.Failures, correlate.Buckets{}, correlate.Buckets{}
+	want.Failures, want.Buckets, got.Buckets = got.Failures, model.Buckets{}, model.Buckets{}
 	if a, b := asJSON(t, want), asJSON(t, got); a != b {
 		t.Error("something else than failures and series differs from the timeline")
 	}
@@ -285,7 +285,7 @@ func TestHTMLOfALongRunIsSmallAndLosesNoCount(t *testing.T) {
 
 func same(n int) int { return n }
 
-func asJSON(t *testing.T, tl *correlate.Timeline) string {
+func asJSON(t *testing.T, tl *model.Timeline) string {
 	t.Helper()
 	text, err := json.Marshal(tl)
 	if err != nil {

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 )
 
 // JSON writes the timeline as JSON: exactly what timeline.json holds, described by [Schema]. It is
 // laid out for people and for line-based tools: one failure, event or series to a line.
-func JSON(w io.Writer, tl *correlate.Timeline, _ Options) error {
+func JSON(w io.Writer, tl *model.Timeline, _ Options) error {
 	var compact bytes.Buffer
 	encoder := json.NewEncoder(&compact)
 	encoder.SetEscapeHTML(false)
@@ -24,17 +24,17 @@ func JSON(w io.Writer, tl *correlate.Timeline, _ Options) error {
 
 // ReadJSON reads what [JSON] wrote. Fields it does not know are left out; a schema version it does
 // not know is an error.
-func ReadJSON(r io.Reader) (*correlate.Timeline, error) {
-	tl := new(correlate.Timeline)
+func ReadJSON(r io.Reader) (*model.Timeline, error) {
+	tl := new(model.Timeline)
 	if err := json.NewDecoder(r).Decode(tl); err != nil {
 		return nil, fmt.Errorf("read timeline: %w", err)
 	}
 	switch {
 	case tl.SchemaVersion == 0:
 		return nil, fmt.Errorf("read timeline: not a timeline of Lapse\nhint: it has no schemaVersion")
-	case tl.SchemaVersion > correlate.SchemaVersion:
+	case tl.SchemaVersion > model.SchemaVersion:
 		return nil, fmt.Errorf("read timeline: schema version %d, but this Lapse knows only %d\nhint: use the version of Lapse that wrote it (%s)",
-			tl.SchemaVersion, correlate.SchemaVersion, tl.Tool.Version)
+			tl.SchemaVersion, model.SchemaVersion, tl.Tool.Version)
 	}
 	return tl, nil
 }

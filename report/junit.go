@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 )
 
 // JUnit renders the verdict as JUnit XML, which pipelines collect: one suite for the run, and in it a
@@ -17,7 +17,7 @@ import (
 //
 // A gate that failed is a failure. A gate that the error bars cannot decide, and a measurement that did not do its work, are
 // errors. A run without gates has a skipped case that says so: it cannot have passed anything.
-func JUnit(w io.Writer, tl *correlate.Timeline, _ Options) error {
+func JUnit(w io.Writer, tl *model.Timeline, _ Options) error {
 	suite := junitSuite{
 		Name: "lapse " + clean(subject(tl.Run)), Time: junitTime(tl.Run.Duration), Timestamp: tl.T0.UTC().Format("2006-01-02T15:04:05"),
 		Properties: []junitProperty{{"run", clean(tl.Run.ID)}, {"lapse", clean(tl.Tool.Version)}, {"exitCode", fmt.Sprint(tl.Verdict.ExitCode)}},
@@ -99,7 +99,7 @@ func (s *junitSuite) add(c junitCase) {
 	}
 }
 
-func gateCases(tl *correlate.Timeline) []junitCase {
+func gateCases(tl *model.Timeline) []junitCase {
 	if len(tl.Verdict.Gates) == 0 {
 		return []junitCase{{Name: "gates", Time: "0", Skipped: &junitNote{Message: "no gate was set: this run could not fail", Text: clean(headline(tl))}}}
 	}
@@ -110,17 +110,17 @@ func gateCases(tl *correlate.Timeline) []junitCase {
 	return cases
 }
 
-func gateCase(tl *correlate.Timeline, g correlate.GateResult) junitCase {
+func gateCase(tl *model.Timeline, g model.GateResult) junitCase {
 	expr, value := clean(g.Expr), gateValue(g)
 	c := junitCase{Name: "gate: " + expr, Time: "0"}
 	switch g.Outcome {
-	case correlate.GatePass:
+	case model.GatePass:
 		if why := unproven(tl); why != "" {
 			c.Skipped = &junitNote{Message: expr + ": not broken, but " + why, Text: value}
 			break
 		}
 		c.Output = value
-	case correlate.GateFail:
+	case model.GateFail:
 		c.Failure = &junitNote{Message: expr + ": " + value, Type: "gate", Text: story(tl)}
 	default:
 		c.Error = &junitNote{Message: expr + ": " + value + ": the error bars cannot decide it", Type: "undecided", Text: story(tl)}
@@ -129,7 +129,7 @@ func gateCase(tl *correlate.Timeline, g correlate.GateResult) junitCase {
 }
 
 // validCase is a case of its own, so that a pipeline does not take little evidence for good evidence.
-func validCase(tl *correlate.Timeline) junitCase {
+func validCase(tl *model.Timeline) junitCase {
 	figures := clean(strings.Join(validityParts(tl, documentNames(tl)), " · "))
 	c := junitCase{Name: "the measurement is valid", Time: "0"}
 	switch sound := soundness(tl); {
@@ -148,7 +148,7 @@ func validCase(tl *correlate.Timeline) junitCase {
 }
 
 // commandCase is there because a command that failed ends lapse with an exit code of its own.
-func commandCase(command *correlate.Command, said []string) junitCase {
+func commandCase(command *model.Command, said []string) junitCase {
 	c := junitCase{Name: "the command succeeded", Time: "0", Output: clean(strings.Join(command.Args, " "))}
 	switch end := commandEnd(command, false); {
 	case end != "":
@@ -161,7 +161,7 @@ func commandCase(command *correlate.Command, said []string) junitCase {
 }
 
 // story tells what failed and why, in a few lines.
-func story(tl *correlate.Timeline) string {
+func story(tl *model.Timeline) string {
 	lines := append([]string{headline(tl)}, caveats(tl)...)
 	shown := worst(tl.Windows, maxNoted)
 	for _, w := range shown {

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/joshdk/go-junit"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 )
 
 func TestJUnitReadsAsCommitted(t *testing.T) {
@@ -19,7 +19,7 @@ func TestJUnitReadsAsCommitted(t *testing.T) {
 }
 
 // ingest reads a sample's JUnit as a pipeline's collector would.
-func ingest(t *testing.T, tl *correlate.Timeline) junit.Suite {
+func ingest(t *testing.T, tl *model.Timeline) junit.Suite {
 	t.Helper()
 	var out strings.Builder
 	if err := JUnit(&out, tl, Options{}); err != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 )
 
 // What a comment shows at most. With text of any length in every place, maxMarkdown still holds.
@@ -24,9 +24,9 @@ const (
 // step: the verdict first, and never more than 60 KB, whatever the run.
 //
 // Text from outside (names, events, the command, errors) stands there as it is and does nothing: see [prose].
-func Markdown(w io.Writer, tl *correlate.Timeline, opts Options) error {
+func Markdown(w io.Writer, tl *model.Timeline, opts Options) error {
 	m := &markdown{names: documentNames(tl)}
-	for _, section := range []func(*markdown, *correlate.Timeline){
+	for _, section := range []func(*markdown, *model.Timeline){
 		markdownVerdict, markdownGates, markdownWindows, markdownCauses, markdownUnobserved, markdownLatency, markdownHammer, markdownValidity,
 	} {
 		section(m, tl)
@@ -40,7 +40,7 @@ func Markdown(w io.Writer, tl *correlate.Timeline, opts Options) error {
 
 // documentNames gives each target a short name, as [targetNames] does, for documents. They have no width, but a table cell
 // has; 160 columns give a name up to 40.
-func documentNames(tl *correlate.Timeline) map[string]string {
+func documentNames(tl *model.Timeline) map[string]string {
 	return targetNames(newPage(Options{Unicode: true, Width: 160}), tl)
 }
 
@@ -154,7 +154,7 @@ func isWord(b byte) bool {
 	return b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z'
 }
 
-func markdownVerdict(m *markdown, tl *correlate.Timeline) {
+func markdownVerdict(m *markdown, tl *model.Timeline) {
 	badge, _ := badgeOf(tl)
 	m.line("## " + badge + ": " + prose(headline(tl)))
 	for _, caveat := range caveats(tl) {
@@ -164,7 +164,7 @@ func markdownVerdict(m *markdown, tl *correlate.Timeline) {
 	m.paragraph("Result: " + prose(trust(tl)))
 }
 
-func markdownGates(m *markdown, tl *correlate.Timeline) {
+func markdownGates(m *markdown, tl *model.Timeline) {
 	m.heading("Gates")
 	if len(tl.Verdict.Gates) == 0 {
 		m.paragraph("No gate was set: this run could not fail.")
@@ -178,7 +178,7 @@ func markdownGates(m *markdown, tl *correlate.Timeline) {
 	m.table([]string{"outcome", "the run fails if", "measured"}, rows)
 }
 
-func markdownWindows(m *markdown, tl *correlate.Timeline) {
+func markdownWindows(m *markdown, tl *model.Timeline) {
 	if len(tl.Windows) == 0 {
 		return
 	}
@@ -200,7 +200,7 @@ func markdownWindows(m *markdown, tl *correlate.Timeline) {
 }
 
 // markdownNotes says of windows what their rows do not.
-func markdownNotes(m *markdown, tl *correlate.Timeline, windows []correlate.Window) {
+func markdownNotes(m *markdown, tl *model.Timeline, windows []model.Window) {
 	m.line("")
 	for _, w := range windows {
 		for _, note := range windowNotes(tl, w) {
@@ -210,7 +210,7 @@ func markdownNotes(m *markdown, tl *correlate.Timeline, windows []correlate.Wind
 }
 
 // markdownCauses says why windows opened, each cause once, and what to change.
-func markdownCauses(m *markdown, tl *correlate.Timeline) {
+func markdownCauses(m *markdown, tl *model.Timeline) {
 	told, others := findings(tl)
 	if len(told) == 0 {
 		return
@@ -236,7 +236,7 @@ func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
 // clock renders when something happened with both its bounds, rounded outward to milliseconds. Where
 // one was not observed, it has only the other.
-func clock(tl *correlate.Timeline, at correlate.Instant, openStart, openEnd bool) string {
+func clock(tl *model.Timeline, at model.Instant, openStart, openEnd bool) string {
 	const layout = "15:04:05.000"
 	earliest := tl.T0.Add(at.Earliest).UTC().Truncate(time.Millisecond)
 	latest := tl.T0.Add(at.Latest + time.Millisecond - 1).UTC().Truncate(time.Millisecond)
@@ -252,14 +252,14 @@ func clock(tl *correlate.Timeline, at correlate.Instant, openStart, openEnd bool
 }
 
 // endClock renders when a window ended. That it did not before an instant by which it may not have begun says nothing.
-func endClock(tl *correlate.Timeline, w correlate.Window) string {
+func endClock(tl *model.Timeline, w model.Window) string {
 	if w.Open.End && w.End.Earliest < w.Start.Latest {
 		return "not known"
 	}
 	return clock(tl, w.End, false, w.Open.End)
 }
 
-func markdownUnobserved(m *markdown, tl *correlate.Timeline) {
+func markdownUnobserved(m *markdown, tl *model.Timeline) {
 	gaps := sharedGaps(tl.Unobserved, m.names)
 	if len(gaps) == 0 {
 		return
@@ -281,7 +281,7 @@ func markdownUnobserved(m *markdown, tl *correlate.Timeline) {
 	}
 }
 
-func markdownLatency(m *markdown, tl *correlate.Timeline) {
+func markdownLatency(m *markdown, tl *model.Timeline) {
 	var rows [][]string
 	for _, t := range judged(tl) {
 		row := []string{m.target(t.Name)}
@@ -301,14 +301,14 @@ func markdownLatency(m *markdown, tl *correlate.Timeline) {
 	m.table([]string{"target", "p50", "p90", "p99", "p99.9", "max"}, rows)
 }
 
-func markdownHammer(m *markdown, tl *correlate.Timeline) {
+func markdownHammer(m *markdown, tl *model.Timeline) {
 	if command, text := hammerParts(tl); command != "" {
 		m.heading("Background load")
 		m.paragraph(code(command) + " · " + prose(text))
 	}
 }
 
-func markdownValidity(m *markdown, tl *correlate.Timeline) {
+func markdownValidity(m *markdown, tl *model.Timeline) {
 	m.heading("Measurement")
 	m.paragraph(prose(strings.Join(validityParts(tl, m.names), " · ")))
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/text"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 	"lapse/timeline"
 )
 
@@ -35,7 +35,7 @@ var evils = []string{
 }
 
 // everywhere puts text into every place of a run that something else than Lapse writes.
-func everywhere(text string) *correlate.Timeline {
+func everywhere(text string) *model.Timeline {
 	tl := race()
 	tl.Run.Services[0].Name, tl.Run.Aborted, tl.Run.URLs = text, text, []string{text}
 	tl.Run.Command.Args = []string{"kubectl", text}
@@ -45,9 +45,9 @@ func everywhere(text string) *correlate.Timeline {
 	w.Classes = map[string]int{text: 3}
 	w.Target = text
 	c := &w.Causes[0]
-	c.Rule, c.Confidence, c.Text, c.Fix, c.Rivals = text, correlate.Confidence(text), "node2 still routed to "+text+" for 71 ms", text, []string{text}
+	c.Rule, c.Confidence, c.Text, c.Fix, c.Rivals = text, model.Confidence(text), "node2 still routed to "+text+" for 71 ms", text, []string{text}
 	tl.Targets[0].Name, tl.Targets[0].AchievedRate = text, 1
-	tl.Unobserved = []correlate.Unobserved{{Target: text, Start: 1 * s, End: 2 * s, Reason: text}}
+	tl.Unobserved = []model.Unobserved{{Target: text, Start: 1 * s, End: 2 * s, Reason: text}}
 	return tl
 }
 
@@ -131,13 +131,13 @@ func TestMarkdownStaysSmallWhateverTheRun(t *testing.T) {
 		for i := range tl.Windows {
 			cause := tl.Windows[i].Causes[0]
 			cause.Text, cause.Fix, cause.Rule = fmt.Sprint(i, long), long, long
-			tl.Windows[i].Causes = []correlate.Cause{cause}
+			tl.Windows[i].Causes = []model.Cause{cause}
 			tl.Windows[i].Classes = map[string]int{long: 1, long + "b": 2}
 			tl.Windows[i].Target = long[:min(len(long), 500)]
 		}
 		for i := range 60 {
-			tl.Verdict.Gates = append(tl.Verdict.Gates, correlate.GateResult{Expr: long})
-			tl.Unobserved = append(tl.Unobserved, correlate.Unobserved{Target: long, Start: s, End: 2*s + time.Duration(i)*ms, Reason: long})
+			tl.Verdict.Gates = append(tl.Verdict.Gates, model.GateResult{Expr: long})
+			tl.Unobserved = append(tl.Unobserved, model.Unobserved{Target: long, Start: s, End: 2*s + time.Duration(i)*ms, Reason: long})
 			addTarget(tl, fmt.Sprint(long[:min(len(long), 500)], i), timeline.New, 10, nil)
 		}
 		var out strings.Builder
@@ -166,7 +166,7 @@ func TestMarkdownLeavesOutWhatGoesBeyondItsLimitAndSaysSo(t *testing.T) {
 // A lone timeout at the edge of unobserved time began by when it was over, and ended after it was sent: no order to be read.
 func TestEndBeforeTheLatestBeginningIsNotKnown(t *testing.T) {
 	tl := race()
-	w := correlate.Window{Start: correlate.Instant{Latest: 5655 * ms}, End: correlate.Instant{Earliest: 5154 * ms, Latest: 6 * s}, Open: correlate.Open{Start: true, End: true}}
+	w := model.Window{Start: model.Instant{Latest: 5655 * ms}, End: model.Instant{Earliest: 5154 * ms, Latest: 6 * s}, Open: model.Open{Start: true, End: true}}
 	if got := endClock(tl, w); got != "not known" {
 		t.Errorf("it began %s, ended %s", clock(tl, w.Start, true, false), got)
 	}
@@ -177,7 +177,7 @@ func TestEndBeforeTheLatestBeginningIsNotKnown(t *testing.T) {
 }
 
 func TestRequestsCutInFlightFailedAtOnceWhenTheyWereCut(t *testing.T) {
-	w := correlate.Window{Start: correlate.Instant{Latest: 5 * s}, End: correlate.Instant{Earliest: 4 * s, Latest: 8 * s}, Length: correlate.Length{Max: 8 * s}, Cut: &correlate.Instant{Earliest: 5 * s, Latest: 5001 * ms}}
+	w := model.Window{Start: model.Instant{Latest: 5 * s}, End: model.Instant{Earliest: 4 * s, Latest: 8 * s}, Length: model.Length{Max: 8 * s}, Cut: &model.Instant{Earliest: 5 * s, Latest: 5001 * ms}}
 	if length, at := windowLength(w), begun(w); length != "at once" || at != *w.Cut {
 		t.Errorf("it took %s from %v", length, at)
 	}

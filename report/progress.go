@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 	"lapse/timeline"
 )
 
@@ -38,8 +38,8 @@ type Progress struct {
 
 	mu       sync.Mutex
 	w        io.Writer
-	block    []byte              // what stands on the terminal now
-	latest   *correlate.Timeline // as the last Update gave it, at instant now
+	block    []byte          // what stands on the terminal now
+	latest   *model.Timeline // as the last Update gave it, at instant now
 	now      time.Duration
 	silent   time.Duration // how long nothing has come from where the run goes on; 0 if it does
 	slot     int64         // the quarter of a second last drawn in, from 1
@@ -53,7 +53,7 @@ type Progress struct {
 // again by its target, its kind and an instant inside it.
 type told struct {
 	target string
-	kind   correlate.WindowKind
+	kind   model.WindowKind
 	inside time.Duration
 	closed bool
 }
@@ -64,7 +64,7 @@ func NewProgress(w io.Writer, opts ProgressOptions) *Progress {
 }
 
 // Update shows the run as it stands at instant now. It may be called as often as one likes.
-func (p *Progress) Update(tl *correlate.Timeline, now time.Duration) {
+func (p *Progress) Update(tl *model.Timeline, now time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.latest, p.now = tl, now
@@ -114,7 +114,7 @@ func (p *Progress) Log(line string) {
 // Tell says at once how the wrapped command changed. Where that comes back in the run's events, some time later, it is not told
 // again.
 func (p *Progress) Tell(e timeline.Event) {
-	text := eventText(correlate.Event{Kind: e.Kind, To: e.To, Code: e.Code, Detail: e.Detail})
+	text := eventText(model.Event{Kind: e.Kind, To: e.To, Code: e.Code, Detail: e.Detail})
 	if e.Kind != timeline.Command || text == "" {
 		return
 	}
@@ -159,7 +159,7 @@ func (p *Progress) stamped(at time.Duration, text string) []byte {
 }
 
 // changes are the lines for what happened since the last call, as known at instant now.
-func (p *Progress) changes(tl *correlate.Timeline, now time.Duration) []byte {
+func (p *Progress) changes(tl *model.Timeline, now time.Duration) []byte {
 	var lines []byte
 	for _, e := range tl.Events {
 		if e.ID <= p.lastSeen {
@@ -187,7 +187,7 @@ func (p *Progress) changes(tl *correlate.Timeline, now time.Duration) []byte {
 }
 
 // meet reports whether a window is new, and whether it is final now and was not before.
-func (p *Progress) meet(w correlate.Window) (opened, closed bool) {
+func (p *Progress) meet(w model.Window) (opened, closed bool) {
 	opened = true
 	for i := range p.windows {
 		t := &p.windows[i]
@@ -203,11 +203,11 @@ func (p *Progress) meet(w correlate.Window) (opened, closed bool) {
 	return false, closed
 }
 
-func openedText(w correlate.Window) string {
+func openedText(w model.Window) string {
 	return fmt.Sprintf("window opened at %.1f s: %s, %s", middle(w.Start).Seconds(), w.Target, errorText(w))
 }
 
-func closedText(w correlate.Window) string {
+func closedText(w model.Window) string {
 	text := fmt.Sprintf("window closed at %.1f s: %s, %s, %s, %s", middle(w.End).Seconds(), w.Target, windowLength(w), requestsText(w), errorText(w))
 	if len(w.Causes) > 0 {
 		text += fmt.Sprintf("; %s [%s]", w.Causes[0].Rule, w.Causes[0].Confidence)
@@ -216,7 +216,7 @@ func closedText(w correlate.Window) string {
 }
 
 // eventText tells of an event that changes the state of the run, and is empty for others.
-func eventText(e correlate.Event) string {
+func eventText(e model.Event) string {
 	switch e.Kind {
 	case timeline.RunPhase:
 		return e.To + detailOf(e)
@@ -237,7 +237,7 @@ func eventText(e correlate.Event) string {
 	return ""
 }
 
-func detailOf(e correlate.Event) string {
+func detailOf(e model.Event) string {
 	if e.Detail == "" {
 		return ""
 	}
@@ -245,7 +245,7 @@ func detailOf(e correlate.Event) string {
 }
 
 // status is the run on one line.
-func (p *Progress) status(tl *correlate.Timeline) string {
+func (p *Progress) status(tl *model.Timeline) string {
 	parts := []string{cmp.Or(phase(tl), "starting"), rateText(tl), countText(tl)}
 	if silence := p.silence(); silence != "" {
 		parts = []string{silence, "until then " + cmp.Or(phase(tl), "starting"), countText(tl)}
@@ -260,7 +260,7 @@ func (p *Progress) status(tl *correlate.Timeline) string {
 }
 
 // blockOf is the run as a block of lines.
-func (p *Progress) blockOf(tl *correlate.Timeline, now time.Duration) []byte {
+func (p *Progress) blockOf(tl *model.Timeline, now time.Duration) []byte {
 	page := p.page()
 	rate := page.span("  "+rateText(tl), dim)
 	if silence := p.silence(); silence != "" {
@@ -283,7 +283,7 @@ func (p *Progress) blockOf(tl *correlate.Timeline, now time.Duration) []byte {
 	return page.Bytes()
 }
 
-func (p *Progress) clockText(tl *correlate.Timeline, now time.Duration) string {
+func (p *Progress) clockText(tl *model.Timeline, now time.Duration) string {
 	switch {
 	case p.opts.Total > 0:
 		return fmt.Sprintf("%s of %s", seconds(now), FormatDuration(p.opts.Total))
@@ -298,7 +298,7 @@ func (p *Progress) clockText(tl *correlate.Timeline, now time.Duration) string {
 func seconds(d time.Duration) string { return FormatDuration(d.Truncate(time.Second)) }
 
 // phase is the run's phase, as its events tell.
-func phase(tl *correlate.Timeline) string {
+func phase(tl *model.Timeline) string {
 	for _, e := range slices.Backward(tl.Events) {
 		if e.Kind == timeline.RunPhase {
 			return e.To
@@ -307,40 +307,40 @@ func phase(tl *correlate.Timeline) string {
 	return ""
 }
 
-func rateText(tl *correlate.Timeline) string {
+func rateText(tl *model.Timeline) string {
 	targets := judged(tl)
 	return fmt.Sprintf("%s/s of %s/s",
-		rateNumber(sum(targets, func(t correlate.Target) float64 { return t.AchievedRate })),
-		rateNumber(sum(targets, func(t correlate.Target) float64 { return t.Rate })))
+		rateNumber(sum(targets, func(t model.Target) float64 { return t.AchievedRate })),
+		rateNumber(sum(targets, func(t model.Target) float64 { return t.Rate })))
 }
 
-func countText(tl *correlate.Timeline) string {
+func countText(tl *model.Timeline) string {
 	targets := judged(tl)
 	return fmt.Sprintf("sent %d, failed %d",
-		sum(targets, func(t correlate.Target) int { return t.Sent }),
-		sum(targets, func(t correlate.Target) int { return t.Failed }))
+		sum(targets, func(t model.Target) int { return t.Sent }),
+		sum(targets, func(t model.Target) int { return t.Failed }))
 }
 
 // current is the window that is open now, if any.
-func current(tl *correlate.Timeline) *correlate.Window {
+func current(tl *model.Timeline) *model.Window {
 	for i := range tl.Windows {
-		if w := &tl.Windows[i]; w.Open.End && w.Live && w.Kind != correlate.Slow {
+		if w := &tl.Windows[i]; w.Open.End && w.Live && w.Kind != model.Slow {
 			return w
 		}
 	}
 	return nil
 }
 
-func clusterText(tl *correlate.Timeline) string {
+func clusterText(tl *model.Timeline) string {
 	var parts []string
 	if ready, known := readyNow(tl); known {
 		parts = append(parts, plural(ready, "endpoint")+" ready")
 	}
-	leaving := count(tl.Pods, func(p correlate.Pod) bool { return strings.HasPrefix(stateNow(p), "terminating") })
+	leaving := count(tl.Pods, func(p model.Pod) bool { return strings.HasPrefix(stateNow(p), "terminating") })
 	if leaving > 0 {
 		parts = append(parts, plural(leaving, "Pod")+" terminating")
 	}
-	coming := count(tl.Pods, func(p correlate.Pod) bool {
+	coming := count(tl.Pods, func(p model.Pod) bool {
 		return slices.Contains([]string{"pending", "creating", "running"}, stateNow(p))
 	})
 	if coming > 0 {
@@ -349,7 +349,7 @@ func clusterText(tl *correlate.Timeline) string {
 	return strings.Join(parts, " · ")
 }
 
-func stateNow(p correlate.Pod) string {
+func stateNow(p model.Pod) string {
 	if len(p.States) == 0 {
 		return ""
 	}
@@ -357,7 +357,7 @@ func stateNow(p correlate.Pod) string {
 }
 
 // readyNow is the number of ready endpoints; unknown if no endpoint was heard of.
-func readyNow(tl *correlate.Timeline) (ready int, known bool) {
+func readyNow(tl *model.Timeline) (ready int, known bool) {
 	endpoints := readiness{}
 	for _, e := range tl.Events {
 		endpoints.hear(e)
@@ -366,7 +366,7 @@ func readyNow(tl *correlate.Timeline) (ready int, known bool) {
 }
 
 // health says what keeps the prober from measuring well; nothing if all is well.
-func health(tl *correlate.Timeline) []string {
+func health(tl *model.Timeline) []string {
 	var unwell, stalled []string
 	for _, t := range tl.Targets {
 		switch {

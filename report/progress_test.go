@@ -8,18 +8,18 @@ import (
 	"testing"
 	"time"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 	"lapse/timeline"
 )
 
 // drain is the race sample as it looks at instant now, while it goes on.
-func drain(now time.Duration) *correlate.Timeline {
+func drain(now time.Duration) *model.Timeline {
 	tl := race()
 	ended := now >= tl.Run.Duration
 	tl.Run.Live = !ended
-	tl.Events = until(tl.Events, func(e correlate.Event) bool { return e.Seen <= now })
+	tl.Events = until(tl.Events, func(e model.Event) bool { return e.Seen <= now })
 	for i := range tl.Pods {
-		tl.Pods[i].States = until(tl.Pods[i].States, func(s correlate.PodState) bool { return s.Start <= now })
+		tl.Pods[i].States = until(tl.Pods[i].States, func(s model.PodState) bool { return s.Start <= now })
 	}
 	for i := range tl.Targets {
 		tl.Targets[i].Sent = int(tl.Targets[i].Rate * now.Seconds())
@@ -32,7 +32,7 @@ func drain(now time.Duration) *correlate.Timeline {
 		return tl
 	case now < w.End.Latest:
 		w.Live, w.Open.End, w.Causes = true, true, nil
-		w.End, w.Length.Min = correlate.Instant{Earliest: now, Latest: now}, now-w.Start.Latest
+		w.End, w.Length.Min = model.Instant{Earliest: now, Latest: now}, now-w.Start.Latest
 	case now < w.End.Latest+2*s:
 		w.Live = true
 	}
@@ -115,11 +115,11 @@ func TestProgressRedrawsAtMostFourTimesASecond(t *testing.T) {
 func TestProgressTellsOfAWindowOnceThoughItMovesAndMerges(t *testing.T) {
 	var out bytes.Buffer
 	p := NewProgress(&out, ProgressOptions{})
-	window := func(id int, from, to time.Duration, live bool) correlate.Window {
-		return correlate.Window{ID: id, Target: "web new", Kind: correlate.Outage, Live: live, Classes: map[string]int{"refused": 3},
-			Start: correlate.Instant{Earliest: from - ms, Latest: from}, End: correlate.Instant{Earliest: to, Latest: to + ms}}
+	window := func(id int, from, to time.Duration, live bool) model.Window {
+		return model.Window{ID: id, Target: "web new", Kind: model.Outage, Live: live, Classes: map[string]int{"refused": 3},
+			Start: model.Instant{Earliest: from - ms, Latest: from}, End: model.Instant{Earliest: to, Latest: to + ms}}
 	}
-	for i, windows := range [][]correlate.Window{
+	for i, windows := range [][]model.Window{
 		{window(1, 5*s, 6*s, true)},
 		{window(1, 5*s, 6*s, true), window(2, 8*s, 9*s, true)},
 		{window(1, 5*s-2*ms, 9*s, true)}, // a late reply joined them
@@ -127,7 +127,7 @@ func TestProgressTellsOfAWindowOnceThoughItMovesAndMerges(t *testing.T) {
 		{window(1, 5*s-2*ms, 9*s, false)},
 	} {
 		now := time.Duration(i+1) * s
-		p.Update(&correlate.Timeline{Windows: windows}, now)
+		p.Update(&model.Timeline{Windows: windows}, now)
 	}
 	if got := fmt.Sprint(strings.Count(out.String(), "opened"), strings.Count(out.String(), "closed")); got != "2 1" {
 		t.Errorf("opened and closed %s times:\n%s", got, out.String())
@@ -159,7 +159,7 @@ func TestProgressTellsOfTheCommandAtOnceAndOnce(t *testing.T) {
 	if want := "   10.0 s  command running: kubectl drain node2\n"; out.String() != want {
 		t.Fatalf("%q, want %q", out.String(), want)
 	}
-	p.Update(&correlate.Timeline{Events: events(
+	p.Update(&model.Timeline{Events: events(
 		timeline.Event{Seen: 10 * s, Kind: timeline.Command, To: "running", Detail: "kubectl drain node2"},
 		timeline.Event{Seen: 12 * s, Kind: timeline.Command, From: "running", To: "exited", Code: 1},
 	)}, 25*s)

@@ -10,7 +10,7 @@ import (
 	"io"
 	"io/fs"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 )
 
 // Options say what the reader's screen can show. The caller decides, for it knows NO_COLOR, the
@@ -24,7 +24,7 @@ type Options struct {
 }
 
 // Formats are the ways to render a judged run, by the name that -o takes.
-var Formats = map[string]func(io.Writer, *correlate.Timeline, Options) error{
+var Formats = map[string]func(io.Writer, *model.Timeline, Options) error{
 	"table":    Table,
 	"json":     JSON,
 	"markdown": Markdown,

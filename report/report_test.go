@@ -17,7 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 	"lapse/timeline"
 )
 
@@ -135,33 +135,33 @@ func TestNoDataNeverLooksOK(t *testing.T) {
 	for _, test := range []struct {
 		about string
 		rate  int
-		spoil func(*correlate.Timeline)
+		spoil func(*model.Timeline)
 		want  string
 	}{
-		{"nothing is wrong", 100, func(*correlate.Timeline) {}, ".........."},
-		{"nothing was sent for 2 s", 100, func(tl *correlate.Timeline) { silence(tl, name, 4, 5) }, "....''...."},
-		{"no slots are known at the end", 100, func(tl *correlate.Timeline) { truncate(tl, name, 7) }, ".......'''"},
-		{"measuring began late and ended early", 100, func(tl *correlate.Timeline) {
-			tl.Targets[0].Measured = correlate.Instant{Earliest: 2 * s, Latest: 7*s + 300*ms}
+		{"nothing is wrong", 100, func(*model.Timeline) {}, ".........."},
+		{"nothing was sent for 2 s", 100, func(tl *model.Timeline) { silence(tl, name, 4, 5) }, "....''...."},
+		{"no slots are known at the end", 100, func(tl *model.Timeline) { truncate(tl, name, 7) }, ".......'''"},
+		{"measuring began late and ended early", 100, func(tl *model.Timeline) {
+			tl.Targets[0].Measured = model.Instant{Earliest: 2 * s, Latest: 7*s + 300*ms}
 		}, "''.....'''"},
-		{"a gap of 120 ms", 100, func(tl *correlate.Timeline) {
-			tl.Unobserved = []correlate.Unobserved{{Target: name, Start: 3*s + 940*ms, End: 4*s + 60*ms}}
+		{"a gap of 120 ms", 100, func(tl *model.Timeline) {
+			tl.Unobserved = []model.Unobserved{{Target: name, Start: 3*s + 940*ms, End: 4*s + 60*ms}}
 		}, "...,,....."},
-		{"a gap of another target", 100, func(tl *correlate.Timeline) {
-			tl.Unobserved = []correlate.Unobserved{{Target: "web reused", Start: 3 * s, End: 6 * s}}
+		{"a gap of another target", 100, func(tl *model.Timeline) {
+			tl.Unobserved = []model.Unobserved{{Target: "web reused", Start: 3 * s, End: 6 * s}}
 		}, ".........."},
-		{"failures in a gap", 100, func(tl *correlate.Timeline) {
+		{"failures in a gap", 100, func(tl *model.Timeline) {
 			silence(tl, name, 4, 5)
 			tl.Buckets.Targets[name].Failed[4] = 1
 		}, "....#'...."},
-		{"the run ended a little after the last request was due", 100, func(tl *correlate.Timeline) {
+		{"the run ended a little after the last request was due", 100, func(tl *model.Timeline) {
 			tl.Run.Duration += 90 * ms
 			tl.Targets[0].Measured.Latest = 10 * s
 		}, ".........."},
-		{"shares of failures", 100, func(tl *correlate.Timeline) {
+		{"shares of failures", 100, func(tl *model.Timeline) {
 			copy(tl.Buckets.Targets[name].Failed, []int{1, 9, 10, 49, 50, 100})
 		}, "::%%##...."},
-		{"one request in 5 s", 1, func(tl *correlate.Timeline) {
+		{"one request in 5 s", 1, func(tl *model.Timeline) {
 			for i := range tl.Buckets.Targets[name].Sent {
 				tl.Buckets.Targets[name].Sent[i] = (i + 1) % 5 / 4
 			}
@@ -178,13 +178,13 @@ func TestNoDataNeverLooksOK(t *testing.T) {
 }
 
 // truncate forgets a target's slots from the n-th on.
-func truncate(tl *correlate.Timeline, target string, n int) {
+func truncate(tl *model.Timeline, target string, n int) {
 	all := tl.Buckets.Targets[target]
-	tl.Buckets.Targets[target] = correlate.BucketSeries{Sent: all.Sent[:n], Failed: all.Failed[:n], Unobserved: all.Unobserved[:n], Latency: all.Latency[:n]}
+	tl.Buckets.Targets[target] = model.BucketSeries{Sent: all.Sent[:n], Failed: all.Failed[:n], Unobserved: all.Unobserved[:n], Latency: all.Latency[:n]}
 }
 
 // stripOf is the strip of the first target.
-func stripOf(t *testing.T, tl *correlate.Timeline) string {
+func stripOf(t *testing.T, tl *model.Timeline) string {
 	t.Helper()
 	var out bytes.Buffer
 	if err := Table(&out, tl, Options{Width: 80}); err != nil {
@@ -247,21 +247,21 @@ func TestReadJSONRefusesWhatItCannotJudge(t *testing.T) {
 }
 
 func TestSummaryBearsWhateverIsMissing(t *testing.T) {
-	for name, strip := range map[string]func(*correlate.Timeline){
-		"everything": func(tl *correlate.Timeline) { *tl = correlate.Timeline{} },
-		"targets":    func(tl *correlate.Timeline) { tl.Targets = nil },
-		"buckets":    func(tl *correlate.Timeline) { tl.Buckets = correlate.Buckets{} },
-		"series":     func(tl *correlate.Timeline) { tl.Buckets.Targets["web new"] = correlate.BucketSeries{} },
-		"events":     func(tl *correlate.Timeline) { tl.Events = nil },
-		"states": func(tl *correlate.Timeline) {
+	for name, strip := range map[string]func(*model.Timeline){
+		"everything": func(tl *model.Timeline) { *tl = model.Timeline{} },
+		"targets":    func(tl *model.Timeline) { tl.Targets = nil },
+		"buckets":    func(tl *model.Timeline) { tl.Buckets = model.Buckets{} },
+		"series":     func(tl *model.Timeline) { tl.Buckets.Targets["web new"] = model.BucketSeries{} },
+		"events":     func(tl *model.Timeline) { tl.Events = nil },
+		"states": func(tl *model.Timeline) {
 			for i := range tl.Pods {
 				tl.Pods[i].States = nil
 			}
 		},
-		"duration": func(tl *correlate.Timeline) { tl.Run.Duration = 0 },
-		"command":  func(tl *correlate.Timeline) { tl.Run.Command = &correlate.Command{} },
-		"latency":  func(tl *correlate.Timeline) { tl.Targets[0].Latency = nil },
-		"causes":   func(tl *correlate.Timeline) { tl.Windows[0].Causes = nil },
+		"duration": func(tl *model.Timeline) { tl.Run.Duration = 0 },
+		"command":  func(tl *model.Timeline) { tl.Run.Command = &model.Command{} },
+		"latency":  func(tl *model.Timeline) { tl.Targets[0].Latency = nil },
+		"causes":   func(tl *model.Timeline) { tl.Windows[0].Causes = nil },
 	} {
 		tl := race()
 		strip(tl)
@@ -319,9 +319,9 @@ func TestWindowsAreListedInFewWords(t *testing.T) {
 	for want, ids := range map[string][]int{
 		"window 3": {3}, "windows 1, 2": {1, 2}, "windows 1–3": {1, 2, 3}, "windows 1, 4–6, 9": {1, 4, 5, 6, 9}, "7 windows, 1 to 13": {1, 3, 5, 7, 9, 11, 13},
 	} {
-		var windows []correlate.Window
+		var windows []model.Window
 		for _, id := range ids {
-			windows = append(windows, correlate.Window{ID: id})
+			windows = append(windows, model.Window{ID: id})
 		}
 		if got := windowList(windows); got != want {
 			t.Errorf("%v read %q, want %q", ids, got, want)
@@ -331,7 +331,7 @@ func TestWindowsAreListedInFewWords(t *testing.T) {
 
 func TestSlowAnswersAreNotCalledFailures(t *testing.T) {
 	tl := slow()
-	tl.Windows[0].Open = correlate.Open{Start: true, End: true}
+	tl.Windows[0].Open = model.Open{Start: true, End: true}
 	tl.Windows[0].Start.Earliest, tl.Windows[0].End.Latest = 0, tl.Run.Duration
 	for format, write := range Formats {
 		if format == "json" || format == "html" {
@@ -375,9 +375,9 @@ func checkGapDrawn(t *testing.T, kinds ...*timeline.Object) {
 	t.Helper()
 	tl := race()
 	for _, kind := range kinds {
-		tl.Events = append(tl.Events, correlate.Event{
+		tl.Events = append(tl.Events, model.Event{
 			ID: uint32(100 + len(tl.Events)), Kind: timeline.WatchGap, Object: kind,
-			Seen: 70 * s, At: correlate.Instant{Earliest: 60 * s, Latest: 70 * s},
+			Seen: 70 * s, At: model.Instant{Earliest: 60 * s, Latest: 70 * s},
 		})
 	}
 	var table bytes.Buffer

@@ -6,7 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
+	"lapse/correlate/verdict"
 	"lapse/timeline"
 )
 
@@ -16,7 +17,7 @@ const (
 )
 
 // samples are runs as the other parts of Lapse judge them, written out by hand.
-var samples = map[string]func() *correlate.Timeline{
+var samples = map[string]func() *model.Timeline{
 	"race":         race,
 	"clean":        cleanRun,
 	"inconclusive": inconclusive,
@@ -31,12 +32,12 @@ var samples = map[string]func() *correlate.Timeline{
 }
 
 // race is a drain that the app does not survive gracefully: it stops listening before the routes change.
-func race() *correlate.Timeline {
+func race() *model.Timeline {
 	tl := base(80 * s)
 	tl.Run.Services = []timeline.Service{{Namespace: "shop", Name: "web", ClusterIP: "10.96.0.20", Ports: []string{"80/TCP → http"}}}
 	tl.Run.Cluster = &timeline.Cluster{Version: "v1.37.2", ProxyMode: "iptables"}
 	tl.Run.Baseline, tl.Run.Settle = 10*s, 20*s
-	tl.Run.Command = &correlate.Command{
+	tl.Run.Command = &model.Command{
 		Args:  []string{"kubectl", "drain", "node-b", "--ignore-daemonsets"},
 		Start: new(10*s + 31*ms), End: new(44*s + 812*ms), ExitCode: new(0),
 	}
@@ -46,35 +47,35 @@ func race() *correlate.Timeline {
 	addDirect(tl, "web-5c9d7f-x2kzq", "uid-2", "node-b", 0, 19*s, fails{{18, 250}, {19, 400}})
 	addDirect(tl, "web-5c9d7f-m8v4t", "uid-3", "node-c", 14*s, 80*s, nil)
 	addTarget(tl, "control", timeline.Control, 100, nil)
-	tl.Windows = []correlate.Window{{
-		ID: 1, Target: "web new", Kind: correlate.Partial, Basis: correlate.Statistical,
-		Start: correlate.Instant{Earliest: 18*s + 306*ms, Latest: 18*s + 314*ms}, End: correlate.Instant{Earliest: 18*s + 387*ms, Latest: 18*s + 397*ms},
-		Length: correlate.Length{Min: 73 * ms, Max: 91 * ms}, Sent: 128, Failed: 64, Share: 0.5,
-		Downtime: correlate.Length{Min: 37 * ms, Max: 45 * ms}, Blackout: &correlate.Length{Min: 9 * ms, Max: 14 * ms},
+	tl.Windows = []model.Window{{
+		ID: 1, Target: "web new", Kind: model.Partial, Basis: model.Statistical,
+		Start: model.Instant{Earliest: 18*s + 306*ms, Latest: 18*s + 314*ms}, End: model.Instant{Earliest: 18*s + 387*ms, Latest: 18*s + 397*ms},
+		Length: model.Length{Min: 73 * ms, Max: 91 * ms}, Sent: 128, Failed: 64, Share: 0.5,
+		Downtime: model.Length{Min: 37 * ms, Max: 45 * ms}, Blackout: &model.Length{Min: 9 * ms, Max: 14 * ms},
 		Classes: map[string]int{"refused": 60, "timeout_connect": 4}, Backends: map[string]int{"web-5c9d7f-7fqwn": 64},
-		Causes: []correlate.Cause{{
-			Rule: "route-outlives-pod", Confidence: correlate.High,
+		Causes: []model.Cause{{
+			Rule: "route-outlives-pod", Confidence: model.High,
 			Text: "node-c still routed to web-5c9d7f-x2kzq for 71 ms after it stopped",
 			Fix:  "keep serving for at least 0.2 s after SIGTERM: a preStop sleep of 1 s covers what was seen here more than ten times",
-			Evidence: []correlate.Evidence{
-				{Event: 9, At: &correlate.Instant{Earliest: 18*s + 371*ms, Latest: 18*s + 383*ms}, Text: "the endpoint of x2kzq turned terminating"},
-				{Target: "web direct web-5c9d7f-x2kzq", At: &correlate.Instant{Earliest: 18*s + 304*ms, Latest: 18*s + 308*ms}, Text: "x2kzq stopped answering on its own address"},
-				{Event: 7, At: &correlate.Instant{Earliest: 17*s + 300*ms, Latest: 18*s + 300*ms}, Text: "deletion of x2kzq was requested, grace period 30 s"},
+			Evidence: []model.Evidence{
+				{Event: 9, At: &model.Instant{Earliest: 18*s + 371*ms, Latest: 18*s + 383*ms}, Text: "the endpoint of x2kzq turned terminating"},
+				{Target: "web direct web-5c9d7f-x2kzq", At: &model.Instant{Earliest: 18*s + 304*ms, Latest: 18*s + 308*ms}, Text: "x2kzq stopped answering on its own address"},
+				{Event: 7, At: &model.Instant{Earliest: 17*s + 300*ms, Latest: 18*s + 300*ms}, Text: "deletion of x2kzq was requested, grace period 30 s"},
 				{Target: "web direct web-5c9d7f-7fqwn", Text: "7fqwn answered every request on its own address meanwhile"},
 			},
 			Rivals: []string{"no-ready-endpoint: 1 endpoint was ready throughout"},
 		}},
 	}}
-	tl.Failures = []correlate.Failure{
+	tl.Failures = []model.Failure{
 		{Target: "web new", Seq: 9157, Due: 18*s + 314*ms, Sent: 18*s + 314*ms, Done: 18*s + 315*ms, Class: timeline.Refused, Connect: 412 * time.Microsecond},
 		{Target: "web new", Seq: 9159, Due: 18*s + 318*ms, Sent: 18*s + 318*ms, Done: 19*s + 118*ms, Class: timeline.TimeoutConnect},
 	}
 	tl.FailuresTruncated = 62
-	tl.Pods = []correlate.Pod{
+	tl.Pods = []model.Pod{
 		{Namespace: "shop", Name: "web-5c9d7f-7fqwn", UID: "uid-1", Node: "node-a", IP: "10.244.1.7", States: lane("0s ready")},
 		{Namespace: "shop", Name: "web-5c9d7f-x2kzq", UID: "uid-2", Node: "node-b", IP: "10.244.2.9",
-			Deleted: &correlate.Instant{Earliest: 17*s + 300*ms, Latest: 18*s + 300*ms},
-			Stopped: &correlate.Instant{Earliest: 18*s + 304*ms, Latest: 18*s + 308*ms}, ExitCode: new(0), FirstOK: new(2 * ms), LastOK: new(18*s + 304*ms),
+			Deleted: &model.Instant{Earliest: 17*s + 300*ms, Latest: 18*s + 300*ms},
+			Stopped: &model.Instant{Earliest: 18*s + 304*ms, Latest: 18*s + 308*ms}, ExitCode: new(0), FirstOK: new(2 * ms), LastOK: new(18*s + 304*ms),
 			States: lane("0s ready, 18.3s terminating+serving, 18.306s terminating, 19.6s gone")},
 		{Namespace: "shop", Name: "web-5c9d7f-m8v4t", UID: "uid-3", Node: "node-c", IP: "10.244.3.4",
 			States: lane("12.1s pending, 12.2s creating, 13.4s running, 16.5s ready")},
@@ -94,40 +95,40 @@ func race() *correlate.Timeline {
 		timeline.Event{Seen: 44*s + 813*ms, Kind: timeline.RunPhase, From: "measuring", To: "settling"},
 		timeline.Event{Seen: 80 * s, Kind: timeline.RunPhase, From: "settling", To: "ended"},
 	)
-	tl.Hammer = &correlate.Hammer{Args: "-c 50 -q 20", Start: new(2 * ms), End: new(70*s + 3*ms), Summary: &correlate.HammerSummary{
+	tl.Hammer = &model.Hammer{Args: "-c 50 -q 20", Start: new(2 * ms), End: new(70*s + 3*ms), Summary: &model.HammerSummary{
 		Duration: 70 * s, Requests: 69874, Rate: 998.2, Bytes: 838344,
-		Latency:  &correlate.HammerLatency{Mean: 2100 * time.Microsecond, Min: 204 * time.Microsecond, P50: ms, P90: 4 * ms, P95: 8 * ms, P99: 31 * ms, Max: 1043200 * time.Microsecond},
+		Latency:  &model.HammerLatency{Mean: 2100 * time.Microsecond, Min: 204 * time.Microsecond, P50: ms, P90: 4 * ms, P95: 8 * ms, P99: 31 * ms, Max: 1043200 * time.Microsecond},
 		Statuses: map[string]int{"200": 69860, "503": 2}, Errors: map[string]int{"dial tcp 10.96.0.20:80: connect: connection refused": 12},
 	}}
-	tl.Verdict = correlate.Verdict{
-		Result: correlate.Fail, ExitCode: 3, Reasons: []string{}, Sent: 80000, Failed: 64, ErrorRate: 0.0008, Windows: 1,
-		Gates: []correlate.GateResult{
-			{Expr: "failed > 0", Outcome: correlate.GateFail, Value: &correlate.Range{Min: 64, Max: 64}},
-			{Expr: "coverage < 99.9%", Outcome: correlate.GatePass, Value: &correlate.Range{Min: 0.9998, Max: 0.9998}},
+	tl.Verdict = model.Verdict{
+		Result: model.Fail, ExitCode: 3, Reasons: []string{}, Sent: 80000, Failed: 64, ErrorRate: 0.0008, Windows: 1,
+		Gates: []model.GateResult{
+			{Expr: "failed > 0", Outcome: model.GateFail, Value: &model.Range{Min: 64, Max: 64}},
+			{Expr: "coverage < 99.9%", Outcome: model.GatePass, Value: &model.Range{Min: 0.9998, Max: 0.9998}},
 		},
-		Downtime: correlate.Downtime{Total: correlate.Length{Min: 37 * ms, Max: 45 * ms}}, LongestWindow: &correlate.Length{Min: 73 * ms, Max: 91 * ms},
+		Downtime: model.Downtime{Total: model.Length{Min: 37 * ms, Max: 45 * ms}}, LongestWindow: &model.Length{Min: 73 * ms, Max: 91 * ms},
 		DetectionLimit: 6 * ms, Coverage: 0.9998, LatencyP99: new(38 * ms),
-		Validity: correlate.Validity{Late: 0.0002, Control: "ok"},
+		Validity: model.Validity{Late: 0.0002, Control: "ok"},
 	}
 	return tl
 }
 
 // cleanRun is a run against a URL, without a cluster, in which nothing failed.
-func cleanRun() *correlate.Timeline {
+func cleanRun() *model.Timeline {
 	tl := base(30 * s)
 	tl.Run.URLs = []string{"http://127.0.0.1:8080/healthz"}
 	addTarget(tl, "http://127.0.0.1:8080/healthz new", timeline.New, 100, nil)
 	addTarget(tl, "http://127.0.0.1:8080/healthz reused", timeline.Reused, 100, nil)
-	tl.Verdict = correlate.Verdict{
-		Result: correlate.Pass, Reasons: []string{}, Sent: 6000, DetectionLimit: 21300 * time.Microsecond, Coverage: 1, LatencyP99: new(38 * ms),
-		Gates:    []correlate.GateResult{{Expr: "failed > 0", Outcome: correlate.GatePass, Value: &correlate.Range{}}},
-		Validity: correlate.Validity{Control: "ok"},
+	tl.Verdict = model.Verdict{
+		Result: model.Pass, Reasons: []string{}, Sent: 6000, DetectionLimit: 21300 * time.Microsecond, Coverage: 1, LatencyP99: new(38 * ms),
+		Gates:    []model.GateResult{{Expr: "failed > 0", Outcome: model.GatePass, Value: &model.Range{}}},
+		Validity: model.Validity{Control: "ok"},
 	}
 	return tl
 }
 
 // inconclusive is a run whose prober was starved.
-func inconclusive() *correlate.Timeline {
+func inconclusive() *model.Timeline {
 	tl := base(60 * s)
 	tl.Run.URLs = []string{"https://shop.example.com/"}
 	addTarget(tl, "https://shop.example.com/ new", timeline.New, 200, fails{{31, 180}})
@@ -135,61 +136,61 @@ func inconclusive() *correlate.Timeline {
 	tl.Targets[0].AchievedRate = 186.2
 	for i := range 12 {
 		start := time.Duration(i)*s + 400*ms
-		tl.Unobserved = append(tl.Unobserved, correlate.Unobserved{Target: "https://shop.example.com/ new", Start: start, End: start + time.Duration(20+i)*ms, Reason: "not sent"})
+		tl.Unobserved = append(tl.Unobserved, model.Unobserved{Target: "https://shop.example.com/ new", Start: start, End: start + time.Duration(20+i)*ms, Reason: "not sent"})
 	}
-	tl.Unobserved = append(tl.Unobserved, correlate.Unobserved{Target: "https://shop.example.com/ new", Start: 32 * s, End: 36*s + 120*ms, Reason: "prober stalled"})
-	tl.Windows = []correlate.Window{{
-		ID: 1, Target: "https://shop.example.com/ new", Kind: correlate.Outage, Basis: correlate.Exact,
-		Start: correlate.Instant{Earliest: 31*s + 95*ms, Latest: 31*s + 101*ms}, End: correlate.Instant{Earliest: 32 * s, Latest: 36*s + 120*ms},
-		Length: correlate.Length{Min: 899 * ms, Max: 5*s + 25*ms}, Sent: 180, Failed: 180, Share: 1, Open: correlate.Open{End: true},
-		Most:     &correlate.Most{Length: 5*s + 36*ms, Downtime: 5*s + 36*ms},
-		Downtime: correlate.Length{Min: 899 * ms, Max: 5*s + 25*ms}, Classes: map[string]int{"timeout_response": 180},
-		Causes: []correlate.Cause{{
-			Rule: "unexplained", Confidence: correlate.Low, Text: "no cause found",
-			Evidence: []correlate.Evidence{}, Rivals: []string{"prober-fault: the control target stalled only 0.9 s later"},
+	tl.Unobserved = append(tl.Unobserved, model.Unobserved{Target: "https://shop.example.com/ new", Start: 32 * s, End: 36*s + 120*ms, Reason: "prober stalled"})
+	tl.Windows = []model.Window{{
+		ID: 1, Target: "https://shop.example.com/ new", Kind: model.Outage, Basis: model.Exact,
+		Start: model.Instant{Earliest: 31*s + 95*ms, Latest: 31*s + 101*ms}, End: model.Instant{Earliest: 32 * s, Latest: 36*s + 120*ms},
+		Length: model.Length{Min: 899 * ms, Max: 5*s + 25*ms}, Sent: 180, Failed: 180, Share: 1, Open: model.Open{End: true},
+		Most:     &model.Most{Length: 5*s + 36*ms, Downtime: 5*s + 36*ms},
+		Downtime: model.Length{Min: 899 * ms, Max: 5*s + 25*ms}, Classes: map[string]int{"timeout_response": 180},
+		Causes: []model.Cause{{
+			Rule: "unexplained", Confidence: model.Low, Text: "no cause found",
+			Evidence: []model.Evidence{}, Rivals: []string{"prober-fault: the control target stalled only 0.9 s later"},
 		}},
 	}}
-	tl.Verdict = correlate.Verdict{
-		Result: correlate.Inconclusive, ExitCode: 4, Sent: 11180, Failed: 180, ErrorRate: 180.0 / 11180, Windows: 1,
+	tl.Verdict = model.Verdict{
+		Result: model.Inconclusive, ExitCode: 4, Sent: 11180, Failed: 180, ErrorRate: 180.0 / 11180, Windows: 1,
 		Reasons: []string{"only 92.73% of the time was observed, 99 % is needed: what was not looked at may have been down", "gate window.longest > 1s: the error bars (899 ms to 5.03 s) cannot decide it"},
-		Gates: []correlate.GateResult{
-			{Expr: "window.longest > 1s", Outcome: correlate.GateUndecided, Value: &correlate.Range{Min: 899e6, Max: 5025e6}},
-			{Expr: "errors.rate > 5%", Outcome: correlate.GatePass, Value: &correlate.Range{Min: 180.0 / 11180, Max: 180.0 / 11180}},
-			{Expr: "latency.p99 > 1s", Outcome: correlate.GateUndecided},
+		Gates: []model.GateResult{
+			{Expr: "window.longest > 1s", Outcome: model.GateUndecided, Value: &model.Range{Min: 899e6, Max: 5025e6}},
+			{Expr: "errors.rate > 5%", Outcome: model.GatePass, Value: &model.Range{Min: 180.0 / 11180, Max: 180.0 / 11180}},
+			{Expr: "latency.p99 > 1s", Outcome: model.GateUndecided},
 		},
-		Downtime: correlate.Downtime{Total: correlate.Length{Min: 899 * ms, Max: 5*s + 25*ms}}, DetectionLimit: 31 * ms, Coverage: 0.9273,
-		Validity: correlate.Validity{Late: 0.083, NotSent: 820, Stalls: 1, Unobserved: 4434 * ms, Control: "stalled 1 time, 4.12 s in all"},
+		Downtime: model.Downtime{Total: model.Length{Min: 899 * ms, Max: 5*s + 25*ms}}, DetectionLimit: 31 * ms, Coverage: 0.9273,
+		Validity: model.Validity{Late: 0.083, NotSent: 820, Stalls: 1, Unobserved: 4434 * ms, Control: "stalled 1 time, 4.12 s in all"},
 	}
-	tl.Verdict.Reasons = append(tl.Verdict.Reasons, "what would help: "+correlate.Help(tl))
+	tl.Verdict.Reasons = append(tl.Verdict.Reasons, "what would help: "+verdict.Help(tl))
 	return tl
 }
 
 // aborted is a run that was interrupted while everything failed.
-func aborted() *correlate.Timeline {
+func aborted() *model.Timeline {
 	tl := base(24*s + 400*ms)
 	tl.Run.Services = []timeline.Service{{Namespace: "shop", Name: "web"}}
 	tl.Run.Aborted = "interrupted (SIGINT)"
-	tl.Run.Command = &correlate.Command{Args: []string{"kubectl", "rollout", "restart", "deployment/web"}, Start: new(10 * s)}
+	tl.Run.Command = &model.Command{Args: []string{"kubectl", "rollout", "restart", "deployment/web"}, Start: new(10 * s)}
 	addTarget(tl, "web new", timeline.New, 100, fails{{11, 60}, {12, 100}, {13, 100}, {14, 100}, {15, 100}, {16, 100}, {17, 100}, {18, 100}, {19, 100}, {20, 100}})
 	silence(tl, "web new", 21, 24)
 	tl.Targets[0].Measured.Latest = 21 * s
-	tl.Targets[0].FailedAddresses = []correlate.FailedAddress{{
-		Addr: "10.0.143.22", Class: "refused", Text: "connect: connection refused", Connections: 1, During: correlate.Instant{Earliest: 10 * s, Latest: 10*s + ms},
+	tl.Targets[0].FailedAddresses = []model.FailedAddress{{
+		Addr: "10.0.143.22", Class: "refused", Text: "connect: connection refused", Connections: 1, During: model.Instant{Earliest: 10 * s, Latest: 10*s + ms},
 	}}
-	tl.Unobserved = []correlate.Unobserved{{Target: "web new", Start: 21 * s, End: 24*s + 400*ms, Reason: "run ended early"}}
-	tl.Windows = []correlate.Window{{
-		ID: 1, Target: "web new", Kind: correlate.Outage, Basis: correlate.Exact,
-		Start: correlate.Instant{Earliest: 11*s + 391*ms, Latest: 11*s + 402*ms}, End: correlate.Instant{Earliest: 20*s + 990*ms, Latest: 21 * s},
-		Length: correlate.Length{Min: 9588 * ms, Max: 9609 * ms}, Sent: 960, Failed: 960, Share: 1, Open: correlate.Open{End: true},
-		Downtime: correlate.Length{Min: 9588 * ms, Max: 9609 * ms}, Classes: map[string]int{"refused": 12, "timeout_connect": 948},
-		Causes: []correlate.Cause{{
-			Rule: "no-ready-endpoint", Confidence: correlate.High, Text: "svc shop/web had no ready endpoint: its only Pod ended before its replacement was ready",
+	tl.Unobserved = []model.Unobserved{{Target: "web new", Start: 21 * s, End: 24*s + 400*ms, Reason: "run ended early"}}
+	tl.Windows = []model.Window{{
+		ID: 1, Target: "web new", Kind: model.Outage, Basis: model.Exact,
+		Start: model.Instant{Earliest: 11*s + 391*ms, Latest: 11*s + 402*ms}, End: model.Instant{Earliest: 20*s + 990*ms, Latest: 21 * s},
+		Length: model.Length{Min: 9588 * ms, Max: 9609 * ms}, Sent: 960, Failed: 960, Share: 1, Open: model.Open{End: true},
+		Downtime: model.Length{Min: 9588 * ms, Max: 9609 * ms}, Classes: map[string]int{"refused": 12, "timeout_connect": 948},
+		Causes: []model.Cause{{
+			Rule: "no-ready-endpoint", Confidence: model.High, Text: "svc shop/web had no ready endpoint: its only Pod ended before its replacement was ready",
 			Fix:      "run at least 2 replicas",
-			Evidence: []correlate.Evidence{{Event: 3, At: &correlate.Instant{Earliest: 10*s + 390*ms, Latest: 11*s + 390*ms}, Text: "the last ready endpoint left"}},
+			Evidence: []model.Evidence{{Event: 3, At: &model.Instant{Earliest: 10*s + 390*ms, Latest: 11*s + 390*ms}, Text: "the last ready endpoint left"}},
 			Rivals:   []string{},
 		}},
 	}}
-	tl.Pods = []correlate.Pod{
+	tl.Pods = []model.Pod{
 		{Namespace: "shop", Name: "web-0", UID: "uid-0", Node: "ip-10-0-143-22.eu-central-1.compute.internal", States: lane("0s ready, 11.4s terminating, 12.9s gone, 13s pending, 13.2s creating, 15s running, 16s crashed")},
 	}
 	tl.Events = events(
@@ -197,25 +198,25 @@ func aborted() *correlate.Timeline {
 		endpoint(15*ms, "uid-0", "10.244.1.7", timeline.EndpointReady),
 		endpoint(11*s+390*ms, "uid-0", "10.244.1.7", timeline.EndpointTerminating),
 	)
-	tl.Verdict = correlate.Verdict{
-		Result: correlate.Inconclusive, ExitCode: 6, Sent: 2100, Failed: 960, ErrorRate: 960.0 / 2100, Windows: 1,
-		Reasons: []string{"the run was aborted: interrupted (SIGINT)"}, Gates: []correlate.GateResult{},
-		Downtime: correlate.Downtime{Total: correlate.Length{Min: 9588 * ms, Max: 9609 * ms}}, DetectionLimit: 22 * ms, Coverage: 0.8606,
-		Validity: correlate.Validity{Control: "ok", LanesOff: []string{"Node", "Event"}, WatchGaps: 1},
+	tl.Verdict = model.Verdict{
+		Result: model.Inconclusive, ExitCode: 6, Sent: 2100, Failed: 960, ErrorRate: 960.0 / 2100, Windows: 1,
+		Reasons: []string{"the run was aborted: interrupted (SIGINT)"}, Gates: []model.GateResult{},
+		Downtime: model.Downtime{Total: model.Length{Min: 9588 * ms, Max: 9609 * ms}}, DetectionLimit: 22 * ms, Coverage: 0.8606,
+		Validity: model.Validity{Control: "ok", LanesOff: []string{"Node", "Event"}, WatchGaps: 1},
 	}
 	return tl
 }
 
 // refused is a drain that a PodDisruptionBudget did not allow: nothing happened, and the prober was short of CPU besides.
-func refused() *correlate.Timeline {
+func refused() *model.Timeline {
 	tl := base(30 * s)
 	tl.Run.Services = []timeline.Service{{Namespace: "shop", Name: "web"}}
-	tl.Run.Command = &correlate.Command{Args: []string{"kubectl", "drain", "node2", "--timeout", "15s"}, Start: new(10 * s), End: new(25 * s), ExitCode: new(1)}
+	tl.Run.Command = &model.Command{Args: []string{"kubectl", "drain", "node2", "--timeout", "15s"}, Start: new(10 * s), End: new(25 * s), ExitCode: new(1)}
 	addTarget(tl, "web new", timeline.New, 100, nil)
 	addTarget(tl, "web reused", timeline.Reused, 100, nil)
 	for i := range 40 {
 		start := time.Duration(i)*700*ms + 13*ms
-		tl.Unobserved = append(tl.Unobserved, correlate.Unobserved{Target: "web new", Start: start, End: start + 26*ms, Reason: "not sent"})
+		tl.Unobserved = append(tl.Unobserved, model.Unobserved{Target: "web new", Start: start, End: start + 26*ms, Reason: "not sent"})
 	}
 	evicting := `error when evicting pods/"web-1" -n "shop" (will retry after 5s): Cannot evict pod as it would violate the pod's disruption budget.`
 	tl.Events = events(
@@ -226,19 +227,19 @@ func refused() *correlate.Timeline {
 		timeline.Event{Seen: 25 * s, Kind: timeline.CommandOutput, Detail: "error: unable to drain node \"node2\" due to error: global timeout reached: 15s"},
 		timeline.Event{Seen: 25 * s, Kind: timeline.Command, From: "running", To: "exited", Code: 1},
 	)
-	tl.Verdict = correlate.Verdict{
-		Result: correlate.Inconclusive, ExitCode: 4, Sent: 5960,
+	tl.Verdict = model.Verdict{
+		Result: model.Inconclusive, ExitCode: 4, Sent: 5960,
 		Reasons:        []string{"only 96.53 % of the time was observed, 99 % is needed: what was not looked at may have been down"},
-		Gates:          []correlate.GateResult{{Expr: "failed > 0", Outcome: correlate.GatePass, Value: &correlate.Range{}}},
+		Gates:          []model.GateResult{{Expr: "failed > 0", Outcome: model.GatePass, Value: &model.Range{}}},
 		DetectionLimit: 31 * ms, Coverage: 0.9653,
-		Validity: correlate.Validity{Late: 0.012, NotSent: 40, Unobserved: 1040 * ms, Control: "ok"},
+		Validity: model.Validity{Late: 0.012, NotSent: 40, Unobserved: 1040 * ms, Control: "ok"},
 	}
-	tl.Verdict.Reasons = append(tl.Verdict.Reasons, "what would help: "+correlate.Help(tl))
+	tl.Verdict.Reasons = append(tl.Verdict.Reasons, "what would help: "+verdict.Help(tl))
 	return tl
 }
 
 // rollout is a rolling restart that three Pods do not survive gracefully, seen by both targets.
-func rollout() *correlate.Timeline {
+func rollout() *model.Timeline {
 	tl := race()
 	tl.Hammer = nil
 	tl.Run.Command.Args = []string{"kubectl", "rollout", "restart", "deployment/web"}
@@ -247,8 +248,8 @@ func rollout() *correlate.Timeline {
 	for i := range 9 {
 		w := first
 		w.ID, w.Target = i+1, []string{"web new", "web reused"}[i%2]
-		w.Start = correlate.Instant{Earliest: first.Start.Earliest + time.Duration(i)*s, Latest: first.Start.Latest + time.Duration(i)*s}
-		w.End = correlate.Instant{Earliest: first.End.Earliest + time.Duration(i)*s, Latest: first.End.Latest + time.Duration(i)*s}
+		w.Start = model.Instant{Earliest: first.Start.Earliest + time.Duration(i)*s, Latest: first.Start.Latest + time.Duration(i)*s}
+		w.End = model.Instant{Earliest: first.End.Earliest + time.Duration(i)*s, Latest: first.End.Latest + time.Duration(i)*s}
 		w.Causes = slices.Clone(first.Causes)
 		w.Causes[0].Fix = "keep serving ≥ 1.2 s after SIGTERM (a preStop sleep, or a delay before shutting down)"
 		w.Causes[0].Text = fmt.Sprintf("node-c still routed to web-5c9d7f-x2kzq for %d ms after it stopped", 71+i)
@@ -256,46 +257,46 @@ func rollout() *correlate.Timeline {
 		case 1, 3:
 			w.Causes[0].Text = first.Causes[0].Text
 		case 4:
-			w.Causes = []correlate.Cause{{Rule: "unexplained", Confidence: correlate.Low, Text: "no rule fits: 3 changes near its onset", Rivals: []string{}, Evidence: []correlate.Evidence{}}}
+			w.Causes = []model.Cause{{Rule: "unexplained", Confidence: model.Low, Text: "no rule fits: 3 changes near its onset", Rivals: []string{}, Evidence: []model.Evidence{}}}
 		case 7, 8:
-			w.Downtime = correlate.Length{Min: ms, Max: 2 * ms} // the least: they are not told in full
+			w.Downtime = model.Length{Min: ms, Max: 2 * ms} // the least: they are not told in full
 		}
 		tl.Windows = append(tl.Windows, w)
 	}
 	tl.Verdict.Windows = 5
-	tl.Verdict.Failed, tl.Verdict.Gates[0].Value = 576, &correlate.Range{Min: 576, Max: 576}
-	tl.Verdict.Downtime.Total = correlate.Length{Min: 149 * ms, Max: 182 * ms}
+	tl.Verdict.Failed, tl.Verdict.Gates[0].Value = 576, &model.Range{Min: 576, Max: 576}
+	tl.Verdict.Downtime.Total = model.Length{Min: 149 * ms, Max: 182 * ms}
 	return tl
 }
 
 // slow is a run in which no request failed, but some took as long as a SYN retransmission.
-func slow() *correlate.Timeline {
+func slow() *model.Timeline {
 	tl := base(20 * s)
 	tl.Run.Services = []timeline.Service{{Namespace: "shop", Name: "web"}}
 	addTarget(tl, "web new", timeline.New, 250, nil)
 	addTarget(tl, "web reused", timeline.Reused, 250, nil)
-	tl.Targets[0].FailedAddresses = []correlate.FailedAddress{{
-		Addr: "2001:db8::9", Class: "timeout_connect", Text: "i/o timeout", Connections: 9, During: correlate.Instant{Earliest: 7*s + 6*ms, Latest: 8*s + 42*ms},
+	tl.Targets[0].FailedAddresses = []model.FailedAddress{{
+		Addr: "2001:db8::9", Class: "timeout_connect", Text: "i/o timeout", Connections: 9, During: model.Instant{Earliest: 7*s + 6*ms, Latest: 8*s + 42*ms},
 	}}
 	tl.Targets[1].NewConnections = 501
-	tl.Windows = []correlate.Window{{
-		ID: 1, Target: "web new", Kind: correlate.Slow, Basis: correlate.Exact,
-		Start: correlate.Instant{Earliest: 7*s + 2*ms, Latest: 7*s + 10*ms}, End: correlate.Instant{Earliest: 8*s + 40*ms, Latest: 8*s + 44*ms},
-		Length: correlate.Length{Min: 1030 * ms, Max: 1042 * ms}, Sent: 260, Slow: 9, Share: 9.0 / 260, Classes: map[string]int{},
-		Causes: []correlate.Cause{},
+	tl.Windows = []model.Window{{
+		ID: 1, Target: "web new", Kind: model.Slow, Basis: model.Exact,
+		Start: model.Instant{Earliest: 7*s + 2*ms, Latest: 7*s + 10*ms}, End: model.Instant{Earliest: 8*s + 40*ms, Latest: 8*s + 44*ms},
+		Length: model.Length{Min: 1030 * ms, Max: 1042 * ms}, Sent: 260, Slow: 9, Share: 9.0 / 260, Classes: map[string]int{},
+		Causes: []model.Cause{},
 	}}
-	tl.Verdict = correlate.Verdict{
-		Result: correlate.Ungated, Reasons: []string{}, Gates: []correlate.GateResult{}, Sent: 5000, DetectionLimit: 8400 * time.Microsecond, Coverage: 1,
-		Validity: correlate.Validity{Control: "ok"},
+	tl.Verdict = model.Verdict{
+		Result: model.Ungated, Reasons: []string{}, Gates: []model.GateResult{}, Sent: 5000, DetectionLimit: 8400 * time.Microsecond, Coverage: 1,
+		Validity: model.Validity{Control: "ok"},
 	}
 	return tl
 }
 
 // twoServices is a drain that touches two Services, wrapped around a command that failed.
-func twoServices() *correlate.Timeline {
+func twoServices() *model.Timeline {
 	tl := base(6*time.Minute + 40*s)
 	tl.Run.Services = []timeline.Service{{Namespace: "shop", Name: "web"}, {Namespace: "payments-production", Name: "authorization-gateway"}}
-	tl.Run.Command = &correlate.Command{Args: []string{"kubectl", "drain", "node-b"}, Start: new(350 * s), End: new(352 * s), ExitCode: new(1)}
+	tl.Run.Command = &model.Command{Args: []string{"kubectl", "drain", "node-b"}, Start: new(350 * s), End: new(352 * s), ExitCode: new(1)}
 	addTarget(tl, "web new", timeline.New, 500, fails{{352, 3}})
 	addTarget(tl, "web reused", timeline.Reused, 500, fails{{352, 2}})
 	addTarget(tl, "payments-production/authorization-gateway new", timeline.New, 500, fails{{353, 499}, {354, 20}})
@@ -309,36 +310,36 @@ func twoServices() *correlate.Timeline {
 		{"web reused", 352*s + 101*ms, 352*s + 101*ms, 2, "eof"},
 		{"payments-production/authorization-gateway new", 353 * s, 354*s + 40*ms, 519, "timeout_connect"},
 	} {
-		length := correlate.Length{Min: max(0, w.to-w.from-2*ms), Max: w.to - w.from + 2300*time.Microsecond}
-		tl.Windows = append(tl.Windows, correlate.Window{
-			ID: i + 1, Target: w.target, Kind: correlate.Outage, Basis: correlate.Exact,
-			Start: correlate.Instant{Earliest: w.from - 2*ms, Latest: w.from}, End: correlate.Instant{Earliest: w.to, Latest: w.to + 2*ms},
+		length := model.Length{Min: max(0, w.to-w.from-2*ms), Max: w.to - w.from + 2300*time.Microsecond}
+		tl.Windows = append(tl.Windows, model.Window{
+			ID: i + 1, Target: w.target, Kind: model.Outage, Basis: model.Exact,
+			Start: model.Instant{Earliest: w.from - 2*ms, Latest: w.from}, End: model.Instant{Earliest: w.to, Latest: w.to + 2*ms},
 			Length: length, Downtime: length, Sent: w.failed, Failed: w.failed, Share: 1, Classes: map[string]int{w.class: w.failed},
-			Causes: []correlate.Cause{{Rule: "unexplained", Confidence: correlate.Low, Text: "no cause found", Evidence: []correlate.Evidence{}, Rivals: []string{}}},
+			Causes: []model.Cause{{Rule: "unexplained", Confidence: model.Low, Text: "no cause found", Evidence: []model.Evidence{}, Rivals: []string{}}},
 		})
 	}
-	tl.Verdict = correlate.Verdict{
-		Result: correlate.Ungated, ExitCode: 5, Reasons: []string{"the wrapped command failed with exit code 1"}, Gates: []correlate.GateResult{},
-		Sent: 600000, Failed: 524, ErrorRate: 524.0 / 600000, Windows: 1, Downtime: correlate.Downtime{Total: tl.Windows[2].Length},
-		DetectionLimit: 4 * ms, Coverage: 0.99991, Validity: correlate.Validity{Control: "ok"},
+	tl.Verdict = model.Verdict{
+		Result: model.Ungated, ExitCode: 5, Reasons: []string{"the wrapped command failed with exit code 1"}, Gates: []model.GateResult{},
+		Sent: 600000, Failed: 524, ErrorRate: 524.0 / 600000, Windows: 1, Downtime: model.Downtime{Total: tl.Windows[2].Length},
+		DetectionLimit: 4 * ms, Coverage: 0.99991, Validity: model.Validity{Control: "ok"},
 	}
 	return tl
 }
 
 // live is a run that goes on, in the middle of an outage.
-func live() *correlate.Timeline {
+func live() *model.Timeline {
 	tl := race()
 	tl.Run.Live, tl.Run.Duration = true, 18*s+370*ms
 	for name, series := range tl.Buckets.Targets {
-		tl.Buckets.Targets[name] = correlate.BucketSeries{Sent: series.Sent[:19], Failed: series.Failed[:19], Unobserved: series.Unobserved[:19], Latency: series.Latency[:19]}
+		tl.Buckets.Targets[name] = model.BucketSeries{Sent: series.Sent[:19], Failed: series.Failed[:19], Unobserved: series.Unobserved[:19], Latency: series.Latency[:19]}
 	}
 	tl.Run.Command.End, tl.Run.Command.ExitCode = nil, nil
 	w := &tl.Windows[0]
 	w.Live, w.Open.End = true, true
-	w.Length = correlate.Length{Min: 30 * ms, Max: 64 * ms}
-	w.End = correlate.Instant{Earliest: 18*s + 344*ms, Latest: 18*s + 370*ms}
-	w.Causes, w.Sent, w.Failed = []correlate.Cause{}, 52, 26
-	w.Downtime = correlate.Length{Min: 15 * ms, Max: 32 * ms}
+	w.Length = model.Length{Min: 30 * ms, Max: 64 * ms}
+	w.End = model.Instant{Earliest: 18*s + 344*ms, Latest: 18*s + 370*ms}
+	w.Causes, w.Sent, w.Failed = []model.Cause{}, 52, 26
+	w.Downtime = model.Length{Min: 15 * ms, Max: 32 * ms}
 	for i := range tl.Targets {
 		tl.Targets[i].Measured.Latest = min(tl.Targets[i].Measured.Latest, tl.Run.Duration)
 		tl.Targets[i].Sent = int(tl.Targets[i].Rate * 18.37)
@@ -346,12 +347,12 @@ func live() *correlate.Timeline {
 	}
 	tl.Events = tl.Events[:9]
 	tl.Hammer = nil
-	tl.Verdict.Gates, tl.Verdict.Failed, tl.Verdict.Downtime.Total = []correlate.GateResult{}, 26, w.Downtime
+	tl.Verdict.Gates, tl.Verdict.Failed, tl.Verdict.Downtime.Total = []model.GateResult{}, 26, w.Downtime
 	return tl
 }
 
 // hostileNames is a run in which everything that comes from outside tries to write to the terminal.
-func hostileNames() *correlate.Timeline {
+func hostileNames() *model.Timeline {
 	evil := "\x1b]0;owned\x07\x1b[2J\x1b[32m PASS \u202egnp.exe\u009b31m\r\n\xff\u0301ж漢"
 	tl := race()
 	tl.Run.Services[0].Name = evil
@@ -364,7 +365,7 @@ func hostileNames() *correlate.Timeline {
 	w := &tl.Windows[0]
 	w.Classes = map[string]int{evil: 3}
 	w.Causes[0].Text, w.Causes[0].Fix, w.Causes[0].Rivals[0], w.Causes[0].Evidence[0].Text = evil, evil, evil, evil
-	tl.Unobserved = []correlate.Unobserved{{Target: evil, Start: 1 * s, End: 2 * s, Reason: evil}}
+	tl.Unobserved = []model.Unobserved{{Target: evil, Start: 1 * s, End: 2 * s, Reason: evil}}
 	for i := range tl.Pods {
 		tl.Pods[i].Name += evil
 		tl.Pods[i].Node += evil
@@ -376,13 +377,13 @@ func hostileNames() *correlate.Timeline {
 }
 
 // many is a run with more of everything than a screen can hold.
-func many() *correlate.Timeline {
+func many() *model.Timeline {
 	tl := race()
 	for i := range 60 {
 		w := tl.Windows[0]
 		shift := time.Duration(i) * 700 * ms
-		w.ID, w.Start, w.End = i+2, correlate.Instant{Earliest: 20*s + shift, Latest: 20*s + shift + ms}, correlate.Instant{Earliest: 20*s + shift + 4*ms, Latest: 20*s + shift + 5*ms}
-		w.Length, w.Downtime = correlate.Length{Min: 3 * ms, Max: 5 * ms}, correlate.Length{Min: ms, Max: time.Duration(i%7+2) * ms}
+		w.ID, w.Start, w.End = i+2, model.Instant{Earliest: 20*s + shift, Latest: 20*s + shift + ms}, model.Instant{Earliest: 20*s + shift + 4*ms, Latest: 20*s + shift + 5*ms}
+		w.Length, w.Downtime = model.Length{Min: 3 * ms, Max: 5 * ms}, model.Length{Min: ms, Max: time.Duration(i%7+2) * ms}
 		tl.Windows = append(tl.Windows, w)
 	}
 	for i := range 40 {
@@ -394,15 +395,15 @@ func many() *correlate.Timeline {
 }
 
 // base is a run of some length that measured nothing yet.
-func base(duration time.Duration) *correlate.Timeline {
+func base(duration time.Duration) *model.Timeline {
 	t0 := time.Date(2026, 11, 21, 2, 20, 40, 0, time.UTC)
-	return &correlate.Timeline{
-		SchemaVersion: correlate.SchemaVersion, Tool: correlate.Tool{Name: "lapse", Version: "0.1.0"}, T0: t0,
-		Run: correlate.RunInfo{
+	return &model.Timeline{
+		SchemaVersion: model.SchemaVersion, Tool: model.Tool{Name: "lapse", Version: "0.1.0"}, T0: t0,
+		Run: model.RunInfo{
 			ID: "20261121T022040Z-7d1", Duration: duration, Timeout: 800 * ms, Join: s, Slow: 500 * ms,
 		},
-		Targets: []correlate.Target{}, Windows: []correlate.Window{}, Unobserved: []correlate.Unobserved{}, Failures: []correlate.Failure{},
-		Buckets: correlate.Buckets{Width: s, Targets: map[string]correlate.BucketSeries{}}, Events: []correlate.Event{}, Pods: []correlate.Pod{},
+		Targets: []model.Target{}, Windows: []model.Window{}, Unobserved: []model.Unobserved{}, Failures: []model.Failure{},
+		Buckets: model.Buckets{Width: s, Targets: map[string]model.BucketSeries{}}, Events: []model.Event{}, Pods: []model.Pod{},
 	}
 }
 
@@ -410,34 +411,34 @@ func base(duration time.Duration) *correlate.Timeline {
 type fails [][2]int
 
 // addTarget adds a target and its buckets, all good but for fails.
-func addTarget(tl *correlate.Timeline, name string, kind timeline.TargetKind, rate int, bad fails) *correlate.Target {
+func addTarget(tl *model.Timeline, name string, kind timeline.TargetKind, rate int, bad fails) *model.Target {
 	slots := int((tl.Run.Duration + s - 1) / s)
-	series := correlate.BucketSeries{Sent: make([]int, slots), Failed: make([]int, slots), Unobserved: make([]float64, slots), Latency: make([]correlate.Histogram, slots)}
+	series := model.BucketSeries{Sent: make([]int, slots), Failed: make([]int, slots), Unobserved: make([]float64, slots), Latency: make([]model.Histogram, slots)}
 	failed := 0
 	for i := range slots {
 		series.Sent[i] = int(time.Duration(rate) * min(s, tl.Run.Duration-time.Duration(i)*s) / s)
-		series.Latency[i] = correlate.NewHistogram(correlate.SparseCounts{84, rate - 1, 130, 1})
+		series.Latency[i] = model.NewHistogram(model.SparseCounts{84, rate - 1, 130, 1})
 	}
 	for _, f := range bad {
 		series.Failed[f[0]] += f[1]
 		failed += f[1]
 	}
 	sent := int(int64(rate) * int64(tl.Run.Duration) / int64(s))
-	tl.Targets = append(tl.Targets, correlate.Target{
+	tl.Targets = append(tl.Targets, model.Target{
 		ID: timeline.TargetID(len(tl.Targets) + 1), Name: name, Kind: kind, URL: "http://10.96.0.20:80/", Source: "lapse", Rate: float64(rate),
 		Sent: sent, OK: sent - failed, Failed: failed, Classes: map[string]int{"ok": sent - failed}, AchievedRate: float64(rate),
-		Resolution: s / time.Duration(rate), Coverage: 1, Measured: correlate.Instant{Latest: tl.Run.Duration},
-		Latency: &correlate.Latency{P50: 1912 * time.Microsecond, P90: 3100 * time.Microsecond, P99: 38 * ms, P999: 212 * ms, Max: 1043 * ms},
+		Resolution: s / time.Duration(rate), Coverage: 1, Measured: model.Instant{Latest: tl.Run.Duration},
+		Latency: &model.Latency{P50: 1912 * time.Microsecond, P90: 3100 * time.Microsecond, P99: 38 * ms, P999: 212 * ms, Max: 1043 * ms},
 	})
 	tl.Buckets.Targets[name] = series
 	return &tl.Targets[len(tl.Targets)-1]
 }
 
 // addDirect adds a direct target that was measured from..to.
-func addDirect(tl *correlate.Timeline, pod, uid, node string, from, to time.Duration, bad fails) {
+func addDirect(tl *model.Timeline, pod, uid, node string, from, to time.Duration, bad fails) {
 	t := addTarget(tl, "web direct "+pod, timeline.Direct, 250, bad)
 	t.Pod, t.PodUID, t.PodNode, t.Service, t.Addr = "shop/"+pod, uid, node, "shop/web", "10.244.2.9:8080"
-	t.Measured = correlate.Instant{Earliest: from, Latest: to}
+	t.Measured = model.Instant{Earliest: from, Latest: to}
 	for i := range tl.Buckets.Targets[t.Name].Sent {
 		if at := time.Duration(i) * s; at < from || at > to {
 			tl.Buckets.Targets[t.Name].Sent[i] = 0
@@ -446,7 +447,7 @@ func addDirect(tl *correlate.Timeline, pod, uid, node string, from, to time.Dura
 }
 
 // silence makes a target unmeasured in the seconds from..to.
-func silence(tl *correlate.Timeline, target string, from, to int) {
+func silence(tl *model.Timeline, target string, from, to int) {
 	series := tl.Buckets.Targets[target]
 	for i := from; i <= min(to, len(series.Sent)-1); i++ {
 		series.Sent[i], series.Unobserved[i] = 0, 1
@@ -454,15 +455,15 @@ func silence(tl *correlate.Timeline, target string, from, to int) {
 }
 
 // lane reads "0s ready, 18.3s gone".
-func lane(text string) []correlate.PodState {
-	var states []correlate.PodState
+func lane(text string) []model.PodState {
+	var states []model.PodState
 	for entry := range strings.SplitSeq(text, ", ") {
 		start, state, _ := strings.Cut(entry, " ")
 		at, err := time.ParseDuration(start)
 		if err != nil {
 			panic(err)
 		}
-		states = append(states, correlate.PodState{Start: at, State: state})
+		states = append(states, model.PodState{Start: at, State: state})
 	}
 	return states
 }
@@ -472,11 +473,11 @@ func endpoint(seen time.Duration, uid, addr, state string) timeline.Event {
 }
 
 // events numbers events and places them where they were seen.
-func events(list ...timeline.Event) []correlate.Event {
-	placed := []correlate.Event{}
+func events(list ...timeline.Event) []model.Event {
+	placed := []model.Event{}
 	for i, e := range list {
-		event := correlate.Event{
-			ID: uint32(i + 1), Seen: e.Seen, At: correlate.Instant{Earliest: e.Seen - 10*ms, Latest: e.Seen}, Writer: "apiserver",
+		event := model.Event{
+			ID: uint32(i + 1), Seen: e.Seen, At: model.Instant{Earliest: e.Seen - 10*ms, Latest: e.Seen}, Writer: "apiserver",
 			Kind: e.Kind, From: e.From, To: e.To, Code: e.Code, Detail: e.Detail,
 		}
 		if e.Kind == timeline.EndpointChanged {

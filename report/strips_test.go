@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 	"lapse/timeline"
 )
 
 // rowsOf are the chart's rows by label, their cells as text, and what stands below the chart.
-func rowsOf(t *testing.T, tl *correlate.Timeline) (rows map[string]string, below string) {
+func rowsOf(t *testing.T, tl *model.Timeline) (rows map[string]string, below string) {
 	t.Helper()
 	var out strings.Builder
 	if err := Table(&out, tl, Options{Width: 100}); err != nil {
@@ -40,10 +40,10 @@ func rowsOf(t *testing.T, tl *correlate.Timeline) (rows map[string]string, below
 }
 
 // endpointsOf are n endpoints of a Service that become ready at the instants given; a negative one becomes absent.
-func endpointsOf(service string, n int, at time.Duration, state string) (list []correlate.Event) {
+func endpointsOf(service string, n int, at time.Duration, state string) (list []model.Event) {
 	for i := range n {
-		list = append(list, correlate.Event{
-			Seen: at, At: correlate.Instant{Earliest: at, Latest: at}, Kind: timeline.EndpointChanged, To: state, Service: service, Code: 8080,
+		list = append(list, model.Event{
+			Seen: at, At: model.Instant{Earliest: at, Latest: at}, Kind: timeline.EndpointChanged, To: state, Service: service, Code: 8080,
 			Addr: fmt.Sprintf("10.0.0.%d", i+1), Object: &timeline.Object{Kind: "Pod", Name: fmt.Sprintf("%s-%d", service, i), UID: fmt.Sprintf("%s-%d", service, i)},
 		})
 	}
@@ -107,20 +107,20 @@ func TestEndpointIsCountedOnceThoughItHasTwoPortsAndTwoAddresses(t *testing.T) {
 }
 
 // crowd is a run with 60 Pods that were there all the time, first listed 1.3 s after its start, of which three were replaced late.
-func crowd() *correlate.Timeline {
+func crowd() *model.Timeline {
 	tl := base(60 * s)
 	addTarget(tl, "web new", timeline.New, 100, nil)
 	for i := range 60 {
 		uid := fmt.Sprintf("old-%d", i)
-		pod := correlate.Pod{Namespace: "shop", Name: fmt.Sprintf("web-7c9d-old%02d", i), UID: uid, Node: "node-a", States: lane("1300ms ready")}
+		pod := model.Pod{Namespace: "shop", Name: fmt.Sprintf("web-7c9d-old%02d", i), UID: uid, Node: "node-a", States: lane("1300ms ready")}
 		if i >= 57 {
 			pod.States = lane("1300ms ready, 40s terminating, 42s gone")
 		}
 		tl.Pods = append(tl.Pods, pod)
 	}
 	for i := range 3 {
-		tl.Pods = append(tl.Pods, correlate.Pod{Namespace: "shop", Name: fmt.Sprintf("web-7c9d-new%02d", i), UID: fmt.Sprintf("new-%d", i), Node: "node-b",
-			Created: &correlate.Instant{Earliest: 40 * s, Latest: 40*s + 10*ms}, States: lane("40s pending, 41s creating, 43s ready")})
+		tl.Pods = append(tl.Pods, model.Pod{Namespace: "shop", Name: fmt.Sprintf("web-7c9d-new%02d", i), UID: fmt.Sprintf("new-%d", i), Node: "node-b",
+			Created: &model.Instant{Earliest: 40 * s, Latest: 40*s + 10*ms}, States: lane("40s pending, 41s creating, 43s ready")})
 	}
 	return tl
 }
@@ -145,10 +145,10 @@ func TestLanesShowThePodsThatChanged(t *testing.T) {
 func TestWorstPodsAreShownFirst(t *testing.T) {
 	tl := crowd()
 	for i := range 20 { // more that came than fit
-		tl.Pods = append(tl.Pods, correlate.Pod{Name: fmt.Sprintf("web-7c9d-more%02d", i), UID: fmt.Sprintf("more-%d", i), Created: &correlate.Instant{Latest: s}, States: lane("1s pending, 2s ready")})
+		tl.Pods = append(tl.Pods, model.Pod{Name: fmt.Sprintf("web-7c9d-more%02d", i), UID: fmt.Sprintf("more-%d", i), Created: &model.Instant{Latest: s}, States: lane("1s pending, 2s ready")})
 	}
 	tl.Pods[3].States = lane("1300ms ready, 50s crashed, 51s running")
-	tl.Windows = []correlate.Window{{ID: 1, Target: "web new", Causes: []correlate.Cause{{Text: "node-a still routed to web-7c9d-old58 for 1 s"}}}}
+	tl.Windows = []model.Window{{ID: 1, Target: "web new", Causes: []model.Cause{{Text: "node-a still routed to web-7c9d-old58 for 1 s"}}}}
 	pods, steady, hidden := podsToShow(tl, exitsOf(tl))
 	var names []string
 	for _, p := range pods[:4] {
@@ -159,16 +159,16 @@ func TestWorstPodsAreShownFirst(t *testing.T) {
 	}
 }
 
-func containerEvent(at time.Duration, uid, to string, code int) correlate.Event {
-	return correlate.Event{Seen: at, At: correlate.Instant{Earliest: at - ms, Latest: at}, Kind: timeline.PodContainer, To: to, Code: code, Detail: "app",
+func containerEvent(at time.Duration, uid, to string, code int) model.Event {
+	return model.Event{Seen: at, At: model.Instant{Earliest: at - ms, Latest: at}, Kind: timeline.PodContainer, To: to, Code: code, Detail: "app",
 		Object: &timeline.Object{Kind: "Pod", Name: "web-7c9d-" + uid, UID: uid}}
 }
 
 func TestRestartShowsThoughItsPodWasReadyAgainAtOnce(t *testing.T) {
 	tl := base(20 * s)
 	addTarget(tl, "web new", timeline.New, 100, nil)
-	tl.Pods = []correlate.Pod{{Name: "web-7c9d-aaaaa", UID: "aaaaa", Node: "n", States: lane("0s ready")}, {Name: "web-7c9d-bbbbb", UID: "bbbbb", Node: "n", States: lane("0s ready")}}
-	tl.Events = []correlate.Event{containerEvent(7*s, "aaaaa", "terminated", 137), containerEvent(7*s, "aaaaa", "running", 1)}
+	tl.Pods = []model.Pod{{Name: "web-7c9d-aaaaa", UID: "aaaaa", Node: "n", States: lane("0s ready")}, {Name: "web-7c9d-bbbbb", UID: "bbbbb", Node: "n", States: lane("0s ready")}}
+	tl.Events = []model.Event{containerEvent(7*s, "aaaaa", "terminated", 137), containerEvent(7*s, "aaaaa", "running", 1)}
 	rows, below := rowsOf(t, tl)
 	if got, want := rows["pod aaaaa"], "RRRRRRRXRRRRRRRRRRRR"; got != want {
 		t.Errorf("lane %q, want %q", got, want)
@@ -184,7 +184,7 @@ func TestExitCodesOfPodsThatEndedAreShownTogether(t *testing.T) {
 	tl := crowd()
 	for _, uid := range []string{"old-57", "old-58", "old-59"} {
 		code := map[string]int{"old-57": 143, "old-58": 0, "old-59": 143}[uid]
-		tl.Events = append(tl.Events, correlate.Event{Seen: 40 * s, Kind: timeline.PodDeleted, Object: &timeline.Object{Kind: "Pod", UID: uid}}, containerEvent(41*s, uid, "terminated", code))
+		tl.Events = append(tl.Events, model.Event{Seen: 40 * s, Kind: timeline.PodDeleted, Object: &timeline.Object{Kind: "Pod", UID: uid}}, containerEvent(41*s, uid, "terminated", code))
 	}
 	rows, below := rowsOf(t, tl)
 	if want := "exited, code 143 (SIGTERM): 57, 59"; !strings.Contains(strings.ReplaceAll(below, "web-7c9d-old-", ""), want) {
@@ -198,8 +198,8 @@ func TestExitCodesOfPodsThatEndedAreShownTogether(t *testing.T) {
 func TestDirectRowsOfAPodAreToldApartByTheirPorts(t *testing.T) {
 	tl := base(20 * s)
 	addTarget(tl, "web new", timeline.New, 100, nil)
-	pod := correlate.Pod{Namespace: "shop", Name: "web-1", UID: "web-1", States: []correlate.PodState{{State: "ready"}, {Start: 9 * s, State: "terminating"}}}
-	tl.Pods = []correlate.Pod{pod}
+	pod := model.Pod{Namespace: "shop", Name: "web-1", UID: "web-1", States: []model.PodState{{State: "ready"}, {Start: 9 * s, State: "terminating"}}}
+	tl.Pods = []model.Pod{pod}
 	for _, port := range []string{"8080", "9090"} {
 		addTarget(tl, "direct "+port, timeline.Direct, 100, nil)
 		last := &tl.Targets[len(tl.Targets)-1]

@@ -10,14 +10,15 @@ import (
 	"strings"
 	"time"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
+	"lapse/correlate/verdict"
 )
 
 // Table renders the final summary for a terminal: the verdict, and below it what it rests on.
-func Table(w io.Writer, tl *correlate.Timeline, opts Options) error {
+func Table(w io.Writer, tl *model.Timeline, opts Options) error {
 	p := newPage(opts)
-	for _, section := range []func(*page, *correlate.Timeline){
-		verdict, gates, windows, causes, unobserved, strips, latency, hammer, validity, files,
+	for _, section := range []func(*page, *model.Timeline){
+		verdictLines, gates, windows, causes, unobserved, strips, latency, hammer, validity, files,
 	} {
 		section(p, tl)
 	}
@@ -25,9 +26,9 @@ func Table(w io.Writer, tl *correlate.Timeline, opts Options) error {
 	return err
 }
 
-// verdict writes the result, what was found, whether the measurement can be trusted, and what was
+// verdictLines writes the result, what was found, whether the measurement can be trusted, and what was
 // measured.
-func verdict(p *page, tl *correlate.Timeline) {
+func verdictLines(p *page, tl *model.Timeline) {
 	badge, colour := badgeOf(tl)
 	lead := []span{{" ", normal}, p.span(badge, colour), {"  ", normal}}
 	headline, trust := p.say(headline(tl)), p.say(trust(tl))
@@ -46,8 +47,8 @@ func verdict(p *page, tl *correlate.Timeline) {
 }
 
 // judged are the targets that count.
-func judged(tl *correlate.Timeline) []correlate.Target {
-	return slices.DeleteFunc(slices.Clone(tl.Targets), func(t correlate.Target) bool { return !t.Kind.Judged() })
+func judged(tl *model.Timeline) []model.Target {
+	return slices.DeleteFunc(slices.Clone(tl.Targets), func(t model.Target) bool { return !t.Kind.Judged() })
 }
 
 func sum[T any, N ~int | ~int64 | ~float64](list []T, value func(T) N) N {
@@ -77,7 +78,7 @@ func count[T any](list []T, is func(T) bool) int {
 }
 
 // gates writes each gate with what the error bars say about it.
-func gates(p *page, tl *correlate.Timeline) {
+func gates(p *page, tl *model.Timeline) {
 	if len(tl.Verdict.Gates) == 0 {
 		return
 	}
@@ -94,14 +95,14 @@ func gates(p *page, tl *correlate.Timeline) {
 }
 
 // gateValue renders a gate's value in the unit of its metric.
-func gateValue(g correlate.GateResult) string {
+func gateValue(g model.GateResult) string {
 	if g.Value == nil {
 		return "not measured"
 	}
 	format := func(x float64) string { return rateNumber(x) }
 	switch gateUnit(g.Expr) {
 	case "duration":
-		return FormatLength(correlate.Length{Min: time.Duration(g.Value.Min), Max: time.Duration(g.Value.Max)}, g.Value.Open)
+		return FormatLength(model.Length{Min: time.Duration(g.Value.Min), Max: time.Duration(g.Value.Max)}, g.Value.Open)
 	case "ratio":
 		format = FormatShare
 	}
@@ -112,16 +113,16 @@ func gateValue(g correlate.GateResult) string {
 }
 
 func gateUnit(expr string) string {
-	gate, err := correlate.ParseGate(expr)
+	gate, err := verdict.ParseGate(expr)
 	if err != nil {
 		return "" // judged by another version of Lapse: its bare figures still tell something
 	}
-	i := slices.IndexFunc(correlate.GateMetrics, func(m correlate.GateMetric) bool { return m.Name == gate.Metric })
-	return correlate.GateMetrics[i].Unit
+	i := slices.IndexFunc(verdict.GateMetrics, func(m verdict.GateMetric) bool { return m.Name == gate.Metric })
+	return verdict.GateMetrics[i].Unit
 }
 
 // latency writes how long answers took, counted from when their requests were due.
-func latency(p *page, tl *correlate.Timeline) {
+func latency(p *page, tl *model.Timeline) {
 	names := targetNames(p, tl)
 	rows := [][]span{header("", "P50", "P90", "P99", "P99.9", "MAX")}
 	for _, t := range judged(tl) {
@@ -146,14 +147,14 @@ func latency(p *page, tl *correlate.Timeline) {
 }
 
 // validity writes how good the measurement itself was.
-func validity(p *page, tl *correlate.Timeline) {
+func validity(p *page, tl *model.Timeline) {
 	p.WriteByte('\n')
 	parts := validityParts(tl, targetNames(p, tl))
 	p.paragraph([]span{{" ", normal}, p.span("VALID", bold), {"  ", normal}}, strings.Join(parts, " · "), normal)
 }
 
 // validityParts are the figures that tell how good the measurement was.
-func validityParts(tl *correlate.Timeline, names map[string]string) []string {
+func validityParts(tl *model.Timeline, names map[string]string) []string {
 	v := tl.Verdict.Validity
 	parts := []string{
 		"coverage " + FormatCoverage(tl.Verdict.Coverage),
@@ -177,7 +178,7 @@ func validityParts(tl *correlate.Timeline, names map[string]string) []string {
 }
 
 // lateness says how far the prober fell behind: one thing, whether requests were late, were not sent or were spoiled by it.
-func lateness(tl *correlate.Timeline, names map[string]string) string {
+func lateness(tl *model.Timeline, names map[string]string) string {
 	v := tl.Verdict.Validity
 	late := "late " + FormatShare(v.Late)
 	if v.NotSent == 0 && v.Stalls == 0 {
@@ -200,7 +201,7 @@ func lateness(tl *correlate.Timeline, names map[string]string) string {
 }
 
 // stalled is how long the prober kept the worst judged target from being observed.
-func stalled(tl *correlate.Timeline) time.Duration {
+func stalled(tl *model.Timeline) time.Duration {
 	totals := map[string]time.Duration{}
 	for _, u := range tl.Unobserved {
 		if reasonText(u.Reason) == proberStalled {
@@ -214,7 +215,7 @@ func stalled(tl *correlate.Timeline) time.Duration {
 const maxAddresses = 3
 
 // passedOver tells of addresses that failed before another one answered, those that failed alike together.
-func passedOver(tl *correlate.Timeline, addresses []correlate.FailedAddress, target string) []string {
+func passedOver(tl *model.Timeline, addresses []model.FailedAddress, target string) []string {
 	least := ""
 	if tl.Run.Live || tl.Run.Aborted != "" {
 		least = "at least "
@@ -222,7 +223,7 @@ func passedOver(tl *correlate.Timeline, addresses []correlate.FailedAddress, tar
 	var parts []string
 	for len(addresses) > 0 {
 		class := addresses[0].Class
-		var alike, others []correlate.FailedAddress
+		var alike, others []model.FailedAddress
 		for _, a := range addresses {
 			if a.Class == class {
 				alike = append(alike, a)
@@ -239,13 +240,13 @@ func passedOver(tl *correlate.Timeline, addresses []correlate.FailedAddress, tar
 			names = append(names, fmt.Sprintf("and %d more", more))
 		}
 		parts = append(parts, fmt.Sprintf("%s: %s failed (%s) before another address answered, for %s%s", target, strings.Join(names, ", "), class, least,
-			plural(sum(alike, func(a correlate.FailedAddress) int { return a.Connections }), "connection")))
+			plural(sum(alike, func(a model.FailedAddress) int { return a.Connections }), "connection")))
 	}
 	return parts
 }
 
 // files says where the run is kept.
-func files(p *page, _ *correlate.Timeline) {
+func files(p *page, _ *model.Timeline) {
 	if p.RunDir == "" {
 		return
 	}

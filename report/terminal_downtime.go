@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 	"lapse/timeline"
 )
 
@@ -20,14 +20,14 @@ const (
 )
 
 // windows writes a row for each window.
-func windows(p *page, tl *correlate.Timeline) {
+func windows(p *page, tl *model.Timeline) {
 	if len(tl.Windows) == 0 {
 		return
 	}
 	p.WriteByte('\n')
 	shown := worst(tl.Windows, maxWindows)
 	remark := "times are UTC"
-	if slices.ContainsFunc(shown, func(w correlate.Window) bool { return w.Basis == correlate.Statistical }) {
+	if slices.ContainsFunc(shown, func(w model.Window) bool { return w.Basis == model.Statistical }) {
 		remark += "; bounds hold with 99% probability"
 	}
 	p.heading("WINDOWS", remark)
@@ -39,7 +39,7 @@ func windows(p *page, tl *correlate.Timeline) {
 		if roomy < withErrors {
 			detail(p, "error", errorText(w), normal)
 		}
-		if slices.ContainsFunc(noted, func(n correlate.Window) bool { return n.ID == w.ID }) {
+		if slices.ContainsFunc(noted, func(n model.Window) bool { return n.ID == w.ID }) {
 			if roomy < withDowntime && !isSlow(w) && downtimeText(w) != windowLength(w) {
 				detail(p, "note", "downtime, weighed by the share that failed: "+downtimeText(w), dim)
 			}
@@ -60,9 +60,9 @@ const (
 )
 
 // windowRows are the heading and a row for each window, with as much as there is room for.
-func windowRows(p *page, tl *correlate.Timeline, shown []correlate.Window) (rows [][]span, roomy int) {
+func windowRows(p *page, tl *model.Timeline, shown []model.Window) (rows [][]span, roomy int) {
 	names := targetNames(p, tl)
-	weighed := slices.ContainsFunc(shown, func(w correlate.Window) bool { return !isSlow(w) && downtimeText(w) != windowLength(w) })
+	weighed := slices.ContainsFunc(shown, func(w model.Window) bool { return !isSlow(w) && downtimeText(w) != windowLength(w) })
 	for roomy = withErrors; roomy >= 0; roomy-- {
 		titles := []string{"#", "START", "LENGTH", "DOWNTIME", "KIND", "REQUESTS", "SEEN BY", "ERROR"}
 		cells := [][]span{header(titles...)}
@@ -118,17 +118,17 @@ func header(titles ...string) []span {
 }
 
 // worst picks the n windows with most downtime, and keeps their order.
-func worst(windows []correlate.Window, n int) []correlate.Window {
+func worst(windows []model.Window, n int) []model.Window {
 	if len(windows) <= n {
 		return windows
 	}
-	byDowntime := slices.SortedStableFunc(slices.Values(windows), func(a, b correlate.Window) int { return compareDowntime(b, a) })[:n]
-	slices.SortStableFunc(byDowntime, func(a, b correlate.Window) int { return cmp.Compare(a.ID, b.ID) })
+	byDowntime := slices.SortedStableFunc(slices.Values(windows), func(a, b model.Window) int { return compareDowntime(b, a) })[:n]
+	slices.SortStableFunc(byDowntime, func(a, b model.Window) int { return cmp.Compare(a.ID, b.ID) })
 	return byDowntime
 }
 
-func windowRow(p *page, tl *correlate.Timeline, w correlate.Window, target string) []span {
-	colour := map[correlate.WindowKind]style{correlate.Outage: redBold, correlate.Partial: red, correlate.Slow: yellow}[w.Kind]
+func windowRow(p *page, tl *model.Timeline, w model.Window, target string) []span {
+	colour := map[model.WindowKind]style{model.Outage: redBold, model.Partial: red, model.Slow: yellow}[w.Kind]
 	return []span{
 		{fmt.Sprint(w.ID), normal},
 		{startText(tl, w), normal},
@@ -141,12 +141,12 @@ func windowRow(p *page, tl *correlate.Timeline, w correlate.Window, target strin
 	}
 }
 
-func wallClock(tl *correlate.Timeline, at time.Duration, layout string) string {
+func wallClock(tl *model.Timeline, at time.Duration, layout string) string {
 	return tl.T0.Add(at).UTC().Format(layout)
 }
 
 // begun is when a window began: of requests cut in flight, when they were cut.
-func begun(w correlate.Window) correlate.Instant {
+func begun(w model.Window) model.Instant {
 	if w.Cut != nil {
 		return *w.Cut
 	}
@@ -157,7 +157,7 @@ func begun(w correlate.Window) correlate.Instant {
 const widestPoint = time.Second
 
 // startText is when a window began: the middle of its bracket, or the bracket's end if that is too wide for a point.
-func startText(tl *correlate.Timeline, w correlate.Window) string {
+func startText(tl *model.Timeline, w model.Window) string {
 	start := begun(w)
 	if start.Latest-start.Earliest > widestPoint {
 		return "by " + wallClock(tl, start.Latest, "15:04:05.000")
@@ -165,30 +165,30 @@ func startText(tl *correlate.Timeline, w correlate.Window) string {
 	return wallClock(tl, middle(start), "15:04:05.000")
 }
 
-func middle(i correlate.Instant) time.Duration { return i.Earliest + (i.Latest-i.Earliest)/2 }
+func middle(i model.Instant) time.Duration { return i.Earliest + (i.Latest-i.Earliest)/2 }
 
 // windowLength is how long a window took. One whose end was not observed is still no longer than what is known to be well
 // beyond. Requests that were cut in flight all failed at one instant, however long they had been under way.
-func windowLength(w correlate.Window) string {
+func windowLength(w model.Window) string {
 	if w.Cut != nil {
 		return "at once"
 	}
 	if isOpen(w) && w.Most != nil {
-		return FormatLength(correlate.Length{Min: w.Length.Min, Max: w.Most.Length}, false)
+		return FormatLength(model.Length{Min: w.Length.Min, Max: w.Most.Length}, false)
 	}
 	return FormatLength(w.Length, isOpen(w))
 }
 
 // requestsText says how many of a window's requests it is about: "64/128 failed", "9/260 slow".
-func requestsText(w correlate.Window) string {
+func requestsText(w model.Window) string {
 	if isSlow(w) {
 		return fmt.Sprintf("%d/%d slow", w.Slow, w.Sent)
 	}
 	return fmt.Sprintf("%d/%d failed", w.Failed, w.Sent)
 }
 
-func errorText(w correlate.Window) string {
-	if w.Kind == correlate.Slow {
+func errorText(w model.Window) string {
+	if w.Kind == model.Slow {
 		return "answered late"
 	}
 	return classList(w.Classes)
@@ -210,7 +210,7 @@ func classList(classes map[string]int) string {
 
 // targetNames gives each judged target the shortest name that tells it from the others: its kind, or
 // its own name.
-func targetNames(p *page, tl *correlate.Timeline) map[string]string {
+func targetNames(p *page, tl *model.Timeline) map[string]string {
 	kinds := map[timeline.TargetKind]int{}
 	for _, t := range judged(tl) {
 		kinds[t.Kind]++
@@ -233,7 +233,7 @@ func detail(p *page, label, text string, s style) {
 
 // windowNotes says what its row does not: what its failures said themselves, where its end was not seen, and how sure its
 // bounds are.
-func windowNotes(tl *correlate.Timeline, w correlate.Window) []string {
+func windowNotes(tl *model.Timeline, w model.Window) []string {
 	var notes []string
 	for _, e := range w.Errors {
 		notes = append(notes, e.Class+": "+e.Text+sinceWhen(tl, w, e))
@@ -244,14 +244,14 @@ func windowNotes(tl *correlate.Timeline, w correlate.Window) []string {
 	if open := openText(tl, w); open != "" {
 		notes = append(notes, open)
 	}
-	if w.Blackout != nil && w.Kind == correlate.Partial { // an outage is one from end to end
+	if w.Blackout != nil && w.Kind == model.Partial { // an outage is one from end to end
 		notes = append(notes, "longest stretch without an answer: "+FormatLength(*w.Blackout, false))
 	}
 	return notes
 }
 
 // sinceWhen tells of an error that was known before the window.
-func sinceWhen(tl *correlate.Timeline, w correlate.Window, e correlate.ErrorText) string {
+func sinceWhen(tl *model.Timeline, w model.Window, e model.ErrorText) string {
 	if e.First.Latest >= w.Start.Earliest {
 		return ""
 	}
@@ -259,13 +259,13 @@ func sinceWhen(tl *correlate.Timeline, w correlate.Window, e correlate.ErrorText
 }
 
 // openText says of which end of a window nothing is known, and why.
-func openText(tl *correlate.Timeline, w correlate.Window) string {
+func openText(tl *model.Timeline, w model.Window) string {
 	failing := "failing"
 	if isSlow(w) {
 		failing = "slow"
 	}
 	var parts []string
-	i := slices.IndexFunc(tl.Targets, func(t correlate.Target) bool { return t.Name == w.Target })
+	i := slices.IndexFunc(tl.Targets, func(t model.Target) bool { return t.Name == w.Target })
 	if w.Open.Start {
 		text := "its start was not observed" + whyNot(tl, w.Target, w.Start)
 		if i >= 0 && w.Start.Earliest <= tl.Targets[i].Measured.Earliest {
@@ -286,7 +286,7 @@ func openText(tl *correlate.Timeline, w correlate.Window) string {
 }
 
 // whyNot says what kept the prober from observing an end of a window, which lies somewhere in at or beyond it.
-func whyNot(tl *correlate.Timeline, target string, at correlate.Instant) string {
+func whyNot(tl *model.Timeline, target string, at model.Instant) string {
 	for _, u := range tl.Unobserved {
 		if u.Target == target && u.Start <= at.Latest && u.End >= at.Earliest {
 			return fmt.Sprintf(" (%s, %s)", reasonText(u.Reason), FormatDuration(u.End-u.Start))
@@ -296,18 +296,18 @@ func whyNot(tl *correlate.Timeline, target string, at correlate.Instant) string 
 }
 
 // downtimeText is how much downtime a window amounts to: in one of which a share failed, that share of its length.
-func downtimeText(w correlate.Window) string {
+func downtimeText(w model.Window) string {
 	switch {
 	case isSlow(w):
 		return ""
 	case isOpen(w) && w.Most != nil:
-		return FormatLength(correlate.Length{Min: w.Downtime.Min, Max: w.Most.Downtime}, false)
+		return FormatLength(model.Length{Min: w.Downtime.Min, Max: w.Most.Downtime}, false)
 	}
 	return FormatLength(w.Downtime, isOpen(w))
 }
 
 // unobserved writes when nothing was measured, the longest gaps only.
-func unobserved(p *page, tl *correlate.Timeline) {
+func unobserved(p *page, tl *model.Timeline) {
 	gaps := sharedGaps(tl.Unobserved, targetNames(p, tl))
 	if len(gaps) == 0 {
 		return
@@ -336,7 +336,7 @@ func unobserved(p *page, tl *correlate.Timeline) {
 
 // A gap is unobserved time, with every target that shares it.
 type gap struct {
-	correlate.Unobserved
+	model.Unobserved
 	targets []string
 }
 
@@ -354,9 +354,9 @@ func reasonText(reason string) string {
 	return reason
 }
 
-func sharedGaps(list []correlate.Unobserved, names map[string]string) []gap {
+func sharedGaps(list []model.Unobserved, names map[string]string) []gap {
 	var gaps []gap
-	place := map[correlate.Unobserved]int{}
+	place := map[model.Unobserved]int{}
 	for _, u := range list {
 		name := cmp.Or(names[u.Target], u.Target)
 		u.Target, u.Reason = "", reasonText(u.Reason)

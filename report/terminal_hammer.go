@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 	"lapse/timeline"
 )
 
@@ -19,7 +19,7 @@ const mostHammerErrors = 5
 const heyNote = "not part of the verdict; hey re-sends silently and ignores cut-off bodies: its errors are the least there were"
 
 // hammer writes what the background load saw: it is no evidence, but says how busy the Service was.
-func hammer(p *page, tl *correlate.Timeline) {
+func hammer(p *page, tl *model.Timeline) {
 	h := tl.Hammer
 	if h == nil {
 		return
@@ -42,7 +42,7 @@ func hammer(p *page, tl *correlate.Timeline) {
 }
 
 // hammerParts says in one line what the background load was and saw, and what that is worth; nothing where there was none.
-func hammerParts(tl *correlate.Timeline) (command, text string) {
+func hammerParts(tl *model.Timeline) (command, text string) {
 	h := tl.Hammer
 	if h == nil {
 		return "", ""
@@ -58,7 +58,7 @@ func hammerParts(tl *correlate.Timeline) (command, text string) {
 }
 
 // hammerTime says when the background load ran, and if that was not until the run's end.
-func hammerTime(tl *correlate.Timeline) string {
+func hammerTime(tl *model.Timeline) string {
 	h := tl.Hammer
 	clock := func(at time.Duration) string { return wallClock(tl, at, "15:04:05.000") }
 	switch {
@@ -77,7 +77,7 @@ func hammerTime(tl *correlate.Timeline) string {
 }
 
 // hammerGoal is when the run ended, by its own word: the load is told to end right after.
-func hammerGoal(tl *correlate.Timeline) time.Duration {
+func hammerGoal(tl *model.Timeline) time.Duration {
 	for _, e := range slices.Backward(tl.Events) {
 		if e.Kind == timeline.RunPhase && e.To == "ended" {
 			return e.Seen
@@ -86,7 +86,7 @@ func hammerGoal(tl *correlate.Timeline) time.Duration {
 	return tl.Run.Duration
 }
 
-func hammerText(s *correlate.HammerSummary) string {
+func hammerText(s *model.HammerSummary) string {
 	parts := []string{fmt.Sprintf("%s at %s/s", plural(s.Requests, "request"), rateNumber(s.Rate))}
 	if l := s.Latency; l != nil {
 		latency := "replies after a mean of " + FormatDuration(l.Mean)
@@ -139,7 +139,7 @@ func hammerErrors(errors map[string]int) []string {
 }
 
 // hammerChanged tells of the background load's begin and end while the run goes on.
-func hammerChanged(e correlate.Event) string {
+func hammerChanged(e model.Event) string {
 	switch {
 	case e.To == "running":
 		return "background load: hey " + e.Detail

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 	"lapse/timeline"
 )
 
-func loadSection(change func(*correlate.Timeline)) string {
+func loadSection(change func(*model.Timeline)) string {
 	tl := race()
 	change(tl)
 	p := newPage(Options{Width: 160, Unicode: true})
@@ -21,20 +21,20 @@ func loadSection(change func(*correlate.Timeline)) string {
 func TestBackgroundLoadSaysWhenItRanAndWhatItsZeroIsWorth(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		change func(*correlate.Timeline)
+		change func(*model.Timeline)
 		want   []string
 		not    string
 	}{
-		{"ended before the run", func(*correlate.Timeline) {}, []string{"hey -c 50 -q 20", ", 10 s before the run's end", "12 × dial tcp", "status 200 × 69860, 503 × 2", heyNote}, "recorded"},
-		{"ended with the run", func(tl *correlate.Timeline) { *tl.Hammer.End = 80*s + 9*ms }, []string{"02:20:40.002 to 02:22:00.009"}, "before"},
-		{"no error", func(tl *correlate.Timeline) { tl.Hammer.Summary.Errors = nil }, []string{"0 errors", heyNote}, "dial tcp"},
-		{"no reply", func(tl *correlate.Timeline) { tl.Hammer.Summary.Latency, tl.Hammer.Summary.Statuses = nil, nil }, []string{"69874 requests at 998.2/s · 12 errors"}, "replies"},
-		{"all answered", func(*correlate.Timeline) {}, []string{"12 errors\n"}, "unanswered"},
-		{"some cut off", func(tl *correlate.Timeline) { tl.Hammer.Summary.Unanswered = 5 }, []string{"12 errors · 5 more were unanswered a"}, "recorded"},
-		{"failed", func(tl *correlate.Timeline) { tl.Hammer.Summary, tl.Hammer.Error = nil, "no such host" }, []string{"failed: no such host"}, "requests"},
-		{"the record breaks off", func(tl *correlate.Timeline) { tl.Hammer.Summary, tl.Hammer.End = nil, nil }, []string{"end that was not recorded"}, "requests"},
-		{"under way", func(tl *correlate.Timeline) { tl.Hammer.Summary, tl.Hammer.End, tl.Run.Live = nil, nil, true }, []string{"since 02:20:40.002"}, "recorded"},
-		{"never began", func(tl *correlate.Timeline) { tl.Hammer.Summary, tl.Hammer.End, tl.Hammer.Start = nil, nil, nil }, []string{"never began"}, "recorded"},
+		{"ended before the run", func(*model.Timeline) {}, []string{"hey -c 50 -q 20", ", 10 s before the run's end", "12 × dial tcp", "status 200 × 69860, 503 × 2", heyNote}, "recorded"},
+		{"ended with the run", func(tl *model.Timeline) { *tl.Hammer.End = 80*s + 9*ms }, []string{"02:20:40.002 to 02:22:00.009"}, "before"},
+		{"no error", func(tl *model.Timeline) { tl.Hammer.Summary.Errors = nil }, []string{"0 errors", heyNote}, "dial tcp"},
+		{"no reply", func(tl *model.Timeline) { tl.Hammer.Summary.Latency, tl.Hammer.Summary.Statuses = nil, nil }, []string{"69874 requests at 998.2/s · 12 errors"}, "replies"},
+		{"all answered", func(*model.Timeline) {}, []string{"12 errors\n"}, "unanswered"},
+		{"some cut off", func(tl *model.Timeline) { tl.Hammer.Summary.Unanswered = 5 }, []string{"12 errors · 5 more were unanswered a"}, "recorded"},
+		{"failed", func(tl *model.Timeline) { tl.Hammer.Summary, tl.Hammer.Error = nil, "no such host" }, []string{"failed: no such host"}, "requests"},
+		{"the record breaks off", func(tl *model.Timeline) { tl.Hammer.Summary, tl.Hammer.End = nil, nil }, []string{"end that was not recorded"}, "requests"},
+		{"under way", func(tl *model.Timeline) { tl.Hammer.Summary, tl.Hammer.End, tl.Run.Live = nil, nil, true }, []string{"since 02:20:40.002"}, "recorded"},
+		{"never began", func(tl *model.Timeline) { tl.Hammer.Summary, tl.Hammer.End, tl.Hammer.Start = nil, nil, nil }, []string{"never began"}, "recorded"},
 	} {
 		got := loadSection(tt.change)
 		for _, want := range tt.want {
@@ -49,7 +49,7 @@ func TestBackgroundLoadSaysWhenItRanAndWhatItsZeroIsWorth(t *testing.T) {
 }
 
 func TestBackgroundLoadShowsItsCommonestErrors(t *testing.T) {
-	got := loadSection(func(tl *correlate.Timeline) {
+	got := loadSection(func(tl *model.Timeline) {
 		tl.Hammer.Summary.Errors = map[string]int{"a": 1, "b": 9, "c": 8, "d": 7, "e": 6, "f": 5, "g": 2}
 	})
 	for _, want := range []string{"38 errors", "9 × b", "5 × f", "3 × other errors"} {

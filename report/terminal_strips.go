@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 	"lapse/timeline"
 )
 
@@ -21,7 +21,7 @@ const maxPods = 12
 // A chart is the run as rows of cells, each cell a stretch of time.
 type chart struct {
 	*page
-	tl    *correlate.Timeline
+	tl    *model.Timeline
 	cell  time.Duration
 	slots int // buckets in a cell
 	cells int
@@ -38,7 +38,7 @@ type row struct {
 
 // strips draws the run as text: the wrapped command, what each judged target saw, and what the
 // cluster did at the same time.
-func strips(p *page, tl *correlate.Timeline) {
+func strips(p *page, tl *model.Timeline) {
 	if tl.Buckets.Width <= 0 || tl.Run.Duration <= 0 || len(tl.Buckets.Targets) == 0 {
 		return
 	}
@@ -217,7 +217,7 @@ func (c *chart) targetRows() []row {
 }
 
 // strip draws the cells from..to of a target; what lies outside was not meant to be measured.
-func (c *chart) strip(t correlate.Target, series correlate.BucketSeries, from, to int) []span {
+func (c *chart) strip(t model.Target, series model.BucketSeries, from, to int) []span {
 	cells := make([]span, 0, c.cells)
 	for i := range c.cells {
 		if i < from || i > to {
@@ -231,7 +231,7 @@ func (c *chart) strip(t correlate.Target, series correlate.BucketSeries, from, t
 
 // level judges one cell. Failures are shown above all; a cell that was not wholly observed is never
 // shown as ok.
-func (c *chart) level(t correlate.Target, series correlate.BucketSeries, cell int) string {
+func (c *chart) level(t model.Target, series model.BucketSeries, cell int) string {
 	sent, failed := total(c, series.Sent, cell), total(c, series.Failed, cell)
 	dark := c.dark(t, series, cell, sent)
 	switch {
@@ -243,7 +243,7 @@ func (c *chart) level(t correlate.Target, series correlate.BucketSeries, cell in
 		return "few"
 	case dark >= 0.5:
 		return "none"
-	case dark > 1-correlate.MinCoverage:
+	case dark > 1-model.MinCoverage:
 		return "gaps"
 	default:
 		return "ok"
@@ -252,7 +252,7 @@ func (c *chart) level(t correlate.Target, series correlate.BucketSeries, cell in
 
 // dark is the share of a cell in which the target should have been observed and was not; 1 if all of
 // the cell, or the most of it, lies outside its measuring.
-func (c *chart) dark(t correlate.Target, series correlate.BucketSeries, cell, sent int) float64 {
+func (c *chart) dark(t model.Target, series model.BucketSeries, cell, sent int) float64 {
 	from, to := c.span(cell)
 	whole := to - from
 	from, to = max(from, t.Measured.Earliest), min(to, cmp.Or(t.Measured.Latest, to))
@@ -309,7 +309,7 @@ func (c *chart) endpointRows() []row {
 }
 
 // endpointNames are the rows' labels, by the Service their endpoints are of.
-func endpointNames(tl *correlate.Timeline) map[string]string {
+func endpointNames(tl *model.Timeline) map[string]string {
 	names, short := map[string]string{}, map[string]int{}
 	for _, e := range tl.Events {
 		if _, known := names[e.Service]; e.Kind == timeline.EndpointChanged && !known {
@@ -383,7 +383,7 @@ func countSpan(text string) span {
 
 // readyCounts are the fewest ready endpoints of a Service in each cell, -1 before any was heard of, and the most there ever
 // were.
-func readyCounts(events []correlate.Event, service string, c *chart) (fewest []int, most int) {
+func readyCounts(events []model.Event, service string, c *chart) (fewest []int, most int) {
 	fewest = slices.Repeat([]int{-1}, c.cells)
 	endpoints, now, column := readiness{}, -1, 0
 	for _, e := range events {
@@ -411,7 +411,7 @@ func readyCounts(events []correlate.Event, service string, c *chart) (fewest []i
 type readiness map[[2]string]map[string]bool
 
 // hear reports whether the event was about an endpoint.
-func (r readiness) hear(e correlate.Event) bool {
+func (r readiness) hear(e model.Event) bool {
 	if e.Kind != timeline.EndpointChanged {
 		return false
 	}
@@ -464,7 +464,7 @@ var lanes = map[string]laneGlyph{
 }
 
 // podRows are a Pod's lane and, if its own address failed while it was measured, what that showed.
-func (c *chart) podRows(pod correlate.Pod, label string) []row {
+func (c *chart) podRows(pod model.Pod, label string) []row {
 	rows := []row{{label, c.lane(pod)}}
 	for _, t := range c.tl.Targets {
 		series, ok := c.tl.Buckets.Targets[t.Name]
@@ -476,9 +476,9 @@ func (c *chart) podRows(pod correlate.Pod, label string) []row {
 }
 
 // directLabel names a target at a Pod's own address below the Pod's row; with its port where the Pod has several such targets.
-func (c *chart) directLabel(t correlate.Target) string {
+func (c *chart) directLabel(t model.Target) string {
 	label := "  direct"
-	several := count(c.tl.Targets, func(o correlate.Target) bool { return o.Kind == timeline.Direct && o.PodUID == t.PodUID }) > 1
+	several := count(c.tl.Targets, func(o model.Target) bool { return o.Kind == timeline.Direct && o.PodUID == t.PodUID }) > 1
 	if addr, err := netip.ParseAddrPort(t.Addr); several && err == nil {
 		label += fmt.Sprintf(" :%d", addr.Port())
 	}
@@ -486,7 +486,7 @@ func (c *chart) directLabel(t correlate.Target) string {
 }
 
 // lane draws a Pod's states, and where a container of it exited while it was not to end.
-func (c *chart) lane(pod correlate.Pod) []span {
+func (c *chart) lane(pod model.Pod) []span {
 	states := pod.States
 	cells := slices.Repeat([]span{{" ", normal}}, c.cells)
 	ranks := make([]int, c.cells)
@@ -543,7 +543,7 @@ func (c *chart) glyph(level string) span {
 }
 
 // podsToShow are the Pods that changed during the run, the worst first, and how many there were that did not.
-func podsToShow(tl *correlate.Timeline, exits []exit) (pods []correlate.Pod, steady, hidden int) {
+func podsToShow(tl *model.Timeline, exits []exit) (pods []model.Pod, steady, hidden int) {
 	for _, p := range tl.Pods {
 		switch {
 		case len(p.States) == 0:
@@ -553,7 +553,7 @@ func podsToShow(tl *correlate.Timeline, exits []exit) (pods []correlate.Pod, ste
 			pods = append(pods, p)
 		}
 	}
-	slices.SortStableFunc(pods, func(a, b correlate.Pod) int {
+	slices.SortStableFunc(pods, func(a, b model.Pod) int {
 		return cmp.Or(cmp.Compare(harm(tl, b, exits), harm(tl, a, exits)), cmp.Compare(firstChange(a), firstChange(b)))
 	})
 	hidden = max(0, len(pods)-maxPods)
@@ -561,27 +561,27 @@ func podsToShow(tl *correlate.Timeline, exits []exit) (pods []correlate.Pod, ste
 }
 
 // isSteady reports whether a Pod was ready when the run began to watch it, and stayed so.
-func isSteady(p correlate.Pod, exits []exit) bool {
+func isSteady(p model.Pod, exits []exit) bool {
 	return len(p.States) == 1 && p.States[0].State == "ready" && p.Created == nil && !slices.ContainsFunc(exits, func(e exit) bool { return e.uid == p.UID })
 }
 
 // harm ranks what happened to a Pod: it broke, it was named as a cause, it ended, it came.
-func harm(tl *correlate.Timeline, p correlate.Pod, exits []exit) int {
+func harm(tl *model.Timeline, p model.Pod, exits []exit) int {
 	rank := 0
-	if slices.ContainsFunc(p.States, func(s correlate.PodState) bool { return strings.HasPrefix(s.State, "terminating") || s.State == "gone" }) {
+	if slices.ContainsFunc(p.States, func(s model.PodState) bool { return strings.HasPrefix(s.State, "terminating") || s.State == "gone" }) {
 		rank = 1
 	}
-	if slices.ContainsFunc(tl.Windows, func(w correlate.Window) bool { return len(w.Causes) > 0 && strings.Contains(w.Causes[0].Text, p.Name) }) {
+	if slices.ContainsFunc(tl.Windows, func(w model.Window) bool { return len(w.Causes) > 0 && strings.Contains(w.Causes[0].Text, p.Name) }) {
 		rank = 2
 	}
-	if slices.ContainsFunc(p.States, func(s correlate.PodState) bool { return s.State == "crashed" }) ||
+	if slices.ContainsFunc(p.States, func(s model.PodState) bool { return s.State == "crashed" }) ||
 		slices.ContainsFunc(exits, func(e exit) bool { return e.uid == p.UID && !e.ending }) {
 		rank = 3
 	}
 	return rank
 }
 
-func firstChange(p correlate.Pod) time.Duration {
+func firstChange(p model.Pod) time.Duration {
 	if len(p.States) > 1 {
 		return p.States[1].Start
 	}
@@ -599,7 +599,7 @@ type exit struct {
 }
 
 // exitsOf are the ends of containers that are worth telling: with a code that is not 0, or while their Pod was not to end.
-func exitsOf(tl *correlate.Timeline) []exit {
+func exitsOf(tl *model.Timeline) []exit {
 	var exits []exit
 	ending := map[string]bool{}
 	last := map[string]int{} // by Pod and container: its latest end, in exits
@@ -614,7 +614,7 @@ func exitsOf(tl *correlate.Timeline) []exit {
 			ending[uid] = true
 		case e.Kind == timeline.EndpointChanged && strings.HasPrefix(e.To, timeline.EndpointTerminating):
 			ending[uid] = true
-		case e.Kind == timeline.PodContainer && e.To == "terminated" && e.At.Earliest > correlate.Unbounded && (e.Code != 0 || !ending[uid]):
+		case e.Kind == timeline.PodContainer && e.To == "terminated" && e.At.Earliest > model.Unbounded && (e.Code != 0 || !ending[uid]):
 			last[uid+" "+container] = len(exits)
 			exits = append(exits, exit{uid: uid, name: e.Object.Name, at: e.Seen, code: e.Code, ending: ending[uid]})
 		case e.Kind == timeline.PodContainer && e.To == "running":
@@ -627,9 +627,9 @@ func exitsOf(tl *correlate.Timeline) []exit {
 }
 
 // finished reports whether a Pod still came up after the end of a container: it was one that only prepares the others.
-func finished(tl *correlate.Timeline, uid string) bool {
-	i := slices.IndexFunc(tl.Pods, func(p correlate.Pod) bool { return p.UID == uid })
-	return i < 0 || !slices.ContainsFunc(tl.Pods[i].States, func(s correlate.PodState) bool { return s.State == "crashed" })
+func finished(tl *model.Timeline, uid string) bool {
+	i := slices.IndexFunc(tl.Pods, func(p model.Pod) bool { return p.UID == uid })
+	return i < 0 || !slices.ContainsFunc(tl.Pods[i].States, func(s model.PodState) bool { return s.State == "crashed" })
 }
 
 // maxExits is how many lines the chart has about containers that exited.
@@ -683,7 +683,7 @@ func codeText(code int) string {
 
 // podLabels are names short enough for a lane: the last part of the Pod's name, where that tells it
 // from the others, and its node.
-func (c *chart) podLabels(pods []correlate.Pod) map[string]string {
+func (c *chart) podLabels(pods []model.Pod) map[string]string {
 	short := map[string]int{}
 	for _, p := range c.tl.Pods {
 		short[lastPart(p.Name)]++

@@ -14,7 +14,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 	"lapse/dashboard"
 	"lapse/deploy"
 	"lapse/report"
@@ -237,7 +237,7 @@ func (a *agent) receipt() deploy.Receipt {
 
 // handOver leaves the verdict where Kubernetes keeps it, prints the timeline into the log, and
 // waits until somebody has fetched the recording, the time to hold it is over, or a signal says to go.
-func (a *agent) handOver(tl *correlate.Timeline, signals <-chan os.Signal, stdout io.Writer) {
+func (a *agent) handOver(tl *model.Timeline, signals <-chan os.Signal, stdout io.Writer) {
 	if err := deploy.WriteTermination(deploy.TerminationLog, tl.Verdict, summary(tl.Verdict)); err != nil {
 		a.m.log.Warn("no termination message", "error", err)
 	}
@@ -308,7 +308,7 @@ func (a *agent) awaitFetch(chance time.Duration, signals <-chan os.Signal) (fetc
 }
 
 // summary is a verdict without its parts of any length, which a termination message may not hold.
-func summary(v correlate.Verdict) correlate.Verdict {
+func summary(v model.Verdict) model.Verdict {
 	v.Reasons, v.Gates = nil, nil
 	return v
 }

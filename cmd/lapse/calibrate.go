@@ -18,7 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lapse/correlate"
+	"lapse/correlate/verdict"
 	"lapse/loadgen"
 	"lapse/loadgen/hey"
 	"lapse/report"
@@ -144,7 +144,7 @@ type calibrated struct {
 // verdict is inconclusive where there is no rate to go by.
 func (c calibrated) verdict() error {
 	if len(c.Suggestions) == 0 {
-		return exitWith(correlate.ExitInconclusive, nil)
+		return exitWith(verdict.ExitInconclusive, nil)
 	}
 	return nil
 }

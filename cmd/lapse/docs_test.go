@@ -15,7 +15,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"lapse/correlate"
+	"lapse/correlate/causes"
+	"lapse/correlate/verdict"
 )
 
 var update = flag.Bool("update", false, "rewrite what is generated")
@@ -45,7 +46,7 @@ func TestEachCauseIsDescribed(t *testing.T) {
 	for name := range looks {
 		undescribed[name] = true
 	}
-	for _, r := range correlate.Rules() {
+	for _, r := range causes.Rules() {
 		if looks[r.Name] == "" {
 			t.Errorf("say in docs_test.go what %s looks like", r.Name)
 		}
@@ -124,7 +125,7 @@ A gate is ` + "`METRIC OP LIMIT`" + `, with or without spaces. It states when th
 | metric | what it is | unit | limits look like |
 |---|---|---|---|
 `)
-	for _, m := range correlate.GateMetrics {
+	for _, m := range verdict.GateMetrics {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.Name, m.Doc, m.Unit, limits[m.Unit])
 	}
 	b.WriteString(`
@@ -180,7 +181,7 @@ func causesPage() string {
 Each window names its likely causes, the most confident first. *high* means that the link was measured, for example at the Pod's own
 address. *medium* and *low* name what speaks against it as rivals. The evidence under "why" is what the judgement rests on.
 `)
-	for _, r := range correlate.Rules() {
+	for _, r := range causes.Rules() {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n%s\n", r.Name, r.Doc, looks[r.Name])
 	}
 	return b.String()

@@ -13,7 +13,8 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 	"golang.org/x/sys/unix"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
+	"lapse/correlate/verdict"
 	"lapse/loadgen/faultserver"
 	"lapse/timeline"
 )
@@ -64,7 +65,7 @@ func TestTruthOfDroppedSYNs(t *testing.T) {
 	}
 	release()
 	releaseToo()
-	impatient, waited := usual.ended(t, correlate.ExitPassed, correlate.ExitInconclusive), patient.ended(t, correlate.ExitPassed, correlate.ExitInconclusive)
+	impatient, waited := usual.ended(t, verdict.ExitPassed, verdict.ExitInconclusive), patient.ended(t, verdict.ExitPassed, verdict.ExitInconclusive)
 
 	for i, after := range []time.Duration{time.Second, 3 * time.Second, 7 * time.Second} {
 		target := waited.judged()[i]
@@ -85,12 +86,12 @@ func TestTruthOfDroppedSYNs(t *testing.T) {
 		if met == 0 || slow != met {
 			t.Errorf("%s: %d connects took %v, the filter met %d", target.Name, slow, after, met)
 		}
-		windows := slices.DeleteFunc(slices.Clone(waited.tl.Windows), func(w correlate.Window) bool { return w.Target != target.Name })
+		windows := slices.DeleteFunc(slices.Clone(waited.tl.Windows), func(w model.Window) bool { return w.Target != target.Name })
 		if slow == ours {
 			t.Logf("%s: the prober did not run well enough to tell a slow answer", target.Name)
 			continue
 		}
-		if len(windows) != 1 || windows[0].Kind != correlate.Slow || ours == 0 && !holds(windows[0], waited.place(from), waited.place(to)) {
+		if len(windows) != 1 || windows[0].Kind != model.Slow || ours == 0 && !holds(windows[0], waited.place(from), waited.place(to)) {
 			t.Errorf("%s: SYNs were dropped from %+v to %+v, the windows are %+v", target.Name, waited.place(from), waited.place(to), windows)
 		}
 		t.Logf("%s: %d slow, %d met", target.Name, slow, met)
@@ -144,7 +145,7 @@ func TestTruthOfAVanishedPeer(t *testing.T) {
 	back := nft(t, "flush chain inet test in")
 	time.Sleep(500 * time.Millisecond)
 	release()
-	s := p.ended(t, correlate.ExitPassed, correlate.ExitInconclusive)
+	s := p.ended(t, verdict.ExitPassed, verdict.ExitInconclusive)
 
 	for _, target := range s.judged() {
 		pinned, lost := 0, 0
@@ -229,7 +230,7 @@ func TestTruthOfABrokenNameServer(t *testing.T) {
 		waitFor(t, "50 answers more", func() bool { return server.Answered() >= well })
 	}
 	release()
-	s := p.ended(t, correlate.ExitPassed, correlate.ExitInconclusive)
+	s := p.ended(t, verdict.ExitPassed, verdict.ExitInconclusive)
 	if err := server.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +279,7 @@ func TestTruthOfAProberOutOfFileDescriptors(t *testing.T) {
 		t.Fatal(err)
 	}
 	release()
-	s := p.robbed(t, correlate.ExitInconclusive)
+	s := p.robbed(t, verdict.ExitInconclusive)
 	if err := server.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -308,20 +309,20 @@ func TestTruthOfAProberOutOfPorts(t *testing.T) {
 		_ = c.Close()
 	}
 	release()
-	s := p.robbed(t, correlate.ExitInconclusive)
+	s := p.robbed(t, verdict.ExitInconclusive)
 	s.checkOwnFault(t)
 }
 
 // wraps reports whether the command runs by now: it cannot start where no file may be opened.
 func (p *process) wraps() bool {
 	tl := p.peek()
-	return tl != nil && slices.ContainsFunc(tl.Events, func(e correlate.Event) bool { return e.Kind == timeline.Command })
+	return tl != nil && slices.ContainsFunc(tl.Events, func(e model.Event) bool { return e.Kind == timeline.Command })
 }
 
 // met reports whether so many requests of new connections have ended in a class by now.
 func (p *process) met(class timeline.Class, n int) bool {
 	tl := p.peek()
-	return tl != nil && slices.ContainsFunc(tl.Targets, func(t correlate.Target) bool {
+	return tl != nil && slices.ContainsFunc(tl.Targets, func(t model.Target) bool {
 		return t.Kind == timeline.New && t.Classes[class.String()] >= n
 	})
 }
@@ -338,17 +339,17 @@ func (s *saved) checkOwnFault(t *testing.T) {
 		if target.Kind != timeline.New {
 			continue
 		}
-		if target.Classes[timeline.Local.String()] < 20 || target.Coverage >= correlate.MinCoverage {
+		if target.Classes[timeline.Local.String()] < 20 || target.Coverage >= model.MinCoverage {
 			t.Errorf("%s: %v, coverage %v", target.Name, target.Classes, target.Coverage)
 		}
 		// Where the prober was stopped as well, the two are one period, told by that.
-		ours := func(u correlate.Unobserved) bool { return u.Reason == "local fault" || u.Reason == "prober stalled" }
+		ours := func(u model.Unobserved) bool { return u.Reason == "local fault" || u.Reason == "prober stalled" }
 		if !slices.ContainsFunc(s.unobserved(target.Name), ours) {
 			t.Errorf("%s: no time is unobserved for a fault of our own: %v", target.Name, s.unobserved(target.Name))
 		}
 	}
 	var table strings.Builder
-	if code := lapse(t.Context(), []string{"lapse", "report", s.dir}, &table, t.Output()); code != correlate.ExitInconclusive || !strings.Contains(table.String(), "no data") {
+	if code := lapse(t.Context(), []string{"lapse", "report", s.dir}, &table, t.Output()); code != verdict.ExitInconclusive || !strings.Contains(table.String(), "no data") {
 		t.Errorf("exit code %d, and the table draws no time without data:\n%s", code, table.String())
 	}
 }
@@ -380,6 +381,6 @@ func (s *saved) place(wall faultserver.Span) faultserver.Span {
 }
 
 // holds reports whether a window's brackets, where they are not open, hold when a fault began and ended.
-func holds(w correlate.Window, from, to faultserver.Span) bool {
+func holds(w model.Window, from, to faultserver.Span) bool {
 	return (w.Open.Start || w.Start.Earliest <= from.To) && from.From <= w.Start.Latest && w.End.Earliest <= to.To && (w.Open.End || to.From <= w.End.Latest)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 	"lapse/report"
 )
 
@@ -114,7 +114,7 @@ func windowIDs(t *testing.T, dir string) []string {
 }
 
 // readTimeline reads a run's timeline.json.
-func readTimeline(tb testing.TB, dir string) *correlate.Timeline {
+func readTimeline(tb testing.TB, dir string) *model.Timeline {
 	tb.Helper()
 	file, err := os.Open(filepath.Join(dir, timelineFile))
 	if err != nil {

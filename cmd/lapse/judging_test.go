@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 	"lapse/timeline"
 )
 
@@ -16,7 +16,7 @@ func TestAgentIsToldHowTheRunIsToBeJudged(t *testing.T) {
 		flags []string
 		want  timeline.Options
 	}{
-		{nil, timeline.Options{MinCoverage: correlate.MinCoverage}},
+		{nil, timeline.Options{MinCoverage: model.MinCoverage}},
 		{
 			[]string{"--resolution=20ms", "--min-coverage=95%", "--slow=300ms"},
 			timeline.Options{Resolution: 20 * time.Millisecond, MinCoverage: 0.95, Slow: 300 * time.Millisecond},

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"lapse/correlate"
+	"lapse/correlate/model"
+	"lapse/correlate/verdict"
 	"lapse/report"
 	"lapse/timeline"
 )
@@ -16,13 +18,13 @@ const refresh = 250 * time.Millisecond
 // belongs to one goroutine, which never waits for a terminal.
 type live struct {
 	tracker *correlate.Tracker
-	gates   []correlate.Gate
+	gates   []verdict.Gate
 	page    *page // nil: nobody asked for one
 	screen  *screen
-	shown   *correlate.Timeline // the last that was; nil: none
+	shown   *model.Timeline // the last that was; nil: none
 }
 
-func newLive(gates []correlate.Gate, s *screen, p *page) *live {
+func newLive(gates []verdict.Gate, s *screen, p *page) *live {
 	return &live{tracker: correlate.NewTracker(correlate.Options{}), gates: gates, page: p, screen: s}
 }
 
@@ -32,12 +34,12 @@ func (l *live) end() { l.screen.close() }
 func (l *live) add(f timeline.Fact) { l.tracker.Add(f) }
 
 // timeline returns the run as judged so far.
-func (l *live) timeline() *correlate.Timeline { return l.judged(l.tracker.Timeline()) }
+func (l *live) timeline() *model.Timeline { return l.judged(l.tracker.Timeline()) }
 
 // judged adds to a timeline what the tracker does not know.
-func (l *live) judged(tl *correlate.Timeline) *correlate.Timeline {
+func (l *live) judged(tl *model.Timeline) *model.Timeline {
 	tl.Tool = tool()
-	correlate.Judge(tl, l.gates)
+	verdict.Judge(tl, l.gates)
 	return tl
 }
 
@@ -73,7 +75,7 @@ func (l *live) showAfter(silent, now time.Duration) {
 	}
 }
 
-func tool() correlate.Tool { return correlate.Tool{Name: "lapse", Version: version} }
+func tool() model.Tool { return model.Tool{Name: "lapse", Version: version} }
 
 // newProgress returns the progress display fit for w: redrawn in place on a terminal, lines elsewhere.
 func newProgress(w io.Writer, total time.Duration) *report.Progress {

@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"lapse/correlate"
+	"lapse/correlate/model"
 	"lapse/deploy"
 	"lapse/kube"
 	"lapse/record"
@@ -100,7 +101,7 @@ func logged(t *testing.T, requests int) []byte {
 }
 
 // follows lets a workstation follow a run of which the first requests come home, and whose Pod is then lost.
-func follows(t *testing.T, job *deploy.Run, lost error) (r *remote, tl *correlate.Timeline, said *bytes.Buffer) {
+func follows(t *testing.T, job *deploy.Run, lost error) (r *remote, tl *model.Timeline, said *bytes.Buffer) {
 	t.Helper()
 	run := newHeldRun(t)
 	run.requests(0, 90)
@@ -131,7 +132,7 @@ func follows(t *testing.T, job *deploy.Run, lost error) (r *remote, tl *correlat
 	screen := newScreen(io.Discard, 0)
 	t.Cleanup(screen.close)
 	r.live = newLive(nil, screen, nil)
-	followed := make(chan *correlate.Timeline, 1)
+	followed := make(chan *model.Timeline, 1)
 	go func() { followed <- r.follow(t.Context(), nil) }()
 	waitFor(t, "what was measured to come home", func() bool { return r.copy.Size() == run.rec.Size() })
 	gone.Store(true)

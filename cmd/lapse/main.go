@@ -18,7 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lapse/correlate"
+	"lapse/correlate/verdict"
 )
 
 // Set by the linker; a build without it says so.
@@ -65,7 +65,7 @@ func codeOf(err error) int {
 		return e.code
 	}
 	if _, ok := errors.AsType[stoppedError](err); ok {
-		return correlate.ExitAborted
+		return verdict.ExitAborted
 	}
 	if _, ok := errors.AsType[usageError](err); ok {
 		return exitUsage

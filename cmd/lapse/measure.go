@@ -17,7 +17,8 @@ import (
 	"syscall"
 	"time"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
+	"lapse/correlate/verdict"
 	"lapse/kube"
 	"lapse/loadgen"
 	"lapse/loadgen/hey"
@@ -96,7 +97,7 @@ type failing struct{ target, class string }
 
 // run measures from baseline to end. It returns the judged run; the error is only for a run that
 // could not begin. signals are what the terminal sends us.
-func (m *measurement) run(ctx context.Context, signals <-chan os.Signal) (*correlate.Timeline, error) {
+func (m *measurement) run(ctx context.Context, signals <-chan os.Signal) (*model.Timeline, error) {
 	m.plans, m.targets, m.errors = nil, map[timeline.TargetID]timeline.Target{}, map[failing]string{}
 	m.add(m.meta)
 	m.prober = loadgen.New(loadgen.Config{Clock: m.clock, Source: m.meta.Source, Sink: m.queue.put, Logger: m.log, Pacing: loadgen.Pacing(m.opts.pacing)})
@@ -126,7 +127,7 @@ func (m *measurement) run(ctx context.Context, signals <-chan os.Signal) (*corre
 	}
 	tl := m.live.timeline()
 	if m.recErr != nil {
-		correlate.Unsaved(tl, m.recErr)
+		verdict.Unsaved(tl, m.recErr)
 	}
 	return tl, nil
 }

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 	"golang.org/x/sys/unix"
 
-	"lapse/correlate"
+	"lapse/correlate/verdict"
 	"lapse/timeline"
 )
 
@@ -47,7 +47,7 @@ func TestTruthOfANameWithAnAddressOutOfReach(t *testing.T) {
 	time.Sleep(500 * time.Millisecond) // how long it is refused is the scenario
 	nft(t, "delete table inet test")
 	release()
-	s := p.ended(t, correlate.ExitGateFailed)
+	s := p.ended(t, verdict.ExitGateFailed)
 	for _, target := range s.judged() {
 		for _, q := range s.failures(target.Name) {
 			if q.Class != timeline.Refused && (target.Kind != timeline.Reused || q.Class != timeline.Reset) {
@@ -82,7 +82,7 @@ func TestTruthOfAPatienceThatIsNotShared(t *testing.T) {
 	p, release := startHeld(t, "http://web.test:8080/", "--rate=20", "--target=new", "--baseline=0", "--timeout=1900ms")
 	waitFor(t, "10 answers", func() bool { return p.met(timeline.OK, 10) })
 	release()
-	s := p.robbed(t, correlate.ExitPassed, correlate.ExitInconclusive)
+	s := p.robbed(t, verdict.ExitPassed, verdict.ExitInconclusive)
 	slow := 0
 	for _, q := range s.facts.requests["new"] {
 		if q.Class == timeline.OK && q.Connect.Duration() > time.Second {
@@ -105,7 +105,7 @@ func TestTruthOfADeadAddressBeforeAGoodOne(t *testing.T) {
 	names(t, "10.77.0.9 web.test", "10.77.0.1 web.test")
 	serveAt(t, "10.77.0.1:8080", nil)
 	nft(t, "table inet test { chain in { type filter hook input priority 0; ip daddr 10.77.0.9 tcp dport 8080 drop\n}\n}")
-	s := startRun(t, "http://web.test:8080/", "--rate=100", "--target=new", "--baseline=0", "--duration=1500ms", "--timeout=400ms").robbed(t, correlate.ExitPassed, correlate.ExitInconclusive)
+	s := startRun(t, "http://web.test:8080/", "--rate=100", "--target=new", "--baseline=0", "--duration=1500ms", "--timeout=400ms").robbed(t, verdict.ExitPassed, verdict.ExitInconclusive)
 
 	target := s.judged()[0]
 	for _, q := range s.facts.requests[target.Name] {
@@ -147,7 +147,7 @@ func TestTruthOfANameServerOutOfReach(t *testing.T) {
 	time.Sleep(500 * time.Millisecond) // how long it is refused is the scenario
 	nft(t, "delete table inet test")
 	release()
-	s := p.ended(t, correlate.ExitGateFailed)
+	s := p.ended(t, verdict.ExitGateFailed)
 	if err := server.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/net/http/httpguts"
 
-	"lapse/correlate"
+	"lapse/correlate/verdict"
 	"lapse/deploy"
 	"lapse/loadgen"
 	"lapse/loadgen/hey"
@@ -86,7 +86,7 @@ type options struct {
 	args     []string
 	subjects []subject
 	command  []string
-	gates    []correlate.Gate
+	gates    []verdict.Gate
 	observed float64 // --min-coverage
 	header   http.Header
 	roots    *x509.CertPool
@@ -298,7 +298,7 @@ func checkResolution(d time.Duration, given bool) error {
 
 // parseCoverage reads a --min-coverage.
 func parseCoverage(text string) (float64, error) {
-	share, problem := correlate.ParseRatio(text)
+	share, problem := verdict.ParseRatio(text)
 	switch {
 	case problem != "":
 		return 0, refuse("as in --min-coverage 99%", "min-coverage: %s", problem)
@@ -417,10 +417,10 @@ func (o *options) checkGates() error {
 	return err
 }
 
-func parseGates(exprs []string) ([]correlate.Gate, error) {
-	var gates []correlate.Gate
+func parseGates(exprs []string) ([]verdict.Gate, error) {
+	var gates []verdict.Gate
 	for _, expr := range exprs {
-		g, err := correlate.ParseGate(expr)
+		g, err := verdict.ParseGate(expr)
 		if err != nil {
 			return nil, refuse(gateHint(err), "--fail-if %w", err)
 		}

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 	"lapse/dashboard"
 	"lapse/report"
 )
@@ -23,7 +23,7 @@ const chunkSlots = 20
 // last time is looked at again, so its cost does not grow with the run.
 type page struct {
 	store  *dashboard.Store
-	latest atomic.Pointer[correlate.Timeline] // what timeline.json is downloaded from
+	latest atomic.Pointer[model.Timeline] // what timeline.json is downloaded from
 
 	events  int // how many events were put
 	windows int
@@ -98,7 +98,7 @@ func (p *page) options() dashboard.Options {
 
 func (p *page) handler() http.Handler { return dashboard.Handler(p.store, p.options()) }
 
-func (p *page) show(tl *correlate.Timeline, now time.Duration) {
+func (p *page) show(tl *model.Timeline, now time.Duration) {
 	p.latest.Store(tl)
 	put := p.store.Put
 	put("tool", tl.Tool)
@@ -134,16 +134,16 @@ func (p *page) show(tl *correlate.Timeline, now time.Duration) {
 
 // A chunk is a part of a target's series.
 type chunk struct {
-	Start      int                   `json:"start"` // index of the first slot
-	Sent       []int                 `json:"sent"`
-	Failed     []int                 `json:"failed"`
-	Unobserved []float64             `json:"unobserved"`
-	Latency    []correlate.Histogram `json:"latency"`
+	Start      int               `json:"start"` // index of the first slot
+	Sent       []int             `json:"sent"`
+	Failed     []int             `json:"failed"`
+	Unobserved []float64         `json:"unobserved"`
+	Latency    []model.Histogram `json:"latency"`
 
-	Classes map[string]correlate.SparseCounts `json:"classes,omitzero"` // slots count from the beginning of the run
+	Classes map[string]model.SparseCounts `json:"classes,omitzero"` // slots count from the beginning of the run
 }
 
-func (p *page) showBuckets(tl *correlate.Timeline) {
+func (p *page) showBuckets(tl *model.Timeline) {
 	if tl.Buckets.Width != p.width {
 		p.dropChunks(tl)
 		p.width = tl.Buckets.Width
@@ -166,15 +166,15 @@ func (p *page) showBuckets(tl *correlate.Timeline) {
 }
 
 // classesWithin are the failures by class of the slots from one to another.
-func classesWithin(classes map[string]correlate.SparseCounts, from, to int) map[string]correlate.SparseCounts {
-	var within map[string]correlate.SparseCounts
+func classesWithin(classes map[string]model.SparseCounts, from, to int) map[string]model.SparseCounts {
+	var within map[string]model.SparseCounts
 	for class, pairs := range classes {
 		i, j := 2*firstPair(pairs, from), 2*firstPair(pairs, to)
 		if i == j {
 			continue
 		}
 		if within == nil {
-			within = map[string]correlate.SparseCounts{}
+			within = map[string]model.SparseCounts{}
 		}
 		within[class] = pairs[i:j]
 	}
@@ -182,19 +182,19 @@ func classesWithin(classes map[string]correlate.SparseCounts, from, to int) map[
 }
 
 // firstPair is the index of the first pair whose slot is not below this one.
-func firstPair(pairs correlate.SparseCounts, slot int) int {
+func firstPair(pairs model.SparseCounts, slot int) int {
 	return sort.Search(len(pairs)/2, func(i int) bool { return pairs[2*i] >= slot })
 }
 
 // firstOpenChunk returns the first chunk that requests still open may change: a request is open for
 // the timeout at most, to which we add as much again.
-func (p *page) firstOpenChunk(tl *correlate.Timeline, last int) int {
+func (p *page) firstOpenChunk(tl *model.Timeline, last int) int {
 	slots := int(2*tl.Run.Timeout/p.width) + 2
 	return max(0, last-(slots+chunkSlots-1)/chunkSlots)
 }
 
 // dropChunks forgets all series, because the slots have another width now.
-func (p *page) dropChunks(tl *correlate.Timeline) {
+func (p *page) dropChunks(tl *model.Timeline) {
 	for name, open := range p.chunks {
 		for c := 0; c <= open+len(tl.Buckets.Targets[name].Sent)/chunkSlots+3; c++ {
 			p.store.Delete("bucket/" + name + "/" + strconv.Itoa(c))

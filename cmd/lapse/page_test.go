@@ -19,7 +19,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 	"lapse/timeline"
 )
 
@@ -145,9 +145,9 @@ func TestAPageIsBuiltOnlyWhileSomebodyLooks(t *testing.T) {
 // Every chunk of a series tells of the classes of its own failures, and of no others.
 func TestChunksTellTheClassesOfTheirSlots(t *testing.T) {
 	const slots = 3*chunkSlots + 7
-	series := correlate.BucketSeries{
-		Sent: make([]int, slots), Failed: make([]int, slots), Unobserved: make([]float64, slots), Latency: make([]correlate.Histogram, slots),
-		Classes: map[string]correlate.SparseCounts{},
+	series := model.BucketSeries{
+		Sent: make([]int, slots), Failed: make([]int, slots), Unobserved: make([]float64, slots), Latency: make([]model.Histogram, slots),
+		Classes: map[string]model.SparseCounts{},
 	}
 	for i := range slots {
 		series.Sent[i] = 9
@@ -158,7 +158,7 @@ func TestChunksTellTheClassesOfTheirSlots(t *testing.T) {
 		}
 	}
 	p := newPage()
-	p.show(&correlate.Timeline{Buckets: correlate.Buckets{Width: 100 * time.Millisecond, Targets: map[string]correlate.BucketSeries{"web new": series}}}, 0)
+	p.show(&model.Timeline{Buckets: model.Buckets{Width: 100 * time.Millisecond, Targets: map[string]model.BucketSeries{"web new": series}}}, 0)
 	chunks := 0
 	for key, value := range p.store.Snapshot().Entries {
 		if !strings.HasPrefix(key, "bucket/") {

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 	"lapse/kube/kubetest"
 	"lapse/loadgen"
 	"lapse/timeline"
@@ -123,7 +123,7 @@ func (r *portsRun) endWeb0(ports map[string]int32, families ...string) {
 }
 
 // judge ends the run, in which every target was asked each 10 ms and failed where the test says so.
-func (r *portsRun) judge(failed func(target string, at time.Duration) bool) *correlate.Timeline {
+func (r *portsRun) judge(failed func(target string, at time.Duration) bool) *model.Timeline {
 	r.t.Helper()
 	end := r.clock.Now()
 	r.stop()
@@ -156,7 +156,7 @@ func namesOf(targets map[timeline.TargetID]timeline.Target) []string {
 }
 
 // checkOnce checks that no event of the cluster was recorded twice.
-func checkOnce(t *testing.T, tl *correlate.Timeline) {
+func checkOnce(t *testing.T, tl *model.Timeline) {
 	t.Helper()
 	type fact struct {
 		seen                         time.Duration
@@ -257,10 +257,10 @@ func TestPodsOfADualStackCountOnce(t *testing.T) {
 }
 
 // checkRace checks that a window is explained, at high confidence, by the Pod that this direct target probed.
-func checkRace(t *testing.T, w correlate.Window, direct string) {
+func checkRace(t *testing.T, w model.Window, direct string) {
 	t.Helper()
 	c := w.Causes[0]
-	if c.Rule != "route-outlives-pod" || c.Confidence != correlate.High || !slices.ContainsFunc(c.Evidence, func(e correlate.Evidence) bool { return e.Target == direct }) {
+	if c.Rule != "route-outlives-pod" || c.Confidence != model.High || !slices.ContainsFunc(c.Evidence, func(e model.Evidence) bool { return e.Target == direct }) {
 		t.Errorf("cause %+v, want route-outlives-pod [high] by %q", c, direct)
 	}
 }

@@ -19,7 +19,8 @@ import (
 	"syscall"
 	"time"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
+	"lapse/correlate/verdict"
 	"lapse/deploy"
 	"lapse/loadgen/hey"
 	"lapse/record"
@@ -165,7 +166,7 @@ func (o *options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 
 // save puts the result on disk. Where that is the timeline from the Pod's log, the part of the recording that came before stays
 // beside it, under a name of its own: the run must not be judged by it.
-func (r *remote) save(tl *correlate.Timeline) error {
+func (r *remote) save(tl *model.Timeline) error {
 	err := saveTimeline(r.dir, tl)
 	if !r.logged {
 		return err
@@ -335,7 +336,7 @@ func (r *remote) cleanUp(ctx context.Context) {
 
 // follow runs the command when the agent measures, and takes in facts until the run has ended or
 // its Pod is lost. It returns the run as judged here.
-func (r *remote) follow(ctx context.Context, signals <-chan os.Signal) *correlate.Timeline {
+func (r *remote) follow(ctx context.Context, signals <-chan os.Signal) *model.Timeline {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var working sync.WaitGroup
 	defer func() { cancel(); working.Wait() }()
@@ -434,7 +435,7 @@ func receive(ctx context.Context, agent *deploy.Agent, decode func(io.Reader) it
 
 // acknowledge keeps the whole recording, which is here, and tells the Pod so. What the command did that the Pod was not told of
 // in time is added to the copy.
-func (r *remote) acknowledge(ctx context.Context) *correlate.Timeline {
+func (r *remote) acknowledge(ctx context.Context) *model.Timeline {
 	receipt := deploy.Receipt{Length: r.copy.Size(), SHA256: r.copy.Sum()}
 	err := r.extend(r.placed(r.marks.from(r.returned))...)
 	if closeErr := r.copy.Close(); err == nil {
@@ -443,7 +444,7 @@ func (r *remote) acknowledge(ctx context.Context) *correlate.Timeline {
 	tl := r.live.timeline()
 	if err != nil {
 		r.log.Error("the recording is not safe here", "error", err)
-		correlate.Unsaved(tl, err)
+		verdict.Unsaved(tl, err)
 		r.keep = true
 		return tl
 	}
@@ -602,7 +603,7 @@ func (r *remote) stopChild() {
 // conclude ends a run whose recording is not whole here. Where its Pod has ended, the timeline in the Pod's log is the run's result.
 // Else that is what came home: it is complete up to some instant, and from there to the end of the command it is unobserved.
 // Where the user does not want to wait (stopped), the run ends now.
-func (r *remote) conclude(ctx context.Context, lost error, stopped string) *correlate.Timeline {
+func (r *remote) conclude(ctx context.Context, lost error, stopped string) *model.Timeline {
 	if _, whole := errors.AsType[endedEarly](lost); whole {
 		return r.acknowledge(ctx)
 	}
@@ -635,7 +636,7 @@ func (r *remote) conclude(ctx context.Context, lost error, stopped string) *corr
 	tl := r.live.timeline()
 	if err != nil {
 		r.log.Error("the recording lacks the run's end; the report does not", "error", err)
-		correlate.Unsaved(tl, err)
+		verdict.Unsaved(tl, err)
 	}
 	return tl
 }
@@ -656,7 +657,7 @@ func (r *remote) extend(events ...timeline.Event) error {
 }
 
 // fromLog reads the run's timeline from the log of its Pod, which has ended.
-func (r *remote) fromLog(ctx context.Context) (*correlate.Timeline, error) {
+func (r *remote) fromLog(ctx context.Context) (*model.Timeline, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
 	got, err := deploy.RetrieveEnded(ctx, r.job)

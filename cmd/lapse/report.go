@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lapse/correlate"
+	"lapse/correlate/model"
 	"lapse/report"
 )
 
@@ -34,7 +35,7 @@ func (j *judging) flags(cmd *cobra.Command) {
 	f.StringArrayVar(&j.gates, "fail-if", nil, "a gate `EXPR`, instead of the run's own (repeatable)")
 }
 
-func (j *judging) load(path string) (*correlate.Timeline, error) {
+func (j *judging) load(path string) (*model.Timeline, error) {
 	switch {
 	case j.join < 0 || j.slow < 0:
 		return nil, refuse("", "durations must not be negative")

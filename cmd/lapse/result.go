@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"lapse/correlate"
+	"lapse/correlate/model"
+	"lapse/correlate/verdict"
 	"lapse/dashboard"
 	"lapse/record"
 	"lapse/report"
@@ -57,7 +59,7 @@ func discard(dir string) {
 }
 
 // writeTimeline writes the run's timeline.json, whole or not at all.
-func writeTimeline(dir string, tl *correlate.Timeline) error {
+func writeTimeline(dir string, tl *model.Timeline) error {
 	return writeFile(filepath.Join(dir, timelineFile), func(w io.Writer) error {
 		return report.Formats["json"](w, tl, report.Options{})
 	})
@@ -110,33 +112,33 @@ func renameFile(from, to string) error {
 var syncFile = (*os.File).Sync
 
 // deliver writes and prints a judged run, and returns its exit code as an error.
-func deliver(stdout io.Writer, dir, format string, tl *correlate.Timeline) error {
+func deliver(stdout io.Writer, dir, format string, tl *model.Timeline) error {
 	return present(stdout, dir, format, tl, saveTimeline(dir, tl))
 }
 
 // saveTimeline writes the run's timeline.json. If that fails the run is marked so.
-func saveTimeline(dir string, tl *correlate.Timeline) error {
+func saveTimeline(dir string, tl *model.Timeline) error {
 	err := writeTimeline(dir, tl)
 	if err != nil {
-		correlate.Unsaved(tl, err)
+		verdict.Unsaved(tl, err)
 	}
 	return err
 }
 
 // present prints a judged run, and returns its exit code as an error. What could not be written makes it 1 at most: a gate that
 // failed has failed.
-func present(stdout io.Writer, dir, format string, tl *correlate.Timeline, unwritten error) error {
+func present(stdout io.Writer, dir, format string, tl *model.Timeline, unwritten error) error {
 	return exitWith(tl.Verdict.ExitCode, errors.Join(unwritten, print(stdout, dir, format, tl)))
 }
 
-func print(w io.Writer, dir, format string, tl *correlate.Timeline) error {
+func print(w io.Writer, dir, format string, tl *model.Timeline) error {
 	s := styleOf(w)
 	return report.Formats[format](w, tl, report.Options{Color: s.color, Unicode: s.unicode, Width: s.width, RunDir: dir, Page: dashboard.Files()})
 }
 
 // load judges the saved run at path, a run's directory or its recording. Where only its timeline.json is left it
 // returns that, judged as it was: only gates can be judged anew.
-func load(path string, o correlate.Options, gateExprs []string) (*correlate.Timeline, error) {
+func load(path string, o correlate.Options, gateExprs []string) (*model.Timeline, error) {
 	if file, ok := timelineOnly(path); ok {
 		return loadTimeline(file, o, gateExprs)
 	}
@@ -157,7 +159,7 @@ func load(path string, o correlate.Options, gateExprs []string) (*correlate.Time
 		return nil, err
 	}
 	tl.Tool = tool()
-	correlate.Judge(tl, gates)
+	verdict.Judge(tl, gates)
 	return tl, nil
 }
 
@@ -179,7 +181,7 @@ func timelineOnly(path string) (file string, ok bool) {
 }
 
 // loadTimeline reads a judged run. Other options than it was judged by need its recording.
-func loadTimeline(file string, o correlate.Options, gateExprs []string) (*correlate.Timeline, error) {
+func loadTimeline(file string, o correlate.Options, gateExprs []string) (*model.Timeline, error) {
 	if o != (correlate.Options{}) {
 		return nil, refuse("without these flags it is shown as it was judged; --fail-if can be given",
 			"%s: a run cannot be judged by other options without its recording, %s", file, factsFile)
@@ -192,11 +194,11 @@ func loadTimeline(file string, o correlate.Options, gateExprs []string) (*correl
 	if err != nil {
 		return nil, err
 	}
-	correlate.Judge(tl, gates)
+	verdict.Judge(tl, gates)
 	return tl, nil
 }
 
-func openTimeline(file string) (*correlate.Timeline, error) {
+func openTimeline(file string) (*model.Timeline, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, refuse(runHint, "not a run: %w", err)

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 	"lapse/report"
 	"lapse/timeline"
 )
@@ -35,7 +35,7 @@ type screen struct {
 
 // A frame is what is to be drawn next.
 type frame struct {
-	tl     *correlate.Timeline
+	tl     *model.Timeline
 	now    time.Duration
 	silent time.Duration // how long nothing has come from the Job, if that is long
 }

@@ -18,6 +18,7 @@ import (
 
 	"lapse/cmd/lapse/internal/selftest"
 	"lapse/correlate"
+	"lapse/correlate/model"
 	"lapse/loadgen"
 	"lapse/loadgen/faultserver"
 	"lapse/record"
@@ -168,7 +169,7 @@ func (p *proof) measure(ctx context.Context, dir string, signals <-chan os.Signa
 	return t, readAgain(dir, &t)
 }
 
-func (p *proof) measureServer(ctx context.Context, url string, clock timeline.Clock, dir string, signals <-chan os.Signal, stderr io.Writer) (*correlate.Timeline, error) {
+func (p *proof) measureServer(ctx context.Context, url string, clock timeline.Clock, dir string, signals <-chan os.Signal, stderr io.Writer) (*model.Timeline, error) {
 	o := defaults()
 	o.rate, o.timeout, o.slow, o.join, o.resolution = p.rate, selftest.Timeout, selftest.SlowBar, selftest.Join, p.resolution
 	o.baseline, o.duration = time.Second, p.duration-time.Second

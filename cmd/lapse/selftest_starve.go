@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"lapse/cmd/lapse/internal/selftest"
-	"lapse/correlate"
+	"lapse/correlate/model"
 	"lapse/loadgen/faultserver"
 )
 
@@ -50,7 +50,7 @@ func starve(ctx context.Context, dir string, rate float64, resolution time.Durat
 	if err := errors.Join(stopErr, err); err != nil {
 		return nil, fmt.Errorf("a prober that is stopped: %w", err)
 	}
-	var tl correlate.Timeline
+	var tl model.Timeline
 	if err := json.Unmarshal(stdout.Bytes(), &tl); err != nil {
 		return nil, fmt.Errorf("a prober that was stopped, exit code %d: %w", cmd.ProcessState.ExitCode(), err)
 	}

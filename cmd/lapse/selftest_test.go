@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"lapse/cmd/lapse/internal/selftest"
-	"lapse/correlate"
+	"lapse/correlate/verdict"
 )
 
 // keptAnywhere are the promises that must be kept on any machine, however busy.
@@ -31,10 +31,10 @@ func TestSelftestKeepsItsPromises(t *testing.T) {
 	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
 		t.Fatalf("exit code %d: %v", code, err)
 	}
-	if code != r.ExitCode || code != correlate.ExitPassed && code != correlate.ExitInconclusive {
+	if code != r.ExitCode || code != verdict.ExitPassed && code != verdict.ExitInconclusive {
 		t.Errorf("exit code %d, in the report %d", code, r.ExitCode)
 	}
-	if code == correlate.ExitPassed && r.Coverage < selftest.MinCoverage {
+	if code == verdict.ExitPassed && r.Coverage < selftest.MinCoverage {
 		t.Errorf("passed with a coverage of %v", r.Coverage)
 	}
 	if len(r.Promises) != 15 {

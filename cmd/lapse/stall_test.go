@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lapse/correlate"
+	"lapse/correlate/model"
 	"lapse/loadgen"
 	"lapse/loadgen/faultserver"
 	"lapse/record"
@@ -78,7 +79,7 @@ func TestTruthOfAStallAtManyRates(t *testing.T) {
 }
 
 // beside reports whether the prober was stopped around an unobserved time.
-func beside(events []correlate.Event, u correlate.Unobserved) bool {
+func beside(events []model.Event, u model.Unobserved) bool {
 	for _, e := range events {
 		if e.Kind == timeline.ProberStall && e.At.Earliest <= u.End && u.Start <= e.At.Latest {
 			return true

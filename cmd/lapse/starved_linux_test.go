@@ -12,7 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
+	"lapse/correlate/verdict"
 	"lapse/loadgen/faultserver"
 	"lapse/timeline"
 )
@@ -150,10 +151,10 @@ func TestTruthOfAStarvedProber(t *testing.T) {
 			}
 		}
 	}
-	if want := map[bool]int{true: correlate.ExitInconclusive, false: correlate.ExitGateFailed}[s.tl.Verdict.Failed == 0]; code != want {
+	if want := map[bool]int{true: verdict.ExitInconclusive, false: verdict.ExitGateFailed}[s.tl.Verdict.Failed == 0]; code != want {
 		t.Errorf("exit code %d, want %d", code, want)
 	}
-	if s.tl.Verdict.Coverage >= correlate.MinCoverage || s.tl.Verdict.Validity.Stalls == 0 {
+	if s.tl.Verdict.Coverage >= model.MinCoverage || s.tl.Verdict.Validity.Stalls == 0 {
 		t.Errorf("coverage %v, %d stalls", s.tl.Verdict.Coverage, s.tl.Verdict.Validity.Stalls)
 	}
 }
@@ -179,7 +180,7 @@ func TestTruthOfAStallSeenByAStarvedProber(t *testing.T) {
 	answer()
 	leave(t, group, p.cmd.Process.Pid)
 	release()
-	s := p.robbed(t, correlate.ExitGateFailed)
+	s := p.robbed(t, verdict.ExitGateFailed)
 	if err := server.Close(); err != nil {
 		t.Fatal(err)
 	}

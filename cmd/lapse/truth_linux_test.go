@@ -10,7 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
+	"lapse/correlate/verdict"
 	"lapse/loadgen/faultserver"
 	"lapse/timeline"
 )
@@ -39,7 +40,7 @@ func TestTruthOfAStoppedProber(t *testing.T) {
 	s := loadSaved(t, p.dir)
 	s.check(t, code, p.stdout.Bytes())
 	s.checkOurOwn(t)
-	if code == correlate.ExitPassed || s.tl.Verdict.Coverage >= correlate.MinCoverage {
+	if code == verdict.ExitPassed || s.tl.Verdict.Coverage >= model.MinCoverage {
 		t.Errorf("exit code %d, %s with a coverage of %v", code, s.tl.Verdict.Result, s.tl.Verdict.Coverage)
 	}
 	since, until := from.Round(0).Sub(s.tl.T0), to.Round(0).Sub(s.tl.T0)
@@ -49,7 +50,7 @@ func TestTruthOfAStoppedProber(t *testing.T) {
 		t.Errorf("no event tells of the stall from %v to %v", since, until)
 	}
 	for _, target := range s.judged() {
-		if !slices.ContainsFunc(s.unobserved(target.Name), func(u correlate.Unobserved) bool {
+		if !slices.ContainsFunc(s.unobserved(target.Name), func(u model.Unobserved) bool {
 			return u.Start <= since && until <= u.End && u.Reason == "prober stalled"
 		}) {
 			t.Errorf("%s: stopped from %v to %v, unobserved: %+v", target.Name, since, until, s.unobserved(target.Name))

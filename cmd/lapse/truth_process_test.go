@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"lapse/correlate"
+	"lapse/correlate/model"
+	"lapse/correlate/verdict"
 	"lapse/loadgen/faultserver"
 	"lapse/timeline"
 )
@@ -23,7 +25,7 @@ func TestTruthSurvivesSIGKILL(t *testing.T) {
 	t.Parallel()
 	server := startServer(t, faultserver.Fault{Kind: faultserver.Error, To: time.Hour, Every: 10})
 	p := startProcess(t, server, "--rate=200", "--baseline=300ms", "--duration=10m", "--fail-if=failed>1000000")
-	var live *correlate.Timeline
+	var live *model.Timeline
 	recorded := func(requests int) func() bool {
 		return func() bool {
 			live = p.peek()
@@ -74,7 +76,7 @@ func (p *process) unfinished(t *testing.T, dir string) saved {
 	document, code := reported(t, dir)
 	s := saved{dir: dir, document: document, tl: parseTimeline(t, document), facts: readFacts(t, dir)}
 	s.checkAccount(t)
-	if code != correlate.ExitAborted || s.tl.Verdict.Result != correlate.Inconclusive || s.tl.Run.Aborted == "" {
+	if code != verdict.ExitAborted || s.tl.Verdict.Result != model.Inconclusive || s.tl.Run.Aborted == "" {
 		t.Errorf("exit code %d, %s, aborted %q; want an aborted, inconclusive run", code, s.tl.Verdict.Result, s.tl.Run.Aborted)
 	}
 	return s
@@ -111,7 +113,7 @@ func TestTruthOfOneSIGINT(t *testing.T) {
 	t.Parallel()
 	p, scratch := startWrapping(t, "polite", "--settle=300ms")
 	p.signal(t, syscall.SIGINT)
-	s := p.ended(t, correlate.ExitAborted)
+	s := p.ended(t, verdict.ExitAborted)
 	if got := read(t, scratch, "signals"); got != "INT\n" {
 		t.Errorf("the command was told %q, want one SIGINT", got)
 	}
@@ -144,7 +146,7 @@ func TestTruthOfASecondSIGINT(t *testing.T) {
 				waitFor(t, "the second moment", func() bool { return test.second(p) })
 			}
 			p.signal(t, syscall.SIGINT)
-			s := p.ended(t, correlate.ExitAborted)
+			s := p.ended(t, verdict.ExitAborted)
 			if got := read(t, scratch, "signals"); got != "INT\n" {
 				t.Errorf("the command was told %q, want one SIGINT", got)
 			}
@@ -298,7 +300,7 @@ func (p *process) recorded() int64 {
 }
 
 // peek is what the recording holds of the run by now; nil if nothing can be said.
-func (p *process) peek() *correlate.Timeline {
+func (p *process) peek() *model.Timeline {
 	tl, err := load(p.dir, correlate.Options{}, nil)
 	if err != nil {
 		return nil

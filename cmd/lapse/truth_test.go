@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"lapse/correlate"
+	"lapse/correlate/model"
+	"lapse/correlate/verdict"
 	"lapse/loadgen/faultserver"
 	"lapse/report/schematest"
 	"lapse/timeline"
@@ -209,14 +211,14 @@ func (r *trial) stalled(from, to time.Duration) fault {
 
 // checkFault demands that all failures of target come from f, and lie in one window whose brackets hold its truth.
 // f is shorter than --join.
-func (r *trial) checkFault(t *testing.T, target correlate.Target, f fault) {
+func (r *trial) checkFault(t *testing.T, target model.Target, f fault) {
 	t.Helper()
 	for _, resolution := range resolutions {
 		r.at(t, resolution).checkFaultOnce(t, target, f)
 	}
 }
 
-func (r *trial) checkFaultOnce(t *testing.T, target correlate.Target, f fault) {
+func (r *trial) checkFaultOnce(t *testing.T, target model.Target, f fault) {
 	t.Helper()
 	failures := r.failures(target.Name)
 	windows := r.windows(target.Name)
@@ -242,7 +244,7 @@ func (r *trial) checkFaultOnce(t *testing.T, target correlate.Target, f fault) {
 
 // checkNothingInvented reports whether all failures are the fault's. A timeout beside it is a failure of this machine:
 // that is passed over if the run says that it was not itself then.
-func (r *trial) checkNothingInvented(t *testing.T, target correlate.Target, failures []timeline.Request, f fault) bool {
+func (r *trial) checkNothingInvented(t *testing.T, target model.Target, failures []timeline.Request, f fault) bool {
 	t.Helper()
 	clean := true
 	for _, q := range failures {
@@ -259,7 +261,7 @@ func (r *trial) checkNothingInvented(t *testing.T, target correlate.Target, fail
 	return clean
 }
 
-func (r *trial) checkStart(t *testing.T, target correlate.Target, w correlate.Window, failures []timeline.Request, f fault) {
+func (r *trial) checkStart(t *testing.T, target model.Target, w model.Window, failures []timeline.Request, f fault) {
 	t.Helper()
 	if w.Start.Latest < f.start.From {
 		t.Errorf("%s: began by %v, the truth is %+v", target.Name, w.Start.Latest, f.start)
@@ -274,7 +276,7 @@ func (r *trial) checkStart(t *testing.T, target correlate.Target, w correlate.Wi
 	t.Logf("%s: the fault spared its first %d requests", target.Name, spared)
 }
 
-func (r *trial) checkEnd(t *testing.T, target correlate.Target, w correlate.Window, failures []timeline.Request, f fault) {
+func (r *trial) checkEnd(t *testing.T, target model.Target, w model.Window, failures []timeline.Request, f fault) {
 	t.Helper()
 	if w.End.Earliest > f.end.To {
 		t.Errorf("%s: ended after %v, the truth is %+v", target.Name, w.End.Earliest, f.end)
@@ -291,7 +293,7 @@ func (r *trial) checkEnd(t *testing.T, target correlate.Target, w correlate.Wind
 
 // provedBy is how many good requests in a row prove health, by the design, beside a window in which a share of requests
 // failed at random. Where the fault spared as many, no one could know that it lasted.
-func provedBy(w correlate.Window) int {
+func provedBy(w model.Window) int {
 	if w.Failed == w.Sent {
 		return 1
 	}
@@ -300,7 +302,7 @@ func provedBy(w correlate.Window) int {
 
 // checkDown demands that nothing was up in a total outage, and that the outage was seen if it was longer than what
 // the run says may have escaped it.
-func (r *trial) checkDown(t *testing.T, target correlate.Target, f fault) {
+func (r *trial) checkDown(t *testing.T, target model.Target, f fault) {
 	t.Helper()
 	for _, resolution := range resolutions {
 		at := r.at(t, resolution)
@@ -308,7 +310,7 @@ func (r *trial) checkDown(t *testing.T, target correlate.Target, f fault) {
 	}
 }
 
-func (r *trial) checkDownOnce(t *testing.T, target correlate.Target, f fault) {
+func (r *trial) checkDownOnce(t *testing.T, target model.Target, f fault) {
 	t.Helper()
 	if n := r.good(target.Name, f.start.To, f.end.From); n > 0 {
 		t.Errorf("%s: %d requests succeeded while nobody listened", target.Name, n)
@@ -318,7 +320,7 @@ func (r *trial) checkDownOnce(t *testing.T, target correlate.Target, f fault) {
 		t.Errorf("%s: an outage of %v was not seen, though only one of up to %v could be missed", target.Name, length, target.Resolution)
 	}
 	for _, w := range r.windows(target.Name) {
-		if wantOutage := w.Failed >= 3 && w.Failed == w.Sent; (w.Kind == correlate.Outage) != wantOutage {
+		if wantOutage := w.Failed >= 3 && w.Failed == w.Sent; (w.Kind == model.Outage) != wantOutage {
 			t.Errorf("%s: kind %s with %d of %d failed", target.Name, w.Kind, w.Failed, w.Sent)
 		}
 	}
@@ -355,7 +357,7 @@ func (s *saved) checkAnswered(t *testing.T, server *faultserver.Server) {
 type saved struct {
 	dir      string
 	document []byte
-	tl       *correlate.Timeline
+	tl       *model.Timeline
 	facts    facts
 }
 
@@ -380,9 +382,9 @@ func (s *saved) at(t *testing.T, resolution time.Duration) saved {
 	return again
 }
 
-func (s *saved) named(t *testing.T, target string) correlate.Target {
+func (s *saved) named(t *testing.T, target string) model.Target {
 	t.Helper()
-	i := slices.IndexFunc(s.tl.Targets, func(known correlate.Target) bool { return known.Name == target })
+	i := slices.IndexFunc(s.tl.Targets, func(known model.Target) bool { return known.Name == target })
 	if i < 0 {
 		t.Fatalf("no target %s", target)
 	}
@@ -398,9 +400,9 @@ func loadSaved(t *testing.T, dir string) saved {
 	return saved{dir: dir, document: document, tl: parseTimeline(t, document), facts: readFacts(t, dir)}
 }
 
-func parseTimeline(t *testing.T, document []byte) *correlate.Timeline {
+func parseTimeline(t *testing.T, document []byte) *model.Timeline {
 	t.Helper()
-	var tl correlate.Timeline
+	var tl model.Timeline
 	if err := json.Unmarshal(document, &tl); err != nil {
 		t.Fatal(err)
 	}
@@ -428,7 +430,7 @@ func (s *saved) check(t *testing.T, code int, stdout []byte) {
 	if code != s.tl.Verdict.ExitCode || againCode != code {
 		t.Errorf("exit code %d, and %d of the report; the verdict's is %d", code, againCode, s.tl.Verdict.ExitCode)
 	}
-	if len(s.tl.Verdict.Gates) > 0 && s.tl.Verdict.Failed > 0 && code != correlate.ExitGateFailed {
+	if len(s.tl.Verdict.Gates) > 0 && s.tl.Verdict.Failed > 0 && code != verdict.ExitGateFailed {
 		t.Errorf("exit code %d although %d requests failed, and none may", code, s.tl.Verdict.Failed)
 	}
 	s.checkAccount(t)
@@ -499,7 +501,7 @@ func (s *saved) checkFigures(t *testing.T) {
 	}
 }
 
-func (s *saved) checkTarget(t *testing.T, target correlate.Target) {
+func (s *saved) checkTarget(t *testing.T, target model.Target) {
 	t.Helper()
 	classes := map[string]int{}
 	for _, q := range s.facts.requests[target.Name] {
@@ -521,7 +523,7 @@ func (s *saved) checkTarget(t *testing.T, target correlate.Target) {
 }
 
 // checkWindows demands that every failure lies in one window.
-func (s *saved) checkWindows(t *testing.T, target correlate.Target) {
+func (s *saved) checkWindows(t *testing.T, target model.Target) {
 	t.Helper()
 	inWindows := map[string]int{}
 	for _, w := range s.windows(target.Name) {
@@ -541,14 +543,14 @@ func (s *saved) checkWindows(t *testing.T, target correlate.Target) {
 		}
 	}
 	for _, q := range s.failures(target.Name) {
-		if !slices.ContainsFunc(s.windows(target.Name), func(w correlate.Window) bool { return w.Start.Earliest <= q.Sent && q.Sent <= w.End.Latest }) {
+		if !slices.ContainsFunc(s.windows(target.Name), func(w model.Window) bool { return w.Start.Earliest <= q.Sent && q.Sent <= w.End.Latest }) {
 			t.Errorf("%s: request %d failed, sent %v, and lies in no window", target.Name, q.Seq, q.Sent)
 		}
 	}
 }
 
 // checkLight demands that a bracket which is not open reaches over no unobserved time.
-func (s *saved) checkLight(t *testing.T, target correlate.Target, w correlate.Window) {
+func (s *saved) checkLight(t *testing.T, target model.Target, w model.Window) {
 	t.Helper()
 	first, last := time.Duration(math.MaxInt64), time.Duration(0)
 	for _, q := range s.failures(target.Name) {
@@ -566,7 +568,7 @@ func (s *saved) checkLight(t *testing.T, target correlate.Target, w correlate.Wi
 
 // checkSilence demands that no time counts as observed in which nothing was asked and no answer awaited for longer than a gap may be, and
 // that the detection limit is no less than the longest time from one request to the next that counts as observed.
-func (s *saved) checkSilence(t *testing.T, target correlate.Target) {
+func (s *saved) checkSilence(t *testing.T, target model.Target) {
 	t.Helper()
 	unobserved := time.Duration(0)
 	for _, u := range s.unobserved(target.Name) {
@@ -589,7 +591,7 @@ func (s *saved) checkSilence(t *testing.T, target correlate.Target) {
 }
 
 // judged are the targets with a part in the verdict.
-func (s *saved) judged() (targets []correlate.Target) {
+func (s *saved) judged() (targets []model.Target) {
 	for _, target := range s.tl.Targets {
 		if target.Kind.Judged() {
 			targets = append(targets, target)
@@ -598,16 +600,16 @@ func (s *saved) judged() (targets []correlate.Target) {
 	return targets
 }
 
-func (s *saved) windows(target string) (windows []correlate.Window) {
+func (s *saved) windows(target string) (windows []model.Window) {
 	for _, w := range s.tl.Windows {
-		if w.Target == target && w.Kind != correlate.Slow {
+		if w.Target == target && w.Kind != model.Slow {
 			windows = append(windows, w)
 		}
 	}
 	return windows
 }
 
-func (s *saved) unobserved(target string) (list []correlate.Unobserved) {
+func (s *saved) unobserved(target string) (list []model.Unobserved) {
 	for _, u := range s.tl.Unobserved {
 		if u.Target == target {
 			list = append(list, u)
@@ -618,12 +620,12 @@ func (s *saved) unobserved(target string) (list []correlate.Unobserved) {
 
 // dark reports whether some of the time between two instants was unobserved.
 func (s *saved) dark(target string, from, to time.Duration) bool {
-	return slices.ContainsFunc(s.unobserved(target), func(u correlate.Unobserved) bool { return u.Start < to && from < u.End })
+	return slices.ContainsFunc(s.unobserved(target), func(u model.Unobserved) bool { return u.Start < to && from < u.End })
 }
 
 // covers reports whether all of the time between two instants is one unobserved period.
 func (s *saved) covers(target string, from, to time.Duration) bool {
-	return slices.ContainsFunc(s.unobserved(target), func(u correlate.Unobserved) bool { return u.Start <= from && to <= u.End })
+	return slices.ContainsFunc(s.unobserved(target), func(u model.Unobserved) bool { return u.Start <= from && to <= u.End })
 }
 
 // failures are a target's failed requests, by Sent.

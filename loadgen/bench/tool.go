@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 )
 
 // A load is what a tool shall do: the same for all of them.
@@ -115,7 +115,7 @@ func lapseCommand(b bench, l load) []string {
 }
 
 func readTimeline(stdout []byte) (o outcome, err error) {
-	var tl correlate.Timeline
+	var tl model.Timeline
 	if err := json.Unmarshal(stdout, &tl); err != nil {
 		return o, fmt.Errorf("read what lapse printed: %w", err)
 	}

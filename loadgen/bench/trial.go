@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"lapse/correlate"
+	"lapse/correlate/verdict"
 )
 
 // A bench is what all scenarios share.
@@ -135,7 +135,7 @@ func (b *bench) drive(ctx context.Context, t trial, r *result) error {
 // inconclusive tells a run of lapse that says it could not measure well from one that broke: its figures are as good as they are.
 func inconclusive(err error) bool {
 	exit, ok := errors.AsType[*exec.ExitError](err)
-	return ok && exit.ExitCode() == correlate.ExitInconclusive
+	return ok && exit.ExitCode() == verdict.ExitInconclusive
 }
 
 // watchMemory samples a process's resident memory until it has ended.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lapse/correlate"
+	"lapse/correlate/verdict"
 	"lapse/report"
 	"lapse/timeline"
 )
@@ -23,11 +24,11 @@ func TestAnalyzedRunsFollowTheSchema(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		gate, err := correlate.ParseGate("failed>0")
+		gate, err := verdict.ParseGate("failed>0")
 		if err != nil {
 			t.Fatal(err)
 		}
-		correlate.Judge(tl, []correlate.Gate{gate})
+		verdict.Judge(tl, []verdict.Gate{gate})
 		var document, table bytes.Buffer
 		if err := report.JSON(&document, tl, report.Options{}); err != nil {
 			t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/invopop/jsonschema"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 	"lapse/timeline"
 )
 
@@ -18,12 +18,12 @@ import (
 // whose root directory is the working directory.
 func generateSchema() ([]byte, error) {
 	comments := jsonschema.Reflector{}
-	for _, dir := range []string{"timeline", "correlate"} {
+	for _, dir := range []string{"timeline", "correlate/model"} {
 		if err := comments.AddGoComments("lapse", dir, jsonschema.WithFullComment()); err != nil {
 			return nil, fmt.Errorf("read comments of %s: %w", dir, err)
 		}
 	}
-	constants, err := readConstants("timeline", "correlate")
+	constants, err := readConstants("timeline", "correlate/model")
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func (g *generator) generate() ([]byte, error) {
 		CommentMap:                g.comments,
 		Mapper:                    g.describe,
 	}
-	schema := reflector.Reflect(&correlate.Timeline{})
+	schema := reflector.Reflect(&model.Timeline{})
 	maps.Copy(schema.Definitions, g.named)
 	g.refine(schema.Definitions)
 	schema.Title = "Lapse timeline"
@@ -68,7 +68,7 @@ func (g *generator) describe(t reflect.Type) *jsonschema.Schema {
 	case t == reflect.TypeFor[timeline.Class]():
 		g.named["Class"] = enum(g.comments["lapse/timeline.Class"], classes(g.constants["lapse/timeline.Class"]))
 		return reference("Class")
-	case t == reflect.TypeFor[correlate.Histogram]():
+	case t == reflect.TypeFor[model.Histogram]():
 		return reference("SparseCounts")
 	case t.Kind() == reflect.String && g.constants[typeName(t)] != nil:
 		g.named[t.Name()] = enum(g.comments[typeName(t)], g.constants[typeName(t)])
@@ -117,7 +117,7 @@ func (g *generator) refine(definitions jsonschema.Definitions) {
 		state.Enum = append(state.Enum, s)
 	}
 	version, _ := definitions["Timeline"].Properties.Get("schemaVersion")
-	version.Const = correlate.SchemaVersion
+	version.Const = model.SchemaVersion
 }
 
 // unlink removes the brackets of links in Go doc comments.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 )
 
 // chunk is how many slots of a series go under one key.
@@ -12,17 +12,17 @@ const chunk = 20
 
 // A bucketChunk is a stretch of one target's series.
 type bucketChunk struct {
-	Start      int                   `json:"start"`
-	Sent       []int                 `json:"sent"`
-	Failed     []int                 `json:"failed"`
-	Unobserved []float64             `json:"unobserved"`
-	Latency    []correlate.Histogram `json:"latency"`
+	Start      int               `json:"start"`
+	Sent       []int             `json:"sent"`
+	Failed     []int             `json:"failed"`
+	Unobserved []float64         `json:"unobserved"`
+	Latency    []model.Histogram `json:"latency"`
 
-	Classes map[string]correlate.SparseCounts `json:"classes,omitzero"` // slots count from the beginning of the run
+	Classes map[string]model.SparseCounts `json:"classes,omitzero"` // slots count from the beginning of the run
 }
 
 // Fill puts a run, as it stands at instant now, under the keys the page reads.
-func Fill(put func(key string, value any) error, run *correlate.Timeline, now time.Duration) error {
+func Fill(put func(key string, value any) error, run *model.Timeline, now time.Duration) error {
 	var failed error
 	set := func(key string, value any) {
 		if err := put(key, value); err != nil && failed == nil {
@@ -40,7 +40,7 @@ func Fill(put func(key string, value any) error, run *correlate.Timeline, now ti
 	}
 	for name, series := range run.Buckets.Targets {
 		for start := 0; start < len(series.Sent); start += chunk {
-			classes := map[string]correlate.SparseCounts{}
+			classes := map[string]model.SparseCounts{}
 			for class, pairs := range series.Classes {
 				for i := 0; i < len(pairs); i += 2 {
 					if start <= pairs[i] && pairs[i] < start+chunk {

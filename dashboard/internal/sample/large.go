@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 	"lapse/timeline"
 )
 
@@ -25,39 +25,39 @@ const (
 
 // Large makes up a run of an hour at 2000 requests per second: ten targets of four Services, 200 Pods of which 100 replace
 // others in the course of a rolling upgrade, 5000 events and a window for every tenth replacement.
-func Large() *correlate.Timeline {
+func Large() *model.Timeline {
 	run := Run(Length)
 	run.Run.ID, run.Run.Duration = "20260314-022038-large", LargeLength
-	run.Run.Command = &correlate.Command{Args: []string{"./upgrade-all-nodes.sh"}, Start: new(60 * s), End: new(LargeLength - 60*s), ExitCode: new(0)}
+	run.Run.Command = &model.Command{Args: []string{"./upgrade-all-nodes.sh"}, Start: new(60 * s), End: new(LargeLength - 60*s), ExitCode: new(0)}
 	random := rand.New(rand.NewPCG(5, 6))
 	run.Windows = largeWindows()
-	run.Unobserved = []correlate.Unobserved{}
+	run.Unobserved = []model.Unobserved{}
 	run.Pods, run.Events = largeCluster()
 	run.Targets = nil
-	run.Buckets = correlate.Buckets{Width: largeWidth, Targets: map[string]correlate.BucketSeries{}}
+	run.Buckets = model.Buckets{Width: largeWidth, Targets: map[string]model.BucketSeries{}}
 	for id := range largeTargets {
 		t, series := largeTarget(id, run.Windows, random)
 		run.Targets = append(run.Targets, t)
 		run.Buckets.Targets[t.Name] = series
 	}
 	run.Verdict = verdict(run, 0)
-	run.Verdict.Downtime.Total = correlate.Length{Min: 5800 * ms, Max: 6300 * ms}
+	run.Verdict.Downtime.Total = model.Length{Min: 5800 * ms, Max: 6300 * ms}
 	return run
 }
 
 // replacedAt is when the Pod with that index gives way to the next one.
 func replacedAt(i int) time.Duration { return 90*s + time.Duration(i)*34*s }
 
-func largeWindows() []correlate.Window {
-	var all []correlate.Window
+func largeWindows() []model.Window {
+	var all []model.Window
 	template := windows(Length)[0]
 	for i := 0; i < largeReplaced; i += 10 {
 		w := template
 		at := replacedAt(i) + 110*ms
 		w.ID, w.Target = len(all)+1, largeName(2*(i/10%largeServices))
-		w.Start = correlate.Instant{Earliest: at - 10*ms, Latest: at}
-		w.End = correlate.Instant{Earliest: at + 1200*ms, Latest: at + 1210*ms}
-		w.Length = correlate.Length{Min: 1200 * ms, Max: 1220 * ms}
+		w.Start = model.Instant{Earliest: at - 10*ms, Latest: at}
+		w.End = model.Instant{Earliest: at + 1200*ms, Latest: at + 1210*ms}
+		w.Length = model.Length{Min: 1200 * ms, Max: 1220 * ms}
 		w.Sent, w.Failed = 240, 120
 		all = append(all, w)
 	}
@@ -65,30 +65,30 @@ func largeWindows() []correlate.Window {
 }
 
 // largeCluster makes up 200 Pods' lives, and fills up with lines of the command until there are 5000 events.
-func largeCluster() ([]correlate.Pod, []correlate.Event) {
-	var pods []correlate.Pod
-	var events []correlate.Event
+func largeCluster() ([]model.Pod, []model.Event) {
+	var pods []model.Pod
+	var events []model.Event
 	for i := range LargePods {
 		p := pod{fmt.Sprintf("web-%d-7f9c5d8b6-%05d", i%largeServices, i), fmt.Sprintf("uid-%d", i), fmt.Sprintf("node-%02d", i%20), fmt.Sprintf("10.40.%d.%d", i%20, i)}
-		from, states := time.Duration(0), []correlate.PodState{{Start: 0, State: "ready"}}
+		from, states := time.Duration(0), []model.PodState{{Start: 0, State: "ready"}}
 		if i >= LargePods-largeReplaced { // a later one: takes the place of an earlier one
 			from = replacedAt(i - (LargePods - largeReplaced))
-			states = []correlate.PodState{{Start: from, State: "pending"}, {Start: from + s, State: "creating"}, {Start: from + 3*s, State: "running"}, {Start: from + 8*s, State: "ready"}}
+			states = []model.PodState{{Start: from, State: "pending"}, {Start: from + s, State: "creating"}, {Start: from + 3*s, State: "running"}, {Start: from + 8*s, State: "ready"}}
 		}
 		if i < largeReplaced {
 			gone := replacedAt(i)
-			states = append(states, correlate.PodState{Start: gone, State: "terminating+serving"}, correlate.PodState{Start: gone + 100*ms, State: "terminating"}, correlate.PodState{Start: gone + 2*s, State: "gone"})
+			states = append(states, model.PodState{Start: gone, State: "terminating+serving"}, model.PodState{Start: gone + 100*ms, State: "terminating"}, model.PodState{Start: gone + 2*s, State: "gone"})
 		}
-		pods = append(pods, correlate.Pod{Namespace: "shop", Name: p.name, UID: p.uid, Node: p.node, IP: p.ip, States: states})
+		pods = append(pods, model.Pod{Namespace: "shop", Name: p.name, UID: p.uid, Node: p.node, IP: p.ip, States: states})
 		for k, state := range states {
 			events = append(events, largeChange(p, states, k, state)...)
 		}
 	}
 	for i := 0; len(events) < LargeEvents; i++ {
 		at := 60*s + time.Duration(i)*s
-		events = append(events, correlate.Event{Seen: at, At: around(at, 0), Kind: timeline.CommandOutput, Writer: "lapse", Detail: fmt.Sprintf("node/node-%02d: step %d done", i%20, i)})
+		events = append(events, model.Event{Seen: at, At: around(at, 0), Kind: timeline.CommandOutput, Writer: "lapse", Detail: fmt.Sprintf("node/node-%02d: step %d done", i%20, i)})
 	}
-	slices.SortStableFunc(events, func(a, b correlate.Event) int { return int(a.Seen - b.Seen) })
+	slices.SortStableFunc(events, func(a, b model.Event) int { return int(a.Seen - b.Seen) })
 	for i := range events {
 		events[i].ID = uint32(i + 1)
 	}
@@ -96,15 +96,15 @@ func largeCluster() ([]correlate.Pod, []correlate.Event) {
 }
 
 // largeChange are the events that come with a Pod's state.
-func largeChange(p pod, states []correlate.PodState, k int, now correlate.PodState) []correlate.Event {
+func largeChange(p pod, states []model.PodState, k int, now model.PodState) []model.Event {
 	before := "absent"
 	if k > 0 {
 		before = states[k-1].State
 	}
-	change := func(kind timeline.EventKind, from, to string) correlate.Event {
-		return correlate.Event{Seen: now.Start, At: around(now.Start, 5*ms), Kind: kind, Writer: "apiserver", From: from, To: to, Object: p.object(), Addr: p.ip}
+	change := func(kind timeline.EventKind, from, to string) model.Event {
+		return model.Event{Seen: now.Start, At: around(now.Start, 5*ms), Kind: kind, Writer: "apiserver", From: from, To: to, Object: p.object(), Addr: p.ip}
 	}
-	all := []correlate.Event{change(timeline.PodPhase, before, now.State), change(timeline.KubeEvent, "", "Step")}
+	all := []model.Event{change(timeline.PodPhase, before, now.State), change(timeline.KubeEvent, "", "Step")}
 	switch now.State {
 	case "ready":
 		all = append(all, change(timeline.EndpointChanged, "not-ready", "ready"), change(timeline.PodReady, "false", "true"))
@@ -124,19 +124,19 @@ func largeName(id int) string {
 	return []string{"web-0 direct", "control"}[id-2*largeServices]
 }
 
-func largeTarget(id int, windows []correlate.Window, random *rand.Rand) (correlate.Target, correlate.BucketSeries) {
+func largeTarget(id int, windows []model.Window, random *rand.Rand) (model.Target, model.BucketSeries) {
 	kinds := []timeline.TargetKind{timeline.New, timeline.Reused}
-	t := correlate.Target{
+	t := model.Target{
 		ID: timeline.TargetID(id + 1), Name: largeName(id), Kind: kinds[id%2], URL: "http://10.96.14.3/", Rate: largeRate, AchievedRate: largeRate, Coverage: 1,
-		Classes: map[string]int{}, Measured: correlate.Instant{Latest: LargeLength}, Resolution: 5 * ms,
-		Latency: &correlate.Latency{P50: 1900 * time.Microsecond, P90: 4200 * time.Microsecond, P99: 38 * ms, P999: 212 * ms, Max: 1040 * ms},
+		Classes: map[string]int{}, Measured: model.Instant{Latest: LargeLength}, Resolution: 5 * ms,
+		Latency: &model.Latency{P50: 1900 * time.Microsecond, P90: 4200 * time.Microsecond, P99: 38 * ms, P999: 212 * ms, Max: 1040 * ms},
 	}
 	if id >= 2*largeServices {
 		t.Kind = []timeline.TargetKind{timeline.Direct, timeline.Control}[id-2*largeServices]
 	}
 	slots := int(LargeLength / largeWidth)
 	perSlot := int(largeRate * largeWidth / s)
-	series := correlate.BucketSeries{Sent: make([]int, slots), Failed: make([]int, slots), Unobserved: make([]float64, slots), Latency: make([]correlate.Histogram, slots), Classes: map[string]correlate.SparseCounts{}}
+	series := model.BucketSeries{Sent: make([]int, slots), Failed: make([]int, slots), Unobserved: make([]float64, slots), Latency: make([]model.Histogram, slots), Classes: map[string]model.SparseCounts{}}
 	likely := probe{Target: t}
 	for i := range slots {
 		from, to := time.Duration(i)*largeWidth, time.Duration(i+1)*largeWidth
@@ -149,7 +149,7 @@ func largeTarget(id int, windows []correlate.Window, random *rand.Rand) (correla
 		}
 		answered := map[int]int{}
 		for range perSlot - series.Failed[i] {
-			answered[correlate.LatencySlot(likely.takes(from, random))]++
+			answered[model.LatencySlot(likely.takes(from, random))]++
 		}
 		series.Latency[i] = histogram(answered)
 		t.Sent, t.Failed = t.Sent+perSlot, t.Failed+series.Failed[i]

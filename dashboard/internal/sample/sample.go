@@ -12,7 +12,7 @@ import (
 	"slices"
 	"time"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 	"lapse/timeline"
 )
 
@@ -46,14 +46,14 @@ func (p pod) target() string { return "web direct " + p.name }
 var T0 = time.Date(2026, 3, 14, 2, 20, 38, 412_907_113, time.UTC)
 
 // Run returns the made-up run as a live judge would see it at instant now; from [Length] on it has ended.
-func Run(now time.Duration) *correlate.Timeline {
+func Run(now time.Duration) *model.Timeline {
 	live := now < Length
 	now = min(now, Length)
-	run := &correlate.Timeline{
-		SchemaVersion: correlate.SchemaVersion,
-		Tool:          correlate.Tool{Name: "lapse", Version: "0.1.0-dev"},
+	run := &model.Timeline{
+		SchemaVersion: model.SchemaVersion,
+		Tool:          model.Tool{Name: "lapse", Version: "0.1.0-dev"},
 		T0:            T0,
-		Run: correlate.RunInfo{
+		Run: model.RunInfo{
 			ID:       "20260314-022038-shop-web",
 			Services: []timeline.Service{{Namespace: "shop", Name: "web", ClusterIP: "10.96.14.3", Ports: []string{"80/TCP → http"}}},
 			Duration: now, Baseline: 10 * s, Settle: 15 * s, Timeout: 800 * ms, Join: s, Slow: 500 * ms,
@@ -61,11 +61,11 @@ func Run(now time.Duration) *correlate.Timeline {
 			Cluster: &timeline.Cluster{Version: "v1.36.3", ProxyMode: "iptables"},
 			Live:    live,
 		},
-		Events:     upTo(events(), now, func(e correlate.Event) time.Duration { return e.Seen }),
+		Events:     upTo(events(), now, func(e model.Event) time.Duration { return e.Seen }),
 		Pods:       pods(now),
 		Windows:    windows(now),
-		Unobserved: upTo(unobserved(), now, func(u correlate.Unobserved) time.Duration { return u.End }),
-		Failures:   []correlate.Failure{},
+		Unobserved: upTo(unobserved(), now, func(u model.Unobserved) time.Duration { return u.End }),
+		Failures:   []model.Failure{},
 	}
 	fillTargets(run, now)
 	run.Verdict = verdict(run, now)
@@ -83,8 +83,8 @@ func upTo[T any](all []T, now time.Duration, at func(T) time.Duration) []T {
 	return kept
 }
 
-func command(now time.Duration) *correlate.Command {
-	c := &correlate.Command{Args: []string{"sh", "-c", "kubectl drain node-b --ignore-daemonsets && kubectl drain node-c --ignore-daemonsets"}}
+func command(now time.Duration) *model.Command {
+	c := &model.Command{Args: []string{"sh", "-c", "kubectl drain node-b --ignore-daemonsets && kubectl drain node-c --ignore-daemonsets"}}
 	if now >= 10*s {
 		c.Start = new(10 * s)
 	}
@@ -95,36 +95,36 @@ func command(now time.Duration) *correlate.Command {
 }
 
 // around is an instant known to within d on both sides.
-func around(at, d time.Duration) correlate.Instant {
-	return correlate.Instant{Earliest: at - d, Latest: at + d}
+func around(at, d time.Duration) model.Instant {
+	return model.Instant{Earliest: at - d, Latest: at + d}
 }
 
-func events() []correlate.Event {
-	var all []correlate.Event
-	add := func(seen time.Duration, e correlate.Event) {
+func events() []model.Event {
+	var all []model.Event
+	add := func(seen time.Duration, e model.Event) {
 		e.ID, e.Seen = uint32(len(all)+1), seen
-		if e.At == (correlate.Instant{}) {
-			e.At = correlate.Instant{Earliest: max(0, seen-12*ms), Latest: seen}
+		if e.At == (model.Instant{}) {
+			e.At = model.Instant{Earliest: max(0, seen-12*ms), Latest: seen}
 		}
 		all = append(all, e)
 	}
 	life := func(seen time.Duration, p pod, kind timeline.EventKind, from, to, detail string, code int) {
-		add(seen, correlate.Event{Kind: kind, Writer: "apiserver", From: from, To: to, Object: p.object(), Addr: p.ip, Code: code, Detail: detail})
+		add(seen, model.Event{Kind: kind, Writer: "apiserver", From: from, To: to, Object: p.object(), Addr: p.ip, Code: code, Detail: detail})
 	}
 	endpoint := func(seen time.Duration, p pod, from, to string) {
 		life(seen, p, timeline.EndpointChanged, from, to, "", 8080)
 	}
 	node := func(seen time.Duration, name string, kind timeline.EventKind, from, to string) {
-		add(seen, correlate.Event{Kind: kind, Writer: "apiserver", From: from, To: to, Object: &timeline.Object{Kind: "Node", Name: name}})
+		add(seen, model.Event{Kind: kind, Writer: "apiserver", From: from, To: to, Object: &timeline.Object{Kind: "Node", Name: name}})
 	}
 	kube := func(seen time.Duration, p pod, reason, message string) {
-		add(seen, correlate.Event{Kind: timeline.KubeEvent, Writer: "kubelet/" + p.node, To: reason, Object: p.object(), Detail: message, At: around(seen-20*ms, ms)})
+		add(seen, model.Event{Kind: timeline.KubeEvent, Writer: "kubelet/" + p.node, To: reason, Object: p.object(), Detail: message, At: around(seen-20*ms, ms)})
 	}
 	phase := func(seen time.Duration, from, to string) {
-		add(seen, correlate.Event{Kind: timeline.RunPhase, Writer: "lapse", From: from, To: to, At: around(seen, 0)})
+		add(seen, model.Event{Kind: timeline.RunPhase, Writer: "lapse", From: from, To: to, At: around(seen, 0)})
 	}
 	output := func(seen time.Duration, line string) {
-		add(seen, correlate.Event{Kind: timeline.CommandOutput, Writer: "lapse", Detail: line, At: around(seen, 0)})
+		add(seen, model.Event{Kind: timeline.CommandOutput, Writer: "lapse", Detail: line, At: around(seen, 0)})
 	}
 
 	phase(0, "", "baseline")
@@ -139,7 +139,7 @@ func events() []correlate.Event {
 	}
 
 	phase(10*s, "baseline", "measuring")
-	add(10*s, correlate.Event{Kind: timeline.Command, Writer: "lapse", To: "running", Detail: "sh -c kubectl drain node-b --ignore-daemonsets && kubectl drain node-c --ignore-daemonsets", At: around(10*s, 0)})
+	add(10*s, model.Event{Kind: timeline.Command, Writer: "lapse", To: "running", Detail: "sh -c kubectl drain node-b --ignore-daemonsets && kubectl drain node-c --ignore-daemonsets", At: around(10*s, 0)})
 	output(10180*ms, "node/node-b cordoned")
 	node(10210*ms, "node-b", timeline.NodeSchedulable, "true", "false")
 	output(10420*ms, "evicting pod shop/"+oldB.name)
@@ -170,10 +170,10 @@ func events() []correlate.Event {
 	life(45480*ms, newB, timeline.PodReady, "false", "true", "", 0)
 	endpoint(45490*ms, newB, "not-ready", "ready")
 	output(51950*ms, "node/node-c drained")
-	add(52*s, correlate.Event{Kind: timeline.Command, Writer: "lapse", From: "running", To: "exited", At: around(52*s, 0)})
+	add(52*s, model.Event{Kind: timeline.Command, Writer: "lapse", From: "running", To: "exited", At: around(52*s, 0)})
 	phase(52*s, "measuring", "settling")
-	add(59250*ms, correlate.Event{Kind: timeline.ProberStall, Writer: "lapse", At: correlate.Instant{Earliest: 58 * s, Latest: 59250 * ms}, Detail: "the prober did not run for 1.25 s"})
-	add(63*s, correlate.Event{Kind: timeline.WatchGap, Writer: "lapse", Object: &timeline.Object{Kind: "Pod"}, At: correlate.Instant{Earliest: 61 * s, Latest: 63 * s}, Detail: "watch closed: too old resource version"})
+	add(59250*ms, model.Event{Kind: timeline.ProberStall, Writer: "lapse", At: model.Instant{Earliest: 58 * s, Latest: 59250 * ms}, Detail: "the prober did not run for 1.25 s"})
+	add(63*s, model.Event{Kind: timeline.WatchGap, Writer: "lapse", Object: &timeline.Object{Kind: "Pod"}, At: model.Instant{Earliest: 61 * s, Latest: 63 * s}, Detail: "watch closed: too old resource version"})
 	phase(Length, "settling", "ended")
 	return all
 }
@@ -203,23 +203,23 @@ func replace(
 	endpoint(t+d+15*ms, fresh, "not-ready", "ready")
 }
 
-func pods(now time.Duration) []correlate.Pod {
-	life := func(p pod, states ...correlate.PodState) correlate.Pod {
-		return correlate.Pod{
+func pods(now time.Duration) []model.Pod {
+	life := func(p pod, states ...model.PodState) model.Pod {
+		return model.Pod{
 			Namespace: "shop", Name: p.name, UID: p.uid, Node: p.node, IP: p.ip,
-			States: upTo(states, now, func(s correlate.PodState) time.Duration { return s.Start }),
+			States: upTo(states, now, func(s model.PodState) time.Duration { return s.Start }),
 		}
 	}
-	at := func(start time.Duration, state string) correlate.PodState {
-		return correlate.PodState{Start: start, State: state}
+	at := func(start time.Duration, state string) model.PodState {
+		return model.PodState{Start: start, State: state}
 	}
-	all := []correlate.Pod{
+	all := []model.Pod{
 		life(oldB, at(0, "ready"), at(10440*ms, "terminating+serving"), at(10570*ms, "terminating"), at(11340*ms, "gone")),
 		life(oldC, at(0, "ready"), at(42330*ms, "terminating+serving"), at(42410*ms, "terminating"), at(43110*ms, "gone")),
 		life(newA, at(10520*ms, "pending"), at(10525*ms, "creating"), at(11540*ms, "running"), at(16440*ms, "ready"), at(42340*ms, "terminating"), at(43130*ms, "gone")),
 		life(newB, at(42500*ms, "pending"), at(42505*ms, "creating"), at(43300*ms, "running"), at(45480*ms, "ready")),
 	}
-	kept := []correlate.Pod{}
+	kept := []model.Pod{}
 	for _, p := range all {
 		if len(p.States) > 0 {
 			kept = append(kept, p)
@@ -228,87 +228,87 @@ func pods(now time.Duration) []correlate.Pod {
 	return kept
 }
 
-func unobserved() []correlate.Unobserved {
-	var all []correlate.Unobserved
+func unobserved() []model.Unobserved {
+	var all []model.Unobserved
 	for _, name := range []string{"web new", "web reused", newB.target(), "control"} {
-		all = append(all, correlate.Unobserved{Target: name, Start: 58 * s, End: 59250 * ms, Reason: "prober stalled"})
+		all = append(all, model.Unobserved{Target: name, Start: 58 * s, End: 59250 * ms, Reason: "prober stalled"})
 	}
 	return all
 }
 
-func windows(now time.Duration) []correlate.Window {
-	all := []correlate.Window{
+func windows(now time.Duration) []model.Window {
+	all := []model.Window{
 		{
-			ID: 1, Target: "web new", Kind: correlate.Partial, Basis: correlate.Statistical,
-			Start: correlate.Instant{Earliest: 10541 * ms, Latest: 10562 * ms}, End: correlate.Instant{Earliest: 10640 * ms, Latest: 10655 * ms},
-			Length: correlate.Length{Min: 78 * ms, Max: 114 * ms}, Sent: 42, Failed: 21, Share: 0.5,
-			Downtime: correlate.Length{Min: 31 * ms, Max: 57 * ms}, Blackout: &correlate.Length{Min: 10 * ms, Max: 20 * ms},
+			ID: 1, Target: "web new", Kind: model.Partial, Basis: model.Statistical,
+			Start: model.Instant{Earliest: 10541 * ms, Latest: 10562 * ms}, End: model.Instant{Earliest: 10640 * ms, Latest: 10655 * ms},
+			Length: model.Length{Min: 78 * ms, Max: 114 * ms}, Sent: 42, Failed: 21, Share: 0.5,
+			Downtime: model.Length{Min: 31 * ms, Max: 57 * ms}, Blackout: &model.Length{Min: 10 * ms, Max: 20 * ms},
 			Classes: map[string]int{"refused": 20, "reset": 1}, Backends: map[string]int{oldC.name: 21},
-			Causes: []correlate.Cause{{
-				Rule: "route-outlives-pod", Confidence: correlate.High,
+			Causes: []model.Cause{{
+				Rule: "route-outlives-pod", Confidence: model.High,
 				Text:   "node-a still routed new connections to x2kzq for 79 ms after it had stopped listening.",
 				Fix:    "Keep serving for at least 0.4 s after SIGTERM (79 ms here, with a margin): preStop: {sleep: {seconds: 1}}",
 				Rivals: []string{"startup-race: no endpoint was added within 5 s of the start", "prober-fault: control answered throughout"},
-				Evidence: []correlate.Evidence{
+				Evidence: []model.Evidence{
 					{Event: eventOf(timeline.PodDeleted, oldB, ""), Text: "deletion of x2kzq was requested (grace period 30 s)"},
-					{Target: oldB.target(), At: &correlate.Instant{Earliest: 10548 * ms, Latest: 10561 * ms}, Text: "x2kzq itself stopped answering: its direct target was refused"},
-					{Target: "web new", At: &correlate.Instant{Earliest: 10562 * ms, Latest: 10562 * ms}, Text: "first new connection refused"},
+					{Target: oldB.target(), At: &model.Instant{Earliest: 10548 * ms, Latest: 10561 * ms}, Text: "x2kzq itself stopped answering: its direct target was refused"},
+					{Target: "web new", At: &model.Instant{Earliest: 10562 * ms, Latest: 10562 * ms}, Text: "first new connection refused"},
 					{Event: eventOf(timeline.EndpointChanged, oldB, "terminating"), Text: "the endpoint turned terminating, not serving"},
-					{Target: "web new", At: &correlate.Instant{Earliest: 10640 * ms, Latest: 10640 * ms}, Text: "last new connection refused; 21 of 42 in between, all on the half routed to x2kzq"},
+					{Target: "web new", At: &model.Instant{Earliest: 10640 * ms, Latest: 10640 * ms}, Text: "last new connection refused; 21 of 42 in between, all on the half routed to x2kzq"},
 					{Target: oldC.target(), Text: "the other Pod, 9fw4t, answered every direct request"},
 				},
 			}},
 		},
 		{
-			ID: 2, Target: "web reused", Kind: correlate.Partial, Basis: correlate.Statistical,
-			Start: correlate.Instant{Earliest: 10552 * ms, Latest: 10559 * ms}, End: correlate.Instant{Earliest: 10571 * ms, Latest: 10580 * ms},
-			Length: correlate.Length{Min: 12 * ms, Max: 28 * ms}, Sent: 9, Failed: 4, Share: 0.444,
-			Downtime: correlate.Length{Min: 3 * ms, Max: 12 * ms}, Classes: map[string]int{"eof": 4}, Backends: map[string]int{oldC.name: 5},
-			Causes: []correlate.Cause{{
-				Rule: "unexplained", Confidence: correlate.Low, Text: "No rule explains this window; closest in time: x2kzq stopped 4 ms before.",
-				Evidence: []correlate.Evidence{{Event: eventOf(timeline.PodContainer, oldB, "terminated"), Text: "container web of x2kzq terminated, exit code 0"}},
+			ID: 2, Target: "web reused", Kind: model.Partial, Basis: model.Statistical,
+			Start: model.Instant{Earliest: 10552 * ms, Latest: 10559 * ms}, End: model.Instant{Earliest: 10571 * ms, Latest: 10580 * ms},
+			Length: model.Length{Min: 12 * ms, Max: 28 * ms}, Sent: 9, Failed: 4, Share: 0.444,
+			Downtime: model.Length{Min: 3 * ms, Max: 12 * ms}, Classes: map[string]int{"eof": 4}, Backends: map[string]int{oldC.name: 5},
+			Causes: []model.Cause{{
+				Rule: "unexplained", Confidence: model.Low, Text: "No rule explains this window; closest in time: x2kzq stopped 4 ms before.",
+				Evidence: []model.Evidence{{Event: eventOf(timeline.PodContainer, oldB, "terminated"), Text: "container web of x2kzq terminated, exit code 0"}},
 				Rivals:   []string{"route-outlives-pod: needs refused or timed-out connections, these were cut (eof)"},
 			}},
 		},
 		{
-			ID: 3, Target: "web new", Kind: correlate.Outage, Basis: correlate.Exact,
-			Start: correlate.Instant{Earliest: 42412 * ms, Latest: 42441 * ms}, End: correlate.Instant{Earliest: 45502 * ms, Latest: 45514 * ms},
-			Length: correlate.Length{Min: 3061 * ms, Max: 3102 * ms}, Sent: 617, Failed: 617, Share: 1,
-			Downtime: correlate.Length{Min: 3061 * ms, Max: 3102 * ms}, Blackout: &correlate.Length{Min: 3061 * ms, Max: 3102 * ms},
+			ID: 3, Target: "web new", Kind: model.Outage, Basis: model.Exact,
+			Start: model.Instant{Earliest: 42412 * ms, Latest: 42441 * ms}, End: model.Instant{Earliest: 45502 * ms, Latest: 45514 * ms},
+			Length: model.Length{Min: 3061 * ms, Max: 3102 * ms}, Sent: 617, Failed: 617, Share: 1,
+			Downtime: model.Length{Min: 3061 * ms, Max: 3102 * ms}, Blackout: &model.Length{Min: 3061 * ms, Max: 3102 * ms},
 			Classes: map[string]int{"refused": 11, "timeout_connect": 606},
-			Causes: []correlate.Cause{{
-				Rule: "no-ready-endpoint", Confidence: correlate.High,
+			Causes: []model.Cause{{
+				Rule: "no-ready-endpoint", Confidence: model.High,
 				Text:   "The Service had no ready endpoint for 3.15 s: both Pods were evicted from node-c before qq7hn was ready.",
 				Fix:    "Add a PodDisruptionBudget with minAvailable: 1, and spread the replicas: lm5cd and 9fw4t were evicted within 10 ms of each other.",
 				Rivals: []string{"route-outlives-pod: explains the first 0.1 s at most"},
-				Evidence: []correlate.Evidence{
+				Evidence: []model.Evidence{
 					{Event: eventOf(timeline.EndpointChanged, oldC, "terminating+serving"), Text: "endpoint 9fw4t left ready: no ready endpoint remains"},
-					{Target: "web new", At: &correlate.Instant{Earliest: 42441 * ms, Latest: 42441 * ms}, Text: "first new connection refused; after 11 refusals all time out, as a rate-limited REJECT looks"},
+					{Target: "web new", At: &model.Instant{Earliest: 42441 * ms, Latest: 42441 * ms}, Text: "first new connection refused; after 11 refusals all time out, as a rate-limited REJECT looks"},
 					{Event: eventOf(timeline.EndpointChanged, newB, "ready"), Text: "endpoint qq7hn ready: one ready endpoint"},
-					{Target: "web new", At: &correlate.Instant{Earliest: 45514 * ms, Latest: 45514 * ms}, Text: "first answer, from qq7hn"},
+					{Target: "web new", At: &model.Instant{Earliest: 45514 * ms, Latest: 45514 * ms}, Text: "first answer, from qq7hn"},
 				},
 			}},
 		},
 		{
-			ID: 4, Target: "web reused", Kind: correlate.Outage, Basis: correlate.Exact,
-			Start: correlate.Instant{Earliest: 42415 * ms, Latest: 42433 * ms}, End: correlate.Instant{Earliest: 45520 * ms, Latest: 45531 * ms},
-			Length: correlate.Length{Min: 3087 * ms, Max: 3116 * ms}, Sent: 619, Failed: 619, Share: 1,
-			Downtime: correlate.Length{Min: 3087 * ms, Max: 3116 * ms}, Blackout: &correlate.Length{Min: 3087 * ms, Max: 3116 * ms},
+			ID: 4, Target: "web reused", Kind: model.Outage, Basis: model.Exact,
+			Start: model.Instant{Earliest: 42415 * ms, Latest: 42433 * ms}, End: model.Instant{Earliest: 45520 * ms, Latest: 45531 * ms},
+			Length: model.Length{Min: 3087 * ms, Max: 3116 * ms}, Sent: 619, Failed: 619, Share: 1,
+			Downtime: model.Length{Min: 3087 * ms, Max: 3116 * ms}, Blackout: &model.Length{Min: 3087 * ms, Max: 3116 * ms},
 			Classes: map[string]int{"eof": 8, "refused": 5, "timeout_connect": 606},
-			Causes: []correlate.Cause{{
-				Rule: "no-ready-endpoint", Confidence: correlate.High,
+			Causes: []model.Cause{{
+				Rule: "no-ready-endpoint", Confidence: model.High,
 				Text:     "The Service had no ready endpoint for 3.15 s: both Pods were evicted from node-c before qq7hn was ready.",
-				Evidence: []correlate.Evidence{{Event: eventOf(timeline.EndpointChanged, oldC, "terminating+serving"), Text: "endpoint 9fw4t left ready: no ready endpoint remains"}},
+				Evidence: []model.Evidence{{Event: eventOf(timeline.EndpointChanged, oldC, "terminating+serving"), Text: "endpoint 9fw4t left ready: no ready endpoint remains"}},
 				Rivals:   []string{},
 			}},
 		},
 	}
-	seen := upTo(all, now, func(w correlate.Window) time.Duration { return w.Start.Latest })
+	seen := upTo(all, now, func(w model.Window) time.Duration { return w.Start.Latest })
 	for i := range seen {
 		if w := &seen[i]; w.End.Latest > now {
 			w.Live, w.Open.End = true, true
-			w.End = correlate.Instant{Earliest: min(w.End.Earliest, now), Latest: now}
-			w.Length = correlate.Length{Min: max(0, w.End.Earliest-w.Start.Latest), Max: now - w.Start.Earliest}
+			w.End = model.Instant{Earliest: min(w.End.Earliest, now), Latest: now}
+			w.Length = model.Length{Min: max(0, w.End.Earliest-w.Start.Latest), Max: now - w.Start.Earliest}
 		}
 	}
 	return seen
@@ -326,7 +326,7 @@ func eventOf(kind timeline.EventKind, p pod, to string) uint32 {
 
 // A probe is a made-up target: when it was measured, and when a share of its requests failed.
 type probe struct {
-	correlate.Target
+	model.Target
 	from, to time.Duration
 	bad      []stretch
 }
@@ -339,10 +339,10 @@ type stretch struct {
 
 func probes() []probe {
 	judged := func(id timeline.TargetID, kind timeline.TargetKind, bad ...stretch) probe {
-		return probe{correlate.Target{ID: id, Name: "web " + string(kind), Kind: kind, URL: "http://10.96.14.3/", Source: "lapse-0", Node: "node-a", Service: "shop/web", Rate: 200}, 0, Length, bad}
+		return probe{model.Target{ID: id, Name: "web " + string(kind), Kind: kind, URL: "http://10.96.14.3/", Source: "lapse-0", Node: "node-a", Service: "shop/web", Rate: 200}, 0, Length, bad}
 	}
 	direct := func(id timeline.TargetID, p pod, rate float64, from, to time.Duration, bad ...stretch) probe {
-		return probe{correlate.Target{
+		return probe{model.Target{
 			ID: id, Name: p.target(), Kind: timeline.Direct, URL: "http://" + p.ip + ":8080/", Source: "lapse-0", Node: "node-a", Service: "shop/web",
 			Addr: p.ip + ":8080", Pod: "shop/" + p.name, PodUID: p.uid, PodNode: p.node, Rate: rate,
 		}, from, to, bad}
@@ -354,13 +354,13 @@ func probes() []probe {
 		direct(4, oldC, 100, 0, 43110*ms, stretch{42430 * ms, 43110 * ms, 1, "refused"}),
 		direct(5, newA, 100, 11570*ms, 43130*ms, stretch{11570 * ms, 16400 * ms, 1, "refused"}, stretch{42436 * ms, 43130 * ms, 1, "refused"}),
 		direct(6, newB, 100, 43340*ms, Length, stretch{43340 * ms, 45470 * ms, 1, "refused"}),
-		{correlate.Target{ID: 7, Name: "control", Kind: timeline.Control, URL: "http://127.0.0.1:39213/", Source: "lapse-0", Node: "node-a", Rate: 100}, 0, Length, nil},
+		{model.Target{ID: 7, Name: "control", Kind: timeline.Control, URL: "http://127.0.0.1:39213/", Source: "lapse-0", Node: "node-a", Rate: 100}, 0, Length, nil},
 	}
 }
 
 // fillTargets makes up every request up to now, and counts.
-func fillTargets(run *correlate.Timeline, now time.Duration) {
-	run.Buckets = correlate.Buckets{Width: width, Targets: map[string]correlate.BucketSeries{}}
+func fillTargets(run *model.Timeline, now time.Duration) {
+	run.Buckets = model.Buckets{Width: width, Targets: map[string]model.BucketSeries{}}
 	random, delays := rand.New(rand.NewPCG(1, 2)), rand.New(rand.NewPCG(3, 4))
 	for _, p := range probes() {
 		if p.from > now {
@@ -369,9 +369,9 @@ func fillTargets(run *correlate.Timeline, now time.Duration) {
 		t := p.Target
 		t.Classes = map[string]int{}
 		slots := int((now + width - 1) / width)
-		series := correlate.BucketSeries{
+		series := model.BucketSeries{
 			Sent: make([]int, slots), Failed: make([]int, slots), Unobserved: make([]float64, slots),
-			Latency: make([]correlate.Histogram, slots), Classes: map[string]correlate.SparseCounts{},
+			Latency: make([]model.Histogram, slots), Classes: map[string]model.SparseCounts{},
 		}
 		answered := make([]map[int]int, slots) // latency slot → count
 		for i := range answered {
@@ -394,7 +394,7 @@ func fillTargets(run *correlate.Timeline, now time.Duration) {
 				series.Classes[class] = count(series.Classes[class], slot)
 				continue
 			}
-			answered[slot][correlate.LatencySlot(p.takes(at, delays))]++
+			answered[slot][model.LatencySlot(p.takes(at, delays))]++
 		}
 		for i, counts := range answered {
 			series.Latency[i] = histogram(counts)
@@ -402,13 +402,13 @@ func fillTargets(run *correlate.Timeline, now time.Duration) {
 		t.OK = t.Sent - t.Failed
 		t.Classes["ok"] = t.OK
 		t.Late = t.Sent / 5000
-		t.Measured = correlate.Instant{Earliest: p.from, Latest: min(p.to, now)}
+		t.Measured = model.Instant{Earliest: p.from, Latest: min(p.to, now)}
 		t.Resolution = interval
 		length := t.Measured.Latest - t.Measured.Earliest
 		t.AchievedRate = float64(t.Sent) / max(length.Seconds(), .001)
 		t.Coverage = float64(t.Sent) / float64(max(1, t.Sent+t.NotSent))
 		if t.OK > 0 {
-			t.Latency = &correlate.Latency{P50: 1900 * time.Microsecond, P90: 4200 * time.Microsecond, P99: 38 * ms, P999: 212 * ms, Max: 1040 * ms}
+			t.Latency = &model.Latency{P50: 1900 * time.Microsecond, P90: 4200 * time.Microsecond, P99: 38 * ms, P999: 212 * ms, Max: 1040 * ms}
 		}
 		run.Targets = append(run.Targets, t)
 		run.Buckets.Targets[t.Name] = series
@@ -416,7 +416,7 @@ func fillTargets(run *correlate.Timeline, now time.Duration) {
 }
 
 // count adds one to the count of a slot, which is the last one counted or a later one.
-func count(pairs correlate.SparseCounts, slot int) correlate.SparseCounts {
+func count(pairs model.SparseCounts, slot int) model.SparseCounts {
 	if n := len(pairs); n > 0 && pairs[n-2] == slot {
 		pairs[n-1]++
 		return pairs
@@ -425,12 +425,12 @@ func count(pairs correlate.SparseCounts, slot int) correlate.SparseCounts {
 }
 
 // histogram packs the counts by slot.
-func histogram(counts map[int]int) correlate.Histogram {
-	pairs := correlate.SparseCounts{}
+func histogram(counts map[int]int) model.Histogram {
+	pairs := model.SparseCounts{}
 	for _, slot := range slices.Sorted(maps.Keys(counts)) {
 		pairs = append(pairs, slot, counts[slot])
 	}
-	return correlate.NewHistogram(pairs)
+	return model.NewHistogram(pairs)
 }
 
 // takes returns how long the answer to the request due at that instant takes: mostly about 2 ms, at
@@ -462,11 +462,11 @@ func (p probe) fails(at time.Duration, random *rand.Rand) string {
 	return ""
 }
 
-func verdict(run *correlate.Timeline, now time.Duration) correlate.Verdict {
-	v := correlate.Verdict{
-		Result: correlate.Pass, Reasons: []string{}, Coverage: 1, DetectionLimit: 5 * ms,
+func verdict(run *model.Timeline, now time.Duration) model.Verdict {
+	v := model.Verdict{
+		Result: model.Pass, Reasons: []string{}, Coverage: 1, DetectionLimit: 5 * ms,
 		LatencyP99: new(38 * ms), Windows: len(run.Windows),
-		Validity: correlate.Validity{Late: 0.0002, Control: "ok"},
+		Validity: model.Validity{Late: 0.0002, Control: "ok"},
 	}
 	for _, t := range run.Targets {
 		if t.Kind.Judged() {
@@ -494,12 +494,12 @@ func verdict(run *correlate.Timeline, now time.Duration) correlate.Verdict {
 		v.Validity.WatchGaps = 1
 	}
 	gate := func(expr string, failed bool, value float64) {
-		outcome := correlate.GatePass
+		outcome := model.GatePass
 		if failed {
-			outcome, v.Result, v.ExitCode = correlate.GateFail, correlate.Fail, 3
+			outcome, v.Result, v.ExitCode = model.GateFail, model.Fail, 3
 			v.Reasons = append([]string{fmt.Sprintf("gate %s failed", expr)}, v.Reasons...)
 		}
-		v.Gates = append(v.Gates, correlate.GateResult{Expr: expr, Outcome: outcome, Value: &correlate.Range{Min: value, Max: value}})
+		v.Gates = append(v.Gates, model.GateResult{Expr: expr, Outcome: outcome, Value: &model.Range{Min: value, Max: value}})
 	}
 	gate("failed > 0", v.Failed > 0, float64(v.Failed))
 	gate("latency.p99 > 100ms", false, float64(38*ms))

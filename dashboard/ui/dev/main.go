@@ -20,7 +20,7 @@ import (
 	"os/signal"
 	"time"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 	"lapse/dashboard"
 	"lapse/dashboard/internal/sample"
 	"lapse/timeline"
@@ -86,8 +86,8 @@ func show(store *dashboard.Store, at time.Duration, more int) error {
 	run := sample.Run(at)
 	for i := range more {
 		seen := at * time.Duration(i) / time.Duration(more)
-		run.Events = append(run.Events, correlate.Event{
-			ID: uint32(1000 + i), Seen: seen, At: correlate.Instant{Earliest: seen, Latest: seen}, Writer: "lapse",
+		run.Events = append(run.Events, model.Event{
+			ID: uint32(1000 + i), Seen: seen, At: model.Instant{Earliest: seen, Latest: seen}, Writer: "lapse",
 			Kind: timeline.CommandOutput, Detail: fmt.Sprintf("line %d of the command's output", i),
 		})
 	}

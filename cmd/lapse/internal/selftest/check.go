@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 	"lapse/timeline"
 )
 
@@ -111,7 +111,7 @@ func (t Trial) narrow(views []View) *check {
 	return c
 }
 
-func within(bracket correlate.Instant, from, to time.Duration) bool {
+func within(bracket model.Instant, from, to time.Duration) bool {
 	return from <= bracket.Earliest && bracket.Latest <= to
 }
 
@@ -126,11 +126,11 @@ func (s Sight) wider(side string, e *Edge, from, to time.Duration) Wrong {
 // few requests, so p may be taken for a third: of 20 failures, that few never come of it by chance. And of an outage
 // that does not say that its brackets are exact, because some of it was too short or too slow to tell, nothing
 // worse is to be thought than that half of the requests failed; of fewer than three failures nothing at all, and it is 0.
-func (t Truth) proofs(b correlate.Basis, spoilt int) int {
+func (t Truth) proofs(b model.Basis, spoilt int) int {
 	switch {
 	case t.Class() == Random:
 		return proofs(t.Outages[0].Share / 3)
-	case b == correlate.Exact:
+	case b == model.Exact:
 		return 1
 	case spoilt < 3:
 		return 0
@@ -154,7 +154,7 @@ func (tr trace) lasted() time.Duration {
 // each is to be one window. Only what cannot be anything else is judged, and something of both kinds must be.
 func (t Trial) kinds(views []View) *check {
 	c := &check{text: "an outage of every request is called that, and exact if 8 failed; one of a share is not", things: "windows"}
-	judged := map[correlate.WindowKind]int{}
+	judged := map[model.WindowKind]int{}
 	t.each(views, func(s Sight, _ recorded, tr trace) {
 		kind, basis := s.must(tr)
 		margin := 2 * s.interval()
@@ -167,8 +167,8 @@ func (t Trial) kinds(views []View) *check {
 		c.judge(one && w.Kind == kind && w.Basis == basis, wrong)
 		judged[kind]++
 	})
-	c.lacking = judged[correlate.Outage] == 0 || judged[correlate.Partial] == 0
-	c.also = fmt.Sprintf(", %d of every request and %d of a share", judged[correlate.Outage], judged[correlate.Partial])
+	c.lacking = judged[model.Outage] == 0 || judged[model.Partial] == 0
+	c.also = fmt.Sprintf(", %d of every request and %d of a share", judged[model.Outage], judged[model.Partial])
 	return c
 }
 
@@ -178,16 +178,16 @@ const enough = 8
 // must is what the requests leave no doubt that an outage is to be called; "" if they leave any. An outage of every request leaves none
 // if it was three times as long as any answer took until then: had it been a share, good answers would have come within. (A request
 // sent within that the server read when it was over has a good answer all the same.) A share leaves none if some did.
-func (s Sight) must(tr trace) (correlate.WindowKind, correlate.Basis) {
+func (s Sight) must(tr trace) (model.WindowKind, model.Basis) {
 	switch {
 	case tr.reach >= Join:
 	case s.Truth.Class() == Random && tr.among >= 3:
-		return correlate.Partial, correlate.Statistical
+		return model.Partial, model.Statistical
 	case !s.Truth.Class().total() || !tr.fitting || tr.amid > 0 || tr.last()-tr.known <= 3*tr.answer:
 	case len(tr.spoilt) >= enough:
-		return correlate.Outage, correlate.Exact
+		return model.Outage, model.Exact
 	case len(tr.spoilt) >= 3:
-		return correlate.Outage, correlate.Statistical
+		return model.Outage, model.Statistical
 	}
 	return "", ""
 }
@@ -202,15 +202,15 @@ func (t Trial) lengths(views []View) *check {
 		if !one || s.Start == nil || s.End == nil || !s.Start.Held || !s.End.Held || dark(t.Live, s.Target.Name, w.Start.Earliest, w.End.Latest) {
 			return
 		}
-		whole := correlate.Length{Min: s.Truth.Length(), Max: s.Truth.End.To - s.Truth.Start.From}
+		whole := model.Length{Min: s.Truth.Length(), Max: s.Truth.End.To - s.Truth.Start.From}
 		down, blackout := whole, w.Blackout
 		switch s.Truth.Class() {
 		case Slow:
-			down, blackout = correlate.Length{}, nil
+			down, blackout = model.Length{}, nil
 		case Random:
 			share := on.share(s.Truth, len(tr.spoilt))
 			blackout = nil
-			down = correlate.Length{Min: scale(whole.Min, share), Max: scale(whole.Max, share)}
+			down = model.Length{Min: scale(whole.Min, share), Max: scale(whole.Max, share)}
 		}
 		wrong := s.wrongly("length", s.Truth.Start.From)
 		wrong.Detail = fmt.Sprintf("length %v to %v, downtime %v to %v; was %v and %v",
@@ -220,7 +220,7 @@ func (t Trial) lengths(views []View) *check {
 	return c
 }
 
-func holds(l, truth correlate.Length) bool { return l.Min <= truth.Max && truth.Min <= l.Max }
+func holds(l, truth model.Length) bool { return l.Min <= truth.Max && truth.Min <= l.Max }
 
 func scale(d time.Duration, share float64) time.Duration {
 	return time.Duration(float64(d) * share)

@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 	"lapse/timeline"
 )
 
@@ -23,16 +23,16 @@ func (t Trial) figures() *check {
 		c.latency(target, on.latencies())
 		c.coverage(target, t.Live)
 	}
-	c.count(correlate.Target{Name: "all"}, "failed", t.Live.Verdict.Failed, failed)
+	c.count(model.Target{Name: "all"}, "failed", t.Live.Verdict.Failed, failed)
 	return c
 }
 
-func (c *check) count(target correlate.Target, what string, said, found int) {
+func (c *check) count(target model.Target, what string, said, found int) {
 	c.judge(said == found, Wrong{Target: target.Name, What: what, Join: Join, Detail: fmt.Sprintf("said %d, on record %d", said, found)})
 }
 
 // counts compares a target's totals, and those of its windows: each failure is in one of them.
-func (c *check) counts(target correlate.Target, windows []correlate.Window, on recorded) {
+func (c *check) counts(target model.Target, windows []model.Window, on recorded) {
 	failed, slow := 0, 0
 	for _, w := range windows {
 		failed += w.Failed
@@ -49,7 +49,7 @@ func (c *check) counts(target correlate.Target, windows []correlate.Window, on r
 }
 
 // latency compares quantiles, which are said with three digits. Which of two neighbours a quantile is, is a matter of convention.
-func (c *check) latency(target correlate.Target, found []time.Duration) {
+func (c *check) latency(target model.Target, found []time.Duration) {
 	if target.Latency == nil || len(found) == 0 {
 		c.judge(target.Latency == nil && len(found) == 0, Wrong{Target: target.Name, What: "latency", Join: Join})
 		return
@@ -71,7 +71,7 @@ func (c *check) latency(target correlate.Target, found []time.Duration) {
 }
 
 // coverage wants it to be what the unobserved time leaves.
-func (c *check) coverage(target correlate.Target, tl *correlate.Timeline) {
+func (c *check) coverage(target model.Target, tl *model.Timeline) {
 	c.judge(covers(target, tl), Wrong{
 		Target: target.Name, What: "coverage", Join: Join,
 		Detail: fmt.Sprintf("said %.6f, unobserved time leaves %.6f", target.Coverage, observed(target, tl)),
@@ -79,12 +79,12 @@ func (c *check) coverage(target correlate.Target, tl *correlate.Timeline) {
 }
 
 // covers reports whether the coverage of a target is right, and the run's no better.
-func covers(target correlate.Target, tl *correlate.Timeline) bool {
+func covers(target model.Target, tl *model.Timeline) bool {
 	return math.Abs(target.Coverage-observed(target, tl)) < 1e-6 && tl.Verdict.Coverage <= target.Coverage
 }
 
 // observed is the share of a target's measured time that is not unobserved. A target's unobserved times do not overlap.
-func observed(target correlate.Target, tl *correlate.Timeline) float64 {
+func observed(target model.Target, tl *model.Timeline) float64 {
 	dark := time.Duration(0)
 	for _, u := range tl.Unobserved {
 		if u.Target == target.Name {
@@ -135,7 +135,7 @@ func (r recorded) longestAt(t Truth) (longest time.Duration) {
 
 // silence is the longest time in which a target was sent no request: not counting times of which some was unobserved, and counting
 // those.
-func (t Trial) silence(target correlate.Target, on recorded) (observed, all time.Duration) {
+func (t Trial) silence(target model.Target, on recorded) (observed, all time.Duration) {
 	on.gaps(target.Measured.Earliest, target.Measured.Latest, func(from, to time.Duration) {
 		all = max(all, to-from)
 		if !dark(t.Live, target.Name, from, to) {

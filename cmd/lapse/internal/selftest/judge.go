@@ -5,7 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
+	"lapse/correlate/verdict"
 )
 
 // A Trial is a plan that was measured, with all that is to be compared.
@@ -16,10 +17,10 @@ type Trial struct {
 	Plan     Plan
 	Truths   []Truth
 	Books    *Books
-	Live     *correlate.Timeline // judged with Join while it ran
-	Again    bool                // the recording, judged again, says the same
-	Wide     *correlate.Timeline // the recording, judged with --join Wide
-	Starved  *Starved            // nil: not tried
+	Live     *model.Timeline // judged with Join while it ran
+	Again    bool            // the recording, judged again, says the same
+	Wide     *model.Timeline // the recording, judged with --join Wide
+	Starved  *Starved        // nil: not tried
 }
 
 // Judge compares a run with the truth.
@@ -66,23 +67,23 @@ func (r *Report) add(checks ...*check) {
 
 // result is a verdict as that of a run. Of what was too little observed nothing is said, for or against; but what a
 // starved run says of itself are promises that no lack of observation excuses.
-func (r *Report) result() (correlate.Result, int) {
+func (r *Report) result() (model.Result, int) {
 	outcome := map[Outcome]bool{}
 	for _, p := range r.Promises {
 		outcome[p.Outcome] = true
 		if p.always && p.Outcome == Broken {
-			return correlate.Fail, correlate.ExitGateFailed
+			return model.Fail, verdict.ExitGateFailed
 		}
 	}
 	switch {
 	case r.Coverage < MinCoverage:
-		return correlate.Inconclusive, correlate.ExitInconclusive
+		return model.Inconclusive, verdict.ExitInconclusive
 	case outcome[Broken]:
-		return correlate.Fail, correlate.ExitGateFailed
+		return model.Fail, verdict.ExitGateFailed
 	case outcome[Undecided]:
-		return correlate.Inconclusive, correlate.ExitInconclusive
+		return model.Inconclusive, verdict.ExitInconclusive
 	}
-	return correlate.Pass, correlate.ExitPassed
+	return model.Pass, verdict.ExitPassed
 }
 
 // views are what each judged target says of the truths.
@@ -152,7 +153,7 @@ func (row *ClassRow) count(a Account, dark bool) {
 
 // dark reports whether a target did not observe all of a truth.
 func (t Trial) dark(truth Truth) bool {
-	return slices.ContainsFunc(t.Live.Targets, func(target correlate.Target) bool {
+	return slices.ContainsFunc(t.Live.Targets, func(target model.Target) bool {
 		return target.Kind.Judged() && dark(t.Live, target.Name, truth.Start.From, truth.End.To)
 	})
 }
@@ -193,11 +194,11 @@ func edgeRow(class Class, views []View) (row EdgeRow, found bool) {
 		}
 	}
 	row.Start, row.End = side(starts), side(ends)
-	byBasis := map[correlate.Basis][]Edge{}
+	byBasis := map[model.Basis][]Edge{}
 	for _, e := range slices.Concat(starts, ends) {
 		byBasis[e.Basis] = append(byBasis[e.Basis], e)
 	}
-	row.ExactSide, row.StatisticalSide = side(byBasis[correlate.Exact]), side(byBasis[correlate.Statistical])
+	row.ExactSide, row.StatisticalSide = side(byBasis[model.Exact]), side(byBasis[model.Statistical])
 	return row, found
 }
 
@@ -208,7 +209,7 @@ func (row *EdgeRow) add(e *Edge, to []Edge) []Edge {
 		return to
 	}
 	h := &row.Exact
-	if e.Basis == correlate.Statistical {
+	if e.Basis == model.Statistical {
 		h = &row.Statistical
 	}
 	h.Total++

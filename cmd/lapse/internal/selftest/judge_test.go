@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 	"lapse/loadgen/faultserver"
 	"lapse/timeline"
 )
@@ -59,32 +59,32 @@ func requestsOf(truths []Truth) (requests []timeline.Request, acts []faultserver
 
 // seen is what the run says. Of the share, ten good answers prove the health before and after: every second one of those inside,
 // and all of those outside.
-func seen(good int) *correlate.Timeline {
-	bracket := func(from, to time.Duration) correlate.Instant {
-		return correlate.Instant{Earliest: from, Latest: to + 500*time.Microsecond}
+func seen(good int) *model.Timeline {
+	bracket := func(from, to time.Duration) model.Instant {
+		return model.Instant{Earliest: from, Latest: to + 500*time.Microsecond}
 	}
-	window := func(id int, w correlate.Window) correlate.Window {
+	window := func(id int, w model.Window) model.Window {
 		w.ID, w.Target = id, "new"
-		w.Length = correlate.Length{Min: w.End.Earliest - w.Start.Latest, Max: w.End.Latest - w.Start.Earliest}
+		w.Length = model.Length{Min: w.End.Earliest - w.Start.Latest, Max: w.End.Latest - w.Start.Earliest}
 		return w
 	}
-	total := window(1, correlate.Window{
-		Kind: correlate.Outage, Basis: correlate.Exact, Start: bracket(998*ms, 1003*ms), End: bracket(1098*ms, 1103*ms), Failed: 20, Sent: 20,
+	total := window(1, model.Window{
+		Kind: model.Outage, Basis: model.Exact, Start: bracket(998*ms, 1003*ms), End: bracket(1098*ms, 1103*ms), Failed: 20, Sent: 20,
 	})
 	total.Downtime, total.Blackout = total.Length, new(total.Length)
-	share := window(2, correlate.Window{
-		Kind: correlate.Partial, Basis: correlate.Statistical, Start: bracket(2953*ms, 3003*ms), End: bracket(3493*ms, 3543*ms), Failed: 50, Sent: 99,
+	share := window(2, model.Window{
+		Kind: model.Partial, Basis: model.Statistical, Start: bracket(2953*ms, 3003*ms), End: bracket(3493*ms, 3543*ms), Failed: 50, Sent: 99,
 	})
-	share.Downtime = correlate.Length{Min: 180 * ms, Max: 380 * ms}
+	share.Downtime = model.Length{Min: 180 * ms, Max: 380 * ms}
 	const all = 1000 // requests
-	return &correlate.Timeline{
-		Targets: []correlate.Target{{
+	return &model.Timeline{
+		Targets: []model.Target{{
 			ID: 1, Name: "new", Kind: timeline.New, Rate: rate, Resolution: 5 * ms, Coverage: 1,
-			Measured: correlate.Instant{Earliest: 3 * ms, Latest: 5 * time.Second}, Sent: all, OK: good, Failed: all - good,
-			Latency: &correlate.Latency{P50: 500 * µs, P90: 500 * µs, P99: 500 * µs, P999: 500 * µs, Max: 500 * µs},
+			Measured: model.Instant{Earliest: 3 * ms, Latest: 5 * time.Second}, Sent: all, OK: good, Failed: all - good,
+			Latency: &model.Latency{P50: 500 * µs, P90: 500 * µs, P99: 500 * µs, P999: 500 * µs, Max: 500 * µs},
 		}},
-		Windows: []correlate.Window{total, share},
-		Verdict: correlate.Verdict{Coverage: 1, Failed: all - good},
+		Windows: []model.Window{total, share},
+		Verdict: model.Verdict{Coverage: 1, Failed: all - good},
 	}
 }
 
@@ -187,7 +187,7 @@ func TestJudgeWantsABracketAtEveryEdge(t *testing.T) {
 		{"none where a share ended", func(tr *Trial) { tr.Live.Windows[1].Open.End = true }, "x bracketed", 3},
 		{"none at all", func(tr *Trial) {
 			for i := range tr.Live.Windows {
-				tr.Live.Windows[i].Open = correlate.Open{Start: true, End: true}
+				tr.Live.Windows[i].Open = model.Open{Start: true, End: true}
 			}
 		}, "? exact, ? statistical, x bracketed, ? narrow, ? lengths, ? joined", 3},
 	})
@@ -217,30 +217,30 @@ func TestJudgeWantsBracketsNoWiderThanTheRequestsMakeThem(t *testing.T) {
 		{"a share to the end of the run", edge(1, "after", time.Second), "x narrow", 3},
 		// Of a statement that is not exact, 38 good answers are enough; that it is not exact is wrong by itself.
 		{"an outage that does not say it is exact", func(tr *Trial) {
-			tr.Live.Windows[0].Basis = correlate.Statistical
+			tr.Live.Windows[0].Basis = model.Statistical
 			edge(0, "before", 150*ms)(tr)
 		}, "? exact, x kinds", 3},
 		{"and is twenty times as wide", func(tr *Trial) {
-			tr.Live.Windows[0].Basis = correlate.Statistical
+			tr.Live.Windows[0].Basis = model.Statistical
 			edge(0, "before", 250*ms)(tr)
 		}, "? exact, x narrow, x kinds", 3},
 	})
 }
 
 func TestJudgeWantsOutagesCalledWhatTheyAre(t *testing.T) {
-	call := func(window int, kind correlate.WindowKind, basis correlate.Basis) func(*Trial) {
+	call := func(window int, kind model.WindowKind, basis model.Basis) func(*Trial) {
 		return func(tr *Trial) { tr.Live.Windows[window].Kind, tr.Live.Windows[window].Basis = kind, basis }
 	}
 	judgeAll(t, []judged{
-		{"a share of all", call(0, correlate.Partial, correlate.Exact), "x kinds", 3},
-		{"not exact", call(0, correlate.Outage, correlate.Statistical), "? exact, x kinds", 3},
-		{"all of a share", call(1, correlate.Outage, correlate.Statistical), "x kinds", 3},
-		{"a share, exactly", call(1, correlate.Partial, correlate.Exact), "? statistical, x kinds", 3},
+		{"a share of all", call(0, model.Partial, model.Exact), "x kinds", 3},
+		{"not exact", call(0, model.Outage, model.Statistical), "? exact, x kinds", 3},
+		{"all of a share", call(1, model.Outage, model.Statistical), "x kinds", 3},
+		{"a share, exactly", call(1, model.Partial, model.Exact), "? statistical, x kinds", 3},
 		{"one outage in two windows", func(tr *Trial) {
 			w := tr.Live.Windows[0]
-			tr.Live.Windows[0].End = correlate.Instant{Earliest: 1043 * ms, Latest: 1048 * ms}
+			tr.Live.Windows[0].End = model.Instant{Earliest: 1043 * ms, Latest: 1048 * ms}
 			w.ID, w.Failed = 3, 0
-			w.Start = correlate.Instant{Earliest: 1043 * ms, Latest: 1048 * ms}
+			w.Start = model.Instant{Earliest: 1043 * ms, Latest: 1048 * ms}
 			tr.Live.Windows = append(tr.Live.Windows, w)
 		}, "x kinds", 3},
 		{"an outage with a good answer to a request from within", func(tr *Trial) {
@@ -250,13 +250,13 @@ func TestJudgeWantsOutagesCalledWhatTheyAre(t *testing.T) {
 			target := &tr.Live.Targets[0]
 			target.OK, target.Failed, target.Latency.Max = target.OK+1, target.Failed-1, 8*ms
 			tr.Live.Verdict.Failed, tr.Live.Windows[0].Failed = target.Failed, 19
-			tr.Live.Windows[0].Kind, tr.Live.Windows[0].Basis = correlate.Partial, correlate.Statistical
+			tr.Live.Windows[0].Kind, tr.Live.Windows[0].Basis = model.Partial, model.Statistical
 		}, "? exact, ? kinds", 4},
 		// What answers take as long as a third of an outage, that outage can have been a share.
 		{"an outage no longer than answers take", func(tr *Trial) {
 			tr.Books.flights[1][0].done += 40 * ms
 			tr.Live.Targets[0].Latency.Max += 40 * ms
-			tr.Live.Windows[0].Kind = correlate.Partial
+			tr.Live.Windows[0].Kind = model.Partial
 		}, "? kinds", 4},
 	})
 }
@@ -265,7 +265,7 @@ func TestJudgeWantsLengthAndDowntimeToHoldTheTruth(t *testing.T) {
 	down := func(window int, by float64) func(*Trial) {
 		return func(tr *Trial) {
 			d := &tr.Live.Windows[window].Downtime
-			*d = correlate.Length{Min: scale(d.Min, by), Max: scale(d.Max, by)}
+			*d = model.Length{Min: scale(d.Min, by), Max: scale(d.Max, by)}
 		}
 	}
 	judgeAll(t, []judged{
@@ -275,7 +275,7 @@ func TestJudgeWantsLengthAndDowntimeToHoldTheTruth(t *testing.T) {
 		{"half the blackout", func(tr *Trial) { tr.Live.Windows[0].Blackout.Max /= 2 }, "x lengths", 3},
 		{"half the length", func(tr *Trial) {
 			l := &tr.Live.Windows[0].Length
-			*l = correlate.Length{Min: l.Min / 2, Max: l.Max / 2}
+			*l = model.Length{Min: l.Min / 2, Max: l.Max / 2}
 		}, "x lengths", 3},
 	})
 }
@@ -347,8 +347,8 @@ func shift(truth *Truth, by time.Duration) {
 func invent(tr *Trial, at time.Duration) {
 	w := tr.Live.Windows[0]
 	w.ID, w.Failed = 3, 0
-	w.Start = correlate.Instant{Earliest: at - 5*ms, Latest: at + ms}
-	w.End = correlate.Instant{Earliest: at, Latest: at + 6*ms}
+	w.Start = model.Instant{Earliest: at - 5*ms, Latest: at + ms}
+	w.End = model.Instant{Earliest: at, Latest: at + 6*ms}
 	tr.Live.Windows = append(tr.Live.Windows, w)
 }
 
@@ -380,7 +380,7 @@ func add(tr *Trial, q timeline.Request) {
 
 // dim makes some time unobserved.
 func dim(tr *Trial, from, to time.Duration) {
-	tr.Live.Unobserved = append(tr.Live.Unobserved, correlate.Unobserved{Target: "new", Start: from, End: to})
+	tr.Live.Unobserved = append(tr.Live.Unobserved, model.Unobserved{Target: "new", Start: from, End: to})
 	target := &tr.Live.Targets[0]
 	target.Coverage = observed(*target, tr.Live)
 	tr.Live.Verdict.Coverage = target.Coverage
@@ -388,9 +388,9 @@ func dim(tr *Trial, from, to time.Duration) {
 
 // starved is a run that was stopped from 0.5 s to 1.5 s.
 func starved(code int) *Starved {
-	tl := &correlate.Timeline{
-		Targets:    []correlate.Target{{Name: "new", Kind: timeline.New, Measured: correlate.Instant{Latest: 3400 * ms}}},
-		Unobserved: []correlate.Unobserved{{Target: "new", Start: 490 * ms, End: 1510 * ms}},
+	tl := &model.Timeline{
+		Targets:    []model.Target{{Name: "new", Kind: timeline.New, Measured: model.Instant{Latest: 3400 * ms}}},
+		Unobserved: []model.Unobserved{{Target: "new", Start: 490 * ms, End: 1510 * ms}},
 	}
 	tl.Targets[0].Coverage = observed(tl.Targets[0], tl)
 	tl.Verdict.Coverage = tl.Targets[0].Coverage

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 )
 
 // A Report is how a run compares with the truth.
@@ -15,9 +15,9 @@ type Report struct {
 	Duration time.Duration `json:"duration"`
 	Coverage float64       `json:"coverage"` // the worst target's
 
-	Result   correlate.Result `json:"result"`
-	ExitCode int              `json:"exitCode"`
-	Promises []Promise        `json:"promises"`
+	Result   model.Result `json:"result"`
+	ExitCode int          `json:"exitCode"`
+	Promises []Promise    `json:"promises"`
 
 	Classes []ClassRow  `json:"classes"`
 	Edges   []EdgeRow   `json:"edges"`
@@ -100,9 +100,9 @@ type Wrong struct {
 	At     time.Duration `json:"at"` // the truth's, else the window's
 	Join   time.Duration `json:"join"`
 
-	Bracket correlate.Instant `json:"bracket,omitzero"`
-	Basis   correlate.Basis   `json:"basis,omitzero"`
-	Detail  string            `json:"detail,omitzero"`
+	Bracket model.Instant `json:"bracket,omitzero"`
+	Basis   model.Basis   `json:"basis,omitzero"`
+	Detail  string        `json:"detail,omitzero"`
 }
 
 // Side is one side's edges: how far the middle of the bracket was from the truth, and how wide it was. Both are absent if

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 	"lapse/loadgen/faultserver"
 )
 
@@ -22,33 +22,33 @@ const (
 // A Sight is a truth as one target saw it.
 type Sight struct {
 	Truth      Truth
-	Target     correlate.Target
+	Target     model.Target
 	Fate       Fate
 	Start, End *Edge // nil where nothing is claimed: not found, or the window is open there
 
-	windows []correlate.Window // that show it
-	shared  bool               // one of them shows another truth as well
+	windows []model.Window // that show it
+	shared  bool           // one of them shows another truth as well
 }
 
 // window is the one that shows the truth and nothing else; false if there is none, or more than one.
-func (s Sight) window() (correlate.Window, bool) {
+func (s Sight) window() (model.Window, bool) {
 	if len(s.windows) != 1 || s.shared {
-		return correlate.Window{}, false
+		return model.Window{}, false
 	}
 	return s.windows[0], true
 }
 
 // An Edge is a bracket and how far it was from the truth.
 type Edge struct {
-	Bracket correlate.Instant
-	Basis   correlate.Basis
+	Bracket model.Instant
+	Basis   model.Basis
 	Error   time.Duration // from the middle of the bracket to that of the truth
 	Width   time.Duration
 	Held    bool
 }
 
 // newEdge compares a bracket with the truth. See the package for when it holds.
-func newEdge(bracket correlate.Instant, truth faultserver.Span, basis correlate.Basis) *Edge {
+func newEdge(bracket model.Instant, truth faultserver.Span, basis model.Basis) *Edge {
 	middle := (bracket.Earliest + bracket.Latest) / 2
 	return &Edge{
 		Bracket: bracket,
@@ -61,22 +61,22 @@ func newEdge(bracket correlate.Instant, truth faultserver.Span, basis correlate.
 
 // A View is all that one target says of the truths.
 type View struct {
-	Target   correlate.Target
-	Sights   []Sight            // by truth
-	Invented []correlate.Window // windows where nothing was wrong
-	Excused  []correlate.Window // such windows in or beside unobserved time: the machine stood still
+	Target   model.Target
+	Sights   []Sight        // by truth
+	Invented []model.Window // windows where nothing was wrong
+	Excused  []model.Window // such windows in or beside unobserved time: the machine stood still
 }
 
 // look compares a target's windows with the truths. met tells whether a request of the target was sent and done within a
 // truth.
-func look(target correlate.Target, tl *correlate.Timeline, truths []Truth, met func(Truth) bool) View {
+func look(target model.Target, tl *model.Timeline, truths []Truth, met func(Truth) bool) View {
 	v := View{Target: target}
 	windows := windowsOf(tl, target.Name)
 	claimed := make([]bool, len(windows))
 	shown := make([]int, len(windows)) // how many truths each shows
 	for _, t := range truths {
 		s := Sight{Truth: t, Target: target}
-		var mine []correlate.Window
+		var mine []model.Window
 		for i, w := range windows {
 			if shows(w, t) {
 				claimed[i] = true
@@ -108,14 +108,14 @@ func look(target correlate.Target, tl *correlate.Timeline, truths []Truth, met f
 }
 
 // share notes that w shows more than one truth.
-func (v *View) share(w correlate.Window) {
+func (v *View) share(w model.Window) {
 	for i := range v.Sights {
 		s := &v.Sights[i]
-		s.shared = s.shared || slices.ContainsFunc(s.windows, func(o correlate.Window) bool { return o.ID == w.ID })
+		s.shared = s.shared || slices.ContainsFunc(s.windows, func(o model.Window) bool { return o.ID == w.ID })
 	}
 }
 
-func windowsOf(tl *correlate.Timeline, target string) (windows []correlate.Window) {
+func windowsOf(tl *model.Timeline, target string) (windows []model.Window) {
 	for _, w := range tl.Windows {
 		if w.Target == target {
 			windows = append(windows, w)
@@ -127,23 +127,23 @@ func windowsOf(tl *correlate.Timeline, target string) (windows []correlate.Windo
 // shows reports whether w is what t is to look like: of the same sort, and with its failures in it. Where those lay a
 // window tells by its inner bounds, the earliest instant at which the fault was known and the latest at which it
 // still lasted, in this order or the other.
-func shows(w correlate.Window, t Truth) bool {
-	return (w.Kind == correlate.Slow) == (t.Class() == Slow) && touchesCore(w, t)
+func shows(w model.Window, t Truth) bool {
+	return (w.Kind == model.Slow) == (t.Class() == Slow) && touchesCore(w, t)
 }
 
 // explains reports whether w, though not what t is to look like, comes from it: the requests a stall held up for less
 // than the timeout are slow.
-func explains(w correlate.Window, t Truth) bool {
-	return w.Kind == correlate.Slow && touchesCore(w, t) && slices.ContainsFunc(t.Outages, func(o Outage) bool { return o.Class == Stalled })
+func explains(w model.Window, t Truth) bool {
+	return w.Kind == model.Slow && touchesCore(w, t) && slices.ContainsFunc(t.Outages, func(o Outage) bool { return o.Class == Stalled })
 }
 
-func touchesCore(w correlate.Window, t Truth) bool {
+func touchesCore(w model.Window, t Truth) bool {
 	return t.touches(min(w.Start.Latest, w.End.Earliest), max(w.Start.Latest, w.End.Earliest))
 }
 
 // compare notes how the windows that show the truth bracket it. If there are several, it begins with the first
 // and ends with the last.
-func (s *Sight) compare(windows []correlate.Window) {
+func (s *Sight) compare(windows []model.Window) {
 	if len(windows) == 0 {
 		return
 	}
@@ -158,7 +158,7 @@ func (s *Sight) compare(windows []correlate.Window) {
 }
 
 // unseen says why there is no window.
-func (s *Sight) unseen(tl *correlate.Timeline, met func(Truth) bool) Fate {
+func (s *Sight) unseen(tl *model.Timeline, met func(Truth) bool) Fate {
 	beside := 2 * s.interval()
 	switch {
 	case dark(tl, s.Target.Name, s.Truth.Start.From-beside, s.Truth.End.To+beside):
@@ -176,8 +176,8 @@ func (s *Sight) interval() time.Duration {
 }
 
 // dark reports whether some of the time between two instants was unobserved.
-func dark(tl *correlate.Timeline, target string, from, to time.Duration) bool {
-	return slices.ContainsFunc(tl.Unobserved, func(u correlate.Unobserved) bool {
+func dark(tl *model.Timeline, target string, from, to time.Duration) bool {
+	return slices.ContainsFunc(tl.Unobserved, func(u model.Unobserved) bool {
 		return u.Target == target && u.Start <= to && from <= u.End
 	})
 }

@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"time"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
+	"lapse/correlate/verdict"
 )
 
 // Starved is a run whose prober was stopped for a while, of a server with which nothing was wrong.
 type Starved struct {
 	From, To time.Duration // when it was stopped, on the run's clock
-	Run      *correlate.Timeline
+	Run      *model.Timeline
 	ExitCode int // of its process
 }
 
@@ -26,7 +27,7 @@ func (s *Starved) blamesNobody() Promise {
 			elsewhere++
 		}
 	}
-	if blamed > 0 || s.ExitCode != correlate.ExitInconclusive {
+	if blamed > 0 || s.ExitCode != verdict.ExitInconclusive {
 		p.Outcome = Broken
 	}
 	p.Found = fmt.Sprintf("stopped for %v: %s (exit %d), coverage %.1f %%, %d windows", (s.To - s.From).Round(time.Millisecond),

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"lapse/correlate"
+	"lapse/correlate/model"
 )
 
 // WriteTable prints the report for people, in at most 110 columns.
@@ -22,7 +22,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	return err
 }
 
-var resultWords = map[correlate.Result]string{correlate.Pass: "PASS", correlate.Fail: "FAIL", correlate.Inconclusive: "INCONCLUSIVE"}
+var resultWords = map[model.Result]string{model.Pass: "PASS", model.Fail: "FAIL", model.Inconclusive: "INCONCLUSIVE"}
 
 func (r *Report) head(b *strings.Builder) {
 	fmt.Fprintf(b, "%-13s lapse selftest --seed %d --rate %v --duration %v   coverage %.2f %%   exit %d\n",

@@ -1,0 +1,93 @@
+package causes
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/timeline"
+)
+
+func TestStandstillExplainsOnlyWhatItCanMake(t *testing.T) {
+	v := newView(&Case{Run: &model.Timeline{Run: model.RunInfo{Timeout: 800 * time.Millisecond}, Targets: []model.Target{{SlowFrom: 500 * time.Millisecond}}}})
+	timeouts := map[string]int{"timeout_connect": 3, "no_slot": 1}
+	for _, tt := range []struct {
+		name  string
+		w     model.Window
+		stall time.Duration
+		why   string
+	}{
+		{"long enough to time out", model.Window{Kind: model.Outage, Classes: timeouts}, 700 * time.Millisecond, ""},
+		{"too short to time out", model.Window{Kind: model.Outage, Classes: timeouts}, 20 * time.Millisecond, "too short to make requests time out"},
+		{"a refusal is an answer", model.Window{Kind: model.Outage, Classes: map[string]int{"timeout_connect": 3, "refused": 1}}, time.Second, "makes no 3 timeout_connect, 1 refused"},
+		{"late answers", model.Window{Kind: model.Slow, Slow: 4}, time.Second, ""},
+		{"answers later than it was long", model.Window{Kind: model.Slow, Slow: 4}, 100 * time.Millisecond, "too short to make answers this slow"},
+	} {
+		why := cannotStall(v, &tt.w, tt.stall)
+		if why == "" != (tt.why == "") || !strings.Contains(why, tt.why) {
+			t.Errorf("%s: %q, want %q", tt.name, why, tt.why)
+		}
+	}
+}
+
+func TestOpenOnsetReachesIntoTheTimeNotObserved(t *testing.T) {
+	v := newView(&Case{Run: &model.Timeline{Unobserved: []model.Unobserved{
+		{Target: "new", Start: 1 * time.Second, End: 2 * time.Second},
+		{Target: "new", Start: 9 * time.Second, End: 10 * time.Second},
+		{Target: "reused", Start: 8 * time.Second, End: 10 * time.Second},
+	}}})
+	start := model.Instant{Earliest: 10 * time.Second, Latest: 11 * time.Second}
+	for _, tt := range []struct {
+		name string
+		w    model.Window
+		want time.Duration
+	}{
+		{"closed", model.Window{Target: "new", Start: start}, 10 * time.Second},
+		{"open to a gap", model.Window{Target: "new", Start: start, Open: model.Open{Start: true}}, 9 * time.Second},
+		{"open because nothing was ever well", model.Window{Target: "other", Start: start, Open: model.Open{Start: true}}, model.Unbounded},
+	} {
+		if got := v.onset(&tt.w); got.Earliest != tt.want || got.Latest != start.Latest {
+			t.Errorf("%s: onset %v, want from %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestTwoCausesThatFitEquallyWellKeepNoHighConfidence(t *testing.T) {
+	ranked := rank([]model.Cause{{Rule: "a", Confidence: model.Low, Text: "A"}, {Rule: "b", Confidence: model.High, Text: "B"}, {Rule: "c", Confidence: model.High, Text: "C"}})
+	var got []string
+	for _, c := range ranked {
+		got = append(got, c.Rule+" "+string(c.Confidence))
+	}
+	if strings.Join(got, ", ") != "b medium, c medium, a low" {
+		t.Errorf("ranked %v", got)
+	}
+	if want := "c fits too, but ranks lower [medium]: C"; ranked[0].Rivals[0] != want {
+		t.Errorf("rivals of the first %q, want %q among them", ranked[0].Rivals, want)
+	}
+	if want := "b ranks higher [medium]"; ranked[2].Rivals[0] != want {
+		t.Errorf("rivals of the last %q, want %q among them", ranked[2].Rivals, want)
+	}
+
+	alone := rank([]model.Cause{{Rule: "a", Confidence: model.High}, {Rule: "b", Confidence: model.Medium}})
+	if alone[0].Confidence != model.High {
+		t.Errorf("a weaker rival took the high confidence: %+v", alone[0])
+	}
+}
+
+func BenchmarkExplainThousandWindows(b *testing.B) {
+	tl := &model.Timeline{Targets: []model.Target{
+		{Name: "new", Kind: timeline.New, Service: "shop/web", Source: "prober"},
+		{Name: "direct", Kind: timeline.Direct, Service: "shop/web", PodUID: "u0"},
+	}}
+	for i := range 1000 {
+		at := time.Duration(i) * 10 * time.Second
+		tl.Windows = append(tl.Windows, model.Window{Target: "new", Kind: model.Partial, Start: model.Instant{Earliest: at, Latest: at + time.Millisecond}, End: model.Instant{Earliest: at + 50*time.Millisecond, Latest: at + 60*time.Millisecond}, Sent: 20, Failed: 10, Classes: map[string]int{"refused": 10}})
+		for j := range 10 {
+			tl.Events = append(tl.Events, model.Event{ID: uint32(i*10 + j), Seen: at, At: model.Instant{Earliest: at - time.Second, Latest: at}, Kind: timeline.EndpointChanged, From: "ready", To: "terminating", Object: &timeline.Object{Kind: "Pod", Namespace: "shop", UID: "u" + string(rune('a'+j))}})
+		}
+	}
+	for b.Loop() {
+		Explain(&Case{Run: tl})
+	}
+}

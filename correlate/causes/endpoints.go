@@ -1,0 +1,129 @@
+package causes
+
+import (
+	"math"
+	"time"
+
+	"lapse/correlate/cluster"
+	"lapse/correlate/model"
+)
+
+// A readyCount is how many endpoints were ready from an instant on, as far as the watch had told by then.
+type readyCount struct {
+	seen time.Duration
+	n    int
+}
+
+// readEndpoints derives what is asked of the endpoints from how they changed.
+func (s *service) readEndpoints(end time.Duration) {
+	s.empty = emptySpans(s.endpoints, end)
+	s.order = map[string]int{}
+	book := cluster.NewEndpointStates()
+	for _, e := range s.endpoints {
+		before := len(book.Ready)
+		book.Set(e)
+		s.ready = append(s.ready, readyCount{e.Seen, len(book.Ready)})
+		if !cluster.IsReady(e.From) || cluster.IsReady(e.To) {
+			continue
+		}
+		if last := len(s.leaves) - 1; last < 0 || s.leaves[last].Seen != e.Seen {
+			s.leaves, s.before = append(s.leaves, e), append(s.before, before)
+		}
+		s.order[e.Object.UID] = len(s.leaves) - 1 // the last time, if it came back
+	}
+}
+
+// mostReady is how many endpoints were ready at most at one time between two instants.
+func (s *service) mostReady(from, to time.Duration) int {
+	before, most := 0, 0
+	for _, count := range s.ready {
+		switch {
+		case count.seen < from:
+			before = count.n
+		case count.seen <= to:
+			most = max(most, count.n)
+		}
+	}
+	return max(before, most)
+}
+
+// leastReady is how many endpoints were ready at least between two instants, before the last of which something changed.
+func (s *service) leastReady(from, to time.Duration) int {
+	before, least := 0, math.MaxInt
+	for _, count := range s.ready {
+		if count.seen >= to {
+			break
+		}
+		if count.seen >= from {
+			least = min(least, before, count.n)
+		}
+		before = count.n
+	}
+	return min(least, before)
+}
+
+// An emptySpan is a stretch in which a Service had no endpoint to route to.
+type emptySpan struct {
+	start, end model.Instant
+	last       *model.Event // the endpoint that left last
+	next       *model.Event // the one that ended it, nil if it went on to the end of what is known
+}
+
+// whole is all the time the span can have taken.
+func (e emptySpan) whole() model.Instant {
+	return model.Instant{Earliest: e.start.Earliest, Latest: e.end.Latest}
+}
+
+// emptySpans finds when there was no usable endpoint, from how they changed until the end of the
+// run. Changes seen in the same instant came in one update and count as one. Where there never was an
+// endpoint there is no span.
+func emptySpans(endpoints []*model.Event, end time.Duration) []emptySpan {
+	var spans []emptySpan
+	book := cluster.NewEndpointStates()
+	for _, e := range endpoints {
+		was := len(book.Usable)
+		book.Set(e)
+		now := len(book.Usable)
+		switch open := len(spans) > 0 && spans[len(spans)-1].next == nil; {
+		case was > 0 && now == 0:
+			spans = append(spans, emptySpan{start: e.At, end: model.Instant{Earliest: e.At.Latest, Latest: end}, last: e})
+		case open && was == 0 && now > 0 && spans[len(spans)-1].last.Seen == e.Seen:
+			spans = spans[:len(spans)-1]
+		case open && was == 0 && now > 0:
+			spans[len(spans)-1].end = e.At
+			spans[len(spans)-1].next = e
+		}
+	}
+	return spans
+}
+
+// emptySpans are those of the window's Service; none where EndpointSlices could not be watched, for
+// then what was last heard proves nothing.
+func (v *view) emptySpans(w *model.Window) []emptySpan {
+	if v.laneOff("endpointslice", w) {
+		return nil
+	}
+	return v.service(w).empty
+}
+
+// emptyNear is the first span without endpoints that overlaps the window, nil if there is none.
+func emptyNear(v *view, w *model.Window) *emptySpan {
+	for _, empty := range v.emptySpans(w) {
+		if empty.whole().Overlaps(w.Span()) {
+			return &empty
+		}
+	}
+	return nil
+}
+
+// end is how far the run has come.
+func (v *view) end() time.Duration {
+	end := v.Run.Run.Duration
+	for _, e := range v.Run.Events {
+		end = max(end, e.Seen)
+	}
+	for _, w := range v.Run.Windows {
+		end = max(end, w.End.Latest)
+	}
+	return end
+}

@@ -1,0 +1,211 @@
+package causes
+
+import (
+	"fmt"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/timeline"
+)
+
+// no-ready-endpoint: the Service has no endpoint to route to, and every request fails, from
+// everywhere. kube-proxy then rejects connections; but Linux limits the ICMP replies it does so with
+// to a burst of about 6 per peer and then 1/s, so that most connects time out instead.
+//
+//	endpoints  1 1 1 0 0 0 0 0 0 0 1 1
+//	svc        ok ok x x x x … x x x x ok      first refused, then timing out
+
+func noReadyEndpoint(v *view, w *model.Window) (*model.Cause, string) {
+	switch {
+	case v.laneOff("endpointslice", w):
+		return nil, "EndpointSlices could not be watched"
+	case w.Kind == model.Slow:
+		return nil, "requests were answered, only late"
+	case len(v.service(w).endpoints) == 0:
+		return nil, "no endpoints were watched"
+	}
+	empty := emptyNear(v, w)
+	if empty == nil {
+		return nil, "an endpoint was ready, or terminating and still serving, all the time"
+	}
+	if last := whenLastLeft(v, w, empty); !last.Overlaps(v.onset(w)) {
+		return nil, fmt.Sprintf("no endpoint was ready %s, but requests began to fail %s", quantity.Between(empty.whole()), quantity.Between(w.Start))
+	}
+	if why := answeredMeanwhile(w, empty); why != "" {
+		return nil, why
+	}
+	cause := &model.Cause{
+		Confidence: model.Medium,
+		Text:       emptyText(v, w, empty),
+		Fix:        emptyFix(v, w, empty),
+		Evidence:   emptyEvidence(v, w, empty),
+	}
+	confirmEmpty(v, w, empty, cause)
+	return cause, ""
+}
+
+// whenLastLeft is when a window must open to be blamed on the empty span: from the moment the last
+// Pod began to end (it may stop before its endpoint says so) to the end of the span.
+func whenLastLeft(v *view, w *model.Window, empty *emptySpan) model.Instant {
+	from := empty.whole()
+	for _, p := range v.pods(w) {
+		if p.UID != empty.last.Object.UID {
+			continue
+		}
+		for _, sign := range []*model.Instant{p.Deleted, v.probe(w, p).stopped, p.EndpointNotReady} {
+			if sign != nil {
+				from.Earliest = min(from.Earliest, sign.Earliest)
+			}
+		}
+	}
+	return from
+}
+
+// answeredMeanwhile says why the window is not the empty span's: requests were answered in it.
+func answeredMeanwhile(w *model.Window, empty *emptySpan) string {
+	if w.Kind == model.Outage {
+		return ""
+	}
+	certain := common(model.Instant{Earliest: empty.start.Latest, Latest: empty.end.Earliest}, w.Span())
+	if w.Blackout == nil || w.Blackout.Max < certain/2 {
+		return "requests were answered while no endpoint was ready"
+	}
+	return ""
+}
+
+// emptyText takes the length from the traffic, which tells it better than the watch does.
+func emptyText(v *view, w *model.Window, empty *emptySpan) string {
+	service := v.target(w).Service
+	if service == "" {
+		service = "the Service"
+	}
+	text := fmt.Sprintf("no endpoint of %s was ready, or terminating and still serving: %s left last (%s)", service, empty.last.Object.Name, quantity.Clock(empty.start.Latest))
+	if empty.next == nil {
+		text += ", and none became ready before the run ended"
+	} else {
+		text += fmt.Sprintf(", %s became ready at %s", empty.next.Object.Name, quantity.Clock(empty.end.Latest))
+	}
+	return text + nothingAnswered(w) + routedLate(v, w, empty)
+}
+
+func nothingAnswered(w *model.Window) string {
+	length := w.Blackout
+	if w.Kind == model.Outage {
+		length = &w.Length
+	}
+	switch {
+	case length == nil:
+		return ""
+	case w.Open != model.Open{}:
+		return "; nothing answered for ≥ " + quantity.Lowest(length.Min)
+	}
+	return "; nothing answered for " + quantity.About(*length)
+}
+
+// routedLate says that requests failed for long after an endpoint was ready again.
+func routedLate(v *view, w *model.Window, empty *emptySpan) string {
+	late := w.End.Earliest - empty.end.Latest
+	if empty.next == nil || w.Kind != model.Outage || late < moment {
+		return ""
+	}
+	return fmt.Sprintf(", and %s did not route to %s until ≥ %s after it was", v.from(w), empty.next.Object.Name, quantity.Lowest(late))
+}
+
+// emptyFix gives the time a second replica has to bridge, and how much of it is the replacement's
+// own slowness.
+func emptyFix(v *view, w *model.Window, empty *emptySpan) string {
+	fix := "run ≥ 2 replicas on different nodes, with a PodDisruptionBudget that lets only 1 go at a time"
+	if empty.next == nil {
+		return fix
+	}
+	for _, p := range v.pods(w) {
+		if p.UID == empty.next.Object.UID && p.Created != nil && p.EndpointReady != nil {
+			startup := length(*p.Created, *p.EndpointReady).Max
+			return fix + fmt.Sprintf(": the others must carry the load for ≥ %s (%s took up to %s from created to ready)",
+				quantity.Span(quantity.RoundUp(w.Length.Max)), p.Name, quantity.Span(startup))
+		}
+	}
+	return fix + fmt.Sprintf(": the others must carry the load for ≥ %s", quantity.Span(quantity.RoundUp(w.Length.Max)))
+}
+
+func emptyEvidence(v *view, w *model.Window, empty *emptySpan) []model.Evidence {
+	evidence := []model.Evidence{{
+		Event: empty.last.ID, At: &empty.start,
+		Text: fmt.Sprintf("%s, the last endpoint, turned %s", empty.last.Object.Name, empty.last.To),
+	}}
+	for _, p := range v.pods(w) {
+		if probe := v.probe(w, p); p.UID == empty.last.Object.UID && probe.stopped != nil {
+			evidence = append(evidence, model.Evidence{Target: probe.target, At: probe.stopped, Text: p.Name + " itself stopped answering"})
+		}
+	}
+	evidence = append(evidence, model.Evidence{
+		Target: w.Target, At: &w.Start,
+		Text: fmt.Sprintf("%d of %d requests failed: %s", w.Failed, w.Sent, quantity.ClassCounts(w.Classes)),
+	})
+	if empty.next != nil {
+		evidence = append(evidence, model.Evidence{
+			Event: empty.next.ID, At: &empty.end,
+			Text: empty.next.Object.Name + " became ready",
+		})
+	}
+	return evidence
+}
+
+// confirmEmpty looks for a second, independent sign: the traffic's own signature, and the silence of
+// every Pod's own address.
+func confirmEmpty(v *view, w *model.Window, empty *emptySpan, c *model.Cause) {
+	if refused, timedOut, ok := firstRefused(v, w); ok {
+		c.Confidence = model.High
+		c.Evidence = append(c.Evidence, model.Evidence{
+			Target: w.Target,
+			Text:   fmt.Sprintf("%d refused first, then %d timed out: kube-proxy rejects where no endpoint is left, and Linux limits how often", refused, timedOut),
+		})
+	}
+	if name := silentThroughout(v, w, empty); name != "" {
+		c.Confidence = model.High
+		c.Evidence = append(c.Evidence, model.Evidence{Target: name, Text: "no Pod answered at its own address meanwhile"})
+	}
+	if v.gapNear("endpointslice", w) {
+		c.Confidence = lower(c.Confidence, model.Medium)
+		c.Rivals = append(c.Rivals, "the watch of EndpointSlices had a gap: an endpoint may have been ready unseen")
+	}
+}
+
+// firstRefused recognises refusals followed by connect timeouts, looking at the failures one by one.
+func firstRefused(v *view, w *model.Window) (refused, timedOut int, ok bool) {
+	var lastRefused, lastTimeout time.Duration
+	firstTimeout := model.Never
+	for _, f := range v.Run.Failures {
+		if f.Target != w.Target || f.Sent < w.Start.Earliest || f.Sent > w.End.Earliest {
+			continue
+		}
+		switch f.Class {
+		case timeline.Refused, timeline.Unreachable:
+			refused++
+			lastRefused = f.Sent
+		case timeline.TimeoutConnect:
+			timedOut++
+			firstTimeout = min(firstTimeout, f.Sent)
+			lastTimeout = f.Sent
+		}
+	}
+	return refused, timedOut, refused > 0 && timedOut > refused && lastTimeout > lastRefused && firstTimeout > w.Start.Earliest
+}
+
+// silentThroughout names a direct target that had answered before and, as every other, did not
+// while there was certainly no endpoint; "" if one did, or none was probed.
+func silentThroughout(v *view, w *model.Window, empty *emptySpan) string {
+	certain := model.Instant{Earliest: empty.start.Latest, Latest: empty.end.Earliest}
+	name := ""
+	for _, p := range v.pods(w) {
+		switch probe := v.probe(w, p); {
+		case probe.firstOK == nil || *probe.firstOK >= certain.Latest:
+		case *probe.lastOK < certain.Earliest:
+			name = probe.target
+		default:
+			return ""
+		}
+	}
+	return name
+}

@@ -1,0 +1,208 @@
+package causes
+
+import (
+	"fmt"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/timeline"
+)
+
+// prober-fault: not the Service failed but the prober. Its own echo server, inside the same
+// process, failed as well; or it stood still so long that answers came too late to count; or every
+// target it probes failed at once, those of Pods that nothing had happened to included.
+//
+//	svc      ok ok x x x ok ok
+//	control  ok ok x x x ok ok      the same instant, with no network between
+
+func proberFault(v *view, w *model.Window) (*model.Cause, string) {
+	signs := []func(*view, *model.Window) (*model.Cause, string){controlFailed, stoodStill, allFailed, localFaults}
+	var best *model.Cause
+	silent := "the control target and the prober were well"
+	for _, sign := range signs {
+		cause, why := sign(v, w)
+		switch {
+		case cause == nil && why != "":
+			silent = why
+		case cause == nil:
+		case best == nil:
+			best = cause
+		default:
+			best.Evidence = append(best.Evidence, cause.Evidence...)
+			best.Confidence = model.High // two signs that do not depend on each other
+		}
+	}
+	return best, silent
+}
+
+const proberFix = "nothing to change in the Service: count this time as unobserved, "
+
+// controlFailed looks at the echo server inside the prober. It explains no more than a prober that stands still does, and for
+// no longer than it failed.
+func controlFailed(v *view, w *model.Window) (*model.Cause, string) {
+	for _, t := range v.Run.Targets {
+		if t.Kind != timeline.Control || t.Source != v.target(w).Source {
+			continue
+		}
+		trouble := v.troubleNear(t.Name, v.onset(w), w.Kind == model.Slow)
+		if trouble == nil {
+			continue
+		}
+		what := "the control target failed for up to " + quantity.Span(trouble.Length.Max)
+		if made := madeByProber(w); w.Kind != model.Slow && 2*made < w.Failed {
+			return nil, fmt.Sprintf("%s, but %d of %d requests were answered, if badly, or refused", what, w.Failed-made, w.Failed)
+		}
+		if why := outlasts(v, w, trouble.Length.Max); why != "" {
+			return nil, what + ", but " + why
+		}
+		return &model.Cause{
+			Confidence: model.High,
+			Text: fmt.Sprintf("the prober on %s got no good answer from its own echo server at the same time: %s",
+				v.from(w), troubleText(trouble)),
+			Fix: proberFix + fmt.Sprintf("and give the prober CPU and file descriptors of its own: it was unwell for up to %s", quantity.Span(trouble.Length.Max)),
+			Evidence: []model.Evidence{{
+				Target: t.Name, At: &trouble.Start,
+				Text: "the trouble of the control target began",
+			}},
+		}, ""
+	}
+	return nil, ""
+}
+
+// madeByProber counts the failures that a prober which does not run can make of good answers. A refusal and a bad answer are answers.
+func madeByProber(w *model.Window) int {
+	return some(w.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.NoSlot, timeline.Reset, timeline.EOF, timeline.Unreachable, timeline.Other)
+}
+
+// outlasts says that the window went on for longer than requests can wait that were sent while the prober was unwell.
+func outlasts(v *view, w *model.Window, unwell time.Duration) string {
+	if w.Length.Min <= unwell+v.Run.Run.Timeout {
+		return ""
+	}
+	return "requests failed for ≥ " + quantity.Lowest(w.Length.Min)
+}
+
+func troubleText(w *model.Window) string {
+	if w.Kind == model.Slow {
+		return "answers late for " + quantity.Spans(w.Length)
+	}
+	return quantity.ClassCounts(w.Classes) + " in " + quantity.Spans(w.Length)
+}
+
+// stoodStill looks for a time in which the prober did not run. It explains only timeouts and late
+// answers, and only a standstill long enough to make them: a refusal is an answer.
+func stoodStill(v *view, w *model.Window) (*model.Cause, string) {
+	for _, e := range v.stalls {
+		if !e.At.Overlaps(v.onset(w)) {
+			continue
+		}
+		stall := e.At.Latest - e.At.Earliest
+		if why := cannotStall(v, w, stall); why != "" {
+			return nil, fmt.Sprintf("the prober stood still for %s, but %s", quantity.Span(stall), why)
+		}
+		return &model.Cause{
+			Confidence: model.Medium,
+			Text:       fmt.Sprintf("the prober on %s did not run for %s: it read answers too late", v.from(w), quantity.Span(stall)),
+			Fix:        proberFix + fmt.Sprintf("and give the prober CPU: no CPU limit, and a request that keeps others from starving it for %s", quantity.Span(stall)),
+			Evidence:   []model.Evidence{{Event: e.ID, At: new(e.At), Text: "the prober did not run"}},
+		}, ""
+	}
+	return nil, ""
+}
+
+// cannotStall says why a standstill of this length cannot have made the window.
+func cannotStall(v *view, w *model.Window, stall time.Duration) string {
+	if w.Kind == model.Slow {
+		if stall < v.target(w).SlowFrom/2 {
+			return "that is too short to make answers this slow"
+		}
+		return ""
+	}
+	if !only(w.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.NoSlot) {
+		return "that makes no " + quantity.ClassCounts(w.Classes)
+	}
+	if stall < v.Run.Run.Timeout/2 {
+		return "that is too short to make requests time out"
+	}
+	return outlasts(v, w, stall)
+}
+
+// allFailed looks at everything else this source probes: if each target failed, the direct ones of
+// Pods that nothing had happened to included, then what they share is the prober and its network.
+func allFailed(v *view, w *model.Window) (*model.Cause, string) {
+	if w.Kind == model.Slow {
+		return nil, ""
+	}
+	healthy := v.healthyOthers(w)
+	if len(healthy) == 0 {
+		return nil, ""
+	}
+	var evidence []model.Evidence
+	for _, p := range healthy {
+		trouble := v.outageNear(v.directName(w, p), v.onset(w))
+		if trouble == nil || !p.ReadyWithin(trouble.Start.Latest, trouble.End.Earliest) {
+			return nil, ""
+		}
+		evidence = append(evidence, model.Evidence{
+			Target: v.directName(w, p), At: &trouble.Start,
+			Text: p.Name + ", ready and untouched, began to fail at its own address",
+		})
+	}
+	for _, t := range v.Run.Targets {
+		if t.Kind.Judged() && t.Source == v.target(w).Source && v.outageNear(t.Name, w.Span()) == nil {
+			return nil, ""
+		}
+	}
+	confidence := model.Low
+	if len(healthy) > 1 {
+		confidence = model.Medium
+	}
+	return &model.Cause{
+		Confidence: confidence,
+		Text: fmt.Sprintf("everything the prober on %s sends failed at once, what goes straight to the address of %s included",
+			v.from(w), quantity.Count(len(healthy), "healthy Pod")),
+		Fix:      proberFix + fmt.Sprintf("and probe from ≥ 2 nodes to tell the prober's network from the Pods': %s cannot", quantity.Count(len(healthy), "direct target")),
+		Evidence: evidence,
+		Rivals:   []string{"the network or the node that all of them share, or a fault common to all Pods"},
+	}, ""
+}
+
+// localFaults looks for requests that our own system refused to send, or that a standstill of the prober made worthless. They
+// explain only timeouts, and no more of them than there are such requests.
+func localFaults(v *view, w *model.Window) (*model.Cause, string) {
+	t := v.target(w)
+	about := v.onset(w)
+	about.Latest = w.End.Latest
+	var at *model.Instant
+	n := 0
+	for _, gap := range v.Run.Unobserved {
+		in := model.Instant{Earliest: gap.Start, Latest: gap.End}
+		if gap.Reason != model.ReasonLocal || gap.Target != w.Target || !in.Overlaps(about) {
+			continue
+		}
+		n += max(1, int(float64(gap.End-gap.Start)/float64(time.Second)*t.Rate+0.5))
+		if at == nil && in.Overlaps(v.onset(w)) {
+			at = &in
+		}
+	}
+	n = min(n, t.Classes[timeline.Local.String()])
+	switch {
+	case at == nil:
+		return nil, ""
+	case !only(w.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.NoSlot):
+		return nil, fmt.Sprintf("%s failed on our side, but that makes no %s", quantity.Count(n, "request"), quantity.ClassCounts(w.Classes))
+	case n < w.Failed:
+		return nil, fmt.Sprintf("only %s failed on our side, but %d otherwise", quantity.Count(n, "request"), w.Failed)
+	}
+	tells := "tell"
+	if n == 1 {
+		tells = "tells"
+	}
+	return &model.Cause{
+		Confidence: model.Low,
+		Text:       fmt.Sprintf("%s had no ports or file descriptors left, or the prober stood still: %s failed on our side", v.from(w), quantity.Count(n, "request")),
+		Fix:        proberFix + fmt.Sprintf("and lower --rate, raise the limit of open files or give the prober CPU: %s %s nothing", quantity.Count(n, "request"), tells),
+		Evidence:   []model.Evidence{{Target: w.Target, At: at, Text: "requests failed on our side"}},
+	}, ""
+}

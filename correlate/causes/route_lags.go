@@ -1,0 +1,502 @@
+package causes
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"lapse/correlate/cluster"
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/correlate/windows"
+	"lapse/timeline"
+)
+
+// This file bounds for how long a node routed to Pods after they had stopped.
+//
+// A failed request was sent over a route to a Pod that had stopped. Which one that was, it does not tell where several had. But a
+// node takes endpoints out in the order in which they left their EndpointSlice: while the one that left first is still
+// routed to, so are all that left after it. So each failure proves how long the route to the last of them lived:
+//
+//	a stopped    |
+//	b stopped    .     .  |
+//	requests     x  .  x  .  x  x  .  x  .  .  .  .  .  .
+//	             └──── a ─┘  └─── b ──┘     └ k successes in a row: the routes are gone
+//
+// Of b it is proven. Of a it is proven up to b's stop, and possible as long as b's.
+
+// A podStop is a Pod that ended: what bounds its stop, and for how long requests were still routed to it.
+type podStop struct {
+	pod    *model.Pod
+	target string        // of the Pod's own address; "" if there is none
+	at     model.Instant // when it stopped
+	proved bool          // by its own address
+	exited bool          // by the watch, which saw its containers end
+	order  int           // its place in the order in which endpoints left; -1 if it was not seen to leave
+	left   time.Duration // when it was seen to leave
+
+	routed time.Duration // Sent of the last failed request that proves that it was routed to; -1 if none does
+	gone   time.Duration // by then it was not routed to any more
+	shared bool          // failed requests after that may have been routed to it, or to another Pod
+}
+
+// lag is for how long the Pod was routed to after it had stopped.
+func (s *podStop) lag() model.Length {
+	least := max(0, s.routed-s.at.Latest)
+	return model.Length{Min: least, Max: max(least, s.gone-s.at.Earliest)}
+}
+
+// about says the lag in words. Where a part of it may be another Pod's, only what is proven is said, or what is possible.
+func (s *podStop) about() string {
+	lag := s.lag()
+	if s.shared && lag.Min > 0 {
+		return "≥ " + quantity.Lowest(lag.Min)
+	}
+	return quantity.About(lag)
+}
+
+// A race is a window in which requests were routed to Pods that had stopped.
+type race struct {
+	silent    string     // why it is none
+	stops     []*podStop // of the Pods whose routes can have made failures, as they stopped
+	explained int        // failures of the window that these can have made
+	lost      int        // of these, the ones of requests that got no connection; the others were cut
+	last      time.Duration
+	troubled  []trouble
+}
+
+// A trouble is a Pod that failed at its own address though it was ready and not ending.
+type trouble struct {
+	pod    *model.Pod
+	window *model.Window
+}
+
+// raceIn finds the Pods whose stale routes can have made the window.
+func (v *view) raceIn(w *model.Window) race {
+	if r, known := v.races[w]; known {
+		return r
+	}
+	r := v.findRace(w)
+	v.races[w] = r
+	return r
+}
+
+func (v *view) findRace(w *model.Window) race {
+	switch {
+	case len(v.pods(w)) == 0:
+		return race{silent: "no Pods were watched"}
+	case !dials(v, w):
+		return race{silent: "no new connection failed to be made"}
+	}
+	return v.episodeOf(w).attribute(w)
+}
+
+// dials reports whether the window tells of connections that could not be made, or were cut before
+// they carried a reply. On persistent connections only a failed dial does.
+func dials(v *view, w *model.Window) bool {
+	failedDials := some(w.Classes, timeline.Refused, timeline.TimeoutConnect, timeline.Unreachable)
+	if v.target(w).Kind == timeline.Reused || w.Kind == model.Slow {
+		return failedDials > 0
+	}
+	return failedDials+some(w.Classes, timeline.Reset, timeline.EOF) > 0
+}
+
+// An episode is a window with those that are near it, of all targets that go over the same routes. So what is found does not depend on
+// how windows are joined.
+type episode struct {
+	view     *view
+	w        *model.Window // the first
+	span     model.Instant
+	k        int             // successes in a row that prove that the route to one of the endpoints is gone
+	fresh    *model.Target   // of kind new; nil if there is none
+	failures []model.Failure // of requests that got no connection, and that a stale route can have made fail
+	stops    []*podStop      // of ending Pods, as they stopped
+	silent   string          // why there are none
+	troubled []trouble
+}
+
+// apart is how far windows of one episode lie apart at most: as far as runs of failures in one window do by default.
+const apart = time.Second
+
+func (v *view) episodeOf(w *model.Window) *episode {
+	if e := v.episodes[w]; e != nil {
+		return e
+	}
+	t := v.target(w)
+	var alike []*model.Window
+	for i := range v.Run.Windows {
+		if other := &v.Run.Windows[i]; other.Kind != model.Slow && sharesRoutes(v.target(other), t) {
+			alike = append(alike, other)
+		}
+	}
+	slices.SortStableFunc(alike, func(a, b *model.Window) int { return cmp.Compare(a.Start.Earliest, b.Start.Earliest) })
+	var e *episode
+	var all []*episode
+	for _, other := range alike {
+		if e == nil || other.Start.Earliest > e.span.Latest+apart {
+			e = &episode{view: v, w: other, span: other.Span()}
+			all = append(all, e)
+		}
+		e.span.Latest = max(e.span.Latest, other.End.Latest)
+		v.episodes[other] = e
+		last := lastRoutable(v, other)
+		for _, f := range v.failuresOf(other) {
+			if windows.Unconnected(f.Class) && f.Sent <= last {
+				e.failures = append(e.failures, f)
+			}
+		}
+	}
+	for i := range v.Run.Targets {
+		if fresh := &v.Run.Targets[i]; fresh.Kind == timeline.New && sharesRoutes(fresh, t) {
+			for _, e := range all {
+				e.fresh = fresh
+			}
+		}
+	}
+	for _, e := range all {
+		e.judge()
+	}
+	return v.episodes[w]
+}
+
+func (e *episode) judge() {
+	slices.SortStableFunc(e.failures, func(a, b model.Failure) int { return cmp.Compare(a.Sent, b.Sent) })
+	e.k = inARow(e.view.routesIn(e.w, e.span))
+	e.findStops()
+	e.findTrouble()
+	e.bound()
+}
+
+// failuresOf are the failures of a window, by Sent. Those beyond the cap of the list are stood in for by the first and the last.
+func (v *view) failuresOf(w *model.Window) []model.Failure {
+	list := v.failures[w.Target]
+	after := func(at time.Duration) int {
+		i, _ := slices.BinarySearchFunc(list, at+1, func(f model.Failure, t time.Duration) int { return cmp.Compare(f.Sent, t) })
+		return i
+	}
+	end := w.End.Earliest // the last was sent then, or later if it waited for a connection
+	if some(w.Classes, timeline.NoSlot) > 0 {
+		end = w.End.Latest
+	}
+	to := after(end)
+	list = list[max(min(after(w.Start.Earliest-1), to), to-w.Failed):to]
+	if len(list) < w.Failed && only(w.Classes, timeline.Refused, timeline.TimeoutConnect, timeline.Unreachable) {
+		first, last := w.Start.Latest, max(w.Start.Latest, w.End.Earliest)
+		list = slices.Clip(list)
+		if len(list) == 0 {
+			list = append(list, model.Failure{Target: w.Target, Sent: first, Done: first, Class: timeline.Refused})
+		}
+		list = append(list, model.Failure{Target: w.Target, Sent: last, Done: last, Class: timeline.Refused})
+	}
+	return list
+}
+
+// lastRoutable is the last instant at which a request can have been sent that a stale route made fail: once no endpoint is left,
+// failures have another cause.
+func lastRoutable(v *view, w *model.Window) time.Duration {
+	last := model.Never
+	for _, empty := range v.emptySpans(w) {
+		if empty.whole().Overlaps(w.Span()) {
+			last = min(last, max(empty.start.Latest, w.Start.Latest))
+		}
+	}
+	return last
+}
+
+// routesIn is how many endpoints the node can have had routes to at most: as many as were ready at one time.
+func (v *view) routesIn(w *model.Window, at model.Instant) int {
+	n := v.service(w).mostReady(at.Earliest-cluster.WatchLag, at.Latest)
+	if n == 0 || v.laneOff("endpointslice", w) {
+		return max(n, len(v.pods(w)))
+	}
+	return n
+}
+
+// inARow is k: how many successes in a row show with 99.9 % confidence that none of n routes leads to a Pod that stopped.
+func inARow(n int) int {
+	if n < 2 {
+		return windows.ShortestStreak
+	}
+	return max(windows.ShortestStreak, int(math.Ceil(math.Log(0.001)/math.Log1p(-1/float64(n)))))
+}
+
+// arrived is when the first packet of a request that got no connection had arrived, or was lost.
+func arrived(f *model.Failure) time.Duration { return windows.Arrival(f.Class, f.Sent, f.Done) }
+
+// reach is by how much the first failure can follow a stop: requests met other routes before. A persistent connection notices
+// that its Pod stopped when it is used next.
+func (e *episode) reach(t *model.Target) time.Duration {
+	if t.Rate <= 0 {
+		return 0
+	}
+	n := 2 * e.k
+	if t.Kind == timeline.Reused {
+		n = nextUse(t)
+	}
+	return time.Duration(float64(n) / t.Rate * float64(time.Second))
+}
+
+// nextUse is after how many requests each of a target's connections has been used.
+func nextUse(t *model.Target) int { return cmp.Or(t.Connections, usualConnections) + 1 }
+
+// usualConnections is how many persistent connections are kept where a recording does not say.
+const usualConnections = 10
+
+// findStops finds the ending Pods that stopped when failures can be their doing, as they stopped.
+func (e *episode) findStops() {
+	e.silent = "no Pod was ending"
+	for _, p := range e.view.pods(e.w) {
+		if !p.TerminatingBy(e.span.Latest) {
+			continue
+		}
+		s := e.stopOf(p)
+		switch {
+		case s == nil:
+			e.silent = p.Name + " was ending, but did not stop"
+		case e.wasLast(p):
+			e.silent = p.Name + " was the last endpoint, and there was no other to route to"
+		default:
+			e.stops = append(e.stops, s)
+		}
+	}
+	slices.SortStableFunc(e.stops, func(a, b *podStop) int {
+		return cmp.Or(cmp.Compare(a.at.Earliest, b.at.Earliest), cmp.Compare(a.at.Latest, b.at.Latest))
+	})
+}
+
+// wasLast reports whether no endpoint was left by the update that turned the Pod's own away.
+func (e *episode) wasLast(p *model.Pod) bool {
+	svc := e.view.service(e.w)
+	order, left := svc.order[p.UID]
+	for _, empty := range e.view.emptySpans(e.w) {
+		together := left && svc.leaves[order].Seen == empty.last.Seen
+		if (together || empty.last.Object.UID == p.UID) && empty.whole().Overlaps(e.span) {
+			return true
+		}
+	}
+	return false
+}
+
+// stopOf is the Pod's stop, nil if it did not stop about the window. A Pod whose own address was probed and went on answering is
+// cleared; without a probe, it stopped between its deletion and its exit.
+func (e *episode) stopOf(p *model.Pod) *podStop {
+	probe := e.view.probe(e.w, p)
+	s := &podStop{pod: p, target: probe.target, order: -1, routed: -1, gone: model.Never}
+	switch {
+	case probe.stopped != nil:
+		s.at, s.proved = *probe.stopped, true
+	case probe.lastOK != nil && *probe.lastOK > e.span.Latest:
+		return nil
+	default:
+		at, known := stopByWatch(p)
+		if !known {
+			return nil
+		}
+		if probe.lastOK != nil {
+			cluster.NotBefore(&at, *probe.lastOK)
+		}
+		s.at, s.exited = at, p.Exited != nil
+	}
+	if s.at.Latest+e.reach(e.view.target(e.w)) < e.span.Earliest || s.at.Earliest > e.span.Latest {
+		return nil
+	}
+	svc := e.view.service(e.w)
+	if order, known := svc.order[p.UID]; known {
+		s.order, s.left = order, svc.leaves[order].Seen
+	}
+	return s
+}
+
+// stopByWatch bounds a Pod's stop by what the watch saw: not before its deletion was asked for, for
+// it may stop listening long before it exits, and not after its containers had ended or it was gone.
+func stopByWatch(p *model.Pod) (stop model.Instant, known bool) {
+	if p.Deleted == nil {
+		return model.Instant{}, false
+	}
+	stop.Earliest = p.Deleted.Earliest
+	switch {
+	case p.Exited != nil:
+		stop.Latest = p.Exited.Latest
+	case p.Gone != nil:
+		stop.Latest = p.Gone.Latest
+	default:
+		stop.Latest = p.Deleted.Latest // still to be seen
+	}
+	return stop, stop.Earliest <= stop.Latest
+}
+
+// bound bounds until when each Pod was routed to.
+func (e *episode) bound() {
+	for _, s := range e.stops {
+		s.gone = min(e.goneBy(s), e.view.end())
+	}
+	e.inOrderOfLeaving()
+	for i := range e.failures {
+		f := &e.failures[i]
+		if e.doubtful(f) {
+			continue
+		}
+		for _, s := range lastToLeave(e.candidates(f)) {
+			s.routed = max(s.routed, f.Sent)
+		}
+	}
+	for i := range e.failures {
+		f := &e.failures[i]
+		for _, s := range e.candidates(f) {
+			s.shared = s.shared || f.Sent > s.routed
+		}
+	}
+}
+
+// goneBy is when k requests in a row had succeeded since the Pod had stopped and since the last failure that was its own: one before
+// another Pod's stop, and not after so many successes that the route was gone for sure. Only requests that open a connection tell.
+func (e *episode) goneBy(s *podStop) time.Duration {
+	if e.fresh == nil {
+		return model.Never
+	}
+	streaks := e.view.Streaks[e.fresh.Name]
+	own := streaks.Proof(2*e.k, s.at.Latest)
+	for _, other := range e.stops {
+		if other.at.Earliest > s.at.Latest {
+			own = min(own, other.at.Earliest)
+		}
+	}
+	from := s.at.Latest
+	for i := range e.failures {
+		if f := &e.failures[i]; f.Sent < own && arrived(f) >= s.at.Earliest {
+			from = max(from, f.Sent)
+		}
+	}
+	return streaks.Proof(e.k, from)
+}
+
+// inOrderOfLeaving says of each Pod that its route was gone when that of one was gone which left with it or later.
+func (e *episode) inOrderOfLeaving() {
+	for _, s := range e.stops {
+		for _, later := range e.stops {
+			if s.order >= 0 && later.order >= s.order && later.gone > s.at.Latest {
+				s.gone = min(s.gone, later.gone)
+			}
+		}
+	}
+}
+
+// candidates are the stops of the Pods to which f can have been routed.
+func (e *episode) candidates(f *model.Failure) []*podStop {
+	var all []*podStop
+	for _, s := range e.stops {
+		if s.at.Earliest <= arrived(f) && f.Sent <= s.gone {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// lastToLeave are those of the Pods whose endpoints left last, in one update. Where that is not known of one, a lone Pod is it, and
+// of several none.
+func lastToLeave(stops []*podStop) []*podStop {
+	if len(stops) < 2 {
+		return stops
+	}
+	last := slices.MaxFunc(stops, func(a, b *podStop) int { return cmp.Compare(a.order, b.order) }).order
+	var found []*podStop
+	for _, s := range stops {
+		switch s.order {
+		case -1:
+			return nil
+		case last:
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// findTrouble finds the Pods that were ready, not ending, and failed at their own addresses.
+func (e *episode) findTrouble() {
+	for _, p := range e.view.pods(e.w) {
+		if p.TerminatingBy(e.span.Latest) {
+			continue
+		}
+		for _, t := range e.view.directOf(e.w, p) {
+			for i := range e.view.Outages[t.Name] {
+				u := &e.view.Outages[t.Name][i]
+				if u.Kind != model.Slow && u.Span().Overlaps(e.span) && p.ReadyWithin(u.Start.Latest, u.End.Earliest) {
+					e.troubled = append(e.troubled, trouble{p, u})
+				}
+			}
+		}
+	}
+}
+
+// doubtful reports whether f may have been routed to a Pod that was ready and failed all the same.
+func (e *episode) doubtful(f *model.Failure) bool {
+	return slices.ContainsFunc(e.troubled, func(t trouble) bool {
+		return t.window.Start.Earliest <= arrived(f) && f.Sent <= t.window.End.Latest
+	})
+}
+
+// attribute counts which failures of a window the stops can have made.
+func (e *episode) attribute(w *model.Window) race {
+	r := race{troubled: e.troubled, silent: e.silent + " " + quantity.Between(w.Start)}
+	own := e.view.failuresOf(w)
+	last := lastRoutable(e.view, w)
+	waiting := some(w.Classes, timeline.TimeoutConnect) > 0
+	failed := map[*podStop]int{}
+	for i := range own {
+		f := &own[i]
+		switch {
+		case f.Sent > last:
+		case windows.Unconnected(f.Class), f.Class == timeline.NoSlot && waiting:
+			made := e.candidates(f)
+			for _, s := range made {
+				failed[s]++
+			}
+			if len(made) > 0 {
+				r.explained++
+				r.lost++
+				r.last = max(r.last, f.Sent)
+			}
+		case slices.ContainsFunc(e.stops, func(s *podStop) bool { return s.cut(f) }):
+			r.explained++
+			r.last = max(r.last, f.Sent)
+		}
+	}
+	if r.lost > 0 {
+		r.explained += max(0, w.Failed-len(own)) // beyond the cap of the list
+	}
+	for _, s := range e.stops {
+		if failed[s] > 0 || r.lost == 0 && s.cutsAny(own) {
+			r.stops = append(r.stops, s)
+		}
+	}
+	if len(r.stops) == 0 && len(e.stops) > 0 {
+		r.silent = fmt.Sprintf("%s stopped %s: no request failed so that its route can have made it", e.stops[0].pod.Name, quantity.Between(e.stops[0].at))
+	}
+	return r
+}
+
+// moment is for how long after a Pod stopped listening the connections it had accepted may be reset.
+const moment = 100 * time.Millisecond
+
+// cut reports whether f was under way when the Pod stopped, so that its end can have cut it. A Pod that has stopped accepts no
+// connection on which an answer could be awaited.
+func (s *podStop) cut(f *model.Failure) bool {
+	switch f.Class {
+	case timeline.Reset, timeline.EOF:
+		return f.Sent <= s.at.Latest+moment && s.at.Earliest <= f.Done && f.Done <= s.at.Latest+moment
+	case timeline.TimeoutResponse:
+		return f.Sent <= s.at.Latest && s.at.Earliest <= f.Done
+	}
+	return false
+}
+
+func (s *podStop) cutsAny(failures []model.Failure) bool {
+	for i := range failures {
+		if f := &failures[i]; f.Class != timeline.TimeoutResponse && s.cut(f) {
+			return true
+		}
+	}
+	return false
+}

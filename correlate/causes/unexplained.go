@@ -1,0 +1,147 @@
+package causes
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/timeline"
+)
+
+// nearBy is how far from a window's onset a change is still worth mentioning when no rule speaks.
+const nearBy = 2 * time.Second
+
+// maxNear caps how many changes an unexplained window lists near its onset, and maxNearEnd near its end.
+const (
+	maxNear    = 10
+	maxNearEnd = 5
+)
+
+// unexplained is the honest answer where no rule spoke, or none for most of the failures: what changed about the time, and why each
+// rule kept silent.
+func unexplained(v *view, w *model.Window, silent []string) model.Cause {
+	alike := failedAlike(v, w)
+	cause := model.Cause{Rule: "unexplained", Confidence: model.Low, Rivals: append([]string{}, silent...)}
+	if onset := v.onset(w); onset.Latest-onset.Earliest > nearBy {
+		cause.Text = "no rule fits, and when it began is not known to within " + quantity.Span(nearBy)
+		cause.Evidence = append(alike.evidence, nearEnd(v, w, 0)...)
+		return cause
+	}
+	near, more := nearOnset(v, w, alike.uids)
+	cause.Text = "no rule fits, and nothing was seen to change within " + quantity.Span(nearBy) + " of its onset"
+	if len(near) > 0 {
+		cause.Text = fmt.Sprintf("no rule fits: %s near its onset, none of them known to do this", quantity.Count(len(near)+more, "change"))
+	}
+	cause.Evidence = append(append(alike.evidence, near...), nearEnd(v, w, w.Start.Latest+nearBy)...)
+	return cause
+}
+
+// alike are the Pods whose own addresses failed during the window.
+type alike struct {
+	uids     map[string]bool  // of those that failed at its onset
+	evidence []model.Evidence // the Pod whose failures are most like the window's first
+}
+
+func failedAlike(v *view, w *model.Window) alike {
+	found := alike{uids: map[string]bool{}, evidence: []model.Evidence{}}
+	type pod struct {
+		like     int
+		evidence model.Evidence
+	}
+	var pods []pod
+	for _, p := range v.pods(w) {
+		name := v.directName(w, p)
+		trouble := v.outageNear(name, w.Span())
+		if trouble == nil || !p.ReadyWithin(0, trouble.End.Latest) {
+			continue
+		}
+		found.uids[p.UID] = trouble.Span().Overlaps(v.onset(w))
+		pods = append(pods, pod{likeness(w, trouble), model.Evidence{
+			Target: name, At: &trouble.Start,
+			Text: fmt.Sprintf("%s failed at its own address as well: %s", p.Name, quantity.ClassCounts(trouble.Classes)),
+		}})
+	}
+	slices.SortStableFunc(pods, func(a, b pod) int { return cmp.Compare(b.like, a.like) })
+	for _, p := range pods[:min(len(pods), maxNear)] {
+		found.evidence = append(found.evidence, p.evidence)
+	}
+	return found
+}
+
+// likeness is how many failures of the window are of the classes of another.
+func likeness(w, other *model.Window) int {
+	n := 0
+	for class, failed := range w.Classes {
+		if other.Classes[class] > 0 {
+			n += failed
+		}
+	}
+	return n
+}
+
+// nearOnset lists the changes whose brackets come near the window's onset, and counts those beyond
+// the cap: those of the Pods that failed first, and then the nearest first.
+func nearOnset(v *view, w *model.Window, failing map[string]bool) (near []model.Evidence, more int) {
+	onset := v.onset(w)
+	changes := v.changesNear(model.Instant{Earliest: onset.Earliest - nearBy, Latest: onset.Latest + nearBy})
+	slices.SortStableFunc(changes, func(a, b *model.Event) int {
+		if of := changeOfOther(a, failing) - changeOfOther(b, failing); of != 0 {
+			return of
+		}
+		return cmp.Compare(onset.Distance(a.Seen), onset.Distance(b.Seen))
+	})
+	shown := min(len(changes), maxNear)
+	for _, e := range changes[:shown] {
+		near = append(near, model.Evidence{Event: e.ID, At: new(e.At), Text: describe(e)})
+	}
+	return near, len(changes) - shown
+}
+
+// changeOfOther is 0 for a change of one of these Pods, else 1.
+func changeOfOther(e *model.Event, pods map[string]bool) int {
+	if e.Object != nil && pods[e.Object.UID] {
+		return 0
+	}
+	return 1
+}
+
+// nearEnd lists the changes seen nearest to the window's end, of those seen after an instant.
+func nearEnd(v *view, w *model.Window, after time.Duration) []model.Evidence {
+	if w.Open.End {
+		return nil
+	}
+	changes := slices.DeleteFunc(v.changesNear(model.Instant{Earliest: w.End.Earliest - nearBy, Latest: w.End.Latest + nearBy}), func(e *model.Event) bool { return e.Seen <= after })
+	slices.SortStableFunc(changes, func(a, b *model.Event) int { return cmp.Compare(w.End.Distance(a.Seen), w.End.Distance(b.Seen)) })
+	var near []model.Evidence
+	for _, e := range changes[:min(len(changes), maxNearEnd)] {
+		near = append(near, model.Evidence{Event: e.ID, At: new(e.At), Text: "near its end: " + describe(e)})
+	}
+	return near
+}
+
+// isChange reports whether the event can have had an effect on traffic, unlike our own bookkeeping.
+func isChange(e *model.Event) bool {
+	switch e.Kind {
+	case timeline.RunPhase, timeline.CommandOutput, timeline.TargetChanged, timeline.WatchLane, timeline.RequestError, timeline.AddressFailed:
+		return false
+	}
+	return true
+}
+
+// describe says in a few words what an event was.
+func describe(e *model.Event) string {
+	text := string(e.Kind)
+	if e.Object != nil && e.Object.Name != "" {
+		text += " " + e.Object.Name
+	}
+	switch {
+	case e.From != "" && e.To != "":
+		text += " " + e.From + " → " + e.To
+	case e.To != "":
+		text += " " + e.To
+	}
+	return text
+}

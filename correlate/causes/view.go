@@ -1,0 +1,362 @@
+package causes
+
+import (
+	"cmp"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"lapse/correlate/cluster"
+	"lapse/correlate/model"
+	"lapse/timeline"
+)
+
+// A view is a scene with what several rules ask of it, found once: a run can have thousands of
+// windows and events, and is judged several times per second while it goes on.
+type view struct {
+	*Case
+	targets  map[string]*model.Target   // by name
+	direct   map[string][]*model.Target // the direct ones, by the UID of their Pod
+	failures map[string][]model.Failure // by target, by Sent
+	changes  []*model.Event             // what can have had an effect on traffic, by Seen; without what the first list found
+	widest   time.Duration
+	stalls   []*model.Event
+	lanes    []*model.Event
+	gaps     []*model.Event
+	errors   []*model.Event
+	services map[frontend]*service
+	races    map[*model.Window]race
+	episodes map[*model.Window]*episode
+}
+
+// A frontend is what a judged target sends to: one port of a Service at one of its addresses. A bare URL has no Service.
+type frontend struct {
+	service, port string
+	family        family
+}
+
+// A family is that of IP addresses; 0 if it is not known.
+type family int
+
+func familyOf(addr netip.Addr) family {
+	switch {
+	case addr.Unmap().Is4():
+		return 4
+	case addr.IsValid():
+		return 6
+	}
+	return 0
+}
+
+// frontendOf is what t sends to. The family is known where its URL names an address, as that of a Service does.
+func frontendOf(t *model.Target) frontend {
+	f := frontend{service: t.Service, port: t.Port}
+	if u, err := url.Parse(t.URL); err == nil {
+		addr, _ := netip.ParseAddr(u.Hostname())
+		f.family = familyOf(addr)
+	}
+	return f
+}
+
+// reaches reports whether requests to f may get to an endpoint of this Service and port, at an address of this family. What is
+// not known rules nothing out.
+func (f frontend) reaches(o frontend) bool {
+	return (f.service == "" || o.service == "" || f.service == o.service) && (f.port == "" || o.port == "" || f.port == o.port) &&
+		(f.family == 0 || o.family == 0 || f.family == o.family)
+}
+
+// A service is what the rules ask about what stands behind a window, or about all there is if the
+// window's target is a bare URL.
+type service struct {
+	frontend
+	pods      []*model.Pod
+	endpoints []*model.Event // their changes, by Seen
+	order     map[string]int // by UID of its Pod: the place in the order in which endpoints left the ready ones; those that one update took away share it
+	leaves    []*model.Event // by that place
+	before    []int          // by that place: how many endpoints were ready before
+	ready     []readyCount   // how many endpoints were ready
+	empty     []emptySpan    // when there was no endpoint to route to
+	longest   *longestLag    // nil until asked for
+}
+
+func newView(s *Case) *view {
+	v := &view{
+		Case: s, services: map[frontend]*service{}, races: map[*model.Window]race{}, episodes: map[*model.Window]*episode{},
+		targets: map[string]*model.Target{}, direct: map[string][]*model.Target{}, failures: map[string][]model.Failure{},
+	}
+	for i := range s.Run.Targets {
+		t := &s.Run.Targets[i]
+		v.targets[t.Name] = t
+		if t.Kind == timeline.Direct {
+			v.direct[t.PodUID] = append(v.direct[t.PodUID], t)
+		}
+	}
+	for _, f := range s.Run.Failures {
+		v.failures[f.Target] = append(v.failures[f.Target], f)
+	}
+	for i := range s.Run.Events {
+		e := &s.Run.Events[i]
+		switch e.Kind {
+		case timeline.ProberStall:
+			v.stalls = append(v.stalls, e)
+		case timeline.WatchLane:
+			if e.Object != nil {
+				v.lanes = append(v.lanes, e)
+			}
+		case timeline.WatchGap:
+			v.gaps = append(v.gaps, e)
+		case timeline.RequestError:
+			if e.Object != nil {
+				v.errors = append(v.errors, e)
+			}
+		}
+		if isChange(e) && e.At.Bounded() {
+			v.changes = append(v.changes, e)
+			v.widest = max(v.widest, e.At.Latest-e.At.Earliest)
+		}
+	}
+	slices.SortStableFunc(v.changes, func(a, b *model.Event) int { return cmp.Compare(a.Seen, b.Seen) })
+	return v
+}
+
+// changesNear are the changes whose brackets overlap this one.
+func (v *view) changesNear(at model.Instant) []*model.Event {
+	from, _ := slices.BinarySearchFunc(v.changes, at.Earliest, func(e *model.Event, t time.Duration) int { return cmp.Compare(e.Seen, t) })
+	var near []*model.Event
+	for _, e := range v.changes[from:] {
+		if e.Seen > at.Latest+v.widest {
+			break
+		}
+		if e.At.Overlaps(at) {
+			near = append(near, e)
+		}
+	}
+	return near
+}
+
+// service is what stands behind the window's target.
+func (v *view) service(w *model.Window) *service {
+	t := v.target(w)
+	f := frontendOf(t)
+	if known := v.services[f]; known != nil {
+		return known
+	}
+	svc := &service{frontend: f}
+	v.services[f] = svc
+	strangers := map[string]bool{}
+	for i := range v.Run.Pods {
+		p := &v.Run.Pods[i]
+		if v.behind(p, t) {
+			svc.pods = append(svc.pods, p)
+		} else {
+			strangers[p.UID] = true
+		}
+	}
+	for i := range v.Run.Events {
+		e := &v.Run.Events[i]
+		if e.Kind == timeline.EndpointChanged && e.Object != nil && !strangers[e.Object.UID] && f.reaches(frontendOfEndpoint(e)) {
+			svc.endpoints = append(svc.endpoints, e)
+		}
+	}
+	svc.readEndpoints(v.end())
+	return svc
+}
+
+func frontendOfEndpoint(e *model.Event) frontend {
+	addr, _ := netip.ParseAddr(e.Addr)
+	return frontend{service: e.Service, port: e.Port, family: familyOf(addr)}
+}
+
+// pods are the Pods that may stand behind the window's Service.
+func (v *view) pods(w *model.Window) []*model.Pod { return v.service(w).pods }
+
+// target is the judged target of a window.
+func (v *view) target(w *model.Window) *model.Target { return v.targetNamed(w.Target) }
+
+func (v *view) targetNamed(name string) *model.Target {
+	if t := v.targets[name]; t != nil {
+		return t
+	}
+	return &model.Target{Name: name}
+}
+
+// from says where a window was seen from: the prober's node, or the machine Lapse ran on.
+func (v *view) from(w *model.Window) string {
+	if node := v.target(w).Node; node != "" {
+		return node
+	}
+	return "this machine"
+}
+
+// onset is when the window's trouble can have begun: its start bracket, and where that is open, the
+// unobserved time before it too.
+func (v *view) onset(w *model.Window) model.Instant {
+	onset := w.Start
+	if !w.Open.Start {
+		return onset
+	}
+	onset.Earliest = model.Unbounded // no success was ever seen before
+	for _, gap := range v.Run.Unobserved {
+		if gap.Target == w.Target && gap.Start <= w.Start.Earliest && w.Start.Earliest <= gap.End {
+			onset.Earliest = max(onset.Earliest, gap.Start)
+		}
+	}
+	return onset
+}
+
+// behind reports whether the Pod may serve the target: its direct target says for which Services it
+// does. Where none does, or the target is a bare URL, no Pod can be ruled out but by its namespace.
+func (v *view) behind(p *model.Pod, t *model.Target) bool {
+	if t.Service == "" {
+		return true
+	}
+	known := false
+	for _, direct := range v.direct[p.UID] {
+		if direct.Service != "" {
+			if direct.Service == t.Service {
+				return true
+			}
+			known = true
+		}
+	}
+	namespace, _, _ := strings.Cut(t.Service, "/")
+	return !known && p.Namespace == namespace
+}
+
+// directOf are the targets that probe the Pod's own address at the window's port, and in its address family.
+func (v *view) directOf(w *model.Window, p *model.Pod) []*model.Target {
+	var found []*model.Target
+	f := v.service(w).frontend
+	for _, t := range v.direct[p.UID] {
+		addr, _ := netip.ParseAddrPort(t.Addr)
+		if f.reaches(frontend{service: t.Service, port: t.Port, family: familyOf(addr.Addr())}) {
+			found = append(found, t)
+		}
+	}
+	return found
+}
+
+// A probe is what a Pod's own address answered, at the port of a window.
+type probe struct {
+	target          string         // its name; "" if the address was not probed
+	stopped         *model.Instant // when it stopped answering for good; nil if that was not seen
+	firstOK, lastOK *time.Duration
+}
+
+// probe is what the Pod's own address answered. Of several targets, as where the Pod came back after it had been gone, the one that
+// was answered last tells.
+func (v *view) probe(w *model.Window, p *model.Pod) probe {
+	var best probe
+	for _, t := range v.directOf(w, p) {
+		now := probe{target: t.Name}
+		if edge := v.Edges[t.Name]; edge.FirstOK != nil {
+			now.firstOK, now.lastOK, now.stopped = new(edge.FirstOK.Done), new(edge.LastOK.Sent), edge.Stopped
+		}
+		if best.target == "" || now.lastOK != nil && (best.lastOK == nil || *best.lastOK < *now.lastOK) {
+			best = now
+		}
+	}
+	return best
+}
+
+// directName is the target that probes the Pod's own address at the window's port, "" if there is none.
+func (v *view) directName(w *model.Window, p *model.Pod) string { return v.probe(w, p).target }
+
+// outageNear returns a target's outage that overlaps the bracket, nil if there is none.
+func (v *view) outageNear(target string, at model.Instant) *model.Window {
+	return v.troubleNear(target, at, false)
+}
+
+// troubleNear is like outageNear; slow answers count too if wanted.
+func (v *view) troubleNear(target string, at model.Instant, slow bool) *model.Window {
+	for i, w := range v.Outages[target] {
+		if (slow || w.Kind != model.Slow) && w.Span().Overlaps(at) {
+			return &v.Outages[target][i]
+		}
+	}
+	return nil
+}
+
+// sharesRoutes reports whether both targets send to the same port and address of a Service, from one place.
+func sharesRoutes(t, o *model.Target) bool {
+	return t.Source == o.Source && frontendOf(t) == frontendOf(o)
+}
+
+// windowNear returns a judged window of another target kind of the same Service that overlaps the
+// bracket.
+func (v *view) windowNear(t *model.Target, kind timeline.TargetKind, at model.Instant) *model.Window {
+	for i := range v.Run.Windows {
+		w := &v.Run.Windows[i]
+		other := v.target(w)
+		if w.Kind != model.Slow && other.Kind == kind && sharesRoutes(other, t) && w.Span().Overlaps(at) {
+			return w
+		}
+	}
+	return nil
+}
+
+// laneOff reports whether we could not watch this kind, in lower case ("endpointslice"), at the
+// window's time or before it.
+func (v *view) laneOff(kind string, w *model.Window) bool {
+	off := false
+	for _, e := range v.lanes {
+		if cluster.SameKind(e.Object.Kind, kind) && e.Seen <= w.End.Latest {
+			off = e.To == "off"
+		}
+	}
+	return off
+}
+
+// gapNear reports whether changes of this kind may have been missed about the window.
+func (v *view) gapNear(kind string, w *model.Window) bool {
+	for _, e := range v.gaps {
+		if e.At.Overlaps(w.Span()) && (e.Object == nil || e.Object.Kind == "" || cluster.SameKind(e.Object.Kind, kind)) {
+			return true
+		}
+	}
+	return false
+}
+
+// changeOf finds the event by which a Pod's instant is known, so that evidence can point at it.
+func (v *view) changeOf(p *model.Pod, kind timeline.EventKind, at *model.Instant) uint32 {
+	if at == nil {
+		return 0
+	}
+	for _, e := range v.Run.Events {
+		if e.Kind == kind && e.At.Latest == at.Latest && e.Object != nil && e.Object.UID == p.UID {
+			return e.ID
+		}
+	}
+	return 0
+}
+
+// only reports whether all the failures are of these classes.
+func only(failures map[string]int, classes ...timeline.Class) bool {
+	for class, n := range failures {
+		if n > 0 && !slices.ContainsFunc(classes, func(c timeline.Class) bool { return c.String() == class }) {
+			return false
+		}
+	}
+	return true
+}
+
+// some counts the failures of these classes.
+func some(failures map[string]int, classes ...timeline.Class) int {
+	n := 0
+	for _, class := range classes {
+		n += failures[class.String()]
+	}
+	return n
+}
+
+// length is how long the time between two brackets is.
+func length(from, to model.Instant) model.Length {
+	return model.Length{Min: max(0, to.Earliest-from.Latest), Max: max(0, to.Latest-from.Earliest)}
+}
+
+// common is the time two stretches share, at most.
+func common(a, b model.Instant) time.Duration {
+	return max(0, min(a.Latest, b.Latest)-max(a.Earliest, b.Earliest))
+}

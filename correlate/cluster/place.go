@@ -1,0 +1,195 @@
+// Package cluster reads what was watched of the cluster: when each event happened on the run's clock, the lifecycle of every Pod, and
+// which endpoints were ready.
+package cluster
+
+import (
+	"strings"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/timeline"
+)
+
+// How long before we saw it a change may have happened, where nothing better is known. These are
+// assumptions, and named as such; docs/decisions/0004-placing-events.md argues for them.
+const (
+	WatchLag   = time.Second     // written by the API server, sent down an unbroken watch
+	KubeletLag = 3 * time.Second // noticed by a kubelet first: its relist period (1 s), its status update, then the watch
+	childLag   = time.Second     // the wrapped command: its buffers, its pipe, our being scheduled
+)
+
+// lags says for every kind of event how long before it was seen it may have happened. A kind that is
+// not listed is written by ourselves as it happens: its bracket is a point.
+var lags = map[timeline.EventKind]time.Duration{
+	timeline.PodSeen:         WatchLag,
+	timeline.PodScheduled:    WatchLag,
+	timeline.PodDeleted:      WatchLag,
+	timeline.PodGone:         WatchLag,
+	timeline.EndpointChanged: WatchLag,
+	timeline.ServiceChanged:  WatchLag,
+	timeline.NodeSchedulable: WatchLag,
+	timeline.NodeGone:        WatchLag,
+	timeline.PodContainer:    KubeletLag,
+	timeline.PodReady:        KubeletLag,
+	timeline.PodPhase:        KubeletLag,
+	timeline.KubeEvent:       KubeletLag,
+	timeline.NodeReady:       KubeletLag,
+	timeline.Command:         childLag,
+	timeline.CommandOutput:   childLag,
+}
+
+// Place gives each event its place on the run's clock. It happened no later than we saw it; and no
+// earlier than Since where that is known, else no earlier than the assumed lag of its kind allows. A
+// watch gap stretches what was seen in its wake back to the gap's start and that lag, and what the first list
+// found, or is told of a Pod anew that came back, may have happened any time before. Stamps narrow nothing: another machine's clock proves
+// nothing until it has been compared with ours. But one that lies before all that widens it. t0 is the wall clock at the run's zero.
+func Place(t0 time.Time, evs []timeline.Event) []model.Event {
+	placed := make([]model.Event, len(evs))
+	p := placer{t0: t0, found: foundPods(evs)}
+	for i, e := range evs {
+		if e.Kind == timeline.WatchGap {
+			p.gaps = append(p.gaps, e)
+		}
+		placed[i] = published(e, model.Instant{Earliest: min(p.stamped(e, p.earliest(e)), e.Seen), Latest: e.Seen})
+	}
+	return placed
+}
+
+// A placer knows what bears on the lower bound of an event beside the event itself.
+type placer struct {
+	t0    time.Time
+	found map[string][]finding // by UID of the Pod
+	gaps  []timeline.Event
+}
+
+// A finding is that a Pod was met which had been there before: its state is told, and no change.
+type finding struct {
+	seen  time.Duration
+	first bool // by the first list; else it came back after it had been gone, for instance when a selector was restored
+}
+
+func foundPods(evs []timeline.Event) map[string][]finding {
+	found, met := map[string][]finding{}, map[string]bool{}
+	for _, e := range evs {
+		if e.Kind != timeline.PodSeen {
+			continue
+		}
+		uid := e.Object.UID
+		if e.Detail == "listed" || met[uid] {
+			found[uid] = append(found[uid], finding{e.Seen, !met[uid]})
+		}
+		met[uid] = true
+	}
+	return found
+}
+
+func (p placer) earliest(e timeline.Event) time.Duration {
+	lag, watched := lags[e.Kind]
+	switch {
+	case e.Since > 0:
+		return e.Since
+	case !watched:
+		return e.Seen
+	case p.foundByList(e):
+		return model.Unbounded
+	}
+	at := e.Seen - lag
+	for _, gap := range p.gaps {
+		if at <= gap.Seen && gapHides(gap, e) {
+			at = min(at, gap.Since-lag) // what was on its way when the gap began came after it
+		}
+	}
+	return at
+}
+
+// clocksApart is how far another machine's clock may be from ours, where nothing is known of it.
+const clocksApart = time.Second
+
+// stamped is the lower bound at, or an earlier one, where whoever wrote the event says that it happened before: what is assumed of lags does not
+// hold then. A kubelet that could not write tries again after 10 s; nothing else tells.
+func (p placer) stamped(e timeline.Event, at time.Duration) time.Duration {
+	lag, watched := lags[e.Kind]
+	if !watched || e.Stamp.IsZero() || p.t0.IsZero() {
+		return at
+	}
+	least := e.Stamp.Sub(p.t0) - clocksApart
+	if lag == WatchLag {
+		least += clocksApart + time.Second // a stamp is rounded down to a whole second, as long as this lag is: only one far before it says more
+	}
+	if least < at {
+		return max(e.Stamp.Sub(p.t0)-clocksApart, model.Unbounded)
+	}
+	return at
+}
+
+// foundByList reports whether the event only says how things stood when we looked: it names no
+// state before, or it is about a Pod and as old as the list that found it. Endpoints are listed on
+// their own, about the same time.
+func (p placer) foundByList(e timeline.Event) bool {
+	switch e.Kind {
+	case timeline.NodeReady, timeline.NodeSchedulable, timeline.ServiceChanged:
+		return e.From == ""
+	case timeline.EndpointChanged:
+		if e.From == "" {
+			return true
+		}
+	}
+	for _, found := range p.found[e.Object.UID] {
+		switch {
+		case e.Kind != timeline.EndpointChanged && e.Seen == found.seen:
+			return true
+		case e.Kind == timeline.EndpointChanged && e.From == timeline.EndpointAbsent && found.first && (e.Seen-found.seen).Abs() <= WatchLag:
+			return true
+		}
+	}
+	return false
+}
+
+// WatchedKind is the kind of object, in lower case, whose watch an event of this kind came from.
+func WatchedKind(kind timeline.EventKind) string {
+	switch kind {
+	case timeline.EndpointChanged:
+		return "endpointslice"
+	case timeline.NodeReady, timeline.NodeSchedulable, timeline.NodeGone:
+		return "node"
+	case timeline.ServiceChanged:
+		return "service"
+	case timeline.KubeEvent:
+		return "event"
+	}
+	if strings.HasPrefix(string(kind), "pod-") {
+		return "pod"
+	}
+	return ""
+}
+
+// gapHides reports whether the event came through the watch that had the gap. A gap that names no
+// kind is taken to be in all of them.
+func gapHides(gap, e timeline.Event) bool {
+	kind := WatchedKind(e.Kind)
+	return kind != "" && (gap.Object.Kind == "" || SameKind(gap.Object.Kind, kind))
+}
+
+// SameKind compares the name of a watched kind as events carry it ("EndpointSlice",
+// "endpointslices") with one of [WatchedKind].
+func SameKind(name, kind string) bool {
+	return strings.TrimSuffix(strings.ToLower(name), "s") == kind
+}
+
+// published turns a fact into an event of the timeline.
+func published(e timeline.Event, at model.Instant) model.Event {
+	p := model.Event{
+		ID: e.ID, Seen: e.Seen, At: at, Writer: e.Writer, Kind: e.Kind, From: e.From, To: e.To,
+		Code: e.Code, Detail: e.Detail, Service: e.Service, Port: e.Port,
+	}
+	if !e.Stamp.IsZero() {
+		p.Stamp = &e.Stamp
+	}
+	if e.Object != (timeline.Object{}) {
+		p.Object = &e.Object
+	}
+	if e.Addr.IsValid() {
+		p.Addr = e.Addr.String()
+	}
+	return p
+}

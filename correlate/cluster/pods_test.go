@@ -1,0 +1,111 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/correlate/windows"
+	"lapse/timeline"
+)
+
+// A container that is to be started again is no Pod that comes up.
+func TestPodThatBacksOffAfterACrashIsCrashed(t *testing.T) {
+	web := &timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "u1"}
+	event := func(at time.Duration, kind timeline.EventKind, to, detail string) model.Event {
+		return model.Event{Seen: at, At: model.Instant{Earliest: at, Latest: at}, Kind: kind, To: to, Detail: detail, Object: web}
+	}
+	for about, test := range map[string]struct {
+		events []model.Event
+		want   string
+	}{
+		"crashes, waits and is started again": {[]model.Event{
+			event(0, timeline.PodSeen, "Running", ""), event(0, timeline.PodScheduled, "node1", ""), event(0, timeline.PodContainer, "running", "app"), event(0, timeline.PodReady, "true", ""),
+			event(5*time.Second, timeline.PodContainer, "terminated", "app Error"), event(5*time.Second, timeline.PodReady, "false", ""),
+			event(6*time.Second, timeline.PodContainer, "waiting", "app CrashLoopBackOff"),
+			event(16*time.Second, timeline.PodContainer, "running", "app"), event(17*time.Second, timeline.PodReady, "true", ""),
+		}, "0s ready, 5s crashed, 16s running, 17s ready"},
+		"was backing off when first seen": {[]model.Event{
+			event(0, timeline.PodSeen, "Running", "listed"), event(0, timeline.PodScheduled, "node1", ""), event(0, timeline.PodContainer, "waiting", "app CrashLoopBackOff"),
+		}, "0s crashed"},
+		"is only coming up": {[]model.Event{
+			event(0, timeline.PodSeen, "Pending", ""), event(0, timeline.PodScheduled, "node1", ""), event(0, timeline.PodContainer, "waiting", "app ContainerCreating"),
+		}, "0s creating"},
+	} {
+		pods := Pods(&model.Timeline{Events: test.events}, nil)
+		var states []string
+		for _, s := range pods[0].States {
+			states = append(states, fmt.Sprintf("%v %s", s.Start, s.State))
+		}
+		if got := strings.Join(states, ", "); got != test.want {
+			t.Errorf("a Pod that %s: %s, want %s", about, got, test.want)
+		}
+	}
+}
+
+// A Service's selector is changed and restored. The Pods were there all the time.
+func TestPodThatComesBackIsNotGone(t *testing.T) {
+	web := &timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "u1"}
+	event := func(at time.Duration, kind timeline.EventKind, from, to string) model.Event {
+		return model.Event{Seen: at, At: model.Instant{Earliest: at, Latest: at}, Kind: kind, From: from, To: to, Object: web, Addr: "10.0.0.1", Code: 8080}
+	}
+	pod := Pods(&model.Timeline{Events: []model.Event{
+		event(0, timeline.PodSeen, "", "Running"), event(0, timeline.PodReady, "", "true"), event(0, timeline.EndpointChanged, "", "ready"),
+		event(5*time.Second, timeline.EndpointChanged, "ready", "absent"), event(5*time.Second, timeline.PodGone, "", ""),
+		event(9*time.Second, timeline.PodSeen, "", "Running"), event(9*time.Second, timeline.PodReady, "", "true"), event(9*time.Second, timeline.EndpointChanged, "absent", "ready"),
+	}}, nil)[0]
+	if got, want := fmt.Sprint(pod.States), fmt.Sprint([]model.PodState{{Start: 0, State: "ready"}, {Start: 5 * time.Second, State: "gone"}, {Start: 9 * time.Second, State: "ready"}}); got != want {
+		t.Errorf("states %s, want %s", got, want)
+	}
+	if pod.Gone != nil || pod.EndpointRemoved != nil {
+		t.Errorf("gone %v, endpoint removed %v; want neither", pod.Gone, pod.EndpointRemoved)
+	}
+}
+
+// Of a dual stack each address family has slices of its own, of which one is changed after the other; and a port may leave the Service.
+func TestPodLeavesWithTheLastOfItsEndpoints(t *testing.T) {
+	web := &timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "u1"}
+	event := func(at time.Duration, addr string, from, to string) model.Event {
+		return model.Event{Seen: at, At: model.Instant{Earliest: at, Latest: at}, Kind: timeline.EndpointChanged, From: from, To: to, Object: web, Addr: addr, Code: 8080}
+	}
+	events := []model.Event{
+		{Kind: timeline.PodSeen, Object: web}, {Kind: timeline.PodReady, To: "true", Object: web},
+		event(0, "10.0.0.1", "", "ready"), event(0, "fd00::1", "", "ready"),
+		event(5*time.Second, "fd00::1", "ready", "terminating"), event(5*time.Second, "fd00::1", "terminating", "absent"),
+	}
+	pod := Pods(&model.Timeline{Events: events}, nil)[0]
+	if got, want := fmt.Sprint(pod.States), fmt.Sprint([]model.PodState{{Start: 0, State: "ready"}}); got != want || pod.EndpointNotReady != nil || pod.EndpointRemoved != nil {
+		t.Errorf("with one of two endpoints gone: states %s, not ready %v, removed %v; want ready all the time", got, pod.EndpointNotReady, pod.EndpointRemoved)
+	}
+	events = append(events, event(6*time.Second, "10.0.0.1", "ready", "absent"))
+	if pod = Pods(&model.Timeline{Events: events}, nil)[0]; pod.EndpointNotReady == nil || pod.EndpointNotReady.Latest != 6*time.Second || pod.EndpointRemoved == nil {
+		t.Errorf("with both gone: not ready %v, removed %v; want both at 6 s", pod.EndpointNotReady, pod.EndpointRemoved)
+	}
+}
+
+// A Pod has a direct target for each port and address family. It has stopped when none answers.
+func TestPodHasStoppedWhenNoneOfItsAddressesAnswers(t *testing.T) {
+	second := func(n int) *timeline.Request {
+		at := time.Duration(n) * time.Second
+		return &timeline.Request{Due: at, Sent: at, Done: at + time.Millisecond}
+	}
+	web := &timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "u1"}
+	run := &model.Timeline{Events: []model.Event{{Kind: timeline.PodSeen, Object: web}}}
+	edges := map[string]windows.Ends{
+		"http": {FirstOK: second(1), LastOK: second(9)}, "metrics": {FirstOK: second(0), LastOK: second(5), LastFailure: second(6), Stopped: &model.Instant{Earliest: 5 * time.Second, Latest: 6*time.Second + time.Millisecond}},
+	}
+	for name := range edges {
+		run.Targets = append(run.Targets, model.Target{Name: name, Kind: timeline.Direct, PodUID: "u1"})
+	}
+	slices.SortFunc(run.Targets, func(a, b model.Target) int { return strings.Compare(a.Name, b.Name) })
+	if pod := Pods(run, edges)[0]; pod.Stopped != nil || *pod.FirstOK != time.Millisecond || *pod.LastOK != 9*time.Second || *pod.LastFailure != 6*time.Second {
+		t.Errorf("one of two ports stopped: %+v", pod)
+	}
+	edges["http"] = windows.Ends{FirstOK: second(1), LastOK: second(9), LastFailure: second(10), Stopped: &model.Instant{Earliest: 9 * time.Second, Latest: 10*time.Second + time.Millisecond}}
+	if pod := Pods(run, edges)[0]; pod.Stopped == nil || *pod.Stopped != (model.Instant{Earliest: 9 * time.Second, Latest: 10*time.Second + time.Millisecond}) {
+		t.Errorf("both stopped: %+v, want it stopped when the later one did", pod.Stopped)
+	}
+}

@@ -1,0 +1,329 @@
+// Package compare says what changed from one run to another, as far as the error bars of both can tell.
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/correlate/windows"
+)
+
+// A Diff is what changed from one run, A, to another, B, and what their error bars say about it. A
+// difference counts as a change only where the bounds of the two do not overlap: every bound holds the truth with a
+// probability of at least 99 %, so that both err no more than once in 50 times.
+//
+// The bounds are those of the measurement. How much one drain differs from the next, a single run of
+// each cannot tell.
+type Diff struct {
+	NotComparable []string      `json:"notComparable"` // in what the runs are unlike, in sentences; what differs may come from there
+	Changes       []Change      `json:"changes"`       // of every target that both runs judge
+	Causes        []CauseChange `json:"causes"`        // by rule
+}
+
+// Direction is where B went from A.
+type Direction string
+
+const (
+	Less    Direction = "less"
+	More    Direction = "more"
+	Unclear Direction = "unclear" // no change that the error bars could show
+)
+
+// What is compared of a target.
+const (
+	DiffFailed   = "failed"         // failed ÷ sent
+	DiffDowntime = "downtime.total" // request-weighted, of all windows
+	DiffLongest  = "window.longest"
+	DiffLatency  = "latency." // and p50, p90, p99 or p99.9: of answered requests, from when they were due
+)
+
+// Change is one figure of one target in both runs.
+type Change struct {
+	Target    string    `json:"target"`
+	Metric    string    `json:"metric"`
+	A         *Estimate `json:"a,omitzero"` // absent: not measured
+	B         *Estimate `json:"b,omitzero"`
+	Direction Direction `json:"direction"`
+}
+
+// Estimate bounds a figure: nanoseconds, or a ratio from 0 to 1.
+type Estimate struct {
+	Min    float64  `json:"min"`
+	Max    *float64 `json:"max,omitzero"`    // absent: there is no upper bound
+	Failed int      `json:"failed,omitzero"` // of a ratio: how many
+	Sent   int      `json:"sent,omitzero"`   // of a ratio: of how many
+}
+
+// CauseChange counts the windows a rule explains best.
+type CauseChange struct {
+	Rule string    `json:"rule"`
+	A    CauseSide `json:"a"`
+	B    CauseSide `json:"b"`
+}
+
+// CauseSide is a rule's part in one run.
+type CauseSide struct {
+	Windows int          `json:"windows"`
+	Length  model.Length `json:"length"`        // of the longest of them
+	Open    bool         `json:"open,omitzero"` // its start or end was not seen: there is no upper bound
+	Text    string       `json:"text,omitzero"` // the cause, of that window
+}
+
+// Compare tells what changed from a to b.
+func Compare(a, b *model.Timeline) Diff {
+	d := Diff{NotComparable: unlike(a, b), Changes: []Change{}, Causes: causeChanges(a, b)}
+	for i := range a.Targets {
+		t := &a.Targets[i]
+		if other := target(b, t.Name); t.Kind.Judged() && other != nil && other.Kind.Judged() {
+			d.Changes = append(d.Changes, changes(a, b, t, other)...)
+		}
+	}
+	return d
+}
+
+func target(tl *model.Timeline, name string) *model.Target {
+	i := slices.IndexFunc(tl.Targets, func(t model.Target) bool { return t.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &tl.Targets[i]
+}
+
+func changes(a, b *model.Timeline, ta, tb *model.Target) []Change {
+	list := []Change{
+		change(DiffFailed, failedShare(ta), failedShare(tb)),
+		change(DiffDowntime, downtimeOf(a, ta), downtimeOf(b, tb)),
+		change(DiffLongest, longestOf(a, ta), longestOf(b, tb)),
+	}
+	la, lb := latencies(a, ta.Name), latencies(b, tb.Name)
+	for _, q := range []struct {
+		name string
+		q    float64
+	}{{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}} {
+		list = append(list, change(DiffLatency+q.name, la.quantile(q.q), lb.quantile(q.q)))
+	}
+	for i := range list {
+		list[i].Target = ta.Name
+	}
+	return list
+}
+
+func change(metric string, a, b *Estimate) Change {
+	c := Change{Metric: metric, A: a, B: b, Direction: Unclear}
+	switch {
+	case a == nil || b == nil:
+	case b.Max != nil && *b.Max < a.Min:
+		c.Direction = Less
+	case a.Max != nil && *a.Max < b.Min:
+		c.Direction = More
+	}
+	return c
+}
+
+// failedShare is the Clopper-Pearson interval of the share of requests that fail.
+func failedShare(t *model.Target) *Estimate {
+	if t.Sent == 0 {
+		return nil
+	}
+	low, high := windows.ShareInterval(t.Failed, t.Sent)
+	return &Estimate{Min: low, Max: &high, Failed: t.Failed, Sent: t.Sent}
+}
+
+// downtimeOf bounds a target's downtime. Time that was not observed may have been down, and so may as much as lies between
+// two requests; a window whose end was not seen has no upper bound.
+func downtimeOf(tl *model.Timeline, t *model.Target) *Estimate {
+	if t.Sent == 0 {
+		return nil
+	}
+	var sum model.Length
+	open := false
+	for _, w := range troubles(tl, t.Name) {
+		sum.Min += w.Downtime.Min
+		sum.Max += w.Downtime.Max
+		open = open || w.Open.Start || w.Open.End
+	}
+	return lengthEstimate(model.Length{Min: sum.Min, Max: max(sum.Max, t.Resolution) + tl.UnobservedOf(t.Name)}, open)
+}
+
+// longestOf bounds a target's longest window; a longer one may hide in time that was not observed.
+func longestOf(tl *model.Timeline, t *model.Target) *Estimate {
+	if t.Sent == 0 {
+		return nil
+	}
+	longest := model.Length{Max: t.Resolution}
+	open := false
+	for _, w := range troubles(tl, t.Name) {
+		longest = model.Length{Min: max(longest.Min, w.Length.Min), Max: max(longest.Max, w.Length.Max)}
+		open = open || w.Open.Start || w.Open.End
+	}
+	for _, u := range tl.Unobserved {
+		if u.Target == t.Name {
+			longest.Max = max(longest.Max, u.End-u.Start+t.Resolution)
+		}
+	}
+	return lengthEstimate(longest, open)
+}
+
+func lengthEstimate(l model.Length, open bool) *Estimate {
+	e := &Estimate{Min: float64(l.Min)}
+	if !open {
+		e.Max = new(float64(l.Max))
+	}
+	return e
+}
+
+// troubles are a target's windows with downtime.
+func troubles(tl *model.Timeline, target string) []model.Window {
+	return slices.DeleteFunc(slices.Clone(tl.Windows), func(w model.Window) bool { return w.Target != target || w.Kind == model.Slow })
+}
+
+// causeChanges counts windows by the rule that explains each best.
+func causeChanges(a, b *model.Timeline) []CauseChange {
+	rules := map[string]*CauseChange{}
+	count := func(tl *model.Timeline, side func(*CauseChange) *CauseSide) {
+		for _, w := range tl.Windows {
+			rule, text := "unexplained", ""
+			if len(w.Causes) > 0 {
+				rule, text = w.Causes[0].Rule, w.Causes[0].Text
+			}
+			if rules[rule] == nil {
+				rules[rule] = &CauseChange{Rule: rule}
+			}
+			s := side(rules[rule])
+			if s.Windows++; s.Windows == 1 || w.Length.Max > s.Length.Max {
+				s.Length, s.Open, s.Text = w.Length, w.Open.Start || w.Open.End, text
+			}
+		}
+	}
+	count(a, func(c *CauseChange) *CauseSide { return &c.A })
+	count(b, func(c *CauseChange) *CauseSide { return &c.B })
+	list := []CauseChange{}
+	for _, rule := range slices.Sorted(maps.Keys(rules)) {
+		list = append(list, *rules[rule])
+	}
+	slices.SortStableFunc(list, func(x, y CauseChange) int {
+		return cmp.Compare(max(y.A.Windows, y.B.Windows), max(x.A.Windows, x.B.Windows))
+	})
+	return list
+}
+
+// unlike lists in what two runs differ beside what they found.
+func unlike(a, b *model.Timeline) []string {
+	list := []string{}
+	differ := func(what, x, y string) {
+		if x != y {
+			list = append(list, fmt.Sprintf("%s: %s in A, %s in B", what, cmp.Or(x, "none"), cmp.Or(y, "none")))
+		}
+	}
+	differ("what was measured", subjects(a), subjects(b))
+	differ("judged targets", judgedNames(a), judgedNames(b))
+	differ("requests per second", ratesOf(a, b), ratesOf(b, a))
+	differ("timeout, so what counts as failed", a.Run.Timeout.String(), b.Run.Timeout.String())
+	differ("join, so what counts as one window", a.Run.Join.String(), b.Run.Join.String())
+	differ("slow, so what counts as a slow window", orDefault(a.Run.Slow), orDefault(b.Run.Slow))
+	differ("resolution, so what counts as observed", orDefault(a.Run.Resolution), orDefault(b.Run.Resolution))
+	differ("command", commandOf(a), commandOf(b))
+	differ("cluster", clusterOf(a), clusterOf(b))
+	differ("judged by Lapse", a.Tool.Version, b.Tool.Version)
+	if long, short := max(a.Run.Duration, b.Run.Duration), min(a.Run.Duration, b.Run.Duration); long-short > long/4 {
+		differ("duration, and a share of all requests is smaller in a longer run", quantity.Span(a.Run.Duration), quantity.Span(b.Run.Duration))
+	}
+	return append(list, append(doubtful("A", a), doubtful("B", b)...)...)
+}
+
+// doubtful says why a run proves little by itself.
+func doubtful(name string, tl *model.Timeline) []string {
+	var list []string
+	v := &tl.Verdict
+	switch {
+	case tl.Run.Live:
+		list = append(list, name+" goes on")
+	case tl.Run.Truncated:
+		list = append(list, name+" was "+tl.Run.Recorded(quantity.Span)+": "+tl.Run.Aborted)
+	case tl.Run.Aborted != "":
+		list = append(list, name+" was aborted: "+tl.Run.Aborted)
+	}
+	switch control := v.Validity.Control; {
+	case v.Sent == 0:
+		list = append(list, name+" measured nothing")
+	case v.Coverage < model.MinCoverage:
+		list = append(list, fmt.Sprintf("only %s of %s was observed", quantity.Coverage(v.Coverage), name))
+	case control != "" && control != "ok" && control != "absent":
+		list = append(list, fmt.Sprintf("the prober of %s had trouble itself: %s", name, control))
+	}
+	return list
+}
+
+func subjects(tl *model.Timeline) string {
+	var names []string
+	for _, s := range tl.Run.Services {
+		names = append(names, "svc "+s.Namespace+"/"+s.Name)
+	}
+	names = append(names, tl.Run.URLs...)
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+func judgedNames(tl *model.Timeline) string {
+	var names []string
+	for _, t := range tl.Targets {
+		if t.Kind.Judged() {
+			names = append(names, t.Name)
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+// ratesOf are those of the targets that other has too.
+func ratesOf(tl, other *model.Timeline) string {
+	var list []string
+	for _, t := range tl.Targets {
+		if t.Kind.Judged() && target(other, t.Name) != nil {
+			list = append(list, fmt.Sprintf("%s %g/s", t.Name, t.Rate))
+		}
+	}
+	slices.Sort(list)
+	return strings.Join(list, ", ")
+}
+
+func commandOf(tl *model.Timeline) string {
+	if tl.Run.Command == nil {
+		return ""
+	}
+	return strings.Join(tl.Run.Command.Args, " ")
+}
+
+func clusterOf(tl *model.Timeline) string {
+	if tl.Run.Cluster == nil {
+		return ""
+	}
+	return strings.TrimSpace(tl.Run.Cluster.Version + " " + tl.Run.Cluster.ProxyMode)
+}
+
+// Known tells whether both runs measured the figure.
+func (c Change) Known() bool { return c.A != nil && c.B != nil }
+
+// Length is an estimated length; open if it has no upper bound.
+func (e Estimate) Length() (l model.Length, open bool) {
+	l.Min = time.Duration(e.Min)
+	if e.Max == nil {
+		return l, true
+	}
+	l.Max = time.Duration(*e.Max)
+	return l, false
+}
+
+// orDefault prints an option that depends on the target unless it was given.
+func orDefault(d time.Duration) string {
+	if d == 0 {
+		return "default"
+	}
+	return d.String()
+}

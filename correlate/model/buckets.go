@@ -1,0 +1,59 @@
+package model
+
+// Halve returns the same counts in half as many slots, each twice as wide, for a reader to whom the
+// series are too long. Nothing is lost but resolution; b is not changed.
+func (b Buckets) Halve() Buckets {
+	halved := Buckets{Width: 2 * b.Width, Targets: map[string]BucketSeries{}}
+	for name, s := range b.Targets {
+		halved.Targets[name] = s.halve()
+	}
+	return halved
+}
+
+func (s BucketSeries) halve() BucketSeries {
+	h := BucketSeries{
+		Sent:       inPairs(s.Sent, func(a, b int) int { return a + b }),
+		Failed:     inPairs(s.Failed, func(a, b int) int { return a + b }),
+		Unobserved: inPairs(s.Unobserved, func(a, b float64) float64 { return a + b }),
+		Latency:    inPairs(s.Latency, Histogram.Plus),
+	}
+	for i := range h.Unobserved {
+		if 2*i+1 < len(s.Unobserved) { // the last slot may stand alone: all of the run that is in it is in its first half
+			h.Unobserved[i] /= 2
+		}
+	}
+	if s.Classes != nil {
+		h.Classes = map[string]SparseCounts{}
+	}
+	for class, counts := range s.Classes {
+		h.Classes[class] = halveSlots(counts)
+	}
+	return h
+}
+
+// inPairs adds up neighbours; the last may have none.
+func inPairs[T any](list []T, add func(T, T) T) []T {
+	pairs := make([]T, 0, (len(list)+1)/2)
+	for i := 0; i < len(list); i += 2 {
+		sum := list[i]
+		if i+1 < len(list) {
+			sum = add(sum, list[i+1])
+		}
+		pairs = append(pairs, sum)
+	}
+	return pairs
+}
+
+// halveSlots moves counts to slots twice as wide.
+func halveSlots(counts SparseCounts) SparseCounts {
+	halved := SparseCounts{}
+	for i := 0; i+1 < len(counts); i += 2 {
+		slot, n := counts[i]/2, counts[i+1]
+		if last := len(halved) - 2; last >= 0 && halved[last] == slot {
+			halved[last+1] += n
+			continue
+		}
+		halved = append(halved, slot, n)
+	}
+	return halved
+}

@@ -1,0 +1,107 @@
+package model
+
+import (
+	"cmp"
+	"math"
+	"strings"
+	"time"
+)
+
+// Unbounded is the Earliest of an event that nothing bounds from below: it may lie any time before
+// the run, as the creation of a Pod that was there when we first looked. It is the smallest instant
+// every JSON reader holds exactly (-2^53+1 ns).
+const Unbounded = time.Duration(-1<<53 + 1)
+
+// Never is later than every instant of a run.
+const Never = time.Duration(math.MaxInt64)
+
+// Overlaps reports whether two brackets can hold the same instant.
+func (a Instant) Overlaps(b Instant) bool { return a.Earliest <= b.Latest && b.Earliest <= a.Latest }
+
+// Bounded reports whether something bounds the instant from below.
+func (a Instant) Bounded() bool { return a.Earliest > Unbounded }
+
+// Distance is how far an instant lies from the bracket; 0 within it.
+func (a Instant) Distance(t time.Duration) time.Duration {
+	return max(0, a.Earliest-t, t-a.Latest)
+}
+
+// Span is all the time a window can have taken.
+func (w *Window) Span() Instant { return Instant{Earliest: w.Start.Earliest, Latest: w.End.Latest} }
+
+// Longer bounds the longer of two lengths: it is at least as long as either is at least.
+func Longer(a *Length, b Length) *Length {
+	if a == nil {
+		return &b
+	}
+	return &Length{Min: max(a.Min, b.Min), Max: max(a.Max, b.Max)}
+}
+
+// Length is r as a length of time.
+func (r Range) Length() Length {
+	return Length{Min: time.Duration(r.Min), Max: time.Duration(r.Max)}
+}
+
+// AtMost is the upper end of r.
+func (r Range) AtMost() float64 {
+	if r.Open {
+		return math.Inf(1)
+	}
+	return r.Max
+}
+
+// UnobservedOf is how much of the time one target was not observed.
+func (tl *Timeline) UnobservedOf(target string) time.Duration {
+	total := time.Duration(0)
+	for _, u := range tl.Unobserved {
+		if u.Target == target {
+			total += u.End - u.Start
+		}
+	}
+	return total
+}
+
+// MinCoverage is the share of the measured time that must have been observed for a run to pass, if --min-coverage does not say
+// otherwise: what was not looked at was not healthy.
+const MinCoverage = 0.99
+
+// MinCoverage is the share of the measured time that must have been observed for this run to pass.
+func (tl *Timeline) MinCoverage() float64 { return cmp.Or(tl.Run.MinCoverage, MinCoverage) }
+
+// TerminatingBy reports whether the Pod was asked to end, or seen ending, no later than instant t.
+func (p *Pod) TerminatingBy(t time.Duration) bool {
+	if p.Deleted != nil && p.Deleted.Earliest <= t {
+		return true
+	}
+	for _, state := range p.States {
+		if strings.HasPrefix(state.State, "terminating") {
+			return state.Start <= t
+		}
+	}
+	return false
+}
+
+// ReadyBy reports whether the Pod was ready at instant t, as far as its lane tells.
+func (p *Pod) ReadyBy(t time.Duration) bool {
+	ready := false
+	for _, state := range p.States {
+		if state.Start <= t {
+			ready = state.State == "ready"
+		}
+	}
+	return ready
+}
+
+// ReadyWithin reports whether the Pod was ready at some time between two instants, as far as its lane tells.
+func (p *Pod) ReadyWithin(from, to time.Duration) bool {
+	for i, state := range p.States {
+		end := Never
+		if i+1 < len(p.States) {
+			end = p.States[i+1].Start
+		}
+		if state.State == "ready" && state.Start < to && from < end {
+			return true
+		}
+	}
+	return false
+}

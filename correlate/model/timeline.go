@@ -1,0 +1,444 @@
+// Package model is the judged document: the types of timeline.json, what every report and the page show. It has no
+// judgement of its own.
+package model
+
+import (
+	"time"
+
+	"lapse/timeline"
+)
+
+// SchemaVersion is the version of the JSON timeline. It rises when a reader of the old one would
+// misread the new one.
+const SchemaVersion = 1
+
+// A Timeline is a judged run: the whole of timeline.json, and what every report and the page show.
+//
+// All instants and lengths are integer nanoseconds counted from T0. What is uncertain is a pair of
+// bounds. What was not seen is absent, never zero.
+type Timeline struct {
+	SchemaVersion int       `json:"schemaVersion"`
+	Tool          Tool      `json:"tool"`
+	T0            time.Time `json:"t0"`
+
+	Run        RunInfo      `json:"run"`
+	Targets    []Target     `json:"targets"`
+	Windows    []Window     `json:"windows"`
+	Unobserved []Unobserved `json:"unobserved"`
+
+	Failures          []Failure `json:"failures"`                   // every failed request of judged targets, up to a cap
+	FailuresTruncated int       `json:"failuresTruncated,omitzero"` // how many failures the cap left out
+
+	Buckets Buckets `json:"buckets"`
+	Events  []Event `json:"events"`
+	Pods    []Pod   `json:"pods"`
+	Verdict Verdict `json:"verdict"`
+	Hammer  *Hammer `json:"hammer,omitzero"`
+}
+
+// Tool names the program that judged the run.
+type Tool struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// RunInfo says what was asked for and what ran.
+type RunInfo struct {
+	ID       string             `json:"id"`
+	Services []timeline.Service `json:"services,omitzero"`
+	URLs     []string           `json:"urls,omitzero"`
+	Duration time.Duration      `json:"duration"` // how long the run took, from T0 to its end
+	Baseline time.Duration      `json:"baseline"`
+	Settle   time.Duration      `json:"settle"`
+	Timeout  time.Duration      `json:"timeout"`
+	Join     time.Duration      `json:"join"`
+	Slow     time.Duration      `json:"slow"` // 0: it depends on the target, see its slowFrom
+
+	Resolution  time.Duration `json:"resolution,omitzero"`  // a gap between two sends that is no longer counts as observed; absent: each target's gapLimit by default
+	MinCoverage float64       `json:"minCoverage,omitzero"` // the share of the time that must have been observed for a run to pass
+
+	Command   *Command          `json:"command,omitzero"`
+	Cluster   *timeline.Cluster `json:"cluster,omitzero"`
+	Aborted   string            `json:"aborted,omitzero"`   // why the run ended before it was due to
+	Planned   time.Duration     `json:"planned,omitzero"`   // how long the run was to take; absent where it lasts as long as the command
+	Truncated bool              `json:"truncated,omitzero"` // the recording ends before the run did: Duration is what was recorded, and nothing is said of the time after
+	Unsaved   string            `json:"unsaved,omitzero"`   // why not all of the run is on disk; what is said here was judged from all of it
+	Live      bool              `json:"live,omitzero"`      // the run goes on: what follows may still change
+}
+
+// Recorded says how much of a run that is Truncated was recorded. write prints a length of time.
+func (r RunInfo) Recorded(write func(time.Duration) string) string {
+	text := "recorded for " + write(r.Duration)
+	if r.Planned > r.Duration {
+		text += " of " + write(r.Planned)
+	}
+	return text
+}
+
+// Command is the wrapped command.
+type Command struct {
+	Args     []string       `json:"args"`
+	Start    *time.Duration `json:"start,omitzero"`
+	End      *time.Duration `json:"end,omitzero"`
+	ExitCode *int           `json:"exitCode,omitzero"`
+}
+
+// An Instant lies somewhere between Earliest and Latest, both inclusive.
+type Instant struct {
+	Earliest time.Duration `json:"earliest"`
+	Latest   time.Duration `json:"latest"`
+}
+
+// A Length of time is at least Min and at most Max.
+type Length struct {
+	Min time.Duration `json:"min"`
+	Max time.Duration `json:"max"`
+}
+
+// Target is one target's totals over the run.
+type Target struct {
+	ID      timeline.TargetID   `json:"id"`
+	Name    string              `json:"name"`
+	Kind    timeline.TargetKind `json:"kind"`
+	URL     string              `json:"url"`
+	Source  string              `json:"source,omitzero"`
+	Node    string              `json:"node,omitzero"`
+	Service string              `json:"service,omitzero"`
+	Port    string              `json:"port,omitzero"` // the name of the Service's port; absent if it has none
+	Addr    string              `json:"addr,omitzero"`
+	Pod     string              `json:"pod,omitzero"`
+	PodUID  string              `json:"podUID,omitzero"`
+	PodNode string              `json:"podNode,omitzero"`
+	Rate    float64             `json:"rate"` // asked for, requests per second
+
+	Connections int `json:"connections,omitzero"` // of kind reused: how many persistent ones are kept
+
+	Sent    int            `json:"sent"` // requests whose outcome tells something of the target: ok + failed
+	OK      int            `json:"ok"`
+	Failed  int            `json:"failed"`
+	NotSent int            `json:"notSent"` // requests our own fault kept from telling anything: classes notsent and local
+	Late    int            `json:"late"`    // sent more than max(1 interval, 5 ms) after due
+	Classes map[string]int `json:"classes"` // how many requests ended in each class
+
+	NewConnections  int             `json:"newConnections,omitzero"`  // reused: how many ok requests were the first on their connection
+	FailedAddresses []FailedAddress `json:"failedAddresses,omitzero"` // addresses of its name that failed before another one answered: requests that succeeded, late
+
+	AchievedRate float64       `json:"achievedRate"`        // sent ÷ measured time
+	Resolution   time.Duration `json:"resolution"`          // detection limit: the longest time between successive sends while observed
+	GapLimit     time.Duration `json:"gapLimit,omitzero"`   // a longer time between two sends, with nothing in flight, is unobserved: --resolution, at least 3 intervals; by default 50 ms or 10 intervals, whichever is longer
+	Coverage     float64       `json:"coverage"`            // observed ÷ measured time, 0 to 1
+	Measured     Instant       `json:"measured"`            // from the first due instant, or from when the prober was told to if that was over 150 ms earlier (Earliest), to the end of its measuring (Latest)
+	SlowFrom     time.Duration `json:"slowFrom,omitzero"`   // an ok request that took longer is slow: --slow, or by default 500 ms or 3 times what 9 of 10 answers took at the start, whichever is longer
+	AlwaysSlow   bool          `json:"alwaysSlow,omitzero"` // every ok request took longer than --slow, or 500 ms: that is how the target answers, and no window
+	Latency      *Latency      `json:"latency,omitzero"`    // of ok requests, from Due; absent if there were none
+}
+
+// A FailedAddress is one of several addresses of a target's name that failed when connections were made. They went to another one
+// then, in the time that was left; where none accepted, the request failed. Of each target the first 8 different ones are counted.
+type FailedAddress struct {
+	Addr        string  `json:"addr"`
+	Class       string  `json:"class"`       // what came of connecting to it
+	Text        string  `json:"text"`        // the same in the words of the first failure
+	Connections int     `json:"connections"` // made to another address for that reason, but for those during which the prober was stopped; at least so many, while the run goes on or where it broke off
+	During      Instant `json:"during"`      // when they were made
+}
+
+// Latency are quantiles of the time from Due to Done.
+type Latency struct {
+	P50  time.Duration `json:"p50"`
+	P90  time.Duration `json:"p90"`
+	P99  time.Duration `json:"p99"`
+	P999 time.Duration `json:"p999"`
+	Max  time.Duration `json:"max"`
+}
+
+// WindowKind says what kind of trouble a window is.
+type WindowKind string
+
+const (
+	Outage  WindowKind = "outage"  // at least 3 requests, none of them answered
+	Partial WindowKind = "partial" // a share of the requests failed
+	Slow    WindowKind = "slow"    // answered, but later than --slow
+)
+
+// Basis says what a window's brackets rest on.
+type Basis string
+
+const (
+	Exact       Basis = "exact"       // 8 requests or more failed and none succeeded among them, so one good request proves health: the brackets hold the truth
+	Statistical Basis = "statistical" // only a share of requests failed, or too few to tell, or they timed out, which shows when answers usually come: the brackets hold the truth with 99 % probability
+)
+
+// A Window is a stretch in which requests to one target failed. Start and End are brackets: the
+// trouble began after the last good request and no later than the first failure was known.
+//
+//	ok ok x x x ok   →   start ∈ [1,2]  end ∈ [4,5]
+type Window struct {
+	ID     int        `json:"id"` // from 1, by start
+	Target string     `json:"target"`
+	Kind   WindowKind `json:"kind"`
+	Basis  Basis      `json:"basis"`
+	Start  Instant    `json:"start"`
+	End    Instant    `json:"end"`
+	Length Length     `json:"length"`
+
+	Sent     int            `json:"sent"` // the failures and the requests amid them; of fewer than 3 failures with none amid them, all within the brackets
+	Failed   int            `json:"failed"`
+	Slow     int            `json:"slow,omitzero"` // in a window of kind slow, which has no failures: the slow successes
+	Share    float64        `json:"share"`         // failed ÷ sent; of kind slow: slow ÷ sent
+	Downtime Length         `json:"downtime"`
+	Blackout *Length        `json:"blackout,omitzero"` // the longest stretch of at least 3 failures without a success
+	Classes  map[string]int `json:"classes"`           // failures by class
+	Backends map[string]int `json:"backends,omitzero"` // who answered the successes inside
+	Errors   []ErrorText    `json:"errors,omitzero"`   // what its failures said, where their class alone does not tell what was wrong
+	Cut      *Instant       `json:"cut,omitzero"`      // when requests in flight failed all at once, as when a server is killed, while others in flight did not: the failures became known then
+	Open     Open           `json:"open"`
+	Most     *Most          `json:"most,omitzero"` // of an open window: how much it can be all the same; absent if nothing bounds it
+	Live     bool           `json:"live,omitzero"` // not final: later requests may change it
+
+	Causes []Cause `json:"causes"` // most likely first; never empty in a judged window
+}
+
+// An ErrorText is why requests of a class failed. The first 3 different texts of each target and class are kept: others may
+// have failed for further reasons.
+type ErrorText struct {
+	Class string  `json:"class"`
+	Text  string  `json:"text"`
+	First Instant `json:"first"` // when the target's first request failed so, which may be before the window
+}
+
+// Open tells at which side a window's bracket ends for want of observation, not at a good request.
+type Open struct {
+	Start bool `json:"start"`
+	End   bool `json:"end"`
+}
+
+// Most bounds an open window that unobserved time cuts: by the good requests beyond that time, and as if all of it had been
+// down. A window that measuring began or ended in has no such bound.
+type Most struct {
+	Length   time.Duration `json:"length"`
+	Downtime time.Duration `json:"downtime"`
+}
+
+// Confidence of a cause.
+type Confidence string
+
+const (
+	High   Confidence = "high"   // independent signs agree, and no rival fits as well
+	Medium Confidence = "medium" // the signs fit, and so does a rival
+	Low    Confidence = "low"    // only closeness in time
+)
+
+// A Cause is why a window opened, with what speaks for it and what else it could be.
+type Cause struct {
+	Rule       string     `json:"rule"` // "route-outlives-pod"; "unexplained" is an honest answer
+	Confidence Confidence `json:"confidence"`
+	Text       string     `json:"text"`         // one sentence with names and figures
+	Fix        string     `json:"fix,omitzero"` // what to change, with a number in it
+	Evidence   []Evidence `json:"evidence"`
+	Rivals     []string   `json:"rivals"`            // other rules that fit, with why they rank lower
+	Explains   int        `json:"explains,omitzero"` // how many of the window's failures it can have made; absent if all
+	Measures   []Measure  `json:"measures,omitzero"` // the numbers the text and the fix rest on
+}
+
+// RouteLag is the name of a [Measure]: how long the routes of a node led to a Pod after it had stopped.
+const RouteLag = "route-lag"
+
+// A Measure is a number with a name and bounds.
+type Measure struct {
+	Name   string `json:"name"`          // "route-lag"
+	Object string `json:"object"`        // the name of the Pod it is about
+	Node   string `json:"node,omitzero"` // the node whose routes they are: the prober's
+	Length Length `json:"length"`        // proven to be at least Min, and at most Max
+}
+
+// Evidence is one fact a cause rests on.
+type Evidence struct {
+	Event  uint32   `json:"event,omitzero"`  // the ID of an event
+	Target string   `json:"target,omitzero"` // the name of a target
+	At     *Instant `json:"at,omitzero"`
+	Text   string   `json:"text"`
+}
+
+// Unobserved is time in which a target was not measured: neither up nor down.
+type Unobserved struct {
+	Target string        `json:"target"`
+	Start  time.Duration `json:"start"`
+	End    time.Duration `json:"end"`
+	Reason string        `json:"reason"` // "not sent", "prober stalled", "local fault", "run ended early"
+}
+
+// Reasons of [Unobserved] time.
+const (
+	ReasonNotSent = "not sent"
+	ReasonStalled = "prober stalled"
+	ReasonLocal   = "local fault"
+	ReasonEnded   = "run ended early"
+)
+
+// A Failure is one failed request.
+type Failure struct {
+	Target    string         `json:"target"`
+	Seq       uint64         `json:"seq"`
+	Due       time.Duration  `json:"due"`
+	Sent      time.Duration  `json:"sent"`
+	Done      time.Duration  `json:"done"`
+	Class     timeline.Class `json:"class"`
+	Code      uint16         `json:"code,omitzero"`
+	Backend   string         `json:"backend,omitzero"`
+	Reused    bool           `json:"reused,omitzero"`
+	DNS       time.Duration  `json:"dns,omitzero"`
+	Connect   time.Duration  `json:"connect,omitzero"`
+	TLS       time.Duration  `json:"tls,omitzero"`
+	FirstByte time.Duration  `json:"firstByte,omitzero"`
+}
+
+// Buckets are per-target series over slots of Width, slot i beginning at i × Width after T0, by the
+// instant a request was sent.
+type Buckets struct {
+	Width   time.Duration           `json:"width"`
+	Targets map[string]BucketSeries `json:"targets"`
+}
+
+// BucketSeries holds one entry per slot. A slot with Sent 0 was not measured.
+type BucketSeries struct {
+	Sent       []int       `json:"sent"`
+	Failed     []int       `json:"failed"`
+	Unobserved []float64   `json:"unobserved"` // share of the slot not observed, 0 to 1
+	Latency    []Histogram `json:"latency"`    // of ok requests, from Due
+
+	// Classes tells of which class the failed requests are: for each class that occurs, pairs of the
+	// index of a slot and how many of its requests failed so.
+	Classes map[string]SparseCounts `json:"classes,omitzero"`
+}
+
+// SparseCounts are counts as pairs of slot and count: [slot, count, slot, count, …], slots rising. The slots
+// of a latency histogram are those of [LatencySlot].
+type SparseCounts []int
+
+// Event is a fact of the timeline with its place on it.
+type Event struct {
+	ID     uint32             `json:"id"`
+	Seen   time.Duration      `json:"seen"`
+	At     Instant            `json:"at"` // when it happened, on the run's clock
+	Stamp  *time.Time         `json:"stamp,omitzero"`
+	Writer string             `json:"writer,omitzero"`
+	Kind   timeline.EventKind `json:"kind"`
+	From   string             `json:"from,omitzero"`
+	To     string             `json:"to,omitzero"`
+	Object *timeline.Object   `json:"object,omitzero"`
+	Addr   string             `json:"addr,omitzero"`
+	Code   int                `json:"code,omitzero"`
+	Detail string             `json:"detail,omitzero"`
+
+	Service string `json:"service,omitzero"` // NAMESPACE/NAME of the Service an endpoint is of
+	Port    string `json:"port,omitzero"`    // the name of the Service's port an endpoint is of; absent if it has none
+}
+
+// Pod is one Pod's life, as far as it was seen. Instants taken from the watch are when the change
+// happened; those taken from the traffic (Stopped, FirstOK, LastOK, LastFailure) rest on the run's own clock alone.
+type Pod struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	UID       string `json:"uid"`
+	Node      string `json:"node,omitzero"`
+	IP        string `json:"ip,omitzero"`
+
+	Created          *Instant       `json:"created,omitzero"`
+	Scheduled        *Instant       `json:"scheduled,omitzero"`
+	Started          *Instant       `json:"started,omitzero"`
+	Ready            *Instant       `json:"ready,omitzero"` // first became ready
+	Deleted          *Instant       `json:"deleted,omitzero"`
+	Killing          *Instant       `json:"killing,omitzero"`
+	NotReady         *Instant       `json:"notReady,omitzero"` // last turned not ready
+	EndpointReady    *Instant       `json:"endpointReady,omitzero"`
+	EndpointNotReady *Instant       `json:"endpointNotReady,omitzero"`
+	EndpointRemoved  *Instant       `json:"endpointRemoved,omitzero"`
+	Stopped          *Instant       `json:"stopped,omitzero"` // its direct target: between the last answer and the first failure known
+	Exited           *Instant       `json:"exited,omitzero"`
+	Gone             *Instant       `json:"gone,omitzero"`
+	ExitCode         *int           `json:"exitCode,omitzero"`
+	FirstOK          *time.Duration `json:"firstOk,omitzero"`
+	LastOK           *time.Duration `json:"lastOk,omitzero"`
+	LastFailure      *time.Duration `json:"lastFailure,omitzero"`
+
+	States []PodState `json:"states"` // for the lane: what it was from when on
+}
+
+// PodState is a stretch of a Pod's lane. It lasts until the next one's Start.
+type PodState struct {
+	Start time.Duration `json:"start"`
+	State string        `json:"state"` // pending, creating, running, ready, terminating+serving, terminating, gone, crashed
+}
+
+// Result of a verdict.
+type Result string
+
+const (
+	Pass         Result = "pass"
+	Fail         Result = "fail"
+	Inconclusive Result = "inconclusive"
+	Ungated      Result = "ungated"
+)
+
+// Verdict is the run in one word, and the figures it rests on. Where several targets are judged,
+// failed adds over them and the others are the worst target's.
+type Verdict struct {
+	Result          Result         `json:"result"`
+	ExitCode        int            `json:"exitCode"`
+	Reasons         []string       `json:"reasons"` // why, in sentences; what makes a run inconclusive
+	Gates           []GateResult   `json:"gates"`
+	Sent            int            `json:"sent"`
+	Failed          int            `json:"failed"`
+	ErrorRate       float64        `json:"errorRate"`
+	Windows         int            `json:"windows"` // of kind outage or partial
+	Downtime        Downtime       `json:"downtime"`
+	LongestWindow   *Length        `json:"longestWindow,omitzero"`   // absent if there was none
+	LongestBlackout *Length        `json:"longestBlackout,omitzero"` // absent if there was none
+	Notes           []string       `json:"notes,omitzero"`           // what is worth knowing and makes no window, in sentences
+	DetectionLimit  time.Duration  `json:"detectionLimit"`           // an outage of all requests shorter than this may have gone unseen
+	Coverage        float64        `json:"coverage"`                 // the worst judged target's
+	LatencyP99      *time.Duration `json:"latencyP99,omitzero"`      // the worst judged target's
+	Validity        Validity       `json:"validity"`
+}
+
+// Downtime is request-weighted: the time a service failing every request would need to lose as many. Its bounds hold what may
+// lie in unobserved time, too.
+type Downtime struct {
+	Total Length `json:"total"`
+	Open  bool   `json:"open,omitzero"` // it may be more than Total.Max: a window was under way when measuring began or ended
+}
+
+// GateOutcome is what the error bars say about a gate.
+type GateOutcome string
+
+const (
+	GatePass      GateOutcome = "pass"
+	GateFail      GateOutcome = "fail"
+	GateUndecided GateOutcome = "undecided"
+)
+
+// GateResult is one gate, judged.
+type GateResult struct {
+	Expr    string      `json:"expr"`
+	Outcome GateOutcome `json:"outcome"`
+	Value   *Range      `json:"value,omitzero"` // absent if nothing was measured
+}
+
+// Range holds a gate's value in the gate's unit: nanoseconds, a count, or a ratio from 0 to 1.
+type Range struct {
+	Min  float64 `json:"min"`
+	Max  float64 `json:"max"`
+	Open bool    `json:"open,omitzero"` // it may be more than Max: a window was under way when measuring began or ended
+}
+
+// Validity tells how good the measurement itself was.
+type Validity struct {
+	Late       float64       `json:"late"` // share of requests of judged targets sent late
+	NotSent    int           `json:"notSent"`
+	WatchGaps  int           `json:"watchGaps"`
+	Unobserved time.Duration `json:"unobserved"` // the worst judged target's
+	Control    string        `json:"control"`    // "ok", "absent", or what went wrong
+	Stalls     int           `json:"stalls"`
+	LanesOff   []string      `json:"lanesOff,omitzero"` // watched kinds we had no right to see
+}

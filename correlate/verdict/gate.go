@@ -1,0 +1,299 @@
+package verdict
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"lapse/correlate/model"
+)
+
+// A Gate is a condition under which a run fails, as --fail-if states it: "failed > 0",
+// "downtime.total > 500ms", "coverage < 99.9%". Make one with [ParseGate].
+type Gate struct {
+	Metric string  // one of [GateMetrics]
+	Op     string  // ">", ">=", "<", "<="
+	Limit  float64 // in the metric's unit: a count, nanoseconds, or a ratio from 0 to 1
+	text   string  // the limit as it was written
+}
+
+// String is the gate as [ParseGate] reads it.
+func (g Gate) String() string { return g.Metric + " " + g.Op + " " + g.text }
+
+// A GateMetric is something a gate can limit.
+type GateMetric struct {
+	Name string
+	Unit string // "count", "duration", "ratio"
+	Doc  string
+
+	Value func(*model.Timeline, *model.Verdict) (model.Range, bool) // false where nothing was measured
+}
+
+// GateMetrics lists what a gate can limit. Failed adds over the judged targets, the others are the
+// worst target's.
+var GateMetrics = []GateMetric{
+	{"failed", "count", "requests that failed", func(_ *model.Timeline, v *model.Verdict) (model.Range, bool) { return exactly(float64(v.Failed)), true }},
+	{"errors.rate", "ratio", "failed ÷ sent", func(_ *model.Timeline, v *model.Verdict) (model.Range, bool) { return exactly(v.ErrorRate), true }},
+	{"downtime.total", "duration", "request-weighted downtime of all windows", totalDowntime},
+	{"window.longest", "duration", "the longest window", longestWindow},
+	{"blackout.longest", "duration", "the longest stretch of three failures or more without one success", longestBlackout},
+	{"windows", "count", "windows of kind outage or partial", windowCount},
+	{"latency.p99", "duration", "99 % of answered requests took no longer, from when they were due", latencyP99},
+	{"coverage", "ratio", "observed ÷ measured time", func(_ *model.Timeline, v *model.Verdict) (model.Range, bool) { return exactly(v.Coverage), true }},
+}
+
+func MetricNamed(name string) (GateMetric, bool) {
+	for _, m := range GateMetrics {
+		if m.Name == name {
+			return m, true
+		}
+	}
+	return GateMetric{}, false
+}
+
+// A GateError says where a gate's expression is wrong, and what would be right.
+type GateError struct {
+	Expr    string
+	Column  int // of the first wrong character, from 1
+	Problem string
+	hint    string
+}
+
+func (e *GateError) Error() string {
+	return fmt.Sprintf("gate %q: %s at column %d", e.Expr, e.Problem, e.Column)
+}
+
+// Hint says in one line what would be right.
+func (e *GateError) Hint() string { return e.hint }
+
+// ParseGate reads a gate: a metric, an operator (> >= < <=) and a limit, with or without spaces. The
+// expression states when the run fails. Limits are durations ("500ms", "1.5s"), whole counts, or
+// ratios ("0.1%", "0.001"), as the metric demands. Its error is a [*GateError].
+func ParseGate(expr string) (Gate, error) {
+	p := gateParser{expr: expr}
+	name := p.take(func(r rune) bool {
+		return r == '.' || r == '_' || r == '-' || unicode.IsLetter(r) || unicode.IsDigit(r)
+	})
+	metric, ok := MetricNamed(name.text)
+	switch {
+	case strings.TrimSpace(expr) == "":
+		return Gate{}, p.wrong(name, "empty expression", `state when the run fails, as in 'failed>0'`)
+	case !ok:
+		return Gate{}, p.wrong(name, fmt.Sprintf("unknown metric %q", name.text), unknownHint(name.text))
+	}
+	op := p.take(func(r rune) bool { return strings.ContainsRune("<>=!~≤≥", r) })
+	if !validOp(op.text) {
+		return Gate{}, p.wrong(op, badOp(op.text), fmt.Sprintf("use one of > >= < <=, as in '%s'", example(metric)))
+	}
+	limit := p.rest()
+	if limit.text == "" {
+		return Gate{}, p.wrong(limit, "no limit", fmt.Sprintf("as in '%s'", example(metric)))
+	}
+	value, problem := parseLimit(metric.Unit, limit.text)
+	if problem != "" {
+		return Gate{}, p.wrong(limit, problem, limitHint(metric))
+	}
+	gate := Gate{Metric: metric.Name, Op: op.text, Limit: value, text: limit.text}
+	if problem := gate.pointless(metric.Unit); problem != "" {
+		return Gate{}, p.wrong(op, problem, limitHint(metric))
+	}
+	return gate, nil
+}
+
+// pointless says why a gate would decide nothing: the values a metric can have begin at 0, and ratios end at 1. It
+// catches "errors.rate>1" that was meant as 1 %.
+func (g Gate) pointless(unit string) string {
+	ratio := unit == "ratio"
+	switch {
+	case g.Op == "<" && g.Limit == 0, g.Op == ">" && ratio && g.Limit == 1:
+		return "no run can ever fail this"
+	case g.Op == ">=" && g.Limit == 0, g.Op == "<=" && ratio && g.Limit == 1:
+		return "every run would fail this"
+	}
+	return ""
+}
+
+// A gateParser reads an expression from left to right.
+type gateParser struct {
+	expr string
+	pos  int // bytes read
+}
+
+// A word is a piece of the expression and where it starts, in bytes.
+type word struct {
+	text string
+	pos  int
+}
+
+// take skips spaces and reads as long as part holds.
+func (p *gateParser) take(part func(rune) bool) word {
+	p.skipSpace()
+	rest := p.expr[p.pos:]
+	n := strings.IndexFunc(rest, func(r rune) bool { return !part(r) })
+	if n < 0 {
+		n = len(rest)
+	}
+	w := word{rest[:n], p.pos}
+	p.pos += n
+	return w
+}
+
+// rest reads what is left, without the spaces around it.
+func (p *gateParser) rest() word {
+	p.skipSpace()
+	return word{strings.TrimSpace(p.expr[p.pos:]), p.pos}
+}
+
+func (p *gateParser) skipSpace() {
+	p.pos = len(p.expr) - len(strings.TrimLeftFunc(p.expr[p.pos:], unicode.IsSpace))
+}
+
+func (p *gateParser) wrong(at word, problem, hint string) error {
+	return &GateError{Expr: p.expr, Column: utf8.RuneCountInString(p.expr[:at.pos]) + 1, Problem: problem, hint: hint}
+}
+
+func validOp(op string) bool { return op == ">" || op == ">=" || op == "<" || op == "<=" }
+
+func badOp(op string) string {
+	if op == "" {
+		return "no operator"
+	}
+	return fmt.Sprintf("unknown operator %q", op)
+}
+
+func metricNames() []string {
+	names := make([]string, len(GateMetrics))
+	for i, m := range GateMetrics {
+		names[i] = m.Name
+	}
+	return names
+}
+
+// unknownHint names the metric that may have been meant, or all.
+func unknownHint(name string) string {
+	name = strings.ToLower(name)
+	for _, known := range metricNames() {
+		if len(name) > 2 && (strings.Contains(known, name) || strings.Contains(name, known)) {
+			return fmt.Sprintf("did you mean %s? known are %s", known, strings.Join(metricNames(), ", "))
+		}
+	}
+	return "known are " + strings.Join(metricNames(), ", ")
+}
+
+// example is a gate on the metric that makes sense.
+func example(m GateMetric) string {
+	switch {
+	case m.Name == "coverage":
+		return "coverage<99.9%"
+	case m.Unit == "ratio":
+		return m.Name + ">0.1%"
+	case m.Unit == "duration":
+		return m.Name + ">500ms"
+	}
+	return m.Name + ">0"
+}
+
+func limitHint(m GateMetric) string {
+	what := map[string]string{
+		"count":    "a whole number",
+		"duration": "a duration with a unit (ms, s, m)",
+		"ratio":    "a percentage from 0% to 100%, or a ratio from 0 to 1",
+	}[m.Unit]
+	return fmt.Sprintf("%s takes %s, as in '%s'", m.Name, what, example(m))
+}
+
+// parseLimit reads a limit in a unit; problem says what is wrong with it.
+func parseLimit(unit, text string) (value float64, problem string) {
+	switch unit {
+	case "duration":
+		return parseDurationLimit(text)
+	case "ratio":
+		return parseRatioLimit(text)
+	}
+	return parseCountLimit(text)
+}
+
+// parseCountLimit takes whole numbers that a float64 holds exactly.
+func parseCountLimit(text string) (float64, string) {
+	const most = 1 << 53
+	n, err := strconv.ParseUint(text, 10, 64)
+	switch {
+	case errors.Is(err, strconv.ErrRange), err == nil && n > most:
+		return 0, fmt.Sprintf("count %q is more than %d", text, uint64(most))
+	case err != nil:
+		return 0, fmt.Sprintf("bad count %q", text)
+	}
+	return float64(n), ""
+}
+
+func parseDurationLimit(text string) (float64, string) {
+	d, err := time.ParseDuration(text)
+	switch {
+	case err != nil:
+		return 0, fmt.Sprintf("bad duration %q", text)
+	case d < 0:
+		return 0, fmt.Sprintf("negative duration %q", text)
+	}
+	return float64(d), ""
+}
+
+// ParseRatio reads a share as gates do: "99%" or "0.99". problem says what is wrong with it.
+func ParseRatio(text string) (value float64, problem string) { return parseRatioLimit(text) }
+
+func parseRatioLimit(text string) (float64, string) {
+	digits, isPercent := strings.CutSuffix(text, "%")
+	digits = strings.TrimSpace(digits)
+	if strings.Trim(digits, "+-.0123456789") != "" {
+		return 0, fmt.Sprintf("bad ratio %q", text)
+	}
+	if isPercent {
+		digits += "e-2" // exact, where dividing by 100 is not
+	}
+	value, err := strconv.ParseFloat(digits, 64)
+	switch {
+	case err != nil:
+		return 0, fmt.Sprintf("bad ratio %q", text)
+	case value < 0 || value > 1:
+		return 0, fmt.Sprintf("ratio %q is not between 0%% and 100%%", text)
+	}
+	return value, ""
+}
+
+// judge compares the error bars with the limit: the gate fails when even the value least in its
+// disfavour breaks it, passes when even the one most in its disfavour keeps it.
+func (g Gate) judge(tl *model.Timeline, v *model.Verdict) model.GateResult {
+	result := model.GateResult{Expr: g.String(), Outcome: model.GateUndecided}
+	metric, ok := MetricNamed(g.Metric)
+	if !ok || v.Sent == 0 {
+		return result
+	}
+	value, measured := metric.Value(tl, v)
+	if !measured {
+		return result
+	}
+	result.Value = &value
+	switch least, most := g.breaks(value.Min), g.breaks(value.AtMost()); {
+	case least && most:
+		result.Outcome = model.GateFail
+	case !least && !most:
+		result.Outcome = model.GatePass
+	}
+	return result
+}
+
+// breaks reports whether this value makes the run fail.
+func (g Gate) breaks(value float64) bool {
+	switch g.Op {
+	case ">":
+		return value > g.Limit
+	case ">=":
+		return value >= g.Limit
+	case "<":
+		return value < g.Limit
+	}
+	return value <= g.Limit
+}

@@ -1,0 +1,169 @@
+package verdict
+
+import (
+	"slices"
+	"time"
+
+	"lapse/correlate/model"
+)
+
+// This file is what gates compare with their limits: the verdict's figures, with error bars that hold the truth. What was
+// shown as "at least" has no upper end here, unless something bounds it after all.
+
+func exactly(x float64) model.Range { return model.Range{Min: x, Max: x} }
+
+func totalDowntime(tl *model.Timeline, v *model.Verdict) (model.Range, bool) {
+	r := unseen(v, v.Downtime.Total)
+	totals := map[string]time.Duration{}
+	for u := range elsewhere(tl) {
+		totals[u.Target] += hidden(v, u)
+	}
+	for _, s := range blackouts(tl) {
+		_, most, open := s.atMost()
+		totals[s[0].Target] += most
+		r.Open = r.Open || open
+	}
+	for _, most := range totals {
+		r.Max = max(r.Max, float64(most))
+	}
+	return r, true
+}
+
+func longestWindow(tl *model.Timeline, v *model.Verdict) (model.Range, bool) {
+	r := unlooked(tl, v, unseen(v, orZero(v.LongestWindow)))
+	for _, s := range joinable(tl) {
+		most, _, open := s.atMost()
+		r.Max, r.Open = max(r.Max, float64(most)), r.Open || open
+	}
+	return r, true
+}
+
+// longestBlackout takes unobserved time about a window as a part of its blackout: no success was seen in it.
+func longestBlackout(tl *model.Timeline, v *model.Verdict) (model.Range, bool) {
+	r := unlooked(tl, v, unseen(v, orZero(v.LongestBlackout)))
+	for _, s := range blackouts(tl) {
+		if len(s) == 1 && !cut(tl, s[0]) {
+			continue
+		}
+		most, _, open := s.atMost()
+		r.Max, r.Open = max(r.Max, float64(most)), r.Open || open
+	}
+	return r, true
+}
+
+// windowCount is the worst target's. As many were seen; those that unobserved time parts may be one.
+func windowCount(tl *model.Timeline, v *model.Verdict) (model.Range, bool) {
+	counts := map[string]int{}
+	for _, s := range joinable(tl) {
+		counts[s[0].Target]++
+	}
+	r := model.Range{Max: float64(v.Windows)}
+	for _, n := range counts {
+		r.Min = max(r.Min, float64(n))
+	}
+	return r, true
+}
+
+// unlooked widens a length by the longest outage that nobody looked at.
+func unlooked(tl *model.Timeline, v *model.Verdict, r model.Range) model.Range {
+	for u := range elsewhere(tl) {
+		r.Max = max(r.Max, float64(hidden(v, u)))
+	}
+	return r
+}
+
+// hidden is how long an outage can be that lies in unobserved time and shows nowhere else: it reaches to when the requests
+// before and after met the Service. These may have been sent as long before and after as any two are apart, and have taken as
+// long as an answer: as 99 % of them do.
+func hidden(v *model.Verdict, u model.Unobserved) time.Duration {
+	length := u.End - u.Start + v.DetectionLimit
+	if v.LatencyP99 != nil {
+		length += *v.LatencyP99
+	}
+	return length
+}
+
+// elsewhere is the unobserved time that no window has in its own bar.
+func elsewhere(tl *model.Timeline) func(yield func(model.Unobserved) bool) {
+	return func(yield func(model.Unobserved) bool) {
+		for _, u := range tl.Unobserved {
+			if !inWindow(tl, u) && !yield(u) {
+				return
+			}
+		}
+	}
+}
+
+// inWindow reports whether u lies in a window or at its edge, and the window's bar has all of it.
+func inWindow(tl *model.Timeline, u model.Unobserved) bool {
+	for w := range downtimes(tl) {
+		if from, to := reach(w); cutBy(w, u) && from <= u.Start && u.End <= to {
+			return true
+		}
+	}
+	return false
+}
+
+// downtimes are the windows that make a downtime, of every judged target.
+func downtimes(tl *model.Timeline) func(yield func(*model.Window) bool) {
+	return func(yield func(*model.Window) bool) {
+		for i := range tl.Windows {
+			if w := &tl.Windows[i]; w.Kind != model.Slow && !yield(w) {
+				return
+			}
+		}
+	}
+}
+
+// cut reports whether unobserved time lies in a window or at its edge.
+func cut(tl *model.Timeline, w *model.Window) bool {
+	if w.Open != (model.Open{}) {
+		return true
+	}
+	return slices.ContainsFunc(tl.Unobserved, func(u model.Unobserved) bool { return cutBy(w, u) })
+}
+
+// cutBy reports whether u lies within a window's brackets, or they end at it.
+func cutBy(w *model.Window, u model.Unobserved) bool {
+	switch {
+	case u.Target != w.Target:
+		return false
+	case w.Open.Start && u.End == w.Start.Earliest, w.Open.End && u.Start == w.End.Latest:
+		return true
+	}
+	return u.Start < w.End.Latest && u.End > w.Start.Earliest
+}
+
+// unseen widens a length: an outage shorter than the detection limit may have gone unseen, so that no length is known to
+// be less.
+func unseen(v *model.Verdict, l model.Length) model.Range {
+	return model.Range{Min: float64(l.Min), Max: float64(max(l.Max, v.DetectionLimit))}
+}
+
+func orZero(l *model.Length) model.Length {
+	if l == nil {
+		return model.Length{}
+	}
+	return *l
+}
+
+// latencyP99 is the worst target's. It tells of the requests that were answered, and is as exact as the histogram it is
+// taken from. A target that answered none has no latency, and none is known to be less than a limit.
+func latencyP99(tl *model.Timeline, v *model.Verdict) (model.Range, bool) {
+	if v.LatencyP99 == nil {
+		return model.Range{}, false
+	}
+	least, most := LatencyBounds(*v.LatencyP99)
+	r := model.Range{Min: float64(least), Max: float64(most), Open: *v.LatencyP99 >= time.Minute} // where the histogram ends
+	for i := range tl.Targets {
+		t := &tl.Targets[i]
+		r.Open = r.Open || t.Kind.Judged() && t.Sent > 0 && t.Latency == nil
+	}
+	return r, true
+}
+
+// LatencyBounds hold a quantile as it was before the histogram rounded it: to whole microseconds and to three digits,
+// which makes its slots at most a 1000th wide, and their upper end is what it tells.
+func LatencyBounds(q time.Duration) (least, most time.Duration) {
+	return q - q/1000 - time.Microsecond, q + time.Microsecond
+}

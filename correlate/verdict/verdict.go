@@ -1,0 +1,426 @@
+// Package verdict gives a judged run its verdict: figures with error bars, gates that are compared with them, a result and an exit code.
+package verdict
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/timeline"
+)
+
+// Exit codes of a judged run. 1 and 2 are errors of ours and of the user's; they have no verdict, but for [Unsaved].
+const (
+	ExitPassed       = 0 // passed, or ungated
+	ExitUnsaved      = 1 // as 0, but not all of the run is on disk
+	ExitGateFailed   = 3
+	ExitInconclusive = 4 // coverage below --min-coverage, a gate the error bars cannot decide, or nothing measured
+	ExitCommand      = 5 // the wrapped command failed
+	ExitAborted      = 6
+)
+
+// Judge fills the verdict of a run. A failed gate goes before everything, for what was measured was
+// bad enough; then an aborted run, an inconclusive one, and a wrapped command that failed.
+// Whether it was aborted, and how the command ended, is what the timeline says ([model.RunInfo]), so that a
+// saved run judged again gets the same verdict.
+func Judge(tl *model.Timeline, gates []Gate) {
+	v := figures(tl)
+	for _, g := range gates {
+		v.Gates = append(v.Gates, g.judge(tl, &v))
+	}
+	bound(&v, tl)
+	j := judgement{tl: tl, v: &v}
+	v.Result, v.ExitCode = j.result()
+	v.Reasons, v.Notes = j.reasons(), notes(tl)
+	tl.Verdict = v
+}
+
+// Unsaved says of a judged run that not all of it is on disk, and why. What was found stays, and so does every exit
+// code but 0.
+func Unsaved(tl *model.Timeline, why error) {
+	tl.Run.Unsaved = strings.TrimPrefix(tl.Run.Unsaved+"; "+why.Error(), "; ")
+	tl.Verdict.Reasons = append(tl.Verdict.Reasons, "not all of the run is on disk: "+why.Error())
+	tl.Verdict.ExitCode = cmp.Or(tl.Verdict.ExitCode, ExitUnsaved)
+}
+
+// figures adds up what the verdict rests on: failed over all judged targets, of everything else the
+// worst target's.
+func figures(tl *model.Timeline) model.Verdict {
+	v := model.Verdict{Gates: []model.GateResult{}, Reasons: []string{}, Validity: validity(tl)}
+	first := true
+	for i := range tl.Targets {
+		t := &tl.Targets[i]
+		if !t.Kind.Judged() {
+			continue
+		}
+		addTarget(&v, t)
+		addWindows(&v, tl, t.Name)
+		if first || t.Coverage < v.Coverage {
+			v.Coverage = t.Coverage
+		}
+		first = false
+	}
+	return v
+}
+
+// bound widens what the windows amount to by what may lie in unobserved time, as gates do: one figure has one error bar, in
+// the verdict, in its gates and in what reports say first.
+func bound(v *model.Verdict, tl *model.Timeline) {
+	total, _ := totalDowntime(tl, v)
+	v.Downtime = model.Downtime{Total: total.Length(), Open: total.Open}
+	if v.LongestWindow != nil {
+		longest, _ := longestWindow(tl, v)
+		v.LongestWindow = new(longest.Length())
+	}
+	if v.LongestBlackout != nil {
+		longest, _ := longestBlackout(tl, v)
+		v.LongestBlackout = new(longest.Length())
+	}
+}
+
+func addTarget(v *model.Verdict, t *model.Target) {
+	v.Sent += t.Sent
+	v.Failed += t.Failed
+	v.DetectionLimit = max(v.DetectionLimit, t.Resolution)
+	if t.Sent > 0 {
+		v.ErrorRate = max(v.ErrorRate, float64(t.Failed)/float64(t.Sent))
+	}
+	if t.Latency != nil && (v.LatencyP99 == nil || t.Latency.P99 > *v.LatencyP99) {
+		v.LatencyP99 = new(t.Latency.P99)
+	}
+}
+
+// addWindows takes over what one target's windows amount to, where it is worse than the others'.
+func addWindows(v *model.Verdict, tl *model.Timeline, target string) {
+	var total model.Length
+	n := 0
+	for _, w := range tl.Windows {
+		if w.Target != target || w.Kind == model.Slow {
+			continue
+		}
+		n++
+		total.Min += w.Downtime.Min
+		total.Max += w.Downtime.Max
+		v.LongestWindow = model.Longer(v.LongestWindow, w.Length)
+		if b := blackout(tl, &w); b != nil {
+			v.LongestBlackout = model.Longer(v.LongestBlackout, *b)
+		}
+	}
+	v.Windows = max(v.Windows, n)
+	v.Downtime.Total = *model.Longer(&v.Downtime.Total, total)
+}
+
+// blackout is the window's longest stretch without a success; an outage is one from end to end. Where unobserved time parts its
+// failures, so that fewer than three follow each other, it need not be one at all.
+func blackout(tl *model.Timeline, w *model.Window) *model.Length {
+	if w.Blackout != nil || w.Kind != model.Outage {
+		return w.Blackout
+	}
+	if slices.ContainsFunc(tl.Unobserved, func(u model.Unobserved) bool { return cutBy(w, u) }) {
+		return &model.Length{Max: w.Length.Max}
+	}
+	return &w.Length
+}
+
+// validity tells how good the measurement itself was.
+func validity(tl *model.Timeline) model.Validity {
+	val := model.Validity{Control: controlHealth(tl), LanesOff: lanesOff(tl)}
+	sent, late := 0, 0
+	for _, t := range tl.Targets {
+		if !t.Kind.Judged() {
+			continue
+		}
+		sent += t.Sent + t.NotSent
+		late += t.Late
+		val.NotSent += t.NotSent
+		val.Unobserved = max(val.Unobserved, tl.UnobservedOf(t.Name))
+	}
+	if sent > 0 {
+		val.Late = float64(late) / float64(sent)
+	}
+	for _, e := range tl.Events {
+		switch e.Kind {
+		case timeline.WatchGap:
+			val.WatchGaps++
+		case timeline.ProberStall:
+			val.Stalls++
+		}
+	}
+	return val
+}
+
+// controlHealth says in a word how the echo server inside the prober fared.
+func controlHealth(tl *model.Timeline) string {
+	health := "absent"
+	for _, t := range tl.Targets {
+		switch {
+		case t.Kind != timeline.Control || t.Sent == 0:
+		case t.Failed > 0:
+			failures := map[string]int{}
+			for class, n := range t.Classes {
+				if class != timeline.OK.String() && class != timeline.NotSent.String() && class != timeline.Local.String() {
+					failures[class] = n
+				}
+			}
+			return fmt.Sprintf("%d of %d requests failed: %s", t.Failed, t.Sent, quantity.ClassCounts(failures))
+		default:
+			health = "ok"
+		}
+	}
+	return health
+}
+
+// lanesOff lists the watched kinds that were off when last heard of.
+func lanesOff(tl *model.Timeline) []string {
+	off := map[string]bool{}
+	for _, e := range tl.Events {
+		if e.Kind == timeline.WatchLane && e.Object != nil {
+			off[e.Object.Kind] = e.To == "off"
+		}
+	}
+	var kinds []string
+	for kind, isOff := range off {
+		if isOff {
+			kinds = append(kinds, kind)
+		}
+	}
+	slices.Sort(kinds)
+	return kinds
+}
+
+// A judgement weighs the figures of one run.
+type judgement struct {
+	tl *model.Timeline
+	v  *model.Verdict
+}
+
+func (j judgement) aborted() bool { return j.tl.Run.Aborted != "" }
+
+// commandExit is the wrapped command's exit code; 0 if there was none, or if it has not ended.
+func (j judgement) commandExit() int {
+	if c := j.tl.Run.Command; c != nil && c.ExitCode != nil {
+		return *c.ExitCode
+	}
+	return 0
+}
+
+// result applies the precedence of exit codes: 3, 6, 4, 5, 0.
+func (j judgement) result() (model.Result, int) {
+	switch {
+	case j.has(model.GateFail):
+		return model.Fail, ExitGateFailed
+	case j.aborted():
+		return model.Inconclusive, ExitAborted
+	case len(j.doubts()) > 0:
+		return model.Inconclusive, ExitInconclusive
+	case j.commandExit() != 0:
+		return j.passed(), ExitCommand
+	}
+	return j.passed(), ExitPassed
+}
+
+func (j judgement) passed() model.Result {
+	if len(j.v.Gates) == 0 {
+		return model.Ungated
+	}
+	return model.Pass
+}
+
+func (j judgement) has(outcome model.GateOutcome) bool {
+	return slices.ContainsFunc(j.v.Gates, func(g model.GateResult) bool { return g.Outcome == outcome })
+}
+
+// doubts are the reasons for which a run that fails no gate does not pass either.
+func (j judgement) doubts() []string {
+	if j.v.Sent == 0 {
+		return []string{"nothing was measured: no request told anything of the target"}
+	}
+	var doubts []string
+	if needed := j.tl.MinCoverage(); j.v.Coverage < needed {
+		doubts = append(doubts, fmt.Sprintf("only %s of the time was observed, %s is needed: what was not looked at may have been down", quantity.Coverage(j.v.Coverage), quantity.Percent(needed)))
+	}
+	for _, g := range j.v.Gates {
+		if g.Outcome == model.GateUndecided {
+			doubts = append(doubts, undecided(g))
+		}
+	}
+	return doubts
+}
+
+func undecided(g model.GateResult) string {
+	if g.Value == nil {
+		return fmt.Sprintf("gate %s: nothing to judge it by was measured", g.Expr)
+	}
+	return fmt.Sprintf("gate %s: the error bars (%s) cannot decide it", g.Expr, valueText(g))
+}
+
+// valueText prints a gate's value in the unit of its metric.
+func valueText(g model.GateResult) string {
+	parsed, err := ParseGate(g.Expr)
+	if err != nil {
+		return fmt.Sprintf("%g to %g", g.Value.Min, g.Value.Max)
+	}
+	metric, _ := MetricNamed(parsed.Metric)
+	lo, hi := unitTexts(metric.Unit, g.Value.Min, g.Value.Max)
+	if g.Value.Open {
+		return "at least " + lo
+	}
+	if lo == hi {
+		return lo
+	}
+	return lo + " to " + hi
+}
+
+// unitTexts prints the bounds of a gate's value.
+func unitTexts(unit string, lo, hi float64) (string, string) {
+	switch {
+	case unit == "duration" && lo != hi:
+		return quantity.Lowest(time.Duration(lo)), quantity.Highest(time.Duration(hi))
+	case unit == "duration":
+		return quantity.Span(time.Duration(lo)), quantity.Span(time.Duration(hi))
+	case unit == "ratio":
+		return fmt.Sprintf("%.4g%%", lo*100), fmt.Sprintf("%.4g%%", hi*100)
+	}
+	return fmt.Sprintf("%.0f", lo), fmt.Sprintf("%.0f", hi)
+}
+
+// reasons says in sentences what the result rests on: which gates failed, what was found and why, what that proves less than it was to
+// prove, and what would help.
+func (j judgement) reasons() []string {
+	var reasons []string
+	for _, g := range j.v.Gates {
+		if g.Outcome == model.GateFail {
+			reasons = append(reasons, fmt.Sprintf("gate %s failed: %s", g.Expr, valueText(g)))
+		}
+	}
+	if j.v.Sent > 0 {
+		reasons = append(reasons, j.finding())
+		if why := j.cause(); why != "" && j.v.Result == model.Inconclusive {
+			reasons = append(reasons, why)
+		}
+	}
+	switch run := j.tl.Run; {
+	case run.Truncated:
+		reasons = append(reasons, run.Recorded(quantity.Span)+": "+run.Aborted)
+	case j.aborted():
+		reasons = append(reasons, "the run was aborted: "+run.Aborted)
+	}
+	reasons = append(reasons, j.doubts()...)
+	if code := j.commandExit(); code != 0 {
+		reasons = append(reasons, fmt.Sprintf("the wrapped command failed with exit code %d", code))
+	}
+	if help := j.help(); help != "" {
+		reasons = append(reasons, "what would help: "+help)
+	}
+	return reasons
+}
+
+// notes says what is worth knowing and makes no window.
+func notes(tl *model.Timeline) []string {
+	var notes []string
+	for _, t := range tl.Targets {
+		if !t.Kind.Judged() || !t.AlwaysSlow || t.Latency == nil {
+			continue
+		}
+		notes = append(notes, fmt.Sprintf("%s: every answer takes about %s; slow is what takes longer than %s", t.Name, quantity.Span(t.Latency.P50), quantity.Span(t.SlowFrom)))
+	}
+	return notes
+}
+
+// finding says what was found; never a bare zero, for what is shorter than the time between two
+// requests can hide there.
+func (j judgement) finding() string {
+	if j.v.Failed == 0 {
+		return fmt.Sprintf("no failure seen in %s; %s", quantity.Count(j.v.Sent, "request"), j.detectable())
+	}
+	downtime := quantity.Spans(j.v.Downtime.Total)
+	if j.v.Downtime.Open {
+		downtime = "at least " + quantity.Lowest(j.v.Downtime.Total.Min)
+	}
+	return fmt.Sprintf("%d of %s failed: downtime %s in %s", j.v.Failed, quantity.Count(j.v.Sent, "request"), downtime, quantity.Count(j.v.Windows, "window"))
+}
+
+// detectable says which outage would have been seen, and how much of the time.
+func (j judgement) detectable() string {
+	limit := quantity.Highest(j.v.DetectionLimit)
+	if j.v.Coverage >= 1 {
+		return fmt.Sprintf("an outage of %s or longer would have been seen at any time", limit)
+	}
+	longest := j.v.DetectionLimit
+	for _, u := range j.tl.Unobserved {
+		longest = max(longest, u.End-u.Start)
+	}
+	return fmt.Sprintf("an outage of %s or longer would have been seen in %s of the time; the longest gap was %s", limit, quantity.Coverage(j.v.Coverage), quantity.Highest(longest))
+}
+
+// cause says why the window with the most failures opened, if that is known.
+func (j judgement) cause() string {
+	var worst *model.Window
+	for w := range downtimes(j.tl) {
+		if worst == nil || w.Failed > worst.Failed {
+			worst = w
+		}
+	}
+	if worst == nil || len(worst.Causes) == 0 || worst.Causes[0].Rule == "unexplained" {
+		return ""
+	}
+	c := worst.Causes[0]
+	return fmt.Sprintf("%s [%s]: %s", c.Rule, c.Confidence, c.Text)
+}
+
+// Doubts are the reasons for which a judged run that fails no gate does not pass either.
+func Doubts(tl *model.Timeline) []string { return judgement{tl: tl, v: &tl.Verdict}.doubts() }
+
+// Help says what would make a run conclusive that was not; "" if nothing is known to.
+func Help(tl *model.Timeline) string { return judgement{tl: tl, v: &tl.Verdict}.help() }
+
+func (j judgement) help() string {
+	undecided := slices.ContainsFunc(j.v.Gates, func(g model.GateResult) bool { return g.Outcome == model.GateUndecided && g.Value != nil })
+	switch {
+	case j.tl.Run.Live, j.aborted(), j.v.Result != model.Inconclusive, j.v.Sent == 0:
+		return ""
+	case j.v.Coverage < j.tl.MinCoverage():
+		help := "give the prober CPU, or lower --rate"
+		if enough := j.enough(); enough > 0 {
+			help += fmt.Sprintf("; where only outages longer than %v matter, judge it with --resolution %v", enough, enough)
+		}
+		return help
+	case undecided && len(j.tl.Unobserved) > 0:
+		return "give the prober CPU: what was not observed widens the error bars; a higher --rate narrows them"
+	case undecided:
+		return "a higher --rate narrows the error bars"
+	}
+	return ""
+}
+
+// enough is the --resolution at which enough of the time would have been observed; 0 if that would take more than a second.
+func (j judgement) enough() time.Duration {
+	enough := time.Duration(0)
+	for _, t := range j.tl.Targets {
+		if !t.Kind.Judged() {
+			continue
+		}
+		spare := time.Duration((1 - j.tl.MinCoverage()) * float64(t.Measured.Latest-t.Measured.Earliest))
+		var holes []time.Duration
+		for _, u := range j.tl.Unobserved {
+			if u.Target == t.Name {
+				holes = append(holes, u.End-u.Start)
+			}
+		}
+		slices.Sort(holes)
+		for _, hole := range slices.Backward(holes) {
+			if spare -= hole; spare < 0 {
+				enough = max(enough, hole)
+				break
+			}
+		}
+	}
+	if enough > time.Second {
+		return 0
+	}
+	return quantity.Ceil(enough, 10*time.Millisecond)
+}

@@ -1,0 +1,158 @@
+package windows
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/timeline"
+)
+
+// A Reading is how far a track's requests were read in order, and what was found.
+type Reading struct {
+	kind     timeline.TargetKind
+	asked    time.Duration // --slow; 0 if it was not given
+	read     time.Duration // Sent of the last one
+	Watch    watch
+	failures finder
+	Slow     slowFinder
+	Streaks  Streaks  // of a target of kind new
+	Stalls   []Period // of a control target: when the prober itself was slow
+	Faults   []Period // of a control target: when the prober itself failed
+}
+
+// controlStall is the round trip to the prober's own echo server that only a stalled prober makes.
+const controlStall = 100 * time.Millisecond
+
+// A Options says how requests are judged.
+type Options struct {
+	Join, Slow, Resolution time.Duration // see [correlate.Options]
+	Baseline               time.Duration // how long the run's baseline was to take
+}
+
+func NewReading(t timeline.Target, o Options) Reading {
+	keep := historyNeeded(t, o.Join)
+	find := func(slow time.Duration) finder {
+		return finder{
+			join: o.Join, Slow: slow, timeout: t.Timeout, interval: Interval(t), floor: -1,
+			recent: history{keep: keep}, healthy: Healthy{MaxGap: usualGap(t)},
+		}
+	}
+	return Reading{
+		kind:     t.Kind,
+		asked:    o.Slow,
+		Watch:    watch{Limit: GapLimit(t, o.Resolution), usual: usualGap(t), varies: t.Kind == timeline.Direct, asked: o.Resolution},
+		failures: find(0),
+		Slow:     slowFinder{finder: find(o.Slow), start: max(o.Baseline, leastStart)},
+	}
+}
+
+// historyNeeded is how many successes before a window its start may have to count back: k is at
+// most 6.91 ÷ p̃, and p̃ about one failure per join and timeout. A window that needs more is open.
+func historyNeeded(t timeline.Target, join time.Duration) int {
+	between := t.Rate * (join + t.Timeout).Seconds()
+	return int(min(max(7*between, 1<<10), 1<<17))
+}
+
+// Take reads the next request, by Sent. begin is when measuring began.
+func (g *Reading) Take(r Sample, begin time.Duration) {
+	r.Sent = max(r.Sent, g.read) // a request the watermark had promised not to come
+	r.Done = max(r.Done, r.Sent)
+	g.read = r.Sent
+	if !g.Watch.begun {
+		g.failures.begin, g.Slow.begin = begin, begin
+	}
+	gap := g.Watch.take(r, begin)
+	switch {
+	case gap.dark:
+		g.failures.unobserved(gap.idle.From, gap.idle.To)
+	case gap.short:
+		g.failures.skipped()
+	}
+	if !r.Class.Observed() {
+		return
+	}
+	g.failures.take(r)
+	g.Slow.take(r, gap)
+	if g.kind == timeline.New {
+		g.Streaks.take(r)
+	}
+	if g.kind != timeline.Control {
+		return
+	}
+	switch took := (Period{From: r.Sent, To: r.Done, Reason: model.ReasonStalled}); {
+	case r.Class.Failed():
+		g.Faults = append(g.Faults, took)
+	case r.Done-r.Sent > controlStall:
+		g.Stalls = append(g.Stalls, took)
+	}
+}
+
+// Clone returns a reading that can go on while g stands still. Its lists begin empty, but for the
+// ones of watch and stalls.
+func (g *Reading) Clone() Reading {
+	c := *g
+	c.Watch.dark = slices.Clip(g.Watch.dark)
+	c.Watch.short = slices.Clip(g.Watch.short)
+	c.Watch.waiting = slices.Clip(g.Watch.waiting)
+	c.Stalls, c.Faults = slices.Clip(g.Stalls), slices.Clip(g.Faults)
+	c.failures, c.Slow = g.failures.clone(), g.Slow.clone()
+	c.Streaks = g.Streaks.clone()
+	return c
+}
+
+// Finish ends the reading when measuring ended, early or not, and returns the unobserved time at its end.
+func (g *Reading) Finish(end time.Duration, early bool) (tail []Period) {
+	if gap := g.Watch.gapBefore(end); gap.dark && g.Watch.begun {
+		if early {
+			gap.idle.Reason = model.ReasonEnded
+		}
+		tail = []Period{gap.idle}
+		g.failures.unobserved(gap.idle.From, gap.idle.To)
+		g.Slow.unobserved(gap.idle.From, gap.idle.To)
+	}
+	g.failures.finish(end)
+	g.Slow.finish(end)
+	return tail
+}
+
+// Unobserved is the time within bounds that was not observed, sorted and disjoint: the gaps between sends, what the control target
+// showed of the prober, and others that all targets share. unsure is that, and gaps that are none but longer than usual.
+func (g *Reading) Unobserved(within Period, tail, stalls, slow, failed []Period) (dark, unsure []Period) {
+	limit := g.Watch.Limit
+	dark = merge(within, g.Watch.dark, tail, longerThan(limit, stalls), longerThan(limit, slow), failed)
+	return dark, merge(within, dark, g.Watch.short)
+}
+
+// Windows publishes the windows: of failures, then of slow successes. Those that before had found already are final, the others as
+// live as the run is.
+func (g *Reading) Windows(before *Reading, dark, unsure []Period, fastest time.Duration, live bool, backends []string) []model.Window {
+	list := []model.Window{}
+	publish := func(w window, slow, live bool) {
+		p := w.publish(slow, dark, unsure, backends)
+		p.Live = live
+		list = append(list, p)
+	}
+	for _, slow := range []bool{false, true} {
+		old, latest := &before.failures, &g.failures
+		if slow {
+			old, latest = &before.Slow.finder, &g.Slow.finder
+		}
+		if slow && fastest > latest.Slow {
+			break // every answer is: that is how the target answers, and no window
+		}
+		for _, w := range old.found {
+			publish(w, slow, false)
+		}
+		for _, w := range latest.found {
+			publish(w, slow, live)
+		}
+	}
+	return list
+}
+
+// AlwaysSlow reports whether every answer took longer than an answer may that is not slow, measured against nothing but the clock.
+func (g *Reading) AlwaysSlow(fastest time.Duration) bool {
+	return fastest > cmp.Or(g.asked, leastSlow)
+}

@@ -1,0 +1,95 @@
+package windows
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"lapse/timeline"
+)
+
+// Unless --slow says otherwise, a success is slow if it took longer than so long, and than so many times what the target takes at
+// the start of its measuring: see docs/decisions/0010-what-counts-as-slow.md.
+const (
+	leastSlow   = 500 * time.Millisecond
+	slowFactor  = 3
+	usualAnswer = 0.9         // the quantile that says what the target takes
+	mostAnswers = 1000        // of them tell
+	leastStart  = time.Second // and those sent for so long, or in the baseline, if that is longer
+)
+
+// A slowFinder finds windows of slow successes. It keeps the first requests until it knows what is slow.
+type slowFinder struct {
+	finder
+	start   time.Duration // how long measuring has to go on until what is slow is known; 0: it is
+	first   []reads       // the requests so far, by Sent; nil once it is known
+	answers []time.Duration
+}
+
+// A reads is a request, and the time before it.
+type reads struct {
+	Sample
+	gap gap
+}
+
+// take reads the next request that tells something of the target.
+func (f *slowFinder) take(r Sample, before gap) {
+	if f.Slow > 0 {
+		f.judge(reads{r, before})
+		return
+	}
+	if r.Sent >= f.begin+f.start || len(f.answers) == mostAnswers {
+		f.decide()
+		f.judge(reads{r, before})
+		return
+	}
+	f.first = append(f.first, reads{r, before})
+	if r.Class == timeline.OK {
+		f.answers = append(f.answers, r.Done-r.Sent)
+	}
+}
+
+func (f *slowFinder) judge(r reads) {
+	switch {
+	case r.gap.dark:
+		f.finder.unobserved(r.gap.idle.From, r.gap.idle.To)
+	case r.gap.short:
+		f.finder.skipped()
+	}
+	f.finder.take(r.Sample)
+}
+
+// decide settles what is slow, and judges what was read until now by it.
+func (f *slowFinder) decide() {
+	if f.Slow > 0 {
+		return
+	}
+	f.Slow = leastSlow
+	if n := len(f.answers); n > 0 {
+		answers := slices.Sorted(slices.Values(f.answers))
+		f.Slow = max(f.Slow, slowFactor*answers[int(math.Ceil(usualAnswer*float64(n)))-1])
+	}
+	first := f.first
+	f.first, f.answers = nil, nil
+	for _, r := range first {
+		f.judge(r)
+	}
+}
+
+// unobserved and finish end the reading.
+func (f *slowFinder) unobserved(from, to time.Duration) {
+	f.decide()
+	f.finder.unobserved(from, to)
+}
+
+func (f *slowFinder) finish(end time.Duration) {
+	f.decide()
+	f.finder.finish(end)
+}
+
+func (f *slowFinder) clone() slowFinder {
+	c := *f
+	c.finder = f.finder.clone()
+	c.first, c.answers = slices.Clip(f.first), slices.Clip(f.answers)
+	return c
+}

@@ -1,0 +1,138 @@
+package windows
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/timeline"
+)
+
+// Streaks are a target's successes in a row, between its failures. While a route to a stopped Pod is one of N, k successes
+// in a row have a probability of (1−1/N)^k: enough of them prove that the route is gone.
+//
+// Long streaks are not kept whole: the first and the last of them are, for it is near failures that one asks.
+type Streaks struct {
+	ended   []streak
+	current streak
+	kept    int // marks in ended
+}
+
+// A streak is successes sent one after the other.
+type streak struct {
+	from time.Duration // Sent of the failure before it, or -1
+	to   time.Duration // Sent of the last success
+	n    int
+	done time.Duration // when all of them were done
+	head []mark
+	tail []mark
+}
+
+// A mark says that success number n of a streak was sent at an instant, and that by another all up to it were done.
+type mark struct {
+	n          int
+	sent, done time.Duration
+}
+
+const (
+	ShortestStreak = 4                     // one with fewer successes is not kept
+	mostMarks      = 1 << 15               // of streaks that are over
+	headMarks      = 64                    // of one streak
+	tailMarks      = 256                   // of one streak, at least
+	markEvery      = 10 * time.Millisecond // at least, between marks of a tail
+)
+
+// take reads the next request, by Sent.
+func (s *Streaks) take(r Sample) {
+	switch {
+	case r.Class == timeline.OK:
+		s.current.add(r)
+	case r.Class.Failed():
+		s.end()
+		s.current = streak{from: r.Sent}
+	}
+}
+
+// end keeps the current streak.
+func (s *Streaks) end() {
+	c := s.current
+	if c.n < ShortestStreak || s.kept >= mostMarks {
+		return
+	}
+	c.head, c.tail = slices.Clone(c.head), slices.Clone(c.tail)
+	s.ended = append(s.ended, c)
+	s.kept += len(c.head) + len(c.tail)
+}
+
+func (c *streak) add(r Sample) {
+	c.n++
+	c.to, c.done = r.Sent, max(c.done, r.Done)
+	m := mark{n: c.n, sent: r.Sent, done: c.done}
+	if n := len(c.head); n < headMarks && (n == 0 || c.n >= c.head[n-1].n+max(1, c.n/16)) {
+		c.head = append(c.head, m)
+	}
+	if n := len(c.tail); n == 0 || r.Sent >= c.tail[n-1].sent+markEvery {
+		if n >= 2*tailMarks {
+			c.tail = c.tail[:copy(c.tail, c.tail[n-tailMarks:])]
+		}
+		c.tail = append(c.tail, m)
+	}
+}
+
+// clone returns streaks that can go on while s stands still.
+func (s *Streaks) clone() Streaks {
+	c := *s
+	c.ended = slices.Clip(c.ended)
+	c.current.head, c.current.tail = slices.Clone(c.current.head), slices.Clone(c.current.tail)
+	return c
+}
+
+// proof is an instant by which k successes in a row were done that had been sent since from; never if there were none.
+func (s *Streaks) Proof(k int, from time.Duration) time.Duration {
+	if s == nil {
+		return model.Never
+	}
+	i, _ := slices.BinarySearchFunc(s.ended, from, func(c streak, t time.Duration) int { return cmp.Compare(c.to, t) })
+	for _, c := range s.ended[i:] {
+		if at := c.proof(k, from); at < model.Never {
+			return at
+		}
+	}
+	return s.current.proof(k, from)
+}
+
+func (c *streak) proof(k int, from time.Duration) time.Duration {
+	before := 0 // at most so many were sent before from
+	if c.from < from {
+		m, ok := c.first(func(m mark) bool { return m.sent >= from })
+		if !ok {
+			return model.Never
+		}
+		before = m.n - 1
+	}
+	m, ok := c.first(func(m mark) bool { return m.n >= before+k })
+	switch {
+	case ok:
+		return m.done
+	case c.n >= before+k:
+		return c.done
+	}
+	return model.Never
+}
+
+// first is the first mark known for which ok holds, as it does for all after it.
+func (c *streak) first(ok func(mark) bool) (best mark, found bool) {
+	for _, marks := range [][]mark{c.head, c.tail} {
+		i, _ := slices.BinarySearchFunc(marks, true, func(m mark, _ bool) int {
+			if ok(m) {
+				return 1
+			}
+			return -1
+		})
+		if i < len(marks) && (!found || marks[i].n < best.n) {
+			best, found = marks[i], true
+		}
+	}
+	return best, found
+}

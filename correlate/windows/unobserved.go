@@ -1,0 +1,233 @@
+package windows
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/timeline"
+)
+
+// A Period of time was not observed, for a reason.
+type Period struct {
+	From, To time.Duration
+	Reason   string
+}
+
+// By default a gap between two sends is no hole up to so long, or so many intervals: see [timeline.Options.Resolution].
+const (
+	defaultResolution          = 50 * time.Millisecond
+	defaultResolutionIntervals = 10
+)
+
+// GapLimit is for how long nothing may be sent to a target, while nothing is in flight, for the time to count as observed. asked is
+// --resolution; 0: the default. No gap that a prober leaves which is on time is a hole, whatever was asked.
+func GapLimit(t timeline.Target, asked time.Duration) time.Duration {
+	return gapLimitAt(Interval(t), asked)
+}
+
+func gapLimitAt(interval, asked time.Duration) time.Duration {
+	if asked > 0 {
+		return max(asked, 3*interval)
+	}
+	return max(defaultResolution, defaultResolutionIntervals*interval)
+}
+
+// usualGap is the longest time between two sends of a prober that is on time. In a longer gap it was late, or did not run.
+func usualGap(t timeline.Target) time.Duration { return usualGapAt(Interval(t)) }
+
+func usualGapAt(interval time.Duration) time.Duration { return max(3*interval, 10*time.Millisecond) }
+
+// Interval is the time between two due instants of t; 0 if its rate is not known.
+func Interval(t timeline.Target) time.Duration {
+	if t.Rate <= 0 {
+		return 0
+	}
+	return t.Interval()
+}
+
+// A watch follows how closely a target was watched. It reads its requests in the order they were sent. A request that tells
+// nothing of the target (notsent, local) counts as none: only the time between those that tell counts.
+//
+//	sent .  .  .  .           .  .  .      →   unobserved: from the Done of the fourth to the fifth
+//	done  .  .  .  .           .  .  .
+//
+//	sent .  .  .  .           .  .  .      →   observed: the third waited for an answer meanwhile
+//	done  .  .            .  . .  .  .
+type watch struct {
+	Limit   time.Duration // see gapLimit
+	usual   time.Duration // see usualGap
+	begun   bool
+	sent    time.Duration // of the last request
+	done    time.Duration // the latest of all so far
+	fault   string        // why requests since then were not sent; "" if none were due, or none is known
+	dark    []Period      // unobserved so far, by time
+	short   []Period      // from Sent to Sent, by time: longer than usual, and yet observed
+	reach   time.Duration // longest time from Sent to Sent within the limit
+	waiting []Period      // longer ones
+
+	varies  bool          // the rate changes as the run goes on: what it was shows in when requests were due
+	asked   time.Duration // --resolution
+	seq     uint64        // of the last request
+	due     time.Duration // of it
+	spacing time.Duration // the longest time from Due to Due since the last request that tells something
+}
+
+// space takes over when r was due. Every request that is due is on record, so that two in a row are as far apart as the rate then was.
+func (w *watch) space(r Sample) {
+	if w.begun && w.varies && r.Seq == w.seq+1 {
+		w.spacing = max(w.spacing, r.Due-w.due)
+	}
+	w.seq, w.due = r.Seq, r.Due
+}
+
+// limits are what a gap may be, and what it usually is, at the rate there was in it.
+func (w *watch) limits() (limit, usual time.Duration) {
+	if w.spacing == 0 {
+		return w.Limit, w.usual
+	}
+	return gapLimitAt(w.spacing, w.asked), usualGapAt(w.spacing)
+}
+
+// A gap is the time before a request, back to the one before it.
+type gap struct {
+	idle  Period // nothing was in flight
+	dark  bool   // idle is too long to count as observed
+	short bool   // it counts as observed, but is longer than usual
+}
+
+// take reads the next request, and tells of the time before it. begin is when measuring began.
+func (w *watch) take(r Sample, begin time.Duration) gap {
+	w.space(r)
+	if !w.begun {
+		w.begun, w.sent, w.done = true, begin, begin
+	}
+	if !r.Class.Observed() {
+		w.fault = reasonOf(r.Class)
+		return gap{}
+	}
+	g := w.gapBefore(r.Sent)
+	between := Period{From: w.sent, To: r.Sent}
+	switch {
+	case g.dark:
+		w.dark = append(w.dark, g.idle)
+	case g.short:
+		w.short = append(w.short, between)
+	}
+	limit, _ := w.limits()
+	if length := between.To - between.From; length > limit {
+		w.waiting = append(w.waiting, between)
+	} else {
+		w.reach = max(w.reach, length)
+	}
+	w.fault, w.spacing = "", 0
+	w.sent, w.done = r.Sent, max(w.done, r.Done)
+	return g
+}
+
+func reasonOf(c timeline.Class) string {
+	if c == timeline.Local {
+		return model.ReasonLocal
+	}
+	return model.ReasonNotSent
+}
+
+// gapBefore is the time from the last request to now.
+func (w *watch) gapBefore(now time.Duration) gap {
+	g := gap{idle: Period{From: max(w.sent, w.done), To: now, Reason: cmp.Or(w.fault, model.ReasonNotSent)}}
+	limit, usual := w.limits()
+	g.dark = g.idle.To-g.idle.From > limit
+	g.short = !g.dark && now-w.sent > usual
+	return g
+}
+
+// Resolution is the longest time between two sends while observed, or between the last one and the end. A longer outage of
+// every request cannot have gone unseen. dark is everything unobserved.
+func (w *watch) Resolution(end time.Duration, dark []Period) time.Duration {
+	longest := w.reach
+	for _, gap := range append(slices.Clip(w.waiting), Period{From: w.sent, To: end}) {
+		for _, part := range without(gap, dark) {
+			longest = max(longest, part.To-part.From)
+		}
+	}
+	return longest
+}
+
+// longerThan are the periods that take longer than limit.
+func longerThan(limit time.Duration, all []Period) []Period {
+	var long []Period
+	for _, p := range all {
+		if p.To-p.From > limit {
+			long = append(long, p)
+		}
+	}
+	return long
+}
+
+// without returns the parts of s outside dark, which is sorted and disjoint.
+func without(s Period, dark []Period) []Period {
+	var parts []Period
+	for _, d := range touching(dark, s.From, s.To) {
+		if d.From > s.From {
+			parts = append(parts, Period{From: s.From, To: d.From})
+		}
+		s.From = max(s.From, d.To)
+	}
+	if s.From < s.To {
+		parts = append(parts, s)
+	}
+	return parts
+}
+
+// touching returns the part of sorted, disjoint periods that overlaps (from, to).
+func touching(sorted []Period, from, to time.Duration) []Period {
+	i, _ := slices.BinarySearchFunc(sorted, from, func(s Period, from time.Duration) int {
+		if s.To <= from {
+			return -1
+		}
+		return 1
+	})
+	j := i
+	for j < len(sorted) && sorted[j].From < to {
+		j++
+	}
+	return sorted[i:j]
+}
+
+// merge joins periods that overlap or touch, within bounds. Where reasons differ, a stalled
+// prober explains more than what it left undone.
+func merge(within Period, all ...[]Period) []Period {
+	sorted := slices.Concat(all...)
+	slices.SortStableFunc(sorted, func(a, b Period) int { return cmp.Compare(a.From, b.From) })
+	merged := sorted[:0]
+	for _, s := range sorted {
+		s.From, s.To = max(s.From, within.From), min(s.To, within.To)
+		if s.From >= s.To {
+			continue
+		}
+		last := len(merged) - 1
+		if last < 0 || s.From > merged[last].To {
+			merged = append(merged, s)
+			continue
+		}
+		if s.Reason == model.ReasonEnded && s.To > merged[last].To { // whatever happened before that
+			merged = append(merged, Period{From: merged[last].To, To: s.To, Reason: model.ReasonEnded})
+			continue
+		}
+		merged[last].To = max(merged[last].To, s.To)
+		if s.Reason == model.ReasonStalled {
+			merged[last].Reason = model.ReasonStalled
+		}
+	}
+	return merged
+}
+
+// Total adds up the periods' lengths.
+func Total(of []Period) time.Duration {
+	sum := time.Duration(0)
+	for _, s := range of {
+		sum += s.To - s.From
+	}
+	return sum
+}
