@@ -92,7 +92,9 @@ func (s *series) add(r *timeline.Request) {
 	i := s.index(r.Sent)
 	s.slots[i].sent++
 	if r.Class == timeline.OK {
-		s.tray(i).add(model.LatencySlot(r.Latency()))
+		if !r.Delayed {
+			s.tray(i).add(model.LatencySlot(r.Latency()))
+		}
 		return
 	}
 	s.slots[i].fail(r.Class, 1)

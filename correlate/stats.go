@@ -20,6 +20,7 @@ type tally struct {
 	due      int // requests
 	classes  [timeline.NumClasses]int
 	late     int
+	delayed  int // ok ones of which only an upper bound of their latency is known
 	fresh    int // ok ones that were the first on their connection, where connections are kept
 	firstDue time.Duration
 	lastSent time.Duration
@@ -50,7 +51,11 @@ func (t *tally) add(r *timeline.Request, interval time.Duration, kept bool) {
 		if took := r.Done - r.Sent; t.ok() == 1 || took < t.fastest {
 			t.fastest = took
 		}
-		t.record(r.Latency())
+		if r.Delayed {
+			t.delayed++
+		} else {
+			t.record(r.Latency())
+		}
 		t.mark(0, r)
 	case r.Class.Failed():
 		t.failures = append(t.failures, *r)

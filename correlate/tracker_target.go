@@ -37,7 +37,7 @@ func (t *track) add(r timeline.Request) {
 	if r.Class.Observed() {
 		t.series.add(&r)
 	}
-	t.waiting = append(t.waiting, windows.Sample{Sent: r.Sent, Done: r.Done, Due: r.Due, Seq: r.Seq, Backend: r.Backend, Class: r.Class})
+	t.waiting = append(t.waiting, windows.Sample{Sent: r.Sent, Done: r.Done, Due: r.Due, Seq: r.Seq, Backend: r.Backend, Class: r.Class, Delayed: r.Delayed})
 }
 
 // passed takes a watermark: everything sent before it is final, for Sent is never before Due.
@@ -124,7 +124,7 @@ func (s *sight) publish() model.Target {
 		ID: f.ID, Name: f.Name, Kind: f.Kind, URL: f.URL, Source: f.Source, Node: f.Node, Service: f.Service, Port: f.Port,
 		Connections: f.Connections,
 		Pod:         f.Pod, PodUID: f.PodUID, PodNode: f.PodNode, Rate: f.Rate,
-		Sent: t.due - t.notSent(), OK: t.ok(), Failed: t.failed(), NotSent: t.notSent(), Late: t.late,
+		Sent: t.due - t.notSent(), OK: t.ok(), Failed: t.failed(), NotSent: t.notSent(), Late: t.late, Delayed: t.delayed,
 		Classes: windows.ClassNames(&t.classes), NewConnections: t.fresh,
 		Measured: model.Instant{Earliest: s.measured.From, Latest: s.measured.To},
 		Latency:  t.quantiles(),

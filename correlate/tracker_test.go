@@ -125,6 +125,8 @@ func TestUnobserved(t *testing.T) {
 		{"so is what tells nothing by our own fault", "ok local local ok ok", nil, "", 3},
 		{"and that is called so", "ok local local local ok ok", nil, "0..4 local fault", 1},
 		{"our own faults while an answer is awaited are not", "ok ok+5 local local ok ok", nil, "", 3},
+		{"answers that we read late show that it was up when they were sent", "ok delayed+5 delayed+4 delayed+3 delayed+2 ok", nil, "", 1},
+		{"and no longer: they may have come at once", "ok delayed+5 late late late late ok ok", nil, "1..6 not sent", 1},
 		{"a stalled prober observes nothing, even if an answer was awaited", "ok ok+6 - - - - - - ok ok", []timeline.Event{stall(2, 7)}, "2..7 prober stalled", 1},
 		{"a stall no longer than a gap may be is none", "ok ok+6 - - ok ok ok ok ok", []timeline.Event{stall(1, 4)}, "", 3},
 		{"an answer awaited before a hole tells nothing of other requests", "ok ok+4 - - - - - - - - ok", nil, "5..10 not sent", 4},
@@ -379,14 +381,14 @@ func TestTargetIsMeasuredUntilItEnds(t *testing.T) {
 }
 
 func TestTargetTotals(t *testing.T) {
-	requests := row("ok+0.1*90 ok+1*9 ok+3 x x t+8 late local")
+	requests := row("ok+0.1*90 ok+1*9 ok+3 x x t+8 late local delayed+7")
 	requests[3].Sent = requests[3].Due + 2*tick // late
 	requests[3].Done = requests[3].Sent + tick/10
 	target := analyze(t, rowRun(requests)).Targets[0]
-	if target.Sent != 103 || target.OK != 100 || target.Failed != 3 || target.NotSent != 2 || target.Late != 1 {
+	if target.Sent != 104 || target.OK != 101 || target.Delayed != 1 || target.Failed != 3 || target.NotSent != 2 || target.Late != 1 {
 		t.Errorf("%+v", target)
 	}
-	want := map[string]int{"ok": 100, "refused": 2, "timeout_response": 1, "notsent": 1, "local": 1}
+	want := map[string]int{"ok": 101, "refused": 2, "timeout_response": 1, "notsent": 1, "local": 1}
 	if diff := gocmp.Diff(want, target.Classes); diff != "" {
 		t.Error(diff)
 	}

@@ -369,8 +369,10 @@ func interrupt(rng *rand.Rand, requests []timeline.Request, longest time.Duratio
 			switch readLate := stop.From <= r.Done && r.Done < stop.To; {
 			case stop.From <= r.Sent && r.Sent < stop.To:
 				r.Class, r.Sent, r.Done = timeline.NotSent, stop.To, stop.To
-			case readLate && (r.Class.Timeout() || r.Class == timeline.OK && late > 10*time.Millisecond):
+			case readLate && r.Class.Timeout():
 				r.Class, r.Done = timeline.Local, stop.To
+			case readLate && r.Class == timeline.OK:
+				r.Delayed, r.Done = late > 10*time.Millisecond, stop.To
 			case readLate:
 				r.Done = stop.To
 			}

@@ -9,6 +9,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"lapse/correlate/verdict"
+	"lapse/correlate/model"
 	"lapse/timeline"
 )
 
@@ -77,6 +78,28 @@ func TestSlowIsMeasuredAgainstTheBaseline(t *testing.T) {
 }
 
 // Until what is slow is known, requests wait to be judged by it: live and offline agree.
+// Of an answer that our own stop delayed nobody knows whether it was slow. It makes no window, and parts none.
+func TestAnswerThatWeDelayedIsNeitherSlowNorQuick(t *testing.T) {
+	for text, want := range map[string]int{
+		"ok*20 delayed+6*5 ok*20":                 0,
+		"ok*20 ok+6*5 ok*20":                      1,
+		"ok*20 ok+6*3 delayed+6*9 ok+6*3 ok*20":   1,
+		"ok*20 ok+6*3 ok*9 ok+6*3 ok*20":          2,
+		"ok*20 ok+6*3 delayed+0.1 ok+6*3 ok*20":   1,
+		"ok*20 x*5 delayed+2*3 delayed+1*6 ok*20": 0,
+	} {
+		slow := 0
+		for _, w := range analyze(t, rowRun(row(text))).Windows {
+			if w.Kind == model.Slow {
+				slow++
+			}
+		}
+		if slow != want {
+			t.Errorf("%s: %d slow windows, want %d", text, slow, want)
+		}
+	}
+}
+
 func TestSlowWindowsAreTheSameLiveAndOffline(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	run := slowRun(0, func(at time.Duration) time.Duration {

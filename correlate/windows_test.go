@@ -19,6 +19,7 @@ const tick = 10 * time.Millisecond
 var rowClasses = map[string]timeline.Class{
 	"ok": timeline.OK, "x": timeline.Refused, "t": timeline.TimeoutResponse, "slot": timeline.NoSlot,
 	"c": timeline.TimeoutConnect, "e": timeline.HTTP5xx, "late": timeline.NotSent, "local": timeline.Local,
+	"delayed": timeline.OK, // and our own stop may be to blame for what it took
 }
 
 // row reads requests from words, one per tick: "ok", "x" for refused, "t" for timed out, "e" for a 5xx, "-" for
@@ -42,7 +43,7 @@ func row(text string) []timeline.Request {
 					ticks = must(strconv.ParseFloat(took, 64))
 				}
 				done := due + time.Duration(ticks*float64(tick))
-				requests = append(requests, timeline.Request{Target: 1, Seq: uint64(at), Due: due, Sent: due, Done: done, Outcome: timeline.Outcome{Class: rowClasses[word]}})
+				requests = append(requests, timeline.Request{Target: 1, Seq: uint64(at), Due: due, Sent: due, Done: done, Outcome: timeline.Outcome{Class: rowClasses[word], Delayed: word == "delayed"}})
 			}
 			at++
 		}

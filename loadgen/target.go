@@ -205,17 +205,21 @@ func (t *target) asleep(a *attempt, now time.Duration) bool {
 	return since < deadline && deadline <= seen+longestSleep
 }
 
-// answered ends an attempt whose reply was read whole.
+// answered ends an attempt whose reply was read whole. A stop of ours may have delayed when we read it: it was answered all
+// the same, unless that was after the timeout, of which we then cannot tell whether the answer kept it.
 func (t *target) answered(a *attempt, r *reply) {
 	done := t.clock.Now()
 	var err error
 	a.outcome.Class, err = t.judge(r)
-	switch overdue := done - t.deadline(a); {
+	overdue, overslept := done-t.deadline(a), t.overslept(a, done)
+	switch {
 	case a.outcome.Class != timeline.OK:
-	case overdue > shortestStop, t.overslept(a, done):
+	case overdue > shortestStop, overdue > 0 && overslept:
 		a.outcome.Class, err = timeline.Local, errStopped
 	case overdue > 0: // it came before we had given up
 		a.outcome.Class = timeline.TimeoutResponse
+	default:
+		a.outcome.Delayed = overslept
 	}
 	t.errors.tell(t.name, t.finish(a.job, a.sent, done, a.outcome), err)
 }

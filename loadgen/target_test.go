@@ -26,11 +26,17 @@ func stoppedTarget(clock timeline.Clock, since, seen, now time.Duration) *target
 // class is how t's only request so far ended.
 func class(tt *testing.T, t *target) timeline.Class {
 	tt.Helper()
+	return only(tt, t).Class
+}
+
+// only is the one request that ended.
+func only(tt *testing.T, t *target) timeline.Request {
+	tt.Helper()
 	requests, _, _ := t.book.take(nil, 0)
 	if len(requests) != 1 {
 		tt.Fatalf("%d requests", len(requests))
 	}
-	return requests[0].Class
+	return requests[0]
 }
 
 // dialError is what package net makes of an errno.
@@ -95,7 +101,7 @@ func TestFailureIsOursOnlyWhereAStopMayHaveMadeIt(t *testing.T) {
 	}
 }
 
-func TestAnswerIsSlowOnlyWhereTheStopIsNotToBlame(t *testing.T) {
+func TestAnswerThatAStopMayHaveDelayedSaysSo(t *testing.T) {
 	const sent = 1000 * ms // the timeout is 10 s
 	tests := []struct {
 		name        string
@@ -105,18 +111,22 @@ func TestAnswerIsSlowOnlyWhereTheStopIsNotToBlame(t *testing.T) {
 		came        time.Duration // when its first byte was read
 		done        time.Duration
 		want        timeline.Class
+		delayed     bool
 	}{
-		{"never stopped", 0, 0, sent, 0, 3240 * ms, 3240 * ms, timeline.OK},
-		{"stopped before it was sent", 500 * ms, 900 * ms, sent, 0, 1001 * ms, 1001 * ms, timeline.OK},
-		{"found after a stop", 1010 * ms, 3000 * ms, sent, 0, 3001 * ms, 3001 * ms, timeline.Local},
-		{"found among many after a stop", 1010 * ms, 3000 * ms, sent, 0, 3200 * ms, 3200 * ms, timeline.Local},
-		{"found after a hiccup", 1000 * ms, 1020 * ms, sent, 0, 1020 * ms, 1020 * ms, timeline.Local},
-		{"found after a hiccup that is little beside what it took", 1250 * ms, 1270 * ms, sent, 0, 1270 * ms, 1270 * ms, timeline.OK},
-		{"found after a hiccup as short as our precision", 1000 * ms, 1010 * ms, sent, 0, 1010 * ms, 1010 * ms, timeline.OK},
-		{"came well after a hiccup", 1010 * ms, 1060 * ms, sent, 0, 1080 * ms, 1080 * ms, timeline.OK},
-		{"came well after a stop", 1010 * ms, 3000 * ms, sent, 0, 4000 * ms, 4000 * ms, timeline.OK},
-		{"came well after a stop in which it was not written yet", 1010 * ms, 3000 * ms, 3001 * ms, 1990 * ms, 4000 * ms, 4000 * ms, timeline.Local},
-		{"stopped within the reply", 1100 * ms, 3000 * ms, sent, 0, 1050 * ms, 3001 * ms, timeline.Local},
+		{"never stopped", 0, 0, sent, 0, 3240 * ms, 3240 * ms, timeline.OK, false},
+		{"stopped before it was sent", 500 * ms, 900 * ms, sent, 0, 1001 * ms, 1001 * ms, timeline.OK, false},
+		{"found after a stop", 1010 * ms, 3000 * ms, sent, 0, 3001 * ms, 3001 * ms, timeline.OK, true},
+		{"found among many after a stop", 1010 * ms, 3000 * ms, sent, 0, 3200 * ms, 3200 * ms, timeline.OK, true},
+		{"found after a hiccup", 1000 * ms, 1020 * ms, sent, 0, 1020 * ms, 1020 * ms, timeline.OK, true},
+		{"found after a hiccup that is little beside what it took", 1250 * ms, 1270 * ms, sent, 0, 1270 * ms, 1270 * ms, timeline.OK, false},
+		{"found after a hiccup as short as our precision", 1000 * ms, 1010 * ms, sent, 0, 1010 * ms, 1010 * ms, timeline.OK, false},
+		{"came well after a hiccup", 1010 * ms, 1060 * ms, sent, 0, 1080 * ms, 1080 * ms, timeline.OK, false},
+		{"came well after a stop", 1010 * ms, 3000 * ms, sent, 0, 4000 * ms, 4000 * ms, timeline.OK, false},
+		{"came well after a stop in which it was not written yet", 1010 * ms, 3000 * ms, 3001 * ms, 1990 * ms, 4000 * ms, 4000 * ms, timeline.OK, true},
+		{"stopped within the reply", 1100 * ms, 3000 * ms, sent, 0, 1050 * ms, 3001 * ms, timeline.OK, true},
+		{"found after a stop, when its time was over", 1010 * ms, 11_002 * ms, sent, 0, 11_003 * ms, 11_003 * ms, timeline.Local, false},
+		{"found long after its time was over", 0, 0, sent, 0, 11_020 * ms, 11_020 * ms, timeline.Local, false},
+		{"came when its time was just over", 0, 0, sent, 0, 11_001 * ms, 11_001 * ms, timeline.TimeoutResponse, false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -128,8 +138,8 @@ func TestAnswerIsSlowOnlyWhereTheStopIsNotToBlame(t *testing.T) {
 				a := &attempt{sent: sent, written: test.written, held: test.held}
 				a.outcome.FirstByte = timeline.MicrosOf(test.came - test.written)
 				target.answered(a, &reply{})
-				if got := class(t, target); got != test.want {
-					t.Errorf("%v, want %v", got, test.want)
+				if got := only(t, target); got.Class != test.want || got.Delayed != test.delayed {
+					t.Errorf("%v, delayed %v, want %v, %v", got.Class, got.Delayed, test.want, test.delayed)
 				}
 			})
 		})

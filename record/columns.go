@@ -213,30 +213,34 @@ func sumOf(p timeline.Phases) int64 {
 
 // An outcomeRun is a stretch of requests that ended alike.
 type outcomeRun struct {
-	length int
-	class  timeline.Class
-	code   uint16
-	reused bool
+	length  int
+	class   timeline.Class
+	code    uint16
+	reused  bool
+	delayed bool
 }
 
 func (run *outcomeRun) holds(r *timeline.Request) bool {
-	return run.class == r.Class && run.code == r.Code && run.reused == r.Reused
+	return run.class == r.Class && run.code == r.Code && run.reused == r.Reused && run.delayed == r.Delayed
 }
 
 func (c *columnWriter) putOutcome(run *outcomeRun, r *timeline.Request) {
 	if run.length > 0 && !run.holds(r) {
 		c.endOutcome(run)
 	}
-	*run = outcomeRun{run.length + 1, r.Class, r.Code, r.Reused}
+	*run = outcomeRun{run.length + 1, r.Class, r.Code, r.Reused, r.Delayed}
 }
 
 func (c *columnWriter) endOutcome(run *outcomeRun) {
 	if run.length == 0 {
 		return
 	}
-	flags := uint64(run.class) << 1
+	flags := uint64(run.class) << 2
 	if run.reused {
 		flags |= 1
+	}
+	if run.delayed {
+		flags |= 2
 	}
 	c.columns[colOutcome] = binary.AppendUvarint(c.columns[colOutcome], uint64(run.length))
 	c.columns[colOutcome] = binary.AppendUvarint(c.columns[colOutcome], flags)
@@ -247,13 +251,13 @@ func (c *columnWriter) endOutcome(run *outcomeRun) {
 func getOutcome(in *cursor, run *outcomeRun, r *timeline.Request) {
 	if run.length == 0 {
 		length, flags, code := in.uvarint(), in.uvarint(), in.uint16()
-		if flags>>1 >= uint64(timeline.NumClasses) || length == 0 || length > maxBlock {
+		if flags>>2 >= uint64(timeline.NumClasses) || length == 0 || length > maxBlock {
 			in.bad, length = true, 1
 		}
-		*run = outcomeRun{int(length), timeline.Class(flags >> 1), code, flags&1 != 0}
+		*run = outcomeRun{int(length), timeline.Class(flags >> 2), code, flags&1 != 0, flags&2 != 0}
 	}
 	run.length--
-	r.Class, r.Code, r.Reused = run.class, run.code, run.reused
+	r.Class, r.Code, r.Reused, r.Delayed = run.class, run.code, run.reused, run.delayed
 }
 
 // A predictor foretells a target's next request from its last two: requests are due at even steps.

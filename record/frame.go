@@ -13,7 +13,7 @@ import (
 // stops there, and a newline, so that a transfer as text is noticed. The last byte is the version.
 const (
 	magic      = "LAPSE\x1a\n"
-	version    = 3
+	version    = 4
 	headerSize = len(magic) + 1
 	blockHead  = 12       // length, crc, check
 	maxBlock   = 64 << 20 // bytes of a block's payload, packed or unpacked: a guard, not a target

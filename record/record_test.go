@@ -99,6 +99,7 @@ func (f *fake) request(target timeline.TargetID, kind timeline.TargetKind, seq u
 	r.Sent = due + f.draw(late)
 	took := r.Connect.Duration() + r.FirstByte.Duration() + f.draw(rest)
 	r.Done = r.Sent + took
+	r.Delayed = f.rng.IntN(700) == 0
 	if f.rng.IntN(500) == 0 {
 		r.Outcome = timeline.Outcome{Class: timeline.Refused, Phases: timeline.Phases{Connect: timeline.MicrosOf(took)}}
 	}

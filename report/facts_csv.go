@@ -14,7 +14,7 @@ import (
 
 // requestColumns are the columns of [RequestsCSV].
 var requestColumns = []string{
-	"target", "kind", "seq", "due", "sent", "done", "class", "code", "backend", "reused", "dns", "connect", "tls", "first_byte",
+	"target", "kind", "seq", "due", "sent", "done", "class", "code", "backend", "reused", "delayed", "dns", "connect", "tls", "first_byte",
 }
 
 // RequestsCSV writes a row for every request of a run, in the order recorded. Instants are nanoseconds
@@ -47,7 +47,7 @@ func RequestsCSV(w io.Writer, run timeline.Run) error {
 			}
 			out.text(r.Class.String())
 			out.some(int64(r.Code))
-			out.text(backends[r.Backend], strconv.FormatBool(r.Reused))
+			out.text(backends[r.Backend], strconv.FormatBool(r.Reused), strconv.FormatBool(r.Delayed))
 			out.some(int64(r.DNS.Duration()), int64(r.Connect.Duration()), int64(r.TLS.Duration()), int64(r.FirstByte.Duration()))
 			out.endRow()
 		}

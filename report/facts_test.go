@@ -22,7 +22,7 @@ func factsRun() timeline.Run {
 	requests := []timeline.Request{
 		{Target: 1, Seq: 0, Due: 10 * ms, Sent: 11 * ms, Done: 15 * ms, Outcome: timeline.Outcome{Code: 200, Backend: 1, Phases: timeline.Phases{Connect: 1500, FirstByte: 20}}},
 		{Target: 1, Seq: 1, Due: 20 * ms, Sent: 20 * ms, Done: 21 * ms, Outcome: timeline.Outcome{Class: timeline.Refused}},
-		{Target: 2, Seq: 7, Due: 990 * ms, Sent: 990 * ms, Done: 1400 * ms, Outcome: timeline.Outcome{Code: 204, Backend: 2, Reused: true}},
+		{Target: 2, Seq: 7, Due: 990 * ms, Sent: 990 * ms, Done: 1400 * ms, Outcome: timeline.Outcome{Code: 204, Backend: 2, Reused: true, Delayed: true}},
 		{Target: 2, Seq: 8, Due: 1990 * ms, Sent: 1991 * ms, Done: 1991 * ms, Outcome: timeline.Outcome{Class: timeline.NotSent}},
 	}
 	return timeline.Run{
@@ -43,11 +43,11 @@ func factsRun() timeline.Run {
 
 func TestEveryRequestIsARow(t *testing.T) {
 	want := strings.Join([]string{
-		`target,kind,seq,due,sent,done,class,code,backend,reused,dns,connect,tls,first_byte`,
-		`"web, new",new,0,10000000,11000000,15000000,ok,200,"'=cmd|""/c calc""",false,,1500000,,20000`,
-		`"web, new",new,1,20000000,20000000,21000000,refused,,,false,,,,`,
-		`reused,reused,7,990000000,990000000,1400000000,ok,204,''quoted',true,,,,`,
-		`reused,reused,8,1990000000,,,notsent,,,false,,,,`,
+		`target,kind,seq,due,sent,done,class,code,backend,reused,delayed,dns,connect,tls,first_byte`,
+		`"web, new",new,0,10000000,11000000,15000000,ok,200,"'=cmd|""/c calc""",false,false,,1500000,,20000`,
+		`"web, new",new,1,20000000,20000000,21000000,refused,,,false,false,,,,`,
+		`reused,reused,7,990000000,990000000,1400000000,ok,204,''quoted',true,true,,,,`,
+		`reused,reused,8,1990000000,,,notsent,,,false,false,,,,`,
 	}, "\n") + "\n"
 	var got bytes.Buffer
 	if err := RequestsCSV(&got, factsRun()); err != nil {

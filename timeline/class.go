@@ -20,7 +20,7 @@ const (
 	Body                         // reply malformed, cut short, or not as expected
 	NoSlot                       // not sent: every allowed connection waited for an unresponsive target. A failure of the target.
 	NotSent                      // not sent: we were too late ourselves. Unobserved, never down.
-	Local                        // our own fault: EMFILE, EADDRNOTAVAIL, ENOBUFS, or a stop of the prober. Unobserved, never down.
+	Local                        // our own fault: EMFILE, EADDRNOTAVAIL, ENOBUFS, or a failure that a stop of the prober may have made. Unobserved, never down.
 	Other                        // none of the above
 	NumClasses
 )

@@ -78,6 +78,10 @@ type Outcome struct {
 	Code    uint16 // HTTP status; 0 if no status line was read
 	Backend uint16 // index into the run's backend names; 0 is unknown
 	Reused  bool   // sent on a connection that had carried a request before
+
+	// Delayed tells that a good part of the time until Done may be the doing of a stop of the prober. That the request was
+	// answered is certain; how long the answer took is not.
+	Delayed bool
 	Phases
 }
 

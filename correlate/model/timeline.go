@@ -116,9 +116,10 @@ type Target struct {
 	Sent    int            `json:"sent"` // requests whose outcome tells something of the target: ok + failed
 	OK      int            `json:"ok"`
 	Failed  int            `json:"failed"`
-	NotSent int            `json:"notSent"` // requests our own fault kept from telling anything: classes notsent and local
-	Late    int            `json:"late"`    // sent more than max(1 interval, 5 ms) after due
-	Classes map[string]int `json:"classes"` // how many requests ended in each class
+	NotSent int            `json:"notSent"`          // requests our own fault kept from telling anything: classes notsent and local
+	Late    int            `json:"late"`             // sent more than max(1 interval, 5 ms) after due
+	Delayed int            `json:"delayed,omitzero"` // of the ok ones, those that a stop of the prober may have delayed: they have no part in latency and slow windows
+	Classes map[string]int `json:"classes"`          // how many requests ended in each class
 
 	NewConnections  int             `json:"newConnections,omitzero"`  // reused: how many ok requests were the first on their connection
 	FailedAddresses []FailedAddress `json:"failedAddresses,omitzero"` // addresses of its name that failed before another one answered: requests that succeeded, late

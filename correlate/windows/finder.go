@@ -21,6 +21,7 @@ type Sample struct {
 	Seq        uint64
 	Backend    uint16
 	Class      timeline.Class
+	Delayed    bool // it was answered, but by how long our own stop delayed that, nobody knows
 }
 
 // InOrder sorts flights the way windows read them: by Sent, then by Seq.
@@ -147,6 +148,7 @@ func (f *finder) clone() finder {
 func (f *finder) take(r Sample) {
 	f.advance(r.Sent)
 	switch {
+	case f.Slow > 0 && r.Delayed: // it may have been quick or slow
 	case f.troubled(r):
 		f.trouble(r)
 	case r.Class == timeline.OK:
@@ -202,7 +204,9 @@ func (f *finder) success(r Sample) {
 		g.hold(r)
 		return
 	}
-	f.healthy.Add(r)
+	if !r.Delayed {
+		f.healthy.Add(r)
+	}
 	f.recent.push(evidence{r.Sent, r.Done})
 	if f.ending != nil {
 		f.ending.prove(r)

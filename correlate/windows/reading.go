@@ -78,7 +78,7 @@ func (g *Reading) Take(r Sample, begin time.Duration) {
 	if g.kind == timeline.New {
 		g.Streaks.take(r)
 	}
-	if g.kind != timeline.Control {
+	if g.kind != timeline.Control || r.Delayed { // the stop is known without it
 		return
 	}
 	switch took := (Period{From: r.Sent, To: r.Done, Reason: model.ReasonStalled}); {

@@ -44,7 +44,7 @@ func (f *slowFinder) take(r Sample, before gap) {
 		return
 	}
 	f.first = append(f.first, reads{r, before})
-	if r.Class == timeline.OK {
+	if r.Class == timeline.OK && !r.Delayed {
 		f.answers = append(f.answers, r.Done-r.Sent)
 	}
 }

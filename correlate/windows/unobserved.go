@@ -122,7 +122,11 @@ func (w *watch) take(r Sample, begin time.Duration) gap {
 		w.reach = max(w.reach, length)
 	}
 	w.fault, w.spacing = "", 0
-	w.sent, w.done = r.Sent, max(w.done, r.Done)
+	done := r.Done
+	if r.Delayed {
+		done = r.Sent // its answer may have come at once, and we only read it when we ran again
+	}
+	w.sent, w.done = r.Sent, max(w.done, done)
 	return g
 }
 

@@ -116,6 +116,8 @@ func (b *Books) Add(q timeline.Request) {
 	case q.Class != timeline.OK: // not sent
 	case within && (t.Class().total() || t.Class() == Stalled):
 		a.Good++
+	case q.Delayed: // by the prober, nobody knows for how long
+		a.Own++
 	case q.Done-q.Sent > SlowBar:
 		a.Slow++
 		if q.Done-q.Sent >= Delay {
