@@ -70,8 +70,8 @@ func demo(ctx context.Context, lapse, runs string, rate int) error {
 	w := before.Timeline.CausedBy(cause)[0]
 	say(fmt.Sprintf("Before: %d requests failed, longest bracket %v to %v: %s. (Drain %d: those before it lost none.)",
 		before.Timeline.Verdict.Failed, w.Length.Min, w.Length.Max, cause, tries))
-	say(fmt.Sprintf("After:  none of %d failed. An outage of all requests shorter than %v might have gone unseen.",
-		after.Timeline.Verdict.Sent, after.Timeline.Verdict.DetectionLimit))
+	say(fmt.Sprintf("After:  none of %d failed. An outage of all requests shorter than %v may have gone unseen.",
+		after.Timeline.Verdict.Sent, after.Timeline.LongestGap()))
 	fmt.Printf("\nThe page of either run:\n  bin/lapse serve %s\n  bin/lapse serve %s\n", show(before.Dir), show(after.Dir))
 	return nil
 }
@@ -99,7 +99,7 @@ func (d drainer) before(ctx context.Context) (run drill.Run, tries int, err erro
 			return run, try, err
 		case fresh.Failed == 0:
 			say(fmt.Sprintf("This drain lost no request on new connections: none met the stale route, or an outage shorter than %v went unseen. Again.",
-				run.Timeline.Verdict.DetectionLimit))
+				run.Timeline.LongestGap()))
 		case run.ExitCode != exitGateFailed || len(run.Timeline.CausedBy(cause)) == 0:
 			return run, try, fmt.Errorf("the drain lost %d requests on new connections, and Lapse ended with %d and named no %s", fresh.Failed, run.ExitCode, cause)
 		default:

@@ -131,6 +131,15 @@ type Event struct {
 	} `json:"object"`
 }
 
+// LongestGap is the longest time in which nothing looked at one of the judged targets: no shorter outage of all requests is sure to show.
+func (t Timeline) LongestGap() time.Duration {
+	longest := t.Verdict.DetectionLimit
+	for _, u := range t.Unobserved {
+		longest = max(longest, u.End-u.Start)
+	}
+	return longest
+}
+
 // CausedBy returns the windows whose first cause is rule.
 func (t Timeline) CausedBy(rule string) []Window {
 	var found []Window

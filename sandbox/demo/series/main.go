@@ -208,7 +208,7 @@ func (t try) row(number int) string {
 	}
 	if t.fixed != nil {
 		v := t.fixed.Verdict
-		fixed = fmt.Sprintf("%d | %d/%d | %s | %s", v.ExitCode, v.Failed, v.Sent, coverage(*t.fixed), millis(gap(*t.fixed)))
+		fixed = fmt.Sprintf("%d | %d/%d | %s | %s", v.ExitCode, v.Failed, v.Sent, coverage(*t.fixed), millis(t.fixed.LongestGap()))
 	}
 	return fmt.Sprintf("| %d | %d | %.0f s | %s | %d | %s | %s |", number, t.exitCode, t.took.Seconds(), t.loadAvg, len(t.races), race, fixed)
 }
@@ -223,15 +223,6 @@ func coverage(t drill.Timeline) string {
 	return strings.Join(cells, ", ")
 }
 
-func gap(t drill.Timeline) (longest time.Duration) {
-	for _, target := range t.Targets {
-		if target.Kind == "new" || target.Kind == "reused" {
-			longest = max(longest, target.Resolution)
-		}
-	}
-	return longest
-}
-
 func summary(tries []try) string {
 	var good int
 	var covered, gaps []float64
@@ -244,7 +235,7 @@ func summary(tries []try) string {
 		}
 		if t.fixed != nil {
 			covered = append(covered, 100*t.fixed.Verdict.Coverage)
-			gaps = append(gaps, gap(*t.fixed).Seconds()*1000)
+			gaps = append(gaps, t.fixed.LongestGap().Seconds()*1000)
 		}
 	}
 	return fmt.Sprintf("\n%d of %d tries exit 0. With the fix, min / median / max: coverage of the worse target %s %%, longest gap %s ms.\n%s",
