@@ -8,8 +8,8 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"lapse/correlate/verdict"
 	"lapse/correlate/model"
+	"lapse/correlate/verdict"
 	"lapse/timeline"
 )
 
