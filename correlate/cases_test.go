@@ -63,7 +63,7 @@ func runCase(t *testing.T, file string) {
 	}
 	tl := judgeCase(t, archive)
 	checkCauses(t, tl)
-	got := map[string]string{"windows": printWindows(tl), "pods": printPods(tl), "verdict": printVerdict(tl)}
+	got := map[string]string{"incidents": printIncidents(tl), "windows": printWindows(tl), "pods": printPods(tl), "verdict": printVerdict(tl)}
 	if *update {
 		setSections(archive, got)
 		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
@@ -71,7 +71,7 @@ func runCase(t *testing.T, file string) {
 		}
 		return
 	}
-	for _, name := range []string{"windows", "pods", "verdict"} {
+	for _, name := range []string{"incidents", "windows", "pods", "verdict"} {
 		if diff := cmp.Diff(strings.Split(section(archive, name), "\n"), strings.Split(got[name], "\n")); diff != "" {
 			t.Errorf("%s (-want +got); if the new is right, run go test -run TestCases -update\n%s", name, diff)
 		}
@@ -204,7 +204,7 @@ func section(archive *txtar.Archive, name string) string {
 }
 
 func setSections(archive *txtar.Archive, sections map[string]string) {
-	for _, name := range []string{"windows", "pods", "verdict"} {
+	for _, name := range []string{"incidents", "windows", "pods", "verdict"} {
 		i := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == name })
 		if i < 0 {
 			i = len(archive.Files)
@@ -447,6 +447,21 @@ func (s *stream) requests() []timeline.Request {
 }
 
 // What Lapse makes of it, as people read it.
+
+func printIncidents(tl *model.Timeline) string {
+	var b strings.Builder
+	for _, in := range tl.Incidents {
+		fmt.Fprintf(&b, "%d: windows %v of %s, %d/%d failed, downtime %s\n", in.ID, in.Windows, strings.Join(in.Targets, ", "),
+			in.Failed, in.Sent, quantity.Spans(in.Downtime))
+		for _, t := range in.Triggers {
+			fmt.Fprintf(&b, "  set off by: %s (event %d)\n", t.Text, t.Event)
+		}
+		for _, c := range in.Causes {
+			fmt.Fprintf(&b, "  %d failures: %s [%s]: %s\n", c.Failed, c.Rule, c.Confidence, c.Text)
+		}
+	}
+	return b.String()
+}
 
 func printWindows(tl *model.Timeline) string {
 	var b strings.Builder

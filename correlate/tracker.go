@@ -12,6 +12,7 @@ import (
 
 	"lapse/correlate/causes"
 	"lapse/correlate/cluster"
+	"lapse/correlate/incidents"
 	"lapse/correlate/model"
 	"lapse/correlate/windows"
 	"lapse/timeline"
@@ -234,6 +235,7 @@ func (t *Tracker) judge() (*model.Timeline, []*sight) {
 		T0:            t.meta.T0,
 		Run:           t.runInfo(),
 		Targets:       []model.Target{},
+		Incidents:     []model.Incident{},
 		Windows:       []model.Window{},
 		Unobserved:    []model.Unobserved{},
 		Failures:      []model.Failure{},
@@ -248,6 +250,7 @@ func (t *Tracker) judge() (*model.Timeline, []*sight) {
 	passOver(tl)
 	tl.Pods = cluster.Pods(tl, s.Edges)
 	causes.Explain(s)
+	tl.Incidents = incidents.Of(tl, t.join())
 	return tl, sights
 }
 

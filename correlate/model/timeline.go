@@ -23,6 +23,7 @@ type Timeline struct {
 
 	Run        RunInfo      `json:"run"`
 	Targets    []Target     `json:"targets"`
+	Incidents  []Incident   `json:"incidents"` // what reports lead with: windows that belong together
 	Windows    []Window     `json:"windows"`
 	Unobserved []Unobserved `json:"unobserved"`
 

@@ -1,0 +1,50 @@
+package model
+
+import "lapse/timeline"
+
+// An Incident is what a reader is told once: windows of any targets that overlap, or that the same change set off. Its windows
+// are the detail.
+type Incident struct {
+	ID       int      `json:"id"`      // from 1, by start
+	Windows  []int    `json:"windows"` // their IDs, by start
+	Targets  []string `json:"targets"` // their targets, the one that lost most first
+	Start    Instant  `json:"start"`   // when the first window began
+	End      Instant  `json:"end"`     // when the last one ended
+	Sent     int      `json:"sent"`    // over its windows, as there
+	Failed   int      `json:"failed"`
+	Slow     int      `json:"slow,omitzero"`
+	Downtime Length   `json:"downtime"` // the worst target's: the sum over its windows
+	Open     bool     `json:"open,omitzero"`
+	Live     bool     `json:"live,omitzero"` // not final: later requests may change it
+
+	Classes  map[string]int  `json:"classes"`  // failures by class
+	Triggers []Trigger       `json:"triggers"` // what set it off, as far as its causes name a Pod, by time; empty if that is not known
+	Causes   []IncidentCause `json:"causes"`   // each rule once, the one that explains most failures first
+}
+
+// TriggerKind says what sort of change set an incident off. The list is closed.
+type TriggerKind string
+
+const (
+	NodeDrained TriggerKind = "drain"        // Object is the node: it had been cordoned when the Pods that the causes name were deleted
+	RolledOut   TriggerKind = "rollout"      // Object is the Deployment: Pods of one ReplicaSet were deleted while another of its ReplicaSets got Pods
+	PodsDeleted TriggerKind = "pods-deleted" // Object is the Pod, if it is one only
+	PodExited   TriggerKind = "pod-exited"   // Object is the Pod: a container ended, and nobody had asked for it
+)
+
+// A Trigger is the change in the cluster that set an incident off.
+type Trigger struct {
+	Kind   TriggerKind     `json:"kind"`
+	Object timeline.Object `json:"object,omitzero"`
+	Event  uint32          `json:"event"` // the ID of the event that shows it: the cordon, the first Pod's deletion, the exit
+	At     Instant         `json:"at"`    // when that happened
+	Pods   []string        `json:"pods"`  // the names of the Pods it ended, as far as the causes name them
+	Text   string          `json:"text"`  // "drain of node2"
+}
+
+// An IncidentCause is a cause of one or several windows of an incident, in the words it has where it was measured best.
+type IncidentCause struct {
+	Cause
+	Windows []int `json:"windows"` // the IDs of those of which it is the most likely cause
+	Failed  int   `json:"failed"`  // their failures
+}
