@@ -37,13 +37,14 @@ var mayImport = map[string][]string{
 	"dashboard/ui/picture":      {},
 	"deploy":                    {"timeline", "kube"},
 	"deploy/mkimage":            {},
-	"cmd/lapse":                 {"timeline", "record", "loadgen", "loadgen/faultserver", "loadgen/hey", "kube", "watcher", "correlate", "correlate/model", "correlate/verdict", "report", "dashboard", "deploy"},
+	"run":                       {"timeline", "record", "loadgen", "loadgen/hey", "kube", "watcher", "correlate", "correlate/model", "correlate/verdict", "report", "dashboard", "deploy"},
+	"cmd/lapse":                 {"run", "timeline", "record", "loadgen", "loadgen/faultserver", "loadgen/hey", "correlate", "correlate/model", "correlate/causes", "correlate/verdict", "report", "deploy"},
 
 	"cmd/lapse/internal/selftest": {"timeline", "loadgen/faultserver", "correlate/model", "correlate/verdict"},
 }
 
 // The only packages that may know of Kubernetes.
-var knowKubernetes = []string{"kube", "kube/kubetest", "watcher", "deploy", "cmd/lapse"}
+var knowKubernetes = []string{"kube", "kube/kubetest", "watcher", "deploy", "run", "cmd/lapse"}
 
 func TestImportsFollowTheArrows(t *testing.T) {
 	for pkg, imports := range goList(t, "{{.ImportPath}} {{join .Imports \" \"}}") {
@@ -94,7 +95,7 @@ func TestTheProgramDoesWithoutWhatCostsTensOfMegabytes(t *testing.T) {
 }
 
 func TestTopLevelFoldersAreTheAgreedOnes(t *testing.T) {
-	agreed := []string{"cmd", "correlate", "dashboard", "deploy", "docs", "kube", "loadgen", "record", "report", "sandbox", "timeline", "watcher"}
+	agreed := []string{"cmd", "correlate", "dashboard", "deploy", "docs", "kube", "loadgen", "record", "report", "run", "sandbox", "timeline", "watcher"}
 	tracked, err := exec.Command("git", "ls-files").Output()
 	if err != nil {
 		t.Fatalf("git ls-files: %v", err)

@@ -22,6 +22,7 @@ import (
 	"lapse/loadgen"
 	"lapse/loadgen/hey"
 	"lapse/report"
+	"lapse/run"
 	"lapse/timeline"
 )
 
@@ -30,14 +31,14 @@ const defaultRate = 200
 
 // A calibrating is `lapse calibrate` with its flags.
 type calibrating struct {
-	request  options // its flags that say how to ask
+	request  run.Options // its flags that say how to ask
 	duration time.Duration
 	workers  int
 	format   string
 }
 
 func newCalibrate() *cobra.Command {
-	c := calibrating{request: options{scheme: "http"}}
+	c := calibrating{request: run.Options{Scheme: "http"}}
 	cmd := &cobra.Command{
 		Use:   "calibrate URL",
 		Short: "Find out what a target can answer, and a --rate that costs it 1 % of that",
@@ -58,9 +59,9 @@ A target that did not answer all repetitions well has shown no capacity. Exit co
 	f.SortFlags = false
 	f.DurationVar(&c.duration, "duration", 30*time.Second, "the longest it may take")
 	f.IntVar(&c.workers, "max-workers", 256, "the most requests at once")
-	f.StringArrayVarP(&c.request.headers, "header", "H", nil, "a request `HEADER`, 'Name: value' (repeatable)")
-	f.StringVar(&c.request.method, "method", "GET", "request method; what it changes, it changes thousands of times")
-	f.StringVar(&c.request.host, "host", "", "Host header, where it differs from the URL's")
+	f.StringArrayVarP(&c.request.Headers, "header", "H", nil, "a request `HEADER`, 'Name: value' (repeatable)")
+	f.StringVar(&c.request.Method, "method", "GET", "request method; what it changes, it changes thousands of times")
+	f.StringVar(&c.request.Host, "host", "", "Host header, where it differs from the URL's")
 	f.StringVarP(&c.format, "output", "o", "table", "result on standard output: json, table")
 	return cmd
 }
@@ -68,29 +69,29 @@ A target that did not answer all repetitions well has shown no capacity. Exit co
 // config checks the arguments.
 func (c *calibrating) config(arg string) (hey.CalibrateConfig, error) {
 	var config hey.CalibrateConfig
-	s, err := parseSubject(arg)
+	s, err := run.ParseTarget(arg)
 	switch {
 	case err != nil:
 		return config, err
-	case s.service != "":
-		return config, refuse(fmt.Sprintf("where it answers, give its URL, as in `lapse calibrate http://%s.NAMESPACE.svc%s` in a Pod of the cluster; a port-forward would measure itself", s.service, s.path),
+	case s.Service != "":
+		return config, run.Refuse(fmt.Sprintf("where it answers, give its URL, as in `lapse calibrate http://%s.NAMESPACE.svc%s` in a Pod of the cluster; a port-forward would measure itself", s.Service, s.Path),
 			"target %s: a Service is not loaded from here", s)
-	case s.url.Scheme != "http" && s.url.Scheme != "https":
-		return config, refuse("as in `lapse calibrate http://127.0.0.1:8080/`", "target %s: only http and https can be calibrated", s)
+	case s.URL.Scheme != "http" && s.URL.Scheme != "https":
+		return config, run.Refuse("as in `lapse calibrate http://127.0.0.1:8080/`", "target %s: only http and https can be calibrated", s)
 	case c.format != "table" && c.format != "json":
-		return config, refuse("one of: json, table", "unknown output format %q", c.format)
+		return config, run.Refuse("one of: json, table", "unknown output format %q", c.format)
 	}
-	if err := c.request.checkRequest(); err != nil {
+	if err := c.request.CheckRequest(); err != nil {
 		return config, err
 	}
 	config = hey.CalibrateConfig{
 		Probe: loadgen.Probe{
-			Target: timeline.Target{URL: s.url.String()}, Method: c.request.method, Host: c.request.host, Header: c.request.header,
+			Target: timeline.Target{URL: s.URL.String()}, Method: c.request.Method, Host: c.request.Host, Header: c.request.Header,
 		},
 		Duration: c.duration, Workers: c.workers,
 	}
 	if err := config.Check(); err != nil {
-		return config, refuse("see `lapse calibrate --help`", "%w", err)
+		return config, run.Refuse("see `lapse calibrate --help`", "%w", err)
 	}
 	return config, nil
 }
@@ -110,9 +111,9 @@ func (c *calibrating) run(ctx context.Context, arg string, stdout, stderr io.Wri
 	found, err := hey.Calibrate(ctx, config)
 	switch {
 	case ctx.Err() != nil:
-		return stoppedError{fmt.Errorf("calibrate %s: stopped", u.Redacted())}
+		return run.Stopped("calibrate %s: stopped", u.Redacted())
 	case err != nil:
-		return refuse("is the address right, and does it answer a plain request well? --header, --host and --method say how to ask", "calibrate %s: %w", u.Redacted(), err)
+		return run.Refuse("is the address right, and does it answer a plain request well? --header, --host and --method say how to ask", "calibrate %s: %w", u.Redacted(), err)
 	}
 	if local(u.Hostname()) {
 		found.Notes = append(found.Notes, "the target is on this machine: it and the load share its processors, alone it may answer more")
@@ -131,7 +132,7 @@ func (c *calibrating) print(stdout io.Writer, result calibrated) error {
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(result)
 	}
-	return result.write(stdout, styleOf(stdout).unicode)
+	return result.write(stdout, run.StyleOf(stdout).Unicode)
 }
 
 // calibrated is the result. Lengths of time are in nanoseconds.
@@ -144,7 +145,7 @@ type calibrated struct {
 // verdict is inconclusive where there is no rate to go by.
 func (c calibrated) verdict() error {
 	if len(c.Suggestions) == 0 {
-		return exitWith(verdict.ExitInconclusive, nil)
+		return run.ExitWith(verdict.ExitInconclusive, nil)
 	}
 	return nil
 }

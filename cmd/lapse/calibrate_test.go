@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lapse/loadgen/hey"
+	"lapse/run"
 )
 
 func TestCalibrationReadsAsATable(t *testing.T) {
@@ -44,7 +45,7 @@ func TestCalibrationWithoutARateIsInconclusive(t *testing.T) {
 	if err := (calibrated{Calibration: hey.Calibration{Suggestions: []hey.Suggestion{{}}}}).verdict(); err != nil {
 		t.Error(err)
 	}
-	if e, ok := errors.AsType[exitCode]((calibrated{}).verdict()); !ok || e.code != 4 {
+	if e, ok := errors.AsType[run.ExitCode]((calibrated{}).verdict()); !ok || e.Code != 4 {
 		t.Errorf("%+v, want exit code 4", e)
 	}
 }

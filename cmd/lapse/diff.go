@@ -9,6 +9,7 @@ import (
 
 	"lapse/correlate"
 	"lapse/report"
+	"lapse/run"
 )
 
 func newDiff() *cobra.Command {
@@ -30,18 +31,18 @@ The exit code is 0 whatever is found: one run of each is no gate. A pipeline tha
 		RunE: func(cmd *cobra.Command, args []string) error {
 			render, ok := report.DiffFormats[format]
 			if !ok {
-				return refuse("one of: "+formats, "unknown output format %q", format)
+				return run.Refuse("one of: "+formats, "unknown output format %q", format)
 			}
-			a, err := load(args[0], correlate.Options{}, nil)
+			a, err := run.Load(args[0], correlate.Options{}, nil)
 			if err != nil {
 				return err
 			}
-			b, err := load(args[1], correlate.Options{}, nil)
+			b, err := run.Load(args[1], correlate.Options{}, nil)
 			if err != nil {
 				return err
 			}
-			s := styleOf(cmd.OutOrStdout())
-			return render(cmd.OutOrStdout(), report.Compare(a, b, args[0], args[1]), report.Options{Color: s.color, Unicode: s.unicode, Width: s.width})
+			s := run.StyleOf(cmd.OutOrStdout())
+			return render(cmd.OutOrStdout(), report.Compare(a, b, args[0], args[1]), report.Options{Color: s.Color, Unicode: s.Unicode, Width: s.Width})
 		},
 	}
 	cmd.Flags().StringVarP(&format, "output", "o", "table", "format: "+formats)

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lapse/report"
+	"lapse/run"
 	"lapse/timeline"
 )
 
@@ -67,7 +68,7 @@ func chooseExporter(chosen []bool) (exporter, error) {
 		}
 	}
 	if n != 1 {
-		return one, refuse("--csv for the requests, --events for the events, --hlog for latencies", "export what? one of --csv, --events and --hlog is needed (got %d)", n)
+		return one, run.Refuse("--csv for the requests, --events for the events, --hlog for latencies", "export what? one of --csv, --events and --hlog is needed (got %d)", n)
 	}
 	return one, nil
 }
@@ -79,10 +80,10 @@ func export(stdout io.Writer, path, out string, e exporter) error {
 		return err
 	}
 	defer saved.Close()
-	broken := saved.broken
+	broken := saved.Broken
 	write := func(w io.Writer) error {
 		err := e.write(w, saved.Run)
-		if isDamage(err) {
+		if run.IsDamage(err) {
 			broken, err = fmt.Errorf("what lies before: %w", err), nil
 		}
 		return err
@@ -90,32 +91,32 @@ func export(stdout io.Writer, path, out string, e exporter) error {
 	if out == "" {
 		err = write(stdout)
 	} else if info, serr := os.Stat(out); serr == nil && !info.Mode().IsRegular() {
-		return refuse("name a file", "--out %s is not a file", out)
+		return run.Refuse("name a file", "--out %s is not a file", out)
 	} else {
-		err = writeFile(out, write)
+		err = run.WriteFile(out, write)
 	}
 	if err != nil || broken == nil {
 		return err
 	}
-	return stoppedError{fmt.Errorf("exported only %w", broken)}
+	return run.Stopped("exported only %w", broken)
 }
 
 // openToExport opens the saved run at path. Where only its timeline.json is left, the facts are what e can have of that.
-func openToExport(path string, e exporter) (savedRun, error) {
-	file, ok := timelineOnly(path)
+func openToExport(path string, e exporter) (run.Saved, error) {
+	file, ok := run.TimelineOnly(path)
 	if !ok {
-		saved, err := openRun(path)
-		if saved.broken != nil {
-			saved.broken = fmt.Errorf("what lies before: %w", saved.broken)
+		saved, err := run.Open(path)
+		if saved.Broken != nil {
+			saved.Broken = fmt.Errorf("what lies before: %w", saved.Broken)
 		}
 		return saved, err
 	}
-	tl, err := openTimeline(file)
+	tl, err := run.OpenTimeline(file)
 	if err != nil {
-		return savedRun{}, err
+		return run.Saved{}, err
 	}
 	if e.left == "" {
-		return savedRun{}, refuse("--csv and --events export what it holds", "--%s needs the run's recording, %s: %s does not hold it", e.flag, factsFile, file)
+		return run.Saved{}, run.Refuse("--csv and --events export what it holds", "--%s needs the run's recording, %s: %s does not hold it", e.flag, run.FactsFile, file)
 	}
-	return savedRun{Run: report.Facts(tl), broken: fmt.Errorf("%s: %s holds no more, and its recording is not here", e.left, file)}, nil
+	return run.Saved{Run: report.Facts(tl), Broken: fmt.Errorf("%s: %s holds no more, and its recording is not here", e.left, file)}, nil
 }

@@ -11,13 +11,14 @@ import (
 
 	"lapse/correlate"
 	"lapse/record"
+	"lapse/run"
 	"lapse/timeline"
 )
 
 // recordFacts makes the recording of a run with one good request and then what else there is.
 func recordFacts(t *testing.T, more ...timeline.Fact) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), factsFile)
+	path := filepath.Join(t.TempDir(), run.FactsFile)
 	w, err := record.Create(path)
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +27,7 @@ func recordFacts(t *testing.T, more ...timeline.Fact) string {
 		timeline.Meta{ID: "test"},
 		timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 100, Timeout: time.Second},
 		timeline.Batch{Requests: []timeline.Request{{Target: 1, Due: time.Millisecond, Sent: time.Millisecond, Done: 2 * time.Millisecond, Outcome: timeline.Outcome{Code: 200}}}},
-		timeline.Event{ID: 1, Seen: time.Millisecond, Kind: timeline.RunPhase, To: phaseMeasuring},
+		timeline.Event{ID: 1, Seen: time.Millisecond, Kind: timeline.RunPhase, To: run.PhaseMeasuring},
 	}, more...) {
 		if err := w.Append(fact); err != nil {
 			t.Fatal(err)
@@ -41,10 +42,10 @@ func recordFacts(t *testing.T, more ...timeline.Fact) string {
 // What has come of a run that was not fetched whole is shown like any run that breaks off.
 func TestARunOfWhichOnlyAPartCameIsRead(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Rename(recordFacts(t), filepath.Join(dir, partialFile)); err != nil {
+	if err := os.Rename(recordFacts(t), filepath.Join(dir, run.PartialFile)); err != nil {
 		t.Fatal(err)
 	}
-	tl, err := load(dir, correlate.Options{}, nil)
+	tl, err := run.Load(dir, correlate.Options{}, nil)
 	if err != nil || !tl.Run.Truncated || tl.Targets[0].Sent != 1 {
 		t.Fatalf("%+v, %v", tl, err)
 	}
@@ -53,7 +54,7 @@ func TestARunOfWhichOnlyAPartCameIsRead(t *testing.T) {
 // A writer that is killed has mostly just flushed: the recording breaks off between two blocks, and looks whole.
 func TestExportOfARecordingThatBreaksOffSaysSo(t *testing.T) {
 	unfinished := recordFacts(t)
-	whole := recordFacts(t, timeline.Event{ID: 2, Seen: time.Second, Kind: timeline.RunPhase, To: phaseEnded})
+	whole := recordFacts(t, timeline.Event{ID: 2, Seen: time.Second, Kind: timeline.RunPhase, To: run.PhaseEnded})
 	data, err := os.ReadFile(whole)
 	if err != nil {
 		t.Fatal(err)

@@ -4,32 +4,33 @@ import (
 	"testing"
 
 	"lapse/deploy"
+	"lapse/run"
 )
 
 // What the workstation tells the Job's Pod makes the same background load there.
 func TestHammerIsPassedOnToTheCluster(t *testing.T) {
 	const args = `-c 5 -q 20 -H "X-Team: blue" -d 'a b'`
-	var here, there options
+	var here, there run.Options
 	cmd := newRun()
 	cmd.ResetFlags()
-	here.flags(cmd)
+	runFlags(&here, cmd)
 	if err := cmd.ParseFlags([]string{"--duration", "1s", "--hammer", args}); err != nil {
 		t.Fatal(err)
 	}
-	if err := here.check([]string{"svc/web"}, nil); err != nil {
+	if err := here.Check([]string{"svc/web"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	told := newRun()
 	told.ResetFlags()
-	there.flags(told)
-	if err := told.ParseFlags(here.agentArgs("shop")[1:]); err != nil {
+	runFlags(&there, told)
+	if err := told.ParseFlags(here.AgentArgs("shop")[1:]); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv(deploy.EnvPrivate, string(here.privateFlags()))
-	if err := there.readPrivate(nil); err != nil {
+	t.Setenv(deploy.EnvPrivate, string(here.PrivateFlags()))
+	if err := there.ReadPrivate(nil); err != nil {
 		t.Fatal(err)
 	}
-	if there.hammer != args {
-		t.Errorf("the Pod is told %q, want %q", there.hammer, args)
+	if there.Hammer != args {
+		t.Errorf("the Pod is told %q, want %q", there.Hammer, args)
 	}
 }

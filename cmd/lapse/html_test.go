@@ -20,6 +20,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/report"
+	"lapse/run"
 )
 
 // TestSavedReportOpensFromAFileAndAsksNobody makes a run with failures, saves its page, and opens the file in a
@@ -116,7 +117,7 @@ func windowIDs(t *testing.T, dir string) []string {
 // readTimeline reads a run's timeline.json.
 func readTimeline(tb testing.TB, dir string) *model.Timeline {
 	tb.Helper()
-	file, err := os.Open(filepath.Join(dir, timelineFile))
+	file, err := os.Open(filepath.Join(dir, run.TimelineFile))
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lapse/correlate/model"
+	"lapse/run"
 	"lapse/timeline"
 )
 
@@ -22,25 +23,25 @@ func TestAgentIsToldHowTheRunIsToBeJudged(t *testing.T) {
 			timeline.Options{Resolution: 20 * time.Millisecond, MinCoverage: 0.95, Slow: 300 * time.Millisecond},
 		},
 	} {
-		parsed := func(flags []string) *options {
-			var o options
+		parsed := func(flags []string) *run.Options {
+			var o run.Options
 			cmd := &cobra.Command{}
-			o.flags(cmd)
+			runFlags(&o, cmd)
 			if err := cmd.ParseFlags(flags); err != nil {
 				t.Fatal(err)
 			}
 			return &o
 		}
 		here := parsed(append(test.flags, "--duration=1s"))
-		if err := here.check([]string{"svc/web"}, nil); err != nil {
+		if err := here.Check([]string{"svc/web"}, nil); err != nil {
 			t.Fatal(err)
 		}
-		there := parsed(here.agentArgs("shop")[1:])
-		if err := there.checkNumbers(); err != nil {
+		there := parsed(here.AgentArgs("shop")[1:])
+		if err := there.CheckNumbers(); err != nil {
 			t.Fatal(err)
 		}
-		for where, o := range map[string]*options{"here": here, "in the cluster": there} {
-			got := o.recorded()
+		for where, o := range map[string]*run.Options{"here": here, "in the cluster": there} {
+			got := o.Recorded()
 			if got.Resolution != test.want.Resolution || got.MinCoverage != test.want.MinCoverage || got.Slow != test.want.Slow {
 				t.Errorf("%v, %s: %+v, want %+v", test.flags, where, got, test.want)
 			}
@@ -50,7 +51,7 @@ func TestAgentIsToldHowTheRunIsToBeJudged(t *testing.T) {
 
 func TestCoverageThatNoRunCanMissOrReachIsRefused(t *testing.T) {
 	for text, want := range map[string]float64{"99%": 0.99, "0.9": 0.9, "100%": 1, "0": 0, "101%": 0, "-1%": 0, "much": 0, "": 0} {
-		if got, err := parseCoverage(text); got != want || (err == nil) != (want > 0) {
+		if got, err := run.ParseCoverage(text); got != want || (err == nil) != (want > 0) {
 			t.Errorf("--min-coverage %q: %v, %v; want %v", text, got, err, want)
 		}
 	}

@@ -1,9 +1,7 @@
 // Lapse tells exactly when, for how long and why a Kubernetes Service dropped requests during a
 // drain, rollout, upgrade or crash.
 //
-// This package turns flags into verbs, and owns the one loop in which the parts meet: probes
-// (loadgen) and the cluster's events (watcher) become facts, facts are recorded (record), judged
-// (correlate), shown (dashboard) and reported (report). Installed as kubectl-lapse it is also the
+// This package turns flags into verbs: a file for each. What they start is in package run. Installed as kubectl-lapse it is also the
 // kubectl plugin `kubectl lapse`.
 package main
 
@@ -16,16 +14,13 @@ import (
 	"path/filepath"
 	"strings"
 
+	"lapse/run"
+
 	"github.com/spf13/cobra"
-
-	"lapse/correlate/verdict"
 )
 
-// Set by the linker; a build without it says so.
-var (
-	version = "dev"
-	image   = "lapse:dev" // of the Job, where no other is asked for
-)
+// image is the Job's, where no other is asked for. The linker sets it; a build without it says so.
+var image = "lapse:dev"
 
 func main() {
 	os.Exit(lapse(context.Background(), os.Args, os.Stdout, os.Stderr))
@@ -37,40 +32,23 @@ func lapse(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args[1:])
 	err := root.ExecuteContext(ctx)
 	tell(stderr, err)
-	return codeOf(err)
+	return run.ExitCodeOf(err)
 }
 
 // tell says what went wrong, and what to do about it.
 func tell(stderr io.Writer, err error) {
-	if e, ok := errors.AsType[exitCode](err); ok {
-		err = e.trouble
+	if e, ok := errors.AsType[run.ExitCode](err); ok {
+		err = e.Trouble
 	}
 	if err == nil {
 		return
 	}
 	fmt.Fprintf(stderr, "lapse: %v\n", err)
-	if hint := hintOf(err); hint != "" {
+	if hint := run.HintOf(err); hint != "" {
 		for line := range strings.SplitSeq(hint, "\n") {
 			fmt.Fprintf(stderr, "hint: %s\n", line)
 		}
 	}
-}
-
-// codeOf is the exit code of a verb that ended with err.
-func codeOf(err error) int {
-	if err == nil {
-		return 0
-	}
-	if e, ok := errors.AsType[exitCode](err); ok {
-		return e.code
-	}
-	if _, ok := errors.AsType[stoppedError](err); ok {
-		return verdict.ExitAborted
-	}
-	if _, ok := errors.AsType[usageError](err); ok {
-		return exitUsage
-	}
-	return exitInternal
 }
 
 func newRoot(name string, stdout, stderr io.Writer) *cobra.Command {
@@ -82,7 +60,7 @@ func newRoot(name string, stdout, stderr io.Writer) *cobra.Command {
 		Use:           use,
 		Short:         "When, for how long and why did a Service drop requests?",
 		Long:          rootHelp,
-		Version:       version,
+		Version:       run.Version,
 		Args:          noSuchVerb,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceErrors: true,
@@ -92,7 +70,7 @@ func newRoot(name string, stdout, stderr io.Writer) *cobra.Command {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return refuse("see `"+cmd.CommandPath()+" --help`", "%w", err)
+		return run.Refuse("see `"+cmd.CommandPath()+" --help`", "%w", err)
 	})
 	root.SuggestionsMinimumDistance = 2
 	root.CompletionOptions.HiddenDefaultCmd = true
@@ -114,7 +92,7 @@ func noSuchVerb(cmd *cobra.Command, args []string) error {
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		hint = "did you mean " + strings.Join(near, " or ") + "?"
 	}
-	return refuse(hint, "unknown verb %q", args[0])
+	return run.Refuse(hint, "unknown verb %q", args[0])
 }
 
 const rootHelp = `Lapse sends a steady stream of requests to a Service, watches the Service's Pods and endpoints on the

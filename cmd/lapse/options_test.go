@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"lapse/run"
+
 	"github.com/spf13/cobra"
 )
 
@@ -26,11 +28,11 @@ func TestPhasesFitTheRun(t *testing.T) {
 		{[]string{"--baseline=0", "--duration=3s"}, nil, 0, 0},
 	} {
 		o := parsed(t, test.flags...)
-		if err := o.check([]string{"http://127.0.0.1/"}, test.command); err != nil {
+		if err := o.Check([]string{"http://127.0.0.1/"}, test.command); err != nil {
 			t.Errorf("%q: %v", test.flags, err)
 		}
-		if o.baseline != test.baseline || o.settle != test.settle {
-			t.Errorf("%q, command %q: baseline %v and settle %v, not %v and %v", test.flags, test.command, o.baseline, o.settle, test.baseline, test.settle)
+		if o.Baseline != test.baseline || o.Settle != test.settle {
+			t.Errorf("%q, command %q: baseline %v and settle %v, not %v and %v", test.flags, test.command, o.Baseline, o.Settle, test.baseline, test.settle)
 		}
 	}
 }
@@ -39,18 +41,18 @@ func TestPhasesFitTheRun(t *testing.T) {
 func TestDirectRateOfZeroIsNone(t *testing.T) {
 	for flags, want := range map[string]float64{"": 50, "--direct-rate=7": 7, "--direct-rate=0": 0} {
 		o := parsed(t, append(strings.Fields(flags), "--rate=50", "--duration=1s")...)
-		if err := o.check([]string{"svc/web"}, nil); err != nil || o.direct != want {
-			t.Errorf("%q: %v, %v", flags, o.direct, err)
+		if err := o.Check([]string{"svc/web"}, nil); err != nil || o.DirectRate != want {
+			t.Errorf("%q: %v, %v", flags, o.DirectRate, err)
 		}
 	}
 }
 
 // parsed are the options of a `lapse run` with these flags, unchecked.
-func parsed(t *testing.T, flags ...string) *options {
+func parsed(t *testing.T, flags ...string) *run.Options {
 	t.Helper()
-	var o options
+	var o run.Options
 	cmd := &cobra.Command{}
-	o.flags(cmd)
+	runFlags(&o, cmd)
 	if err := cmd.ParseFlags(flags); err != nil {
 		t.Fatal(err)
 	}

@@ -3,24 +3,18 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/chromedp/chromedp"
-
-	"lapse/correlate/model"
-	"lapse/timeline"
 )
 
 // patience is how long a test waits on a machine that has much else to do.
@@ -59,129 +53,6 @@ func TestLivePageShowsAWindowAndShowsItAgain(t *testing.T) {
 	seen(t, tab, fmt.Sprintf(`location.assign(%q), 0`, saved))
 	until(t, tab, `document.querySelector('[data-testid="live"][data-live="false"]')`)
 	until(t, tab, `document.querySelector('[data-testid="window-row"]')`)
-}
-
-// From the first failed request to the page's store, at the pace at which facts are handed on and the page is renewed, goes most of a
-// second less than the quarter that the stream to the browser may take (dashboard.TestStreamCoalescesChangesToFourASecond).
-func TestAWindowIsShownWithinASecond(t *testing.T) {
-	const interval, broken = 10 * time.Millisecond, 5003 * time.Millisecond
-	p := newPage()
-	looks, stop := context.WithCancel(t.Context())
-	stop() // it does not wait
-	defer p.look(looks)()
-	l := newLive(nil, newScreen(io.Discard, 0), p)
-	defer l.end()
-	l.add(timeline.Meta{Options: timeline.Options{Join: time.Second, Slow: time.Second, Timeout: 800 * time.Millisecond}})
-	l.add(timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 100})
-	l.add(timeline.Event{ID: 1, Kind: timeline.RunPhase, To: phaseMeasuring})
-	seq := uint64(0)
-	for now := time.Duration(0); now < broken+2*time.Second; now += 50 * time.Millisecond { // how often the prober hands on
-		batch := timeline.Batch{FirstSeq: seq, Watermarks: []timeline.Watermark{{Target: 1, Due: now}}}
-		for ; time.Duration(seq)*interval < now; seq++ {
-			due := time.Duration(seq) * interval
-			q := timeline.Request{Target: 1, Seq: seq, Due: due, Sent: due, Done: due + time.Millisecond}
-			if due >= broken {
-				q.Class = timeline.Refused
-			}
-			batch.Requests = append(batch.Requests, q)
-		}
-		l.add(batch)
-		if now%refresh != 0 {
-			continue
-		}
-		l.show(now)
-		if _, shown := p.store.Snapshot().Entries["window/1"]; shown {
-			if late := now - broken; late < 0 || late > time.Second-refresh {
-				t.Errorf("shown %v after requests began to fail", late)
-			}
-			return
-		}
-	}
-	t.Error("the window was never shown")
-}
-
-// What nobody looks at is not built: it would take CPU from the prober, four times a second. Who begins to look sees it as it is.
-func TestAPageIsBuiltOnlyWhileSomebodyLooks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPage()
-		l := newLive(nil, newScreen(io.Discard, 0), p)
-		defer l.end()
-		l.add(timeline.Meta{Options: timeline.Options{Join: time.Second, Timeout: time.Second}})
-		shown := func() string { return string(p.store.Snapshot().Entries["now"]) }
-		l.show(time.Second)
-		if got := shown(); got != "" {
-			t.Errorf("nobody looks, and the page stands at %s", got)
-		}
-		var stop func()
-		looked := make(chan struct{})
-		go func() {
-			stop = p.look(t.Context())
-			close(looked)
-		}()
-		synctest.Wait()
-		time.Sleep(refresh)
-		l.show(2 * time.Second)
-		<-looked
-		if got := shown(); got != "2000000000" {
-			t.Errorf("somebody looks, and the page stands at %s", got)
-		}
-		stop()
-		time.Sleep(lookAgain - time.Millisecond)
-		l.show(3 * time.Second)
-		time.Sleep(time.Millisecond)
-		l.show(4 * time.Second)
-		if got := shown(); got != "3000000000" {
-			t.Errorf("nobody looks any more, and the page stands at %s", got)
-		}
-		time.Sleep(time.Second)
-		begun := time.Now()
-		p.look(t.Context())()
-		if waited := time.Since(begun); waited != renewing {
-			t.Errorf("waited %v for a page that nobody renews", waited)
-		}
-	})
-}
-
-// Every chunk of a series tells of the classes of its own failures, and of no others.
-func TestChunksTellTheClassesOfTheirSlots(t *testing.T) {
-	const slots = 3*chunkSlots + 7
-	series := model.BucketSeries{
-		Sent: make([]int, slots), Failed: make([]int, slots), Unobserved: make([]float64, slots), Latency: make([]model.Histogram, slots),
-		Classes: map[string]model.SparseCounts{},
-	}
-	for i := range slots {
-		series.Sent[i] = 9
-		if i%3 == 0 {
-			class := []string{"refused", "eof"}[i/chunkSlots%2]
-			series.Failed[i] = 1 + i%5
-			series.Classes[class] = append(series.Classes[class], i, series.Failed[i])
-		}
-	}
-	p := newPage()
-	p.show(&model.Timeline{Buckets: model.Buckets{Width: 100 * time.Millisecond, Targets: map[string]model.BucketSeries{"web new": series}}}, 0)
-	chunks := 0
-	for key, value := range p.store.Snapshot().Entries {
-		if !strings.HasPrefix(key, "bucket/") {
-			continue
-		}
-		chunks++
-		var c chunk
-		if err := json.Unmarshal(value, &c); err != nil {
-			t.Fatal(err)
-		}
-		told := make([]int, len(c.Sent))
-		for _, pairs := range c.Classes {
-			for i := 0; i < len(pairs); i += 2 {
-				told[pairs[i]-c.Start] += pairs[i+1]
-			}
-		}
-		if !slices.Equal(told, c.Failed) {
-			t.Errorf("%s tells the classes of %v failures, there are %v", key, told, c.Failed)
-		}
-	}
-	if chunks != 4 {
-		t.Errorf("%d chunks, want 4", chunks)
-	}
 }
 
 // start starts lapse with args, and returns its page's address and how to end it, which returns its exit code.

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"lapse/run"
+
 	"github.com/spf13/pflag"
 )
 
@@ -60,7 +62,7 @@ var usedIn = map[string]place{
 
 // instead says what to do about a flag that has no effect.
 var instead = map[string]string{
-	"header":      secretHint,
+	"header":      run.SecretHint,
 	"echo":        "put the text into the key \"echo\" of a Secret in the Service's namespace, and give --echo-from secret/NAME",
 	"header-from": "give the header itself with --header: it stays on this machine",
 	"echo-from":   "give the text itself with --echo: it stays on this machine",
@@ -78,30 +80,27 @@ var instead = map[string]string{
 	"scheme":              "a URL has its own scheme",
 }
 
-const secretHint = "put it into a Secret in the Service's namespace, whose keys are names of headers, as in `kubectl create secret generic web-auth " +
-	"--from-literal=Authorization='Bearer …'`, and give --header-from secret/web-auth"
-
-// place is where the run takes place.
-func (o *options) place() place {
+// placeOf is where the run takes place.
+func placeOf(o *run.Options) place {
 	switch {
-	case o.yaml:
+	case o.YAML:
 		return inYAML
-	case o.inCluster():
+	case o.InCluster():
 		return inJob
-	case o.services() > 0 || o.watch != "":
+	case o.CountServices() > 0 || o.Watch != "":
 		return hereService
 	}
 	return hereURL
 }
 
 // checkPlace refuses flags that were given and have no effect.
-func (o *options) checkPlace() error {
-	if o.control != "" {
+func checkPlace(o *run.Options) error {
+	if o.AgentListen != "" {
 		return nil // the workstation has checked
 	}
-	at := o.place()
+	at := placeOf(o)
 	var unused []string
-	o.given(func(f *pflag.Flag) {
+	o.Given(func(f *pflag.Flag) {
 		if !f.Hidden && usedIn[f.Name]&at == 0 {
 			unused = append(unused, f.Name)
 		}
@@ -117,19 +116,19 @@ func (o *options) checkPlace() error {
 			hint = other
 		}
 		if at == inYAML && (unused[0] == "header" || unused[0] == "echo") {
-			return refuse(hint, "--%s would be printed, for all to read", unused[0])
+			return run.Refuse(hint, "--%s would be printed, for all to read", unused[0])
 		}
 		has := "has"
 		if len(unused) > 1 {
 			has = "have"
 		}
-		return refuse(hint, "--%s %s no effect on %s", strings.Join(unused, ", --"), has, at)
-	case o.changed("no-capture") && len(o.command) == 0:
-		return refuse("drop it", "--no-capture has no effect without a command")
-	case o.changed("workstation-timeout") && len(o.command) == 0:
-		return refuse("drop it: the run ends after --duration", "--workstation-timeout has no effect without a command")
-	case o.changed("scheme") && o.services() == 0:
-		return refuse(instead["scheme"], "--scheme has no effect on %s", o.subjects[0])
+		return run.Refuse(hint, "--%s %s no effect on %s", strings.Join(unused, ", --"), has, at)
+	case o.Changed("no-capture") && len(o.Command) == 0:
+		return run.Refuse("drop it", "--no-capture has no effect without a command")
+	case o.Changed("workstation-timeout") && len(o.Command) == 0:
+		return run.Refuse("drop it: the run ends after --duration", "--workstation-timeout has no effect without a command")
+	case o.Changed("scheme") && o.CountServices() == 0:
+		return run.Refuse(instead["scheme"], "--scheme has no effect on %s", o.Targets[0])
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lapse/deploy"
+	"lapse/run"
 )
 
 // sample is a value of a flag that is not its default.
@@ -30,16 +31,16 @@ func sample(t *testing.T, f *pflag.Flag) string {
 }
 
 // verbAt is the verb whose flags are given for a run at a place, with the target and what else makes it one.
-func verbAt(at place) (verb *cobra.Command, o *options, target string) {
-	o = &options{yaml: at == inYAML}
+func verbAt(at place) (verb *cobra.Command, o *run.Options, target string) {
+	o = &run.Options{YAML: at == inYAML}
 	verb = &cobra.Command{}
-	o.flags(verb)
+	runFlags(o, verb)
 	verb.Flags().Bool("read-nodes", false, "")
 	switch at {
 	case hereURL:
 		return verb, o, "http://127.0.0.1/"
 	case hereService:
-		o.here = true
+		o.Here = true
 	}
 	return verb, o, "svc/web"
 }
@@ -62,24 +63,24 @@ func TestAFlagWithoutEffectIsRefused(t *testing.T) {
 				return
 			}
 			verb, o, target := verbAt(at)
-			o.command = []string{"true"}
+			o.Command = []string{"true"}
 			if err := verb.Flags().Set(f.Name, sample(t, f)); err != nil {
 				t.Fatal(err)
 			}
-			o.args = []string{target}
-			if err := o.checkSubjects(); err != nil {
+			o.Args = []string{target}
+			if err := o.CheckSubjects(); err != nil {
 				t.Fatal(err)
 			}
-			got := o.place()
+			got := placeOf(o)
 			if f.Name != "watch" && f.Name != "here" && got != at {
 				t.Fatalf("--%s: the run is %s, not %s", f.Name, got, at)
 			}
-			err := o.checkPlace()
+			err := checkPlace(o)
 			if err == nil && used&got == 0 {
 				t.Errorf("--%s is ignored on %s without a word", f.Name, got)
 			}
-			if err != nil && (used&got != 0 && f.Name != "scheme" || !strings.Contains(err.Error(), "--"+f.Name) || hintOf(err) == "" || codeOf(err) != exitUsage) {
-				t.Errorf("--%s on %s: %v, hint %q", f.Name, got, err, hintOf(err))
+			if err != nil && (used&got != 0 && f.Name != "scheme" || !strings.Contains(err.Error(), "--"+f.Name) || run.HintOf(err) == "" || run.ExitCodeOf(err) != run.ExitUsage) {
+				t.Errorf("--%s on %s: %v, hint %q", f.Name, got, err, run.HintOf(err))
 			}
 		})
 	}
@@ -96,16 +97,16 @@ func TestEachFlagReachesTheJob(t *testing.T) {
 	render := func(set func(*pflag.FlagSet)) string {
 		verb, o, target := verbAt(inJob)
 		set(verb.Flags())
-		o.id, o.args = "x", []string{target}
-		if err := errors.Join(o.checkSubjects(), o.checkNumbers(), o.checkSecrets()); err != nil {
+		o.ID, o.Args = "x", []string{target}
+		if err := errors.Join(o.CheckSubjects(), o.CheckNumbers(), o.CheckSecrets()); err != nil {
 			t.Fatal(err)
 		}
-		namespace := o.kube.namespace
+		namespace := o.Kube.Namespace
 		if namespace == "" {
 			namespace = "shop"
 		}
 		var yaml bytes.Buffer
-		if err := deploy.WriteYAML(&yaml, o.jobConfig(namespace).Objects().All()...); err != nil {
+		if err := deploy.WriteYAML(&yaml, o.JobConfig(namespace).Objects().All()...); err != nil {
 			t.Fatal(err)
 		}
 		return yaml.String()
@@ -136,11 +137,11 @@ func TestSecretsStandInNoArgument(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	o.id = "x"
-	if err := o.check([]string{target}, []string{"sh", "-c", "deploy --token s3cret"}); err != nil {
+	o.ID = "x"
+	if err := o.Check([]string{target}, []string{"sh", "-c", "deploy --token s3cret"}); err != nil {
 		t.Fatal(err)
 	}
-	config := o.jobConfig("shop")
+	config := o.JobConfig("shop")
 	objects := config.Objects()
 	objects.Secret = nil
 	var yaml bytes.Buffer
@@ -157,38 +158,71 @@ func TestSecretsStandInNoArgument(t *testing.T) {
 	t.Setenv(deploy.EnvPrivate, string(config.Private))
 	there := newRun()
 	there.ResetFlags()
-	var agent options
-	agent.flags(there)
+	var agent run.Options
+	runFlags(&agent, there)
 	if err := there.ParseFlags(config.Args[1:]); err != nil {
 		t.Fatal(err)
 	}
-	if err := agent.check([]string{target}, nil); err != nil {
+	if err := agent.Check([]string{target}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if got := agent.header.Get("Authorization"); got != "Bearer s3cret" || agent.hammer != `-c 2 -H "Cookie: s3cret"` || agent.rate != 50 || !agent.untilTold {
-		t.Errorf("the agent has Authorization %q, hammer %q, rate %v", got, agent.hammer, agent.rate)
+	if got := agent.Header.Get("Authorization"); got != "Bearer s3cret" || agent.Hammer != `-c 2 -H "Cookie: s3cret"` || agent.Rate != 50 || !agent.ExternalCommand {
+		t.Errorf("the agent has Authorization %q, hammer %q, rate %v", got, agent.Hammer, agent.Rate)
 	}
 }
 
 // The keys of a Secret are headers. One that cannot be sent is named, and its value is not shown.
 func TestHeadersComeFromSecrets(t *testing.T) {
-	var o options
-	if err := o.readPrivate([]string{"LAPSE_HEADER_1_X-Team=blue", "LAPSE_HEADER_0_Authorization=Bearer s3cret\n", "PATH=/"}); err != nil {
+	var o run.Options
+	if err := o.ReadPrivate([]string{"LAPSE_HEADER_1_X-Team=blue", "LAPSE_HEADER_0_Authorization=Bearer s3cret\n", "PATH=/"}); err != nil {
 		t.Fatal(err)
 	}
-	o.scheme, o.method = "http", "GET"
-	if err := o.checkRequest(); err != nil {
+	o.Scheme, o.Method = "http", "GET"
+	if err := o.CheckRequest(); err != nil {
 		t.Fatal(err)
 	}
-	if o.header.Get("Authorization") != "Bearer s3cret" || o.header.Get("X-Team") != "blue" || len(o.header) != 2 {
-		t.Errorf("headers %v", o.header)
+	if o.Header.Get("Authorization") != "Bearer s3cret" || o.Header.Get("X-Team") != "blue" || len(o.Header) != 2 {
+		t.Errorf("headers %v", o.Header)
 	}
-	o.headers = []string{"Authorization: s3cret\x01"}
-	if err := o.checkRequest(); err == nil || strings.Contains(err.Error(), "s3cret") || !strings.Contains(err.Error(), "Authorization") {
+	o.Headers = []string{"Authorization: s3cret\x01"}
+	if err := o.CheckRequest(); err == nil || strings.Contains(err.Error(), "s3cret") || !strings.Contains(err.Error(), "Authorization") {
 		t.Errorf("a value that cannot be sent: %v", err)
 	}
 	t.Setenv(deploy.EnvPrivate, "s3cret")
-	if err := o.readPrivate(nil); err == nil || strings.Contains(err.Error(), "s3cret") {
+	if err := o.ReadPrivate(nil); err == nil || strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("a Secret that cannot be read: %v", err)
+	}
+}
+
+func TestOnlyAJobHasNodesToAvoid(t *testing.T) {
+	for _, test := range []struct {
+		target string
+		flags  []string
+		nodes  []string
+		note   bool
+	}{
+		{"svc/web", nil, []string{"node1"}, false},
+		{"svc/web", []string{"--avoid-node=node2"}, []string{"node2"}, false},
+		{"svc/web", []string{"--here"}, nil, false},
+		{"http://127.0.0.1/", nil, nil, false},
+	} {
+		o := parsed(t, test.flags...)
+		o.Args, o.Command = []string{test.target}, []string{"kubectl", "drain", "node1"}
+		if err := o.CheckSubjects(); err != nil {
+			t.Fatal(err)
+		}
+		o.AvoidDrained()
+		if !slices.Equal(o.AvoidNodes, test.nodes) || len(o.Notes) > 0 {
+			t.Errorf("%s %q: avoids %q, notes %q", test.target, test.flags, o.AvoidNodes, o.Notes)
+		}
+	}
+	o := parsed(t)
+	o.Args, o.Command = []string{"svc/web"}, []string{"sh", "-c", "./upgrade --token s3cret"}
+	if err := o.CheckSubjects(); err != nil {
+		t.Fatal(err)
+	}
+	o.AvoidDrained()
+	if len(o.Notes) != 1 || !strings.Contains(o.Notes[0], "--avoid-node") || strings.Contains(o.Notes[0], "s3cret") {
+		t.Errorf("notes %q", o.Notes)
 	}
 }

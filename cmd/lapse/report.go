@@ -11,6 +11,7 @@ import (
 	"lapse/correlate"
 	"lapse/correlate/model"
 	"lapse/report"
+	"lapse/run"
 )
 
 // judging are the flags with which a saved run is judged anew.
@@ -38,27 +39,27 @@ func (j *judging) flags(cmd *cobra.Command) {
 func (j *judging) load(path string) (*model.Timeline, error) {
 	switch {
 	case j.join < 0 || j.slow < 0:
-		return nil, refuse("", "durations must not be negative")
+		return nil, run.Refuse("", "durations must not be negative")
 	case j.join == 0 && j.changed("join"):
-		return nil, refuse(joinHint, "join 0s: must be greater than 0")
+		return nil, run.Refuse(run.JoinHint, "join 0s: must be greater than 0")
 	case j.slow == 0 && j.changed("slow"):
-		return nil, refuse("", "slow 0s: must be greater than 0")
+		return nil, run.Refuse("", "slow 0s: must be greater than 0")
 	}
-	if err := checkResolution(j.resolution, j.changed("resolution")); err != nil {
+	if err := run.CheckResolution(j.resolution, j.changed("resolution")); err != nil {
 		return nil, err
 	}
 	o := correlate.Options{Join: j.join, Slow: j.slow, Resolution: j.resolution}
 	if j.changed("min-coverage") {
-		share, err := parseCoverage(j.coverage)
+		share, err := run.ParseCoverage(j.coverage)
 		if err != nil {
 			return nil, err
 		}
 		o.MinCoverage = share
 	}
-	if _, err := parseGates(j.gates); err != nil {
+	if _, err := run.ParseGates(j.gates); err != nil {
 		return nil, err
 	}
-	return load(path, o, j.gates)
+	return run.Load(path, o, j.gates)
 }
 
 func newReport() *cobra.Command {
@@ -70,21 +71,21 @@ func newReport() *cobra.Command {
 		Example: "  lapse report runs/20261121-101500-ab3d --join 500ms -o json",
 		Args:    exactly(1, "the RUN to report: a directory such as runs/…"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkFormat(format); err != nil {
+			if err := run.CheckFormat(format); err != nil {
 				return err
 			}
 			tl, err := j.load(args[0])
 			if err != nil {
 				return err
 			}
-			if err := print(cmd.OutOrStdout(), args[0], format, tl); err != nil {
+			if err := run.Print(cmd.OutOrStdout(), args[0], format, tl); err != nil {
 				return err
 			}
-			return exitWith(tl.Verdict.ExitCode, nil)
+			return run.ExitWith(tl.Verdict.ExitCode, nil)
 		},
 	}
 	j.flags(cmd)
-	cmd.Flags().StringVarP(&format, "output", "o", "table", "format: "+formatNames())
+	cmd.Flags().StringVarP(&format, "output", "o", "table", "format: "+run.FormatNames())
 	return cmd
 }
 
@@ -103,14 +104,14 @@ func newServe() *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			address, err := listenForPage(addr)
+			address, err := run.ListenForPage(addr)
 			if err != nil {
 				return err
 			}
-			defer address.close()
-			p, closePage := address.serve(ctx, cmd.ErrOrStderr())
+			defer address.Close()
+			p, closePage := address.Serve(ctx, cmd.ErrOrStderr())
 			defer closePage()
-			p.show(tl, tl.Run.Duration)
+			p.Show(tl, tl.Run.Duration)
 			<-ctx.Done()
 			return nil
 		},
@@ -140,7 +141,7 @@ func newSchema() *cobra.Command {
 func exactly(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != n {
-			return refuse("see `"+cmd.CommandPath()+" --help`", "%s needs %s (got %d arguments)", cmd.CommandPath(), what, len(args))
+			return run.Refuse("see `"+cmd.CommandPath()+" --help`", "%s needs %s (got %d arguments)", cmd.CommandPath(), what, len(args))
 		}
 		return nil
 	}

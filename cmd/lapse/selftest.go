@@ -22,6 +22,7 @@ import (
 	"lapse/loadgen"
 	"lapse/loadgen/faultserver"
 	"lapse/record"
+	"lapse/run"
 	"lapse/timeline"
 )
 
@@ -55,7 +56,7 @@ or too little was seen to tell. The outages follow from --seed, --rate and --dur
   lapse selftest --rate 1000 --duration 2m --seed 7 -o json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return refuse("to measure a target: `lapse run`", "the selftest measures a server of its own, not %q", args[0])
+				return run.Refuse("to measure a target: `lapse run`", "the selftest measures a server of its own, not %q", args[0])
 			}
 			return nil
 		},
@@ -80,19 +81,19 @@ or too little was seen to tell. The outages follow from --seed, --rate and --dur
 func (p *proof) check() error {
 	switch {
 	case !(p.rate >= selftest.MinRate):
-		return refuse("at a lower rate too few requests meet an outage to say anything", "rate %v: at least %v requests per second", p.rate, selftest.MinRate)
+		return run.Refuse("at a lower rate too few requests meet an outage to say anything", "rate %v: at least %v requests per second", p.rate, selftest.MinRate)
 	case p.rate > loadgen.MaxRate || math.IsInf(p.rate, 0):
-		return refuse("", "rate %v: at most %d requests per second", p.rate, loadgen.MaxRate)
+		return run.Refuse("", "rate %v: at most %d requests per second", p.rate, loadgen.MaxRate)
 	case p.duration < selftest.MinDuration:
-		return refuse("each kind of outage needs its time", "duration %v: must be at least %v", p.duration, selftest.MinDuration)
+		return run.Refuse("each kind of outage needs its time", "duration %v: must be at least %v", p.duration, selftest.MinDuration)
 	case p.format != "table" && p.format != "json":
-		return refuse("one of: json, table", "unknown output format %q", p.format)
+		return run.Refuse("one of: json, table", "unknown output format %q", p.format)
 	}
-	if err := checkResolution(p.resolution, false); err != nil {
+	if err := run.CheckResolution(p.resolution, false); err != nil {
 		return err
 	}
 	// In a stall every request of both targets stays open, at both ends.
-	return checkFiles(fmt.Sprintf("rate %v", p.rate), 4*p.rate*selftest.Timeout.Seconds()+2*fewFiles, "--rate")
+	return run.CheckFiles(fmt.Sprintf("rate %v", p.rate), 4*p.rate*selftest.Timeout.Seconds()+2*run.FewFiles, "--rate")
 }
 
 // run measures, compares and prints.
@@ -113,13 +114,13 @@ func (p *proof) run(ctx context.Context, stdout, stderr io.Writer) error {
 		return err
 	}
 	r := selftest.Judge(trial)
-	return exitWith(r.ExitCode, p.deliver(stdout, dir, r))
+	return run.ExitWith(r.ExitCode, p.deliver(stdout, dir, r))
 }
 
 // directory is where the recording goes, and how to remove it unless it is to be kept.
 func (p *proof) directory() (dir string, clean func(), err error) {
 	if p.out != "" {
-		return p.out, func() {}, createDir(p.out)
+		return p.out, func() {}, run.CreateDir(p.out)
 	}
 	dir, err = os.MkdirTemp("", "lapse-selftest-")
 	if err != nil {
@@ -159,11 +160,11 @@ func (p *proof) measure(ctx context.Context, dir string, signals <-chan os.Signa
 		return t, err
 	}
 	if tl.Run.Aborted != "" {
-		return t, stoppedError{fmt.Errorf("the selftest was not finished: %s", tl.Run.Aborted)}
+		return t, run.Stopped("the selftest was not finished: %s", tl.Run.Aborted)
 	}
 	t.Live, t.Truths = tl, selftest.Truths(t.Plan, server.Outages())
 	t.Books = selftest.NewBooks(t.Truths, server.Acts(), server.Answered())
-	if err := writeTimeline(dir, tl); err != nil {
+	if err := run.WriteTimeline(dir, tl); err != nil {
 		return t, err
 	}
 	return t, readAgain(dir, &t)
@@ -171,39 +172,27 @@ func (p *proof) measure(ctx context.Context, dir string, signals <-chan os.Signa
 
 func (p *proof) measureServer(ctx context.Context, url string, clock timeline.Clock, dir string, signals <-chan os.Signal, stderr io.Writer) (*model.Timeline, error) {
 	o := defaults()
-	o.rate, o.timeout, o.slow, o.join, o.resolution = p.rate, selftest.Timeout, selftest.SlowBar, selftest.Join, p.resolution
-	o.baseline, o.duration = time.Second, p.duration-time.Second
-	o.id = newID()
-	if err := o.check([]string{url}, nil); err != nil {
+	o.Rate, o.Timeout, o.Slow, o.Join, o.Resolution = p.rate, selftest.Timeout, selftest.SlowBar, selftest.Join, p.resolution
+	o.Baseline, o.Duration = time.Second, p.duration-time.Second
+	if err := o.Check([]string{url}, nil); err != nil {
 		return nil, err
 	}
-	rec, err := record.Create(filepath.Join(dir, factsFile))
-	if err != nil {
-		return nil, refuse("give another --out", "%w", err)
-	}
-	defer rec.Close()
-	screen := newScreen(stderr, o.total())
-	m := newMeasurement(o, newLogger(screen.talk()))
-	m.rec, m.clock, m.live = rec, clock, newLive(nil, screen, nil)
-	m.meta = m.describe()
-	tl, err := m.run(ctx, signals)
-	m.live.end()
-	return tl, errors.Join(err, m.recErr)
+	return o.MeasureOn(ctx, clock, dir, signals, stderr)
 }
 
 // defaults are the options of a `lapse run` without flags.
-func defaults() *options {
-	var o options
-	o.flags(&cobra.Command{})
+func defaults() *run.Options {
+	var o run.Options
+	runFlags(&o, &cobra.Command{})
 	return &o
 }
 
 // readAgain enters the recording into the books, and judges it again: as it was, and with another --join.
 func readAgain(dir string, t *selftest.Trial) error {
-	if err := enterAll(filepath.Join(dir, factsFile), t.Books); err != nil {
+	if err := enterAll(filepath.Join(dir, run.FactsFile), t.Books); err != nil {
 		return err
 	}
-	again, err := load(dir, correlate.Options{}, nil)
+	again, err := run.Load(dir, correlate.Options{}, nil)
 	if err != nil {
 		return err
 	}
@@ -216,7 +205,7 @@ func readAgain(dir string, t *selftest.Trial) error {
 		return err
 	}
 	t.Again = bytes.Equal(said, says)
-	t.Wide, err = load(dir, correlate.Options{Join: selftest.Wide}, nil)
+	t.Wide, err = run.Load(dir, correlate.Options{Join: selftest.Wide}, nil)
 	return err
 }
 

@@ -17,12 +17,13 @@ import (
 	"lapse/cmd/lapse/internal/selftest"
 	"lapse/correlate/model"
 	"lapse/loadgen/faultserver"
+	"lapse/run"
 )
 
 // starve runs `lapse run` as a process of its own against a server with which nothing is wrong, and stops that process
 // for longer than the timeout. Answers take 30 ms, so that some are under way when it is stopped.
 func starve(ctx context.Context, dir string, rate float64, resolution time.Duration, signals <-chan os.Signal, stderr io.Writer) (*selftest.Starved, error) {
-	ctx, release := interruptible(ctx, signals)
+	ctx, release := run.Interruptible(ctx, signals)
 	defer release()
 	server, err := faultserver.Start(faultserver.Config{Faults: []faultserver.Fault{{Kind: faultserver.Slow, To: time.Hour, Delay: 30 * time.Millisecond}}})
 	if err != nil {
@@ -45,7 +46,7 @@ func starve(ctx context.Context, dir string, rate float64, resolution time.Durat
 		err = nil // the exit code tells
 	}
 	if ctx.Err() != nil {
-		return nil, stoppedOr(ctx, ctx.Err())
+		return nil, run.StoppedOr(ctx, ctx.Err())
 	}
 	if err := errors.Join(stopErr, err); err != nil {
 		return nil, fmt.Errorf("a prober that is stopped: %w", err)

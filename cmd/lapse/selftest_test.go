@@ -10,6 +10,7 @@ import (
 
 	"lapse/cmd/lapse/internal/selftest"
 	"lapse/correlate/verdict"
+	"lapse/run"
 )
 
 // keptAnywhere are the promises that must be kept on any machine, however busy.
@@ -46,7 +47,7 @@ func TestSelftestKeepsItsPromises(t *testing.T) {
 			t.Errorf("%q, promise %d: not kept", text, i)
 		}
 	}
-	for _, name := range []string{factsFile, timelineFile, "selftest.json"} {
+	for _, name := range []string{run.FactsFile, run.TimelineFile, "selftest.json"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			t.Error(err)
 		}

@@ -5,11 +5,13 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+
+	"lapse/run"
 )
 
 func TestLogReadsAsSentences(t *testing.T) {
 	var out strings.Builder
-	log := newLogger(&out)
+	log := run.NewLogger(&out)
 	log.Info("a connection broke and is tried again")
 	log.Error("from here on, nothing is measured", "error", errors.New("the Pod was evicted"))
 	log.With("service", "web").Warn("the cluster is no longer watched", slog.Any("error", errors.New("forbidden")))

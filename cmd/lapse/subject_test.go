@@ -1,6 +1,10 @@
 package main
 
-import "testing"
+import (
+	"testing"
+
+	"lapse/run"
+)
 
 // Names beyond ASCII are sent as DNS and HTTP write them; what cannot be written so is refused.
 func TestHostsAreWrittenInASCII(t *testing.T) {
@@ -8,19 +12,19 @@ func TestHostsAreWrittenInASCII(t *testing.T) {
 		"bücher.example": "xn--bcher-kva.example", "bücher.example:8080": "xn--bcher-kva.example:8080", "shop.example": "shop.example",
 		"[fe80::1%25eth0]:80": "[fe80::1%25eth0]:80", "Web_1": "Web_1",
 	} {
-		if got, err := asciiHost(host); err != nil || got != want {
+		if got, err := run.AsciiHost(host); err != nil || got != want {
 			t.Errorf("%s is written %s, %v", host, got, err)
 		}
 	}
-	if got, err := asciiHost("b\u202ecd.example"); err == nil {
+	if got, err := run.AsciiHost("b\u202ecd.example"); err == nil {
 		t.Errorf("accepted as %s", got)
 	}
-	s, err := parseSubject("http://bücher.example/ü")
-	if err != nil || s.url.Host != "xn--bcher-kva.example" {
-		t.Errorf("%v, %v", s.url, err)
+	s, err := run.ParseTarget("http://bücher.example/ü")
+	if err != nil || s.URL.Host != "xn--bcher-kva.example" {
+		t.Errorf("%v, %v", s.URL, err)
 	}
 	o := parsed(t, "--host=bücher.example", "--duration=1s")
-	if err := o.check([]string{"http://127.0.0.1/"}, nil); err != nil || o.host != "xn--bcher-kva.example" {
-		t.Errorf("--host %s, %v", o.host, err)
+	if err := o.Check([]string{"http://127.0.0.1/"}, nil); err != nil || o.Host != "xn--bcher-kva.example" {
+		t.Errorf("--host %s, %v", o.Host, err)
 	}
 }

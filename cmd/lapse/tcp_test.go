@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lapse/deploy"
+	"lapse/run"
 )
 
 // serveEcho sends back what comes, until the test ends, and returns where.
@@ -42,12 +43,12 @@ func TestEscapesAreGos(t *testing.T) {
 		{"", ""}, {"ping", "ping"}, {`PING\r\n`, "PING\r\n"}, {`\x00\xff\\`, "\x00\xff\\"}, {`"quoted" 'é' \u00e9`, `"quoted" 'é' é`}, {"raw\n", "raw\n"},
 	}
 	for _, test := range tests {
-		if got, err := unescape(test.text); err != nil || got != test.want {
+		if got, err := run.Unescape(test.text); err != nil || got != test.want {
 			t.Errorf("%q is %q (%v), want %q", test.text, got, err, test.want)
 		}
 	}
 	for _, text := range []string{`\`, `\q`, `ping\x1`} {
-		if _, err := unescape(text); err == nil {
+		if _, err := run.Unescape(text); err == nil {
 			t.Errorf("%q passed", text)
 		}
 	}
@@ -60,28 +61,28 @@ func TestAgentIsToldOfTCP(t *testing.T) {
 		{"--scheme=tcp", `--echo=PING\r\n`, `--expect-body=+PONG\r\n`},
 		{"--scheme=tcp", "--echo=ping", "--target=reused", "--pacing=precise"},
 	} {
-		var here, agent options
-		check := func(o *options, args []string) []string {
+		var here, agent run.Options
+		check := func(o *run.Options, args []string) []string {
 			t.Helper()
 			cmd := &cobra.Command{}
-			o.flags(cmd)
+			runFlags(o, cmd)
 			if err := cmd.ParseFlags(args); err != nil {
 				t.Fatal(err)
 			}
-			if err := o.check(cmd.Flags().Args(), nil); err != nil {
+			if err := o.Check(cmd.Flags().Args(), nil); err != nil {
 				t.Fatal(err)
 			}
-			return o.agentArgs("shop")
+			return o.AgentArgs("shop")
 		}
 		t.Setenv(deploy.EnvListen, "")
 		told := check(&here, append([]string{"svc/web:6379", "--duration=1s"}, flags...))
 		for name, value := range map[string]string{
-			deploy.EnvListen: "127.0.0.1:0", deploy.EnvHold: "1m", deploy.EnvDeadline: "2h", deploy.EnvPrivate: string(here.privateFlags()),
+			deploy.EnvListen: "127.0.0.1:0", deploy.EnvHold: "1m", deploy.EnvDeadline: "2h", deploy.EnvPrivate: string(here.PrivateFlags()),
 		} {
 			t.Setenv(name, value)
 		}
 		again := check(&agent, told[1:])
-		if !slices.Equal(told, again) || agent.sent != here.sent || agent.pacing != here.pacing || agent.awaited != here.awaited || strings.Join(agent.kinds, " ") != strings.Join(here.kinds, " ") {
+		if !slices.Equal(told, again) || agent.Sent != here.Sent || agent.Pacing != here.Pacing || agent.Awaited != here.Awaited || strings.Join(agent.Kinds, " ") != strings.Join(here.Kinds, " ") {
 			t.Errorf("told %q, understood %q", told, again)
 		}
 	}

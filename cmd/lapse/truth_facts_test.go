@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"lapse/record"
+	"lapse/run"
 	"lapse/timeline"
 )
 
@@ -21,7 +22,7 @@ type facts struct {
 // there, once, as far as the recording promises.
 func readFacts(t *testing.T, dir string) facts {
 	t.Helper()
-	file, err := record.Open(filepath.Join(dir, factsFile))
+	file, err := record.Open(filepath.Join(dir, run.FactsFile))
 	if err != nil {
 		t.Fatal(err)
 	}

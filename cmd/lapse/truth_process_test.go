@@ -15,6 +15,7 @@ import (
 	"lapse/correlate/model"
 	"lapse/correlate/verdict"
 	"lapse/loadgen/faultserver"
+	"lapse/run"
 	"lapse/timeline"
 )
 
@@ -70,8 +71,8 @@ func TestTruthSurvivesSIGKILL(t *testing.T) {
 // unfinished is the report of a run that was not finished, which it must say.
 func (p *process) unfinished(t *testing.T, dir string) saved {
 	t.Helper()
-	if _, err := os.Stat(filepath.Join(dir, timelineFile)); err == nil {
-		t.Errorf("%s: a run that was killed has a %s", dir, timelineFile)
+	if _, err := os.Stat(filepath.Join(dir, run.TimelineFile)); err == nil {
+		t.Errorf("%s: a run that was killed has a %s", dir, run.TimelineFile)
 	}
 	document, code := reported(t, dir)
 	s := saved{dir: dir, document: document, tl: parseTimeline(t, document), facts: readFacts(t, dir)}
@@ -85,12 +86,12 @@ func (p *process) unfinished(t *testing.T, dir string) saved {
 // cutRun copies a run with so many bytes of its recording.
 func cutRun(t *testing.T, dir string, size int64) string {
 	t.Helper()
-	recording, err := os.ReadFile(filepath.Join(dir, factsFile))
+	recording, err := os.ReadFile(filepath.Join(dir, run.FactsFile))
 	if err != nil {
 		t.Fatal(err)
 	}
 	cut := t.TempDir()
-	if err := os.WriteFile(filepath.Join(cut, factsFile), recording[:size], 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(cut, run.FactsFile), recording[:size], 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return cut
@@ -292,7 +293,7 @@ func (p *process) robbed(t *testing.T, want ...int) saved {
 
 // recorded is how long the recording is by now.
 func (p *process) recorded() int64 {
-	info, err := os.Stat(filepath.Join(p.dir, factsFile))
+	info, err := os.Stat(filepath.Join(p.dir, run.FactsFile))
 	if err != nil {
 		return 0
 	}
@@ -301,7 +302,7 @@ func (p *process) recorded() int64 {
 
 // peek is what the recording holds of the run by now; nil if nothing can be said.
 func (p *process) peek() *model.Timeline {
-	tl, err := load(p.dir, correlate.Options{}, nil)
+	tl, err := run.Load(p.dir, correlate.Options{}, nil)
 	if err != nil {
 		return nil
 	}

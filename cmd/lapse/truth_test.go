@@ -16,6 +16,7 @@ import (
 	"lapse/correlate/verdict"
 	"lapse/loadgen/faultserver"
 	"lapse/report/schematest"
+	"lapse/run"
 	"lapse/timeline"
 )
 
@@ -373,7 +374,7 @@ func (r *trial) at(t *testing.T, resolution time.Duration) *trial {
 
 func (s *saved) at(t *testing.T, resolution time.Duration) saved {
 	t.Helper()
-	tl, err := load(s.dir, correlate.Options{Resolution: resolution}, nil)
+	tl, err := run.Load(s.dir, correlate.Options{Resolution: resolution}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -393,7 +394,7 @@ func (s *saved) named(t *testing.T, target string) model.Target {
 
 func loadSaved(t *testing.T, dir string) saved {
 	t.Helper()
-	document, err := os.ReadFile(filepath.Join(dir, timelineFile))
+	document, err := os.ReadFile(filepath.Join(dir, run.TimelineFile))
 	if err != nil {
 		t.Fatal(err)
 	}

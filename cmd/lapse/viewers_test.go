@@ -18,6 +18,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"lapse/record"
+	"lapse/run"
 )
 
 // BenchmarkRunWithViewers measures what looking on costs the measurement: a run of 10 s at 2000 requests per second without
@@ -112,7 +113,7 @@ func look(b *testing.B, page string, viewers, silent int) func() int64 {
 func scheduleError(b *testing.B, dir string) map[string]float64 {
 	b.Helper()
 	tl := readTimeline(b, dir)
-	f, err := record.Open(filepath.Join(dir, factsFile))
+	f, err := record.Open(filepath.Join(dir, run.FactsFile))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"lapse/deploy"
+	"lapse/loadgen"
+	"lapse/run"
+)
+
+// runFlags gives cmd the flags of a run, which fill in o.
+func runFlags(o *run.Options, cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.SortFlags = false
+	o.Changed, o.Given = f.Changed, f.Visit
+	o.CheckFlags = func() error { return checkPlace(o) }
+	kubeFlags(&o.Kube, f)
+	f.Float64Var(&o.Rate, "rate", defaultRate, "requests per second, for each of new and reused")
+	f.DurationVar(&o.Duration, "duration", 0, "how long to measure after the baseline, where no command is wrapped")
+	f.DurationVar(&o.Baseline, "baseline", 0, "how long to measure before the command (default 5s with a command, else 1s, but no less than 2 requests take; 0: none, and no check that the target is up)")
+	f.DurationVar(&o.Settle, "settle", 0, "how long to go on after the command (default 10s with a command, else 0)")
+	f.DurationVar(&o.Timeout, "timeout", loadgen.DefaultTimeout, "a request without a whole answer for so long has failed")
+	f.IntVar(&o.Connections, "connections", loadgen.DefaultConnections, "persistent connections of the reused target")
+	f.DurationVar(&o.Join, "join", time.Second, "failures less than this apart are one window")
+	f.DurationVar(&o.Slow, "slow", 0, slowUsage+" (default: 500ms or 3 times what 9 of 10 answers took at the start, whichever is longer)")
+	f.DurationVar(&o.Resolution, "resolution", 0, resolutionUsage+" (default 50ms or 10 intervals, whichever is longer)")
+	f.StringVar(&o.Coverage, "min-coverage", "99%", minCoverageUsage)
+	f.StringSliceVar(&o.Kinds, "target", []string{"new", "reused"}, "which kinds of connection to measure: new, reused")
+	f.Float64Var(&o.DirectRate, "direct-rate", 0, "requests per second for all Pods' own addresses together (default: --rate; 0: none)")
+	f.StringVar(&o.Pacing, "pacing", string(loadgen.Economical), "economical: wait for due instants asleep; precise: wake early and spin, for more CPU")
+	f.StringArrayVar(&o.GateExprs, "fail-if", nil, "a gate `EXPR`, such as 'failed>0' or 'downtime.total>500ms' (repeatable)")
+	f.StringVar(&o.Out, "out", "", "directory for the recording and timeline.json (default runs/ID)")
+	f.StringVarP(&o.Format, "output", "o", "table", "result on standard output: "+run.FormatNames())
+	f.StringVar(&o.Dashboard, "dashboard", "", "serve the live page here, such as 127.0.0.1:8080")
+	f.BoolVar(&o.NoCapture, "no-capture", false, "pass the command's output through without marking it on the timeline")
+	f.StringVar(&o.Scheme, "scheme", "http", "scheme for svc/ targets: http, https or tcp")
+	f.StringVar(&o.CAFile, "ca-file", "", "PEM file of the authorities to trust for https")
+	f.StringArrayVarP(&o.Headers, "header", "H", nil, "a request `HEADER`, 'Name: value' (repeatable)")
+	f.StringArrayVar(&o.HeadersFrom, "header-from", nil, "a `SECRET` of the Service's namespace, secret/NAME, each key of which names a request header, read by the Job (repeatable)")
+	f.StringVar(&o.Method, "method", http.MethodGet, "request method")
+	f.StringVar(&o.Host, "host", "", "Host header and TLS server name, where they differ from the target's")
+	f.StringVar(&o.ExpectStatus, "expect-status", "", "statuses that count as good, such as 200,300-399 (default 2xx and 3xx)")
+	f.StringVar(&o.ExpectBody, "expect-body", "", "text a good reply's body contains; of tcp: what a good reply begins with, if not with the echo")
+	f.StringVar(&o.Echo, "echo", "", `tcp: a `+"`TEXT`"+` to send and to await back, such as ping or 'PING\r\n' (default: connecting is enough)`)
+	f.StringVar(&o.EchoFrom, "echo-from", "", "a `SECRET` of the Service's namespace, secret/NAME, whose key echo holds the TEXT of --echo, read by the Job")
+	f.StringVar(&o.BackendHeader, "backend-header", loadgen.DefaultBackendHeader, "response header that names the Pod that answered")
+	f.StringVar(&o.Hammer, "hammer", "", "background load on the first TARGET beside the probes, in hey's flags: '-c 50 -q 20'")
+	f.StringVar(&o.Watch, "watch", "", "also watch this Service, svc/NAME: with a URL, through the kubeconfig")
+	f.BoolVar(&o.Here, "here", false, "send the requests to a svc/ target from this machine, not from a Job in the cluster")
+	f.StringVar(&o.Image, "image", image, "image of the Job that measures in the cluster")
+	f.StringVar(&o.ImagePullSecret, "image-pull-secret", "", "Secret to pull the image with")
+	f.StringVar(&o.CPU, "cpu", deploy.DefaultCPU, "CPU the Job's Pod asks for: its share of a busy node; there is no limit")
+	f.StringSliceVar(&o.AvoidNodes, "avoid-node", nil, "nodes the Job must not run on (default: those a wrapped kubectl drain, cordon, taint or delete names)")
+	f.DurationVar(&o.MaxDuration, "max-duration", 2*time.Hour, "the Job ends itself after this, whatever happens")
+	f.DurationVar(&o.WorkstationTimeout, "workstation-timeout", 5*time.Minute, "the Job ends the run of a command, and keeps its result, if this machine was not heard of for so long (0: only --max-duration does)")
+	f.DurationVar(&o.Hold, "hold", 10*time.Minute, "the Job keeps its result for so long, if it cannot be fetched at once")
+	// What the workstation tells the Job's Pod.
+	f.StringVar(&o.CAPEM, "ca-pem", "", "")
+	if err := f.MarkHidden("ca-pem"); err != nil {
+		panic(err)
+	}
+}
+
+// kubeFlags gives f the flags that say which cluster is meant, kubectl's own.
+func kubeFlags(o *run.Kube, f *pflag.FlagSet) {
+	f.StringVarP(&o.Namespace, "namespace", "n", "", "namespace (default: the kubeconfig's)")
+	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig file (default: as kubectl: $KUBECONFIG, ~/.kube/config, the Pod's own)")
+	f.StringVar(&o.Context, "context", "", "context of the kubeconfig")
+}
+
+const (
+	slowUsage        = "a good answer that took longer counts as slow"
+	resolutionUsage  = "a gap between two requests that is no longer counts as observed"
+	minCoverageUsage = "share of the time that must have been observed for a run to pass"
+)

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"lapse/run"
+)
+
+// Ctrl-S on the terminal, or a pipe that nobody reads: the run ends, and its result is on disk.
+func TestTheResultIsOnDiskBeforeAnybodyReadsIt(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer server.Close()
+	for name, args := range map[string][]string{
+		"for a while":      {"--duration=300ms"},
+		"around a command": {"--settle=10ms", "--", "sh", "-c", "echo one; echo two"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "run")
+			terminal := newUnreadTerminal()
+			exited := make(chan int, 1)
+			go func() {
+				exited <- lapse(t.Context(), append([]string{"lapse", "run", server.URL, "--rate=20", "--baseline=0s", "--out=" + dir}, args...), terminal, terminal)
+			}()
+			waitFor(t, "timeline.json", func() bool { _, err := os.Stat(filepath.Join(dir, run.TimelineFile)); return err == nil })
+			select {
+			case code := <-exited:
+				t.Errorf("it ended with exit code %d before its result was read", code)
+			default:
+			}
+			close(terminal.read)
+			<-exited
+			if out := terminal.text(); !strings.Contains(out, "TIMELINE") || name == "around a command" && !strings.Contains(out, "one\ntwo\n") {
+				t.Errorf("printed:\n%s", out)
+			}
+		})
+	}
+}
+
+// A unreadTerminal takes nothing until it is read.
+type unreadTerminal struct {
+	read chan struct{}
+
+	mu      sync.Mutex
+	written bytes.Buffer
+}
+
+func newUnreadTerminal() *unreadTerminal { return &unreadTerminal{read: make(chan struct{})} }
+
+func (p *unreadTerminal) Write(b []byte) (int, error) {
+	<-p.read
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.written.Write(b)
+}
+
+func (p *unreadTerminal) text() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.written.String()
+}

@@ -1,0 +1,314 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"lapse/correlate/model"
+	"lapse/dashboard"
+	"lapse/deploy"
+	"lapse/report"
+	"lapse/timeline"
+)
+
+// How long the Pod stays for its recording to be fetched after it was told to go: well within its grace period of a minute, and no
+// longer than need be, because a drain may wait for it.
+const (
+	lastChance  = 20 * time.Second // for somebody to begin
+	briefChance = 5 * time.Second  // the same, where nothing was done yet, or the workstation ended the run: it fetches at once, if at all
+	lastBytes   = 45 * time.Second // for what is being fetched to arrive
+	ackWithin   = 2 * time.Second  // for who has fetched it all to say so
+)
+
+// An agent is the run inside the Job: it measures as a run from here does, takes its orders from
+// the workstation, and keeps the result until it was fetched.
+type agent struct {
+	m     *measurement
+	page  *page
+	acked chan struct{}
+	ack   sync.Once
+
+	mu        sync.Mutex
+	status    deploy.Status
+	aborted   bool          // by the workstation
+	heard     time.Duration // when the workstation that runs the command last called
+	transfers int           // how many read the recording
+	fetched   time.Duration // when one of them last ended, or 0
+}
+
+// agentEnv fills in the options of an agent from the environment that its Job gives it.
+func (o *Options) agentEnv() error {
+	o.AgentListen = os.Getenv(deploy.EnvListen)
+	if o.AgentListen == "" {
+		return nil
+	}
+	o.Here = true
+	o.ID = os.Getenv(deploy.EnvRun)
+	o.Out = os.Getenv(deploy.EnvDir)
+	o.ExternalCommand = o.Duration == 0
+	if !o.Changed("workstation-timeout") {
+		o.WorkstationTimeout = 0 // the workstation is of a version that does not know of it
+	}
+	err := o.ReadPrivate(os.Environ())
+	if err != nil {
+		return err
+	}
+	if o.Hold, err = time.ParseDuration(os.Getenv(deploy.EnvHold)); err != nil {
+		return Refuse("the Job sets it", "%s: %w", deploy.EnvHold, err)
+	}
+	deadline, err := time.ParseDuration(os.Getenv(deploy.EnvDeadline))
+	if err != nil {
+		return Refuse("the Job sets it", "%s: %w", deploy.EnvDeadline, err)
+	}
+	// Kubernetes deletes the Pod at the deadline, with all it holds: the run ends well before.
+	o.MaxDuration = deadline - o.Hold
+	return nil
+}
+
+// serveAgent serves the agent's API and the page until the returned function is called.
+func (m *measurement) serveAgent() (*agent, func(), error) {
+	ln, err := net.Listen("tcp", m.opts.AgentListen)
+	if err != nil {
+		return nil, nil, fmt.Errorf("serve the agent's API: %w", err)
+	}
+	a := &agent{
+		m: m, page: newPage(), acked: make(chan struct{}),
+		status: deploy.Status{ID: m.opts.ID, Version: Version, Phase: deploy.PhaseStarting},
+	}
+	m.entered, m.overdue, m.removal = a.entered, a.overdue, a.removal
+	handler := deploy.NewHandler(a, a.page.handler())
+	server := dashboard.Options{}.Server(handler)
+	server.WriteTimeout = 0 // the recording streams for as long as the run goes on
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		if err := server.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+			m.log.Error("the agent's API ended", "error", err)
+		}
+	})
+	return a, func() { a.close(server); serving.Wait() }, nil
+}
+
+// close ends the API, but lets the answers under way through: one of them may be to the word that the agent may go.
+func (a *agent) close(server *http.Server) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	if server.Shutdown(ctx) != nil {
+		server.Close()
+	}
+}
+
+func (a *agent) entered(phase, detail string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.status.Phase, a.status.Detail = phase, detail
+}
+
+// Status is how far the run has come. It has ended only once its recording is complete.
+func (a *agent) Status() deploy.Status {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := a.status
+	s.Now, s.Size = a.m.clock.Now(), a.m.rec.Size()
+	if s.Phase == deploy.PhaseEnded {
+		s.SHA256 = a.m.rec.Sum()
+	}
+	return s
+}
+
+// Now is the instant on the run's clock.
+func (a *agent) Now() time.Duration { return a.m.clock.Now() }
+
+// Facts reads the recording from offset on.
+func (a *agent) Facts(ctx context.Context, offset int64) (io.ReadCloser, error) {
+	tail, err := a.m.rec.Tail(ctx, offset)
+	if err != nil {
+		return nil, err
+	}
+	a.transferring(1)
+	return &transfer{tail, sync.OnceFunc(func() { a.transferring(-1) })}, nil
+}
+
+// A transfer is a reader of the recording that counts until it is closed.
+type transfer struct {
+	io.ReadCloser
+	over func()
+}
+
+func (t *transfer) Close() error {
+	t.over()
+	return t.ReadCloser.Close()
+}
+
+func (a *agent) transferring(more int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.transfers += more
+	a.fetched = a.m.clock.Now()
+}
+
+// isFetched reports whether somebody reads the recording, or has just read it and may say that it is safe.
+func (a *agent) isFetched() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.transfers > 0 || a.fetched > 0 && a.m.clock.Now()-a.fetched < ackWithin
+}
+
+// Heard notes that the workstation that runs the command is alive.
+func (a *agent) Heard() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.heard = a.m.clock.Now()
+}
+
+// overdue says why a run is not to wait for its command's end any longer, or "".
+func (a *agent) overdue(now time.Duration) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if limit := a.m.opts.WorkstationTimeout; a.m.opts.ExternalCommand && limit > 0 && now-a.heard > limit {
+		return fmt.Sprintf("the workstation that ran the command was not heard of for %v", limit)
+	}
+	return ""
+}
+
+// removal says who made this Pod go, as far as the API knows, or "".
+func (a *agent) removal() string {
+	if a.m.client == nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	pod, err := a.m.client.Pods(os.Getenv(deploy.EnvNamespace)).Get(ctx, os.Getenv(deploy.EnvPod), metav1.GetOptions{})
+	if err != nil {
+		return ""
+	}
+	why := deploy.Removal(pod)
+	if why == "" {
+		return ""
+	}
+	return "the measuring Pod " + why
+}
+
+// Event takes in what the workstation saw.
+func (a *agent) Event(e timeline.Event) error {
+	if e.Kind != timeline.Command && e.Kind != timeline.CommandOutput {
+		return fmt.Errorf("events of kind %q are not the workstation's to report", e.Kind)
+	}
+	a.m.queue.put(e)
+	return nil
+}
+
+// Settle ends the measuring phase: the command has ended.
+func (a *agent) Settle(reason string) error {
+	a.m.tell(order{phaseSettling, reason})
+	return nil
+}
+
+// Abort ends the run now.
+func (a *agent) Abort(reason string) error {
+	a.mu.Lock()
+	a.aborted = true
+	a.mu.Unlock()
+	a.m.tell(order{PhaseEnded, reason})
+	return nil
+}
+
+// Ack lets the agent go: its recording is safe elsewhere.
+func (a *agent) Ack(r deploy.Receipt) error {
+	if ours := a.receipt(); r != ours {
+		return fmt.Errorf("the recording has %d bytes with SHA-256 %s, not %d with %s", ours.Length, ours.SHA256, r.Length, r.SHA256)
+	}
+	a.ack.Do(func() { close(a.acked) })
+	return nil
+}
+
+func (a *agent) receipt() deploy.Receipt {
+	return deploy.Receipt{Length: a.m.rec.Size(), SHA256: a.m.rec.Sum()}
+}
+
+// handOver leaves the verdict where Kubernetes keeps it, prints the timeline into the log, and
+// waits until somebody has fetched the recording, the time to hold it is over, or a signal says to go.
+func (a *agent) handOver(tl *model.Timeline, signals <-chan os.Signal, stdout io.Writer) {
+	if err := deploy.WriteTermination(deploy.TerminationLog, tl.Verdict, summary(tl.Verdict)); err != nil {
+		a.m.log.Warn("no termination message", "error", err)
+	}
+	var doc bytes.Buffer
+	err := report.Formats["json"](&doc, tl, report.Options{})
+	if err == nil {
+		err = deploy.WriteTimeline(stdout, doc.Bytes())
+	}
+	if err != nil {
+		a.m.log.Warn("the timeline is not in the log", "error", err)
+	}
+	a.stay(signals)
+}
+
+// stay waits until somebody has fetched the recording, or the time to hold it is over. If Kubernetes wants the Pod gone, that is
+// its last chance.
+func (a *agent) stay(signals <-chan os.Signal) {
+	chance := time.Duration(0)
+	if !a.m.signalled {
+		select {
+		case <-a.acked:
+			return
+		case <-time.After(a.m.opts.Hold):
+		case <-signals:
+			chance = a.chance()
+		}
+	} else {
+		chance = a.chance()
+	}
+	if !a.awaitFetch(chance, signals) {
+		a.m.log.Warn("nobody fetched the recording")
+	}
+}
+
+// chance is how long somebody has to begin fetching the recording of a Pod that was told to go.
+func (a *agent) chance() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.aborted || a.m.phase == phaseBaseline {
+		return min(briefChance, a.m.opts.Hold)
+	}
+	return min(lastChance, a.m.opts.Hold)
+}
+
+// awaitFetch waits so long for somebody to begin fetching the recording, and for who does to finish. A signal ends both.
+func (a *agent) awaitFetch(chance time.Duration, signals <-chan os.Signal) (fetched bool) {
+	begun, over := time.NewTimer(chance), time.NewTimer(lastBytes)
+	defer begun.Stop()
+	defer over.Stop()
+	tick := time.NewTicker(refresh)
+	defer tick.Stop()
+	for last := false; ; {
+		select {
+		case <-a.acked:
+			return true
+		case <-begun.C:
+			last = true
+		case <-tick.C:
+		case <-over.C:
+			return false
+		case <-signals:
+			return false
+		}
+		if last && !a.isFetched() {
+			return false
+		}
+	}
+}
+
+// summary is a verdict without its parts of any length, which a termination message may not hold.
+func summary(v model.Verdict) model.Verdict {
+	v.Reasons, v.Gates = nil, nil
+	return v
+}

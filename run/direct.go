@@ -1,0 +1,155 @@
+package run
+
+import (
+	"net/netip"
+	"time"
+
+	"lapse/timeline"
+)
+
+// maxHurried bounds what the endpoints in transition may cost together, in budgets.
+const maxHurried = 4
+
+// hurryFor is for how long an endpoint in transition is probed faster. Drains and rollouts are over by then, terminations too but for
+// very long grace periods; what stays not ready for longer is a state and no moment.
+const hurryFor = 2 * time.Minute
+
+// A directPlan decides which endpoints' own addresses are probed, and how fast: all of a Service share one
+// budget of requests per second, but one that turns not ready or terminating gets the whole budget
+// for itself at once, because its last moments are the interesting ones. An endpoint is probed from
+// when the watcher first sees it until its Pod is gone, and again should that come back.
+type directPlan struct {
+	budget    float64
+	ports     map[string]bool // names of the ports that are measured
+	endpoints map[endpointKey]*directEndpoint
+	order     []*directEndpoint // as they were first seen
+	gone      map[string]bool   // Pods that have ended or are not the Service's any more, by UID
+}
+
+// An endpointKey names an endpoint. A Pod has one for each address family and port of the Service.
+type endpointKey struct {
+	uid  string // of its Pod; empty if there is none
+	addr netip.AddrPort
+	port string // the name of the Service's port
+}
+
+type directEndpoint struct {
+	endpointKey
+	pod   timeline.Object
+	state string
+	since time.Duration // when the state was seen
+
+	target  timeline.TargetID // 0: never probed
+	probed  bool
+	refused bool    // it cannot be probed
+	rate    float64 // as last set
+}
+
+// A directChange is what is to be done to an endpoint's target: it is started, stopped, or goes on at another rate.
+type directChange struct {
+	*directEndpoint
+	probe bool
+	rate  float64
+}
+
+func newDirectPlan(budget float64, ports ...string) *directPlan {
+	p := &directPlan{budget: budget, ports: map[string]bool{}, endpoints: map[endpointKey]*directEndpoint{}, gone: map[string]bool{}}
+	for _, port := range ports {
+		p.ports[port] = true
+	}
+	return p
+}
+
+// learn takes in an event. It reports whether the plan may have changed.
+func (p *directPlan) learn(e timeline.Event) bool {
+	switch e.Kind {
+	case timeline.EndpointChanged:
+		return p.endpointChanged(e)
+	case timeline.PodGone:
+		p.gone[e.Object.UID] = true
+		return true
+	case timeline.PodPhase:
+		if e.To == "Failed" || e.To == "Succeeded" { // its object stays, its address does not
+			p.gone[e.Object.UID] = true
+			return true
+		}
+	case timeline.PodSeen:
+		if p.gone[e.Object.UID] && e.To != "Failed" && e.To != "Succeeded" {
+			delete(p.gone, e.Object.UID)
+			return true
+		}
+	}
+	return false
+}
+
+func (p *directPlan) endpointChanged(e timeline.Event) bool {
+	key := endpointKey{addr: netip.AddrPortFrom(e.Addr, uint16(e.Code)), port: e.Port}
+	if e.Object.Kind == "Pod" {
+		key.uid = e.Object.UID
+	}
+	ep, ok := p.endpoints[key]
+	if !ok {
+		if e.To == timeline.EndpointAbsent || e.Code == 0 || !p.ports[e.Port] {
+			return false
+		}
+		ep = &directEndpoint{endpointKey: key, pod: e.Object}
+		p.endpoints[key] = ep
+		p.order = append(p.order, ep)
+	}
+	ep.state, ep.since = e.To, e.Seen
+	return true
+}
+
+// changes are what is to be done at now.
+func (p *directPlan) changes(now time.Duration) []directChange {
+	wanted := map[*directEndpoint]bool{}
+	settled, hurried := 0, 0
+	for _, ep := range p.order {
+		switch {
+		case !p.wants(ep):
+			continue
+		case ep.hurried(now):
+			hurried++
+		default:
+			settled++
+		}
+		wanted[ep] = true
+	}
+	var changes []directChange
+	for _, ep := range p.order {
+		rate := p.budget / float64(max(settled, 1))
+		if ep.hurried(now) {
+			rate = min(p.budget, maxHurried*p.budget/float64(max(hurried, 1)))
+		}
+		if wanted[ep] != ep.probed || ep.probed && rate != ep.rate {
+			changes = append(changes, directChange{ep, wanted[ep], rate})
+		}
+	}
+	return changes
+}
+
+// wants reports whether an endpoint is to be probed. Without a Pod whose end will be seen, the endpoint's removal is the end; so it is
+// where its Pod has another address of that family since, as after its sandbox was made anew.
+func (p *directPlan) wants(ep *directEndpoint) bool {
+	switch {
+	case ep.refused, p.gone[ep.uid]:
+		return false
+	case ep.state == timeline.EndpointAbsent:
+		return ep.uid != "" && !p.moved(ep)
+	}
+	return true
+}
+
+func (p *directPlan) moved(ep *directEndpoint) bool {
+	for _, other := range p.order {
+		if other.uid == ep.uid && other.port == ep.port && other.addr.Addr().Is4() == ep.addr.Addr().Is4() && other.state != timeline.EndpointAbsent {
+			return true
+		}
+	}
+	return false
+}
+
+// hurried reports whether something is about to happen to the endpoint.
+func (ep *directEndpoint) hurried(now time.Duration) bool {
+	return ep.state != timeline.EndpointReady && now-ep.since < hurryFor
+}

@@ -1,0 +1,141 @@
+package run
+
+import (
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"lapse/correlate"
+	"lapse/record"
+	"lapse/timeline"
+)
+
+// What is answered, or times out, after the run's end is on record as soon as before it, and a signal is heard.
+func TestLastAnswersAreOnRecordWhileOthersAreAwaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, dir := idleMeasurement(t, &Options{Timeout: time.Hour})
+		defer m.live.end()
+		m.add(timeline.Meta{T0: m.clock.T0()})
+		m.add(timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 10, Timeout: time.Hour})
+		var probing sync.WaitGroup
+		probing.Add(1) // one answer never comes
+		signals, reason := make(chan os.Signal, 1), make(chan string, 1)
+		go func() { reason <- m.drain(&probing, probing.Done, signals, "") }()
+
+		m.queue.put(timeline.Batch{Requests: []timeline.Request{{Target: 1, Outcome: timeline.Outcome{Class: timeline.TimeoutResponse}, Done: time.Second}}})
+		time.Sleep(time.Second) // of virtual time
+		synctest.Wait()
+		tl, err := Load(dir, correlate.Options{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := tl.Targets[0].Failed; got != 1 {
+			t.Errorf("after a second %d failures are on record, not 1", got)
+		}
+		signals <- syscall.SIGTERM
+		if got := <-reason; got != "stopped by SIGTERM"+notAwaited || !m.signalled {
+			t.Errorf("the run ended %q, signalled: %v", got, m.signalled)
+		}
+	})
+}
+
+// The workstation's word that the run is over ends the wait for the last answers, but not when it is the word that ended it.
+func TestAnOrderEndsTheWaitForTheLastAnswersOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, _ := idleMeasurement(t, &Options{Timeout: time.Hour})
+		defer m.live.end()
+		var probing sync.WaitGroup
+		probing.Add(1)
+		m.tell(order{phaseSettling, ""})
+		m.tell(order{PhaseEnded, "enough"})
+		if got := m.drain(&probing, probing.Done, nil, ""); got != "enough"+notAwaited {
+			t.Errorf("the run ended %q", got)
+		}
+		probing.Add(1)
+		m.tell(order{PhaseEnded, "enough"})
+		time.AfterFunc(time.Minute, probing.Done)
+		if got := m.drain(&probing, probing.Done, nil, "enough"); got != "enough" || m.clock.Now() < time.Minute {
+			t.Errorf("the run ended %q after %v", got, m.clock.Now())
+		}
+	})
+}
+
+// Of two signals, the first ends the run and the second the wait for its last answers.
+func TestTheSecondSignalEndsARunAtOnce(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts for it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	at, err := ParseTarget("http://" + silent.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const timeout = 30 * time.Second
+	m, _ := idleMeasurement(t, &Options{
+		Rate: 100, Timeout: timeout, Kinds: []string{"new", "reused"}, Baseline: time.Second, Duration: time.Second, Connections: 1, Targets: []subject{at},
+	})
+	defer m.live.end()
+	signals := make(chan os.Signal, 2)
+	signals <- syscall.SIGINT
+	signals <- syscall.SIGINT
+	tl, err := m.run(t.Context(), signals)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took := m.clock.Now(); took > timeout/2 {
+		t.Errorf("it ran for %v", took)
+	}
+	if !strings.HasPrefix(tl.Run.Aborted, "stopped by SIGINT") || tl.Verdict.ExitCode != 6 {
+		t.Errorf("aborted: %q, exit code %d", tl.Run.Aborted, tl.Verdict.ExitCode)
+	}
+}
+
+// A target is called sick for what it did, not for what the prober did not.
+func TestSickIsWhatTheTargetDid(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		classes []timeline.Class
+		want    string // "" if it is well
+	}{
+		{"well", []timeline.Class{timeline.OK, timeline.OK, timeline.Refused}, ""},
+		{"not sent, but for one that was answered", []timeline.Class{timeline.NotSent, timeline.NotSent, timeline.OK}, ""},
+		{"failing, as far as it was asked", []timeline.Class{timeline.NotSent, timeline.NotSent, timeline.Refused}, "1 of 1 requests to new failed (refused)"},
+		{"never asked", []timeline.Class{timeline.NotSent, timeline.Local}, "the prober did not run well enough: 2 requests"},
+		{"never answering", nil, "gave no good answer"},
+	} {
+		m, _ := idleMeasurement(t, &Options{Baseline: time.Second})
+		m.add(timeline.Meta{T0: m.clock.T0()})
+		m.add(timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 10, Timeout: time.Second})
+		for i, class := range test.classes {
+			at := time.Duration(i) * 100 * time.Millisecond
+			m.add(timeline.Batch{Requests: []timeline.Request{{Target: 1, Seq: uint64(i), Due: at, Sent: at, Done: at + time.Millisecond, Outcome: timeline.Outcome{Class: class}}}})
+		}
+		if got := m.sick(); (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+		m.live.end()
+	}
+}
+
+// idleMeasurement is a measurement that was not begun, and the directory of its recording.
+func idleMeasurement(t *testing.T, o *Options) (*measurement, string) {
+	t.Helper()
+	dir := t.TempDir()
+	rec, err := record.Create(filepath.Join(dir, FactsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { rec.Close() })
+	m := newMeasurement(o, NewLogger(io.Discard))
+	m.rec, m.clock, m.live = rec, timeline.StartClock(), newLive(nil, newScreen(io.Discard, 0), nil)
+	return m, dir
+}

@@ -1,0 +1,130 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	"lapse/correlate/verdict"
+	"lapse/deploy"
+)
+
+// Exit codes of every verb; the verdict's are [verdict.Judge]'s. Which of the two it is says the type of the error, never
+// whether it has a hint.
+const (
+	exitInternal = 1 // of any error but a usageError
+	ExitUsage    = 2
+)
+
+// An ExitCode is the code the process ends with, and goes before that of the trouble there was in saying it.
+type ExitCode struct {
+	Code    int
+	Trouble error // or nil: the code says all there is to say
+}
+
+func (e ExitCode) Error() string { return fmt.Sprintf("exit code %d", e.Code) }
+
+// ExitWith returns code as an error, with what trouble there was besides. For 0 that is all there is.
+func ExitWith(code int, trouble error) error {
+	if code == 0 {
+		return trouble
+	}
+	return ExitCode{code, trouble}
+}
+
+// A StoppedError says that the user ended a verb before it had anything to report.
+type StoppedError struct{ error }
+
+func (e StoppedError) Unwrap() error { return e.error }
+
+// Stopped returns a StoppedError.
+func Stopped(format string, args ...any) error { return StoppedError{fmt.Errorf(format, args...)} }
+
+// stoppedBy says which signal ended a run.
+func stoppedBy(sig os.Signal) string {
+	switch sig {
+	case syscall.SIGINT:
+		return "stopped by SIGINT (Ctrl-C)"
+	case syscall.SIGTERM:
+		return "stopped by SIGTERM"
+	case syscall.SIGHUP:
+		return "stopped by SIGHUP (the terminal went away)"
+	}
+	return "stopped by " + sig.String()
+}
+
+// A usageError stops a verb before anything has started: the arguments, the Service, the rights or the cluster's rules do not
+// allow it. It says what is wrong, and what to try.
+type usageError struct {
+	err  error
+	hint string
+}
+
+func (e usageError) Error() string { return e.err.Error() }
+func (e usageError) Unwrap() error { return e.err }
+func (e usageError) Hint() string  { return e.hint }
+
+// Refuse returns a usageError.
+func Refuse(hint, format string, args ...any) error {
+	return usageError{err: fmt.Errorf(format, args...), hint: hint}
+}
+
+// A hintedError is any other error about which something can be done.
+type hintedError struct {
+	error
+	hint string
+}
+
+func (e hintedError) Unwrap() error { return e.error }
+func (e hintedError) Hint() string  { return e.hint }
+
+// withHint returns an error with a hint that is no usageError.
+func withHint(hint, format string, args ...any) error {
+	return hintedError{fmt.Errorf(format, args...), hint}
+}
+
+// AsUsage says of err that it stopped a verb before anything had started. It keeps its hint.
+func AsUsage(err error) error {
+	if _, already := errors.AsType[usageError](err); err == nil || already {
+		return err
+	}
+	return usageError{err, HintOf(err)}
+}
+
+// notBegun is what to return where a run in the cluster did not begin: a usageError if the cluster does not take it as it was
+// asked for.
+func notBegun(err error) error {
+	if deploy.Refused(err) {
+		return AsUsage(err)
+	}
+	return err
+}
+
+// HintOf is the hint of err, or "".
+func HintOf(err error) string {
+	if h, ok := errors.AsType[interface {
+		error
+		Hint() string
+	}](err); ok {
+		return h.Hint()
+	}
+	return ""
+}
+
+// ExitCodeOf is the exit code of a verb that ended with err.
+func ExitCodeOf(err error) int {
+	if err == nil {
+		return 0
+	}
+	if e, ok := errors.AsType[ExitCode](err); ok {
+		return e.Code
+	}
+	if _, ok := errors.AsType[StoppedError](err); ok {
+		return verdict.ExitAborted
+	}
+	if _, ok := errors.AsType[usageError](err); ok {
+		return ExitUsage
+	}
+	return exitInternal
+}

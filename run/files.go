@@ -1,0 +1,52 @@
+package run
+
+import (
+	"fmt"
+	"slices"
+	"syscall"
+
+	"lapse/loadgen/hey"
+	"lapse/timeline"
+)
+
+// FewFiles is how many open files are left for what is not a target's connection.
+const FewFiles = 100
+
+// CheckFiles refuses what takes up to need open files, if this process may not have so many. Instead of more files, one may
+// lower the flags.
+func CheckFiles(what string, need float64, flags string) error {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return nil // then it shows
+	}
+	if need > float64(limit.Cur) {
+		return Refuse("raise the limit with `ulimit -n`, or lower "+flags, "%s takes up to %.0f open files, and %d are allowed", what, need, limit.Cur)
+	}
+	return nil
+}
+
+// checkFiles refuses what takes more open files than are allowed where the requests are sent from, when a service stalls and
+// every request stays open for its --timeout.
+func (o *Options) checkFiles() error {
+	if o.InCluster() {
+		return nil
+	}
+	stalled := o.Rate * o.Timeout.Seconds()
+	need := float64(FewFiles)
+	for _, s := range o.Targets {
+		kinds := o.kindsOf(s)
+		need += stalled * float64(len(kinds))
+		if slices.Contains(kinds, string(timeline.Reused)) {
+			need += float64(o.Connections)
+		}
+		if s.Service != "" {
+			need += max(o.DirectRate, 0) * o.Timeout.Seconds()
+		}
+	}
+	what, flags := fmt.Sprintf("rate %v with timeout %v and connections %d", o.Rate, o.Timeout, o.Connections), "--connections, --rate or --timeout"
+	if load, err := hey.ParseFlags(o.Hammer); o.Hammer != "" && err == nil { // else it is refused elsewhere
+		need += float64(load.Workers)
+		what, flags = fmt.Sprintf("%s beside a hammer of %d workers", what, load.Workers), flags+", or the hammer's -c"
+	}
+	return CheckFiles(what, need, flags)
+}

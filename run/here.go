@@ -1,0 +1,248 @@
+package run
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/record"
+	"lapse/timeline"
+	"lapse/watcher"
+)
+
+// Run measures where the targets ask for, and prints the result.
+func (o *Options) Run(ctx context.Context, stdout, stderr io.Writer) error {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, stopSignals...)
+	signal.Ignore(syscall.SIGPIPE) // whoever read our output may leave: the Job is still to be cleaned up
+	defer signal.Stop(signals)
+	if o.ID == "" {
+		o.ID = NewID()
+	}
+	o.TellNote(stderr)
+	if o.InCluster() {
+		return o.runInCluster(ctx, signals, stdout, stderr)
+	}
+	return o.runHere(ctx, signals, stdout, stderr)
+}
+
+// stopSignals end a run in order, or its command.
+var stopSignals = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
+
+// NewID names a run: short, unlikely to be taken, and fit for a Kubernetes name.
+func NewID() string {
+	return time.Now().UTC().Format("20060102-150405-") + strings.ToLower(rand.Text()[:4])
+}
+
+// runHere measures from this machine: of a URL, of a Service with --here, and as the agent in the Job.
+func (o *Options) runHere(ctx context.Context, signals <-chan os.Signal, stdout, stderr io.Writer) error {
+	address, err := ListenForPage(o.Dashboard)
+	if err != nil {
+		return err
+	}
+	defer address.Close()
+	screen := newScreen(stderr, o.total())
+	defer screen.close()
+	m := newMeasurement(o, NewLogger(screen.talk()))
+	setup, release := Interruptible(ctx, signals)
+	defer release()
+	if err := m.findServices(setup); err != nil {
+		return StoppedOr(setup, AsUsage(err))
+	}
+	if err := m.resolve(setup); err != nil {
+		return StoppedOr(setup, err)
+	}
+	if release(); setup.Err() != nil {
+		return StoppedOr(setup, nil)
+	}
+	dir := o.runDir(o.ID)
+	if m.rec, err = beginRecording(dir, record.Create); err != nil {
+		return err
+	}
+	measured := false
+	defer func() {
+		m.rec.Close()
+		if !measured {
+			discard(dir)
+		}
+	}()
+	m.clock = timeline.StartClock()
+
+	var a *agent
+	var shown *page
+	closePage := func() {}
+	switch {
+	case o.AgentListen != "":
+		if a, closePage, err = m.serveAgent(); err != nil {
+			return err
+		}
+		shown = a.page
+	case o.Dashboard != "":
+		shown, closePage = address.Serve(ctx, screen.talk())
+	}
+	defer closePage()
+
+	m.live = newLive(o.gates, screen, shown)
+	m.child = &child{args: o.Command, capture: !o.NoCapture, output: screen.output(), mark: func(e timeline.Event) { m.queue.put(e) }, now: m.clock.Now}
+	m.meta = m.describe()
+	tl, err := m.run(ctx, signals)
+	if err != nil {
+		return err
+	}
+	measured = true
+	if shown != nil {
+		shown.Show(tl, tl.Run.Duration)
+	}
+	if a != nil {
+		screen.close()
+		a.handOver(tl, signals, stdout)
+		return ExitWith(tl.Verdict.ExitCode, nil)
+	}
+	unwritten := saveTimeline(dir, tl)
+	signal.Reset(stopSignals...) // nothing is left to be ended in order
+	screen.close()
+	return present(stdout, dir, o.Format, tl, unwritten)
+}
+
+// MeasureOn measures from this machine on a clock that has started, into dir, which is there.
+func (o *Options) MeasureOn(ctx context.Context, clock timeline.Clock, dir string, signals <-chan os.Signal, stderr io.Writer) (*model.Timeline, error) {
+	o.ID = NewID()
+	rec, err := record.Create(filepath.Join(dir, FactsFile))
+	if err != nil {
+		return nil, Refuse("give another --out", "%w", err)
+	}
+	defer rec.Close()
+	screen := newScreen(stderr, o.total())
+	m := newMeasurement(o, NewLogger(screen.talk()))
+	m.rec, m.clock, m.live = rec, clock, newLive(nil, screen, nil)
+	m.meta = m.describe()
+	tl, err := m.run(ctx, signals)
+	m.live.end()
+	return tl, errors.Join(err, m.recErr)
+}
+
+// describe is the run's first fact.
+func (m *measurement) describe() timeline.Meta {
+	meta := timeline.Meta{
+		ID: m.opts.ID, Tool: Version, T0: m.clock.T0(), Source: source(), Options: m.opts.Recorded(),
+		Command: maskCommand(m.opts.Command), // the agent learns it when it starts
+	}
+	for _, s := range m.opts.Targets {
+		if s.URL != nil {
+			meta.URLs = append(meta.URLs, s.URL.Redacted())
+		}
+	}
+	meta.Services = m.distinct()
+	for _, s := range m.services {
+		meta.Cluster = s.info.Cluster
+	}
+	return meta
+}
+
+// source names this prober.
+func source() string {
+	if pod := os.Getenv("POD_NAME"); pod != "" {
+		return pod
+	}
+	if host, err := os.Hostname(); err == nil {
+		return host
+	}
+	return "here"
+}
+
+// findServices looks up every Service that is measured or watched.
+func (m *measurement) findServices(ctx context.Context) error {
+	subjects := slices.Clone(m.opts.Targets)
+	if m.opts.Watch != "" {
+		watched, err := ParseTarget(m.opts.Watch)
+		if err != nil {
+			return err
+		}
+		subjects = append(subjects, watched)
+	}
+	for i, s := range subjects {
+		if s.Service == "" {
+			continue
+		}
+		c, err := m.opts.Kube.Connect(ctx)
+		if err != nil {
+			return err
+		}
+		info, err := watcher.Describe(ctx, c.client, c.Namespace, s.Service, s.port)
+		if err != nil {
+			return err
+		}
+		m.client = c.client
+		m.services = append(m.services, service{subject: s, info: info, measured: i < len(m.opts.Targets)})
+	}
+	return nil
+}
+
+// resolve refuses hosts that do not resolve: nothing could be measured.
+func (m *measurement) resolve(ctx context.Context) error {
+	for _, s := range m.opts.Targets {
+		u, err := url.Parse(m.probeOf(s).URL)
+		if err != nil {
+			return Refuse(TargetHint, "%w", err)
+		}
+		if err := resolvable(ctx, u.Hostname()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// serviceHost is the host and port under which a Service is measured from here: its name inside a
+// Pod, as its clients would, and its address where the cluster's names do not resolve.
+func serviceHost(info watcher.Info) string {
+	host := info.Service.ClusterIP
+	if domain := clusterDomain(); domain != "" {
+		// The dot at the end keeps the resolver from trying the search list first.
+		host = fmt.Sprintf("%s.%s.svc.%s.", info.Service.Name, info.Service.Namespace, domain)
+	}
+	return net.JoinHostPort(host, strconv.Itoa(int(info.Port)))
+}
+
+// clusterDomain is the DNS domain of the cluster whose Pod this is, or "" if this is none. The
+// kubelet writes it into the Pod's search list, as svc.DOMAIN.
+// https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/
+func clusterDomain() string {
+	conf, err := os.ReadFile("/etc/resolv.conf")
+	if err != nil || os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
+		return ""
+	}
+	for line := range strings.Lines(string(conf)) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 || fields[0] != "search" {
+			continue
+		}
+		for _, name := range fields[1:] {
+			if domain, ok := strings.CutPrefix(name, "svc."); ok {
+				return domain
+			}
+		}
+	}
+	return ""
+}
+
+func resolvable(ctx context.Context, host string) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if _, err := net.DefaultResolver.LookupHost(ctx, host); err != nil {
+		return Refuse("check its spelling, and that this machine can resolve it", "host %q does not resolve: %w", host, err)
+	}
+	return nil
+}

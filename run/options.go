@@ -1,0 +1,431 @@
+package run
+
+import (
+	"cmp"
+	"crypto/x509"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/net/http/httpguts"
+
+	"lapse/correlate/verdict"
+	"lapse/deploy"
+	"lapse/loadgen"
+	"lapse/loadgen/hey"
+	"lapse/report"
+	"lapse/timeline"
+	"lapse/watcher"
+)
+
+// Options are the flags of `lapse run`, as given and then checked.
+type Options struct {
+	Kube Kube
+
+	Rate        float64
+	Duration    time.Duration
+	Baseline    time.Duration
+	Settle      time.Duration
+	Timeout     time.Duration
+	Connections int
+	Join        time.Duration
+	Slow        time.Duration
+	Resolution  time.Duration
+	Coverage    string
+	Kinds       []string
+	DirectRate  float64
+	Pacing      string
+
+	Scheme        string
+	CAFile        string
+	Headers       []string
+	Method        string
+	Host          string
+	ExpectStatus  string
+	ExpectBody    string
+	Echo          string
+	BackendHeader string
+	Hammer        string
+
+	GateExprs []string
+	Watch     string
+	Out       string
+	Format    string
+	Dashboard string
+	NoCapture bool
+
+	Here               bool
+	Image              string
+	ImagePullSecret    string
+	CPU                string
+	AvoidNodes         []string
+	MaxDuration        time.Duration
+	HeadersFrom        []string      // Secrets
+	EchoFrom           string        // a Secret
+	YAML               bool          // it is only printed: `lapse gen`
+	WorkstationTimeout time.Duration // after so long without a sign of life of the workstation that runs the command, the Job ends the run
+
+	ID   string
+	Hold time.Duration
+
+	// Of the agent, the process in the Job's Pod.
+	AgentListen     string // where its API and page listen; empty: this is no agent
+	ExternalCommand bool   // measure until the workstation says that the command has ended
+	CAPEM           string // the authorities to trust
+
+	// Filled in by check.
+	Args     []string
+	Targets  []subject
+	Command  []string
+	gates    []verdict.Gate
+	observed float64 // --min-coverage
+	Header   http.Header
+	roots    *x509.CertPool
+	statuses loadgen.Statuses
+	Sent     string   // over bare TCP
+	Awaited  string   // over bare TCP, if not what was sent
+	Notes    []string // what the user may not expect of the run
+
+	avoidSelector string // of nodes to keep off, beside avoidNodes
+
+	Changed    func(flag string) bool    // whether a flag was given
+	Given      func(func(f *pflag.Flag)) // visits those that were
+	CheckFlags func() error              // refuses flags that have no effect
+}
+
+// Check validates the arguments and fills in what follows from them. No request has been sent, and
+// nothing was created, when it returns an error.
+func (o *Options) Check(args, command []string) error {
+	o.Command, o.Args = command, args
+	if err := o.agentEnv(); err != nil {
+		return err
+	}
+	for _, check := range []func() error{
+		o.CheckSubjects, o.CheckFlags, o.CheckNumbers, o.checkCommand, o.CheckRequest, o.checkTCP, o.checkProbes, o.checkGates, o.checkFormat, o.checkHammer,
+		o.checkFiles, o.CheckSecrets,
+	} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *Options) CheckSubjects() error {
+	if len(o.Args) == 0 {
+		return Refuse(TargetHint, "nothing to measure: no target given")
+	}
+	for _, arg := range o.Args {
+		s, err := ParseTarget(arg)
+		if err != nil {
+			return err
+		}
+		o.Targets = append(o.Targets, s)
+	}
+	labels := map[string]subject{}
+	for _, s := range o.Targets {
+		label := o.label(s)
+		if other, twice := labels[label]; twice {
+			return Refuse("measure them one after the other", "targets %s and %s would both be called %q", other, s, label)
+		}
+		labels[label] = s
+	}
+	if o.Watch != "" {
+		if s, err := ParseTarget(o.Watch); err != nil || s.Service == "" {
+			return Refuse("as in --watch svc/web", "--watch %q is not a Service", o.Watch)
+		}
+	}
+	if o.CountServices() > 0 && o.CountServices() < len(o.Targets) && !o.Here {
+		return Refuse("run them one after the other, or add --here", "Services and URLs cannot be measured from the cluster and from here at once")
+	}
+	return nil
+}
+
+// label is what tells a subject's targets from another's: nothing where a URL is the only one.
+func (o *Options) label(s subject) string {
+	switch {
+	case s.Service != "" && s.port != "" && o.CountServices() > 1:
+		return s.Service + ":" + s.port
+	case s.Service != "":
+		return s.Service
+	case len(o.Targets) == 1:
+		return ""
+	}
+	return s.URL.Host + strings.TrimSuffix(s.URL.Path, "/")
+}
+
+// CountServices counts the Services among the subjects.
+func (o *Options) CountServices() int {
+	n := 0
+	for _, s := range o.Targets {
+		if s.Service != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// InCluster reports whether the requests are to be sent by a Job.
+func (o *Options) InCluster() bool { return o.CountServices() > 0 && !o.Here }
+
+func (o *Options) CheckNumbers() error {
+	switch {
+	case !(o.Rate > 0) || math.IsInf(o.Rate, 0):
+		return Refuse("--rate is in requests per second, such as --rate 200", "rate %v: must be greater than 0", o.Rate)
+	case o.Rate > loadgen.MaxRate:
+		return Refuse("", "rate %v: at most %d requests per second", o.Rate, loadgen.MaxRate)
+	case math.IsNaN(o.DirectRate) || o.DirectRate > loadgen.MaxRate:
+		return Refuse("", "direct-rate %v: at most %d requests per second", o.DirectRate, loadgen.MaxRate)
+	case o.Timeout < time.Millisecond:
+		return Refuse("as in --timeout 800ms", "timeout %v: must be at least 1ms", o.Timeout)
+	case o.Connections < 1:
+		return Refuse("", "connections %d: must be at least 1", o.Connections)
+	case o.Join == 0:
+		return Refuse(JoinHint, "join 0s: must be greater than 0")
+	case o.Join < 0 || o.Duration < 0 || o.Baseline < 0 || o.Settle < 0 || o.WorkstationTimeout < 0:
+		return Refuse("", "durations must not be negative")
+	case o.Slow < 0 || o.Slow == 0 && o.Changed("slow"):
+		return Refuse("as in --slow 500ms", "slow %v: must be greater than 0", o.Slow)
+	case o.Hold <= 0:
+		return Refuse("", "--hold must be greater than 0")
+	case o.MaxDuration <= 0:
+		return Refuse("", "max-duration %v: must be greater than 0", o.MaxDuration)
+	}
+	if err := deploy.CheckCPU(o.CPU); err != nil {
+		return Refuse("as in --cpu 500m, half a core, or --cpu 1", "%w", err)
+	}
+	var err error
+	if o.observed, err = ParseCoverage(o.Coverage); err != nil {
+		return err
+	}
+	if err := CheckResolution(o.Resolution, o.Changed("resolution")); err != nil {
+		return err
+	}
+	for _, kind := range o.Kinds {
+		if !timeline.TargetKind(kind).Judged() {
+			return Refuse("as in --target new,reused", "target kind %q is not one of new, reused", kind)
+		}
+	}
+	if _, err := loadgen.ParsePacing(o.Pacing); err != nil {
+		return Refuse("as in --pacing precise", "%w", err)
+	}
+	o.Kinds = slices.Compact(slices.Sorted(slices.Values(o.Kinds)))
+	if len(o.Kinds) == 0 {
+		return Refuse("as in --target new,reused", "no target kind given")
+	}
+	if !o.Changed("direct-rate") {
+		o.DirectRate = cmp.Or(o.DirectRate, o.Rate)
+	}
+	return nil
+}
+
+// CheckResolution refuses a --resolution that was given and is none.
+func CheckResolution(d time.Duration, given bool) error {
+	if d < 0 || given && d == 0 {
+		return Refuse("as in --resolution 50ms; what is less than 3 intervals between requests counts as 3", "resolution %v: must be greater than 0", d)
+	}
+	return nil
+}
+
+// ParseCoverage reads a --min-coverage.
+func ParseCoverage(text string) (float64, error) {
+	share, problem := verdict.ParseRatio(text)
+	switch {
+	case problem != "":
+		return 0, Refuse("as in --min-coverage 99%", "min-coverage: %s", problem)
+	case share == 0:
+		return 0, Refuse("as in --min-coverage 90%", "min-coverage %s: a run that observed nothing proves nothing", text)
+	}
+	return share, nil
+}
+
+const JoinHint = "for as many windows as there are runs of failures: --join 1ns"
+
+func (o *Options) checkCommand() error {
+	wrapped := len(o.Command) > 0 || o.ExternalCommand
+	switch {
+	case !wrapped && o.Duration == 0:
+		return Refuse("as in `lapse run … --duration 30s`, or `lapse run … -- kubectl drain NODE`", "neither a command after -- nor a --duration: when would the run end?")
+	case o.WorkstationTimeout > 0 && o.WorkstationTimeout < 3*compareClocks:
+		return Refuse(fmt.Sprintf("as in --workstation-timeout %v", 3*compareClocks), "workstation-timeout %v: too short: this machine is heard of every %v", o.WorkstationTimeout, compareClocks)
+	case len(o.Command) > 0 && o.Duration != 0:
+		return Refuse("drop one of them", "both a command and a --duration: a run lasts as long as its command")
+	}
+	if len(o.Command) > 0 {
+		if _, err := exec.LookPath(o.Command[0]); err != nil {
+			return Refuse("give the command's path, or check its spelling", "the command to wrap cannot be run: %w", err)
+		}
+		o.AvoidDrained()
+	}
+	baseline, settle := time.Second, time.Duration(0)
+	if wrapped {
+		baseline, settle = 5*time.Second, 10*time.Second
+	}
+	if !o.Changed("baseline") {
+		o.Baseline = cmp.Or(o.Baseline, max(baseline, o.twoRequests()))
+	}
+	if !o.Changed("settle") {
+		o.Settle = cmp.Or(o.Settle, settle)
+	}
+	if o.InCluster() && o.total() > o.MaxDuration {
+		return Refuse(fmt.Sprintf("raise it, as in --max-duration %v", o.total()), "the run takes %v, and the Job ends itself after --max-duration %v", o.total(), o.MaxDuration)
+	}
+	return nil
+}
+
+// twoRequests is how long two requests to a target take at the rate asked for, an hour at most: after so long, each target
+// was asked and has had the time to answer.
+func (o *Options) twoRequests() time.Duration {
+	return time.Duration(min(2/o.Rate, 3600) * float64(time.Second))
+}
+
+const headerHint = "as in --header 'Authorization: Bearer …'"
+
+func (o *Options) CheckRequest() error {
+	if !slices.Contains([]string{"http", "https", "tcp"}, o.Scheme) {
+		return Refuse("", "scheme %q: must be http, https or tcp", o.Scheme)
+	}
+	if !httpguts.ValidHeaderFieldName(o.Method) {
+		return Refuse("as in --method HEAD", "method %q is not an HTTP method", o.Method)
+	}
+	if o.Method == http.MethodHead && o.ExpectBody != "" {
+		return Refuse("drop one of them", "--expect-body %q is in no reply to --method HEAD: it has no body", o.ExpectBody)
+	}
+	o.Header = http.Header{}
+	for _, h := range o.Headers {
+		name, value, ok := strings.Cut(h, ":")
+		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+		switch {
+		case !ok || !httpguts.ValidHeaderFieldName(name):
+			return Refuse(headerHint, "header %q is not of the form 'Name: value'", name)
+		case !httpguts.ValidHeaderFieldValue(value):
+			return Refuse(headerHint, "header %q has a value that cannot be sent, with control characters", name)
+		}
+		o.Header.Add(name, value)
+	}
+	var err error
+	if o.Host, err = AsciiHost(o.Host); err != nil {
+		return Refuse("as in --host shop.example", "--host: %w", err)
+	}
+	if o.statuses, err = loadgen.ParseStatuses(o.ExpectStatus); err != nil {
+		return Refuse("as in --expect-status 200,204,300-399", "expect-status: %w", err)
+	}
+	if o.CAFile != "" {
+		pem, err := os.ReadFile(o.CAFile)
+		if err != nil {
+			return Refuse("it must be a file in PEM form", "ca-file: %w", err)
+		}
+		o.CAPEM = string(pem)
+	}
+	if o.CAPEM == "" {
+		return nil
+	}
+	if o.roots = x509.NewCertPool(); !o.roots.AppendCertsFromPEM([]byte(o.CAPEM)) {
+		return Refuse("it must hold certificates in PEM form", "ca-file %s: no certificate found", o.CAFile)
+	}
+	return nil
+}
+
+// checkProbes refuses what loadgen would. A Service's address is known only to the cluster: another stands in for it.
+func (o *Options) checkProbes() error {
+	for _, s := range o.Targets {
+		known := watcher.Info{Service: timeline.Service{Name: s.Service, ClusterIP: "192.0.2.1"}, Port: 80}
+		m := &measurement{opts: o, services: []service{{subject: s, info: known}}}
+		for _, p := range m.probesOf(s) {
+			p.Timeout = o.Timeout
+			if err := p.Check(); err != nil {
+				text, hint, _ := strings.Cut(err.Error(), "\nhint: ")
+				return Refuse(cmp.Or(hint, "see `lapse run --help`"), "%s", text)
+			}
+		}
+	}
+	return nil
+}
+
+func (o *Options) checkGates() error {
+	var err error
+	o.gates, err = ParseGates(o.GateExprs)
+	return err
+}
+
+func ParseGates(exprs []string) ([]verdict.Gate, error) {
+	var gates []verdict.Gate
+	for _, expr := range exprs {
+		g, err := verdict.ParseGate(expr)
+		if err != nil {
+			return nil, Refuse(gateHint(err), "--fail-if %w", err)
+		}
+		gates = append(gates, g)
+	}
+	return gates, nil
+}
+
+func gateHint(err error) string {
+	if h, ok := err.(interface{ Hint() string }); ok {
+		return h.Hint()
+	}
+	return "as in --fail-if 'failed>0' or --fail-if 'downtime.total>500ms'"
+}
+
+func (o *Options) checkFormat() error { return CheckFormat(o.Format) }
+
+func FormatNames() string {
+	return strings.Join(slices.Sorted(maps.Keys(report.Formats)), ", ")
+}
+
+func CheckFormat(format string) error {
+	if _, ok := report.Formats[format]; !ok {
+		return Refuse("one of: "+FormatNames(), "unknown output format %q", format)
+	}
+	return nil
+}
+
+func (o *Options) checkHammer() error {
+	if o.Hammer == "" {
+		return nil
+	}
+	_, err := hey.ParseFlags(o.Hammer)
+	switch {
+	case err != nil:
+		return Refuse("hey's flags, as in --hammer '-c 50 -q 20'", "hammer: %w", err)
+	case o.YAML && hey.Hides(o.Hammer):
+		return Refuse("the load has the headers of the probes too: "+SecretHint, "--hammer: what -H and -d say would be printed, for all to read")
+	}
+	return nil
+}
+
+// runDir is the directory the run's files go to.
+func (o *Options) runDir(id string) string { return cmp.Or(o.Out, filepath.Join("runs", id)) }
+
+// blockEvery is how often what was measured is put into the recording: as seldom as is allowed, because
+// larger blocks are denser, but soon where a workstation follows it.
+func (o *Options) blockEvery() time.Duration {
+	if o.AgentListen != "" {
+		return refresh
+	}
+	return time.Second
+}
+
+// total is how long the run will take, or 0 if only the command knows.
+func (o *Options) total() time.Duration {
+	if o.Duration == 0 {
+		return 0
+	}
+	return o.Baseline + o.Duration + o.Settle
+}
+
+// Recorded are the options a later judgement needs.
+func (o *Options) Recorded() timeline.Options {
+	return timeline.Options{
+		Rate: o.Rate, Timeout: o.Timeout, Duration: o.Duration, Baseline: o.Baseline, Settle: o.Settle,
+		Join: o.Join, Slow: o.Slow, Resolution: o.Resolution, MinCoverage: o.observed, Gates: o.GateExprs,
+	}
+}

@@ -1,0 +1,204 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sort"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/dashboard"
+	"lapse/report"
+)
+
+// chunkSlots is how many slots of a target's series travel to the page together.
+const chunkSlots = 20
+
+// A page keeps a dashboard's store equal to a run's timeline. Only what may have changed since the
+// last time is looked at again, so its cost does not grow with the run.
+type page struct {
+	store  *dashboard.Store
+	latest atomic.Pointer[model.Timeline] // what timeline.json is downloaded from
+
+	events  int // how many events were put
+	windows int
+	width   time.Duration  // of the slots, as last put
+	chunks  map[string]int // by target: the first chunk that may still change
+
+	mu       sync.Mutex
+	lookers  int           // how many look at it now
+	lastLook time.Time     // when one of them last stopped
+	shownAt  time.Time     // when it was last renewed
+	final    bool          // nothing will be renewed any more
+	renewed  chan struct{} // closed, and replaced, when it is renewed
+}
+
+func newPage() *page {
+	return &page{store: dashboard.NewStore(), chunks: map[string]int{}, renewed: make(chan struct{})}
+}
+
+const (
+	lookAgain = 5 * time.Second // who has looked may look again: for so long the page is kept up to date
+	renewing  = time.Second     // who begins to look waits no longer for it to be
+)
+
+// look notes that somebody looks, until stopped is called, and waits until the page is up to date.
+func (p *page) look(ctx context.Context) (stopped func()) {
+	p.mu.Lock()
+	p.lookers++
+	renewed, stale := p.renewed, !p.final && time.Since(p.shownAt) > 2*refresh
+	p.mu.Unlock()
+	if stale {
+		select {
+		case <-renewed:
+		case <-ctx.Done():
+		case <-time.After(renewing):
+		}
+	}
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.lookers--
+		p.lastLook = time.Now()
+	}
+}
+
+// isLookedAt reports whether the page is to be kept up to date: somebody looks, or may again. What nobody looks at takes no CPU
+// from the prober.
+func (p *page) isLookedAt() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lookers > 0 || !p.lastLook.IsZero() && time.Since(p.lastLook) < lookAgain
+}
+
+// noteShown notes that the page was renewed.
+func (p *page) noteShown(final bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.shownAt, p.final = time.Now(), final
+	close(p.renewed)
+	p.renewed = make(chan struct{})
+}
+
+// options let the page offer timeline.json, as it is at that moment.
+func (p *page) options() dashboard.Options {
+	return dashboard.Options{Looked: p.look, Timeline: func(w io.Writer) error {
+		tl := p.latest.Load()
+		if tl == nil {
+			return errors.New("nothing was measured yet")
+		}
+		return report.Formats["json"](w, tl, report.Options{})
+	}}
+}
+
+func (p *page) handler() http.Handler { return dashboard.Handler(p.store, p.options()) }
+
+func (p *page) Show(tl *model.Timeline, now time.Duration) {
+	p.latest.Store(tl)
+	put := p.store.Put
+	put("tool", tl.Tool)
+	put("t0", tl.T0)
+	put("run", tl.Run)
+	put("verdict", tl.Verdict)
+	put("unobserved", tl.Unobserved)
+	for _, t := range tl.Targets {
+		put("target/"+t.Name, t)
+	}
+	for _, w := range tl.Windows {
+		put("window/"+strconv.Itoa(w.ID), w)
+	}
+	for id := len(tl.Windows) + 1; id <= p.windows; id++ {
+		p.store.Delete("window/" + strconv.Itoa(id))
+	}
+	p.windows = len(tl.Windows)
+	if !tl.Run.Live {
+		p.events = 0 // later events may have widened the brackets of earlier ones
+	}
+	for _, e := range tl.Events[min(p.events, len(tl.Events)):] {
+		put("event/"+strconv.Itoa(int(e.ID)), e)
+	}
+	p.events = len(tl.Events)
+	for _, pod := range tl.Pods {
+		put("pod/"+pod.UID, pod)
+	}
+	p.showBuckets(tl)
+	put("now", now)
+	put("live", tl.Run.Live)
+	p.noteShown(!tl.Run.Live)
+}
+
+// A chunk is a part of a target's series.
+type chunk struct {
+	Start      int               `json:"start"` // index of the first slot
+	Sent       []int             `json:"sent"`
+	Failed     []int             `json:"failed"`
+	Unobserved []float64         `json:"unobserved"`
+	Latency    []model.Histogram `json:"latency"`
+
+	Classes map[string]model.SparseCounts `json:"classes,omitzero"` // slots count from the beginning of the run
+}
+
+func (p *page) showBuckets(tl *model.Timeline) {
+	if tl.Buckets.Width != p.width {
+		p.dropChunks(tl)
+		p.width = tl.Buckets.Width
+		p.store.Put("bucketWidth", p.width)
+	}
+	for name, s := range tl.Buckets.Targets {
+		last := max(0, len(s.Sent)-1) / chunkSlots
+		for c := p.chunks[name]; c <= last && len(s.Sent) > 0; c++ {
+			from, to := c*chunkSlots, min((c+1)*chunkSlots, len(s.Sent))
+			p.store.Put("bucket/"+name+"/"+strconv.Itoa(c), chunk{
+				Start: from, Sent: s.Sent[from:to], Failed: s.Failed[from:to],
+				Unobserved: s.Unobserved[from:to], Latency: s.Latency[from:to],
+				Classes: classesWithin(s.Classes, from, to),
+			})
+		}
+		if tl.Run.Live {
+			p.chunks[name] = p.firstOpenChunk(tl, last)
+		}
+	}
+}
+
+// classesWithin are the failures by class of the slots from one to another.
+func classesWithin(classes map[string]model.SparseCounts, from, to int) map[string]model.SparseCounts {
+	var within map[string]model.SparseCounts
+	for class, pairs := range classes {
+		i, j := 2*firstPair(pairs, from), 2*firstPair(pairs, to)
+		if i == j {
+			continue
+		}
+		if within == nil {
+			within = map[string]model.SparseCounts{}
+		}
+		within[class] = pairs[i:j]
+	}
+	return within
+}
+
+// firstPair is the index of the first pair whose slot is not below this one.
+func firstPair(pairs model.SparseCounts, slot int) int {
+	return sort.Search(len(pairs)/2, func(i int) bool { return pairs[2*i] >= slot })
+}
+
+// firstOpenChunk returns the first chunk that requests still open may change: a request is open for
+// the timeout at most, to which we add as much again.
+func (p *page) firstOpenChunk(tl *model.Timeline, last int) int {
+	slots := int(2*tl.Run.Timeout/p.width) + 2
+	return max(0, last-(slots+chunkSlots-1)/chunkSlots)
+}
+
+// dropChunks forgets all series, because the slots have another width now.
+func (p *page) dropChunks(tl *model.Timeline) {
+	for name, open := range p.chunks {
+		for c := 0; c <= open+len(tl.Buckets.Targets[name].Sent)/chunkSlots+3; c++ {
+			p.store.Delete("bucket/" + name + "/" + strconv.Itoa(c))
+		}
+	}
+	clear(p.chunks)
+}

@@ -1,0 +1,283 @@
+package run
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"lapse/correlate"
+	"lapse/correlate/model"
+	"lapse/correlate/verdict"
+	"lapse/dashboard"
+	"lapse/record"
+	"lapse/report"
+	"lapse/timeline"
+)
+
+// Files of a run's directory.
+const (
+	FactsFile    = "facts.lapse"
+	TimelineFile = "timeline.json"
+	PartialFile  = "facts.partial.lapse" // as much of the recording as came, where the rest did not
+)
+
+// CreateDir makes the run's directory. It must hold neither file of a run yet: nothing there is overwritten.
+func CreateDir(dir string) error {
+	for _, name := range []string{FactsFile, TimelineFile} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return Refuse("give another --out", "%s already holds a run: %s", dir, name)
+		}
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return Refuse("give another --out", "the run's directory: %w", err)
+	}
+	return nil
+}
+
+// beginRecording makes the run's directory, and in it the recording, as create makes one. Where that fails it leaves nothing behind.
+func beginRecording[R any](dir string, create func(path string) (R, error)) (rec R, err error) {
+	if err := CreateDir(dir); err != nil {
+		return rec, err
+	}
+	if rec, err = create(filepath.Join(dir, FactsFile)); err != nil {
+		os.Remove(dir) // unless something else is in it
+		return rec, Refuse("give another --out", "%w", err)
+	}
+	return rec, nil
+}
+
+// discard removes the directory of a run that did not come about, if nothing else is in it.
+func discard(dir string) {
+	os.Remove(filepath.Join(dir, FactsFile))
+	os.Remove(dir)
+}
+
+// WriteTimeline writes the run's timeline.json, whole or not at all.
+func WriteTimeline(dir string, tl *model.Timeline) error {
+	return WriteFile(filepath.Join(dir, TimelineFile), func(w io.Writer) error {
+		return report.Formats["json"](w, tl, report.Options{})
+	})
+}
+
+// WriteFile makes or replaces the file at path with what write writes, whole or not at all. What it says is written is on disk:
+// the file is synced before it gets its name, and its directory after.
+func WriteFile(path string, write func(io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
+	}
+	defer os.Remove(f.Name()) // fails once renamed
+	err = write(f)
+	if err == nil {
+		err = f.Chmod(0o644)
+	}
+	if err == nil {
+		err = syncFile(f)
+	}
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = renameFile(f.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
+	}
+	return nil
+}
+
+// renameFile renames a file within its directory, and syncs that, so that the new name survives a crash of the machine.
+func renameFile(from, to string) error {
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(to))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := syncFile(dir); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, syscall.EINVAL) {
+		return err // EINVAL: a file system that cannot sync a directory
+	}
+	return nil
+}
+
+// syncFile is what makes a file durable; a test looks over its shoulder.
+var syncFile = (*os.File).Sync
+
+// deliver writes and prints a judged run, and returns its exit code as an error.
+func deliver(stdout io.Writer, dir, format string, tl *model.Timeline) error {
+	return present(stdout, dir, format, tl, saveTimeline(dir, tl))
+}
+
+// saveTimeline writes the run's timeline.json. If that fails the run is marked so.
+func saveTimeline(dir string, tl *model.Timeline) error {
+	err := WriteTimeline(dir, tl)
+	if err != nil {
+		verdict.Unsaved(tl, err)
+	}
+	return err
+}
+
+// present prints a judged run, and returns its exit code as an error. What could not be written makes it 1 at most: a gate that
+// failed has failed.
+func present(stdout io.Writer, dir, format string, tl *model.Timeline, unwritten error) error {
+	return ExitWith(tl.Verdict.ExitCode, errors.Join(unwritten, Print(stdout, dir, format, tl)))
+}
+
+func Print(w io.Writer, dir, format string, tl *model.Timeline) error {
+	s := StyleOf(w)
+	return report.Formats[format](w, tl, report.Options{Color: s.Color, Unicode: s.Unicode, Width: s.Width, RunDir: dir, Page: dashboard.Files()})
+}
+
+// Load judges the saved run at path, a run's directory or its recording. Where only its timeline.json is left it
+// returns that, judged as it was: only gates can be judged anew.
+func Load(path string, o correlate.Options, gateExprs []string) (*model.Timeline, error) {
+	if file, ok := TimelineOnly(path); ok {
+		return loadTimeline(file, o, gateExprs)
+	}
+	saved, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer saved.Close()
+	tl, err := correlate.Analyze(saved.Run, o)
+	if err != nil {
+		return nil, fmt.Errorf("judge %s: %w", path, err)
+	}
+	if len(gateExprs) == 0 {
+		gateExprs = saved.Meta.Options.Gates
+	}
+	gates, err := ParseGates(gateExprs)
+	if err != nil {
+		return nil, err
+	}
+	tl.Tool = tool()
+	verdict.Judge(tl, gates)
+	return tl, nil
+}
+
+const runHint = "a RUN is the directory `lapse run` or `lapse retrieve` wrote, such as runs/…, or its timeline.json"
+
+// TimelineOnly returns the timeline.json of the saved run at path if that is all there is of it: path is that file, or a
+// directory without a recording, as `lapse retrieve` writes one from a Pod's log.
+func TimelineOnly(path string) (file string, ok bool) {
+	info, err := os.Stat(path)
+	if err == nil && !info.IsDir() || filepath.Ext(path) == ".json" {
+		return path, filepath.Ext(path) == ".json"
+	}
+	if _, err := os.Stat(filepath.Join(path, FactsFile)); err == nil {
+		return "", false
+	}
+	file = filepath.Join(path, TimelineFile)
+	_, err = os.Stat(file)
+	return file, err == nil
+}
+
+// loadTimeline reads a judged run. Other options than it was judged by need its recording.
+func loadTimeline(file string, o correlate.Options, gateExprs []string) (*model.Timeline, error) {
+	if o != (correlate.Options{}) {
+		return nil, Refuse("without these flags it is shown as it was judged; --fail-if can be given",
+			"%s: a run cannot be judged by other options without its recording, %s", file, FactsFile)
+	}
+	tl, err := OpenTimeline(file)
+	if err != nil || len(gateExprs) == 0 {
+		return tl, err
+	}
+	gates, err := ParseGates(gateExprs)
+	if err != nil {
+		return nil, err
+	}
+	verdict.Judge(tl, gates)
+	return tl, nil
+}
+
+func OpenTimeline(file string) (*model.Timeline, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, Refuse(runHint, "not a run: %w", err)
+	}
+	defer f.Close()
+	tl, err := report.ReadJSON(f)
+	if err != nil {
+		return nil, Refuse(runHint, "%s: %w", file, err)
+	}
+	return tl, nil
+}
+
+// A Saved is a run on disk, open for reading.
+type Saved struct {
+	timeline.Run              // of a recording that is cut off or damaged what lies before; its batches end with the error that says so
+	file         *record.File // nil where there is no recording
+	Broken       error        // why the recording is not whole, or nil
+}
+
+func (s Saved) Close() error {
+	if s.file == nil {
+		return nil
+	}
+	return s.file.Close()
+}
+
+// Open opens the saved run at path, a run's directory or its recording.
+func Open(path string) (Saved, error) {
+	file := path
+	if info, err := os.Stat(path); err != nil {
+		return Saved{}, Refuse(runHint, "%w", err)
+	} else if info.IsDir() {
+		file = filepath.Join(path, FactsFile)
+		if _, err := os.Stat(file); err != nil {
+			file = filepath.Join(path, PartialFile) // what came of a run, where the rest did not
+		}
+		if _, err := os.Stat(file); err != nil {
+			return Saved{}, Refuse(runHint, "%s is not a run: it holds neither %s nor %s", path, FactsFile, TimelineFile)
+		}
+	}
+	f, err := record.Open(file)
+	if e, ok := errors.AsType[*record.FileError](err); ok && e.OtherVersion() {
+		return Saved{}, err
+	}
+	if err != nil {
+		return Saved{}, Refuse(cmp.Or(HintOf(err), runHint), "%w", err)
+	}
+	run, err := f.Run()
+	switch {
+	case IsDamage(err):
+		run.Batches = endingWith(run.Batches, err)
+	case err != nil:
+		return Saved{}, errors.Join(fmt.Errorf("read %s: %w", file, err), f.Close())
+	case !ended(run):
+		err = fmt.Errorf("%s: the recording ends before the run did", file)
+	}
+	return Saved{Run: run, file: f, Broken: err}, nil
+}
+
+func IsDamage(err error) bool {
+	return errors.Is(err, record.ErrTruncated) || errors.Is(err, record.ErrCorrupt)
+}
+
+// ended reports whether a run's end is on record. If not, its writer was killed, its disk was full, or it goes on:
+// a recording that breaks off between two blocks does not look it.
+func ended(run timeline.Run) bool {
+	return slices.ContainsFunc(run.Events, func(e timeline.Event) bool {
+		return e.Kind == timeline.RunPhase && e.To == PhaseEnded
+	})
+}
+
+// endingWith yields all batches, and then an error.
+func endingWith(batches iter.Seq2[timeline.Batch, error], end error) iter.Seq2[timeline.Batch, error] {
+	return func(yield func(timeline.Batch, error) bool) {
+		for b, err := range batches {
+			if !yield(b, err) || err != nil {
+				return
+			}
+		}
+		yield(timeline.Batch{}, end)
+	}
+}

@@ -1,0 +1,142 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"lapse/correlate"
+	"lapse/deploy"
+	"lapse/record"
+	"lapse/report"
+)
+
+// A fetcher brings a run's result home as [deploy.Retrieve] does.
+type fetcher func(ctx context.Context, run *deploy.Run, have io.Reader, w io.Writer) (deploy.Retrieved, error)
+
+// Retrieve fetches a run's result into dir, and prints it. What it fetched it keeps, also if the rest does not come.
+func Retrieve(ctx context.Context, run *deploy.Run, fetch fetcher, dir, format string, stdout, stderr io.Writer) error {
+	if err := CreateDir(dir); err != nil {
+		return err
+	}
+	part, err := openPart(dir, run)
+	if err != nil {
+		return err
+	}
+	got, err := fetch(ctx, run, part.have, part)
+	if closeErr := part.file.Close(); err == nil {
+		err = closeErr
+	}
+	kept := part.keep()
+	switch {
+	case isOther(err) && part.have != nil:
+		return withHint("remove it, and try again", "%s is damaged, or a part of another run: %w", part.path, err)
+	case err != nil && kept > 0:
+		fmt.Fprintf(stderr, "kept the %d bytes that came, in %s: `lapse report` shows them, and `lapse retrieve -n %s %s --out %s` fetches the rest\n",
+			kept, part.path, run.Namespace, run.Name, dir)
+		return StoppedOr(ctx, err)
+	case err != nil:
+		os.Remove(dir) // only if nothing else is in it
+		return StoppedOr(ctx, err)
+	case got.From == deploy.FromAgent:
+		tl, err := Load(dir, correlate.Options{}, nil)
+		if err != nil {
+			return err
+		}
+		return deliver(stdout, dir, format, tl)
+	case got.From == deploy.FromLog:
+		tl, err := report.ReadJSON(bytes.NewReader(got.Timeline))
+		if err != nil {
+			return err
+		}
+		return deliver(stdout, dir, format, tl)
+	}
+	fmt.Fprintf(stdout, "%s\n", got.Verdict)
+	return ExitWith(verdictCode(got.Verdict), fmt.Errorf("only the verdict of run %s could be had: the Pod was gone before its result was fetched", run.Name))
+}
+
+// verdictCode is the exit code that a run's verdict names, else that of something broken.
+func verdictCode(verdict json.RawMessage) int {
+	var v struct{ ExitCode *int }
+	if err := json.Unmarshal(verdict, &v); err != nil || v.ExitCode == nil {
+		return exitInternal
+	}
+	return *v.ExitCode
+}
+
+// isOther reports whether what was fetched is not the Pod's recording.
+func isOther(err error) bool {
+	_, other := errors.AsType[*deploy.ChecksumError](err)
+	refusal, refused := errors.AsType[*deploy.AgentError](err)
+	return other || refused && refusal.Status == http.StatusRequestedRangeNotSatisfiable
+}
+
+// A part is the recording of a run while it is fetched. It has another name than a whole one, and what an earlier try has fetched is
+// continued.
+type part struct {
+	path string
+	file *os.File
+	have io.Reader // what was there before; nil: nothing
+}
+
+// openPart opens the part of the run's recording in dir, or begins one.
+func openPart(dir string, run *deploy.Run) (*part, error) {
+	p := &part{path: filepath.Join(dir, PartialFile)}
+	have, err := os.ReadFile(p.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("continue the recording: %w", err)
+	}
+	if id, ok := idOf(p.path); ok && id != run.Name {
+		return nil, Refuse("give another --out", "%s is a part of run %s, not of %s", p.path, id, run.Name)
+	}
+	if len(have) > 0 {
+		p.have = bytes.NewReader(have)
+	}
+	if p.file, err = os.OpenFile(p.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644); err != nil {
+		return nil, fmt.Errorf("keep the recording: %w", err)
+	}
+	return p, nil
+}
+
+// idOf is the ID of the run whose recording begins the file at path, if that can be read.
+func idOf(path string) (id string, ok bool) {
+	f, err := record.Open(path)
+	if err != nil {
+		return "", false
+	}
+	defer f.Close()
+	run, err := f.Run()
+	if err != nil && !IsDamage(err) || run.Meta.ID == "" {
+		return "", false
+	}
+	return run.Meta.ID, true
+}
+
+func (p *part) Write(b []byte) (int, error) { return p.file.Write(b) }
+
+// Sync makes the whole recording safe, under its name: the Pod is told after that.
+func (p *part) Sync() error {
+	if err := syncFile(p.file); err != nil {
+		return err
+	}
+	return renameFile(p.path, filepath.Join(filepath.Dir(p.path), FactsFile))
+}
+
+// keep returns how many bytes are there of a recording that is not whole. A part of nothing is removed.
+func (p *part) keep() int64 {
+	info, err := os.Stat(p.path)
+	if err != nil {
+		return 0
+	}
+	if info.Size() == 0 {
+		os.Remove(p.path)
+	}
+	return info.Size()
+}

@@ -1,0 +1,174 @@
+package run
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/report"
+	"lapse/timeline"
+)
+
+// maxBacklog is how many bytes of lines wait to be written. What Lapse itself says beyond that is dropped, and counted; the
+// wrapped command's output waits for room.
+const maxBacklog = 1 << 20
+
+// A screen shows on stderr how a run goes on. Its own goroutine writes: a terminal that is paused (Ctrl-S), or a pipe that nobody
+// reads, delays nobody but the wrapped command, as any pipe does that is full.
+type screen struct {
+	progress *report.Progress
+	writing  sync.WaitGroup
+	wake     chan struct{} // holds a token while there may be something to write
+
+	mu      sync.Mutex
+	room    *sync.Cond // signalled when lines were written
+	lines   []string   // not written yet
+	size    int        // bytes in lines, and of those that are being written
+	dropped int
+	told    []timeline.Event // changes of the wrapped command that are not shown yet
+	frame   *frame           // the newest that is not drawn yet
+	closed  bool
+}
+
+// A frame is what is to be drawn next.
+type frame struct {
+	tl     *model.Timeline
+	now    time.Duration
+	silent time.Duration // how long nothing has come from the Job, if that is long
+}
+
+// newScreen returns a screen that writes to w, fit for what that is, of a run that is to take total; 0 if nobody knows.
+func newScreen(w io.Writer, total time.Duration) *screen {
+	s := &screen{progress: newProgress(w, total), wake: make(chan struct{}, 1)}
+	s.room = sync.NewCond(&s.mu)
+	s.writing.Go(s.write)
+	return s
+}
+
+// say writes a line of Lapse's own. It never waits, until the screen is closed.
+func (s *screen) say(line string) {
+	s.mu.Lock()
+	closed := s.closed
+	switch {
+	case closed:
+	case s.size > maxBacklog:
+		s.dropped++
+	default:
+		s.put(line)
+	}
+	s.mu.Unlock()
+	if closed {
+		s.writing.Wait()
+		s.progress.Log(line)
+		return
+	}
+	s.awake()
+}
+
+// pass writes a line of the wrapped command's. It waits where many others wait already.
+func (s *screen) pass(line string) {
+	s.mu.Lock()
+	for s.size > maxBacklog && !s.closed {
+		s.room.Wait()
+	}
+	if !s.closed {
+		s.put(line)
+	}
+	s.mu.Unlock()
+	s.awake()
+}
+
+func (s *screen) put(line string) {
+	s.lines = append(s.lines, line)
+	s.size += len(line)
+}
+
+// tell shows at once how the wrapped command changed, before that comes back from where the run is recorded. It never waits.
+func (s *screen) tell(e timeline.Event) {
+	s.mu.Lock()
+	s.told = append(s.told, e)
+	s.mu.Unlock()
+	s.awake()
+}
+
+// draw gives the screen its next frame, in place of one that is not drawn yet. It never waits.
+func (s *screen) draw(f frame) {
+	s.mu.Lock()
+	s.frame = &f
+	s.mu.Unlock()
+	s.awake()
+}
+
+func (s *screen) awake() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// close writes what is left and leaves the terminal clean. It waits for both: first do what must not wait.
+func (s *screen) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.room.Broadcast()
+	s.mu.Unlock()
+	s.awake()
+	s.writing.Wait()
+}
+
+// write writes what there is until the screen is closed.
+func (s *screen) write() {
+	for range s.wake {
+		told, lines, f, dropped, closed := s.take()
+		for _, e := range told {
+			s.progress.Tell(e)
+		}
+		for _, line := range lines {
+			s.progress.Log(line)
+			s.written(len(line))
+		}
+		if dropped > 0 {
+			s.progress.Log(fmt.Sprintf("lapse: %d lines of its own were dropped, because nobody read them", dropped))
+		}
+		if f != nil {
+			s.progress.Silent(f.silent)
+			s.progress.Update(f.tl, f.now)
+		}
+		if closed {
+			s.progress.Done()
+			return
+		}
+	}
+}
+
+func (s *screen) take() (told []timeline.Event, lines []string, f *frame, dropped int, closed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	told, lines, f, dropped, closed = s.told, s.lines, s.frame, s.dropped, s.closed
+	s.told, s.lines, s.frame, s.dropped = nil, nil, nil, 0
+	return told, lines, f, dropped, closed
+}
+
+func (s *screen) written(bytes int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.size -= bytes
+	s.room.Broadcast()
+}
+
+// talk is where Lapse's own log goes.
+func (s *screen) talk() io.Writer { return lineWriter(s.say) }
+
+// output is where the wrapped command's output goes.
+func (s *screen) output() io.Writer { return lineWriter(s.pass) }
+
+// A lineWriter takes each write for a line, or several.
+type lineWriter func(line string)
+
+func (put lineWriter) Write(p []byte) (int, error) {
+	put(strings.TrimRight(string(p), "\r\n"))
+	return len(p), nil
+}

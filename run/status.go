@@ -1,0 +1,136 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+
+	"lapse/deploy"
+)
+
+// ListRuns prints the runs in the cluster, and what is left of those whose Job is gone.
+func ListRuns(ctx context.Context, c *cluster, stdout, stderr io.Writer) error {
+	left, unseen, err := deploy.Leftovers(ctx, c.Deploy(nil), c.Namespace)
+	if err != nil {
+		return err
+	}
+	runs, err := deploy.List(ctx, c.Deploy(nil), c.Namespace)
+	if err != nil {
+		return err
+	}
+	if len(runs)+len(left) == 0 {
+		if err := c.namespaceExists(ctx); err != nil {
+			return err
+		}
+		fmt.Fprintf(stderr, "no runs in namespace %s\n", c.Namespace)
+		tellUnseen(stderr, unseen)
+		return nil
+	}
+	table := tabwriter.NewWriter(stdout, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(table, "RUN\tCREATED\tSTATE")
+	row := func(name string, created time.Time, state string) {
+		fmt.Fprintf(table, "%s\t%s\t%s\n", name, created.UTC().Format("2006-01-02 15:04:05"), state)
+	}
+	states := make([]string, len(runs))
+	var asking sync.WaitGroup
+	for i, r := range runs {
+		asking.Go(func() { states[i] = stateOf(ctx, r) })
+	}
+	asking.Wait()
+	for i, r := range runs {
+		row(r.Name, r.Job.CreationTimestamp.Time, states[i])
+	}
+	for _, l := range left {
+		row(l.Run, l.Created, "its Job is gone; left behind: "+strings.Join(l.Kinds, ", "))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if len(left) > 0 {
+		fmt.Fprintf(stderr, "`lapse delete -n %s RUN` removes what is left behind\n", c.Namespace)
+	}
+	tellUnseen(stderr, unseen)
+	return nil
+}
+
+func tellUnseen(stderr io.Writer, kinds []string) {
+	if len(kinds) > 0 {
+		fmt.Fprintf(stderr, "not looked for, for want of the right to list them: %s\n", strings.Join(kinds, ", "))
+	}
+}
+
+// HasEnded reports whether the run's Pod has ended, so that nothing can be asked of it.
+func HasEnded(job *batchv1.Job) bool {
+	return job.Status.Active == 0 && job.Status.Succeeded+job.Status.Failed > 0
+}
+
+// stateOf says how far a run has come: of one whose Pod runs, as the Pod says.
+func stateOf(ctx context.Context, r *deploy.Run) string {
+	switch s := r.Job.Status; {
+	case s.Active > 0:
+		ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+		defer cancel()
+		status, err := r.AskStatus(ctx)
+		return stateOfPod(status, err)
+	case s.Succeeded > 0:
+		return "ended, exit code 0" + left(ctx, r)
+	case s.Failed > 0:
+		return "ended, with another exit code" + left(ctx, r)
+	case r.Job.Spec.Suspend != nil && *r.Job.Spec.Suspend:
+		return "suspended: it was not made whole, or somebody has suspended it"
+	}
+	return "waiting"
+}
+
+// statusTimeout is how long the Pod of a run has to say how far that has come.
+const statusTimeout = 3 * time.Second
+
+// stateOfPod says how far a run has come whose Pod answered so.
+func stateOfPod(status deploy.Status, err error) string {
+	gone, isGone := errors.AsType[*deploy.GoneError](err)
+	switch {
+	case isGone:
+		return "its Pod " + gone.Detail
+	case err != nil:
+		return "its Pod does not answer: it begins, or ends" // the error is of the tunnel, and long
+	case status.Phase == deploy.PhaseEnded && status.Detail != "":
+		return "ended (" + status.Detail + "), holds its result"
+	case status.Phase == deploy.PhaseEnded:
+		return "ended, holds its result"
+	}
+	return fmt.Sprintf("%s, for %v so far", status.Phase, status.Now.Round(time.Second))
+}
+
+// left says whether the Pod of a run that has ended is still there.
+func left(ctx context.Context, r *deploy.Run) string {
+	if pod, err := r.Pod(ctx); err == nil && pod == nil {
+		return "; its Pod is gone, with what was not fetched"
+	}
+	return ""
+}
+
+// StopJob tells the run behind agent to settle, if it goes on.
+func StopJob(ctx context.Context, agent *deploy.Agent, run *deploy.Run, stderr io.Writer) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, 30*time.Second, errors.New("the Pod does not answer"))
+	defer cancel()
+	status, err := agent.Status(ctx)
+	if err == nil && status.Phase != deploy.PhaseEnded {
+		err = agent.Settle(ctx, "stopped by `lapse stop`")
+	}
+	if err != nil {
+		return fmt.Errorf("stop run %s: %w", run.Name, err)
+	}
+	said := "is told to settle and end"
+	if status.Phase == deploy.PhaseEnded {
+		said = "had ended already"
+	}
+	fmt.Fprintf(stderr, "run %s %s; `lapse retrieve -n %s %s` fetches its result\n", run.Name, said, run.Namespace, run.Name)
+	return nil
+}

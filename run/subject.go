@@ -1,0 +1,110 @@
+package run
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"golang.org/x/net/idna"
+)
+
+// A subject is what the user asked to measure: a Service of the cluster, or a bare URL.
+type subject struct {
+	Service string   // name of a Service; empty for a bare URL
+	port    string   // the Service's port, by number or name; empty if it has only one
+	Path    string   // what to request of the Service, from the slash on
+	URL     *url.URL // the bare URL
+}
+
+func (s subject) String() string {
+	if s.Service == "" {
+		return s.URL.Redacted()
+	}
+	out := "svc/" + s.Service
+	if s.port != "" {
+		out += ":" + s.port
+	}
+	return out + s.Path
+}
+
+const TargetHint = "a target is svc/NAME[:PORT][/PATH], http://HOST[:PORT][/PATH], https://… or tcp://HOST:PORT"
+
+// ParseTarget reads a TARGET argument.
+func ParseTarget(arg string) (subject, error) {
+	if rest, ok := cutService(arg); ok {
+		return parseService(arg, rest)
+	}
+	u, err := url.Parse(arg)
+	if err != nil {
+		return subject{}, Refuse(TargetHint, "target %q: %w", arg, err)
+	}
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "tcp":
+		return subject{}, Refuse(TargetHint, "target %q is neither a Service nor an http, https or tcp URL", arg)
+	case u.Hostname() == "":
+		return subject{}, Refuse(TargetHint, "target %q names no host", arg)
+	case u.Port() != "" && !validPort(u.Port()):
+		return subject{}, Refuse(TargetHint, "target %q: port %s is not between 1 and 65535", arg, u.Port())
+	}
+	if u.Host, err = AsciiHost(u.Host); err != nil {
+		return subject{}, Refuse(TargetHint, "target %q: %w", arg, err)
+	}
+	if u.Scheme == "tcp" && (u.Port() == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "") {
+		return subject{}, Refuse(TargetHint, "target %q: of tcp, a host and a port are asked for, and nothing else", arg)
+	}
+	return subject{URL: u}, nil
+}
+
+func cutService(arg string) (string, bool) {
+	for _, prefix := range []string{"svc/", "service/", "services/"} {
+		if rest, ok := strings.CutPrefix(arg, prefix); ok {
+			return rest, true
+		}
+	}
+	return "", false
+}
+
+func parseService(arg, rest string) (subject, error) {
+	name, path := rest, "/"
+	if i := strings.IndexByte(rest, '/'); i >= 0 {
+		name, path = rest[:i], rest[i:]
+	}
+	name, port, hasPort := strings.Cut(name, ":")
+	switch {
+	case name == "":
+		return subject{}, Refuse(TargetHint, "target %q names no Service", arg)
+	case hasPort && port == "":
+		return subject{}, Refuse(TargetHint, "target %q: no port after the colon", arg)
+	}
+	if _, err := strconv.Atoi(port); err == nil && !validPort(port) {
+		return subject{}, Refuse(TargetHint, "target %q: port %s is not between 1 and 65535", arg, port)
+	}
+	if _, err := url.ParseRequestURI(path); err != nil {
+		return subject{}, Refuse(TargetHint, "target %q: %w", arg, err)
+	}
+	return subject{Service: name, port: port, Path: path}, nil
+}
+
+func validPort(s string) bool {
+	n, err := strconv.ParseUint(s, 10, 16)
+	return err == nil && n > 0
+}
+
+// AsciiHost writes a host's name as DNS and HTTP do, bücher.example as xn--bcher-kva.example. A port stays as it is.
+// https://www.rfc-editor.org/rfc/rfc5891
+func AsciiHost(host string) (string, error) {
+	if !strings.ContainsFunc(host, func(r rune) bool { return r > unicode.MaxASCII }) {
+		return host, nil
+	}
+	name, port, found := strings.Cut(host, ":")
+	ascii, err := idna.Lookup.ToASCII(name)
+	if err != nil {
+		return "", fmt.Errorf("host %q cannot be written in ASCII: %w", name, err)
+	}
+	if found {
+		ascii += ":" + port
+	}
+	return ascii, nil
+}
