@@ -7,9 +7,9 @@ import (
 	"lapse/timeline"
 )
 
-// passOver tells each target which addresses of its name failed before another one answered: each event has the count so
+// noteFailedAddresses tells each target which addresses of its name failed before another one answered: each event has the count so
 // far, so the last one of each address and class stands.
-func passOver(tl *model.Timeline) {
+func noteFailedAddresses(tl *model.Timeline) {
 	for i := range tl.Events {
 		e := &tl.Events[i]
 		if e.Kind != timeline.AddressFailed || e.Object == nil {

@@ -8,23 +8,23 @@ import (
 	"lapse/timeline"
 )
 
-// Slots are 100 ms wide. Once a run needs more than maxSlots of them they merge in pairs, so that an
+// Buckets are 100 ms wide. Once a run needs more than maxBuckets of them they merge in pairs, so that an
 // hour still fits on a screen and in memory.
 const (
-	slotWidth = 100 * time.Millisecond
-	maxSlots  = 3000
+	bucketWidth = 100 * time.Millisecond
+	maxBuckets  = 3000
 )
 
-// A slot counts the requests of one target that were sent in it. There are thousands for each target,
+// A bucket counts the requests of one target that were sent in it. There are thousands for each target,
 // so it is small.
-type slot struct {
+type bucket struct {
 	sent, failed uint32
-	latency      model.Histogram              // of ok requests, but for those in a tray
+	latency      model.Histogram              // of ok requests, but for those in an open bucket
 	classes      *[timeline.NumClasses]uint32 // failures by class; nil while there are none
 }
 
 // fail counts failed requests.
-func (s *slot) fail(class timeline.Class, n uint32) {
+func (s *bucket) fail(class timeline.Class, n uint32) {
 	if s.classes == nil {
 		s.classes = new([timeline.NumClasses]uint32)
 	}
@@ -33,7 +33,7 @@ func (s *slot) fail(class timeline.Class, n uint32) {
 }
 
 // merge adds what o counted.
-func (s *slot) merge(o slot) {
+func (s *bucket) merge(o bucket) {
 	s.sent += o.sent
 	s.latency = s.latency.Plus(o.latency)
 	if o.classes == nil {
@@ -46,14 +46,14 @@ func (s *slot) merge(o slot) {
 	}
 }
 
-// A tray counts the ok requests of one slot by latency, until they are packed into it.
-type tray struct {
-	slot      int
+// An openBucket counts the ok requests of one bucket by latency, until they are packed into it.
+type openBucket struct {
+	bucket    int
 	low, high int // counts outside [low, high) are 0; high is 0 if all are
-	counts    [model.LatencySlots]uint32
+	counts    [model.LatencyBins]uint32
 }
 
-func (t *tray) add(latencySlot int) {
+func (t *openBucket) add(latencySlot int) {
 	if t.high == 0 {
 		t.low = latencySlot
 	}
@@ -61,8 +61,8 @@ func (t *tray) add(latencySlot int) {
 	t.counts[latencySlot]++
 }
 
-// empty returns what is in the tray, and clears it.
-func (t *tray) empty() model.Histogram {
+// empty returns the counts, and clears them.
+func (t *openBucket) empty() model.Histogram {
 	var p model.HistogramPacker
 	for i := t.low; i < t.high; i++ {
 		if t.counts[i] > 0 {
@@ -74,94 +74,94 @@ func (t *tray) empty() model.Histogram {
 	return p.Histogram()
 }
 
-// A series is one target's slots from T0 on.
+// A series is one target's buckets from T0 on.
 //
-// Requests come in the order of their answers, so that a few slots next to each other take all of
-// them. These have a tray each: slot i has tray i modulo their number, until another slot needs it.
+// Requests come in the order of their answers, so that a few buckets next to each other take all of
+// them. These are open: bucket i is counted in open[i modulo their number], until another bucket needs that place.
 type series struct {
-	width time.Duration
-	slots []slot
-	trays []tray // none before the first ok request
+	width   time.Duration
+	buckets []bucket
+	open    []openBucket // none before the first ok request
 }
 
-// maxTrays is how many slots can be counted in without packing.
-const maxTrays = 16
+// maxOpenBuckets is how many buckets can be counted in without packing.
+const maxOpenBuckets = 16
 
 // add counts an observed request.
 func (s *series) add(r *timeline.Request) {
 	i := s.index(r.Sent)
-	s.slots[i].sent++
+	s.buckets[i].sent++
 	if r.Class == timeline.OK {
 		if !r.Delayed {
-			s.tray(i).add(model.LatencySlot(r.Latency()))
+			s.openBucket(i).add(model.LatencyBin(r.Latency()))
 		}
 		return
 	}
-	s.slots[i].fail(r.Class, 1)
+	s.buckets[i].fail(r.Class, 1)
 }
 
-// index returns which slot instant t lies in, widening slots until there are few enough.
+// index returns which bucket instant t lies in, widening buckets until there are few enough.
 func (s *series) index(t time.Duration) int {
-	s.width = max(s.width, slotWidth)
+	s.width = max(s.width, bucketWidth)
 	t = max(t, 0)
-	for t/s.width >= maxSlots {
+	for t/s.width >= maxBuckets {
 		s.widen(2 * s.width)
 	}
 	i := int(t / s.width)
-	for len(s.slots) <= i {
-		s.slots = append(s.slots, slot{})
+	for len(s.buckets) <= i {
+		s.buckets = append(s.buckets, bucket{})
 	}
 	return i
 }
 
-// tray returns the tray of slot i.
-func (s *series) tray(i int) *tray {
-	if s.trays == nil {
-		s.trays = make([]tray, maxTrays)
+// openBucket returns the counts of bucket i.
+func (s *series) openBucket(i int) *openBucket {
+	if s.open == nil {
+		s.open = make([]openBucket, maxOpenBuckets)
 	}
-	t := &s.trays[i%maxTrays]
-	if t.slot != i {
+	t := &s.open[i%maxOpenBuckets]
+	if t.bucket != i {
 		s.pack(t)
-		t.slot = i
+		t.bucket = i
 	}
 	return t
 }
 
-// pack empties a tray into its slot.
-func (s *series) pack(t *tray) {
+// pack adds the counts of an open bucket to it.
+func (s *series) pack(t *openBucket) {
 	if t.high > 0 {
-		of := &s.slots[t.slot]
+		of := &s.buckets[t.bucket]
 		of.latency = of.latency.Plus(t.empty())
 	}
 }
 
 func (s *series) packAll() {
-	for i := range s.trays {
-		s.pack(&s.trays[i])
+	for i := range s.open {
+		s.pack(&s.open[i])
 	}
 }
 
-// widen merges slots until they are width wide, which is their width doubled some times.
+// widen merges buckets until they are width wide, which is their width doubled some times.
 func (s *series) widen(width time.Duration) {
 	s.packAll()
-	s.width = max(s.width, slotWidth)
+	s.width = max(s.width, bucketWidth)
 	for s.width < width {
-		half := (len(s.slots) + 1) / 2
+		half := (len(s.buckets) + 1) / 2
 		for i := range half {
-			pair := s.slots[2*i]
-			if 2*i+1 < len(s.slots) {
-				pair.merge(s.slots[2*i+1])
+			pair := s.buckets[2*i]
+			if 2*i+1 < len(s.buckets) {
+				pair.merge(s.buckets[2*i+1])
 			}
-			s.slots[i] = pair
+			s.buckets[i] = pair
 		}
-		clear(s.slots[half:])
-		s.slots = s.slots[:half]
+		clear(s.buckets[half:])
+		s.buckets = s.buckets[:half]
 		s.width *= 2
 	}
 }
 
-// publish returns the first n slots as they stand, with the share of each that dark covers.
-func (s *series) publish(n int, dark []windows.Period) model.BucketSeries {
+// publish returns the first n buckets as they stand, with the share of each that unobserved covers.
+func (s *series) publish(n int, unobserved []windows.Period) model.BucketSeries {
 	b := model.BucketSeries{
 		Sent:       make([]int, n),
 		Failed:     make([]int, n),
@@ -169,11 +169,11 @@ func (s *series) publish(n int, dark []windows.Period) model.BucketSeries {
 		Latency:    make([]model.Histogram, n),
 	}
 	s.packAll()
-	for i, slot := range s.slots {
-		b.Sent[i], b.Failed[i], b.Latency[i] = int(slot.sent), int(slot.failed), slot.latency
-		noteClasses(&b, i, slot.classes)
+	for i, bucket := range s.buckets {
+		b.Sent[i], b.Failed[i], b.Latency[i] = int(bucket.sent), int(bucket.failed), bucket.latency
+		noteClasses(&b, i, bucket.classes)
 	}
-	for _, d := range dark {
+	for _, d := range unobserved {
 		for i := int(d.From / s.width); i < n && time.Duration(i)*s.width < d.To; i++ {
 			from := time.Duration(i) * s.width
 			b.Unobserved[i] += float64(min(d.To, from+s.width)-max(d.From, from)) / float64(s.width)
@@ -182,7 +182,7 @@ func (s *series) publish(n int, dark []windows.Period) model.BucketSeries {
 	return b
 }
 
-// noteClasses notes what classes slot i's failures are of.
+// noteClasses notes what classes bucket i's failures are of.
 func noteClasses(b *model.BucketSeries, i int, classes *[timeline.NumClasses]uint32) {
 	if classes == nil {
 		return
@@ -198,11 +198,11 @@ func noteClasses(b *model.BucketSeries, i int, classes *[timeline.NumClasses]uin
 	}
 }
 
-// slotsWide is the smallest width a slot can have that brings end within maxSlots, and holds two
+// bucketsWide is the smallest width a bucket can have that brings end within maxBuckets, and holds two
 // requests of a target whose interval is the longest that matters.
-func slotsWide(end, longest time.Duration) time.Duration {
-	width := slotWidth
-	for end/width >= maxSlots || width < 2*longest && width < time.Hour {
+func bucketsWide(end, longest time.Duration) time.Duration {
+	width := bucketWidth
+	for end/width >= maxBuckets || width < 2*longest && width < time.Hour {
 		width *= 2
 	}
 	return width

@@ -13,15 +13,15 @@ import (
 	"lapse/timeline"
 )
 
-func TestLatencySlotsTouchAndAreNarrow(t *testing.T) {
-	_, end := model.SlotLatency(-1)
+func TestLatencyBinsTouchAndAreNarrow(t *testing.T) {
+	_, end := model.BinLatency(-1)
 	for slot := range 250 {
-		low, high := model.SlotLatency(slot)
+		low, high := model.BinLatency(slot)
 		if low != end || high <= low {
 			t.Fatalf("slot %d is [%v, %v), the one before ends at %v", slot, low, high, end)
 		}
-		if model.LatencySlot(low) != slot || model.LatencySlot(high-1) != slot {
-			t.Fatalf("slot %d is [%v, %v), but LatencySlot says %d and %d", slot, low, high, model.LatencySlot(low), model.LatencySlot(high-1))
+		if model.LatencyBin(low) != slot || model.LatencyBin(high-1) != slot {
+			t.Fatalf("slot %d is [%v, %v), but LatencyBin says %d and %d", slot, low, high, model.LatencyBin(low), model.LatencyBin(high-1))
 		}
 		if slot >= 8 && float64(high-low) > 0.125*float64(low) {
 			t.Errorf("slot %d is [%v, %v): wider than 12.5 %%", slot, low, high)
@@ -92,25 +92,25 @@ func TestBucketsOfALongRunMerge(t *testing.T) {
 
 // However late answers come, in whatever order, each is counted in the slot it was sent in.
 func TestBucketsCountAnswersOutOfOrder(t *testing.T) {
-	const slots = 5 * maxTrays
+	const slots = 5 * maxOpenBuckets
 	random := rand.New(rand.NewPCG(1, 2))
 	var requests []timeline.Request
 	want := make([]map[int]int, slots)
 	for i := range 50 * slots {
-		at := time.Duration(i) * slotWidth / 50
+		at := time.Duration(i) * bucketWidth / 50
 		r := timeline.Request{Due: at, Sent: at, Done: at + time.Duration(random.Int64N(int64(10*time.Second)))}
 		requests = append(requests, r)
 		if want[i/50] == nil {
 			want[i/50] = map[int]int{}
 		}
-		want[i/50][model.LatencySlot(r.Latency())]++
+		want[i/50][model.LatencyBin(r.Latency())]++
 	}
 	slices.SortFunc(requests, func(a, b timeline.Request) int { return int(a.Done - b.Done) })
 	var s series
 	for i := range requests {
 		s.add(&requests[i])
 		if i%1000 == 0 {
-			s.publish(len(s.slots), nil) // looking must change nothing
+			s.publish(len(s.buckets), nil) // looking must change nothing
 		}
 	}
 	for i, h := range s.publish(slots, nil).Latency {
@@ -126,9 +126,9 @@ func TestBucketsTellTheClassOfEachFailure(t *testing.T) {
 	for i := range 5000 {
 		for _, s := range []*series{&fine, &coarse} {
 			at := s.index(time.Duration(i) * 300 * time.Millisecond)
-			s.slots[at].sent++
+			s.buckets[at].sent++
 			if i%10 == 3 {
-				s.slots[at].fail([]timeline.Class{timeline.Reset, timeline.Refused}[i/10%2], 2)
+				s.buckets[at].fail([]timeline.Class{timeline.Reset, timeline.Refused}[i/10%2], 2)
 			}
 		}
 	}

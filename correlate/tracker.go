@@ -20,11 +20,11 @@ import (
 
 // Options say how a run is judged.
 type Options struct {
-	Join time.Duration // runs of failures less than this apart are one window; 0: as the run was told
-	Slow time.Duration // a success that took longer is slow; 0: as the run was told, else measured against the target's first answers
+	Join time.Duration // runs of failures less than this apart are one window; 0: as the run was asked to
+	Slow time.Duration // a success that took longer is slow; 0: as the run was asked to, else measured against the target's first answers
 
-	Resolution  time.Duration // a gap between sends that is no longer is no hole; 0: as the run was told
-	MinCoverage float64       // the share of time that must have been observed for a pass; 0: as the run was told
+	Resolution  time.Duration // a gap between sends that is no longer is no hole; 0: as the run was asked to
+	MinCoverage float64       // the share of time that must have been observed for a pass; 0: as the run was asked to
 }
 
 // A Tracker judges a run while its facts arrive. What it says of the past is what [Analyze] will
@@ -35,13 +35,13 @@ type Tracker struct {
 	opts     Options
 	meta     timeline.Meta
 	targets  map[timeline.TargetID]*track
-	order    []timeline.TargetID // IDs as they were told
+	order    []timeline.TargetID // IDs in the order of the record
 	backends []string            // by ID; 0 is unknown
 	events   []timeline.Event
 	placed   []model.Event // as last published
 	placedOf int           // of how many events it was made, and whether the run had ended: see place
 
-	heard time.Duration // the last instant of which the prober's own process told something
+	lastSign time.Duration // the last instant at which the prober's own process is known to have run
 
 	now     time.Duration // how far time has come
 	ended   *timeline.Event
@@ -134,12 +134,12 @@ func (t *Tracker) addBatch(b timeline.Batch) {
 			tr = t.targets[r.Target]
 		}
 		tr.add(r)
-		t.now, t.heard = max(t.now, r.Done), max(t.heard, r.Done)
+		t.now, t.lastSign = max(t.now, r.Done), max(t.lastSign, r.Done)
 	}
 	for _, w := range b.Watermarks {
 		if tr := t.targets[w.Target]; tr != nil {
 			tr.passed(w.Due)
-			t.now, t.heard = max(t.now, w.Due), max(t.heard, w.Due)
+			t.now, t.lastSign = max(t.now, w.Due), max(t.lastSign, w.Due)
 		}
 	}
 }
@@ -148,7 +148,7 @@ func (t *Tracker) addEvent(e timeline.Event) {
 	t.events = append(t.events, e)
 	t.now = max(t.now, e.Seen)
 	if !fromWorkstation(e) {
-		t.heard = max(t.heard, e.Seen)
+		t.lastSign = max(t.lastSign, e.Seen)
 	}
 	switch e.Kind {
 	case timeline.RunPhase:
@@ -215,8 +215,8 @@ func (t *Tracker) planned() time.Duration {
 
 // Timeline returns the run as it is known now.
 func (t *Tracker) Timeline() *model.Timeline {
-	tl, sights := t.judge()
-	tl.Buckets = t.buckets(sights)
+	tl, snapshots := t.judge()
+	tl.Buckets = t.buckets(snapshots)
 	return tl
 }
 
@@ -228,7 +228,7 @@ func (t *Tracker) Brief() *model.Timeline {
 }
 
 // judge returns all of a Timeline but its buckets, and what those are made of.
-func (t *Tracker) judge() (*model.Timeline, []*sight) {
+func (t *Tracker) judge() (*model.Timeline, []*snapshot) {
 	tl := &model.Timeline{
 		SchemaVersion: model.SchemaVersion,
 		Tool:          model.Tool{Name: "lapse", Version: t.meta.Tool},
@@ -244,42 +244,42 @@ func (t *Tracker) judge() (*model.Timeline, []*sight) {
 		Verdict:       model.Verdict{Reasons: []string{}, Gates: []model.GateResult{}},
 		Hammer:        t.hammer,
 	}
-	s := &causes.Case{Run: tl, Outages: map[string][]model.Window{}, Edges: map[string]windows.Ends{}, Streaks: map[string]*windows.Streaks{}}
-	sights := t.look()
-	t.fill(s, sights)
-	passOver(tl)
-	tl.Pods = cluster.Pods(tl, s.Edges)
+	s := &causes.Input{Run: tl, Outages: map[string][]model.Window{}, FirstLast: map[string]windows.FirstLast{}, Streaks: map[string]*windows.Streaks{}}
+	snapshots := t.snapshots()
+	t.fill(s, snapshots)
+	noteFailedAddresses(tl)
+	tl.Pods = cluster.Lifecycles(tl, s.FirstLast)
 	causes.Explain(s)
 	tl.Incidents = incidents.Of(tl, t.join())
-	return tl, sights
+	return tl, snapshots
 }
 
-// look reads every track to its end and settles what time was observed.
-func (t *Tracker) look() []*sight {
-	sights := make([]*sight, 0, len(t.order))
+// snapshots reads every track to its end and settles what time was observed.
+func (t *Tracker) snapshots() []*snapshot {
+	snapshots := make([]*snapshot, 0, len(t.order))
 	for _, id := range t.order {
 		tr := t.targets[id]
 		stop, stopped := t.stopped[tr.target.Name]
 		if !stopped {
 			stop = t.end()
 		}
-		s := tr.look(min(stop, t.end()), t.live())
+		s := tr.snapshot(min(stop, t.end()), t.live())
 		if s.tally.due == 0 {
 			s.measured = windows.Period{From: t.begun[tr.target.Name], To: stop}
 			s.tail = []windows.Period{{From: s.measured.From, To: s.measured.To, Reason: model.ReasonNotSent}}
 		}
-		sights = append(sights, s)
+		snapshots = append(snapshots, s)
 	}
-	for _, s := range sights {
-		stalls, faults := controlStalls(sights, s.target.Source)
-		s.dark, s.unsure = s.reading.Unobserved(s.measured, s.tail, t.stalls, stalls, faults)
+	for _, s := range snapshots {
+		stalls, faults := controlStalls(snapshots, s.target.Source)
+		s.unobserved, s.unsure = s.reading.Unobserved(s.measured, s.tail, t.stalls, stalls, faults)
 	}
-	return sights
+	return snapshots
 }
 
 // controlStalls are the times in which the prober of a source was slow, and those in which it failed, by its own control target.
-func controlStalls(sights []*sight, source string) (slow, failed []windows.Period) {
-	for _, s := range sights {
+func controlStalls(snapshots []*snapshot, source string) (slow, failed []windows.Period) {
+	for _, s := range snapshots {
 		if s.target.Source == source {
 			slow = append(slow, s.reading.Stalls...)
 			failed = append(failed, s.reading.Faults...)
@@ -289,19 +289,19 @@ func controlStalls(sights []*sight, source string) (slow, failed []windows.Perio
 }
 
 // fill publishes what was seen of the targets.
-func (t *Tracker) fill(s *causes.Case, sights []*sight) {
+func (t *Tracker) fill(s *causes.Input, snapshots []*snapshot) {
 	tl := s.Run
-	for _, sight := range sights {
-		name := sight.target.Name
-		tl.Targets = append(tl.Targets, sight.publish())
-		s.Streaks[name] = &sight.reading.Streaks
-		s.Outages[name] = sight.windows(t.backends)
-		s.Edges[name] = sight.tally.edge(s.Outages[name])
-		if !sight.target.Kind.Judged() {
+	for _, snapshot := range snapshots {
+		name := snapshot.target.Name
+		tl.Targets = append(tl.Targets, snapshot.publish())
+		s.Streaks[name] = &snapshot.reading.Streaks
+		s.Outages[name] = snapshot.windows(t.backends)
+		s.FirstLast[name] = snapshot.tally.edge(s.Outages[name])
+		if !snapshot.target.Kind.Judged() {
 			continue
 		}
 		tl.Windows = append(tl.Windows, s.Outages[name]...)
-		for _, d := range sight.dark {
+		for _, d := range snapshot.unobserved {
 			tl.Unobserved = append(tl.Unobserved, model.Unobserved{Target: name, Start: d.From, End: d.To, Reason: d.Reason})
 		}
 	}
@@ -311,26 +311,26 @@ func (t *Tracker) fill(s *causes.Case, sights []*sight) {
 	for i := range tl.Windows {
 		tl.Windows[i].ID = i + 1
 	}
-	tl.Failures, tl.FailuresTruncated = t.failures(sights)
+	tl.Failures, tl.FailuresTruncated = t.failures(snapshots)
 }
 
 // failures lists the failures of judged targets by Sent, as many as fit, and counts the others.
-func (t *Tracker) failures(sights []*sight) (list []model.Failure, truncated int) {
+func (t *Tracker) failures(snapshots []*snapshot) (list []model.Failure, truncated int) {
 	failed := 0
-	for _, s := range sights {
+	for _, s := range snapshots {
 		if s.target.Kind.Judged() {
 			failed += s.tally.failed()
 		}
 	}
 	if t.listed == nil || failed != t.listedOf {
-		t.listed, t.listedOf = t.listFailures(sights), failed
+		t.listed, t.listedOf = t.listFailures(snapshots), failed
 	}
 	return slices.Clip(t.listed), failed - len(t.listed)
 }
 
-func (t *Tracker) listFailures(sights []*sight) []model.Failure {
+func (t *Tracker) listFailures(snapshots []*snapshot) []model.Failure {
 	var all []timeline.Request
-	for _, s := range sights {
+	for _, s := range snapshots {
 		if s.target.Kind.Judged() {
 			s.tally.trim()
 			all = append(all, s.tally.failures...)
@@ -345,19 +345,19 @@ func (t *Tracker) listFailures(sights []*sight) []model.Failure {
 }
 
 // buckets publishes every target's series over the same slots.
-func (t *Tracker) buckets(sights []*sight) model.Buckets {
+func (t *Tracker) buckets(snapshots []*snapshot) model.Buckets {
 	var end, longest time.Duration
-	for _, s := range sights {
+	for _, s := range snapshots {
 		end = max(end, s.measured.To, s.tally.lastSent+1)
 		if s.target.Kind.Judged() {
 			longest = max(longest, windows.Interval(s.target))
 		}
 	}
-	b := model.Buckets{Width: slotsWide(end, longest), Targets: map[string]model.BucketSeries{}}
+	b := model.Buckets{Width: bucketsWide(end, longest), Targets: map[string]model.BucketSeries{}}
 	n := int((end + b.Width - 1) / b.Width)
-	for _, s := range sights {
+	for _, s := range snapshots {
 		s.series.widen(b.Width)
-		b.Targets[s.target.Name] = s.series.publish(n, s.dark)
+		b.Targets[s.target.Name] = s.series.publish(n, s.unobserved)
 	}
 	return b
 }
@@ -384,18 +384,18 @@ func fromWorkstation(e timeline.Event) bool {
 	return e.Kind == timeline.RunPhase && e.Writer != "" || e.Kind == timeline.Command || e.Kind == timeline.CommandOutput
 }
 
-// longestSilence is for how long an end of the record leaves open whether the watches went on: as long as an unbroken one may be late.
-const longestSilence = cluster.WatchLag
+// longestGap is for how long an end of the record leaves open whether the watches went on: as long as an unbroken one may be late.
+const longestGap = cluster.WatchLag
 
 // unwatched is the watch gap from the last sign of the prober's process to the end of a run that broke off. Its watches ended with it, and
 // what they said last is not true for ever.
 func (t *Tracker) unwatched() (timeline.Event, bool) {
 	watching := func(e timeline.Event) bool { return cluster.WatchedKind(e.Kind) != "" || e.Kind == timeline.WatchLane }
-	if t.ended == nil || !fromWorkstation(*t.ended) || t.end()-t.heard <= longestSilence || !slices.ContainsFunc(t.events, watching) {
+	if t.ended == nil || !fromWorkstation(*t.ended) || t.end()-t.lastSign <= longestGap || !slices.ContainsFunc(t.events, watching) {
 		return timeline.Event{}, false
 	}
 	gap := timeline.Event{
-		Since: t.heard, Seen: t.end(), Kind: timeline.WatchGap, Writer: "lapse",
+		Since: t.lastSign, Seen: t.end(), Kind: timeline.WatchGap, Writer: "lapse",
 		Detail: "nothing was heard of the prober any more, which watched: " + t.ended.Detail,
 	}
 	for _, e := range t.events {

@@ -24,7 +24,7 @@ func TestASlotTakesLittleMemory(t *testing.T) {
 	s := newSoak(2000)
 	first := s.peakUntil(time.Minute)
 	second := s.peakUntil(2 * time.Minute)
-	slots := uint64(len(s.targets)) * uint64(time.Minute/slotWidth)
+	slots := uint64(len(s.targets)) * uint64(time.Minute/bucketWidth)
 	if perSlot := (second - first) / slots; perSlot > 200 {
 		t.Errorf("%d bytes", perSlot)
 	}

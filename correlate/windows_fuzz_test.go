@@ -112,7 +112,7 @@ func (n *naive) windows() []naiveWindow {
 		inside += spared
 		startProofs, endProofs := 1, 1
 		if inside > 0 || len(failures) < windows.FewFailures {
-			for _, edge := range append([]int{len(failures)}, windows.EdgeFailures[:]...) {
+			for _, edge := range append([]int{len(failures)}, windows.BoundaryFailures[:]...) {
 				if edge <= len(failures) {
 					startProofs = max(startProofs, n.proofsNeeded(failures[:edge]))
 					endProofs = max(endProofs, n.proofsNeeded(failures[len(failures)-edge:]))
@@ -202,7 +202,7 @@ func (n *naive) proofsNeeded(failures []timeline.Request) int {
 			succeeded++
 		}
 	}
-	return windows.Confirmations(len(failures), succeeded)
+	return windows.ConfirmationsNeeded(len(failures), succeeded)
 }
 
 // spared counts the successes in flight when all failures became known at once.
@@ -247,7 +247,7 @@ func (n *naive) inside(failures []timeline.Request, answer time.Duration) (insid
 // answer is by when an answer would have come to a request: it rests on the successes before it and outside earlier
 // windows.
 func (n *naive) answer(earlier [][][]timeline.Request, to timeline.Request) time.Duration {
-	h := windows.Healthy{MaxGap: 30 * time.Millisecond}
+	h := windows.LatencyProfile{MaxGap: 30 * time.Millisecond}
 	next := 0
 	for _, runs := range append(slices.Clone(earlier), [][]timeline.Request{{to}}) {
 		_, _, _, maxKnown := bounds(slices.Concat(runs...))

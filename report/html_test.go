@@ -230,7 +230,7 @@ func hour() *model.Timeline {
 		addTarget(tl, name, timeline.New, 200, nil)
 		series := model.BucketSeries{}
 		for range slots {
-			sparse, middle := model.SparseCounts{}, model.LatencySlot(ms)
+			sparse, middle := model.SparseCounts{}, model.LatencyBin(ms)
 			for slot := middle - 14; slot < middle+14; slot++ {
 				sparse = append(sparse, slot, 1+random.IntN(12))
 			}

@@ -10,7 +10,7 @@ import (
 )
 
 func TestStandstillExplainsOnlyWhatItCanMake(t *testing.T) {
-	v := newView(&Case{Run: &model.Timeline{Run: model.RunInfo{Timeout: 800 * time.Millisecond}, Targets: []model.Target{{SlowFrom: 500 * time.Millisecond}}}})
+	v := newIndex(&Input{Run: &model.Timeline{Run: model.RunInfo{Timeout: 800 * time.Millisecond}, Targets: []model.Target{{SlowFrom: 500 * time.Millisecond}}}})
 	timeouts := map[string]int{"timeout_connect": 3, "no_slot": 1}
 	for _, tt := range []struct {
 		name  string
@@ -32,7 +32,7 @@ func TestStandstillExplainsOnlyWhatItCanMake(t *testing.T) {
 }
 
 func TestOpenOnsetReachesIntoTheTimeNotObserved(t *testing.T) {
-	v := newView(&Case{Run: &model.Timeline{Unobserved: []model.Unobserved{
+	v := newIndex(&Input{Run: &model.Timeline{Unobserved: []model.Unobserved{
 		{Target: "new", Start: 1 * time.Second, End: 2 * time.Second},
 		{Target: "new", Start: 9 * time.Second, End: 10 * time.Second},
 		{Target: "reused", Start: 8 * time.Second, End: 10 * time.Second},
@@ -88,6 +88,6 @@ func BenchmarkExplainThousandWindows(b *testing.B) {
 		}
 	}
 	for b.Loop() {
-		Explain(&Case{Run: tl})
+		Explain(&Input{Run: tl})
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"lapse/correlate/model"
 )
 
-// A readyCount is how many endpoints were ready from an instant on, as far as the watch had told by then.
+// A readyCount is how many endpoints were ready from an instant on, as far as was seen by then.
 type readyCount struct {
 	seen time.Duration
 	n    int
@@ -98,8 +98,8 @@ func emptySpans(endpoints []*model.Event, end time.Duration) []emptySpan {
 }
 
 // emptySpans are those of the window's Service; none where EndpointSlices could not be watched, for
-// then what was last heard proves nothing.
-func (v *view) emptySpans(w *model.Window) []emptySpan {
+// then the last state proves nothing.
+func (v *index) emptySpans(w *model.Window) []emptySpan {
 	if v.laneOff("endpointslice", w) {
 		return nil
 	}
@@ -107,7 +107,7 @@ func (v *view) emptySpans(w *model.Window) []emptySpan {
 }
 
 // emptyNear is the first span without endpoints that overlaps the window, nil if there is none.
-func emptyNear(v *view, w *model.Window) *emptySpan {
+func emptyNear(v *index, w *model.Window) *emptySpan {
 	for _, empty := range v.emptySpans(w) {
 		if empty.whole().Overlaps(w.Span()) {
 			return &empty
@@ -117,7 +117,7 @@ func emptyNear(v *view, w *model.Window) *emptySpan {
 }
 
 // end is how far the run has come.
-func (v *view) end() time.Duration {
+func (v *index) end() time.Duration {
 	end := v.Run.Run.Duration
 	for _, e := range v.Run.Events {
 		end = max(end, e.Seen)

@@ -10,8 +10,8 @@ import (
 )
 
 // Explain fills the errors and causes of the run's windows, also of those that are not final.
-func Explain(s *Case) {
-	v := newView(s)
+func Explain(s *Input) {
+	v := newIndex(s)
 	for i := range s.Run.Windows {
 		w := &s.Run.Windows[i]
 		w.Errors = v.errorsOf(w)
@@ -20,7 +20,7 @@ func Explain(s *Case) {
 }
 
 // errorsOf are the texts of the window's target and classes that had been seen by its end.
-func (v *view) errorsOf(w *model.Window) (texts []model.ErrorText) {
+func (v *index) errorsOf(w *model.Window) (texts []model.ErrorText) {
 	for _, e := range v.errors {
 		if e.Object.Name == w.Target && w.Classes[e.To] > 0 && e.At.Earliest <= w.End.Latest {
 			texts = append(texts, model.ErrorText{Class: e.To, Text: e.Detail, First: e.At})
@@ -31,7 +31,7 @@ func (v *view) errorsOf(w *model.Window) (texts []model.ErrorText) {
 
 // causesOf asks every rule about one window. The causes come with the most confident first, each
 // naming the others as its rivals; if no rule speaks the window is unexplained.
-func causesOf(v *view, w *model.Window) []model.Cause {
+func causesOf(v *index, w *model.Window) []model.Cause {
 	var causes []model.Cause
 	var silent []string
 	for _, rule := range rules {

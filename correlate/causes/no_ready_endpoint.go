@@ -16,7 +16,7 @@ import (
 //	endpoints  1 1 1 0 0 0 0 0 0 0 1 1
 //	svc        ok ok x x x x … x x x x ok      first refused, then timing out
 
-func noReadyEndpoint(v *view, w *model.Window) (*model.Cause, string) {
+func noReadyEndpoint(v *index, w *model.Window) (*model.Cause, string) {
 	switch {
 	case v.laneOff("endpointslice", w):
 		return nil, "EndpointSlices could not be watched"
@@ -47,7 +47,7 @@ func noReadyEndpoint(v *view, w *model.Window) (*model.Cause, string) {
 
 // whenLastLeft is when a window must open to be blamed on the empty span: from the moment the last
 // Pod began to end (it may stop before its endpoint says so) to the end of the span.
-func whenLastLeft(v *view, w *model.Window, empty *emptySpan) model.Instant {
+func whenLastLeft(v *index, w *model.Window, empty *emptySpan) model.Instant {
 	from := empty.whole()
 	for _, p := range v.pods(w) {
 		if p.UID != empty.last.Object.UID {
@@ -75,7 +75,7 @@ func answeredMeanwhile(w *model.Window, empty *emptySpan) string {
 }
 
 // emptyText takes the length from the traffic, which tells it better than the watch does.
-func emptyText(v *view, w *model.Window, empty *emptySpan) string {
+func emptyText(v *index, w *model.Window, empty *emptySpan) string {
 	service := v.target(w).Service
 	if service == "" {
 		service = "the Service"
@@ -104,7 +104,7 @@ func nothingAnswered(w *model.Window) string {
 }
 
 // routedLate says that requests failed for long after an endpoint was ready again.
-func routedLate(v *view, w *model.Window, empty *emptySpan) string {
+func routedLate(v *index, w *model.Window, empty *emptySpan) string {
 	late := w.End.Earliest - empty.end.Latest
 	if empty.next == nil || w.Kind != model.Outage || late < moment {
 		return ""
@@ -114,7 +114,7 @@ func routedLate(v *view, w *model.Window, empty *emptySpan) string {
 
 // emptyFix gives the time a second replica has to bridge, and how much of it is the replacement's
 // own slowness.
-func emptyFix(v *view, w *model.Window, empty *emptySpan) string {
+func emptyFix(v *index, w *model.Window, empty *emptySpan) string {
 	fix := "run ≥ 2 replicas on different nodes, with a PodDisruptionBudget that lets only 1 go at a time"
 	if empty.next == nil {
 		return fix
@@ -129,7 +129,7 @@ func emptyFix(v *view, w *model.Window, empty *emptySpan) string {
 	return fix + fmt.Sprintf(": the others must carry the load for ≥ %s", quantity.Span(quantity.RoundUp(w.Length.Max)))
 }
 
-func emptyEvidence(v *view, w *model.Window, empty *emptySpan) []model.Evidence {
+func emptyEvidence(v *index, w *model.Window, empty *emptySpan) []model.Evidence {
 	evidence := []model.Evidence{{
 		Event: empty.last.ID, At: &empty.start,
 		Text: fmt.Sprintf("%s, the last endpoint, turned %s", empty.last.Object.Name, empty.last.To),
@@ -154,7 +154,7 @@ func emptyEvidence(v *view, w *model.Window, empty *emptySpan) []model.Evidence 
 
 // confirmEmpty looks for a second, independent sign: the traffic's own signature, and the silence of
 // every Pod's own address.
-func confirmEmpty(v *view, w *model.Window, empty *emptySpan, c *model.Cause) {
+func confirmEmpty(v *index, w *model.Window, empty *emptySpan, c *model.Cause) {
 	if refused, timedOut, ok := firstRefused(v, w); ok {
 		c.Confidence = model.High
 		c.Evidence = append(c.Evidence, model.Evidence{
@@ -173,7 +173,7 @@ func confirmEmpty(v *view, w *model.Window, empty *emptySpan, c *model.Cause) {
 }
 
 // firstRefused recognises refusals followed by connect timeouts, looking at the failures one by one.
-func firstRefused(v *view, w *model.Window) (refused, timedOut int, ok bool) {
+func firstRefused(v *index, w *model.Window) (refused, timedOut int, ok bool) {
 	var lastRefused, lastTimeout time.Duration
 	firstTimeout := model.Never
 	for _, f := range v.Run.Failures {
@@ -195,7 +195,7 @@ func firstRefused(v *view, w *model.Window) (refused, timedOut int, ok bool) {
 
 // silentThroughout names a direct target that had answered before and, as every other, did not
 // while there was certainly no endpoint; "" if one did, or none was probed.
-func silentThroughout(v *view, w *model.Window, empty *emptySpan) string {
+func silentThroughout(v *index, w *model.Window, empty *emptySpan) string {
 	certain := model.Instant{Earliest: empty.start.Latest, Latest: empty.end.Earliest}
 	name := ""
 	for _, p := range v.pods(w) {

@@ -32,7 +32,7 @@ type cutter struct {
 	cut    int             // requests
 }
 
-func pinnedConnection(v *view, w *model.Window) (*model.Cause, string) {
+func pinnedConnection(v *index, w *model.Window) (*model.Cause, string) {
 	switch {
 	case v.target(w).Kind != timeline.Reused:
 		return nil, "the connections were not persistent"
@@ -71,7 +71,7 @@ func pinnedConnection(v *view, w *model.Window) (*model.Cause, string) {
 
 // findCutters finds the ending Pods whose ends cut the window's requests, each its own: those that were under way then, and the next
 // one on each connection. One of them ended at the window's onset.
-func findCutters(v *view, w *model.Window) (cutters []*cutter, cut int) {
+func findCutters(v *index, w *model.Window) (cutters []*cutter, cut int) {
 	t := v.target(w)
 	reach := time.Duration(float64(nextUse(t)) * float64(windows.Interval(timeline.Target{Rate: t.Rate})))
 	opens := false
@@ -104,7 +104,7 @@ func findCutters(v *view, w *model.Window) (cutters []*cutter, cut int) {
 	return cutters, cut
 }
 
-func newCutter(v *view, w *model.Window, p *model.Pod) *cutter {
+func newCutter(v *index, w *model.Window, p *model.Pod) *cutter {
 	probe := v.probe(w, p)
 	c := &cutter{pod: p, target: probe.target, proved: probe.stopped != nil}
 	for _, at := range []*model.Instant{probe.stopped, p.Exited} {
@@ -146,7 +146,7 @@ func cutText(cutters []*cutter, cut int) string {
 }
 
 // weighNew asks the target that opens a new connection per request: if it was well, the routes were.
-func weighNew(v *view, w *model.Window, c *model.Cause) {
+func weighNew(v *index, w *model.Window, c *model.Cause) {
 	t := v.target(w)
 	for _, fresh := range v.Run.Targets {
 		if fresh.Kind != timeline.New || !sharesRoutes(&fresh, t) {
@@ -165,7 +165,7 @@ func weighNew(v *view, w *model.Window, c *model.Cause) {
 }
 
 // pinnedFix says how to let clients go: tell them, and wait for what is in flight.
-func pinnedFix(v *view, w *model.Window, cutters []*cutter, cut int) string {
+func pinnedFix(v *index, w *model.Window, cutters []*cutter, cut int) string {
 	longest := time.Duration(0)
 	for _, t := range v.Run.Targets {
 		if t.Kind.Judged() && t.Service == v.target(w).Service && t.Latency != nil {

@@ -16,8 +16,8 @@ import (
 //	svc      ok ok x x x ok ok
 //	control  ok ok x x x ok ok      the same instant, with no network between
 
-func proberFault(v *view, w *model.Window) (*model.Cause, string) {
-	signs := []func(*view, *model.Window) (*model.Cause, string){controlFailed, stoodStill, allFailed, localFaults}
+func proberFault(v *index, w *model.Window) (*model.Cause, string) {
+	signs := []func(*index, *model.Window) (*model.Cause, string){controlFailed, stoodStill, allFailed, localFaults}
 	var best *model.Cause
 	silent := "the control target and the prober were well"
 	for _, sign := range signs {
@@ -40,7 +40,7 @@ const proberFix = "nothing to change in the Service: count this time as unobserv
 
 // controlFailed looks at the echo server inside the prober. It explains no more than a prober that stands still does, and for
 // no longer than it failed.
-func controlFailed(v *view, w *model.Window) (*model.Cause, string) {
+func controlFailed(v *index, w *model.Window) (*model.Cause, string) {
 	for _, t := range v.Run.Targets {
 		if t.Kind != timeline.Control || t.Source != v.target(w).Source {
 			continue
@@ -76,7 +76,7 @@ func madeByProber(w *model.Window) int {
 }
 
 // outlasts says that the window went on for longer than requests can wait that were sent while the prober was unwell.
-func outlasts(v *view, w *model.Window, unwell time.Duration) string {
+func outlasts(v *index, w *model.Window, unwell time.Duration) string {
 	if w.Length.Min <= unwell+v.Run.Run.Timeout {
 		return ""
 	}
@@ -92,7 +92,7 @@ func troubleText(w *model.Window) string {
 
 // stoodStill looks for a time in which the prober did not run. It explains only timeouts and late
 // answers, and only a standstill long enough to make them: a refusal is an answer.
-func stoodStill(v *view, w *model.Window) (*model.Cause, string) {
+func stoodStill(v *index, w *model.Window) (*model.Cause, string) {
 	for _, e := range v.stalls {
 		if !e.At.Overlaps(v.onset(w)) {
 			continue
@@ -112,7 +112,7 @@ func stoodStill(v *view, w *model.Window) (*model.Cause, string) {
 }
 
 // cannotStall says why a standstill of this length cannot have made the window.
-func cannotStall(v *view, w *model.Window, stall time.Duration) string {
+func cannotStall(v *index, w *model.Window, stall time.Duration) string {
 	if w.Kind == model.Slow {
 		if stall < v.target(w).SlowFrom/2 {
 			return "that is too short to make answers this slow"
@@ -130,7 +130,7 @@ func cannotStall(v *view, w *model.Window, stall time.Duration) string {
 
 // allFailed looks at everything else this source probes: if each target failed, the direct ones of
 // Pods that nothing had happened to included, then what they share is the prober and its network.
-func allFailed(v *view, w *model.Window) (*model.Cause, string) {
+func allFailed(v *index, w *model.Window) (*model.Cause, string) {
 	if w.Kind == model.Slow {
 		return nil, ""
 	}
@@ -170,7 +170,7 @@ func allFailed(v *view, w *model.Window) (*model.Cause, string) {
 
 // localFaults looks for requests that our own system refused to send, or that a standstill of the prober made worthless. They
 // explain only timeouts, and no more of them than there are such requests.
-func localFaults(v *view, w *model.Window) (*model.Cause, string) {
+func localFaults(v *index, w *model.Window) (*model.Cause, string) {
 	t := v.target(w)
 	about := v.onset(w)
 	about.Latest = w.End.Latest

@@ -74,7 +74,7 @@ type trouble struct {
 }
 
 // raceIn finds the Pods whose stale routes can have made the window.
-func (v *view) raceIn(w *model.Window) race {
+func (v *index) raceIn(w *model.Window) race {
 	if r, known := v.races[w]; known {
 		return r
 	}
@@ -83,7 +83,7 @@ func (v *view) raceIn(w *model.Window) race {
 	return r
 }
 
-func (v *view) findRace(w *model.Window) race {
+func (v *index) findRace(w *model.Window) race {
 	switch {
 	case len(v.pods(w)) == 0:
 		return race{silent: "no Pods were watched"}
@@ -95,7 +95,7 @@ func (v *view) findRace(w *model.Window) race {
 
 // dials reports whether the window tells of connections that could not be made, or were cut before
 // they carried a reply. On persistent connections only a failed dial does.
-func dials(v *view, w *model.Window) bool {
+func dials(v *index, w *model.Window) bool {
 	failedDials := some(w.Classes, timeline.Refused, timeline.TimeoutConnect, timeline.Unreachable)
 	if v.target(w).Kind == timeline.Reused || w.Kind == model.Slow {
 		return failedDials > 0
@@ -106,7 +106,7 @@ func dials(v *view, w *model.Window) bool {
 // An episode is a window with those that are near it, of all targets that go over the same routes. So what is found does not depend on
 // how windows are joined.
 type episode struct {
-	view     *view
+	view     *index
 	w        *model.Window // the first
 	span     model.Instant
 	k        int             // successes in a row that prove that the route to one of the endpoints is gone
@@ -120,7 +120,7 @@ type episode struct {
 // apart is how far windows of one episode lie apart at most: as far as runs of failures in one window do by default.
 const apart = time.Second
 
-func (v *view) episodeOf(w *model.Window) *episode {
+func (v *index) episodeOf(w *model.Window) *episode {
 	if e := v.episodes[w]; e != nil {
 		return e
 	}
@@ -170,7 +170,7 @@ func (e *episode) judge() {
 }
 
 // failuresOf are the failures of a window, by Sent. Those beyond the cap of the list are stood in for by the first and the last.
-func (v *view) failuresOf(w *model.Window) []model.Failure {
+func (v *index) failuresOf(w *model.Window) []model.Failure {
 	list := v.failures[w.Target]
 	after := func(at time.Duration) int {
 		i, _ := slices.BinarySearchFunc(list, at+1, func(f model.Failure, t time.Duration) int { return cmp.Compare(f.Sent, t) })
@@ -195,7 +195,7 @@ func (v *view) failuresOf(w *model.Window) []model.Failure {
 
 // lastRoutable is the last instant at which a request can have been sent that a stale route made fail: once no endpoint is left,
 // failures have another cause.
-func lastRoutable(v *view, w *model.Window) time.Duration {
+func lastRoutable(v *index, w *model.Window) time.Duration {
 	last := model.Never
 	for _, empty := range v.emptySpans(w) {
 		if empty.whole().Overlaps(w.Span()) {
@@ -206,7 +206,7 @@ func lastRoutable(v *view, w *model.Window) time.Duration {
 }
 
 // routesIn is how many endpoints the node can have had routes to at most: as many as were ready at one time.
-func (v *view) routesIn(w *model.Window, at model.Instant) int {
+func (v *index) routesIn(w *model.Window, at model.Instant) int {
 	n := v.service(w).mostReady(at.Earliest-cluster.WatchLag, at.Latest)
 	if n == 0 || v.laneOff("endpointslice", w) {
 		return max(n, len(v.pods(w)))

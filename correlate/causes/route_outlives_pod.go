@@ -29,7 +29,7 @@ import (
 // rewrites the routes (kubernetes/kubernetes#92836), and how much of that a Pod's end meets is luck.
 const routeMargin = time.Second
 
-func routeOutlivesPod(v *view, w *model.Window) (*model.Cause, string) {
+func routeOutlivesPod(v *index, w *model.Window) (*model.Cause, string) {
 	r := v.raceIn(w)
 	if len(r.stops) == 0 {
 		return nil, r.silent
@@ -47,7 +47,7 @@ func routeOutlivesPod(v *view, w *model.Window) (*model.Cause, string) {
 }
 
 // measures are for how long each Pod was routed to.
-func (r *race) measures(v *view, w *model.Window) []model.Measure {
+func (r *race) measures(v *index, w *model.Window) []model.Measure {
 	var all []model.Measure
 	for _, s := range r.stops {
 		all = append(all, model.Measure{Name: model.RouteLag, Object: s.pod.Name, Node: v.target(w).Node, Length: s.lag()})
@@ -85,7 +85,7 @@ func longestRouted(stops []*podStop) *podStop {
 // mostNamed is how many Pods a sentence names.
 const mostNamed = 6
 
-func (r *race) text(v *view, w *model.Window) string {
+func (r *race) text(v *index, w *model.Window) string {
 	groups := r.groups()
 	if len(groups) == 1 {
 		return groupText(v, w, groups[0])
@@ -101,7 +101,7 @@ func (r *race) text(v *view, w *model.Window) string {
 	return fmt.Sprintf("%s still routed to %s after they had stopped: %s%s", v.from(w), quantity.Count(len(r.stops), "Pod"), strings.Join(parts, ", "), more)
 }
 
-func groupText(v *view, w *model.Window, g []*podStop) string {
+func groupText(v *index, w *model.Window, g []*podStop) string {
 	if len(g) == 1 {
 		return stopText(v, w, g[0])
 	}
@@ -113,7 +113,7 @@ func groupText(v *view, w *model.Window, g []*podStop) string {
 		what, v.from(w), longestRouted(g).about(), named(g))
 }
 
-func stopText(v *view, w *model.Window, s *podStop) string {
+func stopText(v *index, w *model.Window, s *podStop) string {
 	return fmt.Sprintf("%s still routed to %s for %s after it had stopped", v.from(w), s.pod.Name, s.about())
 }
 
@@ -145,7 +145,7 @@ func (s *service) peers(stops []*podStop) int {
 }
 
 // evidence tells what happened in the order in which one thing led to the next.
-func (r *race) evidence(v *view, w *model.Window) []model.Evidence {
+func (r *race) evidence(v *index, w *model.Window) []model.Evidence {
 	began := model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)}
 	if len(r.stops) == 1 {
 		s := r.stops[0]
@@ -170,7 +170,7 @@ func (s *podStop) evidence() []model.Evidence {
 }
 
 // signsOfEnd tells a Pod's end as the watch saw it: what came before its stop, or may have, and what came after.
-func signsOfEnd(v *view, p *model.Pod, stop model.Instant) (before, after []model.Evidence) {
+func signsOfEnd(v *index, p *model.Pod, stop model.Instant) (before, after []model.Evidence) {
 	add := func(to *[]model.Evidence, at *model.Instant, kind timeline.EventKind, text string) {
 		if at != nil {
 			*to = append(*to, model.Evidence{Event: v.changeOf(p, kind, at), At: at, Text: p.Name + " " + text})
@@ -222,7 +222,7 @@ func (r *race) weighAfter(c *model.Cause) {
 }
 
 // weighOthers asks the other Pods' own addresses: if ready ones failed too, more was wrong than stale routes.
-func (r *race) weighOthers(v *view, w *model.Window, c *model.Cause) {
+func (r *race) weighOthers(v *index, w *model.Window, c *model.Cause) {
 	for _, t := range r.troubled {
 		if t.window.Span().Overlaps(w.Span()) {
 			c.Confidence = lower(c.Confidence, model.Medium)
@@ -243,7 +243,7 @@ func (r *race) weighOthers(v *view, w *model.Window, c *model.Cause) {
 }
 
 // healthyOthers are the Pods that were ready before and not ending, and that were probed directly.
-func (v *view) healthyOthers(w *model.Window) []*model.Pod {
+func (v *index) healthyOthers(w *model.Window) []*model.Pod {
 	var others []*model.Pod
 	for _, p := range v.pods(w) {
 		if p.TerminatingBy(w.End.Latest) || !p.ReadyBy(w.Start.Latest) {
@@ -257,7 +257,7 @@ func (v *view) healthyOthers(w *model.Window) []*model.Pod {
 }
 
 // weighShare compares how much failed with the share the Pods had of the endpoints.
-func (r *race) weighShare(v *view, w *model.Window, c *model.Cause) {
+func (r *race) weighShare(v *index, w *model.Window, c *model.Cause) {
 	if v.target(w).Kind != timeline.New {
 		return
 	}
@@ -357,7 +357,7 @@ func weighExplained(w *model.Window, explained int, c *model.Cause) {
 
 // raceFix says how long to keep serving: the longest time any route was seen to outlive a Pod of
 // this Service in the run, plus a margin, plus what the Pod served already after being told to end.
-func raceFix(v *view, w *model.Window) string {
+func raceFix(v *index, w *model.Window) string {
 	worst := v.longestLag(w)
 	if worst.stop == nil {
 		return ""
@@ -384,7 +384,7 @@ type longestLag struct {
 
 // longestLag is that of the window's Service. What is proven goes before what is possible, and a stop that was measured
 // before one that was not.
-func (v *view) longestLag(w *model.Window) longestLag {
+func (v *index) longestLag(w *model.Window) longestLag {
 	svc := v.service(w)
 	if svc.longest != nil {
 		return *svc.longest

@@ -1,4 +1,4 @@
-// Package causes explains windows. Each rule knows one way in which a window comes about; it reads the [Case] and says what speaks for it.
+// Package causes explains windows. Each rule knows one way in which a window comes about; it reads the [Input] and says what speaks for it.
 package causes
 
 import (
@@ -11,7 +11,7 @@ import (
 type rule struct {
 	name  string
 	doc   string // one sentence, for the reference
-	judge func(*view, *model.Window) (cause *model.Cause, silent string)
+	judge func(*index, *model.Window) (cause *model.Cause, silent string)
 }
 
 // rules lists every rule. Where two are equally confident the upper one is named first.

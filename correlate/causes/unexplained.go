@@ -22,7 +22,7 @@ const (
 
 // unexplained is the honest answer where no rule spoke, or none for most of the failures: what changed about the time, and why each
 // rule kept silent.
-func unexplained(v *view, w *model.Window, silent []string) model.Cause {
+func unexplained(v *index, w *model.Window, silent []string) model.Cause {
 	alike := failedAlike(v, w)
 	cause := model.Cause{Rule: "unexplained", Confidence: model.Low, Rivals: append([]string{}, silent...)}
 	if onset := v.onset(w); onset.Latest-onset.Earliest > nearBy {
@@ -45,7 +45,7 @@ type alike struct {
 	evidence []model.Evidence // the Pod whose failures are most like the window's first
 }
 
-func failedAlike(v *view, w *model.Window) alike {
+func failedAlike(v *index, w *model.Window) alike {
 	found := alike{uids: map[string]bool{}, evidence: []model.Evidence{}}
 	type pod struct {
 		like     int
@@ -84,7 +84,7 @@ func likeness(w, other *model.Window) int {
 
 // nearOnset lists the changes whose brackets come near the window's onset, and counts those beyond
 // the cap: those of the Pods that failed first, and then the nearest first.
-func nearOnset(v *view, w *model.Window, failing map[string]bool) (near []model.Evidence, more int) {
+func nearOnset(v *index, w *model.Window, failing map[string]bool) (near []model.Evidence, more int) {
 	onset := v.onset(w)
 	changes := v.changesNear(model.Instant{Earliest: onset.Earliest - nearBy, Latest: onset.Latest + nearBy})
 	slices.SortStableFunc(changes, func(a, b *model.Event) int {
@@ -109,7 +109,7 @@ func changeOfOther(e *model.Event, pods map[string]bool) int {
 }
 
 // nearEnd lists the changes seen nearest to the window's end, of those seen after an instant.
-func nearEnd(v *view, w *model.Window, after time.Duration) []model.Evidence {
+func nearEnd(v *index, w *model.Window, after time.Duration) []model.Evidence {
 	if w.Open.End {
 		return nil
 	}

@@ -41,7 +41,7 @@ var lags = map[timeline.EventKind]time.Duration{
 // Place gives each event its place on the run's clock. It happened no later than we saw it; and no
 // earlier than Since where that is known, else no earlier than the assumed lag of its kind allows. A
 // watch gap stretches what was seen in its wake back to the gap's start and that lag, and what the first list
-// found, or is told of a Pod anew that came back, may have happened any time before. Stamps narrow nothing: another machine's clock proves
+// found, or what a Pod is found in that came back, may have happened any time before. Stamps narrow nothing: another machine's clock proves
 // nothing until it has been compared with ours. But one that lies before all that widens it. t0 is the wall clock at the run's zero.
 func Place(t0 time.Time, evs []timeline.Event) []model.Event {
 	placed := make([]model.Event, len(evs))
@@ -58,25 +58,25 @@ func Place(t0 time.Time, evs []timeline.Event) []model.Event {
 // A placer knows what bears on the lower bound of an event beside the event itself.
 type placer struct {
 	t0    time.Time
-	found map[string][]finding // by UID of the Pod
+	found map[string][]sighting // by UID of the Pod
 	gaps  []timeline.Event
 }
 
-// A finding is that a Pod was met which had been there before: its state is told, and no change.
-type finding struct {
+// A sighting is that a Pod was found which had existed before: the events with it are its state, and no changes.
+type sighting struct {
 	seen  time.Duration
 	first bool // by the first list; else it came back after it had been gone, for instance when a selector was restored
 }
 
-func foundPods(evs []timeline.Event) map[string][]finding {
-	found, met := map[string][]finding{}, map[string]bool{}
+func foundPods(evs []timeline.Event) map[string][]sighting {
+	found, met := map[string][]sighting{}, map[string]bool{}
 	for _, e := range evs {
 		if e.Kind != timeline.PodSeen {
 			continue
 		}
 		uid := e.Object.UID
 		if e.Detail == "listed" || met[uid] {
-			found[uid] = append(found[uid], finding{e.Seen, !met[uid]})
+			found[uid] = append(found[uid], sighting{e.Seen, !met[uid]})
 		}
 		met[uid] = true
 	}

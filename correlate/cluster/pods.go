@@ -11,31 +11,31 @@ import (
 	"lapse/timeline"
 )
 
-// Pods tells each Pod's life: what the watch said of it, and when its own address answered. Pods
-// come in the order they were first heard of.
-func Pods(run *model.Timeline, edges map[string]windows.Ends) []model.Pod {
-	stories := map[string]*story{}
-	order := []*story{}
+// Lifecycles returns the lifecycle of every Pod: what was watched of it, and when its own address answered. Pods come in the order in
+// which they were first seen.
+func Lifecycles(run *model.Timeline, edges map[string]windows.FirstLast) []model.Pod {
+	builders := map[string]*podBuilder{}
+	order := []*podBuilder{}
 	for i := range run.Events {
 		e := &run.Events[i]
 		if e.Object == nil || e.Object.Kind != "Pod" && !aboutPod(e.Kind) || e.Object.UID == "" {
 			continue
 		}
-		st := stories[e.Object.UID]
-		if st == nil {
+		b := builders[e.Object.UID]
+		if b == nil {
 			if e.Kind == timeline.KubeEvent {
 				continue // an Event can outlive its Pod by an hour
 			}
-			st = &story{pod: model.Pod{Namespace: e.Object.Namespace, Name: e.Object.Name, UID: e.Object.UID, States: []model.PodState{}}}
-			stories[e.Object.UID] = st
-			order = append(order, st)
+			b = &podBuilder{pod: model.Pod{Namespace: e.Object.Namespace, Name: e.Object.Name, UID: e.Object.UID, States: []model.PodState{}}}
+			builders[e.Object.UID] = b
+			order = append(order, b)
 		}
-		st.events = append(st.events, e)
+		b.events = append(b.events, e)
 	}
 	pods := make([]model.Pod, len(order))
-	for i, st := range order {
-		st.hear(run.Targets, edges)
-		pods[i] = st.pod
+	for i, b := range order {
+		b.replay(run.Targets, edges)
+		pods[i] = b.pod
 	}
 	return pods
 }
@@ -43,40 +43,39 @@ func Pods(run *model.Timeline, edges map[string]windows.Ends) []model.Pod {
 // aboutPod reports whether events of this kind are about the Pod they name.
 func aboutPod(kind timeline.EventKind) bool { return strings.HasPrefix(string(kind), "pod-") }
 
-// A story is one Pod's life while it is being told, event by event.
-type story struct {
+// A podBuilder makes one Pod's lifecycle, event by event.
+type podBuilder struct {
 	pod    model.Pod
 	events []*model.Event
 
 	containers map[string]string      // by name: waiting, running, terminated
 	ended      map[string]bool        // by name: it has ended before
 	endpoints  map[endpointKey]string // the states of its endpoints, one for each address and port
-	endpoint   string                 // the best of them; empty if none was heard of
+	endpoint   string                 // the best of them; empty if it had none
 	scheduled  bool
 	ready      bool
 	stopped    bool
 	ending     bool // deletion was requested, or its endpoint is terminating
-	told       bool // its Ready condition was heard of
+	readyKnown bool // its Ready condition is known
 }
 
-// hear tells the whole life: the events in the order they were seen, with the silence of the Pod's
-// own address between them.
-func (st *story) hear(targets []model.Target, edges map[string]windows.Ends) {
-	st.containers, st.ended, st.endpoints = map[string]string{}, map[string]bool{}, map[endpointKey]string{}
-	st.answers(targets, edges)
-	for _, e := range st.events {
-		st.stopsBefore(e.Seen)
-		st.tell(e)
-		st.enter(e.Seen)
+// replay applies all events in the order they were seen, and between them the instant at which the Pod's own address stopped answering.
+func (b *podBuilder) replay(targets []model.Target, edges map[string]windows.FirstLast) {
+	b.containers, b.ended, b.endpoints = map[string]string{}, map[string]bool{}, map[endpointKey]string{}
+	b.answers(targets, edges)
+	for _, e := range b.events {
+		b.applyStopBefore(e.Seen)
+		b.apply(e)
+		b.appendState(e.Seen)
 	}
-	st.stopsBefore(model.Never)
-	st.bound()
+	b.applyStopBefore(model.Never)
+	b.narrow()
 }
 
-// bound narrows what the watch told late by what must have come before: nothing happens to a Pod
+// narrow raises lower bounds to what must have come before: nothing happens to a Pod
 // before its creation, and what answered had not exited.
-func (st *story) bound() {
-	p := &st.pod
+func (b *podBuilder) narrow() {
+	p := &b.pod
 	if p.Created != nil {
 		for _, at := range []*model.Instant{p.Scheduled, p.Started, p.Ready, p.NotReady, p.EndpointReady, p.EndpointNotReady, p.Deleted, p.Killing, p.Exited} {
 			NotBefore(at, p.Created.Earliest)
@@ -95,27 +94,27 @@ func NotBefore(at *model.Instant, bound time.Duration) {
 }
 
 // answers takes over what the Pod's direct target measured.
-func (st *story) answers(targets []model.Target, edges map[string]windows.Ends) {
+func (b *podBuilder) answers(targets []model.Target, edges map[string]windows.FirstLast) {
 	for _, t := range targets {
-		if t.Kind != timeline.Direct || t.PodUID != st.pod.UID {
+		if t.Kind != timeline.Direct || t.PodUID != b.pod.UID {
 			continue
 		}
-		st.pod.IP = cmp.Or(st.pod.IP, host(t.Addr))
-		st.pod.Node = cmp.Or(st.pod.Node, t.PodNode)
+		b.pod.IP = cmp.Or(b.pod.IP, host(t.Addr))
+		b.pod.Node = cmp.Or(b.pod.Node, t.PodNode)
 		edge := edges[t.Name]
 		if edge.FirstOK != nil {
-			st.answered(edge.FirstOK.Done, edge.LastOK.Sent, edge.Stopped)
+			b.answered(edge.FirstOK.Done, edge.LastOK.Sent, edge.Stopped)
 		}
 		if edge.LastFailure != nil {
-			st.pod.LastFailure = latest(st.pod.LastFailure, edge.LastFailure.Sent)
+			b.pod.LastFailure = latest(b.pod.LastFailure, edge.LastFailure.Sent)
 		}
 	}
 }
 
 // answered takes over one direct target, at which the Pod answered. It may have several, one for each port and address family: it
 // has stopped when none answers.
-func (st *story) answered(firstOK, lastOK time.Duration, stop *model.Instant) {
-	p := &st.pod
+func (b *podBuilder) answered(firstOK, lastOK time.Duration, stop *model.Instant) {
+	p := &b.pod
 	switch {
 	case p.FirstOK == nil:
 		p.FirstOK, p.LastOK, p.Stopped = &firstOK, &lastOK, stop
@@ -135,48 +134,48 @@ func latest(known *time.Duration, at time.Duration) *time.Duration {
 	return &at
 }
 
-// stopsBefore enters the Pod's silence into its lane if it comes before instant t.
-func (st *story) stopsBefore(t time.Duration) {
-	if stop := st.pod.Stopped; stop != nil && !st.stopped && stop.Latest < t {
-		st.stopped = true
-		st.enter(stop.Latest)
+// applyStopBefore enters the Pod's silence into its lane if it comes before instant t.
+func (b *podBuilder) applyStopBefore(t time.Duration) {
+	if stop := b.pod.Stopped; stop != nil && !b.stopped && stop.Latest < t {
+		b.stopped = true
+		b.appendState(stop.Latest)
 	}
 }
 
-// tell adds one event to the life.
-func (st *story) tell(e *model.Event) {
-	st.pod.Node = cmp.Or(st.pod.Node, e.Object.Node)
-	st.pod.IP = cmp.Or(st.pod.IP, e.Addr)
+// apply adds one event to the life.
+func (b *podBuilder) apply(e *model.Event) {
+	b.pod.Node = cmp.Or(b.pod.Node, e.Object.Node)
+	b.pod.IP = cmp.Or(b.pod.IP, e.Addr)
 	at := e.At
 	switch e.Kind {
 	case timeline.PodSeen:
-		st.pod.Gone = nil // it may come back, as when a selector is restored
-		first(&st.pod.Created, at)
+		b.pod.Gone = nil // it may come back, as when a selector is restored
+		first(&b.pod.Created, at)
 	case timeline.PodScheduled:
-		st.scheduled = true
-		st.pod.Node = cmp.Or(st.pod.Node, e.To)
-		first(&st.pod.Scheduled, at)
+		b.scheduled = true
+		b.pod.Node = cmp.Or(b.pod.Node, e.To)
+		first(&b.pod.Scheduled, at)
 	case timeline.PodContainer:
-		st.container(e)
+		b.container(e)
 	case timeline.PodReady:
-		st.readiness(e)
+		b.readiness(e)
 	case timeline.PodDeleted:
-		st.ending = true
-		first(&st.pod.Deleted, at)
+		b.ending = true
+		first(&b.pod.Deleted, at)
 	case timeline.PodGone:
-		clear(st.endpoints)
-		st.endpoint, st.ready = timeline.EndpointAbsent, false
-		st.pod.Gone = &at
+		clear(b.endpoints)
+		b.endpoint, b.ready = timeline.EndpointAbsent, false
+		b.pod.Gone = &at
 	case timeline.EndpointChanged:
-		st.endpointState(e)
+		b.endpointState(e)
 	case timeline.KubeEvent:
 		if e.To == "Killing" {
-			first(&st.pod.Killing, at)
+			first(&b.pod.Killing, at)
 		}
 	}
 }
 
-// first remembers the first instant told. One that nothing bounds from below was not seen to
+// first keeps the first instant. One that nothing bounds from below was not seen to
 // happen: it stays absent.
 func first(known **model.Instant, at model.Instant) {
 	if *known == nil && at.Bounded() {
@@ -184,71 +183,71 @@ func first(known **model.Instant, at model.Instant) {
 	}
 }
 
-func (st *story) container(e *model.Event) {
+func (b *podBuilder) container(e *model.Event) {
 	name, reason, _ := strings.Cut(e.Detail, " ")
-	st.containers[name] = e.To
+	b.containers[name] = e.To
 	switch {
 	case e.To == "waiting" && reason == "CrashLoopBackOff":
-		st.ended[name] = true
+		b.ended[name] = true
 	case e.To == "running":
-		first(&st.pod.Started, e.At)
-		st.pod.Exited, st.pod.ExitCode = nil, nil
+		first(&b.pod.Started, e.At)
+		b.pod.Exited, b.pod.ExitCode = nil, nil
 	case e.To == "terminated":
-		st.ended[name] = true
-		if st.pod.ExitCode == nil || *st.pod.ExitCode == 0 {
-			st.pod.ExitCode = new(e.Code)
+		b.ended[name] = true
+		if b.pod.ExitCode == nil || *b.pod.ExitCode == 0 {
+			b.pod.ExitCode = new(e.Code)
 		}
-		if st.exited() {
-			st.pod.Exited = new(e.At)
+		if b.exited() {
+			b.pod.Exited = new(e.At)
 		}
 	}
 }
 
-// exited reports whether every container we heard of has ended.
-func (st *story) exited() bool {
-	for _, state := range st.containers {
+// exited reports whether every container that was seen has ended.
+func (b *podBuilder) exited() bool {
+	for _, state := range b.containers {
 		if state != "terminated" {
 			return false
 		}
 	}
-	return len(st.containers) > 0
+	return len(b.containers) > 0
 }
 
-func (st *story) readiness(e *model.Event) {
-	was := st.ready
-	st.ready, st.told = e.To == "true", true
+func (b *podBuilder) readiness(e *model.Event) {
+	was := b.ready
+	b.ready, b.readyKnown = e.To == "true", true
 	switch {
-	case st.ready:
-		first(&st.pod.Ready, e.At)
+	case b.ready:
+		first(&b.pod.Ready, e.At)
 	case was || e.From == "true":
-		st.pod.NotReady = new(e.At)
+		b.pod.NotReady = new(e.At)
 	}
 }
 
 // endpointState takes in a change of one of the Pod's endpoints. The Pod turned ready with the first of them, and left with the last.
-func (st *story) endpointState(e *model.Event) {
-	was := st.endpoint
-	st.endpoints[endpointKey{e.Addr, e.Object.UID, e.Code}] = e.To
-	st.endpoint = timeline.EndpointAbsent
-	for _, state := range st.endpoints {
-		if slices.Index(endpointStates, state) < slices.Index(endpointStates, st.endpoint) {
-			st.endpoint = state
+func (b *podBuilder) endpointState(e *model.Event) {
+	was := b.endpoint
+	b.endpoints[endpointKey{e.Addr, e.Object.UID, e.Code}] = e.To
+	b.endpoint = timeline.EndpointAbsent
+	for _, state := range b.endpoints {
+		if slices.Index(endpointStates, state) < slices.Index(endpointStates, b.endpoint) {
+			b.endpoint = state
 		}
 	}
-	st.ending = st.ending || strings.HasPrefix(st.endpoint, timeline.EndpointTerminating)
+	b.ending = b.ending || strings.HasPrefix(b.endpoint, timeline.EndpointTerminating)
 	switch {
-	case st.endpoint == timeline.EndpointReady && was == timeline.EndpointReady:
+	case b.endpoint == timeline.EndpointReady && was == timeline.EndpointReady:
 		return // another one changed
-	case st.endpoint == timeline.EndpointReady:
-		first(&st.pod.EndpointReady, e.At)
-		st.pod.EndpointRemoved = nil
+	case b.endpoint == timeline.EndpointReady:
+		first(&b.pod.EndpointReady, e.At)
+		b.pod.EndpointRemoved = nil
 		return
 	}
 	if was == timeline.EndpointReady || e.From == timeline.EndpointReady {
-		st.pod.EndpointNotReady = new(e.At)
+		b.pod.EndpointNotReady = new(e.At)
 	}
-	if st.endpoint == timeline.EndpointAbsent {
-		st.pod.EndpointRemoved = new(e.At)
+	if b.endpoint == timeline.EndpointAbsent {
+		b.pod.EndpointRemoved = new(e.At)
 	}
 }
 
@@ -257,48 +256,48 @@ var endpointStates = []string{
 	timeline.EndpointReady, timeline.EndpointTerminatingServing, timeline.EndpointNotReady, timeline.EndpointTerminating, timeline.EndpointAbsent,
 }
 
-// enter adds the state of now to the lane if it is a new one.
-func (st *story) enter(now time.Duration) {
-	state := st.state()
-	last := len(st.pod.States) - 1
+// appendState adds the state of now to the lane if it is a new one.
+func (b *podBuilder) appendState(now time.Duration) {
+	state := b.state()
+	last := len(b.pod.States) - 1
 	switch {
-	case last >= 0 && st.pod.States[last].State == state:
+	case last >= 0 && b.pod.States[last].State == state:
 		return
-	case last >= 0 && st.pod.States[last].Start == max(now, 0):
-		st.pod.States[last].State = state
-		st.pod.States = slices.CompactFunc(st.pod.States, func(a, b model.PodState) bool { return a.State == b.State })
+	case last >= 0 && b.pod.States[last].Start == max(now, 0):
+		b.pod.States[last].State = state
+		b.pod.States = slices.CompactFunc(b.pod.States, func(a, b model.PodState) bool { return a.State == b.State })
 	default:
-		st.pod.States = append(st.pod.States, model.PodState{Start: max(now, 0), State: state})
+		b.pod.States = append(b.pod.States, model.PodState{Start: max(now, 0), State: state})
 	}
 }
 
 // state says in one word what the Pod is now.
-func (st *story) state() string {
+func (b *podBuilder) state() string {
 	switch {
-	case st.pod.Gone != nil:
+	case b.pod.Gone != nil:
 		return "gone"
-	case st.ending && st.serving():
+	case b.ending && b.serving():
 		return "terminating+serving"
-	case st.ending:
+	case b.ending:
 		return "terminating"
-	case st.exited():
+	case b.exited():
 		return "crashed"
-	case st.ready || !st.told && st.endpoint == timeline.EndpointReady:
+	case b.ready || !b.readyKnown && b.endpoint == timeline.EndpointReady:
 		return "ready"
-	case st.backsOff():
+	case b.backsOff():
 		return "crashed"
-	case slices.Contains(values(st.containers), "running"):
+	case slices.Contains(values(b.containers), "running"):
 		return "running"
-	case st.scheduled:
+	case b.scheduled:
 		return "creating"
 	}
 	return "pending"
 }
 
 // backsOff reports whether a container that has ended waits to be started again, as in CrashLoopBackOff.
-func (st *story) backsOff() bool {
-	for name, state := range st.containers {
-		if state == "waiting" && st.ended[name] {
+func (b *podBuilder) backsOff() bool {
+	for name, state := range b.containers {
+		if state == "waiting" && b.ended[name] {
 			return true
 		}
 	}
@@ -307,9 +306,9 @@ func (st *story) backsOff() bool {
 
 // serving is what is believed of a terminating Pod until its address, its containers or its
 // endpoint say otherwise.
-func (st *story) serving() bool {
-	return !st.stopped && !st.exited() && st.endpoint != timeline.EndpointTerminating &&
-		(st.ready || st.endpoint == timeline.EndpointTerminatingServing)
+func (b *podBuilder) serving() bool {
+	return !b.stopped && !b.exited() && b.endpoint != timeline.EndpointTerminating &&
+		(b.ready || b.endpoint == timeline.EndpointTerminatingServing)
 }
 
 func values(m map[string]string) []string {

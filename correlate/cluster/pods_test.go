@@ -35,7 +35,7 @@ func TestPodThatBacksOffAfterACrashIsCrashed(t *testing.T) {
 			event(0, timeline.PodSeen, "Pending", ""), event(0, timeline.PodScheduled, "node1", ""), event(0, timeline.PodContainer, "waiting", "app ContainerCreating"),
 		}, "0s creating"},
 	} {
-		pods := Pods(&model.Timeline{Events: test.events}, nil)
+		pods := Lifecycles(&model.Timeline{Events: test.events}, nil)
 		var states []string
 		for _, s := range pods[0].States {
 			states = append(states, fmt.Sprintf("%v %s", s.Start, s.State))
@@ -52,7 +52,7 @@ func TestPodThatComesBackIsNotGone(t *testing.T) {
 	event := func(at time.Duration, kind timeline.EventKind, from, to string) model.Event {
 		return model.Event{Seen: at, At: model.Instant{Earliest: at, Latest: at}, Kind: kind, From: from, To: to, Object: web, Addr: "10.0.0.1", Code: 8080}
 	}
-	pod := Pods(&model.Timeline{Events: []model.Event{
+	pod := Lifecycles(&model.Timeline{Events: []model.Event{
 		event(0, timeline.PodSeen, "", "Running"), event(0, timeline.PodReady, "", "true"), event(0, timeline.EndpointChanged, "", "ready"),
 		event(5*time.Second, timeline.EndpointChanged, "ready", "absent"), event(5*time.Second, timeline.PodGone, "", ""),
 		event(9*time.Second, timeline.PodSeen, "", "Running"), event(9*time.Second, timeline.PodReady, "", "true"), event(9*time.Second, timeline.EndpointChanged, "absent", "ready"),
@@ -76,12 +76,12 @@ func TestPodLeavesWithTheLastOfItsEndpoints(t *testing.T) {
 		event(0, "10.0.0.1", "", "ready"), event(0, "fd00::1", "", "ready"),
 		event(5*time.Second, "fd00::1", "ready", "terminating"), event(5*time.Second, "fd00::1", "terminating", "absent"),
 	}
-	pod := Pods(&model.Timeline{Events: events}, nil)[0]
+	pod := Lifecycles(&model.Timeline{Events: events}, nil)[0]
 	if got, want := fmt.Sprint(pod.States), fmt.Sprint([]model.PodState{{Start: 0, State: "ready"}}); got != want || pod.EndpointNotReady != nil || pod.EndpointRemoved != nil {
 		t.Errorf("with one of two endpoints gone: states %s, not ready %v, removed %v; want ready all the time", got, pod.EndpointNotReady, pod.EndpointRemoved)
 	}
 	events = append(events, event(6*time.Second, "10.0.0.1", "ready", "absent"))
-	if pod = Pods(&model.Timeline{Events: events}, nil)[0]; pod.EndpointNotReady == nil || pod.EndpointNotReady.Latest != 6*time.Second || pod.EndpointRemoved == nil {
+	if pod = Lifecycles(&model.Timeline{Events: events}, nil)[0]; pod.EndpointNotReady == nil || pod.EndpointNotReady.Latest != 6*time.Second || pod.EndpointRemoved == nil {
 		t.Errorf("with both gone: not ready %v, removed %v; want both at 6 s", pod.EndpointNotReady, pod.EndpointRemoved)
 	}
 }
@@ -94,18 +94,18 @@ func TestPodHasStoppedWhenNoneOfItsAddressesAnswers(t *testing.T) {
 	}
 	web := &timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "u1"}
 	run := &model.Timeline{Events: []model.Event{{Kind: timeline.PodSeen, Object: web}}}
-	edges := map[string]windows.Ends{
+	edges := map[string]windows.FirstLast{
 		"http": {FirstOK: second(1), LastOK: second(9)}, "metrics": {FirstOK: second(0), LastOK: second(5), LastFailure: second(6), Stopped: &model.Instant{Earliest: 5 * time.Second, Latest: 6*time.Second + time.Millisecond}},
 	}
 	for name := range edges {
 		run.Targets = append(run.Targets, model.Target{Name: name, Kind: timeline.Direct, PodUID: "u1"})
 	}
 	slices.SortFunc(run.Targets, func(a, b model.Target) int { return strings.Compare(a.Name, b.Name) })
-	if pod := Pods(run, edges)[0]; pod.Stopped != nil || *pod.FirstOK != time.Millisecond || *pod.LastOK != 9*time.Second || *pod.LastFailure != 6*time.Second {
+	if pod := Lifecycles(run, edges)[0]; pod.Stopped != nil || *pod.FirstOK != time.Millisecond || *pod.LastOK != 9*time.Second || *pod.LastFailure != 6*time.Second {
 		t.Errorf("one of two ports stopped: %+v", pod)
 	}
-	edges["http"] = windows.Ends{FirstOK: second(1), LastOK: second(9), LastFailure: second(10), Stopped: &model.Instant{Earliest: 9 * time.Second, Latest: 10*time.Second + time.Millisecond}}
-	if pod := Pods(run, edges)[0]; pod.Stopped == nil || *pod.Stopped != (model.Instant{Earliest: 9 * time.Second, Latest: 10*time.Second + time.Millisecond}) {
+	edges["http"] = windows.FirstLast{FirstOK: second(1), LastOK: second(9), LastFailure: second(10), Stopped: &model.Instant{Earliest: 9 * time.Second, Latest: 10*time.Second + time.Millisecond}}
+	if pod := Lifecycles(run, edges)[0]; pod.Stopped == nil || *pod.Stopped != (model.Instant{Earliest: 9 * time.Second, Latest: 10*time.Second + time.Millisecond}) {
 		t.Errorf("both stopped: %+v, want it stopped when the later one did", pod.Stopped)
 	}
 }

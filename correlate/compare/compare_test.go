@@ -135,7 +135,7 @@ func TestCausesAreCountedByRule(t *testing.T) {
 func withLatencies(tl *model.Timeline, random *rand.Rand, n int, median time.Duration) *model.Timeline {
 	counts := map[int]int{}
 	for range n {
-		counts[model.LatencySlot(time.Duration(math.Exp(random.NormFloat64()/2)*float64(median)))]++
+		counts[model.LatencyBin(time.Duration(math.Exp(random.NormFloat64()/2)*float64(median)))]++
 	}
 	histogram := model.SparseCounts{}
 	for slot := range 400 {

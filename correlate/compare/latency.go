@@ -9,7 +9,7 @@ import (
 	"lapse/correlate/windows"
 )
 
-// A spread is a target's latencies over the whole run, counted by slot: see [model.LatencySlot].
+// A spread is a target's latencies over the whole run, counted by slot: see [model.LatencyBin].
 type spread struct {
 	slots  []int // rising
 	counts []int
@@ -43,11 +43,11 @@ func (s spread) quantile(q float64) *Estimate {
 	below, above := quantileRanks(s.n, q)
 	e := &Estimate{}
 	if below >= 1 {
-		low, _ := model.SlotLatency(s.slotOf(below))
+		low, _ := model.BinLatency(s.slotOf(below))
 		e.Min = float64(low)
 	}
 	if above <= s.n {
-		_, high := model.SlotLatency(s.slotOf(above))
+		_, high := model.BinLatency(s.slotOf(above))
 		e.Max = new(float64(high))
 	}
 	return e

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A Histogram counts requests by latency slot, see [LatencySlot]. It tells what a [SparseCounts] of
+// A Histogram counts requests by latency slot, see [LatencyBin]. It tells what a [SparseCounts] of
 // as many pairs does, and is one in JSON, but takes an eighth of the memory: a run has thousands.
 // The zero value is empty.
 //
@@ -94,11 +94,11 @@ func (h *Histogram) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// LatencySlot is the slot of the latency histograms in [BucketSeries] that d belongs to. Slots are
+// LatencyBin is the slot of the latency histograms in [BucketSeries] that d belongs to. Slots are
 // log-linear over whole microseconds: 0 to 7 hold one each, then eight slots divide every octave,
 // so that a slot's bounds are at most 12.5 % apart. Slot 8 × (e−2) + m holds the latencies from
 // (8+m) × 2^(e−3) µs up to the next slot's, for e ≥ 3 and 0 ≤ m < 8.
-func LatencySlot(d time.Duration) int {
+func LatencyBin(d time.Duration) int {
 	us := uint64(max(d.Microseconds(), 0))
 	if us < 8 {
 		return int(us)
@@ -107,8 +107,8 @@ func LatencySlot(d time.Duration) int {
 	return 8*(e-2) + int(us>>(e-3))&7
 }
 
-// SlotLatency is the range of latencies in a slot: from low up to, but not including, high.
-func SlotLatency(slot int) (low, high time.Duration) {
+// BinLatency is the range of latencies in a slot: from low up to, but not including, high.
+func BinLatency(slot int) (low, high time.Duration) {
 	if slot < 8 {
 		return time.Duration(slot) * time.Microsecond, time.Duration(slot+1) * time.Microsecond
 	}
@@ -117,8 +117,8 @@ func SlotLatency(slot int) (low, high time.Duration) {
 	return (8 + m) * unit, (9 + m) * unit
 }
 
-// LatencySlots is how many slots [LatencySlot] has: enough for every time.Duration.
-const LatencySlots = 416
+// LatencyBins is how many slots [LatencyBin] has: enough for every time.Duration.
+const LatencyBins = 416
 
 // A HistogramPacker writes a histogram. Its zero value is ready.
 type HistogramPacker struct {

@@ -40,8 +40,8 @@ func TestAHistogramIsNotReadFromNonsense(t *testing.T) {
 
 func TestEveryLatencyHasASlotInATray(t *testing.T) {
 	for _, d := range []time.Duration{math.MinInt64, 0, time.Minute, math.MaxInt64} {
-		if slot := LatencySlot(d); slot < 0 || slot >= LatencySlots {
-			t.Errorf("%v is in slot %d of %d", d, slot, LatencySlots)
+		if slot := LatencyBin(d); slot < 0 || slot >= LatencyBins {
+			t.Errorf("%v is in slot %d of %d", d, slot, LatencyBins)
 		}
 	}
 }

@@ -315,7 +315,7 @@ type BucketSeries struct {
 }
 
 // SparseCounts are counts as pairs of slot and count: [slot, count, slot, count, …], slots rising. The slots
-// of a latency histogram are those of [LatencySlot].
+// of a latency histogram are those of [LatencyBin].
 type SparseCounts []int
 
 // Event is a fact of the timeline with its place on it.

@@ -13,13 +13,13 @@ import (
 func exactly(x float64) model.Range { return model.Range{Min: x, Max: x} }
 
 func totalDowntime(tl *model.Timeline, v *model.Verdict) (model.Range, bool) {
-	r := unseen(v, v.Downtime.Total)
+	r := widenByLimit(v, v.Downtime.Total)
 	totals := map[string]time.Duration{}
-	for u := range elsewhere(tl) {
-		totals[u.Target] += hidden(v, u)
+	for u := range outsideWindows(tl) {
+		totals[u.Target] += longestIn(v, u)
 	}
 	for _, s := range blackouts(tl) {
-		_, most, open := s.atMost()
+		_, most, open := s.upperBound()
 		totals[s[0].Target] += most
 		r.Open = r.Open || open
 	}
@@ -30,9 +30,9 @@ func totalDowntime(tl *model.Timeline, v *model.Verdict) (model.Range, bool) {
 }
 
 func longestWindow(tl *model.Timeline, v *model.Verdict) (model.Range, bool) {
-	r := unlooked(tl, v, unseen(v, orZero(v.LongestWindow)))
+	r := widenByGaps(tl, v, widenByLimit(v, orZero(v.LongestWindow)))
 	for _, s := range joinable(tl) {
-		most, _, open := s.atMost()
+		most, _, open := s.upperBound()
 		r.Max, r.Open = max(r.Max, float64(most)), r.Open || open
 	}
 	return r, true
@@ -40,12 +40,12 @@ func longestWindow(tl *model.Timeline, v *model.Verdict) (model.Range, bool) {
 
 // longestBlackout takes unobserved time about a window as a part of its blackout: no success was seen in it.
 func longestBlackout(tl *model.Timeline, v *model.Verdict) (model.Range, bool) {
-	r := unlooked(tl, v, unseen(v, orZero(v.LongestBlackout)))
+	r := widenByGaps(tl, v, widenByLimit(v, orZero(v.LongestBlackout)))
 	for _, s := range blackouts(tl) {
-		if len(s) == 1 && !cut(tl, s[0]) {
+		if len(s) == 1 && !touchesAnyGap(tl, s[0]) {
 			continue
 		}
-		most, _, open := s.atMost()
+		most, _, open := s.upperBound()
 		r.Max, r.Open = max(r.Max, float64(most)), r.Open || open
 	}
 	return r, true
@@ -64,18 +64,18 @@ func windowCount(tl *model.Timeline, v *model.Verdict) (model.Range, bool) {
 	return r, true
 }
 
-// unlooked widens a length by the longest outage that nobody looked at.
-func unlooked(tl *model.Timeline, v *model.Verdict, r model.Range) model.Range {
-	for u := range elsewhere(tl) {
-		r.Max = max(r.Max, float64(hidden(v, u)))
+// widenByGaps widens a length by the longest outage that nobody looked at.
+func widenByGaps(tl *model.Timeline, v *model.Verdict, r model.Range) model.Range {
+	for u := range outsideWindows(tl) {
+		r.Max = max(r.Max, float64(longestIn(v, u)))
 	}
 	return r
 }
 
-// hidden is how long an outage can be that lies in unobserved time and shows nowhere else: it reaches to when the requests
+// longestIn is how long an outage can be that lies in unobserved time and shows nowhere else: it reaches to when the requests
 // before and after met the Service. These may have been sent as long before and after as any two are apart, and have taken as
 // long as an answer: as 99 % of them do.
-func hidden(v *model.Verdict, u model.Unobserved) time.Duration {
+func longestIn(v *model.Verdict, u model.Unobserved) time.Duration {
 	length := u.End - u.Start + v.DetectionLimit
 	if v.LatencyP99 != nil {
 		length += *v.LatencyP99
@@ -83,8 +83,8 @@ func hidden(v *model.Verdict, u model.Unobserved) time.Duration {
 	return length
 }
 
-// elsewhere is the unobserved time that no window has in its own bar.
-func elsewhere(tl *model.Timeline) func(yield func(model.Unobserved) bool) {
+// outsideWindows is the unobserved time that no window has in its own bar.
+func outsideWindows(tl *model.Timeline) func(yield func(model.Unobserved) bool) {
 	return func(yield func(model.Unobserved) bool) {
 		for _, u := range tl.Unobserved {
 			if !inWindow(tl, u) && !yield(u) {
@@ -97,7 +97,7 @@ func elsewhere(tl *model.Timeline) func(yield func(model.Unobserved) bool) {
 // inWindow reports whether u lies in a window or at its edge, and the window's bar has all of it.
 func inWindow(tl *model.Timeline, u model.Unobserved) bool {
 	for w := range downtimes(tl) {
-		if from, to := reach(w); cutBy(w, u) && from <= u.Start && u.End <= to {
+		if from, to := bounds(w); touchesGap(w, u) && from <= u.Start && u.End <= to {
 			return true
 		}
 	}
@@ -115,16 +115,16 @@ func downtimes(tl *model.Timeline) func(yield func(*model.Window) bool) {
 	}
 }
 
-// cut reports whether unobserved time lies in a window or at its edge.
-func cut(tl *model.Timeline, w *model.Window) bool {
+// touchesAnyGap reports whether unobserved time lies in a window or at its edge.
+func touchesAnyGap(tl *model.Timeline, w *model.Window) bool {
 	if w.Open != (model.Open{}) {
 		return true
 	}
-	return slices.ContainsFunc(tl.Unobserved, func(u model.Unobserved) bool { return cutBy(w, u) })
+	return slices.ContainsFunc(tl.Unobserved, func(u model.Unobserved) bool { return touchesGap(w, u) })
 }
 
-// cutBy reports whether u lies within a window's brackets, or they end at it.
-func cutBy(w *model.Window, u model.Unobserved) bool {
+// touchesGap reports whether u lies within a window's brackets, or they end at it.
+func touchesGap(w *model.Window, u model.Unobserved) bool {
 	switch {
 	case u.Target != w.Target:
 		return false
@@ -134,9 +134,9 @@ func cutBy(w *model.Window, u model.Unobserved) bool {
 	return u.Start < w.End.Latest && u.End > w.Start.Earliest
 }
 
-// unseen widens a length: an outage shorter than the detection limit may have gone unseen, so that no length is known to
+// widenByLimit widens a length: an outage shorter than the detection limit may have gone unseen, so that no length is known to
 // be less.
-func unseen(v *model.Verdict, l model.Length) model.Range {
+func widenByLimit(v *model.Verdict, l model.Length) model.Range {
 	return model.Range{Min: float64(l.Min), Max: float64(max(l.Max, v.DetectionLimit))}
 }
 

@@ -120,7 +120,7 @@ func blackout(tl *model.Timeline, w *model.Window) *model.Length {
 	if w.Blackout != nil || w.Kind != model.Outage {
 		return w.Blackout
 	}
-	if slices.ContainsFunc(tl.Unobserved, func(u model.Unobserved) bool { return cutBy(w, u) }) {
+	if slices.ContainsFunc(tl.Unobserved, func(u model.Unobserved) bool { return touchesGap(w, u) }) {
 		return &model.Length{Max: w.Length.Max}
 	}
 	return &w.Length

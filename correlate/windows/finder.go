@@ -13,8 +13,7 @@ import (
 	"lapse/timeline"
 )
 
-// A Sample is what windows need of a request: when it was sent, when its outcome was known to us,
-// and what it was.
+// A Sample is what windows need of a request: when it was sent, when its outcome was known, and what the outcome was.
 type Sample struct {
 	Sent, Done time.Duration
 	Due        time.Duration
@@ -24,7 +23,7 @@ type Sample struct {
 	Delayed    bool // it was answered, but by how long our own stop delayed that, nobody knows
 }
 
-// InOrder sorts flights the way windows read them: by Sent, then by Seq.
+// InOrder sorts samples by Sent, then by Seq: the order in which they are read.
 func InOrder(a, b Sample) int {
 	if a.Sent != b.Sent {
 		return cmp.Compare(a.Sent, b.Sent)
@@ -32,71 +31,74 @@ func InOrder(a, b Sample) int {
 	return cmp.Compare(a.Seq, b.Seq)
 }
 
-// A window is a [model.Window] in the making: the figures of its failures F, from which brackets and
-// shares follow.
+// A window is a [model.Window] in the making. F are its failures; Known is the instant by which a failure proves the fault: its Done,
+// or earlier for a timeout (see finder.known).
 //
-// In a window of slow successes these stand in for the failures, and the quick successes for the
-// successes.
+//	ok ok x x ok x ok ok   →   F are the x; the ok between them is inside
+//
+// In a window of slow successes these take the place of the failures, and quick successes that of the successes.
 type window struct {
 	minSent, maxSent   time.Duration // of F
 	minKnown, maxKnown time.Duration // of F
-	lastSure           time.Duration // the latest instant at which F proves the fault lasted: max Sent(F), but see finder.sureFrom
-	usual              bool          // minKnown or lastSure rests on how soon answers usually come
+	lastCertain        time.Duration // the fault lasted at least until then: max Sent(F), or earlier for a request that was never sent (see finder.certainFrom)
+	statistical        bool          // minKnown or lastCertain rests on how soon answers usually come
 	failed             int           // |F|
-	inside             int           // successes amid F: see growing.amid
+	inside             int           // successes between failures: see openWindow.isInside
 	classes            [timeline.NumClasses]int
 	backends           map[uint16]int // who answered the successes inside; nil if nobody did
 	blackout           *model.Length
 
-	shareLow, shareHigh float64 // bounds of the share of requests that failed: at the least of those amid the failures, at the most of those within the brackets
-	proofs              proofs  // how many successes prove health beside this window
-	beside              proofs  // how many of these lie within its brackets
+	shareLow, shareHigh float64       // bounds of the share of requests that failed. Low: failures ÷ (failures + inside). High: failures ÷ all within the brackets
+	needed              confirmations // k: how many successes in a row prove health before and after the window
+	confirmed           confirmations // how many of these lie within the brackets
 	start, end          model.Instant
 	open                model.Open
-	cut                 *model.Instant // when its requests in flight were cut, all at once; nil if they were not
+	cut                 *model.Instant // when its requests in flight failed all at once; nil if they did not
 }
 
-// A run is a stretch of failures without a success wholly between two of them. Its fields mean what
-// they mean in a window.
-type run struct {
-	before             time.Duration // the last good sign before it: Sent of a success, or where observing began
-	minSent            time.Duration
-	minKnown, lastSure time.Duration
-	sureKnown          time.Duration // minKnown since the last gap that was longer than usual
-	least              time.Duration // the longest stretch before that gap
-	failed             int
-	pierced            bool // a success lies amid it, though not wholly between two failures: it was no stretch without any
+// A failureRun is a stretch of failures without a success that was sent after one of them was known and done before the next was sent.
+// Its fields mean what they mean in a window.
+//
+//	x x ok x x   →   two runs
+type failureRun struct {
+	before                time.Duration // Sent of the last success before the run, or where observing began
+	minSent               time.Duration
+	minKnown, lastCertain time.Duration
+	partKnown             time.Duration // minKnown since the last gap that was longer than usual
+	longestPart           time.Duration // the longest part before that gap
+	failed                int
+	hasSuccess            bool // a success overlaps the run: it was no stretch without any
 }
 
-// A growing window may still take in failures.
-type growing struct {
+// An openWindow may still take in failures.
+type openWindow struct {
 	window
-	run    run           // the last one
-	held   int           // successes sent since the first failure
-	edges  edges         // what proofs rest on, beside failed and inside
-	answer time.Duration // L of the design: by when an answer would have come while healthy; never if unknown
+	run       failureRun     // the last one
+	succeeded int            // successes sent since the first failure
+	boundary  boundaryCounts // how many failed and succeeded at either end of the window
+	answer    time.Duration  // L of the design: a healthy target answers within this time; Never if that is unknown
 
-	lastDone                  time.Duration // the latest Known of a failure that did not time out: at what instant the others failed, nobody knows
-	firstArrival, lastArrival time.Duration // by when the first, and from when on the last request failed for want of a connection; never and -1 if none did
+	lastDone                  time.Duration // the latest Known of a failure that did not time out
+	firstArrival, lastArrival time.Duration // failures to connect: when the first had arrived, when the last was sent; Never and -1 if there were none
 
-	tail     []Sample      // successes sent since the first failure that are not known to be inside, by Sent
-	soonest  time.Duration // the earliest Done in tail
-	proof    time.Duration // the earliest Done of a success with Sent ≥ max Known; never if there is none
-	dark     bool          // unobserved time lies after max Known
-	darkFrom time.Duration // where it begins
+	buffered   []Sample      // successes since the first failure that are not known to be inside, by Sent
+	soonest    time.Duration // the earliest Done in buffered
+	proof      time.Duration // the earliest Done of a success with Sent ≥ max Known; Never if there is none
+	gapFollows bool          // unobserved time lies after max Known
+	gapFrom    time.Duration // where it begins
 }
 
-// An ending window takes in no more failures, but its end awaits the k-th next success.
-type ending struct {
+// A closingWindow takes in no more failures. Its end is known when the k-th next success is done.
+type closingWindow struct {
 	window
 	dones []time.Duration // Done of the successes with Sent ≥ max Known, rising; if requests in flight were cut, of those with Done ≥ max Known
-	sents []time.Duration // if they were: Sent of the successes with Sent ≥ max Known, rising
+	sents []time.Duration // only if requests in flight were cut: Sent of the successes with Sent ≥ max Known, rising
 }
 
-// latest is by when the window had ended: when the k-th next success was done. A cut is over for what arrives as soon as
-// k successes were sent, and for what is in flight as soon as k were done.
-func (e *ending) latest() (time.Duration, bool) {
-	k := e.proofs.end
+// latest is the instant by which the window had ended: when the k-th next success was done. After a cut, k successes must have been sent
+// (new requests are well) and k must be done (those in flight are well). It is not known while there are fewer.
+func (e *closingWindow) latest() (time.Duration, bool) {
+	k := e.needed.end
 	switch {
 	case len(e.dones) < k || e.cut != nil && len(e.sents) < k:
 		return 0, false
@@ -109,37 +111,36 @@ func (e *ending) latest() (time.Duration, bool) {
 // A finder turns the requests of one target, given in order, into windows: of failures if slow is
 // 0, else of successes that took longer than slow.
 //
-// It keeps little: the window that grows, the one that ends, and the recent successes before them.
+// It keeps little: the open window, the closing one, and the recent successes before them.
 type finder struct {
 	join, Slow, timeout time.Duration
 	interval            time.Duration // between due instants; 0 if not known
 
-	begin   time.Duration // where observing began
-	floor   time.Duration // end of the window before: nothing before it belongs to the next one; -1 if there is none
-	recent  history       // successes since floor and before the growing window
-	light   time.Duration // the end of the last unobserved time
-	healthy Healthy
-	growing *growing
-	ending  *ending
-	found   []window // final, by start
+	begin      time.Duration  // when observing began
+	floor      time.Duration  // end of the window before: nothing before it belongs to the next one; -1 if there is none
+	recent     successHistory // successes since floor and before the open window
+	lastGapEnd time.Duration  // the end of the last unobserved time
+	profile    LatencyProfile
+	open       *openWindow
+	closing    *closingWindow
+	found      []window // final, by start
 }
 
-// clone returns a finder that can be driven on without touching f, as long as f stands still. It
-// finds only what f has not found yet.
+// clone returns a finder that can read on while f does not. It finds only what f has not found yet.
 func (f *finder) clone() finder {
 	c := *f
 	c.found = nil
 	c.recent = f.recent.overlay()
-	if f.growing != nil {
-		g := *f.growing
-		g.tail = slices.Clone(g.tail)
+	if f.open != nil {
+		g := *f.open
+		g.buffered = slices.Clone(g.buffered)
 		g.backends = maps.Clone(g.backends)
-		c.growing = &g
+		c.open = &g
 	}
-	if f.ending != nil {
-		e := *f.ending
+	if f.closing != nil {
+		e := *f.closing
 		e.dones, e.sents = slices.Clone(e.dones), slices.Clone(e.sents)
-		c.ending = &e
+		c.closing = &e
 	}
 	return c
 }
@@ -149,28 +150,28 @@ func (f *finder) take(r Sample) {
 	f.advance(r.Sent)
 	switch {
 	case f.Slow > 0 && r.Delayed: // it may have been quick or slow
-	case f.troubled(r):
-		f.trouble(r)
+	case f.fails(r):
+		f.failure(r)
 	case r.Class == timeline.OK:
 		f.success(r)
 	}
 }
 
-func (f *finder) troubled(r Sample) bool {
+func (f *finder) fails(r Sample) bool {
 	if f.Slow > 0 {
 		return r.Class == timeline.OK && r.Done-r.Sent > f.Slow
 	}
 	return r.Class.Failed()
 }
 
-// advance says that everything sent before now was read, and settles what that decides.
+// advance says that everything sent before now was read. It closes and settles the windows that this decides.
 func (f *finder) advance(now time.Duration) {
-	if g := f.growing; g != nil {
-		if now-g.maxKnown >= f.join && (g.proof <= now || g.dark) {
+	if g := f.open; g != nil {
+		if now-g.maxKnown >= f.join && (g.proof <= now || g.gapFollows) {
 			f.close(model.Never)
 		}
 	}
-	if e := f.ending; e != nil && f.growing == nil {
+	if e := f.closing; e != nil && f.open == nil {
 		if latest, known := e.latest(); known && latest <= now {
 			f.settle(model.Never)
 		}
@@ -179,92 +180,92 @@ func (f *finder) advance(now time.Duration) {
 
 // unobserved says that nothing was sent or in flight between two instants.
 func (f *finder) unobserved(from, to time.Duration) {
-	f.light = to
-	if g := f.growing; g != nil && !g.dark {
-		g.dark, g.darkFrom = true, from
+	f.lastGapEnd = to
+	if g := f.open; g != nil && !g.gapFollows {
+		g.gapFollows, g.gapFrom = true, from
 	}
 }
 
 // skipped says that the time since the request before was longer than usual, but counts as observed. The Service may have been well
 // in it, so a stretch of failures that it lies in has no least length but that of its parts.
 func (f *finder) skipped() {
-	if g := f.growing; g != nil {
-		g.run.part()
+	if g := f.open; g != nil {
+		g.run.split()
 	}
 }
 
-// part begins a new part of r.
-func (r *run) part() {
-	r.least = max(r.least, r.lastSure-r.sureKnown)
-	r.sureKnown = model.Never
+// split begins a new part of r.
+func (r *failureRun) split() {
+	r.longestPart = max(r.longestPart, r.lastCertain-r.partKnown)
+	r.partKnown = model.Never
 }
 
 func (f *finder) success(r Sample) {
-	if g := f.growing; g != nil {
-		g.hold(r)
+	if g := f.open; g != nil {
+		g.buffer(r)
 		return
 	}
 	if !r.Delayed {
-		f.healthy.Add(r)
+		f.profile.Add(r)
 	}
-	f.recent.push(evidence{r.Sent, r.Done})
-	if f.ending != nil {
-		f.ending.prove(r)
+	f.recent.push(successSpan{r.Sent, r.Done})
+	if f.closing != nil {
+		f.closing.confirm(r)
 	}
 }
 
-func (f *finder) trouble(r Sample) {
-	g := f.growing
+func (f *finder) failure(r Sample) {
+	g := f.open
 	if g == nil {
-		g = f.open(r)
-		f.growing = g
-	} else if g.proof <= r.Sent || g.dark {
+		g = f.openAt(r)
+		f.open = g
+	} else if g.proof <= r.Sent || g.gapFollows {
 		g.endRun(model.Never)
-		g.run = newRun(r.Sent, max(f.light, g.lastProof(r.Sent)))
+		g.run = newFailureRun(r.Sent, max(f.lastGapEnd, g.lastProof(r.Sent)))
 	}
 	known := f.known(r, g.answer)
-	sure := f.sureFrom(r, g.answer)
+	sure := f.certainFrom(r, g.answer)
 
 	g.failed++
 	g.classes[r.Class]++
-	g.usual = g.usual || f.Slow == 0 && known < r.Done && known < g.minKnown || sure < r.Sent
+	g.statistical = g.statistical || f.Slow == 0 && known < r.Done && known < g.minKnown || sure < r.Sent
 	g.minKnown, g.maxKnown = min(g.minKnown, known), max(g.maxKnown, known)
-	g.maxSent, g.lastSure = r.Sent, max(g.lastSure, sure)
+	g.maxSent, g.lastCertain = r.Sent, max(g.lastCertain, sure)
 	g.run.failed++
-	g.run.minKnown, g.run.sureKnown, g.run.lastSure = min(g.run.minKnown, known), min(g.run.sureKnown, known), max(g.run.lastSure, sure)
-	g.dark = false
+	g.run.minKnown, g.run.partKnown, g.run.lastCertain = min(g.run.minKnown, known), min(g.run.partKnown, known), max(g.run.lastCertain, sure)
+	g.gapFollows = false
 	if !r.Class.Timeout() {
 		g.lastDone = max(g.lastDone, known)
 	}
 	if Unconnected(r.Class) {
 		g.firstArrival, g.lastArrival = min(g.firstArrival, Arrival(r.Class, r.Sent, known)), r.Sent
 	}
-	g.sift(known - r.Sent)
-	g.edges.note(g.failed, g.held)
+	g.classify(known - r.Sent)
+	g.boundary.note(g.failed, g.succeeded)
 }
 
-// open begins a window at its first failure.
-func (f *finder) open(r Sample) *growing {
+// openAt begins a window at its first failure.
+func (f *finder) openAt(r Sample) *openWindow {
 	before, ok := f.recent.kthLast(1, r.Sent)
 	if !ok {
 		before = max(f.begin, f.floor)
 	}
-	return &growing{
-		window:       window{minSent: r.Sent, minKnown: model.Never, lastSure: math.MinInt64},
-		run:          newRun(r.Sent, max(before, f.light)),
-		answer:       f.healthy.Answer(),
+	return &openWindow{
+		window:       window{minSent: r.Sent, minKnown: model.Never, lastCertain: math.MinInt64},
+		run:          newFailureRun(r.Sent, max(before, f.lastGapEnd)),
+		answer:       f.profile.Answer(),
 		soonest:      model.Never,
 		firstArrival: model.Never, lastArrival: -1,
 		proof: model.Never,
 	}
 }
 
-func newRun(sent, before time.Duration) run {
-	return run{before: before, minSent: sent, minKnown: model.Never, sureKnown: model.Never, lastSure: math.MinInt64}
+func newFailureRun(sent, before time.Duration) failureRun {
+	return failureRun{before: before, minSent: sent, minKnown: model.Never, partKnown: model.Never, lastCertain: math.MinInt64}
 }
 
-// known is the instant by which r proves the fault: its Done. A request that timed out would have
-// been answered sooner, had there been no fault; so would a slow one.
+// known is the instant by which r proves the fault: its Done. For a timeout it is Sent + L, for a slow success Sent + --slow: a healthy
+// target would have answered by then.
 func (f *finder) known(r Sample, answer time.Duration) time.Duration {
 	switch {
 	case f.Slow > 0:
@@ -275,81 +276,82 @@ func (f *finder) known(r Sample, answer time.Duration) time.Duration {
 	return r.Done
 }
 
-// sureFrom is an instant no later than the end of the fault r met: when it was sent. A request
-// refused for want of a free connection was never sent: it shows that no answer to an earlier one
-// had arrived, which takes up to a healthy answer's time.
-func (f *finder) sureFrom(r Sample, answer time.Duration) time.Duration {
+// certainFrom is an instant at which the fault that r met still lasted: r's Sent. A request without a free connection (no_slot) was never
+// sent: it shows only that no answer to an earlier request had arrived, and a healthy answer takes up to answer.
+func (f *finder) certainFrom(r Sample, answer time.Duration) time.Duration {
 	if r.Class == timeline.NoSlot {
 		return max(f.begin, r.Sent-min(answer, f.timeout))
 	}
 	return r.Sent
 }
 
-// close ends the growing window at the last failure read. No request after bound is known.
+// close ends the open window at the last failure read. Nothing is known of the time after bound.
+//
+//	ok ok ok x x x ok ok ok   with k = 2: the start lies between the second ok from the left and the first x, the end between the last x
+//	                          and the second ok after it
 func (f *finder) close(bound time.Duration) {
-	g := f.growing
-	g.spare(f.interval)
+	g := f.open
+	g.countCut(f.interval)
 	g.endRun(bound)
 	w := g.window
 	by := w.minSent
 	if w.cut != nil {
-		by, w.blackout = model.Never, nil // whenever they were done, what was sent before the first failure was spared
+		by, w.blackout = model.Never, nil // a success that was sent before the first failure proves health whenever it was done
 	}
-	w.proofs = g.edges.proofs(w.failed, w.inside)
+	w.needed = g.boundary.needed(w.failed, w.inside)
 	w.start = model.Instant{Earliest: f.begin, Latest: w.minKnown}
-	sent, ok := f.recent.kthLast(w.proofs.start, by)
+	sent, ok := f.recent.kthLast(w.needed.start, by)
 	switch {
 	case ok:
 		w.start.Earliest = sent
-		w.beside.start = w.proofs.start - 1
+		w.confirmed.start = w.needed.start - 1
 	case f.floor >= 0:
 		w.start.Earliest = f.floor
 	default:
 		w.start.Earliest = min(f.begin, w.minSent)
 		w.open.Start = true
 	}
-	w.end.Earliest = w.lastSure
+	w.end.Earliest = w.lastCertain
 
 	f.settle(w.minKnown)
-	f.growing = nil
-	f.ending = &ending{window: w}
+	f.open = nil
+	f.closing = &closingWindow{window: w}
 	f.floor = w.maxSent
 	f.recent.reset()
-	for _, s := range g.tail {
-		f.ending.prove(s)
+	for _, s := range g.buffered {
+		f.closing.confirm(s)
 		if s.Sent >= w.maxSent {
-			f.recent.push(evidence{s.Sent, s.Done})
+			f.recent.push(successSpan{s.Sent, s.Done})
 		}
 	}
 }
 
-// settle makes the ending window final, now that no more success can narrow its end. bound is an
-// instant it had surely ended by, never if there is none.
+// settle makes the closing window final: no later success can narrow its end. The window had ended by bound; Never if that is not known.
 func (f *finder) settle(bound time.Duration) {
-	e := f.ending
+	e := f.closing
 	if e == nil {
 		return
 	}
-	f.ending = nil
+	f.closing = nil
 	e.end.Latest = bound
 	if latest, known := e.latest(); known && latest <= bound {
 		e.end.Latest = latest
-		e.beside.end = e.proofs.end - 1
+		e.confirmed.end = e.needed.end - 1
 	}
-	e.weigh()
+	e.boundShare()
 	f.found = append(f.found, e.window)
 }
 
 // finish makes everything final as it stands: nothing is known of the time after end.
 func (f *finder) finish(end time.Duration) {
-	if g := f.growing; g != nil {
+	if g := f.open; g != nil {
 		f.close(max(end, g.maxKnown))
 	}
-	if e := f.ending; e != nil {
+	if e := f.closing; e != nil {
 		_, known := e.latest()
 		e.open.End = !known
 		bound := max(end, e.maxKnown, e.lastDone())
-		if e.timedOut() { // that they failed became known later: of that time nothing was asked
+		if e.timedOut() { // their failure became known after measuring had ended
 			e.start.Latest = min(e.start.Latest, max(end, e.maxSent))
 			if e.open.End {
 				bound = max(end, e.maxSent)
@@ -369,19 +371,19 @@ func (w *window) timedOut() bool {
 	return true
 }
 
-// hold keeps a success until it is known whether it lies inside.
-func (g *growing) hold(r Sample) {
-	g.held++
-	g.tail = append(g.tail, r)
+// buffer keeps a success until it is known whether it lies inside.
+func (g *openWindow) buffer(r Sample) {
+	g.succeeded++
+	g.buffered = append(g.buffered, r)
 	g.soonest = min(g.soonest, r.Done)
 	if r.Sent >= g.maxKnown {
 		g.proof = min(g.proof, r.Done)
 	}
 }
 
-// lastProof is the latest Sent of a held success that was done by now.
-func (g *growing) lastProof(now time.Duration) time.Duration {
-	for _, s := range slices.Backward(g.tail) {
+// lastProof is the latest Sent of a buffered success that was done by now.
+func (g *openWindow) lastProof(now time.Duration) time.Duration {
+	for _, s := range slices.Backward(g.buffered) {
 		if s.Done <= now {
 			return s.Sent
 		}
@@ -390,35 +392,35 @@ func (g *growing) lastProof(now time.Duration) time.Duration {
 }
 
 // endRun closes the last run of failures, and notes it if it is the longest.
-func (g *growing) endRun(bound time.Duration) {
+func (g *openWindow) endRun(bound time.Duration) {
 	bound = min(bound, g.proof)
-	if g.dark {
-		bound = min(bound, g.darkFrom)
+	if g.gapFollows {
+		bound = min(bound, g.gapFrom)
 	}
 	if g.run.failed < 3 {
 		return
 	}
-	this := model.Length{Min: max(0, g.run.least, g.run.lastSure-g.run.sureKnown), Max: bound - g.run.before}
-	if g.run.pierced {
+	this := model.Length{Min: max(0, g.run.longestPart, g.run.lastCertain-g.run.partKnown), Max: bound - g.run.before}
+	if g.run.hasSuccess {
 		this.Min = 0
 	}
 	g.blackout = model.Longer(g.blackout, this)
 }
 
-// sift counts the held successes that lie amid the failures now, and drops those that never will. roundTrip is how long after it
-// was sent the newest failure proved the fault.
-func (g *growing) sift(roundTrip time.Duration) {
-	defer g.reprove()
+// classify counts the buffered successes that are inside the window now, and drops those that never will be. roundTrip is the time from
+// Sent to Known of the newest failure.
+func (g *openWindow) classify(roundTrip time.Duration) {
+	defer g.findProof()
 	before := g.maxSent - roundTrip
-	if len(g.tail) == 0 || g.soonest > max(g.maxSent, g.lastDone) && g.tail[0].Sent > max(before, g.lastArrival) {
+	if len(g.buffered) == 0 || g.soonest > max(g.maxSent, g.lastDone) && g.buffered[0].Sent > max(before, g.lastArrival) {
 		return
 	}
 	final := g.maxSent >= g.minKnown // no later failure was known sooner
-	kept := g.tail[:0]
+	kept := g.buffered[:0]
 	g.soonest = model.Never
-	for _, s := range g.tail {
+	for _, s := range g.buffered {
 		switch {
-		case g.amid(s, before):
+		case g.isInside(s, before):
 			g.count(s)
 		case final && s.Sent < g.minKnown && !g.follows(s) && s.Sent <= g.firstArrival:
 		default:
@@ -426,19 +428,20 @@ func (g *growing) sift(roundTrip time.Duration) {
 			g.soonest = min(g.soonest, s.Done)
 		}
 	}
-	g.tail = kept
+	g.buffered = kept
 }
 
-// amid reports whether a success lies amid the failures: it would have failed, had every request. Which instant between
-// its Sent and its Done decided on it, nobody knows. So it lies amid them if
+// isInside reports whether a success lies between failures, so that it would have failed if every request had. The instant between Sent
+// and Done at which the target decided on it is not known. So there are four ways to be inside:
 //
-//   - it was under way only after the first failure was known and before the last was sent, or
-//   - it was sent then, took no longer than usual, and was sent before: a failure's round trip before the last failure. So where
-//     failures are quick and answers slow; or
-//   - it was sent between failures to connect: these are decided when the first packet arrives, whenever that becomes known, or
-//   - it was sent between failures and done between failures: whether requests are decided on when they arrive, when
-//     they are answered, or all that are in flight at once, this one was while others failed. So where both are slow.
-func (g *growing) amid(s Sample, before time.Duration) bool {
+//   - It was in flight only after the first failure was known and before the last was sent:
+//     x (ok) x.
+//   - It was sent in that time, at least a failure's round trip before the last failure, and took no longer than a healthy answer. This
+//     finds successes where failures are quick and answers are slow.
+//   - It was sent between two failures to connect. Those are decided when the first packet arrives, whenever that becomes known.
+//   - It was sent between failures and done between failures. Whether the target decides at arrival, at the answer or for all in flight at
+//     once, others failed meanwhile. This finds successes where failures and answers are slow.
+func (g *openWindow) isInside(s Sample, before time.Duration) bool {
 	switch {
 	case s.Sent >= g.minKnown && (s.Done <= g.maxSent || s.Sent <= before && s.Done-s.Sent <= g.answer && g.answer != model.Never):
 		return true
@@ -448,16 +451,16 @@ func (g *growing) amid(s Sample, before time.Duration) bool {
 	return g.follows(s) && s.Sent+MaxReorder < g.maxSent && s.Done+MaxReorder < max(g.maxSent, g.lastDone)
 }
 
-// spare counts the successes that were in flight when others were cut, all at once: a server was killed. These were sent and
-// done beside the failures, and would have failed as well, had every request.
+// countCut counts the successes that were in flight when others were cut, all at once, as when one of several servers is killed. They are
+// inside the window: they would have failed if every request had.
 //
 //	sent   . x . x x .            of six requests in flight three were cut:
 //	done               xxx. . .   half of them, at one instant
-func (g *growing) spare(interval time.Duration) {
+func (g *openWindow) countCut(interval time.Duration) {
 	if !g.atOnce(interval) {
 		return
 	}
-	for _, s := range g.tail {
+	for _, s := range g.buffered {
 		if g.follows(s) && s.Sent+MaxReorder < g.minKnown && s.Done-MaxReorder > g.lastDone {
 			g.cut = &model.Instant{Earliest: g.minKnown, Latest: g.lastDone}
 			g.count(s)
@@ -465,9 +468,9 @@ func (g *growing) spare(interval time.Duration) {
 	}
 }
 
-// atOnce reports whether the failures became known in so short a time that far fewer requests could have been answered in it: what
-// decided on them did so for all that were in flight.
-func (g *growing) atOnce(interval time.Duration) bool {
+// atOnce reports whether all failures became known within so short a time that far fewer requests could have been answered in it: one
+// event failed all that were in flight.
+func (g *openWindow) atOnce(interval time.Duration) bool {
 	for class, n := range g.classes {
 		if n > 0 && !inFlight(timeline.Class(class)) {
 			return false
@@ -495,18 +498,18 @@ func Arrival(class timeline.Class, sent, known time.Duration) time.Duration {
 	return known
 }
 
-// follows reports whether a success was sent after, and done after, the first failure.
-func (g *growing) follows(s Sample) bool {
+// follows reports whether a success was sent after the first failure was sent, and done after that was known.
+func (g *openWindow) follows(s Sample) bool {
 	return s.Sent-MaxReorder > g.minSent && s.Done-MaxReorder > g.minKnown
 }
 
-// MaxReorder is by how much two requests may overtake each other on their way: in the network, or waiting for a processor.
+// MaxReorder is the longest time by which one request can overtake another: in the network, or while it waits for a processor.
 const MaxReorder = 5 * time.Millisecond
 
-// reprove finds the proof among the successes sent no sooner than the failures were known.
-func (g *growing) reprove() {
+// findProof finds the proof among the successes sent no sooner than the failures were known.
+func (g *openWindow) findProof() {
 	g.proof = model.Never
-	for _, s := range slices.Backward(g.tail) {
+	for _, s := range slices.Backward(g.buffered) {
 		if s.Sent < g.maxKnown {
 			return
 		}
@@ -514,9 +517,9 @@ func (g *growing) reprove() {
 	}
 }
 
-func (g *growing) count(s Sample) {
+func (g *openWindow) count(s Sample) {
 	g.inside++
-	g.run.pierced = g.run.pierced || s.Sent > g.run.minSent && s.Done > g.run.minKnown
+	g.run.hasSuccess = g.run.hasSuccess || s.Sent > g.run.minSent && s.Done > g.run.minKnown
 	if s.Backend == 0 {
 		return
 	}
@@ -527,20 +530,20 @@ func (g *growing) count(s Sample) {
 }
 
 // lastDone is the latest of dones.
-func (e *ending) lastDone() time.Duration {
+func (e *closingWindow) lastDone() time.Duration {
 	if len(e.dones) == 0 {
 		return 0
 	}
 	return e.dones[len(e.dones)-1]
 }
 
-// prove adds a success to those that prove the end.
-func (e *ending) prove(r Sample) {
+// confirm adds a success to those that prove the end.
+func (e *closingWindow) confirm(r Sample) {
 	if r.Sent >= e.maxKnown || e.cut != nil && r.Done >= e.maxKnown {
-		e.dones = insert(e.dones, r.Done, e.proofs.end)
+		e.dones = insert(e.dones, r.Done, e.needed.end)
 	}
 	if r.Sent >= e.maxKnown && e.cut != nil {
-		e.sents = insert(e.sents, r.Sent, e.proofs.end)
+		e.sents = insert(e.sents, r.Sent, e.needed.end)
 	}
 }
 

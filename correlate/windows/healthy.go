@@ -7,32 +7,32 @@ import (
 	"lapse/correlate/model"
 )
 
-// evidence is when a success was sent and done.
-type evidence struct{ sent, done time.Duration }
+// successSpan is when a success was sent and done.
+type successSpan struct{ sent, done time.Duration }
 
-// A history holds the last successes before a window, by Sent. It forgets the oldest ones once it
-// holds more than twice keep: who asks for them is told that they are not known.
-type history struct {
+// A successHistory holds the last successes before a window, by Sent. It forgets the oldest ones once it
+// holds more than twice keep; those are not known any more.
+type successHistory struct {
 	keep  int
-	older *history // read only; what was pushed before spans
-	spans []evidence
+	older *successHistory // read only; what was pushed before spans
+	spans []successSpan
 }
 
 // overlay returns a history that can be pushed to while h stands still.
-func (h *history) overlay() history { return history{keep: h.keep, older: h} }
+func (h *successHistory) overlay() successHistory { return successHistory{keep: h.keep, older: h} }
 
-func (h *history) push(e evidence) {
+func (h *successHistory) push(e successSpan) {
 	if len(h.spans) >= 2*h.keep {
 		h.spans = h.spans[:copy(h.spans, h.spans[len(h.spans)-h.keep:])]
 	}
 	h.spans = append(h.spans, e)
 }
 
-func (h *history) reset() { h.spans, h.older = h.spans[:0], nil }
+func (h *successHistory) reset() { h.spans, h.older = h.spans[:0], nil }
 
 // kthLast returns the Sent of the k-th last success that was done by an instant; false if fewer
 // are known.
-func (h *history) kthLast(k int, by time.Duration) (time.Duration, bool) {
+func (h *successHistory) kthLast(k int, by time.Duration) (time.Duration, bool) {
 	for ; h != nil; h = h.older {
 		for _, e := range slices.Backward(h.spans) {
 			if e.done > by {
@@ -46,25 +46,25 @@ func (h *history) kthLast(k int, by time.Duration) (time.Duration, bool) {
 	return 0, false
 }
 
-// Healthy is how fast a target answers while nothing is wrong with it: a histogram of Done−Sent
+// LatencyProfile is how fast a target answers while nothing is wrong with it: a histogram of Done−Sent
 // over the successes outside windows, and how much time they stand for.
-type Healthy struct {
-	counts [healthySlots]int
+type LatencyProfile struct {
+	counts [healthyBins]int
 	n      int
 	last   time.Duration // Sent of the newest success
 	time   time.Duration // time watched: from Sent to Sent, without gaps
 	MaxGap time.Duration // a longer one counts as this
 }
 
-const healthySlots = 208 // up to about 60 s
+const healthyBins = 208 // up to about 60 s
 
-func (h *Healthy) Add(r Sample) {
+func (h *LatencyProfile) Add(r Sample) {
 	if h.n > 0 {
 		h.time += min(r.Sent-h.last, h.MaxGap)
 	}
 	h.last = r.Sent
 	h.n++
-	h.counts[min(model.LatencySlot(r.Done-r.Sent), healthySlots-1)]++
+	h.counts[min(model.LatencyBin(r.Done-r.Sent), healthyBins-1)]++
 }
 
 // Answer is L of the design: by then an answer would have come, had the target been healthy. It is
@@ -72,13 +72,13 @@ func (h *Healthy) Add(r Sample) {
 // a quarter of a percent of the time watched. Else the oldest request that a stall catches would, at a high
 // rate, too often be one that had waited longer already:
 // see docs/decisions/0002-when-a-timeout-proves-the-fault.md. It is never if too little was watched to tell.
-func (h *Healthy) Answer() time.Duration {
+func (h *LatencyProfile) Answer() time.Duration {
 	above := 0                 // successes in higher slots
 	excess := time.Duration(0) // how long they waited beyond answer, together
 	answer := model.Never
-	for i := healthySlots - 1; i >= 0; i-- {
-		_, upper := model.SlotLatency(i)
-		_, next := model.SlotLatency(i + 1)
+	for i := healthyBins - 1; i >= 0; i-- {
+		_, upper := model.BinLatency(i)
+		_, next := model.BinLatency(i + 1)
 		excess += time.Duration(above) * (next - upper)
 		if above > h.n/1000 || excess > h.time/400 {
 			break

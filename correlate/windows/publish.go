@@ -7,17 +7,17 @@ import (
 	"lapse/timeline"
 )
 
-// publish gives a window its public form. Where dark, unobserved time lies between its failures and
-// the good requests beside them, the bracket reaches only to the edge of what was observed. unsure is dark, and the gaps between sends
-// that are longer than usual.
-func (w window) publish(slow bool, dark, unsure []Period, backends []string) model.Window {
-	lit := w
-	if w.shade(dark); w.beside != lit.beside {
-		w.weigh()
+// publish gives a window its public form. Where unobserved time lies between its failures and the successes before or after them, the
+// bracket ends at the edge of what was observed. unsure is the unobserved time together with the gaps between sends that are longer than
+// usual.
+func (w window) publish(slow bool, unobserved, unsure []Period, backends []string) model.Window {
+	full := w
+	if w.clampToObserved(unobserved); w.confirmed != full.confirmed {
+		w.boundShare()
 	}
 	sent := w.failed + w.inside
 	if w.inside == 0 && w.failed < 3 && !slow {
-		sent += w.beside.start + w.beside.end // so few tell nothing of a share but together with those beside them
+		sent += w.confirmed.start + w.confirmed.end // too few for a share of their own
 	}
 	p := model.Window{
 		Kind:     model.Partial,
@@ -33,7 +33,7 @@ func (w window) publish(slow bool, dark, unsure []Period, backends []string) mod
 		Open:     w.open,
 		Cut:      w.cut,
 	}
-	if w.usual || w.proofs.start > 1 || w.proofs.end > 1 {
+	if w.statistical || w.needed.start > 1 || w.needed.end > 1 {
 		p.Basis = model.Statistical
 	}
 	if slow {
@@ -46,45 +46,47 @@ func (w window) publish(slow bool, dark, unsure []Period, backends []string) mod
 	if w.blackout != nil { // no longer than the window, which may be shaded
 		p.Blackout = &model.Length{Min: w.blackout.Min, Max: min(w.blackout.Max, p.Length.Max)}
 	}
-	p.Downtime = w.downtime(p, dark, unsure)
-	if w.open != (model.Open{}) && lit.open == (model.Open{}) {
-		length := lit.end.Latest - lit.start.Earliest
+	p.Downtime = w.downtime(p, unobserved, unsure)
+	if w.open != (model.Open{}) && full.open == (model.Open{}) {
+		length := full.end.Latest - full.start.Earliest
 		p.Most = &model.Most{Length: length, Downtime: p.Downtime.Max + length - p.Length.Max}
 	}
 	return p
 }
 
-// shade ends brackets where they would reach into unobserved time.
-func (w *window) shade(dark []Period) {
-	if before := touching(dark, w.start.Earliest, w.minSent); len(before) > 0 {
+// clampToObserved ends brackets where unobserved time begins.
+//
+//	ok ok . . . x x x ok   →   start ∈ [end of the gap, first x], open
+func (w *window) clampToObserved(unobserved []Period) {
+	if before := touching(unobserved, w.start.Earliest, w.minSent); len(before) > 0 {
 		w.start.Earliest = min(before[len(before)-1].To, w.minSent)
-		w.open.Start, w.beside.start = true, 0
+		w.open.Start, w.confirmed.start = true, 0
 	}
-	if after := touching(dark, w.maxKnown, w.end.Latest); len(after) > 0 {
+	if after := touching(unobserved, w.maxKnown, w.end.Latest); len(after) > 0 {
 		w.end.Latest = max(after[0].From, w.maxKnown)
-		w.open.End, w.beside.end = true, 0
+		w.open.End, w.confirmed.end = true, 0
 	}
 }
 
-// downtime is the time a service that fails every request would need to lose as many. What was not
-// observed adds nothing to the least it can be, and all of itself to the most. Nor do gaps that are longer than usual add to the least: the
-// Service may have been well in them.
+// downtime is how long a service that fails every request would need to be down to lose as many. Unobserved time counts in full at the
+// upper end and not at all at the lower end. Gaps that are longer than usual do not count at the lower end either: the target may have been
+// well in them.
 //
-// The share of a partial window is bounded below by the requests amid its failures, and above by all within its brackets, also
-// those beside the failures, which were answered.
-func (w window) downtime(p model.Window, dark, unsure []Period) model.Length {
+// The share of a partial window is bounded below by failures ÷ requests between the failures, and above by failures ÷ all requests within
+// the brackets.
+func (w window) downtime(p model.Window, unobserved, unsure []Period) model.Length {
 	least := max(0, p.Length.Min-within(unsure, w.start.Latest, w.end.Earliest))
 	if p.Kind == model.Outage {
 		return model.Length{Min: least, Max: p.Length.Max}
 	}
-	unseen := within(dark, p.Start.Earliest, p.End.Latest)
+	unseen := within(unobserved, p.Start.Earliest, p.End.Latest)
 	return model.Length{Min: scale(least, w.shareLow), Max: scale(p.Length.Max-unseen, w.shareHigh) + unseen}
 }
 
-// within is how much of the time between two instants is dark.
-func within(dark []Period, from, to time.Duration) time.Duration {
+// within is how much of the time between two instants lies in these periods.
+func within(unobserved []Period, from, to time.Duration) time.Duration {
 	sum := time.Duration(0)
-	for _, d := range touching(dark, from, to) {
+	for _, d := range touching(unobserved, from, to) {
 		sum += max(0, min(d.To, to)-max(d.From, from)) // a lone failure ends before it is known
 	}
 	return sum

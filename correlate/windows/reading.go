@@ -14,7 +14,7 @@ type Reading struct {
 	kind     timeline.TargetKind
 	asked    time.Duration // --slow; 0 if it was not given
 	read     time.Duration // Sent of the last one
-	Watch    watch
+	Gaps     gapFinder
 	failures finder
 	Slow     slowFinder
 	Streaks  Streaks  // of a target of kind new
@@ -36,13 +36,13 @@ func NewReading(t timeline.Target, o Options) Reading {
 	find := func(slow time.Duration) finder {
 		return finder{
 			join: o.Join, Slow: slow, timeout: t.Timeout, interval: Interval(t), floor: -1,
-			recent: history{keep: keep}, healthy: Healthy{MaxGap: usualGap(t)},
+			recent: successHistory{keep: keep}, profile: LatencyProfile{MaxGap: usualGap(t)},
 		}
 	}
 	return Reading{
 		kind:     t.Kind,
 		asked:    o.Slow,
-		Watch:    watch{Limit: GapLimit(t, o.Resolution), usual: usualGap(t), varies: t.Kind == timeline.Direct, asked: o.Resolution},
+		Gaps:     gapFinder{Limit: GapLimit(t, o.Resolution), usual: usualGap(t), varies: t.Kind == timeline.Direct, asked: o.Resolution},
 		failures: find(0),
 		Slow:     slowFinder{finder: find(o.Slow), start: max(o.Baseline, leastStart)},
 	}
@@ -60,14 +60,14 @@ func (g *Reading) Take(r Sample, begin time.Duration) {
 	r.Sent = max(r.Sent, g.read) // a request the watermark had promised not to come
 	r.Done = max(r.Done, r.Sent)
 	g.read = r.Sent
-	if !g.Watch.begun {
+	if !g.Gaps.begun {
 		g.failures.begin, g.Slow.begin = begin, begin
 	}
-	gap := g.Watch.take(r, begin)
+	gap := g.Gaps.take(r, begin)
 	switch {
-	case gap.dark:
+	case gap.unobserved:
 		g.failures.unobserved(gap.idle.From, gap.idle.To)
-	case gap.short:
+	case gap.longer:
 		g.failures.skipped()
 	}
 	if !r.Class.Observed() {
@@ -93,9 +93,9 @@ func (g *Reading) Take(r Sample, begin time.Duration) {
 // ones of watch and stalls.
 func (g *Reading) Clone() Reading {
 	c := *g
-	c.Watch.dark = slices.Clip(g.Watch.dark)
-	c.Watch.short = slices.Clip(g.Watch.short)
-	c.Watch.waiting = slices.Clip(g.Watch.waiting)
+	c.Gaps.unobserved = slices.Clip(g.Gaps.unobserved)
+	c.Gaps.longer = slices.Clip(g.Gaps.longer)
+	c.Gaps.waiting = slices.Clip(g.Gaps.waiting)
 	c.Stalls, c.Faults = slices.Clip(g.Stalls), slices.Clip(g.Faults)
 	c.failures, c.Slow = g.failures.clone(), g.Slow.clone()
 	c.Streaks = g.Streaks.clone()
@@ -104,7 +104,7 @@ func (g *Reading) Clone() Reading {
 
 // Finish ends the reading when measuring ended, early or not, and returns the unobserved time at its end.
 func (g *Reading) Finish(end time.Duration, early bool) (tail []Period) {
-	if gap := g.Watch.gapBefore(end); gap.dark && g.Watch.begun {
+	if gap := g.Gaps.gapBefore(end); gap.unobserved && g.Gaps.begun {
 		if early {
 			gap.idle.Reason = model.ReasonEnded
 		}
@@ -119,18 +119,18 @@ func (g *Reading) Finish(end time.Duration, early bool) (tail []Period) {
 
 // Unobserved is the time within bounds that was not observed, sorted and disjoint: the gaps between sends, what the control target
 // showed of the prober, and others that all targets share. unsure is that, and gaps that are none but longer than usual.
-func (g *Reading) Unobserved(within Period, tail, stalls, slow, failed []Period) (dark, unsure []Period) {
-	limit := g.Watch.Limit
-	dark = merge(within, g.Watch.dark, tail, longerThan(limit, stalls), longerThan(limit, slow), failed)
-	return dark, merge(within, dark, g.Watch.short)
+func (g *Reading) Unobserved(within Period, tail, stalls, slow, failed []Period) (unobserved, unsure []Period) {
+	limit := g.Gaps.Limit
+	unobserved = merge(within, g.Gaps.unobserved, tail, longerThan(limit, stalls), longerThan(limit, slow), failed)
+	return unobserved, merge(within, unobserved, g.Gaps.longer)
 }
 
 // Windows publishes the windows: of failures, then of slow successes. Those that before had found already are final, the others as
 // live as the run is.
-func (g *Reading) Windows(before *Reading, dark, unsure []Period, fastest time.Duration, live bool, backends []string) []model.Window {
+func (g *Reading) Windows(before *Reading, unobserved, unsure []Period, fastest time.Duration, live bool, backends []string) []model.Window {
 	list := []model.Window{}
 	publish := func(w window, slow, live bool) {
-		p := w.publish(slow, dark, unsure, backends)
+		p := w.publish(slow, unobserved, unsure, backends)
 		p.Live = live
 		list = append(list, p)
 	}

@@ -2,17 +2,16 @@ package windows
 
 import "math"
 
-// Confirmations is k of the design: how many successes in a row prove health beside failures of which so many were met, and so
-// many successes from the first to the last.
+// ConfirmationsNeeded is k of the design: how many successes in a row prove health, if so many requests failed and so many succeeded from
+// the first failure to the last.
 //
 // While a fault fails a share p of requests, k successes in a row have a probability of (1−p)^k.
-// The share that shows, failed ÷ sent, is too large, for a window begins and ends with a failure;
-// one failure less makes up for it. And 0.1 % leaves room for what a small number of requests says
-// about p, so that both brackets hold in 99 % of cases: see docs/decisions/0003-how-many-successes-prove-health.md.
+// The measured share, failed ÷ sent, is too large, because a window begins and ends with a failure: one failure less corrects this. The
+// limit of 0.1 % leaves room for the uncertainty of p in few requests, so that both brackets hold in 99 % of cases: see
+// docs/decisions/0003-how-many-successes-prove-health.md.
 //
-// Failures without a success between them make a share of which half a request succeeded: where they are enough for more, see
-// fewFailures.
-func Confirmations(failed, succeeded int) int {
+// If no request succeeded, half a request counts as a success. From [FewFailures] failures on, one success is enough.
+func ConfirmationsNeeded(failed, succeeded int) int {
 	lost, sent := float64(failed-1), float64(failed+succeeded)
 	if succeeded == 0 {
 		lost, sent = lost+0.5, sent+1
@@ -20,56 +19,58 @@ func Confirmations(failed, succeeded int) int {
 	return int(math.Ceil(math.Log(0.001) / math.Log1p(-lost/sent)))
 }
 
-// FewFailures is from how many failures on, with no success among them, every request is taken to have failed, so that one
-// success is proof: of the faults that fail every second request, one in 128 fails so many in a row.
+// FewFailures is the number of failures, without a success between them, from which on every request is taken to fail, so that one success
+// proves health. Of the faults that fail every second request at random, one in 128 fails so many in a row.
 const FewFailures = 8
 
-// proofs is k of the design at either end of a window.
-type proofs struct{ start, end int }
+// confirmations are k at the start and at the end of a window.
+type confirmations struct{ start, end int }
 
-// EdgeFailures are how many failures at either end of a window tell which share fails there: each of these numbers of them does.
-var EdgeFailures = [...]int{3, 5, 10, mostEdgeFailures}
+// BoundaryFailures are the numbers of failures at an end of a window by which the share that fails there is estimated: by each of them.
+var BoundaryFailures = [...]int{3, 5, 10, mostBoundaryFailures}
 
-const mostEdgeFailures = 20
+const mostBoundaryFailures = 20
 
-// edges are what is known of the share of requests that fail at the ends of a window. A window can hold an outage of every request
-// and then, closer than join, one of a few: then the share in all of it says little of either.
-type edges struct {
-	first [mostEdgeFailures + 1]int // successes inside when so many had failed
-	last  [mostEdgeFailures]int     // successes inside when the last ones had failed, in turn
+// boundaryCounts hold what is needed to estimate the share of requests that fail at the start and at the end of a window. A window can hold
+// an outage of every request and, less than join later, one of a few: then the share in the whole window describes neither.
+//
+//	x x x x x x ok x ok ok ok x ok ok ok ok x ok   →   at the start one success proves health, at the end one does not
+type boundaryCounts struct {
+	first [mostBoundaryFailures + 1]int // successes inside when so many had failed
+	last  [mostBoundaryFailures]int     // successes inside when the last ones had failed, in turn
 }
 
-// note is told of each failure, with how many had failed by then and how many successes had been sent since the first.
-func (e *edges) note(failed, succeeded int) {
-	if failed <= mostEdgeFailures {
+// note adds a failure: how many had failed with it, and how many successes had been sent since the first failure.
+func (e *boundaryCounts) note(failed, succeeded int) {
+	if failed <= mostBoundaryFailures {
 		e.first[failed] = succeeded
 	}
-	e.last[failed%mostEdgeFailures] = succeeded
+	e.last[failed%mostBoundaryFailures] = succeeded
 }
 
-// proofs are as many as the share in the whole window asks for, or more where fewer failed at an end of it.
-func (e *edges) proofs(failed, inside int) proofs {
+// needed returns what the share in the whole window requires, or more where the share at one end is smaller.
+func (e *boundaryCounts) needed(failed, inside int) confirmations {
 	if inside == 0 && failed >= FewFailures {
-		return proofs{1, 1}
+		return confirmations{1, 1}
 	}
-	succeeded := e.last[failed%mostEdgeFailures]
-	all := Confirmations(failed, succeeded)
-	p := proofs{all, all}
-	for _, n := range EdgeFailures {
+	succeeded := e.last[failed%mostBoundaryFailures]
+	all := ConfirmationsNeeded(failed, succeeded)
+	p := confirmations{all, all}
+	for _, n := range BoundaryFailures {
 		if n >= failed {
 			break
 		}
-		since := e.last[(failed-n+1)%mostEdgeFailures] // when the first of the last n had failed
-		p.start = max(p.start, Confirmations(n, e.first[n]))
-		p.end = max(p.end, Confirmations(n, succeeded-since))
+		since := e.last[(failed-n+1)%mostBoundaryFailures] // when the first of the last n had failed
+		p.start = max(p.start, ConfirmationsNeeded(n, e.first[n]))
+		p.end = max(p.end, ConfirmationsNeeded(n, succeeded-since))
 	}
 	return p
 }
 
-// weigh bounds the share of requests that failed.
-func (w *window) weigh() {
+// boundShare bounds the share of requests that failed.
+func (w *window) boundShare() {
 	w.shareLow, _ = ShareInterval(w.failed, w.failed+w.inside)
-	_, w.shareHigh = ShareInterval(w.failed, w.failed+w.inside+w.beside.start+w.beside.end)
+	_, w.shareHigh = ShareInterval(w.failed, w.failed+w.inside+w.confirmed.start+w.confirmed.end)
 }
 
 // ShareInterval is the Clopper-Pearson interval for the share of requests that fail, if failed of n

@@ -15,7 +15,7 @@ func TestProofsNeeded(t *testing.T) {
 		{90, 10, 4},
 		{50, 950, 138},
 	} {
-		if got := Confirmations(test.failed, test.inside); got != test.want {
+		if got := ConfirmationsNeeded(test.failed, test.inside); got != test.want {
 			t.Errorf("%d failed, %d successes inside: %d successes in a row prove health, want %d", test.failed, test.inside, got, test.want)
 		}
 	}
@@ -26,15 +26,15 @@ func TestProofsAtTheEdges(t *testing.T) {
 		name   string
 		row    []bool // whether each request failed, from the first failure to the last
 		inside int
-		want   proofs
+		want   confirmations
 	}{
-		{"every request failed: one success is proof", failures(500, 1), 0, proofs{1, 1}},
-		{"so few failed that half of them may have", failures(7, 1), 0, proofs{8, 8}},
-		{"every second request failed", failures(100, 2), 99, proofs{14, 14}},
-		{"every request failed, then every tenth, six times", append(failures(100, 1), append(make([]bool, 9), failures(6, 10)...)...), 54, proofs{8, 70}},
-		{"every tenth failed, six times, then every one", append(append(failures(6, 10), make([]bool, 9)...), failures(100, 1)...), 54, proofs{70, 8}},
+		{"every request failed: one success is proof", failures(500, 1), 0, confirmations{1, 1}},
+		{"so few failed that half of them may have", failures(7, 1), 0, confirmations{8, 8}},
+		{"every second request failed", failures(100, 2), 99, confirmations{14, 14}},
+		{"every request failed, then every tenth, six times", append(failures(100, 1), append(make([]bool, 9), failures(6, 10)...)...), 54, confirmations{8, 70}},
+		{"every tenth failed, six times, then every one", append(append(failures(6, 10), make([]bool, 9)...), failures(100, 1)...), 54, confirmations{70, 8}},
 	} {
-		var e edges
+		var e boundaryCounts
 		failed, succeeded := 0, 0
 		for _, bad := range test.row {
 			if !bad {
@@ -44,7 +44,7 @@ func TestProofsAtTheEdges(t *testing.T) {
 			failed++
 			e.note(failed, succeeded)
 		}
-		if got := e.proofs(failed, test.inside); got != test.want {
+		if got := e.needed(failed, test.inside); got != test.want {
 			t.Errorf("%s: %+v, want %+v", test.name, got, test.want)
 		}
 	}

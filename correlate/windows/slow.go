@@ -21,13 +21,13 @@ const (
 // A slowFinder finds windows of slow successes. It keeps the first requests until it knows what is slow.
 type slowFinder struct {
 	finder
-	start   time.Duration // how long measuring has to go on until what is slow is known; 0: it is
-	first   []reads       // the requests so far, by Sent; nil once it is known
+	start   time.Duration    // how long measuring has to go on until what is slow is known; 0: it is
+	first   []sampleAfterGap // the requests so far, by Sent; nil once it is known
 	answers []time.Duration
 }
 
-// A reads is a request, and the time before it.
-type reads struct {
+// A sampleAfterGap is a request, and the time before it.
+type sampleAfterGap struct {
 	Sample
 	gap gap
 }
@@ -35,25 +35,25 @@ type reads struct {
 // take reads the next request that tells something of the target.
 func (f *slowFinder) take(r Sample, before gap) {
 	if f.Slow > 0 {
-		f.judge(reads{r, before})
+		f.judge(sampleAfterGap{r, before})
 		return
 	}
 	if r.Sent >= f.begin+f.start || len(f.answers) == mostAnswers {
 		f.decide()
-		f.judge(reads{r, before})
+		f.judge(sampleAfterGap{r, before})
 		return
 	}
-	f.first = append(f.first, reads{r, before})
+	f.first = append(f.first, sampleAfterGap{r, before})
 	if r.Class == timeline.OK && !r.Delayed {
 		f.answers = append(f.answers, r.Done-r.Sent)
 	}
 }
 
-func (f *slowFinder) judge(r reads) {
+func (f *slowFinder) judge(r sampleAfterGap) {
 	switch {
-	case r.gap.dark:
+	case r.gap.unobserved:
 		f.finder.unobserved(r.gap.idle.From, r.gap.idle.To)
-	case r.gap.short:
+	case r.gap.longer:
 		f.finder.skipped()
 	}
 	f.finder.take(r.Sample)

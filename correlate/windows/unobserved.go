@@ -47,7 +47,7 @@ func Interval(t timeline.Target) time.Duration {
 	return t.Interval()
 }
 
-// A watch follows how closely a target was watched. It reads its requests in the order they were sent. A request that tells
+// A gapFinder follows how closely a target was watched. It reads its requests in the order they were sent. A request that tells
 // nothing of the target (notsent, local) counts as none: only the time between those that tell counts.
 //
 //	sent .  .  .  .           .  .  .      →   unobserved: from the Done of the fourth to the fifth
@@ -55,17 +55,17 @@ func Interval(t timeline.Target) time.Duration {
 //
 //	sent .  .  .  .           .  .  .      →   observed: the third waited for an answer meanwhile
 //	done  .  .            .  . .  .  .
-type watch struct {
-	Limit   time.Duration // see gapLimit
-	usual   time.Duration // see usualGap
-	begun   bool
-	sent    time.Duration // of the last request
-	done    time.Duration // the latest of all so far
-	fault   string        // why requests since then were not sent; "" if none were due, or none is known
-	dark    []Period      // unobserved so far, by time
-	short   []Period      // from Sent to Sent, by time: longer than usual, and yet observed
-	reach   time.Duration // longest time from Sent to Sent within the limit
-	waiting []Period      // longer ones
+type gapFinder struct {
+	Limit      time.Duration // see gapLimit
+	usual      time.Duration // see usualGap
+	begun      bool
+	sent       time.Duration // of the last request
+	done       time.Duration // the latest of all so far
+	fault      string        // why requests since then were not sent; "" if none were due, or none is known
+	unobserved []Period      // unobserved so far, by time
+	longer     []Period      // from Sent to Sent, by time: longer than usual, and yet observed
+	reach      time.Duration // longest time from Sent to Sent within the limit
+	waiting    []Period      // longer ones
 
 	varies  bool          // the rate changes as the run goes on: what it was shows in when requests were due
 	asked   time.Duration // --resolution
@@ -75,7 +75,7 @@ type watch struct {
 }
 
 // space takes over when r was due. Every request that is due is on record, so that two in a row are as far apart as the rate then was.
-func (w *watch) space(r Sample) {
+func (w *gapFinder) space(r Sample) {
 	if w.begun && w.varies && r.Seq == w.seq+1 {
 		w.spacing = max(w.spacing, r.Due-w.due)
 	}
@@ -83,7 +83,7 @@ func (w *watch) space(r Sample) {
 }
 
 // limits are what a gap may be, and what it usually is, at the rate there was in it.
-func (w *watch) limits() (limit, usual time.Duration) {
+func (w *gapFinder) limits() (limit, usual time.Duration) {
 	if w.spacing == 0 {
 		return w.Limit, w.usual
 	}
@@ -92,13 +92,13 @@ func (w *watch) limits() (limit, usual time.Duration) {
 
 // A gap is the time before a request, back to the one before it.
 type gap struct {
-	idle  Period // nothing was in flight
-	dark  bool   // idle is too long to count as observed
-	short bool   // it counts as observed, but is longer than usual
+	idle       Period // nothing was in flight
+	unobserved bool   // idle is too long to count as observed
+	longer     bool   // it counts as observed, but is longer than usual
 }
 
 // take reads the next request, and tells of the time before it. begin is when measuring began.
-func (w *watch) take(r Sample, begin time.Duration) gap {
+func (w *gapFinder) take(r Sample, begin time.Duration) gap {
 	w.space(r)
 	if !w.begun {
 		w.begun, w.sent, w.done = true, begin, begin
@@ -110,10 +110,10 @@ func (w *watch) take(r Sample, begin time.Duration) gap {
 	g := w.gapBefore(r.Sent)
 	between := Period{From: w.sent, To: r.Sent}
 	switch {
-	case g.dark:
-		w.dark = append(w.dark, g.idle)
-	case g.short:
-		w.short = append(w.short, between)
+	case g.unobserved:
+		w.unobserved = append(w.unobserved, g.idle)
+	case g.longer:
+		w.longer = append(w.longer, between)
 	}
 	limit, _ := w.limits()
 	if length := between.To - between.From; length > limit {
@@ -138,20 +138,20 @@ func reasonOf(c timeline.Class) string {
 }
 
 // gapBefore is the time from the last request to now.
-func (w *watch) gapBefore(now time.Duration) gap {
+func (w *gapFinder) gapBefore(now time.Duration) gap {
 	g := gap{idle: Period{From: max(w.sent, w.done), To: now, Reason: cmp.Or(w.fault, model.ReasonNotSent)}}
 	limit, usual := w.limits()
-	g.dark = g.idle.To-g.idle.From > limit
-	g.short = !g.dark && now-w.sent > usual
+	g.unobserved = g.idle.To-g.idle.From > limit
+	g.longer = !g.unobserved && now-w.sent > usual
 	return g
 }
 
 // Resolution is the longest time between two sends while observed, or between the last one and the end. A longer outage of
-// every request cannot have gone unseen. dark is everything unobserved.
-func (w *watch) Resolution(end time.Duration, dark []Period) time.Duration {
+// every request cannot have gone unseen. unobserved is everything unobserved.
+func (w *gapFinder) Resolution(end time.Duration, unobserved []Period) time.Duration {
 	longest := w.reach
 	for _, gap := range append(slices.Clip(w.waiting), Period{From: w.sent, To: end}) {
-		for _, part := range without(gap, dark) {
+		for _, part := range without(gap, unobserved) {
 			longest = max(longest, part.To-part.From)
 		}
 	}
@@ -169,10 +169,10 @@ func longerThan(limit time.Duration, all []Period) []Period {
 	return long
 }
 
-// without returns the parts of s outside dark, which is sorted and disjoint.
-func without(s Period, dark []Period) []Period {
+// without returns the parts of s outside unobserved, which is sorted and disjoint.
+func without(s Period, unobserved []Period) []Period {
 	var parts []Period
-	for _, d := range touching(dark, s.From, s.To) {
+	for _, d := range touching(unobserved, s.From, s.To) {
 		if d.From > s.From {
 			parts = append(parts, Period{From: s.From, To: d.From})
 		}

@@ -149,7 +149,7 @@ func largeTarget(id int, windows []model.Window, random *rand.Rand) (model.Targe
 		}
 		answered := map[int]int{}
 		for range perSlot - series.Failed[i] {
-			answered[model.LatencySlot(likely.takes(from, random))]++
+			answered[model.LatencyBin(likely.takes(from, random))]++
 		}
 		series.Latency[i] = histogram(answered)
 		t.Sent, t.Failed = t.Sent+perSlot, t.Failed+series.Failed[i]

@@ -394,7 +394,7 @@ func fillTargets(run *model.Timeline, now time.Duration) {
 				series.Classes[class] = count(series.Classes[class], slot)
 				continue
 			}
-			answered[slot][model.LatencySlot(p.takes(at, delays))]++
+			answered[slot][model.LatencyBin(p.takes(at, delays))]++
 		}
 		for i, counts := range answered {
 			series.Latency[i] = histogram(counts)

@@ -1,6 +1,6 @@
 import type { Ns, Series } from "./model";
 
-// Latency histograms are counted in log-linear slots over whole microseconds (correlate.LatencySlot): 0 to 7 hold one
+// Latency histograms are counted in log-linear slots over whole microseconds (model.LatencyBin): 0 to 7 hold one
 // each, then eight slots divide every octave.
 
 /** slotOf is the slot a latency belongs to. */

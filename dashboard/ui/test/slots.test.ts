@@ -47,7 +47,7 @@ test("a slot's failures are drawn where windows reach into it", () => {
   assert.deepEqual(failing([w(300, 400), w(100, 200, "slow")], 100, 200, 0.3), [{ from: 100, to: 200, share: 0.3 }], "where no window tells, it may be anywhere");
 });
 
-// The bounds are those of correlate.SlotLatency.
+// The bounds are those of model.BinLatency.
 test("latency slots touch, are at most an eighth wide, and hold what they say", () => {
   let from = 0;
   for (let slot = 0; slot < 250; slot++) {

@@ -18,7 +18,7 @@ type track struct {
 	tally    tally
 	series   series
 
-	begun   *time.Duration   // when the prober was told to measure it; nil if that is not on record
+	begun   *time.Duration   // when the prober began to measure it; nil if that is not recorded
 	waiting []windows.Sample // handed on, but not read yet
 	mark    time.Duration    // the watermark: every request due before it was handed on
 	windows.Reading
@@ -78,22 +78,22 @@ const gettingReady = 150 * time.Millisecond
 // known is the instant up to which t is known to have been measured.
 func (t *track) known() time.Duration { return max(t.mark, t.tally.lastSent) }
 
-// A sight is a track read to its end, though more may come.
-type sight struct {
+// A snapshot is a track read to its end, though more may come.
+type snapshot struct {
 	*track
-	reading  windows.Reading  // the track's, read on
-	measured windows.Period   // from begin to the end of measuring
-	dark     []windows.Period // unobserved time, sorted and disjoint
-	unsure   []windows.Period // dark, and gaps that are none but longer than usual
-	tail     []windows.Period // unobserved time at the end; at most one
-	live     bool
+	reading    windows.Reading  // the track's, read on
+	measured   windows.Period   // from begin to the end of measuring
+	unobserved []windows.Period // unobserved time, sorted and disjoint
+	unsure     []windows.Period // unobserved, and gaps that are none but longer than usual
+	tail       []windows.Period // unobserved time at the end; at most one
+	live       bool
 }
 
-// look reads on to the end of what is there. runEnd is when the run ended, or how far it has come;
+// snapshot reads on to the end of what is there. runEnd is when the run ended, or how far it has come;
 // stop when the measuring of this target did.
-func (t *track) look(stop time.Duration, live bool) *sight {
+func (t *track) snapshot(stop time.Duration, live bool) *snapshot {
 	t.sort()
-	s := &sight{track: t, reading: t.Reading.Clone(), live: live}
+	s := &snapshot{track: t, reading: t.Reading.Clone(), live: live}
 	for _, r := range t.waiting {
 		s.reading.Take(r, t.begin())
 	}
@@ -109,8 +109,8 @@ func (t *track) look(stop time.Duration, live bool) *sight {
 }
 
 // windows publishes the windows of a target.
-func (s *sight) windows(backends []string) []model.Window {
-	list := s.reading.Windows(&s.track.Reading, s.dark, s.unsure, s.tally.fastest, s.live, backends)
+func (s *snapshot) windows(backends []string) []model.Window {
+	list := s.reading.Windows(&s.track.Reading, s.unobserved, s.unsure, s.tally.fastest, s.live, backends)
 	for i := range list {
 		list[i].Target = s.target.Name
 	}
@@ -118,7 +118,7 @@ func (s *sight) windows(backends []string) []model.Window {
 }
 
 // publish returns the totals of a target.
-func (s *sight) publish() model.Target {
+func (s *snapshot) publish() model.Target {
 	f, t := s.target, &s.tally
 	p := model.Target{
 		ID: f.ID, Name: f.Name, Kind: f.Kind, URL: f.URL, Source: f.Source, Node: f.Node, Service: f.Service, Port: f.Port,
@@ -133,13 +133,13 @@ func (s *sight) publish() model.Target {
 		p.Addr = f.Addr.String()
 	}
 	measured := s.measured.To - s.measured.From
-	p.GapLimit, p.Resolution = s.reading.Watch.Limit, measured
+	p.GapLimit, p.Resolution = s.reading.Gaps.Limit, measured
 	p.SlowFrom, p.AlwaysSlow = s.reading.Slow.Slow, t.ok() > 0 && s.reading.AlwaysSlow(t.fastest)
 	if p.Sent > 1 {
-		p.Resolution = s.reading.Watch.Resolution(s.measured.To, s.dark)
+		p.Resolution = s.reading.Gaps.Resolution(s.measured.To, s.unobserved)
 	}
 	if measured > 0 {
-		p.Coverage = 1 - float64(windows.Total(s.dark))/float64(measured)
+		p.Coverage = 1 - float64(windows.Total(s.unobserved))/float64(measured)
 		p.AchievedRate = float64(p.Sent) / measured.Seconds()
 	}
 	return p

@@ -5,9 +5,9 @@ import (
 	"lapse/timeline"
 )
 
-// An Ends is the first and the last request of each outcome a target ever saw; nil where it saw
+// An FirstLast is the first and the last request of each outcome a target ever saw; nil where it saw
 // none. "First" and "last" are by Sent.
-type Ends struct {
+type FirstLast struct {
 	FirstOK, LastOK           *timeline.Request
 	FirstFailure, LastFailure *timeline.Request
 	Stopped                   *model.Instant // when the target stopped answering for good; nil if that was not seen
@@ -18,7 +18,7 @@ type Ends struct {
 // never answered, or if no failure came after its last answer.
 //
 //	ok ok ok x x x x   →   stopped ∈ [Sent of the last ok, Known of the first x]
-func (edge Ends) Stop(outages []model.Window) *model.Instant {
+func (edge FirstLast) Stop(outages []model.Window) *model.Instant {
 	if edge.LastOK == nil || edge.LastFailure == nil || edge.LastFailure.Sent < edge.LastOK.Sent {
 		return nil
 	}

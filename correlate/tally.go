@@ -109,14 +109,14 @@ func (t *tally) trim() {
 }
 
 // edge returns copies, which later requests do not change. own are the windows of the target.
-func (t *tally) edge(own []model.Window) windows.Ends {
+func (t *tally) edge(own []model.Window) windows.FirstLast {
 	at := func(i int) *timeline.Request {
 		if t.ends[i] == nil {
 			return nil
 		}
 		return new(*t.ends[i])
 	}
-	e := windows.Ends{FirstOK: at(0), LastOK: at(1), FirstFailure: at(2), LastFailure: at(3)}
+	e := windows.FirstLast{FirstOK: at(0), LastOK: at(1), FirstFailure: at(2), LastFailure: at(3)}
 	e.Stopped = e.Stop(own)
 	return e
 }

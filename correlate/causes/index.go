@@ -13,10 +13,10 @@ import (
 	"lapse/timeline"
 )
 
-// A view is a scene with what several rules ask of it, found once: a run can have thousands of
+// An index is the input with what several rules ask of it, found once: a run can have thousands of
 // windows and events, and is judged several times per second while it goes on.
-type view struct {
-	*Case
+type index struct {
+	*Input
 	targets  map[string]*model.Target   // by name
 	direct   map[string][]*model.Target // the direct ones, by the UID of their Pod
 	failures map[string][]model.Failure // by target, by Sent
@@ -81,9 +81,9 @@ type service struct {
 	longest   *longestLag    // nil until asked for
 }
 
-func newView(s *Case) *view {
-	v := &view{
-		Case: s, services: map[frontend]*service{}, races: map[*model.Window]race{}, episodes: map[*model.Window]*episode{},
+func newIndex(s *Input) *index {
+	v := &index{
+		Input: s, services: map[frontend]*service{}, races: map[*model.Window]race{}, episodes: map[*model.Window]*episode{},
 		targets: map[string]*model.Target{}, direct: map[string][]*model.Target{}, failures: map[string][]model.Failure{},
 	}
 	for i := range s.Run.Targets {
@@ -122,7 +122,7 @@ func newView(s *Case) *view {
 }
 
 // changesNear are the changes whose brackets overlap this one.
-func (v *view) changesNear(at model.Instant) []*model.Event {
+func (v *index) changesNear(at model.Instant) []*model.Event {
 	from, _ := slices.BinarySearchFunc(v.changes, at.Earliest, func(e *model.Event, t time.Duration) int { return cmp.Compare(e.Seen, t) })
 	var near []*model.Event
 	for _, e := range v.changes[from:] {
@@ -137,7 +137,7 @@ func (v *view) changesNear(at model.Instant) []*model.Event {
 }
 
 // service is what stands behind the window's target.
-func (v *view) service(w *model.Window) *service {
+func (v *index) service(w *model.Window) *service {
 	t := v.target(w)
 	f := frontendOf(t)
 	if known := v.services[f]; known != nil {
@@ -170,12 +170,12 @@ func frontendOfEndpoint(e *model.Event) frontend {
 }
 
 // pods are the Pods that may stand behind the window's Service.
-func (v *view) pods(w *model.Window) []*model.Pod { return v.service(w).pods }
+func (v *index) pods(w *model.Window) []*model.Pod { return v.service(w).pods }
 
 // target is the judged target of a window.
-func (v *view) target(w *model.Window) *model.Target { return v.targetNamed(w.Target) }
+func (v *index) target(w *model.Window) *model.Target { return v.targetNamed(w.Target) }
 
-func (v *view) targetNamed(name string) *model.Target {
+func (v *index) targetNamed(name string) *model.Target {
 	if t := v.targets[name]; t != nil {
 		return t
 	}
@@ -183,7 +183,7 @@ func (v *view) targetNamed(name string) *model.Target {
 }
 
 // from says where a window was seen from: the prober's node, or the machine Lapse ran on.
-func (v *view) from(w *model.Window) string {
+func (v *index) from(w *model.Window) string {
 	if node := v.target(w).Node; node != "" {
 		return node
 	}
@@ -192,7 +192,7 @@ func (v *view) from(w *model.Window) string {
 
 // onset is when the window's trouble can have begun: its start bracket, and where that is open, the
 // unobserved time before it too.
-func (v *view) onset(w *model.Window) model.Instant {
+func (v *index) onset(w *model.Window) model.Instant {
 	onset := w.Start
 	if !w.Open.Start {
 		return onset
@@ -208,7 +208,7 @@ func (v *view) onset(w *model.Window) model.Instant {
 
 // behind reports whether the Pod may serve the target: its direct target says for which Services it
 // does. Where none does, or the target is a bare URL, no Pod can be ruled out but by its namespace.
-func (v *view) behind(p *model.Pod, t *model.Target) bool {
+func (v *index) behind(p *model.Pod, t *model.Target) bool {
 	if t.Service == "" {
 		return true
 	}
@@ -226,7 +226,7 @@ func (v *view) behind(p *model.Pod, t *model.Target) bool {
 }
 
 // directOf are the targets that probe the Pod's own address at the window's port, and in its address family.
-func (v *view) directOf(w *model.Window, p *model.Pod) []*model.Target {
+func (v *index) directOf(w *model.Window, p *model.Pod) []*model.Target {
 	var found []*model.Target
 	f := v.service(w).frontend
 	for _, t := range v.direct[p.UID] {
@@ -247,11 +247,11 @@ type probe struct {
 
 // probe is what the Pod's own address answered. Of several targets, as where the Pod came back after it had been gone, the one that
 // was answered last tells.
-func (v *view) probe(w *model.Window, p *model.Pod) probe {
+func (v *index) probe(w *model.Window, p *model.Pod) probe {
 	var best probe
 	for _, t := range v.directOf(w, p) {
 		now := probe{target: t.Name}
-		if edge := v.Edges[t.Name]; edge.FirstOK != nil {
+		if edge := v.FirstLast[t.Name]; edge.FirstOK != nil {
 			now.firstOK, now.lastOK, now.stopped = new(edge.FirstOK.Done), new(edge.LastOK.Sent), edge.Stopped
 		}
 		if best.target == "" || now.lastOK != nil && (best.lastOK == nil || *best.lastOK < *now.lastOK) {
@@ -262,15 +262,15 @@ func (v *view) probe(w *model.Window, p *model.Pod) probe {
 }
 
 // directName is the target that probes the Pod's own address at the window's port, "" if there is none.
-func (v *view) directName(w *model.Window, p *model.Pod) string { return v.probe(w, p).target }
+func (v *index) directName(w *model.Window, p *model.Pod) string { return v.probe(w, p).target }
 
 // outageNear returns a target's outage that overlaps the bracket, nil if there is none.
-func (v *view) outageNear(target string, at model.Instant) *model.Window {
+func (v *index) outageNear(target string, at model.Instant) *model.Window {
 	return v.troubleNear(target, at, false)
 }
 
 // troubleNear is like outageNear; slow answers count too if wanted.
-func (v *view) troubleNear(target string, at model.Instant, slow bool) *model.Window {
+func (v *index) troubleNear(target string, at model.Instant, slow bool) *model.Window {
 	for i, w := range v.Outages[target] {
 		if (slow || w.Kind != model.Slow) && w.Span().Overlaps(at) {
 			return &v.Outages[target][i]
@@ -286,7 +286,7 @@ func sharesRoutes(t, o *model.Target) bool {
 
 // windowNear returns a judged window of another target kind of the same Service that overlaps the
 // bracket.
-func (v *view) windowNear(t *model.Target, kind timeline.TargetKind, at model.Instant) *model.Window {
+func (v *index) windowNear(t *model.Target, kind timeline.TargetKind, at model.Instant) *model.Window {
 	for i := range v.Run.Windows {
 		w := &v.Run.Windows[i]
 		other := v.target(w)
@@ -299,7 +299,7 @@ func (v *view) windowNear(t *model.Target, kind timeline.TargetKind, at model.In
 
 // laneOff reports whether we could not watch this kind, in lower case ("endpointslice"), at the
 // window's time or before it.
-func (v *view) laneOff(kind string, w *model.Window) bool {
+func (v *index) laneOff(kind string, w *model.Window) bool {
 	off := false
 	for _, e := range v.lanes {
 		if cluster.SameKind(e.Object.Kind, kind) && e.Seen <= w.End.Latest {
@@ -310,7 +310,7 @@ func (v *view) laneOff(kind string, w *model.Window) bool {
 }
 
 // gapNear reports whether changes of this kind may have been missed about the window.
-func (v *view) gapNear(kind string, w *model.Window) bool {
+func (v *index) gapNear(kind string, w *model.Window) bool {
 	for _, e := range v.gaps {
 		if e.At.Overlaps(w.Span()) && (e.Object == nil || e.Object.Kind == "" || cluster.SameKind(e.Object.Kind, kind)) {
 			return true
@@ -320,7 +320,7 @@ func (v *view) gapNear(kind string, w *model.Window) bool {
 }
 
 // changeOf finds the event by which a Pod's instant is known, so that evidence can point at it.
-func (v *view) changeOf(p *model.Pod, kind timeline.EventKind, at *model.Instant) uint32 {
+func (v *index) changeOf(p *model.Pod, kind timeline.EventKind, at *model.Instant) uint32 {
 	if at == nil {
 		return 0
 	}
