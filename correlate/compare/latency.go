@@ -5,8 +5,9 @@ import (
 	"slices"
 	"sort"
 
+	"gonum.org/v1/gonum/mathext"
+
 	"lapse/correlate/model"
-	"lapse/correlate/windows"
 )
 
 // A spread is a target's latencies over the whole run, counted by slot: see [model.LatencyBin].
@@ -80,5 +81,5 @@ func binomialAtMost(k, n int, p float64) float64 {
 	if k >= n {
 		return 1
 	}
-	return windows.BetaIncomplete(1-p, float64(n-k), float64(k+1))
+	return mathext.RegIncBeta(float64(n-k), float64(k+1), 1-p)
 }

@@ -1,6 +1,10 @@
 package windows
 
-import "math"
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mathext"
+)
 
 // ConfirmationsNeeded is k of the design: how many successes in a row prove health, if so many requests failed and so many succeeded from
 // the first failure to the last.
@@ -79,70 +83,10 @@ func ShareInterval(failed, n int) (low, high float64) {
 	const tail = 0.005
 	low, high = 0, 1
 	if failed > 0 {
-		low = betaQuantile(tail, float64(failed), float64(n-failed+1))
+		low = mathext.InvRegIncBeta(float64(failed), float64(n-failed+1), tail)
 	}
 	if failed < n {
-		high = betaQuantile(1-tail, float64(failed+1), float64(n-failed))
+		high = mathext.InvRegIncBeta(float64(failed+1), float64(n-failed), 1-tail)
 	}
 	return low, high
-}
-
-// betaQuantile finds x with I_x(a, b) = p by bisection.
-func betaQuantile(p, a, b float64) float64 {
-	low, high := 0.0, 1.0
-	for range 60 {
-		mid := (low + high) / 2
-		if BetaIncomplete(mid, a, b) < p {
-			low = mid
-		} else {
-			high = mid
-		}
-	}
-	return (low + high) / 2
-}
-
-// BetaIncomplete is the regularized incomplete beta function I_x(a, b), by its continued fraction
-// (https://dlmf.nist.gov/8.17#v), which converges fast for x < (a+1)/(a+b+2); elsewhere by symmetry.
-func BetaIncomplete(x, a, b float64) float64 {
-	if x <= 0 {
-		return 0
-	}
-	if x >= 1 {
-		return 1
-	}
-	if x > (a+1)/(a+b+2) {
-		return 1 - BetaIncomplete(1-x, b, a)
-	}
-	gammaAB, _ := math.Lgamma(a + b)
-	gammaA, _ := math.Lgamma(a)
-	gammaB, _ := math.Lgamma(b)
-	front := math.Exp(gammaAB - gammaA - gammaB + a*math.Log(x) + b*math.Log1p(-x))
-	return front / a * betaFraction(x, a, b)
-}
-
-// betaFraction evaluates the continued fraction of the incomplete beta function with Lentz's method.
-func betaFraction(x, a, b float64) float64 {
-	const tiny = 1e-300
-	away := func(v float64) float64 {
-		if math.Abs(v) < tiny {
-			return tiny
-		}
-		return v
-	}
-	c, d := 1.0, 1/away(1-(a+b)*x/(a+1))
-	f := d
-	for m := 1.0; m < 10_000; m++ {
-		for _, term := range [2]float64{
-			m * (b - m) * x / ((a + 2*m - 1) * (a + 2*m)),
-			-(a + m) * (a + b + m) * x / ((a + 2*m) * (a + 2*m + 1)),
-		} {
-			d = 1 / away(1+term*d)
-			c = away(1 + term/c)
-			f *= c * d
-		}
-		if math.Abs(c*d-1) < 1e-14 {
-			break
-		}
-	}
-	return f
 }
