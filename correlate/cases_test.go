@@ -88,7 +88,7 @@ func checkCauses(t *testing.T, tl *model.Timeline) {
 		}
 		high := 0
 		for _, c := range w.Causes {
-			known := slices.ContainsFunc(causes.Rules(), func(r causes.RuleInfo) bool { return r.Name == c.Rule })
+			known := slices.ContainsFunc(causes.Rules(), func(r causes.Rule) bool { return r.Name == c.Rule })
 			if !known || c.Text == "" || c.Evidence == nil || c.Rivals == nil || causes.Grade(c.Confidence) < 0 {
 				t.Errorf("window %d: a cause with something missing: %+v", w.ID, c)
 			}

@@ -5,11 +5,18 @@ import (
 	"lapse/correlate/windows"
 )
 
-// A Input is what the rules may look at when they explain the windows of a run. The [correlate.Tracker]
-// builds one whenever a [model.Timeline] is asked for; rules read it and write causes only.
+// An Input is a judged run whose windows have no causes yet, and what else of the measurement rules need.
 type Input struct {
 	Run       *model.Timeline              // targets, events (placed), unobserved and published windows
 	Outages   map[string][]model.Window    // by target name, for all targets, direct and control included; without causes
 	FirstLast map[string]windows.FirstLast // by target name
 	Streaks   map[string]*windows.Streaks  // by target name, of those of kind new
+}
+
+// A Case is what a rule reads: one window, in its run.
+type Case struct {
+	*index
+	Window *model.Window
+
+	rejected []Sign // why each rule that was asked does not apply
 }

@@ -9,6 +9,17 @@ import (
 	"lapse/timeline"
 )
 
+// The reference is made of this.
+func TestEveryRuleIsDescribed(t *testing.T) {
+	known := map[string]bool{}
+	for _, r := range Rules() {
+		if r.Name == "" || known[r.Name] || r.Doc == "" || r.Looks == "" || r.Fix == "" || r.Test == nil {
+			t.Errorf("a rule that lacks something, or has the name of another: %+v", r)
+		}
+		known[r.Name] = true
+	}
+}
+
 func TestStandstillExplainsOnlyWhatItCanMake(t *testing.T) {
 	v := newIndex(&Input{Run: &model.Timeline{Run: model.RunInfo{Timeout: 800 * time.Millisecond}, Targets: []model.Target{{SlowFrom: 500 * time.Millisecond}}}})
 	timeouts := map[string]int{"timeout_connect": 3, "no_slot": 1}

@@ -360,3 +360,41 @@ func length(from, to model.Instant) model.Length {
 func common(a, b model.Instant) time.Duration {
 	return max(0, min(a.Latest, b.Latest)-max(a.Earliest, b.Earliest))
 }
+
+// healthyOthers are the Pods that were ready before and not ending, and that were probed directly.
+func (v *index) healthyOthers(w *model.Window) []*model.Pod {
+	var others []*model.Pod
+	for _, p := range v.pods(w) {
+		if p.TerminatingBy(w.End.Latest) || !p.ReadyBy(w.Start.Latest) {
+			continue
+		}
+		if first := v.probe(w, p).firstOK; first != nil && *first < w.Start.Latest {
+			others = append(others, p)
+		}
+	}
+	return others
+}
+
+// failuresOf are the failures of a window, by Sent. Those beyond the cap of the list are stood in for by the first and the last.
+func (v *index) failuresOf(w *model.Window) []model.Failure {
+	list := v.failures[w.Target]
+	after := func(at time.Duration) int {
+		i, _ := slices.BinarySearchFunc(list, at+1, func(f model.Failure, t time.Duration) int { return cmp.Compare(f.Sent, t) })
+		return i
+	}
+	end := w.End.Earliest // the last was sent then, or later if it waited for a connection
+	if some(w.Classes, timeline.NoSlot) > 0 {
+		end = w.End.Latest
+	}
+	to := after(end)
+	list = list[max(min(after(w.Start.Earliest-1), to), to-w.Failed):to]
+	if len(list) < w.Failed && only(w.Classes, timeline.Refused, timeline.TimeoutConnect, timeline.Unreachable) {
+		first, last := w.Start.Latest, max(w.Start.Latest, w.End.Earliest)
+		list = slices.Clip(list)
+		if len(list) == 0 {
+			list = append(list, model.Failure{Target: w.Target, Sent: first, Done: first, Class: timeline.Refused})
+		}
+		list = append(list, model.Failure{Target: w.Target, Sent: last, Done: last, Class: timeline.Refused})
+	}
+	return list
+}

@@ -16,33 +16,45 @@ import (
 //	endpoints  1 1 1 0 0 0 0 0 0 0 1 1
 //	svc        ok ok x x x x … x x x x ok      first refused, then timing out
 
-func noReadyEndpoint(v *index, w *model.Window) (*model.Cause, string) {
-	switch {
-	case v.laneOff("endpointslice", w):
-		return nil, "EndpointSlices could not be watched"
-	case w.Kind == model.Slow:
-		return nil, "requests were answered, only late"
-	case len(v.service(w).endpoints) == 0:
-		return nil, "no endpoints were watched"
+var noReadyEndpoint = Rule{
+	Name: "no-ready-endpoint",
+	Doc:  "The Service had no endpoint that was ready, or terminating and still serving.",
+	Looks: `All requests fail. Often they are refused first and then time out: kube-proxy rejects where no endpoint is left, and Linux
+limits how often it says so. The lane "endpoints" shows 0.`,
+	Fix:   "Run two replicas or more on different nodes, and a PodDisruptionBudget.",
+	Needs: []Need{endpointSlices, endpointsWatched},
+	Test:  testNoReadyEndpoint,
+}
+
+func testNoReadyEndpoint(c *Case) Finding {
+	v, w := c.index, c.Window
+	if w.Kind == model.Slow {
+		return no("requests were answered, only late")
 	}
 	empty := emptyNear(v, w)
 	if empty == nil {
-		return nil, "an endpoint was ready, or terminating and still serving, all the time"
+		return no("an endpoint was ready, or terminating and still serving, all the time")
 	}
 	if last := whenLastLeft(v, w, empty); !last.Overlaps(v.onset(w)) {
-		return nil, fmt.Sprintf("no endpoint was ready %s, but requests began to fail %s", quantity.Between(empty.whole()), quantity.Between(w.Start))
+		return no(fmt.Sprintf("no endpoint was ready %s, but requests began to fail %s", quantity.Between(empty.whole()), quantity.Between(w.Start)))
 	}
 	if why := answeredMeanwhile(w, empty); why != "" {
-		return nil, why
+		return no(why)
 	}
-	cause := &model.Cause{
-		Confidence: model.Medium,
-		Text:       emptyText(v, w, empty),
-		Fix:        emptyFix(v, w, empty),
-		Evidence:   emptyEvidence(v, w, empty),
+	f := Finding{For: emptySigns(v, w, empty), Text: emptyText(v, w, empty), Fix: emptyFix(v, w, empty)}
+	if refused, timedOut, ok := firstRefused(v, w); ok {
+		f.For = append(f.For, Sign{model.Evidence{
+			Target: w.Target,
+			Text:   fmt.Sprintf("%d refused first, then %d timed out: kube-proxy rejects where no endpoint is left, and Linux limits how often", refused, timedOut),
+		}, Watched})
 	}
-	confirmEmpty(v, w, empty, cause)
-	return cause, ""
+	if name := silentThroughout(v, w, empty); name != "" {
+		f.For = append(f.For, Sign{model.Evidence{Target: name, Text: "no Pod answered at its own address meanwhile"}, Measured})
+	}
+	if v.gapNear("endpointslice", w) {
+		f.against(doubt(Close, "the watch of EndpointSlices had a gap: an endpoint may have been ready unseen"))
+	}
+	return f
 }
 
 // whenLastLeft is when a window must open to be blamed on the empty span: from the moment the last
@@ -129,47 +141,28 @@ func emptyFix(v *index, w *model.Window, empty *emptySpan) string {
 	return fix + fmt.Sprintf(": the others must carry the load for ≥ %s", quantity.Span(quantity.RoundUp(w.Length.Max)))
 }
 
-func emptyEvidence(v *index, w *model.Window, empty *emptySpan) []model.Evidence {
-	evidence := []model.Evidence{{
+// emptySigns are what happened, in order. That the last endpoint left decides.
+func emptySigns(v *index, w *model.Window, empty *emptySpan) []Sign {
+	signs := []Sign{{model.Evidence{
 		Event: empty.last.ID, At: &empty.start,
 		Text: fmt.Sprintf("%s, the last endpoint, turned %s", empty.last.Object.Name, empty.last.To),
-	}}
+	}, Watched}}
 	for _, p := range v.pods(w) {
 		if probe := v.probe(w, p); p.UID == empty.last.Object.UID && probe.stopped != nil {
-			evidence = append(evidence, model.Evidence{Target: probe.target, At: probe.stopped, Text: p.Name + " itself stopped answering"})
+			signs = append(signs, context(model.Evidence{Target: probe.target, At: probe.stopped, Text: p.Name + " itself stopped answering"})...)
 		}
 	}
-	evidence = append(evidence, model.Evidence{
+	signs = append(signs, context(model.Evidence{
 		Target: w.Target, At: &w.Start,
 		Text: fmt.Sprintf("%d of %d requests failed: %s", w.Failed, w.Sent, quantity.ClassCounts(w.Classes)),
-	})
+	})...)
 	if empty.next != nil {
-		evidence = append(evidence, model.Evidence{
+		signs = append(signs, context(model.Evidence{
 			Event: empty.next.ID, At: &empty.end,
 			Text: empty.next.Object.Name + " became ready",
-		})
+		})...)
 	}
-	return evidence
-}
-
-// confirmEmpty looks for a second, independent sign: the traffic's own signature, and the silence of
-// every Pod's own address.
-func confirmEmpty(v *index, w *model.Window, empty *emptySpan, c *model.Cause) {
-	if refused, timedOut, ok := firstRefused(v, w); ok {
-		c.Confidence = model.High
-		c.Evidence = append(c.Evidence, model.Evidence{
-			Target: w.Target,
-			Text:   fmt.Sprintf("%d refused first, then %d timed out: kube-proxy rejects where no endpoint is left, and Linux limits how often", refused, timedOut),
-		})
-	}
-	if name := silentThroughout(v, w, empty); name != "" {
-		c.Confidence = model.High
-		c.Evidence = append(c.Evidence, model.Evidence{Target: name, Text: "no Pod answered at its own address meanwhile"})
-	}
-	if v.gapNear("endpointslice", w) {
-		c.Confidence = lower(c.Confidence, model.Medium)
-		c.Rivals = append(c.Rivals, "the watch of EndpointSlices had a gap: an endpoint may have been ready unseen")
-	}
+	return signs
 }
 
 // firstRefused recognises refusals followed by connect timeouts, looking at the failures one by one.

@@ -32,41 +32,59 @@ type cutter struct {
 	cut    int             // requests
 }
 
-func pinnedConnection(v *index, w *model.Window) (*model.Cause, string) {
+var pinnedConnection = Rule{
+	Name:  "pinned-connection",
+	Doc:   "Persistent connections were cut when the Pod they were pinned to ended.",
+	Looks: `Only "reused" fails, with resets or closed connections, when a Pod ends; "new" is clean.`,
+	Fix:   `Answer with "Connection: close" from SIGTERM on, and wait for what is in flight.`,
+	Test:  testPinnedConnection,
+}
+
+func testPinnedConnection(c *Case) Finding {
+	v, w := c.index, c.Window
 	switch {
 	case v.target(w).Kind != timeline.Reused:
-		return nil, "the connections were not persistent"
+		return no("the connections were not persistent")
 	case some(w.Classes, timeline.Reset, timeline.EOF) == 0:
-		return nil, "no connection was cut"
+		return no("no connection was cut")
 	}
 	cutters, cut := findCutters(v, w)
 	if len(cutters) == 0 {
-		return nil, "no Pod ended " + quantity.Between(w.Start)
+		return no("no Pod ended " + quantity.Between(w.Start))
 	}
-	cause := &model.Cause{Confidence: model.High, Text: cutText(cutters, cut), Fix: pinnedFix(v, w, cutters, cut)}
-	began := model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)}
-	for _, c := range cutters[:min(len(cutters), mostNamed)] {
-		before, after := signsOfEnd(v, c.pod, c.ends[0])
-		stopped := model.Evidence{Target: c.target, At: &c.ends[0], Text: c.pod.Name + " stopped"}
-		if len(cutters) > 1 {
-			cause.Evidence = append(append(cause.Evidence, before...), stopped)
-			continue
-		}
-		cause.Evidence = slices.Concat(before, []model.Evidence{stopped, began}, after)
-	}
-	if len(cutters) > 1 {
-		cause.Evidence = append(cause.Evidence, began)
-	}
+	f := Finding{For: cutSigns(v, w, cutters), Text: cutText(cutters, cut), Fix: pinnedFix(v, w, cutters, cut)}
 	for _, c := range cutters {
 		if !c.proved {
-			cause.Confidence = lower(cause.Confidence, model.Medium)
-			cause.Rivals = append(cause.Rivals, c.pod.Name+"'s stop is only known from the watch: any change about that time fits as well")
+			f.missing(doubt(Measured, c.pod.Name+"'s stop is only known from the watch: any change about that time fits as well"))
 		}
-		weighKilled(c.pod, cause)
+		f.against(notKilled(c.pod)...)
 	}
-	weighNew(v, w, cause)
-	weighExplained(w, cut, cause)
-	return cause, ""
+	newConnections(v, w, &f)
+	f.explains(w, cut)
+	return f
+}
+
+// cutSigns are what happened, in order.
+func cutSigns(v *index, w *model.Window, cutters []*cutter) []Sign {
+	began := Sign{model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)}, Watched}
+	var signs []Sign
+	for _, c := range cutters[:min(len(cutters), mostNamed)] {
+		before, after := signsOfEnd(v, c.pod, c.ends[0])
+		signs = append(append(signs, context(before...)...), c.sign())
+		if len(cutters) == 1 {
+			return append(append(signs, began), context(after...)...)
+		}
+	}
+	return append(signs, began)
+}
+
+// sign is that the Pod stopped.
+func (c *cutter) sign() Sign {
+	s := Sign{model.Evidence{Target: c.target, At: &c.ends[0], Text: c.pod.Name + " stopped"}, Watched}
+	if c.proved {
+		s.Strength = Measured
+	}
+	return s
 }
 
 // findCutters finds the ending Pods whose ends cut the window's requests, each its own: those that were under way then, and the next
@@ -145,23 +163,21 @@ func cutText(cutters []*cutter, cut int) string {
 	return fmt.Sprintf("%s cut %s on persistent connections when they stopped: %s", quantity.Count(len(cutters), "Pod"), quantity.Count(cut, "request"), strings.Join(parts, ", "))
 }
 
-// weighNew asks the target that opens a new connection per request: if it was well, the routes were.
-func weighNew(v *index, w *model.Window, c *model.Cause) {
+// newConnections asks the target that opens a new connection per request: if it was well, the routes were.
+func newConnections(v *index, w *model.Window, f *Finding) {
 	t := v.target(w)
 	for _, fresh := range v.Run.Targets {
 		if fresh.Kind != timeline.New || !sharesRoutes(&fresh, t) {
 			continue
 		}
 		if trouble := v.windowNear(t, timeline.New, w.Span()); trouble != nil {
-			c.Confidence = lower(c.Confidence, model.Medium)
-			c.Rivals = append(c.Rivals, fmt.Sprintf("new connections failed as well: %s", quantity.ClassCounts(trouble.Classes)))
+			f.against(doubt(Close, "new connections failed as well: "+quantity.ClassCounts(trouble.Classes)))
 			return
 		}
-		c.Evidence = append(c.Evidence, model.Evidence{Target: fresh.Name, Text: "new connections did not fail"})
+		f.For = append(f.For, context(model.Evidence{Target: fresh.Name, Text: "new connections did not fail"})...)
 		return
 	}
-	c.Confidence = lower(c.Confidence, model.Medium)
-	c.Rivals = append(c.Rivals, "no target opened new connections: the routes may have failed as well")
+	f.missing(doubt(Measured, "no target opened new connections: the routes may have failed as well"))
 }
 
 // pinnedFix says how to let clients go: tell them, and wait for what is in flight.

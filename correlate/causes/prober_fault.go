@@ -16,31 +16,36 @@ import (
 //	svc      ok ok x x x ok ok
 //	control  ok ok x x x ok ok      the same instant, with no network between
 
-func proberFault(v *index, w *model.Window) (*model.Cause, string) {
-	signs := []func(*index, *model.Window) (*model.Cause, string){controlFailed, stoodStill, allFailed, localFaults}
-	var best *model.Cause
-	silent := "the control target and the prober were well"
-	for _, sign := range signs {
-		cause, why := sign(v, w)
+var proberFault = Rule{
+	Name: "prober-fault",
+	Doc:  "The prober itself stood still or failed: nothing is known about the Service.",
+	Looks: `The control target, an echo server inside the prober, fails or is late at the same instant; or the prober did not
+run; or every target failed at once, healthy Pods at their own addresses included. Only timeouts and cut connections can be the
+prober's, no more than it spoilt requests, and not long after: a refusal and a bad reply are answers.`,
+	Fix:  "Count the time as unobserved. Give the prober CPU, or lower --rate.",
+	Test: testProberFault,
+}
+
+// testProberFault looks for four signs that do not depend on each other. The first that is found gives the text and the fix.
+func testProberFault(c *Case) Finding {
+	found := no("the control target and the prober were well")
+	for _, sign := range []func(*index, *model.Window) Finding{controlFailed, stoodStill, allFailed, localFaults} {
+		f := sign(c.index, c.Window)
 		switch {
-		case cause == nil && why != "":
-			silent = why
-		case cause == nil:
-		case best == nil:
-			best = cause
-		default:
-			best.Evidence = append(best.Evidence, cause.Evidence...)
-			best.Confidence = model.High // two signs that do not depend on each other
+		case found.applies():
+			found.For = append(found.For, f.For...)
+		case f.applies(), f.whyNot() != "":
+			found = f
 		}
 	}
-	return best, silent
+	return found
 }
 
 const proberFix = "nothing to change in the Service: count this time as unobserved, "
 
 // controlFailed looks at the echo server inside the prober. It explains no more than a prober that stands still does, and for
 // no longer than it failed.
-func controlFailed(v *index, w *model.Window) (*model.Cause, string) {
+func controlFailed(v *index, w *model.Window) Finding {
 	for _, t := range v.Run.Targets {
 		if t.Kind != timeline.Control || t.Source != v.target(w).Source {
 			continue
@@ -51,23 +56,19 @@ func controlFailed(v *index, w *model.Window) (*model.Cause, string) {
 		}
 		what := "the control target failed for up to " + quantity.Span(trouble.Length.Max)
 		if made := madeByProber(w); w.Kind != model.Slow && 2*made < w.Failed {
-			return nil, fmt.Sprintf("%s, but %d of %d requests were answered, if badly, or refused", what, w.Failed-made, w.Failed)
+			return no(fmt.Sprintf("%s, but %d of %d requests were answered, if badly, or refused", what, w.Failed-made, w.Failed))
 		}
 		if why := outlasts(v, w, trouble.Length.Max); why != "" {
-			return nil, what + ", but " + why
+			return no(what + ", but " + why)
 		}
-		return &model.Cause{
-			Confidence: model.High,
+		return Finding{
 			Text: fmt.Sprintf("the prober on %s got no good answer from its own echo server at the same time: %s",
 				v.from(w), troubleText(trouble)),
 			Fix: proberFix + fmt.Sprintf("and give the prober CPU and file descriptors of its own: it was unwell for up to %s", quantity.Span(trouble.Length.Max)),
-			Evidence: []model.Evidence{{
-				Target: t.Name, At: &trouble.Start,
-				Text: "the trouble of the control target began",
-			}},
-		}, ""
+			For: []Sign{{model.Evidence{Target: t.Name, At: &trouble.Start, Text: "the trouble of the control target began"}, Measured}},
+		}
 	}
-	return nil, ""
+	return Finding{}
 }
 
 // madeByProber counts the failures that a prober which does not run can make of good answers. A refusal and a bad answer are answers.
@@ -92,23 +93,22 @@ func troubleText(w *model.Window) string {
 
 // stoodStill looks for a time in which the prober did not run. It explains only timeouts and late
 // answers, and only a standstill long enough to make them: a refusal is an answer.
-func stoodStill(v *index, w *model.Window) (*model.Cause, string) {
+func stoodStill(v *index, w *model.Window) Finding {
 	for _, e := range v.stalls {
 		if !e.At.Overlaps(v.onset(w)) {
 			continue
 		}
 		stall := e.At.Latest - e.At.Earliest
 		if why := cannotStall(v, w, stall); why != "" {
-			return nil, fmt.Sprintf("the prober stood still for %s, but %s", quantity.Span(stall), why)
+			return no(fmt.Sprintf("the prober stood still for %s, but %s", quantity.Span(stall), why))
 		}
-		return &model.Cause{
-			Confidence: model.Medium,
-			Text:       fmt.Sprintf("the prober on %s did not run for %s: it read answers too late", v.from(w), quantity.Span(stall)),
-			Fix:        proberFix + fmt.Sprintf("and give the prober CPU: no CPU limit, and a request that keeps others from starving it for %s", quantity.Span(stall)),
-			Evidence:   []model.Evidence{{Event: e.ID, At: new(e.At), Text: "the prober did not run"}},
-		}, ""
+		return Finding{
+			Text: fmt.Sprintf("the prober on %s did not run for %s: it read answers too late", v.from(w), quantity.Span(stall)),
+			Fix:  proberFix + fmt.Sprintf("and give the prober CPU: no CPU limit, and a request that keeps others from starving it for %s", quantity.Span(stall)),
+			For:  []Sign{{model.Evidence{Event: e.ID, At: new(e.At), Text: "the prober did not run"}, Watched}},
+		}
 	}
-	return nil, ""
+	return Finding{}
 }
 
 // cannotStall says why a standstill of this length cannot have made the window.
@@ -130,19 +130,19 @@ func cannotStall(v *index, w *model.Window, stall time.Duration) string {
 
 // allFailed looks at everything else this source probes: if each target failed, the direct ones of
 // Pods that nothing had happened to included, then what they share is the prober and its network.
-func allFailed(v *index, w *model.Window) (*model.Cause, string) {
+func allFailed(v *index, w *model.Window) Finding {
 	if w.Kind == model.Slow {
-		return nil, ""
+		return Finding{}
 	}
 	healthy := v.healthyOthers(w)
 	if len(healthy) == 0 {
-		return nil, ""
+		return Finding{}
 	}
 	var evidence []model.Evidence
 	for _, p := range healthy {
 		trouble := v.outageNear(v.directName(w, p), v.onset(w))
 		if trouble == nil || !p.ReadyWithin(trouble.Start.Latest, trouble.End.Earliest) {
-			return nil, ""
+			return Finding{}
 		}
 		evidence = append(evidence, model.Evidence{
 			Target: v.directName(w, p), At: &trouble.Start,
@@ -151,26 +151,26 @@ func allFailed(v *index, w *model.Window) (*model.Cause, string) {
 	}
 	for _, t := range v.Run.Targets {
 		if t.Kind.Judged() && t.Source == v.target(w).Source && v.outageNear(t.Name, w.Span()) == nil {
-			return nil, ""
+			return Finding{}
 		}
 	}
-	confidence := model.Low
+	signs := context(evidence...)
+	signs[0].Strength = Close
 	if len(healthy) > 1 {
-		confidence = model.Medium
+		signs[0].Strength = Watched
 	}
-	return &model.Cause{
-		Confidence: confidence,
+	return Finding{
 		Text: fmt.Sprintf("everything the prober on %s sends failed at once, what goes straight to the address of %s included",
 			v.from(w), quantity.Count(len(healthy), "healthy Pod")),
-		Fix:      proberFix + fmt.Sprintf("and probe from ≥ 2 nodes to tell the prober's network from the Pods': %s cannot", quantity.Count(len(healthy), "direct target")),
-		Evidence: evidence,
-		Rivals:   []string{"the network or the node that all of them share, or a fault common to all Pods"},
-	}, ""
+		Fix:     proberFix + fmt.Sprintf("and probe from ≥ 2 nodes to tell the prober's network from the Pods': %s cannot", quantity.Count(len(healthy), "direct target")),
+		For:     signs,
+		Against: []Sign{doubt(Context, "the network or the node that all of them share, or a fault common to all Pods")},
+	}
 }
 
 // localFaults looks for requests that our own system refused to send, or that a standstill of the prober made worthless. They
 // explain only timeouts, and no more of them than there are such requests.
-func localFaults(v *index, w *model.Window) (*model.Cause, string) {
+func localFaults(v *index, w *model.Window) Finding {
 	t := v.target(w)
 	about := v.onset(w)
 	about.Latest = w.End.Latest
@@ -189,20 +189,19 @@ func localFaults(v *index, w *model.Window) (*model.Cause, string) {
 	n = min(n, t.Classes[timeline.Local.String()])
 	switch {
 	case at == nil:
-		return nil, ""
+		return Finding{}
 	case !only(w.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.NoSlot):
-		return nil, fmt.Sprintf("%s failed on our side, but that makes no %s", quantity.Count(n, "request"), quantity.ClassCounts(w.Classes))
+		return no(fmt.Sprintf("%s failed on our side, but that makes no %s", quantity.Count(n, "request"), quantity.ClassCounts(w.Classes)))
 	case n < w.Failed:
-		return nil, fmt.Sprintf("only %s failed on our side, but %d otherwise", quantity.Count(n, "request"), w.Failed)
+		return no(fmt.Sprintf("only %s failed on our side, but %d otherwise", quantity.Count(n, "request"), w.Failed))
 	}
 	tells := "tell"
 	if n == 1 {
 		tells = "tells"
 	}
-	return &model.Cause{
-		Confidence: model.Low,
-		Text:       fmt.Sprintf("%s had no ports or file descriptors left, or the prober stood still: %s failed on our side", v.from(w), quantity.Count(n, "request")),
-		Fix:        proberFix + fmt.Sprintf("and lower --rate, raise the limit of open files or give the prober CPU: %s %s nothing", quantity.Count(n, "request"), tells),
-		Evidence:   []model.Evidence{{Target: w.Target, At: at, Text: "requests failed on our side"}},
-	}, ""
+	return Finding{
+		Text: fmt.Sprintf("%s had no ports or file descriptors left, or the prober stood still: %s failed on our side", v.from(w), quantity.Count(n, "request")),
+		Fix:  proberFix + fmt.Sprintf("and lower --rate, raise the limit of open files or give the prober CPU: %s %s nothing", quantity.Count(n, "request"), tells),
+		For:  []Sign{{model.Evidence{Target: w.Target, At: at, Text: "requests failed on our side"}, Close}},
+	}
 }

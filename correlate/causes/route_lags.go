@@ -84,10 +84,7 @@ func (v *index) raceIn(w *model.Window) race {
 }
 
 func (v *index) findRace(w *model.Window) race {
-	switch {
-	case len(v.pods(w)) == 0:
-		return race{silent: "no Pods were watched"}
-	case !dials(v, w):
+	if len(v.pods(w)) == 0 || !dials(v, w) {
 		return race{silent: "no new connection failed to be made"}
 	}
 	return v.episodeOf(w).attribute(w)
@@ -169,30 +166,6 @@ func (e *episode) judge() {
 	e.bound()
 }
 
-// failuresOf are the failures of a window, by Sent. Those beyond the cap of the list are stood in for by the first and the last.
-func (v *index) failuresOf(w *model.Window) []model.Failure {
-	list := v.failures[w.Target]
-	after := func(at time.Duration) int {
-		i, _ := slices.BinarySearchFunc(list, at+1, func(f model.Failure, t time.Duration) int { return cmp.Compare(f.Sent, t) })
-		return i
-	}
-	end := w.End.Earliest // the last was sent then, or later if it waited for a connection
-	if some(w.Classes, timeline.NoSlot) > 0 {
-		end = w.End.Latest
-	}
-	to := after(end)
-	list = list[max(min(after(w.Start.Earliest-1), to), to-w.Failed):to]
-	if len(list) < w.Failed && only(w.Classes, timeline.Refused, timeline.TimeoutConnect, timeline.Unreachable) {
-		first, last := w.Start.Latest, max(w.Start.Latest, w.End.Earliest)
-		list = slices.Clip(list)
-		if len(list) == 0 {
-			list = append(list, model.Failure{Target: w.Target, Sent: first, Done: first, Class: timeline.Refused})
-		}
-		list = append(list, model.Failure{Target: w.Target, Sent: last, Done: last, Class: timeline.Refused})
-	}
-	return list
-}
-
 // lastRoutable is the last instant at which a request can have been sent that a stale route made fail: once no endpoint is left,
 // failures have another cause.
 func lastRoutable(v *index, w *model.Window) time.Duration {
@@ -237,12 +210,6 @@ func (e *episode) reach(t *model.Target) time.Duration {
 	}
 	return time.Duration(float64(n) / t.Rate * float64(time.Second))
 }
-
-// nextUse is after how many requests each of a target's connections has been used.
-func nextUse(t *model.Target) int { return cmp.Or(t.Connections, usualConnections) + 1 }
-
-// usualConnections is how many persistent connections are kept where a recording does not say.
-const usualConnections = 10
 
 // findStops finds the ending Pods that stopped when failures can be their doing, as they stopped.
 func (e *episode) findStops() {
@@ -476,9 +443,6 @@ func (e *episode) attribute(w *model.Window) race {
 	}
 	return r
 }
-
-// moment is for how long after a Pod stopped listening the connections it had accepted may be reset.
-const moment = 100 * time.Millisecond
 
 // cut reports whether f was under way when the Pod stopped, so that its end can have cut it. A Pod that has stopped accepts no
 // connection on which an answer could be awaited.

@@ -29,21 +29,37 @@ import (
 // rewrites the routes (kubernetes/kubernetes#92836), and how much of that a Pod's end meets is luck.
 const routeMargin = time.Second
 
-func routeOutlivesPod(v *index, w *model.Window) (*model.Cause, string) {
+var routeOutlivesPod = Rule{
+	Name: "route-outlives-pod",
+	Doc:  "A Pod stopped before the prober's node stopped routing to it.",
+	Looks: `A Pod is deleted. Its own address (lane "direct") stops answering, and for some milliseconds or seconds after that the
+node still routes to it. About one request in N fails, N being the number of endpoints; the other Pods are well. Where several
+Pods stop, as in a rolling restart, each is named with its own lag: "950 ms ±40" is measured, of "≥ 784 ms" no more is proven
+because later failures may be another Pod's, and of "≤ 780 ms" nothing is but that it was not longer. ` + "`causes[].measures`" + ` in
+timeline.json holds them. [How they are worked out](../decisions/0012-whose-stale-route.md).`,
+	Fix:   "Keep serving after SIGTERM for as long as the fix says.",
+	Needs: []Need{podsWatched},
+	Test:  testRouteOutlivesPod,
+}
+
+func testRouteOutlivesPod(c *Case) Finding {
+	v, w := c.index, c.Window
 	r := v.raceIn(w)
 	if len(r.stops) == 0 {
-		return nil, r.silent
+		return no(r.silent)
 	}
-	cause := &model.Cause{Confidence: model.High, Text: r.text(v, w), Fix: raceFix(v, w), Evidence: r.evidence(v, w), Measures: r.measures(v, w)}
-	r.weighStops(cause)
-	r.weighAfter(cause)
-	r.weighOthers(v, w, cause)
-	r.weighShare(v, w, cause)
-	weighExplained(w, r.explained, cause)
+	f := Finding{For: r.signs(v, w), Text: r.text(v, w), Fix: raceFix(v, w), Measures: r.measures(v, w)}
+	f.missing(r.unmeasuredStops()...)
+	f.missing(r.nothingAfter(w)...)
+	r.others(v, w, &f)
+	r.share(v, w, &f)
+	f.explains(w, r.explained)
 	if r.lost == 0 {
-		r.weighKilled(cause)
+		for _, s := range r.stops {
+			f.against(notKilled(s.pod)...)
+		}
 	}
-	return cause, ""
+	return f
 }
 
 // measures are for how long each Pod was routed to.
@@ -81,9 +97,6 @@ func longestRouted(stops []*podStop) *podStop {
 		return cmp.Or(cmp.Compare(la.Min, lb.Min), cmp.Compare(lb.Max, la.Max))
 	})
 }
-
-// mostNamed is how many Pods a sentence names.
-const mostNamed = 6
 
 func (r *race) text(v *index, w *model.Window) string {
 	groups := r.groups()
@@ -144,90 +157,71 @@ func (s *service) peers(stops []*podStop) int {
 	return most
 }
 
-// evidence tells what happened in the order in which one thing led to the next.
-func (r *race) evidence(v *index, w *model.Window) []model.Evidence {
-	began := model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)}
+// signs are what happened, in the order in which one thing led to the next.
+func (r *race) signs(v *index, w *model.Window) []Sign {
+	began := Sign{model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)}, Watched}
 	if len(r.stops) == 1 {
 		s := r.stops[0]
 		before, after := signsOfEnd(v, s.pod, s.at)
-		return slices.Concat(before, s.evidence(), []model.Evidence{began}, after)
+		return slices.Concat(context(before...), s.signs(), []Sign{began}, context(after...))
 	}
-	var evidence []model.Evidence
+	var signs []Sign
 	for _, s := range r.stops[:min(len(r.stops), mostNamed)] {
 		if at := s.pod.EndpointNotReady; at != nil {
-			evidence = append(evidence, model.Evidence{Event: v.changeOf(s.pod, timeline.EndpointChanged, at), At: at, Text: s.pod.Name + " left the ready endpoints"})
+			signs = append(signs, context(model.Evidence{Event: v.changeOf(s.pod, timeline.EndpointChanged, at), At: at, Text: s.pod.Name + " left the ready endpoints"})...)
 		}
-		evidence = append(evidence, s.evidence()...)
+		signs = append(signs, s.signs()...)
 	}
-	return append(evidence, began)
+	return append(signs, began)
 }
 
-func (s *podStop) evidence() []model.Evidence {
+func (s *podStop) signs() []Sign {
 	if !s.proved {
 		return nil
 	}
-	return []model.Evidence{{Target: s.target, At: &s.at, Text: s.pod.Name + " itself stopped answering"}}
+	return []Sign{{model.Evidence{Target: s.target, At: &s.at, Text: s.pod.Name + " itself stopped answering"}, Measured}}
 }
 
-// signsOfEnd tells a Pod's end as the watch saw it: what came before its stop, or may have, and what came after.
-func signsOfEnd(v *index, p *model.Pod, stop model.Instant) (before, after []model.Evidence) {
-	add := func(to *[]model.Evidence, at *model.Instant, kind timeline.EventKind, text string) {
-		if at != nil {
-			*to = append(*to, model.Evidence{Event: v.changeOf(p, kind, at), At: at, Text: p.Name + " " + text})
-		}
-	}
-	add(&before, p.Deleted, timeline.PodDeleted, "was deleted")
-	left := &before
-	if p.EndpointNotReady != nil && p.EndpointNotReady.Earliest > stop.Latest {
-		left = &after
-	}
-	add(left, p.EndpointNotReady, timeline.EndpointChanged, "left the ready endpoints")
-	add(&before, p.Killing, timeline.KubeEvent, "was being killed by its kubelet")
-	add(&after, p.Exited, timeline.PodContainer, "exited")
-	if p.EndpointRemoved != nil && (p.EndpointNotReady == nil || *p.EndpointRemoved != *p.EndpointNotReady) {
-		add(&after, p.EndpointRemoved, timeline.EndpointChanged, "left the EndpointSlice")
-	}
-	return before, after
-}
-
-// weighStops lowers the confidence where a Pod's stop was not measured.
-func (r *race) weighStops(c *model.Cause) {
+// unmeasuredStops are the Pods whose own address does not tell when they stopped.
+func (r *race) unmeasuredStops() (missing []Sign) {
 	for _, s := range r.stops {
 		switch {
 		case s.proved:
 		case s.exited:
-			c.Confidence = lower(c.Confidence, model.Medium)
-			c.Rivals = append(c.Rivals, s.pod.Name+" has no direct target, so its stop is only known from the watch: any change about that time fits as well")
+			missing = append(missing, doubt(Measured, s.pod.Name+" has no direct target, so its stop is only known from the watch: any change about that time fits as well"))
 		default:
-			c.Confidence = lower(c.Confidence, model.Low)
-			c.Rivals = append(c.Rivals, "only closeness in time: neither a direct target nor its container's end tells when "+s.pod.Name+" stopped")
+			missing = append(missing, doubt(Watched, "only closeness in time: neither a direct target nor its container's end tells when "+s.pod.Name+" stopped"))
 		}
 	}
+	return missing
 }
 
-// weighAfter asks whether any request was certainly sent after a Pod had stopped. If not, all of them may have been on
-// their way when it exited, with its route as it should be.
-func (r *race) weighAfter(c *model.Cause) {
-	if slices.ContainsFunc(r.stops, func(s *podStop) bool { return s.lag().Min > 0 }) {
-		return
+// nothingAfter says that no request was certainly sent after a Pod had stopped: all of them may have been on their way when it exited,
+// with its route as it should be.
+func (r *race) nothingAfter(w *model.Window) []Sign {
+	if slices.ContainsFunc(r.stops, func(s *podStop) bool { return s.lag().Min > 0 }) || len(r.troubledIn(w)) > 0 {
+		return nil
 	}
-	c.Confidence = lower(c.Confidence, model.Medium)
-	switch {
-	case len(r.troubled) > 0:
-	case len(r.stops) > 1:
-		c.Rivals = append(c.Rivals, "of none of the Pods is it certain that a failed request was sent to it after it had stopped")
-	default:
-		c.Rivals = append(c.Rivals, "no failed request was certainly sent after it had stopped: it may have cut those under way when it exited")
+	if len(r.stops) > 1 {
+		return []Sign{doubt(Measured, "of none of the Pods is it certain that a failed request was sent to it after it had stopped")}
 	}
+	return []Sign{doubt(Measured, "no failed request was certainly sent after it had stopped: it may have cut those under way when it exited")}
 }
 
-// weighOthers asks the other Pods' own addresses: if ready ones failed too, more was wrong than stale routes.
-func (r *race) weighOthers(v *index, w *model.Window, c *model.Cause) {
+// troubledIn are the Pods that failed at their own addresses during the window, though they were ready.
+func (r *race) troubledIn(w *model.Window) (all []trouble) {
 	for _, t := range r.troubled {
 		if t.window.Span().Overlaps(w.Span()) {
-			c.Confidence = lower(c.Confidence, model.Medium)
-			c.Rivals = append(c.Rivals, fmt.Sprintf("%s failed at its own address as well (%s), though it was ready", t.pod.Name, quantity.ClassCounts(t.window.Classes)))
+			all = append(all, t)
 		}
+	}
+	return all
+}
+
+// others asks the other Pods' own addresses: if ready ones failed too, more was wrong than stale routes.
+func (r *race) others(v *index, w *model.Window, f *Finding) {
+	for _, t := range r.troubledIn(w) {
+		f.against(doubt(Close, fmt.Sprintf("%s failed at its own address as well (%s), though it was ready", t.pod.Name, quantity.ClassCounts(t.window.Classes))))
 	}
 	var clean []model.Evidence
 	for _, other := range v.healthyOthers(w) {
@@ -239,35 +233,21 @@ func (r *race) weighOthers(v *index, w *model.Window, c *model.Cause) {
 	if len(clean) > 3 {
 		clean = []model.Evidence{{Text: fmt.Sprintf("%d other Pods went on answering at their own addresses", len(clean))}}
 	}
-	c.Evidence = append(c.Evidence, clean...)
+	f.For = append(f.For, context(clean...)...)
 }
 
-// healthyOthers are the Pods that were ready before and not ending, and that were probed directly.
-func (v *index) healthyOthers(w *model.Window) []*model.Pod {
-	var others []*model.Pod
-	for _, p := range v.pods(w) {
-		if p.TerminatingBy(w.End.Latest) || !p.ReadyBy(w.Start.Latest) {
-			continue
-		}
-		if first := v.probe(w, p).firstOK; first != nil && *first < w.Start.Latest {
-			others = append(others, p)
-		}
-	}
-	return others
-}
-
-// weighShare compares how much failed with the share the Pods had of the endpoints.
-func (r *race) weighShare(v *index, w *model.Window, c *model.Cause) {
+// share compares how much failed with the share that the Pods had of the endpoints.
+func (r *race) share(v *index, w *model.Window, f *Finding) {
 	if v.target(w).Kind != timeline.New {
 		return
 	}
 	peers := v.service(w).peers(r.stops)
 	if peers == 0 || v.laneOff("endpointslice", w) {
-		c.Confidence = lower(c.Confidence, model.Medium)
-		c.Rivals = append(c.Rivals, "how many endpoints were ready is not known: that there was none fits as well")
+		unknown := doubt(Measured, "how many endpoints were ready is not known: that there was none fits as well")
 		if w.Kind == model.Outage {
-			c.Confidence = model.Low
+			unknown.Strength = Watched
 		}
+		f.missing(unknown)
 		return
 	}
 	dead := r.deadAtOnce()
@@ -276,11 +256,10 @@ func (r *race) weighShare(v *index, w *model.Window, c *model.Cause) {
 	if 1 < dead && dead < len(r.stops) {
 		upTo = "up to "
 	}
-	c.Evidence = append(c.Evidence, model.Evidence{Target: w.Target, Text: fmt.Sprintf("%d of %d requests failed (%s); %s%s of %d endpoints is %s",
-		w.Failed, w.Sent, quantity.Percent(w.Share), upTo, number(dead), peers, quantity.Percent(expected))})
+	f.For = append(f.For, context(model.Evidence{Target: w.Target, Text: fmt.Sprintf("%d of %d requests failed (%s); %s%s of %d endpoints is %s",
+		w.Failed, w.Sent, quantity.Percent(w.Share), upTo, number(dead), peers, quantity.Percent(expected))})...)
 	if exceeds(w.Failed, w.Sent, min(1, float64(dead)/float64(r.leastPeers(v.service(w))))) {
-		c.Confidence = lower(c.Confidence, model.Medium)
-		c.Rivals = append(c.Rivals, "more failed than the share of the endpoints that had stopped")
+		f.against(doubt(Close, "more failed than the share of the endpoints that had stopped"))
 	}
 }
 
@@ -323,36 +302,6 @@ func (r *race) leastPeers(s *service) int {
 func exceeds(failed, sent int, p float64) bool {
 	mean := float64(sent) * p
 	return float64(failed) > mean+3*math.Sqrt(mean*(1-p))+1
-}
-
-// weighKilled asks whether a Pod was killed: then what it was about is cut, whatever its routes do.
-func (r *race) weighKilled(c *model.Cause) {
-	for _, s := range r.stops {
-		weighKilled(s.pod, c)
-	}
-}
-
-// killed is the exit code of a process that SIGKILL ended.
-const killed = 137
-
-func weighKilled(p *model.Pod, c *model.Cause) {
-	if p.ExitCode != nil && *p.ExitCode == killed {
-		c.Confidence = model.Low
-		c.Rivals = append(c.Rivals, fmt.Sprintf("%s was killed (exit code %d), perhaps because its grace period was over: that cuts all that is in flight", p.Name, killed))
-	}
-}
-
-// weighExplained lowers the confidence where a cause cannot have made all of the window's failures.
-func weighExplained(w *model.Window, explained int, c *model.Cause) {
-	if w.Kind == model.Slow || explained >= w.Failed {
-		return
-	}
-	c.Explains = explained
-	c.Confidence = lower(c.Confidence, model.Medium)
-	if 2*explained < w.Failed {
-		c.Confidence = model.Low
-	}
-	c.Rivals = append(c.Rivals, fmt.Sprintf("it can have made %d of %d failures: the others have another cause", explained, w.Failed))
 }
 
 // raceFix says how long to keep serving: the longest time any route was seen to outlive a Pod of

@@ -1,35 +1,48 @@
-// Package causes explains windows. Each rule knows one way in which a window comes about; it reads the [Input] and says what speaks for it.
+// Package causes explains windows. Each rule knows one way in which a window comes about; it reads the [Case] and returns what it found.
+// How confident a cause is, what its rivals are and which comes first follows from that in one place: confidence.go.
 package causes
 
-import (
-	"lapse/correlate/model"
+// rules lists every rule. Where two are equally confident the upper one is named first.
+var rules = []Rule{
+	proberFault,
+	noReadyEndpoint,
+	routeOutlivesPod,
+	pinnedConnection,
+}
+
+// A Rule knows one way in which a window comes about.
+type Rule struct {
+	Name  string
+	Doc   string // what it holds responsible, in one sentence
+	Looks string // how to recognise it, for the reference
+	Fix   string // what to do about it, for the reference; the fix of a window has numbers in it
+	Needs []Need // facts without which the rule cannot judge a window
+
+	Test func(*Case) Finding // called only where all needs are met
+}
+
+// A Need is a fact that a rule cannot do without.
+type Need struct {
+	Missing string // what is said of a window where it is missing
+	Met     func(*Case) bool
+}
+
+// What rules need.
+var (
+	podsWatched      = Need{"no Pods were watched", func(c *Case) bool { return len(c.pods(c.Window)) > 0 }}
+	endpointsWatched = Need{"no endpoints were watched", func(c *Case) bool { return len(c.service(c.Window).endpoints) > 0 }}
+	endpointSlices   = Need{"EndpointSlices could not be watched", func(c *Case) bool { return !c.laneOff("endpointslice", c.Window) }}
 )
 
-// A rule knows one way a window can come about. It speaks only when the window's onset bracket
-// overlaps what it holds responsible, and then returns a cause with evidence and a fix; else it
-// returns nil and, for whoever reads an unexplained window, why it kept silent.
-type rule struct {
-	name  string
-	doc   string // one sentence, for the reference
-	judge func(*index, *model.Window) (cause *model.Cause, silent string)
+// find tests a case, if all facts are there that the rule needs.
+func (r *Rule) find(c *Case) Finding {
+	for _, need := range r.Needs {
+		if !need.Met(c) {
+			return Finding{Missing: []Sign{says(need.Missing)}}
+		}
+	}
+	return r.Test(c)
 }
-
-// rules lists every rule. Where two are equally confident the upper one is named first.
-var rules = []rule{
-	{"prober-fault", "The prober itself stood still or failed: nothing is known about the Service.", proberFault},
-	{"no-ready-endpoint", "The Service had no endpoint that was ready, or terminating and still serving.", noReadyEndpoint},
-	{"route-outlives-pod", "A Pod stopped before the prober's node stopped routing to it.", routeOutlivesPod},
-	{"pinned-connection", "Persistent connections were cut when the Pod they were pinned to ended.", pinnedConnection},
-}
-
-// A RuleInfo names a rule and says in one sentence what it holds responsible.
-type RuleInfo struct{ Name, Doc string }
 
 // Rules lists the rules that can name a cause, and what is said where none does.
-func Rules() []RuleInfo {
-	var infos []RuleInfo
-	for _, r := range rules {
-		infos = append(infos, RuleInfo{r.name, r.doc})
-	}
-	return append(infos, RuleInfo{"unexplained", "No rule fits: what changed about the time is listed, and why each rule kept silent."})
-}
+func Rules() []Rule { return append(rules[:len(rules):len(rules)], unexplained) }

@@ -20,23 +20,34 @@ const (
 	maxNearEnd = 5
 )
 
-// unexplained is the honest answer where no rule spoke, or none for most of the failures: what changed about the time, and why each
-// rule kept silent.
-func unexplained(v *index, w *model.Window, silent []string) model.Cause {
+// unexplained is the answer where no rule applies, or none to most of the failures: what changed about the time, and why each rule does
+// not apply.
+var unexplained = Rule{
+	Name: "unexplained",
+	Doc:  "No rule fits: what changed about the time is listed, and why each rule kept silent.",
+	Looks: `The page and the table list which Pods failed at their own addresses, what changed near the window's onset, the nearest first, and near
+its end, and why each rule kept silent. It also comes first where a rule fits only the smaller part of the failures. A run on a URL sees no
+cluster: there nearly every window is unexplained.`,
+	Fix:  "Add --watch svc/NAME to see it.",
+	Test: testUnexplained,
+}
+
+func testUnexplained(c *Case) Finding {
+	v, w := c.index, c.Window
 	alike := failedAlike(v, w)
-	cause := model.Cause{Rule: "unexplained", Confidence: model.Low, Rivals: append([]string{}, silent...)}
+	f := Finding{Against: c.rejected}
 	if onset := v.onset(w); onset.Latest-onset.Earliest > nearBy {
-		cause.Text = "no rule fits, and when it began is not known to within " + quantity.Span(nearBy)
-		cause.Evidence = append(alike.evidence, nearEnd(v, w, 0)...)
-		return cause
+		f.Text = "no rule fits, and when it began is not known to within " + quantity.Span(nearBy)
+		f.For = context(append(alike.evidence, nearEnd(v, w, 0)...)...)
+		return f
 	}
 	near, more := nearOnset(v, w, alike.uids)
-	cause.Text = "no rule fits, and nothing was seen to change within " + quantity.Span(nearBy) + " of its onset"
+	f.Text = "no rule fits, and nothing was seen to change within " + quantity.Span(nearBy) + " of its onset"
 	if len(near) > 0 {
-		cause.Text = fmt.Sprintf("no rule fits: %s near its onset, none of them known to do this", quantity.Count(len(near)+more, "change"))
+		f.Text = fmt.Sprintf("no rule fits: %s near its onset, none of them known to do this", quantity.Count(len(near)+more, "change"))
 	}
-	cause.Evidence = append(append(alike.evidence, near...), nearEnd(v, w, w.Start.Latest+nearBy)...)
-	return cause
+	f.For = context(append(append(alike.evidence, near...), nearEnd(v, w, w.Start.Latest+nearBy)...)...)
+	return f
 }
 
 // alike are the Pods whose own addresses failed during the window.

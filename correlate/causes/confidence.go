@@ -1,0 +1,111 @@
+package causes
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"lapse/correlate/model"
+)
+
+// cause is what a finding of a rule says, with the confidence that follows from its signs.
+func (f *Finding) cause(rule string) model.Cause {
+	c := model.Cause{
+		Rule: rule, Confidence: f.confidence(), Text: f.Text, Fix: f.Fix,
+		Evidence: []model.Evidence{}, Rivals: []string{}, Explains: f.Explains, Measures: f.Measures,
+	}
+	for _, s := range f.For {
+		c.Evidence = append(c.Evidence, s.Evidence)
+	}
+	for _, s := range slices.Concat(f.Missing, f.Against) {
+		c.Rivals = append(c.Rivals, s.Text)
+	}
+	return c
+}
+
+// confidence is what the strongest sign for the cause supports, or high if two were seen in different places, as far as the signs against
+// it and the missing ones leave that.
+func (f *Finding) confidence() model.Confidence {
+	strongest, places := Context, map[string]bool{}
+	for _, s := range f.For {
+		strongest = max(strongest, s.Strength)
+		if s.Strength > Context {
+			places[s.place()] = true
+		}
+	}
+	c := model.Low
+	switch {
+	case strongest == Measured, len(places) > 1:
+		c = model.High
+	case strongest == Watched:
+		c = model.Medium
+	}
+	for _, s := range f.Against {
+		c = lower(c, [...]model.Confidence{Context: model.High, Close: model.Medium, Watched: model.Low, Measured: model.Low}[s.Strength])
+	}
+	for _, s := range f.Missing {
+		c = lower(c, [...]model.Confidence{Context: model.High, Close: model.Low, Watched: model.Low, Measured: model.Medium}[s.Strength])
+	}
+	return c
+}
+
+// place is where a sign was seen: in the cluster, or at a target. Signs from two places do not depend on each other.
+func (s *Sign) place() string {
+	if s.Event > 0 {
+		return "cluster"
+	}
+	return "target " + s.Target
+}
+
+// explains says how many of a window's failures the cause can have made, and counts it as a doubt if these are not all.
+func (f *Finding) explains(w *model.Window, n int) {
+	if w.Kind == model.Slow || n >= w.Failed {
+		return
+	}
+	f.Explains = n
+	strength := Close
+	if 2*n < w.Failed {
+		strength = Watched
+	}
+	f.against(doubt(strength, fmt.Sprintf("it can have made %d of %d failures: the others have another cause", n, w.Failed)))
+}
+
+// rank sorts causes by confidence and makes each name the others. High means that no rival fits as
+// well: where two claim it, neither keeps it.
+func rank(causes []model.Cause) []model.Cause {
+	slices.SortStableFunc(causes, func(a, b model.Cause) int { return cmp.Compare(Grade(b.Confidence), Grade(a.Confidence)) })
+	if len(causes) > 1 && causes[1].Confidence == model.High {
+		for i := range causes {
+			causes[i].Confidence = lower(causes[i].Confidence, model.Medium)
+		}
+	}
+	for i := range causes {
+		causes[i].Rivals = append([]string{}, causes[i].Rivals...)
+		for j, rival := range causes {
+			if i != j {
+				causes[i].Rivals = append(causes[i].Rivals, rivalry(rival, j < i))
+			}
+		}
+	}
+	return causes
+}
+
+func rivalry(rival model.Cause, ahead bool) string {
+	if ahead {
+		return fmt.Sprintf("%s ranks higher [%s]", rival.Rule, rival.Confidence)
+	}
+	return fmt.Sprintf("%s fits too, but ranks lower [%s]: %s", rival.Rule, rival.Confidence, rival.Text)
+}
+
+// Grade orders confidences: low is 0, high is 2. What is no confidence has -1.
+func Grade(c model.Confidence) int {
+	return slices.Index([]model.Confidence{model.Low, model.Medium, model.High}, c)
+}
+
+// lower is the less confident of the two.
+func lower(a, b model.Confidence) model.Confidence {
+	if Grade(a) < Grade(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,56 @@
+package causes
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/timeline"
+)
+
+// This file is what several rules say of a Pod that ends.
+
+// mostNamed is how many Pods a sentence names.
+const mostNamed = 6
+
+// moment is for how long after a Pod stopped listening the connections it had accepted may be reset.
+const moment = 100 * time.Millisecond
+
+// nextUse is after how many requests each of a target's connections has been used.
+func nextUse(t *model.Target) int { return cmp.Or(t.Connections, usualConnections) + 1 }
+
+// usualConnections is how many persistent connections are kept where a recording does not say.
+const usualConnections = 10
+
+// signsOfEnd are a Pod's end as it was watched: what came before its stop, or may have, and what came after.
+func signsOfEnd(v *index, p *model.Pod, stop model.Instant) (before, after []model.Evidence) {
+	add := func(to *[]model.Evidence, at *model.Instant, kind timeline.EventKind, text string) {
+		if at != nil {
+			*to = append(*to, model.Evidence{Event: v.changeOf(p, kind, at), At: at, Text: p.Name + " " + text})
+		}
+	}
+	add(&before, p.Deleted, timeline.PodDeleted, "was deleted")
+	left := &before
+	if p.EndpointNotReady != nil && p.EndpointNotReady.Earliest > stop.Latest {
+		left = &after
+	}
+	add(left, p.EndpointNotReady, timeline.EndpointChanged, "left the ready endpoints")
+	add(&before, p.Killing, timeline.KubeEvent, "was being killed by its kubelet")
+	add(&after, p.Exited, timeline.PodContainer, "exited")
+	if p.EndpointRemoved != nil && (p.EndpointNotReady == nil || *p.EndpointRemoved != *p.EndpointNotReady) {
+		add(&after, p.EndpointRemoved, timeline.EndpointChanged, "left the EndpointSlice")
+	}
+	return before, after
+}
+
+// killed is the exit code of a process that SIGKILL ended.
+const killed = 137
+
+// notKilled has a doubt if the Pod was killed: then its requests in flight were cut, whatever else went on.
+func notKilled(p *model.Pod) []Sign {
+	if p.ExitCode == nil || *p.ExitCode != killed {
+		return nil
+	}
+	return []Sign{doubt(Watched, fmt.Sprintf("%s was killed (exit code %d), perhaps because its grace period was over: that cuts all that is in flight", p.Name, killed))}
+}
