@@ -16,7 +16,7 @@ func TestFailedAddressesCarryTheirLastCount(t *testing.T) {
 	event := func(from, to, n int, addr string, class timeline.Class, target string) timeline.Event {
 		return timeline.Event{
 			Kind: timeline.AddressFailed, Since: time.Duration(from) * tick, Seen: time.Duration(to) * tick, Addr: netip.MustParseAddr(addr), To: class.String(),
-			Code: n, Detail: "i/o timeout", Object: timeline.Object{Kind: "Target", Name: target},
+			Count: n, Detail: "i/o timeout", Object: timeline.Object{Kind: "Target", Name: target},
 		}
 	}
 	run := rowRun(row("ok*100"),

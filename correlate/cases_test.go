@@ -36,7 +36,7 @@ var update = flag.Bool("update", false, "rewrite the expectations in testdata/*.
 //	direct shop/api api-1: every 5ms …       a Pod of another Service than shop/web
 //	control: 12s..12.1s ok in 90ms           Done comes 90 ms after Sent
 //	-- events --
-//	9.95s pod-deleted web-1 code=30 since=9.9s
+//	9.95s pod-deleted web-1 grace=30s since=9.9s
 //	9.96s endpoint web-1 ready -> terminating+serving
 //	10.3s kube-event web-1 Killing : Stopping container main
 //	-- gates --
@@ -314,7 +314,7 @@ func (c *caseRun) stream(name string) *stream {
 	kind, six := strings.CutSuffix(kind, "6")
 	s := &stream{target: timeline.Target{
 		ID: timeline.TargetID(len(c.streams) + 1), Name: name, Kind: timeline.TargetKind(kind), URL: "http://web.shop/",
-		Source: "prober", Node: "node3", Service: "shop/web", Port: port, Timeout: caseTimeout,
+		Source: "prober", Node: "node3", Service: "shop/web", PortName: port, Timeout: caseTimeout,
 	}}
 	switch s.target.Kind {
 	case timeline.Direct:
@@ -359,7 +359,7 @@ func (c *caseRun) eventLine(line string) {
 	for _, word := range words[3:] {
 		switch key, value, _ := strings.Cut(word, "="); {
 		case strings.HasPrefix(word, "@"):
-			e.Port = word[1:]
+			e.PortName = word[1:]
 			continue
 		case word == "family=6":
 			e.Addr = c.addr(words[2], true)
@@ -368,8 +368,16 @@ func (c *caseRun) eventLine(line string) {
 			e.From, e.To = e.To, ""
 		case key == "since":
 			e.Since = must(time.ParseDuration(value))
-		case key == "code":
-			e.Code = must(strconv.Atoi(value))
+		case key == "exit":
+			e.ExitCode = new(must(strconv.Atoi(value)))
+		case key == "restarts":
+			e.Count = must(strconv.Atoi(value))
+		case key == "grace":
+			e.Grace = new(must(time.ParseDuration(value)))
+		case key == "status":
+			e.Status = uint16(must(strconv.ParseUint(value, 10, 16)))
+		case key == "port":
+			e.Port = uint16(must(strconv.ParseUint(value, 10, 16)))
 		default:
 			e.To = word
 		}

@@ -103,10 +103,10 @@ func TestWatchGapStretchesWhatComesInItsWake(t *testing.T) {
 
 func TestPlacingKeepsWhatTheFactSays(t *testing.T) {
 	stamp := time.Unix(1700000000, 5)
-	e := timeline.Event{ID: 7, Seen: time.Second, Stamp: stamp, Writer: "kubelet/node1", Kind: timeline.KubeEvent, From: "a", To: "Killing", Object: timeline.Object{Kind: "Pod", UID: "u1"}, Code: 3, Detail: "why"}
+	e := timeline.Event{ID: 7, Seen: time.Second, Stamp: stamp, Writer: "kubelet/node1", Kind: timeline.KubeEvent, From: "a", To: "Killing", Object: timeline.Object{Kind: "Pod", UID: "u1"}, ExitCode: new(3), Detail: "why"}
 	bare := cluster.Place(time.Time{}, []timeline.Event{{ID: 8, Kind: timeline.RunPhase}})[0]
 	p := cluster.Place(time.Time{}, []timeline.Event{e})[0]
-	if p.ID != 7 || p.Seen != e.Seen || !p.Stamp.Equal(stamp) || p.Writer != e.Writer || p.Kind != e.Kind || p.From != "a" || p.To != "Killing" || *p.Object != e.Object || p.Code != 3 || p.Detail != "why" {
+	if p.ID != 7 || p.Seen != e.Seen || !p.Stamp.Equal(stamp) || p.Writer != e.Writer || p.Kind != e.Kind || p.From != "a" || p.To != "Killing" || *p.Object != e.Object || *p.ExitCode != 3 || p.Detail != "why" {
 		t.Errorf("%+v became %+v", e, p)
 	}
 	if bare.Object != nil || bare.Stamp != nil || bare.Addr != "" {

@@ -147,7 +147,7 @@ func (r *rollout) run() timeline.Run {
 			add(p.ready, timeline.Event{Kind: timeline.PodReady, From: "false", To: "true"})
 			add(p.ready, timeline.Event{Kind: timeline.EndpointChanged, From: timeline.EndpointNotReady, To: timeline.EndpointReady})
 		}
-		add(p.deleted, timeline.Event{Kind: timeline.PodDeleted, Code: 30})
+		add(p.deleted, timeline.Event{Kind: timeline.PodDeleted, Grace: new(30 * time.Second)})
 		add(p.gone, timeline.Event{Kind: timeline.PodGone})
 	}
 	r.leave(&events)

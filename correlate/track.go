@@ -121,7 +121,7 @@ func (s *snapshot) windows(backends []string) []model.Window {
 func (s *snapshot) publish() model.Target {
 	f, t := s.target, &s.tally
 	p := model.Target{
-		ID: f.ID, Name: f.Name, Kind: f.Kind, URL: f.URL, Source: f.Source, Node: f.Node, Service: f.Service, Port: f.Port,
+		ID: f.ID, Name: f.Name, Kind: f.Kind, URL: f.URL, Source: f.Source, Node: f.Node, Service: f.Service, PortName: f.PortName,
 		Connections: f.Connections,
 		Pod:         f.Pod, PodUID: f.PodUID, PodNode: f.PodNode, Rate: f.Rate,
 		Sent: t.due - t.notSent(), OK: t.ok(), Failed: t.failed(), NotSent: t.notSent(), Late: t.late, Delayed: t.delayed,

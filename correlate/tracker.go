@@ -187,7 +187,7 @@ func (t *Tracker) commandChanged(e timeline.Event) {
 	case "running":
 		c.Start, c.Args = new(e.Seen), timeline.SplitCommand(e.Detail)
 	case "exited":
-		c.End, c.ExitCode = new(e.Seen), new(e.Code)
+		c.End, c.ExitCode = new(e.Seen), e.ExitCode
 	}
 	t.command = &c
 }

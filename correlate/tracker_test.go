@@ -419,7 +419,7 @@ func TestOneRequestMakesNoResolution(t *testing.T) {
 func TestCommandIsTold(t *testing.T) {
 	run := rowRun(row("ok*10"),
 		timeline.Event{Seen: 2 * tick, Kind: timeline.Command, To: "running"},
-		timeline.Event{Seen: 8 * tick, Kind: timeline.Command, To: "exited", Code: 1})
+		timeline.Event{Seen: 8 * tick, Kind: timeline.Command, To: "exited", ExitCode: new(1)})
 	run.Meta.Command = []string{"kubectl", "drain"}
 	tl := analyze(t, run)
 	want := &model.Command{Args: []string{"kubectl", "drain"}, Start: new(2 * tick), End: new(8 * tick), ExitCode: new(1)}

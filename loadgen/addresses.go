@@ -118,7 +118,7 @@ const mostPassed = 8
 
 // A passedCount is how often an address of a target failed so.
 type passedCount struct {
-	event timeline.Event // as it will be told; Code is the count
+	event timeline.Event // as it will be told
 	told  int            // what the count was when it was told
 }
 
@@ -131,11 +131,11 @@ func (p *passedOver) note(target string, f failedAddress) {
 		return
 	}
 	e := &count.event
-	if e.Code == 0 {
+	if e.Count == 0 {
 		e.Since, e.Detail = floorMicros(f.begun), errorText(f.err)
 	}
 	e.Since, e.Seen = min(e.Since, floorMicros(f.begun)), max(e.Seen, ceilMicros(f.over))
-	e.Code++
+	e.Count++
 }
 
 // of returns the count that begins at 0, or nil if the target has too many.
@@ -165,7 +165,7 @@ func (p *passedOver) take(end bool) (events []timeline.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.counts {
-		if n := c.event.Code; n >= max(1, 10*c.told) || end && n > c.told {
+		if n := c.event.Count; n >= max(1, 10*c.told) || end && n > c.told {
 			c.told = n
 			events = append(events, c.event)
 		}

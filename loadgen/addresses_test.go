@@ -121,7 +121,7 @@ func TestPassedAddressesAreCountedAndSeldomTold(t *testing.T) {
 	for i := range 125 {
 		p.note("new", failed(i))
 		for _, e := range p.take(false) {
-			told = append(told, e.Code)
+			told = append(told, e.Count)
 		}
 	}
 	last := p.take(true)
@@ -130,7 +130,7 @@ func TestPassedAddressesAreCountedAndSeldomTold(t *testing.T) {
 	}
 	want := timeline.Event{
 		Kind: timeline.AddressFailed, Since: 0, Seen: 125 * ms, To: "timeout_connect", Object: timeline.Object{Kind: "Target", Name: "new"},
-		Addr: addr.Addr(), Code: 125, Detail: "i/o timeout",
+		Addr: addr.Addr(), Count: 125, Detail: "i/o timeout",
 	}
 	if last[0] != want {
 		t.Errorf("%+v, want %+v", last[0], want)

@@ -58,7 +58,7 @@ func (e *errorTexts) tell(target string, r timeline.Request, err error) {
 	e.told[which] = append(e.told[which], text)
 	e.new = append(e.new, timeline.Event{
 		Kind: timeline.RequestError, Since: r.Sent, Seen: r.Done, To: r.Class.String(), Detail: text,
-		Object: timeline.Object{Kind: "Target", Name: target}, Code: int(r.Code),
+		Object: timeline.Object{Kind: "Target", Name: target}, Status: r.Code,
 	})
 }
 

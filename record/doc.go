@@ -17,7 +17,7 @@
 // # Format
 //
 //	recording = magic block*
-//	magic     = "LAPSE" 1A 0A version           8 bytes; version is 3
+//	magic     = "LAPSE" 1A 0A version           8 bytes; version is 4
 //	block     = length crc check payload        each uint32, little endian
 //	payload   = size facts n [lengths]          size and n are uvarints; no lengths if n is 0
 //	lengths   = age size symbols bits           age is a byte, size a uvarint

@@ -16,7 +16,7 @@ func Facts(tl *model.Timeline) timeline.Run {
 		ids[t.Name] = t.ID
 		addr, _ := netip.ParseAddrPort(t.Addr)
 		run.Targets = append(run.Targets, timeline.Target{
-			ID: t.ID, Name: t.Name, Kind: t.Kind, URL: t.URL, Source: t.Source, Node: t.Node, Service: t.Service, Port: t.Port,
+			ID: t.ID, Name: t.Name, Kind: t.Kind, URL: t.URL, Source: t.Source, Node: t.Node, Service: t.Service, PortName: t.PortName,
 			Addr: addr, Pod: t.Pod, PodUID: t.PodUID, PodNode: t.PodNode, Rate: t.Rate, Timeout: tl.Run.Timeout,
 		})
 	}
@@ -34,7 +34,8 @@ func Facts(tl *model.Timeline) timeline.Run {
 func recorded(e model.Event) timeline.Event {
 	fact := timeline.Event{
 		ID: e.ID, Seen: e.Seen, Writer: e.Writer, Kind: e.Kind, From: e.From, To: e.To,
-		Code: e.Code, Detail: e.Detail, Service: e.Service, Port: e.Port,
+		Detail: e.Detail, Service: e.Service, PortName: e.PortName, Port: e.Port,
+		ExitCode: e.ExitCode, Grace: e.Grace, Count: e.Count, Status: e.Status,
 	}
 	fact.Addr, _ = netip.ParseAddr(e.Addr)
 	if e.Stamp != nil {

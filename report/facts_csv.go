@@ -57,12 +57,12 @@ func RequestsCSV(w io.Writer, run timeline.Run) error {
 
 // eventColumns are the columns of [EventsCSV].
 var eventColumns = []string{
-	"id", "since", "seen", "kind", "from", "to", "object_kind", "namespace", "name", "uid", "node", "addr", "service", "port",
-	"code", "detail", "stamp", "writer",
+	"id", "since", "seen", "kind", "from", "to", "object_kind", "namespace", "name", "uid", "node", "addr", "service", "port_name",
+	"port", "exit_code", "grace", "count", "status", "detail", "stamp", "writer",
 }
 
 // EventsCSV writes a row for every event of a run, in the order recorded: seen and since are
-// nanoseconds since the run's t0, stamp is what writer's clock said. What an event does not have is
+// nanoseconds since the run's t0, grace is in nanoseconds, stamp is what writer's clock said. What an event does not have is
 // empty.
 func EventsCSV(w io.Writer, run timeline.Run) error {
 	out := newTable(w, eventColumns)
@@ -71,19 +71,11 @@ func EventsCSV(w io.Writer, run timeline.Run) error {
 		out.some(int64(e.Since))
 		out.number(int64(e.Seen))
 		out.text(string(e.Kind), e.From, e.To, e.Object.Kind, e.Object.Namespace, e.Object.Name, e.Object.UID, e.Object.Node)
-		out.text(address(e), e.Service, e.Port)
-		switch e.Kind { // for these, 0 is a code too
-		case timeline.PodContainer, timeline.PodDeleted:
-			out.number(int64(e.Code))
-		case timeline.Command:
-			if e.To == "exited" {
-				out.number(int64(e.Code))
-			} else {
-				out.text("")
-			}
-		default:
-			out.some(int64(e.Code))
-		}
+		out.text(address(e), e.Service, e.PortName)
+		out.some(int64(e.Port))
+		known(out, e.ExitCode)
+		known(out, e.Grace)
+		out.some(int64(e.Count), int64(e.Status))
 		out.text(e.Detail, stamp(e.Stamp), e.Writer)
 		out.endRow()
 	}
@@ -126,6 +118,15 @@ func (t *table) number(values ...int64) {
 	for _, v := range values {
 		t.row = append(t.row, strconv.FormatInt(v, 10))
 	}
+}
+
+// known writes a number, unless it is not known.
+func known[T int | time.Duration](t *table, value *T) {
+	if value == nil {
+		t.text("")
+		return
+	}
+	t.number(int64(*value))
 }
 
 // some writes numbers of which 0 means that there is none.

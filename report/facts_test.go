@@ -30,9 +30,9 @@ func factsRun() timeline.Run {
 		Targets:  []timeline.Target{{ID: 1, Name: "web, new", Kind: timeline.New, Timeout: time.Second}, {ID: 2, Name: "reused", Kind: timeline.Reused, Timeout: time.Second}},
 		Backends: []timeline.Backend{{ID: 1, Name: `=cmd|"/c calc"`}, {ID: 2, Name: "'quoted'"}},
 		Events: []timeline.Event{
-			{ID: 1, Seen: time.Second, Kind: timeline.Command, To: "exited", Code: 0},
-			{ID: 2, Since: ms, Seen: 2 * time.Second, Kind: timeline.PodDeleted, Object: timeline.Object{Kind: "Pod", Name: "web-1"}, Addr: netip.MustParseAddr("10.0.0.7"), Code: 30, Stamp: time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC), Writer: "apiserver"},
-			{ID: 4, Seen: 2 * time.Second, Kind: timeline.EndpointChanged, From: "ready", To: "absent", Object: timeline.Object{Kind: "Pod", Name: "web-1"}, Addr: netip.MustParseAddr("10.0.0.7"), Code: 9090, Service: "shop/web", Port: "metrics"},
+			{ID: 1, Seen: time.Second, Kind: timeline.Command, To: "exited", ExitCode: new(0)},
+			{ID: 2, Since: ms, Seen: 2 * time.Second, Kind: timeline.PodDeleted, Object: timeline.Object{Kind: "Pod", Name: "web-1"}, Addr: netip.MustParseAddr("10.0.0.7"), Grace: new(30 * time.Second), Stamp: time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC), Writer: "apiserver"},
+			{ID: 4, Seen: 2 * time.Second, Kind: timeline.EndpointChanged, From: "ready", To: "absent", Object: timeline.Object{Kind: "Pod", Name: "web-1"}, Addr: netip.MustParseAddr("10.0.0.7"), Port: 9090, Service: "shop/web", PortName: "metrics"},
 			{ID: 3, Seen: 3 * time.Second, Kind: timeline.CommandOutput, Detail: "-1 of\n2"},
 		},
 		Batches: func(yield func(timeline.Batch, error) bool) {
@@ -69,10 +69,10 @@ func TestEveryEventIsARow(t *testing.T) {
 	}
 	want := [][]string{
 		eventColumns,
-		{"1", "", "1000000000", "command", "", "exited", "", "", "", "", "", "", "", "", "0", "", "", ""},
-		{"2", "1000000", "2000000000", "pod-deleted", "", "", "Pod", "", "web-1", "", "", "10.0.0.7", "", "", "30", "", "2026-01-02T03:04:06Z", "apiserver"},
-		{"4", "", "2000000000", "endpoint", "ready", "absent", "Pod", "", "web-1", "", "", "10.0.0.7", "shop/web", "metrics", "9090", "", "", ""},
-		{"3", "", "3000000000", "command-output", "", "", "", "", "", "", "", "", "", "", "", "'-1 of\n2", "", ""},
+		{"1", "", "1000000000", "command", "", "exited", "", "", "", "", "", "", "", "", "", "0", "", "", "", "", "", ""},
+		{"2", "1000000", "2000000000", "pod-deleted", "", "", "Pod", "", "web-1", "", "", "10.0.0.7", "", "", "", "", "30000000000", "", "", "", "2026-01-02T03:04:06Z", "apiserver"},
+		{"4", "", "2000000000", "endpoint", "ready", "absent", "Pod", "", "web-1", "", "", "10.0.0.7", "shop/web", "metrics", "9090", "", "", "", "", "", "", ""},
+		{"3", "", "3000000000", "command-output", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "'-1 of\n2", "", ""},
 	}
 	if diff := cmp.Diff(want, rows); diff != "" {
 		t.Error(diff)

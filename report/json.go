@@ -22,21 +22,39 @@ func JSON(w io.Writer, tl *model.Timeline, _ Options) error {
 	return err
 }
 
-// ReadJSON reads what [JSON] wrote. Fields it does not know are left out; a schema version it does
-// not know is an error.
+// ReadJSON reads what [JSON] wrote. Fields it does not know are left out; another schema version is an error.
 func ReadJSON(r io.Reader) (*model.Timeline, error) {
-	tl := new(model.Timeline)
-	if err := json.NewDecoder(r).Decode(tl); err != nil {
+	text, err := io.ReadAll(r)
+	if err != nil {
 		return nil, fmt.Errorf("read timeline: %w", err)
 	}
-	switch {
-	case tl.SchemaVersion == 0:
-		return nil, fmt.Errorf("read timeline: not a timeline of Lapse\nhint: it has no schemaVersion")
-	case tl.SchemaVersion > model.SchemaVersion:
-		return nil, fmt.Errorf("read timeline: schema version %d, but this Lapse knows only %d\nhint: use the version of Lapse that wrote it (%s)",
-			tl.SchemaVersion, model.SchemaVersion, tl.Tool.Version)
+	if err := checkSchema(text); err != nil {
+		return nil, err
+	}
+	tl := new(model.Timeline)
+	if err := json.Unmarshal(text, tl); err != nil {
+		return nil, fmt.Errorf("read timeline: %w", err)
 	}
 	return tl, nil
+}
+
+// checkSchema refuses a timeline of another schema version before its fields are read.
+func checkSchema(text []byte) error {
+	var head struct {
+		SchemaVersion int
+		Tool          struct{ Version string }
+	}
+	if err := json.Unmarshal(text, &head); err != nil {
+		return fmt.Errorf("read timeline: %w", err)
+	}
+	switch head.SchemaVersion {
+	case model.SchemaVersion:
+		return nil
+	case 0:
+		return fmt.Errorf("read timeline: not a timeline of Lapse\nhint: it has no schemaVersion")
+	}
+	return fmt.Errorf("read timeline: schema version %d, but this Lapse reads %d\nhint: use the version of Lapse that wrote it (%s)",
+		head.SchemaVersion, model.SchemaVersion, head.Tool.Version)
 }
 
 // lineWidth is how long a JSON value may be and still stand on one line.

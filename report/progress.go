@@ -114,7 +114,7 @@ func (p *Progress) Log(line string) {
 // Tell says at once how the wrapped command changed. Where that comes back in the run's events, some time later, it is not told
 // again.
 func (p *Progress) Tell(e timeline.Event) {
-	text := eventText(model.Event{Kind: e.Kind, To: e.To, Code: e.Code, Detail: e.Detail})
+	text := eventText(model.Event{Kind: e.Kind, To: e.To, ExitCode: e.ExitCode, Detail: e.Detail})
 	if e.Kind != timeline.Command || text == "" {
 		return
 	}
@@ -215,6 +215,14 @@ func closedText(w model.Window) string {
 	return text
 }
 
+// exitCode is what a container or the command ended with, and 0 where that is not known.
+func exitCode(e model.Event) int {
+	if e.ExitCode == nil {
+		return 0
+	}
+	return *e.ExitCode
+}
+
 // eventText tells of an event that changes the state of the run, and is empty for others.
 func eventText(e model.Event) string {
 	switch e.Kind {
@@ -222,7 +230,7 @@ func eventText(e model.Event) string {
 		return e.To + detailOf(e)
 	case timeline.Command:
 		if e.To == "exited" {
-			return fmt.Sprintf("command exited with code %d", e.Code)
+			return fmt.Sprintf("command exited with code %d", exitCode(e))
 		}
 		return "command " + e.To + detailOf(e)
 	case timeline.Hammer:

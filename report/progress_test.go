@@ -161,7 +161,7 @@ func TestProgressTellsOfTheCommandAtOnceAndOnce(t *testing.T) {
 	}
 	p.Update(&model.Timeline{Events: events(
 		timeline.Event{Seen: 10 * s, Kind: timeline.Command, To: "running", Detail: "kubectl drain node2"},
-		timeline.Event{Seen: 12 * s, Kind: timeline.Command, From: "running", To: "exited", Code: 1},
+		timeline.Event{Seen: 12 * s, Kind: timeline.Command, From: "running", To: "exited", ExitCode: new(1)},
 	)}, 25*s)
 	p.Done()
 	if n := strings.Count(out.String(), "command running"); n != 1 || !strings.Contains(out.String(), "12.0 s  command exited with code 1") {

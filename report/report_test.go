@@ -237,7 +237,8 @@ func TestReadJSONRefusesWhatItCannotJudge(t *testing.T) {
 	for _, test := range []struct{ in, want string }{
 		{`not json`, "read timeline: invalid character"},
 		{`{"version": 1}`, "not a timeline"},
-		{`{"schemaVersion": 2, "tool": {"name": "lapse", "version": "2.0.0"}}`, "2.0.0"},
+		{`{"schemaVersion": 3, "tool": {"name": "lapse", "version": "2.0.0"}}`, "2.0.0"},
+		{`{"schemaVersion": 1, "tool": {"name": "lapse", "version": "0.1.0"}, "events": [{"port": "http"}]}`, "0.1.0"},
 	} {
 		_, err := ReadJSON(strings.NewReader(test.in))
 		if err == nil || !strings.Contains(err.Error(), test.want) {

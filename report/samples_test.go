@@ -87,7 +87,7 @@ func race() *model.Timeline {
 		timeline.Event{Seen: 10 * s, Kind: timeline.RunPhase, From: "baseline", To: "measuring"},
 		timeline.Event{Seen: 10*s + 31*ms, Kind: timeline.Command, To: "running", Detail: "kubectl drain node-b --ignore-daemonsets"},
 		endpoint(16*s+520*ms, "uid-3", "10.244.3.4", timeline.EndpointReady),
-		timeline.Event{Seen: 18*s + 300*ms, Kind: timeline.PodDeleted, Code: 30, Object: timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-5c9d7f-x2kzq", UID: "uid-2", Node: "node-b"}},
+		timeline.Event{Seen: 18*s + 300*ms, Kind: timeline.PodDeleted, Grace: new(30 * s), Object: timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-5c9d7f-x2kzq", UID: "uid-2", Node: "node-b"}},
 		timeline.Event{Seen: 18*s + 340*ms, Kind: timeline.CommandOutput, Detail: "evicting pod shop/web-5c9d7f-x2kzq"},
 		endpoint(18*s+383*ms, "uid-2", "10.244.2.9", timeline.EndpointTerminating),
 		endpoint(19*s+600*ms, "uid-2", "10.244.2.9", timeline.EndpointAbsent),
@@ -225,7 +225,7 @@ func refused() *model.Timeline {
 		timeline.Event{Seen: 10*s + 200*ms, Kind: timeline.CommandOutput, Detail: evicting},
 		timeline.Event{Seen: 15*s + 200*ms, Kind: timeline.CommandOutput, Detail: evicting},
 		timeline.Event{Seen: 25 * s, Kind: timeline.CommandOutput, Detail: "error: unable to drain node \"node2\" due to error: global timeout reached: 15s"},
-		timeline.Event{Seen: 25 * s, Kind: timeline.Command, From: "running", To: "exited", Code: 1},
+		timeline.Event{Seen: 25 * s, Kind: timeline.Command, From: "running", To: "exited", ExitCode: new(1)},
 	)
 	tl.Verdict = model.Verdict{
 		Result: model.Inconclusive, ExitCode: 4, Sent: 5960,
@@ -469,7 +469,7 @@ func lane(text string) []model.PodState {
 }
 
 func endpoint(seen time.Duration, uid, addr, state string) timeline.Event {
-	return timeline.Event{Seen: seen, Kind: timeline.EndpointChanged, To: state, Code: 8080, Detail: addr, Object: timeline.Object{Kind: "Pod", UID: uid}}
+	return timeline.Event{Seen: seen, Kind: timeline.EndpointChanged, To: state, Port: 8080, Detail: addr, Object: timeline.Object{Kind: "Pod", UID: uid}}
 }
 
 // events numbers events and places them where they were seen.
@@ -478,7 +478,7 @@ func events(list ...timeline.Event) []model.Event {
 	for i, e := range list {
 		event := model.Event{
 			ID: uint32(i + 1), Seen: e.Seen, At: model.Instant{Earliest: e.Seen - 10*ms, Latest: e.Seen}, Writer: "apiserver",
-			Kind: e.Kind, From: e.From, To: e.To, Code: e.Code, Detail: e.Detail,
+			Kind: e.Kind, From: e.From, To: e.To, Detail: e.Detail, Port: e.Port, ExitCode: e.ExitCode, Grace: e.Grace,
 		}
 		if e.Kind == timeline.EndpointChanged {
 			event.Addr, event.Detail = e.Detail, ""

@@ -43,7 +43,7 @@ func rowsOf(t *testing.T, tl *model.Timeline) (rows map[string]string, below str
 func endpointsOf(service string, n int, at time.Duration, state string) (list []model.Event) {
 	for i := range n {
 		list = append(list, model.Event{
-			Seen: at, At: model.Instant{Earliest: at, Latest: at}, Kind: timeline.EndpointChanged, To: state, Service: service, Code: 8080,
+			Seen: at, At: model.Instant{Earliest: at, Latest: at}, Kind: timeline.EndpointChanged, To: state, Service: service, Port: 8080,
 			Addr: fmt.Sprintf("10.0.0.%d", i+1), Object: &timeline.Object{Kind: "Pod", Name: fmt.Sprintf("%s-%d", service, i), UID: fmt.Sprintf("%s-%d", service, i)},
 		})
 	}
@@ -94,7 +94,7 @@ func TestEndpointIsCountedOnceThoughItHasTwoPortsAndTwoAddresses(t *testing.T) {
 	tl.Events = endpointsOf("shop/web", 2, 0, timeline.EndpointReady)
 	for _, e := range endpointsOf("shop/web", 2, 0, timeline.EndpointReady) {
 		port, family := e, e
-		port.Code = 9090
+		port.Port = 9090
 		family.Addr = "2001:db8::" + e.Addr[len(e.Addr)-1:]
 		tl.Events = append(tl.Events, port, family)
 	}
@@ -160,7 +160,7 @@ func TestWorstPodsAreShownFirst(t *testing.T) {
 }
 
 func containerEvent(at time.Duration, uid, to string, code int) model.Event {
-	return model.Event{Seen: at, At: model.Instant{Earliest: at - ms, Latest: at}, Kind: timeline.PodContainer, To: to, Code: code, Detail: "app",
+	return model.Event{Seen: at, At: model.Instant{Earliest: at - ms, Latest: at}, Kind: timeline.PodContainer, To: to, ExitCode: &code, Detail: "app",
 		Object: &timeline.Object{Kind: "Pod", Name: "web-7c9d-" + uid, UID: uid}}
 }
 

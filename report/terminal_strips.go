@@ -422,7 +422,7 @@ func (r readiness) hear(e model.Event) bool {
 	if r[endpoint] == nil {
 		r[endpoint] = map[string]bool{}
 	}
-	r[endpoint][fmt.Sprint(e.Addr, " ", e.Code)] = e.To == timeline.EndpointReady
+	r[endpoint][fmt.Sprint(e.Addr, " ", e.Port)] = e.To == timeline.EndpointReady
 	return true
 }
 
@@ -614,9 +614,9 @@ func exitsOf(tl *model.Timeline) []exit {
 			ending[uid] = true
 		case e.Kind == timeline.EndpointChanged && strings.HasPrefix(e.To, timeline.EndpointTerminating):
 			ending[uid] = true
-		case e.Kind == timeline.PodContainer && e.To == "terminated" && e.At.Earliest > model.Unbounded && (e.Code != 0 || !ending[uid]):
+		case e.Kind == timeline.PodContainer && e.To == "terminated" && e.At.Earliest > model.Unbounded && (exitCode(e) != 0 || !ending[uid]):
 			last[uid+" "+container] = len(exits)
-			exits = append(exits, exit{uid: uid, name: e.Object.Name, at: e.Seen, code: e.Code, ending: ending[uid]})
+			exits = append(exits, exit{uid: uid, name: e.Object.Name, at: e.Seen, code: exitCode(e), ending: ending[uid]})
 		case e.Kind == timeline.PodContainer && e.To == "running":
 			if i, ok := last[uid+" "+container]; ok {
 				exits[i].again = true

@@ -72,7 +72,7 @@ func (c *child) start(done func(exitCode int)) error {
 		}
 		out.Close()
 		code := exitStatus(c.cmd, err)
-		c.mark(timeline.Event{Seen: ended, Kind: timeline.Command, From: "running", To: "exited", Writer: "lapse", Code: code})
+		c.mark(timeline.Event{Seen: ended, Kind: timeline.Command, From: "running", To: "exited", Writer: "lapse", ExitCode: &code})
 		done(code)
 	}()
 	return nil

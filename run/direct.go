@@ -83,13 +83,13 @@ func (p *directPlan) learn(e timeline.Event) bool {
 }
 
 func (p *directPlan) endpointChanged(e timeline.Event) bool {
-	key := endpointKey{addr: netip.AddrPortFrom(e.Addr, uint16(e.Code)), port: e.Port}
+	key := endpointKey{addr: netip.AddrPortFrom(e.Addr, e.Port), port: e.PortName}
 	if e.Object.Kind == "Pod" {
 		key.uid = e.Object.UID
 	}
 	ep, ok := p.endpoints[key]
 	if !ok {
-		if e.To == timeline.EndpointAbsent || e.Code == 0 || !p.ports[e.Port] {
+		if e.To == timeline.EndpointAbsent || e.Port == 0 || !p.ports[e.PortName] {
 			return false
 		}
 		ep = &directEndpoint{endpointKey: key, pod: e.Object}

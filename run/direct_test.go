@@ -40,7 +40,7 @@ func (p *planner) does() (done []string) {
 func (p *planner) endpoint(n int, port, to string) { p.at(fmt.Sprintf("10.0.0.%d", n), n, port, to) }
 
 func (p *planner) at(addr string, n int, port, to string) {
-	p.learn(timeline.Event{Seen: p.now, Kind: timeline.EndpointChanged, To: to, Object: podObject(n), Addr: netip.MustParseAddr(addr), Code: 8080, Port: port})
+	p.learn(timeline.Event{Seen: p.now, Kind: timeline.EndpointChanged, To: to, Object: podObject(n), Addr: netip.MustParseAddr(addr), Port: 8080, PortName: port})
 }
 
 func (p *planner) pod(n int, kind timeline.EventKind, to string) {
@@ -172,7 +172,7 @@ func TestFailedPodIsNotProbedThoughItsObjectStays(t *testing.T) {
 
 func TestEndpointWithoutPodEndsWithItsRemoval(t *testing.T) {
 	p := newPlanner("http")
-	change := timeline.Event{Kind: timeline.EndpointChanged, To: timeline.EndpointReady, Object: timeline.Object{Kind: "EndpointSlice", Name: "by-hand"}, Addr: netip.MustParseAddr("192.0.2.7"), Code: 80, Port: "http"}
+	change := timeline.Event{Kind: timeline.EndpointChanged, To: timeline.EndpointReady, Object: timeline.Object{Kind: "EndpointSlice", Name: "by-hand"}, Addr: netip.MustParseAddr("192.0.2.7"), Port: 80, PortName: "http"}
 	p.learn(change)
 	checkDoes(t, p, "by-hand http 192.0.2.7 100/s")
 	change.To = timeline.EndpointAbsent

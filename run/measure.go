@@ -488,7 +488,7 @@ func (m *measurement) probeOf(s subject) loadgen.Probe {
 		return p
 	}
 	info := m.infoOf(s)
-	p.Service, p.Port = serviceKey(info.Service), info.PortName
+	p.Service, p.PortName = serviceKey(info.Service), info.PortName
 	p.URL = (&url.URL{Scheme: m.opts.Scheme, Host: serviceHost(info)}).String()
 	if m.opts.isTCP(s) {
 		return p

@@ -162,11 +162,11 @@ func checkOnce(t *testing.T, tl *model.Timeline) {
 		seen                         time.Duration
 		kind, from, to, addr, detail string
 		object                       timeline.Object
-		code                         int
+		port                         uint16
 	}
 	met := map[fact]bool{}
 	for _, e := range tl.Events {
-		f := fact{seen: e.Seen, kind: string(e.Kind), from: e.From, to: e.To, addr: e.Addr, detail: e.Detail, code: e.Code}
+		f := fact{seen: e.Seen, kind: string(e.Kind), from: e.From, to: e.To, addr: e.Addr, detail: e.Detail, port: e.Port}
 		if e.Object != nil {
 			f.object = *e.Object
 		}

@@ -488,7 +488,7 @@ func (r *remote) enter(phase string) {
 	r.running = true
 	if err := r.child.start(func(code int) { r.done <- code }); err != nil {
 		r.log.Error("the command did not start", "error", err)
-		r.mark(timeline.Event{Seen: r.clock.local.Now(), Kind: timeline.Command, To: "exited", Writer: "lapse", Code: 127, Detail: err.Error()})
+		r.mark(timeline.Event{Seen: r.clock.local.Now(), Kind: timeline.Command, To: "exited", Writer: "lapse", ExitCode: new(127), Detail: err.Error()})
 		r.done <- 127
 	}
 }

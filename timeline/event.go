@@ -20,11 +20,18 @@ type Event struct {
 	To     string     `json:"to,omitzero"`   // the state after
 	Object Object     `json:"object,omitzero"`
 	Addr   netip.Addr `json:"addr,omitzero"` // the Pod's or endpoint's address
-	Code   int        `json:"code,omitzero"` // an exit code, a number of seconds, an endpoint's port: as the kind says
 	Detail string     `json:"detail,omitzero"`
 
-	Service string `json:"service,omitzero"` // NAMESPACE/NAME of the Service an endpoint is of
-	Port    string `json:"port,omitzero"`    // the name of the Service's port an endpoint is of; empty if it has none
+	// An endpoint's.
+	Service  string `json:"service,omitzero"`  // NAMESPACE/NAME of its Service
+	PortName string `json:"portName,omitzero"` // the name of that Service's port; empty if it has none
+	Port     uint16 `json:"port,omitzero"`     // the number of its own port
+
+	// What some kinds carry besides. A pointer is nil where nothing is known: 0 is a value.
+	ExitCode *int           `json:"exitCode,omitzero"` // of a container or command that ended
+	Grace    *time.Duration `json:"grace,omitzero"`    // the grace period of a Pod's deletion
+	Count    int            `json:"count,omitzero"`    // how often it happened so far: a container's restarts, connections that passed an address over
+	Status   uint16         `json:"status,omitzero"`   // the HTTP status of a failed request; 0 if no status line was read
 }
 
 // An Object names a thing in the cluster.
@@ -43,9 +50,9 @@ type EventKind string
 const (
 	PodSeen      EventKind = "pod-seen"      // To: its phase when first seen; Stamp: creationTimestamp; Detail: "watched" if it was created while we watched, "listed" if it was there before
 	PodScheduled EventKind = "pod-scheduled" // To: the node; Stamp: the condition's
-	PodContainer EventKind = "pod-container" // a container's state: waiting, running, terminated. Detail: its name and reason; Code: exit code when terminated, restarts when running; Stamp: startedAt, finishedAt
+	PodContainer EventKind = "pod-container" // a container's state: waiting, running, terminated. Detail: its name and reason; ExitCode when terminated; Count: its restarts when running; Stamp: startedAt, finishedAt
 	PodReady     EventKind = "pod-ready"     // the Ready condition: "true", "false"; Stamp: lastTransitionTime
-	PodDeleted   EventKind = "pod-deleted"   // deletion was requested; Code: grace period in seconds; Stamp: deletionTimestamp − grace period
+	PodDeleted   EventKind = "pod-deleted"   // deletion was requested; Grace; Stamp: deletionTimestamp − grace period
 	PodPhase     EventKind = "pod-phase"     // Pending, Running, Succeeded, Failed; Detail: reason
 	PodGone      EventKind = "pod-gone"      // the object was deleted; Detail: "relist" if a relist found it missing, or "no longer selected"
 )
@@ -55,7 +62,7 @@ const (
 const NoLongerSelected = "no longer selected"
 
 // Endpoints of a Service: one for each address and measured port. Object is the Pod behind the address (or the EndpointSlice
-// where none is named), Addr the address, Code the number of its port, Port the name of the Service's port. States: "absent",
+// where none is named), Addr and Port where it listens, PortName the name of the Service's port. States: "absent",
 // "not-ready", "ready", "terminating+serving", "terminating".
 const EndpointChanged EventKind = "endpoint"
 
@@ -81,14 +88,14 @@ const (
 // The run itself.
 const (
 	RunPhase      EventKind = "run"            // From/To: "baseline", "measuring", "settling", "ended"; Detail: why, where the end was not the planned one
-	Command       EventKind = "command"        // the wrapped command: To "running", "exited"; Code: its exit code; Detail: the command line
+	Command       EventKind = "command"        // the wrapped command: To "running", "exited"; ExitCode; Detail: the command line
 	CommandOutput EventKind = "command-output" // Detail: one line
 	TargetChanged EventKind = "target"         // Object.Name: the target; To: "measuring", "ended"
 	WatchGap      EventKind = "watch-gap"      // changes between Since and Seen may have been missed; Object.Kind: what is watched, empty if it is all that is; Detail: why
 	WatchLane     EventKind = "watch-lane"     // Object.Kind: what is watched; To: "on", "off"; Detail: why
 	ProberStall   EventKind = "prober-stall"   // the prober did not run between Since and Seen
-	RequestError  EventKind = "request-error"  // the first request of a target to fail for this reason, sent at Since and over at Seen. Object.Name: the target; To: its class; Code: its HTTP status; Detail: the reason
-	AddressFailed EventKind = "address-failed" // between Since and Seen, a target's connections went to another address of its name because Addr had failed. Object.Name: the target; To: the class; Code: how many connections so far; Detail: what the first one met
+	RequestError  EventKind = "request-error"  // the first request of a target to fail for this reason, sent at Since and over at Seen. Object.Name: the target; To: its class; Status; Detail: the reason
+	AddressFailed EventKind = "address-failed" // between Since and Seen, a target's connections went to another address of its name because Addr had failed. Object.Name: the target; To: the class; Count: how many connections so far; Detail: what the first one met
 	Hammer        EventKind = "hammer"         // background load: To "running" with hey's flags as Detail, then "ended" with its summary as JSON, or why it failed
 )
 

@@ -34,10 +34,10 @@ type Target struct {
 	Kind TargetKind `json:"kind"`
 	URL  string     `json:"url"` // what is requested, without credentials
 
-	Source  string `json:"source,omitzero"`  // the prober that measures it
-	Node    string `json:"node,omitzero"`    // the node that prober runs on; empty outside a cluster
-	Service string `json:"service,omitzero"` // NAMESPACE/NAME; empty for a bare URL
-	Port    string `json:"port,omitzero"`    // the name of that Service's port; empty if it has none
+	Source   string `json:"source,omitzero"`   // the prober that measures it
+	Node     string `json:"node,omitzero"`     // the node that prober runs on; empty outside a cluster
+	Service  string `json:"service,omitzero"`  // NAMESPACE/NAME; empty for a bare URL
+	PortName string `json:"portName,omitzero"` // the name of that Service's port; empty if it has none
 
 	Addr    netip.AddrPort `json:"addr,omitzero"`    // direct: the endpoint's address
 	Pod     string         `json:"pod,omitzero"`     // direct: NAMESPACE/NAME of the Pod behind Addr

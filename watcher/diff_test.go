@@ -65,8 +65,8 @@ func TestRestartBetweenTwoStatesOfAPodIsSeen(t *testing.T) {
 		}
 	})
 	checkLines(t, diffPod(pod(1), restarted, watched, ourSelector),
-		"pod-container web-1 on=node1 addr=10.0.0.1 running>terminated code=2 stamp=20 by=kubelet/node1 (app Error)",
-		"pod-container web-1 on=node1 addr=10.0.0.1 terminated>running code=1 stamp=21 by=kubelet/node1 (app)")
+		"pod-container web-1 on=node1 addr=10.0.0.1 running>terminated exit=2 stamp=20 by=kubelet/node1 (app Error)",
+		"pod-container web-1 on=node1 addr=10.0.0.1 terminated>running count=1 stamp=21 by=kubelet/node1 (app)")
 	checkLines(t, diffPod(restarted, restarted, watched, ourSelector))
 }
 
@@ -80,7 +80,7 @@ func TestCrashBetweenTwoWaitsIsSeen(t *testing.T) {
 		})
 	}
 	checkLines(t, diffPod(waiting(1, 20), waiting(2, 30), watched, ourSelector),
-		"pod-container web-1 on=node1 addr=10.0.0.1 waiting>terminated code=1 stamp=30 by=kubelet/node1 (app Error)",
+		"pod-container web-1 on=node1 addr=10.0.0.1 waiting>terminated exit=1 stamp=30 by=kubelet/node1 (app Error)",
 		"pod-container web-1 on=node1 addr=10.0.0.1 terminated>waiting by=kubelet/node1 (app CrashLoopBackOff)")
 }
 
@@ -95,7 +95,7 @@ func TestSidecarsAreContainersToo(t *testing.T) {
 func TestDeletionIsReportedOnce(t *testing.T) {
 	first := with(pod(1), deleted)
 	again := with(with(pod(1), deleted), func(p *corev1.Pod) { p.DeletionGracePeriodSeconds = new(int64(0)) })
-	checkLines(t, diffPod(pod(1), first, watched, ourSelector), "pod-deleted web-1 on=node1 addr=10.0.0.1 code=30 stamp=10")
+	checkLines(t, diffPod(pod(1), first, watched, ourSelector), "pod-deleted web-1 on=node1 addr=10.0.0.1 grace=30s stamp=10")
 	checkLines(t, diffPod(first, again, watched, ourSelector))
 }
 
@@ -151,8 +151,8 @@ func TestAddressThatPassesToAnotherPodIsTwoEndpoints(t *testing.T) {
 	before := merge(endpointsIn(slice("a", endpointOf(pod(1), terminating))), "http")
 	after := merge(endpointsIn(slice("a", endpointOf(heir, notReady))), "http")
 	checkLines(t, diffEndpoints(before, after, watched),
-		"endpoint web-1 on=node1 addr=10.0.0.1 terminating>absent code=8080",
-		"endpoint web-2 on=node1 addr=10.0.0.1 absent>not-ready code=8080")
+		"endpoint web-1 on=node1 addr=10.0.0.1 terminating>absent port=8080",
+		"endpoint web-2 on=node1 addr=10.0.0.1 absent>not-ready port=8080")
 }
 
 func TestEndpointsOfOtherPortsAreNotOurs(t *testing.T) {

@@ -51,7 +51,7 @@ func (w *watcher) endpoints(s Service) *lane[*discoveryv1.EndpointSlice] {
 type endpoint struct {
 	state string
 	pod   timeline.Object
-	port  int
+	port  uint16
 }
 
 // A place is where an endpoint is reached. An address has one endpoint for each of the Service's ports: EndpointSlices list
@@ -80,7 +80,7 @@ func merge(all map[types.UID]*discoveryv1.EndpointSlice, ports ...string) map[pl
 }
 
 // mergeSlice adds the endpoints of one slice for one port.
-func mergeSlice(merged map[place]endpoint, slice *discoveryv1.EndpointSlice, port string, number int) {
+func mergeSlice(merged map[place]endpoint, slice *discoveryv1.EndpointSlice, port string, number uint16) {
 	for i := range slice.Endpoints {
 		e := endpoint{state: stateOf(slice.Endpoints[i].Conditions), pod: podOf(slice, &slice.Endpoints[i]), port: number}
 		for _, text := range slice.Endpoints[i].Addresses {
@@ -102,10 +102,10 @@ func inOrder(all map[types.UID]*discoveryv1.EndpointSlice) []*discoveryv1.Endpoi
 	return slices.SortedFunc(maps.Values(all), func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-func portOf(slice *discoveryv1.EndpointSlice, name string) (int, bool) {
+func portOf(slice *discoveryv1.EndpointSlice, name string) (uint16, bool) {
 	for _, p := range slice.Ports {
 		if p.Port != nil && name == orEmpty(p.Name) {
-			return int(*p.Port), true
+			return uint16(*p.Port), true
 		}
 	}
 	return 0, false
@@ -174,7 +174,7 @@ func diffEndpoints(old, new map[place]endpoint, how how) []timeline.Event {
 
 func endpointEvent(at place, e endpoint, from, to string) timeline.Event {
 	return timeline.Event{
-		Kind: timeline.EndpointChanged, From: from, To: to, Object: e.pod, Addr: at.addr, Code: e.port, Port: at.port, Writer: apiserver,
+		Kind: timeline.EndpointChanged, From: from, To: to, Object: e.pod, Addr: at.addr, Port: e.port, PortName: at.port, Writer: apiserver,
 	}
 }
 

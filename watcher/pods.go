@@ -165,8 +165,8 @@ func diffDeleted(old, new *corev1.Pod) []timeline.Event {
 	}
 	e := timeline.Event{Kind: timeline.PodDeleted, Stamp: new.DeletionTimestamp.Time}
 	if grace := new.DeletionGracePeriodSeconds; grace != nil {
-		e.Code = int(*grace)
-		e.Stamp = e.Stamp.Add(-time.Duration(*grace) * time.Second)
+		length := time.Duration(*grace) * time.Second
+		e.Grace, e.Stamp = &length, e.Stamp.Add(-length)
 	}
 	return []timeline.Event{podEvent(new, e)}
 }
@@ -250,9 +250,9 @@ func containerEvent(pod *corev1.Pod, status corev1.ContainerStatus, from, to cor
 	e := timeline.Event{Kind: timeline.PodContainer, From: word(from), To: word(to), Writer: kubelet(pod), Detail: status.Name}
 	switch {
 	case to.Running != nil:
-		e.Stamp, e.Code = to.Running.StartedAt.Time, int(status.RestartCount)
+		e.Stamp, e.Count = to.Running.StartedAt.Time, int(status.RestartCount)
 	case to.Terminated != nil:
-		e.Stamp, e.Code = to.Terminated.FinishedAt.Time, int(to.Terminated.ExitCode)
+		e.Stamp, e.ExitCode = to.Terminated.FinishedAt.Time, new(int(to.Terminated.ExitCode))
 		e.Detail = strings.TrimSpace(fmt.Sprintf("%s %s", status.Name, to.Terminated.Reason))
 	case to.Waiting != nil:
 		e.Detail = strings.TrimSpace(fmt.Sprintf("%s %s", status.Name, to.Waiting.Reason))

@@ -32,15 +32,15 @@ func TestTwoPortsOfAServiceAreToldOfOnePodOnce(t *testing.T) {
 			"0s pod-scheduled web-1 on=node1 addr=10.0.0.1 >node1 stamp=02",
 			"0s pod-ready web-1 on=node1 addr=10.0.0.1 >true stamp=04 by=kubelet/node1",
 			"0s pod-container web-1 on=node1 addr=10.0.0.1 >running stamp=03 by=kubelet/node1 (app)",
-			"0s endpoint web-1 on=node1 addr=10.0.0.1 >ready code=8080",
-			"0s endpoint web-1 on=node1 addr=10.0.0.1 >ready code=9090 port=metrics",
+			"0s endpoint web-1 on=node1 addr=10.0.0.1 >ready port=8080",
+			"0s endpoint web-1 on=node1 addr=10.0.0.1 >ready port=9090 portName=metrics",
 		)...)
 		time.Sleep(time.Second)
 		c.putPod(with(pod(1), deleted))
 		c.putSlice(with(slice("web-a", endpointOf(pod(1), terminating)), withMetrics))
-		c.expect("1s pod-deleted web-1 on=node1 addr=10.0.0.1 code=30 stamp=10",
-			"1s endpoint web-1 on=node1 addr=10.0.0.1 ready>terminating code=8080",
-			"1s endpoint web-1 on=node1 addr=10.0.0.1 ready>terminating code=9090 port=metrics")
+		c.expect("1s pod-deleted web-1 on=node1 addr=10.0.0.1 grace=30s stamp=10",
+			"1s endpoint web-1 on=node1 addr=10.0.0.1 ready>terminating port=8080",
+			"1s endpoint web-1 on=node1 addr=10.0.0.1 ready>terminating port=9090 portName=metrics")
 		c.end()
 	})
 }
@@ -72,7 +72,7 @@ func TestPodsOfTwoServicesAreToldOnce(t *testing.T) {
 		_, err := c.client.CoreV1().Events("shop").Create(t.Context(), event("web-1.a", "web-1", nothing), metav1.CreateOptions{})
 		c.check(err)
 		c.deletePod("web-1")
-		c.expect("1s pod-deleted web-1 on=node1 addr=10.0.0.1 code=30 stamp=10",
+		c.expect("1s pod-deleted web-1 on=node1 addr=10.0.0.1 grace=30s stamp=10",
 			"1s kube-event web-1 on=node1 >Killing stamp=07 by=kubelet/node1 (Stopping container app)",
 			"1s pod-gone web-1 on=node1 addr=10.0.0.1")
 		c.end()
@@ -112,16 +112,16 @@ func TestAddressesOfBothFamiliesAreEndpointsOfOnePod(t *testing.T) {
 	v6 := endpointOf(pod(1), ready)
 	v6.Addresses = []string{"fd00::1"}
 	checkLines(t, diffEndpoints(nil, merge(endpointsIn(slice("a", endpointOf(pod(1), ready)), slice("b", v6)), "http"), watched),
-		"endpoint web-1 on=node1 addr=10.0.0.1 absent>ready code=8080",
-		"endpoint web-1 on=node1 addr=fd00::1 absent>ready code=8080")
+		"endpoint web-1 on=node1 addr=10.0.0.1 absent>ready port=8080",
+		"endpoint web-1 on=node1 addr=fd00::1 absent>ready port=8080")
 }
 
 func TestPortThatGetsAnotherNumberIsAnotherEndpoint(t *testing.T) {
 	before := merge(endpointsIn(slice("a", endpointOf(pod(1), ready))), "http")
 	after := merge(endpointsIn(with(slice("a", endpointOf(pod(1), ready)), func(s *discoveryv1.EndpointSlice) { s.Ports[0].Port = new(int32(8081)) })), "http")
 	checkLines(t, diffEndpoints(before, after, watched),
-		"endpoint web-1 on=node1 addr=10.0.0.1 ready>absent code=8080",
-		"endpoint web-1 on=node1 addr=10.0.0.1 absent>ready code=8081")
+		"endpoint web-1 on=node1 addr=10.0.0.1 ready>absent port=8080",
+		"endpoint web-1 on=node1 addr=10.0.0.1 absent>ready port=8081")
 }
 
 // What one list found gone has an order, and so the same history always gives the same recording.

@@ -234,8 +234,15 @@ func line(e timeline.Event) string {
 	add("on=%s", e.Object.Node, e.Object.Node != "" && e.Object.Kind != "Node")
 	add("addr=%v", e.Addr, e.Addr.IsValid())
 	add("%s", e.From+">"+e.To, e.From+e.To != "")
-	add("code=%d", e.Code, e.Code != 0)
-	add("port=%s", e.Port, e.Port != "" && e.Port != "http")
+	add("port=%d", e.Port, e.Port != 0)
+	add("portName=%s", e.PortName, e.PortName != "" && e.PortName != "http")
+	if e.ExitCode != nil {
+		add("exit=%d", *e.ExitCode, true)
+	}
+	if e.Grace != nil {
+		add("grace=%v", *e.Grace, true)
+	}
+	add("count=%d", e.Count, e.Count != 0)
 	add("stamp=%s", e.Stamp.UTC().Format("05.999999999"), !e.Stamp.IsZero())
 	add("by=%s", e.Writer, e.Writer != apiserver && e.Writer != writer)
 	add("(%s)", e.Detail, e.Detail != "")
@@ -379,7 +386,7 @@ func TestFirstListsSayHowThingsStand(t *testing.T) {
 			"0s pod-scheduled web-1 on=node1 addr=10.0.0.1 >node1 stamp=02",
 			"0s pod-ready web-1 on=node1 addr=10.0.0.1 >true stamp=04 by=kubelet/node1",
 			"0s pod-container web-1 on=node1 addr=10.0.0.1 >running stamp=03 by=kubelet/node1 (app)",
-			"0s endpoint web-1 on=node1 addr=10.0.0.1 >ready code=8080",
+			"0s endpoint web-1 on=node1 addr=10.0.0.1 >ready port=8080",
 			"0s node-ready node1 >true stamp=00",
 			"0s node-schedulable node1 >true",
 		)...)
@@ -395,24 +402,24 @@ func TestDeletionOfAPodIsFollowedStepByStep(t *testing.T) {
 
 		time.Sleep(10 * time.Second)
 		c.putPod(with(pod(1), deleted))
-		c.expect("10s pod-deleted web-1 on=node1 addr=10.0.0.1 code=30 stamp=10")
+		c.expect("10s pod-deleted web-1 on=node1 addr=10.0.0.1 grace=30s stamp=10")
 
 		time.Sleep(20 * time.Millisecond)
 		c.putSlice(slice("web-a", endpointOf(pod(1), terminatingServing)))
-		c.expect("10.02s endpoint web-1 on=node1 addr=10.0.0.1 ready>terminating+serving code=8080")
+		c.expect("10.02s endpoint web-1 on=node1 addr=10.0.0.1 ready>terminating+serving port=8080")
 
 		time.Sleep(time.Second)
 		c.putPod(with(with(pod(1), deleted), unready))
 		c.putSlice(slice("web-a", endpointOf(pod(1), terminating)))
 		c.expect("11.02s pod-ready web-1 on=node1 addr=10.0.0.1 true>false stamp=11 by=kubelet/node1",
-			"11.02s endpoint web-1 on=node1 addr=10.0.0.1 terminating+serving>terminating code=8080")
+			"11.02s endpoint web-1 on=node1 addr=10.0.0.1 terminating+serving>terminating port=8080")
 
 		time.Sleep(time.Second)
 		c.putSlice(slice("web-a"))
 		c.putPod(with(with(with(pod(1), deleted), unready), exited))
 		c.deletePod("web-1")
-		c.expect("12.02s endpoint web-1 on=node1 addr=10.0.0.1 terminating>absent code=8080",
-			"12.02s pod-container web-1 on=node1 addr=10.0.0.1 running>terminated code=137 stamp=12 by=kubelet/node1 (app Error)",
+		c.expect("12.02s endpoint web-1 on=node1 addr=10.0.0.1 terminating>absent port=8080",
+			"12.02s pod-container web-1 on=node1 addr=10.0.0.1 running>terminated exit=137 stamp=12 by=kubelet/node1 (app Error)",
 			"12.02s pod-gone web-1 on=node1 addr=10.0.0.1")
 		c.end()
 	})
@@ -483,7 +490,7 @@ func TestRelistReportsWhatWentMeanwhile(t *testing.T) {
 			"5.1s pod-gone since=4s web-1 on=node1 addr=10.0.0.1 (relist)",
 			"5.1s pod-gone since=4s web-2 on=node1 addr=10.0.0.2 (relist)",
 			"5.1s pod-seen since=4s web-2 uid=web-2-again >Pending stamp=01 (watched)",
-			"5.1s endpoint since=4s web-1 on=node1 addr=10.0.0.1 ready>terminating code=8080")
+			"5.1s endpoint since=4s web-1 on=node1 addr=10.0.0.1 ready>terminating port=8080")
 		c.end()
 	})
 }
@@ -625,7 +632,7 @@ func TestServiceWithoutSelectorIsWatchedByItsEndpoints(t *testing.T) {
 		c := newCluster(t, with(service(), func(s *corev1.Service) { s.Spec.Selector = nil }), pod(1), byHand)
 		c.start()
 		c.expect("0s watch-lane [EndpointSlice] >on", "0s watch-lane [Event] >on", "0s watch-lane [Node] >on", "0s watch-lane [Service] >on",
-			"0s endpoint web-hand addr=192.0.2.7 >ready code=8080")
+			"0s endpoint web-hand addr=192.0.2.7 >ready port=8080")
 		c.end()
 	})
 }

@@ -52,7 +52,7 @@ func familyOf(addr netip.Addr) family {
 
 // frontendOf is what t sends to. The family is known where its URL names an address, as that of a Service does.
 func frontendOf(t *model.Target) frontend {
-	f := frontend{service: t.Service, port: t.Port}
+	f := frontend{service: t.Service, port: t.PortName}
 	if u, err := url.Parse(t.URL); err == nil {
 		addr, _ := netip.ParseAddr(u.Hostname())
 		f.family = familyOf(addr)
@@ -166,7 +166,7 @@ func (v *index) service(w *model.Window) *service {
 
 func frontendOfEndpoint(e *model.Event) frontend {
 	addr, _ := netip.ParseAddr(e.Addr)
-	return frontend{service: e.Service, port: e.Port, family: familyOf(addr)}
+	return frontend{service: e.Service, port: e.PortName, family: familyOf(addr)}
 }
 
 // pods are the Pods that may stand behind the window's Service.
@@ -231,7 +231,7 @@ func (v *index) directOf(w *model.Window, p *model.Pod) []*model.Target {
 	f := v.service(w).frontend
 	for _, t := range v.direct[p.UID] {
 		addr, _ := netip.ParseAddrPort(t.Addr)
-		if f.reaches(frontend{service: t.Service, port: t.Port, family: familyOf(addr.Addr())}) {
+		if f.reaches(frontend{service: t.Service, port: t.PortName, family: familyOf(addr.Addr())}) {
 			found = append(found, t)
 		}
 	}

@@ -20,7 +20,7 @@ type endpointCount map[string]int
 // An endpointKey names one address and port. It may be in several EndpointSlices.
 type endpointKey struct {
 	addr, uid string
-	port      int
+	port      uint16
 }
 
 func NewEndpointStates() *EndpointStates {
@@ -28,7 +28,7 @@ func NewEndpointStates() *EndpointStates {
 }
 
 func (b *EndpointStates) Set(e *model.Event) {
-	key := endpointKey{e.Addr, e.Object.UID, e.Code}
+	key := endpointKey{e.Addr, e.Object.UID, e.Port}
 	pod := cmp.Or(key.uid, key.addr)
 	was := b.states[key]
 	b.states[key] = e.To

@@ -180,7 +180,8 @@ func SameKind(name, kind string) bool {
 func published(e timeline.Event, at model.Instant) model.Event {
 	p := model.Event{
 		ID: e.ID, Seen: e.Seen, At: at, Writer: e.Writer, Kind: e.Kind, From: e.From, To: e.To,
-		Code: e.Code, Detail: e.Detail, Service: e.Service, Port: e.Port,
+		Detail: e.Detail, Service: e.Service, PortName: e.PortName, Port: e.Port,
+		ExitCode: e.ExitCode, Grace: e.Grace, Count: e.Count, Status: e.Status,
 	}
 	if !e.Stamp.IsZero() {
 		p.Stamp = &e.Stamp

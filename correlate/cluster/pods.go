@@ -195,7 +195,7 @@ func (b *podBuilder) container(e *model.Event) {
 	case e.To == "terminated":
 		b.ended[name] = true
 		if b.pod.ExitCode == nil || *b.pod.ExitCode == 0 {
-			b.pod.ExitCode = new(e.Code)
+			b.pod.ExitCode = e.ExitCode
 		}
 		if b.exited() {
 			b.pod.Exited = new(e.At)
@@ -227,7 +227,7 @@ func (b *podBuilder) readiness(e *model.Event) {
 // endpointState takes in a change of one of the Pod's endpoints. The Pod turned ready with the first of them, and left with the last.
 func (b *podBuilder) endpointState(e *model.Event) {
 	was := b.endpoint
-	b.endpoints[endpointKey{e.Addr, e.Object.UID, e.Code}] = e.To
+	b.endpoints[endpointKey{e.Addr, e.Object.UID, e.Port}] = e.To
 	b.endpoint = timeline.EndpointAbsent
 	for _, state := range b.endpoints {
 		if slices.Index(endpointStates, state) < slices.Index(endpointStates, b.endpoint) {

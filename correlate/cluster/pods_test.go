@@ -50,7 +50,7 @@ func TestPodThatBacksOffAfterACrashIsCrashed(t *testing.T) {
 func TestPodThatComesBackIsNotGone(t *testing.T) {
 	web := &timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "u1"}
 	event := func(at time.Duration, kind timeline.EventKind, from, to string) model.Event {
-		return model.Event{Seen: at, At: model.Instant{Earliest: at, Latest: at}, Kind: kind, From: from, To: to, Object: web, Addr: "10.0.0.1", Code: 8080}
+		return model.Event{Seen: at, At: model.Instant{Earliest: at, Latest: at}, Kind: kind, From: from, To: to, Object: web, Addr: "10.0.0.1", Port: 8080}
 	}
 	pod := Lifecycles(&model.Timeline{Events: []model.Event{
 		event(0, timeline.PodSeen, "", "Running"), event(0, timeline.PodReady, "", "true"), event(0, timeline.EndpointChanged, "", "ready"),
@@ -69,7 +69,7 @@ func TestPodThatComesBackIsNotGone(t *testing.T) {
 func TestPodLeavesWithTheLastOfItsEndpoints(t *testing.T) {
 	web := &timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "u1"}
 	event := func(at time.Duration, addr string, from, to string) model.Event {
-		return model.Event{Seen: at, At: model.Instant{Earliest: at, Latest: at}, Kind: timeline.EndpointChanged, From: from, To: to, Object: web, Addr: addr, Code: 8080}
+		return model.Event{Seen: at, At: model.Instant{Earliest: at, Latest: at}, Kind: timeline.EndpointChanged, From: from, To: to, Object: web, Addr: addr, Port: 8080}
 	}
 	events := []model.Event{
 		{Kind: timeline.PodSeen, Object: web}, {Kind: timeline.PodReady, To: "true", Object: web},

@@ -10,7 +10,7 @@ import (
 
 // SchemaVersion is the version of the JSON timeline. It rises when a reader of the old one would
 // misread the new one.
-const SchemaVersion = 1
+const SchemaVersion = 2
 
 // A Timeline is a judged run: the whole of timeline.json, and what every report and the page show.
 //
@@ -98,19 +98,19 @@ type Length struct {
 
 // Target is one target's totals over the run.
 type Target struct {
-	ID      timeline.TargetID   `json:"id"`
-	Name    string              `json:"name"`
-	Kind    timeline.TargetKind `json:"kind"`
-	URL     string              `json:"url"`
-	Source  string              `json:"source,omitzero"`
-	Node    string              `json:"node,omitzero"`
-	Service string              `json:"service,omitzero"`
-	Port    string              `json:"port,omitzero"` // the name of the Service's port; absent if it has none
-	Addr    string              `json:"addr,omitzero"`
-	Pod     string              `json:"pod,omitzero"`
-	PodUID  string              `json:"podUID,omitzero"`
-	PodNode string              `json:"podNode,omitzero"`
-	Rate    float64             `json:"rate"` // asked for, requests per second
+	ID       timeline.TargetID   `json:"id"`
+	Name     string              `json:"name"`
+	Kind     timeline.TargetKind `json:"kind"`
+	URL      string              `json:"url"`
+	Source   string              `json:"source,omitzero"`
+	Node     string              `json:"node,omitzero"`
+	Service  string              `json:"service,omitzero"`
+	PortName string              `json:"portName,omitzero"` // the name of the Service's port; absent if it has none
+	Addr     string              `json:"addr,omitzero"`
+	Pod      string              `json:"pod,omitzero"`
+	PodUID   string              `json:"podUID,omitzero"`
+	PodNode  string              `json:"podNode,omitzero"`
+	Rate     float64             `json:"rate"` // asked for, requests per second
 
 	Connections int `json:"connections,omitzero"` // of kind reused: how many persistent ones are kept
 
@@ -330,11 +330,16 @@ type Event struct {
 	To     string             `json:"to,omitzero"`
 	Object *timeline.Object   `json:"object,omitzero"`
 	Addr   string             `json:"addr,omitzero"`
-	Code   int                `json:"code,omitzero"`
 	Detail string             `json:"detail,omitzero"`
 
-	Service string `json:"service,omitzero"` // NAMESPACE/NAME of the Service an endpoint is of
-	Port    string `json:"port,omitzero"`    // the name of the Service's port an endpoint is of; absent if it has none
+	Service  string `json:"service,omitzero"`  // NAMESPACE/NAME of the Service an endpoint is of
+	PortName string `json:"portName,omitzero"` // the name of the Service's port an endpoint is of; absent if it has none
+	Port     uint16 `json:"port,omitzero"`     // the number of an endpoint's own port
+
+	ExitCode *int           `json:"exitCode,omitzero"` // of a container or command that ended
+	Grace    *time.Duration `json:"grace,omitzero"`    // the grace period of a Pod's deletion
+	Count    int            `json:"count,omitzero"`    // how often it happened so far: a container's restarts, connections that passed an address over
+	Status   uint16         `json:"status,omitzero"`   // the HTTP status of a failed request; absent if no status line was read
 }
 
 // Pod is one Pod's life, as far as it was seen. Instants taken from the watch are when the change

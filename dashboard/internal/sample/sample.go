@@ -108,11 +108,20 @@ func events() []model.Event {
 		}
 		all = append(all, e)
 	}
-	life := func(seen time.Duration, p pod, kind timeline.EventKind, from, to, detail string, code int) {
-		add(seen, model.Event{Kind: kind, Writer: "apiserver", From: from, To: to, Object: p.object(), Addr: p.ip, Code: code, Detail: detail})
+	life := func(seen time.Duration, p pod, kind timeline.EventKind, from, to, detail string) {
+		e := model.Event{Kind: kind, Writer: "apiserver", From: from, To: to, Object: p.object(), Addr: p.ip, Detail: detail}
+		switch {
+		case kind == timeline.EndpointChanged:
+			e.Port = 8080
+		case kind == timeline.PodDeleted:
+			e.Grace = new(30 * s)
+		case to == "terminated":
+			e.ExitCode = new(0)
+		}
+		add(seen, e)
 	}
 	endpoint := func(seen time.Duration, p pod, from, to string) {
-		life(seen, p, timeline.EndpointChanged, from, to, "", 8080)
+		life(seen, p, timeline.EndpointChanged, from, to, "")
 	}
 	node := func(seen time.Duration, name string, kind timeline.EventKind, from, to string) {
 		add(seen, model.Event{Kind: kind, Writer: "apiserver", From: from, To: to, Object: &timeline.Object{Kind: "Node", Name: name}})
@@ -133,8 +142,8 @@ func events() []model.Event {
 		node(4*ms, name, timeline.NodeSchedulable, "", "true")
 	}
 	for _, p := range []pod{oldB, oldC} {
-		life(6*ms, p, timeline.PodSeen, "", "Running", "listed", 0)
-		life(6*ms, p, timeline.PodReady, "", "true", "", 0)
+		life(6*ms, p, timeline.PodSeen, "", "Running", "listed")
+		life(6*ms, p, timeline.PodReady, "", "true", "")
 		endpoint(8*ms, p, "absent", "ready")
 	}
 
@@ -149,28 +158,28 @@ func events() []model.Event {
 	node(42170*ms, "node-c", timeline.NodeSchedulable, "true", "false")
 	output(42300*ms, "evicting pod shop/"+newA.name)
 	output(42300*ms, "evicting pod shop/"+oldC.name)
-	life(42330*ms, oldC, timeline.PodDeleted, "", "", "", 30)
+	life(42330*ms, oldC, timeline.PodDeleted, "", "", "")
 	endpoint(42345*ms, oldC, "ready", "terminating+serving")
-	life(42340*ms, newA, timeline.PodDeleted, "", "", "", 30)
+	life(42340*ms, newA, timeline.PodDeleted, "", "", "")
 	endpoint(42345*ms, newA, "ready", "terminating")
 	kube(42380*ms, oldC, "Killing", "Stopping container web")
 	kube(42390*ms, newA, "Killing", "Stopping container web")
 	endpoint(42410*ms, oldC, "terminating+serving", "terminating")
-	life(42420*ms, oldC, timeline.PodContainer, "running", "terminated", "web Completed", 0)
-	life(42440*ms, newA, timeline.PodContainer, "running", "terminated", "web Completed", 0)
-	life(42500*ms, newB, timeline.PodSeen, "", "Pending", "watched", 0)
-	life(42505*ms, newB, timeline.PodScheduled, "", newB.node, "", 0)
+	life(42420*ms, oldC, timeline.PodContainer, "running", "terminated", "web Completed")
+	life(42440*ms, newA, timeline.PodContainer, "running", "terminated", "web Completed")
+	life(42500*ms, newB, timeline.PodSeen, "", "Pending", "watched")
+	life(42505*ms, newB, timeline.PodScheduled, "", newB.node, "")
 	endpoint(43100*ms, oldC, "terminating", "absent")
-	life(43110*ms, oldC, timeline.PodGone, "", "", "", 0)
+	life(43110*ms, oldC, timeline.PodGone, "", "", "")
 	endpoint(43120*ms, newA, "terminating", "absent")
-	life(43130*ms, newA, timeline.PodGone, "", "", "", 0)
+	life(43130*ms, newA, timeline.PodGone, "", "", "")
 	kube(43300*ms, newB, "Started", "Started container web")
-	life(43320*ms, newB, timeline.PodContainer, "waiting", "running", "web", 0)
+	life(43320*ms, newB, timeline.PodContainer, "waiting", "running", "web")
 	endpoint(43340*ms, newB, "absent", "not-ready")
-	life(45480*ms, newB, timeline.PodReady, "false", "true", "", 0)
+	life(45480*ms, newB, timeline.PodReady, "false", "true", "")
 	endpoint(45490*ms, newB, "not-ready", "ready")
 	output(51950*ms, "node/node-c drained")
-	add(52*s, model.Event{Kind: timeline.Command, Writer: "lapse", From: "running", To: "exited", At: around(52*s, 0)})
+	add(52*s, model.Event{Kind: timeline.Command, Writer: "lapse", From: "running", To: "exited", ExitCode: new(0), At: around(52*s, 0)})
 	phase(52*s, "measuring", "settling")
 	add(59250*ms, model.Event{Kind: timeline.ProberStall, Writer: "lapse", At: model.Instant{Earliest: 58 * s, Latest: 59250 * ms}, Detail: "the prober did not run for 1.25 s"})
 	add(63*s, model.Event{Kind: timeline.WatchGap, Writer: "lapse", Object: &timeline.Object{Kind: "Pod"}, At: model.Instant{Earliest: 61 * s, Latest: 63 * s}, Detail: "watch closed: too old resource version"})
@@ -180,26 +189,26 @@ func events() []model.Event {
 
 // replace is one Pod evicted at t and another coming up in its stead, ready after d.
 func replace(
-	life func(time.Duration, pod, timeline.EventKind, string, string, string, int),
+	life func(time.Duration, pod, timeline.EventKind, string, string, string),
 	endpoint func(time.Duration, pod, string, string),
 	kube func(time.Duration, pod, string, string),
 	t time.Duration, old, fresh pod, d time.Duration,
 ) {
-	life(t, old, timeline.PodDeleted, "", "", "", 30)
+	life(t, old, timeline.PodDeleted, "", "", "")
 	endpoint(t+12*ms, old, "ready", "terminating+serving")
 	kube(t+40*ms, old, "Killing", "Stopping container web")
-	life(t+80*ms, fresh, timeline.PodSeen, "", "Pending", "watched", 0)
-	life(t+85*ms, fresh, timeline.PodScheduled, "", fresh.node, "", 0)
+	life(t+80*ms, fresh, timeline.PodSeen, "", "Pending", "watched")
+	life(t+85*ms, fresh, timeline.PodScheduled, "", fresh.node, "")
 	endpoint(t+130*ms, old, "terminating+serving", "terminating")
-	life(t+140*ms, old, timeline.PodContainer, "running", "terminated", "web Completed", 0)
-	life(t+140*ms, old, timeline.PodReady, "true", "false", "", 0)
+	life(t+140*ms, old, timeline.PodContainer, "running", "terminated", "web Completed")
+	life(t+140*ms, old, timeline.PodReady, "true", "false", "")
 	endpoint(t+810*ms, old, "terminating", "absent")
-	life(t+900*ms, old, timeline.PodGone, "", "", "", 0)
+	life(t+900*ms, old, timeline.PodGone, "", "", "")
 	kube(t+1100*ms, fresh, "Started", "Started container web")
-	life(t+1110*ms, fresh, timeline.PodContainer, "waiting", "running", "web", 0)
+	life(t+1110*ms, fresh, timeline.PodContainer, "waiting", "running", "web")
 	endpoint(t+1130*ms, fresh, "absent", "not-ready")
 	kube(t+2000*ms, fresh, "Unhealthy", "Readiness probe failed: Get \"http://"+fresh.ip+":8080/ready\": dial tcp "+fresh.ip+":8080: connect: connection refused")
-	life(t+d, fresh, timeline.PodReady, "false", "true", "", 0)
+	life(t+d, fresh, timeline.PodReady, "false", "true", "")
 	endpoint(t+d+15*ms, fresh, "not-ready", "ready")
 }
 

@@ -77,10 +77,21 @@ function EventRow({ e, index, clock, selected, onSelect }: EventRowProps) {
       <span role="gridcell" class="event-kind">{e.kind}</span>
       <span role="gridcell" title={name}>{name}</span>
       <span role="gridcell" title={what}>{what}</span>
-      <span role="gridcell" title={e.detail}>{e.detail}{e.code ? <span class="faint"> ({e.code})</span> : null}</span>
+      <span role="gridcell" title={e.detail}>{e.detail}{numbers(e) ? <span class="faint"> ({numbers(e)})</span> : null}</span>
       <span role="gridcell" class="faint" title={e.writer}>{e.writer}</span>
     </div>
   );
+}
+
+/** numbers are those that an event carries, each with its name. */
+function numbers(e: Event): string {
+  return [
+    e.port && `port ${e.port}`,
+    e.exitCode !== undefined && `exit code ${e.exitCode}`,
+    e.grace !== undefined && `grace period ${duration(e.grace)}`,
+    e.count && `${e.count} times`,
+    e.status && `status ${e.status}`,
+  ].filter(Boolean).join(", ");
 }
 
 /** useStickyEnd keeps a live log at its end while the reader is there, and leaves it alone otherwise. */

@@ -74,7 +74,7 @@ function endpointLanes(events: Event[]): Map<string, Lane[]> {
 
 function endpointAddress(e: Event): string {
   const host = e.addr?.includes(":") ? `[${e.addr}]` : (e.addr ?? "?");
-  return e.code ? `${host}:${e.code}` : host;
+  return e.port ? `${host}:${e.port}` : host;
 }
 
 /** exitsOf are the ends of containers, by the UID of their Pod; whether it was to end tells a crash from the end of its life. */
@@ -86,7 +86,7 @@ function exitsOf(events: Event[]): Map<string, Exit[]> {
     if (!uid) continue;
     if (e.kind === "pod-deleted" || e.kind === "pod-gone" || (e.kind === "endpoint" && e.to?.startsWith("terminating"))) ending.add(uid);
     if (e.kind !== "pod-container" || e.to !== "terminated" || e.at.earliest < -1e15) continue; // one from long before says nothing of this run
-    all.set(uid, [...(all.get(uid) ?? []), { at: place(e), code: e.code ?? 0, ending: ending.has(uid) }]);
+    all.set(uid, [...(all.get(uid) ?? []), { at: place(e), code: e.exitCode ?? 0, ending: ending.has(uid) }]);
   }
   return all;
 }

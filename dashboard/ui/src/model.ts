@@ -94,7 +94,11 @@ export interface Event {
   to?: string;
   object?: { kind?: string; namespace?: string; name?: string; uid?: string; node?: string };
   addr?: string;
-  code?: number;
+  port?: number; // the number of an endpoint's own port
+  exitCode?: number;
+  grace?: Ns;
+  count?: number;
+  status?: number; // HTTP
   detail?: string;
   service?: string; // NAMESPACE/NAME of the Service an endpoint is of
 }

@@ -5,7 +5,7 @@ import type { Event } from "../src/model";
 
 let id = 0;
 const event = (seen: number, e: Partial<Event>): Event => ({ id: ++id, seen, at: { earliest: seen, latest: seen }, kind: "endpoint", ...e });
-const endpoint = (seen: number, service: string, uid: string, addr: string, code: number, to: string): Event => event(seen, { service, addr, code, to, object: { kind: "Pod", uid, name: uid } });
+const endpoint = (seen: number, service: string, uid: string, addr: string, port: number, to: string): Event => event(seen, { service, addr, port, to, object: { kind: "Pod", uid, name: uid } });
 
 test("a Pod is one ready endpoint, whatever addresses and ports it has, and each Service has its own count", () => {
   const counts = readyCounts([
@@ -22,8 +22,8 @@ test("a Pod is one ready endpoint, whatever addresses and ports it has, and each
 test("a container that exits shows in its Pod's lane, though the Pod was ready again at once", () => {
   const object = { kind: "Pod", uid: "a", name: "web-a" };
   const [lane] = podLanes([{ namespace: "shop", name: "web-a", uid: "a", states: [{ start: 0, state: "ready" }] }], [
-    event(7e9, { kind: "pod-container", from: "running", to: "terminated", code: 137, object }),
-    event(7e9, { kind: "pod-container", from: "terminated", to: "running", code: 1, object }),
+    event(7e9, { kind: "pod-container", from: "running", to: "terminated", exitCode: 137, object }),
+    event(7e9, { kind: "pod-container", from: "terminated", to: "running", count: 1, object }),
   ]);
   assert.deepEqual(lane?.exits, [{ at: 7e9, code: 137, ending: false }]);
 });
