@@ -16,6 +16,9 @@ import (
 func Analyze(run timeline.Run, o Options) (*model.Timeline, error) {
 	t := NewTracker(o)
 	t.Add(run.Meta)
+	for _, s := range run.Sources {
+		t.Add(s)
+	}
 	for _, target := range run.Targets {
 		t.Add(target)
 	}

@@ -314,7 +314,7 @@ func (c *caseRun) stream(name string) *stream {
 	kind, six := strings.CutSuffix(kind, "6")
 	s := &stream{target: timeline.Target{
 		ID: timeline.TargetID(len(c.streams) + 1), Name: name, Kind: timeline.TargetKind(kind), URL: "http://web.shop/",
-		Source: "prober", Node: "node3", Service: "shop/web", PortName: port, Timeout: caseTimeout,
+		Source: 1, Service: "shop/web", PortName: port, Timeout: caseTimeout,
 	}}
 	switch s.target.Kind {
 	case timeline.Direct:
@@ -403,9 +403,10 @@ func (c *caseRun) nameObject(e *timeline.Event, name string) {
 // run gives the facts in the order they would have been recorded.
 func (c *caseRun) run() timeline.Run {
 	run := timeline.Run{Meta: timeline.Meta{
-		ID: "case", T0: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Source: "prober",
+		ID: "case", T0: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		Options: timeline.Options{Timeout: caseTimeout, Join: time.Second, Slow: 500 * time.Millisecond, Duration: c.end},
 	}}
+	run.Sources = []timeline.Source{{ID: 1, Name: "prober", Role: timeline.Coordinator, Node: "node3", T0: run.Meta.T0}}
 	events := append([]timeline.Event{{Kind: timeline.RunPhase, To: "measuring"}}, c.events...)
 	events = append(events, timeline.Event{Seen: c.end, Kind: timeline.RunPhase, From: "measuring", To: "ended"})
 	for _, s := range c.streams {
@@ -416,7 +417,7 @@ func (c *caseRun) run() timeline.Run {
 	}
 	slices.SortStableFunc(events, func(a, b timeline.Event) int { return int(a.Seen - b.Seen) })
 	for i := range events {
-		events[i].ID = uint32(i + 1)
+		events[i].ID, events[i].Source = uint32(i+1), 1
 	}
 	run.Events = events
 	run.Batches = c.batches()
@@ -428,7 +429,7 @@ func (c *caseRun) batches() iter.Seq2[timeline.Batch, error] {
 	return func(yield func(timeline.Batch, error) bool) {
 		first := uint64(0)
 		for _, s := range c.streams {
-			b := timeline.Batch{Source: "prober", FirstSeq: first, Requests: s.requests()}
+			b := timeline.Batch{Source: 1, FirstSeq: first, Requests: s.requests()}
 			b.Watermarks = []timeline.Watermark{{Target: s.target.ID, Due: s.spells[0].to}}
 			first += uint64(len(b.Requests))
 			if !yield(b, nil) {

@@ -117,7 +117,8 @@ func (r *rollout) run() timeline.Run {
 	run := timeline.Run{Meta: timeline.Meta{
 		ID: "rollout", Options: timeline.Options{Timeout: caseTimeout, Join: time.Second, Slow: 500 * time.Millisecond, Duration: r.end},
 	}}
-	run.Targets = []timeline.Target{{ID: 1, Name: "new", Kind: timeline.New, URL: "http://10.9.9.9/", Source: "prober", Node: "node1", Service: "shop/web", Rate: r.rate, Timeout: caseTimeout}}
+	run.Sources = []timeline.Source{{ID: 1, Name: "prober", Role: timeline.Coordinator, Node: "node1"}}
+	run.Targets = []timeline.Target{{ID: 1, Name: "new", Kind: timeline.New, URL: "http://10.9.9.9/", Source: 1, Service: "shop/web", Rate: r.rate, Timeout: caseTimeout}}
 	requests := [][]timeline.Request{r.requests(1, r.rate, 0, r.end, func(t time.Duration) *simPod {
 		routes := r.routesAt(t)
 		return routes[r.rng.IntN(len(routes))]
@@ -127,7 +128,7 @@ func (r *rollout) run() timeline.Run {
 		id := timeline.TargetID(i + 2)
 		addr := netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})
 		run.Targets = append(run.Targets, timeline.Target{
-			ID: id, Name: "direct " + p.name, Kind: timeline.Direct, Source: "prober", Node: "node1", Service: "shop/web",
+			ID: id, Name: "direct " + p.name, Kind: timeline.Direct, Source: 1, Service: "shop/web",
 			Addr: netip.AddrPortFrom(addr, 80), Pod: "shop/" + p.name, PodUID: p.name, Rate: 100, Timeout: caseTimeout,
 		})
 		requests = append(requests, r.requests(id, 100, max(0, p.ready-time.Second), min(p.gone, r.end), func(time.Duration) *simPod { return p }))

@@ -117,11 +117,11 @@ func (s *snapshot) windows(backends []string) []model.Window {
 	return list
 }
 
-// publish returns the totals of a target.
-func (s *snapshot) publish() model.Target {
+// publish returns the totals of a target, which source probed.
+func (s *snapshot) publish(source timeline.Source) model.Target {
 	f, t := s.target, &s.tally
 	p := model.Target{
-		ID: f.ID, Name: f.Name, Kind: f.Kind, URL: f.URL, Source: f.Source, Node: f.Node, Service: f.Service, PortName: f.PortName,
+		ID: f.ID, Name: f.Name, Kind: f.Kind, URL: f.URL, Source: source.Name, Node: source.Node, Service: f.Service, PortName: f.PortName,
 		Connections: f.Connections,
 		Pod:         f.Pod, PodUID: f.PodUID, PodNode: f.PodNode, Rate: f.Rate,
 		Sent: t.due - t.notSent(), OK: t.ok(), Failed: t.failed(), NotSent: t.notSent(), Late: t.late, Delayed: t.delayed,

@@ -36,7 +36,8 @@ type Tracker struct {
 	meta     timeline.Meta
 	targets  map[timeline.TargetID]*track
 	order    []timeline.TargetID // IDs in the order of the record
-	backends []string            // by ID; 0 is unknown
+	sources  map[timeline.SourceID]timeline.Source
+	backends map[timeline.SourceID][]string // by ID; 0 is unknown
 	events   []timeline.Event
 	placed   []model.Event // as last published
 	placedOf int           // of how many events it was made, and whether the run had ended: see place
@@ -49,7 +50,7 @@ type Tracker struct {
 	damage  string                   // why the record is not whole
 	begun   map[string]time.Duration // by name, when a target began to be measured
 	stopped map[string]time.Duration // by name, when that ended
-	stalls  []windows.Period         // of the prober, which all targets share
+	stalls  map[timeline.SourceID][]windows.Period
 	command *model.Command
 	hammer  *model.Hammer
 
@@ -59,7 +60,10 @@ type Tracker struct {
 
 // NewTracker returns a Tracker that knows nothing.
 func NewTracker(o Options) *Tracker {
-	return &Tracker{opts: o, targets: map[timeline.TargetID]*track{}, backends: []string{""}, begun: map[string]time.Duration{}, stopped: map[string]time.Duration{}}
+	return &Tracker{
+		opts: o, targets: map[timeline.TargetID]*track{}, begun: map[string]time.Duration{}, stopped: map[string]time.Duration{},
+		sources: map[timeline.SourceID]timeline.Source{}, backends: map[timeline.SourceID][]string{}, stalls: map[timeline.SourceID][]windows.Period{},
+	}
 }
 
 // SetEnd says how far time has come, so that a silence shows as unobserved time. Time does not go
@@ -72,6 +76,8 @@ func (t *Tracker) Add(f timeline.Fact) {
 	switch f := f.(type) {
 	case timeline.Meta:
 		t.meta = f
+	case timeline.Source:
+		t.sources[f.ID] = f
 	case timeline.Target:
 		t.addTarget(f)
 	case timeline.Backend:
@@ -122,8 +128,10 @@ func (t *Tracker) minCoverage() float64 {
 }
 
 func (t *Tracker) addBackend(b timeline.Backend) {
-	t.backends = append(t.backends, make([]string, max(0, int(b.ID)+1-len(t.backends)))...)
-	t.backends[b.ID] = b.Name
+	names := t.backends[b.Source]
+	names = append(names, make([]string, max(0, int(b.ID)+1-len(names)))...)
+	names[b.ID] = b.Name
+	t.backends[b.Source] = names
 }
 
 func (t *Tracker) addBatch(b timeline.Batch) {
@@ -158,7 +166,7 @@ func (t *Tracker) addEvent(e timeline.Event) {
 	case timeline.TargetChanged:
 		t.targetChanged(e)
 	case timeline.ProberStall:
-		t.stalls = append(t.stalls, windows.Period{From: e.Since, To: e.Seen, Reason: model.ReasonStalled})
+		t.stalls[e.Source] = append(t.stalls[e.Source], windows.Period{From: e.Since, To: e.Seen, Reason: model.ReasonStalled})
 	case timeline.Command:
 		t.commandChanged(e)
 	case timeline.Hammer:
@@ -272,13 +280,13 @@ func (t *Tracker) snapshots() []*snapshot {
 	}
 	for _, s := range snapshots {
 		stalls, faults := controlStalls(snapshots, s.target.Source)
-		s.unobserved, s.unsure = s.reading.Unobserved(s.measured, s.tail, t.stalls, stalls, faults)
+		s.unobserved, s.unsure = s.reading.Unobserved(s.measured, s.tail, t.stalls[s.target.Source], stalls, faults)
 	}
 	return snapshots
 }
 
 // controlStalls are the times in which the prober of a source was slow, and those in which it failed, by its own control target.
-func controlStalls(snapshots []*snapshot, source string) (slow, failed []windows.Period) {
+func controlStalls(snapshots []*snapshot, source timeline.SourceID) (slow, failed []windows.Period) {
 	for _, s := range snapshots {
 		if s.target.Source == source {
 			slow = append(slow, s.reading.Stalls...)
@@ -293,9 +301,9 @@ func (t *Tracker) fill(s *causes.Input, snapshots []*snapshot) {
 	tl := s.Run
 	for _, snapshot := range snapshots {
 		name := snapshot.target.Name
-		tl.Targets = append(tl.Targets, snapshot.publish())
+		tl.Targets = append(tl.Targets, snapshot.publish(t.sources[snapshot.target.Source]))
 		s.Streaks[name] = &snapshot.reading.Streaks
-		s.Outages[name] = snapshot.windows(t.backends)
+		s.Outages[name] = snapshot.windows(t.backends[snapshot.target.Source])
 		s.FirstLast[name] = snapshot.tally.edge(s.Outages[name])
 		if !snapshot.target.Kind.Judged() {
 			continue
@@ -339,7 +347,8 @@ func (t *Tracker) listFailures(snapshots []*snapshot) []model.Failure {
 	sortBySent(all)
 	list := make([]model.Failure, min(len(all), maxFailures))
 	for i := range list {
-		list[i] = windows.Failure(all[i], t.targets[all[i].Target].target.Name, t.backends)
+		target := &t.targets[all[i].Target].target
+		list[i] = windows.Failure(all[i], target.Name, t.backends[target.Source])
 	}
 	return list
 }

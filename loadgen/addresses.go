@@ -18,11 +18,12 @@ import (
 // dialAny connects to the first address that accepts, in the resolver's order, as clients do. Those to which there is no way
 // from here are not tried. Each of the others gets an equal share of the time that is left. passed are the addresses that
 // failed before the one that accepted. Where none does, the error is the one that tells most of the target; where one could
-// not be asked for want of something of ours, what another says is no answer in its place, and that want is the error.
-func (b *portBook) dialAny(addrs []netip.AddrPort, clock timeline.Clock, deadline time.Duration) (_ *net.TCPConn, passed []failedAddress, _ error) {
+// not be asked for want of something of ours, what another says is no answer in its place, and that want is the error. peer is
+// the address of the connection or of the error.
+func (b *portBook) dialAny(addrs []netip.AddrPort, clock timeline.Clock, deadline time.Duration) (_ *net.TCPConn, peer netip.AddrPort, passed []failedAddress, _ error) {
 	if len(addrs) == 1 {
 		c, err := b.dial(addrs[0], clock.Wall(deadline))
-		return c, nil, err
+		return c, addrs[0], nil, err
 	}
 	addrs = withWay(addrs)
 	for i, addr := range addrs {
@@ -33,14 +34,15 @@ func (b *portBook) dialAny(addrs []netip.AddrPort, clock timeline.Clock, deadlin
 			passed = append(passed, failedAddress{addr, err, now, clock.Now()})
 			continue
 		}
-		if err := notAsked(passed); err != nil {
+		if addr, err := notAsked(passed); err != nil {
 			_ = c.SetLinger(0) // see conn.reset
 			_ = c.Close()
-			return nil, nil, err
+			return nil, addr, nil, err
 		}
-		return c, passed, nil
+		return c, addr, passed, nil
 	}
-	return nil, nil, mostTelling(passed)
+	most := mostTelling(passed)
+	return nil, most.addr, nil, most.err
 }
 
 // A failedAddress is one to which no connection came about between begun and over.
@@ -81,18 +83,18 @@ func hasWay(addr netip.AddrPort) bool {
 }
 
 // notAsked is the error of the first address that there is a way to, and that was not asked for want of something of ours.
-func notAsked(failed []failedAddress) error {
+func notAsked(failed []failedAddress) (netip.AddrPort, error) {
 	for _, f := range failed {
 		if isOurOwn(f.err) && hasWay(f.addr) {
-			return fmt.Errorf("connect to %v, before another address answered: %w", f.addr.Addr(), f.err)
+			return f.addr, fmt.Errorf("connect to %v, before another address answered: %w", f.addr.Addr(), f.err)
 		}
 	}
-	return nil
+	return netip.AddrPort{}, nil
 }
 
-// mostTelling is the first of those errors that tell most: what a host said tells more of the target than what came of
+// mostTelling is the first of those whose errors tell most: what a host said tells more of the target than what came of
 // the way to it, and that more than what we had too little of.
-func mostTelling(failed []failedAddress) error {
+func mostTelling(failed []failedAddress) failedAddress {
 	tells := func(err error) int {
 		switch classify(err, connecting) {
 		case timeline.Refused, timeline.Reset:
@@ -102,7 +104,7 @@ func mostTelling(failed []failedAddress) error {
 		}
 		return 1
 	}
-	return slices.MaxFunc(failed, func(a, b failedAddress) int { return tells(a.err) - tells(b.err) }).err
+	return slices.MaxFunc(failed, func(a, b failedAddress) int { return tells(a.err) - tells(b.err) })
 }
 
 // passedOver counts, for each target, the connections that one address of its name took only because another had failed: such

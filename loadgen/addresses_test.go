@@ -39,7 +39,7 @@ func TestTheErrorOfManyAddressesIsTheOneThatTellsMost(t *testing.T) {
 		for _, err := range test.errs {
 			failed = append(failed, failedAddress{err: err})
 		}
-		if got := mostTelling(failed); got != test.want {
+		if got := mostTelling(failed).err; got != test.want {
 			t.Errorf("of %v: %v", test.errs, got)
 		}
 	}
@@ -64,16 +64,19 @@ func listening(t *testing.T) (accepts, refuses netip.AddrPort) {
 func TestAddressesThatFailedBeforeAGoodOneAreNamed(t *testing.T) {
 	accepts, refuses := listening(t)
 	clock := timeline.StartClock()
-	c, passed, err := newPortBook().dialAny([]netip.AddrPort{refuses, accepts}, clock, clock.Now()+10*time.Second)
+	c, peer, passed, err := newPortBook().dialAny([]netip.AddrPort{refuses, accepts}, clock, clock.Now()+10*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.Close()
+	if peer != accepts {
+		t.Errorf("connected to %v, want %v", peer, accepts)
+	}
 	if len(passed) != 1 || passed[0].addr != refuses || !errors.Is(passed[0].err, syscall.ECONNREFUSED) {
 		t.Errorf("passed over: %v", passed)
 	}
-	if _, _, err := newPortBook().dialAny([]netip.AddrPort{refuses, refuses}, clock, clock.Now()+10*time.Second); classify(err, connecting) != timeline.Refused {
-		t.Errorf("of two that refuse: %v", err)
+	if _, peer, _, err := newPortBook().dialAny([]netip.AddrPort{refuses, refuses}, clock, clock.Now()+10*time.Second); peer != refuses || classify(err, connecting) != timeline.Refused {
+		t.Errorf("of two that refuse: %v from %v", err, peer)
 	}
 }
 
@@ -86,11 +89,11 @@ func TestAnAddressThatCouldNotBeAskedIsNotPassedOver(t *testing.T) {
 	now := time.Now()
 	book.of(first).put(book.of(first).take(now), os.ErrDeadlineExceeded, now)
 	clock := timeline.StartClock()
-	c, _, err := book.dialAny([]netip.AddrPort{first, accepts}, clock, clock.Now()+10*time.Second)
+	c, _, _, err := book.dialAny([]netip.AddrPort{first, accepts}, clock, clock.Now()+10*time.Second)
 	if c != nil || !errors.Is(err, errNoPort) || classify(err, connecting) != timeline.Local {
 		t.Errorf("before a good one: %v, %v", c, err)
 	}
-	if _, _, err := book.dialAny([]netip.AddrPort{first, refuses}, clock, clock.Now()+10*time.Second); classify(err, connecting) != timeline.Refused {
+	if _, _, _, err := book.dialAny([]netip.AddrPort{first, refuses}, clock, clock.Now()+10*time.Second); classify(err, connecting) != timeline.Refused {
 		t.Errorf("before one that refuses: %v", err)
 	}
 }

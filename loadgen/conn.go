@@ -19,6 +19,7 @@ type conn struct {
 	net.Conn              // requests and replies: TCP, or TLS over it
 	tcp      *net.TCPConn // what lies below
 	br       *bufio.Reader
+	peer     uint16 // the number of its remote address
 	socket   socket
 }
 
@@ -33,33 +34,45 @@ type socket struct {
 
 var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readBuffer) }}
 
-// dial connects to the target, and says how long each phase took. After an error, ph is the phase in which it came.
-func (t *target) dial(deadline time.Duration) (_ *conn, took timeline.Phases, ph phase, err error) {
+// A dialled is how far the way to a connection led, and how long it took.
+type dialled struct {
+	phase phase // the last one
+	took  timeline.Phases
+	peer  uint16 // where the connection went, or was to go; 0 if that is not known
+}
+
+// dial connects to the target. After an error, the phase is the one in which it came.
+func (t *target) dial(deadline time.Duration) (_ *conn, d dialled, err error) {
 	until := t.clock.Wall(deadline)
+	d.phase = resolving
 	addrs, resolved, err := t.resolve(t.clock, until)
-	took.DNS = resolved
+	d.took.DNS = resolved
 	if err != nil {
-		return nil, took, resolving, err
+		return nil, d, err
 	}
+	d.phase = connecting
 	begun := t.clock.Now()
-	tcp, passed, err := t.ports.dialAny(addrs, t.clock, deadline)
-	took.Connect = timeline.MicrosOf(t.clock.Now() - begun)
+	tcp, addr, passed, err := t.ports.dialAny(addrs, t.clock, deadline)
+	d.took.Connect = timeline.MicrosOf(t.clock.Now() - begun)
+	d.peer = t.peers.id(addr)
 	if err != nil {
-		return nil, took, connecting, err
+		return nil, d, err
 	}
 	t.passedOver(passed)
 	c := newConn(tcp)
+	c.peer = d.peer
 	if t.tls == nil {
-		return c, took, connecting, nil
+		return c, d, nil
 	}
+	d.phase = handshaking
 	begun = t.clock.Now()
 	err = c.handshake(t.tls, until)
-	took.TLS = timeline.MicrosOf(t.clock.Now() - begun)
+	d.took.TLS = timeline.MicrosOf(t.clock.Now() - begun)
 	if err != nil {
 		c.abort()
-		return nil, took, handshaking, err
+		return nil, d, err
 	}
-	return c, took, handshaking, nil
+	return c, d, nil
 }
 
 // passedOver notes which addresses failed before another one accepted, but for those that a stop of our own may have made.

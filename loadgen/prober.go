@@ -19,8 +19,8 @@ const delivery = 50 * time.Millisecond
 // Config is what a Prober needs to know.
 type Config struct {
 	Clock  timeline.Clock
-	Source string // names this prober in batches
-	// Sink takes the facts: Batch, Backend, and ProberStall, RequestError and AddressFailed events. It is called by one goroutine at a time
+	Source timeline.SourceID // this prober, in its facts
+	// Sink takes the facts: Batch, Backend, Peer, and ProberStall, RequestError and AddressFailed events. It is called by one goroutine at a time
 	// and must not block for long; the measurement does not wait for it, but memory does.
 	Sink   func(timeline.Fact)
 	Logger *slog.Logger // nil for none
@@ -31,13 +31,14 @@ type Config struct {
 // targets does.
 type Prober struct {
 	clock    timeline.Clock
-	source   string
+	source   timeline.SourceID
 	sink     func(timeline.Fact)
 	log      *slog.Logger
 	pacing   Pacing
 	changes  changes
 	pulse    pulse
 	backends backends
+	peers    peers
 	errors   errorTexts
 	passed   passedOver
 	ports    *portBook
@@ -142,7 +143,7 @@ func (p *Prober) Start(probe Probe) error {
 	}
 	plan.ports = p.ports
 	t := &target{
-		plan: plan, clock: p.clock, pulse: &p.pulse, backends: &p.backends, errors: &p.errors, passed: &p.passed, book: newBook(),
+		plan: plan, clock: p.clock, pulse: &p.pulse, backends: &p.backends, peers: &p.peers, errors: &p.errors, passed: &p.passed, book: newBook(),
 		prepared: make(chan struct{}), log: p.log.With("target", probe.Name),
 	}
 	t.setRate(probe.Rate)
@@ -292,18 +293,24 @@ func (p *Prober) deliverUntil(stop <-chan struct{}) {
 	}
 }
 
-// deliver hands on stalls and errors, then backends, then the batch that refers to them. At the end it is called for the last time.
+// deliver hands on stalls and errors, then backends and peers, then the batch that refers to them. At the end it is called for the last time.
 func (p *Prober) deliver(end bool) {
 	p.mu.Lock()
 	stalls, targets := p.stalls, p.books
 	p.stalls = nil
 	p.mu.Unlock()
 	for _, event := range slices.Concat(stalls, p.errors.take(), p.passed.take(end)) {
+		event.Source = p.source
 		p.sink(event)
 	}
 	batch, finished := p.batch(targets)
 	for _, backend := range p.backends.take() {
+		backend.Source = p.source
 		p.sink(backend)
+	}
+	for _, peer := range p.peers.take() {
+		peer.Source = p.source
+		p.sink(peer)
 	}
 	if len(batch.Requests) > 0 || len(batch.Watermarks) > 0 {
 		p.sink(batch)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"runtime"
 	"slices"
 	"strings"
@@ -24,13 +25,14 @@ type facts struct {
 	requests   map[timeline.TargetID][]timeline.Request
 	watermarks map[timeline.TargetID]time.Duration
 	backends   map[uint16]string
+	peers      map[uint16]netip.AddrPort
 	stalls     []timeline.Event
 	errors     map[string][]string // texts by target
 	sent       uint64
 }
 
 func newFacts(t *testing.T) *facts {
-	return &facts{t: t, requests: map[timeline.TargetID][]timeline.Request{}, watermarks: map[timeline.TargetID]time.Duration{}, backends: map[uint16]string{}, errors: map[string][]string{}}
+	return &facts{t: t, requests: map[timeline.TargetID][]timeline.Request{}, watermarks: map[timeline.TargetID]time.Duration{}, backends: map[uint16]string{}, peers: map[uint16]netip.AddrPort{}, errors: map[string][]string{}}
 }
 
 func (f *facts) take(fact timeline.Fact) {
@@ -41,6 +43,8 @@ func (f *facts) take(fact timeline.Fact) {
 		f.batch(fact)
 	case timeline.Backend:
 		f.backends[fact.ID] = fact.Name
+	case timeline.Peer:
+		f.peers[fact.ID] = fact.Addr
 	case timeline.Event:
 		f.event(fact)
 	default:
@@ -169,7 +173,7 @@ func accounted(measured, byServer int, n map[timeline.Class]int) bool {
 func run(t *testing.T, clock timeline.Clock, during func(*Prober, *facts), probes ...Probe) *facts {
 	t.Helper()
 	f := newFacts(t)
-	p := New(Config{Clock: clock, Source: "test", Sink: f.take})
+	p := New(Config{Clock: clock, Source: 1, Sink: f.take})
 	for _, probe := range probes {
 		if err := p.Start(probe); err != nil {
 			t.Fatal(err)
@@ -633,7 +637,7 @@ func TestTargetStoppedAndStartedBeforeRunIsMeasured(t *testing.T) {
 	clock := timeline.StartClock()
 	s := serve(t, faultserver.Config{T0: clock.T0()})
 	f := newFacts(t)
-	p := New(Config{Clock: clock, Source: "test", Sink: f.take})
+	p := New(Config{Clock: clock, Source: 1, Sink: f.take})
 	for range 2 {
 		if err := p.Start(probe(1, timeline.New, s.URL(), 200)); err != nil {
 			t.Fatal(err)

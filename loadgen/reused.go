@@ -95,7 +95,7 @@ func (p *pool) prepare() {
 // connectAhead connects s for its first request. What fails is left for that to try.
 func (p *pool) connectAhead(s *slot) {
 	defer p.ready(s)
-	c, _, _, err := p.dial(p.clock.Now() + p.timeout)
+	c, _, err := p.dial(p.clock.Now() + p.timeout)
 	if err != nil {
 		p.log.Debug("cannot connect ahead of need", "err", err)
 		return
@@ -280,7 +280,7 @@ func (s *session) send(j job) bool {
 	}
 	a := &s.attempt
 	*a = attempt{job: j, sent: sent, stopped: s.pool.pulse.stopped(sent)}
-	a.outcome.Reused = s.used
+	a.outcome.Reused, a.outcome.Peer = s.used, s.conn.peer
 	s.used = true
 	if err := s.pool.write(a, s.conn); err != nil {
 		s.pool.failed(a, err, sending, s.conn)

@@ -95,7 +95,7 @@ func (s *sink) send(j job) {
 }
 
 func newSink(clock timeline.Clock, rate float64) (*target, *sink) {
-	t := &target{plan: &plan{id: 1, timeout: DefaultTimeout}, clock: clock, pulse: &pulse{}, backends: &backends{}, errors: &errorTexts{}, book: newBook()}
+	t := &target{plan: &plan{id: 1, timeout: DefaultTimeout}, clock: clock, pulse: &pulse{}, backends: &backends{}, peers: &peers{}, errors: &errorTexts{}, book: newBook()}
 	t.setRate(rate)
 	s := &sink{t: t}
 	t.engine = s

@@ -45,6 +45,7 @@ type target struct {
 	log      *slog.Logger
 	pulse    *pulse
 	backends *backends
+	peers    *peers
 	errors   *errorTexts
 	passed   *passedOver
 	book     *book
@@ -296,10 +297,10 @@ func (t *target) open(a *attempt) *conn {
 		t.finish(a.job, a.sent, a.sent, timeline.Outcome{Class: timeline.NotSent})
 		return nil
 	}
-	c, took, ph, err := t.dial(t.deadline(a))
-	a.outcome.Phases = took
+	c, d, err := t.dial(t.deadline(a))
+	a.outcome.Phases, a.outcome.Peer = d.took, d.peer
 	if err != nil {
-		t.failed(a, err, ph, nil)
+		t.failed(a, err, d.phase, nil)
 		return nil
 	}
 	if err := t.write(a, c); err != nil {

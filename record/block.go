@@ -15,6 +15,9 @@ import (
 // What a fact in a block's head is. These bytes are part of the format.
 const (
 	metaFact    = 'M'
+	sourceFact  = 'S'
+	syncFact    = 'C'
+	peerFact    = 'P'
 	targetFact  = 'T'
 	backendFact = 'B'
 	eventFact   = 'E'
@@ -41,7 +44,7 @@ type block struct {
 // A batchContext is what the batches before tell of the next one in their block.
 type batchContext struct {
 	begun    bool
-	source   string
+	source   timeline.SourceID
 	targets  []timeline.TargetID // of its watermarks
 	firstSeq uint64              // the next batch's, if none is lost
 	size     uint64              // how many requests the last batch had
@@ -109,6 +112,12 @@ func (b *block) add(fact timeline.Fact) error {
 		return b.addBatch(f)
 	case timeline.Meta:
 		return b.addJSON(metaFact, f)
+	case timeline.Source:
+		return b.addJSON(sourceFact, f)
+	case timeline.Sync:
+		return b.addJSON(syncFact, f)
+	case timeline.Peer:
+		return b.addJSON(peerFact, f)
 	case timeline.Target:
 		return b.addJSON(targetFact, f)
 	case timeline.Backend:
@@ -165,7 +174,7 @@ func (b *block) addBatch(batch timeline.Batch) error {
 func (b *block) addShape(batch timeline.Batch) {
 	c := &b.batches
 	b.head = append(b.head, batchFact)
-	b.head = appendBytes(b.head, batch.Source)
+	b.head = binary.AppendUvarint(b.head, uint64(batch.Source))
 	b.head = appendVarint(b.head, int64(batch.FirstSeq-c.firstSeq))
 	b.head = binary.AppendUvarint(b.head, uint64(len(batch.Watermarks)))
 	c.begun, c.source, c.targets = true, batch.Source, c.targets[:0]
@@ -351,6 +360,12 @@ func (u *unpacker) fact(in *cursor, requests *[]timeline.Request) (timeline.Fact
 	switch kind {
 	case metaFact:
 		return parse[timeline.Meta](text)
+	case sourceFact:
+		return parse[timeline.Source](text)
+	case syncFact:
+		return parse[timeline.Sync](text)
+	case peerFact:
+		return parse[timeline.Peer](text)
 	case targetFact:
 		return parse[timeline.Target](text)
 	case backendFact:
@@ -396,7 +411,7 @@ func (u *unpacker) batch(in *cursor, kind byte, requests *[]timeline.Request) (t
 // shape takes off what a batch does not share with the one before.
 func (u *unpacker) shape(in *cursor) {
 	c := &u.batches
-	c.source = string(in.bytes())
+	c.source = timeline.SourceID(in.uint16())
 	c.firstSeq += uint64(in.varint())
 	c.targets = c.targets[:0]
 	n := in.uvarint()

@@ -20,6 +20,7 @@ const (
 	colDue            // Due − what the target's last step foretells
 	colOutcome        // runs of the same class, code and reuse: length, class, code, reused
 	colBackend        // Backend
+	colPeer           // Peer
 	colLengths        // by target: which lengths its requests have, a bit each
 	numColumns
 )
@@ -30,14 +31,14 @@ type columns [numColumns][]byte
 // A columnWriter fills columns.
 type columnWriter struct {
 	columns
-	seq, due, backend series
+	seq, due, backend, peer series
 }
 
 func (c *columnWriter) reset() {
 	for i := range c.columns {
 		c.columns[i] = c.columns[i][:0]
 	}
-	c.seq, c.due, c.backend = series{}, series{}, series{}
+	c.seq, c.due, c.backend, c.peer = series{}, series{}, series{}, series{}
 }
 
 // A series is a column of one value per request, as it is written. The value it ends with is written once,
@@ -108,6 +109,7 @@ func (c *columnWriter) encodeTarget(l *lengths, requests []timeline.Request, ind
 		p.learn(r.Seq, due)
 		c.putOutcome(run, r)
 		c.columns[colBackend] = c.backend.appendTo(c.columns[colBackend], uint64(r.Backend))
+		c.columns[colPeer] = c.peer.appendTo(c.columns[colPeer], uint64(r.Peer))
 		l.put(&[numLengths]int64{
 			lenLate: sent - due, lenDNS: int64(r.DNS), lenConnect: int64(r.Connect), lenTLS: int64(r.TLS), lenFirst: int64(r.FirstByte),
 			lenRest: done - sent - sumOf(r.Phases),
@@ -138,7 +140,7 @@ func lengthsOf(requests []timeline.Request, indices []int) uint8 {
 // which a checksum that holds rules out for what this package wrote.
 func (c *columns) decode(l *lengthReader, g *grouping) ([]timeline.Request, error) {
 	in := columnReader{outcome: cursor{data: c[colOutcome]}, lengths: cursor{data: c[colLengths]}}
-	in.seq.data, in.due.data, in.backend.data = c[colSeq], c[colDue], c[colBackend]
+	in.seq.data, in.due.data, in.backend.data, in.peer.data = c[colSeq], c[colDue], c[colBackend], c[colPeer]
 	requests := make([]timeline.Request, len(g.targets))
 	start := 0
 	for _, end := range g.ends {
@@ -153,9 +155,9 @@ func (c *columns) decode(l *lengthReader, g *grouping) ([]timeline.Request, erro
 
 // A columnReader takes requests off columns.
 type columnReader struct {
-	seq, due, backend seriesReader
-	outcome, lengths  cursor
-	run               outcomeRun
+	seq, due, backend, peer seriesReader
+	outcome, lengths        cursor
+	run                     outcomeRun
 }
 
 // target reads the requests of one target, which are those at indices.
@@ -170,7 +172,7 @@ func (in *columnReader) target(l *lengthReader, requests []timeline.Request, ind
 		due := p.due(r.Seq) + unzigzag(in.due.next())
 		p.learn(r.Seq, due)
 		getOutcome(&in.outcome, &in.run, r)
-		r.Backend = in.backend.next16()
+		r.Backend, r.Peer = in.backend.next16(), in.peer.next16()
 		if l.get(&parts); l.symbols.bad {
 			return
 		}
@@ -184,7 +186,7 @@ func (in *columnReader) target(l *lengthReader, requests []timeline.Request, ind
 
 // finished reports whether everything was taken, and nothing was missing.
 func (in *columnReader) finished() bool {
-	for _, c := range []*cursor{&in.seq.cursor, &in.due.cursor, &in.backend.cursor, &in.outcome, &in.lengths} {
+	for _, c := range []*cursor{&in.seq.cursor, &in.due.cursor, &in.backend.cursor, &in.peer.cursor, &in.outcome, &in.lengths} {
 		if c.bad || len(c.data) > 0 {
 			return false
 		}

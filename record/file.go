@@ -90,6 +90,12 @@ func gather(run *timeline.Run, fact timeline.Fact) {
 	switch fact := fact.(type) {
 	case timeline.Meta:
 		run.Meta = fact
+	case timeline.Source:
+		run.Sources = append(run.Sources, fact)
+	case timeline.Sync:
+		run.Syncs = append(run.Syncs, fact)
+	case timeline.Peer:
+		run.Peers = append(run.Peers, fact)
 	case timeline.Target:
 		run.Targets = append(run.Targets, fact)
 	case timeline.Backend:

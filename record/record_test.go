@@ -67,7 +67,7 @@ func (f *fake) draw(s spread) time.Duration {
 
 // batch returns n requests of target.
 func (f *fake) batch(target timeline.TargetID, kind timeline.TargetKind, interval time.Duration, n int) timeline.Batch {
-	b := timeline.Batch{Source: "job", FirstSeq: f.n}
+	b := timeline.Batch{Source: 1, FirstSeq: f.n}
 	for range n {
 		seq := f.seq[target]
 		f.seq[target]++
@@ -95,7 +95,7 @@ func (f *fake) request(target timeline.TargetID, kind timeline.TargetKind, seq u
 		late, first, rest = newLate, newFirst, newRest
 		r.Connect = timeline.MicrosOf(f.draw(newConnect))
 	}
-	r.FirstByte = timeline.MicrosOf(f.draw(first))
+	r.FirstByte, r.Peer = timeline.MicrosOf(f.draw(first)), 1
 	r.Sent = due + f.draw(late)
 	took := r.Connect.Duration() + r.FirstByte.Duration() + f.draw(rest)
 	r.Done = r.Sent + took
@@ -111,16 +111,19 @@ func someRun(seed uint64) []timeline.Fact {
 	f := newFake(seed)
 	facts := []timeline.Fact{
 		timeline.Meta{ID: "r1", Tool: "test", T0: time.Date(2026, 1, 2, 3, 4, 5, 678901234, time.UTC), Options: timeline.Options{Rate: 500, Timeout: 800 * time.Millisecond}, URLs: []string{"http://web"}},
-		timeline.Target{ID: 1, Name: "web new", Kind: timeline.New, Rate: 500},
+		timeline.Source{ID: 1, Name: "lapse-x", Role: timeline.Coordinator, Node: "node1", T0: time.Date(2026, 1, 2, 3, 4, 5, 678901234, time.UTC)},
+		timeline.Sync{Source: 2, At: time.Second, Min: -time.Millisecond, Max: time.Millisecond},
+		timeline.Target{ID: 1, Name: "web new", Kind: timeline.New, Source: 1, Rate: 500},
 		timeline.Target{ID: 2, Name: "web reused", Kind: timeline.Reused, Rate: 300},
 		timeline.Target{ID: 700, Name: "web direct x", Kind: timeline.Direct, Addr: netip.MustParseAddrPort("10.0.0.7:80"), Rate: 1},
-		timeline.Backend{ID: 1, Name: "web-1"},
+		timeline.Backend{Source: 1, ID: 1, Name: "web-1"},
+		timeline.Peer{Source: 1, ID: 1, Addr: netip.MustParseAddrPort("10.96.0.7:80")},
 	}
 	for i := range 12 {
 		facts = append(facts, f.batch(1, timeline.New, 2*time.Millisecond, 20), f.batch(2, timeline.Reused, time.Second/300, 30))
 		mixed := f.batch(1, timeline.New, 2*time.Millisecond, 10)
 		mixed.Requests = append(mixed.Requests, f.batch(700, timeline.Direct, time.Second, 5).Requests...)
-		facts = append(facts, mixed, timeline.Batch{Source: "job", Watermarks: []timeline.Watermark{{Target: 1, Due: time.Second}, {Target: 2, Due: -time.Second}}},
+		facts = append(facts, mixed, timeline.Batch{Source: 1, Watermarks: []timeline.Watermark{{Target: 1, Due: time.Second}, {Target: 2, Due: -time.Second}}},
 			timeline.Event{ID: uint32(i), Seen: time.Duration(i) * time.Second, Stamp: time.Date(2026, 1, 2, 3, 4, 5+i, 0, time.UTC), Writer: "apiserver", Kind: timeline.PodDeleted,
 				Object: timeline.Object{Kind: "Pod", Name: "web-1"}, Addr: netip.MustParseAddr("10.0.0.7"), Grace: new(30 * time.Second)})
 	}
@@ -213,14 +216,14 @@ func TestOddRequestsComeBackAsTheyWereRecorded(t *testing.T) {
 		{Target: 1, Seq: 5, Due: time.Microsecond},
 		{Target: 1, Seq: 1 << 63, Due: time.Microsecond},
 		{Target: 65535, Seq: 3, Due: time.Hour, Outcome: timeline.Outcome{Class: timeline.NoSlot, Phases: timeline.Phases{DNS: math.MaxUint32, Connect: math.MaxUint32, TLS: math.MaxUint32, FirstByte: math.MaxUint32}}},
-		{Target: 65535, Seq: math.MaxUint64, Due: -time.Hour, Sent: 0, Done: time.Hour, Outcome: timeline.Outcome{Class: timeline.Other, Code: 65535, Backend: 65535, Reused: true}},
+		{Target: 65535, Seq: math.MaxUint64, Due: -time.Hour, Sent: 0, Done: time.Hour, Outcome: timeline.Outcome{Class: timeline.Other, Code: 65535, Backend: 65535, Peer: 65535, Reused: true}},
 	}}
 	got := decode(t, write(t, []timeline.Fact{odd}, 1))
 	checkSame(t, got, []timeline.Fact{odd})
 }
 
 func TestRequestsOfABatchComeBackByTargetAndSeq(t *testing.T) {
-	want := someRun(1)[7].(timeline.Batch)
+	want := someRun(1)[10].(timeline.Batch)
 	mixed := want
 	mixed.Requests = slices.Clone(want.Requests)
 	slices.Reverse(mixed.Requests)

@@ -11,19 +11,26 @@ import (
 // far as they are listed. What it cannot hold is left out: the other requests, and what bounds an event from below.
 func Facts(tl *model.Timeline) timeline.Run {
 	run := timeline.Run{Meta: timeline.Meta{ID: tl.Run.ID, Tool: tl.Tool.Version, T0: tl.T0, Services: tl.Run.Services, URLs: tl.Run.URLs}}
-	ids := map[string]timeline.TargetID{}
+	targets := map[string]timeline.Target{}
+	sources := map[string]timeline.SourceID{}
 	for _, t := range tl.Targets {
-		ids[t.Name] = t.ID
+		source, known := sources[t.Source]
+		if !known {
+			source = timeline.SourceID(len(sources) + 1)
+			sources[t.Source] = source
+			run.Sources = append(run.Sources, timeline.Source{ID: source, Name: t.Source, Node: t.Node, T0: tl.T0})
+		}
 		addr, _ := netip.ParseAddrPort(t.Addr)
-		run.Targets = append(run.Targets, timeline.Target{
-			ID: t.ID, Name: t.Name, Kind: t.Kind, URL: t.URL, Source: t.Source, Node: t.Node, Service: t.Service, PortName: t.PortName,
+		targets[t.Name] = timeline.Target{
+			ID: t.ID, Name: t.Name, Kind: t.Kind, URL: t.URL, Source: source, Service: t.Service, PortName: t.PortName,
 			Addr: addr, Pod: t.Pod, PodUID: t.PodUID, PodNode: t.PodNode, Rate: t.Rate, Timeout: tl.Run.Timeout,
-		})
+		}
+		run.Targets = append(run.Targets, targets[t.Name])
 	}
 	for _, e := range tl.Events {
 		run.Events = append(run.Events, recorded(e))
 	}
-	requests := failedRequests(tl, ids, &run.Backends)
+	requests := failedRequests(tl, targets, &run.Backends)
 	run.Batches = func(yield func(timeline.Batch, error) bool) {
 		yield(timeline.Batch{Requests: requests}, nil)
 	}
@@ -47,18 +54,23 @@ func recorded(e model.Event) timeline.Event {
 	return fact
 }
 
-func failedRequests(tl *model.Timeline, ids map[string]timeline.TargetID, backends *[]timeline.Backend) []timeline.Request {
+func failedRequests(tl *model.Timeline, targets map[string]timeline.Target, backends *[]timeline.Backend) []timeline.Request {
 	requests := make([]timeline.Request, 0, len(tl.Failures))
-	numbers := map[string]uint16{"": 0}
+	type named struct {
+		source timeline.SourceID
+		name   string
+	}
+	numbers := map[named]uint16{}
 	for _, f := range tl.Failures {
-		backend, known := numbers[f.Backend]
-		if !known {
-			backend = uint16(len(numbers))
-			numbers[f.Backend] = backend
-			*backends = append(*backends, timeline.Backend{ID: backend, Name: f.Backend})
+		target := targets[f.Target]
+		backend, known := numbers[named{target.Source, f.Backend}]
+		if !known && f.Backend != "" {
+			backend = uint16(len(numbers) + 1)
+			numbers[named{target.Source, f.Backend}] = backend
+			*backends = append(*backends, timeline.Backend{Source: target.Source, ID: backend, Name: f.Backend})
 		}
 		requests = append(requests, timeline.Request{
-			Target: ids[f.Target], Seq: f.Seq, Due: f.Due, Sent: f.Sent, Done: f.Done,
+			Target: target.ID, Seq: f.Seq, Due: f.Due, Sent: f.Sent, Done: f.Done,
 			Outcome: timeline.Outcome{
 				Class: f.Class, Code: f.Code, Backend: backend, Reused: f.Reused,
 				Phases: timeline.Phases{

@@ -12,9 +12,15 @@ import (
 	"lapse/timeline"
 )
 
+// A number is what a source calls a backend or a peer.
+type number struct {
+	source timeline.SourceID
+	id     uint16
+}
+
 // requestColumns are the columns of [RequestsCSV].
 var requestColumns = []string{
-	"target", "kind", "seq", "due", "sent", "done", "class", "code", "backend", "reused", "delayed", "dns", "connect", "tls", "first_byte",
+	"target", "kind", "seq", "due", "sent", "done", "class", "code", "backend", "peer", "reused", "delayed", "dns", "connect", "tls", "first_byte",
 }
 
 // RequestsCSV writes a row for every request of a run, in the order recorded. Instants are nanoseconds
@@ -25,12 +31,15 @@ var requestColumns = []string{
 // and the rows before it were written.
 func RequestsCSV(w io.Writer, run timeline.Run) error {
 	out := newTable(w, requestColumns)
-	targets, backends := map[timeline.TargetID]timeline.Target{}, map[uint16]string{}
+	targets, backends, peers := map[timeline.TargetID]timeline.Target{}, map[number]string{}, map[number]string{}
 	for _, t := range run.Targets {
 		targets[t.ID] = t
 	}
 	for _, b := range run.Backends {
-		backends[b.ID] = b.Name
+		backends[number{b.Source, b.ID}] = b.Name
+	}
+	for _, p := range run.Peers {
+		peers[number{p.Source, p.ID}] = p.Addr.String()
 	}
 	for batch, err := range run.Batches {
 		if err != nil {
@@ -47,7 +56,7 @@ func RequestsCSV(w io.Writer, run timeline.Run) error {
 			}
 			out.text(r.Class.String())
 			out.some(int64(r.Code))
-			out.text(backends[r.Backend], strconv.FormatBool(r.Reused), strconv.FormatBool(r.Delayed))
+			out.text(backends[number{t.Source, r.Backend}], peers[number{t.Source, r.Peer}], strconv.FormatBool(r.Reused), strconv.FormatBool(r.Delayed))
 			out.some(int64(r.DNS.Duration()), int64(r.Connect.Duration()), int64(r.TLS.Duration()), int64(r.FirstByte.Duration()))
 			out.endRow()
 		}

@@ -20,8 +20,8 @@ import (
 // factsRun is a run with what is hard to export.
 func factsRun() timeline.Run {
 	requests := []timeline.Request{
-		{Target: 1, Seq: 0, Due: 10 * ms, Sent: 11 * ms, Done: 15 * ms, Outcome: timeline.Outcome{Code: 200, Backend: 1, Phases: timeline.Phases{Connect: 1500, FirstByte: 20}}},
-		{Target: 1, Seq: 1, Due: 20 * ms, Sent: 20 * ms, Done: 21 * ms, Outcome: timeline.Outcome{Class: timeline.Refused}},
+		{Target: 1, Seq: 0, Due: 10 * ms, Sent: 11 * ms, Done: 15 * ms, Outcome: timeline.Outcome{Code: 200, Backend: 1, Peer: 3, Phases: timeline.Phases{Connect: 1500, FirstByte: 20}}},
+		{Target: 1, Seq: 1, Due: 20 * ms, Sent: 20 * ms, Done: 21 * ms, Outcome: timeline.Outcome{Class: timeline.Refused, Peer: 3}},
 		{Target: 2, Seq: 7, Due: 990 * ms, Sent: 990 * ms, Done: 1400 * ms, Outcome: timeline.Outcome{Code: 204, Backend: 2, Reused: true, Delayed: true}},
 		{Target: 2, Seq: 8, Due: 1990 * ms, Sent: 1991 * ms, Done: 1991 * ms, Outcome: timeline.Outcome{Class: timeline.NotSent}},
 	}
@@ -29,6 +29,7 @@ func factsRun() timeline.Run {
 		Meta:     timeline.Meta{T0: time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC)},
 		Targets:  []timeline.Target{{ID: 1, Name: "web, new", Kind: timeline.New, Timeout: time.Second}, {ID: 2, Name: "reused", Kind: timeline.Reused, Timeout: time.Second}},
 		Backends: []timeline.Backend{{ID: 1, Name: `=cmd|"/c calc"`}, {ID: 2, Name: "'quoted'"}},
+		Peers:    []timeline.Peer{{ID: 3, Addr: netip.MustParseAddrPort("10.96.0.7:80")}},
 		Events: []timeline.Event{
 			{ID: 1, Seen: time.Second, Kind: timeline.Command, To: "exited", ExitCode: new(0)},
 			{ID: 2, Since: ms, Seen: 2 * time.Second, Kind: timeline.PodDeleted, Object: timeline.Object{Kind: "Pod", Name: "web-1"}, Addr: netip.MustParseAddr("10.0.0.7"), Grace: new(30 * time.Second), Stamp: time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC), Writer: "apiserver"},
@@ -43,11 +44,11 @@ func factsRun() timeline.Run {
 
 func TestEveryRequestIsARow(t *testing.T) {
 	want := strings.Join([]string{
-		`target,kind,seq,due,sent,done,class,code,backend,reused,delayed,dns,connect,tls,first_byte`,
-		`"web, new",new,0,10000000,11000000,15000000,ok,200,"'=cmd|""/c calc""",false,false,,1500000,,20000`,
-		`"web, new",new,1,20000000,20000000,21000000,refused,,,false,false,,,,`,
-		`reused,reused,7,990000000,990000000,1400000000,ok,204,''quoted',true,true,,,,`,
-		`reused,reused,8,1990000000,,,notsent,,,false,false,,,,`,
+		`target,kind,seq,due,sent,done,class,code,backend,peer,reused,delayed,dns,connect,tls,first_byte`,
+		`"web, new",new,0,10000000,11000000,15000000,ok,200,"'=cmd|""/c calc""",10.96.0.7:80,false,false,,1500000,,20000`,
+		`"web, new",new,1,20000000,20000000,21000000,refused,,,10.96.0.7:80,false,false,,,,`,
+		`reused,reused,7,990000000,990000000,1400000000,ok,204,''quoted',,true,true,,,,`,
+		`reused,reused,8,1990000000,,,notsent,,,,false,false,,,,`,
 	}, "\n") + "\n"
 	var got bytes.Buffer
 	if err := RequestsCSV(&got, factsRun()); err != nil {

@@ -97,7 +97,7 @@ func (o *Options) runHere(ctx context.Context, signals <-chan os.Signal, stdout,
 
 	m.live = newLive(o.gates, screen, shown)
 	m.child = &child{args: o.Command, capture: !o.NoCapture, output: screen.output(), mark: func(e timeline.Event) { m.queue.put(e) }, now: m.clock.Now}
-	m.meta = m.describe()
+	m.meta, m.source = m.describe(), m.describeSource()
 	tl, err := m.run(ctx, signals)
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func (o *Options) MeasureOn(ctx context.Context, clock timeline.Clock, dir strin
 	screen := newScreen(stderr, o.total())
 	m := newMeasurement(o, NewLogger(screen.talk()))
 	m.rec, m.clock, m.live = rec, clock, newLive(nil, screen, nil)
-	m.meta = m.describe()
+	m.meta, m.source = m.describe(), m.describeSource()
 	tl, err := m.run(ctx, signals)
 	m.live.end()
 	return tl, errors.Join(err, m.recErr)
@@ -137,7 +137,7 @@ func (o *Options) MeasureOn(ctx context.Context, clock timeline.Clock, dir strin
 // describe is the run's first fact.
 func (m *measurement) describe() timeline.Meta {
 	meta := timeline.Meta{
-		ID: m.opts.ID, Tool: Version, T0: m.clock.T0(), Source: source(), Options: m.opts.Recorded(),
+		ID: m.opts.ID, Tool: Version, T0: m.clock.T0(), Options: m.opts.Recorded(),
 		Command: maskCommand(m.opts.Command), // the agent learns it when it starts
 	}
 	for _, s := range m.opts.Targets {
@@ -152,15 +152,19 @@ func (m *measurement) describe() timeline.Meta {
 	return meta
 }
 
-// source names this prober.
-func source() string {
-	if pod := os.Getenv("POD_NAME"); pod != "" {
-		return pod
+// describeSource is this process as a source of facts: the only one of its run.
+func (m *measurement) describeSource() timeline.Source {
+	s := timeline.Source{ID: 1, Name: "here", Role: timeline.Workstation, Version: Version, T0: m.clock.T0(), Node: os.Getenv("NODE_NAME")}
+	if m.opts.AgentListen != "" {
+		s.Role = timeline.Coordinator
 	}
 	if host, err := os.Hostname(); err == nil {
-		return host
+		s.Name = host
 	}
-	return "here"
+	if pod := os.Getenv("POD_NAME"); pod != "" {
+		s.Name, s.Pod = pod, strings.TrimPrefix(os.Getenv("POD_NAMESPACE")+"/"+pod, "/")
+	}
+	return s
 }
 
 // findServices looks up every Service that is measured or watched.

@@ -53,6 +53,7 @@ type servicePlan struct {
 type measurement struct {
 	opts     *Options
 	meta     timeline.Meta
+	source   timeline.Source
 	clock    timeline.Clock
 	services []service
 	client   kube.Client // nil: nothing to watch
@@ -100,7 +101,8 @@ type failing struct{ target, class string }
 func (m *measurement) run(ctx context.Context, signals <-chan os.Signal) (*model.Timeline, error) {
 	m.plans, m.targets, m.errors = nil, map[timeline.TargetID]timeline.Target{}, map[failing]string{}
 	m.add(m.meta)
-	m.prober = loadgen.New(loadgen.Config{Clock: m.clock, Source: m.meta.Source, Sink: m.queue.put, Logger: m.log, Pacing: loadgen.Pacing(m.opts.Pacing)})
+	m.add(m.source)
+	m.prober = loadgen.New(loadgen.Config{Clock: m.clock, Source: m.source.ID, Sink: m.queue.put, Logger: m.log, Pacing: loadgen.Pacing(m.opts.Pacing)})
 	if err := m.startTargets(); err != nil {
 		return nil, err
 	}
@@ -366,11 +368,11 @@ func (m *measurement) absorb() {
 	}
 }
 
-// add records and judges one fact. It numbers events on the way.
+// add records and judges one fact. It numbers events on the way, and names their source.
 func (m *measurement) add(f timeline.Fact) {
 	if e, ok := f.(timeline.Event); ok {
 		m.nextEvent++
-		e.ID = m.nextEvent
+		e.ID, e.Source = m.nextEvent, m.source.ID
 		f = e
 		if which := (failing{e.Object.Name, e.To}); e.Kind == timeline.RequestError && m.errors[which] == "" {
 			m.errors[which] = e.Detail
@@ -513,7 +515,7 @@ func (m *measurement) startTarget(p loadgen.Probe) error {
 		return fmt.Errorf("measure %s: a run has at most %d targets", p.Name, uint32(math.MaxUint32))
 	}
 	p.ID = m.nextTarget + 1
-	p.Source, p.Node = m.meta.Source, os.Getenv("NODE_NAME")
+	p.Source = m.source.ID
 	p.Timeout = m.opts.Timeout
 	if p.Kind == timeline.Reused {
 		p.Target.Connections = cmp.Or(p.Connections, loadgen.DefaultConnections)

@@ -5,12 +5,13 @@ import (
 	"time"
 )
 
-// An Event is a change in the cluster, in the wrapped command or in the prober, as one source
+// An Event is a change in the cluster, in the wrapped command or in a prober, as one source
 // learned of it.
 type Event struct {
-	ID    uint32        `json:"id"`             // unique in the run, from 1, in the order recorded
-	Seen  time.Duration `json:"seen"`           // when we learned of it: it happened no later
-	Since time.Duration `json:"since,omitzero"` // it happened no earlier; 0 if nothing bounds it from below
+	ID     uint32        `json:"id"`              // unique in the run, from 1, in the order recorded
+	Source SourceID      `json:"source,omitzero"` // who learned of it, and whose clock Seen and Since are on
+	Seen   time.Duration `json:"seen"`            // when we learned of it: it happened no later
+	Since  time.Duration `json:"since,omitzero"`  // it happened no earlier; 0 if nothing bounds it from below
 
 	Stamp  time.Time `json:"stamp,omitzero"`  // when it happened by the clock of Writer
 	Writer string    `json:"writer,omitzero"` // whose clock Stamp is: "apiserver", "kubelet/node1", "lapse"

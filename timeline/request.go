@@ -27,17 +27,16 @@ func (k TargetKind) Judged() bool { return k == New || k == Reused }
 // A TargetID names a target within its run, from 1.
 type TargetID uint32
 
-// A Target is one thing probed at a steady rate from one place.
+// A Target is one thing probed at a steady rate by one source.
 type Target struct {
 	ID   TargetID   `json:"id"`
 	Name string     `json:"name"` // unique in the run, as people read it: "web new", "web direct web-5c9-x2kzq"
 	Kind TargetKind `json:"kind"`
 	URL  string     `json:"url"` // what is requested, without credentials
 
-	Source   string `json:"source,omitzero"`   // the prober that measures it
-	Node     string `json:"node,omitzero"`     // the node that prober runs on; empty outside a cluster
-	Service  string `json:"service,omitzero"`  // NAMESPACE/NAME; empty for a bare URL
-	PortName string `json:"portName,omitzero"` // the name of that Service's port; empty if it has none
+	Source   SourceID `json:"source,omitzero"`   // who probes it, and whose clock its instants are on
+	Service  string   `json:"service,omitzero"`  // NAMESPACE/NAME; empty for a bare URL
+	PortName string   `json:"portName,omitzero"` // the name of that Service's port; empty if it has none
 
 	Addr    netip.AddrPort `json:"addr,omitzero"`    // direct: the endpoint's address
 	Pod     string         `json:"pod,omitzero"`     // direct: NAMESPACE/NAME of the Pod behind Addr
@@ -76,7 +75,8 @@ func (r Request) Latency() time.Duration { return r.Done - r.Due }
 type Outcome struct {
 	Class   Class
 	Code    uint16 // HTTP status; 0 if no status line was read
-	Backend uint16 // index into the run's backend names; 0 is unknown
+	Backend uint16 // who answered by the reply's own word: the ID of a [Backend] of the source; 0 is unknown
+	Peer    uint16 // where the connection went, or was to go: the ID of a [Peer] of the source; 0 is unknown
 	Reused  bool   // sent on a connection that had carried a request before
 
 	// Delayed tells that a good part of the time until Done may be the doing of a stop of the prober. That the request was
@@ -108,7 +108,7 @@ func (m Micros) Duration() time.Duration { return time.Duration(m) * time.Micros
 // A Batch is what a prober hands on: requests that ended, in any order, and how far its knowledge
 // is complete. It is the same locally, on disk and between machines.
 type Batch struct {
-	Source     string
+	Source     SourceID
 	FirstSeq   uint64 // counts the source's requests over all targets: a jump is a lost batch
 	Requests   []Request
 	Watermarks []Watermark

@@ -2,15 +2,19 @@ package timeline
 
 import (
 	"iter"
+	"net/netip"
 	"time"
 )
 
-// A Fact is one entry of a run's append-only log: a [Meta], [Target], [Backend], [Batch] or [Event].
+// A Fact is one entry of a run's append-only log: a [Meta], [Source], [Sync], [Target], [Backend], [Peer], [Batch] or [Event].
 type Fact interface{ fact() }
 
 func (Meta) fact()    {}
+func (Source) fact()  {}
+func (Sync) fact()    {}
 func (Target) fact()  {}
 func (Backend) fact() {}
+func (Peer) fact()    {}
 func (Batch) fact()   {}
 func (Event) fact()   {}
 
@@ -18,8 +22,7 @@ func (Event) fact()   {}
 type Meta struct {
 	ID      string    `json:"id"`
 	Tool    string    `json:"tool"` // version of Lapse that measured
-	T0      time.Time `json:"t0"`   // wall-clock time of instant 0, to the nanosecond
-	Source  string    `json:"source,omitzero"`
+	T0      time.Time `json:"t0"`   // wall-clock time of the run clock's instant 0, to the nanosecond
 	Options Options   `json:"options"`
 
 	Services []Service `json:"services,omitzero"`
@@ -59,17 +62,28 @@ type Cluster struct {
 	ProxyMode string `json:"proxyMode,omitzero"`
 }
 
-// A Backend gives a name, as replies carried it, to the numbers in [Outcome].
+// A Backend gives a name, as replies carried it, to a number in a source's [Outcome] values.
 type Backend struct {
-	ID   uint16 `json:"id"` // from 1
-	Name string `json:"name"`
+	Source SourceID `json:"source,omitzero"`
+	ID     uint16   `json:"id"` // from 1, counted by each source
+	Name   string   `json:"name"`
+}
+
+// A Peer gives an address to a number in a source's [Outcome] values.
+type Peer struct {
+	Source SourceID       `json:"source,omitzero"`
+	ID     uint16         `json:"id"` // from 1, counted by each source
+	Addr   netip.AddrPort `json:"addr"`
 }
 
 // A Run is the facts of one run, whole or as far as they are known.
 type Run struct {
 	Meta     Meta
+	Sources  []Source
+	Syncs    []Sync
 	Targets  []Target
 	Backends []Backend
+	Peers    []Peer
 	Events   []Event
 	// Batches yields all batches in the order they were recorded. It can be called any number of
 	// times, and need not hold them in memory. Of a damaged record it yields the intact beginning, or ends with an error.

@@ -34,9 +34,9 @@ func runLapse(ctx context.Context, l load) (outcome, error) {
 	}
 	zero := monotonic()
 	clock := timeline.StartClock()
-	prober := loadgen.New(loadgen.Config{Clock: clock, Source: "bench", Sink: keep.take})
-	target := timeline.Target{ID: 1, Name: "reused", Kind: timeline.Reused, URL: l.URL, Rate: l.Rate}
-	keep.take(timeline.Meta{Source: "bench", T0: clock.T0()})
+	prober := loadgen.New(loadgen.Config{Clock: clock, Source: 1, Sink: keep.take})
+	target := timeline.Target{ID: 1, Name: "reused", Kind: timeline.Reused, Source: 1, URL: l.URL, Rate: l.Rate}
+	keep.take(timeline.Meta{T0: clock.T0()})
 	keep.take(target)
 	if err := prober.Start(loadgen.Probe{Target: target, Connections: l.Connections}); err != nil {
 		return outcome{}, err
