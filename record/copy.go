@@ -24,7 +24,7 @@ func CreateCopy(path string) (*Copy, error) {
 	if err != nil {
 		return nil, err
 	}
-	u, err := newUnpacker()
+	u, err := newUnpacker(everything)
 	if err != nil {
 		return nil, errors.Join(err, abandon(f, path))
 	}

@@ -12,6 +12,7 @@ import (
 // Decode yields the facts of a recording as its bytes arrive. It ends without an error where the
 // stream ends after a complete block, with [ErrTruncated] where it ends inside one, with [ErrCorrupt]
 // at the first damaged block, or with the reader's error. An error is yielded once, with a nil fact.
+// A [File] reads on behind damage.
 func Decode(r io.Reader) iter.Seq2[timeline.Fact, error] {
 	return func(yield func(timeline.Fact, error) bool) {
 		in := bufio.NewReaderSize(r, 1<<16)
@@ -19,7 +20,7 @@ func Decode(r io.Reader) iter.Seq2[timeline.Fact, error] {
 			yield(nil, err)
 			return
 		}
-		u, err := newUnpacker()
+		u, err := newUnpacker(everything)
 		if err != nil {
 			yield(nil, err)
 			return

@@ -2,9 +2,10 @@
 // the machine that measured to the one that watches.
 //
 // A recording is written while the run goes on and is never rewritten. It is a short header and then
-// blocks: about one second of facts each, checked by a checksum. If the writer is
-// killed or the disk is full, everything up to the last complete block is still there and reads as
-// if the run had ended at that moment. Whatever is damaged gives an error, never a wrong fact.
+// blocks: about one second of facts each, checked by a checksum and readable without any other block. If the writer is
+// killed or the disk is full, everything up to the last complete block is there. A damaged block loses only itself: the reader
+// says which bytes cannot be read and what was recorded in them, and reads on. Blocks of several recordings make one: that of
+// several sources.
 //
 //	w, err := record.Create("run.lapse")       f, err := record.Open("run.lapse")
 //	w.Append(fact)                             run, err := f.Run()
@@ -14,31 +15,28 @@
 // [Decode] reads facts from any stream of such bytes. [Writer.Tail] hands out the bytes of a
 // recording that still grows, and a [Copy] receives them elsewhere: byte for byte the same file.
 //
-// # Format
+// # Format 5
+//
+// Every later Lapse reads this format. A test reads the recording in testdata for ever.
 //
 //	recording = magic block*
-//	magic     = "LAPSE" 1A 0A version           8 bytes; version is 4
-//	block     = length crc check payload        each uint32, little endian
-//	payload   = size facts n [lengths]          size and n are uvarints; no lengths if n is 0
-//	lengths   = age size symbols bits           age is a byte, size a uvarint
+//	magic     = "LAPSE" 1A 0A version               8 bytes; version is 5
+//	block     = mark length crc check payload       mark is D7 "LB" 0A; the next three are uint32, little endian
+//	payload   = head n column*                      n is a uvarint
+//	head      = size frame                          size is a uvarint; 0 where there is no frame
+//	column    = size frame                          as head
 //
-// length counts the payload's bytes; crc is the payload's CRC-32C, check that of the 8 bytes before
-// it (so that a damaged length is known as damage and not taken for an unfinished block).
+// length counts the payload's bytes; crc is the payload's CRC-32C, check that of the 12 bytes before
+// it (so that a damaged length is known as damage and not taken for an unfinished block). A reader finds the next block behind
+// damage by its mark and check.
 //
-// facts takes up size/2 bytes, as they are if size is even and as a zstd frame if it is odd. Inside it lie
-// the sizes of the columns, a head, and the columns. The head holds the block's facts in order: small ones
-// as JSON, a batch as what is new against the batch before it, its watermarks and the number of its
-// requests. Which target a request went to, its number, when it was due and how it ended lie in the
-// columns (see columns.go), grouped by target: differences to what was to be expected, which are mostly
-// zero.
+// A frame is a zstd frame. The head holds the block's facts in order, each behind a byte that says what it is: small ones as JSON
+// behind its length; a batch as varints, which say what it has beside its requests (source, FirstSeq, number of requests,
+// watermarks), as differences to the batch before it in the block. What others refer to (the run, sources, targets, backends,
+// peers) is repeated now and then and at the end, with lower-case letters for bytes, for a reader that has lost the first.
 //
-// The lengths of the parts of all n requests follow, to the microsecond (see lengths.go): they are nearly
-// all of a recording. They are split into size bytes of symbols, written with codes that the lengths
-// before them tell (see code.go and rans.go), and bits that nothing tells.
-//
-// So who wants a block's requests has to have read those of all blocks before it. age guards that: it
-// counts the blocks with requests that the codes come from, and is 0 where the codes begin anew. What else
-// is in a block can be read without.
+// The columns hold the block's n requests, a varint for each: see columns.go. A column of zeros, and one that was not known when
+// the block was written, has no frame.
 //
 // The order of the requests in a batch means nothing, and is not kept: they come back by target and Seq.
 package record

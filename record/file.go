@@ -1,13 +1,13 @@
 package record
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"iter"
 	"os"
+	"slices"
 
 	"lapse/timeline"
 )
@@ -18,7 +18,7 @@ type File struct {
 	file *os.File
 }
 
-// Open opens a recording. It may still be written to; what is read is its intact prefix. The error
+// Open opens a recording. It may still be written to; what is read is what is intact. The error
 // for anything else than a recording is a [*FileError] with a hint.
 func Open(path string) (*File, error) {
 	f, err := os.Open(path)
@@ -46,8 +46,11 @@ func notRecording(path string, err error) error {
 	if info, serr := os.Stat(path); serr == nil && info.IsDir() {
 		e.what = path + " is a directory, not a Lapse recording"
 	}
-	if errors.Is(err, errNewer) || errors.Is(err, errOlder) {
+	switch {
+	case errors.Is(err, errNewer):
 		e.what, e.hint = path+" was "+err.Error(), "read it with the version of lapse that wrote it"
+	case errors.Is(err, errOlder):
+		e.what, e.hint = path+" was "+err.Error(), "it is of a Lapse before the first release: read it with the commit that wrote it"
 	}
 	return e
 }
@@ -58,70 +61,131 @@ func (f *File) Close() error { return f.file.Close() }
 // Run reads the recording once and returns everything but its batches, which are read again at each
 // pass over Run.Batches, and always as far as the recording reached now.
 //
-// If the recording is cut off or damaged, the run is its intact prefix and the error says so: it is
-// [ErrTruncated] for one whose writer was killed or still writes, [ErrCorrupt] for a damaged one.
-// Both leave a run that can be judged. Any other error leaves none.
+// If the recording is cut off or damaged, the run is what is intact, before and after the damage, and the error says what is
+// missing: it is [ErrTruncated] for one whose writer was killed or still writes, [ErrCorrupt] for a damaged one. Both leave a
+// run that can be judged: what is missing shows in it as gaps between sequence numbers. Any other error leaves none.
 func (f *File) Run() (timeline.Run, error) {
 	var run timeline.Run
-	u, err := newUnpacker()
+	u, err := newUnpacker(heads)
 	if err != nil {
 		return run, err
 	}
 	defer u.close()
-	u.only = func(kind byte) bool { return kind != batchFact }
-
-	end := int64(headerSize)
-	blocks := bufio.NewReaderSize(io.NewSectionReader(f.file, end, 1<<62), 1<<16)
-	keep := func(block []byte) error { end += int64(len(block)); return nil }
-	decodeBlocks(blocks, u, keep, func(fact timeline.Fact, ferr error) bool {
-		err = ferr
-		gather(&run, fact)
+	info, err := f.file.Stat()
+	if err != nil {
+		return run, fmt.Errorf("read recording: %w", err)
+	}
+	var missing account
+	end, err := f.walk(u, info.Size(), missing.lost, func(facts []timeline.Fact) bool {
+		for _, fact := range facts {
+			missing.read(fact)
+			gather(&run, fact)
+		}
+		missing.close()
 		return true
 	})
 	run.Batches = f.batches(end)
+	if err != nil && !errors.Is(err, ErrTruncated) {
+		return run, fmt.Errorf("%s, byte %d: %w", f.path, end, err)
+	}
+	if damage := missing.error(); damage != nil {
+		return run, fmt.Errorf("%s: %w", f.path, damage)
+	}
 	if err != nil {
 		err = fmt.Errorf("%s, byte %d: %w", f.path, end, err)
 	}
 	return run, err
 }
 
-// gather puts a fact in its place in the run.
+// gather puts a fact in its place in the run. One that is repeated counts only where the first was lost.
 func gather(run *timeline.Run, fact timeline.Fact) {
+	again, isRepeat := fact.(repeat)
+	if isRepeat {
+		fact = again.Fact
+	}
 	switch fact := fact.(type) {
 	case timeline.Meta:
-		run.Meta = fact
+		if !isRepeat || run.Meta.ID == "" {
+			run.Meta = fact
+		}
 	case timeline.Source:
-		run.Sources = append(run.Sources, fact)
+		run.Sources = with(run.Sources, fact, isRepeat, func(s timeline.Source) any { return s.ID })
 	case timeline.Sync:
 		run.Syncs = append(run.Syncs, fact)
 	case timeline.Peer:
-		run.Peers = append(run.Peers, fact)
+		run.Peers = with(run.Peers, fact, isRepeat, func(p timeline.Peer) any { return p })
 	case timeline.Target:
-		run.Targets = append(run.Targets, fact)
+		run.Targets = with(run.Targets, fact, isRepeat, func(t timeline.Target) any { return t.ID })
 	case timeline.Backend:
-		run.Backends = append(run.Backends, fact)
+		run.Backends = with(run.Backends, fact, isRepeat, func(b timeline.Backend) any { return b })
 	case timeline.Event:
 		run.Events = append(run.Events, fact)
 	}
 }
 
+// with appends a fact to list, unless it is a repeat of one that is there by the same key.
+func with[T any](list []T, fact T, isRepeat bool, key func(T) any) []T {
+	if isRepeat && slices.ContainsFunc(list, func(have T) bool { return key(have) == key(fact) }) {
+		return list
+	}
+	return append(list, fact)
+}
+
 // batches yields the batches of the file's first end bytes.
 func (f *File) batches(end int64) iter.Seq2[timeline.Batch, error] {
 	return func(yield func(timeline.Batch, error) bool) {
-		u, err := newUnpacker()
+		u, err := newUnpacker(batches)
 		if err != nil {
 			yield(timeline.Batch{}, err)
 			return
 		}
 		defer u.close()
-		u.only = func(kind byte) bool { return kind == batchFact }
-		size := end - int64(headerSize)
-		blocks := bufio.NewReaderSize(io.NewSectionReader(f.file, int64(headerSize), size), 1<<16)
-		decodeBlocks(blocks, u, nil, func(fact timeline.Fact, err error) bool {
-			if err != nil {
-				return yield(timeline.Batch{}, fmt.Errorf("%s: %w", f.path, err))
+		skip := func(int64, int64) {} // Run has said what is missing
+		_, err = f.walk(u, end, skip, func(facts []timeline.Fact) bool {
+			for _, fact := range facts {
+				if !yield(fact.(timeline.Batch), nil) {
+					return false
+				}
 			}
-			return yield(fact.(timeline.Batch), nil)
+			return true
 		})
+		if err != nil {
+			yield(timeline.Batch{}, fmt.Errorf("%s: %w", f.path, err))
+		}
+	}
+}
+
+// walk visits the facts of every intact block in the file's first size bytes, and tells lost of each stretch that is none. It
+// returns how far it came: to the end, or to where the file breaks off or cannot be read.
+func (f *File) walk(u *unpacker, size int64, lost func(at, n int64), visit func([]timeline.Fact) bool) (end int64, err error) {
+	at := int64(headerSize)
+	var frame []byte
+	for in := f.from(at, size); ; {
+		next, err := readFrame(in, frame)
+		if errors.Is(err, io.EOF) {
+			return at, nil
+		}
+		var facts []timeline.Fact
+		if err == nil {
+			frame = next
+			facts, err = u.facts(frame[blockHead:])
+		}
+		switch {
+		case err == nil:
+			at += int64(len(next))
+			if !visit(facts) {
+				return at, nil
+			}
+		case !errors.Is(err, ErrCorrupt):
+			return at, err
+		default:
+			next, err := f.nextBlock(at+1, size)
+			if err != nil {
+				return at, err
+			}
+			lost(at, next-at)
+			at = next
+			in = f.from(at, size)
+		}
 	}
 }

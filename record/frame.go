@@ -13,19 +13,24 @@ import (
 // stops there, and a newline, so that a transfer as text is noticed. The last byte is the version.
 const (
 	magic      = "LAPSE\x1a\n"
-	version    = 4
+	version    = 5
 	headerSize = len(magic) + 1
-	blockHead  = 12       // length, crc, check
-	maxBlock   = 64 << 20 // bytes of a block's payload, packed or unpacked: a guard, not a target
+	mark       = "\xd7LB\n" // begins every block
+	blockHead  = 16         // mark, length, crc, check
+	maxBlock   = 64 << 20   // bytes of a block's payload, packed or unpacked: a guard, not a target
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// firstKept is the first format that every later Lapse reads.
+const firstKept = 5
 
 func header() []byte { return append([]byte(magic), version) }
 
 // appendFrame adds one block around payload to dst.
 func appendFrame(dst, payload []byte) []byte {
 	start := len(dst)
+	dst = append(dst, mark...)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(payload)))
 	dst = binary.LittleEndian.AppendUint32(dst, crc32.Checksum(payload, castagnoli))
 	dst = binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
@@ -50,14 +55,15 @@ func readHeader(r io.Reader) error {
 		return fmt.Errorf("%w (format %d, this one reads %d)", errNewer, v, version)
 	} else if v == 0 {
 		return errNotRecording
-	} else if v < version {
-		return fmt.Errorf("%w (format %d, this one reads %d)", errOlder, v, version)
+	} else if v < firstKept {
+		return fmt.Errorf("%w (format %d, this one reads %d and later)", errOlder, v, firstKept)
 	}
 	return nil
 }
 
 // readFrame reads the next block from r and returns it whole, header and payload, in buf if it fits.
-// The error is io.EOF at the recording's end, ErrTruncated inside a block, ErrCorrupt, or the reader's.
+// The error is io.EOF at the recording's end, ErrTruncated inside a block, ErrCorrupt, or the reader's. A block that is damaged
+// behind an intact header is returned with its error.
 func readFrame(r io.Reader, buf []byte) ([]byte, error) {
 	buf = resize(buf, blockHead)
 	if _, err := io.ReadFull(r, buf); err == io.EOF {
@@ -65,21 +71,28 @@ func readFrame(r io.Reader, buf []byte) ([]byte, error) {
 	} else if err != nil {
 		return nil, readError(err)
 	}
-	if crc32.Checksum(buf[:8], castagnoli) != binary.LittleEndian.Uint32(buf[8:]) {
+	size, ok := payloadSize(buf)
+	if !ok {
 		return nil, corrupt("a block's header fails its checksum")
 	}
-	size := binary.LittleEndian.Uint32(buf)
-	if size > maxBlock {
-		return nil, corrupt("a block of %d bytes", size)
-	}
-	buf, err := readMore(r, buf, int(size))
+	buf, err := readMore(r, buf, size)
 	if err != nil {
 		return nil, err
 	}
-	if crc32.Checksum(buf[blockHead:], castagnoli) != binary.LittleEndian.Uint32(buf[4:]) {
-		return nil, corrupt("a block fails its checksum")
+	if crc32.Checksum(buf[blockHead:], castagnoli) != binary.LittleEndian.Uint32(buf[len(mark)+4:]) {
+		return buf, corrupt("a block fails its checksum")
 	}
 	return buf, nil
+}
+
+// payloadSize reads a block's header. It reports whether that is intact.
+func payloadSize(head []byte) (size int, ok bool) {
+	const check = blockHead - 4
+	if string(head[:len(mark)]) != mark || crc32.Checksum(head[:check], castagnoli) != binary.LittleEndian.Uint32(head[check:]) {
+		return 0, false
+	}
+	n := binary.LittleEndian.Uint32(head[len(mark):])
+	return int(n), n <= maxBlock
 }
 
 // readMore appends n bytes from r to buf. It allocates no more than arrives, times two, so that a

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -235,35 +234,16 @@ func TestRequestsOfABatchComeBackByTargetAndSeq(t *testing.T) {
 
 // TestLengthsOfEveryMagnitudeComeBack covers each symbol, with many bits and few, and more than one block.
 func TestLengthsOfEveryMagnitudeComeBack(t *testing.T) {
-	var want [][numLengths]int64
-	for shift := range 64 {
+	var want timeline.Batch
+	for shift := range 53 {
 		for _, d := range []int64{-1, 0, 1} {
-			v := int64(1)<<shift + d
-			want = append(want, [numLengths]int64{lenLate: v, lenFirst: -v, lenRest: int64(shift)})
+			v := micros(int64(1)<<shift + d)
+			short := timeline.Micros(min(uint64(1)<<shift, math.MaxUint32))
+			want.Requests = append(want.Requests,
+				timeline.Request{Target: 1, Seq: uint64(len(want.Requests)), Due: v, Sent: 0, Done: -v, Outcome: timeline.Outcome{Phases: timeline.Phases{DNS: short, TLS: short}}})
 		}
 	}
-	var l lengths
-	var r lengthReader
-	for range 300 {
-		l.reset()
-		l.turnTo(1, always|1<<lenFirst)
-		for i := range want {
-			l.put(&want[i])
-		}
-		if err := r.open(&cursor{data: l.appendTo(nil)}); err != nil {
-			t.Fatal(err)
-		}
-		r.turnTo(1, always|1<<lenFirst)
-		for i := range want {
-			var got [numLengths]int64
-			if r.get(&got); got != want[i] {
-				t.Fatalf("%d came back as %d", want[i], got)
-			}
-		}
-		if err := r.close(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	checkSame(t, decode(t, write(t, []timeline.Fact{want}, 1)), []timeline.Fact{want})
 }
 
 func TestInstantsFinerThanMicrosecondsAreRoundedOutward(t *testing.T) {
@@ -339,61 +319,56 @@ func payloads(t testing.TB, path string) (all [][]byte) {
 	return all
 }
 
-// open returns the facts of blocks, one after the other, until an error.
-func open(t testing.TB, payloads ...[]byte) (facts []timeline.Fact, err error) {
+// open returns the facts of a block.
+func open(t testing.TB, payload []byte) (facts []timeline.Fact, err error) {
 	t.Helper()
-	u, err := newUnpacker()
+	u, err := newUnpacker(everything)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer u.close()
-	for _, p := range payloads {
-		more, err := u.facts(p)
+	return u.facts(payload)
+}
+
+func TestEveryBlockIsReadAlone(t *testing.T) {
+	facts := someRun(8)
+	var got []timeline.Fact
+	blocks := payloads(t, write(t, facts, 5))
+	for i := range blocks {
+		more, err := open(t, blocks[len(blocks)-1-i])
 		if err != nil {
-			return facts, err
+			t.Fatal(err)
 		}
-		facts = append(facts, more...)
+		got = append(more, got...)
 	}
-	return facts, nil
+	checkSame(t, got, facts)
 }
 
-// TestBlockThatIsMissingOrComesTwiceIsDamage: its requests would be read with codes that are not those they were
-// written with. They are few, so that this might not be noticed otherwise.
-func TestBlockThatIsMissingOrComesTwiceIsDamage(t *testing.T) {
-	f := newFake(8)
-	var facts []timeline.Fact
-	for range 60 {
-		facts = append(facts, f.batch(1, timeline.New, time.Millisecond, 1))
+func TestBlocksOfSeveralSourcesMakeOneRecording(t *testing.T) {
+	one, other := someRun(11), []timeline.Fact{
+		timeline.Source{ID: 2, Name: "prober-b", Role: timeline.Prober},
+		timeline.Batch{Source: 2, Requests: []timeline.Request{{Target: 9, Due: time.Second, Sent: time.Second, Done: 2 * time.Second}}},
+		timeline.Event{ID: 12, Source: 2, Kind: timeline.ProberStall},
 	}
-	blocks := payloads(t, write(t, facts, 1))
-	for last := 1; last < len(blocks)-2; last++ { // the first may come again: with it the codes begin anew
-		for _, next := range [][]byte{blocks[last], blocks[last+2]} {
-			got, err := open(t, append(blocks[:last+1:last+1], next)...)
-			checkSame(t, got, facts[:last+1])
-			if !errors.Is(err, ErrCorrupt) {
-				t.Fatalf("after block %d: %v, want ErrCorrupt", last, err)
-			}
+	path := filepath.Join(t.TempDir(), "merged.lapse")
+	merged := header()
+	blocks, more := payloads(t, write(t, one, 7)), payloads(t, write(t, other, 1))
+	for i, b := range blocks {
+		merged = appendFrame(merged, b)
+		if i < len(more) {
+			merged = appendFrame(merged, more[i])
 		}
 	}
-}
-
-// TestNothingIsReadOnceABlockWasDamaged: what the codes learnt of it is not what the writer's did.
-func TestNothingIsReadOnceABlockWasDamaged(t *testing.T) {
-	blocks := payloads(t, write(t, someRun(9)[5:], 5))
-	u, err := newUnpacker()
-	if err != nil {
+	if err := os.WriteFile(path, merged, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	defer u.close()
-	if _, err := u.facts(blocks[0]); err != nil {
-		t.Fatal(err)
+	got := decode(t, path)
+	if len(got) != len(one)+len(other) {
+		t.Errorf("%d facts of %d and %d", len(got), len(one), len(other))
 	}
-	if _, err := u.facts(blocks[1][:len(blocks[1])-1]); err == nil {
-		t.Fatal("a block without its last byte is read")
-	}
-	for i := 1; i < 3; i++ {
-		if _, err := u.facts(blocks[i]); err == nil || !strings.Contains(err.Error(), "before it") {
-			t.Errorf("block %d after a damaged one: %v", i, err)
+	for _, fact := range other {
+		if !slices.ContainsFunc(got, func(have timeline.Fact) bool { return reflect.DeepEqual(have, fact) }) {
+			t.Errorf("%+v is missing", fact)
 		}
 	}
 }
@@ -437,13 +412,13 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzBlock opens blocks whose checksums hold, so that the fuzzer gets past them.
+// FuzzBlock opens blocks whose checksums hold, so that the fuzzer gets past them and past zstd.
 func FuzzBlock(f *testing.F) {
 	b, err := newBlock()
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, fact := range someRun(5)[:8] {
+	for _, fact := range someRun(5)[:11] {
 		if err := b.add(fact); err != nil {
 			f.Fatal(err)
 		}
@@ -451,28 +426,32 @@ func FuzzBlock(f *testing.F) {
 	if _, err := b.pack(); err != nil {
 		f.Fatal(err)
 	}
-	packed := cursor{data: slices.Clone(b.packed)}
-	packed.take(packed.uvarint() >> 1)
-	f.Add(b.body, packed.data)
-	f.Add([]byte{}, []byte{0})
-	enc, err := newBlock()
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Fuzz(func(t *testing.T, body, lengths []byte) {
-		u, err := newUnpacker()
-		if err != nil {
-			t.Fatal(err)
+	n := byte(len(b.requests))
+	f.Add(slices.Clone(b.head), n, slices.Clone(b.columns[colSeq]), slices.Clone(b.columns[colLate]), slices.Clone(b.columns[colRest]))
+	f.Add([]byte{}, byte(0), []byte{}, []byte{}, []byte{})
+	f.Fuzz(func(t *testing.T, head []byte, n byte, seq, late, rest []byte) {
+		payload := append(b.appendPacked(nil, head), n&0x7f)
+		for column := range numColumns {
+			payload = b.appendPacked(payload, map[int][]byte{colSeq: seq, colClass: late, colLate: late, colTarget: rest, colRest: rest}[column])
 		}
-		defer u.close()
-		enc.body = body
-		facts, err := u.facts(append(enc.appendBody(nil), lengths...))
-		if err != nil && !errors.Is(err, ErrCorrupt) {
-			t.Fatalf("%v is not ErrCorrupt", err)
-		}
-		for _, fact := range facts {
-			if b, ok := fact.(timeline.Batch); ok && len(b.Requests) > mostRequests {
-				t.Fatalf("%d requests in a block", len(b.Requests))
+		for _, want := range []reading{everything, heads, batches} {
+			u, err := newUnpacker(want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			facts, err := u.facts(payload)
+			u.close()
+			if err != nil && !errors.Is(err, ErrCorrupt) {
+				t.Fatalf("%v is not ErrCorrupt", err)
+			}
+			requests := 0
+			for _, fact := range facts {
+				if b, ok := fact.(timeline.Batch); ok {
+					requests += len(b.Requests)
+				}
+			}
+			if requests > int(n) {
+				t.Fatalf("%d requests of %d", requests, n)
 			}
 		}
 	})

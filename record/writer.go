@@ -22,6 +22,7 @@ type Writer struct {
 	mu    sync.Mutex
 	log   log
 	block *block
+	defs  definitions
 	buf   []byte
 }
 
@@ -76,12 +77,25 @@ func (w *Writer) Append(fact timeline.Fact) error {
 	if err := w.log.failed(); err != nil {
 		return err
 	}
-	if err := w.block.add(fact); err != nil {
+	if err := w.add(fact); err != nil {
 		return err
 	}
 	if w.block.full() {
 		return w.flush()
 	}
+	return nil
+}
+
+func (w *Writer) add(fact timeline.Fact) error {
+	if batch, ok := fact.(timeline.Batch); ok {
+		return w.block.addBatch(batch)
+	}
+	kind, text, err := encodeFact(fact)
+	if err != nil {
+		return err
+	}
+	w.block.addText(kind, text)
+	w.defs.note(kind, text)
 	return nil
 }
 
@@ -97,8 +111,12 @@ func (w *Writer) flush() error {
 	if err := w.log.failed(); err != nil || w.block.facts == 0 {
 		return err
 	}
+	if now := w.log.length(); w.defs.due(now) {
+		w.defs.repeat(w.block, now)
+	}
 	payload, err := w.block.pack()
 	w.block.reset()
+	w.defs.flushed = len(w.defs.facts)
 	if err != nil {
 		return w.log.fail(err)
 	}
@@ -113,6 +131,9 @@ func (w *Writer) Close() error {
 	defer w.mu.Unlock()
 	if w.log.isClosed() {
 		return nil
+	}
+	if w.defs.flushed > w.defs.repeated && w.log.failed() == nil {
+		w.defs.repeat(w.block, w.log.length())
 	}
 	err := w.flush()
 	if cerr := w.log.close(); err == nil {

@@ -1,0 +1,133 @@
+package record
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"lapse/timeline"
+)
+
+// from reads the file from byte at to byte size.
+func (f *File) from(at, size int64) io.Reader {
+	return bufio.NewReaderSize(io.NewSectionReader(f.file, at, size-at), 1<<16)
+}
+
+// nextBlock returns where the next intact block header is, at byte from or later, and size if there is none.
+func (f *File) nextBlock(from, size int64) (int64, error) {
+	buf := make([]byte, 1<<16)
+	for at := from; at < size; {
+		n, err := f.file.ReadAt(buf[:min(int64(len(buf)), size-at)], at)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return 0, fmt.Errorf("read recording: %w", err)
+		}
+		if i := headerIn(buf[:n]); i >= 0 {
+			return at + int64(i), nil
+		}
+		if n <= blockHead {
+			break
+		}
+		at += int64(n - blockHead + 1) // a header may begin in the last bytes of buf
+	}
+	return size, nil
+}
+
+// headerIn returns where in buf an intact block header is, or -1.
+func headerIn(buf []byte) int {
+	for i := 0; ; i++ {
+		next := bytes.Index(buf[i:], []byte(mark))
+		if next < 0 || i+next+blockHead > len(buf) {
+			return -1
+		}
+		i += next
+		if _, ok := payloadSize(buf[i : i+blockHead]); ok {
+			return i
+		}
+	}
+}
+
+// An account says what the damaged stretches of a recording held, as far as what lies around them tells.
+type account struct {
+	losses  []loss
+	open    bool // nothing was read since the last of losses
+	instant time.Duration
+	nextSeq map[timeline.SourceID]uint64
+}
+
+// A loss is a stretch that cannot be read.
+type loss struct {
+	at, bytes int64
+	requests  uint64        // at least so many
+	from, to  time.Duration // what was recorded between these is missing; to is 0 where nothing follows
+}
+
+// lost notes a stretch. Several in a row are one.
+func (a *account) lost(at, n int64) {
+	if last := len(a.losses) - 1; a.open && last >= 0 {
+		a.losses[last].bytes += n
+		return
+	}
+	a.losses = append(a.losses, loss{at: at, bytes: n, from: a.instant})
+	a.open = true
+}
+
+// read takes in a fact of an intact block.
+func (a *account) read(fact timeline.Fact) {
+	switch f := fact.(type) {
+	case timeline.Event:
+		a.instant = max(a.instant, f.Seen)
+	case headOnly:
+		for _, w := range f.Watermarks {
+			a.instant = max(a.instant, w.Due)
+		}
+		if missed := f.FirstSeq - a.nextSeq[f.Source]; f.FirstSeq > a.nextSeq[f.Source] && len(a.losses) > 0 {
+			a.losses[len(a.losses)-1].requests += missed
+		}
+		if a.nextSeq == nil {
+			a.nextSeq = map[timeline.SourceID]uint64{}
+		}
+		a.nextSeq[f.Source] = f.FirstSeq + f.size
+	}
+}
+
+// close ends a block: what was lost before it was recorded before its end.
+func (a *account) close() {
+	if a.open {
+		a.losses[len(a.losses)-1].to = a.instant
+	}
+	a.open = false
+}
+
+// mostNamed is how many losses an error names.
+const mostNamed = 3
+
+// error says what is missing, or nil if nothing is.
+func (a *account) error() error {
+	if len(a.losses) == 0 {
+		return nil
+	}
+	var texts []string
+	for _, l := range a.losses[:min(len(a.losses), mostNamed)] {
+		texts = append(texts, l.String())
+	}
+	if more := len(a.losses) - mostNamed; more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more places", more))
+	}
+	return corrupt("%s", strings.Join(texts, "; "))
+}
+
+func (l loss) String() string {
+	text := fmt.Sprintf("%d bytes from byte %d on cannot be read, ", l.bytes, l.at)
+	if l.requests > 0 {
+		text += fmt.Sprintf("with %d requests ", l.requests)
+	}
+	from, to := l.from.Round(time.Millisecond), l.to.Round(time.Millisecond)
+	if l.to == 0 {
+		return text + fmt.Sprintf("recorded after %v", from)
+	}
+	return text + fmt.Sprintf("recorded between %v and %v", from, to)
+}
