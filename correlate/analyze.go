@@ -10,7 +10,7 @@ import (
 // Analyze judges a recorded run: what a [Tracker] says once it was given every fact. It reads the
 // run's batches once and keeps no requests but the failed ones, so ten million need little memory.
 //
-// Where the record is damaged or breaks off, Analyze judges what lies before and says so in Run.Truncated and
+// Where the record is damaged or breaks off, Analyze judges what is there and says so in Run.Truncated and
 // Run.Aborted. Where the run's end is known all the same, the time up to it is unobserved. An error tells that
 // there is nothing to judge.
 func Analyze(run timeline.Run, o Options) (*model.Timeline, error) {
@@ -31,7 +31,7 @@ func Analyze(run timeline.Run, o Options) (*model.Timeline, error) {
 	if run.Batches != nil {
 		for b, err := range run.Batches {
 			if err != nil {
-				t.damage = "the record breaks off: " + err.Error()
+				t.damage = "the record is not whole: " + err.Error()
 				break
 			}
 			t.Add(b)

@@ -37,6 +37,7 @@ type Tracker struct {
 	targets  map[timeline.TargetID]*track
 	order    []timeline.TargetID // IDs in the order of the record
 	sources  map[timeline.SourceID]timeline.Source
+	losses   losses
 	backends map[timeline.SourceID][]string // by ID; 0 is unknown
 	events   []timeline.Event
 	placed   []model.Event // as last published
@@ -63,6 +64,7 @@ func NewTracker(o Options) *Tracker {
 	return &Tracker{
 		opts: o, targets: map[timeline.TargetID]*track{}, begun: map[string]time.Duration{}, stopped: map[string]time.Duration{},
 		sources: map[timeline.SourceID]timeline.Source{}, backends: map[timeline.SourceID][]string{}, stalls: map[timeline.SourceID][]windows.Period{},
+		losses: newLosses(),
 	}
 }
 
@@ -135,6 +137,7 @@ func (t *Tracker) addBackend(b timeline.Backend) {
 }
 
 func (t *Tracker) addBatch(b timeline.Batch) {
+	t.losses.addBatch(b)
 	for _, r := range b.Requests {
 		tr := t.targets[r.Target]
 		if tr == nil {
@@ -153,6 +156,9 @@ func (t *Tracker) addBatch(b timeline.Batch) {
 }
 
 func (t *Tracker) addEvent(e timeline.Event) {
+	if gap, lost := t.losses.before(e); lost {
+		t.events = append(t.events, gap)
+	}
 	t.events = append(t.events, e)
 	t.now = max(t.now, e.Seen)
 	if !fromWorkstation(e) {
@@ -280,7 +286,7 @@ func (t *Tracker) snapshots() []*snapshot {
 	}
 	for _, s := range snapshots {
 		stalls, faults := controlStalls(snapshots, s.target.Source)
-		s.unobserved, s.unsure = s.reading.Unobserved(s.measured, s.tail, t.stalls[s.target.Source], stalls, faults)
+		s.unobserved, s.unsure = s.reading.Unobserved(s.measured, s.tail, t.stalls[s.target.Source], stalls, slices.Concat(faults, t.losses.of(s.target, s.measured)))
 	}
 	return snapshots
 }

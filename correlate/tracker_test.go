@@ -322,7 +322,7 @@ func TestARecordingThatBreaksOffIsJudgedUpToItsEnd(t *testing.T) {
 		aborted string
 	}{
 		{"broken off", brokenOff, "the recording ends there: Lapse was killed, or the run goes on"},
-		{"damaged", damaged, "the record breaks off: block 7 is cut short"},
+		{"damaged", damaged, "the record is not whole: block 7 is cut short"},
 	} {
 		tl := analyze(t, test.run)
 		if got := unobservedText(tl); got != "" {

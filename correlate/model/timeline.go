@@ -267,7 +267,7 @@ type Unobserved struct {
 	Target string        `json:"target"`
 	Start  time.Duration `json:"start"`
 	End    time.Duration `json:"end"`
-	Reason string        `json:"reason"` // "not sent", "prober stalled", "local fault", "run ended early"
+	Reason string        `json:"reason"` // "not sent", "prober stalled", "local fault", "run ended early", "record damaged"
 }
 
 // Reasons of [Unobserved] time.
@@ -276,6 +276,7 @@ const (
 	ReasonStalled = "prober stalled"
 	ReasonLocal   = "local fault"
 	ReasonEnded   = "run ended early"
+	ReasonLost    = "record damaged" // what was measured is not on record
 )
 
 // A Failure is one failed request.
