@@ -92,7 +92,7 @@ func (b *Books) Add(q timeline.Request) {
 		return
 	}
 	i := b.met(q.Sent, q.Done)
-	b.flights[q.Target] = append(b.flights[q.Target], flight{q.Due, q.Sent, q.Done, q.Class, i})
+	b.flights[q.Target] = append(b.flights[q.Target], flight{q.Due, q.Sent, q.Done, q.Class, q.Delayed, i})
 	b.total(q, i)
 	if i < 0 {
 		return

@@ -40,7 +40,7 @@ func (c *check) counts(target model.Target, windows []model.Window, on recorded)
 	}
 	isFailed := on.count(func(f flight) bool { return f.class.Failed() })
 	isGood := on.count(func(f flight) bool { return f.class == timeline.OK })
-	isSlow := on.count(func(f flight) bool { return f.class == timeline.OK && f.took() > SlowBar })
+	isSlow := on.count(func(f flight) bool { return f.class == timeline.OK && !f.delayed && f.took() > SlowBar })
 	c.count(target, "failed", target.Failed, isFailed)
 	c.count(target, "failed in windows", failed, isFailed)
 	c.count(target, "slow in windows", slow, isSlow)

@@ -13,7 +13,8 @@ import (
 type flight struct {
 	due, sent, done time.Duration
 	class           timeline.Class
-	met             int // the first truth it met, or −1
+	delayed         bool // by a stop of the prober
+	met             int  // the first truth it met, or −1
 }
 
 func (f flight) took() time.Duration { return f.done - f.sent }
@@ -79,7 +80,7 @@ func (r recorded) traceOf(truth int, t Truth) (tr trace, any bool) {
 // spoils reports whether f shows what t is to look like.
 func (t Truth) spoils(f flight) bool {
 	if t.Class() == Slow {
-		return f.class == timeline.OK && f.took() > SlowBar
+		return f.class == timeline.OK && !f.delayed && f.took() > SlowBar
 	}
 	return f.class.Failed()
 }
@@ -137,10 +138,10 @@ func (r recorded) count(so func(flight) bool) (n int) {
 	return n
 }
 
-// latencies are those of the good answers, from Due, rising.
+// latencies are those of the good answers that no stop of the prober delayed, from Due, rising.
 func (r recorded) latencies() (list []time.Duration) {
 	for _, f := range r {
-		if f.class == timeline.OK {
+		if f.class == timeline.OK && !f.delayed {
 			list = append(list, f.done-f.due)
 		}
 	}
