@@ -198,7 +198,7 @@ func (r *rollout) requests(target timeline.TargetID, rate float64, from, to time
 // lagScore counts how often measures held the truth.
 type lagScore struct {
 	measures, high         int
-	below, above           int // the truth, of measures of causes of high confidence
+	above                  int // the truth, of measures of causes of high confidence
 	belowAny               int // of all
 	exaggerated, twice     int
 	missed                 int // Pods that were routed to for long and that no cause names

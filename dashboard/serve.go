@@ -34,8 +34,7 @@ func Serve(ctx context.Context, ln net.Listener, store *Store, opts Options) err
 	select {
 	case err = <-failed:
 	case <-ctx.Done():
-		err = shutdown(server)
-		<-failed
+		err = cmp.Or(shutdown(server), <-failed)
 	}
 	cancel()
 	handler.awaitViewers()

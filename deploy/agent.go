@@ -262,11 +262,11 @@ func body(w http.ResponseWriter, r *http.Request, value any) bool {
 func reply(w http.ResponseWriter, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	json.NewEncoder(w).Encode(value) // fails only if the client has gone
+	_ = json.NewEncoder(w).Encode(value) // fails only if the client has gone
 }
 
 func fail(w http.ResponseWriter, status int, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	json.NewEncoder(w).Encode(errorReply{err.Error()})
+	_ = json.NewEncoder(w).Encode(errorReply{err.Error()})
 }

@@ -26,10 +26,6 @@ import (
 	"lapse/kube/kubetest"
 )
 
-func contextWithCancel(t *testing.T) (context.Context, context.CancelFunc) {
-	return context.WithCancel(t.Context())
-}
-
 // fakeCluster is a cluster whose API server gives UIDs.
 func fakeCluster(objects ...runtime.Object) (Cluster, *fake.Clientset) {
 	client := fake.NewClientset(objects...)

@@ -197,7 +197,7 @@ func (c *forwarded) watch(failure io.Reader) {
 		c.failure = err
 	}
 	if c.failure != nil {
-		c.data.Reset()
+		_ = c.data.Reset()
 	}
 }
 

@@ -60,7 +60,7 @@ func (c *child) start(done func(exitCode int)) error {
 		if c.capture {
 			c.copyLines(out)
 		} else {
-			io.Copy(c.output, out)
+			_, _ = io.Copy(c.output, out) // whoever reads the output may have gone: the command goes on
 		}
 	}()
 	go func() {
@@ -103,7 +103,7 @@ func (c *child) copyLines(r io.Reader) {
 			if marked <= maxMarks { // before it is shown, which may take as long as it likes
 				c.mark(timeline.Event{Seen: c.now(), Kind: timeline.CommandOutput, Writer: "lapse", Detail: clip(maskText(strings.TrimRight(text, "\r\n")))})
 			}
-			io.WriteString(c.output, line)
+			_, _ = io.WriteString(c.output, line)
 		}
 		if err != nil {
 			return
@@ -121,7 +121,7 @@ func clip(line string) string {
 // signal sends sig to the command and all it started.
 func (c *child) signal(sig syscall.Signal) {
 	if c.cmd != nil && c.cmd.Process != nil {
-		syscall.Kill(-c.cmd.Process.Pid, sig)
+		_ = syscall.Kill(-c.cmd.Process.Pid, sig) // it may just have ended
 	}
 }
 

@@ -74,7 +74,7 @@ func (o *Options) runHere(ctx context.Context, signals <-chan os.Signal, stdout,
 	}
 	measured := false
 	defer func() {
-		m.rec.Close()
+		_ = m.rec.Close() // a second Close, except where nothing was measured
 		if !measured {
 			discard(dir)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"sort"
 	"strconv"
@@ -100,17 +101,16 @@ func (p *page) handler() http.Handler { return dashboard.Handler(p.store, p.opti
 
 func (p *page) Show(tl *model.Timeline, now time.Duration) {
 	p.latest.Store(tl)
-	put := p.store.Put
-	put("tool", tl.Tool)
-	put("t0", tl.T0)
-	put("run", tl.Run)
-	put("verdict", tl.Verdict)
-	put("unobserved", tl.Unobserved)
+	p.put("tool", tl.Tool)
+	p.put("t0", tl.T0)
+	p.put("run", tl.Run)
+	p.put("verdict", tl.Verdict)
+	p.put("unobserved", tl.Unobserved)
 	for _, t := range tl.Targets {
-		put("target/"+t.Name, t)
+		p.put("target/"+t.Name, t)
 	}
 	for _, w := range tl.Windows {
-		put("window/"+strconv.Itoa(w.ID), w)
+		p.put("window/"+strconv.Itoa(w.ID), w)
 	}
 	for id := len(tl.Windows) + 1; id <= p.windows; id++ {
 		p.store.Delete("window/" + strconv.Itoa(id))
@@ -120,16 +120,23 @@ func (p *page) Show(tl *model.Timeline, now time.Duration) {
 		p.events = 0 // later events may have widened the brackets of earlier ones
 	}
 	for _, e := range tl.Events[min(p.events, len(tl.Events)):] {
-		put("event/"+strconv.Itoa(int(e.ID)), e)
+		p.put("event/"+strconv.Itoa(int(e.ID)), e)
 	}
 	p.events = len(tl.Events)
 	for _, pod := range tl.Pods {
-		put("pod/"+pod.UID, pod)
+		p.put("pod/"+pod.UID, pod)
 	}
 	p.showBuckets(tl)
-	put("now", now)
-	put("live", tl.Run.Live)
+	p.put("now", now)
+	p.put("live", tl.Run.Live)
 	p.noteShown(!tl.Run.Live)
+}
+
+// put shows value under key. A value that cannot be encoded is missing on the page, and the log says so.
+func (p *page) put(key string, value any) {
+	if err := p.store.Put(key, value); err != nil {
+		slog.Warn("the page lacks a value", "error", err)
+	}
 }
 
 // A chunk is a part of a target's series.
@@ -147,13 +154,13 @@ func (p *page) showBuckets(tl *model.Timeline) {
 	if tl.Buckets.Width != p.width {
 		p.dropChunks(tl)
 		p.width = tl.Buckets.Width
-		p.store.Put("bucketWidth", p.width)
+		p.put("bucketWidth", p.width)
 	}
 	for name, s := range tl.Buckets.Targets {
 		last := max(0, len(s.Sent)-1) / chunkSlots
 		for c := p.chunks[name]; c <= last && len(s.Sent) > 0; c++ {
 			from, to := c*chunkSlots, min((c+1)*chunkSlots, len(s.Sent))
-			p.store.Put("bucket/"+name+"/"+strconv.Itoa(c), chunk{
+			p.put("bucket/"+name+"/"+strconv.Itoa(c), chunk{
 				Start: from, Sent: s.Sent[from:to], Failed: s.Failed[from:to],
 				Unobserved: s.Unobserved[from:to], Latency: s.Latency[from:to],
 				Classes: classesWithin(s.Classes, from, to),

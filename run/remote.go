@@ -116,7 +116,9 @@ func (o *Options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 	}
 	measured := false
 	defer func() {
-		r.copy.Close()
+		if err := r.copy.Close(); err != nil {
+			log.Warn("the copy of the recording may be incomplete", "error", err)
+		}
 		if !measured {
 			discard(r.dir)
 		}

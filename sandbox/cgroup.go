@@ -146,7 +146,7 @@ func undelegate(controllers []string) {
 	for _, h := range hierarchies() {
 		for _, c := range controllers {
 			if h.v2 {
-				os.WriteFile(filepath.Join(h.path, "cgroup.subtree_control"), []byte("-"+c), 0)
+				_ = os.WriteFile(filepath.Join(h.path, "cgroup.subtree_control"), []byte("-"+c), 0)
 			}
 		}
 	}
@@ -186,7 +186,7 @@ func removeCgroups(limit time.Duration) error {
 func walkCgroups(visit func(dir string)) {
 	var dirs []string
 	for _, h := range hierarchies() {
-		filepath.WalkDir(filepath.Join(h.path, cgroupRoot), func(path string, d fs.DirEntry, err error) error {
+		_ = filepath.WalkDir(filepath.Join(h.path, cgroupRoot), func(path string, d fs.DirEntry, err error) error {
 			if err == nil && d.IsDir() {
 				dirs = append(dirs, path)
 			}

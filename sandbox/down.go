@@ -119,7 +119,7 @@ func down(ctx context.Context, dir string, keepLogs bool) error {
 // removeNetnsDir undoes what the first `ip netns add` of a machine's life does, if nobody else uses it.
 func removeNetnsDir() {
 	if entries, err := os.ReadDir(netnsDir); err == nil && len(entries) == 0 {
-		unmountUnder(netnsDir)
+		_ = unmountUnder(netnsDir)
 		os.Remove(netnsDir)
 	}
 }

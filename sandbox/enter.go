@@ -74,7 +74,9 @@ func runKubectl(_ context.Context, a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	os.Setenv("KUBECONFIG", s.kubeconfig())
+	if err := os.Setenv("KUBECONFIG", s.kubeconfig()); err != nil {
+		return err
+	}
 	return execve(append([]string{s.bin("kubectl")}, args...))
 }
 

@@ -204,12 +204,12 @@ func lockMachine() (release func(), err error) {
 }
 
 // closeInherited sees to it that what we start keeps no file open that our caller left open, such as a lock.
-func closeInherited() { unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) } // from Linux 5.11 on
+func closeInherited() { _ = unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) } // from Linux 5.11 on
 
 // daemonAttr detaches a process from our terminal and process group.
 func daemonAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-func kill(pid int) { unix.Kill(pid, unix.SIGKILL) }
+func kill(pid int) { _ = unix.Kill(pid, unix.SIGKILL) }
 
 func inode(path string) (uint64, error) {
 	var st unix.Stat_t

@@ -194,5 +194,5 @@ func cacheDir() (string, error) {
 
 // addSbinToPath: `su` without a dash leaves root without the directories that hold ip and iptables.
 func addSbinToPath() {
-	os.Setenv("PATH", os.Getenv("PATH")+":/usr/local/sbin:/usr/sbin:/sbin")
+	_ = os.Setenv("PATH", os.Getenv("PATH")+":/usr/local/sbin:/usr/sbin:/sbin")
 }

@@ -106,7 +106,7 @@ func (s *sandbox) launch(name string, env []string, files []*os.File, args ...st
 		return nil, componentError{name, err}
 	}
 	d := &daemon{process: process{Name: name, PID: cmd.Process.Pid}, ended: make(chan struct{})}
-	go func() { cmd.Wait(); close(d.ended) }()
+	go func() { _ = cmd.Wait(); close(d.ended) }()
 	st, err := readStat(d.PID)
 	if err != nil {
 		return nil, componentError{name, errors.New("ended at once")}

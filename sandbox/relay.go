@@ -62,8 +62,8 @@ func pass(ctx context.Context, client *net.TCPConn) error {
 
 // copyAndClose passes on the end of the stream, too: kubectl exec closes one direction first.
 func copyAndClose(to, from *net.TCPConn) {
-	io.Copy(to, from)
-	to.CloseWrite()
+	_, _ = io.Copy(to, from)
+	_ = to.CloseWrite()
 }
 
 // dialIn connects from inside a network namespace. The address must be numeric: then the socket is

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"io"
 	"os"
@@ -21,7 +22,7 @@ func runVegeta(_ context.Context, l load) (o outcome, err error) {
 		}
 		defer f.Close()
 		buffered := bufio.NewWriter(f)
-		defer buffered.Flush()
+		defer func() { err = cmp.Or(err, buffered.Flush()) }()
 		out = buffered
 	}
 	encode := vegetalib.NewEncoder(out)

@@ -143,7 +143,7 @@ func (t *Watch) Close() {
 		log.Close()
 	}
 	for _, watch := range t.routes {
-		watch.end()
+		_, _ = watch.end()
 	}
 }
 

@@ -124,17 +124,14 @@ func run(ctx context.Context, o Options, terminate <-chan os.Signal, log io.Writ
 			return err
 		case <-ctx.Done():
 			s.http.Close()
-			<-served
-			return nil
+			return <-served
 		case <-terminate:
 			fmt.Fprintf(log, "%s was told to end at %s: %s\n", o.Name, stamp(time.Now()), o.OnSIGTERM)
 			switch o.OnSIGTERM {
 			case "exit":
 				return listener.Close() // and the process ends; the kernel cuts its connections
 			case "graceful":
-				err := s.drain(ctx, o.DrainFor)
-				<-served
-				return err
+				return cmp.Or(s.drain(ctx, o.DrainFor), <-served)
 			}
 		}
 	}

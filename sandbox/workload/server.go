@@ -109,7 +109,7 @@ func (s *server) reply(w http.ResponseWriter, r *http.Request) error {
 
 func (s *server) count(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	json.NewEncoder(w).Encode(Count{
+	_ = json.NewEncoder(w).Encode(Count{
 		Pod:         s.options.Name,
 		Connections: s.counts.connections.Load(),
 		Started:     s.counts.started.Load(),
