@@ -6,14 +6,14 @@ UI      := dashboard/ui
 RUNS    ?= $(CURDIR)/runs
 GOFLAGS_BUILD := -trimpath -ldflags "-s -w -X lapse/run.Version=$(VERSION) -X main.image=$(IMAGE)"
 
-.PHONY: help build image sandbox demo test check truth test-ui test-sandbox test-e2e bench bench-go golden ui measure demo-series rollouts clean FORCE
+.PHONY: help build image sandbox demo test check lint truth test-ui test-sandbox test-e2e bench bench-go golden ui measure demo-series rollouts clean FORCE
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
 
 ## make demo      a drain measured on a real cluster on this machine, before and after the fix
 ## make test      all tests: Go, the page, and end to end on that cluster
-## make check     the quick part of the tests: formatting, vet, Go tests
+## make check     the quick part of the tests: formatting, vet, staticcheck, errcheck, Go tests
 ## make truth     the simulations that judgements are held against, with all their seeds
 ## make build     bin/lapse
 ## make image     bin/lapse.tar, the image for the Job in a cluster
@@ -54,18 +54,39 @@ test: check test-ui test-sandbox test-e2e
 # package at a time, after the others: no test runs beside a compiler, and a prober never waits for another package's tests.
 REALTIME := ./loadgen/faultserver ./loadgen ./loadgen/hey ./cmd/lapse ./dashboard
 
-check: $(UI)/node_modules
+check: $(UI)/node_modules bin/gotest
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted"; exit 1; fi
 	sandbox/needs.sh
 	go vet ./...
 	go -C sandbox vet ./...
 	go -C loadgen/bench vet ./...
+	go -C tools vet ./gotest
+	$(MAKE) --no-print-directory lint
 	go test -race -run '^$$' ./... >/dev/null
 	go -C sandbox test -run '^$$' ./... >/dev/null
-	go test -race $$(go list ./... | grep -vxF "$$(go list $(REALTIME))")
-	go test -race -p 1 -timeout 20m $(REALTIME)
-	go -C sandbox test -p 1 ./...
-	go -C loadgen/bench test -p 1 ./...
+	bin/gotest -race $$(go list ./... | grep -vxF "$$(go list $(REALTIME))")
+	bin/gotest -race -p 1 -timeout 20m $(REALTIME)
+	bin/gotest -C sandbox -p 1 ./...
+	bin/gotest -C loadgen/bench -p 1 ./...
+	bin/gotest -C tools ./gotest
+
+# staticcheck and errcheck of tools/go.mod, over every module; tools/errcheck.txt lists the calls whose error says nothing.
+lint: bin/staticcheck bin/errcheck
+	bin/staticcheck ./...
+	bin/errcheck -ignoretests -exclude tools/errcheck.txt ./...
+	cd sandbox && ../bin/staticcheck -tags cluster,e2e ./... && ../bin/errcheck -ignoretests -exclude ../tools/errcheck.txt ./...
+	cd loadgen/bench && ../../bin/staticcheck ./... && ../../bin/errcheck -ignoretests -exclude ../../tools/errcheck.txt ./...
+	cd tools && ../bin/staticcheck ./... && ../bin/errcheck -exclude errcheck.txt ./...
+
+bin/staticcheck: tools/go.mod
+	go -C tools build -o ../$@ honnef.co/go/tools/cmd/staticcheck
+
+bin/errcheck: tools/go.mod
+	go -C tools build -o ../$@ github.com/kisielk/errcheck
+
+# go test that fails when a test was skipped.
+bin/gotest: tools/gotest/main.go
+	go -C tools build -o ../$@ ./gotest
 
 # make check runs a fifth of the seeds.
 truth:
@@ -85,13 +106,13 @@ $(UI)/node_modules: $(UI)/package-lock.json
 	@touch $@
 
 # The sandbox itself, in both proxy modes, and that it leaves nothing behind.
-test-sandbox: bin/sandbox
+test-sandbox: bin/sandbox bin/gotest
 	bin/sandbox setup
 	bin/sandbox down
-	go -C sandbox test -count=1 -timeout 20m -tags cluster .
+	bin/gotest -C sandbox -count=1 -timeout 20m -tags cluster .
 
-test-e2e: sandbox
-	@status=0; LAPSE="$(CURDIR)/bin/lapse" go -C sandbox test -count=1 -timeout 40m -tags e2e -v ./e2e || status=$$?; \
+test-e2e: sandbox bin/gotest
+	@status=0; LAPSE="$(CURDIR)/bin/lapse" bin/gotest -C sandbox -count=1 -timeout 40m -tags e2e -v ./e2e || status=$$?; \
 	bin/sandbox down; exit $$status
 
 golden:

@@ -124,7 +124,7 @@ func (o *Options) MeasureOn(ctx context.Context, clock timeline.Clock, dir strin
 	if err != nil {
 		return nil, Refuse("give another --out", "%w", err)
 	}
-	defer rec.Close()
+	defer func() { _ = rec.Close() }() // a second Close, except where nothing was measured
 	screen := newScreen(stderr, o.total())
 	m := newMeasurement(o, NewLogger(screen.talk()))
 	m.rec, m.clock, m.live = rec, clock, newLive(nil, screen, nil)
