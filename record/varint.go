@@ -3,8 +3,6 @@ package record
 import (
 	"encoding/binary"
 	"time"
-
-	"lapse/timeline"
 )
 
 // A cursor takes values off the front of data. Once something was missing, bad is set and every
@@ -42,15 +40,6 @@ func (c *cursor) uint16() uint16 {
 		c.bad = true
 	}
 	return uint16(v)
-}
-
-// target takes a target's ID.
-func (c *cursor) target() timeline.TargetID {
-	v := c.uvarint()
-	if v > 1<<32-1 {
-		c.bad = true
-	}
-	return timeline.TargetID(v)
 }
 
 // bytes takes a length and as many bytes.
