@@ -181,7 +181,7 @@ is repeated until a request on a new connection is lost.
 
 - **drains**: without the fix, until one lost a request. **failed**: requests that the last of them lost, of all sent.
 - **with the fix**: Lapse's exit code (0 passed, 3 requests failed, 4 inconclusive), failed requests, coverage of new and of reused connections, and the
-  longest time between two requests of either while observed: an outage that was longer would have been seen.
+  longest time in which nothing looked at one of them: an outage of all requests that was longer would have been seen.
 - **load**: the machine's load average over a minute as the try began.
 `, cmp.Or(strings.Join(s.command, " "), "make demo"), s.n, tries[0].began.Format("2006-01-02 15:04"), tries[len(tries)-1].began.Format("2006-01-02 15:04 UTC"), commit(ctx, s.root), drill.Machine())
 	for _, load := range s.loads {
