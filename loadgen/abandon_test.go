@@ -11,7 +11,7 @@ import (
 // underWay is how many requests of a target are open.
 func underWay(p *Prober, id timeline.TargetID) int {
 	p.mu.Lock()
-	b := p.targets[id].book
+	b := p.targets[id].inflight
 	p.mu.Unlock()
 	b.mu.Lock()
 	defer b.mu.Unlock()

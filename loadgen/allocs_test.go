@@ -77,24 +77,24 @@ func TestNewRequestsAllocateLittle(t *testing.T) {
 func allocations(t *testing.T, p Probe) float64 {
 	t.Helper()
 	p.Connections, p.Timeout = 1, 10*time.Second
-	plan, err := newPlan(p)
+	plan, err := compile(p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan.ports = newPortBook()
+	plan.ports = newPortAllocator()
 	target, _ := newSink(timeline.StartClock(), p.Rate)
-	target.plan, target.log = plan, slog.New(slog.DiscardHandler)
-	target.engine = engines[p.Kind](target)
+	target.compiledProbe, target.log = plan, slog.New(slog.DiscardHandler)
+	target.engine = engines[p.Kind](target.requester)
 	target.engine.prepare()
 	defer target.engine.close()
 	requests := make([]timeline.Request, 0, 16)
 	var seq uint64
 	ask := func() {
 		j := job{seq: seq, due: floorMicros(target.clock.Now())}
-		target.book.opened(j.seq, j.due, j.due+time.Millisecond)
+		target.inflight.opened(j.seq, j.due, j.due+time.Millisecond)
 		target.engine.send(j)
 		seq++
-		for requests = requests[:0]; len(requests) == 0; requests, _, _ = target.book.take(requests, target.clock.Now()) {
+		for requests = requests[:0]; len(requests) == 0; requests, _, _ = target.inflight.take(requests, target.clock.Now()) {
 			time.Sleep(20 * time.Microsecond) // with one processor, only an idle scheduler looks at sockets at once
 		}
 		for inUse(target.engine) {
@@ -117,7 +117,7 @@ func inUse(e engine) bool {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		return e.inUse > 0
-	case *fresh:
+	case *perRequest:
 		return e.idle.Load() == 0
 	}
 	return false
@@ -126,7 +126,7 @@ func inUse(e engine) bool {
 // allocationsOfTLS is how many the bare exchange of the same bytes takes.
 func allocationsOfTLS(t *testing.T, p Probe) float64 {
 	t.Helper()
-	plan, err := newPlan(p)
+	plan, err := compile(p)
 	if err != nil {
 		t.Fatal(err)
 	}

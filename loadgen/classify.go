@@ -34,7 +34,7 @@ var (
 	errUnexpected = errors.New("not the expected text")
 )
 
-// classify says in one word what err, met in phase ph, tells about the target.
+// classify is the class of a request that ended with err in phase ph.
 func classify(err error, ph phase) timeline.Class {
 	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		if class, known := errnoClass(errno, ph); known {
@@ -59,15 +59,14 @@ func classify(err error, ph phase) timeline.Class {
 	return timeline.Other
 }
 
-// ourOwn are the system's errors that say we ran out of something ourselves.
-var ourOwn = []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EADDRNOTAVAIL, syscall.EADDRINUSE, syscall.ENOBUFS, syscall.ENOMEM}
+// shortages are the system's errors that say that this process or machine ran out of something.
+var shortages = []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EADDRNOTAVAIL, syscall.EADDRINUSE, syscall.ENOBUFS, syscall.ENOMEM}
 
-// lookUpShortages are those that a look-up may meet, which connects a UDP socket without binding it: EAGAIN says that no local port
-// is free (inet_autobind in Linux), and EADDRNOTAVAIL that there is no way to the name server from here, which with
-// several name servers hides what the others said.
+// lookUpShortages are those of a look-up, which connects a UDP socket without binding it: EAGAIN says that no local port
+// is free (inet_autobind in Linux). EADDRNOTAVAIL is not one of them: it says that there is no route to the name server.
 var lookUpShortages = []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOBUFS, syscall.ENOMEM}
 
-// resolvingClass: a resolver that could open no socket tells nothing of the name. net.DNSError keeps only the text of
+// resolvingClass: a resolver that could open no socket says nothing about the name. net.DNSError keeps only the text of
 // such an error (newDNSError in package net).
 func resolvingClass(err error) timeline.Class {
 	if failure, ok := errors.AsType[*net.DNSError](err); ok && slices.ContainsFunc(lookUpShortages, func(errno syscall.Errno) bool {
@@ -80,9 +79,9 @@ func resolvingClass(err error) timeline.Class {
 
 func errnoClass(errno syscall.Errno, ph phase) (_ timeline.Class, known bool) {
 	switch {
-	case ph != resolving && slices.Contains(ourOwn, errno), ph == resolving && slices.Contains(lookUpShortages, errno):
+	case ph != resolving && slices.Contains(shortages, errno), ph == resolving && slices.Contains(lookUpShortages, errno):
 		return timeline.Local, true
-	case ph == resolving: // what befell the name server's connection says nothing of the target's
+	case ph == resolving: // an error of the connection to the name server says nothing about the target
 		return timeline.DNS, true
 	}
 	switch errno {
@@ -106,7 +105,7 @@ func isTimeout(err error) bool {
 	return ok && timeout.Timeout()
 }
 
-// timeoutClass: once the TCP connection stands, what fails to come is an answer.
+// timeoutClass: once the TCP connection is established, it is the answer that is missing.
 func timeoutClass(ph phase) timeline.Class {
 	if ph <= connecting {
 		return timeline.TimeoutConnect
@@ -114,7 +113,7 @@ func timeoutClass(ph phase) timeline.Class {
 	return timeline.TimeoutResponse
 }
 
-// eofClass: a body cut short is a wrong body; a connection closed before that is one closed on us.
+// eofClass: a truncated body is a wrong body; before the body, the peer closed the connection.
 func eofClass(ph phase) timeline.Class {
 	if ph == receiving {
 		return timeline.Body

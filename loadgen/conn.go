@@ -2,16 +2,12 @@ package loadgen
 
 import (
 	"bufio"
-	"context"
 	"crypto/tls"
 	"errors"
 	"net"
-	"net/netip"
 	"sync"
 	"syscall"
 	"time"
-
-	"lapse/timeline"
 )
 
 // A conn is a connection to a target.
@@ -34,78 +30,6 @@ type socket struct {
 
 var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readBuffer) }}
 
-// A dialled is how far the way to a connection led, and how long it took.
-type dialled struct {
-	phase phase // the last one
-	took  timeline.Phases
-	peer  uint16 // where the connection went, or was to go; 0 if that is not known
-}
-
-// dial connects to the target. After an error, the phase is the one in which it came.
-func (t *target) dial(deadline time.Duration) (_ *conn, d dialled, err error) {
-	until := t.clock.Wall(deadline)
-	d.phase = resolving
-	addrs, resolved, err := t.resolve(t.clock, until)
-	d.took.DNS = resolved
-	if err != nil {
-		return nil, d, err
-	}
-	d.phase = connecting
-	begun := t.clock.Now()
-	tcp, addr, passed, err := t.ports.dialAny(addrs, t.clock, deadline)
-	d.took.Connect = timeline.MicrosOf(t.clock.Now() - begun)
-	d.peer = t.peers.id(addr)
-	if err != nil {
-		return nil, d, err
-	}
-	t.passedOver(passed)
-	c := newConn(tcp)
-	c.peer = d.peer
-	if t.tls == nil {
-		return c, d, nil
-	}
-	d.phase = handshaking
-	begun = t.clock.Now()
-	err = c.handshake(t.tls, until)
-	d.took.TLS = timeline.MicrosOf(t.clock.Now() - begun)
-	if err != nil {
-		c.abort()
-		return nil, d, err
-	}
-	return c, d, nil
-}
-
-// passedOver notes which addresses failed before another one accepted, but for those that a stop of our own may have made.
-func (t *target) passedOver(failed []failedAddress) {
-	for _, f := range failed {
-		if since, seen := t.pulse.lastStop(f.over); !f.sleptThrough(since, seen) {
-			t.passed.note(t.name, f)
-		}
-	}
-}
-
-// resolve looks the host up, every time: a name that stops resolving is a failure like another.
-// Numeric hosts need no look-up.
-func (p *plan) resolve(clock timeline.Clock, until time.Time) ([]netip.AddrPort, timeline.Micros, error) {
-	if p.addr.IsValid() {
-		return p.addrs, 0, nil
-	}
-	begun := clock.Now()
-	ctx, cancel := context.WithDeadline(context.Background(), until)
-	defer cancel()
-	var own net.Resolver // one that is shared lets requests wait for each other's look-ups, also for one that is stuck
-	ips, err := own.LookupNetIP(ctx, "ip", p.host)
-	took := timeline.MicrosOf(clock.Now() - begun)
-	addrs := make([]netip.AddrPort, 0, len(ips))
-	for _, ip := range ips {
-		addrs = append(addrs, netip.AddrPortFrom(ip.Unmap(), p.port))
-	}
-	if err == nil && len(addrs) == 0 {
-		err = &net.DNSError{Err: "no address", Name: p.host, IsNotFound: true}
-	}
-	return addrs, took, err
-}
-
 func newConn(tcp *net.TCPConn) *conn {
 	c := &conn{Conn: tcp, tcp: tcp, br: readers.Get().(*bufio.Reader)}
 	c.br.Reset(tcp)
@@ -122,7 +46,7 @@ func (c *conn) handshake(config *tls.Config, until time.Time) error {
 	return secure.Handshake()
 }
 
-// abort closes the connection by a reset and gives its memory back. Nobody may use c after this.
+// abort closes the connection by a reset and releases its memory. Nobody may use c after this.
 func (c *conn) abort() {
 	c.reset()
 	c.release()
@@ -145,7 +69,7 @@ func (c *conn) release() {
 }
 
 // dead reports whether an idle connection cannot carry another request: the peer has closed or
-// reset it, or has sent what nobody asked for.
+// reset it, or has sent bytes without a request.
 func (c *conn) dead() bool {
 	c.peek()
 	switch {

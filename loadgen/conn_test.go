@@ -10,7 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"lapse/timeline"
 )
@@ -97,48 +96,5 @@ func TestNothingIsSentAfterGoodbye(t *testing.T) {
 	serving.Wait()
 	if n := failed(f.of(1)); n > 0 || second.Load() > 0 {
 		t.Errorf("%d failed, %d were sent after a goodbye", n, second.Load())
-	}
-}
-
-func TestTimeoutIsOursOnlyWhereWeCouldNotKnow(t *testing.T) {
-	const sent, timeout = 1000 * ms, 800 * ms // so the deadline is at 1.8 s
-	tests := []struct {
-		name        string
-		since, seen time.Duration // of a stop
-		judged      time.Duration // when the timeout was noticed
-		ph          phase
-		written     time.Duration
-		answered    bool
-		want        bool
-	}{
-		{"never stopped", 0, 0, 1800 * ms, connecting, 0, false, false},
-		{"never stopped, and an answer came just after the deadline", 0, 0, 1801 * ms, awaiting, sent, true, false},
-		{"stopped for most of the time", 1010 * ms, 1700 * ms, 1800 * ms, connecting, 0, false, true},
-		{"stopped in between", 1100 * ms, 1650 * ms, 1800 * ms, connecting, 0, false, false},
-		{"stopped at the deadline", 1700 * ms, 1804 * ms, 1804 * ms, connecting, 0, false, true},
-		{"stopped at the deadline, before the request was written", 1700 * ms, 1804 * ms, 1804 * ms, sending, 0, false, true},
-		{"stopped at the deadline, and an answer is there", 1700 * ms, 1804 * ms, 1804 * ms, awaiting, sent, true, true},
-		{"stopped at the deadline, and no answer is there", 1700 * ms, 1804 * ms, 1804 * ms, awaiting, sent, false, false},
-		{"stopped at the deadline and before, and the answer lies there since", 1200 * ms, 1300 * ms, 1801 * ms, awaiting, sent, true, true},
-		{"stopped before it was written", 1001 * ms, 1300 * ms, 1800 * ms, awaiting, 1300 * ms, false, true},
-		{"stopped before it was written, but waited for since", 1001 * ms, 1300 * ms, 2000 * ms, awaiting, 1300 * ms, false, false},
-		{"noticed too late", 0, 0, 1900 * ms, connecting, 0, false, true},
-		{"noticed too late, and an answer is there", 0, 0, 1900 * ms, receiving, sent, true, true},
-		{"noticed too late, and no answer is there", 0, 0, 1900 * ms, awaiting, sent, false, false},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			target := stoppedTarget(timeline.StartClock(), test.since, test.seen, test.judged)
-			target.timeout = timeout
-			ours, theirs := pair(t)
-			if test.answered {
-				_, _ = theirs.Write([]byte("HTTP"))
-				waitFor(t, "bytes", ours.waiting)
-			}
-			a := &attempt{sent: sent, written: test.written}
-			if got := target.missed(a, test.judged, test.ph, ours); got != test.want {
-				t.Errorf("ours: %v", got)
-			}
-		})
 	}
 }

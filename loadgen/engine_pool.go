@@ -9,15 +9,15 @@ import (
 	"lapse/timeline"
 )
 
-// A pool sends requests on persistent connections: what a client with a connection pool meets. It
+// A pool sends requests on persistent connections, as a client with a connection pool does. It
 // serves reused and control targets.
 //
-// It keeps a fixed number of slots with a connection each, and takes them in turn, so that each
-// connection, and with it each backend, is asked equally often. When all of them wait for replies it
-// opens spare ones, up to the cap on open requests: a stall is met by as many requests as were due.
+// It keeps a fixed number of slots with a connection each and uses them in turn, so that each
+// connection, and with it each backend, gets equally many requests. When all of them wait for replies it
+// opens spare ones, up to the cap on open requests: a stalled service gets as many requests as were due.
 //
-// The pacing thread itself writes the request on an idle connection; that is one system call, which
-// cannot block as the connection's send buffer is empty. The connection's own goroutine is parked in the
+// The pacing thread itself writes the request on an idle connection. That is one system call, which
+// cannot block because the connection's send buffer is empty. The connection's own goroutine waits in the
 // read that the reply ends. So a request costs a single wake-up, and leaves on time even where the scheduler
 // is slow to run goroutines.
 //
@@ -25,15 +25,15 @@ import (
 // connection that is dead before anything was written is replaced, and then the new connection's
 // outcome is the request's.
 type pool struct {
-	*target
+	*requester
 	wg       sync.WaitGroup
 	starting atomic.Int64 // requests that wait for their goroutine to begin connecting
 	counts   connCounts
 
 	mu      sync.Mutex
-	idle    ring    // kept slots, the one unused for longest first
-	spare   []*slot // connected ones beyond those kept, the one unused for longest first
-	inUse   int     // slots with an open request
+	idle    ring        // kept slots, the one unused for longest first
+	spare   []*connSlot // connected ones beyond those kept, the one unused for longest first
+	inUse   int         // slots with an open request
 	closing bool
 }
 
@@ -57,28 +57,28 @@ func (c *connCounts) LogValue() slog.Value {
 const spareIdle = 5 * time.Second
 
 // A slot is a place for one connection.
-type slot struct {
+type connSlot struct {
 	kept    bool
 	session atomic.Pointer[session] // nil while there is none
 	since   time.Duration
 }
 
-func newPool(t *target) engine {
-	if t.maxInUse > 0 {
-		t.keep = min(t.keep, t.maxInUse)
+func newPool(q *requester) engine {
+	if q.maxInUse > 0 {
+		q.keep = min(q.keep, q.maxInUse)
 	}
-	return &pool{target: t, idle: ring{slots: make([]*slot, t.keep)}}
+	return &pool{requester: q, idle: ring{slots: make([]*connSlot, q.keep)}}
 }
 
-// prepare connects all kept slots. It waits until they stand or have failed to, but not for long: the requests that are due
-// are then sent on connections of their own, so that a service which lets us wait is seen to.
+// prepare connects all kept slots. It waits until they are connected or have failed, but not for long: requests that are due
+// meanwhile open connections of their own, so a service that does not accept connections is measured too.
 func (p *pool) prepare() {
 	var dials sync.WaitGroup
 	for range p.keep {
 		dials.Add(1)
 		p.wg.Go(func() {
 			defer dials.Done()
-			p.connectAhead(&slot{kept: true})
+			p.connectAhead(&connSlot{kept: true})
 		})
 	}
 	connected := make(chan struct{})
@@ -88,12 +88,12 @@ func (p *pool) prepare() {
 	})
 	select {
 	case <-connected:
-	case <-time.After(patience(p.interval())):
+	case <-time.After(maxLateness(p.interval())):
 	}
 }
 
-// connectAhead connects s for its first request. What fails is left for that to try.
-func (p *pool) connectAhead(s *slot) {
+// connectAhead connects s for its first request, which tries again if this fails.
+func (p *pool) connectAhead(s *connSlot) {
 	defer p.ready(s)
 	c, _, err := p.dial(p.clock.Now() + p.timeout)
 	if err != nil {
@@ -102,13 +102,13 @@ func (p *pool) connectAhead(s *slot) {
 	}
 	session := &session{pool: p, slot: s, conn: c}
 	s.session.Store(session)
-	_ = c.SetDeadline(time.Time{}) // what went wrong with c shows at its first use
+	_ = c.SetDeadline(time.Time{}) // an error shows at the first use of c
 	p.counts.opened.Add(1)
 	p.wg.Go(session.serve)
 }
 
 // ready puts a new slot where take finds it, unless the measuring has ended meanwhile.
-func (p *pool) ready(s *slot) {
+func (p *pool) ready(s *connSlot) {
 	p.mu.Lock()
 	closing := p.closing
 	if !closing {
@@ -137,12 +137,11 @@ func (p *pool) send(j job) {
 }
 
 // sendAnew sends on whatever connection s has, or on a new one.
-func (p *pool) sendAnew(s *slot, j job) {
+func (p *pool) sendAnew(s *connSlot, j job) {
 	if session := s.session.Load(); session != nil && session.send(j) {
 		return
 	}
-	a := attempt{job: j}
-	c := p.open(&a)
+	a, c := p.open(j)
 	if c == nil {
 		p.put(s)
 		return
@@ -157,11 +156,11 @@ func (p *pool) sendAnew(s *slot, j job) {
 }
 
 // take returns the slot to send on next, or why there is none.
-func (p *pool) take() (*slot, timeline.Class) {
+func (p *pool) take() (*connSlot, timeline.Class) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if cap := p.maxOpen(); p.inUse >= cap {
-		return nil, refusal(int64(p.inUse)-p.starting.Load()-p.ports.choosing.Load(), int64(cap))
+	if most := p.maxOpen(); p.inUse >= most {
+		return nil, refusal(int64(p.inUse)-p.starting.Load()-p.ports.choosing.Load(), int64(most))
 	}
 	p.inUse++
 	if s := p.idle.pop(); s != nil {
@@ -172,11 +171,11 @@ func (p *pool) take() (*slot, timeline.Class) {
 		p.spare = p.spare[:last]
 		return s, 0
 	}
-	return &slot{}, 0
+	return &connSlot{}, 0
 }
 
 // put takes a slot back whose request is over.
-func (p *pool) put(s *slot) {
+func (p *pool) put(s *connSlot) {
 	unused := p.shelve(s)
 	if unused != nil {
 		unused.retire()
@@ -184,7 +183,7 @@ func (p *pool) put(s *slot) {
 }
 
 // shelve puts s where take finds it, and returns a session that has become too many.
-func (p *pool) shelve(s *slot) (unused *session) {
+func (p *pool) shelve(s *connSlot) (unused *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.inUse--
@@ -205,7 +204,7 @@ func (p *pool) shelve(s *slot) (unused *session) {
 }
 
 // forget notes that the idle session of s is dead.
-func (p *pool) forget(s *slot, dead *session) {
+func (p *pool) forget(s *connSlot, dead *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !s.session.CompareAndSwap(dead, nil) {
@@ -247,7 +246,7 @@ func (p *pool) shut() (idle []*session) {
 // A session is a persistent connection and what happens on it.
 type session struct {
 	pool *pool
-	slot *slot
+	slot *connSlot
 	conn *conn
 
 	mu      sync.Mutex
@@ -279,7 +278,7 @@ func (s *session) send(j job) bool {
 		return false
 	}
 	a := &s.attempt
-	*a = attempt{job: j, sent: sent, stopped: s.pool.pulse.stopped(sent)}
+	*a = s.pool.begin(j, sent)
 	a.outcome.Reused, a.outcome.Peer = s.used, s.conn.peer
 	s.used = true
 	if err := s.pool.write(a, s.conn); err != nil {
@@ -387,17 +386,17 @@ func (s *session) part(why *atomic.Int64) {
 
 // A ring is a queue of at most as many slots as it was made for.
 type ring struct {
-	slots []*slot
+	slots []*connSlot
 	head  int
 	n     int
 }
 
-func (r *ring) push(s *slot) {
+func (r *ring) push(s *connSlot) {
 	r.slots[(r.head+r.n)%len(r.slots)] = s
 	r.n++
 }
 
-func (r *ring) pop() *slot {
+func (r *ring) pop() *connSlot {
 	if r.n == 0 {
 		return nil
 	}

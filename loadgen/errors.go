@@ -13,56 +13,56 @@ import (
 	"lapse/timeline"
 )
 
-// errorTexts are the errors behind failures whose class alone does not tell what is wrong: a certificate of an unknown
-// authority and one for another name are both tls. Of each target and class the first few different texts are told.
+// errorTexts are the errors behind failures whose class is ambiguous: a certificate of an unknown
+// authority and one for another name are both tls. Of each target and class the first few different texts are recorded.
 type errorTexts struct {
-	mu   sync.Mutex
-	told map[failing][]string
-	new  []timeline.Event // not yet handed on
+	mu       sync.Mutex
+	recorded map[errorKey][]string
+	new      []timeline.Event // not yet handed on
 }
 
-// failing is what texts are counted by.
-type failing struct {
+// errorKey is what texts are counted by.
+type errorKey struct {
 	target string
 	class  timeline.Class
 }
 
 const (
-	mostTexts   = 3   // per target and class; some hold the time of day, and never repeat
+	maxTexts    = 3   // per target and class; some hold the time of day, and never repeat
 	longestText = 300 // bytes; longer ones are cut
 )
 
-// unclear are the classes that need a text.
-var unclear = []timeline.Class{
+// ambiguousClasses do not say by themselves what went wrong.
+var ambiguousClasses = []timeline.Class{
 	timeline.DNS, timeline.TLS, timeline.HTTP5xx, timeline.HTTP4xx, timeline.Body, timeline.Local, timeline.Other,
 }
 
-// tell notes why r, a request to target, failed, if it did.
-func (e *errorTexts) tell(target string, r timeline.Request, err error) {
-	if err == nil || !slices.Contains(unclear, r.Class) {
+// record keeps why r, a request to target, failed, if it did.
+func (e *errorTexts) record(target string, r timeline.Request, err error) {
+	if err == nil || !slices.Contains(ambiguousClasses, r.Class) {
 		return
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	which := failing{target, r.Class}
-	if len(e.told[which]) >= mostTexts {
+	which := errorKey{target, r.Class}
+	if len(e.recorded[which]) >= maxTexts {
 		return
 	}
 	text := errorText(err)
-	if slices.Contains(e.told[which], text) {
+	if slices.Contains(e.recorded[which], text) {
 		return
 	}
-	if e.told == nil {
-		e.told = map[failing][]string{}
+	if e.recorded == nil {
+		e.recorded = map[errorKey][]string{}
 	}
-	e.told[which] = append(e.told[which], text)
+	e.recorded[which] = append(e.recorded[which], text)
 	e.new = append(e.new, timeline.Event{
 		Kind: timeline.RequestError, Since: r.Sent, Seen: r.Done, To: r.Class.String(), Detail: text,
 		Object: timeline.Object{Kind: "Target", Name: target}, Status: r.Code,
 	})
 }
 
-// take returns what was told since the last call.
+// take returns what was recorded since the last call.
 func (e *errorTexts) take() []timeline.Event {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -40,15 +40,15 @@ func TestFewErrorTextsAreToldPerTargetAndClass(t *testing.T) {
 	for range 2 {
 		for i := range 9 {
 			err := fmt.Errorf("certificate expired %d s ago", i)
-			e.tell("new", failed(timeline.TLS), err)
-			e.tell("reused", failed(timeline.TLS), err)
+			e.record("new", failed(timeline.TLS), err)
+			e.record("reused", failed(timeline.TLS), err)
 		}
-		e.tell("new", failed(timeline.Other), io.ErrNoProgress)
-		e.tell("new", failed(timeline.Refused), syscall.ECONNREFUSED)
-		e.tell("new", failed(timeline.OK), nil)
+		e.record("new", failed(timeline.Other), io.ErrNoProgress)
+		e.record("new", failed(timeline.Refused), syscall.ECONNREFUSED)
+		e.record("new", failed(timeline.OK), nil)
 	}
 	told := e.take()
-	if len(told) != 2*mostTexts+1 {
+	if len(told) != 2*maxTexts+1 {
 		t.Errorf("%d texts: %v", len(told), told)
 	}
 	first := timeline.Event{

@@ -39,7 +39,7 @@ func TestTheErrorOfManyAddressesIsTheOneThatTellsMost(t *testing.T) {
 		for _, err := range test.errs {
 			failed = append(failed, failedAddress{err: err})
 		}
-		if got := mostTelling(failed).err; got != test.want {
+		if got := mostInformative(failed).err; got != test.want {
 			t.Errorf("of %v: %v", test.errs, got)
 		}
 	}
@@ -64,7 +64,7 @@ func listening(t *testing.T) (accepts, refuses netip.AddrPort) {
 func TestAddressesThatFailedBeforeAGoodOneAreNamed(t *testing.T) {
 	accepts, refuses := listening(t)
 	clock := timeline.StartClock()
-	c, peer, passed, err := newPortBook().dialAny([]netip.AddrPort{refuses, accepts}, clock, clock.Now()+10*time.Second)
+	c, peer, passed, err := newPortAllocator().dialFallback([]netip.AddrPort{refuses, accepts}, clock, clock.Now()+10*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestAddressesThatFailedBeforeAGoodOneAreNamed(t *testing.T) {
 	if len(passed) != 1 || passed[0].addr != refuses || !errors.Is(passed[0].err, syscall.ECONNREFUSED) {
 		t.Errorf("passed over: %v", passed)
 	}
-	if _, peer, _, err := newPortBook().dialAny([]netip.AddrPort{refuses, refuses}, clock, clock.Now()+10*time.Second); peer != refuses || classify(err, connecting) != timeline.Refused {
+	if _, peer, _, err := newPortAllocator().dialFallback([]netip.AddrPort{refuses, refuses}, clock, clock.Now()+10*time.Second); peer != refuses || classify(err, connecting) != timeline.Refused {
 		t.Errorf("of two that refuse: %v from %v", err, peer)
 	}
 }
@@ -84,16 +84,16 @@ func TestAddressesThatFailedBeforeAGoodOneAreNamed(t *testing.T) {
 // machine, but no loopback address.
 func TestAnAddressThatCouldNotBeAskedIsNotPassedOver(t *testing.T) {
 	accepts, refuses := listening(t)
-	book := &portBook{low: 50000, high: 50000, all: map[netip.AddrPort]*ports{}}
+	book := &portAllocator{low: 50000, high: 50000, all: map[netip.AddrPort]*ports{}}
 	first := netip.MustParseAddrPort("0.0.0.0:9")
 	now := time.Now()
 	book.of(first).put(book.of(first).take(now), os.ErrDeadlineExceeded, now)
 	clock := timeline.StartClock()
-	c, _, _, err := book.dialAny([]netip.AddrPort{first, accepts}, clock, clock.Now()+10*time.Second)
+	c, _, _, err := book.dialFallback([]netip.AddrPort{first, accepts}, clock, clock.Now()+10*time.Second)
 	if c != nil || !errors.Is(err, errNoPort) || classify(err, connecting) != timeline.Local {
 		t.Errorf("before a good one: %v, %v", c, err)
 	}
-	if _, _, _, err := book.dialAny([]netip.AddrPort{first, refuses}, clock, clock.Now()+10*time.Second); classify(err, connecting) != timeline.Refused {
+	if _, _, _, err := book.dialFallback([]netip.AddrPort{first, refuses}, clock, clock.Now()+10*time.Second); classify(err, connecting) != timeline.Refused {
 		t.Errorf("before one that refuses: %v", err)
 	}
 }
@@ -107,7 +107,7 @@ func TestOnlyAddressesWithAWayAreTried(t *testing.T) {
 		{[]netip.AddrPort{near, near}, []netip.AddrPort{near, near}},
 		{[]netip.AddrPort{lost, lost}, []netip.AddrPort{lost, lost}},
 	} {
-		if got := withWay(test.all); !slices.Equal(got, test.want) {
+		if got := routableOnly(test.all); !slices.Equal(got, test.want) {
 			t.Errorf("of %v: %v", test.all, got)
 		}
 	}
@@ -115,7 +115,7 @@ func TestOnlyAddressesWithAWayAreTried(t *testing.T) {
 
 // A count is told when it begins, when it has grown tenfold, and at the end if it has changed since.
 func TestPassedAddressesAreCountedAndSeldomTold(t *testing.T) {
-	var p passedOver
+	var p failovers
 	addr := netip.MustParseAddrPort("10.0.0.9:80")
 	failed := func(i int) failedAddress {
 		return failedAddress{addr, failedDial(os.ErrDeadlineExceeded), time.Duration(i) * ms, time.Duration(i+1) * ms}
@@ -141,33 +141,11 @@ func TestPassedAddressesAreCountedAndSeldomTold(t *testing.T) {
 	if again := p.take(true); again != nil {
 		t.Errorf("told twice: %v", again)
 	}
-	for i := range 2 * mostPassed {
+	for i := range 2 * mostFailovers {
 		at := netip.MustParseAddrPort(fmt.Sprintf("10.0.1.%d:80", i))
 		p.note("other", failedAddress{addr: at, err: failedDial(os.ErrDeadlineExceeded)})
 	}
-	if n := len(p.take(true)); n != mostPassed {
-		t.Errorf("%d addresses are counted of one target, want %d", n, mostPassed)
-	}
-}
-
-// An address is not blamed for time in which the prober stood still.
-func TestOwnStopsAreNoFailuresOfAnAddress(t *testing.T) {
-	f := failedAddress{begun: 1000 * ms, over: 1400 * ms}
-	for _, test := range []struct {
-		name        string
-		since, seen time.Duration
-		want        bool
-	}{
-		{"never", 0, 0, false},
-		{"before it", 500 * ms, 1000 * ms, false},
-		{"after it", 1400 * ms, 1900 * ms, false},
-		{"for a little of its time", 1100 * ms, 1200 * ms, false},
-		{"for most of its time", 1050 * ms, 1300 * ms, true},
-		{"when it was given up", 1350 * ms, 1450 * ms, true},
-		{"until just before", 1350 * ms, 1399 * ms, true},
-	} {
-		if got := f.sleptThrough(test.since, test.seen); got != test.want {
-			t.Errorf("stopped %s: %v", test.name, got)
-		}
+	if n := len(p.take(true)); n != mostFailovers {
+		t.Errorf("%d addresses are counted of one target, want %d", n, mostFailovers)
 	}
 }

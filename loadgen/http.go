@@ -21,7 +21,7 @@ type httpOne struct {
 	lacks  error // what a reply without the expected body has wrong with it
 }
 
-func newHTTP(p Probe, u *url.URL) (dialogue, error) {
+func newHTTP(p Probe, u *url.URL) (codec, error) {
 	if err := checkHTTP(p); err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func checkHeader(header http.Header) error {
 		}
 		switch http.CanonicalHeaderKey(name) {
 		case "Content-Length", "Transfer-Encoding", "Connection":
-			return fmt.Errorf("header %s is ours to set", name)
+			return fmt.Errorf("header %s is set by Lapse and cannot be overridden", name)
 		}
 		for _, value := range values {
 			if !validValue([]byte(value)) {
@@ -120,7 +120,7 @@ func HostHeader(u *url.URL) string {
 	return host
 }
 
-// withoutZone is a host without the zone of an IPv6 address, which tells nobody but this machine where it is (RFC 6874, section 1).
+// withoutZone is a host without the zone of an IPv6 address, which has a meaning only on this machine (RFC 6874, section 1).
 func withoutZone(host string) string {
 	if strings.Contains(host, ":") {
 		host, _, _ = strings.Cut(host, "%")
@@ -130,8 +130,8 @@ func withoutZone(host string) string {
 
 // formatRequest writes the request that is sent over and over.
 //
-// A target with a fresh connection per request says Connection: close: it is true, and it lets a server
-// forget the connection as soon as it has answered.
+// On a connection for one request it says Connection: close: it is true, and a server can close the
+// connection as soon as it has answered.
 func formatRequest(p Probe, u *url.URL) []byte {
 	var b bytes.Buffer
 	method := cmp.Or(p.Method, http.MethodGet)

@@ -8,9 +8,9 @@ import (
 	"lapse/timeline"
 )
 
-// A book keeps one target's requests: which are open, and which are done but not yet handed on. From
-// that it knows the target's watermark, the instant before which nothing is missing.
-type book struct {
+// An inflight keeps one target's requests: which are open, and which are done but not yet handed on. They
+// give the target's watermark, the instant before which nothing is missing.
+type inflight struct {
 	mu    sync.Mutex
 	done  []timeline.Request
 	open  []entry // by Seq, without gaps; those before head are settled, the one at head is open
@@ -20,7 +20,7 @@ type book struct {
 	end   time.Duration // when the target's measuring ended; 0 while it runs
 
 	promised time.Duration // the latest watermark
-	closed   bool          // abandoned: how requests end is not noted any more
+	closed   bool          // abandoned: nothing is recorded any more
 }
 
 // An entry is a request that was due and is not known to be over, or waits behind one that is not.
@@ -31,101 +31,101 @@ type entry struct {
 
 const never = time.Duration(math.MaxInt64)
 
-// newBook returns the book of a target whose first due instant is not known yet.
-func newBook() *book { return &book{next: never} }
+// newInflight is that of a target whose first due instant is not known yet.
+func newInflight() *inflight { return &inflight{next: never} }
 
 // opened notes that request seq is due at due, and that the one after it will be due at next.
-func (b *book) opened(seq uint64, due, next time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.open) == 0 {
-		b.first = seq
+func (f *inflight) opened(seq uint64, due, next time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.open) == 0 {
+		f.first = seq
 	}
-	b.open = append(b.open, entry{due: due})
-	b.next = next
+	f.open = append(f.open, entry{due: due})
+	f.next = next
 }
 
-// expect notes when the next request will be due. It refuses an instant that a watermark has
-// passed: we have promised that nothing more is due before that.
-func (b *book) expect(next time.Duration) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if next < b.promised {
+// expect notes when the next request will be due. It refuses an instant before the last watermark, which
+// promised that nothing more is due before it.
+func (f *inflight) expect(next time.Duration) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if next < f.promised {
 		return false
 	}
-	b.next = next
+	f.next = next
 	return true
 }
 
 // finished notes how an open request ended.
-func (b *book) finished(r timeline.Request) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
+func (f *inflight) finished(r timeline.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
 		return
 	}
-	b.done = append(b.done, r)
-	b.open[r.Seq-b.first].over = true
-	for b.head < len(b.open) && b.open[b.head].over {
-		b.head++
+	f.done = append(f.done, r)
+	f.open[r.Seq-f.first].over = true
+	for f.head < len(f.open) && f.open[f.head].over {
+		f.head++
 	}
-	if b.head >= len(b.open)/2 {
-		b.compact()
+	if f.head >= len(f.open)/2 {
+		f.compact()
 	}
 }
 
 // compact drops what is settled, in place: once per as many requests as it moves.
-func (b *book) compact() {
-	b.open = append(b.open[:0], b.open[b.head:]...)
-	b.first += uint64(b.head)
-	b.head = 0
+func (f *inflight) compact() {
+	f.open = append(f.open[:0], f.open[f.head:]...)
+	f.first += uint64(f.head)
+	f.head = 0
 }
 
 // ended notes that nothing will be due any more, and that nothing is open. The measuring has ended when the next request would
-// have been due: the time it took until the last answers were here is not time in which nothing was sent.
-func (b *book) ended(now time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.endAt(now)
+// have been due: the time until the last answers arrived does not count as time in which nothing was sent.
+func (f *inflight) ended(now time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.endAt(now)
 }
 
-func (b *book) endAt(now time.Duration) {
-	b.end = min(ceilMicros(now)+time.Microsecond, floorMicros(b.next))
+func (f *inflight) endAt(now time.Duration) {
+	f.end = min(ceilMicros(now)+time.Microsecond, floorMicros(f.next))
 }
 
-// abandon ends the book as ended does, though requests of target are open: that we did not wait for them is our doing.
-func (b *book) abandon(target timeline.TargetID, now time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for i, e := range b.open {
+// abandon ends as ended does while requests of target are open. They are local, because nobody waited for them.
+func (f *inflight) abandon(target timeline.TargetID, now time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i, e := range f.open {
 		if !e.over {
-			b.done = append(b.done, timeline.Request{
-				Target: target, Seq: b.first + uint64(i), Due: e.due, Sent: e.due, Done: ceilMicros(now), Outcome: timeline.Outcome{Class: timeline.Local},
+			f.done = append(f.done, timeline.Request{
+				Target: target, Seq: f.first + uint64(i), Due: e.due, Sent: e.due, Done: ceilMicros(now), Outcome: timeline.Outcome{Class: timeline.Local},
 			})
 		}
 	}
-	b.open, b.head, b.closed = nil, 0, true
-	b.endAt(now)
+	f.open, f.head, f.closed = nil, 0, true
+	f.endAt(now)
 }
 
-// take appends what is done to requests, and returns the watermark that goes with it. over tells
-// that this was the last of it.
-func (b *book) take(requests []timeline.Request, now time.Duration) (_ []timeline.Request, watermark time.Duration, over bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	requests = append(requests, b.done...)
-	b.done = b.done[:0]
-	b.promised = b.watermark(now)
-	return requests, b.promised, b.end > 0
+// take appends what is done to requests, and returns the watermark that goes with it. over is true
+// for the last of them.
+func (f *inflight) take(requests []timeline.Request, now time.Duration) (_ []timeline.Request, watermark time.Duration, over bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	requests = append(requests, f.done...)
+	f.done = f.done[:0]
+	f.promised = f.watermark(now)
+	return requests, f.promised, f.end > 0
 }
 
 // watermark never passes now: until then a change of rate can still bring the next request forward.
-func (b *book) watermark(now time.Duration) time.Duration {
+func (f *inflight) watermark(now time.Duration) time.Duration {
 	switch {
-	case b.head < len(b.open):
-		return b.open[b.head].due
-	case b.end > 0:
-		return b.end
+	case f.head < len(f.open):
+		return f.open[f.head].due
+	case f.end > 0:
+		return f.end
 	}
-	return floorMicros(min(b.next, now))
+	return floorMicros(min(f.next, now))
 }

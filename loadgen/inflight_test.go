@@ -14,7 +14,7 @@ import (
 func TestWatermarkHoldsInAnyOrder(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		b := newBook()
+		b := newInflight()
 		var open []timeline.Request
 		var watermark time.Duration
 		opened, taken := 0, 0
@@ -58,7 +58,7 @@ func TestWatermarkHoldsInAnyOrder(t *testing.T) {
 // A target is not unobserved while its last answers are awaited, nor is it measured beyond the instant at which it was stopped.
 func TestMeasuringEndsWithThePacing(t *testing.T) {
 	for now, want := range map[time.Duration]time.Duration{15 * ms: 15*ms + time.Microsecond, 20 * ms: 20 * ms, 700 * ms: 20 * ms} {
-		b := newBook()
+		b := newInflight()
 		b.opened(0, 10*ms, 20*ms)
 		b.finished(timeline.Request{Due: 10 * ms})
 		b.ended(now)
@@ -69,7 +69,7 @@ func TestMeasuringEndsWithThePacing(t *testing.T) {
 }
 
 func TestWatermarkNeverPassesNow(t *testing.T) {
-	b := newBook()
+	b := newInflight()
 	b.expect(time.Hour)
 	if _, watermark, _ := b.take(nil, 5*time.Second); watermark != 5*time.Second {
 		t.Errorf("watermark %v", watermark)

@@ -11,10 +11,6 @@ import (
 	"lapse/timeline"
 )
 
-// longestSleep is how long the pacing thread sleeps at most: so long a new target or the end of the
-// run may wait, and so exactly a stall of the prober is known.
-const longestSleep = time.Millisecond
-
 // A pacer runs the schedules of all targets. It hands each request to its target's engine at its due
 // instant, and does nothing else. Its fields belong to the pacing thread.
 type pacer struct {
@@ -23,8 +19,8 @@ type pacer struct {
 	spin    func(time.Duration) // as sleep, but awake
 	early   time.Duration       // before this is left of a wait it is slept, then spun; 0: all of it is slept
 	changes *changes
-	pulse   *pulse
-	stalled func(timeline.Event) // told of stalls
+	stalls  *stallDetector
+	stalled func(timeline.Event) // takes stalls
 
 	targets []*target // those that are being measured
 	last    time.Duration
@@ -85,15 +81,14 @@ func addProcessors(n int) {
 	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + n)
 }
 
-// linger goes on watching until over is closed: nothing is due any more, but answers are awaited, and whether we were
-// stopped meanwhile must be known.
-func (p *pacer) linger(over <-chan struct{}) {
+// watchUntil goes on detecting stops until over is closed: nothing is due any more, but answers are awaited.
+func (p *pacer) watchUntil(over <-chan struct{}) {
 	tick := time.NewTicker(longestSleep)
 	defer tick.Stop()
 	for {
 		select {
 		case <-over:
-			p.watch(p.clock.Now()) // the answers that came in a stop may have been read before we run
+			p.watch(p.clock.Now()) // answers that came in a stop may have been read before this thread runs
 			return
 		case <-tick.C:
 			p.watch(p.clock.Now())
@@ -124,7 +119,7 @@ func (p *pacer) step(now time.Duration) time.Duration {
 	return max(0, next-p.clock.Now())
 }
 
-// finish does what was due before the end. There is more of it than usual where we were stopped until after that.
+// finish sends what was due before the end: more than usual if the prober was stopped until then.
 func (p *pacer) finish(now time.Duration) {
 	p.watch(now)
 	for _, t := range p.targets {
@@ -137,21 +132,21 @@ func (p *pacer) finish(now time.Duration) {
 func (p *pacer) watch(now time.Duration) {
 	since := p.last
 	p.last = now
-	p.pulse.beat(now)
-	if now-since > p.patience() {
+	p.stalls.beat(now)
+	if now-since > p.maxLateness() {
 		p.stalled(timeline.Event{Kind: timeline.ProberStall, Since: floorMicros(since), Seen: ceilMicros(now)})
 	}
 }
 
-// patience is that of the fastest target.
-func (p *pacer) patience() time.Duration {
+// maxLateness is the least of all targets.
+func (p *pacer) maxLateness() time.Duration {
 	fastest := time.Duration(0)
 	for _, t := range p.targets {
 		if fastest == 0 || t.schedule.interval < fastest {
 			fastest = t.schedule.interval
 		}
 	}
-	return patience(fastest)
+	return maxLateness(fastest)
 }
 
 // add begins measuring t.
@@ -181,43 +176,4 @@ func (p *pacer) remove(t *target) {
 			return
 		}
 	}
-}
-
-// A pulse is when the pacing thread last ran, for others to ask whether the prober as a whole was
-// stopped (SIGSTOP, a frozen machine, no CPU to be had).
-type pulse struct {
-	last  atomic.Int64 // when the pacing thread last ran
-	since atomic.Int64 // of the latest stop
-	seen  atomic.Int64 // its end
-	total atomic.Int64 // of all stops
-}
-
-// shortestStop is how long the pacing thread must not have run to count as stopped. It wakes every millisecond.
-const shortestStop = 10 * time.Millisecond
-
-func (p *pulse) beat(now time.Duration) {
-	last := p.last.Swap(int64(now))
-	if last > 0 && int64(now)-last > int64(shortestStop) {
-		p.since.Store(last)
-		p.seen.Store(int64(now))
-		p.total.Add(int64(now) - last)
-	}
-}
-
-// stopped is for how long the prober had been stopped by now, in all.
-func (p *pulse) stopped(now time.Duration) time.Duration {
-	total := time.Duration(p.total.Load())
-	if last := time.Duration(p.last.Load()); last > 0 && now-last > shortestStop {
-		total += now - last // it has just ended, and we run before the pacing thread does
-	}
-	return total
-}
-
-// lastStop is the latest time, as of now, in which the prober was stopped.
-func (p *pulse) lastStop(now time.Duration) (since, seen time.Duration) {
-	last := time.Duration(p.last.Load())
-	if last > 0 && now-last > shortestStop {
-		return last, now // it has just ended, and we run before the pacing thread does
-	}
-	return time.Duration(p.since.Load()), time.Duration(p.seen.Load())
 }

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Pacing chooses between the CPU that pacing takes and how exactly requests leave at their due instants. Both wait in
-// the kernel on Linux, with the thread's timer slack turned off, and both follow the same absolute schedule: neither drifts,
-// and what is late is stored as late. Elsewhere Go's timers wait, which are exact to about a millisecond.
+// Pacing chooses between less CPU and less jitter. On Linux, both sleep in the kernel with the thread's timer slack turned off,
+// and both follow the same absolute schedule: neither drifts, and what is late is stored as late. On other systems Go's
+// timers are used, which are exact to about a millisecond.
 //
 // Measured figures are in docs/measured/pacing.md.
 type Pacing string
@@ -17,12 +17,12 @@ type Pacing string
 const (
 	// Economical sleeps until a request is due, and sends it when the kernel wakes the thread: tens of microseconds late.
 	Economical Pacing = "economical"
-	// Precise wakes early, and spins for the rest. It takes up to [spinning] of CPU time more for each due instant, and
-	// gains where the processor is free; where others want it too, spinning takes it from them.
+	// Precise wakes early, and spins for the rest. It takes up to [spinning] of CPU time more for each due instant. It
+	// helps on a free processor; on a busy one, spinning takes CPU from others.
 	Precise Pacing = "precise"
 )
 
-// Pacings are those there are.
+// Pacings lists them.
 var Pacings = []Pacing{Economical, Precise}
 
 // ParsePacing reads the name of a Pacing. Empty is Economical.
@@ -44,8 +44,8 @@ func pacingNames() string {
 	return strings.Join(names, ", ")
 }
 
-// spinning is how long before a due instant precise pacing wakes: longer than the kernel is usually late (20 to 30 µs), but
-// not longer than it ever is, which would cost more than it gains.
+// spinning is how long before a due instant precise pacing wakes: longer than the kernel is usually late (20 to 30 µs), and
+// not as long as its worst case, which would cost more than it gains.
 const spinning = 50 * time.Microsecond
 
 // early is how long before a due instant the pacing thread wakes.

@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// quarantine is how long a local port is left alone after a SYN from it got no answer: as long as the kernel's
-// connection tracking remembers it (nf_conntrack_tcp_timeout_syn_sent is 120 s).
+// quarantine is how long a local port is not used after a SYN from it got no answer: a little longer than the kernel's
+// connection tracking keeps the entry (nf_conntrack_tcp_timeout_syn_sent is 120 s).
 const quarantine = 125 * time.Second
 
-// errNoPort is met where every local port rests, or all but those spared for later. Nothing was sent.
-var errNoPort = fmt.Errorf("local ports rest after SYNs without an answer: %w", syscall.EADDRNOTAVAIL)
+// errNoPort: every local port is in quarantine, or all but those spared for later. Nothing was sent.
+var errNoPort = fmt.Errorf("no usable local port, all are cooling down after unanswered SYNs: %w", syscall.EADDRNOTAVAIL)
 
 // ports chooses the local ports of connections to one Service or address, each used again as late as possible.
 //
@@ -32,13 +32,13 @@ type ports struct {
 	size     int
 	choosing *atomic.Int64 // how many wait in take
 
-	mu      sync.Mutex
-	free    []uint64  // a bit for each port from low on: it is neither being connected from nor spoiled
-	left    int       // how many are free
-	next    int       // the bit to look at first
-	spoiled []resting // the one spoiled longest ago first
-	dark    bool      // what was learned last is that a SYN got no answer
-	taken   time.Time // when a port was last taken
+	mu         sync.Mutex
+	free       []uint64  // a bit for each port from low on: it is neither being connected from nor spoiled
+	left       int       // how many are free
+	next       int       // the bit to look at first
+	spoiled    []resting // the one spoiled longest ago first
+	unanswered bool      // the latest SYN whose end is known got no answer
+	taken      time.Time // when a port was last taken
 }
 
 // A resting port is one in quarantine.
@@ -81,7 +81,7 @@ func (p *ports) take(now time.Time) uint16 {
 // spares reports whether the free ports have to be kept for later. While nothing answers, the second half of them is spent
 // evenly over the time until the first spoiled ones are back, so that the end of an outage is seen however long it lasts.
 func (p *ports) spares(now time.Time) bool {
-	if !p.dark || p.left > p.size/2 || len(p.spoiled) == 0 {
+	if !p.unanswered || p.left > p.size/2 || len(p.spoiled) == 0 {
 		return false
 	}
 	back := p.spoiled[0].since.Add(quarantine)
@@ -109,10 +109,10 @@ func (p *ports) put(port uint16, err error, now time.Time) {
 		p.taken = time.Time{} // nothing was sent
 	case unanswered(err):
 		p.spoiled = append(p.spoiled, resting{port, now})
-		p.dark = true
+		p.unanswered = true
 	default:
 		p.release(port)
-		p.dark = false
+		p.unanswered = false
 	}
 }
 
@@ -129,9 +129,9 @@ func (p *ports) clean() bool {
 	return len(p.spoiled) == 0
 }
 
-// unanswered reports whether a connection that met err may have left a SYN in the tracker's table. A RST takes it out at
-// once (nf_conntrack_tcp_packet, "if only reply is a RST"), and kube-proxy's own refusals never enter it. After an ICMP
-// error, such as "unreachable", the entry stays.
+// unanswered reports whether a connection that ended with err may have left a SYN in the connection tracking table. A RST
+// removes it at once (nf_conntrack_tcp_packet, "if only reply is a RST"), and kube-proxy's own refusals never enter it. After an
+// ICMP error, such as "unreachable", the entry stays.
 func unanswered(err error) bool {
 	return err != nil && !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, syscall.ECONNRESET)
 }
@@ -139,7 +139,7 @@ func unanswered(err error) bool {
 // isOurOwn reports whether err says that we ran out of something before anything was sent.
 func isOurOwn(err error) bool {
 	errno, ok := errors.AsType[syscall.Errno](err)
-	return ok && slices.Contains(ourOwn, errno)
+	return ok && slices.Contains(shortages, errno)
 }
 
 // tries is how many ports may turn out to be in use by others before the kernel is left to choose.
@@ -165,10 +165,22 @@ func (p *ports) dial(addr netip.AddrPort, until time.Time) (*net.TCPConn, error)
 	return dialFrom(0, addr, until)
 }
 
-// portInUse reports whether err says that a connection to addr has to be made from another port. If it is the address to connect
-// from that is lacking, no port will do.
+// portInUse reports whether err says that a connection to addr has to be made from another port. Without a source address,
+// no port will do.
 func portInUse(err error, addr netip.AddrPort) bool {
-	return errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EADDRNOTAVAIL) && hasWay(addr)
+	return errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EADDRNOTAVAIL) && routable(addr)
+}
+
+// routable reports whether the kernel has a route and a source address for connections to addr. Connecting a UDP socket
+// needs both, and sends nothing.
+func routable(addr netip.AddrPort) bool {
+	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(addr))
+	if err == nil {
+		_ = c.Close()
+		return true
+	}
+	errno, ok := errors.AsType[syscall.Errno](err)
+	return ok && slices.Contains(lookUpShortages, errno)
 }
 
 // dialFrom connects to addr from a local port, or one that the kernel chooses if it is 0.
@@ -186,29 +198,29 @@ func dialFrom(port uint16, addr netip.AddrPort, until time.Time) (*net.TCPConn, 
 	return c.(*net.TCPConn), nil
 }
 
-// A portBook has the ports of every destination. Targets of one Service share theirs.
-type portBook struct {
+// A portAllocator has the ports of every destination. Targets of one Service share theirs.
+type portAllocator struct {
 	low, high uint16
-	choosing  atomic.Int64 // how many connections wait for a port: for us, not for their target
+	choosing  atomic.Int64 // how many connections wait for a port, and not for their target
 
 	mu  sync.Mutex
 	all map[netip.AddrPort]*ports
 }
 
-func newPortBook() *portBook {
+func newPortAllocator() *portAllocator {
 	low, high := localPorts()
-	return &portBook{low: low, high: high, all: map[netip.AddrPort]*ports{}}
+	return &portAllocator{low: low, high: high, all: map[netip.AddrPort]*ports{}}
 }
 
-// dial connects to addr by until. What stays on this machine is not translated, and takes whatever port there is.
-func (b *portBook) dial(addr netip.AddrPort, until time.Time) (*net.TCPConn, error) {
+// dial connects to addr by until. Connections within this machine are not translated, so the kernel chooses their port.
+func (b *portAllocator) dial(addr netip.AddrPort, until time.Time) (*net.TCPConn, error) {
 	if b.low == 0 || addr.Addr().IsLoopback() {
 		return dialFrom(0, addr, until)
 	}
 	return b.of(addr).dial(addr, until)
 }
 
-func (b *portBook) of(addr netip.AddrPort) *ports {
+func (b *portAllocator) of(addr netip.AddrPort) *ports {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p := b.all[addr]

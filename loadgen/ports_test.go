@@ -150,19 +150,19 @@ func TestAPortInUseCostsASilenceNoRequest(t *testing.T) {
 func TestWaitingForAPortIsNotTheTargetsFault(t *testing.T) {
 	p := probe(1, timeline.New, "http://0.0.0.0:9/", 1000)
 	p.Timeout, p.MaxConnections = 50*time.Millisecond, 4
-	plan, err := newPlan(p)
+	plan, err := compile(p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan.ports = &portBook{low: 50000, high: 50063, all: map[netip.AddrPort]*ports{}}
+	plan.ports = &portAllocator{low: 50000, high: 50063, all: map[netip.AddrPort]*ports{}}
 	target, _ := newSink(timeline.StartClock(), p.Rate)
-	target.plan = plan
-	engine := newFresh(target)
+	target.compiledProbe = plan
+	engine := newPerRequest(target.requester)
 	chosen := plan.ports.of(plan.addr)
 	chosen.mu.Lock()
 	send := func(seq uint64) {
 		due := floorMicros(target.clock.Now())
-		target.book.opened(seq, due, due+time.Millisecond)
+		target.inflight.opened(seq, due, due+time.Millisecond)
 		engine.send(job{seq: seq, due: due})
 	}
 	for seq := range uint64(4) {
@@ -172,8 +172,8 @@ func TestWaitingForAPortIsNotTheTargetsFault(t *testing.T) {
 	send(4)
 	chosen.mu.Unlock()
 	engine.close()
-	target.book.ended(target.clock.Now())
-	requests, _, _ := target.book.take(nil, target.clock.Now())
+	target.inflight.ended(target.clock.Now())
+	requests, _, _ := target.inflight.take(nil, target.clock.Now())
 	for _, r := range requests {
 		if r.Seq == 4 && r.Class == timeline.NotSent {
 			return

@@ -55,30 +55,30 @@ type Probe struct {
 
 // Check reports what [Prober.Start] would refuse about p.
 func (p Probe) Check() error {
-	_, err := newPlan(p)
+	_, err := compile(p)
 	return err
 }
 
 // A plan is a Probe checked and prepared: everything a request needs that does not change.
-type plan struct {
+type compiledProbe struct {
 	id       timeline.TargetID
 	name     string
 	kind     timeline.TargetKind
 	timeout  time.Duration
-	dialogue                  // what is said
+	codec                     // what is said
 	message  []byte           // its request
 	addr     netip.AddrPort   // where to connect; invalid if host must be resolved first
 	addrs    []netip.AddrPort // it alone
 	host     string
 	port     uint16
-	tls      *tls.Config // nil for none
-	ports    *portBook   // local ports to connect from
-	keep     int         // connections kept
-	maxInUse int         // 0: follows from the rate
+	tls      *tls.Config    // nil for none
+	ports    *portAllocator // local ports to connect from
+	keep     int            // connections kept
+	maxInUse int            // 0: follows from the rate
 }
 
-// newPlan checks p. Errors say which of its parts is wrong.
-func newPlan(p Probe) (*plan, error) {
+// compile checks p. Errors say which of its parts is wrong.
+func compile(p Probe) (*compiledProbe, error) {
 	u, err := ParseURL(p.URL)
 	if err != nil {
 		return nil, fmt.Errorf("target %q: %w", p.Name, err)
@@ -87,17 +87,17 @@ func newPlan(p Probe) (*plan, error) {
 		return nil, fmt.Errorf("target %q: %w", p.Name, err)
 	}
 	protocol := protocols[u.Scheme]
-	dialogue, err := protocol.plan(p, u)
+	codec, err := protocol.plan(p, u)
 	if err != nil {
 		return nil, fmt.Errorf("target %q: %w", p.Name, err)
 	}
-	plan := &plan{
+	plan := &compiledProbe{
 		id:       p.ID,
 		name:     p.Name,
 		kind:     p.Kind,
 		timeout:  cmp.Or(p.Timeout, DefaultTimeout),
-		dialogue: dialogue,
-		message:  dialogue.request(),
+		codec:    codec,
+		message:  codec.request(),
 		keep:     cmp.Or(p.Connections, DefaultConnections),
 		maxInUse: p.MaxConnections,
 	}
@@ -136,7 +136,7 @@ func checkProbe(p Probe) error {
 
 // setAddress decides where connections go: to the endpoint itself for a direct target, else to the
 // URL's host.
-func (p *plan) setAddress(probe Probe, u *url.URL, defaultPort string) error {
+func (p *compiledProbe) setAddress(probe Probe, u *url.URL, defaultPort string) error {
 	if probe.Kind == timeline.Direct {
 		p.addr = probe.Addr
 		return nil

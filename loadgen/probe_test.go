@@ -13,7 +13,7 @@ import (
 
 func TestProbesAreChecked(t *testing.T) {
 	good := probe(1, timeline.New, "http://web.shop:8080/health?full=1", 10)
-	if _, err := newPlan(good); err != nil {
+	if _, err := compile(good); err != nil {
 		t.Fatal(err)
 	}
 	tests := map[string]func(*Probe){
@@ -37,7 +37,7 @@ func TestProbesAreChecked(t *testing.T) {
 	for want, spoil := range tests {
 		p := good
 		spoil(&p)
-		if _, err := newPlan(p); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+		if _, err := compile(p); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
@@ -47,7 +47,7 @@ func TestRequestIsWrittenOnceAndForAll(t *testing.T) {
 	p := probe(1, timeline.New, "http://web.shop.:8080/health?full=1", 10)
 	p.Method = http.MethodPost
 	p.Header = http.Header{"X-Team": {"blue"}, "Accept": {"text/plain"}}
-	plan, err := newPlan(p)
+	plan, err := compile(p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestDirectTargetKeepsTheServicesName(t *testing.T) {
 	p := probe(1, timeline.Direct, "https://10.0.0.9:443/", 10)
 	p.Addr = netip.MustParseAddrPort("10.1.2.3:8443")
 	p.Host = "web.shop:443"
-	plan, err := newPlan(p)
+	plan, err := compile(p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestDirectTargetKeepsTheServicesName(t *testing.T) {
 }
 
 func TestReusedRequestsDoNotAskToClose(t *testing.T) {
-	plan, err := newPlan(probe(1, timeline.Reused, "http://[::1]/", 10))
+	plan, err := compile(probe(1, timeline.Reused, "http://[::1]/", 10))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestTheZoneOfAnAddressStaysHere(t *testing.T) {
 		"https://[fe80::1%25eth0]:8443/": "[fe80::1]:8443",
 		"https://[fe80::1%25eth0]/":      "[fe80::1]",
 	} {
-		plan, err := newPlan(probe(1, timeline.New, url, 10))
+		plan, err := compile(probe(1, timeline.New, url, 10))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,34 +27,34 @@ type Config struct {
 	Pacing Pacing       // default Economical
 }
 
-// A Prober measures targets. It emits no Target facts and no TargetChanged events: whoever numbers the
-// targets does.
+// A Prober measures targets. It emits no Target facts and no TargetChanged events: that is for whoever numbers
+// the targets.
 type Prober struct {
-	clock    timeline.Clock
-	source   timeline.SourceID
-	sink     func(timeline.Fact)
-	log      *slog.Logger
-	pacing   Pacing
-	changes  changes
-	pulse    pulse
-	backends backends
-	peers    peers
-	errors   errorTexts
-	passed   passedOver
-	ports    *portBook
-	sent     uint64 // requests handed on; belongs to deliver, as does
-	usual    int    // how many the last batch held
+	clock     timeline.Clock
+	source    timeline.SourceID
+	sink      func(timeline.Fact)
+	log       *slog.Logger
+	pacing    Pacing
+	changes   changes
+	detector  stallDetector
+	backends  backends
+	peers     peers
+	errors    errorTexts
+	failovers failovers
+	ports     *portAllocator
+	sent      uint64 // requests handed on; belongs to deliver, as does
+	usual     int    // how many the last batch held
 
 	abandoning sync.Once
 	abandoned  chan struct{} // closed by Abandon
 
-	mu      sync.Mutex
-	state   runState
-	places  places
-	targets map[timeline.TargetID]*target // every one ever started: an ID counts its requests once
-	books   []*target                     // in the order started, those whose last requests were not handed on yet
-	stalls  []timeline.Event              // not yet handed on
-	active  sync.WaitGroup                // targets being prepared or closed
+	mu       sync.Mutex
+	state    runState
+	places   places
+	targets  map[timeline.TargetID]*target // every one ever started: an ID counts its requests once
+	draining []*target                     // in the order started, those whose last requests were not handed on yet
+	stalls   []timeline.Event              // not yet handed on
+	active   sync.WaitGroup                // targets being prepared or closed
 }
 
 type runState uint8
@@ -72,7 +72,7 @@ func New(c Config) *Prober {
 		log = slog.New(slog.DiscardHandler)
 	}
 	return &Prober{
-		clock: c.Clock, source: c.Source, sink: c.Sink, log: log, pacing: c.Pacing, ports: newPortBook(),
+		clock: c.Clock, source: c.Source, sink: c.Sink, log: log, pacing: c.Pacing, ports: newPortAllocator(),
 		targets: map[timeline.TargetID]*target{}, abandoned: make(chan struct{}),
 	}
 }
@@ -85,10 +85,10 @@ func (p *Prober) Run(ctx context.Context) error {
 	}
 	pacer := pacer{
 		clock: p.clock, sleep: sleep, spin: spin, early: p.pacing.early(),
-		changes: &p.changes, pulse: &p.pulse, stalled: p.noteStall,
+		changes: &p.changes, stalls: &p.detector, stalled: p.noteStall,
 	}
 	if err := shortenSlices(); err != nil {
-		p.log.Debug("the scheduler takes no wish", "err", err)
+		p.log.Debug("no short slice from the scheduler", "err", err)
 	}
 	stop := make(chan struct{})
 	var delivering sync.WaitGroup
@@ -97,7 +97,7 @@ func (p *Prober) Run(ctx context.Context) error {
 	pacing.Go(func() { pacer.run(ctx) })
 	pacing.Wait()
 	over := make(chan struct{})
-	pacing.Go(func() { pacer.linger(over) })
+	pacing.Go(func() { pacer.watchUntil(over) })
 	p.endAllOrAbandon()
 	close(over)
 	pacing.Wait()
@@ -124,30 +124,30 @@ func (p *Prober) begin() error {
 const fewFiles = 8192
 
 // mostFiles is how many open files a stall of all targets may take: a connection for each request that waits, and as many for
-// who answers, should that be in this process. The caller holds mu.
+// the server, if it is in this process. The caller holds mu.
 func (p *Prober) mostFiles() int {
 	n := fewFiles
-	for _, t := range p.books {
+	for _, t := range p.draining {
 		n += 2 * t.maxOpen()
 	}
 	return n
 }
 
-// Start begins measuring a target, at once or when Run begins. A target with persistent connections is first asked when
-// they stand, or have failed to, but no more than 100 ms later. One that was stopped may be started again: its requests go on
-// being counted where they were. Errors say what is wrong with the probe.
+// Start begins measuring a target, at once or when Run begins. A target with persistent connections gets its first request when
+// they are connected or have failed to, but no more than 100 ms later. A target that was stopped may be started again: its
+// requests are counted on. Errors say what is wrong with the probe.
 func (p *Prober) Start(probe Probe) error {
-	plan, err := newPlan(probe)
+	compiled, err := compile(probe)
 	if err != nil {
 		return err
 	}
-	plan.ports = p.ports
-	t := &target{
-		plan: plan, clock: p.clock, pulse: &p.pulse, backends: &p.backends, peers: &p.peers, errors: &p.errors, passed: &p.passed, book: newBook(),
-		prepared: make(chan struct{}), log: p.log.With("target", probe.Name),
+	compiled.ports = p.ports
+	q := &requester{
+		compiledProbe: compiled, clock: p.clock, log: p.log.With("target", probe.Name), stalls: &p.detector,
+		backends: &p.backends, peers: &p.peers, errors: &p.errors, failovers: &p.failovers, inflight: newInflight(),
 	}
-	t.setRate(probe.Rate)
-	t.engine = engines[probe.Kind](t)
+	q.setRate(probe.Rate)
+	t := &target{requester: q, engine: engines[probe.Kind](q), prepared: make(chan struct{})}
 	return p.register(t)
 }
 
@@ -160,10 +160,10 @@ func (p *Prober) register(t *target) error {
 	if t.before = p.targets[t.id]; t.before != nil && !t.before.stopped.Load() {
 		return fmt.Errorf("target %d was started before", t.id)
 	}
-	t.place = p.places.take() // now, not when it is prepared: who is ready first is chance
+	t.place = p.places.take() // in the order of Start: which is prepared first is chance
 	p.targets[t.id] = t
 	if t.before == nil {
-		p.books = append(p.books, t)
+		p.draining = append(p.draining, t)
 	}
 	if p.state == running {
 		p.prepare(t)
@@ -181,7 +181,7 @@ func (p *Prober) prepare(t *target) {
 		p.active.Go(func() {
 			t.before.end() // a watermark of t is not to pass what is still in flight of it
 			p.mu.Lock()
-			p.books = append(p.books, t)
+			p.draining = append(p.draining, t)
 			p.mu.Unlock()
 			p.ready(t)
 		})
@@ -254,7 +254,7 @@ func (p *Prober) all() iter.Seq[*target] {
 }
 
 // Abandon keeps Run from waiting for what is in flight when its ctx ends, or has ended: those requests are Local. They still
-// end by themselves within the timeout, and nobody is told how. It may be called more than once.
+// end by themselves within the timeout; how is not recorded. It may be called more than once.
 func (p *Prober) Abandon() { p.abandoning.Do(func() { close(p.abandoned) }) }
 
 func (p *Prober) endAllOrAbandon() {
@@ -266,7 +266,7 @@ func (p *Prober) endAllOrAbandon() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		for t := range p.all() {
-			t.book.abandon(t.id, p.clock.Now())
+			t.inflight.abandon(t.id, p.clock.Now())
 		}
 	}
 }
@@ -296,10 +296,10 @@ func (p *Prober) deliverUntil(stop <-chan struct{}) {
 // deliver hands on stalls and errors, then backends and peers, then the batch that refers to them. At the end it is called for the last time.
 func (p *Prober) deliver(end bool) {
 	p.mu.Lock()
-	stalls, targets := p.stalls, p.books
+	stalls, targets := p.stalls, p.draining
 	p.stalls = nil
 	p.mu.Unlock()
-	for _, event := range slices.Concat(stalls, p.errors.take(), p.passed.take(end)) {
+	for _, event := range slices.Concat(stalls, p.errors.take(), p.failovers.take(end)) {
 		event.Source = p.source
 		p.sink(event)
 	}
@@ -320,11 +320,11 @@ func (p *Prober) deliver(end bool) {
 	}
 }
 
-// batch collects what is done on all targets, and tells whether any of them has given its last.
+// batch collects what is done on all targets. It reports whether it holds the last of any of them.
 func (p *Prober) batch(targets []*target) (_ timeline.Batch, finished bool) {
 	batch := timeline.Batch{Source: p.source, FirstSeq: p.sent, Requests: make([]timeline.Request, 0, p.usual)}
 	for _, t := range targets {
-		requests, watermark, over := t.book.take(batch.Requests, p.clock.Now())
+		requests, watermark, over := t.inflight.take(batch.Requests, p.clock.Now())
 		batch.Requests = requests
 		batch.Watermarks = append(batch.Watermarks, timeline.Watermark{Target: t.id, Due: watermark})
 		t.delivered = over
@@ -335,15 +335,15 @@ func (p *Prober) batch(targets []*target) (_ timeline.Batch, finished bool) {
 	return batch, finished
 }
 
-// dropFinished forgets the targets that have given their last.
+// dropFinished forgets the targets whose last requests were handed on.
 func (p *Prober) dropFinished() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	kept := make([]*target, 0, len(p.books))
-	for _, t := range p.books {
+	kept := make([]*target, 0, len(p.draining))
+	for _, t := range p.draining {
 		if !t.delivered {
 			kept = append(kept, t)
 		}
 	}
-	p.books = kept
+	p.draining = kept
 }

@@ -491,11 +491,11 @@ func TestIdleConnectionCutIsNoFailure(t *testing.T) {
 func TestKeptConnectionsTakeTurns(t *testing.T) {
 	t.Parallel()
 	target, _ := newSink(timeline.StartClock(), 100)
-	target.plan.keep = 4
-	p := newPool(target).(*pool)
-	number := map[*slot]int{}
+	target.compiledProbe.keep = 4
+	p := newPool(target.requester).(*pool)
+	number := map[*connSlot]int{}
 	for n := range 4 {
-		s := &slot{kept: true}
+		s := &connSlot{kept: true}
 		number[s] = n
 		p.ready(s)
 	}

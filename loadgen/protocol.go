@@ -15,7 +15,7 @@ import (
 type protocol struct {
 	port   string // default port; "" where the URL must name one
 	secure bool   // spoken over TLS
-	plan   func(Probe, *url.URL) (dialogue, error)
+	plan   func(Probe, *url.URL) (codec, error)
 }
 
 // protocols are those there are, by scheme. Each has its file.
@@ -25,8 +25,8 @@ var protocols = map[string]protocol{
 	"tcp":   {plan: newTCP},
 }
 
-// A dialogue is a protocol prepared for one target. It is shared by the target's connections and keeps no state.
-type dialogue interface {
+// A codec is a protocol prepared for one target. It is shared by the target's connections and keeps no state.
+type codec interface {
 	// request is what is written for each request, byte for byte. It is empty where nothing is.
 	request() []byte
 	// awaits reports whether a reply is awaited. If not, a request that was written is a success.

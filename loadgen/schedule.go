@@ -71,26 +71,3 @@ func (s *schedule) advance() {
 // due is when the next request is due, in whole microseconds. The schedule itself keeps the
 // nanoseconds, so that the rounding adds up to nothing.
 func (s *schedule) due() time.Duration { return floorMicros(s.next) }
-
-// tooLate reports whether a request due at due is not worth sending at now any more. Sending
-// everything a stall of ours held up would hit the service with a burst, and prove nothing of the time
-// it was due at; and that it was late would pass for latency. What is missed by less is sent late, and counted as late.
-func tooLate(due, now, interval time.Duration) bool {
-	return now-due > patience(interval)
-}
-
-// patience is how late we may be: 3 intervals, but 10 to 100 ms. It is what is recorded, and shorter than what a judgement takes for a hole
-// by default (correlate.Options.Resolution), so that a run can be judged again at a finer resolution.
-func patience(interval time.Duration) time.Duration {
-	return min(max(3*interval, shortestStop), 100*time.Millisecond)
-}
-
-// floorMicros and ceilMicros round to the microseconds that the recording keeps.
-func floorMicros(d time.Duration) time.Duration { return d.Truncate(time.Microsecond) }
-
-func ceilMicros(d time.Duration) time.Duration {
-	if floor := floorMicros(d); floor < d {
-		return floor + time.Microsecond
-	}
-	return d
-}

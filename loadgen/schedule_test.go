@@ -95,7 +95,10 @@ func (s *sink) send(j job) {
 }
 
 func newSink(clock timeline.Clock, rate float64) (*target, *sink) {
-	t := &target{plan: &plan{id: 1, timeout: DefaultTimeout}, clock: clock, pulse: &pulse{}, backends: &backends{}, peers: &peers{}, errors: &errorTexts{}, book: newBook()}
+	t := &target{requester: &requester{
+		compiledProbe: &compiledProbe{id: 1, timeout: DefaultTimeout}, clock: clock, stalls: &stallDetector{},
+		backends: &backends{}, peers: &peers{}, errors: &errorTexts{}, failovers: &failovers{}, inflight: newInflight(),
+	}}
 	t.setRate(rate)
 	s := &sink{t: t}
 	t.engine = s
@@ -106,7 +109,7 @@ func newSink(clock timeline.Clock, rate float64) (*target, *sink) {
 func testPacer(clock timeline.Clock) (*pacer, *[]timeline.Event) {
 	var stalls []timeline.Event
 	return &pacer{
-		clock: clock, sleep: time.Sleep, spin: time.Sleep, changes: &changes{}, pulse: &pulse{},
+		clock: clock, sleep: time.Sleep, spin: time.Sleep, changes: &changes{}, stalls: &stallDetector{},
 		stalled: func(e timeline.Event) { stalls = append(stalls, e) },
 	}, &stalls
 }
@@ -124,7 +127,7 @@ func TestEveryDueInstantIsServedOnTime(t *testing.T) {
 		target, engine := newSink(clock, 400)
 		p.add(target, 0)
 		p.runFor(10 * time.Second)
-		requests, _, _ := target.book.take(nil, clock.Now())
+		requests, _, _ := target.inflight.take(nil, clock.Now())
 		if len(engine.sent) != 4000 || len(requests) != 4000 {
 			t.Errorf("%d sent, %d done", len(engine.sent), len(requests))
 		}
@@ -154,7 +157,7 @@ func TestStoppedProberIsUnobservedNotDown(t *testing.T) {
 		if burst := len(engine.sent) - before; burst > 11 {
 			t.Errorf("%d requests at once", burst)
 		}
-		requests, _, _ := target.book.take(nil, clock.Now())
+		requests, _, _ := target.inflight.take(nil, clock.Now())
 		if n := classes(requests); n[timeline.NotSent] < 485 || n[timeline.NotSent]+n[timeline.OK] != 601 {
 			t.Errorf("classes %v", n)
 		}
@@ -174,7 +177,7 @@ func TestASlowProberNoticesThatItWasStopped(t *testing.T) {
 		p.runFor(time.Second)
 		time.Sleep(2 * time.Second) // over the instant at 2 s
 		p.step(clock.Now())
-		requests, _, _ := target.book.take(nil, clock.Now())
+		requests, _, _ := target.inflight.take(nil, clock.Now())
 		if n := classes(requests); len(engine.sent) != 1 || n[timeline.NotSent] != 1 || len(*stalls) != 1 {
 			t.Errorf("%d sent, classes %v, stalls %v", len(engine.sent), n, *stalls)
 		}
@@ -191,7 +194,7 @@ func TestAStopUntilAfterTheEndIsUnobserved(t *testing.T) {
 		p.runFor(100 * ms)
 		time.Sleep(500 * ms)
 		p.finish(clock.Now())
-		requests, watermark, _ := target.book.take(nil, clock.Now())
+		requests, watermark, _ := target.inflight.take(nil, clock.Now())
 		if n := classes(requests); n[timeline.NotSent] < 485 || len(requests) != 601 || watermark < 600*ms || len(*stalls) != 1 {
 			t.Errorf("classes %v until %v, stalls %v", n, watermark, *stalls)
 		}
@@ -207,7 +210,7 @@ func TestAStopWhileTheLastAnswersAreAwaitedIsTold(t *testing.T) {
 		time.Sleep(50 * ms)
 		over := make(chan struct{})
 		close(over)
-		p.linger(over)
+		p.watchUntil(over)
 		if len(*stalls) != 1 || (*stalls)[0].Seen != clock.Now() {
 			t.Errorf("stalls %v", *stalls)
 		}
@@ -224,7 +227,7 @@ func TestRateChangeBreaksNoWatermark(t *testing.T) {
 		for i := range 2000 {
 			now := clock.Now()
 			time.Sleep(time.Duration(i%3) * 400 * time.Microsecond) // the watermark may be newer than the pacer's now
-			requests, next, _ := target.book.take(nil, clock.Now())
+			requests, next, _ := target.inflight.take(nil, clock.Now())
 			for _, r := range requests {
 				if r.Due < watermark {
 					t.Fatalf("request due %v after watermark %v", r.Due, watermark)
@@ -236,21 +239,4 @@ func TestRateChangeBreaksNoWatermark(t *testing.T) {
 			time.Sleep(700 * time.Microsecond)
 		}
 	})
-}
-
-func TestStopIsKnownFromEitherSide(t *testing.T) {
-	var p pulse
-	check := func(now, wantSince, wantSeen time.Duration) {
-		t.Helper()
-		if since, seen := p.lastStop(now); since != wantSince || seen != wantSeen {
-			t.Errorf("at %v: stopped from %v to %v, want %v to %v", now, since, seen, wantSince, wantSeen)
-		}
-	}
-	check(50*ms, 0, 0)
-	p.beat(100 * ms)
-	check(102*ms, 0, 0)
-	check(600*ms, 100*ms, 600*ms) // the pacing thread has not run yet
-	p.beat(601 * ms)
-	p.beat(602 * ms)
-	check(603*ms, 100*ms, 601*ms)
 }

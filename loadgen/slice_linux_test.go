@@ -52,7 +52,7 @@ func TestTheThreadsOfAProberAskForAShortSlice(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	waitFor(t, "the pacing thread to run", func() bool { return p.pulse.last.Load() > 0 })
+	waitFor(t, "the pacing thread to run", func() bool { return p.detector.last.Load() > 0 })
 	more := make(chan struct{})
 	for range 4 { // each on a thread of its own
 		running.Go(func() {

@@ -31,7 +31,7 @@ type tcp struct {
 	whole      bool // nothing may follow want
 }
 
-func newTCP(p Probe, u *url.URL) (dialogue, error) {
+func newTCP(p Probe, u *url.URL) (codec, error) {
 	persistent := p.Kind == timeline.Reused || p.Kind == timeline.Control
 	switch {
 	case u.Port() == "":

@@ -208,7 +208,7 @@ func TestTCPProbesAreChecked(t *testing.T) {
 	for want, spoil := range tests {
 		p := probe(1, timeline.New, "tcp://web:1", 10)
 		spoil(&p)
-		if _, err := newPlan(p); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := compile(p); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}

@@ -94,7 +94,7 @@ const (
 	TargetChanged EventKind = "target"         // Object.Name: the target; To: "measuring", "ended"
 	WatchGap      EventKind = "watch-gap"      // changes between Since and Seen may have been missed; Object.Kind: what is watched, empty if it is all that is; Detail: why
 	WatchLane     EventKind = "watch-lane"     // Object.Kind: what is watched; To: "on", "off"; Detail: why
-	ProberStall   EventKind = "prober-stall"   // the prober did not run between Since and Seen
+	ProberStall   EventKind = "prober-stall"   // the prober was stopped between Since and Seen: its pacing thread, which wakes every millisecond, did not run for longer than a request may be late (SIGSTOP, a frozen machine, no CPU)
 	RequestError  EventKind = "request-error"  // the first request of a target to fail for this reason, sent at Since and over at Seen. Object.Name: the target; To: its class; Status; Detail: the reason
 	AddressFailed EventKind = "address-failed" // between Since and Seen, a target's connections went to another address of its name because Addr had failed. Object.Name: the target; To: the class; Count: how many connections so far; Detail: what the first one met
 	Hammer        EventKind = "hammer"         // background load: To "running" with hey's flags as Detail, then "ended" with its summary as JSON, or why it failed

@@ -1,0 +1,21 @@
+package loadgen
+
+import "lapse/timeline"
+
+// An engine decides on which connections a target's requests go.
+type engine interface {
+	// prepare does what can be done before the first request, such as connecting ahead of need.
+	prepare()
+	// send sends a request that is due. It is called by the pacing thread and must not wait.
+	send(job)
+	// close waits for what is in flight, which takes no longer than the timeout, and releases everything.
+	close()
+}
+
+// engines make the engine of a target, by its kind.
+var engines = map[timeline.TargetKind]func(*requester) engine{
+	timeline.New:     newPerRequest,
+	timeline.Direct:  newPerRequest,
+	timeline.Reused:  newPool,
+	timeline.Control: newPool,
+}

@@ -1,0 +1,196 @@
+package loadgen
+
+import (
+	"fmt"
+	"log/slog"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"lapse/timeline"
+)
+
+// A requester makes the requests of one target and books how they end. Engines choose the connections for it.
+type requester struct {
+	*compiledProbe
+	clock     timeline.Clock
+	log       *slog.Logger
+	stalls    *stallDetector
+	backends  *backends
+	peers     *peers
+	errors    *errorTexts
+	failovers *failovers
+	inflight  *inflight
+	perSecond atomic.Uint64 // the rate, as math.Float64bits
+}
+
+func (q *requester) rate() float64        { return math.Float64frombits(q.perSecond.Load()) }
+func (q *requester) setRate(rate float64) { q.perSecond.Store(math.Float64bits(rate)) }
+
+// interval is the time between two due instants.
+func (q *requester) interval() time.Duration {
+	return time.Duration(float64(time.Second) / q.rate())
+}
+
+// maxOpen is how many requests may be open at once. In an honest open loop a stalled service
+// collects rate × timeout of them; what exceeds this cap is a sign that the service lets us wait.
+func (q *requester) maxOpen() int {
+	if q.maxInUse > 0 {
+		return q.maxInUse
+	}
+	return int(math.Ceil(q.rate()*q.timeout.Seconds())) + q.keep
+}
+
+// A job is one request that is due.
+type job struct {
+	seq uint64
+	due time.Duration
+}
+
+// An attempt is one request under way.
+type attempt struct {
+	job
+	sent    time.Duration
+	stopped time.Duration // for how long the prober had been stopped by then, in all
+	written time.Duration // when the request had been handed to the kernel; 0 before
+	held    time.Duration // for how long the prober was stopped between sent and written
+	outcome timeline.Outcome
+}
+
+// begin is an attempt of j that is sent at sent.
+func (q *requester) begin(j job, sent time.Duration) attempt {
+	return attempt{job: j, sent: sent, stopped: q.stalls.stopped(sent)}
+}
+
+// deadline is when the attempt has failed for want of an answer.
+func (q *requester) deadline(a *attempt) time.Duration { return a.sent + q.timeout }
+
+// course is what happened to a until now.
+func (q *requester) course(a *attempt, now time.Duration) course {
+	return course{
+		sent: a.sent, written: a.written, answered: a.written + a.outcome.FirstByte.Duration(), deadline: q.deadline(a), now: now,
+		held: a.held, stopped: q.stalls.stopped(now) - a.stopped, latest: q.stalls.latest(now),
+	}
+}
+
+// open dials and writes the first request on the new connection. After a failure the attempt is over,
+// and no connection is returned.
+func (q *requester) open(j job) (attempt, *conn) {
+	a := q.begin(j, q.clock.Now())
+	if tooLate(a.due, a.sent, q.interval()) {
+		q.finish(a.job, a.sent, a.sent, timeline.Outcome{Class: timeline.NotSent})
+		return a, nil
+	}
+	c, d, err := q.dial(q.deadline(&a))
+	a.outcome.Phases, a.outcome.Peer = d.took, d.peer
+	if err != nil {
+		q.failed(&a, err, d.phase, nil)
+		return a, nil
+	}
+	if err := q.write(&a, c); err != nil {
+		q.failed(&a, err, sending, c)
+		c.abort()
+		return a, nil
+	}
+	return a, c
+}
+
+// write writes the request, if there is one to write, and sets the time by which its reply must be here.
+func (q *requester) write(a *attempt, c *conn) error {
+	if err := c.SetDeadline(q.clock.Wall(q.deadline(a))); err != nil {
+		return fmt.Errorf("set deadline: %w", err)
+	}
+	var err error
+	if len(q.message) > 0 {
+		_, err = c.Write(q.message)
+	}
+	a.written = q.clock.Now()
+	a.held = q.stalls.stopped(a.written) - a.stopped
+	return err
+}
+
+// exchange reads the reply to a request that was written, if one is awaited, and ends the request. It reports whether
+// the connection can carry another.
+func (q *requester) exchange(a *attempt, c *conn, r *reply) (again bool) {
+	if !q.awaits() {
+		q.answered(a, r)
+		return false
+	}
+	if _, err := c.br.Peek(1); err != nil {
+		q.failed(a, err, awaiting, c)
+		return false
+	}
+	return q.receive(a, c, r)
+}
+
+// receive reads a reply whose first byte is here.
+func (q *requester) receive(a *attempt, c *conn, r *reply) (again bool) {
+	a.outcome.FirstByte = timeline.MicrosOf(q.clock.Now() - a.written)
+	err := q.read(c.br, r)
+	if r.inBody {
+		a.outcome.Code = uint16(r.status)
+	}
+	a.outcome.Backend = q.backends.id(r.backend)
+	if err != nil {
+		q.failed(a, err, replyPhase(r), c)
+		return false
+	}
+	q.answered(a, r)
+	return !r.last && c.br.Buffered() == 0
+}
+
+func replyPhase(r *reply) phase {
+	if r.inBody {
+		return receiving
+	}
+	return awaiting
+}
+
+// answered ends an attempt whose reply was read whole.
+func (q *requester) answered(a *attempt, r *reply) {
+	done := q.clock.Now()
+	var err error
+	if a.outcome.Class, err = q.judge(r); a.outcome.Class == timeline.OK {
+		a.outcome.Class, a.outcome.Delayed = q.course(a, done).answer()
+	}
+	if a.outcome.Class == timeline.Local {
+		err = errStopped
+	}
+	q.errors.record(q.name, q.finish(a.job, a.sent, done, a.outcome), err)
+}
+
+// failed ends an attempt that met an error in phase ph. c is its connection, if it has one.
+func (q *requester) failed(a *attempt, err error, ph phase, c *conn) {
+	done := q.clock.Now()
+	a.outcome.Class = classify(err, ph)
+	course := q.course(a, done)
+	course.unread = a.outcome.Class.Timeout() && c != nil && c.waiting()
+	if course.blamesUs(a.outcome.Class, err, ph) {
+		a.outcome.Class, err = timeline.Local, errStopped
+	}
+	q.errors.record(q.name, q.finish(a.job, a.sent, done, a.outcome), err)
+}
+
+// refuse ends a request that was not sent.
+func (q *requester) refuse(j job, class timeline.Class) {
+	now := q.clock.Now()
+	q.finish(j, now, now, timeline.Outcome{Class: class})
+}
+
+// refusal is the class of a request that the cap on open requests refused. If as many requests wait for the target, the
+// target does not answer; otherwise we had no time to send them.
+func refusal(waiting, most int64) timeline.Class {
+	if waiting >= most {
+		return timeline.NoSlot
+	}
+	return timeline.NotSent
+}
+
+// finish ends a request, and returns it.
+func (q *requester) finish(j job, sent, done time.Duration, outcome timeline.Outcome) timeline.Request {
+	r := timeline.Request{
+		Target: q.id, Seq: j.seq, Due: j.due, Sent: floorMicros(sent), Done: ceilMicros(done), Outcome: outcome,
+	}
+	q.inflight.finished(r)
+	return r
+}

@@ -1,0 +1,180 @@
+package loadgen
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"lapse/timeline"
+)
+
+// This file detects stops of the prober (see [timeline.ProberStall]) and decides what they may have done to a request.
+// The decisions are functions of a request's instants, in [course].
+
+const (
+	// longestSleep is how long the pacing thread sleeps at most: so long a new target or the end of the
+	// run may wait, and so exactly a stop of the prober is known.
+	longestSleep = time.Millisecond
+	// shortestStop is how long the pacing thread must not have run to count as stopped.
+	shortestStop = 10 * time.Millisecond
+	// peersPatience is how long a peer waits for a client at the very least. Servers' time limits for handshakes and headers are
+	// seconds; no shorter stop excuses a connection that was closed on us.
+	peersPatience = 100 * time.Millisecond
+)
+
+// errStopped is the error of a request that a stop of the prober ended, whatever its connection says.
+var errStopped = errors.New("the prober was stopped")
+
+// A stop is a time in which the prober did not run. It is known to the millisecond.
+type stop struct{ since, seen time.Duration }
+
+// A stallDetector keeps the stops of the prober. The pacing thread beats; others ask.
+type stallDetector struct {
+	last  atomic.Int64 // when the pacing thread last ran
+	since atomic.Int64 // of the latest stop
+	seen  atomic.Int64 // its end
+	total atomic.Int64 // of all stops
+}
+
+func (d *stallDetector) beat(now time.Duration) {
+	last := d.last.Swap(int64(now))
+	if last > 0 && int64(now)-last > int64(shortestStop) {
+		d.since.Store(last)
+		d.seen.Store(int64(now))
+		d.total.Add(int64(now) - last)
+	}
+}
+
+// current is the stop that has ended just now, if the caller runs before the pacing thread does.
+func (d *stallDetector) current(now time.Duration) (stop, bool) {
+	last := time.Duration(d.last.Load())
+	return stop{last, now}, last > 0 && now-last > shortestStop
+}
+
+// stopped is for how long the prober had been stopped by now, in all.
+func (d *stallDetector) stopped(now time.Duration) time.Duration {
+	total := time.Duration(d.total.Load())
+	if s, ok := d.current(now); ok {
+		total += s.seen - s.since
+	}
+	return total
+}
+
+// latest is the latest stop as of now.
+func (d *stallDetector) latest(now time.Duration) stop {
+	if s, ok := d.current(now); ok {
+		return s
+	}
+	return stop{time.Duration(d.since.Load()), time.Duration(d.seen.Load())}
+}
+
+// A course is what happened to a request until now, and how much of that time the prober was stopped.
+type course struct {
+	sent     time.Duration
+	written  time.Duration // when the request had been handed to the kernel
+	answered time.Duration // when the first byte of the reply was read
+	deadline time.Duration // when the request has failed for want of an answer
+	now      time.Duration
+
+	held    time.Duration // stopped between sent and written
+	stopped time.Duration // stopped between sent and now
+	latest  stop
+	unread  bool // bytes of the reply have arrived and were not read
+}
+
+// blamesUs reports whether err, which ended a request in phase ph and is of a class, may be the doing of a stop: a wait that
+// ended while the prober did not run, or a peer that would wait for it no longer. A refusal, a missing name or a wrong
+// certificate is the peer's own answer, whenever it is read.
+func (c course) blamesUs(class timeline.Class, err error, ph phase) bool {
+	switch {
+	case class == timeline.DNS && isTimeout(err):
+		return c.missedLookUp()
+	case class.Timeout() && ph < awaiting:
+		return c.missedConnection()
+	case class.Timeout():
+		return c.missedReply()
+	case class == timeline.Reset, class == timeline.EOF, class == timeline.TLS && isPeersAlert(err):
+		return c.keptPeerWaiting(ph)
+	}
+	return false
+}
+
+// missedLookUp reports whether a look-up without an answer may be our own fault: the prober was stopped for more
+// than a quarter of its time, or noticed as much too late that the time was over. A name server that has not answered in the
+// rest of it is silent: a short stop at its end says nothing else.
+func (c course) missedLookUp() bool {
+	return max(c.stopped, c.now-c.deadline) > (c.now-c.sent)/4
+}
+
+// missedConnection reports whether a timeout before the request was written may be our own fault. Whether the peer did its
+// part cannot be asked of a socket that is closed.
+func (c course) missedConnection() bool {
+	return c.overdue() || c.stopped > 0 && (c.stoppedAtDeadline() || c.stopped > (c.now-c.sent)*3/4)
+}
+
+// missedReply reports whether a timeout of the reply may be our own fault. A service that stalls keeps its timeouts: whether it
+// answered is known from the kernel, which was not stopped.
+func (c course) missedReply() bool {
+	if c.stopped == 0 && !c.overdue() {
+		return false
+	}
+	timeout := c.deadline - c.sent
+	return c.unread || c.now-c.written < timeout*3/4
+}
+
+// keptPeerWaiting reports whether a stop may have made the peer give up: the prober was stopped for most of the
+// request's time while it was its turn. Once the request is written, it is the peer's.
+func (c course) keptPeerWaiting(ph phase) bool {
+	ours := c.held
+	if ph < awaiting {
+		ours = c.stopped
+	}
+	return ph <= awaiting && ours > max(peersPatience, (c.now-c.sent)/2)
+}
+
+// overdue reports whether the end of the time was noticed much too late.
+func (c course) overdue() bool { return c.now-c.deadline > shortestStop }
+
+// stoppedAtDeadline reports whether the prober was stopped when the time was over.
+func (c course) stoppedAtDeadline() bool {
+	return c.latest.since < c.deadline && c.deadline <= c.latest.seen+longestSleep
+}
+
+// answer is the class of a good answer, and whether a stop may have delayed when it was read. It is an answer all the same,
+// unless it was read after the timeout because of a stop: whether it came in time is not known then.
+func (c course) answer() (class timeline.Class, delayed bool) {
+	switch late := c.now > c.deadline; {
+	case c.overdue(), late && c.overslept():
+		return timeline.Local, false
+	case late: // it came before we had given up
+		return timeline.TimeoutResponse, false
+	}
+	return timeline.OK, c.overslept()
+}
+
+// overslept reports whether what an answer took is for a good part the doing of stops: more than the precision to which
+// they are known, and more than a tenth.
+func (c course) overslept() bool {
+	return c.added() > max(shortestStop, (c.now-c.sent)/10)
+}
+
+// added is by how much longer a request may seem to have taken than it did, because the prober was stopped. A stop while an
+// answer was awaited adds nothing where the prober ran again well before that came; one before the request was written always does.
+//
+//	written   stop          stop's end   caught up
+//	|.........|-------------|............|............
+//	    known     not known: it lay there     known
+func (c course) added() time.Duration {
+	caughtUp := c.latest.seen + max(shortestStop, (c.latest.seen-c.latest.since)/4) // what had piled up is read by then
+	if c.answered > caughtUp {
+		return c.held
+	}
+	return c.stopped
+}
+
+// excuses reports whether a connection that failed between begun and over may have failed because of s: the prober was
+// stopped when it was given up, or for most of the time that it had.
+func (s stop) excuses(begun, over time.Duration) bool {
+	within := min(s.seen, over) - max(s.since, begun)
+	return within > 0 && (over <= s.seen+longestSleep || within > (over-begun)/2)
+}
