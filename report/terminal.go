@@ -165,6 +165,9 @@ func validityParts(tl *model.Timeline, names map[string]string) []string {
 	if len(v.LanesOff) > 0 {
 		parts = append(parts, "not watched: "+strings.Join(v.LanesOff, ", "))
 	}
+	if v.NotProbed > 0 {
+		parts = append(parts, plural(v.NotProbed, "Pod")+" not probed directly")
+	}
 	if tl.Run.Unsaved != "" {
 		parts = append(parts, "not all on disk: "+tl.Run.Unsaved)
 	}

@@ -21,7 +21,7 @@ type planner struct {
 	now time.Duration
 }
 
-func newPlanner(ports ...string) *planner { return &planner{directPlan: newDirectPlan(100, ports...)} }
+func newPlanner(ports ...string) *planner { return &planner{directPlan: newDirectPlan(100, mostDirect, ports...)} }
 
 // does returns what is done now: "web-1 http 10.0.0.1 100/s", "web-1 http 10.0.0.1 stop".
 func (p *planner) does() (done []string) {
@@ -29,6 +29,9 @@ func (p *planner) does() (done []string) {
 		what := fmt.Sprintf("%g/s", c.rate)
 		if !c.probe {
 			what = "stop"
+		}
+		if c.probed != c.probe {
+			c.turned = p.now
 		}
 		c.probed, c.directEndpoint.rate = c.probe, c.rate
 		done = append(done, strings.Join(strings.Fields(fmt.Sprint(c.pod.Name, " ", c.port, " ", c.addr.Addr(), " ", what)), " "))
@@ -185,4 +188,60 @@ func TestARunOutOfTargetIDsStartsNoFurtherTarget(t *testing.T) {
 	if err := m.startTarget(loadgen.Probe{}); err == nil || !strings.Contains(err.Error(), "4294967295 targets") {
 		t.Errorf("one target more: %v", err)
 	}
+}
+
+// probes names what is probed now, after what is to be done was done.
+func (p *planner) probes() (names []string) {
+	p.does()
+	for _, ep := range p.order {
+		if ep.probed {
+			names = append(names, ep.pod.Name)
+		}
+	}
+	return names
+}
+
+func TestOfManyEndpointsTheLeavingAndTheNewAreProbedAndTheOthersInTurn(t *testing.T) {
+	p := newPlanner("http")
+	p.most = 4
+	check := func(want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, p.probes()); diff != "" {
+			t.Errorf("at %v (-want +got):\n%s", p.now, diff)
+		}
+	}
+	for n := range 10 {
+		p.endpoint(n, "http", timeline.EndpointReady)
+	}
+	check("web-0", "web-1", "web-2", "web-3")
+	p.now = youngFor - 1
+	check("web-0", "web-1", "web-2", "web-3")
+	p.now = youngFor
+	check("web-4", "web-5", "web-6", "web-7") // what has never been probed
+	p.now += sampleFor - 1
+	check("web-4", "web-5", "web-6", "web-7")
+	p.now++
+	check("web-0", "web-1", "web-8", "web-9") // what has waited longest
+	p.endpoint(3, "http", timeline.EndpointTerminating)
+	p.endpoint(11, "http", timeline.EndpointReady)
+	check("web-0", "web-1", "web-3", "web-11")
+	p.now += youngFor
+	check("web-2", "web-3", "web-4", "web-5")
+	for _, n := range []int{5, 6, 7, 8, 9} { // more than can be probed: those that are go on
+		p.now += time.Second
+		p.endpoint(n, "http", timeline.EndpointTerminating)
+	}
+	check("web-3", "web-5", "web-8", "web-9")
+	p.now += time.Second
+	p.endpoint(0, "http", timeline.EndpointTerminating)
+	check("web-3", "web-5", "web-8", "web-9")
+}
+
+func TestTheBudgetIsSharedByThoseThatAreProbed(t *testing.T) {
+	p := newPlanner("http")
+	p.most = 2
+	for n := range 5 {
+		p.endpoint(n, "http", timeline.EndpointReady)
+	}
+	checkDoes(t, p, "web-0 http 10.0.0.0 50/s", "web-1 http 10.0.0.1 50/s")
 }

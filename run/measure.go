@@ -450,7 +450,7 @@ func (m *measurement) startTargets() error {
 	}
 	for _, s := range m.distinct() {
 		if len(s.Measured) > 0 && m.opts.DirectRate > 0 {
-			m.plans = append(m.plans, servicePlan{serviceKey(s), newDirectPlan(m.opts.DirectRate, m.portsOf(s, true)...)})
+			m.plans = append(m.plans, servicePlan{serviceKey(s), newDirectPlan(m.opts.DirectRate, max(1, mostDirect/len(m.services)), m.portsOf(s, true)...)})
 		}
 	}
 	return nil
@@ -556,8 +556,10 @@ func (m *measurement) follow(plan servicePlan, now time.Duration) {
 		switch {
 		case !c.probe:
 			m.endDirect(c.directEndpoint)
+			c.turned = now
 		case !c.probed:
 			m.startDirect(plan.service, c.directEndpoint, c.rate)
+			c.turned = now
 		default:
 			m.prober.SetRate(c.target, c.rate)
 		}

@@ -448,5 +448,6 @@ type Validity struct {
 	Unobserved time.Duration `json:"unobserved"` // the worst judged target's
 	Control    string        `json:"control"`    // "ok", "absent", or what went wrong
 	Stalls     int           `json:"stalls"`
-	LanesOff   []string      `json:"lanesOff,omitzero"` // watched kinds we had no right to see
+	LanesOff   []string      `json:"lanesOff,omitzero"`  // watched kinds we had no right to see
+	NotProbed  int           `json:"notProbed,omitzero"` // Pods with an endpoint that were never probed at their own address, in a run that probes some
 }

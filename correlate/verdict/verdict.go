@@ -128,7 +128,7 @@ func blackout(tl *model.Timeline, w *model.Window) *model.Length {
 
 // validity tells how good the measurement itself was.
 func validity(tl *model.Timeline) model.Validity {
-	val := model.Validity{Control: controlHealth(tl), LanesOff: lanesOff(tl)}
+	val := model.Validity{Control: controlHealth(tl), LanesOff: lanesOff(tl), NotProbed: notProbed(tl)}
 	sent, late := 0, 0
 	for _, t := range tl.Targets {
 		if !t.Kind.Judged() {
@@ -423,4 +423,20 @@ func (j judgement) enough() time.Duration {
 		return 0
 	}
 	return quantity.Ceil(enough, 10*time.Millisecond)
+}
+
+// notProbed counts the Pods with an endpoint that were never probed at their own address, in a run that probes some.
+func notProbed(tl *model.Timeline) int {
+	probed, seen := map[string]bool{}, map[string]bool{}
+	for _, t := range tl.Targets {
+		if t.Kind == timeline.Direct {
+			probed[t.PodUID] = true
+		}
+	}
+	for _, e := range tl.Events {
+		if e.Kind == timeline.EndpointChanged && e.Object != nil && e.Object.Kind == "Pod" && len(probed) > 0 && !probed[e.Object.UID] {
+			seen[e.Object.UID] = true
+		}
+	}
+	return len(seen)
 }
