@@ -13,6 +13,13 @@ import (
 	"lapse/timeline"
 )
 
+var (
+	httpOptions = []string{"method", "host", "header", "header-from", "expect-status", "backend-header", "ca-file", "hammer"}
+
+	httpPlain  = Protocol{Scheme: "http", Example: "http://HOST[:PORT][/PATH]", Port: "80", Paths: true, Options: httpOptions, compile: newHTTP}
+	httpSecure = Protocol{Scheme: "https", Example: "https://HOST[:PORT][/PATH]", Port: "443", Paths: true, Options: httpOptions, secure: true, compile: newHTTP}
+)
+
 // httpOne speaks HTTP/1.1 to http:// and https:// targets. Replies are read by http1.go.
 type httpOne struct {
 	text   []byte // the request
@@ -71,9 +78,6 @@ func (s unexpectedStatus) Error() string {
 }
 
 func checkHTTP(p Probe) error {
-	if p.Echo != "" || p.Reply != "" {
-		return fmt.Errorf("a text to send or to await is for tcp:// targets")
-	}
 	if !validToken(cmp.Or(p.Method, http.MethodGet)) || p.Method == http.MethodConnect {
 		return fmt.Errorf("method %q cannot be sent", p.Method)
 	}

@@ -59,7 +59,7 @@ func (p Probe) Check() error {
 	return err
 }
 
-// A plan is a Probe checked and prepared: everything a request needs that does not change.
+// A compiledProbe is a Probe checked and prepared: everything a request needs that does not change.
 type compiledProbe struct {
 	id       timeline.TargetID
 	name     string
@@ -86,12 +86,12 @@ func compile(p Probe) (*compiledProbe, error) {
 	if err := errors.Join(checkRate(p.Rate), checkProbe(p)); err != nil {
 		return nil, fmt.Errorf("target %q: %w", p.Name, err)
 	}
-	protocol := protocols[u.Scheme]
-	codec, err := protocol.plan(p, u)
+	protocol, _ := ProtocolOf(u.Scheme)
+	codec, err := protocol.compile(p, u)
 	if err != nil {
 		return nil, fmt.Errorf("target %q: %w", p.Name, err)
 	}
-	plan := &compiledProbe{
+	compiled := &compiledProbe{
 		id:       p.ID,
 		name:     p.Name,
 		kind:     p.Kind,
@@ -101,14 +101,14 @@ func compile(p Probe) (*compiledProbe, error) {
 		keep:     cmp.Or(p.Connections, DefaultConnections),
 		maxInUse: p.MaxConnections,
 	}
-	if err := plan.setAddress(p, u, protocol.port); err != nil {
+	if err := compiled.setAddress(p, u, protocol.Port); err != nil {
 		return nil, fmt.Errorf("target %q: %w", p.Name, err)
 	}
-	plan.addrs = []netip.AddrPort{plan.addr}
+	compiled.addrs = []netip.AddrPort{compiled.addr}
 	if protocol.secure {
-		plan.tls = tlsConfig(p, u)
+		compiled.tls = tlsConfig(p, u)
 	}
-	return plan, nil
+	return compiled, nil
 }
 
 func checkRate(rate float64) error {

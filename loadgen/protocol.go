@@ -3,7 +3,6 @@ package loadgen
 import (
 	"bufio"
 	"fmt"
-	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -11,18 +10,51 @@ import (
 	"lapse/timeline"
 )
 
-// A protocol is what is said on a target's connections. The URL's scheme chooses it.
-type protocol struct {
-	port   string // default port; "" where the URL must name one
-	secure bool   // spoken over TLS
-	plan   func(Probe, *url.URL) (codec, error)
+// A Protocol is what is said on a target's connections. Each has a file that declares it, and a line in [Protocols].
+type Protocol struct {
+	Scheme  string   // of its targets' URLs
+	Example string   // a target, for hints
+	Port    string   // default port; "" where the URL must name one
+	Paths   bool     // URLs may have a path and a query
+	Options []string // which flags of `lapse run` mean something to it, of those that not every protocol takes
+
+	// Persistent reports whether requests on a persistent connection show anything of the target; nil: always. If not,
+	// NewOnly says why.
+	Persistent func(Probe) bool
+	NewOnly    string
+
+	secure  bool // spoken over TLS
+	compile func(Probe, *url.URL) (codec, error)
 }
 
-// protocols are those there are, by scheme. Each has its file.
-var protocols = map[string]protocol{
-	"http":  {port: "80", plan: newHTTP},
-	"https": {port: "443", plan: newHTTP, secure: true},
-	"tcp":   {plan: newTCP},
+// Protocols are those there are. A probe's fields that its protocol does not take are ignored.
+var Protocols = []Protocol{httpPlain, httpSecure, tcpBare}
+
+// ProtocolOf is the protocol of a scheme.
+func ProtocolOf(scheme string) (_ Protocol, known bool) {
+	i := slices.IndexFunc(Protocols, func(p Protocol) bool { return p.Scheme == scheme })
+	if i < 0 {
+		return Protocol{}, false
+	}
+	return Protocols[i], true
+}
+
+// Takes reports whether a flag of `lapse run` means something to p.
+func (p Protocol) Takes(option string) bool {
+	return slices.Contains(p.Options, option) || !slices.ContainsFunc(Protocols, func(other Protocol) bool {
+		return slices.Contains(other.Options, option)
+	})
+}
+
+// Schemes lists the schemes of those protocols that take an option, or of all if it is empty.
+func Schemes(option string) string {
+	var names []string
+	for _, p := range Protocols {
+		if option == "" || p.Takes(option) {
+			names = append(names, p.Scheme)
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // A codec is a protocol prepared for one target. It is shared by the target's connections and keeps no state.
@@ -50,25 +82,24 @@ type reply struct {
 	lengthText []byte // of HTTP: as first read, to compare others with
 }
 
-// schemes lists the schemes for people.
-func schemes() string {
-	return strings.Join(slices.Sorted(maps.Keys(protocols)), ", ")
-}
-
 // ParseURL reads a target's URL, of whatever protocol.
 func ParseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("%w\nhint: targets look like http://host:port/path or tcp://host:port", err)
 	}
-	_, known := protocols[u.Scheme]
+	p, known := ProtocolOf(u.Scheme)
 	switch {
 	case !known:
-		return nil, fmt.Errorf("URL %s: scheme %q is not one of %s", u.Redacted(), u.Scheme, schemes())
+		return nil, fmt.Errorf("URL %s: scheme %q is not one of %s", u.Redacted(), u.Scheme, Schemes(""))
 	case u.Hostname() == "":
 		return nil, fmt.Errorf("URL %s names no host", u.Redacted())
 	case u.User != nil:
 		return nil, fmt.Errorf("URL %s carries credentials\nhint: send them with --header 'Authorization: …'", u.Redacted())
+	case p.Port == "" && u.Port() == "":
+		return nil, fmt.Errorf("URL %s names no port", u.Redacted())
+	case !p.Paths && (u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != ""):
+		return nil, fmt.Errorf("URL %s has more than a host and a port", u.Redacted())
 	}
 	return u, nil
 }

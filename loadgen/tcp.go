@@ -16,6 +16,12 @@ import (
 // connection: the pacing thread writes it without waiting.
 const longestEcho = longestInlineSend
 
+var tcpBare = Protocol{
+	Scheme: "tcp", Example: "tcp://HOST:PORT", Options: []string{"echo", "echo-from"},
+	Persistent: func(p Probe) bool { return p.Echo != "" }, NewOnly: "nothing can be seen on reused ones without --echo",
+	compile: newTCP,
+}
+
 // tcp speaks to tcp:// targets: connect, send a text and await one back, both optional.
 //
 //	Echo    Reply   a success is
@@ -31,13 +37,9 @@ type tcp struct {
 	whole      bool // nothing may follow want
 }
 
-func newTCP(p Probe, u *url.URL) (codec, error) {
+func newTCP(p Probe, _ *url.URL) (codec, error) {
 	persistent := p.Kind == timeline.Reused || p.Kind == timeline.Control
 	switch {
-	case u.Port() == "":
-		return nil, fmt.Errorf("URL %s names no port", u.Redacted())
-	case u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "":
-		return nil, fmt.Errorf("URL %s has more than a host and a port", u.Redacted())
 	case len(p.Echo) > longestEcho || len(p.Reply) > longestEcho:
 		return nil, fmt.Errorf("the text to send or to await is longer than %d bytes", longestEcho)
 	case persistent && p.Echo == "":

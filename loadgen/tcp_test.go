@@ -203,7 +203,6 @@ func TestTCPProbesAreChecked(t *testing.T) {
 		"nothing is seen":            func(p *Probe) { p.Kind = timeline.Reused },
 		"hint: give one":             func(p *Probe) { p.Kind, p.Reply = timeline.Reused, "220" },
 		`scheme "udp" is not one of`: func(p *Probe) { p.URL = "udp://web:1" },
-		"is for tcp:// targets":      func(p *Probe) { p.URL, p.Echo = "http://web", "ping" },
 	}
 	for want, spoil := range tests {
 		p := probe(1, timeline.New, "tcp://web:1", 10)

@@ -21,7 +21,9 @@ type planner struct {
 	now time.Duration
 }
 
-func newPlanner(ports ...string) *planner { return &planner{directPlan: newDirectPlan(100, mostDirect, ports...)} }
+func newPlanner(ports ...string) *planner {
+	return &planner{directPlan: newDirectPlan(100, mostDirect, ports...)}
+}
 
 // does returns what is done now: "web-1 http 10.0.0.1 100/s", "web-1 http 10.0.0.1 stop".
 func (p *planner) does() (done []string) {

@@ -482,9 +482,7 @@ func (m *measurement) probeOf(s subject) loadgen.Probe {
 		ExpectBody:    m.opts.ExpectBody,
 		BackendHeader: m.opts.BackendHeader,
 	}
-	if m.opts.isTCP(s) {
-		p = loadgen.Probe{Target: p.Target, Connections: p.Connections, Echo: m.opts.Sent, Reply: m.opts.Awaited}
-	}
+	p.Echo, p.Reply = m.opts.Sent, m.opts.Awaited
 	if s.Service == "" {
 		p.URL = s.URL.String()
 		return p
@@ -492,10 +490,9 @@ func (m *measurement) probeOf(s subject) loadgen.Probe {
 	info := m.infoOf(s)
 	p.Service, p.PortName = serviceKey(info.Service), info.PortName
 	p.URL = (&url.URL{Scheme: m.opts.Scheme, Host: serviceHost(info)}).String()
-	if m.opts.isTCP(s) {
-		return p
+	if m.opts.protocolOf(s).Paths {
+		p.URL += s.Path
 	}
-	p.URL += s.Path
 	p.Host = cmp.Or(p.Host, info.Service.Name+"."+info.Service.Namespace)
 	return p
 }

@@ -109,7 +109,7 @@ func (o *Options) Check(args, command []string) error {
 		return err
 	}
 	for _, check := range []func() error{
-		o.CheckSubjects, o.CheckFlags, o.CheckNumbers, o.checkCommand, o.CheckRequest, o.checkTCP, o.checkProbes, o.checkGates, o.checkFormat, o.checkHammer,
+		o.CheckSubjects, o.CheckFlags, o.CheckNumbers, o.checkCommand, o.CheckRequest, o.checkProtocols, o.checkProbes, o.checkGates, o.checkFormat, o.checkHammer,
 		o.checkFiles, o.CheckSecrets,
 	} {
 		if err := check(); err != nil {
@@ -290,8 +290,8 @@ func (o *Options) twoRequests() time.Duration {
 const headerHint = "as in --header 'Authorization: Bearer …'"
 
 func (o *Options) CheckRequest() error {
-	if !slices.Contains([]string{"http", "https", "tcp"}, o.Scheme) {
-		return Refuse("", "scheme %q: must be http, https or tcp", o.Scheme)
+	if _, known := loadgen.ProtocolOf(o.Scheme); !known {
+		return Refuse("", "scheme %q: must be one of %s", o.Scheme, loadgen.Schemes(""))
 	}
 	if !httpguts.ValidHeaderFieldName(o.Method) {
 		return Refuse("as in --method HEAD", "method %q is not an HTTP method", o.Method)

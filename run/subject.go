@@ -8,6 +8,8 @@ import (
 	"unicode"
 
 	"golang.org/x/net/idna"
+
+	"lapse/loadgen"
 )
 
 // A subject is what the user asked to measure: a Service of the cluster, or a bare URL.
@@ -29,7 +31,14 @@ func (s subject) String() string {
 	return out + s.Path
 }
 
-const TargetHint = "a target is svc/NAME[:PORT][/PATH], http://HOST[:PORT][/PATH], https://… or tcp://HOST:PORT"
+// TargetHint says what a target looks like.
+var TargetHint = func() string {
+	forms := []string{"svc/NAME[:PORT][/PATH]"}
+	for _, p := range loadgen.Protocols {
+		forms = append(forms, p.Example)
+	}
+	return "a target is " + strings.Join(forms, ", ")
+}()
 
 // ParseTarget reads a TARGET argument.
 func ParseTarget(arg string) (subject, error) {
@@ -40,9 +49,10 @@ func ParseTarget(arg string) (subject, error) {
 	if err != nil {
 		return subject{}, Refuse(TargetHint, "target %q: %w", arg, err)
 	}
+	p, known := loadgen.ProtocolOf(u.Scheme)
 	switch {
-	case u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "tcp":
-		return subject{}, Refuse(TargetHint, "target %q is neither a Service nor an http, https or tcp URL", arg)
+	case !known:
+		return subject{}, Refuse(TargetHint, "target %q is neither a Service nor an %s URL", arg, loadgen.Schemes(""))
 	case u.Hostname() == "":
 		return subject{}, Refuse(TargetHint, "target %q names no host", arg)
 	case u.Port() != "" && !validPort(u.Port()):
@@ -51,8 +61,8 @@ func ParseTarget(arg string) (subject, error) {
 	if u.Host, err = AsciiHost(u.Host); err != nil {
 		return subject{}, Refuse(TargetHint, "target %q: %w", arg, err)
 	}
-	if u.Scheme == "tcp" && (u.Port() == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "") {
-		return subject{}, Refuse(TargetHint, "target %q: of tcp, a host and a port are asked for, and nothing else", arg)
+	if p.Port == "" && u.Port() == "" || !p.Paths && (strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "") {
+		return subject{}, Refuse(TargetHint, "target %q: a target of %s is %s", arg, p.Scheme, p.Example)
 	}
 	return subject{URL: u}, nil
 }

@@ -37,7 +37,7 @@ func runFlags(o *run.Options, cmd *cobra.Command) {
 	f.StringVarP(&o.Format, "output", "o", "table", "result on standard output: "+run.FormatNames())
 	f.StringVar(&o.Dashboard, "dashboard", "", "serve the live page here, such as 127.0.0.1:8080")
 	f.BoolVar(&o.NoCapture, "no-capture", false, "pass the command's output through without marking it on the timeline")
-	f.StringVar(&o.Scheme, "scheme", "http", "scheme for svc/ targets: http, https or tcp")
+	f.StringVar(&o.Scheme, "scheme", "http", "scheme for svc/ targets: "+loadgen.Schemes(""))
 	f.StringVar(&o.CAFile, "ca-file", "", "PEM file of the authorities to trust for https")
 	f.StringArrayVarP(&o.Headers, "header", "H", nil, "a request `HEADER`, 'Name: value' (repeatable)")
 	f.StringArrayVar(&o.HeadersFrom, "header-from", nil, "a `SECRET` of the Service's namespace, secret/NAME, each key of which names a request header, read by the Job (repeatable)")

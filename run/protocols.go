@@ -1,0 +1,134 @@
+package run
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/spf13/pflag"
+
+	"lapse/loadgen"
+	"lapse/timeline"
+)
+
+// protocolOf is what is spoken to s.
+func (o *Options) protocolOf(s subject) loadgen.Protocol {
+	scheme := o.Scheme
+	if s.Service == "" {
+		scheme = s.URL.Scheme
+	}
+	p, _ := loadgen.ProtocolOf(scheme) // checked before
+	return p
+}
+
+// spoken reports whether a flag means something to one of the targets.
+func (o *Options) spoken(flag string) bool {
+	return slices.ContainsFunc(o.Targets, func(s subject) bool { return o.protocolOf(s).Takes(flag) })
+}
+
+// asksFor reports whether a flag was given a value other than its default.
+func (o *Options) asksFor(name string) (asked bool) {
+	o.Given(func(f *pflag.Flag) { asked = asked || f.Name == name && f.Value.String() != f.DefValue })
+	return asked
+}
+
+// checkProtocols checks that each flag means something to one of the targets, and each path to its own.
+func (o *Options) checkProtocols() error {
+	for _, p := range loadgen.Protocols {
+		for _, flag := range p.Options {
+			if o.asksFor(flag) && !o.spoken(flag) {
+				return Refuse("drop it, or name such a target: "+p.Example, "--%s is for targets of %s, and there is none", flag, loadgen.Schemes(flag))
+			}
+		}
+	}
+	if first := o.Targets[0]; o.Hammer != "" && !o.protocolOf(first).Takes("hammer") {
+		return Refuse("name the http:// target first", "--hammer speaks HTTP, and the first target, %s, is %s", first, o.protocolOf(first).Scheme)
+	}
+	for _, s := range o.Targets {
+		if p := o.protocolOf(s); !p.Paths && s.Service != "" && s.Path != "/" {
+			return Refuse("as in svc/"+s.Service+" --scheme "+p.Scheme, "target %s: %s has no path", s, p.Scheme)
+		}
+	}
+	if !o.spoken("echo") {
+		return nil
+	}
+	return o.checkEcho()
+}
+
+// checkEcho reads the texts to send and to await.
+func (o *Options) checkEcho() error {
+	const hint = `escapes are those of Go: \r \n \t \\ \x00; as in --echo 'PING\r\n'`
+	var err error
+	if o.Sent, err = Unescape(o.Echo); err != nil {
+		return Refuse(hint, "echo: %w", err)
+	}
+	if o.EchoFrom != "" {
+		o.Sent = "the text of a Secret" // stands for it here: only the agent knows it
+	}
+	if o.Awaited, err = Unescape(o.ExpectBody); err != nil {
+		return Refuse(hint, "expect-body %q: %w", o.ExpectBody, err)
+	}
+	return o.checkPersistent()
+}
+
+// checkPersistent decides which kinds of connection the targets' protocols allow to measure.
+func (o *Options) checkPersistent() error {
+	newOnly := slices.DeleteFunc(slices.Clone(o.Targets), o.persistent)
+	if len(newOnly) == 0 {
+		return nil
+	}
+	p := o.protocolOf(newOnly[0])
+	if o.Changed("target") && slices.Contains(o.Kinds, string(timeline.Reused)) {
+		return Refuse(`give it a text to echo, as in --echo ping, or --target new`, "%s is measured on new connections only: %s", newOnly[0], p.NewOnly)
+	}
+	note := p.Scheme + " targets are measured on new connections only: " + p.NewOnly
+	if o.Awaited == "" {
+		note += ";\na connection that is accepted counts as good, whether or not the application answers on it"
+	}
+	o.Notes = append(o.Notes, note)
+	if len(newOnly) == len(o.Targets) {
+		o.Kinds = []string{string(timeline.New)}
+	}
+	return nil
+}
+
+// persistent reports whether anything can be seen of s on persistent connections.
+func (o *Options) persistent(s subject) bool {
+	p := o.protocolOf(s)
+	return p.Persistent == nil || p.Persistent(loadgen.Probe{Echo: o.Sent})
+}
+
+// kindsOf are the kinds of connection on which s is measured.
+func (o *Options) kindsOf(s subject) []string {
+	if !o.persistent(s) {
+		return []string{string(timeline.New)}
+	}
+	return o.Kinds
+}
+
+// TellNote says what the user may not expect of a run.
+func (o *Options) TellNote(stderr io.Writer) {
+	for _, note := range o.Notes {
+		fmt.Fprintf(stderr, "note: %s\n", note)
+	}
+}
+
+// Unescape replaces Go's escapes in text by what they stand for. Quotes need none.
+func Unescape(text string) (string, error) {
+	var b []byte
+	for whole := text; text != ""; {
+		r, wide, rest, err := strconv.UnquoteChar(text, 0)
+		if err != nil {
+			return "", fmt.Errorf("no escape at byte %d", len(whole)-len(text)) // and not the text: it may be a password
+		}
+		if wide {
+			b = utf8.AppendRune(b, r)
+		} else {
+			b = append(b, byte(r))
+		}
+		text = rest
+	}
+	return string(b), nil
+}
