@@ -17,22 +17,22 @@ func TestProbesAreChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	tests := map[string]func(*Probe){
-		"rate 0":              func(p *Probe) { p.Rate = 0 },
-		"rate NaN":            func(p *Probe) { p.Rate = math.NaN() },
-		"rate +Inf":           func(p *Probe) { p.Rate = math.Inf(1) },
-		`scheme "ftp"`:        func(p *Probe) { p.URL = "ftp://web/" },
-		"names no host":       func(p *Probe) { p.URL = "http:///x" },
-		"carries credentials": func(p *Probe) { p.URL = "http://me:secret@web/" },
-		"hint:":               func(p *Probe) { p.URL = "http://we b" },
-		"invalid port":        func(p *Probe) { p.URL = "http://web:99999/" },
-		"needs an address":    func(p *Probe) { p.Kind = timeline.Direct },
-		"no target kind":      func(p *Probe) { p.Kind = "sideways" },
-		"timeout -1s":         func(p *Probe) { p.Timeout = -time.Second },
-		"method":              func(p *Probe) { p.Method = "GET /" },
-		"not a host name":     func(p *Probe) { p.Host = "a\r\nb" },
-		"control characters":  func(p *Probe) { p.Header = http.Header{"X": {"a\r\nb: c"}} },
-		"cannot have":         func(p *Probe) { p.Header = http.Header{"X Y": {"a"}} },
-		"ours to set":         func(p *Probe) { p.Header = http.Header{"Content-Length": {"5"}} },
+		"rate 0":               func(p *Probe) { p.Rate = 0 },
+		"rate NaN":             func(p *Probe) { p.Rate = math.NaN() },
+		"rate +Inf":            func(p *Probe) { p.Rate = math.Inf(1) },
+		`scheme "ftp"`:         func(p *Probe) { p.URL = "ftp://web/" },
+		"names no host":        func(p *Probe) { p.URL = "http:///x" },
+		"carries credentials":  func(p *Probe) { p.URL = "http://me:secret@web/" },
+		"hint:":                func(p *Probe) { p.URL = "http://we b" },
+		"invalid port":         func(p *Probe) { p.URL = "http://web:99999/" },
+		"needs an address":     func(p *Probe) { p.Kind = timeline.Direct },
+		"no target kind":       func(p *Probe) { p.Kind = "sideways" },
+		"timeout -1s":          func(p *Probe) { p.Timeout = -time.Second },
+		"method":               func(p *Probe) { p.Method = "GET /" },
+		"not a host name":      func(p *Probe) { p.Host = "a\r\nb" },
+		"control characters":   func(p *Probe) { p.Header = http.Header{"X": {"a\r\nb: c"}} },
+		"cannot have":          func(p *Probe) { p.Header = http.Header{"X Y": {"a"}} },
+		"cannot be overridden": func(p *Probe) { p.Header = http.Header{"Content-Length": {"5"}} },
 	}
 	for want, spoil := range tests {
 		p := good

@@ -46,7 +46,7 @@ func (p Protocol) Takes(option string) bool {
 	})
 }
 
-// Schemes lists the schemes of those protocols that take an option, or of all if it is empty.
+// Schemes lists the schemes of those protocols that take an option, or of all if it is empty: "http, https or tcp".
 func Schemes(option string) string {
 	var names []string
 	for _, p := range Protocols {
@@ -54,7 +54,10 @@ func Schemes(option string) string {
 			names = append(names, p.Scheme)
 		}
 	}
-	return strings.Join(names, ", ")
+	if last := len(names) - 1; last > 0 {
+		return strings.Join(names[:last], ", ") + " or " + names[last]
+	}
+	return strings.Join(names, "")
 }
 
 // A codec is a protocol prepared for one target. It is shared by the target's connections and keeps no state.

@@ -291,7 +291,7 @@ const headerHint = "as in --header 'Authorization: Bearer …'"
 
 func (o *Options) CheckRequest() error {
 	if _, known := loadgen.ProtocolOf(o.Scheme); !known {
-		return Refuse("", "scheme %q: must be one of %s", o.Scheme, loadgen.Schemes(""))
+		return Refuse("", "scheme %q: must be %s", o.Scheme, loadgen.Schemes(""))
 	}
 	if !httpguts.ValidHeaderFieldName(o.Method) {
 		return Refuse("as in --method HEAD", "method %q is not an HTTP method", o.Method)
