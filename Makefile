@@ -52,7 +52,7 @@ test: check test-ui test-sandbox test-e2e
 
 # What measures over real sockets, in real time, or looks at the page in a browser. Everything is compiled before; then these run one
 # package at a time, after the others: no test runs beside a compiler, and a prober never waits for another package's tests.
-REALTIME := ./loadgen/faultserver ./loadgen ./loadgen/hey ./cmd/lapse ./dashboard
+REALTIME := ./loadgen/faultserver ./loadgen ./loadgen/hey ./run ./cmd/lapse ./dashboard
 
 check: $(UI)/node_modules bin/gotest
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted"; exit 1; fi
@@ -116,7 +116,7 @@ test-e2e: sandbox bin/gotest
 	bin/sandbox down; exit $$status
 
 golden:
-	go test ./correlate ./report ./deploy ./cmd/lapse -update
+	go test ./correlate ./record ./report ./deploy ./cmd/lapse -update
 	go test ./dashboard -run TestProtocolIsDocumented -update
 
 # Nothing else should run on the machine meanwhile. BENCH takes arguments, such as --only exact --runs 1 --length 5s.

@@ -4,7 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -18,11 +18,10 @@ var readClock = map[string]string{
 	"timeline/clock.go time.Now":   "the clock's zero",
 	"timeline/clock.go time.Since": "the clock itself",
 	"loadgen/ports.go time.Now":    "how long a local port rests, compared with nothing but itself",
-	"cmd/lapse/run.go time.Now":    "the name of a run",
-	"cmd/lapse/page.go time.Now":   "when somebody looked at the page, compared with nothing but itself",
-	"cmd/lapse/page.go time.Since": "when somebody looked at the page, compared with nothing but itself",
-
-	"cmd/lapse/runclock.go time.Now": "whether the wall clock went on while the monotonic one stood still",
+	"run/here.go time.Now":         "the name of a run",
+	"run/page.go time.Now":         "when somebody looked at the page, compared with nothing but itself",
+	"run/page.go time.Since":       "when somebody looked at the page, compared with nothing but itself",
+	"run/runclock.go time.Now":     "whether the wall clock went on while the monotonic one stood still",
 
 	"loadgen/pacing.go time.Now":              "how long a short wait has lasted, compared with nothing but itself",
 	"loadgen/pacing.go time.Since":            "how long a short wait has lasted, compared with nothing but itself",
@@ -33,23 +32,34 @@ var readClock = map[string]string{
 	"cmd/lapse/selftest_starve.go time.Since": "how long another process is left stopped",
 }
 
-// Instants come from the run's clock, which no step of the wall clock moves.
+// Instants come from the run's clock, which no step of the wall clock moves. Each reason is still needed.
 func TestTimeIsReadFromTheClock(t *testing.T) {
-	for _, dir := range []string{"timeline", "record", "loadgen", "loadgen/hey", "watcher", "correlate", "report", "cmd/lapse"} {
-		files, err := os.ReadDir(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, entry := range files {
-			path := dir + "/" + entry.Name()
-			if filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
-				continue
+	found := map[string]bool{}
+	for _, dir := range []string{"timeline", "record", "loadgen", "watcher", "correlate", "report", "run", "cmd/lapse"} {
+		err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case path == "loadgen/bench" || path == "loadgen/faultserver": // neither is part of a run
+				return filepath.SkipDir
+			case filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go"):
+				return nil
 			}
 			for _, use := range clockReads(t, path) {
+				found[path+" "+use] = true
 				if readClock[path+" "+use] == "" {
 					t.Errorf("%s uses %s: take the time from the run's timeline.Clock, or name the reason in readClock", path, use)
 				}
 			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for use := range readClock {
+		if !found[use] {
+			t.Errorf("readClock names %s, which is not there", use)
 		}
 	}
 }
