@@ -1,5 +1,5 @@
 // Package report renders a judged run for its readers: people at a terminal, and programs. There is
-// one file per format, each a function of the same [correlate.Timeline], and [Formats] is the table
+// one file per format, each a function of the same [model.Timeline], and [Formats] is the table
 // of them. [Progress] is the view while the run still goes on.
 //
 // Whatever comes from outside, such as Pod names, event messages and the output of commands, is made

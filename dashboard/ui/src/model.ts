@@ -1,4 +1,4 @@
-// The shapes of timeline.json (correlate/timeline.go), as far as the page reads them. Instants and
+// The shapes of timeline.json (correlate/model/timeline.go), as far as the page reads them. Instants and
 // lengths are integer nanoseconds after t0. What was not seen is absent.
 
 export type Ns = number;
