@@ -68,8 +68,12 @@ func demo(ctx context.Context, lapse, runs string, rate int) error {
 		return err
 	}
 	w := before.Timeline.CausedBy(cause)[0]
-	say(fmt.Sprintf("Before: %d requests failed, longest bracket %v to %v: %s. (Drain %d: those before it lost none.)",
-		before.Timeline.Verdict.Failed, w.Length.Min, w.Length.Max, cause, tries))
+	earlier := ""
+	if tries > 1 {
+		earlier = fmt.Sprintf(" (Drain %d: those before it lost none.)", tries)
+	}
+	say(fmt.Sprintf("Before: %d requests failed; the first window took %v to %v: %s.%s",
+		before.Timeline.Verdict.Failed, w.Length.Min.Round(time.Millisecond), w.Length.Max.Round(time.Millisecond), cause, earlier))
 	say(fmt.Sprintf("After:  none of %d failed. An outage of all requests shorter than %v may have gone unseen.",
 		after.Timeline.Verdict.Sent, after.Timeline.LongestGap()))
 	fmt.Printf("\nThe page of either run:\n  bin/lapse serve %s\n  bin/lapse serve %s\n", show(before.Dir), show(after.Dir))
