@@ -32,7 +32,7 @@ var mayImport = map[string][]string{
 	"report":                    {"timeline", "correlate/model", "correlate/verdict", "correlate/compare"},
 	"report/schematest":         {"report"},
 	"dashboard":                 {},
-	"dashboard/internal/sample": {"timeline", "correlate/model"},
+	"dashboard/internal/sample": {"timeline", "correlate/cluster", "correlate/model"},
 	"dashboard/ui/dev":          {"dashboard", "dashboard/internal/sample", "correlate/model", "timeline"},
 	"dashboard/ui/picture":      {},
 	"deploy":                    {"timeline", "kube"},

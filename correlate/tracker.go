@@ -262,6 +262,7 @@ func (t *Tracker) judge() (*model.Timeline, []*snapshot) {
 	snapshots := t.snapshots()
 	t.fill(s, snapshots)
 	noteFailedAddresses(tl)
+	tl.Services = cluster.Services(tl.Events)
 	tl.Pods = cluster.Lifecycles(tl, s.FirstLast)
 	causes.Explain(s)
 	tl.Incidents = incidents.Of(tl, t.join())

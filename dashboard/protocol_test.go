@@ -38,6 +38,7 @@ var keys = []struct{ key, pattern, shape, text string }{
 	{"window/ID", "^window/[0-9]+$", "Window", "a window, with its causes"},
 	{"event/ID", "^event/[0-9]+$", "Event", "an event"},
 	{"pod/UID", "^pod/", "Pod", "a Pod's life"},
+	{"services", "^services$", "Timeline.services", "how many endpoints each Service had, and since when"},
 	{"unobserved", "^unobserved$", "Timeline.unobserved", "all stretches that were not measured"},
 	{"bucketWidth", "^bucketWidth$", "Nanoseconds", "how long a slot is; when it changes, all slots come anew"},
 	{"bucket/NAME/CHUNK", "^bucket/.+/[0-9]+$", "BucketSeries", "some slots of a target's series, from index `start` on; in `classes` slots count from the beginning of the run"},

@@ -364,13 +364,14 @@ func stateNow(p model.Pod) string {
 	return p.States[len(p.States)-1].State
 }
 
-// readyNow is the number of ready endpoints; unknown if no endpoint was heard of.
+// readyNow is the number of ready endpoints; unknown if no endpoint was seen.
 func readyNow(tl *model.Timeline) (ready int, known bool) {
-	endpoints := readiness{}
-	for _, e := range tl.Events {
-		endpoints.hear(e)
+	for _, service := range tl.Services {
+		if last := len(service.Endpoints) - 1; last >= 0 {
+			ready, known = ready+service.Endpoints[last].Ready, true
+		}
 	}
-	return endpoints.ready(), len(endpoints) > 0
+	return ready, known
 }
 
 // health says what keeps the prober from measuring well; nothing if all is well.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"lapse/correlate/cluster"
 	"lapse/correlate/model"
 	"lapse/timeline"
 )
@@ -18,6 +19,7 @@ func drain(now time.Duration) *model.Timeline {
 	ended := now >= tl.Run.Duration
 	tl.Run.Live = !ended
 	tl.Events = until(tl.Events, func(e model.Event) bool { return e.Seen <= now })
+	tl.Services = cluster.Services(tl.Events)
 	for i := range tl.Pods {
 		tl.Pods[i].States = until(tl.Pods[i].States, func(s model.PodState) bool { return s.Start <= now })
 	}

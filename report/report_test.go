@@ -253,7 +253,7 @@ func TestSummaryBearsWhateverIsMissing(t *testing.T) {
 		"targets":    func(tl *model.Timeline) { tl.Targets = nil },
 		"buckets":    func(tl *model.Timeline) { tl.Buckets = model.Buckets{} },
 		"series":     func(tl *model.Timeline) { tl.Buckets.Targets["web new"] = model.BucketSeries{} },
-		"events":     func(tl *model.Timeline) { tl.Events = nil },
+		"events":     func(tl *model.Timeline) { tl.Events, tl.Services = nil, nil },
 		"states": func(tl *model.Timeline) {
 			for i := range tl.Pods {
 				tl.Pods[i].States = nil

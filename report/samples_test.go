@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"lapse/correlate/cluster"
 	"lapse/correlate/model"
 	"lapse/correlate/verdict"
 	"lapse/timeline"
@@ -95,6 +96,7 @@ func race() *model.Timeline {
 		timeline.Event{Seen: 44*s + 813*ms, Kind: timeline.RunPhase, From: "measuring", To: "settling"},
 		timeline.Event{Seen: 80 * s, Kind: timeline.RunPhase, From: "settling", To: "ended"},
 	)
+	tl.Services = cluster.Services(tl.Events)
 	tl.Hammer = &model.Hammer{Args: "-c 50 -q 20", Start: new(2 * ms), End: new(70*s + 3*ms), Summary: &model.HammerSummary{
 		Duration: 70 * s, Requests: 69874, Rate: 998.2, Bytes: 838344,
 		Latency:  &model.HammerLatency{Mean: 2100 * time.Microsecond, Min: 204 * time.Microsecond, P50: ms, P90: 4 * ms, P95: 8 * ms, P99: 31 * ms, Max: 1043200 * time.Microsecond},
@@ -198,6 +200,7 @@ func aborted() *model.Timeline {
 		endpoint(15*ms, "uid-0", "10.244.1.7", timeline.EndpointReady),
 		endpoint(11*s+390*ms, "uid-0", "10.244.1.7", timeline.EndpointTerminating),
 	)
+	tl.Services = cluster.Services(tl.Events)
 	tl.Verdict = model.Verdict{
 		Result: model.Inconclusive, ExitCode: 6, Sent: 2100, Failed: 960, ErrorRate: 960.0 / 2100, Windows: 1,
 		Reasons: []string{"the run was aborted: interrupted (SIGINT)"}, Gates: []model.GateResult{},
@@ -227,6 +230,7 @@ func refused() *model.Timeline {
 		timeline.Event{Seen: 25 * s, Kind: timeline.CommandOutput, Detail: "error: unable to drain node \"node2\" due to error: global timeout reached: 15s"},
 		timeline.Event{Seen: 25 * s, Kind: timeline.Command, From: "running", To: "exited", ExitCode: new(1)},
 	)
+	tl.Services = cluster.Services(tl.Events)
 	tl.Verdict = model.Verdict{
 		Result: model.Inconclusive, ExitCode: 4, Sent: 5960,
 		Reasons:        []string{"only 96.53 % of the time was observed, 99 % is needed: what was not looked at may have been down"},
@@ -346,6 +350,7 @@ func live() *model.Timeline {
 		tl.Targets[i].Failed = min(tl.Targets[i].Failed, 26)
 	}
 	tl.Events = tl.Events[:9]
+	tl.Services = cluster.Services(tl.Events)
 	tl.Hammer = nil
 	tl.Verdict.Gates, tl.Verdict.Failed, tl.Verdict.Downtime.Total = []model.GateResult{}, 26, w.Downtime
 	return tl
@@ -403,7 +408,7 @@ func base(duration time.Duration) *model.Timeline {
 			ID: "20261121T022040Z-7d1", Duration: duration, Timeout: 800 * ms, Join: s, Slow: 500 * ms,
 		},
 		Targets: []model.Target{}, Windows: []model.Window{}, Unobserved: []model.Unobserved{}, Failures: []model.Failure{},
-		Buckets: model.Buckets{Width: s, Targets: map[string]model.BucketSeries{}}, Events: []model.Event{}, Pods: []model.Pod{},
+		Buckets: model.Buckets{Width: s, Targets: map[string]model.BucketSeries{}}, Events: []model.Event{}, Services: []model.WatchedService{}, Pods: []model.Pod{},
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"lapse/correlate/cluster"
 	"lapse/correlate/model"
 	"lapse/timeline"
 )
@@ -61,6 +62,7 @@ func TestManyEndpointsAreCountedWithTheNumberWhereItChanges(t *testing.T) {
 		endpointsOf("shop/web", 12, 18*s+500*ms, timeline.EndpointAbsent),
 		endpointsOf("shop/web", 12, 18*s+600*ms, timeline.EndpointReady),
 	)
+	tl.Services = cluster.Services(tl.Events)
 	rows, below := rowsOf(t, tl)
 	if got, want := rows["endpoints"], "'12-----6---12----0-"; len(got) != 20 || !strings.HasPrefix(got, "'12-----6---12----") || !strings.Contains(got[17:], "0") {
 		t.Errorf("endpoints %q, want about %q", got, want)
@@ -80,6 +82,7 @@ func TestEachServiceHasItsOwnCountOfEndpoints(t *testing.T) {
 	tl.Events = slices.Concat(
 		endpointsOf("shop/web", 2, 0, timeline.EndpointReady), endpointsOf("shop/api", 3, 0, timeline.EndpointReady), endpointsOf("shop/api", 1, 5*s, timeline.EndpointTerminating),
 	)
+	tl.Services = cluster.Services(tl.Events)
 	rows, _ := rowsOf(t, tl)
 	for label, want := range map[string]string{"endpoints web": "2222222222", "endpoints api": "3333322222"} {
 		if rows[label] != want {
@@ -98,6 +101,7 @@ func TestEndpointIsCountedOnceThoughItHasTwoPortsAndTwoAddresses(t *testing.T) {
 		family.Addr = "2001:db8::" + e.Addr[len(e.Addr)-1:]
 		tl.Events = append(tl.Events, port, family)
 	}
+	tl.Services = cluster.Services(tl.Events)
 	if rows, _ := rowsOf(t, tl); rows["endpoints"] != "2222222222" {
 		t.Errorf("endpoints %q, want 2 of them", rows["endpoints"])
 	}

@@ -292,40 +292,37 @@ func merge(cells []span) []span {
 func (c *chart) endpointRows() []row {
 	var rows []row
 	names := endpointNames(c.tl)
-	for _, service := range slices.Sorted(maps.Keys(names)) {
-		fewest, most := readyCounts(c.tl.Events, service, c)
+	for _, service := range slices.SortedFunc(slices.Values(c.tl.Services), func(a, b model.WatchedService) int { return cmp.Compare(a.Name, b.Name) }) {
+		fewest, most := readyCounts(service, c)
 		if most < 1 {
 			continue
 		}
 		c.used["endpoints"] = true
 		if most > 9 {
 			c.used["counts"] = true
-			rows = append(rows, row{c.say(names[service]), merge(c.counts(fewest))})
+			rows = append(rows, row{c.say(names[service.Name]), merge(c.counts(fewest))})
 			continue
 		}
-		rows = append(rows, row{c.say(names[service]), merge(c.digits(fewest))})
+		rows = append(rows, row{c.say(names[service.Name]), merge(c.digits(fewest))})
 	}
 	return rows
 }
 
-// endpointNames are the rows' labels, by the Service their endpoints are of.
+// endpointNames are the rows' labels, by the name of their Service.
 func endpointNames(tl *model.Timeline) map[string]string {
 	names, short := map[string]string{}, map[string]int{}
-	for _, e := range tl.Events {
-		if _, known := names[e.Service]; e.Kind == timeline.EndpointChanged && !known {
-			names[e.Service] = "endpoints"
-			short[path.Base(e.Service)]++
-		}
+	for _, service := range tl.Services {
+		short[path.Base(service.Name)]++
 	}
-	if len(names) < 2 {
-		return names
-	}
-	for service := range names {
-		name := path.Base(service)
-		if short[name] > 1 {
-			name = service
+	for _, service := range tl.Services {
+		name := path.Base(service.Name)
+		switch {
+		case len(tl.Services) == 1:
+			name = ""
+		case short[name] > 1:
+			name = service.Name
 		}
-		names[service] = "endpoints " + name
+		names[service.Name] = strings.TrimSpace("endpoints " + name)
 	}
 	return names
 }
@@ -381,60 +378,24 @@ func countSpan(text string) span {
 	return span{text, normal}
 }
 
-// readyCounts are the fewest ready endpoints of a Service in each cell, -1 before any was heard of, and the most there ever
-// were.
-func readyCounts(events []model.Event, service string, c *chart) (fewest []int, most int) {
+// readyCounts are the fewest ready endpoints of a Service in each cell, -1 before any was seen, and the most there ever were.
+func readyCounts(service model.WatchedService, c *chart) (fewest []int, most int) {
 	fewest = slices.Repeat([]int{-1}, c.cells)
-	endpoints, now, column := readiness{}, -1, 0
-	for _, e := range events {
-		if e.Service != service || !endpoints.hear(e) {
-			continue
-		}
-		for ; column < c.column(e.Seen); column++ {
+	now, column := -1, 0
+	for _, step := range service.Endpoints {
+		for ; column < c.column(step.At.Latest); column++ {
 			settle(fewest, column, now)
 		}
-		before := now
-		now = endpoints.ready()
-		if before > now {
-			settle(fewest, column, now)
+		if step.Ready < now {
+			settle(fewest, column, step.Ready)
 		}
+		now = step.Ready
 		most = max(most, now)
 	}
 	for ; column < c.cells; column++ {
 		settle(fewest, column, now)
 	}
 	return fewest, most
-}
-
-// readiness is which endpoints are ready, as far as the API server told: for each Pod of a Service, or address where no Pod is
-// named, the state of each of its addresses and ports.
-type readiness map[[2]string]map[string]bool
-
-// hear reports whether the event was about an endpoint.
-func (r readiness) hear(e model.Event) bool {
-	if e.Kind != timeline.EndpointChanged {
-		return false
-	}
-	endpoint := [2]string{e.Service, e.Addr}
-	if e.Object != nil && e.Object.UID != "" && e.Object.Kind != "EndpointSlice" {
-		endpoint[1] = e.Object.UID
-	}
-	if r[endpoint] == nil {
-		r[endpoint] = map[string]bool{}
-	}
-	r[endpoint][fmt.Sprint(e.Addr, " ", e.Port)] = e.To == timeline.EndpointReady
-	return true
-}
-
-// ready counts the endpoints of which an address is ready.
-func (r readiness) ready() int {
-	n := 0
-	for _, addrs := range r {
-		if slices.Contains(slices.Collect(maps.Values(addrs)), true) {
-			n++
-		}
-	}
-	return n
 }
 
 // settle notes that there were now ready endpoints at some time in a cell.

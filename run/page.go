@@ -106,6 +106,7 @@ func (p *page) Show(tl *model.Timeline, now time.Duration) {
 	p.put("run", tl.Run)
 	p.put("verdict", tl.Verdict)
 	p.put("unobserved", tl.Unobserved)
+	p.put("services", tl.Services)
 	for _, t := range tl.Targets {
 		p.put("target/"+t.Name, t)
 	}

@@ -200,16 +200,14 @@ func readyEndpoints(ctx context.Context, client kube.Client, s *corev1.Service, 
 			portless = portless || slices.ContainsFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool { return stateOf(e.Conditions) == timeline.EndpointReady })
 		}
 	}
-	ready := map[string]bool{}
+	var endpoints timeline.Endpoints
 	for at, e := range merge(all, port.Name) {
-		if e.state == timeline.EndpointReady {
-			ready[cmp.Or(e.pod.UID, at.addr.String())] = true
-		}
+		endpoints.Set(e.pod, at.addr, e.port, e.state)
 	}
 	pods := fmt.Sprintf("kubectl -n %s get pods -l %s", s.Namespace, metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: s.Spec.Selector}))
 	switch {
-	case len(ready) > 0:
-		return len(ready), nil
+	case endpoints.Ready() > 0:
+		return endpoints.Ready(), nil
 	case portless:
 		return 0, refuse(fmt.Sprintf("give a container port that name, or the Service another targetPort: %s -o yaml", pods),
 			"Service %q has ready Pods, but none with its port %d: they have no port %q", s.Name, port.Port, port.TargetPort.String())

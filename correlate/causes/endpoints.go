@@ -6,6 +6,7 @@ import (
 
 	"lapse/correlate/cluster"
 	"lapse/correlate/model"
+	"lapse/timeline"
 )
 
 // A readyCount is how many endpoints were ready from an instant on, as far as was seen by then.
@@ -18,11 +19,11 @@ type readyCount struct {
 func (s *service) readEndpoints(end time.Duration) {
 	s.empty = emptySpans(s.endpoints, end)
 	s.order = map[string]int{}
-	book := cluster.NewEndpointStates()
+	var states timeline.Endpoints
 	for _, e := range s.endpoints {
-		before := len(book.Ready)
-		book.Set(e)
-		s.ready = append(s.ready, readyCount{e.Seen, len(book.Ready)})
+		before := states.Ready()
+		cluster.SetEndpoint(&states, e)
+		s.ready = append(s.ready, readyCount{e.Seen, states.Ready()})
 		if !cluster.IsReady(e.From) || cluster.IsReady(e.To) {
 			continue
 		}
@@ -79,11 +80,11 @@ func (e emptySpan) whole() model.Instant {
 // endpoint there is no span.
 func emptySpans(endpoints []*model.Event, end time.Duration) []emptySpan {
 	var spans []emptySpan
-	book := cluster.NewEndpointStates()
+	var states timeline.Endpoints
 	for _, e := range endpoints {
-		was := len(book.Usable)
-		book.Set(e)
-		now := len(book.Usable)
+		was := states.Serving()
+		cluster.SetEndpoint(&states, e)
+		now := states.Serving()
 		switch open := len(spans) > 0 && spans[len(spans)-1].next == nil; {
 		case was > 0 && now == 0:
 			spans = append(spans, emptySpan{start: e.At, end: model.Instant{Earliest: e.At.Latest, Latest: end}, last: e})

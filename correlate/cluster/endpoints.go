@@ -1,56 +1,51 @@
 package cluster
 
 import (
-	"cmp"
+	"net/netip"
 
 	"lapse/correlate/model"
 	"lapse/timeline"
 )
 
-// An EndpointStates knows the state of every endpoint, and counts Pods by it: a Pod once, however many addresses and ports it has;
-// and an address, where no Pod is named.
-type EndpointStates struct {
-	states        map[endpointKey]string
-	Ready, Usable endpointCount
-}
-
-// An endpointCount is how many addresses and ports of each Pod count, of those that have any.
-type endpointCount map[string]int
-
-// An endpointKey names one address and port. It may be in several EndpointSlices.
-type endpointKey struct {
-	addr, uid string
-	port      uint16
-}
-
-func NewEndpointStates() *EndpointStates {
-	return &EndpointStates{states: map[endpointKey]string{}, Ready: endpointCount{}, Usable: endpointCount{}}
-}
-
-func (b *EndpointStates) Set(e *model.Event) {
-	key := endpointKey{e.Addr, e.Object.UID, e.Port}
-	pod := cmp.Or(key.uid, key.addr)
-	was := b.states[key]
-	b.states[key] = e.To
-	b.Ready.change(pod, IsReady(was), IsReady(e.To))
-	b.Usable.change(pod, isUsable(was), isUsable(e.To))
-}
-
-func (c endpointCount) change(pod string, was, is bool) {
-	switch {
-	case is && !was:
-		c[pod]++
-	case was && !is && c[pod] == 1:
-		delete(c, pod)
-	case was && !is:
-		c[pod]--
+// Services returns how many endpoints each Service had from when on, by the order in which their first endpoints were seen. Changes
+// seen in the same instant came in one update and are one step.
+func Services(events []model.Event) []model.WatchedService {
+	services := []model.WatchedService{}
+	index := map[string]int{}
+	var states []timeline.Endpoints
+	for i := range events {
+		e := &events[i]
+		if e.Kind != timeline.EndpointChanged || e.Object == nil {
+			continue
+		}
+		at, known := index[e.Service]
+		if !known {
+			at = len(services)
+			index[e.Service] = at
+			services, states = append(services, model.WatchedService{Name: e.Service}), append(states, timeline.Endpoints{})
+		}
+		SetEndpoint(&states[at], e)
+		services[at].Endpoints = appendStep(services[at].Endpoints, model.EndpointStep{At: e.At, Ready: states[at].Ready(), Serving: states[at].Serving()})
 	}
+	return services
+}
+
+// appendStep appends a step unless nothing changes with it.
+func appendStep(steps []model.EndpointStep, step model.EndpointStep) []model.EndpointStep {
+	if last := len(steps) - 1; last >= 0 && steps[last].At.Latest == step.At.Latest {
+		step.At.Earliest = min(step.At.Earliest, steps[last].At.Earliest)
+		steps = steps[:last]
+	}
+	if last := len(steps) - 1; last >= 0 && steps[last].Ready == step.Ready && steps[last].Serving == step.Serving {
+		return steps
+	}
+	return append(steps, step)
+}
+
+// SetEndpoint takes a change of an endpoint into the states of its Service's.
+func SetEndpoint(of *timeline.Endpoints, e *model.Event) {
+	addr, _ := netip.ParseAddr(e.Addr)
+	of.Set(*e.Object, addr, e.Port, e.To)
 }
 
 func IsReady(state string) bool { return state == timeline.EndpointReady }
-
-// isUsable reports whether the endpoint is ready or terminating and still serving: kube-proxy routes to the latter where none is
-// ready (KEP-1669).
-func isUsable(state string) bool {
-	return IsReady(state) || state == timeline.EndpointTerminatingServing
-}

@@ -43,6 +43,12 @@ func Lifecycles(run *model.Timeline, edges map[string]windows.FirstLast) []model
 // aboutPod reports whether events of this kind are about the Pod they name.
 func aboutPod(kind timeline.EventKind) bool { return strings.HasPrefix(string(kind), "pod-") }
 
+// An endpointKey names one address and port of a Pod.
+type endpointKey struct {
+	addr string
+	port uint16
+}
+
 // A podBuilder makes one Pod's lifecycle, event by event.
 type podBuilder struct {
 	pod    model.Pod
@@ -227,7 +233,7 @@ func (b *podBuilder) readiness(e *model.Event) {
 // endpointState takes in a change of one of the Pod's endpoints. The Pod turned ready with the first of them, and left with the last.
 func (b *podBuilder) endpointState(e *model.Event) {
 	was := b.endpoint
-	b.endpoints[endpointKey{e.Addr, e.Object.UID, e.Port}] = e.To
+	b.endpoints[endpointKey{e.Addr, e.Port}] = e.To
 	b.endpoint = timeline.EndpointAbsent
 	for _, state := range b.endpoints {
 		if slices.Index(endpointStates, state) < slices.Index(endpointStates, b.endpoint) {

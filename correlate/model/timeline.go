@@ -30,11 +30,12 @@ type Timeline struct {
 	Failures          []Failure `json:"failures"`                   // every failed request of judged targets, up to a cap
 	FailuresTruncated int       `json:"failuresTruncated,omitzero"` // how many failures the cap left out
 
-	Buckets Buckets `json:"buckets"`
-	Events  []Event `json:"events"`
-	Pods    []Pod   `json:"pods"`
-	Verdict Verdict `json:"verdict"`
-	Hammer  *Hammer `json:"hammer,omitzero"`
+	Buckets  Buckets          `json:"buckets"`
+	Events   []Event          `json:"events"`
+	Services []WatchedService `json:"services"` // those whose endpoints were watched
+	Pods     []Pod            `json:"pods"`
+	Verdict  Verdict          `json:"verdict"`
+	Hammer   *Hammer          `json:"hammer,omitzero"`
 }
 
 // Tool names the program that judged the run.
@@ -341,6 +342,20 @@ type Event struct {
 	Grace    *time.Duration `json:"grace,omitzero"`    // the grace period of a Pod's deletion
 	Count    int            `json:"count,omitzero"`    // how often it happened so far: a container's restarts, connections that passed an address over
 	Status   uint16         `json:"status,omitzero"`   // the HTTP status of a failed request; absent if no status line was read
+}
+
+// A WatchedService is a Service whose endpoints were watched.
+type WatchedService struct {
+	Name      string         `json:"name"`      // NAMESPACE/NAME; empty where the recording does not say
+	Endpoints []EndpointStep `json:"endpoints"` // each time their number changed, by time; never empty
+}
+
+// An EndpointStep is how many endpoints a Service had from At on. A Pod counts once, whatever addresses and ports it has; an
+// address counts where no Pod is named.
+type EndpointStep struct {
+	At      Instant `json:"at"`
+	Ready   int     `json:"ready"`
+	Serving int     `json:"serving"` // ready, or terminating and still serving
 }
 
 // Pod is one Pod's life, as far as it was seen. Instants taken from the watch are when the change

@@ -61,6 +61,7 @@ func Fill(put func(key string, value any) error, run *model.Timeline, now time.D
 		set("pod/"+p.UID, p)
 	}
 	set("unobserved", run.Unobserved)
+	set("services", run.Services)
 	for _, w := range run.Windows {
 		set(fmt.Sprintf("window/%d", w.ID), w)
 	}

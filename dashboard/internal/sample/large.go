@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"lapse/correlate/cluster"
 	"lapse/correlate/model"
 	"lapse/timeline"
 )
@@ -33,6 +34,7 @@ func Large() *model.Timeline {
 	run.Windows = largeWindows()
 	run.Unobserved = []model.Unobserved{}
 	run.Pods, run.Events = largeCluster()
+	run.Services = cluster.Services(run.Events)
 	run.Targets = nil
 	run.Buckets = model.Buckets{Width: largeWidth, Targets: map[string]model.BucketSeries{}}
 	for id := range largeTargets {

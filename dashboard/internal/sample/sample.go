@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"lapse/correlate/cluster"
 	"lapse/correlate/model"
 	"lapse/timeline"
 )
@@ -67,6 +68,7 @@ func Run(now time.Duration) *model.Timeline {
 		Unobserved: upTo(unobserved(), now, func(u model.Unobserved) time.Duration { return u.End }),
 		Failures:   []model.Failure{},
 	}
+	run.Services = cluster.Services(run.Events)
 	fillTargets(run, now)
 	run.Verdict = verdict(run, now)
 	return run

@@ -2,8 +2,8 @@ import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { plural } from "./format";
 import { useVisible } from "./hooks";
-import { type Lane, nodeLanes, podLanes, present, type Ready, readyCounts, watchGaps } from "./lanes";
-import type { Event, Ns } from "./model";
+import { type Lane, nodeLanes, podLanes, present, watchGaps } from "./lanes";
+import type { Event, Ns, Service } from "./model";
 import { bar, looks, lookOf, noData, paintReady, type Plot } from "./paint";
 import { type Frame, Row } from "./row";
 import { place, type Run } from "./run";
@@ -13,15 +13,14 @@ interface ClusterProps { frame: Frame; run: Run; onEvent: (e: Event) => void }
 
 /** Cluster shows what happened in the cluster: the command, the events, readiness, and a lane for each thing. */
 export function Cluster({ frame, run, onEvent }: ClusterProps) {
-  const { events, pods, now } = run;
+  const { events, pods, services, now } = run;
   const nodes = useMemo(() => nodeLanes(events), [events]);
   const lanes = useMemo(() => podLanes(pods, events), [pods, events]);
-  const ready = useMemo(() => readyCounts(events), [events]);
   return (
     <>
       <CommandRow frame={frame} run={run} />
       <EventsRow frame={frame} events={events} onEvent={onEvent} />
-      {ready.map((r) => <ReadyRow key={r.service} frame={frame} ready={r} alone={ready.length === 1} now={now} />)}
+      {services.map((s) => <ReadyRow key={s.name} frame={frame} service={s} alone={services.length === 1} now={now} />)}
       {nodes.length <= fewLanes ? nodes.map((l) => <LaneRow key={l.id} frame={frame} lane={l} events={events} now={now} />) : <Lanes what="node" frame={frame} lanes={nodes} events={events} now={now} />}
       <Lanes what="Pod and endpoint" frame={frame} lanes={lanes} events={events} now={now} />
       {!nodes.length && !lanes.length && <p class="note faint" data-testid="not-watched">Nothing of a cluster was seen in this run.</p>}
@@ -115,15 +114,15 @@ function nearest(events: Event[], places: Float64Array, at: Ns, { scale }: Frame
 }
 
 /** ReadyRow counts the endpoints of a Service that were ready, and hatches when there was none. */
-function ReadyRow({ frame, ready: { service, steps }, alone, now }: { frame: Frame; ready: Ready; alone: boolean; now: Ns }) {
+function ReadyRow({ frame, service: { name, endpoints: steps }, alone, now }: { frame: Frame; service: Service; alone: boolean; now: Ns }) {
   const most = Math.max(...steps.map((s) => s.ready), 1);
   const least = Math.min(...steps.map((s) => s.ready));
   return (
     <Row
-      frame={frame} height={34} testid="ready-endpoints" id={service} title={service} label={alone ? "ready endpoints" : `ready ${service.split("/").at(-1)}`} summary={`Ready endpoints of ${service}: between ${least} and ${most}`}
+      frame={frame} height={34} testid="ready-endpoints" id={name} title={name} label={alone ? "ready endpoints" : `ready ${name.split("/").at(-1)}`} summary={`Ready endpoints of ${name}: between ${least} and ${most}`}
       figures={<span class={least ? "faint" : "bad"}>least {least}</span>} inputs={[steps, now]}
-      paint={(p) => steps.forEach((s, i) => inView(p, s.start, steps[i + 1]?.start ?? now, (x0, x1) => paintReady(p, s.ready / most, s.ready, x0, x1)))}
-      tell={(at) => plural(steps.findLast((s) => s.start <= at)?.ready ?? 0, "ready endpoint")}
+      paint={(p) => steps.forEach((s, i) => inView(p, s.at.latest, steps[i + 1]?.at.latest ?? now, (x0, x1) => paintReady(p, s.ready / most, s.ready, x0, x1)))}
+      tell={(at) => plural(steps.findLast((s) => s.at.latest <= at)?.ready ?? 0, "ready endpoint")}
     />
   );
 }

@@ -91,34 +91,6 @@ function exitsOf(events: Event[]): Map<string, Exit[]> {
   return all;
 }
 
-/** The ready endpoints of a Service, from each instant on. */
-export interface Ready { service: string; steps: { start: Ns; ready: number }[] }
-
-/**
- * readyCounts are how many endpoints of each Service were ready from each instant on. A Pod is one endpoint, whatever addresses
- * and ports it has.
- */
-export function readyCounts(events: Event[]): Ready[] {
-  const services = new Map<string, Ready & { endpoints: Map<string, Set<string>> }>();
-  for (const e of events) {
-    if (e.kind !== "endpoint") continue;
-    const name = e.service ?? "";
-    let service = services.get(name);
-    if (!service) services.set(name, (service = { service: name, steps: [], endpoints: new Map() }));
-    const { steps, endpoints } = service;
-    const id = e.object?.uid && e.object.kind !== "EndpointSlice" ? e.object.uid : (e.addr ?? "");
-    const ready = endpoints.get(id) ?? new Set();
-    if (e.to === "ready") ready.add(endpointAddress(e));
-    else ready.delete(endpointAddress(e));
-    endpoints.set(id, ready);
-    const count = [...endpoints.values()].filter((r) => r.size).length;
-    const start = place(e);
-    if (steps.at(-1)?.start === start) steps.at(-1)!.ready = count;
-    else if (steps.at(-1)?.ready !== count) steps.push({ start, ready: count });
-  }
-  return [...services.values()].map(({ service, steps }) => ({ service, steps }));
-}
-
 const watchedBy: Record<Lane["kind"], string[]> = { node: ["Node"], pod: ["Pod"], endpoint: ["EndpointSlice", "Endpoints"] };
 
 /** watchGaps are the stretches in which changes of such lanes may have been missed. A gap that names no kind is one of all. */

@@ -103,6 +103,11 @@ export interface Event {
   service?: string; // NAMESPACE/NAME of the Service an endpoint is of
 }
 
+export interface Service {
+  name: string; // NAMESPACE/NAME
+  endpoints: { at: Instant; ready: number; serving: number }[]; // each time their number changed, by time
+}
+
 export interface Pod {
   namespace: string;
   name: string;
@@ -172,6 +177,7 @@ export interface TimelineFile {
   unobserved: Unobserved[] | null;
   buckets: { width: Ns; targets: Record<string, Omit<BucketChunk, "start">> | null };
   events: Event[] | null;
+  services: Service[] | null;
   pods: Pod[] | null;
   verdict: Verdict;
 }

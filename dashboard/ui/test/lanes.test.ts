@@ -1,23 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { podLanes, readyCounts, watchGaps } from "../src/lanes";
+import { podLanes, watchGaps } from "../src/lanes";
 import type { Event } from "../src/model";
 
 let id = 0;
-const event = (seen: number, e: Partial<Event>): Event => ({ id: ++id, seen, at: { earliest: seen, latest: seen }, kind: "endpoint", ...e });
-const endpoint = (seen: number, service: string, uid: string, addr: string, port: number, to: string): Event => event(seen, { service, addr, port, to, object: { kind: "Pod", uid, name: uid } });
-
-test("a Pod is one ready endpoint, whatever addresses and ports it has, and each Service has its own count", () => {
-  const counts = readyCounts([
-    endpoint(0, "shop/web", "a", "10.0.0.1", 8080, "ready"), endpoint(0, "shop/web", "a", "10.0.0.1", 9090, "ready"), endpoint(0, "shop/web", "a", "fd00::1", 8080, "ready"),
-    endpoint(0, "shop/web", "b", "10.0.0.2", 8080, "ready"), endpoint(0, "shop/api", "c", "10.0.0.3", 80, "ready"),
-    endpoint(5e9, "shop/web", "b", "10.0.0.2", 8080, "terminating"),
-  ]);
-  assert.deepEqual(counts, [
-    { service: "shop/web", steps: [{ start: 0, ready: 2 }, { start: 5e9, ready: 1 }] },
-    { service: "shop/api", steps: [{ start: 0, ready: 1 }] },
-  ]);
-});
+const event = (seen: number, e: Partial<Event>): Event => ({ id: ++id, seen, at: { earliest: seen, latest: seen }, kind: "", ...e });
 
 test("a container that exits shows in its Pod's lane, though the Pod was ready again at once", () => {
   const object = { kind: "Pod", uid: "a", name: "web-a" };
