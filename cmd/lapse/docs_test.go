@@ -111,28 +111,27 @@ A gate is ` + "`METRIC OP LIMIT`" + `, with or without spaces. It states when th
 	for _, m := range verdict.GateMetrics {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.Name, m.Doc, m.Unit, limits[m.Unit])
 	}
-	b.WriteString(`
-` + "`failed`" + ` adds over the targets ` + "`new`" + ` and ` + "`reused`" + `. The others take the worst target's value.
+	b.WriteString(strings.ReplaceAll(`
+'failed' adds over the targets 'new' and 'reused'. The others take the worst target's value.
 
-A length has error bars. A gate fails when even the bar's better end breaks it. It passes when even the worse end keeps it.
-Between the two it is *undecided*, and the run is inconclusive (exit code 4). A length is never known to be less than
-the detection limit. If a window was under way when measuring began or ended, nothing bounds it, and no limit is known to be kept.
-If unobserved time cuts a window, all of that time may have been down. Two windows that only unobserved time parts may be one: then the
-bar of ` + "`window.longest`" + ` reaches from the start of the first to the end of the second, and that of ` + "`windows`" + ` counts them once at its lower
-end. So it does where good requests were seen between them too, but nowhere for as long as ` + "`--join`" + `. A blackout goes on through unobserved
-time alone. An outage may lie in unobserved time elsewhere, too, and reach beyond it by the detection limit and the time of an answer
-(` + "`latency.p99`" + `): the longest of it is in the bar of a longest length, and all of it in that of the total. Good requests part it from every window
-that was seen, however few they are. ` + "`coverage<99.9%`" + ` limits it.
+A gate fails if even the better end of the error bar breaks the limit. It passes if even the worse end keeps it. Between the two it is
+*undecided*, and the run is inconclusive (exit code 4).
 
-A count tells of what was seen, and ` + "`failed`" + ` has no error bar: "zero downtime" is ` + "`--fail-if 'failed>0'`" + `. Nor has ` + "`errors.rate`" + `: it is about the requests that were sent. For the same
-reason ` + "`latency.p99`" + ` is as exact as its histogram (0.1 %); from a few hundred requests it says little about the next few hundred. Where
-a target answered nothing, no latency limit is known to be kept.
+| situation | what the error bar includes | example |
+|---|---|---|
+| no failure was seen | a length from 0 up to the detection limit | limit 27 ms: 'window.longest>20ms' is undecided, '>30ms' passes |
+| a window touches the start or the end of the run | no upper end | an outage still open after 800 ms: '>500ms' fails, any higher limit is undecided |
+| unobserved time cuts a window | all of that time, as if it had been down | 600 ms seen, then 400 ms unobserved: '>500ms' fails, '>900ms' is undecided, '>1.1s' passes |
+| unobserved time parts two windows, with less than '--join' of success between them | one window over both at the upper end; 'windows' counts one at its lower end | 0.6 s, a stall of 1.5 s, 0.7 s: 'window.longest>2.5s' and 'windows>1' are undecided |
+| unobserved time elsewhere | an outage as long as it, plus the detection limit and the time of an answer ('latency.p99'): the longest for a longest length, all for 'downtime.total' | 300 ms unobserved: 'downtime.total>200ms' is undecided |
+| a blackout beside unobserved time | only unobserved time extends it: any success ends it | |
+| 'failed', 'errors.rate' | no bar: they count what was sent | zero downtime is '--fail-if "failed>0"' |
+| 'latency.p99' | the histogram's precision, 0.1 %; no limit passes where a target answered nothing | |
+| a limit that every run or no run can break | refused | 'errors.rate>1' means 100 %, not 1 % |
 
-A limit that no run can break, or that every run does, is refused: ` + "`errors.rate>1`" + ` is 100 %, not 1 %.
-
-A run without gates ends with 0 unless it was aborted, inconclusive, or its command failed.
-See [gate a pipeline](../how-to/gate-a-pipeline.md).
-`)
+'coverage<99.9%' limits how much may be unobserved. A run without gates exits with 0 unless it was aborted, was inconclusive, or its command
+failed. See [gate a pipeline](../how-to/gate-a-pipeline.md).
+`, "'", "`"))
 	return b.String()
 }
 
