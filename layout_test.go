@@ -27,6 +27,7 @@ var mayImport = map[string][]string{
 	"correlate/windows":         {"timeline", "correlate/model"},
 	"correlate/cluster":         {"timeline", "correlate/model", "correlate/windows"},
 	"correlate/causes":          {"timeline", "correlate/model", "correlate/quantity", "correlate/windows", "correlate/cluster"},
+	"correlate/truth":           {"correlate/model"},
 	"correlate/verdict":         {"timeline", "correlate/model", "correlate/quantity"},
 	"correlate/compare":         {"timeline", "correlate/model", "correlate/quantity", "correlate/windows"},
 	"report":                    {"timeline", "correlate/model", "correlate/verdict", "correlate/compare"},
@@ -40,7 +41,7 @@ var mayImport = map[string][]string{
 	"run":                       {"timeline", "record", "loadgen", "loadgen/hey", "kube", "watcher", "correlate", "correlate/model", "correlate/verdict", "report", "dashboard", "deploy"},
 	"cmd/lapse":                 {"run", "timeline", "record", "loadgen", "loadgen/faultserver", "loadgen/hey", "correlate", "correlate/model", "correlate/causes", "correlate/verdict", "report", "deploy"},
 
-	"cmd/lapse/internal/selftest": {"timeline", "loadgen/faultserver", "correlate/model", "correlate/verdict"},
+	"cmd/lapse/internal/selftest": {"timeline", "loadgen/faultserver", "correlate/model", "correlate/quantity", "correlate/truth", "correlate/verdict"},
 }
 
 // The only packages that may know of Kubernetes.

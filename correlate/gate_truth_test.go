@@ -174,14 +174,14 @@ func (d draw) stop(k known) windows.Period {
 	return windows.Period{From: from, To: from + d.between(2*truthInterval, 1500*ms)}
 }
 
-// A truth is what a gate's bar has to hold: at its lower end no more than most, at its upper one no less than least.
-type truth struct{ least, most float64 }
+// A trueRange is what a gate's bar has to hold: at its lower end no more than most, at its upper one no less than least.
+type trueRange struct{ least, most float64 }
 
-func truly(d time.Duration) truth { return truth{float64(d), float64(d)} }
+func truly(d time.Duration) trueRange { return trueRange{float64(d), float64(d)} }
 
 // truths are what gates on k are about. An outage that slipped through a gap counts as the longest, but not in the total: a total is of
 // what was found, or may lie in unobserved time.
-func (k known) truths() map[string]truth {
+func (k known) truths() map[string]trueRange {
 	limit := windows.GapLimit(k.run().Targets[0], k.resolution)
 	slipped := slices.DeleteFunc(slices.Clone(k.outages), func(o windows.Period) bool { return !k.slipped(o, limit) })
 	failed, sent, lost := 0, 0, 0
@@ -211,7 +211,7 @@ func (k known) truths() map[string]truth {
 			seen++
 		}
 	}
-	return map[string]truth{
+	return map[string]trueRange{
 		"failed":           {float64(failed), float64(failed)},
 		"errors.rate":      {float64(failed) / float64(sent), float64(failed) / float64(sent)},
 		"downtime.total":   {float64(lost) * float64(truthInterval), float64(total)},
@@ -225,7 +225,7 @@ func (k known) truths() map[string]truth {
 
 // coverage is known but for what a stop takes before and after it: a request in flight, and waiting for the next one. Stops no
 // longer than a gap may be are none, but that they may be with what they take, and with the next ones.
-func (k known) coverage(limit time.Duration) truth {
+func (k known) coverage(limit time.Duration) trueRange {
 	least, most := time.Duration(0), time.Duration(0) // unobserved
 	about := k.answer + 2*truthInterval
 	stood := windows.Period{From: -about, To: -about} // this stop and those close before it
@@ -243,7 +243,7 @@ func (k known) coverage(limit time.Duration) truth {
 		}
 	}
 	share := func(d time.Duration) float64 { return 1 - float64(d)/float64(k.end) }
-	return truth{share(most), share(least)}
+	return trueRange{share(most), share(least)}
 }
 
 // slipped reports whether no request met an outage, and those before and after it are no further apart than a gap may be.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"lapse/correlate/model"
+	"lapse/correlate/truth"
 	"lapse/correlate/windows"
 	"lapse/timeline"
 )
@@ -136,7 +137,7 @@ func judgeRequests(tb testing.TB, rate float64, requests []timeline.Request, res
 type score struct {
 	repeats, seen        int
 	missed               int // by at least one of the brackets
-	wrong                int // by one that claims to be exact
+	wrong                int // brackets that miss it and claim to be exact
 	invented             int // a least downtime above the requests lost
 	open                 int // edges in unobserved time, which have no bracket
 	kinds                map[model.WindowKind]int
@@ -180,29 +181,25 @@ func (e experiment) repeat(t *testing.T, rate float64, repeats int) score {
 	return s
 }
 
-// add compares windows with the truth. A fault that shows as several windows begins with the first
-// and ends with the last.
+// add compares windows with the truth.
 func (s *score) add(f fault, ws []model.Window) {
 	if len(ws) == 0 {
 		return
 	}
-	first, last := ws[0], ws[len(ws)-1]
 	s.seen++
-	s.kinds[first.Kind]++
-	s.startWidth += first.Start.Latest - first.Start.Earliest
-	s.endWidth += last.End.Latest - last.End.Earliest
-	startHeld := (first.Open.Start || first.Start.Earliest <= f.start) && f.start <= first.Start.Latest
-	endHeld := last.End.Earliest <= f.end && (last.Open.End || f.end <= last.End.Latest)
-	for _, isOpen := range []bool{first.Open.Start, last.Open.End} {
-		if isOpen {
+	s.kinds[ws[0].Kind]++
+	start, end := truth.Outage{Start: truth.At(f.start), End: truth.At(f.end)}.Edges(ws)
+	s.startWidth, s.endWidth = s.startWidth+start.Width(), s.endWidth+end.Width()
+	for _, e := range []truth.Edge{start, end} {
+		if e.Open {
 			s.open++
 		}
+		if !e.Held && e.Basis == model.Exact {
+			s.wrong++
+		}
 	}
-	if !startHeld || !endHeld {
+	if !start.Held || !end.Held {
 		s.missed++
-	}
-	if !startHeld && first.Basis == model.Exact || !endHeld && last.Basis == model.Exact {
-		s.wrong++
 	}
 }
 

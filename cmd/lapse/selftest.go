@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"lapse/cmd/lapse/internal/selftest"
-	"lapse/correlate"
 	"lapse/correlate/model"
 	"lapse/loadgen"
 	"lapse/loadgen/faultserver"
@@ -26,8 +24,8 @@ import (
 	"lapse/timeline"
 )
 
-// A proof is `lapse selftest`: known outages, measured as any other.
-type proof struct {
+// selftestFlags are those of `lapse selftest`.
+type selftestFlags struct {
 	seed     uint64
 	rate     float64
 	duration time.Duration
@@ -39,7 +37,7 @@ type proof struct {
 }
 
 func newSelftest() *cobra.Command {
-	var p proof
+	var f selftestFlags
 	cmd := &cobra.Command{
 		Use:   "selftest",
 		Short: "Measure known outages on this machine, and print our own error",
@@ -47,11 +45,11 @@ func newSelftest() *cobra.Command {
 
 A built-in server fails on schedule: nobody listens, connections are reset or closed, answers are cut off, late, a 503 or
 missing, for all requests or for a share at random, from 2 ms to 5 s. Lapse measures it over the loopback interface as
-` + "`lapse run`" + ` would, and compares what it found with what the server did. Then it stops a prober for a while, which has to
-say that it did not look.
+` + "`lapse run`" + ` does, and compares what it found with what the server did. Then it stops a prober for a second: that run must
+be inconclusive.
 
-Exit codes: 0 every promise was kept, 3 one was broken, 4 inconclusive: the machine did not let us observe 99.9 % of the time,
-or too little was seen to tell. The outages follow from --seed, --rate and --duration: the same ones can be had again.`,
+Exit codes: 0 every promise was kept, 3 one was broken, 4 inconclusive: less than 99.9 % of the time was observed, or too little
+was found to judge. The outages are a function of --seed, --rate and --duration.`,
 		Example: `  lapse selftest
   lapse selftest --rate 1000 --duration 2m --seed 7 -o json`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -61,66 +59,66 @@ or too little was seen to tell. The outages follow from --seed, --rate and --dur
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := p.check(); err != nil {
+			if err := f.check(); err != nil {
 				return err
 			}
-			return p.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	f := cmd.Flags()
-	f.SortFlags = false
-	f.Uint64Var(&p.seed, "seed", 1, "which outages there are, when and for how long")
-	f.Float64Var(&p.rate, "rate", 200, "requests per second, for each of new and reused")
-	f.DurationVar(&p.duration, "duration", time.Minute, "how long to measure outages; the stopped prober takes 5s more")
-	f.DurationVar(&p.resolution, "resolution", 0, resolutionUsage+" (default 50ms or 10 intervals, whichever is longer)")
-	f.StringVar(&p.out, "out", "", "keep the recording, timeline.json and selftest.json in this directory")
-	f.StringVarP(&p.format, "output", "o", "table", "result on standard output: json, table")
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.Uint64Var(&f.seed, "seed", 1, "which outages there are, when and for how long")
+	flags.Float64Var(&f.rate, "rate", 200, "requests per second, for each of new and reused")
+	flags.DurationVar(&f.duration, "duration", time.Minute, "how long to measure outages; the stopped prober takes 5s more")
+	flags.DurationVar(&f.resolution, "resolution", 0, resolutionUsage+" (default 50ms or 10 intervals, whichever is longer)")
+	flags.StringVar(&f.out, "out", "", "keep the recording, timeline.json and selftest.json in this directory")
+	flags.StringVarP(&f.format, "output", "o", "table", "result on standard output: json, table")
 	return cmd
 }
 
-func (p *proof) check() error {
+func (f *selftestFlags) check() error {
 	switch {
-	case !(p.rate >= selftest.MinRate):
-		return run.Refuse("at a lower rate too few requests meet an outage to say anything", "rate %v: at least %v requests per second", p.rate, selftest.MinRate)
-	case p.rate > loadgen.MaxRate || math.IsInf(p.rate, 0):
-		return run.Refuse("", "rate %v: at most %d requests per second", p.rate, loadgen.MaxRate)
-	case p.duration < selftest.MinDuration:
-		return run.Refuse("each kind of outage needs its time", "duration %v: must be at least %v", p.duration, selftest.MinDuration)
-	case p.format != "table" && p.format != "json":
-		return run.Refuse("one of: json, table", "unknown output format %q", p.format)
+	case !(f.rate >= selftest.MinRate):
+		return run.Refuse("at a lower rate too few requests meet an outage to say anything", "rate %v: at least %v requests per second", f.rate, selftest.MinRate)
+	case f.rate > loadgen.MaxRate || math.IsInf(f.rate, 0):
+		return run.Refuse("", "rate %v: at most %d requests per second", f.rate, loadgen.MaxRate)
+	case f.duration < selftest.MinDuration:
+		return run.Refuse("each kind of outage needs its time", "duration %v: must be at least %v", f.duration, selftest.MinDuration)
+	case f.format != "table" && f.format != "json":
+		return run.Refuse("one of: json, table", "unknown output format %q", f.format)
 	}
-	if err := run.CheckResolution(p.resolution, false); err != nil {
+	if err := run.CheckResolution(f.resolution, false); err != nil {
 		return err
 	}
 	// In a stall every request of both targets stays open, at both ends.
-	return run.CheckFiles(fmt.Sprintf("rate %v", p.rate), 4*p.rate*selftest.Timeout.Seconds()+2*run.FewFiles, "--rate")
+	return run.CheckFiles(fmt.Sprintf("rate %v", f.rate), 4*f.rate*selftest.Timeout.Seconds()+2*run.FewFiles, "--rate")
 }
 
 // run measures, compares and prints.
-func (p *proof) run(ctx context.Context, stdout, stderr io.Writer) error {
+func (f *selftestFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
-	dir, clean, err := p.directory()
+	dir, clean, err := f.directory()
 	if err != nil {
 		return err
 	}
 	defer clean()
-	trial, err := p.measure(ctx, dir, signals, stderr)
+	trial, err := f.measure(ctx, dir, signals, stderr)
 	if err != nil {
 		return err
 	}
-	if trial.Starved, err = starve(ctx, filepath.Join(dir, "starved"), p.rate, p.resolution, signals, stderr); err != nil {
+	if trial.Stalled, err = measureStalled(ctx, filepath.Join(dir, "stalled"), f.rate, f.resolution, signals, stderr); err != nil {
 		return err
 	}
 	r := selftest.Judge(trial)
-	return run.ExitWith(r.ExitCode, p.deliver(stdout, dir, r))
+	return run.ExitWith(r.ExitCode, f.deliver(stdout, dir, r))
 }
 
 // directory is where the recording goes, and how to remove it unless it is to be kept.
-func (p *proof) directory() (dir string, clean func(), err error) {
-	if p.out != "" {
-		return p.out, func() {}, run.CreateDir(p.out)
+func (f *selftestFlags) directory() (dir string, clean func(), err error) {
+	if f.out != "" {
+		return f.out, func() {}, run.CreateDir(f.out)
 	}
 	dir, err = os.MkdirTemp("", "lapse-selftest-")
 	if err != nil {
@@ -129,18 +127,18 @@ func (p *proof) directory() (dir string, clean func(), err error) {
 	return dir, func() { os.RemoveAll(dir) }, nil
 }
 
-func (p *proof) deliver(stdout io.Writer, dir string, r *selftest.Report) error {
+func (f *selftestFlags) deliver(stdout io.Writer, dir string, r *selftest.Report) error {
 	document, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return fmt.Errorf("write the result: %w", err)
 	}
 	document = append(document, '\n')
-	if p.out != "" {
+	if f.out != "" {
 		if err := os.WriteFile(filepath.Join(dir, "selftest.json"), document, 0o644); err != nil {
 			return fmt.Errorf("write the result: %w", err)
 		}
 	}
-	if p.format == "json" {
+	if f.format == "json" {
 		_, err := stdout.Write(document)
 		return err
 	}
@@ -148,32 +146,32 @@ func (p *proof) deliver(stdout io.Writer, dir string, r *selftest.Report) error 
 }
 
 // measure runs the plan: the very measurement of `lapse run`, of a server whose clock is the run's.
-func (p *proof) measure(ctx context.Context, dir string, signals <-chan os.Signal, stderr io.Writer) (selftest.Trial, error) {
-	t := selftest.Trial{Seed: p.seed, Rate: p.rate, Duration: p.duration, Plan: selftest.NewPlan(p.seed, p.rate, p.duration)}
+func (f *selftestFlags) measure(ctx context.Context, dir string, signals <-chan os.Signal, stderr io.Writer) (selftest.Trial, error) {
+	t := selftest.Trial{Seed: f.seed, Rate: f.rate, Duration: f.duration, Plan: selftest.NewPlan(f.seed, f.rate, f.duration)}
 	clock := timeline.StartClock()
-	server, err := faultserver.Start(faultserver.Config{T0: clock.T0(), Seed: p.seed, Faults: t.Plan.Faults()})
+	server, err := faultserver.Start(faultserver.Config{T0: clock.T0(), Seed: f.seed, Faults: t.Plan.Faults()})
 	if err != nil {
 		return t, err
 	}
-	tl, err := p.measureServer(ctx, server.URL(), clock, dir, signals, stderr)
+	tl, err := f.measureServer(ctx, server.URL(), clock, dir, signals, stderr)
 	if err := errors.Join(err, server.Close()); err != nil {
 		return t, err
 	}
 	if tl.Run.Aborted != "" {
 		return t, run.Stopped("the selftest was not finished: %s", tl.Run.Aborted)
 	}
-	t.Live, t.Truths = tl, selftest.Truths(t.Plan, server.Outages())
-	t.Books = selftest.NewBooks(t.Truths, server.Acts(), server.Answered())
+	t.Run, t.Outages = tl, selftest.Outages(t.Plan, server.Outages())
+	t.Ledger = selftest.NewLedger(t.Outages, server.Acts(), server.Answered())
 	if err := run.WriteTimeline(dir, tl); err != nil {
 		return t, err
 	}
-	return t, readAgain(dir, &t)
+	return t, enterAll(filepath.Join(dir, run.FactsFile), t.Ledger)
 }
 
-func (p *proof) measureServer(ctx context.Context, url string, clock timeline.Clock, dir string, signals <-chan os.Signal, stderr io.Writer) (*model.Timeline, error) {
+func (f *selftestFlags) measureServer(ctx context.Context, url string, clock timeline.Clock, dir string, signals <-chan os.Signal, stderr io.Writer) (*model.Timeline, error) {
 	o := defaults()
-	o.Rate, o.Timeout, o.Slow, o.Join, o.Resolution = p.rate, selftest.Timeout, selftest.SlowBar, selftest.Join, p.resolution
-	o.Baseline, o.Duration = time.Second, p.duration-time.Second
+	o.Rate, o.Timeout, o.Slow, o.Join, o.Resolution = f.rate, selftest.Timeout, selftest.SlowBar, selftest.Join, f.resolution
+	o.Baseline, o.Duration = time.Second, f.duration-time.Second
 	if err := o.Check([]string{url}, nil); err != nil {
 		return nil, err
 	}
@@ -187,30 +185,8 @@ func defaults() *run.Options {
 	return &o
 }
 
-// readAgain enters the recording into the books, and judges it again: as it was, and with another --join.
-func readAgain(dir string, t *selftest.Trial) error {
-	if err := enterAll(filepath.Join(dir, run.FactsFile), t.Books); err != nil {
-		return err
-	}
-	again, err := run.Load(dir, correlate.Options{}, nil)
-	if err != nil {
-		return err
-	}
-	said, err := json.Marshal(t.Live)
-	if err != nil {
-		return err
-	}
-	says, err := json.Marshal(again)
-	if err != nil {
-		return err
-	}
-	t.Again = bytes.Equal(said, says)
-	t.Wide, err = run.Load(dir, correlate.Options{Join: selftest.Wide}, nil)
-	return err
-}
-
-// enterAll enters what is on record into the books.
-func enterAll(path string, books *selftest.Books) error {
+// enterAll enters the recorded requests into the ledger.
+func enterAll(path string, ledger *selftest.Ledger) error {
 	f, err := record.Open(path)
 	if err != nil {
 		return err
@@ -221,14 +197,14 @@ func enterAll(path string, books *selftest.Books) error {
 		return err
 	}
 	for _, target := range run.Targets {
-		books.Count(target)
+		ledger.Count(target)
 	}
 	for batch, err := range run.Batches {
 		if err != nil {
 			return err
 		}
 		for _, q := range batch.Requests {
-			books.Add(q)
+			ledger.Add(q)
 		}
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 
 	"lapse/correlate"
 	"lapse/correlate/model"
+	"lapse/correlate/truth"
 	"lapse/correlate/verdict"
 	"lapse/loadgen/faultserver"
 	"lapse/report/schematest"
@@ -29,7 +30,7 @@ func TestTruthOfATotalOutageLiesInTheBrackets(t *testing.T) {
 	r := measured(t, 0, []faultserver.Fault{{Kind: faultserver.Refuse, From: time.Second, To: 1500 * time.Millisecond}},
 		"--rate=400", "--baseline=500ms", "--duration=1700ms", "--timeout=5s", "--slow=30s", "--fail-if=failed>0")
 	outage := r.server.Outages()[0]
-	down := fault{start: r.place(outage.Close), end: r.place(outage.Open)}
+	down := truth.Outage{Start: r.place(outage.Close), End: r.place(outage.Open)}
 	for _, target := range r.judged() {
 		r.checkFault(t, target, down)
 		r.checkDown(t, target, down)
@@ -124,9 +125,6 @@ func TestTruthOfConnectionsClosedWhileIdle(t *testing.T) {
 	t.Logf("%d idle connections were closed, %d requests crossed with that", closed, r.server.Count(faultserver.EOF))
 }
 
-// A fault is when something was wrong, on the run's clock, as exactly as the server knows it.
-type fault struct{ start, end faultserver.Span }
-
 // A trial is one run against a server, with all that is to be compared.
 type trial struct {
 	saved
@@ -184,14 +182,14 @@ func refusals(faults []faultserver.Fault) (n int) {
 }
 
 // place puts what the server knows on the run's clock.
-func (r *trial) place(s faultserver.Span) faultserver.Span {
-	return faultserver.Span{From: s.From + r.offset - r.drift, To: s.To + r.offset + r.drift}
+func (r *trial) place(s faultserver.Span) truth.Span {
+	return truth.Span{From: s.From + r.offset - r.drift, To: s.To + r.offset + r.drift}
 }
 
 // decided is a fault of requests that were read between two instants: the server looks at its clock when it has read
 // one, so it knows the fault's bounds exactly.
-func (r *trial) decided(from, to time.Duration) fault {
-	return fault{start: r.place(faultserver.Span{From: from, To: from}), end: r.place(faultserver.Span{From: to, To: to})}
+func (r *trial) decided(from, to time.Duration) truth.Outage {
+	return truth.Outage{Start: r.place(faultserver.Span{From: from, To: from}), End: r.place(faultserver.Span{From: to, To: to})}
 }
 
 // stall is a stall of a server whose answers take 30 ms: that one of them is missing shows 30 ms later.
@@ -204,22 +202,22 @@ func stall(from, to time.Duration) []faultserver.Fault {
 
 // stalled is such a fault. It begins with the first request that is left unanswered, which may have been sent before and
 // read late. How late requests are read on this machine, the echo server inside the prober tells.
-func (r *trial) stalled(from, to time.Duration) fault {
+func (r *trial) stalled(from, to time.Duration) truth.Outage {
 	f := r.decided(from, to)
-	f.start.From -= r.roundTrip("control", f.start.To-500*time.Millisecond, f.start.To+500*time.Millisecond)
+	f.Start.From -= r.roundTrip("control", f.Start.To-500*time.Millisecond, f.Start.To+500*time.Millisecond)
 	return f
 }
 
 // checkFault demands that all failures of target come from f, and lie in one window whose brackets hold its truth.
 // f is shorter than --join.
-func (r *trial) checkFault(t *testing.T, target model.Target, f fault) {
+func (r *trial) checkFault(t *testing.T, target model.Target, f truth.Outage) {
 	t.Helper()
 	for _, resolution := range resolutions {
 		r.at(t, resolution).checkFaultOnce(t, target, f)
 	}
 }
 
-func (r *trial) checkFaultOnce(t *testing.T, target model.Target, f fault) {
+func (r *trial) checkFaultOnce(t *testing.T, target model.Target, f truth.Outage) {
 	t.Helper()
 	failures := r.failures(target.Name)
 	windows := r.windows(target.Name)
@@ -237,19 +235,24 @@ func (r *trial) checkFaultOnce(t *testing.T, target model.Target, f fault) {
 		t.Fatalf("%s: %d windows, want one: %+v", target.Name, len(windows), windows)
 	}
 	w := windows[0]
-	r.checkStart(t, target, w, failures, f)
-	r.checkEnd(t, target, w, failures, f)
+	start, end := f.Edges(windows)
+	if !start.Held {
+		r.checkSpared(t, target, w, "start", start, w.Start.Latest >= f.Start.From, r.good(target.Name, f.Start.To, failures[0].Sent))
+	}
+	if !end.Held {
+		r.checkSpared(t, target, w, "end", end, w.End.Earliest <= f.End.To, r.good(target.Name, failures[len(failures)-1].Sent, f.End.From))
+	}
 	t.Logf("%s: %s, %s, %d of %d; start %v wide, truth %v after its earliest; end %v wide, truth %v after its earliest; open %+v", target.Name, w.Kind, w.Basis,
-		w.Failed, w.Sent, w.Start.Latest-w.Start.Earliest, f.start.To-w.Start.Earliest, w.End.Latest-w.End.Earliest, f.end.To-w.End.Earliest, w.Open)
+		w.Failed, w.Sent, w.Start.Latest-w.Start.Earliest, f.Start.To-w.Start.Earliest, w.End.Latest-w.End.Earliest, f.End.To-w.End.Earliest, w.Open)
 }
 
 // checkNothingInvented reports whether all failures are the fault's. A timeout beside it is a failure of this machine:
 // that is passed over if the run says that it was not itself then.
-func (r *trial) checkNothingInvented(t *testing.T, target model.Target, failures []timeline.Request, f fault) bool {
+func (r *trial) checkNothingInvented(t *testing.T, target model.Target, failures []timeline.Request, f truth.Outage) bool {
 	t.Helper()
 	clean := true
 	for _, q := range failures {
-		if q.Sent <= f.end.To && q.Done >= f.start.From {
+		if q.Sent <= f.End.To && q.Done >= f.Start.From {
 			continue
 		}
 		clean = false
@@ -257,39 +260,19 @@ func (r *trial) checkNothingInvented(t *testing.T, target model.Target, failures
 			t.Logf("%s: request %d timed out while the run was not observing", target.Name, q.Seq)
 			continue
 		}
-		t.Errorf("%s: request %d, sent %v and done %v, was %s; the fault lasted from %v to %v", target.Name, q.Seq, q.Sent, q.Done, q.Class, f.start, f.end)
+		t.Errorf("%s: request %d, sent %v and done %v, was %s; the fault lasted from %v to %v", target.Name, q.Seq, q.Sent, q.Done, q.Class, f.Start, f.End)
 	}
 	return clean
 }
 
-func (r *trial) checkStart(t *testing.T, target model.Target, w model.Window, failures []timeline.Request, f fault) {
+// checkSpared demands that a bracket which does not hold the truth ends before it only because the fault spared so many requests in
+// a row that no one could know that it lasted.
+func (r *trial) checkSpared(t *testing.T, target model.Target, w model.Window, name string, e truth.Edge, beside bool, spared int) {
 	t.Helper()
-	if w.Start.Latest < f.start.From {
-		t.Errorf("%s: began by %v, the truth is %+v", target.Name, w.Start.Latest, f.start)
+	if !beside || spared < provedBy(w) {
+		t.Errorf("%s: %s in %+v, which does not hold the truth, and the fault spared only %d requests beside it", target.Name, name, e.Bracket, spared)
 	}
-	if w.Open.Start || w.Start.Earliest <= f.start.To {
-		return
-	}
-	spared := r.good(target.Name, f.start.To, failures[0].Sent)
-	if spared < provedBy(w) {
-		t.Errorf("%s: began after %v, the truth is %+v, and the fault spared only %d requests before its first failure", target.Name, w.Start.Earliest, f.start, spared)
-	}
-	t.Logf("%s: the fault spared its first %d requests", target.Name, spared)
-}
-
-func (r *trial) checkEnd(t *testing.T, target model.Target, w model.Window, failures []timeline.Request, f fault) {
-	t.Helper()
-	if w.End.Earliest > f.end.To {
-		t.Errorf("%s: ended after %v, the truth is %+v", target.Name, w.End.Earliest, f.end)
-	}
-	if w.Open.End || w.End.Latest >= f.end.From {
-		return
-	}
-	spared := r.good(target.Name, failures[len(failures)-1].Sent, f.end.From)
-	if spared < provedBy(w) {
-		t.Errorf("%s: ended by %v, the truth is %+v, and the fault spared only %d requests after its last failure", target.Name, w.End.Latest, f.end, spared)
-	}
-	t.Logf("%s: the fault spared its last %d requests", target.Name, spared)
+	t.Logf("%s: the fault spared %d requests at its %s", target.Name, spared, name)
 }
 
 // provedBy is how many good requests in a row prove health, by the design, beside a window in which a share of requests
@@ -303,7 +286,7 @@ func provedBy(w model.Window) int {
 
 // checkDown demands that nothing was up in a total outage, and that the outage was seen if it was longer than what
 // the run says may have escaped it.
-func (r *trial) checkDown(t *testing.T, target model.Target, f fault) {
+func (r *trial) checkDown(t *testing.T, target model.Target, f truth.Outage) {
 	t.Helper()
 	for _, resolution := range resolutions {
 		at := r.at(t, resolution)
@@ -311,13 +294,13 @@ func (r *trial) checkDown(t *testing.T, target model.Target, f fault) {
 	}
 }
 
-func (r *trial) checkDownOnce(t *testing.T, target model.Target, f fault) {
+func (r *trial) checkDownOnce(t *testing.T, target model.Target, f truth.Outage) {
 	t.Helper()
-	if n := r.good(target.Name, f.start.To, f.end.From); n > 0 {
+	if n := r.good(target.Name, f.Start.To, f.End.From); n > 0 {
 		t.Errorf("%s: %d requests succeeded while nobody listened", target.Name, n)
 	}
-	length := f.end.From - f.start.To
-	if len(r.windows(target.Name)) == 0 && length > target.Resolution && !r.dark(target.Name, f.start.From, f.end.To) {
+	length := f.End.From - f.Start.To
+	if len(r.windows(target.Name)) == 0 && length > target.Resolution && !r.dark(target.Name, f.Start.From, f.End.To) {
 		t.Errorf("%s: an outage of %v was not seen, though only one of up to %v could be missed", target.Name, length, target.Resolution)
 	}
 	for _, w := range r.windows(target.Name) {

@@ -5,7 +5,10 @@ import (
 	"slices"
 	"time"
 
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"lapse/correlate/model"
+	"lapse/correlate/truth"
 	"lapse/correlate/verdict"
 )
 
@@ -15,63 +18,54 @@ type Trial struct {
 	Rate     float64
 	Duration time.Duration
 	Plan     Plan
-	Truths   []Truth
-	Books    *Books
-	Live     *model.Timeline // judged with Join while it ran
-	Again    bool            // the recording, judged again, says the same
-	Wide     *model.Timeline // the recording, judged with --join Wide
-	Starved  *Starved        // nil: not tried
+	Outages  []Outage
+	Ledger   *Ledger
+	Run      *model.Timeline
+	Stalled  *StalledProber // nil: not tried
 }
 
-// Judge compares a run with the truth.
+// Judge compares a run with what happened.
 func Judge(t Trial) *Report {
-	views := t.views()
-	r := &Report{Seed: t.Seed, Rate: t.Rate, Duration: t.Duration, Coverage: t.Live.Verdict.Coverage, Wrong: []Wrong{}}
-	for _, o := range t.Plan {
-		r.Plan = append(r.Plan, PlannedAt{o.Class, o.From, o.To, o.Share})
+	r := &Report{Seed: t.Seed, Rate: t.Rate, Duration: t.Duration, Coverage: t.Run.Verdict.Coverage, Wrong: []Wrong{}}
+	for _, p := range t.Plan {
+		r.Plan = append(r.Plan, PlannedAt{p.Class, p.From, p.To, p.Share})
+	}
+	var targets []Comparison
+	for _, target := range t.Run.Targets {
+		if target.Kind.Judged() {
+			c := compare(target, t.Run, t.Outages, t.Ledger)
+			targets = append(targets, c)
+			r.Limits = append(r.Limits, c.limit())
+			r.Wrong = append(r.Wrong, c.wrong()...)
+		}
 	}
 	for _, class := range Classes {
-		if row, ok := t.classRow(class, views); ok {
+		if row, ok := t.classRow(class, targets); ok {
 			r.Classes = append(r.Classes, row)
 		}
-		if row, ok := edgeRow(class, views); ok {
+		if row, ok := edgeRow(class, targets); ok {
 			r.Edges = append(r.Edges, row)
 		}
 	}
-	wide := t.wideViews(views)
-	for i, v := range views {
-		r.Limits = append(r.Limits, v.limit())
-		r.Wrong = append(r.Wrong, v.wrong(Join)...)
-		r.Wrong = append(r.Wrong, wide[i].wrong(Wide)...)
+	r.Off = offBy(targets)
+	exact, statistical := r.held()
+	r.Promises = []Promise{
+		foundAll(targets), inventedNone(targets), heldExact(exact), heldStatistical(statistical), bracketed(targets, t.Run), t.countsAgree(),
 	}
-	edges := sumEdges(r.Edges)
-	r.Promises = []Promise{foundAll(views), inventedNone(views), heldExact(edges.Exact), heldStatistical(edges.Statistical)}
-	r.add(t.bracketed(views), t.narrow(views), t.kinds(views), t.lengths(views))
-	r.Promises = append(r.Promises, t.countsAgree())
-	r.add(t.figures(), t.limits(views))
-	r.Promises = append(r.Promises, t.sameAgain(), joinedWide(wide))
-	if t.Starved != nil {
-		r.Promises = append(r.Promises, t.Starved.blamesNobody(), t.Starved.unobserved())
+	if t.Stalled != nil {
+		r.Promises = append(r.Promises, t.Stalled.blamesNobody(), t.Stalled.countsAsUnobserved())
 	}
 	r.Result, r.ExitCode = r.result()
 	return r
 }
 
-// add adds what became of promises, and what was wrong.
-func (r *Report) add(checks ...*check) {
-	for _, c := range checks {
-		r.Promises = append(r.Promises, c.promise())
-		r.Wrong = append(r.Wrong, c.wrong...)
-	}
-}
-
-// result is a verdict as that of a run. Of what was too little observed nothing is said, for or against; but what a
-// starved run says of itself are promises that no lack of observation excuses.
+// result is a verdict as that of a run. Where too little was observed, the promises are neither kept nor broken; but what a stalled run
+// reports of itself is held against it in any case.
 func (r *Report) result() (model.Result, int) {
 	outcome := map[Outcome]bool{}
 	for _, p := range r.Promises {
 		outcome[p.Outcome] = true
-		if p.always && p.Outcome == Broken {
+		if p.unconditional && p.Outcome == Broken {
 			return model.Fail, verdict.ExitGateFailed
 		}
 	}
@@ -86,37 +80,12 @@ func (r *Report) result() (model.Result, int) {
 	return model.Pass, verdict.ExitPassed
 }
 
-// views are what each judged target says of the truths.
-func (t Trial) views() (views []View) {
-	for _, target := range t.Live.Targets {
-		if target.Kind.Judged() {
-			views = append(views, look(target, t.Live, t.Truths, t.Books.metBy(target.ID)))
-		}
-	}
-	return views
-}
-
-// wideViews are what they say with a wider --join. What a target has not seen is no part of a window: that is told
-// already, and not again.
-func (t Trial) wideViews(views []View) (wide []View) {
-	for _, v := range views {
-		var seen []Truth
-		for _, s := range v.Sights {
-			if s.Fate == Found {
-				seen = append(seen, s.Truth)
-			}
-		}
-		wide = append(wide, look(v.Target, t.Wide, Joined(seen, Wide), t.Books.metBy(v.Target.ID)))
-	}
-	return wide
-}
-
 // classRow is false where no outage of the class was planned.
-func (t Trial) classRow(class Class, views []View) (row ClassRow, planned bool) {
+func (t Trial) classRow(class Class, targets []Comparison) (row ClassRow, planned bool) {
 	row.Class = class
-	for _, o := range t.Plan {
-		if o.Class == class {
-			length := o.To - o.From
+	for _, p := range t.Plan {
+		if p.Class == class {
+			length := p.To - p.From
 			if row.Outages == 0 || length < row.Shortest {
 				row.Shortest = length
 			}
@@ -124,21 +93,18 @@ func (t Trial) classRow(class Class, views []View) (row ClassRow, planned bool) 
 			row.Outages++
 		}
 	}
-	for _, v := range views {
-		row.Fates = append(row.Fates, v.fates(class))
+	for _, c := range targets {
+		row.Fates = append(row.Fates, c.fates(func(o Outage) bool { return o.Class == class }))
 	}
-	for i, truth := range t.Truths {
-		if truth.Class() == class {
-			row.count(t.Books.Accounts[i], t.dark(truth))
+	for i, o := range t.Outages {
+		if o.Class == class && !t.hidden(o) {
+			row.count(t.Ledger.Accounts[i])
 		}
 	}
 	return row, row.Outages > 0
 }
 
-func (row *ClassRow) count(a Account, dark bool) {
-	if dark {
-		return
-	}
+func (row *ClassRow) count(a Account) {
 	row.Compared++
 	row.Failed += a.Failed - a.Unsent
 	if row.Class == Slow {
@@ -151,103 +117,114 @@ func (row *ClassRow) count(a Account, dark bool) {
 	}
 }
 
-// dark reports whether a target did not observe all of a truth.
-func (t Trial) dark(truth Truth) bool {
-	return slices.ContainsFunc(t.Live.Targets, func(target model.Target) bool {
-		return target.Kind.Judged() && dark(t.Live, target.Name, truth.Start.From, truth.End.To)
+// hidden reports whether a target did not observe all of an outage.
+func (t Trial) hidden(o Outage) bool {
+	return slices.ContainsFunc(t.Run.Targets, func(target model.Target) bool {
+		return target.Kind.Judged() && unobserved(t.Run, target.Name, o.Start.From, o.End.To)
 	})
 }
 
-func (v View) fates(class Class) FateCount {
-	count := FateCount{Target: v.Target.Name}
-	for _, s := range v.Sights {
-		if s.Truth.Class() != class {
-			continue
-		}
-		switch s.Fate {
-		case Found:
-			count.Found++
-		case Short:
-			count.Short++
-		case Unobserved:
-			count.Unobserved++
-		case Between:
-			count.Between++
-		case Missed:
-			count.Missed++
+func (c Comparison) fates(of func(Outage) bool) FateCount {
+	count := FateCount{Target: c.Target.Name}
+	for _, m := range c.Matches {
+		if of(m.Outage) {
+			count.add(m.Fate)
 		}
 	}
 	return count
 }
 
-// edgeRow is false where no edge was found.
-func edgeRow(class Class, views []View) (row EdgeRow, found bool) {
-	row.Class = class
-	var starts, ends []Edge
-	for _, v := range views {
-		for _, s := range v.Sights {
-			if s.Truth.Class() != class || s.Fate != Found {
-				continue
+// edges calls yield with both edges of every outage that was found.
+func edges(targets []Comparison, yield func(m Match, isStart bool, e truth.Edge)) {
+	for _, c := range targets {
+		for _, m := range c.Matches {
+			if m.Fate == Found {
+				yield(m, true, m.Start)
+				yield(m, false, m.End)
 			}
-			found = true
-			starts, ends = row.add(s.Start, starts), row.add(s.End, ends)
 		}
 	}
+}
+
+// edgeRow is false where no outage of the class was found.
+func edgeRow(class Class, targets []Comparison) (row EdgeRow, found bool) {
+	row.Class = class
+	var starts, ends []truth.Edge
+	edges(targets, func(m Match, isStart bool, e truth.Edge) {
+		if m.Outage.Class != class {
+			return
+		}
+		found = true
+		held := &row.Exact
+		if e.Basis == model.Statistical {
+			held = &row.Statistical
+		}
+		if !e.Open || !e.Held { // one that is open claims little: it counts only if that is wrong
+			held.add(e.Held)
+		}
+		switch {
+		case e.Open:
+			row.Open++
+		case isStart:
+			starts = append(starts, e)
+		default:
+			ends = append(ends, e)
+		}
+	})
 	row.Start, row.End = side(starts), side(ends)
-	byBasis := map[model.Basis][]Edge{}
-	for _, e := range slices.Concat(starts, ends) {
-		byBasis[e.Basis] = append(byBasis[e.Basis], e)
-	}
-	row.ExactSide, row.StatisticalSide = side(byBasis[model.Exact]), side(byBasis[model.Statistical])
 	return row, found
 }
 
-// add counts an edge, and adds it to a list if something is claimed of it.
-func (row *EdgeRow) add(e *Edge, to []Edge) []Edge {
-	if e == nil {
-		row.Open++
-		return to
+// offBy says how far off edges were, in the groups that differ.
+func offBy(targets []Comparison) (groups []OffBy) {
+	for _, g := range []struct {
+		where string
+		in    func(c Class, b model.Basis) bool
+	}{
+		{"where every request failed, 8 or more", func(c Class, b model.Basis) bool { return c.total() && b == model.Exact }},
+		{"where fewer failed, or maybe a share of requests", func(c Class, b model.Basis) bool { return c.total() && b == model.Statistical }},
+		{"where a share failed at random", func(c Class, b model.Basis) bool { return c == Random && b == model.Statistical }},
+	} {
+		var in []truth.Edge
+		edges(targets, func(m Match, _ bool, e truth.Edge) {
+			if !e.Open && g.in(m.Outage.Class, e.Basis) {
+				in = append(in, e)
+			}
+		})
+		if len(in) > 0 {
+			groups = append(groups, OffBy{g.where, side(in)})
+		}
 	}
-	h := &row.Exact
-	if e.Basis == model.Statistical {
-		h = &row.Statistical
-	}
-	h.Total++
-	if e.Held {
-		h.Held++
-	}
-	return append(to, *e)
+	return groups
 }
 
-func side(edges []Edge) Side {
+func side(edges []truth.Edge) Side {
 	var errors, widths []time.Duration
 	for _, e := range edges {
-		errors, widths = append(errors, e.Error), append(widths, e.Width)
+		errors, widths = append(errors, e.Error), append(widths, e.Width())
 	}
 	return Side{Error: spread(errors), Width: spread(widths)}
 }
 
-func sumEdges(rows []EdgeRow) (sum EdgeRow) {
-	for _, row := range rows {
-		sum.Exact.Held += row.Exact.Held
-		sum.Exact.Total += row.Exact.Total
-		sum.Statistical.Held += row.Statistical.Held
-		sum.Statistical.Total += row.Statistical.Total
+func (r *Report) held() (exact, statistical Held) {
+	for _, row := range r.Edges {
+		exact.Held, exact.Total = exact.Held+row.Exact.Held, exact.Total+row.Exact.Total
+		statistical.Held, statistical.Total = statistical.Held+row.Statistical.Held, statistical.Total+row.Statistical.Total
 	}
-	return sum
+	return exact, statistical
 }
 
 // limit looks at the outages of every request, those that the target observed.
-func (v View) limit() Limit {
-	l := Limit{Target: v.Target.Name, Interval: time.Duration(float64(time.Second) / v.Target.Rate), Resolution: v.Target.Resolution}
-	for _, s := range v.Sights {
-		if s.Truth.Class().total() && s.Fate != Found && s.Fate != Unobserved {
-			l.LongestLost = max(l.LongestLost, s.Truth.Length())
+func (c Comparison) limit() Limit {
+	l := Limit{Target: c.Target.Name, Interval: interval(c.Target), Resolution: c.Target.Resolution}
+	for _, m := range c.Matches {
+		if m.Outage.Class.total() && m.Fate != Found && m.Fate != Unobserved {
+			l.LongestLost = max(l.LongestLost, m.Outage.Length())
 		}
 	}
-	for _, s := range v.Sights {
-		length := s.Truth.Length()
-		if s.Truth.Class().total() && s.Fate == Found && length > l.LongestLost && (l.AlwaysFrom == 0 || length < l.AlwaysFrom) {
+	for _, m := range c.Matches {
+		length := m.Outage.Length()
+		if m.Outage.Class.total() && m.Fate == Found && length > l.LongestLost && (l.AlwaysFrom == 0 || length < l.AlwaysFrom) {
 			l.AlwaysFrom = length
 		}
 	}
@@ -255,35 +232,33 @@ func (v View) limit() Limit {
 }
 
 // wrong lists what a target got wrong.
-func (v View) wrong(join time.Duration) (list []Wrong) {
-	for _, s := range v.Sights {
-		w := Wrong{Target: s.Target.Name, Class: s.Truth.Class(), Join: join}
-		if s.Fate == Missed || s.Fate == Between {
-			w.What, w.At = string(s.Fate), s.Truth.Start.From
+func (c Comparison) wrong() (list []Wrong) {
+	for _, m := range c.Matches {
+		w := Wrong{Target: c.Target.Name, Class: m.Outage.Class}
+		if m.Fate == Missed || m.Fate == Between {
+			w.What, w.At = string(m.Fate), m.Outage.Start.From
 			list = append(list, w)
 		}
-		if e := s.Start; e != nil && !e.Held {
-			w.What, w.At, w.Bracket, w.Basis = "start", s.Truth.Start.From, e.Bracket, e.Basis
+		if m.Fate == Found && !m.Start.Held {
+			w.What, w.At, w.Bracket, w.Basis = "start", m.Outage.Start.From, m.Start.Bracket, m.Start.Basis
 			list = append(list, w)
 		}
-		if e := s.End; e != nil && !e.Held {
-			w.What, w.At, w.Bracket, w.Basis = "end", s.Truth.End.From, e.Bracket, e.Basis
+		if m.Fate == Found && !m.End.Held {
+			w.What, w.At, w.Bracket, w.Basis = "end", m.Outage.End.From, m.End.Bracket, m.End.Basis
 			list = append(list, w)
 		}
 	}
-	for _, w := range v.Invented {
-		list = append(list, Wrong{Target: v.Target.Name, What: "invented " + string(w.Kind), At: w.Start.Latest, Join: join})
+	for _, w := range c.Invented {
+		list = append(list, Wrong{Target: c.Target.Name, What: "invented " + string(w.Kind), At: w.Start.Latest})
 	}
 	return list
 }
 
-func foundAll(views []View) Promise {
+func foundAll(targets []Comparison) Promise {
 	p := Promise{Text: "every outage longer than two intervals is found", Outcome: Kept}
 	var sum FateCount
-	for _, v := range views {
-		for _, class := range Classes {
-			sum.add(v.fates(class))
-		}
+	for _, c := range targets {
+		sum.sum(c.fates(func(Outage) bool { return true }))
 	}
 	switch {
 	case sum.Missed > 0:
@@ -291,12 +266,13 @@ func foundAll(views []View) Promise {
 	case sum.Between > 0 || sum.Found == 0:
 		p.Outcome = Undecided
 	}
-	p.Found = fmt.Sprintf("%d of %d found", sum.Found, sum.Found+sum.Missed+sum.Between)
-	p.Found += also(sum.Missed, "missed") + also(sum.Between, "met by no request: the prober was late") +
+	p.Found = fmt.Sprintf("%d of %d found", sum.Found, sum.Found+sum.Missed+sum.Between) +
+		also(sum.Missed, "missed") + also(sum.Between, "met by no request: the prober was late") +
 		also(sum.Short, "too short, not seen") + also(sum.Unobserved, "not observed")
 	return p
 }
 
+// also adds a count to a sentence, unless it is 0.
 func also(n int, what string) string {
 	if n == 0 {
 		return ""
@@ -304,33 +280,21 @@ func also(n int, what string) string {
 	return fmt.Sprintf("; %d %s", n, what)
 }
 
-func (c *FateCount) add(other FateCount) {
-	c.Found += other.Found
-	c.Short += other.Short
-	c.Unobserved += other.Unobserved
-	c.Between += other.Between
-	c.Missed += other.Missed
-}
-
-func inventedNone(views []View) Promise {
+func inventedNone(targets []Comparison) Promise {
 	p := Promise{Text: "no window is invented", Outcome: Kept}
-	windows, invented, excused := 0, 0, 0
-	for _, v := range views {
-		invented += len(v.Invented)
-		excused += len(v.Excused)
-		for _, s := range v.Sights {
-			if s.Fate == Found {
-				windows++
-			}
-		}
+	found, invented, excused := 0, 0, 0
+	for _, c := range targets {
+		found += c.fates(func(Outage) bool { return true }).Found
+		invented += len(c.Invented)
+		excused += len(c.Excused)
 	}
 	switch {
 	case invented > 0:
 		p.Outcome = Broken
-	case len(views) == 0:
+	case len(targets) == 0:
 		p.Outcome = Undecided
 	}
-	p.Found = fmt.Sprintf("%d windows of known outages, %d of none", windows, invented) + also(excused, "beside unobserved time, told as such")
+	p.Found = fmt.Sprintf("windows of %d known outages, %d of none", found, invented) + also(excused, "beside unobserved time, reported as such")
 	return p
 }
 
@@ -345,12 +309,12 @@ func heldExact(h Held) Promise {
 	return p
 }
 
-// significance is the p-value below which chance does not explain any more that fewer brackets hold than shall.
+// significance is the p-value below which chance no longer explains that fewer brackets hold than promised.
 const significance = 0.05
 
-// heldStatistical wants 99 %. Where fewer hold, but no fewer than happens in one such test of 20, more must be measured.
+// heldStatistical requires 99 %. Where fewer hold, but no fewer than happens in one such test of 20, it is undecided.
 func heldStatistical(h Held) Promise {
-	p := Promise{Text: "at least 99 % of the statistical brackets hold it", Outcome: Kept, Found: fmt.Sprintf("%d of %d", h.Held, h.Total)}
+	p := Promise{Text: "at least 99 % of the statistical brackets hold the truth", Outcome: Kept, Found: fmt.Sprintf("%d of %d", h.Held, h.Total)}
 	switch {
 	case h.Total == 0:
 		p.Outcome = Undecided
@@ -358,7 +322,8 @@ func heldStatistical(h Held) Promise {
 	case h.Held*100 >= h.Total*99:
 		return p
 	}
-	pValue := h.pValue()
+	misses := distuv.Binomial{N: float64(h.Total), P: 0.01}
+	pValue := 1 - misses.CDF(float64(h.Total-h.Held-1))
 	p.Outcome = Undecided
 	if pValue < significance {
 		p.Outcome = Broken
@@ -367,76 +332,54 @@ func heldStatistical(h Held) Promise {
 	return p
 }
 
+// bracketed requires a bound on either side of every edge: a bracket without one holds anything. Beside unobserved time, and at the ends
+// of the measurement, there is none.
+func bracketed(targets []Comparison, tl *model.Timeline) Promise {
+	p := Promise{Text: "every edge has a bracket, except beside unobserved time", Outcome: Kept}
+	closed, total, excused := 0, 0, 0
+	for _, c := range targets {
+		edges([]Comparison{c}, func(_ Match, isStart bool, e truth.Edge) {
+			total++
+			at := e.Bracket.Latest
+			if isStart {
+				at = e.Bracket.Earliest
+			}
+			switch {
+			case !e.Open:
+				closed++
+			case at <= c.Target.Measured.Earliest || at >= c.Target.Measured.Latest || unobserved(tl, c.Target.Name, at, at):
+				excused++
+			default:
+				p.Outcome = Broken
+			}
+		})
+	}
+	if total == 0 {
+		p.Outcome = Undecided
+	}
+	p.Found = fmt.Sprintf("%d of %d", closed, total) + also(excused, "beside it")
+	return p
+}
+
 func (t Trial) countsAgree() Promise {
-	p := Promise{Text: "failed requests are as many as the server's books say", Outcome: Kept}
+	p := Promise{Text: "the counts of failed requests agree with the server's", Outcome: Kept}
 	compared, off := 0, 0
-	for i, a := range t.Books.Accounts {
-		if t.dark(t.Truths[i]) {
+	for i, a := range t.Ledger.Accounts {
+		if t.hidden(t.Outages[i]) {
 			continue
 		}
 		compared++
-		if !a.Agrees(t.Truths[i].Class()) {
+		if !a.Agrees(t.Outages[i].Class) {
 			off++
 		}
 	}
 	switch {
-	case off > 0 || !t.Books.Balanced():
+	case off > 0 || !t.Ledger.Balanced():
 		p.Outcome = Broken
 	case compared == 0:
 		p.Outcome = Undecided
 	}
-	p.Found = fmt.Sprintf("in %d of %d outages; good answers %d, by the server %d", compared-off, compared, t.Books.OK, t.Books.Answered) +
-		also(t.Books.TimedOut, "timed out") + also(t.Books.NoStatus, "without the status of one")
+	p.Found = fmt.Sprintf("in %d of %d outages; good answers %d, by the server %d", compared-off, compared, t.Ledger.OK, t.Ledger.Answered) +
+		also(t.Ledger.TimedOut, "timed out") + also(t.Ledger.NoStatus, "without the status of one")
 	return p
-}
-
-func (t Trial) sameAgain() Promise {
-	p := Promise{Text: "the recording, judged again, says the same", Outcome: Kept, Found: "the same"}
-	if !t.Again {
-		p.Outcome, p.Found = Broken, "something else"
-	}
-	return p
-}
-
-// joinedWide judges the recording where close outages are one window.
-func joinedWide(views []View) Promise {
-	p := Promise{Text: "and judged with --join 1s, it brackets those that are joined", Outcome: Kept}
-	seen, several, lost, invented := 0, 0, 0, 0
-	var h Held
-	for _, v := range views {
-		invented += len(v.Invented)
-		for _, s := range v.Sights {
-			switch s.Fate {
-			case Missed:
-				lost++
-			case Found:
-				seen++
-				if len(s.Truth.Outages) > 1 {
-					several++
-				}
-			}
-			for _, e := range []*Edge{s.Start, s.End} {
-				h.count(e)
-			}
-		}
-	}
-	p.Found = fmt.Sprintf("%d windows, %d of several outages; %d of %d brackets hold", seen, several, h.Held, h.Total) +
-		also(lost, "missed") + also(invented, "invented")
-	switch {
-	case lost > 0 || invented > 0:
-		p.Outcome = Broken
-	default:
-		p.Outcome = heldStatistical(h).Outcome
-	}
-	return p
-}
-
-func (h *Held) count(e *Edge) {
-	if e == nil {
-		return
-	}
-	h.Total++
-	if e.Held {
-		h.Held++
-	}
 }

@@ -46,13 +46,12 @@ var kinds = map[Class][]faultserver.Kind{
 	Goodbye:   {faultserver.Goodbye},
 }
 
-// What the measurement of a plan is to be told.
+// The options that a plan is measured with.
 const (
 	Timeout = 800 * time.Millisecond
 	SlowBar = 500 * time.Millisecond        // --slow
 	Delay   = SlowBar + 60*time.Millisecond // how long the server holds a slow answer back
 	Join    = 400 * time.Millisecond        // --join: keeps the outages of a plan apart
-	Wide    = time.Second                   // and joins those that are close
 	Lead    = 1500 * time.Millisecond       // what a plan leaves well at its beginning
 	Tail    = 1500 * time.Millisecond       // and at its end
 )
@@ -63,16 +62,16 @@ const (
 	MinDuration = 16 * time.Second
 )
 
-// An Outage is one that is planned. Instants count from the run's zero.
-type Outage struct {
+// Planned is an outage to be caused. Instants count from the run's zero.
+type Planned struct {
 	Class    Class
 	Kind     faultserver.Kind
 	From, To time.Duration
 	Share    float64 // Random: of the requests that fail
 }
 
-// Fault is the outage as the server is told of it.
-func (o Outage) Fault() faultserver.Fault {
+// Fault is what the server is to do.
+func (o Planned) Fault() faultserver.Fault {
 	f := faultserver.Fault{Kind: o.Kind, From: o.From, To: o.To, Share: o.Share}
 	if o.Class == Slow {
 		f.Delay = Delay
@@ -80,11 +79,9 @@ func (o Outage) Fault() faultserver.Fault {
 	return f
 }
 
-// A Plan is a list of outages that do not overlap, by time.
-//
-// Two neighbours are either close, 600 to 700 ms apart, or at least 1.6 s: with a --join of 400 ms no two outages are
-// one window, and with one of 1 s it is plain which are.
-type Plan []Outage
+// A Plan is a list of outages that do not overlap, by time. Neighbours are at least 600 ms apart: with a --join of 400 ms no two outages
+// are one window.
+type Plan []Planned
 
 // Faults are what the server is to do.
 func (p Plan) Faults() []faultserver.Fault {
@@ -158,8 +155,8 @@ func (p *planner) deal(first bool) (dealt int) {
 	return dealt
 }
 
-func (p *planner) outage(class Class, length time.Duration, first bool) Outage {
-	o := Outage{Class: class, Kind: kinds[class][p.rng.IntN(len(kinds[class]))], From: p.at}
+func (p *planner) outage(class Class, length time.Duration, first bool) Planned {
+	o := Planned{Class: class, Kind: kinds[class][p.rng.IntN(len(kinds[class]))], From: p.at}
 	switch class {
 	case Random:
 		o.Share = 0.5

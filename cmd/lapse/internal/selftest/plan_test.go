@@ -37,7 +37,7 @@ func TestPlanHoldsEveryClass(t *testing.T) {
 		for _, o := range p {
 			planned[o.Class] = true
 		}
-		is := func(c Class) func(Outage) bool { return func(o Outage) bool { return o.Class == c } }
+		is := func(c Class) func(Planned) bool { return func(o Planned) bool { return o.Class == c } }
 		if slices.IndexFunc(p, is(Stalled)) > slices.IndexFunc(p, is(Slow)) {
 			t.Errorf("%v/s for %v: answers are slow before the first stall", rate, duration)
 		}
@@ -52,18 +52,10 @@ func TestPlanLeavesNoDoubtWhichOutagesAreOneWindow(t *testing.T) {
 		if p[0].From < Lead || p[len(p)-1].To > duration-Tail {
 			t.Errorf("%v/s for %v: from %v to %v", rate, duration, p[0].From, p[len(p)-1].To)
 		}
-		last := Outage{To: -time.Hour} // the last failing one
 		for i, o := range p {
 			if i > 0 && o.From-p[i-1].To < Join*3/2 {
 				t.Errorf("%v/s for %v: %v after the one before: %+v", rate, duration, o.From-p[i-1].To, o)
 			}
-			if !o.Class.failing() {
-				continue
-			}
-			if gap := o.From - last.To; gap > Wide*3/4 && gap < Wide*5/4 {
-				t.Errorf("%v/s for %v: %+v and %+v are %v apart", rate, duration, last, o, gap)
-			}
-			last = o
 		}
 	})
 }

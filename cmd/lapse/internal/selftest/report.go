@@ -1,14 +1,13 @@
 package selftest
 
 import (
-	"math"
 	"slices"
 	"time"
 
 	"lapse/correlate/model"
 )
 
-// A Report is how a run compares with the truth.
+// A Report is how a run compares with what happened.
 type Report struct {
 	Seed     uint64        `json:"seed"`
 	Rate     float64       `json:"rate"`
@@ -21,22 +20,22 @@ type Report struct {
 
 	Classes []ClassRow  `json:"classes"`
 	Edges   []EdgeRow   `json:"edges"`
+	Off     []OffBy     `json:"offBy"`
 	Limits  []Limit     `json:"limits"`
 	Wrong   []Wrong     `json:"wrong"`
 	Plan    []PlannedAt `json:"plan"`
 }
 
-// MinCoverage is the share of the time that must have been observed for the comparison to count. On a machine that
-// stood still, it says something of the machine.
+// MinCoverage is the share of the time that must have been observed for the comparison to count: below it, the machine was too busy.
 const MinCoverage = 0.999
 
-// A Promise is one thing that the tool holds true.
+// A Promise is one thing that the tool claims.
 type Promise struct {
 	Text    string  `json:"text"`
 	Outcome Outcome `json:"outcome"`
 	Found   string  `json:"found"` // figures
 
-	always bool // to be kept also where too little was observed
+	unconditional bool // counts also where too little was observed
 }
 
 // Outcome says what became of a promise.
@@ -45,7 +44,7 @@ type Outcome string
 const (
 	Kept      Outcome = "kept"
 	Broken    Outcome = "broken"
-	Undecided Outcome = "undecided" // what was seen decides it neither way, or nothing was to be seen
+	Undecided Outcome = "undecided" // there was nothing, or not enough, to judge
 )
 
 // PlannedAt is an outage that was planned, for those who repeat it.
@@ -63,13 +62,13 @@ type ClassRow struct {
 	Shortest time.Duration `json:"shortest"`
 	Longest  time.Duration `json:"longest"`
 	Fates    []FateCount   `json:"fates"`    // by target
-	Compared int           `json:"compared"` // outages whose counts were: all of them was observed
+	Compared int           `json:"compared"` // outages whose counts were compared: all of them was observed
 	Failed   int           `json:"failed"`   // requests in those, by the recording; of slow ones: late answers
 	Least    int           `json:"least"`    // by the server, at least; −1 if it cannot know
 	Most     int           `json:"most"`
 }
 
-// FateCount counts one target's sights of a class.
+// FateCount counts what one target reports of the outages of a class.
 type FateCount struct {
 	Target     string `json:"target"`
 	Found      int    `json:"found"`
@@ -79,6 +78,29 @@ type FateCount struct {
 	Missed     int    `json:"missed"`
 }
 
+func (c *FateCount) add(f Fate) {
+	switch f {
+	case Found:
+		c.Found++
+	case Short:
+		c.Short++
+	case Unobserved:
+		c.Unobserved++
+	case Between:
+		c.Between++
+	case Missed:
+		c.Missed++
+	}
+}
+
+func (c *FateCount) sum(other FateCount) {
+	c.Found += other.Found
+	c.Short += other.Short
+	c.Unobserved += other.Unobserved
+	c.Between += other.Between
+	c.Missed += other.Missed
+}
+
 // EdgeRow is how well the edges of one class were bracketed, over all targets.
 type EdgeRow struct {
 	Class       Class `json:"class"`
@@ -86,10 +108,13 @@ type EdgeRow struct {
 	End         Side  `json:"end"`
 	Exact       Held  `json:"exact"`
 	Statistical Held  `json:"statistical"`
-	Open        int   `json:"open"` // edges beside unobserved time, where nothing is claimed
+	Open        int   `json:"open"` // edges without an outer bound, beside unobserved time
+}
 
-	ExactSide       Side `json:"exactSide"`       // of the exact brackets, at either side
-	StatisticalSide Side `json:"statisticalSide"` // of the statistical ones
+// OffBy is how far off edges were, at either side, in one group of outages.
+type OffBy struct {
+	Where string `json:"where"`
+	Side
 }
 
 // A Wrong is one thing the tool got wrong, for those who look into it.
@@ -98,15 +123,12 @@ type Wrong struct {
 	Class  Class         `json:"class,omitzero"` // of the outage; absent if there was none
 	What   string        `json:"what"`
 	At     time.Duration `json:"at"` // the truth's, else the window's
-	Join   time.Duration `json:"join"`
 
 	Bracket model.Instant `json:"bracket,omitzero"`
 	Basis   model.Basis   `json:"basis,omitzero"`
-	Detail  string        `json:"detail,omitzero"`
 }
 
-// Side is one side's edges: how far the middle of the bracket was from the truth, and how wide it was. Both are absent if
-// there were none.
+// Side is how far the middle of brackets was from the truth, and how wide they were. Both are absent if there were none.
 type Side struct {
 	Error *Spread `json:"error,omitzero"`
 	Width *Spread `json:"width,omitzero"`
@@ -118,21 +140,6 @@ type Spread struct {
 	Max time.Duration `json:"max"`
 }
 
-// Held counts brackets and those that hold the truth.
-type Held struct {
-	Held  int `json:"held"`
-	Total int `json:"total"`
-}
-
-// A Limit is how short an outage of every request a target still sees.
-type Limit struct {
-	Target      string        `json:"target"`
-	Interval    time.Duration `json:"interval"`             // between two requests
-	Resolution  time.Duration `json:"resolution"`           // what the run itself says may escape it
-	LongestLost time.Duration `json:"longestLost,omitzero"` // the longest one that was observed and not seen; absent if none
-	AlwaysFrom  time.Duration `json:"alwaysFrom,omitzero"`  // the shortest one from which on all were found; absent if none was
-}
-
 // spread returns nil for no length.
 func spread(of []time.Duration) *Spread {
 	if len(of) == 0 {
@@ -142,20 +149,24 @@ func spread(of []time.Duration) *Spread {
 	return &Spread{P50: of[len(of)/2], Max: of[len(of)-1]}
 }
 
-// pValue is the probability that brackets of which each misses the truth in 1 of 100 cases miss it as often as these did, or
-// more often: a one-sided binomial test.
-func (h Held) pValue() float64 {
-	fewer := 0.0
-	for k := range h.Total - h.Held {
-		fewer += binomial(h.Total, k, 0.01)
-	}
-	return 1 - fewer
+// Held counts brackets and those that hold the truth.
+type Held struct {
+	Held  int `json:"held"`
+	Total int `json:"total"`
 }
 
-// binomial is the probability of k successes in n trials, each of which succeeds with probability p, 0 < p < 1.
-func binomial(n, k int, p float64) float64 {
-	a, _ := math.Lgamma(float64(n + 1))
-	b, _ := math.Lgamma(float64(k + 1))
-	c, _ := math.Lgamma(float64(n - k + 1))
-	return math.Exp(a - b - c + float64(k)*math.Log(p) + float64(n-k)*math.Log1p(-p))
+func (h *Held) add(held bool) {
+	h.Total++
+	if held {
+		h.Held++
+	}
+}
+
+// A Limit is how short an outage of every request a target still sees.
+type Limit struct {
+	Target      string        `json:"target"`
+	Interval    time.Duration `json:"interval"`             // between two requests
+	Resolution  time.Duration `json:"resolution"`           // what the run itself says it may have missed
+	LongestLost time.Duration `json:"longestLost,omitzero"` // the longest one that was observed and not seen; absent if none
+	AlwaysFrom  time.Duration `json:"alwaysFrom,omitzero"`  // the shortest one from which on all were found; absent if none was
 }

@@ -4,15 +4,17 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"lapse/correlate/model"
+	"lapse/correlate/quantity"
 )
 
-// WriteTable prints the report for people, in at most 110 columns.
+// WriteTable prints the report for people.
 func (r *Report) WriteTable(w io.Writer) error {
 	var b strings.Builder
-	r.head(&b)
+	r.writeHead(&b)
 	r.writeClasses(&b)
 	r.writeEdges(&b)
 	r.writePromises(&b)
@@ -24,38 +26,43 @@ func (r *Report) WriteTable(w io.Writer) error {
 
 var resultWords = map[model.Result]string{model.Pass: "PASS", model.Fail: "FAIL", model.Inconclusive: "INCONCLUSIVE"}
 
-func (r *Report) head(b *strings.Builder) {
-	fmt.Fprintf(b, "%-13s lapse selftest --seed %d --rate %v --duration %v   coverage %.2f %%   exit %d\n",
-		resultWords[r.Result], r.Seed, r.Rate, r.Duration, 100*r.Coverage, r.ExitCode)
+func (r *Report) writeHead(b *strings.Builder) {
+	fmt.Fprintf(b, "%-13s lapse selftest --seed %d --rate %v --duration %v   coverage %s   exit %d\n",
+		resultWords[r.Result], r.Seed, r.Rate, r.Duration, quantity.Coverage(r.Coverage), r.ExitCode)
 	if r.Coverage < MinCoverage {
-		fmt.Fprintf(b, "              The machine let us observe less than %.1f %% of the time: what follows neither proves nor disproves.\n", 100*MinCoverage)
+		fmt.Fprintf(b, "              Less than %s of the time was observed on this busy machine: nothing below is proven or disproven.\n", quantity.Coverage(MinCoverage))
 	}
+}
+
+// table prints rows of cells that end with a tab, in columns.
+func table(b *strings.Builder, rows func(w io.Writer)) {
+	b.WriteByte('\n')
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	rows(w)
+	_ = w.Flush() // a Builder does not fail
 }
 
 func (r *Report) writeClasses(b *strings.Builder) {
-	fmt.Fprintf(b, "\n%-10s %7s  %-16s", "OUTAGES", "PLANNED", "LENGTHS")
-	for _, l := range r.Limits {
-		fmt.Fprintf(b, " %-12s", "FOUND "+l.Target)
-	}
-	fmt.Fprintf(b, " %-9s %-10s %-8s %s\n", "TOO SHORT", "UNOBSERVED", "FAILED", "BY THE SERVER'S BOOKS")
-	for _, row := range r.Classes {
-		row.write(b)
-	}
-}
-
-func (row ClassRow) write(b *strings.Builder) {
-	fmt.Fprintf(b, "%-10s %7d  %-16s", row.Class, row.Outages, span(row.Shortest, row.Longest))
-	short, unobserved := 0, 0
-	for _, f := range row.Fates {
-		found := "-"
-		if row.Class != Goodbye {
-			found = fmt.Sprintf("%d/%d", f.Found, f.Found+f.Missed+f.Between)
+	table(b, func(w io.Writer) {
+		fmt.Fprint(w, "OUTAGES\tPLANNED\tLENGTHS\t")
+		for _, l := range r.Limits {
+			fmt.Fprintf(w, "FOUND %s\t", l.Target)
 		}
-		fmt.Fprintf(b, " %-12s", found)
-		short += f.Short
-		unobserved += f.Unobserved
-	}
-	fmt.Fprintf(b, " %9s %10s  %-8s %s\n", count(short), count(unobserved), row.failed(), row.books())
+		fmt.Fprint(w, "TOO SHORT\tUNOBSERVED\tFAILED\tBY THE SERVER\n")
+		for _, row := range r.Classes {
+			fmt.Fprintf(w, "%s\t%d\t%s\t", row.Class, row.Outages, lengthsText(row.Shortest, row.Longest))
+			var all FateCount
+			for _, f := range row.Fates {
+				all.sum(f)
+				if row.Class == Goodbye {
+					fmt.Fprint(w, "-\t")
+				} else {
+					fmt.Fprintf(w, "%d/%d\t", f.Found, f.Found+f.Missed+f.Between)
+				}
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", count(all.Short), count(all.Unobserved), row.failed(), row.byServer())
+		}
+	})
 }
 
 func (row ClassRow) failed() string {
@@ -68,8 +75,8 @@ func (row ClassRow) failed() string {
 	return fmt.Sprint(row.Failed)
 }
 
-// books says what the server counts.
-func (row ClassRow) books() string {
+// byServer says what the server counted.
+func (row ClassRow) byServer() string {
 	s := fmt.Sprint(row.Most)
 	switch {
 	case row.Class == Goodbye:
@@ -77,7 +84,7 @@ func (row ClassRow) books() string {
 	case row.Compared == 0:
 		return "- (not observed)"
 	case row.Least < 0:
-		s = "reached nobody"
+		s = "not counted"
 	case row.Least != row.Most:
 		s = fmt.Sprintf("%d to %d", row.Least, row.Most)
 	}
@@ -88,15 +95,15 @@ func (row ClassRow) books() string {
 }
 
 func (r *Report) writeEdges(b *strings.Builder) {
-	fmt.Fprintf(b, "\n%-10s %-17s %-17s %-17s %-17s %s\n", "BRACKETS", "START OFF BY", "BRACKET'S WIDTH", "END OFF BY", "BRACKET'S WIDTH", "HOLD THE TRUTH")
-	fmt.Fprintf(b, "%-10s %-17s %-17s %-17s %-17s %-9s %s\n", "", "p50 / max", "p50 / max", "p50 / max", "p50 / max", "exact", "statistical")
-	for _, row := range r.Edges {
-		fmt.Fprintf(b, "%-10s %-17s %-17s %-17s %-17s %-9s %s\n", row.Class,
-			row.Start.Error, row.Start.Width, row.End.Error, row.End.Width, row.Exact, row.Statistical)
-	}
+	table(b, func(w io.Writer) {
+		fmt.Fprint(w, "p50 / max\tSTART OFF BY\tBRACKET\tEND OFF BY\tBRACKET\tEXACT HOLD\tSTAT. HOLD\n")
+		for _, row := range r.Edges {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", row.Class, row.Start.Error, row.Start.Width, row.End.Error, row.End.Width, row.Exact, row.Statistical)
+		}
+	})
 }
 
-// String is the held of all.
+// String is the share of those that hold.
 func (h Held) String() string {
 	if h.Total == 0 {
 		return "-"
@@ -109,7 +116,7 @@ func (s *Spread) String() string {
 	if s == nil {
 		return "-"
 	}
-	return short(s.P50) + " / " + short(s.Max)
+	return quantity.Span(s.P50) + " / " + quantity.Span(s.Max)
 }
 
 var marks = map[Outcome]string{Kept: "v", Broken: "x", Undecided: "?"}
@@ -121,7 +128,7 @@ func (r *Report) writePromises(b *strings.Builder) {
 	}
 }
 
-// writeWrong lists what was wrong, the first of it.
+// writeWrong lists the first things that were wrong.
 func (r *Report) writeWrong(b *strings.Builder) {
 	const most = 10
 	for i, w := range r.Wrong {
@@ -136,10 +143,7 @@ func (r *Report) writeWrong(b *strings.Builder) {
 		if w.Basis != "" {
 			fmt.Fprintf(b, " not in %.6f to %.6f, %s", w.Bracket.Earliest.Seconds(), w.Bracket.Latest.Seconds(), w.Basis)
 		}
-		if w.Detail != "" {
-			b.WriteString(" " + w.Detail)
-		}
-		fmt.Fprintf(b, " (join %v)\n", w.Join)
+		b.WriteByte('\n')
 	}
 }
 
@@ -147,14 +151,13 @@ func (r *Report) writeWrong(b *strings.Builder) {
 func (r *Report) writeWords(b *strings.Builder) {
 	b.WriteString("\nHOW WRONG CAN A NUMBER BE, on this machine at this rate?\n")
 	for _, l := range r.Limits {
-		fmt.Fprintf(b, "  %s: a request every %s. %s\n      The run itself says that one of up to %s may escape it.\n", l.Target, short(l.Interval), l.words(), short(l.Resolution))
+		fmt.Fprintf(b, "  %s: a request every %s. %s\n      The run itself says that it may miss one of up to %s.\n",
+			l.Target, quantity.Span(l.Interval), l.words(), quantity.Span(l.Resolution))
 	}
-	exact := func(row EdgeRow) (Side, bool) { return row.ExactSide, row.Class.total() }
-	few := func(row EdgeRow) (Side, bool) { return row.StatisticalSide, row.Class.total() }
-	share := func(row EdgeRow) (Side, bool) { return row.StatisticalSide, row.Class == Random }
-	r.writeWorst(b, "Where every request failed, 8 or more, an edge lay", " from the middle\n      of its bracket", exact)
-	r.writeWorst(b, "Where fewer failed, of which maybe a share of requests did:", "", few)
-	r.writeWorst(b, "Where a share failed at random:", "", share)
+	for _, off := range r.Off {
+		fmt.Fprintf(b, "  Edges %s:\n      %s from the middle of their bracket at the median, %s at worst; widest bracket %s.\n",
+			off.Where, quantity.Span(off.Error.P50), quantity.Span(off.Error.Max), quantity.Span(off.Width.Max))
+	}
 	b.WriteString("  Over a network add its round trip. Not tested: a fault whose failures are further apart than --join.\n")
 }
 
@@ -163,52 +166,16 @@ func (l Limit) words() string {
 	case l.AlwaysFrom == 0:
 		return "No outage of every request was observed and found."
 	case l.LongestLost > 0:
-		return fmt.Sprintf("Outages of every request were found from %s on; the longest one not seen took %s.", short(l.AlwaysFrom), short(l.LongestLost))
+		return fmt.Sprintf("Outages of every request were found from %s on; the longest one not seen took %s.", quantity.Span(l.AlwaysFrom), quantity.Span(l.LongestLost))
 	}
-	return fmt.Sprintf("Every outage of every request was found, the shortest of %s.", short(l.AlwaysFrom))
+	return fmt.Sprintf("Every outage of every request was found, the shortest of %s.", quantity.Span(l.AlwaysFrom))
 }
 
-// writeWorst says how far edges lay from the middle of their brackets, in the classes of which sides has something.
-func (r *Report) writeWorst(b *strings.Builder, where, from string, sides func(EdgeRow) (Side, bool)) {
-	var worst Side
-	for _, row := range r.Edges {
-		if side, ok := sides(row); ok {
-			worst.Error, worst.Width = worst.Error.or(side.Error), worst.Width.or(side.Width)
-		}
-	}
-	if worst.Width != nil {
-		fmt.Fprintf(b, "  %s typically %s, at worst %s%s; no bracket was wider than %s.\n",
-			where, short(worst.Error.P50), short(worst.Error.Max), from, short(worst.Width.Max))
-	}
-}
-
-// or is the larger of two spreads; one of them may be nil.
-func (s *Spread) or(other *Spread) *Spread {
-	switch {
-	case s == nil:
-		return other
-	case other == nil:
-		return s
-	}
-	return &Spread{P50: max(s.P50, other.P50), Max: max(s.Max, other.Max)}
-}
-
-func span(shortest, longest time.Duration) string {
+func lengthsText(shortest, longest time.Duration) string {
 	if shortest == longest {
-		return short(shortest)
+		return quantity.Span(shortest)
 	}
-	return short(shortest) + "-" + short(longest)
-}
-
-// short writes a length with three digits.
-func short(d time.Duration) string {
-	switch {
-	case d >= time.Second:
-		return fmt.Sprintf("%.3gs", d.Seconds())
-	case d >= time.Millisecond:
-		return fmt.Sprintf("%.3gms", float64(d)/float64(time.Millisecond))
-	}
-	return fmt.Sprintf("%dµs", d.Microseconds())
+	return quantity.Span(shortest) + " to " + quantity.Span(longest)
 }
 
 func count(n int) string {

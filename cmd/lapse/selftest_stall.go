@@ -20,9 +20,9 @@ import (
 	"lapse/run"
 )
 
-// starve runs `lapse run` as a process of its own against a server with which nothing is wrong, and stops that process
-// for longer than the timeout. Answers take 30 ms, so that some are under way when it is stopped.
-func starve(ctx context.Context, dir string, rate float64, resolution time.Duration, signals <-chan os.Signal, stderr io.Writer) (*selftest.Starved, error) {
+// measureStalled runs `lapse run` as a process of its own against a server without faults, and stops that process for longer than the timeout.
+// Answers take 30 ms, so that some requests are in flight when it is stopped.
+func measureStalled(ctx context.Context, dir string, rate float64, resolution time.Duration, signals <-chan os.Signal, stderr io.Writer) (*selftest.StalledProber, error) {
 	ctx, release := run.Interruptible(ctx, signals)
 	defer release()
 	server, err := faultserver.Start(faultserver.Config{Faults: []faultserver.Fault{{Kind: faultserver.Slow, To: time.Hour, Delay: 30 * time.Millisecond}}})
@@ -55,10 +55,10 @@ func starve(ctx context.Context, dir string, rate float64, resolution time.Durat
 	if err := json.Unmarshal(stdout.Bytes(), &tl); err != nil {
 		return nil, fmt.Errorf("a prober that was stopped, exit code %d: %w", cmd.ProcessState.ExitCode(), err)
 	}
-	return &selftest.Starved{From: from.Round(0).Sub(tl.T0), To: to.Round(0).Sub(tl.T0), Run: &tl, ExitCode: cmd.ProcessState.ExitCode()}, nil
+	return &selftest.StalledProber{From: from.Round(0).Sub(tl.T0), To: to.Round(0).Sub(tl.T0), Run: &tl, ExitCode: cmd.ProcessState.ExitCode()}, nil
 }
 
-// prober is this very program, as one that measures.
+// prober is this program as a process that measures.
 func prober(ctx context.Context, url, dir string, rate float64, resolution time.Duration) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -78,7 +78,7 @@ func prober(ctx context.Context, url, dir string, rate float64, resolution time.
 func stop(ctx context.Context, p *os.Process, ready func() bool) (from, to time.Time, err error) {
 	for begun := time.Now(); !ready(); {
 		if time.Since(begun) > 10*time.Second {
-			return from, to, errors.Join(errors.New("it does not measure"), p.Kill())
+			return from, to, errors.Join(errors.New("it sent no requests within 10s"), p.Kill())
 		}
 		pause(ctx, 5*time.Millisecond)
 	}

@@ -1,0 +1,65 @@
+package selftest
+
+import (
+	"fmt"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/correlate/verdict"
+)
+
+// A StalledProber is a run whose prober was stopped for a while, against a server without faults.
+type StalledProber struct {
+	From, To time.Duration // when it was stopped, on the run's clock
+	Run      *model.Timeline
+	ExitCode int // of its process
+}
+
+// blamesNobody requires an inconclusive result, and no window in that time.
+func (s *StalledProber) blamesNobody() Promise {
+	p := Promise{Text: "a stalled prober makes the run inconclusive, and shows no downtime", Outcome: Kept, unconditional: true}
+	blamed := 0
+	for _, w := range s.Run.Windows {
+		if w.Start.Earliest <= s.To && s.From <= w.End.Latest || !unobserved(s.Run, w.Target, w.Start.Earliest, w.End.Latest) {
+			blamed++
+		}
+	}
+	if blamed > 0 || s.ExitCode != verdict.ExitInconclusive {
+		p.Outcome = Broken
+	}
+	p.Found = fmt.Sprintf("stalled for %s: %s (exit %d), coverage %s", quantity.Span(s.To-s.From), s.Run.Verdict.Result, s.ExitCode,
+		quantity.Coverage(s.Run.Verdict.Coverage)) + also(blamed, "windows")
+	return p
+}
+
+// clocksApart is how far two readings of a machine's clock may be apart from the run's after a few seconds: a clock that is being
+// adjusted runs faster or slower by 0.5 ms per second.
+const clocksApart = 5 * time.Millisecond
+
+// countsAsUnobserved requires all of the stall to be unobserved. It began before From and ended after To.
+func (s *StalledProber) countsAsUnobserved() Promise {
+	p := Promise{Text: "and counts all of that time as unobserved", Outcome: Undecided, unconditional: true}
+	observed := time.Duration(0)
+	for _, target := range s.Run.Targets {
+		if !target.Kind.Judged() {
+			continue
+		}
+		left := s.To - s.From
+		for _, u := range s.Run.Unobserved {
+			if u.Target == target.Name {
+				left -= max(0, min(u.End, s.To)-max(u.Start, s.From))
+			}
+		}
+		if p.Outcome == Undecided {
+			p.Outcome = Kept
+		}
+		measured := target.Measured.Latest - target.Measured.Earliest
+		if left > clocksApart || target.Coverage > 1-float64(s.To-s.From-clocksApart)/float64(measured) {
+			p.Outcome = Broken
+		}
+		observed = max(observed, left)
+	}
+	p.Found = fmt.Sprintf("at most %s of it counts as observed", quantity.Span(observed))
+	return p
+}
