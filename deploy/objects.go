@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -45,7 +46,8 @@ const (
 	EnvHold      = "LAPSE_HOLD"     // how long to wait for retrieval after the end: a Go duration
 	EnvDeadline  = "LAPSE_DEADLINE" // after how long Kubernetes ends the Pod: a Go duration
 	EnvRun       = "LAPSE_RUN"      // the run's name
-	EnvPrivate   = "LAPSE_PRIVATE"  // flags that stand in no argument: what [Config.Private] holds
+	EnvSpec      = "LAPSE_SPEC"     // what the run is to do: what [Config.Spec] holds
+	EnvPrivate   = "LAPSE_PRIVATE"  // its secrets: what [Config.Private] holds
 	EnvHeader    = "LAPSE_HEADER_"  // begins the name of each header from a Secret: LAPSE_HEADER_0_Authorization
 	EnvEcho      = "LAPSE_ECHO"     // the text to echo, from a Secret
 	EnvNode      = "NODE_NAME"
@@ -84,7 +86,8 @@ type Config struct {
 
 	CPU      string        // how much the Pod asks for, a Kubernetes quantity; default [DefaultCPU]
 	Args     []string      // of the container: the command line after "lapse"
-	Private  []byte        // for the agent only, in [EnvPrivate]: it travels in a Secret of the run's own, at most [MaxPrivate] bytes
+	Spec     []byte        // what the agent is to do, as JSON: it travels in [EnvSpec], for all to read, at most [MaxValue] bytes
+	Private  []byte        // its secrets, in [EnvPrivate]: they travel in a Secret of the run's own, at most [MaxValue] bytes
 	Dir      string        // default [DefaultDir]
 	Port     int           // default [DefaultPort]
 	Hold     time.Duration // how long the agent waits for retrieval; default 10 min
@@ -123,9 +126,13 @@ func (c Config) Validate() error {
 	if c.Image == "" {
 		return withHint(fmt.Errorf("no image to run in the cluster"), "name one with --image")
 	}
-	if len(c.Private) > MaxPrivate {
-		return withHint(fmt.Errorf("headers, --hammer and --echo are %d bytes, and the agent takes %d", len(c.Private), MaxPrivate),
+	if len(c.Private) > MaxValue {
+		return withHint(fmt.Errorf("headers, --hammer and --echo are %d bytes, and the agent takes %d", len(c.Private), MaxValue),
 			"give a long body less, or measure a URL from here")
+	}
+	if len(c.Spec) > MaxValue {
+		return withHint(fmt.Errorf("the flags are %d bytes, and the agent takes %d", len(c.Spec), MaxValue),
+			"give a --ca-file with fewer certificates, or measure a URL from here")
 	}
 	if err := CheckCPU(c.CPU); err != nil {
 		return err
@@ -160,8 +167,8 @@ func CheckCPU(text string) error {
 // mostCPU is more than any prober can use, in thousandths of a core.
 const mostCPU = 64_000
 
-// MaxPrivate is how long [Config.Private] may be. Linux takes 128 KiB for one environment variable.
-const MaxPrivate = 100 << 10
+// MaxValue is how long [Config.Spec] and [Config.Private] may be. Linux takes 128 KiB for one environment variable.
+const MaxValue = 100 << 10
 
 // privateKey is the key of the run's own Secret, echoKey that of [Config.EchoFrom].
 const (
@@ -369,6 +376,10 @@ func (c Config) environment() []corev1.EnvVar {
 		fieldEnv(EnvPodUID, "metadata.uid"),
 		fieldEnv(EnvNamespace, "metadata.namespace"),
 		{Name: "GOMEMLIMIT", Value: softMemory},
+	}
+	if len(c.Spec) > 0 {
+		// In a value Kubernetes replaces $(NAME). JSON writes a dollar so that there is none.
+		env = append(env, corev1.EnvVar{Name: EnvSpec, Value: strings.ReplaceAll(string(c.Spec), "$", `\u0024`)})
 	}
 	if len(c.Private) > 0 {
 		env = append(env, secretEnv(EnvPrivate, c.Name, privateKey))

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"lapse/correlate/model"
@@ -46,23 +47,30 @@ type agent struct {
 	fetched   time.Duration // when one of them last ended, or 0
 }
 
-// agentEnv fills in the options of an agent from the environment that its Job gives it.
+// agentEnv fills in the options of an agent from the environment that its Job gives it. A Job that was written by hand has flags as
+// its container's arguments, one that Lapse made has a Spec.
 func (o *Options) agentEnv() error {
 	o.AgentListen = os.Getenv(deploy.EnvListen)
 	if o.AgentListen == "" {
 		return nil
 	}
+	var err error
+	if text := os.Getenv(deploy.EnvSpec); text != "" {
+		if len(o.Targets) > 0 || o.anyGiven() {
+			return Refuse("edit "+deploy.EnvSpec+", or remove it and write all flags as arguments", "the container has both arguments and %s", deploy.EnvSpec)
+		}
+		if o.Spec, err = ReadSpec(text, os.Getenv(deploy.EnvPrivate)); err != nil {
+			return err
+		}
+		o.carried, o.Kube.Namespace = true, o.Namespace
+	} else if !o.Changed("workstation-timeout") {
+		o.WorkstationTimeout = 0 // no workstation runs a command
+	}
+	o.AddSecrets(os.Environ())
 	o.Here = true
 	o.ID = os.Getenv(deploy.EnvRun)
 	o.Out = os.Getenv(deploy.EnvDir)
 	o.ExternalCommand = o.Duration == 0
-	if !o.Changed("workstation-timeout") {
-		o.WorkstationTimeout = 0 // the workstation is of a version that does not know of it
-	}
-	err := o.ReadPrivate(os.Environ())
-	if err != nil {
-		return err
-	}
 	if o.Hold, err = time.ParseDuration(os.Getenv(deploy.EnvHold)); err != nil {
 		return Refuse("the Job sets it", "%s: %w", deploy.EnvHold, err)
 	}
@@ -73,6 +81,11 @@ func (o *Options) agentEnv() error {
 	// Kubernetes deletes the Pod at the deadline, with all it holds: the run ends well before.
 	o.MaxDuration = deadline - o.Hold
 	return nil
+}
+
+func (o *Options) anyGiven() (any bool) {
+	o.Given(func(*pflag.Flag) { any = true })
+	return any
 }
 
 // serveAgent serves the agent's API and the page until the returned function is called.

@@ -71,7 +71,7 @@ func TestAPodThatIsToldToGoWaitsForWhoFetches(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a := idleAgent(t, &Options{Hold: 10 * time.Minute})
+				a := idleAgent(t, &Options{Spec: Spec{Hold: 10 * time.Minute}})
 				defer a.m.live.end()
 				signals := make(chan os.Signal, 1)
 				go test.do(t, a, signals)
@@ -113,7 +113,7 @@ func TestARunOfACommandEndsWhenItsWorkstationIsNotHeardOf(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a := idleAgent(t, &Options{ExternalCommand: true, WorkstationTimeout: test.limit, MaxDuration: 2 * time.Hour, Baseline: time.Nanosecond})
+				a := idleAgent(t, &Options{ExternalCommand: true, Spec: Spec{WorkstationTimeout: test.limit, MaxDuration: 2 * time.Hour, Baseline: time.Nanosecond}})
 				defer a.m.live.end()
 				a.m.overdue = a.overdue
 				a.m.add(timeline.Meta{T0: a.m.clock.T0()})

@@ -20,7 +20,7 @@ import (
 // What is answered, or times out, after the run's end is on record as soon as before it, and a signal is heard.
 func TestLastAnswersAreOnRecordWhileOthersAreAwaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, dir := idleMeasurement(t, &Options{Timeout: time.Hour})
+		m, dir := idleMeasurement(t, &Options{Spec: Spec{Timeout: time.Hour}})
 		defer m.live.end()
 		m.add(timeline.Meta{T0: m.clock.T0()})
 		m.add(timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 10, Timeout: time.Hour})
@@ -49,7 +49,7 @@ func TestLastAnswersAreOnRecordWhileOthersAreAwaited(t *testing.T) {
 // The workstation's word that the run is over ends the wait for the last answers, but not when it is the word that ended it.
 func TestAnOrderEndsTheWaitForTheLastAnswersOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, _ := idleMeasurement(t, &Options{Timeout: time.Hour})
+		m, _ := idleMeasurement(t, &Options{Spec: Spec{Timeout: time.Hour}})
 		defer m.live.end()
 		var probing sync.WaitGroup
 		probing.Add(1)
@@ -80,9 +80,9 @@ func TestTheSecondSignalEndsARunAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	const timeout = 30 * time.Second
-	m, _ := idleMeasurement(t, &Options{
-		Rate: 100, Timeout: timeout, Kinds: []string{"new", "reused"}, Baseline: time.Second, Duration: time.Second, Connections: 1, Targets: []subject{at},
-	})
+	m, _ := idleMeasurement(t, &Options{targets: []targetSpec{at}, Spec: Spec{
+		Rate: 100, Timeout: timeout, Kinds: []string{"new", "reused"}, Baseline: time.Second, Duration: time.Second, Connections: 1,
+	}})
 	defer m.live.end()
 	signals := make(chan os.Signal, 2)
 	signals <- syscall.SIGINT
@@ -112,7 +112,7 @@ func TestSickIsWhatTheTargetDid(t *testing.T) {
 		{"never asked", []timeline.Class{timeline.NotSent, timeline.Local}, "the prober did not run well enough: 2 requests"},
 		{"never answering", nil, "gave no good answer"},
 	} {
-		m, _ := idleMeasurement(t, &Options{Baseline: time.Second})
+		m, _ := idleMeasurement(t, &Options{Spec: Spec{Baseline: time.Second}})
 		m.add(timeline.Meta{T0: m.clock.T0()})
 		m.add(timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 10, Timeout: time.Second})
 		for i, class := range test.classes {

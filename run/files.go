@@ -33,7 +33,7 @@ func (o *Options) checkFiles() error {
 	}
 	stalled := o.Rate * o.Timeout.Seconds()
 	need := float64(FewFiles)
-	for _, s := range o.Targets {
+	for _, s := range o.targets {
 		kinds := o.kindsOf(s)
 		need += stalled * float64(len(kinds))
 		if slices.Contains(kinds, string(timeline.Reused)) {

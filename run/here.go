@@ -42,9 +42,10 @@ func (o *Options) Run(ctx context.Context, stdout, stderr io.Writer) error {
 // stopSignals end a run in order, or its command.
 var stopSignals = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
 
-// NewID names a run: short, unlikely to be taken, and fit for a Kubernetes name.
+// NewID returns the name of a new run, which is also that of its directory and its Job: short, unlikely to be taken, and fit for a
+// Kubernetes name.
 func NewID() string {
-	return time.Now().UTC().Format("20060102-150405-") + strings.ToLower(rand.Text()[:4])
+	return "lapse-" + time.Now().UTC().Format("20060102-150405-") + strings.ToLower(rand.Text()[:4])
 }
 
 // runHere measures from this machine: of a URL, of a Service with --here, and as the agent in the Job.
@@ -137,12 +138,12 @@ func (o *Options) MeasureOn(ctx context.Context, clock timeline.Clock, dir strin
 // describe is the run's first fact.
 func (m *measurement) describe() timeline.Meta {
 	meta := timeline.Meta{
-		ID: m.opts.ID, Tool: Version, T0: m.clock.T0(), Options: m.opts.Recorded(),
+		ID: m.opts.ID, Tool: Version, T0: m.clock.T0(), Options: m.opts.Recorded(), Spec: mustMarshal(m.opts.Spec),
 		Command: maskCommand(m.opts.Command), // the agent learns it when it starts
 	}
-	for _, s := range m.opts.Targets {
+	for _, s := range m.opts.targets {
 		if s.URL != nil {
-			meta.URLs = append(meta.URLs, s.URL.Redacted())
+			meta.URLs = append(meta.URLs, maskText(s.URL.Redacted()))
 		}
 	}
 	meta.Services = m.distinct()
@@ -169,15 +170,15 @@ func (m *measurement) describeSource() timeline.Source {
 
 // findServices looks up every Service that is measured or watched.
 func (m *measurement) findServices(ctx context.Context) error {
-	subjects := slices.Clone(m.opts.Targets)
+	targets := slices.Clone(m.opts.targets)
 	if m.opts.Watch != "" {
 		watched, err := ParseTarget(m.opts.Watch)
 		if err != nil {
 			return err
 		}
-		subjects = append(subjects, watched)
+		targets = append(targets, watched)
 	}
-	for i, s := range subjects {
+	for i, s := range targets {
 		if s.Service == "" {
 			continue
 		}
@@ -190,14 +191,14 @@ func (m *measurement) findServices(ctx context.Context) error {
 			return err
 		}
 		m.client = c.client
-		m.services = append(m.services, service{subject: s, info: info, measured: i < len(m.opts.Targets)})
+		m.services = append(m.services, service{target: s, info: info, measured: i < len(m.opts.targets)})
 	}
 	return nil
 }
 
 // resolve refuses hosts that do not resolve: nothing could be measured.
 func (m *measurement) resolve(ctx context.Context) error {
-	for _, s := range m.opts.Targets {
+	for _, s := range m.opts.targets {
 		u, err := url.Parse(m.probeOf(s).URL)
 		if err != nil {
 			return Refuse(TargetHint, "%w", err)

@@ -37,7 +37,7 @@ const (
 
 // A service is a Service that is measured or watched.
 type service struct {
-	subject  subject
+	target   targetSpec
 	info     watcher.Info
 	measured bool // and not only watched
 }
@@ -439,9 +439,9 @@ func commonest(classes map[string]int) string {
 	return name
 }
 
-// startTargets starts the judged targets of every subject.
+// startTargets starts the judged targets of every target.
 func (m *measurement) startTargets() error {
-	for _, s := range m.opts.Targets {
+	for _, s := range m.opts.targets {
 		for _, p := range m.probesOf(s) {
 			if err := m.startTarget(p); err != nil {
 				return err
@@ -458,8 +458,8 @@ func (m *measurement) startTargets() error {
 
 func serviceKey(s timeline.Service) string { return s.Namespace + "/" + s.Name }
 
-// probesOf are the probes a subject asks for, one for each kind of connection.
-func (m *measurement) probesOf(s subject) (probes []loadgen.Probe) {
+// probesOf are the probes a target asks for, one for each kind of connection.
+func (m *measurement) probesOf(s targetSpec) (probes []loadgen.Probe) {
 	for _, kind := range m.opts.kindsOf(s) {
 		p := m.probeOf(s)
 		p.Kind = timeline.TargetKind(kind)
@@ -469,8 +469,8 @@ func (m *measurement) probesOf(s subject) (probes []loadgen.Probe) {
 	return probes
 }
 
-// probeOf is the probe a subject asks for, but for its kind and name.
-func (m *measurement) probeOf(s subject) loadgen.Probe {
+// probeOf is the probe a target asks for, but for its kind and name.
+func (m *measurement) probeOf(s targetSpec) loadgen.Probe {
 	p := loadgen.Probe{
 		Target:        timeline.Target{Rate: m.opts.Rate},
 		Method:        m.opts.Method,
@@ -497,9 +497,9 @@ func (m *measurement) probeOf(s subject) loadgen.Probe {
 	return p
 }
 
-func (m *measurement) infoOf(s subject) watcher.Info {
+func (m *measurement) infoOf(s targetSpec) watcher.Info {
 	for _, have := range m.services {
-		if have.subject == s {
+		if have.target == s {
 			return have.info
 		}
 	}
@@ -523,7 +523,9 @@ func (m *measurement) startTarget(p loadgen.Probe) error {
 	}
 	m.nextTarget++
 	m.targets[p.ID] = p.Target
-	m.add(p.Target) // the queue is taken in later: the target comes before its requests
+	recorded := p.Target
+	recorded.URL = maskText(recorded.URL)
+	m.add(recorded) // the queue is taken in later: the target comes before its requests
 	m.add(targetIs(p.Name, "", "measuring", now))
 	return nil
 }
@@ -595,7 +597,7 @@ func (m *measurement) directProbe(service string, ep *directEndpoint, rate float
 		if serviceKey(s.info.Service) != service || s.info.PortName != ep.port || !s.measured {
 			continue
 		}
-		p := m.probeOf(s.subject)
+		p := m.probeOf(s.target)
 		p.Kind, p.Rate, p.Addr = timeline.Direct, rate, ep.addr
 		p.URL = directURL(p.URL, ep.addr)
 		p.Pod, p.PodUID, p.PodNode = ep.pod.Namespace+"/"+ep.pod.Name, ep.pod.UID, ep.pod.Node
@@ -610,7 +612,7 @@ func (m *measurement) directProbe(service string, ep *directEndpoint, rate float
 func (m *measurement) directName(s service, ep *directEndpoint) string {
 	name := s.info.Service.Name
 	if len(m.portsOf(s.info.Service, true)) > 1 {
-		name = m.opts.label(s.subject)
+		name = m.opts.label(s.target)
 	}
 	if ep.pod.Name == "" {
 		return name + " direct " + ep.addr.String()
@@ -642,7 +644,7 @@ func directURL(base string, addr netip.AddrPort) string {
 
 // hammer runs the background load until ctx ends.
 func (m *measurement) hammer(ctx context.Context) {
-	err := hey.Hammer(ctx, hey.HammerConfig{Args: m.opts.Hammer, Probe: m.probeOf(m.opts.Targets[0]), Clock: m.clock, Sink: m.queue.put})
+	err := hey.Hammer(ctx, hey.HammerConfig{Args: m.opts.Hammer, Probe: m.probeOf(m.opts.targets[0]), Clock: m.clock, Sink: m.queue.put})
 	if err != nil && !errors.Is(err, context.Canceled) {
 		m.log.Warn("the background load failed", "error", err)
 	}

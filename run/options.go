@@ -26,65 +26,36 @@ import (
 	"lapse/watcher"
 )
 
-// Options are the flags of `lapse run`, as given and then checked.
+// Options are a run's [Spec], and what concerns only the machine that starts the run.
 type Options struct {
+	Spec
 	Kube Kube
 
-	Rate        float64
-	Duration    time.Duration
-	Baseline    time.Duration
-	Settle      time.Duration
-	Timeout     time.Duration
-	Connections int
-	Join        time.Duration
-	Slow        time.Duration
-	Resolution  time.Duration
-	Coverage    string
-	Kinds       []string
-	DirectRate  float64
-	Pacing      string
+	Command []string // to wrap, and to run here
 
-	Scheme        string
-	CAFile        string
-	Headers       []string
-	Method        string
-	Host          string
-	ExpectStatus  string
-	ExpectBody    string
-	Echo          string
-	BackendHeader string
-	Hammer        string
-
-	GateExprs []string
-	Watch     string
-	Out       string
-	Format    string
-	Dashboard string
+	Out       string // directory for the run's files
+	Format    string // of the result on standard output
+	Dashboard string // address to serve the page on
 	NoCapture bool
+	Here      bool // the requests to a Service are sent from this machine
 
-	Here               bool
-	Image              string
-	ImagePullSecret    string
-	CPU                string
-	AvoidNodes         []string
-	MaxDuration        time.Duration
-	HeadersFrom        []string      // Secrets
-	EchoFrom           string        // a Secret
-	YAML               bool          // it is only printed: `lapse gen`
-	WorkstationTimeout time.Duration // after so long without a sign of life of the workstation that runs the command, the Job ends the run
+	// Of the Job, for the API server.
+	Image           string
+	ImagePullSecret string
+	CPU             string
+	AvoidNodes      []string
+	YAML            bool // it is only printed: `lapse gen`
 
-	ID   string
-	Hold time.Duration
+	CAFile string // CAPEM is read from it
 
 	// Of the agent, the process in the Job's Pod.
+	ID              string
 	AgentListen     string // where its API and page listen; empty: this is no agent
 	ExternalCommand bool   // measure until the workstation says that the command has ended
-	CAPEM           string // the authorities to trust
+	carried         bool   // the Spec came whole from the workstation: no default is missing
 
-	// Filled in by check.
-	Args     []string
-	Targets  []subject
-	Command  []string
+	// Filled in by Check.
+	targets  []targetSpec
 	gates    []verdict.Gate
 	observed float64 // --min-coverage
 	Header   http.Header
@@ -94,7 +65,7 @@ type Options struct {
 	Awaited  string   // over bare TCP, if not what was sent
 	Notes    []string // what the user may not expect of the run
 
-	avoidSelector string // of nodes to keep off, beside avoidNodes
+	avoidSelector string // of nodes to keep off, beside AvoidNodes
 
 	Changed    func(flag string) bool    // whether a flag was given
 	Given      func(func(f *pflag.Flag)) // visits those that were
@@ -104,13 +75,13 @@ type Options struct {
 // Check validates the arguments and fills in what follows from them. No request has been sent, and
 // nothing was created, when it returns an error.
 func (o *Options) Check(args, command []string) error {
-	o.Command, o.Args = command, args
+	o.Command, o.Targets = command, args
 	if err := o.agentEnv(); err != nil {
 		return err
 	}
 	for _, check := range []func() error{
-		o.CheckSubjects, o.CheckFlags, o.CheckNumbers, o.checkCommand, o.CheckRequest, o.checkProtocols, o.checkProbes, o.checkGates, o.checkFormat, o.checkHammer,
-		o.checkFiles, o.CheckSecrets,
+		o.CheckTargets, o.CheckFlags, o.CheckNumbers, o.setDefaults, o.checkCommand, o.CheckRequest, o.checkProtocols, o.checkProbes, o.checkGates, o.checkFormat, o.checkHammer,
+		o.checkFiles, o.CheckSecrets, o.checkPrinted,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -119,19 +90,20 @@ func (o *Options) Check(args, command []string) error {
 	return nil
 }
 
-func (o *Options) CheckSubjects() error {
-	if len(o.Args) == 0 {
+// CheckTargets reads the TARGET arguments.
+func (o *Options) CheckTargets() error {
+	if len(o.Targets) == 0 {
 		return Refuse(TargetHint, "nothing to measure: no target given")
 	}
-	for _, arg := range o.Args {
-		s, err := ParseTarget(arg)
+	for i, arg := range o.Targets {
+		t, err := ParseTarget(arg)
 		if err != nil {
 			return err
 		}
-		o.Targets = append(o.Targets, s)
+		o.targets, o.Targets[i] = append(o.targets, t), t.String()
 	}
-	labels := map[string]subject{}
-	for _, s := range o.Targets {
+	labels := map[string]targetSpec{}
+	for _, s := range o.targets {
 		label := o.label(s)
 		if other, twice := labels[label]; twice {
 			return Refuse("measure them one after the other", "targets %s and %s would both be called %q", other, s, label)
@@ -143,29 +115,29 @@ func (o *Options) CheckSubjects() error {
 			return Refuse("as in --watch svc/web", "--watch %q is not a Service", o.Watch)
 		}
 	}
-	if o.CountServices() > 0 && o.CountServices() < len(o.Targets) && !o.Here {
+	if o.CountServices() > 0 && o.CountServices() < len(o.targets) && !o.Here {
 		return Refuse("run them one after the other, or add --here", "Services and URLs cannot be measured from the cluster and from here at once")
 	}
 	return nil
 }
 
-// label is what tells a subject's targets from another's: nothing where a URL is the only one.
-func (o *Options) label(s subject) string {
+// label distinguishes the targets of one TARGET from another's: nothing where a URL is the only one.
+func (o *Options) label(s targetSpec) string {
 	switch {
 	case s.Service != "" && s.port != "" && o.CountServices() > 1:
 		return s.Service + ":" + s.port
 	case s.Service != "":
 		return s.Service
-	case len(o.Targets) == 1:
+	case len(o.targets) == 1:
 		return ""
 	}
 	return s.URL.Host + strings.TrimSuffix(s.URL.Path, "/")
 }
 
-// CountServices counts the Services among the subjects.
+// CountServices counts the Services among the targets.
 func (o *Options) CountServices() int {
 	n := 0
-	for _, s := range o.Targets {
+	for _, s := range o.targets {
 		if s.Service != "" {
 			n++
 		}
@@ -221,11 +193,33 @@ func (o *Options) CheckNumbers() error {
 	if len(o.Kinds) == 0 {
 		return Refuse("as in --target new,reused", "no target kind given")
 	}
+	return nil
+}
+
+// setDefaults fills in what depends on other flags, where it was not given.
+func (o *Options) setDefaults() error {
+	if o.carried {
+		return nil
+	}
+	baseline, settle := time.Second, time.Duration(0)
+	if o.wrapped() {
+		baseline, settle = 5*time.Second, 10*time.Second
+	}
+	o.Namespace = o.Kube.Namespace
+	if !o.Changed("baseline") {
+		o.Baseline = cmp.Or(o.Baseline, max(baseline, o.twoRequests()))
+	}
+	if !o.Changed("settle") {
+		o.Settle = cmp.Or(o.Settle, settle)
+	}
 	if !o.Changed("direct-rate") {
 		o.DirectRate = cmp.Or(o.DirectRate, o.Rate)
 	}
 	return nil
 }
+
+// wrapped reports whether the run lasts as long as a command, here or on the workstation.
+func (o *Options) wrapped() bool { return len(o.Command) > 0 || o.ExternalCommand }
 
 // CheckResolution refuses a --resolution that was given and is none.
 func CheckResolution(d time.Duration, given bool) error {
@@ -250,9 +244,8 @@ func ParseCoverage(text string) (float64, error) {
 const JoinHint = "for as many windows as there are runs of failures: --join 1ns"
 
 func (o *Options) checkCommand() error {
-	wrapped := len(o.Command) > 0 || o.ExternalCommand
 	switch {
-	case !wrapped && o.Duration == 0:
+	case !o.wrapped() && o.Duration == 0:
 		return Refuse("as in `lapse run … --duration 30s`, or `lapse run … -- kubectl drain NODE`", "neither a command after -- nor a --duration: when would the run end?")
 	case o.WorkstationTimeout > 0 && o.WorkstationTimeout < 3*compareClocks:
 		return Refuse(fmt.Sprintf("as in --workstation-timeout %v", 3*compareClocks), "workstation-timeout %v: too short: this machine is heard of every %v", o.WorkstationTimeout, compareClocks)
@@ -264,16 +257,6 @@ func (o *Options) checkCommand() error {
 			return Refuse("give the command's path, or check its spelling", "the command to wrap cannot be run: %w", err)
 		}
 		o.AvoidDrained()
-	}
-	baseline, settle := time.Second, time.Duration(0)
-	if wrapped {
-		baseline, settle = 5*time.Second, 10*time.Second
-	}
-	if !o.Changed("baseline") {
-		o.Baseline = cmp.Or(o.Baseline, max(baseline, o.twoRequests()))
-	}
-	if !o.Changed("settle") {
-		o.Settle = cmp.Or(o.Settle, settle)
 	}
 	if o.InCluster() && o.total() > o.MaxDuration {
 		return Refuse(fmt.Sprintf("raise it, as in --max-duration %v", o.total()), "the run takes %v, and the Job ends itself after --max-duration %v", o.total(), o.MaxDuration)
@@ -336,9 +319,9 @@ func (o *Options) CheckRequest() error {
 
 // checkProbes refuses what loadgen would. A Service's address is known only to the cluster: another stands in for it.
 func (o *Options) checkProbes() error {
-	for _, s := range o.Targets {
+	for _, s := range o.targets {
 		known := watcher.Info{Service: timeline.Service{Name: s.Service, ClusterIP: "192.0.2.1"}, Port: 80}
-		m := &measurement{opts: o, services: []service{{subject: s, info: known}}}
+		m := &measurement{opts: o, services: []service{{target: s, info: known}}}
 		for _, p := range m.probesOf(s) {
 			p.Timeout = o.Timeout
 			if err := p.Check(); err != nil {
@@ -398,6 +381,14 @@ func (o *Options) checkHammer() error {
 		return Refuse("hey's flags, as in --hammer '-c 50 -q 20'", "hammer: %w", err)
 	case o.YAML && hey.Hides(o.Hammer):
 		return Refuse("the load has the headers of the probes too: "+SecretHint, "--hammer: what -H and -d say would be printed, for all to read")
+	}
+	return nil
+}
+
+// checkPrinted refuses to print secrets: `lapse gen` prints the run's Secret too.
+func (o *Options) checkPrinted() error {
+	if o.YAML && o.Secrets() != nil {
+		return Refuse("put it into a header, and give --header-from secret/NAME", "a target's query has what looks like a secret, and would be printed for all to read")
 	}
 	return nil
 }

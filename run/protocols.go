@@ -14,7 +14,7 @@ import (
 )
 
 // protocolOf is what is spoken to s.
-func (o *Options) protocolOf(s subject) loadgen.Protocol {
+func (o *Options) protocolOf(s targetSpec) loadgen.Protocol {
 	scheme := o.Scheme
 	if s.Service == "" {
 		scheme = s.URL.Scheme
@@ -25,7 +25,7 @@ func (o *Options) protocolOf(s subject) loadgen.Protocol {
 
 // spoken reports whether a flag means something to one of the targets.
 func (o *Options) spoken(flag string) bool {
-	return slices.ContainsFunc(o.Targets, func(s subject) bool { return o.protocolOf(s).Takes(flag) })
+	return slices.ContainsFunc(o.targets, func(s targetSpec) bool { return o.protocolOf(s).Takes(flag) })
 }
 
 // asksFor reports whether a flag was given a value other than its default.
@@ -43,10 +43,10 @@ func (o *Options) checkProtocols() error {
 			}
 		}
 	}
-	if first := o.Targets[0]; o.Hammer != "" && !o.protocolOf(first).Takes("hammer") {
+	if first := o.targets[0]; o.Hammer != "" && !o.protocolOf(first).Takes("hammer") {
 		return Refuse("name the http:// target first", "--hammer speaks HTTP, and the first target, %s, is %s", first, o.protocolOf(first).Scheme)
 	}
-	for _, s := range o.Targets {
+	for _, s := range o.targets {
 		if p := o.protocolOf(s); !p.Paths && s.Service != "" && s.Path != "/" {
 			return Refuse("as in svc/"+s.Service+" --scheme "+p.Scheme, "target %s: %s has no path", s, p.Scheme)
 		}
@@ -64,7 +64,7 @@ func (o *Options) checkEcho() error {
 	if o.Sent, err = Unescape(o.Echo); err != nil {
 		return Refuse(hint, "echo: %w", err)
 	}
-	if o.EchoFrom != "" {
+	if o.EchoFrom != "" && o.Echo == "" {
 		o.Sent = "the text of a Secret" // stands for it here: only the agent knows it
 	}
 	if o.Awaited, err = Unescape(o.ExpectBody); err != nil {
@@ -75,7 +75,7 @@ func (o *Options) checkEcho() error {
 
 // checkPersistent decides which kinds of connection the targets' protocols allow to measure.
 func (o *Options) checkPersistent() error {
-	newOnly := slices.DeleteFunc(slices.Clone(o.Targets), o.persistent)
+	newOnly := slices.DeleteFunc(slices.Clone(o.targets), o.persistent)
 	if len(newOnly) == 0 {
 		return nil
 	}
@@ -88,20 +88,20 @@ func (o *Options) checkPersistent() error {
 		note += ";\na connection that is accepted counts as good, whether or not the application answers on it"
 	}
 	o.Notes = append(o.Notes, note)
-	if len(newOnly) == len(o.Targets) {
+	if len(newOnly) == len(o.targets) {
 		o.Kinds = []string{string(timeline.New)}
 	}
 	return nil
 }
 
 // persistent reports whether anything can be seen of s on persistent connections.
-func (o *Options) persistent(s subject) bool {
+func (o *Options) persistent(s targetSpec) bool {
 	p := o.protocolOf(s)
 	return p.Persistent == nil || p.Persistent(loadgen.Probe{Echo: o.Sent})
 }
 
 // kindsOf are the kinds of connection on which s is measured.
-func (o *Options) kindsOf(s subject) []string {
+func (o *Options) kindsOf(s targetSpec) []string {
 	if !o.persistent(s) {
 		return []string{string(timeline.New)}
 	}

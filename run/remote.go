@@ -13,8 +13,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -22,7 +20,6 @@ import (
 	"lapse/correlate/model"
 	"lapse/correlate/verdict"
 	"lapse/deploy"
-	"lapse/loadgen/hey"
 	"lapse/record"
 	"lapse/report"
 	"lapse/timeline"
@@ -205,10 +202,11 @@ func StoppedOr(ctx context.Context, err error) error {
 
 // JobConfig is the Job that measures what the flags ask for.
 func (o *Options) JobConfig(namespace string) deploy.Config {
+	o.Namespace = namespace
 	return deploy.Config{
-		Name: "lapse-" + o.ID, Namespace: namespace, Image: o.Image, ImagePullSecret: o.ImagePullSecret, CPU: o.CPU,
-		Hold: o.Hold, Deadline: o.MaxDuration + o.Hold, AvoidNodes: o.AvoidNodes, NodesAccess: true, Args: o.AgentArgs(namespace),
-		Private: o.PrivateFlags(), HeadersFrom: o.HeadersFrom, EchoFrom: o.EchoFrom,
+		Name: o.ID, Namespace: namespace, Image: o.Image, ImagePullSecret: o.ImagePullSecret, CPU: o.CPU,
+		Hold: o.Hold, Deadline: o.MaxDuration + o.Hold, AvoidNodes: o.AvoidNodes, NodesAccess: true,
+		Args: []string{"run"}, Spec: mustMarshal(o.Spec), Private: o.Secrets(), HeadersFrom: o.HeadersFrom, EchoFrom: o.EchoFrom,
 	}
 }
 
@@ -235,7 +233,7 @@ func (o *Options) preflight(ctx context.Context, c *cluster, log *slog.Logger) (
 	case !config.NodesAccess:
 		log.Warn("no right to let the Job read nodes: the timeline will have no node lanes")
 	}
-	looked := slices.Clone(o.Targets)
+	looked := slices.Clone(o.targets)
 	if o.Watch != "" {
 		watched, err := ParseTarget(o.Watch)
 		if err != nil {
@@ -251,58 +249,6 @@ func (o *Options) preflight(ctx context.Context, c *cluster, log *slog.Logger) (
 		config.Selectors = append(config.Selectors, info.Selector)
 	}
 	return config, config.Validate()
-}
-
-// AgentArgs is the agent's command line: this one's, but for what only concerns the workstation, and what must not be read
-// (see privateFlags). The command's words are not on it either: they may hold anything.
-func (o *Options) AgentArgs(namespace string) []string {
-	args := []string{"run"}
-	for _, s := range o.Targets {
-		args = append(args, s.String())
-	}
-	args = append(args,
-		"--namespace="+namespace,
-		"--rate="+strconv.FormatFloat(o.Rate, 'g', -1, 64),
-		"--direct-rate="+strconv.FormatFloat(o.DirectRate, 'g', -1, 64),
-		"--duration="+o.Duration.String(),
-		"--baseline="+o.Baseline.String(),
-		"--settle="+o.Settle.String(),
-		"--timeout="+o.Timeout.String(),
-		"--connections="+strconv.Itoa(o.Connections),
-		"--join="+o.Join.String(),
-		"--min-coverage="+o.Coverage,
-		"--target="+strings.Join(o.Kinds, ","),
-		"--pacing="+o.Pacing,
-		"--scheme="+o.Scheme,
-		"--method="+o.Method,
-		"--backend-header="+o.BackendHeader,
-		"--workstation-timeout="+o.WorkstationTimeout.String(),
-	)
-	for _, optional := range []struct{ name, value string }{
-		{"host", o.Host}, {"expect-status", o.ExpectStatus}, {"expect-body", o.ExpectBody}, {"hammer", o.publicHammer()}, {"watch", o.Watch}, {"ca-pem", o.CAPEM},
-	} {
-		if optional.value != "" {
-			args = append(args, "--"+optional.name+"="+optional.value)
-		}
-	}
-	if o.Slow > 0 {
-		args = append(args, "--slow="+o.Slow.String())
-	}
-	if o.Resolution > 0 {
-		args = append(args, "--resolution="+o.Resolution.String())
-	}
-	for _, g := range o.GateExprs {
-		args = append(args, "--fail-if="+g)
-	}
-	return args
-}
-
-// publicHammer is --hammer if there is nothing in it to hide.
-func (o *Options) publicHammer() string {
-	if hey.Hides(o.Hammer) {
-		return ""
-	}
-	return o.Hammer
 }
 
 // notFollowed says why a run could not be followed. Where its Pod has measured all the same and ended, as while this workstation was

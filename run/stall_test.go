@@ -93,15 +93,15 @@ func beside(events []model.Event, u model.Unobserved) bool {
 func TestTruthOfTheWholePipelineAtOnce(t *testing.T) {
 	t.Parallel()
 	server := startServer(t, faultserver.Fault{Kind: faultserver.Reset, To: time.Hour, Every: 7})
-	m := newMeasurement(&Options{
+	m := newMeasurement(&Options{Spec: Spec{
 		Rate: 100, Timeout: 400 * time.Millisecond, Kinds: []string{"new", "reused"}, Duration: time.Second, Baseline: 300 * time.Millisecond, Connections: 3,
-	}, NewLogger(t.Output()))
+	}}, NewLogger(t.Output()))
 	m.clock = timeline.StartClock()
 	at, err := ParseTarget(server.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.opts.Targets = []subject{at}
+	m.opts.targets = []targetSpec{at}
 	dir := t.TempDir()
 	if m.rec, err = record.Create(filepath.Join(dir, FactsFile)); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"encoding/json"
 	"iter"
 	"net/netip"
 	"time"
@@ -24,6 +25,9 @@ type Meta struct {
 	Tool    string    `json:"tool"` // version of Lapse that measured
 	T0      time.Time `json:"t0"`   // wall-clock time of the run clock's instant 0, to the nanosecond
 	Options Options   `json:"options"`
+
+	// Spec is all that was asked for, but for secrets, as the package that measures writes it. Recordings of older versions have none.
+	Spec json.RawMessage `json:"spec,omitempty"`
 
 	Services []Service `json:"services,omitzero"`
 	URLs     []string  `json:"urls,omitzero"`

@@ -38,7 +38,7 @@ type calibrating struct {
 }
 
 func newCalibrate() *cobra.Command {
-	c := calibrating{request: run.Options{Scheme: "http"}}
+	c := calibrating{request: run.Options{Spec: run.Spec{Scheme: "http"}}}
 	cmd := &cobra.Command{
 		Use:   "calibrate URL",
 		Short: "Find out what a target can answer, and a --rate that costs it 1 % of that",

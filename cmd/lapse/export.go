@@ -39,7 +39,7 @@ func newExport() *cobra.Command {
 		Use:     "export RUN",
 		Short:   "Write a saved run's requests, events or latencies for other tools",
 		Long:    exportHelp,
-		Example: "  lapse export runs/20261121-101500-ab3d --csv > requests.csv\n  lapse export runs/20261121-101500-ab3d --hlog --out latency.hlog",
+		Example: "  lapse export runs/lapse-20261121-101500-ab3d --csv > requests.csv\n  lapse export runs/lapse-20261121-101500-ab3d --hlog --out latency.hlog",
 		Args:    exactly(1, "the RUN to export: a directory such as runs/…"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			e, err := chooseExporter(chosen)

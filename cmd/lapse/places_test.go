@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -10,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"lapse/deploy"
 	"lapse/run"
 )
 
@@ -67,8 +64,8 @@ func TestAFlagWithoutEffectIsRefused(t *testing.T) {
 			if err := verb.Flags().Set(f.Name, sample(t, f)); err != nil {
 				t.Fatal(err)
 			}
-			o.Args = []string{target}
-			if err := o.CheckSubjects(); err != nil {
+			o.Targets = []string{target}
+			if err := o.CheckTargets(); err != nil {
 				t.Fatal(err)
 			}
 			got := placeOf(o)
@@ -91,109 +88,6 @@ func TestAFlagWithoutEffectIsRefused(t *testing.T) {
 	}
 }
 
-// What has an effect in the cluster changes the Job, or is the workstation's own business.
-func TestEachFlagReachesTheJob(t *testing.T) {
-	ours := []string{"out", "output", "dashboard", "no-capture", "kubeconfig", "context", "ca-file"}
-	render := func(set func(*pflag.FlagSet)) string {
-		verb, o, target := verbAt(inJob)
-		set(verb.Flags())
-		o.ID, o.Args = "x", []string{target}
-		if err := errors.Join(o.CheckSubjects(), o.CheckNumbers(), o.CheckSecrets()); err != nil {
-			t.Fatal(err)
-		}
-		namespace := o.Kube.Namespace
-		if namespace == "" {
-			namespace = "shop"
-		}
-		var yaml bytes.Buffer
-		if err := deploy.WriteYAML(&yaml, o.JobConfig(namespace).Objects().All()...); err != nil {
-			t.Fatal(err)
-		}
-		return yaml.String()
-	}
-	plain := render(func(*pflag.FlagSet) {})
-	verb, _, _ := verbAt(inJob)
-	verb.Flags().VisitAll(func(f *pflag.Flag) {
-		if f.Hidden || usedIn[f.Name]&inJob == 0 || slices.Contains(ours, f.Name) {
-			return
-		}
-		if changed := render(func(set *pflag.FlagSet) {
-			if err := set.Set(f.Name, sample(t, f)); err != nil {
-				t.Fatal(err)
-			}
-		}); changed == plain {
-			t.Errorf("--%s does not reach the Job", f.Name)
-		}
-	})
-}
-
-// What must not be read reaches the agent, and stands in nothing but a Secret.
-func TestSecretsStandInNoArgument(t *testing.T) {
-	verb, o, target := verbAt(inJob)
-	for name, value := range map[string]string{
-		"header": "Authorization: Bearer s3cret", "hammer": `-c 2 -H "Cookie: s3cret"`, "rate": "50",
-	} {
-		if err := verb.Flags().Set(name, value); err != nil {
-			t.Fatal(err)
-		}
-	}
-	o.ID = "x"
-	if err := o.Check([]string{target}, []string{"sh", "-c", "deploy --token s3cret"}); err != nil {
-		t.Fatal(err)
-	}
-	config := o.JobConfig("shop")
-	objects := config.Objects()
-	objects.Secret = nil
-	var yaml bytes.Buffer
-	if err := deploy.WriteYAML(&yaml, objects.All()...); err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(yaml.String(), "s3cret") || strings.Contains(yaml.String(), "deploy --token") {
-		t.Errorf("a secret stands in the Job:\n%s", &yaml)
-	}
-
-	t.Setenv(deploy.EnvListen, "127.0.0.1:0")
-	t.Setenv(deploy.EnvHold, "1m")
-	t.Setenv(deploy.EnvDeadline, "2h")
-	t.Setenv(deploy.EnvPrivate, string(config.Private))
-	there := newRun()
-	there.ResetFlags()
-	var agent run.Options
-	runFlags(&agent, there)
-	if err := there.ParseFlags(config.Args[1:]); err != nil {
-		t.Fatal(err)
-	}
-	if err := agent.Check([]string{target}, nil); err != nil {
-		t.Fatal(err)
-	}
-	if got := agent.Header.Get("Authorization"); got != "Bearer s3cret" || agent.Hammer != `-c 2 -H "Cookie: s3cret"` || agent.Rate != 50 || !agent.ExternalCommand {
-		t.Errorf("the agent has Authorization %q, hammer %q, rate %v", got, agent.Hammer, agent.Rate)
-	}
-}
-
-// The keys of a Secret are headers. One that cannot be sent is named, and its value is not shown.
-func TestHeadersComeFromSecrets(t *testing.T) {
-	var o run.Options
-	if err := o.ReadPrivate([]string{"LAPSE_HEADER_1_X-Team=blue", "LAPSE_HEADER_0_Authorization=Bearer s3cret\n", "PATH=/"}); err != nil {
-		t.Fatal(err)
-	}
-	o.Scheme, o.Method = "http", "GET"
-	if err := o.CheckRequest(); err != nil {
-		t.Fatal(err)
-	}
-	if o.Header.Get("Authorization") != "Bearer s3cret" || o.Header.Get("X-Team") != "blue" || len(o.Header) != 2 {
-		t.Errorf("headers %v", o.Header)
-	}
-	o.Headers = []string{"Authorization: s3cret\x01"}
-	if err := o.CheckRequest(); err == nil || strings.Contains(err.Error(), "s3cret") || !strings.Contains(err.Error(), "Authorization") {
-		t.Errorf("a value that cannot be sent: %v", err)
-	}
-	t.Setenv(deploy.EnvPrivate, "s3cret")
-	if err := o.ReadPrivate(nil); err == nil || strings.Contains(err.Error(), "s3cret") {
-		t.Errorf("a Secret that cannot be read: %v", err)
-	}
-}
-
 func TestOnlyAJobHasNodesToAvoid(t *testing.T) {
 	for _, test := range []struct {
 		target string
@@ -207,8 +101,8 @@ func TestOnlyAJobHasNodesToAvoid(t *testing.T) {
 		{"http://127.0.0.1/", nil, nil, false},
 	} {
 		o := parsed(t, test.flags...)
-		o.Args, o.Command = []string{test.target}, []string{"kubectl", "drain", "node1"}
-		if err := o.CheckSubjects(); err != nil {
+		o.Targets, o.Command = []string{test.target}, []string{"kubectl", "drain", "node1"}
+		if err := o.CheckTargets(); err != nil {
 			t.Fatal(err)
 		}
 		o.AvoidDrained()
@@ -217,8 +111,8 @@ func TestOnlyAJobHasNodesToAvoid(t *testing.T) {
 		}
 	}
 	o := parsed(t)
-	o.Args, o.Command = []string{"svc/web"}, []string{"sh", "-c", "./upgrade --token s3cret"}
-	if err := o.CheckSubjects(); err != nil {
+	o.Targets, o.Command = []string{"svc/web"}, []string{"sh", "-c", "./upgrade --token s3cret"}
+	if err := o.CheckTargets(); err != nil {
 		t.Fatal(err)
 	}
 	o.AvoidDrained()

@@ -68,7 +68,7 @@ func newReport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "report RUN",
 		Short:   "Judge and print a saved run again",
-		Example: "  lapse report runs/20261121-101500-ab3d --join 500ms -o json",
+		Example: "  lapse report runs/lapse-20261121-101500-ab3d --join 500ms -o json",
 		Args:    exactly(1, "the RUN to report: a directory such as runs/…"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := run.CheckFormat(format); err != nil {
@@ -95,7 +95,7 @@ func newServe() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "serve RUN",
 		Short:   "Serve the page on a saved run",
-		Example: "  lapse serve runs/20261121-101500-ab3d --dashboard 127.0.0.1:8080",
+		Example: "  lapse serve runs/lapse-20261121-101500-ab3d --dashboard 127.0.0.1:8080",
 		Args:    exactly(1, "the RUN to show: a directory such as runs/…"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			tl, err := j.load(args[0])

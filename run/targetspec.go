@@ -12,15 +12,15 @@ import (
 	"lapse/loadgen"
 )
 
-// A subject is what the user asked to measure: a Service of the cluster, or a bare URL.
-type subject struct {
+// A targetSpec is what the user asked to measure: a Service of the cluster, or a bare URL.
+type targetSpec struct {
 	Service string   // name of a Service; empty for a bare URL
 	port    string   // the Service's port, by number or name; empty if it has only one
 	Path    string   // what to request of the Service, from the slash on
 	URL     *url.URL // the bare URL
 }
 
-func (s subject) String() string {
+func (s targetSpec) String() string {
 	if s.Service == "" {
 		return s.URL.Redacted()
 	}
@@ -41,30 +41,30 @@ var TargetHint = func() string {
 }()
 
 // ParseTarget reads a TARGET argument.
-func ParseTarget(arg string) (subject, error) {
+func ParseTarget(arg string) (targetSpec, error) {
 	if rest, ok := cutService(arg); ok {
 		return parseService(arg, rest)
 	}
 	u, err := url.Parse(arg)
 	if err != nil {
-		return subject{}, Refuse(TargetHint, "target %q: %w", arg, err)
+		return targetSpec{}, Refuse(TargetHint, "target %q: %w", arg, err)
 	}
 	p, known := loadgen.ProtocolOf(u.Scheme)
 	switch {
 	case !known:
-		return subject{}, Refuse(TargetHint, "target %q is neither a Service nor an %s URL", arg, loadgen.Schemes(""))
+		return targetSpec{}, Refuse(TargetHint, "target %q is neither a Service nor an %s URL", arg, loadgen.Schemes(""))
 	case u.Hostname() == "":
-		return subject{}, Refuse(TargetHint, "target %q names no host", arg)
+		return targetSpec{}, Refuse(TargetHint, "target %q names no host", arg)
 	case u.Port() != "" && !validPort(u.Port()):
-		return subject{}, Refuse(TargetHint, "target %q: port %s is not between 1 and 65535", arg, u.Port())
+		return targetSpec{}, Refuse(TargetHint, "target %q: port %s is not between 1 and 65535", arg, u.Port())
 	}
 	if u.Host, err = AsciiHost(u.Host); err != nil {
-		return subject{}, Refuse(TargetHint, "target %q: %w", arg, err)
+		return targetSpec{}, Refuse(TargetHint, "target %q: %w", arg, err)
 	}
 	if p.Port == "" && u.Port() == "" || !p.Paths && (strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "") {
-		return subject{}, Refuse(TargetHint, "target %q: a target of %s is %s", arg, p.Scheme, p.Example)
+		return targetSpec{}, Refuse(TargetHint, "target %q: a target of %s is %s", arg, p.Scheme, p.Example)
 	}
-	return subject{URL: u}, nil
+	return targetSpec{URL: u}, nil
 }
 
 func cutService(arg string) (string, bool) {
@@ -76,7 +76,7 @@ func cutService(arg string) (string, bool) {
 	return "", false
 }
 
-func parseService(arg, rest string) (subject, error) {
+func parseService(arg, rest string) (targetSpec, error) {
 	name, path := rest, "/"
 	if i := strings.IndexByte(rest, '/'); i >= 0 {
 		name, path = rest[:i], rest[i:]
@@ -84,17 +84,17 @@ func parseService(arg, rest string) (subject, error) {
 	name, port, hasPort := strings.Cut(name, ":")
 	switch {
 	case name == "":
-		return subject{}, Refuse(TargetHint, "target %q names no Service", arg)
+		return targetSpec{}, Refuse(TargetHint, "target %q names no Service", arg)
 	case hasPort && port == "":
-		return subject{}, Refuse(TargetHint, "target %q: no port after the colon", arg)
+		return targetSpec{}, Refuse(TargetHint, "target %q: no port after the colon", arg)
 	}
 	if _, err := strconv.Atoi(port); err == nil && !validPort(port) {
-		return subject{}, Refuse(TargetHint, "target %q: port %s is not between 1 and 65535", arg, port)
+		return targetSpec{}, Refuse(TargetHint, "target %q: port %s is not between 1 and 65535", arg, port)
 	}
 	if _, err := url.ParseRequestURI(path); err != nil {
-		return subject{}, Refuse(TargetHint, "target %q: %w", arg, err)
+		return targetSpec{}, Refuse(TargetHint, "target %q: %w", arg, err)
 	}
-	return subject{Service: name, port: port, Path: path}, nil
+	return targetSpec{Service: name, port: port, Path: path}, nil
 }
 
 func validPort(s string) bool {

@@ -1,0 +1,170 @@
+package run
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"lapse/deploy"
+	"lapse/loadgen/hey"
+)
+
+// A Spec is what a run is asked to do: what to send where, for how long, and how to judge it. It is made from flags once, where the user
+// is, and checked there. A Job gets it as one value, and the recording keeps it. What only concerns the workstation is in [Options].
+//
+// Its JSON hides secrets, wherever it is written: names of headers stay, their values do not. [Spec.Secrets] has the rest.
+type Spec struct {
+	Targets   []string `json:"targets"`            // TARGET arguments
+	Namespace string   `json:"namespace,omitzero"` // of the Services; empty: the kubeconfig's
+	Watch     string   `json:"watch,omitzero"`     // a Service that is only watched
+
+	Rate        float64       `json:"rate"`       // requests per second, for each of Kinds
+	DirectRate  float64       `json:"directRate"` // requests per second for all Pods' own addresses together
+	Pacing      string        `json:"pacing"`
+	Kinds       []string      `json:"kinds"` // of connections: new, reused
+	Connections int           `json:"connections"`
+	Timeout     time.Duration `json:"timeout"`
+	Duration    time.Duration `json:"duration,omitzero"` // 0: as long as the command runs
+	Baseline    time.Duration `json:"baseline"`
+	Settle      time.Duration `json:"settle"`
+
+	Scheme        string   `json:"scheme"` // of Services
+	Method        string   `json:"method"`
+	Host          string   `json:"host,omitzero"`
+	Headers       []string `json:"headers,omitempty"`     // a secret, but for the names: "Name: value"
+	HeadersFrom   []string `json:"headersFrom,omitempty"` // names of Secrets
+	ExpectStatus  string   `json:"expectStatus,omitzero"`
+	ExpectBody    string   `json:"expectBody,omitzero"`
+	Echo          string   `json:"echo,omitzero"`     // a secret
+	EchoFrom      string   `json:"echoFrom,omitzero"` // the name of a Secret
+	BackendHeader string   `json:"backendHeader,omitzero"`
+	CAPEM         string   `json:"caPEM,omitzero"`  // the authorities to trust
+	Hammer        string   `json:"hammer,omitzero"` // a secret where it has headers or a body
+
+	Join       time.Duration `json:"join"`
+	Slow       time.Duration `json:"slow,omitzero"`
+	Resolution time.Duration `json:"resolution,omitzero"`
+	Coverage   string        `json:"minCoverage"`
+	GateExprs  []string      `json:"failIf,omitempty"`
+
+	MaxDuration        time.Duration `json:"maxDuration"`                 // the Job ends itself after it
+	WorkstationTimeout time.Duration `json:"workstationTimeout,omitzero"` // after so long without a sign of life of the workstation that runs the command, the Job ends the run
+	Hold               time.Duration `json:"hold"`                        // how long the Job keeps its result
+}
+
+// plainSpec is a Spec whose JSON hides nothing.
+type plainSpec Spec
+
+// MarshalJSON writes s without its secrets.
+func (s Spec) MarshalJSON() ([]byte, error) { return json.Marshal(plainSpec(s.public())) }
+
+// public is s with "***" in place of each secret.
+func (s Spec) public() Spec {
+	s.Targets, s.Headers = slices.Clone(s.Targets), slices.Clone(s.Headers)
+	for i, target := range s.Targets {
+		s.Targets[i] = maskText(target) // a token in a query
+	}
+	for i, header := range s.Headers {
+		s.Headers[i] = maskHeader(header)
+	}
+	if s.Echo != "" {
+		s.Echo = masked
+	}
+	if hey.Hides(s.Hammer) {
+		s.Hammer = hey.Public(s.Hammer)
+	}
+	return s
+}
+
+// Secrets is the JSON of those fields that hold secrets, or nil if none does. It belongs into a Secret and nowhere else.
+func (s Spec) Secrets() []byte {
+	whole, public := fieldsOf(s), fieldsOf(s.public())
+	maps.DeleteFunc(whole, func(name string, value json.RawMessage) bool { return bytes.Equal(value, public[name]) })
+	if len(whole) == 0 {
+		return nil
+	}
+	return mustMarshal(whole)
+}
+
+func fieldsOf(s Spec) (fields map[string]json.RawMessage) {
+	if err := json.Unmarshal(mustMarshal(plainSpec(s)), &fields); err != nil {
+		panic(err) // it was just written
+	}
+	return fields
+}
+
+// mustMarshal is the JSON of what always has one.
+func mustMarshal(value any) []byte {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+// ReadSpec puts a Spec together from its JSON and its secrets' JSON, if there are any. Errors do not show the secrets.
+func ReadSpec(public, secrets string) (Spec, error) {
+	const hint = "the workstation writes it: is the image of another version of Lapse?"
+	var s plainSpec
+	decoder := json.NewDecoder(strings.NewReader(public))
+	decoder.DisallowUnknownFields() // a flag that this version does not know would be ignored
+	if err := decoder.Decode(&s); err != nil {
+		return Spec{}, Refuse(hint, "%s: %w", deploy.EnvSpec, err)
+	}
+	if secrets != "" && json.Unmarshal([]byte(secrets), &s) != nil {
+		return Spec{}, Refuse(hint, "the run's Secret cannot be read")
+	}
+	return Spec(s), nil
+}
+
+// AddSecrets adds the headers and the text to echo which the kubelet has put into the environment from the user's Secrets.
+func (s *Spec) AddSecrets(environ []string) {
+	if text, set := os.LookupEnv(deploy.EnvEcho); set {
+		s.Echo = text
+	}
+	for _, variable := range slices.Sorted(slices.Values(environ)) {
+		numbered, ok := strings.CutPrefix(variable, deploy.EnvHeader)
+		if !ok {
+			continue
+		}
+		_, header, _ := strings.Cut(numbered, "_")
+		name, value, _ := strings.Cut(header, "=")
+		s.Headers = append(s.Headers, name+": "+strings.TrimSpace(value))
+	}
+}
+
+// CheckSecrets reads which Secrets are meant.
+func (o *Options) CheckSecrets() error {
+	if o.AgentListen == "" && o.Echo != "" && o.EchoFrom != "" { // the agent has the text from the Secret
+		return Refuse("drop one of them", "both --echo and --echo-from: which text shall be sent?")
+	}
+	var err error
+	for i, given := range o.HeadersFrom {
+		if o.HeadersFrom[i], err = secretName("header-from", given); err != nil {
+			return err
+		}
+	}
+	if o.EchoFrom != "" {
+		o.EchoFrom, err = secretName("echo-from", o.EchoFrom)
+	}
+	return err
+}
+
+func secretName(flag, given string) (string, error) {
+	name := strings.TrimPrefix(given, "secret/")
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+		return "", Refuse(fmt.Sprintf("as in --%s secret/web-auth", flag), "--%s %q is no name of a Secret: %s", flag, given, problems[0])
+	}
+	return name, nil
+}
+
+// SecretHint says how to give a header that `lapse gen` must not print.
+const SecretHint = "put it into a Secret in the Service's namespace, whose keys are names of headers, as in `kubectl create secret generic web-auth " +
+	"--from-literal=Authorization='Bearer …'`, and give --header-from secret/web-auth"
