@@ -138,69 +138,75 @@ func runLine(name string, tl *model.Timeline) string {
 // DiffTable renders a comparison for a terminal.
 func DiffTable(w io.Writer, c *Comparison, opts Options) error {
 	p := newPage(opts)
-	p.paragraph([]span{{" ", normal}, p.span("FROM A TO B", bold), {"  ", normal}}, diffHeadline(c.Diff), bold)
-	for _, run := range []struct {
-		label, name string
-		tl          *model.Timeline
-	}{{"A", c.Name.A, &c.A}, {"B", c.Name.B, &c.B}} {
-		p.paragraph([]span{{"   ", normal}, p.span(run.label, bold), {"  ", normal}}, runLine(run.name, run.tl), dim)
-	}
-	if len(c.Diff.NotComparable) > 0 {
-		p.WriteByte('\n')
-		p.heading("NOT COMPARABLE", "what differs may come from what is unlike here")
-		for _, why := range c.Diff.NotComparable {
-			p.paragraph([]span{{"   ", normal}}, why, yellow)
-		}
-	}
-	diffChanges(p, c)
-	diffCauses(p, c)
-	p.WriteByte('\n')
-	for _, note := range []string{diffBounds, diffCaution} {
-		p.paragraph([]span{{" ", normal}, p.span("NOTE", bold), {"  ", normal}}, note, dim)
-	}
+	p.document(diffDocument(c, p.nameWidth()))
 	_, err := p.WriteTo(w)
 	return err
 }
 
-func diffChanges(p *page, c *Comparison) {
-	if len(c.Diff.Changes) == 0 {
-		return
-	}
-	p.WriteByte('\n')
-	p.heading("CHANGES", "of every target that both runs judge")
-	rows := [][]span{header("", "TARGET", "WHAT", "A", "B", "B HAS")}
-	names := targetNames(p, &c.A)
-	for _, change := range c.Diff.Changes {
-		style := map[compare.Direction]style{compare.Less: green, compare.More: redBold}[change.Direction]
-		rows = append(rows, []span{
-			{}, {names[change.Target], normal}, p.span(figure(change.Metric), normal),
-			p.span(estimate(change.Metric, change.A), normal), p.span(estimate(change.Metric, change.B), normal), p.span(changeWord(change), style),
-		})
-	}
-	fitted, roomy := fit(p, rows)
-	for i, row := range fitted {
-		p.line(row...)
-		if !roomy && i > 0 {
-			p.paragraph([]span{{"      ", normal}}, "B has: "+changeWord(c.Diff.Changes[i-1]), normal)
+// DiffMarkdown renders a comparison for a comment on a pull request. Like [Markdown], it stays
+// below 60 KB, and text from outside is only text.
+func DiffMarkdown(w io.Writer, c *Comparison, _ Options) error {
+	var m markdown
+	m.document(diffDocument(c, documentNames))
+	_, err := w.Write(m.Bytes())
+	return err
+}
+
+func diffDocument(c *Comparison, nameWidth int) document {
+	d := document{badge: "FROM A TO B", tone: bold, headline: diffHeadline(c.Diff)}
+	for _, s := range []section{diffRuns(c), notComparable(c), diffChanges(c, nameWidth), diffCauses(c), {title: "note", blocks: []block{
+		note{text: diffBounds, tone: dim}, note{text: diffCaution, tone: dim},
+	}}} {
+		if len(s.blocks) > 0 {
+			d.sections = append(d.sections, s)
 		}
 	}
+	return d
 }
 
-func diffCauses(p *page, c *Comparison) {
-	if len(c.Diff.Causes) == 0 {
-		return
+func diffRuns(c *Comparison) section {
+	return section{title: "runs", remark: "what each found", tight: true, blocks: []block{
+		note{label: "A", text: runLine(c.Name.A, &c.A), tone: dim}, note{label: "B", text: runLine(c.Name.B, &c.B), tone: dim},
+	}}
+}
+
+func notComparable(c *Comparison) section {
+	s := section{title: "not comparable", remark: "what differs may come from what is unlike here"}
+	for _, why := range c.Diff.NotComparable {
+		s.blocks = append(s.blocks, note{text: why, tone: yellow})
 	}
-	p.WriteByte('\n')
-	p.heading("CAUSES", "of windows, by rule")
+	return s
+}
+
+func diffChanges(c *Comparison, nameWidth int) section {
+	if len(c.Diff.Changes) == 0 {
+		return section{}
+	}
+	names := targetNames(&c.A, nameWidth)
+	t := table{item: "change", columns: []column{{title: "target"}, {title: "what"}, {title: "A"}, {title: "B"}, {title: "B has", label: "B has"}}}
+	for _, change := range c.Diff.Changes {
+		tone := map[compare.Direction]style{compare.Less: green, compare.More: redBold}[change.Direction]
+		t.rows = append(t.rows, tableRow{cells: []cell{
+			{text: names[change.Target], verbatim: true}, {text: figure(change.Metric)},
+			{text: estimate(change.Metric, change.A)}, {text: estimate(change.Metric, change.B)}, {text: changeWord(change), tone: tone},
+		}})
+	}
+	return section{title: "changes", remark: "of every target that both runs judge", blocks: []block{t}}
+}
+
+func diffCauses(c *Comparison) section {
+	s := section{title: "causes", remark: "of windows, by rule"}
 	for _, cause := range c.Diff.Causes {
-		p.paragraph([]span{{"   ", normal}}, fmt.Sprintf("%s: %s in A, %s in B", cause.Rule, plural(cause.A.Windows, "window"), plural(cause.B.Windows, "window")), bold)
-		detail(p, "A", causeText(cause.A), normal)
-		detail(p, "B", causeText(cause.B), normal)
+		s.blocks = append(s.blocks, note{
+			label: cause.Rule, text: fmt.Sprintf("%s in A, %s in B", plural(cause.A.Windows, "window"), plural(cause.B.Windows, "window")), tone: bold,
+			details: []note{{label: "A", text: longestOf(cause.A)}, {label: "B", text: longestOf(cause.B)}},
+		})
 	}
+	return s
 }
 
-// causeText tells of a rule's longest window in a run.
-func causeText(s compare.CauseSide) string {
+// longestOf tells of a rule's longest window in a run.
+func longestOf(s compare.CauseSide) string {
 	if s.Windows == 0 {
 		return "none"
 	}
@@ -223,46 +229,4 @@ func DiffJSON(w io.Writer, c *Comparison, _ Options) error {
 		B run `json:"b"`
 		compare.Diff
 	}{run{c.Name.A, c.A.Run.ID, c.A.Tool, c.A.Verdict}, run{c.Name.B, c.B.Run.ID, c.B.Tool, c.B.Verdict}, c.Diff})
-}
-
-// DiffMarkdown renders a comparison for a comment on a pull request. Like [Markdown], it stays
-// below 60 KB, and text from outside is only text.
-func DiffMarkdown(w io.Writer, c *Comparison, _ Options) error {
-	m := &markdown{names: documentNames(&c.A)}
-	m.line("## From A to B: " + prose(diffHeadline(c.Diff)))
-	m.line("")
-	m.line("- **A:** " + code(c.Name.A) + " " + prose(runLine("", &c.A)))
-	m.line("- **B:** " + code(c.Name.B) + " " + prose(runLine("", &c.B)))
-	if len(c.Diff.NotComparable) > 0 {
-		m.heading("Not comparable")
-		m.paragraph("What differs may come from what is unlike here:\n")
-		for _, why := range c.Diff.NotComparable {
-			m.line("- " + prose(why))
-		}
-	}
-	if len(c.Diff.Changes) > 0 {
-		m.heading("Changes")
-		var rows [][]string
-		for _, change := range c.Diff.Changes {
-			word := changeWord(change)
-			if change.Direction != compare.Unclear {
-				word = "**" + word + "**"
-			}
-			rows = append(rows, []string{m.target(change.Target), figure(change.Metric), estimate(change.Metric, change.A), estimate(change.Metric, change.B), word})
-		}
-		m.table([]string{"target", "what", "A", "B", "B has"}, rows)
-	}
-	if len(c.Diff.Causes) > 0 {
-		m.heading("Causes of windows")
-		m.line("")
-		for _, cause := range c.Diff.Causes {
-			m.line(fmt.Sprintf("- %s: %s in A, %s in B", code(cause.Rule), plural(cause.A.Windows, "window"), plural(cause.B.Windows, "window")))
-			m.line("  - A: " + prose(causeText(cause.A)))
-			m.line("  - B: " + prose(causeText(cause.B)))
-		}
-	}
-	m.paragraph(prose(diffBounds) + ".")
-	m.paragraph(prose(diffCaution) + ".")
-	_, err := w.Write(m.Bytes())
-	return err
 }

@@ -105,32 +105,32 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
-// A table writes CSV row by row, quoted as RFC 4180 has it, with lines that end in a newline alone.
-type table struct {
+// A csvTable writes CSV row by row, quoted as RFC 4180 has it, with lines that end in a newline alone.
+type csvTable struct {
 	csv *csv.Writer
 	row []string
 }
 
-func newTable(w io.Writer, columns []string) *table {
-	t := &table{csv: csv.NewWriter(w), row: slices.Clone(columns)}
+func newTable(w io.Writer, columns []string) *csvTable {
+	t := &csvTable{csv: csv.NewWriter(w), row: slices.Clone(columns)}
 	t.endRow()
 	return t
 }
 
-func (t *table) text(cells ...string) {
+func (t *csvTable) text(cells ...string) {
 	for _, c := range cells {
 		t.row = append(t.row, inert(c))
 	}
 }
 
-func (t *table) number(values ...int64) {
+func (t *csvTable) number(values ...int64) {
 	for _, v := range values {
 		t.row = append(t.row, strconv.FormatInt(v, 10))
 	}
 }
 
 // known writes a number, unless it is not known.
-func known[T int | time.Duration](t *table, value *T) {
+func known[T int | time.Duration](t *csvTable, value *T) {
 	if value == nil {
 		t.text("")
 		return
@@ -139,7 +139,7 @@ func known[T int | time.Duration](t *table, value *T) {
 }
 
 // some writes numbers of which 0 means that there is none.
-func (t *table) some(values ...int64) {
+func (t *csvTable) some(values ...int64) {
 	for _, v := range values {
 		if v == 0 {
 			t.row = append(t.row, "")
@@ -149,13 +149,13 @@ func (t *table) some(values ...int64) {
 	}
 }
 
-func (t *table) endRow() {
+func (t *csvTable) endRow() {
 	t.csv.Write(t.row) // its error is kept for end
 	t.row = t.row[:0]
 }
 
 // end returns err, or else why something could not be written.
-func (t *table) end(err error) error {
+func (t *csvTable) end(err error) error {
 	t.csv.Flush()
 	if werr := t.csv.Error(); werr != nil {
 		return fmt.Errorf("write CSV: %w", werr)

@@ -151,11 +151,11 @@ func TestWindowCutByAStandstillSaysWhatItCanBeAtMost(t *testing.T) {
 func TestStartThatIsHardlyKnownIsNoPoint(t *testing.T) {
 	tl := race()
 	w := model.Window{Start: model.Instant{Earliest: 4 * s, Latest: 5 * s}}
-	if got, want := startText(tl, w), wallClock(tl, 4500*ms, "15:04:05.000"); got != want {
+	if got, want := startText(tl, w.Start), wallClock(tl, 4500*ms, "15:04:05.000"); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	w.Start.Latest += ms
-	if got, want := startText(tl, w), "by "+wallClock(tl, 5001*ms, "15:04:05.000"); got != want {
+	if got, want := startText(tl, w.Start), "by "+wallClock(tl, 5001*ms, "15:04:05.000"); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/base64"
@@ -9,12 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"html"
-	"html/template"
 	"io"
 	"io/fs"
 	"regexp"
+	"slices"
 	"strings"
-	"sync"
 
 	"lapse/correlate/model"
 )
@@ -40,9 +40,7 @@ func HTML(w io.Writer, tl *model.Timeline, opts Options) error {
 		return fmt.Errorf("render as HTML: %w", err)
 	}
 	var body bytes.Buffer
-	if err := noScript().Execute(&body, summaryOf(tl)); err != nil {
-		return fmt.Errorf("render as HTML: %w", err)
-	}
+	body.WriteString(noScript(tl, opts))
 	fmt.Fprintf(&body, "<script type=\"application/json+gzip-base64\" id=\"lapse-run\">%s</script>\n", data)
 	badge, _ := badgeOf(tl)
 	title := html.EscapeString(clean("Lapse: " + badge + " " + subject(tl.Run)))
@@ -172,121 +170,87 @@ func pack(tl *model.Timeline) (string, error) {
 	return base64.StdEncoding.EncodeToString(zipped.Bytes()), nil
 }
 
-// A summary is what noScript shows.
-type summary struct {
-	Badge, Headline, Measured, Trust string
-	Caveats                          []string
-	Gates                            []summaryGate
-	Windows                          []summaryWindow
-	Causes, Fixes                    []summaryCause
-	MoreWindows                      int
-	MoreUnobserved                   int
-	Gaps                             []summaryGap
-	Validity                         string
-	Hammer, HammerSaw                string
+// noScript is the summary for readers without scripts: all of it, as they cannot ask for more.
+func noScript(tl *model.Timeline, opts Options) string {
+	opts.Verbose = true
+	var h htmlText
+	h.WriteString("<noscript>\n")
+	h.document(summaryOf(tl, opts, documentNames))
+	h.element("p", "With scripts, this file shows the whole timeline.")
+	h.WriteString("</noscript>\n")
+	return h.String()
 }
 
-type (
-	summaryGate   struct{ Outcome, Expr, Value string }
-	summaryGap    struct{ Start, Length, Target, Reason string }
-	summaryWindow struct {
-		ID                                          int
-		Start, End, Length, Kind, Requests, By, Why string
-		Notes                                       []string
-	}
-	summaryCause struct{ Windows, Text string }
-)
+// An htmlText is a document that grows by elements. All text in it is escaped.
+type htmlText struct{ strings.Builder }
 
-func summaryOf(tl *model.Timeline) summary {
-	names := documentNames(tl)
-	badge, _ := badgeOf(tl)
-	s := summary{
-		Badge: badge, Headline: clean(headline(tl)), Measured: clean(measured(tl)), Trust: clean(trust(tl)),
-		Validity: clean(strings.Join(validityParts(tl, names), " · ")),
-	}
-	for _, caveat := range caveats(tl) {
-		s.Caveats = append(s.Caveats, clean(caveat))
-	}
-	command, saw := hammerParts(tl)
-	s.Hammer, s.HammerSaw = clean(command), clean(saw)
-	for _, g := range tl.Verdict.Gates {
-		_, _, outcome := gateMark(tl, g)
-		s.Gates = append(s.Gates, summaryGate{outcome, clean(g.Expr), gateValue(g)})
-	}
-	shown := worst(tl.Windows, maxWindows)
-	s.MoreWindows = len(tl.Windows) - len(shown)
-	for _, w := range shown {
-		s.Windows = append(s.Windows, windowSummary(tl, w, names[w.Target]))
-	}
-	told, others := findings(tl)
-	for _, f := range told {
-		s.Causes = append(s.Causes, summaryCause{capital(windowList(f.windows)), clean(f.text())})
-	}
-	for _, f := range others {
-		s.Causes = append(s.Causes, summaryCause{capital(windowList(f.windows)), clean(f.restText())})
-	}
-	for _, f := range fixes(tl) {
-		s.Fixes = append(s.Fixes, summaryCause{capital(windowList(f.windows)), clean(f.text)})
-	}
-	gaps := sharedGaps(tl.Unobserved, names)
-	for _, g := range gaps[:min(len(gaps), maxRows)] {
-		s.Gaps = append(s.Gaps, summaryGap{
-			wallClock(tl, g.Start, "15:04:05.000"), FormatDuration(g.End - g.Start), clean(strings.Join(g.targets, ", ")), clean(g.Reason),
-		})
-	}
-	s.MoreUnobserved = len(gaps) - len(s.Gaps)
-	return s
+func (h *htmlText) element(tag, text string) {
+	fmt.Fprintf(h, "<%s>%s</%s>\n", tag, html.EscapeString(clean(text)), tag)
 }
 
-func windowSummary(tl *model.Timeline, w model.Window, target string) summaryWindow {
-	s := summaryWindow{
-		ID: w.ID, Start: clock(tl, begun(w), w.Open.Start, false), End: endClock(tl, w), Length: windowLength(w),
-		Kind: clean(string(w.Kind)), Requests: requestsText(w), By: clean(target), Why: clean(errorText(w)),
+func (h *htmlText) document(d document) {
+	h.element("h1", d.badge+": "+d.headline)
+	for _, text := range append(slices.Clone(d.caveats), d.measured, d.trust) {
+		h.element("p", text)
 	}
-	for _, note := range windowNotes(tl, w) {
-		s.Notes = append(s.Notes, clean(note))
+	for _, s := range d.sections {
+		blocks := slices.DeleteFunc(slices.Clone(s.blocks), isDrawing)
+		if len(blocks) == 0 {
+			continue
+		}
+		h.element("h2", strings.TrimSuffix(capital(s.title)+": "+s.remark, ": "))
+		for _, b := range blocks {
+			switch b := b.(type) {
+			case note:
+				h.note("p", b)
+			case table:
+				h.table(b)
+			}
+		}
 	}
-	return s
 }
 
-// noScript is the summary for readers without scripts.
-var noScript = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("noscript").Parse(noScriptText))
-})
+func (h *htmlText) note(tag string, n note) {
+	text := strings.Join(strings.Fields(n.at+" "+n.text+" "+n.after), " ")
+	if n.label != "" {
+		text = capital(n.label) + ": " + text
+	}
+	h.element(tag, text)
+	h.list(n.details)
+}
 
-const noScriptText = `<noscript>
-<h1>{{.Badge}}: {{.Headline}}</h1>
-{{range .Caveats}}<p>{{.}}</p>
-{{end}}<p>{{.Measured}}</p>
-<p>{{.Trust}}</p>
-<h2>Gates</h2>
-{{if .Gates}}<table><tr><th>outcome</th><th>the run fails if</th><th>measured</th></tr>
-{{range .Gates}}<tr><td>{{.Outcome}}</td><td>{{.Expr}}</td><td>{{.Value}}</td></tr>
-{{end}}</table>
-{{else}}<p>No gate was set: this run could not fail.</p>
-{{end}}{{if .Windows}}<h2>Windows</h2>
-<table><tr><th>#</th><th>began (UTC)</th><th>ended (UTC)</th><th>length</th><th>kind</th><th>requests</th><th>seen by</th><th>error</th></tr>
-{{range .Windows}}<tr><td>{{.ID}}</td><td>{{.Start}}</td><td>{{.End}}</td><td>{{.Length}}</td><td>{{.Kind}}</td><td>{{.Requests}}</td><td>{{.By}}</td><td>{{.Why}}</td></tr>
-{{end}}</table>
-<ul>
-{{range .Windows}}{{$id := .ID}}{{range .Notes}}<li>Window {{$id}}: {{.}}</li>
-{{end}}{{end}}</ul>
-{{with .MoreWindows}}<p>and {{.}} more with less downtime: they are in the data of this file</p>
-{{end}}{{end}}{{if .Causes}}<h2>Causes</h2>
-<ul>
-{{range .Causes}}<li>{{.Windows}}: {{.Text}}</li>
-{{end}}</ul>
-{{end}}{{if .Fixes}}<h2>What to change</h2>
-<ul>
-{{range .Fixes}}<li>{{.Windows}}: {{.Text}}</li>
-{{end}}</ul>
-{{end}}{{if .Gaps}}<h2>Unobserved: neither up nor down</h2>
-<table><tr><th>from (UTC)</th><th>for</th><th>target</th><th>reason</th></tr>
-{{range .Gaps}}<tr><td>{{.Start}}</td><td>{{.Length}}</td><td>{{.Target}}</td><td>{{.Reason}}</td></tr>
-{{end}}</table>
-{{with .MoreUnobserved}}<p>and {{.}} more</p>
-{{end}}{{end}}{{with .Hammer}}<p>Background load: {{.}} · {{$.HammerSaw}}</p>
-{{end}}<p>Measurement: {{.Validity}}</p>
-<p>With scripts, this file shows the whole timeline.</p>
-</noscript>
-`
+func (h *htmlText) list(notes []note) {
+	if len(notes) == 0 {
+		return
+	}
+	h.WriteString("<ul>\n")
+	for _, n := range notes {
+		h.note("li", n)
+	}
+	h.WriteString("</ul>\n")
+}
+
+func (h *htmlText) table(t table) {
+	h.WriteString("<table>\n<tr>")
+	for _, c := range t.columns {
+		h.element("th", c.title)
+	}
+	h.WriteString("</tr>\n")
+	var notes []note
+	for _, row := range t.rows {
+		h.WriteString("<tr>")
+		for _, c := range row.cells {
+			h.element("td", cmp.Or(c.exact, c.text))
+		}
+		h.WriteString("</tr>\n")
+		for _, n := range row.notes {
+			n.label = t.item + " " + row.cells[0].text + ", " + n.label
+			notes = append(notes, n)
+		}
+	}
+	h.WriteString("</table>\n")
+	h.list(notes)
+	if t.more != "" {
+		h.element("p", t.more)
+	}
+}

@@ -46,7 +46,7 @@ func shell() fstest.MapFS {
 }
 
 // document renders a run and reads it as a browser does that runs scripts, or that does not.
-func document(t *testing.T, tl *model.Timeline, scripts bool) (*html.Node, []byte) {
+func parsed(t *testing.T, tl *model.Timeline, scripts bool) (*html.Node, []byte) {
 	t.Helper()
 	var out bytes.Buffer
 	if err := HTML(&out, tl, Options{Page: shell()}); err != nil {
@@ -89,7 +89,7 @@ func textOf(n *html.Node) string {
 }
 
 func TestHTMLAllowsOnlyWhatIsInIt(t *testing.T) {
-	doc, _ := document(t, race(), true)
+	doc, _ := parsed(t, race(), true)
 	found := all(doc)
 	policy := attr(found["meta"][0], "content")
 	if attr(found["meta"][0], "http-equiv") != "Content-Security-Policy" || !strings.HasPrefix(policy, "default-src 'none'; ") {
@@ -152,7 +152,7 @@ func TestHTMLHoldsTheTimeline(t *testing.T) {
 		if name == "hostile" {
 			continue // JSON cannot hold its invalid UTF-8
 		}
-		doc, _ := document(t, sample(), true)
+		doc, _ := parsed(t, sample(), true)
 		if diff := cmp.Diff(sample(), data(t, doc), cmp.Transformer("compact", compact)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -160,7 +160,7 @@ func TestHTMLHoldsTheTimeline(t *testing.T) {
 }
 
 func TestHTMLTellsReadersWithoutScripts(t *testing.T) {
-	doc, _ := document(t, race(), false)
+	doc, _ := parsed(t, race(), false)
 	text := textOf(all(doc)["noscript"][0])
 	for _, want := range []string{
 		"FAIL: 64 of 80000 requests failed: down 41 ms ±4 in 1 window", "failed > 0", "02:20:58.306 to 02:20:58.314", "02:20:58.387 to 02:20:58.397",
@@ -179,7 +179,7 @@ func TestUntrustedTextNeverBecomesMarkupInHTML(t *testing.T) {
 	shape := func(evil string) string {
 		var b strings.Builder
 		for _, scripts := range []bool{true, false} {
-			doc, _ := document(t, everywhere(evil), scripts)
+			doc, _ := parsed(t, everywhere(evil), scripts)
 			for n := range doc.Descendants() {
 				if n.Type == html.ElementNode {
 					fmt.Fprintf(&b, "%s%d ", n.Data, len(n.Attr))
@@ -260,7 +260,7 @@ func hour() *model.Timeline {
 // Whatever is thinned out of a long run, it is not what it found, and the counts stay whole.
 func TestHTMLOfALongRunIsSmallAndLosesNoCount(t *testing.T) {
 	tl := hour()
-	doc, text := document(t, tl, true)
+	doc, text := parsed(t, tl, true)
 	got := data(t, doc)
 	t.Logf("%d bytes, slots of %v", len(text), got.Buckets.Width)
 	if limit := 2_000_000 - 400_000; len(text) > limit { // the page itself may take 400 KB

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/xml"
 	"fmt"
 	"io"
@@ -13,7 +14,7 @@ import (
 )
 
 // JUnit renders the verdict as JUnit XML, which pipelines collect: one suite for the run, and in it a
-// case for each gate, one for the measurement itself, and one for the wrapped command if there was one.
+// case for each gate, one for each incident, one for the measurement itself, and one for the wrapped command if there was one.
 //
 // A gate that failed is a failure. A gate that the error bars cannot decide, and a measurement that did not do its work, are
 // errors. A run without gates has a skipped case that says so: it cannot have passed anything.
@@ -22,7 +23,7 @@ func JUnit(w io.Writer, tl *model.Timeline, _ Options) error {
 		Name: "lapse " + clean(subject(tl.Run)), Time: junitTime(tl.Run.Duration), Timestamp: tl.T0.UTC().Format("2006-01-02T15:04:05"),
 		Properties: []junitProperty{{"run", clean(tl.Run.ID)}, {"lapse", clean(tl.Tool.Version)}, {"exitCode", fmt.Sprint(tl.Verdict.ExitCode)}},
 	}
-	cases := append(gateCases(tl), validCase(tl))
+	cases := slices.Concat(gateCases(tl), incidentCases(tl), []junitCase{validCase(tl)})
 	if c := tl.Run.Command; c != nil {
 		cases = append(cases, commandCase(c, lastWords(tl)))
 	}
@@ -121,16 +122,16 @@ func gateCase(tl *model.Timeline, g model.GateResult) junitCase {
 		}
 		c.Output = value
 	case model.GateFail:
-		c.Failure = &junitNote{Message: expr + ": " + value, Type: "gate", Text: story(tl)}
+		c.Failure = &junitNote{Message: expr + ": " + value, Type: "gate", Text: clean(headline(tl))}
 	default:
-		c.Error = &junitNote{Message: expr + ": " + value + ": the error bars cannot decide it", Type: "undecided", Text: story(tl)}
+		c.Error = &junitNote{Message: expr + ": " + value + ": the error bars cannot decide it", Type: "undecided", Text: clean(headline(tl))}
 	}
 	return c
 }
 
 // validCase is a case of its own, so that a pipeline does not take little evidence for good evidence.
 func validCase(tl *model.Timeline) junitCase {
-	figures := clean(strings.Join(validityParts(tl, documentNames(tl)), " · "))
+	figures := clean(strings.Join(validityParts(tl, targetNames(tl, documentNames)), " · "))
 	c := junitCase{Name: "the measurement is valid", Time: "0"}
 	switch sound := soundness(tl); {
 	case tl.Run.Live:
@@ -160,26 +161,50 @@ func commandCase(command *model.Command, said []string) junitCase {
 	return c
 }
 
-// story tells what failed and why, in a few lines.
-func story(tl *model.Timeline) string {
-	lines := append([]string{headline(tl)}, caveats(tl)...)
-	shown := worst(tl.Windows, maxNoted)
-	for _, w := range shown {
-		lines = append(lines, fmt.Sprintf("window %d: %s, %s to %s UTC, length %s, %s, seen by %s, %s", w.ID, w.Kind,
-			clock(tl, begun(w), w.Open.Start, false), endClock(tl, w), windowLength(w), requestsText(w), w.Target, errorText(w)))
+// incidentCases tell each incident once. It is a failure where the run failed a gate. Else no gate forbids it: then it is
+// skipped, which pipelines show with its text.
+func incidentCases(tl *model.Timeline) []junitCase {
+	v := &view{Timeline: tl, names: targetNames(tl, documentNames)}
+	s := incidentsSection(v)
+	if len(s.blocks) == 0 {
+		return nil
 	}
-	if more := len(tl.Windows) - len(shown); more > 0 {
-		lines = append(lines, fmt.Sprintf("and %s: see timeline.json", plural(more, "more window")))
+	t := s.blocks[0].(table)
+	var cases []junitCase
+	for i, in := range mostHarmful(tl.Incidents)[:len(t.rows)] {
+		row := t.rows[i]
+		message := clean(fmt.Sprintf("%s; %s; %s UTC; cause: %s", incidentRequests(in), incidentErrors(in), row.cells[1].text, incidentRules(in)))
+		n := &junitNote{Message: message, Type: "incident", Text: rowText(t, row)}
+		c := junitCase{Name: clean(fmt.Sprintf("incident %d, set off by: %s", in.ID, triggerText(in))), Time: "0"}
+		switch {
+		case slices.ContainsFunc(tl.Verdict.Gates, func(g model.GateResult) bool { return g.Outcome == model.GateFail }):
+			c.Failure = n
+		case len(tl.Verdict.Gates) == 0:
+			c.Skipped = &junitNote{Message: "no gate was set: " + message, Text: n.Text}
+		default:
+			c.Skipped = &junitNote{Message: "no gate failed: " + message, Text: n.Text}
+		}
+		cases = append(cases, c)
 	}
-	told, others := findings(tl)
-	for _, f := range told {
-		lines = append(lines, "cause of "+windowList(f.windows)+": "+f.text())
+	return cases
+}
+
+func incidentRules(in model.Incident) string {
+	rules := make([]string, len(in.Causes))
+	for i, c := range in.Causes {
+		rules[i] = c.Rule
 	}
-	for _, f := range others {
-		lines = append(lines, "cause of "+windowList(f.windows)+": "+f.restText())
+	return cmp.Or(strings.Join(rules, ", "), "not known")
+}
+
+// rowText is a row of a table in lines: each cell behind its column's title, and its notes.
+func rowText(t table, row tableRow) string {
+	var lines []string
+	for i, c := range row.cells[1:] {
+		lines = append(lines, t.columns[i+1].title+": "+cmp.Or(c.exact, c.text))
 	}
-	for _, f := range fixes(tl) {
-		lines = append(lines, "fix for "+windowList(f.windows)+": "+f.text)
+	for _, n := range row.notes {
+		lines = append(lines, n.label+": "+n.text)
 	}
 	return cleanLines(lines)
 }

@@ -36,17 +36,17 @@ func ingest(t *testing.T, tl *model.Timeline) junit.Suite {
 }
 
 func TestJUnitTellsAPipelineWhatTheVerdictIs(t *testing.T) {
-	const gate, valid, command = "gate: ", "the measurement is valid", "the command succeeded"
+	const gate, incident, valid, command = "gate: ", "incident 1, set off by: ", "the measurement is valid", "the command succeeded"
 	for sample, want := range map[string]map[string]junit.Status{
-		"race":  {gate + "failed > 0": "failed", gate + "coverage < 99.9%": "passed", valid: "passed", command: "passed"},
+		"race":  {gate + "failed > 0": "failed", gate + "coverage < 99.9%": "passed", incident + "deletion of web-5c9d7f-x2kzq": "failed", valid: "passed", command: "passed"},
 		"clean": {gate + "failed > 0": "passed", valid: "passed"},
 		"inconclusive": {
-			gate + "window.longest > 1s": "error", gate + "errors.rate > 5%": "skipped", gate + "latency.p99 > 1s": "error", valid: "error",
+			gate + "window.longest > 1s": "error", gate + "errors.rate > 5%": "skipped", gate + "latency.p99 > 1s": "error", incident + "not known": "skipped", valid: "error",
 		},
-		"aborted":      {"gates": "skipped", valid: "error", command: "failed"},
-		"slow":         {"gates": "skipped", valid: "passed"},
-		"two-services": {"gates": "skipped", valid: "passed", command: "failed"},
-		"live":         {"gates": "skipped", valid: "error", command: "failed"},
+		"aborted":      {"gates": "skipped", incident + "not known": "skipped", valid: "error", command: "failed"},
+		"slow":         {"gates": "skipped", incident + "not known": "skipped", valid: "passed"},
+		"two-services": {"gates": "skipped", incident + "not known": "skipped", valid: "passed", command: "failed"},
+		"live":         {"gates": "skipped", incident + "not known": "skipped", valid: "error", command: "failed"},
 	} {
 		suite := ingest(t, samples[sample]())
 		got := map[string]junit.Status{}
@@ -63,8 +63,8 @@ func TestJUnitTellsAPipelineWhatTheVerdictIs(t *testing.T) {
 func TestJUnitIsXMLWhateverTheNames(t *testing.T) {
 	for _, evil := range append(evils, "\x00\x01\x0b\x1f\x7f", "\ufffe\uffff", "\xff\xfe", "]]>", `"><failure/>`, "&undefined;", "\u0085\u2028") {
 		suite := ingest(t, everywhere(evil))
-		if n := suite.Totals.Tests; n != 4 {
-			t.Errorf("%q: %d cases, want 4", evil, n)
+		if n := suite.Totals.Tests; n != 5 {
+			t.Errorf("%q: %d cases, want 5", evil, n)
 		}
 	}
 }

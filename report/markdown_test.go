@@ -14,6 +14,7 @@ import (
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/text"
 
+	"lapse/correlate/incidents"
 	"lapse/correlate/model"
 	"lapse/timeline"
 )
@@ -48,6 +49,9 @@ func everywhere(text string) *model.Timeline {
 	c.Rule, c.Confidence, c.Text, c.Fix, c.Rivals = text, model.Confidence(text), "node2 still routed to "+text+" for 71 ms", text, []string{text}
 	tl.Targets[0].Name, tl.Targets[0].AchievedRate = text, 1
 	tl.Unobserved = []model.Unobserved{{Target: text, Start: 1 * s, End: 2 * s, Reason: text}}
+	tl.Incidents = incidents.Of(tl, s)
+	tl.Incidents[0].Targets = []string{text, "web reused"}
+	tl.Incidents[0].Triggers = []model.Trigger{{Kind: model.NodeDrained, Text: "drain of " + text}}
 	return tl
 }
 
@@ -60,7 +64,7 @@ func TestUntrustedTextIsNothingButTextInMarkdown(t *testing.T) {
 	shape := func(t *testing.T, evil string) string {
 		t.Helper()
 		var out strings.Builder
-		if err := Markdown(&out, everywhere(evil), Options{RunDir: evil}); err != nil {
+		if err := Markdown(&out, everywhere(evil), Options{RunDir: evil, Verbose: true}); err != nil {
 			t.Fatal(err)
 		}
 		source := []byte(out.String())

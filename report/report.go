@@ -19,6 +19,7 @@ type Options struct {
 	Color   bool   // use ANSI colours
 	Unicode bool   // use characters beyond ASCII
 	Width   int    // columns; 0 means 80
+	Verbose bool   // show each window with its evidence and rivals, not incidents alone
 	RunDir  string // where the run's files are; empty if they were not kept
 	Page    fs.FS  // the built page, which the format html puts the run into
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"lapse/correlate/incidents"
 	"lapse/correlate/model"
 	"lapse/timeline"
 )
@@ -63,6 +64,11 @@ func TestSummariesReadAsCommitted(t *testing.T) {
 		for _, screen := range []string{"80", "120"} {
 			golden(t, sample+"."+screen+".txt", render(t, "table", sample, screens[screen]))
 		}
+	}
+	for _, sample := range []string{"race", "rollout", "inconclusive"} {
+		opts := screens["120"]
+		opts.Verbose = true
+		golden(t, sample+".verbose.txt", render(t, "table", sample, opts))
 	}
 	golden(t, "race.ascii.txt", render(t, "table", "race", screens["ascii"]))
 	golden(t, "race.color.txt", render(t, "table", "race", screens["color"]))
@@ -274,18 +280,64 @@ func TestSummaryBearsWhateverIsMissing(t *testing.T) {
 	}
 }
 
-func TestEachCauseAndEachFixIsToldOnce(t *testing.T) {
+func TestEachIncidentIsToldOnce(t *testing.T) {
 	for format, formatted := range map[string]Options{"table": screens["120"], "markdown": {}, "junit": {}} {
-		for sample, once := range map[string][]string{
-			"many":    {"still routed to web-5c9d7f-x2kzq for 71 ms", "keep serving for at least 0.2 s"},
-			"rollout": {"x2kzq for 71 ms", "x2kzq for 73 ms", "x2kzq for 76 ms", "no rule fits: 3 changes", "keep serving ≥ 1.2 s"},
+		for sample, times := range map[string]map[string]int{
+			"many":    {"still routed to web-5c9d7f-x2kzq for 71 ms": 1, "keep serving for at least 0.2 s": 1},
+			"rollout": {"x2kzq for 71 ms": 1, "x2kzq for 73 ms": 0, "best measured of 8 windows": 1, "no rule fits: 3 changes": 1, "keep serving ≥ 1.2 s": 1, "320/640 failed": 1},
 		} {
 			out := string(render(t, format, sample, formatted))
-			for _, text := range once {
-				if n := strings.Count(out, text); n != 1 {
-					t.Errorf("%s of %s tells %q %d times, want once:\n%s", format, sample, text, n, out)
+			for text, want := range times {
+				if n := strings.Count(out, text); n != want {
+					t.Errorf("%s of %s tells %q %d times, want %d:\n%s", format, sample, text, n, want, out)
 				}
 			}
+			if strings.Contains(out, "\n WINDOWS") || strings.Contains(out, "### Windows") {
+				t.Errorf("%s of %s lists windows, without -v:\n%s", format, sample, out)
+			}
+		}
+	}
+}
+
+func TestFixOfSeveralIncidentsIsToldWithTheFirst(t *testing.T) {
+	tl := race()
+	tl.Windows = append(tl.Windows, tl.Windows[0])
+	w := &tl.Windows[1]
+	w.ID, w.Start, w.End, w.Downtime.Max = 2, moved(w.Start, 40*s), moved(w.End, 40*s), time.Second
+	w.Causes = slices.Clone(w.Causes)
+	w.Causes[0].Confidence = model.Low // which no change in the cluster joins to the other
+	tl.Incidents = incidents.Of(tl, s)
+	var out bytes.Buffer
+	if err := Table(&out, tl, screens["120"]); err != nil {
+		t.Fatal(err)
+	}
+	text := out.String()
+	if strings.Index(text, "2  02:21:38.310") > strings.Index(text, "1  02:20:58.310") {
+		t.Errorf("the more harmful incident is not the first:\n%s", text)
+	}
+	if strings.Count(text, "keep serving") != 1 || strings.Count(text, "that of incident 2") != 1 {
+		t.Errorf("want the fix once, and a reference to it:\n%s", text)
+	}
+}
+
+func moved(at model.Instant, by time.Duration) model.Instant {
+	return model.Instant{Earliest: at.Earliest + by, Latest: at.Latest + by}
+}
+
+// Where no rule explains an incident, its errors' own words are the only clue; and what was not observed of it is said.
+func TestUnexplainedIncidentSaysWhatIsKnown(t *testing.T) {
+	tl := inconclusive()
+	tl.Windows[0].Errors = []model.ErrorText{{Class: "timeout_response", Text: "no answer within 800 ms", First: tl.Windows[0].Start}}
+	tl.Incidents = incidents.Of(tl, s)
+	var out bytes.Buffer
+	if err := Table(&out, tl, screens["120"]); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"unexplained (low confidence)", "not known", "timeout_response: no answer within 800 ms", "its end was not observed (prober stalled, 4.12 s)",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
 		}
 	}
 }
@@ -306,9 +358,11 @@ func TestNoWindowIsLeftWithoutACause(t *testing.T) {
 			}
 		}
 	}
-	out := string(render(t, "table", "rollout", screens["120"]))
+	verbose := screens["120"]
+	verbose.Verbose = true
+	out := string(render(t, "table", "rollout", verbose))
 	for _, want := range []string{
-		"windows 1, 2, 4  node-c still routed to", "windows 8, 9  route-outlives-pod too, each with other figures, told in timeline.json", "FIX  windows 1–4, 6–9: keep serving",
+		"windows 1, 2, 4  node-c still routed to", "windows 8, 9  route-outlives-pod too, each with other figures, told in timeline.json",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)

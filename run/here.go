@@ -115,7 +115,7 @@ func (o *Options) runHere(ctx context.Context, signals <-chan os.Signal, stdout,
 	unwritten := saveTimeline(dir, tl)
 	signal.Reset(stopSignals...) // nothing is left to be ended in order
 	screen.close()
-	return present(stdout, dir, o.Format, tl, unwritten)
+	return present(stdout, dir, o.Output, tl, unwritten)
 }
 
 // MeasureOn measures from this machine on a clock that has started, into dir, which is there.

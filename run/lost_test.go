@@ -292,7 +292,7 @@ func TestWhatRetrieveHasFetchedIsKeptAndContinued(t *testing.T) {
 	part := filepath.Join(dir, PartialFile)
 	for _, bytes := range []int{100, len(whole) - 200} {
 		var said strings.Builder
-		err := Retrieve(t.Context(), job, fetching(t, run, int64(bytes)), dir, "table", io.Discard, &said)
+		err := Retrieve(t.Context(), job, fetching(t, run, int64(bytes)), dir, Output{Format: "table"}, io.Discard, &said)
 		if err == nil || !strings.Contains(said.String(), "lapse retrieve -n shop x7k2p --out "+dir) {
 			t.Errorf("after %d bytes: %v, and the user reads %q", bytes, err, said.String())
 		}
@@ -300,7 +300,7 @@ func TestWhatRetrieveHasFetchedIsKeptAndContinued(t *testing.T) {
 			t.Fatalf("%d of %d bytes are kept: %v", len(kept), bytes, err)
 		}
 	}
-	if err := Retrieve(t.Context(), job, fetching(t, run, 0), dir, "table", io.Discard, io.Discard); ExitCodeOf(err) == exitInternal {
+	if err := Retrieve(t.Context(), job, fetching(t, run, 0), dir, Output{Format: "table"}, io.Discard, io.Discard); ExitCodeOf(err) == exitInternal {
 		t.Fatal(err)
 	}
 	if got, err := os.ReadFile(filepath.Join(dir, FactsFile)); err != nil || !slices.Equal(got, whole) {
@@ -325,7 +325,7 @@ func TestRetrieveDoesNotTouchWhatIsNotItsOwn(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, PartialFile), before, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		err = Retrieve(t.Context(), &deploy.Run{Namespace: "shop", Name: test.id}, fetching(t, run, 0), dir, "table", io.Discard, io.Discard)
+		err = Retrieve(t.Context(), &deploy.Run{Namespace: "shop", Name: test.id}, fetching(t, run, 0), dir, Output{Format: "table"}, io.Discard, io.Discard)
 		if err == nil || HintOf(err) == "" {
 			t.Errorf("%s: %v", test.name, err)
 		}

@@ -51,7 +51,7 @@ func Attach(ctx context.Context, agent *deploy.Agent, run *deploy.Run, addr stri
 		return fmt.Errorf("watch run %s: its recording breaks off before its end", run.Name)
 	}
 	fmt.Fprintf(stderr, "run %s has ended; `lapse retrieve -n %s %s` fetches its result, if nobody else does\n", run.Name, run.Namespace, run.Name)
-	return Print(stdout, "", "table", tl)
+	return Print(stdout, "", Output{Format: "table"}, tl)
 }
 
 // Quiet drops an error that only says that the user has had enough.

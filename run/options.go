@@ -34,7 +34,7 @@ type Options struct {
 	Command []string // to wrap, and to run here
 
 	Out       string // directory for the run's files
-	Format    string // of the result on standard output
+	Output           // how the result is printed on standard output
 	Dashboard string // address to serve the page on
 	NoCapture bool
 	Here      bool // the requests to a Service are sent from this machine

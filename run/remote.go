@@ -160,7 +160,7 @@ func (o *Options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 	}
 	signal.Reset(stopSignals...) // nothing is left to be ended in order
 	screen.close()
-	return present(stdout, r.dir, o.Format, tl, unwritten)
+	return present(stdout, r.dir, o.Output, tl, unwritten)
 }
 
 // save puts the result on disk. Where that is the timeline from the Pod's log, the part of the recording that came before stays

@@ -112,8 +112,8 @@ func renameFile(from, to string) error {
 var syncFile = (*os.File).Sync
 
 // deliver writes and prints a judged run, and returns its exit code as an error.
-func deliver(stdout io.Writer, dir, format string, tl *model.Timeline) error {
-	return present(stdout, dir, format, tl, saveTimeline(dir, tl))
+func deliver(stdout io.Writer, dir string, as Output, tl *model.Timeline) error {
+	return present(stdout, dir, as, tl, saveTimeline(dir, tl))
 }
 
 // saveTimeline writes the run's timeline.json. If that fails the run is marked so.
@@ -127,13 +127,20 @@ func saveTimeline(dir string, tl *model.Timeline) error {
 
 // present prints a judged run, and returns its exit code as an error. What could not be written makes it 1 at most: a gate that
 // failed has failed.
-func present(stdout io.Writer, dir, format string, tl *model.Timeline, unwritten error) error {
-	return ExitWith(tl.Verdict.ExitCode, errors.Join(unwritten, Print(stdout, dir, format, tl)))
+func present(stdout io.Writer, dir string, as Output, tl *model.Timeline, unwritten error) error {
+	return ExitWith(tl.Verdict.ExitCode, errors.Join(unwritten, Print(stdout, dir, as, tl)))
 }
 
-func Print(w io.Writer, dir, format string, tl *model.Timeline) error {
+// An Output is how a judged run is printed.
+type Output struct {
+	Format  string // the name of one of [report.Formats]
+	Verbose bool   // each window too, with its evidence and rivals
+}
+
+// Print prints the judged run that is kept in dir.
+func Print(w io.Writer, dir string, as Output, tl *model.Timeline) error {
 	s := StyleOf(w)
-	return report.Formats[format](w, tl, report.Options{Color: s.Color, Unicode: s.Unicode, Width: s.Width, RunDir: dir, Page: dashboard.Files()})
+	return report.Formats[as.Format](w, tl, report.Options{Verbose: as.Verbose, Color: s.Color, Unicode: s.Unicode, Width: s.Width, RunDir: dir, Page: dashboard.Files()})
 }
 
 // Load judges the saved run at path, a run's directory or its recording. Where only its timeline.json is left it

@@ -22,7 +22,7 @@ import (
 type fetcher func(ctx context.Context, run *deploy.Run, have io.Reader, w io.Writer) (deploy.Retrieved, error)
 
 // Retrieve fetches a run's result into dir, and prints it. What it fetched it keeps, also if the rest does not come.
-func Retrieve(ctx context.Context, run *deploy.Run, fetch fetcher, dir, format string, stdout, stderr io.Writer) error {
+func Retrieve(ctx context.Context, run *deploy.Run, fetch fetcher, dir string, as Output, stdout, stderr io.Writer) error {
 	if err := CreateDir(dir); err != nil {
 		return err
 	}
@@ -50,13 +50,13 @@ func Retrieve(ctx context.Context, run *deploy.Run, fetch fetcher, dir, format s
 		if err != nil {
 			return err
 		}
-		return deliver(stdout, dir, format, tl)
+		return deliver(stdout, dir, as, tl)
 	case got.From == deploy.FromLog:
 		tl, err := report.ReadJSON(bytes.NewReader(got.Timeline))
 		if err != nil {
 			return err
 		}
-		return deliver(stdout, dir, format, tl)
+		return deliver(stdout, dir, as, tl)
 	}
 	fmt.Fprintf(stdout, "%s\n", got.Verdict)
 	return ExitWith(verdictCode(got.Verdict), fmt.Errorf("only the verdict of run %s could be had: the Pod was gone before its result was fetched", run.Name))

@@ -34,7 +34,7 @@ func runFlags(o *run.Options, cmd *cobra.Command) {
 	f.StringVar(&o.Pacing, "pacing", string(loadgen.Economical), "economical: wait for due instants asleep; precise: wake early and spin, for more CPU")
 	f.StringArrayVar(&o.GateExprs, "fail-if", nil, "a gate `EXPR`, such as 'failed>0' or 'downtime.total>500ms' (repeatable)")
 	f.StringVar(&o.Out, "out", "", "directory for the recording and timeline.json (default runs/RUN)")
-	f.StringVarP(&o.Format, "output", "o", "table", "result on standard output: "+run.FormatNames())
+	outputFlags(&o.Output, f)
 	f.StringVar(&o.Dashboard, "dashboard", "", "serve the live page here, such as 127.0.0.1:8080")
 	f.BoolVar(&o.NoCapture, "no-capture", false, "pass the command's output through without marking it on the timeline")
 	f.StringVar(&o.Scheme, "scheme", "http", "scheme for svc/ targets: "+loadgen.Schemes(""))
@@ -58,6 +58,12 @@ func runFlags(o *run.Options, cmd *cobra.Command) {
 	f.DurationVar(&o.MaxDuration, "max-duration", 2*time.Hour, "the Job ends itself after this, whatever happens")
 	f.DurationVar(&o.WorkstationTimeout, "workstation-timeout", 5*time.Minute, "the Job ends the run of a command, and keeps its result, if this machine was not heard of for so long (0: only --max-duration does)")
 	f.DurationVar(&o.Hold, "hold", 10*time.Minute, "the Job keeps its result for so long, if it cannot be fetched at once")
+}
+
+// outputFlags gives f the flags that say how a result is printed.
+func outputFlags(as *run.Output, f *pflag.FlagSet) {
+	f.StringVarP(&as.Format, "output", "o", "table", "result on standard output: "+run.FormatNames())
+	f.BoolVarP(&as.Verbose, "verbose", "v", false, "show each window of an incident, with its evidence and rivals")
 }
 
 // kubeFlags gives f the flags that say which cluster is meant, kubectl's own.

@@ -77,7 +77,8 @@ func newStatus() *cobra.Command {
 
 func newRetrieve() *cobra.Command {
 	var kube run.Kube
-	var out, format string
+	var out string
+	var as run.Output
 	cmd := &cobra.Command{
 		Use:   "retrieve RUN",
 		Short: "Fetch the result of a run in the cluster",
@@ -88,7 +89,7 @@ the same command goes on from there.`,
 		Example: "  lapse retrieve lapse -n shop --out runs/nightly",
 		Args:    exactly(1, "the RUN to fetch, as `lapse status` lists it"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := run.CheckFormat(format); err != nil {
+			if err := run.CheckFormat(as.Format); err != nil {
 				return err
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
@@ -98,12 +99,12 @@ the same command goes on from there.`,
 				return err
 			}
 			job.Notify = func(what string) { fmt.Fprintln(cmd.ErrOrStderr(), what) }
-			return run.Retrieve(ctx, job, deploy.Retrieve, cmp.Or(out, filepath.Join("runs", args[0])), format, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return run.Retrieve(ctx, job, deploy.Retrieve, cmp.Or(out, filepath.Join("runs", args[0])), as, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	kubeFlags(&kube, cmd.Flags())
 	cmd.Flags().StringVar(&out, "out", "", "directory for what is fetched (default runs/RUN)")
-	cmd.Flags().StringVarP(&format, "output", "o", "table", "format: "+run.FormatNames())
+	outputFlags(&as, cmd.Flags())
 	return cmd
 }
 

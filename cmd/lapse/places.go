@@ -52,7 +52,7 @@ var usedIn = map[string]place{
 	"header": attended, "echo": attended, // gen would print them
 	"header-from": ofJob, "echo-from": ofJob,
 
-	"out": attended, "output": attended, "dashboard": attended, "no-capture": attended,
+	"out": attended, "output": attended, "verbose": attended, "dashboard": attended, "no-capture": attended,
 
 	"here":  fromHere,
 	"image": ofJob, "cpu": ofJob, "image-pull-secret": ofJob, "avoid-node": ofJob, "max-duration": ofJob, "hold": ofJob,
@@ -68,6 +68,7 @@ var instead = map[string]string{
 	"echo-from":   "give the text itself with --echo: it stays on this machine",
 	"out":         "`lapse retrieve RUN -n NAMESPACE --out DIR` fetches the result",
 	"output":      "`lapse retrieve RUN -n NAMESPACE -o FORMAT` prints the result",
+	"verbose":     "`lapse retrieve RUN -n NAMESPACE -v` prints the result",
 	"dashboard":   "`lapse attach RUN -n NAMESPACE --dashboard ADDR` serves the page",
 	"no-capture":  "it is for a command after --",
 	"here":        "drop it: `lapse gen` prints a Job",

@@ -64,28 +64,28 @@ func (j *judging) load(path string) (*model.Timeline, error) {
 
 func newReport() *cobra.Command {
 	var j judging
-	var format string
+	var as run.Output
 	cmd := &cobra.Command{
 		Use:     "report RUN",
 		Short:   "Judge and print a saved run again",
 		Example: "  lapse report runs/lapse-20261121-101500-ab3d --join 500ms -o json",
 		Args:    exactly(1, "the RUN to report: a directory such as runs/…"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := run.CheckFormat(format); err != nil {
+			if err := run.CheckFormat(as.Format); err != nil {
 				return err
 			}
 			tl, err := j.load(args[0])
 			if err != nil {
 				return err
 			}
-			if err := run.Print(cmd.OutOrStdout(), args[0], format, tl); err != nil {
+			if err := run.Print(cmd.OutOrStdout(), args[0], as, tl); err != nil {
 				return err
 			}
 			return run.ExitWith(tl.Verdict.ExitCode, nil)
 		},
 	}
 	j.flags(cmd)
-	cmd.Flags().StringVarP(&format, "output", "o", "table", "format: "+run.FormatNames())
+	outputFlags(&as, cmd.Flags())
 	return cmd
 }
 

@@ -24,7 +24,7 @@ import (
 
 // localFlags concern the workstation, or the Job as the API server knows it. All others are in the Spec.
 var localFlags = []string{
-	"out", "output", "dashboard", "no-capture", "here", "kubeconfig", "context",
+	"out", "output", "verbose", "dashboard", "no-capture", "here", "kubeconfig", "context",
 	"image", "image-pull-secret", "cpu", "avoid-node",
 }
 

@@ -62,10 +62,6 @@ func (f finding) has(id int) bool {
 	return slices.ContainsFunc(f.windows, func(w model.Window) bool { return w.ID == id })
 }
 
-func compareDowntime(a, b model.Window) int {
-	return cmp.Or(cmp.Compare(a.Downtime.Max, b.Downtime.Max), cmp.Compare(a.Length.Max, b.Length.Max))
-}
-
 // text is the cause with how sure it is.
 func (f finding) text() string { return fmt.Sprintf("%s [%s]", f.Text, f.Confidence) }
 
@@ -131,54 +127,43 @@ func windowList(windows []model.Window) string {
 	return "windows " + strings.Join(parts, ", ")
 }
 
-// causes writes why the windows opened, each cause once, and what to change.
-func causes(p *page, tl *model.Timeline) {
-	told, others := findings(tl)
-	if len(told) == 0 {
-		return
+// causesSection says why the windows opened, each cause once, with its evidence and rivals.
+func causesSection(v *view) section {
+	told, others := findings(v.Timeline)
+	if len(told) == 0 || !v.detailed() {
+		return section{}
 	}
-	p.WriteByte('\n')
-	remark := ""
+	s := section{title: "causes"}
 	if slices.ContainsFunc(told, func(f finding) bool { return len(f.Evidence) > 0 }) {
-		remark = "why: times are from the first failure of the first window named"
+		s.remark = "why: times are from the first failure of the first window named"
 	}
-	p.heading("CAUSES", remark)
 	for _, f := range told {
-		p.paragraph([]span{{"   ", normal}, p.span(windowList(f.windows), normal), {"  ", normal}}, f.text(), bold)
-		evidence(p, f.first(), f.Evidence)
+		n := note{label: windowList(f.windows), text: f.text(), tone: bold, details: evidence(f.first(), f.Evidence)}
 		for _, rival := range f.Rivals {
-			detail(p, "rival", rival, dim)
+			n.details = append(n.details, note{label: "rival", text: rival, tone: dim})
 		}
+		s.blocks = append(s.blocks, n)
 	}
 	for _, f := range others {
-		p.paragraph([]span{{"   ", normal}, p.span(windowList(f.windows), normal), {"  ", normal}}, f.restText(), normal)
+		s.blocks = append(s.blocks, note{label: windowList(f.windows), text: f.restText()})
 	}
-	list := fixes(tl)
-	for _, f := range list {
-		lead := []span{{" ", normal}, p.span("FIX", bold), {"  ", normal}}
-		text := f.text
-		if len(list) > 1 || len(f.windows) < len(tl.Windows) {
-			text = windowList(f.windows) + ": " + text
-		}
-		p.paragraph(lead, text, green)
+	if len(v.Incidents) > 0 { // which told the fixes
+		return s
 	}
+	for _, f := range fixes(v.Timeline) {
+		s.blocks = append(s.blocks, note{label: "fix for " + windowList(f.windows), text: f.text, tone: green})
+	}
+	return s
 }
 
-// evidence writes the facts a cause rests on, each at its distance from the window's start.
-func evidence(p *page, w model.Window, facts []model.Evidence) {
-	facts = slices.SortedStableFunc(slices.Values(facts), func(a, b model.Evidence) int {
-		return cmp.Compare(when(a), when(b))
-	})
-	var rows [][]span
+// evidence are the facts a cause rests on, each at its distance from the window's start.
+func evidence(w model.Window, facts []model.Evidence) []note {
+	facts = slices.SortedStableFunc(slices.Values(facts), func(a, b model.Evidence) int { return cmp.Compare(when(a), when(b)) })
+	var notes []note
 	for _, fact := range facts {
-		rows = append(rows, []span{p.span(sinceStart(w, fact.At), cyan), p.span(fact.Text, normal)})
+		notes = append(notes, note{label: "why", at: sinceStart(w, fact.At), text: fact.Text})
 	}
-	label := "why"
-	for _, row := range align(rows, 0) {
-		lead := []span{{"      ", normal}, p.span(fmt.Sprintf("%-7s", label), dim), row[0], row[1]}
-		p.paragraph(lead, row[2].text, normal)
-		label = ""
-	}
+	return notes
 }
 
 // when orders evidence: what has no instant comes last.

@@ -18,43 +18,25 @@ const mostHammerErrors = 5
 // heyNote says what the background load's figures are worth.
 const heyNote = "not part of the verdict; hey re-sends silently and ignores cut-off bodies: its errors are the least there were"
 
-// hammer writes what the background load saw: it is no evidence, but says how busy the Service was.
-func hammer(p *page, tl *model.Timeline) {
-	h := tl.Hammer
+// hammerSection has what the background load saw: it is no evidence, but says how busy the Service was.
+func hammerSection(v *view) section {
+	h := v.Hammer
 	if h == nil {
-		return
+		return section{}
 	}
-	p.WriteByte('\n')
-	lead := []span{{" ", normal}, p.span("BACKGROUND LOAD", bold), {"  ", normal}}
-	p.paragraph(lead, strings.Join([]string{"hey " + h.Args, hammerTime(tl)}, " · "), normal)
-	indent := []span{{"   ", normal}}
+	s := section{title: "background load", blocks: []block{note{text: "hey " + h.Args + " · " + hammerTime(v.Timeline)}}}
 	if h.Error != "" {
-		p.paragraph(indent, "failed: "+h.Error, yellow)
+		s.blocks = append(s.blocks, note{text: "failed: " + h.Error, tone: yellow})
 	}
 	if h.Summary == nil {
-		return
+		return s
 	}
-	p.paragraph(indent, hammerText(h.Summary), normal)
+	saw := note{text: hammerText(h.Summary)}
 	for _, line := range hammerErrors(h.Summary.Errors) {
-		p.paragraph([]span{{"     ", normal}}, line, yellow)
+		saw.details = append(saw.details, note{label: "error", text: line, tone: yellow})
 	}
-	p.paragraph(append(indent, p.span("note  ", dim)), heyNote, dim)
-}
-
-// hammerParts says in one line what the background load was and saw, and what that is worth; nothing where there was none.
-func hammerParts(tl *model.Timeline) (command, text string) {
-	h := tl.Hammer
-	if h == nil {
-		return "", ""
-	}
-	parts := []string{hammerTime(tl)}
-	if h.Error != "" {
-		parts = append(parts, "failed: "+h.Error)
-	}
-	if h.Summary != nil {
-		parts = append(parts, hammerText(h.Summary), heyNote)
-	}
-	return "hey " + h.Args, strings.Join(parts, " · ")
+	s.blocks = append(s.blocks, saw, note{label: "note", text: heyNote, tone: dim})
+	return s
 }
 
 // hammerTime says when the background load ran, and if that was not until the run's end.

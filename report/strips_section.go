@@ -28,6 +28,8 @@ type chart struct {
 	label int             // cells the rows' labels take
 	exits []exit          // of containers
 	used  map[string]bool // glyphs drawn, for the legend
+
+	steady, hidden int // Pods without a row: nothing happened to them, and too little
 }
 
 // A row of a chart.
@@ -36,34 +38,36 @@ type row struct {
 	cells []span
 }
 
-// strips draws the run as text: the wrapped command, what each judged target saw, and what the
-// cluster did at the same time.
-func strips(p *page, tl *model.Timeline) {
-	if tl.Buckets.Width <= 0 || tl.Run.Duration <= 0 || len(tl.Buckets.Targets) == 0 {
-		return
+// stripsSection draws the run as text: the wrapped command, what each judged target saw, and what the
+// cluster did at the same time. Documents leave it out.
+func stripsSection(v *view) section {
+	if v.Buckets.Width <= 0 || v.Run.Duration <= 0 || len(v.Buckets.Targets) == 0 {
+		return section{}
 	}
-	exits := exitsOf(tl)
-	pods, steady, hidden := podsToShow(tl, exits)
-	c := &chart{page: p, tl: tl, exits: exits, used: map[string]bool{}}
+	c := &chart{page: newPage(v.Options), tl: v.Timeline, exits: exitsOf(v.Timeline), used: map[string]bool{}}
+	var pods []model.Pod
+	pods, c.steady, c.hidden = podsToShow(v.Timeline, c.exits)
 	labels := c.podLabels(pods)
 	c.label = c.labelWidth(slices.Collect(maps.Values(labels)))
-	c.cell, c.cells = cellSize(tl.Run.Duration, tl.Buckets.Width, p.Width-c.label-5)
-	c.slots = int(c.cell / tl.Buckets.Width)
+	c.cell, c.cells = cellSize(v.Run.Duration, v.Buckets.Width, c.Width-c.label-5)
+	c.slots = int(c.cell / v.Buckets.Width)
+	draw := func(p *page) {
+		c.page = p
+		rows := slices.Concat([]row{c.axis()}, c.commandRow(), c.targetRows(), c.endpointRows())
+		for _, pod := range pods {
+			rows = append(rows, c.podRows(pod, labels[pod.UID])...)
+		}
+		c.draw(rows)
+	}
+	return section{title: "timeline", remark: "one cell = " + FormatDuration(min(c.cell, v.Run.Duration)), blocks: []block{drawing(draw)}}
+}
 
-	rows := []row{c.axis()}
-	rows = append(rows, c.commandRow()...)
-	rows = append(rows, c.targetRows()...)
-	rows = append(rows, c.endpointRows()...)
-	for _, pod := range pods {
-		rows = append(rows, c.podRows(pod, labels[pod.UID])...)
-	}
-	p.WriteByte('\n')
-	p.heading("TIMELINE", "one cell = "+FormatDuration(min(c.cell, tl.Run.Duration)))
+func (c *chart) draw(rows []row) {
 	for _, r := range rows {
-		label := cut(r.label, c.label, p.ellipsis())
-		p.line(slices.Concat([]span{{"   ", normal}, {label + strings.Repeat(" ", c.label-columns(label)+2), normal}}, r.cells)...)
+		label := cut(r.label, c.label, c.ellipsis())
+		c.line(slices.Concat([]span{{"   ", normal}, {label + strings.Repeat(" ", c.label-columns(label)+2), normal}}, r.cells)...)
 	}
-	c.legend(steady, hidden)
+	c.legend()
 }
 
 // labelWidth is what the labels need, up to a third of the screen.
@@ -88,10 +92,10 @@ func (c *chart) labelWidth(labels []string) int {
 
 // names are the labels of the judged targets.
 func (c *chart) names() map[string]string {
-	all := targetNames(c.page, c.tl)
+	all := targetNames(c.tl, c.nameWidth())
 	names := map[string]string{}
 	for _, t := range judged(c.tl) {
-		names[t.Name] = all[t.Name]
+		names[t.Name] = c.say(all[t.Name])
 	}
 	return names
 }
@@ -669,7 +673,7 @@ func lastPart(name string) string {
 }
 
 // legend explains the glyphs that were drawn, and no others.
-func (c *chart) legend(steady, hidden int) {
+func (c *chart) legend() {
 	var parts []string
 	for _, name := range levelOrder {
 		if c.used[name] {
@@ -698,11 +702,11 @@ func (c *chart) legend(steady, hidden int) {
 	for _, line := range exitLines(c.exits) {
 		c.line(c.page.span("   "+line, normal))
 	}
-	if steady > 0 {
-		c.line(c.page.span("   "+plural(steady, "more Pod")+" ready all the time", dim))
+	if c.steady > 0 {
+		c.line(c.page.span("   "+plural(c.steady, "more Pod")+" ready all the time", dim))
 	}
-	if hidden > 0 {
-		c.line(c.page.span("   "+plural(hidden, "more Pod")+" changed, less: see timeline.json", dim))
+	if c.hidden > 0 {
+		c.line(c.page.span("   "+plural(c.hidden, "more Pod")+" changed, less: see timeline.json", dim))
 	}
 }
 

@@ -14,7 +14,7 @@ func loadSection(change func(*model.Timeline)) string {
 	tl := race()
 	change(tl)
 	p := newPage(Options{Width: 160, Unicode: true})
-	hammer(p, tl)
+	p.section(hammerSection(&view{Timeline: tl}))
 	return p.String()
 }
 

@@ -1,0 +1,155 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"lapse/correlate/model"
+	"lapse/timeline"
+)
+
+// A document is a summary before it is printed: what it says and in which order. Terminal, Markdown and HTML each print it in
+// their own way; none of them knows what a section is about.
+type document struct {
+	badge    string // the verdict in a word
+	tone     style
+	headline string
+	trust    string   // whether the measurement was sound
+	caveats  []string // why it proves less than it was to prove
+	measured string   // what was measured; empty if the sections say it
+	sections []section
+}
+
+// sections are what a summary says below its verdict. Each is a file, and a line here.
+var sections = []func(*view) section{
+	gatesSection, incidentsSection, windowsSection, causesSection, unobservedSection, stripsSection, latencySection, hammerSection,
+	validitySection, filesSection,
+}
+
+// A section has a title and what stands below it. One without blocks is left out.
+type section struct {
+	title  string
+	remark string // what the whole section is about
+	blocks []block
+	tight  bool // on a screen it follows the one before without an empty line
+}
+
+// A block is a [note], a [table] or a [drawing].
+type block any
+
+// A note is a paragraph.
+type note struct {
+	label    string // before the text
+	at       string // when, between label and text
+	text     string
+	after    string // a remark behind the text
+	tone     style
+	verbatim bool // the text is to be copied: a path, a command
+	details  []note
+}
+
+// A table has rows of as many cells as it has columns.
+type table struct {
+	item     string // what a row is about: "incident"
+	columns  []column
+	rows     []tableRow
+	more     string // what was left out
+	headless bool   // a screen needs no column titles
+}
+
+type column struct {
+	title string
+	right bool   // figures: flush right
+	label string // where a screen is too narrow for the column, its cells stand below their rows behind this
+	lead  string // and begin with this there
+}
+
+type tableRow struct {
+	cells []cell
+	notes []note // what is said below the row
+}
+
+type cell struct {
+	text     string
+	exact    string // the same at length, for documents; empty if text says it all
+	tone     style
+	verbatim bool // a name or text from outside
+}
+
+// A drawing is for screens only.
+type drawing func(*page)
+
+// A view is a run, and what of it is to be shown.
+type view struct {
+	*model.Timeline
+	Options
+	names map[string]string // of targets, short
+}
+
+// summaryOf composes the summary of a run. Names of targets are cut to a number of columns.
+func summaryOf(tl *model.Timeline, opts Options, nameWidth int) document {
+	v := &view{tl, opts, targetNames(tl, nameWidth)}
+	badge, tone := badgeOf(tl)
+	d := document{badge: badge, tone: tone, headline: headline(tl), trust: trust(tl), caveats: caveats(tl), measured: measured(tl)}
+	for _, compose := range sections {
+		if s := compose(v); len(s.blocks) > 0 {
+			d.sections = append(d.sections, s)
+		}
+	}
+	return d
+}
+
+// documentNames is the width of a target's name in documents. They have none themselves, but a table cell has.
+const documentNames = 40
+
+// targetNames gives each target the shortest name that tells it from the others: its kind, or its own name, cut to width.
+func targetNames(tl *model.Timeline, width int) map[string]string {
+	kinds := map[timeline.TargetKind]int{}
+	for _, t := range judged(tl) {
+		kinds[t.Kind]++
+	}
+	names := map[string]string{}
+	for _, t := range tl.Targets {
+		name := t.Name
+		if kinds[t.Kind] == 1 && len(tl.Run.Services)+len(tl.Run.URLs) <= 1 {
+			name = string(t.Kind)
+		}
+		names[t.Name] = cutMiddle(clean(name), width, "…")
+	}
+	return names
+}
+
+// name is a target's short name.
+func (v *view) name(target string) string { return cmp.Or(v.names[target], target) }
+
+// nameList joins the short names of targets.
+func (v *view) nameList(targets []string) string {
+	short := make([]string, len(targets))
+	for i, t := range targets {
+		short[i] = v.name(t)
+	}
+	return strings.Join(short, ", ")
+}
+
+// judged are the targets that count.
+func judged(tl *model.Timeline) []model.Target {
+	return slices.DeleteFunc(slices.Clone(tl.Targets), func(t model.Target) bool { return !t.Kind.Judged() })
+}
+
+func sum[T any, N ~int | ~int64 | ~float64](list []T, value func(T) N) N {
+	var total N
+	for _, v := range list {
+		total += value(v)
+	}
+	return total
+}
+
+func count[T any](list []T, is func(T) bool) int {
+	return sum(list, func(v T) int {
+		if is(v) {
+			return 1
+		}
+		return 0
+	})
+}

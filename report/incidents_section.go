@@ -1,0 +1,230 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"lapse/correlate/model"
+)
+
+// What a summary shows of incidents at most; timeline.json has the rest.
+const (
+	maxIncidents = 10
+	maxCauses    = 3 // of an incident
+)
+
+// incidentsSection tells each incident once, the most harmful first: who lost how much, what set it off, the cause and the fix.
+func incidentsSection(v *view) section {
+	if len(v.Incidents) == 0 {
+		return section{}
+	}
+	all := mostHarmful(v.Incidents)
+	shown := all[:min(len(all), maxIncidents)]
+	t := table{item: "incident", columns: []column{
+		{title: "#", right: true}, {title: "start"}, {title: "lasted"}, {title: "downtime", label: "down"}, {title: "requests"},
+		{title: "seen by", label: "seen"}, {title: "error", label: "error"}, {title: "set off by", label: "by"},
+	}}
+	fixes := map[string]int{} // the incident that a fix was told with
+	for _, in := range shown {
+		t.rows = append(t.rows, v.incidentRow(in, fixes))
+	}
+	if more := len(all) - len(shown); more > 0 {
+		t.more = fmt.Sprintf("and %s that did less harm: see timeline.json", plural(more, "more incident"))
+	}
+	s := section{title: "incidents", remark: "times are UTC", blocks: []block{t}}
+	if len(all) > 1 {
+		s.remark += "; the most harmful first"
+	}
+	if !v.detailed() {
+		s.blocks = append(s.blocks, note{text: "each window, with evidence and rivals: -v", tone: dim})
+	}
+	return s
+}
+
+// mostHarmful sorts incidents by downtime, the longest first. The page sorts them so too.
+func mostHarmful(incidents []model.Incident) []model.Incident {
+	return slices.SortedStableFunc(slices.Values(incidents), func(a, b model.Incident) int {
+		return cmp.Or(cmp.Compare(b.Downtime.Max, a.Downtime.Max), cmp.Compare(b.Failed, a.Failed), cmp.Compare(b.Slow, a.Slow))
+	})
+}
+
+func (v *view) incidentRow(in model.Incident, told map[string]int) tableRow {
+	windows := v.windowsOf(in)
+	tone := redBold
+	if in.Failed == 0 {
+		tone = yellow
+	}
+	row := tableRow{cells: []cell{
+		{text: fmt.Sprint(in.ID)},
+		{text: startText(v.Timeline, onset(in, windows)), exact: clock(v.Timeline, onset(in, windows), openAtStart(windows), false)},
+		{text: lasted(in, windows), tone: bold},
+		{text: incidentDowntime(in, windows), tone: tone},
+		{text: incidentRequests(in)},
+		{text: v.nameList(in.Targets), verbatim: true},
+		{text: incidentErrors(in), verbatim: true},
+		{text: triggerText(in), verbatim: len(in.Triggers) > 0},
+	}}
+	if len(in.Targets) > 1 {
+		row.notes = append(row.notes, note{label: "lost", text: v.losses(in, windows)})
+	}
+	for _, text := range v.incidentDoubts(in, windows) {
+		row.notes = append(row.notes, note{label: "note", text: text, tone: dim})
+	}
+	row.notes = append(row.notes, incidentCauses(in, windows, told)...)
+	return row
+}
+
+func (v *view) windowsOf(in model.Incident) []model.Window {
+	return slices.DeleteFunc(slices.Clone(v.Windows), func(w model.Window) bool { return !slices.Contains(in.Windows, w.ID) })
+}
+
+// onset is when the first window began: of requests cut in flight, when they were cut.
+func onset(in model.Incident, windows []model.Window) model.Instant {
+	if len(windows) == 1 {
+		return begun(windows[0])
+	}
+	return in.Start
+}
+
+func openAtStart(windows []model.Window) bool {
+	return len(windows) > 0 && windows[0].Open.Start
+}
+
+// lasted is from when the first window began to when the last one ended.
+func lasted(in model.Incident, windows []model.Window) string {
+	if len(windows) == 1 {
+		return windowLength(windows[0])
+	}
+	length := model.Length{Min: max(0, in.End.Earliest-in.Start.Latest), Max: in.End.Latest - in.Start.Earliest}
+	return FormatLength(length, in.Open) + " in " + plural(len(in.Windows), "window")
+}
+
+// incidentDowntime is the worst target's.
+func incidentDowntime(in model.Incident, windows []model.Window) string {
+	switch {
+	case in.Failed == 0:
+		return "none, slow"
+	case len(windows) == 1:
+		return downtimeText(windows[0])
+	}
+	return FormatLength(in.Downtime, in.Open)
+}
+
+// incidentRequests says how many requests failed or were slow of those that an incident is about.
+func incidentRequests(in model.Incident) string {
+	slow := fmt.Sprintf("%d/%d slow", in.Slow, in.Sent)
+	if in.Failed == 0 {
+		return slow
+	}
+	text := fmt.Sprintf("%d/%d failed  %s", in.Failed, in.Sent, FormatShare(float64(in.Failed)/float64(max(1, in.Sent))))
+	if in.Slow > 0 {
+		text += ", " + slow
+	}
+	return text
+}
+
+func incidentErrors(in model.Incident) string {
+	if in.Failed == 0 {
+		return "answered late"
+	}
+	return classList(in.Classes)
+}
+
+func triggerText(in model.Incident) string {
+	texts := make([]string, len(in.Triggers))
+	for i, t := range in.Triggers {
+		texts[i] = t.Text
+	}
+	return cmp.Or(strings.Join(texts, "; "), "not known")
+}
+
+// losses says what each target lost, the one that lost most first.
+func (v *view) losses(in model.Incident, windows []model.Window) string {
+	var parts []string
+	for _, target := range in.Targets {
+		var lost model.Length
+		open, sent, failed, slow := false, 0, 0, 0
+		for _, w := range windows {
+			if w.Target == target {
+				lost.Min, lost.Max = lost.Min+w.Downtime.Min, lost.Max+w.Downtime.Max
+				open, sent, failed, slow = open || isOpen(w), sent+w.Sent, failed+w.Failed, slow+w.Slow
+			}
+		}
+		part := fmt.Sprintf("%s %s (%d/%d failed)", v.name(target), FormatLength(lost, open), failed, sent)
+		if failed == 0 {
+			part = fmt.Sprintf("%s nothing (%d/%d slow)", v.name(target), slow, sent)
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// incidentDoubts says what of an incident was not observed or is not final, and, where no rule explains it, what its failures said.
+func (v *view) incidentDoubts(in model.Incident, windows []model.Window) []string {
+	var notes []string
+	add := func(text string) {
+		if text != "" && !slices.Contains(notes, text) {
+			notes = append(notes, text)
+		}
+	}
+	for _, w := range windows {
+		if len(in.Causes) == 0 || in.Causes[0].Rule == "unexplained" {
+			for _, e := range w.Errors {
+				add(e.Class + ": " + e.Text)
+			}
+		}
+		add(openText(v.Timeline, w))
+	}
+	if in.Live {
+		add("not final: later requests may change it")
+	}
+	return notes
+}
+
+// incidentCauses are the causes, the one that explains most failures first, and the fixes. A fix that was told with another incident
+// is only referred to.
+func incidentCauses(in model.Incident, windows []model.Window, told map[string]int) []note {
+	var causes, fixes []note
+	for i, c := range in.Causes {
+		if i == maxCauses {
+			causes = append(causes, note{label: "cause", text: plural(len(in.Causes)-i, "more rule") + " for other windows: -v"})
+			break
+		}
+		causes = append(causes, note{label: "cause", text: causeText(c, windows), tone: bold})
+		switch first, known := told[c.Fix]; {
+		case c.Fix == "" || first == in.ID:
+		case known:
+			fixes = append(fixes, note{label: "fix", text: fmt.Sprintf("that of incident %d", first), tone: green})
+		default:
+			told[c.Fix] = in.ID
+			fixes = append(fixes, note{label: "fix", text: c.Fix, tone: green})
+		}
+	}
+	return append(causes, fixes...)
+}
+
+// causeText is a cause with how sure it is, and of how many windows: its text tells of the one where it was measured best.
+func causeText(c model.IncidentCause, windows []model.Window) string {
+	text := fmt.Sprintf("%s (%s confidence): %s", c.Rule, c.Confidence, c.Text)
+	switch {
+	case len(c.Windows) < 2:
+		return text
+	case c.Rule == "unexplained":
+		return fmt.Sprintf("%s; %d windows are unexplained", text, len(c.Windows))
+	}
+	text += fmt.Sprintf("; the best measured of %d windows with this cause", len(c.Windows))
+	confidences := map[model.Confidence]int{}
+	for _, w := range windows {
+		if slices.Contains(c.Windows, w.ID) && len(w.Causes) > 0 {
+			confidences[w.Causes[0].Confidence]++
+		}
+	}
+	delete(confidences, c.Confidence)
+	for _, other := range slices.Sorted(maps.Keys(confidences)) {
+		text += fmt.Sprintf(", %d of them with %s confidence", confidences[other], other)
+	}
+	return text
+}

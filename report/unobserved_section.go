@@ -1,0 +1,75 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lapse/correlate/model"
+)
+
+// maxGaps is how many stretches of unobserved time are listed, the longest ones.
+const maxGaps = 5
+
+// unobservedSection has when nothing was measured, the longest gaps only.
+func unobservedSection(v *view) section {
+	gaps := sharedGaps(v.Unobserved, v.names)
+	if len(gaps) == 0 {
+		return section{}
+	}
+	slices.SortStableFunc(gaps, func(a, b gap) int { return cmp.Compare(b.End-b.Start, a.End-a.Start) })
+	n := min(len(gaps), maxGaps)
+	shown, rest := gaps[:n], gaps[n:]
+	slices.SortStableFunc(shown, func(a, b gap) int { return cmp.Compare(a.Start, b.Start) })
+	t := table{item: "gap", headless: true, columns: []column{{title: "from (UTC)"}, {title: "for"}, {title: "target"}, {title: "reason"}}}
+	for _, g := range shown {
+		t.rows = append(t.rows, tableRow{cells: []cell{
+			{text: wallClock(v.Timeline, g.Start, "15:04:05.000")}, {text: FormatDuration(g.End - g.Start), tone: bold},
+			{text: strings.Join(g.targets, ", "), verbatim: true}, {text: g.Reason, verbatim: true},
+		}})
+	}
+	if len(rest) > 0 {
+		total := sum(rest, func(g gap) time.Duration { return g.End - g.Start })
+		t.more = fmt.Sprintf("and %s, %s in all", plural(len(rest), "shorter gap"), FormatDuration(total))
+	}
+	return section{title: "unobserved", remark: "neither up nor down: not measured", blocks: []block{t}}
+}
+
+// A gap is unobserved time, with every target that shares it.
+type gap struct {
+	model.Unobserved
+	targets []string
+}
+
+// proberStalled is why time was not observed in which the prober was late with a request, or did not run at all.
+const proberStalled = "prober stalled"
+
+// reasonText says why time was not observed, in one word for one thing.
+func reasonText(reason string) string {
+	switch reason {
+	case "not sent":
+		return proberStalled
+	case "local fault":
+		return "prober failed itself"
+	}
+	return reason
+}
+
+func sharedGaps(list []model.Unobserved, names map[string]string) []gap {
+	var gaps []gap
+	place := map[model.Unobserved]int{}
+	for _, u := range list {
+		name := cmp.Or(names[u.Target], u.Target)
+		u.Target, u.Reason = "", reasonText(u.Reason)
+		i, known := place[u]
+		if !known {
+			i = len(gaps)
+			place[u] = i
+			gaps = append(gaps, gap{Unobserved: u})
+		}
+		gaps[i].targets = append(gaps[i].targets, name)
+	}
+	return gaps
+}

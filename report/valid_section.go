@@ -1,0 +1,112 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"lapse/correlate/model"
+)
+
+// validitySection says how good the measurement itself was.
+func validitySection(v *view) section {
+	return section{title: "valid", blocks: []block{note{text: strings.Join(validityParts(v.Timeline, v.names), " · ")}}}
+}
+
+// validityParts are the figures that tell how good the measurement was.
+func validityParts(tl *model.Timeline, names map[string]string) []string {
+	v := tl.Verdict.Validity
+	parts := []string{
+		"coverage " + FormatCoverage(tl.Verdict.Coverage),
+		lateness(tl, names),
+		"control " + cmp.Or(v.Control, "absent"),
+		fmt.Sprintf("watch gaps %d", v.WatchGaps),
+	}
+	if len(v.LanesOff) > 0 {
+		parts = append(parts, "not watched: "+strings.Join(v.LanesOff, ", "))
+	}
+	if v.NotProbed > 0 {
+		parts = append(parts, plural(v.NotProbed, "Pod")+" not probed directly")
+	}
+	if tl.Run.Unsaved != "" {
+		parts = append(parts, "not all on disk: "+tl.Run.Unsaved)
+	}
+	for _, t := range judged(tl) {
+		if 10*t.NewConnections > t.OK {
+			parts = append(parts, fmt.Sprintf("%s: %d of %s came over a new connection", names[t.Name], t.NewConnections, plural(t.OK, "good answer")))
+		}
+		parts = append(parts, passedOver(tl, t.FailedAddresses, names[t.Name])...)
+	}
+	return parts
+}
+
+// lateness says how far the prober fell behind: one thing, whether requests were late, were not sent or were spoiled by it.
+func lateness(tl *model.Timeline, names map[string]string) string {
+	v := tl.Verdict.Validity
+	late := "late " + FormatShare(v.Late)
+	if v.NotSent == 0 && v.Stalls == 0 {
+		return late
+	}
+	parts := []string{"nothing unobserved"}
+	if dark := stalled(tl); dark > 0 {
+		parts[0] = FormatDuration(dark) + " unobserved"
+	}
+	if v.NotSent > 0 {
+		parts = append(parts, plural(v.NotSent, "request")+" without evidence")
+	}
+	parts = append(parts, late)
+	for _, t := range judged(tl) {
+		if t.AchievedRate < 0.98*t.Rate {
+			parts = append(parts, fmt.Sprintf("%s sent %s/s of %s/s", names[t.Name], rateNumber(t.AchievedRate), rateNumber(t.Rate)))
+		}
+	}
+	return "prober stalled: " + strings.Join(parts, ", ")
+}
+
+// stalled is how long the prober kept the worst judged target from being observed.
+func stalled(tl *model.Timeline) time.Duration {
+	totals := map[string]time.Duration{}
+	for _, u := range tl.Unobserved {
+		if reasonText(u.Reason) == proberStalled {
+			totals[u.Target] += u.End - u.Start
+		}
+	}
+	return slices.Max(append(slices.Collect(maps.Values(totals)), 0))
+}
+
+// maxAddresses is how many of a target's addresses that failed alike are named.
+const maxAddresses = 3
+
+// passedOver tells of addresses that failed before another one answered, those that failed alike together.
+func passedOver(tl *model.Timeline, addresses []model.FailedAddress, target string) []string {
+	least := ""
+	if tl.Run.Live || tl.Run.Aborted != "" {
+		least = "at least "
+	}
+	var parts []string
+	for len(addresses) > 0 {
+		class := addresses[0].Class
+		var alike, others []model.FailedAddress
+		for _, a := range addresses {
+			if a.Class == class {
+				alike = append(alike, a)
+			} else {
+				others = append(others, a)
+			}
+		}
+		addresses = others
+		var names []string
+		for _, a := range alike[:min(len(alike), maxAddresses)] {
+			names = append(names, a.Addr)
+		}
+		if more := len(alike) - maxAddresses; more > 0 {
+			names = append(names, fmt.Sprintf("and %d more", more))
+		}
+		parts = append(parts, fmt.Sprintf("%s: %s failed (%s) before another address answered, for %s%s", target, strings.Join(names, ", "), class, least,
+			plural(sum(alike, func(a model.FailedAddress) int { return a.Connections }), "connection")))
+	}
+	return parts
+}
