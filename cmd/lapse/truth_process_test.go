@@ -309,6 +309,21 @@ func (p *process) peek() *model.Timeline {
 	return tl
 }
 
+// failedSince counts the failures on record of requests sent after an instant. What a busy machine made of the others says nothing of the
+// target, so a test waits for failures, not for requests.
+func (p *process) failedSince(at time.Time) (n int) {
+	tl := p.peek()
+	if tl == nil {
+		return 0
+	}
+	for _, f := range tl.Failures {
+		if f.Sent >= at.Round(0).Sub(tl.T0) {
+			n++
+		}
+	}
+	return n
+}
+
 // read reads a file; one that is not there yet is empty.
 func read(t *testing.T, dir, name string) string {
 	t.Helper()
