@@ -126,6 +126,12 @@ func (c *Cluster) Apply(ctx context.Context, yaml string) error {
 	return err
 }
 
+// ApplyStatus writes the status of objects that are there, as a controller or a kubelet does.
+func (c *Cluster) ApplyStatus(ctx context.Context, yaml string) error {
+	_, err := c.kubectl(ctx, strings.NewReader(yaml), "apply", "--server-side", "--force-conflicts", "--subresource=status", "-f", "-")
+	return err
+}
+
 // Remove deletes a namespace with all that is in it.
 func (c *Cluster) Remove(ctx context.Context, namespace string) error {
 	_, err := c.Kubectl(ctx, "delete", "namespace", namespace, "--ignore-not-found", "--wait", "--timeout=120s")
