@@ -12,14 +12,15 @@ import (
 // listed may import none.
 var mayImport = map[string][]string{
 	"timeline":                  {},
-	"record":                    {"timeline"},
+	"hint":                      {},
+	"record":                    {"hint", "timeline"},
 	"timeline/stepped":          {},
-	"loadgen":                   {"timeline"},
+	"loadgen":                   {"hint", "timeline"},
 	"loadgen/faultserver":       {},
 	"loadgen/hey":               {"timeline", "loadgen"},
 	"kube":                      {},
 	"kube/kubetest":             {"kube"},
-	"watcher":                   {"timeline", "kube"},
+	"watcher":                   {"hint", "timeline", "kube"},
 	"correlate":                 {"timeline", "correlate/model", "correlate/windows", "correlate/cluster", "correlate/causes", "correlate/incidents"},
 	"correlate/incidents":       {"timeline", "correlate/model"},
 	"correlate/model":           {"timeline"},
@@ -28,18 +29,18 @@ var mayImport = map[string][]string{
 	"correlate/cluster":         {"timeline", "correlate/model", "correlate/windows"},
 	"correlate/causes":          {"timeline", "correlate/model", "correlate/quantity", "correlate/windows", "correlate/cluster"},
 	"correlate/truth":           {"correlate/model"},
-	"correlate/verdict":         {"timeline", "correlate/model", "correlate/quantity"},
+	"correlate/verdict":         {"hint", "timeline", "correlate/model", "correlate/quantity"},
 	"correlate/compare":         {"timeline", "correlate/model", "correlate/quantity", "correlate/windows"},
-	"report":                    {"timeline", "correlate/model", "correlate/verdict", "correlate/compare"},
+	"report":                    {"hint", "timeline", "correlate/model", "correlate/verdict", "correlate/compare"},
 	"report/schematest":         {"report"},
 	"dashboard":                 {},
 	"dashboard/internal/sample": {"timeline", "correlate/cluster", "correlate/model"},
 	"dashboard/ui/dev":          {"dashboard", "dashboard/internal/sample", "correlate/model", "timeline"},
 	"dashboard/ui/picture":      {},
-	"deploy":                    {"timeline", "kube"},
+	"deploy":                    {"hint", "timeline", "kube"},
 	"deploy/mkimage":            {},
-	"run":                       {"timeline", "record", "loadgen", "loadgen/hey", "kube", "watcher", "correlate", "correlate/model", "correlate/verdict", "report", "dashboard", "deploy"},
-	"cmd/lapse":                 {"run", "timeline", "record", "loadgen", "loadgen/faultserver", "loadgen/hey", "correlate", "correlate/model", "correlate/causes", "correlate/verdict", "report", "deploy"},
+	"run":                       {"hint", "timeline", "record", "loadgen", "loadgen/hey", "kube", "watcher", "correlate", "correlate/model", "correlate/verdict", "report", "dashboard", "deploy"},
+	"cmd/lapse":                 {"hint", "run", "timeline", "record", "loadgen", "loadgen/faultserver", "loadgen/hey", "correlate", "correlate/model", "correlate/causes", "correlate/verdict", "report", "deploy"},
 
 	"cmd/lapse/internal/selftest": {"timeline", "loadgen/faultserver", "correlate/model", "correlate/quantity", "correlate/truth", "correlate/verdict"},
 }
@@ -96,7 +97,7 @@ func TestTheProgramDoesWithoutWhatCostsTensOfMegabytes(t *testing.T) {
 }
 
 func TestTopLevelFoldersAreTheAgreedOnes(t *testing.T) {
-	agreed := []string{"cmd", "correlate", "dashboard", "deploy", "docs", "kube", "loadgen", "record", "report", "run", "sandbox", "timeline", "tools", "watcher"}
+	agreed := []string{"cmd", "correlate", "dashboard", "deploy", "docs", "hint", "kube", "loadgen", "record", "report", "run", "sandbox", "timeline", "tools", "watcher"}
 	tracked, err := exec.Command("git", "ls-files").Output()
 	if err != nil {
 		t.Fatalf("git ls-files: %v", err)

@@ -118,7 +118,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 	header.Set("Cache-Control", "no-cache")
 	if !s.knowsHost(r.Host) {
-		http.Error(w, "not served under this host name\nhint: open the page as http://127.0.0.1:PORT/, through kubectl port-forward or an SSH tunnel if it is elsewhere", http.StatusForbidden)
+		http.Error(w, "not served under this host name: open the page as http://127.0.0.1:PORT/, through kubectl port-forward or an SSH tunnel if it is elsewhere", http.StatusForbidden)
 		return
 	}
 	s.mux.ServeHTTP(w, r)

@@ -19,6 +19,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"lapse/timeline"
 )
 
@@ -287,7 +290,8 @@ func TestFollowEndsWhenThePodHasGone(t *testing.T) {
 			if n == 1 {
 				return &cutAfter{conn, 300}, nil
 			}
-			return nil, &GoneError{Pod: "lapse-x7k2p-abcde", Namespace: "shop", Run: "lapse-x7k2p", Detail: "ended with exit code 0", Ended: true}
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "lapse-x7k2p-abcde", Labels: map[string]string{RunLabel: "lapse-x7k2p"}}}
+			return nil, goneError(pod, "ended with exit code 0", true)
 		}
 		run.record(t, strings.Repeat("facts", 1000))
 		var copied bytes.Buffer

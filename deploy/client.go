@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"lapse/hint"
 	"lapse/timeline"
 )
 
@@ -66,22 +67,12 @@ func (e *AgentError) Error() string {
 
 // A GoneError says that the agent's Pod runs no more, so nothing can be fetched from it.
 type GoneError struct {
-	Pod       string
-	Namespace string
-	Run       string // the run's name
-	Detail    string // how the Pod came to its end
-	Ended     bool   // it is still there, and its log can be read
+	Pod    string
+	Detail string // how the Pod came to its end
+	Ended  bool   // it is still there, and its log can be read
 }
 
 func (e *GoneError) Error() string { return fmt.Sprintf("Pod %s %s", e.Pod, e.Detail) }
-
-// Hint says where the result may still be.
-func (e *GoneError) Hint() string {
-	if !e.Ended {
-		return "its result went with it, but for what was fetched before"
-	}
-	return fmt.Sprintf("its log may still have the result: `lapse retrieve -n %s %s`", e.Namespace, e.Run)
-}
 
 // Status asks how far the run has come.
 func (a *Agent) Status(ctx context.Context) (Status, error) {
@@ -187,7 +178,7 @@ func (a *Agent) Continue(ctx context.Context, have io.Reader, w io.Writer) (Rece
 			return copied.receipt(), fmt.Errorf("%w: %w", errKeep, copied.err)
 		case final(ctx, err):
 			if gone, ok := errors.AsType[*GoneError](err); ok {
-				err = gone // and not by which request that was found out
+				err = hint.Add(hint.Of(err), gone) // and not by which request that was found out
 			}
 			return copied.receipt(), fmt.Errorf("fetch the recording: %w", err)
 		}
@@ -256,7 +247,7 @@ func (a *Agent) compare(ctx context.Context, copied *counted) error {
 		return errMore
 	}
 	if ours != theirs {
-		return &ChecksumError{Got: ours, Want: theirs}
+		return hint.Add("the agent still holds its recording: fetch it again with `lapse retrieve`", &ChecksumError{Got: ours, Want: theirs})
 	}
 	return nil
 }
@@ -267,11 +258,6 @@ type ChecksumError struct{ Got, Want Receipt }
 func (e *ChecksumError) Error() string {
 	return fmt.Sprintf("the copy has %d bytes with SHA-256 %.12s…, the agent's recording %d bytes with %.12s…",
 		e.Got.Length, e.Got.SHA256, e.Want.Length, e.Want.SHA256)
-}
-
-// Hint says what to do about it.
-func (e *ChecksumError) Hint() string {
-	return "the agent still holds its recording: fetch it again with `lapse retrieve`"
 }
 
 // counted knows what went through it, and whether the far end failed.

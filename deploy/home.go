@@ -16,6 +16,8 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	corev1 "k8s.io/api/core/v1"
+
+	"lapse/hint"
 )
 
 // TerminationLog is where Kubernetes reads a container's termination message from.
@@ -216,7 +218,7 @@ func RetrieveEnded(ctx context.Context, run *Run) (Retrieved, error) {
 }
 
 func noPod(run *Run) error {
-	return withHint(fmt.Errorf("run %s has no Pod any more", run.Name), "its result went with it, if nobody fetched it")
+	return hint.Errorf("its result went with it, if nobody fetched it", "run %s has no Pod any more", run.Name)
 }
 
 // ErrNothingLeft says that a Pod ended without a timeline in its log and a verdict in its termination message: there is
@@ -241,7 +243,7 @@ func bring(ctx context.Context, run *Run, pod *corev1.Pod, ways ...way) (Retriev
 	}
 	failed := errors.Join(result.Failed...)
 	if errors.Is(failed, errNoTimeline) && errors.Is(failed, errNoVerdict) {
-		failed = withHint(errors.Join(ErrNothingLeft, failed), "nothing is left of it in the cluster: was it fetched before, or by somebody else?")
+		failed = hint.Add("nothing is left of it in the cluster: was it fetched before, or by somebody else?", errors.Join(ErrNothingLeft, failed))
 	}
 	return result, fmt.Errorf("retrieve run %s: %w", run.Name, failed)
 }

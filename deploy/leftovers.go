@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"lapse/hint"
 	"lapse/kube"
 )
 
@@ -67,7 +68,7 @@ func Remove(ctx context.Context, cluster Cluster, namespace, run string) error {
 		return err
 	}
 	if len(objects) == 0 && len(unseen) == 0 {
-		return &NoRunError{namespace, run}
+		return noRun(namespace, run)
 	}
 	var errs []error
 	for _, o := range objects {
@@ -78,11 +79,11 @@ func Remove(ctx context.Context, cluster Cluster, namespace, run string) error {
 	}
 	// Who may not even look at ClusterRoles has created none.
 	if unseen = slices.DeleteFunc(unseen, outside); len(unseen) > 0 {
-		return withHint(fmt.Errorf("no right to list %s in namespace %s: some of run %s may be left", unseen, namespace, run),
-			"let somebody who may do it: `lapse delete -n "+namespace+" "+run+"`")
+		return hint.Errorf("let somebody who may do it: `lapse delete -n "+namespace+" "+run+"`",
+			"no right to list %s in namespace %s: some of run %s may be left", unseen, namespace, run)
 	}
 	if len(objects) == 0 {
-		return &NoRunError{namespace, run}
+		return noRun(namespace, run)
 	}
 	return nil
 }

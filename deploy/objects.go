@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"lapse/hint"
 )
 
 // What the objects and the agent agree on.
@@ -124,29 +126,29 @@ func (c Config) Validate() error {
 		return fmt.Errorf("run name %q: longer than %d characters", c.Name, maxName)
 	}
 	if c.Image == "" {
-		return withHint(fmt.Errorf("no image to run in the cluster"), "name one with --image")
+		return hint.Errorf("name one with --image", "no image to run in the cluster")
 	}
 	if len(c.Private) > MaxValue {
-		return withHint(fmt.Errorf("headers, --hammer and --echo are %d bytes, and the agent takes %d", len(c.Private), MaxValue),
-			"give a long body less, or measure a URL from here")
+		return hint.Errorf("give a long body less, or measure a URL from here",
+			"headers, --hammer and --echo are %d bytes, and the agent takes %d", len(c.Private), MaxValue)
 	}
 	if len(c.Spec) > MaxValue {
-		return withHint(fmt.Errorf("the flags are %d bytes, and the agent takes %d", len(c.Spec), MaxValue),
-			"give a --ca-file with fewer certificates, or measure a URL from here")
+		return hint.Errorf("give a --ca-file with fewer certificates, or measure a URL from here",
+			"the flags are %d bytes, and the agent takes %d", len(c.Spec), MaxValue)
 	}
 	if err := CheckCPU(c.CPU); err != nil {
 		return err
 	}
 	for _, node := range c.AvoidNodes {
 		if len(validation.IsDNS1123Subdomain(node)) > 0 {
-			return withHint(fmt.Errorf("%q is no name of a node: names have lower case letters, digits, '-' and '.' only, and begin and end with a letter or digit", node),
-				"name the nodes to keep off as `kubectl get nodes` does, as in --avoid-node node1,node3")
+			return hint.Errorf("name the nodes to keep off as `kubectl get nodes` does, as in --avoid-node node1,node3",
+				"%q is no name of a node: names have lower case letters, digits, '-' and '.' only, and begin and end with a letter or digit", node)
 		}
 	}
 	for _, selector := range c.Selectors {
 		if len(selector) > 0 && labels.SelectorFromSet(selector).Matches(labels.Set(c.labels())) {
-			return withHint(fmt.Errorf("the Service's selector %s would also select Lapse's own Pod", labels.Set(selector)),
-				"give the Service a selector that names its workload")
+			return hint.Errorf("give the Service a selector that names its workload",
+				"the Service's selector %s would also select Lapse's own Pod", labels.Set(selector))
 		}
 	}
 	return nil

@@ -2,7 +2,6 @@ package deploy
 
 import (
 	"bytes"
-	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -18,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
+
+	"lapse/hint"
 )
 
 var update = flag.Bool("update", false, "rewrite the generated files")
@@ -337,11 +338,7 @@ func wantHint(t *testing.T, err error, contains string) {
 		t.Error("got no error")
 		return
 	}
-	var hinter interface{ Hint() string }
-	errors.As(err, &hinter)
-	if hinter == nil {
-		t.Errorf("%q has no hint", err)
-	} else if !strings.Contains(hinter.Hint()+err.Error(), contains) {
-		t.Errorf("%q, hint %q: neither says %q", err, hinter.Hint(), contains)
+	if advice := hint.Of(err); advice == "" || !strings.Contains(advice+err.Error(), contains) {
+		t.Errorf("%q, hint %q: neither says %q", err, advice, contains)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"lapse/hint"
 	"lapse/kube"
 )
 
@@ -54,13 +55,13 @@ func (e *RightsError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Hint says what to do about it.
-func (e *RightsError) Hint() string {
-	clusterOnly := !slices.ContainsFunc(e.Missing, func(m MissingRight) bool { return !m.Cluster })
-	if clusterOnly {
-		return "only nodes are out of reach: run without the lane of nodes, or ask for these rights on the cluster"
+// NoRights returns a [RightsError], with what to do about it.
+func NoRights(missing []MissingRight) error {
+	advice := "ask for the role \"admin\" in this namespace, or for just these rights, or let someone who has them apply the output of `lapse gen`; or measure a URL from here"
+	if clusterOnly := !slices.ContainsFunc(missing, func(m MissingRight) bool { return !m.Cluster }); clusterOnly {
+		advice = "only nodes are out of reach: run without the lane of nodes, or ask for these rights on the cluster"
 	}
-	return "ask for the role \"admin\" in this namespace, or for just these rights, or let someone who has them apply the output of `lapse gen`; or measure a URL from here"
+	return hint.Add(advice, &RightsError{missing})
 }
 
 // Needs are what not every run needs.

@@ -55,7 +55,7 @@ func TestMissingRightsNameTheCommandThatAsksForThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	failure := &RightsError{missing}
+	failure := NoRights(missing)
 	for _, want := range []string{
 		"4 rights are missing",
 		"kubectl auth can-i create jobs.batch -n shop ",
@@ -79,7 +79,7 @@ func TestNodesAreNotAskedForUnlessWanted(t *testing.T) {
 	if err != nil || len(missing) != 2 {
 		t.Errorf("missing %v, %v", missing, err)
 	}
-	wantHint(t, &RightsError{missing}, "without the lane of nodes")
+	wantHint(t, NoRights(missing), "without the lane of nodes")
 }
 
 func TestOneQuestionIsEnoughForAnAdministrator(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"lapse/hint"
 	"lapse/kube"
 )
 
@@ -142,15 +143,15 @@ func createError(kind string, r *Run, err error) error {
 	wrapped := fmt.Errorf("create %s %s in namespace %s: %w", kind, r.Name, r.Namespace, err)
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return withHint(wrapped, fmt.Sprintf("an earlier run has this name: lapse delete -n %s %s", r.Namespace, r.Name))
+		return hint.Add(fmt.Sprintf("an earlier run has this name: `lapse delete -n %s %s` removes it", r.Namespace, r.Name), wrapped)
 	case apierrors.IsNotFound(err):
-		return withHint(wrapped, "does the namespace exist?")
+		return hint.Add("does the namespace exist?", wrapped)
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
-		return withHint(wrapped, quotaHint(err.Error(), r.Namespace))
+		return hint.Add(quotaHint(err.Error(), r.Namespace), wrapped)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return withHint(wrapped, "the namespace is being deleted: nothing can be created in it any more")
+		return hint.Add("the namespace is being deleted: nothing can be created in it any more", wrapped)
 	case apierrors.IsForbidden(err):
-		return withHint(wrapped, fmt.Sprintf("a policy of the cluster, or a missing right: kubectl auth can-i create %s -n %s", kindsResource(kind), r.Namespace))
+		return hint.Add(fmt.Sprintf("a policy of the cluster, or a missing right: kubectl auth can-i create %s -n %s", kindsResource(kind), r.Namespace), wrapped)
 	}
 	return wrapped
 }
@@ -223,16 +224,15 @@ func (e *NoRunError) Error() string {
 	return fmt.Sprintf("namespace %s has no run %q", e.Namespace, e.Run)
 }
 
-// Hint says where the names are.
-func (e *NoRunError) Hint() string {
-	return "`lapse status -n " + e.Namespace + "` lists the runs there are"
+func noRun(namespace, run string) error {
+	return hint.Add("`lapse status -n "+namespace+"` lists the runs there are", &NoRunError{namespace, run})
 }
 
 // Find returns the run of that name, or a [NoRunError].
 func Find(ctx context.Context, cluster Cluster, namespace, name string) (*Run, error) {
 	job, err := cluster.Client.Jobs(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && !ours(job) {
-		return nil, &NoRunError{namespace, name}
+		return nil, noRun(namespace, name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("find run %s: %w", name, err)

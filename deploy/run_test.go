@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	ktesting "k8s.io/client-go/testing"
 
+	"lapse/hint"
 	"lapse/kube/kubetest"
 )
 
@@ -424,8 +425,8 @@ func TestWhatKeepsARunFromStartingIsReportedAtOnce(t *testing.T) {
 			if !ok || start.Reason != test.reason {
 				t.Fatalf("error is %v", err)
 			}
-			if !strings.Contains(err.Error()+start.Hint(), test.want) {
-				t.Errorf("%q, hint %q: neither says %q", err, start.Hint(), test.want)
+			if !strings.Contains(err.Error()+hint.Of(err), test.want) {
+				t.Errorf("%q, hint %q: neither says %q", err, hint.Of(err), test.want)
 			}
 			if took != 3*time.Second {
 				t.Errorf("reported after %s", took)

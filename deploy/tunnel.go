@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/transport/spdy"
 	"k8s.io/streaming/pkg/httpstream"
 
+	"lapse/hint"
 	"lapse/kube"
 )
 
@@ -150,8 +151,13 @@ func (t *Tunnel) gone(ctx context.Context) error {
 	return nil
 }
 
-func goneError(pod *corev1.Pod, detail string, ended bool) *GoneError {
-	return &GoneError{Pod: pod.Name, Namespace: pod.Namespace, Run: pod.Labels[RunLabel], Detail: detail, Ended: ended}
+// goneError is a GoneError that says where the result may still be.
+func goneError(pod *corev1.Pod, detail string, ended bool) error {
+	where := "its result went with it, but for what was fetched before"
+	if ended {
+		where = fmt.Sprintf("its log may still have the result: `lapse retrieve -n %s %s`", pod.Namespace, pod.Labels[RunLabel])
+	}
+	return hint.Add(where, &GoneError{Pod: pod.Name, Detail: detail, Ended: ended})
 }
 
 // forward opens one forwarded connection on session.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
+	"lapse/hint"
 	"lapse/kube"
 )
 
@@ -24,16 +25,12 @@ import (
 type StartError struct {
 	Reason  string // Kubernetes' reason: "ErrImagePull", "Unschedulable", "FailedCreate"
 	Message string
-	hint    string
 	refused bool // the cluster does not take the Pod as it was asked for
 }
 
 func (e *StartError) Error() string {
 	return fmt.Sprintf("the run does not start: %s: %s", e.Reason, e.Message)
 }
-
-// Hint says what to do about it; it may be empty.
-func (e *StartError) Hint() string { return e.hint }
 
 // WaitRunning waits until the agent's container runs, and returns its Pod. What keeps it from running (a
 // [StartError]) is reported as soon as it is known. If ctx ends first, the error says what was waited for.
@@ -331,13 +328,13 @@ func judgeContainer(status corev1.ContainerStatus) error {
 	return nil
 }
 
-func startError(reason, message, hint string) error {
-	return &StartError{Reason: reason, Message: message, hint: hint}
+func startError(reason, message, advice string) error {
+	return hint.Add(advice, &StartError{Reason: reason, Message: message})
 }
 
 // refusal is a StartError of a cluster that does not take the Pod as it was asked for.
-func refusal(reason, message, hint string) error {
-	return &StartError{Reason: reason, Message: message, hint: hint, refused: true}
+func refusal(reason, message, advice string) error {
+	return hint.Add(advice, &StartError{Reason: reason, Message: message, refused: true})
 }
 
 // Refused reports whether err says that the cluster does not take a run as it was asked for (the image, the namespace and

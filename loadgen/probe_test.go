@@ -23,7 +23,7 @@ func TestProbesAreChecked(t *testing.T) {
 		`scheme "ftp"`:         func(p *Probe) { p.URL = "ftp://web/" },
 		"names no host":        func(p *Probe) { p.URL = "http:///x" },
 		"carries credentials":  func(p *Probe) { p.URL = "http://me:secret@web/" },
-		"hint:":                func(p *Probe) { p.URL = "http://we b" },
+		"we b":                 func(p *Probe) { p.URL = "http://we b" },
 		"invalid port":         func(p *Probe) { p.URL = "http://web:99999/" },
 		"needs an address":     func(p *Probe) { p.Kind = timeline.Direct },
 		"no target kind":       func(p *Probe) { p.Kind = "sideways" },

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"lapse/hint"
 	"lapse/timeline"
 )
 
@@ -89,7 +90,7 @@ type reply struct {
 func ParseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("%w\nhint: targets look like http://host:port/path or tcp://host:port", err)
+		return nil, hint.Errorf("targets look like http://host:port/path or tcp://host:port", "%w", err)
 	}
 	p, known := ProtocolOf(u.Scheme)
 	switch {
@@ -98,7 +99,7 @@ func ParseURL(text string) (*url.URL, error) {
 	case u.Hostname() == "":
 		return nil, fmt.Errorf("URL %s names no host", u.Redacted())
 	case u.User != nil:
-		return nil, fmt.Errorf("URL %s carries credentials\nhint: send them with --header 'Authorization: …'", u.Redacted())
+		return nil, hint.Errorf("send them with --header 'Authorization: …'", "URL %s carries credentials", u.Redacted())
 	case p.Port == "" && u.Port() == "":
 		return nil, fmt.Errorf("URL %s names no port", u.Redacted())
 	case !p.Paths && (u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != ""):

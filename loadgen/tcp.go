@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 
+	"lapse/hint"
 	"lapse/timeline"
 )
 
@@ -43,7 +44,7 @@ func newTCP(p Probe, _ *url.URL) (codec, error) {
 	case len(p.Echo) > longestEcho || len(p.Reply) > longestEcho:
 		return nil, fmt.Errorf("the text to send or to await is longer than %d bytes", longestEcho)
 	case persistent && p.Echo == "":
-		return nil, errors.New("on a persistent connection nothing is seen unless a text is sent and awaited\nhint: give one, as in --echo ping, or measure new connections only")
+		return nil, hint.Errorf("give one, as in --echo ping, or measure new connections only", "on a persistent connection nothing is seen unless a text is sent and awaited")
 	}
 	want := p.Reply
 	if want == "" {

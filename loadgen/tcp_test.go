@@ -201,7 +201,7 @@ func TestTCPProbesAreChecked(t *testing.T) {
 		"more than a host":           func(p *Probe) { p.URL = "tcp://web:1/health" },
 		"longer than":                func(p *Probe) { p.Echo = strings.Repeat("x", longestEcho+1) },
 		"nothing is seen":            func(p *Probe) { p.Kind = timeline.Reused },
-		"hint: give one":             func(p *Probe) { p.Kind, p.Reply = timeline.Reused, "220" },
+		"text is sent and awaited":   func(p *Probe) { p.Kind, p.Reply = timeline.Reused, "220" },
 		`scheme "udp" is not one of`: func(p *Probe) { p.URL = "udp://web:1" },
 	}
 	for want, spoil := range tests {

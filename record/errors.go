@@ -24,17 +24,13 @@ func corrupt(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...))
 }
 
-// A FileError says which file could not be used as a recording, why, and what to do about it.
+// A FileError says which file could not be used as a recording, and why.
 type FileError struct {
 	what string
-	hint string
 	err  error
 }
 
 func (e *FileError) Error() string { return e.what }
-
-// Hint is one line on what to do.
-func (e *FileError) Hint() string { return e.hint }
 
 // OtherVersion reports whether the file is a recording, but of a version of Lapse whose recordings this one does not read.
 func (e *FileError) OtherVersion() bool {

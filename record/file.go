@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 
+	"lapse/hint"
 	"lapse/timeline"
 )
 
@@ -23,7 +24,7 @@ type File struct {
 func Open(path string) (*File, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, &FileError{what: cannotOpen(path, err), hint: hint, err: err}
+		return nil, hint.Add(nameOne, &FileError{what: cannotOpen(path, err), err: err})
 	}
 	if err := readHeader(f); err != nil {
 		f.Close()
@@ -32,7 +33,7 @@ func Open(path string) (*File, error) {
 	return &File{path: path, file: f}, nil
 }
 
-const hint = "name a recording that `lapse run` wrote"
+const nameOne = "name a recording that `lapse run` wrote"
 
 func cannotOpen(path string, err error) string {
 	if errors.Is(err, fs.ErrNotExist) {
@@ -42,17 +43,17 @@ func cannotOpen(path string, err error) string {
 }
 
 func notRecording(path string, err error) error {
-	e := &FileError{what: path + " is not a Lapse recording", hint: hint, err: err}
+	e, advice := &FileError{what: path + " is not a Lapse recording", err: err}, nameOne
 	if info, serr := os.Stat(path); serr == nil && info.IsDir() {
 		e.what = path + " is a directory, not a Lapse recording"
 	}
 	switch {
 	case errors.Is(err, errNewer):
-		e.what, e.hint = path+" was "+err.Error(), "read it with the version of lapse that wrote it"
+		e.what, advice = path+" was "+err.Error(), "read it with the version of lapse that wrote it"
 	case errors.Is(err, errOlder):
-		e.what, e.hint = path+" was "+err.Error(), "it is of a Lapse before the first release: read it with the commit that wrote it"
+		e.what, advice = path+" was "+err.Error(), "it is of a Lapse before the first release: read it with the commit that wrote it"
 	}
-	return e
+	return hint.Add(advice, e)
 }
 
 // Close closes the file. Runs taken from it yield no further batches.

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"lapse/hint"
 	"lapse/timeline"
 )
 
@@ -647,12 +648,12 @@ func TestOpenOfAnythingElseSaysSoWithAHint(t *testing.T) {
 	}
 	for _, name := range []string{"empty", "text", "json", "short", "newer", "older", "zero", "missing", "."} {
 		_, err := Open(filepath.Join(dir, name))
-		fileErr, ok := errors.AsType[*FileError](err)
-		if !ok || fileErr.Hint() == "" {
+		_, ok := errors.AsType[*FileError](err)
+		if !ok || hint.Of(err) == "" {
 			t.Errorf("%s: %v is no error with a hint", name, err)
 			continue
 		}
-		t.Logf("%v; hint: %s", err, fileErr.Hint())
+		t.Logf("%v; hint: %s", err, hint.Of(err))
 	}
 }
 

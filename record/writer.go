@@ -11,6 +11,7 @@ import (
 	"os"
 	"sync"
 
+	"lapse/hint"
 	"lapse/timeline"
 )
 
@@ -42,11 +43,7 @@ func Create(path string) (*Writer, error) {
 func createFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o644)
 	if errors.Is(err, fs.ErrExist) {
-		return nil, &FileError{
-			what: path + " already exists",
-			hint: "a recording is never overwritten: name another place, or delete it",
-			err:  err,
-		}
+		return nil, hint.Add("a recording is never overwritten: name another place, or delete it", &FileError{what: path + " already exists", err: err})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("create a recording: %w", err)

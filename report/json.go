@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"lapse/correlate/model"
+	"lapse/hint"
 )
 
 // JSON writes the timeline as JSON: exactly what timeline.json holds, described by [Schema]. It is
@@ -51,10 +52,10 @@ func checkSchema(text []byte) error {
 	case model.SchemaVersion:
 		return nil
 	case 0:
-		return fmt.Errorf("read timeline: not a timeline of Lapse\nhint: it has no schemaVersion")
+		return hint.Errorf("name a timeline.json that Lapse wrote", "read timeline: not a timeline of Lapse: it has no schemaVersion")
 	}
-	return fmt.Errorf("read timeline: schema version %d, but this Lapse reads %d\nhint: use the version of Lapse that wrote it (%s)",
-		head.SchemaVersion, model.SchemaVersion, head.Tool.Version)
+	return hint.Errorf("use the version of Lapse that wrote it ("+head.Tool.Version+")",
+		"read timeline: schema version %d, but this Lapse reads %d", head.SchemaVersion, model.SchemaVersion)
 }
 
 // lineWidth is how long a JSON value may be and still stand on one line.

@@ -19,6 +19,7 @@ import (
 
 	"lapse/correlate/incidents"
 	"lapse/correlate/model"
+	"lapse/hint"
 	"lapse/timeline"
 )
 
@@ -247,7 +248,7 @@ func TestReadJSONRefusesWhatItCannotJudge(t *testing.T) {
 		{`{"schemaVersion": 1, "tool": {"name": "lapse", "version": "0.1.0"}, "events": [{"port": "http"}]}`, "0.1.0"},
 	} {
 		_, err := ReadJSON(strings.NewReader(test.in))
-		if err == nil || !strings.Contains(err.Error(), test.want) {
+		if err == nil || !strings.Contains(err.Error()+hint.Of(err), test.want) {
 			t.Errorf("ReadJSON(%s) = %v, want %q", test.in, err, test.want)
 		}
 	}

@@ -29,15 +29,15 @@ func ListenForPage(addr string) (*address, error) {
 	const hint = "as in --dashboard 127.0.0.1:8080"
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, Refuse(hint, "--dashboard %s: %w", addr, err)
+		return nil, Usagef(hint, "--dashboard %s: %w", addr, err)
 	}
 	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.Unmap().IsUnspecified() {
-		return nil, Refuse("name one address of this machine, as in --dashboard 127.0.0.1:"+port+" or --dashboard "+reachableAddress()+":"+port,
+		return nil, Usagef("name one address of this machine, as in --dashboard 127.0.0.1:"+port+" or --dashboard "+reachableAddress()+":"+port,
 			"--dashboard %s: the page answers only to an address that it knows by name, and this means all of them", addr)
 	}
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
-		return nil, Refuse("give another --dashboard address, such as 127.0.0.1:0", "serve the page: %w", err)
+		return nil, Usagef("give another --dashboard address, such as 127.0.0.1:0", "serve the page: %w", err)
 	}
 	return &address{ln: ln, given: host}, nil
 }

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"lapse/hint"
 )
 
 // A browser gets the page under the address that is printed, also where that is a name.
@@ -46,7 +48,7 @@ func TestAllAddressesAtOnceAreRefusedForThePage(t *testing.T) {
 			t.Errorf("%q is taken", host)
 			continue
 		}
-		if hint := fmt.Sprint(err.(usageError).Hint()); !strings.Contains(hint, "--dashboard 127.0.0.1:0") {
+		if hint := fmt.Sprint(hint.Of(err)); !strings.Contains(hint, "--dashboard 127.0.0.1:0") {
 			t.Errorf("%q: hint %q", host, hint)
 		}
 	}

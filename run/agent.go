@@ -57,7 +57,7 @@ func (o *Options) agentEnv() error {
 	var err error
 	if text := os.Getenv(deploy.EnvSpec); text != "" {
 		if len(o.Targets) > 0 || o.anyGiven() {
-			return Refuse("edit "+deploy.EnvSpec+", or remove it and write all flags as arguments", "the container has both arguments and %s", deploy.EnvSpec)
+			return Usagef("edit "+deploy.EnvSpec+", or remove it and write all flags as arguments", "the container has both arguments and %s", deploy.EnvSpec)
 		}
 		if o.Spec, err = ReadSpec(text, os.Getenv(deploy.EnvPrivate)); err != nil {
 			return err
@@ -72,11 +72,11 @@ func (o *Options) agentEnv() error {
 	o.Out = os.Getenv(deploy.EnvDir)
 	o.ExternalCommand = o.Duration == 0
 	if o.Hold, err = time.ParseDuration(os.Getenv(deploy.EnvHold)); err != nil {
-		return Refuse("the Job sets it", "%s: %w", deploy.EnvHold, err)
+		return Usagef("the Job sets it", "%s: %w", deploy.EnvHold, err)
 	}
 	deadline, err := time.ParseDuration(os.Getenv(deploy.EnvDeadline))
 	if err != nil {
-		return Refuse("the Job sets it", "%s: %w", deploy.EnvDeadline, err)
+		return Usagef("the Job sets it", "%s: %w", deploy.EnvDeadline, err)
 	}
 	// Kubernetes deletes the Pod at the deadline, with all it holds: the run ends well before.
 	o.MaxDuration = deadline - o.Hold

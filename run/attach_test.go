@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"lapse/deploy"
+	"lapse/hint"
 	"lapse/record"
 	"lapse/timeline"
 )
@@ -220,8 +221,8 @@ func TestSeveralMayWatchARunAndNoneChangesIt(t *testing.T) {
 
 	// The result is still there, and there is nothing more to watch.
 	err := Attach(t.Context(), agents(), watchedRun, "127.0.0.1:0", io.Discard, io.Discard)
-	if _, usage := errors.AsType[usageError](err); usage || !strings.Contains(HintOf(err), "`lapse retrieve -n shop lapse-x7k2p`") {
-		t.Errorf("an ended run: %v, hint %q, usage error: %v", err, HintOf(err), usage)
+	if _, usage := errors.AsType[usageError](err); usage || !strings.Contains(hint.Of(err), "`lapse retrieve -n shop lapse-x7k2p`") {
+		t.Errorf("an ended run: %v, hint %q, usage error: %v", err, hint.Of(err), usage)
 	}
 }
 
@@ -233,7 +234,7 @@ func TestAPageThatCannotBeServedIsRefused(t *testing.T) {
 	}
 	defer taken.Close()
 	err = Attach(t.Context(), run.serve()(), watchedRun, taken.Addr().String(), io.Discard, io.Discard)
-	if refusal, ok := errors.AsType[usageError](err); !ok || !strings.Contains(refusal.Hint(), "another --dashboard") {
+	if _, ok := errors.AsType[usageError](err); !ok || !strings.Contains(hint.Of(err), "another --dashboard") {
 		t.Errorf("an address that is taken: %v", err)
 	}
 }

@@ -8,10 +8,10 @@ import (
 
 	"lapse/correlate/verdict"
 	"lapse/deploy"
+	"lapse/hint"
 )
 
-// Exit codes of every verb; the verdict's are [verdict.Judge]'s. Which of the two it is says the type of the error, never
-// whether it has a hint.
+// Exit codes of every verb; the verdict's are [verdict.Judge]'s.
 const (
 	exitInternal = 1 // of any error but a usageError
 	ExitUsage    = 2
@@ -55,41 +55,22 @@ func stoppedBy(sig os.Signal) string {
 }
 
 // A usageError stops a verb before anything has started: the arguments, the Service, the rights or the cluster's rules do not
-// allow it. It says what is wrong, and what to try.
-type usageError struct {
-	err  error
-	hint string
+// allow it.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// Usagef returns a usageError with a hint.
+func Usagef(advice, format string, args ...any) error {
+	return usageError{hint.Errorf(advice, format, args...)}
 }
 
-func (e usageError) Error() string { return e.err.Error() }
-func (e usageError) Unwrap() error { return e.err }
-func (e usageError) Hint() string  { return e.hint }
-
-// Refuse returns a usageError.
-func Refuse(hint, format string, args ...any) error {
-	return usageError{err: fmt.Errorf(format, args...), hint: hint}
-}
-
-// A hintedError is any other error about which something can be done.
-type hintedError struct {
-	error
-	hint string
-}
-
-func (e hintedError) Unwrap() error { return e.error }
-func (e hintedError) Hint() string  { return e.hint }
-
-// withHint returns an error with a hint that is no usageError.
-func withHint(hint, format string, args ...any) error {
-	return hintedError{fmt.Errorf(format, args...), hint}
-}
-
-// AsUsage says of err that it stopped a verb before anything had started. It keeps its hint.
+// AsUsage says of err that it stopped a verb before anything had started.
 func AsUsage(err error) error {
-	if _, already := errors.AsType[usageError](err); err == nil || already {
-		return err
+	if err == nil {
+		return nil
 	}
-	return usageError{err, HintOf(err)}
+	return usageError{err}
 }
 
 // notBegun is what to return where a run in the cluster did not begin: a usageError if the cluster does not take it as it was
@@ -99,17 +80,6 @@ func notBegun(err error) error {
 		return AsUsage(err)
 	}
 	return err
-}
-
-// HintOf is the hint of err, or "".
-func HintOf(err error) string {
-	if h, ok := errors.AsType[interface {
-		error
-		Hint() string
-	}](err); ok {
-		return h.Hint()
-	}
-	return ""
 }
 
 // ExitCodeOf is the exit code of a verb that ended with err.

@@ -14,6 +14,7 @@ import (
 
 	"lapse/correlate"
 	"lapse/deploy"
+	"lapse/hint"
 )
 
 // A hint is advice: only what stopped a verb before anything had started ends it with 2, with or without one.
@@ -23,12 +24,12 @@ func TestTheExitCodeDoesNotDependOnAHint(t *testing.T) {
 		err  error
 		want int
 	}{
-		{Refuse("try this", "no"), 2},
-		{Refuse("", "no"), 2},
+		{Usagef("try this", "no"), 2},
+		{Usagef("", "no"), 2},
 		{AsUsage(errors.New("no")), 2},
-		{AsUsage(withHint("try this", "no")), 2},
-		{fmt.Errorf("begin: %w", Refuse("", "no")), 2},
-		{withHint("try this", "broken"), 1},
+		{AsUsage(hint.Errorf("try this", "no")), 2},
+		{fmt.Errorf("begin: %w", Usagef("", "no")), 2},
+		{hint.Errorf("try this", "broken"), 1},
 		{errors.New("broken"), 1},
 		{&deploy.ChecksumError{}, 1},
 		{&deploy.GoneError{Pod: "lapse-a"}, 1},
@@ -60,8 +61,8 @@ func TestARecordingOfAnotherVersionIsNoUsageError(t *testing.T) {
 		if err := os.WriteFile(path, append([]byte("LAPSE\x1a\n"), version), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Load(dir, correlate.Options{}, nil); ExitCodeOf(err) != exitInternal || HintOf(err) == "" {
-			t.Errorf("version %d: %v, hint %q, exit code %d", version, err, HintOf(err), ExitCodeOf(err))
+		if _, err := Load(dir, correlate.Options{}, nil); ExitCodeOf(err) != exitInternal || hint.Of(err) == "" {
+			t.Errorf("version %d: %v, hint %q, exit code %d", version, err, hint.Of(err), ExitCodeOf(err))
 		}
 	}
 }

@@ -20,7 +20,7 @@ func CheckFiles(what string, need float64, flags string) error {
 		return nil // then it shows
 	}
 	if need > float64(limit.Cur) {
-		return Refuse("raise the limit with `ulimit -n`, or lower "+flags, "%s takes up to %.0f open files, and %d are allowed", what, need, limit.Cur)
+		return Usagef("raise the limit with `ulimit -n`, or lower "+flags, "%s takes up to %.0f open files, and %d are allowed", what, need, limit.Cur)
 	}
 	return nil
 }

@@ -123,7 +123,7 @@ func (o *Options) MeasureOn(ctx context.Context, clock timeline.Clock, dir strin
 	o.ID = NewID()
 	rec, err := record.Create(filepath.Join(dir, FactsFile))
 	if err != nil {
-		return nil, Refuse("give another --out", "%w", err)
+		return nil, Usagef("give another --out", "%w", err)
 	}
 	defer func() { _ = rec.Close() }() // a second Close, except where nothing was measured
 	screen := newScreen(stderr, o.total())
@@ -201,7 +201,7 @@ func (m *measurement) resolve(ctx context.Context) error {
 	for _, s := range m.opts.targets {
 		u, err := url.Parse(m.probeOf(s).URL)
 		if err != nil {
-			return Refuse(TargetHint, "%w", err)
+			return Usagef(TargetHint, "%w", err)
 		}
 		if err := resolvable(ctx, u.Hostname()); err != nil {
 			return err
@@ -247,7 +247,7 @@ func resolvable(ctx context.Context, host string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	if _, err := net.DefaultResolver.LookupHost(ctx, host); err != nil {
-		return Refuse("check its spelling, and that this machine can resolve it", "host %q does not resolve: %w", host, err)
+		return Usagef("check its spelling, and that this machine can resolve it", "host %q does not resolve: %w", host, err)
 	}
 	return nil
 }

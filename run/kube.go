@@ -37,7 +37,7 @@ func (o *Kube) NamespaceOrDefault() (string, error) {
 	}
 	namespace, _, err := o.loader().Namespace()
 	if err != nil {
-		return "", Refuse(kubeHint, "no namespace: %w", err)
+		return "", Usagef(kubeHint, "no namespace: %w", err)
 	}
 	return namespace, nil
 }
@@ -55,7 +55,7 @@ const kubeHint = "set KUBECONFIG or --kubeconfig, and check that `kubectl get na
 func (o *Kube) Connect(ctx context.Context) (*cluster, error) {
 	config, err := o.loader().ClientConfig()
 	if err != nil {
-		return nil, Refuse(kubeHint, "no cluster: %w", err)
+		return nil, Usagef(kubeHint, "no cluster: %w", err)
 	}
 	config.UserAgent = "lapse/" + Version
 	config.QPS, config.Burst = 50, 100
@@ -65,7 +65,7 @@ func (o *Kube) Connect(ctx context.Context) (*cluster, error) {
 	}
 	client, err := kube.New(config)
 	if err != nil {
-		return nil, Refuse(kubeHint, "no cluster: %w", err)
+		return nil, Usagef(kubeHint, "no cluster: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -79,19 +79,19 @@ func (o *Kube) Connect(ctx context.Context) (*cluster, error) {
 func unanswered(host string, err error) error {
 	switch {
 	case apierrors.IsUnauthorized(err):
-		return Refuse("log in to the cluster again, for a token or a certificate may have expired; or name other credentials with --context or --kubeconfig",
+		return Usagef("log in to the cluster again, for a token or a certificate may have expired; or name other credentials with --context or --kubeconfig",
 			"the API server at %s rejected the credentials: %w", host, err)
 	case apierrors.ReasonForError(err) != metav1.StatusReasonUnknown:
-		return Refuse(kubeHint, "the API server at %s refused to be asked: %w", host, err)
+		return Usagef(kubeHint, "the API server at %s refused to be asked: %w", host, err)
 	}
-	return Refuse(kubeHint, "the API server at %s does not answer: %w", host, err)
+	return Usagef(kubeHint, "the API server at %s does not answer: %w", host, err)
 }
 
 // namespaceExists returns an error if there surely is no namespace of that name. Who may not look is believed.
 func (c *cluster) namespaceExists(ctx context.Context) error {
 	_, err := c.client.Namespaces().Get(ctx, c.Namespace, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return Refuse("name another one with -n; kubectl get namespaces lists them", "there is no namespace %q", c.Namespace)
+		return Usagef("name another one with -n; kubectl get namespaces lists them", "there is no namespace %q", c.Namespace)
 	}
 	return nil
 }

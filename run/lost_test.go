@@ -27,6 +27,7 @@ import (
 	"lapse/correlate"
 	"lapse/correlate/model"
 	"lapse/deploy"
+	"lapse/hint"
 	"lapse/kube"
 	"lapse/record"
 	"lapse/report"
@@ -141,7 +142,7 @@ func follows(t *testing.T, job *deploy.Run, lost error) (r *remote, tl *model.Ti
 }
 
 func podGone(ended bool, detail string) error {
-	return &deploy.GoneError{Pod: "lapse-x7k2p-abcde", Namespace: "shop", Run: "lapse-x7k2p", Detail: detail, Ended: ended}
+	return &deploy.GoneError{Pod: "lapse-x7k2p-abcde", Detail: detail, Ended: ended}
 }
 
 // A workstation that was asleep for longer than --hold finds the Pod ended: the log has the whole run.
@@ -326,7 +327,7 @@ func TestRetrieveDoesNotTouchWhatIsNotItsOwn(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = Retrieve(t.Context(), &deploy.Run{Namespace: "shop", Name: test.id}, fetching(t, run, 0), dir, Output{Format: "table"}, io.Discard, io.Discard)
-		if err == nil || HintOf(err) == "" {
+		if err == nil || hint.Of(err) == "" {
 			t.Errorf("%s: %v", test.name, err)
 		}
 		if after, _ := os.ReadFile(filepath.Join(dir, PartialFile)); !slices.Equal(after[:len(before)], before) {
@@ -446,8 +447,8 @@ func TestAJobThatMeasuredBeforeItWasFollowedIsKept(t *testing.T) {
 	r := &remote{job: measured.serve(t), log: slog.New(slog.DiscardHandler)}
 	err := r.notFollowed(t.Context(), errors.New("the run does not start"))
 	r.cleanUp(t.Context())
-	if n := measured.deleted.Load(); n > 0 || !strings.Contains(HintOf(err), "lapse retrieve -n shop lapse-x7k2p") {
-		t.Errorf("%v, hint %q, %d objects deleted: want the Job kept, and how to fetch its result", err, HintOf(err), n)
+	if n := measured.deleted.Load(); n > 0 || !strings.Contains(hint.Of(err), "lapse retrieve -n shop lapse-x7k2p") {
+		t.Errorf("%v, hint %q, %d objects deleted: want the Job kept, and how to fetch its result", err, hint.Of(err), n)
 	}
 	crashed := &endedJob{log: func(http.ResponseWriter, *http.Request) {}}
 	r = &remote{job: crashed.serve(t), log: slog.New(slog.DiscardHandler)}

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"lapse/deploy"
+	"lapse/hint"
 	"lapse/record"
 	"lapse/timeline"
 )
 
 func NothingToWatch(run *deploy.Run) error {
-	return withHint(fmt.Sprintf("`lapse retrieve -n %s %s` fetches its result", run.Namespace, run.Name), "run %s has ended: there is nothing to watch", run.Name)
+	return hint.Errorf(fmt.Sprintf("`lapse retrieve -n %s %s` fetches its result", run.Namespace, run.Name), "run %s has ended: there is nothing to watch", run.Name)
 }
 
 // Attach shows the run behind agent until it has ended, or ctx. It asks and never tells: the recording is

@@ -19,6 +19,7 @@ import (
 
 	"lapse/correlate/verdict"
 	"lapse/deploy"
+	"lapse/hint"
 	"lapse/loadgen"
 	"lapse/loadgen/hey"
 	"lapse/report"
@@ -93,7 +94,7 @@ func (o *Options) Check(args, command []string) error {
 // CheckTargets reads the TARGET arguments.
 func (o *Options) CheckTargets() error {
 	if len(o.Targets) == 0 {
-		return Refuse(TargetHint, "nothing to measure: no target given")
+		return Usagef(TargetHint, "nothing to measure: no target given")
 	}
 	for i, arg := range o.Targets {
 		t, err := ParseTarget(arg)
@@ -106,17 +107,17 @@ func (o *Options) CheckTargets() error {
 	for _, s := range o.targets {
 		label := o.label(s)
 		if other, twice := labels[label]; twice {
-			return Refuse("measure them one after the other", "targets %s and %s would both be called %q", other, s, label)
+			return Usagef("measure them one after the other", "targets %s and %s would both be called %q", other, s, label)
 		}
 		labels[label] = s
 	}
 	if o.Watch != "" {
 		if s, err := ParseTarget(o.Watch); err != nil || s.Service == "" {
-			return Refuse("as in --watch svc/web", "--watch %q is not a Service", o.Watch)
+			return Usagef("as in --watch svc/web", "--watch %q is not a Service", o.Watch)
 		}
 	}
 	if o.CountServices() > 0 && o.CountServices() < len(o.targets) && !o.Here {
-		return Refuse("run them one after the other, or add --here", "Services and URLs cannot be measured from the cluster and from here at once")
+		return Usagef("run them one after the other, or add --here", "Services and URLs cannot be measured from the cluster and from here at once")
 	}
 	return nil
 }
@@ -151,28 +152,28 @@ func (o *Options) InCluster() bool { return o.CountServices() > 0 && !o.Here }
 func (o *Options) CheckNumbers() error {
 	switch {
 	case !(o.Rate > 0) || math.IsInf(o.Rate, 0):
-		return Refuse("--rate is in requests per second, such as --rate 200", "rate %v: must be greater than 0", o.Rate)
+		return Usagef("--rate is in requests per second, such as --rate 200", "rate %v: must be greater than 0", o.Rate)
 	case o.Rate > loadgen.MaxRate:
-		return Refuse("", "rate %v: at most %d requests per second", o.Rate, loadgen.MaxRate)
+		return Usagef("", "rate %v: at most %d requests per second", o.Rate, loadgen.MaxRate)
 	case math.IsNaN(o.DirectRate) || o.DirectRate > loadgen.MaxRate:
-		return Refuse("", "direct-rate %v: at most %d requests per second", o.DirectRate, loadgen.MaxRate)
+		return Usagef("", "direct-rate %v: at most %d requests per second", o.DirectRate, loadgen.MaxRate)
 	case o.Timeout < time.Millisecond:
-		return Refuse("as in --timeout 800ms", "timeout %v: must be at least 1ms", o.Timeout)
+		return Usagef("as in --timeout 800ms", "timeout %v: must be at least 1ms", o.Timeout)
 	case o.Connections < 1:
-		return Refuse("", "connections %d: must be at least 1", o.Connections)
+		return Usagef("", "connections %d: must be at least 1", o.Connections)
 	case o.Join == 0:
-		return Refuse(JoinHint, "join 0s: must be greater than 0")
+		return Usagef(JoinHint, "join 0s: must be greater than 0")
 	case o.Join < 0 || o.Duration < 0 || o.Baseline < 0 || o.Settle < 0 || o.WorkstationTimeout < 0:
-		return Refuse("", "durations must not be negative")
+		return Usagef("", "durations must not be negative")
 	case o.Slow < 0 || o.Slow == 0 && o.Changed("slow"):
-		return Refuse("as in --slow 500ms", "slow %v: must be greater than 0", o.Slow)
+		return Usagef("as in --slow 500ms", "slow %v: must be greater than 0", o.Slow)
 	case o.Hold <= 0:
-		return Refuse("", "--hold must be greater than 0")
+		return Usagef("", "--hold must be greater than 0")
 	case o.MaxDuration <= 0:
-		return Refuse("", "max-duration %v: must be greater than 0", o.MaxDuration)
+		return Usagef("", "max-duration %v: must be greater than 0", o.MaxDuration)
 	}
 	if err := deploy.CheckCPU(o.CPU); err != nil {
-		return Refuse("as in --cpu 500m, half a core, or --cpu 1", "%w", err)
+		return Usagef("as in --cpu 500m, half a core, or --cpu 1", "%w", err)
 	}
 	var err error
 	if o.observed, err = ParseCoverage(o.Coverage); err != nil {
@@ -183,15 +184,15 @@ func (o *Options) CheckNumbers() error {
 	}
 	for _, kind := range o.Kinds {
 		if !timeline.TargetKind(kind).Judged() {
-			return Refuse("as in --target new,reused", "target kind %q is not one of new, reused", kind)
+			return Usagef("as in --target new,reused", "target kind %q is not one of new, reused", kind)
 		}
 	}
 	if _, err := loadgen.ParsePacing(o.Pacing); err != nil {
-		return Refuse("as in --pacing precise", "%w", err)
+		return Usagef("as in --pacing precise", "%w", err)
 	}
 	o.Kinds = slices.Compact(slices.Sorted(slices.Values(o.Kinds)))
 	if len(o.Kinds) == 0 {
-		return Refuse("as in --target new,reused", "no target kind given")
+		return Usagef("as in --target new,reused", "no target kind given")
 	}
 	return nil
 }
@@ -224,7 +225,7 @@ func (o *Options) wrapped() bool { return len(o.Command) > 0 || o.ExternalComman
 // CheckResolution refuses a --resolution that was given and is none.
 func CheckResolution(d time.Duration, given bool) error {
 	if d < 0 || given && d == 0 {
-		return Refuse("as in --resolution 50ms; what is less than 3 intervals between requests counts as 3", "resolution %v: must be greater than 0", d)
+		return Usagef("as in --resolution 50ms; what is less than 3 intervals between requests counts as 3", "resolution %v: must be greater than 0", d)
 	}
 	return nil
 }
@@ -234,9 +235,9 @@ func ParseCoverage(text string) (float64, error) {
 	share, problem := verdict.ParseRatio(text)
 	switch {
 	case problem != "":
-		return 0, Refuse("as in --min-coverage 99%", "min-coverage: %s", problem)
+		return 0, Usagef("as in --min-coverage 99%", "min-coverage: %s", problem)
 	case share == 0:
-		return 0, Refuse("as in --min-coverage 90%", "min-coverage %s: a run that observed nothing proves nothing", text)
+		return 0, Usagef("as in --min-coverage 90%", "min-coverage %s: a run that observed nothing proves nothing", text)
 	}
 	return share, nil
 }
@@ -246,20 +247,20 @@ const JoinHint = "for as many windows as there are runs of failures: --join 1ns"
 func (o *Options) checkCommand() error {
 	switch {
 	case !o.wrapped() && o.Duration == 0:
-		return Refuse("as in `lapse run … --duration 30s`, or `lapse run … -- kubectl drain NODE`", "neither a command after -- nor a --duration: when would the run end?")
+		return Usagef("as in `lapse run … --duration 30s`, or `lapse run … -- kubectl drain NODE`", "neither a command after -- nor a --duration: when would the run end?")
 	case o.WorkstationTimeout > 0 && o.WorkstationTimeout < 3*compareClocks:
-		return Refuse(fmt.Sprintf("as in --workstation-timeout %v", 3*compareClocks), "workstation-timeout %v: too short: this machine is heard of every %v", o.WorkstationTimeout, compareClocks)
+		return Usagef(fmt.Sprintf("as in --workstation-timeout %v", 3*compareClocks), "workstation-timeout %v: too short: this machine is heard of every %v", o.WorkstationTimeout, compareClocks)
 	case len(o.Command) > 0 && o.Duration != 0:
-		return Refuse("drop one of them", "both a command and a --duration: a run lasts as long as its command")
+		return Usagef("drop one of them", "both a command and a --duration: a run lasts as long as its command")
 	}
 	if len(o.Command) > 0 {
 		if _, err := exec.LookPath(o.Command[0]); err != nil {
-			return Refuse("give the command's path, or check its spelling", "the command to wrap cannot be run: %w", err)
+			return Usagef("give the command's path, or check its spelling", "the command to wrap cannot be run: %w", err)
 		}
 		o.AvoidDrained()
 	}
 	if o.InCluster() && o.total() > o.MaxDuration {
-		return Refuse(fmt.Sprintf("raise it, as in --max-duration %v", o.total()), "the run takes %v, and the Job ends itself after --max-duration %v", o.total(), o.MaxDuration)
+		return Usagef(fmt.Sprintf("raise it, as in --max-duration %v", o.total()), "the run takes %v, and the Job ends itself after --max-duration %v", o.total(), o.MaxDuration)
 	}
 	return nil
 }
@@ -274,13 +275,13 @@ const headerHint = "as in --header 'Authorization: Bearer …'"
 
 func (o *Options) CheckRequest() error {
 	if _, known := loadgen.ProtocolOf(o.Scheme); !known {
-		return Refuse("", "scheme %q: must be %s", o.Scheme, loadgen.Schemes(""))
+		return Usagef("", "scheme %q: must be %s", o.Scheme, loadgen.Schemes(""))
 	}
 	if !httpguts.ValidHeaderFieldName(o.Method) {
-		return Refuse("as in --method HEAD", "method %q is not an HTTP method", o.Method)
+		return Usagef("as in --method HEAD", "method %q is not an HTTP method", o.Method)
 	}
 	if o.Method == http.MethodHead && o.ExpectBody != "" {
-		return Refuse("drop one of them", "--expect-body %q is in no reply to --method HEAD: it has no body", o.ExpectBody)
+		return Usagef("drop one of them", "--expect-body %q is in no reply to --method HEAD: it has no body", o.ExpectBody)
 	}
 	o.Header = http.Header{}
 	for _, h := range o.Headers {
@@ -288,23 +289,23 @@ func (o *Options) CheckRequest() error {
 		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
 		switch {
 		case !ok || !httpguts.ValidHeaderFieldName(name):
-			return Refuse(headerHint, "header %q is not of the form 'Name: value'", name)
+			return Usagef(headerHint, "header %q is not of the form 'Name: value'", name)
 		case !httpguts.ValidHeaderFieldValue(value):
-			return Refuse(headerHint, "header %q has a value that cannot be sent, with control characters", name)
+			return Usagef(headerHint, "header %q has a value that cannot be sent, with control characters", name)
 		}
 		o.Header.Add(name, value)
 	}
 	var err error
 	if o.Host, err = AsciiHost(o.Host); err != nil {
-		return Refuse("as in --host shop.example", "--host: %w", err)
+		return Usagef("as in --host shop.example", "--host: %w", err)
 	}
 	if o.statuses, err = loadgen.ParseStatuses(o.ExpectStatus); err != nil {
-		return Refuse("as in --expect-status 200,204,300-399", "expect-status: %w", err)
+		return Usagef("as in --expect-status 200,204,300-399", "expect-status: %w", err)
 	}
 	if o.CAFile != "" {
 		pem, err := os.ReadFile(o.CAFile)
 		if err != nil {
-			return Refuse("it must be a file in PEM form", "ca-file: %w", err)
+			return Usagef("it must be a file in PEM form", "ca-file: %w", err)
 		}
 		o.CAPEM = string(pem)
 	}
@@ -312,7 +313,7 @@ func (o *Options) CheckRequest() error {
 		return nil
 	}
 	if o.roots = x509.NewCertPool(); !o.roots.AppendCertsFromPEM([]byte(o.CAPEM)) {
-		return Refuse("it must hold certificates in PEM form", "ca-file %s: no certificate found", o.CAFile)
+		return Usagef("it must hold certificates in PEM form", "ca-file %s: no certificate found", o.CAFile)
 	}
 	return nil
 }
@@ -325,8 +326,7 @@ func (o *Options) checkProbes() error {
 		for _, p := range m.probesOf(s) {
 			p.Timeout = o.Timeout
 			if err := p.Check(); err != nil {
-				text, hint, _ := strings.Cut(err.Error(), "\nhint: ")
-				return Refuse(cmp.Or(hint, "see `lapse run --help`"), "%s", text)
+				return Usagef(cmp.Or(hint.Of(err), "see `lapse run --help`"), "%w", err)
 			}
 		}
 	}
@@ -344,18 +344,11 @@ func ParseGates(exprs []string) ([]verdict.Gate, error) {
 	for _, expr := range exprs {
 		g, err := verdict.ParseGate(expr)
 		if err != nil {
-			return nil, Refuse(gateHint(err), "--fail-if %w", err)
+			return nil, AsUsage(fmt.Errorf("--fail-if %w", err))
 		}
 		gates = append(gates, g)
 	}
 	return gates, nil
-}
-
-func gateHint(err error) string {
-	if h, ok := err.(interface{ Hint() string }); ok {
-		return h.Hint()
-	}
-	return "as in --fail-if 'failed>0' or --fail-if 'downtime.total>500ms'"
 }
 
 func (o *Options) checkFormat() error { return CheckFormat(o.Format) }
@@ -366,7 +359,7 @@ func FormatNames() string {
 
 func CheckFormat(format string) error {
 	if _, ok := report.Formats[format]; !ok {
-		return Refuse("one of: "+FormatNames(), "unknown output format %q", format)
+		return Usagef("one of: "+FormatNames(), "unknown output format %q", format)
 	}
 	return nil
 }
@@ -378,9 +371,9 @@ func (o *Options) checkHammer() error {
 	_, err := hey.ParseFlags(o.Hammer)
 	switch {
 	case err != nil:
-		return Refuse("hey's flags, as in --hammer '-c 50 -q 20'", "hammer: %w", err)
+		return Usagef("hey's flags, as in --hammer '-c 50 -q 20'", "hammer: %w", err)
 	case o.YAML && hey.Hides(o.Hammer):
-		return Refuse("the load has the headers of the probes too: "+SecretHint, "--hammer: what -H and -d say would be printed, for all to read")
+		return Usagef("the load has the headers of the probes too: "+SecretHint, "--hammer: what -H and -d say would be printed, for all to read")
 	}
 	return nil
 }
@@ -388,7 +381,7 @@ func (o *Options) checkHammer() error {
 // checkPrinted refuses to print secrets: `lapse gen` prints the run's Secret too.
 func (o *Options) checkPrinted() error {
 	if o.YAML && o.Secrets() != nil {
-		return Refuse("put it into a header, and give --header-from secret/NAME", "a target's query has what looks like a secret, and would be printed for all to read")
+		return Usagef("put it into a header, and give --header-from secret/NAME", "a target's query has what looks like a secret, and would be printed for all to read")
 	}
 	return nil
 }

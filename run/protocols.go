@@ -39,16 +39,16 @@ func (o *Options) checkProtocols() error {
 	for _, p := range loadgen.Protocols {
 		for _, flag := range p.Options {
 			if o.asksFor(flag) && !o.spoken(flag) {
-				return Refuse("drop it, or name such a target: "+p.Example, "--%s is for targets of %s, and there is none", flag, loadgen.Schemes(flag))
+				return Usagef("drop it, or name such a target: "+p.Example, "--%s is for targets of %s, and there is none", flag, loadgen.Schemes(flag))
 			}
 		}
 	}
 	if first := o.targets[0]; o.Hammer != "" && !o.protocolOf(first).Takes("hammer") {
-		return Refuse("name the http:// target first", "--hammer speaks HTTP, and the first target, %s, is %s", first, o.protocolOf(first).Scheme)
+		return Usagef("name the http:// target first", "--hammer speaks HTTP, and the first target, %s, is %s", first, o.protocolOf(first).Scheme)
 	}
 	for _, s := range o.targets {
 		if p := o.protocolOf(s); !p.Paths && s.Service != "" && s.Path != "/" {
-			return Refuse("as in svc/"+s.Service+" --scheme "+p.Scheme, "target %s: %s has no path", s, p.Scheme)
+			return Usagef("as in svc/"+s.Service+" --scheme "+p.Scheme, "target %s: %s has no path", s, p.Scheme)
 		}
 	}
 	if !o.spoken("echo") {
@@ -62,13 +62,13 @@ func (o *Options) checkEcho() error {
 	const hint = `escapes are those of Go: \r \n \t \\ \x00; as in --echo 'PING\r\n'`
 	var err error
 	if o.Sent, err = Unescape(o.Echo); err != nil {
-		return Refuse(hint, "echo: %w", err)
+		return Usagef(hint, "echo: %w", err)
 	}
 	if o.EchoFrom != "" && o.Echo == "" {
 		o.Sent = "the text of a Secret" // stands for it here: only the agent knows it
 	}
 	if o.Awaited, err = Unescape(o.ExpectBody); err != nil {
-		return Refuse(hint, "expect-body %q: %w", o.ExpectBody, err)
+		return Usagef(hint, "expect-body %q: %w", o.ExpectBody, err)
 	}
 	return o.checkPersistent()
 }
@@ -81,7 +81,7 @@ func (o *Options) checkPersistent() error {
 	}
 	p := o.protocolOf(newOnly[0])
 	if o.Changed("target") && slices.Contains(o.Kinds, string(timeline.Reused)) {
-		return Refuse(`give it a text to echo, as in --echo ping, or --target new`, "%s is measured on new connections only: %s", newOnly[0], p.NewOnly)
+		return Usagef(`give it a text to echo, as in --echo ping, or --target new`, "%s is measured on new connections only: %s", newOnly[0], p.NewOnly)
 	}
 	note := p.Scheme + " targets are measured on new connections only: " + p.NewOnly
 	if o.Awaited == "" {

@@ -20,6 +20,7 @@ import (
 	"lapse/correlate/model"
 	"lapse/correlate/verdict"
 	"lapse/deploy"
+	"lapse/hint"
 	"lapse/record"
 	"lapse/report"
 	"lapse/timeline"
@@ -229,7 +230,7 @@ func (o *Options) preflight(ctx context.Context, c *cluster, log *slog.Logger) (
 	case err != nil:
 		return config, err
 	case len(missing) > 0:
-		return config, &deploy.RightsError{Missing: missing}
+		return config, deploy.NoRights(missing)
 	case !config.NodesAccess:
 		log.Warn("no right to let the Job read nodes: the timeline will have no node lanes")
 	}
@@ -260,7 +261,7 @@ func (r *remote) notFollowed(ctx context.Context, err error) error {
 		return notBegun(err)
 	}
 	r.keep = true
-	return withHint(fmt.Sprintf("`lapse retrieve -n %s %s` fetches its result", r.job.Namespace, r.job.Name),
+	return hint.Errorf(fmt.Sprintf("`lapse retrieve -n %s %s` fetches its result", r.job.Namespace, r.job.Name),
 		"run %s had ended before it could be followed from here", r.job.Name)
 }
 

@@ -15,6 +15,7 @@ import (
 	"lapse/correlate/model"
 	"lapse/correlate/verdict"
 	"lapse/dashboard"
+	"lapse/hint"
 	"lapse/record"
 	"lapse/report"
 	"lapse/timeline"
@@ -31,11 +32,11 @@ const (
 func CreateDir(dir string) error {
 	for _, name := range []string{FactsFile, TimelineFile} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
-			return Refuse("give another --out", "%s already holds a run: %s", dir, name)
+			return Usagef("give another --out", "%s already holds a run: %s", dir, name)
 		}
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return Refuse("give another --out", "the run's directory: %w", err)
+		return Usagef("give another --out", "the run's directory: %w", err)
 	}
 	return nil
 }
@@ -47,7 +48,7 @@ func beginRecording[R any](dir string, create func(path string) (R, error)) (rec
 	}
 	if rec, err = create(filepath.Join(dir, FactsFile)); err != nil {
 		os.Remove(dir) // unless something else is in it
-		return rec, Refuse("give another --out", "%w", err)
+		return rec, Usagef("give another --out", "%w", err)
 	}
 	return rec, nil
 }
@@ -190,7 +191,7 @@ func TimelineOnly(path string) (file string, ok bool) {
 // loadTimeline reads a judged run. Other options than it was judged by need its recording.
 func loadTimeline(file string, o correlate.Options, gateExprs []string) (*model.Timeline, error) {
 	if o != (correlate.Options{}) {
-		return nil, Refuse("without these flags it is shown as it was judged; --fail-if can be given",
+		return nil, Usagef("without these flags it is shown as it was judged; --fail-if can be given",
 			"%s: a run cannot be judged by other options without its recording, %s", file, FactsFile)
 	}
 	tl, err := OpenTimeline(file)
@@ -208,12 +209,12 @@ func loadTimeline(file string, o correlate.Options, gateExprs []string) (*model.
 func OpenTimeline(file string) (*model.Timeline, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, Refuse(runHint, "not a run: %w", err)
+		return nil, Usagef(runHint, "not a run: %w", err)
 	}
 	defer f.Close()
 	tl, err := report.ReadJSON(f)
 	if err != nil {
-		return nil, Refuse(runHint, "%s: %w", file, err)
+		return nil, Usagef(runHint, "%s: %w", file, err)
 	}
 	return tl, nil
 }
@@ -236,14 +237,14 @@ func (s Saved) Close() error {
 func Open(path string) (Saved, error) {
 	file := path
 	if info, err := os.Stat(path); err != nil {
-		return Saved{}, Refuse(runHint, "%w", err)
+		return Saved{}, Usagef(runHint, "%w", err)
 	} else if info.IsDir() {
 		file = filepath.Join(path, FactsFile)
 		if _, err := os.Stat(file); err != nil {
 			file = filepath.Join(path, PartialFile) // what came of a run, where the rest did not
 		}
 		if _, err := os.Stat(file); err != nil {
-			return Saved{}, Refuse(runHint, "%s is not a run: it holds neither %s nor %s", path, FactsFile, TimelineFile)
+			return Saved{}, Usagef(runHint, "%s is not a run: it holds neither %s nor %s", path, FactsFile, TimelineFile)
 		}
 	}
 	f, err := record.Open(file)
@@ -251,7 +252,7 @@ func Open(path string) (Saved, error) {
 		return Saved{}, err
 	}
 	if err != nil {
-		return Saved{}, Refuse(cmp.Or(HintOf(err), runHint), "%w", err)
+		return Saved{}, Usagef(cmp.Or(hint.Of(err), runHint), "%w", err)
 	}
 	run, err := f.Run()
 	switch {

@@ -14,6 +14,7 @@ import (
 
 	"lapse/correlate"
 	"lapse/deploy"
+	"lapse/hint"
 	"lapse/record"
 	"lapse/report"
 )
@@ -37,7 +38,7 @@ func Retrieve(ctx context.Context, run *deploy.Run, fetch fetcher, dir string, a
 	kept := part.keep()
 	switch {
 	case isOther(err) && part.have != nil:
-		return withHint("remove it, and try again", "%s is damaged, or a part of another run: %w", part.path, err)
+		return hint.Errorf("remove it, and try again", "%s is damaged, or a part of another run: %w", part.path, err)
 	case err != nil && kept > 0:
 		fmt.Fprintf(stderr, "kept the %d bytes that came, in %s: `lapse report` shows them, and `lapse retrieve -n %s %s --out %s` fetches the rest\n",
 			kept, part.path, run.Namespace, run.Name, dir)
@@ -94,7 +95,7 @@ func openPart(dir string, run *deploy.Run) (*part, error) {
 		return nil, fmt.Errorf("continue the recording: %w", err)
 	}
 	if id, ok := idOf(p.path); ok && id != run.Name {
-		return nil, Refuse("give another --out", "%s is a part of run %s, not of %s", p.path, id, run.Name)
+		return nil, Usagef("give another --out", "%s is a part of run %s, not of %s", p.path, id, run.Name)
 	}
 	if len(have) > 0 {
 		p.have = bytes.NewReader(have)

@@ -116,10 +116,10 @@ func ReadSpec(public, secrets string) (Spec, error) {
 	decoder := json.NewDecoder(strings.NewReader(public))
 	decoder.DisallowUnknownFields() // a flag that this version does not know would be ignored
 	if err := decoder.Decode(&s); err != nil {
-		return Spec{}, Refuse(hint, "%s: %w", deploy.EnvSpec, err)
+		return Spec{}, Usagef(hint, "%s: %w", deploy.EnvSpec, err)
 	}
 	if secrets != "" && json.Unmarshal([]byte(secrets), &s) != nil {
-		return Spec{}, Refuse(hint, "the run's Secret cannot be read")
+		return Spec{}, Usagef(hint, "the run's Secret cannot be read")
 	}
 	return Spec(s), nil
 }
@@ -143,7 +143,7 @@ func (s *Spec) AddSecrets(environ []string) {
 // CheckSecrets reads which Secrets are meant.
 func (o *Options) CheckSecrets() error {
 	if o.AgentListen == "" && o.Echo != "" && o.EchoFrom != "" { // the agent has the text from the Secret
-		return Refuse("drop one of them", "both --echo and --echo-from: which text shall be sent?")
+		return Usagef("drop one of them", "both --echo and --echo-from: which text shall be sent?")
 	}
 	var err error
 	for i, given := range o.HeadersFrom {
@@ -160,7 +160,7 @@ func (o *Options) CheckSecrets() error {
 func secretName(flag, given string) (string, error) {
 	name := strings.TrimPrefix(given, "secret/")
 	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
-		return "", Refuse(fmt.Sprintf("as in --%s secret/web-auth", flag), "--%s %q is no name of a Secret: %s", flag, given, problems[0])
+		return "", Usagef(fmt.Sprintf("as in --%s secret/web-auth", flag), "--%s %q is no name of a Secret: %s", flag, given, problems[0])
 	}
 	return name, nil
 }

@@ -47,22 +47,22 @@ func ParseTarget(arg string) (targetSpec, error) {
 	}
 	u, err := url.Parse(arg)
 	if err != nil {
-		return targetSpec{}, Refuse(TargetHint, "target %q: %w", arg, err)
+		return targetSpec{}, Usagef(TargetHint, "target %q: %w", arg, err)
 	}
 	p, known := loadgen.ProtocolOf(u.Scheme)
 	switch {
 	case !known:
-		return targetSpec{}, Refuse(TargetHint, "target %q is neither a Service nor an %s URL", arg, loadgen.Schemes(""))
+		return targetSpec{}, Usagef(TargetHint, "target %q is neither a Service nor an %s URL", arg, loadgen.Schemes(""))
 	case u.Hostname() == "":
-		return targetSpec{}, Refuse(TargetHint, "target %q names no host", arg)
+		return targetSpec{}, Usagef(TargetHint, "target %q names no host", arg)
 	case u.Port() != "" && !validPort(u.Port()):
-		return targetSpec{}, Refuse(TargetHint, "target %q: port %s is not between 1 and 65535", arg, u.Port())
+		return targetSpec{}, Usagef(TargetHint, "target %q: port %s is not between 1 and 65535", arg, u.Port())
 	}
 	if u.Host, err = AsciiHost(u.Host); err != nil {
-		return targetSpec{}, Refuse(TargetHint, "target %q: %w", arg, err)
+		return targetSpec{}, Usagef(TargetHint, "target %q: %w", arg, err)
 	}
 	if p.Port == "" && u.Port() == "" || !p.Paths && (strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "") {
-		return targetSpec{}, Refuse(TargetHint, "target %q: a target of %s is %s", arg, p.Scheme, p.Example)
+		return targetSpec{}, Usagef(TargetHint, "target %q: a target of %s is %s", arg, p.Scheme, p.Example)
 	}
 	return targetSpec{URL: u}, nil
 }
@@ -84,15 +84,15 @@ func parseService(arg, rest string) (targetSpec, error) {
 	name, port, hasPort := strings.Cut(name, ":")
 	switch {
 	case name == "":
-		return targetSpec{}, Refuse(TargetHint, "target %q names no Service", arg)
+		return targetSpec{}, Usagef(TargetHint, "target %q names no Service", arg)
 	case hasPort && port == "":
-		return targetSpec{}, Refuse(TargetHint, "target %q: no port after the colon", arg)
+		return targetSpec{}, Usagef(TargetHint, "target %q: no port after the colon", arg)
 	}
 	if _, err := strconv.Atoi(port); err == nil && !validPort(port) {
-		return targetSpec{}, Refuse(TargetHint, "target %q: port %s is not between 1 and 65535", arg, port)
+		return targetSpec{}, Usagef(TargetHint, "target %q: port %s is not between 1 and 65535", arg, port)
 	}
 	if _, err := url.ParseRequestURI(path); err != nil {
-		return targetSpec{}, Refuse(TargetHint, "target %q: %w", arg, err)
+		return targetSpec{}, Usagef(TargetHint, "target %q: %w", arg, err)
 	}
 	return targetSpec{Service: name, port: port, Path: path}, nil
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"lapse/hint"
 	"lapse/kube"
 	"lapse/timeline"
 )
@@ -66,7 +67,7 @@ func Describe(ctx context.Context, client kube.Client, namespace, name, port str
 func mayListPods(ctx context.Context, client kube.Client, s *corev1.Service) error {
 	_, err := client.Pods(s.Namespace).List(ctx, metav1.ListOptions{Limit: 1, LabelSelector: selectorOf(s)})
 	if apierrors.IsForbidden(err) {
-		return &forbiddenError{verb: "list", resource: "pods", namespace: s.Namespace, err: err}
+		return missingRight("list", "pods", s.Namespace, err)
 	}
 	return nil
 }
@@ -91,11 +92,11 @@ func proxyMode(ctx context.Context, client kube.Client) string {
 func notFound(ctx context.Context, client kube.Client, namespace, name string, err error) error {
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-		return &forbiddenError{verb: "get", resource: "services", namespace: namespace, err: err}
+		return missingRight("get", "services", namespace, err)
 	case !apierrors.IsNotFound(err):
-		return &Error{what: fmt.Sprintf("look up Service %s/%s", namespace, name), hint: "check that the API server can be reached: kubectl get services", err: err}
+		return hint.Errorf("check that the API server can be reached: kubectl get services", "look up Service %s/%s: %w", namespace, name, err)
 	}
-	return refuse(elsewhere(ctx, client, namespace, name), "there is no Service %q in namespace %q", name, namespace)
+	return hint.Errorf(elsewhere(ctx, client, namespace, name), "there is no Service %q in namespace %q", name, namespace)
 }
 
 // elsewhere hints at the Service of that name in other namespaces, or at the other Services of this one.
@@ -129,11 +130,11 @@ func similar(ctx context.Context, client kube.Client, namespace string) string {
 func measurable(s *corev1.Service) error {
 	switch {
 	case s.Spec.Type == corev1.ServiceTypeExternalName:
-		return refuse(fmt.Sprintf("measure where it leads instead: http://%s/", s.Spec.ExternalName), "Service %q is of type ExternalName: it only names %s", s.Name, s.Spec.ExternalName)
+		return hint.Errorf(fmt.Sprintf("measure where it leads instead: http://%s/", s.Spec.ExternalName), "Service %q is of type ExternalName: it only names %s", s.Name, s.Spec.ExternalName)
 	case s.Spec.ClusterIP == corev1.ClusterIPNone:
-		return refuse("give the workload a Service with a cluster IP beside it, and measure that", "Service %q is headless: its clients resolve and choose Pods themselves, so there is no one address to measure", s.Name)
+		return hint.Errorf("give the workload a Service with a cluster IP beside it, and measure that", "Service %q is headless: its clients resolve and choose Pods themselves, so there is no one address to measure", s.Name)
 	case len(s.Spec.Selector) == 0:
-		return refuse(fmt.Sprintf("give it a selector; from a machine that reaches %s, that can be measured as a URL", s.Spec.ClusterIP),
+		return hint.Errorf(fmt.Sprintf("give it a selector; from a machine that reaches %s, that can be measured as a URL", s.Spec.ClusterIP),
 			"Service %q has no selector: its endpoints are made by hand, and only Services that select their Pods can be measured", s.Name)
 	}
 	return nil
@@ -145,21 +146,21 @@ func choosePort(s *corev1.Service, port string) (corev1.ServicePort, error) {
 		return p.Protocol != corev1.ProtocolTCP && p.Protocol != ""
 	})
 	if len(tcp) == 0 {
-		return corev1.ServicePort{}, refuse("only what is sent over TCP can be measured", "Service %q has no TCP port: it has %s", s.Name, strings.Join(ports(s), ", "))
+		return corev1.ServicePort{}, hint.Errorf("only what is sent over TCP can be measured", "Service %q has no TCP port: it has %s", s.Name, strings.Join(ports(s), ", "))
 	}
 	has := "it has " + strings.Join(portNames(tcp), ", ")
 	if port == "" && len(tcp) == 1 {
 		return tcp[0], nil
 	}
 	if port == "" {
-		return corev1.ServicePort{}, refuse(fmt.Sprintf("%s: name one, as in svc/%s:%s", has, s.Name, first(portNames(tcp))), "Service %q has %d TCP ports", s.Name, len(tcp))
+		return corev1.ServicePort{}, hint.Errorf(fmt.Sprintf("%s: name one, as in svc/%s:%s", has, s.Name, first(portNames(tcp))), "Service %q has %d TCP ports", s.Name, len(tcp))
 	}
 	for _, p := range tcp {
 		if p.Name == port || strconv.Itoa(int(p.Port)) == port {
 			return p, nil
 		}
 	}
-	return corev1.ServicePort{}, refuse(has, "Service %q has no TCP port %s", s.Name, port)
+	return corev1.ServicePort{}, hint.Errorf(has, "Service %q has no TCP port %s", s.Name, port)
 }
 
 func portNames(ports []corev1.ServicePort) []string {
@@ -186,7 +187,7 @@ func first(names []string) string {
 func readyEndpoints(ctx context.Context, client kube.Client, s *corev1.Service, port corev1.ServicePort) (int, error) {
 	list, err := client.EndpointSlices(s.Namespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + s.Name})
 	if apierrors.IsForbidden(err) {
-		return 0, &forbiddenError{verb: "list", resource: "endpointslices.discovery.k8s.io", namespace: s.Namespace, err: err}
+		return 0, missingRight("list", "endpointslices.discovery.k8s.io", s.Namespace, err)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("look up the endpoints of Service %s/%s: %w", s.Namespace, s.Name, err)
@@ -209,8 +210,8 @@ func readyEndpoints(ctx context.Context, client kube.Client, s *corev1.Service, 
 	case endpoints.Ready() > 0:
 		return endpoints.Ready(), nil
 	case portless:
-		return 0, refuse(fmt.Sprintf("give a container port that name, or the Service another targetPort: %s -o yaml", pods),
+		return 0, hint.Errorf(fmt.Sprintf("give a container port that name, or the Service another targetPort: %s -o yaml", pods),
 			"Service %q has ready Pods, but none with its port %d: they have no port %q", s.Name, port.Port, port.TargetPort.String())
 	}
-	return 0, refuse("look at its Pods: "+pods, "Service %q has no ready endpoint: there is nothing to measure yet", s.Name)
+	return 0, hint.Errorf("look at its Pods: "+pods, "Service %q has no ready endpoint: there is nothing to measure yet", s.Name)
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 
+	"lapse/hint"
 	"lapse/kube"
 	"lapse/kube/kubetest"
 	"lapse/timeline"
@@ -123,16 +124,9 @@ func TestDescribeOfAnUnreachableServerSaysSo(t *testing.T) {
 	checkHint(t, err, "connection refused", "API server")
 }
 
-func checkHint(t *testing.T, err error, what, hint string) {
+func checkHint(t *testing.T, err error, what, advice string) {
 	t.Helper()
-	h, ok := errors.AsType[interface {
-		error
-		Hint() string
-	}](err)
-	if !ok {
-		t.Fatalf("%v has no hint", err)
-	}
-	if !strings.Contains(err.Error(), what) || !strings.Contains(h.Hint(), hint) {
-		t.Errorf("error %q, hint %q; want %q, %q", err, h.Hint(), what, hint)
+	if got := hint.Of(err); !strings.Contains(err.Error(), what) || !strings.Contains(got, advice) {
+		t.Errorf("error %q, hint %q; want %q, %q", err, got, what, advice)
 	}
 }

@@ -65,11 +65,10 @@ func (w *watcher) emit(now, since time.Duration, events ...timeline.Event) {
 }
 
 func (w *watcher) forbidden(verb, resource string, global bool, err error) error {
-	e := &forbiddenError{verb: verb, resource: resource, namespace: w.Namespace, err: err}
 	if global {
-		e.namespace = ""
+		return missingRight(verb, resource, "", err)
 	}
-	return e
+	return missingRight(verb, resource, w.Namespace, err)
 }
 
 // Run watches until ctx ends, and then returns nil. Its error says which right is missing without which nothing
@@ -125,8 +124,8 @@ func names(services []Service) string {
 
 // denial returns the missing right because of which ctx ended, or nil.
 func denial(ctx context.Context) error {
-	if err, ok := errors.AsType[*forbiddenError](context.Cause(ctx)); ok {
-		return err
+	if _, ok := errors.AsType[*forbiddenError](context.Cause(ctx)); ok {
+		return context.Cause(ctx)
 	}
 	return nil
 }

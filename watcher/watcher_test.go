@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"lapse/hint"
 	"lapse/kube"
 	"lapse/kube/kubetest"
 	"lapse/timeline"
@@ -534,7 +535,7 @@ func TestWithoutNodesOrEventsTheRestIsWatched(t *testing.T) {
 }
 
 func TestWithoutAnEssentialRightNothingIsWatched(t *testing.T) {
-	for call, hint := range map[string]string{
+	for call, advice := range map[string]string{
 		"list pods":            "kubectl auth can-i list pods -n shop",
 		"watch pods":           "kubectl auth can-i watch pods -n shop",
 		"list services":        "kubectl auth can-i list services -n shop",
@@ -545,12 +546,8 @@ func TestWithoutAnEssentialRightNothingIsWatched(t *testing.T) {
 			c.refuse(call, forbidden("x"))
 			c.start()
 			err := <-c.result
-			h, ok := errors.AsType[interface {
-				error
-				Hint() string
-			}](err)
-			if !ok || !strings.Contains(h.Hint(), hint) {
-				t.Errorf("without the right to %s: %v, and no hint at %q", call, err, hint)
+			if !strings.Contains(hint.Of(err), advice) {
+				t.Errorf("without the right to %s: %v, and no hint at %q", call, err, advice)
 			}
 			off := slices.DeleteFunc(c.happened(), func(line string) bool {
 				return !strings.Contains(line, "watch-lane") || !strings.Contains(line, ">off")

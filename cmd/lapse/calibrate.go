@@ -74,12 +74,12 @@ func (c *calibrating) config(arg string) (hey.CalibrateConfig, error) {
 	case err != nil:
 		return config, err
 	case s.Service != "":
-		return config, run.Refuse(fmt.Sprintf("where it answers, give its URL, as in `lapse calibrate http://%s.NAMESPACE.svc%s` in a Pod of the cluster; a port-forward would measure itself", s.Service, s.Path),
+		return config, run.Usagef(fmt.Sprintf("where it answers, give its URL, as in `lapse calibrate http://%s.NAMESPACE.svc%s` in a Pod of the cluster; a port-forward would measure itself", s.Service, s.Path),
 			"target %s: a Service is not loaded from here", s)
 	case s.URL.Scheme != "http" && s.URL.Scheme != "https":
-		return config, run.Refuse("as in `lapse calibrate http://127.0.0.1:8080/`", "target %s: only http and https can be calibrated", s)
+		return config, run.Usagef("as in `lapse calibrate http://127.0.0.1:8080/`", "target %s: only http and https can be calibrated", s)
 	case c.format != "table" && c.format != "json":
-		return config, run.Refuse("one of: json, table", "unknown output format %q", c.format)
+		return config, run.Usagef("one of: json, table", "unknown output format %q", c.format)
 	}
 	if err := c.request.CheckRequest(); err != nil {
 		return config, err
@@ -91,7 +91,7 @@ func (c *calibrating) config(arg string) (hey.CalibrateConfig, error) {
 		Duration: c.duration, Workers: c.workers,
 	}
 	if err := config.Check(); err != nil {
-		return config, run.Refuse("see `lapse calibrate --help`", "%w", err)
+		return config, run.Usagef("see `lapse calibrate --help`", "%w", err)
 	}
 	return config, nil
 }
@@ -113,7 +113,7 @@ func (c *calibrating) run(ctx context.Context, arg string, stdout, stderr io.Wri
 	case ctx.Err() != nil:
 		return run.Stopped("calibrate %s: stopped", u.Redacted())
 	case err != nil:
-		return run.Refuse("is the address right, and does it answer a plain request well? --header, --host and --method say how to ask", "calibrate %s: %w", u.Redacted(), err)
+		return run.Usagef("is the address right, and does it answer a plain request well? --header, --host and --method say how to ask", "calibrate %s: %w", u.Redacted(), err)
 	}
 	if local(u.Hostname()) {
 		found.Notes = append(found.Notes, "the target is on this machine: it and the load share its processors, alone it may answer more")

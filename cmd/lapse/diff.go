@@ -31,7 +31,7 @@ The exit code is 0 whatever is found: one run of each is no gate. A pipeline tha
 		RunE: func(cmd *cobra.Command, args []string) error {
 			render, ok := report.DiffFormats[format]
 			if !ok {
-				return run.Refuse("one of: "+formats, "unknown output format %q", format)
+				return run.Usagef("one of: "+formats, "unknown output format %q", format)
 			}
 			a, err := run.Load(args[0], correlate.Options{}, nil)
 			if err != nil {

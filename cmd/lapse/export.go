@@ -68,7 +68,7 @@ func chooseExporter(chosen []bool) (exporter, error) {
 		}
 	}
 	if n != 1 {
-		return one, run.Refuse("--csv for the requests, --events for the events, --hlog for latencies", "export what? one of --csv, --events and --hlog is needed (got %d)", n)
+		return one, run.Usagef("--csv for the requests, --events for the events, --hlog for latencies", "export what? one of --csv, --events and --hlog is needed (got %d)", n)
 	}
 	return one, nil
 }
@@ -91,7 +91,7 @@ func export(stdout io.Writer, path, out string, e exporter) error {
 	if out == "" {
 		err = write(stdout)
 	} else if info, serr := os.Stat(out); serr == nil && !info.Mode().IsRegular() {
-		return run.Refuse("name a file", "--out %s is not a file", out)
+		return run.Usagef("name a file", "--out %s is not a file", out)
 	} else {
 		err = run.WriteFile(out, write)
 	}
@@ -116,7 +116,7 @@ func openToExport(path string, e exporter) (run.Saved, error) {
 		return run.Saved{}, err
 	}
 	if e.left == "" {
-		return run.Saved{}, run.Refuse("--csv and --events export what it holds", "--%s needs the run's recording, %s: %s does not hold it", e.flag, run.FactsFile, file)
+		return run.Saved{}, run.Usagef("--csv and --events export what it holds", "--%s needs the run's recording, %s: %s does not hold it", e.flag, run.FactsFile, file)
 	}
 	return run.Saved{Run: report.Facts(tl), Broken: fmt.Errorf("%s: %s holds no more, and its recording is not here", e.left, file)}, nil
 }

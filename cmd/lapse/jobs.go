@@ -29,13 +29,13 @@ drain ends the run.`,
 		Example: "  lapse gen svc/web -n shop --duration 5m | kubectl apply -f -",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.ArgsLenAtDash() >= 0 || o.Duration == 0 {
-				return run.Refuse("as in `lapse gen svc/web --duration 5m`", "a Job wraps no command: it measures for a --duration")
+				return run.Usagef("as in `lapse gen svc/web --duration 5m`", "a Job wraps no command: it measures for a --duration")
 			}
 			if err := o.Check(args, nil); err != nil {
 				return err
 			}
 			if o.CountServices() == 0 {
-				return run.Refuse(run.TargetHint, "only Services are measured by a Job")
+				return run.Usagef(run.TargetHint, "only Services are measured by a Job")
 			}
 			o.TellNote(cmd.ErrOrStderr())
 			o.ID = run.NewID()

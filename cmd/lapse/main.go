@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"lapse/hint"
 	"lapse/run"
 
 	"github.com/spf13/cobra"
@@ -44,7 +45,7 @@ func tell(stderr io.Writer, err error) {
 		return
 	}
 	fmt.Fprintf(stderr, "lapse: %v\n", err)
-	if hint := run.HintOf(err); hint != "" {
+	if hint := hint.Of(err); hint != "" {
 		for line := range strings.SplitSeq(hint, "\n") {
 			fmt.Fprintf(stderr, "hint: %s\n", line)
 		}
@@ -70,7 +71,7 @@ func newRoot(name string, stdout, stderr io.Writer) *cobra.Command {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return run.Refuse("see `"+cmd.CommandPath()+" --help`", "%w", err)
+		return run.Usagef("see `"+cmd.CommandPath()+" --help`", "%w", err)
 	})
 	root.SuggestionsMinimumDistance = 2
 	root.CompletionOptions.HiddenDefaultCmd = true
@@ -92,7 +93,7 @@ func noSuchVerb(cmd *cobra.Command, args []string) error {
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		hint = "did you mean " + strings.Join(near, " or ") + "?"
 	}
-	return run.Refuse(hint, "unknown verb %q", args[0])
+	return run.Usagef(hint, "unknown verb %q", args[0])
 }
 
 const rootHelp = `Lapse sends a steady stream of requests to a Service, watches the Service's Pods and endpoints on the

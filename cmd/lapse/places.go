@@ -117,19 +117,19 @@ func checkPlace(o *run.Options) error {
 			hint = other
 		}
 		if at == inYAML && (unused[0] == "header" || unused[0] == "echo") {
-			return run.Refuse(hint, "--%s would be printed, for all to read", unused[0])
+			return run.Usagef(hint, "--%s would be printed, for all to read", unused[0])
 		}
 		has := "has"
 		if len(unused) > 1 {
 			has = "have"
 		}
-		return run.Refuse(hint, "--%s %s no effect on %s", strings.Join(unused, ", --"), has, at)
+		return run.Usagef(hint, "--%s %s no effect on %s", strings.Join(unused, ", --"), has, at)
 	case o.Changed("no-capture") && len(o.Command) == 0:
-		return run.Refuse("drop it", "--no-capture has no effect without a command")
+		return run.Usagef("drop it", "--no-capture has no effect without a command")
 	case o.Changed("workstation-timeout") && len(o.Command) == 0:
-		return run.Refuse("drop it: the run ends after --duration", "--workstation-timeout has no effect without a command")
+		return run.Usagef("drop it: the run ends after --duration", "--workstation-timeout has no effect without a command")
 	case o.Changed("scheme") && o.CountServices() == 0:
-		return run.Refuse(instead["scheme"], "--scheme has no effect on %s", o.Targets[0])
+		return run.Usagef(instead["scheme"], "--scheme has no effect on %s", o.Targets[0])
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"lapse/hint"
 	"lapse/run"
 )
 
@@ -76,8 +77,8 @@ func TestAFlagWithoutEffectIsRefused(t *testing.T) {
 			if err == nil && used&got == 0 {
 				t.Errorf("--%s is ignored on %s without a word", f.Name, got)
 			}
-			if err != nil && (used&got != 0 && f.Name != "scheme" || !strings.Contains(err.Error(), "--"+f.Name) || run.HintOf(err) == "" || run.ExitCodeOf(err) != run.ExitUsage) {
-				t.Errorf("--%s on %s: %v, hint %q", f.Name, got, err, run.HintOf(err))
+			if err != nil && (used&got != 0 && f.Name != "scheme" || !strings.Contains(err.Error(), "--"+f.Name) || hint.Of(err) == "" || run.ExitCodeOf(err) != run.ExitUsage) {
+				t.Errorf("--%s on %s: %v, hint %q", f.Name, got, err, hint.Of(err))
 			}
 		})
 	}

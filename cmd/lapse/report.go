@@ -39,11 +39,11 @@ func (j *judging) flags(cmd *cobra.Command) {
 func (j *judging) load(path string) (*model.Timeline, error) {
 	switch {
 	case j.join < 0 || j.slow < 0:
-		return nil, run.Refuse("", "durations must not be negative")
+		return nil, run.Usagef("", "durations must not be negative")
 	case j.join == 0 && j.changed("join"):
-		return nil, run.Refuse(run.JoinHint, "join 0s: must be greater than 0")
+		return nil, run.Usagef(run.JoinHint, "join 0s: must be greater than 0")
 	case j.slow == 0 && j.changed("slow"):
-		return nil, run.Refuse("", "slow 0s: must be greater than 0")
+		return nil, run.Usagef("", "slow 0s: must be greater than 0")
 	}
 	if err := run.CheckResolution(j.resolution, j.changed("resolution")); err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func newSchema() *cobra.Command {
 func exactly(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != n {
-			return run.Refuse("see `"+cmd.CommandPath()+" --help`", "%s needs %s (got %d arguments)", cmd.CommandPath(), what, len(args))
+			return run.Usagef("see `"+cmd.CommandPath()+" --help`", "%s needs %s (got %d arguments)", cmd.CommandPath(), what, len(args))
 		}
 		return nil
 	}

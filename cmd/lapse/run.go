@@ -22,7 +22,7 @@ from here, and needs no cluster.`,
 			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 				args, command = args[:dash], args[dash:]
 				if len(command) == 0 {
-					return run.Refuse("as in `-- kubectl drain node1`", "no command after --")
+					return run.Usagef("as in `-- kubectl drain node1`", "no command after --")
 				}
 			}
 			if err := o.Check(args, command); err != nil {

@@ -54,7 +54,7 @@ was found to judge. The outages are a function of --seed, --rate and --duration.
   lapse selftest --rate 1000 --duration 2m --seed 7 -o json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return run.Refuse("to measure a target: `lapse run`", "the selftest measures a server of its own, not %q", args[0])
+				return run.Usagef("to measure a target: `lapse run`", "the selftest measures a server of its own, not %q", args[0])
 			}
 			return nil
 		},
@@ -79,13 +79,13 @@ was found to judge. The outages are a function of --seed, --rate and --duration.
 func (f *selftestFlags) check() error {
 	switch {
 	case !(f.rate >= selftest.MinRate):
-		return run.Refuse("at a lower rate too few requests meet an outage to say anything", "rate %v: at least %v requests per second", f.rate, selftest.MinRate)
+		return run.Usagef("at a lower rate too few requests meet an outage to say anything", "rate %v: at least %v requests per second", f.rate, selftest.MinRate)
 	case f.rate > loadgen.MaxRate || math.IsInf(f.rate, 0):
-		return run.Refuse("", "rate %v: at most %d requests per second", f.rate, loadgen.MaxRate)
+		return run.Usagef("", "rate %v: at most %d requests per second", f.rate, loadgen.MaxRate)
 	case f.duration < selftest.MinDuration:
-		return run.Refuse("each kind of outage needs its time", "duration %v: must be at least %v", f.duration, selftest.MinDuration)
+		return run.Usagef("each kind of outage needs its time", "duration %v: must be at least %v", f.duration, selftest.MinDuration)
 	case f.format != "table" && f.format != "json":
-		return run.Refuse("one of: json, table", "unknown output format %q", f.format)
+		return run.Usagef("one of: json, table", "unknown output format %q", f.format)
 	}
 	if err := run.CheckResolution(f.resolution, false); err != nil {
 		return err

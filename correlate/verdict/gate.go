@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"lapse/correlate/model"
+	"lapse/hint"
 )
 
 // A Gate is a condition under which a run fails, as --fail-if states it: "failed > 0",
@@ -55,24 +56,20 @@ func MetricNamed(name string) (GateMetric, bool) {
 	return GateMetric{}, false
 }
 
-// A GateError says where a gate's expression is wrong, and what would be right.
+// A GateError says where a gate's expression is wrong.
 type GateError struct {
 	Expr    string
 	Column  int // of the first wrong character, from 1
 	Problem string
-	hint    string
 }
 
 func (e *GateError) Error() string {
 	return fmt.Sprintf("gate %q: %s at column %d", e.Expr, e.Problem, e.Column)
 }
 
-// Hint says in one line what would be right.
-func (e *GateError) Hint() string { return e.hint }
-
 // ParseGate reads a gate: a metric, an operator (> >= < <=) and a limit, with or without spaces. The
 // expression states when the run fails. Limits are durations ("500ms", "1.5s"), whole counts, or
-// ratios ("0.1%", "0.001"), as the metric demands. Its error is a [*GateError].
+// ratios ("0.1%", "0.001"), as the metric demands. Its error is a [*GateError] with a hint.
 func ParseGate(expr string) (Gate, error) {
 	p := gateParser{expr: expr}
 	name := p.take(func(r rune) bool {
@@ -152,8 +149,8 @@ func (p *gateParser) skipSpace() {
 	p.pos = len(p.expr) - len(strings.TrimLeftFunc(p.expr[p.pos:], unicode.IsSpace))
 }
 
-func (p *gateParser) wrong(at word, problem, hint string) error {
-	return &GateError{Expr: p.expr, Column: utf8.RuneCountInString(p.expr[:at.pos]) + 1, Problem: problem, hint: hint}
+func (p *gateParser) wrong(at word, problem, advice string) error {
+	return hint.Add(advice, &GateError{Expr: p.expr, Column: utf8.RuneCountInString(p.expr[:at.pos]) + 1, Problem: problem})
 }
 
 func validOp(op string) bool { return op == ">" || op == ">=" || op == "<" || op == "<=" }

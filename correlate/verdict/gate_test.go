@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"lapse/correlate/model"
+	"lapse/hint"
 )
 
 func TestGateStatesWhenTheRunFails(t *testing.T) {
@@ -93,8 +94,8 @@ func TestMalformedGateNamesPlaceAndRemedy(t *testing.T) {
 			t.Errorf("%q: error is %v, want a GateError", tt.expr, err)
 			continue
 		}
-		if gateErr.Column != tt.column || !strings.Contains(gateErr.Problem, tt.problem) || !strings.Contains(gateErr.Hint(), tt.hint) {
-			t.Errorf("%q: %v\nhint: %s\nwant column %d, %q, hint with %q", tt.expr, gateErr, gateErr.Hint(), tt.column, tt.problem, tt.hint)
+		if gateErr.Column != tt.column || !strings.Contains(gateErr.Problem, tt.problem) || !strings.Contains(hint.Of(err), tt.hint) {
+			t.Errorf("%q: %v\nhint: %s\nwant column %d, %q, hint with %q", tt.expr, gateErr, hint.Of(err), tt.column, tt.problem, tt.hint)
 		}
 	}
 }
@@ -158,7 +159,7 @@ func FuzzParseGate(f *testing.F) {
 		gate, err := ParseGate(expr)
 		if err != nil {
 			gateErr, ok := errors.AsType[*GateError](err)
-			if !ok || gateErr.Column < 1 || gateErr.Column > len(expr)+1 || gateErr.Hint() == "" || gateErr.Problem == "" {
+			if !ok || gateErr.Column < 1 || gateErr.Column > len(expr)+1 || hint.Of(err) == "" || gateErr.Problem == "" {
 				t.Fatalf("%q: a poor error: %#v", expr, err)
 			}
 			return

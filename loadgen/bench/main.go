@@ -142,7 +142,7 @@ func choose(names string) ([]part, error) {
 	for name := range strings.SplitSeq(names, ",") {
 		i := slices.IndexFunc(parts, func(p part) bool { return p.name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("--only %s: there is no such part\nhint: the parts are %s", name, partNames())
+			return nil, fmt.Errorf("--only %s: there is no such part; the parts are %s", name, partNames())
 		}
 		chosen = append(chosen, parts[i])
 	}

@@ -42,7 +42,7 @@ func main() {
 func run(url, out string, width, hover int, first string) error {
 	path, err := exec.LookPath("chromium")
 	if err != nil {
-		return fmt.Errorf("find a browser: %w\nhint: apt-get install chromium", err)
+		return fmt.Errorf("find a browser (apt-get install chromium): %w", err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
