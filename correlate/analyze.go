@@ -19,6 +19,9 @@ func Analyze(run timeline.Run, o Options) (*model.Timeline, error) {
 	for _, s := range run.Sources {
 		t.Add(s)
 	}
+	for _, s := range run.Syncs {
+		t.Add(s)
+	}
 	for _, target := range run.Targets {
 		t.Add(target)
 	}

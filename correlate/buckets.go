@@ -160,8 +160,8 @@ func (s *series) widen(width time.Duration) {
 	}
 }
 
-// publish returns the first n buckets as they stand, with the share of each that unobserved covers.
-func (s *series) publish(n int, unobserved []windows.Period) model.BucketSeries {
+// publish returns the first n buckets as they stand.
+func (s *series) publish(n int) model.BucketSeries {
 	b := model.BucketSeries{
 		Sent:       make([]int, n),
 		Failed:     make([]int, n),
@@ -173,13 +173,17 @@ func (s *series) publish(n int, unobserved []windows.Period) model.BucketSeries 
 		b.Sent[i], b.Failed[i], b.Latency[i] = int(bucket.sent), int(bucket.failed), bucket.latency
 		noteClasses(&b, i, bucket.classes)
 	}
+	return b
+}
+
+// noteUnobserved notes which share of each slot is unobserved.
+func noteUnobserved(b *model.BucketSeries, width time.Duration, unobserved []windows.Period) {
 	for _, d := range unobserved {
-		for i := int(d.From / s.width); i < n && time.Duration(i)*s.width < d.To; i++ {
-			from := time.Duration(i) * s.width
-			b.Unobserved[i] += float64(min(d.To, from+s.width)-max(d.From, from)) / float64(s.width)
+		for i := int(d.From / width); i < len(b.Unobserved) && time.Duration(i)*width < d.To; i++ {
+			from := time.Duration(i) * width
+			b.Unobserved[i] += float64(min(d.To, from+width)-max(d.From, from)) / float64(width)
 		}
 	}
-	return b
 }
 
 // noteClasses notes what classes bucket i's failures are of.

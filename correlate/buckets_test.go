@@ -85,7 +85,7 @@ func TestBucketsOfALongRunMerge(t *testing.T) {
 	if fine.width != 800*time.Millisecond {
 		t.Fatalf("25 minutes in slots of %v", fine.width)
 	}
-	if diff := cmp.Diff(coarse.publish(1875, nil), fine.publish(1875, nil)); diff != "" {
+	if diff := cmp.Diff(coarse.publish(1875), fine.publish(1875)); diff != "" {
 		t.Errorf("merging changes what is told (-counted at once +merged):\n%s", diff)
 	}
 }
@@ -110,10 +110,10 @@ func TestBucketsCountAnswersOutOfOrder(t *testing.T) {
 	for i := range requests {
 		s.add(&requests[i])
 		if i%1000 == 0 {
-			s.publish(len(s.buckets), nil) // looking must change nothing
+			s.publish(len(s.buckets)) // looking must change nothing
 		}
 	}
-	for i, h := range s.publish(slots, nil).Latency {
+	for i, h := range s.publish(slots).Latency {
 		if got := maps.Collect(h.All()); !maps.Equal(got, want[i]) {
 			t.Fatalf("slot %d: %v, want %v", i, got, want[i])
 		}
@@ -132,7 +132,7 @@ func TestBucketsTellTheClassOfEachFailure(t *testing.T) {
 			}
 		}
 	}
-	b := fine.publish(3750, nil)
+	b := fine.publish(3750)
 	sum := map[string]int{}
 	perSlot := make([]int, 3750)
 	for class, pairs := range b.Classes {
@@ -144,7 +144,7 @@ func TestBucketsTellTheClassOfEachFailure(t *testing.T) {
 	if len(sum) != 2 || sum["reset"] != 500 || sum["refused"] != 500 || !slices.Equal(perSlot, b.Failed) {
 		t.Errorf("failures by class %v; they do not add up to those by slot", sum)
 	}
-	if diff := cmp.Diff(b.Classes, coarse.publish(3750, nil).Classes); diff != "" {
+	if diff := cmp.Diff(b.Classes, coarse.publish(3750).Classes); diff != "" {
 		t.Errorf("merging changes what is told (-fine +coarse):\n%s", diff)
 	}
 	if healthy := analyze(t, rowRun(row("ok*5"))).Buckets.Targets["new"]; healthy.Classes != nil {

@@ -21,6 +21,7 @@ type track struct {
 	begun   *time.Duration   // when the prober began to measure it; nil if that is not recorded
 	waiting []windows.Sample // handed on, but not read yet
 	mark    time.Duration    // the watermark: every request due before it was handed on
+	reached time.Duration    // how far its facts have come
 	windows.Reading
 }
 
@@ -117,8 +118,17 @@ func (s *snapshot) windows(backends []string) []model.Window {
 	return list
 }
 
+// coverage is the share of the measured time that was observed; 0 if none was measured.
+func (s *snapshot) coverage(clock aligned) float64 {
+	measured := clock.bracket(model.Instant{Earliest: s.measured.From, Latest: s.measured.To})
+	if s.measured.To <= s.measured.From || measured.Latest <= measured.Earliest {
+		return 0
+	}
+	return max(0, 1-float64(windows.Total(clock.periods(s.unobserved)))/float64(measured.Latest-measured.Earliest))
+}
+
 // publish returns the totals of a target, which source probed.
-func (s *snapshot) publish(source timeline.Source) model.Target {
+func (s *snapshot) publish(source timeline.Source, clock aligned) model.Target {
 	f, t := s.target, &s.tally
 	p := model.Target{
 		ID: f.ID, Name: f.Name, Kind: f.Kind, URL: f.URL, Source: source.Name, Node: source.Node, Service: f.Service, PortName: f.PortName,
@@ -126,7 +136,7 @@ func (s *snapshot) publish(source timeline.Source) model.Target {
 		Pod:         f.Pod, PodUID: f.PodUID, PodNode: f.PodNode, Rate: f.Rate,
 		Sent: t.due - t.notSent(), OK: t.ok(), Failed: t.failed(), NotSent: t.notSent(), Late: t.late, Delayed: t.delayed,
 		Classes: windows.ClassNames(&t.classes), NewConnections: t.fresh,
-		Measured: model.Instant{Earliest: s.measured.From, Latest: s.measured.To},
+		Measured: clock.bracket(model.Instant{Earliest: s.measured.From, Latest: s.measured.To}),
 		Latency:  t.quantiles(),
 	}
 	if f.Addr.IsValid() {
@@ -138,8 +148,8 @@ func (s *snapshot) publish(source timeline.Source) model.Target {
 	if p.Sent > 1 {
 		p.Resolution = s.reading.Gaps.Resolution(s.measured.To, s.unobserved)
 	}
+	p.Coverage = s.coverage(clock)
 	if measured > 0 {
-		p.Coverage = 1 - float64(windows.Total(s.unobserved))/float64(measured)
 		p.AchievedRate = float64(p.Sent) / measured.Seconds()
 	}
 	return p

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"lapse/correlate/align"
 	"lapse/correlate/causes"
 	"lapse/correlate/cluster"
 	"lapse/correlate/incidents"
@@ -42,29 +43,32 @@ type Tracker struct {
 	events   []timeline.Event
 	placed   []model.Event // as last published
 	placedOf int           // of how many events it was made, and whether the run had ended: see place
+	placedBy int           // how often clocks had been compared then
 
-	lastSign time.Duration // the last instant at which the prober's own process is known to have run
+	clocks  align.Clocks
+	reached map[timeline.SourceID]reached
 
-	now     time.Duration // how far time has come
+	now     time.Duration // how far time has come, as SetEnd says
 	ended   *timeline.Event
-	closed  bool                     // no fact will come any more
-	damage  string                   // why the record is not whole
-	begun   map[string]time.Duration // by name, when a target began to be measured
-	stopped map[string]time.Duration // by name, when that ended
+	closed  bool              // no fact will come any more
+	damage  string            // why the record is not whole
+	begun   map[string]moment // by name, when a target began to be measured
+	stopped map[string]moment // by name, when that ended
 	stalls  map[timeline.SourceID][]windows.Period
 	command *model.Command
 	hammer  *model.Hammer
 
 	listed   []model.Failure // as last published
 	listedOf int             // how many requests had failed then
+	listedBy int             // how often clocks had been compared then
 }
 
 // NewTracker returns a Tracker that knows nothing.
 func NewTracker(o Options) *Tracker {
 	return &Tracker{
-		opts: o, targets: map[timeline.TargetID]*track{}, begun: map[string]time.Duration{}, stopped: map[string]time.Duration{},
+		opts: o, targets: map[timeline.TargetID]*track{}, begun: map[string]moment{}, stopped: map[string]moment{},
 		sources: map[timeline.SourceID]timeline.Source{}, backends: map[timeline.SourceID][]string{}, stalls: map[timeline.SourceID][]windows.Period{},
-		losses: newLosses(),
+		losses: newLosses(), reached: map[timeline.SourceID]reached{},
 	}
 }
 
@@ -80,6 +84,8 @@ func (t *Tracker) Add(f timeline.Fact) {
 		t.meta = f
 	case timeline.Source:
 		t.sources[f.ID] = f
+	case timeline.Sync:
+		t.clocks.Add(f)
 	case timeline.Target:
 		t.addTarget(f)
 	case timeline.Backend:
@@ -103,12 +109,12 @@ func (t *Tracker) addTarget(target timeline.Target) {
 	}
 }
 
-// begin tells the latest target of a name when measuring it began, if no request of it was due before.
-func (t *Tracker) begin(name string, at time.Duration) {
+// begin tells the latest target of a name when measuring it began, if no request of it was due before, and its own source says so.
+func (t *Tracker) begin(name string, began moment) {
 	for _, id := range slices.Backward(t.order) {
 		if tr := t.targets[id]; tr.target.Name == name {
-			if tr.tally.due == 0 {
-				tr.begun = &at
+			if tr.tally.due == 0 && tr.target.Source == began.source {
+				tr.begun = &began.at
 			}
 			return
 		}
@@ -145,12 +151,12 @@ func (t *Tracker) addBatch(b timeline.Batch) {
 			tr = t.targets[r.Target]
 		}
 		tr.add(r)
-		t.now, t.lastSign = max(t.now, r.Done), max(t.lastSign, r.Done)
+		tr.reached = max(tr.reached, r.Done)
 	}
 	for _, w := range b.Watermarks {
 		if tr := t.targets[w.Target]; tr != nil {
 			tr.passed(w.Due)
-			t.now, t.lastSign = max(t.now, w.Due), max(t.lastSign, w.Due)
+			tr.reached = max(tr.reached, w.Due)
 		}
 	}
 }
@@ -160,10 +166,7 @@ func (t *Tracker) addEvent(e timeline.Event) {
 		t.events = append(t.events, gap)
 	}
 	t.events = append(t.events, e)
-	t.now = max(t.now, e.Seen)
-	if !fromWorkstation(e) {
-		t.lastSign = max(t.lastSign, e.Seen)
-	}
+	t.reach(e.Source, e.Seen, !fromWorkstation(e))
 	switch e.Kind {
 	case timeline.RunPhase:
 		if e.To == "ended" {
@@ -184,11 +187,11 @@ func (t *Tracker) targetChanged(e timeline.Event) {
 	name := e.Object.Name
 	switch e.To {
 	case "measuring":
-		t.begun[name] = e.Seen
+		t.begun[name] = moment{e.Source, e.Seen}
 		delete(t.stopped, name)
-		t.begin(name, e.Seen)
+		t.begin(name, t.begun[name])
 	case "ended":
-		t.stopped[name] = e.Seen
+		t.stopped[name] = moment{e.Source, e.Seen}
 	}
 }
 
@@ -213,9 +216,10 @@ func (t *Tracker) live() bool { return t.ended == nil && !t.closed }
 // did, it is the last instant on record: whether the run went on, and for how long, is not known.
 func (t *Tracker) end() time.Duration {
 	if t.ended != nil {
-		return t.ended.Seen
+		return t.clocks.At(t.ended.Source, t.ended.Seen).Latest
 	}
-	return t.now
+	now, _ := t.come()
+	return now
 }
 
 // planned is how long the run was to take; 0 if that depends on its command.
@@ -262,6 +266,7 @@ func (t *Tracker) judge() (*model.Timeline, []*snapshot) {
 	snapshots := t.snapshots()
 	t.fill(s, snapshots)
 	noteFailedAddresses(tl)
+	tl.Sources = t.publishSources(snapshots)
 	tl.Services = cluster.Services(tl.Events)
 	tl.Pods = cluster.Lifecycles(tl, s.FirstLast)
 	causes.Explain(s)
@@ -272,15 +277,26 @@ func (t *Tracker) judge() (*model.Timeline, []*snapshot) {
 // snapshots reads every track to its end and settles what time was observed.
 func (t *Tracker) snapshots() []*snapshot {
 	snapshots := make([]*snapshot, 0, len(t.order))
+	runEnd := t.end()
+	ends := map[timeline.SourceID]time.Duration{}
 	for _, id := range t.order {
 		tr := t.targets[id]
-		stop, stopped := t.stopped[tr.target.Name]
-		if !stopped {
-			stop = t.end()
+		source := tr.target.Source
+		end, known := ends[source]
+		if !known {
+			end = t.clocks.From(source, runEnd)
+			ends[source] = end
 		}
-		s := tr.snapshot(min(stop, t.end()), t.live())
+		stop := end
+		if at, stopped := t.stopped[tr.target.Name]; stopped {
+			stop = t.on(source, at)
+		}
+		s := tr.snapshot(min(stop, end), t.live())
 		if s.tally.due == 0 {
-			s.measured = windows.Period{From: t.begun[tr.target.Name], To: stop}
+			s.measured = windows.Period{To: stop}
+			if began, known := t.begun[tr.target.Name]; known {
+				s.measured.From = t.on(source, began)
+			}
 			s.tail = []windows.Period{{From: s.measured.From, To: s.measured.To, Reason: model.ReasonNotSent}}
 		}
 		snapshots = append(snapshots, s)
@@ -308,15 +324,17 @@ func (t *Tracker) fill(s *causes.Input, snapshots []*snapshot) {
 	tl := s.Run
 	for _, snapshot := range snapshots {
 		name := snapshot.target.Name
-		tl.Targets = append(tl.Targets, snapshot.publish(t.sources[snapshot.target.Source]))
-		s.Streaks[name] = &snapshot.reading.Streaks
-		s.Outages[name] = snapshot.windows(t.backends[snapshot.target.Source])
-		s.FirstLast[name] = snapshot.tally.edge(s.Outages[name])
+		clock := t.aligned(snapshot.target.Source)
+		tl.Targets = append(tl.Targets, snapshot.publish(t.sources[snapshot.target.Source], clock))
+		s.Streaks[name] = clock.streaks(&snapshot.reading.Streaks)
+		own := snapshot.windows(t.backends[snapshot.target.Source])
+		s.FirstLast[name] = clock.firstLast(snapshot.tally.edge(own))
+		s.Outages[name] = clock.windows(own)
 		if !snapshot.target.Kind.Judged() {
 			continue
 		}
 		tl.Windows = append(tl.Windows, s.Outages[name]...)
-		for _, d := range snapshot.unobserved {
+		for _, d := range clock.periods(snapshot.unobserved) {
 			tl.Unobserved = append(tl.Unobserved, model.Unobserved{Target: name, Start: d.From, End: d.To, Reason: d.Reason})
 		}
 	}
@@ -326,6 +344,7 @@ func (t *Tracker) fill(s *causes.Input, snapshots []*snapshot) {
 	for i := range tl.Windows {
 		tl.Windows[i].ID = i + 1
 	}
+	t.shareCoverage(tl, snapshots)
 	tl.Failures, tl.FailuresTruncated = t.failures(snapshots)
 }
 
@@ -337,8 +356,8 @@ func (t *Tracker) failures(snapshots []*snapshot) (list []model.Failure, truncat
 			failed += s.tally.failed()
 		}
 	}
-	if t.listed == nil || failed != t.listedOf {
-		t.listed, t.listedOf = t.listFailures(snapshots), failed
+	if t.listed == nil || failed != t.listedOf || t.clocks.Len() != t.listedBy {
+		t.listed, t.listedOf, t.listedBy = t.listFailures(snapshots), failed, t.clocks.Len()
 	}
 	return slices.Clip(t.listed), failed - len(t.listed)
 }
@@ -355,8 +374,9 @@ func (t *Tracker) listFailures(snapshots []*snapshot) []model.Failure {
 	list := make([]model.Failure, min(len(all), maxFailures))
 	for i := range list {
 		target := &t.targets[all[i].Target].target
-		list[i] = windows.Failure(all[i], target.Name, t.backends[target.Source])
+		list[i] = t.aligned(target.Source).failure(windows.Failure(all[i], target.Name, t.backends[target.Source]))
 	}
+	slices.SortStableFunc(list, func(a, b model.Failure) int { return cmp.Compare(a.Sent, b.Sent) })
 	return list
 }
 
@@ -364,7 +384,8 @@ func (t *Tracker) listFailures(snapshots []*snapshot) []model.Failure {
 func (t *Tracker) buckets(snapshots []*snapshot) model.Buckets {
 	var end, longest time.Duration
 	for _, s := range snapshots {
-		end = max(end, s.measured.To, s.tally.lastSent+1)
+		last := max(s.measured.To, s.tally.lastSent+1)
+		end = max(end, last, t.clocks.At(s.target.Source, last).Latest)
 		if s.target.Kind.Judged() {
 			longest = max(longest, windows.Interval(s.target))
 		}
@@ -372,8 +393,11 @@ func (t *Tracker) buckets(snapshots []*snapshot) model.Buckets {
 	b := model.Buckets{Width: bucketsWide(end, longest), Targets: map[string]model.BucketSeries{}}
 	n := int((end + b.Width - 1) / b.Width)
 	for _, s := range snapshots {
+		clock := t.aligned(s.target.Source)
 		s.series.widen(b.Width)
-		b.Targets[s.target.Name] = s.series.publish(n, s.unobserved)
+		series := clock.series(s.series.publish(n), b.Width)
+		noteUnobserved(&series, b.Width, clock.periods(s.unobserved))
+		b.Targets[s.target.Name] = series
 	}
 	return b
 }
@@ -385,8 +409,17 @@ func (t *Tracker) place() []model.Event {
 	if gap, unwatched := t.unwatched(); unwatched {
 		events = append(slices.Clip(events), gap)
 	}
-	if len(events) != t.placedOf || t.placed == nil {
-		t.placed, t.placedOf = cluster.Place(t.meta.T0, events), len(events)
+	if len(events) != t.placedOf || t.clocks.Len() != t.placedBy || t.placed == nil {
+		on, wide := t.alignedEvents(events)
+		t.placed, t.placedOf, t.placedBy = cluster.Place(t.meta.T0, on), len(events), t.clocks.Len()
+		for i := range t.placed {
+			if wide != nil && t.placed[i].At.Bounded() {
+				t.placed[i].At.Earliest -= wide[i]
+			}
+			if len(t.sources) > 1 {
+				t.placed[i].Source = t.sources[events[i].Source].Name
+			}
+		}
 		if t.placed == nil {
 			t.placed = []model.Event{}
 		}
@@ -407,11 +440,12 @@ const longestGap = cluster.WatchLag
 // what they said last is not true for ever.
 func (t *Tracker) unwatched() (timeline.Event, bool) {
 	watching := func(e timeline.Event) bool { return cluster.WatchedKind(e.Kind) != "" || e.Kind == timeline.WatchLane }
-	if t.ended == nil || !fromWorkstation(*t.ended) || t.end()-t.lastSign <= longestGap || !slices.ContainsFunc(t.events, watching) {
+	_, lastSign := t.come()
+	if t.ended == nil || !fromWorkstation(*t.ended) || t.end()-lastSign <= longestGap || !slices.ContainsFunc(t.events, watching) {
 		return timeline.Event{}, false
 	}
 	gap := timeline.Event{
-		Since: t.lastSign, Seen: t.end(), Kind: timeline.WatchGap, Writer: "lapse",
+		Since: lastSign, Seen: t.end(), Kind: timeline.WatchGap, Writer: "lapse",
 		Detail: "nothing was heard of the prober any more, which watched: " + t.ended.Detail,
 	}
 	for _, e := range t.events {

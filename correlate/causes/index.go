@@ -379,7 +379,7 @@ func (v *index) healthyOthers(w *model.Window) []*model.Pod {
 func (v *index) failuresOf(w *model.Window) []model.Failure {
 	list := v.failures[w.Target]
 	after := func(at time.Duration) int {
-		i, _ := slices.BinarySearchFunc(list, at+1, func(f model.Failure, t time.Duration) int { return cmp.Compare(f.Sent, t) })
+		i, _ := slices.BinarySearchFunc(list, at+1, func(f model.Failure, t time.Duration) int { return cmp.Compare(f.Earliest(), t) })
 		return i
 	}
 	end := w.End.Earliest // the last was sent then, or later if it waited for a connection

@@ -170,7 +170,7 @@ func firstRefused(v *index, w *model.Window) (refused, timedOut int, ok bool) {
 	var lastRefused, lastTimeout time.Duration
 	firstTimeout := model.Never
 	for _, f := range v.Run.Failures {
-		if f.Target != w.Target || f.Sent < w.Start.Earliest || f.Sent > w.End.Earliest {
+		if f.Target != w.Target || f.Earliest() < w.Start.Earliest || f.Earliest() > w.End.Earliest {
 			continue
 		}
 		switch f.Class {

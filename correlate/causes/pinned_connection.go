@@ -141,7 +141,7 @@ func cutterOf(cutters []*cutter, f model.Failure, reach time.Duration) (found *c
 	var ended time.Duration
 	for _, c := range cutters {
 		for _, at := range c.ends {
-			if at.Earliest <= f.Done && f.Sent <= at.Latest+reach && (found == nil || at.Earliest > ended) {
+			if at.Earliest <= f.Latest() && f.Earliest() <= at.Latest+reach && (found == nil || at.Earliest > ended) {
 				found, ended = c, at.Earliest
 			}
 		}

@@ -95,7 +95,7 @@ func troubleText(w *model.Window) string {
 // answers, and only a standstill long enough to make them: a refusal is an answer.
 func stoodStill(v *index, w *model.Window) Finding {
 	for _, e := range v.stalls {
-		if !e.At.Overlaps(v.onset(w)) {
+		if e.Source != "" && e.Source != v.target(w).Source || !e.At.Overlaps(v.onset(w)) {
 			continue
 		}
 		stall := e.At.Latest - e.At.Earliest

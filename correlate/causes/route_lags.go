@@ -140,7 +140,7 @@ func (v *index) episodeOf(w *model.Window) *episode {
 		v.episodes[other] = e
 		last := lastRoutable(v, other)
 		for _, f := range v.failuresOf(other) {
-			if windows.Unconnected(f.Class) && f.Sent <= last {
+			if windows.Unconnected(f.Class) && f.Earliest() <= last {
 				e.failures = append(e.failures, f)
 			}
 		}
@@ -195,8 +195,10 @@ func inARow(n int) int {
 	return max(windows.ShortestStreak, int(math.Ceil(math.Log(0.001)/math.Log1p(-1/float64(n)))))
 }
 
-// arrived is when the first packet of a request that got no connection had arrived, or was lost.
-func arrived(f *model.Failure) time.Duration { return windows.Arrival(f.Class, f.Sent, f.Done) }
+// arrived is when the first packet of a request that got no connection had arrived at the latest, or was lost.
+func arrived(f *model.Failure) time.Duration {
+	return windows.Arrival(f.Class, f.Sent, f.Done) + f.Error
+}
 
 // reach is by how much the first failure can follow a stop: requests met other routes before. A persistent connection notices
 // that its Pod stopped when it is used next.
@@ -306,13 +308,13 @@ func (e *episode) bound() {
 			continue
 		}
 		for _, s := range lastToLeave(e.candidates(f)) {
-			s.routed = max(s.routed, f.Sent)
+			s.routed = max(s.routed, f.Earliest())
 		}
 	}
 	for i := range e.failures {
 		f := &e.failures[i]
 		for _, s := range e.candidates(f) {
-			s.shared = s.shared || f.Sent > s.routed
+			s.shared = s.shared || f.Earliest() > s.routed
 		}
 	}
 }
@@ -332,8 +334,8 @@ func (e *episode) goneBy(s *podStop) time.Duration {
 	}
 	from := s.at.Latest
 	for i := range e.failures {
-		if f := &e.failures[i]; f.Sent < own && arrived(f) >= s.at.Earliest {
-			from = max(from, f.Sent)
+		if f := &e.failures[i]; f.Earliest() < own && arrived(f) >= s.at.Earliest {
+			from = max(from, f.Sent+f.Error)
 		}
 	}
 	return streaks.Proof(e.k, from)
@@ -354,7 +356,7 @@ func (e *episode) inOrderOfLeaving() {
 func (e *episode) candidates(f *model.Failure) []*podStop {
 	var all []*podStop
 	for _, s := range e.stops {
-		if s.at.Earliest <= arrived(f) && f.Sent <= s.gone {
+		if s.at.Earliest <= arrived(f) && f.Earliest() <= s.gone {
 			all = append(all, s)
 		}
 	}
@@ -400,7 +402,7 @@ func (e *episode) findTrouble() {
 // doubtful reports whether f may have been routed to a Pod that was ready and failed all the same.
 func (e *episode) doubtful(f *model.Failure) bool {
 	return slices.ContainsFunc(e.troubled, func(t trouble) bool {
-		return t.window.Start.Earliest <= arrived(f) && f.Sent <= t.window.End.Latest
+		return t.window.Start.Earliest <= arrived(f) && f.Earliest() <= t.window.End.Latest
 	})
 }
 
@@ -414,7 +416,7 @@ func (e *episode) attribute(w *model.Window) race {
 	for i := range own {
 		f := &own[i]
 		switch {
-		case f.Sent > last:
+		case f.Earliest() > last:
 		case windows.Unconnected(f.Class), f.Class == timeline.NoSlot && waiting:
 			made := e.candidates(f)
 			for _, s := range made {
@@ -423,11 +425,11 @@ func (e *episode) attribute(w *model.Window) race {
 			if len(made) > 0 {
 				r.explained++
 				r.lost++
-				r.last = max(r.last, f.Sent)
+				r.last = max(r.last, f.Earliest())
 			}
 		case slices.ContainsFunc(e.stops, func(s *podStop) bool { return s.cut(f) }):
 			r.explained++
-			r.last = max(r.last, f.Sent)
+			r.last = max(r.last, f.Earliest())
 		}
 	}
 	if r.lost > 0 {
@@ -449,9 +451,9 @@ func (e *episode) attribute(w *model.Window) race {
 func (s *podStop) cut(f *model.Failure) bool {
 	switch f.Class {
 	case timeline.Reset, timeline.EOF:
-		return f.Sent <= s.at.Latest+moment && s.at.Earliest <= f.Done && f.Done <= s.at.Latest+moment
+		return f.Earliest() <= s.at.Latest+moment && s.at.Earliest <= f.Latest() && f.Done-f.Error <= s.at.Latest+moment
 	case timeline.TimeoutResponse:
-		return f.Sent <= s.at.Latest && s.at.Earliest <= f.Done
+		return f.Earliest() <= s.at.Latest && s.at.Earliest <= f.Latest()
 	}
 	return false
 }

@@ -50,6 +50,15 @@ func (r Range) AtMost() float64 {
 	return r.Max
 }
 
+// ServiceCoverage is the share of the time in which what the target sends to was observed, by it or by another source's target that
+// sends the same.
+func (t *Target) ServiceCoverage() float64 {
+	if t.SharedCoverage != nil {
+		return *t.SharedCoverage
+	}
+	return t.Coverage
+}
+
 // UnobservedOf is how much of the time one target was not observed.
 func (tl *Timeline) UnobservedOf(target string) time.Duration {
 	total := time.Duration(0)

@@ -22,6 +22,7 @@ type Timeline struct {
 	T0            time.Time `json:"t0"`
 
 	Run        RunInfo      `json:"run"`
+	Sources    []Source     `json:"sources,omitzero"` // who measured and watched; absent where the recording names none
 	Targets    []Target     `json:"targets"`
 	Incidents  []Incident   `json:"incidents"` // what reports lead with: windows that belong together
 	Windows    []Window     `json:"windows"`
@@ -97,6 +98,29 @@ type Length struct {
 	Max time.Duration `json:"max"`
 }
 
+// A Source is a process that measured or watched, with a clock of its own.
+type Source struct {
+	ID    timeline.SourceID `json:"id"`
+	Name  string            `json:"name"`
+	Role  timeline.Role     `json:"role"`
+	Node  string            `json:"node,omitzero"`
+	Zone  string            `json:"zone,omitzero"`
+	Clock *SourceClock      `json:"clock,omitzero"` // absent if it has the run's
+
+	Late     int       `json:"late"`              // requests of its judged targets that it sent late
+	Stalls   int       `json:"stalls"`            // how often it was stopped
+	Coverage *float64  `json:"coverage,omitzero"` // the worst of its judged targets'; absent if it has none
+	Lost     []Instant `json:"lost,omitzero"`     // stretches, from Earliest to Latest, of which what it measured is not on record
+}
+
+// A SourceClock is how a source's clock stood against the run's.
+type SourceClock struct {
+	Min       time.Duration `json:"min"` // the run's clock was ahead of it by at least Min and at most Max, over the whole run
+	Max       time.Duration `json:"max"`
+	Exchanges int           `json:"exchanges"`      // how often the two were compared
+	Jumps     int           `json:"jumps,omitzero"` // how often it jumped against the run's, as where its machine was suspended
+}
+
 // Target is one target's totals over the run.
 type Target struct {
 	ID       timeline.TargetID   `json:"id"`
@@ -126,14 +150,15 @@ type Target struct {
 	NewConnections  int             `json:"newConnections,omitzero"`  // reused: how many ok requests were the first on their connection
 	FailedAddresses []FailedAddress `json:"failedAddresses,omitzero"` // addresses of its name that failed before another one answered: requests that succeeded, late
 
-	AchievedRate float64       `json:"achievedRate"`        // sent ÷ measured time
-	Resolution   time.Duration `json:"resolution"`          // detection limit: the longest time between successive sends while observed
-	GapLimit     time.Duration `json:"gapLimit,omitzero"`   // a longer time between two sends, with nothing in flight, is unobserved: --resolution, at least 3 intervals; by default 50 ms or 10 intervals, whichever is longer
-	Coverage     float64       `json:"coverage"`            // observed ÷ measured time, 0 to 1
-	Measured     Instant       `json:"measured"`            // from the first due instant, or from when the prober was told to if that was over 150 ms earlier (Earliest), to the end of its measuring (Latest)
-	SlowFrom     time.Duration `json:"slowFrom,omitzero"`   // an ok request that took longer is slow: --slow, or by default 500 ms or 3 times what 9 of 10 answers took at the start, whichever is longer
-	AlwaysSlow   bool          `json:"alwaysSlow,omitzero"` // every ok request took longer than --slow, or 500 ms: that is how the target answers, and no window
-	Latency      *Latency      `json:"latency,omitzero"`    // of ok requests, from Due; absent if there were none
+	AchievedRate   float64       `json:"achievedRate"`            // sent ÷ measured time
+	Resolution     time.Duration `json:"resolution"`              // detection limit: the longest time between successive sends while observed
+	GapLimit       time.Duration `json:"gapLimit,omitzero"`       // a longer time between two sends, with nothing in flight, is unobserved: --resolution, at least 3 intervals; by default 50 ms or 10 intervals, whichever is longer
+	Coverage       float64       `json:"coverage"`                // observed ÷ measured time, 0 to 1
+	SharedCoverage *float64      `json:"sharedCoverage,omitzero"` // observed by at least one of the sources that send the same to the same Service; absent if there is one
+	Measured       Instant       `json:"measured"`                // from the first due instant, or from when the prober was told to if that was over 150 ms earlier (Earliest), to the end of its measuring (Latest)
+	SlowFrom       time.Duration `json:"slowFrom,omitzero"`       // an ok request that took longer is slow: --slow, or by default 500 ms or 3 times what 9 of 10 answers took at the start, whichever is longer
+	AlwaysSlow     bool          `json:"alwaysSlow,omitzero"`     // every ok request took longer than --slow, or 500 ms: that is how the target answers, and no window
+	Latency        *Latency      `json:"latency,omitzero"`        // of ok requests, from Due; absent if there were none
 }
 
 // A FailedAddress is one of several addresses of a target's name that failed when connections were made. They went to another one
@@ -268,7 +293,7 @@ type Unobserved struct {
 	Target string        `json:"target"`
 	Start  time.Duration `json:"start"`
 	End    time.Duration `json:"end"`
-	Reason string        `json:"reason"` // "not sent", "prober stalled", "local fault", "run ended early", "record damaged"
+	Reason string        `json:"reason"` // "not sent", "prober stalled", "local fault", "run ended early", "record damaged", "clock jumped"
 }
 
 // Reasons of [Unobserved] time.
@@ -278,6 +303,7 @@ const (
 	ReasonLocal   = "local fault"
 	ReasonEnded   = "run ended early"
 	ReasonLost    = "record damaged" // what was measured is not on record
+	ReasonJumped  = "clock jumped"   // when the source's clock jumped against the run's: when things happened is not known
 )
 
 // A Failure is one failed request.
@@ -295,7 +321,14 @@ type Failure struct {
 	Connect   time.Duration  `json:"connect,omitzero"`
 	TLS       time.Duration  `json:"tls,omitzero"`
 	FirstByte time.Duration  `json:"firstByte,omitzero"`
+	Error     time.Duration  `json:"error,omitzero"` // due, sent and done may each have been so much earlier or later; absent if its source has the run's clock
 }
+
+// Earliest is when the request can have been sent at the earliest.
+func (f *Failure) Earliest() time.Duration { return f.Sent - f.Error }
+
+// Latest is when the request can have been over at the latest.
+func (f *Failure) Latest() time.Duration { return f.Done + f.Error }
 
 // Buckets are per-target series over slots of Width, slot i beginning at i × Width after T0, by the
 // instant a request was sent.
@@ -327,6 +360,7 @@ type Event struct {
 	At     Instant            `json:"at"` // when it happened, on the run's clock
 	Stamp  *time.Time         `json:"stamp,omitzero"`
 	Writer string             `json:"writer,omitzero"`
+	Source string             `json:"source,omitzero"` // the name of who learned of it; absent in a run with one source
 	Kind   timeline.EventKind `json:"kind"`
 	From   string             `json:"from,omitzero"`
 	To     string             `json:"to,omitzero"`
@@ -420,7 +454,7 @@ type Verdict struct {
 	LongestBlackout *Length        `json:"longestBlackout,omitzero"` // absent if there was none
 	Notes           []string       `json:"notes,omitzero"`           // what is worth knowing and makes no window, in sentences
 	DetectionLimit  time.Duration  `json:"detectionLimit"`           // an outage of all requests shorter than this may have gone unseen
-	Coverage        float64        `json:"coverage"`                 // the worst judged target's
+	Coverage        float64        `json:"coverage"`                 // the worst judged target's; of targets that send the same from several sources, what they have together
 	LatencyP99      *time.Duration `json:"latencyP99,omitzero"`      // the worst judged target's
 	Validity        Validity       `json:"validity"`
 }

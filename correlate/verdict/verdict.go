@@ -59,8 +59,8 @@ func figures(tl *model.Timeline) model.Verdict {
 		}
 		addTarget(&v, t)
 		addWindows(&v, tl, t.Name)
-		if first || t.Coverage < v.Coverage {
-			v.Coverage = t.Coverage
+		if coverage := t.ServiceCoverage(); first || coverage < v.Coverage {
+			v.Coverage = coverage
 		}
 		first = false
 	}

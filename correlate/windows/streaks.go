@@ -88,6 +88,39 @@ func (s *Streaks) clone() Streaks {
 	return c
 }
 
+// Placed returns the streaks on another clock: each success sent as early, and done as late, as place says.
+func (s *Streaks) Placed(place func(time.Duration) model.Instant) *Streaks {
+	placed := &Streaks{ended: make([]streak, len(s.ended)), current: s.current.placed(place), kept: s.kept}
+	for i := range s.ended {
+		placed.ended[i] = s.ended[i].placed(place)
+	}
+	return placed
+}
+
+func (c streak) placed(place func(time.Duration) model.Instant) streak {
+	if c.from >= 0 {
+		c.from = place(c.from).Earliest
+	}
+	c.to, c.done = place(c.to).Earliest, place(c.done).Latest
+	c.head, c.tail = placedMarks(c.head, place), placedMarks(c.tail, place)
+	return c
+}
+
+// placedMarks keeps them in order where the clock jumped.
+func placedMarks(marks []mark, place func(time.Duration) model.Instant) []mark {
+	placed := make([]mark, len(marks))
+	for i, m := range marks {
+		placed[i] = mark{n: m.n, sent: place(m.sent).Earliest, done: place(m.done).Latest}
+		if i > 0 {
+			placed[i].done = max(placed[i].done, placed[i-1].done)
+		}
+	}
+	for i := len(placed) - 2; i >= 0; i-- {
+		placed[i].sent = min(placed[i].sent, placed[i+1].sent)
+	}
+	return placed
+}
+
 // proof is an instant by which k successes in a row were done that had been sent since from; never if there were none.
 func (s *Streaks) Proof(k int, from time.Duration) time.Duration {
 	if s == nil {

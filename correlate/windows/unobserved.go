@@ -227,6 +227,17 @@ func merge(within Period, all ...[]Period) []Period {
 	return merged
 }
 
+// Merge joins periods that overlap or touch.
+func Merge(all []Period) []Period {
+	if len(all) == 0 {
+		return nil
+	}
+	return merge(Period{From: -1 << 62, To: 1 << 62}, all)
+}
+
+// Without returns the parts of s outside unobserved, which is sorted and disjoint.
+func Without(s Period, unobserved []Period) []Period { return without(s, unobserved) }
+
 // Total adds up the periods' lengths.
 func Total(of []Period) time.Duration {
 	sum := time.Duration(0)
