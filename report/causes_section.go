@@ -69,7 +69,7 @@ func (f finding) text() string { return fmt.Sprintf("%s [%s]", f.Text, f.Confide
 func (f finding) restText() string {
 	switch n := len(f.windows); {
 	case f.Rule == "unexplained":
-		return "no rule fits; what changed about each is in timeline.json"
+		return "no known cause matches; timeline.json lists what changed"
 	case n == 1:
 		return f.Rule + ", told in timeline.json"
 	default:

@@ -18,9 +18,9 @@ import (
 
 var noReadyEndpoint = Rule{
 	Name: "no-ready-endpoint",
-	Doc:  "The Service had no endpoint that was ready, or terminating and still serving.",
-	Looks: `All requests fail. Often they are refused first and then time out: kube-proxy rejects where no endpoint is left, and Linux
-limits how often it says so. The lane "endpoints" shows 0.`,
+	Doc:  "The Service had no endpoint that was ready, and none that was terminating and still serving.",
+	Looks: `All requests fail. Often they are refused first and then time out: kube-proxy rejects connections to a Service without endpoints, and
+Linux limits the rate of rejections. The lane "endpoints" shows 0.`,
 	Fix:   "Run two replicas or more on different nodes, and a PodDisruptionBudget.",
 	Needs: []Need{endpointSlices, endpointsWatched},
 	Test:  testNoReadyEndpoint,
@@ -45,10 +45,10 @@ func testNoReadyEndpoint(c *Case) Finding {
 	if refused, timedOut, ok := firstRefused(v, w); ok {
 		f.For = append(f.For, Sign{model.Evidence{
 			Target: w.Target,
-			Text:   fmt.Sprintf("%d refused first, then %d timed out: kube-proxy rejects where no endpoint is left, and Linux limits how often", refused, timedOut),
+			Text:   fmt.Sprintf("%d refused first, then %d timed out: kube-proxy rejects connections without an endpoint, and Linux limits the rate of rejections", refused, timedOut),
 		}, Watched})
 	}
-	if name := silentThroughout(v, w, empty); name != "" {
+	if name := unansweredThroughout(v, w, empty); name != "" {
 		f.For = append(f.For, Sign{model.Evidence{Target: name, Text: "no Pod answered at its own address meanwhile"}, Measured})
 	}
 	if v.gapNear("endpointslice", w) {
@@ -186,9 +186,9 @@ func firstRefused(v *index, w *model.Window) (refused, timedOut int, ok bool) {
 	return refused, timedOut, refused > 0 && timedOut > refused && lastTimeout > lastRefused && firstTimeout > w.Start.Earliest
 }
 
-// silentThroughout names a direct target that had answered before and, as every other, did not
+// unansweredThroughout names a direct target that had answered before and, as every other, did not
 // while there was certainly no endpoint; "" if one did, or none was probed.
-func silentThroughout(v *index, w *model.Window, empty *emptySpan) string {
+func unansweredThroughout(v *index, w *model.Window, empty *emptySpan) string {
 	certain := model.Instant{Earliest: empty.start.Latest, Latest: empty.end.Earliest}
 	name := ""
 	for _, p := range v.pods(w) {

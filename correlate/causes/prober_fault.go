@@ -18,17 +18,17 @@ import (
 
 var proberFault = Rule{
 	Name: "prober-fault",
-	Doc:  "The prober itself stood still or failed: nothing is known about the Service.",
-	Looks: `The control target, an echo server inside the prober, fails or is late at the same instant; or the prober did not
-run; or every target failed at once, healthy Pods at their own addresses included. Only timeouts and cut connections can be the
-prober's, no more than it spoilt requests, and not long after: a refusal and a bad reply are answers.`,
+	Doc:  "The prober itself stalled or failed: nothing is known about the Service.",
+	Looks: `The control target, an echo server inside the prober, fails or is late at the same time; or the prober did not run; or every target
+failed at once, including healthy Pods at their own addresses. Only timeouts and cut connections near the stall are attributed to the
+prober: a refusal and a bad reply are answers.`,
 	Fix:  "Count the time as unobserved. Give the prober CPU, or lower --rate.",
 	Test: testProberFault,
 }
 
 // testProberFault looks for four signs that do not depend on each other. The first that is found gives the text and the fix.
 func testProberFault(c *Case) Finding {
-	found := no("the control target and the prober were well")
+	found := no("the control target and the prober had no trouble")
 	for _, sign := range []func(*index, *model.Window) Finding{controlFailed, stoodStill, allFailed, localFaults} {
 		f := sign(c.index, c.Window)
 		switch {
@@ -64,7 +64,7 @@ func controlFailed(v *index, w *model.Window) Finding {
 		return Finding{
 			Text: fmt.Sprintf("the prober on %s got no good answer from its own echo server at the same time: %s",
 				v.from(w), troubleText(trouble)),
-			Fix: proberFix + fmt.Sprintf("and give the prober CPU and file descriptors of its own: it was unwell for up to %s", quantity.Span(trouble.Length.Max)),
+			Fix: proberFix + fmt.Sprintf("and give the prober CPU and file descriptors of its own: it had trouble for up to %s", quantity.Span(trouble.Length.Max)),
 			For: []Sign{{model.Evidence{Target: t.Name, At: &trouble.Start, Text: "the trouble of the control target began"}, Measured}},
 		}
 	}

@@ -59,7 +59,7 @@ func (s *podStop) about() string {
 
 // A race is a window in which requests were routed to Pods that had stopped.
 type race struct {
-	silent    string     // why it is none
+	whyNot    string     // why it is none
 	stops     []*podStop // of the Pods whose routes can have made failures, as they stopped
 	explained int        // failures of the window that these can have made
 	lost      int        // of these, the ones of requests that got no connection; the others were cut
@@ -85,7 +85,7 @@ func (v *index) raceIn(w *model.Window) race {
 
 func (v *index) findRace(w *model.Window) race {
 	if len(v.pods(w)) == 0 || !dials(v, w) {
-		return race{silent: "no new connection failed to be made"}
+		return race{whyNot: "no new connection failed to be made"}
 	}
 	return v.episodeOf(w).attribute(w)
 }
@@ -110,7 +110,7 @@ type episode struct {
 	fresh    *model.Target   // of kind new; nil if there is none
 	failures []model.Failure // of requests that got no connection, and that a stale route can have made fail
 	stops    []*podStop      // of ending Pods, as they stopped
-	silent   string          // why there are none
+	whyNot   string          // why there are none
 	troubled []trouble
 }
 
@@ -215,7 +215,7 @@ func (e *episode) reach(t *model.Target) time.Duration {
 
 // findStops finds the ending Pods that stopped when failures can be their doing, as they stopped.
 func (e *episode) findStops() {
-	e.silent = "no Pod was ending"
+	e.whyNot = "no Pod was ending"
 	for _, p := range e.view.pods(e.w) {
 		if !p.TerminatingBy(e.span.Latest) {
 			continue
@@ -223,9 +223,9 @@ func (e *episode) findStops() {
 		s := e.stopOf(p)
 		switch {
 		case s == nil:
-			e.silent = p.Name + " was ending, but did not stop"
+			e.whyNot = p.Name + " was ending, but did not stop"
 		case e.wasLast(p):
-			e.silent = p.Name + " was the last endpoint, and there was no other to route to"
+			e.whyNot = p.Name + " was the last endpoint, and there was no other to route to"
 		default:
 			e.stops = append(e.stops, s)
 		}
@@ -408,7 +408,7 @@ func (e *episode) doubtful(f *model.Failure) bool {
 
 // attribute counts which failures of a window the stops can have made.
 func (e *episode) attribute(w *model.Window) race {
-	r := race{troubled: e.troubled, silent: e.silent + " " + quantity.Between(w.Start)}
+	r := race{troubled: e.troubled, whyNot: e.whyNot + " " + quantity.Between(w.Start)}
 	own := e.view.failuresOf(w)
 	last := lastRoutable(e.view, w)
 	waiting := some(w.Classes, timeline.TimeoutConnect) > 0
@@ -441,7 +441,7 @@ func (e *episode) attribute(w *model.Window) race {
 		}
 	}
 	if len(r.stops) == 0 && len(e.stops) > 0 {
-		r.silent = fmt.Sprintf("%s stopped %s: no request failed so that its route can have made it", e.stops[0].pod.Name, quantity.Between(e.stops[0].at))
+		r.whyNot = fmt.Sprintf("%s stopped %s: no request failed so that its route can have made it", e.stops[0].pod.Name, quantity.Between(e.stops[0].at))
 	}
 	return r
 }

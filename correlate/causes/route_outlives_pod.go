@@ -32,11 +32,10 @@ const routeMargin = time.Second
 var routeOutlivesPod = Rule{
 	Name: "route-outlives-pod",
 	Doc:  "A Pod stopped before the prober's node stopped routing to it.",
-	Looks: `A Pod is deleted. Its own address (lane "direct") stops answering, and for some milliseconds or seconds after that the
-node still routes to it. About one request in N fails, N being the number of endpoints; the other Pods are well. Where several
-Pods stop, as in a rolling restart, each is named with its own lag: "950 ms ±40" is measured, of "≥ 784 ms" no more is proven
-because later failures may be another Pod's, and of "≤ 780 ms" nothing is but that it was not longer. ` + "`causes[].measures`" + ` in
-timeline.json holds them. [How they are worked out](../decisions/0012-whose-stale-route.md).`,
+	Looks: `A Pod is deleted. Its own address (lane "direct") stops answering, and for some milliseconds or seconds the node still routes to it.
+About one request in N fails, where N is the number of endpoints; the other Pods answer. If several Pods stop, as in a rolling restart, each
+is named with its own lag: "950 ms ±40" is measured; "≥ 784 ms" is a lower bound, because later failures may be another Pod's; "≤ 780 ms"
+is only an upper bound. ` + "`causes[].measures`" + ` in timeline.json has them. [How they are computed](../decisions/0012-whose-stale-route.md).`,
 	Fix:   "Keep serving after SIGTERM for as long as the fix says.",
 	Needs: []Need{podsWatched},
 	Test:  testRouteOutlivesPod,
@@ -46,7 +45,7 @@ func testRouteOutlivesPod(c *Case) Finding {
 	v, w := c.index, c.Window
 	r := v.raceIn(w)
 	if len(r.stops) == 0 {
-		return no(r.silent)
+		return no(r.whyNot)
 	}
 	f := Finding{For: r.signs(v, w), Text: r.text(v, w), Fix: raceFix(v, w), Measures: r.measures(v, w)}
 	f.missing(r.unmeasuredStops()...)

@@ -11,7 +11,7 @@ import (
 	"lapse/timeline"
 )
 
-// nearBy is how far from a window's onset a change is still worth mentioning when no rule speaks.
+// nearBy is how far from a window's onset a change is still worth mentioning when no rule applies.
 const nearBy = 2 * time.Second
 
 // maxNear caps how many changes an unexplained window lists near its onset, and maxNearEnd near its end.
@@ -24,11 +24,11 @@ const (
 // not apply.
 var unexplained = Rule{
 	Name: "unexplained",
-	Doc:  "No rule fits: what changed about the time is listed, and why each rule kept silent.",
-	Looks: `The page and the table list which Pods failed at their own addresses, what changed near the window's onset, the nearest first, and near
-its end, and why each rule kept silent. It also comes first where a rule fits only the smaller part of the failures. A run on a URL sees no
-cluster: there nearly every window is unexplained.`,
-	Fix:  "Add --watch svc/NAME to see it.",
+	Doc:  "No rule applies. What changed near the time is listed, and why each rule does not apply.",
+	Looks: `The evidence lists which Pods failed at their own addresses, what changed near the window's onset (the nearest first) and near its end, and
+why each rule does not apply. It also comes first where a rule explains only the smaller part of the failures. A run on a URL watches no
+cluster: nearly every window is unexplained there.`,
+	Fix:  "Watch the cluster as well: --watch svc/NAME.",
 	Test: testUnexplained,
 }
 
@@ -37,14 +37,14 @@ func testUnexplained(c *Case) Finding {
 	alike := failedAlike(v, w)
 	f := Finding{Against: c.rejected}
 	if onset := v.onset(w); onset.Latest-onset.Earliest > nearBy {
-		f.Text = "no rule fits, and when it began is not known to within " + quantity.Span(nearBy)
+		f.Text = "no known cause matches, and its onset is not known to within " + quantity.Span(nearBy)
 		f.For = context(append(alike.evidence, nearEnd(v, w, 0)...)...)
 		return f
 	}
 	near, more := nearOnset(v, w, alike.uids)
-	f.Text = "no rule fits, and nothing was seen to change within " + quantity.Span(nearBy) + " of its onset"
+	f.Text = "no known cause matches, and nothing changed within " + quantity.Span(nearBy) + " of its onset"
 	if len(near) > 0 {
-		f.Text = fmt.Sprintf("no rule fits: %s near its onset, none of them known to do this", quantity.Count(len(near)+more, "change"))
+		f.Text = fmt.Sprintf("no known cause matches: %s within %s of its onset", quantity.Count(len(near)+more, "change"), quantity.Span(nearBy))
 	}
 	f.For = context(append(append(alike.evidence, near...), nearEnd(v, w, w.Start.Latest+nearBy)...)...)
 	return f
