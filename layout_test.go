@@ -39,15 +39,16 @@ var mayImport = map[string][]string{
 	"dashboard/ui/dev":          {"dashboard", "dashboard/internal/sample", "correlate/model", "timeline"},
 	"dashboard/ui/picture":      {},
 	"deploy":                    {"hint", "timeline", "kube"},
+	"deploy/agent":              {"hint", "timeline", "kube"},
 	"deploy/mkimage":            {},
-	"run":                       {"hint", "timeline", "record", "loadgen", "loadgen/hey", "kube", "watcher", "correlate", "correlate/model", "correlate/verdict", "report", "dashboard", "deploy"},
-	"cmd/lapse":                 {"hint", "run", "timeline", "record", "loadgen", "loadgen/faultserver", "loadgen/hey", "correlate", "correlate/model", "correlate/causes", "correlate/verdict", "report", "deploy"},
+	"run":                       {"hint", "timeline", "record", "loadgen", "loadgen/hey", "kube", "watcher", "correlate", "correlate/model", "correlate/verdict", "report", "dashboard", "deploy", "deploy/agent"},
+	"cmd/lapse":                 {"hint", "run", "timeline", "record", "loadgen", "loadgen/faultserver", "loadgen/hey", "correlate", "correlate/model", "correlate/causes", "correlate/verdict", "report", "deploy", "deploy/agent"},
 
 	"cmd/lapse/internal/selftest": {"timeline", "loadgen/faultserver", "correlate/model", "correlate/quantity", "correlate/truth", "correlate/verdict"},
 }
 
 // The only packages that may know of Kubernetes.
-var knowKubernetes = []string{"kube", "kube/kubetest", "watcher", "deploy", "run", "cmd/lapse"}
+var knowKubernetes = []string{"kube", "kube/kubetest", "watcher", "deploy", "deploy/agent", "run", "cmd/lapse"}
 
 func TestImportsFollowTheArrows(t *testing.T) {
 	for pkg, imports := range goList(t, "{{.ImportPath}} {{join .Imports \" \"}}") {

@@ -7,8 +7,7 @@
 //   - the objects a run needs, as Go values ([Config.Objects]) and, rendered from the same values,
 //     as YAML ([WriteYAML], and deploy/kustomize for use without the command line);
 //   - the workstation's side: [CheckRights], [Create], [Run.WaitMeasuring], [Run.Delete], [List], [Leftovers], [Remove];
-//   - the way into the Pod: a [Tunnel] through the API server to the Pod's own 127.0.0.1;
-//   - the agent's HTTP API: [NewHandler] serves it, [Agent] calls it;
+//   - the agent's API and the way to it, in package agent;
 //   - the ways home for when nobody was listening: [Retrieve], from the waiting agent, the markers
 //     in the Pod's log, or the termination message.
 //

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"lapse/deploy/agent"
 	"lapse/hint"
 )
 
@@ -34,8 +35,6 @@ const (
 
 	// ContainerName is the name of the agent's container.
 	ContainerName = "lapse"
-	// DefaultPort is where the agent listens, on the Pod's own 127.0.0.1 and nowhere else.
-	DefaultPort = 8089
 	// DefaultDir is where the agent keeps its recording: the image's /tmp, which has mode 1777.
 	DefaultDir = "/tmp/lapse"
 )
@@ -91,7 +90,7 @@ type Config struct {
 	Spec     []byte        // what the agent is to do, as JSON: it travels in [EnvSpec], for all to read, at most [MaxValue] bytes
 	Private  []byte        // its secrets, in [EnvPrivate]: they travel in a Secret of the run's own, at most [MaxValue] bytes
 	Dir      string        // default [DefaultDir]
-	Port     int           // default [DefaultPort]
+	Port     int           // default [agent.DefaultPort]
 	Hold     time.Duration // how long the agent waits for retrieval; default 10 min
 	Deadline time.Duration // when Kubernetes ends the run, come what may; default 24 h
 
@@ -368,7 +367,7 @@ func (c Config) container() corev1.Container {
 
 func (c Config) environment() []corev1.EnvVar {
 	env := []corev1.EnvVar{
-		{Name: EnvListen, Value: "127.0.0.1:" + strconv.Itoa(cmp.Or(c.Port, DefaultPort))},
+		{Name: EnvListen, Value: "127.0.0.1:" + strconv.Itoa(cmp.Or(c.Port, agent.DefaultPort))},
 		{Name: EnvDir, Value: cmp.Or(c.Dir, DefaultDir)},
 		{Name: EnvHold, Value: cmp.Or(c.Hold, 10*time.Minute).String()},
 		{Name: EnvDeadline, Value: c.deadline().String()},

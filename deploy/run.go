@@ -16,8 +16,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
+	"lapse/deploy/agent"
 	"lapse/hint"
 	"lapse/kube"
 )
@@ -308,16 +310,18 @@ func remove[T metav1.Object, L any](ctx context.Context, kind, name string, obje
 // WaitGone waits until the run's Pod is gone after [Run.Delete], so that whatever is done to the cluster next does not
 // meet it.
 func (r *Run) WaitGone(ctx context.Context) error {
-	for {
+	err := wait.PollUntilContextCancel(ctx, askAgain, true, func(ctx context.Context) (bool, error) {
 		pod, err := r.Pod(ctx)
-		if pod == nil || err != nil {
-			return err
-		}
-		if err := sleep(ctx, retryFirst); err != nil {
-			return fmt.Errorf("wait for Pod %s to go: %w", pod.Name, err)
-		}
+		return pod == nil, err
+	})
+	if ctx.Err() != nil {
+		return fmt.Errorf("wait for the Pod of run %s to go: %w", r.Name, context.Cause(ctx))
 	}
+	return err
 }
+
+// askAgain is how often something is asked that has no watch.
+const askAgain = 100 * time.Millisecond
 
 // Pod returns the run's Pod, the youngest if there are several, or nil if there is none.
 func (r *Run) Pod(ctx context.Context) (*corev1.Pod, error) {
@@ -336,17 +340,17 @@ func (r *Run) Pod(ctx context.Context) (*corev1.Pod, error) {
 }
 
 // AskStatus asks the run's agent how far it has come, again and again until ctx ends.
-func (r *Run) AskStatus(ctx context.Context) (Status, error) {
-	agent, err := r.Agent(ctx)
+func (r *Run) AskStatus(ctx context.Context) (agent.Status, error) {
+	client, err := r.Agent(ctx)
 	if err != nil {
-		return Status{}, err
+		return agent.Status{}, err
 	}
-	defer agent.Close()
-	return agent.Status(ctx)
+	defer client.Close()
+	return client.Status(ctx)
 }
 
-// Agent returns a client of the run's agent, if its Pod runs. If that has ended the error is a [GoneError].
-func (r *Run) Agent(ctx context.Context) (*Agent, error) {
+// Agent returns a client of the run's agent, if its Pod runs. If that has ended the error is a [agent.GoneError].
+func (r *Run) Agent(ctx context.Context) (*agent.Client, error) {
 	pod, err := r.Pod(ctx)
 	switch {
 	case err != nil:
@@ -358,11 +362,11 @@ func (r *Run) Agent(ctx context.Context) (*Agent, error) {
 	case !isRunning(pod):
 		return nil, fmt.Errorf("run %s does not measure yet: it waits for %s", r.Name, situation(pod))
 	}
-	tunnel, err := NewTunnel(r.REST, pod, 0)
+	tunnel, err := tunnelTo(r.REST, pod)
 	if err != nil {
 		return nil, err
 	}
-	return tunnel.Agent(), nil
+	return tunnel.Client(), nil
 }
 
 func (r *Run) selector() string { return RunLabel + "=" + r.Name }

@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	ktesting "k8s.io/client-go/testing"
 
+	"lapse/deploy/agent"
 	"lapse/hint"
 	"lapse/kube/kubetest"
 )
@@ -504,14 +505,14 @@ func TestPodThatDiesBeforeItMeasuresIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster, client := fakeCluster(runningPod())
 		run := mustCreate(t, cluster)
-		agent := NewAgent(func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("connection refused") })
+		nobody := agent.NewClient(func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("connection refused") })
 		time.AfterFunc(7*time.Second, func() {
 			if _, err := client.CoreV1().Pods("shop").Update(t.Context(), endedPod("panic: oh"), metav1.UpdateOptions{}); err != nil {
 				t.Error(err)
 			}
 		})
 		started := time.Now()
-		err := run.waitMeasuring(t.Context(), agent)
+		err := run.waitMeasuring(t.Context(), nobody)
 		if !isStartError(err) || !strings.Contains(err.Error(), "panic: oh") {
 			t.Errorf("error is %v", err)
 		}

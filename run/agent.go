@@ -16,8 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"lapse/correlate/model"
-	"lapse/dashboard"
 	"lapse/deploy"
+	"lapse/deploy/agent"
 	"lapse/report"
 	"lapse/timeline"
 )
@@ -31,16 +31,16 @@ const (
 	ackWithin   = 2 * time.Second  // for who has fetched it all to say so
 )
 
-// An agent is the run inside the Job: it measures as a run from here does, takes its orders from
+// A jobRun is the run inside the Job, the agent: it measures as a run from here does, takes its orders from
 // the workstation, and keeps the result until it was fetched.
-type agent struct {
+type jobRun struct {
 	m     *measurement
 	page  *page
 	acked chan struct{}
 	ack   sync.Once
 
 	mu        sync.Mutex
-	status    deploy.Status
+	status    agent.Status
 	aborted   bool          // by the workstation
 	heard     time.Duration // when the workstation that runs the command last called
 	transfers int           // how many read the recording
@@ -89,19 +89,17 @@ func (o *Options) anyGiven() (any bool) {
 }
 
 // serveAgent serves the agent's API and the page until the returned function is called.
-func (m *measurement) serveAgent() (*agent, func(), error) {
+func (m *measurement) serveAgent() (*jobRun, func(), error) {
 	ln, err := net.Listen("tcp", m.opts.AgentListen)
 	if err != nil {
 		return nil, nil, fmt.Errorf("serve the agent's API: %w", err)
 	}
-	a := &agent{
+	a := &jobRun{
 		m: m, page: newPage(), acked: make(chan struct{}),
-		status: deploy.Status{ID: m.opts.ID, Version: Version, Phase: deploy.PhaseStarting},
+		status: agent.Status{ID: m.opts.ID, Version: Version, Phase: agent.PhaseStarting},
 	}
 	m.entered, m.overdue, m.removal = a.entered, a.overdue, a.removal
-	handler := deploy.NewHandler(a, a.page.handler())
-	server := dashboard.Options{}.Server(handler)
-	server.WriteTimeout = 0 // the recording streams for as long as the run goes on
+	server := agent.NewServer(a, a.page.handler())
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		if err := server.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
@@ -112,7 +110,7 @@ func (m *measurement) serveAgent() (*agent, func(), error) {
 }
 
 // close ends the API, but lets the answers under way through: one of them may be to the word that the agent may go.
-func (a *agent) close(server *http.Server) {
+func (a *jobRun) close(server *http.Server) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	if server.Shutdown(ctx) != nil {
@@ -120,29 +118,29 @@ func (a *agent) close(server *http.Server) {
 	}
 }
 
-func (a *agent) entered(phase, detail string) {
+func (a *jobRun) entered(phase, detail string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.status.Phase, a.status.Detail = phase, detail
 }
 
 // Status is how far the run has come. It has ended only once its recording is complete.
-func (a *agent) Status() deploy.Status {
+func (a *jobRun) Status() agent.Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := a.status
 	s.Now, s.Size = a.m.clock.Now(), a.m.rec.Size()
-	if s.Phase == deploy.PhaseEnded {
+	if s.Phase == agent.PhaseEnded {
 		s.SHA256 = a.m.rec.Sum()
 	}
 	return s
 }
 
 // Now is the instant on the run's clock.
-func (a *agent) Now() time.Duration { return a.m.clock.Now() }
+func (a *jobRun) Now() time.Duration { return a.m.clock.Now() }
 
 // Facts reads the recording from offset on.
-func (a *agent) Facts(ctx context.Context, offset int64) (io.ReadCloser, error) {
+func (a *jobRun) Facts(ctx context.Context, offset int64) (io.ReadCloser, error) {
 	tail, err := a.m.rec.Tail(ctx, offset)
 	if err != nil {
 		return nil, err
@@ -162,7 +160,7 @@ func (t *transfer) Close() error {
 	return t.ReadCloser.Close()
 }
 
-func (a *agent) transferring(more int) {
+func (a *jobRun) transferring(more int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.transfers += more
@@ -170,21 +168,21 @@ func (a *agent) transferring(more int) {
 }
 
 // isFetched reports whether somebody reads the recording, or has just read it and may say that it is safe.
-func (a *agent) isFetched() bool {
+func (a *jobRun) isFetched() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.transfers > 0 || a.fetched > 0 && a.m.clock.Now()-a.fetched < ackWithin
 }
 
 // Heard notes that the workstation that runs the command is alive.
-func (a *agent) Heard() {
+func (a *jobRun) Heard() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.heard = a.m.clock.Now()
 }
 
 // overdue says why a run is not to wait for its command's end any longer, or "".
-func (a *agent) overdue(now time.Duration) string {
+func (a *jobRun) overdue(now time.Duration) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if limit := a.m.opts.WorkstationTimeout; a.m.opts.ExternalCommand && limit > 0 && now-a.heard > limit {
@@ -194,7 +192,7 @@ func (a *agent) overdue(now time.Duration) string {
 }
 
 // removal says who made this Pod go, as far as the API knows, or "".
-func (a *agent) removal() string {
+func (a *jobRun) removal() string {
 	if a.m.client == nil {
 		return ""
 	}
@@ -212,7 +210,7 @@ func (a *agent) removal() string {
 }
 
 // Event takes in what the workstation saw.
-func (a *agent) Event(e timeline.Event) error {
+func (a *jobRun) Event(e timeline.Event) error {
 	if e.Kind != timeline.Command && e.Kind != timeline.CommandOutput {
 		return fmt.Errorf("events of kind %q are not the workstation's to report", e.Kind)
 	}
@@ -221,13 +219,13 @@ func (a *agent) Event(e timeline.Event) error {
 }
 
 // Settle ends the measuring phase: the command has ended.
-func (a *agent) Settle(reason string) error {
+func (a *jobRun) Settle(reason string) error {
 	a.m.tell(order{phaseSettling, reason})
 	return nil
 }
 
 // Abort ends the run now.
-func (a *agent) Abort(reason string) error {
+func (a *jobRun) Abort(reason string) error {
 	a.mu.Lock()
 	a.aborted = true
 	a.mu.Unlock()
@@ -236,7 +234,7 @@ func (a *agent) Abort(reason string) error {
 }
 
 // Ack lets the agent go: its recording is safe elsewhere.
-func (a *agent) Ack(r deploy.Receipt) error {
+func (a *jobRun) Ack(r agent.Receipt) error {
 	if ours := a.receipt(); r != ours {
 		return fmt.Errorf("the recording has %d bytes with SHA-256 %s, not %d with %s", ours.Length, ours.SHA256, r.Length, r.SHA256)
 	}
@@ -244,13 +242,13 @@ func (a *agent) Ack(r deploy.Receipt) error {
 	return nil
 }
 
-func (a *agent) receipt() deploy.Receipt {
-	return deploy.Receipt{Length: a.m.rec.Size(), SHA256: a.m.rec.Sum()}
+func (a *jobRun) receipt() agent.Receipt {
+	return agent.Receipt{Length: a.m.rec.Size(), SHA256: a.m.rec.Sum()}
 }
 
 // handOver leaves the verdict where Kubernetes keeps it, prints the timeline into the log, and
 // waits until somebody has fetched the recording, the time to hold it is over, or a signal says to go.
-func (a *agent) handOver(tl *model.Timeline, signals <-chan os.Signal, stdout io.Writer) {
+func (a *jobRun) handOver(tl *model.Timeline, signals <-chan os.Signal, stdout io.Writer) {
 	if err := deploy.WriteTermination(deploy.TerminationLog, tl.Verdict, summary(tl.Verdict)); err != nil {
 		a.m.log.Warn("no termination message", "error", err)
 	}
@@ -267,7 +265,7 @@ func (a *agent) handOver(tl *model.Timeline, signals <-chan os.Signal, stdout io
 
 // stay waits until somebody has fetched the recording, or the time to hold it is over. If Kubernetes wants the Pod gone, that is
 // its last chance.
-func (a *agent) stay(signals <-chan os.Signal) {
+func (a *jobRun) stay(signals <-chan os.Signal) {
 	chance := time.Duration(0)
 	if !a.m.signalled {
 		select {
@@ -286,7 +284,7 @@ func (a *agent) stay(signals <-chan os.Signal) {
 }
 
 // chance is how long somebody has to begin fetching the recording of a Pod that was told to go.
-func (a *agent) chance() time.Duration {
+func (a *jobRun) chance() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.aborted || a.m.phase == phaseBaseline {
@@ -296,7 +294,7 @@ func (a *agent) chance() time.Duration {
 }
 
 // awaitFetch waits so long for somebody to begin fetching the recording, and for who does to finish. A signal ends both.
-func (a *agent) awaitFetch(chance time.Duration, signals <-chan os.Signal) (fetched bool) {
+func (a *jobRun) awaitFetch(chance time.Duration, signals <-chan os.Signal) (fetched bool) {
 	begun, over := time.NewTimer(chance), time.NewTimer(lastBytes)
 	defer begun.Stop()
 	defer over.Stop()

@@ -21,49 +21,49 @@ import (
 )
 
 // idleAgent is an agent whose run is over.
-func idleAgent(t *testing.T, o *Options) *agent {
+func idleAgent(t *testing.T, o *Options) *jobRun {
 	m, _ := idleMeasurement(t, o)
 	m.phase = PhaseEnded
-	return &agent{m: m, acked: make(chan struct{})}
+	return &jobRun{m: m, acked: make(chan struct{})}
 }
 
 // A Pod that is told to go while it holds its result stays for whoever fetches it, within its grace period.
 func TestAPodThatIsToldToGoWaitsForWhoFetches(t *testing.T) {
 	for _, test := range []struct {
 		name string
-		do   func(t *testing.T, a *agent, signals chan os.Signal)
+		do   func(t *testing.T, a *jobRun, signals chan os.Signal)
 		want time.Duration
 	}{
-		{"nobody comes, and the time to hold is over", func(*testing.T, *agent, chan os.Signal) {}, 10 * time.Minute},
-		{"somebody fetches", func(_ *testing.T, a *agent, _ chan os.Signal) {
+		{"nobody comes, and the time to hold is over", func(*testing.T, *jobRun, chan os.Signal) {}, 10 * time.Minute},
+		{"somebody fetches", func(_ *testing.T, a *jobRun, _ chan os.Signal) {
 			time.Sleep(time.Minute)
 			close(a.acked)
 		}, time.Minute},
-		{"told to go, and nobody comes", func(_ *testing.T, _ *agent, signals chan os.Signal) { signals <- syscall.SIGTERM }, lastChance},
-		{"told to go twice", func(_ *testing.T, _ *agent, signals chan os.Signal) {
+		{"told to go, and nobody comes", func(_ *testing.T, _ *jobRun, signals chan os.Signal) { signals <- syscall.SIGTERM }, lastChance},
+		{"told to go twice", func(_ *testing.T, _ *jobRun, signals chan os.Signal) {
 			signals <- syscall.SIGTERM
 			time.Sleep(3 * time.Second)
 			signals <- syscall.SIGTERM
 		}, 3 * time.Second},
-		{"told to go, then fetched", func(t *testing.T, a *agent, signals chan os.Signal) {
+		{"told to go, then fetched", func(t *testing.T, a *jobRun, signals chan os.Signal) {
 			signals <- syscall.SIGTERM
 			time.Sleep(lastChance - time.Second)
 			fetch(t, a, 10*time.Second)
 			close(a.acked)
 		}, lastChance + 9*time.Second},
-		{"told to go while it is fetched, by somebody who does not say so", func(t *testing.T, a *agent, signals chan os.Signal) {
+		{"told to go while it is fetched, by somebody who does not say so", func(t *testing.T, a *jobRun, signals chan os.Signal) {
 			signals <- syscall.SIGTERM
 			fetch(t, a, lastChance+5*time.Second)
 		}, lastChance + 5*time.Second + ackWithin},
-		{"told to go, and the fetching never ends", func(t *testing.T, a *agent, signals chan os.Signal) {
+		{"told to go, and the fetching never ends", func(t *testing.T, a *jobRun, signals chan os.Signal) {
 			signals <- syscall.SIGTERM
 			fetch(t, a, time.Hour)
 		}, lastBytes},
-		{"told to go, and its workstation had ended the run", func(_ *testing.T, a *agent, signals chan os.Signal) {
+		{"told to go, and its workstation had ended the run", func(_ *testing.T, a *jobRun, signals chan os.Signal) {
 			a.aborted = true
 			signals <- syscall.SIGTERM
 		}, briefChance},
-		{"the time to hold is over while it is fetched", func(t *testing.T, a *agent, _ chan os.Signal) {
+		{"the time to hold is over while it is fetched", func(t *testing.T, a *jobRun, _ chan os.Signal) {
 			time.Sleep(10*time.Minute - time.Second)
 			fetch(t, a, 10*time.Second)
 			close(a.acked)
@@ -87,7 +87,7 @@ func TestAPodThatIsToldToGoWaitsForWhoFetches(t *testing.T) {
 }
 
 // fetch reads the recording for so long.
-func fetch(t *testing.T, a *agent, during time.Duration) {
+func fetch(t *testing.T, a *jobRun, during time.Duration) {
 	facts, err := a.Facts(context.Background(), 0)
 	if err != nil {
 		t.Error(err)

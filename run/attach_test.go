@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"lapse/deploy"
+	"lapse/deploy/agent"
 	"lapse/hint"
 	"lapse/record"
 	"lapse/timeline"
@@ -88,13 +89,13 @@ func (r *heldRun) end(n int) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.phase = deploy.PhaseEnded
+	r.phase = agent.PhaseEnded
 }
 
-func (r *heldRun) Status() deploy.Status {
+func (r *heldRun) Status() agent.Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return deploy.Status{ID: "x7k2p", Phase: r.phase, Now: r.clock.Now(), Size: r.rec.Size(), SHA256: r.rec.Sum()}
+	return agent.Status{ID: "x7k2p", Phase: r.phase, Now: r.clock.Now(), Size: r.rec.Size(), SHA256: r.rec.Sum()}
 }
 
 func (r *heldRun) Now() time.Duration { return r.clock.Now() }
@@ -112,11 +113,11 @@ func (r *heldRun) Heard()                     { r.refuse("sign of life") }
 func (r *heldRun) Event(timeline.Event) error { return r.refuse("event") }
 func (r *heldRun) Settle(string) error        { return r.refuse("settle") }
 func (r *heldRun) Abort(string) error         { return r.refuse("abort") }
-func (r *heldRun) Ack(deploy.Receipt) error   { return r.refuse("ack") }
+func (r *heldRun) Ack(agent.Receipt) error    { return r.refuse("ack") }
 
 // serve serves the run's API, and returns clients of it that may only ask.
-func (r *heldRun) serve() func() *deploy.Agent {
-	api := deploy.NewHandler(r, nil)
+func (r *heldRun) serve() func() *agent.Client {
+	api := agent.NewServer(r, nil).Handler
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if q.Method != http.MethodGet {
 			r.t.Errorf("an onlooker sent %s %s", q.Method, q.URL)
@@ -124,13 +125,13 @@ func (r *heldRun) serve() func() *deploy.Agent {
 		api.ServeHTTP(w, q)
 	}))
 	r.t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
-	return func() *deploy.Agent {
-		agent := deploy.NewAgent(func(ctx context.Context, _, _ string) (net.Conn, error) {
+	return func() *agent.Client {
+		client := agent.NewClient(func(ctx context.Context, _, _ string) (net.Conn, error) {
 			var d net.Dialer
 			return d.DialContext(ctx, "tcp", server.Listener.Addr().String())
 		})
-		r.t.Cleanup(agent.Close)
-		return agent
+		r.t.Cleanup(client.Close)
+		return client
 	}
 }
 
@@ -142,13 +143,13 @@ type watch struct {
 	stdout bytes.Buffer
 }
 
-func startWatch(t *testing.T, agent *deploy.Agent) *watch {
+func startWatch(t *testing.T, client *agent.Client) *watch {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	w := &watch{stop: cancel, result: make(chan error, 1)}
 	talk, stderr := io.Pipe()
 	go func() {
-		w.result <- Attach(ctx, agent, watchedRun, "127.0.0.1:0", &w.stdout, stderr)
+		w.result <- Attach(ctx, client, watchedRun, "127.0.0.1:0", &w.stdout, stderr)
 		stderr.Close()
 	}()
 	t.Cleanup(cancel)

@@ -14,6 +14,7 @@ import (
 
 	"lapse/correlate"
 	"lapse/deploy"
+	"lapse/deploy/agent"
 	"lapse/hint"
 )
 
@@ -31,8 +32,8 @@ func TestTheExitCodeDoesNotDependOnAHint(t *testing.T) {
 		{fmt.Errorf("begin: %w", Usagef("", "no")), 2},
 		{hint.Errorf("try this", "broken"), 1},
 		{errors.New("broken"), 1},
-		{&deploy.ChecksumError{}, 1},
-		{&deploy.GoneError{Pod: "lapse-a"}, 1},
+		{&agent.ChecksumError{}, 1},
+		{&agent.GoneError{Pod: "lapse-a"}, 1},
 		{notBegun(apierrors.NewForbidden(jobs, "a", errors.New("exceeded quota"))), 2},
 		{notBegun(fmt.Errorf("create: %w", apierrors.NewNotFound(jobs, "a"))), 2},
 		{notBegun(apierrors.NewInternalError(errors.New("etcd"))), 1},

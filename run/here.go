@@ -82,7 +82,7 @@ func (o *Options) runHere(ctx context.Context, signals <-chan os.Signal, stdout,
 	}()
 	m.clock = timeline.StartClock()
 
-	var a *agent
+	var a *jobRun
 	var shown *page
 	closePage := func() {}
 	switch {

@@ -27,6 +27,7 @@ import (
 	"lapse/correlate"
 	"lapse/correlate/model"
 	"lapse/deploy"
+	"lapse/deploy/agent"
 	"lapse/hint"
 	"lapse/kube"
 	"lapse/record"
@@ -106,14 +107,14 @@ func follows(t *testing.T, job *deploy.Run, lost error) (r *remote, tl *model.Ti
 	t.Helper()
 	run := newHeldRun(t)
 	run.requests(0, 90)
-	server := httptest.NewServer(deploy.NewHandler(run, nil))
+	server := httptest.NewServer(agent.NewServer(run, nil).Handler)
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	var gone atomic.Bool
 	said = &bytes.Buffer{}
 	r = &remote{
 		opts: &Options{}, job: job, dir: filepath.Join(t.TempDir(), "run"), facts: newQueue(), done: make(chan int, 1),
 		log: slog.New(slog.NewTextHandler(said, nil)), marks: marks{made: make(chan struct{}, 1)}, clock: runClock{local: timeline.StartClock()},
-		agent: deploy.NewAgent(func(ctx context.Context, _, _ string) (net.Conn, error) {
+		client: agent.NewClient(func(ctx context.Context, _, _ string) (net.Conn, error) {
 			if gone.Load() {
 				return nil, lost
 			}
@@ -121,13 +122,13 @@ func follows(t *testing.T, job *deploy.Run, lost error) (r *remote, tl *model.Ti
 			return d.DialContext(ctx, "tcp", server.Listener.Addr().String())
 		}),
 	}
-	t.Cleanup(r.agent.Close)
+	t.Cleanup(r.client.Close)
 	var err error
 	if r.copy, err = beginRecording(r.dir, record.CreateCopy); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.copy.Close() })
-	if err := r.clock.compare(t.Context(), r.agent.SyncClock); err != nil {
+	if err := r.clock.compare(t.Context(), r.client.SyncClock); err != nil {
 		t.Fatal(err)
 	}
 	screen := newScreen(io.Discard, 0)
@@ -142,7 +143,7 @@ func follows(t *testing.T, job *deploy.Run, lost error) (r *remote, tl *model.Ti
 }
 
 func podGone(ended bool, detail string) error {
-	return &deploy.GoneError{Pod: "lapse-x7k2p-abcde", Detail: detail, Ended: ended}
+	return &agent.GoneError{Pod: "lapse-x7k2p-abcde", Detail: detail, Ended: ended}
 }
 
 // A workstation that was asleep for longer than --hold finds the Pod ended: the log has the whole run.
@@ -187,7 +188,7 @@ func TestAJobThatHoldsWhatIsMissingHereIsKept(t *testing.T) {
 			refuseAPI(w, 500, metav1.StatusReasonInternalError, "no")
 		}, podGone(true, "ended with exit code 0"), nil},
 		{"the log is cut off", func(w http.ResponseWriter, _ *http.Request) { w.Write(whole[:200]) }, podGone(true, "ended with exit code 0"), nil},
-		{"the Pod cannot be reached", nil, &deploy.AgentError{Status: 500, Message: "no"}, nil},
+		{"the Pod cannot be reached", nil, &agent.RefusedError{Status: 500, Message: "no"}, nil},
 		{"the result cannot be written", func(w http.ResponseWriter, _ *http.Request) { w.Write(whole) }, podGone(true, "ended with exit code 0"), func(t *testing.T, r *remote) {
 			if err := os.RemoveAll(r.dir); err != nil {
 				t.Fatal(err)
@@ -243,17 +244,17 @@ func fetching(t *testing.T, run *heldRun, bytes int64) fetcher {
 	return func(ctx context.Context, _ *deploy.Run, have io.Reader, w io.Writer) (deploy.Retrieved, error) {
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
-		server := httptest.NewServer(deploy.NewHandler(run, nil))
+		server := httptest.NewServer(agent.NewServer(run, nil).Handler)
 		defer func() { server.CloseClientConnections(); server.Close() }()
-		agent := deploy.NewAgent(func(ctx context.Context, _, _ string) (net.Conn, error) {
+		client := agent.NewClient(func(ctx context.Context, _, _ string) (net.Conn, error) {
 			var d net.Dialer
 			return d.DialContext(ctx, "tcp", server.Listener.Addr().String())
 		})
-		defer agent.Close()
+		defer client.Close()
 		if bytes > 0 {
 			w = &breaking{w: w, left: bytes, end: func() { cancel(errors.New("Ctrl-C")) }}
 		}
-		receipt, err := agent.Continue(ctx, have, w)
+		receipt, err := client.Continue(ctx, have, w)
 		if err == nil {
 			err = w.(interface{ Sync() error }).Sync()
 		}
@@ -341,15 +342,15 @@ func TestRetrieveDoesNotTouchWhatIsNotItsOwn(t *testing.T) {
 
 func TestStatusSaysWhatARunIsDoing(t *testing.T) {
 	for _, test := range []struct {
-		status deploy.Status
+		status agent.Status
 		err    error
 		want   string
 	}{
-		{deploy.Status{Phase: "measuring", Now: 12345 * ms}, nil, "measuring, for 12s so far"},
-		{deploy.Status{Phase: deploy.PhaseEnded}, nil, "ended, holds its result"},
-		{deploy.Status{Phase: deploy.PhaseEnded, Detail: "stopped by `lapse stop`"}, nil, "ended (stopped by `lapse stop`), holds its result"},
-		{deploy.Status{}, podGone(true, "ended with exit code 3"), "its Pod ended with exit code 3"},
-		{deploy.Status{}, errors.New("no route"), "its Pod does not answer: it begins, or ends"},
+		{agent.Status{Phase: "measuring", Now: 12345 * ms}, nil, "measuring, for 12s so far"},
+		{agent.Status{Phase: agent.PhaseEnded}, nil, "ended, holds its result"},
+		{agent.Status{Phase: agent.PhaseEnded, Detail: "stopped by `lapse stop`"}, nil, "ended (stopped by `lapse stop`), holds its result"},
+		{agent.Status{}, podGone(true, "ended with exit code 3"), "its Pod ended with exit code 3"},
+		{agent.Status{}, errors.New("no route"), "its Pod does not answer: it begins, or ends"},
 	} {
 		if got := stateOfPod(test.status, test.err); got != test.want {
 			t.Errorf("got %q, want %q", got, test.want)
@@ -367,16 +368,16 @@ func (r *stoppableRun) Settle(reason string) error { r.settled = reason; return 
 
 func TestStopEndsARunAndSaysHowToFetchIt(t *testing.T) {
 	run := &stoppableRun{heldRun: newHeldRun(t)}
-	server := httptest.NewServer(deploy.NewHandler(run, nil))
+	server := httptest.NewServer(agent.NewServer(run, nil).Handler)
 	defer func() { server.CloseClientConnections(); server.Close() }()
-	agent := deploy.NewAgent(func(ctx context.Context, _, _ string) (net.Conn, error) {
+	client := agent.NewClient(func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, "tcp", server.Listener.Addr().String())
 	})
-	defer agent.Close()
+	defer client.Close()
 	for _, want := range []string{"is told to settle", "had ended already"} {
 		var said strings.Builder
-		if err := StopJob(t.Context(), agent, &deploy.Run{Namespace: "shop", Name: "lapse-x7k2p"}, &said); err != nil {
+		if err := StopJob(t.Context(), client, &deploy.Run{Namespace: "shop", Name: "lapse-x7k2p"}, &said); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(said.String(), want) || !strings.Contains(said.String(), "lapse retrieve -n shop lapse-x7k2p") {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lapse/deploy"
+	"lapse/deploy/agent"
 	"lapse/hint"
 	"lapse/record"
 	"lapse/timeline"
@@ -19,12 +20,12 @@ func NothingToWatch(run *deploy.Run) error {
 
 // Attach shows the run behind agent until it has ended, or ctx. It asks and never tells: the recording is
 // read from its beginning, judged here, and not acknowledged.
-func Attach(ctx context.Context, agent *deploy.Agent, run *deploy.Run, addr string, stdout, stderr io.Writer) error {
-	status, err := agent.Status(ctx)
+func Attach(ctx context.Context, client *agent.Client, run *deploy.Run, addr string, stdout, stderr io.Writer) error {
+	status, err := client.Status(ctx)
 	if err != nil {
 		return Quiet(ctx, err)
 	}
-	if status.Phase == deploy.PhaseEnded {
+	if status.Phase == agent.PhaseEnded {
 		return NothingToWatch(run)
 	}
 	address, err := ListenForPage(addr)
@@ -33,14 +34,14 @@ func Attach(ctx context.Context, agent *deploy.Agent, run *deploy.Run, addr stri
 	}
 	defer address.Close()
 	w := &onlooker{clock: runClock{local: timeline.StartClock()}, facts: newQueue()}
-	if err := w.clock.compare(ctx, agent.SyncClock); err != nil {
+	if err := w.clock.compare(ctx, client.SyncClock); err != nil {
 		return Quiet(ctx, fmt.Errorf("compare clocks with the Pod: %w", err))
 	}
 	screen := newScreen(stderr, 0)
 	shown, closePage := address.Serve(ctx, screen.talk())
 	defer closePage()
 	w.live = newLive(nil, screen, shown)
-	err = w.watch(ctx, agent)
+	err = w.watch(ctx, client)
 	w.live.end()
 	tl := w.live.timeline()
 	switch {
@@ -73,14 +74,14 @@ type onlooker struct {
 }
 
 // watch takes in facts until the recording is complete, broken beyond repair, or ctx ends.
-func (w *onlooker) watch(ctx context.Context, agent *deploy.Agent) error {
+func (w *onlooker) watch(ctx context.Context, client *agent.Client) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var reading sync.WaitGroup
 	defer reading.Wait()
 	defer cancel()
 	ended := make(chan error, 1)
-	reading.Go(func() { ended <- receive(ctx, agent, record.Decode, w.facts.put) })
-	reading.Go(func() { w.clock.keepComparing(ctx, agent.SyncClock) })
+	reading.Go(func() { ended <- receive(ctx, client, record.Decode, w.facts.put) })
+	reading.Go(func() { w.clock.keepComparing(ctx, client.SyncClock) })
 	tick := time.NewTicker(refresh)
 	defer tick.Stop()
 	for {

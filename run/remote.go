@@ -20,6 +20,7 @@ import (
 	"lapse/correlate/model"
 	"lapse/correlate/verdict"
 	"lapse/deploy"
+	"lapse/deploy/agent"
 	"lapse/hint"
 	"lapse/record"
 	"lapse/report"
@@ -30,15 +31,15 @@ import (
 // A remote is a run in the cluster, followed from a workstation: the command runs here, the
 // measuring there, and the facts stream home meanwhile. One goroutine, in follow, owns it.
 type remote struct {
-	opts  *Options
-	job   *deploy.Run
-	agent *deploy.Agent
-	dir   string
-	copy  *record.Copy
-	live  *live
-	log   *slog.Logger
-	child *child
-	done  chan int // the command's exit code
+	opts   *Options
+	job    *deploy.Run
+	client *agent.Client
+	dir    string
+	copy   *record.Copy
+	live   *live
+	log    *slog.Logger
+	child  *child
+	done   chan int // the command's exit code
 
 	clock runClock // of the run, as seen from here
 	facts *queue   // what comes home
@@ -131,12 +132,12 @@ func (o *Options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 	}
 	cleanUp := sync.OnceFunc(func() { r.cleanUp(ctx) })
 	defer cleanUp()
-	if r.agent, _, err = r.job.WaitMeasuring(setup); err != nil {
+	if r.client, _, err = r.job.WaitMeasuring(setup); err != nil {
 		return StoppedOr(setup, r.notFollowed(ctx, err))
 	}
-	defer r.agent.Close()
-	r.agent.RunsCommand = true
-	if err = r.clock.compare(setup, r.agent.SyncClock); err != nil {
+	defer r.client.Close()
+	r.client.RunsCommand = true
+	if err = r.clock.compare(setup, r.client.SyncClock); err != nil {
 		return StoppedOr(setup, r.notFollowed(ctx, fmt.Errorf("compare clocks with the Pod: %w", err)))
 	}
 	waiting.over()
@@ -290,8 +291,8 @@ func (r *remote) follow(ctx context.Context, signals <-chan os.Signal) *model.Ti
 	var working sync.WaitGroup
 	defer func() { cancel(); working.Wait() }()
 	fetched := make(chan error, 1)
-	working.Go(func() { fetched <- receive(ctx, r.agent, r.copy.Receive, r.facts.put) })
-	working.Go(func() { r.clock.keepComparing(ctx, r.agent.SyncClock) })
+	working.Go(func() { fetched <- receive(ctx, r.client, r.copy.Receive, r.facts.put) })
+	working.Go(func() { r.clock.keepComparing(ctx, r.client.SyncClock) })
 	marked := make(chan string, 1) // once no more marks will come: why the command was stopped, or ""
 	working.Go(func() { r.sendMarks(ctx, marked) })
 
@@ -364,12 +365,12 @@ func (e endedEarly) Error() string { return "the measuring Pod ended the run: " 
 
 // receive puts the facts of the recording that agent hands on, as decode reads them, until the run has ended. Its error says why
 // not all came. A connection that breaks is opened anew where it broke.
-func receive(ctx context.Context, agent *deploy.Agent, decode func(io.Reader) iter.Seq2[timeline.Fact, error], put func(timeline.Fact)) error {
+func receive(ctx context.Context, client *agent.Client, decode func(io.Reader) iter.Seq2[timeline.Fact, error], put func(timeline.Fact)) error {
 	pr, pw := io.Pipe()
 	var copying sync.WaitGroup
 	defer copying.Wait()
 	copying.Go(func() {
-		_, err := agent.Follow(ctx, pw)
+		_, err := client.Follow(ctx, pw)
 		pw.CloseWithError(err)
 	})
 	for fact, err := range decode(pr) {
@@ -385,7 +386,7 @@ func receive(ctx context.Context, agent *deploy.Agent, decode func(io.Reader) it
 // acknowledge keeps the whole recording, which is here, and tells the Pod so. What the command did that the Pod was not told of
 // in time is added to the copy.
 func (r *remote) acknowledge(ctx context.Context) *model.Timeline {
-	receipt := deploy.Receipt{Length: r.copy.Size(), SHA256: r.copy.Sum()}
+	receipt := agent.Receipt{Length: r.copy.Size(), SHA256: r.copy.Sum()}
 	err := r.extend(r.placed(r.marks.from(r.returned))...)
 	if closeErr := r.copy.Close(); err == nil {
 		err = closeErr
@@ -399,7 +400,7 @@ func (r *remote) acknowledge(ctx context.Context) *model.Timeline {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	if err := r.agent.Ack(ctx, receipt); err != nil {
+	if err := r.client.Ack(ctx, receipt); err != nil {
 		r.tellUnlessGone(ctx, "the Pod was not told that its recording is safe", err)
 	}
 	return tl
@@ -505,17 +506,17 @@ func (r *remote) sendMarks(ctx context.Context, ended <-chan string) {
 		case <-ctx.Done():
 		}
 	}
-	if err := r.agent.Settle(ctx, stopped); err != nil {
+	if err := r.client.Settle(ctx, stopped); err != nil {
 		r.tellUnlessGone(ctx, "the Pod was not told that the command has ended", err)
 	}
 }
 
 // sendPlaced sends marks once the clocks were compared after the last of them.
 func (r *remote) sendPlaced(ctx context.Context, marks []mark) error {
-	if err := r.clock.compareSince(ctx, marks[len(marks)-1].stamp.latest, r.agent.SyncClock); err != nil {
+	if err := r.clock.compareSince(ctx, marks[len(marks)-1].stamp.latest, r.client.SyncClock); err != nil {
 		return err
 	}
-	return r.agent.Send(ctx, r.placed(marks)...)
+	return r.client.Send(ctx, r.placed(marks)...)
 }
 
 // told is a channel that says once more what was received already.
@@ -527,7 +528,7 @@ func told(what string) <-chan string {
 
 // tellUnlessGone logs an error of the connection, but not that the run is over.
 func (r *remote) tellUnlessGone(ctx context.Context, what string, err error) {
-	if _, gone := errors.AsType[*deploy.GoneError](err); !gone && ctx.Err() == nil {
+	if _, gone := errors.AsType[*agent.GoneError](err); !gone && ctx.Err() == nil {
 		r.log.Warn(what, "error", err)
 	}
 }
@@ -536,7 +537,7 @@ func (r *remote) tellUnlessGone(ctx context.Context, what string, err error) {
 func (r *remote) abort(ctx context.Context, reason string) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	if err := r.agent.Abort(ctx, reason); err != nil {
+	if err := r.client.Abort(ctx, reason); err != nil {
 		r.tellUnlessGone(ctx, "the Pod was not told to stop", err)
 	}
 }
@@ -556,7 +557,7 @@ func (r *remote) conclude(ctx context.Context, lost error, stopped string) *mode
 	if _, whole := errors.AsType[endedEarly](lost); whole {
 		return r.acknowledge(ctx)
 	}
-	gone, isGone := errors.AsType[*deploy.GoneError](lost)
+	gone, isGone := errors.AsType[*agent.GoneError](lost)
 	r.keep = lost != nil && !isGone
 	if isGone && gone.Ended {
 		tl, err := r.fromLog(ctx)

@@ -14,6 +14,7 @@ import (
 
 	"lapse/correlate"
 	"lapse/deploy"
+	"lapse/deploy/agent"
 	"lapse/hint"
 	"lapse/record"
 	"lapse/report"
@@ -74,8 +75,8 @@ func verdictCode(verdict json.RawMessage) int {
 
 // isOther reports whether what was fetched is not the Pod's recording.
 func isOther(err error) bool {
-	_, other := errors.AsType[*deploy.ChecksumError](err)
-	refusal, refused := errors.AsType[*deploy.AgentError](err)
+	_, other := errors.AsType[*agent.ChecksumError](err)
+	refusal, refused := errors.AsType[*agent.RefusedError](err)
 	return other || refused && refusal.Status == http.StatusRequestedRangeNotSatisfiable
 }
 

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"lapse/deploy"
+	"lapse/deploy/agent"
 	"lapse/timeline"
 )
 
@@ -35,7 +35,7 @@ type runClock struct {
 type comparison struct {
 	at     time.Duration
 	wall   time.Duration // by how much the wall clock was ahead of the local one, since the local one's zero
-	offset deploy.ClockOffset
+	offset agent.ClockOffset
 	jumped bool // the clocks have parted since the comparison before by more than they drift: this one stands alone
 }
 
@@ -70,8 +70,8 @@ func (c *runClock) now() time.Duration {
 	return latest
 }
 
-// An exchange compares the local clock with the run's, as [deploy.Agent.SyncClock] does.
-type exchange func(ctx context.Context, local timeline.Clock) (deploy.ClockOffset, error)
+// An exchange compares the local clock with the run's, as [agent.Client.SyncClock] does.
+type exchange func(ctx context.Context, local timeline.Clock) (agent.ClockOffset, error)
 
 // compare compares the clocks through an exchange.
 func (c *runClock) compare(ctx context.Context, exchange exchange) error {
@@ -133,7 +133,7 @@ func continued(last, made comparison) comparison {
 
 // offsetOf bounds the offset at what was stamped, by the comparisons around it. Of those between which the clocks did not jump
 // all hold; where they jumped, any may.
-func offsetOf(known []comparison, s stamp) deploy.ClockOffset {
+func offsetOf(known []comparison, s stamp) agent.ClockOffset {
 	first := 0
 	for i, c := range known {
 		if c.at <= s.earliest {
@@ -142,7 +142,7 @@ func offsetOf(known []comparison, s stamp) deploy.ClockOffset {
 	}
 	last := known[first]
 	held := last.near(s.earliest, s.latest) // since the last jump
-	var before []deploy.ClockOffset         // what held before each jump
+	var before []agent.ClockOffset          // what held before each jump
 	for _, c := range known[first+1:] {
 		if last.at >= s.latest {
 			break
@@ -164,15 +164,15 @@ func offsetOf(known []comparison, s stamp) deploy.ClockOffset {
 }
 
 // near is what is left of a comparison's offset at two other instants, earlier or later ones.
-func (c comparison) near(a, b time.Duration) deploy.ClockOffset {
+func (c comparison) near(a, b time.Duration) agent.ClockOffset {
 	slack := time.Duration(drift * float64(max((a-c.at).Abs(), (b-c.at).Abs())))
-	return deploy.ClockOffset{Min: c.offset.Min - slack, Max: c.offset.Max + slack}
+	return agent.ClockOffset{Min: c.offset.Min - slack, Max: c.offset.Max + slack}
 }
 
-func intersection(a, b deploy.ClockOffset) deploy.ClockOffset {
-	return deploy.ClockOffset{Min: max(a.Min, b.Min), Max: min(a.Max, b.Max)}
+func intersection(a, b agent.ClockOffset) agent.ClockOffset {
+	return agent.ClockOffset{Min: max(a.Min, b.Min), Max: min(a.Max, b.Max)}
 }
 
-func hull(a, b deploy.ClockOffset) deploy.ClockOffset {
-	return deploy.ClockOffset{Min: min(a.Min, b.Min), Max: max(a.Max, b.Max)}
+func hull(a, b agent.ClockOffset) agent.ClockOffset {
+	return agent.ClockOffset{Min: min(a.Min, b.Min), Max: max(a.Max, b.Max)}
 }

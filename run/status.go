@@ -13,6 +13,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 
 	"lapse/deploy"
+	"lapse/deploy/agent"
 )
 
 // ListRuns prints the runs in the cluster, and what is left of those whose Job is gone.
@@ -93,16 +94,16 @@ func stateOf(ctx context.Context, r *deploy.Run) string {
 const statusTimeout = 3 * time.Second
 
 // stateOfPod says how far a run has come whose Pod answered so.
-func stateOfPod(status deploy.Status, err error) string {
-	gone, isGone := errors.AsType[*deploy.GoneError](err)
+func stateOfPod(status agent.Status, err error) string {
+	gone, isGone := errors.AsType[*agent.GoneError](err)
 	switch {
 	case isGone:
 		return "its Pod " + gone.Detail
 	case err != nil:
 		return "its Pod does not answer: it begins, or ends" // the error is of the tunnel, and long
-	case status.Phase == deploy.PhaseEnded && status.Detail != "":
+	case status.Phase == agent.PhaseEnded && status.Detail != "":
 		return "ended (" + status.Detail + "), holds its result"
-	case status.Phase == deploy.PhaseEnded:
+	case status.Phase == agent.PhaseEnded:
 		return "ended, holds its result"
 	}
 	return fmt.Sprintf("%s, for %v so far", status.Phase, status.Now.Round(time.Second))
@@ -117,18 +118,18 @@ func left(ctx context.Context, r *deploy.Run) string {
 }
 
 // StopJob tells the run behind agent to settle, if it goes on.
-func StopJob(ctx context.Context, agent *deploy.Agent, run *deploy.Run, stderr io.Writer) error {
+func StopJob(ctx context.Context, client *agent.Client, run *deploy.Run, stderr io.Writer) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 30*time.Second, errors.New("the Pod does not answer"))
 	defer cancel()
-	status, err := agent.Status(ctx)
-	if err == nil && status.Phase != deploy.PhaseEnded {
-		err = agent.Settle(ctx, "stopped by `lapse stop`")
+	status, err := client.Status(ctx)
+	if err == nil && status.Phase != agent.PhaseEnded {
+		err = client.Settle(ctx, "stopped by `lapse stop`")
 	}
 	if err != nil {
 		return fmt.Errorf("stop run %s: %w", run.Name, err)
 	}
 	said := "is told to settle and end"
-	if status.Phase == deploy.PhaseEnded {
+	if status.Phase == agent.PhaseEnded {
 		said = "had ended already"
 	}
 	fmt.Fprintf(stderr, "run %s %s; `lapse retrieve -n %s %s` fetches its result\n", run.Name, said, run.Namespace, run.Name)

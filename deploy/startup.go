@@ -14,9 +14,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
+	"lapse/deploy/agent"
 	"lapse/hint"
 	"lapse/kube"
 )
@@ -51,25 +53,25 @@ func (r *Run) WaitRunning(ctx context.Context) (*corev1.Pod, error) {
 
 // WaitMeasuring waits until the agent measures, and returns a client of it. A Pod that ends
 // meanwhile is a [StartError].
-func (r *Run) WaitMeasuring(ctx context.Context) (*Agent, *Tunnel, error) {
+func (r *Run) WaitMeasuring(ctx context.Context) (*agent.Client, *agent.Tunnel, error) {
 	pod, err := r.WaitRunning(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	tunnel, err := NewTunnel(r.REST, pod, 0)
+	tunnel, err := tunnelTo(r.REST, pod)
 	if err != nil {
 		return nil, nil, err
 	}
-	agent := tunnel.Agent()
-	if err := r.waitMeasuring(ctx, agent); err != nil {
+	client := tunnel.Client()
+	if err := r.waitMeasuring(ctx, client); err != nil {
 		return nil, nil, err
 	}
-	agent.Logger = r.Logger // not before: until it listens, refused connections are no news
-	return agent, tunnel, nil
+	client.Logger = r.Logger // not before: until it listens, refused connections are no news
+	return client, tunnel, nil
 }
 
 // waitMeasuring asks the agent again and again, and watches the Pod while it does.
-func (r *Run) waitMeasuring(ctx context.Context, agent *Agent) error {
+func (r *Run) waitMeasuring(ctx context.Context, client *agent.Client) error {
 	asking, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	watched := make(chan error, 1)
@@ -78,7 +80,7 @@ func (r *Run) waitMeasuring(ctx context.Context, agent *Agent) error {
 		stop(err)
 		watched <- err
 	}()
-	err := askUntilMeasuring(asking, agent)
+	err := askUntilMeasuring(asking, client)
 	stop(nil)
 	if failure := <-watched; err != nil && isStartError(failure) {
 		return failure
@@ -89,19 +91,11 @@ func (r *Run) waitMeasuring(ctx context.Context, agent *Agent) error {
 	return nil
 }
 
-func askUntilMeasuring(ctx context.Context, agent *Agent) error {
-	for {
-		status, err := agent.Status(ctx)
-		if err != nil {
-			return err
-		}
-		if status.Phase != PhaseStarting {
-			return nil
-		}
-		if err := sleep(ctx, retryFirst); err != nil {
-			return err
-		}
-	}
+func askUntilMeasuring(ctx context.Context, client *agent.Client) error {
+	return wait.PollUntilContextCancel(ctx, askAgain, true, func(ctx context.Context) (bool, error) {
+		status, err := client.Status(ctx)
+		return err == nil && status.Phase != agent.PhaseStarting, err
+	})
 }
 
 func isStartError(err error) bool {
@@ -290,7 +284,7 @@ func judgeEvent(event *corev1.Event) error {
 func judgePod(pod *corev1.Pod) error {
 	switch {
 	case pod.Status.Phase == corev1.PodSucceeded:
-		return startError("Completed", "the agent has ended already", "lapse retrieve has its result")
+		return startError("Completed", "the agent has ended already", "`lapse retrieve` has its result")
 	case pod.Status.Phase == corev1.PodFailed:
 		return startError(failedReason(pod), lastWords(pod), crashHint)
 	case pod.DeletionTimestamp != nil:

@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	corev1 "k8s.io/api/core/v1"
 
+	"lapse/deploy/agent"
 	"lapse/hint"
 )
 
@@ -181,7 +182,7 @@ const (
 type Retrieved struct {
 	From     string          // one of the ways above
 	Pod      string          // the agent's Pod
-	Receipt  Receipt         // FromAgent: of the recording
+	Receipt  agent.Receipt   // FromAgent: of the recording
 	Timeline []byte          // FromLog: timeline.json
 	Verdict  json.RawMessage // FromTermination: what the agent left of its verdict
 	Failed   []error         // why better ways were no use
@@ -198,10 +199,10 @@ func Retrieve(ctx context.Context, run *Run, have io.Reader, w io.Writer) (Retri
 	if pod == nil {
 		return Retrieved{}, noPod(run)
 	}
-	agent := func(ctx context.Context, run *Run, pod *corev1.Pod, result *Retrieved) error {
+	holder := func(ctx context.Context, run *Run, pod *corev1.Pod, result *Retrieved) error {
 		return fromAgent(ctx, run, pod, have, w, result)
 	}
-	return bring(ctx, run, pod, agent, fromLog, fromTermination)
+	return bring(ctx, run, pod, holder, fromLog, fromTermination)
 }
 
 // RetrieveEnded brings home what a run's Pod has left that runs no more: the timeline in its log, else the verdict. If it has left
@@ -237,7 +238,7 @@ func bring(ctx context.Context, run *Run, pod *corev1.Pod, ways ...way) (Retriev
 			return result, nil
 		}
 		result.Failed = append(result.Failed, err)
-		if ctx.Err() != nil || errors.Is(err, errKeep) {
+		if ctx.Err() != nil || errors.Is(err, agent.ErrKeep) {
 			break
 		}
 	}
@@ -248,9 +249,6 @@ func bring(ctx context.Context, run *Run, pod *corev1.Pod, ways ...way) (Retriev
 	return result, fmt.Errorf("retrieve run %s: %w", run.Name, failed)
 }
 
-// errKeep says that we could not keep what came: another way would not help.
-var errKeep = errors.New("keep the recording")
-
 var (
 	errNoTimeline = errors.New("there is no timeline in the log")
 	errNoVerdict  = errors.New("there is no verdict in the termination message")
@@ -260,22 +258,22 @@ func fromAgent(ctx context.Context, run *Run, pod *corev1.Pod, have io.Reader, w
 	if !isRunning(pod) {
 		return goneError(pod, "does not run", true)
 	}
-	tunnel, err := NewTunnel(run.REST, pod, 0)
+	tunnel, err := tunnelTo(run.REST, pod)
 	if err != nil {
 		return err
 	}
-	agent := tunnel.Agent()
-	defer agent.Close()
-	agent.Logger = run.Logger
-	status, err := agent.Status(ctx)
+	client := tunnel.Client()
+	defer client.Close()
+	client.Logger = run.Logger
+	status, err := client.Status(ctx)
 	if err != nil {
 		return err
 	}
-	if status.Phase != PhaseEnded {
+	if status.Phase != agent.PhaseEnded {
 		run.notify(fmt.Sprintf("run %s still goes on (%s); it is followed to its end. `lapse stop -n %s %s` ends it now, with its data kept",
 			run.Name, status.Phase, run.Namespace, run.Name))
 	}
-	receipt, err := agent.Continue(ctx, have, w)
+	receipt, err := client.Continue(ctx, have, w)
 	if err != nil {
 		return err
 	}
@@ -283,7 +281,7 @@ func fromAgent(ctx context.Context, run *Run, pod *corev1.Pod, have io.Reader, w
 		return err
 	}
 	result.From, result.Receipt = FromAgent, receipt
-	if err := agent.Ack(ctx, receipt); err != nil {
+	if err := client.Ack(ctx, receipt); err != nil {
 		run.logger().Warn("the recording is here, but the agent could not be told", "error", err)
 	}
 	return nil
@@ -296,7 +294,7 @@ func makeSafe(w io.Writer) error {
 		return nil
 	}
 	if err := file.Sync(); err != nil {
-		return fmt.Errorf("%w: %w", errKeep, err)
+		return fmt.Errorf("%w: %w", agent.ErrKeep, err)
 	}
 	return nil
 }

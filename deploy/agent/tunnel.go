@@ -1,4 +1,4 @@
-package deploy
+package agent
 
 import (
 	"cmp"
@@ -15,14 +15,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
 	"k8s.io/streaming/pkg/httpstream"
 
-	"lapse/hint"
 	"lapse/kube"
 )
 
@@ -36,19 +33,21 @@ type Tunnel struct {
 	api  *kube.API
 	pod  *corev1.Pod
 	port int
+	gone func(context.Context) error
 }
 
-// NewTunnel returns a tunnel to port in pod; 0 is [DefaultPort].
-func NewTunnel(config *rest.Config, pod *corev1.Pod, port int) (*Tunnel, error) {
+// NewTunnel returns a tunnel to port in pod; 0 is [DefaultPort]. Where no connection comes about it asks gone, which returns a
+// [GoneError] if the Pod surely runs no more, else nil.
+func NewTunnel(config *rest.Config, pod *corev1.Pod, port int, gone func(context.Context) error) (*Tunnel, error) {
 	api, err := kube.New(config)
 	if err != nil {
 		return nil, fmt.Errorf("tunnel to Pod %s: %w", pod.Name, err)
 	}
-	return &Tunnel{rest: config, api: api, pod: pod, port: cmp.Or(port, DefaultPort)}, nil
+	return &Tunnel{rest: config, api: api, pod: pod, port: cmp.Or(port, DefaultPort), gone: gone}, nil
 }
 
-// Agent returns a client of the agent at the tunnel's end.
-func (t *Tunnel) Agent() *Agent { return NewAgent(t.DialContext) }
+// Client returns a client of the agent at the tunnel's end.
+func (t *Tunnel) Client() *Client { return NewClient(t.DialContext) }
 
 // DialContext opens a connection through the tunnel. Network and address are ignored: there is one place it
 // leads to. If that Pod runs no more, the error is a [GoneError].
@@ -131,33 +130,6 @@ func (t *Tunnel) dialer() (httpstream.Dialer, error) {
 
 func (t *Tunnel) url() *url.URL {
 	return t.api.PortForward(t.pod.Namespace, t.pod.Name)
-}
-
-// gone asks whether the Pod still runs, and returns a GoneError if it surely does not.
-func (t *Tunnel) gone(ctx context.Context) error {
-	pod, err := t.api.Pods(t.pod.Namespace).Get(ctx, t.pod.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return goneError(t.pod, "was deleted", false)
-	}
-	if err != nil {
-		return nil
-	}
-	if pod.UID != t.pod.UID {
-		return goneError(t.pod, "was replaced", false)
-	}
-	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
-		return goneError(t.pod, ending(pod), true)
-	}
-	return nil
-}
-
-// goneError is a GoneError that says where the result may still be.
-func goneError(pod *corev1.Pod, detail string, ended bool) error {
-	where := "its result went with it, but for what was fetched before"
-	if ended {
-		where = fmt.Sprintf("its log may still have the result: `lapse retrieve -n %s %s`", pod.Namespace, pod.Labels[RunLabel])
-	}
-	return hint.Add(where, &GoneError{Pod: pod.Name, Detail: detail, Ended: ended})
 }
 
 // forward opens one forwarded connection on session.

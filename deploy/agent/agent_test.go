@@ -1,4 +1,4 @@
-package deploy
+package agent
 
 import (
 	"bytes"
@@ -19,9 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
+	"lapse/hint"
 	"lapse/timeline"
 )
 
@@ -176,14 +174,14 @@ func (c *cutAfter) Read(p []byte) (int, error) {
 }
 
 // inVirtualTime serves run's API in a bubble and calls test with a client of it.
-func inVirtualTime(t *testing.T, test func(t *testing.T, run *fakeRun, agent *Agent, network *memoryNet)) {
+func inVirtualTime(t *testing.T, test func(t *testing.T, run *fakeRun, agent *Client, network *memoryNet)) {
 	synctest.Test(t, func(t *testing.T) {
 		run, network := newFakeRun(t), newMemoryNet()
 		page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "the page") })
-		server := &http.Server{Handler: NewHandler(run, page)}
+		server := &http.Server{Handler: newHandler(run, page)}
 		var serving sync.WaitGroup
 		serving.Go(func() { server.Serve(network) })
-		agent := NewAgent(network.dial)
+		agent := NewClient(network.dial)
 		test(t, run, agent, network)
 		agent.Close()
 		server.Close()
@@ -192,7 +190,7 @@ func inVirtualTime(t *testing.T, test func(t *testing.T, run *fakeRun, agent *Ag
 }
 
 func TestStatusTellsHowFarTheRunHasCome(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, run *fakeRun, agent *Agent, _ *memoryNet) {
+	inVirtualTime(t, func(t *testing.T, run *fakeRun, agent *Client, _ *memoryNet) {
 		time.Sleep(3 * time.Second)
 		run.record(t, "facts")
 		got, err := agent.Status(t.Context())
@@ -204,7 +202,7 @@ func TestStatusTellsHowFarTheRunHasCome(t *testing.T) {
 }
 
 func TestFollowCopiesTheRecordingWhileItIsWritten(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, run *fakeRun, agent *Agent, network *memoryNet) {
+	inVirtualTime(t, func(t *testing.T, run *fakeRun, agent *Client, network *memoryNet) {
 		ended := make(chan Receipt, 1)
 		go func() {
 			for i := range 10 {
@@ -226,7 +224,7 @@ func TestFollowCopiesTheRecordingWhileItIsWritten(t *testing.T) {
 }
 
 func TestFollowResumesWhereEveryConnectionBroke(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, run *fakeRun, agent *Agent, network *memoryNet) {
+	inVirtualTime(t, func(t *testing.T, run *fakeRun, agent *Client, network *memoryNet) {
 		network.wrap = func(n int, conn net.Conn) (net.Conn, error) {
 			if n%5 == 0 {
 				return nil, errors.New("no route to host")
@@ -261,7 +259,7 @@ func checkCopy(t *testing.T, run *fakeRun, copied *bytes.Buffer) {
 }
 
 func TestFollowGivesUpASilentConnection(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, run *fakeRun, agent *Agent, network *memoryNet) {
+	inVirtualTime(t, func(t *testing.T, run *fakeRun, agent *Client, network *memoryNet) {
 		network.wrap = func(n int, conn net.Conn) (net.Conn, error) {
 			if n == 1 {
 				conn.Close()
@@ -285,13 +283,12 @@ func TestFollowGivesUpASilentConnection(t *testing.T) {
 }
 
 func TestFollowEndsWhenThePodHasGone(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, run *fakeRun, agent *Agent, network *memoryNet) {
+	inVirtualTime(t, func(t *testing.T, run *fakeRun, agent *Client, network *memoryNet) {
 		network.wrap = func(n int, conn net.Conn) (net.Conn, error) {
 			if n == 1 {
 				return &cutAfter{conn, 300}, nil
 			}
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "lapse-x7k2p-abcde", Labels: map[string]string{RunLabel: "lapse-x7k2p"}}}
-			return nil, goneError(pod, "ended with exit code 0", true)
+			return nil, hint.Errorf("`lapse retrieve`", "%w", &GoneError{Pod: "lapse-x7k2p-abcde", Detail: "ended with exit code 0", Ended: true})
 		}
 		run.record(t, strings.Repeat("facts", 1000))
 		var copied bytes.Buffer
@@ -302,7 +299,9 @@ func TestFollowEndsWhenThePodHasGone(t *testing.T) {
 		if copied.Len() == 0 || receipt.Length != int64(copied.Len()) {
 			t.Errorf("receipt %v for %d bytes", receipt, copied.Len())
 		}
-		wantHint(t, err, "lapse retrieve -n shop lapse-x7k2p")
+		if hint.Of(err) != "`lapse retrieve`" {
+			t.Errorf("hint %q", hint.Of(err))
+		}
 		if got := err.Error(); got != "fetch the recording: Pod lapse-x7k2p-abcde ended with exit code 0" {
 			t.Errorf("error is %q", got)
 		}
@@ -310,7 +309,7 @@ func TestFollowEndsWhenThePodHasGone(t *testing.T) {
 }
 
 func TestWhatWasFetchedBeforeIsContinued(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, run *fakeRun, agent *Agent, _ *memoryNet) {
+	inVirtualTime(t, func(t *testing.T, run *fakeRun, agent *Client, _ *memoryNet) {
 		run.record(t, strings.Repeat("facts", 1000))
 		want := run.end(t)
 		for _, test := range []struct {
@@ -336,7 +335,7 @@ func TestWhatWasFetchedBeforeIsContinued(t *testing.T) {
 }
 
 func TestOnlyTheWorkstationThatRunsTheCommandGivesASignOfLife(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, run *fakeRun, agent *Agent, _ *memoryNet) {
+	inVirtualTime(t, func(t *testing.T, run *fakeRun, agent *Client, _ *memoryNet) {
 		run.end(t)
 		for _, runsCommand := range []bool{false, true} {
 			agent.RunsCommand, run.told = runsCommand, nil
@@ -354,7 +353,7 @@ func TestOnlyTheWorkstationThatRunsTheCommandGivesASignOfLife(t *testing.T) {
 }
 
 func TestFollowRefusesACopyThatDiffers(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, run *fakeRun, agent *Agent, _ *memoryNet) {
+	inVirtualTime(t, func(t *testing.T, run *fakeRun, agent *Client, _ *memoryNet) {
 		run.record(t, "facts as recorded")
 		run.end(t)
 		if err := os.WriteFile(run.path, []byte("facts as damaged "), 0o644); err != nil {
@@ -364,12 +363,14 @@ func TestFollowRefusesACopyThatDiffers(t *testing.T) {
 		if _, ok := errors.AsType[*ChecksumError](err); !ok {
 			t.Errorf("error is %v", err)
 		}
-		wantHint(t, err, "retrieve")
+		if !strings.Contains(err.Error()+hint.Of(err), "retrieve") {
+			t.Errorf("%v, hint %q", err, hint.Of(err))
+		}
 	})
 }
 
 func TestFollowStopsWhenTheCopyCannotBeKept(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, run *fakeRun, agent *Agent, network *memoryNet) {
+	inVirtualTime(t, func(t *testing.T, run *fakeRun, agent *Client, network *memoryNet) {
 		run.record(t, "facts")
 		full := errors.New("no space left on device")
 		_, err := agent.Follow(t.Context(), writerFunc(func([]byte) (int, error) { return 0, full }))
@@ -384,7 +385,7 @@ type writerFunc func([]byte) (int, error)
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 func TestFollowEndsWithItsContext(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, run *fakeRun, agent *Agent, _ *memoryNet) {
+	inVirtualTime(t, func(t *testing.T, run *fakeRun, agent *Client, _ *memoryNet) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		run.record(t, "facts")
@@ -396,7 +397,7 @@ func TestFollowEndsWithItsContext(t *testing.T) {
 }
 
 func TestEventsArriveOnceThoughTheirAnswerGotLost(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, run *fakeRun, agent *Agent, network *memoryNet) {
+	inVirtualTime(t, func(t *testing.T, run *fakeRun, agent *Client, network *memoryNet) {
 		network.wrap = func(n int, conn net.Conn) (net.Conn, error) {
 			if n <= 2 {
 				return &cutAfter{conn, 10}, nil // the request gets there, its answer does not come back
@@ -426,10 +427,10 @@ func TestEventsArriveOnceThoughTheirAnswerGotLost(t *testing.T) {
 func sameEvent(a, b timeline.Event) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 
 func TestTwoClientsNumberTheirEventsIndependently(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, run *fakeRun, agent *Agent, network *memoryNet) {
-		another := NewAgent(network.dial)
+	inVirtualTime(t, func(t *testing.T, run *fakeRun, agent *Client, network *memoryNet) {
+		another := NewClient(network.dial)
 		defer another.Close()
-		for _, client := range []*Agent{agent, another} {
+		for _, client := range []*Client{agent, another} {
 			if err := client.Send(t.Context(), timeline.Event{Kind: timeline.CommandOutput, Detail: "line"}); err != nil {
 				t.Error(err)
 			}
@@ -441,12 +442,12 @@ func TestTwoClientsNumberTheirEventsIndependently(t *testing.T) {
 }
 
 func TestAgentsRefusalIsNotRepeated(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, run *fakeRun, agent *Agent, network *memoryNet) {
+	inVirtualTime(t, func(t *testing.T, run *fakeRun, agent *Client, network *memoryNet) {
 		for what, err := range map[string]error{
 			"event of no kind": agent.Send(t.Context(), timeline.Event{}),
 			"wrong checksum":   agent.Ack(t.Context(), Receipt{1, "00"}),
 		} {
-			if _, ok := errors.AsType[*AgentError](err); !ok {
+			if _, ok := errors.AsType[*RefusedError](err); !ok {
 				t.Errorf("%s: error is %v", what, err)
 			}
 		}
@@ -457,7 +458,7 @@ func TestAgentsRefusalIsNotRepeated(t *testing.T) {
 }
 
 func TestSettleAbortAndAckReachTheRun(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, run *fakeRun, agent *Agent, _ *memoryNet) {
+	inVirtualTime(t, func(t *testing.T, run *fakeRun, agent *Client, _ *memoryNet) {
 		run.record(t, "facts")
 		receipt := run.end(t)
 		err := errors.Join(
@@ -473,7 +474,7 @@ func TestSettleAbortAndAckReachTheRun(t *testing.T) {
 }
 
 func TestClockOffsetBracketsTheTruth(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, run *fakeRun, agent *Agent, network *memoryNet) {
+	inVirtualTime(t, func(t *testing.T, run *fakeRun, agent *Client, network *memoryNet) {
 		delay := 40 * time.Millisecond
 		network.wrap = func(_ int, conn net.Conn) (net.Conn, error) {
 			return &slowConn{Conn: conn, delay: func() time.Duration { delay -= 5 * time.Millisecond; return max(delay, 3*time.Millisecond) }}, nil
@@ -517,7 +518,7 @@ func TestNothingHappensBeforeTheRunsZero(t *testing.T) {
 }
 
 func TestEverythingElseIsThePage(t *testing.T) {
-	handler := NewHandler(newFakeRun(t), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "page "+r.URL.Path) }))
+	handler := newHandler(newFakeRun(t), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "page "+r.URL.Path) }))
 	for _, path := range []string{"/", "/api/v1/snapshot"} {
 		answer := ask1(handler, "GET", "http://127.0.0.1:8089"+path, "")
 		if answer.Body.String() != "page "+path {
@@ -529,7 +530,7 @@ func TestEverythingElseIsThePage(t *testing.T) {
 func TestBadRequestsAreRefusedAndChangeNothing(t *testing.T) {
 	run := newFakeRun(t)
 	run.record(t, "facts")
-	handler := NewHandler(run, nil)
+	handler := newHandler(run, nil)
 	for _, test := range []struct {
 		method, url, body string
 		header            [2]string
@@ -560,7 +561,7 @@ func TestBadRequestsAreRefusedAndChangeNothing(t *testing.T) {
 }
 
 func TestLocalNamesAreServed(t *testing.T) {
-	handler := NewHandler(newFakeRun(t), nil)
+	handler := newHandler(newFakeRun(t), nil)
 	for _, host := range []string{"localhost", "localhost:8089", "127.0.0.1:1", "127.0.0.1", "[::1]:8089", "[::1]"} {
 		if answer := ask1(handler, "GET", "http://"+host+"/v1/clock", ""); answer.Code != 200 {
 			t.Errorf("%s: %d %s", host, answer.Code, answer.Body)
@@ -599,7 +600,7 @@ func TestStreamThatFailsInTheAgentDoesNotLookComplete(t *testing.T) {
 	run := newFakeRun(t)
 	run.record(t, "facts")
 	run.Grow(100) // the file has less: reading on fails
-	server := httptest.NewServer(NewHandler(run, nil))
+	server := httptest.NewServer(newHandler(run, nil))
 	defer server.Close()
 	response, err := server.Client().Get(server.URL + "/v1/facts")
 	if err != nil {

@@ -1,4 +1,4 @@
-package deploy
+package agent
 
 import (
 	"bytes"
@@ -14,11 +14,14 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"math"
 	"net"
 	"net/http"
 	"strconv"
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"lapse/hint"
 	"lapse/timeline"
@@ -28,9 +31,9 @@ import (
 // way through a [Tunnel] ignores.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// An Agent calls an agent's API from afar. Its methods repeat what a broken connection interrupted
-// until ctx ends, the agent has refused (an [AgentError]), or its Pod has gone (a [GoneError]).
-type Agent struct {
+// A Client calls an agent's API from afar. Its methods repeat what a broken connection interrupted
+// until ctx ends, the agent has refused (an [RefusedError]), or its Pod has gone (a [GoneError]).
+type Client struct {
 	Idle        time.Duration // a stream of facts that brought nothing for so long is opened anew; default 15 s
 	Logger      *slog.Logger  // told of broken connections; default: nobody
 	RunsCommand bool          // this is the workstation that runs the command: its calls are its sign of life
@@ -43,9 +46,9 @@ type Agent struct {
 	next uint64     // number of the next event
 }
 
-// NewAgent returns a client of the agent that dial leads to.
-func NewAgent(dial Dial) *Agent {
-	return &Agent{
+// NewClient returns a client of the agent that dial leads to.
+func NewClient(dial Dial) *Client {
+	return &Client{
 		http: &http.Client{Transport: &http.Transport{DialContext: dial, DisableCompression: true}},
 		base: "http://127.0.0.1:" + strconv.Itoa(DefaultPort), // the name only; dial knows the way
 		name: rand.Text(),
@@ -53,15 +56,15 @@ func NewAgent(dial Dial) *Agent {
 }
 
 // Close closes the connections that wait for a next request.
-func (a *Agent) Close() { a.http.CloseIdleConnections() }
+func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// An AgentError is the agent's own refusal. Asking again will not help.
-type AgentError struct {
+// An RefusedError is the agent's own refusal. Asking again will not help.
+type RefusedError struct {
 	Status  int // HTTP status
 	Message string
 }
 
-func (e *AgentError) Error() string {
+func (e *RefusedError) Error() string {
 	return fmt.Sprintf("agent: %s", cmp.Or(e.Message, http.StatusText(e.Status)))
 }
 
@@ -75,35 +78,35 @@ type GoneError struct {
 func (e *GoneError) Error() string { return fmt.Sprintf("Pod %s %s", e.Pod, e.Detail) }
 
 // Status asks how far the run has come.
-func (a *Agent) Status(ctx context.Context) (Status, error) {
+func (c *Client) Status(ctx context.Context) (Status, error) {
 	var status Status
-	err := a.call(ctx, http.MethodGet, "/v1/status", nil, nil, &status)
+	err := c.call(ctx, http.MethodGet, "/v1/status", nil, nil, &status)
 	return status, err
 }
 
 // Settle tells the agent that what was to be measured is over.
-func (a *Agent) Settle(ctx context.Context, reason string) error {
-	return a.call(ctx, http.MethodPost, "/v1/settle", nil, reasonBody{reason}, nil)
+func (c *Client) Settle(ctx context.Context, reason string) error {
+	return c.call(ctx, http.MethodPost, "/v1/settle", nil, reasonBody{reason}, nil)
 }
 
 // Abort ends the run now.
-func (a *Agent) Abort(ctx context.Context, reason string) error {
-	return a.call(ctx, http.MethodPost, "/v1/abort", nil, reasonBody{reason}, nil)
+func (c *Client) Abort(ctx context.Context, reason string) error {
+	return c.call(ctx, http.MethodPost, "/v1/abort", nil, reasonBody{reason}, nil)
 }
 
 // Ack tells the agent that the recording is safe here, so that it need not wait any longer.
-func (a *Agent) Ack(ctx context.Context, receipt Receipt) error {
-	return a.call(ctx, http.MethodPost, "/v1/ack", nil, receipt, nil)
+func (c *Client) Ack(ctx context.Context, receipt Receipt) error {
+	return c.call(ctx, http.MethodPost, "/v1/ack", nil, receipt, nil)
 }
 
 // Send hands events to the agent, each once and in order. Their instants must be on the run's clock
-// ([Agent.SyncClock]).
-func (a *Agent) Send(ctx context.Context, events ...timeline.Event) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	header := http.Header{headerClient: {a.name}, headerFirst: {strconv.FormatUint(a.next, 10)}}
-	a.next += uint64(len(events))
-	return a.call(ctx, http.MethodPost, "/v1/events", header, events, nil)
+// ([Client.SyncClock]).
+func (c *Client) Send(ctx context.Context, events ...timeline.Event) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	header := http.Header{headerClient: {c.name}, headerFirst: {strconv.FormatUint(c.next, 10)}}
+	c.next += uint64(len(events))
+	return c.call(ctx, http.MethodPost, "/v1/events", header, events, nil)
 }
 
 // A ClockOffset bounds how far the run's clock is ahead of a local one: run = local + offset.
@@ -122,10 +125,10 @@ const clockExchanges = 8
 // SyncClock compares the local clock with the run's. The agent read its clock at some instant between
 // our asking and its answer; of several exchanges the quickest says the most. Clocks drift
 // apart: compare again now and then.
-func (a *Agent) SyncClock(ctx context.Context, local timeline.Clock) (ClockOffset, error) {
+func (c *Client) SyncClock(ctx context.Context, local timeline.Clock) (ClockOffset, error) {
 	var best ClockOffset
 	for i := range clockExchanges {
-		offset, err := a.exchange(ctx, local)
+		offset, err := c.exchange(ctx, local)
 		if err != nil {
 			return ClockOffset{}, err
 		}
@@ -136,10 +139,10 @@ func (a *Agent) SyncClock(ctx context.Context, local timeline.Clock) (ClockOffse
 	return best, nil
 }
 
-func (a *Agent) exchange(ctx context.Context, local timeline.Clock) (ClockOffset, error) {
+func (c *Client) exchange(ctx context.Context, local timeline.Clock) (ClockOffset, error) {
 	var answer clockReply
 	asked := local.Now()
-	if err := a.call(ctx, http.MethodGet, "/v1/clock", nil, nil, &answer); err != nil {
+	if err := c.call(ctx, http.MethodGet, "/v1/clock", nil, nil, &answer); err != nil {
 		return ClockOffset{}, err
 	}
 	answered := local.Now()
@@ -150,59 +153,59 @@ func (a *Agent) exchange(ctx context.Context, local timeline.Clock) (ClockOffset
 // length and checksum are as the agent says. Broken connections are opened anew at the next byte. Where
 // it ends early, the receipt's length says how much was copied; what w returns as an error ends it at once.
 //
-// The copy is not acknowledged: call [Agent.Ack] once it is safe.
-func (a *Agent) Follow(ctx context.Context, w io.Writer) (Receipt, error) {
-	return a.Continue(ctx, nil, w)
+// The copy is not acknowledged: call [Client.Ack] once it is safe.
+func (c *Client) Follow(ctx context.Context, w io.Writer) (Receipt, error) {
+	return c.Continue(ctx, nil, w)
 }
 
-// Continue does as [Agent.Follow] does with a recording of which w has the beginning already, which have reads; nil is nothing.
-func (a *Agent) Continue(ctx context.Context, have io.Reader, w io.Writer) (Receipt, error) {
+// Continue does as [Client.Follow] does with a recording of which w has the beginning already, which have reads; nil is nothing.
+func (c *Client) Continue(ctx context.Context, have io.Reader, w io.Writer) (Receipt, error) {
 	copied := &counted{w: io.Discard, hash: sha256.New()}
 	if have != nil {
 		if _, err := io.Copy(copied, have); err != nil {
-			return Receipt{}, fmt.Errorf("%w: read what was fetched before: %w", errKeep, err)
+			return Receipt{}, fmt.Errorf("%w: read what was fetched before: %w", ErrKeep, err)
 		}
 	}
 	copied.w = w
-	pause := retryFirst
-	for {
-		before := copied.length
-		err := a.followOnce(ctx, copied)
-		if err == nil {
-			err = a.compare(ctx, copied)
-		}
-		switch {
-		case err == nil:
-			return copied.receipt(), nil
-		case copied.err != nil:
-			return copied.receipt(), fmt.Errorf("%w: %w", errKeep, copied.err)
-		case final(ctx, err):
-			if gone, ok := errors.AsType[*GoneError](err); ok {
-				err = hint.Add(hint.Of(err), gone) // and not by which request that was found out
-			}
-			return copied.receipt(), fmt.Errorf("fetch the recording: %w", err)
-		}
+	backoff, before := pauses(), copied.length
+	delay := wait.DelayFunc(func() time.Duration {
 		if copied.length > before {
-			pause = retryFirst
+			backoff, before = pauses(), copied.length
 		}
-		a.log("connection to the agent broke; trying again", "error", err, "received", copied.length)
-		if err := sleep(ctx, pause); err != nil {
-			return copied.receipt(), fmt.Errorf("fetch the recording: %w", err)
+		return backoff.Step()
+	})
+	err := delay.Until(ctx, true, true, func(ctx context.Context) (done bool, err error) {
+		if err = c.followOnce(ctx, copied); err == nil {
+			err = c.compare(ctx, copied)
 		}
-		pause = min(2*pause, retryLast)
+		if err == nil || copied.err != nil || final(ctx, err) {
+			return true, err
+		}
+		c.log("connection to the agent broke; trying again", "error", err, "received", copied.length)
+		return false, nil
+	})
+	if copied.err != nil {
+		return copied.receipt(), fmt.Errorf("%w: %w", ErrKeep, copied.err)
 	}
+	if gone, ok := errors.AsType[*GoneError](err); ok {
+		err = hint.Add(hint.Of(err), gone) // and not by which request that was found out
+	}
+	if err != nil {
+		err = fmt.Errorf("fetch the recording: %w", caused(ctx, err))
+	}
+	return copied.receipt(), err
 }
 
 // followOnce reads facts until their stream ends: properly (nil), or not.
-func (a *Agent) followOnce(ctx context.Context, copied *counted) error {
+func (c *Client) followOnce(ctx context.Context, copied *counted) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	idle := cmp.Or(a.Idle, 15*time.Second)
+	idle := cmp.Or(c.Idle, 15*time.Second)
 	watchdog := time.AfterFunc(idle, func() { cancel(fmt.Errorf("nothing came for %s", idle)) })
 	defer watchdog.Stop()
 
 	path := "/v1/facts?offset=" + strconv.FormatInt(copied.length, 10)
-	response, err := a.request(ctx, http.MethodGet, path, nil, nil)
+	response, err := c.request(ctx, http.MethodGet, path, nil, nil)
 	if err != nil {
 		return caused(ctx, err)
 	}
@@ -237,8 +240,8 @@ func caused(ctx context.Context, err error) error {
 var errMore = errors.New("there is more to fetch")
 
 // compare holds what was copied against what the agent recorded.
-func (a *Agent) compare(ctx context.Context, copied *counted) error {
-	status, err := a.Status(ctx)
+func (c *Client) compare(ctx context.Context, copied *counted) error {
+	status, err := c.Status(ctx)
 	if err != nil {
 		return err
 	}
@@ -280,16 +283,19 @@ func (c *counted) receipt() Receipt {
 	return Receipt{c.length, hex.EncodeToString(c.hash.Sum(nil))}
 }
 
-// Between two attempts we wait this long at first, and up to this long.
-const (
-	retryFirst = 100 * time.Millisecond
-	retryLast  = 2 * time.Second
-	// A call that got no answer for so long is made again.
-	callTimeout = 10 * time.Second
-)
+// ErrKeep says that the copy could not be kept here: nothing else will help.
+var ErrKeep = errors.New("keep the recording")
+
+// pauses are those between attempts, one after the other.
+func pauses() wait.Backoff {
+	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Cap: 2 * time.Second, Steps: math.MaxInt}
+}
+
+// A call that got no answer for so long is made again.
+const callTimeout = 10 * time.Second
 
 // call makes one request until it gets an answer.
-func (a *Agent) call(ctx context.Context, method, path string, header http.Header, in, out any) error {
+func (c *Client) call(ctx context.Context, method, path string, header http.Header, in, out any) error {
 	var body []byte
 	if in != nil {
 		var err error
@@ -297,22 +303,25 @@ func (a *Agent) call(ctx context.Context, method, path string, header http.Heade
 			return fmt.Errorf("%s %s: %w", method, path, err)
 		}
 	}
-	for pause := retryFirst; ; pause = min(2*pause, retryLast) {
-		err := a.callOnce(ctx, method, path, header, body, out)
-		if err == nil || final(ctx, err) {
-			return err
+	var last error
+	err := pauses().DelayFunc().Until(ctx, true, true, func(ctx context.Context) (done bool, err error) {
+		last = c.callOnce(ctx, method, path, header, body, out)
+		if last == nil || final(ctx, last) {
+			return true, last
 		}
-		a.log("call to the agent failed; trying again", "call", method+" "+path, "error", err)
-		if sleep(ctx, pause) != nil {
-			return fmt.Errorf("%w; last error: %w", context.Cause(ctx), err)
-		}
+		c.log("call to the agent failed; trying again", "call", method+" "+path, "error", last)
+		return false, nil
+	})
+	if err != nil && err != last {
+		return fmt.Errorf("%w; last error: %w", context.Cause(ctx), last)
 	}
+	return err
 }
 
-func (a *Agent) callOnce(ctx context.Context, method, path string, header http.Header, body []byte, out any) error {
+func (c *Client) callOnce(ctx context.Context, method, path string, header http.Header, body []byte, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	response, err := a.request(ctx, method, path, header, body)
+	response, err := c.request(ctx, method, path, header, body)
 	if err != nil {
 		return err
 	}
@@ -325,19 +334,19 @@ func (a *Agent) callOnce(ctx context.Context, method, path string, header http.H
 }
 
 // request sends one request and turns a refusal into an error.
-func (a *Agent) request(ctx context.Context, method, path string, header http.Header, body []byte) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, method, a.base+path, bytes.NewReader(body))
+func (c *Client) request(ctx context.Context, method, path string, header http.Header, body []byte) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	maps.Copy(request.Header, header)
-	if a.RunsCommand {
+	if c.RunsCommand {
 		request.Header.Set(headerRunsCommand, "1")
 	}
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
-	response, err := a.http.Do(request)
+	response, err := c.http.Do(request)
 	if err != nil {
 		return nil, err
 	}
@@ -347,7 +356,7 @@ func (a *Agent) request(ctx context.Context, method, path string, header http.He
 	defer response.Body.Close()
 	var refusal errorReply
 	_ = json.NewDecoder(io.LimitReader(response.Body, maxBody)).Decode(&refusal) // the status says enough
-	return nil, &AgentError{response.StatusCode, refusal.Error}
+	return nil, &RefusedError{response.StatusCode, refusal.Error}
 }
 
 // final reports whether it makes no sense to try again after err.
@@ -355,7 +364,7 @@ func final(ctx context.Context, err error) bool {
 	if ctx.Err() != nil {
 		return true
 	}
-	if _, ok := errors.AsType[*AgentError](err); ok {
+	if _, ok := errors.AsType[*RefusedError](err); ok {
 		return true
 	}
 	if _, ok := errors.AsType[*ChecksumError](err); ok {
@@ -365,17 +374,8 @@ func final(ctx context.Context, err error) bool {
 	return ok
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-func (a *Agent) log(message string, args ...any) {
-	if a.Logger != nil {
-		a.Logger.Info(message, args...)
+func (c *Client) log(message string, args ...any) {
+	if c.Logger != nil {
+		c.Logger.Info(message, args...)
 	}
 }

@@ -1,4 +1,4 @@
-package deploy
+package agent
 
 import (
 	"context"
@@ -38,9 +38,9 @@ type Receipt struct {
 	SHA256 string `json:"sha256"`
 }
 
-// A Backend is the run behind the agent's API. Its methods are called from several goroutines, and
+// A Service is the run behind the agent's API. Its methods are called from several goroutines, and
 // Settle, Abort and Ack possibly more than once, because a client repeats what may have got lost.
-type Backend interface {
+type Service interface {
 	// Status has the phase "ended" only once Size and SHA256 are final.
 	Status() Status
 	Now() time.Duration
@@ -68,18 +68,29 @@ const headerRunsCommand = "Lapse-Runs-Command"
 
 const maxBody = 8 << 20
 
-// NewHandler serves the agent's API under /v1/ and the page everywhere else. It answers only to the
+// NewServer returns a server of the agent's API under /v1/ and of the page everywhere else. The API answers only to the
 // names of the local machine and takes nothing from pages of other origins, because a forwarded port
 // on a workstation is within reach of every page its browser shows.
-func NewHandler(backend Backend, page http.Handler) http.Handler {
-	a := &api{backend: backend, taken: map[string]uint64{}}
+func NewServer(service Service, page http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           newHandler(service, page),
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		IdleTimeout:       30 * time.Second,
+		MaxHeaderBytes:    16 << 10,
+		// There is no WriteTimeout: the recording streams for as long as the run goes on.
+	}
+}
+
+func newHandler(service Service, page http.Handler) http.Handler {
+	a := &api{service: service, taken: map[string]uint64{}}
 	v1 := http.NewServeMux()
-	v1.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) { reply(w, backend.Status()) })
-	v1.HandleFunc("GET /v1/clock", func(w http.ResponseWriter, _ *http.Request) { reply(w, clockReply{backend.Now()}) })
+	v1.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) { reply(w, service.Status()) })
+	v1.HandleFunc("GET /v1/clock", func(w http.ResponseWriter, _ *http.Request) { reply(w, clockReply{service.Now()}) })
 	v1.HandleFunc("GET /v1/facts", a.facts)
 	v1.HandleFunc("POST /v1/events", a.events)
-	v1.HandleFunc("POST /v1/settle", reasoned(backend.Settle))
-	v1.HandleFunc("POST /v1/abort", reasoned(backend.Abort))
+	v1.HandleFunc("POST /v1/settle", reasoned(service.Settle))
+	v1.HandleFunc("POST /v1/abort", reasoned(service.Abort))
 	v1.HandleFunc("POST /v1/ack", a.ack)
 
 	mux := http.NewServeMux()
@@ -91,7 +102,7 @@ func NewHandler(backend Backend, page http.Handler) http.Handler {
 }
 
 type api struct {
-	backend Backend
+	service Service
 
 	mu    sync.Mutex
 	taken map[string]uint64 // by client: the number of its next new event
@@ -113,7 +124,7 @@ type (
 func (a *api) hearing(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get(headerRunsCommand) != "" {
-			a.backend.Heard()
+			a.service.Heard()
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -150,7 +161,7 @@ func (a *api) facts(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, fmt.Errorf("offset %q is not a number of bytes", r.FormValue("offset")))
 		return
 	}
-	facts, err := a.backend.Facts(r.Context(), offset)
+	facts, err := a.service.Facts(r.Context(), offset)
 	if err != nil {
 		fail(w, http.StatusRequestedRangeNotSatisfiable, err)
 		return
@@ -215,7 +226,7 @@ func (a *api) take(client string, first uint64, events []timeline.Event) error {
 		if number < a.taken[client] {
 			continue
 		}
-		if err := a.backend.Event(event); err != nil {
+		if err := a.service.Event(event); err != nil {
 			return err
 		}
 		a.taken[client] = number + 1
@@ -228,7 +239,7 @@ func (a *api) ack(w http.ResponseWriter, r *http.Request) {
 	if !body(w, r, &receipt) {
 		return
 	}
-	if err := a.backend.Ack(receipt); err != nil {
+	if err := a.service.Ack(receipt); err != nil {
 		fail(w, http.StatusConflict, err)
 		return
 	}

@@ -2,6 +2,8 @@ package deploy
 
 import (
 	"bytes"
+	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,7 +26,9 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/streaming/pkg/httpstream/spdy"
 
+	"lapse/deploy/agent"
 	"lapse/kube"
+	"lapse/timeline"
 )
 
 // A fakeAPI is as much of an API server, and of the node behind it, as a tunnel needs. It speaks SPDY
@@ -39,8 +43,8 @@ type fakeAPI struct {
 	sessions []httpstream.Connection
 }
 
-func newFakeAPI(t *testing.T, agent http.Handler) *fakeAPI {
-	inside := httptest.NewServer(agent)
+func newFakeAPI(t *testing.T, handler http.Handler) *fakeAPI {
+	inside := httptest.NewServer(handler)
 	api := &fakeAPI{agent: inside.Listener.Addr().String(), pod: runningPod()}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/v1/namespaces/shop/pods", api.list)
@@ -93,8 +97,8 @@ func (a *fakeAPI) run(t *testing.T) *Run {
 
 func (a *fakeAPI) config() *rest.Config { return &rest.Config{Host: a.URL} }
 
-func (a *fakeAPI) tunnel(t *testing.T) *Tunnel {
-	tunnel, err := NewTunnel(a.config(), runningPod(), 0)
+func (a *fakeAPI) tunnel(t *testing.T) *agent.Tunnel {
+	tunnel, err := tunnelTo(a.config(), runningPod())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,27 +200,27 @@ func (a *fakeAPI) forward(session httpstream.Connection, failure, data httpstrea
 }
 
 func TestAgentIsReachedThroughATunnel(t *testing.T) {
-	run := newFakeRun(t)
-	agent := newFakeAPI(t, NewHandler(run, nil)).tunnel(t).Agent()
-	defer agent.Close()
+	run := newHeldRun()
+	client := newFakeAPI(t, agent.NewServer(run, nil).Handler).tunnel(t).Client()
+	defer client.Close()
 	for range 3 {
-		if status, err := agent.Status(t.Context()); err != nil || status.ID != "x7k2p" {
+		if status, err := client.Status(t.Context()); err != nil || status.ID != "x7k2p" {
 			t.Errorf("got %v, %v", status, err)
 		}
 	}
 }
 
 func TestFollowSurvivesBrokenTunnels(t *testing.T) {
-	run := newFakeRun(t)
-	api := newFakeAPI(t, NewHandler(run, nil))
-	agent := api.tunnel(t).Agent()
-	defer agent.Close()
+	run := newHeldRun()
+	api := newFakeAPI(t, agent.NewServer(run, nil).Handler)
+	client := api.tunnel(t).Client()
+	defer client.Close()
 
 	arrived := make(chan int, 100)
 	var copied bytes.Buffer
 	followed := make(chan error)
 	go func() {
-		_, err := agent.Follow(t.Context(), writerFunc(func(p []byte) (int, error) {
+		_, err := client.Follow(t.Context(), writerFunc(func(p []byte) (int, error) {
 			n, err := copied.Write(p)
 			arrived <- copied.Len()
 			return n, err
@@ -224,16 +228,18 @@ func TestFollowSurvivesBrokenTunnels(t *testing.T) {
 		followed <- err
 	}()
 	for i := range 3 {
-		run.record(t, strings.Repeat(fmt.Sprintf("block %d ", i), 30_000))
-		for int64(<-arrived) < run.Receipt().Length {
+		run.record(strings.Repeat(fmt.Sprintf("block %d ", i), 30_000))
+		for int64(<-arrived) < run.receipt().Length {
 		}
 		api.cut()
 	}
-	run.end(t)
+	run.end()
 	if err := <-followed; err != nil {
 		t.Error(err)
 	}
-	checkCopy(t, run, &copied)
+	if !bytes.Equal(copied.Bytes(), run.text) {
+		t.Errorf("%d bytes arrived of %d", copied.Len(), len(run.text))
+	}
 }
 
 func TestTunnelSaysWhyThePodCannotBeReached(t *testing.T) {
@@ -249,10 +255,10 @@ func TestTunnelSaysWhyThePodCannotBeReached(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			api := newFakeAPI(t, http.NotFoundHandler())
 			api.setPod(test.pod)
-			agent := api.tunnel(t).Agent()
-			defer agent.Close()
-			_, err := agent.Status(t.Context())
-			gone, ok := errors.AsType[*GoneError](err)
+			client := api.tunnel(t).Client()
+			defer client.Close()
+			_, err := client.Status(t.Context())
+			gone, ok := errors.AsType[*agent.GoneError](err)
 			if !ok || !strings.Contains(gone.Error(), test.want) {
 				t.Errorf("error is %v; want %q", err, test.want)
 			}
@@ -303,10 +309,10 @@ func TestRetrieveTakesTheBestWayThereIs(t *testing.T) {
 		{"no Pod", nil, "", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			run := newFakeRun(t)
-			run.record(t, "facts")
-			run.end(t)
-			api := newFakeAPI(t, NewHandler(run, nil))
+			run := newHeldRun()
+			run.record("facts")
+			run.end()
+			api := newFakeAPI(t, agent.NewServer(run, nil).Handler)
 			api.setPod(test.pod)
 			api.log = test.log
 			path := filepath.Join(t.TempDir(), "copy")
@@ -322,7 +328,7 @@ func TestRetrieveTakesTheBestWayThereIs(t *testing.T) {
 			switch got.From {
 			case FromAgent:
 				copied, _ := os.ReadFile(path)
-				if string(copied) != "facts" || len(run.told) != 1 || run.told[0] != "ack" {
+				if string(copied) != "facts" || len(run.told) != 1 {
 					t.Errorf("copied %q, told %v", copied, run.told)
 				}
 			case FromLog:
@@ -339,10 +345,10 @@ func TestRetrieveTakesTheBestWayThereIs(t *testing.T) {
 }
 
 func TestRetrieveDoesNotAcknowledgeWhatItCouldNotKeep(t *testing.T) {
-	run := newFakeRun(t)
-	run.record(t, "facts")
-	run.end(t)
-	api := newFakeAPI(t, NewHandler(run, nil))
+	run := newHeldRun()
+	run.record("facts")
+	run.end()
+	api := newFakeAPI(t, agent.NewServer(run, nil).Handler)
 	full := errors.New("no space left on device")
 	_, err := Retrieve(t.Context(), api.run(t), nil, unsafe{full})
 	if !errors.Is(err, full) || len(run.told) > 0 {
@@ -357,16 +363,96 @@ func (unsafe) Write(p []byte) (int, error) { return len(p), nil }
 func (u unsafe) Sync() error               { return u.err }
 
 func TestWaitMeasuringReturnsWhenTheAgentMeasures(t *testing.T) {
-	run := newFakeRun(t)
-	run.setPhase(PhaseStarting)
-	api := newFakeAPI(t, NewHandler(run, nil))
-	agent := api.tunnel(t).Agent()
-	defer agent.Close()
+	run := newHeldRun()
+	run.setPhase(agent.PhaseStarting)
+	api := newFakeAPI(t, agent.NewServer(run, nil).Handler)
+	client := api.tunnel(t).Client()
+	defer client.Close()
 	time.AfterFunc(50*time.Millisecond, func() { run.setPhase("baseline") })
-	if err := askUntilMeasuring(t.Context(), agent); err != nil {
+	if err := askUntilMeasuring(t.Context(), client); err != nil {
 		t.Error(err)
 	}
 	if phase := run.Status().Phase; phase != "baseline" {
 		t.Errorf("returned in phase %s", phase)
 	}
 }
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// A heldRun is a run behind the agent's API whose recording is in memory.
+type heldRun struct {
+	mu      sync.Mutex
+	text    []byte
+	phase   string
+	told    []agent.Receipt
+	changed chan struct{} // closed, and replaced, at each change
+}
+
+func newHeldRun() *heldRun { return &heldRun{phase: "measuring", changed: make(chan struct{})} }
+
+func (r *heldRun) change(phase, text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.phase, r.text = phase, append(r.text, text...)
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+func (r *heldRun) record(text string)    { r.change("measuring", text) }
+func (r *heldRun) end()                  { r.change(agent.PhaseEnded, "") }
+func (r *heldRun) setPhase(phase string) { r.change(phase, "") }
+
+func (r *heldRun) receipt() agent.Receipt {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return agent.Receipt{Length: int64(len(r.text)), SHA256: fmt.Sprintf("%x", sha256.Sum256(r.text))}
+}
+
+func (r *heldRun) Status() agent.Status {
+	receipt := r.receipt()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return agent.Status{ID: "x7k2p", Phase: r.phase, Size: receipt.Length, SHA256: receipt.SHA256}
+}
+
+func (r *heldRun) Facts(ctx context.Context, offset int64) (io.ReadCloser, error) {
+	return io.NopCloser(readerFunc(func(p []byte) (int, error) {
+		for {
+			r.mu.Lock()
+			rest, ended, changed := r.text[offset:], r.phase == agent.PhaseEnded, r.changed
+			r.mu.Unlock()
+			if n := copy(p, rest); n > 0 {
+				offset += int64(n)
+				return n, nil
+			}
+			if ended {
+				return 0, io.EOF
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return 0, ctx.Err()
+			}
+		}
+	})), nil
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+func (r *heldRun) Ack(receipt agent.Receipt) error {
+	if receipt != r.receipt() {
+		return errors.New("not this recording")
+	}
+	r.told = append(r.told, receipt)
+	return nil
+}
+
+func (r *heldRun) Now() time.Duration         { return 0 }
+func (r *heldRun) Event(timeline.Event) error { return nil }
+func (r *heldRun) Settle(string) error        { return nil }
+func (r *heldRun) Abort(string) error         { return nil }
+func (r *heldRun) Heard()                     {}

@@ -1,0 +1,9 @@
+// Package agent is the API between a run's Pod, where the agent measures, and the workstation: how far the run has come, its recording from an
+// offset on, a comparison of clocks, what the command does, and the end of the run.
+//
+// The Pod serves it on its own 127.0.0.1 ([NewServer] over a [Service]). A [Client] reaches it through a [Tunnel], as `kubectl port-forward`
+// does, and goes on where a connection broke.
+package agent
+
+// DefaultPort is where the agent listens, on the Pod's own 127.0.0.1 and nowhere else.
+const DefaultPort = 8089
