@@ -74,7 +74,7 @@ func (g diffGroup) word(changes []compare.Change) string {
 	case more:
 		return g.more
 	}
-	return "no change that the error bars could show"
+	return "no significant change"
 }
 
 // diffHeadline sums a comparison up.
