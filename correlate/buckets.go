@@ -1,6 +1,7 @@
 package correlate
 
 import (
+	"iter"
 	"time"
 
 	"lapse/correlate/model"
@@ -78,10 +79,50 @@ func (t *openBucket) empty() model.Histogram {
 //
 // Requests come in the order of their answers, so that a few buckets next to each other take all of
 // them. These are open: bucket i is counted in open[i modulo their number], until another bucket needs that place.
+//
+// Most endpoints of a large Service are probed for a short part of a run, so buckets come in chunks, and those without requests take nothing.
 type series struct {
-	width   time.Duration
-	buckets []bucket
-	open    []openBucket // none before the first ok request
+	width  time.Duration
+	n      int // buckets, from T0 to the last one with a request
+	chunks []*bucketChunk
+	open   []openBucket // none before the first ok request
+}
+
+type bucketChunk [32]bucket
+
+// at returns bucket i, which is made if there is none.
+func (s *series) at(i int) *bucket {
+	chunk := i / len(bucketChunk{})
+	for len(s.chunks) <= chunk {
+		s.chunks = append(s.chunks, nil)
+	}
+	if s.chunks[chunk] == nil {
+		s.chunks[chunk] = new(bucketChunk)
+	}
+	s.n = max(s.n, i+1)
+	return &s.chunks[chunk][i%len(bucketChunk{})]
+}
+
+// all yields the buckets that can hold something, by index.
+func (s *series) all() iter.Seq2[int, *bucket] {
+	return func(yield func(int, *bucket) bool) {
+		for c, chunk := range s.chunks {
+			if chunk == nil {
+				continue
+			}
+			for i := range chunk {
+				if at := c*len(chunk) + i; at < s.n && !yield(at, &chunk[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// rest lets go of what is needed only while requests come.
+func (s *series) rest() {
+	s.packAll()
+	s.open = nil
 }
 
 // maxOpenBuckets is how many buckets can be counted in without packing.
@@ -90,14 +131,14 @@ const maxOpenBuckets = 16
 // add counts an observed request.
 func (s *series) add(r *timeline.Request) {
 	i := s.index(r.Sent)
-	s.buckets[i].sent++
+	s.at(i).sent++
 	if r.Class == timeline.OK {
 		if !r.Delayed {
 			s.openBucket(i).add(model.LatencyBin(r.Latency()))
 		}
 		return
 	}
-	s.buckets[i].fail(r.Class, 1)
+	s.at(i).fail(r.Class, 1)
 }
 
 // index returns which bucket instant t lies in, widening buckets until there are few enough.
@@ -107,11 +148,7 @@ func (s *series) index(t time.Duration) int {
 	for t/s.width >= maxBuckets {
 		s.widen(2 * s.width)
 	}
-	i := int(t / s.width)
-	for len(s.buckets) <= i {
-		s.buckets = append(s.buckets, bucket{})
-	}
-	return i
+	return int(t / s.width)
 }
 
 // openBucket returns the counts of bucket i.
@@ -130,7 +167,7 @@ func (s *series) openBucket(i int) *openBucket {
 // pack adds the counts of an open bucket to it.
 func (s *series) pack(t *openBucket) {
 	if t.high > 0 {
-		of := &s.buckets[t.bucket]
+		of := s.at(t.bucket)
 		of.latency = of.latency.Plus(t.empty())
 	}
 }
@@ -146,16 +183,13 @@ func (s *series) widen(width time.Duration) {
 	s.packAll()
 	s.width = max(s.width, bucketWidth)
 	for s.width < width {
-		half := (len(s.buckets) + 1) / 2
-		for i := range half {
-			pair := s.buckets[2*i]
-			if 2*i+1 < len(s.buckets) {
-				pair.merge(s.buckets[2*i+1])
+		narrow := *s
+		s.n, s.chunks = 0, nil
+		for i, b := range narrow.all() {
+			if b.sent > 0 {
+				s.at(i / 2).merge(*b)
 			}
-			s.buckets[i] = pair
 		}
-		clear(s.buckets[half:])
-		s.buckets = s.buckets[:half]
 		s.width *= 2
 	}
 }
@@ -169,7 +203,7 @@ func (s *series) publish(n int) model.BucketSeries {
 		Latency:    make([]model.Histogram, n),
 	}
 	s.packAll()
-	for i, bucket := range s.buckets {
+	for i, bucket := range s.all() {
 		b.Sent[i], b.Failed[i], b.Latency[i] = int(bucket.sent), int(bucket.failed), bucket.latency
 		noteClasses(&b, i, bucket.classes)
 	}

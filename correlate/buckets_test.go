@@ -110,7 +110,7 @@ func TestBucketsCountAnswersOutOfOrder(t *testing.T) {
 	for i := range requests {
 		s.add(&requests[i])
 		if i%1000 == 0 {
-			s.publish(len(s.buckets)) // looking must change nothing
+			s.publish(s.n) // looking must change nothing
 		}
 	}
 	for i, h := range s.publish(slots).Latency {
@@ -126,9 +126,9 @@ func TestBucketsTellTheClassOfEachFailure(t *testing.T) {
 	for i := range 5000 {
 		for _, s := range []*series{&fine, &coarse} {
 			at := s.index(time.Duration(i) * 300 * time.Millisecond)
-			s.buckets[at].sent++
+			s.at(at).sent++
 			if i%10 == 3 {
-				s.buckets[at].fail([]timeline.Class{timeline.Reset, timeline.Refused}[i/10%2], 2)
+				s.at(at).fail([]timeline.Class{timeline.Reset, timeline.Refused}[i/10%2], 2)
 			}
 		}
 	}

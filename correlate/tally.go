@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"lapse/correlate/model"
 	"lapse/correlate/windows"
 	"lapse/timeline"
@@ -17,18 +15,17 @@ const maxFailures = 10_000
 
 // A tally counts one target's requests. Nothing in it depends on the order they come in.
 type tally struct {
-	due      int // requests
-	classes  [timeline.NumClasses]int
-	late     int
-	delayed  int // ok ones of which only an upper bound of their latency is known
-	fresh    int // ok ones that were the first on their connection, where connections are kept
-	firstDue time.Duration
-	lastSent time.Duration
-	latency  *hdrhistogram.Histogram // of ok requests, from Due, in µs up to 60 s; nil if there were none
-	slowest  time.Duration           // exact maximum of the same
-	fastest  time.Duration           // of ok requests, from Sent
-	failures []timeline.Request      // the first of them by Sent, and perhaps more: see trim
-	ends     [4]*timeline.Request    // see edge
+	due       int // requests
+	classes   [timeline.NumClasses]int
+	late      int
+	delayed   int // ok ones of which only an upper bound of their latency is known
+	fresh     int // ok ones that were the first on their connection, where connections are kept
+	firstDue  time.Duration
+	lastSent  time.Duration
+	latencies                      // of ok requests, from Due
+	fastest   time.Duration        // of ok requests, from Sent
+	failures  []timeline.Request   // the first of them by Sent, and perhaps more: see trim
+	ends      [4]*timeline.Request // see edge
 }
 
 // add adds a request that was due; kept tells that its target keeps connections.
@@ -54,7 +51,7 @@ func (t *tally) add(r *timeline.Request, interval time.Duration, kept bool) {
 		if r.Delayed {
 			t.delayed++
 		} else {
-			t.record(r.Latency())
+			t.latencies.add(r.Latency())
 		}
 		t.mark(0, r)
 	case r.Class.Failed():
@@ -64,16 +61,6 @@ func (t *tally) add(r *timeline.Request, interval time.Duration, kept bool) {
 		}
 		t.mark(2, r)
 	}
-}
-
-// record adds a latency, rounded down to whole microseconds.
-func (t *tally) record(d time.Duration) {
-	const highest = int64(time.Minute / time.Microsecond)
-	if t.latency == nil {
-		t.latency = hdrhistogram.New(1, highest, 3)
-	}
-	t.slowest = max(t.slowest, d)
-	_ = t.latency.RecordValue(min(max(d.Microseconds(), 0), highest)) // errs only beyond highest
 }
 
 // mark keeps r if it is the first (ends[i]) or last (ends[i+1]) of its outcome.
@@ -128,13 +115,3 @@ func (t *tally) notSent() int {
 func (t *tally) ok() int { return t.classes[timeline.OK] }
 
 func (t *tally) failed() int { return t.due - t.notSent() - t.ok() }
-
-// quantiles are nil if no request was ok.
-func (t *tally) quantiles() *model.Latency {
-	if t.latency == nil {
-		return nil
-	}
-	us := t.latency.ValueAtPercentilesSlice([]float64{50, 90, 99, 99.9})
-	at := func(i int) time.Duration { return min(time.Duration(us[i])*time.Microsecond, t.slowest) }
-	return &model.Latency{P50: at(0), P90: at(1), P99: at(2), P999: at(3), Max: t.slowest}
-}

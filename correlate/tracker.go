@@ -36,7 +36,8 @@ type Tracker struct {
 	opts     Options
 	meta     timeline.Meta
 	targets  map[timeline.TargetID]*track
-	order    []timeline.TargetID // IDs in the order of the record
+	order    []timeline.TargetID          // IDs in the order of the record
+	named    map[string]timeline.TargetID // the latest of each name
 	sources  map[timeline.SourceID]timeline.Source
 	losses   losses
 	backends map[timeline.SourceID][]string // by ID; 0 is unknown
@@ -66,7 +67,7 @@ type Tracker struct {
 // NewTracker returns a Tracker that knows nothing.
 func NewTracker(o Options) *Tracker {
 	return &Tracker{
-		opts: o, targets: map[timeline.TargetID]*track{}, begun: map[string]moment{}, stopped: map[string]moment{},
+		opts: o, targets: map[timeline.TargetID]*track{}, named: map[string]timeline.TargetID{}, begun: map[string]moment{}, stopped: map[string]moment{},
 		sources: map[timeline.SourceID]timeline.Source{}, backends: map[timeline.SourceID][]string{}, stalls: map[timeline.SourceID][]windows.Period{},
 		losses: newLosses(), reached: map[timeline.SourceID]reached{},
 	}
@@ -104,6 +105,7 @@ func (t *Tracker) addTarget(target timeline.Target) {
 	}
 	t.targets[target.ID] = newTrack(target, Options{Join: t.join(), Slow: t.slow(), Resolution: t.resolution()}, t.meta.Options.Baseline)
 	t.order = append(t.order, target.ID)
+	t.named[target.Name] = target.ID
 	if at, ok := t.begun[target.Name]; ok {
 		t.begin(target.Name, at)
 	}
@@ -111,13 +113,9 @@ func (t *Tracker) addTarget(target timeline.Target) {
 
 // begin tells the latest target of a name when measuring it began, if no request of it was due before, and its own source says so.
 func (t *Tracker) begin(name string, began moment) {
-	for _, id := range slices.Backward(t.order) {
-		if tr := t.targets[id]; tr.target.Name == name {
-			if tr.tally.due == 0 && tr.target.Source == began.source {
-				tr.begun = &began.at
-			}
-			return
-		}
+	tr := t.targets[t.named[name]]
+	if tr != nil && tr.tally.due == 0 && tr.target.Source == began.source {
+		tr.begun = &began.at
 	}
 }
 
@@ -192,6 +190,9 @@ func (t *Tracker) targetChanged(e timeline.Event) {
 		t.begin(name, t.begun[name])
 	case "ended":
 		t.stopped[name] = moment{e.Source, e.Seen}
+		if tr := t.targets[t.named[name]]; tr != nil {
+			tr.series.rest()
+		}
 	}
 }
 
@@ -301,22 +302,16 @@ func (t *Tracker) snapshots() []*snapshot {
 		}
 		snapshots = append(snapshots, s)
 	}
+	slow, failed := map[timeline.SourceID][]windows.Period{}, map[timeline.SourceID][]windows.Period{} // by each source's own control target
 	for _, s := range snapshots {
-		stalls, faults := controlStalls(snapshots, s.target.Source)
+		slow[s.target.Source] = append(slow[s.target.Source], s.reading.Stalls...)
+		failed[s.target.Source] = append(failed[s.target.Source], s.reading.Faults...)
+	}
+	for _, s := range snapshots {
+		stalls, faults := slow[s.target.Source], failed[s.target.Source]
 		s.unobserved, s.unsure = s.reading.Unobserved(s.measured, s.tail, t.stalls[s.target.Source], stalls, slices.Concat(faults, t.losses.of(s.target, s.measured)))
 	}
 	return snapshots
-}
-
-// controlStalls are the times in which the prober of a source was slow, and those in which it failed, by its own control target.
-func controlStalls(snapshots []*snapshot, source timeline.SourceID) (slow, failed []windows.Period) {
-	for _, s := range snapshots {
-		if s.target.Source == source {
-			slow = append(slow, s.reading.Stalls...)
-			failed = append(failed, s.reading.Faults...)
-		}
-	}
-	return slow, failed
 }
 
 // fill publishes what was seen of the targets.

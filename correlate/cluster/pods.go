@@ -32,9 +32,15 @@ func Lifecycles(run *model.Timeline, edges map[string]windows.FirstLast) []model
 		}
 		b.events = append(b.events, e)
 	}
+	direct := map[string][]*model.Target{} // by UID of their Pod
+	for i := range run.Targets {
+		if t := &run.Targets[i]; t.Kind == timeline.Direct {
+			direct[t.PodUID] = append(direct[t.PodUID], t)
+		}
+	}
 	pods := make([]model.Pod, len(order))
 	for i, b := range order {
-		b.replay(run.Targets, edges)
+		b.replay(direct[b.pod.UID], edges)
 		pods[i] = b.pod
 	}
 	return pods
@@ -66,9 +72,9 @@ type podBuilder struct {
 }
 
 // replay applies all events in the order they were seen, and between them the instant at which the Pod's own address stopped answering.
-func (b *podBuilder) replay(targets []model.Target, edges map[string]windows.FirstLast) {
+func (b *podBuilder) replay(direct []*model.Target, edges map[string]windows.FirstLast) {
 	b.containers, b.ended, b.endpoints = map[string]string{}, map[string]bool{}, map[endpointKey]string{}
-	b.answers(targets, edges)
+	b.answers(direct, edges)
 	for _, e := range b.events {
 		b.applyStopBefore(e.Seen)
 		b.apply(e)
@@ -99,12 +105,9 @@ func NotBefore(at *model.Instant, bound time.Duration) {
 	}
 }
 
-// answers takes over what the Pod's direct target measured.
-func (b *podBuilder) answers(targets []model.Target, edges map[string]windows.FirstLast) {
-	for _, t := range targets {
-		if t.Kind != timeline.Direct || t.PodUID != b.pod.UID {
-			continue
-		}
+// answers takes over what the Pod's direct targets measured.
+func (b *podBuilder) answers(direct []*model.Target, edges map[string]windows.FirstLast) {
+	for _, t := range direct {
 		b.pod.IP = cmp.Or(b.pod.IP, host(t.Addr))
 		b.pod.Node = cmp.Or(b.pod.Node, t.PodNode)
 		edge := edges[t.Name]
