@@ -17,6 +17,10 @@ import (
 // From the first failed request to the page's store, at the pace at which facts are handed on and the page is renewed, goes most of a
 // second less than the quarter that the stream to the browser may take (dashboard.TestStreamCoalescesChangesToFourASecond).
 func TestAWindowIsShownWithinASecond(t *testing.T) {
+	synctest.Test(t, windowIsShownWithinASecond)
+}
+
+func windowIsShownWithinASecond(t *testing.T) {
 	const interval, broken = 10 * time.Millisecond, 5003 * time.Millisecond
 	p := newPage()
 	looks, stop := context.WithCancel(t.Context())
@@ -39,10 +43,12 @@ func TestAWindowIsShownWithinASecond(t *testing.T) {
 			batch.Requests = append(batch.Requests, q)
 		}
 		l.add(batch)
+		time.Sleep(50 * time.Millisecond)
 		if now%refresh != 0 {
 			continue
 		}
 		l.show(now)
+		synctest.Wait()
 		if _, shown := p.store.Snapshot().Entries["window/1"]; shown {
 			if late := now - broken; late < 0 || late > time.Second-refresh {
 				t.Errorf("shown %v after requests began to fail", late)
@@ -75,12 +81,14 @@ func TestAPageIsBuiltOnlyWhileSomebodyLooks(t *testing.T) {
 		time.Sleep(refresh)
 		l.show(2 * time.Second)
 		<-looked
+		synctest.Wait()
 		if got := shown(); got != "2000000000" {
 			t.Errorf("somebody looks, and the page stands at %s", got)
 		}
 		stop()
 		time.Sleep(lookAgain - time.Millisecond)
 		l.show(3 * time.Second)
+		synctest.Wait()
 		time.Sleep(time.Millisecond)
 		l.show(4 * time.Second)
 		if got := shown(); got != "3000000000" {
@@ -91,6 +99,37 @@ func TestAPageIsBuiltOnlyWhileSomebodyLooks(t *testing.T) {
 		p.look(t.Context())()
 		if waited := time.Since(begun); waited != renewing {
 			t.Errorf("waited %v for a page that nobody renews", waited)
+		}
+	})
+}
+
+// Where nobody looks at a page or a terminal, the run is judged once a second; and however long judging takes, most of the time is the loop's.
+func TestJudgingLeavesTimeToTheLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPage()
+		l := newLive(nil, newScreen(io.Discard, 0), p)
+		defer l.end()
+		judged := func(while time.Duration) (n int) {
+			for until := time.Now().Add(while); time.Now().Before(until); time.Sleep(refresh) {
+				before := l.shown
+				if l.show(time.Second); l.shown != before {
+					n++
+				}
+			}
+			return n
+		}
+		if n := judged(10 * time.Second); n != 10 {
+			t.Errorf("judged %d times in 10 s, and nobody looks", n)
+		}
+		looks, stop := context.WithCancel(t.Context())
+		stop() // it does not wait
+		defer p.look(looks)()
+		if n := judged(10 * time.Second); n != 40 {
+			t.Errorf("judged %d times in 10 s while somebody looks", n)
+		}
+		l.resting = time.Now().Add(3 * time.Second) // judging took 300 ms
+		if n := judged(3 * time.Second); n != 0 {
+			t.Errorf("judged %d times in the 3 s after a judgement that took a tenth of that", n)
 		}
 	})
 }

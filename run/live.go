@@ -11,8 +11,15 @@ import (
 	"lapse/timeline"
 )
 
-// refresh is how often what people look at is renewed.
-const refresh = 250 * time.Millisecond
+const (
+	// refresh is how often what people look at is renewed.
+	refresh = 250 * time.Millisecond
+	// refreshLines is how often the run is judged where nobody looks at a page or a terminal: for lines in a log.
+	refreshLines = time.Second
+	// judgeShare bounds the time that judging takes from the loop, which follows endpoints meanwhile no longer: after a judgement, at
+	// least so many times as long passes until the next.
+	judgeShare = 10
+)
 
 // live follows a run as its facts arrive, judges it, and shows it on the terminal and the page. It
 // belongs to one goroutine, which never waits for a terminal.
@@ -22,6 +29,8 @@ type live struct {
 	page    *page // nil: nobody asked for one
 	screen  *screen
 	shown   *model.Timeline // the last that was; nil: none
+	resting time.Time       // until then nothing is judged
+	unseen  time.Time       // nor until then, where nobody looks
 }
 
 func newLive(gates []verdict.Gate, s *screen, p *page) *live {
@@ -46,14 +55,19 @@ func (l *live) judged(tl *model.Timeline) *model.Timeline {
 // show renews what people look at.
 func (l *live) show(now time.Duration) {
 	l.tracker.SetEnd(now)
-	if l.page == nil || !l.page.isLookedAt() {
-		l.shown = l.judged(l.tracker.Brief())
-		l.screen.draw(frame{tl: l.shown, now: now})
+	begun := time.Now()
+	looked := l.page != nil && l.page.isLookedAt()
+	if begun.Before(l.resting) || begun.Before(l.unseen) && !looked && !l.screen.redraws {
 		return
 	}
-	l.shown = l.timeline()
+	if looked && l.page.ready() {
+		l.shown = l.timeline()
+		l.page.renew(l.shown, now)
+	} else {
+		l.shown = l.judged(l.tracker.Brief())
+	}
 	l.screen.draw(frame{tl: l.shown, now: now})
-	l.page.Show(l.shown, now)
+	l.resting, l.unseen = begun.Add(judgeShare*time.Since(begun)), begun.Add(refreshLines-refresh/2)
 }
 
 // showAfter shows a run that goes on elsewhere, when nothing has come from there for so long. How it stood is left as it was when news
@@ -70,8 +84,8 @@ func (l *live) showAfter(silent, now time.Duration) {
 		silent = 0
 	}
 	l.screen.draw(frame{tl: l.shown, now: now, silent: silent})
-	if l.page != nil && l.page.isLookedAt() {
-		l.page.Show(l.timeline(), now)
+	if l.page != nil && l.page.isLookedAt() && l.page.ready() {
+		l.page.renew(l.timeline(), now)
 	}
 }
 

@@ -25,6 +25,7 @@ const chunkSlots = 20
 type page struct {
 	store  *dashboard.Store
 	latest atomic.Pointer[model.Timeline] // what timeline.json is downloaded from
+	busy   chan struct{}                  // holds a token while a timeline is put into the store
 
 	events  int // how many events were put
 	windows int
@@ -40,7 +41,7 @@ type page struct {
 }
 
 func newPage() *page {
-	return &page{store: dashboard.NewStore(), chunks: map[string]int{}, renewed: make(chan struct{})}
+	return &page{store: dashboard.NewStore(), chunks: map[string]int{}, renewed: make(chan struct{}), busy: make(chan struct{}, 1)}
 }
 
 const (
@@ -99,7 +100,27 @@ func (p *page) options() dashboard.Options {
 
 func (p *page) handler() http.Handler { return dashboard.Handler(p.store, p.options()) }
 
+// ready reports whether the last timeline is in the store.
+func (p *page) ready() bool { return len(p.busy) == 0 }
+
+// renew shows a timeline, which must not be changed any more, while the caller goes on. It waits for one that is being shown.
+func (p *page) renew(tl *model.Timeline, now time.Duration) {
+	p.busy <- struct{}{}
+	go func() {
+		defer func() { <-p.busy }()
+		p.encode(tl, now)
+	}()
+}
+
+// Show shows a timeline, and waits until it is.
 func (p *page) Show(tl *model.Timeline, now time.Duration) {
+	p.busy <- struct{}{}
+	defer func() { <-p.busy }()
+	p.encode(tl, now)
+}
+
+// encode puts a timeline into the store.
+func (p *page) encode(tl *model.Timeline, now time.Duration) {
 	p.latest.Store(tl)
 	p.put("tool", tl.Tool)
 	p.put("t0", tl.T0)

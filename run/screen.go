@@ -22,6 +22,7 @@ type screen struct {
 	progress *report.Progress
 	writing  sync.WaitGroup
 	wake     chan struct{} // holds a token while there may be something to write
+	redraws  bool          // it is a terminal, on which a block is redrawn
 
 	mu      sync.Mutex
 	room    *sync.Cond // signalled when lines were written
@@ -42,7 +43,7 @@ type frame struct {
 
 // newScreen returns a screen that writes to w, fit for what that is, of a run that is to take total; 0 if nobody knows.
 func newScreen(w io.Writer, total time.Duration) *screen {
-	s := &screen{progress: newProgress(w, total), wake: make(chan struct{}, 1)}
+	s := &screen{progress: newProgress(w, total), wake: make(chan struct{}, 1), redraws: StyleOf(w).terminal}
 	s.room = sync.NewCond(&s.mu)
 	s.writing.Go(s.write)
 	return s
