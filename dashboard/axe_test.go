@@ -30,6 +30,7 @@ func TestThePageIsAccessible(t *testing.T) {
 	show(t, store, sample.Length)
 	p := newTab(t, "about:blank")
 	p.run(bypassPolicy, chromedp.Navigate(serve(t, store, "127.0.0.1:0").url())) // axe-core does what the page itself may not
+	p.openIncidents()
 	p.see(firstWindow)
 	eval[bool](p, string(axe)+"; true")
 

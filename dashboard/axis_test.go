@@ -22,7 +22,7 @@ func openSample(t *testing.T, fragment string) *tab {
 	store := dashboard.NewStore()
 	show(t, store, sample.Length)
 	page := newTab(t, serve(t, store, "127.0.0.1:0").url()+fragment)
-	page.see(firstWindow)
+	page.see(`[data-testid="incident"]`)
 	page.until("has drawn its rows", `document.querySelector('[data-testid="strip"] canvas').width > 300`)
 	return page
 }
@@ -271,6 +271,8 @@ func TestASelectedEventIsShownOnTheTimeline(t *testing.T) {
 	}
 	page.run(chromedp.Focus(chromedp.CSS(`[data-testid="event-log"]`)), chromedp.KeyEvent("\u0301")) // arrow down
 	page.until("shows the next event", `parseFloat(/range=([\d.]+)/.exec(location.hash)[1]) > 40`)
-	page.run(chromedp.Click(chromedp.CSS(`[data-testid="evidence"] button`)))
+	page.openIncidents()
+	page.see(`[data-incident-id="1"] [data-testid="evidence"] button`)
+	page.run(chromedp.Click(chromedp.CSS(`[data-incident-id="1"] [data-testid="evidence"] button`)))
 	page.until("shows the evidence's event", `parseFloat(/range=([\d.]+)/.exec(location.hash)[1]) < 20`)
 }

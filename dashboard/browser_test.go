@@ -182,6 +182,13 @@ func show(t *testing.T, store *dashboard.Store, at time.Duration) {
 	}
 }
 
+// openIncidents shows the windows of every incident. Windows that belong to none are shown as they are.
+func (p *tab) openIncidents() {
+	p.t.Helper()
+	p.see(`[data-testid="incident"], [data-testid="window-row"]`)
+	eval[bool](p, `document.querySelectorAll('[data-testid="incident"] .incident-head .twist[aria-expanded="false"]').forEach((b) => b.click()), true`)
+}
+
 const firstWindow = `[data-testid="window-row"][data-window-id="1"]`
 
 func TestAWindowAppearsAndStaysAfterReload(t *testing.T) {
@@ -197,6 +204,7 @@ func TestAWindowAppearsAndStaysAfterReload(t *testing.T) {
 
 	// How soon a change is sent is in TestStreamCoalescesChangesToFourASecond, in virtual time.
 	show(t, store, 11*time.Second)
+	page.openIncidents()
 	page.see(firstWindow)
 	store.Delete("window/1")
 	page.until("takes the window back", fmt.Sprintf("!document.querySelector(%q)", firstWindow))
@@ -208,6 +216,10 @@ func TestAWindowAppearsAndStaysAfterReload(t *testing.T) {
 
 	page.run(chromedp.Reload())
 	page.until("was reloaded", "window.notReloaded === undefined")
+	if said := page.text(`[data-testid="incident"][data-incident-id="1"]`); !strings.Contains(said, "drain of node-b") || !strings.Contains(said, "route-outlives-pod") || !strings.Contains(said, "preStop") {
+		t.Errorf("the incident reads %q", said)
+	}
+	page.openIncidents()
 	page.see(firstWindow)
 	if text := page.text(firstWindow); !strings.Contains(text, "route-outlives-pod") || !strings.Contains(text, "02:20:48.974") {
 		t.Errorf("the window's row reads %q", text)
@@ -222,6 +234,7 @@ func TestThePageReconnectsToARestartedServer(t *testing.T) {
 	show(t, store, 11*time.Second)
 	first := serve(t, store, "127.0.0.1:0")
 	page := newTab(t, first.url())
+	page.openIncidents()
 	page.see(firstWindow)
 	page.see(`[data-testid="connection"][data-phase="connected"]`)
 
@@ -236,6 +249,8 @@ func TestThePageReconnectsToARestartedServer(t *testing.T) {
 	show(t, store, 43*time.Second)
 	same := serve(t, store, first.addr)
 	page.see(`[data-testid="connection"][data-phase="connected"]`)
+	page.see(`[data-testid="incident"][data-incident-id="2"]`)
+	page.openIncidents()
 	page.see(`[data-testid="window-row"][data-window-id="3"]`)
 	page.until("has heard of that time", `!document.querySelector('[data-testid="unheard"]')`)
 	if text := page.text(`[data-testid="connection"]`); !strings.Contains(text, "connected again after") || !strings.Contains(text, "nothing is missing") {
@@ -260,11 +275,15 @@ func TestEverythingOfARunIsShown(t *testing.T) {
 	show(t, store, sample.Length)
 	page := newTab(t, serve(t, store, "127.0.0.1:0").url())
 	page.see(`[data-testid="live"][data-live="false"]`)
+	page.firstScreen()
+	page.openIncidents()
+	page.see(firstWindow)
 	for selector, want := range map[string]int{
 		`[data-testid="strip"]`:         7,
 		`[data-testid="pod-lane"]`:      4,
 		`[data-testid="endpoint-lane"]`: 4,
 		`[data-testid="node-lane"]`:     3,
+		`[data-testid="incident"]`:      2,
 		`[data-testid="window-row"]`:    4,
 		`[data-testid="window-mark"]`:   4,
 		`[data-testid="gate"]`:          2,
@@ -276,7 +295,7 @@ func TestEverythingOfARunIsShown(t *testing.T) {
 	}
 	for id, want := range map[string]string{
 		"verdict-result": "Fail", "failed": "1,237", "downtime": "≥ 3.09 s", "longest-window": "≥ 3.08 s",
-		"error-rate": "4.37 %", "coverage": "98.26 %", "validity": "Limited", "live": "ended",
+		"error-rate": "4.37 %", "coverage": "98.26 %", "validity": "incomplete", "live": "ended",
 	} {
 		if text := strings.ReplaceAll(page.text(`[data-testid="`+id+`"]`), "\u00a0", " "); !strings.Contains(text, want) {
 			t.Errorf("%s reads %q, want %q", id, text, want)
@@ -295,6 +314,17 @@ func TestEverythingOfARunIsShown(t *testing.T) {
 	page.picture("light.png")
 	page.run(preferDark)
 	page.picture("dark.png")
+}
+
+// firstScreen checks that a reader need not scroll to know what went wrong: every incident with its fix is on a screen of 1400 by 900.
+func (p *tab) firstScreen() {
+	p.t.Helper()
+	p.see(`[data-testid="incident-fix"]`)
+	bottom := eval[float64](p, `Math.max(...[...document.querySelectorAll('[data-testid="incident"]')].map((i) => i.getBoundingClientRect().bottom))`)
+	if bottom > 900 {
+		p.t.Errorf("the incidents end %v pixels below the page's top", bottom)
+	}
+	p.picture("first.png")
 }
 
 // preferDark makes the browser say that its user prefers dark pages.
@@ -377,6 +407,11 @@ func TestHostileNamesNeverBecomeMarkup(t *testing.T) {
 			Evidence: []model.Evidence{{Text: hostile, Target: hostile}}, Rivals: []string{hostile},
 		}}
 	}
+	for i := range run.Incidents {
+		in := &run.Incidents[i]
+		in.Targets, in.Classes, in.Triggers = []string{hostile, hostile}, map[string]int{hostile: 1}, []model.Trigger{{Text: hostile}}
+		in.Causes = []model.IncidentCause{{Cause: run.Windows[0].Causes[0], Windows: []int{1, 2}}}
+	}
 	for i := range run.Events {
 		e := &run.Events[i]
 		e.From, e.To, e.Writer, e.Detail, e.Addr = hostile, hostile, hostile, hostile, hostile
@@ -407,6 +442,7 @@ func TestHostileNamesNeverBecomeMarkup(t *testing.T) {
 	}
 
 	page := newTab(t, serve(t, store, "127.0.0.1:0").url()+"#event=30&filter="+url.QueryEscape(hostile))
+	page.openIncidents()
 	page.see(firstWindow)
 	page.see(`[data-testid="event-row"]`)
 	if header := page.text(`[data-testid="verdict"]`); !strings.Contains(header, ": no reason "+hostile) || !strings.Contains(header, "not all on disk: no room "+hostile) {
@@ -468,7 +504,7 @@ func TestThousandsOfEventsAreNotThousandsOfElements(t *testing.T) {
 func TestAThousandWindowsAreNotAThousandRows(t *testing.T) {
 	run := sample.Run(sample.Length)
 	template := run.Windows[0]
-	run.Windows = nil
+	run.Windows, run.Incidents = nil, nil
 	for i := range 1000 {
 		w, at := template, time.Duration(i)*70*time.Millisecond
 		w.ID, w.Start, w.End = i+1, model.Instant{Earliest: at, Latest: at}, model.Instant{Earliest: at + 10*time.Millisecond, Latest: at + 10*time.Millisecond}
@@ -498,7 +534,9 @@ func TestSeveralTabsFollowTheSameRun(t *testing.T) {
 	first.see(`[data-testid="connection"][data-phase="connected"]`)
 	second.see(`[data-testid="connection"][data-phase="connected"]`)
 	show(t, store, 11*time.Second)
+	first.openIncidents()
 	first.see(firstWindow)
+	second.openIncidents()
 	second.see(firstWindow)
 	if first.count(`[data-testid="brush"]`) != 0 || second.count(`[data-testid="brush"]`) != 1 {
 		t.Error("what one tab looks at shows in the other")

@@ -35,6 +35,7 @@ var keys = []struct{ key, pattern, shape, text string }{
 	{"live", "^live$", "boolean", "whether the run goes on"},
 	{"now", "^now$", "Nanoseconds", "how far time has come"},
 	{"target/NAME", "^target/", "Target", "a target's totals"},
+	{"incidents", "^incidents$", "Timeline.incidents", "what the page leads with: windows that belong together, with their causes"},
 	{"window/ID", "^window/[0-9]+$", "Window", "a window, with its causes"},
 	{"event/ID", "^event/[0-9]+$", "Event", "an event"},
 	{"pod/UID", "^pod/", "Pod", "a Pod's life"},

@@ -85,6 +85,8 @@ func TestARunInTheDocumentIsShownWithoutAnyServer(t *testing.T) {
 	}, chromedp.Navigate(url+"#window=3"))
 	p.see(`[data-testid="connection"][data-phase="saved"]`)
 	p.see(`[data-testid="why"][data-window-id="3"]`)
+	p.openIncidents()
+	p.see(firstWindow)
 	if n := p.count(`[data-testid="window-row"]`); n != len(run.Windows) {
 		t.Errorf("%d windows, the timeline has %d", n, len(run.Windows))
 	}

@@ -89,12 +89,13 @@ func TestVerdictWithoutItsReasonsIsTold(t *testing.T) {
 
 func TestCommandThatFailedIsTold(t *testing.T) {
 	want := `it said: error: unable to drain node "node2" due to error: global timeout reached: 15s`
-	for format, write := range Formats {
-		if format == "json" || format == "html" {
+	for _, f := range Formats {
+		format := f.Name
+		if f.Facts || format == "json" || format == "html" {
 			continue
 		}
 		var out strings.Builder
-		if err := write(&out, refused(), Options{Width: 2000, Unicode: true}); err != nil {
+		if err := f.Write(&out, Saved{Judged: refused()}, Options{Width: 2000, Unicode: true}); err != nil {
 			t.Fatal(err)
 		}
 		text := strings.NewReplacer("`", "", "&#34;", `"`).Replace(out.String())
@@ -201,6 +202,9 @@ func TestHeadlinesReadAsCommitted(t *testing.T) {
 		Caveats  []string `json:"caveats"`
 		Gates    []string `json:"gates"`
 		Lengths  []string `json:"lengths"`
+
+		Soundness string     `json:"soundness"`
+		Incidents [][]string `json:"incidents"`
 	}
 	leads := map[string]lead{}
 	for name, sample := range samples {
@@ -215,6 +219,16 @@ func TestHeadlinesReadAsCommitted(t *testing.T) {
 		}
 		for _, w := range tl.Windows {
 			l.Lengths = append(l.Lengths, windowLength(w))
+		}
+		l.Soundness, l.Incidents = soundness(tl), [][]string{}
+		v := &view{Timeline: tl}
+		for _, in := range mostHarmful(tl.Incidents) {
+			windows := v.windowsOf(in)
+			said := []string{lasted(in, windows), incidentDowntime(in, windows), incidentRequests(in), incidentErrors(in), triggerText(in), v.losses(in, windows)}
+			for _, c := range in.Causes {
+				said = append(said, causeText(c, windows))
+			}
+			l.Incidents = append(l.Incidents, said)
 		}
 		leads[name] = l
 	}

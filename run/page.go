@@ -94,7 +94,7 @@ func (p *page) options() dashboard.Options {
 		if tl == nil {
 			return errors.New("nothing was measured yet")
 		}
-		return report.Formats["json"](w, tl, report.Options{})
+		return report.JSON(w, tl, report.Options{})
 	}}
 }
 
@@ -127,6 +127,7 @@ func (p *page) encode(tl *model.Timeline, now time.Duration) {
 	p.put("run", tl.Run)
 	p.put("verdict", tl.Verdict)
 	p.put("unobserved", tl.Unobserved)
+	p.put("incidents", tl.Incidents)
 	p.put("services", tl.Services)
 	for _, t := range tl.Targets {
 		p.put("target/"+t.Name, t)

@@ -60,6 +60,7 @@ func Fill(put func(key string, value any) error, run *model.Timeline, now time.D
 	for _, p := range run.Pods {
 		set("pod/"+p.UID, p)
 	}
+	set("incidents", run.Incidents)
 	set("unobserved", run.Unobserved)
 	set("services", run.Services)
 	for _, w := range run.Windows {

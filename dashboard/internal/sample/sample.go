@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"lapse/correlate/cluster"
+	"lapse/correlate/incidents"
 	"lapse/correlate/model"
 	"lapse/timeline"
 )
@@ -68,6 +69,7 @@ func Run(now time.Duration) *model.Timeline {
 		Unobserved: upTo(unobserved(), now, func(u model.Unobserved) time.Duration { return u.End }),
 		Failures:   []model.Failure{},
 	}
+	run.Incidents = incidents.Of(run, s)
 	run.Services = cluster.Services(run.Events)
 	fillTargets(run, now)
 	run.Verdict = verdict(run, now)

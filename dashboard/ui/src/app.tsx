@@ -4,6 +4,7 @@ import { Cursor } from "./cursor";
 import { EventLog } from "./events";
 import { Header } from "./header";
 import { Help } from "./help";
+import { Incidents } from "./incidentlist";
 import { useClock, useTheme } from "./hooks";
 import { type Key, press } from "./keys";
 import { useView } from "./location";
@@ -14,7 +15,6 @@ import { around, ordered, pan, type Range, wholeRun, within, zoom } from "./scal
 import type { Connection } from "./stream";
 import { Timeline } from "./timeline";
 import { TopBar } from "./topbar";
-import { Windows } from "./windows";
 
 /** App is the page: a view on the run, and what the reader chose to look at. */
 export function App({ run, connection }: { run: Run; connection: Connection }) {
@@ -38,7 +38,8 @@ export function App({ run, connection }: { run: Run; connection: Connection }) {
     toggle(w.id, true);
   };
   const selectEvent = (e: Event) => setView((v) => ({ ...v, event: e.id, range: within(around(e.at?.earliest ?? e.seen, place(e)), whole) }));
-  const opened = new Set(run.windows.filter((w, i) => toggled.get(w.id) ?? (w.id === view.window || (view.window === undefined && i === 0))).map((w) => w.id));
+  const firsts = new Set(run.incidents.length ? run.incidents.map((i) => i.windows[0]) : run.windows.slice(0, 1).map((w) => w.id));
+  const opened = new Set(run.windows.filter((w) => toggled.get(w.id) ?? (w.id === view.window || (view.window === undefined && firsts.has(w.id)))).map((w) => w.id));
   const keys = keyTable({
     run, range, whole, cursor: cursor.current, window: view.window, setRange, select,
     measure: (measure) => setView((v) => ({ ...v, measure })), measured: view.measure,
@@ -50,8 +51,8 @@ export function App({ run, connection }: { run: Run; connection: Connection }) {
 
   const header = useMemo(() => <Header run={run} clock={clock} />, [run.version, clock]);
   const openKey = [...opened].join();
-  const windows = useMemo(
-    () => <Windows run={run} clock={clock} opened={opened} focused={view.window} onToggle={toggle} onZoom={select} onEvent={selectEvent} />,
+  const incidents = useMemo(
+    () => <Incidents run={run} clock={clock} opened={opened} focused={view.window} onToggle={toggle} onZoom={select} onEvent={selectEvent} />,
     [run.version, clock, openKey, view.window, whole.to],
   );
   const log = useMemo(
@@ -64,11 +65,11 @@ export function App({ run, connection }: { run: Run; connection: Connection }) {
       {run.loaded ? (
         <main>
           {header}
+          {incidents}
           <Timeline
             run={run} view={view} whole={whole} unheard={unheard} theme={theme} clock={clock} cursor={cursor.current}
             onRange={setRange} onMeasure={(measure) => setView((v) => ({ ...v, measure }))} onWindow={select} onEvent={selectEvent}
           />
-          {windows}
           {log}
         </main>
       ) : (

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import type { Clock } from "./clock";
 import { atMost, count, coverage, duration, length, percent, plural, rate } from "./format";
-import { caveats, headline, open, saidFirst, tooLittle, unproven } from "./headline";
+import { caveats, headline, open, saidFirst, soundness, tooLittle, unproven } from "./headline";
 import { faults } from "./health";
 import { type Length, type RunInfo, type Target, type Verdict, judged } from "./model";
 import type { Run } from "./run";
@@ -85,10 +85,10 @@ function Figure({ id, name, note, bad, children }: { id: string; name: string; n
 
 /** Validity says how good the measurement itself was. */
 function Validity({ verdict: v, info }: { verdict: Verdict; info: RunInfo | undefined }) {
-  const wrong = faults(v);
+  const sound = soundness({ verdict: v, ...(info && { info }) });
   return (
-    <Figure id="validity" name="Measurement" bad={tooLittle(info ? { verdict: v, info } : { verdict: v })} note={[...wrong, `late ${percent(v.validity.late)}`].join(" · ")}>
-      {wrong.length ? "! Limited" : "✓ Valid"}
+    <Figure id="validity" name="Measurement" bad={sound !== "valid"} note={[...faults(v), `late ${percent(v.validity.late)}`].join(" · ")}>
+      {sound === "valid" ? "✓" : "!"} {sound}
     </Figure>
   );
 }

@@ -72,6 +72,14 @@ function detectable({ verdict: v, unobserved, targets }: Found): string {
 /** tooLittle tells whether so little was observed that the run cannot pass. */
 export const tooLittle = ({ verdict: v, info }: Pick<Found, "verdict" | "info">): boolean => v.sent > 0 && v.coverage < (info?.minCoverage || 0.99);
 
+/** soundness says in a word whether the instrument did its work. */
+export function soundness(run: Pick<Found, "verdict" | "info">): string {
+  const { sent, validity: { control } } = run.verdict;
+  if (!sent) return "none";
+  if (control && control !== "ok" && control !== "absent") return "doubtful";
+  return tooLittle(run) ? "incomplete" : "valid";
+}
+
 const help = "what would help: ";
 
 /** saidFirst tells whether a verdict's reason is said by the headline or a caveat. */

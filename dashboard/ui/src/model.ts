@@ -79,6 +79,25 @@ export interface Cause {
   rivals: string[] | null;
 }
 
+export interface Incident {
+  id: number;
+  windows: number[]; // their IDs
+  targets: string[]; // the one that lost most first
+  start: Instant;
+  end: Instant;
+  sent: number;
+  failed: number;
+  slow?: number;
+  downtime: Length; // the worst target's
+  open?: boolean;
+  live?: boolean;
+  classes: Record<string, number>;
+  triggers: { kind: string; text: string; event: number; at: Instant }[];
+  causes: IncidentCause[]; // the one that explains most failures first
+}
+
+export interface IncidentCause extends Cause { windows: number[]; failed: number }
+
 export interface Evidence { event?: number; target?: string; at?: Instant; text: string }
 
 export interface Unobserved { target: string; start: Ns; end: Ns; reason: string }
@@ -173,6 +192,7 @@ export interface TimelineFile {
   t0: string;
   run: RunInfo & { live?: boolean };
   targets: Target[] | null;
+  incidents?: Incident[] | null;
   windows: Window[] | null;
   unobserved: Unobserved[] | null;
   buckets: { width: Ns; targets: Record<string, Omit<BucketChunk, "start">> | null };

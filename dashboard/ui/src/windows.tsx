@@ -8,9 +8,8 @@ import { place, type Run } from "./run";
 
 const pageSize = 100;
 
-interface WindowsProps {
-  run: Run;
-  clock: Clock;
+/** WindowActions is what is done with windows, and what was. */
+export interface WindowActions {
   opened: ReadonlySet<number>;
   focused: number | undefined; // the selected window
   onToggle: (id: number, open: boolean) => void;
@@ -18,15 +17,15 @@ interface WindowsProps {
   onEvent: (e: Event) => void;
 }
 
-/** Windows lists the stretches in which requests failed, and why. */
-export function Windows({ run, clock, opened, focused, onToggle, onZoom, onEvent }: WindowsProps) {
-  const { windows } = run;
+interface WindowsProps extends WindowActions { windows: Window[]; run: Run; clock: Clock }
+
+/** Windows lists stretches in which requests failed, and why. */
+export function Windows({ windows, run, clock, opened, focused, onToggle, onZoom, onEvent }: WindowsProps) {
   const [pages, setPages] = useState(1);
   const atLeast = Math.max(pages * pageSize, windows.findIndex((w) => w.id === focused) + 1);
   const shown = windows.slice(0, atLeast);
   return (
-    <section class="panel" aria-label="Windows">
-      <header class="panel-head"><h2>Windows</h2><span class="faint">{windows.length ? "Select one to see why" : run.live ? "None so far" : "None"}</span></header>
+    <>
       {windows.length > 0 && (
         <div class="scroll-x">
           <table class="windows">
@@ -50,7 +49,7 @@ export function Windows({ run, clock, opened, focused, onToggle, onZoom, onEvent
           Show {count(Math.min(pageSize, windows.length - shown.length))} more of {count(windows.length)} windows
         </button></p>
       )}
-    </section>
+    </>
   );
 }
 

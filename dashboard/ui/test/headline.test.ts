@@ -1,13 +1,14 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { type Found, caveats, headline, unproven, windowLength } from "../src/headline";
+import { type Found, caveats, headline, soundness, unproven, windowLength } from "../src/headline";
+import { causeText, incidentDowntime, incidentErrors, incidentRequests, lasted, losses, mostHarmful, setOffBy, windowsOf } from "../src/incidents";
 import type { TimelineFile } from "../src/model";
 
 const testdata = "../../report/testdata/";
 const read = (name: string) => JSON.parse(readFileSync(testdata + name, "utf8"));
 
-interface Lead { headline: string; caveats: string[]; gates: string[]; lengths: string[] }
+interface Lead { headline: string; caveats: string[]; gates: string[]; lengths: string[]; soundness: string; incidents: string[][] }
 
 /** words is a text without its figures: the page writes them in its own way. */
 const words = (text: string): string => text.replaceAll("\u00a0", " ").replace(/(≥ |< )?\d[\d.,]*( ?(s|ms|µs|%|min|h)(?!\w))?( \d+ s)?( ?±[\d.]+)?%?/g, "N");
@@ -27,6 +28,12 @@ for (const [name, lead] of Object.entries(leads)) {
     const short = unproven(run);
     assert.deepEqual((run.verdict.gates ?? []).map((g) => (g.outcome === "pass" && short ? `not broken, but ${short}` : g.outcome)), lead.gates);
     assert.deepEqual(run.windows.map((w) => words(windowLength(w))), lead.lengths.map(words));
+    assert.equal(soundness(run), lead.soundness);
+    const incidents = mostHarmful((read(`${name}.json`) as TimelineFile).incidents ?? []).map((i) => {
+      const windows = windowsOf(i, run.windows);
+      return [lasted(i, windows), incidentDowntime(i, windows), incidentRequests(i), incidentErrors(i), setOffBy(i), losses(i, windows), ...i.causes.map((c) => causeText(c, windows))];
+    });
+    assert.deepEqual(incidents.map((i) => i.map(words)), lead.incidents.map((i) => i.map(words)));
   });
 }
 

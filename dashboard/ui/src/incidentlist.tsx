@@ -1,0 +1,53 @@
+import { useState } from "preact/hooks";
+import type { Clock } from "./clock";
+import { causeText, fixes, incidentDowntime, incidentErrors, incidentRequests, lasted, losses, mostHarmful, setOffBy, windowsOf } from "./incidents";
+import type { Incident } from "./model";
+import type { Run } from "./run";
+import { Windows, type WindowActions } from "./windows";
+
+interface IncidentsProps extends WindowActions { run: Run; clock: Clock }
+
+/** Incidents tells what went wrong, the most harmful first, each once. Its windows, with their evidence, are the detail. */
+export function Incidents({ run, clock, ...actions }: IncidentsProps) {
+  const [toggled, setToggled] = useState<ReadonlyMap<number, boolean>>(new Map());
+  const incidents = mostHarmful(run.incidents);
+  const loose = run.windows.filter((w) => !incidents.some((i) => i.windows.includes(w.id))); // not put together yet
+  const opened = (i: Incident) => toggled.get(i.id) ?? (actions.focused !== undefined && i.windows.includes(actions.focused));
+  return (
+    <section class="panel" aria-label="Incidents">
+      <header class="panel-head"><h2>Incidents</h2><span class="faint">{run.windows.length ? "Select one to see its windows, and why" : run.live ? "None so far" : "None"}</span></header>
+      {incidents.map((i) => (
+        <Card key={i.id} incident={i} run={run} clock={clock} shown={opened(i)} onOpen={(open) => setToggled((t) => new Map(t).set(i.id, open))} {...actions} />
+      ))}
+      {loose.length > 0 && <Windows windows={loose} run={run} clock={clock} {...actions} />}
+    </section>
+  );
+}
+
+interface CardProps extends IncidentsProps { incident: Incident; shown: boolean; onOpen: (open: boolean) => void }
+
+function Card({ incident: i, run, clock, shown, onOpen, ...actions }: CardProps) {
+  const windows = windowsOf(i, run.windows);
+  return (
+    <article class="incident" data-testid="incident" data-incident-id={i.id}>
+      <div class="incident-head" onClick={() => onOpen(!shown)}>
+        <button type="button" class="twist" aria-expanded={shown} aria-label={`Windows of incident ${i.id}`} onClick={(e) => { e.stopPropagation(); onOpen(!shown); }}>{shown ? "▾" : "▸"}</button>
+        <b>{i.id}</b>
+        <span class="mono" title={`between ${clock.bracket(i.start)}`}>{clock.at(i.start.latest)}</span>
+        <span title="from the first window's start to the last one's end">{lasted(i, windows)}</span>
+        <span class={i.failed ? "bad strong" : "strong"}>{i.failed ? `downtime ${incidentDowntime(i, windows)}` : "no downtime"}</span>
+        <span>{incidentRequests(i)}</span>
+        <span>{incidentErrors(i)}</span>
+        <span data-testid="set-off-by">set off by: <b>{setOffBy(i)}</b></span>
+        {i.live && <span class="faint">not final</span>}
+      </div>
+      <dl class="incident-said">
+        {i.targets.length > 1 ? <><dt>Lost</dt><dd>{losses(i, windows)}</dd></> : <><dt>Seen by</dt><dd>{i.targets[0]}</dd></>}
+        {i.open && <><dt>Note</dt><dd>an end of it was not observed</dd></>}
+        {i.causes.map((c) => <><dt>Cause</dt><dd class="strong" data-testid="incident-cause">{causeText(c, windows)}</dd></>)}
+        {fixes(i).map((f) => <><dt>Fix</dt><dd class="fix" data-testid="incident-fix">{f}</dd></>)}
+      </dl>
+      {shown && <Windows windows={windows} run={run} clock={clock} {...actions} />}
+    </article>
+  );
+}

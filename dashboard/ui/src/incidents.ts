@@ -1,0 +1,73 @@
+import { length, percent, plural } from "./format";
+import { open, windowDowntime, windowLength } from "./headline";
+import type { Incident, IncidentCause, Window } from "./model";
+
+// What the page says of an incident, in the words of report/incidents_section.go: a test holds the two together.
+
+/** mostHarmful sorts incidents by downtime, the longest first. */
+export const mostHarmful = (incidents: Incident[]): Incident[] =>
+  [...incidents].sort((a, b) => b.downtime.max - a.downtime.max || b.failed - a.failed || (b.slow ?? 0) - (a.slow ?? 0));
+
+/** windowsOf are the windows of an incident. */
+export const windowsOf = (incident: Incident, windows: Window[]): Window[] => windows.filter((w) => incident.windows.includes(w.id));
+
+/** lasted is from when the first window began to when the last one ended. */
+export function lasted(incident: Incident, windows: Window[]): string {
+  if (windows.length === 1) return windowLength(windows[0]!);
+  const { start, end } = incident;
+  const text = length({ min: Math.max(0, end.earliest - start.latest), max: end.latest - start.earliest }, !!incident.open);
+  return `${text} in ${plural(incident.windows.length, "window")}`;
+}
+
+/** incidentDowntime is the worst target's. */
+export function incidentDowntime(incident: Incident, windows: Window[]): string {
+  if (!incident.failed) return "none, slow";
+  return windows.length === 1 ? windowDowntime(windows[0]!) : length(incident.downtime, !!incident.open);
+}
+
+/** incidentRequests says how many requests failed or were slow of those that an incident is about. */
+export function incidentRequests({ failed, slow, sent }: Incident): string {
+  const late = `${slow ?? 0}/${sent} slow`;
+  if (!failed) return late;
+  return `${failed}/${sent} failed  ${percent(failed / Math.max(1, sent))}${slow ? `, ${late}` : ""}`;
+}
+
+/** classList names the classes of failures, the most frequent first. */
+export function classList(classes: Record<string, number>): string {
+  const all = Object.entries(classes).sort(([a, n], [b, m]) => m - n || (a < b ? -1 : 1));
+  return all.length === 1 ? all[0]![0] : all.map(([name, n]) => `${name} ${n}`).join(", ");
+}
+
+export const incidentErrors = (incident: Incident): string => (incident.failed ? classList(incident.classes) : "answered late");
+
+/** setOffBy says what set an incident off. */
+export const setOffBy = (incident: Incident): string => incident.triggers.map((t) => t.text).join("; ") || "not known";
+
+/** losses says what each target lost, the one that lost most first. */
+export function losses(incident: Incident, windows: Window[]): string {
+  return incident.targets.map((target) => {
+    const own = windows.filter((w) => w.target === target);
+    const sum = (of: (w: Window) => number) => own.reduce((all, w) => all + of(w), 0);
+    const failed = sum((w) => w.failed);
+    if (!failed) return `${target} nothing (${sum((w) => w.slow ?? 0)}/${sum((w) => w.sent)} slow)`;
+    return `${target} ${length({ min: sum((w) => w.downtime.min), max: sum((w) => w.downtime.max) }, own.some(open))} (${failed}/${sum((w) => w.sent)} failed)`;
+  }).join(", ");
+}
+
+/** causeText is a cause with how sure it is, and of how many windows: its text tells of the one where it was measured best. */
+export function causeText(cause: IncidentCause, windows: Window[]): string {
+  const text = `${cause.rule} (${cause.confidence} confidence): ${cause.text}`;
+  const n = cause.windows.length;
+  if (n < 2) return text;
+  if (cause.rule === "unexplained") return `${text}; ${n} windows are unexplained`;
+  const others: Record<string, number> = {};
+  for (const w of windows) {
+    const confidence = w.causes?.[0]?.confidence;
+    if (cause.windows.includes(w.id) && confidence && confidence !== cause.confidence) others[confidence] = (others[confidence] ?? 0) + 1;
+  }
+  const less = Object.keys(others).sort().map((c) => `, ${others[c]} of them with ${c} confidence`);
+  return `${text}; the best measured of ${n} windows with this cause${less.join("")}`;
+}
+
+/** fixes are what to change, each once. */
+export const fixes = (incident: Incident): string[] => [...new Set(incident.causes.map((c) => c.fix).filter((f) => f !== undefined))];
