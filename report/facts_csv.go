@@ -12,6 +12,17 @@ import (
 	"lapse/timeline"
 )
 
+var (
+	csvFormat = Format{
+		Name: "csv", Doc: "a CSV row for every request", Ext: "csv",
+		Facts: true, Left: "the failed requests", Write: factsBy(RequestsCSV),
+	}
+	eventsFormat = Format{
+		Name: "events", Doc: "a CSV row for every event: Pods, endpoints, nodes, the command, the run itself", Ext: "csv",
+		Facts: true, Left: "the events, without what bounds each from below", Write: factsBy(EventsCSV),
+	}
+)
+
 // A number is what a source calls a backend or a peer.
 type number struct {
 	source timeline.SourceID

@@ -15,6 +15,10 @@ import (
 	"lapse/timeline"
 )
 
+var hlogFormat = Format{
+	Name: "hlog", Doc: "an HdrHistogram log: latency from due, per target and second, in nanoseconds", Ext: "hlog", Facts: true, Write: factsBy(LatencyLog),
+}
+
 // hlogInterval is how much time one histogram of [LatencyLog] covers.
 const hlogInterval = time.Second
 

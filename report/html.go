@@ -19,6 +19,8 @@ import (
 	"lapse/correlate/model"
 )
 
+var htmlFormat = Format{Name: "html", Doc: "the page with the run inside it, one file that opens offline", Ext: "html", Write: judgedBy(HTML)}
+
 // HTML writes the page with the run inside it, as one file: it opens from file://, years later, and asks
 // nobody for anything. The page is [Options.Page].
 //

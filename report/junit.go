@@ -13,6 +13,8 @@ import (
 	"lapse/correlate/model"
 )
 
+var junitFormat = Format{Name: "junit", Doc: "JUnit XML: a case for each gate, each incident, the measurement and the command", Ext: "xml", Write: judgedBy(JUnit)}
+
 // JUnit renders the verdict as JUnit XML, which pipelines collect: one suite for the run, and in it a
 // case for each gate, one for each incident, one for the measurement itself, and one for the wrapped command if there was one.
 //

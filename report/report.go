@@ -1,5 +1,5 @@
 // Package report renders a judged run for its readers: people at a terminal, and programs. There is
-// one file per format, each a function of the same [model.Timeline], and [Formats] is the table
+// one file per format, and [Formats] is the table
 // of them. [Progress] is the view while the run still goes on.
 //
 // Whatever comes from outside, such as Pod names, event messages and the output of commands, is made
@@ -9,8 +9,10 @@ package report
 import (
 	"io"
 	"io/fs"
+	"slices"
 
 	"lapse/correlate/model"
+	"lapse/timeline"
 )
 
 // Options say what the reader's screen can show. The caller decides, for it knows NO_COLOR, the
@@ -24,11 +26,40 @@ type Options struct {
 	Page    fs.FS  // the built page, which the format html puts the run into
 }
 
-// Formats are the ways to render a judged run, by the name that -o takes.
-var Formats = map[string]func(io.Writer, *model.Timeline, Options) error{
-	"table":    Table,
-	"json":     JSON,
-	"markdown": Markdown,
-	"junit":    JUnit,
-	"html":     HTML,
+// A Format is a way to write a run: the judged document for a reader, or the facts for other tools.
+type Format struct {
+	Name  string // what -o takes
+	Doc   string // what it is, in a line
+	Ext   string // of a file that holds it
+	Facts bool   // it is written from the facts, not from what was judged of them
+	Left  string // what of those facts a timeline.json still holds; empty if nothing
+	Write func(io.Writer, Saved, Options) error
+}
+
+// Saved is a run: its facts as they were recorded, and what was judged of them. A format reads the one it is made from.
+type Saved struct {
+	Facts  timeline.Run
+	Judged *model.Timeline
+}
+
+// Formats are all of them. Each is a file, and a line here.
+var Formats = []Format{tableFormat, jsonFormat, markdownFormat, junitFormat, htmlFormat, csvFormat, eventsFormat, hlogFormat}
+
+// FormatNamed returns the format of a name.
+func FormatNamed(name string) (Format, bool) {
+	i := slices.IndexFunc(Formats, func(f Format) bool { return f.Name == name })
+	if i < 0 {
+		return Format{}, false
+	}
+	return Formats[i], true
+}
+
+// judgedBy makes a format's Write of a function of the judged document.
+func judgedBy(write func(io.Writer, *model.Timeline, Options) error) func(io.Writer, Saved, Options) error {
+	return func(w io.Writer, s Saved, opts Options) error { return write(w, s.Judged, opts) }
+}
+
+// factsBy makes a format's Write of a function of the facts.
+func factsBy(write func(io.Writer, timeline.Run) error) func(io.Writer, Saved, Options) error {
+	return func(w io.Writer, s Saved, _ Options) error { return write(w, s.Facts) }
 }

@@ -46,7 +46,8 @@ func golden(t *testing.T, name string, got []byte) {
 func render(t *testing.T, format, sample string, opts Options) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	if err := Formats[format](&out, samples[sample](), opts); err != nil {
+	f, _ := FormatNamed(format)
+	if err := f.Write(&out, Saved{Judged: samples[sample]()}, opts); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()
@@ -389,12 +390,13 @@ func TestSlowAnswersAreNotCalledFailures(t *testing.T) {
 	tl := slow()
 	tl.Windows[0].Open = model.Open{Start: true, End: true}
 	tl.Windows[0].Start.Earliest, tl.Windows[0].End.Latest = 0, tl.Run.Duration
-	for format, write := range Formats {
-		if format == "json" || format == "html" {
+	for _, f := range Formats {
+		format := f.Name
+		if f.Facts || format == "json" || format == "html" {
 			continue
 		}
 		var out bytes.Buffer
-		if err := write(&out, tl, screens["120"]); err != nil {
+		if err := f.Write(&out, Saved{Judged: tl}, screens["120"]); err != nil {
 			t.Fatal(err)
 		}
 		for _, wrong := range []string{"failing", "9/260 failed", "9/260  "} {

@@ -253,7 +253,7 @@ func (a *jobRun) handOver(tl *model.Timeline, signals <-chan os.Signal, stdout i
 		a.m.log.Warn("no termination message", "error", err)
 	}
 	var doc bytes.Buffer
-	err := report.Formats["json"](&doc, tl, report.Options{})
+	err := report.JSON(&doc, tl, report.Options{})
 	if err == nil {
 		err = deploy.WriteTimeline(stdout, doc.Bytes())
 	}

@@ -93,7 +93,7 @@ func logged(t *testing.T, requests int) []byte {
 		t.Fatal(err)
 	}
 	var doc, log bytes.Buffer
-	if err := report.Formats["json"](&doc, tl, report.Options{}); err != nil {
+	if err := report.JSON(&doc, tl, report.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := deploy.WriteTimeline(&log, doc.Bytes()); err != nil {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/x509"
 	"fmt"
-	"maps"
 	"math"
 	"net/http"
 	"os"
@@ -354,11 +353,15 @@ func ParseGates(exprs []string) ([]verdict.Gate, error) {
 func (o *Options) checkFormat() error { return CheckFormat(o.Format) }
 
 func FormatNames() string {
-	return strings.Join(slices.Sorted(maps.Keys(report.Formats)), ", ")
+	names := make([]string, len(report.Formats))
+	for i, f := range report.Formats {
+		names[i] = f.Name
+	}
+	return strings.Join(names, ", ")
 }
 
 func CheckFormat(format string) error {
-	if _, ok := report.Formats[format]; !ok {
+	if _, ok := report.FormatNamed(format); !ok {
 		return Usagef("one of: "+FormatNames(), "unknown output format %q", format)
 	}
 	return nil

@@ -62,7 +62,7 @@ func discard(dir string) {
 // WriteTimeline writes the run's timeline.json, whole or not at all.
 func WriteTimeline(dir string, tl *model.Timeline) error {
 	return WriteFile(filepath.Join(dir, TimelineFile), func(w io.Writer) error {
-		return report.Formats["json"](w, tl, report.Options{})
+		return report.JSON(w, tl, report.Options{})
 	})
 }
 
@@ -138,10 +138,69 @@ type Output struct {
 	Verbose bool   // each window too, with its evidence and rivals
 }
 
-// Print prints the judged run that is kept in dir.
-func Print(w io.Writer, dir string, as Output, tl *model.Timeline) error {
+// Print prints the judged run that is kept at path, a run's directory or a file of it.
+func Print(w io.Writer, path string, as Output, tl *model.Timeline) error {
+	f, _ := report.FormatNamed(as.Format)
+	if f.Facts {
+		return Export(w, path, "", f)
+	}
 	s := StyleOf(w)
-	return report.Formats[as.Format](w, tl, report.Options{Verbose: as.Verbose, Color: s.Color, Unicode: s.Unicode, Width: s.Width, RunDir: dir, Page: dashboard.Files()})
+	return f.Write(w, report.Saved{Judged: tl}, report.Options{
+		Verbose: as.Verbose, Color: s.Color, Unicode: s.Unicode, Width: s.Width, RunDir: path, Page: dashboard.Files(),
+	})
+}
+
+// Export writes the facts of the saved run at path to the file out, whole or not at all, or to stdout if that is empty. Of a recording that
+// is cut off or damaged it writes what lies before, and the error says so.
+func Export(stdout io.Writer, path, out string, f report.Format) error {
+	saved, err := openFacts(path, f)
+	if err != nil {
+		return err
+	}
+	defer saved.Close()
+	broken := saved.Broken
+	write := func(w io.Writer) error {
+		err := f.Write(w, report.Saved{Facts: saved.Run}, report.Options{})
+		if IsDamage(err) {
+			broken, err = fmt.Errorf("what lies before: %w", err), nil
+		}
+		return err
+	}
+	if err := ToFile(stdout, out, write); err != nil || broken == nil {
+		return err
+	}
+	return Stopped("exported only %w", broken)
+}
+
+// ToFile lets write fill the file out, whole or not at all, or stdout if out is empty.
+func ToFile(stdout io.Writer, out string, write func(io.Writer) error) error {
+	if out == "" {
+		return write(stdout)
+	}
+	if info, err := os.Stat(out); err == nil && !info.Mode().IsRegular() {
+		return Usagef("name a file", "--out %s is not a file", out)
+	}
+	return WriteFile(out, write)
+}
+
+// openFacts opens the saved run at path. Where only its timeline.json is left, the facts are what a format can have of that.
+func openFacts(path string, f report.Format) (Saved, error) {
+	file, ok := TimelineOnly(path)
+	if !ok {
+		saved, err := Open(path)
+		if saved.Broken != nil {
+			saved.Broken = fmt.Errorf("what lies before: %w", saved.Broken)
+		}
+		return saved, err
+	}
+	tl, err := OpenTimeline(file)
+	if err != nil {
+		return Saved{}, err
+	}
+	if f.Left == "" {
+		return Saved{}, Usagef("-o csv and -o events write what it holds", "-o %s needs the run's recording, %s: %s does not hold it", f.Name, FactsFile, file)
+	}
+	return Saved{Run: report.Facts(tl), Broken: fmt.Errorf("%s: %s holds no more, and its recording is not here", f.Left, file)}, nil
 }
 
 // Load judges the saved run at path, a run's directory or its recording. Where only its timeline.json is left it

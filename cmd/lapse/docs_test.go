@@ -17,6 +17,7 @@ import (
 
 	"lapse/correlate/causes"
 	"lapse/correlate/verdict"
+	"lapse/report"
 )
 
 var update = flag.Bool("update", false, "rewrite what is generated")
@@ -50,6 +51,10 @@ func cliPage() string {
 	b.WriteString("\nIf several hold, the first of 3, 6, 4, 5, 1, 0 is the exit code.\n\n| verb | |\n|---|---|\n")
 	for _, c := range root.Commands() {
 		fmt.Fprintf(&b, "| [%s](#lapse-%s) | %s |\n", c.Name(), c.Name(), c.Short)
+	}
+	b.WriteString("\n## Formats\n\n`-o` of run, report, retrieve and export takes:\n\n| format | file | what it is |\n|---|---|---|\n")
+	for _, f := range report.Formats {
+		fmt.Fprintf(&b, "| `%s` | .%s | %s |\n", f.Name, f.Ext, f.Doc)
 	}
 	for _, c := range root.Commands() {
 		writeCommand(&b, c)
