@@ -273,6 +273,6 @@ func TestASelectedEventIsShownOnTheTimeline(t *testing.T) {
 	page.until("shows the next event", `parseFloat(/range=([\d.]+)/.exec(location.hash)[1]) > 40`)
 	page.openIncidents()
 	page.see(`[data-incident-id="1"] [data-testid="evidence"] button`)
-	page.run(chromedp.Click(chromedp.CSS(`[data-incident-id="1"] [data-testid="evidence"] button`)))
+	page.run(chromedp.ScrollIntoView(chromedp.CSS(`[data-testid="incident"][data-incident-id="1"]`)), chromedp.Click(chromedp.CSS(`[data-incident-id="1"] [data-testid="evidence"] button`)))
 	page.until("shows the evidence's event", `parseFloat(/range=([\d.]+)/.exec(location.hash)[1]) < 20`)
 }

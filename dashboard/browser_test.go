@@ -216,6 +216,7 @@ func TestAWindowAppearsAndStaysAfterReload(t *testing.T) {
 
 	page.run(chromedp.Reload())
 	page.until("was reloaded", "window.notReloaded === undefined")
+	page.see(`[data-testid="incident-cause"]`)
 	if said := page.text(`[data-testid="incident"][data-incident-id="1"]`); !strings.Contains(said, "drain of node-b") || !strings.Contains(said, "route-outlives-pod") || !strings.Contains(said, "preStop") {
 		t.Errorf("the incident reads %q", said)
 	}

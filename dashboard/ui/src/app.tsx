@@ -21,6 +21,7 @@ export function App({ run, connection }: { run: Run; connection: Connection }) {
   const [prefs, setPrefs] = usePreferences();
   const [view, setView] = useView();
   const [toggled, setToggled] = useState<ReadonlyMap<number, boolean>>(new Map());
+  const [shownByHand, setShownByHand] = useState<ReadonlyMap<number, boolean>>(new Map()); // incidents
   const [helping, setHelping] = useState(false);
   const cursor = useRef<Cursor>(undefined);
   cursor.current ??= new Cursor();
@@ -50,9 +51,11 @@ export function App({ run, connection }: { run: Run; connection: Connection }) {
   useKeys(keys);
 
   const header = useMemo(() => <Header run={run} clock={clock} />, [run.version, clock]);
-  const openKey = [...opened].join();
+  const shown = new Set(run.incidents.filter((i) => shownByHand.get(i.id) ?? (view.window !== undefined && i.windows.includes(view.window))).map((i) => i.id));
+  const show = (id: number, open: boolean) => setShownByHand((t) => new Map(t).set(id, open));
+  const openKey = [[...opened].join(), [...shown].join()].join(";");
   const incidents = useMemo(
-    () => <Incidents run={run} clock={clock} opened={opened} focused={view.window} onToggle={toggle} onZoom={select} onEvent={selectEvent} />,
+    () => <Incidents run={run} clock={clock} shown={shown} onShow={show} opened={opened} focused={view.window} onToggle={toggle} onZoom={select} onEvent={selectEvent} />,
     [run.version, clock, openKey, view.window, whole.to],
   );
   const log = useMemo(

@@ -1,30 +1,27 @@
-import { useState } from "preact/hooks";
 import type { Clock } from "./clock";
 import { causeText, fixes, incidentDowntime, incidentErrors, incidentRequests, lasted, losses, mostHarmful, setOffBy, windowsOf } from "./incidents";
 import type { Incident } from "./model";
 import type { Run } from "./run";
 import { Windows, type WindowActions } from "./windows";
 
-interface IncidentsProps extends WindowActions { run: Run; clock: Clock }
+interface IncidentsProps extends WindowActions { run: Run; clock: Clock; shown: ReadonlySet<number>; onShow: (id: number, show: boolean) => void }
 
 /** Incidents tells what went wrong, the most harmful first, each once. Its windows, with their evidence, are the detail. */
-export function Incidents({ run, clock, ...actions }: IncidentsProps) {
-  const [toggled, setToggled] = useState<ReadonlyMap<number, boolean>>(new Map());
+export function Incidents({ run, clock, shown, onShow, ...actions }: IncidentsProps) {
   const incidents = mostHarmful(run.incidents);
   const loose = run.windows.filter((w) => !incidents.some((i) => i.windows.includes(w.id))); // not put together yet
-  const opened = (i: Incident) => toggled.get(i.id) ?? (actions.focused !== undefined && i.windows.includes(actions.focused));
   return (
     <section class="panel" aria-label="Incidents">
       <header class="panel-head"><h2>Incidents</h2><span class="faint">{run.windows.length ? "Select one to see its windows, and why" : run.live ? "None so far" : "None"}</span></header>
       {incidents.map((i) => (
-        <Card key={i.id} incident={i} run={run} clock={clock} shown={opened(i)} onOpen={(open) => setToggled((t) => new Map(t).set(i.id, open))} {...actions} />
+        <Card key={i.id} incident={i} run={run} clock={clock} shown={shown.has(i.id)} onOpen={(open) => onShow(i.id, open)} {...actions} />
       ))}
       {loose.length > 0 && <Windows windows={loose} run={run} clock={clock} {...actions} />}
     </section>
   );
 }
 
-interface CardProps extends IncidentsProps { incident: Incident; shown: boolean; onOpen: (open: boolean) => void }
+interface CardProps extends WindowActions { run: Run; clock: Clock; incident: Incident; shown: boolean; onOpen: (open: boolean) => void }
 
 function Card({ incident: i, run, clock, shown, onOpen, ...actions }: CardProps) {
   const windows = windowsOf(i, run.windows);
