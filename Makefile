@@ -116,9 +116,10 @@ test-e2e: sandbox bin/gotest
 	@status=0; LAPSE="$(CURDIR)/bin/lapse" bin/gotest -C sandbox -count=1 -timeout 40m -tags e2e -v ./e2e || status=$$?; \
 	bin/sandbox down; exit $$status
 
-golden:
+golden: $(UI)/node_modules
 	go test ./correlate ./record ./report ./deploy ./cmd/lapse -update
 	go test ./dashboard -run TestProtocolIsDocumented -update
+	npm --prefix $(UI) run types
 
 # Nothing else should run on the machine meanwhile. BENCH takes arguments, such as --only exact --runs 1 --length 5s.
 bench:

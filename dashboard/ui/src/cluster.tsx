@@ -3,7 +3,7 @@ import { useMemo, useState } from "preact/hooks";
 import { plural } from "./format";
 import { useVisible } from "./hooks";
 import { type Lane, nodeLanes, podLanes, present, watchGaps } from "./lanes";
-import type { Event, Ns, Service } from "./model";
+import type { Event, Ns, WatchedService } from "./model";
 import { bar, looks, lookOf, noData, paintReady, type Plot } from "./paint";
 import { type Frame, Row } from "./row";
 import { place, type Run } from "./run";
@@ -114,7 +114,7 @@ function nearest(events: Event[], places: Float64Array, at: Ns, { scale }: Frame
 }
 
 /** ReadyRow counts the endpoints of a Service that were ready, and hatches when there was none. */
-function ReadyRow({ frame, service: { name, endpoints: steps }, alone, now }: { frame: Frame; service: Service; alone: boolean; now: Ns }) {
+function ReadyRow({ frame, service: { name, endpoints: steps }, alone, now }: { frame: Frame; service: WatchedService; alone: boolean; now: Ns }) {
   const most = Math.max(...steps.map((s) => s.ready), 1);
   const least = Math.min(...steps.map((s) => s.ready));
   return (

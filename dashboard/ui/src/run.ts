@@ -1,4 +1,4 @@
-import { type BucketChunk, type Event, type Incident, type Ns, type Pod, type RunInfo, type Series, type Service, type Target, type Tool, type Unobserved, type Verdict, type Window } from "./model";
+import { type BucketChunk, type Event, type Incident, type Ns, type Pod, type RunInfo, type Series, type Target, type Tool, type Unobserved, type Verdict, type WatchedService, type Window } from "./model";
 
 /** A change of the state, as the server sends it. The protocol is described in dashboard/doc.go. */
 export interface Delta {
@@ -43,7 +43,7 @@ export class Run {
   get verdict(): Verdict | undefined { return this.one("verdict"); }
   get live(): boolean { return this.one<boolean>("live") ?? false; }
   get bucketWidth(): Ns { return this.one<Ns>("bucketWidth") ?? 1e9; }
-  get services(): Service[] { return this.one<Service[] | null>("services") ?? none; }
+  get services(): WatchedService[] { return this.one<WatchedService[] | null>("services") ?? none; }
   get incidents(): Incident[] { return this.one<Incident[] | null>("incidents") ?? none; }
   get unobserved(): Unobserved[] { return this.one<Unobserved[] | null>("unobserved") ?? none; }
 

@@ -4,7 +4,7 @@ import { podLanes, watchGaps } from "../src/lanes";
 import type { Event } from "../src/model";
 
 let id = 0;
-const event = (seen: number, e: Partial<Event>): Event => ({ id: ++id, seen, at: { earliest: seen, latest: seen }, kind: "", ...e });
+const event = (seen: number, e: Partial<Event>): Event => ({ id: ++id, seen, at: { earliest: seen, latest: seen }, kind: "run", ...e });
 
 test("a container that exits shows in its Pod's lane, though the Pod was ready again at once", () => {
   const object = { kind: "Pod", uid: "a", name: "web-a" };

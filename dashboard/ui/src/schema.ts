@@ -1,0 +1,1028 @@
+// Generated from report/timeline.schema.json by schema.mjs: npm run types.
+
+/**
+ * A length of time in nanoseconds, or an instant counted from t0, which may lie before it.
+ */
+export type Nanoseconds = number;
+/**
+ * Role says what a source does in its run. The list is closed.
+ * - workstation: measures from where it was started
+ * - coordinator: measures, watches and judges in the cluster
+ * - prober: only measures, and hands its facts to a coordinator
+ */
+export type Role = "workstation" | "coordinator" | "prober";
+/**
+ * TargetKind says how a target is probed, and with that what its failures can prove.
+ * - new: opens a fresh connection per request: what a new client of the Service sees.
+ * - reused: sends on persistent connections: what a client with a connection pool sees.
+ * - direct: sends to one endpoint's own address, past the Service's routes: evidence whether that Pod itself served.
+ * - control: sends to an echo server inside the prober: if this fails, the prober was the problem.
+ */
+export type TargetKind = "new" | "reused" | "direct" | "control";
+/**
+ * TriggerKind says what sort of change set an incident off. The list is closed.
+ * - drain: Object is the node: it had been cordoned when the Pods that the causes name were deleted
+ * - rollout: Object is the Deployment: Pods of one ReplicaSet were deleted while another of its ReplicaSets got Pods
+ * - pods-deleted: Object is the Pod, if it is one only
+ * - pod-exited: Object is the Pod: a container ended, and nobody had asked for it
+ */
+export type TriggerKind = "drain" | "rollout" | "pods-deleted" | "pod-exited";
+/**
+ * Confidence of a cause.
+ * - high: independent signs agree, and no rival fits as well
+ * - medium: the signs fit, and so does a rival
+ * - low: only closeness in time
+ */
+export type Confidence = "high" | "medium" | "low";
+/**
+ * WindowKind says what kind of trouble a window is.
+ * - outage: at least 3 requests, none of them answered
+ * - partial: a share of the requests failed
+ * - slow: answered, but later than --slow
+ */
+export type WindowKind = "outage" | "partial" | "slow";
+/**
+ * Basis says what a window's brackets rest on.
+ * - exact: 8 requests or more failed and none succeeded among them, so one good request proves health: the brackets hold the truth
+ * - statistical: only a share of requests failed, or too few to tell, or they timed out, which shows when answers usually come: the brackets hold the truth with 99 % probability
+ */
+export type Basis = "exact" | "statistical";
+/**
+ * Class says how a request ended, in one word. The list is closed.
+ * - ok: 2xx, or 3xx (redirects are not followed), whole and as expected
+ * - refused: ECONNREFUSED
+ * - reset: ECONNRESET or EPIPE
+ * - eof: closed by the peer before the reply's header was whole
+ * - timeout_connect: no connection within the timeout
+ * - timeout_response: connected, but no whole reply within the timeout
+ * - unreachable: EHOSTUNREACH, ENETUNREACH
+ * - dns: the name did not resolve
+ * - tls: handshake or certificate
+ * - http_5xx: a complete reply with status 500 to 599
+ * - http_4xx: a complete reply with status 400 to 499
+ * - body: reply malformed, cut short, or not as expected
+ * - no_slot: not sent: every allowed connection waited for an unresponsive target. A failure of the target.
+ * - notsent: not sent: we were too late ourselves. Unobserved, never down.
+ * - local: our own fault: EMFILE, EADDRNOTAVAIL, ENOBUFS, or a failure that a stop of the prober may have made. Unobserved, never down.
+ * - other: none of the above
+ */
+export type Class =
+  | "ok"
+  | "refused"
+  | "reset"
+  | "eof"
+  | "timeout_connect"
+  | "timeout_response"
+  | "unreachable"
+  | "dns"
+  | "tls"
+  | "http_5xx"
+  | "http_4xx"
+  | "body"
+  | "no_slot"
+  | "notsent"
+  | "local"
+  | "other";
+/**
+ * SparseCounts are counts as pairs of slot and count: [slot, count, slot, count, …], slots rising. The slots
+ * of a latency histogram are those of LatencyBin.
+ */
+export type SparseCounts = number[];
+/**
+ * EventKind says what changed. The list is closed.
+ * - pod-seen: To: its phase when first seen; Stamp: creationTimestamp; Detail: "watched" if it was created while we watched, "listed" if it was there before
+ * - pod-scheduled: To: the node; Stamp: the condition's
+ * - pod-container: a container's state: waiting, running, terminated. Detail: its name and reason; ExitCode when terminated; Count: its restarts when running; Stamp: startedAt, finishedAt
+ * - pod-ready: the Ready condition: "true", "false"; Stamp: lastTransitionTime
+ * - pod-deleted: deletion was requested; Grace; Stamp: deletionTimestamp − grace period
+ * - pod-phase: Pending, Running, Succeeded, Failed; Detail: reason
+ * - pod-gone: the object was deleted; Detail: "relist" if a relist found it missing, or "no longer selected"
+ * - node-ready: the Ready condition: "true", "false", "unknown"
+ * - node-schedulable: "true", "false" (cordoned)
+ * - service: Detail: what changed
+ * - kube-event: To: its reason; Detail: its message; Stamp: with nanoseconds where its name carries them
+ * - run: From/To: "baseline", "measuring", "settling", "ended"; Detail: why, where the end was not the planned one
+ * - command: the wrapped command: To "running", "exited"; ExitCode; Detail: the command line
+ * - command-output: Detail: one line
+ * - target: Object.Name: the target; To: "measuring", "ended"
+ * - watch-gap: changes between Since and Seen may have been missed; Object.Kind: what is watched, empty if it is all that is; Detail: why
+ * - watch-lane: Object.Kind: what is watched; To: "on", "off"; Detail: why
+ * - prober-stall: the prober was stopped between Since and Seen: its pacing thread, which wakes every millisecond, did not run for longer than a request may be late (SIGSTOP, a frozen machine, no CPU)
+ * - request-error: the first request of a target to fail for this reason, sent at Since and over at Seen. Object.Name: the target; To: its class; Status; Detail: the reason
+ * - address-failed: between Since and Seen, a target's connections went to another address of its name because Addr had failed. Object.Name: the target; To: the class; Count: how many connections so far; Detail: what the first one met
+ * - hammer: background load: To "running" with hey's flags as Detail, then "ended" with its summary as JSON, or why it failed
+ */
+export type EventKind =
+  | "pod-seen"
+  | "pod-scheduled"
+  | "pod-container"
+  | "pod-ready"
+  | "pod-deleted"
+  | "pod-phase"
+  | "pod-gone"
+  | "endpoint"
+  | "node-ready"
+  | "node-schedulable"
+  | "node-gone"
+  | "service"
+  | "kube-event"
+  | "run"
+  | "command"
+  | "command-output"
+  | "target"
+  | "watch-gap"
+  | "watch-lane"
+  | "prober-stall"
+  | "request-error"
+  | "address-failed"
+  | "hammer";
+/**
+ * Result of a verdict.
+ */
+export type Result = "pass" | "fail" | "inconclusive" | "ungated";
+/**
+ * GateOutcome is what the error bars say about a gate.
+ */
+export type GateOutcome = "pass" | "fail" | "undecided";
+
+/**
+ * A Timeline is a judged run: the whole of timeline.json, and what every report and the page show.
+ *
+ * All instants and lengths are integer nanoseconds counted from T0. What is uncertain is a pair of
+ * bounds. What was not seen is absent, never zero.
+ */
+export interface Timeline {
+  schemaVersion: 2;
+  tool: Tool;
+  t0: string;
+  run: RunInfo;
+  /**
+   * who measured and watched; absent where the recording names none
+   */
+  sources?: Source[];
+  targets: Target[];
+  /**
+   * what reports lead with: windows that belong together
+   */
+  incidents: Incident[];
+  windows: Window[];
+  unobserved: Unobserved[];
+  /**
+   * every failed request of judged targets, up to a cap
+   */
+  failures: Failure[];
+  /**
+   * how many failures the cap left out
+   */
+  failuresTruncated?: number;
+  buckets: Buckets;
+  events: Event[];
+  /**
+   * those whose endpoints were watched
+   */
+  services: WatchedService[];
+  pods: Pod[];
+  verdict: Verdict;
+  hammer?: Hammer;
+}
+/**
+ * Tool names the program that judged the run.
+ */
+export interface Tool {
+  name: string;
+  version: string;
+}
+/**
+ * RunInfo says what was asked for and what ran.
+ */
+export interface RunInfo {
+  id: string;
+  services?: Service[];
+  urls?: string[];
+  duration: Nanoseconds;
+  baseline: Nanoseconds;
+  settle: Nanoseconds;
+  timeout: Nanoseconds;
+  join: Nanoseconds;
+  slow: Nanoseconds;
+  resolution?: Nanoseconds;
+  /**
+   * the share of the time that must have been observed for a run to pass
+   */
+  minCoverage?: number;
+  command?: Command;
+  cluster?: Cluster;
+  /**
+   * why the run ended before it was due to
+   */
+  aborted?: string;
+  planned?: Nanoseconds;
+  /**
+   * the recording ends before the run did: Duration is what was recorded, and nothing is said of the time after
+   */
+  truncated?: boolean;
+  /**
+   * why not all of the run is on disk; what is said here was judged from all of it
+   */
+  unsaved?: string;
+  /**
+   * the run goes on: what follows may still change
+   */
+  live?: boolean;
+}
+/**
+ * A Service is a Kubernetes Service as it was when the run began.
+ */
+export interface Service {
+  namespace: string;
+  name: string;
+  clusterIP?: string;
+  /**
+   * "80/TCP → http"
+   */
+  ports?: string[];
+  /**
+   * the ports that are measured, by name or number
+   */
+  measured?: string[];
+}
+/**
+ * Command is the wrapped command.
+ */
+export interface Command {
+  args: string[];
+  start?: Nanoseconds;
+  end?: Nanoseconds;
+  exitCode?: number;
+}
+/**
+ * Cluster describes where the run took place, as far as the rights to see it went.
+ */
+export interface Cluster {
+  version?: string;
+  proxyMode?: string;
+}
+/**
+ * A Source is a process that measured or watched, with a clock of its own.
+ */
+export interface Source {
+  id: number;
+  name: string;
+  role: Role;
+  node?: string;
+  zone?: string;
+  clock?: SourceClock;
+  /**
+   * requests of its judged targets that it sent late
+   */
+  late: number;
+  /**
+   * how often it was stopped
+   */
+  stalls: number;
+  /**
+   * the worst of its judged targets'; absent if it has none
+   */
+  coverage?: number;
+  /**
+   * stretches, from Earliest to Latest, of which what it measured is not on record
+   */
+  lost?: Instant[];
+}
+/**
+ * A SourceClock is how a source's clock stood against the run's.
+ */
+export interface SourceClock {
+  min: Nanoseconds;
+  max: Nanoseconds;
+  /**
+   * how often the two were compared
+   */
+  exchanges: number;
+  /**
+   * how often it jumped against the run's, as where its machine was suspended
+   */
+  jumps?: number;
+}
+/**
+ * An Instant lies somewhere between Earliest and Latest, both inclusive.
+ */
+export interface Instant {
+  earliest: Nanoseconds;
+  latest: Nanoseconds;
+}
+/**
+ * Target is one target's totals over the run.
+ */
+export interface Target {
+  id: number;
+  name: string;
+  kind: TargetKind;
+  url: string;
+  source?: string;
+  node?: string;
+  service?: string;
+  /**
+   * the name of the Service's port; absent if it has none
+   */
+  portName?: string;
+  addr?: string;
+  pod?: string;
+  podUID?: string;
+  podNode?: string;
+  /**
+   * asked for, requests per second
+   */
+  rate: number;
+  /**
+   * of kind reused: how many persistent ones are kept
+   */
+  connections?: number;
+  /**
+   * requests whose outcome tells something of the target: ok + failed
+   */
+  sent: number;
+  ok: number;
+  failed: number;
+  /**
+   * requests our own fault kept from telling anything: classes notsent and local
+   */
+  notSent: number;
+  /**
+   * sent more than max(1 interval, 5 ms) after due
+   */
+  late: number;
+  /**
+   * of the ok ones, those that a stop of the prober may have delayed: they have no part in latency and slow windows
+   */
+  delayed?: number;
+  /**
+   * how many requests ended in each class
+   */
+  classes: {
+    [k: string]: number;
+  };
+  /**
+   * reused: how many ok requests were the first on their connection
+   */
+  newConnections?: number;
+  /**
+   * addresses of its name that failed before another one answered: requests that succeeded, late
+   */
+  failedAddresses?: FailedAddress[];
+  /**
+   * sent ÷ measured time
+   */
+  achievedRate: number;
+  resolution: Nanoseconds;
+  gapLimit?: Nanoseconds;
+  /**
+   * observed ÷ measured time, 0 to 1
+   */
+  coverage: number;
+  /**
+   * observed by at least one of the sources that send the same to the same Service; absent if there is one
+   */
+  sharedCoverage?: number;
+  measured: Instant;
+  slowFrom?: Nanoseconds;
+  /**
+   * every ok request took longer than --slow, or 500 ms: that is how the target answers, and no window
+   */
+  alwaysSlow?: boolean;
+  latency?: Latency;
+}
+/**
+ * A FailedAddress is one of several addresses of a target's name that failed when connections were made. They went to another one
+ * then, in the time that was left; where none accepted, the request failed. Of each target the first 8 different ones are counted.
+ */
+export interface FailedAddress {
+  addr: string;
+  /**
+   * what came of connecting to it
+   */
+  class: string;
+  /**
+   * the same in the words of the first failure
+   */
+  text: string;
+  /**
+   * made to another address for that reason, but for those during which the prober was stopped; at least so many, while the run goes on or where it broke off
+   */
+  connections: number;
+  during: Instant;
+}
+/**
+ * Latency are quantiles of the time from Due to Done.
+ */
+export interface Latency {
+  p50: Nanoseconds;
+  p90: Nanoseconds;
+  p99: Nanoseconds;
+  p999: Nanoseconds;
+  max: Nanoseconds;
+}
+/**
+ * An Incident is what a reader is told once: windows of any targets that overlap, or that the same change set off. Its windows
+ * are the detail.
+ */
+export interface Incident {
+  /**
+   * from 1, by start
+   */
+  id: number;
+  /**
+   * their IDs, by start
+   */
+  windows: number[];
+  /**
+   * their targets, the one that lost most first
+   */
+  targets: string[];
+  start: Instant;
+  end: Instant;
+  /**
+   * over its windows, as there
+   */
+  sent: number;
+  failed: number;
+  slow?: number;
+  downtime: Length;
+  open?: boolean;
+  /**
+   * not final: later requests may change it
+   */
+  live?: boolean;
+  /**
+   * failures by class
+   */
+  classes: {
+    [k: string]: number;
+  };
+  /**
+   * what set it off, as far as its causes name a Pod, by time; empty if that is not known
+   */
+  triggers: Trigger[];
+  /**
+   * each rule once, the one that explains most failures first
+   */
+  causes: IncidentCause[];
+}
+/**
+ * A Length of time is at least Min and at most Max.
+ */
+export interface Length {
+  min: Nanoseconds;
+  max: Nanoseconds;
+}
+/**
+ * A Trigger is the change in the cluster that set an incident off.
+ */
+export interface Trigger {
+  kind: TriggerKind;
+  object?: Object;
+  /**
+   * the ID of the event that shows it: the cordon, the first Pod's deletion, the exit
+   */
+  event: number;
+  at: Instant;
+  /**
+   * the names of the Pods it ended, as far as the causes name them
+   */
+  pods: string[];
+  /**
+   * "drain of node2"
+   */
+  text: string;
+}
+/**
+ * An Object names a thing in the cluster.
+ */
+export interface Object {
+  kind?: string;
+  namespace?: string;
+  name?: string;
+  uid?: string;
+  /**
+   * the node it runs on
+   */
+  node?: string;
+}
+/**
+ * An IncidentCause is a cause of one or several windows of an incident, in the words it has where it was measured best.
+ */
+export interface IncidentCause {
+  /**
+   * "route-outlives-pod"; "unexplained" is an honest answer
+   */
+  rule: string;
+  confidence: Confidence;
+  /**
+   * one sentence with names and figures
+   */
+  text: string;
+  /**
+   * what to change, with a number in it
+   */
+  fix?: string;
+  evidence: Evidence[];
+  /**
+   * other rules that fit, with why they rank lower
+   */
+  rivals: string[];
+  /**
+   * how many of the window's failures it can have made; absent if all
+   */
+  explains?: number;
+  /**
+   * the numbers the text and the fix rest on
+   */
+  measures?: Measure[];
+  /**
+   * the IDs of those of which it is the most likely cause
+   */
+  windows: number[];
+  /**
+   * their failures
+   */
+  failed: number;
+}
+/**
+ * Evidence is one fact a cause rests on.
+ */
+export interface Evidence {
+  /**
+   * the ID of an event
+   */
+  event?: number;
+  /**
+   * the name of a target
+   */
+  target?: string;
+  at?: Instant;
+  text: string;
+}
+/**
+ * A Measure is a number with a name and bounds.
+ */
+export interface Measure {
+  /**
+   * "route-lag"
+   */
+  name: string;
+  /**
+   * the name of the Pod it is about
+   */
+  object: string;
+  /**
+   * the node whose routes they are: the prober's
+   */
+  node?: string;
+  length: Length;
+}
+/**
+ * A Window is a stretch in which requests to one target failed. Start and End are brackets: the
+ * trouble began after the last good request and no later than the first failure was known.
+ *
+ * 	ok ok x x x ok   →   start ∈ [1,2]  end ∈ [4,5]
+ */
+export interface Window {
+  /**
+   * from 1, by start
+   */
+  id: number;
+  target: string;
+  kind: WindowKind;
+  basis: Basis;
+  start: Instant;
+  end: Instant;
+  length: Length;
+  /**
+   * the failures and the requests amid them; of fewer than 3 failures with none amid them, all within the brackets
+   */
+  sent: number;
+  failed: number;
+  /**
+   * in a window of kind slow, which has no failures: the slow successes
+   */
+  slow?: number;
+  /**
+   * failed ÷ sent; of kind slow: slow ÷ sent
+   */
+  share: number;
+  downtime: Length;
+  blackout?: Length;
+  /**
+   * failures by class
+   */
+  classes: {
+    [k: string]: number;
+  };
+  /**
+   * who answered the successes inside
+   */
+  backends?: {
+    [k: string]: number;
+  };
+  /**
+   * what its failures said, where their class alone does not tell what was wrong
+   */
+  errors?: ErrorText[];
+  cut?: Instant;
+  open: Open;
+  most?: Most;
+  /**
+   * not final: later requests may change it
+   */
+  live?: boolean;
+  /**
+   * most likely first; never empty in a judged window
+   */
+  causes: Cause[];
+}
+/**
+ * An ErrorText is why requests of a class failed. The first 3 different texts of each target and class are kept: others may
+ * have failed for further reasons.
+ */
+export interface ErrorText {
+  class: string;
+  text: string;
+  first: Instant;
+}
+/**
+ * Open tells at which side a window's bracket ends for want of observation, not at a good request.
+ */
+export interface Open {
+  start: boolean;
+  end: boolean;
+}
+/**
+ * Most bounds an open window that unobserved time cuts: by the good requests beyond that time, and as if all of it had been
+ * down. A window that measuring began or ended in has no such bound.
+ */
+export interface Most {
+  length: Nanoseconds;
+  downtime: Nanoseconds;
+}
+/**
+ * A Cause is why a window opened, with what speaks for it and what else it could be.
+ */
+export interface Cause {
+  /**
+   * "route-outlives-pod"; "unexplained" is an honest answer
+   */
+  rule: string;
+  confidence: Confidence;
+  /**
+   * one sentence with names and figures
+   */
+  text: string;
+  /**
+   * what to change, with a number in it
+   */
+  fix?: string;
+  evidence: Evidence[];
+  /**
+   * other rules that fit, with why they rank lower
+   */
+  rivals: string[];
+  /**
+   * how many of the window's failures it can have made; absent if all
+   */
+  explains?: number;
+  /**
+   * the numbers the text and the fix rest on
+   */
+  measures?: Measure[];
+}
+/**
+ * Unobserved is time in which a target was not measured: neither up nor down.
+ */
+export interface Unobserved {
+  target: string;
+  start: Nanoseconds;
+  end: Nanoseconds;
+  /**
+   * "not sent", "prober stalled", "local fault", "run ended early", "record damaged", "clock jumped"
+   */
+  reason: string;
+}
+/**
+ * A Failure is one failed request.
+ */
+export interface Failure {
+  target: string;
+  seq: number;
+  due: Nanoseconds;
+  sent: Nanoseconds;
+  done: Nanoseconds;
+  class: Class;
+  code?: number;
+  backend?: string;
+  reused?: boolean;
+  dns?: Nanoseconds;
+  connect?: Nanoseconds;
+  tls?: Nanoseconds;
+  firstByte?: Nanoseconds;
+  error?: Nanoseconds;
+}
+/**
+ * Buckets are per-target series over slots of Width, slot i beginning at i × Width after T0, by the
+ * instant a request was sent.
+ */
+export interface Buckets {
+  width: Nanoseconds;
+  targets: {
+    [k: string]: BucketSeries;
+  };
+}
+/**
+ * BucketSeries holds one entry per slot. A slot with Sent 0 was not measured.
+ */
+export interface BucketSeries {
+  sent: number[];
+  failed: number[];
+  /**
+   * share of the slot not observed, 0 to 1
+   */
+  unobserved: number[];
+  /**
+   * of ok requests, from Due
+   */
+  latency: SparseCounts[];
+  /**
+   * Classes tells of which class the failed requests are: for each class that occurs, pairs of the
+   * index of a slot and how many of its requests failed so.
+   */
+  classes?: {
+    [k: string]: SparseCounts;
+  };
+}
+/**
+ * Event is a fact of the timeline with its place on it.
+ */
+export interface Event {
+  id: number;
+  seen: Nanoseconds;
+  at: Instant;
+  stamp?: string;
+  writer?: string;
+  /**
+   * the name of who learned of it; absent in a run with one source
+   */
+  source?: string;
+  kind: EventKind;
+  from?: string;
+  to?: string;
+  object?: Object;
+  addr?: string;
+  detail?: string;
+  /**
+   * NAMESPACE/NAME of the Service an endpoint is of
+   */
+  service?: string;
+  /**
+   * the name of the Service's port an endpoint is of; absent if it has none
+   */
+  portName?: string;
+  /**
+   * the number of an endpoint's own port
+   */
+  port?: number;
+  /**
+   * of a container or command that ended
+   */
+  exitCode?: number;
+  grace?: Nanoseconds;
+  /**
+   * how often it happened so far: a container's restarts, connections that passed an address over
+   */
+  count?: number;
+  /**
+   * the HTTP status of a failed request; absent if no status line was read
+   */
+  status?: number;
+}
+/**
+ * A WatchedService is a Service whose endpoints were watched.
+ */
+export interface WatchedService {
+  /**
+   * NAMESPACE/NAME; empty where the recording does not say
+   */
+  name: string;
+  /**
+   * each time their number changed, by time; never empty
+   */
+  endpoints: EndpointStep[];
+}
+/**
+ * An EndpointStep is how many endpoints a Service had from At on. A Pod counts once, whatever addresses and ports it has; an
+ * address counts where no Pod is named.
+ */
+export interface EndpointStep {
+  at: Instant;
+  ready: number;
+  /**
+   * ready, or terminating and still serving
+   */
+  serving: number;
+}
+/**
+ * Pod is one Pod's life, as far as it was seen. Instants taken from the watch are when the change
+ * happened; those taken from the traffic (Stopped, FirstOK, LastOK, LastFailure) rest on the run's own clock alone.
+ */
+export interface Pod {
+  namespace: string;
+  name: string;
+  uid: string;
+  node?: string;
+  ip?: string;
+  created?: Instant;
+  scheduled?: Instant;
+  started?: Instant;
+  ready?: Instant;
+  deleted?: Instant;
+  killing?: Instant;
+  notReady?: Instant;
+  endpointReady?: Instant;
+  endpointNotReady?: Instant;
+  endpointRemoved?: Instant;
+  stopped?: Instant;
+  exited?: Instant;
+  gone?: Instant;
+  exitCode?: number;
+  firstOk?: Nanoseconds;
+  lastOk?: Nanoseconds;
+  lastFailure?: Nanoseconds;
+  /**
+   * for the lane: what it was from when on
+   */
+  states: PodState[];
+}
+/**
+ * PodState is a stretch of a Pod's lane. It lasts until the next one's Start.
+ */
+export interface PodState {
+  start: Nanoseconds;
+  /**
+   * pending, creating, running, ready, terminating+serving, terminating, gone, crashed
+   */
+  state: "pending" | "creating" | "running" | "ready" | "terminating+serving" | "terminating" | "gone" | "crashed";
+}
+/**
+ * Verdict is the run in one word, and the figures it rests on. Where several targets are judged,
+ * failed adds over them and the others are the worst target's.
+ */
+export interface Verdict {
+  result: Result;
+  exitCode: number;
+  /**
+   * why, in sentences; what makes a run inconclusive
+   */
+  reasons: string[];
+  gates: GateResult[];
+  sent: number;
+  failed: number;
+  errorRate: number;
+  /**
+   * of kind outage or partial
+   */
+  windows: number;
+  downtime: Downtime;
+  longestWindow?: Length;
+  longestBlackout?: Length;
+  /**
+   * what is worth knowing and makes no window, in sentences
+   */
+  notes?: string[];
+  detectionLimit: Nanoseconds;
+  /**
+   * the worst judged target's; of targets that send the same from several sources, what they have together
+   */
+  coverage: number;
+  latencyP99?: Nanoseconds;
+  validity: Validity;
+}
+/**
+ * GateResult is one gate, judged.
+ */
+export interface GateResult {
+  expr: string;
+  outcome: GateOutcome;
+  value?: Range;
+}
+/**
+ * Range holds a gate's value in the gate's unit: nanoseconds, a count, or a ratio from 0 to 1.
+ */
+export interface Range {
+  min: number;
+  max: number;
+  /**
+   * it may be more than Max: a window was under way when measuring began or ended
+   */
+  open?: boolean;
+}
+/**
+ * Downtime is request-weighted: the time a service failing every request would need to lose as many. Its bounds hold what may
+ * lie in unobserved time, too.
+ */
+export interface Downtime {
+  total: Length;
+  /**
+   * it may be more than Total.Max: a window was under way when measuring began or ended
+   */
+  open?: boolean;
+}
+/**
+ * Validity tells how good the measurement itself was.
+ */
+export interface Validity {
+  /**
+   * share of requests of judged targets sent late
+   */
+  late: number;
+  notSent: number;
+  watchGaps: number;
+  unobserved: Nanoseconds;
+  /**
+   * "ok", "absent", or what went wrong
+   */
+  control: string;
+  stalls: number;
+  /**
+   * watched kinds we had no right to see
+   */
+  lanesOff?: string[];
+  /**
+   * Pods with an endpoint that were never probed at their own address, in a run that probes some
+   */
+  notProbed?: number;
+}
+/**
+ * Hammer is the background load beside the probes, made with rakyll/hey. It keeps the Service busy, as a drain would find
+ * it. It is no evidence: no window, no downtime and no gate rests on it, and what it counts as well may have failed, for
+ * hey sends a request again without a word when a kept connection dies, and does not notice a reply that is cut off.
+ */
+export interface Hammer {
+  /**
+   * hey's flags
+   */
+  args: string;
+  start?: Nanoseconds;
+  end?: Nanoseconds;
+  summary?: HammerSummary;
+  /**
+   * why it failed
+   */
+  error?: string;
+}
+/**
+ * HammerSummary is what the background load saw, in a closed loop: a worker sends its next request when the last one has
+ * ended. So it slows down with the Service, and says nothing of when requests failed.
+ */
+export interface HammerSummary {
+  duration: Nanoseconds;
+  /**
+   * that ended, with a reply or an error
+   */
+  requests: number;
+  /**
+   * requests ÷ duration, per second
+   */
+  rate: number;
+  /**
+   * requests cut off, for they had no reply a second after the load's end; they are neither in requests nor in errors
+   */
+  unanswered?: number;
+  /**
+   * of the bodies whose length was announced, whether or not they came whole
+   */
+  bytes?: number;
+  latency?: HammerLatency;
+  /**
+   * how many replies had each HTTP status code
+   */
+  statuses: {
+    [k: string]: number;
+  };
+  /**
+   * how many requests got no reply, by error text without what differs from connection to connection
+   */
+  errors: {
+    [k: string]: number;
+  };
+}
+/**
+ * HammerLatency is how long replies took from when their requests were sent, not from when they were due. A quantile
+ * is absent where hey did not say it.
+ */
+export interface HammerLatency {
+  mean: Nanoseconds;
+  min: Nanoseconds;
+  p50?: Nanoseconds;
+  p90?: Nanoseconds;
+  p95?: Nanoseconds;
+  p99?: Nanoseconds;
+  max: Nanoseconds;
+}
