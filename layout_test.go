@@ -35,7 +35,7 @@ var mayImport = map[string][]string{
 	"report":                    {"hint", "timeline", "correlate/model", "correlate/verdict", "correlate/compare"},
 	"report/schematest":         {"report"},
 	"dashboard":                 {},
-	"dashboard/internal/sample": {"timeline", "correlate/cluster", "correlate/model"},
+	"dashboard/internal/sample": {"timeline", "correlate/cluster", "correlate/incidents", "correlate/model"},
 	"dashboard/ui/dev":          {"dashboard", "dashboard/internal/sample", "correlate/model", "timeline"},
 	"dashboard/ui/picture":      {},
 	"deploy":                    {"hint", "timeline", "kube"},
