@@ -392,6 +392,9 @@ func (t *Tracker) buckets(snapshots []*snapshot) model.Buckets {
 		s.series.widen(b.Width)
 		series := clock.series(s.series.publish(n), b.Width)
 		noteUnobserved(&series, b.Width, clock.periods(s.unobserved))
+		if s.target.Kind == timeline.Direct {
+			series = series.Measured()
+		}
 		b.Targets[s.target.Name] = series
 	}
 	return b

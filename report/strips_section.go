@@ -434,7 +434,7 @@ func (c *chart) podRows(pod model.Pod, label string) []row {
 	for _, t := range c.tl.Targets {
 		series, ok := c.tl.Buckets.Targets[t.Name]
 		if ok && t.Kind == timeline.Direct && t.PodUID == pod.UID && t.Failed > 0 {
-			rows = append(rows, row{c.directLabel(t), c.strip(t, series, c.column(t.Measured.Earliest), c.column(t.Measured.Latest))})
+			rows = append(rows, row{c.directLabel(t), c.strip(t, series.Whole(), c.column(t.Measured.Earliest), c.column(t.Measured.Latest))})
 		}
 	}
 	return rows

@@ -180,13 +180,14 @@ func (p *page) showBuckets(tl *model.Timeline) {
 		p.put("bucketWidth", p.width)
 	}
 	for name, s := range tl.Buckets.Targets {
-		last := max(0, len(s.Sent)-1) / chunkSlots
-		for c := p.chunks[name]; c <= last && len(s.Sent) > 0; c++ {
-			from, to := c*chunkSlots, min((c+1)*chunkSlots, len(s.Sent))
+		end := s.Start + len(s.Sent)
+		last := max(0, end-1) / chunkSlots
+		for c := max(p.chunks[name], s.Start/chunkSlots); c <= last && len(s.Sent) > 0; c++ {
+			from, to := max(0, c*chunkSlots-s.Start), min((c+1)*chunkSlots, end)-s.Start
 			p.put("bucket/"+name+"/"+strconv.Itoa(c), chunk{
-				Start: from, Sent: s.Sent[from:to], Failed: s.Failed[from:to],
+				Start: s.Start + from, Sent: s.Sent[from:to], Failed: s.Failed[from:to],
 				Unobserved: s.Unobserved[from:to], Latency: s.Latency[from:to],
-				Classes: classesWithin(s.Classes, from, to),
+				Classes: classesWithin(s.Classes, s.Start+from, s.Start+to),
 			})
 		}
 		if tl.Run.Live {
@@ -226,7 +227,7 @@ func (p *page) firstOpenChunk(tl *model.Timeline, last int) int {
 // dropChunks forgets all series, because the slots have another width now.
 func (p *page) dropChunks(tl *model.Timeline) {
 	for name, open := range p.chunks {
-		for c := 0; c <= open+len(tl.Buckets.Targets[name].Sent)/chunkSlots+3; c++ {
+		for c := 0; c <= open+(tl.Buckets.Targets[name].Start+len(tl.Buckets.Targets[name].Sent))/chunkSlots+3; c++ {
 			p.store.Delete("bucket/" + name + "/" + strconv.Itoa(c))
 		}
 	}

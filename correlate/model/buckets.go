@@ -1,5 +1,7 @@
 package model
 
+import "slices"
+
 // Halve returns the same counts in half as many slots, each twice as wide, for a reader to whom the
 // series are too long. Nothing is lost but resolution; b is not changed.
 func (b Buckets) Halve() Buckets {
@@ -11,7 +13,12 @@ func (b Buckets) Halve() Buckets {
 }
 
 func (s BucketSeries) halve() BucketSeries {
+	if s.Start%2 == 1 { // pairs begin at even slots
+		s.Start--
+		s.Sent, s.Failed, s.Unobserved, s.Latency = padded(1, s.Sent), padded(1, s.Failed), padded(1, s.Unobserved), padded(1, s.Latency)
+	}
 	h := BucketSeries{
+		Start:      s.Start / 2,
 		Sent:       inPairs(s.Sent, func(a, b int) int { return a + b }),
 		Failed:     inPairs(s.Failed, func(a, b int) int { return a + b }),
 		Unobserved: inPairs(s.Unobserved, func(a, b float64) float64 { return a + b }),
@@ -56,4 +63,33 @@ func halveSlots(counts SparseCounts) SparseCounts {
 		halved = append(halved, slot, n)
 	}
 	return halved
+}
+
+// Whole returns the series from slot 0 on.
+func (s BucketSeries) Whole() BucketSeries {
+	if s.Start == 0 {
+		return s
+	}
+	return BucketSeries{
+		Sent: padded(s.Start, s.Sent), Failed: padded(s.Start, s.Failed), Unobserved: padded(s.Start, s.Unobserved), Latency: padded(s.Start, s.Latency),
+		Classes: s.Classes,
+	}
+}
+
+func padded[T any](by int, list []T) []T { return append(make([]T, by, by+len(list)), list...) }
+
+// Measured returns the series without the slots before the first, and after the last, in which something was sent, or not observed.
+func (s BucketSeries) Measured() BucketSeries {
+	empty := func(i int) bool { return s.Sent[i] == 0 && s.Unobserved[i] == 0 }
+	from, to := 0, len(s.Sent)
+	for to > 0 && empty(to-1) {
+		to--
+	}
+	for from < to && empty(from) {
+		from++
+	}
+	return BucketSeries{
+		Start: s.Start + from, Classes: s.Classes,
+		Sent: slices.Clone(s.Sent[from:to]), Failed: slices.Clone(s.Failed[from:to]), Unobserved: slices.Clone(s.Unobserved[from:to]), Latency: slices.Clone(s.Latency[from:to]),
+	}
 }

@@ -2,6 +2,7 @@ package model
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -22,8 +23,8 @@ func TestHalvedSlotsHoldTheSameCounts(t *testing.T) {
 	if diff := cmp.Diff(want, whole.Halve()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if n := reflect.TypeFor[BucketSeries]().NumField(); n != 5 {
-		t.Errorf("a series has %d members, and Halve knows 5", n)
+	if n := reflect.TypeFor[BucketSeries]().NumField(); n != 6 {
+		t.Errorf("a series has %d members, and Halve knows 6", n)
 	}
 }
 
@@ -33,4 +34,24 @@ func histograms(of ...SparseCounts) []Histogram {
 		list[i] = NewHistogram(counts)
 	}
 	return list
+}
+
+func TestSlotsThatAreLeftOutAreWhereTheyWere(t *testing.T) {
+	whole := BucketSeries{
+		Sent: []int{0, 0, 0, 4, 0, 2, 0, 0}, Failed: []int{0, 0, 0, 1, 0, 2, 0, 0}, Unobserved: []float64{0, 0, 0, 0.5, 0, 0, 0, 0.25},
+		Latency: make([]Histogram, 8), Classes: map[string]SparseCounts{"refused": {3, 1, 5, 2}},
+	}
+	measured := whole.Measured()
+	if measured.Start != 3 || len(measured.Sent) != 5 || len(measured.Latency) != 5 {
+		t.Fatalf("%+v, want the slots 3 to 7", measured)
+	}
+	if again := measured.Whole(); !slices.Equal(again.Sent, whole.Sent) || !slices.Equal(again.Failed, whole.Failed) || !slices.Equal(again.Unobserved, whole.Unobserved) {
+		t.Errorf("%+v, want %+v", again, whole)
+	}
+	of := func(s BucketSeries) BucketSeries {
+		return Buckets{Targets: map[string]BucketSeries{"": s}}.Halve().Targets[""]
+	}
+	if got, want := of(measured).Whole(), of(whole); !slices.Equal(got.Sent, want.Sent) || !slices.Equal(got.Failed, want.Failed) || !slices.Equal(got.Unobserved, want.Unobserved) {
+		t.Errorf("halved %+v, want %+v", got, want)
+	}
 }

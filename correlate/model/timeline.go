@@ -339,6 +339,7 @@ type Buckets struct {
 
 // BucketSeries holds one entry per slot. A slot with Sent 0 was not measured.
 type BucketSeries struct {
+	Start      int         `json:"start,omitzero"` // index of the first slot in the lists below; only those of direct targets leave out slots
 	Sent       []int       `json:"sent"`
 	Failed     []int       `json:"failed"`
 	Unobserved []float64   `json:"unobserved"` // share of the slot not observed, 0 to 1

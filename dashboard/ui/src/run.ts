@@ -117,6 +117,10 @@ function joined(chunks: BucketChunk[]): Series {
   for (const chunk of chunks.sort((a, b) => a.start - b.start)) {
     for (let i = 0; i < chunk.sent.length; i++) {
       const slot = chunk.start + i;
+      for (let before = series.sent.length; before < slot; before++) { // not measured
+        series.sent[before] = series.failed[before] = series.unobserved[before] = 0;
+        series.latency[before] = none;
+      }
       series.sent[slot] = chunk.sent[i]!;
       series.failed[slot] = chunk.failed[i] ?? 0;
       series.unobserved[slot] = chunk.unobserved?.[i] ?? 0;
