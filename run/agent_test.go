@@ -72,7 +72,7 @@ func TestAPodThatIsToldToGoWaitsForWhoFetches(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := idleAgent(t, &Options{Spec: Spec{Hold: 10 * time.Minute}})
-				defer a.m.live.end()
+				defer a.m.live.end(nil)
 				signals := make(chan os.Signal, 1)
 				go test.do(t, a, signals)
 				started := time.Now()
@@ -114,7 +114,7 @@ func TestARunOfACommandEndsWhenItsWorkstationIsNotHeardOf(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := idleAgent(t, &Options{ExternalCommand: true, Spec: Spec{WorkstationTimeout: test.limit, MaxDuration: 2 * time.Hour, Baseline: time.Nanosecond}})
-				defer a.m.live.end()
+				defer a.m.live.end(nil)
 				a.m.overdue = a.overdue
 				a.m.add(timeline.Meta{T0: a.m.clock.T0()})
 				a.m.phase = phaseBaseline
@@ -166,7 +166,7 @@ func TestAnEvictedAgentSaysByWhom(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := idleAgent(t, &Options{})
-	defer a.m.live.end()
+	defer a.m.live.end(nil)
 	a.m.client = client
 	if got := a.removal(); got != "the measuring Pod was evicted from node2, as a drain does (EvictionByEvictionAPI: Eviction API: evicting)" {
 		t.Errorf("got %q", got)

@@ -26,8 +26,8 @@ func windowIsShownWithinASecond(t *testing.T) {
 	looks, stop := context.WithCancel(t.Context())
 	stop() // it does not wait
 	defer p.look(looks)()
-	l := newLive(nil, newScreen(io.Discard, 0), p)
-	defer l.end()
+	l := newLive(nil, observers(newScreen(io.Discard, 0), p, nil)...)
+	defer l.end(nil)
 	l.add(timeline.Meta{Options: timeline.Options{Join: time.Second, Slow: time.Second, Timeout: 800 * time.Millisecond}})
 	l.add(timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 100})
 	l.add(timeline.Event{ID: 1, Kind: timeline.RunPhase, To: PhaseMeasuring})
@@ -63,8 +63,8 @@ func windowIsShownWithinASecond(t *testing.T) {
 func TestAPageIsBuiltOnlyWhileSomebodyLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPage()
-		l := newLive(nil, newScreen(io.Discard, 0), p)
-		defer l.end()
+		l := newLive(nil, observers(newScreen(io.Discard, 0), p, nil)...)
+		defer l.end(nil)
 		l.add(timeline.Meta{Options: timeline.Options{Join: time.Second, Timeout: time.Second}})
 		shown := func() string { return string(p.store.Snapshot().Entries["now"]) }
 		l.show(time.Second)
@@ -107,8 +107,8 @@ func TestAPageIsBuiltOnlyWhileSomebodyLooks(t *testing.T) {
 func TestJudgingLeavesTimeToTheLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPage()
-		l := newLive(nil, newScreen(io.Discard, 0), p)
-		defer l.end()
+		l := newLive(nil, observers(newScreen(io.Discard, 0), p, nil)...)
+		defer l.end(nil)
 		judged := func(while time.Duration) (n int) {
 			for until := time.Now().Add(while); time.Now().Before(until); time.Sleep(refresh) {
 				before := l.shown

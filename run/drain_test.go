@@ -21,7 +21,7 @@ import (
 func TestLastAnswersAreOnRecordWhileOthersAreAwaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, dir := idleMeasurement(t, &Options{Spec: Spec{Timeout: time.Hour}})
-		defer m.live.end()
+		defer m.live.end(nil)
 		m.add(timeline.Meta{T0: m.clock.T0()})
 		m.add(timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 10, Timeout: time.Hour})
 		var probing sync.WaitGroup
@@ -50,7 +50,7 @@ func TestLastAnswersAreOnRecordWhileOthersAreAwaited(t *testing.T) {
 func TestAnOrderEndsTheWaitForTheLastAnswersOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, _ := idleMeasurement(t, &Options{Spec: Spec{Timeout: time.Hour}})
-		defer m.live.end()
+		defer m.live.end(nil)
 		var probing sync.WaitGroup
 		probing.Add(1)
 		m.tell(order{phaseSettling, ""})
@@ -83,7 +83,7 @@ func TestTheSecondSignalEndsARunAtOnce(t *testing.T) {
 	m, _ := idleMeasurement(t, &Options{targets: []targetSpec{at}, Spec: Spec{
 		Rate: 100, Timeout: timeout, Kinds: []string{"new", "reused"}, Baseline: time.Second, Duration: time.Second, Connections: 1,
 	}})
-	defer m.live.end()
+	defer m.live.end(nil)
 	signals := make(chan os.Signal, 2)
 	signals <- syscall.SIGINT
 	signals <- syscall.SIGINT
@@ -122,7 +122,7 @@ func TestSickIsWhatTheTargetDid(t *testing.T) {
 		if got := m.sick(); (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}
-		m.live.end()
+		m.live.end(nil)
 	}
 }
 
@@ -136,6 +136,7 @@ func idleMeasurement(t *testing.T, o *Options) (*measurement, string) {
 	}
 	t.Cleanup(func() { rec.Close() })
 	m := newMeasurement(o, NewLogger(io.Discard))
-	m.rec, m.clock, m.live = rec, timeline.StartClock(), newLive(nil, newScreen(io.Discard, 0), nil)
+	m.rec, m.clock = &recording{Writer: rec, every: time.Second, log: m.log}, timeline.StartClock()
+	m.live = newLive(nil, observers(newScreen(io.Discard, 0), nil, m.rec)...)
 	return m, dir
 }

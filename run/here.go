@@ -70,12 +70,14 @@ func (o *Options) runHere(ctx context.Context, signals <-chan os.Signal, stdout,
 		return StoppedOr(setup, nil)
 	}
 	dir := o.runDir(o.ID)
-	if m.rec, err = beginRecording(dir, record.Create); err != nil {
+	file, err := beginRecording(dir, record.Create)
+	if err != nil {
 		return err
 	}
+	m.rec = &recording{Writer: file, every: o.blockEvery(), log: m.log}
 	measured := false
 	defer func() {
-		_ = m.rec.Close() // a second Close, except where nothing was measured
+		_ = file.Close() // a second Close, except where nothing was measured
 		if !measured {
 			discard(dir)
 		}
@@ -96,26 +98,35 @@ func (o *Options) runHere(ctx context.Context, signals <-chan os.Signal, stdout,
 	}
 	defer closePage()
 
-	m.live = newLive(o.gates, screen, shown)
+	m.live = newLive(o.gates, observers(screen, shown, m.rec)...)
 	m.child = &child{args: o.Command, capture: !o.NoCapture, output: screen.output(), mark: func(e timeline.Event) { m.queue.put(e) }, now: m.clock.Now}
 	m.meta, m.source = m.describe(), m.describeSource()
 	tl, err := m.run(ctx, signals)
 	if err != nil {
+		m.live.end(nil)
 		return err
 	}
 	measured = true
-	if shown != nil {
-		shown.Show(tl, tl.Run.Duration)
-	}
 	if a != nil {
-		screen.close()
+		m.live.end(tl)
 		a.handOver(tl, signals, stdout)
 		return ExitWith(tl.Verdict.ExitCode, nil)
 	}
 	unwritten := saveTimeline(dir, tl)
 	signal.Reset(stopSignals...) // nothing is left to be ended in order
-	screen.close()
+	m.live.end(tl)
 	return present(stdout, dir, o.Output, tl, unwritten)
+}
+
+// observers are who follows a run: shown may be nil, and so may rec. The terminal comes last, because it may be paused.
+func observers(terminal *screen, shown *page, rec *recording) (all []Observer) {
+	if rec != nil {
+		all = append(all, rec)
+	}
+	if shown != nil {
+		all = append(all, newQueued(shown, 0))
+	}
+	return append(all, terminal)
 }
 
 // MeasureOn measures from this machine on a clock that has started, into dir, which is there.
@@ -128,11 +139,12 @@ func (o *Options) MeasureOn(ctx context.Context, clock timeline.Clock, dir strin
 	defer func() { _ = rec.Close() }() // a second Close, except where nothing was measured
 	screen := newScreen(stderr, o.total())
 	m := newMeasurement(o, NewLogger(screen.talk()))
-	m.rec, m.clock, m.live = rec, clock, newLive(nil, screen, nil)
+	m.rec, m.clock = &recording{Writer: rec, every: o.blockEvery(), log: m.log}, clock
+	m.live = newLive(nil, observers(screen, nil, m.rec)...)
 	m.meta, m.source = m.describe(), m.describeSource()
 	tl, err := m.run(ctx, signals)
-	m.live.end()
-	return tl, errors.Join(err, m.recErr)
+	m.live.end(tl)
+	return tl, errors.Join(err, m.rec.err)
 }
 
 // describe is the run's first fact.

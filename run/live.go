@@ -21,26 +21,33 @@ const (
 	judgeShare = 10
 )
 
-// live follows a run as its facts arrive, judges it, and shows it on the terminal and the page. It
-// belongs to one goroutine, which never waits for a terminal.
+// live judges a run as its facts arrive, and hands both to the observers. It belongs to one goroutine, which never waits for them.
 type live struct {
-	tracker *correlate.Tracker
-	gates   []verdict.Gate
-	page    *page // nil: nobody asked for one
-	screen  *screen
-	shown   *model.Timeline // the last that was; nil: none
-	resting time.Time       // until then nothing is judged
-	unseen  time.Time       // nor until then, where nobody looks
+	tracker   *correlate.Tracker
+	gates     []verdict.Gate
+	observers []Observer
+	shown     *model.Timeline // the last that they got; nil: none
+	resting   time.Time       // until then nothing is judged
+	unseen    time.Time       // nor until then, where nobody looks
 }
 
-func newLive(gates []verdict.Gate, s *screen, p *page) *live {
-	return &live{tracker: correlate.NewTracker(correlate.Options{}), gates: gates, page: p, screen: s}
+func newLive(gates []verdict.Gate, observers ...Observer) *live {
+	return &live{tracker: correlate.NewTracker(correlate.Options{}), gates: gates, observers: observers}
 }
 
-// end leaves the terminal to others, once it has taken what was left to show. Do first what must not wait for a terminal.
-func (l *live) end() { l.screen.close() }
+// end hands out the judged run, or nil if it did not come about. It waits for the terminal: do first what must not.
+func (l *live) end(tl *model.Timeline) {
+	for _, o := range l.observers {
+		o.Close(tl)
+	}
+}
 
-func (l *live) add(f timeline.Fact) { l.tracker.Add(f) }
+func (l *live) add(f timeline.Fact) {
+	for _, o := range l.observers {
+		o.Fact(f)
+	}
+	l.tracker.Add(f)
+}
 
 // timeline returns the run as judged so far.
 func (l *live) timeline() *model.Timeline { return l.judged(l.tracker.Timeline()) }
@@ -56,18 +63,35 @@ func (l *live) judged(tl *model.Timeline) *model.Timeline {
 func (l *live) show(now time.Duration) {
 	l.tracker.SetEnd(now)
 	begun := time.Now()
-	looked := l.page != nil && l.page.isLookedAt()
-	if begun.Before(l.resting) || begun.Before(l.unseen) && !looked && !l.screen.redraws {
+	if begun.Before(l.resting) || begun.Before(l.unseen) && l.wants() == Seldom {
 		return
 	}
-	if looked && l.page.ready() {
+	l.shown = nil
+	l.hand(Judgement{Now: now})
+	l.resting, l.unseen = begun.Add(judgeShare*time.Since(begun)), begun.Add(refreshLines-refresh/2)
+}
+
+// wants is the most that an observer wants to know.
+func (l *live) wants() (most Detail) {
+	for _, o := range l.observers {
+		most = max(most, o.Wants())
+	}
+	return most
+}
+
+// hand gives the observers how the run stands: judged anew if nobody has seen that yet, or somebody wants all of it.
+func (l *live) hand(j Judgement) {
+	j.All = l.wants() == All
+	switch {
+	case j.All:
 		l.shown = l.timeline()
-		l.page.renew(l.shown, now)
-	} else {
+	case l.shown == nil:
 		l.shown = l.judged(l.tracker.Brief())
 	}
-	l.screen.draw(frame{tl: l.shown, now: now})
-	l.resting, l.unseen = begun.Add(judgeShare*time.Since(begun)), begun.Add(refreshLines-refresh/2)
+	j.Timeline = l.shown
+	for _, o := range l.observers {
+		o.Judged(j)
+	}
 }
 
 // showAfter shows a run that goes on elsewhere, when nothing has come from there for so long. How it stood is left as it was when news
@@ -77,16 +101,10 @@ func (l *live) showAfter(silent, now time.Duration) {
 		l.show(now)
 		return
 	}
-	if l.shown == nil {
-		l.shown = l.judged(l.tracker.Brief())
-	}
 	if silent < silence {
 		silent = 0
 	}
-	l.screen.draw(frame{tl: l.shown, now: now, silent: silent})
-	if l.page != nil && l.page.isLookedAt() && l.page.ready() {
-		l.page.renew(l.timeline(), now)
-	}
+	l.hand(Judgement{Now: now, Silent: silent})
 }
 
 func tool() model.Tool { return model.Tool{Name: "lapse", Version: Version} }

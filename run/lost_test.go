@@ -133,7 +133,7 @@ func follows(t *testing.T, job *deploy.Run, lost error) (r *remote, tl *model.Ti
 	}
 	screen := newScreen(io.Discard, 0)
 	t.Cleanup(screen.close)
-	r.live = newLive(nil, screen, nil)
+	r.live = newLive(nil, screen)
 	followed := make(chan *model.Timeline, 1)
 	go func() { followed <- r.follow(t.Context(), nil) }()
 	waitFor(t, "what was measured to come home", func() bool { return r.copy.Size() == run.rec.Size() })
@@ -398,7 +398,7 @@ func TestWhileTheFeedIsCutTheRunIsShownAsItStood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var shown syncBuffer
 		screen := newScreen(&shown, 0)
-		r := &remote{opts: &Options{}, clock: runClock{local: timeline.StartClock(), known: []comparison{{}}}, facts: newQueue(), live: newLive(nil, screen, nil)}
+		r := &remote{opts: &Options{}, clock: runClock{local: timeline.StartClock(), known: []comparison{{}}}, facts: newQueue(), live: newLive(nil, screen)}
 		r.facts.put(timeline.Meta{ID: "x7k2p", Options: timeline.Options{Rate: 100, Timeout: time.Second}})
 		r.facts.put(timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 100})
 		r.facts.put(timeline.Event{ID: 1, Kind: timeline.RunPhase, To: "measuring"})

@@ -40,10 +40,10 @@ func Attach(ctx context.Context, client *agent.Client, run *deploy.Run, addr str
 	screen := newScreen(stderr, 0)
 	shown, closePage := address.Serve(ctx, screen.talk())
 	defer closePage()
-	w.live = newLive(nil, screen, shown)
+	w.live = newLive(nil, observers(screen, shown, nil)...)
 	err = w.watch(ctx, client)
-	w.live.end()
 	tl := w.live.timeline()
+	w.live.end(tl)
 	switch {
 	case ctx.Err() != nil:
 		return nil
@@ -92,8 +92,6 @@ func (w *onlooker) watch(ctx context.Context, client *agent.Client) error {
 			w.live.showAfter(w.clock.local.Now()-w.news, w.clock.now())
 		case err := <-ended:
 			w.absorb()
-			tl := w.live.timeline()
-			w.live.page.Show(tl, tl.Run.Duration)
 			return err
 		}
 	}

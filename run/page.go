@@ -15,6 +15,7 @@ import (
 	"lapse/correlate/model"
 	"lapse/dashboard"
 	"lapse/report"
+	"lapse/timeline"
 )
 
 // chunkSlots is how many slots of a target's series travel to the page together.
@@ -25,7 +26,6 @@ const chunkSlots = 20
 type page struct {
 	store  *dashboard.Store
 	latest atomic.Pointer[model.Timeline] // what timeline.json is downloaded from
-	busy   chan struct{}                  // holds a token while a timeline is put into the store
 
 	events  int // how many events were put
 	windows int
@@ -41,7 +41,7 @@ type page struct {
 }
 
 func newPage() *page {
-	return &page{store: dashboard.NewStore(), chunks: map[string]int{}, renewed: make(chan struct{}), busy: make(chan struct{}, 1)}
+	return &page{store: dashboard.NewStore(), chunks: map[string]int{}, renewed: make(chan struct{})}
 }
 
 const (
@@ -100,27 +100,31 @@ func (p *page) options() dashboard.Options {
 
 func (p *page) handler() http.Handler { return dashboard.Handler(p.store, p.options()) }
 
-// ready reports whether the last timeline is in the store.
-func (p *page) ready() bool { return len(p.busy) == 0 }
+// A page shows the whole run while somebody looks at it, and no single facts.
 
-// renew shows a timeline, which must not be changed any more, while the caller goes on. It waits for one that is being shown.
-func (p *page) renew(tl *model.Timeline, now time.Duration) {
-	p.busy <- struct{}{}
-	go func() {
-		defer func() { <-p.busy }()
-		p.encode(tl, now)
-	}()
+func (p *page) Fact(timeline.Fact) {}
+
+func (p *page) Wants() Detail {
+	if p.isLookedAt() {
+		return All
+	}
+	return Seldom
 }
 
-// Show shows a timeline, and waits until it is.
+func (p *page) Judged(j Judgement) {
+	if j.All && p.isLookedAt() {
+		p.Show(j.Timeline, j.Now)
+	}
+}
+
+func (p *page) Close(tl *model.Timeline) {
+	if tl != nil {
+		p.Show(tl, tl.Run.Duration)
+	}
+}
+
+// Show makes the page show tl. One goroutine at a time may call it.
 func (p *page) Show(tl *model.Timeline, now time.Duration) {
-	p.busy <- struct{}{}
-	defer func() { <-p.busy }()
-	p.encode(tl, now)
-}
-
-// encode puts a timeline into the store.
-func (p *page) encode(tl *model.Timeline, now time.Duration) {
 	p.latest.Store(tl)
 	p.put("tool", tl.Tool)
 	p.put("t0", tl.T0)

@@ -144,7 +144,7 @@ func (r *portsRun) judge(failed func(target string, at time.Duration) bool) *mod
 		r.add(batch)
 	}
 	r.add(timeline.Event{Seen: end, Kind: timeline.RunPhase, To: PhaseEnded})
-	r.live.end()
+	r.live.end(nil)
 	return r.live.timeline()
 }
 

@@ -37,6 +37,7 @@ type remote struct {
 	dir    string
 	copy   *record.Copy
 	live   *live
+	screen *screen
 	log    *slog.Logger
 	child  *child
 	done   chan int // the command's exit code
@@ -151,17 +152,14 @@ func (o *Options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 		shown, closePage = address.Serve(ctx, screen.talk())
 		defer closePage()
 	}
-	r.live = newLive(o.gates, screen, shown)
+	r.screen, r.live = screen, newLive(o.gates, observers(screen, shown, nil)...)
 	r.child = &child{args: o.Command, capture: !o.NoCapture, output: screen.output(), mark: r.mark, now: r.clock.local.Now}
 	measured = true
 	tl := r.follow(ctx, signals)
 	unwritten := r.save(tl)
 	cleanUp()
-	if shown != nil {
-		shown.Show(tl, tl.Run.Duration)
-	}
 	signal.Reset(stopSignals...) // nothing is left to be ended in order
-	screen.close()
+	r.live.end(tl)
 	return present(stdout, r.dir, o.Output, tl, unwritten)
 }
 
@@ -448,10 +446,10 @@ const noticed = time.Second
 
 // mark stamps what the command did, and puts it on its way to the agent.
 func (r *remote) mark(e timeline.Event) {
-	if e.Kind == timeline.Command && e.To == "running" && r.live != nil {
+	if e.Kind == timeline.Command && e.To == "running" && r.screen != nil {
 		told := e
 		told.Seen = r.clock.now()
-		r.live.screen.tell(told) // it comes home with the recording, and that may take long
+		r.screen.tell(told) // it comes home with the recording, and that may take long
 	}
 	r.marks.put(mark{e, r.clock.stamp(e.Seen-noticed, e.Seen)})
 }

@@ -30,15 +30,8 @@ type screen struct {
 	size    int        // bytes in lines, and of those that are being written
 	dropped int
 	told    []timeline.Event // changes of the wrapped command that are not shown yet
-	frame   *frame           // the newest that is not drawn yet
+	frame   *Judgement       // the newest that is not drawn yet
 	closed  bool
-}
-
-// A frame is what is to be drawn next.
-type frame struct {
-	tl     *model.Timeline
-	now    time.Duration
-	silent time.Duration // how long nothing has come from the Job, if that is long
 }
 
 // newScreen returns a screen that writes to w, fit for what that is, of a run that is to take total; 0 if nobody knows.
@@ -95,13 +88,26 @@ func (s *screen) tell(e timeline.Event) {
 	s.awake()
 }
 
-// draw gives the screen its next frame, in place of one that is not drawn yet. It never waits.
-func (s *screen) draw(f frame) {
+// Judged gives the screen its next frame, in place of one that is not drawn yet. It never waits.
+func (s *screen) Judged(j Judgement) {
 	s.mu.Lock()
-	s.frame = &f
+	s.frame = &j
 	s.mu.Unlock()
 	s.awake()
 }
+
+// A screen shows totals, and no single facts.
+
+func (s *screen) Fact(timeline.Fact) {}
+
+func (s *screen) Wants() Detail {
+	if s.redraws {
+		return Totals
+	}
+	return Seldom
+}
+
+func (s *screen) Close(*model.Timeline) { s.close() }
 
 func (s *screen) awake() {
 	select {
@@ -135,8 +141,8 @@ func (s *screen) write() {
 			s.progress.Log(fmt.Sprintf("lapse: %d lines of its own were dropped, because nobody read them", dropped))
 		}
 		if f != nil {
-			s.progress.Silent(f.silent)
-			s.progress.Update(f.tl, f.now)
+			s.progress.Silent(f.Silent)
+			s.progress.Update(f.Timeline, f.Now)
 		}
 		if closed {
 			s.progress.Done()
@@ -145,7 +151,7 @@ func (s *screen) write() {
 	}
 }
 
-func (s *screen) take() (told []timeline.Event, lines []string, f *frame, dropped int, closed bool) {
+func (s *screen) take() (told []timeline.Event, lines []string, f *Judgement, dropped int, closed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	told, lines, f, dropped, closed = s.told, s.lines, s.frame, s.dropped, s.closed

@@ -56,7 +56,7 @@ func TestNobodyWaitsForAPausedTerminalButTheCommandsOutput(t *testing.T) {
 		for range 3000 {
 			s.say("a warning") // must return
 		}
-		s.draw(frame{})
+		s.Judged(Judgement{})
 		s.mu.Lock()
 		s.frame = nil // nothing of a run to draw
 		s.mu.Unlock()
@@ -128,7 +128,7 @@ func TestACommandsEndIsOnRecordThoughNobodyReadsItsOutput(t *testing.T) {
 func TestScreenTellsOfTheCommandBeforeItComesHome(t *testing.T) {
 	var out strings.Builder
 	s := newScreen(&out, 0)
-	r := &remote{live: &live{screen: s}, marks: marks{made: make(chan struct{}, 1)}, clock: runClock{local: timeline.StartClock(), known: []comparison{{}}}}
+	r := &remote{screen: s, marks: marks{made: make(chan struct{}, 1)}, clock: runClock{local: timeline.StartClock(), known: []comparison{{}}}}
 	r.mark(timeline.Event{Seen: r.clock.local.Now(), Kind: timeline.Command, To: "running", Detail: "kubectl drain node2"})
 	s.close()
 	if got := out.String(); strings.Count(got, "command running: kubectl drain node2\n") != 1 {

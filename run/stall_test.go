@@ -103,9 +103,11 @@ func TestTruthOfTheWholePipelineAtOnce(t *testing.T) {
 	}
 	m.opts.targets = []targetSpec{at}
 	dir := t.TempDir()
-	if m.rec, err = record.Create(filepath.Join(dir, FactsFile)); err != nil {
+	file, err := record.Create(filepath.Join(dir, FactsFile))
+	if err != nil {
 		t.Fatal(err)
 	}
+	m.rec = &recording{Writer: file, every: time.Second, log: m.log}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	page, err := ListenForPage("127.0.0.1:0")
@@ -113,7 +115,7 @@ func TestTruthOfTheWholePipelineAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown, closePage := page.Serve(ctx, t.Output())
-	m.live = newLive(nil, newScreen(t.Output(), time.Second), shown)
+	m.live = newLive(nil, observers(newScreen(t.Output(), time.Second), shown, m.rec)...)
 	m.meta = m.describe()
 	var beside sync.WaitGroup
 	m.entered = func(phase, _ string) {
@@ -135,8 +137,7 @@ func TestTruthOfTheWholePipelineAtOnce(t *testing.T) {
 	}
 	tl, err := m.run(ctx, nil)
 	beside.Wait()
-	m.live.end()
-	shown.Show(tl, tl.Run.Duration)
+	m.live.end(tl)
 	closePage()
 	if err != nil {
 		t.Fatal(err)
