@@ -740,6 +740,10 @@ export interface Buckets {
  * BucketSeries holds one entry per slot. A slot with Sent 0 was not measured.
  */
 export interface BucketSeries {
+  /**
+   * index of the first slot in the lists below; only those of direct targets leave out slots
+   */
+  start?: number;
   sent: number[];
   failed: number[];
   /**
