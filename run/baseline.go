@@ -20,13 +20,13 @@ func (m *measurement) sick() string {
 			if text := m.errors[failing{t.Name, class}]; text != "" {
 				why += ": " + text
 			}
-			return fmt.Sprintf("before anything was done to it, %d of %d requests to %s failed (%s): %s",
+			return fmt.Sprintf("baseline failed: %d of %d requests to %s failed (%s): %s",
 				t.Failed, t.Sent, t.Name, why, cmp.Or(asks[class], "is the address right, and is it up?"))
 		case t.OK == 0 && t.NotSent > 0:
-			return fmt.Sprintf("before anything was done to it, nothing was learnt of %s within %v, for the prober did not run well enough: "+
-				"%d requests were not sent, or could not be told from its own faults. Give it CPU, or a longer --baseline", t.Name, m.opts.Baseline, t.NotSent)
+			return fmt.Sprintf("baseline inconclusive for %s: within %v the prober was starved, and %d requests were not sent, or failed locally. "+
+				"Give it CPU, or a longer --baseline", t.Name, m.opts.Baseline, t.NotSent)
 		case t.OK == 0:
-			return fmt.Sprintf("before anything was done to it, %s gave no good answer within %v: is the address right, and is it up? "+
+			return fmt.Sprintf("baseline failed: %s gave no good answer within %v: is the address right, and is it up? "+
 				"If it is slow, or hardly asked at --rate %v, give it a longer --baseline", t.Name, m.opts.Baseline, m.opts.Rate)
 		}
 	}

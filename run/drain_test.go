@@ -109,7 +109,7 @@ func TestSickIsWhatTheTargetDid(t *testing.T) {
 		{"well", []timeline.Class{timeline.OK, timeline.OK, timeline.Refused}, ""},
 		{"not sent, but for one that was answered", []timeline.Class{timeline.NotSent, timeline.NotSent, timeline.OK}, ""},
 		{"failing, as far as it was asked", []timeline.Class{timeline.NotSent, timeline.NotSent, timeline.Refused}, "1 of 1 requests to new failed (refused)"},
-		{"never asked", []timeline.Class{timeline.NotSent, timeline.Local}, "the prober did not run well enough: 2 requests"},
+		{"never asked", []timeline.Class{timeline.NotSent, timeline.Local}, "the prober was starved, and 2 requests"},
 		{"never answering", nil, "gave no good answer"},
 	} {
 		m, _ := idleMeasurement(t, &Options{Spec: Spec{Baseline: time.Second}})

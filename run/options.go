@@ -241,12 +241,13 @@ func ParseCoverage(text string) (float64, error) {
 	return share, nil
 }
 
-const JoinHint = "for as many windows as there are runs of failures: --join 1ns"
+// JoinHint says how to keep windows apart.
+const JoinHint = "--join 1ns keeps every run of failures separate"
 
 func (o *Options) checkCommand() error {
 	switch {
 	case !o.wrapped() && o.Duration == 0:
-		return Usagef("as in `lapse run … --duration 30s`, or `lapse run … -- kubectl drain NODE`", "neither a command after -- nor a --duration: when would the run end?")
+		return Usagef("as in `lapse run … --duration 30s`, or `lapse run … -- kubectl drain NODE`", "give either a command after -- or a --duration")
 	case o.WorkstationTimeout > 0 && o.WorkstationTimeout < 3*compareClocks:
 		return Usagef(fmt.Sprintf("as in --workstation-timeout %v", 3*compareClocks), "workstation-timeout %v: too short: this machine is heard of every %v", o.WorkstationTimeout, compareClocks)
 	case len(o.Command) > 0 && o.Duration != 0:

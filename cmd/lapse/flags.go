@@ -21,17 +21,17 @@ func runFlags(o *run.Options, cmd *cobra.Command) {
 	kubeFlags(&o.Kube, f)
 	f.Float64Var(&o.Rate, "rate", defaultRate, "requests per second, for each of new and reused")
 	f.DurationVar(&o.Duration, "duration", 0, "how long to measure after the baseline, where no command is wrapped")
-	f.DurationVar(&o.Baseline, "baseline", 0, "how long to measure before the command (default 5s with a command, else 1s, but no less than 2 requests take; 0: none, and no check that the target is up)")
-	f.DurationVar(&o.Settle, "settle", 0, "how long to go on after the command (default 10s with a command, else 0)")
-	f.DurationVar(&o.Timeout, "timeout", loadgen.DefaultTimeout, "a request without a whole answer for so long has failed")
+	f.DurationVar(&o.Baseline, "baseline", 0, "healthy baseline before the command; 0 skips it and the health check (default 5s with a command, else 1s; at least as long as 2 requests take)")
+	f.DurationVar(&o.Settle, "settle", 0, "how long to measure after the command (default 10s with a command, else 0)")
+	f.DurationVar(&o.Timeout, "timeout", loadgen.DefaultTimeout, "per-request timeout")
 	f.IntVar(&o.Connections, "connections", loadgen.DefaultConnections, "persistent connections of the reused target")
-	f.DurationVar(&o.Join, "join", time.Second, "failures less than this apart are one window")
+	f.DurationVar(&o.Join, "join", time.Second, "merge failures closer together than this into one window")
 	f.DurationVar(&o.Slow, "slow", 0, slowUsage+" (default: 500ms or 3 times what 9 of 10 answers took at the start, whichever is longer)")
 	f.DurationVar(&o.Resolution, "resolution", 0, resolutionUsage+" (default 50ms or 10 intervals, whichever is longer)")
 	f.StringVar(&o.Coverage, "min-coverage", "99%", minCoverageUsage)
 	f.StringSliceVar(&o.Kinds, "target", []string{"new", "reused"}, "which kinds of connection to measure: new, reused")
-	f.Float64Var(&o.DirectRate, "direct-rate", 0, "requests per second for all Pods' own addresses together (default: --rate; 0: none)")
-	f.StringVar(&o.Pacing, "pacing", string(loadgen.Economical), "economical: wait for due instants asleep; precise: wake early and spin, for more CPU")
+	f.Float64Var(&o.DirectRate, "direct-rate", 0, "total rate of direct probes, shared by all Pod IPs (default: --rate; 0: none)")
+	f.StringVar(&o.Pacing, "pacing", string(loadgen.Economical), "economical: sleep until each send time; precise: wake early and busy-wait (less jitter, more CPU)")
 	f.StringArrayVar(&o.GateExprs, "fail-if", nil, "a gate `EXPR`, such as 'failed>0' or 'downtime.total>500ms' (repeatable)")
 	f.StringVar(&o.Out, "out", "", "directory for the recording and timeline.json (default runs/RUN)")
 	outputFlags(&o.Output, f)
@@ -55,9 +55,9 @@ func runFlags(o *run.Options, cmd *cobra.Command) {
 	f.StringVar(&o.ImagePullSecret, "image-pull-secret", "", "Secret to pull the image with")
 	f.StringVar(&o.CPU, "cpu", deploy.DefaultCPU, "CPU the Job's Pod asks for: its share of a busy node; there is no limit")
 	f.StringSliceVar(&o.AvoidNodes, "avoid-node", nil, "nodes the Job must not run on (default: those a wrapped kubectl drain, cordon, taint or delete names)")
-	f.DurationVar(&o.MaxDuration, "max-duration", 2*time.Hour, "the Job ends itself after this, whatever happens")
-	f.DurationVar(&o.WorkstationTimeout, "workstation-timeout", 5*time.Minute, "the Job ends the run of a command, and keeps its result, if this machine was not heard of for so long (0: only --max-duration does)")
-	f.DurationVar(&o.Hold, "hold", 10*time.Minute, "the Job keeps its result for so long, if it cannot be fetched at once")
+	f.DurationVar(&o.MaxDuration, "max-duration", 2*time.Hour, "the Job ends itself after this time")
+	f.DurationVar(&o.WorkstationTimeout, "workstation-timeout", 5*time.Minute, "the Job ends the run of a command, and keeps its result, if it receives nothing from this machine for this long (0: only --max-duration does)")
+	f.DurationVar(&o.Hold, "hold", 10*time.Minute, "how long the Job keeps its result for retrieval")
 }
 
 // outputFlags gives f the flags that say how a result is printed.
@@ -74,7 +74,7 @@ func kubeFlags(o *run.Kube, f *pflag.FlagSet) {
 }
 
 const (
-	slowUsage        = "a good answer that took longer counts as slow"
+	slowUsage        = "successes slower than this form slow windows"
 	resolutionUsage  = "a gap between two requests that is no longer counts as observed"
 	minCoverageUsage = "share of the time that must have been observed for a run to pass"
 )
