@@ -33,7 +33,7 @@ import (
 type settings struct {
 	lapse, runs, out string
 	endpoints        []int
-	services         int
+	services, rate   int
 	length, churn    time.Duration
 }
 
@@ -43,6 +43,7 @@ func main() {
 	flag.StringVar(&s.runs, "runs", "../runs", "where the runs go")
 	flag.StringVar(&s.out, "out", "", "folder for the table, scale.md (default: print it only)")
 	flag.IntVar(&s.services, "services", 10, "Services")
+	flag.IntVar(&s.rate, "rate", 50, "requests per second, each of new and reused connections of each Service")
 	flag.DurationVar(&s.length, "length", 30*time.Minute, "length of each run")
 	flag.DurationVar(&s.churn, "churn", 10*time.Second, "how often a Pod of each Service is replaced")
 	endpoints := flag.String("endpoints", "10,1000", "ready endpoints of all Services together, a run for each")
@@ -175,7 +176,7 @@ func measure(ctx context.Context, c *drill.Cluster, s settings, endpoints int, d
 		_ = c.Remove(context.Background(), namespace)
 		_, _ = c.Kubectl(context.Background(), "delete", "node", node, "--ignore-not-found")
 	}()
-	args := []string{"run", "-n", namespace, "--out", dir, "--duration", s.length.String()}
+	args := []string{"run", "-n", namespace, "--out", dir, "--duration", s.length.String(), "--rate", strconv.Itoa(s.rate)}
 	for i := range s.services {
 		args = append(args, "svc/"+service(i))
 	}
@@ -387,7 +388,7 @@ func agentProcess() string {
 
 // lateness reads how late the run's requests were sent. Direct ones are left out: with them there are not the same number of targets.
 func lateness(ctx context.Context, c *drill.Cluster, dir string) (p50, p99 time.Duration, err error) {
-	cmd := exec.CommandContext(ctx, c.Lapse, "export", dir)
+	cmd := exec.CommandContext(ctx, c.Lapse, "export", dir, "-o", "csv")
 	cmd.Stderr = c.Log
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -433,11 +434,11 @@ func document(s settings, rows []row) string {
 
 Made by `+"`make scale`"+` on %s: %s. %d Services; each run %v; every %v one Pod of each Service is deleted, serves on for %v, and
 another takes its place. The Pods run nowhere: their status is written by hand, the sandbox's controllers make the EndpointSlices, and a
-server on each node answers for their addresses. Default flags.
+server on each node answers for their addresses, with `+"`--rate %d`"+`, %d requests per second in all beside the direct ones.
 
 | ready endpoints | targets, all told | memory, peak | CPU, mean | sent | failed | sent late, p50 | p99 | coverage | recording | timeline.json |
 |---|---|---|---|---|---|---|---|---|---|---|
-`, time.Now().UTC().Format(time.DateOnly), drill.Machine(), s.services, s.length, s.churn, (s.churn / 3).Round(time.Second))
+`, time.Now().UTC().Format(time.DateOnly), drill.Machine(), s.services, s.length, s.churn, (s.churn / 3).Round(time.Second), s.rate, 2*s.rate*s.services)
 	for _, r := range rows {
 		fmt.Fprintf(&b, "| %d | %d | %.0f MiB | %.2f cores | %d | %d | %v | %v | %.2f %% | %.1f MB | %.1f MB |\n", r.endpoints, r.targets, r.memory, r.cpu, r.sent, r.failed,
 			r.lateP50.Round(time.Microsecond), r.lateP99.Round(time.Microsecond), math.Floor(r.coverage*1e4)/1e2, float64(r.recording)/1e6, float64(r.document)/1e6)
