@@ -60,7 +60,8 @@ func TestSavedReportOpensFromAFileAndAsksNobody(t *testing.T) {
 	if err := chromedp.Do(tab, chromedp.Navigate("file://"+saved)); err != nil {
 		t.Fatal(err)
 	}
-	until(t, tab, `document.querySelector('[data-testid="window-row"]')`)
+	until(t, tab, incidentShown)
+	until(t, tab, openIncidents)
 	shown, err := chromedp.Run(tab, chromedp.Evaluate[[]string](`[...document.querySelectorAll('[data-testid="window-row"]')].map((row) => row.dataset.windowId)`))
 	if err != nil {
 		t.Fatal(err)

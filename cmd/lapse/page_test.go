@@ -20,8 +20,17 @@ import (
 // patience is how long a test waits on a machine that has much else to do.
 const patience = 60 * time.Second
 
-// TestLivePageShowsAWindowAndShowsItAgain opens the page of a run that is under way, as a user would.
-func TestLivePageShowsAWindowAndShowsItAgain(t *testing.T) {
+// incidentShown holds in a page that shows an incident.
+const incidentShown = `document.querySelector('[data-testid="incident"]')`
+
+// openIncidents opens every incident of a page, and holds when each shows its windows.
+const openIncidents = `[...document.querySelectorAll('[data-testid="incident"]')].map((incident) => {
+	incident.querySelector('.incident-head .twist[aria-expanded="false"]')?.click();
+	return incident.querySelector('[data-testid="window-row"]');
+}).every(Boolean)`
+
+// TestLivePageShowsAnIncidentAndShowsItAgain opens the page of a run that is under way, as a user would.
+func TestLivePageShowsAnIncidentAndShowsItAgain(t *testing.T) {
 	var broken atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if broken.Load() {
@@ -33,16 +42,16 @@ func TestLivePageShowsAWindowAndShowsItAgain(t *testing.T) {
 	url, end := start(t, "run", server.URL, "--duration=10m", "--rate=100", "--dashboard=127.0.0.1:0", "--out="+run)
 	tab := openTab(t, url)
 	until(t, tab, `document.querySelector('[data-testid="live"][data-live="true"]')`)
-	if seen(t, tab, `document.querySelectorAll('[data-testid="window-row"]').length`) != 0 {
-		t.Error("the page shows a window before anything failed")
+	if seen(t, tab, `document.querySelectorAll('[data-testid="incident"]').length`) != 0 {
+		t.Error("the page shows an incident before anything failed")
 	}
 
 	// How soon it is shown is in TestAWindowIsShownWithinASecond, in virtual time.
 	broken.Store(true)
-	until(t, tab, `document.querySelector('[data-testid="window-row"]')`)
+	until(t, tab, incidentShown)
 	broken.Store(false)
 	seen(t, tab, `location.reload(), 0`)
-	until(t, tab, `document.querySelector('[data-testid="window-row"]')`)
+	until(t, tab, incidentShown)
 
 	if code := end(); code != 6 {
 		t.Errorf("exit code %d, want 6: the run was ended before its time", code)
@@ -52,7 +61,7 @@ func TestLivePageShowsAWindowAndShowsItAgain(t *testing.T) {
 	saved, _ := start(t, "serve", run, "--dashboard=127.0.0.1:0")
 	seen(t, tab, fmt.Sprintf(`location.assign(%q), 0`, saved))
 	until(t, tab, `document.querySelector('[data-testid="live"][data-live="false"]')`)
-	until(t, tab, `document.querySelector('[data-testid="window-row"]')`)
+	until(t, tab, incidentShown)
 }
 
 // start starts lapse with args, and returns its page's address and how to end it, which returns its exit code.
