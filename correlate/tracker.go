@@ -167,7 +167,7 @@ func (t *Tracker) addEvent(e timeline.Event) {
 	t.reach(e.Source, e.Seen, !fromWorkstation(e))
 	switch e.Kind {
 	case timeline.RunPhase:
-		if e.To == "ended" {
+		if e.Enters(timeline.PhaseEnded) {
 			t.ended = &e
 		}
 	case timeline.TargetChanged:

@@ -364,7 +364,7 @@ func (u unsafe) Sync() error               { return u.err }
 
 func TestWaitMeasuringReturnsWhenTheAgentMeasures(t *testing.T) {
 	run := newHeldRun()
-	run.setPhase(agent.PhaseStarting)
+	run.setPhase(timeline.PhaseStarting)
 	api := newFakeAPI(t, agent.NewServer(run, nil).Handler)
 	client := api.tunnel(t).Client()
 	defer client.Close()
@@ -385,14 +385,14 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 type heldRun struct {
 	mu      sync.Mutex
 	text    []byte
-	phase   string
+	phase   timeline.Phase
 	told    []agent.Receipt
 	changed chan struct{} // closed, and replaced, at each change
 }
 
 func newHeldRun() *heldRun { return &heldRun{phase: "measuring", changed: make(chan struct{})} }
 
-func (r *heldRun) change(phase, text string) {
+func (r *heldRun) change(phase timeline.Phase, text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.phase, r.text = phase, append(r.text, text...)
@@ -400,9 +400,9 @@ func (r *heldRun) change(phase, text string) {
 	r.changed = make(chan struct{})
 }
 
-func (r *heldRun) record(text string)    { r.change("measuring", text) }
-func (r *heldRun) end()                  { r.change(agent.PhaseEnded, "") }
-func (r *heldRun) setPhase(phase string) { r.change(phase, "") }
+func (r *heldRun) record(text string)            { r.change("measuring", text) }
+func (r *heldRun) end()                          { r.change(timeline.PhaseEnded, "") }
+func (r *heldRun) setPhase(phase timeline.Phase) { r.change(phase, "") }
 
 func (r *heldRun) receipt() agent.Receipt {
 	r.mu.Lock()
@@ -421,7 +421,7 @@ func (r *heldRun) Facts(ctx context.Context, offset int64) (io.ReadCloser, error
 	return io.NopCloser(readerFunc(func(p []byte) (int, error) {
 		for {
 			r.mu.Lock()
-			rest, ended, changed := r.text[offset:], r.phase == agent.PhaseEnded, r.changed
+			rest, ended, changed := r.text[offset:], r.phase == timeline.PhaseEnded, r.changed
 			r.mu.Unlock()
 			if n := copy(p, rest); n > 0 {
 				offset += int64(n)

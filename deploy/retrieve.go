@@ -19,6 +19,7 @@ import (
 
 	"lapse/deploy/agent"
 	"lapse/hint"
+	"lapse/timeline"
 )
 
 // TerminationLog is where Kubernetes reads a container's termination message from.
@@ -269,7 +270,7 @@ func fromAgent(ctx context.Context, run *Run, pod *corev1.Pod, have io.Reader, w
 	if err != nil {
 		return err
 	}
-	if status.Phase != agent.PhaseEnded {
+	if status.Phase != timeline.PhaseEnded {
 		run.notify(fmt.Sprintf("run %s still goes on (%s); it is followed to its end. `lapse stop -n %s %s` ends it now, with its data kept",
 			run.Name, status.Phase, run.Namespace, run.Name))
 	}

@@ -21,6 +21,7 @@ import (
 	"lapse/deploy/agent"
 	"lapse/hint"
 	"lapse/kube"
+	"lapse/timeline"
 )
 
 // A StartError says why a run in the cluster does not begin, in Kubernetes' own words.
@@ -94,7 +95,7 @@ func (r *Run) waitMeasuring(ctx context.Context, client *agent.Client) error {
 func askUntilMeasuring(ctx context.Context, client *agent.Client) error {
 	return wait.PollUntilContextCancel(ctx, askAgain, true, func(ctx context.Context) (bool, error) {
 		status, err := client.Status(ctx)
-		return err == nil && status.Phase != agent.PhaseStarting, err
+		return err == nil && status.Phase != timeline.PhaseStarting, err
 	})
 }
 

@@ -96,7 +96,7 @@ func (m *measurement) serveAgent() (*jobRun, func(), error) {
 	}
 	a := &jobRun{
 		m: m, page: newPage(), acked: make(chan struct{}),
-		status: agent.Status{ID: m.opts.ID, Version: Version, Phase: agent.PhaseStarting},
+		status: agent.Status{ID: m.opts.ID, Version: Version, Phase: timeline.PhaseStarting},
 	}
 	m.entered, m.overdue, m.removal = a.entered, a.overdue, a.removal
 	server := agent.NewServer(a, a.page.handler())
@@ -118,7 +118,7 @@ func (a *jobRun) close(server *http.Server) {
 	}
 }
 
-func (a *jobRun) entered(phase, detail string) {
+func (a *jobRun) entered(phase timeline.Phase, detail string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.status.Phase, a.status.Detail = phase, detail
@@ -130,7 +130,7 @@ func (a *jobRun) Status() agent.Status {
 	defer a.mu.Unlock()
 	s := a.status
 	s.Now, s.Size = a.m.clock.Now(), a.m.rec.Size()
-	if s.Phase == agent.PhaseEnded {
+	if s.Phase == timeline.PhaseEnded {
 		s.SHA256 = a.m.rec.Sum()
 	}
 	return s
@@ -220,7 +220,7 @@ func (a *jobRun) Event(e timeline.Event) error {
 
 // Settle ends the measuring phase: the command has ended.
 func (a *jobRun) Settle(reason string) error {
-	a.m.tell(order{phaseSettling, reason})
+	a.m.tell(order{timeline.PhaseSettling, reason})
 	return nil
 }
 
@@ -229,7 +229,7 @@ func (a *jobRun) Abort(reason string) error {
 	a.mu.Lock()
 	a.aborted = true
 	a.mu.Unlock()
-	a.m.tell(order{PhaseEnded, reason})
+	a.m.tell(order{timeline.PhaseEnded, reason})
 	return nil
 }
 
@@ -287,7 +287,7 @@ func (a *jobRun) stay(signals <-chan os.Signal) {
 func (a *jobRun) chance() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.aborted || a.m.phase == phaseBaseline {
+	if a.aborted || a.m.phase == timeline.PhaseBaseline {
 		return min(briefChance, a.m.opts.Hold)
 	}
 	return min(lastChance, a.m.opts.Hold)

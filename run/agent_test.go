@@ -23,7 +23,7 @@ import (
 // idleAgent is an agent whose run is over.
 func idleAgent(t *testing.T, o *Options) *jobRun {
 	m, _ := idleMeasurement(t, o)
-	m.phase = PhaseEnded
+	m.phase = timeline.PhaseEnded
 	return &jobRun{m: m, acked: make(chan struct{})}
 }
 
@@ -117,11 +117,11 @@ func TestARunOfACommandEndsWhenItsWorkstationIsNotHeardOf(t *testing.T) {
 				defer a.m.live.end(nil)
 				a.m.overdue = a.overdue
 				a.m.add(timeline.Meta{T0: a.m.clock.T0()})
-				a.m.phase = phaseBaseline
+				a.m.phase = timeline.PhaseBaseline
 				started := time.Now()
 				var settled time.Duration
-				a.m.entered = func(phase, _ string) {
-					if phase == phaseSettling {
+				a.m.entered = func(phase timeline.Phase, _ string) {
+					if phase == timeline.PhaseSettling {
 						settled = time.Since(started)
 					}
 				}

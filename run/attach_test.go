@@ -33,7 +33,7 @@ type heldRun struct {
 	clock timeline.Clock
 
 	mu    sync.Mutex
-	phase string
+	phase timeline.Phase
 }
 
 func newHeldRun(t *testing.T) *heldRun {
@@ -83,13 +83,13 @@ func (r *heldRun) requests(from, to int) {
 
 // end ends the run after n requests.
 func (r *heldRun) end(n int) {
-	r.append(timeline.Event{ID: 2, Seen: time.Duration(n) * 10 * time.Millisecond, Kind: timeline.RunPhase, From: "measuring", To: PhaseEnded})
+	r.append(timeline.Event{ID: 2, Seen: time.Duration(n) * 10 * time.Millisecond, Kind: timeline.RunPhase, From: "measuring", To: string(timeline.PhaseEnded)})
 	if err := r.rec.Close(); err != nil {
 		r.t.Fatal(err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.phase = agent.PhaseEnded
+	r.phase = timeline.PhaseEnded
 }
 
 func (r *heldRun) Status() agent.Status {

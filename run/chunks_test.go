@@ -30,7 +30,7 @@ func windowIsShownWithinASecond(t *testing.T) {
 	defer l.end(nil)
 	l.add(timeline.Meta{Options: timeline.Options{Join: time.Second, Slow: time.Second, Timeout: 800 * time.Millisecond}})
 	l.add(timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 100})
-	l.add(timeline.Event{ID: 1, Kind: timeline.RunPhase, To: PhaseMeasuring})
+	l.add(timeline.Event{ID: 1, Kind: timeline.RunPhase, To: string(timeline.PhaseMeasuring)})
 	seq := uint64(0)
 	for now := time.Duration(0); now < broken+2*time.Second; now += 50 * time.Millisecond { // how often the prober hands on
 		batch := timeline.Batch{FirstSeq: seq, Watermarks: []timeline.Watermark{{Target: 1, Due: now}}}

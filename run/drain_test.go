@@ -53,13 +53,13 @@ func TestAnOrderEndsTheWaitForTheLastAnswersOnce(t *testing.T) {
 		defer m.live.end(nil)
 		var probing sync.WaitGroup
 		probing.Add(1)
-		m.tell(order{phaseSettling, ""})
-		m.tell(order{PhaseEnded, "enough"})
+		m.tell(order{timeline.PhaseSettling, ""})
+		m.tell(order{timeline.PhaseEnded, "enough"})
 		if got := m.drain(&probing, probing.Done, nil, ""); got != "enough"+notAwaited {
 			t.Errorf("the run ended %q", got)
 		}
 		probing.Add(1)
-		m.tell(order{PhaseEnded, "enough"})
+		m.tell(order{timeline.PhaseEnded, "enough"})
 		time.AfterFunc(time.Minute, probing.Done)
 		if got := m.drain(&probing, probing.Done, nil, "enough"); got != "enough" || m.clock.Now() < time.Minute {
 			t.Errorf("the run ended %q after %v", got, m.clock.Now())

@@ -347,8 +347,8 @@ func TestStatusSaysWhatARunIsDoing(t *testing.T) {
 		want   string
 	}{
 		{agent.Status{Phase: "measuring", Now: 12345 * ms}, nil, "measuring, for 12s so far"},
-		{agent.Status{Phase: agent.PhaseEnded}, nil, "ended, holds its result"},
-		{agent.Status{Phase: agent.PhaseEnded, Detail: "stopped by `lapse stop`"}, nil, "ended (stopped by `lapse stop`), holds its result"},
+		{agent.Status{Phase: timeline.PhaseEnded}, nil, "ended, holds its result"},
+		{agent.Status{Phase: timeline.PhaseEnded, Detail: "stopped by `lapse stop`"}, nil, "ended (stopped by `lapse stop`), holds its result"},
 		{agent.Status{}, podGone(true, "ended with exit code 3"), "its Pod ended with exit code 3"},
 		{agent.Status{}, errors.New("no route"), "its Pod does not answer: it begins, or ends"},
 	} {

@@ -17,14 +17,6 @@ import (
 	"lapse/watcher"
 )
 
-// Phases of a run, as RunPhase events name them.
-const (
-	phaseBaseline  = "baseline"
-	PhaseMeasuring = "measuring"
-	phaseSettling  = "settling"
-	PhaseEnded     = "ended"
-)
-
 // A measurement owns one run on this machine. One goroutine, in run, owns its facts: probes and
 // watchers put theirs into the queue, and everything else is told by order.
 type measurement struct {
@@ -45,10 +37,10 @@ type measurement struct {
 	done   chan int   // the command's exit code
 	orders chan order // what the workstation tells a run in the cluster
 
-	entered    func(phase, detail string)     // told of each phase; nil: nobody cares
-	overdue    func(now time.Duration) string // why the end of the workstation's command is awaited no longer, or ""; nil: it is
-	removal    func() string                  // who ended this process, if anybody knows, or ""; nil: nobody does
-	phase      string
+	entered    func(phase timeline.Phase, detail string) // told of each phase; nil: nobody cares
+	overdue    func(now time.Duration) string            // why the end of the workstation's command is awaited no longer, or ""; nil: it is
+	removal    func() string                             // who ended this process, if anybody knows, or ""; nil: nobody does
+	phase      timeline.Phase
 	nextEvent  uint32
 	nextTarget timeline.TargetID
 	targets    map[timeline.TargetID]timeline.Target
@@ -64,8 +56,8 @@ func newMeasurement(o *Options, log *slog.Logger) *measurement {
 
 // An order tells a run from outside to change its phase.
 type order struct {
-	phase  string // phaseSettling or phaseEnded
-	reason string // why, if it was not planned
+	phase  timeline.Phase // [timeline.PhaseSettling] or [timeline.PhaseEnded]
+	reason string         // why, if it was not planned
 }
 
 // failing names a target and how it failed.
@@ -84,7 +76,7 @@ func (m *measurement) run(ctx context.Context, signals <-chan os.Signal) (*model
 
 	var probing, watching sync.WaitGroup
 	stopProbing, stopWatching := m.start(ctx, &probing, &watching)
-	m.enter(phaseBaseline, "")
+	m.enter(timeline.PhaseBaseline, "")
 	reason := m.loop(ctx, signals)
 	end := m.clock.Now()
 
@@ -96,11 +88,11 @@ func (m *measurement) run(ctx context.Context, signals <-chan os.Signal) (*model
 	if m.signalled && m.removal != nil {
 		reason = cmp.Or(m.removal(), reason)
 	}
-	m.add(timeline.Event{Seen: end, Kind: timeline.RunPhase, From: m.phase, To: PhaseEnded, Detail: reason})
+	m.add(timeline.PhaseChange(end, m.phase, timeline.PhaseEnded, reason))
 	m.live.tracker.SetEnd(end)
 	m.rec.end()
 	if m.entered != nil {
-		m.entered(PhaseEnded, reason)
+		m.entered(timeline.PhaseEnded, reason)
 	}
 	tl := m.live.timeline()
 	if m.rec.err != nil {
@@ -126,7 +118,7 @@ func (m *measurement) start(ctx context.Context, probing, watching *sync.WaitGro
 	}
 	probing.Go(func() {
 		if err := m.prober.Run(probeCtx); err != nil {
-			m.tell(order{PhaseEnded, "probing failed: " + err.Error()})
+			m.tell(order{timeline.PhaseEnded, "probing failed: " + err.Error()})
 		}
 	})
 	if m.opts.Hammer != "" {
@@ -165,7 +157,7 @@ func (m *measurement) loop(ctx context.Context, signals <-chan os.Signal) (reaso
 	tick := time.NewTicker(refresh)
 	defer tick.Stop()
 	settle := func() {
-		m.enter(phaseSettling, "")
+		m.enter(timeline.PhaseSettling, "")
 		phase.Reset(m.opts.Settle)
 	}
 	interrupted := ""
@@ -175,7 +167,7 @@ func (m *measurement) loop(ctx context.Context, signals <-chan os.Signal) (reaso
 			m.absorb()
 		case <-tick.C:
 			m.upkeep()
-			if m.overdue == nil || m.phase != PhaseMeasuring {
+			if m.overdue == nil || m.phase != timeline.PhaseMeasuring {
 				continue
 			}
 			if why := m.overdue(m.clock.Now()); why != "" {
@@ -184,29 +176,29 @@ func (m *measurement) loop(ctx context.Context, signals <-chan os.Signal) (reaso
 			}
 		case <-phase.C:
 			switch m.phase {
-			case phaseBaseline:
+			case timeline.PhaseBaseline:
 				if sick := m.sick(); sick != "" {
 					return sick
 				}
-				m.enter(PhaseMeasuring, "")
+				m.enter(timeline.PhaseMeasuring, "")
 				if err := m.begin(phase); err != nil {
 					return err.Error()
 				}
-			case PhaseMeasuring:
+			case timeline.PhaseMeasuring:
 				if m.opts.ExternalCommand {
 					interrupted = "the end of the command was not reported within --max-duration"
 				}
 				settle()
-			case phaseSettling:
+			case timeline.PhaseSettling:
 				return interrupted
 			}
 		case <-m.done:
 			settle()
 		case o := <-m.orders:
-			if o.phase == PhaseEnded {
+			if o.phase == timeline.PhaseEnded {
 				return o.reason
 			}
-			if m.phase != phaseSettling { // an order may come twice
+			if m.phase != timeline.PhaseSettling { // an order may come twice
 				interrupted = o.reason
 				settle()
 			}
@@ -241,7 +233,7 @@ func (m *measurement) drain(probing *sync.WaitGroup, abandon func(), signals <-c
 		case <-tick.C:
 			m.upkeep()
 		case o := <-m.orders:
-			if o.phase == PhaseEnded && reason == "" { // an order may come twice
+			if o.phase == timeline.PhaseEnded && reason == "" { // an order may come twice
 				reason, signals = o.reason+notAwaited, nil
 				abandon()
 			}
@@ -270,7 +262,7 @@ func (m *measurement) begin(phase *time.Timer) error {
 }
 
 func (m *measurement) running() bool {
-	return m.child != nil && m.child.cmd != nil && m.phase == PhaseMeasuring
+	return m.child != nil && m.child.cmd != nil && m.phase == timeline.PhaseMeasuring
 }
 
 func (m *measurement) stopChild() {
@@ -279,8 +271,8 @@ func (m *measurement) stopChild() {
 	}
 }
 
-func (m *measurement) enter(phase, detail string) {
-	m.add(timeline.Event{Seen: m.clock.Now(), Kind: timeline.RunPhase, From: m.phase, To: phase, Detail: detail})
+func (m *measurement) enter(phase timeline.Phase, detail string) {
+	m.add(timeline.PhaseChange(m.clock.Now(), m.phase, phase, detail))
 	m.phase = phase
 	if m.entered != nil {
 		m.entered(phase, detail)

@@ -25,7 +25,7 @@ func Attach(ctx context.Context, client *agent.Client, run *deploy.Run, addr str
 	if err != nil {
 		return Quiet(ctx, err)
 	}
-	if status.Phase == agent.PhaseEnded {
+	if status.Phase == timeline.PhaseEnded {
 		return NothingToWatch(run)
 	}
 	address, err := ListenForPage(addr)

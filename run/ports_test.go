@@ -143,7 +143,7 @@ func (r *portsRun) judge(failed func(target string, at time.Duration) bool) *mod
 		batch.Watermarks = []timeline.Watermark{{Target: id, Due: end}}
 		r.add(batch)
 	}
-	r.add(timeline.Event{Seen: end, Kind: timeline.RunPhase, To: PhaseEnded})
+	r.add(timeline.Event{Seen: end, Kind: timeline.RunPhase, To: string(timeline.PhaseEnded)})
 	r.live.end(nil)
 	return r.live.timeline()
 }

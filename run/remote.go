@@ -421,7 +421,7 @@ func (r *remote) absorb() {
 		r.lastEvent, r.latest = e.ID, max(r.latest, e.Seen)
 		switch e.Kind {
 		case timeline.RunPhase:
-			r.enter(e.To)
+			r.enter(timeline.Phase(e.To))
 		case timeline.Command, timeline.CommandOutput:
 			r.returned++
 		}
@@ -429,8 +429,8 @@ func (r *remote) absorb() {
 }
 
 // enter follows the agent into a phase, and starts the command when it measures.
-func (r *remote) enter(phase string) {
-	if phase != PhaseMeasuring || len(r.opts.Command) == 0 {
+func (r *remote) enter(phase timeline.Phase) {
+	if phase != timeline.PhaseMeasuring || len(r.opts.Command) == 0 {
 		return
 	}
 	r.running = true
@@ -580,7 +580,9 @@ func (r *remote) conclude(ctx context.Context, lost error, stopped string) *mode
 		end = max(end, r.clock.now())
 	}
 	r.live.tracker.SetEnd(end)
-	err := r.extend(append(marked, timeline.Event{Seen: end, Kind: timeline.RunPhase, To: PhaseEnded, Writer: "lapse", Detail: why})...)
+	last := timeline.PhaseChange(end, "", timeline.PhaseEnded, why)
+	last.Writer = "lapse"
+	err := r.extend(append(marked, last)...)
 	tl := r.live.timeline()
 	if err != nil {
 		r.log.Error("the recording lacks the run's end; the report does not", "error", err)

@@ -333,7 +333,7 @@ func IsDamage(err error) bool {
 // a recording that breaks off between two blocks does not look it.
 func ended(run timeline.Run) bool {
 	return slices.ContainsFunc(run.Events, func(e timeline.Event) bool {
-		return e.Kind == timeline.RunPhase && e.To == PhaseEnded
+		return e.Enters(timeline.PhaseEnded)
 	})
 }
 

@@ -55,7 +55,7 @@ func TestTruthOfAStallAtManyRates(t *testing.T) {
 	if err := server.Close(); err != nil {
 		t.Fatal(err)
 	}
-	add(timeline.Event{Seen: to + 500*time.Millisecond, Kind: timeline.RunPhase, To: PhaseEnded})
+	add(timeline.Event{Seen: to + 500*time.Millisecond, Kind: timeline.RunPhase, To: string(timeline.PhaseEnded)})
 	tl := tracker.Timeline()
 
 	for _, target := range tl.Targets {
@@ -118,8 +118,8 @@ func TestTruthOfTheWholePipelineAtOnce(t *testing.T) {
 	m.live = newLive(nil, observers(newScreen(t.Output(), time.Second), shown, m.rec)...)
 	m.meta = m.describe()
 	var beside sync.WaitGroup
-	m.entered = func(phase, _ string) {
-		if phase != phaseBaseline {
+	m.entered = func(phase timeline.Phase, _ string) {
+		if phase != timeline.PhaseBaseline {
 			return
 		}
 		beside.Go(func() {

@@ -14,6 +14,7 @@ import (
 
 	"lapse/deploy"
 	"lapse/deploy/agent"
+	"lapse/timeline"
 )
 
 // ListRuns prints the runs in the cluster, and what is left of those whose Job is gone.
@@ -101,9 +102,9 @@ func stateOfPod(status agent.Status, err error) string {
 		return "its Pod " + gone.Detail
 	case err != nil:
 		return "its Pod does not answer: it begins, or ends" // the error is of the tunnel, and long
-	case status.Phase == agent.PhaseEnded && status.Detail != "":
+	case status.Phase == timeline.PhaseEnded && status.Detail != "":
 		return "ended (" + status.Detail + "), holds its result"
-	case status.Phase == agent.PhaseEnded:
+	case status.Phase == timeline.PhaseEnded:
 		return "ended, holds its result"
 	}
 	return fmt.Sprintf("%s, for %v so far", status.Phase, status.Now.Round(time.Second))
@@ -122,14 +123,14 @@ func StopJob(ctx context.Context, client *agent.Client, run *deploy.Run, stderr 
 	ctx, cancel := context.WithTimeoutCause(ctx, 30*time.Second, errors.New("the Pod does not answer"))
 	defer cancel()
 	status, err := client.Status(ctx)
-	if err == nil && status.Phase != agent.PhaseEnded {
+	if err == nil && status.Phase != timeline.PhaseEnded {
 		err = client.Settle(ctx, "stopped by `lapse stop`")
 	}
 	if err != nil {
 		return fmt.Errorf("stop run %s: %w", run.Name, err)
 	}
 	said := "is told to settle and end"
-	if status.Phase == agent.PhaseEnded {
+	if status.Phase == timeline.PhaseEnded {
 		said = "had ended already"
 	}
 	fmt.Fprintf(stderr, "run %s %s; `lapse retrieve -n %s %s` fetches its result\n", run.Name, said, run.Namespace, run.Name)

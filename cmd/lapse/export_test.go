@@ -27,7 +27,7 @@ func recordFacts(t *testing.T, more ...timeline.Fact) string {
 		timeline.Meta{ID: "test"},
 		timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 100, Timeout: time.Second},
 		timeline.Batch{Requests: []timeline.Request{{Target: 1, Due: time.Millisecond, Sent: time.Millisecond, Done: 2 * time.Millisecond, Outcome: timeline.Outcome{Code: 200}}}},
-		timeline.Event{ID: 1, Seen: time.Millisecond, Kind: timeline.RunPhase, To: run.PhaseMeasuring},
+		timeline.Event{ID: 1, Seen: time.Millisecond, Kind: timeline.RunPhase, To: string(timeline.PhaseMeasuring)},
 	}, more...) {
 		if err := w.Append(fact); err != nil {
 			t.Fatal(err)
@@ -54,7 +54,7 @@ func TestARunOfWhichOnlyAPartCameIsRead(t *testing.T) {
 // A writer that is killed has mostly just flushed: the recording breaks off between two blocks, and looks whole.
 func TestExportOfARecordingThatBreaksOffSaysSo(t *testing.T) {
 	unfinished := recordFacts(t)
-	whole := recordFacts(t, timeline.Event{ID: 2, Seen: time.Second, Kind: timeline.RunPhase, To: run.PhaseEnded})
+	whole := recordFacts(t, timeline.Event{ID: 2, Seen: time.Second, Kind: timeline.RunPhase, To: string(timeline.PhaseEnded)})
 	data, err := os.ReadFile(whole)
 	if err != nil {
 		t.Fatal(err)

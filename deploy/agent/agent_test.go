@@ -30,7 +30,7 @@ type fakeRun struct {
 	clock timeline.Clock
 
 	mu     sync.Mutex
-	phase  string
+	phase  timeline.Phase
 	events []timeline.Event
 	told   []string // what the workstation asked for
 }
@@ -62,11 +62,11 @@ func (r *fakeRun) end(t *testing.T) Receipt {
 	if err != nil {
 		t.Error(err)
 	}
-	r.setPhase(PhaseEnded)
+	r.setPhase(timeline.PhaseEnded)
 	return receipt
 }
 
-func (r *fakeRun) setPhase(phase string) {
+func (r *fakeRun) setPhase(phase timeline.Phase) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.phase = phase

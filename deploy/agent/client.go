@@ -246,7 +246,7 @@ func (c *Client) compare(ctx context.Context, copied *counted) error {
 		return err
 	}
 	ours, theirs := copied.receipt(), Receipt{status.Size, status.SHA256}
-	if status.Phase != PhaseEnded || ours.Length < theirs.Length {
+	if status.Phase != timeline.PhaseEnded || ours.Length < theirs.Length {
 		return errMore
 	}
 	if ours != theirs {

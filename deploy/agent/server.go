@@ -17,20 +17,14 @@ import (
 
 // Status is how far the agent's run has come.
 type Status struct {
-	ID      string        `json:"id"`              // the run's ID
-	Version string        `json:"version"`         // of the agent's Lapse
-	Phase   string        `json:"phase"`           // "starting", then as [timeline.RunPhase]: "baseline", "measuring", "settling", "ended"
-	Now     time.Duration `json:"now"`             // on the run's clock
-	Size    int64         `json:"size"`            // bytes of the recording that can be fetched
-	SHA256  string        `json:"sha256,omitzero"` // of the whole recording, once the phase is "ended"
-	Detail  string        `json:"detail,omitzero"` // why, where the run ended otherwise than planned
+	ID      string         `json:"id"`      // the run's ID
+	Version string         `json:"version"` // of the agent's Lapse
+	Phase   timeline.Phase `json:"phase"`
+	Now     time.Duration  `json:"now"`             // on the run's clock
+	Size    int64          `json:"size"`            // bytes of the recording that can be fetched
+	SHA256  string         `json:"sha256,omitzero"` // of the whole recording, once the phase is [timeline.PhaseEnded]
+	Detail  string         `json:"detail,omitzero"` // why, where the run ended otherwise than planned
 }
-
-// Phases of an agent beside those of [timeline.RunPhase].
-const (
-	PhaseStarting = "starting" // nothing is measured yet
-	PhaseEnded    = "ended"    // the recording is complete
-)
 
 // A Receipt names a whole recording: its length in bytes and its SHA-256 in hex.
 type Receipt struct {
@@ -41,7 +35,7 @@ type Receipt struct {
 // A Service is the run behind the agent's API. Its methods are called from several goroutines, and
 // Settle, Abort and Ack possibly more than once, because a client repeats what may have got lost.
 type Service interface {
-	// Status has the phase "ended" only once Size and SHA256 are final.
+	// Status has the phase [timeline.PhaseEnded] only once Size and SHA256 are final.
 	Status() Status
 	Now() time.Duration
 	// Facts returns the recording's bytes from offset on. Its reader waits for more while the run goes on,
