@@ -60,8 +60,11 @@ func (a *address) Close() {
 	}
 }
 
-// Serve serves a page until the returned function is called.
+// Serve serves a page until the returned function is called: none, and a nil page, where there is no address.
 func (a *address) Serve(ctx context.Context, stderr io.Writer) (*page, func()) {
+	if a == nil {
+		return nil, func() {}
+	}
 	p := newPage()
 	options := p.options()
 	options.Hosts = []string{a.given}

@@ -15,23 +15,23 @@ import (
 	"lapse/timeline"
 )
 
-// maxMarks is how many output lines become marks.
-const maxMarks = 10_000
+// maxLines is how many output lines become events.
+const maxLines = 10_000
 
-// maxMark is how much of an output line becomes a mark on the timeline.
-const maxMark = 500
+// maxLine is how much of an output line becomes an event, in bytes.
+const maxLine = 500
 
 // lingering is how long output is waited for once the command has exited: what it left in the background may hold
 // its output open for ever, and so may a terminal that is paused.
 const lingering = 250 * time.Millisecond
 
-// A child is the wrapped command. It runs in its own process group, so that a terminal's Ctrl-C
+// A wrappedCommand is the wrapped command. It runs in its own process group, so that a terminal's Ctrl-C
 // reaches it once, through us.
-type child struct {
+type wrappedCommand struct {
 	args    []string
-	capture bool      // each line of output also becomes a mark
+	capture bool      // each line of output also becomes an event
 	output  io.Writer // where its output goes
-	mark    func(timeline.Event)
+	event   func(timeline.Event)
 	now     func() time.Duration
 
 	cmd *exec.Cmd
@@ -39,7 +39,7 @@ type child struct {
 
 // start starts the command; its end is told to done with the exit code, after its last output. It does not wait for whoever reads
 // that output.
-func (c *child) start(done func(exitCode int)) error {
+func (c *wrappedCommand) start(done func(exitCode int)) error {
 	c.cmd = exec.Command(c.args[0], c.args[1:]...)
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, in, err := os.Pipe()
@@ -53,7 +53,7 @@ func (c *child) start(done func(exitCode int)) error {
 		out.Close()
 		return fmt.Errorf("start %s: %w", c.args[0], err)
 	}
-	c.mark(timeline.Event{Seen: c.now(), Kind: timeline.Command, To: "running", Writer: "lapse", Detail: timeline.JoinCommand(maskCommand(c.args))})
+	c.event(timeline.Event{Seen: c.now(), Kind: timeline.Command, To: "running", Writer: "lapse", Detail: timeline.JoinCommand(maskCommand(c.args))})
 	copied := make(chan struct{})
 	go func() {
 		defer close(copied)
@@ -72,7 +72,7 @@ func (c *child) start(done func(exitCode int)) error {
 		}
 		out.Close()
 		code := exitStatus(c.cmd, err)
-		c.mark(timeline.Event{Seen: ended, Kind: timeline.Command, From: "running", To: "exited", Writer: "lapse", ExitCode: &code})
+		c.event(timeline.Event{Seen: ended, Kind: timeline.Command, From: "running", To: "exited", Writer: "lapse", ExitCode: &code})
 		done(code)
 	}()
 	return nil
@@ -91,17 +91,17 @@ func exitStatus(cmd *exec.Cmd, err error) int {
 }
 
 // copyLines passes the output on, line by line, each with its instant. A line of any length gets through.
-func (c *child) copyLines(r io.Reader) {
+func (c *wrappedCommand) copyLines(r io.Reader) {
 	in := bufio.NewReader(r)
 	for marked := 0; ; {
 		line, err := in.ReadString('\n')
 		if line != "" {
 			text := line
-			if marked++; marked == maxMarks {
-				text = "… (what follows of the output is not marked)"
+			if marked++; marked == maxLines {
+				text = "… (further output is not recorded)"
 			}
-			if marked <= maxMarks { // before it is shown, which may take as long as it likes
-				c.mark(timeline.Event{Seen: c.now(), Kind: timeline.CommandOutput, Writer: "lapse", Detail: clip(maskText(strings.TrimRight(text, "\r\n")))})
+			if marked <= maxLines { // before it is shown, which may take as long as it likes
+				c.event(timeline.Event{Seen: c.now(), Kind: timeline.CommandOutput, Writer: "lapse", Detail: clip(maskText(strings.TrimRight(text, "\r\n")))})
 			}
 			_, _ = io.WriteString(c.output, line)
 		}
@@ -112,21 +112,21 @@ func (c *child) copyLines(r io.Reader) {
 }
 
 func clip(line string) string {
-	if len(line) <= maxMark {
+	if len(line) <= maxLine {
 		return line
 	}
-	return strings.ToValidUTF8(line[:maxMark], "") + "…"
+	return strings.ToValidUTF8(line[:maxLine], "") + "…"
 }
 
 // signal sends sig to the command and all it started.
-func (c *child) signal(sig syscall.Signal) {
+func (c *wrappedCommand) signal(sig syscall.Signal) {
 	if c.cmd != nil && c.cmd.Process != nil {
 		_ = syscall.Kill(-c.cmd.Process.Pid, sig) // it may just have ended
 	}
 }
 
 // stop ends the command, and waits a little for it: the end of a run is not the place to hang.
-func (c *child) stop(done <-chan int) {
+func (c *wrappedCommand) stop(done <-chan int) {
 	c.signal(syscall.SIGTERM)
 	select {
 	case <-done:

@@ -3,8 +3,6 @@ package run
 import (
 	"errors"
 	"fmt"
-	"os"
-	"syscall"
 
 	"lapse/correlate/verdict"
 	"lapse/deploy"
@@ -40,19 +38,6 @@ func (e StoppedError) Unwrap() error { return e.error }
 
 // Stopped returns a StoppedError.
 func Stopped(format string, args ...any) error { return StoppedError{fmt.Errorf(format, args...)} }
-
-// stoppedBy says which signal ended a run.
-func stoppedBy(sig os.Signal) string {
-	switch sig {
-	case syscall.SIGINT:
-		return "stopped by SIGINT (Ctrl-C)"
-	case syscall.SIGTERM:
-		return "stopped by SIGTERM"
-	case syscall.SIGHUP:
-		return "stopped by SIGHUP (the terminal went away)"
-	}
-	return "stopped by " + sig.String()
-}
 
 // A usageError stops a verb before anything has started: the arguments, the Service, the rights or the cluster's rules do not
 // allow it.

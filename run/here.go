@@ -39,9 +39,6 @@ func (o *Options) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	return o.runHere(ctx, signals, stdout, stderr)
 }
 
-// stopSignals end a run in order, or its command.
-var stopSignals = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
-
 // NewID returns the name of a new run, which is also that of its directory and its Job: short, unlikely to be taken, and fit for a
 // Kubernetes name.
 func NewID() string {
@@ -84,22 +81,18 @@ func (o *Options) runHere(ctx context.Context, signals <-chan os.Signal, stdout,
 	}()
 	m.clock = timeline.StartClock()
 
+	shown, closePage := address.Serve(ctx, screen.talk())
 	var a *jobRun
-	var shown *page
-	closePage := func() {}
-	switch {
-	case o.AgentListen != "":
+	if o.AgentListen != "" {
 		if a, closePage, err = m.serveAgent(); err != nil {
 			return err
 		}
 		shown = a.page
-	case o.Dashboard != "":
-		shown, closePage = address.Serve(ctx, screen.talk())
 	}
 	defer closePage()
 
 	m.live = newLive(o.gates, observers(screen, shown, m.rec)...)
-	m.child = &child{args: o.Command, capture: !o.NoCapture, output: screen.output(), mark: func(e timeline.Event) { m.queue.put(e) }, now: m.clock.Now}
+	m.child = &wrappedCommand{args: o.Command, capture: !o.NoCapture, output: screen.output(), event: func(e timeline.Event) { m.queue.put(e) }, now: m.clock.Now}
 	m.meta, m.source = m.describe(), m.describeSource()
 	tl, err := m.run(ctx, signals)
 	if err != nil {

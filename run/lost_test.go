@@ -103,7 +103,7 @@ func logged(t *testing.T, requests int) []byte {
 }
 
 // follows lets a workstation follow a run of which the first requests come home, and whose Pod is then lost.
-func follows(t *testing.T, job *deploy.Run, lost error) (r *remote, tl *model.Timeline, said *bytes.Buffer) {
+func follows(t *testing.T, job *deploy.Run, lost error) (r *clusterRun, tl *model.Timeline, said *bytes.Buffer) {
 	t.Helper()
 	run := newHeldRun(t)
 	run.requests(0, 90)
@@ -111,17 +111,17 @@ func follows(t *testing.T, job *deploy.Run, lost error) (r *remote, tl *model.Ti
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	var gone atomic.Bool
 	said = &bytes.Buffer{}
-	r = &remote{
-		opts: &Options{}, job: job, dir: filepath.Join(t.TempDir(), "run"), facts: newQueue(), done: make(chan int, 1),
-		log: slog.New(slog.NewTextHandler(said, nil)), marks: marks{made: make(chan struct{}, 1)}, clock: runClock{local: timeline.StartClock()},
-		client: agent.NewClient(func(ctx context.Context, _, _ string) (net.Conn, error) {
-			if gone.Load() {
-				return nil, lost
-			}
-			var d net.Dialer
-			return d.DialContext(ctx, "tcp", server.Listener.Addr().String())
-		}),
+	r = &clusterRun{
+		opts: &Options{}, job: job, dir: filepath.Join(t.TempDir(), "run"), done: make(chan int, 1),
+		log: slog.New(slog.NewTextHandler(said, nil)), events: newCommandEvents(), feed: newFeed(nil),
 	}
+	r.client = agent.NewClient(func(ctx context.Context, _, _ string) (net.Conn, error) {
+		if gone.Load() {
+			return nil, lost
+		}
+		var d net.Dialer
+		return d.DialContext(ctx, "tcp", server.Listener.Addr().String())
+	})
 	t.Cleanup(r.client.Close)
 	var err error
 	if r.copy, err = beginRecording(r.dir, record.CreateCopy); err != nil {
@@ -182,14 +182,14 @@ func TestAJobThatHoldsWhatIsMissingHereIsKept(t *testing.T) {
 		name string
 		log  http.HandlerFunc
 		lost error
-		spy  func(t *testing.T, r *remote)
+		spy  func(t *testing.T, r *clusterRun)
 	}{
 		{"the log cannot be read", func(w http.ResponseWriter, _ *http.Request) {
 			refuseAPI(w, 500, metav1.StatusReasonInternalError, "no")
 		}, podGone(true, "ended with exit code 0"), nil},
 		{"the log is cut off", func(w http.ResponseWriter, _ *http.Request) { w.Write(whole[:200]) }, podGone(true, "ended with exit code 0"), nil},
 		{"the Pod cannot be reached", nil, &agent.RefusedError{Status: 500, Message: "no"}, nil},
-		{"the result cannot be written", func(w http.ResponseWriter, _ *http.Request) { w.Write(whole) }, podGone(true, "ended with exit code 0"), func(t *testing.T, r *remote) {
+		{"the result cannot be written", func(w http.ResponseWriter, _ *http.Request) { w.Write(whole) }, podGone(true, "ended with exit code 0"), func(t *testing.T, r *clusterRun) {
 			if err := os.RemoveAll(r.dir); err != nil {
 				t.Fatal(err)
 			}
@@ -398,7 +398,8 @@ func TestWhileTheFeedIsCutTheRunIsShownAsItStood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var shown syncBuffer
 		screen := newScreen(&shown, 0)
-		r := &remote{opts: &Options{}, clock: runClock{local: timeline.StartClock(), known: []comparison{{}}}, facts: newQueue(), live: newLive(nil, screen)}
+		r := &clusterRun{opts: &Options{}, feed: newFeed(nil)}
+		r.clock.known, r.live = []comparison{{}}, newLive(nil, screen)
 		r.facts.put(timeline.Meta{ID: "x7k2p", Options: timeline.Options{Rate: 100, Timeout: time.Second}})
 		r.facts.put(timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 100})
 		r.facts.put(timeline.Event{ID: 1, Kind: timeline.RunPhase, To: "measuring"})
@@ -445,14 +446,14 @@ func (b *syncBuffer) String() string {
 func TestAJobThatMeasuredBeforeItWasFollowedIsKept(t *testing.T) {
 	log := logged(t, 100)
 	measured := &endedJob{log: func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(log) }}
-	r := &remote{job: measured.serve(t), log: slog.New(slog.DiscardHandler)}
+	r := &clusterRun{job: measured.serve(t), log: slog.New(slog.DiscardHandler)}
 	err := r.notFollowed(t.Context(), errors.New("the run does not start"))
 	r.cleanUp(t.Context())
 	if n := measured.deleted.Load(); n > 0 || !strings.Contains(hint.Of(err), "lapse retrieve -n shop lapse-x7k2p") {
 		t.Errorf("%v, hint %q, %d objects deleted: want the Job kept, and how to fetch its result", err, hint.Of(err), n)
 	}
 	crashed := &endedJob{log: func(http.ResponseWriter, *http.Request) {}}
-	r = &remote{job: crashed.serve(t), log: slog.New(slog.DiscardHandler)}
+	r = &clusterRun{job: crashed.serve(t), log: slog.New(slog.DiscardHandler)}
 	failure := errors.New("the run does not start")
 	if err := r.notFollowed(t.Context(), failure); !errors.Is(err, failure) || r.keep {
 		t.Errorf("%v, kept: %v: want the Job of a run that measured nothing removed", err, r.keep)

@@ -33,7 +33,7 @@ type measurement struct {
 	rec    *recording
 	prober *loadgen.Prober
 	plans  []servicePlan // of the measured Services
-	child  *child
+	child  *wrappedCommand
 	done   chan int   // the command's exit code
 	orders chan order // what the workstation tells a run in the cluster
 

@@ -102,9 +102,9 @@ func TestACommandsEndIsOnRecordThoughNobodyReadsItsOutput(t *testing.T) {
 	q := newQueue()
 	started := time.Now()
 	for _, capture := range []bool{true, false} {
-		c := &child{
+		c := &wrappedCommand{
 			args: []string{"sh", "-c", "echo one; exit 3"}, capture: capture, output: terminal,
-			mark: func(e timeline.Event) { q.put(e) }, now: func() time.Duration { return time.Since(started) },
+			event: func(e timeline.Event) { q.put(e) }, now: func() time.Duration { return time.Since(started) },
 		}
 		done := make(chan int, 1)
 		if err := c.start(func(code int) { done <- code }); err != nil {
@@ -128,8 +128,9 @@ func TestACommandsEndIsOnRecordThoughNobodyReadsItsOutput(t *testing.T) {
 func TestScreenTellsOfTheCommandBeforeItComesHome(t *testing.T) {
 	var out strings.Builder
 	s := newScreen(&out, 0)
-	r := &remote{screen: s, marks: marks{made: make(chan struct{}, 1)}, clock: runClock{local: timeline.StartClock(), known: []comparison{{}}}}
-	r.mark(timeline.Event{Seen: r.clock.local.Now(), Kind: timeline.Command, To: "running", Detail: "kubectl drain node2"})
+	r := &clusterRun{screen: s, events: newCommandEvents(), feed: newFeed(nil)}
+	r.clock.known = []comparison{{}}
+	r.sendLater(timeline.Event{Seen: r.clock.local.Now(), Kind: timeline.Command, To: "running", Detail: "kubectl drain node2"})
 	s.close()
 	if got := out.String(); strings.Count(got, "command running: kubectl drain node2\n") != 1 {
 		t.Errorf("%q", got)

@@ -14,6 +14,7 @@ import (
 	"lapse/timeline"
 )
 
+// NothingToWatch is the error of a run that has ended.
 func NothingToWatch(run *deploy.Run) error {
 	return hint.Errorf(fmt.Sprintf("`lapse retrieve -n %s %s` fetches its result", run.Namespace, run.Name), "run %s has ended: there is nothing to watch", run.Name)
 }
@@ -33,17 +34,18 @@ func Attach(ctx context.Context, client *agent.Client, run *deploy.Run, addr str
 		return err
 	}
 	defer address.Close()
-	w := &onlooker{clock: runClock{local: timeline.StartClock()}, facts: newQueue()}
-	if err := w.clock.compare(ctx, client.SyncClock); err != nil {
+	s := &attachSession{newFeed(nil)}
+	s.client = client
+	if err := s.clock.compare(ctx, client.SyncClock); err != nil {
 		return Quiet(ctx, fmt.Errorf("compare clocks with the Pod: %w", err))
 	}
 	screen := newScreen(stderr, 0)
 	shown, closePage := address.Serve(ctx, screen.talk())
 	defer closePage()
-	w.live = newLive(nil, observers(screen, shown, nil)...)
-	err = w.watch(ctx, client)
-	tl := w.live.timeline()
-	w.live.end(tl)
+	s.live = newLive(nil, observers(screen, shown, nil)...)
+	err = s.watch(ctx)
+	tl := s.live.timeline()
+	s.live.end(tl)
 	switch {
 	case ctx.Err() != nil:
 		return nil
@@ -64,45 +66,34 @@ func Quiet(ctx context.Context, err error) error {
 	return err
 }
 
-// An onlooker judges and shows a run from its recording, as it comes in. One goroutine, in watch, owns
-// what it has seen.
-type onlooker struct {
-	clock runClock
-	live  *live
-	facts *queue
-	news  time.Duration // when something last came, on the local clock
-}
+// An attachSession judges and shows a run from its recording, as it comes in.
+type attachSession struct{ feed }
 
 // watch takes in facts until the recording is complete, broken beyond repair, or ctx ends.
-func (w *onlooker) watch(ctx context.Context, client *agent.Client) error {
+func (s *attachSession) watch(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	var reading sync.WaitGroup
-	defer reading.Wait()
+	var workers sync.WaitGroup
+	defer workers.Wait()
 	defer cancel()
-	ended := make(chan error, 1)
-	reading.Go(func() { ended <- receive(ctx, client, record.Decode, w.facts.put) })
-	reading.Go(func() { w.clock.keepComparing(ctx, client.SyncClock) })
+	fetched := s.begin(ctx, &workers, record.Decode)
 	tick := time.NewTicker(refresh)
 	defer tick.Stop()
 	for {
 		select {
-		case <-w.facts.ready:
-			w.absorb()
+		case <-s.facts.ready:
+			s.absorb(s.noteGates)
 		case <-tick.C:
-			w.live.showAfter(w.clock.local.Now()-w.news, w.clock.now())
-		case err := <-ended:
-			w.absorb()
+			s.show()
+		case err := <-fetched:
+			s.absorb(s.noteGates)
 			return err
 		}
 	}
 }
 
-func (w *onlooker) absorb() {
-	for _, f := range w.facts.take() {
-		w.news = w.clock.local.Now()
-		if meta, ok := f.(timeline.Meta); ok {
-			w.live.gates, _ = ParseGates(meta.Options.Gates) // gates of a later version: shown without
-		}
-		w.live.add(f)
+// noteGates judges the run by the gates that it was started with.
+func (s *attachSession) noteGates(f timeline.Fact) {
+	if meta, ok := f.(timeline.Meta); ok {
+		s.live.gates, _ = ParseGates(meta.Options.Gates) // gates of a later version: shown without
 	}
 }

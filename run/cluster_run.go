@@ -1,0 +1,211 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/deploy"
+	"lapse/hint"
+	"lapse/record"
+	"lapse/watcher"
+)
+
+// A clusterRun is a run in the cluster, followed from a workstation: the command runs here, a Pod measures, and its recording comes in
+// meanwhile. One goroutine, in follow, owns it.
+type clusterRun struct {
+	feed
+	opts   *Options
+	job    *deploy.Run
+	dir    string
+	copy   *record.Copy
+	screen *screen
+	log    *slog.Logger
+	child  *wrappedCommand
+	done   chan int // the command's exit code
+	events *commandEvents
+
+	running bool   // the command is
+	stopped string // the signal that ended the run, as in [stoppedBy]; empty: none
+	whole   bool   // the whole recording has come in
+	lost    error  // why the rest of the recording will not come in
+	keep    bool   // the Job: it may still hold what could not be fetched
+	logged  bool   // the result came from the Pod's log, and the copy is a part of the recording
+
+	lastEvent uint32        // that came in
+	latest    time.Duration // the latest instant that came in
+	acked     int           // how many of events came back in the recording
+}
+
+// runInCluster measures from a Job, and leaves nothing behind in the cluster but what is not safe here.
+func (o *Options) runInCluster(ctx context.Context, signals <-chan os.Signal, stdout, stderr io.Writer) error {
+	setup, release := Interruptible(ctx, signals)
+	defer release()
+	address, err := ListenForPage(o.Dashboard)
+	if err != nil {
+		return err
+	}
+	defer address.Close()
+	screen := newScreen(stderr, o.total())
+	defer screen.close() // after all else: who has paused the terminal holds up nothing
+	log := NewLogger(screen.talk())
+	c, err := o.Kube.Connect(setup)
+	if err != nil {
+		return StoppedOr(setup, err)
+	}
+	config, err := o.preflight(setup, c, log)
+	if err != nil {
+		return StoppedOr(setup, AsUsage(err))
+	}
+	r := &clusterRun{opts: o, log: log, dir: o.runDir(o.ID), done: make(chan int, 1), events: newCommandEvents(), feed: newFeed(log)}
+	if r.copy, err = beginRecording(r.dir, record.CreateCopy); err != nil {
+		return err
+	}
+	measured := false
+	defer func() {
+		if err := r.copy.Close(); err != nil {
+			log.Warn("the copy of the recording may be incomplete", "error", err)
+		}
+		if !measured {
+			discard(r.dir)
+		}
+	}()
+	screen.say(fmt.Sprintf("creating Job %s/%s", config.Namespace, config.Name))
+	waiting := startWaiting(screen.say, "waiting for the API server to create it")
+	defer waiting.over()
+	cluster := c.Deploy(log)
+	cluster.Notify = waiting.is
+	if r.job, err = deploy.Create(setup, cluster, config); err != nil {
+		return StoppedOr(setup, notBegun(err))
+	}
+	cleanUp := sync.OnceFunc(func() { r.cleanUp(ctx) })
+	defer cleanUp()
+	if r.client, _, err = r.job.WaitMeasuring(setup); err != nil {
+		return StoppedOr(setup, r.notFollowed(ctx, err))
+	}
+	defer r.client.Close()
+	r.client.RunsCommand = true
+	if err = r.clock.compare(setup, r.client.SyncClock); err != nil {
+		return StoppedOr(setup, r.notFollowed(ctx, fmt.Errorf("compare clocks with the Pod: %w", err)))
+	}
+	waiting.over()
+	if release(); setup.Err() != nil {
+		return StoppedOr(setup, nil)
+	}
+
+	shown, closePage := address.Serve(ctx, screen.talk())
+	defer closePage()
+	r.screen, r.live = screen, newLive(o.gates, observers(screen, shown, nil)...)
+	r.child = &wrappedCommand{args: o.Command, capture: !o.NoCapture, output: screen.output(), event: r.sendLater, now: r.clock.local.Now}
+	measured = true
+	tl := r.follow(ctx, signals)
+	unwritten := r.save(tl)
+	cleanUp()
+	signal.Reset(stopSignals...) // nothing is left to be ended in order
+	r.live.end(tl)
+	return present(stdout, r.dir, o.Output, tl, unwritten)
+}
+
+// save puts the result on disk. Where that is the timeline from the Pod's log, the part of the recording that came before stays
+// beside it, under a name of its own: the run must not be judged by it.
+func (r *clusterRun) save(tl *model.Timeline) error {
+	err := saveTimeline(r.dir, tl)
+	if !r.logged {
+		return err
+	}
+	if err == nil {
+		err = renameFile(filepath.Join(r.dir, FactsFile), filepath.Join(r.dir, PartialFile))
+	}
+	r.keep = err != nil // then only the Pod's log has it
+	return err
+}
+
+// JobConfig is the Job that measures what the flags ask for.
+func (o *Options) JobConfig(namespace string) deploy.Config {
+	o.Namespace = namespace
+	return deploy.Config{
+		Name: o.ID, Namespace: namespace, Image: o.Image, ImagePullSecret: o.ImagePullSecret, CPU: o.CPU,
+		Hold: o.Hold, Deadline: o.MaxDuration + o.Hold, AvoidNodes: o.AvoidNodes, NodesAccess: true,
+		Args: []string{"run"}, Spec: mustMarshal(o.Spec), Private: o.Secrets(), HeadersFrom: o.HeadersFrom, EchoFrom: o.EchoFrom,
+	}
+}
+
+// preflight checks what can be known before anything is created: the rights, all of them at once, and then the Services.
+func (o *Options) preflight(ctx context.Context, c *cluster, log *slog.Logger) (deploy.Config, error) {
+	if err := o.avoidSelected(ctx, c, log); err != nil {
+		return deploy.Config{}, err
+	}
+	config := o.JobConfig(c.Namespace)
+	if err := config.Validate(); err != nil {
+		return config, err
+	}
+	need := deploy.Needs{Nodes: true, Secret: len(config.Private) > 0}
+	missing, err := deploy.CheckRights(ctx, c.client, c.Namespace, need)
+	if err == nil && len(missing) > 0 {
+		config.NodesAccess, need.Nodes = false, false
+		missing, err = deploy.CheckRights(ctx, c.client, c.Namespace, need)
+	}
+	switch {
+	case err != nil:
+		return config, err
+	case len(missing) > 0:
+		return config, deploy.NoRights(missing)
+	case !config.NodesAccess:
+		log.Warn("no right to let the Job read nodes: the timeline will have no node lanes")
+	}
+	looked := slices.Clone(o.targets)
+	if o.Watch != "" {
+		watched, err := ParseTarget(o.Watch)
+		if err != nil {
+			return config, err
+		}
+		looked = append(looked, watched)
+	}
+	for _, s := range looked {
+		info, err := watcher.Describe(ctx, c.client, c.Namespace, s.Service, s.port)
+		if err != nil {
+			return config, err
+		}
+		config.Selectors = append(config.Selectors, info.Selector)
+	}
+	return config, config.Validate()
+}
+
+// notFollowed says why a run could not be followed. Where its Pod has measured all the same and ended, as while this workstation was
+// suspended, the Job is kept: it holds the result.
+func (r *clusterRun) notFollowed(ctx context.Context, err error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	defer cancel()
+	if _, nothing := deploy.RetrieveEnded(ctx, r.job); nothing != nil {
+		return notBegun(err)
+	}
+	r.keep = true
+	return hint.Errorf(fmt.Sprintf("`lapse retrieve -n %s %s` fetches its result", r.job.Namespace, r.job.Name),
+		"run %s had ended before it could be followed from here", r.job.Name)
+}
+
+// cleanUp removes the Job and all that came with it, even if ctx has ended.
+func (r *clusterRun) cleanUp(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	defer cancel()
+	name := r.job.Namespace + " " + r.job.Name
+	if r.keep {
+		r.log.Warn("the Job is kept, for it may hold what is missing here: `lapse retrieve -n " + name + "`, then `lapse delete -n " + name + "`")
+		return
+	}
+	if err := r.job.Delete(ctx); err != nil {
+		r.log.Warn("the Job may still be there: try `lapse delete -n "+name+"`", "error", err)
+		return
+	}
+	if err := r.job.WaitGone(ctx); err != nil {
+		r.log.Warn("the Job is deleted, its Pod still ends", "error", err)
+	}
+}

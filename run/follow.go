@@ -1,0 +1,250 @@
+package run
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/correlate/verdict"
+	"lapse/deploy"
+	"lapse/deploy/agent"
+	"lapse/report"
+	"lapse/timeline"
+)
+
+// follow runs the command when the agent measures, and takes in facts until the run has ended or its Pod is lost. It returns the run as
+// judged here.
+func (r *clusterRun) follow(ctx context.Context, signals <-chan os.Signal) *model.Timeline {
+	ctx = context.WithoutCancel(ctx)
+	working, leave := context.WithCancel(ctx)
+	var workers sync.WaitGroup
+	fetched := r.begin(working, &workers, r.copy.Receive)
+	commandEnded := make(chan string, 1)
+	workers.Go(func() { r.sendEvents(working, commandEnded) })
+	abort := func(reason string) { workers.Go(func() { r.abort(working, reason) }) }
+
+	tick := time.NewTicker(refresh)
+	defer tick.Stop()
+	for over := false; !over; {
+		select {
+		case <-r.facts.ready:
+			r.absorb()
+		case <-tick.C:
+			r.show()
+		case <-r.done:
+			commandEnded <- r.stopped
+			r.running = false
+			over = r.isFetched()
+		case err := <-fetched:
+			over = r.onFetched(err)
+		case sig := <-signals:
+			over = r.onSignal(sig, abort)
+		}
+	}
+	leave()
+	workers.Wait() // nobody else may write to the copy when it is concluded
+	r.absorb()
+	return r.conclude(ctx)
+}
+
+// isFetched reports whether nothing more comes in.
+func (r *clusterRun) isFetched() bool { return r.whole || r.lost != nil }
+
+// onFetched is called when nothing more comes in, and reports whether the run is over. err says why not all came.
+func (r *clusterRun) onFetched(err error) (over bool) {
+	r.absorb()
+	run := r.live.timeline().Run
+	if err == nil && run.Live {
+		err = errors.New("the Pod's recording breaks off before the run's end")
+	}
+	r.whole, r.lost = err == nil, err
+	if !r.running {
+		return true
+	}
+	// The command is not ours to stop: it goes on, and is not measured any more.
+	if r.whole {
+		err = fmt.Errorf("the measuring Pod ended the run: %s", cmp.Or(run.Aborted, "it was told that the command had ended"))
+	}
+	r.log.Error("the command goes on, but nothing is measured any more", "error", err)
+	return false
+}
+
+// onSignal ends the run in order, and reports whether it is over: the first SIGINT goes to the command, the next signal, or another one,
+// ends both, and one more does not wait for the Pod.
+func (r *clusterRun) onSignal(sig os.Signal, abort func(reason string)) (over bool) {
+	again := r.stopped != ""
+	r.stopped = stoppedBy(sig)
+	if r.running && !again && sig == syscall.SIGINT {
+		r.child.signal(syscall.SIGINT)
+		return false
+	}
+	r.stopChild()
+	if again || r.isFetched() {
+		return true
+	}
+	abort(r.stopped)
+	return false
+}
+
+// acknowledge keeps the whole recording, which is here, and tells the Pod so. The command's events that the Pod got too late are added to
+// the copy.
+func (r *clusterRun) acknowledge(ctx context.Context) *model.Timeline {
+	receipt := agent.Receipt{Length: r.copy.Size(), SHA256: r.copy.Sum()}
+	err := r.extend(r.placed(r.events.from(r.acked))...)
+	if closeErr := r.copy.Close(); err == nil {
+		err = closeErr
+	}
+	tl := r.live.timeline()
+	if err != nil {
+		r.log.Error("the recording is not safe here", "error", err)
+		verdict.Unsaved(tl, err)
+		r.keep = true
+		return tl
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	if err := r.client.Ack(ctx, receipt); err != nil {
+		r.warnUnlessGone(ctx, "the Pod was not told that its recording is safe", err)
+	}
+	return tl
+}
+
+// absorb takes in what came.
+func (r *clusterRun) absorb() { r.feed.absorb(r.noteFact) }
+
+func (r *clusterRun) noteFact(f timeline.Fact) {
+	switch f := f.(type) {
+	case timeline.Batch:
+		for _, request := range f.Requests {
+			r.latest = max(r.latest, request.Done.Truncate(time.Microsecond))
+		}
+	case timeline.Event:
+		r.lastEvent, r.latest = f.ID, max(r.latest, f.Seen)
+		switch f.Kind {
+		case timeline.RunPhase:
+			r.enter(timeline.Phase(f.To))
+		case timeline.Command, timeline.CommandOutput:
+			r.acked++
+		}
+	}
+}
+
+// enter follows the agent into a phase, and starts the command when it measures.
+func (r *clusterRun) enter(phase timeline.Phase) {
+	if phase != timeline.PhaseMeasuring || len(r.opts.Command) == 0 {
+		return
+	}
+	r.running = true
+	if err := r.child.start(func(code int) { r.done <- code }); err != nil {
+		r.log.Error("the command did not start", "error", err)
+		r.sendLater(timeline.Event{Seen: r.clock.local.Now(), Kind: timeline.Command, To: "exited", Writer: "lapse", ExitCode: new(127), Detail: err.Error()})
+		r.done <- 127
+	}
+}
+
+// abort asks the agent to end the run now.
+func (r *clusterRun) abort(ctx context.Context, reason string) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := r.client.Abort(ctx, reason); err != nil {
+		r.warnUnlessGone(ctx, "the Pod was not told to stop", err)
+	}
+}
+
+// stopChild ends the command, if it runs.
+func (r *clusterRun) stopChild() {
+	if r.running {
+		r.child.stop(r.done)
+		r.running = false
+	}
+}
+
+// conclude ends the run. Where its recording is not whole here, and its Pod has ended, the timeline in the Pod's log is the result.
+// Else that is what came in: it is complete up to some instant, and from there to the end of the command it is unobserved.
+// Where the user does not want to wait (stopped), the run ends now.
+func (r *clusterRun) conclude(ctx context.Context) *model.Timeline {
+	if r.whole {
+		return r.acknowledge(ctx)
+	}
+	gone, isGone := errors.AsType[*agent.GoneError](r.lost)
+	r.keep = r.lost != nil && !isGone
+	if isGone && gone.Ended {
+		tl, err := r.fromLog(ctx)
+		if err == nil {
+			return tl
+		}
+		if r.keep = !errors.Is(err, deploy.ErrNothingLeft); r.keep {
+			r.log.Warn("the run could not be read from the Pod's log either", "error", err)
+		}
+	}
+	end, why := r.latest, r.stopped
+	own := r.placed(r.events.from(r.acked))
+	for _, e := range own {
+		end = max(end, e.Seen)
+	}
+	switch {
+	case isGone:
+		why = "the measuring " + gone.Error()
+	case r.lost != nil:
+		why = r.lost.Error()
+	default:
+		end = max(end, r.clock.now())
+	}
+	r.live.tracker.SetEnd(end)
+	last := timeline.PhaseChange(end, "", timeline.PhaseEnded, why)
+	last.Writer = "lapse"
+	err := r.extend(append(own, last)...)
+	tl := r.live.timeline()
+	if err != nil {
+		r.log.Error("the recording lacks the run's end; the report does not", "error", err)
+		verdict.Unsaved(tl, err)
+	}
+	return tl
+}
+
+// extend adds events of our own to the copy, and judges them with the rest.
+func (r *clusterRun) extend(events ...timeline.Event) error {
+	if len(events) == 0 {
+		return nil
+	}
+	var facts []timeline.Fact
+	for _, e := range events {
+		r.lastEvent++
+		e.ID = r.lastEvent
+		facts = append(facts, e)
+		r.live.add(e)
+	}
+	return r.copy.Extend(facts...)
+}
+
+// fromLog reads the run's timeline from the log of its Pod, which has ended.
+func (r *clusterRun) fromLog(ctx context.Context) (*model.Timeline, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	defer cancel()
+	got, err := deploy.RetrieveEnded(ctx, r.job)
+	if err != nil {
+		return nil, err
+	}
+	if got.From != deploy.FromLog {
+		return nil, fmt.Errorf("only the verdict is left: %s", got.Verdict)
+	}
+	tl, err := report.ReadJSON(bytes.NewReader(got.Timeline))
+	if err != nil {
+		return nil, err
+	}
+	r.logged = true
+	r.log.Warn("the Pod had ended before its whole recording was here: this is the run as the Pod judged it, from its log",
+		"partial recording", filepath.Join(r.dir, PartialFile))
+	if untold := len(r.events.from(r.acked)); untold > 0 {
+		r.log.Warn("the Pod did not learn of the last that the command did", "events", untold)
+	}
+	return tl, nil
+}
