@@ -88,7 +88,7 @@ const (
 
 // The run itself.
 const (
-	RunPhase      EventKind = "run"            // From/To: a [Phase]; Detail: why, where the end was not the planned one
+	RunPhase      EventKind = "run"            // From/To: a [Phase], "baseline", "measuring", "settling", "ended"; Detail: why, where the end was not the planned one
 	Command       EventKind = "command"        // the wrapped command: To "running", "exited"; ExitCode; Detail: the command line
 	CommandOutput EventKind = "command-output" // Detail: one line
 	TargetChanged EventKind = "target"         // Object.Name: the target; To: "measuring", "ended"

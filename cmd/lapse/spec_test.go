@@ -246,8 +246,11 @@ func TestARunKeepsItsSpecAndNoSecret(t *testing.T) {
 	}
 	for _, format := range []string{"table", "json", "markdown", "junit", "html"} {
 		var report bytes.Buffer
-		if code := lapse(t.Context(), []string{"lapse", "report", dir, "-o", format}, &report, &stderr); report.Len() == 0 || strings.Contains(report.String(), "s3cret") {
+		if code := lapse(t.Context(), []string{"lapse", "report", dir, "-v", "-o", format}, &report, &stderr); report.Len() == 0 || strings.Contains(report.String(), "s3cret") {
 			t.Errorf("-o %s: exit code %d, or it has a secret", format, code)
+		}
+		if text := strings.ReplaceAll(report.String(), "`", ""); format != "junit" && !strings.Contains(text, "Authorization: ***") {
+			t.Errorf("-o %s does not say how the run was made:\n%s", format, &report)
 		}
 	}
 	if strings.Contains(stdout.String(), "s3cret") {

@@ -3,6 +3,7 @@
 package model
 
 import (
+	"encoding/json"
 	"time"
 
 	"lapse/timeline"
@@ -60,6 +61,7 @@ type RunInfo struct {
 	Resolution  time.Duration `json:"resolution,omitzero"`  // a gap between two sends that is no longer counts as observed; absent: each target's gapLimit by default
 	MinCoverage float64       `json:"minCoverage,omitzero"` // the share of the time that must have been observed for a run to pass
 
+	Spec      json.RawMessage   `json:"spec,omitempty"` // what the run was asked to do, but for secrets; recordings of older versions have none
 	Command   *Command          `json:"command,omitzero"`
 	Cluster   *timeline.Cluster `json:"cluster,omitzero"`
 	Aborted   string            `json:"aborted,omitzero"`   // why the run ended before it was due to

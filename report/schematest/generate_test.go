@@ -11,6 +11,7 @@ import (
 	"github.com/invopop/jsonschema"
 
 	"lapse/correlate/model"
+	"lapse/run"
 	"lapse/timeline"
 )
 
@@ -18,7 +19,7 @@ import (
 // whose root directory is the working directory.
 func generateSchema() ([]byte, error) {
 	comments := jsonschema.Reflector{}
-	for _, dir := range []string{"timeline", "correlate/model"} {
+	for _, dir := range []string{"timeline", "correlate/model", "run"} {
 		if err := comments.AddGoComments("lapse", dir, jsonschema.WithFullComment()); err != nil {
 			return nil, fmt.Errorf("read comments of %s: %w", dir, err)
 		}
@@ -39,13 +40,7 @@ type generator struct {
 }
 
 func (g *generator) generate() ([]byte, error) {
-	reflector := jsonschema.Reflector{
-		Anonymous:                 true,
-		AllowAdditionalProperties: true, // so that an old schema accepts what a later Lapse adds
-		CommentMap:                g.comments,
-		Mapper:                    g.describe,
-	}
-	schema := reflector.Reflect(&model.Timeline{})
+	schema := g.reflect(&model.Timeline{})
 	maps.Copy(schema.Definitions, g.named)
 	g.refine(schema.Definitions)
 	schema.Title = "Lapse timeline"
@@ -54,6 +49,16 @@ func (g *generator) generate() ([]byte, error) {
 	}
 	text, err := json.MarshalIndent(schema, "", "  ")
 	return append(text, '\n'), err
+}
+
+func (g *generator) reflect(value any) *jsonschema.Schema {
+	reflector := jsonschema.Reflector{
+		Anonymous:                 true,
+		AllowAdditionalProperties: true, // so that an old schema accepts what a later Lapse adds
+		CommentMap:                g.comments,
+		Mapper:                    g.describe,
+	}
+	return reflector.Reflect(value)
 }
 
 // describe gives types with a closed list of values, and lengths of time, a definition of their own.
@@ -68,6 +73,9 @@ func (g *generator) describe(t reflect.Type) *jsonschema.Schema {
 	case t == reflect.TypeFor[timeline.Class]():
 		g.named["Class"] = enum(g.comments["lapse/timeline.Class"], classes(g.constants["lapse/timeline.Class"]))
 		return reference("Class")
+	case t == reflect.TypeFor[json.RawMessage](): // the only one: the package of the judged run does not know that of the run
+		g.named["Spec"] = g.reflect(&run.Spec{}).Definitions["Spec"]
+		return reference("Spec")
 	case t == reflect.TypeFor[model.Histogram]():
 		return reference("SparseCounts")
 	case t.Kind() == reflect.String && g.constants[typeName(t)] != nil:

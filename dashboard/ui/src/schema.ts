@@ -101,7 +101,7 @@ export type SparseCounts = number[];
  * - node-schedulable: "true", "false" (cordoned)
  * - service: Detail: what changed
  * - kube-event: To: its reason; Detail: its message; Stamp: with nanoseconds where its name carries them
- * - run: From/To: "baseline", "measuring", "settling", "ended"; Detail: why, where the end was not the planned one
+ * - run: From/To: a Phase, "baseline", "measuring", "settling", "ended"; Detail: why, where the end was not the planned one
  * - command: the wrapped command: To "running", "exited"; ExitCode; Detail: the command line
  * - command-output: Detail: one line
  * - target: Object.Name: the target; To: "measuring", "ended"
@@ -210,6 +210,7 @@ export interface RunInfo {
    * the share of the time that must have been observed for a run to pass
    */
   minCoverage?: number;
+  spec?: Spec;
   command?: Command;
   cluster?: Cluster;
   /**
@@ -245,6 +246,85 @@ export interface Service {
    * the ports that are measured, by name or number
    */
   measured?: string[];
+}
+/**
+ * A Spec is what a run is asked to do: what to send where, for how long, and how to judge it. It is made from flags once, where the user
+ * is, and checked there. A Job gets it as one value, and the recording keeps it. What only concerns the workstation is in Options.
+ *
+ * Its JSON hides secrets, wherever it is written: names of headers stay, their values do not. Spec.Secrets has the rest.
+ */
+export interface Spec {
+  /**
+   * TARGET arguments
+   */
+  targets: string[];
+  /**
+   * of the Services; empty: the kubeconfig's
+   */
+  namespace?: string;
+  /**
+   * a Service that is only watched
+   */
+  watch?: string;
+  /**
+   * requests per second, for each of Kinds
+   */
+  rate: number;
+  /**
+   * requests per second for all Pods' own addresses together
+   */
+  directRate: number;
+  pacing: string;
+  /**
+   * of connections: new, reused
+   */
+  kinds: string[];
+  connections: number;
+  timeout: Nanoseconds;
+  duration?: Nanoseconds;
+  baseline: Nanoseconds;
+  settle: Nanoseconds;
+  /**
+   * of Services
+   */
+  scheme: string;
+  method: string;
+  host?: string;
+  /**
+   * a secret, but for the names: "Name: value"
+   */
+  headers?: string[];
+  /**
+   * names of Secrets
+   */
+  headersFrom?: string[];
+  expectStatus?: string;
+  expectBody?: string;
+  /**
+   * a secret
+   */
+  echo?: string;
+  /**
+   * the name of a Secret
+   */
+  echoFrom?: string;
+  backendHeader?: string;
+  /**
+   * the authorities to trust
+   */
+  caPEM?: string;
+  /**
+   * a secret where it has headers or a body
+   */
+  hammer?: string;
+  join: Nanoseconds;
+  slow?: Nanoseconds;
+  resolution?: Nanoseconds;
+  minCoverage: string;
+  failIf?: string[];
+  maxDuration: Nanoseconds;
+  workstationTimeout?: Nanoseconds;
+  hold: Nanoseconds;
 }
 /**
  * Command is the wrapped command.

@@ -1,0 +1,56 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lapse/timeline"
+)
+
+// A spec is the part of a run's spec that its report shows.
+type spec struct {
+	Targets, Kinds, Headers, HeadersFrom []string
+	Rate                                 float64
+	Pacing, Method, Hammer               string
+	Connections                          int
+	Timeout, Baseline, Duration, Settle  time.Duration
+}
+
+// specSection says in detail how the run was made.
+func specSection(v *view) section {
+	var asked spec
+	if !v.Verbose || json.Unmarshal(v.Run.Spec, &asked) != nil {
+		return section{}
+	}
+	return section{title: "asked", tight: true, blocks: []block{note{text: strings.Join(asked.parts(), " · ")}}}
+}
+
+func (s spec) parts() []string {
+	parts := []string{
+		strings.Join(s.Targets, ", "),
+		fmt.Sprintf("%s/s each for %s", rateNumber(s.Rate), strings.Join(s.Kinds, ", ")),
+	}
+	if slices.Contains(s.Kinds, string(timeline.Reused)) {
+		parts = append(parts, plural(s.Connections, "connection"))
+	}
+	parts = append(parts, "timeout "+FormatDuration(s.Timeout), s.Pacing+" pacing", "baseline "+FormatDuration(s.Baseline))
+	for _, optional := range []struct {
+		given bool
+		text  string
+	}{
+		{!slices.Contains([]string{"", "GET"}, s.Method), s.Method},
+		{s.Duration > 0, "for " + FormatDuration(s.Duration)},
+		{s.Settle > 0, "settle " + FormatDuration(s.Settle)},
+		{len(s.Headers) > 0, "headers " + strings.Join(s.Headers, ", ")},
+		{len(s.HeadersFrom) > 0, "headers from Secrets " + strings.Join(s.HeadersFrom, ", ")},
+		{s.Hammer != "", "hammer " + s.Hammer},
+	} {
+		if optional.given {
+			parts = append(parts, optional.text)
+		}
+	}
+	return parts
+}
