@@ -182,7 +182,7 @@ func truly(d time.Duration) trueRange { return trueRange{float64(d), float64(d)}
 // truths are what gates on k are about. An outage that slipped through a gap counts as the longest, but not in the total: a total is of
 // what was found, or may lie in unobserved time.
 func (k known) truths() map[string]trueRange {
-	limit := windows.GapLimit(k.run().Targets[0], k.resolution)
+	limit := timeline.GapLimit(k.run().Targets[0].Interval(), k.resolution)
 	slipped := slices.DeleteFunc(slices.Clone(k.outages), func(o windows.Period) bool { return !k.slipped(o, limit) })
 	failed, sent, lost := 0, 0, 0
 	k.dues(func(due time.Duration) {

@@ -27,7 +27,7 @@ type track struct {
 
 // newTrack begins the track of a target that is judged as o says, in a run with a baseline.
 func newTrack(t timeline.Target, o Options, baseline time.Duration) *track {
-	return &track{target: t, interval: windows.Interval(t), Reading: windows.NewReading(t, windows.Options{Join: o.Join, Slow: o.Slow, Resolution: o.Resolution, Baseline: baseline})}
+	return &track{target: t, interval: t.Interval(), Reading: windows.NewReading(t, windows.Options{Join: o.Join, Slow: o.Slow, Resolution: o.Resolution, Baseline: baseline})}
 }
 
 func (t *track) add(r timeline.Request) {

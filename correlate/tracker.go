@@ -382,7 +382,7 @@ func (t *Tracker) buckets(snapshots []*snapshot) model.Buckets {
 		last := max(s.measured.To, s.tally.lastSent+1)
 		end = max(end, last, t.clocks.At(s.target.Source, last).Latest)
 		if s.target.Kind.Judged() {
-			longest = max(longest, windows.Interval(s.target))
+			longest = max(longest, s.target.Interval())
 		}
 	}
 	b := model.Buckets{Width: bucketsWide(end, longest), Targets: map[string]model.BucketSeries{}}

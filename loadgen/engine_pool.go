@@ -88,7 +88,7 @@ func (p *pool) prepare() {
 	})
 	select {
 	case <-connected:
-	case <-time.After(maxLateness(p.interval())):
+	case <-time.After(timeline.MaxLateness(p.interval())):
 	}
 }
 

@@ -146,7 +146,7 @@ func (p *pacer) maxLateness() time.Duration {
 			fastest = t.schedule.interval
 		}
 	}
-	return maxLateness(fastest)
+	return timeline.MaxLateness(fastest)
 }
 
 // add begins measuring t.

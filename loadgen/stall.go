@@ -15,8 +15,6 @@ const (
 	// longestSleep is how long the pacing thread sleeps at most: so long a new target or the end of the
 	// run may wait, and so exactly a stop of the prober is known.
 	longestSleep = time.Millisecond
-	// shortestStop is how long the pacing thread must not have run to count as stopped.
-	shortestStop = 10 * time.Millisecond
 	// peersPatience is how long a peer waits for a client at the very least. Servers' time limits for handshakes and headers are
 	// seconds; no shorter stop excuses a connection that was closed on us.
 	peersPatience = 100 * time.Millisecond
@@ -38,7 +36,7 @@ type stallDetector struct {
 
 func (d *stallDetector) beat(now time.Duration) {
 	last := d.last.Swap(int64(now))
-	if last > 0 && int64(now)-last > int64(shortestStop) {
+	if last > 0 && int64(now)-last > int64(timeline.ShortestStop) {
 		d.since.Store(last)
 		d.seen.Store(int64(now))
 		d.total.Add(int64(now) - last)
@@ -48,7 +46,7 @@ func (d *stallDetector) beat(now time.Duration) {
 // current is the stop that has ended just now, if the caller runs before the pacing thread does.
 func (d *stallDetector) current(now time.Duration) (stop, bool) {
 	last := time.Duration(d.last.Load())
-	return stop{last, now}, last > 0 && now-last > shortestStop
+	return stop{last, now}, last > 0 && now-last > timeline.ShortestStop
 }
 
 // stopped is for how long the prober had been stopped by now, in all.
@@ -133,7 +131,7 @@ func (c course) keptPeerWaiting(ph phase) bool {
 }
 
 // overdue reports whether the end of the time was noticed much too late.
-func (c course) overdue() bool { return c.now-c.deadline > shortestStop }
+func (c course) overdue() bool { return c.now-c.deadline > timeline.ShortestStop }
 
 // stoppedAtDeadline reports whether the prober was stopped when the time was over.
 func (c course) stoppedAtDeadline() bool {
@@ -155,7 +153,7 @@ func (c course) answer() (class timeline.Class, delayed bool) {
 // overslept reports whether what an answer took is for a good part the doing of stops: more than the precision to which
 // they are known, and more than a tenth.
 func (c course) overslept() bool {
-	return c.added() > max(shortestStop, (c.now-c.sent)/10)
+	return c.added() > max(timeline.ShortestStop, (c.now-c.sent)/10)
 }
 
 // added is by how much longer a request may seem to have taken than it did, because the prober was stopped. A stop while an
@@ -165,7 +163,7 @@ func (c course) overslept() bool {
 //	|.........|-------------|............|............
 //	    known     not known: it lay there     known
 func (c course) added() time.Duration {
-	caughtUp := c.latest.seen + max(shortestStop, (c.latest.seen-c.latest.since)/4) // what had piled up is read by then
+	caughtUp := c.latest.seen + max(timeline.ShortestStop, (c.latest.seen-c.latest.since)/4) // what had piled up is read by then
 	if c.answered > caughtUp {
 		return c.held
 	}

@@ -49,8 +49,13 @@ type Target struct {
 	Timeout time.Duration `json:"timeout"` // a request without an answer for so long has failed
 }
 
-// Interval is the time between two due instants.
-func (t Target) Interval() time.Duration { return time.Duration(float64(time.Second) / t.Rate) }
+// Interval is the time between two due instants; 0 if the rate is not known.
+func (t Target) Interval() time.Duration {
+	if t.Rate <= 0 {
+		return 0
+	}
+	return time.Duration(float64(time.Second) / t.Rate)
+}
 
 // A Request is one request that was due, and how it ended.
 type Request struct {
@@ -65,7 +70,7 @@ type Request struct {
 // Late reports whether the request was sent later than its schedule allows: more than one interval,
 // and more than 5 ms, after Due. The evidence stays valid, it is only counted.
 func (r Request) Late(interval time.Duration) bool {
-	return r.Sent-r.Due > max(interval, 5*time.Millisecond)
+	return r.Sent-r.Due > max(interval, lateAfter)
 }
 
 // Latency is the time from when the request was due to its end.

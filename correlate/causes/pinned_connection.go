@@ -9,7 +9,6 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
-	"lapse/correlate/windows"
 	"lapse/timeline"
 )
 
@@ -91,7 +90,7 @@ func (c *cutter) sign() Sign {
 // one on each connection. One of them ended at the window's onset.
 func findCutters(v *index, w *model.Window) (cutters []*cutter, cut int) {
 	t := v.target(w)
-	reach := time.Duration(float64(nextUse(t)) * float64(windows.Interval(timeline.Target{Rate: t.Rate})))
+	reach := time.Duration(float64(nextUse(t)) * float64(timeline.Target{Rate: t.Rate}.Interval()))
 	opens := false
 	for _, p := range v.pods(w) {
 		if !p.TerminatingBy(w.End.Latest) {

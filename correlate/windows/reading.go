@@ -35,14 +35,14 @@ func NewReading(t timeline.Target, o Options) Reading {
 	keep := historyNeeded(t, o.Join)
 	find := func(slow time.Duration) finder {
 		return finder{
-			join: o.Join, Slow: slow, timeout: t.Timeout, interval: Interval(t), floor: -1,
-			recent: successHistory{keep: keep}, profile: LatencyProfile{MaxGap: usualGap(t)},
+			join: o.Join, Slow: slow, timeout: t.Timeout, interval: t.Interval(), floor: -1,
+			recent: successHistory{keep: keep}, profile: LatencyProfile{MaxGap: timeline.UsualGap(t.Interval())},
 		}
 	}
 	return Reading{
 		kind:     t.Kind,
 		asked:    o.Slow,
-		Gaps:     gapFinder{Limit: GapLimit(t, o.Resolution), usual: usualGap(t), varies: t.Kind == timeline.Direct, asked: o.Resolution},
+		Gaps:     gapFinder{Limit: timeline.GapLimit(t.Interval(), o.Resolution), usual: timeline.UsualGap(t.Interval()), varies: t.Kind == timeline.Direct, asked: o.Resolution},
 		failures: find(0),
 		Slow:     slowFinder{finder: find(o.Slow), start: max(o.Baseline, leastStart)},
 	}

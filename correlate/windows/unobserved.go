@@ -15,38 +15,6 @@ type Period struct {
 	Reason   string
 }
 
-// By default a gap between two sends is no hole up to so long, or so many intervals: see [timeline.Options.Resolution].
-const (
-	defaultResolution          = 50 * time.Millisecond
-	defaultResolutionIntervals = 10
-)
-
-// GapLimit is for how long nothing may be sent to a target, while nothing is in flight, for the time to count as observed. asked is
-// --resolution; 0: the default. No gap that a prober leaves which is on time is a hole, whatever was asked.
-func GapLimit(t timeline.Target, asked time.Duration) time.Duration {
-	return gapLimitAt(Interval(t), asked)
-}
-
-func gapLimitAt(interval, asked time.Duration) time.Duration {
-	if asked > 0 {
-		return max(asked, 3*interval)
-	}
-	return max(defaultResolution, defaultResolutionIntervals*interval)
-}
-
-// usualGap is the longest time between two sends of a prober that is on time. In a longer gap it was late, or did not run.
-func usualGap(t timeline.Target) time.Duration { return usualGapAt(Interval(t)) }
-
-func usualGapAt(interval time.Duration) time.Duration { return max(3*interval, 10*time.Millisecond) }
-
-// Interval is the time between two due instants of t; 0 if its rate is not known.
-func Interval(t timeline.Target) time.Duration {
-	if t.Rate <= 0 {
-		return 0
-	}
-	return t.Interval()
-}
-
 // A gapFinder follows how closely a target was watched. It reads its requests in the order they were sent. A request that tells
 // nothing of the target (notsent, local) counts as none: only the time between those that tell counts.
 //
@@ -56,8 +24,8 @@ func Interval(t timeline.Target) time.Duration {
 //	sent .  .  .  .           .  .  .      →   observed: the third waited for an answer meanwhile
 //	done  .  .            .  . .  .  .
 type gapFinder struct {
-	Limit      time.Duration // see gapLimit
-	usual      time.Duration // see usualGap
+	Limit      time.Duration // see timeline.GapLimit
+	usual      time.Duration // see timeline.UsualGap
 	begun      bool
 	sent       time.Duration // of the last request
 	done       time.Duration // the latest of all so far
@@ -87,7 +55,7 @@ func (w *gapFinder) limits() (limit, usual time.Duration) {
 	if w.spacing == 0 {
 		return w.Limit, w.usual
 	}
-	return gapLimitAt(w.spacing, w.asked), usualGapAt(w.spacing)
+	return timeline.GapLimit(w.spacing, w.asked), timeline.UsualGap(w.spacing)
 }
 
 // A gap is the time before a request, back to the one before it.
