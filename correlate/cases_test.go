@@ -366,6 +366,8 @@ func (c *caseRun) eventLine(line string) {
 			continue
 		case key == "->":
 			e.From, e.To = e.To, ""
+		case key == "services":
+			e.Services = strings.Split(value, ",")
 		case key == "since":
 			e.Since = must(time.ParseDuration(value))
 		case key == "exit":

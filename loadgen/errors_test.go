@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"reflect"
 	"strings"
 	"syscall"
 	"testing"
@@ -55,7 +56,7 @@ func TestFewErrorTextsAreToldPerTargetAndClass(t *testing.T) {
 		Kind: timeline.RequestError, Since: ms, Seen: 2 * ms, To: "tls", Detail: "certificate expired 0 s ago",
 		Object: timeline.Object{Kind: "Target", Name: "new"},
 	}
-	if told[0] != first {
+	if !reflect.DeepEqual(told[0], first) {
 		t.Errorf("%+v, want %+v", told[0], first)
 	}
 	if more := e.take(); more != nil {

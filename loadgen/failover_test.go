@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"reflect"
 	"slices"
 	"syscall"
 	"testing"
@@ -135,7 +136,7 @@ func TestPassedAddressesAreCountedAndSeldomTold(t *testing.T) {
 		Kind: timeline.AddressFailed, Since: 0, Seen: 125 * ms, To: "timeout_connect", Object: timeline.Object{Kind: "Target", Name: "new"},
 		Addr: addr.Addr(), Count: 125, Detail: "i/o timeout",
 	}
-	if last[0] != want {
+	if !reflect.DeepEqual(last[0], want) {
 		t.Errorf("%+v, want %+v", last[0], want)
 	}
 	if again := p.take(true); again != nil {

@@ -9,11 +9,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"lapse/timeline"
 )
@@ -228,7 +229,7 @@ func TestExtendedCopyHoldsBothParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []timeline.Event{first, last}; !slices.Equal(run.Events, want) {
+	if want := []timeline.Event{first, last}; !cmp.Equal(run.Events, want, sameFacts) {
 		t.Errorf("events %v, want %v", run.Events, want)
 	}
 }

@@ -133,9 +133,9 @@ func (m *measurement) noControl(err error) {
 
 // watch feeds the events of all Services to the queue until ctx ends. Without them the run goes on, and says so.
 func (m *measurement) watch(ctx context.Context) {
-	config := watcher.Config{Client: m.client, Namespace: m.services[0].info.Service.Namespace, Clock: m.clock, Sink: m.queue.put, Logger: m.log}
+	config := watcher.Config{Client: m.client, Clock: m.clock, Sink: m.queue.put, Logger: m.log}
 	for _, s := range m.distinct() {
-		config.Services = append(config.Services, watcher.Service{Name: s.Name, Ports: m.portsOf(s, false)})
+		config.Services = append(config.Services, watcher.Service{Namespace: s.Namespace, Name: s.Name, Ports: m.portsOf(s, false)})
 	}
 	if err := watcher.Run(ctx, config); err != nil && ctx.Err() == nil {
 		m.log.Warn("the cluster is no longer watched", "error", err)

@@ -28,6 +28,9 @@ type Event struct {
 	PortName string `json:"portName,omitzero"` // the name of that Service's port; empty if it has none
 	Port     uint16 `json:"port,omitzero"`     // the number of its own port
 
+	// A watch's.
+	Services []string `json:"services,omitzero"` // NAMESPACE/NAME of each Service that it is about; empty: every one of the run
+
 	// What some kinds carry besides. A pointer is nil where nothing is known: 0 is a value.
 	ExitCode *int           `json:"exitCode,omitzero"` // of a container or command that ended
 	Grace    *time.Duration `json:"grace,omitzero"`    // the grace period of a Pod's deletion
@@ -92,8 +95,8 @@ const (
 	Command       EventKind = "command"        // the wrapped command: To "running", "exited"; ExitCode; Detail: the command line
 	CommandOutput EventKind = "command-output" // Detail: one line
 	TargetChanged EventKind = "target"         // Object.Name: the target; To: "measuring", "ended"
-	WatchGap      EventKind = "watch-gap"      // changes between Since and Seen may have been missed; Object.Kind: what is watched, empty if it is all that is; Detail: why
-	WatchLane     EventKind = "watch-lane"     // Object.Kind: what is watched; To: "on", "off"; Detail: why
+	WatchGap      EventKind = "watch-gap"      // changes between Since and Seen may have been missed; Object.Kind: what is watched, empty if it is all that is; Services; Detail: why
+	WatchLane     EventKind = "watch-lane"     // Object.Kind: what is watched; To: "on", "off"; Services; Detail: why
 	ProberStall   EventKind = "prober-stall"   // the prober was stopped between Since and Seen: its pacing thread, which wakes every millisecond, did not run for longer than a request may be late (SIGSTOP, a frozen machine, no CPU)
 	RequestError  EventKind = "request-error"  // the first request of a target to fail for this reason, sent at Since and over at Seen. Object.Name: the target; To: its class; Status; Detail: the reason
 	AddressFailed EventKind = "address-failed" // between Since and Seen, a target's connections went to another address of its name because Addr had failed. Object.Name: the target; To: the class; Count: how many connections so far; Detail: what the first one met

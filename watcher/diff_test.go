@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"lapse/timeline"
@@ -30,7 +29,7 @@ func checkLines(t *testing.T, events []timeline.Event, want ...string) {
 	}
 }
 
-var ourSelector = labels.SelectorFromSet(labels.Set{"app": "web"})
+func ourSelector(p *corev1.Pod) bool { return p.Labels["app"] == "web" }
 
 func TestPodWithoutChangesThatMatterIsSilent(t *testing.T) {
 	new := with(pod(1), func(p *corev1.Pod) { p.ResourceVersion = "7"; p.Annotations = map[string]string{"a": "b"} })

@@ -3,9 +3,11 @@ package watcher
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,35 +18,71 @@ import (
 	"lapse/timeline"
 )
 
-// endpoints watches a Service's EndpointSlices. What counts is the endpoint, in whichever slice it is: while the
+// endpoints watches the EndpointSlices of the namespace's Services. What counts is the endpoint, in whichever slice it is: while the
 // controller moves one to another slice it may be in two.
-func (w *watcher) endpoints(s Service) *lane[*discoveryv1.EndpointSlice] {
-	client := w.Client.EndpointSlices(w.Namespace)
-	slicesByUID := map[types.UID]*discoveryv1.EndpointSlice{}
-	known := map[place]endpoint{}
+func (n *namespace) endpoints() *lane[*discoveryv1.EndpointSlice] {
+	client := n.Client.EndpointSlices(n.name)
+	all := map[string]*backends{}
+	for _, s := range n.services {
+		all[s.Name] = &backends{Service: s, slices: map[types.UID]*discoveryv1.EndpointSlice{}}
+	}
+	of := func(s *discoveryv1.EndpointSlice) *backends { return all[s.Labels[discoveryv1.LabelServiceName]] }
 	return &lane[*discoveryv1.EndpointSlice]{
-		kind: "EndpointSlice", resource: "endpointslices.discovery.k8s.io", w: w,
+		kind: "EndpointSlice", resource: "endpointslices.discovery.k8s.io", in: n.name, services: n.keys(), w: n.watcher,
 		list:    func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
 		watch:   func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return client.Watch(ctx, o) },
-		options: metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + s.Name},
+		options: metav1.ListOptions{LabelSelector: fmt.Sprintf("%s in (%s)", discoveryv1.LabelServiceName, strings.Join(n.names(), ","))},
+		wanted:  func(s *discoveryv1.EndpointSlice) bool { return of(s) != nil },
 		change: func(old, new *discoveryv1.EndpointSlice, _ how) []timeline.Event {
-			if new == nil {
-				delete(slicesByUID, old.UID)
-			} else {
-				slicesByUID[new.UID] = new
+			if old != nil {
+				of(old).put(old.UID, nil)
+			}
+			if new != nil {
+				of(new).put(new.UID, new)
 			}
 			return nil
 		},
 		settle: func(how how) []timeline.Event {
-			before := known
-			known = merge(slicesByUID, s.Ports...)
-			events := diffEndpoints(before, known, how)
-			for i := range events {
-				events[i].Service = w.Namespace + "/" + s.Name
+			var events []timeline.Event
+			for _, s := range n.services {
+				events = append(events, all[s.Name].diff(how)...)
 			}
 			return events
 		},
 	}
+}
+
+// backends are the endpoints of one Service.
+type backends struct {
+	Service
+	slices  map[types.UID]*discoveryv1.EndpointSlice
+	known   map[place]endpoint
+	changed bool // a slice did since known
+}
+
+// put takes in a slice, or lets go of it if it is nil. Of no Service, it does nothing.
+func (b *backends) put(uid types.UID, slice *discoveryv1.EndpointSlice) {
+	if b == nil {
+		return
+	}
+	b.changed = true
+	if delete(b.slices, uid); slice != nil {
+		b.slices[uid] = slice
+	}
+}
+
+// diff tells what changed since the last call.
+func (b *backends) diff(how how) []timeline.Event {
+	if !b.changed {
+		return nil
+	}
+	before := b.known
+	b.known, b.changed = merge(b.slices, b.Ports...), false
+	events := diffEndpoints(before, b.known, how)
+	for i := range events {
+		events[i].Service = b.key()
+	}
+	return events
 }
 
 // An endpoint is one address of the Service for one of its ports, as its EndpointSlices have it.

@@ -21,7 +21,7 @@ import (
 // At most maxHeld Events wait for their Pod to be seen. When there are more, the older half is forgotten.
 const maxHeld = 4000
 
-// subjects tell the Events about our Services, their Pods and the Pods' owners from those about others. An Event may come
+// subjects tell a namespace's Events about our Services, their Pods and the Pods' owners from those about others. An Event may come
 // before the Pod it is about does: then it waits.
 type subjects struct {
 	services map[string]bool
@@ -43,17 +43,17 @@ func newSubjects(services []Service) subjects {
 }
 
 // kubeEvents watches the Events of the namespace. Those from before the run are none of its facts.
-func (w *watcher) kubeEvents() *lane[*corev1.Event] {
-	client := w.Client.Events(w.Namespace)
+func (n *namespace) kubeEvents() *lane[*corev1.Event] {
+	client := n.Client.Events(n.name)
 	return &lane[*corev1.Event]{
-		kind: "Event", resource: "events", w: w,
+		kind: "Event", resource: "events", in: n.name, services: n.keys(), w: n.watcher,
 		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
 		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return client.Watch(ctx, o) },
 		change: func(old, new *corev1.Event, how how) []timeline.Event {
 			if how == listed {
 				return nil
 			}
-			return w.ours(diffEvent(old, new))
+			return n.ours(diffEvent(old, new))
 		},
 	}
 }
@@ -75,22 +75,24 @@ func seriesCount(e *corev1.Event) int32 {
 
 // ours returns the events that are about us, and holds those about what may yet turn out to be ours. If there were too many of
 // these, a gap tells that it forgot some.
-func (w *watcher) ours(events []timeline.Event) []timeline.Event {
-	now := w.now()
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (n *namespace) ours(events []timeline.Event) []timeline.Event {
+	now := n.now()
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	var ours []timeline.Event
 	for _, e := range events {
 		uid := types.UID(e.Object.UID)
-		if w.subj.uids[uid] || e.Object.Kind == "Service" && w.subj.services[e.Object.Name] {
+		if n.subj.uids[uid] || e.Object.Kind == "Service" && n.subj.services[e.Object.Name] {
 			ours = append(ours, e)
 			continue
 		}
-		if len(w.subj.held) == maxHeld {
-			ours = append(ours, w.subj.forget())
+		if len(n.subj.held) == maxHeld {
+			gap := n.subj.forget()
+			gap.Services = n.keys()
+			ours = append(ours, gap)
 		}
 		e.Seen = now
-		w.subj.held = append(w.subj.held, heldEvent{uid, e})
+		n.subj.held = append(n.subj.held, heldEvent{uid, e})
 	}
 	return ours
 }
@@ -107,19 +109,19 @@ func (s *subjects) forget() timeline.Event {
 }
 
 // about makes a Pod and its owners subjects, and returns the events that were held for them.
-func (w *watcher) about(pod *corev1.Pod) []timeline.Event {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.subj.uids[pod.UID] = true
+func (n *namespace) about(pod *corev1.Pod) []timeline.Event {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.subj.uids[pod.UID] = true
 	for _, owner := range pod.OwnerReferences {
-		w.subj.uids[owner.UID] = true
+		n.subj.uids[owner.UID] = true
 	}
 	var events []timeline.Event
-	w.subj.held = slices.DeleteFunc(w.subj.held, func(h heldEvent) bool {
-		if w.subj.uids[h.uid] {
+	n.subj.held = slices.DeleteFunc(n.subj.held, func(h heldEvent) bool {
+		if n.subj.uids[h.uid] {
 			events = append(events, h.Event)
 		}
-		return w.subj.uids[h.uid]
+		return n.subj.uids[h.uid]
 	})
 	return events
 }

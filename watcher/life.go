@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"lapse/timeline"
 )
@@ -63,13 +64,12 @@ func (w *watcher) silent(since, now time.Duration) {
 
 // askForLife asks the API server for the first Service until ctx ends. A silence that lasts until then is told too.
 func (w *watcher) askForLife(ctx context.Context) {
-	for ctx.Err() == nil {
+	wait.NonSlidingUntilWithContext(ctx, func(ctx context.Context) {
 		asked := w.now()
 		if w.answered(ctx) {
 			w.alive(asked, w.now())
 		}
-		sleep(ctx, askEvery-(w.now()-asked))
-	}
+	}, askEvery)
 	w.life.mu.Lock()
 	defer w.life.mu.Unlock()
 	if since, silent := w.life.silence(w.now()); silent {
@@ -82,7 +82,7 @@ func (w *watcher) askForLife(ctx context.Context) {
 func (w *watcher) answered(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
-	_, err := w.Client.Services(w.Namespace).Get(ctx, w.Services[0].Name, metav1.GetOptions{})
+	_, err := w.Client.Services(w.Services[0].Namespace).Get(ctx, w.Services[0].Name, metav1.GetOptions{})
 	status := apierrors.APIStatus(nil)
 	return err == nil || errors.As(err, &status) && status.Status().Code < 500
 }

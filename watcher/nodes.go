@@ -18,7 +18,7 @@ import (
 func (w *watcher) nodes() *lane[*corev1.Node] {
 	client := w.Client.Nodes()
 	return &lane[*corev1.Node]{
-		kind: "Node", resource: "nodes", global: true, w: w,
+		kind: "Node", resource: "nodes", w: w,
 		list:   func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
 		watch:  func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return client.Watch(ctx, o) },
 		change: func(old, new *corev1.Node, _ how) []timeline.Event { return diffNode(old, new) },

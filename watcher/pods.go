@@ -6,37 +6,34 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"lapse/timeline"
 )
 
-// podLane watches the Pods that a selector names.
+// podLane watches the Pods that the Services' selectors name.
 type podLane struct {
 	lane[*corev1.Pod]
-	selector labels.Selector
+	selectors []labels.Selector
 }
 
-func (w *watcher) podLane() *podLane {
-	client := w.Client.Pods(w.Namespace)
-	p := &podLane{selector: labels.Nothing()}
+func (n *namespace) podLane() *podLane {
+	client := n.Client.Pods(n.name)
+	p := &podLane{}
 	p.lane = lane[*corev1.Pod]{
-		kind: "Pod", resource: "pods", w: w, serial: &w.pods.mu,
+		kind: "Pod", resource: "pods", in: n.name, services: n.keys(), w: n.watcher, wanted: p.selected,
 		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
 		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return client.Watch(ctx, o) },
 		change: func(old, new *corev1.Pod, how how) []timeline.Event {
-			events := w.pods.change(old, new, how, p.selector)
+			events := diffPod(old, new, how, p.selected)
 			if old == nil {
-				events = append(events, w.about(new)...)
+				events = append(events, n.about(new)...)
 			}
 			return events
 		},
@@ -44,64 +41,40 @@ func (w *watcher) podLane() *podLane {
 	return p
 }
 
-// pods are the Pods of all Services together. Two Services may select the same ones: what one's watch told of a Pod, the other's
-// does not tell again.
-type pods struct {
-	mu    sync.Mutex // held by the lanes, see lane.serial
-	known map[types.UID]*knownPod
+// selected reports whether a Service selects the Pod.
+func (p *podLane) selected(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(p.selectors, func(s labels.Selector) bool { return s.Matches(labels.Set(pod.Labels)) })
 }
 
-// A knownPod is a Pod's newest state, and how many Services' selectors name it.
-type knownPod struct {
-	newest *corev1.Pod
-	lanes  int
+// selects reports whether the lane follows these selectors already.
+func (p *podLane) selects(selectors []labels.Selector) bool {
+	return slices.Equal(distinct(p.selectors), distinct(selectors))
 }
 
-// change tells what is new in the change that one lane saw.
-func (all *pods) change(old, new *corev1.Pod, how how, selector labels.Selector) []timeline.Event {
-	if new == nil {
-		known := all.known[old.UID]
-		if known.lanes--; known.lanes > 0 {
-			return nil
-		}
-		delete(all.known, old.UID)
-		return diffPod(old, nil, how, selector)
+func distinct(selectors []labels.Selector) []string {
+	var all []string
+	for _, s := range selectors {
+		all = append(all, s.String())
 	}
-	known := all.known[new.UID]
-	if known == nil {
-		known = &knownPod{}
-		all.known[new.UID] = known
-	}
-	if old == nil {
-		known.lanes++
-	}
-	was := known.newest
-	if was != nil && older(new, was) {
-		return nil
-	}
-	known.newest = new
-	return diffPod(was, new, how, selector)
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
-// older reports whether a is certainly an older state than b.
-func older(a, b *corev1.Pod) bool {
-	order, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
-	return err == nil && order < 0
-}
-
-// follows makes the lane begin anew with another selector. What it knows it keeps, so that Pods named by both go on
-// as they were.
-func (p *podLane) follows(selector labels.Selector) {
-	p.selector = selector
-	p.options.LabelSelector = selector.String()
+// follows makes the lane begin anew with other selectors. What it knows it keeps, so that Pods named by both go on as they were. A single
+// selector is left to the API server, which can take no choice of several.
+func (p *podLane) follows(selectors []labels.Selector) {
+	p.selectors, p.options.LabelSelector = selectors, ""
+	if one := distinct(selectors); len(one) == 1 {
+		p.options.LabelSelector = one[0]
+	}
 	p.version, p.begun, p.broken = "", false, nil
 }
 
 // diffPod tells what changed from a Pod's old state to its new one. A nil old is a Pod not seen before, a nil
-// new one that is gone, or that the selector no longer names: then it lives on unseen.
-func diffPod(old, new *corev1.Pod, how how, selector labels.Selector) []timeline.Event {
+// new one that is gone, or that no selector names any longer: then it lives on unseen.
+func diffPod(old, new *corev1.Pod, how how, selected func(*corev1.Pod) bool) []timeline.Event {
 	if new == nil {
-		return []timeline.Event{podGone(old, how, selector)}
+		return []timeline.Event{podGone(old, how, selected)}
 	}
 	var events []timeline.Event
 	if old == nil {
@@ -135,10 +108,10 @@ func podSeen(pod *corev1.Pod, how how) timeline.Event {
 	return podEvent(pod, timeline.Event{Kind: timeline.PodSeen, To: string(pod.Status.Phase), Stamp: pod.CreationTimestamp.Time, Detail: detail})
 }
 
-func podGone(pod *corev1.Pod, how how, selector labels.Selector) timeline.Event {
+func podGone(pod *corev1.Pod, how how, selected func(*corev1.Pod) bool) timeline.Event {
 	e := timeline.Event{Kind: timeline.PodGone}
 	switch {
-	case !selector.Matches(labels.Set(pod.Labels)):
+	case !selected(pod):
 		e.Detail = timeline.NoLongerSelected
 	case how != watched:
 		e.Detail = "relist"

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -17,37 +19,112 @@ import (
 	"lapse/timeline"
 )
 
-// watchServiceAndPods watches a Service, and the Pods that its selector names: others when it changes.
-func (w *watcher) watchServiceAndPods(ctx context.Context, s Service) error {
+// watchServicesAndPods watches the Services of a namespace, and the Pods that their selectors name: others when these change.
+func (n *namespace) watchServicesAndPods(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	selectors := make(chan labels.Selector)
-	var service sync.WaitGroup
-	service.Go(func() {
-		if err := w.service(ctx, s.Name, selectors).run(ctx); err != nil {
+	chosen := newSelectors(n.names())
+	var services sync.WaitGroup
+	services.Go(func() {
+		if err := n.watchServices(ctx, chosen); err != nil {
 			cancel(err)
 		}
 	})
-	err := w.watchPods(ctx, selectors)
+	err := n.watchPods(ctx, chosen.changed)
 	cancel(err)
-	service.Wait()
+	services.Wait()
 	return cmp.Or(err, denial(ctx))
 }
 
-// watchPods watches the Pods of the newest selector, until ctx ends or they may not be watched. A Service without a
-// selector has none: its endpoints are made by hand.
-func (w *watcher) watchPods(ctx context.Context, selectors <-chan labels.Selector) error {
-	lane := w.podLane()
+// watchServices watches all Services of the namespace at once, or each by its name where the rights allow no more.
+func (n *namespace) watchServices(ctx context.Context, chosen *selectors) error {
+	err := n.serviceLane(ctx, chosen, n.services...).run(ctx)
+	if err == nil || len(n.services) == 1 {
+		return err
+	}
+	n.log.Debug("each Service is watched by its name", "namespace", n.name, "error", err)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var each sync.WaitGroup
+	for _, s := range n.services {
+		each.Go(func() {
+			if err := n.serviceLane(ctx, chosen, s).run(ctx); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	each.Wait()
+	return denial(ctx)
+}
+
+// selectors are what the Services of a namespace select Pods by.
+type selectors struct {
+	changed chan []labels.Selector // gets all of them when one changed, once each Service was looked for; those that select no Pod left out
+
+	mu      sync.Mutex
+	unknown map[string]bool            // the Services that were not looked for yet
+	of      map[string]labels.Selector // by the Service's name
+	stale   bool                       // one changed since they were sent
+}
+
+func newSelectors(names []string) *selectors {
+	s := &selectors{changed: make(chan []labels.Selector), unknown: map[string]bool{}, of: map[string]labels.Selector{}}
+	for _, name := range names {
+		s.unknown[name] = true
+	}
+	return s
+}
+
+// set notes the selector of a Service.
+func (s *selectors) set(service *corev1.Service) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	selector := labels.SelectorFromSet(service.Spec.Selector)
+	if old, known := s.of[service.Name]; !known || old.String() != selector.String() {
+		s.of[service.Name], s.stale = selector, true
+	}
+}
+
+// send sends the selectors if one changed. These Services were looked for.
+func (s *selectors) send(ctx context.Context, services []Service) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, service := range services {
+		delete(s.unknown, service.Name)
+	}
+	if !s.stale || len(s.unknown) > 0 {
+		return
+	}
+	var all []labels.Selector
+	for _, name := range slices.Sorted(maps.Keys(s.of)) {
+		if selector := s.of[name]; !selector.Empty() {
+			all = append(all, selector)
+		}
+	}
+	select {
+	case s.changed <- all:
+		s.stale = false
+	case <-ctx.Done():
+	}
+}
+
+// watchPods watches the Pods of the newest selectors, until ctx ends or they may not be watched. A Service without a selector has none:
+// its endpoints are made by hand.
+func (n *namespace) watchPods(ctx context.Context, changed <-chan []labels.Selector) error {
+	lane := n.podLane()
 	failed := make(chan error, 1)
 	stop := func() {}
 	defer func() { stop() }()
 	for {
 		select {
-		case selector := <-selectors:
+		case selectors := <-changed:
+			if lane.selects(selectors) {
+				continue
+			}
 			stop()
 			stop = func() {}
-			if !selector.Empty() {
-				lane.follows(selector)
+			lane.follows(selectors)
+			if len(selectors) > 0 {
 				stop = start(ctx, &lane.lane, failed)
 			}
 		case err := <-failed:
@@ -70,24 +147,30 @@ func start[T object](ctx context.Context, lane *lane[T], failed chan<- error) (s
 	return func() { cancel(); running.Wait() }
 }
 
-// service watches the Service of that name. Its selector goes to selectors whenever it is a new one.
-func (w *watcher) service(ctx context.Context, name string, selectors chan<- labels.Selector) *lane[*corev1.Service] {
-	client := w.Client.Services(w.Namespace)
-	var current string
+// serviceLane watches these Services of the namespace. A single one is asked for by its name. Their selectors go to chosen.
+func (n *namespace) serviceLane(ctx context.Context, chosen *selectors, services ...Service) *lane[*corev1.Service] {
+	client := n.Client.Services(n.name)
+	var options metav1.ListOptions
+	if len(services) == 1 {
+		options.FieldSelector = fields.OneTermEqualSelector("metadata.name", services[0].Name).String()
+	}
 	return &lane[*corev1.Service]{
-		kind: "Service", resource: "services", w: w,
+		kind: "Service", resource: "services", in: n.name, services: keysOf(services), w: n.watcher,
 		list:    func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
 		watch:   func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return client.Watch(ctx, o) },
-		options: metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()},
+		options: options,
+		wanted: func(s *corev1.Service) bool {
+			return slices.ContainsFunc(services, func(ours Service) bool { return ours.Name == s.Name })
+		},
 		change: func(old, new *corev1.Service, how how) []timeline.Event {
-			if new != nil && selectorOf(new) != current {
-				current = selectorOf(new)
-				select {
-				case selectors <- labels.SelectorFromSet(new.Spec.Selector):
-				case <-ctx.Done():
-				}
+			if new != nil {
+				chosen.set(new)
 			}
 			return diffService(old, new, how)
+		},
+		settle: func(how) []timeline.Event {
+			chosen.send(ctx, services)
+			return nil
 		},
 	}
 }

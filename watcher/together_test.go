@@ -54,14 +54,18 @@ func TestPodsOfTwoServicesAreToldOnce(t *testing.T) {
 		}
 		c := newCluster(t, service(), inner, pod(1), node("node1"),
 			slice("web-a", endpointOf(pod(1), ready)), of("inner", slice("inner-a", endpointOf(pod(1), ready))))
-		c.services = append(c.services, Service{Name: "inner", Ports: []string{"http"}})
+		c.services = append(c.services, Service{"shop", "inner", []string{"http"}})
 		c.start()
 		got := c.happened()
 		for _, line := range []string{
 			"0s pod-seen web-1 on=node1 addr=10.0.0.1 >Running stamp=01 (listed)",
 			"0s pod-ready web-1 on=node1 addr=10.0.0.1 >true stamp=04 by=kubelet/node1",
 			"0s node-ready node1 >true stamp=00",
-			"0s watch-lane [Event] >on",
+			"0s watch-lane [Event] >on of=shop/web,shop/inner",
+			"0s watch-lane [Pod] >on of=shop/web,shop/inner",
+			"0s watch-lane [Service] >on of=shop/web,shop/inner",
+			"0s watch-lane [EndpointSlice] >on of=shop/web,shop/inner",
+			"0s watch-lane [Node] >on",
 		} {
 			if n := len(slices.DeleteFunc(slices.Clone(got), func(s string) bool { return s != line })); n != 1 {
 				t.Errorf("%q was told %d times, want once", line, n)
@@ -83,29 +87,15 @@ func TestPodThatOneOfTwoServicesLetsGoIsNotGone(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		inner := with(service(), func(s *corev1.Service) { s.Name, s.UID = "inner", "inner" })
 		c := newCluster(t, service(), inner, pod(1))
-		c.services = append(c.services, Service{Name: "inner", Ports: []string{"http"}})
+		c.services = append(c.services, Service{"shop", "inner", []string{"http"}})
 		c.start()
 		c.happened()
 		time.Sleep(time.Second)
 		_, err := c.client.CoreV1().Services("shop").Update(t.Context(), with(inner, func(s *corev1.Service) { s.Spec.Selector = map[string]string{"app": "other"} }), metav1.UpdateOptions{})
 		c.check(err)
-		c.expect("1s service inner app=web>app=other (selector: app=web → app=other)", "1s watch-lane [Pod] >on")
+		c.expect("1s service inner app=web>app=other (selector: app=web → app=other)", "1s watch-lane [Pod] >on of=shop/web,shop/inner")
 		c.end()
 	})
-}
-
-// Two watches of a Pod are not equally quick. What the slower one brings was told already.
-func TestStateOfAPodThatComesLateIsNotToldAgain(t *testing.T) {
-	all := pods{known: map[types.UID]*knownPod{}}
-	v1 := with(pod(1), func(p *corev1.Pod) { p.ResourceVersion = "9" })
-	v2 := with(with(pod(1), unready), func(p *corev1.Pod) { p.ResourceVersion = "10" })
-	all.change(nil, v1, listed, ourSelector)
-	checkLines(t, all.change(nil, v1, listed, ourSelector))
-	checkLines(t, all.change(v1, v2, watched, ourSelector), "pod-ready web-1 on=node1 addr=10.0.0.1 true>false stamp=11 by=kubelet/node1")
-	checkLines(t, all.change(v1, v1, watched, ourSelector)) // the other lane, late
-	checkLines(t, all.change(v1, v2, watched, ourSelector))
-	checkLines(t, all.change(v2, nil, watched, ourSelector))
-	checkLines(t, all.change(v2, nil, watched, ourSelector), "pod-gone web-1 on=node1 addr=10.0.0.1")
 }
 
 func TestAddressesOfBothFamiliesAreEndpointsOfOnePod(t *testing.T) {

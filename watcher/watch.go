@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,16 +17,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"lapse/timeline"
 )
 
 // What broke is tried again at once, and then after pauses that double from the first to the longest.
-const (
-	firstPause   = 100 * time.Millisecond
-	longestPause = time.Second
-)
+func backoff() wait.Backoff {
+	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Cap: time.Second, Steps: math.MaxInt}
+}
 
 // watchFor is how long the API server is asked to keep a watch open. It is long because a watch that is opened anew
 // is a gap: changes are not lost by it, but are learned late.
@@ -48,24 +48,24 @@ type lane[T object] struct {
 	resource string // as rights name it: pods
 	list     func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	watch    func(context.Context, metav1.ListOptions) (watch.Interface, error)
-	options  metav1.ListOptions // which objects
-	global   bool               // not in a namespace
+	options  metav1.ListOptions // which objects the API server is asked for
+	wanted   func(T) bool       // which of these the lane is about; nil: all
+	services []string           // the Services it concerns: NAMESPACE/NAME; empty: every one
+	in       string             // its namespace; empty: the objects are in none
 
 	// change is told of each object's old and new state; either may be nil. how says how we know.
 	change func(old, new T, how how) []timeline.Event
 	// settle, if not nil, is called after each change that was watched, and once after a whole list.
 	settle func(how how) []timeline.Event
-	// serial, if not nil, is held from a change to when its events are told: lanes that share it tell in the order of the changes.
-	serial *sync.Mutex
-
-	w *watcher
+	w      *watcher
 
 	known   map[types.UID]T
-	version string        // to watch from; empty: list first
-	begun   bool          // the watch was open once
-	proof   time.Duration // when we last knew that we miss nothing
-	broken  error         // why the watch broke, until it is open again
-	heard   bool          // the watch brought something since it was opened
+	version string         // to watch from; empty: list first
+	begun   bool           // the watch was open once
+	proof   time.Duration  // when we last knew that we miss nothing
+	broken  error          // why the watch broke, until it is open again
+	heard   bool           // the watch brought something since it was opened
+	retry   wait.DelayFunc // how long to wait after the next failure; nil: not at all
 }
 
 // how a change became known.
@@ -80,22 +80,29 @@ const (
 // run watches until ctx ends, which is no error. The only other end is that we may not, known before the watch was
 // open for the first time; a right lost later may come back, and leaves a gap.
 func (l *lane[T]) run(ctx context.Context) error {
-	var pause time.Duration
-	for {
-		err := l.once(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
+	err := wait.DelayFunc(l.pause).Until(ctx, true, true, func(ctx context.Context) (done bool, err error) {
+		err = l.once(ctx)
 		if _, denied := errors.AsType[*forbiddenError](err); denied && !l.begun {
-			return err
+			return false, err
 		}
-		if l.heard {
-			pause = 0
+		if ctx.Err() == nil {
+			l.log(err)
 		}
-		l.log(err)
-		sleep(ctx, pause)
-		pause = min(max(2*pause, firstPause), longestPause)
+		return false, nil
+	})
+	if ctx.Err() != nil {
+		return nil
 	}
+	return err
+}
+
+// pause is how long to wait before the next attempt.
+func (l *lane[T]) pause() time.Duration {
+	if l.heard || l.retry == nil {
+		l.retry = backoff().DelayFunc()
+		return 0
+	}
+	return l.retry()
 }
 
 // log tells that the watch broke; what fails after that is the same trouble, and told in a low voice.
@@ -140,7 +147,7 @@ func (l *lane[T]) relist(ctx context.Context) error {
 		l.gap(now, "the watch was lost and its place in history with it; what changed meanwhile was learned by listing")
 		l.compare(items, relisted, now)
 	} else {
-		l.w.emit(now, 0, laneIs(l.kind, "on", ""))
+		l.w.emit(now, 0, l.is("on", ""))
 		l.compare(items, listed, now)
 	}
 	l.version, l.proof, l.broken = version, now, nil
@@ -153,11 +160,10 @@ func (l *lane[T]) compare(items []runtime.Object, how how, now time.Duration) {
 	if how == relisted {
 		since = l.proof
 	}
-	defer l.inTurn()()
 	var none T
 	present := map[types.UID]T{}
 	for _, item := range items {
-		if o, ok := item.(T); ok {
+		if o, ok := item.(T); ok && l.wants(o) {
 			present[o.GetUID()] = o
 		}
 	}
@@ -167,7 +173,7 @@ func (l *lane[T]) compare(items []runtime.Object, how how, now time.Duration) {
 		}
 	}
 	for _, item := range items {
-		if o, ok := item.(T); ok {
+		if o, ok := item.(T); ok && l.wants(o) {
 			l.w.emit(now, since, l.change(l.known[o.GetUID()], o, how)...)
 		}
 	}
@@ -182,14 +188,7 @@ func byName[T object](a, b T) int {
 	return cmp.Or(cmp.Compare(a.GetName(), b.GetName()), cmp.Compare(a.GetUID(), b.GetUID()))
 }
 
-// inTurn waits until no lane that shares serial is at work, and returns what lets the next one.
-func (l *lane[T]) inTurn() (leave func()) {
-	if l.serial == nil {
-		return func() {}
-	}
-	l.serial.Lock()
-	return l.serial.Unlock
-}
+func (l *lane[T]) wants(o T) bool { return l.wanted == nil || l.wanted(o) }
 
 // follow watches from the version on until the watch breaks, and returns what broke it.
 func (l *lane[T]) follow(ctx context.Context) error {
@@ -238,10 +237,13 @@ func (l *lane[T]) take(e watch.Event, now time.Duration) error {
 	if e.Type == watch.Bookmark {
 		return nil
 	}
-	defer l.inTurn()()
-	events := l.change(l.known[o.GetUID()], o, watched)
+	old, known := l.known[o.GetUID()]
+	if !known && !l.wants(o) {
+		return nil
+	}
+	events := l.change(old, o, watched)
 	l.known[o.GetUID()] = o
-	if e.Type == watch.Deleted { // o was its last state
+	if e.Type == watch.Deleted || !l.wants(o) { // o was its last state, or the last that the lane is about
 		var none T
 		events = append(events, l.change(o, none, watched)...)
 		delete(l.known, o.GetUID())
@@ -256,7 +258,7 @@ func (l *lane[T]) take(e watch.Event, now time.Duration) error {
 // failed completes an error of the API. If it is not one that passes, the version is forgotten: a list puts it right.
 func (l *lane[T]) failed(verb string, err error) error {
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
-		return l.w.forbidden(verb, l.resource, l.global, err)
+		return missingRight(verb, l.resource, l.in, err)
 	}
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) && !passes(int(status.Status().Code)) {
 		l.version = ""
@@ -275,18 +277,15 @@ func (l *lane[T]) gap(now time.Duration, detail string) {
 	if l.broken != nil {
 		detail += ": " + l.broken.Error()
 	}
-	l.w.emit(now, l.proof, timeline.Event{Kind: timeline.WatchGap, Object: timeline.Object{Kind: l.kind}, Writer: writer, Detail: detail})
+	l.w.emit(now, l.proof, timeline.Event{
+		Kind: timeline.WatchGap, Object: timeline.Object{Kind: l.kind}, Services: l.services, Writer: writer, Detail: detail,
+	})
 }
 
-func laneIs(kind, state, why string) timeline.Event {
-	return timeline.Event{Kind: timeline.WatchLane, To: state, Object: timeline.Object{Kind: kind}, Writer: writer, Detail: why}
-}
+func (l *lane[T]) is(state, why string) timeline.Event { return laneIs(l.kind, l.services, state, why) }
 
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+func laneIs(kind string, services []string, state, why string) timeline.Event {
+	return timeline.Event{
+		Kind: timeline.WatchLane, To: state, Object: timeline.Object{Kind: kind}, Services: services, Writer: writer, Detail: why,
 	}
 }

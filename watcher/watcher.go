@@ -4,13 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"strings"
+	"slices"
 	"sync"
 	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	"lapse/kube"
 	"lapse/timeline"
@@ -24,29 +21,26 @@ const (
 
 // Config says what to watch, and where the facts go.
 type Config struct {
-	Client    kube.Client
-	Namespace string
-	Services  []Service // at least one, each once
-	Clock     timeline.Clock
-	Sink      func(timeline.Fact) // gets every event, with ID 0; called from several goroutines; must not block
-	Logger    *slog.Logger        // default: nobody
+	Client   kube.Client
+	Services []Service // at least one, each once
+	Clock    timeline.Clock
+	Sink     func(timeline.Fact) // gets every event, with ID 0; called from several goroutines; must not block
+	Logger   *slog.Logger        // default: nobody
 }
 
 // A Service is one that is watched.
 type Service struct {
-	Name  string
-	Ports []string // names of its measured ports; "" is the port without a name
+	Namespace, Name string
+	Ports           []string // names of its measured ports; "" is the port without a name
 }
 
-// A watcher is a Config at work. Pods, nodes and Events are told once, however many Services they concern.
+func (s Service) key() string { return s.Namespace + "/" + s.Name }
+
+// A watcher is a Config at work.
 type watcher struct {
 	Config
 	log  *slog.Logger
 	life life
-	pods pods
-
-	mu   sync.Mutex
-	subj subjects // whom Events may be about
 }
 
 func (w *watcher) now() time.Duration { return w.Clock.Now() }
@@ -64,68 +58,42 @@ func (w *watcher) emit(now, since time.Duration, events ...timeline.Event) {
 	}
 }
 
-func (w *watcher) forbidden(verb, resource string, global bool, err error) error {
-	if global {
-		return missingRight(verb, resource, "", err)
-	}
-	return missingRight(verb, resource, w.Namespace, err)
-}
-
-// Run watches until ctx ends, and then returns nil. Its error says which right is missing without which nothing
-// can be watched; nodes and Events are done without, and said to be.
+// Run watches until ctx ends, and then returns nil. A namespace that may not be watched is done without, and so are nodes and
+// Events: their lanes are recorded as off. The error says which rights are missing if no namespace may be watched.
 func Run(ctx context.Context, c Config) error {
-	w := &watcher{Config: c, log: c.Logger, pods: pods{known: map[types.UID]*knownPod{}}, subj: newSubjects(c.Services)}
-	if w.log == nil {
-		w.log = slog.New(slog.DiscardHandler)
+	w := &watcher{Config: c, log: cmp.Or(c.Logger, slog.New(slog.DiscardHandler))}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var global, scoped sync.WaitGroup
+	global.Go(func() { w.ifAllowed(ctx, w.nodes()) })
+	global.Go(func() { w.askForLife(ctx) })
+	namespaces := w.namespaces()
+	denials := make([]error, len(namespaces))
+	for i, n := range namespaces {
+		scoped.Go(func() { denials[i] = n.run(ctx) })
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var lanes sync.WaitGroup
-	need := func(run func(context.Context) error) {
-		lanes.Go(func() {
-			if err := run(ctx); err != nil {
-				cancel(err)
-			}
-		})
+	scoped.Wait()
+	stop()
+	global.Wait()
+	if slices.Contains(denials, nil) {
+		return nil
 	}
-	want := func(kind string, run func(context.Context) error) {
-		lanes.Go(func() {
-			if err := run(ctx); err != nil {
-				w.log.Warn("not watched", "kind", kind, "error", err)
-				w.emit(w.now(), 0, laneIs(kind, "off", err.Error()))
-			}
-		})
-	}
-	for _, s := range c.Services {
-		need(func(ctx context.Context) error { return w.watchServiceAndPods(ctx, s) })
-		need(w.endpoints(s).run)
-	}
-	want("Node", w.nodes().run)
-	want("Event", w.kubeEvents().run)
-	lanes.Go(func() { w.askForLife(ctx) })
-	lanes.Wait()
-	if err := denial(ctx); err != nil {
-		for _, kind := range []string{"Service", "Pod", "EndpointSlice", "Node", "Event"} {
-			w.emit(w.now(), 0, laneIs(kind, "off", err.Error()))
-		}
-		return fmt.Errorf("watch %s of namespace %s: %w", names(c.Services), c.Namespace, err)
-	}
-	return nil
+	err := errors.Join(denials...)
+	w.emit(w.now(), 0, laneIs("Node", nil, "off", err.Error()))
+	return err
 }
 
-// names are the Services for people.
-func names(services []Service) string {
-	var all []string
-	for _, s := range services {
-		all = append(all, s.Name)
-	}
-	return "Service " + strings.Join(all, ", ")
+// A runner is a lane of any kind of object.
+type runner interface {
+	run(ctx context.Context) error
+	is(state, why string) timeline.Event
 }
 
-// denial returns the missing right because of which ctx ended, or nil.
-func denial(ctx context.Context) error {
-	if _, ok := errors.AsType[*forbiddenError](context.Cause(ctx)); ok {
-		return context.Cause(ctx)
+// ifAllowed runs a lane that can be done without.
+func (w *watcher) ifAllowed(ctx context.Context, lane runner) {
+	if err := lane.run(ctx); err != nil {
+		off := lane.is("off", err.Error())
+		w.log.Warn("not watched", "kind", off.Object.Kind, "error", err)
+		w.emit(w.now(), 0, off)
 	}
-	return nil
 }

@@ -1,6 +1,7 @@
 package watcher
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -40,31 +41,32 @@ type cluster struct {
 	result chan error
 
 	services []Service // what is watched; web's port http unless set before start
+	byName   bool      // Services may only be listed by name
 
 	mu      sync.Mutex
 	events  []timeline.Event
-	watches map[string][]*watch.RaceFreeFakeWatcher // by resource, oldest first
-	refused map[string]error                        // by "verb resource"
+	watches map[string][]*watch.RaceFreeFakeWatcher // by resource, and by NAMESPACE/resource, oldest first
+	refused map[string]error                        // by "verb resource" or "verb NAMESPACE/resource"
 	calls   []string                                // "verb resource"
 	frozen  chan struct{}                           // nil: answers come at once; else when it is closed
 }
 
 func newCluster(t *testing.T, objects ...runtime.Object) *cluster {
 	c := &cluster{
-		t: t, client: fake.NewSimpleClientset(objects...), result: make(chan error, 1), services: []Service{{Name: "web", Ports: []string{"http"}}},
+		t: t, client: fake.NewSimpleClientset(objects...), result: make(chan error, 1), services: []Service{{"shop", "web", []string{"http"}}},
 		watches: map[string][]*watch.RaceFreeFakeWatcher{}, refused: map[string]error{},
 	}
 	c.client.PrependReactor("list", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
-		err := c.called("list", a.GetResource().Resource)
+		err := c.called("list", a)
 		return err != nil, nil, err
 	})
 	c.client.PrependReactor("get", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
-		err := c.called("get", a.GetResource().Resource)
+		err := c.called("get", a)
 		return err != nil, nil, err
 	})
 	c.client.PrependWatchReactor("*", func(a clienttesting.Action) (bool, watch.Interface, error) {
 		resource := a.GetResource().Resource
-		if err := c.called("watch", resource); err != nil {
+		if err := c.called("watch", a); err != nil {
 			return true, nil, err
 		}
 		opened, err := c.client.Tracker().Watch(a.GetResource(), a.GetNamespace(), a.(clienttesting.WatchActionImpl).ListOptions)
@@ -73,18 +75,21 @@ func newCluster(t *testing.T, objects ...runtime.Object) *cluster {
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.watches[resource] = append(c.watches[resource], opened.(*watch.RaceFreeFakeWatcher))
+		for _, of := range []string{resource, a.GetNamespace() + "/" + resource} {
+			c.watches[of] = append(c.watches[of], opened.(*watch.RaceFreeFakeWatcher))
+		}
 		return true, opened, nil
 	})
 	return c
 }
 
 // called notes a call, and says whether it is refused.
-func (c *cluster) called(verb, resource string) error {
+func (c *cluster) called(verb string, a clienttesting.Action) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	resource := a.GetResource().Resource
 	c.calls = append(c.calls, verb+" "+resource)
-	return c.refused[verb+" "+resource]
+	return cmp.Or(c.refused[verb+" "+resource], c.refused[verb+" "+a.GetNamespace()+"/"+resource])
 }
 
 func (c *cluster) refuse(call string, err error) {
@@ -124,6 +129,9 @@ func (f freezableServices) Get(ctx context.Context, name string, options metav1.
 }
 
 func (f freezableServices) List(ctx context.Context, o metav1.ListOptions) (*corev1.ServiceList, error) {
+	if f.c.byName && o.FieldSelector == "" {
+		return nil, forbidden("services")
+	}
 	list, err := f.Objects.List(ctx, o)
 	if err == nil {
 		list.Items = slices.DeleteFunc(list.Items, func(s corev1.Service) bool { return !asks(o, &s) })
@@ -163,12 +171,12 @@ func (c *cluster) thaw() {
 
 func (c *cluster) allow(call string) { c.refuse(call, nil) }
 
-// start begins to watch the Services of namespace shop; end must follow.
+// start begins to watch the Services; end must follow.
 func (c *cluster) start() {
 	ctx, cancel := context.WithCancel(c.t.Context())
 	c.stop = cancel
 	config := Config{
-		Client: freezable{kubetest.Client(c.client), c}, Namespace: "shop", Services: c.services, Clock: timeline.StartClock(),
+		Client: freezable{kubetest.Client(c.client), c}, Services: c.services, Clock: timeline.StartClock(),
 		Sink: func(f timeline.Fact) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
@@ -215,7 +223,7 @@ func (c *cluster) expect(want ...string) {
 	got := c.happened()
 	slices.Sort(got)
 	slices.Sort(want)
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := gocmp.Diff(want, got); diff != "" {
 		c.t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
@@ -246,6 +254,7 @@ func line(e timeline.Event) string {
 	add("count=%d", e.Count, e.Count != 0)
 	add("stamp=%s", e.Stamp.UTC().Format("05.999999999"), !e.Stamp.IsZero())
 	add("by=%s", e.Writer, e.Writer != apiserver && e.Writer != writer)
+	add("of=%s", strings.Join(e.Services, ","), len(e.Services) > 0 && !slices.Equal(e.Services, []string{"shop/web"}))
 	add("(%s)", e.Detail, e.Detail != "")
 	return strings.Join(words, " ")
 }
@@ -343,7 +352,7 @@ func forbidden(resource string) error {
 
 func (c *cluster) putPod(p *corev1.Pod) {
 	c.t.Helper()
-	pods := c.client.CoreV1().Pods("shop")
+	pods := c.client.CoreV1().Pods(p.Namespace)
 	_, err := pods.Update(c.t.Context(), p, metav1.UpdateOptions{})
 	if apierrors.IsNotFound(err) {
 		_, err = pods.Create(c.t.Context(), p, metav1.CreateOptions{})

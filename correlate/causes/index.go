@@ -102,9 +102,7 @@ func newIndex(s *Input) *index {
 		case timeline.ProberStall:
 			v.stalls = append(v.stalls, e)
 		case timeline.WatchLane:
-			if e.Object != nil {
-				v.lanes = append(v.lanes, e)
-			}
+			v.lanes = append(v.lanes, e)
 		case timeline.WatchGap:
 			v.gaps = append(v.gaps, e)
 		case timeline.RequestError:
@@ -121,15 +119,16 @@ func newIndex(s *Input) *index {
 	return v
 }
 
-// changesNear are the changes whose brackets overlap this one.
-func (v *index) changesNear(at model.Instant) []*model.Event {
+// changesNear are the changes whose brackets overlap this one, without the watch gaps of other Services than the window's.
+func (v *index) changesNear(w *model.Window, at model.Instant) []*model.Event {
+	service := v.target(w).Service
 	from, _ := slices.BinarySearchFunc(v.changes, at.Earliest, func(e *model.Event, t time.Duration) int { return cmp.Compare(e.Seen, t) })
 	var near []*model.Event
 	for _, e := range v.changes[from:] {
 		if e.Seen > at.Latest+v.widest {
 			break
 		}
-		if e.At.Overlaps(at) {
+		if e.At.Overlaps(at) && model.Concerns(e.Services, service) {
 			near = append(near, e)
 		}
 	}
@@ -297,22 +296,21 @@ func (v *index) windowNear(t *model.Target, kind timeline.TargetKind, at model.I
 	return nil
 }
 
-// laneOff reports whether we could not watch this kind, in lower case ("endpointslice"), at the
-// window's time or before it.
+// laneOff reports whether this kind, in lower case ("endpointslice"), was not watched for the window's Service when it ended.
 func (v *index) laneOff(kind string, w *model.Window) bool {
-	off := false
+	lanes := model.Lanes{}
 	for _, e := range v.lanes {
-		if cluster.SameKind(e.Object.Kind, kind) && e.Seen <= w.End.Latest {
-			off = e.To == "off"
+		if e.Seen <= w.End.Latest {
+			lanes.Learn(e)
 		}
 	}
-	return off
+	return lanes.Off(kind, v.target(w).Service)
 }
 
-// gapNear reports whether changes of this kind may have been missed about the window.
+// gapNear reports whether changes of this kind that concern the window's Service may have been missed about the window.
 func (v *index) gapNear(kind string, w *model.Window) bool {
 	for _, e := range v.gaps {
-		if e.At.Overlaps(w.Span()) && (e.Object == nil || e.Object.Kind == "" || cluster.SameKind(e.Object.Kind, kind)) {
+		if e.At.Overlaps(w.Span()) && model.Concerns(e.Services, v.target(w).Service) && (e.Object == nil || e.Object.Kind == "" || cluster.SameKind(e.Object.Kind, kind)) {
 			return true
 		}
 	}

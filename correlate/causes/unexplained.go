@@ -97,7 +97,7 @@ func likeness(w, other *model.Window) int {
 // the cap: those of the Pods that failed first, and then the nearest first.
 func nearOnset(v *index, w *model.Window, failing map[string]bool) (near []model.Evidence, more int) {
 	onset := v.onset(w)
-	changes := v.changesNear(model.Instant{Earliest: onset.Earliest - nearBy, Latest: onset.Latest + nearBy})
+	changes := v.changesNear(w, model.Instant{Earliest: onset.Earliest - nearBy, Latest: onset.Latest + nearBy})
 	slices.SortStableFunc(changes, func(a, b *model.Event) int {
 		if of := changeOfOther(a, failing) - changeOfOther(b, failing); of != 0 {
 			return of
@@ -124,7 +124,7 @@ func nearEnd(v *index, w *model.Window, after time.Duration) []model.Evidence {
 	if w.Open.End {
 		return nil
 	}
-	changes := slices.DeleteFunc(v.changesNear(model.Instant{Earliest: w.End.Earliest - nearBy, Latest: w.End.Latest + nearBy}), func(e *model.Event) bool { return e.Seen <= after })
+	changes := slices.DeleteFunc(v.changesNear(w, model.Instant{Earliest: w.End.Earliest - nearBy, Latest: w.End.Latest + nearBy}), func(e *model.Event) bool { return e.Seen <= after })
 	slices.SortStableFunc(changes, func(a, b *model.Event) int { return cmp.Compare(w.End.Distance(a.Seen), w.End.Distance(b.Seen)) })
 	var near []model.Evidence
 	for _, e := range changes[:min(len(changes), maxNearEnd)] {

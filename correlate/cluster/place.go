@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -164,10 +165,20 @@ func WatchedKind(kind timeline.EventKind) string {
 }
 
 // gapHides reports whether the event came through the watch that had the gap. A gap that names no
-// kind is taken to be in all of them.
+// kind is taken to be in all of them, and one that names no Service in those of all.
 func gapHides(gap, e timeline.Event) bool {
 	kind := WatchedKind(e.Kind)
-	return kind != "" && (gap.Object.Kind == "" || SameKind(gap.Object.Kind, kind))
+	return kind != "" && (gap.Object.Kind == "" || SameKind(gap.Object.Kind, kind)) && mayTell(gap.Services, e)
+}
+
+// mayTell reports whether an event may have come through a watch of these Services. One that is not of a Service came through a watch of
+// its namespace.
+func mayTell(services []string, e timeline.Event) bool {
+	if e.Service != "" {
+		return model.Concerns(services, e.Service)
+	}
+	in := e.Object.Namespace
+	return in == "" || len(services) == 0 || slices.ContainsFunc(services, func(s string) bool { return strings.HasPrefix(s, in+"/") })
 }
 
 // SameKind compares the name of a watched kind as events carry it ("EndpointSlice",
@@ -180,7 +191,7 @@ func SameKind(name, kind string) bool {
 func published(e timeline.Event, at model.Instant) model.Event {
 	p := model.Event{
 		ID: e.ID, Seen: e.Seen, At: at, Writer: e.Writer, Kind: e.Kind, From: e.From, To: e.To,
-		Detail: e.Detail, Service: e.Service, PortName: e.PortName, Port: e.Port,
+		Detail: e.Detail, Service: e.Service, PortName: e.PortName, Port: e.Port, Services: e.Services,
 		ExitCode: e.ExitCode, Grace: e.Grace, Count: e.Count, Status: e.Status,
 	}
 	if !e.Stamp.IsZero() {

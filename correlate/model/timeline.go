@@ -375,6 +375,8 @@ type Event struct {
 	PortName string `json:"portName,omitzero"` // the name of the Service's port an endpoint is of; absent if it has none
 	Port     uint16 `json:"port,omitzero"`     // the number of an endpoint's own port
 
+	Services []string `json:"services,omitzero"` // NAMESPACE/NAME of each Service that a watch is about; absent: every one of the run
+
 	ExitCode *int           `json:"exitCode,omitzero"` // of a container or command that ended
 	Grace    *time.Duration `json:"grace,omitzero"`    // the grace period of a Pod's deletion
 	Count    int            `json:"count,omitzero"`    // how often it happened so far: a container's restarts, connections that passed an address over

@@ -174,22 +174,23 @@ func controlHealth(tl *model.Timeline) string {
 	return health
 }
 
-// lanesOff lists the watched kinds that were off when last heard of.
+// lanesOff lists the watched kinds that were off at last, for one Service at least.
 func lanesOff(tl *model.Timeline) []string {
-	off := map[string]bool{}
-	for _, e := range tl.Events {
-		if e.Kind == timeline.WatchLane && e.Object != nil {
-			off[e.Object.Kind] = e.To == "off"
+	lanes, kinds := model.Lanes{}, map[string]bool{}
+	for i := range tl.Events {
+		e := &tl.Events[i]
+		if lanes.Learn(e); e.Kind == timeline.WatchLane && e.Object != nil {
+			kinds[e.Object.Kind] = true
 		}
 	}
-	var kinds []string
-	for kind, isOff := range off {
-		if isOff {
-			kinds = append(kinds, kind)
+	var off []string
+	for kind := range kinds {
+		if lanes.Off(strings.ToLower(kind), "") {
+			off = append(off, kind)
 		}
 	}
-	slices.Sort(kinds)
-	return kinds
+	slices.Sort(off)
+	return off
 }
 
 // A judgement weighs the figures of one run.

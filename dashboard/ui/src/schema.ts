@@ -105,8 +105,8 @@ export type SparseCounts = number[];
  * - command: the wrapped command: To "running", "exited"; ExitCode; Detail: the command line
  * - command-output: Detail: one line
  * - target: Object.Name: the target; To: "measuring", "ended"
- * - watch-gap: changes between Since and Seen may have been missed; Object.Kind: what is watched, empty if it is all that is; Detail: why
- * - watch-lane: Object.Kind: what is watched; To: "on", "off"; Detail: why
+ * - watch-gap: changes between Since and Seen may have been missed; Object.Kind: what is watched, empty if it is all that is; Services; Detail: why
+ * - watch-lane: Object.Kind: what is watched; To: "on", "off"; Services; Detail: why
  * - prober-stall: the prober was stopped between Since and Seen: its pacing thread, which wakes every millisecond, did not run for longer than a request may be late (SIGSTOP, a frozen machine, no CPU)
  * - request-error: the first request of a target to fail for this reason, sent at Since and over at Seen. Object.Name: the target; To: its class; Status; Detail: the reason
  * - address-failed: between Since and Seen, a target's connections went to another address of its name because Addr had failed. Object.Name: the target; To: the class; Count: how many connections so far; Detail: what the first one met
@@ -873,6 +873,10 @@ export interface Event {
    * the number of an endpoint's own port
    */
   port?: number;
+  /**
+   * NAMESPACE/NAME of each Service that a watch is about; absent: every one of the run
+   */
+  services?: string[];
   /**
    * of a container or command that ended
    */

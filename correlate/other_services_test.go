@@ -1,0 +1,57 @@
+package correlate
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"lapse/correlate/verdict"
+	"lapse/timeline"
+)
+
+// What was not watched of another namespace's Service weakens no cause, and places no event less exactly; what was not watched of our
+// own does, in some of the cases.
+func TestOnlyTheWatchesOfTheWindowsServiceMatter(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	weaker := map[timeline.EventKind]int{}
+	for _, file := range files {
+		archive, err := txtar.ParseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		judged := func(more ...timeline.Event) string {
+			run := readCase(t, archive).run()
+			run.Events = append(more, run.Events...) // a gap is recorded before what comes in its wake
+			tl, err := Analyze(run, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			verdict.Judge(tl, nil)
+			return printWindows(tl) + printPods(tl)
+		}
+		want := judged()
+		for _, unwatched := range []timeline.Event{
+			{Kind: timeline.WatchLane, To: "off", Object: timeline.Object{Kind: "EndpointSlice"}},
+			{Kind: timeline.WatchGap, Since: time.Millisecond, Seen: 14 * time.Second},
+			{Kind: timeline.WatchGap, Since: time.Millisecond, Seen: 14 * time.Second, Object: timeline.Object{Kind: "EndpointSlice"}},
+		} {
+			unwatched.ID, unwatched.Source, unwatched.Writer = 1000, 1, "lapse"
+			unwatched.Services = []string{"bank/web"}
+			if diff := cmp.Diff(want, judged(unwatched)); diff != "" {
+				t.Errorf("%s: %s of bank/web %s: %s", file, unwatched.Kind, unwatched.Object.Kind, diff)
+			}
+			if unwatched.Services = []string{"shop/web"}; judged(unwatched) != want {
+				weaker[unwatched.Kind]++
+			}
+		}
+	}
+	if weaker[timeline.WatchLane] == 0 || weaker[timeline.WatchGap] == 0 {
+		t.Errorf("cases that differ where shop/web was not watched: %v, want some of each kind", weaker)
+	}
+}

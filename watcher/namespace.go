@@ -1,0 +1,94 @@
+package watcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// A namespace is watched for all its Services at once: there is one watch of each kind, and what concerns several Services is
+// recorded once.
+type namespace struct {
+	*watcher
+	name     string
+	services []Service // of the run, in this namespace
+
+	mu   sync.Mutex
+	subj subjects // whom Events may be about
+}
+
+// namespaces are those of the Services, in the order of the first in each.
+func (w *watcher) namespaces() []*namespace {
+	var all []*namespace
+	for _, s := range w.Services {
+		i := slices.IndexFunc(all, func(n *namespace) bool { return n.name == s.Namespace })
+		if i < 0 {
+			i, all = len(all), append(all, &namespace{watcher: w, name: s.Namespace})
+		}
+		all[i].services = append(all[i].services, s)
+	}
+	for _, n := range all {
+		n.subj = newSubjects(n.services)
+	}
+	return all
+}
+
+// keys are the namespace's Services as facts name them.
+func (n *namespace) keys() []string { return keysOf(n.services) }
+
+func keysOf(services []Service) []string {
+	var keys []string
+	for _, s := range services {
+		keys = append(keys, s.key())
+	}
+	return keys
+}
+
+// names are the namespace's Services for people.
+func (n *namespace) names() []string {
+	var names []string
+	for _, s := range n.services {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// run watches the namespace until ctx ends. The error is the missing right without which nothing in it can be watched; it is recorded
+// then that nothing is.
+func (n *namespace) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var lanes sync.WaitGroup
+	need := func(run func(context.Context) error) {
+		lanes.Go(func() {
+			if err := run(ctx); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	need(n.watchServicesAndPods)
+	need(n.endpoints().run)
+	lanes.Go(func() { n.ifAllowed(ctx, n.kubeEvents()) })
+	lanes.Wait()
+	err := denial(ctx)
+	if err == nil {
+		return nil
+	}
+	for _, kind := range []string{"Service", "Pod", "EndpointSlice", "Event"} {
+		n.emit(n.now(), 0, laneIs(kind, n.keys(), "off", err.Error()))
+	}
+	err = fmt.Errorf("watch Service %s of namespace %s: %w", strings.Join(n.names(), ", "), n.name, err)
+	n.log.Warn("a namespace is not watched", "error", err)
+	return err
+}
+
+// denial returns the missing right because of which ctx ended, or nil.
+func denial(ctx context.Context) error {
+	if _, ok := errors.AsType[*forbiddenError](context.Cause(ctx)); ok {
+		return context.Cause(ctx)
+	}
+	return nil
+}
