@@ -65,7 +65,7 @@ const DefaultCPU = "300m"
 const (
 	memoryRequest  = "128Mi"
 	memoryLimit    = "512Mi"
-	softMemory     = "450MiB" // GOMEMLIMIT: collect garbage harder before the limit kills us
+	softMemory     = "224MiB" // GOMEMLIMIT: above it, garbage is collected more often instead of using more memory
 	storageRequest = "256Mi"
 
 	// What finished stays for an hour, so that its log can still be read.
