@@ -32,7 +32,7 @@ var mayImport = map[string][]string{
 	"correlate/truth":           {"correlate/model"},
 	"correlate/verdict":         {"hint", "timeline", "correlate/model", "correlate/quantity"},
 	"correlate/compare":         {"timeline", "correlate/model", "correlate/quantity", "correlate/windows"},
-	"report":                    {"hint", "timeline", "correlate/model", "correlate/verdict", "correlate/compare"},
+	"report":                    {"hint", "timeline", "correlate/model", "correlate/quantity", "correlate/verdict", "correlate/compare"},
 	"report/schematest":         {"report"},
 	"dashboard":                 {},
 	"dashboard/internal/sample": {"timeline", "correlate/cluster", "correlate/incidents", "correlate/model"},
@@ -42,7 +42,7 @@ var mayImport = map[string][]string{
 	"deploy/agent":              {"hint", "timeline", "kube"},
 	"deploy/mkimage":            {},
 	"run":                       {"hint", "timeline", "record", "loadgen", "loadgen/hey", "kube", "watcher", "correlate", "correlate/model", "correlate/verdict", "report", "dashboard", "deploy", "deploy/agent"},
-	"cmd/lapse":                 {"hint", "run", "timeline", "record", "loadgen", "loadgen/faultserver", "loadgen/hey", "correlate", "correlate/model", "correlate/causes", "correlate/verdict", "report", "deploy", "deploy/agent"},
+	"cmd/lapse":                 {"hint", "run", "timeline", "record", "loadgen", "loadgen/faultserver", "loadgen/hey", "correlate", "correlate/model", "correlate/quantity", "correlate/causes", "correlate/verdict", "report", "deploy", "deploy/agent"},
 
 	"cmd/lapse/internal/selftest": {"timeline", "loadgen/faultserver", "correlate/model", "correlate/quantity", "correlate/truth", "correlate/verdict"},
 }

@@ -463,7 +463,7 @@ func printIncidents(tl *model.Timeline) string {
 	var b strings.Builder
 	for _, in := range tl.Incidents {
 		fmt.Fprintf(&b, "%d: windows %v of %s, %d/%d failed, downtime %s\n", in.ID, in.Windows, strings.Join(in.Targets, ", "),
-			in.Failed, in.Sent, quantity.Spans(in.Downtime))
+			in.Failed, in.Sent, quantity.Length(in.Downtime, false))
 		for _, t := range in.Triggers {
 			fmt.Fprintf(&b, "  set off by: %s (event %d)\n", t.Text, t.Event)
 		}
@@ -478,7 +478,7 @@ func printWindows(tl *model.Timeline) string {
 	var b strings.Builder
 	for _, w := range tl.Windows {
 		fmt.Fprintf(&b, "%s: %s %s, start %s, end %s, length %s, %d/%d failed: %s\n", w.Target, w.Basis, w.Kind,
-			bracket(w.Start), bracket(w.End), quantity.Spans(w.Length), w.Failed, w.Sent, quantity.ClassCounts(w.Classes))
+			bracket(w.Start), bracket(w.End), quantity.Length(w.Length, false), w.Failed, w.Sent, quantity.ClassCounts(w.Classes))
 		for _, e := range w.Errors {
 			fmt.Fprintf(&b, "  %s: %s (first %s)\n", e.Class, e.Text, bracket(e.First))
 		}

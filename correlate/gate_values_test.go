@@ -33,7 +33,7 @@ func TestNoLengthOfAWindowThatDidNotEndKeepsALimit(t *testing.T) {
 			}
 		}
 		outcome(t, tl, "downtime.total>1h")
-		if got := strings.Join(tl.Verdict.Reasons, "; "); tl.Verdict.ExitCode != verdict.ExitInconclusive || !strings.Contains(got, "(at least 40 ms)") {
+		if got := strings.Join(tl.Verdict.Reasons, "; "); tl.Verdict.ExitCode != verdict.ExitInconclusive || !strings.Contains(got, "(≥ 40 ms)") {
 			t.Errorf("exit %d, reasons %q", tl.Verdict.ExitCode, got)
 		}
 	}

@@ -70,7 +70,7 @@ func TestVerdictPrecedence(t *testing.T) {
 		reason  string
 	}{
 		{"ungated", wellRun(), "", nil, false, model.Ungated, 0, "no failure seen in 1000 requests; an outage of 5 ms or longer would have been seen at any time"},
-		{"ungated with failures", wellRun(failing(8)), "", &succeeded, false, model.Ungated, 0, "8 of 1000 requests failed: downtime 40 ms to 50 ms in 1 window"},
+		{"ungated with failures", wellRun(failing(8)), "", &succeeded, false, model.Ungated, 0, "8 of 1000 requests failed: downtime 45 ms ±5 in 1 window"},
 		{"ungated but not measured enough", wellRun(covering(0.98)), "", nil, false, model.Inconclusive, 4, "only 98 % of the time was observed, 99 % is needed"},
 		{"ungated and nothing measured", &model.Timeline{}, "", nil, false, model.Inconclusive, 4, "nothing was measured"},
 		{"passed", wellRun(), "failed>0", &succeeded, false, model.Pass, 0, "no failure seen"},
@@ -79,8 +79,8 @@ func TestVerdictPrecedence(t *testing.T) {
 		{"gate failed beats abort", wellRun(failing(8)), "failed>0", nil, true, model.Fail, 3, "the run was aborted"},
 		{"gate failed beats command", wellRun(failing(8)), "failed>0", &failed, false, model.Fail, 3, "the wrapped command failed with exit code 1"},
 		{"gate would pass but not measured enough", wellRun(covering(0.98999)), "failed>0", nil, false, model.Inconclusive, 4, "only 98.99 % of the time was observed, 99 % is needed: what was not looked at may have been down"},
-		{"gate undecided", wellRun(failing(8)), "downtime.total>45ms", nil, false, model.Inconclusive, 4, "gate downtime.total > 45ms: the error bars (40 ms to 50 ms) cannot decide it"},
-		{"gate undecided below the detection limit", wellRun(), "window.longest>1ms", nil, false, model.Inconclusive, 4, "the error bars (0 s to 5 ms)"},
+		{"gate undecided", wellRun(failing(8)), "downtime.total>45ms", nil, false, model.Inconclusive, 4, "gate downtime.total > 45ms: the error bars (45 ms ±5) cannot decide it"},
+		{"gate undecided below the detection limit", wellRun(), "window.longest>1ms", nil, false, model.Inconclusive, 4, "the error bars (≤ 5 ms)"},
 		{"inconclusive beats command", wellRun(covering(0.5)), "", &failed, false, model.Inconclusive, 4, "exit code 1"},
 		{"aborted beats inconclusive", wellRun(covering(0.5)), "failed>0", &failed, true, model.Inconclusive, 6, "the run was aborted: interrupted"},
 		{"aborted ungated", wellRun(), "", nil, true, model.Inconclusive, 6, "the run was aborted"},

@@ -120,7 +120,7 @@ func TestDraggingWithShiftMeasures(t *testing.T) {
 	page.see(`[data-testid="measured"]`)
 	from, to := page.address("measure")
 	page.near("what was measured", from, to, 42, 45)
-	if text := page.text(`[data-testid="measured"]`); !strings.Contains(text, "Δ 2.9") && !strings.Contains(text, "Δ 3.0") {
+	if text := page.text(`[data-testid="measured"]`); !strings.Contains(text, "Δ 2.9") && !strings.Contains(text, "Δ 3\u00a0s") {
 		t.Errorf("the measurement reads %q", text)
 	}
 	page.press("0")

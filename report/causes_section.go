@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lapse/correlate/model"
+	"lapse/correlate/quantity"
 )
 
 // maxExplained is how many causes are told with their evidence: those of the windows with most downtime.
@@ -187,7 +188,7 @@ func sinceStart(w model.Window, at *model.Instant) string {
 	}
 	offset := model.Instant{Earliest: at.Earliest - w.Start.Latest, Latest: at.Latest - w.Start.Latest}
 	if offset.Latest-offset.Earliest > vague {
-		return "by " + FormatOffset(model.Instant{Earliest: offset.Latest, Latest: offset.Latest})
+		return "by " + quantity.Offset(model.Instant{Earliest: offset.Latest, Latest: offset.Latest})
 	}
-	return FormatOffset(offset)
+	return quantity.Offset(offset)
 }

@@ -4,13 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"lapse/correlate/compare"
 	"lapse/correlate/model"
+	"lapse/correlate/quantity"
 )
 
 // A Comparison is two judged runs and what changed from A to B.
@@ -36,7 +35,7 @@ func Compare(a, b *model.Timeline, nameA, nameB string) *Comparison {
 
 // What the figures mean, said below every comparison.
 const (
-	diffBounds = "bounds hold with 99% probability (shares: Clopper-Pearson; quantiles: order statistics and the width of a slot; " +
+	diffBounds = "bounds hold with 99 % probability (shares: Clopper-Pearson; quantiles: order statistics and the width of a slot; " +
 		"lengths: brackets, unobserved time and what fits between two requests); only bounds that do not overlap are a change"
 	diffCaution = "failures and slow answers of one event are not independent, and one run of each cannot tell how much such events differ: repeat both before you trust a change"
 )
@@ -81,7 +80,7 @@ func (g diffGroup) word(changes []compare.Change) string {
 func diffHeadline(d compare.Diff) string {
 	var parts []string
 	if n := len(d.NotComparable); n > 0 {
-		parts = append(parts, fmt.Sprintf("not comparable, for %s below", plural(n, "reason")))
+		parts = append(parts, fmt.Sprintf("not comparable, for %s below", quantity.Count(n, "reason")))
 	}
 	for _, g := range diffGroups {
 		parts = append(parts, g.name+": "+g.word(d.Changes))
@@ -116,18 +115,9 @@ func estimate(metric string, e *compare.Estimate) string {
 	case e == nil:
 		return "not measured"
 	case metric == compare.DiffFailed:
-		return fmt.Sprintf("%d/%d  %s (%s to %s)", e.Failed, e.Sent, FormatShare(float64(e.Failed)/float64(e.Sent)), floorShare(e.Min), FormatShare(*e.Max))
+		return fmt.Sprintf("%d/%d  %s (%s)", e.Failed, e.Sent, quantity.Percent(float64(e.Failed)/float64(e.Sent)), quantity.Percents(e.Min, *e.Max))
 	}
-	return FormatLength(e.Length())
-}
-
-// floorShare renders a lower bound with two digits, rounded down as [FormatShare] rounds up.
-func floorShare(share float64) string {
-	if share <= 0 {
-		return "0%"
-	}
-	step := math.Pow10(int(math.Floor(math.Log10(share*100))) - 1)
-	return strconv.FormatFloat(math.Floor(share*100/step+1e-9)*step, 'g', 3, 64) + "%"
+	return quantity.Length(e.Length())
 }
 
 func runLine(name string, tl *model.Timeline) string {
@@ -198,7 +188,7 @@ func diffCauses(c *Comparison) section {
 	s := section{title: "causes", remark: "of windows, by rule"}
 	for _, cause := range c.Diff.Causes {
 		s.blocks = append(s.blocks, note{
-			label: cause.Rule, text: fmt.Sprintf("%s in A, %s in B", plural(cause.A.Windows, "window"), plural(cause.B.Windows, "window")), tone: bold,
+			label: cause.Rule, text: fmt.Sprintf("%s in A, %s in B", quantity.Count(cause.A.Windows, "window"), quantity.Count(cause.B.Windows, "window")), tone: bold,
 			details: []note{{label: "A", text: longestOf(cause.A)}, {label: "B", text: longestOf(cause.B)}},
 		})
 	}
@@ -210,7 +200,7 @@ func longestOf(s compare.CauseSide) string {
 	if s.Windows == 0 {
 		return "none"
 	}
-	return strings.TrimPrefix(fmt.Sprintf("%s (the longest: %s)", s.Text, FormatLength(s.Length, s.Open)), " ")
+	return strings.TrimPrefix(fmt.Sprintf("%s (the longest: %s)", s.Text, quantity.Length(s.Length, s.Open)), " ")
 }
 
 // DiffJSON writes a comparison for programs. Lengths are nanoseconds, shares ratios from 0 to 1.

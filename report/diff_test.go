@@ -92,14 +92,6 @@ func TestComparisonAsJSONHoldsWhatAPipelineAsks(t *testing.T) {
 	}
 }
 
-func TestLowerBoundsAreRoundedDown(t *testing.T) {
-	for share, want := range map[float64]string{0: "0%", 0.0429: "4.2%", 0.5: "50%", 0.00012345: "0.012%", 0.999: "99%", 1: "100%", 0.000000199: "1.9e-05%"} {
-		if got := floorShare(share); got != want {
-			t.Errorf("%v reads %q, want %q", share, got, want)
-		}
-	}
-}
-
 func TestComparisonAsMarkdownStaysSmall(t *testing.T) {
 	c := diffs["same"]()
 	for i := range 3000 {

@@ -1,12 +1,6 @@
 package report
 
 import (
-	"fmt"
-	"slices"
-	"strconv"
-	"strings"
-	"time"
-
 	"lapse/correlate/model"
 	"lapse/correlate/verdict"
 )
@@ -33,32 +27,5 @@ func gateValue(g model.GateResult) string {
 	if g.Value == nil {
 		return "not measured"
 	}
-	format := func(x float64) string { return rateNumber(x) }
-	switch gateUnit(g.Expr) {
-	case "duration":
-		return FormatLength(model.Length{Min: time.Duration(g.Value.Min), Max: time.Duration(g.Value.Max)}, g.Value.Open)
-	case "ratio":
-		format = FormatShare
-	}
-	if g.Value.Min == g.Value.Max {
-		return format(g.Value.Min)
-	}
-	return format(g.Value.Min) + " to " + format(g.Value.Max)
-}
-
-func gateUnit(expr string) string {
-	gate, err := verdict.ParseGate(expr)
-	if err != nil {
-		return "" // judged by another version of Lapse: its bare figures still tell something
-	}
-	i := slices.IndexFunc(verdict.GateMetrics, func(m verdict.GateMetric) bool { return m.Name == gate.Metric })
-	return verdict.GateMetrics[i].Unit
-}
-
-// rateNumber renders a number of requests per second with at most one decimal, and small ones with two digits: 0.01 is not 0.
-func rateNumber(x float64) string {
-	if x < 1 {
-		return strconv.FormatFloat(x, 'g', 2, 64)
-	}
-	return strings.TrimSuffix(fmt.Sprintf("%.1f", x), ".0")
+	return verdict.ValueText(g)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lapse/correlate/model"
+	"lapse/correlate/quantity"
 	"lapse/timeline"
 )
 
@@ -53,7 +54,7 @@ func hammerTime(tl *model.Timeline) string {
 	}
 	text := clock(*h.Start) + " to " + clock(*h.End)
 	if before := hammerGoal(tl) - *h.End; before > 0 && !tl.Run.Live {
-		text += fmt.Sprintf(", %s before the run's end", FormatDuration(before))
+		text += fmt.Sprintf(", %s before the run's end", quantity.Span(before))
 	}
 	return text
 }
@@ -69,18 +70,18 @@ func hammerGoal(tl *model.Timeline) time.Duration {
 }
 
 func hammerText(s *model.HammerSummary) string {
-	parts := []string{fmt.Sprintf("%s at %s/s", plural(s.Requests, "request"), rateNumber(s.Rate))}
+	parts := []string{fmt.Sprintf("%s at %s/s", quantity.Count(s.Requests, "request"), quantity.Number(s.Rate))}
 	if l := s.Latency; l != nil {
-		latency := "replies after a mean of " + FormatDuration(l.Mean)
+		latency := "replies after a mean of " + quantity.Span(l.Mean)
 		if l.P99 > 0 {
-			latency += ", P99 " + FormatDuration(l.P99)
+			latency += ", P99 " + quantity.Span(l.P99)
 		}
-		parts = append(parts, latency+", slowest "+FormatDuration(l.Max))
+		parts = append(parts, latency+", slowest "+quantity.Span(l.Max))
 	}
 	if len(s.Statuses) > 0 {
 		parts = append(parts, "status "+counted(s.Statuses))
 	}
-	parts = append(parts, plural(s.Failed(), "error"))
+	parts = append(parts, quantity.Count(s.Failed(), "error"))
 	if s.Unanswered > 0 {
 		parts = append(parts, fmt.Sprintf("%d more were unanswered a second after its end", s.Unanswered))
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lapse/correlate/model"
+	"lapse/correlate/quantity"
 	"lapse/correlate/verdict"
 	"lapse/timeline"
 )
@@ -24,10 +25,10 @@ func headline(tl *model.Timeline) string {
 	}
 	parts := []string{found(tl)}
 	if slow := count(tl.Windows, isSlow); slow > 0 {
-		parts = append(parts, fmt.Sprintf("answers slower than %s in %s", FormatDuration(slowFrom(tl)), plural(slow, "window")))
+		parts = append(parts, fmt.Sprintf("answers slower than %s in %s", quantity.Span(slowFrom(tl)), quantity.Count(slow, "window")))
 	}
 	if tooLittle(tl) {
-		parts = append(parts, "only "+FormatCoverage(v.Coverage)+" was observed")
+		parts = append(parts, "only "+quantity.Coverage(v.Coverage)+" was observed")
 	} else if v.Failed == 0 {
 		parts = append(parts, detectable(tl))
 	}
@@ -50,11 +51,11 @@ func slowFrom(tl *model.Timeline) time.Duration {
 func found(tl *model.Timeline) string {
 	v := &tl.Verdict
 	if v.Failed == 0 {
-		return "no failure seen in " + plural(v.Sent, "request")
+		return "no failure seen in " + quantity.Count(v.Sent, "request")
 	}
-	failed := fmt.Sprintf("%d of %s failed", v.Failed, plural(v.Sent, "request"))
+	failed := fmt.Sprintf("%d of %s failed", v.Failed, quantity.Count(v.Sent, "request"))
 	if n := affected(tl); n > 1 {
-		return fmt.Sprintf("%s at %s; the worst was %s", failed, plural(n, "target"), down(tl))
+		return fmt.Sprintf("%s at %s; the worst was %s", failed, quantity.Count(n, "target"), down(tl))
 	}
 	return failed + ": " + down(tl)
 }
@@ -63,11 +64,11 @@ func found(tl *model.Timeline) string {
 // been more. The windows that were found are still no longer than their brackets.
 func down(tl *model.Timeline) string {
 	total, open := tl.Verdict.Downtime.Total, tl.Verdict.Downtime.Open
-	length := FormatLength(total, open || tooLittle(tl) && total.Min > 0)
-	if length == unknownLength {
+	length := quantity.Length(total, open || tooLittle(tl) && total.Min > 0)
+	if length == quantity.UnknownLength {
 		length = "for an unknown time"
 	}
-	return "down " + length + " in " + plural(tl.Verdict.Windows, "window")
+	return "down " + length + " in " + quantity.Count(tl.Verdict.Windows, "window")
 }
 
 // withCommand leads with a command that failed, if nothing else did: then it did not do what was to be measured.
@@ -94,10 +95,10 @@ func commandFailure(tl *model.Timeline) string {
 func detectable(tl *model.Timeline) string {
 	longest := longestGap(tl)
 	if tl.Verdict.Coverage >= 1 {
-		return fmt.Sprintf("an outage of %s or longer would have been seen at any time", atMost(longest))
+		return fmt.Sprintf("an outage of %s or longer would have been seen at any time", quantity.Highest(longest))
 	}
 	return fmt.Sprintf("an outage of %s or longer would have been seen in %s of the time; the longest gap was %s",
-		atMost(resolution(tl)), FormatCoverage(tl.Verdict.Coverage), atMost(longest))
+		quantity.Highest(resolution(tl)), quantity.Coverage(tl.Verdict.Coverage), quantity.Highest(longest))
 }
 
 // resolution is the longest gap between two requests that counts as observed: a longer outage shows wherever it does.
@@ -131,9 +132,9 @@ func caveats(tl *model.Timeline) []string {
 	doubts := verdict.Doubts(tl)
 	switch {
 	case tl.Run.Truncated:
-		lines = append(lines, tl.Run.Recorded(FormatDuration)+"; "+tl.Run.Aborted)
+		lines = append(lines, tl.Run.Recorded(quantity.Span)+"; "+tl.Run.Aborted)
 	case tl.Run.Aborted != "":
-		lines = append(lines, "aborted after "+FormatDuration(tl.Run.Duration)+": "+tl.Run.Aborted)
+		lines = append(lines, "aborted after "+quantity.Span(tl.Run.Duration)+": "+tl.Run.Aborted)
 	case v.Result == model.Inconclusive && !tl.Run.Live && !tooLittle(tl) && len(doubts) > 0:
 		lines = append(lines, doubts[0]) // the most important comes first
 	}
@@ -172,9 +173,9 @@ func lastWords(tl *model.Timeline) []string {
 func measured(tl *model.Timeline) string {
 	parts := []string{subject(tl.Run)}
 	if judged := judged(tl); len(judged) > 0 {
-		parts = append(parts, fmt.Sprintf("%s, %s/s asked", plural(len(judged), "target"), rateNumber(sum(judged, func(t model.Target) float64 { return t.Rate }))))
+		parts = append(parts, fmt.Sprintf("%s, %s/s asked", quantity.Count(len(judged), "target"), quantity.Number(sum(judged, func(t model.Target) float64 { return t.Rate }))))
 	}
-	parts = append(parts, tl.T0.UTC().Format("2006-01-02 15:04:05")+" UTC", FormatDuration(tl.Run.Duration))
+	parts = append(parts, tl.T0.UTC().Format("2006-01-02 15:04:05")+" UTC", quantity.Span(tl.Run.Duration))
 	if c := tl.Run.Command; c != nil {
 		parts = append(parts, strings.Join(c.Args, " ")+commandEnd(c, tl.Run.Live))
 	}

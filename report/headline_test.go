@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"lapse/correlate/model"
+	"lapse/correlate/quantity"
 	"lapse/timeline"
 )
 
@@ -17,11 +18,11 @@ func TestHeadlineLeadsWithWhatWasFound(t *testing.T) {
 	for sample, want := range map[string]string{
 		"race":         "64 of 80000 requests failed: down 41 ms ±4 in 1 window",
 		"two-services": "524 of 600000 requests failed at 3 targets; the worst was down 1.04 s ±0.01 in 1 window; the command failed (exit code 1)",
-		"inconclusive": "180 of 11180 requests failed: down ≥ 899 ms in 1 window; only 92.73% was observed",
-		"refused":      "the command failed (exit code 1); no failure seen in 5960 requests; only 96.53% was observed",
-		"clean":        "no failure seen in 6000 requests; an outage of 22 ms or longer would have been seen at any time",
+		"inconclusive": "180 of 11180 requests failed: down ≥ 899 ms in 1 window; only 92.73 % was observed",
+		"refused":      "the command failed (exit code 1); no failure seen in 5960 requests; only 96.53 % was observed",
+		"clean":        "no failure seen in 6000 requests; an outage of 21.3 ms or longer would have been seen at any time",
 		"slow":         "no failure seen in 5000 requests; answers slower than 500 ms in 1 window; an outage of 8.4 ms or longer would have been seen at any time",
-		"aborted":      "960 of 2100 requests failed: down ≥ 9.58 s in 1 window; only 86.06% was observed",
+		"aborted":      "960 of 2100 requests failed: down ≥ 9.58 s in 1 window; only 86.06 % was observed",
 	} {
 		if got := headline(samples[sample]()); got != want {
 			t.Errorf("%s: %q\nwant %q", sample, got, want)
@@ -34,7 +35,7 @@ func TestPassSaysWhichOutageWouldHaveBeenSeenAndHowMuchOfTheTime(t *testing.T) {
 	tl.Verdict.Coverage, tl.Verdict.DetectionLimit = 0.9971, 42*ms
 	tl.Targets[0].GapLimit, tl.Targets[1].GapLimit = 50*ms, 50*ms
 	tl.Unobserved = []model.Unobserved{{Target: tl.Targets[0].Name, Start: s, End: s + 87*ms}}
-	want := "no failure seen in 6000 requests; an outage of 50 ms or longer would have been seen in 99.71% of the time; the longest gap was 87 ms"
+	want := "no failure seen in 6000 requests; an outage of 50 ms or longer would have been seen in 99.71 % of the time; the longest gap was 87 ms"
 	if got := headline(tl); got != want {
 		t.Errorf("%q\nwant %q", got, want)
 	}
@@ -51,7 +52,7 @@ func TestDowntimeThatNothingBoundsIsUnknown(t *testing.T) {
 func TestDowntimeThatIsBoundedIsNotUnknownForWantOfCoverage(t *testing.T) {
 	tl := inconclusive()
 	tl.Verdict.Downtime = model.Downtime{Total: model.Length{Max: 42 * ms}}
-	if got, want := headline(tl), "180 of 11180 requests failed: down < 42 ms in 1 window; only 92.73% was observed"; got != want {
+	if got, want := headline(tl), "180 of 11180 requests failed: down ≤ 42 ms in 1 window; only 92.73 % was observed"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -137,7 +138,7 @@ func TestEveryFormatLeadsWithTheHeadline(t *testing.T) {
 func TestWindowCutByAStandstillSaysWhatItCanBeAtMost(t *testing.T) {
 	tl := inconclusive()
 	w := tl.Windows[0]
-	if got, want := windowLength(w), "899 ms to 5.1 s"; got != want {
+	if got, want := windowLength(w), "899 ms to 5.04 s"; got != want {
 		t.Errorf("length %q, want %q", got, want)
 	}
 	if got, want := openText(tl, w), "its end was not observed (prober stalled, 4.12 s)"; got != want {
@@ -189,7 +190,7 @@ func TestServiceIsNamedOnceThoughTwoOfItsPortsAreMeasured(t *testing.T) {
 
 func TestSmallRatesAreNotZero(t *testing.T) {
 	for rate, want := range map[float64]string{0.01: "0.01", 0.5: "0.5", 1: "1", 93.26: "93.3", 600: "600"} {
-		if got := rateNumber(rate); got != want {
+		if got := quantity.Number(rate); got != want {
 			t.Errorf("%v reads %s, want %s", rate, got, want)
 		}
 	}

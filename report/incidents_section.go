@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"lapse/correlate/model"
+	"lapse/correlate/quantity"
 )
 
 // What a summary shows of incidents at most; timeline.json has the rest.
@@ -32,7 +33,7 @@ func incidentsSection(v *view) section {
 		t.rows = append(t.rows, v.incidentRow(in, fixes))
 	}
 	if more := len(all) - len(shown); more > 0 {
-		t.more = fmt.Sprintf("and %s that did less harm: see timeline.json", plural(more, "more incident"))
+		t.more = fmt.Sprintf("and %s that did less harm: see timeline.json", quantity.Count(more, "more incident"))
 	}
 	s := section{title: "incidents", remark: "times are UTC", blocks: []block{t}}
 	if len(all) > 1 {
@@ -99,7 +100,7 @@ func lasted(in model.Incident, windows []model.Window) string {
 		return windowLength(windows[0])
 	}
 	length := model.Length{Min: max(0, in.End.Earliest-in.Start.Latest), Max: in.End.Latest - in.Start.Earliest}
-	return FormatLength(length, in.Open) + " in " + plural(len(in.Windows), "window")
+	return quantity.Length(length, in.Open) + " in " + quantity.Count(len(in.Windows), "window")
 }
 
 // incidentDowntime is the worst target's.
@@ -110,7 +111,7 @@ func incidentDowntime(in model.Incident, windows []model.Window) string {
 	case len(windows) == 1:
 		return downtimeText(windows[0])
 	}
-	return FormatLength(in.Downtime, in.Open)
+	return quantity.Length(in.Downtime, in.Open)
 }
 
 // incidentRequests says how many requests failed or were slow of those that an incident is about.
@@ -119,7 +120,7 @@ func incidentRequests(in model.Incident) string {
 	if in.Failed == 0 {
 		return slow
 	}
-	text := fmt.Sprintf("%d/%d failed  %s", in.Failed, in.Sent, FormatShare(float64(in.Failed)/float64(max(1, in.Sent))))
+	text := fmt.Sprintf("%d/%d failed  %s", in.Failed, in.Sent, quantity.Percent(float64(in.Failed)/float64(max(1, in.Sent))))
 	if in.Slow > 0 {
 		text += ", " + slow
 	}
@@ -153,7 +154,7 @@ func (v *view) losses(in model.Incident, windows []model.Window) string {
 				open, sent, failed, slow = open || isOpen(w), sent+w.Sent, failed+w.Failed, slow+w.Slow
 			}
 		}
-		part := fmt.Sprintf("%s %s (%d/%d failed)", v.name(target), FormatLength(lost, open), failed, sent)
+		part := fmt.Sprintf("%s %s (%d/%d failed)", v.name(target), quantity.Length(lost, open), failed, sent)
 		if failed == 0 {
 			part = fmt.Sprintf("%s nothing (%d/%d slow)", v.name(target), slow, sent)
 		}
@@ -190,7 +191,7 @@ func incidentCauses(in model.Incident, windows []model.Window, told map[string]i
 	var causes, fixes []note
 	for i, c := range in.Causes {
 		if i == maxCauses {
-			causes = append(causes, note{label: "cause", text: plural(len(in.Causes)-i, "more rule") + " for other windows: -v"})
+			causes = append(causes, note{label: "cause", text: quantity.Count(len(in.Causes)-i, "more rule") + " for other windows: -v"})
 			break
 		}
 		causes = append(causes, note{label: "cause", text: causeText(c, windows), tone: bold})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"lapse/correlate/model"
+	"lapse/correlate/quantity"
 )
 
 var junitFormat = Format{Name: "junit", Doc: "JUnit XML: a case for each gate, each incident, the measurement and the command", Ext: "xml", Write: judgedBy(JUnit)}
@@ -139,7 +140,7 @@ func validCase(tl *model.Timeline) junitCase {
 	case tl.Run.Live:
 		c.Error = &junitNote{Message: "the run goes on", Type: "live", Text: figures}
 	case tl.Run.Truncated:
-		c.Error = &junitNote{Message: clean(tl.Run.Recorded(FormatDuration) + ": " + tl.Run.Aborted), Type: "aborted", Text: figures}
+		c.Error = &junitNote{Message: clean(tl.Run.Recorded(quantity.Span) + ": " + tl.Run.Aborted), Type: "aborted", Text: figures}
 	case tl.Run.Aborted != "":
 		c.Error = &junitNote{Message: clean("aborted: " + tl.Run.Aborted), Type: "aborted", Text: figures}
 	case sound != "valid":

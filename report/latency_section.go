@@ -1,6 +1,10 @@
 package report
 
-import "time"
+import (
+	"time"
+
+	"lapse/correlate/quantity"
+)
 
 // latencySection has how long answers took, counted from when their requests were due.
 func latencySection(v *view) section {
@@ -12,7 +16,7 @@ func latencySection(v *view) section {
 			cells[1] = cell{text: "no answer", tone: yellow}
 		} else {
 			for i, d := range []time.Duration{l.P50, l.P90, l.P99, l.P999, l.Max} {
-				cells[i+1].text = FormatDuration(d)
+				cells[i+1].text = quantity.Span(d)
 			}
 		}
 		t.rows = append(t.rows, tableRow{cells: cells})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"lapse/correlate/model"
+	"lapse/correlate/quantity"
 	"lapse/timeline"
 )
 
@@ -277,7 +278,7 @@ func (p *Progress) blockOf(tl *model.Timeline, now time.Duration) []byte {
 	page.line(page.span(" "+cmp.Or(phase(tl), "starting"), bold), page.span("  "+p.clockText(tl, now), normal), rate)
 	counts := []span{page.span(" "+countText(tl), normal)}
 	if w := current(tl); w != nil {
-		counts = append(counts, page.span(fmt.Sprintf("  FAILING %s %s, %s", w.Target, FormatLength(w.Length, true), errorText(*w)), redBold))
+		counts = append(counts, page.span(fmt.Sprintf("  FAILING %s %s, %s", w.Target, quantity.Length(w.Length, true), errorText(*w)), redBold))
 	}
 	page.line(counts...)
 	if text := clusterText(tl); text != "" {
@@ -294,16 +295,16 @@ func (p *Progress) blockOf(tl *model.Timeline, now time.Duration) []byte {
 func (p *Progress) clockText(tl *model.Timeline, now time.Duration) string {
 	switch {
 	case p.opts.Total > 0:
-		return fmt.Sprintf("%s of %s", seconds(now), FormatDuration(p.opts.Total))
+		return fmt.Sprintf("%s of %s", seconds(now), quantity.Span(p.opts.Total))
 	case phase(tl) == "baseline":
-		return fmt.Sprintf("%s of %s", seconds(now), FormatDuration(tl.Run.Baseline))
+		return fmt.Sprintf("%s of %s", seconds(now), quantity.Span(tl.Run.Baseline))
 	default:
 		return seconds(now)
 	}
 }
 
 // seconds renders a time that ticks: in whole seconds.
-func seconds(d time.Duration) string { return FormatDuration(d.Truncate(time.Second)) }
+func seconds(d time.Duration) string { return quantity.Span(d.Truncate(time.Second)) }
 
 // phase is the run's phase, as its events tell.
 func phase(tl *model.Timeline) string {
@@ -318,8 +319,8 @@ func phase(tl *model.Timeline) string {
 func rateText(tl *model.Timeline) string {
 	targets := judged(tl)
 	return fmt.Sprintf("%s/s of %s/s",
-		rateNumber(sum(targets, func(t model.Target) float64 { return t.AchievedRate })),
-		rateNumber(sum(targets, func(t model.Target) float64 { return t.Rate })))
+		quantity.Number(sum(targets, func(t model.Target) float64 { return t.AchievedRate })),
+		quantity.Number(sum(targets, func(t model.Target) float64 { return t.Rate })))
 }
 
 func countText(tl *model.Timeline) string {
@@ -342,17 +343,17 @@ func current(tl *model.Timeline) *model.Window {
 func clusterText(tl *model.Timeline) string {
 	var parts []string
 	if ready, known := readyNow(tl); known {
-		parts = append(parts, plural(ready, "endpoint")+" ready")
+		parts = append(parts, quantity.Count(ready, "endpoint")+" ready")
 	}
 	leaving := count(tl.Pods, func(p model.Pod) bool { return strings.HasPrefix(stateNow(p), "terminating") })
 	if leaving > 0 {
-		parts = append(parts, plural(leaving, "Pod")+" terminating")
+		parts = append(parts, quantity.Count(leaving, "Pod")+" terminating")
 	}
 	coming := count(tl.Pods, func(p model.Pod) bool {
 		return slices.Contains([]string{"pending", "creating", "running"}, stateNow(p))
 	})
 	if coming > 0 {
-		parts = append(parts, plural(coming, "Pod")+" starting")
+		parts = append(parts, quantity.Count(coming, "Pod")+" starting")
 	}
 	return strings.Join(parts, " · ")
 }
@@ -383,9 +384,9 @@ func health(tl *model.Timeline) []string {
 			unwell = append(unwell, fmt.Sprintf("control failed %d", t.Failed))
 		case !t.Kind.Judged() || t.Sent == 0:
 		case t.Coverage < 0.99:
-			stalled = append(stalled, fmt.Sprintf("%s coverage %s", t.Name, FormatCoverage(t.Coverage)))
+			stalled = append(stalled, fmt.Sprintf("%s coverage %s", t.Name, quantity.Coverage(t.Coverage)))
 		case t.Late*100 > t.Sent:
-			stalled = append(stalled, fmt.Sprintf("%s late %s", t.Name, FormatShare(float64(t.Late)/float64(t.Sent))))
+			stalled = append(stalled, fmt.Sprintf("%s late %s", t.Name, quantity.Percent(float64(t.Late)/float64(t.Sent))))
 		}
 	}
 	if len(stalled) > 0 {

@@ -147,7 +147,7 @@ func TestProgressWarnsOfAProberThatIsNotWell(t *testing.T) {
 	}
 	var out bytes.Buffer
 	NewProgress(&out, ProgressOptions{Terminal: true}).Update(tl, 5*s)
-	if want := " prober stalled: web new late 10%, web reused coverage 90% | control failed 2\n"; !strings.HasSuffix(out.String(), want) {
+	if want := " prober stalled: web new late 10 %, web reused coverage 90 % | control failed 2\n"; !strings.HasSuffix(out.String(), want) {
 		t.Errorf("%s\nwant a last line %q", out.String(), want)
 	}
 }

@@ -154,7 +154,7 @@ func inconclusive() *model.Timeline {
 	}}
 	tl.Verdict = model.Verdict{
 		Result: model.Inconclusive, ExitCode: 4, Sent: 11180, Failed: 180, ErrorRate: 180.0 / 11180, Windows: 1,
-		Reasons: []string{"only 92.73% of the time was observed, 99 % is needed: what was not looked at may have been down", "gate window.longest > 1s: the error bars (899 ms to 5.03 s) cannot decide it"},
+		Reasons: []string{"only 92.73 % of the time was observed, 99 % is needed: what was not looked at may have been down", "gate window.longest > 1s: the error bars (899 ms to 5.03 s) cannot decide it"},
 		Gates: []model.GateResult{
 			{Expr: "window.longest > 1s", Outcome: model.GateUndecided, Value: &model.Range{Min: 899e6, Max: 5025e6}},
 			{Expr: "errors.rate > 5%", Outcome: model.GatePass, Value: &model.Range{Min: 180.0 / 11180, Max: 180.0 / 11180}},

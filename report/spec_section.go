@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"lapse/correlate/quantity"
 	"lapse/timeline"
 )
 
@@ -31,19 +32,19 @@ func specSection(v *view) section {
 func (s spec) parts() []string {
 	parts := []string{
 		strings.Join(s.Targets, ", "),
-		fmt.Sprintf("%s/s each for %s", rateNumber(s.Rate), strings.Join(s.Kinds, ", ")),
+		fmt.Sprintf("%s/s each for %s", quantity.Number(s.Rate), strings.Join(s.Kinds, ", ")),
 	}
 	if slices.Contains(s.Kinds, string(timeline.Reused)) {
-		parts = append(parts, plural(s.Connections, "connection"))
+		parts = append(parts, quantity.Count(s.Connections, "connection"))
 	}
-	parts = append(parts, "timeout "+FormatDuration(s.Timeout), s.Pacing+" pacing", "baseline "+FormatDuration(s.Baseline))
+	parts = append(parts, "timeout "+quantity.Span(s.Timeout), s.Pacing+" pacing", "baseline "+quantity.Span(s.Baseline))
 	for _, optional := range []struct {
 		given bool
 		text  string
 	}{
 		{!slices.Contains([]string{"", "GET"}, s.Method), s.Method},
-		{s.Duration > 0, "for " + FormatDuration(s.Duration)},
-		{s.Settle > 0, "settle " + FormatDuration(s.Settle)},
+		{s.Duration > 0, "for " + quantity.Span(s.Duration)},
+		{s.Settle > 0, "settle " + quantity.Span(s.Settle)},
 		{len(s.Headers) > 0, "headers " + strings.Join(s.Headers, ", ")},
 		{len(s.HeadersFrom) > 0, "headers from Secrets " + strings.Join(s.HeadersFrom, ", ")},
 		{s.Hammer != "", "hammer " + s.Hammer},

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"lapse/correlate/model"
+	"lapse/correlate/quantity"
 	"lapse/timeline"
 )
 
@@ -59,7 +60,7 @@ func stripsSection(v *view) section {
 		}
 		c.draw(rows)
 	}
-	return section{title: "timeline", remark: "one cell = " + FormatDuration(min(c.cell, v.Run.Duration)), blocks: []block{drawing(draw)}}
+	return section{title: "timeline", remark: "one cell = " + quantity.Span(min(c.cell, v.Run.Duration)), blocks: []block{drawing(draw)}}
 }
 
 func (c *chart) draw(rows []row) {
@@ -115,7 +116,7 @@ func cellSize(run, bucket time.Duration, room int) (size time.Duration, cells in
 			return size, cellsOf(run, size)
 		}
 	}
-	size = ceilTo((run+time.Duration(room)-1)/time.Duration(room), bucket)
+	size = quantity.Ceil((run+time.Duration(room)-1)/time.Duration(room), bucket)
 	return size, cellsOf(run, size)
 }
 
@@ -199,9 +200,9 @@ type level struct {
 
 var levels = map[string]level{
 	"ok":   {".", "·", normal, "ok"},
-	"few":  {":", "░", red, "<10%"},
-	"some": {"%", "▒", red, "<50%"},
-	"most": {"#", "█", redBold, "≥50% failed"},
+	"few":  {":", "░", red, "<10 %"},
+	"some": {"%", "▒", red, "<50 %"},
+	"most": {"#", "█", redBold, "≥50 % failed"},
 	"gaps": {",", "╌", yellow, "ok, with gaps"},
 	"none": {"'", "╱", yellow, "no data"},
 }
@@ -620,7 +621,7 @@ func exitLines(exits []exit) []string {
 	var lines []string
 	for i, k := range kinds {
 		if i == maxExits {
-			lines = append(lines, plural(len(kinds)-i, "further exit code")+": see timeline.json")
+			lines = append(lines, quantity.Count(len(kinds)-i, "further exit code")+": see timeline.json")
 			break
 		}
 		line := "exited, code " + codeText(k.code)
@@ -703,10 +704,10 @@ func (c *chart) legend() {
 		c.line(c.page.span("   "+line, normal))
 	}
 	if c.steady > 0 {
-		c.line(c.page.span("   "+plural(c.steady, "more Pod")+" ready all the time", dim))
+		c.line(c.page.span("   "+quantity.Count(c.steady, "more Pod")+" ready all the time", dim))
 	}
 	if c.hidden > 0 {
-		c.line(c.page.span("   "+plural(c.hidden, "more Pod")+" changed, less: see timeline.json", dim))
+		c.line(c.page.span("   "+quantity.Count(c.hidden, "more Pod")+" changed, less: see timeline.json", dim))
 	}
 }
 

@@ -126,7 +126,7 @@ func cutMiddle(s string, width int, mark string) string {
 
 // glued are blanks at which a line is not broken: between a figure and its unit, and before a
 // separator.
-var glued = regexp.MustCompile(`([0-9]) (ms|s|µs|us|min|h)\b| ([·|]) `)
+var glued = regexp.MustCompile(`([0-9]) (?:(?:ms|s|µs|us|min|h)\b|%)| ([·|]) `)
 
 // wrap breaks s into lines of at most width cells at its spaces; a word longer than that is broken
 // wherever it must be.
@@ -154,12 +154,4 @@ func wrap(s string, width int) []string {
 		lines = append(lines, line)
 	}
 	return lines
-}
-
-// plural renders a count with its noun: "1 window", "3 windows".
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

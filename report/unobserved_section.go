@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lapse/correlate/model"
+	"lapse/correlate/quantity"
 )
 
 // maxGaps is how many stretches of unobserved time are listed, the longest ones.
@@ -26,13 +27,13 @@ func unobservedSection(v *view) section {
 	t := table{item: "gap", headless: true, columns: []column{{title: "from (UTC)"}, {title: "for"}, {title: "target"}, {title: "reason"}}}
 	for _, g := range shown {
 		t.rows = append(t.rows, tableRow{cells: []cell{
-			{text: wallClock(v.Timeline, g.Start, "15:04:05.000")}, {text: FormatDuration(g.End - g.Start), tone: bold},
+			{text: wallClock(v.Timeline, g.Start, "15:04:05.000")}, {text: quantity.Span(g.End - g.Start), tone: bold},
 			{text: strings.Join(g.targets, ", "), verbatim: true}, {text: g.Reason, verbatim: true},
 		}})
 	}
 	if len(rest) > 0 {
 		total := sum(rest, func(g gap) time.Duration { return g.End - g.Start })
-		t.more = fmt.Sprintf("and %s, %s in all", plural(len(rest), "shorter gap"), FormatDuration(total))
+		t.more = fmt.Sprintf("and %s, %s in all", quantity.Count(len(rest), "shorter gap"), quantity.Span(total))
 	}
 	return section{title: "unobserved", remark: "neither up nor down: not measured", blocks: []block{t}}
 }

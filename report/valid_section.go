@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lapse/correlate/model"
+	"lapse/correlate/quantity"
 )
 
 // validitySection says how good the measurement itself was.
@@ -20,7 +21,7 @@ func validitySection(v *view) section {
 func validityParts(tl *model.Timeline, names map[string]string) []string {
 	v := tl.Verdict.Validity
 	parts := []string{
-		"coverage " + FormatCoverage(tl.Verdict.Coverage),
+		"coverage " + quantity.Coverage(tl.Verdict.Coverage),
 		lateness(tl, names),
 		"control " + cmp.Or(v.Control, "absent"),
 		fmt.Sprintf("watch gaps %d", v.WatchGaps),
@@ -29,14 +30,14 @@ func validityParts(tl *model.Timeline, names map[string]string) []string {
 		parts = append(parts, "not watched: "+strings.Join(v.LanesOff, ", "))
 	}
 	if v.NotProbed > 0 {
-		parts = append(parts, plural(v.NotProbed, "Pod")+" not probed directly")
+		parts = append(parts, quantity.Count(v.NotProbed, "Pod")+" not probed directly")
 	}
 	if tl.Run.Unsaved != "" {
 		parts = append(parts, "not all on disk: "+tl.Run.Unsaved)
 	}
 	for _, t := range judged(tl) {
 		if 10*t.NewConnections > t.OK {
-			parts = append(parts, fmt.Sprintf("%s: %d of %s came over a new connection", names[t.Name], t.NewConnections, plural(t.OK, "good answer")))
+			parts = append(parts, fmt.Sprintf("%s: %d of %s came over a new connection", names[t.Name], t.NewConnections, quantity.Count(t.OK, "good answer")))
 		}
 		parts = append(parts, passedOver(tl, t.FailedAddresses, names[t.Name])...)
 	}
@@ -46,21 +47,21 @@ func validityParts(tl *model.Timeline, names map[string]string) []string {
 // lateness says how far the prober fell behind: one thing, whether requests were late, were not sent or were spoiled by it.
 func lateness(tl *model.Timeline, names map[string]string) string {
 	v := tl.Verdict.Validity
-	late := "late " + FormatShare(v.Late)
+	late := "late " + quantity.Percent(v.Late)
 	if v.NotSent == 0 && v.Stalls == 0 {
 		return late
 	}
 	parts := []string{"nothing unobserved"}
 	if dark := stalled(tl); dark > 0 {
-		parts[0] = FormatDuration(dark) + " unobserved"
+		parts[0] = quantity.Span(dark) + " unobserved"
 	}
 	if v.NotSent > 0 {
-		parts = append(parts, plural(v.NotSent, "request")+" without evidence")
+		parts = append(parts, quantity.Count(v.NotSent, "request")+" without evidence")
 	}
 	parts = append(parts, late)
 	for _, t := range judged(tl) {
 		if t.AchievedRate < 0.98*t.Rate {
-			parts = append(parts, fmt.Sprintf("%s sent %s/s of %s/s", names[t.Name], rateNumber(t.AchievedRate), rateNumber(t.Rate)))
+			parts = append(parts, fmt.Sprintf("%s sent %s/s of %s/s", names[t.Name], quantity.Number(t.AchievedRate), quantity.Number(t.Rate)))
 		}
 	}
 	return "prober stalled: " + strings.Join(parts, ", ")
@@ -106,7 +107,7 @@ func passedOver(tl *model.Timeline, addresses []model.FailedAddress, target stri
 			names = append(names, fmt.Sprintf("and %d more", more))
 		}
 		parts = append(parts, fmt.Sprintf("%s: %s failed (%s) before another address answered, for %s%s", target, strings.Join(names, ", "), class, least,
-			plural(sum(alike, func(a model.FailedAddress) int { return a.Connections }), "connection")))
+			quantity.Count(sum(alike, func(a model.FailedAddress) int { return a.Connections }), "connection")))
 	}
 	return parts
 }

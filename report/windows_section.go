@@ -3,12 +3,12 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"lapse/correlate/model"
+	"lapse/correlate/quantity"
 )
 
 // What a summary shows of windows at most; timeline.json has the rest.
@@ -25,7 +25,7 @@ func windowsSection(v *view) section {
 	shown := worst(v.Windows, maxWindows)
 	s := section{title: "windows", remark: "times are UTC"}
 	if slices.ContainsFunc(shown, func(w model.Window) bool { return w.Basis == model.Statistical }) {
-		s.remark += "; bounds hold with 99% probability"
+		s.remark += "; bounds hold with 99 % probability"
 	}
 	t := table{item: "window", columns: []column{
 		{title: "#", right: true}, {title: "start"}, {title: "length"}, {title: "downtime", label: "note", lead: "downtime, weighed by the share that failed: "},
@@ -42,7 +42,7 @@ func windowsSection(v *view) section {
 		t.rows = append(t.rows, row)
 	}
 	if more := len(v.Windows) - len(shown); more > 0 {
-		t.more = fmt.Sprintf("and %s with less downtime: see timeline.json", plural(more, "more window"))
+		t.more = fmt.Sprintf("and %s with less downtime: see timeline.json", quantity.Count(more, "more window"))
 	}
 	s.blocks = []block{t}
 	return s
@@ -59,7 +59,7 @@ func (v *view) windowRow(w model.Window) tableRow {
 		{text: windowLength(w), exact: windowLength(w) + ", ended " + endClock(v.Timeline, w), tone: bold},
 		{text: downtimeText(w)},
 		{text: string(w.Kind), tone: tone},
-		{text: requestsText(w) + "  " + FormatShare(w.Share)},
+		{text: requestsText(w) + "  " + quantity.Percent(w.Share)},
 		{text: v.name(w.Target), verbatim: true},
 		{text: errorText(w), verbatim: true},
 	}}
@@ -111,9 +111,9 @@ func windowLength(w model.Window) string {
 		return "at once"
 	}
 	if isOpen(w) && w.Most != nil {
-		return FormatLength(model.Length{Min: w.Length.Min, Max: w.Most.Length}, false)
+		return quantity.Length(model.Length{Min: w.Length.Min, Max: w.Most.Length}, false)
 	}
-	return FormatLength(w.Length, isOpen(w))
+	return quantity.Length(w.Length, isOpen(w))
 }
 
 // requestsText says how many of a window's requests it is about: "64/128 failed", "9/260 slow".
@@ -131,18 +131,14 @@ func errorText(w model.Window) string {
 	return classList(w.Classes)
 }
 
-// classList names the classes of a window's requests, the most frequent first.
+// classList names the classes of a window's requests, the most frequent first. How many there are of a single one is in the next column.
 func classList(classes map[string]int) string {
-	names := slices.SortedFunc(maps.Keys(classes), func(a, b string) int {
-		return cmp.Or(cmp.Compare(classes[b], classes[a]), cmp.Compare(a, b))
-	})
-	if len(names) == 1 {
-		return names[0]
+	if len(classes) == 1 {
+		for name := range classes {
+			return name
+		}
 	}
-	for i, name := range names {
-		names[i] = fmt.Sprintf("%s %d", name, classes[name])
-	}
-	return strings.Join(names, ", ")
+	return quantity.ClassCounts(classes)
 }
 
 // windowNotes says what its row does not: what its failures said themselves, where its end was not seen, and how sure its
@@ -159,7 +155,7 @@ func windowNotes(tl *model.Timeline, w model.Window) []string {
 		notes = append(notes, open)
 	}
 	if w.Blackout != nil && w.Kind == model.Partial { // an outage is one from end to end
-		notes = append(notes, "longest stretch without an answer: "+FormatLength(*w.Blackout, false))
+		notes = append(notes, "longest stretch without an answer: "+quantity.Length(*w.Blackout, false))
 	}
 	return notes
 }
@@ -203,7 +199,7 @@ func openText(tl *model.Timeline, w model.Window) string {
 func whyNot(tl *model.Timeline, target string, at model.Instant) string {
 	for _, u := range tl.Unobserved {
 		if u.Target == target && u.Start <= at.Latest && u.End >= at.Earliest {
-			return fmt.Sprintf(" (%s, %s)", reasonText(u.Reason), FormatDuration(u.End-u.Start))
+			return fmt.Sprintf(" (%s, %s)", reasonText(u.Reason), quantity.Span(u.End-u.Start))
 		}
 	}
 	return ""
@@ -215,9 +211,9 @@ func downtimeText(w model.Window) string {
 	case isSlow(w):
 		return ""
 	case isOpen(w) && w.Most != nil:
-		return FormatLength(model.Length{Min: w.Downtime.Min, Max: w.Most.Downtime}, false)
+		return quantity.Length(model.Length{Min: w.Downtime.Min, Max: w.Most.Downtime}, false)
 	}
-	return FormatLength(w.Downtime, isOpen(w))
+	return quantity.Length(w.Downtime, isOpen(w))
 }
 
 // clock renders when something happened with both its bounds, rounded outward to milliseconds. Where

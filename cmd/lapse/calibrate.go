@@ -18,10 +18,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lapse/correlate/quantity"
 	"lapse/correlate/verdict"
 	"lapse/loadgen"
 	"lapse/loadgen/hey"
-	"lapse/report"
 	"lapse/run"
 	"lapse/timeline"
 )
@@ -152,7 +152,7 @@ func (c calibrated) verdict() error {
 
 // stepText is a step on a line, while it goes on.
 func stepText(s hey.Step) string {
-	text := fmt.Sprintf("%d workers%s: %s/s, P50 %s", s.Workers, remarks(s), rateText(s.Rate), report.FormatDuration(s.P50))
+	text := fmt.Sprintf("%d workers%s: %s/s, P50 %s", s.Workers, remarks(s), rateText(s.Rate), quantity.Span(s.P50))
 	if s.Failed > 0 {
 		text += fmt.Sprintf(", %d failed: %s", s.Failed, s.Error)
 	}
@@ -207,15 +207,15 @@ func (c calibrated) write(w io.Writer, unicode bool) error {
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(table, "WORKERS\tREQUESTS/S\tP50\tP99\tFAILED\tCPU OWN\tCPU ALL\t\n")
 	for _, s := range slices.Concat(c.Ladder, c.Repeats) {
-		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%d\t%.0f%%\t%.0f%%\t%s\n", s.Workers, rateText(s.Rate),
-			report.FormatDuration(s.P50), report.FormatDuration(s.P99), s.Failed, s.CPU*100, s.Machine*100, remarks(s))
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", s.Workers, rateText(s.Rate),
+			quantity.Span(s.P50), quantity.Span(s.P99), s.Failed, quantity.Percent(s.CPU), quantity.Percent(s.Machine), remarks(s))
 	}
 	table.Flush()
 	fmt.Fprintf(&b, "\n CAPACITY  %s on kept connections\n", capacityText(c.Kept))
 	fmt.Fprintf(&b, "           %s with a connection for each request\n", capacityText(c.PerRequest))
 	for _, s := range c.Suggestions {
-		fmt.Fprintf(&b, " RATE      --rate %v for %s: costs at most 1%% of the least (--rate %d would cost %s), and an outage of all requests\n           shorter than %s can go unseen\n",
-			s.Rate, strings.Join(s.Targets, ", "), defaultRate, report.FormatShare(hey.ProbeCost*defaultRate/s.Rate), report.FormatDuration(s.DetectionLimit))
+		fmt.Fprintf(&b, " RATE      --rate %v for %s: costs at most 1 %% of the least (--rate %d would cost %s), and an outage of all requests\n           shorter than %s can go unseen\n",
+			s.Rate, strings.Join(s.Targets, ", "), defaultRate, quantity.Percent(hey.ProbeCost*defaultRate/s.Rate), quantity.Span(s.DetectionLimit))
 	}
 	for _, n := range c.Notes {
 		fmt.Fprintf(&b, " note      %s\n", n)

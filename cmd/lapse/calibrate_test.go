@@ -22,10 +22,10 @@ func TestCalibrationReadsAsATable(t *testing.T) {
 	}}
 	for unicode, words := range map[bool][]string{
 		true: {
-			"1        98.8  10 ms  12 ms       0       2%      31%", "2        1197", "0% (1 unanswered a second after its end)\n",
-			"0% with a connection for each request (2 unanswered a second after its end)\n",
+			"1        98.8  10 ms  12 ms       0      2 %     31 %", "2        1197", "0 % (1 unanswered a second after its end)\n",
+			"0 % with a connection for each request (2 unanswered a second after its end)\n",
 			"CAPACITY  200/s, median of 5 steps from 190 to 1197/s, on kept", "not known with a connection for each request",
-			"--rate 0.95 for new, reused: costs at most 1% of the least (--rate 200 would cost 100%)", "shorter than 1.05 s can go unseen", "note      a note of µs",
+			"--rate 0.95 for new, reused: costs at most 1 % of the least (--rate 200 would cost 211 %)", "shorter than 1.05 s can go unseen", "note      a note of µs",
 		},
 		false: {"a note of us"},
 	} {

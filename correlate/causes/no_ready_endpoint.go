@@ -112,7 +112,7 @@ func nothingAnswered(w *model.Window) string {
 	case w.Open != model.Open{}:
 		return "; nothing answered for ≥ " + quantity.Lowest(length.Min)
 	}
-	return "; nothing answered for " + quantity.About(*length)
+	return "; nothing answered for " + quantity.Length(*length, false)
 }
 
 // routedLate says that requests failed for long after an endpoint was ready again.

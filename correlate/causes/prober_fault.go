@@ -86,9 +86,9 @@ func outlasts(v *index, w *model.Window, unwell time.Duration) string {
 
 func troubleText(w *model.Window) string {
 	if w.Kind == model.Slow {
-		return "answers late for " + quantity.Spans(w.Length)
+		return "answers late for " + quantity.Length(w.Length, false)
 	}
-	return quantity.ClassCounts(w.Classes) + " in " + quantity.Spans(w.Length)
+	return quantity.ClassCounts(w.Classes) + " in " + quantity.Length(w.Length, false)
 }
 
 // stoodStill looks for a time in which the prober did not run. It explains only timeouts and late

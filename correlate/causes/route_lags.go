@@ -54,7 +54,7 @@ func (s *podStop) about() string {
 	if s.shared && lag.Min > 0 {
 		return "≥ " + quantity.Lowest(lag.Min)
 	}
-	return quantity.About(lag)
+	return quantity.Length(lag, false)
 }
 
 // A race is a window in which requests were routed to Pods that had stopped.

@@ -256,37 +256,32 @@ func undecided(g model.GateResult) string {
 	if g.Value == nil {
 		return fmt.Sprintf("gate %s: nothing to judge it by was measured", g.Expr)
 	}
-	return fmt.Sprintf("gate %s: the error bars (%s) cannot decide it", g.Expr, valueText(g))
+	return fmt.Sprintf("gate %s: the error bars (%s) cannot decide it", g.Expr, ValueText(g))
 }
 
-// valueText prints a gate's value in the unit of its metric.
-func valueText(g model.GateResult) string {
-	parsed, err := ParseGate(g.Expr)
-	if err != nil {
-		return fmt.Sprintf("%g to %g", g.Value.Min, g.Value.Max)
+// ValueText prints the value of a gate, which must have one, in the unit of its metric. A gate of another version of Lapse, which this
+// one cannot read, has bare figures.
+func ValueText(g model.GateResult) string {
+	v := *g.Value
+	gate, _ := ParseGate(g.Expr)
+	metric, _ := MetricNamed(gate.Metric)
+	if metric.Unit == "duration" {
+		return quantity.Length(model.Length{Min: time.Duration(v.Min), Max: time.Duration(v.Max)}, v.Open)
 	}
-	metric, _ := MetricNamed(parsed.Metric)
-	lo, hi := unitTexts(metric.Unit, g.Value.Min, g.Value.Max)
-	if g.Value.Open {
-		return "at least " + lo
-	}
-	if lo == hi {
-		return lo
-	}
-	return lo + " to " + hi
-}
-
-// unitTexts prints the bounds of a gate's value.
-func unitTexts(unit string, lo, hi float64) (string, string) {
+	write := quantity.Number
 	switch {
-	case unit == "duration" && lo != hi:
-		return quantity.Lowest(time.Duration(lo)), quantity.Highest(time.Duration(hi))
-	case unit == "duration":
-		return quantity.Span(time.Duration(lo)), quantity.Span(time.Duration(hi))
-	case unit == "ratio":
-		return fmt.Sprintf("%.4g%%", lo*100), fmt.Sprintf("%.4g%%", hi*100)
+	case metric.Name == "coverage":
+		write = quantity.Coverage
+	case metric.Unit == "ratio":
+		write = quantity.Percent
 	}
-	return fmt.Sprintf("%.0f", lo), fmt.Sprintf("%.0f", hi)
+	switch {
+	case v.Open:
+		return "≥ " + write(v.Min)
+	case v.Min == v.Max:
+		return write(v.Min)
+	}
+	return write(v.Min) + " to " + write(v.Max)
 }
 
 // reasons says in sentences what the result rests on: which gates failed, what was found and why, what that proves less than it was to
@@ -295,7 +290,7 @@ func (j judgement) reasons() []string {
 	var reasons []string
 	for _, g := range j.v.Gates {
 		if g.Outcome == model.GateFail {
-			reasons = append(reasons, fmt.Sprintf("gate %s failed: %s", g.Expr, valueText(g)))
+			reasons = append(reasons, fmt.Sprintf("gate %s failed: %s", g.Expr, ValueText(g)))
 		}
 	}
 	if j.v.Sent > 0 {
@@ -338,10 +333,7 @@ func (j judgement) finding() string {
 	if j.v.Failed == 0 {
 		return fmt.Sprintf("no failure seen in %s; %s", quantity.Count(j.v.Sent, "request"), j.detectable())
 	}
-	downtime := quantity.Spans(j.v.Downtime.Total)
-	if j.v.Downtime.Open {
-		downtime = "at least " + quantity.Lowest(j.v.Downtime.Total.Min)
-	}
+	downtime := quantity.Length(j.v.Downtime.Total, j.v.Downtime.Open)
 	return fmt.Sprintf("%d of %s failed: downtime %s in %s", j.v.Failed, quantity.Count(j.v.Sent, "request"), downtime, quantity.Count(j.v.Windows, "window"))
 }
 

@@ -1,5 +1,5 @@
 import { useMemo } from "preact/hooks";
-import { count, duration, rate } from "./format";
+import { duration, number } from "./format";
 import { type Ns, type Series, type Target, judged } from "./model";
 import { classFill, type Plot, type Theme } from "./paint";
 import { type Frame, Row } from "./row";
@@ -19,8 +19,8 @@ export function Errors({ frame, run }: { frame: Frame; run: Run }) {
   return (
     <Row
       frame={frame} height={failed ? height : 22} testid="errors" label={<>errors by class<ClassKey theme={frame.theme} classes={classes} /></>}
-      figures={failed ? `${count(failed)} failed` : "none"}
-      summary={`Errors by class: ${classes.map(([name, n]) => `${name} ${n}`).join(", ") || "none"}`}
+      figures={failed ? `${failed} failed` : "none"}
+      summary={`Errors by class: ${classes.map(([name, n]) => `${n} ${name}`).join(", ") || "none"}`}
       inputs={[...all, bucketWidth, failed]}
       paint={(p) => { if (failed) paintErrors(p, all, bucketWidth, classes.map(([name]) => name)); }}
       tell={(at) => tell(all, bucketWidth, at)}
@@ -37,8 +37,8 @@ const totals = (all: Series[]): Map<string, number> => classesOf(all, 0, Math.ma
 function ClassKey({ theme, classes }: { theme: Theme; classes: [string, number][] }) {
   return (
     <span class="class-key">
-      {classes.slice(0, 3).map(([name, n]) => <span key={name} title={`${name}: ${count(n)}`}><Swatch theme={theme} draw={(p) => swatch(p, name)} />{name}</span>)}
-      {classes.length > 3 && <span title={classes.slice(3).map(([name, n]) => `${name}: ${count(n)}`).join(", ")}>and {classes.length - 3} more</span>}
+      {classes.slice(0, 3).map(([name, n]) => <span key={name} title={`${name}: ${n}`}><Swatch theme={theme} draw={(p) => swatch(p, name)} />{name}</span>)}
+      {classes.length > 3 && <span title={classes.slice(3).map(([name, n]) => `${name}: ${n}`).join(", ")}>and {classes.length - 3} more</span>}
     </span>
   );
 }
@@ -66,7 +66,7 @@ function paintErrors(p: Plot, all: Series[], slot: Ns, order: string[]): void {
   p.ctx.fillStyle = p.theme.faint;
   p.ctx.font = "10px system-ui, sans-serif";
   p.ctx.textBaseline = "top";
-  p.ctx.fillText(`top: ${rate(most)}/s`, 4, 1);
+  p.ctx.fillText(`top: ${number(most)}/s`, 4, 1);
 }
 
 function failedWithin({ failed }: Series, first: number, count: number): boolean {
@@ -90,6 +90,6 @@ function paintStack(p: Plot, s: Stack, order: string[], pixels: number): void {
 function tell(all: Series[], slot: Ns, at: Ns): string {
   const i = Math.floor(at / slot);
   if (!all.some((s) => s.sent[i])) return "no data";
-  const classes = [...classesOf(all, i, 1)].map(([name, n]) => `${name} ${count(n)}`);
+  const classes = [...classesOf(all, i, 1)].map(([name, n]) => `${n} ${name}`);
   return classes.length ? classes.join("\n") : `none in ${duration(slot)}`;
 }

@@ -1,7 +1,7 @@
 import type { RefObject } from "preact";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { Clock } from "./clock";
-import { count, duration } from "./format";
+import { duration } from "./format";
 import { useVisible } from "./hooks";
 import { matching } from "./match";
 import type { Event } from "./model";
@@ -44,7 +44,7 @@ export function EventLog({ run, clock, filter, selected, onFilter, onSelect }: E
           value={filter} onInput={(e) => onFilter(e.currentTarget.value)}
           onKeyDown={(e) => { if (e.key === "Escape") e.currentTarget.blur(); }}
         />
-        <span class="faint" data-testid="event-count" role="status">{shown.length === events.length ? count(events.length) : `${count(shown.length)} of ${count(events.length)}`}</span>
+        <span class="faint" data-testid="event-count" role="status">{shown.length === events.length ? events.length : `${shown.length} of ${events.length}`}</span>
         <span class="faint hint">Select one to see it on the timeline</span>
       </header>
       <div

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import type { Clock } from "./clock";
-import { atMost, count, coverage, duration, length, percent, plural, rate } from "./format";
+import { atMost, coverage, duration, length, number, percent, plural } from "./format";
 import { caveats, headline, open, saidFirst, soundness, tooLittle, unproven } from "./headline";
 import { faults } from "./health";
 import { type Length, type RunInfo, type Target, type Verdict, judged } from "./model";
@@ -53,7 +53,7 @@ function Figures({ verdict: v, info, targets, cut }: { verdict: Verdict; info: R
   const little = tooLittle(info ? { verdict: v, info } : { verdict: v }); // then the least is said, which was seen
   return (
     <dl class="figures">
-      <Figure id="failed" name="Failed requests" bad={v.failed > 0} note={`of ${count(v.sent)}`}>{count(v.failed)}</Figure>
+      <Figure id="failed" name="Failed requests" bad={v.failed > 0} note={`of ${v.sent}`}>{v.failed}</Figure>
       <Figure id="downtime" name="Downtime" bad={v.failed > 0} note={mostOf(v.downtime.total, "request-weighted", !v.downtime.open && little)}>{uncertain(v.failed ? v.downtime.total : undefined, v, !!v.downtime.open || little)}</Figure>
       <Figure id="longest-window" name="Longest window" bad={!!v.longestWindow} note={mostOf(v.longestWindow, plural(v.windows, "window"), !cut && little)}>{uncertain(v.longestWindow, v, cut || little)}</Figure>
       <Figure id="error-rate" name="Error rate" bad={v.failed > 0} note="failed ÷ sent">{percent(v.errorRate)}</Figure>
@@ -65,7 +65,7 @@ function Figures({ verdict: v, info, targets, cut }: { verdict: Verdict; info: R
   );
 }
 
-const sum = (targets: Target[], of: (t: Target) => number): string => rate(targets.reduce((all, t) => all + of(t), 0));
+const sum = (targets: Target[], of: (t: Target) => number): string => number(targets.reduce((all, t) => all + of(t), 0));
 
 /** mostOf notes of a length of which the least is said how much it can be with all that was not observed. */
 const mostOf = (l: Length | undefined, note: string, least: boolean): string => (l && least ? `at most ${atMost(l.max)}` : note);

@@ -1,4 +1,4 @@
-import { atMost, count, coverage, duration, length, plural, unknownLength } from "./format";
+import { atMost, coverage, duration, length, plural, unknownLength } from "./format";
 import { type Event, type Length, type Ns, type RunInfo, type Target, type Unobserved, type Verdict, type Window, judged } from "./model";
 
 // What the page says first, in the words of report/headline.go: a test holds the two together.
@@ -36,7 +36,7 @@ function slowFrom({ targets, windows, info }: Found): Ns {
 function found(run: Found): string {
   const { verdict: v } = run;
   if (!v.failed) return `no failure seen in ${plural(v.sent, "request")}`;
-  const failed = `${count(v.failed)} of ${plural(v.sent, "request")} failed`;
+  const failed = `${v.failed} of ${plural(v.sent, "request")} failed`;
   const targets = new Set(run.windows.filter((w) => w.kind !== "slow").map((w) => w.target)).size;
   return targets > 1 ? `${failed} at ${plural(targets, "target")}; the worst was ${down(run)}` : `${failed}: ${down(run)}`;
 }

@@ -128,7 +128,7 @@ function paintScale({ ctx, scale, theme }: Plot, y: (slot: number) => number, lo
     const at = Math.round(y(slot)) + 0.5;
     if (slot <= low + 1 || slot >= high - 1 || taken.some((t) => Math.abs(t - at) < labelHeight)) continue;
     taken.push(at);
-    const text = duration(round).replace(/\.0+(?=\D)/, "");
+    const text = duration(round);
     ctx.fillStyle = theme.line;
     ctx.globalAlpha = 0.6;
     ctx.fillRect(0, at, scale.width, 1);

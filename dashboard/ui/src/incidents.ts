@@ -1,4 +1,4 @@
-import { length, percent, plural } from "./format";
+import { classCounts, length, percent, plural } from "./format";
 import { open, windowDowntime, windowLength } from "./headline";
 import type { Incident, IncidentCause, Window } from "./model";
 
@@ -32,10 +32,10 @@ export function incidentRequests({ failed, slow, sent }: Incident): string {
   return `${failed}/${sent} failed  ${percent(failed / Math.max(1, sent))}${slow ? `, ${late}` : ""}`;
 }
 
-/** classList names the classes of failures, the most frequent first. */
+/** classList names the classes of failures, the most frequent first. How many there are of a single one stands beside it. */
 export function classList(classes: Record<string, number>): string {
-  const all = Object.entries(classes).sort(([a, n], [b, m]) => m - n || (a < b ? -1 : 1));
-  return all.length === 1 ? all[0]![0] : all.map(([name, n]) => `${name} ${n}`).join(", ");
+  const names = Object.keys(classes);
+  return names.length === 1 ? names[0]! : classCounts(classes);
 }
 
 export const incidentErrors = (incident: Incident): string => (incident.failed ? classList(incident.classes) : "answered late");

@@ -1,5 +1,5 @@
 import { useMemo, useState } from "preact/hooks";
-import { count, coverage, percent, plural, rate } from "./format";
+import { coverage, number, percent, plural } from "./format";
 import { type Blank, faults, healthLine, stallBlanks, unobservedBlanks, watchBlanks } from "./health";
 import type { Target } from "./model";
 import { noData } from "./paint";
@@ -58,11 +58,11 @@ function Targets({ targets }: { targets: Target[] }) {
           {targets.slice(0, 40).map((t) => (
             <tr key={t.name}>
               <th scope="row">{t.name}</th>
-              <td class="num">{count(t.sent)}</td>
-              <td class="num">{count(t.late)} <span class="faint">{percent(t.late / Math.max(t.sent, 1))}</span></td>
-              <td class="num">{count(t.notSent)}</td>
+              <td class="num">{t.sent}</td>
+              <td class="num">{t.late} <span class="faint">{percent(t.late / Math.max(t.sent, 1))}</span></td>
+              <td class="num">{t.notSent}</td>
               <td class="num">{coverage(t.coverage)}</td>
-              <td class="num">{rate(t.achievedRate)} <span class="faint">of {rate(t.rate)}/s</span></td>
+              <td class="num">{number(t.achievedRate)} <span class="faint">of {number(t.rate)}/s</span></td>
             </tr>
           ))}
         </tbody>

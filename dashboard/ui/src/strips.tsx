@@ -1,4 +1,4 @@
-import { count, coverage, duration, shortPod } from "./format";
+import { coverage, duration, shortPod } from "./format";
 import { reasonText } from "./headline";
 import { type Ns, type Series, type Target, type Unobserved, type Window, judged } from "./model";
 import { availability, edges, noData, type Plot } from "./paint";
@@ -26,7 +26,7 @@ export function Strip(props: StripProps) {
     <Row
       frame={frame} height={judged(t.kind) ? stripHeight.judged : stripHeight.evidence} testid="strip" id={t.name} title={`${t.name}\n${t.url}`}
       label={<StripLabel target={t} />} figures={<StripFigures target={t} />}
-      summary={`${t.name}: ${count(t.failed)} of ${count(t.sent)} requests failed, coverage ${coverage(t.coverage)}, ${windows.length} windows`}
+      summary={`${t.name}: ${t.failed} of ${t.sent} requests failed, coverage ${coverage(t.coverage)}, ${windows.length} windows`}
       inputs={[series, bucketWidth, unobserved, windows, t.measured?.earliest, t.measured?.latest, now]}
       paint={(plot) => {
         paintSlots(plot, props);
@@ -48,8 +48,8 @@ function StripLabel({ target: t }: { target: Target }) {
 function StripFigures({ target: t }: { target: Target }) {
   return (
     <>
-      <span class={t.failed && judged(t.kind) ? "bad" : ""} data-testid="strip-failed">{count(t.failed)} failed</span>
-      <span class="faint"> / {count(t.sent)}</span>
+      <span class={t.failed && judged(t.kind) ? "bad" : ""} data-testid="strip-failed">{t.failed} failed</span>
+      <span class="faint"> / {t.sent}</span>
     </>
   );
 }
@@ -108,9 +108,9 @@ function tell({ target, series, bucketWidth, unobserved, windows, now, live }: S
   const gap = unobserved.find((u) => u.target === target.name && u.start <= at && at <= u.end);
   if (gap) return `no data: ${reasonText(gap.reason)}`;
   const w = windows.find((w) => w.start.earliest <= at && at <= w.end.latest);
-  if (w) return w.kind === "slow" ? `window ${w.id}: ${count(w.slow ?? 0)} of ${count(w.sent)} answered late` : `window ${w.id}: ${count(w.failed)} of ${count(w.sent)} failed`;
+  if (w) return w.kind === "slow" ? `window ${w.id}: ${w.slow ?? 0} of ${w.sent} answered late` : `window ${w.id}: ${w.failed} of ${w.sent} failed`;
   const i = Math.floor(at / bucketWidth);
   const sent = series.sent[i] ?? 0;
   if (!sent) return "no data";
-  return `${count(series.failed[i] ?? 0)} of ${count(sent)} failed in ${duration(bucketWidth)}`;
+  return `${series.failed[i] ?? 0} of ${sent} failed in ${duration(bucketWidth)}`;
 }

@@ -1,7 +1,7 @@
 import { Fragment } from "preact";
 import { useState } from "preact/hooks";
 import type { Clock } from "./clock";
-import { count, duration, length, percent, relative } from "./format";
+import { atMost, classCounts, duration, length, percent, relative } from "./format";
 import { reasonText, windowDowntime, windowLength } from "./headline";
 import type { Cause, Event, Evidence, Instant, Ns, Window } from "./model";
 import { place, type Run } from "./run";
@@ -46,7 +46,7 @@ export function Windows({ windows, run, clock, opened, focused, onToggle, onZoom
       )}
       {shown.length < windows.length && (
         <p class="note"><button type="button" data-testid="more-windows" onClick={() => setPages(Math.ceil(atLeast / pageSize) + 1)}>
-          Show {count(Math.min(pageSize, windows.length - shown.length))} more of {count(windows.length)} windows
+          Show {Math.min(pageSize, windows.length - shown.length)} more of {windows.length} windows
         </button></p>
       )}
     </>
@@ -64,18 +64,13 @@ function WindowRow({ w, clock, opened, focused, onToggle, onZoom }: WindowRowPro
       <td class="mono" title={`between ${clock.bracket(w.start)}`}>{clock.at(w.start.latest)}</td>
       <td class="num strong">{windowLength(w)}{w.live && <span class="faint"> and on</span>}</td>
       <td>{w.kind}</td>
-      <td class="num">{w.kind === "slow" ? `${count(w.slow ?? 0)} / ${count(w.sent)} slow` : `${count(w.failed)} / ${count(w.sent)} failed`} <span class="faint share">{percent(w.share)}</span></td>
+      <td class="num">{w.kind === "slow" ? `${w.slow ?? 0} / ${w.sent} slow` : `${w.failed} / ${w.sent} failed`} <span class="faint share">{percent(w.share)}</span></td>
       <td>{w.target}</td>
-      <td>{w.kind === "slow" ? "slow answers" : classes(w)}</td>
+      <td>{w.kind === "slow" ? "slow answers" : classCounts(w.classes ?? {})}</td>
       <td>{cause ? <><CauseName cause={cause} /> <Confidence cause={cause} /></> : <span class="faint">not judged yet</span>}</td>
       <td><button type="button" data-testid="zoom" aria-label={`Zoom to window ${w.id}`} onClick={(e) => { e.stopPropagation(); onZoom(w); }}>Zoom</button></td>
     </tr>
   );
-}
-
-/** classes names the kinds of failure, the most frequent first. */
-function classes(w: Window): string {
-  return Object.entries(w.classes ?? {}).sort((a, b) => b[1] - a[1]).map(([name, n]) => `${name}${"\u00a0"}${count(n)}`).join(", ");
 }
 
 const CauseName = ({ cause }: { cause: Cause }) => <span class="rule" data-testid="cause">{cause.rule}</span>;
@@ -98,7 +93,7 @@ function Why({ w, run, clock, onEvent }: { w: Window; run: Run; clock: Clock; on
         {w.blackout && <><dt>Blackout</dt><dd>{length(w.blackout)} without any success</dd></>}
         <dt>Brackets</dt><dd>{w.basis === "exact" ? "exact: every request failed, and a good one is on each side" : "statistical: hold the truth with 99 % probability"}</dd>
         {!!w.errors?.length && <><dt>Errors</dt><dd data-testid="error-texts">{w.errors.map((e) => <div key={e.class + e.text} title={`first ${clock.bracket(e.first)}`}><b>{e.class}</b> {e.text}</div>)}</dd></>}
-        {w.backends && Object.keys(w.backends).length > 0 && <><dt>Answered by</dt><dd>{Object.entries(w.backends).map(([name, n]) => `${name} (${count(n)})`).join(", ")}</dd></>}
+        {w.backends && Object.keys(w.backends).length > 0 && <><dt>Answered by</dt><dd>{Object.entries(w.backends).map(([name, n]) => `${name} (${n})`).join(", ")}</dd></>}
       </dl>
     </div>
   );
@@ -138,7 +133,7 @@ const width = (i: Instant): Ns => i.latest - i.earliest;
 /** vague instants are known so badly that only their later bound is worth reading. */
 const vague = (i: Instant): boolean => width(i) > 200e6;
 const when = (i: Instant, zero: Ns): string => (vague(i) ? `by ${relative(i.latest, zero)}` : relative(middle(i), zero));
-const spread = (i: Instant): string => (vague(i) || width(i) < 1e6 ? "" : `±${duration(width(i) / 2)}`);
+const spread = (i: Instant): string => (vague(i) || width(i) < 1e6 ? "" : `±${atMost(width(i) / 2)}`);
 
 interface Moment { at?: Instant; text: string; event?: Event }
 

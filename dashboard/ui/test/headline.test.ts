@@ -10,8 +10,8 @@ const read = (name: string) => JSON.parse(readFileSync(testdata + name, "utf8"))
 
 interface Lead { headline: string; caveats: string[]; gates: string[]; lengths: string[]; soundness: string; incidents: string[][] }
 
-/** words is a text without its figures: the page writes them in its own way. */
-const words = (text: string): string => text.replaceAll("\u00a0", " ").replace(/(≥ |< )?\d[\d.,]*( ?(s|ms|µs|%|min|h)(?!\w))?( \d+ s)?( ?±[\d.]+)?%?/g, "N");
+/** plain is a text as the terminal writes it: the page glues figures to their units. */
+const plain = (text: string): string => text.replaceAll("\u00a0", " ");
 
 const foundIn = (tl: TimelineFile): Found => ({
   verdict: tl.verdict, info: tl.run, targets: tl.targets ?? [], windows: tl.windows ?? [], unobserved: tl.unobserved ?? [], events: tl.events ?? [], live: !!tl.run.live,
@@ -22,18 +22,18 @@ const leads = read("words/headlines.json") as Record<string, Lead>;
 for (const [name, lead] of Object.entries(leads)) {
   test(`the page says of ${name} what the terminal says`, () => {
     const run = foundIn(read(`${name}.json`));
-    assert.equal(words(headline(run)), words(lead.headline));
-    const page = caveats(run).map(words);
-    for (const line of lead.caveats.filter((l) => /^(it said|what would help|aborted|recorded)/.test(l))) assert.ok(page.includes(words(line)), `${line} is not among ${page}`);
+    assert.equal(plain(headline(run)), lead.headline);
+    const page = caveats(run).map(plain);
+    for (const line of lead.caveats.filter((l) => /^(it said|what would help|aborted|recorded)/.test(l))) assert.ok(page.includes(line), `${line} is not among ${page}`);
     const short = unproven(run);
     assert.deepEqual((run.verdict.gates ?? []).map((g) => (g.outcome === "pass" && short ? `not broken, but ${short}` : g.outcome)), lead.gates);
-    assert.deepEqual(run.windows.map((w) => words(windowLength(w))), lead.lengths.map(words));
+    assert.deepEqual(run.windows.map((w) => plain(windowLength(w))), lead.lengths);
     assert.equal(soundness(run), lead.soundness);
     const incidents = mostHarmful((read(`${name}.json`) as TimelineFile).incidents ?? []).map((i) => {
       const windows = windowsOf(i, run.windows);
       return [lasted(i, windows), incidentDowntime(i, windows), incidentRequests(i), incidentErrors(i), setOffBy(i), losses(i, windows), ...i.causes.map((c) => causeText(c, windows))];
     });
-    assert.deepEqual(incidents.map((i) => i.map(words)), lead.incidents.map((i) => i.map(words)));
+    assert.deepEqual(incidents.map((i) => i.map(plain)), lead.incidents);
   });
 }
 
