@@ -31,7 +31,7 @@ const (
 	ackWithin   = 2 * time.Second  // for who has fetched it all to say so
 )
 
-// A jobRun is the run inside the Job, the agent: it measures as a run from here does, takes its orders from
+// A jobRun is the run inside the Job, the agent: it measures as a run from here does, takes requests from
 // the workstation, and keeps the result until it was fetched.
 type jobRun struct {
 	m     *measurement
@@ -220,7 +220,7 @@ func (a *jobRun) Event(e timeline.Event) error {
 
 // Settle ends the measuring phase: the command has ended.
 func (a *jobRun) Settle(reason string) error {
-	a.m.tell(order{timeline.PhaseSettling, reason})
+	a.m.request(phaseRequest{timeline.PhaseSettling, reason})
 	return nil
 }
 
@@ -229,7 +229,7 @@ func (a *jobRun) Abort(reason string) error {
 	a.mu.Lock()
 	a.aborted = true
 	a.mu.Unlock()
-	a.m.tell(order{timeline.PhaseEnded, reason})
+	a.m.request(phaseRequest{timeline.PhaseEnded, reason})
 	return nil
 }
 

@@ -7,9 +7,9 @@ import (
 	"lapse/timeline"
 )
 
-// sick says why a run must not go on after its baseline, or "". A target is well that answered at least half of the requests
+// baselineProblem says why a run must not go on after its baseline, or "". A target is well that answered at least half of the requests
 // that are over, and one of them at least: where answers are awaited for longer than the baseline lasts, none has failed yet. Without a baseline nobody wants to know.
-func (m *measurement) sick() string {
+func (m *measurement) baselineProblem() string {
 	m.absorb()
 	for _, t := range m.live.tracker.Brief().Targets {
 		switch {
@@ -17,11 +17,11 @@ func (m *measurement) sick() string {
 		case t.Failed*2 > t.Sent:
 			class := commonest(t.Classes)
 			why := class
-			if text := m.errors[failing{t.Name, class}]; text != "" {
+			if text := m.errors[errorKey{t.Name, class}]; text != "" {
 				why += ": " + text
 			}
 			return fmt.Sprintf("baseline failed: %d of %d requests to %s failed (%s): %s",
-				t.Failed, t.Sent, t.Name, why, cmp.Or(asks[class], "is the address right, and is it up?"))
+				t.Failed, t.Sent, t.Name, why, cmp.Or(baselineHints[class], "is the address right, and is it up?"))
 		case t.OK == 0 && t.NotSent > 0:
 			return fmt.Sprintf("baseline inconclusive for %s: within %v the prober was starved, and %d requests were not sent, or failed locally. "+
 				"Give it CPU, or a longer --baseline", t.Name, m.opts.Baseline, t.NotSent)
@@ -33,16 +33,16 @@ func (m *measurement) sick() string {
 	return ""
 }
 
-// asks are what to check first where requests fail so from the beginning.
-var asks = map[string]string{
+// baselineHints say what to check first where requests fail so from the beginning.
+var baselineHints = map[string]string{
 	timeline.DNS.String():     "is the name right?",
 	timeline.TLS.String():     "--ca-file says whom to trust, --host which name to ask for",
-	timeline.HTTP4xx.String(): askStatus,
-	timeline.HTTP5xx.String(): askStatus,
+	timeline.HTTP4xx.String(): statusHint,
+	timeline.HTTP5xx.String(): statusHint,
 	timeline.Body.String():    "--expect-status and --expect-body say what a good answer is",
 }
 
-const askStatus = "check the path, --header, --host and --method; if that is a good answer, --expect-status says so"
+const statusHint = "check the path, --header, --host and --method; if that is a good answer, --expect-status says so"
 
 // commonest is the class of most failures; of several as common, always the same. What was our own fault is none.
 func commonest(classes map[string]int) string {

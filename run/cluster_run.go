@@ -23,15 +23,15 @@ import (
 // meanwhile. One goroutine, in follow, owns it.
 type clusterRun struct {
 	feed
-	opts   *Options
-	job    *deploy.Run
-	dir    string
-	copy   *record.Copy
-	screen *screen
-	log    *slog.Logger
-	child  *wrappedCommand
-	done   chan int // the command's exit code
-	events *commandEvents
+	opts        *Options
+	job         *deploy.Run
+	dir         string
+	copy        *record.Copy
+	screen      *screen
+	log         *slog.Logger
+	child       *wrappedCommand
+	commandExit chan int // the command's exit code
+	events      *commandEvents
 
 	running bool   // the command is
 	stopped string // the signal that ended the run, as in [stoppedBy]; empty: none
@@ -65,7 +65,7 @@ func (o *Options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 	if err != nil {
 		return StoppedOr(setup, AsUsage(err))
 	}
-	r := &clusterRun{opts: o, log: log, dir: o.runDir(o.ID), done: make(chan int, 1), events: newCommandEvents(), feed: newFeed(log)}
+	r := &clusterRun{opts: o, log: log, dir: o.runDir(o.ID), commandExit: make(chan int, 1), events: newCommandEvents(), feed: newFeed(log)}
 	if r.copy, err = beginRecording(r.dir, record.CreateCopy); err != nil {
 		return err
 	}

@@ -53,13 +53,13 @@ func TestAnOrderEndsTheWaitForTheLastAnswersOnce(t *testing.T) {
 		defer m.live.end(nil)
 		var probing sync.WaitGroup
 		probing.Add(1)
-		m.tell(order{timeline.PhaseSettling, ""})
-		m.tell(order{timeline.PhaseEnded, "enough"})
+		m.request(phaseRequest{timeline.PhaseSettling, ""})
+		m.request(phaseRequest{timeline.PhaseEnded, "enough"})
 		if got := m.drain(&probing, probing.Done, nil, ""); got != "enough"+notAwaited {
 			t.Errorf("the run ended %q", got)
 		}
 		probing.Add(1)
-		m.tell(order{timeline.PhaseEnded, "enough"})
+		m.request(phaseRequest{timeline.PhaseEnded, "enough"})
 		time.AfterFunc(time.Minute, probing.Done)
 		if got := m.drain(&probing, probing.Done, nil, "enough"); got != "enough" || m.clock.Now() < time.Minute {
 			t.Errorf("the run ended %q after %v", got, m.clock.Now())
@@ -119,7 +119,7 @@ func TestSickIsWhatTheTargetDid(t *testing.T) {
 			at := time.Duration(i) * 100 * time.Millisecond
 			m.add(timeline.Batch{Requests: []timeline.Request{{Target: 1, Seq: uint64(i), Due: at, Sent: at, Done: at + time.Millisecond, Outcome: timeline.Outcome{Class: class}}}})
 		}
-		if got := m.sick(); (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
+		if got := m.baselineProblem(); (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}
 		m.live.end(nil)

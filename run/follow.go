@@ -39,7 +39,7 @@ func (r *clusterRun) follow(ctx context.Context, signals <-chan os.Signal) *mode
 			r.absorb()
 		case <-tick.C:
 			r.show()
-		case <-r.done:
+		case <-r.commandExit:
 			commandEnded <- r.stopped
 			r.running = false
 			over = r.isFetched()
@@ -143,10 +143,10 @@ func (r *clusterRun) enter(phase timeline.Phase) {
 		return
 	}
 	r.running = true
-	if err := r.child.start(func(code int) { r.done <- code }); err != nil {
+	if err := r.child.start(func(code int) { r.commandExit <- code }); err != nil {
 		r.log.Error("the command did not start", "error", err)
 		r.sendLater(timeline.Event{Seen: r.clock.local.Now(), Kind: timeline.Command, To: "exited", Writer: "lapse", ExitCode: new(127), Detail: err.Error()})
-		r.done <- 127
+		r.commandExit <- 127
 	}
 }
 
@@ -162,7 +162,7 @@ func (r *clusterRun) abort(ctx context.Context, reason string) {
 // stopChild ends the command, if it runs.
 func (r *clusterRun) stopChild() {
 	if r.running {
-		r.child.stop(r.done)
+		r.child.stop(r.commandExit)
 		r.running = false
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // followed returns a run that has come in as far as it was to, with no command.
 func followed(ended bool) *clusterRun {
-	r := &clusterRun{opts: &Options{}, log: slog.New(slog.DiscardHandler), child: &wrappedCommand{}, done: make(chan int, 1), events: newCommandEvents(), feed: newFeed(nil)}
+	r := &clusterRun{opts: &Options{}, log: slog.New(slog.DiscardHandler), child: &wrappedCommand{}, commandExit: make(chan int, 1), events: newCommandEvents(), feed: newFeed(nil)}
 	r.live = newLive(nil)
 	r.facts.put(timeline.Meta{ID: "x7k2p"})
 	if ended {
@@ -65,7 +65,7 @@ func TestSignalsEndAFollowedRunInOrder(t *testing.T) {
 	} {
 		r := followed(false)
 		r.running, r.whole = test.running, test.fetched
-		r.done <- 0 // the command ends when it is told to
+		r.commandExit <- 0 // the command ends when it is told to
 		aborts, over := 0, false
 		for _, sig := range test.signals {
 			over = r.onSignal(sig, func(string) { aborts++ })

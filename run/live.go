@@ -54,7 +54,7 @@ func (l *live) timeline() *model.Timeline { return l.judged(l.tracker.Timeline()
 
 // judged adds to a timeline what the tracker does not know.
 func (l *live) judged(tl *model.Timeline) *model.Timeline {
-	tl.Tool = tool()
+	tl.Tool = thisTool()
 	verdict.Judge(tl, l.gates)
 	return tl
 }
@@ -107,7 +107,7 @@ func (l *live) showAfter(silent, now time.Duration) {
 	l.hand(Judgement{Now: now, Silent: silent})
 }
 
-func tool() model.Tool { return model.Tool{Name: "lapse", Version: Version} }
+func thisTool() model.Tool { return model.Tool{Name: "lapse", Version: Version} }
 
 // newProgress returns the progress display fit for w: redrawn in place on a terminal, lines elsewhere.
 func newProgress(w io.Writer, total time.Duration) *report.Progress {

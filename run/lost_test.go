@@ -112,7 +112,7 @@ func follows(t *testing.T, job *deploy.Run, lost error) (r *clusterRun, tl *mode
 	var gone atomic.Bool
 	said = &bytes.Buffer{}
 	r = &clusterRun{
-		opts: &Options{}, job: job, dir: filepath.Join(t.TempDir(), "run"), done: make(chan int, 1),
+		opts: &Options{}, job: job, dir: filepath.Join(t.TempDir(), "run"), commandExit: make(chan int, 1),
 		log: slog.New(slog.NewTextHandler(said, nil)), events: newCommandEvents(), feed: newFeed(nil),
 	}
 	r.client = agent.NewClient(func(ctx context.Context, _, _ string) (net.Conn, error) {

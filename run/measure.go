@@ -18,7 +18,7 @@ import (
 )
 
 // A measurement owns one run on this machine. One goroutine, in run, owns its facts: probes and
-// watchers put theirs into the queue, and everything else is told by order.
+// watchers put theirs into the queue, and everything else comes as a phaseRequest.
 type measurement struct {
 	opts     *Options
 	meta     timeline.Meta
@@ -29,13 +29,13 @@ type measurement struct {
 	log      *slog.Logger
 	live     *live
 
-	queue  *queue
-	rec    *recording
-	prober *loadgen.Prober
-	plans  []servicePlan // of the measured Services
-	child  *wrappedCommand
-	done   chan int   // the command's exit code
-	orders chan order // what the workstation tells a run in the cluster
+	queue       *queue
+	rec         *recording
+	prober      *loadgen.Prober
+	plans       []servicePlan // of the measured Services
+	child       *wrappedCommand
+	commandExit chan int          // the command's exit code
+	requests    chan phaseRequest // what the workstation tells a run in the cluster
 
 	entered    func(phase timeline.Phase, detail string) // told of each phase; nil: nobody cares
 	overdue    func(now time.Duration) string            // why the end of the workstation's command is awaited no longer, or ""; nil: it is
@@ -44,29 +44,29 @@ type measurement struct {
 	nextEvent  uint32
 	nextTarget timeline.TargetID
 	targets    map[timeline.TargetID]timeline.Target
-	errors     map[failing]string // the first error of each target and class that needs one
-	draining   bool               // nothing more is sent: the last answers are awaited
-	signalled  bool               // a signal ended the run
+	errors     map[errorKey]string // the first error of each target and class that needs one
+	draining   bool                // nothing more is sent: the last answers are awaited
+	signalled  bool                // a signal ended the run
 }
 
 // newMeasurement returns a measurement that still wants its recording, its clock, and whoever follows it live.
 func newMeasurement(o *Options, log *slog.Logger) *measurement {
-	return &measurement{opts: o, log: log, queue: newQueue(), orders: make(chan order, 4), done: make(chan int, 1)}
+	return &measurement{opts: o, log: log, queue: newQueue(), requests: make(chan phaseRequest, 4), commandExit: make(chan int, 1)}
 }
 
-// An order tells a run from outside to change its phase.
-type order struct {
+// A phaseRequest asks a run from outside to change its phase.
+type phaseRequest struct {
 	phase  timeline.Phase // [timeline.PhaseSettling] or [timeline.PhaseEnded]
 	reason string         // why, if it was not planned
 }
 
-// failing names a target and how it failed.
-type failing struct{ target, class string }
+// An errorKey names a target and how it failed.
+type errorKey struct{ target, class string }
 
 // run measures from baseline to end. It returns the judged run; the error is only for a run that
 // could not begin. signals are what the terminal sends us.
 func (m *measurement) run(ctx context.Context, signals <-chan os.Signal) (*model.Timeline, error) {
-	m.plans, m.targets, m.errors = nil, map[timeline.TargetID]timeline.Target{}, map[failing]string{}
+	m.plans, m.targets, m.errors = nil, map[timeline.TargetID]timeline.Target{}, map[errorKey]string{}
 	m.add(m.meta)
 	m.add(m.source)
 	m.prober = loadgen.New(loadgen.Config{Clock: m.clock, Source: m.source.ID, Sink: m.queue.put, Logger: m.log, Pacing: loadgen.Pacing(m.opts.Pacing)})
@@ -118,7 +118,7 @@ func (m *measurement) start(ctx context.Context, probing, watching *sync.WaitGro
 	}
 	probing.Go(func() {
 		if err := m.prober.Run(probeCtx); err != nil {
-			m.tell(order{timeline.PhaseEnded, "probing failed: " + err.Error()})
+			m.request(phaseRequest{timeline.PhaseEnded, "probing failed: " + err.Error()})
 		}
 	})
 	if m.opts.Hammer != "" {
@@ -142,10 +142,10 @@ func (m *measurement) watch(ctx context.Context) {
 	}
 }
 
-// tell gives the loop an order. It does not wait.
-func (m *measurement) tell(o order) {
+// request asks the loop to change the phase. It does not wait.
+func (m *measurement) request(r phaseRequest) {
 	select {
-	case m.orders <- o:
+	case m.requests <- r:
 	default:
 	}
 }
@@ -177,8 +177,8 @@ func (m *measurement) loop(ctx context.Context, signals <-chan os.Signal) (reaso
 		case <-phase.C:
 			switch m.phase {
 			case timeline.PhaseBaseline:
-				if sick := m.sick(); sick != "" {
-					return sick
+				if problem := m.baselineProblem(); problem != "" {
+					return problem
 				}
 				m.enter(timeline.PhaseMeasuring, "")
 				if err := m.begin(phase); err != nil {
@@ -192,14 +192,14 @@ func (m *measurement) loop(ctx context.Context, signals <-chan os.Signal) (reaso
 			case timeline.PhaseSettling:
 				return interrupted
 			}
-		case <-m.done:
+		case <-m.commandExit:
 			settle()
-		case o := <-m.orders:
-			if o.phase == timeline.PhaseEnded {
-				return o.reason
+		case r := <-m.requests:
+			if r.phase == timeline.PhaseEnded {
+				return r.reason
 			}
-			if m.phase != timeline.PhaseSettling { // an order may come twice
-				interrupted = o.reason
+			if m.phase != timeline.PhaseSettling { // a request may come twice
+				interrupted = r.reason
 				settle()
 			}
 		case sig := <-signals:
@@ -232,9 +232,9 @@ func (m *measurement) drain(probing *sync.WaitGroup, abandon func(), signals <-c
 			m.absorb()
 		case <-tick.C:
 			m.upkeep()
-		case o := <-m.orders:
-			if o.phase == timeline.PhaseEnded && reason == "" { // an order may come twice
-				reason, signals = o.reason+notAwaited, nil
+		case r := <-m.requests:
+			if r.phase == timeline.PhaseEnded && reason == "" { // a request may come twice
+				reason, signals = r.reason+notAwaited, nil
 				abandon()
 			}
 		case sig := <-signals:
@@ -252,7 +252,7 @@ const notAwaited = "; the last answers were not awaited"
 func (m *measurement) begin(phase *time.Timer) error {
 	switch {
 	case len(m.opts.Command) > 0:
-		return m.child.start(func(code int) { m.done <- code })
+		return m.child.start(func(code int) { m.commandExit <- code })
 	case m.opts.Duration > 0:
 		phase.Reset(m.opts.Duration)
 	case m.opts.ExternalCommand:
@@ -267,7 +267,7 @@ func (m *measurement) running() bool {
 
 func (m *measurement) stopChild() {
 	if m.running() {
-		m.child.stop(m.done)
+		m.child.stop(m.commandExit)
 	}
 }
 
@@ -305,7 +305,7 @@ func (m *measurement) add(f timeline.Fact) {
 		m.nextEvent++
 		e.ID, e.Source = m.nextEvent, m.source.ID
 		f = e
-		if which := (failing{e.Object.Name, e.To}); e.Kind == timeline.RequestError && m.errors[which] == "" {
+		if which := (errorKey{e.Object.Name, e.To}); e.Kind == timeline.RequestError && m.errors[which] == "" {
 			m.errors[which] = e.Detail
 		}
 	}

@@ -202,7 +202,7 @@ func (o *Options) setDefaults() error {
 		return nil
 	}
 	baseline, settle := time.Second, time.Duration(0)
-	if o.wrapped() {
+	if o.lastsAsCommand() {
 		baseline, settle = 5*time.Second, 10*time.Second
 	}
 	o.Namespace = o.Kube.Namespace
@@ -218,8 +218,8 @@ func (o *Options) setDefaults() error {
 	return nil
 }
 
-// wrapped reports whether the run lasts as long as a command, here or on the workstation.
-func (o *Options) wrapped() bool { return len(o.Command) > 0 || o.ExternalCommand }
+// lastsAsCommand reports whether the run lasts as long as a command, here or on the workstation.
+func (o *Options) lastsAsCommand() bool { return len(o.Command) > 0 || o.ExternalCommand }
 
 // CheckResolution refuses a --resolution that was given and is none.
 func CheckResolution(d time.Duration, given bool) error {
@@ -246,7 +246,7 @@ const JoinHint = "--join 1ns keeps every run of failures separate"
 
 func (o *Options) checkCommand() error {
 	switch {
-	case !o.wrapped() && o.Duration == 0:
+	case !o.lastsAsCommand() && o.Duration == 0:
 		return Usagef("as in `lapse run … --duration 30s`, or `lapse run … -- kubectl drain NODE`", "give either a command after -- or a --duration")
 	case o.WorkstationTimeout > 0 && o.WorkstationTimeout < 3*compareClocks:
 		return Usagef(fmt.Sprintf("as in --workstation-timeout %v", 3*compareClocks), "workstation-timeout %v: too short: this machine is heard of every %v", o.WorkstationTimeout, compareClocks)

@@ -225,12 +225,12 @@ func Load(path string, o correlate.Options, gateExprs []string) (*model.Timeline
 	if err != nil {
 		return nil, err
 	}
-	tl.Tool = tool()
+	tl.Tool = thisTool()
 	verdict.Judge(tl, gates)
 	return tl, nil
 }
 
-const runHint = "a RUN is the directory `lapse run` or `lapse retrieve` wrote, such as runs/…, or its timeline.json"
+const dirHint = "DIR is the directory that `lapse run` or `lapse retrieve` wrote, such as runs/…, or its timeline.json"
 
 // TimelineOnly returns the timeline.json of the saved run at path if that is all there is of it: path is that file, or a
 // directory without a recording, as `lapse retrieve` writes one from a Pod's log.
@@ -268,12 +268,12 @@ func loadTimeline(file string, o correlate.Options, gateExprs []string) (*model.
 func OpenTimeline(file string) (*model.Timeline, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, Usagef(runHint, "not a run: %w", err)
+		return nil, Usagef(dirHint, "not a run: %w", err)
 	}
 	defer f.Close()
 	tl, err := report.ReadJSON(f)
 	if err != nil {
-		return nil, Usagef(runHint, "%s: %w", file, err)
+		return nil, Usagef(dirHint, "%s: %w", file, err)
 	}
 	return tl, nil
 }
@@ -296,14 +296,14 @@ func (s Saved) Close() error {
 func Open(path string) (Saved, error) {
 	file := path
 	if info, err := os.Stat(path); err != nil {
-		return Saved{}, Usagef(runHint, "%w", err)
+		return Saved{}, Usagef(dirHint, "%w", err)
 	} else if info.IsDir() {
 		file = filepath.Join(path, FactsFile)
 		if _, err := os.Stat(file); err != nil {
 			file = filepath.Join(path, PartialFile) // what came of a run, where the rest did not
 		}
 		if _, err := os.Stat(file); err != nil {
-			return Saved{}, Usagef(runHint, "%s is not a run: it holds neither %s nor %s", path, FactsFile, TimelineFile)
+			return Saved{}, Usagef(dirHint, "%s is not a run: it holds neither %s nor %s", path, FactsFile, TimelineFile)
 		}
 	}
 	f, err := record.Open(file)
@@ -311,7 +311,7 @@ func Open(path string) (Saved, error) {
 		return Saved{}, err
 	}
 	if err != nil {
-		return Saved{}, Usagef(cmp.Or(hint.Of(err), runHint), "%w", err)
+		return Saved{}, Usagef(cmp.Or(hint.Of(err), dirHint), "%w", err)
 	}
 	run, err := f.Run()
 	switch {
@@ -319,7 +319,7 @@ func Open(path string) (Saved, error) {
 		run.Batches = endingWith(run.Batches, err)
 	case err != nil:
 		return Saved{}, errors.Join(fmt.Errorf("read %s: %w", file, err), f.Close())
-	case !ended(run):
+	case !hasEnd(run):
 		err = fmt.Errorf("%s: the recording ends before the run did", file)
 	}
 	return Saved{Run: run, file: f, Broken: err}, nil
@@ -329,9 +329,9 @@ func IsDamage(err error) bool {
 	return errors.Is(err, record.ErrTruncated) || errors.Is(err, record.ErrCorrupt)
 }
 
-// ended reports whether a run's end is on record. If not, its writer was killed, its disk was full, or it goes on:
+// hasEnd reports whether a run's end is on record. If not, its writer was killed, its disk was full, or it goes on:
 // a recording that breaks off between two blocks does not look it.
-func ended(run timeline.Run) bool {
+func hasEnd(run timeline.Run) bool {
 	return slices.ContainsFunc(run.Events, func(e timeline.Event) bool {
 		return e.Enters(timeline.PhaseEnded)
 	})

@@ -29,8 +29,8 @@ import (
 // defaultRate is what `lapse run` asks for where --rate says nothing else.
 const defaultRate = 200
 
-// A calibrating is `lapse calibrate` with its flags.
-type calibrating struct {
+// calibrateFlags are those of `lapse calibrate`.
+type calibrateFlags struct {
 	request  run.Options // its flags that say how to ask
 	duration time.Duration
 	workers  int
@@ -38,7 +38,7 @@ type calibrating struct {
 }
 
 func newCalibrate() *cobra.Command {
-	c := calibrating{request: run.Options{Spec: run.Spec{Scheme: "http"}}}
+	c := calibrateFlags{request: run.Options{Spec: run.Spec{Scheme: "http"}}}
 	cmd := &cobra.Command{
 		Use:   "calibrate URL",
 		Short: "Find out what a target can answer, and a --rate that costs it 1 % of that",
@@ -67,7 +67,7 @@ A target that did not answer all repetitions well has shown no capacity. Exit co
 }
 
 // config checks the arguments.
-func (c *calibrating) config(arg string) (hey.CalibrateConfig, error) {
+func (c *calibrateFlags) config(arg string) (hey.CalibrateConfig, error) {
 	var config hey.CalibrateConfig
 	s, err := run.ParseTarget(arg)
 	switch {
@@ -96,7 +96,7 @@ func (c *calibrating) config(arg string) (hey.CalibrateConfig, error) {
 	return config, nil
 }
 
-func (c *calibrating) run(ctx context.Context, arg string, stdout, stderr io.Writer) error {
+func (c *calibrateFlags) run(ctx context.Context, arg string, stdout, stderr io.Writer) error {
 	config, err := c.config(arg)
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (c *calibrating) run(ctx context.Context, arg string, stdout, stderr io.Wri
 	case err != nil:
 		return run.Usagef("is the address right, and does it answer a plain request well? --header, --host and --method say how to ask", "calibrate %s: %w", u.Redacted(), err)
 	}
-	if local(u.Hostname()) {
+	if isThisMachine(u.Hostname()) {
 		found.Notes = append(found.Notes, "the target is on this machine: it and the load share its processors, alone it may answer more")
 	}
 	found.Notes = append(found.Notes, "hey retries silently, accepts truncated bodies and skips certificate checks: successes are an upper bound")
@@ -126,7 +126,7 @@ func (c *calibrating) run(ctx context.Context, arg string, stdout, stderr io.Wri
 	return result.verdict()
 }
 
-func (c *calibrating) print(stdout io.Writer, result calibrated) error {
+func (c *calibrateFlags) print(stdout io.Writer, result calibrated) error {
 	if c.format == "json" {
 		encoder := json.NewEncoder(stdout)
 		encoder.SetIndent("", "  ")
@@ -179,8 +179,8 @@ func rateText(rate float64) string {
 	return fmt.Sprintf("%.3g", rate)
 }
 
-// local reports whether a host is this machine, by its name or address alone.
-func local(host string) bool {
+// isThisMachine reports whether a host is this machine, by its name or address alone.
+func isThisMachine(host string) bool {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return ip.IsLoopback() || ownAddress(ip)
 	}

@@ -52,7 +52,7 @@ func TestCalibrationWithoutARateIsInconclusive(t *testing.T) {
 
 func TestWhetherATargetIsOnThisMachine(t *testing.T) {
 	for host, want := range map[string]bool{"::1": true, "127.0.0.1": true, "localhost": true, "192.0.2.1": false, "web.shop": false} {
-		if got := local(host); got != want {
+		if got := isThisMachine(host); got != want {
 			t.Errorf("%s: %v", host, got)
 		}
 	}

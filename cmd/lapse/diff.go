@@ -27,7 +27,7 @@ rates or timeouts, too little observed) is said first.
 The exit code is 0 whatever is found: one run of each is no gate. A pipeline that wants one asks the JSON:
   lapse diff A B -o json | jq -e 'all(.changes[]; .direction != "more")'`,
 		Example: "  lapse diff runs/before runs/after",
-		Args:    exactly(2, "two runs, A and B: directories such as runs/…, or files timeline.json"),
+		Args:    exactly(2, "two runs, A and B: the DIR of each, such as runs/…, or its timeline.json"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			render, ok := report.DiffFormats[format]
 			if !ok {

@@ -22,11 +22,11 @@ func newExport() *cobra.Command {
 	var out string
 	var as run.Output
 	cmd := &cobra.Command{
-		Use:     "export RUN",
+		Use:     "export DIR",
 		Short:   "Write a saved run's requests, events or latencies for other tools",
 		Long:    exportHelp,
-		Example: "  lapse export runs/20261121-101500-ab3d -o csv > requests.csv\n  lapse export runs/20261121-101500-ab3d -o hlog --out latency.hlog",
-		Args:    exactly(1, "the RUN to export: a directory such as runs/…"),
+		Example: "  lapse export runs/lapse-20261121-101500-ab3d -o csv > requests.csv\n  lapse export runs/lapse-20261121-101500-ab3d -o hlog --out latency.hlog",
+		Args:    exactly(1, "the DIR of the run to export, such as runs/…"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, ok := report.FormatNamed(as.Format)
 			switch {

@@ -14,8 +14,8 @@ import (
 	"lapse/run"
 )
 
-// judging are the flags with which a saved run is judged anew.
-type judging struct {
+// reportFlags are the flags with which a saved run is judged anew.
+type reportFlags struct {
 	join  time.Duration
 	slow  time.Duration
 	gates []string
@@ -26,55 +26,55 @@ type judging struct {
 	changed func(flag string) bool // whether a flag was given
 }
 
-func (j *judging) flags(cmd *cobra.Command) {
-	f := cmd.Flags()
-	j.changed = f.Changed
-	f.DurationVar(&j.join, "join", 0, "failures less than this apart are one window (default: as the run was judged)")
-	f.DurationVar(&j.slow, "slow", 0, slowUsage+" (default: as the run was judged)")
-	f.DurationVar(&j.resolution, "resolution", 0, resolutionUsage+" (default: as the run was judged)")
-	f.StringVar(&j.coverage, "min-coverage", "", minCoverageUsage+" (default: as the run was judged)")
-	f.StringArrayVar(&j.gates, "fail-if", nil, "a gate `EXPR`, instead of the run's own (repeatable)")
+func (f *reportFlags) add(cmd *cobra.Command) {
+	set := cmd.Flags()
+	f.changed = set.Changed
+	set.DurationVar(&f.join, "join", 0, "failures less than this apart are one window (default: as the run was judged)")
+	set.DurationVar(&f.slow, "slow", 0, slowUsage+" (default: as the run was judged)")
+	set.DurationVar(&f.resolution, "resolution", 0, resolutionUsage+" (default: as the run was judged)")
+	set.StringVar(&f.coverage, "min-coverage", "", minCoverageUsage+" (default: as the run was judged)")
+	set.StringArrayVar(&f.gates, "fail-if", nil, "a gate `EXPR`, instead of the run's own (repeatable)")
 }
 
-func (j *judging) load(path string) (*model.Timeline, error) {
+func (f *reportFlags) load(path string) (*model.Timeline, error) {
 	switch {
-	case j.join < 0 || j.slow < 0:
+	case f.join < 0 || f.slow < 0:
 		return nil, run.Usagef("", "durations must not be negative")
-	case j.join == 0 && j.changed("join"):
+	case f.join == 0 && f.changed("join"):
 		return nil, run.Usagef(run.JoinHint, "join 0s: must be greater than 0")
-	case j.slow == 0 && j.changed("slow"):
+	case f.slow == 0 && f.changed("slow"):
 		return nil, run.Usagef("", "slow 0s: must be greater than 0")
 	}
-	if err := run.CheckResolution(j.resolution, j.changed("resolution")); err != nil {
+	if err := run.CheckResolution(f.resolution, f.changed("resolution")); err != nil {
 		return nil, err
 	}
-	o := correlate.Options{Join: j.join, Slow: j.slow, Resolution: j.resolution}
-	if j.changed("min-coverage") {
-		share, err := run.ParseCoverage(j.coverage)
+	o := correlate.Options{Join: f.join, Slow: f.slow, Resolution: f.resolution}
+	if f.changed("min-coverage") {
+		share, err := run.ParseCoverage(f.coverage)
 		if err != nil {
 			return nil, err
 		}
 		o.MinCoverage = share
 	}
-	if _, err := run.ParseGates(j.gates); err != nil {
+	if _, err := run.ParseGates(f.gates); err != nil {
 		return nil, err
 	}
-	return run.Load(path, o, j.gates)
+	return run.Load(path, o, f.gates)
 }
 
 func newReport() *cobra.Command {
-	var j judging
+	var flags reportFlags
 	var as run.Output
 	cmd := &cobra.Command{
-		Use:     "report RUN",
+		Use:     "report DIR",
 		Short:   "Judge and print a saved run again",
 		Example: "  lapse report runs/lapse-20261121-101500-ab3d --join 500ms -o json",
-		Args:    exactly(1, "the RUN to report: a directory such as runs/…"),
+		Args:    exactly(1, "the DIR of the run to report, such as runs/…"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := run.CheckFormat(as.Format); err != nil {
 				return err
 			}
-			tl, err := j.load(args[0])
+			tl, err := flags.load(args[0])
 			if err != nil {
 				return err
 			}
@@ -84,21 +84,21 @@ func newReport() *cobra.Command {
 			return run.ExitWith(tl.Verdict.ExitCode, nil)
 		},
 	}
-	j.flags(cmd)
+	flags.add(cmd)
 	outputFlags(&as, cmd.Flags())
 	return cmd
 }
 
 func newServe() *cobra.Command {
-	var j judging
+	var flags reportFlags
 	var addr string
 	cmd := &cobra.Command{
-		Use:     "serve RUN",
+		Use:     "serve DIR",
 		Short:   "Serve the page on a saved run",
 		Example: "  lapse serve runs/lapse-20261121-101500-ab3d --dashboard 127.0.0.1:8080",
-		Args:    exactly(1, "the RUN to show: a directory such as runs/…"),
+		Args:    exactly(1, "the DIR of the run to show, such as runs/…"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			tl, err := j.load(args[0])
+			tl, err := flags.load(args[0])
 			if err != nil {
 				return err
 			}
@@ -116,7 +116,7 @@ func newServe() *cobra.Command {
 			return nil
 		},
 	}
-	j.flags(cmd)
+	flags.add(cmd)
 	cmd.Flags().StringVar(&addr, "dashboard", "127.0.0.1:8080", "address to serve on")
 	return cmd
 }

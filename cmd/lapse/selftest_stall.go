@@ -31,7 +31,7 @@ func measureStalled(ctx context.Context, dir string, rate float64, resolution ti
 	}
 	defer server.Close()
 	var stdout bytes.Buffer
-	cmd, err := prober(ctx, server.URL(), dir, min(rate, 200), resolution)
+	cmd, err := proberCommand(ctx, server.URL(), dir, min(rate, 200), resolution)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func measureStalled(ctx context.Context, dir string, rate float64, resolution ti
 		return nil, fmt.Errorf("start a prober to be stopped: %w", err)
 	}
 	fmt.Fprintln(stderr, "stopping a prober for a second")
-	from, to, stopErr := stop(ctx, cmd.Process, func() bool { return server.Answered() >= 200 })
+	from, to, stopErr := stopForASecond(ctx, cmd.Process, func() bool { return server.Answered() >= 200 })
 	err = cmd.Wait()
 	if _, exited := errors.AsType[*exec.ExitError](err); exited {
 		err = nil // the exit code tells
@@ -58,8 +58,8 @@ func measureStalled(ctx context.Context, dir string, rate float64, resolution ti
 	return &selftest.StalledProber{From: from.Round(0).Sub(tl.T0), To: to.Round(0).Sub(tl.T0), Run: &tl, ExitCode: cmd.ProcessState.ExitCode()}, nil
 }
 
-// prober is this program as a process that measures.
-func prober(ctx context.Context, url, dir string, rate float64, resolution time.Duration) (*exec.Cmd, error) {
+// proberCommand is this program as a process that measures.
+func proberCommand(ctx context.Context, url, dir string, rate float64, resolution time.Duration) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
@@ -74,25 +74,25 @@ func prober(ctx context.Context, url, dir string, rate float64, resolution time.
 	return cmd, nil
 }
 
-// stop stops a process for a second, once it is ready to be, and returns when that was.
-func stop(ctx context.Context, p *os.Process, ready func() bool) (from, to time.Time, err error) {
+// stopForASecond stops a process for a second, once it is ready to be, and returns when that was.
+func stopForASecond(ctx context.Context, p *os.Process, ready func() bool) (from, to time.Time, err error) {
 	for begun := time.Now(); !ready(); {
 		if time.Since(begun) > 10*time.Second {
 			return from, to, errors.Join(errors.New("it sent no requests within 10s"), p.Kill())
 		}
-		pause(ctx, 5*time.Millisecond)
+		sleep(ctx, 5*time.Millisecond)
 	}
 	if err := p.Signal(syscall.SIGSTOP); err != nil {
 		return from, to, err
 	}
-	pause(ctx, 20*time.Millisecond) // until all its threads stand still
+	sleep(ctx, 20*time.Millisecond) // until all its threads stand still
 	from = time.Now()
-	pause(ctx, time.Second)
+	sleep(ctx, time.Second)
 	to = time.Now()
 	return from, to, p.Signal(syscall.SIGCONT)
 }
 
-func pause(ctx context.Context, d time.Duration) {
+func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(d):
