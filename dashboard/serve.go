@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"sync"
 	"time"
+
+	"golang.org/x/net/netutil"
 )
 
 const (
@@ -57,45 +58,16 @@ func shutdown(server *http.Server) error {
 // limitConns keeps ln from having more than n connections open, so that a flood of them cannot take
 // the process's file descriptors away from the measurement. Further ones wait in the kernel.
 func limitConns(ln net.Listener, n int) net.Listener {
-	return &limitListener{Listener: ln, places: make(chan struct{}, n), closed: make(chan struct{})}
+	return netutil.LimitListener(thriftyListener{ln}, n)
 }
 
-type limitListener struct {
-	net.Listener
-	places chan struct{} // holds one token per open connection
-	once   sync.Once
-	closed chan struct{}
-}
+// A thriftyListener bounds what the kernel holds for each connection.
+type thriftyListener struct{ net.Listener }
 
-func (l *limitListener) Accept() (net.Conn, error) {
-	select {
-	case l.places <- struct{}{}:
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
+func (l thriftyListener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
-	if err != nil {
-		<-l.places
-		return nil, err
-	}
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		_ = tcp.SetWriteBuffer(socketBuffer) // only thrift: without it things still work
 	}
-	return &limitedConn{Conn: conn, free: sync.OnceFunc(func() { <-l.places })}, nil
-}
-
-func (l *limitListener) Close() error {
-	l.once.Do(func() { close(l.closed) })
-	return l.Listener.Close()
-}
-
-// A limitedConn gives its place back when it is closed.
-type limitedConn struct {
-	net.Conn
-	free func()
-}
-
-func (c *limitedConn) Close() error {
-	defer c.free()
-	return c.Conn.Close()
+	return conn, err
 }
