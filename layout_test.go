@@ -18,6 +18,7 @@ var mayImport = map[string][]string{
 	"loadgen":                   {"hint", "timeline"},
 	"loadgen/faultserver":       {},
 	"loadgen/hey":               {"timeline", "loadgen"},
+	"internal/syncbuf":          {},
 	"kube":                      {},
 	"kube/kubetest":             {"kube"},
 	"watcher":                   {"hint", "timeline", "kube"},

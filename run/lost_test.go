@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -29,6 +28,7 @@ import (
 	"lapse/deploy"
 	"lapse/deploy/agent"
 	"lapse/hint"
+	"lapse/internal/syncbuf"
 	"lapse/kube"
 	"lapse/record"
 	"lapse/report"
@@ -396,7 +396,7 @@ func TestStopEndsARunAndSaysHowToFetchIt(t *testing.T) {
 // While nothing comes from the Job, what is shown is how the run stood when something last came.
 func TestWhileTheFeedIsCutTheRunIsShownAsItStood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var shown syncBuffer
+		var shown syncbuf.Buffer
 		screen := newScreen(&shown, 0)
 		r := &clusterRun{opts: &Options{}, feed: newFeed(nil)}
 		r.clock.known, r.live = []comparison{{}}, newLive(nil, screen)
@@ -422,24 +422,6 @@ func TestWhileTheFeedIsCutTheRunIsShownAsItStood(t *testing.T) {
 			t.Errorf("the coverage is shown as %v, because nobody knows", covered)
 		}
 	})
-}
-
-// A syncBuffer may be written to and read by two.
-type syncBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }
 
 // A workstation that is suspended before it follows the run finds the Pod ended.

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
+	"lapse/internal/syncbuf"
 	"lapse/run"
 
 	"golang.org/x/sys/unix"
@@ -38,24 +38,6 @@ func fill(t *testing.T, dir string) {
 	for block := make([]byte, 4096); err == nil; {
 		_, err = f.Write(block)
 	}
-}
-
-// A lockedBuffer keeps what several goroutines write.
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }
 
 // A run that could not begin its recording used to leave an empty one, which refused the next run there.
@@ -98,7 +80,7 @@ func TestFullDiskHidesNoVerdict(t *testing.T) {
 		args := append([]string{"lapse", "run", server.URL, "--expect-status", "404", "--rate", "50", "--baseline", "300ms", "--settle", "100ms", "--out", dir}, c.args...)
 		args = append(args, "--", "sh", "-c", "cat /dev/zero >"+disk+"/full; head -c 20000 /dev/urandom | base64")
 		var stdout bytes.Buffer
-		var stderr lockedBuffer // as with a file, progress and log come from two goroutines
+		var stderr syncbuf.Buffer // as with a file, progress and log come from two goroutines
 		code := lapse(t.Context(), args, &stdout, &stderr)
 		if !slices.Contains(c.codes, code) {
 			t.Errorf("%s: code %d, want one of %v", c.name, code, c.codes)

@@ -1,0 +1,25 @@
+// Package syncbuf helps tests to read what several goroutines write.
+package syncbuf
+
+import (
+	"bytes"
+	"sync"
+)
+
+// A Buffer may be written to and read by several goroutines at once. The zero value is empty.
+type Buffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *Buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *Buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
