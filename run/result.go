@@ -11,6 +11,8 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/google/renameio/v2"
+
 	"lapse/correlate"
 	"lapse/correlate/model"
 	"lapse/correlate/verdict"
@@ -69,28 +71,25 @@ func WriteTimeline(dir string, tl *model.Timeline) error {
 // WriteFile makes or replaces the file at path with what write writes, whole or not at all. What it says is written is on disk:
 // the file is synced before it gets its name, and its directory after.
 func WriteFile(path string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
-	}
-	defer os.Remove(f.Name()) // fails once renamed
-	err = write(f)
-	if err == nil {
-		err = f.Chmod(0o644)
-	}
-	if err == nil {
-		err = syncFile(f)
-	}
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = renameFile(f.Name(), path)
-	}
-	if err != nil {
+	if err := replaceFile(path, write); err != nil {
 		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
 	}
 	return nil
+}
+
+func replaceFile(path string, write func(io.Writer) error) error {
+	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithStaticPermissions(0o644))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Cleanup() }() // nothing is left once the file is replaced
+	if err := write(f); err != nil {
+		return err
+	}
+	if err := f.CloseAtomicallyReplace(); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path)) // which renameio leaves out
 }
 
 // renameFile renames a file within its directory, and syncs that, so that the new name survives a crash of the machine.
@@ -98,7 +97,12 @@ func renameFile(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err
 	}
-	dir, err := os.Open(filepath.Dir(to))
+	return syncDir(filepath.Dir(to))
+}
+
+// syncDir makes the names in a directory durable.
+func syncDir(path string) error {
+	dir, err := os.Open(path)
 	if err != nil {
 		return err
 	}

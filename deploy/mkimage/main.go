@@ -16,6 +16,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/google/renameio/v2"
 )
 
 func main() {
@@ -51,17 +53,13 @@ func run(args []string, stderr io.Writer) error {
 
 // writeFile writes the whole image or leaves what was there.
 func writeFile(path string, img image) error {
-	part, err := os.CreateTemp(filepath.Dir(path), "mkimage-*.part")
+	part, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithStaticPermissions(0o644))
 	if err != nil {
 		return err
 	}
-	defer os.Remove(part.Name())
-	defer part.Close()
+	defer func() { _ = part.Cleanup() }() // nothing is left once the file is replaced
 	if err := img.Write(part); err != nil {
 		return err
 	}
-	if err := errors.Join(part.Chmod(0o644), part.Close()); err != nil {
-		return err
-	}
-	return os.Rename(part.Name(), path)
+	return part.CloseAtomicallyReplace()
 }
