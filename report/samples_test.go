@@ -105,8 +105,8 @@ func race() *model.Timeline {
 	tl.Verdict = model.Verdict{
 		Result: model.Fail, ExitCode: 3, Reasons: []string{}, Sent: 80000, Failed: 64, ErrorRate: 0.0008, Windows: 1,
 		Gates: []model.GateResult{
-			{Expr: "failed > 0", Outcome: model.GateFail, Value: &model.Range{Min: 64, Max: 64}},
-			{Expr: "coverage < 99.9%", Outcome: model.GatePass, Value: &model.Range{Min: 0.9998, Max: 0.9998}},
+			{Expr: "failed > 0", Metric: "failed", Unit: model.Count, Outcome: model.GateFail, Value: &model.Range{Min: 64, Max: 64}},
+			{Expr: "coverage < 99.9%", Metric: "coverage", Unit: model.Ratio, Outcome: model.GatePass, Value: &model.Range{Min: 0.9998, Max: 0.9998}},
 		},
 		Downtime: model.Downtime{Total: model.Length{Min: 37 * ms, Max: 45 * ms}}, LongestWindow: &model.Length{Min: 73 * ms, Max: 91 * ms},
 		DetectionLimit: 6 * ms, Coverage: 0.9998, LatencyP99: new(38 * ms),
@@ -123,7 +123,7 @@ func cleanRun() *model.Timeline {
 	addTarget(tl, "http://127.0.0.1:8080/healthz reused", timeline.Reused, 100, nil)
 	tl.Verdict = model.Verdict{
 		Result: model.Pass, Reasons: []string{}, Sent: 6000, DetectionLimit: 21300 * time.Microsecond, Coverage: 1, LatencyP99: new(38 * ms),
-		Gates:    []model.GateResult{{Expr: "failed > 0", Outcome: model.GatePass, Value: &model.Range{}}},
+		Gates:    []model.GateResult{{Expr: "failed > 0", Metric: "failed", Unit: model.Count, Outcome: model.GatePass, Value: &model.Range{}}},
 		Validity: model.Validity{Control: "ok"},
 	}
 	return tl
@@ -156,9 +156,9 @@ func inconclusive() *model.Timeline {
 		Result: model.Inconclusive, ExitCode: 4, Sent: 11180, Failed: 180, ErrorRate: 180.0 / 11180, Windows: 1,
 		Reasons: []string{"only 92.73 % of the time was observed, 99 % is needed: what was not looked at may have been down", "gate window.longest > 1s: the error bars (899 ms to 5.03 s) cannot decide it"},
 		Gates: []model.GateResult{
-			{Expr: "window.longest > 1s", Outcome: model.GateUndecided, Value: &model.Range{Min: 899e6, Max: 5025e6}},
-			{Expr: "errors.rate > 5%", Outcome: model.GatePass, Value: &model.Range{Min: 180.0 / 11180, Max: 180.0 / 11180}},
-			{Expr: "latency.p99 > 1s", Outcome: model.GateUndecided},
+			{Expr: "window.longest > 1s", Metric: "window.longest", Unit: model.Duration, Outcome: model.GateUndecided, Value: &model.Range{Min: 899e6, Max: 5025e6}},
+			{Expr: "errors.rate > 5%", Metric: "errors.rate", Unit: model.Ratio, Outcome: model.GatePass, Value: &model.Range{Min: 180.0 / 11180, Max: 180.0 / 11180}},
+			{Expr: "latency.p99 > 1s", Metric: "latency.p99", Unit: model.Duration, Outcome: model.GateUndecided},
 		},
 		Downtime: model.Downtime{Total: model.Length{Min: 899 * ms, Max: 5*s + 25*ms}}, DetectionLimit: 31 * ms, Coverage: 0.9273,
 		Validity: model.Validity{Late: 0.083, NotSent: 820, Stalls: 1, Unobserved: 4434 * ms, Control: "stalled 1 time, 4.12 s in all"},
@@ -234,7 +234,7 @@ func refused() *model.Timeline {
 	tl.Verdict = model.Verdict{
 		Result: model.Inconclusive, ExitCode: 4, Sent: 5960,
 		Reasons:        []string{"only 96.53 % of the time was observed, 99 % is needed: what was not looked at may have been down"},
-		Gates:          []model.GateResult{{Expr: "failed > 0", Outcome: model.GatePass, Value: &model.Range{}}},
+		Gates:          []model.GateResult{{Expr: "failed > 0", Metric: "failed", Unit: model.Count, Outcome: model.GatePass, Value: &model.Range{}}},
 		DetectionLimit: 31 * ms, Coverage: 0.9653,
 		Validity: model.Validity{Late: 0.012, NotSent: 40, Unobserved: 1040 * ms, Control: "ok"},
 	}

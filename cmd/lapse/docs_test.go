@@ -114,7 +114,7 @@ A gate is ` + "`METRIC OP LIMIT`" + `, with or without spaces. It states when th
 |---|---|---|---|
 `)
 	for _, m := range verdict.GateMetrics {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.Name, m.Doc, m.Unit, limits[m.Unit])
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.Name, m.Doc, m.Unit, limits[string(m.Unit)])
 	}
 	b.WriteString(strings.ReplaceAll(`
 'failed' adds over the targets 'new' and 'reused'. The others take the worst target's value.

@@ -480,14 +480,25 @@ const (
 	GateUndecided GateOutcome = "undecided"
 )
 
+// A Unit is what a gate's value counts.
+type Unit string
+
+const (
+	Count    Unit = "count"
+	Duration Unit = "duration" // nanoseconds
+	Ratio    Unit = "ratio"    // from 0 to 1
+)
+
 // GateResult is one gate, judged.
 type GateResult struct {
 	Expr    string      `json:"expr"`
+	Metric  string      `json:"metric"` // what it limits: "downtime.total"
+	Unit    Unit        `json:"unit"`   // of the metric, and so of Value
 	Outcome GateOutcome `json:"outcome"`
 	Value   *Range      `json:"value,omitzero"` // absent if nothing was measured
 }
 
-// Range holds a gate's value in the gate's unit: nanoseconds, a count, or a ratio from 0 to 1.
+// Range holds a gate's value in the gate's unit.
 type Range struct {
 	Min  float64 `json:"min"`
 	Max  float64 `json:"max"`

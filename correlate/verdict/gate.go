@@ -28,7 +28,7 @@ func (g Gate) String() string { return g.Metric + " " + g.Op + " " + g.text }
 // A GateMetric is something a gate can limit.
 type GateMetric struct {
 	Name string
-	Unit string // "count", "duration", "ratio"
+	Unit model.Unit
 	Doc  string
 
 	Value func(*model.Timeline, *model.Verdict) (model.Range, bool) // false where nothing was measured
@@ -37,14 +37,14 @@ type GateMetric struct {
 // GateMetrics lists what a gate can limit. Failed adds over the judged targets, the others are the
 // worst target's.
 var GateMetrics = []GateMetric{
-	{"failed", "count", "requests that failed", func(_ *model.Timeline, v *model.Verdict) (model.Range, bool) { return exactly(float64(v.Failed)), true }},
-	{"errors.rate", "ratio", "failed ÷ sent", func(_ *model.Timeline, v *model.Verdict) (model.Range, bool) { return exactly(v.ErrorRate), true }},
-	{"downtime.total", "duration", "request-weighted downtime of all windows", totalDowntime},
-	{"window.longest", "duration", "the longest window", longestWindow},
-	{"blackout.longest", "duration", "the longest stretch of three failures or more without one success", longestBlackout},
-	{"windows", "count", "windows of kind outage or partial", windowCount},
-	{"latency.p99", "duration", "99 % of answered requests took no longer, from when they were due", latencyP99},
-	{"coverage", "ratio", "observed ÷ measured time", func(_ *model.Timeline, v *model.Verdict) (model.Range, bool) { return exactly(v.Coverage), true }},
+	{"failed", model.Count, "requests that failed", func(_ *model.Timeline, v *model.Verdict) (model.Range, bool) { return exactly(float64(v.Failed)), true }},
+	{"errors.rate", model.Ratio, "failed ÷ sent", func(_ *model.Timeline, v *model.Verdict) (model.Range, bool) { return exactly(v.ErrorRate), true }},
+	{"downtime.total", model.Duration, "request-weighted downtime of all windows", totalDowntime},
+	{"window.longest", model.Duration, "the longest window", longestWindow},
+	{"blackout.longest", model.Duration, "the longest stretch of three failures or more without one success", longestBlackout},
+	{"windows", model.Count, "windows of kind outage or partial", windowCount},
+	{"latency.p99", model.Duration, "99 % of answered requests took no longer, from when they were due", latencyP99},
+	{"coverage", model.Ratio, "observed ÷ measured time", func(_ *model.Timeline, v *model.Verdict) (model.Range, bool) { return exactly(v.Coverage), true }},
 }
 
 func MetricNamed(name string) (GateMetric, bool) {
@@ -103,8 +103,8 @@ func ParseGate(expr string) (Gate, error) {
 
 // pointless says why a gate would decide nothing: the values a metric can have begin at 0, and ratios end at 1. It
 // catches "errors.rate>1" that was meant as 1 %.
-func (g Gate) pointless(unit string) string {
-	ratio := unit == "ratio"
+func (g Gate) pointless(unit model.Unit) string {
+	ratio := unit == model.Ratio
 	switch {
 	case g.Op == "<" && g.Limit == 0, g.Op == ">" && ratio && g.Limit == 1:
 		return "no run can ever fail this"
@@ -186,29 +186,29 @@ func example(m GateMetric) string {
 	switch {
 	case m.Name == "coverage":
 		return "coverage<99.9%"
-	case m.Unit == "ratio":
+	case m.Unit == model.Ratio:
 		return m.Name + ">0.1%"
-	case m.Unit == "duration":
+	case m.Unit == model.Duration:
 		return m.Name + ">500ms"
 	}
 	return m.Name + ">0"
 }
 
 func limitHint(m GateMetric) string {
-	what := map[string]string{
-		"count":    "a whole number",
-		"duration": "a duration with a unit (ms, s, m)",
-		"ratio":    "a percentage from 0% to 100%, or a ratio from 0 to 1",
+	what := map[model.Unit]string{
+		model.Count:    "a whole number",
+		model.Duration: "a duration with a unit (ms, s, m)",
+		model.Ratio:    "a percentage from 0% to 100%, or a ratio from 0 to 1",
 	}[m.Unit]
 	return fmt.Sprintf("%s takes %s, as in '%s'", m.Name, what, example(m))
 }
 
 // parseLimit reads a limit in a unit; problem says what is wrong with it.
-func parseLimit(unit, text string) (value float64, problem string) {
+func parseLimit(unit model.Unit, text string) (value float64, problem string) {
 	switch unit {
-	case "duration":
+	case model.Duration:
 		return parseDurationLimit(text)
-	case "ratio":
+	case model.Ratio:
 		return parseRatioLimit(text)
 	}
 	return parseCountLimit(text)
@@ -263,8 +263,8 @@ func parseRatioLimit(text string) (float64, string) {
 // judge compares the error bars with the limit: the gate fails when even the value least in its
 // disfavour breaks it, passes when even the one most in its disfavour keeps it.
 func (g Gate) judge(tl *model.Timeline, v *model.Verdict) model.GateResult {
-	result := model.GateResult{Expr: g.String(), Outcome: model.GateUndecided}
 	metric, ok := MetricNamed(g.Metric)
+	result := model.GateResult{Expr: g.String(), Metric: g.Metric, Unit: metric.Unit, Outcome: model.GateUndecided}
 	if !ok || v.Sent == 0 {
 		return result
 	}

@@ -145,8 +145,8 @@ func TestGateOnNothingMeasuredIsUndecided(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := gate.judge(&model.Timeline{}, &model.Verdict{}); got.Outcome != model.GateUndecided || got.Value != nil {
-			t.Errorf("%s: %+v, want undecided without a value", gate, got)
+		if got := gate.judge(&model.Timeline{}, &model.Verdict{}); got.Outcome != model.GateUndecided || got.Value != nil || got.Metric != m.Name || got.Unit != m.Unit {
+			t.Errorf("%s: %+v, want undecided without a value, in %s", gate, got, m.Unit)
 		}
 	}
 }

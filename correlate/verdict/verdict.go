@@ -259,20 +259,17 @@ func undecided(g model.GateResult) string {
 	return fmt.Sprintf("gate %s: the error bars (%s) cannot decide it", g.Expr, ValueText(g))
 }
 
-// ValueText prints the value of a gate, which must have one, in the unit of its metric. A gate of another version of Lapse, which this
-// one cannot read, has bare figures.
+// ValueText prints the value of a gate, which must have one, in the gate's unit.
 func ValueText(g model.GateResult) string {
 	v := *g.Value
-	gate, _ := ParseGate(g.Expr)
-	metric, _ := MetricNamed(gate.Metric)
-	if metric.Unit == "duration" {
+	if g.Unit == model.Duration {
 		return quantity.Length(model.Length{Min: time.Duration(v.Min), Max: time.Duration(v.Max)}, v.Open)
 	}
 	write := quantity.Number
 	switch {
-	case metric.Name == "coverage":
+	case g.Metric == "coverage":
 		write = quantity.Coverage
-	case metric.Unit == "ratio":
+	case g.Unit == model.Ratio:
 		write = quantity.Percent
 	}
 	switch {

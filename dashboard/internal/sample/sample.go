@@ -506,15 +506,16 @@ func verdict(run *model.Timeline, now time.Duration) model.Verdict {
 	if now >= 63*s {
 		v.Validity.WatchGaps = 1
 	}
-	gate := func(expr string, failed bool, value float64) {
+	gate := func(metric, limit string, unit model.Unit, failed bool, value float64) {
+		expr := metric + limit
 		outcome := model.GatePass
 		if failed {
 			outcome, v.Result, v.ExitCode = model.GateFail, model.Fail, 3
 			v.Reasons = append([]string{fmt.Sprintf("gate %s failed", expr)}, v.Reasons...)
 		}
-		v.Gates = append(v.Gates, model.GateResult{Expr: expr, Outcome: outcome, Value: &model.Range{Min: value, Max: value}})
+		v.Gates = append(v.Gates, model.GateResult{Expr: expr, Metric: metric, Unit: unit, Outcome: outcome, Value: &model.Range{Min: value, Max: value}})
 	}
-	gate("failed > 0", v.Failed > 0, float64(v.Failed))
-	gate("latency.p99 > 100ms", false, float64(38*ms))
+	gate("failed", " > 0", model.Count, v.Failed > 0, float64(v.Failed))
+	gate("latency.p99", " > 100ms", model.Duration, false, float64(38*ms))
 	return v
 }

@@ -141,6 +141,12 @@ export type EventKind =
  */
 export type Result = "pass" | "fail" | "inconclusive" | "ungated";
 /**
+ * A Unit is what a gate's value counts.
+ * - duration: nanoseconds
+ * - ratio: from 0 to 1
+ */
+export type Unit = "count" | "duration" | "ratio";
+/**
  * GateOutcome is what the error bars say about a gate.
  */
 export type GateOutcome = "pass" | "fail" | "undecided";
@@ -997,11 +1003,16 @@ export interface Verdict {
  */
 export interface GateResult {
   expr: string;
+  /**
+   * what it limits: "downtime.total"
+   */
+  metric: string;
+  unit: Unit;
   outcome: GateOutcome;
   value?: Range;
 }
 /**
- * Range holds a gate's value in the gate's unit: nanoseconds, a count, or a ratio from 0 to 1.
+ * Range holds a gate's value in the gate's unit.
  */
 export interface Range {
   min: number;
