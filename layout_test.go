@@ -100,7 +100,7 @@ func TestTheProgramDoesWithoutWhatCostsTensOfMegabytes(t *testing.T) {
 }
 
 func TestTopLevelFoldersAreTheAgreedOnes(t *testing.T) {
-	agreed := []string{"cmd", "correlate", "dashboard", "deploy", "docs", "hint", "kube", "loadgen", "record", "report", "run", "sandbox", "timeline", "tools", "watcher"}
+	agreed := []string{"cmd", "correlate", "dashboard", "deploy", "docs", "hint", "internal", "kube", "loadgen", "record", "report", "run", "sandbox", "timeline", "tools", "watcher"}
 	tracked, err := exec.Command("git", "ls-files").Output()
 	if err != nil {
 		t.Fatalf("git ls-files: %v", err)
