@@ -85,9 +85,10 @@ function Figure({ id, name, note, bad, children }: { id: string; name: string; n
 
 /** Validity says how good the measurement itself was. */
 function Validity({ verdict: v, info }: { verdict: Verdict; info: RunInfo | undefined }) {
-  const sound = soundness({ verdict: v, ...(info && { info }) });
+  const run = { verdict: v, ...(info && { info }) };
+  const sound = soundness(run);
   return (
-    <Figure id="validity" name="Measurement" bad={sound !== "valid"} note={[...faults(v), `late ${percent(v.validity.late)}`].join(" · ")}>
+    <Figure id="validity" name="Measurement" bad={sound !== "valid"} note={[...faults(run), `late ${percent(v.validity.late)}`].join(" · ")}>
       {sound === "valid" ? "✓" : "!"} {sound}
     </Figure>
   );

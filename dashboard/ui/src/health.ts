@@ -1,12 +1,13 @@
 import { coverage, duration, percent, plural } from "./format";
-import { reasonText } from "./headline";
-import { type Event, type Ns, type Verdict, judged, type Target, type Unobserved } from "./model";
+import { reasonText, tooLittle } from "./headline";
+import { type Event, type Ns, type RunInfo, type Verdict, judged, type Target, type Unobserved } from "./model";
 import { place } from "./run";
 
 /** faults are what speaks against the measurement itself, in words; empty if nothing does. */
-export function faults({ validity: m, coverage: observed }: Verdict): string[] {
+export function faults(run: { verdict: Verdict; info?: RunInfo }): string[] {
+  const m = run.verdict.validity;
   return [
-    observed < 0.99 && "low coverage",
+    tooLittle(run) && "low coverage",
     m.control !== "ok" && `control: ${m.control}`,
     (m.stalls > 0 || m.notSent > 0) && "the prober stalled",
     m.watchGaps > 0 && plural(m.watchGaps, "watch gap"),

@@ -9,13 +9,13 @@ import type { Run } from "./run";
 /** Prober shows how good the measurement itself was. It is folded while there is nothing to say against it. */
 export function Prober({ frame, run }: { frame: Frame; run: Run }) {
   const [chosen, setChosen] = useState<boolean>();
-  const { verdict, events, targets } = run;
+  const { verdict, info, events, targets } = run;
   const stalls = useMemo(() => stallBlanks(events), [events]);
   const gaps = useMemo(() => watchBlanks(events), [events]);
   const unobserved = useMemo(() => unobservedBlanks(run.unobserved, targets), [run.unobserved, targets]);
   const figures = useMemo(() => <Targets targets={targets} />, [targets]);
   if (!verdict) return null;
-  const wrong = faults(verdict);
+  const wrong = faults({ verdict, ...(info && { info }) });
   const open = chosen ?? wrong.length > 0;
   return (
     <>

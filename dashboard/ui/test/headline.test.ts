@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { type Found, caveats, headline, soundness, unproven, windowLength } from "../src/headline";
+import { faults } from "../src/health";
 import { causeText, incidentDowntime, incidentErrors, incidentRequests, lasted, losses, mostHarmful, setOffBy, windowsOf } from "../src/incidents";
 import type { TimelineFile } from "../src/model";
 
@@ -38,3 +39,10 @@ for (const [name, lead] of Object.entries(leads)) {
 }
 
 test("there are samples to compare", () => assert.ok(Object.keys(leads).length >= 8));
+
+test("the prober is measured by the coverage that the run requires", () => {
+  const { verdict, info } = foundIn(read("clean.json"));
+  const partly = { ...verdict, coverage: 0.95 };
+  assert.deepEqual(faults({ verdict: partly, info: { ...info!, minCoverage: 0.9 } }), []);
+  assert.deepEqual(faults({ verdict: partly, info: { ...info!, minCoverage: 0.99 } }), ["low coverage"]);
+});
