@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -123,13 +124,24 @@ func targetNames(tl *model.Timeline, width int) map[string]string {
 // name is a target's short name.
 func (v *view) name(target string) string { return cmp.Or(v.names[target], target) }
 
+// maxListed is how many targets, or notes, of an incident are listed before the rest is only counted.
+const maxListed = 4
+
+// listed joins the first of some parts, and counts the rest.
+func listed(parts []string) string {
+	if more := len(parts) - maxListed; more > 1 {
+		parts = append(slices.Clone(parts[:maxListed]), fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(parts, ", ")
+}
+
 // nameList joins the short names of targets.
 func (v *view) nameList(targets []string) string {
 	short := make([]string, len(targets))
 	for i, t := range targets {
 		short[i] = v.name(t)
 	}
-	return strings.Join(short, ", ")
+	return listed(short)
 }
 
 // judged are the targets that count.

@@ -160,7 +160,7 @@ func (v *view) losses(in model.Incident, windows []model.Window) string {
 		}
 		parts = append(parts, part)
 	}
-	return strings.Join(parts, ", ")
+	return listed(parts)
 }
 
 // incidentDoubts says what of an incident was not observed or is not final, and, where no rule explains it, what its failures said.
@@ -178,6 +178,9 @@ func (v *view) incidentDoubts(in model.Incident, windows []model.Window) []strin
 			}
 		}
 		add(openText(v.Timeline, w))
+	}
+	if more := len(notes) - maxListed; more > 1 {
+		notes = append(notes[:maxListed:maxListed], fmt.Sprintf("and %d more: -v", more))
 	}
 	if in.Live {
 		add("not final: later requests may change it")
