@@ -28,10 +28,10 @@ import (
 	"lapse/deploy"
 	"lapse/deploy/agent"
 	"lapse/hint"
-	"lapse/internal/syncbuf"
 	"lapse/kube"
 	"lapse/record"
 	"lapse/report"
+	"lapse/run/runtest"
 	"lapse/timeline"
 )
 
@@ -396,7 +396,7 @@ func TestStopEndsARunAndSaysHowToFetchIt(t *testing.T) {
 // While nothing comes from the Job, what is shown is how the run stood when something last came.
 func TestWhileTheFeedIsCutTheRunIsShownAsItStood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var shown syncbuf.Buffer
+		var shown runtest.Buffer
 		screen := newScreen(&shown, 0)
 		r := &clusterRun{opts: &Options{}, feed: newFeed(nil)}
 		r.clock.known, r.live = []comparison{{}}, newLive(nil, screen)

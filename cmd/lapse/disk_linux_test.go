@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"lapse/internal/syncbuf"
 	"lapse/run"
+	"lapse/run/runtest"
 
 	"golang.org/x/sys/unix"
 )
@@ -80,7 +80,7 @@ func TestFullDiskHidesNoVerdict(t *testing.T) {
 		args := append([]string{"lapse", "run", server.URL, "--expect-status", "404", "--rate", "50", "--baseline", "300ms", "--settle", "100ms", "--out", dir}, c.args...)
 		args = append(args, "--", "sh", "-c", "cat /dev/zero >"+disk+"/full; head -c 20000 /dev/urandom | base64")
 		var stdout bytes.Buffer
-		var stderr syncbuf.Buffer // as with a file, progress and log come from two goroutines
+		var stderr runtest.Buffer // as with a file, progress and log come from two goroutines
 		code := lapse(t.Context(), args, &stdout, &stderr)
 		if !slices.Contains(c.codes, code) {
 			t.Errorf("%s: code %d, want one of %v", c.name, code, c.codes)

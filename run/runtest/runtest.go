@@ -1,5 +1,5 @@
-// Package syncbuf helps tests to read what several goroutines write.
-package syncbuf
+// Package runtest helps the tests of runs: it lets them read what several goroutines write.
+package runtest
 
 import (
 	"bytes"
