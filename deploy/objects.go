@@ -65,7 +65,7 @@ const DefaultCPU = "300m"
 const (
 	memoryRequest  = "128Mi"
 	memoryLimit    = "512Mi"
-	softMemory     = "224MiB" // GOMEMLIMIT: above it, garbage is collected more often instead of using more memory
+	softMemory     = "224MiB" // GOMEMLIMIT: above it, garbage is collected more often instead of using more memory; a run that needs more raises it
 	storageRequest = "256Mi"
 
 	// What finished stays for an hour, so that its log can still be read.
@@ -75,6 +75,9 @@ const (
 
 	user = 65532 // "nonroot" of distroless images; the image has no passwd file to look it up in
 )
+
+// MostMemory is up to how many bytes the agent may use, all told, below the container's limit of 512 MiB.
+const MostMemory = 450 << 20
 
 // A Config says how a run looks in the cluster.
 type Config struct {

@@ -119,7 +119,7 @@ func observers(terminal *screen, shown *page, rec *recording) (all []Observer) {
 	if shown != nil {
 		all = append(all, newQueued(shown, 0))
 	}
-	return append(all, terminal)
+	return append(all, memoryLimit{}, terminal)
 }
 
 // MeasureOn measures from this machine on a clock that has started, into dir, which is there.

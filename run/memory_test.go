@@ -1,0 +1,23 @@
+package run
+
+import (
+	"testing"
+
+	"lapse/deploy"
+)
+
+func TestTheMemoryLimitRisesBeforeItCostsCPU(t *testing.T) {
+	const mib = 1 << 20
+	for _, test := range []struct{ limit, alive, want int64 }{
+		{224 * mib, 100 * mib, 224 * mib},
+		{224 * mib, 168 * mib, 224 * mib},
+		{224 * mib, 169 * mib, 336 * mib},
+		{224 * mib, 300 * mib, deploy.MostMemory}, // at once, as far as it may
+		{deploy.MostMemory, 500 * mib, deploy.MostMemory},
+		{600 * mib, 500 * mib, 600 * mib}, // a limit that somebody has set higher
+	} {
+		if got := softLimit(test.limit, test.alive); got != test.want {
+			t.Errorf("limit %d MiB, %d MiB alive: %d MiB, want %d", test.limit/mib, test.alive/mib, got/mib, test.want/mib)
+		}
+	}
+}
