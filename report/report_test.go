@@ -286,7 +286,7 @@ func TestEachIncidentIsToldOnce(t *testing.T) {
 	for format, formatted := range map[string]Options{"table": screens["120"], "markdown": {}, "junit": {}} {
 		for sample, times := range map[string]map[string]int{
 			"many":    {"still routed to web-5c9d7f-x2kzq for 71 ms": 1, "keep serving for at least 0.2 s": 1},
-			"rollout": {"x2kzq for 71 ms": 1, "x2kzq for 73 ms": 0, "best measured of 8 windows": 1, "no rule fits: 3 changes": 1, "keep serving ≥ 1.2 s": 1, "320/640 failed": 1},
+			"rollout": {"x2kzq for 71 ms": 1, "x2kzq for 73 ms": 0, "best measured of 8 windows": 1, "no known cause matches: 3 changes": 1, "keep serving ≥ 1.2 s": 1, "320/640 failed": 1},
 		} {
 			out := string(render(t, format, sample, formatted))
 			for text, want := range times {

@@ -261,7 +261,7 @@ func rollout() *model.Timeline {
 		case 1, 3:
 			w.Causes[0].Text = first.Causes[0].Text
 		case 4:
-			w.Causes = []model.Cause{{Rule: "unexplained", Confidence: model.Low, Text: "no rule fits: 3 changes near its onset", Rivals: []string{}, Evidence: []model.Evidence{}}}
+			w.Causes = []model.Cause{{Rule: "unexplained", Confidence: model.Low, Text: "no known cause matches: 3 changes within 2 s of its onset", Rivals: []string{}, Evidence: []model.Evidence{}}}
 		case 7, 8:
 			w.Downtime = model.Length{Min: ms, Max: 2 * ms} // the least: they are not told in full
 		}

@@ -18,5 +18,7 @@ type Case struct {
 	*index
 	Window *model.Window
 
-	rejected []Sign // why each rule that was asked does not apply
+	rejected  []Sign // why each rule that was asked does not apply
+	partly    bool   // one applies, but not to most of the failures
+	unmatched int    // then: the failures that none explains
 }

@@ -1,11 +1,6 @@
 package causes
 
-import (
-	"fmt"
-	"strings"
-
-	"lapse/correlate/model"
-)
+import "lapse/correlate/model"
 
 // Explain fills the errors and causes of the run's windows, also of those that are not final.
 func Explain(s *Input) {
@@ -42,12 +37,9 @@ func causesOf(c *Case) []model.Cause {
 	if len(found) > 0 && 2*least <= c.Window.Failed {
 		return rank(found)
 	}
+	c.partly, c.unmatched = len(found) > 0, least
 	f := unexplained.find(c)
-	rest := f.cause(unexplained.Name)
-	if len(found) > 0 {
-		rest.Text = fmt.Sprintf("no rule fits %d of %d failures%s", least, c.Window.Failed, strings.TrimPrefix(rest.Text, "no rule fits"))
-	}
-	return append([]model.Cause{rest}, rank(found)...)
+	return append([]model.Cause{f.cause(unexplained.Name)}, rank(found)...)
 }
 
 // unexplainedFailures are those that the cause which explains most cannot have made.

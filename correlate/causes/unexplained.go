@@ -36,15 +36,19 @@ func testUnexplained(c *Case) Finding {
 	v, w := c.index, c.Window
 	alike := failedAlike(v, w)
 	f := Finding{Against: c.rejected}
+	unmatched := "no known cause matches"
+	if c.partly {
+		unmatched += fmt.Sprintf(" %d of %d failures", c.unmatched, w.Failed)
+	}
 	if onset := v.onset(w); onset.Latest-onset.Earliest > nearBy {
-		f.Text = "no known cause matches, and its onset is not known to within " + quantity.Span(nearBy)
+		f.Text = unmatched + ", and its onset is not known to within " + quantity.Span(nearBy)
 		f.For = context(append(alike.evidence, nearEnd(v, w, 0)...)...)
 		return f
 	}
 	near, more := nearOnset(v, w, alike.uids)
-	f.Text = "no known cause matches, and nothing changed within " + quantity.Span(nearBy) + " of its onset"
+	f.Text = unmatched + ", and nothing changed within " + quantity.Span(nearBy) + " of its onset"
 	if len(near) > 0 {
-		f.Text = fmt.Sprintf("no known cause matches: %s within %s of its onset", quantity.Count(len(near)+more, "change"), quantity.Span(nearBy))
+		f.Text = fmt.Sprintf("%s: %s within %s of its onset", unmatched, quantity.Count(len(near)+more, "change"), quantity.Span(nearBy))
 	}
 	f.For = context(append(append(alike.evidence, near...), nearEnd(v, w, w.Start.Latest+nearBy)...)...)
 	return f

@@ -32,7 +32,7 @@ type Direction string
 const (
 	Less    Direction = "less"
 	More    Direction = "more"
-	Unclear Direction = "unclear" // no change that the error bars could show
+	Unclear Direction = "unclear" // no significant change: the bounds overlap
 )
 
 // What is compared of a target.
