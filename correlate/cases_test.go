@@ -1,6 +1,7 @@
 package correlate
 
 import (
+	stdcmp "cmp"
 	"flag"
 	"fmt"
 	"iter"
@@ -43,7 +44,8 @@ var update = flag.Bool("update", false, "rewrite the expectations in testdata/*.
 //	failed>0
 //
 // A word that begins with @ is a port: "new @metrics: …", "direct web-1 @metrics: …", "9.96s endpoint web-1 @metrics …". IPv6
-// addresses are of the Pods of "direct6 web-1: …" and of events with family=6.
+// addresses are of the Pods of "direct6 web-1: …" and of events with family=6. The prober is on node3, and the n-th Pod that is named on
+// noden, unless a section "nodes" says otherwise: "web-2 node1".
 //
 // The rest is what Lapse makes of it, written by go test -run TestCases -update, to be reviewed.
 func TestCases(t *testing.T) {
@@ -118,6 +120,10 @@ func judgeCase(t *testing.T, archive *txtar.Archive) *model.Timeline {
 func readCase(t *testing.T, archive *txtar.Archive) *caseRun {
 	t.Helper()
 	c := newCase()
+	for _, line := range lines(section(archive, "nodes")) {
+		pod, node, _ := strings.Cut(line, " ")
+		c.nodes[pod] = node
+	}
 	for _, line := range lines(section(archive, "requests")) {
 		c.do(t, line, c.requestLine)
 	}
@@ -218,7 +224,8 @@ func setSections(archive *txtar.Archive, sections map[string]string) {
 type caseRun struct {
 	streams []*stream
 	events  []timeline.Event
-	pods    map[string]int // by name, numbered from 1 as they are mentioned
+	pods    map[string]int    // by name, numbered from 1 as they are mentioned
+	nodes   map[string]string // by name of the Pod, where it is not on the node of its number
 	end     time.Duration
 }
 
@@ -237,7 +244,7 @@ type spell struct {
 
 const caseTimeout = 800 * time.Millisecond
 
-func newCase() *caseRun { return &caseRun{pods: map[string]int{}} }
+func newCase() *caseRun { return &caseRun{pods: map[string]int{}, nodes: map[string]string{}} }
 
 // do hands a line to its parser, which may give up with a panic.
 func (c *caseRun) do(t *testing.T, line string, parse func(string)) {
@@ -343,7 +350,10 @@ func (c *caseRun) addr(pod string, six bool) netip.Addr {
 	}
 	return netip.AddrFrom4([4]byte{10, 0, 0, byte(c.number(pod))})
 }
-func (c *caseRun) node(pod string) string { return fmt.Sprintf("node%d", c.number(pod)) }
+
+func (c *caseRun) node(pod string) string {
+	return stdcmp.Or(c.nodes[pod], fmt.Sprintf("node%d", c.number(pod)))
+}
 
 // eventLine reads "TIME KIND OBJECT [[FROM] ->] [TO] [key=value…] [: DETAIL]".
 func (c *caseRun) eventLine(line string) {

@@ -3,6 +3,7 @@ package causes
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"lapse/correlate/model"
@@ -13,6 +14,18 @@ import (
 
 // mostNamed is how many Pods a sentence names.
 const mostNamed = 6
+
+// namedOf lists names: "a", "a, b and c", "a, b and 4 more".
+func namedOf(names []string) string {
+	const most = 3
+	if len(names) > most {
+		names = append(names[:most-1:most-1], fmt.Sprintf("%d more", len(names)-most+1))
+	}
+	if len(names) == 1 {
+		return names[0]
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+}
 
 // moment is for how long after a Pod stopped listening the connections it had accepted may be reset.
 const moment = 100 * time.Millisecond

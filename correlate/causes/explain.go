@@ -1,6 +1,10 @@
 package causes
 
-import "lapse/correlate/model"
+import (
+	"strings"
+
+	"lapse/correlate/model"
+)
 
 // Explain fills the errors and causes of the run's windows, also of those that are not final.
 func Explain(s *Input) {
@@ -26,12 +30,22 @@ func (v *index) errorsOf(w *model.Window) (texts []model.ErrorText) {
 // applies, or none explains most of the failures, the window is unexplained.
 func causesOf(c *Case) []model.Cause {
 	var found []model.Cause
+	var why []string // each reason once
+	named := map[string][]string{}
 	for i := range rules {
-		if f := rules[i].find(c); f.applies() {
+		f := rules[i].find(c)
+		if f.applies() {
 			found = append(found, f.cause(rules[i].Name))
-		} else {
-			c.rejected = append(c.rejected, doubt(Context, rules[i].Name+": "+f.whyNot()))
+			continue
 		}
+		not := f.whyNot()
+		if named[not] == nil {
+			why = append(why, not)
+		}
+		named[not] = append(named[not], rules[i].Name)
+	}
+	for _, not := range why {
+		c.rejected = append(c.rejected, doubt(Context, strings.Join(named[not], ", ")+": "+not))
 	}
 	least := unexplainedFailures(c.Window, found)
 	if len(found) > 0 && 2*least <= c.Window.Failed {

@@ -17,18 +17,19 @@ import (
 // windows and events, and is judged several times per second while it goes on.
 type index struct {
 	*Input
-	targets  map[string]*model.Target   // by name
-	direct   map[string][]*model.Target // the direct ones, by the UID of their Pod
-	failures map[string][]model.Failure // by target, by Sent
-	changes  []*model.Event             // what can have had an effect on traffic, by Seen; without what the first list found
-	widest   time.Duration
-	stalls   []*model.Event
-	lanes    []*model.Event
-	gaps     []*model.Event
-	errors   []*model.Event
-	services map[frontend]*service
-	races    map[*model.Window]race
-	episodes map[*model.Window]*episode
+	targets   map[string]*model.Target   // by name
+	direct    map[string][]*model.Target // the direct ones, by the UID of their Pod
+	failures  map[string][]model.Failure // by target, by Sent
+	changes   []*model.Event             // what can have had an effect on traffic, by Seen; without what the first list found
+	widest    time.Duration
+	stalls    []*model.Event
+	lanes     []*model.Event
+	gaps      []*model.Event
+	errors    []*model.Event
+	services  map[frontend]*service
+	races     map[*model.Window]race
+	episodes  map[*model.Window]*episode
+	suspected map[*model.Window][]suspect
 }
 
 // A frontend is what a judged target sends to: one port of a Service at one of its addresses. A bare URL has no Service.
@@ -79,11 +80,12 @@ type service struct {
 	ready     []readyCount   // how many endpoints were ready
 	empty     []emptySpan    // when there was no endpoint to route to
 	longest   *longestLag    // nil until asked for
+	outages   []suspect      // of its Pods at their own addresses; nil until asked for
 }
 
 func newIndex(s *Input) *index {
 	v := &index{
-		Input: s, services: map[frontend]*service{}, races: map[*model.Window]race{}, episodes: map[*model.Window]*episode{},
+		Input: s, services: map[frontend]*service{}, races: map[*model.Window]race{}, episodes: map[*model.Window]*episode{}, suspected: map[*model.Window][]suspect{},
 		targets: map[string]*model.Target{}, direct: map[string][]*model.Target{}, failures: map[string][]model.Failure{},
 	}
 	for i := range s.Run.Targets {

@@ -129,20 +129,13 @@ func stopText(v *index, w *model.Window, s *podStop) string {
 	return fmt.Sprintf("%s still routed to %s for %s after it had stopped", v.from(w), s.pod.Name, s.about())
 }
 
-// named names Pods: "a", "a, b and c", "a, b and 4 more".
+// named names Pods.
 func named(stops []*podStop) string {
-	const most = 3
 	var names []string
 	for _, s := range stops {
 		names = append(names, s.pod.Name)
 	}
-	if len(names) > most {
-		names = append(names[:most-1:most-1], fmt.Sprintf("%d more", len(names)-most+1))
-	}
-	if len(names) == 1 {
-		return names[0]
-	}
-	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+	return namedOf(names)
 }
 
 // peers is how many endpoints were ready before the first of these Pods left; 0 if the watch did not tell.
@@ -293,14 +286,6 @@ func (r *race) leastPeers(s *service) int {
 		}
 	}
 	return max(1, least)
-}
-
-// exceeds reports whether more failed than chance allows at this probability: more than three
-// standard deviations above the mean. Fewer is no contradiction, for a window also holds the good
-// requests between two of its runs of failures.
-func exceeds(failed, sent int, p float64) bool {
-	mean := float64(sent) * p
-	return float64(failed) > mean+3*math.Sqrt(mean*(1-p))+1
 }
 
 // raceFix says how long to keep serving: the longest time any route was seen to outlive a Pod of

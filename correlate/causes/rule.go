@@ -5,8 +5,14 @@ package causes
 // rules lists every rule. Where two are equally confident the upper one is named first.
 var rules = []Rule{
 	proberFault,
+	proberIsolated,
 	noReadyEndpoint,
+	dnsPath,
+	nodeUnreachable,
 	routeOutlivesPod,
+	startupRace,
+	notYetReachable,
+	podHung,
 	pinnedConnection,
 }
 

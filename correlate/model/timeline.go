@@ -274,9 +274,12 @@ type Cause struct {
 // RouteLag is the name of a [Measure]: how long the routes of a node led to a Pod after it had stopped.
 const RouteLag = "route-lag"
 
+// ReadyEarly is the name of a [Measure]: for how long a Pod's endpoint was ready before the Pod answered at its own address.
+const ReadyEarly = "ready-early"
+
 // A Measure is a number with a name and bounds.
 type Measure struct {
-	Name   string `json:"name"`          // "route-lag"
+	Name   string `json:"name"`          // "route-lag", "ready-early"
 	Object string `json:"object"`        // the name of the Pod it is about
 	Node   string `json:"node,omitzero"` // the node whose routes they are: the prober's
 	Length Length `json:"length"`        // proven to be at least Min, and at most Max

@@ -653,7 +653,7 @@ export interface Evidence {
  */
 export interface Measure {
   /**
-   * "route-lag"
+   * "route-lag", "ready-early"
    */
   name: string;
   /**

@@ -1,0 +1,89 @@
+package causes
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/timeline"
+)
+
+// dns-path: requests fail because the name of the Service cannot be looked up. What goes to addresses is well.
+//
+//	svc by name  ok ok d d d d d ok ok
+//	direct       ok ok ok ok ok ok ok      by address
+
+var dnsPath = Rule{
+	Name: "dns-path",
+	Doc:  "The target's name could not be looked up. Its addresses were well.",
+	Looks: `All failures are of class dns. The Pods answer at their own addresses, and persistent connections, which need no look-up, go on. Look at CoreDNS, at
+what runs between it and the prober's node, and at its own rollouts.`,
+	Fix:  "Run two replicas or more of the cluster's DNS server on different nodes, let it end gracefully (lameduck), or cache on each node (NodeLocal DNSCache).",
+	Test: testDNSPath,
+}
+
+func testDNSPath(c *Case) Finding {
+	v, w := c.index, c.Window
+	n := some(w.Classes, timeline.DNS)
+	switch {
+	case w.Kind == model.Slow:
+		return no("requests were answered, only late")
+	case n == 0:
+		return no("every look-up was answered")
+	}
+	name := lookedUp(v.target(w).URL)
+	f := Finding{
+		Text: fmt.Sprintf("%s of %s failed for %s", quantity.Count(n, "look-up"), name, quantity.Length(w.Length, w.Open != model.Open{})),
+		Fix: fmt.Sprintf("look at the cluster's DNS server %s: run ≥ 2 replicas of it on different nodes, with lameduck when they end, or a DNS cache on each node",
+			quantity.Between(w.Span())),
+		For: []Sign{{model.Evidence{Target: w.Target, At: &w.Start, Text: "look-ups of " + name + " began to fail" + firstText(w)}, Watched}},
+	}
+	byAddress(v, w, &f)
+	f.explains(w, n)
+	return f
+}
+
+func firstText(w *model.Window) string {
+	for _, e := range w.Errors {
+		if e.Class == timeline.DNS.String() {
+			return ": " + e.Text
+		}
+	}
+	return ""
+}
+
+// lookedUp is the name in a URL.
+func lookedUp(address string) string {
+	if u, err := url.Parse(address); err == nil && u.Hostname() != "" && net.ParseIP(u.Hostname()) == nil {
+		return u.Hostname()
+	}
+	return "the target's name"
+}
+
+// byAddress asks what needs no look-up. Was it well on other nodes, then the network was; did it fail as well, then more was wrong than DNS.
+func byAddress(v *index, w *model.Window, f *Finding) {
+	var well, near, failed []*model.Pod
+	for _, p := range v.healthyOthers(w) {
+		switch trouble := v.outageNear(v.directName(w, p), w.Span()); {
+		case trouble != nil && trouble.Length.Max > w.Length.Min/10:
+			failed = append(failed, p)
+		case p.Node != "" && p.Node == v.target(w).Node:
+			near = append(near, p)
+		default:
+			well = append(well, p)
+		}
+	}
+	if len(failed) > 0 {
+		f.against(doubt(Watched, "what goes straight to the address of "+namedPods(failed)+" failed as well: more was wrong than look-ups"))
+	}
+	switch {
+	case len(well) > 0:
+		f.For = append(f.For, Sign{model.Evidence{Target: v.directName(w, well[0]), Text: "what goes straight to the address of " + namedPods(well) + " was answered"}, Measured})
+	case len(near) > 0:
+		f.missing(doubt(Measured, "only Pods on the prober's own node were asked by address: the network of that node fits as well"))
+	case len(failed) == 0:
+		f.missing(doubt(Measured, "nothing was sent to an address meanwhile: the prober's network fits as well"))
+	}
+}

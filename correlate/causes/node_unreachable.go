@@ -1,0 +1,117 @@
+package causes
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/timeline"
+)
+
+// node-unreachable: a node is dead, or cut off. Its Pods are ready for as long as nobody has noticed: the node controller waits for 40 to 50 s
+// without a sign of the node's kubelet before it calls the node unknown and takes its endpoints out.
+//
+//	svc            ok t ok t t ok …               timeouts, at the share of the node's endpoints
+//	direct node2   ok t t  t t …                  every Pod on that node
+//	direct node1   ok ok ok ok …
+//	node2          . . . . . . . . . NotReady      40 s later
+
+var nodeUnreachable = Rule{
+	Name: "node-unreachable",
+	Doc:  "A node died or was cut off, and the Service went on routing to the Pods on it.",
+	Looks: `Connections to all Pods on one node time out or are unreachable, also to their own addresses; Pods on other nodes answer. 40 to 50 s later
+Kubernetes calls the node unknown and takes its endpoints out, which ends the window.`,
+	Fix:   "Spread replicas over nodes, and give clients short connect timeouts and a retry. Kubernetes' own detection is set by node-monitor-grace-period.",
+	Needs: []Need{podsWatched},
+	Test:  testNodeUnreachable,
+}
+
+func testNodeUnreachable(c *Case) Finding {
+	v, w := c.index, c.Window
+	if w.Kind == model.Slow {
+		return no("requests were answered, only late")
+	}
+	silent, answering := v.nodesOf(w)
+	elsewhere := slices.DeleteFunc(slices.Sorted(maps.Keys(answering)), func(node string) bool { return node == v.target(w).Node })
+	switch {
+	case len(silent) == 0:
+		return no("on no node were all Pods unreachable at their own addresses")
+	case len(answering) == 0:
+		return no("no Pod on another node answered at its own address meanwhile")
+	case len(silent) > 1:
+		return no("Pods on several nodes were unreachable at their own addresses: " + strings.Join(slices.Sorted(maps.Keys(silent)), ", "))
+	}
+	node := slices.Collect(maps.Keys(silent))[0]
+	cut := silent[node]
+	f := Finding{Fix: nodeFix(w, node)}
+	for _, s := range cut[:min(len(cut), mostNamed)] {
+		f.For = append(f.For, Sign{model.Evidence{Target: s.target, At: &s.outage.Start, Text: fmt.Sprintf("%s on %s failed at its own address: %s", s.pod.Name, node, quantity.ClassCounts(s.outage.Classes))}, Watched})
+	}
+	f.For = append(f.For, context(model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)})...)
+	f.For = append(f.For, context(v.othersAnswered(w, cut)...)...)
+	noticed := v.nodeNotReady(w, node)
+	switch {
+	case noticed != nil:
+		f.For = append(f.For, Sign{model.Evidence{Event: noticed.ID, At: &noticed.At, Text: fmt.Sprintf("%s turned %s → %s", node, cmp.Or(noticed.From, "ready"), noticed.To)}, Watched})
+	case len(suspectPods(cut)) == 1:
+		f.missing(doubt(Measured, "it is the only Pod on "+node+", and nothing was seen of the node itself: the Pod's own network fits as well"))
+	}
+	if len(elsewhere) == 0 {
+		f.against(doubt(Close, "no Pod on a third node was asked: that the prober's own node was cut off fits as well"))
+	}
+	v.moreThanTheirShare(w, len(suspectPods(cut)), &f)
+	f.explains(w, v.madeBy(w, cut))
+	f.Text = nodeText(w, node, cut, noticed)
+	return f
+}
+
+// nodesOf are the nodes of which all ready Pods were unreachable at their own addresses when the window began, with these, and the nodes
+// of which at least one went on answering.
+func (v *index) nodesOf(w *model.Window) (silent map[string][]suspect, answering map[string]bool) {
+	silent, answering = map[string][]suspect{}, map[string]bool{}
+	if some(w.Classes, timeline.TimeoutConnect, timeline.Unreachable, timeline.DNS, timeline.NoSlot) == 0 {
+		return silent, answering
+	}
+	of := map[string]suspect{}
+	for _, s := range v.suspects(w) {
+		if !answersBadly(s.outage) && s.outage.Span().Overlaps(v.onset(w)) {
+			of[s.pod.UID] = s
+		}
+	}
+	for _, p := range v.healthyOthers(w) {
+		if s, cut := of[p.UID]; cut {
+			silent[p.Node] = append(silent[p.Node], s)
+		} else if v.outageNear(v.directName(w, p), v.onset(w)) == nil {
+			answering[p.Node] = true
+		}
+	}
+	maps.DeleteFunc(silent, func(node string, _ []suspect) bool { return node == "" || answering[node] })
+	return silent, answering
+}
+
+// nodeNotReady is that the node was found not to be ready after the window had begun, nil if it was not.
+func (v *index) nodeNotReady(w *model.Window, node string) *model.Event {
+	for _, e := range v.changes {
+		if e.Kind == timeline.NodeReady && e.Object != nil && e.Object.Name == node && e.To != "true" && e.At.Latest >= w.Start.Earliest && e.At.Earliest <= w.End.Latest {
+			return e
+		}
+	}
+	return nil
+}
+
+func nodeText(w *model.Window, node string, cut []suspect, noticed *model.Event) string {
+	text := fmt.Sprintf("%s could not be reached: %s on it stopped answering", node, namedPods(suspectPods(cut)))
+	if noticed != nil {
+		text += ", and Kubernetes noticed after " + quantity.Length(length(w.Start, noticed.At), false)
+	}
+	return text
+}
+
+func nodeFix(w *model.Window, node string) string {
+	return fmt.Sprintf("find out what became of %s or its network; Kubernetes takes a lost node's endpoints out after 40 to 50 s (node-monitor-grace-period), here requests failed for %s: spread replicas over ≥ 3 nodes, and give clients a short connect timeout and a retry",
+		node, quantity.Length(w.Length, w.Open != model.Open{}))
+}

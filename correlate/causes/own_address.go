@@ -1,0 +1,227 @@
+package causes
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"lapse/correlate/cluster"
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/timeline"
+)
+
+// This file is what several rules ask of Pods that failed at their own addresses while requests were routed to them.
+
+// A suspect is a Pod that failed at its own address while its endpoint was ready. It was not ending.
+type suspect struct {
+	pod    *model.Pod
+	target string        // of its own address
+	outage *model.Window // of that target
+	from   time.Duration // requests can have been routed to it while it failed from then
+	until  time.Duration // until then
+}
+
+// suspects are the Pods behind a window that failed at their own addresses during it, one for each outage. The prober's own trouble is none.
+func (v *index) suspects(w *model.Window) []suspect {
+	if known, ok := v.suspected[w]; ok {
+		return known
+	}
+	var found []suspect
+	for _, s := range v.ownOutages(w) {
+		if s.outage.Span().Overlaps(w.Span()) {
+			found = append(found, s)
+		}
+	}
+	v.suspected[w] = found
+	return found
+}
+
+// suspectsThat are those of which is holds.
+func (v *index) suspectsThat(w *model.Window, is func(suspect) bool) []suspect {
+	var found []suspect
+	for _, s := range v.suspects(w) {
+		if is(s) {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// ownOutages are all of the Pods behind the window's Service.
+func (v *index) ownOutages(w *model.Window) []suspect {
+	svc := v.service(w)
+	if svc.outages != nil {
+		return svc.outages
+	}
+	svc.outages = []suspect{}
+	for _, p := range svc.pods {
+		for _, t := range v.directOf(w, p) {
+			for i := range v.Outages[t.Name] {
+				u := &v.Outages[t.Name][i]
+				if u.Kind == model.Slow || p.TerminatingBy(u.Start.Latest) || !routedTo(p, u.Start.Latest, u.End.Earliest) || v.proberMade(t, u) {
+					continue
+				}
+				s := suspect{pod: p, target: t.Name, outage: u, from: u.Start.Earliest, until: u.End.Latest}
+				if p.EndpointReady != nil {
+					s.from = max(s.from, p.EndpointReady.Earliest)
+				}
+				svc.outages = append(svc.outages, s)
+			}
+		}
+	}
+	return svc.outages
+}
+
+// routedTo reports whether the Pod's endpoint was ready at some time between two instants, as far as its lane and the watch tell.
+func routedTo(p *model.Pod, from, to time.Duration) bool {
+	if p.ReadyWithin(from, to) {
+		return true
+	}
+	return p.EndpointReady != nil && p.EndpointReady.Earliest <= to && (p.EndpointNotReady == nil || p.EndpointNotReady.Latest >= from || p.EndpointNotReady.Latest < p.EndpointReady.Earliest)
+}
+
+// proberMade reports whether the outage of a target is no longer than what a standstill of its prober, or trouble of the control target,
+// can have made of good answers.
+func (v *index) proberMade(t *model.Target, u *model.Window) bool {
+	if some(u.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.NoSlot) == 0 {
+		return false
+	}
+	made := func(unwell time.Duration) bool { return u.Length.Min <= unwell+v.Run.Run.Timeout }
+	for _, e := range v.stalls {
+		stall := e.At.Latest - e.At.Earliest
+		if (e.Source == "" || e.Source == t.Source) && e.At.Overlaps(u.Span()) && stall >= v.Run.Run.Timeout/2 && made(stall) {
+			return true
+		}
+	}
+	for i := range v.Run.Targets {
+		control := &v.Run.Targets[i]
+		if control.Kind != timeline.Control || control.Source != t.Source {
+			continue
+		}
+		if trouble := v.outageNear(control.Name, u.Span()); trouble != nil && made(trouble.Length.Max) {
+			return true
+		}
+	}
+	return false
+}
+
+// youngSuspects are those that had not answered at their own addresses before their endpoints were ready.
+func (v *index) youngSuspects(w *model.Window) []suspect {
+	return v.suspectsThat(w, func(s suspect) bool {
+		ready := s.pod.EndpointReady
+		if ready == nil || s.outage.End.Latest <= ready.Latest {
+			return false
+		}
+		first := v.probe(w, s.pod).firstOK
+		return first == nil || *first >= s.outage.End.Earliest
+	})
+}
+
+// answersBadly reports whether an address was there and answered, if badly: no packet to it was lost.
+func answersBadly(u *model.Window) bool {
+	return 2*some(u.Classes, timeline.TimeoutConnect, timeline.Unreachable) < u.Failed
+}
+
+// early is for how long the Pod's endpoint was ready before the Pod answered.
+func early(s suspect) model.Length { return length(*s.pod.EndpointReady, s.outage.End) }
+
+// madeBy counts the failures of a window that the suspects can have made: each failed as one of their own addresses did, at a time when
+// requests were routed to it.
+func (v *index) madeBy(w *model.Window, suspects []suspect) int {
+	n := 0
+	own := v.failuresOf(w)
+	for i := range own {
+		for _, s := range suspects {
+			if s.canHaveMade(&own[i]) {
+				n++
+				break
+			}
+		}
+	}
+	if n > 0 {
+		n += max(0, w.Failed-len(own)) // beyond the cap of the list
+	}
+	return n
+}
+
+func (s *suspect) canHaveMade(f *model.Failure) bool {
+	alike := s.outage.Classes[f.Class.String()] > 0 || f.Class == timeline.NoSlot && some(s.outage.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse) > 0
+	return alike && f.Earliest() <= s.until && arrived(f) >= s.from
+}
+
+// accuse completes a finding that names suspects: what their own addresses say, how many of the failures they can have made, and what the
+// other Pods' addresses say. The text and the fix are the rule's.
+func (v *index) accuse(w *model.Window, suspects []suspect, f *Finding) {
+	for i := range suspects[:min(len(suspects), mostNamed)] {
+		s := &suspects[i]
+		f.For = append(f.For, Sign{model.Evidence{Target: s.target, At: &s.outage.Start,
+			Text: fmt.Sprintf("%s failed at its own address: %s", s.pod.Name, quantity.ClassCounts(s.outage.Classes))}, Measured})
+	}
+	f.For = append(f.For, Sign{model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)}, Watched})
+	f.For = append(f.For, context(v.othersAnswered(w, suspects)...)...)
+	v.moreThanTheirShare(w, len(suspectPods(suspects)), f)
+	f.explains(w, v.madeBy(w, suspects))
+}
+
+// suspectPods are the Pods of suspects, each once.
+func suspectPods(suspects []suspect) []*model.Pod {
+	var pods []*model.Pod
+	seen := map[string]bool{}
+	for _, s := range suspects {
+		if !seen[s.pod.UID] {
+			seen[s.pod.UID] = true
+			pods = append(pods, s.pod)
+		}
+	}
+	return pods
+}
+
+// othersAnswered is that the other Pods answered at their own addresses all the time.
+func (v *index) othersAnswered(w *model.Window, suspects []suspect) []model.Evidence {
+	accused := map[string]bool{}
+	for _, s := range suspects {
+		accused[s.pod.UID] = true
+	}
+	var clean []model.Evidence
+	for _, p := range v.healthyOthers(w) {
+		if name := v.directName(w, p); !accused[p.UID] && v.outageNear(name, w.Span()) == nil {
+			clean = append(clean, model.Evidence{Target: name, Text: p.Name + " went on answering at its own address"})
+		}
+	}
+	if len(clean) > 3 {
+		return []model.Evidence{{Text: fmt.Sprintf("%d other Pods went on answering at their own addresses", len(clean))}}
+	}
+	return clean
+}
+
+// moreThanTheirShare has a doubt if more failed than the share that n Pods had of the endpoints.
+func (v *index) moreThanTheirShare(w *model.Window, n int, f *Finding) {
+	if v.target(w).Kind != timeline.New || v.laneOff("endpointslice", w) {
+		return
+	}
+	least := v.service(w).leastReady(w.Start.Earliest-cluster.WatchLag, w.End.Latest)
+	if least == math.MaxInt {
+		least = v.service(w).mostReady(w.Start.Earliest, w.End.Latest)
+	}
+	if least > 0 && exceeds(w.Failed, w.Sent, min(1, float64(n)/float64(least))) {
+		f.against(doubt(Close, fmt.Sprintf("%d of %d requests failed: more than the share of %s of %d", w.Failed, w.Sent, quantity.Count(n, "endpoint"), least)))
+	}
+}
+
+// exceeds reports whether more failed than chance allows at this probability: more than three
+// standard deviations above the mean. Fewer is no contradiction, for a window also holds the good
+// requests between two of its runs of failures.
+func exceeds(failed, sent int, p float64) bool {
+	mean := float64(sent) * p
+	return float64(failed) > mean+3*math.Sqrt(mean*(1-p))+1
+}
+
+// namedPods names Pods: "a", "a, b and c", "a, b and 4 more".
+func namedPods(pods []*model.Pod) string {
+	names := make([]string, len(pods))
+	for i, p := range pods {
+		names[i] = p.Name
+	}
+	return namedOf(names)
+}

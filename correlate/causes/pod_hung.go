@@ -1,0 +1,74 @@
+package causes
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/timeline"
+)
+
+// pod-hung: a Pod accepts connections and does not answer: its process is stopped, or waits for something. The kernel accepts for it, so
+// that connections are made and only answers fail to come.
+//
+//	svc     ok ok ok t ok t ok ok t ok ok ok      timeout_response, at the Pod's share
+//	direct  ok ok ok t t  t t  t  t ok ok ok
+
+var podHung = Rule{
+	Name: "pod-hung",
+	Doc:  "A Pod that was ready accepted connections and did not answer.",
+	Looks: `Requests time out after they have been connected (timeout_response), about one in N, and so they do at the Pod's own address. Nothing changed in the
+cluster: the Pod was ready, and it did not exit. Its readiness probe may take it out of the endpoints after a while.`,
+	Fix:   "Find out what the process waited for. A readiness probe with a short period and timeout takes a Pod that hangs out of the endpoints.",
+	Needs: []Need{podsWatched},
+	Test:  testPodHung,
+}
+
+func testPodHung(c *Case) Finding {
+	v, w := c.index, c.Window
+	if w.Kind == model.Slow {
+		return no("requests were answered, only late")
+	}
+	hung := v.suspectsThat(w, func(s suspect) bool { return hangs(s.outage) })
+	if len(hung) == 0 {
+		return no("no Pod that was ready accepted connections at its own address and did not answer")
+	}
+	worst := slices.MaxFunc(hung, func(a, b suspect) int { return cmp.Compare(a.outage.Length.Max, b.outage.Length.Max) })
+	f := Finding{Text: hungText(hung, worst), Fix: hungFix(worst)}
+	v.accuse(w, hung, &f)
+	for _, s := range hung {
+		p := s.pod
+		if at := p.EndpointNotReady; at != nil && at.Latest >= s.outage.Start.Earliest && at.Earliest <= s.outage.End.Latest {
+			f.For = append(f.For, context(model.Evidence{Event: v.changeOf(p, timeline.EndpointChanged, at), At: at, Text: p.Name + " left the ready endpoints"})...)
+		}
+	}
+	return f
+}
+
+// hangs reports whether an address accepted connections and did not answer. Once nobody takes them from its queue, further ones time out.
+func hangs(u *model.Window) bool {
+	return some(u.Classes, timeline.TimeoutResponse) > 0 && only(u.Classes, timeline.TimeoutResponse, timeline.TimeoutConnect, timeline.NoSlot)
+}
+
+func hungText(hung []suspect, worst suspect) string {
+	pods := suspectPods(hung)
+	if len(pods) == 1 {
+		return fmt.Sprintf("%s accepted connections and did not answer for %s", worst.pod.Name, quantity.Length(worst.outage.Length, worst.outage.Open != model.Open{}))
+	}
+	return fmt.Sprintf("%s accepted connections and did not answer, %s for longest (%s): %s", quantity.Count(len(pods), "Pod"),
+		worst.pod.Name, quantity.Length(worst.outage.Length, worst.outage.Open != model.Open{}), namedPods(pods))
+}
+
+// noticed is how soon a readiness probe with the shortest period, its default timeout and two failures takes a Pod out.
+const noticed = 3 * time.Second
+
+func hungFix(worst suspect) string {
+	fix := fmt.Sprintf("find out what the process of %s waited for, or whether it got CPU, for %s", worst.pod.Name, quantity.Length(worst.outage.Length, worst.outage.Open != model.Open{}))
+	if worst.outage.Length.Min > noticed {
+		fix += fmt.Sprintf("; a readiness probe with periodSeconds 1, timeoutSeconds 1 and failureThreshold 2 takes it out of the endpoints after about %s", quantity.Span(noticed))
+	}
+	return fix
+}

@@ -1,0 +1,79 @@
+package causes
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/timeline"
+)
+
+// prober-isolated: the prober's node is cut off from the others. The Service is well for everybody else.
+//
+//	direct, own node     ok ok ok ok ok
+//	direct, other nodes  ok t  t  t  ok     all of them at once
+//	watches              ok .  .  .  ok     silent, where the API server is on another node
+
+var proberIsolated = Rule{
+	Name: "prober-isolated",
+	Doc:  "The prober's node was cut off from the other nodes: the Service may have been well for everybody else.",
+	Looks: `Everything that leaves the prober's node fails at once: the addresses of all Pods on other nodes, look-ups of names, often the watches. A Pod on the
+prober's own node goes on answering.`,
+	Fix:   "Look at that node's network. What failed there says nothing about clients on other nodes: measure from a second one.",
+	Needs: []Need{podsWatched},
+	Test:  testProberIsolated,
+}
+
+func testProberIsolated(c *Case) Finding {
+	v, w := c.index, c.Window
+	if w.Kind == model.Slow {
+		return no("requests were answered, only late")
+	}
+	own := v.target(w).Node
+	silent, answering := v.nodesOf(w)
+	switch {
+	case own == "" || !answering[own]:
+		return no("no Pod on the prober's own node went on answering while others did not")
+	case len(answering) > 1:
+		return no("a Pod on another node went on answering at its own address")
+	case len(silent) == 0:
+		return no("no Pod on another node failed at its own address")
+	}
+	nodes := slices.Sorted(maps.Keys(silent))
+	f := Finding{
+		Text: fmt.Sprintf("%s was cut off from the other nodes: no Pod on %s could be reached, and a Pod on %s itself went on answering", own, namedOf(nodes), own),
+		Fix: fmt.Sprintf("look at the network of %s; nothing is known of the Service as others saw it for %s: measure from ≥ 2 nodes",
+			own, quantity.Length(w.Length, w.Open != model.Open{})),
+	}
+	var cut []suspect
+	for _, node := range nodes {
+		cut = append(cut, silent[node]...)
+	}
+	for _, s := range cut[:min(len(cut), mostNamed)] {
+		f.For = append(f.For, Sign{model.Evidence{Target: s.target, At: &s.outage.Start, Text: fmt.Sprintf("%s on %s failed at its own address: %s", s.pod.Name, s.pod.Node, quantity.ClassCounts(s.outage.Classes))}, Watched})
+	}
+	f.For = append(f.For, context(v.othersAnswered(w, cut)...)...)
+	gap := v.gapBeside(w)
+	if gap != nil {
+		f.For = append(f.For, Sign{model.Evidence{Event: gap.ID, At: &gap.At, Text: "the watches were silent as well"}, Watched})
+	}
+	if only := "only one other node has Pods: that " + nodes[0] + " was cut off fits as well"; len(nodes) == 1 && gap != nil {
+		f.against(doubt(Close, only))
+	} else if len(nodes) == 1 {
+		f.against(doubt(Watched, only))
+	}
+	f.explains(w, v.madeBy(w, cut)+some(w.Classes, timeline.DNS))
+	return f
+}
+
+// gapBeside is a gap of a watch during the window, nil if there is none.
+func (v *index) gapBeside(w *model.Window) *model.Event {
+	for _, e := range v.gaps {
+		if e.At.Overlaps(w.Span()) && model.Concerns(e.Services, v.target(w).Service) {
+			return e
+		}
+	}
+	return nil
+}

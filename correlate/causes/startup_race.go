@@ -1,0 +1,82 @@
+package causes
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/timeline"
+)
+
+// startup-race: a Pod's endpoint is ready before the Pod can serve: it has no readiness probe, or one that does not ask what matters. New
+// connections that are routed to it are refused or get errors, at its share of the endpoints, until it serves.
+//
+//	endpoint  . . . . R R R R R R R R R R
+//	svc       ok ok ok ok x ok x ok ok x ok ok      from when the endpoint was added
+//	direct            x x x x x x x x x x ok ok     the young Pod itself, until its first answer
+//	others    ok ok ok ok …
+
+var startupRace = Rule{
+	Name: "startup-race",
+	Doc:  "A Pod's endpoint was ready before the Pod could serve.",
+	Looks: `A Pod is added to the endpoints, and its own address refuses connections or answers with errors until some time later. About one request in N
+fails meanwhile; the other Pods answer. It is common in rollouts of Pods without a readiness probe.`,
+	Fix:   "Add a readiness probe that asks for what clients ask. minReadySeconds does not help: it delays the rollout, not the endpoint.",
+	Needs: []Need{podsWatched, endpointSlices},
+	Test:  testStartupRace,
+}
+
+func testStartupRace(c *Case) Finding {
+	v, w := c.index, c.Window
+	if w.Kind == model.Slow {
+		return no("requests were answered, only late")
+	}
+	young := slices.DeleteFunc(v.youngSuspects(w), func(s suspect) bool { return !answersBadly(s.outage) })
+	if len(young) == 0 {
+		return no("no Pod was ready before it answered at its own address " + quantity.Between(w.Start))
+	}
+	slowest := slices.MaxFunc(young, func(a, b suspect) int { return cmp.Compare(early(a).Max, early(b).Max) })
+	f := Finding{Text: startupText(young, slowest), Fix: startupFix(slowest)}
+	for _, s := range young[:min(len(young), mostNamed)] {
+		f.For = append(f.For, context(model.Evidence{
+			Event: v.changeOf(s.pod, timeline.EndpointChanged, s.pod.EndpointReady), At: s.pod.EndpointReady, Text: s.pod.Name + " was added to the ready endpoints",
+		})...)
+		f.Measures = append(f.Measures, model.Measure{Name: model.ReadyEarly, Object: s.pod.Name, Length: early(s)})
+	}
+	v.accuse(w, young, &f)
+	for _, p := range suspectPods(young) {
+		if p.Exited != nil {
+			f.against(doubt(Watched, p.Name+" exited: it may have crashed rather than started late"))
+		}
+	}
+	return f
+}
+
+func startupText(young []suspect, slowest suspect) string {
+	pods := suspectPods(young)
+	if len(pods) == 1 {
+		return fmt.Sprintf("%s was ready for %s before it answered at its own address%s", slowest.pod.Name, quantity.Length(early(slowest), slowest.outage.Open.End), unready(slowest))
+	}
+	return fmt.Sprintf("%s were ready before they answered at their own addresses, %s for longest (%s)%s: %s", quantity.Count(len(pods), "Pod"),
+		slowest.pod.Name, quantity.Length(early(slowest), slowest.outage.Open.End), unready(slowest), namedPods(pods))
+}
+
+// unready says that only the endpoint was ready, and not the Pod.
+func unready(s suspect) string {
+	if ready := s.pod.Ready; ready != nil && ready.Earliest <= s.pod.EndpointReady.Latest {
+		return ""
+	}
+	return " (its endpoint was, the Pod itself was not: the Service may publish Pods that are not ready)"
+}
+
+// startupFix gives the time that a probe has to cover.
+func startupFix(slowest suspect) string {
+	least := quantity.Span(quantity.RoundUp(early(slowest).Max.Round(time.Millisecond)))
+	if unready(slowest) != "" {
+		return fmt.Sprintf("set publishNotReadyAddresses to false, or let clients wait: %s took up to %s to answer", slowest.pod.Name, least)
+	}
+	return fmt.Sprintf("add a readiness probe that asks for what clients ask: it would have kept %s out of the endpoints for up to %s (minReadySeconds does not: it delays the rollout, not the endpoint)", slowest.pod.Name, least)
+}
