@@ -437,7 +437,7 @@ const longestGap = cluster.WatchLag
 // unwatched is the watch gap from the last sign of the prober's process to the end of a run that broke off. Its watches ended with it, and
 // what they said last is not true for ever.
 func (t *Tracker) unwatched() (timeline.Event, bool) {
-	watching := func(e timeline.Event) bool { return cluster.WatchedKind(e.Kind) != "" || e.Kind == timeline.WatchLane }
+	watching := func(e timeline.Event) bool { return cluster.WatchedKind(&e) != "" || e.Kind == timeline.WatchLane }
 	_, lastSign := t.come()
 	if t.ended == nil || !fromWorkstation(*t.ended) || t.end()-lastSign <= longestGap || !slices.ContainsFunc(t.events, watching) {
 		return timeline.Event{}, false

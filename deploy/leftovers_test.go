@@ -166,7 +166,7 @@ func TestARunDoesWithTheRightsThatAreAskedFor(t *testing.T) {
 			}
 			right := Right{Verb: action.GetVerb(), Group: action.GetResource().Group, Resource: action.GetResource().Resource, Subresource: action.GetSubresource()}
 			for _, granted := range neededRights(need) {
-				granted.For, granted.Cluster = "", false
+				granted.For, granted.Cluster, granted.Lane = "", false, ""
 				if granted == right {
 					return false, nil, nil
 				}

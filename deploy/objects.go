@@ -112,6 +112,7 @@ type Config struct {
 	EchoFrom    string
 
 	NodesAccess bool              // also let the agent read nodes; needs a ClusterRole
+	Unread      []string          // resources of the namespace that the agent may not read, of those that it can do without
 	Labels      map[string]string // further labels for every object
 
 	// NoStorageRequest leaves out the request for ephemeral storage, for nodes that do not
@@ -210,7 +211,7 @@ func (o Objects) All() []runtime.Object {
 func (c Config) Objects() Objects {
 	objects := Objects{
 		ServiceAccount: &corev1.ServiceAccount{TypeMeta: typeMeta("v1", "ServiceAccount"), ObjectMeta: c.meta()},
-		Role:           &rbacv1.Role{TypeMeta: typeMeta(rbacV1, "Role"), ObjectMeta: c.meta(), Rules: reads()},
+		Role:           &rbacv1.Role{TypeMeta: typeMeta(rbacV1, "Role"), ObjectMeta: c.meta(), Rules: c.reads()},
 		RoleBinding: &rbacv1.RoleBinding{
 			TypeMeta: typeMeta(rbacV1, "RoleBinding"), ObjectMeta: c.meta(),
 			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: c.Name},
@@ -244,10 +245,30 @@ func typeMeta(version, kind string) metav1.TypeMeta {
 }
 
 // reads is all the agent may do in its namespace. There is no write among it, and no secret.
-func reads() []rbacv1.PolicyRule {
+func (c Config) reads() []rbacv1.PolicyRule {
+	rules := needed()
+	for _, rule := range spared() {
+		rule.Resources = slices.DeleteFunc(rule.Resources, func(resource string) bool { return slices.Contains(c.Unread, resource) })
+		if len(rule.Resources) > 0 {
+			rules = append(rules, rule)
+		}
+	}
+	return rules
+}
+
+// needed is what the agent cannot do without.
+func needed() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"pods", "services", "events"}, Verbs: readVerbs()},
 		{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: readVerbs()},
+	}
+}
+
+// spared is what causes are told better with: each resource that may not be read is a lane that is off.
+func spared() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{"apps"}, Resources: []string{"deployments", "replicasets", "statefulsets"}, Verbs: readVerbs()},
+		{APIGroups: []string{"policy"}, Resources: []string{"poddisruptionbudgets"}, Verbs: readVerbs()},
 	}
 }
 

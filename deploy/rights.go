@@ -19,6 +19,7 @@ type Right struct {
 	Verb, Group, Resource, Subresource string
 	Cluster                            bool   // not in a namespace
 	For                                string // what Lapse needs it for
+	Lane                               string // the resource that is not watched without it; empty: nothing can be measured
 }
 
 // A MissingRight is a right that the user of the kubeconfig does not have.
@@ -57,12 +58,27 @@ func (e *RightsError) Error() string {
 
 // NoRights returns a [RightsError], with what to do about it.
 func NoRights(missing []MissingRight) error {
-	advice := "ask for the role \"admin\" in this namespace, or for just these rights, or let someone who has them apply the output of `lapse gen`; or measure a URL from here"
-	if clusterOnly := !slices.ContainsFunc(missing, func(m MissingRight) bool { return !m.Cluster }); clusterOnly {
-		advice = "only nodes are out of reach: run without the lane of nodes, or ask for these rights on the cluster"
-	}
-	return hint.Add(advice, &RightsError{missing})
+	return hint.Add("ask for the role \"admin\" in this namespace, or for just these rights, or let someone who has them apply the output of `lapse gen`; or measure a URL from here", &RightsError{missing})
 }
+
+// Without makes the configuration do without those of the missing rights that it can do without. It returns the resources that will not
+// be watched, and the rights without which nothing can be measured.
+func (c *Config) Without(missing []MissingRight) (unwatched []string, needed []MissingRight) {
+	for _, m := range missing {
+		switch {
+		case m.Lane == "":
+			needed = append(needed, m)
+		case !slices.Contains(unwatched, m.Lane):
+			unwatched = append(unwatched, m.Lane)
+		}
+	}
+	c.Unread = unwatched
+	c.NodesAccess = c.NodesAccess && !slices.Contains(unwatched, nodes)
+	return unwatched, needed
+}
+
+// nodes are what a ClusterRole is for.
+const nodes = "nodes"
 
 // Needs are what not every run needs.
 type Needs struct {
@@ -70,7 +86,8 @@ type Needs struct {
 	Secret bool // something travels in a Secret
 }
 
-// CheckRights reports which rights for a run in the namespace the user lacks; none missing is nil.
+// CheckRights reports which rights for a run in the namespace the user lacks; none missing is nil. Some of these it can do without: see
+// [Config.Without].
 // The error is set only if the cluster could not be asked.
 //
 // Among them is what the agent itself may do: nobody can grant a right they do not have.
@@ -113,9 +130,18 @@ func neededRights(need Needs) []Right {
 	}
 	add("to reach the agent", "", "pods", "portforward", "create")
 	add("to retrieve a result", "", "pods", "log", "get")
-	for _, rule := range reads() {
+	for _, rule := range needed() {
 		for _, resource := range rule.Resources {
 			add("to look before the run, and to grant it to the agent", rule.APIGroups[0], resource, "", rule.Verbs...)
+		}
+	}
+	for _, rule := range spared() {
+		for _, resource := range rule.Resources {
+			from := len(rights)
+			add("to grant it to the agent", rule.APIGroups[0], resource, "", rule.Verbs...)
+			for i := range rights[from:] {
+				rights[from+i].Lane = resource
+			}
 		}
 	}
 	if !need.Nodes {
@@ -124,9 +150,9 @@ func neededRights(need Needs) []Right {
 	namespaced := len(rights)
 	add("to let the agent read nodes", rbac, "clusterroles", "", "create", "get", "delete")
 	add("to let the agent read nodes", rbac, "clusterrolebindings", "", "create", "get", "delete")
-	add("to grant it to the agent", "", "nodes", "", readVerbs()...)
+	add("to grant it to the agent", "", nodes, "", readVerbs()...)
 	for i := range rights[namespaced:] {
-		rights[namespaced+i].Cluster = true
+		rights[namespaced+i].Cluster, rights[namespaced+i].Lane = true, nodes
 	}
 	return rights
 }

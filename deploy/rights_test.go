@@ -79,7 +79,41 @@ func TestNodesAreNotAskedForUnlessWanted(t *testing.T) {
 	if err != nil || len(missing) != 2 {
 		t.Errorf("missing %v, %v", missing, err)
 	}
-	wantHint(t, NoRights(missing), "without the lane of nodes")
+}
+
+func TestARunDoesWithoutWhatOnlyMakesCausesBetter(t *testing.T) {
+	for _, tt := range []struct {
+		refused          []string
+		unwatched, needs []string
+		nodes            bool
+	}{
+		{nil, nil, nil, true},
+		{[]string{"list nodes", "create clusterroles"}, []string{"nodes"}, nil, false},
+		{[]string{"watch deployments", "get deployments", "list poddisruptionbudgets"}, []string{"deployments", "poddisruptionbudgets"}, nil, true},
+		{[]string{"list nodes", "create jobs", "watch pods"}, []string{"nodes"}, []string{"create jobs", "watch pods"}, false},
+	} {
+		client, _ := authorizer(nil, tt.refused...)
+		missing, err := CheckRights(t.Context(), kubetest.Client(client), "shop", Needs{Nodes: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		config := exampleConfig()
+		config.NodesAccess = true
+		unwatched, needed := config.Without(missing)
+		var needs []string
+		for _, m := range needed {
+			needs = append(needs, m.Verb+" "+m.Resource)
+		}
+		if !slices.Equal(unwatched, tt.unwatched) || !slices.Equal(needs, tt.needs) || config.NodesAccess != tt.nodes {
+			t.Errorf("without %q: unwatched %q, needed %q, nodes %v", tt.refused, unwatched, needs, config.NodesAccess)
+		}
+		granted := fmt.Sprint(config.Objects().Role.Rules)
+		for _, resource := range []string{"pods", "deployments", "replicasets", "statefulsets", "poddisruptionbudgets"} {
+			if strings.Contains(granted, resource) == slices.Contains(unwatched, resource) {
+				t.Errorf("without %q: the agent's Role is %s", tt.refused, granted)
+			}
+		}
+	}
 }
 
 func TestOneQuestionIsEnoughForAnAdministrator(t *testing.T) {
@@ -136,13 +170,19 @@ What ` + "`lapse run svc/…`" + ` needs of the cluster, and asks before it crea
 | in the namespace | right | for |
 |---|---|---|
 `)
-	writeRights(&page, neededRights(Needs{}), nil)
+	lanes := slices.DeleteFunc(neededRights(Needs{}), func(r Right) bool { return r.Lane == "" })
+	writeRights(&page, neededRights(Needs{}), lanes)
 	writeRights(&page, neededRights(Needs{Secret: true}), neededRights(Needs{}))
 	page.WriteString(`
 The right to create Secrets is needed only for what must not be read: ` + "`--header`, `--hammer` and `--echo`" + ` of a run in the cluster. None is needed to read them.
 
-For the lanes of nodes, in the cluster; without them the run goes on and says so:
+What follows makes causes more precise: who scaled, rolled out, drained or tainted what, and which budget held it up. The run goes on without any of it, and says so.
 
+| in the namespace | right | for |
+|---|---|---|
+`)
+	writeRights(&page, lanes, nil)
+	page.WriteString(`
 | in the cluster | right | for |
 |---|---|---|
 `)

@@ -9,10 +9,12 @@ import (
 	"net/http"
 	"net/url"
 
+	appsv1 "k8s.io/api/apps/v1"
 	authv1 "k8s.io/api/authorization/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,8 +27,8 @@ import (
 
 // An API is the [Client] of a real cluster.
 type API struct {
-	core, discovery, batch, rbac, authorization *rest.RESTClient
-	parameters                                  runtime.ParameterCodec
+	core, apps, discovery, batch, policy, rbac, authorization *rest.RESTClient
+	parameters                                                runtime.ParameterCodec
 }
 
 // New returns a client of the cluster that config names. It does not ask the cluster anything yet: the error is of the
@@ -53,8 +55,10 @@ func New(config *rest.Config) (*API, error) {
 		version schema.GroupVersion
 	}{
 		{&api.core, "/api", corev1.SchemeGroupVersion},
+		{&api.apps, "/apis", appsv1.SchemeGroupVersion},
 		{&api.discovery, "/apis", discoveryv1.SchemeGroupVersion},
 		{&api.batch, "/apis", batchv1.SchemeGroupVersion},
+		{&api.policy, "/apis", policyv1.SchemeGroupVersion},
 		{&api.rbac, "/apis", rbacv1.SchemeGroupVersion},
 		{&api.authorization, "/apis", authv1.SchemeGroupVersion},
 	} {
@@ -80,7 +84,7 @@ func newGroup(shared *rest.Config, connections *http.Client, codecs runtime.Nego
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
-	groups := runtime.NewSchemeBuilder(corev1.AddToScheme, discoveryv1.AddToScheme, batchv1.AddToScheme, rbacv1.AddToScheme, authv1.AddToScheme)
+	groups := runtime.NewSchemeBuilder(corev1.AddToScheme, appsv1.AddToScheme, discoveryv1.AddToScheme, batchv1.AddToScheme, policyv1.AddToScheme, rbacv1.AddToScheme, authv1.AddToScheme)
 	if err := groups.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("register the kinds of objects: %w", err)
 	}
@@ -142,6 +146,22 @@ func (a *API) Services(namespace string) Objects[*corev1.Service, *corev1.Servic
 
 func (a *API) EndpointSlices(namespace string) Objects[*discoveryv1.EndpointSlice, *discoveryv1.EndpointSliceList] {
 	return objects[discoveryv1.EndpointSlice, discoveryv1.EndpointSliceList](a, a.discovery, "endpointslices", namespace)
+}
+
+func (a *API) Deployments(namespace string) Objects[*appsv1.Deployment, *appsv1.DeploymentList] {
+	return objects[appsv1.Deployment, appsv1.DeploymentList](a, a.apps, "deployments", namespace)
+}
+
+func (a *API) ReplicaSets(namespace string) Objects[*appsv1.ReplicaSet, *appsv1.ReplicaSetList] {
+	return objects[appsv1.ReplicaSet, appsv1.ReplicaSetList](a, a.apps, "replicasets", namespace)
+}
+
+func (a *API) StatefulSets(namespace string) Objects[*appsv1.StatefulSet, *appsv1.StatefulSetList] {
+	return objects[appsv1.StatefulSet, appsv1.StatefulSetList](a, a.apps, "statefulsets", namespace)
+}
+
+func (a *API) PodDisruptionBudgets(namespace string) Objects[*policyv1.PodDisruptionBudget, *policyv1.PodDisruptionBudgetList] {
+	return objects[policyv1.PodDisruptionBudget, policyv1.PodDisruptionBudgetList](a, a.policy, "poddisruptionbudgets", namespace)
 }
 
 func (a *API) Jobs(namespace string) Objects[*batchv1.Job, *batchv1.JobList] {

@@ -12,10 +12,12 @@ import (
 	"context"
 	"io"
 
+	appsv1 "k8s.io/api/apps/v1"
 	authv1 "k8s.io/api/authorization/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -42,7 +44,13 @@ type Client interface {
 
 	EndpointSlices(namespace string) Objects[*discoveryv1.EndpointSlice, *discoveryv1.EndpointSliceList]
 
+	Deployments(namespace string) Objects[*appsv1.Deployment, *appsv1.DeploymentList]
+	ReplicaSets(namespace string) Objects[*appsv1.ReplicaSet, *appsv1.ReplicaSetList]
+	StatefulSets(namespace string) Objects[*appsv1.StatefulSet, *appsv1.StatefulSetList]
+
 	Jobs(namespace string) Objects[*batchv1.Job, *batchv1.JobList]
+
+	PodDisruptionBudgets(namespace string) Objects[*policyv1.PodDisruptionBudget, *policyv1.PodDisruptionBudgetList]
 
 	ClusterRoleBindings() Objects[*rbacv1.ClusterRoleBinding, *rbacv1.ClusterRoleBindingList]
 	ClusterRoles() Objects[*rbacv1.ClusterRole, *rbacv1.ClusterRoleList]

@@ -11,10 +11,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	authv1 "k8s.io/api/authorization/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,6 +66,18 @@ var calls = map[string]func(*exchange, kube.Client){
 	},
 	"endpointslices": func(x *exchange, c kube.Client) {
 		exercise(x, c.EndpointSlices("shop"), &discoveryv1.EndpointSlice{ObjectMeta: named}, &discoveryv1.EndpointSliceList{Items: []discoveryv1.EndpointSlice{{ObjectMeta: named}}})
+	},
+	"deployments": func(x *exchange, c kube.Client) {
+		exercise(x, c.Deployments("shop"), &appsv1.Deployment{ObjectMeta: named}, &appsv1.DeploymentList{Items: []appsv1.Deployment{{ObjectMeta: named}}})
+	},
+	"replicasets": func(x *exchange, c kube.Client) {
+		exercise(x, c.ReplicaSets("shop"), &appsv1.ReplicaSet{ObjectMeta: named}, &appsv1.ReplicaSetList{Items: []appsv1.ReplicaSet{{ObjectMeta: named}}})
+	},
+	"statefulsets": func(x *exchange, c kube.Client) {
+		exercise(x, c.StatefulSets("shop"), &appsv1.StatefulSet{ObjectMeta: named}, &appsv1.StatefulSetList{Items: []appsv1.StatefulSet{{ObjectMeta: named}}})
+	},
+	"poddisruptionbudgets": func(x *exchange, c kube.Client) {
+		exercise(x, c.PodDisruptionBudgets("shop"), &policyv1.PodDisruptionBudget{ObjectMeta: named}, &policyv1.PodDisruptionBudgetList{Items: []policyv1.PodDisruptionBudget{{ObjectMeta: named}}})
 	},
 	"jobs": func(x *exchange, c kube.Client) {
 		exercise(x, c.Jobs("shop"), &batchv1.Job{ObjectMeta: named}, &batchv1.JobList{Items: []batchv1.Job{{ObjectMeta: named}}})

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -147,19 +148,16 @@ func (o *Options) preflight(ctx context.Context, c *cluster, log *slog.Logger) (
 	if err := config.Validate(); err != nil {
 		return config, err
 	}
-	need := deploy.Needs{Nodes: true, Secret: len(config.Private) > 0}
-	missing, err := deploy.CheckRights(ctx, c.client, c.Namespace, need)
-	if err == nil && len(missing) > 0 {
-		config.NodesAccess, need.Nodes = false, false
-		missing, err = deploy.CheckRights(ctx, c.client, c.Namespace, need)
-	}
-	switch {
-	case err != nil:
+	missing, err := deploy.CheckRights(ctx, c.client, c.Namespace, deploy.Needs{Nodes: true, Secret: len(config.Private) > 0})
+	if err != nil {
 		return config, err
-	case len(missing) > 0:
-		return config, deploy.NoRights(missing)
-	case !config.NodesAccess:
-		log.Warn("no right to let the Job read nodes: the timeline will have no node lanes")
+	}
+	unwatched, needed := config.Without(missing)
+	if len(needed) > 0 {
+		return config, deploy.NoRights(needed)
+	}
+	if len(unwatched) > 0 {
+		log.Warn("no right to let the Job read " + strings.Join(unwatched, ", ") + ": these will not be watched, and causes be told without them")
 	}
 	looked := slices.Clone(o.targets)
 	if o.Watch != "" {

@@ -36,6 +36,9 @@ type Event struct {
 	Grace    *time.Duration `json:"grace,omitzero"`    // the grace period of a Pod's deletion
 	Count    int            `json:"count,omitzero"`    // how often it happened so far: a container's restarts, connections that passed an address over
 	Status   uint16         `json:"status,omitzero"`   // the HTTP status of a failed request; 0 if no status line was read
+	Owner    string         `json:"owner,omitzero"`    // KIND/NAME of a Pod's controller
+	Template string         `json:"template,omitzero"` // the ID of a Pod's [PodTemplate]
+	Snapshot *Snapshot      `json:"snapshot,omitzero"` // what an object is from then on
 }
 
 // An Object names a thing in the cluster.
@@ -52,11 +55,12 @@ type EventKind string
 
 // Pods. Object is the Pod, Addr its address once it has one.
 const (
-	PodSeen      EventKind = "pod-seen"      // To: its phase when first seen; Stamp: creationTimestamp; Detail: "watched" if it was created while we watched, "listed" if it was there before
+	PodSeen      EventKind = "pod-seen"      // To: its phase when first seen; Stamp: creationTimestamp; Detail: "watched" if it was created while we watched, "listed" if it was there before; Owner; Template
 	PodScheduled EventKind = "pod-scheduled" // To: the node; Stamp: the condition's
 	PodContainer EventKind = "pod-container" // a container's state: waiting, running, terminated. Detail: its name and reason; ExitCode when terminated; Count: its restarts when running; Stamp: startedAt, finishedAt
 	PodReady     EventKind = "pod-ready"     // the Ready condition: "true", "false"; Stamp: lastTransitionTime
 	PodDeleted   EventKind = "pod-deleted"   // deletion was requested; Grace; Stamp: deletionTimestamp − grace period
+	PodDisrupted EventKind = "pod-disrupted" // the condition DisruptionTarget, by which whoever ends a Pod says so. To: its reason, as EvictionByEvictionAPI; Detail: its message; Stamp: lastTransitionTime
 	PodPhase     EventKind = "pod-phase"     // Pending, Running, Succeeded, Failed; Detail: reason
 	PodGone      EventKind = "pod-gone"      // the object was deleted; Detail: "relist" if a relist found it missing, or "no longer selected"
 )
@@ -84,10 +88,16 @@ const (
 const (
 	NodeReady       EventKind = "node-ready"       // the Ready condition: "true", "false", "unknown"
 	NodeSchedulable EventKind = "node-schedulable" // "true", "false" (cordoned)
+	NodeTaint       EventKind = "node-taint"       // From, To: "absent", "present"; Detail: the taint, KEY=VALUE:EFFECT. Not that of a cordon
 	NodeGone        EventKind = "node-gone"
 	ServiceChanged  EventKind = "service"    // Detail: what changed
 	KubeEvent       EventKind = "kube-event" // To: its reason; Detail: its message; Stamp: with nanoseconds where its name carries them
 )
+
+// SnapshotTaken says what an object is, once when it was first seen and at each change. Object is the object, of a Pod template the
+// controller of its Pods, or the Pod that has none; To: "found", "created", "changed", "status", "deleted"; Detail: the state, or what
+// changed; Snapshot.
+const SnapshotTaken EventKind = "snapshot"
 
 // The run itself.
 const (
@@ -105,7 +115,7 @@ const (
 
 // EventKinds lists every kind an Event can have.
 var EventKinds = []EventKind{
-	PodSeen, PodScheduled, PodContainer, PodReady, PodDeleted, PodPhase, PodGone, EndpointChanged,
-	NodeReady, NodeSchedulable, NodeGone, ServiceChanged, KubeEvent,
+	PodSeen, PodScheduled, PodContainer, PodReady, PodDeleted, PodDisrupted, PodPhase, PodGone, EndpointChanged,
+	NodeReady, NodeSchedulable, NodeTaint, NodeGone, ServiceChanged, KubeEvent, SnapshotTaken,
 	RunPhase, Command, CommandOutput, TargetChanged, WatchGap, WatchLane, ProberStall, RequestError, AddressFailed, Hammer,
 }

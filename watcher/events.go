@@ -108,13 +108,26 @@ func (s *subjects) forget() timeline.Event {
 	}
 }
 
-// about makes a Pod and its owners subjects, and returns the events that were held for them.
-func (n *namespace) about(pod *corev1.Pod) []timeline.Event {
+// aboutPod makes a Pod and its owners subjects, and returns the events that were held for them.
+func (n *namespace) aboutPod(pod *corev1.Pod) []timeline.Event {
+	uids := []types.UID{pod.UID}
+	for _, owner := range pod.OwnerReferences {
+		uids = append(uids, owner.UID)
+	}
+	return n.about(uids...)
+}
+
+// about makes objects subjects, and returns the events that were held for them.
+func (n *namespace) about(uids ...types.UID) []timeline.Event {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.subj.uids[pod.UID] = true
-	for _, owner := range pod.OwnerReferences {
-		n.subj.uids[owner.UID] = true
+	known := true
+	for _, uid := range uids {
+		known = known && n.subj.uids[uid]
+		n.subj.uids[uid] = true
+	}
+	if known {
+		return nil
 	}
 	var events []timeline.Event
 	n.subj.held = slices.DeleteFunc(n.subj.held, func(h heldEvent) bool {

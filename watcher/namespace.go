@@ -16,8 +16,9 @@ type namespace struct {
 	name     string
 	services []Service // of the run, in this namespace
 
-	mu   sync.Mutex
-	subj subjects // whom Events may be about
+	mu       sync.Mutex
+	subj     subjects // whom Events may be about
+	interest interest // what else concerns the Services
 }
 
 // namespaces are those of the Services, in the order of the first in each.
@@ -31,7 +32,7 @@ func (w *watcher) namespaces() []*namespace {
 		all[i].services = append(all[i].services, s)
 	}
 	for _, n := range all {
-		n.subj = newSubjects(n.services)
+		n.subj, n.interest = newSubjects(n.services), newInterest()
 	}
 	return all
 }

@@ -2,6 +2,8 @@ package watcher
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,7 +16,7 @@ import (
 	"lapse/timeline"
 )
 
-// nodes watches all nodes: whether they are ready, and whether Pods may come to them.
+// nodes watches all nodes: whether they are ready, and whether Pods may come to them, or stay.
 func (w *watcher) nodes() *lane[*corev1.Node] {
 	client := w.Client.Nodes()
 	return &lane[*corev1.Node]{
@@ -42,7 +44,45 @@ func diffNode(old, new *corev1.Node) []timeline.Event {
 	if to := strconv.FormatBool(!new.Spec.Unschedulable); to != schedulable {
 		events = append(events, timeline.Event{Kind: timeline.NodeSchedulable, From: schedulable, To: to, Object: nodeObject(new), Writer: apiserver})
 	}
+	return append(events, diffTaints(old, new)...)
+}
+
+// diffTaints sees taints come and go. What a node is tainted with when it is first seen has no state before.
+func diffTaints(old, new *corev1.Node) []timeline.Event {
+	var before map[string]time.Time
+	var none string
+	if old != nil {
+		before, none = taints(old), "absent"
+	}
+	after := taints(new)
+	var events []timeline.Event
+	for _, taint := range slices.Sorted(maps.Keys(before)) {
+		if _, still := after[taint]; !still {
+			events = append(events, timeline.Event{Kind: timeline.NodeTaint, From: "present", To: "absent", Detail: taint, Object: nodeObject(new), Writer: apiserver})
+		}
+	}
+	for _, taint := range slices.Sorted(maps.Keys(after)) {
+		if _, already := before[taint]; !already {
+			events = append(events, timeline.Event{Kind: timeline.NodeTaint, From: none, To: "present", Detail: taint, Stamp: after[taint], Object: nodeObject(new), Writer: apiserver})
+		}
+	}
 	return events
+}
+
+// taints are a node's, with when they were added where they say. That of a cordon is left out.
+func taints(node *corev1.Node) map[string]time.Time {
+	all := map[string]time.Time{}
+	for _, t := range node.Spec.Taints {
+		if t.Key == corev1.TaintNodeUnschedulable {
+			continue
+		}
+		var added time.Time
+		if t.TimeAdded != nil {
+			added = t.TimeAdded.Time
+		}
+		all[t.ToString()] = added
+	}
+	return all
 }
 
 func nodeReady(node *corev1.Node) (status string, since time.Time) {

@@ -23,7 +23,8 @@ type podLane struct {
 	selectors []labels.Selector
 }
 
-func (n *namespace) podLane() *podLane {
+// podLane is the lane of the namespace's Pods. It sends to listed, if that takes something, when it has a whole list.
+func (n *namespace) podLane(listed chan<- struct{}) *podLane {
 	client := n.Client.Pods(n.name)
 	p := &podLane{}
 	p.lane = lane[*corev1.Pod]{
@@ -33,9 +34,19 @@ func (n *namespace) podLane() *podLane {
 		change: func(old, new *corev1.Pod, how how) []timeline.Event {
 			events := diffPod(old, new, how, p.selected)
 			if old == nil {
-				events = append(events, n.about(new)...)
+				n.sawLabels(new.Labels)
+				events = slices.Concat(events[:1], n.newTemplate(new, how), events[1:], n.aboutPod(new))
 			}
 			return events
+		},
+		settle: func(how how) []timeline.Event {
+			if how != watched {
+				select {
+				case listed <- struct{}{}:
+				default:
+				}
+			}
+			return nil
 		},
 	}
 	return p
@@ -67,7 +78,7 @@ func (p *podLane) follows(selectors []labels.Selector) {
 	if one := distinct(selectors); len(one) == 1 {
 		p.options.LabelSelector = one[0]
 	}
-	p.version, p.begun, p.broken = "", false, nil
+	p.anew()
 }
 
 // diffPod tells what changed from a Pod's old state to its new one. A nil old is a Pod not seen before, a nil
@@ -82,6 +93,7 @@ func diffPod(old, new *corev1.Pod, how how, selected func(*corev1.Pod) bool) []t
 		old = &corev1.Pod{}
 	}
 	events = append(events, diffScheduled(old, new)...)
+	events = append(events, diffDisrupted(old, new)...)
 	events = append(events, diffDeleted(old, new)...)
 	events = append(events, diffReady(old, new)...)
 	events = append(events, diffContainers(old, new)...)
@@ -105,7 +117,10 @@ func podEvent(pod *corev1.Pod, e timeline.Event) timeline.Event {
 
 func podSeen(pod *corev1.Pod, how how) timeline.Event {
 	detail := map[bool]string{true: "listed", false: "watched"}[how == listed]
-	return podEvent(pod, timeline.Event{Kind: timeline.PodSeen, To: string(pod.Status.Phase), Stamp: pod.CreationTimestamp.Time, Detail: detail})
+	return podEvent(pod, timeline.Event{
+		Kind: timeline.PodSeen, To: string(pod.Status.Phase), Stamp: pod.CreationTimestamp.Time, Detail: detail,
+		Owner: ownerOf(pod), Template: templateOf(pod).ID,
+	})
 }
 
 func podGone(pod *corev1.Pod, how how, selected func(*corev1.Pod) bool) timeline.Event {
@@ -141,6 +156,17 @@ func diffDeleted(old, new *corev1.Pod) []timeline.Event {
 		length := time.Duration(*grace) * time.Second
 		e.Grace, e.Stamp = &length, e.Stamp.Add(-length)
 	}
+	return []timeline.Event{podEvent(new, e)}
+}
+
+// diffDisrupted sees whoever ends a Pod say so before it does.
+// https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions
+func diffDisrupted(old, new *corev1.Pod) []timeline.Event {
+	was, is := condition(old, corev1.DisruptionTarget), condition(new, corev1.DisruptionTarget)
+	if is == nil || is.Status != corev1.ConditionTrue || was != nil && was.Status == is.Status && was.Reason == is.Reason {
+		return nil
+	}
+	e := timeline.Event{Kind: timeline.PodDisrupted, To: is.Reason, Detail: is.Message, Stamp: is.LastTransitionTime.Time}
 	return []timeline.Event{podEvent(new, e)}
 }
 

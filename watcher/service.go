@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"lapse/timeline"
@@ -111,21 +113,30 @@ func (s *selectors) send(ctx context.Context, services []Service) {
 // watchPods watches the Pods of the newest selectors, until ctx ends or they may not be watched. A Service without a selector has none:
 // its endpoints are made by hand.
 func (n *namespace) watchPods(ctx context.Context, changed <-chan []labels.Selector) error {
-	lane := n.podLane()
+	listed := make(chan struct{}, 1)
+	lane := n.podLane(listed)
+	others := []restartable{n.deployments(), n.replicaSets(), n.statefulSets(), n.budgets()} // which are ours depends on the Pods
 	failed := make(chan error, 1)
-	stop := func() {}
-	defer func() { stop() }()
+	stop, stopOthers := func() {}, func() {}
+	waiting := false // the others begin when the Pods are listed
+	defer func() { stopOthers(); stop() }()
 	for {
 		select {
 		case selectors := <-changed:
 			if lane.selects(selectors) {
 				continue
 			}
+			stopOthers()
 			stop()
-			stop = func() {}
+			stop, stopOthers, waiting = func() {}, func() {}, true
+			n.selects(selectors)
 			lane.follows(selectors)
 			if len(selectors) > 0 {
 				stop = start(ctx, &lane.lane, failed)
+			}
+		case <-listed:
+			if waiting {
+				stopOthers, waiting = n.startAllowed(ctx, others), false
 			}
 		case err := <-failed:
 			return err
@@ -154,6 +165,9 @@ func (n *namespace) serviceLane(ctx context.Context, chosen *selectors, services
 	if len(services) == 1 {
 		options.FieldSelector = fields.OneTermEqualSelector("metadata.name", services[0].Name).String()
 	}
+	taken := snapshots[*corev1.Service]{
+		kind: "Service", take: specOf, ours: func(*corev1.Service) bool { return true }, told: map[types.UID]timeline.Snapshot{},
+	}
 	return &lane[*corev1.Service]{
 		kind: "Service", resource: "services", in: n.name, services: keysOf(services), w: n.watcher,
 		list:    func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
@@ -166,7 +180,7 @@ func (n *namespace) serviceLane(ctx context.Context, chosen *selectors, services
 			if new != nil {
 				chosen.set(new)
 			}
-			return diffService(old, new, how)
+			return append(diffService(old, new, how), taken.change(old, new, how)...)
 		},
 		settle: func(how) []timeline.Event {
 			chosen.send(ctx, services)
@@ -202,7 +216,20 @@ func diffService(old, new *corev1.Service, how how) []timeline.Event {
 	add("session affinity", string(old.Spec.SessionAffinity), string(new.Spec.SessionAffinity))
 	add("internal traffic policy", text(old.Spec.InternalTrafficPolicy), text(new.Spec.InternalTrafficPolicy))
 	add("external traffic policy", string(old.Spec.ExternalTrafficPolicy), string(new.Spec.ExternalTrafficPolicy))
+	add("traffic distribution", text(old.Spec.TrafficDistribution), text(new.Spec.TrafficDistribution))
+	add("publishNotReadyAddresses", strconv.FormatBool(old.Spec.PublishNotReadyAddresses), strconv.FormatBool(new.Spec.PublishNotReadyAddresses))
 	return events
+}
+
+func specOf(s *corev1.Service) timeline.Snapshot {
+	spec := &timeline.ServiceSpec{
+		Selector: selectorOf(s), Type: string(s.Spec.Type), Internal: text(s.Spec.InternalTrafficPolicy), External: string(s.Spec.ExternalTrafficPolicy),
+		Distribution: text(s.Spec.TrafficDistribution), PublishNotReady: s.Spec.PublishNotReadyAddresses,
+	}
+	if s.Spec.SessionAffinity != corev1.ServiceAffinityNone {
+		spec.Affinity = string(s.Spec.SessionAffinity)
+	}
+	return timeline.Snapshot{Service: spec}
 }
 
 func text[T ~string](s *T) string {

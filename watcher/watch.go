@@ -77,6 +77,9 @@ const (
 	relisted            // a later list differs: it happened in a gap
 )
 
+// anew makes a lane that is not running begin with a list again. What it knows it keeps.
+func (l *lane[T]) anew() { l.version, l.begun, l.broken = "", false, nil }
+
 // run watches until ctx ends, which is no error. The only other end is that we may not, known before the watch was
 // open for the first time; a right lost later may come back, and leaves a gap.
 func (l *lane[T]) run(ctx context.Context) error {

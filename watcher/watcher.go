@@ -58,8 +58,8 @@ func (w *watcher) emit(now, since time.Duration, events ...timeline.Event) {
 	}
 }
 
-// Run watches until ctx ends, and then returns nil. A namespace that may not be watched is done without, and so are nodes and
-// Events: their lanes are recorded as off. The error says which rights are missing if no namespace may be watched.
+// Run watches until ctx ends, and then returns nil. A namespace that may not be watched is done without, and so are nodes,
+// Events, workloads and PodDisruptionBudgets: their lanes are recorded as off. The error says which rights are missing if no namespace may be watched.
 func Run(ctx context.Context, c Config) error {
 	w := &watcher{Config: c, log: cmp.Or(c.Logger, slog.New(slog.DiscardHandler))}
 	ctx, stop := context.WithCancel(ctx)
@@ -87,6 +87,23 @@ func Run(ctx context.Context, c Config) error {
 type runner interface {
 	run(ctx context.Context) error
 	is(state, why string) timeline.Event
+}
+
+// A restartable lane can run again after it has ended.
+type restartable interface {
+	runner
+	anew()
+}
+
+// startAllowed starts lanes that can be done without. The returned function ends them, and waits for that.
+func (w *watcher) startAllowed(ctx context.Context, lanes []restartable) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	for _, lane := range lanes {
+		lane.anew()
+		running.Go(func() { w.ifAllowed(ctx, lane) })
+	}
+	return func() { cancel(); running.Wait() }
 }
 
 // ifAllowed runs a lane that can be done without.

@@ -42,6 +42,7 @@ type cluster struct {
 
 	services []Service // what is watched; web's port http unless set before start
 	byName   bool      // Services may only be listed by name
+	all      bool      // what happened includes snapshots and their lanes
 
 	mu      sync.Mutex
 	events  []timeline.Event
@@ -204,6 +205,9 @@ func (c *cluster) lastWatch(resource string) *watch.RaceFreeFakeWatcher {
 	return all[len(all)-1]
 }
 
+// snapshotKinds are the kinds of which nothing but snapshots is recorded.
+var snapshotKinds = []string{"Deployment", "ReplicaSet", "StatefulSet", "PodDisruptionBudget"}
+
 // happened returns the events since the last call, as lines, in the order of the lines' instants and kinds.
 func (c *cluster) happened() []string {
 	synctest.Wait()
@@ -211,7 +215,9 @@ func (c *cluster) happened() []string {
 	defer c.mu.Unlock()
 	var lines []string
 	for _, e := range c.events {
-		lines = append(lines, line(e))
+		if c.all || e.Kind != timeline.SnapshotTaken && (e.Kind != timeline.WatchLane || !slices.Contains(snapshotKinds, e.Object.Kind)) {
+			lines = append(lines, line(e))
+		}
 	}
 	c.events = nil
 	return lines

@@ -142,12 +142,17 @@ func isChange(e *model.Event) bool {
 	switch e.Kind {
 	case timeline.RunPhase, timeline.CommandOutput, timeline.TargetChanged, timeline.WatchLane, timeline.RequestError, timeline.AddressFailed:
 		return false
+	case timeline.SnapshotTaken: // a status is what came of a change, and of a Service or a Pod there are events of their own
+		return e.To != timeline.SnapshotFound && e.To != timeline.SnapshotStatus && e.Snapshot != nil && (e.Snapshot.Workload != nil || e.Snapshot.Budget != nil)
 	}
 	return true
 }
 
 // describe says in a few words what an event was.
 func describe(e *model.Event) string {
+	if e.Kind == timeline.SnapshotTaken && e.Object != nil {
+		return fmt.Sprintf("%s %s %s (%s)", e.Object.Kind, e.Object.Name, e.To, e.Detail)
+	}
 	text := string(e.Kind)
 	if e.Object != nil && e.Object.Name != "" {
 		text += " " + e.Object.Name
@@ -157,6 +162,9 @@ func describe(e *model.Event) string {
 		text += " " + e.From + " → " + e.To
 	case e.To != "":
 		text += " " + e.To
+	}
+	if e.Kind == timeline.NodeTaint {
+		text += " (" + e.Detail + ")"
 	}
 	return text
 }

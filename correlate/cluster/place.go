@@ -25,11 +25,14 @@ var lags = map[timeline.EventKind]time.Duration{
 	timeline.PodSeen:         WatchLag,
 	timeline.PodScheduled:    WatchLag,
 	timeline.PodDeleted:      WatchLag,
+	timeline.PodDisrupted:    WatchLag,
 	timeline.PodGone:         WatchLag,
 	timeline.EndpointChanged: WatchLag,
 	timeline.ServiceChanged:  WatchLag,
 	timeline.NodeSchedulable: WatchLag,
+	timeline.NodeTaint:       WatchLag,
 	timeline.NodeGone:        WatchLag,
+	timeline.SnapshotTaken:   WatchLag,
 	timeline.PodContainer:    KubeletLag,
 	timeline.PodReady:        KubeletLag,
 	timeline.PodPhase:        KubeletLag,
@@ -128,8 +131,10 @@ func (p placer) stamped(e timeline.Event, at time.Duration) time.Duration {
 // their own, about the same time.
 func (p placer) foundByList(e timeline.Event) bool {
 	switch e.Kind {
-	case timeline.NodeReady, timeline.NodeSchedulable, timeline.ServiceChanged:
+	case timeline.NodeReady, timeline.NodeSchedulable, timeline.NodeTaint, timeline.ServiceChanged:
 		return e.From == ""
+	case timeline.SnapshotTaken:
+		return e.To == timeline.SnapshotFound
 	case timeline.EndpointChanged:
 		if e.From == "" {
 			return true
@@ -146,19 +151,24 @@ func (p placer) foundByList(e timeline.Event) bool {
 	return false
 }
 
-// WatchedKind is the kind of object, in lower case, whose watch an event of this kind came from.
-func WatchedKind(kind timeline.EventKind) string {
-	switch kind {
+// WatchedKind is the kind of object, in lower case, whose watch an event came from.
+func WatchedKind(e *timeline.Event) string {
+	switch e.Kind {
+	case timeline.SnapshotTaken:
+		if e.Snapshot != nil && e.Snapshot.Template != nil {
+			return "pod"
+		}
+		return strings.ToLower(e.Object.Kind)
 	case timeline.EndpointChanged:
 		return "endpointslice"
-	case timeline.NodeReady, timeline.NodeSchedulable, timeline.NodeGone:
+	case timeline.NodeReady, timeline.NodeSchedulable, timeline.NodeTaint, timeline.NodeGone:
 		return "node"
 	case timeline.ServiceChanged:
 		return "service"
 	case timeline.KubeEvent:
 		return "event"
 	}
-	if strings.HasPrefix(string(kind), "pod-") {
+	if aboutPod(e.Kind) {
 		return "pod"
 	}
 	return ""
@@ -167,7 +177,7 @@ func WatchedKind(kind timeline.EventKind) string {
 // gapHides reports whether the event came through the watch that had the gap. A gap that names no
 // kind is taken to be in all of them, and one that names no Service in those of all.
 func gapHides(gap, e timeline.Event) bool {
-	kind := WatchedKind(e.Kind)
+	kind := WatchedKind(&e)
 	return kind != "" && (gap.Object.Kind == "" || SameKind(gap.Object.Kind, kind)) && mayTell(gap.Services, e)
 }
 
@@ -192,7 +202,7 @@ func published(e timeline.Event, at model.Instant) model.Event {
 	p := model.Event{
 		ID: e.ID, Seen: e.Seen, At: at, Writer: e.Writer, Kind: e.Kind, From: e.From, To: e.To,
 		Detail: e.Detail, Service: e.Service, PortName: e.PortName, Port: e.Port, Services: e.Services,
-		ExitCode: e.ExitCode, Grace: e.Grace, Count: e.Count, Status: e.Status,
+		ExitCode: e.ExitCode, Grace: e.Grace, Count: e.Count, Status: e.Status, Owner: e.Owner, Template: e.Template, Snapshot: e.Snapshot,
 	}
 	if !e.Stamp.IsZero() {
 		p.Stamp = &e.Stamp

@@ -384,6 +384,10 @@ type Event struct {
 	Grace    *time.Duration `json:"grace,omitzero"`    // the grace period of a Pod's deletion
 	Count    int            `json:"count,omitzero"`    // how often it happened so far: a container's restarts, connections that passed an address over
 	Status   uint16         `json:"status,omitzero"`   // the HTTP status of a failed request; absent if no status line was read
+
+	Owner    string             `json:"owner,omitzero"`    // KIND/NAME of a Pod's controller
+	Template string             `json:"template,omitzero"` // the ID of a Pod's template, whose snapshot says what it has
+	Snapshot *timeline.Snapshot `json:"snapshot,omitzero"` // what an object is from then on
 }
 
 // A WatchedService is a Service whose endpoints were watched.

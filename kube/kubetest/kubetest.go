@@ -6,10 +6,12 @@ import (
 	"context"
 	"io"
 
+	appsv1 "k8s.io/api/apps/v1"
 	authv1 "k8s.io/api/authorization/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes"
@@ -68,6 +70,22 @@ func (c client) Services(namespace string) kube.Objects[*corev1.Service, *corev1
 
 func (c client) EndpointSlices(namespace string) kube.Objects[*discoveryv1.EndpointSlice, *discoveryv1.EndpointSliceList] {
 	return c.set.DiscoveryV1().EndpointSlices(namespace)
+}
+
+func (c client) Deployments(namespace string) kube.Objects[*appsv1.Deployment, *appsv1.DeploymentList] {
+	return c.set.AppsV1().Deployments(namespace)
+}
+
+func (c client) ReplicaSets(namespace string) kube.Objects[*appsv1.ReplicaSet, *appsv1.ReplicaSetList] {
+	return c.set.AppsV1().ReplicaSets(namespace)
+}
+
+func (c client) StatefulSets(namespace string) kube.Objects[*appsv1.StatefulSet, *appsv1.StatefulSetList] {
+	return c.set.AppsV1().StatefulSets(namespace)
+}
+
+func (c client) PodDisruptionBudgets(namespace string) kube.Objects[*policyv1.PodDisruptionBudget, *policyv1.PodDisruptionBudgetList] {
+	return c.set.PolicyV1().PodDisruptionBudgets(namespace)
 }
 
 func (c client) Jobs(namespace string) kube.Objects[*batchv1.Job, *batchv1.JobList] {

@@ -272,7 +272,7 @@ func TestAgentMayOnlyRead(t *testing.T) {
 			}
 		}
 	}
-	for _, right := range []string{"pods", "endpointslices.discovery.k8s.io", "services", "events"} {
+	for _, right := range []string{"pods", "endpointslices.discovery.k8s.io", "services", "events", "deployments.apps", "poddisruptionbudgets.policy"} {
 		if !strings.Contains(list, right) {
 			t.Errorf("the agent may not read %s", right)
 		}

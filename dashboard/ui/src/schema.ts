@@ -90,15 +90,17 @@ export type Class =
 export type SparseCounts = number[];
 /**
  * EventKind says what changed. The list is closed.
- * - pod-seen: To: its phase when first seen; Stamp: creationTimestamp; Detail: "watched" if it was created while we watched, "listed" if it was there before
+ * - pod-seen: To: its phase when first seen; Stamp: creationTimestamp; Detail: "watched" if it was created while we watched, "listed" if it was there before; Owner; Template
  * - pod-scheduled: To: the node; Stamp: the condition's
  * - pod-container: a container's state: waiting, running, terminated. Detail: its name and reason; ExitCode when terminated; Count: its restarts when running; Stamp: startedAt, finishedAt
  * - pod-ready: the Ready condition: "true", "false"; Stamp: lastTransitionTime
  * - pod-deleted: deletion was requested; Grace; Stamp: deletionTimestamp − grace period
+ * - pod-disrupted: the condition DisruptionTarget, by which whoever ends a Pod says so. To: its reason, as EvictionByEvictionAPI; Detail: its message; Stamp: lastTransitionTime
  * - pod-phase: Pending, Running, Succeeded, Failed; Detail: reason
  * - pod-gone: the object was deleted; Detail: "relist" if a relist found it missing, or "no longer selected"
  * - node-ready: the Ready condition: "true", "false", "unknown"
  * - node-schedulable: "true", "false" (cordoned)
+ * - node-taint: From, To: "absent", "present"; Detail: the taint, KEY=VALUE:EFFECT. Not that of a cordon
  * - service: Detail: what changed
  * - kube-event: To: its reason; Detail: its message; Stamp: with nanoseconds where its name carries them
  * - run: From/To: a Phase, "baseline", "measuring", "settling", "ended"; Detail: why, where the end was not the planned one
@@ -118,14 +120,17 @@ export type EventKind =
   | "pod-container"
   | "pod-ready"
   | "pod-deleted"
+  | "pod-disrupted"
   | "pod-phase"
   | "pod-gone"
   | "endpoint"
   | "node-ready"
   | "node-schedulable"
+  | "node-taint"
   | "node-gone"
   | "service"
   | "kube-event"
+  | "snapshot"
   | "run"
   | "command"
   | "command-output"
@@ -896,6 +901,183 @@ export interface Event {
    * the HTTP status of a failed request; absent if no status line was read
    */
   status?: number;
+  /**
+   * KIND/NAME of a Pod's controller
+   */
+  owner?: string;
+  /**
+   * the ID of a Pod's template, whose snapshot says what it has
+   */
+  template?: string;
+  snapshot?: Snapshot;
+}
+/**
+ * A Snapshot is the part of an object's spec and status that causes need. One of its fields is set.
+ */
+export interface Snapshot {
+  template?: PodTemplate;
+  workload?: Workload;
+  budget?: Budget;
+  service?: ServiceSpec;
+}
+/**
+ * A PodTemplate is what Pods of one controller have in common. It never changes: Pods with another spec have another template.
+ */
+export interface PodTemplate {
+  /**
+   * as the pod-seen events of its Pods name it
+   */
+  id: string;
+  grace: Nanoseconds;
+  /**
+   * Always, OnFailure, Never
+   */
+  restartPolicy?: string;
+  hostNetwork?: boolean;
+  containers: Container[];
+}
+/**
+ * A Container is one of a Pod, without init containers that end before the others begin.
+ */
+export interface Container {
+  name: string;
+  /**
+   * an init container that is restarted always: it starts before the others and ends after them
+   */
+  sidecar?: boolean;
+  preStop?: Hook;
+  readiness?: Probe;
+  liveness?: Probe;
+  startup?: Probe;
+}
+/**
+ * A Hook runs before a container is asked to end.
+ */
+export interface Hook {
+  /**
+   * sleep, exec, httpGet, tcpSocket
+   */
+  kind: string;
+  sleep?: Nanoseconds;
+}
+/**
+ * A Probe is how a kubelet asks a container whether it is well.
+ */
+export interface Probe {
+  /**
+   * exec, httpGet, tcpSocket, grpc
+   */
+  kind: string;
+  path?: string;
+  /**
+   * its number, or its name
+   */
+  port?: string;
+  delay?: Nanoseconds;
+  period: Nanoseconds;
+  timeout: Nanoseconds;
+  /**
+   * so many failures in a row count
+   */
+  threshold: number;
+}
+/**
+ * A Workload is a Deployment, a ReplicaSet or a StatefulSet.
+ */
+export interface Workload {
+  /**
+   * rises with each change of the spec
+   */
+  generation: number;
+  /**
+   * KIND/NAME of its controller: a ReplicaSet's Deployment
+   */
+  owner?: string;
+  /**
+   * asked for
+   */
+  replicas: number;
+  /**
+   * Recreate, RollingUpdate, OnDelete; absent of a ReplicaSet
+   */
+  strategy?: string;
+  maxSurge?: string;
+  maxUnavailable?: string;
+  minReady?: Nanoseconds;
+  status: Replicas;
+}
+/**
+ * Replicas are how many Pods of a workload there are.
+ */
+export interface Replicas {
+  /**
+   * not terminating ones
+   */
+  existing: number;
+  /**
+   * of the newest template
+   */
+  updated?: number;
+  ready: number;
+  available: number;
+  /**
+   * absent where the cluster does not say
+   */
+  terminating?: number;
+}
+/**
+ * A Budget is a PodDisruptionBudget.
+ */
+export interface Budget {
+  minAvailable?: string;
+  maxUnavailable?: string;
+  /**
+   * unhealthyPodEvictionPolicy: IfHealthyBudget, AlwaysAllow
+   */
+  evictUnhealthy?: string;
+  /**
+   * Pods that are
+   */
+  healthy: number;
+  /**
+   * Pods that must be
+   */
+  desired: number;
+  /**
+   * Pods it is about
+   */
+  expected: number;
+  /**
+   * Pods that may be evicted now
+   */
+  allowed: number;
+}
+/**
+ * A ServiceSpec is how a Service chooses where its requests go.
+ */
+export interface ServiceSpec {
+  selector?: string;
+  type: string;
+  /**
+   * ClientIP; absent if there is none
+   */
+  affinity?: string;
+  /**
+   * internalTrafficPolicy: Cluster, Local
+   */
+  internal?: string;
+  /**
+   * externalTrafficPolicy: Cluster, Local
+   */
+  external?: string;
+  /**
+   * trafficDistribution: PreferClose, PreferSameZone, PreferSameNode
+   */
+  distribution?: string;
+  /**
+   * publishNotReadyAddresses
+   */
+  publishNotReady?: boolean;
 }
 /**
  * A WatchedService is a Service whose endpoints were watched.

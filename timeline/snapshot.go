@@ -1,0 +1,99 @@
+package timeline
+
+import "time"
+
+// A Snapshot is the part of an object's spec and status that causes need. One of its fields is set.
+type Snapshot struct {
+	Template *PodTemplate `json:"template,omitzero"`
+	Workload *Workload    `json:"workload,omitzero"`
+	Budget   *Budget      `json:"budget,omitzero"`
+	Service  *ServiceSpec `json:"service,omitzero"`
+}
+
+// What a [SnapshotTaken] event says of a snapshot.
+const (
+	SnapshotFound   = "found"   // the object was there before
+	SnapshotCreated = "created" // the object is new
+	SnapshotChanged = "changed" // somebody changed its spec; Detail says what
+	SnapshotStatus  = "status"  // only its status changed
+	SnapshotDeleted = "deleted" // the object was deleted: the snapshot is its last state
+)
+
+// A PodTemplate is what Pods of one controller have in common. It never changes: Pods with another spec have another template.
+type PodTemplate struct {
+	ID            string        `json:"id"`                     // as the pod-seen events of its Pods name it
+	Grace         time.Duration `json:"grace"`                  // terminationGracePeriodSeconds
+	RestartPolicy string        `json:"restartPolicy,omitzero"` // Always, OnFailure, Never
+	HostNetwork   bool          `json:"hostNetwork,omitzero"`
+	Containers    []Container   `json:"containers"`
+}
+
+// A Container is one of a Pod, without init containers that end before the others begin.
+type Container struct {
+	Name      string `json:"name"`
+	Sidecar   bool   `json:"sidecar,omitzero"` // an init container that is restarted always: it starts before the others and ends after them
+	PreStop   *Hook  `json:"preStop,omitzero"` // absent if it has none
+	Readiness *Probe `json:"readiness,omitzero"`
+	Liveness  *Probe `json:"liveness,omitzero"`
+	Startup   *Probe `json:"startup,omitzero"`
+}
+
+// A Hook runs before a container is asked to end.
+type Hook struct {
+	Kind  string        `json:"kind"`           // sleep, exec, httpGet, tcpSocket
+	Sleep time.Duration `json:"sleep,omitzero"` // of a sleep, and of an exec that is nothing but one
+}
+
+// A Probe is how a kubelet asks a container whether it is well.
+type Probe struct {
+	Kind      string        `json:"kind"` // exec, httpGet, tcpSocket, grpc
+	Path      string        `json:"path,omitzero"`
+	Port      string        `json:"port,omitzero"`  // its number, or its name
+	Delay     time.Duration `json:"delay,omitzero"` // initialDelaySeconds
+	Period    time.Duration `json:"period"`
+	Timeout   time.Duration `json:"timeout"`
+	Threshold int           `json:"threshold"` // so many failures in a row count
+}
+
+// A Workload is a Deployment, a ReplicaSet or a StatefulSet.
+type Workload struct {
+	Generation     int64         `json:"generation"`        // rises with each change of the spec
+	Owner          string        `json:"owner,omitzero"`    // KIND/NAME of its controller: a ReplicaSet's Deployment
+	Replicas       int           `json:"replicas"`          // asked for
+	Strategy       string        `json:"strategy,omitzero"` // Recreate, RollingUpdate, OnDelete; absent of a ReplicaSet
+	MaxSurge       string        `json:"maxSurge,omitzero"`
+	MaxUnavailable string        `json:"maxUnavailable,omitzero"`
+	MinReady       time.Duration `json:"minReady,omitzero"` // minReadySeconds
+	Status         Replicas      `json:"status"`
+}
+
+// Replicas are how many Pods of a workload there are.
+type Replicas struct {
+	Existing    int  `json:"existing"`         // not terminating ones
+	Updated     int  `json:"updated,omitzero"` // of the newest template
+	Ready       int  `json:"ready"`
+	Available   int  `json:"available"`
+	Terminating *int `json:"terminating,omitzero"` // absent where the cluster does not say
+}
+
+// A Budget is a PodDisruptionBudget.
+type Budget struct {
+	MinAvailable   string `json:"minAvailable,omitzero"`
+	MaxUnavailable string `json:"maxUnavailable,omitzero"`
+	EvictUnhealthy string `json:"evictUnhealthy,omitzero"` // unhealthyPodEvictionPolicy: IfHealthyBudget, AlwaysAllow
+	Healthy        int    `json:"healthy"`                 // Pods that are
+	Desired        int    `json:"desired"`                 // Pods that must be
+	Expected       int    `json:"expected"`                // Pods it is about
+	Allowed        int    `json:"allowed"`                 // Pods that may be evicted now
+}
+
+// A ServiceSpec is how a Service chooses where its requests go.
+type ServiceSpec struct {
+	Selector        string `json:"selector,omitzero"`
+	Type            string `json:"type"`
+	Affinity        string `json:"affinity,omitzero"`        // ClientIP; absent if there is none
+	Internal        string `json:"internal,omitzero"`        // internalTrafficPolicy: Cluster, Local
+	External        string `json:"external,omitzero"`        // externalTrafficPolicy: Cluster, Local
+	Distribution    string `json:"distribution,omitzero"`    // trafficDistribution: PreferClose, PreferSameZone, PreferSameNode
+	PublishNotReady bool   `json:"publishNotReady,omitzero"` // publishNotReadyAddresses
+}

@@ -1,0 +1,165 @@
+package watcher
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"lapse/timeline"
+)
+
+// snapshots are what was recorded of the objects of one kind: each that is ours, once and at each change.
+type snapshots[T object] struct {
+	kind string
+	take func(T) timeline.Snapshot
+	ours func(T) bool
+	told map[types.UID]timeline.Snapshot
+}
+
+// change tells what changed from an object's old state to its new one; either may be nil. One may become ours later, as when a
+// Service selects other Pods.
+func (s *snapshots[T]) change(old, new T, how how) []timeline.Event {
+	var none T
+	if any(new) == any(none) {
+		last, known := s.told[old.GetUID()]
+		if !known {
+			return nil
+		}
+		delete(s.told, old.GetUID())
+		return []timeline.Event{snapshotEvent(s.kind, old, timeline.SnapshotDeleted, words(last), last)}
+	}
+	last, known := s.told[new.GetUID()]
+	if !known && !s.ours(new) {
+		return nil
+	}
+	now := s.take(new)
+	s.told[new.GetUID()] = now
+	switch {
+	case known && reflect.DeepEqual(last, now):
+		return nil
+	case known && len(changed(last, now)) > 0:
+		return []timeline.Event{snapshotEvent(s.kind, new, timeline.SnapshotChanged, strings.Join(changed(last, now), ", "), now)}
+	case known:
+		return []timeline.Event{snapshotEvent(s.kind, new, timeline.SnapshotStatus, words(now), now)}
+	case how == listed, any(old) != any(none):
+		return []timeline.Event{snapshotEvent(s.kind, new, timeline.SnapshotFound, words(now), now)}
+	}
+	return []timeline.Event{snapshotEvent(s.kind, new, timeline.SnapshotCreated, words(now), now)}
+}
+
+func snapshotEvent(kind string, o metav1.Object, to, detail string, s timeline.Snapshot) timeline.Event {
+	return timeline.Event{
+		Kind: timeline.SnapshotTaken, Writer: apiserver, To: to, Detail: detail, Snapshot: &s,
+		Object: timeline.Object{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName(), UID: string(o.GetUID())},
+	}
+}
+
+// words says what a snapshot has, for people.
+func words(s timeline.Snapshot) string {
+	switch {
+	case s.Workload != nil:
+		return workloadWords(s.Workload)
+	case s.Budget != nil:
+		return budgetWords(s.Budget)
+	}
+	return ""
+}
+
+// changed lists what somebody changed between two snapshots of an object; nothing where only its status did.
+func changed(before, after timeline.Snapshot) (all []string) {
+	add := func(what, from, to string) {
+		if from != to {
+			all = append(all, fmt.Sprintf("%s: %s → %s", what, orNone(from), orNone(to)))
+		}
+	}
+	switch {
+	case before.Workload != nil && after.Workload != nil:
+		workloadChanges(before.Workload, after.Workload, add)
+		if len(all) == 0 && before.Workload.Generation != after.Workload.Generation {
+			all = append(all, "its Pod template, or another part of its spec")
+		}
+	case before.Budget != nil && after.Budget != nil:
+		add("minAvailable", before.Budget.MinAvailable, after.Budget.MinAvailable)
+		add("maxUnavailable", before.Budget.MaxUnavailable, after.Budget.MaxUnavailable)
+		add("unhealthyPodEvictionPolicy", before.Budget.EvictUnhealthy, after.Budget.EvictUnhealthy)
+	case before.Service != nil && after.Service != nil:
+		all = append(all, "its spec")
+	}
+	return all
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "none"
+	}
+	return text
+}
+
+// interest is which objects of a namespace concern its Services, besides the Pods.
+type interest struct {
+	selectors map[string]labels.Selector // all that the Services ever had, by their text
+	labels    map[string]labels.Set      // of the Pods seen, each set once
+	templates map[string]bool            // the IDs of those recorded
+}
+
+func newInterest() interest {
+	return interest{map[string]labels.Selector{}, map[string]labels.Set{}, map[string]bool{}}
+}
+
+// selects notes what the Services select Pods by from now on.
+func (n *namespace) selects(selectors []labels.Selector) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, s := range selectors {
+		n.interest.selectors[s.String()] = s
+	}
+}
+
+// makesOurs reports whether Pods with these labels are, or were, selected by a Service.
+func (n *namespace) makesOurs(set map[string]string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, s := range n.interest.selectors {
+		if s.Matches(labels.Set(set)) {
+			return true
+		}
+	}
+	return false
+}
+
+// ownLabels differ from Pod to Pod of a StatefulSet.
+var ownLabels = []string{"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index"}
+
+// sawLabels notes the labels of a Pod.
+func (n *namespace) sawLabels(set map[string]string) {
+	common := labels.Set{}
+	for key, value := range set {
+		common[key] = value
+	}
+	for _, key := range ownLabels {
+		delete(common, key)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.interest.labels[common.String()] = set
+}
+
+// coversOurs reports whether the selector names a Pod that was seen.
+func (n *namespace) coversOurs(selector *metav1.LabelSelector) bool {
+	s, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return false
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, set := range n.interest.labels {
+		if s.Matches(set) {
+			return true
+		}
+	}
+	return false
+}

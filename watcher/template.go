@@ -1,0 +1,134 @@
+package watcher
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"lapse/timeline"
+)
+
+// newTemplate returns the snapshot of a Pod's template, unless one of its controller was recorded that is the same.
+func (n *namespace) newTemplate(pod *corev1.Pod, how how) []timeline.Event {
+	t := templateOf(pod)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.interest.templates[t.ID] {
+		return nil
+	}
+	n.interest.templates[t.ID] = true
+	to := timeline.SnapshotCreated
+	if how == listed {
+		to = timeline.SnapshotFound
+	}
+	e := timeline.Event{
+		Kind: timeline.SnapshotTaken, Writer: apiserver, To: to, Detail: "Pod template", Snapshot: &timeline.Snapshot{Template: &t},
+		Object: timeline.Object{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)},
+	}
+	if c := metav1.GetControllerOf(pod); c != nil {
+		e.Object.Kind, e.Object.Name, e.Object.UID = c.Kind, c.Name, string(c.UID)
+	}
+	return []timeline.Event{e}
+}
+
+// ownerOf is KIND/NAME of an object's controller, "" if it has none.
+func ownerOf(o metav1.Object) string {
+	if c := metav1.GetControllerOf(o); c != nil {
+		return c.Kind + "/" + c.Name
+	}
+	return ""
+}
+
+// templateOf reads a Pod's spec. Its ID is of the Pod's controller and of all that is read, so that other Pods of that controller have the same.
+func templateOf(pod *corev1.Pod) timeline.PodTemplate {
+	spec := &pod.Spec
+	t := timeline.PodTemplate{RestartPolicy: string(spec.RestartPolicy), HostNetwork: spec.HostNetwork, Containers: []timeline.Container{}}
+	if spec.TerminationGracePeriodSeconds != nil {
+		t.Grace = seconds(*spec.TerminationGracePeriodSeconds)
+	}
+	for i := range spec.InitContainers {
+		if c := &spec.InitContainers[i]; c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			t.Containers = append(t.Containers, containerOf(c, true))
+		}
+	}
+	for i := range spec.Containers {
+		t.Containers = append(t.Containers, containerOf(&spec.Containers[i], false))
+	}
+	owner := string(pod.UID)
+	if c := metav1.GetControllerOf(pod); c != nil {
+		owner = string(c.UID)
+	}
+	text, _ := json.Marshal(t) // has nothing that JSON has not
+	sum := sha256.Sum256(append(text, owner...))
+	t.ID = fmt.Sprintf("%x", sum[:4])
+	return t
+}
+
+func containerOf(c *corev1.Container, sidecar bool) timeline.Container {
+	is := timeline.Container{Name: c.Name, Sidecar: sidecar, Readiness: probeOf(c.ReadinessProbe), Liveness: probeOf(c.LivenessProbe), Startup: probeOf(c.StartupProbe)}
+	if c.Lifecycle != nil {
+		is.PreStop = hookOf(c.Lifecycle.PreStop)
+	}
+	return is
+}
+
+func hookOf(h *corev1.LifecycleHandler) *timeline.Hook {
+	switch {
+	case h == nil:
+		return nil
+	case h.Sleep != nil:
+		return &timeline.Hook{Kind: "sleep", Sleep: seconds(h.Sleep.Seconds)}
+	case h.Exec != nil:
+		return &timeline.Hook{Kind: "exec", Sleep: sleepOf(h.Exec.Command)}
+	case h.HTTPGet != nil:
+		return &timeline.Hook{Kind: "httpGet"}
+	case h.TCPSocket != nil:
+		return &timeline.Hook{Kind: "tcpSocket"}
+	}
+	return nil
+}
+
+// sleepOf is how long a command sleeps that does nothing else: "sleep 5", or a shell's.
+func sleepOf(command []string) time.Duration {
+	if len(command) == 3 && slices.Contains([]string{"sh", "bash", "ash", "dash"}, path.Base(command[0])) && command[1] == "-c" {
+		command = strings.Fields(command[2])
+	}
+	if len(command) != 2 || path.Base(command[0]) != "sleep" {
+		return 0
+	}
+	length, err := time.ParseDuration(command[1])
+	if err != nil {
+		length, err = time.ParseDuration(command[1] + "s")
+	}
+	if err != nil {
+		return 0
+	}
+	return length
+}
+
+func probeOf(p *corev1.Probe) *timeline.Probe {
+	if p == nil {
+		return nil
+	}
+	is := &timeline.Probe{Delay: seconds(p.InitialDelaySeconds), Period: seconds(p.PeriodSeconds), Timeout: seconds(p.TimeoutSeconds), Threshold: int(p.FailureThreshold)}
+	switch {
+	case p.HTTPGet != nil:
+		is.Kind, is.Path, is.Port = "httpGet", p.HTTPGet.Path, p.HTTPGet.Port.String()
+	case p.TCPSocket != nil:
+		is.Kind, is.Port = "tcpSocket", p.TCPSocket.Port.String()
+	case p.GRPC != nil:
+		is.Kind = "grpc"
+	default:
+		is.Kind = "exec"
+	}
+	return is
+}
+
+func seconds[N int32 | int64](n N) time.Duration { return time.Duration(n) * time.Second }
