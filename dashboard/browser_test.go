@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,6 +24,7 @@ import (
 	"lapse/correlate/model"
 	"lapse/dashboard"
 	"lapse/dashboard/internal/sample"
+	"lapse/dashboard/publish"
 	"lapse/timeline"
 )
 
@@ -177,7 +179,7 @@ func (s *site) stop() {
 // show puts the sample run as it stood at an instant.
 func show(t *testing.T, store *dashboard.Store, at time.Duration) {
 	t.Helper()
-	if err := sample.Fill(store.Put, sample.Run(at), at); err != nil {
+	if err := publish.To(store).Show(sample.Run(at), at); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -190,6 +192,22 @@ func (p *tab) openIncidents() {
 }
 
 const firstWindow = `[data-testid="window-row"][data-window-id="1"]`
+
+// outage is the window of the made-up run, as it stands at an instant, in which no new connection was answered.
+func outage(t *testing.T, run *model.Timeline) model.Window {
+	t.Helper()
+	i := slices.IndexFunc(run.Windows, func(w model.Window) bool { return w.Kind == model.Outage && w.Target == "web new" })
+	if i < 0 {
+		t.Fatal("the made-up run has no outage")
+	}
+	return run.Windows[i]
+}
+
+// row is a window's row.
+func row(id int) string { return fmt.Sprintf(`[data-testid="window-row"][data-window-id="%d"]`, id) }
+
+// why is the pane that explains a window.
+func why(id int) string { return fmt.Sprintf(`[data-testid="why"][data-window-id="%d"]`, id) }
 
 func TestAWindowAppearsAndStaysAfterReload(t *testing.T) {
 	store := dashboard.NewStore()
@@ -222,11 +240,11 @@ func TestAWindowAppearsAndStaysAfterReload(t *testing.T) {
 	}
 	page.openIncidents()
 	page.see(firstWindow)
-	if text := page.text(firstWindow); !strings.Contains(text, "route-outlives-pod") || !strings.Contains(text, "02:20:48.974") {
+	if text := page.text(firstWindow); !strings.Contains(text, "route-outlives-pod") || !strings.Contains(text, sample.T0.Add(sample.Run(11 * time.Second).Windows[0].Start.Latest).Format("15:04:05.000")) {
 		t.Errorf("the window's row reads %q", text)
 	}
-	if why := page.text(`[data-testid="why"][data-window-id="1"]`); !strings.Contains(why, "preStop") || !strings.Contains(why, "first new connection refused") {
-		t.Errorf("why reads %q", why)
+	if text := page.text(why(1)); !strings.Contains(text, "preStop") || !strings.Contains(text, "itself stopped answering") {
+		t.Errorf("why reads %q", text)
 	}
 }
 
@@ -248,11 +266,12 @@ func TestThePageReconnectsToARestartedServer(t *testing.T) {
 	page.until("hatches the time it heard nothing of", `document.querySelector('[data-testid="unheard"]')?.clientWidth > 2`)
 
 	show(t, store, 43*time.Second)
+	then := sample.Run(43 * time.Second)
 	same := serve(t, store, first.addr)
 	page.see(`[data-testid="connection"][data-phase="connected"]`)
-	page.see(`[data-testid="incident"][data-incident-id="2"]`)
+	page.see(fmt.Sprintf(`[data-testid="incident"][data-incident-id="%d"]`, len(then.Incidents)))
 	page.openIncidents()
-	page.see(`[data-testid="window-row"][data-window-id="3"]`)
+	page.see(row(outage(t, then).ID))
 	page.until("has heard of that time", `!document.querySelector('[data-testid="unheard"]')`)
 	if text := page.text(`[data-testid="connection"]`); !strings.Contains(text, "connected again after") || !strings.Contains(text, "nothing is missing") {
 		t.Errorf("the page says %q after a break", text)
@@ -264,7 +283,7 @@ func TestThePageReconnectsToARestartedServer(t *testing.T) {
 	another := dashboard.NewStore() // a new process: another epoch, another run
 	run := sample.Run(5 * time.Second)
 	run.Run.ID = "another"
-	if err := sample.Fill(another.Put, run, 5*time.Second); err != nil {
+	if err := publish.To(another).Show(run, 5*time.Second); err != nil {
 		t.Fatal(err)
 	}
 	serve(t, another, first.addr)
@@ -274,20 +293,21 @@ func TestThePageReconnectsToARestartedServer(t *testing.T) {
 func TestEverythingOfARunIsShown(t *testing.T) {
 	store := dashboard.NewStore()
 	show(t, store, sample.Length)
+	run := sample.Run(sample.Length)
 	page := newTab(t, serve(t, store, "127.0.0.1:0").url())
 	page.see(`[data-testid="live"][data-live="false"]`)
 	page.firstScreen()
 	page.openIncidents()
 	page.see(firstWindow)
 	for selector, want := range map[string]int{
-		`[data-testid="strip"]`:         7,
-		`[data-testid="pod-lane"]`:      4,
-		`[data-testid="endpoint-lane"]`: 4,
+		`[data-testid="strip"]`:         len(run.Targets),
+		`[data-testid="pod-lane"]`:      len(run.Pods),
+		`[data-testid="endpoint-lane"]`: len(run.Pods),
 		`[data-testid="node-lane"]`:     3,
-		`[data-testid="incident"]`:      2,
-		`[data-testid="window-row"]`:    4,
-		`[data-testid="window-mark"]`:   4,
-		`[data-testid="gate"]`:          2,
+		`[data-testid="incident"]`:      len(run.Incidents),
+		`[data-testid="window-row"]`:    len(run.Windows),
+		`[data-testid="window-mark"]`:   len(run.Windows),
+		`[data-testid="gate"]`:          len(run.Verdict.Gates),
 		`[data-testid="command"]`:       1,
 	} {
 		if n := page.count(selector); n != want {
@@ -295,8 +315,8 @@ func TestEverythingOfARunIsShown(t *testing.T) {
 		}
 	}
 	for id, want := range map[string]string{
-		"verdict-result": "Fail", "failed": "1237", "downtime": "≥ 3.09 s", "longest-window": "≥ 3.08 s",
-		"error-rate": "4.4 %", "coverage": "98.26 %", "validity": "incomplete", "live": "ended",
+		"verdict-result": "Fail", "failed": fmt.Sprint(run.Verdict.Failed), "downtime": "≥ 3.1 s", "longest-window": "≥ 3.09 s",
+		"error-rate": "4.4 %", "coverage": "98.25 %", "validity": "incomplete", "live": "ended",
 	} {
 		if text := strings.ReplaceAll(page.text(`[data-testid="`+id+`"]`), "\u00a0", " "); !strings.Contains(text, want) {
 			t.Errorf("%s reads %q, want %q", id, text, want)
@@ -306,9 +326,10 @@ func TestEverythingOfARunIsShown(t *testing.T) {
 	if len(order) != 7 || order[0] != "web new" || order[1] != "web reused" || order[6] != "control" {
 		t.Errorf("strips stand in the order %q", order)
 	}
-	page.run(chromedp.Click(chromedp.CSS(`[data-testid="window-mark"][data-window-id="3"]`)))
+	outage := outage(t, run)
+	page.run(chromedp.Click(chromedp.CSS(fmt.Sprintf(`[data-testid="window-mark"][data-window-id="%d"]`, outage.ID))))
 	page.see(`[data-testid="whole-run"]`)
-	page.see(`[data-testid="why"][data-window-id="3"]`)
+	page.see(why(outage.ID))
 	page.picture("zoomed.png")
 	page.run(chromedp.Click(chromedp.CSS(`[data-testid="whole-run"]`)))
 	page.until("shows the whole run", `!document.querySelector('[data-testid="whole-run"]')`)
@@ -433,7 +454,7 @@ func TestHostileNamesNeverBecomeMarkup(t *testing.T) {
 		run.Unobserved[i].Reason = hostile
 	}
 	store := dashboard.NewStore()
-	if err := sample.Fill(store.Put, run, sample.Length); err != nil {
+	if err := publish.To(store).Show(run, sample.Length); err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range []string{"__proto__", "constructor", "event/" + hostile, hostile} {
@@ -484,7 +505,7 @@ func TestThousandsOfEventsAreNotThousandsOfElements(t *testing.T) {
 		})
 	}
 	store := dashboard.NewStore()
-	if err := sample.Fill(store.Put, run, sample.Length); err != nil {
+	if err := publish.To(store).Show(run, sample.Length); err != nil {
 		t.Fatal(err)
 	}
 	page := newTab(t, serve(t, store, "127.0.0.1:0").url())
@@ -512,7 +533,7 @@ func TestAThousandWindowsAreNotAThousandRows(t *testing.T) {
 		run.Windows = append(run.Windows, w)
 	}
 	store := dashboard.NewStore()
-	if err := sample.Fill(store.Put, run, sample.Length); err != nil {
+	if err := publish.To(store).Show(run, sample.Length); err != nil {
 		t.Fatal(err)
 	}
 	page := newTab(t, serve(t, store, "127.0.0.1:0").url())
@@ -524,7 +545,7 @@ func TestAThousandWindowsAreNotAThousandRows(t *testing.T) {
 	page.run(chromedp.Click(chromedp.CSS(`[data-testid="more-windows"]`)))
 	page.until("shows 200", `document.querySelectorAll('[data-testid="window-row"]').length === 200`)
 	eval[bool](page, `location.hash = "#window=650", true`)
-	page.see(`[data-testid="why"][data-window-id="650"]`)
+	page.see(why(650))
 }
 
 func TestSeveralTabsFollowTheSameRun(t *testing.T) {

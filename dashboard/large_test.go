@@ -18,6 +18,7 @@ import (
 
 	"lapse/dashboard"
 	"lapse/dashboard/internal/sample"
+	"lapse/dashboard/publish"
 )
 
 // BenchmarkPageOnALargeRun opens the page on an hour at 2000 requests per second, with 10 targets, 200 Pods and 5000 events,
@@ -26,7 +27,7 @@ import (
 //	go test ./dashboard -run '^$' -bench PageOnALargeRun -benchtime 3x
 func BenchmarkPageOnALargeRun(b *testing.B) {
 	store := dashboard.NewStore()
-	if err := sample.Fill(store.Put, sample.Large(), sample.LargeLength); err != nil {
+	if err := publish.To(store).Show(sample.Large(), sample.LargeLength); err != nil {
 		b.Fatal(err)
 	}
 	parent, err := browser()

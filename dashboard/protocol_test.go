@@ -16,6 +16,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"lapse/dashboard/internal/sample"
+	"lapse/dashboard/publish"
 )
 
 var update = flag.Bool("update", false, "rewrite the protocol's schema and its table of keys")
@@ -194,7 +195,7 @@ func TestMessagesFollowTheSchema(t *testing.T) {
 	store := NewStore()
 	var at position
 	for _, now := range []time.Duration{5 * time.Second, 43 * time.Second, sample.Length} {
-		if err := sample.Fill(store.Put, sample.Run(now), now); err != nil {
+		if err := publish.To(store).Show(sample.Run(now), now); err != nil {
 			t.Fatal(err)
 		}
 		store.Delete("window/1")

@@ -82,9 +82,9 @@ func TestARunInTheDocumentIsShownWithoutAnyServer(t *testing.T) {
 	p.run(func(ctx context.Context, target *chromedp.Target) (chromedp.Void, error) {
 		_, err := cdp.Call(ctx, target, network.Enable, network.EnableParams{})
 		return chromedp.Void{}, err
-	}, chromedp.Navigate(url+"#window=3"))
+	}, chromedp.Navigate(fmt.Sprintf("%s#window=%d", url, outage(t, run).ID)))
 	p.see(`[data-testid="connection"][data-phase="saved"]`)
-	p.see(`[data-testid="why"][data-window-id="3"]`)
+	p.see(why(outage(t, run).ID))
 	p.openIncidents()
 	p.see(firstWindow)
 	if n := p.count(`[data-testid="window-row"]`); n != len(run.Windows) {
@@ -125,7 +125,7 @@ func TestADamagedReportSaysSo(t *testing.T) {
 
 // On paper the run is light whatever the screen was, whole, and without what only a screen can do.
 func TestThePagePrints(t *testing.T) {
-	p := openSample(t, "#window=3")
+	p := openSample(t, fmt.Sprintf("#window=%d", outage(t, sample.Run(sample.Length)).ID))
 	p.run(preferDark)
 	p.until("is dark", `document.documentElement.dataset.theme === "dark"`)
 	eval[bool](p, `addEventListener("beforeprint", () => Promise.resolve().then(() => new Promise((done) => queueMicrotask(done))).then(() => {

@@ -23,6 +23,7 @@ import (
 	"lapse/correlate/model"
 	"lapse/dashboard"
 	"lapse/dashboard/internal/sample"
+	"lapse/dashboard/publish"
 	"lapse/timeline"
 )
 
@@ -47,19 +48,20 @@ func run(ctx context.Context, addr string, live, large bool, at time.Duration, m
 		return err
 	}
 	store := dashboard.NewStore()
+	page := publish.To(store)
 	if live {
 		at = 0
 	}
 	if large {
-		err = sample.Fill(store.Put, sample.Large(), sample.LargeLength)
+		err = page.Show(sample.Large(), sample.LargeLength)
 	} else {
-		err = show(store, at, more)
+		err = show(page, at, more)
 	}
 	if err != nil {
 		return err
 	}
 	if live {
-		go play(ctx, store, more)
+		go play(ctx, page, more)
 	}
 	fmt.Printf("http://%s/\n", ln.Addr())
 	return dashboard.Serve(ctx, ln, store, dashboard.Options{
@@ -68,10 +70,10 @@ func run(ctx context.Context, addr string, live, large bool, at time.Duration, m
 }
 
 // play lets the run happen until ctx ends.
-func play(ctx context.Context, store *dashboard.Store, more int) {
+func play(ctx context.Context, page *publish.Publisher, more int) {
 	start := time.Now()
 	for ctx.Err() == nil && time.Since(start) < sample.Length+time.Second {
-		if err := show(store, time.Since(start), more); err != nil {
+		if err := show(page, time.Since(start), more); err != nil {
 			log.Print(err)
 		}
 		select {
@@ -82,7 +84,7 @@ func play(ctx context.Context, store *dashboard.Store, more int) {
 }
 
 // show puts the run as it was at an instant.
-func show(store *dashboard.Store, at time.Duration, more int) error {
+func show(page *publish.Publisher, at time.Duration, more int) error {
 	run := sample.Run(at)
 	for i := range more {
 		seen := at * time.Duration(i) / time.Duration(more)
@@ -91,5 +93,5 @@ func show(store *dashboard.Store, at time.Duration, more int) error {
 			Kind: timeline.CommandOutput, Detail: fmt.Sprintf("line %d of the command's output", i),
 		})
 	}
-	return sample.Fill(store.Put, run, at)
+	return page.Show(run, at)
 }
