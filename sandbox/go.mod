@@ -4,7 +4,10 @@ go 1.26.0
 
 require k8s.io/kubernetes v1.36.3 // indirect
 
-require golang.org/x/sys v0.40.0
+require (
+	golang.org/x/sys v0.40.0
+	golang.org/x/tools v0.41.0
+)
 
 require (
 	cel.dev/expr v0.25.1 // indirect
@@ -141,7 +144,6 @@ require (
 	golang.org/x/term v0.39.0 // indirect
 	golang.org/x/text v0.33.0 // indirect
 	golang.org/x/time v0.14.0 // indirect
-	golang.org/x/tools v0.41.0 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260128011058-8636f8732409 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260128011058-8636f8732409 // indirect
 	google.golang.org/grpc v1.79.3 // indirect

@@ -69,6 +69,7 @@ func init() { // not a literal: printing the usage reads the table
 		{name: "kubeconfig", help: "print the path of the kubeconfig", run: runKubeconfig},
 		{name: "load", args: "IMAGE.tar", help: "import an image into every node", run: runLoad},
 		{name: "exec", args: "NODE -- CMD...", help: "run a command in a node's network (cp is the control plane)", run: runExec},
+		{name: "restart", args: "COMPONENT", help: "end a component (kubelet-node1, coredns) and start it again as it was", run: runRestart},
 		{name: "kubectl", args: "ARGS...", help: "run kubectl against the sandbox", run: runKubectl},
 		{name: "enter", hidden: true, run: runEnter},
 		{name: "relay", hidden: true, run: runRelay},

@@ -90,13 +90,13 @@ func (c *Cluster) Deploy(ctx context.Context, w Workload) error {
 	if err := c.Ready(ctx, w); err != nil {
 		return err
 	}
-	return c.routed(ctx, w)
+	return c.Routed(ctx, w.Namespace, w.Name)
 }
 
-// routed waits until every node leads connections to the Service: kube-proxy may learn of a new one up to a second after its
+// Routed waits until every node leads connections to the Service: kube-proxy may learn of a new one up to a second after its
 // Pods are ready.
-func (c *Cluster) routed(ctx context.Context, w Workload) error {
-	address, err := c.Kubectl(ctx, "-n", w.Namespace, "get", "service", w.Name, "-o", "jsonpath={.spec.clusterIP}")
+func (c *Cluster) Routed(ctx context.Context, namespace, service string) error {
+	address, err := c.Kubectl(ctx, "-n", namespace, "get", "service", service, "-o", "jsonpath={.spec.clusterIP}/{.spec.ports[0].port}")
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (c *Cluster) routed(ctx context.Context, w Workload) error {
 		return err
 	}
 	for _, node := range nodes {
-		connect := "for i in 1 2 3 4 5; do timeout 1 bash -c 'exec 3<>/dev/tcp/" + address + "/80' || exit 1; done"
+		connect := "for i in 1 2 3 4 5; do timeout 1 bash -c 'exec 3<>/dev/tcp/" + address + "' || exit 1; done"
 		for {
 			cmd := exec.CommandContext(ctx, filepath.Join(c.Dir, "bin", "sandbox"), "--dir", c.Dir, "exec", node, "--", "bash", "-c", connect)
 			out, err := cmd.CombinedOutput()
@@ -113,7 +113,7 @@ func (c *Cluster) routed(ctx context.Context, w Workload) error {
 				break
 			}
 			if ctx.Err() != nil {
-				return fmt.Errorf("%s does not lead to Service %s: %w: %s", node, w.Name, ctx.Err(), out)
+				return fmt.Errorf("%s does not lead to Service %s: %w: %s", node, service, ctx.Err(), out)
 			}
 		}
 	}

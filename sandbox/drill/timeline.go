@@ -19,6 +19,7 @@ type Timeline struct {
 		} `json:"command"`
 	} `json:"run"`
 	Targets    []Target     `json:"targets"`
+	Incidents  []Incident   `json:"incidents"`
 	Windows    []Window     `json:"windows"`
 	Unobserved []Unobserved `json:"unobserved"`
 	Failures   []Failure    `json:"failures"`
@@ -48,6 +49,18 @@ type Target struct {
 	Node       string        `json:"node"`       // the prober's
 	Rate       float64       `json:"rate"`       // asked for, per second
 	Resolution time.Duration `json:"resolution"` // detection limit
+}
+
+// Incident is what a reader is told once: windows that belong together.
+type Incident struct {
+	ID      int     `json:"id"`
+	Windows []int   `json:"windows"`
+	Start   Instant `json:"start"`
+	End     Instant `json:"end"`
+	Sent    int     `json:"sent"`
+	Failed  int     `json:"failed"`
+	Slow    int     `json:"slow"`
+	Causes  []Cause `json:"causes"` // each rule once, the one that explains most failures first
 }
 
 // Window is one downtime window.

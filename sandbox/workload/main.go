@@ -6,6 +6,13 @@
 //	workload --on-sigterm exit                      what many servers do: gone at once, mid-request
 //	workload --on-sigterm ignore                    until SIGKILL
 //	workload --on-sigterm graceful --drain-for 10s  what a server should do, see server.drain
+//	workload --ready-peer http://db/                ready only while another server answers
+//	workload --warm-up 3s                           ready at once, but every answer is a 503 for so long
+//	workload --idle-timeout 5s                      closes connections that wait so long for a request
+//	workload --backlog 1 --accept-delay 4s          listens, but accepts nothing at first
+//
+// `workload shell FLAGS` runs it as a child that SIGTERM does not reach, `workload proxy` is a TCP proxy (proxy.go), and requests to
+// /ready/off, /crash/3 and others change what it does (switches.go).
 //
 // It prints when SIGTERM came and between which two instants it stopped listening, on the machine's clock: the truth that a
 // measurement is compared with. Every reply names its pod in the header X-Pod. /readyz is for the readiness probe, /healthz for the liveness
@@ -41,6 +48,13 @@ type Options struct {
 	DrainFor   time.Duration
 	TLSCert    string
 	TLSKey     string
+
+	ReadyPeer   string        // a URL; empty: none
+	WarmUp      time.Duration // counted from listening
+	IdleTimeout time.Duration // 0: none
+	Backlog     int           // 0: the kernel's
+	AcceptDelay time.Duration // counted from listening
+	ExitCode    int           // at SIGTERM, of --on-sigterm exit
 }
 
 func parse(args []string, stderr io.Writer) (Options, error) {
@@ -55,6 +69,12 @@ func parse(args []string, stderr io.Writer) (Options, error) {
 	flags.IntVar(&o.BodySize, "body-size", 2, "bytes in the body of an answer")
 	flags.StringVar(&o.OnSIGTERM, "on-sigterm", "exit", "exit, ignore or graceful")
 	flags.DurationVar(&o.DrainFor, "drain-for", 10*time.Second, "how long graceful goes on serving after SIGTERM")
+	flags.StringVar(&o.ReadyPeer, "ready-peer", "", "URL of another server that must answer for /readyz to say yes")
+	flags.DurationVar(&o.WarmUp, "warm-up", 0, "from listening, how long every answer but those to probes is a 503")
+	flags.DurationVar(&o.IdleTimeout, "idle-timeout", 0, "close connections that wait so long for their next request")
+	flags.IntVar(&o.Backlog, "backlog", 0, "how many connections can wait to be accepted (default: the kernel's limit)")
+	flags.DurationVar(&o.AcceptDelay, "accept-delay", 0, "from listening, how long nothing is accepted")
+	flags.IntVar(&o.ExitCode, "exit-code", 0, "exit code after SIGTERM, of --on-sigterm exit")
 	flags.StringVar(&o.TLSCert, "tls-cert", "", "certificate; serves https with --tls-key")
 	flags.StringVar(&o.TLSKey, "tls-key", "", "key of the certificate")
 	if err := flags.Parse(args); err != nil {
@@ -73,6 +93,12 @@ func (o Options) validate(rest []string) error {
 		return fmt.Errorf("--on-sigterm %q: choose exit, ignore or graceful", o.OnSIGTERM)
 	case o.BodySize < 0:
 		return fmt.Errorf("--body-size %d is negative", o.BodySize)
+	case o.Backlog < 0:
+		return fmt.Errorf("--backlog %d is negative", o.Backlog)
+	case o.ExitCode < 0 || o.ExitCode > 255:
+		return fmt.Errorf("--exit-code %d: choose 0 to 255", o.ExitCode)
+	case o.ExitCode != 0 && o.OnSIGTERM != "exit":
+		return fmt.Errorf("--exit-code belongs to --on-sigterm exit, not %s", o.OnSIGTERM)
 	case (o.TLSCert == "") != (o.TLSKey == ""):
 		return errors.New("--tls-cert and --tls-key belong together")
 	}
@@ -87,6 +113,17 @@ func main() {
 		}
 		return
 	}
+	// As process 1 of a container we must ask for SIGTERM, or the kernel drops it.
+	terminate := make(chan os.Signal, 1)
+	signal.Notify(terminate, syscall.SIGTERM)
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "proxy":
+			exit(proxy(context.Background(), os.Args[2:], terminate, os.Stdout))
+		case "shell":
+			exit(shell(os.Args[2:]))
+		}
+	}
 	o, err := parse(os.Args[1:], os.Stderr)
 	if errors.Is(err, flag.ErrHelp) {
 		return
@@ -95,13 +132,19 @@ func main() {
 		fmt.Fprintln(os.Stderr, "workload:", err)
 		os.Exit(2)
 	}
-	// As process 1 of a container we must ask for SIGTERM, or the kernel drops it.
-	terminate := make(chan os.Signal, 1)
-	signal.Notify(terminate, syscall.SIGTERM)
-	if err := run(context.Background(), o, terminate, os.Stdout); err != nil {
+	err = run(context.Background(), o, terminate, os.Stdout)
+	if err == nil && o.OnSIGTERM == "exit" {
+		os.Exit(o.ExitCode)
+	}
+	exit(err)
+}
+
+func exit(err error) {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "workload:", err)
 		os.Exit(1)
 	}
+	os.Exit(0)
 }
 
 // run serves until its behaviour on SIGTERM says that it is over.
@@ -113,8 +156,14 @@ func run(ctx context.Context, o Options, terminate <-chan os.Signal, log io.Writ
 	if err != nil {
 		return err
 	}
+	listening := time.Now()
+	if o.Backlog > 0 || o.AcceptDelay > 0 {
+		if socket, err = slowAccept(socket, o.Backlog, listening.Add(o.AcceptDelay)); err != nil {
+			return err
+		}
+	}
 	listener := &stampedListener{Listener: socket, name: o.Name, log: log}
-	s := newServer(o, time.Now())
+	s := newServer(o, listening)
 	fmt.Fprintf(log, "%s listens on %s\n", o.Name, listener.Addr())
 	served := make(chan error, 1)
 	go func() { served <- s.serve(listener) }()

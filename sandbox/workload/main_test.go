@@ -42,7 +42,13 @@ type workload struct {
 
 func startProcess(t *testing.T, args ...string) *workload {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], append([]string{"--listen", "127.0.0.1:0", "--name", "web-1"}, args...)...)
+	return startProcessAs(t, append([]string{"--listen", "127.0.0.1:0", "--name", "web-1"}, args...)...)
+}
+
+// startProcessAs is startProcess with all arguments.
+func startProcessAs(t *testing.T, args ...string) *workload {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), "RUN_WORKLOAD=1")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -460,6 +466,9 @@ func TestWrongFlagsAreNamed(t *testing.T) {
 		"--on-sigterm": {"--on-sigterm", "hide"},
 		"--body-size":  {"--body-size", "-1"},
 		"--tls-key":    {"--tls-cert", "x"},
+		"--backlog":    {"--backlog", "-1"},
+		"--exit-code":  {"--exit-code", "256"},
+		"graceful":     {"--exit-code", "1", "--on-sigterm", "graceful"},
 		"extra":        {"extra"},
 	} {
 		if _, err := parse(args, io.Discard); err == nil || !strings.Contains(err.Error(), want) {

@@ -14,9 +14,11 @@ import (
 type server struct {
 	options Options
 	ready   time.Time // from then on /readyz says yes
+	warm    time.Time // from then on answers are good
 	body    []byte
 	http    *http.Server
 
+	switches switches
 	draining atomic.Bool
 	counts   counts
 }
@@ -37,13 +39,14 @@ type Count struct {
 }
 
 func newServer(o Options, now time.Time) *server {
-	s := &server{options: o, ready: now.Add(o.ReadyDelay), body: makeBody(o.BodySize)}
+	s := &server{options: o, ready: now.Add(o.ReadyDelay), warm: now.Add(o.WarmUp), body: makeBody(o.BodySize)}
 	mux := http.NewServeMux()
-	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok\n")) })
+	mux.HandleFunc("/healthz", s.healthz)
+	s.switches.register(mux)
 	mux.HandleFunc("/readyz", s.readyz)
 	mux.HandleFunc("/count", s.count)
 	mux.HandleFunc("/", s.answer)
-	s.http = &http.Server{Handler: s.label(mux), ConnState: s.countConnection}
+	s.http = &http.Server{Handler: s.label(mux), ConnState: s.countConnection, IdleTimeout: o.IdleTimeout}
 	return s
 }
 
@@ -70,9 +73,22 @@ func (s *server) label(next http.Handler) http.Handler {
 
 // readyz goes on saying yes while draining: the pod still serves, and Kubernetes takes a terminating pod out of
 // the ready endpoints by itself.
-func (s *server) readyz(w http.ResponseWriter, _ *http.Request) {
-	if time.Now().Before(s.ready) {
+func (s *server) readyz(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case time.Now().Before(s.ready):
 		http.Error(w, "not yet", http.StatusServiceUnavailable)
+	case s.switches.notReady.Load():
+		http.Error(w, "switched off", http.StatusServiceUnavailable)
+	case s.options.ReadyPeer != "" && !peerAnswers(r.Context(), s.options.ReadyPeer):
+		http.Error(w, "the peer does not answer", http.StatusServiceUnavailable)
+	default:
+		w.Write([]byte("ok\n"))
+	}
+}
+
+func (s *server) healthz(w http.ResponseWriter, _ *http.Request) {
+	if s.switches.unhealthy.Load() {
+		http.Error(w, "switched off", http.StatusInternalServerError)
 		return
 	}
 	w.Write([]byte("ok\n"))
@@ -101,6 +117,9 @@ func (s *server) reply(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Content-Type", "text/plain")
 	w.Header().Set("Content-Length", strconv.Itoa(len(s.body)))
+	if s.switches.broken.Load() || time.Now().Before(s.warm) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
 	if _, err := w.Write(s.body); err != nil {
 		return err
 	}

@@ -1,0 +1,75 @@
+// Command lab plays scenarios on the sandbox while Lapse measures, each of them one way in which a real Service loses requests, or
+// must not, and holds what Lapse says against what was done.
+//
+//	go -C sandbox run ./lab                              all scenarios, on the sandbox that is up
+//	go -C sandbox run ./lab crash grace-too-short        two of them
+//	go -C sandbox run ./lab -n 3 -modes iptables,nftables -out ../docs/measured
+//	go -C sandbox run ./lab -judge ../runs/lab-…         saved runs again, by a newer Lapse and the scenarios as they are now
+//	go -C sandbox run ./lab -check                       are the scenarios' files right?
+//
+// It exits 1 if anything is not as a scenario expects. The runs are kept: RUNS/lab-TIME/MODE/SCENARIO/NUMBER has Lapse's recording
+// in run/ (`lapse report run -v`), what it printed (lapse.txt, lapse.log), and the truth: when each step was taken and how
+// containers ended (lab.json, pods.json).
+//
+// # How to write a scenario
+//
+// A scenario is a file scenarios/NAME.txtar. NAME is the cause, or the cause and what is special:
+//
+//	What it shows, in one sentence.
+//
+//	The row of causes, and what is surprising.
+//	-- manifest.yaml --
+//	A Deployment and a Service web, in YAML. The image lapse-workload:dev is on every node; what it can do is in sandbox/workload.
+//	-- steps --
+//	let victim = pod of web on node2
+//	after 1s
+//	kill server of $victim
+//	until web ready
+//	-- lapse --
+//	--avoid-node node2,node3
+//	-- expect --
+//	incident pod-crashed high
+//	  begins within 1s of kill server of $victim
+//	  failed 1..100
+//	  says $victim
+//	no other incident
+//	never route-outlives-pod
+//	provoked $victim exits 137
+//
+// Steps are taken one after the other while Lapse measures: after its baseline of 3 s, and it goes on for 4 s after the last
+// one. They speak the operator's words:
+//
+//	let NAME = pod of APP [on NODE]     $NAME is a Pod: the first of that app by name; also `youngest pod of APP`,
+//	                                    `node of POD`, `address of POD`. $prober is the node of Lapse's own Job.
+//	after 3s, at 8s                     wait, or until so long after the first step
+//	until web ready                     rolled out, and no older Pod is left
+//	until web has 0 ready               so many ready endpoints of the Service web
+//	until POD gone, until node2 ready, until node2 unknown
+//	drain NODE [FLAG…], cordon NODE, uncordon NODE, taint NODE KEY=VALUE:EFFECT
+//	rollout web, scale web 0, delete POD [FLAG…], force-delete POD, patch service/web {"spec":…}, kubectl ARG…
+//	stop PROCESS, continue PROCESS, restart PROCESS, kill server of POD
+//	                                    a PROCESS is kube-proxy node2, kubelet node2, containerd node2, kube-apiserver, kube-scheduler,
+//	                                    kube-controller-manager, coredns, etcd, or `server of POD`
+//	cut NODE from PEER, restore NODE    drop the packets between them; a PEER is api, all, another node or an address
+//	call POD PATH                       a request to its server, such as /ready/off
+//
+// `try` before a step lets it fail, as a drain that is refused; `meanwhile` goes on with the next step at once. What is stopped is
+// continued at the end, and what is cut restored, also after an error or Ctrl-C.
+//
+// Lapse wraps the steps as its command, and sees of them only what kubectl prints.
+//
+// The expectation states the right name, whether or not Lapse knows it yet; a further name (`a or b`) only where both say the same.
+// There is no scenario without an expectation. Each line of it is checked, and fails by itself:
+//
+//	incident RULE [low|medium|high]     the rule stands first, and is at least so sure (medium)
+//	  begins within 2s of STEP          the bracket of its begin has an instant between the step's begin and so long after its end
+//	  ends within 2s of STEP
+//	  failed 10..200                    requests, of all its targets; 10.. is 10 or more
+//	  says TEXT                         in the cause's text or fix
+//	no failure                          nothing failed, and there is no incident
+//	no other incident                   but for those of a rule that `allow RULE` names
+//	never RULE                          not even as the last of an incident's causes
+//	provoked POD exits CODE             the truth, without which the scenario shows nothing
+//
+// Where all servers live through the run their own counts of answers are held against Lapse's.
+package main

@@ -1,0 +1,237 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lapse/sandbox/drill"
+)
+
+// An outcome is how an expected incident was named, the best first.
+type outcome string
+
+const (
+	right       outcome = "right"
+	notFirst    outcome = "not first"   // the right rule is among the causes, but not the first
+	unexplained outcome = "unexplained" // an honest answer
+	wrong       outcome = "wrong"
+	missed      outcome = "missed"   // no incident at all, where one was expected; or none allowed, and there is one
+	silent      outcome = "silent"   // no failure, as it should be
+	invented    outcome = "invented" // failures where there should be none
+)
+
+// A check is one line of the expectation, held against what came.
+type check struct {
+	ok        bool
+	want, got string
+}
+
+func (c check) String() string {
+	if c.ok {
+		return "ok:   " + c.want + ": " + c.got
+	}
+	return "FAIL: want " + c.want + "; came " + c.got
+}
+
+// A named says what an expected incident was called.
+type named struct {
+	outcome    outcome
+	want       string // the rule
+	said       string // the rule that came first; empty if there was no incident
+	confidence string
+}
+
+const (
+	theUnexplained = "unexplained"
+	highConfidence = "high"
+)
+
+// judge holds what Lapse says against what a scenario expects. done are the steps as they were taken.
+func judge(s Scenario, r record, t drill.Timeline) (names []named, checks []check) {
+	j := &judgement{record: r, timeline: t}
+	rest := slices.DeleteFunc(slices.Clone(t.Incidents), func(i drill.Incident) bool { return i.Failed == 0 })
+	if s.Expect.NoFailure {
+		names = append(names, j.silence(rest))
+	}
+	for _, want := range s.Expect.Incidents {
+		var i int
+		if i = bestMatch(want, rest); i < 0 {
+			j.add(false, "incident "+strings.Join(want.Rules, " or "), "no further incident")
+			names = append(names, named{outcome: missed, want: want.Rules[0]})
+			continue
+		}
+		names = append(names, j.incident(want, rest[i]))
+		rest = slices.Delete(rest, i, i+1)
+	}
+	for _, other := range rest {
+		first := firstCause(other)
+		if !s.Expect.NoFailure && !slices.Contains(s.Expect.Allow, first.Rule) {
+			j.add(!s.Expect.NoOther, "no other incident", fmt.Sprintf("incident %d: %s", other.ID, describe(other)))
+		}
+	}
+	for _, rule := range s.Expect.Never {
+		j.never(rule)
+	}
+	for _, want := range s.Expect.Exits {
+		j.exit(want)
+	}
+	j.counts()
+	return names, j.checks
+}
+
+type judgement struct {
+	record   record
+	timeline drill.Timeline
+	checks   []check
+}
+
+func (j *judgement) add(ok bool, want, got string) { j.checks = append(j.checks, check{ok, want, got}) }
+
+func (j *judgement) silence(incidents []drill.Incident) named {
+	j.add(j.timeline.Verdict.Failed == 0 && len(incidents) == 0, "no failure", fmt.Sprintf("%d failed of %d, %d incidents", j.timeline.Verdict.Failed, j.timeline.Verdict.Sent, len(incidents)))
+	if len(incidents) == 0 {
+		return named{outcome: silent, want: "no failure"}
+	}
+	first := firstCause(incidents[0])
+	return named{invented, "no failure", first.Rule, first.Confidence}
+}
+
+// bestMatch finds the incident that an expectation is about: one that has the rule first, else among its causes, else the one
+// with most failures.
+func bestMatch(want Incident, incidents []drill.Incident) int {
+	best, rank := -1, 0
+	for i, incident := range incidents {
+		r := 1
+		switch {
+		case slices.Contains(want.Rules, firstCause(incident).Rule):
+			r = 3
+		case mentions(want, incident):
+			r = 2
+		}
+		if r > rank || r == rank && incident.Failed > incidents[best].Failed {
+			best, rank = i, r
+		}
+	}
+	return best
+}
+
+func firstCause(i drill.Incident) drill.Cause {
+	if len(i.Causes) == 0 {
+		return drill.Cause{}
+	}
+	return i.Causes[0]
+}
+
+func mentions(want Incident, i drill.Incident) bool {
+	return slices.ContainsFunc(i.Causes, func(c drill.Cause) bool { return slices.Contains(want.Rules, c.Rule) })
+}
+
+func describe(i drill.Incident) string {
+	var causes []string
+	for _, c := range i.Causes {
+		causes = append(causes, c.Rule+" ["+c.Confidence+"]")
+	}
+	return fmt.Sprintf("%s, %d of %d failed", strings.Join(causes, ", "), i.Failed, i.Sent)
+}
+
+func (j *judgement) incident(want Incident, got drill.Incident) named {
+	first := firstCause(got)
+	n := named{outcome: wrong, want: want.Rules[0], said: first.Rule, confidence: first.Confidence}
+	switch {
+	case slices.Contains(want.Rules, first.Rule):
+		n.outcome = right
+	case mentions(want, got):
+		n.outcome = notFirst
+	case first.Rule == theUnexplained:
+		n.outcome = unexplained
+	}
+	sure := slices.Index(confidences, first.Confidence) >= slices.Index(confidences, want.Confidence)
+	j.add(n.outcome == right && sure, fmt.Sprintf("%s, %s or surer", strings.Join(want.Rules, " or "), want.Confidence), describe(got))
+	if want.Failed != nil {
+		j.add(want.Failed.has(got.Failed), want.Failed.String()+" failed", fmt.Sprint(got.Failed))
+	}
+	j.near("begins", want.Begins, got.Start)
+	j.near("ends", want.Ends, got.End)
+	for _, text := range want.Says {
+		j.says(text, first)
+	}
+	return n
+}
+
+// near reports whether an edge's bracket allows an instant from a step's begin to so long after its end.
+func (j *judgement) near(edge string, want *Near, got drill.Instant) {
+	if want == nil {
+		return
+	}
+	step := j.record.Steps[want.Step]
+	from, to := step.Began.Sub(j.timeline.T0), step.Ended.Sub(j.timeline.T0)+want.Within
+	j.add(got.Latest >= from && got.Earliest <= to,
+		fmt.Sprintf("%s within %v of %s: %s to %s", edge, want.Within, step.Text, seconds(from), seconds(to)),
+		seconds(got.Earliest)+" to "+seconds(got.Latest))
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
+
+func (j *judgement) says(text string, c drill.Cause) {
+	text = expand([]string{text}, j.record.Vars)[0]
+	said := strings.ToLower(c.Text + " " + c.Fix)
+	short := text
+	if slices.ContainsFunc(j.record.Pods, func(p Pod) bool { return p.Name == text }) {
+		short = shortName.FindString(text)
+	}
+	j.add(strings.Contains(said, strings.ToLower(short)), fmt.Sprintf("a text that says %q", short), fmt.Sprintf("%q, fix %q", c.Text, c.Fix))
+}
+
+func (j *judgement) never(rule string) {
+	for _, i := range j.timeline.Incidents {
+		for _, c := range i.Causes {
+			if c.Rule == rule {
+				j.add(false, "never "+rule, fmt.Sprintf("incident %d: %s", i.ID, describe(i)))
+				return
+			}
+		}
+	}
+	j.add(true, "never "+rule, "nowhere")
+}
+
+func (j *judgement) exit(want Exit) {
+	name := expand([]string{want.Pod}, j.record.Vars)[0]
+	var codes []string
+	var found bool
+	for _, p := range j.record.Pods {
+		if p.Name != name && p.App != name {
+			continue
+		}
+		for _, e := range p.Exits {
+			codes = append(codes, fmt.Sprintf("%s %d", e.Container, e.Code))
+			found = found || e.Code == want.Code
+		}
+	}
+	j.add(found, fmt.Sprintf("%s exits %d", want.Pod, want.Code), cmp.Or(strings.Join(codes, ", "), "no exit"))
+}
+
+// counts holds Lapse's counts against the servers' own, where each server lived through the run: what Lapse counts as answered was
+// served, and what was served was answered, or failed on the way.
+func (j *judgement) counts() {
+	if len(j.record.Before) == 0 || !slices.EqualFunc(j.record.Before, j.record.After, func(a, b Count) bool { return a.Pod == b.Pod && b.Served >= a.Served }) {
+		return // a server has ended, and its count with it
+	}
+	served := 0
+	for i := range j.record.After {
+		served += j.record.After[i].Served - j.record.Before[i].Served
+	}
+	ok, failed := 0, 0
+	for _, t := range j.timeline.Targets {
+		if t.Kind == "control" {
+			continue
+		}
+		ok, failed = ok+t.OK, failed+t.Failed
+	}
+	j.add(ok <= served && served <= ok+failed+slack, fmt.Sprintf("%d answers, as the servers count (and up to %d that failed)", served, failed), fmt.Sprint(ok))
+}
+
+// slack is for requests that are in no total: those before measuring began.
+const slack = 50

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"lapse/sandbox/drill"
+)
+
+var t0 = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+// taken is a record whose one step, "kill server of $victim", took from 2 s to 3 s.
+func taken() record {
+	return record{
+		Vars:  map[string]string{"victim": "web-7fc9-x2kzq"},
+		Steps: []Done{{Text: "kill server of $victim", Began: t0.Add(2 * time.Second), Ended: t0.Add(3 * time.Second)}},
+		Pods:  []Pod{{Name: "web-7fc9-x2kzq", App: "web", Exits: []PodExit{{Container: "server", Code: 137}}}},
+	}
+}
+
+func instant(earliest, latest float64) drill.Instant {
+	return drill.Instant{Earliest: time.Duration(earliest * 1e9), Latest: time.Duration(latest * 1e9)}
+}
+
+// said is a timeline of one incident, from 3 s to 5 s.
+func said(failed int, causes ...string) drill.Timeline {
+	t := drill.Timeline{T0: t0}
+	i := drill.Incident{ID: 1, Failed: failed, Sent: 100, Start: instant(2.9, 3.1), End: instant(4.9, 5.1)}
+	for _, c := range causes {
+		rule, confidence, _ := strings.Cut(c, " ")
+		i.Causes = append(i.Causes, drill.Cause{Rule: rule, Confidence: confidence, Text: "x2kzq crashed", Fix: "Find out why."})
+	}
+	t.Incidents, t.Verdict.Failed = []drill.Incident{i}, failed
+	return t
+}
+
+func TestWhatIsHeldAgainstAnExpectation(t *testing.T) {
+	crash := func(change func(*Incident)) Expectation {
+		i := Incident{Rules: []string{"pod-crashed"}, Confidence: "medium"}
+		if change != nil {
+			change(&i)
+		}
+		return Expectation{Incidents: []Incident{i}, NoOther: true}
+	}
+	two := said(10, "pod-crashed high")
+	two.Incidents = append(two.Incidents, said(3, "idle-race low").Incidents...)
+	slow := said(0, "unexplained low")
+	for _, c := range []struct {
+		name    string
+		expect  Expectation
+		said    drill.Timeline
+		outcome outcome
+		failed  string // in the check that does not hold; empty: all hold
+	}{
+		{"right", crash(nil), said(10, "pod-crashed medium"), right, ""},
+		{"surer", crash(nil), said(10, "pod-crashed high", "pod-hung low"), right, ""},
+		{"not sure enough", crash(nil), said(10, "pod-crashed low"), right, "pod-crashed, medium or surer; came pod-crashed [low]"},
+		{"not first", crash(nil), said(10, "pod-hung high", "pod-crashed low"), notFirst, "came pod-hung [high], pod-crashed [low]"},
+		{"unexplained", crash(nil), said(10, "unexplained low"), unexplained, "came unexplained"},
+		{"wrong", crash(nil), said(10, "route-outlives-pod high"), wrong, "came route-outlives-pod"},
+		{"missed", crash(nil), drill.Timeline{T0: t0}, missed, "no further incident"},
+		{"another incident", crash(nil), two, right, "no other incident; came incident 1: idle-race [low]"},
+		{"another is allowed", Expectation{Incidents: crash(nil).Incidents, NoOther: true, Allow: []string{"idle-race"}}, two, right, ""},
+		{"others are not asked about", Expectation{Incidents: crash(nil).Incidents}, two, right, ""},
+		{"never", Expectation{Incidents: crash(nil).Incidents, Never: []string{"pod-hung"}}, said(10, "pod-crashed high", "pod-hung low"), right, "never pod-hung"},
+		{"never, and is not", Expectation{Incidents: crash(nil).Incidents, Never: []string{"pod-gone"}}, said(10, "pod-crashed high"), right, ""},
+		{"count", crash(func(i *Incident) { i.Failed = &Range{5, 20} }), said(10, "pod-crashed high"), right, ""},
+		{"too many", crash(func(i *Incident) { i.Failed = &Range{5, 9} }), said(10, "pod-crashed high"), right, "5 to 9 failed; came 10"},
+		{"too few", crash(func(i *Incident) { i.Failed = &Range{11, -1} }), said(10, "pod-crashed high"), right, "11 or more failed; came 10"},
+		{"begins", crash(func(i *Incident) { i.Begins = &Near{0, time.Millisecond} }), said(10, "pod-crashed high"), right, ""},
+		{"ends too late", crash(func(i *Incident) { i.Ends = &Near{0, time.Second} }), said(10, "pod-crashed high"), right, "2.00 s to 4.00 s; came 4.90 s to 5.10 s"},
+		{"says the short name", crash(func(i *Incident) { i.Says = []string{"$victim"} }), said(10, "pod-crashed high"), right, ""},
+		{"says it in the fix", crash(func(i *Incident) { i.Says = []string{"find out"} }), said(10, "pod-crashed high"), right, ""},
+		{"does not say", crash(func(i *Incident) { i.Says = []string{"137"} }), said(10, "pod-crashed high"), right, `says "137"`},
+		{"silent", Expectation{NoFailure: true}, drill.Timeline{T0: t0}, silent, ""},
+		{"slow is no failure", Expectation{NoFailure: true}, slow, silent, ""},
+		{"invented", Expectation{NoFailure: true}, said(1, "unexplained low"), invented, "no failure; came 1 failed"},
+		{"exit", Expectation{NoFailure: true, Exits: []Exit{{"web", 137}}}, drill.Timeline{T0: t0}, silent, ""},
+		{"other exit", Expectation{NoFailure: true, Exits: []Exit{{"$victim", 0}}}, drill.Timeline{T0: t0}, silent, "exits 0; came server 137"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			names, checks := judge(Scenario{Expect: c.expect}, taken(), c.said)
+			if len(names) != 1 || names[0].outcome != c.outcome {
+				t.Errorf("named %+v, want %s", names, c.outcome)
+			}
+			var failed []string
+			for _, check := range checks {
+				if !check.ok {
+					failed = append(failed, check.String())
+				}
+			}
+			if c.failed == "" && failed != nil || c.failed != "" && (len(failed) != 1 || !strings.Contains(failed[0], c.failed)) {
+				t.Errorf("failed checks %q, want one with %q", failed, c.failed)
+			}
+		})
+	}
+}
+
+// A step before the incident cannot have begun it later, and one after it not at all.
+func TestAnEdgeIsNotBeforeItsStep(t *testing.T) {
+	r := taken()
+	r.Steps[0].Began = t0.Add(3500 * time.Millisecond)
+	_, checks := judge(Scenario{Expect: Expectation{Incidents: []Incident{{Rules: []string{"a"}, Confidence: "low", Begins: &Near{0, time.Minute}}}}}, r, said(1, "a low"))
+	if checks[1].ok {
+		t.Errorf("it holds that it %s: %s", checks[1].want, checks[1].got)
+	}
+}
+
+// Of two incidents the one that is named so is the one that is meant, even if the other lost more.
+func TestIncidentsAreMatchedByName(t *testing.T) {
+	both := said(10, "a low")
+	both.Incidents = append(both.Incidents, said(90, "b low").Incidents...)
+	names, _ := judge(Scenario{Expect: Expectation{Incidents: []Incident{{Rules: []string{"a"}, Confidence: "low"}, {Rules: []string{"c"}, Confidence: "low"}}}}, taken(), both)
+	if names[0].outcome != right || names[1].outcome != wrong || names[1].said != "b" {
+		t.Errorf("named %+v", names)
+	}
+}
+
+func TestCountsAreHeldAgainstTheServers(t *testing.T) {
+	for _, c := range []struct {
+		ok, failed, served int
+		holds              bool
+	}{
+		{1000, 0, 1000, true},
+		{1000, 20, 1010, true},  // of those that failed, ten were served in vain
+		{1001, 0, 1000, false},  // an answer that nobody gave
+		{1000, 20, 1200, false}, // answers that nobody counts
+	} {
+		r := taken()
+		r.Before, r.After = []Count{{"a", 0}, {"b", 500}}, []Count{{"a", c.served}, {"b", 500}}
+		line := drill.Timeline{T0: t0, Targets: []drill.Target{{Kind: "new", OK: c.ok, Failed: c.failed}, {Kind: "control", OK: 77}}}
+		_, checks := judge(Scenario{Expect: Expectation{NoFailure: true}}, r, line)
+		if got := checks[len(checks)-1]; got.ok != c.holds {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+	r := taken()
+	r.Before, r.After = []Count{{"a", 0}}, []Count{{"b", 500}}
+	if _, checks := judge(Scenario{Expect: Expectation{NoFailure: true}}, r, drill.Timeline{}); len(checks) != 1 {
+		t.Errorf("counts of a server that ended were judged: %v", checks)
+	}
+}
+
+func TestCutRules(t *testing.T) {
+	rules := cutRules([]string{"10.200.0.1"}, "6443")
+	if strings.Count(rules, "ip daddr { 10.200.0.1 } tcp dport 6443 drop") != 3 || strings.Count(rules, "ip saddr { 10.200.0.1 } tcp sport 6443 drop") != 3 {
+		t.Error(rules)
+	}
+}

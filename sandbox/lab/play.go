@@ -1,0 +1,420 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"lapse/sandbox/drill"
+)
+
+// namespace is where scenarios are deployed, one after the other.
+const namespace = "lab"
+
+// A play is a scenario under way.
+type play struct {
+	cluster *drill.Cluster
+	state   sandboxState
+	out     io.Writer // what an operator's command would print; Lapse records it
+	log     io.Writer // what the runner does
+	began   time.Time // the first step
+
+	vars map[string]string
+
+	mu    sync.Mutex
+	undos []undo // guarded by mu
+}
+
+// An undo puts right what a step has disturbed.
+type undo struct {
+	what string
+	do   func(ctx context.Context) error
+}
+
+// undoing has something put right at the end, unless [play.undone] says that it has been.
+func (p *play) undoing(what string, do func(ctx context.Context) error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.undos = append(p.undos, undo{what, do})
+}
+
+// undone has what was disturbed put right now, and tells whether there was such a thing.
+func (p *play) undone(ctx context.Context, what string) (bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.IndexFunc(p.undos, func(u undo) bool { return u.what == what })
+	if i < 0 {
+		return false, nil
+	}
+	err := p.undos[i].do(ctx)
+	p.undos = slices.Delete(p.undos, i, i+1)
+	return true, err
+}
+
+// undoAll puts everything right, the last disturbance first. It is not to be interrupted.
+func (p *play) undoAll(ctx context.Context) (err error) {
+	ctx = context.WithoutCancel(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, u := range slices.Backward(p.undos) {
+		if e := u.do(ctx); e != nil {
+			err = errors.Join(err, fmt.Errorf("undo %q: %w", u.what, e))
+		}
+	}
+	p.undos = nil
+	return err
+}
+
+// A Done is a step that was taken, on the machine's clock.
+type Done struct {
+	Line         int
+	Text         string
+	Began, Ended time.Time
+}
+
+// steps takes them one after the other.
+func (p *play) steps(ctx context.Context, steps []Step) (done []Done, err error) {
+	p.began = time.Now()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var background sync.WaitGroup
+	defer background.Wait()
+	done = make([]Done, len(steps))
+	failed := make([]error, len(steps))
+	take := func(i int) {
+		s := steps[i]
+		done[i] = Done{Line: s.Line, Text: s.Text, Began: time.Now().UTC()}
+		fmt.Fprintf(p.log, "  %6.2f s  %s\n", time.Since(p.began).Seconds(), s.Text)
+		err := s.do(ctx, p)
+		done[i].Ended = time.Now().UTC()
+		if err != nil && !s.Try {
+			failed[i] = fmt.Errorf("line %d, %s: %w", s.Line, s.Text, err)
+		}
+	}
+	for i, s := range steps {
+		if s.Background {
+			background.Go(func() { take(i) })
+			continue
+		}
+		if take(i); failed[i] != nil {
+			cancel()
+			break
+		}
+	}
+	background.Wait()
+	return done, errors.Join(failed...)
+}
+
+// expand puts values in the place of variables.
+func (p *play) expand(w []string) words { return expand(w, p.vars) }
+
+func expand(w []string, vars map[string]string) words {
+	expanded := make(words, len(w))
+	for i := range w {
+		expanded[i] = variable.ReplaceAllStringFunc(w[i], func(name string) string { return vars[name[1:]] })
+	}
+	return expanded
+}
+
+// kubectl runs one command in the lab's namespace; what it prints goes where an operator's command would print it.
+func (p *play) kubectl(ctx context.Context, args ...string) error {
+	cmd := p.command(ctx, args...)
+	var talk bytes.Buffer
+	cmd.Stdout = p.out
+	cmd.Stderr = io.MultiWriter(p.out, &talk)
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(talk.String()))
+	}
+	return nil
+}
+
+func (p *play) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, filepath.Join(p.cluster.Dir, "bin", "kubectl"), append([]string{"-n", namespace}, args...)...)
+	cmd.Env = p.cluster.Env()
+	return cmd
+}
+
+// ask runs a command that an operator would not: Lapse does not see what it prints.
+func (p *play) ask(ctx context.Context, args ...string) (string, error) {
+	return p.cluster.Kubectl(ctx, append([]string{"-n", namespace}, args...)...)
+}
+
+func (p *play) field(ctx context.Context, object, path string) (string, error) {
+	value, err := p.ask(ctx, "get", object, "-o", "jsonpath="+path)
+	if err == nil && value == "" {
+		err = fmt.Errorf("%s has no %s", object, path)
+	}
+	return value, err
+}
+
+// pod names a Pod of an app: the first by name, or the youngest.
+func (p *play) pod(ctx context.Context, app, node string, youngest bool) (string, error) {
+	args := []string{"get", "pods", "-l", "app=" + app, "-o", "name", "--sort-by=.metadata.name"}
+	if youngest {
+		args[len(args)-1] = "--sort-by=.metadata.creationTimestamp"
+	}
+	if node != "" {
+		args = append(args, "--field-selector=spec.nodeName="+node)
+	}
+	out, err := p.ask(ctx, args...)
+	names := strings.Fields(strings.ReplaceAll(out, "pod/", ""))
+	switch {
+	case err != nil:
+		return "", err
+	case len(names) == 0:
+		return "", fmt.Errorf("app %s has no Pod %s", app, node)
+	case youngest:
+		return names[len(names)-1], nil
+	}
+	return names[0], nil
+}
+
+// get fetches a path from a Pod's server, through the API server.
+func (p *play) get(ctx context.Context, pod, path string) (string, error) {
+	return p.ask(ctx, "get", "--raw", "/api/v1/namespaces/"+namespace+"/pods/"+pod+":8080/proxy"+path)
+}
+
+// untilReady waits until a workload has rolled out, and until no Pod of an earlier one is left.
+func (p *play) untilReady(ctx context.Context, app string) error {
+	kind, err := p.kind(ctx, app)
+	if err != nil {
+		return err
+	}
+	if _, err := p.ask(ctx, "rollout", "status", kind+"/"+app, "--timeout=90s"); err != nil {
+		return err
+	}
+	want, err := p.field(ctx, kind+"/"+app, "{.spec.replicas}")
+	if err != nil {
+		return err
+	}
+	for {
+		out, err := p.ask(ctx, "get", "pods", "-l", "app="+app, "--field-selector=status.phase=Running", "-o", "name")
+		if err != nil {
+			return err
+		}
+		if n := len(strings.Fields(out)); fmt.Sprint(n) == want {
+			return nil
+		}
+		if err := sleep(ctx, 300*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+func (p *play) kind(ctx context.Context, app string) (string, error) {
+	out, err := p.ask(ctx, "get", "deployments,statefulsets", "-o", "name")
+	for _, name := range strings.Fields(out) {
+		if kind, n, _ := strings.Cut(name, "/"); n == app {
+			return kind, nil
+		}
+	}
+	if err == nil {
+		err = fmt.Errorf("no Deployment or StatefulSet %q", app)
+	}
+	return "", err
+}
+
+// untilEndpoints waits until a Service of that name has so many endpoints that are ready.
+func (p *play) untilEndpoints(ctx context.Context, service string, want int) error {
+	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
+	defer cancel()
+	for {
+		out, err := p.ask(ctx, "get", "endpointslices", "-l", "kubernetes.io/service-name="+service,
+			"-o", `jsonpath={.items[*].endpoints[?(@.conditions.ready==true)].addresses[0]}`)
+		if err != nil {
+			return err
+		}
+		if len(strings.Fields(out)) == want {
+			return nil
+		}
+		if err := sleep(ctx, 200*time.Millisecond); err != nil {
+			return fmt.Errorf("%s has %d ready endpoints, want %d: %w", service, len(strings.Fields(out)), want, err)
+		}
+	}
+}
+
+// deploy makes the namespace anew, with what the manifest says, and waits until all of it is ready and every node that can
+// leads connections to the Service.
+func (p *play) deploy(ctx context.Context, manifest string) error {
+	if err := p.clear(ctx); err != nil {
+		return err
+	}
+	if _, err := p.cluster.Kubectl(ctx, "create", "namespace", namespace); err != nil {
+		return err
+	}
+	if err := p.apply(ctx, manifest); err != nil {
+		return err
+	}
+	out, err := p.ask(ctx, "get", "deployments,statefulsets", "-o", "name")
+	if err != nil {
+		return err
+	}
+	for _, name := range strings.Fields(out) {
+		if _, err := p.ask(ctx, "rollout", "status", name, "--timeout=90s"); err != nil {
+			return err
+		}
+	}
+	services, err := p.ask(ctx, "get", "services", "-o", `jsonpath={range .items[?(@.spec.clusterIP!="None")]}{.metadata.name} {.spec.internalTrafficPolicy}{"\n"}{end}`)
+	if err != nil {
+		return err
+	}
+	for l := range strings.Lines(services) {
+		if f := strings.Fields(l); len(f) == 2 && f[1] == "Cluster" {
+			if err := p.cluster.Routed(ctx, namespace, f[0]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (p *play) apply(ctx context.Context, manifest string) error {
+	cmd := p.command(ctx, "apply", "-f", "-")
+	cmd.Stdin = strings.NewReader(manifest)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("apply the manifest: %w: %s", err, out)
+	}
+	return nil
+}
+
+// clear removes what an earlier scenario left, without grace.
+func (p *play) clear(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
+	defer cancel()
+	_, _ = p.ask(ctx, "delete", "deployments,statefulsets,daemonsets,jobs,poddisruptionbudgets", "--all", "--wait=false")
+	_, _ = p.ask(ctx, "delete", "pods", "--all", "--grace-period=1", "--wait=false")
+	if err := p.cluster.Remove(ctx, namespace); err != nil {
+		return err
+	}
+	for _, node := range p.state.nodes() {
+		if _, err := p.cluster.Kubectl(ctx, "uncordon", node); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A Pod is one that was there during the run, by the API server.
+type Pod struct {
+	Name  string
+	Node  string
+	App   string
+	Exits []PodExit
+}
+
+// A PodExit is how a container ended.
+type PodExit struct {
+	Container string
+	Code      int
+	Reason    string
+	Finished  time.Time // to the second
+}
+
+// A podWatch follows the Pods of the namespace for the whole run.
+type podWatch struct {
+	cmd  *exec.Cmd
+	pods map[string]*Pod
+	done chan struct{}
+}
+
+// watchPods begins to follow the Pods; every change goes to a file as well.
+func (p *play) watchPods(ctx context.Context, file string) (*podWatch, error) {
+	w := &podWatch{cmd: p.command(context.WithoutCancel(ctx), "get", "pods", "-w", "--output-watch-events", "-o", "json"), pods: map[string]*Pod{}, done: make(chan struct{})}
+	out, err := w.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	save, err := os.Create(file)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.cmd.Start(); err != nil {
+		return nil, errors.Join(err, save.Close())
+	}
+	go func() {
+		defer close(w.done)
+		defer save.Close()
+		events := json.NewDecoder(io.TeeReader(bufio.NewReader(out), save))
+		for {
+			var e podEvent
+			if events.Decode(&e) != nil {
+				return
+			}
+			w.see(e)
+		}
+	}()
+	return w, nil
+}
+
+type podEvent struct {
+	Object struct {
+		Metadata struct {
+			Name   string
+			Labels map[string]string
+		}
+		Spec   struct{ NodeName string }
+		Status struct {
+			ContainerStatuses []struct {
+				Name             string
+				State, LastState struct {
+					Terminated *struct {
+						ExitCode   int
+						Reason     string
+						FinishedAt time.Time
+					}
+				}
+			}
+		}
+	}
+}
+
+func (w *podWatch) see(e podEvent) {
+	name := e.Object.Metadata.Name
+	pod := w.pods[name]
+	if pod == nil {
+		pod = &Pod{Name: name}
+		w.pods[name] = pod
+	}
+	pod.Node, pod.App = e.Object.Spec.NodeName, e.Object.Metadata.Labels["app"]
+	for _, c := range e.Object.Status.ContainerStatuses {
+		if t := c.LastState.Terminated; t != nil {
+			pod.exit(PodExit{c.Name, t.ExitCode, t.Reason, t.FinishedAt})
+		}
+		if t := c.State.Terminated; t != nil {
+			pod.exit(PodExit{c.Name, t.ExitCode, t.Reason, t.FinishedAt})
+		}
+	}
+}
+
+func (p *Pod) exit(e PodExit) {
+	if !slices.Contains(p.Exits, e) {
+		p.Exits = append(p.Exits, e)
+	}
+}
+
+// end ends the watch and returns what it saw.
+func (w *podWatch) end() (pods []Pod) {
+	_ = w.cmd.Process.Kill()
+	<-w.done
+	_ = w.cmd.Wait() // that it was killed
+	for _, pod := range w.pods {
+		pods = append(pods, *pod)
+	}
+	slices.SortFunc(pods, func(a, b Pod) int { return strings.Compare(a.Name, b.Name) })
+	return pods
+}
+
+// shortName is a Pod's name as Lapse prints it: what differs from its siblings.
+var shortName = regexp.MustCompile(`[^-]+$`)

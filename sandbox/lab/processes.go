@@ -1,0 +1,288 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// sandboxState is what sandbox.json says of the sandbox that is up.
+type sandboxState struct {
+	Nodes     int    `json:"nodes"`
+	ProxyMode string `json:"proxyMode"`
+	Processes []component
+}
+
+// A component is a process that the sandbox has started. The start time tells it from a later process with the same pid.
+type component struct {
+	Name  string `json:"name"` // kube-proxy-node1, coredns
+	PID   int    `json:"pid"`
+	Start uint64 `json:"start"`
+}
+
+func readState(dir string) (s sandboxState, err error) {
+	data, err := os.ReadFile(filepath.Join(dir, "sandbox.json"))
+	if err != nil {
+		return s, err
+	}
+	return s, json.Unmarshal(data, &s)
+}
+
+func (s sandboxState) nodes() (names []string) {
+	for i := range s.Nodes {
+		names = append(names, "node"+strconv.Itoa(i+1))
+	}
+	return names
+}
+
+// stat is a process's state and start, as in proc_pid_stat(5).
+func stat(pid int) (state byte, start uint64, err error) {
+	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return 0, 0, err
+	}
+	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+	if len(fields) < 20 {
+		return 0, 0, fmt.Errorf("process %d: not a stat line", pid)
+	}
+	start, err = strconv.ParseUint(fields[19], 10, 64)
+	return fields[0][0], start, err
+}
+
+const processUsage = "kube-proxy, kubelet or containerd and its NODE, kube-apiserver, kube-controller-manager, kube-scheduler, coredns, etcd, or `server of POD`"
+
+var (
+	ofNode       = []string{"kube-proxy", "kubelet", "containerd"}
+	ofTheCluster = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "coredns", "etcd"}
+)
+
+// onProcess is a step on a process.
+func onProcess(do func(ctx context.Context, p *play, pids []int, name string) error) func(words) (action, bool) {
+	return func(w words) (action, bool) {
+		return func(ctx context.Context, p *play) error {
+			w := p.expand(w)
+			pids, err := p.find(ctx, w)
+			if err != nil {
+				return err
+			}
+			return do(ctx, p, pids, w.rest())
+		}, isComponent(w) || w.is("server of POD")
+	}
+}
+
+func isComponent(w words) bool {
+	return len(w) == 1 && slices.Contains(ofTheCluster, w[0]) || len(w) == 2 && slices.Contains(ofNode, w[0])
+}
+
+// find finds the processes that a step is about, among those of the sandbox.
+func (p *play) find(ctx context.Context, w words) ([]int, error) {
+	if w.is("server of POD") {
+		return p.servers(ctx, w[2])
+	}
+	state, err := readState(p.cluster.Dir) // anew: one that was restarted has another pid
+	if err != nil {
+		return nil, err
+	}
+	name := strings.Join(w, "-")
+	for _, c := range state.Processes {
+		if c.Name != name {
+			continue
+		}
+		if _, start, err := stat(c.PID); err != nil || start != c.Start {
+			return nil, fmt.Errorf("%s of the sandbox has ended", name)
+		}
+		return []int{c.PID}, nil
+	}
+	return nil, fmt.Errorf("the sandbox has no %s", name)
+}
+
+// servers are the workload's processes in a Pod, found by its control group.
+func (p *play) servers(ctx context.Context, pod string) (pids []int, err error) {
+	uid, err := p.field(ctx, "pod/"+pod, "{.metadata.uid}")
+	if err != nil {
+		return nil, err
+	}
+	groups, err := filepath.Glob("/proc/[0-9]*/cgroup")
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range groups {
+		group, err := os.ReadFile(file)
+		if err != nil || !strings.Contains(string(group), "/lapse-sandbox/") || !strings.Contains(string(group), uid) {
+			continue // it has ended, or is not of this Pod
+		}
+		command, err := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
+		if err != nil || !strings.HasPrefix(string(command), "/workload\x00") {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if err != nil {
+			return nil, err
+		}
+		pids = append(pids, pid)
+	}
+	if len(pids) == 0 {
+		return nil, fmt.Errorf("no server runs in Pod %s", pod)
+	}
+	return pids, nil
+}
+
+func send(pids []int, s syscall.Signal) error {
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, s); err != nil {
+			return fmt.Errorf("signal process %d: %w", pid, err)
+		}
+	}
+	return nil
+}
+
+func stopProcess(_ context.Context, p *play, pids []int, name string) error {
+	starts := map[int]uint64{}
+	for _, pid := range pids {
+		_, starts[pid], _ = stat(pid)
+	}
+	p.undoing("stop "+name, func(context.Context) error {
+		for _, pid := range pids {
+			if _, start, err := stat(pid); err == nil && start == starts[pid] {
+				_ = send([]int{pid}, syscall.SIGCONT)
+			}
+		}
+		return nil
+	})
+	return send(pids, syscall.SIGSTOP)
+}
+
+func continueProcess(ctx context.Context, p *play, _ []int, name string) error {
+	was, err := p.undone(ctx, "stop "+name)
+	if err == nil && !was {
+		err = fmt.Errorf("%s was not stopped", name)
+	}
+	return err
+}
+
+func killProcess(_ context.Context, _ *play, pids []int, _ string) error {
+	return send(pids, syscall.SIGKILL)
+}
+
+func parseRestart(w words) (action, bool) {
+	return func(ctx context.Context, p *play) error { return p.restart(ctx, p.expand(w)...) }, isComponent(w)
+}
+
+// restart has the sandbox end a component, if it runs, and start it again as it was.
+func (p *play) restart(ctx context.Context, component ...string) error {
+	cmd := exec.CommandContext(ctx, p.sandbox(), "--dir", p.cluster.Dir, "restart", strings.Join(component, "-"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("sandbox restart %s: %w: %s", strings.Join(component, "-"), err, out)
+	}
+	return nil
+}
+
+func (p *play) sandbox() string { return filepath.Join(p.cluster.Dir, "bin", "sandbox") }
+
+// heal continues what a runner that was killed has left stopped, and ends its cuts.
+func (p *play) heal(ctx context.Context) error {
+	for _, c := range p.state.Processes {
+		if state, start, err := stat(c.PID); err == nil && start == c.Start && state == 'T' {
+			if err := send([]int{c.PID}, syscall.SIGCONT); err != nil {
+				return err
+			}
+			fmt.Fprintf(p.log, "%s was stopped: it goes on\n", c.Name)
+		}
+	}
+	for _, node := range p.state.nodes() {
+		if err := p.restoreNode(ctx, node); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A cut of a node is a table of its own in that node's netfilter; of all others, its cable.
+const cutTable = "lapse-lab"
+
+func parseCut(w words) (action, bool) {
+	ok := len(w) == 3 && w[1] == "from"
+	return func(ctx context.Context, p *play) error {
+		w := p.expand(w)
+		p.undoing("cut "+w[0], func(ctx context.Context) error { return p.restoreNode(ctx, w[0]) })
+		if w[2] == "all" {
+			return p.inNode(ctx, "cp", "", "ip", "link", "set", "to-"+w[0], "down")
+		}
+		peers, err := p.addresses(ctx, w[2])
+		if err != nil {
+			return err
+		}
+		port := ""
+		if w[2] == "api" {
+			port = "6443"
+		}
+		return p.inNode(ctx, w[0], cutRules(peers, port), "nft", "-f", "-")
+	}, ok
+}
+
+func parseRestore(w words) (action, bool) {
+	return func(ctx context.Context, p *play) error {
+		node := p.expand(w)[0]
+		was, err := p.undone(ctx, "cut "+node)
+		if err == nil && !was {
+			err = fmt.Errorf("%s was not cut from anything", node)
+		}
+		return err
+	}, len(w) == 1
+}
+
+// cutRules drop what goes to and comes from addresses, or from one TCP port of theirs.
+func cutRules(peers []string, port string) string {
+	to, from := "", ""
+	if port != "" {
+		to, from = " tcp dport "+port, " tcp sport "+port
+	}
+	var rules strings.Builder
+	fmt.Fprintf(&rules, "table ip %s {\n", cutTable)
+	for _, hook := range []string{"input", "forward", "output"} {
+		fmt.Fprintf(&rules, "\tchain %s {\n\t\ttype filter hook %s priority 10; policy accept;\n", hook, hook)
+		set := "{ " + strings.Join(peers, ", ") + " }"
+		fmt.Fprintf(&rules, "\t\tip daddr %s%s drop\n\t\tip saddr %s%s drop\n\t}\n", set, to, set, from)
+	}
+	rules.WriteString("}\n")
+	return rules.String()
+}
+
+// restoreNode ends all cuts of a node; it does no harm where there are none.
+func (p *play) restoreNode(ctx context.Context, node string) error {
+	return errors.Join(
+		p.inNode(ctx, "cp", "", "ip", "link", "set", "to-"+node, "up"),
+		p.inNode(ctx, node, "table ip "+cutTable+"\ndelete table ip "+cutTable+"\n", "nft", "-f", "-"))
+}
+
+// inNode runs a command in a node's network.
+func (p *play) inNode(ctx context.Context, node, stdin string, command ...string) error {
+	cmd := exec.CommandContext(ctx, p.sandbox(), append([]string{"--dir", p.cluster.Dir, "exec", node, "--"}, command...)...)
+	cmd.Stdin = strings.NewReader(stdin)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s in %s: %w: %s", strings.Join(command, " "), node, err, out)
+	}
+	return nil
+}
+
+// addresses of a peer: the API server's, a node's and its Pods', or the address itself.
+func (p *play) addresses(ctx context.Context, peer string) ([]string, error) {
+	switch {
+	case peer == "api":
+		out, err := p.cluster.Kubectl(ctx, "get", "endpointslices", "-n", "default", "-l", "kubernetes.io/service-name=kubernetes", "-o", "jsonpath={.items[*].endpoints[*].addresses[*]}")
+		return strings.Fields(out), err
+	case isNode(peer):
+		out, err := p.cluster.Kubectl(ctx, "get", "node", peer, "-o", `jsonpath={.status.addresses[?(@.type=="InternalIP")].address} {.spec.podCIDR}`)
+		return strings.Fields(out), err
+	}
+	return []string{peer}, nil
+}

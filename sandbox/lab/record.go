@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A record is what the runner knows of one run, kept beside Lapse's recording: judging needs nothing else.
+type record struct {
+	Scenario string
+	Text     string // the scenario's file, as it was
+	Mode     string // kube-proxy's
+	Number   int
+	Began    time.Time
+	LoadAvg  string // as the run began
+	Machine  string
+	Command  string
+	Vars     map[string]string
+	Steps    []Done
+	Pods     []Pod
+	Before   []Count // of the servers that were there
+	After    []Count
+}
+
+const recordFile = "lab.json"
+
+func (r record) save(dir string) error {
+	data, err := json.MarshalIndent(r, "", "\t")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, recordFile), data, 0o644)
+}
+
+func readRecord(file string) (r record, err error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal(data, &r); err != nil {
+		return r, fmt.Errorf("read %s: %w", file, err)
+	}
+	return r, nil
+}
+
+// Count is what a server says it has answered, see sandbox/workload.
+type Count struct {
+	Pod    string `json:"pod"`
+	Served int    `json:"served"`
+}
+
+// counts asks each server behind the Service web. Those that do not answer are left out.
+func (p *play) counts(ctx context.Context) (all []Count) {
+	out, err := p.ask(ctx, "get", "pods", "-l", "app=web", "-o", "name")
+	if err != nil {
+		return nil
+	}
+	for _, name := range strings.Fields(strings.ReplaceAll(out, "pod/", "")) {
+		text, err := p.get(ctx, name, "/count")
+		var c Count
+		if err == nil && json.Unmarshal([]byte(text), &c) == nil {
+			all = append(all, c)
+		}
+	}
+	slices.SortFunc(all, func(a, b Count) int { return strings.Compare(a.Pod, b.Pod) })
+	return all
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+const good = `Killed.
+
+Row 1.
+-- manifest.yaml --
+kind: Deployment
+-- steps --
+let victim = pod of web on node2
+# a comment
+after 1s
+try drain node2 --timeout=5s
+meanwhile kill server of $victim
+cut node1 from $victim
+patch service/web {"spec": {"selector": {"app": "b"}}}
+-- lapse --
+--avoid-node node2
+--rate 50
+-- expect --
+incident pod-crashed or pod-hung high
+  begins within 1s of try drain node2 --timeout=5s
+  ends within 500ms of after 1s
+  failed 10..200
+  says exit 137 of $victim
+incident node-unreachable
+no other incident
+allow pinned-connection, idle-race
+never prober-fault
+provoked $victim exits 137
+`
+
+func TestScenarioIsRead(t *testing.T) {
+	s, err := Parse("x/crash.txtar", []byte(good))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Name != "crash" || s.Title() != "Killed." || len(s.Steps) != 6 || strings.Join(s.Flags, " ") != "--avoid-node node2 --rate 50" {
+		t.Errorf("got %+v", s)
+	}
+	if !s.Steps[2].Try || s.Steps[2].Background || !s.Steps[3].Background || s.Steps[3].Line != 11 {
+		t.Errorf("steps %+v", s.Steps)
+	}
+	if len(s.Expect.Incidents) != 2 || !s.Expect.NoOther || len(s.Expect.Allow) != 2 || len(s.Expect.Never) != 1 || s.Expect.Exits[0] != (Exit{"$victim", 137}) {
+		t.Fatalf("expect %+v", s.Expect)
+	}
+	i := s.Expect.Incidents[0]
+	if strings.Join(i.Rules, " ") != "pod-crashed pod-hung" || i.Confidence != "high" || *i.Begins != (Near{2, time.Second}) ||
+		*i.Ends != (Near{1, 500 * time.Millisecond}) || *i.Failed != (Range{10, 200}) || i.Says[0] != "exit 137 of $victim" {
+		t.Errorf("incident %+v", i)
+	}
+	if got := s.Expect.Incidents[1].Confidence; got != "medium" {
+		t.Errorf("least confidence %q, want medium where nothing is said", got)
+	}
+}
+
+// Each replaces the first text by the second; the error must name the line and what was wanted.
+func TestWrongScenariosAreRefusedWithTheLine(t *testing.T) {
+	for _, c := range []struct{ name, old, new, want string }{
+		{"unknown verb", "after 1s\ntry", "sleep 1s\ntry", `crash.txtar:9: unknown step "sleep": want one of let, after`},
+		{"no length", "after 1s\ntry", "after soon\ntry", "crash.txtar:9: \"after soon\": want `after 3s"},
+		{"drain what", "try drain node2 --timeout=5s\nmean", "drain\nmean", "crash.txtar:10: \"drain\": want `drain NODE"},
+		{"unset variable", "server of $victim", "server of $other", "crash.txtar:11: $other is not set"},
+		{"unknown process", "kill server of", "kill server in", "crash.txtar:11: \"meanwhile kill server in $victim\": want `kill server of POD"},
+		{"a component is not killed", "kill server of $victim", "kill kubelet node1", "crash.txtar:11"},
+		{"no such step", "of after 1s", "of after 2s", `crash.txtar:20: no step is "after 2s"`},
+		{"length of an edge", "within 500ms", "within a", `crash.txtar:20: "a": want a length of time`},
+		{"range", "10..200", "200..10", `crash.txtar:21: "200..10": want a number of requests`},
+		{"unknown detail", "  failed", "  lost", "crash.txtar:21: \"lost 10..200\": want `begins"},
+		{"detail without incident", "incident pod-crashed or pod-hung high\n", "", "crash.txtar:18: want `incident RULE` above"},
+		{"incident without rule", "incident node-unreachable", "incident", "crash.txtar:23: \"incident\": want `incident RULE"},
+		{"unknown line", "no other incident", "nothing else", "crash.txtar:24: \"nothing else\": want"},
+		{"both", "no other incident", "no failure", "crash.txtar:18: an incident, and `no failure`"},
+		{"never what is wanted", "never prober-fault", "never pod-hung", "pod-hung is wanted, and never wanted"},
+		{"exit code", "exits 137", "exits badly", `"badly" is no exit code`},
+		{"unknown section", "-- lapse --", "-- flags --", `crash.txtar:14: unknown section "flags"`},
+		{"section twice", "-- lapse --", "-- steps --", `crash.txtar:14: a second section "steps"`},
+		{"no comment", "Killed.\n\nRow 1.\n", "", "crash.txtar:1: want a comment first"},
+		{"no manifest", "kind: Deployment\n", "", `want a section "manifest.yaml"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			text := strings.Replace(good, c.old, c.new, 1)
+			if text == good {
+				t.Fatal("nothing was replaced")
+			}
+			if _, err := Parse("x/crash.txtar", []byte(text)); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want %s", err, c.want)
+			}
+		})
+	}
+}
+
+func TestNoScenarioWithoutExpectation(t *testing.T) {
+	for name, expect := range map[string]string{"no section": "", "empty": "-- expect --\n", "only a comment": "-- expect --\n# later\n", "only never": "-- expect --\nnever pod-hung\n"} {
+		head, _, _ := strings.Cut(good, "-- expect --")
+		if _, err := Parse("x/crash.txtar", []byte(head+expect)); err == nil || !strings.Contains(err.Error(), `want a section "expect" with an incident, or `+"`no failure`") {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+func TestAllThatIsWrongIsToldAtOnce(t *testing.T) {
+	text := strings.NewReplacer("after 1s\ntry", "sleep 1s\ntry", "10..200", "many").Replace(good)
+	_, err := Parse("x/crash.txtar", []byte(text))
+	if err == nil || !strings.Contains(err.Error(), ":9:") || !strings.Contains(err.Error(), ":21:") {
+		t.Errorf("error %v, want lines 9 and 21", err)
+	}
+}
+
+func TestScenariosOfTheLabAreRight(t *testing.T) {
+	if _, err := Load("scenarios"); err != nil {
+		t.Error(err)
+	}
+	if _, err := Load("scenarios", "nothing-of-the-kind"); err == nil {
+		t.Error("a scenario that is not there was read")
+	}
+}

@@ -1,0 +1,246 @@
+package main
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Step is one thing that the runner does while Lapse measures.
+type Step struct {
+	Line       int
+	Text       string // as written
+	Try        bool   // it may fail, as a drain that a PodDisruptionBudget refuses
+	Background bool   // the next step does not wait for its end
+	do         action
+}
+
+// An action does what a step says.
+type action func(ctx context.Context, p *play) error
+
+// A verb is the first word of a step.
+type verb struct {
+	name  string
+	usage string
+	parse func(w words) (action, bool) // false: not what the usage says
+}
+
+// words are those behind a verb.
+type words []string
+
+func (w words) rest() string { return strings.Join(w, " ") }
+
+// is reports whether the words are those of the pattern, where a word in capital letters stands for any.
+func (w words) is(pattern string) bool {
+	want := strings.Fields(pattern)
+	if len(want) != len(w) {
+		return false
+	}
+	for i := range want {
+		if want[i] != strings.ToUpper(want[i]) && want[i] != w[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// proberVar is the variable that names the prober's node.
+const proberVar = "prober"
+
+var variable = regexp.MustCompile(`\$[a-z]*`)
+
+// verbs are all that a step can say. A name in capital letters is the reader's: NODE is node1 and so on, APP is a Deployment's or
+// StatefulSet's, POD a Pod's (a variable, mostly).
+var verbs = []verb{
+	{"let", "let NAME = pod of APP [on NODE], or youngest pod of APP, or node of POD, or address of POD", parseLet},
+	{"after", "after 3s: wait so long", parseAfter},
+	{"at", "at 5s: wait until so long after the first step began", parseAt},
+	{"until", "until APP ready, or until APP has N ready, or until POD gone, or until NODE ready, or until NODE unknown", parseUntil},
+
+	{"drain", "drain NODE [FLAG…]", func(w words) (action, bool) {
+		return kubectl(append([]string{"drain", "--ignore-daemonsets", "--delete-emptydir-data"}, w...)...), len(w) > 0 && !strings.HasPrefix(w[0], "-")
+	}},
+	{"rollout", "rollout APP", func(w words) (action, bool) {
+		return kubectl("rollout", "restart", "deployment/"+w.rest()), len(w) == 1
+	}},
+	{"scale", "scale APP N", func(w words) (action, bool) {
+		if len(w) != 2 {
+			return nil, false
+		}
+		_, err := strconv.Atoi(w[1])
+		return kubectl("scale", "deployment/"+w[0], "--replicas="+w[1]), err == nil
+	}},
+	{"delete", "delete POD [FLAG…]", func(w words) (action, bool) {
+		return kubectl(append([]string{"delete", "pod", "--wait=false"}, w...)...), len(w) > 0
+	}},
+	{"force-delete", "force-delete POD", func(w words) (action, bool) {
+		return kubectl("delete", "pod", w.rest(), "--grace-period=0", "--force", "--wait=false"), len(w) == 1
+	}},
+	{"patch", "patch KIND/NAME JSON", func(w words) (action, bool) {
+		return kubectl("patch", slices.Concat(w, []string{""})[0], "--type=merge", "-p", w[min(1, len(w)):].rest()), len(w) > 1 && strings.Contains(w[0], "/")
+	}},
+	{"kubectl", "kubectl ARG…", func(w words) (action, bool) { return kubectl(w...), len(w) > 0 }},
+	{"cordon", "cordon NODE", func(w words) (action, bool) { return kubectl("cordon", w.rest()), len(w) == 1 }},
+	{"uncordon", "uncordon NODE", func(w words) (action, bool) { return kubectl("uncordon", w.rest()), len(w) == 1 }},
+	{"taint", "taint NODE KEY=VALUE:EFFECT", parseTaint},
+
+	{"stop", "stop PROCESS (SIGSTOP); a PROCESS is " + processUsage, onProcess(stopProcess)},
+	{"continue", "continue PROCESS (SIGCONT)", onProcess(continueProcess)},
+	{"kill", "kill server of POD (SIGKILL)", func(w words) (action, bool) {
+		do, ok := onProcess(killProcess)(w)
+		return do, ok && !isComponent(w)
+	}},
+	{"restart", "restart COMPONENT, as a PROCESS but for servers", parseRestart},
+	{"cut", "cut NODE from PEER: drop packets between them; a PEER is api, all, a NODE or an address", parseCut},
+	{"restore", "restore NODE: end all cuts of it", parseRestore},
+	{"call", "call POD PATH: a request to its server", func(w words) (action, bool) {
+		return func(ctx context.Context, p *play) error {
+			w := p.expand(w)
+			_, err := p.get(ctx, w[0], w[1])
+			return err
+		}, len(w) == 2 && strings.HasPrefix(w[1], "/")
+	}},
+}
+
+// steps reads the section of that name.
+func (p *parser) steps(lines []line) (steps []Step) {
+	p.section = stepsSection
+	for _, l := range lines {
+		if s, ok := p.step(l); ok {
+			steps = append(steps, s)
+		}
+	}
+	return steps
+}
+
+func (p *parser) step(l line) (Step, bool) {
+	s := Step{Line: l.number, Text: l.text}
+	w := words(strings.Fields(l.text))
+	for len(w) > 1 && (w[0] == "try" || w[0] == "meanwhile") {
+		s.Try, s.Background = s.Try || w[0] == "try", s.Background || w[0] == "meanwhile"
+		w = w[1:]
+	}
+	i := slices.IndexFunc(verbs, func(v verb) bool { return v.name == w[0] })
+	if i < 0 {
+		p.wrong(l.number, "unknown step %q: want one of %s", w[0], verbNames())
+		return s, false
+	}
+	var ok bool
+	if s.do, ok = verbs[i].parse(w[1:]); !ok {
+		p.wrong(l.number, "%q: want `%s`", l.text, verbs[i].usage)
+		return s, false
+	}
+	if w[0] == "let" {
+		p.defined[w[1]] = true
+	}
+	p.variables(l)
+	return s, true
+}
+
+func verbNames() string {
+	var names []string
+	for _, v := range verbs {
+		names = append(names, v.name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// kubectl is a step that is one command of kubectl's.
+func kubectl(args ...string) action {
+	return func(ctx context.Context, p *play) error { return p.kubectl(ctx, p.expand(args)...) }
+}
+
+func parseAfter(w words) (action, bool) {
+	d, err := time.ParseDuration(w.rest())
+	return func(ctx context.Context, _ *play) error { return sleep(ctx, d) }, err == nil && d > 0
+}
+
+func parseAt(w words) (action, bool) {
+	d, err := time.ParseDuration(w.rest())
+	return func(ctx context.Context, p *play) error { return sleep(ctx, time.Until(p.began.Add(d))) }, err == nil && d > 0
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func parseTaint(w words) (action, bool) {
+	if len(w) != 2 || !strings.Contains(w[1], ":") {
+		return nil, false
+	}
+	return func(ctx context.Context, p *play) error {
+		w := p.expand(w)
+		p.undoing("taint "+w[0]+" "+w[1], func(ctx context.Context) error {
+			return p.kubectl(ctx, "taint", "nodes", w[0], w[1]+"-")
+		})
+		return p.kubectl(ctx, "taint", "nodes", w[0], w[1])
+	}, true
+}
+
+func parseLet(w words) (action, bool) {
+	if len(w) < 4 || w[1] != "=" || !regexp.MustCompile(`^[a-z]+$`).MatchString(w[0]) {
+		return nil, false
+	}
+	of := w[2:]
+	set := func(find func(ctx context.Context, p *play, of words) (string, error)) action {
+		return func(ctx context.Context, p *play) error {
+			value, err := find(ctx, p, p.expand(of))
+			if err != nil {
+				return err
+			}
+			p.vars[w[0]] = value
+			return nil
+		}
+	}
+	switch {
+	case of.is("pod of APP"):
+		return set(func(ctx context.Context, p *play, of words) (string, error) { return p.pod(ctx, of[2], "", false) }), true
+	case of.is("pod of APP on NODE"):
+		return set(func(ctx context.Context, p *play, of words) (string, error) { return p.pod(ctx, of[2], of[4], false) }), true
+	case of.is("youngest pod of APP"):
+		return set(func(ctx context.Context, p *play, of words) (string, error) { return p.pod(ctx, of[3], "", true) }), true
+	case of.is("node of POD"):
+		return set(func(ctx context.Context, p *play, of words) (string, error) {
+			return p.field(ctx, "pod/"+of[2], "{.spec.nodeName}")
+		}), true
+	case of.is("address of POD"):
+		return set(func(ctx context.Context, p *play, of words) (string, error) {
+			return p.field(ctx, "pod/"+of[2], "{.status.podIP}")
+		}), true
+	}
+	return nil, false
+}
+
+func parseUntil(w words) (action, bool) {
+	switch {
+	case w.is("APP ready") && !isNode(w[0]):
+		return func(ctx context.Context, p *play) error { return p.untilReady(ctx, w[0]) }, true
+	case w.is("APP has N ready"):
+		n, err := strconv.Atoi(w[2])
+		return func(ctx context.Context, p *play) error { return p.untilEndpoints(ctx, w[0], n) }, err == nil
+	case w.is("POD gone"):
+		return func(ctx context.Context, p *play) error {
+			return p.kubectl(ctx, "wait", "--for=delete", "pod/"+p.expand(w)[0], "--timeout=60s")
+		}, true
+	case w.is("NODE ready"), w.is("NODE unknown"):
+		status := map[string]string{"ready": "True", "unknown": "Unknown"}[w[1]]
+		return func(ctx context.Context, p *play) error {
+			return p.kubectl(ctx, "wait", "--for=condition=Ready="+status, "node/"+p.expand(w)[0], "--timeout=100s")
+		}, true
+	}
+	return nil, false
+}
+
+var nodeName = regexp.MustCompile(`^node[0-9]+$`)
+
+func isNode(word string) bool { return nodeName.MatchString(word) }
