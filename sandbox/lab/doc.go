@@ -39,7 +39,7 @@
 // Steps are taken one after the other while Lapse measures: after its baseline of 3 s, and it goes on for 4 s after the last
 // one. They speak the operator's words:
 //
-//	let NAME = pod of APP [on NODE]     $NAME is a Pod: the first of that app by name; also `youngest pod of APP`,
+//	let NAME = pod of APP [on NODE]     $NAME is a Pod: the first of that app by name; also `youngest pod of APP`, `busiest pod of APP`,
 //	                                    `node of POD`, `address of POD`. $prober is the node of Lapse's own Job.
 //	after 3s, at 8s                     wait, or until so long after the first step
 //	until web ready                     rolled out, and no older Pod is left

@@ -220,7 +220,7 @@ func (r *result) play(ctx context.Context, s settings, p *play) (err error) {
 	if err != nil {
 		return err
 	}
-	r.Before = p.counts(ctx)
+	r.Before = p.counts(ctx, "web")
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	cmd := p.cluster.Command(ctx, args...)
@@ -241,7 +241,7 @@ func (r *result) play(ctx context.Context, s settings, p *play) (err error) {
 	<-ended
 	undoErr := p.undoAll(ctx)
 	r.Pods = pods.end()
-	r.After = p.counts(context.WithoutCancel(ctx))
+	r.After = p.counts(context.WithoutCancel(ctx), "web")
 	if err := os.WriteFile(filepath.Join(dir, "lapse.txt"), []byte(r.run.Output), 0o644); err != nil {
 		return err
 	}

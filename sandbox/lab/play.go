@@ -199,16 +199,18 @@ func (p *play) untilReady(ctx context.Context, app string) error {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
+	defer cancel()
 	for {
-		out, err := p.ask(ctx, "get", "pods", "-l", "app="+app, "--field-selector=status.phase=Running", "-o", "name")
+		out, err := p.ask(ctx, "get", "pods", "-l", "app="+app, "-o", `jsonpath={range .items[*]}{.metadata.deletionTimestamp}{.status.conditions[?(@.type=="Ready")].status}{"\n"}{end}`)
 		if err != nil {
 			return err
 		}
-		if n := len(strings.Fields(out)); fmt.Sprint(n) == want {
+		if pods := strings.Fields(out); fmt.Sprint(len(pods)) == want && !slices.ContainsFunc(pods, func(ready string) bool { return ready != "True" }) {
 			return nil
 		}
 		if err := sleep(ctx, 300*time.Millisecond); err != nil {
-			return err
+			return fmt.Errorf("%s is not ready: %w", app, err)
 		}
 	}
 }

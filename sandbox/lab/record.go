@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -55,9 +56,9 @@ type Count struct {
 	Served int    `json:"served"`
 }
 
-// counts asks each server behind the Service web. Those that do not answer are left out.
-func (p *play) counts(ctx context.Context) (all []Count) {
-	out, err := p.ask(ctx, "get", "pods", "-l", "app=web", "-o", "name")
+// counts asks each server of an app. Those that do not answer are left out.
+func (p *play) counts(ctx context.Context, app string) (all []Count) {
+	out, err := p.ask(ctx, "get", "pods", "-l", "app="+app, "-o", "name")
 	if err != nil {
 		return nil
 	}
@@ -70,4 +71,13 @@ func (p *play) counts(ctx context.Context) (all []Count) {
 	}
 	slices.SortFunc(all, func(a, b Count) int { return strings.Compare(a.Pod, b.Pod) })
 	return all
+}
+
+// busiest names the Pod that has answered most since Lapse began.
+func (p *play) busiest(ctx context.Context, app string) (string, error) {
+	all := p.counts(ctx, app)
+	if len(all) == 0 {
+		return "", fmt.Errorf("no server of %s says what it has answered", app)
+	}
+	return slices.MaxFunc(all, func(a, b Count) int { return cmp.Compare(a.Served, b.Served) }).Pod, nil
 }

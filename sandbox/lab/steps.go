@@ -55,7 +55,7 @@ var variable = regexp.MustCompile(`\$[a-z]*`)
 // verbs are all that a step can say. A name in capital letters is the reader's: NODE is node1 and so on, APP is a Deployment's or
 // StatefulSet's, POD a Pod's (a variable, mostly).
 var verbs = []verb{
-	{"let", "let NAME = pod of APP [on NODE], or youngest pod of APP, or node of POD, or address of POD", parseLet},
+	{"let", "let NAME = pod of APP [on NODE], or youngest pod of APP, or busiest pod of APP, or node of POD, or address of POD", parseLet},
 	{"after", "after 3s: wait so long", parseAfter},
 	{"at", "at 5s: wait until so long after the first step began", parseAt},
 	{"until", "until APP ready, or until APP has N ready, or until POD gone, or until NODE ready, or until NODE unknown", parseUntil},
@@ -209,6 +209,8 @@ func parseLet(w words) (action, bool) {
 		return set(func(ctx context.Context, p *play, of words) (string, error) { return p.pod(ctx, of[2], of[4], false) }), true
 	case of.is("youngest pod of APP"):
 		return set(func(ctx context.Context, p *play, of words) (string, error) { return p.pod(ctx, of[3], "", true) }), true
+	case of.is("busiest pod of APP"):
+		return set(func(ctx context.Context, p *play, of words) (string, error) { return p.busiest(ctx, of[3]) }), true
 	case of.is("node of POD"):
 		return set(func(ctx context.Context, p *play, of words) (string, error) {
 			return p.field(ctx, "pod/"+of[2], "{.spec.nodeName}")
