@@ -6,32 +6,41 @@ import (
 	"time"
 )
 
-// slowAccept makes a listening socket of which nobody accepts connections before a time, with so short a queue: the kernel
-// drops the SYNs that find it full, and clients send theirs again after 1, 3 and 7 seconds.
+// slowAccept makes a listening socket of which nobody accepts connections before a time, with so short a queue until then: the
+// kernel drops the SYNs that find it full, and clients send theirs again after 1, 3 and 7 seconds.
 func slowAccept(l net.Listener, backlog int, from time.Time) (net.Listener, error) {
-	if backlog > 0 {
-		raw, err := l.(*net.TCPListener).SyscallConn()
-		if err != nil {
-			return nil, err
-		}
-		var listenErr error
-		if err := raw.Control(func(fd uintptr) { listenErr = syscall.Listen(int(fd), backlog) }); err != nil {
-			return nil, err
-		}
-		if listenErr != nil {
-			return nil, listenErr
-		}
+	late := &lateListener{l.(*net.TCPListener), from}
+	if backlog == 0 {
+		return late, nil
 	}
-	return &lateListener{l, from}, nil
+	return late, late.queue(backlog)
 }
 
-// A lateListener accepts nothing before a time.
+// A lateListener accepts nothing before a time, and as any other from then on.
 type lateListener struct {
-	net.Listener
+	*net.TCPListener
 	from time.Time
 }
 
 func (l *lateListener) Accept() (net.Conn, error) {
-	time.Sleep(time.Until(l.from))
-	return l.Listener.Accept()
+	if wait := time.Until(l.from); wait > 0 {
+		time.Sleep(wait)
+		if err := l.queue(syscall.SOMAXCONN); err != nil {
+			return nil, err
+		}
+	}
+	return l.TCPListener.Accept()
+}
+
+// queue sets how many connections can wait to be accepted: listen(2) can be called again.
+func (l *lateListener) queue(length int) error {
+	raw, err := l.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var listenErr error
+	if err := raw.Control(func(fd uintptr) { listenErr = syscall.Listen(int(fd), length) }); err != nil {
+		return err
+	}
+	return listenErr
 }
