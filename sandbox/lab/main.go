@@ -176,7 +176,7 @@ func measure(ctx context.Context, s settings, c *drill.Cluster, scenario Scenari
 	if r.err = errors.Join(err, os.MkdirAll(dir, 0o755)); r.err != nil {
 		return r
 	}
-	p := &play{cluster: c, log: os.Stderr, vars: r.Vars}
+	p := &play{cluster: c, log: os.Stderr, vars: r.Vars, uids: map[string]string{}}
 	if p.state, r.err = readState(c.Dir); r.err != nil {
 		return r
 	}
@@ -235,11 +235,13 @@ func (r *result) play(ctx context.Context, s settings, p *play) (err error) {
 		r.run, runErr = cmd.Finish(filepath.Join(dir, "run"))
 	}()
 	stepsErr := r.steps(ctx, p, gate)
+	var undoErr error
 	if stepsErr != nil {
+		undoErr = p.undoAll(ctx) // Lapse cannot end well while the API server stands still
 		cancel()
 	}
 	<-ended
-	undoErr := p.undoAll(ctx)
+	undoErr = errors.Join(undoErr, p.undoAll(ctx))
 	r.Pods = pods.end()
 	r.After = p.counts(context.WithoutCancel(ctx), "web")
 	if err := os.WriteFile(filepath.Join(dir, "lapse.txt"), []byte(r.run.Output), 0o644); err != nil {

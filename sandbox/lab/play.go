@@ -32,6 +32,7 @@ type play struct {
 	began   time.Time // the first step
 
 	vars map[string]string
+	uids map[string]string // of Pods that variables name: the API server may be down when they are needed
 
 	mu    sync.Mutex
 	undos []undo // guarded by mu
@@ -176,9 +177,10 @@ func (p *play) pod(ctx context.Context, app, node string, youngest bool) (string
 	case len(names) == 0:
 		return "", fmt.Errorf("app %s has no Pod %s", app, node)
 	case youngest:
-		return names[len(names)-1], nil
+		names = names[len(names)-1:]
 	}
-	return names[0], nil
+	p.uids[names[0]], err = p.field(ctx, "pod/"+names[0], "{.metadata.uid}")
+	return names[0], err
 }
 
 // get fetches a path from a Pod's server, through the API server.

@@ -107,9 +107,11 @@ func (p *play) find(ctx context.Context, w words) ([]int, error) {
 
 // servers are the workload's processes in a Pod, found by its control group.
 func (p *play) servers(ctx context.Context, pod string) (pids []int, err error) {
-	uid, err := p.field(ctx, "pod/"+pod, "{.metadata.uid}")
-	if err != nil {
-		return nil, err
+	uid, known := p.uids[pod]
+	if !known {
+		if uid, err = p.field(ctx, "pod/"+pod, "{.metadata.uid}"); err != nil {
+			return nil, err
+		}
 	}
 	groups, err := filepath.Glob("/proc/[0-9]*/cgroup")
 	if err != nil {
