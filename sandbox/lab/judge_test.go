@@ -125,9 +125,10 @@ func TestCountsAreHeldAgainstTheServers(t *testing.T) {
 		{1000, 0, 1000, true},
 		{1000, 20, 1010, true},  // of those that failed, ten were served in vain
 		{1001, 0, 1000, false},  // an answer that nobody gave
-		{1000, 20, 1200, false}, // answers that nobody counts
+		{1000, 20, 1021, false}, // answers that nobody counts
 	} {
 		r := taken()
+		r.Pods = nil
 		r.Before, r.After = []Count{{"a", 0}, {"b", 500}}, []Count{{"a", c.served}, {"b", 500}}
 		line := drill.Timeline{T0: t0, Targets: []drill.Target{{Kind: "new", OK: c.ok, Failed: c.failed}, {Kind: "control", OK: 77}}}
 		_, checks := judge(Scenario{Expect: Expectation{NoFailure: true}}, r, line)
@@ -136,9 +137,14 @@ func TestCountsAreHeldAgainstTheServers(t *testing.T) {
 		}
 	}
 	r := taken()
-	r.Before, r.After = []Count{{"a", 0}}, []Count{{"b", 500}}
+	r.Pods, r.Before, r.After = nil, []Count{{"a", 0}}, []Count{{"b", 500}}
 	if _, checks := judge(Scenario{Expect: Expectation{NoFailure: true}}, r, drill.Timeline{}); len(checks) != 1 {
-		t.Errorf("counts of a server that ended were judged: %v", checks)
+		t.Errorf("counts of a server that is gone were judged: %v", checks)
+	}
+	r.Before, r.After = []Count{{"a", 0}}, []Count{{"a", 500}} // of its second container: the first one's are lost
+	r.Pods = []Pod{{Name: "a", App: "web", Exits: []PodExit{{Code: 1}}}}
+	if _, checks := judge(Scenario{Expect: Expectation{NoFailure: true}}, r, drill.Timeline{}); len(checks) != 1 {
+		t.Errorf("counts of a server that was restarted were judged: %v", checks)
 	}
 }
 

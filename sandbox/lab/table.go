@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+
+	"lapse/sandbox/drill"
 )
 
 // document is docs/measured/causes.md.
@@ -18,7 +21,7 @@ Each scenario of the [lab](../../sandbox/lab/scenarios) is played on a real clus
 
 `+"```\n%s\n```"+`
 
-%d runs, all of them counted, on %s to %s. %s. Made by `+"`make lab`"+`.
+%d runs, all of them counted, on %s to %s. %s, with a load average of %s (minimum / median / maximum). Made by `+"`make lab`"+`.
 
 - **right**: the cause that stands first for the incident is the one that was provoked. **not first**: it is named, after another one.
   **unexplained**: Lapse says that it does not know. **wrong**: another cause stands first. **missed**: no incident was found.
@@ -26,7 +29,7 @@ Each scenario of the [lab](../../sandbox/lab/scenarios) is played on a real clus
 - **as**: what was named, with its confidence. **all held**: also counts, brackets, texts and all else that the scenario expects.
 - **coverage**: the share of the time that was observed, the worst run's.
 
-`, first.Command, len(results), first.Began.Format("2006-01-02 15:04"), last.Began.Format("2006-01-02 15:04 UTC"), first.Machine)
+`, command(first.record), len(results), first.Began.Format("2006-01-02 15:04"), last.Began.Format("2006-01-02 15:04 UTC"), first.Machine, loads(results))
 	fmt.Fprintln(&doc, "| scenario | expected | kube-proxy | runs | outcome | as | all held | coverage (%) |")
 	fmt.Fprintln(&doc, "|---|---|---|---|---|---|---|---|")
 	for _, g := range groups(results) {
@@ -34,6 +37,24 @@ Each scenario of the [lab](../../sandbox/lab/scenarios) is played on a real clus
 	}
 	fmt.Fprint(&doc, "\n", summary(results), "\n## What was not as expected\n\n", failures(results))
 	return doc.String()
+}
+
+// command is Lapse's, without the folder of one run and the flags of one scenario.
+func command(r record) string {
+	before, after, _ := strings.Cut(r.Command, " --out ")
+	_, after, _ = strings.Cut(after, " ")
+	flags, _, _ := strings.Cut(after, "failed>0")
+	return before + " " + flags + "failed>0"
+}
+
+func loads(results []result) string {
+	var all []float64
+	for _, r := range results {
+		if load, err := strconv.ParseFloat(r.LoadAvg, 64); err == nil {
+			all = append(all, load)
+		}
+	}
+	return drill.Spread(all, 1)
 }
 
 // groups are the runs of one scenario and mode each.
