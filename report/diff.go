@@ -19,13 +19,6 @@ type Comparison struct {
 	Diff compare.Diff
 }
 
-// DiffFormats are the ways to render a comparison, by the name that -o takes.
-var DiffFormats = map[string]func(io.Writer, *Comparison, Options) error{
-	"table":    DiffTable,
-	"json":     DiffJSON,
-	"markdown": DiffMarkdown,
-}
-
 // Compare compares two judged runs.
 func Compare(a, b *model.Timeline, nameA, nameB string) *Comparison {
 	c := &Comparison{A: *a, B: *b, Diff: compare.Compare(a, b)}
@@ -125,17 +118,17 @@ func runLine(name string, tl *model.Timeline) string {
 	return name + " " + badge + ": " + headline(tl) + " · " + measured(tl)
 }
 
-// DiffTable renders a comparison for a terminal.
-func DiffTable(w io.Writer, c *Comparison, opts Options) error {
+// diffTable renders a comparison for a terminal.
+func diffTable(w io.Writer, c *Comparison, opts Options) error {
 	p := newPage(opts)
 	p.document(diffDocument(c, p.nameWidth()))
 	_, err := p.WriteTo(w)
 	return err
 }
 
-// DiffMarkdown renders a comparison for a comment on a pull request. Like [Markdown], it stays
+// diffMarkdown renders a comparison for a comment on a pull request. Like [Markdown], it stays
 // below 60 KB, and text from outside is only text.
-func DiffMarkdown(w io.Writer, c *Comparison, _ Options) error {
+func diffMarkdown(w io.Writer, c *Comparison, _ Options) error {
 	var m markdown
 	m.document(diffDocument(c, documentNames))
 	_, err := w.Write(m.Bytes())
@@ -203,8 +196,8 @@ func longestOf(s compare.CauseSide) string {
 	return strings.TrimPrefix(fmt.Sprintf("%s (the longest: %s)", s.Text, quantity.Length(s.Length, s.Open)), " ")
 }
 
-// DiffJSON writes a comparison for programs. Lengths are nanoseconds, shares ratios from 0 to 1.
-func DiffJSON(w io.Writer, c *Comparison, _ Options) error {
+// diffJSON writes a comparison for programs. Lengths are nanoseconds, shares ratios from 0 to 1.
+func diffJSON(w io.Writer, c *Comparison, _ Options) error {
 	type run struct {
 		Name    string        `json:"name"`
 		ID      string        `json:"id"`

@@ -41,7 +41,8 @@ func fewer() *model.Timeline {
 func renderDiff(t *testing.T, format string, c *Comparison, opts Options) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	if err := DiffFormats[format](&out, c, opts); err != nil {
+	f, _ := FormatNamed(DiffFormats(), format)
+	if err := f.Diff(&out, c, opts); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()

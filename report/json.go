@@ -10,7 +10,7 @@ import (
 	"lapse/hint"
 )
 
-var jsonFormat = Format{Name: "json", Doc: "all that was judged: timeline.json", Ext: "json", Write: judgedBy(JSON)}
+var jsonFormat = Format{Name: "json", Doc: "all that was judged: timeline.json", Ext: "json", Write: judgedBy(JSON), Diff: diffJSON}
 
 // JSON writes the timeline as JSON: exactly what timeline.json holds, described by [Schema]. It is
 // laid out for people and for line-based tools: one failure, event or series to a line.

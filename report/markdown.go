@@ -20,7 +20,7 @@ const (
 	maxText     = 300    // columns of a text from outside
 )
 
-var markdownFormat = Format{Name: "markdown", Doc: "a summary for a pull request or a pipeline's step, at most 60 KB", Ext: "md", Write: judgedBy(Markdown)}
+var markdownFormat = Format{Name: "markdown", Doc: "a summary for a pull request or a pipeline's step, at most 60 KB", Ext: "md", Write: judgedBy(Markdown), Diff: diffMarkdown}
 
 // Markdown renders the summary for a comment on a pull request or for the summary of a pipeline's
 // step: the verdict first, and never more than 60 KB, whatever the run.

@@ -34,6 +34,8 @@ type Format struct {
 	Facts bool   // it is written from the facts, not from what was judged of them
 	Left  string // what of those facts a timeline.json still holds; empty if nothing
 	Write func(io.Writer, Saved, Options) error
+
+	Diff func(io.Writer, *Comparison, Options) error // writes what changed between two runs; nil: the format has no words for that
 }
 
 // Saved is a run: its facts as they were recorded, and what was judged of them. A format reads the one it is made from.
@@ -45,13 +47,18 @@ type Saved struct {
 // Formats are all of them. Each is a file, and a line here.
 var Formats = []Format{tableFormat, jsonFormat, markdownFormat, junitFormat, htmlFormat, csvFormat, eventsFormat, hlogFormat}
 
-// FormatNamed returns the format of a name.
-func FormatNamed(name string) (Format, bool) {
-	i := slices.IndexFunc(Formats, func(f Format) bool { return f.Name == name })
+// FormatNamed returns the one of formats that has a name.
+func FormatNamed(formats []Format, name string) (Format, bool) {
+	i := slices.IndexFunc(formats, func(f Format) bool { return f.Name == name })
 	if i < 0 {
 		return Format{}, false
 	}
-	return Formats[i], true
+	return formats[i], true
+}
+
+// DiffFormats are those that a comparison of two runs can be written in.
+func DiffFormats() []Format {
+	return slices.DeleteFunc(slices.Clone(Formats), func(f Format) bool { return f.Diff == nil })
 }
 
 // judgedBy makes a format's Write of a function of the judged document.

@@ -46,7 +46,7 @@ func golden(t *testing.T, name string, got []byte) {
 func render(t *testing.T, format, sample string, opts Options) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	f, _ := FormatNamed(format)
+	f, _ := FormatNamed(Formats, format)
 	if err := f.Write(&out, Saved{Judged: samples[sample]()}, opts); err != nil {
 		t.Fatal(err)
 	}

@@ -351,19 +351,21 @@ func ParseGates(exprs []string) ([]verdict.Gate, error) {
 	return gates, nil
 }
 
-func (o *Options) checkFormat() error { return CheckFormat(o.Format) }
+func (o *Options) checkFormat() error { return CheckFormat(report.Formats, o.Format) }
 
-func FormatNames() string {
-	names := make([]string, len(report.Formats))
-	for i, f := range report.Formats {
+// FormatNames lists formats for people.
+func FormatNames(formats []report.Format) string {
+	names := make([]string, len(formats))
+	for i, f := range formats {
 		names[i] = f.Name
 	}
 	return strings.Join(names, ", ")
 }
 
-func CheckFormat(format string) error {
-	if _, ok := report.FormatNamed(format); !ok {
-		return Usagef("one of: "+FormatNames(), "unknown output format %q", format)
+// CheckFormat returns a usage error if none of formats has this name.
+func CheckFormat(formats []report.Format, format string) error {
+	if _, ok := report.FormatNamed(formats, format); !ok {
+		return Usagef("one of: "+FormatNames(formats), "unknown output format %q", format)
 	}
 	return nil
 }

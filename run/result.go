@@ -144,7 +144,7 @@ type Output struct {
 
 // Print prints the judged run that is kept at path, a run's directory or a file of it.
 func Print(w io.Writer, path string, as Output, tl *model.Timeline) error {
-	f, _ := report.FormatNamed(as.Format)
+	f, _ := report.FormatNamed(report.Formats, as.Format)
 	if f.Facts {
 		return Export(w, path, "", f)
 	}

@@ -1,10 +1,6 @@
 package main
 
 import (
-	"maps"
-	"slices"
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"lapse/correlate"
@@ -14,7 +10,6 @@ import (
 
 func newDiff() *cobra.Command {
 	var format string
-	formats := strings.Join(slices.Sorted(maps.Keys(report.DiffFormats)), ", ")
 	cmd := &cobra.Command{
 		Use:   "diff A B",
 		Short: "Compare two runs, before and after a fix",
@@ -29,10 +24,10 @@ The exit code is 0 whatever is found: one run of each is no gate. A pipeline tha
 		Example: "  lapse diff runs/before runs/after",
 		Args:    exactly(2, "two runs, A and B: the DIR of each, such as runs/…, or its timeline.json"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			render, ok := report.DiffFormats[format]
-			if !ok {
-				return run.Usagef("one of: "+formats, "unknown output format %q", format)
+			if err := run.CheckFormat(report.DiffFormats(), format); err != nil {
+				return err
 			}
+			f, _ := report.FormatNamed(report.Formats, format)
 			a, err := run.Load(args[0], correlate.Options{}, nil)
 			if err != nil {
 				return err
@@ -42,9 +37,9 @@ The exit code is 0 whatever is found: one run of each is no gate. A pipeline tha
 				return err
 			}
 			s := run.StyleOf(cmd.OutOrStdout())
-			return render(cmd.OutOrStdout(), report.Compare(a, b, args[0], args[1]), report.Options{Color: s.Color, Unicode: s.Unicode, Width: s.Width})
+			return f.Diff(cmd.OutOrStdout(), report.Compare(a, b, args[0], args[1]), report.Options{Color: s.Color, Unicode: s.Unicode, Width: s.Width})
 		},
 	}
-	cmd.Flags().StringVarP(&format, "output", "o", "table", "format: "+formats)
+	cmd.Flags().StringVarP(&format, "output", "o", "table", "format: "+run.FormatNames(report.DiffFormats()))
 	return cmd
 }

@@ -28,12 +28,12 @@ func newExport() *cobra.Command {
 		Example: "  lapse export runs/lapse-20261121-101500-ab3d -o csv > requests.csv\n  lapse export runs/lapse-20261121-101500-ab3d -o hlog --out latency.hlog",
 		Args:    exactly(1, "the DIR of the run to export, such as runs/…"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f, ok := report.FormatNamed(as.Format)
+			f, ok := report.FormatNamed(report.Formats, as.Format)
 			switch {
 			case as.Format == "":
 				return run.Usagef("-o csv for the requests, -o events for the events, -o hlog for latencies", "export what? -o is needed")
 			case !ok:
-				return run.CheckFormat(as.Format)
+				return run.CheckFormat(report.Formats, as.Format)
 			case f.Facts:
 				return run.Export(cmd.OutOrStdout(), args[0], out, f)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"lapse/deploy"
 	"lapse/loadgen"
+	"lapse/report"
 	"lapse/run"
 )
 
@@ -62,7 +63,7 @@ func runFlags(o *run.Options, cmd *cobra.Command) {
 
 // outputFlags gives f the flags that say how a result is printed.
 func outputFlags(as *run.Output, f *pflag.FlagSet) {
-	f.StringVarP(&as.Format, "output", "o", "table", "result on standard output: "+run.FormatNames())
+	f.StringVarP(&as.Format, "output", "o", "table", "result on standard output: "+run.FormatNames(report.Formats))
 	f.BoolVarP(&as.Verbose, "verbose", "v", false, "show each window of an incident, with its evidence and rivals")
 }
 

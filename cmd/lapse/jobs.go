@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lapse/deploy"
+	"lapse/report"
 	"lapse/run"
 )
 
@@ -89,7 +90,7 @@ the same command goes on from there.`,
 		Example: "  lapse retrieve lapse -n shop --out runs/nightly",
 		Args:    exactly(1, "the RUN to fetch, as `lapse status` lists it"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := run.CheckFormat(as.Format); err != nil {
+			if err := run.CheckFormat(report.Formats, as.Format); err != nil {
 				return err
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)

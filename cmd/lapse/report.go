@@ -71,7 +71,7 @@ func newReport() *cobra.Command {
 		Example: "  lapse report runs/lapse-20261121-101500-ab3d --join 500ms -o json",
 		Args:    exactly(1, "the DIR of the run to report, such as runs/…"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := run.CheckFormat(as.Format); err != nil {
+			if err := run.CheckFormat(report.Formats, as.Format); err != nil {
 				return err
 			}
 			tl, err := flags.load(args[0])
