@@ -25,8 +25,8 @@ func incidentsSection(v *view) section {
 	all := mostHarmful(v.Incidents)
 	shown := all[:min(len(all), maxIncidents)]
 	t := table{item: "incident", columns: []column{
-		{title: "#", right: true}, {title: "start"}, {title: "lasted"}, {title: "downtime", label: "down"}, {title: "requests"},
-		{title: "seen by", label: "seen"}, {title: "error", label: "error"}, {title: "set off by", label: "by"},
+		{title: "#", right: true}, {title: "start"}, {title: "lasted"}, {title: "downtime", label: "downtime"}, {title: "requests"},
+		{title: "seen by", label: "seen by"}, {title: "error", label: "error"}, {title: "set off by", label: "set off by"},
 	}}
 	fixes := map[string]int{} // the incident that a fix was told with
 	for _, in := range shown {

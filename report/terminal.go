@@ -93,10 +93,12 @@ func plainText(spans []span) string {
 	return b.String()
 }
 
-// details writes labelled paragraphs below what they belong to. Instants of neighbours are flush right.
+// details writes labelled paragraphs below what they belong to. Labels are of one width, and instants of neighbours flush right.
 func (p *page) details(notes []note) {
 	widest := map[string]int{} // of the instants behind each label that has some
+	labels := len("cause")
 	for _, n := range notes {
+		labels = max(labels, len(n.label))
 		if n.at != "" {
 			widest[n.label] = max(widest[n.label], columns(p.say(n.at)))
 		}
@@ -109,7 +111,7 @@ func (p *page) details(notes []note) {
 			label = ""
 		}
 		last = n.label
-		lead := []span{{"      ", normal}, p.span(fmt.Sprintf("%-7s", label), dim)}
+		lead := []span{{"      ", normal}, p.span(fmt.Sprintf("%-*s", labels+2, label), dim)}
 		if timed {
 			lead = append(lead, pad(p.span(n.at, cyan), room, true), span{"  ", normal})
 		}
