@@ -13,6 +13,7 @@ import (
 var mayImport = map[string][]string{
 	"timeline":                  {},
 	"hint":                      {},
+	"kubectl":                   {},
 	"record":                    {"hint", "timeline"},
 	"timeline/stepped":          {},
 	"loadgen":                   {"hint", "timeline"},
@@ -30,7 +31,7 @@ var mayImport = map[string][]string{
 	"correlate/cluster":         {"timeline", "correlate/model", "correlate/windows"},
 	"correlate/causes":          {"timeline", "correlate/model", "correlate/quantity", "correlate/windows", "correlate/cluster"},
 	"correlate/truth":           {"correlate/model"},
-	"correlate/verdict":         {"hint", "timeline", "correlate/model", "correlate/quantity"},
+	"correlate/verdict":         {"hint", "kubectl", "timeline", "correlate/cluster", "correlate/model", "correlate/quantity"},
 	"correlate/compare":         {"timeline", "correlate/model", "correlate/quantity", "correlate/windows"},
 	"report":                    {"hint", "timeline", "correlate/model", "correlate/quantity", "correlate/verdict", "correlate/compare"},
 	"report/schematest":         {"report"},
@@ -43,7 +44,7 @@ var mayImport = map[string][]string{
 	"deploy/agent":              {"hint", "timeline", "kube"},
 	"deploy/mkimage":            {},
 	"run/runtest":               {},
-	"run":                       {"hint", "timeline", "record", "loadgen", "loadgen/hey", "kube", "watcher", "correlate", "correlate/model", "correlate/verdict", "report", "dashboard", "dashboard/publish", "deploy", "deploy/agent"},
+	"run":                       {"hint", "kubectl", "timeline", "record", "loadgen", "loadgen/hey", "kube", "watcher", "correlate", "correlate/model", "correlate/verdict", "report", "dashboard", "dashboard/publish", "deploy", "deploy/agent"},
 	"cmd/lapse":                 {"hint", "run", "timeline", "record", "loadgen", "loadgen/faultserver", "loadgen/hey", "correlate", "correlate/model", "correlate/quantity", "correlate/causes", "correlate/verdict", "report", "deploy", "deploy/agent"},
 
 	"cmd/lapse/internal/selftest": {"timeline", "loadgen/faultserver", "correlate/model", "correlate/quantity", "correlate/truth", "correlate/verdict"},

@@ -11,10 +11,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"lapse/kubectl"
 	"lapse/timeline"
 )
 
@@ -27,14 +27,15 @@ type drained struct {
 
 // drains reads a command's words. Of kubectl and oc it reads them as they do; a shell or a script may do anything.
 func drains(words []string) drained {
-	words = unwrap(words)
+	words = kubectl.Unwrap(words)
 	if len(words) == 0 {
 		return drained{}
 	}
+	if kubectl.Is(words[0]) {
+		return kubectlDrains(words)
+	}
 	program := filepath.Base(words[0])
 	switch {
-	case slices.Contains([]string{"kubectl", "k", "oc", "kubectl.exe"}, program):
-		return kubectlDrains(words[1:])
 	case slices.Contains([]string{"sh", "bash", "dash", "ash", "zsh", "ksh", "fish"}, program):
 		return drained{unknown: program + " may drain any node"}
 	case isScript(words[0]):
@@ -43,20 +44,6 @@ func drains(words []string) drained {
 		return drained{unknown: "it speaks of a drain"}
 	}
 	return drained{}
-}
-
-// unwrap leaves out programs that only run another one.
-func unwrap(words []string) []string {
-	for len(words) > 0 && slices.Contains([]string{"sudo", "doas", "env", "time", "nice", "nohup", "timeout", "stdbuf", "xargs"}, filepath.Base(words[0])) {
-		next := slices.IndexFunc(words[1:], func(w string) bool {
-			return slices.Contains([]string{"kubectl", "k", "oc"}, filepath.Base(w))
-		})
-		if next < 0 {
-			return words
-		}
-		words = words[1+next:]
-	}
-	return words
 }
 
 // mentionsDrain reports whether one of the words is about taking Pods from nodes.
@@ -80,31 +67,24 @@ func isScript(name string) bool {
 	return err == nil && string(begin[:]) == "#!"
 }
 
-// kubectlDrains reads the arguments of kubectl, or of oc with its "adm". What cordons, drains, taints or deletes nodes takes Pods
-// away from them, now or soon.
-// https://kubernetes.io/docs/reference/kubectl/generated/
-func kubectlDrains(args []string) drained {
-	flags, selector := kubectlFlags()
-	if err := flags.Parse(args); err != nil {
-		if mentionsDrain(args) {
+// kubectlDrains reads a kubectl command. What cordons, drains, taints or deletes nodes takes Pods away from them, now or soon.
+func kubectlDrains(words []string) drained {
+	command, err := kubectl.Read(words)
+	if err != nil {
+		if mentionsDrain(words[1:]) {
 			return drained{unknown: "its flags are not those that Lapse knows"}
 		}
 		return drained{}
 	}
-	operands := flags.Args()
-	if len(operands) > 0 && operands[0] == "adm" {
-		operands = operands[1:]
-	}
-	if len(operands) == 0 {
+	operands := command.Operands
+	switch command.Verb {
+	case "":
 		return drained{}
-	}
-	verb, operands := operands[0], operands[1:]
-	switch verb {
 	case "drain", "cordon":
-		if len(operands) == 0 && *selector == "" {
+		if len(operands) == 0 && command.Selector == "" {
 			return drained{unknown: "it names none"}
 		}
-		return drained{nodes: nodeNames(operands), selector: *selector}
+		return drained{nodes: nodeNames(operands), selector: command.Selector}
 	case "taint":
 		if !slices.ContainsFunc(operands, func(w string) bool { return strings.HasSuffix(w, ":NoExecute") }) {
 			return drained{}
@@ -112,9 +92,9 @@ func kubectlDrains(args []string) drained {
 		operands = slices.DeleteFunc(operands, func(w string) bool { return strings.ContainsAny(w, ":=") })
 		fallthrough
 	case "delete":
-		return ofNodes(operands, *selector, flags.Changed("all"))
+		return ofNodes(operands, command.Selector, command.All)
 	}
-	if mentionsDrain([]string{verb}) { // a plugin
+	if mentionsDrain([]string{command.Verb}) { // a plugin
 		return drained{unknown: "it speaks of a drain"}
 	}
 	return drained{}
@@ -151,44 +131,6 @@ func ofNodes(operands []string, selector string, all bool) drained {
 		}
 	}
 	return d
-}
-
-// kubectlFlags are kubectl's own flags, and those of the verbs that take Pods from nodes. All must be known, for a flag's value
-// looks like an operand otherwise.
-func kubectlFlags() (flags *pflag.FlagSet, selector *string) {
-	flags = pflag.NewFlagSet("kubectl", pflag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	flags.Usage = func() {}
-	for _, name := range []string{ // of every verb
-		"as", "as-group", "as-uid", "as-user-extra", "cache-dir", "certificate-authority", "client-certificate", "client-key", "cluster", "context", "kubeconfig",
-		"kuberc", "log-flush-frequency", "password", "profile", "profile-output", "request-timeout", "tls-server-name", "token", "username", "vmodule",
-	} {
-		flags.String(name, "", "")
-	}
-	for _, name := range []string{ // of drain, cordon, delete and taint
-		"chunk-size", "grace-period", "pod-selector", "skip-wait-for-delete-timeout", "timeout", "field-selector", "raw", "field-manager", "template",
-	} {
-		flags.String(name, "", "")
-	}
-	for short, name := range map[string]string{"n": "namespace", "s": "server", "v": "v", "o": "output", "f": "filename", "k": "kustomize"} {
-		flags.StringP(name, short, "", "")
-	}
-	flags.String("user", "", "")
-	selector = flags.StringP("selector", "l", "", "")
-	for _, name := range []string{
-		"disable-compression", "insecure-skip-tls-verify", "match-server-version", "warnings-as-errors", "delete-emptydir-data", "delete-local-data", "disable-eviction",
-		"force", "ignore-daemonsets", "all", "ignore-not-found", "now", "wait", "overwrite", "allow-missing-template-keys", "show-managed-fields",
-	} {
-		flags.Bool(name, false, "")
-	}
-	for short, name := range map[string]string{"A": "all-namespaces", "i": "interactive", "R": "recursive"} {
-		flags.BoolP(name, short, false, "")
-	}
-	for name, alone := range map[string]string{"dry-run": "unchanged", "cascade": "background", "validate": "strict"} {
-		flags.String(name, "", "")
-		flags.Lookup(name).NoOptDefVal = alone // the value must follow an equals sign: --dry-run=client
-	}
-	return flags, selector
 }
 
 // AvoidDrained keeps the Job off the nodes that the command names, unless others are named with --avoid-node, and says where
