@@ -118,10 +118,11 @@ A gate is ` + "`METRIC OP LIMIT`" + `, with or without spaces. It states when th
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.Name, m.Doc, m.Unit, limits[string(m.Unit)])
 	}
 	b.WriteString(strings.ReplaceAll(`
-'failed' adds over the targets 'new' and 'reused'. The others take the worst target's value.
+'failed' adds over the targets 'new' and 'reused'. The others take the value of the worst target.
 
 A gate fails if even the better end of the error bar breaks the limit. It passes if even the worse end keeps it. Between the two it is
-*undecided*, and the run is inconclusive (exit code 4).
+*undecided*, and the run is inconclusive (exit code 4). So is a run whose command was to disturb the Service and did not: after 'kubectl drain',
+'rollout', 'set', 'scale' or 'delete' began, no endpoint left or came.
 
 | situation | what the error bar includes | example |
 |---|---|---|
@@ -132,7 +133,7 @@ A gate fails if even the better end of the error bar breaks the limit. It passes
 | unobserved time elsewhere | an outage as long as it, plus the detection limit and the time of an answer ('latency.p99'): the longest for a longest length, all for 'downtime.total' | 300 ms unobserved: 'downtime.total>200ms' is undecided |
 | a blackout beside unobserved time | only unobserved time extends it: any success ends it | |
 | 'failed', 'errors.rate' | no bar: they count what was sent | zero downtime is '--fail-if "failed>0"' |
-| 'latency.p99' | the histogram's precision, 0.1 %; no limit passes where a target answered nothing | |
+| 'latency.p99' | the precision of the histogram, 0.1 %; no limit passes where a target answered nothing | |
 | a limit that every run or no run can break | refused | 'errors.rate>1' means 100 %, not 1 % |
 
 'coverage<99.9%' limits how much may be unobserved. A run without gates exits with 0 unless it was aborted, was inconclusive, or its command

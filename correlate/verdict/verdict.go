@@ -18,7 +18,7 @@ const (
 	ExitPassed       = 0 // passed, or ungated
 	ExitUnsaved      = 1 // as 0, but not all of the run is on disk
 	ExitGateFailed   = 3
-	ExitInconclusive = 4 // coverage below --min-coverage, a gate the error bars cannot decide, or nothing measured
+	ExitInconclusive = 4 // coverage below --min-coverage, a gate the error bars cannot decide, or nothing measured or tested
 	ExitCommand      = 5 // the wrapped command failed
 	ExitAborted      = 6
 )
@@ -241,6 +241,9 @@ func (j judgement) doubts() []string {
 		return []string{"nothing was measured: no request told anything of the target"}
 	}
 	var doubts []string
+	if why := untested(j.tl); why != "" {
+		doubts = append(doubts, why)
+	}
 	if needed := j.tl.MinCoverage(); j.v.Coverage < needed {
 		doubts = append(doubts, fmt.Sprintf("only %s of the time was observed, %s is needed: what was not looked at may have been down", quantity.Coverage(j.v.Coverage), quantity.Percent(needed)))
 	}
@@ -373,6 +376,8 @@ func (j judgement) help() string {
 	switch {
 	case j.tl.Run.Live, j.aborted(), j.v.Result != model.Inconclusive, j.v.Sent == 0:
 		return ""
+	case untested(j.tl) != "":
+		return "see what the command printed; disturb a node or workload that the Service's Pods belong to"
 	case j.v.Coverage < j.tl.MinCoverage():
 		help := "give the prober CPU, or lower --rate"
 		if enough := j.enough(); enough > 0 {

@@ -1,0 +1,67 @@
+package verdict
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"lapse/correlate/cluster"
+	"lapse/correlate/model"
+	"lapse/kubectl"
+	"lapse/timeline"
+)
+
+// disruptive are the verbs of kubectl that are to make endpoints leave or come. A run with one of them in which no endpoint did has
+// tested nothing.
+var disruptive = []string{"drain", "rollout", "delete", "scale", "set"}
+
+// untested says that the wrapped command was to disturb a measured Service and did not; "" if it did, if it was to do something else, or if
+// endpoints were not watched.
+func untested(tl *model.Timeline) string {
+	command := tl.Run.Command
+	if command == nil || command.Start == nil || tl.Run.Live {
+		return ""
+	}
+	does, err := kubectl.Read(command.Args)
+	if err != nil || !slices.Contains(disruptive, does.Verb) {
+		return ""
+	}
+	changed, watched := exposure(tl)
+	if changed > 0 || !watched {
+		return ""
+	}
+	return fmt.Sprintf("nothing was tested: no endpoint of %s left or came after `%s` began", servicesOf(tl), timeline.JoinCommand(command.Args))
+}
+
+// exposure is how often an endpoint of a measured Service turned ready, or was no longer, after the wrapped command began, and whether every
+// such change was seen.
+func exposure(tl *model.Timeline) (changed int, watched bool) {
+	lanes, missed := model.Lanes{}, false
+	for i := range tl.Events {
+		e := &tl.Events[i]
+		lanes.Learn(e)
+		switch since := e.Seen >= *tl.Run.Command.Start; e.Kind {
+		case timeline.WatchGap:
+			missed = missed || since && (e.Object == nil || e.Object.Kind == "" || cluster.SameKind(e.Object.Kind, "endpointslice"))
+		case timeline.EndpointChanged:
+			watched = true
+			if since && e.At.Bounded() && (e.From == timeline.EndpointReady) != (e.To == timeline.EndpointReady) {
+				changed++
+			}
+		}
+	}
+	return changed, watched && !missed && !lanes.Off("endpointslice", "")
+}
+
+func servicesOf(tl *model.Timeline) string {
+	var names []string
+	for _, t := range tl.Targets {
+		if t.Kind.Judged() && t.Service != "" && !slices.Contains(names, t.Service) {
+			names = append(names, t.Service)
+		}
+	}
+	if len(names) == 0 {
+		return "the watched Service"
+	}
+	return strings.Join(names, ", ")
+}

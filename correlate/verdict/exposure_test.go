@@ -1,0 +1,54 @@
+package verdict
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/timeline"
+)
+
+// A run whose command was to disturb the Service proves something only if an endpoint left or came.
+func TestRunThatTestedNothingDoesNotPass(t *testing.T) {
+	const s = time.Second
+	endpoint := func(seen time.Duration, from, to string) model.Event {
+		return model.Event{Kind: timeline.EndpointChanged, Seen: seen, At: model.Instant{Earliest: seen - s, Latest: seen}, From: from, To: to, Object: &timeline.Object{UID: "u1"}}
+	}
+	listed := model.Event{Kind: timeline.EndpointChanged, At: model.Instant{Earliest: model.Unbounded}, To: timeline.EndpointReady, Object: &timeline.Object{UID: "u1"}}
+	left := endpoint(7*s, timeline.EndpointReady, timeline.EndpointTerminatingServing)
+	for _, tt := range []struct {
+		name, command string
+		events        []model.Event
+		untested      bool
+	}{
+		{"a drain that evicted nothing", "kubectl drain node1 --ignore-daemonsets", []model.Event{listed}, true},
+		{"a drain", "kubectl drain node1 --ignore-daemonsets", []model.Event{listed, left}, false},
+		{"a delete that matched nothing", "kubectl -n shop delete pod -l app=wbe", []model.Event{listed}, true},
+		{"a restart that adds an endpoint", "kubectl rollout restart deployment/web", []model.Event{listed, endpoint(6*s, timeline.EndpointAbsent, timeline.EndpointReady)}, false},
+		{"a scale to what there is", "sudo kubectl -n shop scale deploy/web --replicas 2", []model.Event{listed}, true},
+		{"a change before the command", "kubectl drain node1", []model.Event{listed, endpoint(3*s, timeline.EndpointReady, timeline.EndpointAbsent)}, true},
+		{"a terminating endpoint that went", "kubectl drain node1", []model.Event{listed, endpoint(7*s, timeline.EndpointTerminating, timeline.EndpointAbsent)}, true},
+		{"a command that Lapse does not know", "./upgrade.sh", []model.Event{listed}, false},
+		{"a command that disturbs nothing", "kubectl cordon node1", []model.Event{listed}, false},
+		{"no endpoints watched", "kubectl drain node1", nil, false},
+		{"endpoints that may have changed unseen", "kubectl drain node1", []model.Event{listed, {Kind: timeline.WatchGap, Seen: 8 * s}}, false},
+		{"endpoints no longer watched", "kubectl drain node1", []model.Event{listed, {Kind: timeline.WatchLane, Seen: 6 * s, To: "off", Object: &timeline.Object{Kind: "EndpointSlice"}}}, false},
+	} {
+		tl := &model.Timeline{
+			Run:     model.RunInfo{Command: &model.Command{Args: timeline.SplitCommand(tt.command), Start: new(5 * s), ExitCode: new(0)}},
+			Targets: []model.Target{{Name: "web new", Kind: timeline.New, Service: "shop/web", Sent: 1000, OK: 1000, Coverage: 1, Resolution: 5 * time.Millisecond}},
+			Events:  tt.events,
+		}
+		Judge(tl, nil)
+		reasons := strings.Join(tl.Verdict.Reasons, "\n")
+		said := strings.Contains(reasons, "nothing was tested: no endpoint of shop/web left or came")
+		want := ExitPassed
+		if tt.untested {
+			want = ExitInconclusive
+		}
+		if said != tt.untested || tl.Verdict.ExitCode != want {
+			t.Errorf("%s: exit %d, want %d; reasons:\n%s", tt.name, tl.Verdict.ExitCode, want, reasons)
+		}
+	}
+}
