@@ -13,7 +13,6 @@ import (
 var mayImport = map[string][]string{
 	"timeline":                  {},
 	"hint":                      {},
-	"kubectl":                   {},
 	"record":                    {"hint", "timeline"},
 	"timeline/stepped":          {},
 	"loadgen":                   {"hint", "timeline"},
@@ -24,6 +23,7 @@ var mayImport = map[string][]string{
 	"watcher":                   {"hint", "timeline", "kube"},
 	"correlate/align":           {"timeline", "correlate/model"},
 	"correlate":                 {"timeline", "correlate/align", "correlate/model", "correlate/windows", "correlate/cluster", "correlate/causes", "correlate/incidents"},
+	"correlate/kubectl":         {},
 	"correlate/incidents":       {"timeline", "correlate/model"},
 	"correlate/model":           {"timeline"},
 	"correlate/quantity":        {"correlate/model"},
@@ -31,7 +31,7 @@ var mayImport = map[string][]string{
 	"correlate/cluster":         {"timeline", "correlate/model", "correlate/windows"},
 	"correlate/causes":          {"timeline", "correlate/model", "correlate/quantity", "correlate/windows", "correlate/cluster"},
 	"correlate/truth":           {"correlate/model"},
-	"correlate/verdict":         {"hint", "kubectl", "timeline", "correlate/cluster", "correlate/model", "correlate/quantity"},
+	"correlate/verdict":         {"hint", "timeline", "correlate/cluster", "correlate/kubectl", "correlate/model", "correlate/quantity"},
 	"correlate/compare":         {"timeline", "correlate/model", "correlate/quantity", "correlate/windows"},
 	"report":                    {"hint", "timeline", "correlate/model", "correlate/quantity", "correlate/verdict", "correlate/compare"},
 	"report/schematest":         {"report"},
@@ -44,7 +44,7 @@ var mayImport = map[string][]string{
 	"deploy/agent":              {"hint", "timeline", "kube"},
 	"deploy/mkimage":            {},
 	"run/runtest":               {},
-	"run":                       {"hint", "kubectl", "timeline", "record", "loadgen", "loadgen/hey", "kube", "watcher", "correlate", "correlate/model", "correlate/verdict", "report", "dashboard", "dashboard/publish", "deploy", "deploy/agent"},
+	"run":                       {"hint", "timeline", "record", "loadgen", "loadgen/hey", "kube", "watcher", "correlate", "correlate/kubectl", "correlate/model", "correlate/verdict", "report", "dashboard", "dashboard/publish", "deploy", "deploy/agent"},
 	"cmd/lapse":                 {"hint", "run", "timeline", "record", "loadgen", "loadgen/faultserver", "loadgen/hey", "correlate", "correlate/model", "correlate/quantity", "correlate/causes", "correlate/verdict", "report", "deploy", "deploy/agent"},
 
 	"cmd/lapse/internal/selftest": {"timeline", "loadgen/faultserver", "correlate/model", "correlate/quantity", "correlate/truth", "correlate/verdict"},

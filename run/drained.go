@@ -14,7 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"lapse/kubectl"
+	"lapse/correlate/kubectl"
 	"lapse/timeline"
 )
 

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"lapse/correlate/cluster"
+	"lapse/correlate/kubectl"
 	"lapse/correlate/model"
-	"lapse/kubectl"
 	"lapse/timeline"
 )
 
