@@ -31,6 +31,7 @@ func TestMain(m *testing.M) {
 		serveAsChild(scheme)
 		return
 	}
+	faultserver.Prioritize()
 	os.Exit(m.Run())
 }
 

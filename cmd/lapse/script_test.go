@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"lapse/loadgen/faultserver"
 )
 
 // atOnce is how many of the parallel tests run at the same time, unless -parallel says otherwise: most of them wait for a run.
@@ -25,6 +27,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", atOnce); err != nil {
 		panic(err)
 	}
+	faultserver.Prioritize()
 	testscript.Main(m, map[string]func(){
 		"lapse": func() { os.Exit(lapse(context.Background(), os.Args, os.Stdout, os.Stderr)) },
 	})

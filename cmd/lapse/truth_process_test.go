@@ -25,7 +25,7 @@ import (
 func TestTruthSurvivesSIGKILL(t *testing.T) {
 	t.Parallel()
 	server := startServer(t, faultserver.Fault{Kind: faultserver.Error, To: time.Hour, Every: 10})
-	p := startProcess(t, server, "--rate=200", "--baseline=300ms", "--duration=10m", "--fail-if=failed>1000000")
+	p := startProcess(t, server, "--rate=200", "--baseline=2s", "--duration=10m", "--fail-if=failed>1000000")
 	var live *model.Timeline
 	recorded := func(requests int) func() bool {
 		return func() bool {
@@ -33,11 +33,11 @@ func TestTruthSurvivesSIGKILL(t *testing.T) {
 			return live != nil && live.Verdict.Sent >= requests
 		}
 	}
-	waitFor(t, "a recording of any request", recorded(1))
+	p.await(t, "a recording of any request", recorded(1))
 	least := p.recorded()
-	waitFor(t, "a recording of 500 requests", recorded(500))
+	p.await(t, "a recording of 500 requests", recorded(500))
 	size := p.recorded()
-	waitFor(t, "it to grow", func() bool { return p.recorded() > size })
+	p.await(t, "it to grow", func() bool { return p.recorded() > size })
 	p.signal(t, syscall.SIGKILL)
 	if code := p.wait(t); code != -1 {
 		t.Fatalf("exit code %d of a killed process", code)
@@ -54,7 +54,7 @@ func TestTruthSurvivesSIGKILL(t *testing.T) {
 	if n := server.Count(faultserver.Error); s.tl.Verdict.Failed > n || s.count(timeline.HTTP5xx) != s.tl.Verdict.Failed {
 		t.Errorf("%d requests failed, %d of them http_5xx; the server failed %d", s.tl.Verdict.Failed, s.count(timeline.HTTP5xx), n)
 	}
-	if run := s.tl.Run; !run.Truncated || run.Duration > killed.Sub(s.tl.T0) || run.Planned != 10*time.Minute+300*time.Millisecond {
+	if run := s.tl.Run; !run.Truncated || run.Duration > killed.Sub(s.tl.T0) || run.Planned != 10*time.Minute+2*time.Second {
 		t.Errorf("recorded for %v of %v, cut: %v; want what came before %v", run.Duration, run.Planned, run.Truncated, killed.Sub(s.tl.T0))
 	}
 	for _, gap := range s.tl.Unobserved {
@@ -332,6 +332,19 @@ func read(t *testing.T, dir, name string) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// await waits until something is done while Lapse runs.
+func (p *process) await(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	waitFor(t, what, func() bool {
+		select {
+		case <-p.exited:
+			t.Fatalf("lapse has ended, waiting for %s: %v\n%s", what, p.cmd.ProcessState, p.stdout.String())
+		default:
+		}
+		return done()
+	})
 }
 
 func waitFor(t *testing.T, what string, done func() bool) {

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package faultserver
+
+// Prioritize does nothing here.
+func Prioritize() {}
