@@ -384,10 +384,18 @@ func (c *caseRun) eventLine(line string) {
 			e.ExitCode = new(must(strconv.Atoi(value)))
 		case key == "restarts":
 			e.Count = must(strconv.Atoi(value))
-		case key == "grace":
+		case key == "grace" && e.Snapshot == nil:
 			e.Grace = new(must(time.ParseDuration(value)))
 		case key == "status":
 			e.Status = uint16(must(strconv.ParseUint(value, 10, 16)))
+		case key == "owner":
+			e.Owner = value
+			if e.Snapshot != nil {
+				e.Owner, e.Snapshot.Workload.Owner = "", value
+			}
+		case key == "template":
+			e.Template = value
+		case e.Kind == timeline.SnapshotTaken && setSnapshot(e.Snapshot, key, value):
 		case key == "port":
 			e.Port = uint16(must(strconv.ParseUint(value, 10, 16)))
 		default:
@@ -397,9 +405,60 @@ func (c *caseRun) eventLine(line string) {
 	c.events = append(c.events, e)
 }
 
+// newSnapshot is an empty one of a kind of object: of a Pod template where it is no workload and no budget.
+func newSnapshot(kind string) *timeline.Snapshot {
+	switch kind {
+	case "Deployment", "ReplicaSet", "StatefulSet":
+		return &timeline.Snapshot{Workload: &timeline.Workload{}}
+	case "PodDisruptionBudget":
+		return &timeline.Snapshot{Budget: &timeline.Budget{}}
+	case "Service":
+		return &timeline.Snapshot{Service: &timeline.ServiceSpec{}}
+	}
+	return &timeline.Snapshot{Template: &timeline.PodTemplate{Containers: []timeline.Container{{Name: "main"}}}}
+}
+
+// setSnapshot sets a field of a snapshot: replicas=3 strategy=Recreate ready=2 of a workload, allowed=0 desired=2 of a budget; id=t1
+// grace=30s prestop=5s readiness=2sx3 liveness=10sx3 of a template ("Template/web-abc").
+func setSnapshot(s *timeline.Snapshot, key, value string) bool {
+	switch key {
+	case "replicas":
+		s.Workload.Replicas = must(strconv.Atoi(value))
+	case "strategy":
+		s.Workload.Strategy = value
+	case "ready":
+		s.Workload.Status.Ready = must(strconv.Atoi(value))
+	case "allowed":
+		s.Budget.Allowed = must(strconv.Atoi(value))
+	case "desired":
+		s.Budget.Desired = must(strconv.Atoi(value))
+	case "id":
+		s.Template.ID = value
+	case "grace":
+		s.Template.Grace = must(time.ParseDuration(value))
+	case "prestop":
+		s.Template.Containers[0].PreStop = &timeline.Hook{Kind: "sleep", Sleep: must(time.ParseDuration(value))}
+	case "readiness", "liveness":
+		period, threshold, _ := strings.Cut(value, "x")
+		p := &timeline.Probe{Kind: "httpGet", Period: must(time.ParseDuration(period)), Threshold: must(strconv.Atoi(threshold))}
+		if s.Template.Containers[0].Readiness = p; key == "liveness" {
+			s.Template.Containers[0].Readiness, s.Template.Containers[0].Liveness = nil, p
+		}
+	default:
+		return false
+	}
+	return true
+}
+
 func (c *caseRun) nameObject(e *timeline.Event, name string) {
+	kind, of, slash := strings.Cut(name, "/")
 	switch {
 	case name == "-":
+	case slash:
+		e.Object = timeline.Object{Kind: kind, Namespace: "shop", Name: of, UID: "uid-" + name}
+		if e.Kind == timeline.SnapshotTaken {
+			e.Snapshot = newSnapshot(kind)
+		}
 	case strings.HasPrefix(string(e.Kind), "pod-"), e.Kind == timeline.EndpointChanged, e.Kind == timeline.KubeEvent:
 		e.Object = timeline.Object{Kind: "Pod", Namespace: "shop", Name: name, UID: "uid-" + name, Node: c.node(name)}
 		e.Addr = c.addr(name, false)
@@ -548,6 +607,9 @@ func printInstants(b *strings.Builder, p model.Pod) {
 	}
 	if p.ExitCode != nil {
 		fmt.Fprintf(b, "  exit code %d\n", *p.ExitCode)
+	}
+	if p.Ending != nil {
+		fmt.Fprintf(b, "  %s: %s (event %d)\n", p.Ending.By, p.Ending.Text, p.Ending.Event)
 	}
 }
 

@@ -43,6 +43,7 @@ func Lifecycles(run *model.Timeline, edges map[string]windows.FirstLast) []model
 		b.replay(direct[b.pod.UID], edges)
 		pods[i] = b.pod
 	}
+	setEndings(pods, order, run.Events)
 	return pods
 }
 
@@ -69,6 +70,10 @@ type podBuilder struct {
 	stopped    bool
 	ending     bool // deletion was requested, or its endpoint is terminating
 	readyKnown bool // its Ready condition is known
+
+	deleted, disrupted *model.Event // deletion was requested, and announced
+	crash              *model.Event // a container ended, and nobody had asked for it: the last time
+	crashes            int          // how often
 }
 
 // replay applies all events in the order they were seen, and between them the instant at which the Pod's own address stopped answering.
@@ -159,6 +164,7 @@ func (b *podBuilder) apply(e *model.Event) {
 	switch e.Kind {
 	case timeline.PodSeen:
 		b.pod.Gone = nil // it may come back, as when a selector is restored
+		b.pod.Owner, b.pod.Template = e.Owner, e.Template
 		first(&b.pod.Created, at)
 	case timeline.PodScheduled:
 		b.scheduled = true
@@ -168,8 +174,11 @@ func (b *podBuilder) apply(e *model.Event) {
 		b.container(e)
 	case timeline.PodReady:
 		b.readiness(e)
+	case timeline.PodDisrupted:
+		b.disrupted = e
 	case timeline.PodDeleted:
 		b.ending = true
+		b.deleted = e
 		first(&b.pod.Deleted, at)
 	case timeline.PodGone:
 		clear(b.endpoints)
@@ -203,6 +212,9 @@ func (b *podBuilder) container(e *model.Event) {
 		b.pod.Exited, b.pod.ExitCode = nil, nil
 	case e.To == "terminated":
 		b.ended[name] = true
+		if b.deleted == nil && e.At.Bounded() && e.From == "running" {
+			b.crash, b.crashes = e, b.crashes+1
+		}
 		if b.pod.ExitCode == nil || *b.pod.ExitCode == 0 {
 			b.pod.ExitCode = e.ExitCode
 		}

@@ -431,8 +431,34 @@ type Pod struct {
 	LastOK           *time.Duration `json:"lastOk,omitzero"`
 	LastFailure      *time.Duration `json:"lastFailure,omitzero"`
 
+	Owner    string  `json:"owner,omitzero"`    // KIND/NAME of its controller
+	Template string  `json:"template,omitzero"` // the ID of its template, which a snapshot event has
+	Ending   *Ending `json:"ending,omitzero"`   // who or what ended it; absent if nothing did that was seen
+
 	States []PodState `json:"states"` // for the lane: what it was from when on
 }
+
+// An Ending is who or what ended a Pod.
+type Ending struct {
+	By    EndedBy `json:"by"`
+	Text  string  `json:"text"`  // "evicted through the API, node2 being cordoned (a drain)"
+	Event uint32  `json:"event"` // the ID of the event that shows it
+}
+
+// EndedBy says who or what ended a Pod. The list is closed.
+type EndedBy string
+
+const (
+	ByEviction  EndedBy = "evicted"           // through the eviction API, as by a drain
+	ByScheduler EndedBy = "preempted"         // by the scheduler
+	ByTaint     EndedBy = "taint-evicted"     // because its node was tainted
+	ByCollector EndedBy = "garbage-collected" // because its node was gone
+	ByKubelet   EndedBy = "kubelet"           // node pressure, or the node's shutdown
+	ByScaling   EndedBy = "scaled-down"       // its workload wants fewer
+	ByRollout   EndedBy = "rolled-out"        // its workload has a newer template
+	ByRequest   EndedBy = "deleted"           // by anyone else, or by whom is not known
+	ByItself    EndedBy = "crashed"           // a container ended, and nobody had asked for it
+)
 
 // PodState is a stretch of a Pod's lane. It lasts until the next one's Start.
 type PodState struct {

@@ -142,6 +142,19 @@ export type EventKind =
   | "address-failed"
   | "hammer";
 /**
+ * EndedBy says who or what ended a Pod. The list is closed.
+ * - evicted: through the eviction API, as by a drain
+ * - preempted: by the scheduler
+ * - taint-evicted: because its node was tainted
+ * - garbage-collected: because its node was gone
+ * - kubelet: node pressure, or the node's shutdown
+ * - scaled-down: its workload wants fewer
+ * - rolled-out: its workload has a newer template
+ * - deleted: by anyone else, or by whom is not known
+ * - crashed: a container ended, and nobody had asked for it
+ */
+export type EndedBy = "evicted" | "preempted" | "taint-evicted" | "garbage-collected" | "kubelet" | "scaled-down" | "rolled-out" | "deleted" | "crashed";
+/**
  * Result of a verdict.
  */
 export type Result = "pass" | "fail" | "inconclusive" | "ungated";
@@ -1132,9 +1145,32 @@ export interface Pod {
   lastOk?: Nanoseconds;
   lastFailure?: Nanoseconds;
   /**
+   * KIND/NAME of its controller
+   */
+  owner?: string;
+  /**
+   * the ID of its template, which a snapshot event has
+   */
+  template?: string;
+  ending?: Ending;
+  /**
    * for the lane: what it was from when on
    */
   states: PodState[];
+}
+/**
+ * An Ending is who or what ended a Pod.
+ */
+export interface Ending {
+  by: EndedBy;
+  /**
+   * "evicted through the API, node2 being cordoned (a drain)"
+   */
+  text: string;
+  /**
+   * the ID of the event that shows it
+   */
+  event: number;
 }
 /**
  * PodState is a stretch of a Pod's lane. It lasts until the next one's Start.

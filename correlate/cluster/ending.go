@@ -1,0 +1,144 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"lapse/correlate/model"
+	"lapse/timeline"
+)
+
+// setEndings says of each Pod who or what ended it, as far as that was seen.
+func setEndings(pods []model.Pod, builders []*podBuilder, events []model.Event) {
+	around := surroundingsOf(pods, events)
+	for i := range pods {
+		pods[i].Ending = around.endingOf(&pods[i], builders[i])
+	}
+}
+
+// surroundings are the facts beside a Pod's own that tell who ended it.
+type surroundings struct {
+	pods      []model.Pod
+	deletions map[string]*model.Event // by NAMESPACE/NAME of the Pod: its controller said that it deleted it
+	cordons   map[string]*model.Event // by node: the last time it was cordoned in the run
+	states    Workloads
+}
+
+func surroundingsOf(pods []model.Pod, events []model.Event) *surroundings {
+	s := &surroundings{pods: pods, deletions: map[string]*model.Event{}, cordons: map[string]*model.Event{}, states: ReadWorkloads(events)}
+	for i := range events {
+		e := &events[i]
+		switch {
+		case e.Object == nil:
+		case e.Kind == timeline.KubeEvent && e.To == "SuccessfulDelete":
+			if name := deletedPod(e.Detail); name != "" {
+				s.deletions[e.Object.Namespace+"/"+name] = e
+			}
+		case e.Kind == timeline.NodeSchedulable && e.To == "false" && s.cordons[e.Object.Name] == nil:
+			s.cordons[e.Object.Name] = e
+		}
+	}
+	return s
+}
+
+// deletedPod is the name in a controller's message: "Deleted pod: web-abc-x" of a ReplicaSet, "delete Pod web-0 in StatefulSet web successful".
+func deletedPod(message string) string {
+	if name, of := strings.CutPrefix(message, "Deleted pod: "); of {
+		return name
+	}
+	if rest, of := strings.CutPrefix(message, "delete Pod "); of {
+		name, _, _ := strings.Cut(rest, " ")
+		return name
+	}
+	return ""
+}
+
+// reasons are those of the condition DisruptionTarget.
+// https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions
+var reasons = map[string]struct {
+	by   model.EndedBy
+	text string
+}{
+	"EvictionByEvictionAPI":  {model.ByEviction, "evicted through the API"},
+	"PreemptionByScheduler":  {model.ByScheduler, "preempted by the scheduler, for a Pod of higher priority"},
+	"DeletionByTaintManager": {model.ByTaint, "evicted because its node was tainted"},
+	"DeletionByPodGC":        {model.ByCollector, "deleted by the Pod garbage collector, its node being gone"},
+	"TerminationByKubelet":   {model.ByKubelet, "ended by its kubelet"},
+}
+
+func (s *surroundings) endingOf(p *model.Pod, b *podBuilder) *model.Ending {
+	switch {
+	case b.disrupted != nil:
+		return s.disruption(p, b.disrupted)
+	case b.deleted != nil:
+		return s.deletion(p, b.deleted)
+	case b.crash != nil:
+		text := "its container " + containerEnd(b.crash)
+		if b.crashes > 1 {
+			text += fmt.Sprintf(", %d times", b.crashes)
+		}
+		return &model.Ending{By: model.ByItself, Text: text, Event: b.crash.ID}
+	}
+	return nil
+}
+
+func (s *surroundings) disruption(p *model.Pod, e *model.Event) *model.Ending {
+	known, ok := reasons[e.To]
+	if !ok {
+		known.by, known.text = model.ByEviction, "ended: "+e.To
+	}
+	text := known.text
+	switch cordon := s.cordons[p.Node]; {
+	case known.by == model.ByEviction && cordon != nil && cordon.At.Earliest <= e.At.Latest:
+		text += fmt.Sprintf(", %s being cordoned (a drain)", p.Node)
+	case known.by == model.ByKubelet && e.Detail != "":
+		text += ": " + e.Detail
+	}
+	return &model.Ending{By: known.by, Text: text, Event: e.ID}
+}
+
+func (s *surroundings) deletion(p *model.Pod, e *model.Event) *model.Ending {
+	by, text := model.ByRequest, "deleted"
+	if e.Grace != nil && *e.Grace == 0 {
+		text = "deleted by force (grace period 0)"
+	}
+	told := s.deletions[p.Namespace+"/"+p.Name]
+	if told == nil {
+		return &model.Ending{By: by, Text: text, Event: e.ID}
+	}
+	owner := cmp.Or(s.states.Top(p), p.Owner, told.Object.Kind+"/"+told.Object.Name)
+	switch from, to := s.states.replicas(p.Namespace, owner, e); {
+	case to < from:
+		by, text = model.ByScaling, fmt.Sprintf("deleted because %s was scaled from %d to %d", words(owner), from, to)
+	case s.replaced(p, owner):
+		by, text = model.ByRollout, fmt.Sprintf("replaced in a rollout of %s", words(owner))
+	default:
+		text = fmt.Sprintf("deleted by %s", words(p.Owner))
+	}
+	return &model.Ending{By: by, Text: text, Event: e.ID}
+}
+
+// words writes KIND/NAME as people do.
+func words(key string) string { return strings.Replace(key, "/", " ", 1) }
+
+// replaced reports whether the Pod's workload got Pods of another template.
+func (s *surroundings) replaced(p *model.Pod, owner string) bool {
+	return slices.ContainsFunc(s.pods, func(o model.Pod) bool {
+		return o.Namespace == p.Namespace && o.Template != p.Template && o.Created != nil && s.states.Top(&o) == owner
+	})
+}
+
+// containerEnd says how a container ended: "main ended with exit code 137 (OOMKilled)".
+func containerEnd(e *model.Event) string {
+	name, reason, _ := strings.Cut(e.Detail, " ")
+	text := name + " ended by itself"
+	if e.ExitCode != nil {
+		text += fmt.Sprintf(", exit code %d", *e.ExitCode)
+	}
+	if reason != "" && reason != "Error" && reason != "Completed" {
+		text += " (" + reason + ")"
+	}
+	return text
+}

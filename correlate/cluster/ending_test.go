@@ -1,0 +1,63 @@
+package cluster
+
+import (
+	"testing"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/timeline"
+)
+
+func TestWhoEndedAPod(t *testing.T) {
+	pod := timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-5d9c7b8f4x-aaaaa", UID: "u1", Node: "node2"}
+	at := func(seconds int, e model.Event) model.Event {
+		e.ID, e.Seen = uint32(seconds), time.Duration(seconds)*time.Second
+		e.At = model.Instant{Earliest: e.Seen - time.Second, Latest: e.Seen}
+		if e.Object == nil {
+			e.Object = &pod
+		}
+		return e
+	}
+	workload := func(seconds int, kind, name, owner string, replicas int) model.Event {
+		return at(seconds, model.Event{Kind: timeline.SnapshotTaken, Object: &timeline.Object{Kind: kind, Namespace: "shop", Name: name}, Snapshot: &timeline.Snapshot{Workload: &timeline.Workload{Owner: owner, Replicas: replicas}}})
+	}
+	deleted := at(20, model.Event{Kind: timeline.PodDeleted})
+	byController := at(21, model.Event{Kind: timeline.KubeEvent, To: "SuccessfulDelete", Detail: "Deleted pod: " + pod.Name, Object: &timeline.Object{Kind: "ReplicaSet", Namespace: "shop", Name: "web-5d9c7b8f4x"}})
+	disrupted := func(reason, message string) model.Event {
+		return at(19, model.Event{Kind: timeline.PodDisrupted, To: reason, Detail: message})
+	}
+	newer := at(15, model.Event{Kind: timeline.PodSeen, Owner: "ReplicaSet/web-6xxxxxxxxx", Template: "t2", Object: &timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-6xxxxxxxxx-bbbbb", UID: "u2"}})
+	crash := at(10, model.Event{Kind: timeline.PodContainer, From: "running", To: "terminated", Detail: "main OOMKilled", ExitCode: new(137)})
+	for _, tt := range []struct {
+		name   string
+		events []model.Event
+		by     model.EndedBy
+		text   string
+	}{
+		{"nothing", nil, "", ""},
+		{"a drain", []model.Event{at(18, model.Event{Kind: timeline.NodeSchedulable, From: "true", To: "false", Object: &timeline.Object{Kind: "Node", Name: "node2"}}), disrupted("EvictionByEvictionAPI", ""), deleted}, model.ByEviction, "evicted through the API, node2 being cordoned (a drain)"},
+		{"another node's drain", []model.Event{at(18, model.Event{Kind: timeline.NodeSchedulable, From: "true", To: "false", Object: &timeline.Object{Kind: "Node", Name: "node3"}}), disrupted("EvictionByEvictionAPI", ""), deleted}, model.ByEviction, "evicted through the API"},
+		{"node pressure", []model.Event{disrupted("TerminationByKubelet", "The node was low on resource: memory")}, model.ByKubelet, "ended by its kubelet: The node was low on resource: memory"},
+		{"preemption", []model.Event{disrupted("PreemptionByScheduler", ""), deleted}, model.ByScheduler, "preempted by the scheduler, for a Pod of higher priority"},
+		{"a taint", []model.Event{disrupted("DeletionByTaintManager", ""), deleted}, model.ByTaint, "evicted because its node was tainted"},
+		{"scaled", []model.Event{workload(1, "ReplicaSet", "web-5d9c7b8f4x", "Deployment/web", 3), workload(2, "Deployment", "web", "", 3), workload(19, "Deployment", "web", "", 0), deleted, byController}, model.ByScaling, "deleted because Deployment web was scaled from 3 to 0"},
+		{"scaled, of a Deployment that is known by its name only", []model.Event{workload(2, "Deployment", "web", "", 3), workload(19, "Deployment", "web", "", 0), deleted, byController}, model.ByScaling, "deleted because Deployment web was scaled from 3 to 0"},
+		{"scaled up before", []model.Event{workload(2, "Deployment", "web", "", 1), workload(9, "Deployment", "web", "", 3), newer, deleted, byController}, model.ByRollout, "replaced in a rollout of Deployment web"},
+		{"scaled later", []model.Event{workload(2, "Deployment", "web", "", 3), deleted, byController, workload(30, "Deployment", "web", "", 0)}, "deleted", "deleted by ReplicaSet web-5d9c7b8f4x"},
+		{"by hand", []model.Event{workload(2, "Deployment", "web", "", 3), deleted}, model.ByRequest, "deleted"},
+		{"by force", []model.Event{at(20, model.Event{Kind: timeline.PodDeleted, Grace: new(time.Duration(0))})}, model.ByRequest, "deleted by force (grace period 0)"},
+		{"a crash", []model.Event{crash}, model.ByItself, "its container main ended by itself, exit code 137 (OOMKilled)"},
+		{"crashes", []model.Event{crash, at(12, *new(crash)), at(14, *new(crash))}, model.ByItself, "its container main ended by itself, exit code 137 (OOMKilled), 3 times"},
+		{"a crash before its deletion", []model.Event{crash, deleted}, model.ByRequest, "deleted"},
+	} {
+		seen := at(1, model.Event{Kind: timeline.PodSeen, Owner: "ReplicaSet/web-5d9c7b8f4x", Template: "t1"})
+		pods := Lifecycles(&model.Timeline{Events: append([]model.Event{seen}, tt.events...)}, nil)
+		got := model.Ending{}
+		if pods[0].Ending != nil {
+			got = *pods[0].Ending
+		}
+		if got.By != tt.by || got.Text != tt.text {
+			t.Errorf("%s: %s: %q, want %s: %q", tt.name, got.By, got.Text, tt.by, tt.text)
+		}
+	}
+}
