@@ -210,6 +210,22 @@ func (s *series) publish(n int) model.BucketSeries {
 	return b
 }
 
+// answered counts the requests in the buckets that lie between two instants, and those of them that were answered, good or bad.
+func (s *series) answered(from, to time.Duration) (answered, sent int) {
+	s.packAll()
+	width := max(s.width, bucketWidth)
+	for i, b := range s.all() {
+		if begin := time.Duration(i) * width; begin < from || begin+width > to {
+			continue
+		}
+		sent, answered = sent+int(b.sent), answered+int(b.sent-b.failed)
+		if b.classes != nil {
+			answered += int(b.classes[timeline.HTTP5xx] + b.classes[timeline.HTTP4xx] + b.classes[timeline.Body])
+		}
+	}
+	return answered, sent
+}
+
 // noteUnobserved notes which share of each slot is unobserved.
 func noteUnobserved(b *model.BucketSeries, width time.Duration, unobserved []windows.Period) {
 	for _, d := range unobserved {

@@ -265,6 +265,7 @@ func (t *Tracker) judge() (*model.Timeline, []*snapshot) {
 	}
 	s := &causes.Input{Run: tl, Outages: map[string][]model.Window{}, FirstLast: map[string]windows.FirstLast{}, Streaks: map[string]*windows.Streaks{}}
 	snapshots := t.snapshots()
+	s.Answered = t.answered(snapshots)
 	t.fill(s, snapshots)
 	noteFailedAddresses(tl)
 	tl.Sources = t.publishSources(snapshots)
@@ -373,6 +374,18 @@ func (t *Tracker) listFailures(snapshots []*snapshot) []model.Failure {
 	}
 	slices.SortStableFunc(list, func(a, b model.Failure) int { return cmp.Compare(a.Sent, b.Sent) })
 	return list
+}
+
+// answered counts what a target answered between two instants of the run.
+func (t *Tracker) answered(snapshots []*snapshot) func(target string, from, to time.Duration) (answered, sent int) {
+	return func(target string, from, to time.Duration) (answered, sent int) {
+		for _, s := range snapshots {
+			if s.target.Name == target {
+				return s.series.answered(t.clocks.From(s.target.Source, from), t.clocks.From(s.target.Source, to))
+			}
+		}
+		return 0, 0
+	}
 }
 
 // buckets publishes every target's series over the same slots.

@@ -30,7 +30,13 @@ type index struct {
 	races     map[*model.Window]race
 	episodes  map[*model.Window]*episode
 	suspected map[*model.Window][]suspect
+	states    cluster.Workloads
+	templates map[string]*timeline.PodTemplate // by ID
+	events    map[uint32]*model.Event          // by ID
 }
+
+// event is the one with an ID, nil if there is none.
+func (v *index) event(id uint32) *model.Event { return v.events[id] }
 
 // A frontend is what a judged target sends to: one port of a Service at one of its addresses. A bare URL has no Service.
 type frontend struct {
@@ -98,9 +104,15 @@ func newIndex(s *Input) *index {
 	for _, f := range s.Run.Failures {
 		v.failures[f.Target] = append(v.failures[f.Target], f)
 	}
+	v.states, v.templates, v.events = cluster.ReadWorkloads(s.Run.Events), map[string]*timeline.PodTemplate{}, map[uint32]*model.Event{}
 	for i := range s.Run.Events {
 		e := &s.Run.Events[i]
+		v.events[e.ID] = e
 		switch e.Kind {
+		case timeline.SnapshotTaken:
+			if e.Snapshot != nil && e.Snapshot.Template != nil {
+				v.templates[e.Snapshot.Template.ID] = e.Snapshot.Template
+			}
 		case timeline.ProberStall:
 			v.stalls = append(v.stalls, e)
 		case timeline.WatchLane:

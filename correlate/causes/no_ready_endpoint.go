@@ -2,6 +2,8 @@ package causes
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"lapse/correlate/model"
@@ -20,185 +22,247 @@ var noReadyEndpoint = Rule{
 	Name: "no-ready-endpoint",
 	Doc:  "The Service had no endpoint that was ready, and none that was terminating and still serving.",
 	Looks: `All requests fail. Often they are refused first and then time out: kube-proxy rejects connections to a Service without endpoints, and
-Linux limits the rate of rejections. The lane "endpoints" shows 0.`,
-	Fix:   "Run two replicas or more on different nodes, and a PodDisruptionBudget.",
+Linux limits the rate of rejections. The lane "endpoints" shows 0. The text begins with why, where that was seen: scaled to 0, one replica, all replicas on one
+node, all taken away at once, a liveness probe, containers that ended by themselves.`,
+	Fix:   "It depends on why: two replicas or more on different nodes with a PodDisruptionBudget, or a probe that asks less.",
 	Needs: []Need{endpointSlices, endpointsWatched},
 	Test:  testNoReadyEndpoint,
 }
 
 func testNoReadyEndpoint(c *Case) Finding {
-	v, w := c.index, c.Window
-	if w.Kind == model.Slow {
-		return no("requests were answered, only late")
+	e, whyNot := c.emptiedBy("no-ready-endpoint")
+	if e == nil {
+		return no(whyNot)
 	}
-	empty := emptyNear(v, w)
-	if empty == nil {
-		return no("an endpoint was ready, or terminating and still serving, all the time")
+	for _, why := range []func(*emptiness) (Finding, bool){scaledAway, killedByLiveness, endedThemselves, readinessFailed, onOneNode, takenTogether, notReadyTogether} {
+		if f, is := why(e); is {
+			return f
+		}
 	}
-	if last := whenLastLeft(v, w, empty); !last.Overlaps(v.onset(w)) {
-		return no(fmt.Sprintf("no endpoint was ready %s, but requests began to fail %s", quantity.Between(empty.whole()), quantity.Between(w.Start)))
-	}
-	if why := answeredMeanwhile(w, empty); why != "" {
-		return no(why)
-	}
-	f := Finding{For: emptySigns(v, w, empty), Text: emptyText(v, w, empty), Fix: emptyFix(v, w, empty)}
-	if refused, timedOut, ok := firstRefused(v, w); ok {
-		f.For = append(f.For, Sign{model.Evidence{
-			Target: w.Target,
-			Text:   fmt.Sprintf("%d refused first, then %d timed out: kube-proxy rejects connections without an endpoint, and Linux limits the rate of rejections", refused, timedOut),
-		}, Watched})
-	}
-	if name := unansweredThroughout(v, w, empty); name != "" {
-		f.For = append(f.For, Sign{model.Evidence{Target: name, Text: "no Pod answered at its own address meanwhile"}, Measured})
-	}
-	if v.gapNear("endpointslice", w) {
-		f.against(doubt(Close, "the watch of EndpointSlices had a gap: an endpoint may have been ready unseen"))
-	}
+	f := e.finding("", tooFew(e))
+	f.missing(workloadUnknown(e)...)
 	return f
 }
 
-// whenLastLeft is when a window must open to be blamed on the empty span: from the moment the last
-// Pod began to end (it may stop before its endpoint says so) to the end of the span.
-func whenLastLeft(v *index, w *model.Window, empty *emptySpan) model.Instant {
-	from := empty.whole()
-	for _, p := range v.pods(w) {
-		if p.UID != empty.last.Object.UID {
+// tooFew gives the time that a second replica has to bridge, and how much of it is the replacement's own slowness.
+func tooFew(e *emptiness) string {
+	return "run ≥ 2 replicas on different nodes, with a PodDisruptionBudget that lets only 1 go at a time" + mustCarry(e)
+}
+
+func mustCarry(e *emptiness) string {
+	if e.span.next == nil {
+		return ""
+	}
+	text := fmt.Sprintf(": the others must carry the load for ≥ %s", e.lasted())
+	if p := e.nextPod(); p != nil && p.Created != nil && p.EndpointReady != nil {
+		text += fmt.Sprintf(" (%s took up to %s from created to ready)", p.Name, quantity.Span(length(*p.Created, *p.EndpointReady).Max))
+	}
+	return text
+}
+
+// workloadUnknown says that what made the Pods go is not known because what makes them was not watched.
+func workloadUnknown(e *emptiness) []Sign {
+	last := e.lastLeaver()
+	if last == nil || last.Deleted == nil || last.Owner == "" {
+		return nil
+	}
+	top := e.view.states.Top(last)
+	if len(e.view.states.Of(last.Namespace, top)) > 0 {
+		return nil
+	}
+	kind, _, _ := strings.Cut(top, "/")
+	if !e.view.laneOff(strings.ToLower(kind), e.window) {
+		return nil
+	}
+	return []Sign{doubt(Context, fmt.Sprintf("%ss could not be watched: whether %s was scaled to 0, or replaces its Pods one after the other, is not known", kind, workloadWords(top)))}
+}
+
+// scaledAway: there was to be no Pod.
+func scaledAway(e *emptiness) (Finding, bool) {
+	if e.event == nil {
+		return Finding{}, false
+	}
+	what := workloadWords(e.object)
+	at := quantity.Clock(e.event.At.Latest)
+	fix := fmt.Sprintf("keep ≥ 1 replica while clients need it: %s was scaled to 0 at %s", what, at)
+	if back := e.scaledBack(); back != nil {
+		fix += fmt.Sprintf(", and to %d at %s", back.Snapshot.Workload.Replicas, quantity.Clock(back.At.Latest))
+	}
+	return e.finding(fmt.Sprintf("%s was scaled to 0 (%s), and ", what, at), fix, e.sign(what+" was scaled to 0")), true
+}
+
+// scaledBack is the first change after which the workload that was scaled to 0 wants Pods again, nil if there was none.
+func (e *emptiness) scaledBack() *model.Event {
+	for _, ev := range e.view.states.Of(e.event.Object.Namespace, e.object) {
+		if ev.Seen > e.event.Seen && ev.Snapshot.Workload.Replicas > 0 {
+			return ev
+		}
+	}
+	return nil
+}
+
+// recently is for how long before the Service was empty kills and ends of its Pods are counted.
+const recently = 2 * time.Minute
+
+// killedByLiveness: nobody asked for the Pods' end but the probe.
+func killedByLiveness(e *emptiness) (Finding, bool) {
+	kills, killed := 0, map[string]bool{}
+	var last *model.Event
+	for i := range e.view.Run.Events {
+		ev := &e.view.Run.Events[i]
+		if ev.Kind != timeline.KubeEvent || ev.To != "Killing" || !strings.Contains(ev.Detail, "failed liveness probe") || ev.Object == nil {
 			continue
 		}
-		for _, sign := range []*model.Instant{p.Deleted, v.probe(w, p).stopped, p.EndpointNotReady} {
-			if sign != nil {
-				from.Earliest = min(from.Earliest, sign.Earliest)
+		if p := e.leaver(ev.Object.UID); p != nil && p.Deleted == nil && e.span.start.Earliest-recently <= ev.At.Latest && ev.At.Earliest <= e.span.end.Latest {
+			kills, killed[p.Name], last = kills+1, true, ev
+		}
+	}
+	if lastLeft := e.lastLeaver(); last == nil || lastLeft == nil || !killed[lastLeft.Name] {
+		return Finding{}, false
+	}
+	e.event = last
+	var names []string
+	for _, name := range e.names() {
+		if killed[name] {
+			names = append(names, name)
+		}
+	}
+	times := quantity.Count(kills, "time")
+	limit := ""
+	if p := e.view.livenessOf(e.lastLeaver()); p != nil {
+		limit = fmt.Sprintf(" (it is %d failures, one each %s)", p.Threshold, quantity.Span(p.Period))
+	}
+	return e.finding(fmt.Sprintf("the liveness probe ended containers of %s, %s, and ", namedOf(names), times),
+		fmt.Sprintf("let the liveness probe ask only whether the process must be restarted, and give it more time%s: it ended containers %s, and more replicas do not help against that", limit, times),
+		e.sign("the liveness probe of "+names[len(names)-1]+" failed, and its kubelet ended the container")), true
+}
+
+// livenessOf is the liveness probe of a Pod's first container that has one, nil if that is not known.
+func (v *index) livenessOf(p *model.Pod) *timeline.Probe {
+	if t := v.templates[p.Template]; t != nil {
+		for _, c := range t.Containers {
+			if c.Liveness != nil {
+				return c.Liveness
 			}
 		}
 	}
-	return from
+	return nil
 }
 
-// answeredMeanwhile says why the window is not the empty span's: requests were answered in it.
-func answeredMeanwhile(w *model.Window, empty *emptySpan) string {
-	if w.Kind == model.Outage {
-		return ""
-	}
-	certain := common(model.Instant{Earliest: empty.start.Latest, Latest: empty.end.Earliest}, w.Span())
-	if w.Blackout == nil || w.Blackout.Max < certain/2 {
-		return "requests were answered while no endpoint was ready"
-	}
-	return ""
-}
-
-// emptyText takes the length from the traffic, which tells it better than the watch does.
-func emptyText(v *index, w *model.Window, empty *emptySpan) string {
-	service := v.target(w).Service
-	if service == "" {
-		service = "the Service"
-	}
-	text := fmt.Sprintf("no endpoint of %s was ready, or terminating and still serving: %s left last (%s)", service, empty.last.Object.Name, quantity.Clock(empty.start.Latest))
-	if empty.next == nil {
-		text += ", and none became ready before the run ended"
-	} else {
-		text += fmt.Sprintf(", %s became ready at %s", empty.next.Object.Name, quantity.Clock(empty.end.Latest))
-	}
-	return text + nothingAnswered(w) + routedLate(v, w, empty)
-}
-
-func nothingAnswered(w *model.Window) string {
-	length := w.Blackout
-	if w.Kind == model.Outage {
-		length = &w.Length
-	}
-	switch {
-	case length == nil:
-		return ""
-	case w.Open != model.Open{}:
-		return "; nothing answered for ≥ " + quantity.Lowest(length.Min)
-	}
-	return "; nothing answered for " + quantity.Length(*length, false)
-}
-
-// routedLate says that requests failed for long after an endpoint was ready again.
-func routedLate(v *index, w *model.Window, empty *emptySpan) string {
-	late := w.End.Earliest - empty.end.Latest
-	if empty.next == nil || w.Kind != model.Outage || late < moment {
-		return ""
-	}
-	return fmt.Sprintf(", and %s did not route to %s until ≥ %s after it was", v.from(w), empty.next.Object.Name, quantity.Lowest(late))
-}
-
-// emptyFix gives the time a second replica has to bridge, and how much of it is the replacement's
-// own slowness.
-func emptyFix(v *index, w *model.Window, empty *emptySpan) string {
-	fix := "run ≥ 2 replicas on different nodes, with a PodDisruptionBudget that lets only 1 go at a time"
-	if empty.next == nil {
-		return fix
-	}
-	for _, p := range v.pods(w) {
-		if p.UID == empty.next.Object.UID && p.Created != nil && p.EndpointReady != nil {
-			startup := length(*p.Created, *p.EndpointReady).Max
-			return fix + fmt.Sprintf(": the others must carry the load for ≥ %s (%s took up to %s from created to ready)",
-				quantity.Span(quantity.RoundUp(w.Length.Max)), p.Name, quantity.Span(startup))
+// endedThemselves: the containers of all Pods that left had ended, and nobody had asked for it.
+func endedThemselves(e *emptiness) (Finding, bool) {
+	for _, p := range e.leavers {
+		if p.Ending == nil || p.Ending.By != model.ByItself {
+			return Finding{}, false
 		}
 	}
-	return fix + fmt.Sprintf(": the others must carry the load for ≥ %s", quantity.Span(quantity.RoundUp(w.Length.Max)))
+	last := e.lastLeaver()
+	if last == nil || last.Ending == nil || last.Ending.By != model.ByItself {
+		return Finding{}, false
+	}
+	e.event = e.view.event(last.Ending.Event)
+	return e.finding(fmt.Sprintf("%s ended though nobody had asked for it (%s: %s), and ", namedOf(e.names()), last.Name, last.Ending.Text),
+		fmt.Sprintf("find out why with kubectl logs --previous: %s ended; of %s, %s", quantity.Count(len(e.leavers), "Pod"), last.Name, last.Ending.Text),
+		e.sign(last.Name+": "+last.Ending.Text)), true
 }
 
-// emptySigns are what happened, in order. That the last endpoint left decides.
-func emptySigns(v *index, w *model.Window, empty *emptySpan) []Sign {
-	signs := []Sign{{model.Evidence{
-		Event: empty.last.ID, At: &empty.start,
-		Text: fmt.Sprintf("%s, the last endpoint, turned %s", empty.last.Object.Name, empty.last.To),
-	}, Watched}}
-	for _, p := range v.pods(w) {
-		if probe := v.probe(w, p); p.UID == empty.last.Object.UID && probe.stopped != nil {
-			signs = append(signs, context(model.Evidence{Target: probe.target, At: probe.stopped, Text: p.Name + " itself stopped answering"})...)
+// readinessFailed: the only Pod turned not ready, and went on answering.
+func readinessFailed(e *emptiness) (Finding, bool) {
+	last, known := e.lastOfAll()
+	if !known || len(e.leavers) != 1 || last.TerminatingBy(e.span.start.Latest) || last.NotReady == nil {
+		return Finding{}, false
+	}
+	if !e.wentOnAnswering(last) {
+		return Finding{}, false
+	}
+	probe := e.view.probe(e.window, last.Pod)
+	return e.finding(fmt.Sprintf("%s turned not ready though it went on answering at its own address, and ", last.Name),
+		"let the readiness probe fail only where the Pod cannot serve, and run ≥ 2 replicas"+mustCarry(e),
+		Sign{model.Evidence{Target: probe.target, At: &last.left, Text: last.Name + " went on answering at its own address"}, Measured}), true
+}
+
+// onOneNode: there were several, on one node.
+func onOneNode(e *emptiness) (Finding, bool) {
+	n := len(e.leavers)
+	if n < 2 || n < e.readyBefore() {
+		return Finding{}, false
+	}
+	node := e.leavers[0].Node
+	drained := ""
+	for _, p := range e.leavers {
+		if p.Node != node || node == "" || p.Deleted == nil {
+			return Finding{}, false
+		}
+		if p.Ending != nil && p.Ending.By == model.ByEviction {
+			drained = ", and were evicted from it"
 		}
 	}
-	signs = append(signs, context(model.Evidence{
-		Target: w.Target, At: &w.Start,
-		Text: fmt.Sprintf("%d of %d requests failed: %s", w.Failed, w.Sent, quantity.ClassCounts(w.Classes)),
-	})...)
-	if empty.next != nil {
-		signs = append(signs, context(model.Evidence{
-			Event: empty.next.ID, At: &empty.end,
-			Text: empty.next.Object.Name + " became ready",
-		})...)
-	}
-	return signs
+	f := e.finding(fmt.Sprintf("%s were on %s%s, and ", every(n), node, drained),
+		fmt.Sprintf("spread the replicas over nodes (topologySpreadConstraints over kubernetes.io/hostname), with a PodDisruptionBudget that lets only 1 go at a time: %s were on %s%s",
+			every(n), node, strings.Replace(mustCarry(e), ": the", "; the", 1)), context(e.goings()...)...)
+	return f, true
 }
 
-// firstRefused recognises refusals followed by connect timeouts, looking at the failures one by one.
-func firstRefused(v *index, w *model.Window) (refused, timedOut int, ok bool) {
-	var lastRefused, lastTimeout time.Duration
-	firstTimeout := model.Never
-	for _, f := range v.Run.Failures {
-		if f.Target != w.Target || f.Earliest() < w.Start.Earliest || f.Earliest() > w.End.Earliest {
+// takenTogether: there were several, and all were taken away.
+func takenTogether(e *emptiness) (Finding, bool) {
+	n := len(e.leavers)
+	if n < 2 || n < e.readyBefore() {
+		return Finding{}, false
+	}
+	nodes, evicted := map[string]bool{}, 0
+	for _, p := range e.leavers {
+		if p.Deleted == nil {
+			return Finding{}, false
+		}
+		nodes[p.Node] = true
+		if p.Ending != nil && p.Ending.By == model.ByEviction {
+			evicted++
+		}
+	}
+	within := quantity.Span(max(time.Millisecond, e.apart().Max))
+	fix := fmt.Sprintf("take away 1 at a time, and wait until the next is ready: %s went within %s", every(n), within)
+	if evicted > 0 {
+		fix = fmt.Sprintf("a PodDisruptionBudget that lets only 1 go at a time: %s went within %s", every(n), within)
+	}
+	f := e.finding(fmt.Sprintf("%s on %s were taken away within %s, and ", every(n), quantity.Count(len(nodes), "node"), within),
+		fix+strings.Replace(mustCarry(e), ": the", "; the", 1), context(e.goings()...)...)
+	f.missing(workloadUnknown(e)...)
+	return f, true
+}
+
+// notReadyTogether: there were several, none was taken away, and all turned not ready.
+func notReadyTogether(e *emptiness) (Finding, bool) {
+	n := len(e.leavers)
+	if n < 2 || n < e.readyBefore() || slices.ContainsFunc(e.leavers, func(p leaver) bool { return p.TerminatingBy(e.span.start.Latest) }) {
+		return Finding{}, false
+	}
+	within := quantity.Span(max(time.Millisecond, e.apart().Max))
+	return e.finding(fmt.Sprintf("%s turned not ready within %s, and ", every(n), within),
+		fmt.Sprintf("look for what they share: none was taken away, and %s turned not ready within %s", every(n), within), e.unhealthy()...), true
+}
+
+// every is all of n replicas.
+func every(n int) string {
+	if n == 2 {
+		return "both replicas"
+	}
+	return fmt.Sprintf("all %d replicas", n)
+}
+
+// readyBefore is how many endpoints were ready at most while the Service was being emptied.
+func (e *emptiness) readyBefore() int {
+	return e.view.service(e.window).mostReady(e.span.start.Latest-emptying, e.span.start.Latest)
+}
+
+// goings are who or what ended the Pods that left.
+func (e *emptiness) goings() (all []model.Evidence) {
+	for _, p := range e.leavers[:min(len(e.leavers), mostNamed)] {
+		if p.Ending == nil {
 			continue
 		}
-		switch f.Class {
-		case timeline.Refused, timeline.Unreachable:
-			refused++
-			lastRefused = f.Sent
-		case timeline.TimeoutConnect:
-			timedOut++
-			firstTimeout = min(firstTimeout, f.Sent)
-			lastTimeout = f.Sent
+		if ev := e.view.event(p.Ending.Event); ev != nil {
+			all = append(all, model.Evidence{Event: ev.ID, At: new(ev.At), Text: fmt.Sprintf("%s on %s was %s", p.Name, p.Node, p.Ending.Text)})
 		}
 	}
-	return refused, timedOut, refused > 0 && timedOut > refused && lastTimeout > lastRefused && firstTimeout > w.Start.Earliest
-}
-
-// unansweredThroughout names a direct target that had answered before and, as every other, did not
-// while there was certainly no endpoint; "" if one did, or none was probed.
-func unansweredThroughout(v *index, w *model.Window, empty *emptySpan) string {
-	certain := model.Instant{Earliest: empty.start.Latest, Latest: empty.end.Earliest}
-	name := ""
-	for _, p := range v.pods(w) {
-		switch probe := v.probe(w, p); {
-		case probe.firstOK == nil || *probe.firstOK >= certain.Latest:
-		case *probe.lastOK < certain.Earliest:
-			name = probe.target
-		default:
-			return ""
-		}
-	}
-	return name
+	return all
 }

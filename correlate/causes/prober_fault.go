@@ -141,7 +141,7 @@ func allFailed(v *index, w *model.Window) Finding {
 	var evidence []model.Evidence
 	for _, p := range healthy {
 		trouble := v.outageNear(v.directName(w, p), v.onset(w))
-		if trouble == nil || !p.ReadyWithin(trouble.Start.Latest, trouble.End.Earliest) {
+		if trouble == nil || !p.ReadyWithin(trouble.Start.Latest, trouble.End.Earliest) || p.Ending != nil {
 			return Finding{}
 		}
 		evidence = append(evidence, model.Evidence{

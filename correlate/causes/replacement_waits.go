@@ -1,0 +1,77 @@
+package causes
+
+import (
+	"fmt"
+	"strings"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/timeline"
+)
+
+// replacement-waits: what makes the Pods makes the next one only when the last has gone: a Deployment with the strategy Recreate, a
+// StatefulSet of one. Nobody serves until the old Pod has ended and the new one has started.
+//
+//	old   ready  terminating  gone
+//	new                       pending  ready
+//	svc   ok ok  x x x x x x  x x x x  ok ok
+
+// Names of measures.
+const (
+	replacementWait = "replacement-wait" // from an old Pod's deletion until the next one was created
+	startTime       = "start-time"       // from a Pod's creation until its endpoint was ready
+)
+
+var replacementWaits = Rule{
+	Name: "replacement-waits",
+	Doc:  "The next Pod was made only when the last one had gone: strategy Recreate, or a StatefulSet of one.",
+	Looks: `All requests fail, as where there is no endpoint, for as long as the old Pod takes to end and the new one to start. The workload's spec says why:
+strategy Recreate and a new template, or a StatefulSet with 1 replica.`,
+	Fix:   "A Deployment: strategy RollingUpdate. A StatefulSet: 2 replicas or more. Else a shorter end and a quicker start.",
+	Needs: []Need{endpointSlices, endpointsWatched, podsWatched},
+	Test:  testReplacementWaits,
+}
+
+func testReplacementWaits(c *Case) Finding {
+	e, whyNot := c.emptiedBy("replacement-waits")
+	if e == nil {
+		return no(whyNot)
+	}
+	what := workloadWords(e.object)
+	why, fix := what+" has the strategy Recreate: it made new Pods only when the old ones had gone, and ", "use the strategy RollingUpdate with maxUnavailable 0: "
+	if strings.HasPrefix(e.object, "StatefulSet/") {
+		why, fix = what+" has 1 replica, and made its next Pod only when the last one had gone: ", "run ≥ 2 replicas: "
+	}
+	f := e.finding(why, fix+"nobody served for up to "+e.lasted(), e.sign(strings.TrimRight(strings.TrimSuffix(why, ", and "), ": ")))
+	old, next := e.lastLeaver(), e.nextPod()
+	if next == nil || next.Created == nil {
+		f.missing(doubt(Close, "when the next Pod was made was not seen"))
+		return f
+	}
+	waited := length(*old.Deleted, *next.Created)
+	f.Measures = append(f.Measures, model.Measure{Name: replacementWait, Object: old.Name, Length: waited})
+	f.Fix += fmt.Sprintf(", of which %s to end took up to %s", old.Name, quantity.Span(waited.Max))
+	if next.EndpointReady != nil {
+		start := length(*next.Created, *next.EndpointReady)
+		f.Measures = append(f.Measures, model.Measure{Name: startTime, Object: next.Name, Length: start})
+		f.Fix += fmt.Sprintf(", and %s to start up to %s", next.Name, quantity.Span(start.Max))
+	}
+	switch ended := e.goneBy(old); {
+	case ended == nil:
+		f.missing(doubt(Close, "when "+old.Name+" had gone was not seen"))
+	case next.Created.Latest < ended.Earliest:
+		f.against(doubt(Watched, fmt.Sprintf("%s was created before %s had gone", next.Name, old.Name)))
+	default:
+		f.For = append(f.For, context(model.Evidence{Event: e.view.changeOf(next, timeline.PodSeen, next.Created), At: next.Created, Text: next.Name + " was created"})...)
+	}
+	f.For = append(f.For, e.all())
+	return f
+}
+
+// goneBy is when nothing of a Pod was left: its containers had ended, or it was gone; nil if that was not seen.
+func (e *emptiness) goneBy(p *model.Pod) *model.Instant {
+	if p.Exited != nil {
+		return p.Exited
+	}
+	return p.Gone
+}
