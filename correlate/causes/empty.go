@@ -342,6 +342,14 @@ func (e *emptiness) unhealthy() []Sign {
 	return nil
 }
 
+// every is all of n replicas.
+func every(n int) string {
+	if n == 2 {
+		return "both replicas"
+	}
+	return fmt.Sprintf("all %d replicas", n)
+}
+
 // names are those of the Pods that left.
 func (e *emptiness) names() []string {
 	var names []string

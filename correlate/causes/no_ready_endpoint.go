@@ -241,14 +241,6 @@ func notReadyTogether(e *emptiness) (Finding, bool) {
 		fmt.Sprintf("look for what they share: none was taken away, and %s turned not ready within %s", every(n), within), e.unhealthy()...), true
 }
 
-// every is all of n replicas.
-func every(n int) string {
-	if n == 2 {
-		return "both replicas"
-	}
-	return fmt.Sprintf("all %d replicas", n)
-}
-
 // readyBefore is how many endpoints were ready at most while the Service was being emptied.
 func (e *emptiness) readyBefore() int {
 	return e.view.service(e.window).mostReady(e.span.start.Latest-emptying, e.span.start.Latest)
