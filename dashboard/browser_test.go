@@ -322,6 +322,12 @@ func TestEverythingOfARunIsShown(t *testing.T) {
 			t.Errorf("%s reads %q, want %q", id, text, want)
 		}
 	}
+	if text := page.text(`[data-testid="prober"]`); !strings.HasSuffix(text, "! incomplete") {
+		t.Errorf("the header says that the measurement is incomplete, and the prober's rows %q", text)
+	}
+	if text := page.text(`.figure:has([data-testid="error-rate"])`); !strings.Contains(text, "failed ÷ sent, the worst target's") {
+		t.Errorf("the error rate reads %q", text)
+	}
 	order := eval[[]string](page, `[...document.querySelectorAll('[data-testid="strip"]')].map((s) => s.dataset.id)`)
 	if len(order) != 7 || order[0] != "web new" || order[1] != "web reused" || order[6] != "control" {
 		t.Errorf("strips stand in the order %q", order)

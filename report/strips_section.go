@@ -26,9 +26,10 @@ type chart struct {
 	cell  time.Duration
 	slots int // buckets in a cell
 	cells int
-	label int             // cells the rows' labels take
-	exits []exit          // of containers
-	used  map[string]bool // glyphs drawn, for the legend
+	label int                 // cells the rows' labels take
+	exits []exit              // of containers
+	of    map[string][]string // by the UID of a Pod: the Services that it is an endpoint of
+	used  map[string]bool     // glyphs drawn, for the legend
 
 	steady, hidden int // Pods without a row: nothing happened to them, and too little
 }
@@ -45,7 +46,7 @@ func stripsSection(v *view) section {
 	if v.Buckets.Width <= 0 || v.Run.Duration <= 0 || len(v.Buckets.Targets) == 0 {
 		return section{}
 	}
-	c := &chart{page: newPage(v.Options), tl: v.Timeline, exits: exitsOf(v.Timeline), used: map[string]bool{}}
+	c := &chart{page: newPage(v.Options), tl: v.Timeline, exits: exitsOf(v.Timeline), of: servicesOf(v.Timeline), used: map[string]bool{}}
 	var pods []model.Pod
 	pods, c.steady, c.hidden = podsToShow(v.Timeline, c.exits)
 	labels := c.podLabels(pods)
@@ -305,10 +306,10 @@ func (c *chart) endpointRows() []row {
 		c.used["endpoints"] = true
 		if most > 9 {
 			c.used["counts"] = true
-			rows = append(rows, row{c.say(names[service.Name]), merge(c.counts(fewest))})
+			rows = append(rows, row{c.say(names[service.Name]), merge(c.counts(service.Name, fewest))})
 			continue
 		}
-		rows = append(rows, row{c.say(names[service.Name]), merge(c.digits(fewest))})
+		rows = append(rows, row{c.say(names[service.Name]), merge(c.digits(service.Name, fewest))})
 	}
 	return rows
 }
@@ -333,11 +334,11 @@ func endpointNames(tl *model.Timeline) map[string]string {
 }
 
 // digits writes a number below ten into each cell.
-func (c *chart) digits(fewest []int) []span {
+func (c *chart) digits(service string, fewest []int) []span {
 	cells := make([]span, c.cells)
 	for i, n := range fewest {
 		switch {
-		case n < 0, c.unwatched("EndpointSlice", i):
+		case n < 0, c.unwatched("EndpointSlice", i, []string{service}, ""):
 			cells[i] = c.glyph("none")
 		default:
 			cells[i] = countSpan(fmt.Sprint(n))
@@ -348,12 +349,12 @@ func (c *chart) digits(fewest []int) []span {
 
 // counts writes numbers of any size where they change, and a line until the next: 12----9--12----. A number is the fewest within
 // the cells that it takes, with the one that parts it from the next.
-func (c *chart) counts(fewest []int) []span {
+func (c *chart) counts(service string, fewest []int) []span {
 	cells := make([]span, c.cells)
 	shown := -1
 	for i := 0; i < c.cells; {
 		switch {
-		case fewest[i] < 0, c.unwatched("EndpointSlice", i):
+		case fewest[i] < 0, c.unwatched("EndpointSlice", i, []string{service}, ""):
 			cells[i], shown = c.glyph("none"), -1
 			i++
 		case fewest[i] == shown:
@@ -478,7 +479,7 @@ func (c *chart) lane(pod model.Pod) []span {
 		}
 	}
 	for column, cell := range cells {
-		if ranks[column] > 0 && c.unwatched("Pod", column) {
+		if ranks[column] > 0 && c.unwatched("Pod", column, c.of[pod.UID], pod.Namespace) {
 			cells[column] = c.glyph("none")
 			continue
 		}
@@ -487,16 +488,31 @@ func (c *chart) lane(pod model.Pod) []span {
 	return merge(cells)
 }
 
-// unwatched reports whether changes to objects of a kind may have been missed in half of a cell or more.
-func (c *chart) unwatched(kind string, cell int) bool {
+// unwatched reports whether changes to objects of a kind that belong to one of these Services may have been missed in half of a cell or
+// more. What no Service is known of may belong to every one in its namespace.
+func (c *chart) unwatched(kind string, cell int, services []string, namespace string) bool {
 	from, to := c.span(cell)
 	gap := time.Duration(0)
+	concerns := func(named string) bool {
+		return slices.Contains(services, named) || len(services) == 0 && strings.HasPrefix(named, namespace+"/")
+	}
 	for _, e := range c.tl.Events {
-		if e.Kind == timeline.WatchGap && (e.Object == nil || e.Object.Kind == "" || e.Object.Kind == kind) {
+		if e.Kind == timeline.WatchGap && (e.Object == nil || e.Object.Kind == "" || e.Object.Kind == kind) && (len(e.Services) == 0 || slices.ContainsFunc(e.Services, concerns)) {
 			gap += overlap(from, to, e.At.Earliest, e.At.Latest)
 		}
 	}
 	return gap*2 >= to-from
+}
+
+// servicesOf are the Services that each Pod was an endpoint of, by its UID.
+func servicesOf(tl *model.Timeline) map[string][]string {
+	of := map[string][]string{}
+	for _, e := range tl.Events {
+		if e.Kind == timeline.EndpointChanged && e.Object != nil && !slices.Contains(of[e.Object.UID], e.Service) {
+			of[e.Object.UID] = append(of[e.Object.UID], e.Service)
+		}
+	}
+	return of
 }
 
 // glyph draws a level, and notes that the legend must explain it.

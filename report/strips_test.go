@@ -129,6 +129,27 @@ func crowd() *model.Timeline {
 	return tl
 }
 
+// What a watch of some Services missed says nothing against the rows of the others.
+func TestAWatchGapIsDrawnOverTheRowsOfItsServicesOnly(t *testing.T) {
+	tl := base(10 * s)
+	addTarget(tl, "web new", timeline.New, 100, nil)
+	tl.Run.Services = []timeline.Service{{Namespace: "shop", Name: "web"}, {Namespace: "shop", Name: "api"}}
+	gap := func(kind string) model.Event {
+		return model.Event{Kind: timeline.WatchGap, At: model.Instant{Earliest: 4 * s, Latest: 6 * s}, Object: &timeline.Object{Kind: kind}, Services: []string{"shop/web"}}
+	}
+	tl.Events = slices.Concat(endpointsOf("shop/web", 1, 0, timeline.EndpointReady), endpointsOf("shop/api", 1, 0, timeline.EndpointReady), []model.Event{gap("Pod"), gap("EndpointSlice")})
+	tl.Services = cluster.Services(tl.Events)
+	for _, pod := range []struct{ namespace, name, uid string }{{"shop", "web-0", "shop/web-0"}, {"shop", "api-0", "shop/api-0"}, {"shop", "web-young", "young"}, {"payments", "web-other", "other"}} {
+		tl.Pods = append(tl.Pods, model.Pod{Namespace: pod.namespace, Name: pod.name, UID: pod.uid, Node: "node-a", Created: &model.Instant{}, States: lane("0s pending, 1s ready")})
+	}
+	rows, _ := rowsOf(t, tl)
+	for label, want := range map[string]string{"endpoints web": "1111''1111", "endpoints api": "1111111111", "pod web-0": "pRRR''RRRR", "pod api-0": "pRRRRRRRRR", "pod young": "pRRR''RRRR", "pod other": "pRRRRRRRRR"} {
+		if rows[label] != want {
+			t.Errorf("%s: %q, want %q; all: %v", label, rows[label], want, rows)
+		}
+	}
+}
+
 func TestLanesShowThePodsThatChanged(t *testing.T) {
 	rows, below := rowsOf(t, crowd())
 	var pods []string

@@ -20,7 +20,7 @@ export function Cluster({ frame, run, onEvent }: ClusterProps) {
     <>
       <CommandRow frame={frame} run={run} />
       <EventsRow frame={frame} events={events} onEvent={onEvent} />
-      {services.map((s) => <ReadyRow key={s.name} frame={frame} service={s} alone={services.length === 1} now={now} />)}
+      {services.map((s) => <ReadyRow key={s.name} frame={frame} service={s} events={events} alone={services.length === 1} now={now} />)}
       {nodes.length <= fewLanes ? nodes.map((l) => <LaneRow key={l.id} frame={frame} lane={l} events={events} now={now} />) : <Lanes what="node" frame={frame} lanes={nodes} events={events} now={now} />}
       <Lanes what="Pod and endpoint" frame={frame} lanes={lanes} events={events} now={now} />
       {!nodes.length && !lanes.length && <p class="note faint" data-testid="not-watched">Nothing of a cluster was seen in this run.</p>}
@@ -114,15 +114,19 @@ function nearest(events: Event[], places: Float64Array, at: Ns, { scale }: Frame
 }
 
 /** ReadyRow counts the endpoints of a Service that were ready, and hatches when there was none. */
-function ReadyRow({ frame, service: { name, endpoints: steps }, alone, now }: { frame: Frame; service: WatchedService; alone: boolean; now: Ns }) {
+function ReadyRow({ frame, service: { name, endpoints: steps }, events, alone, now }: { frame: Frame; service: WatchedService; events: Event[]; alone: boolean; now: Ns }) {
+  const gaps = useMemo(() => watchGaps(events, { kind: "endpoint", services: [name] }), [events, name]);
   const most = Math.max(...steps.map((s) => s.ready), 1);
   const least = Math.min(...steps.map((s) => s.ready));
   return (
     <Row
       frame={frame} height={34} testid="ready-endpoints" id={name} title={name} label={alone ? "ready endpoints" : `ready ${name.split("/").at(-1)}`} summary={`Ready endpoints of ${name}: between ${least} and ${most}`}
-      figures={<span class={least ? "faint" : "bad"}>least {least}</span>} inputs={[steps, now]}
-      paint={(p) => steps.forEach((s, i) => inView(p, s.at.latest, steps[i + 1]?.at.latest ?? now, (x0, x1) => paintReady(p, s.ready / most, s.ready, x0, x1)))}
-      tell={(at) => plural(steps.findLast((s) => s.at.latest <= at)?.ready ?? 0, "ready endpoint")}
+      figures={<span class={least ? "faint" : "bad"}>least {least}</span>} inputs={[steps, gaps, now]}
+      paint={(p) => {
+        steps.forEach((s, i) => inView(p, s.at.latest, steps[i + 1]?.at.latest ?? now, (x0, x1) => paintReady(p, s.ready / most, s.ready, x0, x1)));
+        for (const g of gaps) noData(p, p.scale.x(g.start), p.scale.x(g.end));
+      }}
+      tell={(at) => within(gaps, at) ? noWatch : plural(steps.findLast((s) => s.at.latest <= at)?.ready ?? 0, "ready endpoint")}
     />
   );
 }
@@ -170,7 +174,7 @@ export function Scrolled({ height, count, children }: { height: number; count: n
 
 /** LaneRow shows the states one node, Pod or endpoint went through. */
 function LaneRow({ frame, lane, events, now }: { frame: Frame; lane: Lane; events: Event[]; now: Ns }) {
-  const gaps = useMemo(() => watchGaps(events, lane.kind), [events, lane.kind]);
+  const gaps = useMemo(() => watchGaps(events, lane), [events, lane]);
   const last = lane.states.at(-1)?.state ?? "";
   const codes = [...new Set(lane.exits?.filter((e) => e.code || !e.ending).map((e) => `exit ${e.code}`))].join(", ");
   return (
@@ -205,8 +209,11 @@ function inView({ scale }: Plot, from: Ns, to: Ns, draw: (x0: number, x1: number
   if (to >= scale.range.from && from <= scale.range.to) draw(scale.x(from), scale.x(to));
 }
 
+const noWatch = "no data: watch gap";
+const within = (gaps: { start: Ns; end: Ns }[], at: Ns): boolean => gaps.some((g) => g.start <= at && at <= g.end);
+
 function stateAt(lane: Lane, gaps: { start: Ns; end: Ns }[], at: Ns): string {
-  if (gaps.some((g) => g.start <= at && at <= g.end)) return "no data: watch gap";
+  if (within(gaps, at)) return noWatch;
   const state = lane.states.findLast((s) => s.start <= at)?.state;
   return state === undefined ? "not there" : present(state) ? lookOf(state).label : state;
 }

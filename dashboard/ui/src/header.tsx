@@ -50,15 +50,16 @@ const capital = (text: string): string => text.slice(0, 1).toUpperCase() + text.
 
 function Figures({ verdict: v, info, targets, cut }: { verdict: Verdict; info: RunInfo | undefined; targets: Target[]; cut: boolean }) {
   const ours = targets.filter((t) => judged(t.kind));
+  const worst = ours.length > 1 ? ", the worst target's" : "";
   const little = tooLittle(info ? { verdict: v, info } : { verdict: v }); // then the least is said, which was seen
   return (
     <dl class="figures">
       <Figure id="failed" name="Failed requests" bad={v.failed > 0} note={`of ${v.sent}`}>{v.failed}</Figure>
       <Figure id="downtime" name="Downtime" bad={v.failed > 0} note={mostOf(v.downtime.total, "request-weighted", !v.downtime.open && little)}>{uncertain(v.failed ? v.downtime.total : undefined, v, !!v.downtime.open || little)}</Figure>
       <Figure id="longest-window" name="Longest window" bad={!!v.longestWindow} note={mostOf(v.longestWindow, plural(v.windows, "window"), !cut && little)}>{uncertain(v.longestWindow, v, cut || little)}</Figure>
-      <Figure id="error-rate" name="Error rate" bad={v.failed > 0} note="failed ÷ sent">{percent(v.errorRate)}</Figure>
+      <Figure id="error-rate" name="Error rate" bad={v.failed > 0} note={`failed ÷ sent${worst}`}>{percent(v.errorRate)}</Figure>
       <Figure id="rate" name="Rate" note={`of ${sum(ours, (t) => t.rate)}/s asked for`}>{sum(ours, (t) => t.achievedRate)}/s</Figure>
-      <Figure id="latency" name="Latency p99" note="from due">{v.latencyP99 === undefined ? "–" : duration(v.latencyP99)}</Figure>
+      <Figure id="latency" name="Latency p99" note={`from due${worst}`}>{v.latencyP99 === undefined ? "–" : duration(v.latencyP99)}</Figure>
       <Figure id="coverage" name="Coverage" bad={little} note={v.validity.unobserved ? `${duration(v.validity.unobserved)} unobserved` : "nothing unobserved"}>{coverage(v.coverage)}</Figure>
       <Validity verdict={v} info={info} />
     </dl>

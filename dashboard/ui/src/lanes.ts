@@ -9,6 +9,8 @@ export interface Lane {
   label: string;
   title: string;
   note?: string;
+  services?: string[]; // NAMESPACE/NAME of those that it is an endpoint of; none where that is not known
+  namespace?: string;
   came?: boolean; // it was not there when the run first looked
   exits?: Exit[]; // of a Pod's containers
   states: { start: Ns; state: string }[];
@@ -45,11 +47,12 @@ export function podLanes(pods: Pod[], events: Event[]): Lane[] {
   const lanes: Lane[] = [];
   for (const p of pods) {
     const ends = exits.get(p.uid);
+    const own = endpoints.get(p.uid) ?? [];
     lanes.push({
       id: p.uid, kind: "pod", label: shortPod(p.name), title: `Pod ${p.namespace}/${p.name}`, ...(p.node && { note: p.node }), came: !!p.created,
-      ...(ends && { exits: ends }), states: p.states ?? [],
+      services: own.flatMap((l) => l.services ?? []), namespace: p.namespace, ...(ends && { exits: ends }), states: p.states ?? [],
     });
-    lanes.push(...(endpoints.get(p.uid) ?? []));
+    lanes.push(...own);
     endpoints.delete(p.uid);
   }
   for (const rest of endpoints.values()) lanes.push(...rest);
@@ -66,7 +69,8 @@ function endpointLanes(events: Event[]): Map<string, Lane[]> {
     let lanes = owners.get(owner);
     if (!lanes) owners.set(owner, (lanes = new Map()));
     let lane = lanes.get(address);
-    if (!lane) lanes.set(address, (lane = { id: `${owner} ${address}`, kind: "endpoint", label: address, title: `endpoint ${address} of ${e.object?.name ?? "?"}`, states: [] }));
+    if (!lane) lanes.set(address, (lane = { id: `${owner} ${address}`, kind: "endpoint", label: address, title: `endpoint ${address} of ${e.object?.name ?? "?"}`, services: [], states: [] }));
+    if (e.service && !lane.services!.includes(e.service)) lane.services!.push(e.service);
     lane.states.push({ start: place(e), state: e.to ?? "" });
   }
   return new Map([...owners].map(([owner, lanes]) => [owner, [...lanes.values()]]));
@@ -93,9 +97,15 @@ function exitsOf(events: Event[]): Map<string, Exit[]> {
 
 const watchedBy: Record<Lane["kind"], string[]> = { node: ["Node"], pod: ["Pod"], endpoint: ["EndpointSlice", "Endpoints"] };
 
-/** watchGaps are the stretches in which changes of such lanes may have been missed. A gap that names no kind is one of all. */
-export function watchGaps(events: Event[], kind: Lane["kind"]): { start: Ns; end: Ns }[] {
+/** watchGaps are the stretches in which changes of such a lane may have been missed. A gap that names no kind is one of all, and so is one that names no Service. */
+export function watchGaps(events: Event[], lane: Pick<Lane, "kind" | "services" | "namespace">): { start: Ns; end: Ns }[] {
   return events
-    .filter((e) => e.kind === "watch-gap" && (!e.object?.kind || watchedBy[kind].includes(e.object.kind)))
+    .filter((e) => e.kind === "watch-gap" && (!e.object?.kind || watchedBy[lane.kind].includes(e.object.kind)) && concerns(e.services ?? [], lane))
     .map((e) => ({ start: e.at?.earliest ?? e.seen, end: place(e) }));
+}
+
+/** concerns tells whether what is said of these Services is about a lane: one of which no Service is known may be of every one in its namespace. */
+function concerns(services: string[], { services: own, namespace }: Pick<Lane, "services" | "namespace">): boolean {
+  if (!services.length) return true;
+  return own?.length ? services.some((s) => own.includes(s)) : !namespace || services.some((s) => s.startsWith(`${namespace}/`));
 }

@@ -1,12 +1,13 @@
 import { useMemo, useState } from "preact/hooks";
 import { coverage, number, percent, plural } from "./format";
+import { soundness } from "./headline";
 import { type Blank, faults, healthLine, stallBlanks, unobservedBlanks, watchBlanks } from "./health";
 import type { Target } from "./model";
 import { noData } from "./paint";
 import { type Frame, Row } from "./row";
 import type { Run } from "./run";
 
-/** Prober shows how good the measurement itself was. It is folded while there is nothing to say against it. */
+/** Prober shows how good the measurement itself was. Its word is the header's. It is folded while there is nothing to say against it. */
 export function Prober({ frame, run }: { frame: Frame; run: Run }) {
   const [chosen, setChosen] = useState<boolean>();
   const { verdict, info, events, targets } = run;
@@ -15,13 +16,15 @@ export function Prober({ frame, run }: { frame: Frame; run: Run }) {
   const unobserved = useMemo(() => unobservedBlanks(run.unobserved, targets), [run.unobserved, targets]);
   const figures = useMemo(() => <Targets targets={targets} />, [targets]);
   if (!verdict) return null;
-  const wrong = faults({ verdict, ...(info && { info }) });
+  const judged = { verdict, ...(info && { info }) };
+  const wrong = faults(judged);
+  const sound = soundness(judged);
   const open = chosen ?? wrong.length > 0;
   return (
     <>
       <h3 class="fold">
-        <button type="button" aria-expanded={open} data-testid="prober" data-healthy={!wrong.length} onClick={() => setChosen(!open)}>
-          <span aria-hidden="true">{open ? "▾" : "▸"}</span> Prober <span class={wrong.length ? "bad" : "good"}>{wrong.length ? "! limited" : "✓ healthy"}</span>
+        <button type="button" aria-expanded={open} data-testid="prober" data-sound={sound} onClick={() => setChosen(!open)}>
+          <span aria-hidden="true">{open ? "▾" : "▸"}</span> Prober <span class={sound === "valid" ? "good" : "bad"}>{sound === "valid" ? "✓" : "!"} {sound}</span>
         </button>
         <span class="faint">{healthLine(verdict)}</span>
       </h3>

@@ -17,6 +17,17 @@ test("a container that exits shows in its Pod's lane, though the Pod was ready a
 
 test("a gap that names no kind is one of every lane", () => {
   const gaps = [event(20, { kind: "watch-gap", at: { earliest: 5, latest: 20 } }), event(30, { kind: "watch-gap", at: { earliest: 25, latest: 30 }, object: { kind: "Pod" } })];
-  assert.deepEqual(watchGaps(gaps, "pod"), [{ start: 5, end: 20 }, { start: 25, end: 30 }]);
-  assert.deepEqual(watchGaps(gaps, "node"), [{ start: 5, end: 20 }]);
+  assert.deepEqual(watchGaps(gaps, { kind: "pod" }), [{ start: 5, end: 20 }, { start: 25, end: 30 }]);
+  assert.deepEqual(watchGaps(gaps, { kind: "node" }), [{ start: 5, end: 20 }]);
+});
+
+test("a gap that names Services is one of their lanes only", () => {
+  const pod = (uid: string, namespace = "shop") => ({ namespace, name: uid, uid, states: [{ start: 0, state: "ready" as const }] });
+  const endpoint = (uid: string, service: string) => event(1, { kind: "endpoint", to: "ready", service, addr: "10.0.0.1", object: { kind: "Pod", uid } });
+  const gap = (kind: string) => event(20, { kind: "watch-gap", at: { earliest: 5, latest: 20 }, object: { kind }, services: ["shop/web"] });
+  const lanes = podLanes([pod("web"), pod("api"), pod("both"), pod("young"), pod("other", "payments")],
+    [endpoint("web", "shop/web"), endpoint("api", "shop/api"), endpoint("both", "shop/api"), endpoint("both", "shop/web")]);
+  const hit = (kind: string) => lanes.filter((l) => watchGaps([gap(kind)], l).length).map((l) => `${l.kind} ${l.id.split(" ")[0]}`);
+  assert.deepEqual(hit("Pod"), ["pod web", "pod both", "pod young"]);
+  assert.deepEqual(hit("EndpointSlice"), ["endpoint web", "endpoint both"]);
 });
