@@ -180,7 +180,7 @@ func (j *judgement) says(text string, c drill.Cause) {
 	said := strings.ToLower(c.Text + " " + c.Fix)
 	short := text
 	if slices.ContainsFunc(j.record.Pods, func(p Pod) bool { return p.Name == text }) {
-		short = shortName.FindString(text)
+		short = shortName(text)
 	}
 	j.add(strings.Contains(said, strings.ToLower(short)), fmt.Sprintf("a text that says %q", short), fmt.Sprintf("%q, fix %q", c.Text, c.Fix))
 }

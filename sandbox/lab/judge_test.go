@@ -154,3 +154,11 @@ func TestCutRules(t *testing.T) {
 		t.Error(rules)
 	}
 }
+
+func TestShortNameIsWhatKubernetesMadeUp(t *testing.T) {
+	for pod, want := range map[string]string{"web-7fc9-x2kzq": "x2kzq", "web-0": "web-0", "web-a": "web-a"} {
+		if got := shortName(pod); got != want {
+			t.Errorf("%s: %s, want %s", pod, got, want)
+		}
+	}
+}

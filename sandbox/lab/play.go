@@ -420,5 +420,12 @@ func (w *podWatch) end() (pods []Pod) {
 	return pods
 }
 
-// shortName is a Pod's name as Lapse prints it: what differs from its siblings.
-var shortName = regexp.MustCompile(`[^-]+$`)
+// generated is the end of a Pod's name that Kubernetes has made up, by which Lapse may call it: "x2kzq".
+var generated = regexp.MustCompile(`-([a-z0-9]{5})$`)
+
+func shortName(pod string) string {
+	if match := generated.FindStringSubmatch(pod); match != nil {
+		return match[1]
+	}
+	return pod
+}
