@@ -328,6 +328,7 @@ func TestClusterWorksAndGoes(t *testing.T) {
 			r.nodesReachServicesAndPods()
 			r.rightsAreHeld()
 			r.podsWeighAsOnMachinesOfTheirOwn()
+			r.componentsRestart(pods)
 			r.drainEvictsAndNamesStillResolve(pods)
 			r.upAgain(mode)
 			r.must("down")
@@ -466,6 +467,30 @@ func (r *rig) drainEvictsAndNamesStillResolve(before map[string]string) {
 		r.answers(pod, "http://web/", after)
 	}
 	r.kubectl("uncordon", node)
+}
+
+// A component that is restarted is another process that does the same, and the Pods do not notice.
+func (r *rig) componentsRestart(pods map[string]string) {
+	r.t.Helper()
+	const restarts = "{.items[*].status.containerStatuses[*].restartCount}"
+	before := r.kubectl("get", "pods", "-o", "jsonpath="+restarts)
+	for _, name := range []string{"kubelet-node1", "containerd-node1", "kube-proxy-node1", "kube-controller-manager", "coredns"} {
+		old := r.process(name)
+		r.must("restart", name)
+		if p := r.process(name); p.PID == old.PID || old.alive() || !p.alive() {
+			r.t.Errorf("%s was process %d (alive: %v), now it is %d (alive: %v)", name, old.PID, old.alive(), p.PID, p.alive())
+		}
+	}
+	r.kubectl("wait", "--for=condition=Ready", "node/node1", "--timeout="+patience.String())
+	for name := range pods {
+		r.answers(name, "http://web/", pods)
+	}
+	if after := r.kubectl("get", "pods", "-o", "jsonpath="+restarts); after != before {
+		r.t.Errorf("containers' restarts: %s, before %s", after, before)
+	}
+	if out, code := r.try("restart", "kubelet-node9"); code != exitProblem || !strings.Contains(out, "no component") {
+		r.t.Errorf("restart of what is not there: exit %d, %s", code, out)
+	}
 }
 
 func (r *rig) upAgain(mode string) {
