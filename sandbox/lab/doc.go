@@ -65,10 +65,13 @@
 //	  begins within 2s of STEP          the bracket of its begin has an instant between the step's begin and so long after its end
 //	  ends within 2s of STEP
 //	  failed 10..200                    requests, of all its targets; 10.. is 10 or more
+//	  also RULE                         it names this one as well, where two things happened at once
 //	  says TEXT                         in the cause's text or fix
 //	no failure                          nothing failed, and there is no incident
 //	no other incident                   but for those of a rule that `allow RULE` names
 //	never RULE                          not even as the last of an incident's causes
+//	lags hold                           no lag of a stale route that it names is contradicted by the servers' own words and
+//	                                    the nodes' rules (sandbox/truth); web's Pods have one container, which is not restarted
 //	provoked POD exits CODE             the truth, without which the scenario shows nothing
 //
 // Where all servers live through the run their own counts of answers are held against Lapse's.

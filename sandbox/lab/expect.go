@@ -16,6 +16,7 @@ type Expectation struct {
 	Allow     []string
 	Never     []string // rules that no incident may name
 	Exits     []Exit
+	Lags      bool // the lags of stale routes that it names are held against the nodes' rules
 }
 
 func (e Expectation) empty() bool { return len(e.Incidents) == 0 && !e.NoFailure }
@@ -28,6 +29,7 @@ type Incident struct {
 	Begins     *Near
 	Ends       *Near
 	Failed     *Range
+	Also       []string // rules that it names as well, anywhere
 	Says       []string // what its text or its fix contains
 }
 
@@ -74,6 +76,8 @@ func (p *parser) expectation(lines []line, steps []Step) (e Expectation) {
 			e.NoFailure = true
 		case l.text == "no other incident":
 			e.NoOther = true
+		case l.text == "lags hold":
+			e.Lags = true
 		case w[0] == "allow" && len(w) > 1:
 			e.Allow = append(e.Allow, rules(w[1:])...)
 		case w[0] == "never" && len(w) > 1:
@@ -85,7 +89,7 @@ func (p *parser) expectation(lines []line, steps []Step) (e Expectation) {
 			}
 			e.Exits = append(e.Exits, Exit{w[1], code})
 		default:
-			p.wrong(l.number, "%q: want `incident RULE`, `no failure`, `no other incident`, `allow RULE`, `never RULE` or `provoked POD exits CODE`", l.text)
+			p.wrong(l.number, "%q: want `incident RULE`, `no failure`, `no other incident`, `allow RULE`, `never RULE`, `lags hold` or `provoked POD exits CODE`", l.text)
 		}
 	}
 	if e.NoFailure && len(e.Incidents) > 0 {
@@ -140,10 +144,12 @@ func (p *parser) detail(l line, w words, i *Incident, steps []Step) {
 			p.wrong(l.number, "%v", err)
 		}
 		i.Failed = &r
+	case w[0] == "also" && len(w) > 1:
+		i.Also = append(i.Also, rules(w[1:])...)
 	case w[0] == "says" && len(w) > 1:
 		i.Says = append(i.Says, w[1:].rest())
 	default:
-		p.wrong(l.number, "%q: want `begins within 2s of STEP`, `ends within 2s of STEP`, `failed 10..200` or `says TEXT`", l.text)
+		p.wrong(l.number, "%q: want `begins within 2s of STEP`, `ends within 2s of STEP`, `failed 10..200`, `also RULE` or `says TEXT`", l.text)
 	}
 }
 

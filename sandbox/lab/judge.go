@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lapse/sandbox/drill"
+	"lapse/sandbox/truth"
 )
 
 // An outcome is how an expected incident was named, the best first.
@@ -78,6 +79,9 @@ func judge(s Scenario, r record, t drill.Timeline) (names []named, checks []chec
 	for _, want := range s.Expect.Exits {
 		j.exit(want)
 	}
+	if s.Expect.Lags {
+		j.lags()
+	}
 	j.counts()
 	return names, j.checks
 }
@@ -108,7 +112,7 @@ func bestMatch(want Incident, incidents []drill.Incident) int {
 		switch {
 		case slices.Contains(want.Rules, firstCause(incident).Rule):
 			r = 3
-		case mentions(want, incident):
+		case mentions(incident, want.Rules...):
 			r = 2
 		}
 		if r > rank || r == rank && incident.Failed > incidents[best].Failed {
@@ -125,8 +129,8 @@ func firstCause(i drill.Incident) drill.Cause {
 	return i.Causes[0]
 }
 
-func mentions(want Incident, i drill.Incident) bool {
-	return slices.ContainsFunc(i.Causes, func(c drill.Cause) bool { return slices.Contains(want.Rules, c.Rule) })
+func mentions(i drill.Incident, rules ...string) bool {
+	return slices.ContainsFunc(i.Causes, func(c drill.Cause) bool { return slices.Contains(rules, c.Rule) })
 }
 
 func describe(i drill.Incident) string {
@@ -143,13 +147,16 @@ func (j *judgement) incident(want Incident, got drill.Incident) named {
 	switch {
 	case slices.Contains(want.Rules, first.Rule):
 		n.outcome = right
-	case mentions(want, got):
+	case mentions(got, want.Rules...):
 		n.outcome = notFirst
 	case first.Rule == theUnexplained:
 		n.outcome = unexplained
 	}
 	sure := slices.Index(confidences, first.Confidence) >= slices.Index(confidences, want.Confidence)
 	j.add(n.outcome == right && sure, fmt.Sprintf("%s, %s or surer", strings.Join(want.Rules, " or "), want.Confidence), describe(got))
+	for _, rule := range want.Also {
+		j.add(mentions(got, rule), "also "+rule, describe(got))
+	}
 	if want.Failed != nil {
 		j.add(want.Failed.has(got.Failed), want.Failed.String()+" failed", fmt.Sprint(got.Failed))
 	}
@@ -187,11 +194,9 @@ func (j *judgement) says(text string, c drill.Cause) {
 
 func (j *judgement) never(rule string) {
 	for _, i := range j.timeline.Incidents {
-		for _, c := range i.Causes {
-			if c.Rule == rule {
-				j.add(false, "never "+rule, fmt.Sprintf("incident %d: %s", i.ID, describe(i)))
-				return
-			}
+		if mentions(i, rule) {
+			j.add(false, "never "+rule, fmt.Sprintf("incident %d: %s", i.ID, describe(i)))
+			return
 		}
 	}
 	j.add(true, "never "+rule, "nowhere")
@@ -211,6 +216,19 @@ func (j *judgement) exit(want Exit) {
 		}
 	}
 	j.add(found, fmt.Sprintf("%s exits %d", want.Pod, want.Code), cmp.Or(strings.Join(codes, ", "), "no exit"))
+}
+
+// lags holds what is said of stale routes against the servers' own words and the nodes' rules.
+func (j *judgement) lags() {
+	const want = "no lag that the truth contradicts"
+	for _, wrong := range truth.Contradictions(j.timeline, j.record.Routes, len(j.record.Before)) {
+		j.add(false, want, wrong)
+	}
+	var ended []string
+	for _, p := range j.record.Routes {
+		ended = append(ended, fmt.Sprintf("%s for %s ms", shortName(p.Name), truth.Millis(p.Lag())))
+	}
+	j.add(len(ended) > 0, want, "truth: routed to "+cmp.Or(strings.Join(ended, ", "), "no Pod that ended"))
 }
 
 // counts holds Lapse's counts against the servers' own, where each server lived through the run: what Lapse counts as answered was

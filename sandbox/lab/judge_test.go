@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"lapse/sandbox/drill"
+	"lapse/sandbox/truth"
 )
 
 var t0 = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -68,6 +69,8 @@ func TestWhatIsHeldAgainstAnExpectation(t *testing.T) {
 		{"count", crash(func(i *Incident) { i.Failed = &Range{5, 20} }), said(10, "pod-crashed high"), right, ""},
 		{"too many", crash(func(i *Incident) { i.Failed = &Range{5, 9} }), said(10, "pod-crashed high"), right, "5 to 9 failed; came 10"},
 		{"too few", crash(func(i *Incident) { i.Failed = &Range{11, -1} }), said(10, "pod-crashed high"), right, "11 or more failed; came 10"},
+		{"also", crash(func(i *Incident) { i.Also = []string{"pod-hung"} }), said(10, "pod-crashed high", "pod-hung low"), right, ""},
+		{"not also", crash(func(i *Incident) { i.Also = []string{"pod-hung"} }), said(10, "pod-crashed high"), right, "also pod-hung; came"},
 		{"begins", crash(func(i *Incident) { i.Begins = &Near{0, time.Millisecond} }), said(10, "pod-crashed high"), right, ""},
 		{"ends too late", crash(func(i *Incident) { i.Ends = &Near{0, time.Second} }), said(10, "pod-crashed high"), right, "2.00 s to 4.00 s; came 4.90 s to 5.10 s"},
 		{"says the short name", crash(func(i *Incident) { i.Says = []string{"$victim"} }), said(10, "pod-crashed high"), right, ""},
@@ -160,5 +163,24 @@ func TestShortNameIsWhatKubernetesMadeUp(t *testing.T) {
 		if got := shortName(pod); got != want {
 			t.Errorf("%s: %s, want %s", pod, got, want)
 		}
+	}
+}
+
+// The truth: the node routed to the Pod for 200 to 210 ms after it had stopped.
+func TestLagsAreHeldAgainstTheTruth(t *testing.T) {
+	at := func(ms int) time.Time { return t0.Add(time.Duration(ms) * time.Millisecond) }
+	r := taken()
+	r.Routes = []truth.Pod{{Name: "web-7fc9-x2kzq", Stopped: truth.Bracket{Earliest: at(3000), Latest: at(3000)}, Routed: truth.Bracket{Earliest: at(3200), Latest: at(3210)}}}
+	for lag, holds := range map[time.Duration]bool{205 * time.Millisecond: true, 400 * time.Millisecond: false} {
+		line := drill.Timeline{T0: t0, Windows: []drill.Window{{Target: "web new", Causes: []drill.Cause{{Rule: "route-outlives-pod",
+			Measures: []drill.Measure{{Name: "route-lag", Object: "web-7fc9-x2kzq", Length: drill.Length{Min: lag, Max: lag}}}}}}}}
+		_, checks := judge(Scenario{Expect: Expectation{NoFailure: true, Lags: true}}, r, line)
+		if got := checks[1]; got.ok != holds || !strings.Contains(got.want, "no lag") {
+			t.Errorf("%v: %s", lag, got)
+		}
+	}
+	r.Routes = nil
+	if _, checks := judge(Scenario{Expect: Expectation{NoFailure: true, Lags: true}}, r, drill.Timeline{}); checks[1].ok {
+		t.Error("no Pod ended, and it holds")
 	}
 }

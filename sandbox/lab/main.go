@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"lapse/sandbox/drill"
+	"lapse/sandbox/truth"
 )
 
 type settings struct {
@@ -221,6 +222,12 @@ func (r *result) play(ctx context.Context, s settings, p *play) (err error) {
 		return err
 	}
 	r.Before = p.counts(ctx, "web")
+	watch, err := r.watchRoutes(ctx, p)
+	if err != nil {
+		pods.end()
+		return err
+	}
+	defer watch.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	cmd := p.cluster.Command(ctx, args...)
@@ -243,11 +250,23 @@ func (r *result) play(ctx context.Context, s settings, p *play) (err error) {
 	<-ended
 	undoErr = errors.Join(undoErr, p.undoAll(ctx))
 	r.Pods = pods.end()
+	var routesErr error
+	if r.scenario.Expect.Lags && stepsErr == nil && runErr == nil {
+		r.Routes, routesErr = watch.End(r.run.Timeline.ProberNode())
+	}
 	r.After = p.counts(context.WithoutCancel(ctx), "web")
 	if err := os.WriteFile(filepath.Join(dir, "lapse.txt"), []byte(r.run.Output), 0o644); err != nil {
 		return err
 	}
-	return errors.Join(stepsErr, runErr, undoErr)
+	return errors.Join(stepsErr, runErr, undoErr, routesErr)
+}
+
+// watchRoutes begins to follow the nodes' routes to the Pods of web, if the scenario asks for it.
+func (r *result) watchRoutes(ctx context.Context, p *play) (*truth.Watch, error) {
+	if !r.scenario.Expect.Lags {
+		return &truth.Watch{}, nil
+	}
+	return truth.Begin(ctx, p.cluster, drill.Workload{Namespace: namespace, Name: "web"})
 }
 
 // steps waits until Lapse begins its command, and takes the scenario's steps.

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"lapse/sandbox/truth"
 )
 
 // A record is what the runner knows of one run, kept beside Lapse's recording: judging needs nothing else.
@@ -27,6 +29,7 @@ type record struct {
 	Pods     []Pod
 	Before   []Count // of the servers that were there
 	After    []Count
+	Routes   []truth.Pod // where the scenario asks for it: the Pods that ended, and until when the prober's node routed to them
 }
 
 const recordFile = "lab.json"

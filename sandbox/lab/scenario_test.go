@@ -29,9 +29,11 @@ incident pod-crashed or pod-hung high
   failed 10..200
   says exit 137 of $victim
 incident node-unreachable
+  also dns-path
 no other incident
 allow pinned-connection, idle-race
 never prober-fault
+lags hold
 provoked $victim exits 137
 `
 
@@ -46,7 +48,7 @@ func TestScenarioIsRead(t *testing.T) {
 	if !s.Steps[2].Try || s.Steps[2].Background || !s.Steps[3].Background || s.Steps[3].Line != 11 {
 		t.Errorf("steps %+v", s.Steps)
 	}
-	if len(s.Expect.Incidents) != 2 || !s.Expect.NoOther || len(s.Expect.Allow) != 2 || len(s.Expect.Never) != 1 || s.Expect.Exits[0] != (Exit{"$victim", 137}) {
+	if len(s.Expect.Incidents) != 2 || !s.Expect.NoOther || !s.Expect.Lags || len(s.Expect.Allow) != 2 || len(s.Expect.Never) != 1 || s.Expect.Exits[0] != (Exit{"$victim", 137}) {
 		t.Fatalf("expect %+v", s.Expect)
 	}
 	i := s.Expect.Incidents[0]
@@ -54,8 +56,8 @@ func TestScenarioIsRead(t *testing.T) {
 		*i.Ends != (Near{1, 500 * time.Millisecond}) || *i.Failed != (Range{10, 200}) || i.Says[0] != "exit 137 of $victim" {
 		t.Errorf("incident %+v", i)
 	}
-	if got := s.Expect.Incidents[1].Confidence; got != "medium" {
-		t.Errorf("least confidence %q, want medium where nothing is said", got)
+	if got := s.Expect.Incidents[1]; got.Confidence != "medium" || got.Also[0] != "dns-path" {
+		t.Errorf("%+v: want medium as the least confidence where nothing is said", got)
 	}
 }
 
@@ -74,7 +76,7 @@ func TestWrongScenariosAreRefusedWithTheLine(t *testing.T) {
 		{"unknown detail", "  failed", "  lost", "crash.txtar:21: \"lost 10..200\": want `begins"},
 		{"detail without incident", "incident pod-crashed or pod-hung high\n", "", "crash.txtar:18: want `incident RULE` above"},
 		{"incident without rule", "incident node-unreachable", "incident", "crash.txtar:23: \"incident\": want `incident RULE"},
-		{"unknown line", "no other incident", "nothing else", "crash.txtar:24: \"nothing else\": want"},
+		{"unknown line", "no other incident", "nothing else", "crash.txtar:25: \"nothing else\": want"},
 		{"both", "no other incident", "no failure", "crash.txtar:18: an incident, and `no failure`"},
 		{"never what is wanted", "never prober-fault", "never pod-hung", "pod-hung is wanted, and never wanted"},
 		{"exit code", "exits 137", "exits badly", `"badly" is no exit code`},
