@@ -244,6 +244,8 @@ type spell struct {
 
 const caseTimeout = 800 * time.Millisecond
 
+var caseZero = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
 func newCase() *caseRun { return &caseRun{pods: map[string]int{}, nodes: map[string]string{}} }
 
 // do hands a line to its parser, which may give up with a panic.
@@ -386,6 +388,8 @@ func (c *caseRun) eventLine(line string) {
 			e.Count = must(strconv.Atoi(value))
 		case key == "grace" && e.Snapshot == nil:
 			e.Grace = new(must(time.ParseDuration(value)))
+		case key == "stamp": // since the run's zero
+			e.Stamp = caseZero.Add(must(time.ParseDuration(value)))
 		case key == "status":
 			e.Status = uint16(must(strconv.ParseUint(value, 10, 16)))
 		case key == "owner":
@@ -418,7 +422,7 @@ func newSnapshot(kind string) *timeline.Snapshot {
 	return &timeline.Snapshot{Template: &timeline.PodTemplate{Containers: []timeline.Container{{Name: "main"}}}}
 }
 
-// setSnapshot sets a field of a snapshot: replicas=3 strategy=Recreate ready=2 of a workload, allowed=0 desired=2 of a budget; id=t1
+// setSnapshot sets a field of a snapshot: replicas=3 strategy=Recreate ready=2 of a workload, allowed=0 desired=2 of a budget; internal=Local of a Service; id=t1
 // grace=30s prestop=5s readiness=2sx3 liveness=10sx3 of a template ("Template/web-abc").
 func setSnapshot(s *timeline.Snapshot, key, value string) bool {
 	switch key {
@@ -426,6 +430,8 @@ func setSnapshot(s *timeline.Snapshot, key, value string) bool {
 		s.Workload.Replicas = must(strconv.Atoi(value))
 	case "strategy":
 		s.Workload.Strategy = value
+	case "internal":
+		s.Service.Internal = value
 	case "ready":
 		s.Workload.Status.Ready = must(strconv.Atoi(value))
 	case "allowed":
@@ -474,7 +480,7 @@ func (c *caseRun) nameObject(e *timeline.Event, name string) {
 // run gives the facts in the order they would have been recorded.
 func (c *caseRun) run() timeline.Run {
 	run := timeline.Run{Meta: timeline.Meta{
-		ID: "case", T0: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		ID: "case", T0: caseZero,
 		Options: timeline.Options{Timeout: caseTimeout, Join: time.Second, Slow: 500 * time.Millisecond, Duration: c.end},
 	}}
 	run.Sources = []timeline.Source{{ID: 1, Name: "prober", Role: timeline.Coordinator, Node: "node3", T0: run.Meta.T0}}

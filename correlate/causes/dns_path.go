@@ -35,7 +35,7 @@ func testDNSPath(c *Case) Finding {
 	}
 	name := lookedUp(v.target(w).URL)
 	f := Finding{
-		Text: fmt.Sprintf("%s of %s failed for %s", quantity.Count(n, "look-up"), name, quantity.Length(w.Length, w.Open != model.Open{})),
+		Text: fmt.Sprintf("%s of %s failed %s", quantity.Count(n, "look-up"), name, lasted(w)),
 		Fix: fmt.Sprintf("look at the cluster's DNS server %s: run ≥ 2 replicas of it on different nodes, with lameduck when they end, or a DNS cache on each node",
 			quantity.Between(w.Span())),
 		For: []Sign{{model.Evidence{Target: w.Target, At: &w.Start, Text: "look-ups of " + name + " began to fail" + firstText(w)}, Watched}},

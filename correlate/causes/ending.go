@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"lapse/correlate/cluster"
 	"lapse/correlate/model"
 	"lapse/timeline"
 )
@@ -66,4 +67,46 @@ func notKilled(p *model.Pod) []Sign {
 		return nil
 	}
 	return []Sign{doubt(Watched, fmt.Sprintf("%s was killed (exit code %d), perhaps because its grace period was over: that cuts all that is in flight", p.Name, killed))}
+}
+
+// A partialEnd is that the first container of a Pod ended some time before the last, by its kubelet's clock.
+type partialEnd struct {
+	first, last string
+	from, to    time.Time
+	apart       time.Duration // at least
+	event       *model.Event  // of the first
+}
+
+// apartAtLeast is how far apart containers of a Pod end that do not end together.
+const apartAtLeast = 2 * time.Second
+
+// endedInParts is how the containers of a Pod ended whose first one ended when the Pod stopped; nil if they ended together, or the first did at another
+// time, or there is only one.
+func (v *index) endedInParts(s *podStop) *partialEnd {
+	var first, last *model.Event
+	for _, e := range v.ends[s.pod.UID] {
+		if first == nil || e.Stamp.Before(*first.Stamp) {
+			first = e
+		}
+		if last == nil || e.Stamp.After(*last.Stamp) {
+			last = e
+		}
+	}
+	if first == nil || v.Run.T0.IsZero() {
+		return nil
+	}
+	const second = time.Second // stamps are rounded down to it
+	p := &partialEnd{first: containerOf(first), last: containerOf(last), from: *first.Stamp, to: *last.Stamp, apart: last.Stamp.Sub(*first.Stamp) - second, event: first}
+	at := first.Stamp.Sub(v.Run.T0)
+	about := model.Instant{Earliest: at - cluster.ClocksApart, Latest: at + second + cluster.ClocksApart}
+	if p.first == p.last || p.apart < apartAtLeast || !about.Overlaps(s.at) {
+		return nil
+	}
+	return p
+}
+
+// containerOf is the name of the container that an event is about.
+func containerOf(e *model.Event) string {
+	name, _, _ := strings.Cut(e.Detail, " ")
+	return name
 }

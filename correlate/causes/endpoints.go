@@ -107,6 +107,39 @@ func (v *index) emptySpans(w *model.Window) []emptySpan {
 	return v.service(w).empty
 }
 
+// localPolicy is an internalTrafficPolicy.
+const localPolicy = "Local"
+
+// unrouted is when the window's prober had no endpoint to be routed to: none at all, or none on its own node where the Service routes only there.
+func (v *index) unrouted(w *model.Window) []emptySpan {
+	spec, node, svc := v.serviceSpec(w), v.target(w).Node, v.service(w)
+	if v.laneOff("endpointslice", w) || spec == nil || spec.Snapshot.Service.Internal != localPolicy || node == "" {
+		return v.emptySpans(w)
+	}
+	spans, known := svc.local[node]
+	if !known {
+		var local []*model.Event
+		for _, e := range svc.endpoints {
+			if e.Object.Node == node {
+				local = append(local, e)
+			}
+		}
+		spans = emptySpans(local, v.end())
+		svc.local[node] = spans
+	}
+	return spans
+}
+
+// serviceSpec is the last snapshot of the window's Service from before the window's onset was over; nil if there is none.
+func (v *index) serviceSpec(w *model.Window) (spec *model.Event) {
+	for _, e := range v.specs {
+		if e.Object != nil && e.Object.Namespace+"/"+e.Object.Name == v.target(w).Service && (spec == nil || e.Seen <= w.Start.Latest) {
+			spec = e
+		}
+	}
+	return spec
+}
+
 // emptyNear is the first span without endpoints that overlaps the window, nil if there is none.
 func emptyNear(v *index, w *model.Window) *emptySpan {
 	for _, empty := range v.emptySpans(w) {

@@ -23,6 +23,7 @@ type index struct {
 	changes   []*model.Event             // what can have had an effect on traffic, by Seen; without what the first list found
 	widest    time.Duration
 	stalls    []*model.Event
+	specs     []*model.Event // snapshots of Services
 	lanes     []*model.Event
 	gaps      []*model.Event
 	errors    []*model.Event
@@ -31,6 +32,7 @@ type index struct {
 	episodes  map[*model.Window]*episode
 	suspected map[*model.Window][]suspect
 	states    cluster.Workloads
+	ends      map[string][]*model.Event        // of containers, by the UID of their Pod, where they are stamped
 	templates map[string]*timeline.PodTemplate // by ID
 	events    map[uint32]*model.Event          // by ID
 }
@@ -79,19 +81,20 @@ func (f frontend) reaches(o frontend) bool {
 type service struct {
 	frontend
 	pods      []*model.Pod
-	endpoints []*model.Event // their changes, by Seen
-	order     map[string]int // by UID of its Pod: the place in the order in which endpoints left the ready ones; those that one update took away share it
-	leaves    []*model.Event // by that place
-	before    []int          // by that place: how many endpoints were ready before
-	ready     []readyCount   // how many endpoints were ready
-	empty     []emptySpan    // when there was no endpoint to route to
-	longest   *longestLag    // nil until asked for
-	outages   []suspect      // of its Pods at their own addresses; nil until asked for
+	endpoints []*model.Event         // their changes, by Seen
+	order     map[string]int         // by UID of its Pod: the place in the order in which endpoints left the ready ones; those that one update took away share it
+	leaves    []*model.Event         // by that place
+	before    []int                  // by that place: how many endpoints were ready before
+	ready     []readyCount           // how many endpoints were ready
+	empty     []emptySpan            // when there was no endpoint to route to
+	local     map[string][]emptySpan // and none on a node; by the node
+	longest   *longestLag            // nil until asked for
+	outages   []suspect              // of its Pods at their own addresses; nil until asked for
 }
 
 func newIndex(s *Input) *index {
 	v := &index{
-		Input: s, services: map[frontend]*service{}, races: map[*model.Window]race{}, episodes: map[*model.Window]*episode{}, suspected: map[*model.Window][]suspect{},
+		Input: s, services: map[frontend]*service{}, races: map[*model.Window]race{}, episodes: map[*model.Window]*episode{}, ends: map[string][]*model.Event{}, suspected: map[*model.Window][]suspect{},
 		targets: map[string]*model.Target{}, direct: map[string][]*model.Target{}, failures: map[string][]model.Failure{},
 	}
 	for i := range s.Run.Targets {
@@ -112,6 +115,13 @@ func newIndex(s *Input) *index {
 		case timeline.SnapshotTaken:
 			if e.Snapshot != nil && e.Snapshot.Template != nil {
 				v.templates[e.Snapshot.Template.ID] = e.Snapshot.Template
+			}
+			if e.Snapshot != nil && e.Snapshot.Service != nil {
+				v.specs = append(v.specs, e)
+			}
+		case timeline.PodContainer:
+			if e.To == "terminated" && e.Stamp != nil && e.Object != nil {
+				v.ends[e.Object.UID] = append(v.ends[e.Object.UID], e)
 			}
 		case timeline.ProberStall:
 			v.stalls = append(v.stalls, e)
@@ -156,7 +166,7 @@ func (v *index) service(w *model.Window) *service {
 	if known := v.services[f]; known != nil {
 		return known
 	}
-	svc := &service{frontend: f}
+	svc := &service{frontend: f, local: map[string][]emptySpan{}}
 	v.services[f] = svc
 	strangers := map[string]bool{}
 	for i := range v.Run.Pods {

@@ -112,6 +112,6 @@ func nodeText(w *model.Window, node string, cut []suspect, noticed *model.Event)
 }
 
 func nodeFix(w *model.Window, node string) string {
-	return fmt.Sprintf("find out what became of %s or its network; Kubernetes takes a lost node's endpoints out after 40 to 50 s (node-monitor-grace-period), here requests failed for %s: spread replicas over ≥ 3 nodes, and give clients a short connect timeout and a retry",
-		node, quantity.Length(w.Length, w.Open != model.Open{}))
+	return fmt.Sprintf("find out what became of %s or its network; Kubernetes takes a lost node's endpoints out after 40 to 50 s (node-monitor-grace-period), here requests failed %s: spread replicas over ≥ 3 nodes, and give clients a short connect timeout and a retry",
+		node, lasted(w))
 }

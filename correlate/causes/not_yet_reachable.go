@@ -31,7 +31,7 @@ func testNotYetReachable(c *Case) Finding {
 	if w.Kind == model.Slow {
 		return no("requests were answered, only late")
 	}
-	young := slices.DeleteFunc(v.youngSuspects(w), func(s suspect) bool { return answersBadly(s.outage) })
+	young := slices.DeleteFunc(v.youngSuspects(w), func(s suspect) bool { return !unreached(s.outage) })
 	if len(young) == 0 {
 		return no("no Pod was ready before it could be reached at its own address " + quantity.Between(w.Start))
 	}

@@ -106,7 +106,7 @@ func (v *index) proberMade(t *model.Target, u *model.Window) bool {
 	return false
 }
 
-// youngSuspects are those that had not answered at their own addresses before their endpoints were ready.
+// youngSuspects are those that failed at their own addresses when their endpoints first turned ready, or had not answered there before.
 func (v *index) youngSuspects(w *model.Window) []suspect {
 	return v.suspectsThat(w, func(s suspect) bool {
 		ready := s.pod.EndpointReady
@@ -114,13 +114,27 @@ func (v *index) youngSuspects(w *model.Window) []suspect {
 			return false
 		}
 		first := v.probe(w, s.pod).firstOK
-		return first == nil || *first >= s.outage.End.Earliest
+		return s.outage.Start.Earliest <= ready.Latest || first == nil || *first >= s.outage.End.Earliest
 	})
 }
 
 // answersBadly reports whether an address was there and answered, if badly: no packet to it was lost.
 func answersBadly(u *model.Window) bool {
 	return 2*some(u.Classes, timeline.TimeoutConnect, timeline.Unreachable) < u.Failed
+}
+
+// unreached reports whether nothing tells that a packet to an address arrived.
+func unreached(u *model.Window) bool {
+	return only(u.Classes, timeline.TimeoutConnect, timeline.Unreachable, timeline.NoSlot) && some(u.Classes, timeline.TimeoutConnect, timeline.Unreachable) > 0
+}
+
+// lasted says for how long a window went on: "for 3 s"; in words where nothing is known of it.
+func lasted(w *model.Window) string {
+	length := quantity.Length(w.Length, w.Open != model.Open{})
+	if length == quantity.UnknownLength {
+		return "for a time that is not known"
+	}
+	return "for " + length
 }
 
 // early is for how long the Pod's endpoint was ready before the Pod answered.
@@ -133,7 +147,7 @@ func (v *index) madeBy(w *model.Window, suspects []suspect) int {
 	own := v.failuresOf(w)
 	for i := range own {
 		for _, s := range suspects {
-			if s.canHaveMade(&own[i]) {
+			if s.canHaveMade(&own[i], v.target(w).Kind) {
 				n++
 				break
 			}
@@ -145,9 +159,17 @@ func (v *index) madeBy(w *model.Window, suspects []suspect) int {
 	return n
 }
 
-func (s *suspect) canHaveMade(f *model.Failure) bool {
-	alike := s.outage.Classes[f.Class.String()] > 0 || f.Class == timeline.NoSlot && some(s.outage.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse) > 0
-	return alike && f.Earliest() <= s.until && arrived(f) >= s.from
+// canHaveMade reports whether a request to a target of this kind can have failed for what ailed the Pod: as its own address did, or on a connection
+// that was there before the address could not be reached any more.
+func (s *suspect) canHaveMade(f *model.Failure, kind timeline.TargetKind) bool {
+	if f.Earliest() > s.until || arrived(f) < s.from {
+		return false
+	}
+	if s.outage.Classes[f.Class.String()] > 0 {
+		return true
+	}
+	lost := some(s.outage.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.Unreachable) > 0
+	return lost && (f.Class == timeline.NoSlot || f.Class == timeline.TimeoutResponse && (kind == timeline.Reused || f.Earliest() <= s.outage.Start.Latest))
 }
 
 // accuse completes a finding that names suspects: what their own addresses say, how many of the failures they can have made, and what the

@@ -36,9 +36,16 @@ func testPodHung(c *Case) Finding {
 	if len(hung) == 0 {
 		return no("no Pod that was ready accepted connections at its own address and did not answer")
 	}
+	certain := slices.DeleteFunc(slices.Clone(hung), func(s suspect) bool { return s.outage.Length.Min < v.Run.Run.Timeout/2 })
+	if len(certain) > 0 {
+		hung = certain
+	}
 	worst := slices.MaxFunc(hung, func(a, b suspect) int { return cmp.Compare(a.outage.Length.Max, b.outage.Length.Max) })
 	f := Finding{Text: hungText(hung, worst), Fix: hungFix(worst)}
 	v.accuse(w, hung, &f)
+	if len(certain) == 0 {
+		f.missing(doubt(Watched, "it was too short to tell a Pod that hangs from one that is slow"))
+	}
 	for _, s := range hung {
 		p := s.pod
 		if at := p.EndpointNotReady; at != nil && at.Latest >= s.outage.Start.Earliest && at.Earliest <= s.outage.End.Latest {
@@ -50,23 +57,24 @@ func testPodHung(c *Case) Finding {
 
 // hangs reports whether an address accepted connections and did not answer. Once nobody takes them from its queue, further ones time out.
 func hangs(u *model.Window) bool {
-	return some(u.Classes, timeline.TimeoutResponse) > 0 && only(u.Classes, timeline.TimeoutResponse, timeline.TimeoutConnect, timeline.NoSlot)
+	answers := some(u.Classes, timeline.TimeoutResponse)
+	return answers > 0 && answers >= some(u.Classes, timeline.TimeoutConnect) && only(u.Classes, timeline.TimeoutResponse, timeline.TimeoutConnect, timeline.NoSlot)
 }
 
 func hungText(hung []suspect, worst suspect) string {
 	pods := suspectPods(hung)
 	if len(pods) == 1 {
-		return fmt.Sprintf("%s accepted connections and did not answer for %s", worst.pod.Name, quantity.Length(worst.outage.Length, worst.outage.Open != model.Open{}))
+		return fmt.Sprintf("%s accepted connections and did not answer %s", worst.pod.Name, lasted(worst.outage))
 	}
 	return fmt.Sprintf("%s accepted connections and did not answer, %s for longest (%s): %s", quantity.Count(len(pods), "Pod"),
-		worst.pod.Name, quantity.Length(worst.outage.Length, worst.outage.Open != model.Open{}), namedPods(pods))
+		worst.pod.Name, lasted(worst.outage), namedPods(pods))
 }
 
 // noticed is how soon a readiness probe with the shortest period, its default timeout and two failures takes a Pod out.
 const noticed = 3 * time.Second
 
 func hungFix(worst suspect) string {
-	fix := fmt.Sprintf("find out what the process of %s waited for, or whether it got CPU, for %s", worst.pod.Name, quantity.Length(worst.outage.Length, worst.outage.Open != model.Open{}))
+	fix := fmt.Sprintf("find out what the process of %s waited for, or whether it got CPU, %s (%d requests)", worst.pod.Name, lasted(worst.outage), worst.outage.Failed)
 	if worst.outage.Length.Min > noticed {
 		fix += fmt.Sprintf("; a readiness probe with periodSeconds 1, timeoutSeconds 1 and failureThreshold 2 takes it out of the endpoints after about %s", quantity.Span(noticed))
 	}

@@ -44,8 +44,8 @@ func testProberIsolated(c *Case) Finding {
 	nodes := slices.Sorted(maps.Keys(silent))
 	f := Finding{
 		Text: fmt.Sprintf("%s was cut off from the other nodes: no Pod on %s could be reached, and a Pod on %s itself went on answering", own, namedOf(nodes), own),
-		Fix: fmt.Sprintf("look at the network of %s; nothing is known of the Service as others saw it for %s: measure from ≥ 2 nodes",
-			own, quantity.Length(w.Length, w.Open != model.Open{})),
+		Fix: fmt.Sprintf("look at the network of %s; nothing is known of the Service as others saw it %s: measure from ≥ 2 nodes",
+			own, lasted(w)),
 	}
 	var cut []suspect
 	for _, node := range nodes {

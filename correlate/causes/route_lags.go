@@ -170,7 +170,7 @@ func (e *episode) judge() {
 // failures have another cause.
 func lastRoutable(v *index, w *model.Window) time.Duration {
 	last := model.Never
-	for _, empty := range v.emptySpans(w) {
+	for _, empty := range v.unrouted(w) {
 		if empty.whole().Overlaps(w.Span()) {
 			last = min(last, max(empty.start.Latest, w.Start.Latest))
 		}
@@ -239,7 +239,7 @@ func (e *episode) findStops() {
 func (e *episode) wasLast(p *model.Pod) bool {
 	svc := e.view.service(e.w)
 	order, left := svc.order[p.UID]
-	for _, empty := range e.view.emptySpans(e.w) {
+	for _, empty := range e.view.unrouted(e.w) {
 		together := left && svc.leaves[order].Seen == empty.last.Seen
 		if (together || empty.last.Object.UID == p.UID) && empty.whole().Overlaps(e.span) {
 			return true

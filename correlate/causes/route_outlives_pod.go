@@ -52,6 +52,11 @@ func testRouteOutlivesPod(c *Case) Finding {
 	f.missing(r.nothingAfter(w)...)
 	r.others(v, w, &f)
 	r.share(v, w, &f)
+	for _, s := range r.stops {
+		if in := v.endedInParts(s); in != nil {
+			f.against(doubt(Close, fmt.Sprintf("%s of %s ran on for ≥ %s: only %s had ended", in.last, s.pod.Name, quantity.Lowest(in.apart), in.first)))
+		}
+	}
 	f.explains(w, r.explained)
 	if r.lost == 0 {
 		for _, s := range r.stops {

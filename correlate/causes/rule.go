@@ -6,6 +6,7 @@ package causes
 var rules = []Rule{
 	proberFault,
 	proberIsolated,
+	localNoEndpoint,
 	noReadyEndpoint,
 	selectorSwitch,
 	replacementWaits,
@@ -13,11 +14,14 @@ var rules = []Rule{
 	sharedReadiness,
 	dnsPath,
 	nodeUnreachable,
+	sidecarFirst,
 	routeOutlivesPod,
 	startupRace,
 	notYetReachable,
+	acceptStall,
 	podHung,
 	pinnedConnection,
+	idleRace,
 }
 
 // A Rule knows one way in which a window comes about.

@@ -106,8 +106,8 @@ func (p placer) earliest(e timeline.Event) time.Duration {
 	return at
 }
 
-// clocksApart is how far another machine's clock may be from ours, where nothing is known of it.
-const clocksApart = time.Second
+// ClocksApart is how far another machine's clock may be from ours, where nothing is known of it.
+const ClocksApart = time.Second
 
 // stamped is the lower bound at, or an earlier one, where whoever wrote the event says that it happened before: what is assumed of lags does not
 // hold then. A kubelet that could not write tries again after 10 s; nothing else tells.
@@ -116,12 +116,12 @@ func (p placer) stamped(e timeline.Event, at time.Duration) time.Duration {
 	if !watched || e.Stamp.IsZero() || p.t0.IsZero() {
 		return at
 	}
-	least := e.Stamp.Sub(p.t0) - clocksApart
+	least := e.Stamp.Sub(p.t0) - ClocksApart
 	if lag == WatchLag {
-		least += clocksApart + time.Second // a stamp is rounded down to a whole second, as long as this lag is: only one far before it says more
+		least += ClocksApart + time.Second // a stamp is rounded down to a whole second, as long as this lag is: only one far before it says more
 	}
 	if least < at {
-		return max(e.Stamp.Sub(p.t0)-clocksApart, model.Unbounded)
+		return max(e.Stamp.Sub(p.t0)-ClocksApart, model.Unbounded)
 	}
 	return at
 }
