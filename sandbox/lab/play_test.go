@@ -16,9 +16,9 @@ import (
 func noting(log *[]string, name string, err error) Step {
 	return Step{Text: name, do: func(_ context.Context, p *play) error {
 		*log = append(*log, name)
-		p.undoing(name, func(context.Context) error {
+		p.undoing(name, func(ctx context.Context) error {
 			*log = append(*log, "undo "+name)
-			return nil
+			return ctx.Err()
 		})
 		return err
 	}}
