@@ -9,8 +9,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"os/signal"
-	"syscall"
 )
 
 // proxy passes TCP connections on to another address, as a sidecar does. At SIGTERM it is gone at once, with all its
@@ -69,12 +67,11 @@ func passOn(ctx context.Context, client *net.TCPConn, to string) {
 	<-done
 }
 
-// shell runs the workload as its child and does not pass SIGTERM on, as `sh -c` does when it is process 1 of a container. It ends
-// with its child.
+// shell runs the workload as its child and does not pass SIGTERM on (main has asked for it, and nobody acts on it), as `sh -c` does
+// when it is process 1 of a container. It ends with its child.
 //
 //	workload shell --on-sigterm graceful
 func shell(args []string) error {
-	signal.Ignore(syscall.SIGTERM)
 	self, err := os.Executable()
 	if err != nil {
 		return err
