@@ -22,6 +22,8 @@ type track struct {
 	waiting []windows.Sample // handed on, but not read yet
 	mark    time.Duration    // the watermark: every request due before it was handed on
 	reached time.Duration    // how far its facts have come
+	changes int              // how often what is known of it changed
+	kept    *snapshot        // of a target that has ended: see snapshotOf
 	windows.Reading
 }
 
@@ -31,6 +33,7 @@ func newTrack(t timeline.Target, o Options, baseline time.Duration) *track {
 }
 
 func (t *track) add(r timeline.Request) {
+	t.changes++
 	r.Due = max(r.Due, 0)
 	r.Sent = max(r.Sent, r.Due)
 	r.Done = max(r.Done, r.Sent)
@@ -47,6 +50,7 @@ func (t *track) passed(mark time.Duration) {
 		return
 	}
 	t.mark = mark
+	t.changes++
 	t.sort()
 	n := 0
 	for n < len(t.waiting) && t.waiting[n].Sent < mark {
@@ -88,6 +92,9 @@ type snapshot struct {
 	unsure     []windows.Period // unobserved, and gaps that are none but longer than usual
 	tail       []windows.Period // unobserved time at the end; at most one
 	live       bool
+
+	on        restsOn
+	published *published // nil before it was published, or if it is not kept
 }
 
 // snapshot reads on to the end of what is there. runEnd is when the run ended, or how far it has come;

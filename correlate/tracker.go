@@ -101,6 +101,7 @@ func (t *Tracker) Add(f timeline.Fact) {
 func (t *Tracker) addTarget(target timeline.Target) {
 	if tr := t.targets[target.ID]; tr != nil {
 		tr.target = target
+		tr.changes++
 		return
 	}
 	t.targets[target.ID] = newTrack(target, Options{Join: t.join(), Slow: t.slow(), Resolution: t.resolution()}, t.meta.Options.Baseline)
@@ -116,6 +117,7 @@ func (t *Tracker) begin(name string, began moment) {
 	tr := t.targets[t.named[name]]
 	if tr != nil && tr.tally.due == 0 && tr.target.Source == began.source {
 		tr.begun = &began.at
+		tr.changes++
 	}
 }
 
@@ -293,7 +295,7 @@ func (t *Tracker) snapshots() []*snapshot {
 		if at, stopped := t.stopped[tr.target.Name]; stopped {
 			stop = t.on(source, at)
 		}
-		s := tr.snapshot(min(stop, end), t.live())
+		s := t.snapshotOf(tr, min(stop, end))
 		if s.tally.due == 0 {
 			s.measured = windows.Period{To: stop}
 			if began, known := t.begun[tr.target.Name]; known {
@@ -320,17 +322,14 @@ func (t *Tracker) fill(s *causes.Input, snapshots []*snapshot) {
 	tl := s.Run
 	for _, snapshot := range snapshots {
 		name := snapshot.target.Name
-		clock := t.aligned(snapshot.target.Source)
-		tl.Targets = append(tl.Targets, snapshot.publish(t.sources[snapshot.target.Source], clock))
-		s.Streaks[name] = clock.streaks(&snapshot.reading.Streaks)
-		own := snapshot.windows(t.backends[snapshot.target.Source])
-		s.FirstLast[name] = clock.firstLast(snapshot.tally.edge(own))
-		s.Outages[name] = clock.windows(own)
+		p := t.publish(snapshot)
+		tl.Targets = append(tl.Targets, p.target)
+		s.Streaks[name], s.FirstLast[name], s.Outages[name] = p.streaks, p.firstLast, p.outages
 		if !snapshot.target.Kind.Judged() {
 			continue
 		}
-		tl.Windows = append(tl.Windows, s.Outages[name]...)
-		for _, d := range clock.periods(snapshot.unobserved) {
+		tl.Windows = append(tl.Windows, p.outages...)
+		for _, d := range t.aligned(snapshot.target.Source).periods(snapshot.unobserved) {
 			tl.Unobserved = append(tl.Unobserved, model.Unobserved{Target: name, Start: d.From, End: d.To, Reason: d.Reason})
 		}
 	}

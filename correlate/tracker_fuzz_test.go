@@ -35,24 +35,29 @@ func watermarks(rest []timeline.Request, end time.Duration) []timeline.Watermark
 	return []timeline.Watermark{{Target: 1, Due: due[1]}, {Target: 2, Due: due[2]}}
 }
 
+// requestsToTwo are requests to the targets 1 and 2, and the end of their run.
+func requestsToTwo(data []byte) (requests []timeline.Request, end time.Duration) {
+	half := len(data) / 2
+	classes := []timeline.Class{timeline.Refused, timeline.TimeoutResponse, timeline.NoSlot, timeline.NotSent, timeline.Local, timeline.HTTP5xx, timeline.TimeoutConnect}
+	requests = readFlights(data[:half], classes...)
+	for _, r := range readFlights(data[half:], classes[:2]...) {
+		r.Target = 2
+		r.Due = max(0, r.Due-time.Duration(r.Seq%7)*time.Millisecond)
+		requests = append(requests, r)
+	}
+	for _, r := range requests {
+		end = max(end, r.Sent+1)
+	}
+	return requests, end
+}
+
 // FuzzTracker gives the same run to a Tracker in many orders, and looks at it meanwhile.
 func FuzzTracker(f *testing.F) {
 	addSeeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		half := len(data) / 2
-		classes := []timeline.Class{timeline.Refused, timeline.TimeoutResponse, timeline.NoSlot, timeline.NotSent, timeline.Local, timeline.HTTP5xx, timeline.TimeoutConnect}
-		requests := readFlights(data[:half], classes...)
-		for _, r := range readFlights(data[half:], classes[:2]...) {
-			r.Target = 2
-			r.Due = max(0, r.Due-time.Duration(r.Seq%7)*time.Millisecond)
-			requests = append(requests, r)
-		}
+		requests, end := requestsToTwo(data)
 		if len(requests) == 0 {
 			return
-		}
-		end := time.Duration(0)
-		for _, r := range requests {
-			end = max(end, r.Sent+1)
 		}
 		run := fuzzRun(requests, 30*time.Millisecond)
 		run.Targets = append(run.Targets, timeline.Target{ID: 2, Name: "reused", Kind: timeline.Reused, Rate: 200, Timeout: 80 * time.Millisecond})
@@ -86,6 +91,61 @@ func FuzzTracker(f *testing.F) {
 			}
 			if t.Failed() {
 				return
+			}
+		}
+	})
+}
+
+// FuzzKeptJudgement ends a direct target while facts still come, of itself, of the clocks, of stalls and of names, and holds what is said of
+// it again against what is judged anew.
+func FuzzKeptJudgement(f *testing.F) {
+	addSeeds(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		requests, end := requestsToTwo(data)
+		for i := range requests {
+			requests[i].Backend = uint16(1 + i%2)
+		}
+		for seed := range uint64(2) {
+			rng := rand.New(rand.NewPCG(seed, 2))
+			run := fuzzRun(requests, 30*time.Millisecond)
+			tr := NewTracker(Options{})
+			tr.Add(run.Meta)
+			tr.Add(run.Targets[0])
+			tr.Add(timeline.Target{ID: 2, Name: "direct", Kind: timeline.Direct, Rate: 200, Timeout: 80 * time.Millisecond})
+			ended := timeline.Event{Seen: end / 2, Kind: timeline.TargetChanged, To: "ended", Object: timeline.Object{Name: "direct"}}
+			others := []timeline.Fact{
+				ended,
+				timeline.Event{Seen: end / 2, Since: end/2 - 80*time.Millisecond, Kind: timeline.ProberStall},
+				timeline.Backend{ID: 1, Name: "web-1"}, timeline.Backend{ID: 2, Name: "web-2"},
+				timeline.Sync{At: end / 3, Min: -time.Millisecond, Max: time.Millisecond},
+				timeline.Source{Name: "lapse-0", Node: "node1"},
+				timeline.Event{Seen: end / 2, Kind: timeline.TargetChanged, To: "measuring", Object: ended.Object},
+				ended,
+				timeline.Target{ID: 2, Name: "direct", Kind: timeline.Direct, Rate: 200, Timeout: 80 * time.Millisecond, Pod: "shop/web-1"},
+			}
+			check := func(f timeline.Fact) {
+				tr.Add(f)
+				again := tr.Timeline()
+				for _, track := range tr.targets {
+					track.kept = nil
+				}
+				if diff := gocmp.Diff(tr.Timeline(), again); diff != "" {
+					t.Fatalf("order %d: after %+v what was kept differs (-judged anew +kept):\n%s", seed, f, diff)
+				}
+			}
+			deliver(rng, requests, end, func(b timeline.Batch) {
+				if len(others) == 0 && rng.IntN(8) > 0 {
+					tr.Add(b)
+					return
+				}
+				check(b)
+				if len(others) > 0 && rng.IntN(2) == 0 {
+					check(others[0])
+					others = others[1:]
+				}
+			})
+			for _, f := range others {
+				check(f)
 			}
 		}
 	})
