@@ -33,6 +33,33 @@ func untested(tl *model.Timeline) string {
 	return fmt.Sprintf("nothing was tested: no endpoint of %s left or came after `%s` began", servicesOf(tl), timeline.JoinCommand(command.Args))
 }
 
+// unfinished says that a Deployment or StatefulSet which was changed after the wrapped command began was still being rolled out when the run ended:
+// what was to come was not measured. It is "" where that is not known.
+func unfinished(tl *model.Timeline) string {
+	command := tl.Run.Command
+	if command == nil || command.Start == nil || tl.Run.Live {
+		return ""
+	}
+	last, rolled := map[string]*model.Event{}, []string{}
+	for i := range tl.Events {
+		e := &tl.Events[i]
+		if e.Kind != timeline.SnapshotTaken || e.Object == nil || e.Snapshot == nil || e.Snapshot.Workload == nil || e.Object.Kind == "ReplicaSet" {
+			continue
+		}
+		name := e.Object.Kind + " " + e.Object.Name
+		if e.To == timeline.SnapshotChanged && e.Seen >= *command.Start && !slices.Contains(rolled, name) {
+			rolled = append(rolled, name)
+		}
+		last[name] = e
+	}
+	for _, name := range rolled {
+		if w, status := last[name].Snapshot.Workload, last[name].Snapshot.Workload.Status; last[name].To != timeline.SnapshotDeleted && (status.Updated < w.Replicas || status.Available < w.Replicas || status.Existing > w.Replicas) {
+			return fmt.Sprintf("the rollout of %s had not finished when the run ended: of %d Pods %d were of the newest template, %d available, %d there", name, w.Replicas, status.Updated, status.Available, status.Existing)
+		}
+	}
+	return ""
+}
+
 // exposure is how often an endpoint of a measured Service turned ready, or was no longer, after the wrapped command began, and whether every
 // such change was seen.
 func exposure(tl *model.Timeline) (changed int, watched bool) {

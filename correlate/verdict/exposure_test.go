@@ -52,3 +52,36 @@ func TestRunThatTestedNothingDoesNotPass(t *testing.T) {
 		}
 	}
 }
+
+// A rollout that goes on when the run ends has not been measured to its end.
+func TestRunThatEndsAmidARolloutDoesNotPass(t *testing.T) {
+	const s = time.Second
+	snapshot := func(seen time.Duration, to string, replicas int, status timeline.Replicas) model.Event {
+		return model.Event{Kind: timeline.SnapshotTaken, Seen: seen, To: to, Object: &timeline.Object{Kind: "Deployment", Name: "web"},
+			Snapshot: &timeline.Snapshot{Workload: &timeline.Workload{Replicas: replicas, Status: status}}}
+	}
+	all := timeline.Replicas{Existing: 3, Updated: 3, Ready: 3, Available: 3}
+	for _, tt := range []struct {
+		name       string
+		events     []model.Event
+		unfinished bool
+	}{
+		{"it finished", []model.Event{snapshot(6*s, timeline.SnapshotChanged, 3, all), snapshot(7*s, timeline.SnapshotStatus, 3, timeline.Replicas{Existing: 4, Updated: 1, Available: 3}), snapshot(9*s, timeline.SnapshotStatus, 3, all)}, false},
+		{"an old Pod is left", []model.Event{snapshot(6*s, timeline.SnapshotChanged, 3, all), snapshot(9*s, timeline.SnapshotStatus, 3, timeline.Replicas{Existing: 4, Updated: 3, Ready: 4, Available: 4})}, true},
+		{"a new Pod is not available", []model.Event{snapshot(6*s, timeline.SnapshotChanged, 3, all), snapshot(9*s, timeline.SnapshotStatus, 3, timeline.Replicas{Existing: 3, Updated: 3, Ready: 3, Available: 2})}, true},
+		{"changed before the command", []model.Event{snapshot(3*s, timeline.SnapshotChanged, 3, all), snapshot(9*s, timeline.SnapshotStatus, 3, timeline.Replicas{Existing: 3, Updated: 2, Available: 3})}, false},
+		{"a Pod evicted and not yet replaced", []model.Event{snapshot(1*s, timeline.SnapshotFound, 3, all), snapshot(9*s, timeline.SnapshotStatus, 3, timeline.Replicas{Existing: 3, Updated: 3, Available: 2})}, false},
+		{"scaled to 0", []model.Event{snapshot(6*s, timeline.SnapshotChanged, 0, all), snapshot(9*s, timeline.SnapshotStatus, 0, timeline.Replicas{})}, false},
+	} {
+		tl := &model.Timeline{
+			Run:     model.RunInfo{Command: &model.Command{Args: []string{"./deploy.sh"}, Start: new(5 * s), ExitCode: new(0)}},
+			Targets: []model.Target{{Name: "web new", Kind: timeline.New, Service: "shop/web", Sent: 1000, OK: 1000, Coverage: 1, Resolution: 5 * time.Millisecond}},
+			Events:  tt.events,
+		}
+		Judge(tl, nil)
+		reasons := strings.Join(tl.Verdict.Reasons, "\n")
+		if said := strings.Contains(reasons, "the rollout of Deployment web had not finished"); said != tt.unfinished || (tl.Verdict.ExitCode == ExitInconclusive) != tt.unfinished {
+			t.Errorf("%s: exit %d; reasons:\n%s", tt.name, tl.Verdict.ExitCode, reasons)
+		}
+	}
+}

@@ -244,6 +244,9 @@ func (j judgement) doubts() []string {
 	if why := untested(j.tl); why != "" {
 		doubts = append(doubts, why)
 	}
+	if why := unfinished(j.tl); why != "" {
+		doubts = append(doubts, why)
+	}
 	if needed := j.tl.MinCoverage(); j.v.Coverage < needed {
 		doubts = append(doubts, fmt.Sprintf("only %s of the time was observed, %s is needed: what was not looked at may have been down", quantity.Coverage(j.v.Coverage), quantity.Percent(needed)))
 	}
@@ -378,6 +381,8 @@ func (j judgement) help() string {
 		return ""
 	case untested(j.tl) != "":
 		return "see what the command printed; disturb a node or workload that the Service's Pods belong to"
+	case unfinished(j.tl) != "":
+		return "measure until the rollout is over: `kubectl rollout status` as a part of the command, or a longer --settle"
 	case j.v.Coverage < j.tl.MinCoverage():
 		help := "give the prober CPU, or lower --rate"
 		if enough := j.enough(); enough > 0 {
