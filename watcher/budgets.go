@@ -17,7 +17,7 @@ import (
 func (n *namespace) budgets() restartable {
 	client := n.Client.PodDisruptionBudgets(n.name)
 	s := &snapshots[*policyv1.PodDisruptionBudget]{
-		kind: "PodDisruptionBudget", told: map[types.UID]timeline.Snapshot{}, take: budgetOf,
+		kind: "PodDisruptionBudget", told: map[types.UID]timeline.Snapshot{}, take: budgetOf, words: budgetWords, changed: budgetChanges,
 		ours: func(b *policyv1.PodDisruptionBudget) bool { return n.coversOurs(b.Spec.Selector) },
 	}
 	return &lane[*policyv1.PodDisruptionBudget]{
@@ -35,6 +35,15 @@ func budgetOf(b *policyv1.PodDisruptionBudget) timeline.Snapshot {
 	return timeline.Snapshot{Budget: is}
 }
 
-func budgetWords(b *timeline.Budget) string {
+func budgetWords(s timeline.Snapshot) string {
+	b := s.Budget
 	return fmt.Sprintf("%d of %d Pods are healthy, %d must be: %d may be evicted", b.Healthy, b.Expected, b.Desired, b.Allowed)
+}
+
+func budgetChanges(before, after timeline.Snapshot) []string {
+	var all edits
+	all.add("minAvailable", before.Budget.MinAvailable, after.Budget.MinAvailable)
+	all.add("maxUnavailable", before.Budget.MaxUnavailable, after.Budget.MaxUnavailable)
+	all.add("unhealthyPodEvictionPolicy", before.Budget.EvictUnhealthy, after.Budget.EvictUnhealthy)
+	return all
 }

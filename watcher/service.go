@@ -167,6 +167,7 @@ func (n *namespace) serviceLane(ctx context.Context, chosen *selectors, services
 	}
 	taken := snapshots[*corev1.Service]{
 		kind: "Service", take: specOf, ours: func(*corev1.Service) bool { return true }, told: map[types.UID]timeline.Snapshot{},
+		words: func(timeline.Snapshot) string { return "" }, changed: func(_, _ timeline.Snapshot) []string { return []string{"its spec"} },
 	}
 	return &lane[*corev1.Service]{
 		kind: "Service", resource: "services", in: n.name, services: keysOf(services), w: n.watcher,

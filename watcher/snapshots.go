@@ -14,10 +14,12 @@ import (
 
 // snapshots are what was recorded of the objects of one kind: each that is ours, once and at each change.
 type snapshots[T object] struct {
-	kind string
-	take func(T) timeline.Snapshot
-	ours func(T) bool
-	told map[types.UID]timeline.Snapshot
+	kind    string
+	take    func(T) timeline.Snapshot
+	ours    func(T) bool
+	words   func(timeline.Snapshot) string                 // what a snapshot has, for people; of some kinds nothing
+	changed func(before, after timeline.Snapshot) []string // what somebody changed; nothing where only the status did
+	told    map[types.UID]timeline.Snapshot
 }
 
 // change tells what changed from an object's old state to its new one; either may be nil. One may become ours later, as when a
@@ -30,7 +32,7 @@ func (s *snapshots[T]) change(old, new T, how how) []timeline.Event {
 			return nil
 		}
 		delete(s.told, old.GetUID())
-		return []timeline.Event{snapshotEvent(s.kind, old, timeline.SnapshotDeleted, words(last), last)}
+		return []timeline.Event{snapshotEvent(s.kind, old, timeline.SnapshotDeleted, s.words(last), last)}
 	}
 	last, known := s.told[new.GetUID()]
 	if !known && !s.ours(new) {
@@ -41,14 +43,14 @@ func (s *snapshots[T]) change(old, new T, how how) []timeline.Event {
 	switch {
 	case known && reflect.DeepEqual(last, now):
 		return nil
-	case known && len(changed(last, now)) > 0:
-		return []timeline.Event{snapshotEvent(s.kind, new, timeline.SnapshotChanged, strings.Join(changed(last, now), ", "), now)}
+	case known && len(s.changed(last, now)) > 0:
+		return []timeline.Event{snapshotEvent(s.kind, new, timeline.SnapshotChanged, strings.Join(s.changed(last, now), ", "), now)}
 	case known:
-		return []timeline.Event{snapshotEvent(s.kind, new, timeline.SnapshotStatus, words(now), now)}
+		return []timeline.Event{snapshotEvent(s.kind, new, timeline.SnapshotStatus, s.words(now), now)}
 	case how == listed, any(old) != any(none):
-		return []timeline.Event{snapshotEvent(s.kind, new, timeline.SnapshotFound, words(now), now)}
+		return []timeline.Event{snapshotEvent(s.kind, new, timeline.SnapshotFound, s.words(now), now)}
 	}
-	return []timeline.Event{snapshotEvent(s.kind, new, timeline.SnapshotCreated, words(now), now)}
+	return []timeline.Event{snapshotEvent(s.kind, new, timeline.SnapshotCreated, s.words(now), now)}
 }
 
 func snapshotEvent(kind string, o metav1.Object, to, detail string, s timeline.Snapshot) timeline.Event {
@@ -58,38 +60,13 @@ func snapshotEvent(kind string, o metav1.Object, to, detail string, s timeline.S
 	}
 }
 
-// words says what a snapshot has, for people.
-func words(s timeline.Snapshot) string {
-	switch {
-	case s.Workload != nil:
-		return workloadWords(s.Workload)
-	case s.Budget != nil:
-		return budgetWords(s.Budget)
-	}
-	return ""
-}
+// edits are what somebody changed of an object, for people.
+type edits []string
 
-// changed lists what somebody changed between two snapshots of an object; nothing where only its status did.
-func changed(before, after timeline.Snapshot) (all []string) {
-	add := func(what, from, to string) {
-		if from != to {
-			all = append(all, fmt.Sprintf("%s: %s → %s", what, orNone(from), orNone(to)))
-		}
+func (e *edits) add(what, from, to string) {
+	if from != to {
+		*e = append(*e, fmt.Sprintf("%s: %s → %s", what, orNone(from), orNone(to)))
 	}
-	switch {
-	case before.Workload != nil && after.Workload != nil:
-		workloadChanges(before.Workload, after.Workload, add)
-		if len(all) == 0 && before.Workload.Generation != after.Workload.Generation {
-			all = append(all, "its Pod template, or another part of its spec")
-		}
-	case before.Budget != nil && after.Budget != nil:
-		add("minAvailable", before.Budget.MinAvailable, after.Budget.MinAvailable)
-		add("maxUnavailable", before.Budget.MaxUnavailable, after.Budget.MaxUnavailable)
-		add("unhealthyPodEvictionPolicy", before.Budget.EvictUnhealthy, after.Budget.EvictUnhealthy)
-	case before.Service != nil && after.Service != nil:
-		all = append(all, "its spec")
-	}
-	return all
 }
 
 func orNone(text string) string {

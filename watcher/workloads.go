@@ -55,7 +55,7 @@ func (n *namespace) statefulSets() restartable {
 
 // workloadLane watches one kind of workload. read returns its template, of which only the labels are kept, and the rest.
 func workloadLane[T object, L runtime.Object](n *namespace, kind, resource string, client kube.Objects[T, L], read func(T) (*corev1.PodTemplateSpec, timeline.Workload)) restartable {
-	s := &snapshots[T]{kind: kind, told: map[types.UID]timeline.Snapshot{}}
+	s := &snapshots[T]{kind: kind, told: map[types.UID]timeline.Snapshot{}, words: workloadWords, changed: workloadChanges}
 	s.ours = func(o T) bool {
 		template, _ := read(o)
 		return n.makesOurs(template.Labels)
@@ -107,7 +107,8 @@ func orNil(v *intstr.IntOrString) string {
 	return v.String()
 }
 
-func workloadWords(w *timeline.Workload) string {
+func workloadWords(s timeline.Snapshot) string {
+	w := s.Workload
 	text := fmt.Sprintf("%d of %d ready", w.Status.Ready, w.Replicas)
 	if w.Status.Terminating != nil && *w.Status.Terminating > 0 {
 		text += fmt.Sprintf(", %d terminating", *w.Status.Terminating)
@@ -115,10 +116,16 @@ func workloadWords(w *timeline.Workload) string {
 	return text
 }
 
-func workloadChanges(before, after *timeline.Workload, add func(what, from, to string)) {
-	add("replicas", strconv.Itoa(before.Replicas), strconv.Itoa(after.Replicas))
-	add("strategy", before.Strategy, after.Strategy)
-	add("maxSurge", before.MaxSurge, after.MaxSurge)
-	add("maxUnavailable", before.MaxUnavailable, after.MaxUnavailable)
-	add("minReadySeconds", before.MinReady.String(), after.MinReady.String())
+func workloadChanges(old, new timeline.Snapshot) []string {
+	before, after := old.Workload, new.Workload
+	var all edits
+	all.add("replicas", strconv.Itoa(before.Replicas), strconv.Itoa(after.Replicas))
+	all.add("strategy", before.Strategy, after.Strategy)
+	all.add("maxSurge", before.MaxSurge, after.MaxSurge)
+	all.add("maxUnavailable", before.MaxUnavailable, after.MaxUnavailable)
+	all.add("minReadySeconds", before.MinReady.String(), after.MinReady.String())
+	if len(all) == 0 && before.Generation != after.Generation {
+		all = append(all, "its Pod template, or another part of its spec")
+	}
+	return all
 }
