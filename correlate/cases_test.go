@@ -422,7 +422,7 @@ func newSnapshot(kind string) *timeline.Snapshot {
 	return &timeline.Snapshot{Template: &timeline.PodTemplate{Containers: []timeline.Container{{Name: "main"}}}}
 }
 
-// setSnapshot sets a field of a snapshot: replicas=3 strategy=Recreate ready=2 of a workload, allowed=0 desired=2 of a budget; internal=Local of a Service; id=t1
+// setSnapshot sets a field of a snapshot: replicas=3 strategy=Recreate ready=2 of a workload, allowed=0 desired=2 of a budget, published=true internal=Local of a Service; id=t1
 // grace=30s prestop=5s readiness=2sx3 liveness=10sx3 of a template ("Template/web-abc").
 func setSnapshot(s *timeline.Snapshot, key, value string) bool {
 	switch key {
@@ -438,6 +438,8 @@ func setSnapshot(s *timeline.Snapshot, key, value string) bool {
 		s.Budget.Allowed = must(strconv.Atoi(value))
 	case "desired":
 		s.Budget.Desired = must(strconv.Atoi(value))
+	case "published":
+		s.Service.PublishNotReady = value == "true"
 	case "id":
 		s.Template.ID = value
 	case "grace":

@@ -105,6 +105,7 @@ func (e *emptiness) findRule() {
 		{"no-ready-endpoint", (*emptiness).scaledToZero},
 		{"admission-blocked", (*emptiness).creationFailed},
 		{"replacement-waits", (*emptiness).replacementWaited},
+		{"node-presumed-dead", (*emptiness).nodesPresumedDead},
 		{"shared-readiness", (*emptiness).readinessLost},
 	} {
 		e.event, e.object = nil, ""
@@ -257,6 +258,29 @@ func (e *emptiness) readinessLost() bool {
 		}
 	}
 	return true
+}
+
+// nodesPresumedDead reports whether the nodes of all Pods that left had just been found to report no more, none of the Pods being deleted.
+func (e *emptiness) nodesPresumedDead() bool {
+	for _, p := range e.leavers {
+		ev := e.view.nodeLost(p.Node, model.Instant{Earliest: p.left.Earliest - followed, Latest: p.left.Latest})
+		if ev == nil || p.TerminatingBy(e.span.start.Earliest) {
+			return false
+		}
+		e.event, e.object = ev, "Node/"+p.Node
+	}
+	return len(e.leavers) > 0
+}
+
+// nodeLost is the event by which a node was found not ready in a time, nil if there is none.
+func (v *index) nodeLost(node string, at model.Instant) *model.Event {
+	for i := range v.Run.Events {
+		e := &v.Run.Events[i]
+		if e.Kind == timeline.NodeReady && e.From == "true" && e.To != "true" && e.Object != nil && e.Object.Name == node && e.At.Overlaps(at) {
+			return e
+		}
+	}
+	return nil
 }
 
 // wentOnAnswering reports whether the Pod's own address answered at least half of what it was sent after its endpoint had left and while

@@ -27,6 +27,11 @@ import (
 //
 // Of b it is proven. Of a it is proven up to b's stop, and possible as long as b's.
 
+// routeMargin is added to the longest time a route was seen to outlive its Pod. One drain is one
+// sample: kube-proxy gathers changes for up to its minSyncPeriod, 1 s by default, before it
+// rewrites the routes (kubernetes/kubernetes#92836), and how much of that a Pod's end meets is luck.
+const routeMargin = time.Second
+
 // A podStop is a Pod that ended: what bounds its stop, and for how long requests were still routed to it.
 type podStop struct {
 	pod    *model.Pod
@@ -37,9 +42,11 @@ type podStop struct {
 	order  int           // its place in the order in which endpoints left; -1 if it was not seen to leave
 	left   time.Duration // when it was seen to leave
 
-	routed time.Duration // Sent of the last failed request that proves that it was routed to; -1 if none does
-	gone   time.Duration // by then it was not routed to any more
-	shared bool          // failed requests after that may have been routed to it, or to another Pod
+	routed    time.Duration // Sent of the last failed request that proves that it was routed to; -1 if none does
+	gone      time.Duration // by then it was not routed to any more
+	unwatched bool          // when its endpoint left is not known, for EndpointSlices were not watched
+	published bool          // its endpoint counts as ready until the Pod has gone: publishNotReadyAddresses
+	shared    bool          // failed requests after that may have been routed to it, or to another Pod
 }
 
 // lag is for how long the Pod was routed to after it had stopped.
@@ -271,6 +278,8 @@ func (e *episode) stopOf(p *model.Pod) *podStop {
 	if s.at.Latest+e.reach(e.view.target(e.w)) < e.span.Earliest || s.at.Earliest > e.span.Latest {
 		return nil
 	}
+	s.published, _ = e.view.publishes(e.w)
+	s.unwatched = e.view.laneOff("endpointslice", e.w)
 	svc := e.view.service(e.w)
 	if order, known := svc.order[p.UID]; known {
 		s.order, s.left = order, svc.leaves[order].Seen
@@ -465,4 +474,60 @@ func (s *podStop) cutsAny(failures []model.Failure) bool {
 		}
 	}
 	return false
+}
+
+// atOnce is how close together endpoints leave that were taken away at once.
+const atOnce = 250 * time.Millisecond
+
+// groups puts together the Pods whose endpoints were taken away at once. All are in the order in which they stopped.
+func (r *race) groups() [][]*podStop {
+	byLeaving := slices.Clone(r.stops)
+	slices.SortStableFunc(byLeaving, func(a, b *podStop) int { return cmp.Compare(a.order, b.order) })
+	var groups [][]*podStop
+	for i, s := range byLeaving {
+		if i > 0 && s.order >= 0 && byLeaving[i-1].order >= 0 && s.left-byLeaving[i-1].left <= atOnce {
+			groups[len(groups)-1] = append(groups[len(groups)-1], s)
+			continue
+		}
+		groups = append(groups, []*podStop{s})
+	}
+	slices.SortStableFunc(groups, func(a, b []*podStop) int { return cmp.Compare(a[0].at.Earliest, b[0].at.Earliest) })
+	return groups
+}
+
+// peers is how many endpoints were ready before the first of these Pods left; 0 if the watch did not tell.
+func (s *service) peers(stops []*podStop) int {
+	most := 0
+	for _, stop := range stops {
+		if stop.order >= 0 {
+			most = max(most, s.before[stop.order])
+		}
+	}
+	return most
+}
+
+// deadAtOnce is how many of the Pods may have been routed to at one time after they had stopped.
+func (r *race) deadAtOnce() int {
+	most := 0
+	for _, s := range r.stops {
+		n := 0
+		for _, other := range r.stops {
+			if other.at.Earliest <= s.at.Latest && s.at.Earliest <= other.gone {
+				n++
+			}
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
+// leastPeers is the smallest number of endpoints that the routes to these Pods can have been among.
+func (r *race) leastPeers(s *service) int {
+	least := math.MaxInt
+	for _, g := range r.groups() {
+		if peers := s.peers(g); peers > 0 {
+			least = min(least, peers, s.leastReady(g[0].left-routeMargin, g[0].left))
+		}
+	}
+	return max(1, least)
 }

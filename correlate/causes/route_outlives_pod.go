@@ -3,7 +3,6 @@ package causes
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -24,11 +23,6 @@ import (
 //
 // For how long each of several Pods was routed to is worked out in route_lags.go.
 
-// routeMargin is added to the longest time a route was seen to outlive its Pod. One drain is one
-// sample: kube-proxy gathers changes for up to its minSyncPeriod, 1 s by default, before it
-// rewrites the routes (kubernetes/kubernetes#92836), and how much of that a Pod's end meets is luck.
-const routeMargin = time.Second
-
 var routeOutlivesPod = Rule{
 	Name: "route-outlives-pod",
 	Doc:  "A Pod stopped before the prober's node stopped routing to it.",
@@ -47,9 +41,13 @@ func testRouteOutlivesPod(c *Case) Finding {
 	if len(r.stops) == 0 {
 		return no(r.whyNot)
 	}
+	if s := r.latest(); s != nil {
+		return no(fmt.Sprintf("the route to %s was changed so late that no Pod can be expected to serve for as long", s.pod.Name))
+	}
+	if _, stops := r.failedHooks(v); len(stops) > 0 {
+		return no(fmt.Sprintf("the preStop hook of %s failed, which was to keep it serving", stops[0].pod.Name))
+	}
 	f := Finding{For: r.signs(v, w), Text: r.text(v, w), Fix: raceFix(v, w), Measures: r.measures(v, w)}
-	f.missing(r.unmeasuredStops()...)
-	f.missing(r.nothingAfter(w)...)
 	r.others(v, w, &f)
 	r.share(v, w, &f)
 	for _, s := range r.stops {
@@ -58,6 +56,18 @@ func testRouteOutlivesPod(c *Case) Finding {
 		}
 	}
 	f.explains(w, r.explained)
+	if i := slices.IndexFunc(r.stops, (*podStop).unclear); i >= 0 {
+		s := r.stops[i]
+		unclear := quantity.Lowest(s.lag().Min)
+		if s.published {
+			f.Fix = fmt.Sprintf("set publishNotReadyAddresses of the Service to false: it kept the endpoint of %s for ≥ %s after the Pod had stopped", s.pod.Name, unclear)
+			return f
+		}
+		f.Fix = fmt.Sprintf("find out who was late with the route to %s, the EndpointSlice or %s: no Pod can be expected to serve for ≥ %s after SIGTERM", s.pod.Name, v.from(w), unclear)
+		f.missing(doubt(Measured, fmt.Sprintf("whether the EndpointSlice or %s was late is not known", v.from(w))))
+	}
+	f.missing(r.unmeasuredStops()...)
+	f.missing(r.nothingAfter(w)...)
 	if r.lost == 0 {
 		for _, s := range r.stops {
 			f.against(notKilled(s.pod)...)
@@ -73,25 +83,6 @@ func (r *race) measures(v *index, w *model.Window) []model.Measure {
 		all = append(all, model.Measure{Name: model.RouteLag, Object: s.pod.Name, Node: v.target(w).Node, Length: s.lag()})
 	}
 	return all
-}
-
-// atOnce is how close together endpoints leave that were taken away at once.
-const atOnce = 250 * time.Millisecond
-
-// groups puts together the Pods whose endpoints were taken away at once. All are in the order in which they stopped.
-func (r *race) groups() [][]*podStop {
-	byLeaving := slices.Clone(r.stops)
-	slices.SortStableFunc(byLeaving, func(a, b *podStop) int { return cmp.Compare(a.order, b.order) })
-	var groups [][]*podStop
-	for i, s := range byLeaving {
-		if i > 0 && s.order >= 0 && byLeaving[i-1].order >= 0 && s.left-byLeaving[i-1].left <= atOnce {
-			groups[len(groups)-1] = append(groups[len(groups)-1], s)
-			continue
-		}
-		groups = append(groups, []*podStop{s})
-	}
-	slices.SortStableFunc(groups, func(a, b []*podStop) int { return cmp.Compare(a[0].at.Earliest, b[0].at.Earliest) })
-	return groups
 }
 
 // longestRouted is the Pod of which the longest lag is proven.
@@ -141,17 +132,6 @@ func named(stops []*podStop) string {
 		names = append(names, s.pod.Name)
 	}
 	return namedOf(names)
-}
-
-// peers is how many endpoints were ready before the first of these Pods left; 0 if the watch did not tell.
-func (s *service) peers(stops []*podStop) int {
-	most := 0
-	for _, stop := range stops {
-		if stop.order >= 0 {
-			most = max(most, s.before[stop.order])
-		}
-	}
-	return most
 }
 
 // signs are what happened, in the order in which one thing led to the next.
@@ -267,32 +247,6 @@ func number(n int) string {
 	return fmt.Sprint(n)
 }
 
-// deadAtOnce is how many of the Pods may have been routed to at one time after they had stopped.
-func (r *race) deadAtOnce() int {
-	most := 0
-	for _, s := range r.stops {
-		n := 0
-		for _, other := range r.stops {
-			if other.at.Earliest <= s.at.Latest && s.at.Earliest <= other.gone {
-				n++
-			}
-		}
-		most = max(most, n)
-	}
-	return most
-}
-
-// leastPeers is the smallest number of endpoints that the routes to these Pods can have been among.
-func (r *race) leastPeers(s *service) int {
-	least := math.MaxInt
-	for _, g := range r.groups() {
-		if peers := s.peers(g); peers > 0 {
-			least = min(least, peers, s.leastReady(g[0].left-routeMargin, g[0].left))
-		}
-	}
-	return max(1, least)
-}
-
 // raceFix says how long to keep serving: the longest time any route was seen to outlive a Pod of
 // this Service in the run, plus a margin, plus what the Pod served already after being told to end.
 func raceFix(v *index, w *model.Window) string {
@@ -335,6 +289,9 @@ func (v *index) longestLag(w *model.Window) longestLag {
 		}
 		r := v.raceIn(other)
 		for _, s := range r.stops {
+			if s.late() != "" || s.unclear() {
+				continue // no Pod can serve for so long
+			}
 			if lag := (longestLag{s, other, s.length(&r)}); svc.longest.weaker(lag) {
 				*svc.longest = lag
 			}

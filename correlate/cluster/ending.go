@@ -75,7 +75,7 @@ func (s *surroundings) endingOf(p *model.Pod, b *podBuilder) *model.Ending {
 	case b.deleted != nil:
 		return s.deletion(p, b.deleted)
 	case b.crash != nil:
-		text := "its container " + containerEnd(b.crash)
+		text := "its container " + ContainerEnd(b.crash)
 		if b.crashes > 1 {
 			text += fmt.Sprintf(", %d times", b.crashes)
 		}
@@ -130,8 +130,8 @@ func (s *surroundings) replaced(p *model.Pod, owner string) bool {
 	})
 }
 
-// containerEnd says how a container ended: "main ended with exit code 137 (OOMKilled)".
-func containerEnd(e *model.Event) string {
+// ContainerEnd says how a container ended: "main ended with exit code 137 (OOMKilled)".
+func ContainerEnd(e *model.Event) string {
 	name, reason, _ := strings.Cut(e.Detail, " ")
 	text := name + " ended by itself"
 	if e.ExitCode != nil {

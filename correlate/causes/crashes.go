@@ -1,0 +1,165 @@
+package causes
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"lapse/correlate/cluster"
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/timeline"
+)
+
+// This file is what several rules say of Pods whose containers ended though nobody had asked the API server for it.
+
+// A crash is the end of a container that nobody had asked for.
+type crash struct {
+	pod   *model.Pod
+	event *model.Event
+	own   *suspect      // the outage of the Pod's own address; nil if that was not measured
+	at    model.Instant // when it ended
+	until time.Duration // requests can have been routed to it until then
+	kill  *model.Event  // of its kubelet, because its liveness probe failed; nil if it ended by itself
+	ended *model.Event  // its kubelet ended the whole Pod, for its own reasons; nil if it did not
+}
+
+// crashes are the ends of containers that can have made failures of the window, as they happened.
+func (v *index) crashes(w *model.Window) (all []crash) {
+	pods := map[string]*model.Pod{}
+	for _, p := range v.pods(w) {
+		pods[p.UID] = p
+	}
+	for i := range v.Run.Events {
+		e := &v.Run.Events[i]
+		if e.Kind != timeline.PodContainer || e.From != "running" || e.To != "terminated" || e.Object == nil || !e.At.Bounded() {
+			continue
+		}
+		p := pods[e.Object.UID]
+		if p == nil || p.TerminatingBy(e.At.Latest) {
+			continue
+		}
+		cr := crash{pod: p, event: e, at: e.At, until: v.leftAfter(w, p, e.At.Earliest) + tooLate, kill: v.livenessKill(p, e), ended: v.endedByKubelet(p, e)}
+		for _, s := range v.suspects(w) {
+			if s.pod == p && e.At.Overlaps(model.Instant{Earliest: s.outage.Start.Earliest, Latest: s.outage.Start.Latest + cluster.KubeletLag}) {
+				cr.own, cr.at, cr.until = &s, s.outage.Start, min(cr.until, s.until)
+			}
+		}
+		if cr.at.Earliest <= v.onset(w).Latest && w.Start.Earliest <= cr.until && v.madeByCrashes(w, []crash{cr}) > 0 {
+			all = append(all, cr)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b crash) int { return cmp.Compare(a.at.Earliest, b.at.Earliest) })
+	return all
+}
+
+// leftAfter is when the Pod's endpoint was seen to leave after an instant; the end of the run if it was not.
+func (v *index) leftAfter(w *model.Window, p *model.Pod, at time.Duration) time.Duration {
+	for _, e := range v.service(w).endpoints {
+		if e.Object.UID == p.UID && cluster.IsReady(e.From) && !cluster.IsReady(e.To) && e.At.Latest >= at {
+			return e.At.Latest
+		}
+	}
+	return v.end()
+}
+
+// livenessKill is the Event by which a kubelet said that it would end the container because of its liveness probe, nil if there is none.
+func (v *index) livenessKill(p *model.Pod, ended *model.Event) *model.Event {
+	for i := range v.Run.Events {
+		e := &v.Run.Events[i]
+		if e.Kind == timeline.KubeEvent && e.To == "Killing" && e.Object != nil && e.Object.UID == p.UID && strings.Contains(e.Detail, "failed liveness probe") &&
+			ended.At.Earliest-time.Minute <= e.At.Latest && e.At.Earliest <= ended.At.Latest {
+			return e
+		}
+	}
+	return nil
+}
+
+// endedByKubelet is the event by which a Pod is known to have been ended as a whole, without a deletion: a condition that says so, or its
+// phase. It is nil if there is none.
+func (v *index) endedByKubelet(p *model.Pod, ended *model.Event) *model.Event {
+	for i := range v.Run.Events {
+		e := &v.Run.Events[i]
+		if e.Object == nil || e.Object.UID != p.UID || e.Seen < ended.Seen-time.Minute {
+			continue
+		}
+		if e.Kind == timeline.PodDisrupted && e.To == "TerminationByKubelet" || e.Kind == timeline.PodPhase && e.To == "Failed" && e.Detail != "" {
+			return e
+		}
+	}
+	return nil
+}
+
+// crashesThat are those of the window's crashes of which is holds.
+func (c *Case) crashesThat(is func(crash) bool) (all []crash) {
+	for _, cr := range c.crashes(c.Window) {
+		if is(cr) {
+			all = append(all, cr)
+		}
+	}
+	return all
+}
+
+// crashed completes a finding that names crashes: what showed them, and how many failures they can have made.
+func (c *Case) crashed(crashes []crash, f *Finding) {
+	v, w := c.index, c.Window
+	var accused []suspect
+	for _, cr := range crashes[:min(len(crashes), mostNamed)] {
+		f.For = append(f.For, cr.signs()...)
+		if cr.own == nil {
+			f.missing(doubt(Measured, cr.pod.Name+" has no direct target, so when it stopped is only known from the watch: any change about that time fits as well"))
+			continue
+		}
+		accused = append(accused, *cr.own)
+	}
+	f.For = append(f.For, Sign{model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)}, Watched})
+	f.For = append(f.For, context(v.othersAnswered(w, accused)...)...)
+	v.moreThanTheirShare(w, len(crashes), f)
+	f.explains(w, v.madeByCrashes(w, crashes))
+}
+
+// madeByCrashes counts the failures of a window that the crashes can have made: of connections that were refused or lost while the Pod was
+// routed to, and what was in flight when it crashed.
+func (v *index) madeByCrashes(w *model.Window, crashes []crash) int {
+	own := v.failuresOf(w)
+	n := 0
+	for i := range own {
+		f := &own[i]
+		if slices.ContainsFunc(crashes, func(cr crash) bool {
+			switch f.Class {
+			case timeline.Refused, timeline.TimeoutConnect, timeline.Unreachable, timeline.NoSlot:
+				return cr.at.Earliest <= arrived(f) && f.Earliest() <= cr.until
+			case timeline.Reset, timeline.EOF, timeline.Body, timeline.TimeoutResponse:
+				return f.Earliest() <= cr.until && cr.at.Earliest <= f.Latest()
+			}
+			return false
+		}) {
+			n++
+		}
+	}
+	if n > 0 {
+		n += max(0, w.Failed-len(own)) // beyond the cap of the list
+	}
+	return n
+}
+
+func (cr *crash) signs() []Sign {
+	var signs []Sign
+	if cr.kill != nil {
+		signs = append(signs, Sign{model.Evidence{Event: cr.kill.ID, At: new(cr.kill.At), Text: cr.pod.Name + ": " + cr.kill.Detail}, Watched})
+	}
+	if cr.own != nil {
+		signs = append(signs, Sign{model.Evidence{Target: cr.own.target, At: &cr.own.outage.Start, Text: cr.pod.Name + " itself stopped answering: " + quantity.ClassCounts(cr.own.outage.Classes)}, Measured})
+	}
+	return append(signs, Sign{model.Evidence{Event: cr.event.ID, At: new(cr.event.At), Text: cr.pod.Name + ": " + cr.how()}, Watched})
+}
+
+// how says how the container ended: "main ended by itself, exit code 137 (OOMKilled)".
+func (cr *crash) how() string {
+	how := cluster.ContainerEnd(cr.event)
+	if cr.kill != nil {
+		how = strings.Replace(how, "ended by itself", "was ended because its liveness probe failed", 1)
+	}
+	return how
+}

@@ -1,0 +1,173 @@
+package causes
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/timeline"
+)
+
+// grace-too-short: a Pod had not ended when its grace period was over, and its kubelet killed it. What was in flight then is cut, all in one
+// instant: neither the routes nor the way of closing connections is to blame.
+//
+//	Pod    deleted ───── grace period ─────┤ SIGKILL, exit code 137
+//	svc    ok ok ok ok (3 s each) …        x x x x x x     those under way
+
+// killLate is how long after the end of the grace period a kubelet kills: it gives 2 s more to a Pod whose hook took all of it.
+// https://kubernetes.io/docs/concepts/containers/container-lifecycle-hooks/#hook-handler-execution
+const killLate = 2500 * time.Millisecond
+
+// A kill is the end of a Pod whose grace period was over.
+type kill struct {
+	pod   *model.Pod
+	grace time.Duration
+	at    model.Instant // when it was killed
+	ended *model.Event  // its container's end
+	cut   int           // requests that were in flight then
+	taken time.Duration // the longest of these so far
+	sent  time.Duration // how long after the Pod's deletion the last of these was sent, at most
+}
+
+var graceTooShort = Rule{
+	Name: "grace-too-short",
+	Doc:  "A Pod was killed at the end of its grace period with requests in flight.",
+	Looks: `Requests are cut, with resets or closed connections, all in the instant in which the Pod's grace period ends. Its container ends with exit code 137
+(SIGKILL) at that time. Only requests that were under way then fail.`,
+	Fix:   "Raise terminationGracePeriodSeconds above what the fix says, or make the Pod end sooner.",
+	Needs: []Need{podsWatched},
+	Test:  testGraceTooShort,
+}
+
+func testGraceTooShort(c *Case) Finding {
+	v, w := c.index, c.Window
+	if some(w.Classes, timeline.Reset, timeline.EOF, timeline.Body) == 0 {
+		return no("no request was cut")
+	}
+	kills := v.kills(w)
+	if len(kills) == 0 {
+		return no("no Pod was killed at the end of its grace period")
+	}
+	cut := 0
+	for i := range kills {
+		kills[i].count(v.failuresOf(w))
+		cut += kills[i].cut
+	}
+	kills = slices.DeleteFunc(kills, func(k kill) bool { return k.cut == 0 })
+	if len(kills) == 0 {
+		return no("nothing was cut when Pods were killed at the end of their grace periods")
+	}
+	f := Finding{}
+	var names []string
+	for _, k := range kills[:min(len(kills), mostNamed)] {
+		names = append(names, k.pod.Name)
+		f.For = append(f.For, k.signs(v, w)...)
+	}
+	first := kills[0]
+	f.For = append(f.For, Sign{model.Evidence{Target: w.Target, At: &w.Start, Text: quantity.Count(cut, "request") + " in flight were cut then"}, Watched})
+	if w.Cut == nil {
+		f.missing(doubt(Measured, "that they were cut in one instant is not seen"))
+	}
+	f.Text = fmt.Sprintf("%s killed at the end of the grace period of %s with %s in flight", wasWere(names), quantity.Span(first.grace), quantity.Count(cut, "request"))
+	f.Fix = v.graceFix(w, kills)
+	f.explains(w, cut)
+	return f
+}
+
+func wasWere(names []string) string {
+	if len(names) == 1 {
+		return names[0] + " was"
+	}
+	return namedOf(names) + " were"
+}
+
+// kills are the Pods behind the window that were killed at the end of their grace periods about it.
+func (v *index) kills(w *model.Window) (kills []kill) {
+	for _, p := range v.pods(w) {
+		deleted := v.event(v.changeOf(p, timeline.PodDeleted, p.Deleted))
+		if deleted == nil || deleted.Grace == nil || *deleted.Grace == 0 {
+			continue
+		}
+		k := kill{pod: p, grace: *deleted.Grace}
+		due := model.Instant{Earliest: p.Deleted.Earliest + k.grace, Latest: p.Deleted.Latest + k.grace + killLate}
+		for i := range v.Run.Events {
+			e := &v.Run.Events[i]
+			if e.Kind == timeline.PodContainer && e.To == "terminated" && e.ExitCode != nil && *e.ExitCode == killed && e.Object.UID == p.UID && e.At.Overlaps(due) {
+				k.ended = e
+				k.at = model.Instant{Earliest: max(due.Earliest, e.At.Earliest), Latest: min(due.Latest, e.At.Latest)}
+			}
+		}
+		if k.ended != nil && k.at.Overlaps(model.Instant{Earliest: w.Start.Earliest, Latest: w.End.Latest}) {
+			kills = append(kills, k)
+		}
+	}
+	slices.SortStableFunc(kills, func(a, b kill) int { return cmp.Compare(a.at.Earliest, b.at.Earliest) })
+	return kills
+}
+
+// count counts the requests that were under way when the Pod was killed.
+func (k *kill) count(failures []model.Failure) {
+	for i := range failures {
+		f := &failures[i]
+		if f.Class != timeline.Reset && f.Class != timeline.EOF && f.Class != timeline.Body {
+			continue
+		}
+		if f.Latest() >= k.at.Earliest && f.Done-f.Error <= k.at.Latest && f.Earliest() < k.at.Latest {
+			k.cut++
+			k.taken = max(k.taken, f.Done-f.Sent)
+			k.sent = max(k.sent, f.Sent-k.pod.Deleted.Earliest)
+		}
+	}
+}
+
+// signs are the Pod's end, in the order in which one thing led to the next.
+func (k *kill) signs(v *index, w *model.Window) []Sign {
+	signs := context(model.Evidence{Event: v.changeOf(k.pod, timeline.PodDeleted, k.pod.Deleted), At: k.pod.Deleted,
+		Text: fmt.Sprintf("%s was deleted, with a grace period of %s", k.pod.Name, quantity.Span(k.grace))})
+	signs = append(signs, Sign{model.Evidence{Event: k.ended.ID, At: new(k.ended.At),
+		Text: fmt.Sprintf("%s was killed when that was over (exit code %d)", k.pod.Name, killed)}, Watched})
+	if own := v.probe(w, k.pod); own.stopped != nil && own.stopped.Overlaps(k.at) {
+		signs = append(signs, Sign{model.Evidence{Target: own.target, At: own.stopped, Text: k.pod.Name + " itself stopped answering then"}, Measured})
+	}
+	return signs
+}
+
+// graceFix says how long a grace period the requests needed that were cut.
+func (v *index) graceFix(w *model.Window, kills []kill) string {
+	worst := slices.MaxFunc(kills, func(a, b kill) int { return cmp.Compare(a.sent, b.sent) })
+	longest := time.Duration(0)
+	for _, k := range kills {
+		longest = max(longest, k.taken)
+	}
+	for i := range v.Run.Targets {
+		if t := &v.Run.Targets[i]; t.Kind.Judged() && t.Service == v.target(w).Service && t.Latency != nil {
+			longest = max(longest, t.Latency.Max)
+		}
+	}
+	hook := ""
+	if sleep := v.preStopSleep(worst.pod); sleep > 0 {
+		hook = fmt.Sprintf(", its preStop hook took %s of that", quantity.Span(sleep))
+	}
+	needs := worst.sent + longest + time.Second
+	took := "requests take"
+	if longest == worst.taken {
+		took = "requests were cut that had taken"
+	}
+	return fmt.Sprintf("terminationGracePeriodSeconds ≥ %d (it is %s%s): %s still took requests up to %s after its deletion, and %s up to %s",
+		int((needs+time.Second-1)/time.Second), quantity.Span(worst.grace), hook, worst.pod.Name, quantity.Span(worst.sent), took, quantity.Span(longest))
+}
+
+// preStopSleep is for how long a Pod's hooks sleep, the longest; 0 if that is not known.
+func (v *index) preStopSleep(p *model.Pod) (longest time.Duration) {
+	if t := v.templates[p.Template]; t != nil {
+		for _, c := range t.Containers {
+			if c.PreStop != nil {
+				longest = max(longest, c.PreStop.Sleep)
+			}
+		}
+	}
+	return longest
+}

@@ -1,0 +1,43 @@
+package causes
+
+import (
+	"fmt"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+)
+
+// kube-proxy-late: an endpoint left its EndpointSlice, and one node went on routing to it: its kube-proxy, or the agent of its network, was
+// slow, stuck or stopped.
+//
+//	endpoint   ready  terminating  absent
+//	svc        ok ok  x ok x ok x ok x ok x ok x ok x ok    long after
+
+var kubeProxyLate = Rule{
+	Name: lateProxy,
+	Doc:  "A node went on routing to an endpoint that had left its EndpointSlice long before: its kube-proxy did not follow.",
+	Looks: `As route-outlives-pod, but failures go on for more than 3 s after the endpoint has left the EndpointSlice, as seen from one node. Other nodes may be
+well.`,
+	Fix:   "Look at kube-proxy of that node, or at its network's agent. A longer shutdown of the application would only hide it.",
+	Needs: []Need{podsWatched, endpointSlices, endpointsWatched},
+	Test:  testKubeProxyLate,
+}
+
+func testKubeProxyLate(c *Case) Finding {
+	f, s, _, ok := c.tooLateBy(lateProxy)
+	if !ok {
+		return f
+	}
+	v, w := c.index, c.Window
+	lag := s.proxyLag()
+	f.For = append(f.For, Sign{model.Evidence{Target: w.Target, At: &w.End, Text: fmt.Sprintf("requests from %s still failed ≥ %s after that", v.from(w), quantity.Lowest(lag.Min))}, Watched})
+	f.Measures = append(f.Measures, model.Measure{Name: "proxy-lag", Object: s.pod.Name, Node: v.target(w).Node, Length: lag})
+	if v.gapNear("endpointslice", w) {
+		f.against(doubt(Close, "the watch of EndpointSlices had a gap: the node may not have been told either, if the API server stood still"))
+	}
+	f.Text = fmt.Sprintf("%s still routed to %s for %s after its endpoint had left the EndpointSlice: its kube-proxy, or the agent of its network, did not follow",
+		v.from(w), s.pod.Name, quantity.Length(lag, w.Open.End))
+	f.Fix = fmt.Sprintf("look at kube-proxy on %s (or the agent of its network): its health, its CPU, its log; routes usually follow within 1 s or 2, and here took ≥ %s. A longer shutdown of the application would only hide that",
+		v.from(w), quantity.Lowest(lag.Min))
+	return f
+}

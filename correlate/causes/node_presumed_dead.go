@@ -1,0 +1,53 @@
+package causes
+
+import (
+	"fmt"
+	"strings"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+)
+
+// node-presumed-dead: a node's kubelet reported no more, and the node controller took its Pods out of the endpoints, though they went on
+// answering.
+//
+//	node      ready        unknown
+//	direct    ok ok ok ok  ok ok ok ok
+//	endpoints 2 2 2 2 2 2  0 0 0 0
+
+var nodePresumedDead = Rule{
+	Name: "node-presumed-dead",
+	Doc:  "The nodes of all Pods were taken for dead because their kubelets did not report, and no endpoint was left.",
+	Looks: `All requests fail, as where there is no endpoint. Just before, the nodes of all ready Pods turned from ready to unknown or not ready; the Pods were not
+deleted, and often went on answering at their own addresses.`,
+	Fix:   "Look at the kubelets of these nodes and at what connects them with the API server; spread replicas over more nodes.",
+	Needs: []Need{endpointSlices, endpointsWatched, podsWatched},
+	Test:  testNodePresumedDead,
+}
+
+func testNodePresumedDead(c *Case) Finding {
+	e, whyNot := c.emptiedBy("node-presumed-dead")
+	if e == nil {
+		return no(whyNot)
+	}
+	node := strings.TrimPrefix(e.object, "Node/")
+	at := quantity.Clock(e.event.At.Latest)
+	nodes := map[string]bool{}
+	var signs []Sign
+	for _, p := range e.leavers[:min(len(e.leavers), mostNamed)] {
+		nodes[p.Node] = true
+		if e.wentOnAnswering(p) {
+			signs = append(signs, Sign{model.Evidence{Target: e.view.directName(e.window, p.Pod), At: new(p.left), Text: p.Name + " left the ready endpoints, and went on answering at its own address"}, Measured})
+		}
+	}
+	what := node
+	if len(nodes) > 1 {
+		what = fmt.Sprintf("%d nodes", len(nodes))
+	}
+	f := e.finding(fmt.Sprintf("%s stopped reporting (%s, ready → %s), with %s on it, and ", what, at, e.event.To, quantity.Count(len(e.leavers), "ready Pod")),
+		fmt.Sprintf("look at the kubelet of %s and at its connection to the API server, and spread the replicas over more nodes: %s on %s left the endpoints",
+			what, quantity.Count(len(e.leavers), "Pod"), quantity.Count(len(nodes), "node")),
+		append([]Sign{e.sign(node + " turned from ready to " + e.event.To)}, signs...)...)
+	f.For = append(f.For, e.all())
+	return f
+}

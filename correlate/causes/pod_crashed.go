@@ -1,0 +1,69 @@
+package causes
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+)
+
+// pod-crashed: a container ended though nobody had asked for it. The Pod's endpoint is ready until its kubelet has noticed and the
+// EndpointSlice was changed, and requests go on being sent there.
+//
+//	Pod      running   terminated (exit code 1)      running
+//	direct   ok ok ok  x x x x x x x x x x x x x x   ok ok
+//	svc      ok ok ok  x ok x ok  ok ok ok ok ok     1/N, until the endpoint has left
+
+var podCrashed = Rule{
+	Name: "pod-crashed",
+	Doc:  "A Pod's container ended though nobody had asked for it, and requests were still routed to the Pod.",
+	Looks: `About one request in N fails from the container's end until the Pod's endpoint has left; what was in flight is cut. The container ended with an exit code
+(137 and OOMKilled: out of memory), or because its liveness probe failed, and the Pod was not being deleted.`,
+	Fix:   "Find out why it ended: `kubectl logs --previous`, the exit code, the memory limit, the liveness probe.",
+	Needs: []Need{podsWatched},
+	Test:  testPodCrashed,
+}
+
+func testPodCrashed(c *Case) Finding {
+	if c.Window.Kind == model.Slow {
+		return no("requests were answered, only late")
+	}
+	crashes := c.crashesThat(func(cr crash) bool { return cr.ended == nil })
+	if len(crashes) == 0 {
+		return no("no container ended by itself while its Pod was routed to")
+	}
+	if empty, _ := c.emptied(); empty != nil {
+		return no("no endpoint was left that a request could have been routed to")
+	}
+	f := Finding{Text: crashText(crashes), Fix: crashFix(crashes)}
+	c.crashed(crashes, &f)
+	return f
+}
+
+func crashText(crashes []crash) string {
+	var names []string
+	for _, cr := range crashes {
+		if !slices.Contains(names, cr.pod.Name) {
+			names = append(names, cr.pod.Name)
+		}
+	}
+	first := crashes[0]
+	if len(names) == 1 {
+		return fmt.Sprintf("%s's container %s, and requests were still routed to the Pod", first.pod.Name, first.how())
+	}
+	return fmt.Sprintf("containers of %s ended, and requests were still routed to these Pods (%s: %s)", namedOf(names), first.pod.Name, first.how())
+}
+
+func crashFix(crashes []crash) string {
+	cr := crashes[0]
+	what := quantity.Count(len(crashes), "container")
+	switch {
+	case cr.kill != nil:
+		return fmt.Sprintf("let the liveness probe ask only whether the process must be restarted, and give it more time: it ended %s", what)
+	case strings.Contains(cr.event.Detail, "OOMKilled"):
+		return fmt.Sprintf("raise the memory limit, or use less: %s ran out of memory", what)
+	}
+	return fmt.Sprintf("find out why with kubectl logs --previous %s: %s ended, and nobody had asked for it", cr.pod.Name, what)
+}

@@ -1,0 +1,74 @@
+package causes
+
+import (
+	"fmt"
+	"slices"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+)
+
+// prestop-failed: a Pod has a preStop hook that was to keep it serving, and the hook failed: it was asked to end at once, and stopped before the
+// routes to it were gone. As a command that the image does not have.
+//
+//	Pod     deleted  FailedPreStopHook  SIGTERM, stopped
+//	svc     ok ok    x ok x ok x        ok ok
+
+var preStopFailed = Rule{
+	Name: "prestop-failed",
+	Doc:  "A Pod's preStop hook failed, so the Pod stopped at once, before its node's routes had left it.",
+	Looks: `As route-outlives-pod, and an Event FailedPreStopHook of the Pod that stopped: the hook was to keep it serving. Often the image lacks the command, as
+"sleep" in a distroless image.`,
+	Fix:   "Use the hook kind sleep (preStop.sleep), which needs no command; or repair the command.",
+	Needs: []Need{podsWatched},
+	Test:  testPreStopFailed,
+}
+
+func testPreStopFailed(c *Case) Finding {
+	v, w := c.index, c.Window
+	r := v.raceIn(w)
+	failed, stops := r.failedHooks(v)
+	if len(stops) == 0 {
+		return no("no preStop hook of a Pod that stopped is known to have failed")
+	}
+	if r.latest() != nil {
+		return no("its route was changed too late for any hook")
+	}
+	s := slices.MaxFunc(stops, func(a, b *podStop) int { return int(a.lag().Min - b.lag().Min) })
+	f := Finding{
+		Text: fmt.Sprintf("the preStop hook of %s failed, so %s, and %s still routed there for %s", namedStops(stops), stoppedAtOnce(stops), v.from(w), s.about()),
+		Fix:  fmt.Sprintf("repair the hook, or use preStop.sleep, which needs no command: it must last ≥ %s, and failed (%s)", quantity.Span(quantity.RoundUp(s.lag().Min+routeMargin)), failed[0].Detail),
+	}
+	for _, e := range failed[:min(len(failed), mostNamed)] {
+		f.For = append(f.For, Sign{model.Evidence{Event: e.ID, At: new(e.At), Text: e.Object.Name + ": FailedPreStopHook, " + e.Detail}, Watched})
+	}
+	for _, s := range stops[:min(len(stops), mostNamed)] {
+		if s.proved {
+			f.For = append(f.For, Sign{model.Evidence{Target: s.target, At: &s.at, Text: s.pod.Name + " itself stopped answering"}, Measured})
+			continue
+		}
+		f.missing(doubt(Measured, s.pod.Name+" has no direct target, so its stop is only known from the watch"))
+	}
+	f.For = append(f.For, Sign{model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)}, Watched})
+	for _, s := range stops {
+		f.Measures = append(f.Measures, model.Measure{Name: model.RouteLag, Object: s.pod.Name, Node: v.target(w).Node, Length: s.lag()})
+	}
+	v.moreThanTheirShare(w, len(r.stops), &f)
+	f.explains(w, r.explained)
+	return f
+}
+
+func namedStops(stops []*podStop) string {
+	var names []string
+	for _, s := range stops {
+		names = append(names, s.pod.Name)
+	}
+	return namedOf(names)
+}
+
+func stoppedAtOnce(stops []*podStop) string {
+	if len(stops) == 1 {
+		return "it stopped at once"
+	}
+	return "these stopped at once"
+}

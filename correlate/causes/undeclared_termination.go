@@ -1,0 +1,56 @@
+package causes
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/timeline"
+)
+
+// undeclared-termination: a kubelet ended a Pod for its own reasons: the node shut down or ran short of memory or disk, or the Pod's
+// activeDeadlineSeconds were over. Nobody deleted the Pod, so its endpoint is ready while it ends, and a preStop hook does not help
+// (kubernetes/kubernetes#116965).
+//
+//	Pod        Running   ended by its kubelet   Failed
+//	endpoint   ready     ready ready            not-ready
+//	svc        ok ok     x ok x ok              ok ok
+
+var undeclaredTermination = Rule{
+	Name: "undeclared-termination",
+	Doc:  "A kubelet ended a Pod without a deletion, and its endpoint was ready until the Pod had ended.",
+	Looks: `About one request in N fails from the Pod's end until its endpoint has left. The Pod was not deleted: its phase turned Failed, with the reason (Evicted,
+Terminated, DeadlineExceeded), or its condition DisruptionTarget says TerminationByKubelet.`,
+	Fix:   "Drain a node before it shuts down; request the memory that a Pod uses. Fail the readiness probe from SIGTERM on, and go on serving.",
+	Needs: []Need{podsWatched},
+	Test:  testUndeclaredTermination,
+}
+
+func testUndeclaredTermination(c *Case) Finding {
+	if c.Window.Kind == model.Slow {
+		return no("requests were answered, only late")
+	}
+	crashes := c.crashesThat(func(cr crash) bool { return cr.ended != nil })
+	if len(crashes) == 0 {
+		return no("no kubelet ended a Pod while it was routed to")
+	}
+	if empty, _ := c.emptied(); empty != nil {
+		return no("no endpoint was left that a request could have been routed to")
+	}
+	cr := crashes[0]
+	reason := cr.ended.Detail
+	if cr.ended.Kind == timeline.PodPhase {
+		reason = strings.TrimSpace(reason)
+	}
+	reason = cmp.Or(reason, cr.ended.To)
+	f := Finding{
+		Text: fmt.Sprintf("the kubelet of %s ended %s without a deletion (%s), and requests were still routed to it", cr.pod.Node, cr.pod.Name, reason),
+		Fix: fmt.Sprintf("let %s fail its readiness probe from SIGTERM on, and go on serving until its endpoint has left: its kubelet ended %s (%s), and told nobody before",
+			cr.pod.Name, quantity.Count(len(crashes), "container"), reason),
+		For: []Sign{{model.Evidence{Event: cr.ended.ID, At: new(cr.ended.At), Text: cr.pod.Name + " was ended by its kubelet: " + reason}, Watched}},
+	}
+	c.crashed(crashes, &f)
+	return f
+}
