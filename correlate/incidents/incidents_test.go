@@ -76,6 +76,21 @@ func TestWindowsThatBelongTogetherAreOneIncident(t *testing.T) {
 		make func(*run)
 		want string
 	}{
+		"Pods that a rollout made": {func(r *run) {
+			r.pod("web-5c8d7f-zzzzz", "node1", 0, 0)
+			for i, name := range []string{"web-6b9d8f-bbbbb", "web-6b9d8f-ccccc"} {
+				made := r.event(time.Duration(1+i)*s, timeline.PodSeen, timeline.Object{Kind: "Pod", Namespace: "shop", Name: name, UID: "uid-" + name}, "", "Pending")
+				r.pod(name, "node2", time.Duration(1+i)*s, 0)
+				r.window("new", time.Duration(1+8*i)*s, 5, "startup-race", made)
+			}
+		}, "[1 2] rollout of web (1)"},
+		"Pods that replace others of their ReplicaSet": {func(r *run) {
+			r.pod("web-6b9d8f-zzzzz", "node1", 0, 0)
+			r.pod("web-5c8d7f-ddddd", "node1", 0, 0)
+			made := r.event(s, timeline.PodSeen, timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-6b9d8f-bbbbb", UID: "uid-web-6b9d8f-bbbbb"}, "", "Pending")
+			r.pod("web-6b9d8f-bbbbb", "node2", s, 0)
+			r.window("new", s, 5, "startup-race", made)
+		}, "[1]"},
 		"windows apart": {func(r *run) { r.window("new", 1*s, 5, unexplained); r.window("new", 9*s, 5, unexplained) }, "[1]; [2]"},
 		"windows of two targets that overlap": {func(r *run) {
 			r.window("new", 1*s, 5, unexplained)

@@ -124,11 +124,15 @@ func (s scope) podsIn(c model.Cause) (pods []*model.Pod) {
 }
 
 // triggerOf is what ended a Pod that a cause names: a drain, a rollout, else its deletion, or, if nobody had asked for that, the
-// exit that the cause rests on.
+// exit that the cause rests on, or the rollout that made the Pod.
 func (s scope) triggerOf(pod *model.Pod, c model.Cause) (trigger, bool) {
 	deleted := s.deletionOf(pod)
 	object := timeline.Object{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Node: pod.Node}
-	switch {
+	switch made := s.madeByRollout(pod); {
+	case deleted == nil && made != nil:
+		d, _ := deploymentOf(pod)
+		object = timeline.Object{Kind: "Deployment", Namespace: pod.Namespace, Name: d.name}
+		return trigger{"rollout " + pod.Namespace + "/" + d.name, model.RolledOut, object, made, []string{pod.Name}}, true
 	case deleted == nil:
 		exited := s.exitOf(pod, c)
 		return trigger{"exit " + pod.UID, model.PodExited, object, exited, []string{pod.Name}}, exited != nil
@@ -189,6 +193,31 @@ func (s scope) rolled(pod *model.Pod, deleted *model.Event) bool {
 		return ok && o.Namespace == pod.Namespace && other.name == own.name && other.hash != own.hash &&
 			o.Created != nil && o.Created.Bounded() && o.Created.Earliest <= deleted.At.Latest
 	})
+}
+
+// madeByRollout is the event by which a Pod was created, if its Deployment had only Pods of other ReplicaSets when the run began; else nil.
+func (s scope) madeByRollout(pod *model.Pod) *model.Event {
+	own, ok := deploymentOf(pod)
+	if !ok || pod.Created == nil || !pod.Created.Bounded() {
+		return nil
+	}
+	older := false
+	for i := range s.tl.Pods {
+		o := &s.tl.Pods[i]
+		other, ok := deploymentOf(o)
+		if !ok || o.Namespace != pod.Namespace || other.name != own.name || o.Created != nil && o.Created.Bounded() {
+			continue
+		}
+		if older = true; other.hash == own.hash {
+			return nil
+		}
+	}
+	for i := range s.tl.Events {
+		if e := &s.tl.Events[i]; older && e.Kind == timeline.PodSeen && e.Object != nil && e.Object.UID == pod.UID {
+			return e
+		}
+	}
+	return nil
 }
 
 // podName is how a Deployment's Pods are called: its own name, the hash of the template, and five characters. Both are of
