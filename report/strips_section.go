@@ -2,22 +2,15 @@ package report
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
-	"net/netip"
-	"path"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/timeline"
 )
-
-// maxPods is how many Pods' lanes are drawn at most.
-const maxPods = 12
 
 // A chart is the run as rows of cells, each cell a stretch of time.
 type chart struct {
@@ -239,7 +232,7 @@ func (c *chart) strip(t model.Target, series model.BucketSeries, from, to int) [
 // shown as ok.
 func (c *chart) level(t model.Target, series model.BucketSeries, cell int) string {
 	sent, failed := total(c, series.Sent, cell), total(c, series.Failed, cell)
-	dark := c.dark(t, series, cell, sent)
+	unobserved := c.unobserved(t, series, cell, sent)
 	switch {
 	case failed > 0 && failed*2 >= sent:
 		return "most"
@@ -247,18 +240,18 @@ func (c *chart) level(t model.Target, series model.BucketSeries, cell int) strin
 		return "some"
 	case failed > 0:
 		return "few"
-	case dark >= 0.5:
+	case unobserved >= 0.5:
 		return "none"
-	case dark > 1-model.MinCoverage:
+	case unobserved > 1-model.MinCoverage:
 		return "gaps"
 	default:
 		return "ok"
 	}
 }
 
-// dark is the share of a cell in which the target should have been observed and was not; 1 if all of
+// unobserved is the share of a cell in which the target should have been observed and was not; 1 if all of
 // the cell, or the most of it, lies outside its measuring.
-func (c *chart) dark(t model.Target, series model.BucketSeries, cell, sent int) float64 {
+func (c *chart) unobserved(t model.Target, series model.BucketSeries, cell, sent int) float64 {
 	from, to := c.span(cell)
 	whole := to - from
 	from, to = max(from, t.Measured.Earliest), min(to, cmp.Or(t.Measured.Latest, to))
@@ -293,201 +286,6 @@ func merge(cells []span) []span {
 	return merged
 }
 
-// endpointRows count the ready endpoints of each Service, the fewest within each cell, as the API
-// server showed them.
-func (c *chart) endpointRows() []row {
-	var rows []row
-	names := endpointNames(c.tl)
-	for _, service := range slices.SortedFunc(slices.Values(c.tl.Services), func(a, b model.WatchedService) int { return cmp.Compare(a.Name, b.Name) }) {
-		fewest, most := readyCounts(service, c)
-		if most < 1 {
-			continue
-		}
-		c.used["endpoints"] = true
-		if most > 9 {
-			c.used["counts"] = true
-			rows = append(rows, row{c.say(names[service.Name]), merge(c.counts(service.Name, fewest))})
-			continue
-		}
-		rows = append(rows, row{c.say(names[service.Name]), merge(c.digits(service.Name, fewest))})
-	}
-	return rows
-}
-
-// endpointNames are the rows' labels, by the name of their Service.
-func endpointNames(tl *model.Timeline) map[string]string {
-	names, short := map[string]string{}, map[string]int{}
-	for _, service := range tl.Services {
-		short[path.Base(service.Name)]++
-	}
-	for _, service := range tl.Services {
-		name := path.Base(service.Name)
-		switch {
-		case len(tl.Services) == 1:
-			name = ""
-		case short[name] > 1:
-			name = service.Name
-		}
-		names[service.Name] = strings.TrimSpace("endpoints " + name)
-	}
-	return names
-}
-
-// digits writes a number below ten into each cell.
-func (c *chart) digits(service string, fewest []int) []span {
-	cells := make([]span, c.cells)
-	for i, n := range fewest {
-		switch {
-		case n < 0, c.unwatched("EndpointSlice", i, []string{service}, ""):
-			cells[i] = c.glyph("none")
-		default:
-			cells[i] = countSpan(fmt.Sprint(n))
-		}
-	}
-	return cells
-}
-
-// counts writes numbers of any size where they change, and a line until the next: 12----9--12----. A number is the fewest within
-// the cells that it takes, with the one that parts it from the next.
-func (c *chart) counts(service string, fewest []int) []span {
-	cells := make([]span, c.cells)
-	shown := -1
-	for i := 0; i < c.cells; {
-		switch {
-		case fewest[i] < 0, c.unwatched("EndpointSlice", i, []string{service}, ""):
-			cells[i], shown = c.glyph("none"), -1
-			i++
-		case fewest[i] == shown:
-			cells[i] = span{"-", dim}
-			i++
-		default:
-			end := min(i+len(fmt.Sprint(fewest[i]))+1, c.cells)
-			shown = slices.Min(slices.DeleteFunc(slices.Clone(fewest[i:end]), func(n int) bool { return n < 0 }))
-			text := fmt.Sprint(shown)
-			for j := range end - i {
-				cells[i+j] = span{"-", dim}
-			}
-			for j := range text { // at the edge, in the cells before it
-				cells[min(i, max(0, c.cells-len(text)))+j] = countSpan(text[j : j+1])
-			}
-			i = end
-		}
-	}
-	return cells
-}
-
-// countSpan is a digit of a count of endpoints. None is bad.
-func countSpan(text string) span {
-	if text == "0" {
-		return span{text, redBold}
-	}
-	return span{text, normal}
-}
-
-// readyCounts are the fewest ready endpoints of a Service in each cell, -1 before any was seen, and the most there ever were.
-func readyCounts(service model.WatchedService, c *chart) (fewest []int, most int) {
-	fewest = slices.Repeat([]int{-1}, c.cells)
-	now, column := -1, 0
-	for _, step := range service.Endpoints {
-		for ; column < c.column(step.At.Latest); column++ {
-			settle(fewest, column, now)
-		}
-		if step.Ready < now {
-			settle(fewest, column, step.Ready)
-		}
-		now = step.Ready
-		most = max(most, now)
-	}
-	for ; column < c.cells; column++ {
-		settle(fewest, column, now)
-	}
-	return fewest, most
-}
-
-// settle notes that there were now ready endpoints at some time in a cell.
-func settle(fewest []int, column, now int) {
-	if fewest[column] < 0 || now < fewest[column] {
-		fewest[column] = now
-	}
-}
-
-// laneGlyph draws a state of a Pod; the one of highest rank in a cell is shown, so that a short
-// state is not lost in a long cell.
-type laneGlyph struct {
-	glyph, legend string
-	rank          int
-	style         style
-}
-
-var lanes = map[string]laneGlyph{
-	"gone":                {"-", "gone", 1, dim},
-	"ready":               {"R", "ready", 2, green},
-	"pending":             {"p", "pending or creating", 3, yellow},
-	"creating":            {"p", "pending or creating", 3, yellow},
-	"running":             {"n", "running, not ready", 4, yellow},
-	"terminating+serving": {"s", "terminating+serving", 5, cyan},
-	"terminating":         {"T", "terminating", 6, red},
-	"crashed":             {"X", "exited, or waiting to be restarted", 7, redBold},
-}
-
-// podRows are a Pod's lane and, if its own address failed while it was measured, what that showed.
-func (c *chart) podRows(pod model.Pod, label string) []row {
-	rows := []row{{label, c.lane(pod)}}
-	for _, t := range c.tl.Targets {
-		series, ok := c.tl.Buckets.Targets[t.Name]
-		if ok && t.Kind == timeline.Direct && t.PodUID == pod.UID && t.Failed > 0 {
-			rows = append(rows, row{c.directLabel(t), c.strip(t, series.Whole(), c.column(t.Measured.Earliest), c.column(t.Measured.Latest))})
-		}
-	}
-	return rows
-}
-
-// directLabel names a target at a Pod's own address below the Pod's row; with its port where the Pod has several such targets.
-func (c *chart) directLabel(t model.Target) string {
-	label := "  direct"
-	several := count(c.tl.Targets, func(o model.Target) bool { return o.Kind == timeline.Direct && o.PodUID == t.PodUID }) > 1
-	if addr, err := netip.ParseAddrPort(t.Addr); several && err == nil {
-		label += fmt.Sprintf(" :%d", addr.Port())
-	}
-	return label
-}
-
-// lane draws a Pod's states, and where a container of it exited while it was not to end.
-func (c *chart) lane(pod model.Pod) []span {
-	states := pod.States
-	cells := slices.Repeat([]span{{" ", normal}}, c.cells)
-	ranks := make([]int, c.cells)
-	for i, s := range states {
-		lane, ok := lanes[s.State]
-		if !ok || s.Start >= c.tl.Run.Duration {
-			continue
-		}
-		end := c.cells - 1
-		if i+1 < len(states) {
-			end = c.column(max(states[i+1].Start-1, s.Start))
-		}
-		for column := c.column(s.Start); column <= end; column++ {
-			if lane.rank > ranks[column] {
-				ranks[column], cells[column] = lane.rank, span{lane.glyph, lane.style}
-			}
-		}
-	}
-	for _, exit := range c.exits {
-		if exit.uid == pod.UID && !exit.ending && exit.at < c.tl.Run.Duration {
-			column := c.column(exit.at)
-			ranks[column], cells[column] = lanes["crashed"].rank, span{lanes["crashed"].glyph, lanes["crashed"].style}
-		}
-	}
-	for column, cell := range cells {
-		if ranks[column] > 0 && c.unwatched("Pod", column, c.of[pod.UID], pod.Namespace) {
-			cells[column] = c.glyph("none")
-			continue
-		}
-		c.used[cell.text] = true
-	}
-	return merge(cells)
-}
-
 // unwatched reports whether changes to objects of a kind that belong to one of these Services may have been missed in half of a cell or
 // more. What no Service is known of may belong to every one in its namespace.
 func (c *chart) unwatched(kind string, cell int, services []string, namespace string) bool {
@@ -504,17 +302,6 @@ func (c *chart) unwatched(kind string, cell int, services []string, namespace st
 	return gap*2 >= to-from
 }
 
-// servicesOf are the Services that each Pod was an endpoint of, by its UID.
-func servicesOf(tl *model.Timeline) map[string][]string {
-	of := map[string][]string{}
-	for _, e := range tl.Events {
-		if e.Kind == timeline.EndpointChanged && e.Object != nil && !slices.Contains(of[e.Object.UID], e.Service) {
-			of[e.Object.UID] = append(of[e.Object.UID], e.Service)
-		}
-	}
-	return of
-}
-
 // glyph draws a level, and notes that the legend must explain it.
 func (c *chart) glyph(level string) span {
 	c.used[level] = true
@@ -522,171 +309,6 @@ func (c *chart) glyph(level string) span {
 		return span{levels[level].unicode, levels[level].style}
 	}
 	return span{levels[level].ascii, levels[level].style}
-}
-
-// podsToShow are the Pods that changed during the run, the worst first, and how many there were that did not.
-func podsToShow(tl *model.Timeline, exits []exit) (pods []model.Pod, steady, hidden int) {
-	for _, p := range tl.Pods {
-		switch {
-		case len(p.States) == 0:
-		case isSteady(p, exits):
-			steady++
-		default:
-			pods = append(pods, p)
-		}
-	}
-	slices.SortStableFunc(pods, func(a, b model.Pod) int {
-		return cmp.Or(cmp.Compare(harm(tl, b, exits), harm(tl, a, exits)), cmp.Compare(firstChange(a), firstChange(b)))
-	})
-	hidden = max(0, len(pods)-maxPods)
-	return pods[:len(pods)-hidden], steady, hidden
-}
-
-// isSteady reports whether a Pod was ready when the run began to watch it, and stayed so.
-func isSteady(p model.Pod, exits []exit) bool {
-	return len(p.States) == 1 && p.States[0].State == "ready" && p.Created == nil && !slices.ContainsFunc(exits, func(e exit) bool { return e.uid == p.UID })
-}
-
-// harm ranks what happened to a Pod: it broke, it was named as a cause, it ended, it came.
-func harm(tl *model.Timeline, p model.Pod, exits []exit) int {
-	rank := 0
-	if slices.ContainsFunc(p.States, func(s model.PodState) bool { return strings.HasPrefix(s.State, "terminating") || s.State == "gone" }) {
-		rank = 1
-	}
-	if slices.ContainsFunc(tl.Windows, func(w model.Window) bool { return len(w.Causes) > 0 && strings.Contains(w.Causes[0].Text, p.Name) }) {
-		rank = 2
-	}
-	if slices.ContainsFunc(p.States, func(s model.PodState) bool { return s.State == "crashed" }) ||
-		slices.ContainsFunc(exits, func(e exit) bool { return e.uid == p.UID && !e.ending }) {
-		rank = 3
-	}
-	return rank
-}
-
-func firstChange(p model.Pod) time.Duration {
-	if len(p.States) > 1 {
-		return p.States[1].Start
-	}
-	return p.States[0].Start
-}
-
-// An exit is the end of a container.
-type exit struct {
-	uid    string // of its Pod
-	name   string // of its Pod
-	at     time.Duration
-	code   int
-	ending bool // the Pod was to end
-	again  bool // the container was started again
-}
-
-// exitsOf are the ends of containers that are worth telling: with a code that is not 0, or while their Pod was not to end.
-func exitsOf(tl *model.Timeline) []exit {
-	var exits []exit
-	ending := map[string]bool{}
-	last := map[string]int{} // by Pod and container: its latest end, in exits
-	for _, e := range tl.Events {
-		if e.Object == nil || e.Object.UID == "" {
-			continue
-		}
-		uid := e.Object.UID
-		container, _, _ := strings.Cut(e.Detail, " ")
-		switch {
-		case e.Kind == timeline.PodDeleted, e.Kind == timeline.PodGone:
-			ending[uid] = true
-		case e.Kind == timeline.EndpointChanged && strings.HasPrefix(e.To, timeline.EndpointTerminating):
-			ending[uid] = true
-		case e.Kind == timeline.PodContainer && e.To == "terminated" && e.At.Earliest > model.Unbounded && (exitCode(e) != 0 || !ending[uid]):
-			last[uid+" "+container] = len(exits)
-			exits = append(exits, exit{uid: uid, name: e.Object.Name, at: e.Seen, code: exitCode(e), ending: ending[uid]})
-		case e.Kind == timeline.PodContainer && e.To == "running":
-			if i, ok := last[uid+" "+container]; ok {
-				exits[i].again = true
-			}
-		}
-	}
-	return slices.DeleteFunc(exits, func(e exit) bool { return e.code == 0 && !e.ending && !e.again && finished(tl, e.uid) })
-}
-
-// finished reports whether a Pod still came up after the end of a container: it was one that only prepares the others.
-func finished(tl *model.Timeline, uid string) bool {
-	i := slices.IndexFunc(tl.Pods, func(p model.Pod) bool { return p.UID == uid })
-	return i < 0 || !slices.ContainsFunc(tl.Pods[i].States, func(s model.PodState) bool { return s.State == "crashed" })
-}
-
-// maxExits is how many lines the chart has about containers that exited.
-const maxExits = 4
-
-// exitLines say which Pods' containers exited and how, those that did alike in one line.
-func exitLines(exits []exit) []string {
-	type kind struct {
-		code  int
-		again bool
-	}
-	var kinds []kind
-	names := map[kind][]string{}
-	for _, e := range exits {
-		k := kind{e.code, e.again}
-		if names[k] == nil {
-			kinds = append(kinds, k)
-		}
-		if name := lastPart(e.name); !slices.Contains(names[k], name) {
-			names[k] = append(names[k], name)
-		}
-	}
-	var lines []string
-	for i, k := range kinds {
-		if i == maxExits {
-			lines = append(lines, quantity.Count(len(kinds)-i, "further exit code")+": see timeline.json")
-			break
-		}
-		line := "exited, code " + codeText(k.code)
-		if k.again {
-			line += ", and started again"
-		}
-		list := names[k]
-		if more := len(list) - 6; more > 0 {
-			list = append(list[:6:6], fmt.Sprintf("and %d more", more))
-		}
-		lines = append(lines, line+": "+strings.Join(list, ", "))
-	}
-	return lines
-}
-
-// codeText is an exit code, with the signal it stands for. A shell and a container runtime add 128 to a signal's number.
-func codeText(code int) string {
-	for name, signal := range map[string]syscall.Signal{"SIGKILL": syscall.SIGKILL, "SIGTERM": syscall.SIGTERM, "SIGSEGV": syscall.SIGSEGV, "SIGABRT": syscall.SIGABRT, "SIGINT": syscall.SIGINT} {
-		if code == 128+int(signal) {
-			return fmt.Sprintf("%d (%s)", code, name)
-		}
-	}
-	return fmt.Sprint(code)
-}
-
-// podLabels are names short enough for a lane: the last part of the Pod's name, where that tells it
-// from the others, and its node.
-func (c *chart) podLabels(pods []model.Pod) map[string]string {
-	short := map[string]int{}
-	for _, p := range c.tl.Pods {
-		short[lastPart(p.Name)]++
-	}
-	labels := map[string]string{}
-	for _, p := range pods {
-		name := lastPart(p.Name)
-		if short[name] > 1 {
-			name = p.Name
-		}
-		labels[p.UID] = strings.TrimSpace("pod " + cut(c.say(name), 20, c.ellipsis()) + "  " + c.say(p.Node))
-	}
-	return labels
-}
-
-// lastPart is what the cluster added to the name at random, if it looks so.
-func lastPart(name string) string {
-	if part := name[strings.LastIndexByte(name, '-')+1:]; len(part) >= 4 {
-		return part
-	}
-	return name
 }
 
 // legend explains the glyphs that were drawn, and no others.
