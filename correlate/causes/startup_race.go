@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"lapse/correlate/model"
@@ -39,7 +40,7 @@ func testStartupRace(c *Case) Finding {
 		return no("no Pod was ready before it answered at its own address " + quantity.Between(w.Start))
 	}
 	slowest := slices.MaxFunc(young, func(a, b suspect) int { return cmp.Compare(early(a).Max, early(b).Max) })
-	f := Finding{Text: startupText(young, slowest), Fix: startupFix(slowest)}
+	f := Finding{Text: startupText(young, slowest) + v.meanwhile(slowest), Fix: startupFix(v, slowest)}
 	for _, s := range young[:min(len(young), mostNamed)] {
 		f.For = append(f.For, context(model.Evidence{
 			Event: v.changeOf(s.pod, timeline.EndpointChanged, s.pod.EndpointReady), At: s.pod.EndpointReady, Text: s.pod.Name + " was added to the ready endpoints",
@@ -72,11 +73,47 @@ func unready(s suspect) string {
 	return " (its endpoint was, the Pod itself was not: the Service may publish Pods that are not ready)"
 }
 
+// meanwhile says what the Pod did before it answered, and what its readiness rested on.
+func (v *index) meanwhile(s suspect) string {
+	did := "failed: " + quantity.ClassCounts(s.outage.Classes)
+	if 2*some(s.outage.Classes, timeline.Refused) > s.outage.Failed {
+		did = "refused connections"
+	}
+	for _, e := range v.errors {
+		if e.Object.Name == s.target && e.Status > 0 && 2*s.outage.Classes[e.To] > s.outage.Failed {
+			did = "answered with " + e.Detail
+		}
+	}
+	return fmt.Sprintf("; until then %s %s%s", s.pod.Name, did, v.askedFor(s.pod))
+}
+
+// askedFor says what a Pod's readiness probes ask; nothing where that is not known.
+func (v *index) askedFor(p *model.Pod) string {
+	t := v.templates[p.Template]
+	if t == nil {
+		return ""
+	}
+	var asked []string
+	for _, c := range t.Containers {
+		if r := c.Readiness; r != nil {
+			asked = append(asked, strings.TrimSpace(r.Kind+" "+r.Path))
+		}
+	}
+	if len(asked) == 0 {
+		return ", and it has no readinessProbe"
+	}
+	return ", and its readinessProbe (" + strings.Join(asked, ", ") + ") said yes"
+}
+
 // startupFix gives the time that a probe has to cover.
-func startupFix(slowest suspect) string {
+func startupFix(v *index, slowest suspect) string {
 	least := quantity.Span(quantity.RoundUp(early(slowest).Max.Round(time.Millisecond)))
 	if unready(slowest) != "" {
 		return fmt.Sprintf("set publishNotReadyAddresses to false, or let clients wait: %s took up to %s to answer", slowest.pod.Name, least)
 	}
-	return fmt.Sprintf("add a readiness probe that asks for what clients ask: it would have kept %s out of the endpoints for up to %s (minReadySeconds does not: it delays the rollout, not the endpoint)", slowest.pod.Name, least)
+	what := "add a readinessProbe that asks"
+	if strings.HasSuffix(v.askedFor(slowest.pod), "said yes") {
+		what = "let the readinessProbe ask"
+	}
+	return fmt.Sprintf("%s for what clients ask: it would have kept %s out of the endpoints for up to %s (minReadySeconds does not: it delays the rollout, not the endpoint)", what, slowest.pod.Name, least)
 }
