@@ -27,6 +27,7 @@ var rules = []Rule{
 	notYetReachable,
 	acceptStall,
 	podHung,
+	forcedDelete,
 	pinnedConnection,
 	idleRace,
 }

@@ -2,9 +2,13 @@ package causes
 
 import (
 	"fmt"
+	"strings"
+	"time"
 
+	"lapse/correlate/cluster"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
+	"lapse/timeline"
 )
 
 // selector-switch: somebody changed the Service's selector. The Pods that it had go on running, and are not routed to any more.
@@ -15,10 +19,11 @@ import (
 
 var selectorSwitch = Rule{
 	Name: "selector-switch",
-	Doc:  "The Service's selector was changed, and it selected no ready Pod any more.",
+	Doc:  "The Service's selector was changed to labels of no ready Pod, or the Pods that it had were taken away while nodes still routed to them.",
 	Looks: `All requests fail, as where there is no endpoint. The Service's selector was changed just before, and its endpoints left though their Pods were
-not ending; often these still answer at their own addresses.`,
-	Fix:   "Change a selector only to labels that ready Pods have.",
+not ending; often these still answer at their own addresses. Or about one request in N fails: other Pods took their place, and they were scaled down
+before all nodes had followed.`,
+	Fix:   "Change a selector only to labels that ready Pods have, and scale the Pods before it down later.",
 	Needs: []Need{endpointSlices, endpointsWatched},
 	Test:  testSelectorSwitch,
 }
@@ -26,7 +31,7 @@ not ending; often these still answer at their own addresses.`,
 func testSelectorSwitch(c *Case) Finding {
 	e, whyNot := c.emptiedBy("selector-switch")
 	if e == nil {
-		return no(whyNot)
+		return switchedTooEarly(c, whyNot)
 	}
 	change := fmt.Sprintf("%s → %s", e.event.From, e.event.To)
 	at := quantity.Clock(e.event.At.Latest)
@@ -40,4 +45,93 @@ func testSelectorSwitch(c *Case) Finding {
 	}
 	f.For = append(f.For, e.all())
 	return f
+}
+
+// switchedTooEarly: others took the place of the Pods that the selector had named, and these were taken away while nodes still routed to them.
+func switchedTooEarly(c *Case, whyNot string) Finding {
+	v, w := c.index, c.Window
+	change, left := v.switched(w)
+	if change == nil || len(left) == 0 {
+		return no(whyNot)
+	}
+	scaled := v.scaledDown(left, model.Instant{Earliest: change.At.Earliest, Latest: w.End.Latest})
+	if scaled == nil {
+		return no("the Pods that the selector had named were not taken away")
+	}
+	made, last := 0, change.At.Latest
+	for _, f := range v.failuresOf(w) {
+		lost := f.Class == timeline.Refused || f.Class == timeline.TimeoutConnect || f.Class == timeline.Unreachable || f.Class == timeline.NoSlot
+		cut := f.Class == timeline.Reset || f.Class == timeline.EOF
+		if (lost || cut) && arrived(&f) >= scaled.At.Earliest && f.Earliest() <= change.At.Latest+switchReach {
+			made++
+			if lost {
+				last = max(last, f.Earliest())
+			}
+		}
+	}
+	if made == 0 || w.Start.Latest < change.At.Earliest {
+		return no("no request failed as where the Pods that the selector had named are gone")
+	}
+	what := workloadWords(scaled.Object.Kind + "/" + scaled.Object.Name)
+	f := Finding{
+		Text: fmt.Sprintf("the Service's selector was changed (%s → %s, %s), and %s was scaled down while %s still routed to its Pods", change.From, change.To, quantity.Clock(change.At.Latest), what, v.from(w)),
+		Fix: fmt.Sprintf("scale %s down later, ≥ %s after the selector was changed: requests were still sent to its Pods up to %s after that",
+			what, quantity.Span(quantity.RoundUp(last-change.At.Earliest+time.Second)), quantity.Span(last-change.At.Earliest)),
+		For: []Sign{
+			{model.Evidence{Event: change.ID, At: new(change.At), Text: fmt.Sprintf("the Service's selector was changed: %s → %s", change.From, change.To)}, Watched},
+			{model.Evidence{Event: scaled.ID, At: new(scaled.At), Text: what + " " + scaled.To + " (" + scaled.Detail + ")"}, Watched},
+			{model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)}, Watched},
+		},
+	}
+	f.missing(doubt(Measured, fmt.Sprintf("when the %s stopped is not measured: Pods that no selector names are not probed", quantity.Count(len(left), "Pod"))))
+	if n := len(suspectPods(v.suspects(w))); n > 0 {
+		f.against(doubt(Close, fmt.Sprintf("%s that the selector names now failed at their own addresses as well", quantity.Count(n, "Pod"))))
+	}
+	f.explains(w, made)
+	return f
+}
+
+// switchReach is for how long after a change of the selector nodes may still route to the Pods before.
+const switchReach = 10 * time.Second
+
+// switched is the change of the window's Service's selector that was seen last before its onset, and the Pods whose endpoints left with it though they
+// were not ending.
+func (v *index) switched(w *model.Window) (change *model.Event, left []*model.Pod) {
+	service := v.target(w).Service
+	for i := range v.Run.Events {
+		e := &v.Run.Events[i]
+		if e.Kind == timeline.ServiceChanged && e.Object != nil && strings.HasPrefix(e.Detail, "selector: ") && (service == "" || e.Object.Namespace+"/"+e.Object.Name == service) &&
+			e.At.Earliest <= v.onset(w).Latest && w.Start.Earliest <= e.At.Latest+switchReach {
+			change = e
+		}
+	}
+	if change == nil {
+		return nil, nil
+	}
+	pods := map[string]*model.Pod{}
+	for _, p := range v.pods(w) {
+		pods[p.UID] = p
+	}
+	for _, e := range v.service(w).endpoints {
+		p := pods[e.Object.UID]
+		if p != nil && cluster.IsReady(e.From) && !cluster.IsReady(e.To) && (e.Seen-change.Seen).Abs() <= cluster.WatchLag && !p.TerminatingBy(e.At.Earliest) {
+			left = append(left, p)
+		}
+	}
+	return change, left
+}
+
+// scaledDown is the change by which the workload of one of these Pods was to have fewer, or was deleted, in a time; nil if none was.
+func (v *index) scaledDown(pods []*model.Pod, in model.Instant) *model.Event {
+	for _, p := range pods {
+		before := -1
+		for _, e := range v.states.Of(p.Namespace, v.states.Top(p)) {
+			n := e.Snapshot.Workload.Replicas
+			if e.At.Overlaps(in) && (e.To == timeline.SnapshotDeleted || e.To == timeline.SnapshotChanged && n < before) {
+				return e
+			}
+			before = n
+		}
+	}
+	return nil
 }
