@@ -47,7 +47,7 @@ func testRouteOutlivesPod(c *Case) Finding {
 	if _, stops := r.failedHooks(v); len(stops) > 0 {
 		return no(fmt.Sprintf("the preStop hook of %s failed, which was to keep it serving", stops[0].pod.Name))
 	}
-	f := Finding{For: r.signs(v, w), Text: r.text(v, w), Fix: raceFix(v, w), Measures: r.measures(v, w)}
+	f := Finding{For: r.signs(v, w), Text: r.text(v, w) + v.pinned(w), Fix: raceFix(v, w), Measures: r.measures(v, w)}
 	r.others(v, w, &f)
 	r.share(v, w, &f)
 	for _, s := range r.stops {
@@ -74,6 +74,20 @@ func testRouteOutlivesPod(c *Case) Finding {
 		}
 	}
 	return f
+}
+
+// pinsClients reports whether the Service sends all connections of a client to one Pod.
+func (v *index) pinsClients(w *model.Window) bool {
+	spec := v.serviceSpec(w)
+	return spec != nil && spec.Snapshot.Service.Affinity == "ClientIP"
+}
+
+// pinned says that this prober saw one Pod only.
+func (v *index) pinned(w *model.Window) string {
+	if !v.pinsClients(w) {
+		return ""
+	}
+	return fmt.Sprintf("; with sessionAffinity ClientIP all connections from %s go to one Pod, and other clients' to others", v.from(w))
 }
 
 // measures are for how long each Pod was routed to.
@@ -235,7 +249,10 @@ func (r *race) share(v *index, w *model.Window, f *Finding) {
 	}
 	f.For = append(f.For, context(model.Evidence{Target: w.Target, Text: fmt.Sprintf("%d of %d requests failed (%s); %s%s of %d endpoints is %s",
 		w.Failed, w.Sent, quantity.Percent(w.Share), upTo, number(dead), peers, quantity.Percent(expected))})...)
-	if exceeds(w.Failed, w.Sent, min(1, float64(dead)/float64(r.leastPeers(v.service(w))))) {
+	switch more := exceeds(w.Failed, w.Sent, min(1, float64(dead)/float64(r.leastPeers(v.service(w))))); {
+	case more && v.pinsClients(w):
+		f.For = append(f.For, context(model.Evidence{Event: v.serviceSpec(w).ID, Text: fmt.Sprintf("the Service has sessionAffinity ClientIP: all connections from %s go to one Pod, those of other clients elsewhere", v.from(w))})...)
+	case more:
 		f.against(doubt(Close, "more failed than the share of the endpoints that had stopped"))
 	}
 }
