@@ -561,6 +561,9 @@ func printWindows(tl *model.Timeline) string {
 		for _, e := range w.Errors {
 			fmt.Fprintf(&b, "  %s: %s (first %s)\n", e.Class, e.Text, bracket(e.First))
 		}
+		if w.Ended != nil {
+			fmt.Fprintf(&b, "  ended about when %s (event %d)\n", w.Ended.Text, w.Ended.Event)
+		}
 		for _, cause := range w.Causes {
 			printCause(&b, cause)
 		}

@@ -140,6 +140,9 @@ func causesSection(v *view) section {
 	}
 	for _, f := range told {
 		n := note{label: windowList(f.windows), text: f.text(), tone: bold, details: evidence(f.first(), f.Evidence)}
+		if end := f.first().Ended; end != nil && !slices.ContainsFunc(f.Evidence, func(e model.Evidence) bool { return e.Event == end.Event }) {
+			n.details = append(n.details, note{label: "end", at: sinceStart(f.first(), end.At), text: end.Text})
+		}
 		for _, rival := range f.Rivals {
 			n.details = append(n.details, note{label: "rival", text: rival, tone: dim})
 		}

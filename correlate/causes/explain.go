@@ -6,13 +6,14 @@ import (
 	"lapse/correlate/model"
 )
 
-// Explain fills the errors and causes of the run's windows, also of those that are not final.
+// Explain fills the errors and causes of the run's windows, also of those that are not final, and what ended them.
 func Explain(s *Input) {
 	v := newIndex(s)
 	for i := range s.Run.Windows {
 		w := &s.Run.Windows[i]
 		w.Errors = v.errorsOf(w)
 		w.Causes = causesOf(&Case{index: v, Window: w})
+		w.Ended = v.endOf(w)
 	}
 }
 

@@ -223,8 +223,9 @@ type Window struct {
 	Errors   []ErrorText    `json:"errors,omitzero"`   // what its failures said, where their class alone does not tell what was wrong
 	Cut      *Instant       `json:"cut,omitzero"`      // when requests in flight failed all at once, as when a server is killed, while others in flight did not: the failures became known then
 	Open     Open           `json:"open"`
-	Most     *Most          `json:"most,omitzero"` // of an open window: how much it can be all the same; absent if nothing bounds it
-	Live     bool           `json:"live,omitzero"` // not final: later requests may change it
+	Most     *Most          `json:"most,omitzero"`  // of an open window: how much it can be all the same; absent if nothing bounds it
+	Live     bool           `json:"live,omitzero"`  // not final: later requests may change it
+	Ended    *Evidence      `json:"ended,omitzero"` // the last change near its end that can have ended it: an endpoint, the Service, a node; absent if there was none
 
 	Causes []Cause `json:"causes"` // most likely first; never empty in a judged window
 }

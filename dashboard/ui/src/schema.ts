@@ -739,6 +739,7 @@ export interface Window {
    * not final: later requests may change it
    */
   live?: boolean;
+  ended?: Evidence;
   /**
    * most likely first; never empty in a judged window
    */

@@ -88,7 +88,7 @@ function Why({ w, run, clock, onEvent }: { w: Window; run: Run; clock: Clock; on
       {w.causes?.map((c, i) => <CauseStory key={i} cause={c} w={w} run={run} clock={clock} first={i === 0} onEvent={onEvent} />)}
       <dl class="facts">
         <dt>Began</dt><dd><span class="mono">{clock.bracket(w.start)}</span>{w.open.start && `, its start was not observed${whyNot(run, w, w.start)}`}</dd>
-        <dt>Ended</dt><dd><span class="mono">{clock.bracket(w.end)}</span>{w.open.end && `, its end was not observed${whyNot(run, w, w.end)}`}</dd>
+        <dt>Ended</dt><dd><span class="mono">{clock.bracket(w.end)}</span>{w.open.end && `, its end was not observed${whyNot(run, w, w.end)}`}{w.ended && `, about when ${w.ended.text}`}</dd>
         {w.kind !== "slow" && <><dt>Downtime</dt><dd>{windowDowntime(w)}{w.kind === "partial" && ", weighed by the share that failed"}</dd></>}
         {w.blackout && <><dt>Blackout</dt><dd>{length(w.blackout)} without any success</dd></>}
         <dt>Brackets</dt><dd>{w.basis === "exact" ? "exact: every request failed, and a good one is on each side" : "statistical: hold the truth with 99 % probability"}</dd>
