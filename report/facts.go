@@ -42,7 +42,8 @@ func recorded(e model.Event) timeline.Event {
 	fact := timeline.Event{
 		ID: e.ID, Seen: e.Seen, Writer: e.Writer, Kind: e.Kind, From: e.From, To: e.To,
 		Detail: e.Detail, Service: e.Service, PortName: e.PortName, Port: e.Port,
-		ExitCode: e.ExitCode, Grace: e.Grace, Count: e.Count, Status: e.Status,
+		ExitCode: e.ExitCode, Grace: e.Grace, Count: e.Count, Status: e.Status, Services: e.Services,
+		Owner: e.Owner, Template: e.Template, Snapshot: e.Snapshot,
 	}
 	fact.Addr, _ = netip.ParseAddr(e.Addr)
 	if e.Stamp != nil {

@@ -5,7 +5,9 @@ import (
 	"encoding/csv"
 	"errors"
 	"io"
+	"lapse/correlate/model"
 	"net/netip"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -213,5 +215,54 @@ func BenchmarkExport(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/100_000, "ns/request")
 		})
+	}
+}
+
+// Facts that are read back from a timeline.json have all that their published events have.
+func TestFactsOfATimelineHaveAllThatItsEventsHave(t *testing.T) {
+	var e model.Event
+	published := reflect.ValueOf(&e).Elem()
+	for i := range published.NumField() {
+		fill(published.Field(i))
+	}
+	e.Addr = "10.0.0.7"
+	fact := reflect.ValueOf(recorded(e))
+	for i := range published.NumField() {
+		name := published.Type().Field(i).Name
+		field := fact.FieldByName(name)
+		if name == "Source" || !field.IsValid() { // a fact has the number of its source; At is judged
+			continue
+		}
+		if field.IsZero() {
+			t.Errorf("%s is lost", name)
+		}
+	}
+}
+
+// fill makes a value another than its zero.
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Int, reflect.Int64:
+		v.SetInt(1)
+	case reflect.Uint16, reflect.Uint32:
+		v.SetUint(1)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0))
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		if v.Type().Elem() == reflect.TypeFor[time.Time]() {
+			v.Elem().Set(reflect.ValueOf(time.Unix(1, 0)))
+		} else {
+			fill(v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				fill(v.Field(i))
+			}
+		}
 	}
 }
