@@ -147,7 +147,7 @@ function stepWindow({ run: { windows }, window, range, select }: Controls, by: 1
 function useKeys(table: Key[]): void {
   const latest = useRef(table);
   useLayoutEffect(() => { latest.current = table; });
-  useEffect(() => {
+  useLayoutEffect(() => { // before the page is seen
     const down = (e: KeyboardEvent) => void press(e, latest.current);
     addEventListener("keydown", down);
     return () => removeEventListener("keydown", down);
