@@ -7,7 +7,10 @@ import (
 
 // Timeline is the part of timeline.json that drills look at. Instants and lengths are nanoseconds.
 type Timeline struct {
-	T0  time.Time `json:"t0"`
+	T0   time.Time `json:"t0"`
+	Tool struct {
+		Version string `json:"version"` // of the Lapse that judged
+	} `json:"tool"`
 	Run struct {
 		ID       string        `json:"id"`
 		Duration time.Duration `json:"duration"`

@@ -21,7 +21,8 @@ Each scenario of the [lab](../../sandbox/lab/scenarios) is played on a real clus
 
 `+"```\n%s\n```"+`
 
-%d runs, all of them counted, on %s to %s. %s, with a load average of %s (minimum / median / maximum). Made by `+"`make lab`"+`.
+%d runs, all of them counted, on %s to %s. %s, with a load average of %s (minimum / median / maximum). Judged by
+Lapse %s. Made by `+"`make lab`"+`.
 
 - **right**: the cause that stands first for the incident is the one that was provoked. **not first**: it is named, after another one.
   **unexplained**: Lapse says that it does not know. **wrong**: another cause stands first. **missed**: no incident was found.
@@ -29,7 +30,7 @@ Each scenario of the [lab](../../sandbox/lab/scenarios) is played on a real clus
 - **as**: what was named, with its confidence. **all held**: also counts, brackets, texts and all else that the scenario expects.
 - **coverage**: the share of the time that was observed, the worst run's.
 
-`, command(first.record), len(results), first.Began.Format("2006-01-02 15:04"), last.Began.Format("2006-01-02 15:04 UTC"), first.Machine, loads(results))
+`, command(first.record), len(results), first.Began.Format("2006-01-02 15:04"), last.Began.Format("2006-01-02 15:04 UTC"), first.Machine, loads(results), last.run.Timeline.Tool.Version)
 	fmt.Fprintln(&doc, "| scenario | expected | kube-proxy | runs | outcome | as | all held | coverage (%) |")
 	fmt.Fprintln(&doc, "|---|---|---|---|---|---|---|---|")
 	for _, g := range groups(results) {
