@@ -43,15 +43,16 @@ var mayImport = map[string][]string{
 	"deploy":                    {"hint", "timeline", "kube"},
 	"deploy/agent":              {"hint", "timeline", "kube"},
 	"deploy/mkimage":            {},
+	"preflight":                 {"hint", "kube", "watcher"},
 	"run/runtest":               {},
-	"run":                       {"hint", "timeline", "record", "loadgen", "loadgen/hey", "kube", "watcher", "correlate", "correlate/kubectl", "correlate/model", "correlate/verdict", "report", "dashboard", "dashboard/publish", "deploy", "deploy/agent"},
+	"run":                       {"hint", "timeline", "record", "loadgen", "loadgen/hey", "kube", "watcher", "correlate", "correlate/kubectl", "correlate/model", "correlate/verdict", "report", "dashboard", "dashboard/publish", "deploy", "deploy/agent", "preflight"},
 	"cmd/lapse":                 {"hint", "run", "timeline", "record", "loadgen", "loadgen/faultserver", "loadgen/hey", "correlate", "correlate/model", "correlate/quantity", "correlate/causes", "correlate/verdict", "report", "deploy", "deploy/agent"},
 
 	"cmd/lapse/internal/selftest": {"timeline", "loadgen/faultserver", "correlate/model", "correlate/quantity", "correlate/truth", "correlate/verdict"},
 }
 
 // The only packages that may know of Kubernetes.
-var knowKubernetes = []string{"kube", "kube/kubetest", "watcher", "deploy", "deploy/agent", "run", "cmd/lapse"}
+var knowKubernetes = []string{"kube", "kube/kubetest", "watcher", "deploy", "deploy/agent", "preflight", "run", "cmd/lapse"}
 
 func TestImportsFollowTheArrows(t *testing.T) {
 	for pkg, imports := range goList(t, "{{.ImportPath}} {{join .Imports \" \"}}") {
@@ -102,7 +103,7 @@ func TestTheProgramDoesWithoutWhatCostsTensOfMegabytes(t *testing.T) {
 }
 
 func TestTopLevelFoldersAreTheAgreedOnes(t *testing.T) {
-	agreed := []string{"cmd", "correlate", "dashboard", "deploy", "docs", "hint", "kube", "loadgen", "record", "report", "run", "sandbox", "timeline", "tools", "watcher"}
+	agreed := []string{"cmd", "correlate", "dashboard", "deploy", "docs", "hint", "kube", "loadgen", "preflight", "record", "report", "run", "sandbox", "timeline", "tools", "watcher"}
 	tracked, err := exec.Command("git", "ls-files").Output()
 	if err != nil {
 		t.Fatalf("git ls-files: %v", err)

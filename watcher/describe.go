@@ -36,7 +36,7 @@ type Info struct {
 func Describe(ctx context.Context, client kube.Client, namespace, name, port string) (Info, error) {
 	service, err := client.Services(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return Info{}, notFound(ctx, client, namespace, name, err)
+		return Info{}, NoService(ctx, client, namespace, name, err)
 	}
 	if err := measurable(service); err != nil {
 		return Info{}, err
@@ -88,8 +88,8 @@ func proxyMode(ctx context.Context, client kube.Client) string {
 	return cmp.Or(config.Mode, "iptables")
 }
 
-// notFound explains why a Service could not be read.
-func notFound(ctx context.Context, client kube.Client, namespace, name string, err error) error {
+// NoService explains why a Service could not be read, with err as the API server gave it.
+func NoService(ctx context.Context, client kube.Client, namespace, name string, err error) error {
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		return missingRight("get", "services", namespace, err)

@@ -1,0 +1,154 @@
+package preflight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"lapse/hint"
+	"lapse/kube"
+	"lapse/watcher"
+)
+
+// FromCluster reads a Service and what is behind it. It only lists and gets. What may not be read, or does not come within the timeout, is in
+// [State.Missing]; the error is of the Service itself.
+func FromCluster(ctx context.Context, client kube.Client, namespace, service string, timeout time.Duration) (*State, error) {
+	get, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	svc, err := client.Services(namespace).Get(get, service, metav1.GetOptions{})
+	if late(get, err) {
+		return nil, hint.Errorf("try a longer --request-timeout", "read Service %s/%s: the API server did not answer within %v", namespace, service, timeout)
+	}
+	if err != nil {
+		return nil, watcher.NoService(get, client, namespace, service, err)
+	}
+	r := reading{state: &State{Service: svc, RouteLag: AssumedLag, Missing: map[Fact]string{}}, timeout: timeout}
+	s := r.state
+	if len(svc.Spec.Selector) == 0 {
+		why := "the Service has no selector: which Pods are behind it is not known"
+		for _, f := range []Fact{PodsFact, WorkloadsFact, EndpointsFact} {
+			s.Missing[f] = why
+		}
+		return s, nil
+	}
+	selected := metav1.ListOptions{LabelSelector: labels.SelectorFromSet(svc.Spec.Selector).String()}
+	read(ctx, &r, PodsFact, "pods", namespace, selected, client.Pods(namespace).List, func(l *corev1.PodList) {
+		s.Pods = slices.DeleteFunc(l.Items, func(p corev1.Pod) bool { return ended(&p) })
+	})
+	ofService := metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service}
+	read(ctx, &r, EndpointsFact, "endpointslices.discovery.k8s.io", namespace, ofService, client.EndpointSlices(namespace).List, func(l *discoveryv1.EndpointSliceList) { s.Endpoints = endpointsOf(l.Items) })
+	read(ctx, &r, WorkloadsFact, "deployments.apps", namespace, metav1.ListOptions{}, client.Deployments(namespace).List, func(l *appsv1.DeploymentList) {
+		for _, d := range l.Items {
+			if selects(svc, d.Spec.Template.Labels) {
+				s.Deployments = append(s.Deployments, d)
+			}
+		}
+	})
+	read(ctx, &r, WorkloadsFact, "statefulsets.apps", namespace, metav1.ListOptions{}, client.StatefulSets(namespace).List, func(l *appsv1.StatefulSetList) {
+		for _, d := range l.Items {
+			if selects(svc, d.Spec.Template.Labels) {
+				s.StatefulSets = append(s.StatefulSets, d)
+			}
+		}
+	})
+	read(ctx, &r, BudgetsFact, "poddisruptionbudgets.policy", namespace, metav1.ListOptions{}, client.PodDisruptionBudgets(namespace).List, func(l *policyv1.PodDisruptionBudgetList) { s.Budgets = l.Items })
+	read(ctx, &r, NodesFact, "nodes", "", metav1.ListOptions{}, client.Nodes().List, func(l *corev1.NodeList) { s.Nodes = l.Items })
+	r.all.Wait()
+	return s, ctx.Err()
+}
+
+// A reading lists several kinds at the same time.
+type reading struct {
+	all     sync.WaitGroup
+	timeout time.Duration
+
+	mu    sync.Mutex // guards what follows, and is held while keep is called
+	state *State
+}
+
+// read lists one kind, or notes why it could not. It returns at once.
+func read[L any](ctx context.Context, r *reading, fact Fact, resource, namespace string, options metav1.ListOptions, list func(context.Context, metav1.ListOptions) (L, error), keep func(L)) {
+	r.all.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, r.timeout)
+		defer cancel()
+		got, err := list(ctx, options)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		switch ask := "kubectl auth can-i list " + resource; {
+		case err == nil:
+			keep(got)
+		case late(ctx, err):
+			r.state.Missing[fact] = fmt.Sprintf("the API server did not list %s within %v: try a longer --request-timeout", resource, r.timeout)
+		case apierrors.IsForbidden(err) && namespace != "":
+			r.state.Missing[fact] = fmt.Sprintf("no right to list %s: ask with `%s -n %s`", resource, ask, namespace)
+		case apierrors.IsForbidden(err):
+			r.state.Missing[fact] = fmt.Sprintf("no right to list %s: ask with `%s`", resource, ask)
+		default:
+			r.state.Missing[fact] = fmt.Sprintf("list %s: %v", resource, err)
+		}
+	})
+}
+
+// late reports whether an error came of a timeout.
+func late(ctx context.Context, err error) bool {
+	return err != nil && (ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded))
+}
+
+// endpointsOf takes each endpoint once: a Service has slices for each address family, and for each set of port numbers.
+func endpointsOf(list []discoveryv1.EndpointSlice) (all []Endpoint) {
+	known := map[string]bool{}
+	for _, slice := range list {
+		for _, e := range slice.Endpoints {
+			if len(e.Addresses) == 0 {
+				continue
+			}
+			is := Endpoint{Pod: e.Addresses[0], Ready: e.Conditions.Ready == nil || *e.Conditions.Ready}
+			if e.TargetRef != nil && e.TargetRef.Name != "" {
+				is.Pod = e.TargetRef.Name
+			}
+			if e.NodeName != nil {
+				is.Node = *e.NodeName
+			}
+			if e.Zone != nil {
+				is.Zone = *e.Zone
+			}
+			if !known[is.Pod] {
+				known[is.Pod] = true
+				all = append(all, is)
+			}
+		}
+	}
+	return all
+}
+
+// CheckNode returns an error if the node to drain is surely none of the cluster.
+func (s *State) CheckNode() error {
+	if s.Node == "" || !s.knows(NodesFact) {
+		return nil
+	}
+	var names []string
+	for _, n := range s.Nodes {
+		if n.Name == s.Node {
+			if !s.knows(EndpointsFact) || s.byNode()[s.Node] > 0 {
+				return nil
+			}
+			s.Notes = append(s.Notes, fmt.Sprintf("no ready endpoint is on %s: a drain of it would not test the Service", s.Node))
+			return nil
+		}
+		names = append(names, n.Name)
+	}
+	slices.Sort(names)
+	return hint.Errorf("it has "+strings.Join(names, ", "), "the cluster has no node %q", s.Node)
+}

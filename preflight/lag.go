@@ -1,0 +1,33 @@
+package preflight
+
+import (
+	"fmt"
+	"math"
+)
+
+// span is a lag in a sentence.
+func (l Lag) span() string {
+	if l.Least == l.Most || l.Least == 0 {
+		return fmt.Sprintf("up to %v", l.Most)
+	}
+	return fmt.Sprintf("%v to %v", l.Least, l.Most)
+}
+
+// words is a lag that says whether it is assumed.
+func (l Lag) words() string {
+	if l.Assumed {
+		return l.span() + ", an assumption"
+	}
+	return l.span()
+}
+
+// cover is how many whole seconds outlast the lag.
+func (l Lag) cover() int { return int(math.Ceil(l.Most.Seconds())) }
+
+// evidence says where the lag comes from.
+func (l Lag) evidence() Evidence {
+	if l.Assumed {
+		return Evidence{"cluster", "route lag", l.span() + ", an assumption: not measured here"}
+	}
+	return Evidence{"cluster", "route lag", l.span() + ", as --route-lag says"}
+}

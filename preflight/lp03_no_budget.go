@@ -1,0 +1,31 @@
+package preflight
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+var noBudget = Rule{
+	ID: "LP03", Name: "no-budget", ConfirmedBy: "no-ready-endpoint", Needs: []Fact{EndpointsFact, BudgetsFact, TemplatesFact},
+	Doc: "A node has 2 endpoints or more and no PodDisruptionBudget holds them: a drain evicts them together.",
+	Check: func(s *State) []Finding {
+		if s.covered() {
+			return nil
+		}
+		n, nodes := len(s.ready()), s.byNode()
+		for _, node := range slices.Sorted(maps.Keys(nodes)) {
+			k := nodes[node]
+			if k < 2 || s.Node != "" && node != s.Node {
+				continue
+			}
+			return []Finding{{
+				Severity:   MayLose,
+				Prediction: fmt.Sprintf("a drain of %s evicts %d of %d ready endpoints at once, and leaves %d until new ones are ready", node, k, n, n-k),
+				Evidence:   []Evidence{{"Node/" + node, "ready endpoints", fmt.Sprintf("%d of %d", k, n)}, {"PodDisruptionBudgets", "that cover the Service's Pods", "none"}},
+				Fix:        "a PodDisruptionBudget of maxUnavailable: 1 for the Pods' labels",
+			}}
+		}
+		return nil
+	},
+}

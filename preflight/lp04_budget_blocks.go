@@ -1,0 +1,109 @@
+package preflight
+
+import (
+	"fmt"
+	"strings"
+
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+var budgetBlocks = Rule{
+	ID: "LP04", Name: "budget-blocks", Needs: []Fact{BudgetsFact, TemplatesFact},
+	Doc: "A PodDisruptionBudget allows no eviction, two cover one Pod, or one covers no Pod.",
+	Check: func(s *State) (found []Finding) {
+		told := map[string]bool{}
+		for _, t := range s.templates() {
+			on := s.budgetsOn(t.meta.Labels)
+			if len(on) > 1 {
+				found = append(found, twoBudgets(&t, on))
+			}
+			for _, b := range on {
+				if f, blocks := allowsNone(s, b); blocks && !told[b.Name] {
+					found, told[b.Name] = append(found, f), true
+				}
+			}
+		}
+		if !s.covered() {
+			found = append(found, missed(s)...)
+		}
+		return found
+	},
+}
+
+func twoBudgets(t *template, on []*policyv1.PodDisruptionBudget) Finding {
+	var names []string
+	for _, b := range on {
+		names = append(names, b.Name)
+	}
+	return Finding{
+		Severity: WillBlock, Prediction: fmt.Sprintf("the API refuses every eviction of these Pods, for %d budgets cover them: a drain does not end", len(on)),
+		Evidence: []Evidence{{t.object, "PodDisruptionBudgets", strings.Join(names, ", ")}}, Fix: "keep one of them",
+	}
+}
+
+// allowsNone is about a budget that allows no eviction: by its spec, or at the moment.
+func allowsNone(s *State, b *policyv1.PodDisruptionBudget) (Finding, bool) {
+	object := "PodDisruptionBudget/" + b.Name
+	expected := int(b.Status.ExpectedPods)
+	live := expected > 0 && b.Status.ObservedGeneration >= b.Generation
+	if !live {
+		expected = s.coveredBy(b)
+	}
+	field, value, allowed, ok := allows(b, expected)
+	switch {
+	case ok && allowed <= 0:
+		return Finding{
+			Severity: WillBlock, Prediction: fmt.Sprintf("with %s, no eviction is allowed: a drain does not end, or takes all Pods once it is forced", counted(expected, "Pod")),
+			Evidence: []Evidence{{object, field, value}, {object, "Pods covered", fmt.Sprint(expected)}}, Fix: "maxUnavailable: 1 with 2 replicas or more",
+		}, true
+	case live && b.Status.DisruptionsAllowed == 0:
+		return Finding{
+			Severity: WillBlock, Prediction: "at the moment no eviction is allowed: a drain waits until more Pods are healthy",
+			Evidence: []Evidence{{object, "status.currentHealthy", fmt.Sprint(b.Status.CurrentHealthy)}, {object, "status.desiredHealthy", fmt.Sprint(b.Status.DesiredHealthy)}, {object, "status.disruptionsAllowed", "0"}},
+			Fix:      "find out why Pods are not healthy before the drain; unhealthyPodEvictionPolicy: AlwaysAllow lets those be evicted",
+		}, true
+	}
+	return Finding{}, false
+}
+
+// coveredBy is how many of the known Pods a budget covers.
+func (s *State) coveredBy(b *policyv1.PodDisruptionBudget) (n int) {
+	for _, t := range s.templates() {
+		if covers(b, t.meta.Labels) {
+			n += t.count
+		}
+	}
+	return n
+}
+
+// allows is how many evictions a budget's spec allows where all of n Pods are healthy. Percentages are rounded up, as the
+// disruption controller does.
+// https://kubernetes.io/docs/tasks/run-application/configure-pdb/#rounding-logic-when-specifying-percentages
+func allows(b *policyv1.PodDisruptionBudget, n int) (field, value string, allowed int, ok bool) {
+	switch {
+	case b.Spec.MaxUnavailable != nil:
+		most, err := intstr.GetScaledValueFromIntOrPercent(b.Spec.MaxUnavailable, n, true)
+		return "spec.maxUnavailable", b.Spec.MaxUnavailable.String(), most, err == nil
+	case b.Spec.MinAvailable != nil:
+		least, err := intstr.GetScaledValueFromIntOrPercent(b.Spec.MinAvailable, n, true)
+		return "spec.minAvailable", b.Spec.MinAvailable.String(), n - least, err == nil
+	}
+	return "", "", 0, false
+}
+
+// missed are budgets that cover no Pod at all, where the Service's Pods have none.
+func missed(s *State) (found []Finding) {
+	for i := range s.Budgets {
+		b := &s.Budgets[i]
+		if b.Status.ExpectedPods > 0 || b.Status.ObservedGeneration < b.Generation || b.Spec.Selector == nil {
+			continue
+		}
+		found = append(found, Finding{
+			Severity: MayLose, Prediction: "this budget covers none of the Pods that are known, and the Service's Pods have no other: a drain may evict all of them together",
+			Evidence: []Evidence{{"PodDisruptionBudget/" + b.Name, "spec.selector", selectorText(b)}, {"Service/" + s.Service.Name, "spec.selector", labelText(s.Service.Spec.Selector)}},
+			Fix:      "make its selector match the Pods' labels, if it is meant for them",
+		})
+	}
+	return found
+}

@@ -1,0 +1,55 @@
+package preflight
+
+import (
+	"fmt"
+	"time"
+)
+
+var shortGrace = Rule{
+	ID: "LP07", Name: "short-grace", ConfirmedBy: "pinned-connection", Needs: []Fact{TemplatesFact},
+	Doc: "The grace period leaves no time to finish after the preStop hook, or is 0.",
+	Check: func(s *State) (found []Finding) {
+		for _, t := range s.templates() {
+			whole := grace(&t.spec)
+			evidence := []Evidence{t.at("terminationGracePeriodSeconds", whole)}
+			if whole == 0 {
+				found = append(found, Finding{
+					Severity: MayLose, Prediction: "a Pod that is deleted is gone from the API at once, and its containers have no more than about 2 s to end: requests that take longer are cut, and new ones may fail until routes are gone", Evidence: evidence, Fix: "leave terminationGracePeriodSeconds out (30 s), or set what the longest request needs",
+				})
+				continue
+			}
+			for _, c := range serving(s.Service, &t.spec) {
+				h := preStop(c)
+				sleep, known := sleeps(h)
+				if !known {
+					continue
+				}
+				left, needed := whole-sleep, max(0, s.RouteLag.Most-sleep)+s.LongestRequest
+				if left > 0 && left >= needed {
+					continue
+				}
+				with := evidence
+				if h != nil {
+					with = append(with, t.of(c, "lifecycle.preStop."+kindOf(h), sleep))
+				}
+				if s.LongestRequest > 0 {
+					with = append(with, Evidence{"requests", "longest", fmt.Sprintf("%v, as --longest-request says", s.LongestRequest)})
+				}
+				found = append(found, Finding{
+					Severity: MayLose, Prediction: cut(left), Evidence: with,
+					Fix: fmt.Sprintf("terminationGracePeriodSeconds: more than %d s, the sleep, the route lag after it and the longest request together", int((sleep + needed).Round(time.Second).Seconds())),
+				})
+			}
+		}
+		return found
+	},
+}
+
+// cut says what happens to requests where so much time is left after the hook.
+// https://kubernetes.io/docs/concepts/containers/container-lifecycle-hooks/#hook-handler-execution
+func cut(left time.Duration) string {
+	if left <= 0 {
+		return "preStop takes all of the grace period: the kubelet gives SIGTERM 2 s more, then kills the container (exit code 137); requests that take longer are cut"
+	}
+	return fmt.Sprintf("a server that goes on after SIGTERM is killed %v later (exit code 137): requests that still run then are cut", left)
+}
