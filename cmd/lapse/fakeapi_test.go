@@ -16,7 +16,7 @@ import (
 )
 
 // fakeAPI is as much of a Kubernetes API as it takes to refuse what cannot be measured: Services in the
-// namespace shop, one of them with a ready endpoint, rights there, and none in the namespace forbidden or in the cluster. Under /expired no credentials are good
+// namespace shop, one of them with a ready endpoint and a Pod, StatefulSets that take forever to list, rights there (but none to PodDisruptionBudgets), and none in the namespace forbidden or in the cluster. Under /expired no credentials are good
 // enough.
 func fakeAPI() http.Handler {
 	mux := http.NewServeMux()
@@ -56,6 +56,28 @@ func fakeAPI() http.Handler {
 	})
 	mux.HandleFunc("GET /apis/batch/v1/namespaces/{name}/jobs", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, 200, batchv1.JobList{TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "JobList"}})
+	})
+	mux.HandleFunc("GET /api/v1/namespaces/shop/pods", func(w http.ResponseWriter, r *http.Request) {
+		list := corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}}
+		if strings.Contains(r.FormValue("labelSelector"), "app=web") {
+			list.Items = append(list.Items, fakePod())
+		}
+		answer(w, 200, list)
+	})
+	mux.HandleFunc("GET /apis/apps/v1/namespaces/shop/deployments", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, 200, map[string]any{"apiVersion": "apps/v1", "kind": "DeploymentList", "items": []any{}})
+	})
+	mux.HandleFunc("GET /apis/apps/v1/namespaces/shop/statefulsets", func(w http.ResponseWriter, r *http.Request) {
+		<-r.Context().Done() // slower than anybody waits
+	})
+	mux.HandleFunc("GET /apis/policy/v1/namespaces/shop/poddisruptionbudgets", func(w http.ResponseWriter, _ *http.Request) {
+		refuseAPI(w, 403, metav1.StatusReasonForbidden, "you may not")
+	})
+	mux.HandleFunc("GET /api/v1/nodes", func(w http.ResponseWriter, _ *http.Request) {
+		refuseAPI(w, 403, metav1.StatusReasonForbidden, "you may not")
+	})
+	mux.HandleFunc("GET /api/v1/namespaces/slow/services/{name}", func(w http.ResponseWriter, r *http.Request) {
+		<-r.Context().Done()
 	})
 	for path, kind := range map[string]string{
 		"/api/v1/namespaces/{name}/serviceaccounts":                         "ServiceAccountList",
@@ -119,6 +141,13 @@ func fakeService(name string, change func(*corev1.ServiceSpec)) corev1.Service {
 	}
 	change(&s.Spec)
 	return s
+}
+
+func fakePod() corev1.Pod {
+	return corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", Labels: map[string]string{"app": "web"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "server", Image: "shop/web:1"}}},
+	}
 }
 
 func readySlice() discoveryv1.EndpointSlice {

@@ -76,7 +76,7 @@ func newRoot(name string, stdout, stderr io.Writer) *cobra.Command {
 	root.SuggestionsMinimumDistance = 2
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
-		newRun(), newReport(), newServe(), newDiff(), newExport(),
+		newRun(), newPreflight(), newReport(), newServe(), newDiff(), newExport(),
 		newSelftest(), newCalibrate(),
 		newGen(), newStatus(), newAttach(), newStop(), newRetrieve(), newDelete(),
 		newSchema(),
