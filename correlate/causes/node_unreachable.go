@@ -69,23 +69,33 @@ func testNodeUnreachable(c *Case) Finding {
 	return f
 }
 
-// nodesOf are the nodes of which all ready Pods were unreachable at their own addresses when the window began, with these, and the nodes
-// of which at least one went on answering.
+// nodesOf are the nodes of which all ready Pods turned unreachable at their own addresses at once during the window, with these, and the nodes of which
+// at least one went on answering then.
 func (v *index) nodesOf(w *model.Window) (silent map[string][]suspect, answering map[string]bool) {
 	silent, answering = map[string][]suspect{}, map[string]bool{}
 	if some(w.Classes, timeline.TimeoutConnect, timeline.Unreachable, timeline.DNS, timeline.NoSlot) == 0 {
 		return silent, answering
 	}
+	lost := v.suspectsThat(w, func(s suspect) bool { return !answersBadly(s.outage) })
+	if len(lost) == 0 {
+		return silent, answering
+	}
+	first := slices.MinFunc(lost, func(a, b suspect) int { return cmp.Compare(a.outage.Start.Earliest, b.outage.Start.Earliest) })
+	at := first.outage.Start
 	of := map[string]suspect{}
-	for _, s := range v.suspects(w) {
-		if !answersBadly(s.outage) && s.outage.Span().Overlaps(v.onset(w)) {
+	for _, s := range lost {
+		if s.outage.Span().Overlaps(at) {
 			of[s.pod.UID] = s
 		}
 	}
-	for _, p := range v.healthyOthers(w) {
+	for _, p := range v.pods(w) {
+		probe := v.probe(w, p)
+		if p.TerminatingBy(at.Latest) || !p.ReadyBy(at.Latest) || probe.firstOK == nil || *probe.firstOK >= at.Latest {
+			continue
+		}
 		if s, cut := of[p.UID]; cut {
 			silent[p.Node] = append(silent[p.Node], s)
-		} else if v.outageNear(v.directName(w, p), v.onset(w)) == nil {
+		} else if v.outageNear(probe.target, at) == nil {
 			answering[p.Node] = true
 		}
 	}
