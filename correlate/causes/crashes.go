@@ -27,17 +27,17 @@ type crash struct {
 
 // crashes are the ends of containers that can have made failures of the window, as they happened.
 func (v *index) crashes(w *model.Window) (all []crash) {
-	pods := map[string]*model.Pod{}
 	for _, p := range v.pods(w) {
-		pods[p.UID] = p
+		all = append(all, v.crashesOf(w, p)...)
 	}
-	for i := range v.Run.Events {
-		e := &v.Run.Events[i]
-		if e.Kind != timeline.PodContainer || e.From != "running" || e.To != "terminated" || e.Object == nil || !e.At.Bounded() {
-			continue
-		}
-		p := pods[e.Object.UID]
-		if p == nil || p.TerminatingBy(e.At.Latest) {
+	slices.SortStableFunc(all, func(a, b crash) int { return cmp.Compare(a.at.Earliest, b.at.Earliest) })
+	return all
+}
+
+// crashesOf are those of one Pod.
+func (v *index) crashesOf(w *model.Window, p *model.Pod) (all []crash) {
+	for _, e := range v.about[p.UID] {
+		if e.Kind != timeline.PodContainer || e.From != "running" || e.To != "terminated" || !e.At.Bounded() || p.TerminatingBy(e.At.Latest) {
 			continue
 		}
 		cr := crash{pod: p, event: e, at: e.At, until: v.leftAfter(w, p, e.At.Earliest) + tooLate, kill: v.livenessKill(p, e), ended: v.endedByKubelet(p, e)}
@@ -50,7 +50,6 @@ func (v *index) crashes(w *model.Window) (all []crash) {
 			all = append(all, cr)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b crash) int { return cmp.Compare(a.at.Earliest, b.at.Earliest) })
 	return all
 }
 
@@ -66,9 +65,8 @@ func (v *index) leftAfter(w *model.Window, p *model.Pod, at time.Duration) time.
 
 // livenessKill is the Event by which a kubelet said that it would end the container because of its liveness probe, nil if there is none.
 func (v *index) livenessKill(p *model.Pod, ended *model.Event) *model.Event {
-	for i := range v.Run.Events {
-		e := &v.Run.Events[i]
-		if e.Kind == timeline.KubeEvent && e.To == "Killing" && e.Object != nil && e.Object.UID == p.UID && strings.Contains(e.Detail, "failed liveness probe") &&
+	for _, e := range v.about[p.UID] {
+		if e.Kind == timeline.KubeEvent && e.To == "Killing" && strings.Contains(e.Detail, "failed liveness probe") &&
 			ended.At.Earliest-time.Minute <= e.At.Latest && e.At.Earliest <= ended.At.Latest {
 			return e
 		}
@@ -79,9 +77,8 @@ func (v *index) livenessKill(p *model.Pod, ended *model.Event) *model.Event {
 // endedByKubelet is the event by which a Pod is known to have been ended as a whole, without a deletion: a condition that says so, or its
 // phase. It is nil if there is none.
 func (v *index) endedByKubelet(p *model.Pod, ended *model.Event) *model.Event {
-	for i := range v.Run.Events {
-		e := &v.Run.Events[i]
-		if e.Object == nil || e.Object.UID != p.UID || e.Seen < ended.Seen-time.Minute {
+	for _, e := range v.about[p.UID] {
+		if e.Seen < ended.Seen-time.Minute {
 			continue
 		}
 		if e.Kind == timeline.PodDisrupted && e.To == "TerminationByKubelet" || e.Kind == timeline.PodPhase && e.To == "Failed" && e.Detail != "" {

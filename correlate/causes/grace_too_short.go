@@ -93,9 +93,8 @@ func (v *index) kills(w *model.Window) (kills []kill) {
 		}
 		k := kill{pod: p, grace: *deleted.Grace}
 		due := model.Instant{Earliest: p.Deleted.Earliest + k.grace, Latest: p.Deleted.Latest + k.grace + killLate}
-		for i := range v.Run.Events {
-			e := &v.Run.Events[i]
-			if e.Kind == timeline.PodContainer && e.To == "terminated" && e.ExitCode != nil && *e.ExitCode == killed && e.Object.UID == p.UID && e.At.Overlaps(due) {
+		for _, e := range v.about[p.UID] {
+			if e.Kind == timeline.PodContainer && e.To == "terminated" && e.ExitCode != nil && *e.ExitCode == killed && e.At.Overlaps(due) {
 				k.ended = e
 				k.at = model.Instant{Earliest: max(due.Earliest, e.At.Earliest), Latest: min(due.Latest, e.At.Latest)}
 			}

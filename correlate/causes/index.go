@@ -35,6 +35,7 @@ type index struct {
 	ends      map[string][]*model.Event        // of containers, by the UID of their Pod, where they are stamped
 	templates map[string]*timeline.PodTemplate // by ID
 	events    map[uint32]*model.Event          // by ID
+	about     map[string][]*model.Event        // by the UID of their object, in the order in which they were seen
 }
 
 // event is the one with an ID, nil if there is none.
@@ -108,9 +109,13 @@ func newIndex(s *Input) *index {
 		v.failures[f.Target] = append(v.failures[f.Target], f)
 	}
 	v.states, v.templates, v.events = cluster.ReadWorkloads(s.Run.Events), map[string]*timeline.PodTemplate{}, map[uint32]*model.Event{}
+	v.about = map[string][]*model.Event{}
 	for i := range s.Run.Events {
 		e := &s.Run.Events[i]
 		v.events[e.ID] = e
+		if e.Object != nil && e.Object.UID != "" {
+			v.about[e.Object.UID] = append(v.about[e.Object.UID], e)
+		}
 		switch e.Kind {
 		case timeline.SnapshotTaken:
 			if e.Snapshot != nil && e.Snapshot.Template != nil {
@@ -346,8 +351,8 @@ func (v *index) changeOf(p *model.Pod, kind timeline.EventKind, at *model.Instan
 	if at == nil {
 		return 0
 	}
-	for _, e := range v.Run.Events {
-		if e.Kind == kind && e.At.Latest == at.Latest && e.Object != nil && e.Object.UID == p.UID {
+	for _, e := range v.about[p.UID] {
+		if e.Kind == kind && e.At.Latest == at.Latest {
 			return e.ID
 		}
 	}

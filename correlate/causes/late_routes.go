@@ -115,9 +115,8 @@ func (c *Case) tooLateBy(rule string) (f Finding, s *podStop, r race, ok bool) {
 // failedHooks are the Events of a race's Pods that a preStop hook failed, and the stops of these Pods.
 func (r *race) failedHooks(v *index) (failed []*model.Event, stops []*podStop) {
 	for _, s := range r.stops {
-		for i := range v.Run.Events {
-			e := &v.Run.Events[i]
-			if e.Kind == timeline.KubeEvent && strings.EqualFold(e.To, "FailedPreStopHook") && e.Object != nil && e.Object.UID == s.pod.UID {
+		for _, e := range v.about[s.pod.UID] {
+			if e.Kind == timeline.KubeEvent && strings.EqualFold(e.To, "FailedPreStopHook") {
 				failed, stops = append(failed, e), append(stops, s)
 				break
 			}

@@ -3,7 +3,6 @@ package cluster
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"lapse/correlate/model"
@@ -20,14 +19,14 @@ func setEndings(pods []model.Pod, builders []*podBuilder, events []model.Event) 
 
 // surroundings are the facts beside a Pod's own that tell who ended it.
 type surroundings struct {
-	pods      []model.Pod
-	deletions map[string]*model.Event // by NAMESPACE/NAME of the Pod: its controller said that it deleted it
-	cordons   map[string]*model.Event // by node: the last time it was cordoned in the run
+	templates map[string]map[string]bool // of the Pods that were seen, by NAMESPACE/KIND/NAME of their workload
+	deletions map[string]*model.Event    // by NAMESPACE/NAME of the Pod: its controller said that it deleted it
+	cordons   map[string]*model.Event    // by node: the last time it was cordoned in the run
 	states    Workloads
 }
 
 func surroundingsOf(pods []model.Pod, events []model.Event) *surroundings {
-	s := &surroundings{pods: pods, deletions: map[string]*model.Event{}, cordons: map[string]*model.Event{}, states: ReadWorkloads(events)}
+	s := &surroundings{templates: map[string]map[string]bool{}, deletions: map[string]*model.Event{}, cordons: map[string]*model.Event{}, states: ReadWorkloads(events)}
 	for i := range events {
 		e := &events[i]
 		switch {
@@ -39,6 +38,14 @@ func surroundingsOf(pods []model.Pod, events []model.Event) *surroundings {
 		case e.Kind == timeline.NodeSchedulable && e.To == "false" && s.cordons[e.Object.Name] == nil:
 			s.cordons[e.Object.Name] = e
 		}
+	}
+	for i := range pods {
+		p := &pods[i]
+		key := p.Namespace + "/" + s.states.Top(p)
+		if s.templates[key] == nil {
+			s.templates[key] = map[string]bool{}
+		}
+		s.templates[key][p.Template] = true
 	}
 	return s
 }
@@ -125,9 +132,7 @@ func words(key string) string { return strings.Replace(key, "/", " ", 1) }
 
 // replaced reports whether the Pod's workload got Pods of another template.
 func (s *surroundings) replaced(p *model.Pod, owner string) bool {
-	return slices.ContainsFunc(s.pods, func(o model.Pod) bool {
-		return o.Namespace == p.Namespace && o.Template != p.Template && o.Created != nil && s.states.Top(&o) == owner
-	})
+	return len(s.templates[p.Namespace+"/"+owner]) > 1
 }
 
 // ContainerEnd says how a container ended: "main ended with exit code 137 (OOMKilled)".
