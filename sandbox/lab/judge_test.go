@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -182,5 +183,41 @@ func TestLagsAreHeldAgainstTheTruth(t *testing.T) {
 	r.Routes = nil
 	if _, checks := judge(Scenario{Expect: Expectation{NoFailure: true, Lags: true}}, r, drill.Timeline{}); checks[1].ok {
 		t.Error("no Pod ended, and it holds")
+	}
+}
+
+func TestSavedRunsOfAnotherScenarioAreLeftOut(t *testing.T) {
+	now, err := Parse("crash.txtar", []byte(good))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var steps []Done
+	for _, s := range now.Steps {
+		steps = append(steps, Done{Text: s.Text, Ended: t0})
+	}
+	cut := slices.Clone(steps)
+	cut[3].Ended = time.Time{}
+	for _, c := range []struct {
+		name, old, new string
+		steps          []Done
+		want           string
+		lags           bool
+	}{
+		{"as it is", "", "", steps, "", true},
+		{"other words for what is expected", "failed 10..200", "failed 10..", steps, "", true},
+		{"the lags were not recorded", "lags hold\n", "", steps, "", false},
+		{"cut off", "", "", cut, "it was cut off", true},
+		{"other manifest", "kind: Deployment", "kind: StatefulSet", steps, "does something else now", true},
+		{"other flags", "--rate 50", "--rate 60", steps, "does something else now", true},
+		{"other steps", "# a comment", "after 2s", steps, "does something else now", true},
+		{"other grammar", "try drain", "attempt drain", steps, "another version only", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := result{scenario: now, record: record{Text: strings.Replace(good, c.old, c.new, 1), Steps: c.steps}}
+			got := r.outdated()
+			if (got == "") != (c.want == "") || !strings.Contains(got, c.want) || r.scenario.Expect.Lags != c.lags {
+				t.Errorf("%q, lags %v", got, r.scenario.Expect.Lags)
+			}
+		})
 	}
 }

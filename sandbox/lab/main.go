@@ -359,8 +359,8 @@ func judgeAll(ctx context.Context, s settings, scenarios []Scenario) (results []
 			continue // it was not asked for
 		}
 		r.scenario = scenarios[i]
-		if !r.stepsMatch() {
-			fmt.Fprintf(os.Stderr, "%s was left out: it was cut off, or the scenario has other steps now\n", file)
+		if why := r.outdated(); why != "" {
+			fmt.Fprintf(os.Stderr, "%s was left out: %s\n", file, why)
 			continue
 		}
 		if r.run, r.err = drill.Judge(ctx, s.lapse, filepath.Join(filepath.Dir(file), "run")); r.err == nil {
@@ -372,7 +372,19 @@ func judgeAll(ctx context.Context, s settings, scenarios []Scenario) (results []
 	return results, nil
 }
 
-// stepsMatch reports whether the steps that were taken are those of the scenario as it is now.
-func (r result) stepsMatch() bool {
-	return slices.EqualFunc(r.Steps, r.scenario.Steps, func(d Done, s Step) bool { return d.Text == s.Text && !d.Ended.IsZero() })
+// outdated says why a saved run cannot be judged by the scenario as it is now; empty if it can. What it did not record is not expected of it.
+func (r *result) outdated() string {
+	played, err := Parse(r.scenario.File, []byte(r.Text))
+	same := func(a, b Step) bool { return a.Text == b.Text }
+	taken := func(d Done, s Step) bool { return d.Text == s.Text && !d.Ended.IsZero() }
+	switch {
+	case err != nil:
+		return "the scenario could be read by another version only: " + err.Error()
+	case played.Manifest != r.scenario.Manifest || !slices.Equal(played.Flags, r.scenario.Flags) || !slices.EqualFunc(played.Steps, r.scenario.Steps, same):
+		return "the scenario does something else now"
+	case !slices.EqualFunc(r.Steps, r.scenario.Steps, taken):
+		return "it was cut off"
+	}
+	r.scenario.Expect.Lags = r.scenario.Expect.Lags && played.Expect.Lags
+	return ""
 }
