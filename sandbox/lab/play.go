@@ -249,8 +249,8 @@ func (p *play) untilEndpoints(ctx context.Context, service string, want int) err
 	}
 }
 
-// deploy makes the namespace anew, with what the manifest says, and waits until all of it is ready and every node that can
-// leads connections to the Service.
+// deploy makes the namespace anew, with what the manifest says, and waits until all of it is ready, web's Pods answer, and every node
+// that can leads connections to the Services.
 func (p *play) deploy(ctx context.Context, manifest string) error {
 	if err := p.clear(ctx); err != nil {
 		return err
@@ -270,6 +270,9 @@ func (p *play) deploy(ctx context.Context, manifest string) error {
 			return err
 		}
 	}
+	if err := p.untilServed(ctx, "web"); err != nil {
+		return err
+	}
 	services, err := p.ask(ctx, "get", "services", "-o", `jsonpath={range .items[?(@.spec.clusterIP!="None")]}{.metadata.name} {.spec.internalTrafficPolicy}{"\n"}{end}`)
 	if err != nil {
 		return err
@@ -278,6 +281,28 @@ func (p *play) deploy(ctx context.Context, manifest string) error {
 		if f := strings.Fields(l); len(f) == 2 && f[1] == "Cluster" {
 			if err := p.cluster.Routed(ctx, namespace, f[0]); err != nil {
 				return err
+			}
+		}
+	}
+	return nil
+}
+
+// untilServed waits until each Pod of an app gives a good answer: Kubernetes may call them ready before, which some scenarios are about.
+func (p *play) untilServed(ctx context.Context, app string) error {
+	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
+	defer cancel()
+	out, err := p.ask(ctx, "get", "pods", "-l", "app="+app, "-o", "name")
+	if err != nil {
+		return err
+	}
+	for _, name := range strings.Fields(out) {
+		for {
+			_, err := p.get(ctx, strings.TrimPrefix(name, "pod/"), "/")
+			if err == nil {
+				break
+			}
+			if sleep(ctx, 300*time.Millisecond) != nil {
+				return fmt.Errorf("%s gives no good answer: %w", name, err)
 			}
 		}
 	}

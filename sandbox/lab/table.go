@@ -22,7 +22,8 @@ Each scenario of the [lab](../../sandbox/lab/scenarios) is played on a real clus
 `+"```\n%s\n```"+`
 
 %d runs, all of them counted, on %s to %s. %s, with a load average of %s (minimum / median / maximum). Judged by
-Lapse %s. Made by `+"`make lab`"+`.
+Lapse %s. Made by `+"`make lab`"+`. The rules were written with these scenarios in view: the table says that they hold on a real
+cluster, not how they do where something else happens.
 
 - **right**: the cause that stands first for the incident is the one that was provoked. **not first**: it is named, after another one.
   **unexplained**: Lapse says that it does not know. **wrong**: another cause stands first. **missed**: no incident was found.
