@@ -71,11 +71,11 @@ func lab(ctx context.Context, s settings, checkOnly bool) error {
 	if s.judge != "" {
 		collect = judgeAll
 	}
-	results, err := collect(ctx, s, scenarios)
+	results, leftOut, err := collect(ctx, s, scenarios)
 	if len(results) == 0 {
 		return cmp.Or(err, errors.New("no runs"))
 	}
-	doc := document(results)
+	doc := document(results, leftOut)
 	fmt.Print(doc)
 	if s.out != "" {
 		err = errors.Join(err, os.MkdirAll(s.out, 0o755), os.WriteFile(filepath.Join(s.out, "causes.md"), []byte(doc), 0o644))
@@ -97,6 +97,7 @@ type result struct {
 	record
 	scenario Scenario
 	run      drill.Run
+	recorder string // the version of Lapse that recorded the run
 	names    []named
 	checks   []check
 	err      error // the scenario could not be played
@@ -120,32 +121,33 @@ func (r result) String() string {
 	return b.String()
 }
 
+// judge holds what Lapse says now against the scenario.
 func (r *result) judge() { r.names, r.checks = judge(r.scenario, r.record, r.run.Timeline) }
 
-func measureAll(ctx context.Context, s settings, scenarios []Scenario) (results []result, err error) {
+func measureAll(ctx context.Context, s settings, scenarios []Scenario) (results []result, leftOut int, err error) {
 	base := filepath.Join(s.runs, "lab-"+time.Now().UTC().Format("20060102-150405"))
 	for _, mode := range s.modes {
 		if mode != "" {
 			if err := restart(ctx, s, mode); err != nil {
-				return results, err
+				return results, 0, err
 			}
 		}
 		c, err := drill.Open(s.lapse, io.Discard)
 		if err != nil {
-			return results, err
+			return results, 0, err
 		}
 		for _, scenario := range scenarios {
 			for i := range s.n {
 				r := measure(ctx, s, c, scenario, filepath.Join(base, c.ProxyMode(), scenario.Name, strconv.Itoa(i+1)), i+1)
 				if ctx.Err() != nil {
-					return results, ctx.Err()
+					return results, 0, ctx.Err()
 				}
 				fmt.Fprint(os.Stderr, r.String())
 				results = append(results, r)
 			}
 		}
 	}
-	return results, nil
+	return results, 0, nil
 }
 
 // restart brings the sandbox up in a mode, with Lapse's image in it.
@@ -192,6 +194,7 @@ func measure(ctx context.Context, s settings, c *drill.Cluster, scenario Scenari
 		r.err = errors.Join(r.err, err)
 	}
 	if r.err == nil {
+		r.recorder = r.run.Timeline.Tool.Version
 		r.judge()
 	}
 	return r
@@ -339,52 +342,78 @@ func await(socket string, out io.Writer) int {
 	return 0
 }
 
-// judgeAll has Lapse judge saved runs again, by the scenarios as they are now.
-func judgeAll(ctx context.Context, s settings, scenarios []Scenario) (results []result, err error) {
+// judgeAll has Lapse judge saved runs again, by the scenarios as they are now. Runs of which that makes no sense are left out.
+func judgeAll(ctx context.Context, s settings, scenarios []Scenario) (results []result, leftOut int, err error) {
 	var files []string
 	for _, depth := range []string{"", "*", "*/*", "*/*/*", "*/*/*/*"} {
 		found, err := filepath.Glob(filepath.Join(s.judge, depth, recordFile))
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		files = append(files, found...)
 	}
 	for _, file := range files {
-		r := result{}
-		if r.record, err = readRecord(file); err != nil {
-			return results, err
-		}
-		i := slices.IndexFunc(scenarios, func(c Scenario) bool { return c.Name == r.Scenario })
-		if i < 0 {
-			continue // it was not asked for
-		}
-		r.scenario = scenarios[i]
-		if why := r.outdated(); why != "" {
-			fmt.Fprintf(os.Stderr, "%s was left out: %s\n", file, why)
+		r, err := judgeAgain(ctx, s.lapse, file, scenarios)
+		if why, ok := errors.AsType[outdated](err); ok {
+			leftOut++
+			fmt.Fprintf(os.Stderr, "%s was left out: %v\n", file, why)
 			continue
 		}
-		if r.run, r.err = drill.Judge(ctx, s.lapse, filepath.Join(filepath.Dir(file), "run")); r.err == nil {
-			r.judge()
+		if err != nil {
+			return results, leftOut, err
+		}
+		if r.scenario.Name == "" {
+			continue // it was not asked for
 		}
 		results = append(results, r)
 		fmt.Fprint(os.Stderr, r.String())
 	}
-	return results, nil
+	return results, leftOut, nil
 }
 
-// outdated says why a saved run cannot be judged by the scenario as it is now; empty if it can. What it did not record is not expected of it.
-func (r *result) outdated() string {
+// judgeAgain judges one saved run; its error is of a run that makes no sense any more, or of a file.
+func judgeAgain(ctx context.Context, lapse, file string, scenarios []Scenario) (r result, err error) {
+	if r.record, err = readRecord(file); err != nil {
+		return r, err
+	}
+	i := slices.IndexFunc(scenarios, func(c Scenario) bool { return c.Name == r.Scenario })
+	if i < 0 {
+		return r, nil
+	}
+	r.scenario = scenarios[i]
+	if err := r.outdated(); err != nil {
+		return r, err
+	}
+	dir := filepath.Join(filepath.Dir(file), "run")
+	recorded, err := drill.ReadTimeline(dir)
+	if err != nil {
+		return r, err
+	}
+	r.recorder = recorded.Tool.Version
+	if r.run, r.err = drill.Judge(ctx, lapse, dir); r.err == nil {
+		r.judge()
+	}
+	return r, nil
+}
+
+// outdated is why a saved run cannot be judged by the scenario as it is now.
+type outdated string
+
+func (o outdated) Error() string { return string(o) }
+
+// outdated returns such an error if the scenario has changed since. What was not recorded is not expected of the run.
+func (r *result) outdated() error {
 	played, err := Parse(r.scenario.File, []byte(r.Text))
 	same := func(a, b Step) bool { return a.Text == b.Text }
 	taken := func(d Done, s Step) bool { return d.Text == s.Text && !d.Ended.IsZero() }
 	switch {
 	case err != nil:
-		return "the scenario could be read by another version only: " + err.Error()
+		return outdated("only another version can read its scenario: " + err.Error())
 	case played.Manifest != r.scenario.Manifest || !slices.Equal(played.Flags, r.scenario.Flags) || !slices.EqualFunc(played.Steps, r.scenario.Steps, same):
-		return "the scenario does something else now"
+		return outdated("the scenario does something else now")
 	case !slices.EqualFunc(r.Steps, r.scenario.Steps, taken):
-		return "it was cut off"
+		return outdated("it was cut off")
 	}
 	r.scenario.Expect.Lags = r.scenario.Expect.Lags && played.Expect.Lags
-	return ""
+	return nil
 }

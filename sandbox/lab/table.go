@@ -11,7 +11,7 @@ import (
 )
 
 // document is docs/measured/causes.md.
-func document(results []result) string {
+func document(results []result, leftOut int) string {
 	var doc strings.Builder
 	began := func(a, b result) int { return a.Began.Compare(b.Began) }
 	first, last := slices.MinFunc(results, began), slices.MaxFunc(results, began)
@@ -21,9 +21,11 @@ Each scenario of the [lab](../../sandbox/lab/scenarios) is played on a real clus
 
 `+"```\n%s\n```"+`
 
-%d runs, all of them counted, on %s to %s. %s, with a load average of %s (minimum / median / maximum). Judged by
-Lapse %s. Made by `+"`make lab`"+`. The rules were written with these scenarios in view: the table says that they hold on a real
-cluster, not how they do where something else happens.
+%d runs, all of them counted, on %s to %s. %s, with a load average of %s (minimum / median / maximum).
+%s Made by `+"`make lab`"+`.
+
+The rules were written with these scenarios in view: the table says that they hold on a real cluster, not how they do where something
+else happens.
 
 - **right**: the cause that stands first for the incident is the one that was provoked. **not first**: it is named, after another one.
   **unexplained**: Lapse says that it does not know. **wrong**: another cause stands first. **missed**: no incident was found.
@@ -31,7 +33,7 @@ cluster, not how they do where something else happens.
 - **as**: what was named, with its confidence. **all held**: also counts, brackets, texts and all else that the scenario expects.
 - **coverage**: the share of the time that was observed, the worst run's.
 
-`, command(first.record), len(results), first.Began.Format("2006-01-02 15:04"), last.Began.Format("2006-01-02 15:04 UTC"), first.Machine, loads(results), last.run.Timeline.Tool.Version)
+`, command(first.record), len(results), first.Began.Format("2006-01-02 15:04"), last.Began.Format("2006-01-02 15:04 UTC"), first.Machine, loads(results), versions(results, leftOut))
 	fmt.Fprintln(&doc, "| scenario | expected | kube-proxy | runs | outcome | as | all held | coverage (%) |")
 	fmt.Fprintln(&doc, "|---|---|---|---|---|---|---|---|")
 	for _, g := range groups(results) {
@@ -39,6 +41,20 @@ cluster, not how they do where something else happens.
 	}
 	fmt.Fprint(&doc, "\n", summary(results), "\n## What was not as expected\n\n", failures(results))
 	return doc.String()
+}
+
+// versions says which Lapse recorded and which judged, and how many saved runs the table does not have.
+func versions(results []result, leftOut int) string {
+	recorded, judged := tally{}, tally{}
+	for _, r := range results {
+		recorded.add(cmp.Or(r.recorder, "unknown"))
+		judged.add(cmp.Or(r.run.Timeline.Tool.Version, "unknown"))
+	}
+	text := fmt.Sprintf("Recorded by Lapse %s; judged by %s.", recorded, judged)
+	if leftOut > 0 {
+		text += fmt.Sprintf(" %d saved runs were left out, for their scenario does something else now.", leftOut)
+	}
+	return text
 }
 
 // command is Lapse's, without the folder of one run and the flags of one scenario.
@@ -59,7 +75,7 @@ func loads(results []result) string {
 	return drill.Spread(all, 1)
 }
 
-// groups are the runs of one scenario and mode each.
+// groups are the runs of one scenario and mode each, by name.
 func groups(results []result) (all [][]result) {
 	for _, r := range results {
 		i := slices.IndexFunc(all, func(g []result) bool { return g[0].scenario.Name == r.scenario.Name && g[0].Mode == r.Mode })
@@ -69,6 +85,9 @@ func groups(results []result) (all [][]result) {
 		}
 		all[i] = append(all[i], r)
 	}
+	slices.SortStableFunc(all, func(a, b []result) int {
+		return cmp.Or(cmp.Compare(a[0].scenario.Name, b[0].scenario.Name), cmp.Compare(a[0].Mode, b[0].Mode))
+	})
 	return all
 }
 
