@@ -39,7 +39,21 @@ func testPodCrashed(c *Case) Finding {
 	}
 	f := Finding{Text: crashText(crashes), Fix: crashFix(crashes)}
 	c.crashed(crashes, &f)
+	if gap := c.silence(); gap != nil {
+		f.For = append(f.For, context(model.Evidence{Event: gap.ID, At: new(gap.At), Text: "meanwhile " + gap.Detail})...)
+		f.Fix += fmt.Sprintf("; it was routed to for so long (%s) while the API server gave no sign of life, and so no EndpointSlice could be changed", quantity.Length(c.Window.Length, c.Window.Open != model.Open{}))
+	}
 	return f
+}
+
+// silence is the time during the window in which the API server stood still, nil if it did not.
+func (c *Case) silence() *model.Event {
+	for _, gap := range c.gaps {
+		if gap.At.Overlaps(c.Window.Span()) && strings.HasPrefix(gap.Detail, "the API server gave no sign of life") {
+			return gap
+		}
+	}
+	return nil
 }
 
 func crashText(crashes []crash) string {
