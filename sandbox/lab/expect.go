@@ -162,7 +162,7 @@ func nearStep(within, text string, steps []Step) (Near, error) {
 	for i, s := range steps {
 		switch {
 		case s.Text == text && found >= 0:
-			return Near{}, fmt.Errorf("two steps are %q: which one?", text)
+			return Near{}, fmt.Errorf("two steps are %q: want one of its own words", text)
 		case s.Text == text:
 			found = i
 		}

@@ -276,7 +276,7 @@ func (r *result) watchRoutes(ctx context.Context, p *play) (*truth.Watch, error)
 func (r *result) steps(ctx context.Context, p *play, gate *gate) error {
 	conn, err := gate.opened()
 	if err != nil {
-		return fmt.Errorf("Lapse did not begin its command: see lapse.log: %w", err)
+		return fmt.Errorf("the command was never begun, see lapse.log and lapse.txt: %w", err)
 	}
 	defer conn.Close()
 	p.out = conn

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -131,17 +132,18 @@ func TestEatTakesMemory(t *testing.T) {
 	}
 }
 
-// resident is the memory of a process in KiB.
+// resident is the memory of a process in KiB, from proc_pid_statm(5).
 func resident(t *testing.T, w *workload) (kib int) {
 	t.Helper()
-	out, err := exec.Command("ps", "-o", "rss=", "-p", strconv.Itoa(w.cmd.Process.Pid)).Output()
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(w.cmd.Process.Pid) + "/statm")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, digit := range strings.TrimSpace(string(out)) {
-		kib = 10*kib + int(digit-'0')
+	pages, err := strconv.Atoi(strings.Fields(string(data))[1])
+	if err != nil {
+		t.Fatal(err)
 	}
-	return kib
+	return pages * os.Getpagesize() / 1024
 }
 
 // With a queue of one and nobody who accepts, the kernel drops the SYN of the third or so: its connect gets no answer.
