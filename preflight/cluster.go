@@ -34,7 +34,7 @@ func FromCluster(ctx context.Context, client kube.Client, namespace, service str
 	if err != nil {
 		return nil, watcher.NoService(get, client, namespace, service, err)
 	}
-	r := reading{state: &State{Service: svc, RouteLag: AssumedLag, Missing: map[Fact]string{}}, timeout: timeout}
+	r := reading{missing: map[Fact][]string{}, state: &State{Service: svc, RouteLag: AssumedLag, Missing: map[Fact]string{}}, timeout: timeout}
 	s := r.state
 	if len(svc.Spec.Selector) == 0 {
 		why := "the Service has no selector: which Pods are behind it is not known"
@@ -66,6 +66,10 @@ func FromCluster(ctx context.Context, client kube.Client, namespace, service str
 	read(ctx, &r, BudgetsFact, "poddisruptionbudgets.policy", namespace, metav1.ListOptions{}, client.PodDisruptionBudgets(namespace).List, func(l *policyv1.PodDisruptionBudgetList) { s.Budgets = l.Items })
 	read(ctx, &r, NodesFact, "nodes", "", metav1.ListOptions{}, client.Nodes().List, func(l *corev1.NodeList) { s.Nodes = l.Items })
 	r.all.Wait()
+	for fact, why := range r.missing {
+		slices.Sort(why)
+		s.Missing[fact] = strings.Join(why, "; ")
+	}
 	return s, ctx.Err()
 }
 
@@ -74,8 +78,9 @@ type reading struct {
 	all     sync.WaitGroup
 	timeout time.Duration
 
-	mu    sync.Mutex // guards what follows, and is held while keep is called
-	state *State
+	mu      sync.Mutex // guards what follows, and is held while keep is called
+	state   *State
+	missing map[Fact][]string
 }
 
 // read lists one kind, or notes why it could not. It returns at once.
@@ -86,19 +91,27 @@ func read[L any](ctx context.Context, r *reading, fact Fact, resource, namespace
 		got, err := list(ctx, options)
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		switch ask := "kubectl auth can-i list " + resource; {
-		case err == nil:
-			keep(got)
-		case late(ctx, err):
-			r.state.Missing[fact] = fmt.Sprintf("the API server did not list %s within %v: try a longer --request-timeout", resource, r.timeout)
-		case apierrors.IsForbidden(err) && namespace != "":
-			r.state.Missing[fact] = fmt.Sprintf("no right to list %s: ask with `%s -n %s`", resource, ask, namespace)
-		case apierrors.IsForbidden(err):
-			r.state.Missing[fact] = fmt.Sprintf("no right to list %s: ask with `%s`", resource, ask)
-		default:
-			r.state.Missing[fact] = fmt.Sprintf("list %s: %v", resource, err)
+		if err != nil {
+			r.missing[fact] = append(r.missing[fact], unread(ctx, err, resource, namespace, r.timeout))
+			return
 		}
+		keep(got)
 	})
+}
+
+// unread says why a kind could not be listed.
+func unread(ctx context.Context, err error, resource, namespace string, timeout time.Duration) string {
+	ask := "kubectl auth can-i list " + resource
+	if namespace != "" {
+		ask += " -n " + namespace
+	}
+	switch {
+	case late(ctx, err):
+		return fmt.Sprintf("the API server did not list %s within %v: try a longer --request-timeout", resource, timeout)
+	case apierrors.IsForbidden(err):
+		return fmt.Sprintf("no right to list %s: ask with `%s`", resource, ask)
+	}
+	return fmt.Sprintf("list %s: %v", resource, err)
 }
 
 // late reports whether an error came of a timeout.
@@ -133,22 +146,21 @@ func endpointsOf(list []discoveryv1.EndpointSlice) (all []Endpoint) {
 	return all
 }
 
-// CheckNode returns an error if the node to drain is surely none of the cluster.
+// CheckNode returns an error if the node to drain is surely none of the cluster, and notes it if the Service has no endpoint there.
 func (s *State) CheckNode() error {
-	if s.Node == "" || !s.knows(NodesFact) {
+	if s.Node == "" {
 		return nil
 	}
 	var names []string
 	for _, n := range s.Nodes {
-		if n.Name == s.Node {
-			if !s.knows(EndpointsFact) || s.byNode()[s.Node] > 0 {
-				return nil
-			}
-			s.Notes = append(s.Notes, fmt.Sprintf("no ready endpoint is on %s: a drain of it would not test the Service", s.Node))
-			return nil
-		}
 		names = append(names, n.Name)
 	}
 	slices.Sort(names)
-	return hint.Errorf("it has "+strings.Join(names, ", "), "the cluster has no node %q", s.Node)
+	if s.knows(NodesFact) && !slices.Contains(names, s.Node) {
+		return hint.Errorf("it has "+strings.Join(names, ", "), "the cluster has no node %q", s.Node)
+	}
+	if s.knows(EndpointsFact) && s.byNode()[s.Node] == 0 {
+		s.Notes = append(s.Notes, fmt.Sprintf("no ready endpoint is on %s: a drain of it would not test the Service", s.Node))
+	}
+	return nil
 }

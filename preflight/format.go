@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // A Format prints a result.
@@ -96,16 +97,22 @@ func (r *Result) summary() string {
 	return counted(len(r.Findings), "finding") + ": " + strings.Join(parts, ", ")
 }
 
-// A printer writes lines, and keeps the first error.
+// A printer writes lines without what a terminal would obey, and keeps the first error.
 type printer struct {
 	w   io.Writer
 	err error
 }
 
 func (p *printer) line(format string, args ...any) {
-	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
+	if p.err != nil {
+		return
 	}
+	_, p.err = io.WriteString(p.w, strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' {
+			return ' '
+		}
+		return r
+	}, fmt.Sprintf(format+"\n", args...)))
 }
 
 func (p *printer) finding(f Finding) {
@@ -138,7 +145,18 @@ func (p *printer) wrapped(lead, text string) {
 	p.line("%s", line)
 }
 
-func (e Evidence) String() string { return e.Object + ": " + e.Field + " = " + e.Value }
+func (e Evidence) String() string { return e.Object + ": " + e.Field + " = " + shown(e.Value) }
+
+// longest is how much of a value is shown to people: a command can be a script.
+const longest = 160
+
+// shown is a value in one line.
+func shown(value string) string {
+	if runes := []rune(value); len(runes) > longest {
+		value = string(runes[:longest]) + " …"
+	}
+	return strings.Join(strings.Fields(value), " ")
+}
 
 // evidence is all of a finding's in one text.
 func (f *Finding) evidence() string {

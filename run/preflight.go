@@ -81,6 +81,8 @@ func (o *Preflight) check(arg string) (targetSpec, error) {
 		return target, Usagef("", "request-timeout %v: must be greater than 0", o.RequestTimeout)
 	case len(o.Manifests) > 0 && (o.Kubeconfig != "" || o.Context != ""):
 		return target, Usagef("leave -f out to ask the cluster", "with -f the cluster is not asked: --kubeconfig and --context have no effect")
+	case len(o.Manifests) > 0 && o.Node != "":
+		return target, Usagef("leave -f out to ask the cluster", "manifests do not say where Pods run: with -f, --node has no effect")
 	}
 	return target, nil
 }
@@ -101,11 +103,14 @@ func (o *Preflight) read(ctx context.Context, service string, in io.Reader) (*pr
 	return state, AsUsage(err)
 }
 
+// PreflightFormats lists the formats of its result.
+func PreflightFormats() string { return preflight.FormatNames() }
+
 // PreflightRules lists the rules with what each looks for, for help and reference.
 func PreflightRules() string {
 	var b strings.Builder
 	for _, r := range preflight.Rules() {
-		fmt.Fprintf(&b, "  %s  %-20s %s\n", r.ID, r.Name, r.Doc)
+		fmt.Fprintf(&b, "    %s  %-20s %s\n", r.ID, r.Name, r.Doc)
 	}
 	return strings.TrimRight(b.String(), "\n")
 }

@@ -103,7 +103,7 @@ Exit codes:
   0  passed, or nothing was asked to fail on
   1  something broke; or not all of the run is on disk
   2  nothing was measured: the arguments, the Service, the rights or the cluster's rules do not allow it
-  3  a gate (--fail-if) failed
+  3  a gate (--fail-if) failed; or preflight predicts something
   4  inconclusive: too little was observed, the error bars cannot decide a gate, or nothing was tested
   5  the wrapped command failed
   6  aborted`

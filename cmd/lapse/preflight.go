@@ -24,6 +24,7 @@ does not show; will-block, a drain does not end; blind, Lapse cannot see it. It 
 something was, and with 2 if nothing could be read.
 
 Rules:
+
 ` + run.PreflightRules(),
 		Example: `  lapse preflight svc/web -n shop --node node2
   helm template shop | lapse preflight svc/web -f - -o junit`,
@@ -39,7 +40,7 @@ Rules:
 	kubeFlags(&o.Kube, f)
 	f.StringVar(&o.Node, "node", "", "the node that will be drained")
 	f.StringArrayVarP(&o.Manifests, "filename", "f", nil, "manifests instead of the cluster: a `FILE`, a directory, or - for standard input (repeatable)")
-	f.StringVarP(&o.Format, "output", "o", "table", "result on standard output: table, json, junit, sarif")
+	f.StringVarP(&o.Format, "output", "o", "table", "result on standard output: "+run.PreflightFormats())
 	f.StringVar(&o.Baseline, "baseline", "", "a `FILE` of accepted findings with reasons, YAML or JSON: they are listed apart and do not fail")
 	f.DurationVar(&o.RouteLag, "route-lag", 0, "how long routes outlive a Pod in this cluster at most, as measured (default: 1s to 5s, an assumption)")
 	f.DurationVar(&o.LongestRequest, "longest-request", 0, "how long a request takes at most (default: not known)")
