@@ -30,6 +30,7 @@ type kill struct {
 	cut   int           // requests that were in flight then
 	taken time.Duration // the longest of these so far
 	sent  time.Duration // how long after the Pod's deletion the last of these was sent, at most
+	last  time.Duration // when that was
 }
 
 var graceTooShort = Rule{
@@ -118,6 +119,7 @@ func (k *kill) count(failures []model.Failure) {
 			k.cut++
 			k.taken = max(k.taken, f.Done-f.Sent)
 			k.sent = max(k.sent, f.Sent-k.pod.Deleted.Earliest)
+			k.last = max(k.last, f.Sent)
 		}
 	}
 }
@@ -155,8 +157,12 @@ func (v *index) graceFix(w *model.Window, kills []kill) string {
 	if longest == worst.taken {
 		took = "requests were cut that had taken"
 	}
-	return fmt.Sprintf("terminationGracePeriodSeconds ≥ %d (it is %s%s): %s still took requests up to %s after its deletion, and %s up to %s",
-		int((needs+time.Second-1)/time.Second), quantity.Span(worst.grace), hook, worst.pod.Name, quantity.Span(worst.sent), took, quantity.Span(longest))
+	toTheEnd := ""
+	if worst.last >= worst.at.Latest-time.Second/2 {
+		toTheEnd = "; it took new ones until it was killed: if it does not stop by itself, SIGTERM may not reach its server (a shell as process 1 passes none on), and no grace period is long enough"
+	}
+	return fmt.Sprintf("terminationGracePeriodSeconds ≥ %d (it is %s%s): %s still took requests up to %s after its deletion, and %s up to %s%s",
+		int((needs+time.Second-1)/time.Second), quantity.Span(worst.grace), hook, worst.pod.Name, quantity.Span(worst.sent), took, quantity.Span(longest), toTheEnd)
 }
 
 // preStopSleep is for how long a Pod's hooks sleep, the longest; 0 if that is not known.
