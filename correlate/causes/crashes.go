@@ -21,7 +21,7 @@ type crash struct {
 	own   *suspect      // the outage of the Pod's own address; nil if that was not measured
 	at    model.Instant // when it ended
 	until time.Duration // requests can have been routed to it until then
-	kill  *model.Event  // of its kubelet, because its liveness probe failed; nil if it ended by itself
+	kill  *model.Event  // of its kubelet, because a probe failed; nil if it ended by itself
 	ended *model.Event  // its kubelet ended the whole Pod, for its own reasons; nil if it did not
 }
 
@@ -40,7 +40,7 @@ func (v *index) crashesOf(w *model.Window, p *model.Pod) (all []crash) {
 		if e.Kind != timeline.PodContainer || e.From != "running" || e.To != "terminated" || !e.At.Bounded() || p.TerminatingBy(e.At.Latest) {
 			continue
 		}
-		cr := crash{pod: p, event: e, at: e.At, until: v.leftAfter(w, p, e.At.Earliest) + tooLate, kill: v.livenessKill(p, e), ended: v.endedByKubelet(p, e)}
+		cr := crash{pod: p, event: e, at: e.At, until: v.leftAfter(w, p, e.At.Earliest) + tooLate, kill: v.probeKill(p, e), ended: v.endedByKubelet(p, e)}
 		for _, s := range v.suspects(w) {
 			if s.pod == p && e.At.Overlaps(model.Instant{Earliest: s.outage.Start.Earliest, Latest: s.outage.Start.Latest + cluster.KubeletLag}) {
 				cr.own, cr.at, cr.until = &s, s.outage.Start, min(cr.until, s.until)
@@ -63,10 +63,10 @@ func (v *index) leftAfter(w *model.Window, p *model.Pod, at time.Duration) time.
 	return v.end()
 }
 
-// livenessKill is the Event by which a kubelet said that it would end the container because of its liveness probe, nil if there is none.
-func (v *index) livenessKill(p *model.Pod, ended *model.Event) *model.Event {
+// probeKill is the Event by which a kubelet said that it would end the container because of a probe, nil if there is none.
+func (v *index) probeKill(p *model.Pod, ended *model.Event) *model.Event {
 	for _, e := range v.about[p.UID] {
-		if e.Kind == timeline.KubeEvent && e.To == "Killing" && strings.Contains(e.Detail, "failed liveness probe") &&
+		if e.Kind == timeline.KubeEvent && e.To == "Killing" && strings.HasSuffix(e.Detail, " probe, will be restarted") &&
 			ended.At.Earliest-time.Minute <= e.At.Latest && e.At.Earliest <= ended.At.Latest {
 			return e
 		}
@@ -156,7 +156,11 @@ func (cr *crash) signs() []Sign {
 func (cr *crash) how() string {
 	how := cluster.ContainerEnd(cr.event)
 	if cr.kill != nil {
-		how = strings.Replace(how, "ended by itself", "was ended because its liveness probe failed", 1)
+		probe := "liveness"
+		if strings.Contains(cr.kill.Detail, "startup") {
+			probe = "startup"
+		}
+		how = strings.Replace(how, "ended by itself", "was ended because its "+probe+" probe failed", 1)
 	}
 	return how
 }

@@ -105,6 +105,7 @@ func (e *emptiness) findRule() {
 		{"no-ready-endpoint", (*emptiness).scaledToZero},
 		{"admission-blocked", (*emptiness).creationFailed},
 		{"replacement-waits", (*emptiness).replacementWaited},
+		{"node-unreachable", (*emptiness).nodesDied},
 		{"node-presumed-dead", (*emptiness).nodesPresumedDead},
 		{"shared-readiness", (*emptiness).readinessLost},
 	} {
@@ -136,7 +137,7 @@ func (e *emptiness) selectorChanged() bool {
 		if service != "" && ev.Object.Namespace+"/"+ev.Object.Name != service || !ev.At.Overlaps(e.aboutStart(followed)) {
 			continue
 		}
-		if last := e.lastLeaver(); last != nil && !last.TerminatingBy(e.span.start.Earliest) {
+		if last := e.lastLeaver(); last != nil && e.span.last.To == timeline.EndpointAbsent && !last.TerminatingBy(e.span.start.Earliest) {
 			e.event, e.object = ev, ev.Object.Kind+"/"+ev.Object.Name
 			return true
 		}
@@ -270,6 +271,20 @@ func (e *emptiness) nodesPresumedDead() bool {
 		e.event, e.object = ev, "Node/"+p.Node
 	}
 	return len(e.leavers) > 0
+}
+
+// nodesDied reports whether the nodes of all Pods that left were found to report no more, and these Pods did not answer at their own addresses
+// either: then the Service was lost with the nodes, long before its endpoints left.
+func (e *emptiness) nodesDied() bool {
+	if !e.nodesPresumedDead() {
+		return false
+	}
+	for _, p := range e.leavers {
+		if e.view.directName(e.window, p.Pod) == "" || e.wentOnAnswering(p) {
+			return false
+		}
+	}
+	return true
 }
 
 // nodeLost is the event by which a node was found not ready in a time, nil if there is none.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"lapse/correlate/model"
@@ -95,7 +96,7 @@ func (v *index) kills(w *model.Window) (kills []kill) {
 		k := kill{pod: p, grace: *deleted.Grace}
 		due := model.Instant{Earliest: p.Deleted.Earliest + k.grace, Latest: p.Deleted.Latest + k.grace + killLate}
 		for _, e := range v.about[p.UID] {
-			if e.Kind == timeline.PodContainer && e.To == "terminated" && e.ExitCode != nil && *e.ExitCode == killed && e.At.Overlaps(due) {
+			if e.Kind == timeline.PodContainer && e.To == "terminated" && e.ExitCode != nil && *e.ExitCode == killed && !strings.Contains(e.Detail, "OOMKilled") && e.At.Overlaps(due) {
 				k.ended = e
 				k.at = model.Instant{Earliest: max(due.Earliest, e.At.Earliest), Latest: min(due.Latest, e.At.Latest)}
 			}

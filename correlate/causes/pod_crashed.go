@@ -75,7 +75,7 @@ func crashFix(crashes []crash) string {
 	what := quantity.Count(len(crashes), "container")
 	switch {
 	case cr.kill != nil:
-		return fmt.Sprintf("let the liveness probe ask only whether the process must be restarted, and give it more time: it ended %s", what)
+		return fmt.Sprintf("let such a probe ask only whether the process must be restarted, and give it more time: it ended %s", what)
 	case strings.Contains(cr.event.Detail, "OOMKilled"):
 		return fmt.Sprintf("raise the memory limit, or use less: %s ran out of memory", what)
 	}

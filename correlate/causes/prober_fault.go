@@ -138,8 +138,12 @@ func allFailed(v *index, w *model.Window) Finding {
 	if len(healthy) == 0 {
 		return Finding{}
 	}
+	lost := 0 // Pods whose node was found to be lost: the fault is there
 	var evidence []model.Evidence
 	for _, p := range healthy {
+		if v.nodeLost(p.Node, model.Instant{Earliest: w.Start.Earliest, Latest: w.End.Latest}) != nil {
+			lost++
+		}
 		trouble := v.outageNear(v.directName(w, p), v.onset(w))
 		if trouble == nil || !p.ReadyWithin(trouble.Start.Latest, trouble.End.Earliest) || p.Ending != nil {
 			return Finding{}
@@ -153,6 +157,9 @@ func allFailed(v *index, w *model.Window) Finding {
 		if t.Kind.Judged() && t.Source == v.target(w).Source && v.outageNear(t.Name, w.Span()) == nil {
 			return Finding{}
 		}
+	}
+	if lost == len(healthy) {
+		return no("every Pod that failed was on a node that was found to be lost")
 	}
 	signs := context(evidence...)
 	signs[0].Strength = Close
