@@ -65,6 +65,13 @@ func FromCluster(ctx context.Context, client kube.Client, namespace, service str
 	})
 	read(ctx, &r, BudgetsFact, "poddisruptionbudgets.policy", namespace, metav1.ListOptions{}, client.PodDisruptionBudgets(namespace).List, func(l *policyv1.PodDisruptionBudgetList) { s.Budgets = l.Items })
 	read(ctx, &r, NodesFact, "nodes", "", metav1.ListOptions{}, client.Nodes().List, func(l *corev1.NodeList) { s.Nodes = l.Items })
+	ask(ctx, &r, ProxyFact, "get configmaps", metav1.NamespaceSystem, func(ctx context.Context) (*corev1.ConfigMap, error) {
+		return client.ConfigMaps(metav1.NamespaceSystem).Get(ctx, "kube-proxy", metav1.GetOptions{})
+	}, func(c *corev1.ConfigMap) {
+		if s.Proxy, err = proxyOf(c); err != nil {
+			s.Missing[ProxyFact] = err.Error()
+		}
+	})
 	r.all.Wait()
 	for fact, why := range r.missing {
 		slices.Sort(why)
@@ -73,7 +80,7 @@ func FromCluster(ctx context.Context, client kube.Client, namespace, service str
 	return s, ctx.Err()
 }
 
-// A reading lists several kinds at the same time.
+// A reading makes several requests at the same time.
 type reading struct {
 	all     sync.WaitGroup
 	timeout time.Duration
@@ -85,33 +92,38 @@ type reading struct {
 
 // read lists one kind, or notes why it could not. It returns at once.
 func read[L any](ctx context.Context, r *reading, fact Fact, resource, namespace string, options metav1.ListOptions, list func(context.Context, metav1.ListOptions) (L, error), keep func(L)) {
+	ask(ctx, r, fact, "list "+resource, namespace, func(ctx context.Context) (L, error) { return list(ctx, options) }, keep)
+}
+
+// ask asks for something that takes a right, such as "list pods", or notes why it could not. It returns at once.
+func ask[T any](ctx context.Context, r *reading, fact Fact, right, namespace string, request func(context.Context) (T, error), keep func(T)) {
 	r.all.Go(func() {
 		ctx, cancel := context.WithTimeout(ctx, r.timeout)
 		defer cancel()
-		got, err := list(ctx, options)
+		got, err := request(ctx)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if err != nil {
-			r.missing[fact] = append(r.missing[fact], unread(ctx, err, resource, namespace, r.timeout))
+			r.missing[fact] = append(r.missing[fact], unread(ctx, err, right, namespace, r.timeout))
 			return
 		}
 		keep(got)
 	})
 }
 
-// unread says why a kind could not be listed.
-func unread(ctx context.Context, err error, resource, namespace string, timeout time.Duration) string {
-	ask := "kubectl auth can-i list " + resource
+// unread says why a request came to nothing.
+func unread(ctx context.Context, err error, right, namespace string, timeout time.Duration) string {
+	ask := "kubectl auth can-i " + right
 	if namespace != "" {
 		ask += " -n " + namespace
 	}
 	switch {
 	case late(ctx, err):
-		return fmt.Sprintf("the API server did not list %s within %v: try a longer --request-timeout", resource, timeout)
+		return fmt.Sprintf("the API server did not answer within %v (%s): try a longer --request-timeout", timeout, right)
 	case apierrors.IsForbidden(err):
-		return fmt.Sprintf("no right to list %s: ask with `%s`", resource, ask)
+		return fmt.Sprintf("no right to %s: ask with `%s`", right, ask)
 	}
-	return fmt.Sprintf("list %s: %v", resource, err)
+	return fmt.Sprintf("%s: %v", right, err)
 }
 
 // late reports whether an error came of a timeout.

@@ -34,7 +34,7 @@ var localTraffic = Rule{
 		slices.Sort(without)
 		switch {
 		case len(without) > 0:
-			f.Severity, f.Prediction = WillLose, fmt.Sprintf("requests from %d of %d nodes are dropped and time out", len(without), len(s.Nodes))
+			f.Severity, f.Prediction = WillLose, fmt.Sprintf("requests from %d of %d nodes reach no endpoint: kube-proxy drops them, and they time out", len(without), len(s.Nodes))
 			f.Evidence = append(f.Evidence, Evidence{"Nodes", "without a ready endpoint", strings.Join(without, ", ")})
 		case s.Node != "" && has[s.Node] > 0:
 			f.Prediction = fmt.Sprintf("during the drain of %s, requests from there are dropped once its endpoints have gone", s.Node)

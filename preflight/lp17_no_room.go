@@ -37,13 +37,9 @@ var noRoom = Rule{
 			if refused == nil && len(s.Nodes) > 1 {
 				continue
 			}
-			others := strings.Join(refused, ", ")
-			if others == "" {
-				others = "none"
-			}
 			found = append(found, Finding{
 				Severity: MayLose, Prediction: fmt.Sprintf("a Pod that is evicted from %s stays Pending: no other node takes it", node),
-				Evidence: []Evidence{{"Pod/" + p.Name, "spec.nodeName", node}, {"Nodes", "others", others}}, Fix: "uncordon or add a node that the Pods may run on",
+				Evidence: []Evidence{{"Pod/" + p.Name, "spec.nodeName", node}, {"Nodes", "others", orNone(strings.Join(refused, ", "))}}, Fix: "uncordon or add a node that the Pods may run on",
 			})
 		}
 		return found

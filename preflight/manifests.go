@@ -154,7 +154,7 @@ func (m *manifests) state(namespace, service string) (*State, error) {
 		return o.GetNamespace() == "" || svc.Namespace == "" || o.GetNamespace() == svc.Namespace
 	}
 	const nowhere = "manifests do not say where Pods run"
-	s := &State{Service: svc, RouteLag: AssumedLag, Missing: map[Fact]string{EndpointsFact: nowhere, NodesFact: "manifests have no nodes"}}
+	s := &State{Service: svc, RouteLag: AssumedLag, Missing: map[Fact]string{EndpointsFact: nowhere, NodesFact: "manifests have no nodes", ProxyFact: "manifests do not have the configuration of kube-proxy"}}
 	for kind, n := range maps.All(m.skipped) {
 		s.Notes = append(s.Notes, fmt.Sprintf("skipped %s of kind %s", counted(n, "document"), kind))
 	}

@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -9,6 +10,11 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
+
+// sortedKeys are a map's keys in order.
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
+
+func orNone(text string) string { return cmp.Or(text, "none") }
 
 func controllerOf(p *corev1.Pod) string {
 	if c := metav1.GetControllerOf(p); c != nil {
@@ -25,7 +31,7 @@ func selectorText(b *policyv1.PodDisruptionBudget) string {
 
 func labelText(set map[string]string) string {
 	var all []string
-	for _, key := range slices.Sorted(maps.Keys(set)) {
+	for _, key := range sortedKeys(set) {
 		all = append(all, key+"="+set[key])
 	}
 	return strings.Join(all, ",")

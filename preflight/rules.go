@@ -23,6 +23,9 @@ var rules = []Rule{
 	sidecarEndsFirst,
 	drainRefuses,
 	noRoom,
+	readinessGate,
+	slowProxy,
+	noPlaceToMeasure,
 }
 
 // Rules lists the rules.

@@ -24,6 +24,7 @@ type State struct {
 	StatefulSets []appsv1.StatefulSet
 	Budgets      []policyv1.PodDisruptionBudget // all of the namespace
 	Nodes        []corev1.Node
+	Proxy        Proxy
 
 	Node           string        // that will be drained; "" if none was named
 	RouteLag       Lag           // how long routes outlive a Pod
@@ -50,6 +51,7 @@ const (
 	NodesFact     Fact = "nodes"
 	WorkloadsFact Fact = "Deployments and StatefulSets"
 	PodsFact      Fact = "Pods"
+	ProxyFact     Fact = "the configuration of kube-proxy"
 
 	// TemplatesFact is met by Pods, and by Deployments and StatefulSets.
 	TemplatesFact Fact = "Pods or their templates"

@@ -1,0 +1,27 @@
+package preflight
+
+import (
+	"fmt"
+	"time"
+)
+
+var slowProxy = Rule{
+	ID: "LP19", Name: "slow-proxy", ConfirmedBy: "route-outlives-pod", Needs: []Fact{ProxyFact},
+	Doc: "kube-proxy is in ipvs mode, or waits for more than 1 s between two changes.",
+	Check: func(s *State) (found []Finding) {
+		const object = "ConfigMap/kube-system/kube-proxy"
+		if s.Proxy.Mode == "ipvs" {
+			found = append(found, Finding{
+				Severity: MayLose, Prediction: "a new connection from a port that was used just before may still go to a Pod that has gone, even where Pods have a preStop hook: clients with many short connections may lose some",
+				Evidence: []Evidence{{object, "mode", "ipvs"}}, Fix: "nftables mode",
+			})
+		}
+		if s.Proxy.MinSyncPeriod > time.Second {
+			found = append(found, Finding{
+				Severity: MayLose, Prediction: fmt.Sprintf("where endpoints change twice within %v, the second change takes effect up to that much later: routes may outlive Pods for longer", s.Proxy.MinSyncPeriod),
+				Evidence: []Evidence{{object, s.Proxy.Mode + ".minSyncPeriod", s.Proxy.MinSyncPeriod.String()}}, Fix: "the default of 1s",
+			})
+		}
+		return found
+	},
+}

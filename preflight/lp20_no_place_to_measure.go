@@ -1,0 +1,34 @@
+package preflight
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+var noPlaceToMeasure = Rule{
+	ID: "LP20", Name: "no-place-to-measure", Needs: []Fact{NodesFact},
+	Doc: "The Job of lapse run could only be on the node to drain, which would end the run.",
+	Check: func(s *State) []Finding {
+		if s.Node == "" {
+			return nil
+		}
+		refused := []string{}
+		for i := range s.Nodes {
+			n := &s.Nodes[i]
+			if n.Name == s.Node {
+				continue
+			}
+			why := refuses(n, &corev1.PodSpec{})
+			if why == "" {
+				return nil
+			}
+			refused = append(refused, n.Name+" ("+why+")")
+		}
+		return []Finding{{
+			Severity: Blind, Prediction: fmt.Sprintf("no other node than %s takes the Job of lapse run: the drain would end the run", s.Node),
+			Evidence: []Evidence{{"Nodes", "others", orNone(strings.Join(refused, ", "))}}, Fix: "uncordon or add a node, or measure from a machine outside: lapse run http://…",
+		}}
+	},
+}
