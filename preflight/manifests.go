@@ -209,7 +209,7 @@ func (m *manifests) service(namespace, name string) (*corev1.Service, error) {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return nil, hint.Errorf("name its namespace with -n", "the manifests have %d Services %q", len(found), name)
+		return nil, hint.Errorf("name its namespace with -n, or read each file once", "the manifests have %d Services %q", len(found), name)
 	case len(names) == 0:
 		return nil, hint.Errorf("add the file that has it with another -f", "the manifests have no Service")
 	}
