@@ -6,7 +6,7 @@ import (
 )
 
 var shortGrace = Rule{
-	ID: "LP07", Name: "short-grace", ConfirmedBy: "pinned-connection", Needs: []Fact{TemplatesFact},
+	ID: "LP07", Name: "short-grace", ConfirmedBy: "grace-too-short", Needs: []Fact{TemplatesFact},
 	Doc: "The grace period leaves no time to finish after the preStop hook, or is 0.",
 	Check: func(s *State) (found []Finding) {
 		for _, t := range s.templates() {

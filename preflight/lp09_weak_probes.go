@@ -34,7 +34,7 @@ func weak(t *template, c *corev1.Container, n int) (found []Finding) {
 	}
 	if alive != nil && sameCheck(ready, alive) && failsAfter(alive) <= failsAfter(ready) {
 		found = append(found, Finding{
-			Severity: MayLose, ConfirmedBy: "no-ready-endpoint", Prediction: "a Pod that is slow or waits for something else is restarted, where it should only be sent nothing; if all are slow, all are restarted",
+			Severity: MayLose, ConfirmedBy: "pod-crashed", Prediction: "a Pod that is slow or waits for something else is restarted, where it should only be sent nothing; if all are slow, all are restarted",
 			Evidence: []Evidence{t.of(c, "livenessProbe", fmt.Sprintf("the same as readinessProbe, fails after %v", failsAfter(alive))), t.of(c, "readinessProbe", fmt.Sprintf("fails after %v", failsAfter(ready)))},
 			Fix:      "a livenessProbe that asks less, or fails much later",
 		})
