@@ -40,27 +40,27 @@ func testNodeUnreachable(c *Case) Finding {
 	switch {
 	case len(silent) == 0:
 		return no("on no node were all Pods unreachable at their own addresses")
-	case len(answering) == 0:
-		return no("no Pod on another node answered at its own address meanwhile")
 	case len(silent) > 1:
 		return no("Pods on several nodes were unreachable at their own addresses: " + strings.Join(slices.Sorted(maps.Keys(silent)), ", "))
 	}
 	node := slices.Collect(maps.Keys(silent))[0]
-	cut := silent[node]
+	cut, noticed := silent[node], v.nodeNotReady(w, node)
+	if len(answering) == 0 && noticed == nil {
+		return no("no Pod on another node answered at its own address meanwhile")
+	}
 	f := Finding{Fix: nodeFix(w, node)}
 	for _, s := range cut[:min(len(cut), mostNamed)] {
 		f.For = append(f.For, Sign{model.Evidence{Target: s.target, At: &s.outage.Start, Text: fmt.Sprintf("%s on %s failed at its own address: %s", s.pod.Name, node, quantity.ClassCounts(s.outage.Classes))}, Watched})
 	}
 	f.For = append(f.For, context(model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)})...)
 	f.For = append(f.For, context(v.othersAnswered(w, cut)...)...)
-	noticed := v.nodeNotReady(w, node)
 	switch {
 	case noticed != nil:
 		f.For = append(f.For, Sign{model.Evidence{Event: noticed.ID, At: &noticed.At, Text: fmt.Sprintf("%s turned %s → %s", node, cmp.Or(noticed.From, "ready"), noticed.To)}, Watched})
 	case len(suspectPods(cut)) == 1:
 		f.missing(doubt(Measured, "it is the only Pod on "+node+", and nothing was seen of the node itself: the Pod's own network fits as well"))
 	}
-	if len(elsewhere) == 0 {
+	if len(elsewhere) == 0 && noticed == nil {
 		f.against(doubt(Close, "no Pod on a third node was asked: that the prober's own node was cut off fits as well"))
 	}
 	v.moreThanTheirShare(w, len(suspectPods(cut)), &f)
