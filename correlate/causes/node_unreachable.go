@@ -116,7 +116,7 @@ func (v *index) nodeNotReady(w *model.Window, node string) *model.Event {
 func nodeText(w *model.Window, node string, cut []suspect, noticed *model.Event) string {
 	text := fmt.Sprintf("%s could not be reached: %s on it stopped answering", node, namedPods(suspectPods(cut)))
 	if noticed != nil {
-		text += ", and Kubernetes noticed after " + quantity.Length(length(w.Start, noticed.At), false)
+		text += ", and Kubernetes noticed within " + quantity.Highest(noticed.At.Latest-w.Start.Earliest)
 	}
 	return text
 }
