@@ -184,7 +184,7 @@ func parseRange(text string) (Range, error) {
 		maximum, err2 = strconv.Atoi(high)
 	}
 	if err != nil || err2 != nil || minimum < 0 || high != "" && maximum < minimum {
-		return Range{}, fmt.Errorf("%q: want a number of requests, such as 12, 10..200 or 10..", text)
+		return Range{}, fmt.Errorf("%q: want a number of requests, such as 12, 10..200, or 10.. for that or more", text)
 	}
 	return Range{minimum, maximum}, nil
 }
