@@ -100,9 +100,9 @@ func (v *index) askedFor(p *model.Pod) string {
 		}
 	}
 	if len(asked) == 0 {
-		return ", and it has no readinessProbe"
+		return ", and it has no readiness probe"
 	}
-	return ", and its readinessProbe (" + strings.Join(asked, ", ") + ") said yes"
+	return ", and its readiness probe (" + strings.Join(asked, ", ") + ") said yes"
 }
 
 // startupFix gives the time that a probe has to cover.
@@ -111,9 +111,9 @@ func startupFix(v *index, slowest suspect) string {
 	if unready(slowest) != "" {
 		return fmt.Sprintf("set publishNotReadyAddresses to false, or let clients wait: %s took up to %s to answer", slowest.pod.Name, least)
 	}
-	what := "add a readinessProbe that asks"
+	what := "add a readiness probe that asks"
 	if strings.HasSuffix(v.askedFor(slowest.pod), "said yes") {
-		what = "let the readinessProbe ask"
+		what = "let the readiness probe ask"
 	}
 	return fmt.Sprintf("%s for what clients ask: it would have kept %s out of the endpoints for up to %s (minReadySeconds does not: it delays the rollout, not the endpoint)", what, slowest.pod.Name, least)
 }
