@@ -1,9 +1,7 @@
 package causes
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
@@ -22,20 +20,16 @@ var acceptStall = Rule{
 	Looks: `A Pod is added to the endpoints. At its own address the first connections are made and not answered, and then connections time out. Those that
 succeed after a while took 1, 3 or 7 s, the times at which Linux sends a SYN again.`,
 	Fix:   "Let the Pod be ready only when it accepts connections, give it CPU to start with, and a longer queue (the backlog of listen, net.core.somaxconn).",
-	Needs: []Need{podsWatched, endpointSlices},
+	Needs: []Need{podsWatched, endpointSlices, requestsFailed},
 	Test:  testAcceptStall,
 }
 
 func testAcceptStall(c *Case) Finding {
 	v, w := c.index, c.Window
-	if w.Kind == model.Slow {
-		return no("requests were answered, only late")
-	}
-	young := slices.DeleteFunc(v.youngSuspects(w), func(s suspect) bool { return !overflows(s.outage) })
+	young, slowest := v.youngThat(w, overflows)
 	if len(young) == 0 {
 		return no("no Pod that had just become ready made some connections at its own address and no more")
 	}
-	slowest := slices.MaxFunc(young, func(a, b suspect) int { return cmp.Compare(early(a).Max, early(b).Max) })
 	queued, dropped := some(slowest.outage.Classes, timeline.TimeoutResponse), some(slowest.outage.Classes, timeline.TimeoutConnect)
 	took := quantity.Length(early(slowest), slowest.outage.Open.End)
 	f := Finding{
@@ -44,12 +38,7 @@ func testAcceptStall(c *Case) Finding {
 		Fix: fmt.Sprintf("let a readiness or startup probe of %s open a connection and await the answer, and give the Pod CPU to start with and a longer queue for connections (backlog, net.core.somaxconn): it took %s",
 			slowest.pod.Name, took),
 	}
-	for _, s := range young[:min(len(young), mostNamed)] {
-		f.For = append(f.For, context(model.Evidence{
-			Event: v.changeOf(s.pod, timeline.EndpointChanged, s.pod.EndpointReady), At: s.pod.EndpointReady, Text: s.pod.Name + " was added to the ready endpoints",
-		})...)
-	}
-	v.accuse(w, young, &f)
+	v.accuseYoung(w, young, &f)
 	return f
 }
 

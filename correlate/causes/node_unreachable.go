@@ -26,15 +26,12 @@ var nodeUnreachable = Rule{
 	Looks: `Connections to all Pods on one node time out or are unreachable, also to their own addresses; Pods on other nodes answer. 40 to 50 s later
 Kubernetes calls the node unknown and takes its endpoints out, which ends the window.`,
 	Fix:   "Spread replicas over nodes, and give clients short connect timeouts and a retry. Kubernetes' own detection is set by node-monitor-grace-period.",
-	Needs: []Need{podsWatched},
+	Needs: []Need{podsWatched, requestsFailed},
 	Test:  testNodeUnreachable,
 }
 
 func testNodeUnreachable(c *Case) Finding {
 	v, w := c.index, c.Window
-	if w.Kind == model.Slow {
-		return no("requests were answered, only late")
-	}
 	silent, answering := v.nodesOf(w)
 	elsewhere := slices.DeleteFunc(slices.Sorted(maps.Keys(answering)), func(node string) bool { return node == v.target(w).Node })
 	switch {

@@ -1,13 +1,9 @@
 package causes
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 
-	"lapse/correlate/model"
 	"lapse/correlate/quantity"
-	"lapse/timeline"
 )
 
 // not-yet-reachable: a Pod's endpoint is ready, and this node cannot reach the Pod yet: the route to its node, its NetworkPolicy or its
@@ -22,32 +18,23 @@ var notYetReachable = Rule{
 	Looks: `A Pod is added to the endpoints, and connections to its own address time out or are unreachable until some time later. A server that is not up yet
 would refuse them. Other nodes may reach it: measure from there to know.`,
 	Fix:   "Find out what programs the network of new Pods late: the CNI plugin, a NetworkPolicy, a new node's routes. A readiness gate holds the endpoint back until then.",
-	Needs: []Need{podsWatched, endpointSlices},
+	Needs: []Need{podsWatched, endpointSlices, requestsFailed},
 	Test:  testNotYetReachable,
 }
 
 func testNotYetReachable(c *Case) Finding {
 	v, w := c.index, c.Window
-	if w.Kind == model.Slow {
-		return no("requests were answered, only late")
-	}
-	young := slices.DeleteFunc(v.youngSuspects(w), func(s suspect) bool { return !unreached(s.outage) })
+	young, slowest := v.youngThat(w, unreached)
 	if len(young) == 0 {
 		return no("no Pod was ready before it could be reached at its own address " + quantity.Between(w.Start))
 	}
-	slowest := slices.MaxFunc(young, func(a, b suspect) int { return cmp.Compare(early(a).Max, early(b).Max) })
 	took := early(slowest)
 	f := Finding{
 		Text: fmt.Sprintf("%s could not reach %s until %s after its endpoint was ready", v.from(w), namedPods(suspectPods(young)), quantity.Length(took, slowest.outage.Open.End)),
 		Fix: fmt.Sprintf("find out what programs the network for new Pods late (CNI plugin, NetworkPolicy, routes to a new node): it took up to %s; a readiness gate can hold the endpoint back until then",
 			quantity.Highest(took.Max)),
 	}
-	for _, s := range young[:min(len(young), mostNamed)] {
-		f.For = append(f.For, context(model.Evidence{
-			Event: v.changeOf(s.pod, timeline.EndpointChanged, s.pod.EndpointReady), At: s.pod.EndpointReady, Text: s.pod.Name + " was added to the ready endpoints",
-		})...)
-	}
-	v.accuse(w, young, &f)
+	v.accuseYoung(w, young, &f)
 	if len(v.othersAnswered(w, young)) == 0 {
 		f.missing(doubt(Measured, "no other Pod was reached meanwhile: the prober's own network fits as well"))
 	}

@@ -1,8 +1,10 @@
 package causes
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"lapse/correlate/cluster"
@@ -116,6 +118,25 @@ func (v *index) youngSuspects(w *model.Window) []suspect {
 		first := v.probe(w, s.pod).firstOK
 		return s.outage.Start.Earliest <= ready.Latest || first == nil || *first >= s.outage.End.Earliest
 	})
+}
+
+// youngThat are those whose outages are of a kind, and the one of them that took longest.
+func (v *index) youngThat(w *model.Window, is func(*model.Window) bool) (young []suspect, slowest suspect) {
+	young = slices.DeleteFunc(v.youngSuspects(w), func(s suspect) bool { return !is(s.outage) })
+	if len(young) > 0 {
+		slowest = slices.MaxFunc(young, func(a, b suspect) int { return cmp.Compare(early(a).Max, early(b).Max) })
+	}
+	return young, slowest
+}
+
+// accuseYoung completes a finding that names suspects which had just become ready.
+func (v *index) accuseYoung(w *model.Window, young []suspect, f *Finding) {
+	for _, s := range young[:min(len(young), mostNamed)] {
+		f.For = append(f.For, context(model.Evidence{
+			Event: v.changeOf(s.pod, timeline.EndpointChanged, s.pod.EndpointReady), At: s.pod.EndpointReady, Text: s.pod.Name + " was added to the ready endpoints",
+		})...)
+	}
+	v.accuse(w, young, f)
 }
 
 // answersBadly reports whether an address was there and answered, if badly: no packet to it was lost.

@@ -23,15 +23,12 @@ var podHung = Rule{
 	Looks: `Requests time out after they have been connected (timeout_response), about one in N, and so they do at the Pod's own address. Nothing changed in the
 cluster: the Pod was ready, and it did not exit. Its readiness probe may take it out of the endpoints after a while.`,
 	Fix:   "Find out what the process waited for. A readiness probe with a short period and timeout takes a Pod that hangs out of the endpoints.",
-	Needs: []Need{podsWatched},
+	Needs: []Need{podsWatched, requestsFailed},
 	Test:  testPodHung,
 }
 
 func testPodHung(c *Case) Finding {
 	v, w := c.index, c.Window
-	if w.Kind == model.Slow {
-		return no("requests were answered, only late")
-	}
 	hung := v.suspectsThat(w, func(s suspect) bool { return hangs(s.outage) })
 	if len(hung) == 0 {
 		return no("no Pod that was ready accepted connections at its own address and did not answer")

@@ -22,15 +22,12 @@ var proberIsolated = Rule{
 	Looks: `Everything that leaves the prober's node fails at once: the addresses of all Pods on other nodes, look-ups of names, often the watches. A Pod on the
 prober's own node goes on answering.`,
 	Fix:   "Look at that node's network. What failed there says nothing about clients on other nodes: measure from a second one.",
-	Needs: []Need{podsWatched},
+	Needs: []Need{podsWatched, requestsFailed},
 	Test:  testProberIsolated,
 }
 
 func testProberIsolated(c *Case) Finding {
 	v, w := c.index, c.Window
-	if w.Kind == model.Slow {
-		return no("requests were answered, only late")
-	}
 	own := v.target(w).Node
 	silent, answering := v.nodesOf(w)
 	switch {

@@ -2,6 +2,8 @@
 // How confident a cause is, what its rivals are and which comes first follows from that in one place: confidence.go.
 package causes
 
+import "lapse/correlate/model"
+
 // rules lists every rule. Where two are equally confident the upper one is named first.
 var rules = []Rule{
 	proberFault,
@@ -51,6 +53,7 @@ type Need struct {
 
 // What rules need.
 var (
+	requestsFailed   = Need{"requests were answered, only late", func(c *Case) bool { return c.Window.Kind != model.Slow }}
 	podsWatched      = Need{"no Pods were watched", func(c *Case) bool { return len(c.pods(c.Window)) > 0 }}
 	endpointsWatched = Need{"no endpoints were watched", func(c *Case) bool { return len(c.service(c.Window).endpoints) > 0 }}
 	endpointSlices   = Need{"EndpointSlices could not be watched", func(c *Case) bool { return !c.laneOff("endpointslice", c.Window) }}

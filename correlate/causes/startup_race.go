@@ -1,9 +1,7 @@
 package causes
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -26,28 +24,21 @@ var startupRace = Rule{
 	Looks: `A Pod is added to the endpoints, and its own address refuses connections or answers with errors until some time later. About one request in N
 fails meanwhile; the other Pods answer. It is common in rollouts of Pods without a readiness probe.`,
 	Fix:   "Add a readiness probe that asks for what clients ask. minReadySeconds does not help: it delays the rollout, not the endpoint.",
-	Needs: []Need{podsWatched, endpointSlices},
+	Needs: []Need{podsWatched, endpointSlices, requestsFailed},
 	Test:  testStartupRace,
 }
 
 func testStartupRace(c *Case) Finding {
 	v, w := c.index, c.Window
-	if w.Kind == model.Slow {
-		return no("requests were answered, only late")
-	}
-	young := slices.DeleteFunc(v.youngSuspects(w), func(s suspect) bool { return !answersBadly(s.outage) })
+	young, slowest := v.youngThat(w, answersBadly)
 	if len(young) == 0 {
 		return no("no Pod was ready before it answered at its own address " + quantity.Between(w.Start))
 	}
-	slowest := slices.MaxFunc(young, func(a, b suspect) int { return cmp.Compare(early(a).Max, early(b).Max) })
 	f := Finding{Text: startupText(young, slowest) + v.meanwhile(slowest), Fix: startupFix(v, slowest)}
 	for _, s := range young[:min(len(young), mostNamed)] {
-		f.For = append(f.For, context(model.Evidence{
-			Event: v.changeOf(s.pod, timeline.EndpointChanged, s.pod.EndpointReady), At: s.pod.EndpointReady, Text: s.pod.Name + " was added to the ready endpoints",
-		})...)
 		f.Measures = append(f.Measures, model.Measure{Name: model.ReadyEarly, Object: s.pod.Name, Length: early(s)})
 	}
-	v.accuse(w, young, &f)
+	v.accuseYoung(w, young, &f)
 	for _, p := range suspectPods(young) {
 		if p.Exited != nil {
 			f.against(doubt(Watched, p.Name+" exited: it may have crashed rather than started late"))
@@ -87,22 +78,16 @@ func (v *index) meanwhile(s suspect) string {
 	return fmt.Sprintf("; until then %s %s%s", s.pod.Name, did, v.askedFor(s.pod))
 }
 
-// askedFor says what a Pod's readiness probes ask; nothing where that is not known.
+// askedFor says what a Pod's readiness probe asks; nothing where that is not known.
 func (v *index) askedFor(p *model.Pod) string {
-	t := v.templates[p.Template]
-	if t == nil {
-		return ""
-	}
-	var asked []string
-	for _, c := range t.Containers {
-		if r := c.Readiness; r != nil {
-			asked = append(asked, strings.TrimSpace(r.Kind+" "+r.Path))
-		}
-	}
-	if len(asked) == 0 {
+	probe := v.readinessOf(p)
+	switch {
+	case probe != nil:
+		return fmt.Sprintf(", and its readiness probe (%s) said yes", strings.TrimSpace(probe.Kind+" "+probe.Path))
+	case v.templates[p.Template] != nil:
 		return ", and it has no readiness probe"
 	}
-	return ", and its readiness probe (" + strings.Join(asked, ", ") + ") said yes"
+	return ""
 }
 
 // startupFix gives the time that a probe has to cover.
@@ -112,7 +97,7 @@ func startupFix(v *index, slowest suspect) string {
 		return fmt.Sprintf("set publishNotReadyAddresses to false, or let clients wait: %s took up to %s to answer", slowest.pod.Name, least)
 	}
 	what := "add a readiness probe that asks"
-	if strings.HasSuffix(v.askedFor(slowest.pod), "said yes") {
+	if v.readinessOf(slowest.pod) != nil {
 		what = "let the readiness probe ask"
 	}
 	return fmt.Sprintf("%s for what clients ask: it would have kept %s out of the endpoints for up to %s (minReadySeconds does not: it delays the rollout, not the endpoint)", what, slowest.pod.Name, least)
