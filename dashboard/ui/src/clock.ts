@@ -5,6 +5,9 @@ export type Zone = "utc" | "local";
 
 const MS = 1e6; // ns
 
+/** WIDEST_POINT is the widest bracket of an instant that is written as the point in its middle. */
+const WIDEST_POINT: Ns = 1e9;
+
 /** Clock writes instants of a run as time of day. */
 export class Clock {
   /** t0 in milliseconds since 1970, with fraction. */
@@ -30,6 +33,12 @@ export class Clock {
   bracket(i: Instant): string {
     const [a, b] = [this.at(i.earliest), this.at(i.latest)];
     return a === b ? a : `${a} … ${b}`;
+  }
+
+  /** began writes when something began, as every report does: the middle of its bracket, or the bracket's end if that is too wide for a point. */
+  began(i: Instant): string {
+    if (i.latest - i.earliest > WIDEST_POINT) return `by ${this.at(i.latest)}`;
+    return this.at(i.earliest + Math.floor((i.latest - i.earliest) / 2));
   }
 
   /** sinceRound is how long t0 lies after the last time of day that is a multiple of step. */

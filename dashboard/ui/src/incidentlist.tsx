@@ -1,5 +1,5 @@
 import type { Clock } from "./clock";
-import { causeText, fixes, incidentDowntime, incidentErrors, incidentRequests, lasted, losses, mostHarmful, setOffBy, windowsOf } from "./incidents";
+import { begun, causeText, fixes, incidentDowntime, incidentErrors, incidentRequests, lasted, losses, mostHarmful, setOffBy, windowsOf } from "./incidents";
 import type { Incident } from "./model";
 import type { Run } from "./run";
 import { Windows, type WindowActions } from "./windows";
@@ -30,7 +30,7 @@ function Card({ incident: i, run, clock, shown, onOpen, ...actions }: CardProps)
       <div class="incident-head" onClick={() => onOpen(!shown)}>
         <button type="button" class="twist" aria-expanded={shown} aria-label={`Windows of incident ${i.id}`} onClick={(e) => { e.stopPropagation(); onOpen(!shown); }}>{shown ? "▾" : "▸"}</button>
         <b>{i.id}</b>
-        <span class="mono" title={`between ${clock.bracket(i.start)}`}>{clock.at(i.start.latest)}</span>
+        <span class="mono" title={`between ${clock.bracket(i.start)}`}>{clock.began(windows.length === 1 ? begun(windows[0]!) : i.start)}</span>
         <span title="from the first window's start to the last one's end">{lasted(i, windows)}</span>
         <span class={i.failed ? "bad strong" : "strong"}>{i.failed ? `downtime ${incidentDowntime(i, windows)}` : "no downtime"}</span>
         <span>{incidentRequests(i)}</span>

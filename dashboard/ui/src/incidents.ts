@@ -1,12 +1,15 @@
 import { classCounts, length, percent, plural } from "./format";
 import { open, windowDowntime, windowLength } from "./headline";
-import type { Incident, IncidentCause, Window } from "./model";
+import type { Incident, IncidentCause, Instant, Window } from "./model";
 
 // What the page says of an incident, in the words of report/incidents_section.go: a test holds the two together.
 
 /** mostHarmful sorts incidents by downtime, the longest first. */
 export const mostHarmful = (incidents: Incident[]): Incident[] =>
   [...incidents].sort((a, b) => b.downtime.max - a.downtime.max || b.failed - a.failed || (b.slow ?? 0) - (a.slow ?? 0));
+
+/** begun is when a window began: of requests cut in flight, when they were cut. */
+export const begun = (w: Window): Instant => w.cut ?? w.start;
 
 /** windowsOf are the windows of an incident. */
 export const windowsOf = (incident: Incident, windows: Window[]): Window[] => windows.filter((w) => incident.windows.includes(w.id));

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import type { Clock } from "./clock";
 import { atMost, classCounts, duration, length, percent, relative } from "./format";
 import { reasonText, windowDowntime, windowLength } from "./headline";
+import { begun } from "./incidents";
 import type { Cause, Event, Evidence, Instant, Ns, Window } from "./model";
 import { place, type Run } from "./run";
 
@@ -61,7 +62,7 @@ function WindowRow({ w, clock, opened, focused, onToggle, onZoom }: WindowRowPro
     <tr class={`window-row ${w.kind}${focused ? " selected" : ""}`} aria-current={focused || undefined} data-testid="window-row" data-window-id={w.id} onClick={() => onToggle(w.id, !opened)}>
       <td><button type="button" class="twist" aria-expanded={opened} aria-label={`Why window ${w.id}`} onClick={(e) => { e.stopPropagation(); onToggle(w.id, !opened); }}>{opened ? "▾" : "▸"}</button></td>
       <td><span class={`mark-inline ${w.kind}`}>{w.id}</span></td>
-      <td class="mono" title={`between ${clock.bracket(w.start)}`}>{clock.at(w.start.latest)}</td>
+      <td class="mono" title={`between ${clock.bracket(w.start)}`}>{clock.began(begun(w))}</td>
       <td class="num strong">{windowLength(w)}{w.live && <span class="faint"> and on</span>}</td>
       <td>{w.kind}</td>
       <td class="num">{w.kind === "slow" ? `${w.slow ?? 0} / ${w.sent} slow` : `${w.failed} / ${w.sent} failed`} <span class="faint share">{percent(w.share)}</span></td>

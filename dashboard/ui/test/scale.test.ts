@@ -48,6 +48,8 @@ test("ticks stand at round times of day, also in zones half an hour apart", () =
   assert.equal(new Clock(t0, "local").name, "UTC+05:30");
   assert.equal(new Clock(t0, "local").at(0), "07:50:38.412");
   assert.equal(new Clock(t0, "utc").bracket({ earliest: 0, latest: 10e6 }), "02:20:38.412 … 02:20:38.422");
+  assert.equal(new Clock(t0, "utc").began({ earliest: 0, latest: 10e6 }), "02:20:38.417");
+  assert.equal(new Clock(t0, "utc").began({ earliest: 0, latest: 1001e6 }), "by 02:20:39.413");
 });
 
 test("the overview's edges can be taken even when the part in view is narrow", () => {
