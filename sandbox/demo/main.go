@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -67,12 +68,12 @@ func demo(ctx context.Context, lapse, runs string, rate int) error {
 	if err != nil {
 		return err
 	}
-	w := before.Timeline.CausedBy(cause)[0]
+	w := slices.MaxFunc(before.Timeline.CausedBy(cause), func(a, b drill.Window) int { return cmp.Compare(a.Length.Min, b.Length.Min) })
 	earlier := ""
 	if tries > 1 {
 		earlier = fmt.Sprintf(" (Drain %d: those before it lost none.)", tries)
 	}
-	say(fmt.Sprintf("Before: %d requests failed; the first window took %v to %v: %s.%s",
+	say(fmt.Sprintf("Before: %d requests failed; the longest window took %v to %v: %s.%s",
 		before.Timeline.Verdict.Failed, w.Length.Min.Round(time.Millisecond), w.Length.Max.Round(time.Millisecond), cause, earlier))
 	say(fmt.Sprintf("After:  none of %d failed. An outage of all requests shorter than %v may have gone unseen.",
 		after.Timeline.Verdict.Sent, after.Timeline.LongestGap()))
