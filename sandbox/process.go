@@ -20,9 +20,14 @@ type process struct {
 	Start uint64 `json:"start"` // clock ticks since boot, from /proc/PID/stat
 }
 
+// alive: a process whose first thread has ended keeps its sockets until its last thread ends.
 func (p process) alive() bool {
 	st, err := readStat(p.PID)
-	return err == nil && st.start == p.Start && st.state != 'Z'
+	if err != nil || st.start != p.Start {
+		return false
+	}
+	threads, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(p.PID), "task"))
+	return err == nil && (st.state != 'Z' || len(threads) > 1)
 }
 
 type procStat struct {

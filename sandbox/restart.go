@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,7 +16,8 @@ import (
 )
 
 // runRestart ends a component, if it runs, and starts it again as it was: with the same command line and environment, in the
-// same namespaces. Its containers go on.
+// same namespaces. Its containers go on. It returns when the component serves again: a kubelet that is started and cannot reach its
+// containerd, for that one is restarted next, exits.
 func runRestart(ctx context.Context, a *app, args []string) error {
 	if len(args) != 1 {
 		return problemf("usage: sandbox restart COMPONENT, such as kubelet-node1; `sandbox status` lists them")
@@ -50,7 +52,39 @@ func runRestart(ctx context.Context, a *app, args []string) error {
 	s.mu.Lock()
 	s.Processes = slices.DeleteFunc(s.Processes, func(p process) bool { return p.Name == old.Name })
 	s.mu.Unlock()
-	_, err = s.start(old.Name, place{"--beside", strconv.Itoa(neighbour.PID)}, env, argv...)
+	component, err := s.start(old.Name, place{"--beside", strconv.Itoa(neighbour.PID)}, env, argv...)
+	if err != nil {
+		return err
+	}
+	return component.until(ctx, time.Minute, func(ctx context.Context) error { return s.serves(ctx, component.process) })
+}
+
+// servers are the ports on which components serve, by the first part of their names.
+var servers = map[string]string{
+	"etcd":                    etcdAddr,
+	"kube-apiserver":          net.JoinHostPort(controlPlaneAddr, apiPort),
+	"kube-controller-manager": "127.0.0.1:10257",
+	"kube-scheduler":          "127.0.0.1:10259",
+	"coredns":                 net.JoinHostPort(controlPlaneAddr, "53"),
+	"kubelet":                 "127.0.0.1:10250",
+	"kube-proxy":              "127.0.0.1:10256", // /healthz
+}
+
+// serves connects to a component, where it listens.
+func (s *sandbox) serves(ctx context.Context, p process) error {
+	kind, number, onNode := strings.Cut(p.Name, "-node")
+	ns := controlPlaneNetns
+	if onNode {
+		ns = "lapse-node" + number
+	}
+	network, addr := "tcp", servers[kind]
+	if kind == "containerd" {
+		network, addr = "unix", fmt.Sprintf("/proc/%d/root/run/containerd/containerd.sock", p.PID)
+	}
+	conn, err := dialIn(ctx, ns, network, addr)
+	if err == nil {
+		conn.Close()
+	}
 	return err
 }
 
