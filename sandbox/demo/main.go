@@ -14,12 +14,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"lapse/sandbox/drill"
@@ -38,25 +36,18 @@ const (
 )
 
 func main() {
-	lapse := flag.String("lapse", "../bin/lapse", "the lapse binary")
-	runs := flag.String("runs", "../runs", "where the runs go")
+	var files drill.Files
+	files.Flags(flag.CommandLine)
 	rate := flag.Int("rate", 300, "requests per second, each of new and reused connections")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := demo(ctx, *lapse, *runs, *rate); err != nil {
-		fmt.Fprintln(os.Stderr, "demo:", err)
-		os.Exit(1)
-	}
+	drill.Main("demo", func(ctx context.Context) error { return demo(ctx, files, *rate) })
 }
 
-func demo(ctx context.Context, lapse, runs string, rate int) error {
-	c, err := drill.Open(lapse, os.Stderr)
+func demo(ctx context.Context, files drill.Files, rate int) error {
+	c, err := drill.Open(files.Lapse, os.Stderr)
 	if err != nil {
 		return err
 	}
-	base := filepath.Join(runs, "demo-"+time.Now().UTC().Format("20060102-150405"))
-	d := drainer{cluster: c, base: base, rate: rate}
+	d := drainer{cluster: c, base: files.Base("demo"), rate: rate}
 
 	say("1. Two replicas on two nodes that exit at SIGTERM, as most servers do. Draining one of the nodes.")
 	before, tries, err := d.before(ctx)

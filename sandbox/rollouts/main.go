@@ -20,12 +20,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"lapse/sandbox/drill"
@@ -33,12 +30,9 @@ import (
 )
 
 type settings struct {
-	lapse, sandbox, image, runs, out string
-	judge                            string   // a folder of saved runs; empty: measure
-	modes                            []string // of kube-proxy; one that is empty: as the sandbox is
-	loads                            []string
-	n, rate                          int
-	namespace                        string
+	drill.Series
+	loads     drill.List
+	namespace string
 }
 
 const (
@@ -46,45 +40,29 @@ const (
 	busy  = "busy"
 
 	replicas = 3
+	table    = "rollouts.md"
 )
 
 func main() {
-	var s settings
-	flag.StringVar(&s.lapse, "lapse", "../bin/lapse", "the lapse binary")
-	flag.StringVar(&s.sandbox, "sandbox", "../bin/sandbox", "the sandbox binary")
-	flag.StringVar(&s.image, "image", "../bin/lapse.tar", "Lapse's image")
-	flag.StringVar(&s.runs, "runs", "../runs", "where the runs go")
-	flag.StringVar(&s.out, "out", "", "folder for the table, rollouts.md (default: print it only)")
-	flag.StringVar(&s.judge, "judge", "", "judge the runs in this folder again, and measure nothing")
-	flag.IntVar(&s.n, "n", 10, "runs in each mode and load")
-	flag.IntVar(&s.rate, "rate", 200, "requests per second, each of new and reused connections")
+	s := settings{loads: drill.List{quiet, busy}}
+	s.Modes, s.N, s.Rate = drill.List{"iptables", "nftables"}, 10, 200
+	s.Flags(flag.CommandLine, "runs in each mode and load")
+	s.OutFlag(flag.CommandLine, table)
 	flag.StringVar(&s.namespace, "namespace", "rollouts", "Kubernetes namespace of the workload, made anew")
-	modes := flag.String("modes", "iptables,nftables", "kube-proxy's modes; empty: measure on the sandbox as it is")
-	loads := flag.String("loads", quiet+","+busy, "what else the machine does")
-	flag.Parse()
-	s.modes, s.loads = strings.Split(*modes, ","), strings.Split(*loads, ",")
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := rollouts(ctx, s); err != nil {
-		fmt.Fprintln(os.Stderr, "rollouts:", err)
-		os.Exit(1)
-	}
+	flag.Var(&s.loads, "loads", "what else the machine does")
+	drill.Main("rollouts", func(ctx context.Context) error { return rollouts(ctx, s) })
 }
 
 func rollouts(ctx context.Context, s settings) error {
 	collect := measureAll
-	if s.judge != "" {
+	if s.Judge != "" {
 		collect = judgeAll
 	}
 	results, err := collect(ctx, s)
 	if len(results) == 0 {
 		return cmp.Or(err, errors.New("no runs"))
 	}
-	doc := document(s, results)
-	fmt.Print(doc)
-	if s.out != "" {
-		err = errors.Join(err, os.MkdirAll(s.out, 0o755), os.WriteFile(filepath.Join(s.out, "rollouts.md"), []byte(doc), 0o644))
-	}
+	err = errors.Join(err, s.Publish(table, document(results)))
 	var wrong int
 	for _, r := range results {
 		wrong += len(r.wrong)
@@ -115,15 +93,10 @@ type result struct {
 const truthFile = "truth.json"
 
 func measureAll(ctx context.Context, s settings) ([]result, error) {
-	base := filepath.Join(s.runs, "rollouts-"+time.Now().UTC().Format("20060102-150405"))
+	base := s.Base("rollouts")
 	var results []result
-	for _, mode := range s.modes {
-		if mode != "" {
-			if err := restart(ctx, s, mode); err != nil {
-				return results, err
-			}
-		}
-		c, err := drill.Open(s.lapse, os.Stderr)
+	for _, mode := range s.Modes {
+		c, err := s.Open(ctx, mode, os.Stderr)
 		if err != nil {
 			return results, err
 		}
@@ -145,22 +118,10 @@ func measureAll(ctx context.Context, s settings) ([]result, error) {
 	return results, nil
 }
 
-// restart brings the sandbox up in a mode, with Lapse's image in it.
-func restart(ctx context.Context, s settings, mode string) error {
-	for _, args := range [][]string{{"down"}, {"up", "--proxy-mode", mode}, {"load", s.image}} {
-		cmd := exec.CommandContext(ctx, s.sandbox, args...)
-		cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
-		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("sandbox %s: %w", strings.Join(args, " "), err)
-		}
-	}
-	return nil
-}
-
 // series measures restarts under one load.
 func series(ctx context.Context, s settings, c *drill.Cluster, w drill.Workload, load, dir string) ([]result, error) {
 	var results []result
-	for i := range s.n {
+	for i := range s.N {
 		r, err := measure(ctx, s, c, w, load, filepath.Join(dir, strconv.Itoa(i+1)))
 		if err != nil {
 			return results, err
@@ -187,7 +148,7 @@ func measure(ctx context.Context, s settings, c *drill.Cluster, w drill.Workload
 		}
 		defer end()
 	}
-	args := []string{"--rate", strconv.Itoa(s.rate), "--settle", "15s", "--fail-if", "failed>0",
+	args := []string{"--rate", strconv.Itoa(s.Rate), "--settle", "15s", "--fail-if", "failed>0",
 		"--", "kubectl", "-n", w.Namespace, "rollout", "restart", "deployment/" + w.Name}
 	r := result{Mode: c.ProxyMode(), Load: load, Began: time.Now().UTC(), LoadAvg: drill.LoadAverage(), Machine: drill.Machine()}
 	r.Command = "lapse run svc/" + w.Name + " -n " + w.Namespace + " " + strings.Join(args, " ")
@@ -229,7 +190,7 @@ func (r result) save() error {
 
 // judgeAll has Lapse judge saved runs again, and compares anew.
 func judgeAll(ctx context.Context, s settings) ([]result, error) {
-	files, err := filepath.Glob(filepath.Join(s.judge, "*", "*", truthFile))
+	files, err := filepath.Glob(filepath.Join(s.Judge, "*", "*", truthFile))
 	if err != nil {
 		return nil, err
 	}
@@ -243,7 +204,7 @@ func judgeAll(ctx context.Context, s settings) ([]result, error) {
 		if err := json.Unmarshal(data, &r); err != nil {
 			return nil, fmt.Errorf("read %s: %w", file, err)
 		}
-		if r.run, err = drill.Judge(ctx, s.lapse, filepath.Dir(file)); err != nil {
+		if r.run, err = drill.Judge(ctx, s.Lapse, filepath.Dir(file)); err != nil {
 			return nil, err
 		}
 		r.compare()

@@ -12,7 +12,7 @@ import (
 )
 
 // document is docs/measured/rollouts.md.
-func document(s settings, results []result) string {
+func document(results []result) string {
 	var doc strings.Builder
 	began := func(a, b result) int { return a.Began.Compare(b.Began) }
 	first, last := slices.MinFunc(results, began), slices.MaxFunc(results, began)

@@ -8,9 +8,7 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"encoding/csv"
 	"errors"
 	"flag"
 	"fmt"
@@ -19,9 +17,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -31,43 +27,40 @@ import (
 )
 
 type settings struct {
-	lapse, runs, out string
-	endpoints        []int
-	services, rate   int
-	length, churn    time.Duration
+	drill.Files
+	endpoints      drill.List
+	services, rate int
+	length, churn  time.Duration
+}
+
+// counts are the endpoints of each run.
+func (s settings) counts() (all []int, err error) {
+	for _, text := range s.endpoints {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < s.services {
+			return nil, fmt.Errorf("-endpoints %s: numbers of %d or more, separated by commas", s.endpoints.String(), s.services)
+		}
+		all = append(all, n)
+	}
+	return all, nil
 }
 
 func main() {
-	var s settings
-	flag.StringVar(&s.lapse, "lapse", "../bin/lapse", "the lapse binary")
-	flag.StringVar(&s.runs, "runs", "../runs", "where the runs go")
-	flag.StringVar(&s.out, "out", "", "folder for the table, scale.md (default: print it only)")
+	s := settings{endpoints: drill.List{"10", "1000"}}
+	s.Flags(flag.CommandLine)
+	s.OutFlag(flag.CommandLine, table)
 	flag.IntVar(&s.services, "services", 10, "Services")
 	flag.IntVar(&s.rate, "rate", 50, "requests per second, each of new and reused connections of each Service")
 	flag.DurationVar(&s.length, "length", 30*time.Minute, "length of each run")
 	flag.DurationVar(&s.churn, "churn", 10*time.Second, "how often a Pod of each Service is replaced")
-	endpoints := flag.String("endpoints", "10,1000", "ready endpoints of all Services together, a run for each")
+	flag.Var(&s.endpoints, "endpoints", "ready endpoints of all Services together, a run for each")
 	serve := flag.String("serve", "", "answer requests at this address, and nothing else")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	err := func() error {
+	drill.Main("scale", func(ctx context.Context) error {
 		if *serve != "" {
 			return answer(ctx, *serve)
 		}
-		for _, n := range strings.Split(*endpoints, ",") {
-			count, err := strconv.Atoi(n)
-			if err != nil || count < s.services {
-				return fmt.Errorf("--endpoints %q: numbers of %d or more, separated by commas", *endpoints, s.services)
-			}
-			s.endpoints = append(s.endpoints, count)
-		}
 		return scale(ctx, s)
-	}()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "scale:", err)
-		os.Exit(1)
-	}
+	})
 }
 
 func answer(ctx context.Context, address string) error {
@@ -87,10 +80,15 @@ const (
 	node      = "scale" // without a kubelet
 	addresses = "10.250.0.0/16"
 	port      = 18080
+	table     = "scale.md"
 )
 
 func scale(ctx context.Context, s settings) error {
-	c, err := drill.Open(s.lapse, os.Stderr)
+	counts, err := s.counts()
+	if err != nil {
+		return err
+	}
+	c, err := drill.Open(s.Lapse, os.Stderr)
 	if err != nil {
 		return err
 	}
@@ -99,21 +97,16 @@ func scale(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	base := filepath.Join(s.runs, "scale-"+time.Now().UTC().Format("20060102-150405"))
+	base := s.Base("scale")
 	var rows []row
-	for _, n := range s.endpoints {
+	for _, n := range counts {
 		r, err := measure(ctx, c, s, n, filepath.Join(base, strconv.Itoa(n)))
 		if err != nil {
 			return fmt.Errorf("with %d endpoints: %w", n, err)
 		}
 		rows = append(rows, r)
 	}
-	doc := document(s, rows)
-	fmt.Print(doc)
-	if s.out == "" {
-		return nil
-	}
-	return errors.Join(os.MkdirAll(s.out, 0o755), os.WriteFile(filepath.Join(s.out, "scale.md"), []byte(doc), 0o644))
+	return s.Publish(table, document(s, rows))
 }
 
 // serveAll has every node answer for the Pods' addresses, until end is called.
@@ -211,221 +204,6 @@ func measure(ctx context.Context, c *drill.Cluster, s settings, endpoints int, d
 	}
 	r.lateP50, r.lateP99, err = lateness(ctx, c, dir)
 	return r, err
-}
-
-func service(i int) string { return fmt.Sprintf("web-%d", i) }
-
-// deploy makes the Services and their Pods, and waits until the endpoints are ready.
-func deploy(ctx context.Context, c *drill.Cluster, services, endpoints int) error {
-	if err := c.Remove(ctx, namespace); err != nil {
-		return err
-	}
-	var yaml strings.Builder
-	fmt.Fprintf(&yaml, "apiVersion: v1\nkind: Namespace\nmetadata: {name: %s}\n---\napiVersion: v1\nkind: Node\nmetadata: {name: %s}\nspec: {unschedulable: true}\n", namespace, node)
-	for i := range services {
-		fmt.Fprintf(&yaml, "---\napiVersion: v1\nkind: Service\nmetadata: {name: %[1]s, namespace: %[2]s}\nspec:\n  selector: {app: %[1]s}\n  ports: [{name: http, port: 80, targetPort: %[3]d}]\n", service(i), namespace, port)
-	}
-	if err := c.Apply(ctx, yaml.String()); err != nil {
-		return err
-	}
-	var pods []pod
-	for n := range endpoints {
-		pods = append(pods, pod{service(n % services), n})
-	}
-	if err := create(ctx, c, pods); err != nil {
-		return err
-	}
-	for {
-		out, err := c.Kubectl(ctx, "-n", namespace, "get", "endpointslices", "-o", "jsonpath={.items[*].endpoints[*].conditions.ready}")
-		if err != nil {
-			return err
-		}
-		if strings.Count(out, "true") == endpoints {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%d endpoints, %d ready: %w", endpoints, strings.Count(out, "true"), ctx.Err())
-		case <-time.After(time.Second):
-		}
-	}
-}
-
-// A pod is one without a kubelet. Its number gives its name and its address.
-type pod struct {
-	app    string
-	number int
-}
-
-func (p pod) name() string { return fmt.Sprintf("%s-%d", p.app, p.number) }
-func (p pod) address() string {
-	return fmt.Sprintf("10.250.%d.%d", 1+p.number/250%250, 1+p.number%250)
-}
-
-// create makes Pods and writes the status that a kubelet would.
-func create(ctx context.Context, c *drill.Cluster, pods []pod) error {
-	var spec, status strings.Builder
-	for _, p := range pods {
-		head := fmt.Sprintf(`---
-apiVersion: v1
-kind: Pod
-metadata: {name: %s, namespace: %s, labels: {app: %s}}
-spec:
-  nodeName: %s
-  automountServiceAccountToken: false
-  enableServiceLinks: false
-  tolerations: [{operator: Exists}]
-  containers: [{name: server, image: "none:none"}]
-`, p.name(), namespace, p.app, node)
-		spec.WriteString(head)
-		now := time.Now().UTC().Format(time.RFC3339)
-		fmt.Fprintf(&status, `%sstatus:
-  phase: Running
-  podIP: %[2]s
-  podIPs: [{ip: %[2]s}]
-  startTime: %[3]s
-  conditions: [{type: Ready, status: "True", lastTransitionTime: %[3]s}, {type: ContainersReady, status: "True", lastTransitionTime: %[3]s}]
-`, head, p.address(), now)
-	}
-	if err := c.Apply(ctx, spec.String()); err != nil {
-		return err
-	}
-	return c.ApplyStatus(ctx, status.String())
-}
-
-// churn replaces a Pod of each Service again and again: it is deleted, serves for some seconds more, and another takes its place.
-func churn(ctx context.Context, c *drill.Cluster, s settings, endpoints int) error {
-	next, oldest := endpoints, 0
-	tick := time.NewTicker(s.churn)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-		var leaving []string
-		var coming []pod
-		for i := range s.services {
-			leaving = append(leaving, pod{service(i), oldest + i}.name())
-			coming = append(coming, pod{service(i), next + i})
-		}
-		oldest, next = oldest+s.services, next+s.services
-		err := create(ctx, c, coming)
-		if err == nil {
-			_, err = c.Kubectl(ctx, append([]string{"-n", namespace, "delete", "pods", "--wait=false"}, leaving...)...)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(s.churn / 3):
-		}
-		if err == nil {
-			_, err = c.Kubectl(ctx, append([]string{"-n", namespace, "delete", "pods", "--force", "--grace-period=0"}, leaving...)...)
-		}
-		if err != nil && ctx.Err() == nil {
-			return fmt.Errorf("replace Pods: %w", err)
-		}
-	}
-}
-
-// usage is what a process took.
-type usage struct {
-	peak  int64 // bytes resident
-	cpu   time.Duration
-	lived time.Duration // from when it was found until it was gone
-}
-
-// watchAgent waits for the agent's process and reads what it takes, until ctx ends.
-func watchAgent(ctx context.Context) (u usage) {
-	var dir string
-	var begun time.Time
-	for tick := time.NewTicker(time.Second); ; {
-		select {
-		case <-ctx.Done():
-			tick.Stop()
-			return u
-		case <-tick.C:
-		}
-		if dir == "" {
-			dir, begun = agentProcess(), time.Now()
-		}
-		status, err := os.ReadFile(filepath.Join(dir, "status"))
-		if dir == "" || err != nil {
-			continue
-		}
-		for line := range strings.Lines(string(status)) {
-			if kib, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-				n, _ := strconv.ParseInt(strings.Fields(kib)[0], 10, 64) // proc_pid_status(5)
-				u.peak = n << 10
-			}
-		}
-		stat, err := os.ReadFile(filepath.Join(dir, "stat"))
-		if err != nil {
-			continue
-		}
-		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:])) // from the 3rd field on, proc_pid_stat(5)
-		user, _ := strconv.ParseInt(fields[11], 10, 64)
-		system, _ := strconv.ParseInt(fields[12], 10, 64)
-		u.cpu, u.lived = time.Duration(user+system)*10*time.Millisecond, time.Since(begun) // 100 ticks a second
-	}
-}
-
-// agentProcess is the /proc directory of the process in the Job's Pod: lapse, in a network namespace of its own. Empty: there is none yet.
-func agentProcess() string {
-	ours, _ := os.Readlink("/proc/self/ns/net")
-	comms, _ := filepath.Glob("/proc/[0-9]*/comm")
-	for _, path := range comms {
-		dir := filepath.Dir(path)
-		comm, err := os.ReadFile(path)
-		net, netErr := os.Readlink(filepath.Join(dir, "ns/net"))
-		if err == nil && netErr == nil && strings.TrimSpace(string(comm)) == "lapse" && net != ours {
-			return dir
-		}
-	}
-	return ""
-}
-
-// lateness reads how late the run's requests were sent. Direct ones are left out: with them there are not the same number of targets.
-func lateness(ctx context.Context, c *drill.Cluster, dir string) (p50, p99 time.Duration, err error) {
-	cmd := exec.CommandContext(ctx, c.Lapse, "export", dir, "-o", "csv")
-	cmd.Stderr = c.Log
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return 0, 0, err
-	}
-	if err := cmd.Start(); err != nil {
-		return 0, 0, err
-	}
-	in := csv.NewReader(out)
-	in.ReuseRecord = true
-	head, err := in.Read()
-	if err != nil {
-		return 0, 0, err
-	}
-	kind, due, sent := slices.Index(head, "kind"), slices.Index(head, "due"), slices.Index(head, "sent")
-	var late []int64
-	for {
-		record, err := in.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return 0, 0, err
-		}
-		if record[kind] != "new" && record[kind] != "reused" || record[sent] == "" {
-			continue
-		}
-		d, dueErr := strconv.ParseInt(record[due], 10, 64)
-		at, sentErr := strconv.ParseInt(record[sent], 10, 64)
-		if err := cmp.Or(dueErr, sentErr); err != nil {
-			return 0, 0, err
-		}
-		late = append(late, at-d)
-	}
-	slices.Sort(late)
-	at := func(share float64) time.Duration { return time.Duration(late[int(share*float64(len(late)-1))]) }
-	return at(0.5), at(0.99), cmd.Wait()
 }
 
 func document(s settings, rows []row) string {

@@ -15,42 +15,40 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"lapse/sandbox/drill"
 )
 
 type settings struct {
-	root, runs, out string
-	n               int
-	loads           []string
-	command         []string // and the folder for the runs; empty: make demo
+	drill.Files
+	root    string
+	n       int
+	loads   drill.List
+	command []string // and the folder for the runs; empty: make demo
 }
 
-const busy = "busy"
+const (
+	busy  = "busy"
+	table = "demo.md"
+)
 
 func main() {
-	var s settings
+	s := settings{loads: drill.List{"quiet", busy}}
+	s.RunsFlag(flag.CommandLine)
+	s.OutFlag(flag.CommandLine, table)
 	flag.StringVar(&s.root, "root", "..", "the repository")
-	flag.StringVar(&s.runs, "runs", "../runs", "where the runs go")
-	flag.StringVar(&s.out, "out", "", "folder for the table, demo.md (default: print it only)")
 	flag.IntVar(&s.n, "n", 10, "tries under each load")
-	loads := flag.String("loads", "quiet,busy", "what else the machine does")
-	flag.Parse()
-	s.loads, s.command = strings.Split(*loads, ","), flag.Args()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := series(ctx, s); err != nil {
-		fmt.Fprintln(os.Stderr, "series:", err)
-		os.Exit(1)
-	}
+	flag.Var(&s.loads, "loads", "what else the machine does")
+	drill.Main("series", func(ctx context.Context) error {
+		s.command = flag.Args()
+		return series(ctx, s)
+	})
 }
 
 // A try is one run of the demo.
@@ -66,7 +64,7 @@ type try struct {
 }
 
 func series(ctx context.Context, s settings) error {
-	base, err := filepath.Abs(filepath.Join(s.runs, "series-"+time.Now().UTC().Format("20060102-150405")))
+	base, err := filepath.Abs(s.Base("series"))
 	if err != nil {
 		return err
 	}
@@ -85,11 +83,7 @@ func series(ctx context.Context, s settings) error {
 			fmt.Fprintln(os.Stderr, t.row(i+1))
 		}
 	}
-	doc := document(ctx, s, tries)
-	fmt.Print(doc)
-	if s.out != "" {
-		err = errors.Join(os.MkdirAll(s.out, 0o755), os.WriteFile(filepath.Join(s.out, "demo.md"), []byte(doc), 0o644))
-	}
+	err = s.Publish(table, document(ctx, s, tries))
 	if failed > 0 {
 		err = errors.Join(err, fmt.Errorf("%d of %d tries failed", failed, len(tries)))
 	}
