@@ -7,18 +7,16 @@ var noPreStop = Rule{
 	Doc: "No preStop hook delays SIGTERM: a server that stops listening at SIGTERM is still sent requests.",
 	Check: func(s *State) (found []Finding) {
 		n, _ := s.count()
-		for _, t := range s.templates() {
-			for _, c := range serving(s.Service, &t.spec) {
-				if preStop(c) != nil {
-					continue
-				}
-				found = append(found, Finding{
-					Severity:   MayLose,
-					Prediction: fmt.Sprintf("whenever a Pod ends, %s may fail until routes to it are gone (%s), unless the server goes on serving after SIGTERM, which the spec does not show", oneOf(n), s.RouteLag.words()),
-					Evidence:   []Evidence{t.of(c, "lifecycle.preStop", "none"), s.RouteLag.evidence()},
-					Fix:        fmt.Sprintf("preStop: {sleep: {seconds: %d}}, or a server that serves on for that long after SIGTERM", s.RouteLag.cover()),
-				})
+		for t, c := range s.servers() {
+			if preStop(c) != nil {
+				continue
 			}
+			found = append(found, Finding{
+				Severity:   MayLose,
+				Prediction: fmt.Sprintf("whenever a Pod ends, %s may fail until routes to it are gone (%s), unless the server goes on serving after SIGTERM, which the spec does not show", oneOf(n), s.RouteLag.words()),
+				Evidence:   []Evidence{t.of(c, "lifecycle.preStop", "none"), s.RouteLag.evidence()},
+				Fix:        fmt.Sprintf("preStop: {sleep: {seconds: %d}}, or a server that serves on for that long after SIGTERM", s.RouteLag.cover()),
+			})
 		}
 		return found
 	},

@@ -7,20 +7,18 @@ var shortPreStop = Rule{
 	Doc: "The preStop hook sleeps for less time than routes outlive a Pod.",
 	Check: func(s *State) (found []Finding) {
 		n, _ := s.count()
-		for _, t := range s.templates() {
-			for _, c := range serving(s.Service, &t.spec) {
-				h := preStop(c)
-				length, known := sleeps(h)
-				if h == nil || !known || length >= s.RouteLag.Most {
-					continue
-				}
-				found = append(found, Finding{
-					Severity:   MayLose,
-					Prediction: fmt.Sprintf("whenever a Pod ends, %s may still fail for up to %v after the sleep, unless the server goes on serving after SIGTERM", oneOf(n), s.RouteLag.Most-length),
-					Evidence:   []Evidence{t.of(c, "lifecycle.preStop."+kindOf(h), length), s.RouteLag.evidence()},
-					Fix:        fmt.Sprintf("sleep for %d s", s.RouteLag.cover()),
-				})
+		for t, c := range s.servers() {
+			h := preStop(c)
+			length, known := sleeps(h)
+			if h == nil || !known || length >= s.RouteLag.Most {
+				continue
 			}
+			found = append(found, Finding{
+				Severity:   MayLose,
+				Prediction: fmt.Sprintf("whenever a Pod ends, %s may still fail for up to %v after the sleep, unless the server goes on serving after SIGTERM", oneOf(n), s.RouteLag.Most-length),
+				Evidence:   []Evidence{t.of(c, "lifecycle.preStop."+kindOf(h), length), s.RouteLag.evidence()},
+				Fix:        fmt.Sprintf("sleep for %d s", s.RouteLag.cover()),
+			})
 		}
 		return found
 	},

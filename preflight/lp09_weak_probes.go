@@ -15,10 +15,8 @@ var weakProbes = Rule{
 	Doc: "No readiness probe, one that liveness repeats no later, or one that takes more than 10 s to fail.",
 	Check: func(s *State) (found []Finding) {
 		n, _ := s.count()
-		for _, t := range s.templates() {
-			for _, c := range serving(s.Service, &t.spec) {
-				found = append(found, weak(&t, c, n)...)
-			}
+		for t, c := range s.servers() {
+			found = append(found, weak(t, c, n)...)
 		}
 		return found
 	},

@@ -21,29 +21,34 @@ var noRoom = Rule{
 		}
 		for _, node := range slices.Sorted(maps.Keys(byNode)) {
 			p := byNode[node]
-			var refused []string
-			for i := range s.Nodes {
-				n := &s.Nodes[i]
-				if n.Name == node {
-					continue
-				}
-				why := refuses(n, &p.Spec)
-				if why == "" {
-					refused = nil
-					break
-				}
-				refused = append(refused, n.Name+" ("+why+")")
-			}
-			if refused == nil && len(s.Nodes) > 1 {
+			others, refuse := s.othersRefuse(node, &p.Spec)
+			if !refuse {
 				continue
 			}
 			found = append(found, Finding{
 				Severity: MayLose, Prediction: fmt.Sprintf("a Pod that is evicted from %s stays Pending: no other node takes it", node),
-				Evidence: []Evidence{{"Pod/" + p.Name, "spec.nodeName", node}, {"Nodes", "others", orNone(strings.Join(refused, ", "))}}, Fix: "uncordon or add a node that the Pods may run on",
+				Evidence: []Evidence{{"Pod/" + p.Name, "spec.nodeName", node}, others}, Fix: "uncordon or add a node that the Pods may run on",
 			})
 		}
 		return found
 	},
+}
+
+// othersRefuse reports whether no node but this one takes Pods of a spec, and says why.
+func (s *State) othersRefuse(node string, spec *corev1.PodSpec) (why Evidence, refuse bool) {
+	var refused []string
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if n.Name == node {
+			continue
+		}
+		reason := refuses(n, spec)
+		if reason == "" {
+			return Evidence{}, false
+		}
+		refused = append(refused, n.Name+" ("+reason+")")
+	}
+	return Evidence{"Nodes", "others", orNone(strings.Join(refused, ", "))}, true
 }
 
 // refuses says why a node takes no Pods of this spec, by what is easily seen; "" if it may.

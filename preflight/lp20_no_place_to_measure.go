@@ -2,7 +2,6 @@ package preflight
 
 import (
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -14,21 +13,13 @@ var noPlaceToMeasure = Rule{
 		if s.Node == "" {
 			return nil
 		}
-		refused := []string{}
-		for i := range s.Nodes {
-			n := &s.Nodes[i]
-			if n.Name == s.Node {
-				continue
-			}
-			why := refuses(n, &corev1.PodSpec{})
-			if why == "" {
-				return nil
-			}
-			refused = append(refused, n.Name+" ("+why+")")
+		others, refuse := s.othersRefuse(s.Node, &corev1.PodSpec{})
+		if !refuse {
+			return nil
 		}
 		return []Finding{{
 			Severity: Blind, Prediction: fmt.Sprintf("no other node than %s takes the Job of lapse run: the drain would end the run", s.Node),
-			Evidence: []Evidence{{"Nodes", "others", orNone(strings.Join(refused, ", "))}}, Fix: "uncordon or add a node, or measure from a machine outside: lapse run http://…",
+			Evidence: []Evidence{others}, Fix: "uncordon or add a node, or measure from a machine outside: lapse run http://…",
 		}}
 	},
 }

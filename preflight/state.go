@@ -3,6 +3,7 @@ package preflight
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -157,6 +158,19 @@ func (s *State) templates() (all []template) {
 		all = append(all, template{"StatefulSet/" + d.Name, "spec.template.spec", d.Spec.Template.ObjectMeta, d.Spec.Template.Spec, replicas(d.Spec.Replicas), "StatefulSet"})
 	}
 	return all
+}
+
+// servers are the containers that the Service's ports lead to, each with its template.
+func (s *State) servers() iter.Seq2[*template, *corev1.Container] {
+	return func(yield func(*template, *corev1.Container) bool) {
+		for _, t := range s.templates() {
+			for _, c := range serving(s.Service, &t.spec) {
+				if !yield(&t, c) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // replicas is what a workload asks for.
