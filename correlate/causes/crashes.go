@@ -88,14 +88,21 @@ func (v *index) endedByKubelet(p *model.Pod, ended *model.Event) *model.Event {
 	return nil
 }
 
-// crashesThat are those of the window's crashes of which is holds.
-func (c *Case) crashesThat(is func(crash) bool) (all []crash) {
+// routedCrashes are those of the window's crashes of which is holds, where the Service had an endpoint to route to. If there are none, whyNot says
+// so, or none does.
+func (c *Case) routedCrashes(is func(crash) bool, none string) (all []crash, whyNot string) {
 	for _, cr := range c.crashes(c.Window) {
 		if is(cr) {
 			all = append(all, cr)
 		}
 	}
-	return all
+	if len(all) == 0 {
+		return nil, none
+	}
+	if empty, _ := c.emptied(); empty != nil {
+		return nil, "no endpoint was left that a request could have been routed to"
+	}
+	return all, ""
 }
 
 // crashed completes a finding that names crashes: what showed them, and how many failures they can have made.

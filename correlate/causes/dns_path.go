@@ -20,17 +20,15 @@ var dnsPath = Rule{
 	Doc:  "The target's name could not be looked up. Its addresses were well.",
 	Looks: `All failures are of class dns. The Pods answer at their own addresses, and persistent connections, which need no look-up, go on. Look at CoreDNS, at
 what runs between it and the prober's node, and at its own rollouts.`,
-	Fix:  "Run two replicas or more of the cluster's DNS server on different nodes, let it end gracefully (lameduck), or cache on each node (NodeLocal DNSCache).",
-	Test: testDNSPath,
+	Fix:   "Run two replicas or more of the cluster's DNS server on different nodes, let it end gracefully (lameduck), or cache on each node (NodeLocal DNSCache).",
+	Needs: []Need{requestsFailed},
+	Test:  testDNSPath,
 }
 
 func testDNSPath(c *Case) Finding {
 	v, w := c.index, c.Window
 	n := some(w.Classes, timeline.DNS)
-	switch {
-	case w.Kind == model.Slow:
-		return no("requests were answered, only late")
-	case n == 0:
+	if n == 0 {
 		return no("every look-up was answered")
 	}
 	name := lookedUp(v.target(w).URL)

@@ -3,6 +3,7 @@ package causes
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +27,22 @@ func namedOf(names []string) string {
 		return names[0]
 	}
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+}
+
+// was is the verb of so many.
+func was(n int) string {
+	if n == 1 {
+		return "was"
+	}
+	return "were"
+}
+
+// cutClasses are how requests fail whose connection ends under them.
+var cutClasses = []timeline.Class{timeline.Reset, timeline.EOF, timeline.Body}
+
+// cutIn reports whether a failed request was cut in a time.
+func cutIn(f *model.Failure, in model.Instant) bool {
+	return slices.Contains(cutClasses, f.Class) && f.Latest() >= in.Earliest && f.Done-f.Error <= in.Latest
 }
 
 // moment is for how long after a Pod stopped listening the connections it had accepted may be reset.

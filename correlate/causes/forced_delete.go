@@ -25,15 +25,12 @@ var forcedDelete = Rule{
 	Looks: `Requests on connections that were open are cut, often 2 s after a Pod was deleted with grace period 0 (--grace-period=0 --force) and had gone from the
 API in the same moment. When its containers ended cannot be seen.`,
 	Fix:   "Delete without --force: a Pod that has a grace period can let its clients go.",
-	Needs: []Need{podsWatched},
+	Needs: []Need{podsWatched, requestsCut},
 	Test:  testForcedDelete,
 }
 
 func testForcedDelete(c *Case) Finding {
 	v, w := c.index, c.Window
-	if some(w.Classes, timeline.Reset, timeline.EOF, timeline.Body) == 0 {
-		return no("no request was cut")
-	}
 	var found *model.Pod
 	var deleted *model.Event
 	cut, others := 0, 0
@@ -56,7 +53,7 @@ func testForcedDelete(c *Case) Finding {
 		return no("no Pod was deleted by force before requests were cut")
 	}
 	f := Finding{
-		Text: fmt.Sprintf("%s was deleted by force, and %s cut after it had gone from the API", found.Name, quantity.Count(cut, "request")+" "+wereCut(cut)),
+		Text: fmt.Sprintf("%s was deleted by force, and %s %s cut after it had gone from the API", found.Name, quantity.Count(cut, "request"), was(cut)),
 		Fix:  fmt.Sprintf("delete without --force --grace-period=0: %s had no time to let its clients go, and cut %s", found.Name, quantity.Count(cut, "request")),
 		For: []Sign{
 			{model.Evidence{Event: deleted.ID, At: new(deleted.At), Text: found.Name + " was deleted with grace period 0"}, Watched},
@@ -73,19 +70,11 @@ func testForcedDelete(c *Case) Finding {
 	return f
 }
 
-func wereCut(n int) string {
-	if n == 1 {
-		return "was"
-	}
-	return "were"
-}
-
 // cutSince counts the requests that were cut in a time.
 func cutSince(failures []model.Failure, in model.Instant) int {
 	n := 0
 	for i := range failures {
-		f := &failures[i]
-		if (f.Class == timeline.Reset || f.Class == timeline.EOF || f.Class == timeline.Body) && f.Latest() >= in.Earliest && f.Done-f.Error <= in.Latest {
+		if cutIn(&failures[i], in) {
 			n++
 		}
 	}

@@ -40,15 +40,12 @@ var graceTooShort = Rule{
 	Looks: `Requests are cut, with resets or closed connections, all in the instant in which the Pod's grace period ends. Its container ends with exit code 137
 (SIGKILL) at that time. Only requests that were under way then fail.`,
 	Fix:   "Raise terminationGracePeriodSeconds above what the fix says, or make the Pod end sooner.",
-	Needs: []Need{podsWatched},
+	Needs: []Need{podsWatched, requestsCut},
 	Test:  testGraceTooShort,
 }
 
 func testGraceTooShort(c *Case) Finding {
 	v, w := c.index, c.Window
-	if some(w.Classes, timeline.Reset, timeline.EOF, timeline.Body) == 0 {
-		return no("no request was cut")
-	}
 	kills := v.kills(w)
 	if len(kills) == 0 {
 		return no("no Pod was killed at the end of its grace period")
@@ -73,17 +70,10 @@ func testGraceTooShort(c *Case) Finding {
 	if w.Cut == nil {
 		f.missing(doubt(Measured, "that they were cut in one instant is not seen"))
 	}
-	f.Text = fmt.Sprintf("%s killed at the end of the grace period of %s with %s in flight", wasWere(names), quantity.Span(first.grace), quantity.Count(cut, "request"))
+	f.Text = fmt.Sprintf("%s %s killed at the end of the grace period of %s with %s in flight", namedOf(names), was(len(names)), quantity.Span(first.grace), quantity.Count(cut, "request"))
 	f.Fix = v.graceFix(w, kills)
 	f.explains(w, cut)
 	return f
-}
-
-func wasWere(names []string) string {
-	if len(names) == 1 {
-		return names[0] + " was"
-	}
-	return namedOf(names) + " were"
 }
 
 // kills are the Pods behind the window that were killed at the end of their grace periods about it.
@@ -113,10 +103,7 @@ func (v *index) kills(w *model.Window) (kills []kill) {
 func (k *kill) count(failures []model.Failure) {
 	for i := range failures {
 		f := &failures[i]
-		if f.Class != timeline.Reset && f.Class != timeline.EOF && f.Class != timeline.Body {
-			continue
-		}
-		if f.Latest() >= k.at.Earliest && f.Done-f.Error <= k.at.Latest && f.Earliest() < k.at.Latest {
+		if cutIn(f, k.at) && f.Earliest() < k.at.Latest {
 			k.cut++
 			k.taken = max(k.taken, f.Done-f.Sent)
 			k.sent = max(k.sent, f.Sent-k.pod.Deleted.Earliest)

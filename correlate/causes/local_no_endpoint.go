@@ -21,7 +21,7 @@ var localNoEndpoint = Rule{
 	Looks: `All requests fail, and after the first moments they time out. Endpoints are ready, but on other nodes: the Service has internalTrafficPolicy: Local.
 Clients on nodes with an endpoint notice nothing.`,
 	Fix:   "Run an endpoint on each node that has clients (a DaemonSet, or spread constraints), or set internalTrafficPolicy to Cluster.",
-	Needs: []Need{endpointSlices, endpointsWatched},
+	Needs: []Need{endpointSlices, endpointsWatched, requestsFailed},
 	Test:  testLocalNoEndpoint,
 }
 
@@ -29,8 +29,6 @@ func testLocalNoEndpoint(c *Case) Finding {
 	v, w := c.index, c.Window
 	node := v.target(w).Node
 	switch spec := v.serviceSpec(w); {
-	case w.Kind == model.Slow:
-		return no("requests were answered, only late")
 	case spec == nil:
 		return no("the Service's traffic policy is not known")
 	case spec.Snapshot.Service.Internal != localPolicy:

@@ -22,20 +22,14 @@ var podCrashed = Rule{
 	Looks: `About one request in N fails from the container's end until the Pod's endpoint has left; what was in flight is cut. The container ended with an exit code
 (137 and OOMKilled: out of memory), or because its liveness probe failed, and the Pod was not being deleted.`,
 	Fix:   "Find out why it ended: `kubectl logs --previous`, the exit code, the memory limit, the liveness probe.",
-	Needs: []Need{podsWatched},
+	Needs: []Need{podsWatched, requestsFailed},
 	Test:  testPodCrashed,
 }
 
 func testPodCrashed(c *Case) Finding {
-	if c.Window.Kind == model.Slow {
-		return no("requests were answered, only late")
-	}
-	crashes := c.crashesThat(func(cr crash) bool { return cr.ended == nil })
-	if len(crashes) == 0 {
-		return no("no container ended by itself while its Pod was routed to")
-	}
-	if empty, _ := c.emptied(); empty != nil {
-		return no("no endpoint was left that a request could have been routed to")
+	crashes, whyNot := c.routedCrashes(func(cr crash) bool { return cr.ended == nil }, "no container ended by itself while its Pod was routed to")
+	if whyNot != "" {
+		return no(whyNot)
 	}
 	f := Finding{Text: crashText(crashes), Fix: crashFix(crashes)}
 	c.crashed(crashes, &f)

@@ -54,6 +54,7 @@ type Need struct {
 // What rules need.
 var (
 	requestsFailed   = Need{"requests were answered, only late", func(c *Case) bool { return c.Window.Kind != model.Slow }}
+	requestsCut      = Need{"no request was cut", func(c *Case) bool { return some(c.Window.Classes, cutClasses...) > 0 }}
 	podsWatched      = Need{"no Pods were watched", func(c *Case) bool { return len(c.pods(c.Window)) > 0 }}
 	endpointsWatched = Need{"no endpoints were watched", func(c *Case) bool { return len(c.service(c.Window).endpoints) > 0 }}
 	endpointSlices   = Need{"EndpointSlices could not be watched", func(c *Case) bool { return !c.laneOff("endpointslice", c.Window) }}

@@ -24,20 +24,14 @@ var undeclaredTermination = Rule{
 	Looks: `About one request in N fails from the Pod's end until its endpoint has left. The Pod was not deleted: its phase turned Failed, with the reason (Evicted,
 Terminated, DeadlineExceeded), or its condition DisruptionTarget says TerminationByKubelet.`,
 	Fix:   "Drain a node before it shuts down; request the memory that a Pod uses. Fail the readiness probe from SIGTERM on, and go on serving.",
-	Needs: []Need{podsWatched},
+	Needs: []Need{podsWatched, requestsFailed},
 	Test:  testUndeclaredTermination,
 }
 
 func testUndeclaredTermination(c *Case) Finding {
-	if c.Window.Kind == model.Slow {
-		return no("requests were answered, only late")
-	}
-	crashes := c.crashesThat(func(cr crash) bool { return cr.ended != nil })
-	if len(crashes) == 0 {
-		return no("no kubelet ended a Pod while it was routed to")
-	}
-	if empty, _ := c.emptied(); empty != nil {
-		return no("no endpoint was left that a request could have been routed to")
+	crashes, whyNot := c.routedCrashes(func(cr crash) bool { return cr.ended != nil }, "no kubelet ended a Pod while it was routed to")
+	if whyNot != "" {
+		return no(whyNot)
 	}
 	cr := crashes[0]
 	reason := cr.ended.Detail
