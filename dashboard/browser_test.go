@@ -327,8 +327,10 @@ func TestEverythingOfARunIsShown(t *testing.T) {
 	if text := page.text(`[data-testid="prober"]`); !strings.HasSuffix(text, "! incomplete") {
 		t.Errorf("the header says that the measurement is incomplete, and the prober's rows %q", text)
 	}
-	if text := page.text(`.figure:has([data-testid="error-rate"])`); !strings.Contains(text, "failed ÷ sent, the worst target's") {
-		t.Errorf("the error rate reads %q", text)
+	for _, id := range []string{"downtime", "longest-window", "error-rate", "latency", "coverage"} {
+		if text := page.text(`.figure:has([data-testid="` + id + `"]) .note`); !strings.HasSuffix(text, ", the worst target's") {
+			t.Errorf("two targets are judged, and the note of %s is %q", id, text)
+		}
 	}
 	order := eval[[]string](page, `[...document.querySelectorAll('[data-testid="strip"]')].map((s) => s.dataset.id)`)
 	if len(order) != 7 || order[0] != "web new" || order[1] != "web reused" || order[6] != "control" {

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import type { Clock } from "./clock";
 import { atMost, coverage, duration, length, number, percent, plural } from "./format";
-import { caveats, headline, open, saidFirst, soundness, tooLittle, unproven } from "./headline";
+import { caveats, headline, open, saidFirst, soundness, tooLittle, unproven, worstOf } from "./headline";
 import { faults } from "./health";
 import { type Length, type RunInfo, type Target, type Verdict, judged } from "./model";
 import type { Run } from "./run";
@@ -50,17 +50,17 @@ const capital = (text: string): string => text.slice(0, 1).toUpperCase() + text.
 
 function Figures({ verdict: v, info, targets, cut }: { verdict: Verdict; info: RunInfo | undefined; targets: Target[]; cut: boolean }) {
   const ours = targets.filter((t) => judged(t.kind));
-  const worst = ours.length > 1 ? ", the worst target's" : "";
+  const worst = worstOf(targets);
   const little = tooLittle(info ? { verdict: v, info } : { verdict: v }); // then the least is said, which was seen
   return (
     <dl class="figures">
       <Figure id="failed" name="Failed requests" bad={v.failed > 0} note={`of ${v.sent}`}>{v.failed}</Figure>
-      <Figure id="downtime" name="Downtime" bad={v.failed > 0} note={mostOf(v.downtime.total, "request-weighted", !v.downtime.open && little)}>{uncertain(v.failed ? v.downtime.total : undefined, v, !!v.downtime.open || little)}</Figure>
-      <Figure id="longest-window" name="Longest window" bad={!!v.longestWindow} note={mostOf(v.longestWindow, plural(v.windows, "window"), !cut && little)}>{uncertain(v.longestWindow, v, cut || little)}</Figure>
-      <Figure id="error-rate" name="Error rate" bad={v.failed > 0} note={`failed ÷ sent${worst}`}>{percent(v.errorRate)}</Figure>
+      <Figure id="downtime" name="Downtime" worst={worst} bad={v.failed > 0} note={mostOf(v.downtime.total, "request-weighted", !v.downtime.open && little)}>{uncertain(v.failed ? v.downtime.total : undefined, v, !!v.downtime.open || little)}</Figure>
+      <Figure id="longest-window" name="Longest window" worst={worst} bad={!!v.longestWindow} note={mostOf(v.longestWindow, plural(v.windows, "window"), !cut && little)}>{uncertain(v.longestWindow, v, cut || little)}</Figure>
+      <Figure id="error-rate" name="Error rate" worst={worst} bad={v.failed > 0} note="failed ÷ sent">{percent(v.errorRate)}</Figure>
       <Figure id="rate" name="Rate" note={`of ${sum(ours, (t) => t.rate)}/s asked for`}>{sum(ours, (t) => t.achievedRate)}/s</Figure>
-      <Figure id="latency" name="Latency p99" note={`from due${worst}`}>{v.latencyP99 === undefined ? "–" : duration(v.latencyP99)}</Figure>
-      <Figure id="coverage" name="Coverage" bad={little} note={v.validity.unobserved ? `${duration(v.validity.unobserved)} unobserved` : "nothing unobserved"}>{coverage(v.coverage)}</Figure>
+      <Figure id="latency" name="Latency p99" worst={worst} note="from due">{v.latencyP99 === undefined ? "–" : duration(v.latencyP99)}</Figure>
+      <Figure id="coverage" name="Coverage" worst={worst} bad={little} note={v.validity.unobserved ? `${duration(v.validity.unobserved)} unobserved` : "nothing unobserved"}>{coverage(v.coverage)}</Figure>
       <Validity verdict={v} info={info} />
     </dl>
   );
@@ -74,12 +74,13 @@ const mostOf = (l: Length | undefined, note: string, least: boolean): string => 
 /** A zero is an upper bound: what we could not have seen. */
 const uncertain = (l: Length | undefined, v: Verdict, cut: boolean): string => (l ? length(l, cut) : `< ${atMost(v.detectionLimit)}`);
 
-function Figure({ id, name, note, bad, children }: { id: string; name: string; note?: string; bad?: boolean; children: ComponentChildren }) {
+/** Figure is one of the header's figures. Worst says why it is only one target's. */
+function Figure({ id, name, worst, note, bad, children }: { id: string; name: string; worst?: string; note?: string; bad?: boolean; children: ComponentChildren }) {
   return (
-    <div class="figure">
+    <div class="figure" {...(worst && { title: worst })}>
       <dt>{name}</dt>
       <dd class={bad ? "bad" : ""} data-testid={id}>{children}</dd>
-      <dd class="faint note">{note}</dd>
+      <dd class="faint note">{note}{worst && ", the worst target's"}</dd>
     </div>
   );
 }

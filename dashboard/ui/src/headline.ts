@@ -80,6 +80,12 @@ export function soundness(run: Pick<Found, "verdict" | "info">): string {
   return tooLittle(run) ? "incomplete" : "valid";
 }
 
+/** worstOf says of how many judged targets a figure is the worst one's; nothing if there is one only. */
+export function worstOf(targets: Target[]): string {
+  const n = targets.filter((t) => judged(t.kind)).length;
+  return n > 1 ? `The value of the worst of ${n} targets. Only failed requests add over targets.` : "";
+}
+
 const help = "what would help: ";
 
 /** saidFirst tells whether a verdict's reason is said by the headline or a caveat. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { type Found, caveats, headline, soundness, unproven, windowLength } from "../src/headline";
+import { type Found, caveats, headline, soundness, unproven, windowLength, worstOf } from "../src/headline";
 import { faults } from "../src/health";
 import { causeText, incidentDowntime, incidentErrors, incidentRequests, lasted, losses, mostHarmful, setOffBy, windowsOf } from "../src/incidents";
 import type { TimelineFile } from "../src/model";
@@ -39,6 +39,12 @@ for (const [name, lead] of Object.entries(leads)) {
 }
 
 test("there are samples to compare", () => assert.ok(Object.keys(leads).length >= 8));
+
+test("figures of one target are not called the worst of several", () => {
+  const targets = foundIn(read("two-services.json")).targets;
+  assert.match(worstOf(targets), /worst of 3 targets/);
+  assert.equal(worstOf([targets.find((t) => t.kind === "new")!, ...targets.filter((t) => t.kind === "direct" || t.kind === "control")]), "");
+});
 
 test("the prober is measured by the coverage that the run requires", () => {
   const { verdict, info } = foundIn(read("clean.json"));
