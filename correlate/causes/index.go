@@ -24,10 +24,13 @@ type index struct {
 	widest    time.Duration
 	stalls    []*model.Event
 	specs     []*model.Event // snapshots of Services
-	lanes     []*model.Event
+	lanes     []watched
 	gaps      []*model.Event
 	errors    []*model.Event
+	frontends map[string]frontend // of targets, by name
 	services  map[frontend]*service
+	served    map[string]*service // by the target that sends to it
+	healthy   map[*model.Window][]*model.Pod
 	races     map[*model.Window]race
 	episodes  map[*model.Window]*episode
 	suspected map[*model.Window][]suspect
@@ -60,10 +63,13 @@ func familyOf(addr netip.Addr) family {
 	return 0
 }
 
-// frontendOf is what t sends to. The family is known where its URL names an address, as that of a Service does.
+// frontendOf is what t sends to. The family is known of an endpoint, and where the URL names an address, as that of a Service does.
 func frontendOf(t *model.Target) frontend {
 	f := frontend{service: t.Service, port: t.PortName}
-	if u, err := url.Parse(t.URL); err == nil {
+	if t.Kind == timeline.Direct {
+		addr, _ := netip.ParseAddrPort(t.Addr)
+		f.family = familyOf(addr.Addr())
+	} else if u, err := url.Parse(t.URL); err == nil {
 		addr, _ := netip.ParseAddr(u.Hostname())
 		f.family = familyOf(addr)
 	}
@@ -82,6 +88,7 @@ func (f frontend) reaches(o frontend) bool {
 type service struct {
 	frontend
 	pods      []*model.Pod
+	probes    map[string]probe       // of their own addresses, by UID
 	endpoints []*model.Event         // their changes, by Seen
 	order     map[string]int         // by UID of its Pod: the place in the order in which endpoints left the ready ones; those that one update took away share it
 	leaves    []*model.Event         // by that place
@@ -95,12 +102,12 @@ type service struct {
 
 func newIndex(s *Input) *index {
 	v := &index{
-		Input: s, services: map[frontend]*service{}, races: map[*model.Window]race{}, episodes: map[*model.Window]*episode{}, ends: map[string][]*model.Event{}, suspected: map[*model.Window][]suspect{},
+		Input: s, frontends: map[string]frontend{}, served: map[string]*service{}, healthy: map[*model.Window][]*model.Pod{}, services: map[frontend]*service{}, races: map[*model.Window]race{}, episodes: map[*model.Window]*episode{}, ends: map[string][]*model.Event{}, suspected: map[*model.Window][]suspect{},
 		targets: map[string]*model.Target{}, direct: map[string][]*model.Target{}, failures: map[string][]model.Failure{},
 	}
 	for i := range s.Run.Targets {
 		t := &s.Run.Targets[i]
-		v.targets[t.Name] = t
+		v.targets[t.Name], v.frontends[t.Name] = t, frontendOf(t)
 		if t.Kind == timeline.Direct {
 			v.direct[t.PodUID] = append(v.direct[t.PodUID], t)
 		}
@@ -131,7 +138,7 @@ func newIndex(s *Input) *index {
 		case timeline.ProberStall:
 			v.stalls = append(v.stalls, e)
 		case timeline.WatchLane:
-			v.lanes = append(v.lanes, e)
+			v.lanes = append(v.lanes, watched{e.Seen, v.lanesAt(e.Seen).With(e)})
 		case timeline.WatchGap:
 			v.gaps = append(v.gaps, e)
 		case timeline.RequestError:
@@ -166,13 +173,17 @@ func (v *index) changesNear(w *model.Window, at model.Instant) []*model.Event {
 
 // service is what stands behind the window's target.
 func (v *index) service(w *model.Window) *service {
-	t := v.target(w)
-	f := frontendOf(t)
-	if known := v.services[f]; known != nil {
+	if known := v.served[w.Target]; known != nil {
 		return known
 	}
-	svc := &service{frontend: f, local: map[string][]emptySpan{}}
-	v.services[f] = svc
+	t := v.target(w)
+	f := v.frontends[t.Name]
+	if known := v.services[f]; known != nil {
+		v.served[t.Name] = known
+		return known
+	}
+	svc := &service{frontend: f, probes: map[string]probe{}, local: map[string][]emptySpan{}}
+	v.services[f], v.served[t.Name] = svc, svc
 	strangers := map[string]bool{}
 	for i := range v.Run.Pods {
 		p := &v.Run.Pods[i]
@@ -256,10 +267,9 @@ func (v *index) behind(p *model.Pod, t *model.Target) bool {
 // directOf are the targets that probe the Pod's own address at the window's port, and in its address family.
 func (v *index) directOf(w *model.Window, p *model.Pod) []*model.Target {
 	var found []*model.Target
-	f := v.service(w).frontend
+	f := v.frontends[w.Target]
 	for _, t := range v.direct[p.UID] {
-		addr, _ := netip.ParseAddrPort(t.Addr)
-		if f.reaches(frontend{service: t.Service, port: t.PortName, family: familyOf(addr.Addr())}) {
+		if f.reaches(v.frontends[t.Name]) {
 			found = append(found, t)
 		}
 	}
@@ -276,7 +286,11 @@ type probe struct {
 // probe is what the Pod's own address answered. Of several targets, as where the Pod came back after it had been gone, the one that
 // was answered last tells.
 func (v *index) probe(w *model.Window, p *model.Pod) probe {
-	var best probe
+	svc := v.service(w)
+	best, known := svc.probes[p.UID]
+	if known {
+		return best
+	}
 	for _, t := range v.directOf(w, p) {
 		now := probe{target: t.Name}
 		if edge := v.FirstLast[t.Name]; edge.FirstOK != nil {
@@ -286,6 +300,7 @@ func (v *index) probe(w *model.Window, p *model.Pod) probe {
 			best = now
 		}
 	}
+	svc.probes[p.UID] = best
 	return best
 }
 
@@ -307,9 +322,9 @@ func (v *index) troubleNear(target string, at model.Instant, slow bool) *model.W
 	return nil
 }
 
-// sharesRoutes reports whether both targets send to the same port and address of a Service, from one place.
-func sharesRoutes(t, o *model.Target) bool {
-	return t.Source == o.Source && frontendOf(t) == frontendOf(o)
+// shareRoutes reports whether both targets send to the same port and address of a Service, from one place.
+func (v *index) shareRoutes(t, o *model.Target) bool {
+	return t.Source == o.Source && v.frontends[t.Name] == v.frontends[o.Name]
 }
 
 // windowNear returns a judged window of another target kind of the same Service that overlaps the
@@ -318,7 +333,7 @@ func (v *index) windowNear(t *model.Target, kind timeline.TargetKind, at model.I
 	for i := range v.Run.Windows {
 		w := &v.Run.Windows[i]
 		other := v.target(w)
-		if w.Kind != model.Slow && other.Kind == kind && sharesRoutes(other, t) && w.Span().Overlaps(at) {
+		if w.Kind != model.Slow && other.Kind == kind && v.shareRoutes(other, t) && w.Span().Overlaps(at) {
 			return w
 		}
 	}
@@ -327,13 +342,23 @@ func (v *index) windowNear(t *model.Target, kind timeline.TargetKind, at model.I
 
 // laneOff reports whether this kind, in lower case ("endpointslice"), was not watched for the window's Service when it ended.
 func (v *index) laneOff(kind string, w *model.Window) bool {
-	lanes := model.Lanes{}
-	for _, e := range v.lanes {
-		if e.Seen <= w.End.Latest {
-			lanes.Learn(e)
+	return v.lanesAt(w.End.Latest).Off(kind, v.target(w).Service)
+}
+
+// watched is what was watched from an instant on.
+type watched struct {
+	from  time.Duration
+	lanes model.Lanes
+}
+
+// lanesAt are the watches that were off at an instant.
+func (v *index) lanesAt(at time.Duration) model.Lanes {
+	for _, w := range slices.Backward(v.lanes) {
+		if w.from <= at {
+			return w.lanes
 		}
 	}
-	return lanes.Off(kind, v.target(w).Service)
+	return nil
 }
 
 // gapNear reports whether changes of this kind that concern the window's Service may have been missed about the window.
@@ -390,7 +415,10 @@ func common(a, b model.Instant) time.Duration {
 
 // healthyOthers are the Pods that were ready before and not ending, and that were probed directly.
 func (v *index) healthyOthers(w *model.Window) []*model.Pod {
-	var others []*model.Pod
+	others, known := v.healthy[w]
+	if known {
+		return others
+	}
 	for _, p := range v.pods(w) {
 		if p.TerminatingBy(w.End.Latest) || !p.ReadyBy(w.Start.Latest) {
 			continue
@@ -399,6 +427,7 @@ func (v *index) healthyOthers(w *model.Window) []*model.Pod {
 			others = append(others, p)
 		}
 	}
+	v.healthy[w] = others
 	return others
 }
 

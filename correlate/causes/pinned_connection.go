@@ -166,7 +166,7 @@ func cutText(cutters []*cutter, cut int) string {
 func newConnections(v *index, w *model.Window, f *Finding) {
 	t := v.target(w)
 	for _, fresh := range v.Run.Targets {
-		if fresh.Kind != timeline.New || !sharesRoutes(&fresh, t) {
+		if fresh.Kind != timeline.New || !v.shareRoutes(&fresh, t) {
 			continue
 		}
 		if trouble := v.windowNear(t, timeline.New, w.Span()); trouble != nil {

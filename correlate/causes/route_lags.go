@@ -131,7 +131,7 @@ func (v *index) episodeOf(w *model.Window) *episode {
 	t := v.target(w)
 	var alike []*model.Window
 	for i := range v.Run.Windows {
-		if other := &v.Run.Windows[i]; other.Kind != model.Slow && sharesRoutes(v.target(other), t) {
+		if other := &v.Run.Windows[i]; other.Kind != model.Slow && v.shareRoutes(v.target(other), t) {
 			alike = append(alike, other)
 		}
 	}
@@ -153,7 +153,7 @@ func (v *index) episodeOf(w *model.Window) *episode {
 		}
 	}
 	for i := range v.Run.Targets {
-		if fresh := &v.Run.Targets[i]; fresh.Kind == timeline.New && sharesRoutes(fresh, t) {
+		if fresh := &v.Run.Targets[i]; fresh.Kind == timeline.New && v.shareRoutes(fresh, t) {
 			for _, e := range all {
 				e.fresh = fresh
 			}

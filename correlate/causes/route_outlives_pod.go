@@ -301,7 +301,7 @@ func (v *index) longestLag(w *model.Window) longestLag {
 	svc.longest = &longestLag{}
 	for i := range v.Run.Windows {
 		other := &v.Run.Windows[i]
-		if frontendOf(v.target(other)) != svc.frontend {
+		if v.frontends[other.Target] != svc.frontend {
 			continue
 		}
 		r := v.raceIn(other)

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -33,6 +34,14 @@ func (l Lanes) Learn(e *Event) {
 	for _, service := range e.Services {
 		l[lane{kind, service}] = e.To == "off"
 	}
+}
+
+// With returns the lanes as they are after an event, and leaves l as it was.
+func (l Lanes) With(e *Event) Lanes {
+	after := Lanes{}
+	maps.Copy(after, l)
+	after.Learn(e)
+	return after
 }
 
 // Off reports whether a watch of that kind, in lower case, is off which is about the Service: NAMESPACE/NAME, or "" for any.
