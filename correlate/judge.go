@@ -1,0 +1,273 @@
+package correlate
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"lapse/correlate/causes"
+	"lapse/correlate/cluster"
+	"lapse/correlate/incidents"
+	"lapse/correlate/model"
+	"lapse/correlate/windows"
+	"lapse/timeline"
+)
+
+// This file makes the judged document from what a [Tracker] has taken in.
+
+// Timeline returns the run as it is known now.
+func (t *Tracker) Timeline() *model.Timeline {
+	tl, snapshots := t.judge()
+	tl.Buckets = t.buckets(snapshots)
+	return tl
+}
+
+// Brief returns the run as it is known now, without its buckets: they are most of a long run's Timeline,
+// and a terminal that follows the run does not show them.
+func (t *Tracker) Brief() *model.Timeline {
+	tl, _ := t.judge()
+	return tl
+}
+
+// judge returns all of a Timeline but its buckets, and what those are made of.
+func (t *Tracker) judge() (*model.Timeline, []*snapshot) {
+	tl := &model.Timeline{
+		SchemaVersion: model.SchemaVersion,
+		Tool:          model.Tool{Name: "lapse", Version: t.meta.Tool},
+		T0:            t.meta.T0,
+		Run:           t.runInfo(),
+		Targets:       []model.Target{},
+		Incidents:     []model.Incident{},
+		Windows:       []model.Window{},
+		Unobserved:    []model.Unobserved{},
+		Failures:      []model.Failure{},
+		Events:        t.place(),
+		Pods:          []model.Pod{},
+		Verdict:       model.Verdict{Reasons: []string{}, Gates: []model.GateResult{}},
+		Hammer:        t.hammer,
+	}
+	s := &causes.Input{Run: tl, Outages: map[string][]model.Window{}, FirstLast: map[string]windows.FirstLast{}, Streaks: map[string]*windows.Streaks{}}
+	snapshots := t.snapshots()
+	s.Answered = t.answered(snapshots)
+	t.fill(s, snapshots)
+	noteFailedAddresses(tl)
+	tl.Sources = t.publishSources(snapshots)
+	tl.Services = cluster.Services(tl.Events)
+	tl.Pods = cluster.Lifecycles(tl, s.FirstLast)
+	causes.Explain(s)
+	tl.Incidents = incidents.Of(tl, t.join())
+	return tl, snapshots
+}
+
+// snapshots reads every track to its end and settles what time was observed.
+func (t *Tracker) snapshots() []*snapshot {
+	snapshots := make([]*snapshot, 0, len(t.order))
+	runEnd := t.end()
+	ends := map[timeline.SourceID]time.Duration{}
+	for _, id := range t.order {
+		tr := t.targets[id]
+		source := tr.target.Source
+		end, known := ends[source]
+		if !known {
+			end = t.clocks.From(source, runEnd)
+			ends[source] = end
+		}
+		stop := end
+		if at, stopped := t.stopped[tr.target.Name]; stopped {
+			stop = t.on(source, at)
+		}
+		s := t.snapshotOf(tr, min(stop, end))
+		if s.tally.due == 0 {
+			s.measured = windows.Period{To: stop}
+			if began, known := t.begun[tr.target.Name]; known {
+				s.measured.From = t.on(source, began)
+			}
+			s.tail = []windows.Period{{From: s.measured.From, To: s.measured.To, Reason: model.ReasonNotSent}}
+		}
+		snapshots = append(snapshots, s)
+	}
+	slow, failed := map[timeline.SourceID][]windows.Period{}, map[timeline.SourceID][]windows.Period{} // by each source's own control target
+	for _, s := range snapshots {
+		slow[s.target.Source] = append(slow[s.target.Source], s.reading.Stalls...)
+		failed[s.target.Source] = append(failed[s.target.Source], s.reading.Faults...)
+	}
+	for _, s := range snapshots {
+		stalls, faults := slow[s.target.Source], failed[s.target.Source]
+		s.unobserved, s.unsure = s.reading.Unobserved(s.measured, s.tail, t.stalls[s.target.Source], stalls, slices.Concat(faults, t.losses.of(s.target, s.measured)))
+	}
+	return snapshots
+}
+
+// fill publishes what was seen of the targets.
+func (t *Tracker) fill(s *causes.Input, snapshots []*snapshot) {
+	tl := s.Run
+	for _, snapshot := range snapshots {
+		name := snapshot.target.Name
+		p := t.publish(snapshot)
+		tl.Targets = append(tl.Targets, p.target)
+		s.Streaks[name], s.FirstLast[name], s.Outages[name] = p.streaks, p.firstLast, p.outages
+		if !snapshot.target.Kind.Judged() {
+			continue
+		}
+		tl.Windows = append(tl.Windows, p.outages...)
+		for _, d := range t.aligned(snapshot.target.Source).periods(snapshot.unobserved) {
+			tl.Unobserved = append(tl.Unobserved, model.Unobserved{Target: name, Start: d.From, End: d.To, Reason: d.Reason})
+		}
+	}
+	slices.SortStableFunc(tl.Windows, func(a, b model.Window) int {
+		return cmp.Or(cmp.Compare(a.Start.Earliest, b.Start.Earliest), cmp.Compare(a.Start.Latest, b.Start.Latest))
+	})
+	for i := range tl.Windows {
+		tl.Windows[i].ID = i + 1
+	}
+	t.shareCoverage(tl, snapshots)
+	tl.Failures, tl.FailuresTruncated = t.failures(snapshots)
+}
+
+// failures lists the failures of judged targets by Sent, as many as fit, and counts the others.
+func (t *Tracker) failures(snapshots []*snapshot) (list []model.Failure, truncated int) {
+	failed := 0
+	for _, s := range snapshots {
+		if s.target.Kind.Judged() {
+			failed += s.tally.failed()
+		}
+	}
+	if t.listed == nil || failed != t.listedOf || t.clocks.Len() != t.listedBy {
+		t.listed, t.listedOf, t.listedBy = t.listFailures(snapshots), failed, t.clocks.Len()
+	}
+	return slices.Clip(t.listed), failed - len(t.listed)
+}
+
+func (t *Tracker) listFailures(snapshots []*snapshot) []model.Failure {
+	var all []timeline.Request
+	for _, s := range snapshots {
+		if s.target.Kind.Judged() {
+			s.tally.trim()
+			all = append(all, s.tally.failures...)
+		}
+	}
+	sortBySent(all)
+	list := make([]model.Failure, min(len(all), maxFailures))
+	for i := range list {
+		target := &t.targets[all[i].Target].target
+		list[i] = t.aligned(target.Source).failure(windows.Failure(all[i], target.Name, t.backends[target.Source]))
+	}
+	slices.SortStableFunc(list, func(a, b model.Failure) int { return cmp.Compare(a.Sent, b.Sent) })
+	return list
+}
+
+// answered counts what a target answered between two instants of the run.
+func (t *Tracker) answered(snapshots []*snapshot) func(target string, from, to time.Duration) (answered, sent int) {
+	return func(target string, from, to time.Duration) (answered, sent int) {
+		for _, s := range snapshots {
+			if s.target.Name == target {
+				return s.series.answered(t.clocks.From(s.target.Source, from), t.clocks.From(s.target.Source, to))
+			}
+		}
+		return 0, 0
+	}
+}
+
+// buckets publishes every target's series over the same slots.
+func (t *Tracker) buckets(snapshots []*snapshot) model.Buckets {
+	var end, longest time.Duration
+	for _, s := range snapshots {
+		last := max(s.measured.To, s.tally.lastSent+1)
+		end = max(end, last, t.clocks.At(s.target.Source, last).Latest)
+		if s.target.Kind.Judged() {
+			longest = max(longest, s.target.Interval())
+		}
+	}
+	b := model.Buckets{Width: bucketsWide(end, longest), Targets: map[string]model.BucketSeries{}}
+	n := int((end + b.Width - 1) / b.Width)
+	for _, s := range snapshots {
+		clock := t.aligned(s.target.Source)
+		s.series.widen(b.Width)
+		series := clock.series(s.series.publish(n), b.Width)
+		noteUnobserved(&series, b.Width, clock.periods(s.unobserved))
+		if s.target.Kind == timeline.Direct {
+			series = series.Measured()
+		}
+		b.Targets[s.target.Name] = series
+	}
+	return b
+}
+
+// place places the events that are new since the last call, and all others anew, for a later event
+// may widen the bracket of an earlier one.
+func (t *Tracker) place() []model.Event {
+	events := t.events
+	if gap, unwatched := t.unwatched(); unwatched {
+		events = append(slices.Clip(events), gap)
+	}
+	if len(events) != t.placedOf || t.clocks.Len() != t.placedBy || t.placed == nil {
+		on, wide := t.alignedEvents(events)
+		t.placed, t.placedOf, t.placedBy = cluster.Place(t.meta.T0, on), len(events), t.clocks.Len()
+		for i := range t.placed {
+			if wide != nil && t.placed[i].At.Bounded() {
+				t.placed[i].At.Earliest -= wide[i]
+			}
+			if len(t.sources) > 1 {
+				t.placed[i].Source = t.sources[events[i].Source].Name
+			}
+		}
+		if t.placed == nil {
+			t.placed = []model.Event{}
+		}
+	}
+	return slices.Clip(t.placed)
+}
+
+// fromWorkstation reports whether the workstation may have recorded an event, which then says nothing of the prober in the cluster: what the
+// command did, and that the prober was lost.
+func fromWorkstation(e timeline.Event) bool {
+	return e.Kind == timeline.RunPhase && e.Writer != "" || e.Kind == timeline.Command || e.Kind == timeline.CommandOutput
+}
+
+// unwatched is the watch gap from the last sign of the prober's process to the end of a run that broke off. Its watches ended with it, and
+// what they said last is not true for ever.
+func (t *Tracker) unwatched() (timeline.Event, bool) {
+	watching := func(e timeline.Event) bool { return cluster.WatchedKind(&e) != "" || e.Kind == timeline.WatchLane }
+	_, lastSign := t.come()
+	if t.ended == nil || !fromWorkstation(*t.ended) || t.end()-lastSign <= longestGap || !slices.ContainsFunc(t.events, watching) {
+		return timeline.Event{}, false
+	}
+	gap := timeline.Event{
+		Since: lastSign, Seen: t.end(), Kind: timeline.WatchGap, Writer: "lapse",
+		Detail: "nothing was heard of the prober any more, which watched: " + t.ended.Detail,
+	}
+	for _, e := range t.events {
+		gap.ID = max(gap.ID, e.ID+1)
+	}
+	return gap, true
+}
+
+func (t *Tracker) runInfo() model.RunInfo {
+	m := t.meta
+	info := model.RunInfo{
+		ID: m.ID, Spec: m.Spec, Services: m.Services, URLs: m.URLs,
+		Duration: t.end(), Planned: t.planned(), Baseline: m.Options.Baseline, Settle: m.Options.Settle, Timeout: m.Options.Timeout,
+		Join: t.join(), Slow: t.slow(), Resolution: t.resolution(), MinCoverage: t.minCoverage(), Live: t.live(),
+	}
+	if m.Cluster != (timeline.Cluster{}) {
+		info.Cluster = new(m.Cluster)
+	}
+	if t.command != nil || len(m.Command) > 0 {
+		info.Command = &model.Command{}
+		if t.command != nil {
+			*info.Command = *t.command
+		}
+		// In the cluster, the Pod learns the command's words only when it starts.
+		if len(m.Command) > 0 || info.Command.Args == nil {
+			info.Command.Args = append([]string{}, m.Command...)
+		}
+	}
+	switch {
+	case t.ended != nil:
+		info.Aborted = cmp.Or(t.ended.Detail, t.damage)
+	case t.closed:
+		info.Truncated = true
+		info.Aborted = cmp.Or(t.damage, "the recording ends there: Lapse was killed, or the run goes on")
+	}
+	return info
+}
