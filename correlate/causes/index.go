@@ -115,10 +115,16 @@ func newIndex(s *Input) *index {
 	for _, f := range s.Run.Failures {
 		v.failures[f.Target] = append(v.failures[f.Target], f)
 	}
-	v.states, v.templates, v.events = cluster.ReadWorkloads(s.Run.Events), map[string]*timeline.PodTemplate{}, map[uint32]*model.Event{}
-	v.about = map[string][]*model.Event{}
-	for i := range s.Run.Events {
-		e := &s.Run.Events[i]
+	v.states = cluster.ReadWorkloads(s.Run.Events)
+	v.readEvents()
+	return v
+}
+
+// readEvents sorts the run's events by what rules look for.
+func (v *index) readEvents() {
+	v.templates, v.events, v.about = map[string]*timeline.PodTemplate{}, map[uint32]*model.Event{}, map[string][]*model.Event{}
+	for i := range v.Run.Events {
+		e := &v.Run.Events[i]
 		v.events[e.ID] = e
 		if e.Object != nil && e.Object.UID != "" {
 			v.about[e.Object.UID] = append(v.about[e.Object.UID], e)
@@ -152,7 +158,6 @@ func newIndex(s *Input) *index {
 		}
 	}
 	slices.SortStableFunc(v.changes, func(a, b *model.Event) int { return cmp.Compare(a.Seen, b.Seen) })
-	return v
 }
 
 // changesNear are the changes whose brackets overlap this one, without the watch gaps of other Services than the window's.
