@@ -105,6 +105,17 @@ func (r *result) play(ctx context.Context, s settings, p *play) (err error) {
 		return err
 	}
 	defer watch.Close()
+	err = r.stepsUnder(ctx, p, gate, args)
+	r.Pods = pods.end()
+	if r.scenario.Expect.Lags && err == nil {
+		r.Routes, err = watch.End(r.run.Timeline.ProberNode())
+	}
+	r.After = p.counts(context.WithoutCancel(ctx), "web")
+	return errors.Join(os.WriteFile(filepath.Join(dir, "lapse.txt"), []byte(r.run.Output), 0o644), err)
+}
+
+// stepsUnder runs Lapse with args and takes the steps meanwhile. Then what they did is undone.
+func (r *result) stepsUnder(ctx context.Context, p *play, gate *gate, args []string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	cmd := p.cluster.Command(ctx, args...)
@@ -116,7 +127,7 @@ func (r *result) play(ctx context.Context, s settings, p *play) (err error) {
 	go func() {
 		defer close(ended)
 		defer gate.close() // if it ended before its command
-		r.run, runErr = cmd.Finish(filepath.Join(dir, "run"))
+		r.run, runErr = cmd.Finish(filepath.Join(r.run.Dir, "run"))
 	}()
 	stepsErr := r.steps(ctx, p, gate)
 	var undoErr error
@@ -125,17 +136,7 @@ func (r *result) play(ctx context.Context, s settings, p *play) (err error) {
 		cancel()
 	}
 	<-ended
-	undoErr = errors.Join(undoErr, p.undoAll(ctx))
-	r.Pods = pods.end()
-	var routesErr error
-	if r.scenario.Expect.Lags && stepsErr == nil && runErr == nil {
-		r.Routes, routesErr = watch.End(r.run.Timeline.ProberNode())
-	}
-	r.After = p.counts(context.WithoutCancel(ctx), "web")
-	if err := os.WriteFile(filepath.Join(dir, "lapse.txt"), []byte(r.run.Output), 0o644); err != nil {
-		return err
-	}
-	return errors.Join(stepsErr, runErr, undoErr, routesErr)
+	return errors.Join(stepsErr, runErr, undoErr, p.undoAll(ctx))
 }
 
 // watchRoutes begins to follow the nodes' routes to the Pods of web, if the scenario asks for it.
