@@ -66,7 +66,7 @@ func (o *Options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 	if err != nil {
 		return StoppedOr(setup, AsUsage(err))
 	}
-	r := &clusterRun{opts: o, log: log, dir: o.runDir(o.ID), commandExit: make(chan int, 1), events: newCommandEvents(), feed: newFeed(log)}
+	r := &clusterRun{opts: o, log: log, screen: screen, dir: o.runDir(o.ID), commandExit: make(chan int, 1), events: newCommandEvents(), feed: newFeed(log)}
 	if r.copy, err = beginRecording(r.dir, record.CreateCopy); err != nil {
 		return err
 	}
@@ -79,32 +79,19 @@ func (o *Options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 			discard(r.dir)
 		}
 	}()
-	screen.say(fmt.Sprintf("creating Job %s/%s", config.Namespace, config.Name))
-	waiting := startWaiting(screen.say, "waiting for the API server to create it")
-	defer waiting.over()
-	cluster := c.Deploy(log)
-	cluster.Notify = waiting.is
-	if r.job, err = deploy.Create(setup, cluster, config); err != nil {
-		return StoppedOr(setup, notBegun(err))
-	}
 	cleanUp := sync.OnceFunc(func() { r.cleanUp(ctx) })
 	defer cleanUp()
-	if r.client, _, err = r.job.WaitMeasuring(setup); err != nil {
-		return StoppedOr(setup, r.notFollowed(ctx, err))
+	if err := r.startJob(ctx, setup, c.Deploy(log), config); err != nil {
+		return StoppedOr(setup, err)
 	}
 	defer r.client.Close()
-	r.client.RunsCommand = true
-	if err = r.clock.compare(setup, r.client.SyncClock); err != nil {
-		return StoppedOr(setup, r.notFollowed(ctx, fmt.Errorf("compare clocks with the Pod: %w", err)))
-	}
-	waiting.over()
 	if release(); setup.Err() != nil {
 		return StoppedOr(setup, nil)
 	}
 
 	shown, closePage := address.Serve(ctx, screen.talk())
 	defer closePage()
-	r.screen, r.live = screen, newLive(o.gates, observers(screen, shown, nil)...)
+	r.live = newLive(o.gates, observers(screen, shown, nil)...)
 	r.child = &wrappedCommand{args: o.Command, capture: !o.NoCapture, output: screen.output(), event: r.sendLater, now: r.clock.local.Now}
 	measured = true
 	tl := r.follow(ctx, signals)
@@ -113,6 +100,26 @@ func (o *Options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 	signal.Reset(stopSignals...) // nothing is left to be ended in order
 	r.live.end(tl)
 	return present(stdout, r.dir, o.Output, tl, unwritten)
+}
+
+// startJob creates the Job, and waits until its Pod measures and its clock was compared with this machine's.
+func (r *clusterRun) startJob(ctx, setup context.Context, cluster deploy.Cluster, config deploy.Config) (err error) {
+	r.screen.say(fmt.Sprintf("creating Job %s/%s", config.Namespace, config.Name))
+	waiting := startWaiting(r.screen.say, "waiting for the API server to create it")
+	defer waiting.over()
+	cluster.Notify = waiting.is
+	if r.job, err = deploy.Create(setup, cluster, config); err != nil {
+		return notBegun(err)
+	}
+	if r.client, _, err = r.job.WaitMeasuring(setup); err != nil {
+		return r.notFollowed(ctx, err)
+	}
+	r.client.RunsCommand = true
+	if err := r.clock.compare(setup, r.client.SyncClock); err != nil {
+		r.client.Close()
+		return r.notFollowed(ctx, fmt.Errorf("compare clocks with the Pod: %w", err))
+	}
+	return nil
 }
 
 // save puts the result on disk. Where that is the timeline from the Pod's log, the part of the recording that came before stays
@@ -192,6 +199,9 @@ func (r *clusterRun) notFollowed(ctx context.Context, err error) error {
 
 // cleanUp removes the Job and all that came with it, even if ctx has ended.
 func (r *clusterRun) cleanUp(ctx context.Context) {
+	if r.job == nil {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
 	name := r.job.Namespace + " " + r.job.Name

@@ -55,16 +55,8 @@ func (o *Options) runHere(ctx context.Context, signals <-chan os.Signal, stdout,
 	screen := newScreen(stderr, o.total())
 	defer screen.close()
 	m := newMeasurement(o, NewLogger(screen.talk()))
-	setup, release := Interruptible(ctx, signals)
-	defer release()
-	if err := m.findServices(setup); err != nil {
-		return StoppedOr(setup, AsUsage(err))
-	}
-	if err := m.resolve(setup); err != nil {
-		return StoppedOr(setup, err)
-	}
-	if release(); setup.Err() != nil {
-		return StoppedOr(setup, nil)
+	if err := m.find(ctx, signals); err != nil {
+		return err
 	}
 	dir := o.runDir(o.ID)
 	file, err := beginRecording(dir, record.Create)
@@ -93,7 +85,6 @@ func (o *Options) runHere(ctx context.Context, signals <-chan os.Signal, stdout,
 
 	m.live = newLive(o.gates, observers(screen, shown, m.rec)...)
 	m.child = &wrappedCommand{args: o.Command, capture: !o.NoCapture, output: screen.output(), event: func(e timeline.Event) { m.queue.put(e) }, now: m.clock.Now}
-	m.meta, m.source = m.describe(), m.describeSource()
 	tl, err := m.run(ctx, signals)
 	if err != nil {
 		m.live.end(nil)
@@ -134,7 +125,6 @@ func (o *Options) MeasureOn(ctx context.Context, clock timeline.Clock, dir strin
 	m := newMeasurement(o, NewLogger(screen.talk()))
 	m.rec, m.clock = &recording{Writer: rec, every: o.blockEvery(), log: m.log}, clock
 	m.live = newLive(nil, observers(screen, nil, m.rec)...)
-	m.meta, m.source = m.describe(), m.describeSource()
 	tl, err := m.run(ctx, signals)
 	m.live.end(tl)
 	return tl, errors.Join(err, m.rec.err)
@@ -171,6 +161,22 @@ func (m *measurement) describeSource() timeline.Source {
 		s.Name, s.Pod = pod, strings.TrimPrefix(os.Getenv("POD_NAMESPACE")+"/"+pod, "/")
 	}
 	return s
+}
+
+// find looks up the Services and hosts that are to be measured. A signal ends it.
+func (m *measurement) find(ctx context.Context, signals <-chan os.Signal) error {
+	setup, release := Interruptible(ctx, signals)
+	defer release()
+	if err := m.findServices(setup); err != nil {
+		return StoppedOr(setup, AsUsage(err))
+	}
+	if err := m.resolve(setup); err != nil {
+		return StoppedOr(setup, err)
+	}
+	if release(); setup.Err() != nil {
+		return StoppedOr(setup, nil)
+	}
+	return nil
 }
 
 // findServices looks up every Service that is measured or watched.

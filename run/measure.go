@@ -21,7 +21,6 @@ import (
 // watchers put theirs into the queue, and everything else comes as a phaseRequest.
 type measurement struct {
 	opts     *Options
-	meta     timeline.Meta
 	source   timeline.Source
 	clock    timeline.Clock
 	services []service
@@ -47,6 +46,9 @@ type measurement struct {
 	errors     map[errorKey]string // the first error of each target and class that needs one
 	draining   bool                // nothing more is sent: the last answers are awaited
 	signalled  bool                // a signal ended the run
+
+	timer       *time.Timer // ends the phase; of the measuring phase only where its length is planned
+	interrupted string      // why the measuring phase ended, or is ending, before its time; empty: as planned
 }
 
 // newMeasurement returns a measurement that still wants its recording, its clock, and whoever follows it live.
@@ -66,8 +68,9 @@ type errorKey struct{ target, class string }
 // run measures from baseline to end. It returns the judged run; the error is only for a run that
 // could not begin. signals are what the terminal sends us.
 func (m *measurement) run(ctx context.Context, signals <-chan os.Signal) (*model.Timeline, error) {
+	m.source = m.describeSource()
 	m.plans, m.targets, m.errors = nil, map[timeline.TargetID]timeline.Target{}, map[errorKey]string{}
-	m.add(m.meta)
+	m.add(m.describe())
 	m.add(m.source)
 	m.prober = loadgen.New(loadgen.Config{Clock: m.clock, Source: m.source.ID, Sink: m.queue.put, Logger: m.log, Pacing: loadgen.Pacing(m.opts.Pacing)})
 	if err := m.startTargets(); err != nil {
@@ -152,68 +155,82 @@ func (m *measurement) request(r phaseRequest) {
 
 // loop runs the phases. It returns why the run ended, or "" if as planned.
 func (m *measurement) loop(ctx context.Context, signals <-chan os.Signal) (reason string) {
-	phase := time.NewTimer(m.opts.Baseline)
-	defer phase.Stop()
+	m.timer = time.NewTimer(m.opts.Baseline)
+	defer m.timer.Stop()
 	tick := time.NewTicker(refresh)
 	defer tick.Stop()
-	settle := func() {
-		m.enter(timeline.PhaseSettling, "")
-		phase.Reset(m.opts.Settle)
-	}
-	interrupted := ""
 	for {
 		select {
 		case <-m.queue.ready:
 			m.absorb()
 		case <-tick.C:
 			m.upkeep()
-			if m.overdue == nil || m.phase != timeline.PhaseMeasuring {
-				continue
+			if why := m.commandOverdue(); why != "" {
+				m.settle(why)
 			}
-			if why := m.overdue(m.clock.Now()); why != "" {
-				interrupted = why
-				settle()
-			}
-		case <-phase.C:
-			switch m.phase {
-			case timeline.PhaseBaseline:
-				if problem := m.baselineProblem(); problem != "" {
-					return problem
-				}
-				m.enter(timeline.PhaseMeasuring, "")
-				if err := m.begin(phase); err != nil {
-					return err.Error()
-				}
-			case timeline.PhaseMeasuring:
-				if m.opts.ExternalCommand {
-					interrupted = "the end of the command was not reported within --max-duration"
-				}
-				settle()
-			case timeline.PhaseSettling:
-				return interrupted
+		case <-m.timer.C:
+			if over, why := m.nextPhase(); over {
+				return why
 			}
 		case <-m.commandExit:
-			settle()
+			m.settle(m.interrupted)
 		case r := <-m.requests:
 			if r.phase == timeline.PhaseEnded {
 				return r.reason
 			}
 			if m.phase != timeline.PhaseSettling { // a request may come twice
-				interrupted = r.reason
-				settle()
+				m.settle(r.reason)
 			}
 		case sig := <-signals:
-			if interrupted != "" || !m.running() || sig != syscall.SIGINT {
+			if m.interrupted != "" || !m.running() || sig != syscall.SIGINT {
 				m.stopChild()
 				m.signalled = true
 				return stoppedBy(sig)
 			}
-			interrupted = stoppedBy(sig)
+			m.interrupted = stoppedBy(sig)
 			m.child.signal(syscall.SIGINT)
 		case <-ctx.Done():
 			return context.Cause(ctx).Error()
 		}
 	}
+}
+
+// nextPhase goes on to the next phase when the timer of this one is over. It reports whether the run is over, and why if that was not planned.
+func (m *measurement) nextPhase() (over bool, reason string) {
+	switch m.phase {
+	case timeline.PhaseBaseline:
+		if problem := m.baselineProblem(); problem != "" {
+			return true, problem
+		}
+		m.enter(timeline.PhaseMeasuring, "")
+		if err := m.begin(); err != nil {
+			return true, err.Error()
+		}
+	case timeline.PhaseMeasuring:
+		why := m.interrupted
+		if m.opts.ExternalCommand {
+			why = "the end of the command was not reported within --max-duration"
+		}
+		m.settle(why)
+	case timeline.PhaseSettling:
+		return true, m.interrupted
+	}
+	return false, ""
+}
+
+// settle ends the measuring phase. interrupted is why, or "" if as planned.
+func (m *measurement) settle(interrupted string) {
+	m.interrupted = interrupted
+	m.enter(timeline.PhaseSettling, "")
+	m.timer.Reset(m.opts.Settle)
+}
+
+// commandOverdue says why the end of the workstation's command is awaited no longer, or "" if it is.
+func (m *measurement) commandOverdue() string {
+	if m.overdue == nil || m.phase != timeline.PhaseMeasuring {
+		return ""
+	}
+	return m.overdue(m.clock.Now())
 }
 
 // drain takes in the last answers, which probing awaits no longer than the timeout. It returns why the run ended: reason, unless
@@ -249,14 +266,14 @@ func (m *measurement) drain(probing *sync.WaitGroup, abandon func(), signals <-c
 const notAwaited = "; the last answers were not awaited"
 
 // begin starts what the measuring phase waits for: the command, the duration, or the workstation.
-func (m *measurement) begin(phase *time.Timer) error {
+func (m *measurement) begin() error {
 	switch {
 	case len(m.opts.Command) > 0:
 		return m.child.start(func(code int) { m.commandExit <- code })
 	case m.opts.Duration > 0:
-		phase.Reset(m.opts.Duration)
+		m.timer.Reset(m.opts.Duration)
 	case m.opts.ExternalCommand:
-		phase.Reset(m.opts.MaxDuration)
+		m.timer.Reset(m.opts.MaxDuration)
 	}
 	return nil
 }

@@ -63,10 +63,9 @@ func watchPorts(t *testing.T, ports map[string]int32, families ...string) *ports
 		r.check(err)
 	}
 	m.client = kubetest.Client(r.api)
-	m.meta = m.describe()
 	m.prober = loadgen.New(loadgen.Config{Clock: m.clock, Sink: m.queue.put})
 	m.targets = map[timeline.TargetID]timeline.Target{}
-	m.add(m.meta)
+	m.add(m.describe())
 	r.check(m.startTargets())
 	ctx, stop := context.WithCancel(t.Context())
 	r.stop = stop

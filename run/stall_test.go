@@ -116,7 +116,6 @@ func TestTruthOfTheWholePipelineAtOnce(t *testing.T) {
 	}
 	shown, closePage := page.Serve(ctx, t.Output())
 	m.live = newLive(nil, observers(newScreen(t.Output(), time.Second), shown, m.rec)...)
-	m.meta = m.describe()
 	var beside sync.WaitGroup
 	m.entered = func(phase timeline.Phase, _ string) {
 		if phase != timeline.PhaseBaseline {
