@@ -19,6 +19,7 @@ const table = "causes.md"
 type settings struct {
 	drill.Series
 	scenarios string
+	guide     string // folder of the field guide; empty: it stays as it is
 	names     []string
 	checkOnly bool
 }
@@ -31,6 +32,7 @@ func main() {
 	s.Modes, s.N, s.Rate = drill.List{""}, 1, 100
 	s.Flags(flag.CommandLine, "runs of each scenario in each mode")
 	s.OutFlag(flag.CommandLine, table)
+	flag.StringVar(&s.guide, "guide", "", "folder of the field guide, to show there what the runs showed (default: leave it)")
 	flag.StringVar(&s.scenarios, "scenarios", "lab/scenarios", "folder of the scenarios")
 	flag.BoolVar(&s.checkOnly, "check", false, "read the scenarios only")
 	drill.Main("lab", func(ctx context.Context) error {
@@ -57,6 +59,9 @@ func lab(ctx context.Context, s settings) error {
 		return cmp.Or(err, errors.New("no runs"))
 	}
 	err = errors.Join(err, s.Publish(table, document(results, leftOut)))
+	if s.guide != "" {
+		err = errors.Join(err, fillGuide(ctx, s.Lapse, s.guide, results))
+	}
 	failed := 0
 	for _, r := range results {
 		if !r.ok() {
