@@ -24,7 +24,7 @@ help:
 ## make measure   the drain, 10 times in each proxy mode, into docs/measured/
 ## make demo-series  the demo, 10 times on a quiet machine and 10 times beside a busy process, into docs/measured/
 ## make scale     10 and 1000 ready endpoints behind 10 Services, half an hour each, into docs/measured/
-## make lab       every cause provoked on that cluster, and what Lapse calls it; REPEAT=3 in both proxy modes, into docs/measured/
+## make lab       every cause provoked on that cluster, and what Lapse calls it; REPEAT=3 in both proxy modes, into docs/measured/ and docs/causes/
 ## make rollouts  rolling restarts held against the truth, 10 in each proxy mode, quiet and busy, into docs/measured/
 
 build: bin/lapse
@@ -148,11 +148,11 @@ rollouts: sandbox
 	  -runs "$(CURDIR)/runs" -out "$(CURDIR)/docs/measured" $(ROLLOUTS) || status=$$?; \
 	bin/sandbox down; exit $$status
 
-# Half an hour. With REPEAT=n each scenario is played n times in each proxy mode, and docs/measured/causes.md is written. LAB takes arguments, such
-# as the names of scenarios.
+# Half an hour. With REPEAT=n each scenario is played n times in each proxy mode, docs/measured/causes.md is written, and docs/causes shows these
+# runs. LAB takes arguments, such as the names of scenarios.
 lab: sandbox
 	@status=0; go -C sandbox run ./lab -lapse "$(CURDIR)/bin/lapse" -sandbox "$(CURDIR)/bin/sandbox" -image "$(CURDIR)/bin/lapse.tar" -runs "$(RUNS)" \
-	  $(if $(REPEAT),-n $(REPEAT) -modes iptables$(comma)nftables -out "$(CURDIR)/docs/measured") $(LAB) || status=$$?; \
+	  $(if $(REPEAT),-n $(REPEAT) -modes iptables$(comma)nftables -out "$(CURDIR)/docs/measured" -guide "$(CURDIR)/docs/causes") $(LAB) || status=$$?; \
 	bin/sandbox down; exit $$status
 
 comma := ,
