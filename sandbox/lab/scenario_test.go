@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -120,5 +122,34 @@ func TestScenariosOfTheLabAreRight(t *testing.T) {
 	}
 	if _, err := Load("scenarios", "nothing-of-the-kind"); err == nil {
 		t.Error("a scenario that is not there was read")
+	}
+}
+
+// Each cause that the reference lists is provoked by a scenario.
+func TestEveryCauseHasAScenario(t *testing.T) {
+	scenarios, err := Load("scenarios")
+	if err != nil {
+		t.Fatal(err)
+	}
+	expected := map[string]bool{theUnexplained: true} // of no cause in particular
+	for _, s := range scenarios {
+		for _, i := range s.Expect.Incidents {
+			for _, rule := range i.Rules {
+				expected[rule] = true
+			}
+		}
+	}
+	reference, err := os.ReadFile("../../docs/reference/causes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	causes := regexp.MustCompile(`(?m)^## (\S+)$`).FindAllSubmatch(reference, -1)
+	if len(causes) < 20 {
+		t.Fatalf("the reference lists %d causes", len(causes))
+	}
+	for _, c := range causes {
+		if !expected[string(c[1])] {
+			t.Errorf("no scenario expects %s", c[1])
+		}
 	}
 }
