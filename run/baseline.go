@@ -3,15 +3,30 @@ package run
 import (
 	"cmp"
 	"fmt"
+	"time"
 
+	"lapse/correlate/model"
 	"lapse/timeline"
 )
 
-// baselineProblem says why a run must not go on after its baseline, or "". A target is well that answered at least half of the requests
-// that are over, and one of them at least: where answers are awaited for longer than the baseline lasts, none has failed yet. Without a baseline nobody wants to know.
-func (m *measurement) baselineProblem() string {
+// mostBaselines is how many lengths of the baseline a run waits for a target of which nothing is known yet.
+const mostBaselines = 4
+
+// A baselineProblem is why a run must not go on after its baseline.
+type baselineProblem struct {
+	text    string
+	unknown bool // no request is over: the prober was stopped, or the target is slow
+}
+
+// judgeBaseline returns nil if the run may go on. A target is well that answered at least half of the requests that are over, and one of
+// them at least: where answers are awaited for longer than the baseline lasts, none has failed yet. Without a baseline nobody wants to know.
+func (m *measurement) judgeBaseline() *baselineProblem {
 	m.absorb()
-	for _, t := range m.live.tracker.Brief().Targets {
+	now := m.clock.Now()
+	tl := m.live.tracker.Brief()
+	within, stopped := now.Round(10*time.Millisecond), stoppedFor(tl)
+	var unknown *baselineProblem // of the first such target
+	for _, t := range tl.Targets {
 		switch {
 		case !t.Kind.Judged(), m.opts.Baseline == 0:
 		case t.Failed*2 > t.Sent:
@@ -20,17 +35,28 @@ func (m *measurement) baselineProblem() string {
 			if text := m.errors[errorKey{t.Name, class}]; text != "" {
 				why += ": " + text
 			}
-			return fmt.Sprintf("baseline failed: %d of %d requests to %s failed (%s): %s",
-				t.Failed, t.Sent, t.Name, why, cmp.Or(baselineHints[class], "is the address right, and is it up?"))
-		case t.OK == 0 && t.NotSent > 0:
-			return fmt.Sprintf("baseline inconclusive for %s: within %v the prober was starved, and %d requests were not sent, or failed locally. "+
-				"Give it CPU, or a longer --baseline", t.Name, m.opts.Baseline, t.NotSent)
-		case t.OK == 0:
-			return fmt.Sprintf("baseline failed: %s gave no good answer within %v: is the address right, and is it up? "+
-				"If it is slow, or hardly asked at --rate %v, give it a longer --baseline", t.Name, m.opts.Baseline, m.opts.Rate)
+			return &baselineProblem{text: fmt.Sprintf("baseline failed: %d of %d requests to %s failed (%s): %s",
+				t.Failed, t.Sent, t.Name, why, cmp.Or(baselineHints[class], "is the address right, and is it up?"))}
+		case t.OK > 0:
+		case t.NotSent > 0 || stopped*2 > now:
+			unknown = cmp.Or(unknown, &baselineProblem{unknown: true, text: fmt.Sprintf("baseline inconclusive for %s: within %v the prober was starved: it was stopped for %v, "+
+				"and %d requests were not sent, or failed locally. Give it CPU, or a longer --baseline", t.Name, within, stopped.Round(10*time.Millisecond), t.NotSent)})
+		default:
+			unknown = cmp.Or(unknown, &baselineProblem{unknown: true, text: fmt.Sprintf("baseline failed: %s gave no good answer within %v: is the address right, and is it up? "+
+				"If it is slow, or hardly asked at --rate %v, give it a longer --baseline", t.Name, within, m.opts.Rate)})
 		}
 	}
-	return ""
+	return unknown
+}
+
+// stoppedFor is for how long the prober was stopped so far.
+func stoppedFor(tl *model.Timeline) (length time.Duration) {
+	for _, e := range tl.Events {
+		if e.Kind == timeline.ProberStall {
+			length += e.At.Latest - e.At.Earliest
+		}
+	}
+	return length
 }
 
 // baselineHints say what to check first where requests fail so from the beginning.

@@ -105,12 +105,15 @@ func TestSickIsWhatTheTargetDid(t *testing.T) {
 		name    string
 		classes []timeline.Class
 		want    string // "" if it is well
+		unknown bool
+		stall   time.Duration
 	}{
-		{"well", []timeline.Class{timeline.OK, timeline.OK, timeline.Refused}, ""},
-		{"not sent, but for one that was answered", []timeline.Class{timeline.NotSent, timeline.NotSent, timeline.OK}, ""},
-		{"failing, as far as it was asked", []timeline.Class{timeline.NotSent, timeline.NotSent, timeline.Refused}, "1 of 1 requests to new failed (refused)"},
-		{"never asked", []timeline.Class{timeline.NotSent, timeline.Local}, "the prober was starved, and 2 requests"},
-		{"never answering", nil, "gave no good answer"},
+		{"well", []timeline.Class{timeline.OK, timeline.OK, timeline.Refused}, "", false, 0},
+		{"not sent, but for one that was answered", []timeline.Class{timeline.NotSent, timeline.NotSent, timeline.OK}, "", false, 0},
+		{"failing, as far as it was asked", []timeline.Class{timeline.NotSent, timeline.NotSent, timeline.Refused}, "1 of 1 requests to new failed (refused)", false, 0},
+		{"never asked", []timeline.Class{timeline.NotSent, timeline.Local}, "and 2 requests were not sent", true, 0},
+		{"never answering", nil, "gave no good answer", true, 0},
+		{"never asked, for the prober was stopped", nil, "it was stopped for 1h0m0s", true, time.Hour},
 	} {
 		m, _ := idleMeasurement(t, &Options{Spec: Spec{Baseline: time.Second}})
 		m.add(timeline.Meta{T0: m.clock.T0()})
@@ -119,10 +122,34 @@ func TestSickIsWhatTheTargetDid(t *testing.T) {
 			at := time.Duration(i) * 100 * time.Millisecond
 			m.add(timeline.Batch{Requests: []timeline.Request{{Target: 1, Seq: uint64(i), Due: at, Sent: at, Done: at + time.Millisecond, Outcome: timeline.Outcome{Class: class}}}})
 		}
-		if got := m.baselineProblem(); (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
-			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		if test.stall > 0 {
+			m.add(timeline.Event{Kind: timeline.ProberStall, Since: time.Millisecond, Seen: time.Millisecond + test.stall})
+		}
+		var got baselineProblem
+		if problem := m.judgeBaseline(); problem != nil {
+			got = *problem
+		}
+		if (got.text == "") != (test.want == "") || !strings.Contains(got.text, test.want) || got.unknown != test.unknown {
+			t.Errorf("%s: %+v, want %q", test.name, got, test.want)
 		}
 		m.live.end(nil)
+	}
+}
+
+// A baseline in which no request came to its end, for the prober was stopped, says nothing of the target: it goes on, and not for ever.
+func TestBaselineWaitsForAStoppedProber(t *testing.T) {
+	const length = 20 * time.Millisecond
+	m, _ := idleMeasurement(t, &Options{Spec: Spec{Baseline: length}})
+	defer m.live.end(nil)
+	m.add(timeline.Meta{T0: m.clock.T0()})
+	m.add(timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 10, Timeout: time.Second})
+	m.add(timeline.Event{Kind: timeline.ProberStall, Since: time.Millisecond, Seen: time.Hour})
+	m.enter(timeline.PhaseBaseline, "")
+	if reason := m.loop(t.Context(), nil); !strings.HasPrefix(reason, "baseline inconclusive for new") {
+		t.Errorf("the run ended: %q", reason)
+	}
+	if waited := m.clock.Now(); waited < mostBaselines*length {
+		t.Errorf("it waited for %v", waited)
 	}
 }
 

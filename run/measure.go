@@ -48,6 +48,7 @@ type measurement struct {
 	signalled  bool                // a signal ended the run
 
 	timer       *time.Timer // ends the phase; of the measuring phase only where its length is planned
+	baselines   int         // how many lengths of the baseline are over
 	interrupted string      // why the measuring phase ended, or is ending, before its time; empty: as planned
 }
 
@@ -199,8 +200,13 @@ func (m *measurement) loop(ctx context.Context, signals <-chan os.Signal) (reaso
 func (m *measurement) nextPhase() (over bool, reason string) {
 	switch m.phase {
 	case timeline.PhaseBaseline:
-		if problem := m.baselineProblem(); problem != "" {
-			return true, problem
+		problem := m.judgeBaseline()
+		if m.baselines++; problem != nil && problem.unknown && m.baselines < mostBaselines {
+			m.timer.Reset(m.opts.Baseline)
+			return false, ""
+		}
+		if problem != nil {
+			return true, problem.text
 		}
 		m.enter(timeline.PhaseMeasuring, "")
 		if err := m.begin(); err != nil {

@@ -77,8 +77,8 @@ func proberCommand(ctx context.Context, url, dir string, rate float64, resolutio
 // stopForASecond stops a process for a second, once it is ready to be, and returns when that was.
 func stopForASecond(ctx context.Context, p *os.Process, ready func() bool) (from, to time.Time, err error) {
 	for begun := time.Now(); !ready(); {
-		if time.Since(begun) > 10*time.Second {
-			return from, to, errors.Join(errors.New("it sent no requests within 10s"), p.Kill())
+		if time.Since(begun) > time.Minute {
+			return from, to, errors.Join(errors.New("it sent no requests within a minute"), p.Kill())
 		}
 		sleep(ctx, 5*time.Millisecond)
 	}
