@@ -423,7 +423,7 @@ func newSnapshot(kind string) *timeline.Snapshot {
 }
 
 // setSnapshot sets a field of a snapshot: replicas=3 strategy=Recreate ready=2 of a workload, allowed=0 desired=2 of a budget, published=true internal=Local affinity=ClientIP of a Service; id=t1
-// grace=30s prestop=5s readiness=2sx3 liveness=10sx3 of a template ("Template/web-abc").
+// grace=30s prestop=5s readiness=2sx3 liveness=10sx3, or servers=proxy,app others=shipper in place of its container main, of a template ("Template/web-abc").
 func setSnapshot(s *timeline.Snapshot, key, value string) bool {
 	switch key {
 	case "replicas":
@@ -448,6 +448,17 @@ func setSnapshot(s *timeline.Snapshot, key, value string) bool {
 		s.Template.Grace = must(time.ParseDuration(value))
 	case "prestop":
 		s.Template.Containers[0].PreStop = &timeline.Hook{Kind: "sleep", Sleep: must(time.ParseDuration(value))}
+	case "servers", "others": // containers in place of main, with a readiness probe and without
+		if s.Template.Containers[0].Name == "main" {
+			s.Template.Containers = nil
+		}
+		for name := range strings.SplitSeq(value, ",") {
+			c := timeline.Container{Name: name}
+			if key == "servers" {
+				c.Readiness = &timeline.Probe{Kind: "httpGet", Period: time.Second, Threshold: 3}
+			}
+			s.Template.Containers = append(s.Template.Containers, c)
+		}
 	case "readiness", "liveness":
 		period, threshold, _ := strings.Cut(value, "x")
 		p := &timeline.Probe{Kind: "httpGet", Period: must(time.ParseDuration(period)), Threshold: must(strconv.Atoi(threshold))}

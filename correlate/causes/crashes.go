@@ -40,9 +40,13 @@ func (v *index) crashesOf(w *model.Window, p *model.Pod) (all []crash) {
 		if e.Kind != timeline.PodContainer || e.From != "running" || e.To != "terminated" || !e.At.Bounded() || p.TerminatingBy(e.At.Latest) {
 			continue
 		}
+		if !v.routedAt(w, p, e.At) {
+			continue
+		}
 		cr := crash{pod: p, event: e, at: e.At, until: v.leftAfter(w, p, e.At.Earliest) + tooLate, kill: v.probeKill(p, e), ended: v.endedByKubelet(p, e)}
-		for _, s := range v.suspects(w) {
-			if s.pod == p && e.At.Overlaps(model.Instant{Earliest: s.outage.Start.Earliest, Latest: s.outage.Start.Latest + cluster.KubeletLag}) {
+		for _, s := range v.ownOutages(w) { // the last one that fits: a clock may be slow
+			if s.pod == p && crashed(s.outage) && e.At.Overlaps(model.Instant{Earliest: s.outage.Start.Earliest, Latest: s.outage.Start.Latest + cluster.KubeletLag}) &&
+				(cr.own == nil || s.outage.Start.Latest > cr.own.outage.Start.Latest) {
 				cr.own, cr.at, cr.until = &s, s.outage.Start, min(cr.until, s.until)
 			}
 		}
@@ -51,6 +55,28 @@ func (v *index) crashesOf(w *model.Window, p *model.Pod) (all []crash) {
 		}
 	}
 	return all
+}
+
+// crashed reports whether an address failed as one whose process is gone: its kernel refuses or nobody answers, and what was under way is cut.
+func crashed(u *model.Window) bool {
+	return some(u.Classes, timeline.Refused, timeline.Unreachable, timeline.TimeoutConnect, timeline.Reset, timeline.EOF) > 0
+}
+
+// routedAt reports whether the Pod was an endpoint that was routed to at some time in a bracket, as far as is known.
+func (v *index) routedAt(w *model.Window, p *model.Pod, at model.Instant) bool {
+	if v.laneOff("endpointslice", w) || len(v.service(w).endpoints) == 0 {
+		return true
+	}
+	ready := false
+	for _, e := range v.service(w).endpoints {
+		if e.Object.UID != p.UID || e.At.Earliest > at.Latest {
+			continue
+		}
+		if ready = cluster.IsReady(e.To); ready || e.At.Latest >= at.Earliest && cluster.IsReady(e.From) {
+			return true
+		}
+	}
+	return false
 }
 
 // leftAfter is when the Pod's endpoint was seen to leave after an instant; the end of the run if it was not.
@@ -111,7 +137,12 @@ func (c *Case) crashed(crashes []crash, f *Finding) {
 	var accused []suspect
 	for _, cr := range crashes[:min(len(crashes), mostNamed)] {
 		f.For = append(f.For, cr.signs()...)
-		if cr.own == nil {
+		switch {
+		case cr.own != nil:
+		case v.directName(w, cr.pod) != "":
+			f.against(doubt(Watched, cr.pod.Name+" was not seen to fail at its own address: the container that ended may not be the one that serves"))
+			continue
+		default:
 			f.missing(doubt(Measured, cr.pod.Name+" has no direct target, so when it stopped is only known from the watch: any change about that time fits as well"))
 			continue
 		}

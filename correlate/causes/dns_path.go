@@ -31,6 +31,9 @@ func testDNSPath(c *Case) Finding {
 	if n == 0 {
 		return no("every look-up was answered")
 	}
+	if gone := v.serviceGone(w); gone != nil {
+		return no(fmt.Sprintf("Service %s was deleted, and its name with it", gone.Object.Name))
+	}
 	name := lookedUp(v.target(w).URL)
 	f := Finding{
 		Text: fmt.Sprintf("%s of %s failed %s", quantity.Count(n, "look-up"), name, lasted(w)),

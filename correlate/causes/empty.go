@@ -165,7 +165,7 @@ func (e *emptiness) lastLeaver() *model.Pod {
 	return nil
 }
 
-// scaledToZero reports whether the workload of all Pods that left was scaled to 0 before the last did.
+// scaledToZero reports whether the workload of all Pods that left was scaled to 0, or deleted, before the last did.
 func (e *emptiness) scaledToZero() bool {
 	for _, p := range e.leavers {
 		if p.Deleted == nil || e.view.states.Top(p.Pod) != e.view.states.Top(e.leavers[0].Pod) {
@@ -181,7 +181,7 @@ func (e *emptiness) scaledToZero() bool {
 		if ev.At.Earliest > e.span.start.Latest {
 			break
 		}
-		if e.event = nil; ev.To != timeline.SnapshotFound && ev.Snapshot.Workload.Replicas == 0 {
+		if e.event = nil; ev.To == timeline.SnapshotDeleted || ev.To != timeline.SnapshotFound && ev.Snapshot.Workload.Replicas == 0 {
 			e.event = ev
 		}
 	}
@@ -190,9 +190,12 @@ func (e *emptiness) scaledToZero() bool {
 
 // creationFailed reports whether the controller of the Pods that left could create no others.
 func (e *emptiness) creationFailed() bool {
-	last := e.lastLeaver()
+	last, next := e.lastLeaver(), e.nextPod()
 	if last == nil || last.Deleted == nil {
 		return false
+	}
+	if next != nil && next.Created != nil && 2*(next.Created.Latest-e.span.start.Earliest) < e.span.end.Earliest-e.span.start.Latest {
+		return false // most of the time it was there, and was starting
 	}
 	for i := range e.view.Run.Events {
 		ev := &e.view.Run.Events[i]
@@ -309,6 +312,18 @@ func (e *emptiness) wentOnAnswering(p leaver) bool {
 	return answered >= 3 && 2*answered >= sent
 }
 
+// answeredBadly is the doubt that the Pods whose probes failed did not serve either: then the probes were right.
+func (e *emptiness) answeredBadly() []Sign {
+	for _, p := range e.leavers {
+		name := e.view.directName(e.window, p.Pod)
+		bad := e.view.outageNear(name, model.Instant{Earliest: p.left.Latest, Latest: e.span.end.Earliest})
+		if bad == nil || 2*some(bad.Classes, timeline.HTTP5xx, timeline.HTTP4xx, timeline.Body, timeline.TLS) <= bad.Failed {
+			return nil
+		}
+	}
+	return []Sign{doubt(Watched, "at their own addresses they answered badly: the probes may have been right")}
+}
+
 // readinessSpread is how far apart Pods turn not ready whose probes share what they ask: two rounds of the probe, 20 s if it is not known.
 func readinessSpread(e *emptiness) time.Duration {
 	if p := e.view.readinessOf(e.leavers[0].Pod); p != nil {
@@ -421,6 +436,9 @@ func (e *emptiness) lasted() string { return quantity.Span(quantity.RoundUp(e.wi
 // Pod began to end (it may stop before its endpoint says so) to the end of the span.
 func whenLastLeft(v *index, w *model.Window, empty *emptySpan) model.Instant {
 	from := empty.whole()
+	if gone := v.serviceGone(w); gone != nil {
+		from.Earliest = min(from.Earliest, gone.At.Earliest)
+	}
 	for _, p := range v.pods(w) {
 		if p.UID != empty.last.Object.UID {
 			continue

@@ -92,6 +92,8 @@ type partialEnd struct {
 	from, to    time.Time
 	apart       time.Duration // at least
 	event       *model.Event  // of the first
+	serves      bool          // the last one has a probe over the network: it is a server
+	known       bool          // whether it has
 }
 
 // apartAtLeast is how far apart containers of a Pod end that do not end together.
@@ -119,8 +121,17 @@ func (v *index) endedInParts(s *podStop) *partialEnd {
 	if p.first == p.last || p.apart < apartAtLeast || !about.Overlaps(s.at) {
 		return nil
 	}
+	if t := v.templates[s.pod.Template]; t != nil {
+		p.known = true
+		for _, c := range t.Containers {
+			p.serves = p.serves || c.Name == p.last && (asksNetwork(c.Readiness) || asksNetwork(c.Liveness) || asksNetwork(c.Startup))
+		}
+	}
 	return p
 }
+
+// asksNetwork reports whether a probe asks over the network, and not by a command.
+func asksNetwork(p *timeline.Probe) bool { return p != nil && p.Kind != "exec" }
 
 // containerOf is the name of the container that an event is about.
 func containerOf(e *model.Event) string {

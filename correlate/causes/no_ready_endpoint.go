@@ -22,8 +22,8 @@ var noReadyEndpoint = Rule{
 	Name: "no-ready-endpoint",
 	Doc:  "The Service had no endpoint that was ready, and none that was terminating and still serving.",
 	Looks: `All requests fail. Often they are refused first and then time out: kube-proxy rejects connections to a Service without endpoints, and
-Linux limits the rate of rejections. The lane "endpoints" shows 0. The text begins with why, where that was seen: scaled to 0, one replica, all replicas on one
-node, all taken away at once, a liveness probe, containers that ended by themselves.`,
+Linux limits the rate of rejections. The lane "endpoints" shows 0. The text begins with why, where that was seen: the Service or its workload was deleted, scaled to 0, labels
+that were changed, one replica, all replicas on one node, all taken away at once, a liveness probe, containers that ended by themselves.`,
 	Fix:   "It depends on why: two replicas or more on different nodes with a PodDisruptionBudget, or a probe that asks less.",
 	Needs: []Need{endpointSlices, endpointsWatched},
 	Test:  testNoReadyEndpoint,
@@ -34,7 +34,7 @@ func testNoReadyEndpoint(c *Case) Finding {
 	if e == nil {
 		return no(whyNot)
 	}
-	for _, why := range []func(*emptiness) (Finding, bool){scaledAway, killedByLiveness, endedThemselves, readinessFailed, onOneNode, takenTogether, notReadyTogether} {
+	for _, why := range []func(*emptiness) (Finding, bool){serviceDeleted, scaledAway, killedByLiveness, endedThemselves, readinessFailed, leftAlive, onOneNode, takenTogether, notReadyTogether} {
 		if f, is := why(e); is {
 			return f
 		}
@@ -77,6 +77,62 @@ func workloadUnknown(e *emptiness) []Sign {
 	return []Sign{doubt(Context, fmt.Sprintf("%ss could not be watched: whether %s was scaled to 0, or replaces its Pods one after the other, is not known", kind, workloadWords(top)))}
 }
 
+// serviceDeleted: the Service itself had gone.
+func serviceDeleted(e *emptiness) (Finding, bool) {
+	gone := e.view.serviceGone(e.window)
+	if gone == nil {
+		return Finding{}, false
+	}
+	e.event = gone
+	at := quantity.Clock(gone.At.Latest)
+	f := e.finding(fmt.Sprintf("Service %s was deleted (%s), and ", gone.Object.Name, at),
+		fmt.Sprintf("keep the Service while clients need it, and change it instead of making it anew: it was deleted at %s", at), e.sign("Service "+gone.Object.Name+" was deleted"))
+	f.For = append(f.For, e.all())
+	return f, true
+}
+
+// serviceGone is the deletion of the window's Service, if that was seen shortly before its onset was over; else nil.
+func (v *index) serviceGone(w *model.Window) *model.Event {
+	service := v.target(w).Service
+	for _, e := range v.changes {
+		if e.Kind == timeline.ServiceChanged && e.Object != nil && e.To == "absent" && e.Detail == "deleted" &&
+			(service == "" || e.Object.Namespace+"/"+e.Object.Name == service) && e.At.Earliest <= v.onset(w).Latest && w.Start.Earliest <= e.At.Latest+serviceGoes {
+			return e
+		}
+	}
+	return nil
+}
+
+// serviceGoes is for how long a name server and the nodes may go on knowing a Service that was deleted.
+const serviceGoes = 60 * time.Second
+
+// leftAlive: endpoints left though their Pods were neither ending nor found not ready: somebody changed labels, or an EndpointSlice.
+func leftAlive(e *emptiness) (Finding, bool) {
+	if len(e.leavers) == 0 || len(e.leavers) < e.readyBefore() || e.span.last.To != timeline.EndpointAbsent {
+		return Finding{}, false
+	}
+	for _, p := range e.leavers {
+		notReady := p.NotReady != nil && p.NotReady.Earliest <= p.left.Latest && p.left.Earliest <= p.NotReady.Latest+followed
+		if p.TerminatingBy(e.span.start.Latest) || notReady || p.Ending != nil {
+			return Finding{}, false
+		}
+	}
+	what := every(len(e.leavers))
+	if len(e.leavers) == 1 {
+		what = e.leavers[0].Name
+	}
+	var signs []Sign
+	for _, p := range e.leavers[:min(len(e.leavers), mostNamed)] {
+		for _, ev := range e.view.about[p.UID] {
+			if ev.Kind == timeline.PodGone && ev.Detail == "no longer selected" && ev.At.Overlaps(model.Instant{Earliest: p.left.Earliest - followed, Latest: p.left.Latest + followed}) {
+				signs = append(signs, context(model.Evidence{Event: ev.ID, At: new(ev.At), Text: p.Name + " was no longer selected by the Service"})...)
+			}
+		}
+	}
+	return e.finding(fmt.Sprintf("%s left the endpoints though neither ending nor found not ready, and ", what),
+		fmt.Sprintf("find out who changed the labels of these Pods, or the EndpointSlices: more replicas do not help against that; it was at %s", quantity.Clock(e.span.start.Latest)), signs...), true
+}
+
 // scaledAway: there was to be no Pod.
 func scaledAway(e *emptiness) (Finding, bool) {
 	if e.event == nil {
@@ -84,6 +140,9 @@ func scaledAway(e *emptiness) (Finding, bool) {
 	}
 	what := workloadWords(e.object)
 	at := quantity.Clock(e.event.At.Latest)
+	if e.event.To == timeline.SnapshotDeleted {
+		return e.finding(fmt.Sprintf("%s was deleted (%s), and ", what, at), fmt.Sprintf("keep %s while clients need it: it was deleted at %s", what, at), e.sign(what+" was deleted")), true
+	}
 	fix := fmt.Sprintf("keep ≥ 1 replica while clients need it: %s was scaled to 0 at %s", what, at)
 	if back := e.scaledBack(); back != nil {
 		fix += fmt.Sprintf(", and to %d at %s", back.Snapshot.Workload.Replicas, quantity.Clock(back.At.Latest))
@@ -176,9 +235,11 @@ func readinessFailed(e *emptiness) (Finding, bool) {
 		return Finding{}, false
 	}
 	probe := e.view.probe(e.window, last.Pod)
-	return e.finding(fmt.Sprintf("%s turned not ready though it went on answering at its own address, and ", last.Name),
+	f := e.finding(fmt.Sprintf("%s turned not ready though it went on answering at its own address, and ", last.Name),
 		"let the readiness probe fail only where the Pod cannot serve, and run ≥ 2 replicas"+mustCarry(e),
-		Sign{model.Evidence{Target: probe.target, At: &last.left, Text: last.Name + " went on answering at its own address"}, Measured}), true
+		Sign{model.Evidence{Target: probe.target, At: &last.left, Text: last.Name + " went on answering at its own address"}, Measured})
+	f.against(e.answeredBadly()...)
+	return f, true
 }
 
 // onOneNode: there were several, on one node.

@@ -24,7 +24,8 @@ var nodeUnreachable = Rule{
 	Name: "node-unreachable",
 	Doc:  "A node died or was cut off, and the Service went on routing to the Pods on it.",
 	Looks: `Connections to all Pods on one node time out or are unreachable, also to their own addresses; Pods on other nodes answer. 40 to 50 s later
-Kubernetes calls the node unknown and takes its endpoints out, which ends the window.`,
+Kubernetes calls the node unknown and takes its endpoints out, which ends the window. With one Pod on the node and no word from Kubernetes about the
+node it is *low*: the Pod's own network fits as well.`,
 	Fix:   "Spread replicas over nodes, and give clients short connect timeouts and a retry. Kubernetes' own detection is set by node-monitor-grace-period.",
 	Needs: []Need{podsWatched, requestsFailed},
 	Test:  testNodeUnreachable,
@@ -55,7 +56,10 @@ func testNodeUnreachable(c *Case) Finding {
 	case noticed != nil:
 		f.For = append(f.For, Sign{model.Evidence{Event: noticed.ID, At: &noticed.At, Text: fmt.Sprintf("%s turned %s → %s", node, cmp.Or(noticed.From, "ready"), noticed.To)}, Watched})
 	case len(suspectPods(cut)) == 1:
-		f.missing(doubt(Measured, "it is the only Pod on "+node+", and nothing was seen of the node itself: the Pod's own network fits as well"))
+		f.missing(doubt(Watched, "it is the only Pod on "+node+", and nothing was seen of the node itself: the Pod's own network fits as well"))
+	}
+	if i := slices.IndexFunc(cut, v.hangs); i >= 0 {
+		f.against(doubt(Watched, fmt.Sprintf("connections to %s were made, and not answered: %s could be reached", cut[i].pod.Name, node)))
 	}
 	if len(elsewhere) == 0 && noticed == nil {
 		f.against(doubt(Close, "no Pod on a third node was asked: that the prober's own node was cut off fits as well"))
@@ -73,7 +77,7 @@ func (v *index) nodesOf(w *model.Window) (silent map[string][]suspect, answering
 	if some(w.Classes, timeline.TimeoutConnect, timeline.Unreachable, timeline.DNS, timeline.NoSlot) == 0 {
 		return silent, answering
 	}
-	lost := v.suspectsThat(w, func(s suspect) bool { return !answersBadly(s.outage) })
+	lost := v.suspectsThat(w, func(s suspect) bool { return !answersBadly(s.outage) && s.whole() })
 	if len(lost) == 0 {
 		return silent, answering
 	}

@@ -16,7 +16,8 @@ var notYetReachable = Rule{
 	Name: "not-yet-reachable",
 	Doc:  "A Pod was ready before the prober's node could reach it over the network.",
 	Looks: `A Pod is added to the endpoints, and connections to its own address time out or are unreachable until some time later. A server that is not up yet
-would refuse them. Other nodes may reach it: measure from there to know.`,
+would refuse them. Other nodes may reach it: measure from there to know. It is *low* if the Pod was never reached, or if Pods that had been reached
+before could not be reached either.`,
 	Fix:   "Find out what programs the network of new Pods late: the CNI plugin, a NetworkPolicy, a new node's routes. A readiness gate holds the endpoint back until then.",
 	Needs: []Need{podsWatched, endpointSlices, requestsFailed},
 	Test:  testNotYetReachable,
@@ -35,7 +36,11 @@ func testNotYetReachable(c *Case) Finding {
 			quantity.Highest(took.Max)),
 	}
 	v.accuseYoung(w, young, &f)
-	if len(v.othersAnswered(w, young)) == 0 {
+	f.missing(v.neverWell(w, young, "that it was only late is not known, a NetworkPolicy may keep others out for good")...)
+	f.against(inParts(young, "packets to it get lost, and it is not that they cannot reach it yet")...)
+	if others := v.failedAlso(w, young); len(others) > 0 {
+		f.against(doubt(Watched, namedPods(others)+" could not be reached either, though ready for long: what they share fits better"))
+	} else if len(v.othersAnswered(w, young)) == 0 {
 		f.missing(doubt(Measured, "no other Pod was reached meanwhile: the prober's own network fits as well"))
 	}
 	return f

@@ -24,6 +24,23 @@ type suspect struct {
 	until  time.Duration // until then
 }
 
+// nearlyAll is the share of its requests that an address fails which does not answer at all: more than chance leaves of what was under way.
+const nearlyAll = 0.9
+
+// whole reports whether the address failed all the time, and not only some of its requests.
+func (s *suspect) whole() bool { return s.outage.Share >= nearlyAll }
+
+// inParts is the doubt that the addresses of suspects answered most or some requests meanwhile.
+func inParts(suspects []suspect, text string) []Sign {
+	for i := range suspects {
+		if s := &suspects[i]; !s.whole() {
+			answered := s.outage.Sent - s.outage.Failed
+			return []Sign{doubt(Watched, fmt.Sprintf("%s answered %d of %d requests to its own address meanwhile: %s", s.pod.Name, answered, s.outage.Sent, text))}
+		}
+	}
+	return nil
+}
+
 // suspects are the Pods behind a window that failed at their own addresses during it, one for each outage. The prober's own trouble is none.
 func (v *index) suspects(w *model.Window) []suspect {
 	if known, ok := v.suspected[w]; ok {
@@ -65,7 +82,7 @@ func (v *index) ownOutages(w *model.Window) []suspect {
 					continue
 				}
 				s := suspect{pod: p, target: t.Name, outage: u, from: u.Start.Earliest, until: u.End.Latest}
-				if p.EndpointReady != nil {
+				if p.EndpointReady != nil && !p.ReadyBy(u.Start.Earliest) { // else it is the time when it came back
 					s.from = max(s.from, p.EndpointReady.Earliest)
 				}
 				svc.outages = append(svc.outages, s)
@@ -139,6 +156,16 @@ func (v *index) accuseYoung(w *model.Window, young []suspect, f *Finding) {
 	v.accuse(w, young, f)
 }
 
+// neverWell is the doubt that young Pods did not answer well for as long as they were observed: then they may never do so.
+func (v *index) neverWell(w *model.Window, young []suspect, text string) []Sign {
+	for _, s := range young {
+		if first := v.probe(w, s.pod).firstOK; first == nil || *first < s.outage.Start.Latest && s.outage.Open.End {
+			return []Sign{doubt(Watched, fmt.Sprintf("%s did not answer well for as long as it was observed: %s", s.pod.Name, text))}
+		}
+	}
+	return nil
+}
+
 // answersBadly reports whether an address was there and answered, if badly: no packet to it was lost.
 func answersBadly(u *model.Window) bool {
 	return 2*some(u.Classes, timeline.TimeoutConnect, timeline.Unreachable) < u.Failed
@@ -207,6 +234,17 @@ func (v *index) accuse(w *model.Window, suspects []suspect, f *Finding) {
 	f.explains(w, v.madeBy(w, suspects))
 }
 
+// failedAlso are the other Pods that were ready before, and failed at their own addresses while these did.
+func (v *index) failedAlso(w *model.Window, suspects []suspect) []*model.Pod {
+	var others []suspect
+	for _, s := range v.suspects(w) {
+		if !slices.ContainsFunc(suspects, func(o suspect) bool { return o.pod == s.pod }) && slices.ContainsFunc(suspects, func(o suspect) bool { return o.outage.Span().Overlaps(s.outage.Span()) }) {
+			others = append(others, s)
+		}
+	}
+	return suspectPods(others)
+}
+
 // suspectPods are the Pods of suspects, each once.
 func suspectPods(suspects []suspect) []*model.Pod {
 	var pods []*model.Pod
@@ -248,8 +286,19 @@ func (v *index) moreThanTheirShare(w *model.Window, n int, f *Finding) {
 		least = v.service(w).mostReady(w.Start.Earliest, w.End.Latest)
 	}
 	if least > 0 && exceeds(w.Failed, w.Sent, min(1, float64(n)/float64(least))) {
-		f.against(doubt(Close, fmt.Sprintf("%d of %d requests failed: more than the share of %s of %d", w.Failed, w.Sent, quantity.Count(n, "endpoint"), least)))
+		f.against(doubt(v.byHowMuch(w, min(1, float64(n)/float64(least))), fmt.Sprintf("%d of %d requests failed: more than the share of %s of %d", w.Failed, w.Sent, quantity.Count(n, "endpoint"), least)))
 	}
+}
+
+// byHowMuch is what it says against a cause that more failed than the share of the endpoints that it is about: if it is twice as much, most
+// had another cause, unless the Service prefers some endpoints.
+func (v *index) byHowMuch(w *model.Window, share float64) Strength {
+	spec := v.serviceSpec(w)
+	prefers := spec != nil && (spec.Snapshot.Service.Affinity != "" || spec.Snapshot.Service.Internal == localPolicy || spec.Snapshot.Service.Distribution != "")
+	if !prefers && exceeds(w.Failed/2, w.Sent, share) {
+		return Watched
+	}
+	return Close
 }
 
 // exceeds reports whether more failed than chance allows at this probability: more than three

@@ -3,6 +3,7 @@ package causes
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -21,7 +22,8 @@ var podHung = Rule{
 	Name: "pod-hung",
 	Doc:  "A Pod that was ready accepted connections and did not answer.",
 	Looks: `Requests time out after they have been connected (timeout_response), about one in N, and so they do at the Pod's own address. Nothing changed in the
-cluster: the Pod was ready, and it did not exit. Its readiness probe may take it out of the endpoints after a while.`,
+cluster: the Pod was ready, and it did not exit. Its readiness probe may take it out of the endpoints after a while. A Pod that
+answers some of what it is sent is slow rather than hung: then it is *low*.`,
 	Fix:   "Find out what the process waited for. A readiness probe with a short period and timeout takes a Pod that hangs out of the endpoints.",
 	Needs: []Need{podsWatched, requestsFailed},
 	Test:  testPodHung,
@@ -29,7 +31,7 @@ cluster: the Pod was ready, and it did not exit. Its readiness probe may take it
 
 func testPodHung(c *Case) Finding {
 	v, w := c.index, c.Window
-	hung := v.suspectsThat(w, func(s suspect) bool { return hangs(s.outage) })
+	hung := v.suspectsThat(w, v.hangs)
 	if len(hung) == 0 {
 		return no("no Pod that was ready accepted connections at its own address and did not answer")
 	}
@@ -40,6 +42,7 @@ func testPodHung(c *Case) Finding {
 	worst := slices.MaxFunc(hung, func(a, b suspect) int { return cmp.Compare(a.outage.Length.Max, b.outage.Length.Max) })
 	f := Finding{Text: hungText(hung, worst), Fix: hungFix(worst)}
 	v.accuse(w, hung, &f)
+	f.against(inParts(hung, "it was slow rather than hung")...)
 	if len(certain) == 0 {
 		f.missing(doubt(Watched, "it was too short to tell a Pod that hangs from one that is slow"))
 	}
@@ -52,10 +55,21 @@ func testPodHung(c *Case) Finding {
 	return f
 }
 
-// hangs reports whether an address accepted connections and did not answer. Once nobody takes them from its queue, further ones time out.
-func hangs(u *model.Window) bool {
-	answers := some(u.Classes, timeline.TimeoutResponse)
-	return answers > 0 && answers >= some(u.Classes, timeline.TimeoutConnect) && only(u.Classes, timeline.TimeoutResponse, timeline.TimeoutConnect, timeline.NoSlot)
+// hangs reports whether an address accepted connections and did not answer. Once nobody takes them from its queue, and it is full, further
+// ones time out.
+func (v *index) hangs(s suspect) bool {
+	u := s.outage
+	answers, connects := some(u.Classes, timeline.TimeoutResponse), some(u.Classes, timeline.TimeoutConnect)
+	return answers > 0 && (answers >= connects || answers > v.underWay(s.target)) && only(u.Classes, timeline.TimeoutResponse, timeline.TimeoutConnect, timeline.NoSlot)
+}
+
+// underWay is how many requests to a target can have been under way at one time while it answered.
+func (v *index) underWay(target string) int {
+	t := v.targets[target]
+	if t == nil || t.Latency == nil {
+		return math.MaxInt
+	}
+	return 2 + int(2*t.Rate*t.Latency.P99.Seconds())
 }
 
 func hungText(hung []suspect, worst suspect) string {

@@ -54,6 +54,7 @@ func testPreStopFailed(c *Case) Finding {
 		f.Measures = append(f.Measures, model.Measure{Name: model.RouteLag, Object: s.pod.Name, Node: v.target(w).Node, Length: s.lag()})
 	}
 	v.moreThanTheirShare(w, len(r.stops), &f)
+	f.against(r.notTheirs()...)
 	f.explains(w, r.explained)
 	return f
 }

@@ -19,8 +19,9 @@ import (
 var proberFault = Rule{
 	Name: "prober-fault",
 	Doc:  "The prober itself stalled or failed: nothing is known about the Service.",
-	Looks: `The control target, an echo server inside the prober, fails or is late at the same time; or the prober did not run; or every target
-failed at once, including healthy Pods at their own addresses. Only timeouts and cut connections near the stall are attributed to the
+	Looks: `The control target, an echo server inside the prober, fails or is late at the same time; or the prober did not run; or nothing got
+through to any target, healthy Pods at their own addresses included, and the watches were silent or another Service failed as well (else it is *low*:
+Pods of one Service share more than their prober). Only timeouts and cut connections near the stall are attributed to the
 prober: a refusal and a bad reply are answers.`,
 	Fix:  "Count the time as unobserved. Give the prober CPU, or lower --rate.",
 	Test: testProberFault,
@@ -128,10 +129,15 @@ func cannotStall(v *index, w *model.Window, stall time.Duration) string {
 	return outlasts(v, w, stall)
 }
 
-// allFailed looks at everything else this source probes: if each target failed, the direct ones of
-// Pods that nothing had happened to included, then what they share is the prober and its network.
+// allFailed looks at everything else this source probes: if nothing got through to any target, the direct ones of Pods that nothing had
+// happened to included, then what they share is the prober and its network. But Pods of one Service share more: a NetworkPolicy, a
+// node's network, a version. So there must be something beside them that failed too. A bad answer, or a connection that was made, got through.
 func allFailed(v *index, w *model.Window) Finding {
-	if w.Kind == model.Slow {
+	lostInAll := lostOnTheWay(w)
+	if v.target(w).Kind == timeline.Reused { // its connections were open before
+		lostInAll = max(lostInAll, some(w.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.Unreachable, timeline.NoSlot))
+	}
+	if w.Kind == model.Slow || 2*lostInAll < w.Failed {
 		return Finding{}
 	}
 	healthy := v.healthyOthers(w)
@@ -145,7 +151,7 @@ func allFailed(v *index, w *model.Window) Finding {
 			lost++
 		}
 		trouble := v.outageNear(v.directName(w, p), v.onset(w))
-		if trouble == nil || !p.ReadyWithin(trouble.Start.Latest, trouble.End.Earliest) || p.Ending != nil {
+		if trouble == nil || !p.ReadyWithin(trouble.Start.Latest, trouble.End.Earliest) || p.Ending != nil || 2*lostOnTheWay(trouble) < trouble.Failed {
 			return Finding{}
 		}
 		evidence = append(evidence, model.Evidence{
@@ -153,9 +159,15 @@ func allFailed(v *index, w *model.Window) Finding {
 			Text: p.Name + ", ready and untouched, began to fail at its own address",
 		})
 	}
+	other := "" // a target that has nothing to do with these Pods
 	for _, t := range v.Run.Targets {
-		if t.Kind.Judged() && t.Source == v.target(w).Source && v.outageNear(t.Name, w.Span()) == nil {
-			return Finding{}
+		if t.Kind.Judged() && t.Source == v.target(w).Source {
+			if v.outageNear(t.Name, w.Span()) == nil {
+				return Finding{}
+			}
+			if t.Service != v.target(w).Service {
+				other = t.Name
+			}
 		}
 	}
 	if lost == len(healthy) {
@@ -166,13 +178,34 @@ func allFailed(v *index, w *model.Window) Finding {
 	if len(healthy) > 1 {
 		signs[0].Strength = Watched
 	}
-	return Finding{
+	f := Finding{
 		Text: fmt.Sprintf("everything the prober on %s sends failed at once, what goes straight to the address of %s included",
 			v.from(w), quantity.Count(len(healthy), "healthy Pod")),
-		Fix:     proberFix + fmt.Sprintf("and probe from ≥ 2 nodes to tell the prober's network from the Pods': %s cannot", quantity.Count(len(healthy), "direct target")),
-		For:     signs,
-		Against: []Sign{doubt(Context, "the network or the node that all of them share, or a fault common to all Pods")},
+		Fix: proberFix + fmt.Sprintf("and probe from ≥ 2 nodes to tell the prober's network from the Pods': %s cannot", quantity.Count(len(healthy), "direct target")),
+		For: signs,
 	}
+	switch gap := v.gapBeside(w); {
+	case gap != nil:
+		f.For = append(f.For, Sign{model.Evidence{Event: gap.ID, At: &gap.At, Text: "the watches were silent as well"}, Watched})
+	case other != "":
+		f.For = append(f.For, Sign{model.Evidence{Target: other, Text: "requests to another Service failed as well"}, Watched})
+	default:
+		f.against(doubt(Watched, "nothing but these Pods was asked: what they share, as a NetworkPolicy or their nodes' network, fits as well"))
+	}
+	return f
+}
+
+// lostOnTheWay counts the failures of which nothing tells that anything arrived.
+func lostOnTheWay(w *model.Window) int {
+	return some(w.Classes, timeline.TimeoutConnect, timeline.Unreachable, timeline.DNS, timeline.NoSlot) + lostReplies(w)
+}
+
+// lostReplies counts the timeouts of a window in which connections could not be made either: those were open before.
+func lostReplies(w *model.Window) int {
+	if some(w.Classes, timeline.TimeoutConnect, timeline.Unreachable, timeline.NoSlot) == 0 {
+		return 0
+	}
+	return some(w.Classes, timeline.TimeoutResponse)
 }
 
 // localFaults looks for requests that our own system refused to send, or that a standstill of the prober made worthless. They

@@ -20,7 +20,7 @@ var proberIsolated = Rule{
 	Name: "prober-isolated",
 	Doc:  "The prober's node was cut off from the other nodes: the Service may have been well for everybody else.",
 	Looks: `Everything that leaves the prober's node fails at once: the addresses of all Pods on other nodes, look-ups of names, often the watches. A Pod on the
-prober's own node goes on answering.`,
+prober's own node goes on answering. If the watches go on, it is *medium* at most.`,
 	Fix:   "Look at that node's network. What failed there says nothing about clients on other nodes: measure from a second one.",
 	Needs: []Need{podsWatched, requestsFailed},
 	Test:  testProberIsolated,
@@ -38,7 +38,10 @@ func testProberIsolated(c *Case) Finding {
 	case len(silent) == 0:
 		return no("no Pod on another node failed at its own address")
 	}
-	nodes := slices.Sorted(maps.Keys(silent))
+	nodes, gap := slices.Sorted(maps.Keys(silent)), v.gapBeside(w)
+	if len(nodes) == 1 && gap == nil {
+		return no("only one other node has Pods, and the watches went on: that " + nodes[0] + " was cut off fits as well")
+	}
 	f := Finding{
 		Text: fmt.Sprintf("%s was cut off from the other nodes: no Pod on %s could be reached, and a Pod on %s itself went on answering", own, namedOf(nodes), own),
 		Fix: fmt.Sprintf("look at the network of %s; nothing is known of the Service as others saw it %s: measure from ≥ 2 nodes",
@@ -52,14 +55,14 @@ func testProberIsolated(c *Case) Finding {
 		f.For = append(f.For, Sign{model.Evidence{Target: s.target, At: &s.outage.Start, Text: fmt.Sprintf("%s on %s failed at its own address: %s", s.pod.Name, s.pod.Node, quantity.ClassCounts(s.outage.Classes))}, Watched})
 	}
 	f.For = append(f.For, context(v.othersAnswered(w, cut)...)...)
-	gap := v.gapBeside(w)
-	if gap != nil {
+	switch {
+	case gap == nil:
+		f.against(doubt(Close, "the watches went on: that only Pods of different nodes could not reach each other fits as well"))
+	case len(nodes) == 1:
+		f.against(doubt(Close, "only one other node has Pods: that "+nodes[0]+" was cut off fits as well"))
+		fallthrough
+	default:
 		f.For = append(f.For, Sign{model.Evidence{Event: gap.ID, At: &gap.At, Text: "the watches were silent as well"}, Watched})
-	}
-	if only := "only one other node has Pods: that " + nodes[0] + " was cut off fits as well"; len(nodes) == 1 && gap != nil {
-		f.against(doubt(Close, only))
-	} else if len(nodes) == 1 {
-		f.against(doubt(Watched, only))
 	}
 	f.explains(w, v.madeBy(w, cut)+some(w.Classes, timeline.DNS))
 	return f

@@ -70,6 +70,7 @@ type race struct {
 	stops     []*podStop // of the Pods whose routes can have made failures, as they stopped
 	explained int        // failures of the window that these can have made
 	lost      int        // of these, the ones of requests that got no connection; the others were cut
+	doubtful  int        // of those explained, the ones that Pods can have made which were in trouble though they were ready
 	last      time.Duration
 	troubled  []trouble
 }
@@ -432,6 +433,9 @@ func (e *episode) attribute(w *model.Window) race {
 				r.explained++
 				r.lost++
 				r.last = max(r.last, f.Earliest())
+				if e.doubtful(f) {
+					r.doubtful++
+				}
 			}
 		case slices.ContainsFunc(e.stops, func(s *podStop) bool { return s.cut(f) }):
 			r.explained++

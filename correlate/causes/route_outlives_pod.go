@@ -51,7 +51,7 @@ func testRouteOutlivesPod(c *Case) Finding {
 	r.others(v, w, &f)
 	r.share(v, w, &f)
 	for _, s := range r.stops {
-		if in := v.endedInParts(s); in != nil {
+		if in := v.endedInParts(s); in != nil && (in.serves || !in.known) {
 			f.against(doubt(Close, fmt.Sprintf("%s of %s ran on for ≥ %s: only %s had ended", in.last, s.pod.Name, quantity.Lowest(in.apart), in.first)))
 		}
 	}
@@ -68,6 +68,7 @@ func testRouteOutlivesPod(c *Case) Finding {
 	}
 	f.missing(r.unmeasuredStops()...)
 	f.missing(r.nothingAfter(w)...)
+	f.against(r.notTheirs()...)
 	if r.lost == 0 {
 		for _, s := range r.stops {
 			f.against(notKilled(s.pod)...)
@@ -209,6 +210,14 @@ func (r *race) troubledIn(w *model.Window) (all []trouble) {
 	return all
 }
 
+// notTheirs is the doubt that most failures which stale routes can have made can as well be those of Pods that failed though they were ready.
+func (r *race) notTheirs() []Sign {
+	if r.doubtful == 0 || 2*r.doubtful < r.explained {
+		return nil
+	}
+	return []Sign{doubt(Watched, fmt.Sprintf("%d of %d such failures can be those of Pods that failed at their own addresses though they were ready", r.doubtful, r.explained))}
+}
+
 // others asks the other Pods' own addresses: if ready ones failed too, more was wrong than stale routes.
 func (r *race) others(v *index, w *model.Window, f *Finding) {
 	for _, t := range r.troubledIn(w) {
@@ -249,11 +258,12 @@ func (r *race) share(v *index, w *model.Window, f *Finding) {
 	}
 	f.For = append(f.For, context(model.Evidence{Target: w.Target, Text: fmt.Sprintf("%d of %d requests failed (%s); %s%s of %d endpoints is %s",
 		w.Failed, w.Sent, quantity.Percent(w.Share), upTo, number(dead), peers, quantity.Percent(expected))})...)
-	switch more := exceeds(w.Failed, w.Sent, min(1, float64(dead)/float64(r.leastPeers(v.service(w))))); {
+	least := min(1, float64(dead)/float64(r.leastPeers(v.service(w))))
+	switch more := exceeds(w.Failed, w.Sent, least); {
 	case more && v.pinsClients(w):
 		f.For = append(f.For, context(model.Evidence{Event: v.serviceSpec(w).ID, Text: fmt.Sprintf("the Service has sessionAffinity ClientIP: all connections from %s go to one Pod, those of other clients elsewhere", v.from(w))})...)
 	case more:
-		f.against(doubt(Close, "more failed than the share of the endpoints that had stopped"))
+		f.against(doubt(v.byHowMuch(w, least), "more failed than the share of the endpoints that had stopped"))
 	}
 }
 

@@ -18,7 +18,7 @@ var sharedReadiness = Rule{
 	Name: "shared-readiness",
 	Doc:  "All Pods turned not ready at once, though they still answered: their readiness probes share what they ask.",
 	Looks: `All requests fail, as where there is no endpoint. All Pods turned not ready within a round of the probe or two, none of them was ending, and they went
-on answering at their own addresses.`,
+on answering at their own addresses. Where all of them answered with errors there, it is *low*: the probes may have been right.`,
 	Fix:   "Let a readiness probe ask only about the Pod itself, or let it fail more often in a row before it counts.",
 	Needs: []Need{endpointSlices, endpointsWatched, podsWatched},
 	Test:  testSharedReadiness,
@@ -40,6 +40,8 @@ func testSharedReadiness(c *Case) Finding {
 		signs = append(signs, Sign{model.Evidence{Target: probe.target, At: new(p.left), Text: p.Name + " left the ready endpoints, and went on answering at its own address"}, Measured})
 	}
 	signs = append(signs, e.unhealthy()...)
-	return e.finding(fmt.Sprintf("the readiness probes of %s failed though these went on answering, and ", every(n)),
+	f := e.finding(fmt.Sprintf("the readiness probes of %s failed though these went on answering, and ", every(n)),
 		fmt.Sprintf("let readiness ask only about the Pod itself, or allow more%s before it counts: %d Pods turned not ready together", limit, n), signs...)
+	f.against(e.answeredBadly()...)
+	return f
 }

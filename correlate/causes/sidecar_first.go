@@ -19,7 +19,7 @@ var sidecarFirst = Rule{
 	Name: "sidecar-first",
 	Doc:  "A container that requests pass through ended before the others of its Pod did.",
 	Looks: `A Pod is deleted and stops answering at once, although one of its containers runs on for seconds. The containers' own times of their ends tell which
-ended first.`,
+ended first. The one that runs on must be a server, with a probe that asks over the network: a container that ships logs is none.`,
 	Fix:   "Run the proxy as a native sidecar (an init container with restartPolicy: Always): it ends after the others. Or let it wait in a preStop hook.",
 	Needs: []Need{podsWatched},
 	Test:  testSidecarFirst,
@@ -36,6 +36,9 @@ func testSidecarFirst(c *Case) Finding {
 		if in == nil {
 			continue
 		}
+		if in.known && !in.serves {
+			return no(fmt.Sprintf("%s of %s, which ended last, has no probe that asks over the network: it is no server that others could have gone through %s to", in.last, s.pod.Name, in.first))
+		}
 		f := Finding{
 			Text: fmt.Sprintf("container %s of %s ended ≥ %s before %s did, and nothing answered at the Pod's address from then on", in.first, s.pod.Name, quantity.Lowest(in.apart), in.last),
 			Fix: fmt.Sprintf("run %s as a native sidecar (an init container with restartPolicy: Always), which ends after the others, or let it serve on in a preStop hook for ≥ %s",
@@ -46,6 +49,10 @@ func testSidecarFirst(c *Case) Finding {
 		if !s.proved {
 			f.missing(doubt(Measured, "the Pod's own address was not probed: when it stopped is not measured"))
 		}
+		if !in.known {
+			f.missing(doubt(Watched, fmt.Sprintf("whether %s serves at all is not known, for the Pod's template was not recorded: %s may be the server, and not a proxy", in.last, in.first)))
+		}
+		f.against(r.notTheirs()...)
 		f.explains(w, r.explained)
 		return f
 	}

@@ -22,7 +22,7 @@ var startupRace = Rule{
 	Name: "startup-race",
 	Doc:  "A Pod's endpoint was ready before the Pod could serve.",
 	Looks: `A Pod is added to the endpoints, and its own address refuses connections or answers with errors until some time later. About one request in N
-fails meanwhile; the other Pods answer. It is common in rollouts of Pods without a readiness probe.`,
+fails meanwhile; the other Pods answer. It is common in rollouts of Pods without a readiness probe. Where the Pod never answered well, it is *low*.`,
 	Fix:   "Add a readiness probe that asks for what clients ask. minReadySeconds does not help: it delays the rollout, not the endpoint.",
 	Needs: []Need{podsWatched, endpointSlices, requestsFailed},
 	Test:  testStartupRace,
@@ -39,6 +39,8 @@ func testStartupRace(c *Case) Finding {
 		f.Measures = append(f.Measures, model.Measure{Name: model.ReadyEarly, Object: s.pod.Name, Length: early(s)})
 	}
 	v.accuseYoung(w, young, &f)
+	f.missing(v.neverWell(w, young, "that it starts slowly is not known, its version or its configuration may be bad")...)
+	f.against(inParts(young, "it fails in part rather than starts late")...)
 	for _, p := range suspectPods(young) {
 		if p.Exited != nil {
 			f.against(doubt(Watched, p.Name+" exited: it may have crashed rather than started late"))
