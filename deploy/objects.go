@@ -3,7 +3,6 @@ package deploy
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,7 +52,6 @@ const (
 	EnvEcho      = "LAPSE_ECHO"     // the text to echo, from a Secret
 	EnvNode      = "NODE_NAME"
 	EnvPod       = "POD_NAME"
-	EnvPodUID    = "POD_UID"
 	EnvNamespace = "POD_NAMESPACE"
 )
 
@@ -85,15 +83,12 @@ type Config struct {
 	Namespace string // where the Service is; empty leaves it to whoever applies the YAML
 
 	Image           string
-	ImagePullSecret string            // optional
-	ImagePullPolicy corev1.PullPolicy // default IfNotPresent
+	ImagePullSecret string // optional
 
 	CPU      string        // how much the Pod asks for, a Kubernetes quantity; default [DefaultCPU]
 	Args     []string      // of the container: the command line after "lapse"
 	Spec     []byte        // what the agent is to do, as JSON: it travels in [EnvSpec], for all to read, at most [MaxValue] bytes
 	Private  []byte        // its secrets, in [EnvPrivate]: they travel in a Secret of the run's own, at most [MaxValue] bytes
-	Dir      string        // default [DefaultDir]
-	Port     int           // default [agent.DefaultPort]
 	Hold     time.Duration // how long the agent waits for retrieval; default 10 min
 	Deadline time.Duration // when Kubernetes ends the run, come what may; default 24 h
 
@@ -111,9 +106,8 @@ type Config struct {
 	HeadersFrom []string
 	EchoFrom    string
 
-	NodesAccess bool              // also let the agent read nodes; needs a ClusterRole
-	Unread      []string          // resources of the namespace that the agent may not read, of those that it can do without
-	Labels      map[string]string // further labels for every object
+	NodesAccess bool     // also let the agent read nodes; needs a ClusterRole
+	Unread      []string // resources of the namespace that the agent may not read, of those that it can do without
 
 	// NoStorageRequest leaves out the request for ephemeral storage, for nodes that do not
 	// account for it. [Create] sees to it where it may read nodes.
@@ -264,7 +258,7 @@ func needed() []rbacv1.PolicyRule {
 	}
 }
 
-// spared is what causes are told better with: each resource that may not be read is a lane that is off.
+// spared is what causes are judged better with: each resource that may not be read is a lane that is off.
 func spared() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{"apps"}, Resources: []string{"deployments", "replicasets", "statefulsets"}, Verbs: readVerbs()},
@@ -294,12 +288,7 @@ func (c Config) clusterMeta() metav1.ObjectMeta {
 }
 
 func (c Config) labels() map[string]string {
-	all := map[string]string{}
-	maps.Copy(all, c.Labels)
-	all["app.kubernetes.io/name"] = "lapse"
-	all[ManagedLabel] = "lapse"
-	all[RunLabel] = c.Name
-	return all
+	return map[string]string{"app.kubernetes.io/name": "lapse", ManagedLabel: "lapse", RunLabel: c.Name}
 }
 
 // subjects names the ServiceAccount. Without a namespace it is looked for in the RoleBinding's own.
@@ -373,7 +362,7 @@ func (c Config) container() corev1.Container {
 	return corev1.Container{
 		Name:            ContainerName,
 		Image:           c.Image,
-		ImagePullPolicy: cmp.Or(c.ImagePullPolicy, corev1.PullIfNotPresent),
+		ImagePullPolicy: corev1.PullIfNotPresent,
 		Args:            slices.Clone(c.Args),
 		Env:             c.environment(),
 		EnvFrom:         c.headers(),
@@ -391,14 +380,13 @@ func (c Config) container() corev1.Container {
 
 func (c Config) environment() []corev1.EnvVar {
 	env := []corev1.EnvVar{
-		{Name: EnvListen, Value: "127.0.0.1:" + strconv.Itoa(cmp.Or(c.Port, agent.DefaultPort))},
-		{Name: EnvDir, Value: cmp.Or(c.Dir, DefaultDir)},
+		{Name: EnvListen, Value: "127.0.0.1:" + strconv.Itoa(agent.DefaultPort)},
+		{Name: EnvDir, Value: DefaultDir},
 		{Name: EnvHold, Value: cmp.Or(c.Hold, 10*time.Minute).String()},
 		{Name: EnvDeadline, Value: c.deadline().String()},
 		{Name: EnvRun, Value: c.Name},
 		fieldEnv(EnvNode, "spec.nodeName"),
 		fieldEnv(EnvPod, "metadata.name"),
-		fieldEnv(EnvPodUID, "metadata.uid"),
 		fieldEnv(EnvNamespace, "metadata.namespace"),
 		{Name: "GOMEMLIMIT", Value: softMemory},
 	}

@@ -251,22 +251,12 @@ func TestAvoidedNodesAreForbiddenAndTheServicesNodesDisliked(t *testing.T) {
 
 func TestAgentMustNotBecomeAnEndpointOfWhatItMeasures(t *testing.T) {
 	config := exampleConfig()
-	config.Labels = map[string]string{"team": "payments"}
 	config.Selectors = []map[string]string{{"app": "web"}, nil}
 	if err := config.Validate(); err != nil {
 		t.Errorf("selector of another workload: %v", err)
 	}
-	config.Selectors = append(config.Selectors, map[string]string{"team": "payments"})
+	config.Selectors = append(config.Selectors, map[string]string{"app.kubernetes.io/name": "lapse"})
 	wantHint(t, config.Validate(), "selector")
-}
-
-func TestLabelsOfARunCannotBeReplaced(t *testing.T) {
-	config := exampleConfig()
-	config.Labels = map[string]string{RunLabel: "another", "team": "payments"}
-	got := config.Objects().Job.Labels
-	if got[RunLabel] != config.Name || got["team"] != "payments" {
-		t.Errorf("labels %v", got)
-	}
 }
 
 func TestNamesThatKubernetesWouldRefuseAreRefusedFirst(t *testing.T) {

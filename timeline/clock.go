@@ -23,6 +23,3 @@ func (c Clock) T0() time.Time { return c.t0 }
 
 // Wall is the wall-clock time of instant d, as the wall stood at the clock's zero.
 func (c Clock) Wall(d time.Duration) time.Time { return c.t0.Add(d) }
-
-// Of is the instant at which wall-clock time t falls on this clock.
-func (c Clock) Of(t time.Time) time.Duration { return t.Sub(c.t0) }
