@@ -86,7 +86,7 @@ func TestBucketsOfALongRunMerge(t *testing.T) {
 		t.Fatalf("25 minutes in slots of %v", fine.width)
 	}
 	if diff := cmp.Diff(coarse.publish(1875), fine.publish(1875)); diff != "" {
-		t.Errorf("merging changes what is told (-counted at once +merged):\n%s", diff)
+		t.Errorf("merging changes the figures (-counted at once +merged):\n%s", diff)
 	}
 }
 
@@ -145,7 +145,7 @@ func TestBucketsTellTheClassOfEachFailure(t *testing.T) {
 		t.Errorf("failures by class %v; they do not add up to those by slot", sum)
 	}
 	if diff := cmp.Diff(b.Classes, coarse.publish(3750).Classes); diff != "" {
-		t.Errorf("merging changes what is told (-fine +coarse):\n%s", diff)
+		t.Errorf("merging changes the figures (-fine +coarse):\n%s", diff)
 	}
 	if healthy := analyze(t, rowRun(row("ok*5"))).Buckets.Targets["new"]; healthy.Classes != nil {
 		t.Errorf("classes %v without any failure", healthy.Classes)

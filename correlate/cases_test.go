@@ -138,25 +138,25 @@ func TestEveryRuleHasACaseInWhichItSpeaks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	speaks := map[string]bool{}
+	named := map[string]bool{}
 	for _, file := range files {
 		archive, err := txtar.ParseFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, w := range judgeCase(t, archive).Windows {
-			speaks[w.Causes[0].Rule] = true
+			named[w.Causes[0].Rule] = true
 		}
 	}
 	for _, r := range causes.Rules() {
-		if !speaks[r.Name] {
+		if !named[r.Name] {
 			t.Errorf("no case in testdata is explained by %s", r.Name)
 		}
 	}
 }
 
 // While a run goes on its windows are provisional, and have causes all the same: the race is named
-// as soon as its traces are there, though the Pod's exit has not been heard of yet.
+// as soon as its traces are there, though the Pod's exit is not known yet.
 func TestWindowHasACauseWhileTheRunGoesOn(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/route_outlives_pod.txtar")
 	if err != nil {

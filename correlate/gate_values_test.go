@@ -156,10 +156,10 @@ func TestWindowThatMeasuringBeganOrEndedInIsNotBounded(t *testing.T) {
 // Where only a share of requests failed, all may have in the time nobody looked.
 func TestUnobservedTimeInsideAPartialWindowMayHaveBeenDownWhole(t *testing.T) {
 	const some = "x ok ok ok ok ok ok ok ok x ok ok ok ok ok ok ok ok "
-	lit := onlyWindow(t, analyze(t, joined(some+some)))
+	observed := onlyWindow(t, analyze(t, joined(some+some)))
 	cut := onlyWindow(t, analyze(t, joined(some+"-*40 "+some)))
-	if more := cut.Downtime.Max - lit.Downtime.Max; lit.Kind != model.Partial || cut.Kind != model.Partial || more < 39*tick {
-		t.Errorf("40 ticks nobody saw added %v to the most it can be: %v, then %v", more, lit.Downtime, cut.Downtime)
+	if more := cut.Downtime.Max - observed.Downtime.Max; observed.Kind != model.Partial || cut.Kind != model.Partial || more < 39*tick {
+		t.Errorf("40 ticks nobody saw added %v to the most it can be: %v, then %v", more, observed.Downtime, cut.Downtime)
 	}
 }
 

@@ -234,7 +234,7 @@ func (t *Tracker) unwatched() (timeline.Event, bool) {
 	}
 	gap := timeline.Event{
 		Since: lastSign, Seen: t.end(), Kind: timeline.WatchGap, Writer: "lapse",
-		Detail: "nothing was heard of the prober any more, which watched: " + t.ended.Detail,
+		Detail: "nothing came any more from the prober, which also watched: " + t.ended.Detail,
 	}
 	for _, e := range t.events {
 		gap.ID = max(gap.ID, e.ID+1)

@@ -52,7 +52,7 @@ func TestStateOfAListedPodMayBeOlderThanTheRun(t *testing.T) {
 	}
 }
 
-// A Service's selector is changed and restored: what is told of the Pod anew is no change, that its endpoint came back is one, and
+// A Service's selector is changed and restored: what is reported of the Pod again is no change, that its endpoint came back is one, and
 // what the first list told stays as old as it was.
 func TestPodThatComesBackIsToldAnewAndHasNotChanged(t *testing.T) {
 	pod := timeline.Object{Kind: "Pod", UID: "u1"}

@@ -139,11 +139,11 @@ func TestUnobserved(t *testing.T) {
 			}
 			target := tl.Targets[0]
 			measured := target.Measured.Latest - target.Measured.Earliest
-			dark := time.Duration(0)
+			unobserved := time.Duration(0)
 			for _, u := range tl.Unobserved {
-				dark += u.End - u.Start
+				unobserved += u.End - u.Start
 			}
-			if want := 1 - float64(dark)/float64(measured); math.Abs(target.Coverage-want) > 1e-9 {
+			if want := 1 - float64(unobserved)/float64(measured); math.Abs(target.Coverage-want) > 1e-9 {
 				t.Errorf("coverage %v, want %v", target.Coverage, want)
 			}
 			if target.Resolution != time.Duration(test.resolution)*tick {
@@ -258,7 +258,7 @@ func TestNothingSentBeforeTheEndIsUnobserved(t *testing.T) {
 	}
 }
 
-// A target that is told to be measured is measured, whatever keeps the prober from its first request.
+// A target counts as measured from when measuring was to begin, whatever keeps the prober from its first request.
 func TestTimeBeforeTheFirstRequest(t *testing.T) {
 	const shift = 100 // ticks; a tick is 10 ms, and so is the interval
 	for _, test := range []struct {

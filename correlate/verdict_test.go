@@ -71,14 +71,14 @@ func TestVerdictPrecedence(t *testing.T) {
 	}{
 		{"ungated", wellRun(), "", nil, false, model.Ungated, 0, "no failure seen in 1000 requests; an outage of 5 ms or longer would have been seen at any time"},
 		{"ungated with failures", wellRun(failing(8)), "", &succeeded, false, model.Ungated, 0, "8 of 1000 requests failed: downtime 45 ms ±5 in 1 window"},
-		{"ungated but not measured enough", wellRun(covering(0.98)), "", nil, false, model.Inconclusive, 4, "only 98 % of the time was observed, 99 % is needed"},
+		{"ungated but not measured enough", wellRun(covering(0.98)), "", nil, false, model.Inconclusive, 4, "coverage 98 % is below the required 99 %"},
 		{"ungated and nothing measured", &model.Timeline{}, "", nil, false, model.Inconclusive, 4, "nothing was measured"},
 		{"passed", wellRun(), "failed>0", &succeeded, false, model.Pass, 0, "no failure seen"},
 		{"gate failed", wellRun(failing(8)), "windows>3; failed>0", nil, false, model.Fail, 3, "gate failed > 0 failed: 8"},
-		{"gate failed beats low coverage", wellRun(failing(8), covering(0.5)), "failed>0", nil, false, model.Fail, 3, "only 50 % of the time"},
+		{"gate failed beats low coverage", wellRun(failing(8), covering(0.5)), "failed>0", nil, false, model.Fail, 3, "coverage 50 %"},
 		{"gate failed beats abort", wellRun(failing(8)), "failed>0", nil, true, model.Fail, 3, "the run was aborted"},
 		{"gate failed beats command", wellRun(failing(8)), "failed>0", &failed, false, model.Fail, 3, "the wrapped command failed with exit code 1"},
-		{"gate would pass but not measured enough", wellRun(covering(0.98999)), "failed>0", nil, false, model.Inconclusive, 4, "only 98.99 % of the time was observed, 99 % is needed: what was not looked at may have been down"},
+		{"gate would pass but not measured enough", wellRun(covering(0.98999)), "failed>0", nil, false, model.Inconclusive, 4, "coverage 98.99 % is below the required 99 %: downtime in unobserved time cannot be excluded"},
 		{"gate undecided", wellRun(failing(8)), "downtime.total>45ms", nil, false, model.Inconclusive, 4, "gate downtime.total > 45ms: the error bars (45 ms ±5) cannot decide it"},
 		{"gate undecided below the detection limit", wellRun(), "window.longest>1ms", nil, false, model.Inconclusive, 4, "the error bars (≤ 5 ms)"},
 		{"inconclusive beats command", wellRun(covering(0.5)), "", &failed, false, model.Inconclusive, 4, "exit code 1"},
@@ -188,7 +188,7 @@ func TestInconclusiveRunLeadsWithWhatItFoundAndEndsWithWhatWouldHelp(t *testing.
 	verdict.Judge(tl, gatesOf(t, "downtime.total>500ms"))
 	want := []string{
 		"20 of 1320 requests failed: downtime 190 ms to 1.76 s in 1 window",
-		"only 89.7 % of the time was observed, 90 % is needed: what was not looked at may have been down",
+		"coverage 89.7 % is below the required 90 %: downtime in unobserved time cannot be excluded",
 		"gate downtime.total > 500ms: the error bars (190 ms to 1.76 s) cannot decide it",
 		"what would help: give the prober CPU, or lower --rate; where only outages longer than 100ms matter, judge it with --resolution 100ms",
 	}

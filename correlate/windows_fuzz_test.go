@@ -37,10 +37,10 @@ func readFlights(data []byte, classes ...timeline.Class) []timeline.Request {
 
 // A naive finder states the rules of windows one by one over all requests, without a care for time or memory.
 type naive struct {
-	requests []timeline.Request // of classes ok and failed
-	join     time.Duration
-	dark     []windows.Period
-	begin    time.Duration
+	requests   []timeline.Request // of classes ok and failed
+	join       time.Duration
+	unobserved []windows.Period
+	begin      time.Duration
 }
 
 func newNaive(requests []timeline.Request, join, limit time.Duration) *naive {
@@ -48,7 +48,7 @@ func newNaive(requests []timeline.Request, join, limit time.Duration) *naive {
 	done := requests[0].Due
 	for i, r := range requests {
 		if from := max(done, requests[max(0, i-1)].Sent); r.Sent-from > limit {
-			n.dark = append(n.dark, windows.Period{From: from, To: r.Sent})
+			n.unobserved = append(n.unobserved, windows.Period{From: from, To: r.Sent})
 		}
 		done = max(done, r.Done)
 	}
@@ -58,7 +58,7 @@ func newNaive(requests []timeline.Request, join, limit time.Duration) *naive {
 // parted reports whether a success or unobserved time lies wholly between two instants.
 func (n *naive) parted(from, to time.Duration) bool {
 	return slices.ContainsFunc(n.requests, func(r timeline.Request) bool { return r.Class == timeline.OK && r.Sent >= from && r.Done <= to }) ||
-		slices.ContainsFunc(n.dark, func(d windows.Period) bool { return d.From >= from && d.To <= to })
+		slices.ContainsFunc(n.unobserved, func(d windows.Period) bool { return d.From >= from && d.To <= to })
 }
 
 // groups splits failures into windows, and these into runs.
@@ -181,7 +181,7 @@ func (n *naive) windows() []naiveWindow {
 			w.End.Latest = max(n.requests[len(n.requests)-1].Sent+1, maxKnown, slices.Max(append(after, 0)))
 		}
 		wasOpen := w.Open
-		n.shade(&w, minSent, maxKnown)
+		n.clamp(&w, minSent, maxKnown)
 		if inside == 0 && len(failures) < 3 {
 			if w.Open.Start == wasOpen.Start {
 				w.Sent += besideStart
@@ -262,13 +262,13 @@ func (n *naive) answer(earlier [][][]timeline.Request, to timeline.Request) time
 	return h.Answer()
 }
 
-func (n *naive) shade(w *naiveWindow, minSent, maxKnown time.Duration) {
-	for _, d := range n.dark {
+func (n *naive) clamp(w *naiveWindow, minSent, maxKnown time.Duration) {
+	for _, d := range n.unobserved {
 		if d.To > w.Start.Earliest && d.From < minSent {
 			w.Start.Earliest, w.Open.Start = min(d.To, minSent), true
 		}
 	}
-	for _, d := range slices.Backward(n.dark) {
+	for _, d := range slices.Backward(n.unobserved) {
 		if d.To > maxKnown && d.From < w.End.Latest {
 			w.End.Latest, w.Open.End = max(d.From, maxKnown), true
 		}

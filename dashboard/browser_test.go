@@ -265,7 +265,7 @@ func TestThePageReconnectsToARestartedServer(t *testing.T) {
 		t.Errorf("the page says %q without a server", text)
 	}
 	page.see(firstWindow) // what was known is still shown
-	page.until("hatches the time it heard nothing of", `document.querySelector('[data-testid="unheard"]')?.clientWidth > 2`)
+	page.until("hatches the time in which it was disconnected", `document.querySelector('[data-testid="disconnected"]')?.clientWidth > 2`)
 
 	show(t, store, 43*time.Second)
 	then := sample.Run(43 * time.Second)
@@ -274,7 +274,7 @@ func TestThePageReconnectsToARestartedServer(t *testing.T) {
 	page.see(fmt.Sprintf(`[data-testid="incident"][data-incident-id="%d"]`, len(then.Incidents)))
 	page.openIncidents()
 	page.see(row(outage(t, then).ID))
-	page.until("has heard of that time", `!document.querySelector('[data-testid="unheard"]')`)
+	page.until("has the data of that time", `!document.querySelector('[data-testid="disconnected"]')`)
 	if text := page.text(`[data-testid="connection"]`); !strings.Contains(text, "connected again after") || !strings.Contains(text, "nothing is missing") {
 		t.Errorf("the page says %q after a break", text)
 	}

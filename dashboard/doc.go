@@ -31,7 +31,7 @@
 // in several messages, all but the last with more set, so that a page can wait with drawing.
 //
 // The first delta comes at once, further ones at most every 250 ms, and an empty one at least every 5 s as a sign of
-// life: a viewer that hears nothing for 12 s should reconnect. Viewers send nothing; a message
+// life: a viewer that receives nothing for 12 s should reconnect. Viewers send nothing; a message
 // from one ends its connection. Members not described here must be ignored. A reader must refuse a
 // protocol it does not know.
 //
@@ -41,7 +41,7 @@
 // # Who may look
 //
 // The page shows names and messages from a cluster, so it answers only requests addressed to a
-// loopback name or a host it was told of (otherwise a hostile site could rebind its own name to
+// loopback name or a host of its options (otherwise a hostile site could rebind its own name to
 // 127.0.0.1 and read everything), and opens the WebSocket only to pages of the same origin. There is no
 // authentication: listen on a loopback address, and let `kubectl port-forward` authorize.
 package dashboard

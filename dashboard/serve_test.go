@@ -211,7 +211,7 @@ func TestSlowRequestsAreCutOff(t *testing.T) {
 	})
 }
 
-// Who keeps the store up to date hears of it before anything is read, and when it was.
+// Who keeps the store up to date is called before anything is read, and when it was.
 func TestLookingIsToldWhileItLasts(t *testing.T) {
 	var told []string
 	store := NewStore()

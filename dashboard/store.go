@@ -82,7 +82,7 @@ func (s *Store) Put(key string, value any) error {
 	return nil
 }
 
-// Delete removes key. Viewers that hold it are told so.
+// Delete removes key. Viewers that hold it get its deletion.
 func (s *Store) Delete(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

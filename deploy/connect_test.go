@@ -455,4 +455,4 @@ func (r *heldRun) Now() time.Duration         { return 0 }
 func (r *heldRun) Event(timeline.Event) error { return nil }
 func (r *heldRun) Settle(string) error        { return nil }
 func (r *heldRun) Abort(string) error         { return nil }
-func (r *heldRun) Heard()                     {}
+func (r *heldRun) SignOfLife()                {}

@@ -179,7 +179,7 @@ const (
 	FromTermination = "termination message" // the verdict only
 )
 
-// Retrieved is what could be had of a run.
+// Retrieved is what was fetched of a run.
 type Retrieved struct {
 	From     string          // one of the ways above
 	Pod      string          // the agent's Pod
@@ -190,7 +190,7 @@ type Retrieved struct {
 }
 
 // Retrieve brings a run's result home by the best way there is. The recording goes to w, behind what w already has of it, which
-// have reads (nil: nothing). If it comes whole, and w is safe (w.Sync, if it has that, succeeds), the agent is told that it may end.
+// have reads (nil: nothing). If it comes whole, and w is safe (w.Sync, if it has that, succeeds), the agent gets leave to end.
 // While the run still goes on, Retrieve follows it to its end. A recording that breaks off stays in w as far as it came.
 func Retrieve(ctx context.Context, run *Run, have io.Reader, w io.Writer) (Retrieved, error) {
 	pod, err := run.Pod(ctx)
@@ -283,7 +283,7 @@ func fromAgent(ctx context.Context, run *Run, pod *corev1.Pod, have io.Reader, w
 	}
 	result.From, result.Receipt = FromAgent, receipt
 	if err := client.Ack(ctx, receipt); err != nil {
-		run.logger().Warn("the recording is here, but the agent could not be told", "error", err)
+		run.logger().Warn("the recording is here, but the agent could not be reached to end it", "error", err)
 	}
 	return nil
 }

@@ -183,7 +183,7 @@ func informer[T, L runtime.Object](client kube.Client, objects kube.Objects[T, L
 	return cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(source, client), object, 0, nil)
 }
 
-// waiting begins what is told of why a run does not measure yet.
+// waiting begins the text of why a run does not measure yet.
 const waiting = "waiting for "
 
 type deleted struct{ object any }

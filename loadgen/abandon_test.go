@@ -18,7 +18,7 @@ func underWay(p *Prober, id timeline.TargetID) int {
 	return len(b.open) - b.head
 }
 
-// What was not waited for is neither good nor failed, whatever becomes of it, and each request is told of once.
+// What was not waited for is neither good nor failed, whatever becomes of it, and each request is reported once.
 func TestAbandonedRequestsAreLocal(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts for it
@@ -52,6 +52,6 @@ func TestAbandonedRequestsAreLocal(t *testing.T) {
 	silent.Close() // resets what it never accepted
 	prober.active.Wait()
 	if now := f.count(1) + f.count(2); now != told {
-		t.Errorf("%d requests were told of, and %d later", told, now)
+		t.Errorf("%d requests were reported, and %d later", told, now)
 	}
 }

@@ -19,7 +19,7 @@ func failedDial(err error) error {
 	return &net.OpError{Op: "dial", Net: "tcp", Err: err}
 }
 
-// Whoever has several addresses is told by the one that said most.
+// Of several addresses, the most informative failure is reported.
 func TestTheErrorOfManyAddressesIsTheOneThatTellsMost(t *testing.T) {
 	own, way := failedDial(os.NewSyscallError("connect", syscall.EADDRNOTAVAIL)), failedDial(os.NewSyscallError("connect", syscall.ENETUNREACH))
 	refused, silent := failedDial(os.NewSyscallError("connect", syscall.ECONNREFUSED)), failedDial(os.ErrDeadlineExceeded)
@@ -114,7 +114,7 @@ func TestOnlyAddressesWithAWayAreTried(t *testing.T) {
 	}
 }
 
-// A count is told when it begins, when it has grown tenfold, and at the end if it has changed since.
+// A count is reported when it begins, when it has grown tenfold, and at the end if it has changed since.
 func TestPassedAddressesAreCountedAndSeldomTold(t *testing.T) {
 	var p failovers
 	addr := netip.MustParseAddrPort("10.0.0.9:80")

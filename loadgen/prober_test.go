@@ -510,7 +510,7 @@ func TestKeptConnectionsTakeTurns(t *testing.T) {
 	}
 }
 
-// As many connections as are told to be new are opened, and no more: a connection carries its first request once.
+// As many connections as are counted as new are opened, and no more: a connection carries its first request once.
 func TestReusedRequestsOpenNoConnection(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

@@ -163,7 +163,7 @@ func TestSIGSTOPHidesNoStallOfTheService(t *testing.T) {
 	if n[timeline.OK] > 0 || failed(result.Requests) != n[timeline.TimeoutResponse] || n[timeline.TimeoutResponse] == 0 {
 		t.Errorf("classes %v", n)
 	}
-	stopped := 0 // requests that waited for their answer throughout the stop, and were told as unanswered all the same
+	stopped := 0 // requests that waited for their answer throughout the stop, and were reported as unanswered all the same
 	for _, r := range result.Requests {
 		if r.Class == timeline.TimeoutResponse && r.Done-r.Sent > 600*time.Millisecond {
 			stopped++

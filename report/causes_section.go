@@ -11,7 +11,7 @@ import (
 	"lapse/correlate/quantity"
 )
 
-// maxExplained is how many causes are told with their evidence: those of the windows with most downtime.
+// maxExplained is how many causes are listed with their evidence: those of the windows with most downtime.
 const maxExplained = 5
 
 // A finding is a cause with all the windows that have it.
@@ -20,7 +20,7 @@ type finding struct {
 	windows []model.Window
 }
 
-// findings are the likeliest causes of the windows, each once. The worst are told in full; of the others only the rule is,
+// findings are the likeliest causes of the windows, each once. The worst are explained in full; of the others only the rule is,
 // and the windows.
 func findings(tl *model.Timeline) (told, others []finding) {
 	all := gather(tl.Windows, func(a, b model.Cause) bool {

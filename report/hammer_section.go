@@ -59,7 +59,7 @@ func hammerTime(tl *model.Timeline) string {
 	return text
 }
 
-// hammerGoal is when the run ended, by its own word: the load is told to end right after.
+// hammerGoal is when the run ended, by its own word: the load is stopped right after.
 func hammerGoal(tl *model.Timeline) time.Duration {
 	for _, e := range slices.Backward(tl.Events) {
 		if e.Kind == timeline.RunPhase && e.To == "ended" {

@@ -60,7 +60,7 @@ func found(tl *model.Timeline) string {
 	return failed + ": " + down(tl)
 }
 
-// down says how long requests failed. Where too little was observed only the least is told, if there is one: there may have
+// down says how long requests failed. Where too little was observed only the lower bound is given, if there is one: there may have
 // been more. The windows that were found are still no longer than their brackets.
 func down(tl *model.Timeline) string {
 	total, open := tl.Verdict.Downtime.Total, tl.Verdict.Downtime.Open

@@ -28,7 +28,7 @@ func incidentsSection(v *view) section {
 		{title: "#", right: true}, {title: "start"}, {title: "lasted"}, {title: "downtime", label: "downtime"}, {title: "requests"},
 		{title: "seen by", label: "seen by"}, {title: "error", label: "error"}, {title: "set off by", label: "set off by"},
 	}}
-	fixes := map[string]int{} // the incident that a fix was told with
+	fixes := map[string]int{} // the incident that a fix was listed with
 	for _, in := range shown {
 		t.rows = append(t.rows, v.incidentRow(in, fixes))
 	}
@@ -188,7 +188,7 @@ func (v *view) incidentDoubts(in model.Incident, windows []model.Window) []strin
 	return notes
 }
 
-// incidentCauses are the causes, the one that explains most failures first, and the fixes. A fix that was told with another incident
+// incidentCauses are the causes, the one that explains most failures first, and the fixes. A fix that was listed with another incident
 // is only referred to.
 func incidentCauses(in model.Incident, windows []model.Window, told map[string]int) []note {
 	var causes, fixes []note

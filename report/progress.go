@@ -46,7 +46,7 @@ type Progress struct {
 	slot     int64         // the quarter of a second last drawn in, from 1
 	lined    time.Duration // when the last regular line was written
 	lastSeen uint32        // the last event told of
-	early    []string      // changes of the command that were told before they came as events
+	early    []string      // changes of the command that were shown before they came as events
 	windows  []told
 }
 

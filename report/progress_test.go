@@ -99,7 +99,7 @@ func TestProgressTellsTheEndEvenIfItComesRightAfterARedraw(t *testing.T) {
 	p.Done()
 	p.Done()
 	if n := strings.Count(out.String(), "80.0 s  ended"); n != 1 {
-		t.Errorf("the end is told %d times:\n%s", n, out.String())
+		t.Errorf("the end is shown %d times:\n%s", n, out.String())
 	}
 }
 

@@ -154,7 +154,7 @@ func inconclusive() *model.Timeline {
 	}}
 	tl.Verdict = model.Verdict{
 		Result: model.Inconclusive, ExitCode: 4, Sent: 11180, Failed: 180, ErrorRate: 180.0 / 11180, Windows: 1,
-		Reasons: []string{"only 92.73 % of the time was observed, 99 % is needed: what was not looked at may have been down", "gate window.longest > 1s: the error bars (899 ms to 5.03 s) cannot decide it"},
+		Reasons: []string{"coverage 92.73 % is below the required 99 %: downtime in unobserved time cannot be excluded", "gate window.longest > 1s: the error bars (899 ms to 5.03 s) cannot decide it"},
 		Gates: []model.GateResult{
 			{Expr: "window.longest > 1s", Metric: "window.longest", Unit: model.Duration, Outcome: model.GateUndecided, Value: &model.Range{Min: 899e6, Max: 5025e6}},
 			{Expr: "errors.rate > 5%", Metric: "errors.rate", Unit: model.Ratio, Outcome: model.GatePass, Value: &model.Range{Min: 180.0 / 11180, Max: 180.0 / 11180}},
@@ -233,7 +233,7 @@ func refused() *model.Timeline {
 	tl.Services = cluster.Services(tl.Events)
 	tl.Verdict = model.Verdict{
 		Result: model.Inconclusive, ExitCode: 4, Sent: 5960,
-		Reasons:        []string{"only 96.53 % of the time was observed, 99 % is needed: what was not looked at may have been down"},
+		Reasons:        []string{"coverage 96.53 % is below the required 99 %: downtime in unobserved time cannot be excluded"},
 		Gates:          []model.GateResult{{Expr: "failed > 0", Metric: "failed", Unit: model.Count, Outcome: model.GatePass, Value: &model.Range{}}},
 		DetectionLimit: 31 * ms, Coverage: 0.9653,
 		Validity: model.Validity{Late: 0.012, NotSent: 40, Unobserved: 1040 * ms, Control: "ok"},

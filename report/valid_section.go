@@ -52,8 +52,8 @@ func lateness(tl *model.Timeline, names map[string]string) string {
 		return late
 	}
 	parts := []string{"nothing unobserved"}
-	if dark := stalled(tl); dark > 0 {
-		parts[0] = quantity.Span(dark) + " unobserved"
+	if unobserved := stalled(tl); unobserved > 0 {
+		parts[0] = quantity.Span(unobserved) + " unobserved"
 	}
 	if v.NotSent > 0 {
 		parts = append(parts, quantity.Count(v.NotSent, "request")+" without evidence")

@@ -22,7 +22,7 @@ import (
 	"lapse/timeline"
 )
 
-// How long the Pod stays for its recording to be fetched after it was told to go: well within its grace period of a minute, and no
+// How long the Pod stays for its recording to be fetched after SIGTERM: well within its grace period of a minute, and no
 // longer than need be, because a drain may wait for it.
 const (
 	lastChance  = 20 * time.Second // for somebody to begin
@@ -42,7 +42,7 @@ type jobRun struct {
 	mu        sync.Mutex
 	status    agent.Status
 	aborted   bool          // by the workstation
-	heard     time.Duration // when the workstation that runs the command last called
+	lastCall  time.Duration // when the workstation that runs the command last called
 	transfers int           // how many read the recording
 	fetched   time.Duration // when one of them last ended, or 0
 }
@@ -174,19 +174,19 @@ func (a *jobRun) isFetched() bool {
 	return a.transfers > 0 || a.fetched > 0 && a.m.clock.Now()-a.fetched < ackWithin
 }
 
-// Heard notes that the workstation that runs the command is alive.
-func (a *jobRun) Heard() {
+// SignOfLife notes that the workstation that runs the command is alive.
+func (a *jobRun) SignOfLife() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.heard = a.m.clock.Now()
+	a.lastCall = a.m.clock.Now()
 }
 
 // overdue says why a run is not to wait for its command's end any longer, or "".
 func (a *jobRun) overdue(now time.Duration) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if limit := a.m.opts.WorkstationTimeout; a.m.opts.ExternalCommand && limit > 0 && now-a.heard > limit {
-		return fmt.Sprintf("the workstation that ran the command was not heard of for %v", limit)
+	if limit := a.m.opts.WorkstationTimeout; a.m.opts.ExternalCommand && limit > 0 && now-a.lastCall > limit {
+		return fmt.Sprintf("no sign of life from the workstation that ran the command for %v", limit)
 	}
 	return ""
 }
@@ -283,7 +283,7 @@ func (a *jobRun) stay(signals <-chan os.Signal) {
 	}
 }
 
-// chance is how long somebody has to begin fetching the recording of a Pod that was told to go.
+// chance is how long somebody has to begin fetching the recording of a Pod that got SIGTERM.
 func (a *jobRun) chance() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()

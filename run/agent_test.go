@@ -27,7 +27,7 @@ func idleAgent(t *testing.T, o *Options) *jobRun {
 	return &jobRun{m: m, acked: make(chan struct{})}
 }
 
-// A Pod that is told to go while it holds its result stays for whoever fetches it, within its grace period.
+// A Pod that gets SIGTERM while it holds its result stays for whoever fetches it, within its grace period.
 func TestAPodThatIsToldToGoWaitsForWhoFetches(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -98,7 +98,7 @@ func fetch(t *testing.T, a *jobRun, during time.Duration) {
 	facts.Close() // counts once
 }
 
-// The run of a command settles by itself some time after its workstation was last heard of, and says so as a fact.
+// The run of a command settles by itself some time after the last call of its workstation, and says so as a fact.
 func TestARunOfACommandEndsWhenItsWorkstationIsNotHeardOf(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -107,7 +107,7 @@ func TestARunOfACommandEndsWhenItsWorkstationIsNotHeardOf(t *testing.T) {
 		want   time.Duration // when the run settles
 		reason string
 	}{
-		{"it crashes", 5 * time.Minute, 10 * time.Hour, 6 * time.Minute, "the workstation that ran the command was not heard of for 5m0s"},
+		{"it crashes", 5 * time.Minute, 10 * time.Hour, 6 * time.Minute, "no sign of life from the workstation that ran the command for 5m0s"},
 		{"it sleeps for less", 5 * time.Minute, 4 * time.Minute, 20 * time.Minute, ""},
 		{"nobody asked for that", 0, 10 * time.Hour, 2 * time.Hour, "the end of the command was not reported within --max-duration"},
 	} {
@@ -127,7 +127,7 @@ func TestARunOfACommandEndsWhenItsWorkstationIsNotHeardOf(t *testing.T) {
 				}
 				go func() {
 					for time.Since(started) < 20*time.Minute {
-						a.Heard()
+						a.SignOfLife()
 						time.Sleep(10 * time.Second)
 						if time.Since(started) == time.Minute {
 							time.Sleep(test.sleeps)

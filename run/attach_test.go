@@ -109,7 +109,7 @@ func (r *heldRun) refuse(what string) error {
 	return errors.New("no")
 }
 
-func (r *heldRun) Heard()                     { r.refuse("sign of life") }
+func (r *heldRun) SignOfLife()                { r.refuse("sign of life") }
 func (r *heldRun) Event(timeline.Event) error { return r.refuse("event") }
 func (r *heldRun) Settle(string) error        { return r.refuse("settle") }
 func (r *heldRun) Abort(string) error         { return r.refuse("abort") }

@@ -164,7 +164,7 @@ func (o *Options) preflight(ctx context.Context, c *cluster, log *slog.Logger) (
 		return config, deploy.NoRights(needed)
 	}
 	if len(unwatched) > 0 {
-		log.Warn("no right to let the Job read " + strings.Join(unwatched, ", ") + ": these will not be watched, and causes be told without them")
+		log.Warn("no right to let the Job read " + strings.Join(unwatched, ", ") + ": these will not be watched, and causes are judged without them")
 	}
 	looked := slices.Clone(o.targets)
 	if o.Watch != "" {
@@ -206,7 +206,7 @@ func (r *clusterRun) cleanUp(ctx context.Context) {
 	defer cancel()
 	name := r.job.Namespace + " " + r.job.Name
 	if r.keep {
-		r.log.Warn("the Job is kept, for it may hold what is missing here: `lapse retrieve -n " + name + "`, then `lapse delete -n " + name + "`")
+		r.log.Warn("the Job is kept, because it may hold data that was not fetched: `lapse retrieve -n " + name + "`, then `lapse delete -n " + name + "`")
 		return
 	}
 	if err := r.job.Delete(ctx); err != nil {

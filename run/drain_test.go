@@ -17,7 +17,7 @@ import (
 	"lapse/timeline"
 )
 
-// What is answered, or times out, after the run's end is on record as soon as before it, and a signal is heard.
+// What is answered, or times out, after the run's end is on record as soon as before it, and a signal still counts.
 func TestLastAnswersAreOnRecordWhileOthersAreAwaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, dir := idleMeasurement(t, &Options{Spec: Spec{Timeout: time.Hour}})

@@ -41,7 +41,7 @@ func drains(words []string) drained {
 	case isScript(words[0]):
 		return drained{unknown: "the script " + program + " may drain any node"}
 	case mentionsDrain(words):
-		return drained{unknown: "it speaks of a drain"}
+		return drained{unknown: "it mentions a drain"}
 	}
 	return drained{}
 }
@@ -95,7 +95,7 @@ func kubectlDrains(words []string) drained {
 		return ofNodes(operands, command.Selector, command.All)
 	}
 	if mentionsDrain([]string{command.Verb}) { // a plugin
-		return drained{unknown: "it speaks of a drain"}
+		return drained{unknown: "it mentions a drain"}
 	}
 	return drained{}
 }

@@ -21,7 +21,7 @@ type feed struct {
 	news   time.Duration // when something last came in, on the local clock
 }
 
-// newFeed returns a feed that still wants its client and who shows it. log, unless it is nil, is told when the clocks jump.
+// newFeed returns a feed that still wants its client and who shows it. Jumps of the clocks are logged to log, unless it is nil.
 func newFeed(log *slog.Logger) feed {
 	return feed{clock: runClock{local: timeline.StartClock(), log: log}, facts: newQueue()}
 }

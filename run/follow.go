@@ -71,7 +71,7 @@ func (r *clusterRun) onFetched(err error) (over bool) {
 	}
 	// The command is not ours to stop: it goes on, and is not measured any more.
 	if r.whole {
-		err = fmt.Errorf("the measuring Pod ended the run: %s", cmp.Or(run.Aborted, "it was told that the command had ended"))
+		err = fmt.Errorf("the measuring Pod ended the run: %s", cmp.Or(run.Aborted, "the workstation reported the end of the command"))
 	}
 	r.log.Error("the command goes on, but nothing is measured any more", "error", err)
 	return false

@@ -65,7 +65,7 @@ func TestSignalsEndAFollowedRunInOrder(t *testing.T) {
 	} {
 		r := followed(false)
 		r.running, r.whole = test.running, test.fetched
-		r.commandExit <- 0 // the command ends when it is told to
+		r.commandExit <- 0 // the command ends at the signal
 		aborts, over := 0, false
 		for _, sig := range test.signals {
 			over = r.onSignal(sig, func(string) { aborts++ })

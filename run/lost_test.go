@@ -358,7 +358,7 @@ func TestStatusSaysWhatARunIsDoing(t *testing.T) {
 	}
 }
 
-// A stoppableRun is a run that may be told to settle.
+// A stoppableRun is a run that can be asked to settle.
 type stoppableRun struct {
 	*heldRun
 	settled string
@@ -375,7 +375,7 @@ func TestStopEndsARunAndSaysHowToFetchIt(t *testing.T) {
 		return d.DialContext(ctx, "tcp", server.Listener.Addr().String())
 	})
 	defer client.Close()
-	for _, want := range []string{"is told to settle", "had ended already"} {
+	for _, want := range []string{"settles and ends", "had ended already"} {
 		var said strings.Builder
 		if err := StopJob(t.Context(), client, &deploy.Run{Namespace: "shop", Name: "lapse-x7k2p"}, &said); err != nil {
 			t.Fatal(err)
@@ -384,9 +384,9 @@ func TestStopEndsARunAndSaysHowToFetchIt(t *testing.T) {
 			t.Errorf("the user reads %q", said.String())
 		}
 		if run.settled != "stopped by `lapse stop`" {
-			t.Errorf("the run was told %q", run.settled)
+			t.Errorf("the run was asked %q", run.settled)
 		}
-		if want == "is told to settle" {
+		if want == "settles and ends" {
 			run.requests(0, 30)
 			run.end(30)
 		}

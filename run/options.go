@@ -249,7 +249,7 @@ func (o *Options) checkCommand() error {
 	case !o.lastsAsCommand() && o.Duration == 0:
 		return Usagef("as in `lapse run … --duration 30s`, or `lapse run … -- kubectl drain NODE`", "give either a command after -- or a --duration")
 	case o.WorkstationTimeout > 0 && o.WorkstationTimeout < 3*compareClocks:
-		return Usagef(fmt.Sprintf("as in --workstation-timeout %v", 3*compareClocks), "workstation-timeout %v: too short: this machine is heard of every %v", o.WorkstationTimeout, compareClocks)
+		return Usagef(fmt.Sprintf("as in --workstation-timeout %v", 3*compareClocks), "workstation-timeout %v: too short: this machine reports every %v", o.WorkstationTimeout, compareClocks)
 	case len(o.Command) > 0 && o.Duration != 0:
 		return Usagef("drop one of them", "both a command and a --duration: a run lasts as long as its command")
 	}

@@ -9,7 +9,7 @@ import (
 	"lapse/timeline"
 )
 
-// A recording is the Observer that writes the run's file. It is in no queue: none of the facts may be lost. An error is told once, and
+// A recording is the Observer that writes the run's file. It is in no queue: none of the facts may be lost. An error is reported once, and
 // the run goes on in memory: what was measured still makes a report.
 type recording struct {
 	*record.Writer

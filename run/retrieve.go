@@ -61,7 +61,7 @@ func Retrieve(ctx context.Context, run *deploy.Run, fetch fetcher, dir string, a
 		return deliver(stdout, dir, as, tl)
 	}
 	fmt.Fprintf(stdout, "%s\n", got.Verdict)
-	return ExitWith(verdictCode(got.Verdict), fmt.Errorf("only the verdict of run %s could be had: the Pod was gone before its result was fetched", run.Name))
+	return ExitWith(verdictCode(got.Verdict), fmt.Errorf("only the verdict of run %s is left: the Pod was gone before its result was fetched", run.Name))
 }
 
 // verdictCode is the exit code that a run's verdict names, else that of something broken.
@@ -123,7 +123,7 @@ func idOf(path string) (id string, ok bool) {
 
 func (p *part) Write(b []byte) (int, error) { return p.file.Write(b) }
 
-// Sync makes the whole recording safe, under its name: the Pod is told after that.
+// Sync makes the whole recording safe, under its name: the Pod is released after that.
 func (p *part) Sync() error {
 	if err := syncFile(p.file); err != nil {
 		return err

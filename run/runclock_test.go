@@ -136,7 +136,7 @@ func TestAMarkIsPlacedAroundTheTruthAfterASuspend(t *testing.T) {
 			}
 		}
 		if !strings.Contains(log.String(), "suspended") {
-			t.Errorf("the user is told %q", log.String())
+			t.Errorf("the user reads %q", log.String())
 		}
 		now := local.Now()
 		if since, seen := clock.place(clock.stamp(now, now)); seen-since > 3*ms || since > now+suspended || now+suspended > seen {

@@ -67,7 +67,7 @@ func TestNobodyWaitsForAPausedTerminalButTheCommandsOutput(t *testing.T) {
 			t.Errorf("%d of 3000 lines of output came", got)
 		}
 		if !strings.Contains(terminal.text(), "lines of its own were dropped") {
-			t.Error("nobody is told of the warnings that were dropped")
+			t.Error("the warnings that were dropped are not counted")
 		}
 		s.say("late") // no more is drawn: it may wait
 		if !strings.HasSuffix(terminal.text(), "late\n") {

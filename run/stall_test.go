@@ -60,14 +60,14 @@ func TestTruthOfAStallAtManyRates(t *testing.T) {
 
 	for _, target := range tl.Targets {
 		interval := time.Duration(float64(time.Second) / target.Rate)
-		dark := time.Duration(0)
+		unobserved := time.Duration(0)
 		for _, u := range tl.Unobserved {
 			if u.Target == target.Name && u.Reason != "prober stalled" && !beside(tl.Events, u) {
-				dark += max(0, min(u.End, to)-max(u.Start, from))
+				unobserved += max(0, min(u.End, to)-max(u.Start, from))
 			}
 		}
-		if dark > 0 {
-			t.Errorf("%s: %v of the stall are unobserved, though the prober ran: %v", target.Name, dark, target.Classes)
+		if unobserved > 0 {
+			t.Errorf("%s: %v of the stall are unobserved, though the prober ran: %v", target.Name, unobserved, target.Classes)
 		}
 		// A stall ends for those who ask within the timeout before its end.
 		due := int((to - from - 400*time.Millisecond) / interval)

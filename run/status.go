@@ -129,7 +129,7 @@ func StopJob(ctx context.Context, client *agent.Client, run *deploy.Run, stderr 
 	if err != nil {
 		return fmt.Errorf("stop run %s: %w", run.Name, err)
 	}
-	said := "is told to settle and end"
+	said := "settles and ends"
 	if status.Phase == timeline.PhaseEnded {
 		said = "had ended already"
 	}

@@ -8,7 +8,7 @@ import (
 	"lapse/timeline"
 )
 
-// sayWaiting is how often one is told what is being waited for.
+// sayWaiting is how often the terminal says what is being waited for.
 const sayWaiting = 5 * time.Second
 
 // A waiting tells what is being waited for, every few seconds until it is over.

@@ -11,7 +11,7 @@
 // mounts, sysctls, Docker and containerd stay as they are; the host reaches the API server through a
 // relay on 127.0.0.1.
 //
-// Reading order: up.go is the story, down.go its end; plan.go has the addresses, config/ the
+// Reading order: up.go starts everything, down.go ends it; plan.go has the addresses, config/ the
 // configuration of every component, kernel_linux.go the system calls.
 package main
 

@@ -44,7 +44,7 @@ func (l *life) silence(now time.Duration) (since time.Duration, silent bool) {
 	return l.from, l.begun && now-l.to > longestSilence
 }
 
-// alive notes a sign of life. A silence that ends with it is told before whatever the sign brought.
+// alive notes a sign of life. A silence that ends with it is recorded before whatever the sign brought.
 func (w *watcher) alive(from, to time.Duration) {
 	w.life.mu.Lock()
 	defer w.life.mu.Unlock()
@@ -62,7 +62,7 @@ func (w *watcher) silent(since, now time.Duration) {
 	})
 }
 
-// askForLife asks the API server for the first Service until ctx ends. A silence that lasts until then is told too.
+// askForLife asks the API server for the first Service until ctx ends. A silence that lasts until then is recorded too.
 func (w *watcher) askForLife(ctx context.Context) {
 	wait.NonSlidingUntilWithContext(ctx, func(ctx context.Context) {
 		asked := w.now()

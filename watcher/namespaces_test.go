@@ -95,11 +95,11 @@ func TestGapOfANamespaceNamesItsServices(t *testing.T) {
 		time.Sleep(time.Second)
 		c.allow("watch bank/pods")
 		time.Sleep(2 * time.Second)
-		c.expect("2.5s watch-gap [Pod] of=bank/web (the watch broke and was taken up where it had been; what changed meanwhile was learned late: watch pods: connection refused)")
+		c.expect("2.5s watch-gap [Pod] of=bank/web (the watch broke and was resumed: changes in between arrived late: watch pods: connection refused)")
 
 		expired := apierrors.NewResourceExpired("too old").ErrStatus
 		c.lastWatch("shop/pods").Error(&expired)
-		c.expect("4s watch-gap [Pod]" + ofShop + " (the watch was lost and its place in history with it; what changed meanwhile was learned by listing: watch pods: too old)")
+		c.expect("4s watch-gap [Pod]" + ofShop + " (the watch could not be resumed: all objects were listed anew, and changes in between may be missing: watch pods: too old)")
 		c.end()
 	})
 }

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Several ports, address families and Services of one run: what is told once, and what of each.
+// Several ports, address families and Services of one run: what is recorded once, and what for each.
 
 // withMetrics gives a slice the port metrics, 9090, beside http.
 func withMetrics(s *discoveryv1.EndpointSlice) {
@@ -68,7 +68,7 @@ func TestPodsOfTwoServicesAreToldOnce(t *testing.T) {
 			"0s watch-lane [Node] >on",
 		} {
 			if n := len(slices.DeleteFunc(slices.Clone(got), func(s string) bool { return s != line })); n != 1 {
-				t.Errorf("%q was told %d times, want once", line, n)
+				t.Errorf("%q was recorded %d times, want once", line, n)
 			}
 		}
 		time.Sleep(time.Second)

@@ -53,19 +53,19 @@ type lane[T object] struct {
 	services []string           // the Services it concerns: NAMESPACE/NAME; empty: every one
 	in       string             // its namespace; empty: the objects are in none
 
-	// change is told of each object's old and new state; either may be nil. how says how we know.
+	// change gets each object's old and new state; either may be nil. how says how we know.
 	change func(old, new T, how how) []timeline.Event
 	// settle, if not nil, is called after each change that was watched, and once after a whole list.
 	settle func(how how) []timeline.Event
 	w      *watcher
 
-	known   map[types.UID]T
-	version string         // to watch from; empty: list first
-	begun   bool           // the watch was open once
-	proof   time.Duration  // when we last knew that we miss nothing
-	broken  error          // why the watch broke, until it is open again
-	heard   bool           // the watch brought something since it was opened
-	retry   wait.DelayFunc // how long to wait after the next failure; nil: not at all
+	known    map[types.UID]T
+	version  string         // to watch from; empty: list first
+	begun    bool           // the watch was open once
+	proof    time.Duration  // when we last knew that we miss nothing
+	broken   error          // why the watch broke, until it is open again
+	received bool           // the watch brought something since it was opened
+	retry    wait.DelayFunc // how long to wait after the next failure; nil: not at all
 }
 
 // how a change became known.
@@ -101,14 +101,14 @@ func (l *lane[T]) run(ctx context.Context) error {
 
 // pause is how long to wait before the next attempt.
 func (l *lane[T]) pause() time.Duration {
-	if l.heard || l.retry == nil {
+	if l.received || l.retry == nil {
 		l.retry = backoff().DelayFunc()
 		return 0
 	}
 	return l.retry()
 }
 
-// log tells that the watch broke; what fails after that is the same trouble, and told in a low voice.
+// log says that the watch broke; what fails after that is the same trouble, and logged at debug level.
 func (l *lane[T]) log(err error) {
 	if l.broken == nil {
 		l.w.log.Warn("a watch broke", "kind", l.kind, "error", err)
@@ -120,7 +120,7 @@ func (l *lane[T]) log(err error) {
 
 // once lists if it has to, and watches until the watch breaks. It returns why.
 func (l *lane[T]) once(ctx context.Context) error {
-	l.heard = false
+	l.received = false
 	if l.version == "" {
 		if err := l.relist(ctx); err != nil {
 			return err
@@ -147,7 +147,7 @@ func (l *lane[T]) relist(ctx context.Context) error {
 	now := l.w.now()
 	l.w.alive(asked, now)
 	if l.begun {
-		l.gap(now, "the watch was lost and its place in history with it; what changed meanwhile was learned by listing")
+		l.gap(now, "the watch could not be resumed: all objects were listed anew, and changes in between may be missing")
 		l.compare(items, relisted, now)
 	} else {
 		l.w.emit(now, 0, l.is("on", ""))
@@ -205,7 +205,7 @@ func (l *lane[T]) follow(ctx context.Context) error {
 	}
 	defer changes.Stop()
 	if l.broken != nil && l.begun {
-		l.gap(l.w.now(), "the watch broke and was taken up where it had been; what changed meanwhile was learned late")
+		l.gap(l.w.now(), "the watch broke and was resumed: changes in between arrived late")
 	}
 	l.begun, l.broken = true, nil
 	for {
@@ -232,7 +232,7 @@ func (l *lane[T]) take(e watch.Event, now time.Duration) error {
 	if !ok {
 		return nil
 	}
-	l.heard, l.proof = true, now
+	l.received, l.proof = true, now
 	l.w.alive(now, now)
 	if version := o.GetResourceVersion(); version != "" {
 		l.version = version

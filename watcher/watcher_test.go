@@ -457,7 +457,7 @@ func TestBrokenWatchIsTakenUpAndLeavesAGap(t *testing.T) {
 		c.allow("watch pods")
 		time.Sleep(time.Second)
 		// Tried at 7, 7, 7.1, 7.3, 7.7, 8.5 and 9.5 s.
-		c.expect("9.5s watch-gap since=5s [Pod] (the watch broke and was taken up where it had been; what changed meanwhile was learned late: watch pods: connection refused)",
+		c.expect("9.5s watch-gap since=5s [Pod] (the watch broke and was resumed: changes in between arrived late: watch pods: connection refused)",
 			"9.5s pod-ready web-1 on=node1 addr=10.0.0.1 true>false stamp=11 by=kubelet/node1")
 		if n := c.count("list pods"); n != 1 {
 			t.Errorf("%d lists of Pods, want the first only", n)
@@ -500,7 +500,7 @@ func TestRelistReportsWhatWentMeanwhile(t *testing.T) {
 		c.allow("list pods")
 		c.allow("list endpointslices")
 		time.Sleep(time.Second)
-		lost := "(the watch was lost and its place in history with it; what changed meanwhile was learned by listing: list %s: connection refused)"
+		lost := "(the watch could not be resumed: all objects were listed anew, and changes in between may be missing: list %s: connection refused)"
 		c.expect("5.1s watch-gap since=4s [Pod] "+fmt.Sprintf(lost, "pods"),
 			"5.1s watch-gap since=4s [EndpointSlice] "+fmt.Sprintf(lost, "endpointslices.discovery.k8s.io"),
 			"5.1s pod-gone since=4s web-1 on=node1 addr=10.0.0.1 (relist)",

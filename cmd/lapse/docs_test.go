@@ -148,7 +148,7 @@ func causesPage() string {
 	b.WriteString(`# Causes
 
 Each window names its likely causes, the most confident first. *high* means that the link was measured, for example at the Pod's own
-address. *medium* and *low* name what speaks against it as rivals. The evidence under "why" is what the judgement rests on. The
+address. *medium* and *low* name the evidence against it and the rivals. The evidence under "why" is what the judgement rests on. The
 [field guide](../causes/README.md) has a page for each: a real run, why it happens, what tells it from its rivals, and the fix.
 `)
 	for _, r := range causes.Rules() {

@@ -193,18 +193,18 @@ func TestTruthOfAStallSeenByAStarvedProber(t *testing.T) {
 	}
 	due := int(100 * (to - from - slept).Seconds())
 	for _, target := range s.judged() {
-		dark := time.Duration(0)
+		unobserved := time.Duration(0)
 		for _, u := range s.unobserved(target.Name) {
-			dark += within(stalled, u.Start, u.End)
+			unobserved += within(stalled, u.Start, u.End)
 		}
 		ok := s.good(target.Name, stalled.From, stalled.To)
-		t.Logf("%s: %v, unobserved %v of the stall, stopped for %v of it", target.Name, target.Classes, dark, slept)
+		t.Logf("%s: %v, unobserved %v of the stall, stopped for %v of it", target.Name, target.Classes, unobserved, slept)
 		// Of those due in the last 400 ms, the timeout, some are answered.
 		if ok > 0 || target.Failed < due/2 || target.Failed == 0 || target.Classes[timeline.TimeoutResponse.String()] != target.Failed {
 			t.Errorf("%s: %v, %d answers within the stall, in which %d requests were due while the prober ran", target.Name, target.Classes, ok, due)
 		}
-		if dark > slept+(to-from)/20 {
-			t.Errorf("%s: %v of a stall of %v are unobserved, though the prober was stopped for only %v", target.Name, dark, to-from, slept)
+		if unobserved > slept+(to-from)/20 {
+			t.Errorf("%s: %v of a stall of %v are unobserved, though the prober was stopped for only %v", target.Name, unobserved, to-from, slept)
 		}
 	}
 }

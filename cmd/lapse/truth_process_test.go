@@ -116,7 +116,7 @@ func TestTruthOfOneSIGINT(t *testing.T) {
 	p.signal(t, syscall.SIGINT)
 	s := p.ended(t, verdict.ExitAborted)
 	if got := read(t, scratch, "signals"); got != "INT\n" {
-		t.Errorf("the command was told %q, want one SIGINT", got)
+		t.Errorf("the command received %q, want one SIGINT", got)
 	}
 	if c := s.tl.Run.Command; c == nil || c.ExitCode == nil || *c.ExitCode != 0 {
 		t.Errorf("the command ended as %+v, want exit code 0: it was left to end by itself", c)
@@ -142,14 +142,14 @@ func TestTruthOfASecondSIGINT(t *testing.T) {
 			t.Parallel()
 			p, scratch := startWrapping(t, test.manner, "--settle=10m")
 			p.signal(t, syscall.SIGINT)
-			waitFor(t, "the command to be told", func() bool { return read(t, scratch, "signals") != "" })
+			waitFor(t, "the command to be signalled", func() bool { return read(t, scratch, "signals") != "" })
 			if test.second != nil {
 				waitFor(t, "the second moment", func() bool { return test.second(p) })
 			}
 			p.signal(t, syscall.SIGINT)
 			s := p.ended(t, verdict.ExitAborted)
 			if got := read(t, scratch, "signals"); got != "INT\n" {
-				t.Errorf("the command was told %q, want one SIGINT", got)
+				t.Errorf("the command received %q, want one SIGINT", got)
 			}
 			if got := s.phases(); !slices.Equal(got, test.phases) {
 				t.Errorf("phases %v, want %v", got, test.phases)

@@ -256,7 +256,7 @@ func (r *trial) checkNothingInvented(t *testing.T, target model.Target, failures
 			continue
 		}
 		clean = false
-		if q.Class.Timeout() && r.dark(target.Name, q.Sent, q.Done) {
+		if q.Class.Timeout() && r.hasGap(target.Name, q.Sent, q.Done) {
 			t.Logf("%s: request %d timed out while the run was not observing", target.Name, q.Seq)
 			continue
 		}
@@ -300,7 +300,7 @@ func (r *trial) checkDownOnce(t *testing.T, target model.Target, f truth.Outage)
 		t.Errorf("%s: %d requests succeeded while nobody listened", target.Name, n)
 	}
 	length := f.End.From - f.Start.To
-	if len(r.windows(target.Name)) == 0 && length > target.Resolution && !r.dark(target.Name, f.Start.From, f.End.To) {
+	if len(r.windows(target.Name)) == 0 && length > target.Resolution && !r.hasGap(target.Name, f.Start.From, f.End.To) {
 		t.Errorf("%s: an outage of %v was not seen, though only one of up to %v could be missed", target.Name, length, target.Resolution)
 	}
 	for _, w := range r.windows(target.Name) {
@@ -542,10 +542,10 @@ func (s *saved) checkLight(t *testing.T, target model.Target, w model.Window) {
 			first, last = min(first, q.Sent), max(last, q.Done)
 		}
 	}
-	if !w.Open.Start && s.dark(target.Name, w.Start.Earliest, first) {
+	if !w.Open.Start && s.hasGap(target.Name, w.Start.Earliest, first) {
 		t.Errorf("%s: unobserved time between %v and %v, but the window's start is not open", target.Name, w.Start.Earliest, first)
 	}
-	if !w.Open.End && s.dark(target.Name, last, w.End.Latest) {
+	if !w.Open.End && s.hasGap(target.Name, last, w.End.Latest) {
 		t.Errorf("%s: unobserved time between %v and %v, but the window's end is not open", target.Name, last, w.End.Latest)
 	}
 }
@@ -567,7 +567,7 @@ func (s *saved) checkSilence(t *testing.T, target model.Target) {
 		if from, to := known, q.Sent; to-from > target.GapLimit && !s.covers(target.Name, from, to) {
 			t.Errorf("%s: silent from %v to %v, which counts as observed", target.Name, from, to)
 		}
-		if q.Sent-sent > target.Resolution && !s.dark(target.Name, sent, q.Sent) {
+		if q.Sent-sent > target.Resolution && !s.hasGap(target.Name, sent, q.Sent) {
 			t.Errorf("%s: nothing was sent from %v to %v, but the detection limit is %v", target.Name, sent, q.Sent, target.Resolution)
 		}
 		known, sent = max(known, q.Done), q.Sent
@@ -602,8 +602,8 @@ func (s *saved) unobserved(target string) (list []model.Unobserved) {
 	return list
 }
 
-// dark reports whether some of the time between two instants was unobserved.
-func (s *saved) dark(target string, from, to time.Duration) bool {
+// hasGap reports whether some of the time between two instants was unobserved.
+func (s *saved) hasGap(target string, from, to time.Duration) bool {
 	return slices.ContainsFunc(s.unobserved(target), func(u model.Unobserved) bool { return u.Start < to && from < u.End })
 }
 

@@ -27,7 +27,7 @@ func TestConfidenceFollowsFromTheSigns(t *testing.T) {
 		{"measured where it happened", Finding{For: []Sign{at("direct", Measured)}}, model.High},
 		{"another cause fits too", Finding{For: []Sign{at("direct", Measured)}, Against: []Sign{doubt(Close, "x")}}, model.Medium},
 		{"the cause can hardly be", Finding{For: []Sign{at("direct", Measured)}, Against: []Sign{doubt(Watched, "x")}}, model.Low},
-		{"what speaks against it decides nothing", Finding{For: []Sign{at("direct", Measured)}, Against: []Sign{says("x")}}, model.High},
+		{"a sign against it that decides nothing", Finding{For: []Sign{at("direct", Measured)}, Against: []Sign{says("x")}}, model.High},
 		{"the measurement is missing", Finding{For: []Sign{event, at("new", Watched)}, Missing: []Sign{doubt(Measured, "x")}}, model.Medium},
 		{"and what the watch would have said", Finding{For: []Sign{event, at("new", Watched)}, Missing: []Sign{doubt(Watched, "x")}}, model.Low},
 		{"doubts raise nothing", Finding{For: []Sign{at("new", Close)}, Against: []Sign{doubt(Close, "x")}}, model.Low},

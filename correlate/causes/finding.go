@@ -2,7 +2,7 @@ package causes
 
 import "lapse/correlate/model"
 
-// A Finding is what a rule says of one window. It names the cause only if something speaks For it. Else the rule does not apply, and the
+// A Finding is what a rule says of one window. It names the cause only if there is a sign For it. Else the rule does not apply, and the
 // first sign Against or Missing says why.
 type Finding struct {
 	For, Against, Missing []Sign

@@ -231,7 +231,7 @@ func (v *index) from(w *model.Window) string {
 	if node := v.target(w).Node; node != "" {
 		return node
 	}
-	return "this machine"
+	return "the prober's machine"
 }
 
 // onset is when the window's trouble can have begun: its start bracket, and where that is open, the

@@ -33,7 +33,7 @@ func testKubeProxyLate(c *Case) Finding {
 	f.For = append(f.For, Sign{model.Evidence{Target: w.Target, At: &w.End, Text: fmt.Sprintf("requests from %s still failed ≥ %s after that", v.from(w), quantity.Lowest(lag.Min))}, Watched})
 	f.Measures = append(f.Measures, model.Measure{Name: "proxy-lag", Object: s.pod.Name, Node: v.target(w).Node, Length: lag})
 	if v.gapNear("endpointslice", w) {
-		f.against(doubt(Close, "the watch of EndpointSlices had a gap: the node may not have been told either, if the API server stood still"))
+		f.against(doubt(Close, "the watch of EndpointSlices had a gap: the change may not have reached the node either, if the API server stood still"))
 	}
 	f.Text = fmt.Sprintf("%s still routed to %s for %s after its endpoint had left the EndpointSlice: its kube-proxy, or the agent of its network, did not follow",
 		v.from(w), s.pod.Name, quantity.Length(lag, w.Open.End))

@@ -33,16 +33,16 @@ node it is *low*: the Pod's own network fits as well.`,
 
 func testNodeUnreachable(c *Case) Finding {
 	v, w := c.index, c.Window
-	silent, answering := v.nodesOf(w)
+	unreachable, answering := v.nodesOf(w)
 	elsewhere := slices.DeleteFunc(slices.Sorted(maps.Keys(answering)), func(node string) bool { return node == v.target(w).Node })
 	switch {
-	case len(silent) == 0:
+	case len(unreachable) == 0:
 		return no("on no node were all Pods unreachable at their own addresses")
-	case len(silent) > 1:
-		return no("Pods on several nodes were unreachable at their own addresses: " + strings.Join(slices.Sorted(maps.Keys(silent)), ", "))
+	case len(unreachable) > 1:
+		return no("Pods on several nodes were unreachable at their own addresses: " + strings.Join(slices.Sorted(maps.Keys(unreachable)), ", "))
 	}
-	node := slices.Collect(maps.Keys(silent))[0]
-	cut, noticed := silent[node], v.nodeNotReady(w, node)
+	node := slices.Collect(maps.Keys(unreachable))[0]
+	cut, noticed := unreachable[node], v.nodeNotReady(w, node)
 	if len(answering) == 0 && noticed == nil {
 		return no("no Pod on another node answered at its own address meanwhile")
 	}
@@ -72,14 +72,14 @@ func testNodeUnreachable(c *Case) Finding {
 
 // nodesOf are the nodes of which all ready Pods turned unreachable at their own addresses at once during the window, with these, and the nodes of which
 // at least one went on answering then.
-func (v *index) nodesOf(w *model.Window) (silent map[string][]suspect, answering map[string]bool) {
-	silent, answering = map[string][]suspect{}, map[string]bool{}
+func (v *index) nodesOf(w *model.Window) (unreachable map[string][]suspect, answering map[string]bool) {
+	unreachable, answering = map[string][]suspect{}, map[string]bool{}
 	if some(w.Classes, timeline.TimeoutConnect, timeline.Unreachable, timeline.DNS, timeline.NoSlot) == 0 {
-		return silent, answering
+		return unreachable, answering
 	}
 	lost := v.suspectsThat(w, func(s suspect) bool { return !answersBadly(s.outage) && s.whole() })
 	if len(lost) == 0 {
-		return silent, answering
+		return unreachable, answering
 	}
 	first := slices.MinFunc(lost, func(a, b suspect) int { return cmp.Compare(a.outage.Start.Earliest, b.outage.Start.Earliest) })
 	at := first.outage.Start
@@ -95,13 +95,13 @@ func (v *index) nodesOf(w *model.Window) (silent map[string][]suspect, answering
 			continue
 		}
 		if s, cut := of[p.UID]; cut {
-			silent[p.Node] = append(silent[p.Node], s)
+			unreachable[p.Node] = append(unreachable[p.Node], s)
 		} else if v.outageNear(probe.target, at) == nil {
 			answering[p.Node] = true
 		}
 	}
-	maps.DeleteFunc(silent, func(node string, _ []suspect) bool { return node == "" || answering[node] })
-	return silent, answering
+	maps.DeleteFunc(unreachable, func(node string, _ []suspect) bool { return node == "" || answering[node] })
+	return unreachable, answering
 }
 
 // nodeNotReady is that the node was found not to be ready after the window had begun, nil if it was not.

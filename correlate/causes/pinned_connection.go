@@ -191,6 +191,6 @@ func pinnedFix(v *index, w *model.Window, cutters []*cutter, cut int) string {
 	if len(cutters) > 1 {
 		who = quantity.Count(len(cutters), "Pod")
 	}
-	return fmt.Sprintf("from SIGTERM on answer with Connection: close, and keep serving ≥ %s before exiting, until every client has been told (the longest request took %s): %s cut %s",
+	return fmt.Sprintf("from SIGTERM on answer with Connection: close, and keep serving ≥ %s before exiting, until every client has received it (the longest request took %s): %s cut %s",
 		quantity.Span(quantity.RoundUp(longest+drainMargin)), quantity.Span(longest), who, quantity.Count(cut, "request"))
 }

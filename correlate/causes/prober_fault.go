@@ -186,7 +186,7 @@ func allFailed(v *index, w *model.Window) Finding {
 	}
 	switch gap := v.gapBeside(w); {
 	case gap != nil:
-		f.For = append(f.For, Sign{model.Evidence{Event: gap.ID, At: &gap.At, Text: "the watches were silent as well"}, Watched})
+		f.For = append(f.For, Sign{model.Evidence{Event: gap.ID, At: &gap.At, Text: "the watches brought nothing meanwhile either"}, Watched})
 	case other != "":
 		f.For = append(f.For, Sign{model.Evidence{Target: other, Text: "requests to another Service failed as well"}, Watched})
 	default:

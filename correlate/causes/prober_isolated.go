@@ -14,7 +14,7 @@ import (
 //
 //	direct, own node     ok ok ok ok ok
 //	direct, other nodes  ok t  t  t  ok     all of them at once
-//	watches              ok .  .  .  ok     silent, where the API server is on another node
+//	watches              ok .  .  .  ok     nothing, where the API server is on another node
 
 var proberIsolated = Rule{
 	Name: "prober-isolated",
@@ -29,16 +29,16 @@ prober's own node goes on answering. If the watches go on, it is *medium* at mos
 func testProberIsolated(c *Case) Finding {
 	v, w := c.index, c.Window
 	own := v.target(w).Node
-	silent, answering := v.nodesOf(w)
+	unreachable, answering := v.nodesOf(w)
 	switch {
 	case own == "" || !answering[own]:
 		return no("no Pod on the prober's own node went on answering while others did not")
 	case len(answering) > 1:
 		return no("a Pod on another node went on answering at its own address")
-	case len(silent) == 0:
+	case len(unreachable) == 0:
 		return no("no Pod on another node failed at its own address")
 	}
-	nodes, gap := slices.Sorted(maps.Keys(silent)), v.gapBeside(w)
+	nodes, gap := slices.Sorted(maps.Keys(unreachable)), v.gapBeside(w)
 	if len(nodes) == 1 && gap == nil {
 		return no("only one other node has Pods, and the watches went on: that " + nodes[0] + " was cut off fits as well")
 	}
@@ -49,7 +49,7 @@ func testProberIsolated(c *Case) Finding {
 	}
 	var cut []suspect
 	for _, node := range nodes {
-		cut = append(cut, silent[node]...)
+		cut = append(cut, unreachable[node]...)
 	}
 	for _, s := range cut[:min(len(cut), mostNamed)] {
 		f.For = append(f.For, Sign{model.Evidence{Target: s.target, At: &s.outage.Start, Text: fmt.Sprintf("%s on %s failed at its own address: %s", s.pod.Name, s.pod.Node, quantity.ClassCounts(s.outage.Classes))}, Watched})
@@ -62,7 +62,7 @@ func testProberIsolated(c *Case) Finding {
 		f.against(doubt(Close, "only one other node has Pods: that "+nodes[0]+" was cut off fits as well"))
 		fallthrough
 	default:
-		f.For = append(f.For, Sign{model.Evidence{Event: gap.ID, At: &gap.At, Text: "the watches were silent as well"}, Watched})
+		f.For = append(f.For, Sign{model.Evidence{Event: gap.ID, At: &gap.At, Text: "the watches brought nothing meanwhile either"}, Watched})
 	}
 	f.explains(w, v.madeBy(w, cut)+some(w.Classes, timeline.DNS))
 	return f

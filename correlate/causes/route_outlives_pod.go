@@ -291,7 +291,7 @@ func alreadyServed(d time.Duration) string {
 	if d == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", which was %s after it was told to end", quantity.Span(d))
+	return fmt.Sprintf(", which was %s after its shutdown had begun", quantity.Span(d))
 }
 
 // A longestLag is the Pod of a Service that was routed to for longest after it had stopped, and the window in which it was.

@@ -59,8 +59,8 @@ func TestAChangeIsWhatTheErrorBarsCannotExplain(t *testing.T) {
 		{"the same share of ten times as many", runOf(600, 6, windowOf(50*ms, 70*ms)), runOf(6000, 60, windowOf(590*ms, 610*ms)), "failed unclear, downtime.total more, window.longest more"},
 		{"a window that did not end has no upper bound", runOf(6000, 100, open(windowOf(990*ms, 1010*ms))), runOf(6000, 200, windowOf(1990*ms, 2010*ms)), "failed more, downtime.total unclear, window.longest unclear"},
 		{"and a lower one", runOf(6000, 100, open(windowOf(990*ms, 1010*ms))), runOf(6000, 0), "failed less, downtime.total less, window.longest less"},
-		{"shorter than what may hide in time not observed", runOf(6000, 100, windowOf(990*ms, 1010*ms)), dark(runOf(5900, 0), time.Second), "failed less, downtime.total unclear, window.longest unclear"},
-		{"longer than that", runOf(6000, 100, windowOf(990*ms, 1010*ms)), dark(runOf(5900, 0), 900*ms), "failed less, downtime.total less, window.longest less"},
+		{"shorter than what may hide in time not observed", runOf(6000, 100, windowOf(990*ms, 1010*ms)), withGap(runOf(5900, 0), time.Second), "failed less, downtime.total unclear, window.longest unclear"},
+		{"longer than that", runOf(6000, 100, windowOf(990*ms, 1010*ms)), withGap(runOf(5900, 0), 900*ms), "failed less, downtime.total less, window.longest less"},
 		{"shorter than the time between two requests", runOf(6000, 1, windowOf(5*ms, 11*ms)), runOf(6000, 0), "failed unclear, downtime.total unclear, window.longest unclear"},
 		{"nothing was measured", runOf(6000, 100, windowOf(990*ms, 1010*ms)), runOf(0, 0), ""},
 		{"slow answers are no downtime", runOf(6000, 0), runOf(6000, 0, model.Window{Kind: model.Slow, Length: model.Length{Min: time.Second, Max: time.Second}}), "failed unclear, downtime.total unclear, window.longest unclear"},
@@ -76,8 +76,8 @@ func open(w model.Window) model.Window {
 	return w
 }
 
-// dark makes a stretch of a run unobserved.
-func dark(tl *model.Timeline, d time.Duration) *model.Timeline {
+// withGap makes a stretch of a run unobserved.
+func withGap(tl *model.Timeline, d time.Duration) *model.Timeline {
 	tl.Unobserved = []model.Unobserved{{Target: "web new", Start: time.Second, End: time.Second + d}}
 	return tl
 }

@@ -1,4 +1,4 @@
-// Package incidents puts the windows of a judged run together to what a reader is told once: windows that overlap, or that one
+// Package incidents puts the windows of a judged run together into incidents, the unit of a report: windows that overlap, or that one
 // change in the cluster set off, such as a drain, a rollout or a Pod's end.
 package incidents
 
@@ -110,7 +110,7 @@ func later(a, b model.Instant) model.Instant {
 	return model.Instant{Earliest: max(a.Earliest, b.Earliest), Latest: max(a.Latest, b.Latest)}
 }
 
-// causesOf are the most likely causes of windows, each rule once: as it was told of the window where it is surest, and of those
+// causesOf are the most likely causes of windows, each rule once: with its text of the window where it is surest, and of those
 // where it proved most.
 func causesOf(windows []*model.Window) []model.IncidentCause {
 	list := []model.IncidentCause{}

@@ -161,7 +161,7 @@ func TestWindowsThatBelongTogetherAreOneIncident(t *testing.T) {
 			r.window("new", 1*s, 5, unexplained, d)
 			r.window("new", 8*s, 5, unexplained, d)
 		}, "[1]; [2]"},
-		"nor does a cause that nothing but its time speaks for": {func(r *run) {
+		"nor does a cause that is only close in time": {func(r *run) {
 			r.window("new", 1*s, 5, race, r.pod("web-0", "node1", 0, 1*s)).Confidence = model.Low
 		}, "[1]"},
 		"a crash": {func(r *run) {

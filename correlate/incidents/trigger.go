@@ -38,7 +38,7 @@ func (t trigger) with(o trigger) trigger {
 	return t
 }
 
-// publishTriggers are the triggers by time. Deletions of single Pods that nothing else joins are told as one.
+// publishTriggers are the triggers by time. Deletions of single Pods that nothing else joins count as one.
 func (s set) publishTriggers() []model.Trigger {
 	list := []model.Trigger{}
 	for _, t := range s.triggers {

@@ -2,7 +2,7 @@ package model
 
 import "lapse/timeline"
 
-// An Incident is what a reader is told once: windows of any targets that overlap, or that the same change set off. Its windows
+// An Incident is the unit of a report: windows of any targets that overlap, or that the same change set off. Its windows
 // are the detail.
 type Incident struct {
 	ID       int      `json:"id"`      // from 1, by start

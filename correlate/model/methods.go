@@ -71,7 +71,7 @@ func (tl *Timeline) UnobservedOf(target string) time.Duration {
 }
 
 // MinCoverage is the share of the measured time that must have been observed for a run to pass, if --min-coverage does not say
-// otherwise: what was not looked at was not healthy.
+// otherwise: unobserved time does not count as healthy.
 const MinCoverage = 0.99
 
 // MinCoverage is the share of the measured time that must have been observed for this run to pass.

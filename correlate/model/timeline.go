@@ -144,7 +144,7 @@ type Target struct {
 	Sent    int            `json:"sent"` // requests whose outcome tells something of the target: ok + failed
 	OK      int            `json:"ok"`
 	Failed  int            `json:"failed"`
-	NotSent int            `json:"notSent"`          // requests our own fault kept from telling anything: classes notsent and local
+	NotSent int            `json:"notSent"`          // requests without evidence, by a fault of our own: classes notsent and local
 	Late    int            `json:"late"`             // sent more than max(1 interval, 5 ms) after due
 	Delayed int            `json:"delayed,omitzero"` // of the ok ones, those that a stop of the prober may have delayed: they have no part in latency and slow windows
 	Classes map[string]int `json:"classes"`          // how many requests ended in each class
@@ -157,7 +157,7 @@ type Target struct {
 	GapLimit       time.Duration `json:"gapLimit,omitzero"`       // a longer time between two sends, with nothing in flight, is unobserved: --resolution, at least 3 intervals; by default 50 ms or 10 intervals, whichever is longer
 	Coverage       float64       `json:"coverage"`                // observed ÷ measured time, 0 to 1
 	SharedCoverage *float64      `json:"sharedCoverage,omitzero"` // observed by at least one of the sources that send the same to the same Service; absent if there is one
-	Measured       Instant       `json:"measured"`                // from the first due instant, or from when the prober was told to if that was over 150 ms earlier (Earliest), to the end of its measuring (Latest)
+	Measured       Instant       `json:"measured"`                // from the first due instant, or from when measuring was to begin if that was over 150 ms earlier (Earliest), to the end of its measuring (Latest)
 	SlowFrom       time.Duration `json:"slowFrom,omitzero"`       // an ok request that took longer is slow: --slow, or by default 500 ms or 3 times what 9 of 10 answers took at the start, whichever is longer
 	AlwaysSlow     bool          `json:"alwaysSlow,omitzero"`     // every ok request took longer than --slow, or 500 ms: that is how the target answers, and no window
 	Latency        *Latency      `json:"latency,omitzero"`        // of ok requests, from Due; absent if there were none
@@ -260,7 +260,7 @@ const (
 	Low    Confidence = "low"    // only closeness in time
 )
 
-// A Cause is why a window opened, with what speaks for it and what else it could be.
+// A Cause is why a window opened, with its evidence and what else it could be.
 type Cause struct {
 	Rule       string     `json:"rule"` // "route-outlives-pod"; "unexplained" is an honest answer
 	Confidence Confidence `json:"confidence"`

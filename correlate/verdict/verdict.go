@@ -238,7 +238,7 @@ func (j judgement) has(outcome model.GateOutcome) bool {
 // doubts are the reasons for which a run that fails no gate does not pass either.
 func (j judgement) doubts() []string {
 	if j.v.Sent == 0 {
-		return []string{"nothing was measured: no request told anything of the target"}
+		return []string{"nothing was measured: no request had a result that counts"}
 	}
 	var doubts []string
 	if why := untested(j.tl); why != "" {
@@ -248,7 +248,7 @@ func (j judgement) doubts() []string {
 		doubts = append(doubts, why)
 	}
 	if needed := j.tl.MinCoverage(); j.v.Coverage < needed {
-		doubts = append(doubts, fmt.Sprintf("only %s of the time was observed, %s is needed: what was not looked at may have been down", quantity.Coverage(j.v.Coverage), quantity.Percent(needed)))
+		doubts = append(doubts, fmt.Sprintf("coverage %s is below the required %s: downtime in unobserved time cannot be excluded", quantity.Coverage(j.v.Coverage), quantity.Percent(needed)))
 	}
 	for _, g := range j.v.Gates {
 		if g.Outcome == model.GateUndecided {

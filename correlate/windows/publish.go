@@ -43,7 +43,7 @@ func (w window) publish(slow bool, unobserved, unsure []Period, backends []strin
 	if w.inside == 0 && w.failed >= 3 {
 		p.Kind = model.Outage
 	}
-	if w.blackout != nil { // no longer than the window, which may be shaded
+	if w.blackout != nil { // no longer than the window, which may have been clamped
 		p.Blackout = &model.Length{Min: w.blackout.Min, Max: min(w.blackout.Max, p.Length.Max)}
 	}
 	p.Downtime = w.downtime(p, unobserved, unsure)

@@ -98,7 +98,7 @@ func (r *fakeRun) tell(format string, args ...any) error {
 	return nil
 }
 
-func (r *fakeRun) Heard()                     { _ = r.tell("heard") }
+func (r *fakeRun) SignOfLife()                { _ = r.tell("alive") }
 func (r *fakeRun) Settle(reason string) error { return r.tell("settle: %s", reason) }
 func (r *fakeRun) Abort(reason string) error  { return r.tell("abort: %s", reason) }
 
@@ -345,7 +345,7 @@ func TestOnlyTheWorkstationThatRunsTheCommandGivesASignOfLife(t *testing.T) {
 			if _, err := agent.Follow(t.Context(), io.Discard); err != nil {
 				t.Fatal(err)
 			}
-			if heard := len(run.told) > 0; heard != runsCommand {
+			if alive := len(run.told) > 0; alive != runsCommand {
 				t.Errorf("runs the command: %v, told %v", runsCommand, run.told)
 			}
 		}

@@ -46,8 +46,8 @@ type Service interface {
 	Settle(reason string) error // what was measured is over; go on to settling
 	Abort(reason string) error  // end the run now
 	Ack(Receipt) error          // the recording is safe elsewhere; fails if it is not this one
-	// Heard says that the workstation that runs the command has called, which others do not count as: it is its sign of life.
-	Heard()
+	// SignOfLife notes a call of the workstation that runs the command. Calls of others do not count.
+	SignOfLife()
 }
 
 // Headers of POST /v1/events. A client numbers its events from 0, and the agent takes each number
@@ -118,7 +118,7 @@ type (
 func (a *api) hearing(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get(headerRunsCommand) != "" {
-			a.service.Heard()
+			a.service.SignOfLife()
 		}
 		next.ServeHTTP(w, r)
 	})

@@ -205,7 +205,7 @@ func TestCalibrateRefusesWhatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// The time that is told is the time that was waited, and there is no second wait.
+// The time that is reported is the time that was waited, and there is no second wait.
 func TestCalibrateSaysHowLongItWaitedForNoAnswer(t *testing.T) {
 	release := make(chan struct{})
 	var asked atomic.Int64

@@ -118,7 +118,7 @@ func TestHammerDoesNotWaitForAStalledServer(t *testing.T) {
 	}
 }
 
-// A worker that waits for its tick when the load ends does not hear of that. It must neither send then, nor may that request be told as one
+// A worker that waits for its tick when the load ends does not notice. It must neither send then, nor may that request be counted as one
 // that the server left unanswered.
 func TestHammerSendsNothingAfterItsEnd(t *testing.T) {
 	var served, late atomic.Int64

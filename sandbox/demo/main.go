@@ -1,10 +1,10 @@
 // Command demo shows the main job of Lapse on the sandbox: a node is drained while Lapse measures, first with
-// servers that exit as soon as they are told to, then with servers that go on serving for a while.
+// servers that exit at SIGTERM, then with servers that go on serving for a while.
 //
 //	demo --lapse ../bin/lapse --runs ../runs
 //
 // It exits 0 only if the drain without the fix lost requests because routes outlived a Pod, and the one with it lost none. The
-// first is repeated until a request is lost, for whether one meets the stale route is luck; each try is told. The second
+// first is repeated until a request is lost, for whether one meets the stale route is luck; each try is printed. The second
 // happens once: it must pass.
 package main
 

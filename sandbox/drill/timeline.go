@@ -54,7 +54,7 @@ type Target struct {
 	Resolution time.Duration `json:"resolution"` // detection limit
 }
 
-// Incident is what a reader is told once: windows that belong together.
+// Incident is the unit of a report: windows that belong together.
 type Incident struct {
 	ID      int     `json:"id"`
 	Windows []int   `json:"windows"`

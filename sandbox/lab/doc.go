@@ -38,7 +38,7 @@
 //	provoked $victim exits 137
 //
 // Steps are taken one after the other while Lapse measures: after its baseline of 3 s, and it goes on for 4 s after the last
-// one. They speak the operator's words:
+// one. They are written in the operator's words:
 //
 //	let NAME = pod of APP [on NODE]     $NAME is a Pod: the first of that app by name; also `youngest pod of APP`, `busiest pod of APP`,
 //	                                    `node of POD`, `address of POD`. $prober is the node of Lapse's own Job.

@@ -141,7 +141,7 @@ func serveAll(ctx context.Context, c *drill.Cluster) (end func(), err error) {
 		}
 		ends = append(ends, func() {
 			_ = server.Process.Signal(syscall.SIGTERM)
-			_ = server.Wait() // it was told to end
+			_ = server.Wait() // it got SIGTERM
 			_ = on(context.Background(), n, "ip", "route", "del", "local", addresses, "dev", "lo").Run()
 		})
 	}

@@ -29,8 +29,8 @@ export function App({ run, connection }: { run: Run; connection: Connection }) {
   const clock = useMemo(() => new Clock(run.t0, prefs.zone), [run.t0, prefs.zone]);
   useTitle(run);
 
-  const unheard = useUnheard(run, connection);
-  const whole = wholeRun(unheard?.to ?? run.now, run.live);
+  const disconnected = useDisconnected(run, connection);
+  const whole = wholeRun(disconnected?.to ?? run.now, run.live);
   const range = view.range ?? whole;
   const setRange = (range: Range | undefined) => setView((v) => ({ ...v, range }));
   const toggle = (id: number, open: boolean) => setToggled((t) => new Map(t).set(id, open));
@@ -70,7 +70,7 @@ export function App({ run, connection }: { run: Run; connection: Connection }) {
           {header}
           {incidents}
           <Timeline
-            run={run} view={view} whole={whole} unheard={unheard} theme={theme} clock={clock} cursor={cursor.current}
+            run={run} view={view} whole={whole} disconnected={disconnected} theme={theme} clock={clock} cursor={cursor.current}
             onRange={setRange} onMeasure={(measure) => setView((v) => ({ ...v, measure }))} onWindow={select} onEvent={selectEvent}
           />
           {log}
@@ -159,8 +159,8 @@ function usePreferences(): [Preferences, (p: Preferences) => void] {
   return [prefs, (p) => { keepPreferences(p); set(p); }];
 }
 
-/** useUnheard is the time since the connection broke, while the run goes on without us hearing of it. */
-function useUnheard(run: Run, connection: Connection): Range | undefined {
+/** useDisconnected is the time since the connection broke, while the run goes on without us hearing of it. */
+function useDisconnected(run: Run, connection: Connection): Range | undefined {
   const broken = run.live && connection.phase === "disconnected";
   const now = useClock(broken);
   if (!broken || connection.phase !== "disconnected") return undefined;

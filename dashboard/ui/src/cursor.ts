@@ -25,7 +25,7 @@ export class Cursor {
     this.refresh();
   }
 
-  /** refresh says everything again, after what is told has changed. */
+  /** refresh says everything again, after the text has changed. */
   refresh(): void {
     for (const [cell, tell] of this.cells) this.say(cell, tell);
     for (const listener of this.listeners) listener();

@@ -42,7 +42,7 @@ function found(run: Found): string {
 }
 
 /**
- * down says how long requests failed. Where too little was observed only the least is told, if there is one: there may have
+ * down says how long requests failed. Where too little was observed only the lower bound is given, if there is one: there may have
  * been more. The windows that were found are still no longer than their brackets.
  */
 function down(run: Found): string {

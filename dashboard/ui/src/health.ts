@@ -3,7 +3,7 @@ import { reasonText, tooLittle } from "./headline";
 import { type Event, type Ns, type RunInfo, type Verdict, judged, type Target, type Unobserved } from "./model";
 import { place } from "./run";
 
-/** faults are what speaks against the measurement itself, in words; empty if nothing does. */
+/** faults are what was wrong with the measurement itself, in words; empty if nothing does. */
 export function faults(run: { verdict: Verdict; info?: RunInfo }): string[] {
   const m = run.verdict.validity;
   return [

@@ -66,8 +66,8 @@ function paint(plot: Plot, all: Series[], slot: Ns, end: Ns): void {
   const bars = new Bars(plot);
   groups(plot.scale, slot, 0, end, (first, n) => {
     const share = worstOfAll(all, first, n);
-    const dark = all.some((s) => s.unobserved.slice(first, first + n).some((u) => u > 0));
-    bars.add(first * slot, Math.min((first + n) * slot, end), share || !dark ? share : undefined);
+    const gap = all.some((s) => s.unobserved.slice(first, first + n).some((u) => u > 0));
+    bars.add(first * slot, Math.min((first + n) * slot, end), share || !gap ? share : undefined);
   });
   bars.flush();
 }

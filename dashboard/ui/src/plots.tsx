@@ -19,7 +19,7 @@ interface PlotsProps extends Gestures {
   whole: Range;
   measure: Range | undefined;
   pinned: Ns | undefined; // the selected event's instant
-  unheard: Range | undefined; // time of which we have not heard, the connection being broken
+  disconnected: Range | undefined; // the time since the connection broke
   outer: RefObject<HTMLDivElement | null>;
   children: ComponentChildren;
 }
@@ -48,7 +48,7 @@ export function Plots(props: PlotsProps) {
       </div>
       {children}
       <div class="over" style={inside}>
-        {props.unheard && <Unheard frame={frame} stretch={props.unheard} />}
+        {props.disconnected && <Disconnected frame={frame} stretch={props.disconnected} />}
         {props.pinned !== undefined && <div class="pinned" style={{ left: `${scale.x(props.pinned)}px` }} />}
         {props.measure && <Measured frame={frame} stretch={props.measure} onClear={() => props.onMeasure(undefined)} />}
         <div class="selection" ref={selection} hidden />
@@ -194,11 +194,11 @@ function Bands({ frame: { scale }, windows }: { frame: Frame; windows: Window[] 
   });
 }
 
-/** Unheard covers the time since the connection broke: what happened then is not known here. */
-function Unheard({ frame: { scale }, stretch }: { frame: Frame; stretch: Range }) {
+/** Disconnected covers the time since the connection broke: what happened then is not known here. */
+function Disconnected({ frame: { scale }, stretch }: { frame: Frame; stretch: Range }) {
   const [a, b] = [Math.max(scale.x(stretch.from), 0), Math.min(scale.x(stretch.to), scale.width)];
   if (b <= a) return null;
-  return <div class="unheard" data-testid="unheard" style={{ left: `${a}px`, width: `${b - a}px` }}>not heard</div>;
+  return <div class="disconnected" data-testid="disconnected" style={{ left: `${a}px`, width: `${b - a}px` }}>disconnected</div>;
 }
 
 function Measured({ frame: { scale, clock }, stretch, onClear }: { frame: Frame; stretch: Range; onClear: () => void }) {

@@ -449,7 +449,7 @@ export interface Target {
   ok: number;
   failed: number;
   /**
-   * requests our own fault kept from telling anything: classes notsent and local
+   * requests without evidence, by a fault of our own: classes notsent and local
    */
   notSent: number;
   /**
@@ -527,7 +527,7 @@ export interface Latency {
   max: Nanoseconds;
 }
 /**
- * An Incident is what a reader is told once: windows of any targets that overlap, or that the same change set off. Its windows
+ * An Incident is the unit of a report: windows of any targets that overlap, or that the same change set off. Its windows
  * are the detail.
  */
 export interface Incident {
@@ -770,7 +770,7 @@ export interface Most {
   downtime: Nanoseconds;
 }
 /**
- * A Cause is why a window opened, with what speaks for it and what else it could be.
+ * A Cause is why a window opened, with its evidence and what else it could be.
  */
 export interface Cause {
   /**

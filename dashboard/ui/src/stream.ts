@@ -8,7 +8,7 @@ export type Connection =
   | { phase: "refused"; reason: string }
   | { phase: "saved"; download: string }; // the run is in the document; download is its timeline.json
 
-/** The time in which we heard nothing, in milliseconds since 1970, and whether the stream went on where it had stopped. */
+/** The time in which nothing came, in milliseconds since 1970, and whether the stream went on where it had stopped. */
 export interface Missed { from: number; to: number; resumed: boolean }
 
 export interface Listener {

@@ -23,7 +23,7 @@ interface TimelineProps extends Gestures {
   run: Run;
   view: View;
   whole: Range;
-  unheard: Range | undefined;
+  disconnected: Range | undefined;
   theme: Theme;
   clock: Clock;
   cursor: Cursor;

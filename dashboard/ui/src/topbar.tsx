@@ -16,7 +16,7 @@ interface TopBarProps {
 
 const themeNames = { system: "◐ System", light: "○ Light", dark: "● Dark" };
 
-/** TopBar says what is shown, whether it goes on, and whether we still hear of it. */
+/** TopBar says what is shown, whether it goes on, and whether data still comes. */
 export function TopBar({ run, connection, clock, prefs, onPrefs, onHelp }: TopBarProps) {
   return (
     <header class="topbar">

@@ -82,7 +82,7 @@ const Confidence = ({ cause }: { cause: Cause }) => (
   <span class={`confidence ${cause.confidence}`} data-testid="confidence"><span aria-hidden="true">{bars[cause.confidence]}</span> {cause.confidence}</span>
 );
 
-/** Why tells a window's story: what happened, in order, with times relative to its first failure. */
+/** Why is what happened in a window, in order, with times relative to its first failure. */
 function Why({ w, run, clock, onEvent }: { w: Window; run: Run; clock: Clock; onEvent: (e: Event) => void }) {
   return (
     <div class="why" data-testid="why" data-window-id={w.id}>
@@ -106,8 +106,8 @@ function CauseStory({ cause: c, w, run, clock, first, onEvent }: CauseStoryProps
   return (
     <div class={first ? "cause" : "cause further"}>
       <p class="cause-text"><CauseName cause={c} /> <Confidence cause={c} /><br /><span data-testid="cause-text">{c.text}</span></p>
-      <ol class="story">
-        {story(c.evidence ?? [], run).map((s, i) => (
+      <ol class="evidence">
+        {inOrder(c.evidence ?? [], run).map((s, i) => (
           <li key={i} data-testid="evidence">
             <span class="mono when" title={s.at && clock.bracket(s.at)}>{s.at && when(s.at, w.start.latest)}</span>
             <span class="mono faint spread">{s.at && spread(s.at)}</span>
@@ -138,8 +138,8 @@ const spread = (i: Instant): string => (vague(i) || width(i) < 1e6 ? "" : `±${a
 
 interface Moment { at?: Instant; text: string; event?: Event }
 
-/** story puts the evidence in order of time; what has no time of its own comes last. */
-function story(evidence: Evidence[], run: Run): Moment[] {
+/** inOrder puts the evidence in order of time; what has no time of its own comes last. */
+function inOrder(evidence: Evidence[], run: Run): Moment[] {
   const moments = evidence.map((e): Moment => {
     const event = e.event === undefined ? undefined : run.event(e.event);
     const at = e.at ?? event?.at ?? (event && { earliest: place(event), latest: place(event) });

@@ -40,7 +40,7 @@ test("an error bar is never shown narrower than it is", () => {
   assert.ok(read > 100);
 });
 
-test("a story counts from the first failure", () => {
+test("times of evidence count from the first failure", () => {
   assert.equal(plain(relative(10e9, 10e9)), "T+0");
   assert.equal(plain(relative(9.588e9, 10e9)), "T−412 ms");
   assert.equal(plain(relative(11.2e9, 10e9)), "T+1.200 s");

@@ -31,7 +31,7 @@ test("the worst slot of a group counts, and what was not measured is not healthy
   assert.equal(worstOfAll([s, series([5, 5], [0, 5])], 1, 1), 1);
 });
 
-test("failures add up by class, and those of unknown class are told as such", () => {
+test("failures add up by class, and those of unknown class are counted as such", () => {
   const a = series([9, 9], [3, 2], { classes: new Map([[0, { refused: 2, eof: 1 }]]) });
   const b = series([9, 9], [1, 0], { classes: new Map([[0, { refused: 1 }]]) });
   assert.deepEqual(classesOf([a, b], 0, 2), new Map([["refused", 3], ["eof", 1], [unknown, 2]]));
