@@ -91,6 +91,11 @@ func checkCauses(t *testing.T, tl *model.Timeline) {
 		high := 0
 		for _, c := range w.Causes {
 			known := slices.ContainsFunc(causes.Rules(), func(r causes.Rule) bool { return r.Name == c.Rule })
+			if !slices.ContainsFunc(causes.Rules(), func(r causes.Rule) bool {
+				return c.Reason == "" || r.Name == c.Rule && slices.Contains(r.Reasons, c.Reason)
+			}) {
+				t.Errorf("window %d: %s does not list its reason %q", w.ID, c.Rule, c.Reason)
+			}
 			if !known || c.Text == "" || c.Evidence == nil || c.Rivals == nil || causes.Grade(c.Confidence) < 0 {
 				t.Errorf("window %d: a cause with something missing: %+v", w.ID, c)
 			}
@@ -131,6 +136,64 @@ func readCase(t *testing.T, archive *txtar.Archive) *caseRun {
 		c.do(t, line, c.eventLine)
 	}
 	return c
+}
+
+// What preflight predicts is compared with reasons, not only with rules: each has a case. Some are another case with lines left out and added.
+func TestCausesSayInWhichOfTheirWaysTheyCameAbout(t *testing.T) {
+	want := map[string]struct{ file, without, with string }{
+		"pod-crashed/liveness":                 {"liveness_kill", "", ""},
+		"pod-crashed/out-of-memory":            {"crash", "", ""},
+		"no-ready-endpoint/service-deleted":    {"service_deleted", "", ""},
+		"no-ready-endpoint/no-longer-selected": {"pods_relabelled", "", ""},
+		"no-ready-endpoint/scaled-to-0":        {"scaled_to_zero", "", ""},
+		"no-ready-endpoint/liveness":           {"liveness_kills", "", ""},
+		"no-ready-endpoint/ended-by-itself":    {"crashed_all", "", ""},
+		"no-ready-endpoint/readiness":          {"shared_readiness", "web-2", ""},
+		"no-ready-endpoint/node-drained":       {"drained_from_one_node", "", ""},
+		"no-ready-endpoint/one-node":           {"drained_from_one_node", "pod-disrupted", ""},
+		"no-ready-endpoint/taken-together":     {"drained_together", "", ""},
+		"no-ready-endpoint/not-ready-together": {"all_not_ready_and_dead", "", ""},
+		"no-ready-endpoint/one-replica":        {"no_ready_endpoint", "", ""},
+		"no-ready-endpoint/rolled-out": {"drained_from_one_node", "pod-disrupted", `
+9.9s kube-event ReplicaSet/web-abc SuccessfulDelete : Deleted pod: web-1
+9.9s kube-event ReplicaSet/web-abc SuccessfulDelete : Deleted pod: web-2
+9.9s pod-seen web-4 Pending owner=ReplicaSet/web-def template=t2 : watched
+9.9s snapshot ReplicaSet/web-def found replicas=2 owner=Deployment/web : 0 of 2 ready
+`},
+	}
+	for _, r := range causes.Rules() {
+		for _, reason := range r.Reasons {
+			name := r.Name + "/" + reason
+			archive, err := txtar.ParseFile("testdata/" + want[name].file + ".txtar")
+			if err != nil {
+				t.Fatalf("%s has no case: %v", name, err)
+			}
+			change(archive, want[name].without, want[name].with)
+			var got []string
+			for _, w := range judgeCase(t, archive).Windows {
+				got = append(got, w.Causes[0].Rule+"/"+w.Causes[0].Reason)
+			}
+			if !slices.Contains(got, name) {
+				t.Errorf("%s: %q", name, got)
+			}
+		}
+	}
+}
+
+// change leaves the lines with a word out of a case's requests and events, and adds events.
+func change(archive *txtar.Archive, without, with string) {
+	for i := range archive.Files {
+		f := &archive.Files[i]
+		var kept []string
+		for _, line := range strings.Split(string(f.Data), "\n") {
+			if without == "" || !strings.Contains(line, without) {
+				kept = append(kept, line)
+			}
+		}
+		if f.Data = []byte(strings.Join(kept, "\n")); f.Name == "events" {
+			f.Data = append(f.Data, with...)
+		}
+	}
 }
 
 func TestEveryRuleHasACaseInWhichItSpeaks(t *testing.T) {

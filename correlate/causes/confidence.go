@@ -11,7 +11,7 @@ import (
 // cause is what a finding of a rule says, with the confidence that follows from its signs.
 func (f *Finding) cause(rule string) model.Cause {
 	c := model.Cause{
-		Rule: rule, Confidence: f.confidence(), Text: f.Text, Fix: f.Fix,
+		Rule: rule, Reason: f.Reason, Confidence: f.confidence(), Text: f.Text, Fix: f.Fix,
 		Evidence: []model.Evidence{}, Rivals: []string{}, Explains: f.Explains, Measures: f.Measures,
 	}
 	for _, s := range f.For {

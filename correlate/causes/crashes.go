@@ -14,6 +14,9 @@ import (
 
 // This file is what several rules say of Pods whose containers ended though nobody had asked the API server for it.
 
+// probeKilled is the reason of crashes, and of there being no endpoint: the liveness probe ended the container.
+const probeKilled = "liveness"
+
 // A crash is the end of a container that nobody had asked for.
 type crash struct {
 	pod   *model.Pod

@@ -11,6 +11,7 @@ type Finding struct {
 	Text     string // the cause in one sentence, with names and figures
 	Fix      string // what to change, with a number in it
 	Explains int    // how many of the window's failures it can have made; 0: all
+	Reason   string // one of the rule's Reasons; empty if it has none, or if none of them was seen
 }
 
 // A Sign is something that was seen, or that should have been: what, where and when, and how much it says.

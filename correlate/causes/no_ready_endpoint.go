@@ -1,6 +1,7 @@
 package causes
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,19 +28,46 @@ that were changed, one replica, all replicas on one node, all taken away at once
 	Fix:   "It depends on why: two replicas or more on different nodes with a PodDisruptionBudget, or a probe that asks less.",
 	Needs: []Need{endpointSlices, endpointsWatched},
 	Test:  testNoReadyEndpoint,
+
+	Reasons: []string{serviceAway, unlisted, scaledToZero, probeKilled, allEnded, readinessOnly, oneNode, nodeDrained, togetherGone, rolledOut, togetherUnready, oneReplica},
 }
+
+// Reasons for which no endpoint was ready.
+const (
+	serviceAway     = "service-deleted"
+	unlisted        = "no-longer-selected" // endpoints left though their Pods neither ended nor turned not ready
+	scaledToZero    = "scaled-to-0"        // or the workload was deleted
+	allEnded        = "ended-by-itself"    // the containers of all Pods ended
+	readinessOnly   = "readiness"          // the only Pod turned not ready, and went on answering
+	oneNode         = "one-node"           // all were on one node, and were taken away
+	nodeDrained     = "node-drained"       // all were on one node, and were evicted from it
+	togetherGone    = "taken-together"     // several were taken away together
+	rolledOut       = "rolled-out"         // several were taken away together by a rollout
+	togetherUnready = "not-ready-together" // several turned not ready together
+	oneReplica      = "one-replica"        // there was one, and it went
+)
 
 func testNoReadyEndpoint(c *Case) Finding {
 	e, whyNot := c.emptiedBy("no-ready-endpoint")
 	if e == nil {
 		return no(whyNot)
 	}
-	for _, why := range []func(*emptiness) (Finding, bool){serviceDeleted, scaledAway, killedByLiveness, endedThemselves, readinessFailed, leftAlive, onOneNode, takenTogether, notReadyTogether} {
-		if f, is := why(e); is {
+	for _, why := range []struct {
+		reason string
+		find   func(*emptiness) (Finding, bool)
+	}{
+		{serviceAway, serviceDeleted}, {scaledToZero, scaledAway}, {probeKilled, killedByLiveness}, {allEnded, endedThemselves}, {readinessOnly, readinessFailed},
+		{unlisted, leftAlive}, {oneNode, onOneNode}, {togetherGone, takenTogether}, {togetherUnready, notReadyTogether},
+	} {
+		if f, is := why.find(e); is {
+			f.Reason = cmp.Or(f.Reason, why.reason)
 			return f
 		}
 	}
 	f := e.finding("", tooFew(e))
+	if e.readyBefore() == 1 {
+		f.Reason = oneReplica
+	}
 	f.missing(workloadUnknown(e)...)
 	return f
 }
@@ -249,18 +277,19 @@ func onOneNode(e *emptiness) (Finding, bool) {
 		return Finding{}, false
 	}
 	node := e.leavers[0].Node
-	drained := ""
+	drained, reason := "", e.rolledOutReason()
 	for _, p := range e.leavers {
 		if p.Node != node || node == "" || p.Deleted == nil {
 			return Finding{}, false
 		}
 		if p.Ending != nil && p.Ending.By == model.ByEviction {
-			drained = ", and were evicted from it"
+			drained, reason = ", and were evicted from it", nodeDrained
 		}
 	}
 	f := e.finding(fmt.Sprintf("%s were on %s%s, and ", every(n), node, drained),
 		fmt.Sprintf("spread the replicas over nodes (topologySpreadConstraints over kubernetes.io/hostname), with a PodDisruptionBudget that lets only 1 go at a time: %s were on %s%s",
 			every(n), node, strings.Replace(mustCarry(e), ": the", "; the", 1)), context(e.goings()...)...)
+	f.Reason = reason
 	return f, true
 }
 
@@ -287,8 +316,17 @@ func takenTogether(e *emptiness) (Finding, bool) {
 	}
 	f := e.finding(fmt.Sprintf("%s on %s were taken away within %s, and ", every(n), quantity.Count(len(nodes), "node"), within),
 		fix+strings.Replace(mustCarry(e), ": the", "; the", 1), context(e.goings()...)...)
+	f.Reason = e.rolledOutReason()
 	f.missing(workloadUnknown(e)...)
 	return f, true
+}
+
+// rolledOutReason is the reason where a rollout took all of the Pods away, else "".
+func (e *emptiness) rolledOutReason() string {
+	if slices.ContainsFunc(e.leavers, func(p leaver) bool { return p.Ending == nil || p.Ending.By != model.ByRollout }) {
+		return ""
+	}
+	return rolledOut
 }
 
 // notReadyTogether: there were several, none was taken away, and all turned not ready.

@@ -24,14 +24,19 @@ var podCrashed = Rule{
 	Fix:   "Find out why it ended: `kubectl logs --previous`, the exit code, the memory limit, the liveness probe.",
 	Needs: []Need{podsWatched, requestsFailed},
 	Test:  testPodCrashed,
+
+	Reasons: []string{probeKilled, outOfMemory},
 }
+
+// outOfMemory is the reason of a crash: the container had used up its memory limit.
+const outOfMemory = "out-of-memory"
 
 func testPodCrashed(c *Case) Finding {
 	crashes, whyNot := c.routedCrashes(func(cr crash) bool { return cr.ended == nil }, "no container ended by itself while its Pod was routed to")
 	if whyNot != "" {
 		return no(whyNot)
 	}
-	f := Finding{Text: crashText(crashes), Fix: crashFix(crashes)}
+	f := Finding{Text: crashText(crashes), Fix: crashFix(crashes), Reason: crashes[0].reason()}
 	c.crashed(crashes, &f)
 	if gap := c.silence(); gap != nil {
 		f.For = append(f.For, context(model.Evidence{Event: gap.ID, At: new(gap.At), Text: "meanwhile " + gap.Detail})...)
@@ -64,13 +69,24 @@ func crashText(crashes []crash) string {
 	return fmt.Sprintf("containers of %s ended, and requests were still routed to these Pods (%s: %s)", namedOf(names), first.pod.Name, first.how())
 }
 
+// reason is why a container ended, as far as its kubelet says.
+func (cr crash) reason() string {
+	switch {
+	case cr.kill != nil:
+		return probeKilled
+	case strings.Contains(cr.event.Detail, "OOMKilled"):
+		return outOfMemory
+	}
+	return ""
+}
+
 func crashFix(crashes []crash) string {
 	cr := crashes[0]
 	what := quantity.Count(len(crashes), "container")
-	switch {
-	case cr.kill != nil:
+	switch cr.reason() {
+	case probeKilled:
 		return fmt.Sprintf("let such a probe ask only whether the process must be restarted, and give it more time: it ended %s", what)
-	case strings.Contains(cr.event.Detail, "OOMKilled"):
+	case outOfMemory:
 		return fmt.Sprintf("raise the memory limit, or use less: %s ran out of memory", what)
 	}
 	return fmt.Sprintf("find out why with kubectl logs --previous %s: %s ended, and nobody had asked for it", cr.pod.Name, what)

@@ -42,6 +42,8 @@ type Rule struct {
 	Fix   string // what to do about it, for the reference; the fix of a window has numbers in it
 	Needs []Need // facts without which the rule cannot judge a window
 
+	Reasons []string // the ways in which it comes about that it knows apart
+
 	Test func(*Case) Finding // called only where all needs are met
 }
 

@@ -262,7 +262,8 @@ const (
 
 // A Cause is why a window opened, with its evidence and what else it could be.
 type Cause struct {
-	Rule       string     `json:"rule"` // "route-outlives-pod"; "unexplained" is an honest answer
+	Rule       string     `json:"rule"`            // "route-outlives-pod"; "unexplained" is an honest answer
+	Reason     string     `json:"reason,omitzero"` // which of several ways it came about, of a rule that knows them apart: "one-replica"; absent if that was not seen
 	Confidence Confidence `json:"confidence"`
 	Text       string     `json:"text"`         // one sentence with names and figures
 	Fix        string     `json:"fix,omitzero"` // what to change, with a number in it
