@@ -22,19 +22,25 @@ import (
 	"lapse/watcher"
 )
 
+// Asking says how the cluster is asked.
+type Asking struct {
+	Timeout time.Duration // of each request; all but the first are made at the same time
+	Advise  bool          // say what to try where something was not read: to who runs `lapse preflight`
+}
+
 // FromCluster reads a Service and what is behind it. It only lists and gets. What may not be read, or does not come within the timeout, is in
 // [State.Missing]; the error is of the Service itself.
-func FromCluster(ctx context.Context, client kube.Client, namespace, service string, timeout time.Duration) (*State, error) {
-	get, cancel := context.WithTimeout(ctx, timeout)
+func FromCluster(ctx context.Context, client kube.Client, namespace, service string, asking Asking) (*State, error) {
+	get, cancel := context.WithTimeout(ctx, asking.Timeout)
 	defer cancel()
 	svc, err := client.Services(namespace).Get(get, service, metav1.GetOptions{})
 	if late(get, err) {
-		return nil, hint.Errorf("try a longer --request-timeout", "read Service %s/%s: the API server did not answer within %v", namespace, service, timeout)
+		return nil, hint.Errorf("try a longer --request-timeout", "read Service %s/%s: the API server did not answer within %v", namespace, service, asking.Timeout)
 	}
 	if err != nil {
 		return nil, watcher.NoService(get, client, namespace, service, err)
 	}
-	r := reading{missing: map[Fact][]string{}, state: &State{Service: svc, RouteLag: AssumedLag, Missing: map[Fact]string{}}, timeout: timeout}
+	r := reading{missing: map[Fact][]string{}, state: &State{Service: svc, RouteLag: AssumedLag, Missing: map[Fact]string{}}, Asking: asking}
 	s := r.state
 	if len(svc.Spec.Selector) == 0 {
 		why := "the Service has no selector: which Pods are behind it is not known"
@@ -82,8 +88,8 @@ func FromCluster(ctx context.Context, client kube.Client, namespace, service str
 
 // A reading makes several requests at the same time.
 type reading struct {
-	all     sync.WaitGroup
-	timeout time.Duration
+	Asking
+	all sync.WaitGroup
 
 	mu      sync.Mutex // guards what follows, and is held while keep is called
 	state   *State
@@ -98,13 +104,13 @@ func read[L any](ctx context.Context, r *reading, fact Fact, resource, namespace
 // ask asks for something that takes a right, such as "list pods", or notes why it could not. It returns at once.
 func ask[T any](ctx context.Context, r *reading, fact Fact, right, namespace string, request func(context.Context) (T, error), keep func(T)) {
 	r.all.Go(func() {
-		ctx, cancel := context.WithTimeout(ctx, r.timeout)
+		ctx, cancel := context.WithTimeout(ctx, r.Timeout)
 		defer cancel()
 		got, err := request(ctx)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if err != nil {
-			r.missing[fact] = append(r.missing[fact], unread(ctx, err, right, namespace, r.timeout))
+			r.missing[fact] = append(r.missing[fact], r.unread(ctx, err, right, namespace))
 			return
 		}
 		keep(got)
@@ -112,18 +118,20 @@ func ask[T any](ctx context.Context, r *reading, fact Fact, right, namespace str
 }
 
 // unread says why a request came to nothing.
-func unread(ctx context.Context, err error, right, namespace string, timeout time.Duration) string {
-	ask := "kubectl auth can-i " + right
-	if namespace != "" {
-		ask += " -n " + namespace
-	}
+func (a Asking) unread(ctx context.Context, err error, right, namespace string) string {
+	var why, advice string
 	switch {
 	case late(ctx, err):
-		return fmt.Sprintf("the API server did not answer within %v (%s): try a longer --request-timeout", timeout, right)
+		why, advice = fmt.Sprintf("the API server did not answer within %v (%s)", a.Timeout, right), "try a longer --request-timeout"
 	case apierrors.IsForbidden(err):
-		return fmt.Sprintf("no right to %s: ask with `%s`", right, ask)
+		why, advice = "no right to "+right, "ask with `"+strings.TrimSuffix("kubectl auth can-i "+right+" -n "+namespace, " -n ")+"`"
+	default:
+		return fmt.Sprintf("%s: %v", right, err)
 	}
-	return fmt.Sprintf("%s: %v", right, err)
+	if !a.Advise {
+		return why
+	}
+	return why + ": " + advice
 }
 
 // late reports whether an error came of a timeout.

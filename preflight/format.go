@@ -122,8 +122,8 @@ func (p *printer) finding(f Finding) {
 		p.wrapped("why  ", e.String())
 	}
 	p.wrapped("fix  ", f.Fix)
-	if f.ConfirmedBy != "" {
-		p.wrapped("run  ", "a run that confirms it names the cause "+f.ConfirmedBy)
+	if len(f.ConfirmedBy) > 0 {
+		p.wrapped("run  ", "a run that confirms it names the cause "+strings.Join(f.causes(), " or "))
 	}
 }
 
@@ -143,6 +143,16 @@ func (p *printer) wrapped(lead, text string) {
 		line, empty = line+word, false
 	}
 	p.line("%s", line)
+}
+
+// causes are the rules of correlate/causes that confirm it, each once.
+func (f *Finding) causes() (rules []string) {
+	for _, name := range f.ConfirmedBy {
+		if rule, _, _ := strings.Cut(name, "/"); !slices.Contains(rules, rule) {
+			rules = append(rules, rule)
+		}
+	}
+	return rules
 }
 
 func (e Evidence) String() string { return e.Object + ": " + e.Field + " = " + shown(e.Value) }

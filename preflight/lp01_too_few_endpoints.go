@@ -5,11 +5,18 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"lapse/timeline"
 )
 
 var tooFewEndpoints = Rule{
-	ID: "LP01", Name: "too-few-endpoints", ConfirmedBy: "no-ready-endpoint", Needs: []Fact{ReplicasFact},
+	ID: "LP01", Name: "too-few-endpoints", Needs: []Fact{ReplicasFact},
 	Doc: "Fewer than 2 endpoints are ready: when the last one goes, nobody takes over.",
+	ConfirmedBy: []string{
+		"no-ready-endpoint/one-replica", "no-ready-endpoint/ended-by-itself", "no-ready-endpoint/readiness", "no-ready-endpoint/liveness",
+		"replacement-waits", "pod-crashed", "node-unreachable", "node-presumed-dead",
+	},
+	When: timeline.LastEndpointGoes, Predicts: []string{"no-ready-endpoint/one-replica"},
 	Check: func(s *State) []Finding {
 		if len(s.Service.Spec.Selector) == 0 {
 			return nil
@@ -19,7 +26,7 @@ var tooFewEndpoints = Rule{
 		case n > 1:
 			return nil
 		case n == 0:
-			return []Finding{{Severity: WillLose, Prediction: "no endpoint is ready: all requests fail", Evidence: evidence, Fix: "run Pods that the Service selects and that become ready"}}
+			return []Finding{{Severity: WillLose, ConfirmedBy: []string{"no-ready-endpoint"}, Prediction: "no endpoint is ready: all requests fail", Evidence: evidence, Fix: "run Pods that the Service selects and that become ready"}}
 		}
 		text := "if its Pod crashes or its node fails, all requests fail until it is back or a new Pod is ready. In a drain they do too, unless the old Pod serves on after SIGTERM until then"
 		if t, e := s.startTime(); t > 0 {

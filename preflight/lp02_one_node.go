@@ -6,11 +6,14 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"lapse/timeline"
 )
 
 var oneNode = Rule{
-	ID: "LP02", Name: "one-node", ConfirmedBy: "no-ready-endpoint", Needs: []Fact{ReplicasFact},
-	Doc: "All endpoints, or all but one, are on one node or in one zone, or on the node to drain.",
+	ID: "LP02", Name: "one-node", Needs: []Fact{ReplicasFact},
+	Doc:         "All endpoints, or all but one, are on one node or in one zone, or on the node to drain.",
+	ConfirmedBy: []string{"no-ready-endpoint/node-drained", "node-unreachable", "node-presumed-dead"}, Predicts: []string{"no-ready-endpoint/node-drained"},
 	Lacks: func(s *State) string {
 		if n, _ := s.count(); n > 1 && pinned(s, n) == nil {
 			return s.Missing[EndpointsFact]
@@ -48,9 +51,9 @@ func onNode(s *State, node string, k, n int) (Finding, bool) {
 	const fix = "topologySpreadConstraints over kubernetes.io/hostname with whenUnsatisfiable: DoNotSchedule, or a required podAntiAffinity"
 	switch {
 	case k == n:
-		return Finding{Severity: WillLose, Evidence: evidence, Fix: fix, Prediction: fmt.Sprintf("if %s fails, all requests fail until new Pods are ready elsewhere. In a drain they do too, unless a PodDisruptionBudget lets new Pods start first or the old ones serve on after SIGTERM", node)}, true
+		return Finding{Severity: WillLose, When: timeline.NodeLost, Node: node, Evidence: evidence, Fix: fix, Prediction: fmt.Sprintf("if %s fails, all requests fail until new Pods are ready elsewhere. In a drain they do too, unless a PodDisruptionBudget lets new Pods start first or the old ones serve on after SIGTERM", node)}, true
 	case k == n-1 && k > 1:
-		return Finding{Severity: MayLose, Evidence: evidence, Fix: fix, Prediction: fmt.Sprintf("without %s, 1 of %d endpoints carries everything; if %s fails, %d of %d requests fail until its endpoints are removed", node, n, node, k, n)}, true
+		return Finding{Severity: MayLose, ConfirmedBy: []string{"node-unreachable"}, When: timeline.NodeFails, Node: node, Evidence: evidence, Fix: fix, Prediction: fmt.Sprintf("without %s, 1 of %d endpoints carries everything; if %s fails, %d of %d requests fail until its endpoints are removed", node, n, node, k, n)}, true
 	}
 	return Finding{}, false
 }
@@ -80,7 +83,7 @@ func oneZone(s *State, n int) []Finding {
 	}
 	zone := slices.Collect(maps.Keys(zones))[0]
 	return []Finding{{
-		Severity: WillLose, Prediction: fmt.Sprintf("if zone %s fails, all requests fail until new Pods are ready in another", zone),
+		Severity: WillLose, ConfirmedBy: []string{"node-unreachable", "node-presumed-dead"}, Prediction: fmt.Sprintf("if zone %s fails, all requests fail until new Pods are ready in another", zone),
 		Evidence: []Evidence{{"Service/" + s.Service.Name, "zones of ready endpoints", fmt.Sprintf("%d of %d in %s", n, n, zone)}, {"Nodes", "zones", strings.Join(slices.Sorted(maps.Keys(nodes)), ", ")}},
 		Fix:      "topologySpreadConstraints over topology.kubernetes.io/zone",
 	}}
@@ -102,7 +105,7 @@ func pinned(s *State, n int) (found []Finding) {
 			continue
 		}
 		found = append(found, Finding{
-			Severity: WillLose, Evidence: evidence, Fix: "allow more nodes than one, and spread over them",
+			Severity: WillLose, When: timeline.NodeLost, Node: node, Evidence: evidence, Fix: "allow more nodes than one, and spread over them",
 			Prediction: fmt.Sprintf("all %d Pods may run on %s only: if it fails, all requests fail until it is back, for no new Pod can start elsewhere", n, node),
 		})
 	}

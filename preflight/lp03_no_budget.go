@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"lapse/timeline"
 )
 
 var noBudget = Rule{
-	ID: "LP03", Name: "no-budget", ConfirmedBy: "no-ready-endpoint", Needs: []Fact{EndpointsFact, BudgetsFact, TemplatesFact},
-	Doc: "A node has 2 endpoints or more and no PodDisruptionBudget holds them: a drain evicts them together.",
+	ID: "LP03", Name: "no-budget", Needs: []Fact{EndpointsFact, BudgetsFact, TemplatesFact},
+	Doc:  "A node has 2 endpoints or more and no PodDisruptionBudget holds them: a drain evicts them together.",
+	When: timeline.NodeDrained,
 	Check: func(s *State) []Finding {
 		if s.covered() {
 			return nil
@@ -19,8 +22,12 @@ var noBudget = Rule{
 			if k < 2 || s.Node != "" && node != s.Node {
 				continue
 			}
+			var confirmed []string // with an endpoint left, that is no failure
+			if k == n {
+				confirmed = []string{"no-ready-endpoint/node-drained"}
+			}
 			return []Finding{{
-				Severity:   MayLose,
+				Severity: MayLose, ConfirmedBy: confirmed, Node: node,
 				Prediction: fmt.Sprintf("a drain of %s evicts %d of %d ready endpoints at once, and leaves %d until new ones are ready", node, k, n, n-k),
 				Evidence:   []Evidence{{"Node/" + node, "ready endpoints", fmt.Sprintf("%d of %d", k, n)}, {"PodDisruptionBudgets", "that cover the Service's Pods", "none"}},
 				Fix:        "a PodDisruptionBudget of maxUnavailable: 1 for the Pods' labels",

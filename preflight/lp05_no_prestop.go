@@ -1,10 +1,18 @@
 package preflight
 
-import "fmt"
+import (
+	"fmt"
+
+	"lapse/timeline"
+)
+
+// staleRoutes are the causes that requests went to a Pod which had stopped: kube-proxy or the EndpointSlice controller can be late beside.
+var staleRoutes = []string{"route-outlives-pod", "kube-proxy-late", "controller-lag"}
 
 var noPreStop = Rule{
-	ID: "LP05", Name: "no-prestop", ConfirmedBy: "route-outlives-pod", Needs: []Fact{TemplatesFact},
-	Doc: "No preStop hook delays SIGTERM: a server that stops listening at SIGTERM is still sent requests.",
+	ID: "LP05", Name: "no-prestop", Needs: []Fact{TemplatesFact},
+	Doc:         "No preStop hook delays SIGTERM: a server that stops listening at SIGTERM is still sent requests.",
+	ConfirmedBy: staleRoutes, When: timeline.PodEnds, Predicts: []string{"route-outlives-pod"},
 	Check: func(s *State) (found []Finding) {
 		n, _ := s.count()
 		for t, c := range s.servers() {

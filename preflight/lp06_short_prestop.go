@@ -1,10 +1,15 @@
 package preflight
 
-import "fmt"
+import (
+	"fmt"
+
+	"lapse/timeline"
+)
 
 var shortPreStop = Rule{
-	ID: "LP06", Name: "short-prestop", ConfirmedBy: "route-outlives-pod", Needs: []Fact{TemplatesFact},
-	Doc: "The preStop hook sleeps for less time than routes outlive a Pod.",
+	ID: "LP06", Name: "short-prestop", Needs: []Fact{TemplatesFact},
+	Doc:         "The preStop hook sleeps for less time than routes outlive a Pod.",
+	ConfirmedBy: staleRoutes, When: timeline.PodEnds, Predicts: []string{"route-outlives-pod"},
 	Check: func(s *State) (found []Finding) {
 		n, _ := s.count()
 		for t, c := range s.servers() {

@@ -3,10 +3,13 @@ package preflight
 import (
 	"fmt"
 	"time"
+
+	"lapse/timeline"
 )
 
 var shortGrace = Rule{
-	ID: "LP07", Name: "short-grace", ConfirmedBy: "grace-too-short", Needs: []Fact{TemplatesFact},
+	ID: "LP07", Name: "short-grace", Needs: []Fact{TemplatesFact},
+	ConfirmedBy: []string{"grace-too-short"}, When: timeline.PodEnds, Predicts: []string{"grace-too-short"},
 	Doc: "The grace period leaves no time to finish after the preStop hook, or is 0.",
 	Check: func(s *State) (found []Finding) {
 		for _, t := range s.templates() {

@@ -7,10 +7,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"lapse/timeline"
 )
 
 var fragileHook = Rule{
-	ID: "LP08", Name: "fragile-hook", ConfirmedBy: "prestop-failed", Needs: []Fact{TemplatesFact},
+	ID: "LP08", Name: "fragile-hook", Needs: []Fact{TemplatesFact},
+	ConfirmedBy: []string{"prestop-failed"}, When: timeline.PodEnds, Predicts: []string{"prestop-failed"},
 	Doc: "A preStop hook that may fail, or a shell as process 1 that may not pass SIGTERM on.",
 	Check: func(s *State) (found []Finding) {
 		for t, c := range s.servers() {
@@ -32,7 +35,7 @@ var fragileHook = Rule{
 			}
 			if len(c.Command) >= 3 && isShell(c.Command[0]) && c.Command[1] == "-c" && !slices.Contains(strings.Fields(c.Command[2]), "exec") {
 				found = append(found, Finding{
-					Severity: MayLose, ConfirmedBy: "grace-too-short",
+					Severity: MayLose, ConfirmedBy: []string{"grace-too-short"},
 					Prediction: fmt.Sprintf("process 1 may be a shell, which does not pass SIGTERM on: then the server runs on until it is killed at the end of the grace period (%v), and requests in flight are cut", grace(&t.spec)),
 					Evidence:   []Evidence{t.of(c, "command", strings.Join(c.Command, " "))},
 					Fix:        "begin the command with exec, or name the server itself as the command",

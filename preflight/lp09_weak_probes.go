@@ -5,14 +5,17 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"lapse/timeline"
 )
 
 // slowRemoval is from when on a Pod that hangs counts as removed late.
 const slowRemoval = 10 * time.Second
 
 var weakProbes = Rule{
-	ID: "LP09", Name: "weak-probes", ConfirmedBy: "startup-race", Needs: []Fact{TemplatesFact},
-	Doc: "No readiness probe, one that liveness repeats no later, or one that takes more than 10 s to fail.",
+	ID: "LP09", Name: "weak-probes", Needs: []Fact{TemplatesFact},
+	Doc:         "No readiness probe, one that liveness repeats no later, or one that takes more than 10 s to fail.",
+	ConfirmedBy: []string{"startup-race"}, Predicts: []string{"startup-race", "pod-crashed/liveness", "no-ready-endpoint/liveness"},
 	Check: func(s *State) (found []Finding) {
 		n, _ := s.count()
 		for t, c := range s.servers() {
@@ -26,20 +29,20 @@ func weak(t *template, c *corev1.Container, n int) (found []Finding) {
 	ready, alive := c.ReadinessProbe, c.LivenessProbe
 	if ready == nil {
 		return []Finding{{
-			Severity: MayLose, Prediction: fmt.Sprintf("a new Pod is ready when its container has started: %s may fail until the server listens", oneOf(n)),
+			Severity: MayLose, When: timeline.PodStarts, Prediction: fmt.Sprintf("a new Pod is ready when its container has started: %s may fail until the server listens", oneOf(n)),
 			Evidence: []Evidence{t.of(c, "readinessProbe", "none")}, Fix: "a readinessProbe that succeeds only once the server answers",
 		}}
 	}
 	if alive != nil && sameCheck(ready, alive) && failsAfter(alive) <= failsAfter(ready) {
 		found = append(found, Finding{
-			Severity: MayLose, ConfirmedBy: "pod-crashed", Prediction: "a Pod that is slow or waits for something else is restarted, where it should only be sent nothing; if all are slow, all are restarted",
+			Severity: MayLose, ConfirmedBy: []string{"pod-crashed/liveness", "no-ready-endpoint/liveness"}, When: timeline.LivenessFails, Prediction: "a Pod that is slow or waits for something else is restarted, where it should only be sent nothing; if all are slow, all are restarted",
 			Evidence: []Evidence{t.of(c, "livenessProbe", fmt.Sprintf("the same as readinessProbe, fails after %v", failsAfter(alive))), t.of(c, "readinessProbe", fmt.Sprintf("fails after %v", failsAfter(ready)))},
 			Fix:      "a livenessProbe that asks less, or fails much later",
 		})
 	}
 	if late := failsAfter(ready); late > slowRemoval {
 		found = append(found, Finding{
-			Severity: MayLose, ConfirmedBy: "pod-hung", Prediction: fmt.Sprintf("a Pod that hangs is sent %s for up to %v before it is taken out", oneOf(n), late),
+			Severity: MayLose, ConfirmedBy: []string{"pod-hung"}, Prediction: fmt.Sprintf("a Pod that hangs is sent %s for up to %v before it is taken out", oneOf(n), late),
 			Evidence: []Evidence{t.of(c, "readinessProbe", fmt.Sprintf("periodSeconds × failureThreshold = %v", late))},
 			Fix:      "periodSeconds × failureThreshold of 10 s or less",
 		})

@@ -7,11 +7,14 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"lapse/timeline"
 )
 
 var replacementWaits = Rule{
-	ID: "LP11", Name: "replacement-waits", ConfirmedBy: "replacement-waits", Needs: []Fact{WorkloadsFact},
-	Doc: "New Pods wait for old ones to be gone, or a rollout takes half of the Pods or more at once.",
+	ID: "LP11", Name: "replacement-waits", Needs: []Fact{WorkloadsFact},
+	Doc:         "New Pods wait for old ones to be gone, or a rollout takes half of the Pods or more at once.",
+	ConfirmedBy: []string{"replacement-waits"}, Predicts: []string{"replacement-waits", "no-ready-endpoint/rolled-out"},
 	Check: func(s *State) (found []Finding) {
 		alone := len(s.Deployments)+len(s.StatefulSets) == 1 && !slices.ContainsFunc(s.Pods, func(p corev1.Pod) bool {
 			return controllerOf(&p) != "ReplicaSet" && controllerOf(&p) != "StatefulSet"
@@ -41,7 +44,7 @@ func ofDeployment(d *appsv1.Deployment, alone bool) []Finding {
 	}
 	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
 		return []Finding{{
-			Severity:   sure(alone),
+			Severity: sure(alone), When: timeline.PodsReplaced,
 			Prediction: fmt.Sprintf("a rollout ends all %s before it makes a new one: no endpoint from when the last old one stops (within %v) until the first new one is ready", counted(n, "Pod"), grace(&d.Spec.Template.Spec)),
 			Evidence:   []Evidence{{object, "spec.strategy.type", "Recreate"}, {object, "spec.replicas", fmt.Sprint(n)}}, Fix: "strategy RollingUpdate with maxUnavailable: 0, unless two versions must never run together",
 		}}
@@ -50,8 +53,12 @@ func ofDeployment(d *appsv1.Deployment, alone bool) []Finding {
 	if err != nil || most == 0 || 2*most < n {
 		return nil
 	}
+	confirmed := []string{} // with Pods left, that is no failure
+	if most == n {
+		confirmed = []string{"no-ready-endpoint/rolled-out", "no-ready-endpoint/one-replica"}
+	}
 	return []Finding{{
-		Severity: MayLose, Prediction: fmt.Sprintf("a rollout may end %d of %s before new ones are ready, and leave %d", most, counted(n, "Pod"), n-most),
+		Severity: MayLose, ConfirmedBy: confirmed, When: timeline.PodsReplaced, Prediction: fmt.Sprintf("a rollout may end %d of %s before new ones are ready, and leave %d", most, counted(n, "Pod"), n-most),
 		Evidence: []Evidence{{object, "spec.strategy.rollingUpdate.maxUnavailable", text}, {object, "spec.replicas", fmt.Sprint(n)}}, Fix: "maxUnavailable: 0 and maxSurge: 1",
 	}}
 }
@@ -82,7 +89,7 @@ func ofStatefulSet(s *appsv1.StatefulSet, alone bool) []Finding {
 		return nil
 	}
 	return []Finding{{
-		Severity:   sure(alone),
+		Severity: sure(alone), When: timeline.PodEnds,
 		Prediction: fmt.Sprintf("when its Pod is evicted, deleted or rolled out, the new one is made only when the old one is gone: no endpoint from when the old one stops (within %v) until the new one is ready", grace(&s.Spec.Template.Spec)),
 		Evidence:   []Evidence{{"StatefulSet/" + s.Name, "spec.replicas", "1"}}, Fix: "2 replicas or more, if the application can; else a short end and a quick start",
 	}}

@@ -6,10 +6,13 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"lapse/timeline"
 )
 
 var localTraffic = Rule{
-	ID: "LP12", Name: "local-traffic", ConfirmedBy: "local-no-endpoint", Needs: []Fact{ReplicasFact},
+	ID: "LP12", Name: "local-traffic", Needs: []Fact{ReplicasFact},
+	ConfirmedBy: []string{"local-no-endpoint"}, When: timeline.NodeWithout, Predicts: []string{"local-no-endpoint"},
 	Doc: "internalTrafficPolicy is Local, and there are nodes without a ready endpoint.",
 	Check: func(s *State) []Finding {
 		policy := s.Service.Spec.InternalTrafficPolicy

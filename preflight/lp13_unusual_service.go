@@ -5,6 +5,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"lapse/timeline"
 )
 
 var unusualService = Rule{
@@ -12,23 +14,23 @@ var unusualService = Rule{
 	Doc: "Session affinity, publishNotReadyAddresses, no selector, ExternalName, or headless.",
 	Check: func(s *State) (found []Finding) {
 		spec := &s.Service.Spec
-		add := func(severity Severity, field, value, prediction, fix string) {
-			found = append(found, Finding{Severity: severity, Prediction: prediction, Evidence: []Evidence{{"Service/" + s.Service.Name, field, value}}, Fix: fix})
+		add := func(severity Severity, when timeline.Disturbance, causes []string, field, value, prediction, fix string) {
+			found = append(found, Finding{When: when, ConfirmedBy: causes, Severity: severity, Prediction: prediction, Evidence: []Evidence{{"Service/" + s.Service.Name, field, value}}, Fix: fix})
 		}
 		if spec.SessionAffinity == corev1.ServiceAffinityClientIP {
-			add(MayLose, "spec.sessionAffinity", fmt.Sprintf("ClientIP for %v", affinity(spec)),
+			add(MayLose, timeline.PodEnds, staleRoutes, "spec.sessionAffinity", fmt.Sprintf("ClientIP for %v", affinity(spec)),
 				fmt.Sprintf("a client stays with one Pod: where routes outlive that Pod (%s), all of its requests fail, not only a share", s.RouteLag.words()), "no affinity, if the application can do without; else make Pods end later than their routes (LP05)")
 		}
 		if spec.PublishNotReadyAddresses {
-			add(MayLose, "spec.publishNotReadyAddresses", "true", "Pods that are not ready, or have not started to listen, are sent requests", "leave it out; a headless Service of its own is enough for peers to find each other")
+			add(MayLose, timeline.PodStarts, []string{"startup-race"}, "spec.publishNotReadyAddresses", "true", "Pods that are not ready, or have not started to listen, are sent requests", "leave it out; a headless Service of its own is enough for peers to find each other")
 		}
 		switch {
 		case spec.Type == corev1.ServiceTypeExternalName:
-			add(Blind, "spec.type", "ExternalName", "the Service only names "+spec.ExternalName+": nothing is known of what answers there", "measure where it leads: lapse run http://…")
+			add(Blind, "", nil, "spec.type", "ExternalName", "the Service only names "+spec.ExternalName+": nothing is known of what answers there", "measure where it leads: lapse run http://…")
 		case len(spec.Selector) == 0:
-			add(Blind, "spec.selector", "none", "somebody else makes its endpoints: nothing is known of what ends or replaces them", "give it a selector, or measure it as a URL")
+			add(Blind, "", nil, "spec.selector", "none", "somebody else makes its endpoints: nothing is known of what ends or replaces them", "give it a selector, or measure it as a URL")
 		case spec.ClusterIP == corev1.ClusterIPNone:
-			add(MayLose, "spec.clusterIP", "None", "clients resolve and choose Pods themselves: they may go on to the address of a Pod that has gone for as long as they keep it", "a Service with a cluster IP beside it; clients that resolve again when they fail")
+			add(MayLose, "", nil, "spec.clusterIP", "None", "clients resolve and choose Pods themselves: they may go on to the address of a Pod that has gone for as long as they keep it", "a Service with a cluster IP beside it; clients that resolve again when they fail")
 		}
 		return found
 	},

@@ -5,10 +5,13 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"lapse/timeline"
 )
 
 var sidecarEndsFirst = Rule{
-	ID: "LP15", Name: "sidecar-ends-first", ConfirmedBy: "sidecar-first", Needs: []Fact{TemplatesFact},
+	ID: "LP15", Name: "sidecar-ends-first", Needs: []Fact{TemplatesFact},
+	ConfirmedBy: []string{"sidecar-first"}, When: timeline.PodEnds, Predicts: []string{"sidecar-first"},
 	Doc: "A Pod has several containers with ports that get SIGTERM together: one may be a proxy of the other.",
 	Check: func(s *State) (found []Finding) {
 		for _, t := range s.templates() {

@@ -10,7 +10,7 @@ import (
 )
 
 var noRoom = Rule{
-	ID: "LP17", Name: "no-room", ConfirmedBy: "no-ready-endpoint", Needs: []Fact{EndpointsFact, NodesFact, PodsFact},
+	ID: "LP17", Name: "no-room", Needs: []Fact{EndpointsFact, NodesFact, PodsFact},
 	Doc: "No other node takes the Pods of a node: cordoned, tainted, or not selected. What Pods request is not added up.",
 	Check: func(s *State) (found []Finding) {
 		byNode := map[string]*corev1.Pod{}

@@ -9,7 +9,7 @@ import (
 )
 
 var readinessGate = Rule{
-	ID: "LP18", Name: "readiness-gate", ConfirmedBy: "no-ready-endpoint", Needs: []Fact{PodsFact, EndpointsFact},
+	ID: "LP18", Name: "readiness-gate", Needs: []Fact{PodsFact, EndpointsFact},
 	Doc: "Pods have a readiness gate that nobody has set.",
 	Check: func(s *State) (found []Finding) {
 		unset := map[corev1.PodConditionType][]string{}

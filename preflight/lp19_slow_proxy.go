@@ -6,8 +6,9 @@ import (
 )
 
 var slowProxy = Rule{
-	ID: "LP19", Name: "slow-proxy", ConfirmedBy: "route-outlives-pod", Needs: []Fact{ProxyFact},
-	Doc: "kube-proxy is in ipvs mode, or waits for more than 1 s between two changes.",
+	ID: "LP19", Name: "slow-proxy", Needs: []Fact{ProxyFact},
+	ConfirmedBy: staleRoutes,
+	Doc:         "kube-proxy is in ipvs mode, or waits for more than 1 s between two changes.",
 	Check: func(s *State) (found []Finding) {
 		const object = "ConfigMap/kube-system/kube-proxy"
 		if s.Proxy.Mode == "ipvs" {

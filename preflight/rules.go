@@ -3,6 +3,8 @@ package preflight
 import (
 	"cmp"
 	"slices"
+
+	"lapse/timeline"
 )
 
 // rules lists every rule, in the order in which they are asked.
@@ -33,11 +35,15 @@ func Rules() []Rule { return slices.Clone(rules) }
 
 // A Rule knows one way in which a Service will lose requests, or a drain will not end.
 type Rule struct {
-	ID          string // such as LP05
-	Name        string // in a word or two, joined by hyphens
-	Doc         string // what it looks for, in one sentence
-	ConfirmedBy string // the rule of correlate/causes that names the same cause in a run; "" if none does. A finding may name another
-	Needs       []Fact // what it cannot judge without
+	ID    string // such as LP05
+	Name  string // in a word or two, joined by hyphens
+	Doc   string // what it looks for, in one sentence
+	Needs []Fact // what it cannot judge without
+
+	// What a run says of its findings. Causes are named as RULE or RULE/REASON of correlate/causes.
+	ConfirmedBy []string             // causes of which one confirms a finding; a finding may name others
+	When        timeline.Disturbance // what its findings are about; a finding may name another
+	Predicts    []string             // causes that it is there to predict: of an incident with one of them it should have had a finding
 
 	Lacks func(*State) string    // why it cannot judge although it has what it needs, "" if it can; may be nil
 	Check func(*State) []Finding // called only where all of Needs is known; the findings' Rule is filled in by Judge
@@ -71,8 +77,11 @@ type Finding struct {
 	Prediction  string     `json:"prediction"`
 	Evidence    []Evidence `json:"evidence"`
 	Fix         string     `json:"fix"`
-	ConfirmedBy string     `json:"confirmedBy,omitempty"` // the cause that a run names if it comes true
+	ConfirmedBy []string   `json:"confirmedBy,omitempty"` // causes, as RULE or RULE/REASON: a run names one of them if it comes true. A rule leaves it nil where they are its own, and empty where a run names none
 	Accepted    string     `json:"accepted,omitempty"`    // why the finding is accepted, from the baseline
+
+	When timeline.Disturbance `json:"when,omitempty"` // what it is about; absent if a run in which nothing came of it does not refute it
+	Node string               `json:"node,omitempty"` // where that is
 }
 
 // Evidence is one fact that a prediction rests on.
@@ -117,7 +126,10 @@ func Judge(s *State) Result {
 			continue
 		}
 		for _, f := range rule.Check(s) {
-			f.Rule, f.Name, f.ConfirmedBy = rule.ID, rule.Name, cmp.Or(f.ConfirmedBy, rule.ConfirmedBy)
+			f.Rule, f.Name, f.When = rule.ID, rule.Name, cmp.Or(f.When, rule.When)
+			if f.ConfirmedBy == nil {
+				f.ConfirmedBy = rule.ConfirmedBy
+			}
 			r.Findings = append(r.Findings, f)
 		}
 	}

@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -77,12 +78,16 @@ func says(rule *Rule, s *State) string {
 				fmt.Fprintf(&b, "  why %s\n", e)
 			}
 			fmt.Fprintf(&b, "  fix %s\n", f.Fix)
-			if f.ConfirmedBy != rule.ConfirmedBy {
-				if !slices.Contains(alsoConfirmedBy[rule.ID], f.ConfirmedBy) {
-					panic(rule.ID + " names " + f.ConfirmedBy + ": add it to alsoConfirmedBy")
+			for _, name := range f.ConfirmedBy {
+				if !isCause(name) {
+					panic(rule.ID + ": no rule of correlate/causes knows " + name)
 				}
-				fmt.Fprintf(&b, "  run %s\n", f.ConfirmedBy)
 			}
+			fmt.Fprintf(&b, "  run names %s", cmp.Or(strings.Join(f.ConfirmedBy, ", "), "nothing"))
+			if f.When != "" {
+				fmt.Fprintf(&b, ", when %s", strings.TrimSpace(string(f.When)+" "+f.Node))
+			}
+			b.WriteByte('\n')
 		}
 	}
 	if b.Len() == 0 {
@@ -99,7 +104,7 @@ func stateOf(t *testing.T, name string, objects []byte) *State {
 	if words := strings.Fields(name); slices.Contains(words, "-f") {
 		s, err = FromManifests([]string{"-"}, strings.NewReader(string(objects)), "", "web")
 	} else {
-		s, err = FromCluster(t.Context(), kubetest.Client(fake.NewClientset(decode(t, objects)...)), "shop", "web", 10*time.Second)
+		s, err = FromCluster(t.Context(), kubetest.Client(fake.NewClientset(decode(t, objects)...)), "shop", "web", Asking{Timeout: 10 * time.Second})
 	}
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
@@ -139,14 +144,19 @@ func decode(t *testing.T, documents []byte) (all []runtime.Object) {
 	return all
 }
 
-// alsoConfirmedBy are the causes that findings name instead of their rule's.
-var alsoConfirmedBy = map[string][]string{"LP08": {"grace-too-short"}, "LP09": {"pod-crashed", "pod-hung"}}
+// isCause reports whether a run can name a cause: RULE, or RULE/REASON.
+func isCause(name string) bool {
+	name, reason, narrow := strings.Cut(name, "/")
+	return slices.ContainsFunc(causes.Rules(), func(r causes.Rule) bool {
+		return r.Name == name && (!narrow || slices.Contains(r.Reasons, reason))
+	})
+}
 
 func TestWhatConfirmsAPredictionIsARuleOfCauses(t *testing.T) {
 	for _, rule := range rules {
-		for _, name := range append([]string{rule.ConfirmedBy}, alsoConfirmedBy[rule.ID]...) {
-			if name != "" && !slices.ContainsFunc(causes.Rules(), func(r causes.Rule) bool { return r.Name == name }) {
-				t.Errorf("%s: no rule of correlate/causes is called %q", rule.ID, name)
+		for _, name := range slices.Concat(rule.ConfirmedBy, rule.Predicts) {
+			if !isCause(name) {
+				t.Errorf("%s: no rule of correlate/causes knows %q", rule.ID, name)
 			}
 		}
 	}

@@ -96,7 +96,7 @@ func (o *Preflight) read(ctx context.Context, service string, in io.Reader) (*pr
 	if err != nil {
 		return nil, err
 	}
-	state, err := preflight.FromCluster(ctx, c.client, c.Namespace, service, o.RequestTimeout)
+	state, err := preflight.FromCluster(ctx, c.client, c.Namespace, service, preflight.Asking{Timeout: o.RequestTimeout, Advise: true})
 	if ctx.Err() != nil {
 		return nil, Stopped("stopped before the cluster was read")
 	}

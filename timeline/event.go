@@ -39,6 +39,8 @@ type Event struct {
 	Owner    string         `json:"owner,omitzero"`    // KIND/NAME of a Pod's controller
 	Template string         `json:"template,omitzero"` // the ID of a Pod's [PodTemplate]
 	Snapshot *Snapshot      `json:"snapshot,omitzero"` // what an object is from then on
+
+	Preflight *Preflight `json:"preflight,omitzero"` // what was predicted of a Service
 }
 
 // An Object names a thing in the cluster.
@@ -99,6 +101,9 @@ const (
 // changed; Snapshot.
 const SnapshotTaken EventKind = "snapshot"
 
+// Predicted says what was predicted of a Service before the run. Object is the Service; To: "judged", or "not-judged" with why as Detail; Preflight.
+const Predicted EventKind = "preflight"
+
 // The run itself.
 const (
 	RunPhase      EventKind = "run"            // From/To: a [Phase], "baseline", "measuring", "settling", "ended"; Detail: why, where the end was not the planned one
@@ -116,6 +121,6 @@ const (
 // EventKinds lists every kind an Event can have.
 var EventKinds = []EventKind{
 	PodSeen, PodScheduled, PodContainer, PodReady, PodDeleted, PodDisrupted, PodPhase, PodGone, EndpointChanged,
-	NodeReady, NodeSchedulable, NodeTaint, NodeGone, ServiceChanged, KubeEvent, SnapshotTaken,
+	NodeReady, NodeSchedulable, NodeTaint, NodeGone, ServiceChanged, KubeEvent, SnapshotTaken, Predicted,
 	RunPhase, Command, CommandOutput, TargetChanged, WatchGap, WatchLane, ProberStall, RequestError, AddressFailed, Hammer,
 }

@@ -38,6 +38,8 @@ type Timeline struct {
 	Pods     []Pod            `json:"pods"`
 	Verdict  Verdict          `json:"verdict"`
 	Hammer   *Hammer          `json:"hammer,omitzero"`
+
+	Scorecard *Scorecard `json:"scorecard,omitzero"` // absent if nobody asked preflight, and while the run goes on
 }
 
 // Tool names the program that judged the run.
@@ -390,6 +392,8 @@ type Event struct {
 	Owner    string             `json:"owner,omitzero"`    // KIND/NAME of a Pod's controller
 	Template string             `json:"template,omitzero"` // the ID of a Pod's template, whose snapshot says what it has
 	Snapshot *timeline.Snapshot `json:"snapshot,omitzero"` // what an object is from then on
+
+	Preflight *timeline.Preflight `json:"preflight,omitzero"` // what was predicted of a Service
 }
 
 // A WatchedService is a Service whose endpoints were watched.

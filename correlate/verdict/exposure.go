@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"lapse/correlate/cluster"
 	"lapse/correlate/kubectl"
@@ -26,8 +27,8 @@ func untested(tl *model.Timeline) string {
 	if err != nil || !slices.Contains(disruptive, does.Verb) {
 		return ""
 	}
-	changed, watched := exposure(tl)
-	if changed > 0 || !watched {
+	changed, watched := exposure(tl, *command.Start, "")
+	if len(changed) > 0 || !watched {
 		return ""
 	}
 	return fmt.Sprintf("nothing was tested: no endpoint of %s left or came after `%s` began", servicesOf(tl), timeline.JoinCommand(command.Args))
@@ -60,24 +61,27 @@ func unfinished(tl *model.Timeline) string {
 	return ""
 }
 
-// exposure is how often an endpoint of a measured Service turned ready, or was no longer, after the wrapped command began, and whether every
-// such change was seen.
-func exposure(tl *model.Timeline) (changed int, watched bool) {
+// exposure are the changes since an instant by which an endpoint of a Service turned ready, or was no longer, and whether every such change was
+// seen. The Service is NAMESPACE/NAME, or "" for all of the run.
+func exposure(tl *model.Timeline, begin time.Duration, service string) (changed []*model.Event, watched bool) {
 	lanes, missed := model.Lanes{}, false
 	for i := range tl.Events {
 		e := &tl.Events[i]
 		lanes.Learn(e)
-		switch since := e.Seen >= *tl.Run.Command.Start; e.Kind {
+		switch since := e.Seen >= begin; e.Kind {
 		case timeline.WatchGap:
-			missed = missed || since && (e.Object == nil || e.Object.Kind == "" || cluster.SameKind(e.Object.Kind, "endpointslice"))
+			missed = missed || since && (e.Object == nil || e.Object.Kind == "" || cluster.SameKind(e.Object.Kind, "endpointslice")) && model.Concerns(e.Services, service)
 		case timeline.EndpointChanged:
+			if service != "" && e.Service != service {
+				continue
+			}
 			watched = true
-			if since && e.At.Bounded() && (e.From == timeline.EndpointReady) != (e.To == timeline.EndpointReady) {
-				changed++
+			if since && e.At.Bounded() && cluster.IsReady(e.From) != cluster.IsReady(e.To) {
+				changed = append(changed, e)
 			}
 		}
 	}
-	return changed, watched && !missed && !lanes.Off("endpointslice", "")
+	return changed, watched && !missed && !lanes.Off("endpointslice", service)
 }
 
 func servicesOf(tl *model.Timeline) string {

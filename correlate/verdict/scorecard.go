@@ -1,0 +1,238 @@
+package verdict
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/timeline"
+)
+
+// blind is the severity of a finding that predicts nothing: Lapse cannot see something.
+const blind = "blind"
+
+// score holds what was predicted before the run against what happened in it. It is nil if nobody asked preflight, and while the run goes on.
+//
+// The words are strict. A prediction is confirmed by an incident that has its cause with medium confidence or more. It is refuted only where what
+// it is about happened to the Service, was measured to its end, and no incident could hide the cause. All else is not tested.
+func score(tl *model.Timeline) *model.Scorecard {
+	if tl.Run.Live {
+		return nil
+	}
+	var card *model.Scorecard
+	missed := map[int]bool{} // incidents
+	for i := range tl.Events {
+		e := &tl.Events[i]
+		if e.Kind != timeline.Predicted || e.Object == nil {
+			continue
+		}
+		if card == nil {
+			card = &model.Scorecard{Predictions: []model.ScoredPrediction{}, Misses: []model.Miss{}, Unjudged: []model.UnjudgedRule{}}
+		}
+		s := newScorer(tl, e.Object.Namespace+"/"+e.Object.Name)
+		if e.Preflight == nil {
+			card.Unjudged = append(card.Unjudged, model.UnjudgedRule{Service: s.service, Why: e.Detail})
+			continue
+		}
+		s.judge(e.Preflight, card)
+	}
+	if card == nil {
+		return nil
+	}
+	for _, p := range card.Predictions {
+		switch p.Outcome {
+		case model.Confirmed:
+			card.Confirmed++
+		case model.Refuted:
+			card.Refuted++
+		case model.NotTested:
+			card.NotTested++
+		}
+	}
+	for _, m := range card.Misses {
+		missed[m.Incident] = true
+	}
+	card.Predicted, card.Missed = len(card.Predictions), len(missed)
+	order := []model.PredictionOutcome{model.Confirmed, model.Refuted, model.NotTested}
+	slices.SortStableFunc(card.Predictions, func(a, b model.ScoredPrediction) int {
+		return cmp.Compare(slices.Index(order, a.Outcome), slices.Index(order, b.Outcome))
+	})
+	return card
+}
+
+// judge adds to the card what the run says of one Service's predictions.
+func (s *scorer) judge(p *timeline.Preflight, card *model.Scorecard) {
+	explained := map[string]bool{} // incident and cause
+	for i := range p.Predictions {
+		prediction := &p.Predictions[i]
+		if prediction.Severity == blind {
+			continue
+		}
+		scored := model.ScoredPrediction{Service: s.service, Prediction: *prediction}
+		scored.Outcome, scored.Why, scored.Incidents = s.outcome(prediction)
+		for _, found := range s.having(prediction.Causes, sure) {
+			explained[found.key()] = true
+		}
+		card.Predictions = append(card.Predictions, scored)
+	}
+	for _, rule := range p.Rules {
+		if rule.Unjudged != "" {
+			card.Unjudged = append(card.Unjudged, model.UnjudgedRule{Service: s.service, Rule: rule.ID, Why: rule.Unjudged})
+		}
+	}
+	for _, found := range s.having(allPredicted(p.Rules), sure) {
+		if !explained[found.key()] {
+			card.Misses = append(card.Misses, model.Miss{Service: s.service, Incident: found.incident.ID, Cause: found.name(), Why: whyMissed(p.Rules, found.cause)})
+		}
+	}
+}
+
+// A foundCause is a cause of an incident.
+type foundCause struct {
+	incident *model.Incident
+	cause    *model.Cause
+}
+
+func (f foundCause) name() string {
+	if f.cause.Reason == "" {
+		return f.cause.Rule
+	}
+	return f.cause.Rule + "/" + f.cause.Reason
+}
+
+func (f foundCause) key() string { return fmt.Sprint(f.incident.ID, " ", f.name()) }
+
+func (f foundCause) String() string {
+	return fmt.Sprintf("incident %d: %s [%s]", f.incident.ID, f.cause.Rule, f.cause.Confidence)
+}
+
+// is reports whether a cause is one of those that are named as RULE or RULE/REASON.
+func is(c *model.Cause, names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		rule, reason, narrow := strings.Cut(name, "/")
+		return c.Rule == rule && (!narrow || c.Reason == reason)
+	})
+}
+
+// sure is whether a confidence is enough to confirm a prediction.
+func sure(c model.Confidence) bool { return c == model.Medium || c == model.High }
+
+func unsure(c model.Confidence) bool { return !sure(c) }
+
+// having are the causes of the Service's incidents with one of these names, and a confidence that is asked for.
+func (s *scorer) having(names []string, enough func(model.Confidence) bool) (found []foundCause) {
+	for _, in := range s.incidents {
+		for i := range in.Causes {
+			if c := &in.Causes[i].Cause; is(c, names) && enough(c.Confidence) {
+				found = append(found, foundCause{in, c})
+			}
+		}
+	}
+	return found
+}
+
+// outcome is what the run says of a prediction, and why.
+func (s *scorer) outcome(p *timeline.Prediction) (model.PredictionOutcome, string, []int) {
+	if found := s.having(p.Causes, sure); len(found) > 0 {
+		var ids []int
+		var words []string
+		for _, f := range found {
+			if !slices.Contains(ids, f.incident.ID) {
+				ids = append(ids, f.incident.ID)
+			}
+			words = append(words, f.String())
+		}
+		return model.Confirmed, strings.Join(words, ", "), ids
+	}
+	if why := s.untestable(p); why != "" {
+		return model.NotTested, why, nil
+	}
+	happened, unknown := s.happened(p)
+	words := disturbances[p.When]
+	switch {
+	case unknown != "":
+		return model.NotTested, fmt.Sprintf("whether %s is not known: %s", words.happened, unknown), nil
+	case len(happened) == 0:
+		return model.NotTested, words.none + atNode(p), nil
+	}
+	shown, whyNot := 0, ""
+	for _, span := range happened {
+		if why := s.hidden(span); why != "" {
+			whyNot = cmp.Or(whyNot, why)
+			continue
+		}
+		shown++
+	}
+	times := quantity.Count(len(happened), "time")
+	if shown == 0 {
+		return model.NotTested, fmt.Sprintf("%s (%s), but %s", words.happened, times, whyNot), nil
+	}
+	if shown < len(happened) {
+		times += fmt.Sprintf(", %d of them measured to the end", shown)
+	}
+	return model.Refuted, fmt.Sprintf("%s (%s), and no incident has the cause %s", words.happened, times, ruleNames(p.Causes)), nil
+}
+
+// untestable says why no run, or not this one, can refute a prediction; "" if it can.
+func (s *scorer) untestable(p *timeline.Prediction) string {
+	low := s.having(p.Causes, unsure)
+	switch {
+	case len(p.Causes) == 0:
+		return "a run names no cause that would confirm it"
+	case len(low) > 0:
+		return low[0].String() + ": that is too little to confirm it"
+	case !s.measured:
+		return "no request was sent to the Service"
+	case p.When == "":
+		return "a run without it does not refute it"
+	}
+	return ""
+}
+
+// atNode is where a prediction says that something happens.
+func atNode(p *timeline.Prediction) string {
+	if p.Node == "" {
+		return ""
+	}
+	return " (" + p.Node + ")"
+}
+
+// ruleNames are the rules of causes, each once.
+func ruleNames(causes []string) string {
+	var names []string
+	for _, c := range causes {
+		if rule, _, _ := strings.Cut(c, "/"); !slices.Contains(names, rule) {
+			names = append(names, rule)
+		}
+	}
+	return strings.Join(names, " or ")
+}
+
+// allPredicted are the causes that rules of preflight are there to predict.
+func allPredicted(rules []timeline.AskedRule) (causes []string) {
+	for _, r := range rules {
+		causes = append(causes, r.Predicts...)
+	}
+	return causes
+}
+
+// whyMissed says what the rules did that are there to predict a cause.
+func whyMissed(rules []timeline.AskedRule, c *model.Cause) string {
+	var silent, unable []string
+	for _, r := range rules {
+		switch {
+		case !is(c, r.Predicts):
+		case r.Unjudged != "":
+			unable = append(unable, fmt.Sprintf("%s could not judge (%s)", r.ID, r.Unjudged))
+		default:
+			silent = append(silent, r.ID)
+		}
+	}
+	if len(silent) > 0 {
+		unable = slices.Insert(unable, 0, strings.Join(silent, ", ")+" found nothing of the kind")
+	}
+	return strings.Join(unable, "; ")
+}
