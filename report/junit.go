@@ -34,7 +34,7 @@ func JUnit(w io.Writer, tl *model.Timeline, _ Options) error {
 		c.Class = suite.Name
 		suite.add(c)
 	}
-	suite.Output = cleanLines(slices.Concat([]string{headline(tl)}, caveats(tl), []string{measured(tl)}))
+	suite.Output = cleanLines(slices.Concat([]string{headline(tl)}, caveats(tl), []string{measured(tl)}, preflightLines(tl)))
 	doc := junitSuites{Name: "lapse", junitCounts: suite.junitCounts, Time: suite.Time, Suites: []junitSuite{suite}}
 	text, err := xml.MarshalIndent(doc, "", "  ")
 	if err != nil {

@@ -67,7 +67,7 @@ func TestSummariesReadAsCommitted(t *testing.T) {
 			golden(t, sample+"."+screen+".txt", render(t, "table", sample, screens[screen]))
 		}
 	}
-	for _, sample := range []string{"race", "rollout", "inconclusive"} {
+	for _, sample := range []string{"race", "rollout", "inconclusive", "predicted"} {
 		opts := screens["120"]
 		opts.Verbose = true
 		golden(t, sample+".verbose.txt", render(t, "table", sample, opts))

@@ -30,6 +30,32 @@ var samples = map[string]func() *model.Timeline{
 	"refused":      refused,
 	"rollout":      rollout,
 	"many":         many,
+	"predicted":    predicted,
+}
+
+// predicted is the drain with what preflight had said before.
+func predicted() *model.Timeline {
+	tl := race()
+	prediction := func(rule, name, severity, text, evidence, fix string) timeline.Prediction {
+		return timeline.Prediction{Rule: rule, Name: name, Severity: severity, Text: text, Evidence: []string{evidence}, Fix: fix, Causes: []string{"route-outlives-pod"}, When: timeline.PodEnds}
+	}
+	accepted := prediction("LP13", "unusual-service", "may-lose", "a client stays with one Pod", "Service/web: spec.sessionAffinity = ClientIP for 3h0m0s", "no affinity")
+	accepted.Accepted = "the shop's carts need it"
+	tl.Scorecard = &model.Scorecard{
+		Predicted: 4, Confirmed: 1, Refuted: 1, NotTested: 2, Missed: 1,
+		Predictions: []model.ScoredPrediction{
+			{Service: "shop/web", Outcome: model.Confirmed, Why: "incident 1: route-outlives-pod [high]", Incidents: []int{1},
+				Prediction: prediction("LP05", "no-prestop", "may-lose", "whenever a Pod ends, 1 in 2 requests may fail until routes to it are gone", "Pod/web-5c9d7f-7fqwn: spec.containers[server].lifecycle.preStop = none", "preStop: {sleep: {seconds: 5}}")},
+			{Service: "shop/web", Outcome: model.Refuted, Why: "a new Pod became a ready endpoint (1 time), and no incident has the cause startup-race",
+				Prediction: prediction("LP09", "weak-probes", "may-lose", "a new Pod is ready when its container has started", "Pod/web-5c9d7f-7fqwn: spec.containers[server].readinessProbe = none", "a readinessProbe")},
+			{Service: "shop/web", Outcome: model.NotTested, Why: "a run names no cause that would confirm it",
+				Prediction: prediction("LP16", "drain-refuses", "will-block", "kubectl drain refuses these Pods", "Pod/web-5c9d7f-7fqwn: spec.volumes = emptyDir: tmp", "drain with --delete-emptydir-data")},
+			{Service: "shop/web", Outcome: model.NotTested, Why: "a Pod with a ready endpoint ended (1 time), but incident 1 could hide it", Prediction: accepted},
+		},
+		Misses:   []model.Miss{{Service: "shop/web", Incident: 1, Cause: "grace-too-short", Why: "LP07 found nothing of the kind"}},
+		Unjudged: []model.UnjudgedRule{{Service: "shop/web", Rule: "LP04", Why: "no right to list poddisruptionbudgets.policy"}, {Service: "shop/web", Rule: "LP03", Why: "no right to list poddisruptionbudgets.policy"}, {Service: "shop/web", Rule: "LP19", Why: "no right to get configmaps"}},
+	}
+	return tl
 }
 
 // race is a drain that the app does not survive gracefully: it stops listening before the routes change.

@@ -133,6 +133,8 @@ func (r *clusterRun) noteFact(f timeline.Fact) {
 			r.enter(timeline.Phase(f.To))
 		case timeline.Command, timeline.CommandOutput:
 			r.acked++
+		case timeline.Predicted:
+			r.screen.say(predictedLine(f))
 		}
 	}
 }

@@ -58,6 +58,9 @@ func (o *Options) runHere(ctx context.Context, signals <-chan os.Signal, stdout,
 	if err := m.find(ctx, signals); err != nil {
 		return err
 	}
+	for _, e := range m.predicts {
+		screen.say(predictedLine(e))
+	}
 	dir := o.runDir(o.ID)
 	file, err := beginRecording(dir, record.Create)
 	if err != nil {
@@ -163,7 +166,7 @@ func (m *measurement) describeSource() timeline.Source {
 	return s
 }
 
-// find looks up the Services and hosts that are to be measured. A signal ends it.
+// find looks up the Services and hosts that are to be measured, and asks preflight. A signal ends it.
 func (m *measurement) find(ctx context.Context, signals <-chan os.Signal) error {
 	setup, release := Interruptible(ctx, signals)
 	defer release()
@@ -173,6 +176,7 @@ func (m *measurement) find(ctx context.Context, signals <-chan os.Signal) error 
 	if err := m.resolve(setup); err != nil {
 		return StoppedOr(setup, err)
 	}
+	m.predicts = m.predict(setup)
 	if release(); setup.Err() != nil {
 		return StoppedOr(setup, nil)
 	}

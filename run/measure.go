@@ -24,7 +24,8 @@ type measurement struct {
 	source   timeline.Source
 	clock    timeline.Clock
 	services []service
-	client   kube.Client // nil: nothing to watch
+	client   kube.Client      // nil: nothing to watch
+	predicts []timeline.Event // what preflight said of the Services
 	log      *slog.Logger
 	live     *live
 
@@ -73,6 +74,10 @@ func (m *measurement) run(ctx context.Context, signals <-chan os.Signal) (*model
 	m.plans, m.targets, m.errors = nil, map[timeline.TargetID]timeline.Target{}, map[errorKey]string{}
 	m.add(m.describe())
 	m.add(m.source)
+	for _, e := range m.predicts {
+		e.Seen = m.clock.Now()
+		m.add(e)
+	}
 	m.prober = loadgen.New(loadgen.Config{Clock: m.clock, Source: m.source.ID, Sink: m.queue.put, Logger: m.log, Pacing: loadgen.Pacing(m.opts.Pacing)})
 	if err := m.startTargets(); err != nil {
 		return nil, err

@@ -46,7 +46,8 @@ type Options struct {
 	AvoidNodes      []string
 	YAML            bool // it is only printed: `lapse gen`
 
-	CAFile string // CAPEM is read from it
+	CAFile            string // CAPEM is read from it
+	PreflightBaseline string // a file that Accepted is read from
 
 	// Of the agent, the process in the Job's Pod.
 	ID              string
@@ -81,7 +82,7 @@ func (o *Options) Check(args, command []string) error {
 	}
 	for _, check := range []func() error{
 		o.CheckTargets, o.CheckFlags, o.CheckNumbers, o.setDefaults, o.checkCommand, o.CheckRequest, o.checkProtocols, o.checkProbes, o.checkGates, o.checkFormat, o.checkHammer,
-		o.checkFiles, o.CheckSecrets, o.checkPrinted,
+		o.checkFiles, o.CheckSecrets, o.checkPreflight, o.checkPrinted,
 	} {
 		if err := check(); err != nil {
 			return err

@@ -14,6 +14,7 @@ import (
 
 	"lapse/deploy"
 	"lapse/loadgen/hey"
+	"lapse/preflight"
 )
 
 // A Spec is what a run is asked to do: what to send where, for how long, and how to judge it. It is made from flags once, where the user
@@ -24,6 +25,10 @@ type Spec struct {
 	Targets   []string `json:"targets"`            // TARGET arguments
 	Namespace string   `json:"namespace,omitzero"` // of the Services; empty: the kubeconfig's
 	Watch     string   `json:"watch,omitzero"`     // a Service that is only watched
+
+	NoPreflight bool                   `json:"noPreflight,omitzero"` // nothing is predicted
+	Accepted    []preflight.Acceptance `json:"accepted,omitempty"`   // predictions that somebody has accepted
+	Drains      string                 `json:"drains,omitzero"`      // the node that the command drains, if it names one
 
 	Rate        float64       `json:"rate"`       // requests per second, for each of Kinds
 	DirectRate  float64       `json:"directRate"` // requests per second for all Pods' own addresses together

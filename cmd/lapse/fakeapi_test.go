@@ -18,8 +18,9 @@ import (
 // fakeAPI is as much of a Kubernetes API as it takes to refuse what cannot be measured: Services in the
 // namespace shop, one of them with a ready endpoint and a Pod, StatefulSets that take forever to list, rights there (but none to PodDisruptionBudgets), and none in the namespace forbidden or in the cluster. Under /expired no credentials are good
 // enough.
-func fakeAPI() http.Handler {
+func fakeAPI(living *livingShop) http.Handler {
 	mux := http.NewServeMux()
+	living.serveAPI(mux)
 	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) { answer(w, 200, apiversion.Info{GitVersion: "v1.36.3"}) })
 	mux.HandleFunc("GET /api/v1/namespaces/shop/services", func(w http.ResponseWriter, _ *http.Request) {
 		list := corev1.ServiceList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceList"}}

@@ -48,7 +48,7 @@ var usedIn = map[string]place{
 	"slow": always, "resolution": always, "min-coverage": always, "target": always, "pacing": always, "fail-if": always, "method": always,
 	"host": always, "expect-status": always, "expect-body": always, "backend-header": always, "ca-file": always, "hammer": always,
 	"watch":       always, // here it makes a run on a URL ask the cluster
-	"direct-rate": ofCluster, "scheme": ofCluster,
+	"direct-rate": ofCluster, "scheme": ofCluster, "no-preflight": ofCluster, "preflight-baseline": ofCluster,
 	"header": attended, "echo": attended, // gen would print them
 	"header-from": ofJob, "echo-from": ofJob,
 
@@ -75,6 +75,8 @@ var instead = map[string]string{
 
 	"workstation-timeout": "only the run of a command waits for the workstation that runs it",
 	"direct-rate":         "Pods are measured at their own addresses where their Service is known: add --watch svc/NAME",
+	"no-preflight":        "preflight is of a Service: without one nothing is predicted",
+	"preflight-baseline":  "preflight is of a Service: add --watch svc/NAME",
 	"namespace":           "add --watch svc/NAME to ask the cluster too",
 	"kubeconfig":          "add --watch svc/NAME to ask the cluster too",
 	"context":             "add --watch svc/NAME to ask the cluster too",

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -30,7 +32,18 @@ func TestMain(m *testing.M) {
 	faultserver.Prioritize()
 	testscript.Main(m, map[string]func(){
 		"lapse": func() { os.Exit(lapse(context.Background(), os.Args, os.Stdout, os.Stderr)) },
+		"ask":   ask,
 	})
+}
+
+// ask is the scripts' command `ask URL`: it awaits the answer.
+func ask() {
+	r, err := http.Get(os.Args[1])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	r.Body.Close()
 }
 
 // exitsWith is the scripts' command `code N[,N...] CMD...`: it runs CMD, and fails unless it exits with one of the codes. (On a machine
@@ -54,7 +67,8 @@ func exitsWith(ts *testscript.TestScript, neg bool, args []string) {
 
 // TestScripts runs testdata/script: each is headed by what it proves. $URL is a server that answers,
 // $BROKEN one that answers 500, $SILENT one that accepts and never answers, $CLOSED an address where nobody listens, $ECHO a host and port that
-// echoes over TCP, $TAKEN a host and port where somebody listens, $API a Kubernetes API with a few Services (see fakeAPI).
+// echoes over TCP, $TAKEN a host and port where somebody listens, $API a Kubernetes API with a few Services (see fakeAPI), $LIVING the Service web of
+// its namespace living, which can be made to change (see livingShop).
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	good := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") }))
@@ -69,7 +83,15 @@ func TestScripts(t *testing.T) {
 	}
 	t.Cleanup(func() { silent.Close() })
 	echo := serveEcho(t)
-	api := httptest.NewServer(fakeAPI())
+	listener, err := net.Listen("tcp4", "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shop := newLivingShop(int32(listener.Addr().(*net.TCPAddr).Port))
+	living := &http.Server{Handler: shop, ErrorLog: log.New(io.Discard, "", 0)}
+	go living.Serve(listener)
+	t.Cleanup(func() { living.Close() })
+	api := httptest.NewServer(fakeAPI(shop))
 	t.Cleanup(api.Close)
 	testscript.Run(t, testscript.Params{
 		Dir:  "testdata/script",
@@ -80,6 +102,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("SILENT", "http://"+silent.Addr().String())
 			env.Setenv("CLOSED", closed.URL)
 			env.Setenv("API", api.URL)
+			env.Setenv("LIVING", fmt.Sprintf("http://127.0.0.1:%d", shop.port))
 			env.Setenv("ECHO", echo)
 			env.Setenv("TAKEN", silent.Addr().String())
 			env.Setenv("KUBECONFIG", env.WorkDir+"/kubeconfig")

@@ -82,7 +82,11 @@ func TestEachFlagReachesTheAgentOrIsLocal(t *testing.T) {
 	with := map[string][]string{ // what a flag needs beside it
 		"duration": {}, "echo": {"--scheme=tcp"}, "echo-from": {"--scheme=tcp"}, "scheme": {},
 	}
-	values := map[string]string{"ca-file": ca, "duration": "9s", "max-duration": "1h", "workstation-timeout": "7m", "join": "2s", "expect-body": `$(POD_NAME) "quoted"`}
+	accepted := filepath.Join(t.TempDir(), "accepted.yaml")
+	if err := os.WriteFile(accepted, []byte("accepted: [{rule: LP05, reason: it drains}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]string{"ca-file": ca, "preflight-baseline": accepted, "duration": "9s", "max-duration": "1h", "workstation-timeout": "7m", "join": "2s", "expect-body": `$(POD_NAME) "quoted"`}
 	parsed(t).Given(func(f *pflag.Flag) { t.Errorf("--%s is given", f.Name) })
 	for _, f := range allFlags(t) {
 		extra := with[f.Name]

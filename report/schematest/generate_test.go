@@ -19,7 +19,7 @@ import (
 // whose root directory is the working directory.
 func generateSchema() ([]byte, error) {
 	comments := jsonschema.Reflector{}
-	for _, dir := range []string{"timeline", "correlate/model", "run"} {
+	for _, dir := range []string{"timeline", "correlate/model", "run", "preflight"} {
 		if err := comments.AddGoComments("lapse", dir, jsonschema.WithFullComment()); err != nil {
 			return nil, fmt.Errorf("read comments of %s: %w", dir, err)
 		}
@@ -74,7 +74,7 @@ func (g *generator) describe(t reflect.Type) *jsonschema.Schema {
 		g.named["Class"] = enum(g.comments["lapse/timeline.Class"], classes(g.constants["lapse/timeline.Class"]))
 		return reference("Class")
 	case t == reflect.TypeFor[json.RawMessage](): // the only one: the package of the judged run does not know that of the run
-		g.named["Spec"] = g.reflect(&run.Spec{}).Definitions["Spec"]
+		maps.Copy(g.named, g.reflect(&run.Spec{}).Definitions)
 		return reference("Spec")
 	case t == reflect.TypeFor[model.Histogram]():
 		return reference("SparseCounts")

@@ -131,6 +131,7 @@ export type EventKind =
   | "service"
   | "kube-event"
   | "snapshot"
+  | "preflight"
   | "run"
   | "command"
   | "command-output"
@@ -141,6 +142,20 @@ export type EventKind =
   | "request-error"
   | "address-failed"
   | "hammer";
+/**
+ * A Disturbance is what a prediction is about: it says what happens if this does.
+ * - pod-ends: a Pod whose endpoint was ready is asked to end
+ * - pod-starts: a new Pod becomes a ready endpoint
+ * - last-endpoint-goes: no endpoint is ready any more
+ * - node-drained: Pods with a ready endpoint are evicted from Node
+ * - node-fails: Node, which has a ready endpoint, is not ready any more
+ * - node-lost: one of the last two
+ * - rollout: Pods are replaced by those of another template
+ * - liveness-fails: a container is ended because its liveness probe failed
+ * - node-without: the prober's node has no ready endpoint
+ */
+export type Disturbance =
+  "pod-ends" | "pod-starts" | "last-endpoint-goes" | "node-drained" | "node-fails" | "node-lost" | "rollout" | "liveness-fails" | "node-without";
 /**
  * EndedBy says who or what ended a Pod. The list is closed.
  * - evicted: through the eviction API, as by a drain
@@ -168,6 +183,13 @@ export type Unit = "count" | "duration" | "ratio";
  * GateOutcome is what the error bars say about a gate.
  */
 export type GateOutcome = "pass" | "fail" | "undecided";
+/**
+ * PredictionOutcome is what a run says of a prediction. The list is closed.
+ * - confirmed: an incident has the cause that was predicted, with medium confidence or more
+ * - refuted: what it is about happened to the Service and was measured, and no incident has the cause
+ * - not-tested: neither: that is no refutation
+ */
+export type PredictionOutcome = "confirmed" | "refuted" | "not-tested";
 
 /**
  * A Timeline is a judged run: the whole of timeline.json, and what every report and the page show.
@@ -208,6 +230,7 @@ export interface Timeline {
   pods: Pod[];
   verdict: Verdict;
   hammer?: Hammer;
+  scorecard?: Scorecard;
 }
 /**
  * Tool names the program that judged the run.
@@ -291,6 +314,18 @@ export interface Spec {
    */
   watch?: string;
   /**
+   * nothing is predicted
+   */
+  noPreflight?: boolean;
+  /**
+   * predictions that somebody has accepted
+   */
+  accepted?: Acceptance[];
+  /**
+   * the node that the command drains, if it names one
+   */
+  drains?: string;
+  /**
    * requests per second, for each of Kinds
    */
   rate: number;
@@ -349,6 +384,14 @@ export interface Spec {
   maxDuration: Nanoseconds;
   workstationTimeout?: Nanoseconds;
   hold: Nanoseconds;
+}
+/**
+ * An Acceptance is about the findings of one rule.
+ */
+export interface Acceptance {
+  rule: string;
+  object?: string;
+  reason: string;
 }
 /**
  * Command is the wrapped command.
@@ -620,6 +663,10 @@ export interface IncidentCause {
    * "route-outlives-pod"; "unexplained" is an honest answer
    */
   rule: string;
+  /**
+   * which of several ways it came about, of a rule that knows them apart: "one-replica"; absent if that was not seen
+   */
+  reason?: string;
   confidence: Confidence;
   /**
    * one sentence with names and figures
@@ -777,6 +824,10 @@ export interface Cause {
    * "route-outlives-pod"; "unexplained" is an honest answer
    */
   rule: string;
+  /**
+   * which of several ways it came about, of a rule that knows them apart: "one-replica"; absent if that was not seen
+   */
+  reason?: string;
   confidence: Confidence;
   /**
    * one sentence with names and figures
@@ -924,6 +975,7 @@ export interface Event {
    */
   template?: string;
   snapshot?: Snapshot;
+  preflight?: Preflight;
 }
 /**
  * A Snapshot is the part of an object's spec and status that causes need. One of its fields is set.
@@ -1092,6 +1144,74 @@ export interface ServiceSpec {
    * publishNotReadyAddresses
    */
   publishNotReady?: boolean;
+}
+/**
+ * A Preflight is what was predicted of a Service before it was measured, from its spec and the placement of its Pods.
+ */
+export interface Preflight {
+  /**
+   * that was to be drained; absent if none was named
+   */
+  node?: string;
+  /**
+   * all that were asked
+   */
+  rules: AskedRule[];
+  /**
+   * the gravest first
+   */
+  predictions: Prediction[];
+}
+/**
+ * An AskedRule is a rule of preflight that was asked about a Service.
+ */
+export interface AskedRule {
+  /**
+   * such as LP05
+   */
+  id: string;
+  name: string;
+  /**
+   * the causes that it is there to predict, as RULE or RULE/REASON
+   */
+  predicts?: string[];
+  /**
+   * why it could not judge; absent if it could
+   */
+  unjudged?: string;
+}
+/**
+ * A Prediction is one finding of a rule of preflight.
+ */
+export interface Prediction {
+  /**
+   * its ID
+   */
+  rule: string;
+  name: string;
+  /**
+   * will-lose, may-lose, will-block, blind
+   */
+  severity: string;
+  text: string;
+  /**
+   * "Deployment/web: spec.replicas = 1"
+   */
+  evidence: string[];
+  fix: string;
+  /**
+   * an incident with one of them confirms it, as RULE or RULE/REASON; absent if a run names no such cause
+   */
+  causes?: string[];
+  when?: Disturbance;
+  /**
+   * where that is; absent if it may be any
+   */
+  node?: string;
+  /**
+   * why somebody accepts it; it is a prediction all the same
+   */
+  accepted?: string;
 }
 /**
  * A WatchedService is a Service whose endpoints were watched.
@@ -1343,4 +1463,74 @@ export interface HammerLatency {
   p95?: Nanoseconds;
   p99?: Nanoseconds;
   max: Nanoseconds;
+}
+/**
+ * A Scorecard is what preflight predicted before a run, against what happened in it. What is blind is no prediction.
+ */
+export interface Scorecard {
+  /**
+   * confirmed + refuted + notTested
+   */
+  predicted: number;
+  confirmed: number;
+  refuted: number;
+  notTested: number;
+  /**
+   * incidents with a cause that a rule is there to predict, and no prediction of it
+   */
+  missed: number;
+  predictions: ScoredPrediction[];
+  misses: Miss[];
+  /**
+   * rules that could not judge
+   */
+  unjudged: UnjudgedRule[];
+}
+/**
+ * A ScoredPrediction is a prediction with what the run says of it.
+ */
+export interface ScoredPrediction {
+  /**
+   * NAMESPACE/NAME
+   */
+  service: string;
+  prediction: Prediction;
+  outcome: PredictionOutcome;
+  /**
+   * what the outcome rests on
+   */
+  why: string;
+  /**
+   * that confirm it, by ID
+   */
+  incidents?: number[];
+}
+/**
+ * A Miss is a cause of an incident which preflight is there to predict, and did not.
+ */
+export interface Miss {
+  service: string;
+  /**
+   * its ID
+   */
+  incident: number;
+  /**
+   * RULE, or RULE/REASON
+   */
+  cause: string;
+  /**
+   * which rules of preflight found nothing or could not judge
+   */
+  why: string;
+}
+/**
+ * An UnjudgedRule is a rule of preflight that could not judge.
+ */
+export interface UnjudgedRule {
+  service: string;
+  /**
+   * its ID; absent if none could
+   */
+  rule?: string;
+  why: string;
 }

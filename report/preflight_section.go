@@ -1,0 +1,127 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"lapse/correlate/model"
+)
+
+// preflightSection has what was predicted before the run, with what the run says of it.
+func preflightSection(v *view) section {
+	card := v.Scorecard
+	if card == nil {
+		return section{}
+	}
+	s := section{title: "preflight", blocks: []block{note{text: scorecardWords(card)}}}
+	if t := v.predictionTable(card); len(t.rows) > 0 {
+		s.blocks = append(s.blocks, t)
+	}
+	for _, u := range unjudged(card) {
+		s.blocks = append(s.blocks, note{label: "not judged", text: u, tone: dim})
+	}
+	return s
+}
+
+// scorecardWords is a scorecard in a line.
+func scorecardWords(c *model.Scorecard) string {
+	text := fmt.Sprintf("predicted %d: confirmed %d, refuted %d", c.Predicted, c.Confirmed, c.Refuted)
+	if c.NotTested > 0 {
+		text += fmt.Sprintf(", not tested %d", c.NotTested)
+	}
+	return text + fmt.Sprintf(", missed %d", c.Missed)
+}
+
+// outcomeWords are the outcomes for people.
+func outcomeWords(o model.PredictionOutcome) string { return strings.ReplaceAll(string(o), "-", " ") }
+
+// predictionTable has a line for each prediction, and for each cause that was missed.
+func (v *view) predictionTable(c *model.Scorecard) table {
+	t := table{item: "prediction", headless: true, columns: []column{{title: "prediction"}, {title: "outcome"}, {title: "why", label: "why"}}}
+	for _, p := range c.Predictions {
+		name := p.Prediction.Rule + " " + p.Prediction.Name + v.ofService(p.Service)
+		if p.Prediction.Node != "" {
+			name += " " + p.Prediction.Node
+		}
+		row := tableRow{cells: []cell{{text: name}, {text: outcomeWords(p.Outcome), tone: outcomeTone(p.Outcome)}, {text: p.Why}}}
+		if p.Prediction.Accepted != "" {
+			row.notes = append(row.notes, note{label: "accepted", text: p.Prediction.Accepted, tone: dim})
+		}
+		if v.Verbose {
+			row.notes = append(row.notes, note{label: "said", text: p.Prediction.Severity + ": " + p.Prediction.Text})
+			for _, e := range p.Prediction.Evidence {
+				row.notes = append(row.notes, note{label: "for", text: e, tone: dim})
+			}
+			row.notes = append(row.notes, note{label: "fix", text: p.Prediction.Fix})
+		}
+		t.rows = append(t.rows, row)
+	}
+	for _, m := range c.Misses {
+		t.rows = append(t.rows, tableRow{cells: []cell{
+			{text: ruleOf(m.Cause) + v.ofService(m.Service)}, {text: "missed", tone: yellow}, {text: fmt.Sprintf("incident %d: %s", m.Incident, m.Why)},
+		}})
+	}
+	return t
+}
+
+// ruleOf is the rule of a cause that is named as RULE or RULE/REASON.
+func ruleOf(cause string) string {
+	rule, _, _ := strings.Cut(cause, "/")
+	return rule
+}
+
+func outcomeTone(o model.PredictionOutcome) style {
+	switch o {
+	case model.Confirmed:
+		return bold
+	case model.NotTested:
+		return dim
+	}
+	return normal
+}
+
+// ofService names a Service where there are several.
+func (v *view) ofService(name string) string {
+	if len(v.Run.Services) < 2 {
+		return ""
+	}
+	return " of svc/" + name
+}
+
+// unjudged says which rules could not judge, each reason once.
+func unjudged(c *model.Scorecard) (all []string) {
+	var order []string
+	rules := map[string][]string{}
+	for _, u := range c.Unjudged {
+		key := u.Why
+		if u.Rule == "" {
+			key = "svc/" + u.Service + ": " + u.Why
+		}
+		if rules[key] == nil {
+			order, rules[key] = append(order, key), []string{}
+		}
+		if u.Rule != "" {
+			rules[key] = append(rules[key], u.Rule)
+		}
+	}
+	for _, why := range order {
+		if list := strings.Join(rules[why], ", "); list != "" {
+			why = list + ": " + why
+		}
+		all = append(all, why)
+	}
+	return all
+}
+
+// preflightLines are the section's lines for formats that have no tables.
+func preflightLines(tl *model.Timeline) []string {
+	if tl.Scorecard == nil {
+		return nil
+	}
+	lines := []string{"preflight: " + scorecardWords(tl.Scorecard)}
+	v := &view{Timeline: tl}
+	for _, row := range v.predictionTable(tl.Scorecard).rows {
+		lines = append(lines, fmt.Sprintf("%s: %s: %s", row.cells[0].text, row.cells[1].text, row.cells[2].text))
+	}
+	return lines
+}

@@ -1,0 +1,123 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lapse/preflight"
+	"lapse/timeline"
+)
+
+// predictWithin is for how long preflight waits for an answer of the API server: all questions are asked at once, but for the first. A run
+// does not wait for more than twice that.
+const predictWithin = 2 * time.Second
+
+// predict asks preflight about each Service that is measured or watched, before the run's clock starts. It fails no run: what could not be read costs the
+// rules that need it, and the events say so.
+func (m *measurement) predict(ctx context.Context) (events []timeline.Event) {
+	if m.opts.NoPreflight {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*predictWithin)
+	defer cancel()
+	for _, s := range m.distinct() {
+		e := timeline.Event{
+			Kind: timeline.Predicted, Writer: "lapse", Object: timeline.Object{Kind: "Service", Namespace: s.Namespace, Name: s.Name},
+			To: timeline.PreflightDone,
+		}
+		state, err := preflight.FromCluster(ctx, m.client, s.Namespace, s.Name, preflight.Asking{Timeout: predictWithin})
+		if err != nil {
+			e.To, e.Detail = timeline.PreflightNotDone, maskText(err.Error())
+			if ctx.Err() != nil {
+				e.Detail = fmt.Sprintf("the API server did not answer within %v", 2*predictWithin)
+			}
+			events = append(events, e)
+			continue
+		}
+		if state.Node = m.opts.Drains; state.CheckNode() != nil {
+			state.Node = "" // no node of the cluster: the command will say so
+		}
+		result := preflight.Judge(state)
+		result.Accept(preflight.Baseline{Accepted: m.opts.Accepted})
+		e.Preflight = predictions(state.Node, &result)
+		e.Detail = predictedWords(e.Preflight)
+		events = append(events, e)
+	}
+	return events
+}
+
+// predictions are the findings of preflight as facts of a run, without what looks like credentials: a hook's command may hold some.
+func predictions(node string, r *preflight.Result) *timeline.Preflight {
+	p := &timeline.Preflight{Node: node, Rules: []timeline.AskedRule{}, Predictions: []timeline.Prediction{}}
+	for _, rule := range preflight.Rules() {
+		asked := timeline.AskedRule{ID: rule.ID, Name: rule.Name, Predicts: rule.Predicts}
+		if i := slices.IndexFunc(r.Unjudged, func(u preflight.Unjudged) bool { return u.Rule == rule.ID }); i >= 0 {
+			asked.Unjudged = r.Unjudged[i].Why
+		}
+		p.Rules = append(p.Rules, asked)
+	}
+	for _, f := range slices.Concat(r.Findings, r.Accepted) {
+		is := timeline.Prediction{
+			Rule: f.Rule, Name: f.Name, Severity: string(f.Severity), Text: maskText(f.Prediction), Evidence: []string{}, Fix: f.Fix,
+			Causes: f.ConfirmedBy, When: f.When, Node: f.Node, Accepted: f.Accepted,
+		}
+		for _, e := range f.Evidence {
+			is.Evidence = append(is.Evidence, maskText(e.String()))
+		}
+		p.Predictions = append(p.Predictions, is)
+	}
+	return p
+}
+
+// predictedWords says in a line what was predicted.
+func predictedWords(p *timeline.Preflight) string {
+	var found, unable []string
+	for _, is := range p.Predictions {
+		found = append(found, fmt.Sprintf("%s %s (%s)", is.Rule, is.Name, is.Severity))
+	}
+	for _, rule := range p.Rules {
+		if rule.Unjudged != "" {
+			unable = append(unable, rule.ID)
+		}
+	}
+	text := "nothing is predicted"
+	if len(found) > 0 {
+		text = strings.Join(found, ", ")
+	}
+	if len(unable) > 0 {
+		text += "; could not judge: " + strings.Join(unable, ", ")
+	}
+	return text
+}
+
+// predictedLine is what the terminal says of an event by which something was predicted.
+func predictedLine(e timeline.Event) string {
+	service := "svc/" + e.Object.Namespace + "/" + e.Object.Name
+	if e.Preflight == nil {
+		return "preflight of " + service + " was not possible: " + e.Detail
+	}
+	return "preflight of " + service + ": " + e.Detail
+}
+
+// checkPreflight reads which findings are accepted, and which node the command drains.
+func (o *Options) checkPreflight() error {
+	if o.PreflightBaseline != "" {
+		b, err := preflight.ReadBaseline(o.PreflightBaseline)
+		if err != nil {
+			return AsUsage(err)
+		}
+		o.Accepted = b.Accepted
+	}
+	switch {
+	case o.NoPreflight && o.PreflightBaseline != "":
+		return Usagef("drop one of them", "--preflight-baseline has no effect with --no-preflight")
+	case len(o.Command) > 0:
+		if d := drains(o.Command); len(d.nodes) == 1 && d.selector == "" {
+			o.Drains = d.nodes[0]
+		}
+	}
+	return nil
+}
