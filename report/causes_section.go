@@ -22,20 +22,20 @@ type finding struct {
 
 // findings are the likeliest causes of the windows, each once. The worst are explained in full; of the others only the rule is,
 // and the windows.
-func findings(tl *model.Timeline) (told, others []finding) {
+func findings(tl *model.Timeline) (explained, others []finding) {
 	all := gather(tl.Windows, func(a, b model.Cause) bool {
 		return a.Rule == b.Rule && a.Text == b.Text && a.Confidence == b.Confidence && a.Rule != "unexplained" // what has no cause has none in common
 	})
 	byDowntime := slices.SortedStableFunc(slices.Values(all), func(a, b finding) int { return compareDowntime(b.worst(), a.worst()) })
 	for _, f := range all {
 		if slices.ContainsFunc(byDowntime[:min(len(all), maxExplained)], func(g finding) bool { return g.first().ID == f.first().ID }) {
-			told = append(told, f)
+			explained = append(explained, f)
 		}
 	}
 	rest := slices.DeleteFunc(slices.Clone(tl.Windows), func(w model.Window) bool {
-		return slices.ContainsFunc(told, func(f finding) bool { return f.has(w.ID) })
+		return slices.ContainsFunc(explained, func(f finding) bool { return f.has(w.ID) })
 	})
-	return told, gather(rest, func(a, b model.Cause) bool { return a.Rule == b.Rule })
+	return explained, gather(rest, func(a, b model.Cause) bool { return a.Rule == b.Rule })
 }
 
 // gather puts windows together whose likeliest causes are the same.
@@ -66,15 +66,15 @@ func (f finding) has(id int) bool {
 // text is the cause with how sure it is.
 func (f finding) text() string { return fmt.Sprintf("%s [%s]", f.Text, f.Confidence) }
 
-// restText says in a line what windows have in common whose causes are not told in full.
+// restText says in a line what windows have in common whose causes are not explained in full.
 func (f finding) restText() string {
 	switch n := len(f.windows); {
 	case f.Rule == "unexplained":
 		return "no known cause matches; timeline.json lists what changed"
 	case n == 1:
-		return f.Rule + ", told in timeline.json"
+		return f.Rule + ", listed in timeline.json"
 	default:
-		return f.Rule + " too, each with other figures, told in timeline.json"
+		return f.Rule + " too, each with other figures, listed in timeline.json"
 	}
 }
 
@@ -130,15 +130,15 @@ func windowList(windows []model.Window) string {
 
 // causesSection says why the windows opened, each cause once, with its evidence and rivals.
 func causesSection(v *view) section {
-	told, others := findings(v.Timeline)
-	if len(told) == 0 || !v.detailed() {
+	explained, others := findings(v.Timeline)
+	if len(explained) == 0 || !v.detailed() {
 		return section{}
 	}
 	s := section{title: "causes"}
-	if slices.ContainsFunc(told, func(f finding) bool { return len(f.Evidence) > 0 }) {
+	if slices.ContainsFunc(explained, func(f finding) bool { return len(f.Evidence) > 0 }) {
 		s.remark = "why: times are from the first failure of the first window named"
 	}
-	for _, f := range told {
+	for _, f := range explained {
 		n := note{label: windowList(f.windows), text: f.text(), tone: bold, details: evidence(f.first(), f.Evidence)}
 		if end := f.first().Ended; end != nil && !slices.ContainsFunc(f.Evidence, func(e model.Evidence) bool { return e.Event == end.Event }) {
 			n.details = append(n.details, note{label: "end", at: sinceStart(f.first(), end.At), text: end.Text})
@@ -151,7 +151,7 @@ func causesSection(v *view) section {
 	for _, f := range others {
 		s.blocks = append(s.blocks, note{label: windowList(f.windows), text: f.restText()})
 	}
-	if len(v.Incidents) > 0 { // which told the fixes
+	if len(v.Incidents) > 0 { // which have the fixes
 		return s
 	}
 	for _, f := range fixes(v.Timeline) {

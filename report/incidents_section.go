@@ -52,7 +52,7 @@ func mostHarmful(incidents []model.Incident) []model.Incident {
 	})
 }
 
-func (v *view) incidentRow(in model.Incident, told map[string]int) tableRow {
+func (v *view) incidentRow(in model.Incident, listed map[string]int) tableRow {
 	windows := v.windowsOf(in)
 	tone := redBold
 	if in.Failed == 0 {
@@ -74,7 +74,7 @@ func (v *view) incidentRow(in model.Incident, told map[string]int) tableRow {
 	for _, text := range v.incidentDoubts(in, windows) {
 		row.notes = append(row.notes, note{label: "note", text: text, tone: dim})
 	}
-	row.notes = append(row.notes, incidentCauses(in, windows, told)...)
+	row.notes = append(row.notes, incidentCauses(in, windows, listed)...)
 	return row
 }
 
@@ -190,7 +190,7 @@ func (v *view) incidentDoubts(in model.Incident, windows []model.Window) []strin
 
 // incidentCauses are the causes, the one that explains most failures first, and the fixes. A fix that was listed with another incident
 // is only referred to.
-func incidentCauses(in model.Incident, windows []model.Window, told map[string]int) []note {
+func incidentCauses(in model.Incident, windows []model.Window, listed map[string]int) []note {
 	var causes, fixes []note
 	for i, c := range in.Causes {
 		if i == maxCauses {
@@ -198,12 +198,12 @@ func incidentCauses(in model.Incident, windows []model.Window, told map[string]i
 			break
 		}
 		causes = append(causes, note{label: "cause", text: causeText(c, windows), tone: bold})
-		switch first, known := told[c.Fix]; {
+		switch first, known := listed[c.Fix]; {
 		case c.Fix == "" || first == in.ID:
 		case known:
 			fixes = append(fixes, note{label: "fix", text: fmt.Sprintf("that of incident %d", first), tone: green})
 		default:
-			told[c.Fix] = in.ID
+			listed[c.Fix] = in.ID
 			fixes = append(fixes, note{label: "fix", text: c.Fix, tone: green})
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"lapse/correlate/model"
-	"lapse/correlate/quantity"
 	"lapse/timeline"
 )
 
@@ -45,14 +44,14 @@ type Progress struct {
 	silent   time.Duration // how long nothing has come from where the run goes on; 0 if it does
 	slot     int64         // the quarter of a second last drawn in, from 1
 	lined    time.Duration // when the last regular line was written
-	lastSeen uint32        // the last event told of
+	lastSeen uint32        // the last event that was reported
 	early    []string      // changes of the command that were shown before they came as events
-	windows  []told
+	windows  []reportedWindow
 }
 
-// A told window is one whose opening was reported. Its bounds move while it is live; it is known
+// A reportedWindow is one whose opening was reported. Its bounds move while it is live; it is known
 // again by its target, its kind and an instant inside it.
-type told struct {
+type reportedWindow struct {
 	target string
 	kind   model.WindowKind
 	inside time.Duration
@@ -112,7 +111,7 @@ func (p *Progress) Log(line string) {
 	p.show(page.Bytes(), p.block)
 }
 
-// Tell says at once how the wrapped command changed. Where that comes back in the run's events, some time later, it is not told
+// Tell says at once how the wrapped command changed. Where that comes back in the run's events, some time later, it is not said
 // again.
 func (p *Progress) Tell(e timeline.Event) {
 	text := eventText(model.Event{Kind: e.Kind, To: e.To, ExitCode: e.ExitCode, Detail: e.Detail})
@@ -198,7 +197,7 @@ func (p *Progress) meet(w model.Window) (opened, closed bool) {
 		}
 	}
 	if opened {
-		p.windows = append(p.windows, told{w.Target, w.Kind, w.Start.Latest, !w.Live})
+		p.windows = append(p.windows, reportedWindow{w.Target, w.Kind, w.Start.Latest, !w.Live})
 		return true, !w.Live
 	}
 	return false, closed
@@ -266,131 +265,4 @@ func (p *Progress) status(tl *model.Timeline) string {
 		parts = append(parts, "FAILING "+w.Target)
 	}
 	return strings.Join(append(parts, health(tl)...), " · ")
-}
-
-// blockOf is the run as a block of lines.
-func (p *Progress) blockOf(tl *model.Timeline, now time.Duration) []byte {
-	page := p.page()
-	rate := page.span("  "+rateText(tl), dim)
-	if silence := p.silence(); silence != "" {
-		rate = page.span("  "+silence, yellow)
-	}
-	page.line(page.span(" "+cmp.Or(phase(tl), "starting"), bold), page.span("  "+p.clockText(tl, now), normal), rate)
-	counts := []span{page.span(" "+countText(tl), normal)}
-	if w := current(tl); w != nil {
-		counts = append(counts, page.span(fmt.Sprintf("  FAILING %s %s, %s", w.Target, quantity.Length(w.Length, true), errorText(*w)), redBold))
-	}
-	page.line(counts...)
-	if text := clusterText(tl); text != "" {
-		page.line(page.span(" "+text, normal))
-	}
-	if unwell := health(tl); len(unwell) > 0 {
-		page.line(page.span(" "+strings.Join(unwell, " · "), yellow))
-	} else {
-		page.line(page.span(" prober ok", dim))
-	}
-	return page.Bytes()
-}
-
-func (p *Progress) clockText(tl *model.Timeline, now time.Duration) string {
-	switch {
-	case p.opts.Total > 0:
-		return fmt.Sprintf("%s of %s", seconds(now), quantity.Span(p.opts.Total))
-	case phase(tl) == "baseline":
-		return fmt.Sprintf("%s of %s", seconds(now), quantity.Span(tl.Run.Baseline))
-	default:
-		return seconds(now)
-	}
-}
-
-// seconds renders a time that ticks: in whole seconds.
-func seconds(d time.Duration) string { return quantity.Span(d.Truncate(time.Second)) }
-
-// phase is the run's phase, as its events tell.
-func phase(tl *model.Timeline) string {
-	for _, e := range slices.Backward(tl.Events) {
-		if e.Kind == timeline.RunPhase {
-			return e.To
-		}
-	}
-	return ""
-}
-
-func rateText(tl *model.Timeline) string {
-	targets := judged(tl)
-	return fmt.Sprintf("%s/s of %s/s",
-		quantity.Number(sum(targets, func(t model.Target) float64 { return t.AchievedRate })),
-		quantity.Number(sum(targets, func(t model.Target) float64 { return t.Rate })))
-}
-
-func countText(tl *model.Timeline) string {
-	targets := judged(tl)
-	return fmt.Sprintf("sent %d, failed %d",
-		sum(targets, func(t model.Target) int { return t.Sent }),
-		sum(targets, func(t model.Target) int { return t.Failed }))
-}
-
-// current is the window that is open now, if any.
-func current(tl *model.Timeline) *model.Window {
-	for i := range tl.Windows {
-		if w := &tl.Windows[i]; w.Open.End && w.Live && w.Kind != model.Slow {
-			return w
-		}
-	}
-	return nil
-}
-
-func clusterText(tl *model.Timeline) string {
-	var parts []string
-	if ready, known := readyNow(tl); known {
-		parts = append(parts, quantity.Count(ready, "endpoint")+" ready")
-	}
-	leaving := count(tl.Pods, func(p model.Pod) bool { return strings.HasPrefix(stateNow(p), "terminating") })
-	if leaving > 0 {
-		parts = append(parts, quantity.Count(leaving, "Pod")+" terminating")
-	}
-	coming := count(tl.Pods, func(p model.Pod) bool {
-		return slices.Contains([]string{"pending", "creating", "running"}, stateNow(p))
-	})
-	if coming > 0 {
-		parts = append(parts, quantity.Count(coming, "Pod")+" starting")
-	}
-	return strings.Join(parts, " · ")
-}
-
-func stateNow(p model.Pod) string {
-	if len(p.States) == 0 {
-		return ""
-	}
-	return p.States[len(p.States)-1].State
-}
-
-// readyNow is the number of ready endpoints; unknown if no endpoint was seen.
-func readyNow(tl *model.Timeline) (ready int, known bool) {
-	for _, service := range tl.Services {
-		if last := len(service.Endpoints) - 1; last >= 0 {
-			ready, known = ready+service.Endpoints[last].Ready, true
-		}
-	}
-	return ready, known
-}
-
-// health says what keeps the prober from measuring well; nothing if all is well.
-func health(tl *model.Timeline) []string {
-	var unwell, stalled []string
-	for _, t := range tl.Targets {
-		switch {
-		case t.Kind == timeline.Control && t.Failed > 0:
-			unwell = append(unwell, fmt.Sprintf("control failed %d", t.Failed))
-		case !t.Kind.Judged() || t.Sent == 0:
-		case t.Coverage < 0.99:
-			stalled = append(stalled, fmt.Sprintf("%s coverage %s", t.Name, quantity.Coverage(t.Coverage)))
-		case t.Late*100 > t.Sent:
-			stalled = append(stalled, fmt.Sprintf("%s late %s", t.Name, quantity.Percent(float64(t.Late)/float64(t.Sent))))
-		}
-	}
-	if len(stalled) > 0 {
-		unwell = append([]string{proberStalled + ": " + strings.Join(stalled, ", ")}, unwell...)
-	}
-	return unwell
 }

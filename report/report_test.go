@@ -347,9 +347,9 @@ func TestUnexplainedIncidentSaysWhatIsKnown(t *testing.T) {
 func TestNoWindowIsLeftWithoutACause(t *testing.T) {
 	for _, sample := range []string{"many", "rollout"} {
 		tl := samples[sample]()
-		told, others := findings(tl)
+		explained, others := findings(tl)
 		named := map[int]int{}
-		for _, f := range append(told, others...) {
+		for _, f := range append(explained, others...) {
 			for _, w := range f.windows {
 				named[w.ID]++
 			}
@@ -364,7 +364,7 @@ func TestNoWindowIsLeftWithoutACause(t *testing.T) {
 	verbose.Verbose = true
 	out := string(render(t, "table", "rollout", verbose))
 	for _, want := range []string{
-		"windows 1, 2, 4  node-c still routed to", "windows 8, 9  route-outlives-pod too, each with other figures, told in timeline.json",
+		"windows 1, 2, 4  node-c still routed to", "windows 8, 9  route-outlives-pod too, each with other figures, listed in timeline.json",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)

@@ -10,7 +10,6 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
-	"lapse/timeline"
 )
 
 // Exit codes of a judged run. 1 and 2 are errors of ours and of the user's; they have no verdict, but for [Unsaved].
@@ -45,152 +44,6 @@ func Unsaved(tl *model.Timeline, why error) {
 	tl.Run.Unsaved = strings.TrimPrefix(tl.Run.Unsaved+"; "+why.Error(), "; ")
 	tl.Verdict.Reasons = append(tl.Verdict.Reasons, "not all of the run is on disk: "+why.Error())
 	tl.Verdict.ExitCode = cmp.Or(tl.Verdict.ExitCode, ExitUnsaved)
-}
-
-// figures adds up what the verdict rests on: failed over all judged targets, of everything else the
-// worst target's.
-func figures(tl *model.Timeline) model.Verdict {
-	v := model.Verdict{Gates: []model.GateResult{}, Reasons: []string{}, Validity: validity(tl)}
-	first := true
-	for i := range tl.Targets {
-		t := &tl.Targets[i]
-		if !t.Kind.Judged() {
-			continue
-		}
-		addTarget(&v, t)
-		addWindows(&v, tl, t.Name)
-		if coverage := t.ServiceCoverage(); first || coverage < v.Coverage {
-			v.Coverage = coverage
-		}
-		first = false
-	}
-	return v
-}
-
-// bound widens what the windows amount to by what may lie in unobserved time, as gates do: one figure has one error bar, in
-// the verdict, in its gates and in what reports say first.
-func bound(v *model.Verdict, tl *model.Timeline) {
-	total, _ := totalDowntime(tl, v)
-	v.Downtime = model.Downtime{Total: total.Length(), Open: total.Open}
-	if v.LongestWindow != nil {
-		longest, _ := longestWindow(tl, v)
-		v.LongestWindow = new(longest.Length())
-	}
-	if v.LongestBlackout != nil {
-		longest, _ := longestBlackout(tl, v)
-		v.LongestBlackout = new(longest.Length())
-	}
-}
-
-func addTarget(v *model.Verdict, t *model.Target) {
-	v.Sent += t.Sent
-	v.Failed += t.Failed
-	v.DetectionLimit = max(v.DetectionLimit, t.Resolution)
-	if t.Sent > 0 {
-		v.ErrorRate = max(v.ErrorRate, float64(t.Failed)/float64(t.Sent))
-	}
-	if t.Latency != nil && (v.LatencyP99 == nil || t.Latency.P99 > *v.LatencyP99) {
-		v.LatencyP99 = new(t.Latency.P99)
-	}
-}
-
-// addWindows takes over what one target's windows amount to, where it is worse than the others'.
-func addWindows(v *model.Verdict, tl *model.Timeline, target string) {
-	var total model.Length
-	n := 0
-	for _, w := range tl.Windows {
-		if w.Target != target || w.Kind == model.Slow {
-			continue
-		}
-		n++
-		total.Min += w.Downtime.Min
-		total.Max += w.Downtime.Max
-		v.LongestWindow = model.Longer(v.LongestWindow, w.Length)
-		if b := blackout(tl, &w); b != nil {
-			v.LongestBlackout = model.Longer(v.LongestBlackout, *b)
-		}
-	}
-	v.Windows = max(v.Windows, n)
-	v.Downtime.Total = *model.Longer(&v.Downtime.Total, total)
-}
-
-// blackout is the window's longest stretch without a success; an outage is one from end to end. Where unobserved time parts its
-// failures, so that fewer than three follow each other, it need not be one at all.
-func blackout(tl *model.Timeline, w *model.Window) *model.Length {
-	if w.Blackout != nil || w.Kind != model.Outage {
-		return w.Blackout
-	}
-	if slices.ContainsFunc(tl.Unobserved, func(u model.Unobserved) bool { return touchesGap(w, u) }) {
-		return &model.Length{Max: w.Length.Max}
-	}
-	return &w.Length
-}
-
-// validity tells how good the measurement itself was.
-func validity(tl *model.Timeline) model.Validity {
-	val := model.Validity{Control: controlHealth(tl), LanesOff: lanesOff(tl), NotProbed: notProbed(tl)}
-	sent, late := 0, 0
-	for _, t := range tl.Targets {
-		if !t.Kind.Judged() {
-			continue
-		}
-		sent += t.Sent + t.NotSent
-		late += t.Late
-		val.NotSent += t.NotSent
-		val.Unobserved = max(val.Unobserved, tl.UnobservedOf(t.Name))
-	}
-	if sent > 0 {
-		val.Late = float64(late) / float64(sent)
-	}
-	for _, e := range tl.Events {
-		switch e.Kind {
-		case timeline.WatchGap:
-			val.WatchGaps++
-		case timeline.ProberStall:
-			val.Stalls++
-		}
-	}
-	return val
-}
-
-// controlHealth says in a word how the echo server inside the prober fared.
-func controlHealth(tl *model.Timeline) string {
-	health := "absent"
-	for _, t := range tl.Targets {
-		switch {
-		case t.Kind != timeline.Control || t.Sent == 0:
-		case t.Failed > 0:
-			failures := map[string]int{}
-			for class, n := range t.Classes {
-				if class != timeline.OK.String() && class != timeline.NotSent.String() && class != timeline.Local.String() {
-					failures[class] = n
-				}
-			}
-			return fmt.Sprintf("%d of %d requests failed: %s", t.Failed, t.Sent, quantity.ClassCounts(failures))
-		default:
-			health = "ok"
-		}
-	}
-	return health
-}
-
-// lanesOff lists the watched kinds that were off at last, for one Service at least.
-func lanesOff(tl *model.Timeline) []string {
-	lanes, kinds := model.Lanes{}, map[string]bool{}
-	for i := range tl.Events {
-		e := &tl.Events[i]
-		if lanes.Learn(e); e.Kind == timeline.WatchLane && e.Object != nil {
-			kinds[e.Object.Kind] = true
-		}
-	}
-	var off []string
-	for kind := range kinds {
-		if lanes.Off(strings.ToLower(kind), "") {
-			off = append(off, kind)
-		}
-	}
-	slices.Sort(off)
-	return off
 }
 
 // A judgement weighs the figures of one run.
@@ -423,20 +276,4 @@ func (j judgement) enough() time.Duration {
 		return 0
 	}
 	return quantity.Ceil(enough, 10*time.Millisecond)
-}
-
-// notProbed counts the Pods with an endpoint that were never probed at their own address, in a run that probes some.
-func notProbed(tl *model.Timeline) int {
-	probed, seen := map[string]bool{}, map[string]bool{}
-	for _, t := range tl.Targets {
-		if t.Kind == timeline.Direct {
-			probed[t.PodUID] = true
-		}
-	}
-	for _, e := range tl.Events {
-		if e.Kind == timeline.EndpointChanged && e.Object != nil && e.Object.Kind == "Pod" && len(probed) > 0 && !probed[e.Object.UID] {
-			seen[e.Object.UID] = true
-		}
-	}
-	return len(seen)
 }
