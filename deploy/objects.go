@@ -74,7 +74,7 @@ const (
 	user = 65532 // "nonroot" of distroless images; the image has no passwd file to look it up in
 )
 
-// MostMemory is up to how many bytes the agent may use, all told, below the container's limit of 512 MiB.
+// MostMemory is up to how many bytes the agent may use in all, below the container's limit of 512 MiB.
 const MostMemory = 450 << 20
 
 // A Config says how a run looks in the cluster.

@@ -30,7 +30,7 @@ type Cluster struct {
 	Client kube.Client
 	REST   *rest.Config
 	Logger *slog.Logger // optional
-	Notify func(string) // optional: told in a sentence what is being waited for; it must not block
+	Notify func(string) // optional: gets a sentence about what is being waited for; it must not block
 }
 
 func (c Cluster) logger() *slog.Logger {
@@ -261,7 +261,7 @@ func List(ctx context.Context, cluster Cluster, namespace string) ([]*Run, error
 func ours(object metav1.Object) bool { return object.GetLabels()[RunLabel] != "" }
 
 // Delete deletes all of the run's objects that are there; none there is no error. The Pod is
-// told to stop and goes soon after. Objects that only share the run's name are left alone.
+// sent SIGTERM and goes soon after. Objects that only share the run's name are left alone.
 func (r *Run) Delete(ctx context.Context) error {
 	background := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
 	errs := []error{remove(ctx, "Job", r.Name, r.Client.Jobs(r.Namespace), background)}

@@ -82,9 +82,9 @@ func (d *tcp) read(br *bufio.Reader, r *reply) error {
 
 // otherText is the error of a reply that begins as got does.
 func otherText(got []byte) error {
-	const told = 60 // bytes
-	if len(got) > told {
-		return fmt.Errorf("%w: %q…", errUnexpected, got[:told])
+	const shown = 60 // bytes
+	if len(got) > shown {
+		return fmt.Errorf("%w: %q…", errUnexpected, got[:shown])
 	}
 	return fmt.Errorf("%w: %q", errUnexpected, got)
 }

@@ -12,15 +12,15 @@ var budgetBlocks = Rule{
 	ID: "LP04", Name: "budget-blocks", Needs: []Fact{BudgetsFact, TemplatesFact},
 	Doc: "A PodDisruptionBudget allows no eviction, two cover one Pod, or one covers no Pod.",
 	Check: func(s *State) (found []Finding) {
-		told := map[string]bool{}
+		listed := map[string]bool{}
 		for _, t := range s.templates() {
 			on := s.budgetsOn(t.meta.Labels)
 			if len(on) > 1 {
 				found = append(found, twoBudgets(&t, on))
 			}
 			for _, b := range on {
-				if f, blocks := allowsNone(s, b); blocks && !told[b.Name] {
-					found, told[b.Name] = append(found, f), true
+				if f, blocks := allowsNone(s, b); blocks && !listed[b.Name] {
+					found, listed[b.Name] = append(found, f), true
 				}
 			}
 		}

@@ -50,9 +50,9 @@ const detectionLag = time.Second
 // sendLater stamps what the command did, to be sent to the agent.
 func (r *clusterRun) sendLater(e timeline.Event) {
 	if e.Kind == timeline.Command && e.To == "running" && r.screen != nil {
-		told := e
-		told.Seen = r.clock.now()
-		r.screen.tell(told) // it comes back with the recording, and that may take long
+		shown := e
+		shown.Seen = r.clock.now()
+		r.screen.tell(shown) // it comes back with the recording, and that may take long
 	}
 	r.events.put(commandEvent{e, r.clock.stamp(e.Seen-detectionLag, e.Seen)})
 }
@@ -91,7 +91,7 @@ func (r *clusterRun) sendEvents(ctx context.Context, ended <-chan string) {
 		sent += len(events)
 		for part := range slices.Chunk(events, eventsAtOnce) {
 			if broken != nil {
-				break // the end of the command is still told
+				break // the end of the command is still sent
 			}
 			if broken = r.sendPlaced(ctx, part); broken != nil {
 				r.warnUnlessGone(ctx, "what the command does cannot be sent to the Pod", broken)
@@ -108,7 +108,7 @@ func (r *clusterRun) sendEvents(ctx context.Context, ended <-chan string) {
 		}
 	}
 	if err := r.client.Settle(ctx, stopped); err != nil {
-		r.warnUnlessGone(ctx, "the Pod was not told that the command has ended", err)
+		r.warnUnlessGone(ctx, "the end of the command could not be reported to the Pod", err)
 	}
 }
 

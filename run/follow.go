@@ -112,7 +112,7 @@ func (r *clusterRun) acknowledge(ctx context.Context) *model.Timeline {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	if err := r.client.Ack(ctx, receipt); err != nil {
-		r.warnUnlessGone(ctx, "the Pod was not told that its recording is safe", err)
+		r.warnUnlessGone(ctx, "the Pod could not be informed that its recording is safe", err)
 	}
 	return tl
 }
@@ -157,7 +157,7 @@ func (r *clusterRun) abort(ctx context.Context, reason string) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	if err := r.client.Abort(ctx, reason); err != nil {
-		r.warnUnlessGone(ctx, "the Pod was not told to stop", err)
+		r.warnUnlessGone(ctx, "the Pod could not be asked to stop", err)
 	}
 }
 

@@ -37,7 +37,7 @@ type measurement struct {
 	commandExit chan int          // the command's exit code
 	requests    chan phaseRequest // what the workstation tells a run in the cluster
 
-	entered    func(phase timeline.Phase, detail string) // told of each phase; nil: nobody cares
+	entered    func(phase timeline.Phase, detail string) // called at each phase; may be nil
 	overdue    func(now time.Duration) string            // why the end of the workstation's command is awaited no longer, or ""; nil: it is
 	removal    func() string                             // who ended this process, if anybody knows, or ""; nil: nobody does
 	phase      timeline.Phase

@@ -25,7 +25,7 @@ const (
 // ahead of it, from comparing them again and again.
 type runClock struct {
 	local timeline.Clock
-	log   *slog.Logger // told of a jump; nil: nobody
+	log   *slog.Logger // where a jump is logged; may be nil
 
 	mu    sync.Mutex
 	known []comparison // oldest first

@@ -24,14 +24,14 @@ type screen struct {
 	wake     chan struct{} // holds a token while there may be something to write
 	redraws  bool          // it is a terminal, on which a block is redrawn
 
-	mu      sync.Mutex
-	room    *sync.Cond // signalled when lines were written
-	lines   []string   // not written yet
-	size    int        // bytes in lines, and of those that are being written
-	dropped int
-	told    []timeline.Event // changes of the wrapped command that are not shown yet
-	frame   *Judgement       // the newest that is not drawn yet
-	closed  bool
+	mu       sync.Mutex
+	room     *sync.Cond // signalled when lines were written
+	lines    []string   // not written yet
+	size     int        // bytes in lines, and of those that are being written
+	dropped  int
+	commands []timeline.Event // changes of the wrapped command that are not shown yet
+	frame    *Judgement       // the newest that is not drawn yet
+	closed   bool
 }
 
 // newScreen returns a screen that writes to w, fit for what that is, of a run that is to take total; 0 if nobody knows.
@@ -83,7 +83,7 @@ func (s *screen) put(line string) {
 // tell shows at once how the wrapped command changed, before that comes back from where the run is recorded. It never waits.
 func (s *screen) tell(e timeline.Event) {
 	s.mu.Lock()
-	s.told = append(s.told, e)
+	s.commands = append(s.commands, e)
 	s.mu.Unlock()
 	s.awake()
 }
@@ -129,8 +129,8 @@ func (s *screen) close() {
 // write writes what there is until the screen is closed.
 func (s *screen) write() {
 	for range s.wake {
-		told, lines, f, dropped, closed := s.take()
-		for _, e := range told {
+		commands, lines, f, dropped, closed := s.take()
+		for _, e := range commands {
 			s.progress.Tell(e)
 		}
 		for _, line := range lines {
@@ -151,12 +151,12 @@ func (s *screen) write() {
 	}
 }
 
-func (s *screen) take() (told []timeline.Event, lines []string, f *Judgement, dropped int, closed bool) {
+func (s *screen) take() (commands []timeline.Event, lines []string, f *Judgement, dropped int, closed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	told, lines, f, dropped, closed = s.told, s.lines, s.frame, s.dropped, s.closed
-	s.told, s.lines, s.frame, s.dropped = nil, nil, nil, 0
-	return told, lines, f, dropped, closed
+	commands, lines, f, dropped, closed = s.commands, s.lines, s.frame, s.dropped, s.closed
+	s.commands, s.lines, s.frame, s.dropped = nil, nil, nil, 0
+	return commands, lines, f, dropped, closed
 }
 
 func (s *screen) written(bytes int) {

@@ -17,7 +17,7 @@ import (
 func (n *namespace) budgets() restartable {
 	client := n.Client.PodDisruptionBudgets(n.name)
 	s := &snapshots[*policyv1.PodDisruptionBudget]{
-		kind: "PodDisruptionBudget", told: map[types.UID]timeline.Snapshot{}, take: budgetOf, words: budgetWords, changed: budgetChanges,
+		kind: "PodDisruptionBudget", recorded: map[types.UID]timeline.Snapshot{}, take: budgetOf, words: budgetWords, changed: budgetChanges,
 		ours: func(b *policyv1.PodDisruptionBudget) bool { return n.coversOurs(b.Spec.Selector) },
 	}
 	return &lane[*policyv1.PodDisruptionBudget]{

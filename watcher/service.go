@@ -166,7 +166,7 @@ func (n *namespace) serviceLane(ctx context.Context, chosen *selectors, services
 		options.FieldSelector = fields.OneTermEqualSelector("metadata.name", services[0].Name).String()
 	}
 	taken := snapshots[*corev1.Service]{
-		kind: "Service", take: specOf, ours: func(*corev1.Service) bool { return true }, told: map[types.UID]timeline.Snapshot{},
+		kind: "Service", take: specOf, ours: func(*corev1.Service) bool { return true }, recorded: map[types.UID]timeline.Snapshot{},
 		words: func(timeline.Snapshot) string { return "" }, changed: func(_, _ timeline.Snapshot) []string { return []string{"its spec"} },
 	}
 	return &lane[*corev1.Service]{

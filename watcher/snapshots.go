@@ -14,12 +14,12 @@ import (
 
 // snapshots are what was recorded of the objects of one kind: each that is ours, once and at each change.
 type snapshots[T object] struct {
-	kind    string
-	take    func(T) timeline.Snapshot
-	ours    func(T) bool
-	words   func(timeline.Snapshot) string                 // what a snapshot has, for people; of some kinds nothing
-	changed func(before, after timeline.Snapshot) []string // what somebody changed; nothing where only the status did
-	told    map[types.UID]timeline.Snapshot
+	kind     string
+	take     func(T) timeline.Snapshot
+	ours     func(T) bool
+	words    func(timeline.Snapshot) string                 // what a snapshot has, for people; of some kinds nothing
+	changed  func(before, after timeline.Snapshot) []string // what somebody changed; nothing where only the status did
+	recorded map[types.UID]timeline.Snapshot
 }
 
 // change tells what changed from an object's old state to its new one; either may be nil. One may become ours later, as when a
@@ -27,19 +27,19 @@ type snapshots[T object] struct {
 func (s *snapshots[T]) change(old, new T, how how) []timeline.Event {
 	var none T
 	if any(new) == any(none) {
-		last, known := s.told[old.GetUID()]
+		last, known := s.recorded[old.GetUID()]
 		if !known {
 			return nil
 		}
-		delete(s.told, old.GetUID())
+		delete(s.recorded, old.GetUID())
 		return []timeline.Event{snapshotEvent(s.kind, old, timeline.SnapshotDeleted, s.words(last), last)}
 	}
-	last, known := s.told[new.GetUID()]
+	last, known := s.recorded[new.GetUID()]
 	if !known && !s.ours(new) {
 		return nil
 	}
 	now := s.take(new)
-	s.told[new.GetUID()] = now
+	s.recorded[new.GetUID()] = now
 	switch {
 	case known && reflect.DeepEqual(last, now):
 		return nil

@@ -55,7 +55,7 @@ func (n *namespace) statefulSets() restartable {
 
 // workloadLane watches one kind of workload. read returns its template, of which only the labels are kept, and the rest.
 func workloadLane[T object, L runtime.Object](n *namespace, kind, resource string, client kube.Objects[T, L], read func(T) (*corev1.PodTemplateSpec, timeline.Workload)) restartable {
-	s := &snapshots[T]{kind: kind, told: map[types.UID]timeline.Snapshot{}, words: workloadWords, changed: workloadChanges}
+	s := &snapshots[T]{kind: kind, recorded: map[types.UID]timeline.Snapshot{}, words: workloadWords, changed: workloadChanges}
 	s.ours = func(o T) bool {
 		template, _ := read(o)
 		return n.makesOurs(template.Labels)
@@ -78,7 +78,7 @@ func workloadLane[T object, L runtime.Object](n *namespace, kind, resource strin
 			template.Spec = corev1.PodSpec{} // there may be thousands, and their Pods tell
 			new.SetManagedFields(nil)
 			events := s.change(old, new, how)
-			if _, ours := s.told[new.GetUID()]; ours {
+			if _, ours := s.recorded[new.GetUID()]; ours {
 				events = append(events, n.about(new.GetUID())...)
 			}
 			return events

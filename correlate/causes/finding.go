@@ -32,7 +32,7 @@ type Strength int
 const (
 	Context  Strength = iota // tells what happened
 	Close                    // close in time, and no more
-	Watched                  // told by the API server, or by which requests failed how
+	Watched                  // from the API server, or by which requests failed how
 	Measured                 // measured where it happened: at the Pod's own address, or at the prober's own echo server
 )
 

@@ -275,7 +275,7 @@ func number(n int) string {
 }
 
 // raceFix says how long to keep serving: the longest time any route was seen to outlive a Pod of
-// this Service in the run, plus a margin, plus what the Pod served already after being told to end.
+// this Service in the run, plus a margin, plus what the Pod served already after its shutdown had begun.
 func raceFix(v *index, w *model.Window) string {
 	worst := v.longestLag(w)
 	if worst.stop == nil {

@@ -41,7 +41,7 @@ func testUndeclaredTermination(c *Case) Finding {
 	reason = cmp.Or(reason, cr.ended.To)
 	f := Finding{
 		Text: fmt.Sprintf("the kubelet of %s ended %s without a deletion (%s), and requests were still routed to it", cr.pod.Node, cr.pod.Name, reason),
-		Fix: fmt.Sprintf("let %s fail its readiness probe from SIGTERM on, and go on serving until its endpoint has left: its kubelet ended %s (%s), and told nobody before",
+		Fix: fmt.Sprintf("let %s fail its readiness probe from SIGTERM on, and go on serving until its endpoint has left: its kubelet ended %s (%s), without notice",
 			cr.pod.Name, quantity.Count(len(crashes), "container"), reason),
 		For: []Sign{{model.Evidence{Event: cr.ended.ID, At: new(cr.ended.At), Text: cr.pod.Name + " was ended by its kubelet: " + reason}, Watched}},
 	}

@@ -111,11 +111,11 @@ func (s *surroundings) deletion(p *model.Pod, e *model.Event) *model.Ending {
 	if e.Grace != nil && *e.Grace == 0 {
 		text = "deleted by force (grace period 0)"
 	}
-	told := s.deletions[p.Namespace+"/"+p.Name]
-	if told == nil {
+	deletion := s.deletions[p.Namespace+"/"+p.Name]
+	if deletion == nil {
 		return &model.Ending{By: by, Text: text, Event: e.ID}
 	}
-	owner := cmp.Or(s.states.Top(p), p.Owner, told.Object.Kind+"/"+told.Object.Name)
+	owner := cmp.Or(s.states.Top(p), p.Owner, deletion.Object.Kind+"/"+deletion.Object.Name)
 	switch from, to := s.states.replicas(p.Namespace, owner, e); {
 	case to < from:
 		by, text = model.ByScaling, fmt.Sprintf("deleted because %s was scaled from %d to %d", words(owner), from, to)

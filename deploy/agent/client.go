@@ -35,7 +35,7 @@ type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 // until ctx ends, the agent has refused (an [RefusedError]), or its Pod has gone (a [GoneError]).
 type Client struct {
 	Idle        time.Duration // a stream of facts that brought nothing for so long is opened anew; default 15 s
-	Logger      *slog.Logger  // told of broken connections; default: nobody
+	Logger      *slog.Logger  // where broken connections are logged; may be nil
 	RunsCommand bool          // this is the workstation that runs the command: its calls are its sign of life
 
 	http *http.Client

@@ -40,7 +40,7 @@ func runPage(ctx context.Context, b *bench, page *page, _ *settings) error {
 	for _, c := range pageClaims {
 		found := values(lines, "PageOnALargeRun", c.unit, c.scale)
 		if len(found) == 0 {
-			page.Claims = append(page.Claims, claim{Figure: c.figure, Must: c.must, Missing: "the benchmark told nothing of it"})
+			page.Claims = append(page.Claims, claim{Figure: c.figure, Must: c.must, Missing: "the benchmark did not measure it"})
 			continue
 		}
 		s := spreadOf(found)

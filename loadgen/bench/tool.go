@@ -28,7 +28,7 @@ type load struct {
 type outcome struct {
 	Requests int           // what it reports to have made
 	Failed   int           // of these, what it reports as failed
-	NotSent  int           // Lapse: told nothing by our own fault, classes notsent and local
+	NotSent  int           // Lapse: without evidence by our own fault, classes notsent and local
 	Late     int           // Lapse: sent more than max(interval, 5 ms) after it was due
 	Coverage float64       // `lapse run`: by its verdict
 	Zero     time.Duration // Lapse: CLOCK_MONOTONIC at the zero of its schedule; 0 where not known

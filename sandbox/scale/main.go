@@ -214,7 +214,7 @@ Made by `+"`make scale`"+` on %s: %s. %d Services; each run %v; every %v one Pod
 another takes its place. The Pods run nowhere: their status is written by hand, the sandbox's controllers make the EndpointSlices, and a
 server on each node answers for their addresses, with `+"`--rate %d`"+`, %d requests per second in all beside the direct ones.
 
-| ready endpoints | targets, all told | memory, peak | CPU, mean | sent | failed | sent late, p50 | p99 | coverage | recording | timeline.json |
+| ready endpoints | targets in all | memory, peak | CPU, mean | sent | failed | sent late, p50 | p99 | coverage | recording | timeline.json |
 |---|---|---|---|---|---|---|---|---|---|---|
 `, time.Now().UTC().Format(time.DateOnly), drill.Machine(), s.services, s.length, s.churn, (s.churn / 3).Round(time.Second), s.rate, 2*s.rate*s.services)
 	for _, r := range rows {

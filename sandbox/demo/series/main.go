@@ -220,12 +220,12 @@ func coverage(t drill.Timeline) string {
 func summary(tries []try) string {
 	var good int
 	var covered, gaps []float64
-	var told strings.Builder
+	var failures strings.Builder
 	for i, t := range tries {
 		if t.exitCode == 0 {
 			good++
 		} else {
-			fmt.Fprintf(&told, "- Try %d: %s\n", i+1, t.said)
+			fmt.Fprintf(&failures, "- Try %d: %s\n", i+1, t.said)
 		}
 		if t.fixed != nil {
 			covered = append(covered, 100*t.fixed.Verdict.Coverage)
@@ -233,7 +233,7 @@ func summary(tries []try) string {
 		}
 	}
 	return fmt.Sprintf("\n%d of %d tries exit 0. With the fix, min / median / max: coverage of the worse target %s %%, longest gap %s ms.\n%s",
-		good, len(tries), drill.Spread(covered, 2), drill.Spread(gaps, 1), told.String())
+		good, len(tries), drill.Spread(covered, 2), drill.Spread(gaps, 1), failures.String())
 }
 
 func millis(d time.Duration) string { return strconv.FormatFloat(d.Seconds()*1000, 'f', 1, 64) }
