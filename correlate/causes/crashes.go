@@ -142,6 +142,9 @@ func (c *Case) crashed(crashes []crash, f *Finding) {
 		f.For = append(f.For, cr.signs()...)
 		switch {
 		case cr.own != nil:
+		case v.failedAbout(w, cr.pod, cr.event.At):
+			f.missing(doubt(Measured, cr.pod.Name+" failed at its own address only while its endpoint was not ready: when it stopped is known from the watch, and any change about that time fits as well"))
+			continue
 		case v.directName(w, cr.pod) != "":
 			f.against(doubt(Watched, cr.pod.Name+" was not seen to fail at its own address: the container that ended may not be the one that serves"))
 			continue
@@ -155,6 +158,13 @@ func (c *Case) crashed(crashes []crash, f *Finding) {
 	f.For = append(f.For, context(v.othersAnswered(w, accused)...)...)
 	v.moreThanTheirShare(w, len(crashes), f)
 	f.explains(w, v.madeByCrashes(w, crashes))
+}
+
+// failedAbout reports whether one of a Pod's own addresses failed about a time, whether or not it was routed to.
+func (v *index) failedAbout(w *model.Window, p *model.Pod, at model.Instant) bool {
+	return slices.ContainsFunc(v.directOf(w, p), func(t *model.Target) bool {
+		return v.outageNear(t.Name, model.Instant{Earliest: at.Earliest, Latest: at.Latest + cluster.KubeletLag}) != nil
+	})
 }
 
 // madeByCrashes counts the failures of a window that the crashes can have made: of connections that were refused or lost while the Pod was

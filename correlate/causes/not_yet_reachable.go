@@ -27,7 +27,7 @@ func testNotYetReachable(c *Case) Finding {
 	v, w := c.index, c.Window
 	young, slowest := v.youngThat(w, unreached)
 	if len(young) == 0 {
-		return no("no Pod was ready before it could be reached at its own address " + quantity.Between(w.Start))
+		return no(v.noneLate(w, "no Pod was ready before it could be reached at its own address "))
 	}
 	took := early(slowest)
 	f := Finding{

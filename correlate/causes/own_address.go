@@ -137,13 +137,23 @@ func (v *index) youngSuspects(w *model.Window) []suspect {
 	})
 }
 
-// youngThat are those whose outages are of a kind, and the one of them that took longest.
+// youngThat are those that were late whose outages are of a kind, and the one of them that took longest.
 func (v *index) youngThat(w *model.Window, is func(*model.Window) bool) (young []suspect, slowest suspect) {
-	young = slices.DeleteFunc(v.youngSuspects(w), func(s suspect) bool { return !is(s.outage) })
+	young = v.late(w, slices.DeleteFunc(v.youngSuspects(w), func(s suspect) bool { return !is(s.outage) }))
 	if len(young) > 0 {
 		slowest = slices.MaxFunc(young, func(a, b suspect) int { return cmp.Compare(early(a).Max, early(b).Max) })
 	}
 	return young, slowest
+}
+
+// noneLate says why no Pod was late: a young one that never answered well may be bad.
+func (v *index) noneLate(w *model.Window, none string) string {
+	for _, s := range v.youngSuspects(w) {
+		if len(v.late(w, []suspect{s})) == 0 {
+			return fmt.Sprintf("%s never answered well %s: its version or its configuration may be bad", s.pod.Name, quantity.Between(s.outage.Span()))
+		}
+	}
+	return none + quantity.Between(w.Start)
 }
 
 // accuseYoung completes a finding that names suspects which had just become ready.
@@ -158,12 +168,24 @@ func (v *index) accuseYoung(w *model.Window, young []suspect, f *Finding) {
 
 // neverWell is the doubt that young Pods did not answer well for as long as they were observed: then they may never do so.
 func (v *index) neverWell(w *model.Window, young []suspect, text string) []Sign {
-	for _, s := range young {
-		if first := v.probe(w, s.pod).firstOK; first == nil || *first < s.outage.Start.Latest && s.outage.Open.End {
-			return []Sign{doubt(Watched, fmt.Sprintf("%s did not answer well for as long as it was observed: %s", s.pod.Name, text))}
-		}
+	if i := slices.IndexFunc(young, func(s suspect) bool { return v.neverAnswered(w, s) }); i >= 0 {
+		return []Sign{doubt(Watched, fmt.Sprintf("%s did not answer well for as long as it was observed: %s", young[i].pod.Name, text))}
 	}
 	return nil
+}
+
+// neverAnswered reports whether a young Pod did not answer well from when it failed until it was not observed any more.
+func (v *index) neverAnswered(w *model.Window, s suspect) bool {
+	first := v.probe(w, s.pod).firstOK
+	return first == nil || *first < s.outage.Start.Latest && s.outage.Open.End
+}
+
+// forGood is for how long a Pod fails at least of which is not said that it was late: it may do so for good.
+const forGood = 10 * time.Second
+
+// late leaves out the young Pods that never answered well, for so long that nothing tells them from Pods which never will.
+func (v *index) late(w *model.Window, young []suspect) []suspect {
+	return slices.DeleteFunc(slices.Clone(young), func(s suspect) bool { return v.neverAnswered(w, s) && s.outage.Length.Min >= forGood })
 }
 
 // answersBadly reports whether an address was there and answered, if badly: no packet to it was lost.

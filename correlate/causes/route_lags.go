@@ -413,6 +413,13 @@ func (e *episode) doubtful(f *model.Failure) bool {
 	})
 }
 
+// madeByTrouble reports whether a Pod that was ready failed at its own address as f did, at that time.
+func (e *episode) madeByTrouble(f *model.Failure) bool {
+	return slices.ContainsFunc(e.troubled, func(t trouble) bool {
+		return t.window.Classes[f.Class.String()] > 0 && t.window.Start.Earliest <= arrived(f) && f.Earliest() <= t.window.End.Latest
+	})
+}
+
 // attribute counts which failures of a window the stops can have made.
 func (e *episode) attribute(w *model.Window) race {
 	r := race{troubled: e.troubled, whyNot: e.whyNot + " " + quantity.Between(w.Start)}
@@ -433,7 +440,7 @@ func (e *episode) attribute(w *model.Window) race {
 				r.explained++
 				r.lost++
 				r.last = max(r.last, f.Earliest())
-				if e.doubtful(f) {
+				if e.madeByTrouble(f) {
 					r.doubtful++
 				}
 			}
@@ -449,6 +456,11 @@ func (e *episode) attribute(w *model.Window) race {
 		if failed[s] > 0 || r.lost == 0 && s.cutsAny(own) {
 			r.stops = append(r.stops, s)
 		}
+	}
+	if r.explained > 0 && r.doubtful == r.explained {
+		t := r.troubledIn(w)
+		r.stops, r.whyNot = nil, fmt.Sprintf("all that routes to Pods which had stopped can have made, %s can have made as well, which failed at its own address though it was ready", t[0].pod.Name)
+		return r
 	}
 	if len(r.stops) == 0 && len(e.stops) > 0 {
 		r.whyNot = fmt.Sprintf("%s stopped %s: no request failed so that its route can have made it", e.stops[0].pod.Name, quantity.Between(e.stops[0].at))

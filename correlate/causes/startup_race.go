@@ -22,7 +22,8 @@ var startupRace = Rule{
 	Name: "startup-race",
 	Doc:  "A Pod's endpoint was ready before the Pod could serve.",
 	Looks: `A Pod is added to the endpoints, and its own address refuses connections or answers with errors until some time later. About one request in N
-fails meanwhile; the other Pods answer. It is common in rollouts of Pods without a readiness probe. Where the Pod never answered well, it is *low*.`,
+fails meanwhile; the other Pods answer. It is common in rollouts of Pods without a readiness probe. Where the Pod never answered well, it is *low*, and after
+10 s it is not named: the version may be bad.`,
 	Fix:   "Add a readiness probe that asks for what clients ask. minReadySeconds does not help: it delays the rollout, not the endpoint.",
 	Needs: []Need{podsWatched, endpointSlices, requestsFailed},
 	Test:  testStartupRace,
@@ -32,7 +33,7 @@ func testStartupRace(c *Case) Finding {
 	v, w := c.index, c.Window
 	young, slowest := v.youngThat(w, answersBadly)
 	if len(young) == 0 {
-		return no("no Pod was ready before it answered at its own address " + quantity.Between(w.Start))
+		return no(v.noneLate(w, "no Pod was ready before it answered at its own address "))
 	}
 	f := Finding{Text: startupText(young, slowest) + v.meanwhile(slowest), Fix: startupFix(v, slowest)}
 	for _, s := range young[:min(len(young), mostNamed)] {

@@ -25,8 +25,8 @@ const (
 var unexplained = Rule{
 	Name: "unexplained",
 	Doc:  "No rule applies. What changed near the time is listed, and why each rule does not apply.",
-	Looks: `The evidence lists which Pods failed at their own addresses, what changed near the window's onset (the nearest first) and near its end, and
-why each rule does not apply. It also comes first where a rule explains only the smaller part of the failures. A run on a URL watches no
+	Looks: `The text says which Pods failed the same way at their own addresses: then look at the Pods, and not at the way to them. The evidence lists which
+Pods failed at their own addresses, what changed near the window's onset (the nearest first) and near its end, and why each rule does not apply. It also comes first where a rule explains only the smaller part of the failures. A run on a URL watches no
 cluster: nearly every window is unexplained there.`,
 	Fix:  "Watch the cluster as well: --watch svc/NAME.",
 	Test: testUnexplained,
@@ -41,7 +41,7 @@ func testUnexplained(c *Case) Finding {
 		unmatched += fmt.Sprintf(" %d of %d failures", c.unmatched, w.Failed)
 	}
 	if onset := v.onset(w); onset.Latest-onset.Earliest > nearBy {
-		f.Text = unmatched + ", and its onset is not known to within " + quantity.Span(nearBy)
+		f.Text = unmatched + ", and its onset is not known to within " + quantity.Span(nearBy) + alike.so
 		f.For = context(append(alike.evidence, nearEnd(v, w, 0)...)...)
 		return f
 	}
@@ -50,6 +50,7 @@ func testUnexplained(c *Case) Finding {
 	if len(near) > 0 {
 		f.Text = fmt.Sprintf("%s: %s within %s of its onset", unmatched, quantity.Count(len(near)+more, "change"), quantity.Span(nearBy))
 	}
+	f.Text += alike.so
 	f.For = context(append(append(alike.evidence, near...), nearEnd(v, w, w.Start.Latest+nearBy)...)...)
 	return f
 }
@@ -58,12 +59,15 @@ func testUnexplained(c *Case) Finding {
 type alike struct {
 	uids     map[string]bool  // of those that failed at its onset
 	evidence []model.Evidence // the Pod whose failures are most like the window's first
+	so       string           // which Pods failed as most requests of the window did; "" if none
 }
 
 func failedAlike(v *index, w *model.Window) alike {
 	found := alike{uids: map[string]bool{}, evidence: []model.Evidence{}}
 	type pod struct {
+		*model.Pod
 		like     int
+		at       time.Duration
 		evidence model.Evidence
 	}
 	var pods []pod
@@ -74,12 +78,24 @@ func failedAlike(v *index, w *model.Window) alike {
 			continue
 		}
 		found.uids[p.UID] = trouble.Span().Overlaps(v.onset(w))
-		pods = append(pods, pod{likeness(w, trouble), model.Evidence{
+		pods = append(pods, pod{p, likeness(w, trouble), trouble.Start.Latest, model.Evidence{
 			Target: name, At: &trouble.Start,
 			Text: fmt.Sprintf("%s failed at its own address as well: %s", p.Name, quantity.ClassCounts(trouble.Classes)),
 		}})
 	}
 	slices.SortStableFunc(pods, func(a, b pod) int { return cmp.Compare(b.like, a.like) })
+	var so []string
+	for _, p := range pods {
+		if 2*p.like >= w.Failed && w.Failed > 0 && !p.TerminatingBy(p.at) && !slices.Contains(so, p.Name) {
+			so = append(so, p.Name)
+		}
+	}
+	switch {
+	case len(so) == 1:
+		found.so = "; " + so[0] + " failed the same way at its own address"
+	case len(so) > 1:
+		found.so = "; " + namedOf(so) + " failed the same way at their own addresses"
+	}
 	for _, p := range pods[:min(len(pods), maxNear)] {
 		found.evidence = append(found.evidence, p.evidence)
 	}
