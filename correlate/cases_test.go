@@ -32,6 +32,8 @@ var update = flag.Bool("update", false, "rewrite the expectations in testdata/*.
 //	-- requests --
 //	new: every 5ms 0s..20s ok                a target and its steady stream; the first word is its kind
 //	new: 10s..10.04s refused 1 of 2          and where it did not go so: every second request
+//	new: at 11s 11.05s 11.2s refused         or single requests
+//	reused: every 5ms 0s..20s ok over 400    so many persistent connections
 //	direct web-1: every 5ms 0s..12s ok       a Pod's own address
 //	direct web-1: 10s.. refused
 //	direct shop/api api-1: every 5ms …       a Pod of another Service than shop/web
@@ -338,6 +340,10 @@ func (c *caseRun) requestLine(line string) {
 		s.target.Rate = float64(time.Second) / float64(must(time.ParseDuration(words[1])))
 		words = words[2:]
 	}
+	if words[0] == "at" {
+		c.single(s, words[1:])
+		return
+	}
 	from, to, _ := strings.Cut(words[0], "..")
 	p := spell{from: must(time.ParseDuration(from)), to: model.Never, n: 1, of: 1}
 	if to != "" {
@@ -352,6 +358,9 @@ func (c *caseRun) requestLine(line string) {
 		case words[0] == "in":
 			p.took = must(time.ParseDuration(words[1]))
 			words = words[2:]
+		case words[0] == "over":
+			s.target.Connections = must(strconv.Atoi(words[1]))
+			words = words[2:]
 		case words[1] == "of":
 			p.n, p.of = must(strconv.Atoi(words[0])), must(strconv.Atoi(words[2]))
 			words = words[3:]
@@ -363,6 +372,15 @@ func (c *caseRun) requestLine(line string) {
 		c.end = max(c.end, p.to)
 	}
 	s.spells = append(s.spells, p)
+}
+
+// single reads the rest of "new: at 10s 10.5s refused in 2ms".
+func (c *caseRun) single(s *stream, words []string) {
+	n := slices.IndexFunc(words, func(w string) bool { return w[0] < '0' || w[0] > '9' })
+	for _, at := range words[:n] {
+		from := must(time.ParseDuration(at))
+		c.requestLine(fmt.Sprintf("%s: %v..%v %s", s.target.Name, from, from+s.target.Interval(), strings.Join(words[n:], " ")))
+	}
 }
 
 func usualTime(class timeline.Class) time.Duration {

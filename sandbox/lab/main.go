@@ -20,6 +20,7 @@ type settings struct {
 	drill.Series
 	scenarios string
 	guide     string // folder of the field guide; empty: it stays as it is
+	cases     string // folder for cases; empty: none are cut
 	names     []string
 	checkOnly bool
 }
@@ -33,6 +34,7 @@ func main() {
 	s.Flags(flag.CommandLine, "runs of each scenario in each mode")
 	s.OutFlag(flag.CommandLine, table)
 	flag.StringVar(&s.guide, "guide", "", "folder of the field guide, to show there what the runs showed (default: leave it)")
+	flag.StringVar(&s.cases, "cases", "", "folder for cases cut from the runs, such as ../correlate/testdata (default: none)")
 	flag.StringVar(&s.scenarios, "scenarios", "lab/scenarios", "folder of the scenarios")
 	flag.BoolVar(&s.checkOnly, "check", false, "read the scenarios only")
 	drill.Main("lab", func(ctx context.Context) error {
@@ -61,6 +63,9 @@ func lab(ctx context.Context, s settings) error {
 	err = errors.Join(err, s.Publish(table, document(results, leftOut)))
 	if s.guide != "" {
 		err = errors.Join(err, fillGuide(ctx, s.Lapse, s.guide, results))
+	}
+	if s.cases != "" {
+		err = errors.Join(err, cutCases(ctx, s.Lapse, s.cases, results))
 	}
 	failed := 0
 	for _, r := range results {
