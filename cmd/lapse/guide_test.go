@@ -72,7 +72,7 @@ var (
 	first    = regexp.MustCompile(`(?m)^\S.*: .*\n(?:  (?:ended|\w+:).*\n)*  ([a-z-]+) \[`)
 )
 
-// holdCases holds each line of "What tells it apart" against its cases: they are of that line's cause, or of the page's own.
+// holdCases holds each line of "How to tell it apart" against its cases: they are of that line's cause, or of the page's own.
 func holdCases(t *testing.T, rule, page string) {
 	t.Helper()
 	for _, row := range apart.FindAllStringSubmatch(page, -1) {
@@ -98,7 +98,7 @@ func holdCases(t *testing.T, rule, page string) {
 
 const handwritten = "<!-- Up to here, and under \"The fix\", from the rule: go test ./cmd/lapse -run Guide -update. The run: go -C sandbox run ./lab -guide. -->\n"
 
-var sections = []string{"## In a run", "## Why it happens", "## What tells it apart", "## The fix", "## With the fix"}
+var sections = []string{"## In a run", "## Why it happens", "## How to tell it apart", "## The fix", "## With the fix"}
 
 // pageOf is a page with the rule's texts in it: above the first section, and as the first paragraph of "The fix".
 func pageOf(r causes.Rule, old string) string {
