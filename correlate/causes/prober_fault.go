@@ -144,31 +144,10 @@ func allFailed(v *index, w *model.Window) Finding {
 	if len(healthy) == 0 {
 		return Finding{}
 	}
-	lost := 0 // Pods whose node was found to be lost: the fault is there
-	var evidence []model.Evidence
-	for _, p := range healthy {
-		if v.nodeLost(p.Node, model.Instant{Earliest: w.Start.Earliest, Latest: w.End.Latest}) != nil {
-			lost++
-		}
-		trouble := v.outageNear(v.directName(w, p), v.onset(w))
-		if trouble == nil || !p.ReadyWithin(trouble.Start.Latest, trouble.End.Earliest) || p.Ending != nil || 2*lostOnTheWay(trouble) < trouble.Failed {
-			return Finding{}
-		}
-		evidence = append(evidence, model.Evidence{
-			Target: v.directName(w, p), At: &trouble.Start,
-			Text: p.Name + ", ready and untouched, began to fail at its own address",
-		})
-	}
-	other := "" // a target that has nothing to do with these Pods
-	for _, t := range v.Run.Targets {
-		if t.Kind.Judged() && t.Source == v.target(w).Source {
-			if v.outageNear(t.Name, w.Span()) == nil {
-				return Finding{}
-			}
-			if t.Service != v.target(w).Service {
-				other = t.Name
-			}
-		}
+	evidence, lost := v.healthyFailed(w, healthy)
+	other, all := v.targetsFailed(w)
+	if evidence == nil || !all {
+		return Finding{}
 	}
 	if lost == len(healthy) {
 		return no("every Pod that failed was on a node that was found to be lost")
@@ -193,6 +172,41 @@ func allFailed(v *index, w *model.Window) Finding {
 		f.against(doubt(Watched, "nothing but these Pods was asked: what they share, as a NetworkPolicy or their nodes' network, fits as well"))
 	}
 	return f
+}
+
+// healthyFailed is the evidence that nothing got through to any of these Pods at their own addresses, nil if something did; and how many of
+// them were on a node that was found to be lost: then the fault is there.
+func (v *index) healthyFailed(w *model.Window, healthy []*model.Pod) (evidence []model.Evidence, lost int) {
+	for _, p := range healthy {
+		if v.nodeLost(p.Node, w.Span()) != nil {
+			lost++
+		}
+		trouble := v.outageNear(v.directName(w, p), v.onset(w))
+		if trouble == nil || !p.ReadyWithin(trouble.Start.Latest, trouble.End.Earliest) || p.Ending != nil || 2*lostOnTheWay(trouble) < trouble.Failed {
+			return nil, 0
+		}
+		evidence = append(evidence, model.Evidence{
+			Target: v.directName(w, p), At: &trouble.Start,
+			Text: p.Name + ", ready and untouched, began to fail at its own address",
+		})
+	}
+	return evidence, lost
+}
+
+// targetsFailed reports whether all judged targets of the window's source failed meanwhile, and names one of another Service, if there is one.
+func (v *index) targetsFailed(w *model.Window) (other string, all bool) {
+	for _, t := range v.Run.Targets {
+		if !t.Kind.Judged() || t.Source != v.target(w).Source {
+			continue
+		}
+		if v.outageNear(t.Name, w.Span()) == nil {
+			return "", false
+		}
+		if t.Service != v.target(w).Service {
+			other = t.Name
+		}
+	}
+	return other, true
 }
 
 // lostOnTheWay counts the failures of which nothing tells that anything arrived.
