@@ -34,7 +34,7 @@ func TestSeriesFlags(t *testing.T) {
 	}
 }
 
-func TestPublishWritesOnlyWhereItIsTold(t *testing.T) {
+func TestPublishWritesOnlyIntoTheFolderForTheTable(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "docs", "measured")
 	for _, out := range []string{"", dir} {
 		f := Files{Out: out}
