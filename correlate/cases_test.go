@@ -201,7 +201,7 @@ func change(archive *txtar.Archive, without, with string) {
 	}
 }
 
-func TestEveryRuleHasACaseInWhichItSpeaks(t *testing.T) {
+func TestEveryRuleHasACaseThatItExplains(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil {
 		t.Fatal(err)
