@@ -256,6 +256,9 @@ func (v *index) accuse(w *model.Window, suspects []suspect, f *Finding) {
 	f.explains(w, v.madeBy(w, suspects))
 }
 
+// exitedItself reports whether a Pod's containers ended before anybody asked it to end.
+func exitedItself(p *model.Pod) bool { return p.Exited != nil && !p.TerminatingBy(p.Exited.Latest) }
+
 // failedAlso are the other Pods that were ready before, and failed at their own addresses while these did.
 func (v *index) failedAlso(w *model.Window, suspects []suspect) []*model.Pod {
 	var others []suspect

@@ -25,6 +25,7 @@ var rules = []Rule{
 	kubeProxyLate,
 	sidecarFirst,
 	routeOutlivesPod,
+	failingVersion,
 	startupRace,
 	notYetReachable,
 	acceptStall,

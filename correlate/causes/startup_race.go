@@ -43,7 +43,7 @@ func testStartupRace(c *Case) Finding {
 	f.missing(v.neverWell(w, young, "that it starts slowly is not known, its version or its configuration may be bad")...)
 	f.against(inParts(young, "it fails in part rather than starts late")...)
 	for _, p := range suspectPods(young) {
-		if p.Exited != nil {
+		if exitedItself(p) {
 			f.against(doubt(Watched, p.Name+" exited: it may have crashed rather than started late"))
 		}
 	}
@@ -69,6 +69,11 @@ func unready(s suspect) string {
 
 // meanwhile says what the Pod did before it answered, and what its readiness rested on.
 func (v *index) meanwhile(s suspect) string {
+	return fmt.Sprintf("; until then %s %s%s", s.pod.Name, v.failedHow(s), v.askedFor(s.pod))
+}
+
+// failedHow says what a Pod did instead of answering well.
+func (v *index) failedHow(s suspect) string {
 	did := "failed: " + quantity.ClassCounts(s.outage.Classes)
 	if 2*some(s.outage.Classes, timeline.Refused) > s.outage.Failed {
 		did = "refused connections"
@@ -78,7 +83,7 @@ func (v *index) meanwhile(s suspect) string {
 			did = "answered with " + e.Detail
 		}
 	}
-	return fmt.Sprintf("; until then %s %s%s", s.pod.Name, did, v.askedFor(s.pod))
+	return did
 }
 
 // askedFor says what a Pod's readiness probe asks; nothing where that is not known.

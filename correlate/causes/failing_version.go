@@ -1,0 +1,99 @@
+package causes
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+)
+
+// failing-version: Pods of one template fail at their own addresses from their first request on, and never answer well; Pods of another
+// template do. A readiness probe that does not ask what clients ask lets the rollout go on until no Pod is left that serves.
+//
+//	endpoint  . . . . R R R R R R R R R R
+//	svc       ok ok ok ok x ok x x x x x x      more, as the rollout takes Pods of the other template away
+//	direct            x x x x x x x x x x      each Pod of this template, to the end
+//	others    ok ok ok ok ok ok . . .          Pods of the other template, while they are there
+
+var failingVersion = Rule{
+	Name: "failing-version",
+	Doc:  "Pods of one version never answered well, and Pods of another version did.",
+	Looks: `Pods with another template than those before are added to the endpoints, and their own addresses refuse connections or answer with errors, from
+their first request to their last. The failures grow with each Pod that is replaced. Within the first minute a slow start fits as well: it is *medium* then.`,
+	Fix:   "Take the version back (`kubectl rollout undo`). A readiness probe that asks for what clients ask stops such a rollout at its first Pods.",
+	Needs: []Need{podsWatched, endpointSlices, requestsFailed},
+	Test:  testFailingVersion,
+}
+
+// slowestStart is for how long a Pod may fail that only starts slowly.
+const slowestStart = time.Minute
+
+func testFailingVersion(c *Case) Finding {
+	v, w := c.index, c.Window
+	young, _ := v.youngThat(w, func(u *model.Window) bool { return answersBadly(u) })
+	young = slices.DeleteFunc(young, func(s suspect) bool { return s.pod.Template == "" || v.probe(w, s.pod).firstOK != nil })
+	if len(young) == 0 {
+		return no("no Pod failed at its own address from its first request on and never answered well")
+	}
+	failing := suspectPods(young)
+	var well []*model.Pod
+	for _, p := range v.pods(w) {
+		if v.probe(w, p).firstOK == nil || p.Template == "" {
+			continue
+		}
+		if slices.ContainsFunc(failing, func(f *model.Pod) bool { return f.Template == p.Template }) {
+			return no(p.Name + " answered well, and has the same template as Pods that never did")
+		}
+		well = append(well, p)
+	}
+	if len(well) == 0 {
+		return no("no Pod with another template than those that never answered well is known to have done so")
+	}
+	longest := slices.MaxFunc(young, func(a, b suspect) int { return int(a.outage.Length.Min - b.outage.Length.Min) })
+	f := Finding{Text: v.failingText(failing, longest), Fix: v.failingFix(longest)}
+	v.accuseYoung(w, young, &f)
+	f.For = append(f.For, context(model.Evidence{Target: v.directName(w, well[0]), Text: namedPods(well) + ", with another template, answered well"})...)
+	if longest.outage.Length.Min < slowestStart {
+		f.missing(doubt(Measured, fmt.Sprintf("%s was observed for %s only: that it starts slowly fits as well", longest.pod.Name, quantity.Lowest(longest.outage.Length.Min))))
+	}
+	if others := v.failedAlso(w, young); len(others) > 0 {
+		f.against(doubt(Watched, namedPods(others)+" failed as well, and had answered before: what they share fits better"))
+	}
+	for _, p := range failing {
+		if exitedItself(p) {
+			f.against(doubt(Watched, p.Name+" exited: it may have crashed"))
+		}
+	}
+	return f
+}
+
+func (v *index) failingText(failing []*model.Pod, longest suspect) string {
+	who := longest.pod.Name
+	if len(failing) > 1 {
+		who = quantity.Count(len(failing), "Pod") + " of one version"
+	}
+	text := fmt.Sprintf("%s failed from the first request on (%s for %s)", who, longest.pod.Name, quantity.Length(longest.outage.Length, true))
+	if len(failing) == 1 {
+		text = fmt.Sprintf("%s failed from its first request on, for %s", who, quantity.Length(longest.outage.Length, true))
+	} else {
+		text += ": " + namedPods(failing)
+	}
+	return fmt.Sprintf("%s; %s %s%s; Pods with another template answered", text, longest.pod.Name, v.failedHow(longest), v.askedFor(longest.pod))
+}
+
+// failingFix says how to be rid of the version.
+func (v *index) failingFix(longest suspect) string {
+	p, undo := longest.pod, "take this version back"
+	if kind, name, _ := strings.Cut(v.states.Top(p), "/"); kind == "Deployment" || kind == "StatefulSet" || kind == "DaemonSet" {
+		undo += fmt.Sprintf(" (`kubectl rollout undo %s/%s`, or scale it to 0 if another workload serves)", strings.ToLower(kind), name)
+	}
+	probe := "add a readiness probe that asks"
+	if v.readinessOf(p) != nil {
+		probe = "let the readiness probe ask"
+	}
+	return fmt.Sprintf("%s, and %s for what clients ask: a rollout stops at Pods that do not become ready (%s was ready, and failed, for %s)",
+		undo, probe, p.Name, quantity.Length(longest.outage.Length, true))
+}
