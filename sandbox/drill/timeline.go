@@ -83,6 +83,7 @@ type Window struct {
 // Cause is why.
 type Cause struct {
 	Rule       string `json:"rule"`
+	Reason     string `json:"reason"` // which of several ways it came about
 	Confidence string `json:"confidence"`
 	Text       string `json:"text"`
 	Fix        string `json:"fix"`

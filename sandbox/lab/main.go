@@ -60,7 +60,7 @@ func lab(ctx context.Context, s settings) error {
 	if len(results) == 0 {
 		return cmp.Or(err, errors.New("no runs"))
 	}
-	err = errors.Join(err, s.Publish(table, document(results, leftOut)))
+	err = errors.Join(err, predictAll(ctx, s.Lapse, results), s.Publish(table, document(results, leftOut)))
 	if s.guide != "" {
 		err = errors.Join(err, fillGuide(ctx, s.Lapse, s.guide, results))
 	}
@@ -87,7 +87,9 @@ type result struct {
 	recorder string // the version of Lapse that recorded the run
 	names    []named
 	checks   []check
-	err      error // the scenario could not be played
+
+	predicted []prediction // by preflight, of the scenario's manifests
+	err       error        // the scenario could not be played
 }
 
 func (r result) ok() bool {

@@ -31,15 +31,18 @@ else happens.
   **unexplained**: Lapse says that it does not know. **wrong**: another cause stands first. **missed**: no incident was found.
 - **silent**: no failure where there was to be none. **invented**: failures where there were to be none.
 - **as**: what was named, with its confidence. **all held**: also counts, brackets, texts and all else that the scenario expects.
+- **predicted**: what `+"`lapse preflight -f`"+` says of the scenario's manifests, rule by rule, and in how many runs it came true: an incident has the cause, with
+  medium confidence or more. Where it did not come true, what it is about may not have happened. A rule without a number predicts what a run has no cause for. The rules are
+  in the [command line reference](../reference/cli.md#lapse-preflight).
 - **coverage**: the share of the time that was observed, the worst run's.
 
 `, command(first.record), len(results), first.Began.Format("2006-01-02 15:04"), last.Began.Format("2006-01-02 15:04 UTC"), first.Machine, loads(results), versions(results, leftOut))
-	fmt.Fprintln(&doc, "| scenario | expected | kube-proxy | runs | outcome | as | all held | coverage (%) |")
-	fmt.Fprintln(&doc, "|---|---|---|---|---|---|---|---|")
+	fmt.Fprintln(&doc, "| scenario | expected | kube-proxy | runs | outcome | as | all held | predicted | coverage (%) |")
+	fmt.Fprintln(&doc, "|---|---|---|---|---|---|---|---|---|")
 	for _, g := range groups(results) {
 		fmt.Fprintln(&doc, row(g))
 	}
-	fmt.Fprint(&doc, "\n", summary(results), "\n## What was not as expected\n\n", failures(results))
+	fmt.Fprint(&doc, "\n", summary(results), "\n", predictionSummary(results), "\n## What was not as expected\n\n", failures(results))
 	return doc.String()
 }
 
@@ -114,7 +117,7 @@ func row(g []result) string {
 		}
 		coverage = min(coverage, r.run.Timeline.Verdict.Coverage)
 	}
-	return fmt.Sprintf("| %s | %s | %s | %d | %s | %s | %d | %.1f |", g[0].scenario.Name, strings.Join(want, ", "), g[0].Mode, len(g), outcomes, cmp.Or(said.String(), "–"), held, 100*coverage)
+	return fmt.Sprintf("| %s | %s | %s | %d | %s | %s | %d | %s | %.1f |", g[0].scenario.Name, strings.Join(want, ", "), g[0].Mode, len(g), outcomes, cmp.Or(said.String(), "–"), held, predictions(g), 100*coverage)
 }
 
 // A tally counts texts, in the order in which they came.
