@@ -115,7 +115,7 @@ func (s *scorer) hidden(h happening) string {
 	case h.from < s.during.Earliest:
 		return "that began before it was measured"
 	case !h.over || h.to > s.during.Latest:
-		return "it was not over when the run ended"
+		return "the run ended too soon after it"
 	}
 	for _, in := range s.incidents {
 		if (model.Instant{Earliest: in.Start.Earliest, Latest: in.End.Latest}).Overlaps(span) && s.hides(in) {

@@ -147,8 +147,16 @@ func TestPredictionsAreScored(t *testing.T) {
 		{"nothing happened", staleRoute, blank, model.NotTested, "no Pod with a ready endpoint ended"},
 		{"a Pod ended that had no ready endpoint", staleRoute, func(r scored) { r.pod("web-1").Deleted, r.pod("web-1").Gone = at(20*sec), at(23*sec) }, model.NotTested, "no Pod with a ready endpoint ended"},
 		{"a Pod turned not ready and did not end", staleRoute, func(r scored) { r.endpoint(20*sec, "web-1", timeline.EndpointReady, timeline.EndpointNotReady) }, model.NotTested, "no Pod with a ready endpoint ended"},
-		{"it was not over when the run ended", staleRoute, func(r scored) { r.ends("web-1", 58*sec, model.ByRequest) }, model.NotTested, "not over when the run ended"},
-		{"how it ended was not seen", staleRoute, func(r scored) { ended(r); r.pod("web-1").Gone = nil }, model.NotTested, "not over when the run ended"},
+		{"a Pod ended whose endpoint turned ready once more", staleRoute, func(r scored) {
+			r.pod("web-1").Deleted, r.pod("web-1").Gone = at(20*sec), at(23*sec)
+			r.endpoint(30*sec, "web-1", timeline.EndpointNotReady, timeline.EndpointReady)
+		}, model.NotTested, "no Pod with a ready endpoint ended"},
+		{"a Pod of another Service ended", staleRoute, func(r scored) {
+			r.endpoint(20*sec, "web-1", timeline.EndpointReady, timeline.EndpointTerminating).Service = "shop/api"
+			r.pod("web-1").Deleted, r.pod("web-1").Gone = at(20*sec), at(23*sec)
+		}, model.NotTested, "no Pod with a ready endpoint ended"},
+		{"it was too soon after it", staleRoute, func(r scored) { r.ends("web-1", 58*sec, model.ByRequest) }, model.NotTested, "too soon after it"},
+		{"how it ended was not seen", staleRoute, func(r scored) { ended(r); r.pod("web-1").Gone = nil }, model.NotTested, "too soon after it"},
 		{"it began before it was measured", staleRoute, func(r scored) { ended(r); r.Targets[0].Measured.Earliest = 21 * sec }, model.NotTested, "began before it was measured"},
 		{"all failed meanwhile", staleRoute, func(r scored) {
 			ended(r)
@@ -178,13 +186,13 @@ func TestPredictionsAreScored(t *testing.T) {
 		// what predictions are about
 		{"a Pod started", about(timeline.PodStarts, "startup-race"), func(r scored) { r.starts("web-3", 30*sec) }, model.Refuted, "a new Pod became a ready endpoint (1 time)"},
 		{"a Pod came back", about(timeline.PodStarts, "startup-race"), func(r scored) { r.endpoint(30*sec, "web-1", timeline.EndpointNotReady, timeline.EndpointReady) }, model.NotTested, "no new Pod"},
-		{"a Pod started just before the end", about(timeline.PodStarts, "startup-race"), func(r scored) { r.starts("web-3", 57*sec) }, model.NotTested, "not over when the run ended"},
+		{"a Pod started just before the end", about(timeline.PodStarts, "startup-race"), func(r scored) { r.starts("web-3", 57*sec) }, model.NotTested, "too soon after it"},
 		{"no endpoint for a while", about(timeline.LastEndpointGoes, "no-ready-endpoint/one-replica"), func(r scored) {
 			r.Services[0].Endpoints = append(r.Services[0].Endpoints, model.EndpointStep{At: *at(20 * sec), Serving: 1}, model.EndpointStep{At: *at(22 * sec), Ready: 1})
 		}, model.Refuted, "the last ready endpoint left (1 time)"},
 		{"no endpoint any more", about(timeline.LastEndpointGoes, "no-ready-endpoint/one-replica"), func(r scored) {
 			r.Services[0].Endpoints = append(r.Services[0].Endpoints, model.EndpointStep{At: *at(20 * sec)})
-		}, model.NotTested, "not over when the run ended"},
+		}, model.NotTested, "too soon after it"},
 		{"its node was drained", onNode2(about(timeline.NodeDrained, "no-ready-endpoint/node-drained")), func(r scored) { r.ends("web-2", 20*sec, model.ByEviction) }, model.Refuted, "was evicted (1 time)"},
 		{"another node was drained", onNode2(about(timeline.NodeDrained, "no-ready-endpoint/node-drained")), func(r scored) { r.ends("web-1", 20*sec, model.ByEviction) }, model.NotTested, "evicted from its node (node2)"},
 		{"a Pod was deleted", onNode2(about(timeline.NodeDrained, "no-ready-endpoint/node-drained")), func(r scored) { r.ends("web-2", 20*sec, model.ByRequest) }, model.NotTested, "evicted from its node"},
@@ -192,6 +200,10 @@ func TestPredictionsAreScored(t *testing.T) {
 			r.event(19*sec, timeline.NodeSchedulable, "true", "false", &timeline.Object{Kind: "Node", Name: "node2"})
 			r.ends("web-2", 20*sec, model.ByRequest)
 		}, model.Refuted, ""},
+		{"a Pod of a node that was tainted was deleted", onNode2(about(timeline.NodeDrained, "no-ready-endpoint/node-drained")), func(r scored) {
+			r.event(19*sec, timeline.NodeReady, "true", "false", &timeline.Object{Kind: "Node", Name: "node2"})
+			r.ends("web-2", 20*sec, model.ByRequest)
+		}, model.NotTested, "evicted from its node"},
 		{"its node failed", onNode2(about(timeline.NodeFails, "node-unreachable")), func(r scored) {
 			r.event(20*sec, timeline.NodeReady, "true", "unknown", &timeline.Object{Kind: "Node", Name: "node2"})
 		}, model.Refuted, "a node with a ready endpoint failed"},
