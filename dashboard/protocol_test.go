@@ -41,6 +41,7 @@ var keys = []struct{ key, pattern, shape, text string }{
 	{"event/ID", "^event/[0-9]+$", "Event", "an event"},
 	{"pod/UID", "^pod/", "Pod", "a Pod's life"},
 	{"services", "^services$", "Timeline.services", "how many endpoints each Service had, and since when"},
+	{"scorecard", "^scorecard$", "Scorecard", "what preflight predicted, against what happened; once the run is over, if preflight was asked"},
 	{"unobserved", "^unobserved$", "Timeline.unobserved", "all stretches that were not measured"},
 	{"bucketWidth", "^bucketWidth$", "Nanoseconds", "how long a slot is; when it changes, all slots come anew"},
 	{"bucket/NAME/CHUNK", "^bucket/.+/[0-9]+$", "BucketSeries", "some slots of a target's series, from index `start` on; in `classes` slots count from the beginning of the run"},

@@ -206,6 +206,7 @@ func TestHeadlinesReadAsCommitted(t *testing.T) {
 
 		Soundness string     `json:"soundness"`
 		Incidents [][]string `json:"incidents"`
+		Scorecard string     `json:"scorecard,omitempty"`
 	}
 	leads := map[string]lead{}
 	for name, sample := range samples {
@@ -230,6 +231,9 @@ func TestHeadlinesReadAsCommitted(t *testing.T) {
 				said = append(said, causeText(c, windows))
 			}
 			l.Incidents = append(l.Incidents, said)
+		}
+		if tl.Scorecard != nil {
+			l.Scorecard = scorecardWords(tl.Scorecard)
 		}
 		leads[name] = l
 	}

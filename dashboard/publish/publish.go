@@ -43,6 +43,9 @@ func (p *Publisher) Show(tl *model.Timeline, now time.Duration) error {
 	p.put("unobserved", tl.Unobserved)
 	p.put("incidents", tl.Incidents)
 	p.put("services", tl.Services)
+	if tl.Scorecard != nil {
+		p.put("scorecard", tl.Scorecard)
+	}
 	for _, t := range tl.Targets {
 		p.put("target/"+t.Name, t)
 	}

@@ -9,6 +9,7 @@ import { useClock, useTheme } from "./hooks";
 import { type Key, press } from "./keys";
 import { useView } from "./location";
 import type { Event, Window } from "./model";
+import { Predictions } from "./predictions";
 import { keepPreferences, nextTheme, type Preferences, readPreferences } from "./prefs";
 import { place, type Run } from "./run";
 import { around, ordered, pan, type Range, wholeRun, within, zoom } from "./scale";
@@ -69,6 +70,7 @@ export function App({ run, connection }: { run: Run; connection: Connection }) {
         <main>
           {header}
           {incidents}
+          <Predictions run={run} />
           <Timeline
             run={run} view={view} whole={whole} disconnected={disconnected} theme={theme} clock={clock} cursor={cursor.current}
             onRange={setRange} onMeasure={(measure) => setView((v) => ({ ...v, measure }))} onWindow={select} onEvent={selectEvent}

@@ -1,5 +1,5 @@
 import { atMost, coverage, duration, length, plural, unknownLength } from "./format";
-import { type Event, type Length, type Ns, type RunInfo, type Target, type Unobserved, type Verdict, type Window, judged } from "./model";
+import { type Event, type Length, type Ns, type RunInfo, type Scorecard, type Target, type Unobserved, type Verdict, type Window, judged } from "./model";
 
 // What the page says first, in the words of report/headline.go: a test holds the two together.
 
@@ -140,4 +140,10 @@ export const open = (w: Window): boolean => !!w.open && (w.open.start || w.open.
 export function reasonText(reason: string): string {
   if (reason === "not sent") return "prober stalled";
   return reason === "local fault" ? "prober failed itself" : reason;
+}
+
+/** scorecardWords is a scorecard in a line. */
+export function scorecardWords(c: Scorecard): string {
+  const untested = c.notTested ? `, not tested ${c.notTested}` : "";
+  return `predicted ${c.predicted}: confirmed ${c.confirmed}, refuted ${c.refuted}${untested}, missed ${c.missed}`;
 }

@@ -1,4 +1,4 @@
-import { type BucketChunk, type Event, type Incident, type Ns, type Pod, type RunInfo, type Series, type Target, type Tool, type Unobserved, type Verdict, type WatchedService, type Window } from "./model";
+import { type BucketChunk, type Event, type Incident, type Ns, type Pod, type RunInfo, type Scorecard, type Series, type Target, type Tool, type Unobserved, type Verdict, type WatchedService, type Window } from "./model";
 
 /** A change of the state, as the server sends it. The protocol is described in dashboard/doc.go. */
 export interface Delta {
@@ -41,6 +41,7 @@ export class Run {
   get tool(): Tool | undefined { return this.one("tool"); }
   get info(): RunInfo | undefined { return this.one("run"); }
   get verdict(): Verdict | undefined { return this.one("verdict"); }
+  get scorecard(): Scorecard | undefined { return this.one("scorecard"); }
   get live(): boolean { return this.one<boolean>("live") ?? false; }
   get bucketWidth(): Ns { return this.one<Ns>("bucketWidth") ?? 1e9; }
   get services(): WatchedService[] { return this.one<WatchedService[] | null>("services") ?? none; }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { type Found, caveats, headline, soundness, unproven, windowLength, worstOf } from "../src/headline";
+import { type Found, caveats, headline, scorecardWords, soundness, unproven, windowLength, worstOf } from "../src/headline";
 import { faults } from "../src/health";
 import { causeText, incidentDowntime, incidentErrors, incidentRequests, lasted, losses, mostHarmful, setOffBy, windowsOf } from "../src/incidents";
 import type { TimelineFile } from "../src/model";
@@ -9,7 +9,7 @@ import type { TimelineFile } from "../src/model";
 const testdata = "../../report/testdata/";
 const read = (name: string) => JSON.parse(readFileSync(testdata + name, "utf8"));
 
-interface Lead { headline: string; caveats: string[]; gates: string[]; lengths: string[]; soundness: string; incidents: string[][] }
+interface Lead { headline: string; caveats: string[]; gates: string[]; lengths: string[]; soundness: string; incidents: string[][]; scorecard?: string }
 
 /** plain is a text as the terminal writes it: the page glues figures to their units. */
 const plain = (text: string): string => text.replaceAll("\u00a0", " ");
@@ -35,6 +35,8 @@ for (const [name, lead] of Object.entries(leads)) {
       return [lasted(i, windows), incidentDowntime(i, windows), incidentRequests(i), incidentErrors(i), setOffBy(i), losses(i, windows), ...i.causes.map((c) => causeText(c, windows))];
     });
     assert.deepEqual(incidents.map((i) => i.map(plain)), lead.incidents);
+    const { scorecard } = read(`${name}.json`) as TimelineFile;
+    assert.equal(scorecard && scorecardWords(scorecard), lead.scorecard);
   });
 }
 
