@@ -33,8 +33,9 @@ const slowestStart = time.Minute
 
 func testFailingVersion(c *Case) Finding {
 	v, w := c.index, c.Window
-	young, _ := v.youngThat(w, func(u *model.Window) bool { return answersBadly(u) })
-	young = slices.DeleteFunc(young, func(s suspect) bool { return s.pod.Template == "" || v.probe(w, s.pod).firstOK != nil })
+	young := slices.DeleteFunc(v.youngSuspects(w), func(s suspect) bool {
+		return !answersBadly(s.outage) || s.pod.Template == "" || v.probe(w, s.pod).firstOK != nil
+	})
 	if len(young) == 0 {
 		return no("no Pod failed at its own address from its first request on and never answered well")
 	}

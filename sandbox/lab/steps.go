@@ -181,7 +181,8 @@ func parseTaint(w words) (action, bool) {
 	return func(ctx context.Context, p *play) error {
 		w := p.expand(w)
 		p.undoing("taint "+w[0]+" "+w[1], func(ctx context.Context) error {
-			return p.kubectl(ctx, "taint", "nodes", w[0], w[1]+"-")
+			_, err := p.ask(ctx, "taint", "nodes", w[0], w[1]+"-") // Lapse may have ended, and print nothing more
+			return err
 		})
 		return p.kubectl(ctx, "taint", "nodes", w[0], w[1])
 	}, true
