@@ -40,8 +40,12 @@ func (v *view) predictionTable(c *model.Scorecard) table {
 	t := table{item: "prediction", headless: true, columns: []column{{title: "prediction"}, {title: "outcome"}, {title: "why", label: "why"}}}
 	for _, p := range c.Predictions {
 		name := p.Prediction.Rule + " " + p.Prediction.Name + v.ofService(p.Service)
-		if p.Prediction.Node != "" {
+		switch {
+		case p.Prediction.Node != "":
 			name += " " + p.Prediction.Node
+		case twice(c, p) && len(p.Prediction.Evidence) > 0:
+			object, _, _ := strings.Cut(p.Prediction.Evidence[0], ": ")
+			name += " " + object
 		}
 		row := tableRow{cells: []cell{{text: name}, {text: outcomeWords(p.Outcome), tone: outcomeTone(p.Outcome)}, {text: p.Why}}}
 		if p.Prediction.Accepted != "" {
@@ -62,6 +66,13 @@ func (v *view) predictionTable(c *model.Scorecard) table {
 		}})
 	}
 	return t
+}
+
+// twice reports whether a rule predicts more than once for a Service.
+func twice(c *model.Scorecard, of model.ScoredPrediction) bool {
+	return count(c.Predictions, func(p model.ScoredPrediction) bool {
+		return p.Service == of.Service && p.Prediction.Rule == of.Prediction.Rule
+	}) > 1
 }
 
 // ruleOf is the rule of a cause that is named as RULE or RULE/REASON.

@@ -50,7 +50,7 @@ func predicted() *model.Timeline {
 				Prediction: prediction("LP09", "weak-probes", "may-lose", "a new Pod is ready when its container has started", "Pod/web-5c9d7f-7fqwn: spec.containers[server].readinessProbe = none", "a readinessProbe")},
 			{Service: "shop/web", Outcome: model.NotTested, Why: "a run names no cause that would confirm it",
 				Prediction: prediction("LP16", "drain-refuses", "will-block", "kubectl drain refuses these Pods", "Pod/web-5c9d7f-7fqwn: spec.volumes = emptyDir: tmp", "drain with --delete-emptydir-data")},
-			{Service: "shop/web", Outcome: model.NotTested, Why: "a Pod with a ready endpoint ended (1 time), but incident 1 could hide it", Prediction: accepted},
+			{Service: "shop/web", Outcome: model.NotTested, Why: "a Pod with a ready endpoint was deleted (1 time), but incident 1 could hide it", Prediction: accepted},
 		},
 		Misses:   []model.Miss{{Service: "shop/web", Incident: 1, Cause: "grace-too-short", Why: "LP07 found nothing of the kind"}},
 		Unjudged: []model.UnjudgedRule{{Service: "shop/web", Rule: "LP04", Why: "no right to list poddisruptionbudgets.policy"}, {Service: "shop/web", Rule: "LP03", Why: "no right to list poddisruptionbudgets.policy"}, {Service: "shop/web", Rule: "LP19", Why: "no right to get configmaps"}},

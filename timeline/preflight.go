@@ -33,7 +33,7 @@ type Prediction struct {
 type Disturbance string
 
 const (
-	PodEnds          Disturbance = "pod-ends"           // a Pod whose endpoint was ready is asked to end
+	PodEnds          Disturbance = "pod-ends"           // a Pod whose endpoint was ready is deleted
 	PodStarts        Disturbance = "pod-starts"         // a new Pod becomes a ready endpoint
 	LastEndpointGoes Disturbance = "last-endpoint-goes" // no endpoint is ready any more
 	NodeDrained      Disturbance = "node-drained"       // Pods with a ready endpoint are evicted from Node

@@ -73,7 +73,7 @@ var disturbances = map[timeline.Disturbance]struct {
 	needs          []string // kinds that must have been watched, beside endpoints
 	find           func(*scorer, string) []happening
 }{
-	timeline.PodEnds:          {"a Pod with a ready endpoint ended", "no Pod with a ready endpoint ended", []string{"pod"}, (*scorer).podEnds},
+	timeline.PodEnds:          {"a Pod with a ready endpoint was deleted", "no Pod with a ready endpoint was deleted", []string{"pod"}, (*scorer).podEnds},
 	timeline.PodStarts:        {"a new Pod became a ready endpoint", "no new Pod became a ready endpoint", []string{"pod"}, (*scorer).podStarts},
 	timeline.LastEndpointGoes: {"the last ready endpoint left", "an endpoint was ready all the time", nil, (*scorer).emptied},
 	timeline.NodeDrained:      {"a Pod with a ready endpoint was evicted", "no Pod with a ready endpoint was evicted from its node", []string{"pod"}, (*scorer).drained},
@@ -136,11 +136,11 @@ func (s *scorer) hidden(h happening) string {
 	return ""
 }
 
-// hides reports whether an incident is one in which a further cause could go unseen: all requests failed, or why they did is not known.
+// hides reports whether an incident is one in which a further cause could go unseen: for a while all requests failed, or why they did is not known.
 func (s *scorer) hides(in *model.Incident) bool {
 	return slices.ContainsFunc(in.Causes, func(c model.IncidentCause) bool { return unsure(c.Confidence) || c.Rule == "unexplained" }) ||
 		slices.ContainsFunc(s.tl.Windows, func(w model.Window) bool {
-			return w.Kind == model.Outage && slices.Contains(in.Windows, w.ID)
+			return (w.Kind == model.Outage || w.Blackout != nil) && slices.Contains(in.Windows, w.ID)
 		})
 }
 

@@ -120,7 +120,7 @@ func TestPredictionsAreScored(t *testing.T) {
 		}, model.Confirmed, ""},
 
 		// refuted
-		{"it happened, and nothing failed", staleRoute, ended, model.Refuted, "a Pod with a ready endpoint ended (1 time), and no incident has the cause route-outlives-pod"},
+		{"it happened, and nothing failed", staleRoute, ended, model.Refuted, "a Pod with a ready endpoint was deleted (1 time), and no incident has the cause route-outlives-pod"},
 		{"what failed is known to be something else", staleRoute, func(r scored) {
 			ended(r)
 			r.incident(20*sec, 21*sec, model.Partial, "web new", "startup-race", model.High)
@@ -144,23 +144,28 @@ func TestPredictionsAreScored(t *testing.T) {
 		{"another reason", about(timeline.LastEndpointGoes, "no-ready-endpoint/one-replica"), func(r scored) {
 			r.incident(20*sec, 21*sec, model.Outage, "web new", "no-ready-endpoint/scaled-to-0", model.High)
 		}, model.NotTested, "an endpoint was ready all the time"},
-		{"nothing happened", staleRoute, blank, model.NotTested, "no Pod with a ready endpoint ended"},
-		{"a Pod ended that had no ready endpoint", staleRoute, func(r scored) { r.pod("web-1").Deleted, r.pod("web-1").Gone = at(20*sec), at(23*sec) }, model.NotTested, "no Pod with a ready endpoint ended"},
-		{"a Pod turned not ready and did not end", staleRoute, func(r scored) { r.endpoint(20*sec, "web-1", timeline.EndpointReady, timeline.EndpointNotReady) }, model.NotTested, "no Pod with a ready endpoint ended"},
+		{"nothing happened", staleRoute, blank, model.NotTested, "no Pod with a ready endpoint was deleted"},
+		{"a Pod ended that had no ready endpoint", staleRoute, func(r scored) { r.pod("web-1").Deleted, r.pod("web-1").Gone = at(20*sec), at(23*sec) }, model.NotTested, "no Pod with a ready endpoint was deleted"},
+		{"a Pod turned not ready and did not end", staleRoute, func(r scored) { r.endpoint(20*sec, "web-1", timeline.EndpointReady, timeline.EndpointNotReady) }, model.NotTested, "no Pod with a ready endpoint was deleted"},
 		{"a Pod ended whose endpoint turned ready once more", staleRoute, func(r scored) {
 			r.pod("web-1").Deleted, r.pod("web-1").Gone = at(20*sec), at(23*sec)
 			r.endpoint(30*sec, "web-1", timeline.EndpointNotReady, timeline.EndpointReady)
-		}, model.NotTested, "no Pod with a ready endpoint ended"},
+		}, model.NotTested, "no Pod with a ready endpoint was deleted"},
 		{"a Pod of another Service ended", staleRoute, func(r scored) {
 			r.endpoint(20*sec, "web-1", timeline.EndpointReady, timeline.EndpointTerminating).Service = "shop/api"
 			r.pod("web-1").Deleted, r.pod("web-1").Gone = at(20*sec), at(23*sec)
-		}, model.NotTested, "no Pod with a ready endpoint ended"},
+		}, model.NotTested, "no Pod with a ready endpoint was deleted"},
 		{"it was too soon after it", staleRoute, func(r scored) { r.ends("web-1", 58*sec, model.ByRequest) }, model.NotTested, "too soon after it"},
 		{"how it ended was not seen", staleRoute, func(r scored) { ended(r); r.pod("web-1").Gone = nil }, model.NotTested, "too soon after it"},
 		{"it began before it was measured", staleRoute, func(r scored) { ended(r); r.Targets[0].Measured.Earliest = 21 * sec }, model.NotTested, "began before it was measured"},
 		{"all failed meanwhile", staleRoute, func(r scored) {
 			ended(r)
 			r.incident(22*sec, 23*sec, model.Outage, "web new", "no-ready-endpoint/one-replica", model.High)
+		}, model.NotTested, "incident 1 could hide it"},
+		{"all failed for a while", staleRoute, func(r scored) {
+			ended(r)
+			r.incident(22*sec, 23*sec, model.Partial, "web new", "replacement-waits", model.High)
+			r.Windows[0].Blackout = &model.Length{Min: sec, Max: sec}
 		}, model.NotTested, "incident 1 could hide it"},
 		{"something failed, and why is not known", staleRoute, func(r scored) {
 			ended(r)

@@ -144,7 +144,7 @@ export type EventKind =
   | "hammer";
 /**
  * A Disturbance is what a prediction is about: it says what happens if this does.
- * - pod-ends: a Pod whose endpoint was ready is asked to end
+ * - pod-ends: a Pod whose endpoint was ready is deleted
  * - pod-starts: a new Pod becomes a ready endpoint
  * - last-endpoint-goes: no endpoint is ready any more
  * - node-drained: Pods with a ready endpoint are evicted from Node
