@@ -37,6 +37,7 @@ web reused,reused,25000000,26000000,125000000,eof
 web reused,reused,35000000,35000000,125000000,eof
 web direct web-0,direct,10000000,10000000,11000000,ok
 web direct web-0,direct,50000000,50000000,850000000,timeout_connect
+web direct web-0,direct,60000000,60000000,860000000,timeout_connect
 `
 	cutCase = `A server is killed.
 The facts of a run of the lab: lab-1/iptables/pod-crashed/1.
@@ -52,8 +53,8 @@ new: at 350ms notsent in 1µs
 reused: every 10ms 265ms..295ms ok in 2ms over 40
 reused: at 275ms eof in 100ms
 reused: at 285ms eof in 90ms
-direct web-0: every 10ms 260ms..310ms ok in 1ms
-direct web-0: 300ms..310ms timeout_connect in 800ms
+direct web-0: every 10ms 260ms..320ms ok in 1ms
+direct web-0: 300ms..320ms timeout_connect in 800ms
 -- events --
 251ms snapshot Template/web-d4bbb879 found id=t1 grace=30s servers=app others=logs readiness=1sx3 : Pod template
 252ms pod-seen web-jsnhw Running owner=ReplicaSet/web-d4bbb879

@@ -60,6 +60,7 @@ func TestGuideTakesTheLastRunThatWasAsExpected(t *testing.T) {
 	}{
 		{"the last", []result{one(1, true, nil), one(2, true, nil)}, 2},
 		{"the one that held", []result{one(1, true, nil), one(2, false, nil)}, 1},
+		{"the one that held, though it is older", []result{one(2, false, nil), one(1, true, nil)}, 1},
 		{"none held", []result{one(2, false, nil), one(1, false, nil)}, 2},
 		{"not played", []result{one(1, false, errors.New("no API server"))}, -1},
 	} {
