@@ -111,3 +111,22 @@ func TestTerminationMessageReplacesTheFile(t *testing.T) {
 		t.Errorf("file holds %s", got)
 	}
 }
+
+// Whatever else a log holds, a timeline in it comes back as it was, and what is no timeline is an error.
+func FuzzTimelineComesBackFromAnyLog(f *testing.F) {
+	f.Add([]byte(`{"schemaVersion":2}`), "time=1 level=INFO msg=begun", "bye")
+	f.Add([]byte{}, beginTimeline+"\n| length=1 sha256=0", endTimeline)
+	f.Add([]byte("x"), beginTimeline+"\n| !\n"+endTimeline, "| \r\n| x")
+	f.Fuzz(func(t *testing.T, timeline []byte, before, after string) {
+		if got, err := ParseTimeline(strings.NewReader(before)); err != nil && got != nil {
+			t.Errorf("an error and %d bytes: %v", len(got), err)
+		}
+		if strings.Contains(after, beginTimeline) {
+			return // the last one counts
+		}
+		got, err := ParseTimeline(strings.NewReader(before + "\n" + logged(t, string(timeline)) + after))
+		if err != nil || !bytes.Equal(got, timeline) {
+			t.Errorf("%d bytes came back as %d: %v", len(timeline), len(got), err)
+		}
+	})
+}
