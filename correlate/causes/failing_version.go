@@ -60,7 +60,11 @@ func testFailingVersion(c *Case) Finding {
 	if longest.outage.Length.Min < slowestStart {
 		f.missing(doubt(Measured, fmt.Sprintf("%s was observed for %s only: that it starts slowly fits as well", longest.pod.Name, quantity.Lowest(longest.outage.Length.Min))))
 	}
-	if others := v.failedAlso(w, young); len(others) > 0 {
+	others := slices.DeleteFunc(v.failedAlso(w, young), func(p *model.Pod) bool {
+		first := v.probe(w, p).firstOK
+		return first == nil || *first > longest.outage.Start.Earliest // it is young as well, and started late
+	})
+	if len(others) > 0 {
 		f.against(doubt(Watched, namedPods(others)+" failed as well, and had answered before: what they share fits better"))
 	}
 	for _, p := range failing {

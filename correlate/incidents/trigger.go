@@ -124,9 +124,12 @@ func (s scope) podsIn(c model.Cause) (pods []*model.Pod) {
 }
 
 // triggerOf is what ended a Pod that a cause names: a drain, a rollout, else its deletion, or, if nobody had asked for that, the
-// exit that the cause rests on, or the rollout that made the Pod.
+// exit that the cause rests on, or the rollout that made the Pod. That a Pod was deleted later set nothing off that began as it was added.
 func (s scope) triggerOf(pod *model.Pod, c model.Cause) (trigger, bool) {
 	deleted := s.deletionOf(pod)
+	if s.addedIn(pod, c) {
+		deleted = nil
+	}
 	object := timeline.Object{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Node: pod.Node}
 	switch made := s.madeByRollout(pod); {
 	case deleted == nil && made != nil:
@@ -155,6 +158,14 @@ func (s scope) deletionOf(pod *model.Pod) *model.Event {
 		}
 	}
 	return nil
+}
+
+// addedIn reports whether the cause rests on the Pod's being added to the ready endpoints.
+func (s scope) addedIn(pod *model.Pod, c model.Cause) bool {
+	return slices.ContainsFunc(c.Evidence, func(evidence model.Evidence) bool {
+		e := s.events[evidence.Event]
+		return e != nil && e.Kind == timeline.EndpointChanged && e.To == timeline.EndpointReady && e.Object != nil && e.Object.UID == pod.UID
+	})
 }
 
 // exitOf is the end of one of a Pod's containers that a cause has as evidence, nil if there is none.
