@@ -179,7 +179,7 @@ func (s *scorer) evicted(p *model.Pod) bool {
 	case model.ByEviction, model.ByTaint, model.ByCollector, model.ByKubelet:
 		return true
 	case model.ByRequest: // as `kubectl drain --disable-eviction` does
-		return slices.ContainsFunc(s.tl.Events, func(e model.Event) bool {
+		return p.Deleted != nil && slices.ContainsFunc(s.tl.Events, func(e model.Event) bool {
 			return e.Kind == timeline.NodeSchedulable && e.To == "false" && e.Object != nil && e.Object.Name == p.Node && e.At.Earliest <= p.Deleted.Latest
 		})
 	}

@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -31,7 +32,33 @@ func untested(tl *model.Timeline) string {
 	if len(changed) > 0 || !watched {
 		return ""
 	}
-	return fmt.Sprintf("nothing was tested: no endpoint of %s left or came after `%s` began", servicesOf(tl), timeline.JoinCommand(command.Args))
+	return fmt.Sprintf("nothing was tested: no endpoint of %s left or came after `%s` began", servicesOf(tl), timeline.JoinCommand(command.Args)) + refusal(tl, *command.Start)
+}
+
+// refusal says which PodDisruptionBudgets allowed no eviction from an instant on, and whether the wrapped command was refused for one; "" if none.
+func refusal(tl *model.Timeline, since time.Duration) string {
+	last, open, refused := map[string]*model.Event{}, map[string]bool{}, false
+	for i := range tl.Events {
+		e := &tl.Events[i]
+		switch {
+		case e.Kind == timeline.CommandOutput:
+			refused = refused || strings.Contains(e.Detail, "would violate the pod's disruption budget")
+		case e.Kind == timeline.SnapshotTaken && e.Object != nil && e.Snapshot != nil && e.Snapshot.Budget != nil:
+			name := e.Object.Namespace + "/" + e.Object.Name
+			allows := e.To == timeline.SnapshotDeleted || e.Snapshot.Budget.Allowed > 0
+			last[name], open[name] = e, allows || open[name] && e.Seen >= since
+		}
+	}
+	text := ""
+	for _, name := range slices.Sorted(maps.Keys(last)) {
+		if b := last[name].Snapshot.Budget; !open[name] {
+			text += fmt.Sprintf("; PodDisruptionBudget %s allowed no eviction: of %d Pods %d were healthy, and %d must be", last[name].Object.Name, b.Expected, b.Healthy, b.Desired)
+		}
+	}
+	if text != "" && refused {
+		text += "; the command's were refused"
+	}
+	return text
 }
 
 // unfinished says that a Deployment or StatefulSet which was changed after the wrapped command began was still being rolled out when the run ended:

@@ -53,6 +53,40 @@ func TestRunThatTestedNothingDoesNotPass(t *testing.T) {
 	}
 }
 
+// Where a PodDisruptionBudget kept a drain from evicting anything, the reason names it.
+func TestRunThatTestedNothingNamesTheBudget(t *testing.T) {
+	const s = time.Second
+	budget := func(seen time.Duration, to string, allowed int) model.Event {
+		return model.Event{Kind: timeline.SnapshotTaken, Seen: seen, To: to, Object: &timeline.Object{Kind: "PodDisruptionBudget", Namespace: "shop", Name: "web"},
+			Snapshot: &timeline.Snapshot{Budget: &timeline.Budget{Healthy: 2, Desired: 2, Expected: 2, Allowed: allowed}}}
+	}
+	output := model.Event{Kind: timeline.CommandOutput, Seen: 6 * s, Detail: `error when evicting pods/"web-1" -n "shop" (will retry after 5s): Cannot evict pod as it would violate the pod's disruption budget.`}
+	const names = "; PodDisruptionBudget web allowed no eviction: of 2 Pods 2 were healthy, and 2 must be"
+	for _, tt := range []struct {
+		name   string
+		events []model.Event
+		want   string
+	}{
+		{"refused", []model.Event{budget(0, timeline.SnapshotFound, 0), output}, names + "; the command's were refused"},
+		{"allowed none", []model.Event{budget(0, timeline.SnapshotFound, 0)}, names},
+		{"allowed one before", []model.Event{budget(0, timeline.SnapshotFound, 1), budget(3*s, timeline.SnapshotStatus, 0)}, names},
+		{"allowed one for a while", []model.Event{budget(0, timeline.SnapshotFound, 0), budget(6*s, timeline.SnapshotStatus, 1), budget(7*s, timeline.SnapshotStatus, 0)}, ""},
+		{"deleted", []model.Event{budget(0, timeline.SnapshotFound, 0), budget(3*s, timeline.SnapshotDeleted, 0)}, ""},
+		{"none", []model.Event{output}, ""},
+	} {
+		tl := &model.Timeline{
+			Run:     model.RunInfo{Command: &model.Command{Args: []string{"kubectl", "drain", "node1"}, Start: new(5 * s), ExitCode: new(1)}},
+			Targets: []model.Target{{Name: "web new", Kind: timeline.New, Service: "shop/web", Sent: 1000, OK: 1000, Coverage: 1, Resolution: 5 * time.Millisecond}},
+			Events:  append([]model.Event{{Kind: timeline.EndpointChanged, At: model.Instant{Earliest: model.Unbounded}, To: timeline.EndpointReady, Object: &timeline.Object{UID: "u1"}}}, tt.events...),
+		}
+		Judge(tl, nil)
+		_, got, _ := strings.Cut(strings.Join(tl.Verdict.Reasons, "\n"), "`kubectl drain node1` began")
+		if got, _, _ = strings.Cut(got, "\n"); got != tt.want {
+			t.Errorf("%s: after `began`: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
 // A rollout that goes on when the run ends has not been measured to its end.
 func TestRunThatEndsAmidARolloutDoesNotPass(t *testing.T) {
 	const s = time.Second
