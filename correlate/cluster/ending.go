@@ -22,11 +22,13 @@ type surroundings struct {
 	templates map[string]map[string]bool // of the Pods that were seen, by NAMESPACE/KIND/NAME of their workload
 	deletions map[string]*model.Event    // by NAMESPACE/NAME of the Pod: its controller said that it deleted it
 	cordons   map[string]*model.Event    // by node: the last time it was cordoned in the run
+	taints    map[string][]*model.Event  // by node: those that came in the run, and evict
+	taken     map[string]*model.Event    // by UID of the Pod: an Event says that it is deleted because of a taint, or for a Pod of higher priority
 	states    Workloads
 }
 
 func surroundingsOf(pods []model.Pod, events []model.Event) *surroundings {
-	s := &surroundings{templates: map[string]map[string]bool{}, deletions: map[string]*model.Event{}, cordons: map[string]*model.Event{}, states: ReadWorkloads(events)}
+	s := &surroundings{templates: map[string]map[string]bool{}, deletions: map[string]*model.Event{}, cordons: map[string]*model.Event{}, taints: map[string][]*model.Event{}, taken: map[string]*model.Event{}, states: ReadWorkloads(events)}
 	for i := range events {
 		e := &events[i]
 		switch {
@@ -37,6 +39,10 @@ func surroundingsOf(pods []model.Pod, events []model.Event) *surroundings {
 			}
 		case e.Kind == timeline.NodeSchedulable && e.To == "false" && s.cordons[e.Object.Name] == nil:
 			s.cordons[e.Object.Name] = e
+		case e.Kind == timeline.NodeTaint && e.To == "present" && strings.HasSuffix(e.Detail, ":NoExecute"):
+			s.taints[e.Object.Name] = append(s.taints[e.Object.Name], e)
+		case e.Kind == timeline.KubeEvent && (e.To == "TaintManagerEviction" && strings.HasPrefix(e.Detail, "Marking for deletion") || e.To == "Preempted"):
+			s.taken[e.Object.UID] = e
 		}
 	}
 	for i := range pods {
@@ -79,6 +85,8 @@ func (s *surroundings) endingOf(p *model.Pod, b *podBuilder) *model.Ending {
 	switch {
 	case b.disrupted != nil:
 		return s.disruption(p, b.disrupted)
+	case b.failed != nil && (b.deleted == nil || b.failed.Seen < b.deleted.Seen):
+		return &model.Ending{By: model.ByKubelet, Text: reasons["TerminationByKubelet"].text + ": " + phaseReason(b.failed.Detail), Event: b.failed.ID}
 	case b.deleted != nil:
 		return s.deletion(p, b.deleted)
 	case b.crash != nil:
@@ -94,9 +102,12 @@ func (s *surroundings) endingOf(p *model.Pod, b *podBuilder) *model.Ending {
 func (s *surroundings) disruption(p *model.Pod, e *model.Event) *model.Ending {
 	known, ok := reasons[e.To]
 	if !ok {
-		known.by, known.text = model.ByEviction, "ended: "+e.To
+		known.by, known.text = model.ByRequest, "ended, as it says, for "+e.To
 	}
 	text := known.text
+	if known.by == model.ByTaint {
+		return &model.Ending{By: known.by, Text: text + s.taintOf(p, e), Event: e.ID}
+	}
 	switch cordon := s.cordons[p.Node]; {
 	case known.by == model.ByEviction && cordon != nil && cordon.At.Earliest <= e.At.Latest:
 		text += fmt.Sprintf(", %s being cordoned (a drain)", p.Node)
@@ -106,10 +117,44 @@ func (s *surroundings) disruption(p *model.Pod, e *model.Event) *model.Ending {
 	return &model.Ending{By: known.by, Text: text, Event: e.ID}
 }
 
+// taintOf names the taint that came last before a Pod was evicted for one; nothing if none was seen to come.
+func (s *surroundings) taintOf(p *model.Pod, evicted *model.Event) string {
+	name := ""
+	for _, e := range s.taints[p.Node] {
+		if e.At.Earliest <= evicted.At.Latest {
+			name = " (" + e.Detail + ")"
+		}
+	}
+	return name
+}
+
+// kubeletReasons are why a kubelet sets a Pod's phase to Failed.
+var kubeletReasons = map[string]string{
+	"Evicted": "the node was short of memory, disk or processes", "NodeShutdown": "the node was shutting down", "Terminated": "the node was shutting down",
+	"DeadlineExceeded": "its activeDeadlineSeconds were over", "Preempting": "for a Pod of higher priority",
+}
+
+// phaseReason says one of them in words.
+func phaseReason(reason string) string {
+	if words := kubeletReasons[reason]; words != "" {
+		return fmt.Sprintf("%s (%s)", words, reason)
+	}
+	return reason
+}
+
 func (s *surroundings) deletion(p *model.Pod, e *model.Event) *model.Ending {
 	by, text := model.ByRequest, "deleted"
 	if e.Grace != nil && *e.Grace == 0 {
 		text = "deleted by force (grace period 0)"
+	}
+	switch taken := s.taken[p.UID]; {
+	case taken == nil || taken.At.Earliest > e.At.Latest:
+	case taken.To == "Preempted":
+		known := reasons["PreemptionByScheduler"]
+		return &model.Ending{By: known.by, Text: known.text, Event: e.ID}
+	default:
+		known := reasons["DeletionByTaintManager"]
+		return &model.Ending{By: known.by, Text: known.text + s.taintOf(p, e), Event: e.ID}
 	}
 	deletion := s.deletions[p.Namespace+"/"+p.Name]
 	if deletion == nil {

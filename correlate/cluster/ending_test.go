@@ -26,6 +26,9 @@ func TestWhoEndedAPod(t *testing.T) {
 	disrupted := func(reason, message string) model.Event {
 		return at(19, model.Event{Kind: timeline.PodDisrupted, To: reason, Detail: message})
 	}
+	taint := func(seconds int, node, taint string) model.Event {
+		return at(seconds, model.Event{Kind: timeline.NodeTaint, From: "absent", To: "present", Detail: taint, Object: &timeline.Object{Kind: "Node", Name: node}})
+	}
 	newer := at(15, model.Event{Kind: timeline.PodSeen, Owner: "ReplicaSet/web-6xxxxxxxxx", Template: "t2", Object: &timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-6xxxxxxxxx-bbbbb", UID: "u2"}})
 	crash := at(10, model.Event{Kind: timeline.PodContainer, From: "running", To: "terminated", Detail: "main OOMKilled", ExitCode: new(137)})
 	for _, tt := range []struct {
@@ -40,6 +43,14 @@ func TestWhoEndedAPod(t *testing.T) {
 		{"node pressure", []model.Event{disrupted("TerminationByKubelet", "The node was low on resource: memory")}, model.ByKubelet, "ended by its kubelet: The node was low on resource: memory"},
 		{"preemption", []model.Event{disrupted("PreemptionByScheduler", ""), deleted}, model.ByScheduler, "preempted by the scheduler, for a Pod of higher priority"},
 		{"a taint", []model.Event{disrupted("DeletionByTaintManager", ""), deleted}, model.ByTaint, "evicted because its node was tainted"},
+		{"which taint", []model.Event{taint(5, "node2", "old=yes:NoExecute"), taint(16, "node2", "maintenance=soon:NoExecute"), taint(17, "node2", "other:NoSchedule"), taint(18, "node3", "x:NoExecute"), disrupted("DeletionByTaintManager", ""), deleted}, model.ByTaint, "evicted because its node was tainted (maintenance=soon:NoExecute)"},
+		{"a taint, by an Event only", []model.Event{at(19, model.Event{Kind: timeline.KubeEvent, To: "TaintManagerEviction", Detail: "Marking for deletion Pod shop/" + pod.Name}), deleted}, model.ByTaint, "evicted because its node was tainted"},
+		{"a taint that was taken back", []model.Event{at(19, model.Event{Kind: timeline.KubeEvent, To: "TaintManagerEviction", Detail: "Cancelling deletion of Pod shop/" + pod.Name}), deleted}, model.ByRequest, "deleted"},
+		{"preemption, by an Event only", []model.Event{at(19, model.Event{Kind: timeline.KubeEvent, To: "Preempted", Detail: "Preempted by pod u9 on node node2"}), deleted}, model.ByScheduler, "preempted by the scheduler, for a Pod of higher priority"},
+		{"a reason that is not known", []model.Event{disrupted("SomethingNew", ""), deleted}, model.ByRequest, "ended, as it says, for SomethingNew"},
+		{"evicted by its kubelet", []model.Event{crash, at(11, model.Event{Kind: timeline.PodPhase, From: "Running", To: "Failed", Detail: "Evicted"}), deleted}, model.ByKubelet, "ended by its kubelet: the node was short of memory, disk or processes (Evicted)"},
+		{"a node that shut down", []model.Event{at(11, model.Event{Kind: timeline.PodPhase, From: "Running", To: "Failed", Detail: "Terminated"})}, model.ByKubelet, "ended by its kubelet: the node was shutting down (Terminated)"},
+		{"failed by itself", []model.Event{crash, at(11, model.Event{Kind: timeline.PodPhase, From: "Running", To: "Failed"})}, model.ByItself, "its container main ended by itself, exit code 137 (OOMKilled)"},
 		{"scaled", []model.Event{workload(1, "ReplicaSet", "web-5d9c7b8f4x", "Deployment/web", 3), workload(2, "Deployment", "web", "", 3), workload(19, "Deployment", "web", "", 0), deleted, byController}, model.ByScaling, "deleted because Deployment web was scaled from 3 to 0"},
 		{"scaled, of a Deployment that is known by its name only", []model.Event{workload(2, "Deployment", "web", "", 3), workload(19, "Deployment", "web", "", 0), deleted, byController}, model.ByScaling, "deleted because Deployment web was scaled from 3 to 0"},
 		{"scaled up before", []model.Event{workload(2, "Deployment", "web", "", 1), workload(9, "Deployment", "web", "", 3), newer, deleted, byController}, model.ByRollout, "replaced in a rollout of Deployment web"},

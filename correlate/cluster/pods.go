@@ -72,6 +72,7 @@ type podBuilder struct {
 	readyKnown bool // its Ready condition is known
 
 	deleted, disrupted *model.Event // deletion was requested, and announced
+	failed             *model.Event // its phase turned Failed, with the reason of its kubelet
 	crash              *model.Event // a container ended, and nobody had asked for it: the last time
 	crashes            int          // how often
 }
@@ -176,6 +177,10 @@ func (b *podBuilder) apply(e *model.Event) {
 		b.readiness(e)
 	case timeline.PodDisrupted:
 		b.disrupted = e
+	case timeline.PodPhase:
+		if e.To == "Failed" && e.Detail != "" && e.At.Bounded() {
+			b.failed = e
+		}
 	case timeline.PodDeleted:
 		b.ending = true
 		b.deleted = e
