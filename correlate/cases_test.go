@@ -506,7 +506,7 @@ func newSnapshot(kind string) *timeline.Snapshot {
 	return &timeline.Snapshot{Template: &timeline.PodTemplate{Containers: []timeline.Container{{Name: "main"}}}}
 }
 
-// setSnapshot sets a field of a snapshot: replicas=3 strategy=Recreate ready=2 of a workload, allowed=0 desired=2 of a budget, published=true internal=Local affinity=ClientIP of a Service; id=t1
+// setSnapshot sets a field of a snapshot: replicas=3 strategy=Recreate ready=2 of a workload, allowed=0 desired=2 maxUnavailable=1 of a budget, published=true internal=Local affinity=ClientIP of a Service; id=t1
 // grace=30s prestop=5s readiness=2sx3 liveness=10sx3, or servers=proxy,app others=shipper in place of its container main, of a template ("Template/web-abc").
 func setSnapshot(s *timeline.Snapshot, key, value string) bool {
 	switch key {
@@ -522,6 +522,8 @@ func setSnapshot(s *timeline.Snapshot, key, value string) bool {
 		s.Workload.Status.Ready = must(strconv.Atoi(value))
 	case "allowed":
 		s.Budget.Allowed = must(strconv.Atoi(value))
+	case "maxUnavailable":
+		s.Budget.MaxUnavailable = value
 	case "desired":
 		s.Budget.Desired = must(strconv.Atoi(value))
 	case "published":

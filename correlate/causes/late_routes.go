@@ -101,6 +101,12 @@ func (c *Case) tooLateBy(rule string) (f Finding, s *podStop, r race, ok bool) {
 			f.against(doubt(Close, fmt.Sprintf("%s failed at its own address as well (%s), though it was ready", t.pod.Name, quantity.ClassCounts(t.window.Classes))))
 		}
 	}
+	for _, p := range v.pods(w) {
+		if !p.TerminatingBy(w.End.Latest) && p.ReadyBy(w.Start.Latest) && v.directName(w, p) == "" {
+			f.missing(doubt(Measured, p.Name+", which was ready, has no direct target: it may have failed instead"))
+			break
+		}
+	}
 	fresh := w
 	if t := v.target(w); t.Kind == timeline.Reused { // where connections are kept, those that fail are more
 		fresh = v.windowNear(t, timeline.New, w.Span())

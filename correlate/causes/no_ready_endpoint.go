@@ -3,6 +3,7 @@ package causes
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -64,7 +65,7 @@ func testNoReadyEndpoint(c *Case) Finding {
 			return f
 		}
 	}
-	f := e.finding("", tooFew(e))
+	f := e.finding(takenBy(e), tooFew(e), context(takenAway(e)...)...)
 	if e.readyBefore() == 1 {
 		f.Reason = oneReplica
 	}
@@ -72,9 +73,57 @@ func testNoReadyEndpoint(c *Case) Finding {
 	return f
 }
 
+// takenBy says who took the only Pod away, where that was neither by a request nor by its workload.
+func takenBy(e *emptiness) string {
+	if len(takenAway(e)) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s was %s, and ", e.leavers[0].Name, e.leavers[0].Ending.Text)
+}
+
+func takenAway(e *emptiness) []model.Evidence {
+	if len(e.leavers) != 1 || e.leavers[0].Ending == nil ||
+		!slices.Contains([]model.EndedBy{model.ByEviction, model.ByTaint, model.ByKubelet, model.ByScheduler, model.ByCollector}, e.leavers[0].Ending.By) {
+		return nil
+	}
+	return e.goings()
+}
+
 // tooFew gives the time that a second replica has to bridge, and how much of it is the replacement's own slowness.
 func tooFew(e *emptiness) string {
-	return "run ≥ 2 replicas on different nodes, with a PodDisruptionBudget that lets only 1 go at a time" + mustCarry(e)
+	return "run ≥ 2 replicas on different nodes, with a PodDisruptionBudget that lets only 1 go at a time" + e.budgets() + mustCarry(e)
+}
+
+// budgets says in brackets which PodDisruptionBudgets let Pods be evicted that left, and how many at once, or that there was none; nothing where
+// none was evicted, or that is not known.
+func (e *emptiness) budgets() string {
+	evicted := slices.ContainsFunc(e.leavers, func(p leaver) bool { return p.Ending != nil && p.Ending.By == model.ByEviction })
+	if !evicted || e.view.templates[e.leavers[0].Template] == nil || e.view.laneOff("poddisruptionbudget", e.window) {
+		return ""
+	}
+	before := map[string]*model.Event{}
+	for i := range e.view.Run.Events {
+		ev := &e.view.Run.Events[i]
+		if ev.Kind == timeline.SnapshotTaken && ev.Object != nil && ev.Snapshot != nil && ev.Snapshot.Budget != nil && ev.Object.Namespace == e.leavers[0].Namespace &&
+			(before[ev.Object.Name] == nil || ev.Seen < e.leavers[0].left.Earliest) {
+			before[ev.Object.Name] = ev
+		}
+	}
+	var each []string
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		ev := before[name]
+		limit := "minAvailable " + ev.Snapshot.Budget.MinAvailable
+		if ev.Snapshot.Budget.MinAvailable == "" {
+			limit = "maxUnavailable " + ev.Snapshot.Budget.MaxUnavailable
+		}
+		if ev.To != timeline.SnapshotDeleted {
+			each = append(each, fmt.Sprintf("%s, with %s, allowed %d", name, limit, ev.Snapshot.Budget.Allowed))
+		}
+	}
+	if len(each) == 0 {
+		return " (there was none)"
+	}
+	return " (" + strings.Join(each, "; ") + ")"
 }
 
 func mustCarry(e *emptiness) string {
@@ -287,8 +336,8 @@ func onOneNode(e *emptiness) (Finding, bool) {
 		}
 	}
 	f := e.finding(fmt.Sprintf("%s were on %s%s, and ", every(n), node, drained),
-		fmt.Sprintf("spread the replicas over nodes (topologySpreadConstraints over kubernetes.io/hostname), with a PodDisruptionBudget that lets only 1 go at a time: %s were on %s%s",
-			every(n), node, strings.Replace(mustCarry(e), ": the", "; the", 1)), context(e.goings()...)...)
+		fmt.Sprintf("spread the replicas over nodes (topologySpreadConstraints over kubernetes.io/hostname), with a PodDisruptionBudget that lets only 1 go at a time%s: %s were on %s%s",
+			e.budgets(), every(n), node, strings.Replace(mustCarry(e), ": the", "; the", 1)), context(e.goings()...)...)
 	f.Reason = reason
 	return f, true
 }
@@ -312,7 +361,7 @@ func takenTogether(e *emptiness) (Finding, bool) {
 	within := quantity.Span(max(time.Millisecond, e.apart().Max))
 	fix := fmt.Sprintf("take away 1 at a time, and wait until the next is ready: %s went within %s", every(n), within)
 	if evicted > 0 {
-		fix = fmt.Sprintf("a PodDisruptionBudget that lets only 1 go at a time: %s went within %s", every(n), within)
+		fix = fmt.Sprintf("a PodDisruptionBudget that lets only 1 go at a time%s: %s went within %s", e.budgets(), every(n), within)
 	}
 	f := e.finding(fmt.Sprintf("%s on %s were taken away within %s, and ", every(n), quantity.Count(len(nodes), "node"), within),
 		fix+strings.Replace(mustCarry(e), ": the", "; the", 1), context(e.goings()...)...)
