@@ -170,10 +170,26 @@ func (s *scorer) outcome(p *timeline.Prediction) (model.PredictionOutcome, strin
 	if shown == 0 {
 		return model.NotTested, fmt.Sprintf("%s (%s), but %s", words.happened, times, whyNot), nil
 	}
+	if why := s.cameTrueUnharmed(p); why != "" {
+		return model.NotTested, why, nil
+	}
 	if shown < len(happened) {
 		times += fmt.Sprintf(", %d of them measured to the end", shown)
 	}
 	return model.Refuted, fmt.Sprintf("%s (%s), and no incident has the cause %s", words.happened, times, ruleNames(p.Causes)), nil
+}
+
+// cameTrueUnharmed says that what was predicted did happen, but no request was lost by it: that is no refutation. It is "" if it did not.
+func (s *scorer) cameTrueUnharmed(p *timeline.Prediction) string {
+	if !is(&model.Cause{Rule: "prestop-failed"}, p.Causes) {
+		return ""
+	}
+	for i := range s.tl.Events {
+		if e := &s.tl.Events[i]; e.Kind == timeline.KubeEvent && e.To == "FailedPreStopHook" && e.Object != nil && s.pods[e.Object.UID] != nil {
+			return "the hook of " + e.Object.Name + " failed, but no incident shows that a request was lost by it"
+		}
+	}
+	return ""
 }
 
 // untestable says why no run, or not this one, can refute a prediction; "" if it can.

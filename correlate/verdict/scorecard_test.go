@@ -184,6 +184,14 @@ func TestPredictionsAreScored(t *testing.T) {
 		{"no Pod was seen", staleRoute, func(r scored) { r.Pods = nil }, model.NotTested, "no Pod of the Service was seen"},
 		{"the Service was only watched", staleRoute, func(r scored) { ended(r); r.Targets[0].Service = "shop/api" }, model.NotTested, "no request was sent to the Service"},
 		{"nothing was sent", staleRoute, func(r scored) { ended(r); r.Targets[0].Sent = 0 }, model.NotTested, "no request was sent to the Service"},
+		{"the hook failed, and nobody noticed", about(timeline.PodEnds, "prestop-failed"), func(r scored) {
+			ended(r)
+			r.event(20*sec, timeline.KubeEvent, "", "FailedPreStopHook", &timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "web-1"})
+		}, model.NotTested, "the hook of web-1 failed"},
+		{"the hook of another Service's Pod failed", about(timeline.PodEnds, "prestop-failed"), func(r scored) {
+			ended(r)
+			r.event(20*sec, timeline.KubeEvent, "", "FailedPreStopHook", &timeline.Object{Kind: "Pod", Namespace: "shop", Name: "api-1", UID: "api-1"})
+		}, model.Refuted, ""},
 		{"a run has no word for it", about(timeline.PodEnds), ended, model.NotTested, "a run names no cause"},
 		{"it may come about another time", about("", "pod-hung"), ended, model.NotTested, "does not refute it"},
 		{"a later version's word", about("solar-flare", "pod-hung"), ended, model.NotTested, `does not know "solar-flare"`},
