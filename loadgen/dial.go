@@ -2,8 +2,12 @@ package loadgen
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
+	"slices"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"lapse/timeline"
@@ -68,8 +72,7 @@ func (p *compiledProbe) resolve(clock timeline.Clock, until time.Time) ([]netip.
 	begun := clock.Now()
 	ctx, cancel := context.WithDeadline(context.Background(), until)
 	defer cancel()
-	var own net.Resolver // one that is shared lets requests wait for each other's look-ups, also for one that is stuck
-	ips, err := own.LookupNetIP(ctx, "ip", p.host)
+	ips, err := lookUp(ctx, p.host, new(net.Dialer).DialContext)
 	took := timeline.MicrosOf(clock.Now() - begun)
 	addrs := make([]netip.AddrPort, 0, len(ips))
 	for _, ip := range ips {
@@ -79,4 +82,22 @@ func (p *compiledProbe) resolve(clock timeline.Clock, until time.Time) ([]netip.
 		err = &net.DNSError{Err: "no address", Name: p.host, IsNotFound: true}
 	}
 	return addrs, took, err
+}
+
+// lookUp asks for the addresses of a host. A look-up asks several questions, and its error is that of one of them: where this process could
+// not ask one for a shortage of its own, the answers to the others do not tell what a whole look-up would have found, and the shortage is the error.
+func lookUp(ctx context.Context, host string, dial func(ctx context.Context, network, address string) (net.Conn, error)) ([]netip.Addr, error) {
+	var short atomic.Pointer[error]
+	own := net.Resolver{Dial: func(ctx context.Context, network, address string) (net.Conn, error) { // one that is shared lets requests wait for each other's look-ups
+		c, err := dial(ctx, network, address)
+		if errno, ok := errors.AsType[syscall.Errno](err); ok && slices.Contains(lookUpShortages, errno) {
+			short.Store(&err)
+		}
+		return c, err
+	}}
+	ips, err := own.LookupNetIP(ctx, "ip", host)
+	if why := short.Load(); err != nil && why != nil {
+		return nil, *why
+	}
+	return ips, err
 }
