@@ -111,13 +111,11 @@ func (o *Options) checkPreflight() error {
 		}
 		o.Accepted = b.Accepted
 	}
-	switch {
-	case o.NoPreflight && o.PreflightBaseline != "":
+	if o.NoPreflight && o.PreflightBaseline != "" {
 		return Usagef("drop one of them", "--preflight-baseline has no effect with --no-preflight")
-	case len(o.Command) > 0:
-		if d := drains(o.Command); len(d.nodes) == 1 && d.selector == "" {
-			o.Drains = d.nodes[0]
-		}
+	}
+	if d := drains(o.Command); len(d.nodes) == 1 && d.selector == "" {
+		o.Drains = d.nodes[0]
 	}
 	return nil
 }
