@@ -209,6 +209,24 @@ func row(id int) string { return fmt.Sprintf(`[data-testid="window-row"][data-wi
 // why is the pane that explains a window.
 func why(id int) string { return fmt.Sprintf(`[data-testid="why"][data-window-id="%d"]`, id) }
 
+// Each figure at the page's head keeps to its own place, however narrow the page is.
+func TestFiguresOfTheHeadDoNotOverlap(t *testing.T) {
+	store := dashboard.NewStore()
+	show(t, store, 11*time.Second)
+	page := newTab(t, serve(t, store, "127.0.0.1:0").url())
+	page.see(`[data-testid="verdict"][data-result="fail"]`)
+	for _, width := range []int64{1400, 1160, 900, 600} {
+		page.run(chromedp.EmulateViewport(width, 1000))
+		const wide = `[...document.querySelectorAll(".figure dd")].filter((f) => f.scrollWidth > f.clientWidth).map((f) => f.textContent).join()`
+		if over := eval[string](page, wide); over != "" {
+			t.Errorf("at %d pixels these are wider than their places: %s", width, over)
+		}
+	}
+	if n := page.count(".figure dd"); n < 4 {
+		t.Errorf("%d figures", n)
+	}
+}
+
 func TestAWindowAppearsAndStaysAfterReload(t *testing.T) {
 	store := dashboard.NewStore()
 	show(t, store, 5*time.Second)
