@@ -51,7 +51,7 @@ func runFlags(o *run.Options, cmd *cobra.Command) {
 	f.StringVar(&o.BackendHeader, "backend-header", loadgen.DefaultBackendHeader, "response header that names the Pod that answered")
 	f.StringVar(&o.Hammer, "hammer", "", "background load on the first TARGET beside the probes, in hey's flags: '-c 50 -q 20'")
 	f.StringVar(&o.Watch, "watch", "", "also watch this Service, svc/NAME: with a URL, through the kubeconfig")
-	f.BoolVar(&o.NoPreflight, "no-preflight", false, "predict nothing before the run; else the report says what of `lapse preflight` came true")
+	f.BoolVar(&o.NoPreflight, "no-preflight", false, "do not run preflight before the run; otherwise the report says which of its predictions came true")
 	f.StringVar(&o.PreflightBaseline, "preflight-baseline", "", "a `FILE` of findings of preflight that are accepted, with reasons: they are predictions all the same")
 	f.BoolVar(&o.Here, "here", false, "send the requests to a svc/ target from this machine, not from a Job in the cluster")
 	f.StringVar(&o.Image, "image", image, "image of the Job that measures in the cluster")
