@@ -3,6 +3,7 @@ package correlate
 import (
 	"cmp"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -129,8 +130,8 @@ func FuzzKeptJudgement(f *testing.F) {
 				for _, track := range tr.targets {
 					track.kept = nil
 				}
-				if diff := gocmp.Diff(tr.Timeline(), again); diff != "" {
-					t.Fatalf("order %d: after %+v what was kept differs (-judged anew +kept):\n%s", seed, f, diff)
+				if anew := tr.Timeline(); !reflect.DeepEqual(anew, again) { // far quicker than Diff
+					t.Fatalf("order %d: after %+v what was kept differs (-judged anew +kept):\n%s", seed, f, gocmp.Diff(anew, again))
 				}
 			}
 			deliver(rng, requests, end, func(b timeline.Batch) {
