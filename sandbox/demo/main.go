@@ -64,10 +64,10 @@ func demo(ctx context.Context, files drill.Files, rate int) error {
 	if tries > 1 {
 		earlier = fmt.Sprintf(" (Drain %d: those before it lost none.)", tries)
 	}
-	say(fmt.Sprintf("Before: %d requests failed; the longest window took %v to %v: %s.%s",
-		before.Timeline.Verdict.Failed, w.Length.Min.Round(time.Millisecond), w.Length.Max.Round(time.Millisecond), cause, earlier))
-	say(fmt.Sprintf("After:  none of %d failed. An outage of all requests shorter than %v may have gone unseen.",
-		after.Timeline.Verdict.Sent, after.Timeline.LongestGap()))
+	say(fmt.Sprintf("Before: %d requests failed; the longest window took %d ms to %s: %s.%s",
+		before.Timeline.Verdict.Failed, w.Length.Min.Milliseconds(), atMost(w.Length.Max), cause, earlier))
+	say(fmt.Sprintf("After:  none of %d failed. An outage of all requests shorter than %s may have gone unseen.",
+		after.Timeline.Verdict.Sent, atMost(after.Timeline.LongestGap())))
 	fmt.Printf("\nThe page of either run:\n  bin/lapse serve %s\n  bin/lapse serve %s\n", show(before.Dir), show(after.Dir))
 	return nil
 }
@@ -94,8 +94,8 @@ func (d drainer) before(ctx context.Context) (run drill.Run, tries int, err erro
 		case err != nil:
 			return run, try, err
 		case fresh.Failed == 0:
-			say(fmt.Sprintf("This drain lost no request on new connections: none met the stale route, or an outage shorter than %v went unseen. Again.",
-				run.Timeline.LongestGap()))
+			say(fmt.Sprintf("This drain lost no request on new connections: none met the stale route, or an outage shorter than %s went unseen. Again.",
+				atMost(run.Timeline.LongestGap())))
 		case run.ExitCode != exitGateFailed || len(run.Timeline.CausedBy(cause)) == 0:
 			return run, try, fmt.Errorf("the drain lost %d requests on new connections, and Lapse ended with %d and named no %s", fresh.Failed, run.ExitCode, cause)
 		default:
@@ -124,6 +124,11 @@ func (d drainer) drain(ctx context.Context, w drill.Workload, name string) (dril
 	run, err := d.cluster.Drain(ctx, w, filepath.Join(d.base, name), "--rate", strconv.Itoa(d.rate), "--fail-if", "failed>0")
 	fmt.Print(run.Output)
 	return run, err
+}
+
+// atMost writes an upper bound as Lapse's summary does: rounded up, a space before the unit.
+func atMost(d time.Duration) string {
+	return fmt.Sprintf("%d ms", (d + time.Millisecond - 1).Milliseconds())
 }
 
 func say(text string) { fmt.Printf("\n=== %s\n\n", text) }
