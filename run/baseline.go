@@ -3,19 +3,27 @@ package run
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"lapse/correlate/model"
+	"lapse/correlate/quantity"
 	"lapse/timeline"
 )
 
-// mostBaselines is how many lengths of the baseline a run waits for a target of which nothing is known yet.
-const mostBaselines = 4
+// For how long a run waits for a target of which nothing is known yet: so many lengths of the baseline, and longer while the prober itself did
+// not run.
+const (
+	mostBaselines  = 4
+	longestStarved = 10 * time.Second
+)
 
 // A baselineProblem is why a run must not go on after its baseline.
 type baselineProblem struct {
 	text    string
 	unknown bool // no request is over: the prober was stopped, or the target is slow
+	starved bool // it was the prober
 }
 
 // judgeBaseline returns nil if the run may go on. A target is well that answered at least half of the requests that are over, and one of
@@ -24,7 +32,8 @@ func (m *measurement) judgeBaseline() *baselineProblem {
 	m.absorb()
 	now := m.clock.Now()
 	tl := m.live.tracker.Brief()
-	within, stopped := now.Round(10*time.Millisecond), stoppedFor(tl)
+	within, stopped := quantity.Span(now.Round(10*time.Millisecond)), stoppedFor(tl)
+	starved := stopped*2 > now || m.controlSilent(tl, now)
 	var unknown *baselineProblem // of the first such target
 	for _, t := range tl.Targets {
 		switch {
@@ -38,15 +47,37 @@ func (m *measurement) judgeBaseline() *baselineProblem {
 			return &baselineProblem{text: fmt.Sprintf("baseline failed: %d of %d requests to %s failed (%s): %s",
 				t.Failed, t.Sent, t.Name, why, cmp.Or(baselineHints[class], "is the address right, and is it up?"))}
 		case t.OK > 0:
-		case t.NotSent > 0 || stopped*2 > now:
-			unknown = cmp.Or(unknown, &baselineProblem{unknown: true, text: fmt.Sprintf("baseline inconclusive for %s: within %v the prober was starved: it was stopped for %v, "+
-				"and %d requests were not sent, or failed locally. Give it CPU, or a longer --baseline", t.Name, within, stopped.Round(10*time.Millisecond), t.NotSent)})
+		case t.NotSent > 0 || starved:
+			unknown = cmp.Or(unknown, &baselineProblem{unknown: true, starved: true, text: fmt.Sprintf("baseline inconclusive for %s: within %s the prober was starved: %s. "+
+				"Give it CPU, or a longer --baseline", t.Name, within, starvation(stopped, t.NotSent))})
 		default:
-			unknown = cmp.Or(unknown, &baselineProblem{unknown: true, text: fmt.Sprintf("baseline failed: %s gave no good answer within %v: is the address right, and is it up? "+
+			unknown = cmp.Or(unknown, &baselineProblem{unknown: true, text: fmt.Sprintf("baseline failed: %s gave no good answer within %s: is the address right, and is it up? "+
 				"If it is slow, or hardly asked at --rate %v, give it a longer --baseline", t.Name, within, m.opts.Rate)})
 		}
 	}
 	return unknown
+}
+
+// controlSilent reports whether not even the prober's own control target answered, although several requests to it were due.
+func (m *measurement) controlSilent(tl *model.Timeline, now time.Duration) bool {
+	return slices.ContainsFunc(tl.Targets, func(t model.Target) bool {
+		return t.Kind == timeline.Control && t.OK == 0 && t.Rate*now.Seconds() >= 3
+	})
+}
+
+// starvation says what is known of a prober that hardly ran.
+func starvation(stopped time.Duration, notSent int) string {
+	var signs []string
+	if stopped > 0 {
+		signs = append(signs, "it was stopped for "+quantity.Span(stopped))
+	}
+	if notSent > 0 {
+		signs = append(signs, fmt.Sprintf("%s not sent, or failed locally", quantity.Count(notSent, "request")))
+	}
+	if len(signs) == 0 {
+		return "its own control target was not asked either"
+	}
+	return strings.Join(signs, ", ")
 }
 
 // stoppedFor is for how long the prober was stopped so far.

@@ -111,9 +111,9 @@ func TestSickIsWhatTheTargetDid(t *testing.T) {
 		{"well", []timeline.Class{timeline.OK, timeline.OK, timeline.Refused}, "", false, 0},
 		{"not sent, but for one that was answered", []timeline.Class{timeline.NotSent, timeline.NotSent, timeline.OK}, "", false, 0},
 		{"failing, as far as it was asked", []timeline.Class{timeline.NotSent, timeline.NotSent, timeline.Refused}, "1 of 1 requests to new failed (refused)", false, 0},
-		{"never asked", []timeline.Class{timeline.NotSent, timeline.Local}, "and 2 requests were not sent", true, 0},
+		{"never asked", []timeline.Class{timeline.NotSent, timeline.Local}, "2 requests not sent", true, 0},
 		{"never answering", nil, "gave no good answer", true, 0},
-		{"never asked, for the prober was stopped", nil, "it was stopped for 1h0m0s", true, time.Hour},
+		{"never asked, for the prober was stopped", nil, "it was stopped for 1 h", true, time.Hour},
 	} {
 		m, _ := idleMeasurement(t, &Options{Spec: Spec{Baseline: time.Second}})
 		m.add(timeline.Meta{T0: m.clock.T0()})
@@ -141,6 +141,7 @@ func TestBaselineWaitsForAStoppedProber(t *testing.T) {
 	const length = 20 * time.Millisecond
 	m, _ := idleMeasurement(t, &Options{Spec: Spec{Baseline: length}})
 	defer m.live.end(nil)
+	m.longestStarved = 10 * length
 	m.add(timeline.Meta{T0: m.clock.T0()})
 	m.add(timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 10, Timeout: time.Second})
 	m.add(timeline.Event{Kind: timeline.ProberStall, Since: time.Millisecond, Seen: time.Hour})
@@ -148,8 +149,34 @@ func TestBaselineWaitsForAStoppedProber(t *testing.T) {
 	if reason := m.loop(t.Context(), nil); !strings.HasPrefix(reason, "baseline inconclusive for new") {
 		t.Errorf("the run ended: %q", reason)
 	}
-	if waited := m.clock.Now(); waited < mostBaselines*length {
+	if waited := m.clock.Now(); waited < m.longestStarved {
 		t.Errorf("it waited for %v", waited)
+	}
+}
+
+// A prober that does not run cannot say that it was stopped either: not even its own control target was asked then.
+func TestSilentControlTargetIsAStoppedProber(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		rate    float64
+		answers bool
+		want    string
+	}{
+		{"nobody was asked", 1e6, false, "baseline inconclusive for new: within"},
+		{"only the target did not answer", 1e6, true, "new gave no good answer"},
+		{"no request to it was due", 1e-6, false, "new gave no good answer"},
+	} {
+		m, _ := idleMeasurement(t, &Options{Spec: Spec{Baseline: time.Second}})
+		m.add(timeline.Meta{T0: m.clock.T0()})
+		m.add(timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 10, Timeout: time.Second})
+		m.add(timeline.Target{ID: 2, Name: "control", Kind: timeline.Control, Rate: test.rate, Timeout: time.Second})
+		if test.answers {
+			m.add(timeline.Batch{Requests: []timeline.Request{{Target: 2, Sent: 1, Done: 2, Outcome: timeline.Outcome{Class: timeline.OK}}}})
+		}
+		if problem := m.judgeBaseline(); problem == nil || !strings.Contains(problem.text, test.want) || !problem.unknown || problem.starved == test.answers && test.rate > 1 {
+			t.Errorf("%s: %+v, want %q", test.name, problem, test.want)
+		}
+		m.live.end(nil)
 	}
 }
 

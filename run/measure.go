@@ -48,14 +48,15 @@ type measurement struct {
 	draining   bool                // nothing more is sent: the last answers are awaited
 	signalled  bool                // a signal ended the run
 
-	timer       *time.Timer // ends the phase; of the measuring phase only where its length is planned
-	baselines   int         // how many lengths of the baseline are over
-	interrupted string      // why the measuring phase ended, or is ending, before its time; empty: as planned
+	timer          *time.Timer   // ends the phase; of the measuring phase only where its length is planned
+	baselines      int           // how many lengths of the baseline are over
+	longestStarved time.Duration // for how long the baseline goes on while the prober does not run
+	interrupted    string        // why the measuring phase ended, or is ending, before its time; empty: as planned
 }
 
 // newMeasurement returns a measurement that still wants its recording, its clock, and whoever follows it live.
 func newMeasurement(o *Options, log *slog.Logger) *measurement {
-	return &measurement{opts: o, log: log, queue: newQueue(), requests: make(chan phaseRequest, 4), commandExit: make(chan int, 1)}
+	return &measurement{opts: o, log: log, longestStarved: longestStarved, queue: newQueue(), requests: make(chan phaseRequest, 4), commandExit: make(chan int, 1)}
 }
 
 // A phaseRequest asks a run from outside to change its phase.
@@ -206,7 +207,7 @@ func (m *measurement) nextPhase() (over bool, reason string) {
 	switch m.phase {
 	case timeline.PhaseBaseline:
 		problem := m.judgeBaseline()
-		if m.baselines++; problem != nil && problem.unknown && m.baselines < mostBaselines {
+		if m.baselines++; problem != nil && problem.unknown && (m.baselines < mostBaselines || problem.starved && m.clock.Now() < m.longestStarved) {
 			m.timer.Reset(m.opts.Baseline)
 			return false, ""
 		}
