@@ -6,6 +6,8 @@ import (
 
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"lapse/timeline"
 )
 
 var budgetBlocks = Rule{
@@ -37,7 +39,7 @@ func twoBudgets(t *template, on []*policyv1.PodDisruptionBudget) Finding {
 		names = append(names, b.Name)
 	}
 	return Finding{
-		Severity: WillBlock, Prediction: fmt.Sprintf("the API refuses every eviction of these Pods, for %d budgets cover them: a drain does not end", len(on)),
+		Severity: WillBlock, When: timeline.EvictionAsked, Prediction: fmt.Sprintf("the API refuses every eviction of these Pods, for %d budgets cover them: a drain does not end", len(on)),
 		Evidence: []Evidence{{t.object, "PodDisruptionBudgets", strings.Join(names, ", ")}}, Fix: "keep one of them",
 	}
 }
@@ -54,12 +56,12 @@ func allowsNone(s *State, b *policyv1.PodDisruptionBudget) (Finding, bool) {
 	switch {
 	case ok && allowed <= 0:
 		return Finding{
-			Severity: WillBlock, Prediction: fmt.Sprintf("with %s, no eviction is allowed: a drain does not end, or takes all Pods once it is forced", counted(expected, "Pod")),
+			Severity: WillBlock, When: timeline.EvictionAsked, Prediction: fmt.Sprintf("with %s, no eviction is allowed: a drain does not end, or takes all Pods once it is forced", counted(expected, "Pod")),
 			Evidence: []Evidence{{object, field, value}, {object, "Pods covered", fmt.Sprint(expected)}}, Fix: "maxUnavailable: 1 with 2 replicas or more",
 		}, true
 	case live && b.Status.DisruptionsAllowed == 0:
 		return Finding{
-			Severity: WillBlock, Prediction: "at the moment no eviction is allowed: a drain waits until more Pods are healthy",
+			Severity: WillBlock, When: timeline.EvictionAsked, Prediction: "at the moment no eviction is allowed: a drain waits until more Pods are healthy",
 			Evidence: []Evidence{{object, "status.currentHealthy", fmt.Sprint(b.Status.CurrentHealthy)}, {object, "status.desiredHealthy", fmt.Sprint(b.Status.DesiredHealthy)}, {object, "status.disruptionsAllowed", "0"}},
 			Fix:      "find out why Pods are not healthy before the drain; unhealthyPodEvictionPolicy: AlwaysAllow lets those be evicted",
 		}, true

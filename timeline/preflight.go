@@ -42,6 +42,7 @@ const (
 	PodsReplaced     Disturbance = "rollout"            // Pods are replaced by those of another template
 	LivenessFails    Disturbance = "liveness-fails"     // a container is ended because its liveness probe failed
 	NodeWithout      Disturbance = "node-without"       // the prober's node has no ready endpoint
+	EvictionAsked    Disturbance = "eviction-asked"     // somebody asks the API to evict a Pod
 )
 
 // What a [Predicted] event says.

@@ -19,7 +19,7 @@ type Scorecard struct {
 type PredictionOutcome string
 
 const (
-	Confirmed PredictionOutcome = "confirmed"  // an incident has the cause that was predicted, with medium confidence or more
+	Confirmed PredictionOutcome = "confirmed"  // an incident has the cause that was predicted, with medium confidence or more; or an eviction was refused
 	Refuted   PredictionOutcome = "refuted"    // what it is about happened to the Service and was measured, and no incident has the cause
 	NotTested PredictionOutcome = "not-tested" // neither: that is no refutation
 )

@@ -16,8 +16,9 @@ const blind = "blind"
 
 // score holds what was predicted before the run against what happened in it. It is nil if nobody asked preflight, and while the run goes on.
 //
-// The words are strict. A prediction is confirmed by an incident that has its cause with medium confidence or more. It is refuted only where what
-// it is about happened to the Service, was measured to its end, and no incident could hide the cause. All else is not tested.
+// The words are strict. A prediction is confirmed by an incident that has its cause with medium confidence or more, and that of a refused eviction by
+// a refusal. It is refuted only where what it is about happened to the Service, was measured to its end, and no incident could hide the cause. All else
+// is not tested.
 func score(tl *model.Timeline) *model.Scorecard {
 	if tl.Run.Live {
 		return nil
@@ -136,6 +137,10 @@ func (s *scorer) having(names []string, enough func(model.Confidence) bool) (fou
 
 // outcome is what the run says of a prediction, and why.
 func (s *scorer) outcome(p *timeline.Prediction) (model.PredictionOutcome, string, []int) {
+	if p.When == timeline.EvictionAsked {
+		outcome, why := s.evictions()
+		return outcome, why, nil
+	}
 	if found := s.having(p.Causes, sure); len(found) > 0 {
 		var ids []int
 		var words []string

@@ -88,7 +88,18 @@ func about(when timeline.Disturbance, causes ...string) timeline.Prediction {
 	return timeline.Prediction{Rule: "LP05", Name: "no-prestop", Severity: "may-lose", Causes: causes, When: when}
 }
 
-var staleRoute = about(timeline.PodEnds, "route-outlives-pod")
+var (
+	staleRoute    = about(timeline.PodEnds, "route-outlives-pod")
+	evictionAsked = timeline.Prediction{Rule: "LP04", Name: "budget-blocks", Severity: "will-block", When: timeline.EvictionAsked}
+)
+
+// says is a line of the wrapped command's output, drain that it is `kubectl drain`.
+func (r scored) says(line string) { r.event(15*sec, timeline.CommandOutput, "", "", nil).Detail = line }
+func (r scored) drain()           { r.Run.Command = &model.Command{Args: []string{"kubectl", "drain", "node1"}} }
+
+func refusedEviction(namespace, pod string) string {
+	return fmt.Sprintf("error when evicting pods/%q -n %q (will retry after 5s): Cannot evict pod as it would violate the pod's disruption budget.", pod, namespace)
+}
 
 // What a run says of a prediction, and why.
 func TestPredictionsAreScored(t *testing.T) {
@@ -192,6 +203,19 @@ func TestPredictionsAreScored(t *testing.T) {
 			ended(r)
 			r.event(20*sec, timeline.KubeEvent, "", "FailedPreStopHook", &timeline.Object{Kind: "Pod", Namespace: "shop", Name: "api-1", UID: "api-1"})
 		}, model.Refuted, ""},
+		{"an eviction was refused", evictionAsked, func(r scored) { r.says(refusedEviction("shop", "web-1")); r.says(refusedEviction("shop", "web-1")) }, model.Confirmed, "evictions of 1 Pod were refused for it (2 times)"},
+		{"two budgets", evictionAsked, func(r scored) {
+			r.says(`error when evicting pods/"web-2" -n "shop" (will retry after 5s): This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.`)
+		}, model.Confirmed, "evictions of 1 Pod"},
+		{"it was refused, and evicted later", evictionAsked, func(r scored) { r.says(refusedEviction("shop", "web-1")); r.ends("web-1", 20*sec, model.ByEviction) }, model.Confirmed, ""},
+		{"a drain evicted it at once", evictionAsked, func(r scored) { r.drain(); r.ends("web-1", 20*sec, model.ByEviction) }, model.Refuted, "none of its evictions was refused"},
+		{"somebody evicted it", evictionAsked, func(r scored) { r.ends("web-1", 20*sec, model.ByEviction) }, model.NotTested, "not known: only a wrapped `kubectl drain` says so"},
+		{"it was deleted, not evicted", evictionAsked, func(r scored) { r.drain(); ended(r) }, model.NotTested, "no eviction of a Pod is known of"},
+		{"an eviction of another Service's Pod was refused", evictionAsked, func(r scored) { r.says(refusedEviction("shop", "api-1")); r.says(refusedEviction("bank", "web-1")) }, model.NotTested, "no eviction"},
+		{"it was refused for another reason", evictionAsked, func(r scored) {
+			r.says(`error when evicting pods/"web-1" -n "shop" (will retry after 5s): Timeout: request did not complete`)
+		}, model.NotTested, "no eviction"},
+
 		{"a run has no word for it", about(timeline.PodEnds), ended, model.NotTested, "a run names no cause"},
 		{"it may come about another time", about("", "pod-hung"), ended, model.NotTested, "does not refute it"},
 		{"a later version's word", about("solar-flare", "pod-hung"), ended, model.NotTested, `does not know "solar-flare"`},
@@ -243,7 +267,7 @@ func TestPredictionsAreScored(t *testing.T) {
 			t.Fatalf("%s: %d predictions", tt.name, n)
 		}
 		got := r.Scorecard.Predictions[0]
-		if got.Outcome != tt.want || !strings.Contains(got.Why, tt.why) || (got.Outcome == model.Confirmed) != (len(got.Incidents) > 0) {
+		if got.Outcome != tt.want || !strings.Contains(got.Why, tt.why) || (got.Outcome == model.Confirmed && got.Prediction.When != timeline.EvictionAsked) != (len(got.Incidents) > 0) {
 			t.Errorf("%s: %s, incidents %v: %s; want %s: %s", tt.name, got.Outcome, got.Incidents, got.Why, tt.want, tt.why)
 		}
 	}

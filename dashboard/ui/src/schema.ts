@@ -153,9 +153,19 @@ export type EventKind =
  * - rollout: Pods are replaced by those of another template
  * - liveness-fails: a container is ended because its liveness probe failed
  * - node-without: the prober's node has no ready endpoint
+ * - eviction-asked: somebody asks the API to evict a Pod
  */
 export type Disturbance =
-  "pod-ends" | "pod-starts" | "last-endpoint-goes" | "node-drained" | "node-fails" | "node-lost" | "rollout" | "liveness-fails" | "node-without";
+  | "pod-ends"
+  | "pod-starts"
+  | "last-endpoint-goes"
+  | "node-drained"
+  | "node-fails"
+  | "node-lost"
+  | "rollout"
+  | "liveness-fails"
+  | "node-without"
+  | "eviction-asked";
 /**
  * EndedBy says who or what ended a Pod. The list is closed.
  * - evicted: through the eviction API, as by a drain
@@ -185,7 +195,7 @@ export type Unit = "count" | "duration" | "ratio";
 export type GateOutcome = "pass" | "fail" | "undecided";
 /**
  * PredictionOutcome is what a run says of a prediction. The list is closed.
- * - confirmed: an incident has the cause that was predicted, with medium confidence or more
+ * - confirmed: an incident has the cause that was predicted, with medium confidence or more; or an eviction was refused
  * - refuted: what it is about happened to the Service and was measured, and no incident has the cause
  * - not-tested: neither: that is no refutation
  */

@@ -1,0 +1,79 @@
+package verdict
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"lapse/correlate/kubectl"
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/timeline"
+)
+
+// kubectlEvicts is how `kubectl drain` says that the API did not evict a Pod.
+// https://github.com/kubernetes/kubectl/blob/master/pkg/drain/drain.go
+var kubectlEvicts = regexp.MustCompile(`error when evicting pods/"([^"]+)" -n "([^"]+)"`)
+
+// budgetRefuses are the API's reasons of which a PodDisruptionBudget is the cause: it allows no eviction, or there are two.
+// https://github.com/kubernetes/kubernetes/blob/master/pkg/registry/core/pod/storage/eviction.go
+var budgetRefuses = []string{"would violate the pod's disruption budget", "more than one PodDisruptionBudget"}
+
+// evictions says whether evictions of the Service's Pods were refused for a PodDisruptionBudget, as was predicted. Only the wrapped command's output
+// tells: the API records no event of a refusal.
+func (s *scorer) evictions() (outcome model.PredictionOutcome, why string) {
+	refused, times := map[string]bool{}, 0
+	for i := range s.tl.Events {
+		if e := &s.tl.Events[i]; e.Kind == timeline.CommandOutput {
+			if pod := s.refusedPod(e.Detail); pod != "" {
+				refused[pod] = true
+				times++
+			}
+		}
+	}
+	if times > 0 {
+		return model.Confirmed, fmt.Sprintf("evictions of %s were refused for it (%s)", quantity.Count(len(refused), "Pod"), quantity.Count(times, "time"))
+	}
+	for _, p := range s.pods {
+		if p.Ending == nil || p.Ending.By != model.ByEviction {
+			continue
+		}
+		if !s.drains() {
+			return model.NotTested, "a Pod was evicted, and whether that was refused before is not known: only a wrapped `kubectl drain` says so"
+		}
+		return model.Refuted, "the command evicted a Pod, and none of its evictions was refused"
+	}
+	return model.NotTested, "no eviction of a Pod is known of"
+}
+
+// refusedPod is the Service's Pod that a line of output says was not evicted because of a PodDisruptionBudget, or "".
+func (s *scorer) refusedPod(line string) string {
+	found := kubectlEvicts.FindStringSubmatch(line)
+	if found == nil || !containsAny(line, budgetRefuses) {
+		return ""
+	}
+	for _, p := range s.pods {
+		if p.Name == found[1] && p.Namespace == found[2] {
+			return p.UID
+		}
+	}
+	return ""
+}
+
+func containsAny(text string, parts []string) bool {
+	for _, part := range parts {
+		if strings.Contains(text, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// drains reports whether the wrapped command is `kubectl drain`, whose output says what was refused.
+func (s *scorer) drains() bool {
+	if s.tl.Run.Command == nil {
+		return false
+	}
+	does, err := kubectl.Read(s.tl.Run.Command.Args)
+	return err == nil && does.Verb == "drain"
+}
