@@ -28,7 +28,10 @@ type Timeline struct {
 	Failures   []Failure    `json:"failures"`
 	Pods       []Pod        `json:"pods"`
 	Events     []Event      `json:"events"`
-	Verdict    struct {
+	Scorecard  struct {
+		Predictions []ScoredPrediction `json:"predictions"`
+	} `json:"scorecard"`
+	Verdict struct {
 		Result         string        `json:"result"`
 		ExitCode       int           `json:"exitCode"`
 		Reasons        []string      `json:"reasons"`
@@ -37,6 +40,15 @@ type Timeline struct {
 		Coverage       float64       `json:"coverage"`
 		DetectionLimit time.Duration `json:"detectionLimit"`
 	} `json:"verdict"`
+}
+
+// ScoredPrediction is what preflight predicted, and what the run says of it.
+type ScoredPrediction struct {
+	Prediction struct {
+		Rule string `json:"rule"`
+	} `json:"prediction"`
+	Outcome string `json:"outcome"`
+	Why     string `json:"why"`
 }
 
 // Target is one target's totals.

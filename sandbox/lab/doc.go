@@ -74,6 +74,7 @@
 //	never RULE                          not even as the last of an incident's causes
 //	lags hold                           no lag of a stale route that it names is contradicted by the servers' own words and
 //	                                    the nodes' rules (sandbox/truth); web's Pods have one container, which is not restarted
+//	predicted LP04 confirmed            Lapse's preflight predicted it, and the run says so of it: confirmed, refuted or not-tested
 //	provoked POD exits CODE             the truth, without which the scenario shows nothing
 //
 // Where all servers live through the run their own counts of answers are held against Lapse's.

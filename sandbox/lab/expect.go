@@ -16,6 +16,7 @@ type Expectation struct {
 	Allow     []string
 	Never     []string // rules that no incident may name
 	Exits     []Exit
+	Scores    []Score
 	Lags      bool // the lags of stale routes that it names are held against the nodes' rules
 }
 
@@ -57,6 +58,11 @@ type Exit struct {
 	Code int
 }
 
+// A Score is what the run must say of a prediction: of one of the rule's, if it has several.
+type Score struct{ Rule, Outcome string }
+
+var scoreOutcomes = []string{"confirmed", "refuted", "not-tested"}
+
 var confidences = []string{"low", "medium", "high"}
 
 // expectation reads the section of that name. Lines that are indented say more of the incident above.
@@ -82,6 +88,11 @@ func (p *parser) expectation(lines []line, steps []Step) (e Expectation) {
 			e.Allow = append(e.Allow, rules(w[1:])...)
 		case w[0] == "never" && len(w) > 1:
 			e.Never = append(e.Never, rules(w[1:])...)
+		case w[0] == "predicted" && len(w) == 3:
+			if !slices.Contains(scoreOutcomes, w[2]) {
+				p.wrong(l.number, "%q: want %s", w[2], strings.Join(scoreOutcomes, ", "))
+			}
+			e.Scores = append(e.Scores, Score{w[1], w[2]})
 		case w[0] == "provoked" && len(w) == 4 && w[2] == "exits":
 			code, err := strconv.Atoi(w[3])
 			if err != nil {
@@ -89,7 +100,7 @@ func (p *parser) expectation(lines []line, steps []Step) (e Expectation) {
 			}
 			e.Exits = append(e.Exits, Exit{w[1], code})
 		default:
-			p.wrong(l.number, "%q: want `incident RULE`, `no failure`, `no other incident`, `allow RULE`, `never RULE`, `lags hold` or `provoked POD exits CODE`", l.text)
+			p.wrong(l.number, "%q: want `incident RULE`, `no failure`, `no other incident`, `allow RULE`, `never RULE`, `lags hold`, `predicted LP01 confirmed` or `provoked POD exits CODE`", l.text)
 		}
 	}
 	if e.NoFailure && len(e.Incidents) > 0 {

@@ -79,6 +79,9 @@ func judge(s Scenario, r record, t drill.Timeline) (names []named, checks []chec
 	for _, want := range s.Expect.Exits {
 		j.exit(want)
 	}
+	for _, want := range s.Expect.Scores {
+		j.score(want)
+	}
 	if s.Expect.Lags {
 		j.lags()
 	}
@@ -216,6 +219,18 @@ func (j *judgement) exit(want Exit) {
 		}
 	}
 	j.add(found, fmt.Sprintf("%s exits %d", want.Pod, want.Code), cmp.Or(strings.Join(codes, ", "), "no exit"))
+}
+
+func (j *judgement) score(want Score) {
+	var came []string
+	ok := false
+	for _, p := range j.timeline.Scorecard.Predictions {
+		if p.Prediction.Rule == want.Rule {
+			came = append(came, p.Outcome+": "+p.Why)
+			ok = ok || p.Outcome == want.Outcome
+		}
+	}
+	j.add(ok, fmt.Sprintf("%s predicted, and %s", want.Rule, want.Outcome), cmp.Or(strings.Join(came, "; "), "not predicted"))
 }
 
 // lags holds what is said of stale routes against the servers' own words and the nodes' rules.

@@ -37,6 +37,17 @@ func said(failed int, causes ...string) drill.Timeline {
 	return t
 }
 
+// predicted is a timeline without a failure, with a scorecard of "RULE OUTCOME".
+func predicted(scores ...string) drill.Timeline {
+	t := drill.Timeline{T0: t0}
+	for _, s := range scores {
+		scored := drill.ScoredPrediction{Why: "why"}
+		scored.Prediction.Rule, scored.Outcome, _ = strings.Cut(s, " ")
+		t.Scorecard.Predictions = append(t.Scorecard.Predictions, scored)
+	}
+	return t
+}
+
 func TestWhatIsHeldAgainstAnExpectation(t *testing.T) {
 	crash := func(change func(*Incident)) Expectation {
 		i := Incident{Rules: []string{"pod-crashed"}, Confidence: "medium"}
@@ -81,6 +92,9 @@ func TestWhatIsHeldAgainstAnExpectation(t *testing.T) {
 		{"slow is no failure", Expectation{NoFailure: true}, slow, silent, ""},
 		{"invented", Expectation{NoFailure: true}, said(1, "unexplained low"), invented, "no failure; came 1 failed"},
 		{"exit", Expectation{NoFailure: true, Exits: []Exit{{"web", 137}}}, drill.Timeline{T0: t0}, silent, ""},
+		{"predicted", Expectation{NoFailure: true, Scores: []Score{{"LP04", "confirmed"}}}, predicted("LP05 refuted", "LP04 not-tested", "LP04 confirmed"), silent, ""},
+		{"predicted otherwise", Expectation{NoFailure: true, Scores: []Score{{"LP04", "confirmed"}}}, predicted("LP04 refuted"), silent, "LP04 predicted, and confirmed; came refuted: why"},
+		{"not predicted", Expectation{NoFailure: true, Scores: []Score{{"LP04", "confirmed"}}}, predicted("LP05 confirmed"), silent, "came not predicted"},
 		{"other exit", Expectation{NoFailure: true, Exits: []Exit{{"$victim", 0}}}, drill.Timeline{T0: t0}, silent, "exits 0; came server 137"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -36,6 +36,7 @@ no other incident
 allow pinned-connection, idle-race
 never prober-fault
 lags hold
+predicted LP04 refuted
 provoked $victim exits 137
 `
 
@@ -50,7 +51,7 @@ func TestScenarioIsRead(t *testing.T) {
 	if !s.Steps[2].Try || s.Steps[2].Background || !s.Steps[3].Background || s.Steps[3].Line != 11 {
 		t.Errorf("steps %+v", s.Steps)
 	}
-	if len(s.Expect.Incidents) != 2 || !s.Expect.NoOther || !s.Expect.Lags || len(s.Expect.Allow) != 2 || len(s.Expect.Never) != 1 || s.Expect.Exits[0] != (Exit{"$victim", 137}) {
+	if len(s.Expect.Incidents) != 2 || !s.Expect.NoOther || !s.Expect.Lags || len(s.Expect.Allow) != 2 || len(s.Expect.Never) != 1 || s.Expect.Exits[0] != (Exit{"$victim", 137}) || s.Expect.Scores[0] != (Score{"LP04", "refuted"}) {
 		t.Fatalf("expect %+v", s.Expect)
 	}
 	i := s.Expect.Incidents[0]
