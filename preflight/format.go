@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"lapse/timeline"
 )
 
 // A Format prints a result.
@@ -122,8 +124,11 @@ func (p *printer) finding(f Finding) {
 		p.wrapped("why  ", e.String())
 	}
 	p.wrapped("fix  ", f.Fix)
-	if len(f.ConfirmedBy) > 0 {
+	switch {
+	case len(f.ConfirmedBy) > 0:
 		p.wrapped("run  ", "a run that confirms it names the cause "+strings.Join(f.causes(), " or "))
+	case f.When == timeline.EvictionAsked:
+		p.wrapped("run  ", "a run that wraps `kubectl drain` confirms it when an eviction is refused")
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	junit "github.com/joshdk/go-junit"
+
+	"lapse/timeline"
 )
 
 // judged is a result of all kinds: a finding, an accepted one, a rule that could not judge, and a rule that found nothing.
@@ -39,6 +41,16 @@ func TestTheTableHasNothingThatATerminalObeysAndCutsLongValues(t *testing.T) {
 	}
 	if !strings.Contains(text, "LP05 no-prestop of Deployment/web: it drains") || !strings.Contains(text, "LP03 no-budget: no right to list") {
 		t.Error(text)
+	}
+}
+
+func TestTheTableSaysWhatConfirmsABlockedDrain(t *testing.T) {
+	var b strings.Builder
+	if err := writeTable(&b, &Result{Findings: []Finding{{Rule: "LP04", Severity: WillBlock, When: timeline.EvictionAsked}}}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(b.String(), "confirms it when an eviction is refused") {
+		t.Error(b.String())
 	}
 }
 
