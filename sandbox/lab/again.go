@@ -73,6 +73,9 @@ func (o outdated) Error() string { return string(o) }
 // outdated returns such an error if the scenario has changed since. What was not recorded is not expected of the run.
 func (r *result) outdated() error {
 	played, err := Parse(r.scenario.File, []byte(r.Text))
+	if r.scenario.original != "" {
+		played = played.fixed()
+	}
 	same := func(a, b Step) bool { return a.Text == b.Text }
 	taken := func(d Done, s Step) bool { return d.Text == s.Text && !d.Ended.IsZero() }
 	switch {

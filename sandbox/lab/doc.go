@@ -13,6 +13,9 @@
 // in run/ (`lapse report run -v`), what it printed (lapse.txt, lapse.log), and the truth: when each step was taken and how
 // containers ended (lab.json, pods.json).
 //
+//	go -C sandbox run ./lab -fixed                       the scenarios that have a fix, with it: no request may fail
+//	go -C sandbox run ./lab crash-fixed                  one of them
+//
 // # How to write a scenario
 //
 // A scenario is a file scenarios/NAME.txtar. NAME is the cause, or the cause and what is special:
@@ -37,6 +40,11 @@
 //	no other incident
 //	never route-outlives-pod
 //	provoked $victim exits 137
+//	-- fix --
+//	replace args: [--on-sigterm, exit]
+//	with args: [--on-sigterm, graceful]
+//
+// The fix, if there is one, puts lines in the place of the manifest's first line that says so; a section fix.yaml adds objects.
 //
 // Steps are taken one after the other while Lapse measures: after its baseline of 3 s, and it goes on for 4 s after the last
 // one. They are written in the operator's words:

@@ -82,9 +82,12 @@ func best(results []result, scenario string) (found *result) {
 
 // excerpt is a run's report without the sections that tell nothing about the cause, and where it comes from.
 func (r *result) excerpt(report string, whole bool) string {
-	file := r.scenario.Name + ".txtar"
-	return fmt.Sprintf("[%s](../../sandbox/lab/scenarios/%s), kube-proxy in %s mode, recorded by Lapse %s and judged by %s:\n\n```\n%s```\n",
-		file, file, r.Mode, r.recorder, r.run.Timeline.Tool.Version, trim(report, whole))
+	file, with := r.scenario.Name+".txtar", ""
+	if r.scenario.original != "" {
+		file, with = r.scenario.original+".txtar", " with the fix"
+	}
+	return fmt.Sprintf("[%s](../../sandbox/lab/scenarios/%s)%s, kube-proxy in %s mode, recorded by Lapse %s and judged by %s:\n\n```\n%s```\n",
+		file, file, with, r.Mode, r.recorder, r.run.Timeline.Tool.Version, trim(report, whole))
 }
 
 var (

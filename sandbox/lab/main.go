@@ -23,6 +23,7 @@ type settings struct {
 	cases     string // folder for cases; empty: none are cut
 	names     []string
 	checkOnly bool
+	fixed     bool // play scenarios with their fix
 }
 
 func main() {
@@ -36,6 +37,7 @@ func main() {
 	flag.StringVar(&s.guide, "guide", "", "folder of the field guide, to show there what the runs showed (default: leave it)")
 	flag.StringVar(&s.cases, "cases", "", "folder for cases cut from the runs, such as ../correlate/testdata (default: none)")
 	flag.StringVar(&s.scenarios, "scenarios", "lab/scenarios", "folder of the scenarios")
+	flag.BoolVar(&s.fixed, "fixed", false, "play each scenario that has a fix with it: no request may fail")
 	flag.BoolVar(&s.checkOnly, "check", false, "read the scenarios only")
 	drill.Main("lab", func(ctx context.Context) error {
 		s.names = flag.Args()
@@ -49,12 +51,15 @@ func lab(ctx context.Context, s settings) error {
 		return err
 	}
 	if s.checkOnly {
-		fmt.Printf("%d scenarios\n", len(scenarios))
+		fmt.Printf("%d scenarios, %d with a fix\n", len(scenarios), len(withFix(scenarios)))
 		return nil
 	}
 	collect := measureAll
-	if s.Judge != "" {
-		collect = judgeAll
+	switch {
+	case s.Judge != "":
+		collect, scenarios = judgeAll, append(scenarios, withFix(scenarios)...)
+	case s.fixed:
+		scenarios = withFix(scenarios)
 	}
 	results, leftOut, err := collect(ctx, s, scenarios)
 	if len(results) == 0 {
@@ -77,6 +82,16 @@ func lab(ctx context.Context, s settings) error {
 		err = errors.Join(err, fmt.Errorf("%d of %d runs are not as their scenario expects", failed, len(results)))
 	}
 	return err
+}
+
+// withFix are the scenarios that have a fix, each with it.
+func withFix(scenarios []Scenario) (fixed []Scenario) {
+	for _, s := range scenarios {
+		if s.hasFix() {
+			fixed = append(fixed, s.fixed())
+		}
+	}
+	return fixed
 }
 
 // A result is one run of a scenario, judged.

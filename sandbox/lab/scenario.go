@@ -21,6 +21,52 @@ type Scenario struct {
 	Steps    []Step
 	Flags    []string // further ones of `lapse run`
 	Expect   Expectation
+
+	fix      []replacement // what the fix changes in the manifest
+	fixAdds  string        // what it adds to it
+	original string        // the scenario's name, of one with the fix
+}
+
+// fixedSuffix ends the name of a scenario that is played with its fix.
+const fixedSuffix = "-fixed"
+
+// hasFix reports whether the scenario says how to avoid what it shows.
+func (s Scenario) hasFix() bool { return len(s.fix) > 0 || s.fixAdds != "" }
+
+// fixed is the same scenario with the fix in place: the same is done, and no request may fail.
+func (s Scenario) fixed() Scenario {
+	f := s
+	f.Name, f.original = s.Name+fixedSuffix, s.Name
+	f.Comment = "With the fix: " + s.Comment
+	for _, r := range s.fix {
+		f.Manifest = r.in(f.Manifest)
+	}
+	if s.fixAdds != "" {
+		f.Manifest += "---\n" + s.fixAdds
+	}
+	f.Expect = Expectation{NoFailure: true}
+	return f
+}
+
+// A replacement puts other lines in the place of the manifest's first line that says old. They are indented as that one was.
+type replacement struct {
+	line int
+	old  string
+	new  []string
+}
+
+func (r replacement) in(manifest string) string {
+	all := strings.Split(manifest, "\n")
+	i := slices.IndexFunc(all, func(l string) bool { return strings.TrimSpace(l) == r.old })
+	if i < 0 {
+		return manifest
+	}
+	indent, _, _ := strings.Cut(all[i], r.old)
+	lines := make([]string, len(r.new))
+	for j, text := range r.new {
+		lines[j] = indent + text
+	}
+	return strings.Join(slices.Replace(all, i, i+1, lines...), "\n")
 }
 
 // Title is the comment's first line.
@@ -44,9 +90,11 @@ const (
 	stepsSection    = "steps"
 	lapseSection    = "lapse"
 	expectSection   = "expect"
+	fixSection      = "fix"
+	fixAddsSection  = "fix.yaml"
 )
 
-// Load reads the scenarios of those names from a folder; all of them if there are no names.
+// Load reads the scenarios of those names from a folder; all of them if there are no names. NAME-fixed is the scenario NAME with its fix.
 func Load(dir string, names ...string) ([]Scenario, error) {
 	if len(names) == 0 {
 		files, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
@@ -63,7 +111,8 @@ func Load(dir string, names ...string) ([]Scenario, error) {
 	}
 	var scenarios []Scenario
 	var wrong []error
-	for _, name := range names {
+	for _, asked := range names {
+		name, wantFixed := strings.CutSuffix(asked, fixedSuffix)
 		file := filepath.Join(dir, name+".txtar")
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -74,6 +123,13 @@ func Load(dir string, names ...string) ([]Scenario, error) {
 		if err != nil {
 			wrong = append(wrong, err)
 			continue
+		}
+		if wantFixed && !s.hasFix() {
+			wrong = append(wrong, fmt.Errorf("no scenario %q: %s has no section %q", asked, filepath.Base(file), fixSection))
+			continue
+		}
+		if wantFixed {
+			s = s.fixed()
 		}
 		scenarios = append(scenarios, s)
 	}
@@ -111,8 +167,17 @@ func Parse(file string, data []byte) (Scenario, error) {
 			}
 		case expectSection:
 			s.Expect = p.expectation(lines, s.Steps)
+		case fixSection:
+			s.fix = p.replacements(lines)
+		case fixAddsSection:
+			s.fixAdds = string(section.Data)
 		default:
-			p.wrong(first-1, "unknown section %q: want %s, %s, %s or %s", section.Name, manifestSection, stepsSection, lapseSection, expectSection)
+			p.wrong(first-1, "unknown section %q: want %s, %s, %s, %s, %s or %s", section.Name, manifestSection, stepsSection, lapseSection, expectSection, fixSection, fixAddsSection)
+		}
+	}
+	for _, r := range s.fix {
+		if r.in(s.Manifest) == s.Manifest {
+			p.wrong(r.line, "the manifest has no line %q, or it stays as it is", r.old)
 		}
 	}
 	end := strings.Count(string(data), "\n")
@@ -126,6 +191,24 @@ func Parse(file string, data []byte) (Scenario, error) {
 		p.wrong(end, "want a section %q with an incident, or `no failure`", expectSection)
 	}
 	return s, errors.Join(p.problems...)
+}
+
+// replacements reads `replace LINE` and, below it, `with LINE` for each line that comes in its place.
+func (p *parser) replacements(lines []line) (all []replacement) {
+	p.section = fixSection
+	for _, l := range lines {
+		verb, text, _ := strings.Cut(l.text, " ")
+		switch {
+		case verb == "replace" && text != "":
+			all = append(all, replacement{line: l.number, old: strings.TrimSpace(text)})
+		case verb == "with" && text != "" && len(all) > 0:
+			last := &all[len(all)-1]
+			last.new = append(last.new, text)
+		default:
+			p.wrong(l.number, "%q: want `replace LINE`, and `with LINE` below it", l.text)
+		}
+	}
+	return all
 }
 
 // A line is one line of a section that says something.

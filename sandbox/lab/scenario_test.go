@@ -100,6 +100,32 @@ func TestWrongScenariosAreRefusedWithTheLine(t *testing.T) {
 	}
 }
 
+// With its fix a scenario does the same on another manifest, and nothing may fail.
+func TestFixedScenario(t *testing.T) {
+	const text = "Cut off.\n-- manifest.yaml --\nkind: Deployment\nspec:\n  - args: [a]\n    grace: 2\n  - args: [a]\n" +
+		"-- steps --\nafter 1s\n-- expect --\nincident pod-hung\n-- fix --\nreplace args: [a]\nreplace - args: [a]\nwith - args: [b]\nwith   probe: c\n-- fix.yaml --\nkind: Budget\n"
+	if _, err := Parse("x/cut.txtar", []byte(text)); err == nil || !strings.Contains(err.Error(), `cut.txtar:13: the manifest has no line "args: [a]"`) {
+		t.Errorf("a line that is not there: error %v", err)
+	}
+	s, err := Parse("x/cut.txtar", []byte(strings.Replace(text, "replace args: [a]\n", "", 1)))
+	if err != nil || !s.hasFix() {
+		t.Fatalf("%+v, error %v", s, err)
+	}
+	f := s.fixed()
+	const want = "kind: Deployment\nspec:\n  - args: [b]\n    probe: c\n    grace: 2\n  - args: [a]\n---\nkind: Budget\n"
+	if f.Name != "cut-fixed" || f.Manifest != want || !f.Expect.NoFailure || len(f.Expect.Incidents) > 0 || len(f.Steps) != 1 {
+		t.Errorf("%+v", f)
+	}
+	if s.Manifest == want || len(s.Expect.Incidents) != 1 {
+		t.Errorf("the scenario itself has changed: %+v", s)
+	}
+	for _, wrong := range []string{"with b", "replace", "put b"} {
+		if _, err := Parse("x/cut.txtar", []byte(strings.Replace(text, "replace args: [a]", wrong, 1))); err == nil || !strings.Contains(err.Error(), "want `replace LINE`") {
+			t.Errorf("%s: error %v", wrong, err)
+		}
+	}
+}
+
 func TestNoScenarioWithoutExpectation(t *testing.T) {
 	for name, expect := range map[string]string{"no section": "", "empty": "-- expect --\n", "only a comment": "-- expect --\n# later\n", "only never": "-- expect --\nnever pod-hung\n"} {
 		head, _, _ := strings.Cut(good, "-- expect --")
@@ -121,8 +147,13 @@ func TestScenariosOfTheLabAreRight(t *testing.T) {
 	if _, err := Load("scenarios"); err != nil {
 		t.Error(err)
 	}
-	if _, err := Load("scenarios", "nothing-of-the-kind"); err == nil {
-		t.Error("a scenario that is not there was read")
+	for _, name := range []string{"nothing-of-the-kind", "control-cordon-fixed"} {
+		if _, err := Load("scenarios", name); err == nil {
+			t.Errorf("%s was read", name)
+		}
+	}
+	if s, err := Load("scenarios", "grace-too-short-fixed"); err != nil || s[0].Name != "grace-too-short-fixed" || !s[0].Expect.NoFailure {
+		t.Errorf("%+v, error %v", s, err)
 	}
 }
 
