@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"lapse/correlate/quantity"
 	"lapse/hint"
 	"lapse/kube"
 	"lapse/watcher"
@@ -35,7 +36,7 @@ func FromCluster(ctx context.Context, client kube.Client, namespace, service str
 	defer cancel()
 	svc, err := client.Services(namespace).Get(get, service, metav1.GetOptions{})
 	if late(get, err) {
-		return nil, hint.Errorf("try a longer --request-timeout", "read Service %s/%s: the API server did not answer within %v", namespace, service, asking.Timeout)
+		return nil, hint.Errorf("try a longer --request-timeout", "read Service %s/%s: the API server did not answer within %s", namespace, service, quantity.Span(asking.Timeout))
 	}
 	if err != nil {
 		return nil, watcher.NoService(get, client, namespace, service, err)
@@ -122,7 +123,7 @@ func (a Asking) unread(ctx context.Context, err error, right, namespace string) 
 	var why, advice string
 	switch {
 	case late(ctx, err):
-		why, advice = fmt.Sprintf("the API server did not answer within %v (%s)", a.Timeout, right), "try a longer --request-timeout"
+		why, advice = fmt.Sprintf("the API server did not answer within %s (%s)", quantity.Span(a.Timeout), right), "try a longer --request-timeout"
 	case apierrors.IsForbidden(err):
 		why, advice = "no right to "+right, "ask with `"+strings.TrimSuffix("kubectl auth can-i "+right+" -n "+namespace, " -n ")+"`"
 	default:

@@ -3,14 +3,16 @@ package preflight
 import (
 	"fmt"
 	"math"
+
+	"lapse/correlate/quantity"
 )
 
 // span is a lag in a sentence.
 func (l Lag) span() string {
 	if l.Least == l.Most || l.Least == 0 {
-		return fmt.Sprintf("up to %v", l.Most)
+		return fmt.Sprintf("up to %s", quantity.Span(l.Most))
 	}
-	return fmt.Sprintf("%v to %v", l.Least, l.Most)
+	return fmt.Sprintf("%s to %s", quantity.Span(l.Least), quantity.Span(l.Most))
 }
 
 // words is a lag that says whether it is assumed.

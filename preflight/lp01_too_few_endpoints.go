@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"lapse/correlate/quantity"
 	"lapse/timeline"
 )
 
@@ -30,7 +31,7 @@ var tooFewEndpoints = Rule{
 		}
 		text := "if its Pod crashes or its node fails, all requests fail until it is back or a new Pod is ready. In a drain they do too, unless the old Pod serves on after SIGTERM until then"
 		if t, e := s.startTime(); t > 0 {
-			text += fmt.Sprintf(". This Pod was ready at most %v after it was created", t)
+			text += fmt.Sprintf(". This Pod was ready at most %s after it was created", quantity.Span(t))
 			evidence = append(evidence, e)
 		}
 		return []Finding{{Severity: WillLose, Prediction: text, Evidence: evidence, Fix: "2 replicas or more on different nodes, with a PodDisruptionBudget of maxUnavailable: 1"}}
@@ -47,7 +48,7 @@ func (s *State) startTime() (longest time.Duration, e Evidence) {
 				continue
 			}
 			if t := c.LastTransitionTime.Sub(p.CreationTimestamp.Time); t > longest {
-				longest, e = t, Evidence{"Pod/" + p.Name, "creationTimestamp → status.conditions[Ready]", t.String()}
+				longest, e = t, Evidence{"Pod/" + p.Name, "creationTimestamp → status.conditions[Ready]", quantity.Span(t)}
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package preflight
 import (
 	"fmt"
 
+	"lapse/correlate/quantity"
 	"lapse/timeline"
 )
 
@@ -20,7 +21,7 @@ var shortPreStop = Rule{
 			}
 			found = append(found, Finding{
 				Severity:   MayLose,
-				Prediction: fmt.Sprintf("whenever a Pod ends, %s may still fail for up to %v after the sleep, unless the server goes on serving after SIGTERM", oneOf(n), s.RouteLag.Most-length),
+				Prediction: fmt.Sprintf("whenever a Pod ends, %s may still fail for up to %s after the sleep, unless the server goes on serving after SIGTERM", oneOf(n), quantity.Span(s.RouteLag.Most-length)),
 				Evidence:   []Evidence{t.of(c, "lifecycle.preStop."+kindOf(h), length), s.RouteLag.evidence()},
 				Fix:        fmt.Sprintf("sleep for %d s", s.RouteLag.cover()),
 			})

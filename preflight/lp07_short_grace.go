@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"lapse/correlate/quantity"
 	"lapse/timeline"
 )
 
@@ -36,7 +37,7 @@ var shortGrace = Rule{
 					with = append(with, t.of(c, "lifecycle.preStop."+kindOf(h), sleep))
 				}
 				if s.LongestRequest > 0 {
-					with = append(with, Evidence{"requests", "longest", fmt.Sprintf("%v, as --longest-request says", s.LongestRequest)})
+					with = append(with, Evidence{"requests", "longest", fmt.Sprintf("%s, as --longest-request says", quantity.Span(s.LongestRequest))})
 				}
 				found = append(found, Finding{
 					Severity: MayLose, Prediction: cut(left), Evidence: with,
@@ -54,5 +55,5 @@ func cut(left time.Duration) string {
 	if left <= 0 {
 		return "preStop takes all of the grace period: the kubelet gives SIGTERM 2 s more, then kills the container (exit code 137); requests that take longer are cut"
 	}
-	return fmt.Sprintf("a server that goes on after SIGTERM is killed %v later (exit code 137): requests that still run then are cut", left)
+	return fmt.Sprintf("a server that goes on after SIGTERM is killed %s later (exit code 137): requests that still run then are cut", quantity.Span(left))
 }

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"lapse/correlate/quantity"
 	"lapse/timeline"
 )
 
@@ -36,7 +37,7 @@ var fragileHook = Rule{
 			if len(c.Command) >= 3 && isShell(c.Command[0]) && c.Command[1] == "-c" && !slices.Contains(strings.Fields(c.Command[2]), "exec") {
 				found = append(found, Finding{
 					Severity: MayLose, ConfirmedBy: []string{"grace-too-short"},
-					Prediction: fmt.Sprintf("process 1 may be a shell, which does not pass SIGTERM on: then the server runs on until it is killed at the end of the grace period (%v), and requests in flight are cut", grace(&t.spec)),
+					Prediction: fmt.Sprintf("process 1 may be a shell, which does not pass SIGTERM on: then the server runs on until it is killed at the end of the grace period (%s), and requests in flight are cut", quantity.Span(grace(&t.spec))),
 					Evidence:   []Evidence{t.of(c, "command", strings.Join(c.Command, " "))},
 					Fix:        "begin the command with exec, or name the server itself as the command",
 				})

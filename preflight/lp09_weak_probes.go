@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"lapse/correlate/quantity"
 	"lapse/timeline"
 )
 
@@ -36,14 +37,14 @@ func weak(t *template, c *corev1.Container, n int) (found []Finding) {
 	if alive != nil && sameCheck(ready, alive) && failsAfter(alive) <= failsAfter(ready) {
 		found = append(found, Finding{
 			Severity: MayLose, ConfirmedBy: []string{"pod-crashed/liveness", "no-ready-endpoint/liveness"}, When: timeline.LivenessFails, Prediction: "a Pod that is slow or waits for something else is restarted, where it should only be sent nothing; if all are slow, all are restarted",
-			Evidence: []Evidence{t.of(c, "livenessProbe", fmt.Sprintf("the same as readinessProbe, fails after %v", failsAfter(alive))), t.of(c, "readinessProbe", fmt.Sprintf("fails after %v", failsAfter(ready)))},
+			Evidence: []Evidence{t.of(c, "livenessProbe", fmt.Sprintf("the same as readinessProbe, fails after %s", quantity.Span(failsAfter(alive)))), t.of(c, "readinessProbe", fmt.Sprintf("fails after %s", quantity.Span(failsAfter(ready))))},
 			Fix:      "a livenessProbe that asks less, or fails much later",
 		})
 	}
 	if late := failsAfter(ready); late > slowRemoval {
 		found = append(found, Finding{
-			Severity: MayLose, ConfirmedBy: []string{"pod-hung"}, Prediction: fmt.Sprintf("a Pod that hangs is sent %s for up to %v before it is taken out", oneOf(n), late),
-			Evidence: []Evidence{t.of(c, "readinessProbe", fmt.Sprintf("periodSeconds × failureThreshold = %v", late))},
+			Severity: MayLose, ConfirmedBy: []string{"pod-hung"}, Prediction: fmt.Sprintf("a Pod that hangs is sent %s for up to %s before it is taken out", oneOf(n), quantity.Span(late)),
+			Evidence: []Evidence{t.of(c, "readinessProbe", fmt.Sprintf("periodSeconds × failureThreshold = %s", quantity.Span(late)))},
 			Fix:      "periodSeconds × failureThreshold of 10 s or less",
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"lapse/correlate/quantity"
 	"lapse/timeline"
 )
 
@@ -45,7 +46,7 @@ func ofDeployment(d *appsv1.Deployment, alone bool) []Finding {
 	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
 		return []Finding{{
 			Severity: sure(alone), When: timeline.PodsReplaced,
-			Prediction: fmt.Sprintf("a rollout ends all %s before it makes a new one: no endpoint from when the last old one stops (within %v) until the first new one is ready", counted(n, "Pod"), grace(&d.Spec.Template.Spec)),
+			Prediction: fmt.Sprintf("a rollout ends all %s before it makes a new one: no endpoint from when the last old one stops (within %s) until the first new one is ready", counted(n, "Pod"), quantity.Span(grace(&d.Spec.Template.Spec))),
 			Evidence:   []Evidence{{object, "spec.strategy.type", "Recreate"}, {object, "spec.replicas", fmt.Sprint(n)}}, Fix: "strategy RollingUpdate with maxUnavailable: 0, unless two versions must never run together",
 		}}
 	}
@@ -90,7 +91,7 @@ func ofStatefulSet(s *appsv1.StatefulSet, alone bool) []Finding {
 	}
 	return []Finding{{
 		Severity: sure(alone), When: timeline.PodEnds,
-		Prediction: fmt.Sprintf("when its Pod is evicted, deleted or rolled out, the new one is made only when the old one is gone: no endpoint from when the old one stops (within %v) until the new one is ready", grace(&s.Spec.Template.Spec)),
+		Prediction: fmt.Sprintf("when its Pod is evicted, deleted or rolled out, the new one is made only when the old one is gone: no endpoint from when the old one stops (within %s) until the new one is ready", quantity.Span(grace(&s.Spec.Template.Spec))),
 		Evidence:   []Evidence{{"StatefulSet/" + s.Name, "spec.replicas", "1"}}, Fix: "2 replicas or more, if the application can; else a short end and a quick start",
 	}}
 }

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"lapse/correlate/quantity"
 	"lapse/timeline"
 )
 
@@ -18,7 +19,7 @@ var unusualService = Rule{
 			found = append(found, Finding{When: when, ConfirmedBy: causes, Severity: severity, Prediction: prediction, Evidence: []Evidence{{"Service/" + s.Service.Name, field, value}}, Fix: fix})
 		}
 		if spec.SessionAffinity == corev1.ServiceAffinityClientIP {
-			add(MayLose, timeline.PodEnds, staleRoutes, "spec.sessionAffinity", fmt.Sprintf("ClientIP for %v", affinity(spec)),
+			add(MayLose, timeline.PodEnds, staleRoutes, "spec.sessionAffinity", fmt.Sprintf("ClientIP for %s", quantity.Span(affinity(spec))),
 				fmt.Sprintf("a client stays with one Pod: where routes outlive that Pod (%s), all of its requests fail, not only a share", s.RouteLag.words()), "no affinity, if the application can do without; else make Pods end later than their routes (LP05)")
 		}
 		if spec.PublishNotReadyAddresses {

@@ -3,6 +3,8 @@ package preflight
 import (
 	"fmt"
 	"time"
+
+	"lapse/correlate/quantity"
 )
 
 var slowProxy = Rule{
@@ -19,8 +21,8 @@ var slowProxy = Rule{
 		}
 		if s.Proxy.MinSyncPeriod > time.Second {
 			found = append(found, Finding{
-				Severity: MayLose, Prediction: fmt.Sprintf("where endpoints change twice within %v, the second change takes effect up to that much later: routes may outlive Pods for longer", s.Proxy.MinSyncPeriod),
-				Evidence: []Evidence{{object, s.Proxy.Mode + ".minSyncPeriod", s.Proxy.MinSyncPeriod.String()}}, Fix: "the default of 1s",
+				Severity: MayLose, Prediction: fmt.Sprintf("where endpoints change twice within %s, the second change takes effect up to that much later: routes may outlive Pods for longer", quantity.Span(s.Proxy.MinSyncPeriod)),
+				Evidence: []Evidence{{object, s.Proxy.Mode + ".minSyncPeriod", quantity.Span(s.Proxy.MinSyncPeriod)}}, Fix: "the default of 1 s",
 			})
 		}
 		return found

@@ -14,6 +14,8 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"lapse/correlate/quantity"
 )
 
 // A State is all that is known of a Service: plain values, as a cluster's API or manifests have them.
@@ -104,9 +106,9 @@ var AssumedLag = Lag{time.Second, 5 * time.Second, true}
 
 func (l Lag) String() string {
 	if l.Assumed {
-		return fmt.Sprintf("%v to %v (an assumption: --route-lag sets what was measured)", l.Least, l.Most)
+		return fmt.Sprintf("%s to %s (an assumption: --route-lag sets what was measured)", quantity.Span(l.Least), quantity.Span(l.Most))
 	}
-	return fmt.Sprintf("up to %v (--route-lag)", l.Most)
+	return fmt.Sprintf("up to %s (--route-lag)", quantity.Span(l.Most))
 }
 
 // A template is what Pods are made of: of those that run, one for each controller; of manifests, each workload's.

@@ -42,7 +42,7 @@ Rules:
 	f.StringArrayVarP(&o.Manifests, "filename", "f", nil, "manifests instead of the cluster: a `FILE`, a directory, or - for standard input (repeatable)")
 	f.StringVarP(&o.Format, "output", "o", "table", "result on standard output: "+run.PreflightFormats())
 	f.StringVar(&o.Baseline, "baseline", "", "a `FILE` of accepted findings with reasons, YAML or JSON: they are listed apart and do not fail")
-	f.DurationVar(&o.RouteLag, "route-lag", 0, "how long routes outlive a Pod in this cluster at most, as measured (default: 1s to 5s, an assumption)")
+	f.DurationVar(&o.RouteLag, "route-lag", 0, "how long routes outlive a Pod in this cluster at most, as measured (default: 1 s to 5 s, an assumption)")
 	f.DurationVar(&o.LongestRequest, "longest-request", 0, "how long a request takes at most (default: not known)")
 	f.DurationVar(&o.RequestTimeout, "request-timeout", 10*time.Second, "timeout of each request to the API server")
 	return cmd
