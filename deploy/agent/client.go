@@ -32,7 +32,7 @@ import (
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 // A Client calls an agent's API from afar. Its methods repeat what a broken connection interrupted
-// until ctx ends, the agent has refused (an [RefusedError]), or its Pod has gone (a [GoneError]).
+// until ctx ends, the agent has refused (a [RefusedError]), or its Pod has gone (a [GoneError]).
 type Client struct {
 	Idle        time.Duration // a stream of facts that brought nothing for so long is opened anew; default 15 s
 	Logger      *slog.Logger  // where broken connections are logged; may be nil
@@ -58,7 +58,7 @@ func NewClient(dial Dial) *Client {
 // Close closes the connections that wait for a next request.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// An RefusedError is the agent's own refusal. Asking again will not help.
+// A RefusedError is the agent's own refusal. Asking again will not help.
 type RefusedError struct {
 	Status  int // HTTP status
 	Message string
