@@ -47,7 +47,7 @@ var update = flag.Bool("update", false, "rewrite the expectations in testdata/*.
 //
 // A word that begins with @ is a port: "new @metrics: …", "direct web-1 @metrics: …", "9.96s endpoint web-1 @metrics …". IPv6
 // addresses are of the Pods of "direct6 web-1: …" and of events with family=6. The prober is on node3, and the n-th Pod that is named on
-// noden, unless a section "nodes" says otherwise: "web-2 node1".
+// noden, unless a section "nodes" says otherwise: "web-2 node1". A section "url" has a URL that is measured instead of the Service.
 //
 // The rest is what Lapse makes of it, written by go test -run TestCases -update, to be reviewed.
 //
@@ -130,6 +130,7 @@ func judgeCase(t *testing.T, archive *txtar.Archive) *model.Timeline {
 func readCase(t *testing.T, archive *txtar.Archive) *caseRun {
 	t.Helper()
 	c := newCase()
+	c.url = strings.TrimSpace(section(archive, "url"))
 	for _, line := range lines(section(archive, "nodes")) {
 		pod, node, _ := strings.Cut(line, " ")
 		c.nodes[pod] = node
@@ -294,6 +295,7 @@ type caseRun struct {
 	events  []timeline.Event
 	pods    map[string]int    // by name, numbered from 1 as they are mentioned
 	nodes   map[string]string // by name of the Pod, where it is not on the node of its number
+	url     string            // that is measured instead of the Service; "" if none is
 	end     time.Duration
 }
 
@@ -418,6 +420,10 @@ func (c *caseRun) stream(name string) *stream {
 		s.target.Addr = netip.AddrPortFrom(c.addr(pod, six), 8080)
 	case timeline.Control:
 		s.target.Service = ""
+	default:
+		if c.url != "" {
+			s.target.Service, s.target.URL = "", c.url
+		}
 	}
 	c.streams = append(c.streams, s)
 	return s
@@ -584,6 +590,9 @@ func (c *caseRun) run() timeline.Run {
 		ID: "case", T0: caseZero,
 		Options: timeline.Options{Timeout: caseTimeout, Join: time.Second, Slow: 500 * time.Millisecond, Duration: c.end},
 	}}
+	if c.url != "" {
+		run.Meta.Services = []timeline.Service{{Namespace: "shop", Name: "web", ClusterIP: "10.96.0.7"}}
+	}
 	run.Sources = []timeline.Source{{ID: 1, Name: "prober", Role: timeline.Coordinator, Node: "node3", T0: run.Meta.T0}}
 	events := append([]timeline.Event{{Kind: timeline.RunPhase, To: "measuring"}}, c.events...)
 	events = append(events, timeline.Event{Seen: c.end, Kind: timeline.RunPhase, From: "measuring", To: "ended"})

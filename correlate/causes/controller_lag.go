@@ -39,7 +39,7 @@ func testControllerLag(c *Case) Finding {
 		f.missing(doubt(Measured, "whether the Service publishes addresses that are not ready is not known: it would keep the endpoint of an ending Pod"))
 	}
 	f.Text = fmt.Sprintf("the endpoint of %s stayed ready for %s after its deletion: the EndpointSlice was changed late, and %s followed it within %s",
-		s.pod.Name, quantity.Length(s.controllerLag(), false), v.from(w), quantity.Span(after))
+		s.pod.Name, quantity.Length(s.controllerLag(), false), v.router(w), quantity.Span(after))
 	f.Fix = fmt.Sprintf("look at kube-controller-manager (its leader, its CPU, its API server): it usually changes an EndpointSlice within a second, and took ≥ %s; no delay before shutting down is long enough for that",
 		quantity.Lowest(s.controllerLag().Min))
 	return f

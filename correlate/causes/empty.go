@@ -484,7 +484,7 @@ func routedLate(v *index, w *model.Window, empty *emptySpan) string {
 	if empty.next == nil || w.Kind != model.Outage || late < moment {
 		return ""
 	}
-	return fmt.Sprintf(", and %s did not route to %s until ≥ %s after it was", v.from(w), empty.next.Object.Name, quantity.Lowest(late))
+	return fmt.Sprintf(", and %s did not route to %s until ≥ %s after it was", v.router(w), empty.next.Object.Name, quantity.Lowest(late))
 }
 
 // emptySigns are what happened, in order. That the last endpoint left decides.

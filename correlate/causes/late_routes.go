@@ -43,6 +43,9 @@ const (
 // late names the rule of whoever was too late with the route to the Pod, "" if nobody was.
 func (s *podStop) late() string {
 	controller, proxy := s.controllerLag().Min, s.proxyLag().Min
+	if s.outside {
+		proxy = 0 // no node's
+	}
 	switch {
 	case s.unwatched, max(controller, proxy) < tooLate || s.lag().Min < tooLate/2:
 		return ""
@@ -53,7 +56,8 @@ func (s *podStop) late() string {
 }
 
 // unclear reports whether the Pod was routed to for so long that somebody was too late, without it being known who.
-func (s *podStop) unclear() bool { return s.late() == "" && s.lag().Min >= tooLate }
+// What is behind a URL may take so long: a load balancer, until its health checks have failed.
+func (s *podStop) unclear() bool { return s.late() == "" && s.lag().Min >= tooLate && !s.outside }
 
 // publishes reports whether the window's Service keeps endpoints of Pods that end, or are not ready, as if they were ready
 // (publishNotReadyAddresses); known is false where its spec was not recorded.
@@ -94,7 +98,7 @@ func (c *Case) tooLateBy(rule string) (f Finding, s *podStop, r race, ok bool) {
 	f.For = append(f.For, Sign{model.Evidence{Event: v.changeOf(p, timeline.EndpointChanged, p.EndpointNotReady), At: p.EndpointNotReady, Text: p.Name + " left the ready endpoints"}, Watched})
 	f.Measures = []model.Measure{
 		{Name: lateController, Object: p.Name, Length: s.controllerLag()},
-		{Name: model.RouteLag, Object: p.Name, Node: v.target(w).Node, Length: s.lag()},
+		{Name: model.RouteLag, Object: p.Name, Node: v.routerNode(w), Length: s.lag()},
 	}
 	for _, t := range r.troubled {
 		if t.window.Span().Overlaps(w.Span()) {

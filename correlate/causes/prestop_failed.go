@@ -36,7 +36,7 @@ func testPreStopFailed(c *Case) Finding {
 	}
 	s := slices.MaxFunc(stops, func(a, b *podStop) int { return int(a.lag().Min - b.lag().Min) })
 	f := Finding{
-		Text: fmt.Sprintf("the preStop hook of %s failed, so %s, and %s still routed there for %s", namedStops(stops), stoppedAtOnce(stops), v.from(w), s.about()),
+		Text: fmt.Sprintf("the preStop hook of %s failed, so %s, and %s still routed there for %s", namedStops(stops), stoppedAtOnce(stops), v.router(w), s.about()),
 		Fix:  fmt.Sprintf("repair the hook, or use preStop.sleep, which needs no command: it must last ≥ %s, and failed (%s)", quantity.Span(quantity.RoundUp(s.lag().Min+routeMargin)), failed[0].Detail),
 	}
 	for _, e := range failed[:min(len(failed), mostNamed)] {
@@ -51,7 +51,7 @@ func testPreStopFailed(c *Case) Finding {
 	}
 	f.For = append(f.For, Sign{model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)}, Watched})
 	for _, s := range stops {
-		f.Measures = append(f.Measures, model.Measure{Name: model.RouteLag, Object: s.pod.Name, Node: v.target(w).Node, Length: s.lag()})
+		f.Measures = append(f.Measures, model.Measure{Name: model.RouteLag, Object: s.pod.Name, Node: v.routerNode(w), Length: s.lag()})
 	}
 	v.moreThanTheirShare(w, len(r.stops), &f)
 	f.against(r.notTheirs()...)

@@ -45,6 +45,7 @@ type podStop struct {
 	routed    time.Duration // Sent of the last failed request that proves that it was routed to; -1 if none does
 	gone      time.Duration // by then it was not routed to any more
 	unwatched bool          // when its endpoint left is not known, for EndpointSlices were not watched
+	outside   bool          // no node leads requests to it, but what is behind a URL
 	published bool          // its endpoint counts as ready until the Pod has gone: publishNotReadyAddresses
 	shared    bool          // failed requests after that may have been routed to it, or to another Pod
 }
@@ -281,6 +282,7 @@ func (e *episode) stopOf(p *model.Pod) *podStop {
 	}
 	s.published, _ = e.view.publishes(e.w)
 	s.unwatched = e.view.laneOff("endpointslice", e.w)
+	s.outside = e.view.outside(e.w) != ""
 	svc := e.view.service(e.w)
 	if order, known := svc.order[p.UID]; known {
 		s.order, s.left = order, svc.leaves[order].Seen

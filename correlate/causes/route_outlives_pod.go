@@ -29,7 +29,8 @@ var routeOutlivesPod = Rule{
 	Looks: `A Pod is deleted. Its own address (lane "direct") stops answering, and for some milliseconds or seconds the node still routes to it.
 About one request in N fails, where N is the number of endpoints; the other Pods answer. If several Pods stop, as in a rolling restart, each
 is named with its own lag: "950 ms ±40" is measured; "≥ 784 ms" is a lower bound, because later failures may be another Pod's; "≤ 780 ms"
-is only an upper bound. ` + "`causes[].measures`" + ` in timeline.json has them. [How they are computed](../decisions/0012-whose-stale-route.md).`,
+is only an upper bound. ` + "`causes[].measures`" + ` in timeline.json has them. Where a URL is measured that is not the Service's own address, it is what
+stands behind the URL that routes, a load balancer, an ingress or DNS: no node is named, and the confidence is *medium*. [How they are computed](../decisions/0012-whose-stale-route.md).`,
 	Fix:   "Keep serving after SIGTERM for as long as the fix says.",
 	Needs: []Need{podsWatched},
 	Test:  testRouteOutlivesPod,
@@ -66,6 +67,9 @@ func testRouteOutlivesPod(c *Case) Finding {
 		f.Fix = fmt.Sprintf("find out who was late with the route to %s, the EndpointSlice or %s: no Pod can be expected to serve for ≥ %s after SIGTERM", s.pod.Name, v.from(w), unclear)
 		f.missing(doubt(Measured, fmt.Sprintf("whether the EndpointSlice or %s was late is not known", v.from(w))))
 	}
+	if host := v.outside(w); host != "" {
+		f.missing(doubt(Measured, fmt.Sprintf("what leads requests from %s to the Pods is not watched: a change there fits as well", host)))
+	}
 	f.missing(r.unmeasuredStops()...)
 	f.missing(r.nothingAfter(w)...)
 	f.against(r.notTheirs()...)
@@ -95,7 +99,7 @@ func (v *index) pinned(w *model.Window) string {
 func (r *race) measures(v *index, w *model.Window) []model.Measure {
 	var all []model.Measure
 	for _, s := range r.stops {
-		all = append(all, model.Measure{Name: model.RouteLag, Object: s.pod.Name, Node: v.target(w).Node, Length: s.lag()})
+		all = append(all, model.Measure{Name: model.RouteLag, Object: s.pod.Name, Node: v.routerNode(w), Length: s.lag()})
 	}
 	return all
 }
@@ -121,7 +125,7 @@ func (r *race) text(v *index, w *model.Window) string {
 	if len(groups) > mostNamed {
 		more = fmt.Sprintf(", and %d more", len(groups)-mostNamed)
 	}
-	return fmt.Sprintf("%s still routed to %s after they had stopped: %s%s", v.from(w), quantity.Count(len(r.stops), "Pod"), strings.Join(parts, ", "), more)
+	return fmt.Sprintf("%s still routed to %s after they had stopped: %s%s", v.router(w), quantity.Count(len(r.stops), "Pod"), strings.Join(parts, ", "), more)
 }
 
 func groupText(v *index, w *model.Window, g []*podStop) string {
@@ -133,11 +137,11 @@ func groupText(v *index, w *model.Window, g []*podStop) string {
 		what = fmt.Sprintf("%d of %d endpoints", len(g), peers)
 	}
 	return fmt.Sprintf("%s were taken away at once, and %s still routed to them for %s after they had stopped: %s",
-		what, v.from(w), longestRouted(g).about(), named(g))
+		what, v.router(w), longestRouted(g).about(), named(g))
 }
 
 func stopText(v *index, w *model.Window, s *podStop) string {
-	return fmt.Sprintf("%s still routed to %s for %s after it had stopped", v.from(w), s.pod.Name, s.about())
+	return fmt.Sprintf("%s still routed to %s for %s after it had stopped", v.router(w), s.pod.Name, s.about())
 }
 
 // named names Pods.
@@ -283,8 +287,12 @@ func raceFix(v *index, w *model.Window) string {
 	}
 	margin := max(routeMargin, worst.length/4)
 	served := worst.stop.servedAfterKilling()
-	return fmt.Sprintf("keep serving ≥ %s after SIGTERM (a preStop sleep, or a delay before shutting down): %s%s",
-		quantity.Span(quantity.RoundUp(served+worst.length+margin)), stopText(v, worst.window, worst.stop), alreadyServed(served))
+	faster := ""
+	if worst.stop.outside {
+		faster = "; its health checks, its deregistration delay or its TTL say how long that takes"
+	}
+	return fmt.Sprintf("keep serving ≥ %s after SIGTERM (a preStop sleep, or a delay before shutting down): %s%s%s",
+		quantity.Span(quantity.RoundUp(served+worst.length+margin)), stopText(v, worst.window, worst.stop), alreadyServed(served), faster)
 }
 
 func alreadyServed(d time.Duration) string {

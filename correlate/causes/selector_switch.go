@@ -74,7 +74,7 @@ func switchedTooEarly(c *Case, whyNot string) Finding {
 	}
 	what := workloadWords(scaled.Object.Kind + "/" + scaled.Object.Name)
 	f := Finding{
-		Text: fmt.Sprintf("the Service's selector was changed (%s → %s, %s), and %s was scaled down while %s still routed to its Pods", change.From, change.To, quantity.Clock(change.At.Latest), what, v.from(w)),
+		Text: fmt.Sprintf("the Service's selector was changed (%s → %s, %s), and %s was scaled down while %s still routed to its Pods", change.From, change.To, quantity.Clock(change.At.Latest), what, v.router(w)),
 		Fix: fmt.Sprintf("scale %s down later, ≥ %s after the selector was changed: requests were still sent to its Pods up to %s after that",
 			what, quantity.Span(quantity.RoundUp(last-change.At.Earliest+time.Second)), quantity.Span(last-change.At.Earliest)),
 		For: []Sign{
