@@ -108,7 +108,10 @@ func TestTruthOfADeadAddressBeforeAGoodOne(t *testing.T) {
 	names(t, "10.77.0.9 web.test", "10.77.0.1 web.test")
 	serveAt(t, "10.77.0.1:8080", nil)
 	nft(t, "table inet test { chain in { type filter hook input priority 0; ip daddr 10.77.0.9 tcp dport 8080 drop\n}\n}")
-	s := startRun(t, "http://web.test:8080/", "--rate=100", "--target=new", "--baseline=0", "--duration=1500ms", "--timeout=400ms").robbed(t, verdict.ExitPassed, verdict.ExitInconclusive)
+	p, release := startHeld(t, "http://web.test:8080/", "--rate=100", "--target=new", "--baseline=0", "--timeout=400ms")
+	waitFor(t, "good answers, and none for want of ports", func() bool { return p.met(timeline.OK, 10) && p.met(timeline.Local, 10) })
+	release()
+	s := p.robbed(t, verdict.ExitPassed, verdict.ExitInconclusive)
 
 	target := s.judged()[0]
 	for _, q := range s.facts.requests[target.Name] {
