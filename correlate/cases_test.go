@@ -512,7 +512,7 @@ func newSnapshot(kind string) *timeline.Snapshot {
 	return &timeline.Snapshot{Template: &timeline.PodTemplate{Containers: []timeline.Container{{Name: "main"}}}}
 }
 
-// setSnapshot sets a field of a snapshot: replicas=3 strategy=Recreate ready=2 of a workload, allowed=0 desired=2 maxUnavailable=1 of a budget, published=true internal=Local affinity=ClientIP of a Service; id=t1
+// setSnapshot sets a field of a snapshot: replicas=3 strategy=Recreate ready=2 of a workload, allowed=0 desired=2 maxUnavailable=1 of a budget, published=true internal=Local affinity=ClientIP distribution=PreferSameZone of a Service; id=t1
 // grace=30s prestop=5s readiness=2sx3 liveness=10sx3, or servers=proxy,app others=shipper in place of its container main, of a template ("Template/web-abc").
 func setSnapshot(s *timeline.Snapshot, key, value string) bool {
 	switch key {
@@ -524,6 +524,8 @@ func setSnapshot(s *timeline.Snapshot, key, value string) bool {
 		s.Service.Internal = value
 	case "affinity":
 		s.Service.Affinity = value
+	case "distribution":
+		s.Service.Distribution = value
 	case "ready":
 		s.Workload.Status.Ready = must(strconv.Atoi(value))
 	case "allowed":

@@ -115,7 +115,7 @@ func (c *Case) tooLateBy(rule string) (f Finding, s *podStop, r race, ok bool) {
 	if t := v.target(w); t.Kind == timeline.Reused { // where connections are kept, those that fail are more
 		fresh = v.windowNear(t, timeline.New, w.Span())
 	}
-	if fresh != nil && exceeds(fresh.Failed, fresh.Sent, min(1, float64(r.deadAtOnce())/float64(r.leastPeers(v.service(w))))) {
+	if fresh != nil && r.moreThanTheirShare(v, fresh) {
 		f.against(doubt(Watched, fmt.Sprintf("%d of %d requests failed on new connections: more than the share of the Pods that had stopped, so more than their routes was wrong", fresh.Failed, fresh.Sent)))
 	}
 	f.explains(w, r.explained)

@@ -48,7 +48,7 @@ func testRouteOutlivesPod(c *Case) Finding {
 	if _, stops := r.failedHooks(v); len(stops) > 0 {
 		return no(fmt.Sprintf("the preStop hook of %s failed, which was to keep it serving", stops[0].pod.Name))
 	}
-	f := Finding{For: r.signs(v, w), Text: r.text(v, w) + v.pinned(w), Fix: raceFix(v, w), Measures: r.measures(v, w)}
+	f := Finding{For: r.signs(v, w), Text: r.text(v, w) + r.pinned(v, w), Fix: raceFix(v, w), Measures: r.measures(v, w)}
 	r.others(v, w, &f)
 	r.share(v, w, &f)
 	for _, s := range r.stops {
@@ -87,12 +87,40 @@ func (v *index) pinsClients(w *model.Window) bool {
 	return spec != nil && spec.Snapshot.Service.Affinity == "ClientIP"
 }
 
-// pinned says that this prober saw one Pod only.
-func (v *index) pinned(w *model.Window) string {
-	if !v.pinsClients(w) {
+// narrowed is the setting by which the Service leads the window's requests to some of its endpoints only, and what that means; "" if it has none.
+func (v *index) narrowed(w *model.Window) (setting, effect string) {
+	spec := v.serviceSpec(w)
+	if spec == nil {
+		return "", ""
+	}
+	switch s := spec.Snapshot.Service; {
+	case v.pinsClients(w):
+		return "sessionAffinity ClientIP", fmt.Sprintf("all connections from %s go to one Pod, and other clients' to others", v.from(w))
+	case slices.ContainsFunc(v.healthyOthers(w), func(p *model.Pod) bool { return p.Node == v.target(w).Node }): // none is nearer
+	case s.Internal == localPolicy:
+		return "internalTrafficPolicy Local", fmt.Sprintf("requests from %s go only to Pods on it, and other nodes' to theirs", v.from(w))
+	case s.Distribution != "":
+		return "trafficDistribution " + s.Distribution, fmt.Sprintf("requests from %s go only to Pods near it while there are any, and those from elsewhere to others", v.from(w))
+	}
+	return "", ""
+}
+
+// pinned says that this prober saw only some of the Pods.
+func (r *race) pinned(v *index, w *model.Window) string {
+	setting, effect := v.narrowed(w)
+	if setting == "" || !v.pinsClients(w) && (v.target(w).Kind != timeline.New || !r.moreThanTheirShare(v, w)) {
 		return ""
 	}
-	return fmt.Sprintf("; with sessionAffinity ClientIP all connections from %s go to one Pod, and other clients' to others", v.from(w))
+	return "; with " + setting + " " + effect
+}
+
+// moreThanTheirShare reports whether more of the window's requests failed than the share of the endpoints that had stopped.
+func (r *race) moreThanTheirShare(v *index, w *model.Window) bool {
+	return exceeds(w.Failed, w.Sent, r.leastShare(v, w))
+}
+
+func (r *race) leastShare(v *index, w *model.Window) float64 {
+	return min(1, float64(r.deadAtOnce())/float64(r.leastPeers(v.service(w))))
 }
 
 // measures are for how long each Pod was routed to.
@@ -262,13 +290,14 @@ func (r *race) share(v *index, w *model.Window, f *Finding) {
 	}
 	f.For = append(f.For, context(model.Evidence{Target: w.Target, Text: fmt.Sprintf("%d of %d requests failed (%s); %s%s of %d endpoints is %s",
 		w.Failed, w.Sent, quantity.Percent(w.Share), upTo, number(dead), peers, quantity.Percent(expected))})...)
-	least := min(1, float64(dead)/float64(r.leastPeers(v.service(w))))
-	switch more := exceeds(w.Failed, w.Sent, least); {
-	case more && v.pinsClients(w):
-		f.For = append(f.For, context(model.Evidence{Event: v.serviceSpec(w).ID, Text: fmt.Sprintf("the Service has sessionAffinity ClientIP: all connections from %s go to one Pod, those of other clients elsewhere", v.from(w))})...)
-	case more:
-		f.against(doubt(v.byHowMuch(w, least), "more failed than the share of the endpoints that had stopped"))
+	if !r.moreThanTheirShare(v, w) {
+		return
 	}
+	if setting, effect := v.narrowed(w); setting != "" {
+		f.For = append(f.For, context(model.Evidence{Event: v.serviceSpec(w).ID, Text: fmt.Sprintf("the Service has %s: %s", setting, effect)})...)
+		return
+	}
+	f.against(doubt(v.byHowMuch(w, r.leastShare(v, w)), "more failed than the share of the endpoints that had stopped"))
 }
 
 func number(n int) string {
