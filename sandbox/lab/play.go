@@ -246,13 +246,10 @@ func (p *play) untilEndpoints(ctx context.Context, service string, want int) err
 	}
 }
 
-// deploy makes the namespace anew, with what the manifest says, and waits until all of it is ready, web's Pods answer, and every node
+// deploy puts into the empty namespace what the manifest says, and waits until all of it is ready, web's Pods answer, and every node
 // that can leads connections to the Services.
 func (p *play) deploy(ctx context.Context, manifest string) error {
 	if err := p.clear(ctx); err != nil {
-		return err
-	}
-	if _, err := p.cluster.Kubectl(ctx, "create", "namespace", namespace); err != nil {
 		return err
 	}
 	if err := p.apply(ctx, manifest); err != nil {
@@ -315,14 +312,34 @@ func (p *play) apply(ctx context.Context, manifest string) error {
 	return nil
 }
 
-// clear removes what an earlier scenario left, without grace.
+// clear removes what an earlier scenario left, without grace. The namespace stays: Kubernetes takes several seconds to delete one.
 func (p *play) clear(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
 	defer cancel()
-	_, _ = p.ask(ctx, "delete", "deployments,statefulsets,daemonsets,jobs,poddisruptionbudgets", "--all", "--wait=false")
-	_, _ = p.ask(ctx, "delete", "pods", "--all", "--grace-period=1", "--wait=false")
-	if err := p.cluster.Remove(ctx, namespace); err != nil {
+	there, err := p.cluster.Kubectl(ctx, "get", "namespace", namespace, "--ignore-not-found", "-o", "name")
+	if err == nil && there == "" {
+		_, err = p.cluster.Kubectl(ctx, "create", "namespace", namespace)
+	}
+	if err != nil {
 		return err
+	}
+	if _, err := p.ask(ctx, "delete", "deployments,statefulsets,daemonsets,replicasets,jobs,poddisruptionbudgets,services,resourcequotas", "--all", "--wait=false"); err != nil {
+		return err
+	}
+	if _, err := p.ask(ctx, "delete", "secrets,roles,rolebindings,serviceaccounts", "-l", "app.kubernetes.io/managed-by=lapse", "--wait=false"); err != nil {
+		return err
+	}
+	for { // a controller may make another Pod before it learns that it was deleted
+		if _, err := p.ask(ctx, "delete", "pods", "--all", "--grace-period=1", "--timeout=60s"); err != nil {
+			return err
+		}
+		left, err := p.ask(ctx, "get", "pods,replicasets,services,endpointslices", "-o", "name")
+		if err != nil {
+			return err
+		}
+		if left == "" {
+			break
+		}
 	}
 	for _, node := range p.state.nodes() {
 		if _, err := p.cluster.Kubectl(ctx, "uncordon", node); err != nil {
