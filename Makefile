@@ -56,7 +56,7 @@ test: check test-ui test-sandbox test-e2e
 # package at a time, after the others: no test runs beside a compiler, and a prober never waits for another package's tests.
 REALTIME := ./loadgen/faultserver ./loadgen ./loadgen/hey ./run ./cmd/lapse ./dashboard
 
-# What starts no goroutine, as a test holds: the race detector could find nothing there, and makes the simulations take five times as long.
+# What starts no goroutine, as a test holds: the race detector could find nothing there, and makes the simulations several times as long.
 SERIAL := ./correlate/...
 
 check: $(UI)/node_modules bin/gotest

@@ -11,7 +11,7 @@ import (
 )
 
 // The packages that judge start no goroutine and share nothing between any: so make check tests them without the race detector, which
-// makes their simulations take five times as long and could find nothing.
+// makes their simulations several times as long and could find nothing.
 func TestJudgingStartsNoGoroutine(t *testing.T) {
 	files := 0
 	err := filepath.WalkDir("correlate", func(path string, _ fs.DirEntry, err error) error {
