@@ -3,6 +3,7 @@ package verdict
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"lapse/correlate/kubectl"
@@ -22,9 +23,10 @@ var budgetRefuses = []string{"would violate the pod's disruption budget", "more 
 // evictions says whether evictions of the Service's Pods were refused for a PodDisruptionBudget, as was predicted. Only the wrapped command's output
 // tells: the API records no event of a refusal.
 func (s *scorer) evictions() (outcome model.PredictionOutcome, why string) {
-	refused, times := map[string]bool{}, 0
+	refused, times, captured := map[string]bool{}, 0, false
 	for i := range s.tl.Events {
 		if e := &s.tl.Events[i]; e.Kind == timeline.CommandOutput {
+			captured = true
 			if pod := s.refusedPod(e.Detail); pod != "" {
 				refused[pod] = true
 				times++
@@ -38,10 +40,10 @@ func (s *scorer) evictions() (outcome model.PredictionOutcome, why string) {
 		if p.Ending == nil || p.Ending.By != model.ByEviction {
 			continue
 		}
-		if !s.drains() {
-			return model.NotTested, "a Pod was evicted, and whether that was refused before is not known: only a wrapped `kubectl drain` says so"
+		if !captured || !s.drains() {
+			return model.NotTested, "a Pod was evicted, and whether that was refused before is not known: only the output of a wrapped `kubectl drain` says so"
 		}
-		return model.Refuted, "the command evicted a Pod, and none of its evictions was refused"
+		return model.Refuted, "a Pod was evicted, and the command's output says of no eviction that it was refused"
 	}
 	return model.NotTested, "no eviction of a Pod is known of"
 }
@@ -49,7 +51,7 @@ func (s *scorer) evictions() (outcome model.PredictionOutcome, why string) {
 // refusedPod is the Service's Pod that a line of output says was not evicted because of a PodDisruptionBudget, or "".
 func (s *scorer) refusedPod(line string) string {
 	found := kubectlEvicts.FindStringSubmatch(line)
-	if found == nil || !containsAny(line, budgetRefuses) {
+	if found == nil || !refusedByBudget(line) {
 		return ""
 	}
 	for _, p := range s.pods {
@@ -60,13 +62,8 @@ func (s *scorer) refusedPod(line string) string {
 	return ""
 }
 
-func containsAny(text string, parts []string) bool {
-	for _, part := range parts {
-		if strings.Contains(text, part) {
-			return true
-		}
-	}
-	return false
+func refusedByBudget(line string) bool {
+	return slices.ContainsFunc(budgetRefuses, func(reason string) bool { return strings.Contains(line, reason) })
 }
 
 // drains reports whether the wrapped command is `kubectl drain`, whose output says what was refused.

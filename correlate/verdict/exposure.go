@@ -42,7 +42,7 @@ func refusal(tl *model.Timeline, since time.Duration) string {
 		e := &tl.Events[i]
 		switch {
 		case e.Kind == timeline.CommandOutput:
-			refused = refused || containsAny(e.Detail, budgetRefuses)
+			refused = refused || refusedByBudget(e.Detail)
 		case e.Kind == timeline.SnapshotTaken && e.Object != nil && e.Snapshot != nil && e.Snapshot.Budget != nil:
 			name := e.Object.Namespace + "/" + e.Object.Name
 			allows := e.To == timeline.SnapshotDeleted || e.Snapshot.Budget.Allowed > 0

@@ -208,8 +208,13 @@ func TestPredictionsAreScored(t *testing.T) {
 			r.says(`error when evicting pods/"web-2" -n "shop" (will retry after 5s): This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.`)
 		}, model.Confirmed, "evictions of 1 Pod"},
 		{"it was refused, and evicted later", evictionAsked, func(r scored) { r.says(refusedEviction("shop", "web-1")); r.ends("web-1", 20*sec, model.ByEviction) }, model.Confirmed, ""},
-		{"a drain evicted it at once", evictionAsked, func(r scored) { r.drain(); r.ends("web-1", 20*sec, model.ByEviction) }, model.Refuted, "none of its evictions was refused"},
-		{"somebody evicted it", evictionAsked, func(r scored) { r.ends("web-1", 20*sec, model.ByEviction) }, model.NotTested, "not known: only a wrapped `kubectl drain` says so"},
+		{"a drain evicted it at once", evictionAsked, func(r scored) {
+			r.drain()
+			r.says("evicting pod shop/web-1")
+			r.ends("web-1", 20*sec, model.ByEviction)
+		}, model.Refuted, "of no eviction that it was refused"},
+		{"a drain evicted it, and its output was not captured", evictionAsked, func(r scored) { r.drain(); r.ends("web-1", 20*sec, model.ByEviction) }, model.NotTested, "only the output of a wrapped `kubectl drain` says so"},
+		{"somebody evicted it", evictionAsked, func(r scored) { r.ends("web-1", 20*sec, model.ByEviction) }, model.NotTested, "not known: only the output of a wrapped `kubectl drain` says so"},
 		{"it was deleted, not evicted", evictionAsked, func(r scored) { r.drain(); ended(r) }, model.NotTested, "no eviction of a Pod is known of"},
 		{"an eviction of another Service's Pod was refused", evictionAsked, func(r scored) { r.says(refusedEviction("shop", "api-1")); r.says(refusedEviction("bank", "web-1")) }, model.NotTested, "no eviction"},
 		{"it was refused for another reason", evictionAsked, func(r scored) {
