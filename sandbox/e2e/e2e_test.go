@@ -64,15 +64,32 @@ func deploy(t *testing.T, c *drill.Cluster, w drill.Workload) drill.Workload {
 // drain drains a node of the workload's once, under Lapse.
 func drain(t *testing.T, c *drill.Cluster, w drill.Workload, args ...string) drill.Run {
 	t.Helper()
-	run, err := c.Drain(t.Context(), w, filepath.Join(t.TempDir(), "run"), args...)
+	run, err := c.Drain(t.Context(), w, runDir(t), args...)
 	return checked(t, c, run, err)
 }
 
 // measure runs Lapse on the workload once.
 func measure(t *testing.T, c *drill.Cluster, w drill.Workload, args ...string) drill.Run {
 	t.Helper()
-	run, err := c.Measure(t.Context(), w, filepath.Join(t.TempDir(), "run"), args...)
+	run, err := c.Measure(t.Context(), w, runDir(t), args...)
 	return checked(t, c, run, err)
+}
+
+// runDir is where a test's run goes. That of a test that failed is kept in the repository's runs directory.
+func runDir(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "run")
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return
+		}
+		kept, err := filepath.Abs(filepath.Join("../../runs", "e2e-"+time.Now().UTC().Format("20060102-150405-")+t.Name()))
+		if err == nil {
+			err = os.CopyFS(kept, os.DirFS(dir))
+		}
+		t.Logf("the run is kept in %s (%v)", kept, err)
+	})
+	return dir
 }
 
 func checked(t *testing.T, c *drill.Cluster, run drill.Run, err error) drill.Run {
