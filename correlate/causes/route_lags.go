@@ -115,7 +115,8 @@ type episode struct {
 	view     *index
 	w        *model.Window // the first
 	span     model.Instant
-	k        int             // successes in a row that prove that the route to one of the endpoints is gone
+	routes   int             // endpoints that the node can have had routes to
+	k        int             // successes in a row that prove that the route to one of them is gone
 	fresh    *model.Target   // of kind new; nil if there is none
 	failures []model.Failure // of requests that got no connection, and that a stale route can have made fail
 	stops    []*podStop      // of ending Pods, as they stopped
@@ -169,7 +170,8 @@ func (v *index) episodeOf(w *model.Window) *episode {
 
 func (e *episode) judge() {
 	slices.SortStableFunc(e.failures, func(a, b model.Failure) int { return cmp.Compare(a.Sent, b.Sent) })
-	e.k = inARow(e.view.routesIn(e.w, e.span))
+	e.routes = e.view.routesIn(e.w, e.span)
+	e.k = windows.InARow(e.routes)
 	e.findStops()
 	e.findTrouble()
 	e.bound()
@@ -187,21 +189,20 @@ func lastRoutable(v *index, w *model.Window) time.Duration {
 	return last
 }
 
-// routesIn is how many endpoints the node can have had routes to at most: as many as were ready at one time.
+// routesIn is how many endpoints the node can have had routes to at most: as many as were ready at one time, or before one of those left that
+// the node may still route to. A node that follows late has the routes of back then.
 func (v *index) routesIn(w *model.Window, at model.Instant) int {
-	n := v.service(w).mostReady(at.Earliest-cluster.WatchLag, at.Latest)
+	svc := v.service(w)
+	n := svc.mostReady(at.Earliest-cluster.WatchLag, at.Latest)
+	for i, left := range svc.leaves {
+		if left.Seen <= at.Latest {
+			n = max(n, svc.before[i])
+		}
+	}
 	if n == 0 || v.laneOff("endpointslice", w) {
 		return max(n, len(v.pods(w)))
 	}
 	return n
-}
-
-// inARow is k: how many successes in a row show with 99.9 % confidence that none of n routes leads to a Pod that stopped.
-func inARow(n int) int {
-	if n < 2 {
-		return windows.ShortestStreak
-	}
-	return max(windows.ShortestStreak, int(math.Ceil(math.Log(0.001)/math.Log1p(-1/float64(n)))))
 }
 
 // arrived is when the first packet of a request that got no connection had arrived at the latest, or was lost.
@@ -333,24 +334,38 @@ func (e *episode) bound() {
 
 // goneBy is when k requests in a row had succeeded since the Pod had stopped and since the last failure that was its own: one before
 // another Pod's stop, and not after so many successes that the route was gone for sure. Only requests that open a connection tell.
+//
+// Right after that failure, k successes in a row prove it. Where other failures follow, each begins another try to have so many by chance:
+// more are needed with each.
 func (e *episode) goneBy(s *podStop) time.Duration {
 	if e.fresh == nil {
 		return model.Never
 	}
 	streaks := e.view.Streaks[e.fresh.Name]
-	own := streaks.Proof(2*e.k, s.at.Latest)
+	own := streaks.Proof(3*e.k, s.at.Latest)
 	for _, other := range e.stops {
 		if other.at.Earliest > s.at.Latest {
 			own = min(own, other.at.Earliest)
 		}
 	}
 	from := s.at.Latest
+	var others []model.Failure
 	for i := range e.failures {
-		if f := &e.failures[i]; f.Earliest() < own && arrived(f) >= s.at.Earliest {
+		switch f := &e.failures[i]; {
+		case arrived(f) < s.at.Earliest:
+		case f.Earliest() < own:
 			from = max(from, f.Sent+f.Error)
+		default:
+			others = append(others, *f)
 		}
 	}
-	return streaks.Proof(e.k, from)
+	for i := range others {
+		if gone := streaks.Proof(windows.InARowOfTries(e.routes, i), from); gone <= others[i].Earliest() {
+			return gone
+		}
+		from = max(from, others[i].Sent+others[i].Error)
+	}
+	return streaks.Proof(windows.InARowOfTries(e.routes, len(others)), from)
 }
 
 // inOrderOfLeaving says of each Pod that its route was gone when that of one was gone which left with it or later.

@@ -2,6 +2,7 @@ package windows
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -168,4 +169,16 @@ func (c *streak) first(ok func(mark) bool) (best mark, found bool) {
 		}
 	}
 	return best, found
+}
+
+// InARow is k: how many successes in a row show with 99.9 % confidence that none of n routes leads to one Pod.
+func InARow(n int) int { return InARowOfTries(n, 0) }
+
+// InARowOfTries is k where so many rows of successes have been looked at before that were too short: the confidence is that of all together.
+func InARowOfTries(n, before int) int {
+	if n < 2 {
+		return ShortestStreak
+	}
+	tries := float64(before+1) * float64(before+1) // the sum of 1 ÷ tries is below 2
+	return max(ShortestStreak, int(math.Ceil(math.Log(0.001/tries)/math.Log1p(-1/float64(n)))))
 }
