@@ -57,9 +57,14 @@ func (s *Sign) place() string {
 	return "target " + s.Target
 }
 
-// explains says how many of a window's failures the cause can have made, and counts it as a doubt if these are not all.
+// explains says how many of a window's failures the cause can have made, and counts it as a doubt if these are not all. What can have made none is not
+// the cause.
 func (f *Finding) explains(w *model.Window, n int) {
-	if w.Kind == model.Slow || n >= w.Failed {
+	switch {
+	case w.Kind == model.Slow || n >= w.Failed:
+		return
+	case n == 0:
+		f.Explains = -1
 		return
 	}
 	f.Explains = n

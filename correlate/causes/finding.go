@@ -10,7 +10,7 @@ type Finding struct {
 
 	Text     string // the cause in one sentence, with names and figures
 	Fix      string // what to change, with a number in it
-	Explains int    // how many of the window's failures it can have made; 0: all
+	Explains int    // how many of the window's failures it can have made; 0: all; < 0: none
 	Reason   string // one of the rule's Reasons; empty if it has none, or if none of them was seen
 }
 
@@ -63,10 +63,13 @@ func (f *Finding) against(signs ...Sign) { f.Against = append(f.Against, signs..
 func (f *Finding) missing(signs ...Sign) { f.Missing = append(f.Missing, signs...) }
 
 // applies reports whether the finding names its rule's cause.
-func (f *Finding) applies() bool { return len(f.For) > 0 }
+func (f *Finding) applies() bool { return len(f.For) > 0 && f.Explains >= 0 }
 
 // whyNot says why a rule does not apply.
 func (f *Finding) whyNot() string {
+	if f.Explains < 0 {
+		return "what it would blame can have made none of the failures"
+	}
 	for _, signs := range [][]Sign{f.Missing, f.Against} {
 		if len(signs) > 0 {
 			return signs[0].Text
