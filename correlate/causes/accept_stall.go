@@ -30,6 +30,10 @@ func testAcceptStall(c *Case) Finding {
 	if len(young) == 0 {
 		return no("no Pod that had just become ready made some connections at its own address and no more")
 	}
+	whyNot, doubts := v.olderAlike(w, young)
+	if whyNot != "" {
+		return no(whyNot)
+	}
 	queued, dropped := some(slowest.outage.Classes, timeline.TimeoutResponse), some(slowest.outage.Classes, timeline.TimeoutConnect)
 	took := quantity.Length(early(slowest), slowest.outage.Open.End)
 	f := Finding{
@@ -39,6 +43,7 @@ func testAcceptStall(c *Case) Finding {
 			slowest.pod.Name, took),
 	}
 	v.accuseYoung(w, young, &f)
+	f.against(doubts...)
 	return f
 }
 

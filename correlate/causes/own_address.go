@@ -125,7 +125,8 @@ func (v *index) proberMade(t *model.Target, u *model.Window) bool {
 	return false
 }
 
-// youngSuspects are those that failed at their own addresses when their endpoints first turned ready, or had not answered there before.
+// youngSuspects are those that failed at their own addresses when their endpoints first turned ready, or had not answered there before. A Pod from before
+// the run that had answered, and of which no container was started meanwhile, is not young: its endpoint only came back.
 func (v *index) youngSuspects(w *model.Window) []suspect {
 	return v.suspectsThat(w, func(s suspect) bool {
 		ready := s.pod.EndpointReady
@@ -133,7 +134,18 @@ func (v *index) youngSuspects(w *model.Window) []suspect {
 			return false
 		}
 		first := v.probe(w, s.pod).firstOK
-		return s.outage.Start.Earliest <= ready.Latest || first == nil || *first >= s.outage.End.Earliest
+		if first == nil || *first >= s.outage.End.Earliest {
+			return true
+		}
+		began := s.pod.Created != nil || *first >= s.outage.Start.Latest || v.startedIn(s.pod, s.outage.Span())
+		return began && s.outage.Start.Earliest <= ready.Latest
+	})
+}
+
+// startedIn reports whether a container of the Pod may have been started in a time.
+func (v *index) startedIn(p *model.Pod, in model.Instant) bool {
+	return slices.ContainsFunc(v.about[p.UID], func(e *model.Event) bool {
+		return e.Kind == timeline.PodContainer && e.To == "running" && e.At.Bounded() && e.At.Overlaps(in)
 	})
 }
 
@@ -261,13 +273,32 @@ func exitedItself(p *model.Pod) bool { return p.Exited != nil && !p.TerminatingB
 
 // failedAlso are the other Pods that were ready before, and failed at their own addresses while these did.
 func (v *index) failedAlso(w *model.Window, suspects []suspect) []*model.Pod {
-	var others []suspect
-	for _, s := range v.suspects(w) {
-		if !slices.ContainsFunc(suspects, func(o suspect) bool { return o.pod == s.pod }) && slices.ContainsFunc(suspects, func(o suspect) bool { return o.outage.Span().Overlaps(s.outage.Span()) }) {
-			others = append(others, s)
-		}
+	return suspectPods(v.suspectsBeside(w, suspects))
+}
+
+// suspectsBeside are those of other Pods, which failed while these did.
+func (v *index) suspectsBeside(w *model.Window, suspects []suspect) []suspect {
+	return v.suspectsThat(w, func(s suspect) bool {
+		return !slices.ContainsFunc(suspects, func(o suspect) bool { return o.pod == s.pod }) && slices.ContainsFunc(suspects, func(o suspect) bool { return o.outage.Span().Overlaps(s.outage.Span()) })
+	})
+}
+
+// olderAlike compares young Pods with others that failed as they did, and had answered before. If these can have made as many of the window's failures,
+// it says why it is not that Pods are young; if they can have made half as many, that is a doubt.
+func (v *index) olderAlike(w *model.Window, young []suspect) (whyNot string, doubts []Sign) {
+	older := slices.DeleteFunc(v.suspectsBeside(w, young), func(s suspect) bool {
+		first := v.probe(w, s.pod).firstOK
+		return first == nil || *first >= s.outage.Start.Latest
+	})
+	made, alike := v.madeBy(w, young), v.madeBy(w, older)
+	if alike == 0 || 2*alike < made {
+		return "", nil
 	}
-	return suspectPods(others)
+	why := namedPods(suspectPods(older)) + " failed as well, and had answered before: what they share fits better"
+	if alike >= made {
+		return why, nil
+	}
+	return "", []Sign{doubt(Watched, why)}
 }
 
 // suspectPods are the Pods of suspects, each once.

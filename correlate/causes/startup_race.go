@@ -23,7 +23,7 @@ var startupRace = Rule{
 	Doc:  "A Pod's endpoint was ready before the Pod could serve.",
 	Looks: `A Pod is added to the endpoints, and its own address refuses connections or answers with errors until some time later. About one request in N
 fails meanwhile; the other Pods answer. It is common in rollouts of Pods without a readiness probe. Where the Pod never answered well, it is *low*, and after
-10 s it is not named: the version may be bad.`,
+10 s it is not named: the version may be bad. Nor is it where Pods that had answered before fail as the new ones do.`,
 	Fix:   "Add a readiness probe that asks for what clients ask. minReadySeconds does not help: it delays the rollout, not the endpoint.",
 	Needs: []Need{podsWatched, endpointSlices, requestsFailed},
 	Test:  testStartupRace,
@@ -35,12 +35,17 @@ func testStartupRace(c *Case) Finding {
 	if len(young) == 0 {
 		return no(v.noneLate(w, "no Pod was ready before it answered at its own address "))
 	}
-	f := Finding{Text: startupText(young, slowest) + v.meanwhile(slowest), Fix: startupFix(v, slowest)}
+	whyNot, doubts := v.olderAlike(w, young)
+	if whyNot != "" {
+		return no(whyNot)
+	}
+	f := Finding{Text: startupText(young, slowest, v.unready(w, slowest)) + v.meanwhile(slowest), Fix: startupFix(v, slowest, v.unready(w, slowest))}
 	for _, s := range young[:min(len(young), mostNamed)] {
 		f.Measures = append(f.Measures, model.Measure{Name: model.ReadyEarly, Object: s.pod.Name, Length: early(s)})
 	}
 	v.accuseYoung(w, young, &f)
 	f.missing(v.neverWell(w, young, "that it starts slowly is not known, its version or its configuration may be bad")...)
+	f.against(doubts...)
 	f.against(inParts(young, "it fails in part rather than starts late")...)
 	for _, p := range suspectPods(young) {
 		if exitedItself(p) {
@@ -50,18 +55,21 @@ func testStartupRace(c *Case) Finding {
 	return f
 }
 
-func startupText(young []suspect, slowest suspect) string {
+func startupText(young []suspect, slowest suspect, unready string) string {
 	pods := suspectPods(young)
 	if len(pods) == 1 {
-		return fmt.Sprintf("%s was ready for %s before it answered at its own address%s", slowest.pod.Name, quantity.Length(early(slowest), slowest.outage.Open.End), unready(slowest))
+		return fmt.Sprintf("%s was ready for %s before it answered at its own address%s", slowest.pod.Name, quantity.Length(early(slowest), slowest.outage.Open.End), unready)
 	}
 	return fmt.Sprintf("%s were ready before they answered at their own addresses, %s for longest (%s)%s: %s", quantity.Count(len(pods), "Pod"),
-		slowest.pod.Name, quantity.Length(early(slowest), slowest.outage.Open.End), unready(slowest), namedPods(pods))
+		slowest.pod.Name, quantity.Length(early(slowest), slowest.outage.Open.End), unready, namedPods(pods))
 }
 
-// unready says that only the endpoint was ready, and not the Pod.
-func unready(s suspect) string {
-	if ready := s.pod.Ready; ready != nil && ready.Earliest <= s.pod.EndpointReady.Latest {
+// unready says that only the endpoint was ready, and not the Pod, as far as Pods were watched and the Service may have it so.
+func (v *index) unready(w *model.Window, s suspect) string {
+	if ready := s.pod.Ready; ready != nil && ready.Earliest <= s.pod.EndpointReady.Latest || v.laneOff("pod", w) {
+		return ""
+	}
+	if does, known := v.publishes(w); known && !does {
 		return ""
 	}
 	return " (its endpoint was, the Pod itself was not: the Service may publish Pods that are not ready)"
@@ -99,9 +107,9 @@ func (v *index) askedFor(p *model.Pod) string {
 }
 
 // startupFix gives the time that a probe has to cover.
-func startupFix(v *index, slowest suspect) string {
+func startupFix(v *index, slowest suspect, unready string) string {
 	least := quantity.Span(quantity.RoundUp(early(slowest).Max.Round(time.Millisecond)))
-	if unready(slowest) != "" {
+	if unready != "" {
 		return fmt.Sprintf("set publishNotReadyAddresses to false, or let clients wait: %s took up to %s to answer", slowest.pod.Name, least)
 	}
 	what := "add a readiness probe that asks"
