@@ -22,6 +22,7 @@ type crash struct {
 	pod   *model.Pod
 	event *model.Event
 	own   *suspect      // the outage of the Pod's own address; nil if that was not measured
+	never bool          // the Pod's own address had never answered before
 	at    model.Instant // when it ended
 	until time.Duration // requests can have been routed to it until then
 	kill  *model.Event  // of its kubelet, because a probe failed; nil if it ended by itself
@@ -46,9 +47,13 @@ func (v *index) crashesOf(w *model.Window, p *model.Pod) (all []crash) {
 		if !v.routedAt(w, p, e.At) {
 			continue
 		}
-		cr := crash{pod: p, event: e, at: e.At, until: v.leftAfter(w, p, e.At.Earliest) + tooLate, kill: v.probeKill(p, e), ended: v.endedByKubelet(p, e)}
+		never := v.neverServed(w, p, e.At.Latest)
+		if never && e.ExitCode != nil && *e.ExitCode == 0 {
+			continue // it was done, as a Job's is
+		}
+		cr := crash{pod: p, event: e, never: never, at: e.At, until: v.leftAfter(w, p, e.At.Earliest) + tooLate, kill: v.probeKill(p, e), ended: v.endedByKubelet(p, e)}
 		for _, s := range v.ownOutages(w) { // the last one that fits: a clock may be slow
-			if s.pod == p && crashed(s.outage) && e.At.Overlaps(model.Instant{Earliest: s.outage.Start.Earliest, Latest: s.outage.Start.Latest + cluster.KubeletLag}) &&
+			if s.pod == p && !never && crashed(s.outage) && e.At.Overlaps(model.Instant{Earliest: s.outage.Start.Earliest, Latest: s.outage.Start.Latest + cluster.KubeletLag}) &&
 				(cr.own == nil || s.outage.Start.Latest > cr.own.outage.Start.Latest) {
 				cr.own, cr.at, cr.until = &s, s.outage.Start, min(cr.until, s.until)
 			}
@@ -58,6 +63,12 @@ func (v *index) crashesOf(w *model.Window, p *model.Pod) (all []crash) {
 		}
 	}
 	return all
+}
+
+// neverServed reports whether the Pod's own address was probed, and had not answered until an instant.
+func (v *index) neverServed(w *model.Window, p *model.Pod, until time.Duration) bool {
+	own := v.probe(w, p)
+	return own.target != "" && (own.firstOK == nil || *own.firstOK > until)
 }
 
 // crashed reports whether an address failed as one whose process is gone: its kernel refuses or nobody answers, and what was under way is cut.
@@ -96,18 +107,36 @@ func (v *index) leftAfter(w *model.Window, p *model.Pod, at time.Duration) time.
 func (v *index) probeKill(p *model.Pod, ended *model.Event) *model.Event {
 	for _, e := range v.about[p.UID] {
 		if e.Kind == timeline.KubeEvent && e.To == "Killing" && strings.HasSuffix(e.Detail, " probe, will be restarted") &&
-			ended.At.Earliest-time.Minute <= e.At.Latest && e.At.Earliest <= ended.At.Latest {
+			ended.At.Earliest-time.Minute <= e.At.Latest && e.At.Earliest <= ended.At.Latest && !v.startedBetween(p, e, ended.Seen) {
 			return e
 		}
 	}
 	return nil
 }
 
+// startedBetween reports whether a container of the Pod was seen to start after an event and before an instant: then the event has nothing to do with
+// what happened later.
+func (v *index) startedBetween(p *model.Pod, after *model.Event, before time.Duration) bool {
+	return slices.ContainsFunc(v.about[p.UID], func(e *model.Event) bool {
+		return e.Kind == timeline.PodContainer && e.To == "running" && after.Seen < e.Seen && e.Seen < before
+	})
+}
+
+// endedItself is the last time that a container of a Pod ended in a time without anybody having asked for it; nil if none did.
+func (v *index) endedItself(p *model.Pod, in model.Instant) (last *model.Event) {
+	for _, e := range v.about[p.UID] {
+		if e.Kind == timeline.PodContainer && e.From == "running" && e.To == "terminated" && e.At.Bounded() && e.At.Overlaps(in) && !p.TerminatingBy(e.At.Latest) {
+			last = e
+		}
+	}
+	return last
+}
+
 // endedByKubelet is the event by which a Pod is known to have been ended as a whole, without a deletion: a condition that says so, or its
 // phase. It is nil if there is none.
 func (v *index) endedByKubelet(p *model.Pod, ended *model.Event) *model.Event {
 	for _, e := range v.about[p.UID] {
-		if e.Seen < ended.Seen-time.Minute {
+		if (e.Seen - ended.Seen).Abs() > time.Minute {
 			continue
 		}
 		if e.Kind == timeline.PodDisrupted && e.To == "TerminationByKubelet" || e.Kind == timeline.PodPhase && e.To == "Failed" && e.Detail != "" {
@@ -142,6 +171,9 @@ func (c *Case) crashed(crashes []crash, f *Finding) {
 		f.For = append(f.For, cr.signs()...)
 		switch {
 		case cr.own != nil:
+		case cr.never:
+			f.missing(doubt(Measured, cr.pod.Name+" had not answered at its own address before: that it did not serve at all fits as well"))
+			continue
 		case v.failedAbout(w, cr.pod, cr.event.At):
 			f.missing(doubt(Measured, cr.pod.Name+" failed at its own address only while its endpoint was not ready: when it stopped is known from the watch, and any change about that time fits as well"))
 			continue
