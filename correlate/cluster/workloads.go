@@ -64,10 +64,14 @@ func hashed(part string) bool {
 	return len(part) >= 6 && len(part) <= 10 && strings.Trim(part, "bcdfghjklmnpqrstvwxz2456789") == ""
 }
 
-// replicas are how many were asked for before a workload was last changed until an event was seen, and then. Both are 0 where that is not
-// known.
+// scaledLately is for how long after a change of a workload's replicas its controller is taken to delete Pods for it.
+const scaledLately = 10 * time.Second
+
+// replicas are how many were asked for before they were last changed, shortly before an event was seen, and then. Where they were not changed
+// lately both are the same, and 0 where that is not known.
 func (w Workloads) replicas(namespace, workload string, by *model.Event) (before, after int) {
 	known := false
+	var changed time.Duration
 	for _, e := range w.Of(namespace, workload) {
 		if e.At.Earliest > by.At.Latest {
 			break
@@ -77,8 +81,11 @@ func (w Workloads) replicas(namespace, workload string, by *model.Event) (before
 		case !known:
 			before, after, known = n, n, true
 		case n != after:
-			before, after = after, n
+			before, after, changed = after, n, e.At.Latest
 		}
+	}
+	if changed+scaledLately < by.At.Earliest {
+		before = after
 	}
 	return before, after
 }

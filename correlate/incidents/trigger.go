@@ -127,7 +127,7 @@ func (s scope) podsIn(c model.Cause) (pods []*model.Pod) {
 // exit that the cause rests on, or the rollout that made the Pod. That a Pod was deleted later set nothing off that began as it was added.
 func (s scope) triggerOf(pod *model.Pod, c model.Cause) (trigger, bool) {
 	deleted := s.deletionOf(pod)
-	if s.addedIn(pod, c) {
+	if deleted != nil && (s.addedIn(pod, c) || !s.follows(pod, c, deleted)) {
 		deleted = nil
 	}
 	object := timeline.Object{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Node: pod.Node}
@@ -158,6 +158,14 @@ func (s scope) deletionOf(pod *model.Pod) *model.Event {
 		}
 	}
 	return nil
+}
+
+// follows reports whether something that a cause says of a Pod may have happened after an event: else the event set nothing of it off.
+func (s scope) follows(pod *model.Pod, c model.Cause, event *model.Event) bool {
+	return slices.ContainsFunc(c.Evidence, func(evidence model.Evidence) bool {
+		e := s.events[evidence.Event]
+		return e != nil && e.Object != nil && e.Object.UID == pod.UID && event.At.Earliest <= e.At.Latest
+	})
 }
 
 // addedIn reports whether the cause rests on the Pod's being added to the ready endpoints.
@@ -199,11 +207,16 @@ func (s scope) cordonOf(node string, at model.Instant) (cordon *model.Event) {
 // an eviction is made good by Pods of the same one.
 func (s scope) rolled(pod *model.Pod, deleted *model.Event) bool {
 	own, ok := deploymentOf(pod)
-	return ok && slices.ContainsFunc(s.tl.Pods, func(o model.Pod) bool {
+	return ok && !endedElse(pod) && slices.ContainsFunc(s.tl.Pods, func(o model.Pod) bool {
 		other, ok := deploymentOf(&o)
 		return ok && o.Namespace == pod.Namespace && other.name == own.name && other.hash != own.hash &&
 			o.Created != nil && o.Created.Bounded() && o.Created.Earliest <= deleted.At.Latest
 	})
+}
+
+// endedElse reports whether a Pod is known to have been ended for something else than a rollout.
+func endedElse(pod *model.Pod) bool {
+	return pod.Ending != nil && slices.Contains([]model.EndedBy{model.ByEviction, model.ByTaint, model.ByScheduler, model.ByKubelet, model.ByCollector, model.ByScaling}, pod.Ending.By)
 }
 
 // madeByRollout is the event by which a Pod was created, if its Deployment had only Pods of other ReplicaSets when the run began; else nil.
