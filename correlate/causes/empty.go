@@ -32,6 +32,9 @@ type leaver struct {
 	left model.Instant // the last time before that
 }
 
+// wasDeleted reports whether the Pod's deletion can have made its endpoint leave. One that was asked for later is what somebody did about it.
+func (p *leaver) wasDeleted() bool { return p.Deleted != nil && p.Deleted.Earliest <= p.left.Latest }
+
 // emptying is how long before a Service was empty Pods left that are counted.
 const emptying = 30 * time.Second
 
@@ -76,9 +79,14 @@ func (c *Case) emptiedBy(rule string) (e *emptiness, whyNot string) {
 
 // findLeavers finds the Pods whose endpoints were ready shortly before.
 func (e *emptiness) findLeavers() {
-	left := map[string]model.Instant{}
+	left, from := map[string]model.Instant{}, e.span.start.Latest-emptying
+	for _, before := range e.view.emptySpans(e.window) {
+		if before.start.Latest < e.span.start.Latest {
+			from = max(from, before.start.Latest+1) // those that had left by then were made good
+		}
+	}
 	for _, ev := range e.view.service(e.window).endpoints {
-		if cluster.IsReady(ev.From) && !cluster.IsReady(ev.To) && e.span.start.Latest-emptying <= ev.At.Latest && ev.At.Latest <= e.span.start.Latest {
+		if cluster.IsReady(ev.From) && !cluster.IsReady(ev.To) && from <= ev.At.Latest && ev.At.Latest <= e.span.start.Latest {
 			left[ev.Object.UID] = ev.At
 		}
 	}
@@ -168,7 +176,7 @@ func (e *emptiness) lastLeaver() *model.Pod {
 // scaledToZero reports whether the workload of all Pods that left was scaled to 0, or deleted, before the last did.
 func (e *emptiness) scaledToZero() bool {
 	for _, p := range e.leavers {
-		if p.Deleted == nil || e.view.states.Top(p.Pod) != e.view.states.Top(e.leavers[0].Pod) {
+		if !p.wasDeleted() || e.view.states.Top(p.Pod) != e.view.states.Top(e.leavers[0].Pod) {
 			return false
 		}
 	}
@@ -191,7 +199,7 @@ func (e *emptiness) scaledToZero() bool {
 // creationFailed reports whether the controller of the Pods that left could create no others.
 func (e *emptiness) creationFailed() bool {
 	last, next := e.lastLeaver(), e.nextPod()
-	if last == nil || last.Deleted == nil {
+	if last == nil || last.Deleted == nil || !last.TerminatingBy(e.span.start.Latest) {
 		return false
 	}
 	if next != nil && next.Created != nil && 2*(next.Created.Latest-e.span.start.Earliest) < e.span.end.Earliest-e.span.start.Latest {
@@ -202,7 +210,11 @@ func (e *emptiness) creationFailed() bool {
 		if ev.Kind != timeline.KubeEvent || ev.To != "FailedCreate" || ev.Object == nil || ev.Object.Namespace != last.Namespace || !ev.At.Overlaps(e.span.whole()) {
 			continue
 		}
-		if key := ev.Object.Kind + "/" + ev.Object.Name; key == last.Owner || e.view.states.Top(&model.Pod{Namespace: last.Namespace, Owner: key}) == e.view.states.Top(last) {
+		key := ev.Object.Kind + "/" + ev.Object.Name
+		if key != last.Owner && next != nil && next.Owner == last.Owner {
+			continue // of another version: this one's next Pod was made
+		}
+		if key == last.Owner || e.view.states.Top(&model.Pod{Namespace: last.Namespace, Owner: key}) == e.view.states.Top(last) {
 			e.event, e.object = ev, key
 			return true
 		}
@@ -213,8 +225,8 @@ func (e *emptiness) creationFailed() bool {
 // replacementWaited reports whether the next Pod was made only after the last one had gone, because of what makes them: a Deployment that
 // rolls out with the strategy Recreate, or a StatefulSet of one.
 func (e *emptiness) replacementWaited() bool {
-	last, next := e.lastLeaver(), e.nextPod()
-	if last == nil || last.Deleted == nil {
+	last, next := e.lastLeaver(), e.madeNext()
+	if last == nil || last.Deleted == nil || !last.TerminatingBy(e.span.start.Latest) {
 		return false
 	}
 	e.object = e.view.states.Top(last)
@@ -249,6 +261,21 @@ func (e *emptiness) nextPod() *model.Pod {
 		}
 	}
 	return nil
+}
+
+// madeNext is the Pod whose endpoint ended the emptiness; where none did, the first that the workload of the last Pod made after that one's deletion; nil
+// if none was seen.
+func (e *emptiness) madeNext() *model.Pod {
+	last, next := e.lastLeaver(), e.nextPod()
+	if e.span.next != nil || last == nil || last.Deleted == nil {
+		return next
+	}
+	for _, p := range e.view.pods(e.window) {
+		if p.UID != last.UID && p.Created != nil && p.Created.Latest >= last.Deleted.Earliest && e.view.states.Top(p) == e.view.states.Top(last) && (next == nil || p.Created.Latest < next.Created.Latest) {
+			next = p
+		}
+	}
+	return next
 }
 
 // readinessLost reports whether several Pods turned not ready together, none of them ending, and went on answering at their own addresses.
@@ -305,7 +332,7 @@ func (v *index) nodeLost(node string, at model.Instant) *model.Event {
 // there was none, good or bad.
 func (e *emptiness) wentOnAnswering(p leaver) bool {
 	probe := e.view.probe(e.window, p.Pod)
-	if probe.target == "" || p.TerminatingBy(e.span.start.Latest) || p.Ending != nil && p.Ending.By == model.ByItself {
+	if probe.target == "" || p.TerminatingBy(e.span.start.Latest) || e.view.endedItself(p.Pod, model.Instant{Earliest: p.left.Earliest - followed, Latest: e.span.end.Latest}) != nil {
 		return false
 	}
 	answered, sent := e.view.Answered(probe.target, p.left.Latest, e.span.end.Earliest)
@@ -481,7 +508,7 @@ func nothingAnswered(w *model.Window) string {
 // routedLate says that requests failed for long after an endpoint was ready again.
 func routedLate(v *index, w *model.Window, empty *emptySpan) string {
 	late := w.End.Earliest - empty.end.Latest
-	if empty.next == nil || w.Kind != model.Outage || late < moment {
+	if empty.next == nil || w.Kind != model.Outage || late < moment || v.serviceGone(w) != nil { // a Service that is made anew may have another address
 		return ""
 	}
 	return fmt.Sprintf(", and %s did not route to %s until ≥ %s after it was", v.router(w), empty.next.Object.Name, quantity.Lowest(late))

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"lapse/correlate/cluster"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/timeline"
@@ -25,7 +26,7 @@ var noReadyEndpoint = Rule{
 	Doc:  "The Service had no endpoint that was ready, and none that was terminating and still serving.",
 	Looks: `All requests fail. Often they are refused first and then time out: kube-proxy rejects connections to a Service without endpoints, and
 Linux limits the rate of rejections. The lane "endpoints" shows 0. The text begins with why, where that was seen: the Service or its workload was deleted, scaled to 0, labels
-that were changed, one replica, all replicas on one node, all taken away at once, a liveness probe, containers that ended by themselves.`,
+or ports that were changed, one replica, all replicas on one node, all taken away at once, a liveness probe, containers that ended by themselves.`,
 	Fix:   "It depends on why: two replicas or more on different nodes with a PodDisruptionBudget, or a probe that asks less.",
 	Needs: []Need{endpointSlices, endpointsWatched},
 	Test:  testNoReadyEndpoint,
@@ -86,12 +87,36 @@ func takenAway(e *emptiness) []model.Evidence {
 		!slices.Contains([]model.EndedBy{model.ByEviction, model.ByTaint, model.ByKubelet, model.ByScheduler, model.ByCollector}, e.leavers[0].Ending.By) {
 		return nil
 	}
+	if ev := e.view.event(e.leavers[0].Ending.Event); ev == nil || ev.At.Earliest > e.leavers[0].left.Latest {
+		return nil // that was later
+	}
 	return e.goings()
 }
 
 // tooFew gives the time that a second replica has to bridge, and how much of it is the replacement's own slowness.
 func tooFew(e *emptiness) string {
+	if wanted := e.wanted(); wanted > 0 {
+		return fmt.Sprintf("find out why only 1 of %d replicas was ready before: more do not help while they do not become ready", wanted) + strings.Replace(mustCarry(e), ": the", "; the", 1)
+	}
+	if n := len(e.leavers); n > 1 {
+		return fmt.Sprintf("run more replicas than may go at a time: %s left within %s, for different reasons", every(n), quantity.Span(max(time.Millisecond, e.apart().Max))) +
+			strings.Replace(mustCarry(e), ": the", "; the", 1)
+	}
 	return "run ≥ 2 replicas on different nodes, with a PodDisruptionBudget that lets only 1 go at a time" + e.budgets() + mustCarry(e)
+}
+
+// wanted is how many replicas the workload of the last Pod wanted where that Pod was the only one of them that was ready; 0 where it wanted no
+// more, or that is not known.
+func (e *emptiness) wanted() int {
+	last, known := e.lastOfAll()
+	if !known || e.readyBefore() != 1 {
+		return 0
+	}
+	w := e.view.states.At(last.Namespace, e.view.states.Top(last.Pod), last.left.Earliest)
+	if w == nil || w.Replicas < 2 || w.Status.Ready != 1 {
+		return 0
+	}
+	return w.Replicas
 }
 
 // budgets says in brackets which PodDisruptionBudgets let Pods be evicted that left, and how many at once, or that there was none; nothing where
@@ -190,13 +215,22 @@ func leftAlive(e *emptiness) (Finding, bool) {
 	}
 	for _, p := range e.leavers {
 		notReady := p.NotReady != nil && p.NotReady.Earliest <= p.left.Latest && p.left.Earliest <= p.NotReady.Latest+followed
-		if p.TerminatingBy(e.span.start.Latest) || notReady || p.Ending != nil {
+		if p.TerminatingBy(e.span.start.Latest) || notReady || e.endedAsItLeft(p) != nil || p.Ending != nil && p.Ending.By == model.ByKubelet {
 			return Finding{}, false
 		}
+	}
+	if e.view.laneOff("pod", e.window) {
+		return Finding{}, false // then that is not known
 	}
 	what := every(len(e.leavers))
 	if len(e.leavers) == 1 {
 		what = e.leavers[0].Name
+	}
+	if e.event = e.portsChanged(); e.event != nil {
+		at := quantity.Clock(e.event.At.Latest)
+		return e.finding(fmt.Sprintf("the Service's ports were changed (%s, %s), %s left the endpoints though neither ending nor found not ready, and ", strings.TrimPrefix(e.event.Detail, portsEdited), at, what),
+			fmt.Sprintf("change a Service's ports only to a targetPort that its Pods have, and keep the port and its name while clients need them: it was at %s", at),
+			e.sign("the Service's ports were changed: "+strings.TrimPrefix(e.event.Detail, portsEdited))), true
 	}
 	var signs []Sign
 	for _, p := range e.leavers[:min(len(e.leavers), mostNamed)] {
@@ -208,6 +242,22 @@ func leftAlive(e *emptiness) (Finding, bool) {
 	}
 	return e.finding(fmt.Sprintf("%s left the endpoints though neither ending nor found not ready, and ", what),
 		fmt.Sprintf("find out who changed the labels of these Pods, or the EndpointSlices: more replicas do not help against that; it was at %s", quantity.Clock(e.span.start.Latest)), signs...), true
+}
+
+// portsEdited begins the words of an event that a Service's ports were changed.
+const portsEdited = "ports: "
+
+// portsChanged is the change of the Service's ports that can have emptied it, nil if there was none.
+func (e *emptiness) portsChanged() (last *model.Event) {
+	service := e.view.target(e.window).Service
+	for i := range e.view.Run.Events {
+		ev := &e.view.Run.Events[i]
+		if ev.Kind == timeline.ServiceChanged && ev.Object != nil && strings.HasPrefix(ev.Detail, portsEdited) &&
+			(service == "" || ev.Object.Namespace+"/"+ev.Object.Name == service) && ev.At.Overlaps(e.aboutStart(followed)) {
+			last = ev
+		}
+	}
+	return last
 }
 
 // scaledAway: there was to be no Pod.
@@ -243,17 +293,21 @@ const recently = 2 * time.Minute
 // killedByLiveness: nobody asked for the Pods' end but the probe.
 func killedByLiveness(e *emptiness) (Finding, bool) {
 	kills, killed := 0, map[string]bool{}
-	var last *model.Event
+	var last, decides *model.Event
+	left, known := e.lastOfAll()
 	for i := range e.view.Run.Events {
 		ev := &e.view.Run.Events[i]
 		if ev.Kind != timeline.KubeEvent || ev.To != "Killing" || !strings.Contains(ev.Detail, "failed liveness probe") || ev.Object == nil {
 			continue
 		}
-		if p := e.leaver(ev.Object.UID); p != nil && p.Deleted == nil && e.span.start.Earliest-recently <= ev.At.Latest && ev.At.Earliest <= e.span.end.Latest {
+		if p := e.leaver(ev.Object.UID); p != nil && !p.TerminatingBy(ev.At.Latest) && e.span.start.Earliest-recently <= ev.At.Latest && ev.At.Earliest <= e.span.end.Latest {
 			kills, killed[p.Name], last = kills+1, true, ev
+			if known && p == left.Pod && ev.At.Earliest <= left.left.Latest && !e.view.startedBetween(p, ev, left.left.Earliest) {
+				decides = ev // one that came later did not take the endpoint away, and one before its last start was made good
+			}
 		}
 	}
-	if lastLeft := e.lastLeaver(); last == nil || lastLeft == nil || !killed[lastLeft.Name] {
+	if decides == nil {
 		return Finding{}, false
 	}
 	e.event = last
@@ -288,18 +342,24 @@ func (v *index) livenessOf(p *model.Pod) *timeline.Probe {
 // endedThemselves: the containers of all Pods that left had ended, and nobody had asked for it.
 func endedThemselves(e *emptiness) (Finding, bool) {
 	for _, p := range e.leavers {
-		if p.Ending == nil || p.Ending.By != model.ByItself {
+		if p.Ending != nil && p.Ending.By == model.ByKubelet || e.endedAsItLeft(p) == nil {
 			return Finding{}, false
 		}
 	}
-	last := e.lastLeaver()
-	if last == nil || last.Ending == nil || last.Ending.By != model.ByItself {
+	last, known := e.lastOfAll()
+	if !known {
 		return Finding{}, false
 	}
-	e.event = e.view.event(last.Ending.Event)
-	return e.finding(fmt.Sprintf("%s ended though nobody had asked for it (%s: %s), and ", namedOf(e.names()), last.Name, last.Ending.Text),
-		fmt.Sprintf("find out why with kubectl logs --previous: %s ended; of %s, %s", quantity.Count(len(e.leavers), "Pod"), last.Name, last.Ending.Text),
-		e.sign(last.Name+": "+last.Ending.Text)), true
+	e.event = e.endedAsItLeft(last)
+	how := "its container " + cluster.ContainerEnd(e.event)
+	return e.finding(fmt.Sprintf("%s ended though nobody had asked for it (%s: %s), and ", namedOf(e.names()), last.Name, how),
+		fmt.Sprintf("find out why with kubectl logs --previous: %s ended; of %s, %s", quantity.Count(len(e.leavers), "Pod"), last.Name, how),
+		e.sign(last.Name+": "+how)), true
+}
+
+// endedAsItLeft is the end of a container for which a Pod's endpoint can have left; nil if none ended by itself then. An earlier one was made good.
+func (e *emptiness) endedAsItLeft(p leaver) *model.Event {
+	return e.view.endedItself(p.Pod, model.Instant{Earliest: p.left.Earliest - followed, Latest: p.left.Latest})
 }
 
 // readinessFailed: the only Pod turned not ready, and went on answering.
@@ -328,7 +388,7 @@ func onOneNode(e *emptiness) (Finding, bool) {
 	node := e.leavers[0].Node
 	drained, reason := "", e.rolledOutReason()
 	for _, p := range e.leavers {
-		if p.Node != node || node == "" || p.Deleted == nil {
+		if p.Node != node || node == "" || !p.wasDeleted() || !e.nodeBound(p) {
 			return Finding{}, false
 		}
 		if p.Ending != nil && p.Ending.By == model.ByEviction {
@@ -342,6 +402,30 @@ func onOneNode(e *emptiness) (Finding, bool) {
 	return f, true
 }
 
+// nodeBound reports whether a Pod may have been taken away because of its node: who was on another would have stayed.
+func (e *emptiness) nodeBound(p leaver) bool {
+	if p.Ending == nil {
+		return true
+	}
+	switch p.Ending.By {
+	case model.ByEviction, model.ByTaint, model.ByScheduler, model.ByKubelet, model.ByCollector:
+		return true
+	case model.ByRequest: // as a drain without evictions does
+		return e.cordoned(p.Node, p.left.Latest)
+	}
+	return false
+}
+
+// cordoned reports whether a node was cordoned at an instant, as far as was seen.
+func (e *emptiness) cordoned(node string, at time.Duration) (is bool) {
+	for i := range e.view.Run.Events {
+		if ev := &e.view.Run.Events[i]; ev.Kind == timeline.NodeSchedulable && ev.Object != nil && ev.Object.Name == node && ev.Seen <= at {
+			is = ev.To == "false"
+		}
+	}
+	return is
+}
+
 // takenTogether: there were several, and all were taken away.
 func takenTogether(e *emptiness) (Finding, bool) {
 	n := len(e.leavers)
@@ -350,7 +434,7 @@ func takenTogether(e *emptiness) (Finding, bool) {
 	}
 	nodes, evicted := map[string]bool{}, 0
 	for _, p := range e.leavers {
-		if p.Deleted == nil {
+		if !p.wasDeleted() {
 			return Finding{}, false
 		}
 		nodes[p.Node] = true

@@ -44,9 +44,13 @@ func testNodePresumedDead(c *Case) Finding {
 	if len(nodes) > 1 {
 		what = fmt.Sprintf("%d nodes", len(nodes))
 	}
-	f := e.finding(fmt.Sprintf("%s stopped reporting (%s, ready → %s), with %s on it, and ", what, at, e.event.To, quantity.Count(len(e.leavers), "ready Pod")),
-		fmt.Sprintf("look at the kubelet of %s and at its connection to the API server, and spread the replicas over more nodes: %s on %s left the endpoints",
-			what, quantity.Count(len(e.leavers), "Pod"), quantity.Count(len(nodes), "node")),
+	did, look := "stopped reporting", "at its connection to the API server"
+	if e.event.To == "false" { // that is a report
+		did, look = "reported that it was not ready", "at what it says is not ready (its container runtime, its network; kubectl describe node)"
+	}
+	f := e.finding(fmt.Sprintf("%s %s (%s, ready → %s), with %s on it, and ", what, did, at, e.event.To, quantity.Count(len(e.leavers), "ready Pod")),
+		fmt.Sprintf("look at the kubelet of %s and %s, and spread the replicas over more nodes: %s on %s left the endpoints",
+			what, look, quantity.Count(len(e.leavers), "Pod"), quantity.Count(len(nodes), "node")),
 		append([]Sign{e.sign(node + " turned from ready to " + e.event.To)}, signs...)...)
 	f.For = append(f.For, e.all())
 	return f

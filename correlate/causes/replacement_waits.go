@@ -43,7 +43,7 @@ func testReplacementWaits(c *Case) Finding {
 		why, fix = what+" has 1 replica, and made its next Pod only when the last one had gone: ", "run ≥ 2 replicas: "
 	}
 	f := e.finding(why, fix+"nobody served for up to "+e.lasted(), e.sign(strings.TrimRight(strings.TrimSuffix(why, ", and "), ": ")))
-	old, next := e.lastLeaver(), e.nextPod()
+	old, next := e.lastLeaver(), e.madeNext()
 	if next == nil || next.Created == nil {
 		f.missing(doubt(Close, "when the next Pod was made was not seen"))
 		return f
@@ -51,7 +51,11 @@ func testReplacementWaits(c *Case) Finding {
 	waited := length(*old.Deleted, *next.Created)
 	f.Measures = append(f.Measures, model.Measure{Name: replacementWait, Object: old.Name, Length: waited})
 	f.Fix += fmt.Sprintf(", of which %s to end took up to %s", old.Name, quantity.Span(waited.Max))
-	if next.EndpointReady != nil {
+	switch {
+	case e.span.next == nil:
+		f.Fix += fmt.Sprintf("; %s did not become ready before the run ended", next.Name)
+		f.missing(doubt(Measured, "why "+next.Name+" did not become ready is not known"))
+	case next.EndpointReady != nil:
 		start := length(*next.Created, *next.EndpointReady)
 		f.Measures = append(f.Measures, model.Measure{Name: startTime, Object: next.Name, Length: start})
 		f.Fix += fmt.Sprintf(", and %s to start up to %s", next.Name, quantity.Span(start.Max))
