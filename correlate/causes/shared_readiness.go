@@ -2,6 +2,8 @@ package causes
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
@@ -18,7 +20,9 @@ var sharedReadiness = Rule{
 	Name: "shared-readiness",
 	Doc:  "All Pods turned not ready at once, though they still answered: their readiness probes share what they ask.",
 	Looks: `All requests fail, as where there is no endpoint. All Pods turned not ready within a round of the probe or two, none of them was ending, and they went
-on answering at their own addresses. Where all of them answered with errors there, it is *low*: the probes may have been right.`,
+on answering at their own addresses. Where all of them answered with errors there, it is *low*: the probes may have been right. Where no
+Event tells that a probe failed, it is *medium* at most, for a readiness gate fits as well, and *low* if all are on one node, whose kubelet may have been
+restarted.`,
 	Fix:   "Let a readiness probe ask only about the Pod itself, or let it fail more often in a row before it counts.",
 	Needs: []Need{endpointSlices, endpointsWatched, podsWatched},
 	Test:  testSharedReadiness,
@@ -39,9 +43,37 @@ func testSharedReadiness(c *Case) Finding {
 		probe := e.view.probe(e.window, p.Pod)
 		signs = append(signs, Sign{model.Evidence{Target: probe.target, At: new(p.left), Text: p.Name + " left the ready endpoints, and went on answering at its own address"}, Measured})
 	}
-	signs = append(signs, e.unhealthy()...)
-	f := e.finding(fmt.Sprintf("the readiness probes of %s failed though these went on answering, and ", every(n)),
-		fmt.Sprintf("let readiness ask only about the Pod itself, or allow more%s before it counts: %d Pods turned not ready together", limit, n), signs...)
+	why := fmt.Sprintf("the readiness probes of %s failed though these went on answering, and ", every(n))
+	fix := fmt.Sprintf("let readiness ask only about the Pod itself, or allow more%s before it counts: %d Pods turned not ready together", limit, n)
+	unhealthy := e.unhealthy()
+	if len(unhealthy) == 0 {
+		why = every(n) + " turned not ready though they went on answering, and "
+		fix = "find out what set them not ready, their probes, a readiness gate or their kubelet; if it was the probes, " + fix
+	}
+	f := e.finding(why, fix, append(signs, unhealthy...)...)
+	if len(unhealthy) == 0 {
+		f.missing(e.noProbeFailed())
+	}
 	f.against(e.answeredBadly()...)
+	f.against(timedOut(unhealthy)...)
 	return f
+}
+
+// timedOut is the doubt that a probe failed for want of an answer in time, as its Event says.
+func timedOut(unhealthy []Sign) []Sign {
+	for _, s := range unhealthy {
+		if strings.Contains(s.Text, "deadline exceeded") || strings.Contains(s.Text, "Timeout exceeded") || strings.Contains(s.Text, "timed out") {
+			return []Sign{doubt(Close, "a probe got no answer in time: Pods or nodes with too little CPU fit as well")}
+		}
+	}
+	return nil
+}
+
+// noProbeFailed is that no Event tells that a readiness probe failed. A kubelet that is restarted may set all Pods of its node not ready.
+func (e *emptiness) noProbeFailed() Sign {
+	node := e.leavers[0].Node
+	if node == "" || slices.ContainsFunc(e.leavers, func(p leaver) bool { return p.Node != node }) {
+		return doubt(Measured, "no Event tells that a readiness probe failed: a readiness gate fits as well")
+	}
+	return doubt(Watched, fmt.Sprintf("no Event tells that a readiness probe failed, and all were on %s: a restart of its kubelet fits as well", node))
 }
