@@ -94,6 +94,7 @@ type partialEnd struct {
 	event       *model.Event  // of the first
 	serves      bool          // the last one has a probe over the network: it is a server
 	known       bool          // whether it has
+	forced      bool          // the last one did not end until it was killed
 }
 
 // apartAtLeast is how far apart containers of a Pod end that do not end together.
@@ -115,7 +116,7 @@ func (v *index) endedInParts(s *podStop) *partialEnd {
 		return nil
 	}
 	const second = time.Second // stamps are rounded down to it
-	p := &partialEnd{first: containerOf(first), last: containerOf(last), from: *first.Stamp, to: *last.Stamp, apart: last.Stamp.Sub(*first.Stamp) - second, event: first}
+	p := &partialEnd{first: containerOf(first), last: containerOf(last), from: *first.Stamp, to: *last.Stamp, apart: last.Stamp.Sub(*first.Stamp) - second, event: first, forced: last.ExitCode != nil && *last.ExitCode == killed}
 	at := first.Stamp.Sub(v.Run.T0)
 	about := model.Instant{Earliest: at - cluster.ClocksApart, Latest: at + second + cluster.ClocksApart}
 	if p.first == p.last || p.apart < apartAtLeast || !about.Overlaps(s.at) {

@@ -52,7 +52,7 @@ func testRouteOutlivesPod(c *Case) Finding {
 	r.others(v, w, &f)
 	r.share(v, w, &f)
 	for _, s := range r.stops {
-		if in := v.endedInParts(s); in != nil && (in.serves || !in.known) {
+		if in := v.endedInParts(s); in != nil && !in.forced && (in.serves || !in.known) {
 			f.against(doubt(Close, fmt.Sprintf("%s of %s ran on for ≥ %s: only %s had ended", in.last, s.pod.Name, quantity.Lowest(in.apart), in.first)))
 		}
 	}

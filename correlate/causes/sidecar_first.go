@@ -19,7 +19,8 @@ var sidecarFirst = Rule{
 	Name: "sidecar-first",
 	Doc:  "A container that requests pass through ended before the others of its Pod did.",
 	Looks: `A Pod is deleted and stops answering at once, although one of its containers runs on for seconds. The containers' own times of their ends tell which
-ended first. The one that runs on must be a server, with a probe that asks over the network: a container that ships logs is none.`,
+ended first. The one that runs on must be a server, with a probe that asks over the network: a container that ships logs is none.
+That requests pass through the one to the other is not seen, so it is *medium* at most, and *low* where the last one had to be killed.`,
 	Fix:   "Run the proxy as a native sidecar (an init container with restartPolicy: Always): it ends after the others. Or let it wait in a preStop hook.",
 	Needs: []Need{podsWatched},
 	Test:  testSidecarFirst,
@@ -52,6 +53,10 @@ func testSidecarFirst(c *Case) Finding {
 		if !in.known {
 			f.missing(doubt(Watched, fmt.Sprintf("whether %s serves at all is not known, for the Pod's template was not recorded: %s may be the server, and not a proxy", in.last, in.first)))
 		}
+		if in.forced {
+			f.against(doubt(Watched, fmt.Sprintf("%s did not end until it was killed (exit code %d): nothing tells that it was to serve on, and %s may be the server", in.last, killed, in.first)))
+		}
+		f.missing(doubt(Measured, fmt.Sprintf("that requests pass through %s to %s is not seen: if %s is the server itself, its routes outlived it", in.first, in.last, in.first)))
 		f.against(r.notTheirs()...)
 		f.explains(w, r.explained)
 		return f
