@@ -2,6 +2,7 @@ package causes
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"lapse/correlate/cluster"
@@ -61,6 +62,14 @@ func (s *service) leastReady(from, to time.Duration) int {
 		before = count.n
 	}
 	return min(least, before)
+}
+
+// wasEndpoint reports whether a Pod was a ready endpoint at some time before an instant, as far as is known: only then can requests have been sent to it.
+func (v *index) wasEndpoint(w *model.Window, p *model.Pod, by time.Duration) bool {
+	all := v.service(w).endpoints
+	return len(all) == 0 || v.laneOff("endpointslice", w) || slices.ContainsFunc(all, func(e *model.Event) bool {
+		return e.Object.UID == p.UID && (cluster.IsReady(e.From) || cluster.IsReady(e.To)) && e.At.Earliest <= by
+	})
 }
 
 // An emptySpan is a stretch in which a Service had no endpoint to route to.

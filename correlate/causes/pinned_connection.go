@@ -125,11 +125,11 @@ func newCutter(v *index, w *model.Window, p *model.Pod) *cutter {
 	probe := v.probe(w, p)
 	c := &cutter{pod: p, target: probe.target, proved: probe.stopped != nil}
 	for _, at := range []*model.Instant{probe.stopped, p.Exited} {
-		if at != nil {
+		if at != nil && p.TerminatingBy(at.Latest) { // else it ended before anybody had asked for it
 			c.ends = append(c.ends, *at)
 		}
 	}
-	if len(c.ends) == 0 {
+	if len(c.ends) == 0 || !v.wasEndpoint(w, p, w.End.Latest) {
 		return nil
 	}
 	return c
@@ -191,6 +191,10 @@ func pinnedFix(v *index, w *model.Window, cutters []*cutter, cut int) string {
 	if len(cutters) > 1 {
 		who = quantity.Count(len(cutters), "Pod")
 	}
-	return fmt.Sprintf("from SIGTERM on answer with Connection: close, and keep serving ≥ %s before exiting, until every client has received it (the longest request took %s): %s cut %s",
-		quantity.Span(quantity.RoundUp(longest+drainMargin)), quantity.Span(longest), who, quantity.Count(cut, "request"))
+	leave := "answer with Connection: close"
+	if strings.HasPrefix(v.target(w).URL, "tcp:") {
+		leave = "close connections between two requests"
+	}
+	return fmt.Sprintf("from SIGTERM on %s, and keep serving ≥ %s before exiting, until every client has received it (the longest request took %s): %s cut %s",
+		leave, quantity.Span(quantity.RoundUp(longest+drainMargin)), quantity.Span(longest), who, quantity.Count(cut, "request"))
 }

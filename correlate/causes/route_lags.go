@@ -234,6 +234,8 @@ func (e *episode) findStops() {
 		switch {
 		case s == nil:
 			e.whyNot = p.Name + " was ending, but did not stop"
+		case !e.view.wasEndpoint(e.w, p, s.at.Latest):
+			e.whyNot = p.Name + " was ending, and had never been a ready endpoint"
 		case e.wasLast(p):
 			e.whyNot = p.Name + " was the last endpoint, and there was no other to route to"
 		default:
