@@ -36,7 +36,7 @@ func testForcedDelete(c *Case) Finding {
 	cut, others, stopped, late := 0, 0, false, time.Duration(0)
 	for _, p := range v.pods(w) {
 		e := v.event(v.changeOf(p, timeline.PodDeleted, p.Deleted))
-		if p.Deleted == nil || e == nil || e.Grace == nil {
+		if p.Deleted == nil || e == nil || e.Grace == nil || !v.wasEndpoint(w, p, w.End.Latest) {
 			continue
 		}
 		if *e.Grace > 0 {
@@ -58,7 +58,7 @@ func testForcedDelete(c *Case) Finding {
 	}
 	f := Finding{
 		Text: fmt.Sprintf("%s was deleted by force, and %s %s cut after it had gone from the API", found.Name, quantity.Count(cut, "request"), was(cut)),
-		Fix:  fmt.Sprintf("delete without --force --grace-period=0: %s had no time to let its clients go, and cut %s", found.Name, quantity.Count(cut, "request")),
+		Fix:  fmt.Sprintf("%s: %s had no time to let its clients go, and cut %s", v.giveGrace(found), found.Name, quantity.Count(cut, "request")),
 		For: []Sign{
 			{model.Evidence{Event: deleted.ID, At: new(deleted.At), Text: found.Name + " was deleted with grace period 0"}, Watched},
 			{model.Evidence{Target: w.Target, At: &w.Start, Text: "requests that were under way were cut: " + quantity.ClassCounts(w.Classes)}, Watched},
@@ -78,6 +78,14 @@ func testForcedDelete(c *Case) Finding {
 	}
 	f.explains(w, cut)
 	return f
+}
+
+// giveGrace says how a Pod that was deleted with grace period 0 gets one.
+func (v *index) giveGrace(p *model.Pod) string {
+	if t := v.templates[p.Template]; t != nil && t.Grace == 0 {
+		return "raise terminationGracePeriodSeconds (it is 0, as where a Pod is deleted by force)"
+	}
+	return "delete without --force --grace-period=0"
 }
 
 // killedSoon is by when a kubelet that is well has killed the containers of a Pod that was deleted by force, and what their end cut has been noticed.

@@ -80,7 +80,7 @@ func testGraceTooShort(c *Case) Finding {
 func (v *index) kills(w *model.Window) (kills []kill) {
 	for _, p := range v.pods(w) {
 		deleted := v.event(v.changeOf(p, timeline.PodDeleted, p.Deleted))
-		if deleted == nil || deleted.Grace == nil || *deleted.Grace == 0 {
+		if deleted == nil || deleted.Grace == nil || *deleted.Grace == 0 || !v.wasEndpoint(w, p, w.End.Latest) {
 			continue
 		}
 		k := kill{pod: p, grace: *deleted.Grace}
@@ -138,7 +138,7 @@ func (v *index) graceFix(w *model.Window, kills []kill) string {
 	}
 	hook := ""
 	if sleep := v.preStopSleep(worst.pod); sleep > 0 {
-		hook = fmt.Sprintf(", its preStop hook took %s of that", quantity.Span(sleep))
+		hook = fmt.Sprintf(", its preStop hook took %s of that", quantity.Span(min(sleep, worst.grace)))
 	}
 	needs := worst.sent + longest + time.Second
 	took := "requests take"
@@ -149,8 +149,33 @@ func (v *index) graceFix(w *model.Window, kills []kill) string {
 	if worst.last >= worst.at.Latest-time.Second/2 {
 		toTheEnd = "; it took new ones until it was killed: if it does not stop by itself, SIGTERM may not reach its server (a shell as process 1 passes none on), and no grace period is long enough"
 	}
-	return fmt.Sprintf("terminationGracePeriodSeconds ≥ %d (it is %s%s): %s still took requests up to %s after its deletion, and %s up to %s%s",
-		int((needs+time.Second-1)/time.Second), quantity.Span(worst.grace), hook, worst.pod.Name, quantity.Span(worst.sent), took, quantity.Span(longest), toTheEnd)
+	least := int((needs + time.Second - 1) / time.Second)
+	give := fmt.Sprintf("terminationGracePeriodSeconds ≥ %d (it is %s%s)", least, quantity.Span(worst.grace), hook)
+	if own := v.ownGrace(worst.pod); own > worst.grace {
+		give = fmt.Sprintf("delete with the Pod's own grace period of %s, and not with %s (--grace-period)", quantity.Span(own), quantity.Span(worst.grace))
+		if needs > own {
+			give += fmt.Sprintf(", and raise terminationGracePeriodSeconds to ≥ %d", least)
+		}
+	}
+	return fmt.Sprintf("%s: %s still took requests up to %s after its deletion, and %s up to %s%s",
+		give, worst.pod.Name, quantity.Span(worst.sent), took, quantity.Span(longest), toTheEnd)
+}
+
+// ownGrace is a Pod's terminationGracePeriodSeconds, 0 if that is not known.
+func (v *index) ownGrace(p *model.Pod) time.Duration {
+	if t := v.templates[p.Template]; t != nil {
+		return t.Grace
+	}
+	return 0
+}
+
+// givenGrace is the grace period that a Pod was deleted with; known is false where it was not deleted, or that is not known.
+func (v *index) givenGrace(p *model.Pod) (grace time.Duration, known bool) {
+	deleted := v.event(v.changeOf(p, timeline.PodDeleted, p.Deleted))
+	if deleted == nil || deleted.Grace == nil {
+		return 0, false
+	}
+	return *deleted.Grace, true
 }
 
 // preStopSleep is for how long a Pod's hooks sleep, the longest; 0 if that is not known.

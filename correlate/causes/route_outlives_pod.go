@@ -320,8 +320,15 @@ func raceFix(v *index, w *model.Window) string {
 	if worst.stop.outside {
 		faster = "; its health checks, its deregistration delay or its TTL say how long that takes"
 	}
-	return fmt.Sprintf("keep serving ≥ %s after SIGTERM (a preStop sleep, or a delay before shutting down): %s%s%s",
-		quantity.Span(quantity.RoundUp(served+worst.length+margin)), stopText(v, worst.window, worst.stop), alreadyServed(served), faster)
+	needs, limit := quantity.RoundUp(served+worst.length+margin), ""
+	switch grace, known := v.givenGrace(worst.stop.pod); {
+	case known && grace == 0:
+		return fmt.Sprintf("%s: %s had 2 s at most, whatever it does at SIGTERM; %s", v.giveGrace(worst.stop.pod), worst.stop.pod.Name, stopText(v, worst.window, worst.stop))
+	case known && grace <= needs:
+		limit = fmt.Sprintf("; its grace period of %s must be longer than that", quantity.Span(grace))
+	}
+	return fmt.Sprintf("keep serving ≥ %s after SIGTERM (a preStop sleep, or a delay before shutting down): %s%s%s%s",
+		quantity.Span(needs), stopText(v, worst.window, worst.stop), alreadyServed(served), faster, limit)
 }
 
 func alreadyServed(d time.Duration) string {
