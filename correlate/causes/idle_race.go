@@ -2,6 +2,8 @@ package causes
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"lapse/correlate/model"
@@ -19,7 +21,7 @@ var idleRace = Rule{
 	Name: "idle-race",
 	Doc:  "The server closed idle connections at the moment at which they were used again.",
 	Looks: `Only "reused" fails, with resets or closed connections, a few at a time and again and again. No Pod ends, and all answer at their own addresses.
-Each connection is used as seldom as the rate and the number of connections say.`,
+Each connection is used as seldom as the rate and the number of connections say. Where fresh connections are cut as well while no Pod ends, it is *low*.`,
 	Fix:   "Let the server keep idle connections for longer than the client does, or let the client close them first.",
 	Needs: []Need{podsWatched},
 	Test:  testIdleRace,
@@ -60,10 +62,37 @@ func testIdleRace(c *Case) Finding {
 		For: []Sign{{model.Evidence{Target: w.Target, At: &w.Start, Text: "persistent connections were cut: " + quantity.ClassCounts(w.Classes)}, Watched}},
 	}
 	f.For = append(f.For, context(others...)...)
+	if name := v.freshCut(w); name != "" {
+		f.against(doubt(Watched, "connections of "+name+" were cut as well, and these are never idle: something cuts others too"))
+	}
 	f.missing(doubt(Measured, "for how long each connection had been idle was not measured"))
 	if len(others) == 0 {
 		f.missing(doubt(Watched, "no Pod is known to have answered at its own address meanwhile: one may have failed unseen"))
 	}
 	f.explains(w, cut)
 	return f
+}
+
+// freshCut names a target that opens a connection for each request and was cut while no Pod of the Service was ending, at any time in the run; "" if none
+// was.
+func (v *index) freshCut(w *model.Window) string {
+	fresh := map[string]bool{}
+	for i := range v.Run.Targets {
+		if t := &v.Run.Targets[i]; t.Kind == timeline.New && v.shareRoutes(t, v.target(w)) {
+			fresh[t.Name] = true
+		}
+	}
+	for _, p := range v.pods(w) {
+		fresh[v.directName(w, p)] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(fresh)) {
+		if slices.ContainsFunc(v.Outages[name], func(u model.Window) bool {
+			return some(u.Classes, timeline.Reset, timeline.EOF) > 0 && !slices.ContainsFunc(v.pods(w), func(p *model.Pod) bool {
+				return p.TerminatingBy(u.End.Latest) && (p.Gone == nil || p.Gone.Latest >= u.Start.Earliest) || p.Exited != nil && p.Exited.Overlaps(u.Span())
+			})
+		}) {
+			return name
+		}
+	}
+	return ""
 }

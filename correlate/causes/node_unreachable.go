@@ -25,7 +25,8 @@ var nodeUnreachable = Rule{
 	Doc:  "A node died or was cut off, and the Service went on routing to the Pods on it.",
 	Looks: `Connections to all Pods on one node time out or are unreachable, also to their own addresses; Pods on other nodes answer. 40 to 50 s later
 Kubernetes calls the node unknown and takes its endpoints out, which ends the window. With one Pod on the node and no word from Kubernetes about the
-node it is *low*: the Pod's own network fits as well.`,
+node it is *low*: the Pod's own network fits as well. So it is where all Pods on the node have a template that none of the others has: a NetworkPolicy for
+these fits as well.`,
 	Fix:   "Spread replicas over nodes, and give clients short connect timeouts and a retry. Kubernetes' own detection is set by node-monitor-grace-period.",
 	Needs: []Need{podsWatched, requestsFailed},
 	Test:  testNodeUnreachable,
@@ -55,6 +56,8 @@ func testNodeUnreachable(c *Case) Finding {
 	switch {
 	case noticed != nil:
 		f.For = append(f.For, Sign{model.Evidence{Event: noticed.ID, At: &noticed.At, Text: fmt.Sprintf("%s turned %s → %s", node, cmp.Or(noticed.From, "ready"), noticed.To)}, Watched})
+	case v.onlyOfTheirTemplate(w, cut):
+		f.missing(doubt(Watched, "no Pod with their template answered on another node, and nothing was seen of the node itself: what their template shares, as a NetworkPolicy, fits as well"))
 	case len(suspectPods(cut)) == 1:
 		f.missing(doubt(Watched, "it is the only Pod on "+node+", and nothing was seen of the node itself: the Pod's own network fits as well"))
 	}
@@ -68,6 +71,24 @@ func testNodeUnreachable(c *Case) Finding {
 	f.explains(w, v.madeBy(w, cut))
 	f.Text = nodeText(w, node, cut, noticed)
 	return f
+}
+
+// onlyOfTheirTemplate reports whether suspects have one template, and all Pods that went on answering have others.
+func (v *index) onlyOfTheirTemplate(w *model.Window, cut []suspect) bool {
+	template, others := cut[0].pod.Template, 0
+	if template == "" || slices.ContainsFunc(cut, func(s suspect) bool { return s.pod.Template != template }) {
+		return false
+	}
+	for _, p := range v.healthyOthers(w) {
+		if v.outageNear(v.directName(w, p), w.Span()) != nil {
+			continue
+		}
+		if p.Template == template {
+			return false
+		}
+		others++
+	}
+	return others > 0
 }
 
 // nodesOf are the nodes of which all ready Pods turned unreachable at their own addresses at once during the window, with these, and the nodes of which

@@ -23,7 +23,8 @@ var podHung = Rule{
 	Doc:  "A Pod that was ready accepted connections and did not answer.",
 	Looks: `Requests time out after they have been connected (timeout_response), about one in N, and so they do at the Pod's own address. Nothing changed in the
 cluster: the Pod was ready, and it did not exit. Its readiness probe may take it out of the endpoints after a while. A Pod that
-answers some of what it is sent is slow rather than hung: then it is *low*.`,
+answers some of what it is sent is slow rather than hung: then it is *low*. Where only Pods on other nodes than the prober's hang, it is *medium*: replies
+may get lost between nodes.`,
 	Fix:   "Find out what the process waited for. A readiness probe with a short period and timeout takes a Pod that hangs out of the endpoints.",
 	Needs: []Need{podsWatched, requestsFailed},
 	Test:  testPodHung,
@@ -43,6 +44,7 @@ func testPodHung(c *Case) Finding {
 	f := Finding{Text: hungText(hung, worst), Fix: hungFix(worst)}
 	v.accuse(w, hung, &f)
 	f.against(inParts(hung, "it was slow rather than hung")...)
+	f.against(v.onOtherNodes(w, hung)...)
 	if len(certain) == 0 {
 		f.missing(doubt(Watched, "it was too short to tell a Pod that hangs from one that is slow"))
 	}
@@ -53,6 +55,28 @@ func testPodHung(c *Case) Finding {
 		}
 	}
 	return f
+}
+
+// onOtherNodes is the doubt that several Pods hang, all on other nodes than the prober's, and none but the prober's own answers: then their replies may get
+// lost between nodes, as large ones do where the MTU is wrong.
+func (v *index) onOtherNodes(w *model.Window, hung []suspect) []Sign {
+	own, near := v.target(w).Node, false
+	if own == "" || len(suspectPods(hung)) < 2 || slices.ContainsFunc(hung, func(s suspect) bool { return s.pod.Node == "" || s.pod.Node == own }) {
+		return nil
+	}
+	for _, p := range v.healthyOthers(w) {
+		if v.outageNear(v.directName(w, p), w.Span()) != nil {
+			continue
+		}
+		if p.Node != own {
+			return nil
+		}
+		near = true
+	}
+	if !near {
+		return nil
+	}
+	return []Sign{doubt(Close, fmt.Sprintf("only Pods on %s answered: that replies from other nodes got lost on their way fits as well", own))}
 }
 
 // hangs reports whether an address accepted connections and did not answer. Once nobody takes them from its queue, and it is full, further
