@@ -41,6 +41,9 @@ func testDNSPath(c *Case) Finding {
 			quantity.Between(w.Span())),
 		For: []Sign{{model.Evidence{Target: w.Target, At: &w.Start, Text: "look-ups of " + name + " began to fail" + firstText(w)}, Watched}},
 	}
+	if v.outside(w) != "" {
+		f.Fix = fmt.Sprintf("look at the name server that %s asks for %s %s, and at who publishes that name: it need not be the cluster's", v.from(w), name, quantity.Between(w.Span()))
+	}
 	byAddress(v, w, &f)
 	f.explains(w, n)
 	return f

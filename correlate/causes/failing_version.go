@@ -93,7 +93,7 @@ func (v *index) failingText(failing []*model.Pod, longest suspect) string {
 func (v *index) failingFix(longest suspect) string {
 	p, undo := longest.pod, "take this version back"
 	if kind, name, _ := strings.Cut(v.states.Top(p), "/"); kind == "Deployment" || kind == "StatefulSet" || kind == "DaemonSet" {
-		undo += fmt.Sprintf(" (`kubectl rollout undo %s/%s`, or scale it to 0 if another workload serves)", strings.ToLower(kind), name)
+		undo += fmt.Sprintf(" (`kubectl rollout undo %s/%s`, or scale it to 0 if another workload serves; a ConfigMap or Secret that it reads is not taken back with it)", strings.ToLower(kind), name)
 	}
 	probe := "add a readiness probe that asks"
 	if v.readinessOf(p) != nil {

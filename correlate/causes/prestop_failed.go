@@ -3,6 +3,7 @@ package causes
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
@@ -36,8 +37,9 @@ func testPreStopFailed(c *Case) Finding {
 	}
 	s := slices.MaxFunc(stops, func(a, b *podStop) int { return int(a.lag().Min - b.lag().Min) })
 	f := Finding{
-		Text: fmt.Sprintf("the preStop hook of %s failed, so %s, and %s still routed there for %s", namedStops(stops), stoppedAtOnce(stops), v.router(w), s.about()),
-		Fix:  fmt.Sprintf("repair the hook, or use preStop.sleep, which needs no command: it must last ≥ %s, and failed (%s)", quantity.Span(quantity.RoundUp(s.lag().Min+routeMargin)), failed[0].Detail),
+		Text: fmt.Sprintf("the preStop hook of %s failed, so %s, and %s still routed there for %s", namedStops(stops), stoppedAtOnce(stops, s.servedAfterKilling()), v.router(w), s.about()),
+		Fix: fmt.Sprintf("repair the hook, or use preStop.sleep, which needs no command: it must last ≥ %s, and failed (%s)%s",
+			quantity.Span(quantity.RoundUp(s.servedAfterKilling()+s.lag().Min+routeMargin)), failed[0].Detail, servedUntilThen(s)),
 	}
 	for _, e := range failed[:min(len(failed), mostNamed)] {
 		f.For = append(f.For, Sign{model.Evidence{Event: e.ID, At: new(e.At), Text: e.Object.Name + ": FailedPreStopHook, " + e.Detail}, Watched})
@@ -59,6 +61,14 @@ func testPreStopFailed(c *Case) Finding {
 	return f
 }
 
+// servedUntilThen says for how long a Pod is known to have served before it stopped; nothing where that is not known, or short.
+func servedUntilThen(s *podStop) string {
+	if served := s.servedAfterKilling(); served > 0 {
+		return fmt.Sprintf("; %s served for ≥ %s before it stopped", s.pod.Name, quantity.Lowest(served))
+	}
+	return ""
+}
+
 func namedStops(stops []*podStop) string {
 	var names []string
 	for _, s := range stops {
@@ -67,9 +77,14 @@ func namedStops(stops []*podStop) string {
 	return namedOf(names)
 }
 
-func stoppedAtOnce(stops []*podStop) string {
-	if len(stops) == 1 {
-		return "it stopped at once"
+// stoppedAtOnce says when Pods stopped, one of which is known to have served for a time after its shutdown had begun.
+func stoppedAtOnce(stops []*podStop, served time.Duration) string {
+	who, when := "it", "at once"
+	if len(stops) > 1 {
+		who = "these"
 	}
-	return "these stopped at once"
+	if served > 0 {
+		when = "too early"
+	}
+	return who + " stopped " + when
 }
