@@ -22,7 +22,8 @@ var failingVersion = Rule{
 	Name: "failing-version",
 	Doc:  "Pods of one version never answered well, and Pods of another version did.",
 	Looks: `Pods with another template than those before are added to the endpoints, and their own addresses refuse connections or answer with errors, from
-their first request to their last. The failures grow with each Pod that is replaced. Within the first minute a slow start fits as well: it is *medium* then.`,
+their first request to their last. The failures grow with each Pod that is replaced. Within the first minute a slow start fits as well: it is *medium* then,
+and where all of them are on one node and none that answers is.`,
 	Fix:   "Take the version back (`kubectl rollout undo`). A readiness probe that asks for what clients ask stops such a rollout at its first Pods.",
 	Needs: []Need{podsWatched, endpointSlices, requestsFailed},
 	Test:  testFailingVersion,
@@ -67,12 +68,23 @@ func testFailingVersion(c *Case) Finding {
 	if len(others) > 0 {
 		f.against(doubt(Watched, namedPods(others)+" failed as well, and had answered before: what they share fits better"))
 	}
+	f.against(onOneNodeOnly(failing, well)...)
 	for _, p := range failing {
 		if exitedItself(p) {
 			f.against(doubt(Watched, p.Name+" exited: it may have crashed"))
 		}
 	}
 	return f
+}
+
+// onOneNodeOnly is the doubt that all Pods that fail are on one node, and none that is well: then something of that node fits as well.
+func onOneNodeOnly(failing, well []*model.Pod) []Sign {
+	node := failing[0].Node
+	elsewhere := func(p *model.Pod) bool { return p.Node != node }
+	if node == "" || slices.ContainsFunc(failing, elsewhere) || !slices.ContainsFunc(well, elsewhere) || slices.ContainsFunc(well, func(p *model.Pod) bool { return !elsewhere(p) }) {
+		return nil
+	}
+	return []Sign{doubt(Close, fmt.Sprintf("only Pods on %s failed so, and none that answered was there: something of that node fits as well", node))}
 }
 
 func (v *index) failingText(failing []*model.Pod, longest suspect) string {
