@@ -58,7 +58,7 @@ func testPinnedConnection(c *Case) Finding {
 		}
 		f.against(notKilled(c.pod)...)
 	}
-	newConnections(v, w, &f)
+	newConnections(v, w, cutters, &f)
 	f.explains(w, cut)
 	return f
 }
@@ -163,13 +163,17 @@ func cutText(cutters []*cutter, cut int) string {
 }
 
 // newConnections asks the target that opens a new connection per request: if it was well, the routes were.
-func newConnections(v *index, w *model.Window, f *Finding) {
+func newConnections(v *index, w *model.Window, cutters []*cutter, f *Finding) {
 	t := v.target(w)
 	for _, fresh := range v.Run.Targets {
 		if fresh.Kind != timeline.New || !v.shareRoutes(&fresh, t) {
 			continue
 		}
 		if trouble := v.windowNear(t, timeline.New, w.Span()); trouble != nil {
+			if cut, others := v.cutOtherwise(trouble, cutters); cut > 0 && 2*others > cut {
+				f.against(doubt(Watched, fmt.Sprintf("%d of %d new connections were cut as well when no Pod stopped: something cuts others too", others, cut)))
+				return
+			}
 			f.against(doubt(Close, "new connections failed as well: "+quantity.ClassCounts(trouble.Classes)))
 			return
 		}
@@ -177,6 +181,24 @@ func newConnections(v *index, w *model.Window, f *Finding) {
 		return
 	}
 	f.missing(doubt(Measured, "no target opened new connections: the routes may have failed as well"))
+}
+
+// cutOtherwise counts the requests of a window that were cut, and those of them that were under way when none of the Pods stopped.
+func (v *index) cutOtherwise(w *model.Window, cutters []*cutter) (cut, others int) {
+	for _, f := range v.failuresOf(w) {
+		if f.Class != timeline.Reset && f.Class != timeline.EOF {
+			continue
+		}
+		cut++
+		if !slices.ContainsFunc(cutters, func(c *cutter) bool {
+			return slices.ContainsFunc(c.ends, func(at model.Instant) bool {
+				return f.Earliest() <= at.Latest+moment && cutIn(&f, model.Instant{Earliest: at.Earliest, Latest: at.Latest + moment})
+			})
+		}) {
+			others++
+		}
+	}
+	return cut, others
 }
 
 // pinnedFix says how to let clients go: tell them, and wait for what is in flight.
