@@ -25,8 +25,11 @@ before could not be reached either.`,
 
 func testNotYetReachable(c *Case) Finding {
 	v, w := c.index, c.Window
-	young, slowest := v.youngThat(w, unreached)
+	young, slowest := v.youngThat(w, wholly(unreached))
 	if len(young) == 0 {
+		if parts, _ := v.youngThat(w, unreached); len(parts) > 0 {
+			return no(inParts(parts, "packets to it get lost, and it is not that they cannot reach it yet")[0].Text)
+		}
 		return no(v.noneLate(w, "no Pod was ready before it could be reached at its own address "))
 	}
 	took := early(slowest)
@@ -37,7 +40,6 @@ func testNotYetReachable(c *Case) Finding {
 	}
 	v.accuseYoung(w, young, &f)
 	f.missing(v.neverWell(w, young, "that it was only late is not known, a NetworkPolicy may keep others out for good")...)
-	f.against(inParts(young, "packets to it get lost, and it is not that they cannot reach it yet")...)
 	if others := v.failedAlso(w, young); len(others) > 0 {
 		f.against(doubt(Watched, namedPods(others)+" could not be reached either, though ready for long: what they share fits better"))
 	} else if len(v.othersAnswered(w, young)) == 0 {

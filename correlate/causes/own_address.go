@@ -30,6 +30,11 @@ const nearlyAll = 0.9
 // whole reports whether the address failed all the time, and not only some of its requests.
 func (s *suspect) whole() bool { return s.outage.Share >= nearlyAll }
 
+// wholly adds to what an outage is to be that the address failed all the time.
+func wholly(is func(*model.Window) bool) func(*model.Window) bool {
+	return func(u *model.Window) bool { return is(u) && u.Share >= nearlyAll }
+}
+
 // inParts is the doubt that the addresses of suspects answered most or some requests meanwhile.
 func inParts(suspects []suspect, text string) []Sign {
 	for i := range suspects {

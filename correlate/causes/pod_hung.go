@@ -97,12 +97,15 @@ func (v *index) underWay(target string) int {
 }
 
 func hungText(hung []suspect, worst suspect) string {
-	pods := suspectPods(hung)
-	if len(pods) == 1 {
-		return fmt.Sprintf("%s accepted connections and did not answer %s", worst.pod.Name, lasted(worst.outage))
+	pods, did := suspectPods(hung), "did not answer"
+	if slices.ContainsFunc(hung, func(s suspect) bool { return !s.whole() }) {
+		did = "did not answer all of them in time"
 	}
-	return fmt.Sprintf("%s accepted connections and did not answer, %s for longest (%s): %s", quantity.Count(len(pods), "Pod"),
-		worst.pod.Name, lasted(worst.outage), namedPods(pods))
+	if len(pods) == 1 {
+		return fmt.Sprintf("%s accepted connections and %s %s", worst.pod.Name, did, lasted(worst.outage))
+	}
+	return fmt.Sprintf("%s accepted connections and %s, %s for longest (%s): %s", quantity.Count(len(pods), "Pod"),
+		did, worst.pod.Name, lasted(worst.outage), namedPods(pods))
 }
 
 // noticed is how soon a readiness probe with the shortest period, its default timeout and two failures takes a Pod out.

@@ -23,7 +23,7 @@ var startupRace = Rule{
 	Doc:  "A Pod's endpoint was ready before the Pod could serve.",
 	Looks: `A Pod is added to the endpoints, and its own address refuses connections or answers with errors until some time later. About one request in N
 fails meanwhile; the other Pods answer. It is common in rollouts of Pods without a readiness probe. Where the Pod never answered well, it is *low*, and after
-10 s it is not named: the version may be bad. Nor is it where Pods that had answered before fail as the new ones do.`,
+10 s it is not named: the version may be bad. Nor is it where it answers some of what it is sent, or Pods that had answered before fail as the new ones do.`,
 	Fix:   "Add a readiness probe that asks for what clients ask. minReadySeconds does not help: it delays the rollout, not the endpoint.",
 	Needs: []Need{podsWatched, endpointSlices, requestsFailed},
 	Test:  testStartupRace,
@@ -31,8 +31,11 @@ fails meanwhile; the other Pods answer. It is common in rollouts of Pods without
 
 func testStartupRace(c *Case) Finding {
 	v, w := c.index, c.Window
-	young, slowest := v.youngThat(w, answersBadly)
+	young, slowest := v.youngThat(w, wholly(answersBadly))
 	if len(young) == 0 {
+		if parts, _ := v.youngThat(w, answersBadly); len(parts) > 0 {
+			return no(inParts(parts, "it fails in part rather than starts late")[0].Text)
+		}
 		return no(v.noneLate(w, "no Pod was ready before it answered at its own address "))
 	}
 	whyNot, doubts := v.olderAlike(w, young)
@@ -46,7 +49,6 @@ func testStartupRace(c *Case) Finding {
 	v.accuseYoung(w, young, &f)
 	f.missing(v.neverWell(w, young, "that it starts slowly is not known, its version or its configuration may be bad")...)
 	f.against(doubts...)
-	f.against(inParts(young, "it fails in part rather than starts late")...)
 	for _, p := range suspectPods(young) {
 		if exitedItself(p) {
 			f.against(doubt(Watched, p.Name+" exited: it may have crashed rather than started late"))
