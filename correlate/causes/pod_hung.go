@@ -41,7 +41,8 @@ func testPodHung(c *Case) Finding {
 		hung = certain
 	}
 	worst := slices.MaxFunc(hung, func(a, b suspect) int { return cmp.Compare(a.outage.Length.Max, b.outage.Length.Max) })
-	f := Finding{Text: hungText(hung, worst), Fix: hungFix(worst)}
+	together := len(suspectPods(hung)) > 1 && w.Share >= nearlyAll && len(v.othersAnswered(w, hung)) == 0
+	f := Finding{Text: hungText(hung, worst), Fix: hungFix(worst, together)}
 	v.accuse(w, hung, &f)
 	f.against(inParts(hung, "it was slow rather than hung")...)
 	f.against(v.onOtherNodes(w, hung)...)
@@ -50,7 +51,7 @@ func testPodHung(c *Case) Finding {
 	}
 	for _, s := range hung {
 		p := s.pod
-		if at := p.EndpointNotReady; at != nil && at.Latest >= s.outage.Start.Earliest && at.Earliest <= s.outage.End.Latest {
+		if at := p.EndpointNotReady; at != nil && !p.TerminatingBy(at.Latest) && at.Latest >= s.outage.Start.Earliest && at.Earliest <= s.outage.End.Latest {
 			f.For = append(f.For, context(model.Evidence{Event: v.changeOf(p, timeline.EndpointChanged, at), At: at, Text: p.Name + " left the ready endpoints"})...)
 		}
 	}
@@ -111,9 +112,13 @@ func hungText(hung []suspect, worst suspect) string {
 // noticed is how soon a readiness probe with the shortest period, its default timeout and two failures takes a Pod out.
 const noticed = 3 * time.Second
 
-func hungFix(worst suspect) string {
+// hungFix does not ask for a quicker probe where all Pods hung together: it would have taken out all of them.
+func hungFix(worst suspect, together bool) string {
 	fix := fmt.Sprintf("find out what the process of %s waited for, or whether it got CPU, %s (%d requests)", worst.pod.Name, lasted(worst.outage), worst.outage.Failed)
-	if worst.outage.Length.Min > noticed {
+	switch {
+	case together:
+		fix += "; all hung at once: look for what they share, as a database or a node"
+	case worst.outage.Length.Min > noticed:
 		fix += fmt.Sprintf("; a readiness probe with periodSeconds 1, timeoutSeconds 1 and failureThreshold 2 takes it out of the endpoints after about %s", quantity.Span(noticed))
 	}
 	return fix
