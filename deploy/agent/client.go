@@ -38,9 +38,10 @@ type Client struct {
 	Logger      *slog.Logger  // where broken connections are logged; may be nil
 	RunsCommand bool          // this is the workstation that runs the command: its calls are its sign of life
 
-	http *http.Client
-	base string
-	name string // distinguishes this client's numbered events from another's
+	http    *http.Client
+	base    string
+	process string // the only process that may answer; empty: any
+	name    string // distinguishes this client's numbered events from another's
 
 	mu   sync.Mutex // one post of events at a time, in order
 	next uint64     // number of the next event
@@ -128,7 +129,7 @@ const clockExchanges = 8
 func (c *Client) SyncClock(ctx context.Context, local timeline.Clock) (ClockOffset, error) {
 	var best ClockOffset
 	for i := range clockExchanges {
-		offset, err := c.exchange(ctx, local)
+		offset, err := c.Exchange(ctx, local)
 		if err != nil {
 			return ClockOffset{}, err
 		}
@@ -139,7 +140,8 @@ func (c *Client) SyncClock(ctx context.Context, local timeline.Clock) (ClockOffs
 	return best, nil
 }
 
-func (c *Client) exchange(ctx context.Context, local timeline.Clock) (ClockOffset, error) {
+// Exchange compares the clocks once.
+func (c *Client) Exchange(ctx context.Context, local timeline.Clock) (ClockOffset, error) {
 	var answer clockReply
 	asked := local.Now()
 	if err := c.call(ctx, http.MethodGet, "/v1/clock", nil, nil, &answer); err != nil {
@@ -342,6 +344,9 @@ func (c *Client) request(ctx context.Context, method, path string, header http.H
 	maps.Copy(request.Header, header)
 	if c.RunsCommand {
 		request.Header.Set(headerRunsCommand, "1")
+	}
+	if c.process != "" {
+		request.Header.Set(headerProcess, c.process)
 	}
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")

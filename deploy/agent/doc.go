@@ -3,7 +3,13 @@
 //
 // The Pod serves it on its own 127.0.0.1 ([NewServer] over a [Service]). A [Client] reaches it through a [Tunnel], as `kubectl port-forward`
 // does, and goes on where a connection broke.
+//
+// A prober, which only measures, serves the same of its recording to the run's agent ([NewProberServer], [NewProberClient]), over mutual TLS
+// with keys that were made for the run: its Pod listens on its own address, and nobody else may ask it.
 package agent
 
 // DefaultPort is where the agent listens, on the Pod's own 127.0.0.1 and nowhere else.
 const DefaultPort = 8089
+
+// ProberPort is where a prober listens, on its Pod's address.
+const ProberPort = 8090

@@ -24,6 +24,10 @@ type Status struct {
 	Size    int64          `json:"size"`            // bytes of the recording that can be fetched
 	SHA256  string         `json:"sha256,omitzero"` // of the whole recording, once the phase is [timeline.PhaseEnded]
 	Detail  string         `json:"detail,omitzero"` // why, where the run ended otherwise than planned
+
+	// Of a prober.
+	Process string    `json:"process,omitzero"` // names the process: another one in the same Pod has another clock, and another recording
+	T0      time.Time `json:"t0,omitzero"`      // what its wall clock said at its instant 0
 }
 
 // A Receipt names a whole recording: its length in bytes and its SHA-256 in hex.
@@ -32,20 +36,25 @@ type Receipt struct {
 	SHA256 string `json:"sha256"`
 }
 
-// A Service is the run behind the agent's API. Its methods are called from several goroutines, and
-// Settle, Abort and Ack possibly more than once, because a client repeats what may have got lost.
-type Service interface {
+// Recorded is what measures and is recorded behind an API. Its methods are called from several goroutines, and Ack possibly more
+// than once, because a client repeats what may have got lost.
+type Recorded interface {
 	// Status has the phase [timeline.PhaseEnded] only once Size and SHA256 are final.
 	Status() Status
 	Now() time.Duration
 	// Facts returns the recording's bytes from offset on. Its reader waits for more while the run goes on,
 	// and ends with io.EOF only after the run's end. A tail of the recording is one.
 	Facts(ctx context.Context, offset int64) (io.ReadCloser, error)
+	Ack(Receipt) error // the recording is safe elsewhere; fails if it is not this one
+}
+
+// A Service is the run behind the agent's API. Settle and Abort may be called more than once too.
+type Service interface {
+	Recorded
 	// Event records what the workstation saw, already on the run's clock.
 	Event(timeline.Event) error
 	Settle(reason string) error // what was measured is over; go on to settling
 	Abort(reason string) error  // end the run now
-	Ack(Receipt) error          // the recording is safe elsewhere; fails if it is not this one
 	// SignOfLife notes a call of the workstation that runs the command. Calls of others do not count.
 	SignOfLife()
 }
@@ -66,8 +75,12 @@ const maxBody = 8 << 20
 // names of the local machine and takes nothing from pages of other origins, because a forwarded port
 // on a workstation is within reach of every page its browser shows.
 func NewServer(service Service, page http.Handler) *http.Server {
+	return newServer(newHandler(service, page))
+}
+
+func newServer(handler http.Handler) *http.Server {
 	return &http.Server{
-		Handler:           newHandler(service, page),
+		Handler:           handler,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		IdleTimeout:       30 * time.Second,
@@ -78,14 +91,10 @@ func NewServer(service Service, page http.Handler) *http.Server {
 
 func newHandler(service Service, page http.Handler) http.Handler {
 	a := &api{service: service, taken: map[string]uint64{}}
-	v1 := http.NewServeMux()
-	v1.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) { reply(w, service.Status()) })
-	v1.HandleFunc("GET /v1/clock", func(w http.ResponseWriter, _ *http.Request) { reply(w, clockReply{service.Now()}) })
-	v1.HandleFunc("GET /v1/facts", a.facts)
+	v1 := recordedAPI(service)
 	v1.HandleFunc("POST /v1/events", a.events)
 	v1.HandleFunc("POST /v1/settle", reasoned(service.Settle))
 	v1.HandleFunc("POST /v1/abort", reasoned(service.Abort))
-	v1.HandleFunc("POST /v1/ack", a.ack)
 
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", localOnly(http.NewCrossOriginProtection().Handler(a.hearing(v1))))
@@ -93,6 +102,16 @@ func newHandler(service Service, page http.Handler) http.Handler {
 		mux.Handle("/", page)
 	}
 	return mux
+}
+
+// recordedAPI is the part of the API that an agent and a prober have in common.
+func recordedAPI(service Recorded) *http.ServeMux {
+	v1 := http.NewServeMux()
+	v1.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) { reply(w, service.Status()) })
+	v1.HandleFunc("GET /v1/clock", func(w http.ResponseWriter, _ *http.Request) { reply(w, clockReply{service.Now()}) })
+	v1.HandleFunc("GET /v1/facts", facts(service))
+	v1.HandleFunc("POST /v1/ack", taking(service.Ack))
+	return v1
 }
 
 type api struct {
@@ -146,7 +165,11 @@ func isLocal(hostport string) bool {
 
 // facts streams the recording. The response ends properly only when the run has ended; everything else
 // breaks it off, so that the client knows to come back.
-func (a *api) facts(w http.ResponseWriter, r *http.Request) {
+func facts(service Recorded) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) { sendFacts(w, r, service) }
+}
+
+func sendFacts(w http.ResponseWriter, r *http.Request, service Recorded) {
 	offset, err := strconv.ParseInt(r.FormValue("offset"), 10, 64)
 	if r.FormValue("offset") == "" {
 		offset, err = 0, nil
@@ -155,7 +178,7 @@ func (a *api) facts(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, fmt.Errorf("offset %q is not a number of bytes", r.FormValue("offset")))
 		return
 	}
-	facts, err := a.service.Facts(r.Context(), offset)
+	facts, err := service.Facts(r.Context(), offset)
 	if err != nil {
 		fail(w, http.StatusRequestedRangeNotSatisfiable, err)
 		return
@@ -228,30 +251,23 @@ func (a *api) take(client string, first uint64, events []timeline.Event) error {
 	return nil
 }
 
-func (a *api) ack(w http.ResponseWriter, r *http.Request) {
-	var receipt Receipt
-	if !body(w, r, &receipt) {
-		return
-	}
-	if err := a.service.Ack(receipt); err != nil {
-		fail(w, http.StatusConflict, err)
-		return
-	}
-	w.WriteHeader(http.StatusNoContent)
-}
-
-func reasoned(do func(reason string) error) http.HandlerFunc {
+// taking hands on the value that a request's body holds.
+func taking[T any](take func(T) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		var why reasonBody
-		if !body(w, r, &why) {
+		var value T
+		if !body(w, r, &value) {
 			return
 		}
-		if err := do(why.Reason); err != nil {
+		if err := take(value); err != nil {
 			fail(w, http.StatusConflict, err)
 			return
 		}
 		w.WriteHeader(http.StatusNoContent)
 	}
+}
+
+func reasoned(do func(reason string) error) http.HandlerFunc {
+	return taking(func(why reasonBody) error { return do(why.Reason) })
 }
 
 // body reads the request's JSON into value, or replies why it cannot.
