@@ -3,11 +3,13 @@ package deploy
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -50,6 +52,9 @@ const (
 	EnvPrivate   = "LAPSE_PRIVATE"  // its secrets: what [Config.Private] holds
 	EnvHeader    = "LAPSE_HEADER_"  // begins the name of each header from a Secret: LAPSE_HEADER_0_Authorization
 	EnvEcho      = "LAPSE_ECHO"     // the text to echo, from a Secret
+	EnvTLSCA     = "LAPSE_TLS_CA"   // in PEM form, of a coordinator and its probers: whom to trust,
+	EnvTLSCert   = "LAPSE_TLS_CERT" // who this is,
+	EnvTLSKey    = "LAPSE_TLS_KEY"  // and the key to that
 	EnvNode      = "NODE_NAME"
 	EnvPod       = "POD_NAME"
 	EnvNamespace = "POD_NAMESPACE"
@@ -106,6 +111,10 @@ type Config struct {
 	HeadersFrom []string
 	EchoFrom    string
 
+	// Probers are nodes to measure from, each by a Pod of its own. Keys are made for the run ([NewKeys]).
+	Probers []string
+	Keys    Keys
+
 	NodesAccess bool     // also let the agent read nodes; needs a ClusterRole
 	Unread      []string // resources of the namespace that the agent may not read, of those that it can do without
 
@@ -143,12 +152,16 @@ func (c Config) Validate() error {
 		}
 	}
 	for _, selector := range c.Selectors {
-		if len(selector) > 0 && labels.SelectorFromSet(selector).Matches(labels.Set(c.labels())) {
+		if len(selector) > 0 && (matches(selector, c.labels()) || len(c.Probers) > 0 && matches(selector, c.proberLabels())) {
 			return hint.Errorf("give the Service a selector that names its workload",
 				"the Service's selector %s would also select Lapse's own Pod", labels.Set(selector))
 		}
 	}
 	return nil
+}
+
+func matches(selector, of map[string]string) bool {
+	return labels.SelectorFromSet(selector).Matches(labels.Set(of))
 }
 
 // CheckCPU says what is wrong with the CPU that a run asks for. Empty is the default.
@@ -175,18 +188,26 @@ const (
 	echoKey    = "echo"
 )
 
+// The keys of the run's own Secret that have a [Keys] in them.
+const (
+	authorityKey   = "ca.crt"
+	coordinatorKey = "coordinator"
+	proberKey      = "prober"
+)
+
 // maxName leaves room for what the Job controller and we append.
-const maxName = 63 - len("-nodes")
+const maxName = 63 - len("-probers")
 
 // Objects are everything a run puts into the cluster.
 type Objects struct {
-	Secret             *corev1.Secret // nil without Private
+	Secret             *corev1.Secret // nil without Private and Probers
 	ServiceAccount     *corev1.ServiceAccount
 	Role               *rbacv1.Role
 	RoleBinding        *rbacv1.RoleBinding
 	ClusterRole        *rbacv1.ClusterRole        // nil without NodesAccess
 	ClusterRoleBinding *rbacv1.ClusterRoleBinding // nil without NodesAccess
 	Job                *batchv1.Job
+	Probers            *appsv1.DaemonSet // nil without Probers
 }
 
 // All lists the objects in an order in which they can be applied.
@@ -198,7 +219,11 @@ func (o Objects) All() []runtime.Object {
 	if o.ClusterRole != nil {
 		all = append(all, o.ClusterRole, o.ClusterRoleBinding)
 	}
-	return append(all, o.Job)
+	all = append(all, o.Job)
+	if o.Probers != nil {
+		all = append(all, o.Probers)
+	}
+	return all
 }
 
 // Objects returns the run's objects. Two calls return equal values that share nothing.
@@ -213,11 +238,11 @@ func (c Config) Objects() Objects {
 		},
 		Job: c.job(),
 	}
-	if len(c.Private) > 0 {
-		objects.Secret = &corev1.Secret{
-			TypeMeta: typeMeta("v1", "Secret"), ObjectMeta: c.meta(),
-			Immutable: new(true), Data: map[string][]byte{privateKey: slices.Clone(c.Private)},
-		}
+	if secrets := c.secrets(); len(secrets) > 0 {
+		objects.Secret = &corev1.Secret{TypeMeta: typeMeta("v1", "Secret"), ObjectMeta: c.meta(), Immutable: new(true), Data: secrets}
+	}
+	if len(c.Probers) > 0 {
+		objects.Probers = c.daemonSet()
 	}
 	if c.NodesAccess {
 		objects.ClusterRole = &rbacv1.ClusterRole{
@@ -230,6 +255,22 @@ func (c Config) Objects() Objects {
 		}
 	}
 	return objects
+}
+
+// secrets are what the run's own Secret holds.
+func (c Config) secrets() map[string][]byte {
+	all := map[string][]byte{}
+	if len(c.Private) > 0 {
+		all[privateKey] = slices.Clone(c.Private)
+	}
+	if len(c.Probers) > 0 {
+		maps.Copy(all, map[string][]byte{
+			authorityKey:            slices.Clone(c.Keys.Prober.CA),
+			coordinatorKey + ".crt": slices.Clone(c.Keys.Coordinator.Cert), coordinatorKey + ".key": slices.Clone(c.Keys.Coordinator.Key),
+			proberKey + ".crt": slices.Clone(c.Keys.Prober.Cert), proberKey + ".key": slices.Clone(c.Keys.Prober.Key),
+		})
+	}
+	return all
 }
 
 const rbacV1 = "rbac.authorization.k8s.io/v1"
@@ -339,14 +380,19 @@ func (c Config) podTemplate() corev1.PodTemplateSpec {
 			EnableServiceLinks:            new(false),
 			Affinity:                      c.affinity(),
 			ImagePullSecrets:              c.pullSecrets(),
-			SecurityContext: &corev1.PodSecurityContext{
-				RunAsNonRoot:   new(true),
-				RunAsUser:      new(int64(user)),
-				RunAsGroup:     new(int64(user)),
-				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-			},
-			Containers: []corev1.Container{c.container()},
+			SecurityContext:               restricted(),
+			Containers:                    []corev1.Container{c.container()},
 		},
+	}
+}
+
+// restricted is what the "restricted" Pod Security Standard demands of a Pod.
+func restricted() *corev1.PodSecurityContext {
+	return &corev1.PodSecurityContext{
+		RunAsNonRoot:   new(true),
+		RunAsUser:      new(int64(user)),
+		RunAsGroup:     new(int64(user)),
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 	}
 }
 
@@ -359,13 +405,19 @@ func (c Config) podLabels() map[string]string {
 }
 
 func (c Config) container() corev1.Container {
+	container := c.measuring(c.environment(), c.Args...)
+	container.EnvFrom = c.headers()
+	return container
+}
+
+// measuring is a container that measures.
+func (c Config) measuring(environment []corev1.EnvVar, args ...string) corev1.Container {
 	return corev1.Container{
 		Name:            ContainerName,
 		Image:           c.Image,
 		ImagePullPolicy: corev1.PullIfNotPresent,
-		Args:            slices.Clone(c.Args),
-		Env:             c.environment(),
-		EnvFrom:         c.headers(),
+		Args:            slices.Clone(args),
+		Env:             environment,
 		Resources:       c.resources(),
 		// If the agent dies before it wrote its verdict, the end of its log says why.
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
@@ -385,10 +437,10 @@ func (c Config) environment() []corev1.EnvVar {
 		{Name: EnvHold, Value: cmp.Or(c.Hold, 10*time.Minute).String()},
 		{Name: EnvDeadline, Value: c.deadline().String()},
 		{Name: EnvRun, Value: c.Name},
-		fieldEnv(EnvNode, "spec.nodeName"),
-		fieldEnv(EnvPod, "metadata.name"),
-		fieldEnv(EnvNamespace, "metadata.namespace"),
-		{Name: "GOMEMLIMIT", Value: softMemory},
+	}
+	env = append(env, commonEnv()...)
+	if len(c.Probers) > 0 {
+		env = append(env, c.keyEnv(coordinatorKey)...)
 	}
 	if len(c.Spec) > 0 {
 		// In a value Kubernetes replaces $(NAME). JSON writes a dollar so that there is none.
@@ -401,6 +453,23 @@ func (c Config) environment() []corev1.EnvVar {
 		env = append(env, secretEnv(EnvEcho, c.EchoFrom, echoKey))
 	}
 	return env
+}
+
+// commonEnv tells a process where it runs, and how much memory to use.
+func commonEnv() []corev1.EnvVar {
+	return []corev1.EnvVar{
+		fieldEnv(EnvNode, "spec.nodeName"),
+		fieldEnv(EnvPod, "metadata.name"),
+		fieldEnv(EnvNamespace, "metadata.namespace"),
+		{Name: "GOMEMLIMIT", Value: softMemory},
+	}
+}
+
+// keyEnv hands one side its keys.
+func (c Config) keyEnv(side string) []corev1.EnvVar {
+	return []corev1.EnvVar{
+		secretEnv(EnvTLSCA, c.Name, authorityKey), secretEnv(EnvTLSCert, c.Name, side+".crt"), secretEnv(EnvTLSKey, c.Name, side+".key"),
+	}
 }
 
 // headers are the Secrets whose keys become variables. A number keeps apart those of several that have the same key.

@@ -82,8 +82,9 @@ const nodes = "nodes"
 
 // Needs are what not every run needs.
 type Needs struct {
-	Nodes  bool // the agent shall read nodes
-	Secret bool // something travels in a Secret
+	Nodes   bool // the agent shall read nodes
+	Secret  bool // something travels in a Secret
+	Probers bool // probers run on nodes
 }
 
 // CheckRights reports which rights for a run in the namespace the user lacks; none missing is nil. Some of these it can do without: see
@@ -127,6 +128,10 @@ func neededRights(need Needs) []Right {
 	add("to let the agent read", rbac, "rolebindings", "", "create")
 	if need.Secret {
 		add("to hand headers, --hammer and --echo to the agent", "", "secrets", "", "create")
+	}
+	if need.Probers {
+		add("to run the probers of --from", "apps", "daemonsets", "", "create", "get", "delete")
+		add("to give the probers of --from their keys", "", "secrets", "", "create")
 	}
 	add("to reach the agent", "", "pods", "portforward", "create")
 	add("to retrieve a result", "", "pods", "log", "get")

@@ -53,6 +53,7 @@ type Run struct {
 	Name      string
 	Job       *batchv1.Job // as it was when created or found
 	created   bool         // by [Create]: what is in the namespace goes with the Job
+	probers   bool         // by [Create]: there is a DaemonSet, which goes sooner if it is deleted itself
 }
 
 // Create creates the run's objects. The Job comes first, suspended, and owns what is made after it in its namespace: that goes
@@ -63,7 +64,7 @@ func Create(ctx context.Context, cluster Cluster, config Config) (*Run, error) {
 		return nil, err
 	}
 	config = placed(ctx, cluster.Client, config)
-	run := &Run{Cluster: cluster, Namespace: config.Namespace, Name: config.Name, created: true}
+	run := &Run{Cluster: cluster, Namespace: config.Namespace, Name: config.Name, created: true, probers: len(config.Probers) > 0}
 	if err := run.create(ctx, config.Objects()); err != nil {
 		if run.Job != nil || !apierrors.IsAlreadyExists(err) {
 			run.undo(ctx)
@@ -109,6 +110,11 @@ func (r *Run) create(ctx context.Context, objects Objects) error {
 			return createError("ClusterRoleBinding", r, err)
 		}
 	}
+	if objects.Probers != nil {
+		if _, err := r.Client.DaemonSets(r.Namespace).Create(ctx, objects.Probers, none); err != nil {
+			return createError("DaemonSet", r, err)
+		}
+	}
 	return r.begin(ctx)
 }
 
@@ -129,6 +135,9 @@ func (o Objects) belongTo(job *batchv1.Job) {
 	o.ServiceAccount.OwnerReferences, o.Role.OwnerReferences, o.RoleBinding.OwnerReferences = owners, owners, owners
 	if o.Secret != nil {
 		o.Secret.OwnerReferences = owners
+	}
+	if o.Probers != nil {
+		o.Probers.OwnerReferences = owners
 	}
 	if o.ClusterRole != nil {
 		o.ClusterRole.Annotations = map[string]string{jobAnnotation: string(job.UID)}
@@ -164,6 +173,8 @@ func kindsResource(kind string) string {
 	switch kind {
 	case "Job":
 		return resource + ".batch"
+	case "DaemonSet":
+		return resource + ".apps"
 	case "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding":
 		return resource + "." + rbacv1.GroupName
 	}
@@ -270,6 +281,9 @@ func (r *Run) Delete(ctx context.Context) error {
 		remove(ctx, "Role", r.Name, r.Client.Roles(r.Namespace), background),
 		remove(ctx, "ServiceAccount", r.Name, r.Client.ServiceAccounts(r.Namespace), background),
 	}
+	if r.probers {
+		inside = append(inside, remove(ctx, "DaemonSet", ProbersName(r.Name), r.Client.DaemonSets(r.Namespace), background))
+	}
 	outside := []error{
 		remove(ctx, "ClusterRoleBinding", clusterName(r.Name), r.Client.ClusterRoleBindings(), background),
 		remove(ctx, "ClusterRole", clusterName(r.Name), r.Client.ClusterRoles(), background),
@@ -307,15 +321,22 @@ func remove[T metav1.Object, L any](ctx context.Context, kind, name string, obje
 	return nil
 }
 
-// WaitGone waits until the run's Pod is gone after [Run.Delete], so that whatever is done to the cluster next does not
+// WaitGone waits until the run's Pods are gone after [Run.Delete], so that whatever is done to the cluster next does not
 // meet it.
 func (r *Run) WaitGone(ctx context.Context) error {
 	err := wait.PollUntilContextCancel(ctx, askAgain, true, func(ctx context.Context) (bool, error) {
 		pod, err := r.Pod(ctx)
-		return pod == nil, err
+		if pod != nil || err != nil {
+			return false, err
+		}
+		if !r.probers {
+			return true, nil
+		}
+		probers, err := r.Client.Pods(r.Namespace).List(ctx, metav1.ListOptions{LabelSelector: ProberSelector(r.Name)})
+		return err == nil && len(probers.Items) == 0, err
 	})
 	if ctx.Err() != nil {
-		return fmt.Errorf("wait for the Pod of run %s to go: %w", r.Name, context.Cause(ctx))
+		return fmt.Errorf("wait for the Pods of run %s to go: %w", r.Name, context.Cause(ctx))
 	}
 	return err
 }

@@ -148,6 +148,10 @@ func (a *API) EndpointSlices(namespace string) Objects[*discoveryv1.EndpointSlic
 	return objects[discoveryv1.EndpointSlice, discoveryv1.EndpointSliceList](a, a.discovery, "endpointslices", namespace)
 }
 
+func (a *API) DaemonSets(namespace string) Objects[*appsv1.DaemonSet, *appsv1.DaemonSetList] {
+	return objects[appsv1.DaemonSet, appsv1.DaemonSetList](a, a.apps, "daemonsets", namespace)
+}
+
 func (a *API) Deployments(namespace string) Objects[*appsv1.Deployment, *appsv1.DeploymentList] {
 	return objects[appsv1.Deployment, appsv1.DeploymentList](a, a.apps, "deployments", namespace)
 }

@@ -44,6 +44,7 @@ type Client interface {
 
 	EndpointSlices(namespace string) Objects[*discoveryv1.EndpointSlice, *discoveryv1.EndpointSliceList]
 
+	DaemonSets(namespace string) Objects[*appsv1.DaemonSet, *appsv1.DaemonSetList]
 	Deployments(namespace string) Objects[*appsv1.Deployment, *appsv1.DeploymentList]
 	ReplicaSets(namespace string) Objects[*appsv1.ReplicaSet, *appsv1.ReplicaSetList]
 	StatefulSets(namespace string) Objects[*appsv1.StatefulSet, *appsv1.StatefulSetList]

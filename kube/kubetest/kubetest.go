@@ -72,6 +72,10 @@ func (c client) EndpointSlices(namespace string) kube.Objects[*discoveryv1.Endpo
 	return c.set.DiscoveryV1().EndpointSlices(namespace)
 }
 
+func (c client) DaemonSets(namespace string) kube.Objects[*appsv1.DaemonSet, *appsv1.DaemonSetList] {
+	return c.set.AppsV1().DaemonSets(namespace)
+}
+
 func (c client) Deployments(namespace string) kube.Objects[*appsv1.Deployment, *appsv1.DeploymentList] {
 	return c.set.AppsV1().Deployments(namespace)
 }
