@@ -55,6 +55,7 @@ func (t *Tracker) judge() (*model.Timeline, []*snapshot) {
 	tl.Services = cluster.Services(tl.Events)
 	tl.Pods = cluster.Lifecycles(tl, s.FirstLast)
 	causes.Explain(s)
+	tl.Routes = t.routes(tl, snapshots)
 	tl.Incidents = incidents.Of(tl, t.join())
 	return tl, snapshots
 }

@@ -109,6 +109,7 @@ const (
 	RunPhase      EventKind = "run"            // From/To: a [Phase], "baseline", "measuring", "settling", "ended"; Detail: why, where the end was not the planned one
 	Command       EventKind = "command"        // the wrapped command: To "running", "exited"; ExitCode; Detail: the command line
 	CommandOutput EventKind = "command-output" // Detail: one line
+	ProberChanged EventKind = "prober"         // Object is the node it is on; To: "measuring"; "missing", when the run began without it; "lost", when nothing more came from it; Detail: its Pod, or why
 	TargetChanged EventKind = "target"         // Object.Name: the target; To: "measuring", "ended"
 	WatchGap      EventKind = "watch-gap"      // changes between Since and Seen may have been missed; Object.Kind: what is watched, empty if it is all that is; Services; Detail: why
 	WatchLane     EventKind = "watch-lane"     // Object.Kind: what is watched; To: "on", "off"; Services; Detail: why
@@ -122,5 +123,5 @@ const (
 var EventKinds = []EventKind{
 	PodSeen, PodScheduled, PodContainer, PodReady, PodDeleted, PodDisrupted, PodPhase, PodGone, EndpointChanged,
 	NodeReady, NodeSchedulable, NodeTaint, NodeGone, ServiceChanged, KubeEvent, SnapshotTaken, Predicted,
-	RunPhase, Command, CommandOutput, TargetChanged, WatchGap, WatchLane, ProberStall, RequestError, AddressFailed, Hammer,
+	RunPhase, Command, CommandOutput, ProberChanged, TargetChanged, WatchGap, WatchLane, ProberStall, RequestError, AddressFailed, Hammer,
 }

@@ -34,7 +34,8 @@ type Timeline struct {
 
 	Buckets  Buckets          `json:"buckets"`
 	Events   []Event          `json:"events"`
-	Services []WatchedService `json:"services"` // those whose endpoints were watched
+	Services []WatchedService `json:"services"`        // those whose endpoints were watched
+	Routes   []Route          `json:"routes,omitzero"` // how nodes followed changes of endpoints, by change, then by node; absent without probers on nodes
 	Pods     []Pod            `json:"pods"`
 	Verdict  Verdict          `json:"verdict"`
 	Hammer   *Hammer          `json:"hammer,omitzero"`

@@ -18,6 +18,7 @@ type Reading struct {
 	failures finder
 	Slow     slowFinder
 	Streaks  Streaks  // of a target of kind new
+	Answers  Answers  // of a target of kind new
 	Stalls   []Period // of a control target: when the prober itself was slow
 	Faults   []Period // of a control target: when the prober itself failed
 }
@@ -77,6 +78,7 @@ func (g *Reading) Take(r Sample, begin time.Duration) {
 	g.Slow.take(r, gap)
 	if g.kind == timeline.New {
 		g.Streaks.take(r)
+		g.Answers.take(r)
 	}
 	if g.kind != timeline.Control || r.Delayed { // the stop is known without it
 		return
@@ -98,7 +100,7 @@ func (g *Reading) Clone() Reading {
 	c.Gaps.waiting = slices.Clip(g.Gaps.waiting)
 	c.Stalls, c.Faults = slices.Clip(g.Stalls), slices.Clip(g.Faults)
 	c.failures, c.Slow = g.failures.clone(), g.Slow.clone()
-	c.Streaks = g.Streaks.clone()
+	c.Streaks, c.Answers = g.Streaks.clone(), g.Answers.clone()
 	return c
 }
 

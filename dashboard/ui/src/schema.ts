@@ -106,6 +106,7 @@ export type SparseCounts = number[];
  * - run: From/To: a Phase, "baseline", "measuring", "settling", "ended"; Detail: why, where the end was not the planned one
  * - command: the wrapped command: To "running", "exited"; ExitCode; Detail: the command line
  * - command-output: Detail: one line
+ * - prober: Object is the node it is on; To: "measuring"; "missing", when the run began without it; "lost", when nothing more came from it; Detail: its Pod, or why
  * - target: Object.Name: the target; To: "measuring", "ended"
  * - watch-gap: changes between Since and Seen may have been missed; Object.Kind: what is watched, empty if it is all that is; Services; Detail: why
  * - watch-lane: Object.Kind: what is watched; To: "on", "off"; Services; Detail: why
@@ -135,6 +136,7 @@ export type EventKind =
   | "run"
   | "command"
   | "command-output"
+  | "prober"
   | "target"
   | "watch-gap"
   | "watch-lane"
@@ -166,6 +168,12 @@ export type Disturbance =
   | "liveness-fails"
   | "node-without"
   | "eviction-asked";
+/**
+ * RouteChange says what a node's routes had to follow. The list is closed.
+ * - removal: an endpoint was ready, and is no more
+ * - addition: an endpoint turned ready
+ */
+export type RouteChange = "removal" | "addition";
 /**
  * EndedBy says who or what ended a Pod. The list is closed.
  * - evicted: through the eviction API, as by a drain
@@ -237,6 +245,10 @@ export interface Timeline {
    * those whose endpoints were watched
    */
   services: WatchedService[];
+  /**
+   * how nodes followed changes of endpoints, by change, then by node; absent without probers on nodes
+   */
+  routes?: Route[];
   pods: Pod[];
   verdict: Verdict;
   hammer?: Hammer;
@@ -335,6 +347,11 @@ export interface Spec {
    * the node that the command drains, if it names one
    */
   drains?: string;
+  /**
+   * the nodes to measure from; none: from the Job's own alone
+   */
+  probers?: string[];
+  proberWait?: Nanoseconds;
   /**
    * requests per second, for each of Kinds
    */
@@ -1247,6 +1264,43 @@ export interface EndpointStep {
    * ready, or terminating and still serving
    */
   serving: number;
+}
+/**
+ * A Route is how one node followed the change of an endpoint: from when on requests from it were routed there, or no longer.
+ *
+ * It is known by who answered. While a route to a Pod is one of N, requests in a row that other Pods answer prove, with 99.9 % confidence, that
+ * there is none.
+ */
+export interface Route {
+  change: RouteChange;
+  /**
+   * NAMESPACE/NAME
+   */
+  service: string;
+  /**
+   * its name
+   */
+  pod: string;
+  podUID: string;
+  /**
+   * from which requests were sent
+   */
+  node: string;
+  /**
+   * which sent them
+   */
+  target: string;
+  /**
+   * the ID of the event that is the change of the endpoint
+   */
+  event: number;
+  api: Instant;
+  changed: Instant;
+  /**
+   * they were not seen to change: too few requests followed
+   */
+  open?: boolean;
+  lag: Length;
 }
 /**
  * Pod is one Pod's life, as far as it was seen. Instants taken from the watch are when the change

@@ -1,0 +1,162 @@
+package correlate
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"lapse/correlate/model"
+	"lapse/correlate/windows"
+	"lapse/timeline"
+)
+
+// This file says when the routes of each node followed the changes of endpoints, by which Pods answered.
+
+// routes are those of all targets that probers send new connections to. Of a Pod whose endpoint came or went more than once nothing is
+// said: which of its answers belong to which change is not known.
+func (t *Tracker) routes(tl *model.Timeline, snapshots []*snapshot) []model.Route {
+	var list []model.Route
+	changes := map[string][]endpointChange{}
+	for _, s := range snapshots {
+		source := t.sources[s.target.Source]
+		if source.Role != timeline.Prober || s.target.Kind != timeline.New || s.target.Service == "" {
+			continue
+		}
+		service := s.target.Service + "/" + s.target.PortName
+		if _, known := changes[service]; !known {
+			changes[service] = changesOf(tl.Events, s.target)
+		}
+		clock, k := t.aligned(s.target.Source), windows.InARow(mostReady(tl, s.target.Service))
+		for _, c := range changes[service] {
+			if route, ok := s.follow(c, t.backends[s.target.Source], clock, k); ok {
+				stale(tl, s.target.Name, &route)
+				route.Service, route.Node, route.Target = s.target.Service, source.Node, s.target.Name
+				list = append(list, route)
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b model.Route) int {
+		return cmp.Or(cmp.Compare(a.API.Latest, b.API.Latest), cmp.Compare(a.Event, b.Event), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Target, b.Target))
+	})
+	return list
+}
+
+// An endpointChange is an endpoint that came or went.
+type endpointChange struct {
+	change model.RouteChange
+	event  *model.Event
+}
+
+// changesOf are the changes of the endpoints of a target's Service and port that were watched, of each Pod at most one of each kind.
+func changesOf(events []model.Event, target timeline.Target) []endpointChange {
+	type key struct {
+		uid    string
+		change model.RouteChange
+	}
+	var order []key
+	found := map[key][]*model.Event{}
+	for i := range events {
+		e := &events[i]
+		if e.Kind != timeline.EndpointChanged || e.Object == nil || e.Object.Kind != "Pod" || e.Service != target.Service || e.PortName != target.PortName {
+			continue
+		}
+		k := key{uid: e.Object.UID}
+		switch was, is := e.From == timeline.EndpointReady, e.To == timeline.EndpointReady; {
+		case is && !was:
+			k.change = model.Addition
+		case was && !is:
+			k.change = model.Removal
+		default:
+			continue
+		}
+		if found[k] == nil {
+			order = append(order, k)
+		}
+		found[k] = append(found[k], e)
+	}
+	var changes []endpointChange
+	for _, k := range order {
+		// One that was there when watching began was added at some time before.
+		if e := found[k][0]; len(found[k]) == 1 && e.At.Bounded() {
+			changes = append(changes, endpointChange{k.change, e})
+		}
+	}
+	return changes
+}
+
+// mostReady is how many endpoints a Service had at one time at most.
+func mostReady(tl *model.Timeline, service string) (most int) {
+	for _, s := range tl.Services {
+		for _, step := range s.Endpoints {
+			if s.Name == service {
+				most = max(most, step.Ready)
+			}
+		}
+	}
+	return most
+}
+
+// follow says when the routes of a target's node followed the change. It is not known where no request reached the Pod.
+func (s *snapshot) follow(c endpointChange, backends []string, clock aligned, k int) (model.Route, bool) {
+	pod := c.event.Object
+	backend := slices.Index(backends, pod.Name)
+	if backend < 1 || backend > math.MaxUint16 {
+		return model.Route{}, false
+	}
+	route := model.Route{Change: c.change, Pod: pod.Name, PodUID: pod.UID, Event: c.event.ID, API: c.event.At}
+	bounds := s.reading.Answers.Left
+	if c.change == model.Addition {
+		bounds = s.reading.Answers.Came
+	}
+	at, ok := bounds(uint16(backend), k)
+	if !ok {
+		return model.Route{}, false
+	}
+	end := clock.at(s.known()).Latest
+	if route.Open = at.Latest == model.Never; route.Open {
+		route.Changed = model.Instant{Earliest: clock.at(at.Earliest).Earliest, Latest: end}
+	} else {
+		route.Changed.Latest = clock.at(at.Latest).Latest
+		if at.Earliest > model.Unbounded {
+			route.Changed.Earliest = clock.at(at.Earliest).Earliest
+		}
+	}
+	// A node follows what the API server says, and does not precede it.
+	route.Changed.Earliest = max(route.Changed.Earliest, route.API.Earliest)
+	if route.Changed.Latest < route.Changed.Earliest {
+		return model.Route{}, false // the Pod answered before its endpoint was ready: it is not what answers by that name
+	}
+	route.Lag = lagOf(route)
+	return route, true
+}
+
+func lagOf(r model.Route) model.Length {
+	return model.Length{Min: max(0, r.Changed.Earliest-r.API.Latest), Max: r.Changed.Latest - r.API.Earliest}
+}
+
+// stale adds to when a route went what the failures of its target prove, after the Pod had stopped and answered no more.
+func stale(tl *model.Timeline, target string, r *model.Route) {
+	if r.Change != model.Removal {
+		return
+	}
+	i := slices.IndexFunc(tl.Pods, func(p model.Pod) bool { return p.UID == r.PodUID })
+	if i < 0 || tl.Pods[i].Stopped == nil {
+		return
+	}
+	stopped := *tl.Pods[i].Stopped
+	for _, w := range tl.Windows {
+		if w.Target != target || len(w.Causes) == 0 || w.Causes[0].Confidence != model.High {
+			continue
+		}
+		for _, m := range w.Causes[0].Measures {
+			if m.Name != model.RouteLag || m.Object != r.Pod || m.Length.Min == 0 {
+				continue
+			}
+			at := model.Instant{Earliest: max(r.Changed.Earliest, stopped.Latest+m.Length.Min), Latest: min(r.Changed.Latest, stopped.Earliest+m.Length.Max)}
+			if at.Earliest <= at.Latest {
+				r.Changed, r.Open = at, false
+				r.Lag = lagOf(*r)
+			}
+		}
+	}
+}
