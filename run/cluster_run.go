@@ -141,7 +141,7 @@ func (o *Options) JobConfig(namespace string) deploy.Config {
 	o.Namespace = namespace
 	return deploy.Config{
 		Name: o.ID, Namespace: namespace, Image: o.Image, ImagePullSecret: o.ImagePullSecret, CPU: o.CPU,
-		Hold: o.Hold, Deadline: o.MaxDuration + o.Hold, AvoidNodes: o.AvoidNodes, NodesAccess: true,
+		Hold: o.Hold, Deadline: o.MaxDuration + o.Hold, AvoidNodes: o.AvoidNodes, NodesAccess: true, Probers: o.Probers,
 		Args: []string{"run"}, Spec: mustMarshal(o.Spec), Private: o.Secrets(), HeadersFrom: o.HeadersFrom, EchoFrom: o.EchoFrom,
 	}
 }
@@ -151,13 +151,21 @@ func (o *Options) preflight(ctx context.Context, c *cluster, log *slog.Logger) (
 	if err := o.avoidSelected(ctx, c, log); err != nil {
 		return deploy.Config{}, err
 	}
+	if err := o.chooseProbers(ctx, c); err != nil {
+		return deploy.Config{}, err
+	}
 	config := o.JobConfig(c.Namespace)
 	if err := config.Validate(); err != nil {
 		return config, err
 	}
-	missing, err := deploy.CheckRights(ctx, c.client, c.Namespace, deploy.Needs{Nodes: true, Secret: len(config.Private) > 0})
+	missing, err := deploy.CheckRights(ctx, c.client, c.Namespace, deploy.Needs{Nodes: true, Secret: len(config.Private) > 0, Probers: len(config.Probers) > 0})
 	if err != nil {
 		return config, err
+	}
+	if len(config.Probers) > 0 {
+		if config.Keys, err = deploy.NewKeys(config.Deadline); err != nil {
+			return config, err
+		}
 	}
 	unwatched, needed := config.Without(missing)
 	if len(needed) > 0 {

@@ -5,5 +5,6 @@
 // them (correlate), and shows them on the terminal and the page (dashboard).
 //
 // In the cluster the same loop runs in a Job's Pod, as an agent that serves its recording. The workstation creates the Job (deploy), copies the
-// recording while it is written, runs the command there and sends what the command does to the agent.
+// recording while it is written, runs the command there and sends what the command does to the agent. With --from, the agent follows a prober on each
+// chosen node in the same way.
 package run

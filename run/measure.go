@@ -11,6 +11,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/verdict"
+	"lapse/deploy"
 	"lapse/kube"
 	"lapse/loadgen"
 	"lapse/timeline"
@@ -32,6 +33,7 @@ type measurement struct {
 	queue       *queue
 	rec         *recording
 	prober      *loadgen.Prober
+	fleet       *fleet        // the probers on other nodes; nil: none
 	plans       []servicePlan // of the measured Services
 	child       *wrappedCommand
 	commandExit chan int          // the command's exit code
@@ -43,6 +45,7 @@ type measurement struct {
 	phase      timeline.Phase
 	nextEvent  uint32
 	nextTarget timeline.TargetID
+	lastSource timeline.SourceID
 	targets    map[timeline.TargetID]timeline.Target
 	errors     map[errorKey]string // the first error of each target and class that needs one
 	draining   bool                // nothing more is sent: the last answers are awaited
@@ -79,6 +82,13 @@ func (m *measurement) run(ctx context.Context, signals <-chan os.Signal) (*model
 		e.Seen = m.clock.Now()
 		m.add(e)
 	}
+	m.lastSource = m.source.ID
+	if len(m.opts.Probers) > 0 {
+		var err error
+		if m.fleet, err = m.newFleet(ctx, os.Getenv(deploy.EnvNamespace)); err != nil {
+			return nil, err
+		}
+	}
 	m.prober = loadgen.New(loadgen.Config{Clock: m.clock, Source: m.source.ID, Sink: m.queue.put, Logger: m.log, Pacing: loadgen.Pacing(m.opts.Pacing)})
 	if err := m.startTargets(); err != nil {
 		return nil, err
@@ -86,12 +96,14 @@ func (m *measurement) run(ctx context.Context, signals <-chan os.Signal) (*model
 
 	var probing, watching sync.WaitGroup
 	stopProbing, stopWatching := m.start(ctx, &probing, &watching)
-	m.enter(timeline.PhaseBaseline, "")
+	if m.phase = timeline.PhaseStarting; m.fleet == nil {
+		m.enter(timeline.PhaseBaseline, "")
+	}
 	reason := m.loop(ctx, signals)
 	end := m.clock.Now()
 
 	stopProbing()
-	reason = m.drain(&probing, m.prober.Abandon, signals, reason)
+	reason = m.drain(&probing, m.abandon, signals, reason)
 	stopWatching()
 	watching.Wait()
 	m.absorb()
@@ -131,10 +143,21 @@ func (m *measurement) start(ctx context.Context, probing, watching *sync.WaitGro
 			m.request(phaseRequest{timeline.PhaseEnded, "probing failed: " + err.Error()})
 		}
 	})
+	if m.fleet != nil {
+		probing.Go(func() { m.fleet.run(probeCtx) })
+	}
 	if m.opts.Hammer != "" {
 		probing.Go(func() { m.hammer(probeCtx) })
 	}
 	return stopProbing, stopWatching
+}
+
+// abandon waits for no answer that is still to come.
+func (m *measurement) abandon() {
+	m.prober.Abandon()
+	if m.fleet != nil {
+		m.fleet.abandon()
+	}
 }
 
 func (m *measurement) noControl(err error) {
@@ -163,6 +186,11 @@ func (m *measurement) request(r phaseRequest) {
 // loop runs the phases. It returns why the run ended, or "" if as planned.
 func (m *measurement) loop(ctx context.Context, signals <-chan os.Signal) (reason string) {
 	m.timer = time.NewTimer(m.opts.Baseline)
+	var joining chan *joining
+	if m.fleet != nil {
+		m.timer.Reset(m.opts.ProberWait)
+		joining = m.fleet.joining
+	}
 	defer m.timer.Stop()
 	tick := time.NewTicker(refresh)
 	defer tick.Stop()
@@ -178,6 +206,10 @@ func (m *measurement) loop(ctx context.Context, signals <-chan os.Signal) (reaso
 		case <-m.timer.C:
 			if over, why := m.nextPhase(); over {
 				return why
+			}
+		case j := <-joining:
+			if m.join(j); m.phase == timeline.PhaseStarting && m.fleet.complete() {
+				m.enterBaseline()
 			}
 		case <-m.commandExit:
 			m.settle(m.interrupted)
@@ -205,6 +237,11 @@ func (m *measurement) loop(ctx context.Context, signals <-chan os.Signal) (reaso
 // nextPhase goes on to the next phase when the timer of this one is over. It reports whether the run is over, and why if that was not planned.
 func (m *measurement) nextPhase() (over bool, reason string) {
 	switch m.phase {
+	case timeline.PhaseStarting:
+		if why := m.missingProbers(); why != "" {
+			return true, why
+		}
+		m.enterBaseline()
 	case timeline.PhaseBaseline:
 		problem := m.judgeBaseline()
 		if m.baselines++; problem != nil && problem.unknown && (m.baselines < mostBaselines || problem.starved && m.clock.Now() < m.longestStarved) {
@@ -228,6 +265,11 @@ func (m *measurement) nextPhase() (over bool, reason string) {
 		return true, m.interrupted
 	}
 	return false, ""
+}
+
+func (m *measurement) enterBaseline() {
+	m.enter(timeline.PhaseBaseline, "")
+	m.timer.Reset(m.opts.Baseline)
 }
 
 // settle ends the measuring phase. interrupted is why, or "" if as planned.
@@ -301,7 +343,11 @@ func (m *measurement) stopChild() {
 }
 
 func (m *measurement) enter(phase timeline.Phase, detail string) {
-	m.add(timeline.PhaseChange(m.clock.Now(), m.phase, phase, detail))
+	from := m.phase
+	if from == timeline.PhaseStarting {
+		from = "" // no event names it
+	}
+	m.add(timeline.PhaseChange(m.clock.Now(), from, phase, detail))
 	m.phase = phase
 	if m.entered != nil {
 		m.entered(phase, detail)
@@ -332,7 +378,7 @@ func (m *measurement) absorb() {
 func (m *measurement) add(f timeline.Fact) {
 	if e, ok := f.(timeline.Event); ok {
 		m.nextEvent++
-		e.ID, e.Source = m.nextEvent, m.source.ID
+		e.ID, e.Source = m.nextEvent, cmp.Or(e.Source, m.source.ID)
 		f = e
 		if which := (errorKey{e.Object.Name, e.To}); e.Kind == timeline.RequestError && m.errors[which] == "" {
 			m.errors[which] = e.Detail

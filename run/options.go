@@ -37,7 +37,8 @@ type Options struct {
 	Output           // how the result is printed on standard output
 	Dashboard string // address to serve the page on
 	NoCapture bool
-	Here      bool // the requests to a Service are sent from this machine
+	From      string // which nodes to measure from: all, how many, which, or by which labels; Spec.Probers are read from it
+	Here      bool   // the requests to a Service are sent from this machine
 
 	// Of the Job, for the API server.
 	Image           string
@@ -82,7 +83,7 @@ func (o *Options) Check(args, command []string) error {
 	}
 	for _, check := range []func() error{
 		o.CheckTargets, o.CheckFlags, o.CheckNumbers, o.setDefaults, o.checkCommand, o.CheckRequest, o.checkProtocols, o.checkProbes, o.checkGates, o.checkFormat, o.checkHammer,
-		o.checkFiles, o.CheckSecrets, o.checkPreflight, o.checkPrinted,
+		o.checkFiles, o.CheckSecrets, o.checkPreflight, o.checkPrinted, o.checkFrom,
 	} {
 		if err := check(); err != nil {
 			return err

@@ -30,6 +30,9 @@ type Spec struct {
 	Accepted    []preflight.Acceptance `json:"accepted,omitempty"`   // predictions that somebody has accepted
 	Drains      string                 `json:"drains,omitzero"`      // the node that the command drains, if it names one
 
+	Probers    []string      `json:"probers,omitempty"`   // the nodes to measure from; none: from the Job's own alone
+	ProberWait time.Duration `json:"proberWait,omitzero"` // how long the run waits for all of them to measure
+
 	Rate        float64       `json:"rate"`       // requests per second, for each of Kinds
 	DirectRate  float64       `json:"directRate"` // requests per second for all Pods' own addresses together
 	Pacing      string        `json:"pacing"`

@@ -64,9 +64,12 @@ func (m *measurement) portsOf(of timeline.Service, measured bool) []string {
 	return ports
 }
 
-// startTargets starts the judged targets of every target.
+// startTargets starts the judged targets of every target, unless probers measure these.
 func (m *measurement) startTargets() error {
 	for _, s := range m.opts.targets {
+		if m.fleet != nil {
+			break
+		}
 		for _, p := range m.probesOf(s) {
 			if err := m.startTarget(p); err != nil {
 				return err
@@ -96,18 +99,7 @@ func (m *measurement) probesOf(s targetSpec) (probes []loadgen.Probe) {
 
 // probeOf is the probe a target asks for, but for its kind and name.
 func (m *measurement) probeOf(s targetSpec) loadgen.Probe {
-	p := loadgen.Probe{
-		Target:        timeline.Target{Rate: m.opts.Rate},
-		Method:        m.opts.Method,
-		Host:          m.opts.Host,
-		Header:        m.opts.Header,
-		RootCAs:       m.opts.roots,
-		Connections:   m.opts.Connections,
-		ExpectStatus:  m.opts.statuses,
-		ExpectBody:    m.opts.ExpectBody,
-		BackendHeader: m.opts.BackendHeader,
-	}
-	p.Echo, p.Reply = m.opts.Sent, m.opts.Awaited
+	p := m.opts.probe(timeline.Target{Rate: m.opts.Rate})
 	if s.Service == "" {
 		p.URL = s.URL.String()
 		return p
@@ -120,6 +112,23 @@ func (m *measurement) probeOf(s targetSpec) loadgen.Probe {
 	}
 	p.Host = cmp.Or(p.Host, info.Service.Name+"."+info.Service.Namespace)
 	return p
+}
+
+// probe is the probe of a target, as all are that the flags ask for.
+func (o *Options) probe(t timeline.Target) loadgen.Probe {
+	return loadgen.Probe{
+		Target:        t,
+		Method:        o.Method,
+		Host:          o.Host,
+		Header:        o.Header,
+		Echo:          o.Sent,
+		Reply:         o.Awaited,
+		RootCAs:       o.roots,
+		Connections:   o.Connections,
+		ExpectStatus:  o.statuses,
+		ExpectBody:    o.ExpectBody,
+		BackendHeader: o.BackendHeader,
+	}
 }
 
 func (m *measurement) infoOf(s targetSpec) watcher.Info {
@@ -147,12 +156,16 @@ func (m *measurement) startTarget(p loadgen.Probe) error {
 		return fmt.Errorf("measure %s: %w", p.Name, err)
 	}
 	m.nextTarget++
-	m.targets[p.ID] = p.Target
-	recorded := p.Target
-	recorded.URL = maskText(recorded.URL)
-	m.add(recorded) // the queue is taken in later: the target comes before its requests
+	m.register(p.Target)
 	m.add(targetIs(p.Name, "", "measuring", now))
 	return nil
+}
+
+// register records a target. The queue is taken in later: the target comes before its requests.
+func (m *measurement) register(t timeline.Target) {
+	m.targets[t.ID] = t
+	t.URL = maskText(t.URL)
+	m.add(t)
 }
 
 func targetIs(name, from, to string, now time.Duration) timeline.Event {

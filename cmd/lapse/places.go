@@ -56,8 +56,8 @@ var usedIn = map[string]place{
 
 	"here":  fromHere,
 	"image": ofJob, "cpu": ofJob, "image-pull-secret": ofJob, "avoid-node": ofJob, "max-duration": ofJob, "hold": ofJob,
-	"workstation-timeout": inJob,
-	"read-nodes":          inYAML,
+	"workstation-timeout": inJob, "from": inJob, "wait": inJob,
+	"read-nodes": inYAML,
 }
 
 // instead says what to do about a flag that has no effect.

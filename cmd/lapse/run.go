@@ -34,3 +34,14 @@ from here, and needs no cluster.`,
 	runFlags(&o, cmd)
 	return cmd
 }
+
+// newProbe is what the Pods of a run's DaemonSet run. It is nobody's to call.
+func newProbe() *cobra.Command {
+	return &cobra.Command{
+		Use:    "probe",
+		Short:  "Measure what a run's coordinator assigns",
+		Hidden: true,
+		Args:   exactly(0, "no arguments"),
+		RunE:   func(cmd *cobra.Command, _ []string) error { return run.RunProber(cmd.Context(), cmd.ErrOrStderr()) },
+	}
+}

@@ -26,6 +26,7 @@ import (
 var localFlags = []string{
 	"out", "output", "verbose", "dashboard", "no-capture", "here", "kubeconfig", "context",
 	"image", "image-pull-secret", "cpu", "avoid-node",
+	"from", // the nodes that it means are in the Spec
 }
 
 // askFor are the checked options of a run in the cluster with these flags.
@@ -80,7 +81,7 @@ func TestEachFlagReachesTheAgentOrIsLocal(t *testing.T) {
 		t.Fatal(err)
 	}
 	with := map[string][]string{ // what a flag needs beside it
-		"duration": {}, "echo": {"--scheme=tcp"}, "echo-from": {"--scheme=tcp"}, "scheme": {},
+		"duration": {}, "echo": {"--scheme=tcp"}, "echo-from": {"--scheme=tcp"}, "scheme": {}, "wait": {"--from=all"},
 	}
 	accepted := filepath.Join(t.TempDir(), "accepted.yaml")
 	if err := os.WriteFile(accepted, []byte("accepted: [{rule: LP05, reason: it drains}]"), 0o600); err != nil {

@@ -1,0 +1,381 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"lapse/deploy"
+	"lapse/deploy/agent"
+	"lapse/kube"
+	"lapse/loadgen"
+	"lapse/record"
+	"lapse/timeline"
+)
+
+const (
+	// findProbers is how often the Pods of probers are looked for.
+	findProbers = time.Second
+	// exchangeClocks is how often a prober's clock is compared with the run's.
+	exchangeClocks = time.Second
+	// lastFacts is for how long, beyond the requests' timeout, the last facts of probers are awaited when the run ends.
+	lastFacts = 10 * time.Second
+)
+
+// A fleet is the probers of a run as its coordinator sees them: it finds their Pods, follows what each measures, and compares clocks.
+type fleet struct {
+	client    kube.Client
+	namespace string
+	name      string   // the run's
+	nodes     []string // that shall be measured from
+	zones     map[string]string
+	keys      *tls.Config
+	timeout   time.Duration
+	clock     timeline.Clock
+	put       func(timeline.Fact)
+	log       *slog.Logger
+	joining   chan *joining // processes that are ready to be assigned, and those that were lost
+
+	abandoned chan struct{}
+	abandonIt sync.Once
+
+	processes map[string]int // that have joined, by node; it belongs to the loop
+
+	mu    sync.Mutex
+	state map[string]string // by node: why nothing is measured from it; "" is measured from
+}
+
+// A joining is a prober's process that is ready to measure, or was lost.
+type joining struct {
+	node, pod string
+	status    agent.Status
+	sync      timeline.Sync // how its clock stands; the source is to be filled in
+	lost      error         // it is no more: nothing is to be assigned
+
+	assigned chan agent.Assignment // gets what it is to measure
+}
+
+// newFleet returns the fleet of a run, whose probers are not looked for yet.
+func (m *measurement) newFleet(ctx context.Context, namespace string) (*fleet, error) {
+	keys, err := keysFromEnv().Client()
+	if err != nil {
+		return nil, err
+	}
+	f := &fleet{
+		client: m.client, namespace: namespace, name: m.opts.ID, nodes: m.opts.Probers, keys: keys, timeout: m.opts.Timeout, clock: m.clock,
+		put: m.queue.put, log: m.log, joining: make(chan *joining), abandoned: make(chan struct{}), state: map[string]string{},
+		processes: map[string]int{}, zones: zonesOf(ctx, m.client),
+	}
+	for _, node := range f.nodes {
+		f.state[node] = "its Pod was not created yet"
+	}
+	return f, nil
+}
+
+// zonesOf are the nodes' zones, as far as the rights to see them go.
+func zonesOf(ctx context.Context, client kube.Client) map[string]string {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	zones := map[string]string{}
+	if nodes, err := client.Nodes().List(ctx, metav1.ListOptions{}); err == nil {
+		for _, node := range nodes.Items {
+			zones[node.Name] = node.Labels[corev1.LabelTopologyZone]
+		}
+	}
+	return zones
+}
+
+// run finds and follows probers until ctx ends; then it has them stop, and waits for the last of what they measured.
+func (f *fleet) run(ctx context.Context) {
+	following, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(nil)
+	var probers sync.WaitGroup
+	followed := map[types.UID]context.CancelCauseFunc{}
+	tick := time.NewTicker(findProbers)
+	defer tick.Stop()
+	for {
+		f.find(ctx, following, followed, &probers)
+		select {
+		case <-tick.C:
+			continue
+		case <-ctx.Done():
+		}
+		break
+	}
+	limit := time.AfterFunc(f.timeout+lastFacts, func() { stop(errors.New("it did not hand over its last facts in time")) })
+	defer limit.Stop()
+	over := make(chan struct{})
+	go func() { probers.Wait(); close(over) }()
+	select {
+	case <-over:
+	case <-f.abandoned:
+		stop(errors.New("the run was ended"))
+		<-over
+	}
+}
+
+func (f *fleet) abandon() { f.abandonIt.Do(func() { close(f.abandoned) }) }
+
+// find looks for the probers' Pods, begins to follow each that runs, and ends that of those that are gone.
+func (f *fleet) find(ctx, following context.Context, followed map[types.UID]context.CancelCauseFunc, probers *sync.WaitGroup) {
+	asking, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	pods, err := f.client.Pods(f.namespace).List(asking, metav1.ListOptions{LabelSelector: deploy.ProberSelector(f.name)})
+	if err != nil {
+		f.log.Debug("cannot look for probers", "error", err)
+		return
+	}
+	there := map[types.UID]bool{}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		there[pod.UID] = true
+		at, ok := proberAddress(pod)
+		if followed[pod.UID] != nil {
+			continue
+		}
+		if !ok {
+			f.note(deploy.ProberNode(pod), deploy.Waiting(pod))
+			continue
+		}
+		each, leave := context.WithCancelCause(following)
+		followed[pod.UID] = leave
+		node, name := pod.Spec.NodeName, pod.Name
+		probers.Go(func() {
+			defer leave(nil)
+			f.follow(ctx, each, node, name, at)
+		})
+	}
+	for uid, leave := range followed {
+		if !there[uid] {
+			leave(errors.New("its Pod was deleted"))
+		}
+	}
+}
+
+func proberAddress(pod *corev1.Pod) (at netip.AddrPort, ok bool) {
+	addr, err := netip.ParseAddr(pod.Status.PodIP)
+	return netip.AddrPortFrom(addr, agent.ProberPort), err == nil && pod.Status.Phase == corev1.PodRunning
+}
+
+// follow follows the processes of one Pod, one after the other, until ctx ends. The run ends with running.
+func (f *fleet) follow(running, ctx context.Context, node, pod string, at netip.AddrPort) {
+	for ctx.Err() == nil && running.Err() == nil {
+		err := f.followProcess(running, ctx, node, pod, at)
+		if running.Err() != nil {
+			return
+		}
+		if err == nil {
+			err = errors.New("it was ended, and has handed over all that it had measured")
+		}
+		f.note(node, err.Error())
+		f.log.Warn("nothing more comes from a prober", "node", node, "pod", pod, "error", err)
+		f.hand(running, &joining{node: node, pod: pod, lost: err})
+		select {
+		case <-time.After(findProbers):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// hand gives the loop a joining. It reports whether it was taken.
+func (f *fleet) hand(running context.Context, j *joining) bool {
+	select {
+	case f.joining <- j:
+		return true
+	case <-running.Done():
+		return false
+	}
+}
+
+// followProcess has one process measure, and takes in what it does until it has ended. The error says why not all came.
+func (f *fleet) followProcess(running, ctx context.Context, node, pod string, at netip.AddrPort) error {
+	beginning, begun := context.WithCancelCause(running)
+	defer begun(nil)
+	defer context.AfterFunc(ctx, func() { begun(context.Cause(ctx)) })()
+	client := agent.NewProberClient(at, f.keys)
+	defer client.Close()
+	status, err := client.Status(beginning)
+	if err != nil {
+		return err
+	}
+	client.Only(status.Process)
+	client.Logger = f.log
+	first, err := synced(f.clock, func() (agent.ClockOffset, error) { return client.SyncClock(beginning, f.clock) })
+	if err != nil {
+		return err
+	}
+	j := &joining{node: node, pod: pod, status: status, sync: first, assigned: make(chan agent.Assignment, 1)}
+	if !f.hand(running, j) {
+		return nil
+	}
+	assignment := <-j.assigned
+	if err := client.Assign(beginning, assignment); err != nil {
+		return err
+	}
+	var helpers sync.WaitGroup
+	defer helpers.Wait()
+	helping, stop := context.WithCancel(ctx)
+	defer stop()
+	helpers.Go(func() { f.keepExchanging(helping, client, assignment.Source) })
+	helpers.Go(func() {
+		select {
+		case <-running.Done():
+			if err := client.End(helping, "the run has ended"); err != nil && helping.Err() == nil {
+				f.log.Warn("a prober could not be asked to end", "node", node, "error", err)
+			}
+		case <-helping.Done():
+		}
+	})
+	if err := receive(ctx, client, record.Decode, f.put); err != nil {
+		return err
+	}
+	if status, err = client.Status(ctx); err == nil {
+		err = client.Ack(ctx, agent.Receipt{Length: status.Size, SHA256: status.SHA256}) // as [agent.Client.Follow] has found it
+	}
+	return err
+}
+
+// keepExchanging compares clocks again and again until ctx ends.
+func (f *fleet) keepExchanging(ctx context.Context, client *agent.Client, source timeline.SourceID) {
+	tick := time.NewTicker(exchangeClocks)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if s, err := exchangeWith(ctx, client, f.clock); err == nil {
+			s.Source = source
+			f.put(s)
+		}
+	}
+}
+
+// exchangeWith compares a prober's clock with the run's once.
+func exchangeWith(ctx context.Context, client *agent.Client, clock timeline.Clock) (timeline.Sync, error) {
+	return synced(clock, func() (agent.ClockOffset, error) { return client.Exchange(ctx, clock) })
+}
+
+// synced is what a comparison says, which bounds by how much the prober's clock is ahead of the run's. It was made at some instant while
+// compare ran, and is stated of the latest.
+func synced(clock timeline.Clock, compare func() (agent.ClockOffset, error)) (timeline.Sync, error) {
+	asked := clock.Now()
+	ahead, err := compare()
+	if err != nil {
+		return timeline.Sync{}, err
+	}
+	answered := clock.Now()
+	slack := time.Duration(drift*float64(answered-asked+ahead.Width())) + 1
+	return timeline.Sync{At: answered + ahead.Max, Min: -ahead.Max - slack, Max: -ahead.Min + slack}, nil
+}
+
+// note says why nothing is measured from a node, or "".
+func (f *fleet) note(node, why string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, asked := f.state[node]; asked {
+		f.state[node] = why
+	}
+}
+
+// complete reports whether every node is measured from.
+func (f *fleet) complete() bool { return len(f.missing()) == 0 }
+
+// missing are the nodes that are not measured from, and why.
+func (f *fleet) missing() map[string]string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	missing := map[string]string{}
+	for node, why := range f.state {
+		if why != "" {
+			missing[node] = why
+		}
+	}
+	return missing
+}
+
+// join has a prober measure, or notes that one was lost.
+func (m *measurement) join(j *joining) {
+	node := timeline.Object{Kind: "Node", Name: j.node, Node: j.node}
+	if j.lost != nil {
+		m.add(timeline.Event{Seen: m.clock.Now(), Kind: timeline.ProberChanged, To: "lost", Object: node, Detail: "Pod " + j.pod + ": " + j.lost.Error()})
+		return
+	}
+	m.lastSource++
+	source := timeline.Source{
+		ID: m.lastSource, Name: j.pod, Role: timeline.Prober, Node: j.node, Zone: m.fleet.zones[j.node], Pod: m.fleet.namespace + "/" + j.pod, Version: j.status.Version, T0: j.status.T0,
+	}
+	j.sync.Source = source.ID
+	m.add(source)
+	m.add(j.sync)
+	a := agent.Assignment{Source: source.ID, Spec: mustMarshal(m.opts.assigned())}
+	for _, p := range m.probesFrom(j.node) {
+		m.nextTarget++
+		p.ID, p.Source = m.nextTarget, source.ID
+		m.register(p.Target)
+		a.Targets = append(a.Targets, agent.Assigned{Target: p.Target, Host: p.Host})
+	}
+	m.add(timeline.Event{Seen: m.clock.Now(), Kind: timeline.ProberChanged, To: "measuring", Object: node, Detail: "Pod " + j.pod})
+	m.fleet.note(j.node, "")
+	j.assigned <- a
+}
+
+// assigned is the Spec as a prober gets it: what the kubelet has put in from Secrets is in it.
+func (o *Options) assigned() plainSpec {
+	s := plainSpec(o.Spec)
+	s.HeadersFrom, s.EchoFrom = nil, ""
+	return s
+}
+
+// probesFrom are the probes from one node: what the Service gets in all is shared out among the nodes.
+func (m *measurement) probesFrom(node string) (probes []loadgen.Probe) {
+	place := " from " + node
+	if m.fleet.processes[node]++; m.fleet.processes[node] > 1 {
+		place = fmt.Sprintf("%s (prober %d)", place, m.fleet.processes[node])
+	}
+	for _, s := range m.opts.targets {
+		for _, p := range m.probesOf(s) {
+			p.Name += place
+			p.Rate /= float64(len(m.fleet.nodes))
+			p.Timeout = m.opts.Timeout
+			if p.Kind == timeline.Reused {
+				p.Target.Connections = cmp.Or(p.Connections, loadgen.DefaultConnections)
+			}
+			probes = append(probes, p)
+		}
+	}
+	return append(probes, loadgen.Probe{Target: timeline.Target{
+		Name: "control" + place, Kind: timeline.Control, Rate: min(m.opts.Rate, 100), Timeout: m.opts.Timeout,
+	}})
+}
+
+// missingProbers notes which nodes the run begins without. It returns why it cannot begin if that is all of them.
+func (m *measurement) missingProbers() string {
+	missing := m.fleet.missing()
+	var lines []string
+	for _, node := range slices.Sorted(maps.Keys(missing)) {
+		lines = append(lines, node+": "+missing[node])
+		m.add(timeline.Event{
+			Seen: m.clock.Now(), Kind: timeline.ProberChanged, To: "missing", Object: timeline.Object{Kind: "Node", Name: node, Node: node}, Detail: missing[node],
+		})
+	}
+	if len(missing) == len(m.fleet.nodes) {
+		return fmt.Sprintf("no prober measured within --wait %v: %s", m.opts.ProberWait, strings.Join(lines, "; "))
+	}
+	m.log.Warn("the run begins without some of its probers", "missing", strings.Join(lines, "; "))
+	return ""
+}

@@ -1,0 +1,132 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"lapse/correlate/kubectl"
+)
+
+const fromHint = "as in --from all, --from 3, --from node1,node2 or --from topology.kubernetes.io/zone=a"
+
+// checkFrom reads --from as far as it can be read without the cluster.
+func (o *Options) checkFrom() error {
+	if o.From == "" {
+		if o.AgentListen == "" && o.Changed("wait") {
+			return Usagef(fromHint, "--wait is for the probers of --from, and there is none")
+		}
+		return nil
+	}
+	if o.ProberWait <= 0 {
+		return Usagef("as in --wait 1m", "wait %v: must be greater than 0", o.ProberWait)
+	}
+	if n, err := strconv.Atoi(o.From); err == nil && n < 1 {
+		return Usagef(fromHint, "from %s: at least one node", o.From)
+	}
+	if isSelector(o.From) {
+		if _, err := labels.Parse(o.From); err != nil {
+			return Usagef(fromHint, "from %q: %w", o.From, err)
+		}
+	}
+	return o.checkDaemonSets()
+}
+
+// isSelector reports whether --from selects nodes by labels.
+func isSelector(from string) bool { return strings.ContainsAny(from, "=!()") }
+
+// checkDaemonSets refuses a wrapped `kubectl drain` that would stop at the probers' Pods, and at no others perhaps.
+func (o *Options) checkDaemonSets() error {
+	words := kubectl.Unwrap(o.Command)
+	if len(words) == 0 || !kubectl.Is(words[0]) {
+		return nil
+	}
+	command, err := kubectl.Read(words)
+	if err != nil || command.Verb != "drain" || slices.ContainsFunc(words, func(w string) bool {
+		return w == "--ignore-daemonsets" || w == "--ignore-daemonsets=true"
+	}) {
+		return nil
+	}
+	return Usagef("add --ignore-daemonsets to the command", "`kubectl drain` refuses nodes with Pods of a DaemonSet, and --from %s puts such Pods there", o.From)
+}
+
+// chooseProbers names the nodes that --from means.
+func (o *Options) chooseProbers(ctx context.Context, c *cluster) error {
+	if o.From == "" {
+		return nil
+	}
+	options := metav1.ListOptions{}
+	if isSelector(o.From) {
+		options.LabelSelector = o.From
+	}
+	nodes, err := c.client.Nodes().List(ctx, options)
+	if apierrors.IsForbidden(err) {
+		return Usagef("ask for the right to list nodes, or leave out --from", "--from %s: no right to list nodes: %w", o.From, err)
+	}
+	if err != nil {
+		return fmt.Errorf("--from %s: list nodes: %w", o.From, err)
+	}
+	o.Probers, err = chosenNodes(o.From, nodes.Items, o.AvoidNodes)
+	return err
+}
+
+// chosenNodes are the names of those nodes that from means. Of a number, those that are about to be drained come first, then one of each
+// zone, by name.
+func chosenNodes(from string, nodes []corev1.Node, drained []string) ([]string, error) {
+	slices.SortFunc(nodes, func(a, b corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
+	all := nodeNamesOf(nodes)
+	n, err := strconv.Atoi(from)
+	switch {
+	case from == "all" && len(all) == 0:
+		return nil, Usagef("does `kubectl get nodes` list any?", "--from all: the cluster has no nodes")
+	case from == "all":
+		return all, nil
+	case isSelector(from) && len(all) == 0:
+		return nil, Usagef("`kubectl get nodes --show-labels` lists them", "--from %q: no node has these labels", from)
+	case isSelector(from):
+		return all, nil
+	case err == nil && n > len(all):
+		return nil, Usagef("--from all takes them all", "--from %d: the cluster has %d nodes", n, len(all))
+	case err == nil:
+		return mostTelling(nodes, drained)[:n], nil
+	}
+	named := strings.Split(from, ",")
+	for i, name := range named {
+		if named[i] = strings.TrimPrefix(strings.TrimSpace(name), "node/"); !slices.Contains(all, named[i]) {
+			return nil, Usagef("the cluster has "+strings.Join(all, ", "), "--from %s: there is no node %q", from, named[i])
+		}
+	}
+	slices.Sort(named)
+	return slices.Compact(named), nil
+}
+
+func nodeNamesOf(nodes []corev1.Node) (names []string) {
+	for _, node := range nodes {
+		names = append(names, node.Name)
+	}
+	return names
+}
+
+// mostTelling are the names of nodes: those that are drained, then one of each zone, then the others.
+func mostTelling(nodes []corev1.Node, drained []string) []string {
+	seen := map[string]int{}
+	rank := map[string]int{}
+	for _, node := range nodes {
+		zone := node.Labels[corev1.LabelTopologyZone]
+		if rank[node.Name] = 1 + seen[zone]; slices.Contains(drained, node.Name) {
+			rank[node.Name] = 0
+		}
+		seen[zone]++
+	}
+	names := nodeNamesOf(nodes)
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(rank[a], rank[b]) })
+	return names
+}

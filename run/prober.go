@@ -1,0 +1,261 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"lapse/deploy"
+	"lapse/deploy/agent"
+	"lapse/loadgen"
+	"lapse/record"
+	"lapse/timeline"
+)
+
+// A prober is the process in the Pod of a node that is measured from. It measures what the run's coordinator assigns, and hands over
+// its recording. It watches nothing and judges nothing.
+type prober struct {
+	process string
+	clock   timeline.Clock
+	rec     *record.Writer
+	log     *slog.Logger
+	facts   *queue
+	acked   chan struct{} // closed when the whole recording is elsewhere
+	ack     sync.Once
+
+	mu       sync.Mutex
+	assigned *agent.Assignment // nil: nothing yet
+	stop     func()            // ends the measuring
+	over     chan struct{}     // closed when all is recorded
+	ended    bool              // it is
+}
+
+// RunProber measures for a coordinator, until a signal ends it.
+func RunProber(ctx context.Context, stderr io.Writer) error {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, stopSignals...)
+	defer signal.Stop(signals)
+	listen := os.Getenv(deploy.EnvProbe)
+	if listen == "" {
+		return Usagef("`lapse run svc/NAME --from all` starts probers", "%s is not set: this verb is for the Pods of a run's DaemonSet", deploy.EnvProbe)
+	}
+	keys, err := keysFromEnv().Server()
+	if err != nil {
+		return err
+	}
+	p, err := newProber(cmp.Or(os.Getenv(deploy.EnvDir), deploy.DefaultDir), NewLogger(stderr))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = p.rec.Close() }() // a second Close, except where nothing was measured
+	ln, err := net.Listen("tcp", listen)
+	if err != nil {
+		return fmt.Errorf("serve the prober's API: %w", err)
+	}
+	server := agent.NewProberServer(p, keys)
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		if err := server.ServeTLS(ln, "", ""); !errors.Is(err, http.ErrServerClosed) {
+			p.log.Error("the prober's API ended", "error", err)
+		}
+	})
+	select {
+	case <-ctx.Done():
+	case <-signals:
+	}
+	p.leave(signals)
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	if server.Shutdown(stopping) != nil {
+		server.Close()
+	}
+	serving.Wait()
+	return nil
+}
+
+func keysFromEnv() agent.KeyPair {
+	return agent.KeyPair{CA: []byte(os.Getenv(deploy.EnvTLSCA)), Cert: []byte(os.Getenv(deploy.EnvTLSCert)), Key: []byte(os.Getenv(deploy.EnvTLSKey))}
+}
+
+func newProber(dir string, log *slog.Logger) (*prober, error) {
+	p := &prober{process: rand.Text(), clock: timeline.StartClock(), log: log, facts: newQueue(), acked: make(chan struct{}), over: make(chan struct{})}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("make a place for the recording: %w", err)
+	}
+	var err error
+	p.rec, err = record.Create(filepath.Join(dir, p.process+".lapse"))
+	return p, err
+}
+
+// Status says how far the prober has come. It has ended only once its recording is complete.
+func (p *prober) Status() agent.Status {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := agent.Status{ID: os.Getenv(deploy.EnvRun), Version: Version, Process: p.process, T0: p.clock.T0(), Now: p.clock.Now(), Size: p.rec.Size(), Phase: timeline.PhaseStarting}
+	switch {
+	case p.ended:
+		s.Phase, s.SHA256 = timeline.PhaseEnded, p.rec.Sum()
+	case p.assigned != nil:
+		s.Phase = timeline.PhaseMeasuring
+	}
+	return s
+}
+
+// Now is the instant on the prober's clock.
+func (p *prober) Now() time.Duration { return p.clock.Now() }
+
+// Facts reads the recording from offset on.
+func (p *prober) Facts(ctx context.Context, offset int64) (io.ReadCloser, error) {
+	return p.rec.Tail(ctx, offset)
+}
+
+// Ack notes that the whole recording is safe elsewhere.
+func (p *prober) Ack(r agent.Receipt) error {
+	if ours := (agent.Receipt{Length: p.rec.Size(), SHA256: p.rec.Sum()}); r != ours {
+		return fmt.Errorf("the recording has %d bytes with SHA-256 %s, not %d with %s", ours.Length, ours.SHA256, r.Length, r.SHA256)
+	}
+	p.ack.Do(func() { close(p.acked) })
+	return nil
+}
+
+// Assign begins to measure.
+func (p *prober) Assign(a agent.Assignment) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.assigned != nil {
+		if !reflect.DeepEqual(*p.assigned, a) {
+			return errors.New("the prober measures something else already")
+		}
+		return nil
+	}
+	options, err := optionsOf(a.Spec)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	if err := p.measure(ctx, options, a); err != nil {
+		stop()
+		return err
+	}
+	p.assigned, p.stop = &a, stop
+	return nil
+}
+
+// optionsOf reads how requests are made.
+func optionsOf(spec []byte) (*Options, error) {
+	var s plainSpec
+	if err := json.Unmarshal(spec, &s); err != nil {
+		return nil, fmt.Errorf("the run's spec: %w", err)
+	}
+	o := &Options{
+		Spec: Spec(s), Here: true, carried: true, ExternalCommand: s.Duration == 0,
+		Changed: func(string) bool { return false }, Given: func(func(*pflag.Flag)) {},
+	}
+	for _, check := range []func() error{o.CheckTargets, o.CheckNumbers, o.CheckRequest, o.checkProtocols} {
+		if err := check(); err != nil {
+			return nil, err
+		}
+	}
+	return o, nil
+}
+
+// measure starts the assigned targets. All that goes wrong later is in the facts.
+func (p *prober) measure(ctx context.Context, o *Options, a agent.Assignment) error {
+	control, err := loadgen.ServeControl(ctx)
+	if err != nil {
+		return err
+	}
+	measuring := loadgen.New(loadgen.Config{Clock: p.clock, Source: a.Source, Sink: p.facts.put, Logger: p.log, Pacing: loadgen.Pacing(o.Pacing)})
+	for _, t := range a.Targets {
+		probe := o.probe(t.Target)
+		probe.Host = t.Host
+		if t.Kind == timeline.Control {
+			probe = loadgen.Probe{Target: t.Target}
+			probe.URL = "http://" + control.String() + "/"
+		}
+		began := targetIs(t.Name, "", "measuring", p.clock.Now())
+		if err := measuring.Start(probe); err != nil {
+			return fmt.Errorf("measure %s: %w", t.Name, err)
+		}
+		began.Source = a.Source
+		p.facts.put(began)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := measuring.Run(ctx); err != nil {
+			p.log.Error("probing failed", "error", err)
+		}
+	}()
+	go p.record(done)
+	return nil
+}
+
+// record records what was measured until done is closed, and then the rest.
+func (p *prober) record(done <-chan struct{}) {
+	tick := time.NewTicker(refresh)
+	defer tick.Stop()
+	for over := false; !over; {
+		select {
+		case <-done:
+			over = true
+		case <-tick.C:
+		}
+		for _, fact := range p.facts.take() {
+			p.keep(p.rec.Append(fact))
+		}
+		p.keep(p.rec.Flush())
+	}
+	p.keep(p.rec.Close())
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended = true
+	close(p.over)
+}
+
+func (p *prober) keep(err error) {
+	if err != nil {
+		p.log.Error("the recording is incomplete from here on", "error", err)
+	}
+}
+
+// End stops measuring.
+func (p *prober) End(string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.assigned == nil {
+		return errors.New("nothing was assigned")
+	}
+	p.stop()
+	return nil
+}
+
+// leave ends the measuring of a Pod that got SIGTERM, and waits for the coordinator to have it all, no longer than a drain may wait for it.
+func (p *prober) leave(signals <-chan os.Signal) {
+	if p.End("") != nil {
+		return
+	}
+	last := time.NewTimer(lastChance)
+	defer last.Stop()
+	select {
+	case <-p.acked:
+	case <-last.C:
+		p.log.Warn("the coordinator has not fetched all of the recording")
+	case <-signals:
+	}
+}
