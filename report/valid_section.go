@@ -10,6 +10,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
+	"lapse/timeline"
 )
 
 // validitySection says how good the measurement itself was.
@@ -32,6 +33,7 @@ func validityParts(tl *model.Timeline, names map[string]string) []string {
 	if v.NotProbed > 0 {
 		parts = append(parts, quantity.Count(v.NotProbed, "Pod")+" not probed directly")
 	}
+	parts = append(parts, probersMissing(tl)...)
 	if tl.Run.Unsaved != "" {
 		parts = append(parts, "not all on disk: "+tl.Run.Unsaved)
 	}
@@ -40,6 +42,20 @@ func validityParts(tl *model.Timeline, names map[string]string) []string {
 			parts = append(parts, fmt.Sprintf("%s: %d of %s came over a new connection", names[t.Name], t.NewConnections, quantity.Count(t.OK, "good answer")))
 		}
 		parts = append(parts, passedOver(tl, t.FailedAddresses, names[t.Name])...)
+	}
+	return parts
+}
+
+// probersMissing are the nodes that were to be measured from, and were not from the beginning to the end.
+func probersMissing(tl *model.Timeline) (parts []string) {
+	for i := range tl.Events {
+		switch e := &tl.Events[i]; {
+		case e.Kind != timeline.ProberChanged || e.Object == nil:
+		case e.To == "missing":
+			parts = append(parts, "not measured from "+e.Object.Name+": "+e.Detail)
+		case e.To == "lost":
+			parts = append(parts, "the prober on "+e.Object.Name+" was lost: "+e.Detail)
+		}
 	}
 	return parts
 }

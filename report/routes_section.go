@@ -1,0 +1,78 @@
+package report
+
+import (
+	"slices"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+)
+
+// mostNodes is how many nodes have a column each; of more, the first and the last to follow a change are shown.
+const mostNodes = 6
+
+// routesSection has, for each change of an endpoint, when the routes of each node had followed it.
+func routesSection(v *view) section {
+	if len(v.Routes) == 0 {
+		return section{}
+	}
+	var nodes []string
+	for _, r := range v.Routes {
+		nodes = append(nodes, r.Node)
+	}
+	slices.Sort(nodes)
+	nodes = slices.Compact(nodes)
+	t := table{item: "change", columns: []column{{title: "endpoint"}, {title: ""}}}
+	if len(nodes) > mostNodes {
+		t.columns = append(t.columns, column{title: "first node", right: true}, column{title: "last node", right: true})
+	} else {
+		for _, node := range nodes {
+			t.columns = append(t.columns, column{title: node, right: true})
+		}
+	}
+	for _, change := range routeChanges(v.Routes) {
+		cells := []cell{{text: change[0].Pod, verbatim: true}, {text: routeWord(change[0].Change)}}
+		if len(nodes) > mostNodes {
+			first, last := slices.MinFunc(change, byLag), slices.MaxFunc(change, byLag)
+			cells = append(cells, cell{text: first.Node + " " + routeLag(first)}, cell{text: last.Node + " " + routeLag(last)})
+		} else {
+			for _, node := range nodes {
+				text := "·" // no request from there reached it
+				if i := slices.IndexFunc(change, func(r model.Route) bool { return r.Node == node }); i >= 0 {
+					text = routeLag(change[i])
+				}
+				cells = append(cells, cell{text: text})
+			}
+		}
+		t.rows = append(t.rows, tableRow{cells: cells})
+	}
+	if more := len(t.rows) - mostRouteChanges; more > 0 {
+		t.rows, t.more = t.rows[:mostRouteChanges], quantity.Count(more, "more change")
+	}
+	return section{title: "routes", remark: "from a change in the EndpointSlice until requests from the node followed it", blocks: []block{t}}
+}
+
+// mostRouteChanges is how many changes are listed.
+const mostRouteChanges = 20
+
+// routeChanges are the routes by the change that they followed.
+func routeChanges(routes []model.Route) (changes [][]model.Route) {
+	for _, r := range routes {
+		if last := len(changes) - 1; last >= 0 && changes[last][0].Event == r.Event {
+			changes[last] = append(changes[last], r)
+			continue
+		}
+		changes = append(changes, []model.Route{r})
+	}
+	return changes
+}
+
+func byLag(a, b model.Route) int { return int(min(max(a.Lag.Max-b.Lag.Max, -1), 1)) }
+
+func routeWord(change model.RouteChange) string {
+	if change == model.Addition {
+		return "added"
+	}
+	return "removed"
+}
+
+func routeLag(r model.Route) string { return quantity.Length(r.Lag, r.Open) }

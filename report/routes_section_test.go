@@ -1,0 +1,42 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"lapse/correlate/model"
+)
+
+// A change has a row, a node a column; what no request from a node reached has a dot. Of many nodes the first and the last to follow are named.
+func TestRoutesOfNodes(t *testing.T) {
+	tl := &model.Timeline{Verdict: model.Verdict{Result: model.Pass}}
+	route := func(change model.RouteChange, event uint32, pod, node string, least, most time.Duration) {
+		tl.Routes = append(tl.Routes, model.Route{Change: change, Event: event, Pod: pod, Node: node, Lag: model.Length{Min: least, Max: most}})
+	}
+	route(model.Removal, 1, "web-1", "node1", 400*time.Millisecond, 440*time.Millisecond)
+	route(model.Removal, 1, "web-1", "node2", 0, 90*time.Millisecond)
+	route(model.Addition, 2, "web-2", "node1", 1800*time.Millisecond, 1900*time.Millisecond)
+	print := func() string {
+		var out bytes.Buffer
+		if err := Markdown(&out, tl, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		_, section, _ := strings.Cut(out.String(), "outes")
+		return section
+	}
+	got := print()
+	for _, want := range []string{"web-1", "removed", "420 ms ±20", "≤ 90 ms", "added", "1.85 s ±0.05", "·"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	for i := range 8 {
+		route(model.Removal, 3, "web-3", fmt.Sprintf("worker%d", i), time.Duration(i+1)*time.Second, time.Duration(i+1)*1010*time.Millisecond)
+	}
+	if got := print(); !strings.Contains(got, "worker0 1.") || !strings.Contains(got, "worker7 8.") || strings.Contains(got, "worker3") {
+		t.Errorf("of 8 nodes, want the first and the last to follow:\n%s", got)
+	}
+}
