@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -147,8 +148,8 @@ func (c *Cluster) Nodes(ctx context.Context) ([]string, error) {
 	return nodes, err
 }
 
-// PIDs finds the processes of a component on every node.
-func (c *Cluster) PIDs(component string) (pids []int, err error) {
+// PIDs finds the processes of a component on some nodes, or on every one.
+func (c *Cluster) PIDs(component string, nodes ...string) (pids []int, err error) {
 	var state struct {
 		Processes []struct {
 			Name string `json:"name"`
@@ -163,12 +164,13 @@ func (c *Cluster) PIDs(component string) (pids []int, err error) {
 		return nil, err
 	}
 	for _, p := range state.Processes {
-		if strings.HasPrefix(p.Name, component+"-node") {
+		node, of := strings.CutPrefix(p.Name, component+"-")
+		if of && strings.HasPrefix(node, "node") && (len(nodes) == 0 || slices.Contains(nodes, node)) {
 			pids = append(pids, p.PID)
 		}
 	}
 	if len(pids) == 0 {
-		return nil, fmt.Errorf("the sandbox has no process %s", component)
+		return nil, fmt.Errorf("the sandbox has no process %s on %v", component, nodes)
 	}
 	return pids, nil
 }

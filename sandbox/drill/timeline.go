@@ -28,6 +28,7 @@ type Timeline struct {
 	Failures   []Failure    `json:"failures"`
 	Pods       []Pod        `json:"pods"`
 	Events     []Event      `json:"events"`
+	Routes     []Route      `json:"routes"`
 	Scorecard  struct {
 		Predictions []ScoredPrediction `json:"predictions"`
 	} `json:"scorecard"`
@@ -49,6 +50,16 @@ type ScoredPrediction struct {
 	} `json:"prediction"`
 	Outcome string `json:"outcome"`
 	Why     string `json:"why"`
+}
+
+// Route is how the routes of one node followed a change of an endpoint.
+type Route struct {
+	Change  string  `json:"change"`
+	Pod     string  `json:"pod"`
+	Node    string  `json:"node"`
+	Target  string  `json:"target"`
+	Open    bool    `json:"open"`
+	Changed Instant `json:"changed"`
 }
 
 // Target is one target's totals.

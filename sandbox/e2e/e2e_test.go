@@ -112,11 +112,11 @@ func target(t *testing.T, run drill.Run, name string) drill.Target {
 	return found
 }
 
-// staleRoutes is a shell command that runs another while every node's kube-proxy stands still for 2 s: so that routes
+// staleRoutes is a shell command that runs another while the kube-proxy of some nodes, or of every one, stands still for 2 s: so that routes
 // outlive a Pod for certain, where it would be luck.
-func staleRoutes(t *testing.T, c *drill.Cluster, command string) []string {
+func staleRoutes(t *testing.T, c *drill.Cluster, command string, nodes ...string) []string {
 	t.Helper()
-	pids, err := c.PIDs("kube-proxy")
+	pids, err := c.PIDs("kube-proxy", nodes...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -138,6 +138,25 @@ func (t *Watch) End(prober string) ([]Pod, error) {
 	return pods, nil
 }
 
+// Routed is when a node had routed to each Pod for the last time, by the Pod's name. Those that it still routes to are left out.
+func (t *Watch) Routed(node string) (map[string]Bracket, error) {
+	i := slices.IndexFunc(t.routes, func(w *routeWatch) bool { return w.node == node })
+	if i < 0 {
+		return nil, fmt.Errorf("node %q was not watched", node)
+	}
+	removed, err := t.routes[i].end()
+	if err != nil {
+		return nil, fmt.Errorf("watch the routes of %s: %w", node, err)
+	}
+	routed := map[string]Bracket{}
+	for _, p := range t.pods {
+		if at, ok := removed[p.Address]; ok {
+			routed[p.Name] = at
+		}
+	}
+	return routed, nil
+}
+
 func (t *Watch) Close() {
 	for _, log := range t.logs {
 		log.Close()
