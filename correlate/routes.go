@@ -19,7 +19,7 @@ func (t *Tracker) routes(tl *model.Timeline, snapshots []*snapshot) []model.Rout
 	changes := map[string][]endpointChange{}
 	for _, s := range snapshots {
 		source := t.sources[s.target.Source]
-		if source.Role != timeline.Prober || s.target.Kind != timeline.New || s.target.Service == "" {
+		if s.reading.Answers == nil || s.target.Service == "" {
 			continue
 		}
 		service := s.target.Service + "/" + s.target.PortName

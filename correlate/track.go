@@ -27,9 +27,11 @@ type track struct {
 	windows.Reading
 }
 
-// newTrack begins the track of a target that is judged as o says, in a run with a baseline.
-func newTrack(t timeline.Target, o Options, baseline time.Duration) *track {
-	return &track{target: t, interval: t.Interval(), Reading: windows.NewReading(t, windows.Options{Join: o.Join, Slow: o.Slow, Resolution: o.Resolution, Baseline: baseline})}
+// newTrack begins the track of a target that is judged as o says, in a run with a baseline. answers asks for who answered.
+func newTrack(t timeline.Target, o Options, baseline time.Duration, answers bool) *track {
+	return &track{target: t, interval: t.Interval(), Reading: windows.NewReading(t, windows.Options{
+		Join: o.Join, Slow: o.Slow, Resolution: o.Resolution, Baseline: baseline, Answers: answers,
+	})}
 }
 
 func (t *track) add(r timeline.Request) {

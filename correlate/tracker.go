@@ -101,7 +101,7 @@ func (t *Tracker) addTarget(target timeline.Target) {
 		tr.changes++
 		return
 	}
-	t.targets[target.ID] = newTrack(target, Options{Join: t.join(), Slow: t.slow(), Resolution: t.resolution()}, t.meta.Options.Baseline)
+	t.targets[target.ID] = newTrack(target, Options{Join: t.join(), Slow: t.slow(), Resolution: t.resolution()}, t.meta.Options.Baseline, t.sources[target.Source].Role == timeline.Prober)
 	t.order = append(t.order, target.ID)
 	t.named[target.Name] = target.ID
 	if at, ok := t.begun[target.Name]; ok {

@@ -27,15 +27,19 @@ type answer struct {
 // An answered is what is known of one backend.
 type answered struct {
 	first, last answer
-	at          int      // the number of the last
-	before      []answer // the latest before the first
-	after       []answer // after the last, once so many have followed that the ring no longer holds them
+	at          int   // the number of the last
+	before      []row // of others, that ended with the first: when they had begun
+	after       []row // of others, after the last: when they were done; nil while the ring holds them
 }
 
-const (
-	mostAround = 1024 // answers that are kept in all
-	mostBefore = 256  // and of those before a first one
-)
+// A row says of a number of successes in a row when they had begun, or were done.
+type row struct {
+	n  int
+	at time.Duration
+}
+
+// mostAround is how many answers are kept in all. Of the rows around a backend's answers only some lengths are kept, each a quarter longer than the one before.
+const mostAround = 1024
 
 // take reads the next request, by Sent.
 func (a *Answers) take(r Sample) {
@@ -43,7 +47,7 @@ func (a *Answers) take(r Sample) {
 	if now.ok && now.backend != 0 {
 		b, known := a.of[now.backend]
 		if !known {
-			b.first, b.before = now, a.since(a.n-mostBefore)
+			b.first, b.before = now, rowsBefore(a.since(0))
 		}
 		b.last, b.at, b.after = now, a.n, nil
 		if a.of == nil {
@@ -59,7 +63,7 @@ func (a *Answers) take(r Sample) {
 	slot := a.n % mostAround
 	if old := a.ring[slot]; old.ok {
 		if b, known := a.of[old.backend]; known && b.at == a.n-mostAround {
-			b.after = a.since(b.at + 1)
+			b.after = rowsAfter(a.since(b.at + 1))
 			a.of[old.backend] = b
 		}
 	}
@@ -70,10 +74,50 @@ func (a *Answers) take(r Sample) {
 // since are the answers from number i on, as far as the ring has them.
 func (a *Answers) since(i int) []answer {
 	var list []answer
-	for i = max(i, a.n-len(a.ring), 0); i < a.n; i++ {
+	for i = max(i, a.n-len(a.ring)); i < a.n; i++ {
 		list = append(list, a.ring[i%mostAround])
 	}
 	return list
+}
+
+// rowsBefore are the rows of successes that end with the last of a list.
+func rowsBefore(list []answer) []row {
+	rows, next := []row{}, 1
+	for i, before := range slices.Backward(list) {
+		if !before.ok {
+			break
+		}
+		if n := len(list) - i; n == next {
+			rows, next = append(rows, row{n, before.sent}), longer(n)
+		}
+	}
+	return rows
+}
+
+// rowsAfter are the first rows of each length.
+func rowsAfter(list []answer) []row {
+	rows, next, n, done := []row{}, 1, 0, time.Duration(0)
+	for _, after := range list {
+		done = max(done, after.done)
+		if n++; !after.ok {
+			n = 0
+		}
+		if n == next {
+			rows, next = append(rows, row{n, done}), longer(n)
+		}
+	}
+	return rows
+}
+
+func longer(n int) int { return n + 1 + n/4 }
+
+// ofLength is the shortest row of n or more.
+func ofLength(rows []row, n int) (at time.Duration, ok bool) {
+	i := slices.IndexFunc(rows, func(r row) bool { return r.n >= n })
+	if i < 0 {
+		return 0, false
+	}
+	return rows[i].at, true
 }
 
 func (a *Answers) clone() Answers {
@@ -87,21 +131,13 @@ func (a *Answers) Left(backend uint16, k int) (left model.Instant, ok bool) {
 	if !known {
 		return left, false
 	}
-	left = model.Instant{Earliest: b.last.sent, Latest: model.Never}
 	after := b.after
 	if after == nil {
-		after = a.since(b.at + 1)
+		after = rowsAfter(a.since(b.at + 1))
 	}
-	row, done := 0, b.last.done
-	for _, next := range after {
-		done = max(done, next.done)
-		if row++; !next.ok {
-			row = 0
-		}
-		if row == k {
-			left.Latest = done
-			break
-		}
+	left = model.Instant{Earliest: b.last.sent, Latest: model.Never}
+	if done, ok := ofLength(after, k); ok {
+		left.Latest = max(done, b.last.done)
 	}
 	return left, true
 }
@@ -114,14 +150,8 @@ func (a *Answers) Came(backend uint16, k int) (came model.Instant, ok bool) {
 		return came, false
 	}
 	came = model.Instant{Earliest: model.Unbounded, Latest: b.first.done}
-	for row, before := range slices.Backward(b.before) {
-		if !before.ok {
-			break
-		}
-		if len(b.before)-row == k {
-			came.Earliest = before.sent
-			break
-		}
+	if begun, ok := ofLength(b.before, k); ok {
+		came.Earliest = begun
 	}
 	return came, true
 }

@@ -76,7 +76,7 @@ func TestAnswersCountNoFailure(t *testing.T) {
 	for i := 4; i < 8; i++ {
 		take(i, 2, timeline.OK)
 	}
-	if left, _ := a.Left(1, 4); left.Earliest != 0 || left.Latest != at(7)+1 {
+	if left, _ := a.Left(1, 4); left.Earliest != 0 || left.Latest != at(7)+1 { // rows of 1, 2, 3 and 4 are kept
 		t.Errorf("left at %v", left)
 	}
 	if left, _ := a.Left(1, 5); left.Latest != model.Never {
@@ -103,7 +103,7 @@ func TestAnswersKeepWhatFollowedTheLast(t *testing.T) {
 		}
 		a.take(Sample{Sent: time.Duration(i), Done: time.Duration(i) + 1, Backend: backend, Class: timeline.OK})
 	}
-	if left, ok := a.Left(1, 10); !ok || left != (model.Instant{Earliest: 100, Latest: 111}) {
+	if left, ok := a.Left(1, 10); !ok || left != (model.Instant{Earliest: 100, Latest: 112}) { // the row of 11 is the shortest that is kept
 		t.Errorf("left at %v, %v", left, ok)
 	}
 	if len(a.ring) != mostAround {

@@ -18,7 +18,7 @@ type Reading struct {
 	failures finder
 	Slow     slowFinder
 	Streaks  Streaks  // of a target of kind new
-	Answers  Answers  // of a target of kind new
+	Answers  *Answers // of a target of kind new whose answers by backend are wanted; else nil
 	Stalls   []Period // of a control target: when the prober itself was slow
 	Faults   []Period // of a control target: when the prober itself failed
 }
@@ -30,9 +30,14 @@ const controlStall = 100 * time.Millisecond
 type Options struct {
 	Join, Slow, Resolution time.Duration // see [correlate.Options]
 	Baseline               time.Duration // how long the run's baseline was to take
+	Answers                bool          // which backends answered is wanted
 }
 
 func NewReading(t timeline.Target, o Options) Reading {
+	var answers *Answers
+	if o.Answers && t.Kind == timeline.New {
+		answers = &Answers{}
+	}
 	keep := historyNeeded(t, o.Join)
 	find := func(slow time.Duration) finder {
 		return finder{
@@ -45,6 +50,7 @@ func NewReading(t timeline.Target, o Options) Reading {
 		asked:    o.Slow,
 		Gaps:     gapFinder{Limit: timeline.GapLimit(t.Interval(), o.Resolution), usual: timeline.UsualGap(t.Interval()), varies: t.Kind == timeline.Direct, asked: o.Resolution},
 		failures: find(0),
+		Answers:  answers,
 		Slow:     slowFinder{finder: find(o.Slow), start: max(o.Baseline, leastStart)},
 	}
 }
@@ -78,7 +84,9 @@ func (g *Reading) Take(r Sample, begin time.Duration) {
 	g.Slow.take(r, gap)
 	if g.kind == timeline.New {
 		g.Streaks.take(r)
-		g.Answers.take(r)
+		if g.Answers != nil {
+			g.Answers.take(r)
+		}
 	}
 	if g.kind != timeline.Control || r.Delayed { // the stop is known without it
 		return
@@ -100,7 +108,10 @@ func (g *Reading) Clone() Reading {
 	c.Gaps.waiting = slices.Clip(g.Gaps.waiting)
 	c.Stalls, c.Faults = slices.Clip(g.Stalls), slices.Clip(g.Faults)
 	c.failures, c.Slow = g.failures.clone(), g.Slow.clone()
-	c.Streaks, c.Answers = g.Streaks.clone(), g.Answers.clone()
+	c.Streaks = g.Streaks.clone()
+	if g.Answers != nil {
+		c.Answers = new(g.Answers.clone())
+	}
 	return c
 }
 
