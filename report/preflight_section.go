@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"lapse/correlate/model"
@@ -35,12 +36,22 @@ func scorecardWords(c *model.Scorecard) string {
 // outcomeWords are the outcomes for people.
 func outcomeWords(o model.PredictionOutcome) string { return strings.ReplaceAll(string(o), "-", " ") }
 
-// predictionTable has a line for each prediction, and for each cause that was missed.
+// predictionTable has a line for each prediction, and for each cause that was missed. Where a rule predicts the same of many objects, and the same came of it, they
+// share a line.
 func (v *view) predictionTable(c *model.Scorecard) table {
 	t := table{item: "prediction", headless: true, columns: []column{{title: "prediction"}, {title: "outcome"}, {title: "why", label: "why"}}}
-	for _, p := range c.Predictions {
+	for i, p := range c.Predictions {
 		name := p.Prediction.Rule + " " + p.Prediction.Name + v.ofService(p.Service)
+		alike := func(o model.ScoredPrediction) bool {
+			return o.Service == p.Service && o.Prediction.Rule == p.Prediction.Rule && o.Outcome == p.Outcome && o.Why == p.Why && o.Prediction.Accepted == p.Prediction.Accepted
+		}
+		together := count(c.Predictions, alike)
+		if together > maxListed && !v.Verbose && slices.ContainsFunc(c.Predictions[:i], alike) {
+			continue
+		}
 		switch {
+		case together > maxListed && !v.Verbose:
+			name += fmt.Sprintf(" (%d times)", together)
 		case p.Prediction.Node != "":
 			name += " " + p.Prediction.Node
 		case twice(c, p) && len(p.Prediction.Evidence) > 0:

@@ -75,8 +75,23 @@ func predictions(node string, r *preflight.Result) *timeline.Preflight {
 // predictedWords says in a line what was predicted.
 func predictedWords(p *timeline.Preflight) string {
 	var found, unable []string
-	for _, is := range p.Predictions {
-		found = append(found, fmt.Sprintf("%s %s (%s)", is.Rule, is.Name, is.Severity))
+	for i := range p.Predictions {
+		is := &p.Predictions[i]
+		alike := func(o timeline.Prediction) bool { return o.Rule == is.Rule && o.Severity == is.Severity }
+		if slices.ContainsFunc(p.Predictions[:i], alike) {
+			continue
+		}
+		words := fmt.Sprintf("%s %s (%s", is.Rule, is.Name, is.Severity)
+		n := 0
+		for _, o := range p.Predictions[i:] {
+			if alike(o) {
+				n++
+			}
+		}
+		if n > 1 {
+			words += fmt.Sprintf(", %d times", n)
+		}
+		found = append(found, words+")")
 	}
 	for _, rule := range p.Rules {
 		if rule.Unjudged != "" {

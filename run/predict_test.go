@@ -2,6 +2,7 @@ package run
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,6 +35,11 @@ func TestPredictionsAreRecordedWithoutSecrets(t *testing.T) {
 	}
 	if len(p.Rules) != len(preflight.Rules()) {
 		t.Errorf("%d rules", len(p.Rules))
+	}
+	many := &timeline.Preflight{Predictions: slices.Repeat([]timeline.Prediction{{Rule: "LP16", Name: "drain-refuses", Severity: "will-block"}}, 100)}
+	many.Predictions = append(many.Predictions, timeline.Prediction{Rule: "LP16", Name: "drain-refuses", Severity: "may-block"})
+	if words := predictedWords(many); words != "LP16 drain-refuses (will-block, 100 times), LP16 drain-refuses (may-block)" {
+		t.Errorf("%q", words)
 	}
 	if words := predictedWords(p); words != "LP08  (may-lose), LP01  (will-lose); could not judge: LP17" {
 		t.Errorf("%q", words)
