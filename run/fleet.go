@@ -207,6 +207,7 @@ func (f *fleet) followProcess(running, ctx context.Context, node, pod string, at
 	defer context.AfterFunc(ctx, func() { begun(context.Cause(ctx)) })()
 	client := agent.NewProberClient(at, f.keys)
 	defer client.Close()
+	f.note(node, fmt.Sprintf("Pod %s runs, and does not answer at %s: does a NetworkPolicy keep the Job's Pod from it?", pod, at))
 	status, err := client.Status(beginning)
 	if err != nil {
 		return err

@@ -227,6 +227,26 @@ func TestRunBeginsWithoutAProberThatDoesNotStart(t *testing.T) {
 	}
 }
 
+// A prober that runs and cannot be reached is named with its address.
+func TestProberOutOfReachIsNamed(t *testing.T) {
+	keys := newKeys(t)
+	silent := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "lapse-x-probers-1", Namespace: "shop", UID: "1", Labels: map[string]string{deploy.RunLabel: "lapse-x", deploy.PartLabel: deploy.ProberPart}},
+		Spec:       corev1.PodSpec{NodeName: "node1"},
+		Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "127.0.0.16"}, // nobody listens there
+	}
+	m := fleetMeasurement(t, keys, "http://127.0.0.1:1", []string{"node1"}, silent)
+	m.opts.ProberWait = 2 * time.Second
+	tl, err := m.run(t.Context(), nil)
+	m.live.end(tl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "does not answer at 127.0.0.16:8090"; !strings.Contains(tl.Run.Aborted, want) {
+		t.Errorf("aborted: %q, want %q", tl.Run.Aborted, want)
+	}
+}
+
 // A run that can be measured from nowhere does not begin.
 func TestRunWithoutAnyProberDoesNotBegin(t *testing.T) {
 	m := fleetMeasurement(t, newKeys(t), "http://127.0.0.1:1", []string{"node1"})
