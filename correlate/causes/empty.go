@@ -416,7 +416,7 @@ func (e *emptiness) leaver(uid string) *model.Pod {
 func (e *emptiness) unhealthy() []Sign {
 	for i := range e.view.Run.Events {
 		ev := &e.view.Run.Events[i]
-		if ev.Kind == timeline.KubeEvent && ev.To == "Unhealthy" && ev.Object != nil && e.leaver(ev.Object.UID) != nil && ev.At.Earliest <= e.span.end.Latest && ev.At.Latest >= e.span.start.Earliest-emptying {
+		if ev.Kind == timeline.KubeEvent && ev.To == "Unhealthy" && strings.HasPrefix(ev.Detail, "Readiness probe") && ev.Object != nil && e.leaver(ev.Object.UID) != nil && ev.At.Earliest <= e.span.end.Latest && ev.At.Latest >= e.span.start.Earliest-emptying {
 			return []Sign{{model.Evidence{Event: ev.ID, At: new(ev.At), Text: ev.Object.Name + ": " + ev.Detail}, Watched}}
 		}
 	}

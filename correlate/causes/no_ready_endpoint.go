@@ -372,8 +372,12 @@ func readinessFailed(e *emptiness) (Finding, bool) {
 		return Finding{}, false
 	}
 	probe := e.view.probe(e.window, last.Pod)
+	fix := "let the readiness probe fail only where the Pod cannot serve"
+	if len(e.unhealthy()) == 0 {
+		fix = "find out what set it not ready, its probe, a readiness gate or its kubelet"
+	}
 	f := e.finding(fmt.Sprintf("%s turned not ready though it went on answering at its own address, and ", last.Name),
-		"let the readiness probe fail only where the Pod cannot serve, and run ≥ 2 replicas"+mustCarry(e),
+		fix+", and run ≥ 2 replicas"+mustCarry(e),
 		Sign{model.Evidence{Target: probe.target, At: &last.left, Text: last.Name + " went on answering at its own address"}, Measured})
 	f.against(e.answeredBadly()...)
 	return f, true

@@ -132,8 +132,9 @@ func (v *index) proberMade(t *model.Target, u *model.Window) bool {
 
 // youngSuspects are those that failed at their own addresses when their endpoints first turned ready, or had not answered there before. A Pod from before
 // the run that had answered, and of which no container was started meanwhile, is not young: its endpoint only came back.
+// What failed before it was ready has another cause.
 func (v *index) youngSuspects(w *model.Window) []suspect {
-	return v.suspectsThat(w, func(s suspect) bool {
+	young := v.suspectsThat(w, func(s suspect) bool {
 		ready := s.pod.EndpointReady
 		if ready == nil || s.outage.End.Latest <= ready.Latest {
 			return false
@@ -145,6 +146,10 @@ func (v *index) youngSuspects(w *model.Window) []suspect {
 		began := s.pod.Created != nil || *first >= s.outage.Start.Latest || v.startedIn(s.pod, s.outage.Span())
 		return began && s.outage.Start.Earliest <= ready.Latest
 	})
+	for i := range young {
+		young[i].from = max(young[i].from, young[i].pod.EndpointReady.Earliest)
+	}
+	return young
 }
 
 // startedIn reports whether a container of the Pod may have been started in a time.
