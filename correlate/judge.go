@@ -222,7 +222,7 @@ func (t *Tracker) place() []model.Event {
 // fromWorkstation reports whether the workstation may have recorded an event, which then says nothing of the prober in the cluster: what the
 // command did, and that the prober was lost.
 func fromWorkstation(e timeline.Event) bool {
-	return e.Kind == timeline.RunPhase && e.Writer != "" || e.Kind == timeline.Command || e.Kind == timeline.CommandOutput
+	return e.Kind == timeline.RunPhase && e.Writer != "" || e.Kind == timeline.Command || e.Kind == timeline.CommandOutput || e.Kind == timeline.DeletionAsked
 }
 
 // unwatched is the watch gap from the last sign of the prober's process to the end of a run that broke off. Its watches ended with it, and

@@ -35,6 +35,7 @@ func (t *Tracker) routes(tl *model.Timeline, snapshots []*snapshot) []model.Rout
 			}
 		}
 	}
+	asked(tl.Events, list)
 	slices.SortStableFunc(list, func(a, b model.Route) int {
 		return cmp.Or(cmp.Compare(a.API.Latest, b.API.Latest), cmp.Compare(a.Event, b.Event), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Target, b.Target))
 	})
@@ -128,6 +129,25 @@ func (s *snapshot) follow(c endpointChange, backends []string, clock aligned, k 
 	}
 	route.Lag = lagOf(route)
 	return route, true
+}
+
+// asked adds when Lapse itself had asked for the deletions of Pods. Nothing of it was before.
+func asked(events []model.Event, routes []model.Route) {
+	at := map[string]model.Instant{}
+	for i := range events {
+		if e := &events[i]; e.Kind == timeline.DeletionAsked && e.Object != nil {
+			at[e.Object.UID] = e.At
+		}
+	}
+	for i := range routes {
+		r := &routes[i]
+		if t, known := at[r.PodUID]; known && r.Change == model.Removal {
+			r.Asked = &t
+			r.API.Earliest = min(max(r.API.Earliest, t.Earliest), r.API.Latest)
+			r.Changed.Earliest = min(max(r.Changed.Earliest, t.Earliest), r.Changed.Latest)
+			r.Lag = lagOf(*r)
+		}
+	}
 }
 
 func lagOf(r model.Route) model.Length {

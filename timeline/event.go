@@ -57,14 +57,15 @@ type EventKind string
 
 // Pods. Object is the Pod, Addr its address once it has one.
 const (
-	PodSeen      EventKind = "pod-seen"      // To: its phase when first seen; Stamp: creationTimestamp; Detail: "watched" if it was created while we watched, "listed" if it was there before; Owner; Template
-	PodScheduled EventKind = "pod-scheduled" // To: the node; Stamp: the condition's
-	PodContainer EventKind = "pod-container" // a container's state: waiting, running, terminated. Detail: its name and reason; ExitCode when terminated; Count: its restarts when running; Stamp: startedAt, finishedAt
-	PodReady     EventKind = "pod-ready"     // the Ready condition: "true", "false"; Stamp: lastTransitionTime
-	PodDeleted   EventKind = "pod-deleted"   // deletion was requested; Grace; Stamp: deletionTimestamp − grace period
-	PodDisrupted EventKind = "pod-disrupted" // the condition DisruptionTarget, by which whoever ends a Pod says so. To: its reason, as EvictionByEvictionAPI; Detail: its message; Stamp: lastTransitionTime
-	PodPhase     EventKind = "pod-phase"     // Pending, Running, Succeeded, Failed; Detail: reason
-	PodGone      EventKind = "pod-gone"      // the object was deleted; Detail: "relist" if a relist found it missing, or "no longer selected"
+	PodSeen       EventKind = "pod-seen"       // To: its phase when first seen; Stamp: creationTimestamp; Detail: "watched" if it was created while we watched, "listed" if it was there before; Owner; Template
+	PodScheduled  EventKind = "pod-scheduled"  // To: the node; Stamp: the condition's
+	PodContainer  EventKind = "pod-container"  // a container's state: waiting, running, terminated. Detail: its name and reason; ExitCode when terminated; Count: its restarts when running; Stamp: startedAt, finishedAt
+	PodReady      EventKind = "pod-ready"      // the Ready condition: "true", "false"; Stamp: lastTransitionTime
+	PodDeleted    EventKind = "pod-deleted"    // deletion was requested; Grace; Stamp: deletionTimestamp − grace period
+	PodDisrupted  EventKind = "pod-disrupted"  // the condition DisruptionTarget, by which whoever ends a Pod says so. To: its reason, as EvictionByEvictionAPI; Detail: its message; Stamp: lastTransitionTime
+	PodPhase      EventKind = "pod-phase"      // Pending, Running, Succeeded, Failed; Detail: reason
+	DeletionAsked EventKind = "deletion-asked" // Lapse itself asked the API server to delete the Pod, between Since and Seen
+	PodGone       EventKind = "pod-gone"       // the object was deleted; Detail: "relist" if a relist found it missing, or "no longer selected"
 )
 
 // NoLongerSelected is the Detail of a PodGone of a Pod that no Service of the run selects any more. It may live on, and be
@@ -121,7 +122,7 @@ const (
 
 // EventKinds lists every kind an Event can have.
 var EventKinds = []EventKind{
-	PodSeen, PodScheduled, PodContainer, PodReady, PodDeleted, PodDisrupted, PodPhase, PodGone, EndpointChanged,
+	PodSeen, PodScheduled, PodContainer, PodReady, PodDeleted, PodDisrupted, PodPhase, DeletionAsked, PodGone, EndpointChanged,
 	NodeReady, NodeSchedulable, NodeTaint, NodeGone, ServiceChanged, KubeEvent, SnapshotTaken, Predicted,
 	RunPhase, Command, CommandOutput, ProberChanged, TargetChanged, WatchGap, WatchLane, ProberStall, RequestError, AddressFailed, Hammer,
 }

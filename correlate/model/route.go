@@ -21,8 +21,9 @@ type Route struct {
 	Target  string      `json:"target"` // which sent them
 	Event   uint32      `json:"event"`  // the ID of the event that is the change of the endpoint
 
-	API     Instant `json:"api"`           // when the EndpointSlice changed
-	Changed Instant `json:"changed"`       // when the node's routes did; with Open, Latest is the end of what is known
-	Open    bool    `json:"open,omitzero"` // they were not seen to change: too few requests followed
-	Lag     Length  `json:"lag"`           // from API to Changed
+	Asked   *Instant `json:"asked,omitzero"` // when the Pod's deletion was asked for; absent unless Lapse itself did
+	API     Instant  `json:"api"`            // when the EndpointSlice changed
+	Changed Instant  `json:"changed"`        // when the node's routes did; with Open, Latest is the end of what is known
+	Open    bool     `json:"open,omitzero"`  // they were not seen to change: too few requests followed
+	Lag     Length   `json:"lag"`            // from API to Changed
 }

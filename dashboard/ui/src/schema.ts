@@ -97,6 +97,7 @@ export type SparseCounts = number[];
  * - pod-deleted: deletion was requested; Grace; Stamp: deletionTimestamp − grace period
  * - pod-disrupted: the condition DisruptionTarget, by which whoever ends a Pod says so. To: its reason, as EvictionByEvictionAPI; Detail: its message; Stamp: lastTransitionTime
  * - pod-phase: Pending, Running, Succeeded, Failed; Detail: reason
+ * - deletion-asked: Lapse itself asked the API server to delete the Pod, between Since and Seen
  * - pod-gone: the object was deleted; Detail: "relist" if a relist found it missing, or "no longer selected"
  * - node-ready: the Ready condition: "true", "false", "unknown"
  * - node-schedulable: "true", "false" (cordoned)
@@ -123,6 +124,7 @@ export type EventKind =
   | "pod-deleted"
   | "pod-disrupted"
   | "pod-phase"
+  | "deletion-asked"
   | "pod-gone"
   | "endpoint"
   | "node-ready"
@@ -1294,6 +1296,7 @@ export interface Route {
    * the ID of the event that is the change of the endpoint
    */
   event: number;
+  asked?: Instant;
   api: Instant;
   changed: Instant;
   /**
