@@ -115,6 +115,9 @@ type Config struct {
 	Probers []string
 	Keys    Keys
 
+	// Canary brings a Service of the run's own to be measured ([CanaryName]).
+	Canary bool
+
 	NodesAccess bool     // also let the agent read nodes; needs a ClusterRole
 	Unread      []string // resources of the namespace that the agent may not read, of those that it can do without
 
@@ -207,7 +210,9 @@ type Objects struct {
 	ClusterRole        *rbacv1.ClusterRole        // nil without NodesAccess
 	ClusterRoleBinding *rbacv1.ClusterRoleBinding // nil without NodesAccess
 	Job                *batchv1.Job
-	Probers            *appsv1.DaemonSet // nil without Probers
+	Probers            *appsv1.DaemonSet  // nil without Probers
+	Canary             *appsv1.Deployment // nil without Canary
+	CanaryService      *corev1.Service    // nil without Canary
 }
 
 // All lists the objects in an order in which they can be applied.
@@ -222,6 +227,9 @@ func (o Objects) All() []runtime.Object {
 	all = append(all, o.Job)
 	if o.Probers != nil {
 		all = append(all, o.Probers)
+	}
+	if o.Canary != nil {
+		all = append(all, o.Canary, o.CanaryService)
 	}
 	return all
 }
@@ -243,6 +251,9 @@ func (c Config) Objects() Objects {
 	}
 	if len(c.Probers) > 0 {
 		objects.Probers = c.daemonSet()
+	}
+	if c.Canary {
+		objects.Canary, objects.CanaryService = c.canary()
 	}
 	if c.NodesAccess {
 		objects.ClusterRole = &rbacv1.ClusterRole{

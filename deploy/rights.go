@@ -85,6 +85,7 @@ type Needs struct {
 	Nodes   bool // the agent shall read nodes
 	Secret  bool // something travels in a Secret
 	Probers bool // probers run on nodes
+	Canary  bool // a Service of the run's own is measured
 }
 
 // CheckRights reports which rights for a run in the namespace the user lacks; none missing is nil. Some of these it can do without: see
@@ -128,6 +129,11 @@ func neededRights(need Needs) []Right {
 	add("to let the agent read", rbac, "rolebindings", "", "create")
 	if need.Secret {
 		add("to hand headers, --hammer and --echo to the agent", "", "secrets", "", "create")
+	}
+	if need.Canary {
+		add("to bring a Service of its own", "apps", "deployments", "", "create", "get", "delete")
+		add("to bring a Service of its own", "", "services", "", "create", "get", "delete")
+		add("to change its endpoints", "", "pods", "", "get", "list", "delete")
 	}
 	if need.Probers {
 		add("to run the probers of --from", "apps", "daemonsets", "", "create", "get", "delete")

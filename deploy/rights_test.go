@@ -176,12 +176,19 @@ What ` + "`lapse run svc/…`" + ` needs of the cluster, and asks before it crea
 	page.WriteString(`
 The right to create Secrets is needed only for what must not be read: ` + "`--header`, `--hammer` and `--echo`" + ` of a run in the cluster, and the keys of ` + "`--from`" + `. None is needed to read them.
 
-To measure from several nodes (` + "`--from`" + `) these are needed as well, and the right to list nodes:
+To measure from several nodes (` + "`--from`, `lapse routes`" + `) these are needed as well, and the right to list nodes:
 
 | in the namespace | right | for |
 |---|---|---|
 `)
 	writeRights(&page, neededRights(Needs{Probers: true}), neededRights(Needs{}))
+	page.WriteString(`
+And for ` + "`lapse routes`" + `:
+
+| in the namespace | right | for |
+|---|---|---|
+`)
+	writeRights(&page, neededRights(Needs{Canary: true}), neededRights(Needs{}))
 	page.WriteString(`
 
 What follows makes causes more precise: who scaled, rolled out, drained or tainted what, and which budget held it up. The run goes on without any of it, and says so.

@@ -54,6 +54,7 @@ type Run struct {
 	Job       *batchv1.Job // as it was when created or found
 	created   bool         // by [Create]: what is in the namespace goes with the Job
 	probers   bool         // by [Create]: there is a DaemonSet, which goes sooner if it is deleted itself
+	canary    bool         // by [Create]: there is a Service of the run's own
 }
 
 // Create creates the run's objects. The Job comes first, suspended, and owns what is made after it in its namespace: that goes
@@ -64,7 +65,7 @@ func Create(ctx context.Context, cluster Cluster, config Config) (*Run, error) {
 		return nil, err
 	}
 	config = placed(ctx, cluster.Client, config)
-	run := &Run{Cluster: cluster, Namespace: config.Namespace, Name: config.Name, created: true, probers: len(config.Probers) > 0}
+	run := &Run{Cluster: cluster, Namespace: config.Namespace, Name: config.Name, created: true, probers: len(config.Probers) > 0, canary: config.Canary}
 	if err := run.create(ctx, config.Objects()); err != nil {
 		if run.Job != nil || !apierrors.IsAlreadyExists(err) {
 			run.undo(ctx)
@@ -115,6 +116,17 @@ func (r *Run) create(ctx context.Context, objects Objects) error {
 			return createError("DaemonSet", r, err)
 		}
 	}
+	if objects.Canary != nil {
+		if _, err := r.Client.Deployments(r.Namespace).Create(ctx, objects.Canary, none); err != nil {
+			return createError("Deployment", r, err)
+		}
+		if _, err := r.Client.Services(r.Namespace).Create(ctx, objects.CanaryService, none); err != nil {
+			return createError("Service", r, err)
+		}
+		if err := r.waitCanary(ctx); err != nil {
+			return err
+		}
+	}
 	return r.begin(ctx)
 }
 
@@ -138,6 +150,9 @@ func (o Objects) belongTo(job *batchv1.Job) {
 	}
 	if o.Probers != nil {
 		o.Probers.OwnerReferences = owners
+	}
+	if o.Canary != nil {
+		o.Canary.OwnerReferences, o.CanaryService.OwnerReferences = owners, owners
 	}
 	if o.ClusterRole != nil {
 		o.ClusterRole.Annotations = map[string]string{jobAnnotation: string(job.UID)}
@@ -173,7 +188,7 @@ func kindsResource(kind string) string {
 	switch kind {
 	case "Job":
 		return resource + ".batch"
-	case "DaemonSet":
+	case "DaemonSet", "Deployment":
 		return resource + ".apps"
 	case "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding":
 		return resource + "." + rbacv1.GroupName
@@ -284,6 +299,9 @@ func (r *Run) Delete(ctx context.Context) error {
 	if r.probers {
 		inside = append(inside, remove(ctx, "DaemonSet", ProbersName(r.Name), r.Client.DaemonSets(r.Namespace), background))
 	}
+	if r.canary {
+		inside = append(inside, r.deleteCanary(ctx)...)
+	}
 	outside := []error{
 		remove(ctx, "ClusterRoleBinding", clusterName(r.Name), r.Client.ClusterRoleBindings(), background),
 		remove(ctx, "ClusterRole", clusterName(r.Name), r.Client.ClusterRoles(), background),
@@ -329,11 +347,11 @@ func (r *Run) WaitGone(ctx context.Context) error {
 		if pod != nil || err != nil {
 			return false, err
 		}
-		if !r.probers {
+		if !r.probers && !r.canary {
 			return true, nil
 		}
-		probers, err := r.Client.Pods(r.Namespace).List(ctx, metav1.ListOptions{LabelSelector: ProberSelector(r.Name)})
-		return err == nil && len(probers.Items) == 0, err
+		others, err := r.Client.Pods(r.Namespace).List(ctx, metav1.ListOptions{LabelSelector: r.selector()})
+		return err == nil && len(others.Items) == 0, err
 	})
 	if ctx.Err() != nil {
 		return fmt.Errorf("wait for the Pods of run %s to go: %w", r.Name, context.Cause(ctx))

@@ -1,0 +1,60 @@
+package deploy
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// A prober's Pod has no rights and stays where it is, whatever happens to its node. Only what it needs of the run's keys is in its environment.
+func TestProbersHaveNoRightsAndNoOthersKeys(t *testing.T) {
+	config := exampleConfig()
+	config.Probers, config.Private = []string{"node1", "node2"}, []byte(`{"headers":["Authorization: x"]}`)
+	var err error
+	if config.Keys, err = NewKeys(config.deadline()); err != nil {
+		t.Fatal(err)
+	}
+	objects := config.Objects()
+	spec := objects.Probers.Spec.Template.Spec
+	if *spec.AutomountServiceAccountToken || spec.ServiceAccountName != "" || len(spec.Volumes) > 0 {
+		t.Errorf("a prober has a token or a volume: %+v", spec)
+	}
+	if len(spec.Tolerations) != 1 || spec.Tolerations[0].Operator != corev1.TolerationOpExists || spec.Tolerations[0].Key != "" {
+		t.Errorf("a prober does not tolerate every taint: %+v", spec.Tolerations)
+	}
+	for _, term := range spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		if len(term.MatchFields) != 1 || !slices.Contains(config.Probers, term.MatchFields[0].Values[0]) {
+			t.Errorf("a prober may run on %+v", term)
+		}
+	}
+	for _, variable := range spec.Containers[0].Env {
+		if from := variable.ValueFrom; from != nil && from.SecretKeyRef != nil && !slices.Contains([]string{"ca.crt", "prober.crt", "prober.key"}, from.SecretKeyRef.Key) {
+			t.Errorf("a prober gets %s of the run's Secret", from.SecretKeyRef.Key)
+		}
+	}
+}
+
+// The Service of `lapse routes` selects its own Pods, and neither the agent nor the probers.
+func TestCanarySelectsItsOwnPodsAlone(t *testing.T) {
+	config := exampleConfig()
+	config.Probers, config.Canary = []string{"node1"}, true
+	objects := config.Objects()
+	selector := labels.SelectorFromSet(objects.CanaryService.Spec.Selector)
+	for name, test := range map[string]struct {
+		labels map[string]string
+		want   bool
+	}{
+		"canary": {objects.Canary.Spec.Template.Labels, true},
+		"agent":  {objects.Job.Spec.Template.Labels, false},
+		"prober": {objects.Probers.Spec.Template.Labels, false},
+	} {
+		if got := selector.Matches(labels.Set(test.labels)); got != test.want {
+			t.Errorf("it selects the %s: %v", name, got)
+		}
+	}
+	if objects.Canary.Spec.Template.Labels["sidecar.istio.io/inject"] != "false" {
+		t.Error("a mesh may add a proxy to it")
+	}
+}
