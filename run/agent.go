@@ -211,7 +211,7 @@ func (a *jobRun) removal() string {
 
 // Event takes in what the workstation saw.
 func (a *jobRun) Event(e timeline.Event) error {
-	if e.Kind != timeline.Command && e.Kind != timeline.CommandOutput {
+	if e.Kind != timeline.Command && e.Kind != timeline.CommandOutput && e.Kind != timeline.DeletionAsked {
 		return fmt.Errorf("events of kind %q are not the workstation's to report", e.Kind)
 	}
 	a.m.queue.put(e)

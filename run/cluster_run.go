@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"lapse/correlate/model"
@@ -30,7 +31,7 @@ type clusterRun struct {
 	copy        *record.Copy
 	screen      *screen
 	log         *slog.Logger
-	child       *wrappedCommand
+	child       work     // nil: a duration is measured
 	commandExit chan int // the command's exit code
 	events      *commandEvents
 
@@ -92,14 +93,29 @@ func (o *Options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 	shown, closePage := address.Serve(ctx, screen.talk())
 	defer closePage()
 	r.live = newLive(o.gates, observers(screen, shown, nil)...)
-	r.child = &wrappedCommand{args: o.Command, capture: !o.NoCapture, output: screen.output(), event: r.sendLater, now: r.clock.local.Now}
+	switch {
+	case o.Changes > 0:
+		r.child = r.newPodChanger(c.client)
+	case len(o.Command) > 0:
+		r.child = &wrappedCommand{args: o.Command, capture: !o.NoCapture, output: screen.output(), event: r.sendLater, now: r.clock.local.Now}
+	}
 	measured = true
 	tl := r.follow(ctx, signals)
 	unwritten := r.save(tl)
 	cleanUp()
 	signal.Reset(stopSignals...) // nothing is left to be ended in order
 	r.live.end(tl)
+	if o.Changes > 0 {
+		return presentRoutes(stdout, r.dir, o.Output, tl, unwritten)
+	}
 	return present(stdout, r.dir, o.Output, tl, unwritten)
+}
+
+// Work is what goes on while a run in the cluster measures: a wrapped command, or changes of the run's own Service.
+type work interface {
+	start(done func(exitCode int)) error // begins, and calls done when it is over
+	signal(syscall.Signal)               // ends it early
+	stop(done <-chan int)                // ends it, and waits a little for that
 }
 
 // startJob creates the Job, and waits until its Pod measures and its clock was compared with this machine's.
@@ -141,7 +157,7 @@ func (o *Options) JobConfig(namespace string) deploy.Config {
 	o.Namespace = namespace
 	return deploy.Config{
 		Name: o.ID, Namespace: namespace, Image: o.Image, ImagePullSecret: o.ImagePullSecret, CPU: o.CPU,
-		Hold: o.Hold, Deadline: o.MaxDuration + o.Hold, AvoidNodes: o.AvoidNodes, NodesAccess: true, Probers: o.Probers,
+		Hold: o.Hold, Deadline: o.MaxDuration + o.Hold, AvoidNodes: o.AvoidNodes, NodesAccess: true, Probers: o.Probers, Canary: o.Changes > 0,
 		Args: []string{"run"}, Spec: mustMarshal(o.Spec), Private: o.Secrets(), HeadersFrom: o.HeadersFrom, EchoFrom: o.EchoFrom,
 	}
 }
@@ -158,7 +174,7 @@ func (o *Options) preflight(ctx context.Context, c *cluster, log *slog.Logger) (
 	if err := config.Validate(); err != nil {
 		return config, err
 	}
-	missing, err := deploy.CheckRights(ctx, c.client, c.Namespace, deploy.Needs{Nodes: true, Secret: len(config.Private) > 0, Probers: len(config.Probers) > 0})
+	missing, err := deploy.CheckRights(ctx, c.client, c.Namespace, deploy.Needs{Nodes: true, Secret: len(config.Private) > 0, Probers: len(config.Probers) > 0, Canary: config.Canary})
 	if err != nil {
 		return config, err
 	}
@@ -175,6 +191,9 @@ func (o *Options) preflight(ctx context.Context, c *cluster, log *slog.Logger) (
 		log.Warn("no right to let the Job read " + strings.Join(unwatched, ", ") + ": these will not be watched, and causes are judged without them")
 	}
 	looked := slices.Clone(o.targets)
+	if o.Changes > 0 {
+		looked = nil // the Service comes with the Job
+	}
 	if o.Watch != "" {
 		watched, err := ParseTarget(o.Watch)
 		if err != nil {

@@ -141,7 +141,7 @@ func (r *clusterRun) noteFact(f timeline.Fact) {
 
 // enter follows the agent into a phase, and starts the command when it measures.
 func (r *clusterRun) enter(phase timeline.Phase) {
-	if phase != timeline.PhaseMeasuring || len(r.opts.Command) == 0 {
+	if phase != timeline.PhaseMeasuring || r.child == nil {
 		return
 	}
 	r.running = true

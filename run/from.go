@@ -74,7 +74,9 @@ func (o *Options) chooseProbers(ctx context.Context, c *cluster) error {
 	if err != nil {
 		return fmt.Errorf("--from %s: list nodes: %w", o.From, err)
 	}
-	o.Probers, err = chosenNodes(o.From, nodes.Items, o.AvoidNodes)
+	if o.Probers, err = chosenNodes(o.From, nodes.Items, o.AvoidNodes); err == nil && o.Changes > 0 {
+		o.Rate *= float64(len(o.Probers)) // it was given for each
+	}
 	return err
 }
 

@@ -38,6 +38,7 @@ type Options struct {
 	Dashboard string // address to serve the page on
 	NoCapture bool
 	From      string // which nodes to measure from: all, how many, which, or by which labels; Spec.Probers are read from it
+	Changes   int    // how often an endpoint of a Service of the run's own is changed; 0: there is none
 	Here      bool   // the requests to a Service are sent from this machine
 
 	// Of the Job, for the API server.

@@ -79,7 +79,7 @@ func newRoot(name string, stdout, stderr io.Writer) *cobra.Command {
 		newRun(), newPreflight(), newReport(), newServe(), newDiff(), newExport(),
 		newSelftest(), newCalibrate(),
 		newGen(), newStatus(), newAttach(), newStop(), newRetrieve(), newDelete(),
-		newSchema(), newProbe(),
+		newRoutes(), newSchema(), newProbe(), newCanary(),
 	)
 	return root
 }

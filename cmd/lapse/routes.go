@@ -1,0 +1,74 @@
+package main
+
+import (
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lapse/deploy"
+	"lapse/run"
+)
+
+// Of `lapse routes`: how often each node asks, and how long it is measured before and after the changes.
+const (
+	routesRate     = 500
+	routesBaseline = 3 * time.Second
+	routesSettle   = 5 * time.Second
+)
+
+func newRoutes() *cobra.Command {
+	var o run.Options
+	runFlags(&o, &cobra.Command{}) // every default
+	cmd := &cobra.Command{
+		Use:   "routes",
+		Short: "Measure how long each node's routes take to follow a change, on a Service of its own",
+		Long: `Measure how long the routes of each node go on leading to a Pod that was deleted, and how long a new Pod waits for its first request.
+
+It brings a Service of its own, with two Pods that go on answering while they end: no request fails, and nobody else's Pods are
+touched. It deletes these Pods one after the other, asks from every node meanwhile, prints a table by node, and leaves nothing behind.`,
+		Example: "  lapse routes -n default\n  lapse routes --changes 20 --from node1,node2 -o json",
+		Args:    exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.Changes < 1 {
+				return run.Usagef("as in --changes 10", "changes %d: at least 1", o.Changes)
+			}
+			set := []string{"direct-rate", "baseline", "settle", "target"}
+			o.Changed = func(flag string) bool { return slices.Contains(set, flag) || cmd.Flags().Changed(flag) }
+			o.Given, o.CheckFlags = cmd.Flags().Visit, func() error { return nil }
+			o.Kinds, o.DirectRate, o.Baseline, o.Settle = []string{"new"}, 0, routesBaseline, routesSettle
+			o.NoPreflight, o.ExternalCommand, o.ID = true, true, run.NewID()
+			if err := o.Check([]string{"svc/" + deploy.CanaryName(o.ID)}, nil); err != nil {
+				return err
+			}
+			return o.Run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	kubeFlags(&o.Kube, f)
+	f.IntVar(&o.Changes, "changes", 10, "how many Pods to delete, one after the other")
+	f.StringVar(&o.From, "from", "all", "measure from `NODES`: all, how many, their names, or a label selector")
+	f.DurationVar(&o.ProberWait, "wait", time.Minute, "how long to wait for all probers; the run begins without those that do not measure by then")
+	f.Float64Var(&o.Rate, "rate", routesRate, "requests per second from each node")
+	f.StringVar(&o.Out, "out", "", "directory for the recording and timeline.json (default runs/RUN)")
+	outputFlags(&o.Output, f)
+	f.StringVar(&o.Dashboard, "dashboard", "", "serve the live page here, such as 127.0.0.1:8080")
+	f.StringVar(&o.Image, "image", image, "image of the Job, the probers and the Service's Pods")
+	f.StringVar(&o.ImagePullSecret, "image-pull-secret", "", "Secret to pull the image with")
+	f.StringVar(&o.CPU, "cpu", deploy.DefaultCPU, "CPU that the Job's Pod and each prober ask for")
+	return cmd
+}
+
+// newCanary is what the Pods of the Service of `lapse routes` run. It is nobody's to call.
+func newCanary() *cobra.Command {
+	var serveOn time.Duration
+	cmd := &cobra.Command{
+		Use: "canary", Short: "Answer requests, also for a while after SIGTERM", Hidden: true, Args: exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return run.ServeCanary(cmd.Context(), ":8080", serveOn)
+		},
+	}
+	cmd.Flags().DurationVar(&serveOn, "serve-on", deploy.CanaryServes, "how long to go on after SIGTERM")
+	return cmd
+}
