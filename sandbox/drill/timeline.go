@@ -60,6 +60,8 @@ type Route struct {
 	Target  string  `json:"target"`
 	Open    bool    `json:"open"`
 	Changed Instant `json:"changed"`
+
+	Asked *Instant `json:"asked"` // nil: Lapse did not ask for the change itself
 }
 
 // Target is one target's totals.

@@ -3,8 +3,16 @@
 package e2e
 
 import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -69,4 +77,105 @@ func TestEveryNodesRoutesAreMeasured(t *testing.T) {
 	if strings.TrimSpace(left) != "" {
 		t.Errorf("left behind: %q", left)
 	}
+}
+
+// `lapse routes` brings a Service of its own: no request fails, every node is seen to follow every change, and the node whose kube-proxy stands
+// still for 5 s is the one that takes as long. Nothing is left behind.
+func TestRoutesAreMeasuredWithoutHarm(t *testing.T) {
+	c := cluster(t)
+	w := deploy(t, c, drill.Workload{Replicas: 1})
+	nodes, err := c.Nodes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const changes = 3
+	dir := runDir(t)
+	late := nodes[len(nodes)-1]
+	pids, err := c.PIDs("kube-proxy", late)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopped := false
+	resume := func() {
+		for _, pid := range pids {
+			_ = syscall.Kill(pid, syscall.SIGCONT)
+		}
+	}
+	t.Cleanup(resume)
+	out := lapseTelling(t, c, func(line string) {
+		if !stopped && strings.Contains(line, "change 2 of ") { // it has just been deleted: its endpoint leaves
+			stopped = true
+			for _, pid := range pids {
+				_ = syscall.Kill(pid, syscall.SIGSTOP)
+			}
+			time.AfterFunc(5*time.Second, resume)
+		}
+	}, "routes", "-n", w.Namespace, "--changes", strconv.Itoa(changes), "--rate", "100", "--out", dir)
+	t.Log(out)
+	data, err := os.ReadFile(filepath.Join(dir, "timeline.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var timeline drill.Timeline
+	if err := json.Unmarshal(data, &timeline); err != nil {
+		t.Fatal(err)
+	}
+	if timeline.Verdict.Failed > 0 {
+		t.Errorf("%d requests failed", timeline.Verdict.Failed)
+	}
+	longest := map[string]time.Duration{} // at least, by node
+	removals := map[string]int{}
+	for _, r := range timeline.Routes {
+		if r.Change != "removal" {
+			continue
+		}
+		if r.Asked == nil {
+			t.Errorf("%s at %s: when its deletion was asked for is not known", r.Pod, r.Node)
+			continue
+		}
+		removals[r.Node]++
+		longest[r.Node] = max(longest[r.Node], r.Changed.Earliest-r.Asked.Latest)
+	}
+	for _, node := range nodes {
+		if removals[node] != changes {
+			t.Errorf("%d removals are known of %s, want %d", removals[node], node, changes)
+		}
+		if slow := longest[node] > 3*time.Second; slow != (node == late) {
+			t.Errorf("the routes of %s took ≥ %v; kube-proxy of %s stood still for 5 s", node, longest[node], late)
+		}
+	}
+	if !strings.Contains(out, "A preStop sleep of ≥ ") {
+		t.Errorf("no advice in\n%s", out)
+	}
+	left, err := c.Kubectl(t.Context(), "-n", w.Namespace, "get", "daemonsets,secrets,jobs,services,deployments", "-l", "app.kubernetes.io/managed-by=lapse", "-o", "name")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.TrimSpace(left) != "" {
+		t.Errorf("left behind: %q", left)
+	}
+}
+
+// lapseTelling runs the binary, hands on each line that it says on standard error, and returns what it prints.
+func lapseTelling(t *testing.T, c *drill.Cluster, said func(line string), args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), c.Lapse, args...)
+	cmd.Env = c.Env()
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		t.Log(lines.Text())
+		said(lines.Text())
+	}
+	if err := cmd.Wait(); err != nil && cmd.ProcessState.ExitCode() != 4 {
+		t.Fatalf("lapse %s: %v\n%s", strings.Join(args, " "), err, &out)
+	}
+	return out.String()
 }
