@@ -131,7 +131,7 @@ func (r *clusterRun) noteFact(f timeline.Fact) {
 		switch f.Kind {
 		case timeline.RunPhase:
 			r.enter(timeline.Phase(f.To))
-		case timeline.Command, timeline.CommandOutput:
+		case timeline.Command, timeline.CommandOutput, timeline.DeletionAsked:
 			r.acked++
 		case timeline.Predicted:
 			r.screen.say(predictedLine(f))

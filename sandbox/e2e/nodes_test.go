@@ -123,6 +123,15 @@ func TestRoutesAreMeasuredWithoutHarm(t *testing.T) {
 	if timeline.Verdict.Failed > 0 {
 		t.Errorf("%d requests failed", timeline.Verdict.Failed)
 	}
+	asked := 0
+	for _, e := range timeline.Events {
+		if e.Kind == "deletion-asked" {
+			asked++
+		}
+	}
+	if asked != changes {
+		t.Errorf("%d deletions are on record, of %d", asked, changes)
+	}
 	longest := map[string]time.Duration{} // at least, by node
 	removals := map[string]int{}
 	for _, r := range timeline.Routes {
