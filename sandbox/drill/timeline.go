@@ -155,6 +155,7 @@ type Failure struct {
 type Pod struct {
 	Name        string         `json:"name"`
 	Node        string         `json:"node"`
+	IP          string         `json:"ip"`
 	Deleted     *Instant       `json:"deleted"`
 	Stopped     *Instant       `json:"stopped"`
 	Exited      *Instant       `json:"exited"`

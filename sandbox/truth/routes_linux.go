@@ -18,6 +18,7 @@ type routeWatch struct {
 	cancel  context.CancelFunc
 	done    chan struct{}
 	removed map[string]Bracket // by address; the latest removal. Read after done.
+	added   map[string]Bracket // by address; the latest addition, but for those that were there from the beginning. Read after done.
 	err     error
 }
 
@@ -31,7 +32,7 @@ func watchRoutes(node, namespace, service, port string) (*routeWatch, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &routeWatch{node: node, cancel: cancel, done: make(chan struct{}), removed: map[string]Bracket{}}
+	w := &routeWatch{node: node, cancel: cancel, done: make(chan struct{}), removed: map[string]Bracket{}, added: map[string]Bracket{}}
 	go func() {
 		defer close(w.done)
 		defer n.close()
@@ -68,6 +69,11 @@ func (w *routeWatch) follow(ctx context.Context, n *netfilter, service, port str
 			for address := range known {
 				if !routes[address] {
 					w.removed[address] = Bracket{unchanged, read}
+				}
+			}
+			for address := range routes {
+				if known != nil && !known[address] {
+					w.added[address] = Bracket{unchanged, read}
 				}
 			}
 			known, generation = routes, current

@@ -5,7 +5,10 @@ package truth
 import "errors"
 
 // The sandbox runs on Linux only; saved runs are judged anywhere.
-type routeWatch struct{ node string }
+type routeWatch struct {
+	node  string
+	added map[string]Bracket
+}
 
 func watchRoutes(_, _, _, _ string) (*routeWatch, error) {
 	return nil, errors.New("netfilter rules are watched on Linux only")
