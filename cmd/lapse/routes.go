@@ -25,7 +25,7 @@ func newRoutes() *cobra.Command {
 		Short: "Measure how long each node's routes take to follow a change, on a Service of its own",
 		Long: `Measure how long the routes of each node go on leading to a Pod that was deleted, and how long a new Pod waits for its first request.
 
-It brings a Service of its own, with two Pods that go on answering while they end: no request fails, and nobody else's Pods are
+It brings a Service of its own, with two Pods that go on answering while they end: no route costs a request, and nobody else's Pods are
 touched. It deletes these Pods one after the other, asks from every node meanwhile, prints a table by node, and leaves nothing behind.`,
 		Example: "  lapse routes -n default\n  lapse routes --changes 20 --from node1,node2 -o json",
 		Args:    exactly(0, "no arguments"),
