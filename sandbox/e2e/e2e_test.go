@@ -9,7 +9,6 @@ package e2e
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -440,12 +439,8 @@ patches:
 	dir := filepath.Join(t.TempDir(), "fetched")
 	out := lapse(t, c, "retrieve", "lapse", "-n", w.Namespace, "--out", dir)
 	t.Log(out)
-	data, err := os.ReadFile(filepath.Join(dir, "timeline.json"))
+	timeline, err := drill.ReadTimeline(dir)
 	if err != nil {
-		t.Fatal(err)
-	}
-	var timeline drill.Timeline
-	if err := json.Unmarshal(data, &timeline); err != nil {
 		t.Fatal(err)
 	}
 	if timeline.Verdict.Sent == 0 || timeline.Verdict.Result == "" {

@@ -5,10 +5,7 @@ package e2e
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -112,12 +109,8 @@ func TestRoutesAreMeasuredWithoutHarm(t *testing.T) {
 		}
 	}, "routes", "-n", w.Namespace, "--changes", strconv.Itoa(changes), "--rate", "100", "--out", dir)
 	t.Log(out)
-	data, err := os.ReadFile(filepath.Join(dir, "timeline.json"))
+	timeline, err := drill.ReadTimeline(dir)
 	if err != nil {
-		t.Fatal(err)
-	}
-	var timeline drill.Timeline
-	if err := json.Unmarshal(data, &timeline); err != nil {
 		t.Fatal(err)
 	}
 	if timeline.Verdict.Failed > 0 {

@@ -9,7 +9,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -132,12 +131,8 @@ func measure(ctx context.Context, s settings, c *drill.Cluster, dir string) (run
 	if err != nil {
 		return r, err
 	}
-	data, err := os.ReadFile(filepath.Join(dir, "timeline.json"))
+	t, err := drill.ReadTimeline(dir)
 	if err != nil {
-		return r, err
-	}
-	var t drill.Timeline
-	if err := json.Unmarshal(data, &t); err != nil {
 		return r, err
 	}
 	r.failed, r.sent = t.Verdict.Failed, t.Verdict.Sent
