@@ -111,7 +111,7 @@ func (o *Options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 	return present(stdout, r.dir, o.Output, tl, unwritten)
 }
 
-// Work is what goes on while a run in the cluster measures: a wrapped command, or changes of the run's own Service.
+// A work is what goes on while a run in the cluster measures: a wrapped command, or changes of the run's own Service.
 type work interface {
 	start(done func(exitCode int)) error // begins, and calls done when it is over
 	signal(syscall.Signal)               // ends it early
