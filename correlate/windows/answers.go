@@ -43,6 +43,9 @@ const mostAround = 1024
 
 // take reads the next request, by Sent.
 func (a *Answers) take(r Sample) {
+	if r.Class == timeline.DNS {
+		return // it was routed nowhere
+	}
 	now := answer{sent: r.Sent, done: r.Done, backend: r.Backend, ok: r.Class == timeline.OK}
 	if now.ok && now.backend != 0 {
 		b, known := a.of[now.backend]
@@ -94,13 +97,13 @@ func rowsBefore(list []answer) []row {
 	return rows
 }
 
-// rowsAfter are the first rows of each length.
+// rowsAfter are the first rows of each length after the last failure. A row before it may have come by chance, while a route that makes requests fail was there.
 func rowsAfter(list []answer) []row {
 	rows, next, n, done := []row{}, 1, 0, time.Duration(0)
 	for _, after := range list {
 		done = max(done, after.done)
 		if n++; !after.ok {
-			n = 0
+			rows, next, n = rows[:0], 1, 0
 		}
 		if n == next {
 			rows, next = append(rows, row{n, done}), longer(n)

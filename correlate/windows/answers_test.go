@@ -82,6 +82,14 @@ func TestAnswersCountNoFailure(t *testing.T) {
 	if left, _ := a.Left(1, 5); left.Latest != model.Never {
 		t.Errorf("four successes are no five: left at %v", left)
 	}
+	take(8, 0, timeline.DNS)
+	if left, _ := a.Left(1, 4); left.Latest != at(7)+1 {
+		t.Errorf("a look-up that failed was routed nowhere: left at %v", left)
+	}
+	take(9, 0, timeline.Refused)
+	if left, _ := a.Left(1, 4); left.Latest != model.Never {
+		t.Errorf("four successes before a failure may be chance: left at %v", left)
+	}
 	if came, _ := a.Came(2, 1); came.Earliest != 0 || came.Latest != at(1)+1 {
 		t.Errorf("came at %v", came)
 	}
