@@ -71,7 +71,8 @@ func (b *bringer) startControllers() (err error) {
 	_, err = b.start("kube-controller-manager", cp, nil, b.bin("kube-controller-manager"),
 		"--kubeconfig="+b.config("controller-manager.kubeconfig"), "--leader-elect=false", "--use-service-account-credentials",
 		"--bind-address=127.0.0.1", "--root-ca-file="+b.pki("ca.crt"), "--service-account-private-key-file="+b.pki("service-account.key"),
-		"--cluster-cidr="+podRange, "--service-cluster-ip-range="+serviceRange, "--allocate-node-cidrs=false")
+		"--cluster-cidr="+podRange, "--service-cluster-ip-range="+serviceRange, "--allocate-node-cidrs=false",
+		"--flex-volume-plugin-dir="+b.config("volume-plugins")) // which it makes; the default lies in /usr/libexec
 	if err != nil {
 		return err
 	}
