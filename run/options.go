@@ -338,8 +338,15 @@ func (o *Options) checkProbes() error {
 
 func (o *Options) checkGates() error {
 	var err error
-	o.gates, err = ParseGates(o.GateExprs)
-	return err
+	if o.gates, err = ParseGates(o.GateExprs); err != nil || o.From != "" || o.carried {
+		return err
+	}
+	for _, g := range o.gates {
+		if metric, _ := verdict.MetricNamed(g.Metric); metric.From {
+			return Usagef("add --from all, or see `lapse routes --help`", "--fail-if '%s': %s is measured by the probers of --from, and there is none", g, g.Metric)
+		}
+	}
+	return nil
 }
 
 func ParseGates(exprs []string) ([]verdict.Gate, error) {

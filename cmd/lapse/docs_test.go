@@ -135,6 +135,7 @@ during the command was still being rolled out.
 | a blackout beside unobserved time | only unobserved time extends it: any success ends it | |
 | 'failed', 'errors.rate' | no bar: they count what was sent | zero downtime is '--fail-if "failed>0"' |
 | 'latency.p99' | the precision of the histogram, 0.1 %; no limit passes where a target answered nothing | |
+| 'route.lag.max', 'route.lag.p99' | no upper end where nothing is known of a removal: no request from the node was answered by the Pod, too few followed, or its endpoint left more than once | of 30 removals as three nodes saw them one is not known: 'route.lag.max>2s' is undecided |
 | a limit that every run or no run can break | refused | 'errors.rate>1' means 100 %, not 1 % |
 
 'coverage<99.9%' limits how much may be unobserved. A run without gates exits with 0 unless it was aborted, was inconclusive, or its command

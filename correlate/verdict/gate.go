@@ -30,6 +30,7 @@ type GateMetric struct {
 	Name string
 	Unit model.Unit
 	Doc  string
+	From bool // only runs with --from measure it
 
 	Value func(*model.Timeline, *model.Verdict) (model.Range, bool) // false where nothing was measured
 }
@@ -37,14 +38,17 @@ type GateMetric struct {
 // GateMetrics lists what a gate can limit. Failed adds over the judged targets, the others are the
 // worst target's.
 var GateMetrics = []GateMetric{
-	{"failed", model.Count, "requests that failed", func(_ *model.Timeline, v *model.Verdict) (model.Range, bool) { return exactly(float64(v.Failed)), true }},
-	{"errors.rate", model.Ratio, "failed ÷ sent", func(_ *model.Timeline, v *model.Verdict) (model.Range, bool) { return exactly(v.ErrorRate), true }},
-	{"downtime.total", model.Duration, "request-weighted downtime of all windows", totalDowntime},
-	{"window.longest", model.Duration, "the longest window", longestWindow},
-	{"blackout.longest", model.Duration, "the longest stretch of three failures or more without one success", longestBlackout},
-	{"windows", model.Count, "windows of kind outage or partial", windowCount},
-	{"latency.p99", model.Duration, "99 % of answered requests took no longer, from when they were due", latencyP99},
-	{"coverage", model.Ratio, "observed ÷ measured time", func(_ *model.Timeline, v *model.Verdict) (model.Range, bool) { return exactly(v.Coverage), true }},
+	{Name: "failed", Unit: model.Count, Doc: "requests that failed", Value: func(_ *model.Timeline, v *model.Verdict) (model.Range, bool) { return exactly(float64(v.Failed)), true }},
+	{Name: "errors.rate", Unit: model.Ratio, Doc: "failed ÷ sent", Value: func(_ *model.Timeline, v *model.Verdict) (model.Range, bool) { return exactly(v.ErrorRate), true }},
+	{Name: "downtime.total", Unit: model.Duration, Doc: "request-weighted downtime of all windows", Value: totalDowntime},
+	{Name: "window.longest", Unit: model.Duration, Doc: "the longest window", Value: longestWindow},
+	{Name: "blackout.longest", Unit: model.Duration, Doc: "the longest stretch of three failures or more without one success", Value: longestBlackout},
+	{Name: "windows", Unit: model.Count, Doc: "windows of kind outage or partial", Value: windowCount},
+	{Name: "latency.p99", Unit: model.Duration, Doc: "99 % of answered requests took no longer, from when they were due", Value: latencyP99},
+	{Name: "coverage", Unit: model.Ratio, Doc: "observed ÷ measured time", Value: func(_ *model.Timeline, v *model.Verdict) (model.Range, bool) { return exactly(v.Coverage), true }},
+	{Name: "route.lag.max", Unit: model.Duration, Doc: "the longest that the routes of a node led to a Pod after its endpoint had left", From: true, Value: routeLag(1)},
+	{Name: "route.lag.p99", Unit: model.Duration, Doc: "99 % of these lags, of all nodes and endpoints, were no longer", From: true, Value: routeLag(0.99)},
+	{Name: "sources.coverage", Unit: model.Ratio, Doc: "observed ÷ measured time of the source that observed least, where `coverage` counts what any of them observed", Value: sourcesCoverage},
 }
 
 func MetricNamed(name string) (GateMetric, bool) {
@@ -184,8 +188,8 @@ func unknownHint(name string) string {
 // example is a gate on the metric that makes sense.
 func example(m GateMetric) string {
 	switch {
-	case m.Name == "coverage":
-		return "coverage<99.9%"
+	case isCoverage(m.Name):
+		return m.Name + "<99.9%"
 	case m.Unit == model.Ratio:
 		return m.Name + ">0.1%"
 	case m.Unit == model.Duration:
@@ -193,6 +197,9 @@ func example(m GateMetric) string {
 	}
 	return m.Name + ">0"
 }
+
+// isCoverage reports whether a metric is a share of observed time: the more, the better.
+func isCoverage(metric string) bool { return metric == "coverage" || metric == "sources.coverage" }
 
 func limitHint(m GateMetric) string {
 	what := map[model.Unit]string{

@@ -126,7 +126,7 @@ func ValueText(g model.GateResult) string {
 	}
 	write := quantity.Number
 	switch {
-	case g.Metric == "coverage":
+	case isCoverage(g.Metric):
 		write = quantity.Coverage
 	case g.Unit == model.Ratio:
 		write = quantity.Percent
