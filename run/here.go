@@ -226,10 +226,10 @@ func (m *measurement) resolve(ctx context.Context) error {
 }
 
 // serviceHost is the host and port under which a Service is measured from here: its name inside a
-// Pod, as its clients would, and its address where the cluster's names do not resolve.
-func serviceHost(info watcher.Info) string {
+// Pod, as its clients would, and its address where the cluster's names do not resolve, or where that is asked for.
+func serviceHost(info watcher.Info, byClusterIP bool) string {
 	host := info.Service.ClusterIP
-	if domain := clusterDomain(); domain != "" {
+	if domain := clusterDomain(); domain != "" && !byClusterIP {
 		// The dot at the end keeps the resolver from trying the search list first.
 		host = fmt.Sprintf("%s.%s.svc.%s.", info.Service.Name, info.Service.Namespace, domain)
 	}

@@ -43,7 +43,8 @@ type Spec struct {
 	Baseline    time.Duration `json:"baseline"`
 	Settle      time.Duration `json:"settle"`
 
-	Scheme        string   `json:"scheme"` // of Services
+	Scheme        string   `json:"scheme"`               // of Services
+	ByClusterIP   bool     `json:"byClusterIP,omitzero"` // requests to Services go to their addresses; no DNS server is asked for their names
 	Method        string   `json:"method"`
 	Host          string   `json:"host,omitzero"`
 	Headers       []string `json:"headers,omitempty"`     // a secret, but for the names: "Name: value"

@@ -106,7 +106,7 @@ func (m *measurement) probeOf(s targetSpec) loadgen.Probe {
 	}
 	info := m.infoOf(s)
 	p.Service, p.PortName = serviceKey(info.Service), info.PortName
-	p.URL = (&url.URL{Scheme: m.opts.Scheme, Host: serviceHost(info)}).String()
+	p.URL = (&url.URL{Scheme: m.opts.Scheme, Host: serviceHost(info, m.opts.ByClusterIP)}).String()
 	if m.opts.protocolOf(s).Paths {
 		p.URL += s.Path
 	}

@@ -27,7 +27,7 @@ func newRoutes() *cobra.Command {
 
 It brings a Service of its own, with two Pods that go on answering while they end: no route costs a request, and nobody else's Pods are
 touched. It deletes these Pods one after the other, asks from every node meanwhile, prints a table by node, and leaves nothing behind.`,
-		Example: "  lapse routes -n default\n  lapse routes --changes 20 --from node1,node2 -o json",
+		Example: "  lapse routes -n default\n  lapse routes --changes 20 --from node1,node2 -o json\n  lapse routes --fail-if 'route.lag.max>1s'",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Changes < 1 {
@@ -37,6 +37,7 @@ touched. It deletes these Pods one after the other, asks from every node meanwhi
 			o.Changed = func(flag string) bool { return slices.Contains(set, flag) || cmd.Flags().Changed(flag) }
 			o.Given, o.CheckFlags = cmd.Flags().Visit, func() error { return nil }
 			o.Kinds, o.DirectRate, o.Baseline, o.Settle = []string{"new"}, 0, routesBaseline, routesSettle
+			o.ByClusterIP = true // what is measured is the route, and a name that is not found costs a request
 			o.NoPreflight, o.ExternalCommand, o.ID = true, true, run.NewID()
 			if err := o.Check([]string{"svc/" + deploy.CanaryName(o.ID)}, nil); err != nil {
 				return err
@@ -51,6 +52,7 @@ touched. It deletes these Pods one after the other, asks from every node meanwhi
 	f.StringVar(&o.From, "from", "all", "measure from `NODES`: all, how many, their names, or a label selector")
 	f.DurationVar(&o.ProberWait, "wait", time.Minute, "how long to wait for all probers; the run begins without those that do not measure by then")
 	f.Float64Var(&o.Rate, "rate", routesRate, "requests per second from each node")
+	f.StringArrayVar(&o.GateExprs, "fail-if", nil, "a gate `EXPR`, such as 'route.lag.max>1s' (repeatable)")
 	f.StringVar(&o.Out, "out", "", "directory for the recording and timeline.json (default runs/RUN)")
 	outputFlags(&o.Output, f)
 	f.StringVar(&o.Dashboard, "dashboard", "", "serve the live page here, such as 127.0.0.1:8080")
