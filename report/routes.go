@@ -43,6 +43,9 @@ func Routes(w io.Writer, tl *model.Timeline, dir string) error {
 	}
 	write("REMOVED, FROM THE DELETION", removals)
 	write("ADDED, FROM ITS ENDPOINT", additions)
+	for _, l := range tl.Late {
+		fmt.Fprintf(out, "Late: %s.\n", l.Text)
+	}
 	fmt.Fprintln(out, advice(removals, len(changes)))
 	fmt.Fprintf(out, "run in %s\n", dir)
 	if err := out.Flush(); err != nil {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"slices"
+	"strconv"
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
@@ -48,8 +49,18 @@ func routesSection(v *view) section {
 	if more := len(t.rows) - mostRouteChanges; more > 0 {
 		t.rows, t.more = t.rows[:mostRouteChanges], quantity.Count(more, "more change")
 	}
-	return section{title: "routes", remark: "from a change in the EndpointSlice until requests from the node followed it", blocks: []block{t}}
+	s := section{title: "routes", remark: "from a change in the EndpointSlice until requests from the node followed it", blocks: []block{t}}
+	for _, l := range v.Late[:min(len(v.Late), mostLate)] {
+		s.blocks = append(s.blocks, note{label: "late", text: l.Text, tone: yellow})
+	}
+	if more := len(v.Late) - mostLate; more > 0 {
+		s.blocks = append(s.blocks, note{text: "and " + strconv.Itoa(more) + " more in timeline.json", tone: dim})
+	}
+	return s
 }
+
+// mostLate is how many nodes, zones and changes that stand out are named.
+const mostLate = 5
 
 // mostRouteChanges is how many changes are listed.
 const mostRouteChanges = 20

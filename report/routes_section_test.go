@@ -33,6 +33,10 @@ func TestRoutesOfNodes(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
+	tl.Late = []model.LateRoutes{{Text: "node1 followed late"}, {Text: "2"}, {Text: "3"}, {Text: "4"}, {Text: "5"}, {Text: "6"}, {Text: "7"}}
+	if got := print(); !strings.Contains(got, "node1 followed late") || !strings.Contains(got, "and 2 more in timeline.json") {
+		t.Errorf("what stands out is not named:\n%s", got)
+	}
 	for i := range 8 {
 		route(model.Removal, 3, "web-3", fmt.Sprintf("worker%d", i), time.Duration(i+1)*time.Second, time.Duration(i+1)*1010*time.Millisecond)
 	}

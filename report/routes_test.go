@@ -31,10 +31,11 @@ func TestRoutesOfEachNodeAndWhatTheyMean(t *testing.T) {
 		}
 		return strings.Join(strings.Fields(out.String()), " ")
 	}
+	tl.Late = []model.LateRoutes{{Text: "node2 followed late"}}
 	got := print()
 	for _, want := range []string{
 		"3 removals seen from 2 nodes", "node1 3 180 ms ±30 280 ms ±30 380 ms ±30", "node2 3 950 ms ±50 1.45 s ±0.05 1.95 s ±0.05", "node1 1 110 ms ±10",
-		"A preStop sleep of ≥ 2 s covers what was measured here (3 changes × 2 nodes).", "run in runs/x",
+		"Late: node2 followed late.", "A preStop sleep of ≥ 2 s covers what was measured here (3 changes × 2 nodes).", "run in runs/x",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)

@@ -27,3 +27,23 @@ type Route struct {
 	Open    bool     `json:"open,omitzero"`  // they were not seen to change: too few requests followed
 	Lag     Length   `json:"lag"`            // from API to Changed
 }
+
+// LateRoutes says that a node, a zone or a whole change stands out among the [Route]s of a run: the routes followed late there.
+type LateRoutes struct {
+	Of      LateOf `json:"of"`
+	Name    string `json:"name"`          // the node's or the zone's; of a change, the Pod's whose endpoint came or went
+	Changes int    `json:"changes"`       // of how many changes it is true
+	Known   int    `json:"known"`         // of so many that it is known of
+	Behind  Length `json:"behind"`        // the latest of them: behind the first node that followed; of a change, after the EndpointSlice had it
+	Open    bool   `json:"open,omitzero"` // that may be longer: the routes were not seen to follow
+	Text    string `json:"text"`          // one sentence with names and figures
+}
+
+// LateOf says what routes that follow late have in common. The list is closed.
+type LateOf string
+
+const (
+	LateNode   LateOf = "node"   // one node, where others were in time: its proxy, or its way to the API server
+	LateZone   LateOf = "zone"   // all nodes of a zone, where other zones were in time
+	LateChange LateOf = "change" // all nodes: what they share
+)

@@ -36,6 +36,7 @@ type Timeline struct {
 	Events   []Event          `json:"events"`
 	Services []WatchedService `json:"services"`        // those whose endpoints were watched
 	Routes   []Route          `json:"routes,omitzero"` // how nodes followed changes of endpoints, by change, then by node; absent without probers on nodes
+	Late     []LateRoutes     `json:"late,omitzero"`   // which of these nodes and changes stand out
 	Pods     []Pod            `json:"pods"`
 	Verdict  Verdict          `json:"verdict"`
 	Hammer   *Hammer          `json:"hammer,omitzero"`
