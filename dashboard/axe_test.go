@@ -11,6 +11,7 @@ import (
 
 	"lapse/dashboard"
 	"lapse/dashboard/internal/sample"
+	"lapse/dashboard/publish"
 )
 
 // A violation is what axe-core finds against an element.
@@ -27,7 +28,9 @@ func TestThePageIsAccessible(t *testing.T) {
 		t.Fatalf("the page's accessibility is tested with axe-core: %v\nhint: make ui", err)
 	}
 	store := dashboard.NewStore()
-	show(t, store, sample.Length)
+	if err := publish.To(store).Show(withRoutes(sample.Run(sample.Length)), sample.Length); err != nil {
+		t.Fatal(err)
+	}
 	p := newTab(t, "about:blank")
 	p.run(bypassPolicy, chromedp.Navigate(serve(t, store, "127.0.0.1:0").url())) // axe-core does what the page itself may not
 	p.openIncidents()

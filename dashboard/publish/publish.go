@@ -43,6 +43,13 @@ func (p *Publisher) Show(tl *model.Timeline, now time.Duration) error {
 	p.put("unobserved", tl.Unobserved)
 	p.put("incidents", tl.Incidents)
 	p.put("services", tl.Services)
+	if len(tl.Sources) > 0 {
+		p.put("sources", tl.Sources)
+	}
+	if len(tl.Routes) > 0 {
+		p.put("routes", tl.Routes)
+		p.put("late", tl.Late)
+	}
 	if tl.Scorecard != nil {
 		p.put("scorecard", tl.Scorecard)
 	}

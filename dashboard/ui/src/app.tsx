@@ -10,6 +10,7 @@ import { type Key, press } from "./keys";
 import { useView } from "./location";
 import type { Event, Window } from "./model";
 import { Predictions } from "./predictions";
+import { Routes } from "./routetable";
 import { keepPreferences, nextTheme, type Preferences, readPreferences } from "./prefs";
 import { place, type Run } from "./run";
 import { around, ordered, pan, type Range, wholeRun, within, zoom } from "./scale";
@@ -63,6 +64,10 @@ export function App({ run, connection }: { run: Run; connection: Connection }) {
     () => <EventLog run={run} clock={clock} filter={view.filter ?? ""} selected={view.event} onFilter={(filter) => setView((v) => ({ ...v, filter }))} onSelect={selectEvent} />,
     [run.version, clock, view.filter, view.event, whole.to],
   );
+  const routes = useMemo(
+    () => <Routes run={run} clock={clock} onMoment={(between) => setRange(within(around(between.earliest, between.latest), whole))} />,
+    [run.routes, run.late, run.unobserved, clock, whole.to],
+  );
   return (
     <>
       <TopBar run={run} connection={connection} clock={clock} prefs={prefs} onPrefs={setPrefs} onHelp={() => setHelping(true)} />
@@ -75,6 +80,7 @@ export function App({ run, connection }: { run: Run; connection: Connection }) {
             run={run} view={view} whole={whole} disconnected={disconnected} theme={theme} clock={clock} cursor={cursor.current}
             onRange={setRange} onMeasure={(measure) => setView((v) => ({ ...v, measure }))} onWindow={select} onEvent={selectEvent}
           />
+          {routes}
           {log}
         </main>
       ) : (

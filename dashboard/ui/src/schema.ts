@@ -177,6 +177,13 @@ export type Disturbance =
  */
 export type RouteChange = "removal" | "addition";
 /**
+ * LateOf says what routes that follow late have in common. The list is closed.
+ * - node: one node, where others were in time: its proxy, or its way to the API server
+ * - zone: all nodes of a zone, where other zones were in time
+ * - change: all nodes: what they share
+ */
+export type LateOf = "node" | "zone" | "change";
+/**
  * EndedBy says who or what ended a Pod. The list is closed.
  * - evicted: through the eviction API, as by a drain
  * - preempted: by the scheduler
@@ -251,6 +258,10 @@ export interface Timeline {
    * how nodes followed changes of endpoints, by change, then by node; absent without probers on nodes
    */
   routes?: Route[];
+  /**
+   * which of these nodes and changes stand out
+   */
+  late?: LateRoutes[];
   pods: Pod[];
   verdict: Verdict;
   hammer?: Hammer;
@@ -376,6 +387,10 @@ export interface Spec {
    * of Services
    */
   scheme: string;
+  /**
+   * requests to Services go to their addresses; no DNS server is asked for their names
+   */
+  byClusterIP?: boolean;
   method: string;
   host?: string;
   /**
@@ -1304,6 +1319,33 @@ export interface Route {
    */
   open?: boolean;
   lag: Length;
+}
+/**
+ * LateRoutes says that a node, a zone or a whole change stands out among the Routes of a run: the routes followed late there.
+ */
+export interface LateRoutes {
+  of: LateOf;
+  /**
+   * the node's or the zone's; of a change, the Pod's whose endpoint came or went
+   */
+  name: string;
+  /**
+   * of how many changes it is true
+   */
+  changes: number;
+  /**
+   * of so many that it is known of
+   */
+  known: number;
+  behind: Length;
+  /**
+   * that may be longer: the routes were not seen to follow
+   */
+  open?: boolean;
+  /**
+   * one sentence with names and figures
+   */
+  text: string;
 }
 /**
  * Pod is one Pod's life, as far as it was seen. Instants taken from the watch are when the change

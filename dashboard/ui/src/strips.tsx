@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import { coverage, duration, shortPod } from "./format";
 import { reasonText } from "./headline";
 import { type Ns, type Series, type Target, type Unobserved, type Window, judged } from "./model";
@@ -8,6 +9,7 @@ import { type Failing, failing, groups, worst } from "./slots";
 interface StripProps {
   frame: Frame;
   target: Target;
+  label?: ComponentChildren; // instead of its name
   series: Series;
   bucketWidth: Ns;
   unobserved: Unobserved[];
@@ -25,7 +27,7 @@ export function Strip(props: StripProps) {
   return (
     <Row
       frame={frame} height={judged(t.kind) ? stripHeight.judged : stripHeight.evidence} testid="strip" id={t.name} title={`${t.name}\n${t.url}`}
-      label={<StripLabel target={t} />} figures={<StripFigures target={t} />}
+      label={props.label ?? <StripLabel target={t} />} figures={<StripFigures target={t} />}
       summary={`${t.name}: ${t.failed} of ${t.sent} requests failed, coverage ${coverage(t.coverage)}, ${windows.length} windows`}
       inputs={[series, bucketWidth, unobserved, windows, t.measured?.earliest, t.measured?.latest, now]}
       paint={(plot) => {

@@ -7,12 +7,14 @@ import { duration } from "./format";
 import { Latency } from "./heat";
 import { useWidth } from "./hooks";
 import { type Event, type Target, type Window, judged } from "./model";
+import { Nodes } from "./nodes";
 import { Overview } from "./overview";
 import { availability, edges, noData, type Plot, type Theme } from "./paint";
 import { type Gestures, Plots } from "./plots";
 import { Prober } from "./prober";
 import { place, type Run } from "./run";
 import { type Range, Scale } from "./scale";
+import { targetGroups } from "./sources";
 import { Strip, stripHeight } from "./strips";
 import { Swatch } from "./swatch";
 import type { View } from "./view";
@@ -44,12 +46,14 @@ export function Timeline(props: TimelineProps) {
   const frame = useMemo(() => ({ scale, theme, clock, cursor, labelWidth, figuresWidth }), [scale, theme, clock, cursor]);
   const { targets, windows, now, live } = run;
   const windowsOf = useMemo(() => byTarget(windows), [windows]);
+  const windowsFrom = (target: string): Window[] => windowsOf.get(target) ?? noWindows;
   const strip = (t: Target) => (
     <Strip
       key={t.name} frame={frame} target={t} series={run.series(t.name)} bucketWidth={run.bucketWidth}
-      unobserved={run.unobserved} windows={windowsOf.get(t.name) ?? noWindows} now={now} live={live}
+      unobserved={run.unobserved} windows={windowsFrom(t.name)} now={now} live={live}
     />
   );
+  const groups = useMemo(() => targetGroups(targets, run.sources), [targets, run.sources]);
   const evidence = targets.filter((t) => !judged(t.kind));
   const pinned = view.event === undefined ? undefined : run.event(view.event);
   return (
@@ -63,7 +67,7 @@ export function Timeline(props: TimelineProps) {
       <Plots {...props} frame={frame} measure={view.measure} pinned={pinned && place(pinned)} outer={ref}>
         <Overview frame={frame} run={run} whole={whole} onRange={onRange} />
         <h3>Availability</h3>
-        {targets.filter((t) => judged(t.kind)).map(strip)}
+        {groups.map((g) => (g.members.length > 1 ? <Nodes key={g.name} frame={frame} run={run} group={g} windowsOf={windowsFrom} /> : strip(g.members[0]!)))}
         <h3>Evidence <span class="faint">each endpoint itself, and the prober's own control</span></h3>
         <Scrolled height={stripHeight.evidence} count={evidence.length}>{(first, last) => evidence.slice(first, last).map(strip)}</Scrolled>
         <h3>Cluster</h3>

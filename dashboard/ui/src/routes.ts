@@ -1,0 +1,46 @@
+import { length } from "./format";
+import type { Instant, Ns, Route, Target, Unobserved } from "./model";
+
+/** A matrix has how each node followed each change of an endpoint: a row for each change, a column for each node. */
+export interface Matrix { nodes: string[]; rows: MatrixRow[] }
+
+export interface MatrixRow {
+  event: number; // the ID of the change
+  at: Ns; // when the EndpointSlice changed, at the latest
+  pod: string;
+  change: Route["change"];
+  cells: (Route | undefined)[]; // by node; undefined: no request from there was answered by the Pod
+}
+
+/** matrix sets routes out by change and node. Of several targets of one node it has the one that followed last. */
+export function matrix(routes: Route[]): Matrix {
+  const nodes = [...new Set(routes.map((r) => r.node))].sort();
+  const rows = new Map<string, MatrixRow>();
+  for (const r of routes) {
+    const key = `${r.service} ${r.event}`;
+    let row = rows.get(key);
+    if (!row) rows.set(key, (row = { event: r.event, at: r.api.latest, pod: r.pod, change: r.change, cells: nodes.map(() => undefined) }));
+    const column = nodes.indexOf(r.node);
+    const have = row.cells[column];
+    if (!have || r.changed.earliest > have.changed.earliest) row.cells[column] = r;
+  }
+  return { nodes, rows: [...rows.values()].sort((a, b) => a.at - b.at || a.event - b.event) };
+}
+
+/** lagText is how long a node's routes took to follow. */
+export const lagText = (r: Route): string => length(r.lag, !!r.open);
+
+/** level tells how dark a cell is drawn, from 0 to 4: each level is at least a lag of so long. */
+export const level = (r: Route): number => levels.filter((at) => r.lag.min >= at).length;
+
+const levels: Ns[] = [100e6, 500e6, 1e9, 5e9];
+
+/** moment is the stretch of the run that a cell is about: from when the EndpointSlice changed until the node had followed. */
+export const moment = (r: Route): Instant => ({ earliest: Math.min(r.asked?.earliest ?? r.api.earliest, r.api.earliest), latest: r.changed.latest });
+
+/** unobservedAt tells whether nothing was measured from a node at an instant. */
+export function unobservedAt(node: string, at: Ns, targets: Target[], unobserved: Unobserved[]): boolean {
+  const own = targets.filter((t) => t.kind === "new" && t.node === node);
+  const not = (t: Target): boolean => at < t.measured.earliest || at > t.measured.latest || unobserved.some((u) => u.target === t.name && u.start <= at && at <= u.end);
+  return own.length > 0 && own.every(not);
+}

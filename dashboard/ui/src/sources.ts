@@ -1,0 +1,45 @@
+import { judged, type Source, type Target, type Unobserved, type Window } from "./model";
+
+/** A TargetGroup are targets that send the same to the same Service, each from another node. One alone is a group of itself. */
+export interface TargetGroup {
+  name: string; // what they have in common: "web new"
+  members: Target[]; // by zone, then by node
+}
+
+/** targetGroups puts judged targets together that differ in nothing but the node they are measured from. */
+export function targetGroups(targets: Target[], sources: Source[]): TargetGroup[] {
+  const zone = (t: Target): string => sources.find((s) => s.name === t.source)?.zone ?? "";
+  const groups = new Map<string, TargetGroup>();
+  for (const t of targets.filter((t) => judged(t.kind))) {
+    const name = common(t);
+    const key = [t.service, t.portName, t.kind, name].join("\n");
+    const group = groups.get(key);
+    if (group) group.members.push(t);
+    else groups.set(key, { name, members: [t] });
+  }
+  for (const g of groups.values()) g.members.sort((a, b) => compare(zone(a), zone(b)) || compare(a.node ?? "", b.node ?? "") || a.id - b.id);
+  return [...groups.values()];
+}
+
+/** common is a target's name without the node that it is measured from. */
+function common(t: Target): string {
+  const at = t.node ? t.name.lastIndexOf(` from ${t.node}`) : -1;
+  return at > 0 ? t.name.slice(0, at) : t.name;
+}
+
+/** fromWhere is the rest of a member's name, with its zone: "node1 · zone a". */
+export function fromWhere(t: Target, sources: Source[]): string {
+  const zone = sources.find((s) => s.name === t.source)?.zone;
+  const own = t.name.slice(common(t).length).replace(/^ from /, "");
+  return zone ? `${own} · zone ${zone}` : own;
+}
+
+/** agree tells whether all members saw the same: each window of one lies in time with a window of every other one, and all were observed all along. */
+export function agree(group: TargetGroup, windowsOf: (target: string) => Window[], unobserved: Unobserved[]): boolean {
+  if (unobserved.some((u) => group.members.some((m) => m.name === u.target))) return false;
+  return group.members.every((m) => windowsOf(m.name).every((w) => group.members.every((other) => windowsOf(other.name).some((o) => meet(w, o)))));
+}
+
+const meet = (a: Window, b: Window): boolean => a.start.earliest <= b.end.latest && b.start.earliest <= a.end.latest;
+
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

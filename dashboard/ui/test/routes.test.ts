@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Route, Target, Unobserved } from "../src/model";
+import { lagText, level, matrix, moment, unobservedAt } from "../src/routes";
+
+const ms = 1e6;
+
+function route(node: string, event: number, lag: number, more: Partial<Route> = {}): Route {
+  const api = { earliest: event * 1000 * ms, latest: (event * 1000 + 20) * ms };
+  return {
+    change: "removal", service: "shop/web", pod: `web-${event}`, podUID: `u${event}`, node, target: `web new from ${node}`, event, api,
+    changed: { earliest: api.latest + (lag - 10) * ms, latest: api.earliest + (lag + 10) * ms }, lag: { min: (lag - 10) * ms, max: (lag + 10) * ms }, ...more,
+  };
+}
+
+test("a row for each change, in their order, and a column for each node", () => {
+  const m = matrix([route("node2", 7, 100), route("node1", 5, 200), route("node2", 5, 300)]);
+  assert.deepEqual(m.nodes, ["node1", "node2"]);
+  assert.deepEqual(m.rows.map((r) => [r.event, r.pod, r.cells.map((c) => c && lagText(c))]), [
+    [5, "web-5", ["200 ms ±10", "300 ms ±10"].map(noBreak)],
+    [7, "web-7", [undefined, noBreak("100 ms ±10")]],
+  ]);
+});
+
+test("of two targets of a node the one that followed last counts", () => {
+  const [slow, quick] = [route("node1", 5, 900), route("node1", 5, 100)];
+  assert.equal(matrix([slow, quick]).rows[0]!.cells[0], slow);
+  assert.equal(matrix([quick, slow]).rows[0]!.cells[0], slow);
+});
+
+test("a lag is drawn as dark as what is proven of it", () => {
+  assert.deepEqual([50, 109, 111, 600, 1500, 6000].map((lag) => level(route("n", 1, lag))), [0, 0, 1, 2, 3, 4]);
+  assert.equal(level(route("n", 1, 0, { lag: { min: 0, max: 9000 * ms } })), 0);
+  assert.equal(lagText(route("n", 1, 500, { open: true })), noBreak("≥ 490 ms"));
+});
+
+test("a cell's moment begins when the deletion was asked for, where that is known", () => {
+  const r = route("n", 1, 500);
+  assert.deepEqual(moment(r), { earliest: r.api.earliest, latest: r.changed.latest });
+  assert.equal(moment({ ...r, asked: { earliest: 5, latest: 6 } }).earliest, 5);
+});
+
+test("time that was not measured from a node is no answer of it", () => {
+  const targets = [{ name: "web new from n", kind: "new", node: "n", measured: { earliest: 10, latest: 100 } }, { name: "web reused from n", kind: "reused", node: "n", measured: { earliest: 0, latest: 0 } }] as Target[];
+  const unobserved = [{ target: "web new from n", start: 40, end: 50 }, { target: "other", start: 0, end: 100 }] as Unobserved[];
+  assert.deepEqual([5, 20, 45, 60, 101].map((at) => unobservedAt("n", at, targets, unobserved)), [true, false, true, false, true]);
+  assert.equal(unobservedAt("elsewhere", 45, targets, unobserved), false);
+});
+
+const noBreak = (text: string): string => text.replace(/(\d) (ms|s)/g, "$1\u00a0$2");
