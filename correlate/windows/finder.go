@@ -49,6 +49,13 @@ func (f *finder) clone() finder {
 	return c
 }
 
+// rest forgets most of the successes that no window will need.
+func (f *finder) rest() {
+	if f.open == nil {
+		f.recent.rest()
+	}
+}
+
 // take reads the next request.
 func (f *finder) take(r Sample) {
 	f.advance(r.Sent)

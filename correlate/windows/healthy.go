@@ -28,6 +28,14 @@ func (h *successHistory) push(e successSpan) {
 	h.spans = append(h.spans, e)
 }
 
+// restingHistory is how many successes are kept of a target that is not measured any more, in case it is once again: a window that begins at
+// once then has a start, unless only a share of the requests fails in it.
+const restingHistory = 64
+
+func (h *successHistory) rest() {
+	h.spans = slices.Clone(h.spans[max(0, len(h.spans)-restingHistory):])
+}
+
 func (h *successHistory) reset() { h.spans, h.older = h.spans[:0], nil }
 
 // kthLast returns the Sent of the k-th last success that was done by an instant; false if fewer

@@ -115,6 +115,12 @@ func (g *Reading) Clone() Reading {
 	return c
 }
 
+// Rest lets go of what is needed only while requests come.
+func (g *Reading) Rest() {
+	g.failures.rest()
+	g.Slow.rest()
+}
+
 // Finish ends the reading when measuring ended, early or not, and returns the unobserved time at its end.
 func (g *Reading) Finish(end time.Duration, early bool) (tail []Period) {
 	if gap := g.Gaps.gapBefore(end); gap.unobserved && g.Gaps.begun {
