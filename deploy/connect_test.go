@@ -291,7 +291,7 @@ func closedPort(t *testing.T) string {
 
 func TestRetrieveTakesTheBestWayThereIs(t *testing.T) {
 	var logged bytes.Buffer
-	if err := WriteTimeline(&logged, []byte(`{"schemaVersion":1}`)); err != nil {
+	if err := WriteTimeline(&logged, writes([]byte(`{"schemaVersion":1}`))); err != nil {
 		t.Fatal(err)
 	}
 	const verdict = `{"result":"fail"}`

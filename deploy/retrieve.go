@@ -3,6 +3,7 @@ package deploy
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -74,20 +75,16 @@ const (
 // ErrTooLarge says that a timeline does not fit into a log.
 var ErrTooLarge = errors.New("the compressed timeline does not fit into a container's log")
 
-// WriteTimeline writes a timeline to w, the agent's stdout, in the form that [ParseTimeline] reads: compressed,
+// WriteTimeline writes what write does, a timeline, to w, the agent's stdout, in the form that [ParseTimeline] reads: compressed,
 // between markers, with its length and checksum. If it is too large it writes nothing, and the error is
 // [ErrTooLarge].
-func WriteTimeline(w io.Writer, timeline []byte) error {
-	packed, err := pack(timeline)
+func WriteTimeline(w io.Writer, write func(io.Writer) error) error {
+	packed, length, sum, err := pack(write)
 	if err != nil {
 		return fmt.Errorf("compress the timeline: %w", err)
 	}
-	if len(packed) > maxLogged {
-		return ErrTooLarge
-	}
 	out := bufio.NewWriter(w)
-	sum := sha256.Sum256(timeline)
-	fmt.Fprintf(out, "%s\n%slength=%d sha256=%s\n", beginTimeline, linePrefix, len(timeline), hex.EncodeToString(sum[:]))
+	fmt.Fprintf(out, "%s\n%slength=%d sha256=%s\n", beginTimeline, linePrefix, length, hex.EncodeToString(sum))
 	for len(packed) > 0 {
 		n := min(lineLength, len(packed))
 		fmt.Fprintf(out, "%s%s\n", linePrefix, packed[:n])
@@ -150,13 +147,41 @@ func findBlock(log io.Reader) ([]string, error) {
 	return found, nil
 }
 
-func pack(data []byte) ([]byte, error) {
-	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1))
+// packWindow is how far back the compressor looks for repetitions: the more, the more memory it takes.
+const packWindow = 1 << 20
+
+// pack compresses what write writes, and returns the length and the SHA-256 of that.
+func pack(write func(io.Writer) error) (packed []byte, length int64, sum []byte, err error) {
+	var kept atMost
+	text := base64.NewEncoder(base64.StdEncoding, &kept)
+	encoder, err := zstd.NewWriter(text, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(packWindow))
 	if err != nil {
-		return nil, err
+		return nil, 0, nil, err
 	}
-	compressed := encoder.EncodeAll(data, nil)
-	return base64.StdEncoding.AppendEncode(nil, compressed), nil
+	hash, whole := sha256.New(), counter(0)
+	err = write(io.MultiWriter(encoder, hash, &whole))
+	if err := cmp.Or(err, encoder.Close(), text.Close()); err != nil {
+		return nil, 0, nil, err
+	}
+	return kept.Bytes(), int64(whole), hash.Sum(nil), nil
+}
+
+// atMost keeps what is written, up to maxLogged bytes.
+type atMost struct{ bytes.Buffer }
+
+func (b *atMost) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > maxLogged {
+		return 0, ErrTooLarge
+	}
+	return b.Buffer.Write(p)
+}
+
+// A counter counts the bytes written to it.
+type counter int64
+
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(len(p))
+	return len(p), nil
 }
 
 func unpack(text string) ([]byte, error) {

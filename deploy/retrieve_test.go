@@ -4,16 +4,25 @@ import (
 	"bytes"
 	"crypto/rand"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 )
 
+// writes returns what writes a text.
+func writes(text []byte) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	}
+}
+
 func logged(t *testing.T, timeline string) string {
 	t.Helper()
 	var log bytes.Buffer
-	if err := WriteTimeline(&log, []byte(timeline)); err != nil {
+	if err := WriteTimeline(&log, writes([]byte(timeline))); err != nil {
 		t.Fatal(err)
 	}
 	return log.String()
@@ -80,7 +89,7 @@ func TestTimelineTooLargeForALogIsNotBegun(t *testing.T) {
 	noise := make([]byte, maxLogged)
 	rand.Read(noise)
 	var log bytes.Buffer
-	if err := WriteTimeline(&log, noise); !errors.Is(err, ErrTooLarge) || log.Len() > 0 {
+	if err := WriteTimeline(&log, writes(noise)); !errors.Is(err, ErrTooLarge) || log.Len() > 0 {
 		t.Errorf("wrote %d bytes, %v", log.Len(), err)
 	}
 }

@@ -1,10 +1,16 @@
 package report
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
 
 	"lapse/correlate/model"
 	"lapse/hint"
@@ -14,16 +20,102 @@ var jsonFormat = Format{Name: "json", Doc: "all that was judged: timeline.json",
 
 // JSON writes the timeline as JSON: exactly what timeline.json holds, described by [Schema]. It is
 // laid out for people and for line-based tools: one failure, event or series to a line.
+//
+// It is written part by part: a long run of a large Service makes some dozens of MB, and the agent has little memory beside what it keeps.
 func JSON(w io.Writer, tl *model.Timeline, _ Options) error {
-	var compact bytes.Buffer
-	encoder := json.NewEncoder(&compact)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(tl); err != nil {
-		return fmt.Errorf("encode timeline: %w", err)
+	out := bufio.NewWriterSize(w, 1<<16)
+	p := partWriter{out: out}
+	p.object("", reflect.ValueOf(tl).Elem())
+	_, _ = out.WriteString("\n") // Flush tells whether that failed
+	if p.err != nil {
+		return fmt.Errorf("encode timeline: %w", p.err)
 	}
-	_, err := w.Write(layout(compact.Bytes()))
-	return err
+	return out.Flush()
 }
+
+// A partWriter writes a value as [layouter] lays it out. It takes a large one apart, so that only a part of it is in memory as JSON at a time.
+type partWriter struct {
+	out  *bufio.Writer
+	part bytes.Buffer
+	err  error // the first that encoding met
+}
+
+// manyEntries is a length from which on a list of objects, or of a series' slots, is too long for one line.
+const manyEntries = 100
+
+func (p *partWriter) value(indent string, entry bool, v reflect.Value) {
+	switch {
+	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct && v.Len() >= manyEntries:
+		p.list(indent, v)
+	case v.Type() == reflect.TypeFor[model.Buckets]() && manySlots(v.Interface().(model.Buckets)):
+		p.object(indent, v)
+	case v.Type() == reflect.TypeFor[map[string]model.BucketSeries](): // of buckets with many slots
+		p.series(indent, v.Interface().(map[string]model.BucketSeries))
+	default:
+		p.whole(indent, entry, v.Interface())
+	}
+}
+
+func manySlots(b model.Buckets) bool {
+	slots := 0
+	for _, s := range b.Targets {
+		slots += len(s.Sent)
+	}
+	return slots >= manyEntries
+}
+
+// object writes a struct by its fields' tags, as encoding/json does.
+func (p *partWriter) object(indent string, v reflect.Value) {
+	before := "{"
+	for i := range v.NumField() {
+		name, options, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		if strings.Contains(options, "omitzero") && v.Field(i).IsZero() {
+			continue
+		}
+		p.text(before + "\n" + indent + "  " + strconv.Quote(name) + ": ")
+		p.value(indent+"  ", false, v.Field(i))
+		before = ","
+	}
+	p.text("\n" + indent + "}")
+}
+
+func (p *partWriter) list(indent string, v reflect.Value) {
+	before := "["
+	for i := range v.Len() {
+		p.text(before + "\n" + indent + "  ")
+		p.value(indent+"  ", true, v.Index(i))
+		before = ","
+	}
+	p.text("\n" + indent + "]")
+}
+
+func (p *partWriter) series(indent string, all map[string]model.BucketSeries) {
+	before := "{"
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		p.text(before + "\n" + indent + "  ")
+		p.whole("", true, name)
+		p.text(": ")
+		p.whole(indent+"  ", false, all[name])
+		before = ","
+	}
+	p.text("\n" + indent + "}")
+}
+
+// whole writes a value that is not taken apart.
+func (p *partWriter) whole(indent string, entry bool, value any) {
+	p.part.Reset()
+	encoder := json.NewEncoder(&p.part)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil && p.err == nil {
+		p.err = err
+	}
+	l := layouter{in: bytes.TrimSpace(p.part.Bytes()), out: p.out}
+	if len(l.in) > 0 {
+		l.value(indent, entry)
+	}
+}
+
+func (p *partWriter) text(s string) { _, _ = p.out.WriteString(s) }
 
 // ReadJSON reads what [JSON] wrote. Fields it does not know are left out; another schema version is an error.
 func ReadJSON(r io.Reader) (*model.Timeline, error) {
@@ -63,19 +155,11 @@ func checkSchema(text []byte) error {
 // lineWidth is how long a JSON value may be and still stand on one line.
 const lineWidth = 140
 
-// layout breaks compact JSON into lines: a value that fits stands on one line, and so do lists of
-// numbers and the entries of lists, however long.
-func layout(compact []byte) []byte {
-	l := &layouter{in: bytes.TrimSpace(compact)}
-	l.value("", false)
-	l.out.WriteByte('\n')
-	return l.out.Bytes()
-}
-
-// A layouter copies valid compact JSON, adding blanks only.
+// A layouter breaks compact JSON into lines: a value that fits stands on one line, and so do lists of
+// numbers and the entries of lists, however long. It adds blanks only.
 type layouter struct {
 	in  []byte
-	out bytes.Buffer
+	out *bufio.Writer // which keeps its first error
 }
 
 // value copies the next value, which begins a line or follows a key at the given indent.
@@ -89,17 +173,17 @@ func (l *layouter) value(indent string, entry bool) {
 	closing := value[0] + 2 // '[' and ']', '{' and '}' are two apart
 	l.copy(1)
 	for l.in[0] != closing {
-		l.out.WriteString("\n" + indent + "  ")
+		l.text("\n" + indent + "  ")
 		if closing == '}' {
 			l.copy(valueSize(l.in) + 1)
-			l.out.WriteByte(' ')
+			l.text(" ")
 		}
 		l.value(indent+"  ", closing == ']')
 		if l.in[0] == ',' {
 			l.copy(1)
 		}
 	}
-	l.out.WriteString("\n" + indent)
+	l.text("\n" + indent)
 	l.copy(1)
 }
 
@@ -112,8 +196,10 @@ func onOneLine(value []byte, entry bool) bool {
 	return entry && bytes.IndexByte(value, '[') < 0
 }
 
+func (l *layouter) text(s string) { _, _ = l.out.WriteString(s) }
+
 func (l *layouter) copy(n int) {
-	l.out.Write(l.in[:n])
+	_, _ = l.out.Write(l.in[:n])
 	l.in = l.in[n:]
 }
 
@@ -127,15 +213,15 @@ func (l *layouter) inline(n int) {
 	quoted := false
 	for i := 0; i < n; i++ {
 		c := value[i]
-		l.out.WriteByte(c)
+		_ = l.out.WriteByte(c)
 		switch {
 		case quoted && c == '\\':
 			i++
-			l.out.WriteByte(value[i])
+			_ = l.out.WriteByte(value[i])
 		case c == '"':
 			quoted = !quoted
 		case !quoted && (c == ':' || c == ','):
-			l.out.WriteByte(' ')
+			_ = l.out.WriteByte(' ')
 		}
 	}
 	l.in = l.in[n:]

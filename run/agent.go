@@ -1,7 +1,6 @@
 package run
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -252,11 +251,7 @@ func (a *jobRun) handOver(tl *model.Timeline, signals <-chan os.Signal, stdout i
 	if err := deploy.WriteTermination(deploy.TerminationLog, tl.Verdict, summary(tl.Verdict)); err != nil {
 		a.m.log.Warn("no termination message", "error", err)
 	}
-	var doc bytes.Buffer
-	err := report.JSON(&doc, tl, report.Options{})
-	if err == nil {
-		err = deploy.WriteTimeline(stdout, doc.Bytes())
-	}
+	err := deploy.WriteTimeline(stdout, func(w io.Writer) error { return report.JSON(w, tl, report.Options{}) })
 	if err != nil {
 		a.m.log.Warn("the timeline is not in the log", "error", err)
 	}

@@ -92,11 +92,8 @@ func logged(t *testing.T, requests int) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var doc, log bytes.Buffer
-	if err := report.JSON(&doc, tl, report.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := deploy.WriteTimeline(&log, doc.Bytes()); err != nil {
+	var log bytes.Buffer
+	if err := deploy.WriteTimeline(&log, func(w io.Writer) error { return report.JSON(w, tl, report.Options{}) }); err != nil {
 		t.Fatal(err)
 	}
 	return log.Bytes()
