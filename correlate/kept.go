@@ -43,6 +43,7 @@ func (t *Tracker) snapshotOf(tr *track, stop time.Duration) *snapshot {
 	s.on, tr.kept = on, nil
 	if _, ended := t.stopped[tr.target.Name]; ended && tr.target.Kind == timeline.Direct && tr.tally.due > 0 {
 		tr.kept = s
+		tr.rest() // again: the last answers came after it had ended
 	}
 	return s
 }

@@ -64,6 +64,13 @@ func (t *track) passed(mark time.Duration) {
 	t.waiting = t.waiting[:copy(t.waiting, t.waiting[n:])]
 }
 
+// rest lets go of what is needed only while requests come.
+func (t *track) rest() {
+	t.series.rest()
+	t.Rest()
+	t.waiting = append([]windows.Sample(nil), t.waiting...)
+}
+
 func (t *track) sort() {
 	if !slices.IsSortedFunc(t.waiting, windows.InOrder) {
 		slices.SortFunc(t.waiting, windows.InOrder)

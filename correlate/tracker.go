@@ -190,8 +190,7 @@ func (t *Tracker) targetChanged(e timeline.Event) {
 	case "ended":
 		t.stopped[name] = moment{e.Source, e.Seen}
 		if tr := t.targets[t.named[name]]; tr != nil {
-			tr.series.rest()
-			tr.Rest()
+			tr.rest()
 		}
 	}
 }

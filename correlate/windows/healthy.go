@@ -33,7 +33,7 @@ func (h *successHistory) push(e successSpan) {
 const restingHistory = 64
 
 func (h *successHistory) rest() {
-	h.spans = slices.Clone(h.spans[max(0, len(h.spans)-restingHistory):])
+	h.spans = append([]successSpan(nil), h.spans[max(0, len(h.spans)-restingHistory):]...)
 }
 
 func (h *successHistory) reset() { h.spans, h.older = h.spans[:0], nil }
@@ -57,7 +57,7 @@ func (h *successHistory) kthLast(k int, by time.Duration) (time.Duration, bool) 
 // LatencyProfile is how fast a target answers while nothing is wrong with it: a histogram of Done−Sent
 // over the successes outside windows, and how much time they stand for.
 type LatencyProfile struct {
-	counts [healthyBins]int
+	counts [healthyBins]uint32
 	n      int
 	last   time.Duration // Sent of the newest success
 	time   time.Duration // time watched: from Sent to Sent, without gaps
@@ -92,7 +92,7 @@ func (h *LatencyProfile) Answer() time.Duration {
 			break
 		}
 		answer = upper
-		above += h.counts[i]
+		above += int(h.counts[i])
 	}
 	if h.n < 100 || answer > h.time/20 {
 		return model.Never
