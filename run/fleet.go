@@ -173,7 +173,7 @@ func proberAddress(pod *corev1.Pod) (at netip.AddrPort, ok bool) {
 // follow follows the processes of one Pod, one after the other, until ctx ends. The run ends with running.
 func (f *fleet) follow(running, ctx context.Context, node, pod string, at netip.AddrPort) {
 	for ctx.Err() == nil && running.Err() == nil {
-		err := f.followProcess(running, ctx, node, pod, at)
+		joined, err := f.followProcess(running, ctx, node, pod, at)
 		if running.Err() != nil {
 			return
 		}
@@ -181,8 +181,10 @@ func (f *fleet) follow(running, ctx context.Context, node, pod string, at netip.
 			err = errors.New("it was ended, and has handed over all that it had measured")
 		}
 		f.note(node, err.Error())
-		f.log.Warn("nothing more comes from a prober", "node", node, "pod", pod, "error", err)
-		f.hand(running, &joining{node: node, pod: pod, lost: err})
+		if joined { // else nothing was lost, or that is on record
+			f.log.Warn("nothing more comes from a prober", "node", node, "pod", pod, "error", err)
+			f.hand(running, &joining{node: node, pod: pod, lost: err})
+		}
 		select {
 		case <-time.After(findProbers):
 		case <-ctx.Done():
@@ -200,8 +202,9 @@ func (f *fleet) hand(running context.Context, j *joining) bool {
 	}
 }
 
-// followProcess has one process measure, and takes in what it does until it has ended. The error says why not all came.
-func (f *fleet) followProcess(running, ctx context.Context, node, pod string, at netip.AddrPort) error {
+// followProcess has one process measure, and takes in what it does until it has ended. joined reports whether it was to measure; the error says
+// why it did not, or why not all came.
+func (f *fleet) followProcess(running, ctx context.Context, node, pod string, at netip.AddrPort) (joined bool, err error) {
 	beginning, begun := context.WithCancelCause(running)
 	defer begun(nil)
 	defer context.AfterFunc(ctx, func() { begun(context.Cause(ctx)) })()
@@ -210,21 +213,21 @@ func (f *fleet) followProcess(running, ctx context.Context, node, pod string, at
 	f.note(node, fmt.Sprintf("Pod %s runs, and does not answer at %s: does a NetworkPolicy keep the Job's Pod from it?", pod, at))
 	status, err := client.Status(beginning)
 	if err != nil {
-		return err
+		return false, err
 	}
 	client.Only(status.Process)
 	client.Logger = f.log
 	first, err := synced(f.clock, func() (agent.ClockOffset, error) { return client.SyncClock(beginning, f.clock) })
 	if err != nil {
-		return err
+		return false, err
 	}
 	j := &joining{node: node, pod: pod, status: status, sync: first, assigned: make(chan agent.Assignment, 1)}
 	if !f.hand(running, j) {
-		return nil
+		return false, nil
 	}
 	assignment := <-j.assigned
 	if err := client.Assign(beginning, assignment); err != nil {
-		return err
+		return true, err
 	}
 	var helpers sync.WaitGroup
 	defer helpers.Wait()
@@ -241,12 +244,12 @@ func (f *fleet) followProcess(running, ctx context.Context, node, pod string, at
 		}
 	})
 	if err := receive(ctx, client, record.Decode, f.put); err != nil {
-		return err
+		return true, err
 	}
 	if status, err = client.Status(ctx); err == nil {
 		err = client.Ack(ctx, agent.Receipt{Length: status.Size, SHA256: status.SHA256}) // as [agent.Client.Follow] has found it
 	}
-	return err
+	return true, err
 }
 
 // keepExchanging compares clocks again and again until ctx ends.

@@ -302,6 +302,53 @@ func TestRestartedProberIsAnotherSource(t *testing.T) {
 	}
 }
 
+// A Pod whose process has ended is asked again, in case the process is started anew, until the Pod is gone. It is lost once.
+func TestProberIsLostOnce(t *testing.T) {
+	server := startServer(t)
+	defer server.Close()
+	keys := newKeys(t)
+	one := startProber(t, keys, "node1", "127.0.0.17")
+	m := fleetMeasurement(t, keys, server.URL(), []string{"node1"}, one.pod)
+	m.opts.Duration = patience
+	var lost []string
+	var gone sync.WaitGroup
+	m.live.observers = append(m.live.observers, factObserver(func(f timeline.Fact) {
+		e, ok := f.(timeline.Event)
+		if !ok || e.Kind != timeline.ProberChanged || e.To != "lost" {
+			return
+		}
+		if lost = append(lost, e.Detail); len(lost) > 1 {
+			return
+		}
+		gone.Go(func() {
+			one.server.Close()
+			one.ended.Wait()
+			waitFor(t, "the Pod is asked again", func() bool { return strings.Contains(m.fleet.missing()["node1"], "does not answer") })
+			if err := m.client.Pods("shop").Delete(t.Context(), one.pod.Name, metav1.DeleteOptions{}); err != nil {
+				t.Error(err)
+			}
+			waitFor(t, "the prober's Pod is known to be gone", func() bool { return strings.Contains(m.fleet.missing()["node1"], "its Pod was deleted") })
+			m.request(phaseRequest{timeline.PhaseSettling, ""})
+		})
+	}))
+	m.entered = func(phase timeline.Phase, _ string) {
+		if phase == timeline.PhaseMeasuring {
+			if err := one.End(""); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	tl, err := m.run(t.Context(), nil)
+	m.live.end(tl)
+	gone.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(lost) != 1 {
+		t.Errorf("lost: %q", lost)
+	}
+}
+
 // A prober answers to its run's coordinator alone.
 func TestProberAnswersToItsCoordinatorAlone(t *testing.T) {
 	keys, others := newKeys(t), newKeys(t)
