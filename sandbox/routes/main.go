@@ -45,6 +45,8 @@ type run struct {
 	began                                time.Time
 	failed, sent                         int
 	compared                             []comparison
+	came, left                           int            // endpoints
+	programmed                           map[string]int // samples of kube-proxy's own figure that came meanwhile, by node
 }
 
 // A comparison is when a node's routes changed, as Lapse says it, and as it was.
@@ -101,6 +103,10 @@ func measure(ctx context.Context, s settings, c *drill.Cluster, dir string) (run
 	}
 	args := []string{"routes", "-n", "default", "--changes", strconv.Itoa(s.changes), "--rate", strconv.Itoa(s.Rate)}
 	r := run{mode: c.ProxyMode(), command: "lapse " + strings.Join(args, " "), machine: drill.Machine(), load: drill.LoadAverage(), began: time.Now().UTC()}
+	before, err := programmed(ctx, c, nodes)
+	if err != nil {
+		return r, err
+	}
 	cmd := exec.CommandContext(ctx, c.Lapse, append(args, "--out", dir)...)
 	cmd.Env = c.Env()
 	var printed strings.Builder
@@ -130,6 +136,12 @@ func measure(ctx context.Context, s settings, c *drill.Cluster, dir string) (run
 	seen, err := watch.End()
 	if err != nil {
 		return r, err
+	}
+	if r.programmed, err = programmed(ctx, c, nodes); err != nil {
+		return r, err
+	}
+	for node, n := range before {
+		r.programmed[node] -= n
 	}
 	t, err := drill.ReadTimeline(dir)
 	if err != nil {
@@ -164,5 +176,9 @@ func (r *run) compare(t drill.Timeline, seen map[string]truth.NodeRoutes) {
 			c.asked = at(route.Asked.Latest)
 		}
 		r.compared = append(r.compared, c)
+	}
+	for _, node := range seen { // the first: all see the same
+		r.came, r.left = len(node.Added), len(node.Removed)
+		break
 	}
 }

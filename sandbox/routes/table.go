@@ -34,6 +34,10 @@ rules are looked at every 2 ms.
 				fmt.Fprintf(&b, "| %s | %s | %d | %s | %s | %s | %d | %d |\n", node, change, row.n, drill.Spread(row.truth, 0), drill.Spread(row.said, 0), drill.Spread(row.width, 0), row.wrong, row.open)
 			}
 		}
+		fmt.Fprintf(&b, "\nkube-proxy's own figure, `%s`, meanwhile. %d endpoints came, and %d left:\n\n| node | samples |\n|---|---|\n", programmingMetric, r.came, r.left)
+		for _, node := range r.nodes() {
+			fmt.Fprintf(&b, "| %s | %d |\n", node, r.programmed[node])
+		}
 		fmt.Fprintf(&b, "\n%d of %d brackets miss the truth. What it printed last:\n\n    %s\n\n", wrong, all, r.advice)
 	}
 	b.WriteString("Made by `make routes`.\n")
