@@ -57,6 +57,7 @@ func (t *Tracker) judge() (*model.Timeline, []*snapshot) {
 	causes.Explain(s)
 	tl.Routes = t.routes(tl, snapshots)
 	tl.Late = lateRoutes(tl.Routes, tl.Sources)
+	tl.KeepServing = keepServing(tl)
 	tl.Incidents = incidents.Of(tl, t.join())
 	return tl, snapshots
 }

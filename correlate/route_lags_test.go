@@ -23,6 +23,8 @@ type rollout struct {
 	pods  []*simPod
 	syncs []simSync // of the node's routes
 	end   time.Duration
+
+	needed []time.Duration // by each request to the Service that failed: for how much longer its Pod would have had to serve
 }
 
 // A simPod serves from one instant to another. Its endpoint is ready, by the API server, from one to another too.
@@ -121,6 +123,9 @@ func (r *rollout) answer(p *simPod, req *timeline.Request) {
 		req.Class, req.Done = timeline.TimeoutConnect, req.Sent+caseTimeout
 	default:
 		req.Class, req.Done = timeline.Refused, arrives+r.upTo(100*time.Microsecond)
+	}
+	if req.Target == 1 && req.Class != timeline.OK {
+		r.needed = append(r.needed, arrives-p.stopped)
 	}
 }
 

@@ -43,6 +43,7 @@ var keys = []struct{ key, pattern, shape, text string }{
 	{"services", "^services$", "Timeline.services", "how many endpoints each Service had, and since when"},
 	{"sources", "^sources$", "Timeline.sources", "who measures and watches"},
 	{"routes", "^routes$", "Timeline.routes", "how nodes followed changes of endpoints, if probers on nodes measure"},
+	{"keepServing", "^keepServing$", "KeepServing", "what would be left of the failures, had each Pod served longer; if routes outlived Pods"},
 	{"late", "^late$", "Timeline.late", "which of these nodes and changes stand out"},
 	{"scorecard", "^scorecard$", "Scorecard", "what preflight predicted, against what happened; once the run is over, if preflight was asked"},
 	{"unobserved", "^unobserved$", "Timeline.unobserved", "all stretches that were not measured"},

@@ -93,6 +93,7 @@ func TestRoutesOfNodesAreShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	page.see(`[data-testid="routes"]`)
+	page.see(`[data-testid="keep-serving"] polygon`)
 	if n := page.count(`[data-testid="route"]`); n != 5 {
 		t.Errorf("%d cells, want 5", n)
 	}

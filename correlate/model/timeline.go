@@ -38,8 +38,11 @@ type Timeline struct {
 	Routes   []Route          `json:"routes,omitzero"` // how nodes followed changes of endpoints, by change, then by node; absent without probers on nodes
 	Late     []LateRoutes     `json:"late,omitzero"`   // which of these nodes and changes stand out
 	Pods     []Pod            `json:"pods"`
-	Verdict  Verdict          `json:"verdict"`
-	Hammer   *Hammer          `json:"hammer,omitzero"`
+
+	KeepServing *KeepServing `json:"keepServing,omitzero"` // absent where no routes outlived Pods, or not every failure is listed
+
+	Verdict Verdict `json:"verdict"`
+	Hammer  *Hammer `json:"hammer,omitzero"`
 
 	Scorecard *Scorecard `json:"scorecard,omitzero"` // absent if nobody asked preflight, and while the run goes on
 }

@@ -50,6 +50,9 @@ func (p *Publisher) Show(tl *model.Timeline, now time.Duration) error {
 		p.put("routes", tl.Routes)
 		p.put("late", tl.Late)
 	}
+	if tl.KeepServing != nil {
+		p.put("keepServing", tl.KeepServing)
+	}
 	if tl.Scorecard != nil {
 		p.put("scorecard", tl.Scorecard)
 	}

@@ -6,6 +6,7 @@ import { Header } from "./header";
 import { Help } from "./help";
 import { Incidents } from "./incidentlist";
 import { useClock, useTheme } from "./hooks";
+import { KeepServingPanel } from "./keepservingpanel";
 import { type Key, press } from "./keys";
 import { useView } from "./location";
 import type { Event, Window } from "./model";
@@ -81,6 +82,7 @@ export function App({ run, connection }: { run: Run; connection: Connection }) {
             onRange={setRange} onMeasure={(measure) => setView((v) => ({ ...v, measure }))} onWindow={select} onEvent={selectEvent}
           />
           {routes}
+          <KeepServingPanel run={run} />
           {log}
         </main>
       ) : (

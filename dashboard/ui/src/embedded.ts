@@ -25,6 +25,7 @@ export function whole(t: TimelineFile): Delta {
   Object.assign(put, { tool: t.tool, t0: t.t0, run: t.run, verdict: t.verdict, incidents: t.incidents, unobserved: t.unobserved, services: t.services, live: false, now: t.run.duration, bucketWidth: t.buckets.width });
   if (t.sources) put.sources = t.sources;
   if (t.routes) Object.assign(put, { routes: t.routes, late: t.late });
+  if (t.keepServing) put.keepServing = t.keepServing;
   if (t.scorecard) put.scorecard = t.scorecard;
   for (const target of t.targets ?? []) put[`target/${target.name}`] = target;
   for (const window of t.windows ?? []) put[`window/${window.id}`] = window;

@@ -1,4 +1,4 @@
-import { type BucketChunk, type Event, type Incident, type LateRoutes, type Ns, type Pod, type Route, type RunInfo, type Scorecard, type Series, type Source, type Target, type Tool, type Unobserved, type Verdict, type WatchedService, type Window } from "./model";
+import { type BucketChunk, type Event, type Incident, type KeepServing, type LateRoutes, type Ns, type Pod, type Route, type RunInfo, type Scorecard, type Series, type Source, type Target, type Tool, type Unobserved, type Verdict, type WatchedService, type Window } from "./model";
 
 /** A change of the state, as the server sends it. The protocol is described in dashboard/doc.go. */
 export interface Delta {
@@ -46,6 +46,7 @@ export class Run {
   get bucketWidth(): Ns { return this.one<Ns>("bucketWidth") ?? 1e9; }
   get services(): WatchedService[] { return this.one<WatchedService[] | null>("services") ?? none; }
   get incidents(): Incident[] { return this.one<Incident[] | null>("incidents") ?? none; }
+  get keepServing(): KeepServing | undefined { return this.one("keepServing"); }
   get sources(): Source[] { return this.one<Source[] | null>("sources") ?? none; }
   get routes(): Route[] { return this.one<Route[] | null>("routes") ?? none; }
   get late(): LateRoutes[] { return this.one<LateRoutes[] | null>("late") ?? none; }

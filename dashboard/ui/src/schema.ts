@@ -263,6 +263,7 @@ export interface Timeline {
    */
   late?: LateRoutes[];
   pods: Pod[];
+  keepServing?: KeepServing;
   verdict: Verdict;
   hammer?: Hammer;
   scorecard?: Scorecard;
@@ -1411,6 +1412,38 @@ export interface PodState {
    * pending, creating, running, ready, terminating+serving, terminating, gone, crashed
    */
   state: "pending" | "creating" | "running" | "ready" | "terminating+serving" | "terminating" | "gone" | "crashed";
+}
+/**
+ * KeepServing says how many requests would still have failed, had each Pod whose routes outlived it served on for longer before it stopped: as with a
+ * preStop sleep. It counts the failures that were seen, by when they were sent, and supposes that routes change when they did.
+ */
+export interface KeepServing {
+  /**
+   * requests of the windows that it is about: those whose first cause is that routes outlived Pods, with at least medium confidence
+   */
+  failed: number;
+  /**
+   * other failures of judged targets, which serving longer is not known to mend
+   */
+  others: number;
+  /**
+   * by Longer, up to the first that leaves none
+   */
+  left: ServedLonger[];
+}
+/**
+ * ServedLonger is what would have been left of the failures.
+ */
+export interface ServedLonger {
+  longer: Nanoseconds;
+  /**
+   * at least so many
+   */
+  min: number;
+  /**
+   * at most
+   */
+  max: number;
 }
 /**
  * Verdict is the run in one word, and the figures it rests on. Where several targets are judged,
