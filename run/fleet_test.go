@@ -347,6 +347,11 @@ func TestProberIsLostOnce(t *testing.T) {
 	if len(lost) != 1 {
 		t.Errorf("lost: %q", lost)
 	}
+	for _, target := range tl.Targets {
+		if target.Kind == timeline.Control && target.Failed > 0 {
+			t.Errorf("%s: %d requests to the prober's own server failed", target.Name, target.Failed)
+		}
+	}
 }
 
 // A prober answers to its run's coordinator alone.

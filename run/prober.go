@@ -176,8 +176,10 @@ func optionsOf(spec []byte) (*Options, error) {
 
 // measure starts the assigned targets. All that goes wrong later is in the facts.
 func (p *prober) measure(ctx context.Context, o *Options, a agent.Assignment) error {
-	control, err := loadgen.ServeControl(ctx)
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx)) // the control server goes last: it must answer every request
+	control, err := loadgen.ServeControl(serving)
 	if err != nil {
+		stop()
 		return err
 	}
 	measuring := loadgen.New(loadgen.Config{Clock: p.clock, Source: a.Source, Sink: p.facts.put, Logger: p.log, Pacing: loadgen.Pacing(o.Pacing)})
@@ -190,6 +192,7 @@ func (p *prober) measure(ctx context.Context, o *Options, a agent.Assignment) er
 		}
 		began := targetIs(t.Name, "", "measuring", p.clock.Now())
 		if err := measuring.Start(probe); err != nil {
+			stop()
 			return fmt.Errorf("measure %s: %w", t.Name, err)
 		}
 		began.Source = a.Source
@@ -198,6 +201,7 @@ func (p *prober) measure(ctx context.Context, o *Options, a agent.Assignment) er
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		defer stop()
 		if err := measuring.Run(ctx); err != nil {
 			p.log.Error("probing failed", "error", err)
 		}
