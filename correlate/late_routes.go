@@ -29,9 +29,8 @@ type routeCell struct {
 
 // A routeRow is how the nodes followed one change.
 type routeRow struct {
-	change model.RouteChange
-	pod    string
-	cells  []routeCell // a node each
+	pod   string
+	cells []routeCell // a node each
 }
 
 // first bounds when the first node had followed: it was one of them, and all that is known is that it was no later than each.
@@ -46,78 +45,91 @@ func (r routeRow) first() model.Instant {
 	return first
 }
 
-// behind is how long after the first node a cell's node followed. ok is false if no node is known to have followed.
-func (r routeRow) behind(c routeCell) (l model.Length, ok bool) {
-	first := r.first()
-	if first.Latest == model.Never {
-		return l, false
-	}
-	return model.Length{Min: max(0, c.changed.Earliest-first.Latest), Max: max(0, c.changed.Latest-first.Earliest)}, true
+// behind is how long after the first node a cell's node followed.
+func (c routeCell) behind(first model.Instant) model.Length {
+	return model.Length{Min: max(0, c.changed.Earliest-first.Latest), Max: max(0, c.changed.Latest-first.Earliest)}
 }
 
 // lateRoutes are the zones, the nodes and then the changes that stand out.
 func lateRoutes(routes []model.Route, sources []model.Source) []model.LateRoutes {
-	zones := map[string]string{}
-	nodesOf := map[string][]string{} // of each zone
+	zones := map[string]string{} // by node
 	for _, s := range sources {
-		if _, known := zones[s.Node]; s.Node != "" && !known {
-			zones[s.Node] = s.Zone
-			nodesOf[s.Zone] = append(nodesOf[s.Zone], s.Node)
-		}
+		zones[s.Node] = s.Zone
 	}
-	late := map[model.LateOf]map[string]*model.LateRoutes{model.LateZone: {}, model.LateNode: {}, model.LateChange: {}}
-	note := func(of model.LateOf, name string, isLate bool, behind model.Length, open bool) {
-		l := late[of][name]
-		if l == nil {
-			l = &model.LateRoutes{Of: of, Name: name}
-			late[of][name] = l
-		}
-		l.Known++
-		if !isLate {
-			return
-		}
-		if l.Changes++; l.Changes == 1 || cmp.Or(cmp.Compare(behind.Min, l.Behind.Min), cmp.Compare(behind.Max, l.Behind.Max)) > 0 {
-			l.Behind, l.Open = behind, open
-		}
-	}
+	found := standouts{at: map[standout]int{}}
 	for _, row := range routeRows(routes) {
-		if len(row.cells) < 2 {
-			continue // nothing to compare it with
-		}
-		if least, most, open := row.sharedLag(); least >= lateForAll {
-			note(model.LateChange, row.pod, true, model.Length{Min: least, Max: most}, open)
-		}
-		behind, longest := row.lateNodes(), model.Length{}
-		whole := wholeZone(row, behind, zones, nodesOf)
-		for _, c := range row.cells {
-			b, known := row.behind(c)
-			if !known {
-				continue
-			}
-			inZone := whole != "" && zones[c.node] == whole
-			note(model.LateNode, c.node, slices.Contains(behind, c.node) && !inZone, b, c.open)
-			if inZone && b.Min > longest.Min {
-				longest = b
-			}
-		}
-		if whole != "" {
-			note(model.LateZone, whole, true, longest, false)
+		if len(row.cells) > 1 { // else there is nothing to compare it with
+			found.look(row, zones)
 		}
 	}
-	var list []model.LateRoutes
-	for _, of := range []model.LateOf{model.LateZone, model.LateNode, model.LateChange} {
-		for _, l := range late[of] {
-			if l.Changes > 0 {
-				l.Text = lateText(*l)
-				list = append(list, *l)
-			}
+	return found.late()
+}
+
+// standouts are what was looked at, late or not.
+type standouts struct {
+	list []model.LateRoutes
+	at   map[standout]int // its place in the list
+}
+
+type standout struct {
+	of   model.LateOf
+	name string
+}
+
+// look takes in how the nodes followed one change.
+func (l *standouts) look(row routeRow, zones map[string]string) {
+	if least, most, open := row.sharedLag(); least >= lateForAll {
+		l.note(model.LateChange, row.pod, true, model.Length{Min: least, Max: most}, open)
+	}
+	first := row.first()
+	if first.Latest == model.Never { // no node is known to have followed
+		return
+	}
+	zone, longest, open := row.lateZone(first, zones), model.Length{}, false
+	for _, c := range row.cells {
+		behind := c.behind(first)
+		inZone := zone != "" && zones[c.node] == zone
+		l.note(model.LateNode, c.node, behind.Min >= behindOthers && !inZone, behind, c.open)
+		if inZone && behind.Min >= longest.Min {
+			longest, open = behind, c.open
 		}
+	}
+	if zone != "" {
+		l.note(model.LateZone, zone, true, longest, open)
+	}
+}
+
+// note counts a change, and whether it was late.
+func (l *standouts) note(of model.LateOf, name string, late bool, behind model.Length, open bool) {
+	i, known := l.at[standout{of, name}]
+	if !known {
+		i, l.list = len(l.list), append(l.list, model.LateRoutes{Of: of, Name: name})
+		l.at[standout{of, name}] = i
+	}
+	s := &l.list[i]
+	s.Known++
+	if !late {
+		return
+	}
+	if s.Changes++; s.Changes == 1 || cmp.Or(cmp.Compare(behind.Min, s.Behind.Min), cmp.Compare(behind.Max, s.Behind.Max)) > 0 {
+		s.Behind, s.Open = behind, open
+	}
+}
+
+// late are those that were late at least once.
+func (l *standouts) late() []model.LateRoutes {
+	late := slices.DeleteFunc(l.list, func(s model.LateRoutes) bool { return s.Changes == 0 })
+	if len(late) == 0 {
+		return nil
+	}
+	for i := range late {
+		late[i].Text = lateText(late[i])
 	}
 	order := []model.LateOf{model.LateZone, model.LateNode, model.LateChange}
-	slices.SortFunc(list, func(a, b model.LateRoutes) int {
+	slices.SortFunc(late, func(a, b model.LateRoutes) int {
 		return cmp.Or(cmp.Compare(slices.Index(order, a.Of), slices.Index(order, b.Of)), cmp.Compare(b.Changes, a.Changes), cmp.Compare(a.Name, b.Name))
 	})
-	return list
+	return late
 }
 
 // routeRows are the routes by change, of each node the cell that followed last.
@@ -127,7 +139,7 @@ func routeRows(routes []model.Route) (rows []routeRow) {
 		i, known := at[r.Event]
 		if !known {
 			i = len(rows)
-			at[r.Event], rows = i, append(rows, routeRow{change: r.Change, pod: r.Pod})
+			at[r.Event], rows = i, append(rows, routeRow{pod: r.Pod})
 		}
 		row, c := &rows[i], routeCell{node: r.Node, changed: r.Changed, lag: r.Lag, open: r.Open}
 		j := slices.IndexFunc(row.cells, func(have routeCell) bool { return have.node == r.Node })
@@ -156,28 +168,20 @@ func (r routeRow) sharedLag() (least, most time.Duration, open bool) {
 	return least, most, open
 }
 
-// lateNodes are those that followed late, after the first one.
-func (r routeRow) lateNodes() (nodes []string) {
+// lateZone is the zone of which two nodes or more are late, and none is in time, where no node of another zone is late. Empty if there is none.
+func (r routeRow) lateZone(first model.Instant, zones map[string]string) string {
+	zone, late := "", 0
 	for _, c := range r.cells {
-		if b, known := r.behind(c); known && b.Min >= behindOthers {
-			nodes = append(nodes, c.node)
+		if c.behind(first).Min >= behindOthers {
+			zone = zones[c.node]
+			late++
 		}
 	}
-	return nodes
-}
-
-// wholeZone is the zone of which two nodes or more are late, and none is in time, where no node of another zone is late. Empty if there is none.
-func wholeZone(row routeRow, late []string, zones map[string]string, nodesOf map[string][]string) string {
-	if len(late) < 2 {
+	if zone == "" || late < 2 {
 		return ""
 	}
-	zone := zones[late[0]]
-	if zone == "" || slices.ContainsFunc(late, func(node string) bool { return zones[node] != zone }) {
-		return ""
-	}
-	for _, node := range nodesOf[zone] {
-		inTime := !slices.Contains(late, node) && slices.ContainsFunc(row.cells, func(c routeCell) bool { return c.node == node })
-		if inTime {
+	for _, c := range r.cells {
+		if (c.behind(first).Min >= behindOthers) != (zones[c.node] == zone) {
 			return ""
 		}
 	}
