@@ -1,6 +1,7 @@
 package correlate
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -20,9 +21,15 @@ func keepServing(tl *model.Timeline) *model.KeepServing {
 		return nil
 	}
 	answer := map[string]time.Duration{} // by target: how long answers take
+	service := map[string]string{}       // by target
+	measured := map[string][]string{}    // by a Pod's UID: the Services for which its own address is
 	for _, t := range tl.Targets {
+		service[t.Name] = t.Service
 		if t.Latency != nil {
 			answer[t.Name] = t.Latency.P99
+		}
+		if t.PodUID != "" {
+			measured[t.PodUID] = append(measured[t.PodUID], t.Service)
 		}
 	}
 	var needed []model.Length // by each failure
@@ -34,13 +41,17 @@ func keepServing(tl *model.Timeline) *model.KeepServing {
 		if !routesOutlived(w) {
 			continue
 		}
-		stops := stopsAround(tl, w)
+		stops := stopsAround(tl, w, func(p *model.Pod) bool {
+			of, known := measured[p.UID]
+			return !known || slices.Contains(of, service[w.Target])
+		})
 		if n := w.Causes[0].Explains; n > 0 {
 			foreign += w.Failed - n
 		}
-		for j := range tl.Failures {
+		first, _ := slices.BinarySearchFunc(tl.Failures, w.Start.Earliest, func(f model.Failure, at time.Duration) int { return cmp.Compare(f.Sent, at) })
+		for j := first; j < len(tl.Failures) && tl.Failures[j].Sent <= w.End.Latest; j++ {
 			f := &tl.Failures[j]
-			if counted[j] || f.Target != w.Target || f.Sent < w.Start.Earliest || f.Sent > w.End.Latest {
+			if counted[j] || f.Target != w.Target {
 				continue
 			}
 			counted[j] = true
@@ -64,6 +75,9 @@ func keepServing(tl *model.Timeline) *model.KeepServing {
 		if curve.Left = append(curve.Left, left); left.Max == 0 {
 			break
 		}
+	}
+	if known := curve.Left[0].Min > 0 || curve.Left[len(curve.Left)-1].Max < curve.Failed; !known {
+		return nil
 	}
 	return curve
 }
@@ -91,13 +105,13 @@ type podStopped struct {
 }
 
 // stopsAround are the Pods that requests of a window can have been routed to after they had stopped: those of its Service that stopped in it.
-func stopsAround(tl *model.Timeline, w *model.Window) (stops []podStopped) {
+func stopsAround(tl *model.Timeline, w *model.Window, mayServe func(*model.Pod) bool) (stops []podStopped) {
 	lags := lagsIn(w)
 	for i := range tl.Pods {
 		p := &tl.Pods[i]
 		lag, measured := lags[p.Name]
 		switch {
-		case !measured && (!mayServe(tl, p, w.Target) || p.Stopped != nil && (p.Stopped.Latest < w.Start.Earliest || p.Stopped.Earliest > w.End.Latest)):
+		case !measured && (!mayServe(p) || p.Stopped != nil && (p.Stopped.Latest < w.Start.Earliest || p.Stopped.Earliest > w.End.Latest)):
 			continue
 		case !measured && p.Stopped == nil && (p.Deleted == nil || p.Deleted.Earliest > w.End.Latest):
 			continue // it served
@@ -112,20 +126,6 @@ func stopsAround(tl *model.Timeline, w *model.Window) (stops []podStopped) {
 		stops = append(stops, s)
 	}
 	return stops
-}
-
-// mayServe reports whether a Pod may be one of a target's Service: its own address is measured for that Service, or for none.
-func mayServe(tl *model.Timeline, p *model.Pod, target string) bool {
-	service, known := "", false
-	for i := range tl.Targets {
-		switch t := &tl.Targets[i]; {
-		case t.Name == target:
-			service = t.Service
-		case t.PodUID == p.UID:
-			known = true
-		}
-	}
-	return !known || slices.ContainsFunc(tl.Targets, func(t model.Target) bool { return t.PodUID == p.UID && t.Service == service })
 }
 
 // neededBy is for how much longer the Pod that a failed request was routed to would have had to serve: at least until it was sent, and at most until it

@@ -92,6 +92,10 @@ func TestKeepServingCountsWhatItKnows(t *testing.T) {
 	if at := left(10 * time.Second); at.Max != 1 {
 		t.Errorf("one failure has another cause: %+v", at)
 	}
+	tl.Windows[0].Causes[0].Explains, tl.Pods[0].Stopped = 0, nil
+	if k := keepServing(tl); k != nil {
+		t.Errorf("when the Pod stopped is not known: %+v", k)
+	}
 	tl.Windows[0].Causes[0].Confidence = model.Low
 	if k := keepServing(tl); k != nil {
 		t.Errorf("low confidence: %+v", k)

@@ -39,7 +39,7 @@ type Timeline struct {
 	Late     []LateRoutes     `json:"late,omitzero"`   // which of these nodes and changes stand out
 	Pods     []Pod            `json:"pods"`
 
-	KeepServing *KeepServing `json:"keepServing,omitzero"` // absent where no routes outlived Pods, or not every failure is listed
+	KeepServing *KeepServing `json:"keepServing,omitzero"` // absent where no routes outlived Pods, when they stopped is not known, or not every failure is listed
 
 	Verdict Verdict `json:"verdict"`
 	Hammer  *Hammer `json:"hammer,omitzero"`
