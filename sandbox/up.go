@@ -254,10 +254,13 @@ func (b *bringer) secondLayer(ctx context.Context) error {
 
 // prepareNode waits for the node's containerd and gives it the images that are always there.
 func (b *bringer) prepareNode(ctx context.Context, n node) error {
+	containerd := b.containerd[n.Name]
 	socket := filepath.Join(b.nodeRoot(n.Name), "run/containerd/containerd.sock")
-	err := b.containerd[n.Name].until(ctx, time.Minute, func(context.Context) error {
-		_, err := os.Stat(socket)
-		return err
+	err := containerd.until(ctx, time.Minute, func(ctx context.Context) error {
+		if _, err := os.Stat(socket); err != nil {
+			return err
+		}
+		return b.serves(ctx, containerd.process) // the socket is there a moment before containerd listens on it
 	})
 	if err != nil {
 		return err
