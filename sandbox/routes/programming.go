@@ -15,6 +15,9 @@ import (
 // last-change-trigger-time names. See https://github.com/kubernetes/community/blob/master/sig-scalability/slos/network_programming_latency.md.
 const programmingMetric = "kubeproxy_network_programming_duration_seconds_count"
 
+// syncMetric is a figure that every kube-proxy shows.
+const syncMetric = "kubeproxy_sync_proxy_rules_duration_seconds"
+
 // programmed is how many samples the kube-proxy of each node has.
 func programmed(ctx context.Context, c *drill.Cluster, nodes []string) (map[string]int, error) {
 	samples := map[string]int{}
@@ -25,14 +28,20 @@ func programmed(ctx context.Context, c *drill.Cluster, nodes []string) (map[stri
 		if err != nil {
 			return nil, fmt.Errorf("metrics of kube-proxy on %s: %w", node, err)
 		}
+		if !strings.Contains(string(metrics), syncMetric) {
+			return nil, fmt.Errorf("metrics of kube-proxy on %s: no %s among %d bytes", node, syncMetric, len(metrics))
+		}
+		samples[node] = 0 // it shows no figure that has no sample yet
 		for line := range strings.Lines(string(metrics)) {
-			if text, ok := strings.CutPrefix(line, programmingMetric+" "); ok {
-				n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-				if err != nil {
-					return nil, fmt.Errorf("metrics of kube-proxy on %s: %q: %w", node, line, err)
-				}
-				samples[node] = int(n)
+			fields := strings.Fields(line)
+			if name, _, _ := strings.Cut(line, "{"); len(fields) != 2 || name != programmingMetric && fields[0] != programmingMetric { // with labels, or without
+				continue
 			}
+			n, err := strconv.ParseFloat(fields[1], 64)
+			if err != nil {
+				return nil, fmt.Errorf("metrics of kube-proxy on %s: %q: %w", node, line, err)
+			}
+			samples[node] += int(n)
 		}
 	}
 	return samples, nil
