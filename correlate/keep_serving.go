@@ -111,7 +111,7 @@ func stopsAround(tl *model.Timeline, w *model.Window, mayServe func(*model.Pod) 
 		p := &tl.Pods[i]
 		lag, measured := lags[p.Name]
 		switch {
-		case !measured && (!mayServe(p) || p.Stopped != nil && (p.Stopped.Latest < w.Start.Earliest || p.Stopped.Earliest > w.End.Latest)):
+		case !mayServe(p), !measured && p.Stopped != nil && (p.Stopped.Latest < w.Start.Earliest || p.Stopped.Earliest > w.End.Latest):
 			continue
 		case !measured && p.Stopped == nil && (p.Deleted == nil || p.Deleted.Earliest > w.End.Latest):
 			continue // it served

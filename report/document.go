@@ -60,10 +60,11 @@ type table struct {
 }
 
 type column struct {
-	title string
-	right bool   // figures: flush right
-	label string // where a screen is too narrow for the column, its cells stand below their rows behind this
-	lead  string // and begin with this there
+	title    string
+	right    bool   // figures: flush right
+	label    string // where a screen is too narrow for the column, its cells stand below their rows behind this
+	lead     string // and begin with this there
+	verbatim bool   // the title is a name or a value: it keeps its case
 }
 
 type tableRow struct {

@@ -26,7 +26,7 @@ func keepServingSection(v *view) section {
 		if !shownLonger[left.Longer] && i < len(k.Left)-1 {
 			continue
 		}
-		t.columns = append(t.columns, column{title: quantity.Span(left.Longer), right: true})
+		t.columns = append(t.columns, column{title: quantity.Span(left.Longer), right: true, verbatim: true})
 		row.cells = append(row.cells, cell{text: leftText(left)})
 	}
 	if k.Others > 0 {

@@ -27,7 +27,7 @@ func routesSection(v *view) section {
 		t.columns = append(t.columns, column{title: "first node", right: true}, column{title: "last node", right: true})
 	} else {
 		for _, node := range nodes {
-			t.columns = append(t.columns, column{title: node, right: true})
+			t.columns = append(t.columns, column{title: clean(node), right: true, verbatim: true})
 		}
 	}
 	for _, change := range routeChanges(v.Routes) {

@@ -162,7 +162,11 @@ func (p *page) aligned(t table, shown []int) [][]span {
 	titles := make([]span, len(shown))
 	var right []int
 	for i, c := range shown {
-		titles[i] = span{strings.ToUpper(t.columns[c].title), dim}
+		title := t.columns[c].title
+		if !t.columns[c].verbatim {
+			title = strings.ToUpper(title)
+		}
+		titles[i] = span{title, dim}
 		if t.headless {
 			titles[i].text = ""
 		}
