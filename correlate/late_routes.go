@@ -194,7 +194,7 @@ func lateText(l model.LateRoutes) string {
 	case model.LateZone:
 		return fmt.Sprintf("the nodes of zone %s followed %s up to %s behind those of other zones: what they share there, as the way to the API server", l.Name, quantity.Count(l.Changes, "change"), by)
 	case model.LateNode:
-		return fmt.Sprintf("%s followed %d of %s up to %s behind the first node: its own proxy, or its way to the API server", l.Name, l.Changes, quantity.Count(l.Known, "change"), by)
+		return fmt.Sprintf("%s followed %d of %s up to %s behind the first node: its own proxy or network, or its way to the API server", l.Name, l.Changes, quantity.Count(l.Known, "change"), by)
 	}
 	return fmt.Sprintf("no node followed the change of Pod %s for %s: what they share, as the API server or how often their proxies write", l.Name, by)
 }

@@ -43,7 +43,7 @@ type LateRoutes struct {
 type LateOf string
 
 const (
-	LateNode   LateOf = "node"   // one node, where others were in time: its proxy, or its way to the API server
+	LateNode   LateOf = "node"   // one node, where others were in time: its proxy or network, or its way to the API server
 	LateZone   LateOf = "zone"   // all nodes of a zone, where other zones were in time
 	LateChange LateOf = "change" // all nodes: what they share
 )
