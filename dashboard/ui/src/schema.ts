@@ -178,7 +178,7 @@ export type Disturbance =
 export type RouteChange = "removal" | "addition";
 /**
  * LateOf says what routes that follow late have in common. The list is closed.
- * - node: one node, where others were in time: its proxy, or its way to the API server
+ * - node: one node, where others were in time: its proxy or network, or its way to the API server
  * - zone: all nodes of a zone, where other zones were in time
  * - change: all nodes: what they share
  */
