@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -82,10 +83,10 @@ func (c *Cluster) Deploy(ctx context.Context, w Workload) error {
 	if err := c.Remove(ctx, w.Namespace); err != nil {
 		return err
 	}
-	if err := c.uncordon(ctx); err != nil {
+	if err := c.Uncordon(ctx); err != nil {
 		return err
 	}
-	if err := c.Apply(ctx, w.manifest()); err != nil {
+	if err := c.Apply(ctx, w.Manifest()); err != nil {
 		return err
 	}
 	if err := c.Ready(ctx, w); err != nil {
@@ -187,8 +188,8 @@ func (c *Cluster) ProxyMode() string {
 	return state.ProxyMode
 }
 
-// uncordon lets every node take Pods again.
-func (c *Cluster) uncordon(ctx context.Context) error {
+// Uncordon lets every node take Pods again.
+func (c *Cluster) Uncordon(ctx context.Context) error {
 	nodes, err := c.Nodes(ctx)
 	if err != nil {
 		return err
@@ -300,7 +301,7 @@ func Judge(ctx context.Context, lapse, dir string) (Run, error) {
 
 // Drain drains a node of the workload's while Lapse measures.
 func (c *Cluster) Drain(ctx context.Context, w Workload, dir string, args ...string) (Run, error) {
-	if err := c.uncordon(ctx); err != nil {
+	if err := c.Uncordon(ctx); err != nil {
 		return Run{}, err
 	}
 	if err := c.Ready(ctx, w); err != nil {
@@ -311,4 +312,21 @@ func (c *Cluster) Drain(ctx context.Context, w Workload, dir string, args ...str
 		return Run{}, err
 	}
 	return c.Measure(ctx, w, dir, append(args, "--", "kubectl", "drain", node, "--ignore-daemonsets")...)
+}
+
+// StaleRoutes is a command that runs a shell command while the kube-proxy of some nodes, or of every one, stands still, until another shell command has ended: so that
+// routes outlive a Pod for certain, where it would be luck. Its exit code is that of the first. resume lets every kube-proxy go on at once: call it in the end,
+// whatever became of the command.
+func (c *Cluster) StaleRoutes(command, until string, nodes ...string) (words []string, resume func(), err error) {
+	pids, err := c.PIDs("kube-proxy", nodes...)
+	if err != nil {
+		return nil, nil, err
+	}
+	all := strings.Trim(fmt.Sprint(pids), "[]")
+	script := fmt.Sprintf("kill -STOP %s; (%s; kill -CONT %s) & %s; code=$?; wait; exit $code", all, until, all, command)
+	return []string{"sh", "-c", script}, func() {
+		for _, pid := range pids {
+			_ = syscall.Kill(pid, syscall.SIGCONT) // it may have ended
+		}
+	}, nil
 }

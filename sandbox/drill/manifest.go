@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// manifest is the workload as YAML for kubectl.
-func (w Workload) manifest() string {
+// Manifest is the workload as YAML for kubectl, with its namespace.
+func (w Workload) Manifest() string {
 	args, err := json.Marshal(w.Args)
 	if err != nil {
 		panic(err) // strings always marshal

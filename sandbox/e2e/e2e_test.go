@@ -16,7 +16,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -115,17 +114,12 @@ func target(t *testing.T, run drill.Run, name string) drill.Target {
 // outlive a Pod for certain, where it would be luck.
 func staleRoutes(t *testing.T, c *drill.Cluster, command string, nodes ...string) []string {
 	t.Helper()
-	pids, err := c.PIDs("kube-proxy", nodes...)
+	words, resume, err := c.StaleRoutes(command, "sleep 2", nodes...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		for _, pid := range pids {
-			syscall.Kill(pid, syscall.SIGCONT)
-		}
-	})
-	all := strings.Trim(fmt.Sprint(pids), "[]")
-	return []string{"sh", "-c", fmt.Sprintf("kill -STOP %s; (sleep 2; kill -CONT %s) & %s; wait", all, all, command)}
+	t.Cleanup(resume)
+	return words
 }
 
 // validate checks what holds of every run: every failure of a judged target lies in a window of it, and the
