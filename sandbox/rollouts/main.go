@@ -15,7 +15,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -127,7 +126,7 @@ func series(ctx context.Context, s settings, c *drill.Cluster, w drill.Workload,
 			return results, err
 		}
 		r.Number = i + 1
-		if err := r.save(); err != nil {
+		if err := drill.Save(r.run.Dir, truthFile, r); err != nil {
 			return results, err
 		}
 		results = append(results, r)
@@ -180,36 +179,16 @@ func (r *result) compare() {
 	}
 }
 
-func (r result) save() error {
-	data, err := json.MarshalIndent(r, "", "\t")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(r.run.Dir, truthFile), data, 0o644)
-}
-
 // judgeAll has Lapse judge saved runs again, and compares anew.
-func judgeAll(ctx context.Context, s settings) ([]result, error) {
-	files, err := filepath.Glob(filepath.Join(s.Judge, "*", "*", truthFile))
-	if err != nil {
-		return nil, err
-	}
-	var results []result
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		var r result
-		if err := json.Unmarshal(data, &r); err != nil {
-			return nil, fmt.Errorf("read %s: %w", file, err)
-		}
-		if r.run, err = drill.Judge(ctx, s.Lapse, filepath.Dir(file)); err != nil {
-			return nil, err
+func judgeAll(ctx context.Context, s settings) (results []result, err error) {
+	err = drill.Saved(filepath.Join(s.Judge, "*", "*", truthFile), func(dir string, r result) (err error) {
+		if r.run, err = drill.Judge(ctx, s.Lapse, dir); err != nil {
+			return err
 		}
 		r.compare()
 		results = append(results, r)
 		fmt.Fprintln(os.Stderr, r.String())
-	}
-	return results, nil
+		return nil
+	})
+	return results, err
 }
