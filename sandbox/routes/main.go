@@ -1,4 +1,5 @@
-// Command routes holds what `lapse routes` says of each node's routes against the truth: the nodes' own netfilter rules, which are looked at every 2 ms.
+// Command routes holds what `lapse routes` says of each node's routes against the truth: the nodes' own netfilter rules, which are looked at every 2 ms. Beside
+// it stands kube-proxy's own figure, the network programming latency, read around each change.
 //
 //	routes --lapse ../bin/lapse --sandbox ../bin/sandbox --image ../bin/lapse.tar --out ../docs/measured
 //	routes --lapse ../bin/lapse --modes '' --changes 5      on the sandbox as it is
@@ -45,8 +46,7 @@ type run struct {
 	began                                time.Time
 	failed, sent                         int
 	compared                             []comparison
-	came, left                           int            // endpoints
-	programmed                           map[string]int // samples of kube-proxy's own figure that came meanwhile, by node
+	programmed                           programmed
 }
 
 // A comparison is when a node's routes changed, as Lapse says it, and as it was.
@@ -63,6 +63,9 @@ func (c comparison) right() bool {
 }
 
 func measureAll(ctx context.Context, s settings) error {
+	if s.Judge != "" {
+		return errors.New("-judge: the truth of these runs is not saved, so they cannot be judged again")
+	}
 	base := s.Base("routes")
 	var runs []run
 	for _, mode := range s.Modes {
@@ -103,10 +106,11 @@ func measure(ctx context.Context, s settings, c *drill.Cluster, dir string) (run
 	}
 	args := []string{"routes", "-n", "default", "--changes", strconv.Itoa(s.changes), "--rate", strconv.Itoa(s.Rate)}
 	r := run{mode: c.ProxyMode(), command: "lapse " + strings.Join(args, " "), machine: drill.Machine(), load: drill.LoadAverage(), began: time.Now().UTC()}
-	before, err := programmed(ctx, c, nodes)
+	proxies, err := watchProgramming(ctx, c, nodes)
 	if err != nil {
 		return r, err
 	}
+	defer func() { _ = proxies.Close() }() // after an error; else it has ended
 	cmd := exec.CommandContext(ctx, c.Lapse, append(args, "--out", dir)...)
 	cmd.Env = c.Env()
 	var printed strings.Builder
@@ -119,10 +123,12 @@ func measure(ctx context.Context, s settings, c *drill.Cluster, dir string) (run
 		return r, err
 	}
 	var watch *truth.Routes
+	var service string
 	for lines := bufio.NewScanner(stderr); lines.Scan(); {
 		fmt.Fprintln(os.Stderr, lines.Text())
 		if job, ok := strings.CutPrefix(lines.Text(), "creating Job "); ok && watch == nil {
-			if watch, err = truth.WatchRoutes(nodes, job+"-canary", "http"); err != nil {
+			service = job + "-canary"
+			if watch, err = truth.WatchRoutes(nodes, service, "http"); err != nil {
 				return r, errors.Join(err, cmd.Wait())
 			}
 		}
@@ -137,11 +143,8 @@ func measure(ctx context.Context, s settings, c *drill.Cluster, dir string) (run
 	if err != nil {
 		return r, err
 	}
-	if r.programmed, err = programmed(ctx, c, nodes); err != nil {
+	if r.programmed, err = proxies.end(ctx, service); err != nil {
 		return r, err
-	}
-	for node, n := range before {
-		r.programmed[node] -= n
 	}
 	t, err := drill.ReadTimeline(dir)
 	if err != nil {
@@ -176,9 +179,5 @@ func (r *run) compare(t drill.Timeline, seen map[string]truth.NodeRoutes) {
 			c.asked = at(route.Asked.Latest)
 		}
 		r.compared = append(r.compared, c)
-	}
-	for _, node := range seen { // the first: all see the same
-		r.came, r.left = len(node.Added), len(node.Removed)
-		break
 	}
 }

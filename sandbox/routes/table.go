@@ -22,7 +22,8 @@ rules are looked at every 2 ms.
 - **said**: the middles of Lapse's brackets, counted alike. **bracket**: how wide these are.
 - **wrong**: brackets that miss the truth; Lapse promises fewer than 1 in 100. **not seen**: changes after which too few requests followed.
 
-`, "`lapse routes`")
+%s
+`, "`lapse routes`", programmingText)
 	for _, r := range runs {
 		fmt.Fprintf(&b, "## kube-proxy in %s mode\n\n%s on %s. Load as it began: %s. %d of %d requests failed.\n\n    %s\n\n", r.mode, r.machine, r.began.Format("2006-01-02 15:04 UTC"), r.load, r.failed, r.sent, r.command)
 		b.WriteString("| node | change | compared | truth (ms) | said (ms) | bracket (ms) | wrong | not seen |\n|---|---|---|---|---|---|---|---|\n")
@@ -34,10 +35,7 @@ rules are looked at every 2 ms.
 				fmt.Fprintf(&b, "| %s | %s | %d | %s | %s | %s | %d | %d |\n", node, change, row.n, drill.Spread(row.truth, 0), drill.Spread(row.said, 0), drill.Spread(row.width, 0), row.wrong, row.open)
 			}
 		}
-		fmt.Fprintf(&b, "\nkube-proxy's own figure, `%s`, meanwhile. %d endpoints came, and %d left:\n\n| node | samples |\n|---|---|\n", programmingMetric, r.came, r.left)
-		for _, node := range r.nodes() {
-			fmt.Fprintf(&b, "| %s | %d |\n", node, r.programmed[node])
-		}
+		b.WriteString(r.programmed.table())
 		fmt.Fprintf(&b, "\n%d of %d brackets miss the truth. What it printed last:\n\n    %s\n\n", wrong, all, r.advice)
 	}
 	b.WriteString("Made by `make routes`.\n")

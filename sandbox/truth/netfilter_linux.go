@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"os"
-	"path/filepath"
-	"runtime"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -23,29 +20,16 @@ type netfilter struct {
 // nfgenmsg is how long the header of each message's payload is: family, version, resource.
 const nfgenmsg = 4
 
-// openNetfilter opens the socket on a thread of its own inside the namespace; from then on it can be used anywhere.
+// openNetfilter opens the socket inside the namespace; from then on it can be used anywhere.
 func openNetfilter(namespace string) (*netfilter, error) {
 	n := &netfilter{buffer: make([]byte, 64<<10)}
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		done <- n.open(namespace)
-	}()
-	if err := <-done; err != nil {
+	if err := inNamespace(namespace, n.open); err != nil {
 		return nil, fmt.Errorf("open netlink in %s: %w", namespace, err)
 	}
 	return n, nil
 }
 
-func (n *netfilter) open(namespace string) error {
-	file, err := os.Open(filepath.Join("/run/netns", namespace))
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	if err := unix.Setns(int(file.Fd()), unix.CLONE_NEWNET); err != nil {
-		return err
-	}
+func (n *netfilter) open() (err error) {
 	n.fd, err = unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_NETFILTER)
 	if err != nil {
 		return err

@@ -11,11 +11,14 @@ type Routes struct{ watches []*routeWatch }
 // NodeRoutes is when a node began to route to addresses, and when it no longer did. What it routed to from the beginning is not among the first.
 type NodeRoutes struct{ Added, Removed map[string]Bracket }
 
+// namespaceOf is the name of a node's network namespace.
+func namespaceOf(node string) string { return "lapse-" + node }
+
 // WatchRoutes begins to watch the routes of nodes to a Service's port ("shop/web", "http").
 func WatchRoutes(nodes []string, service, port string) (*Routes, error) {
 	r := &Routes{}
 	for _, node := range nodes {
-		w, err := watchRoutes(node, "lapse-"+node, service, port)
+		w, err := watchRoutes(node, namespaceOf(node), service, port)
 		if err != nil {
 			_, _ = r.End()
 			return nil, fmt.Errorf("watch the routes of %s: %w", node, err)

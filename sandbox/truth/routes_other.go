@@ -2,7 +2,10 @@
 
 package truth
 
-import "errors"
+import (
+	"errors"
+	"net"
+)
 
 // The sandbox runs on Linux only; saved runs are judged anywhere.
 type routeWatch struct {
@@ -15,3 +18,8 @@ func watchRoutes(_, _, _, _ string) (*routeWatch, error) {
 }
 
 func (*routeWatch) end() (map[string]Bracket, error) { return nil, nil }
+
+// DialLoopback connects to a port of 127.0.0.1 in a node's network.
+func DialLoopback(string, int) (net.Conn, error) {
+	return nil, errors.New("the nodes' networks are entered on Linux only")
+}

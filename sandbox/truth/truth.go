@@ -85,7 +85,7 @@ func Begin(ctx context.Context, c *drill.Cluster, w drill.Workload) (*Watch, err
 		return nil, err
 	}
 	for _, node := range nodes {
-		watch, err := watchRoutes(node, "lapse-"+node, w.Namespace+"/"+w.Name, servicePort)
+		watch, err := watchRoutes(node, namespaceOf(node), w.Namespace+"/"+w.Name, servicePort)
 		if err != nil {
 			t.Close()
 			return nil, err

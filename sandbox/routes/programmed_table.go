@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// programmingText says what kube-proxy's own figure counts. It is read from the source of Kubernetes 1.36: pkg/proxy/endpointschangetracker.go, where the samples are
+// gathered, and k8s.io/endpointslice/util/trigger_time_tracker.go, where the trigger times come from.
+const programmingText = "kube-proxy has a figure of its own, the histogram `" + programmingMetric + "`. It gets one sample for each change of an EndpointSlice that carries a trigger time (the annotation " +
+	"`" + triggerTime + "`), when the rules have been written: the time since then. The controller takes as trigger time the earliest new transition of the condition Ready among the Service's Pods, or the " +
+	"Service's creation, in whole seconds. Where there is none the annotation is removed. So by its source:\n\n" +
+	"- A Pod that is deleted has no transition of Ready: the change that ends its routes has no trigger time, and gives no sample.\n" +
+	"- A new Pod has two transitions, to not ready and to ready. Each that changes the EndpointSlice gives a sample, and only the second one is an addition.\n" +
+	"- A Pod that has ended turns not ready, long after its routes have gone. That gives a sample too, and no route changes.\n\n" +
+	"So its count is not that of the additions. Below, each node's figure is read every 200 ms beside the changes of the EndpointSlice. A sample belongs to the change from whose trigger time it counts, as the " +
+	"growth of the histogram's sum shows. The changes are of the Service that `lapse routes` brought, from its creation to its deletion; a change of several endpoints at once has one trigger time.\n"
+
+// table is what the figures of all nodes counted of one run.
+func (p programmed) table() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\nSamples of kube-proxy's own figure, by node and by the change of the EndpointSlice that they are of:\n\n| change | | changes | with a trigger time | %s |\n|---|---|---|---|%s\n",
+		strings.Join(p.nodes, " | "), strings.Repeat("---|", len(p.nodes)))
+	meaning := []string{"addition", "removal", ""}
+	for _, r := range p.rows {
+		fmt.Fprintf(&b, "| %s | %s | %d | %d | %s |\n", r.kind, meaning[rank(r.kind)], r.changes, r.triggered, p.cells(r.samples))
+	}
+	fmt.Fprintf(&b, "| of other Services | | %d | %d | %s |\n", p.others.changes, p.others.triggered, p.cells(p.others.samples))
+	fmt.Fprintf(&b, "| that fit no change | | | | %s |\n\n", p.cells(p.unexplained))
+	fmt.Fprintf(&b, "%s %s\n", p.sentence("an addition", isAddition), p.sentence("a removal", isRemoval))
+	return b.String()
+}
+
+func (p programmed) cells(samples map[string]int) string {
+	cells := make([]string, len(p.nodes))
+	for i, node := range p.nodes {
+		cells[i] = fmt.Sprint(samples[node])
+	}
+	return strings.Join(cells, " | ")
+}
+
+// sentence says how many samples the changes of some kinds gave.
+func (p programmed) sentence(name string, kind func(string) bool) string {
+	t := p.total(kind)
+	all := 0
+	for _, n := range t.samples {
+		all += n
+	}
+	return fmt.Sprintf("%d changes with %s gave %d samples on %d nodes: %d were possible.", t.changes, name, all, len(p.nodes), t.changes*len(p.nodes))
+}
