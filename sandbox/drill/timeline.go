@@ -21,15 +21,16 @@ type Timeline struct {
 			ExitCode *int           `json:"exitCode"`
 		} `json:"command"`
 	} `json:"run"`
-	Targets    []Target     `json:"targets"`
-	Incidents  []Incident   `json:"incidents"`
-	Windows    []Window     `json:"windows"`
-	Unobserved []Unobserved `json:"unobserved"`
-	Failures   []Failure    `json:"failures"`
-	Pods       []Pod        `json:"pods"`
-	Events     []Event      `json:"events"`
-	Routes     []Route      `json:"routes"`
-	Scorecard  struct {
+	Targets     []Target     `json:"targets"`
+	Incidents   []Incident   `json:"incidents"`
+	Windows     []Window     `json:"windows"`
+	Unobserved  []Unobserved `json:"unobserved"`
+	Failures    []Failure    `json:"failures"`
+	Pods        []Pod        `json:"pods"`
+	Events      []Event      `json:"events"`
+	Routes      []Route      `json:"routes"`
+	KeepServing *KeepServing `json:"keepServing"` // nil: nothing is said
+	Scorecard   struct {
 		Predictions []ScoredPrediction `json:"predictions"`
 	} `json:"scorecard"`
 	Verdict struct {
@@ -62,6 +63,20 @@ type Route struct {
 	Changed Instant `json:"changed"`
 
 	Asked *Instant `json:"asked"` // nil: Lapse did not ask for the change itself
+}
+
+// KeepServing is how many requests would still have failed, had each Pod served longer.
+type KeepServing struct {
+	Failed int            `json:"failed"` // in the windows that it is about
+	Others int            `json:"others"` // elsewhere
+	Left   []ServedLonger `json:"left"`   // up to the first length that leaves none
+}
+
+// ServedLonger is how many of the failures a length leaves.
+type ServedLonger struct {
+	Longer time.Duration `json:"longer"`
+	Min    int           `json:"min"`
+	Max    int           `json:"max"`
 }
 
 // Target is one target's totals.
