@@ -1,0 +1,219 @@
+// Command paired holds drains with Lapse's fleet beside drains without Lapse: does measuring change what it measures? It drains the same node again and again, with and
+// without Lapse by turns, and compares the exit codes of `kubectl drain`, which Pods it evicted, in which order they ended, and how long that took.
+//
+//	paired --lapse ../bin/lapse --sandbox ../bin/sandbox --image ../bin/lapse.tar --out ../docs/measured
+//	paired --lapse ../bin/lapse --modes '' -n 1                one pair on the sandbox as it is: too few to judge
+//	paired --lapse ../bin/lapse --judge ../runs/paired-…       the table again, from saved runs
+//
+// It exits 1 if a drain with Lapse ended otherwise, if the lengths differ by more than chance, or if there are too few pairs to tell.
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"lapse/sandbox/drill"
+)
+
+const (
+	namespace   = "paired"
+	table       = "no-influence.md"
+	outcomeFile = "outcome.json"
+	node        = "node2" // which is drained
+)
+
+// The Pods of the drained node, one of each Deployment: for how long each serves on after SIGTERM. They are so far apart that the order in which they end is no chance.
+var servers = []struct {
+	name  string
+	drain string
+}{{"first", "0s"}, {"second", "2s"}, {"third", "4s"}, {"fourth", "6s"}}
+
+func main() {
+	s := drill.Series{Modes: drill.List{"iptables"}, N: 10, Rate: 100}
+	s.Flags(flag.CommandLine, "pairs of drains in each mode, 6 or more to judge")
+	s.OutFlag(flag.CommandLine, table)
+	drill.Main("paired", func(ctx context.Context) error { return paired(ctx, s) })
+}
+
+func paired(ctx context.Context, s drill.Series) error {
+	if s.N < 1 {
+		return fmt.Errorf("-n %d: at least one pair", s.N)
+	}
+	collect := drainAll
+	if s.Judge != "" {
+		collect = readAll
+	}
+	drains, err := collect(ctx, s)
+	groups := byMode(drains)
+	if len(groups) == 0 {
+		return cmp.Or(err, errors.New("no pairs"))
+	}
+	return errors.Join(err, s.Publish(table, document(groups)), judgement(groups))
+}
+
+// A drain is one drain, with Lapse or without it. It is saved as it is.
+type drain struct {
+	Mode    string // kube-proxy's
+	Pair    int
+	First   bool // of its pair
+	Lapse   bool
+	Began   time.Time
+	Load    string // as it began
+	Machine string
+	Command string
+	Outcome outcome
+}
+
+func drainAll(ctx context.Context, s drill.Series) (drains []drain, err error) {
+	base := s.Base("paired")
+	for _, mode := range s.Modes {
+		c, err := s.Open(ctx, mode, os.Stderr)
+		if err != nil {
+			return drains, err
+		}
+		for i := range s.N {
+			for turn := range 2 {
+				d := drain{Mode: c.ProxyMode(), Pair: i + 1, First: turn == 0, Lapse: (i+turn)%2 == 1, Machine: drill.Machine()}
+				dir := filepath.Join(base, d.Mode, fmt.Sprintf("%d-%s", d.Pair, d.arm()))
+				if err := d.play(ctx, s, c, dir); err != nil {
+					return drains, fmt.Errorf("pair %d, %s: %w", d.Pair, d.arm(), err)
+				}
+				drains = append(drains, d)
+				fmt.Fprintf(os.Stderr, "pair %d, %s: %+v\n", d.Pair, d.arm(), d.Outcome)
+			}
+		}
+		if err := errors.Join(c.Uncordon(ctx), c.Remove(ctx, namespace)); err != nil {
+			return drains, err
+		}
+	}
+	return drains, nil
+}
+
+// readAll reads saved drains.
+func readAll(_ context.Context, s drill.Series) (drains []drain, err error) {
+	err = drill.Saved(filepath.Join(s.Judge, "*", "*", outcomeFile), func(_ string, d drain) error {
+		drains = append(drains, d)
+		return nil
+	})
+	return drains, err
+}
+
+func (d drain) arm() string {
+	if d.Lapse {
+		return "with"
+	}
+	return "without"
+}
+
+// play deploys the workload anew, drains the node and observes what becomes of the Pods.
+func (d *drain) play(ctx context.Context, s drill.Series, c *drill.Cluster, dir string) error {
+	if err := deploy(ctx, c); err != nil {
+		return err
+	}
+	var log podLog
+	end, err := c.Watch(ctx, log.add, "pods", "-n", namespace)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = end() }() // after an error; else it has ended
+	d.Began, d.Load = time.Now().UTC(), drill.LoadAverage()
+	command := []string{"kubectl", "drain", node, "--ignore-daemonsets"}
+	var of ended
+	if d.Lapse {
+		of, err = d.with(ctx, s, c, dir, command)
+	} else {
+		of, err = d.without(ctx, c, command)
+	}
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(end(), log.err); err != nil {
+		return err
+	}
+	d.Outcome = log.outcome(of)
+	return drill.Save(dir, outcomeFile, d)
+}
+
+// ended is how `kubectl drain` did.
+type ended struct {
+	from, to time.Time
+	code     int
+}
+
+// with drains while Lapse measures from every node.
+func (d *drain) with(ctx context.Context, s drill.Series, c *drill.Cluster, dir string, command []string) (ended, error) {
+	args := []string{"run"}
+	for _, server := range servers {
+		args = append(args, "svc/"+server.name)
+	}
+	args = append(args, "-n", namespace, "--from", "all", "--rate", strconv.Itoa(s.Rate), "--baseline", "3s", "--settle", "5s")
+	d.Command = "lapse " + strings.Join(slices.Concat(args, []string{"--"}, command), " ")
+	run, err := c.Command(ctx, slices.Concat(args, []string{"--out", dir, "--"}, command)...).Finish(dir)
+	if err != nil {
+		return ended{}, err
+	}
+	t := run.Timeline
+	of := t.Run.Command
+	if t.Run.Aborted != "" || of.Start == nil || of.End == nil || of.ExitCode == nil {
+		return ended{}, fmt.Errorf("the run says nothing of the command's end (aborted: %q): see %s", t.Run.Aborted, dir)
+	}
+	for _, target := range t.Targets {
+		if target.Kind == "new" && target.Sent == 0 {
+			return ended{}, fmt.Errorf("%s was not measured: see %s", target.Name, dir)
+		}
+	}
+	return ended{from: t.T0.Add(*of.Start), to: t.T0.Add(*of.End), code: *of.ExitCode}, nil
+}
+
+// without drains, and nothing else.
+func (d *drain) without(ctx context.Context, c *drill.Cluster, command []string) (ended, error) {
+	d.Command = strings.Join(command, " ")
+	of := ended{from: time.Now()}
+	_, err := c.Kubectl(ctx, command[1:]...)
+	of.to = time.Now()
+	code, err := exitCode(err)
+	of.code = code
+	return of, err
+}
+
+// deploy puts one Pod of each Deployment on the node that is drained: the others take none until they are there.
+func deploy(ctx context.Context, c *drill.Cluster) error {
+	if err := errors.Join(c.Remove(ctx, namespace), c.Uncordon(ctx)); err != nil {
+		return err
+	}
+	nodes, err := c.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	others := slices.DeleteFunc(slices.Clone(nodes), func(n string) bool { return n == node })
+	if len(others) == 0 || len(others) == len(nodes) {
+		return fmt.Errorf("nodes %q: %s and others are needed", nodes, node)
+	}
+	if _, err := c.Kubectl(ctx, append([]string{"cordon"}, others...)...); err != nil {
+		return err
+	}
+	for _, server := range servers {
+		w := drill.Workload{Namespace: namespace, Name: server.name, Replicas: 1, Args: []string{"--on-sigterm", "graceful", "--drain-for", server.drain}}
+		if err := c.Apply(ctx, w.Manifest()); err != nil {
+			return err
+		}
+	}
+	for _, server := range servers {
+		if err := c.Ready(ctx, drill.Workload{Namespace: namespace, Name: server.name, Replicas: 1}); err != nil {
+			return err
+		}
+		if err := c.Routed(ctx, namespace, server.name); err != nil {
+			return err
+		}
+	}
+	return c.Uncordon(ctx)
+}

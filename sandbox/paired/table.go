@@ -1,0 +1,132 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// document is docs/measured/no-influence.md.
+func document(groups [][]pair) string {
+	var b strings.Builder
+	first := groups[0][0]
+	fmt.Fprintf(&b, `# A drain with Lapse, and without it
+
+Does measuring change what it measures? One node is drained again and again, with Lapse measuring from every node and without Lapse, by turns:
+
+`+"```\n%s\n%s\n```"+`
+
+On %s. %s. Made by `+"`make paired`"+`.
+
+- On %s run the Pods of %d Deployments, deployed anew for each drain. After SIGTERM they answer for %s. So far apart, the order in which they end is no chance.
+- With Lapse there are also its Job, and a prober on each node, also on the drained one: Pods of a DaemonSet, which a drain leaves alone. They ask the Services as long as Lapse runs. Without Lapse
+  nothing is asked of the Pods but their readiness probes: the load is a part of what is compared.
+- **evicted**, **ended**: the Pods that were told to end while the drain ran, and those that were gone, in the order in which the API server said so, told apart by its watch alone. `+"`kubectl drain`"+` asks
+  for all evictions at once, so the order of the first is chance.
+- **drain**: how long `+"`kubectl drain`"+` ran. It asks once a second whether a Pod is gone. **Pods**: from when the first Pod was told to end until the last was gone. In seconds: without Lapse, with it, the difference.
+- The interval of the median difference is exact, between two of the differences, and supposes nothing of how they are distributed.
+
+`, first.with.Command, first.without.Command, first.with.Began.Format("2006-01-02 15:04 UTC"), first.with.Machine, node, len(servers), drainLengths())
+	for _, pairs := range groups {
+		fmt.Fprintf(&b, "## kube-proxy in %s mode\n\n", pairs[0].with.Mode)
+		b.WriteString("| pair | first | load | exit code | evicted | ended | drain (s) | | | Pods (s) | | |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n")
+		for _, p := range pairs {
+			b.WriteString(p.row() + "\n")
+		}
+		b.WriteString(summary(pairs))
+	}
+	return b.String()
+}
+
+func drainLengths() string {
+	var all []string
+	for _, server := range servers {
+		all = append(all, strings.TrimSuffix(server.drain, "s"))
+	}
+	return strings.Join(all, ", ") + " s"
+}
+
+func (p pair) row() string {
+	with, without := p.with.Outcome, p.without.Outcome
+	first := "without"
+	if p.with.First {
+		first = "with"
+	}
+	cells := []string{strconv.Itoa(p.with.Pair), first, both(p.without.Load, p.with.Load), both(without.ExitCode, with.ExitCode),
+		both(strings.Join(without.Asked, ", "), strings.Join(with.Asked, ", ")), both(strings.Join(without.Gone, ", "), strings.Join(with.Gone, ", "))}
+	for _, m := range measures {
+		cells = append(cells, seconds(m.of(without)), seconds(m.of(with)), signed(m.of(with)-m.of(without)))
+	}
+	return "| " + strings.Join(cells, " | ") + " |"
+}
+
+// both writes what holds without and with Lapse, once if it is the same.
+func both[T comparable](without, with T) string {
+	if without == with {
+		return fmt.Sprint(with)
+	}
+	return fmt.Sprintf("%v / %v", without, with)
+}
+
+// summary says what is the same, and by how much the lengths differ.
+func summary(pairs []pair) string {
+	var b strings.Builder
+	var found []string
+	for _, p := range pairs {
+		found = append(found, p.differences()...)
+	}
+	b.WriteString("\n")
+	if len(found) == 0 {
+		fmt.Fprintf(&b, "In all %d pairs the exit code, the evicted Pods and the order in which they ended are the same with Lapse as without.\n", len(pairs))
+	} else {
+		fmt.Fprintf(&b, "What differs:\n\n- %s\n", strings.Join(found, "\n- "))
+	}
+	fmt.Fprintf(&b, "\nThe order in which they were told to end: without Lapse %s; with it %s.\n", orders(pairs, func(p pair) drain { return p.without }), orders(pairs, func(p pair) drain { return p.with }))
+	b.WriteString("\n| length | median without (s) | with (s) | median difference (s) | its interval (s) | confidence | |\n|---|---|---|---|---|---|---|\n")
+	for _, m := range measures {
+		var with, without []time.Duration
+		for _, p := range pairs {
+			with, without = append(with, m.of(p.with.Outcome)), append(without, m.of(p.without.Outcome))
+		}
+		differences := m.differences(pairs)
+		in, ok := medianInterval(differences)
+		cells := []string{"–", "–", fmt.Sprintf("%d pairs are too few to tell", len(pairs))}
+		if ok {
+			cells = []string{signed(in.min) + " to " + signed(in.max), strconv.FormatFloat(100*in.confidence, 'f', 1, 64) + " %", in.meaning()}
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", m.name, seconds(median(without)), seconds(median(with)), signed(median(differences)), strings.Join(cells, " | "))
+	}
+	b.WriteString("\n")
+	return b.String()
+}
+
+func (in interval) meaning() string {
+	switch {
+	case in.min > 0:
+		return "**longer with Lapse**"
+	case in.max < 0:
+		return "**shorter with Lapse**"
+	default:
+		return "no difference seen"
+	}
+}
+
+// orders counts the orders in which Pods were told to end.
+func orders(pairs []pair, of func(pair) drain) string {
+	times := map[string]int{}
+	for _, p := range pairs {
+		times[strings.Join(of(p).Outcome.Asked, " ")]++
+	}
+	var all []string
+	for _, order := range slices.Sorted(maps.Keys(times)) {
+		all = append(all, fmt.Sprintf("%s (%d times)", order, times[order]))
+	}
+	return strings.Join(all, ", ")
+}
+
+func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 2, 64) }
+
+func signed(d time.Duration) string { return fmt.Sprintf("%+.2f", d.Seconds()) }
