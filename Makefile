@@ -6,7 +6,7 @@ UI      := dashboard/ui
 RUNS    ?= $(CURDIR)/runs
 GOFLAGS_BUILD := -trimpath -ldflags "-s -w -X lapse/run.Version=$(VERSION) -X main.image=$(IMAGE)"
 
-.PHONY: help build image sandbox demo test check lint truth test-ui test-sandbox test-e2e bench bench-go golden ui measure demo-series rollouts routes lab scale clean FORCE
+.PHONY: help build image sandbox demo test check lint truth test-ui test-sandbox test-e2e bench bench-go golden ui measure demo-series rollouts routes sweep paired lab scale clean FORCE
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -25,7 +25,9 @@ help:
 ## make demo-series  the demo, 10 times on a quiet machine and 10 times beside a busy process, into docs/measured/
 ## make scale     10 and 1000 ready endpoints behind 10 Services, half an hour each, into docs/measured/
 ## make lab       every cause provoked on that cluster, and what Lapse calls it; REPEAT=3 in both proxy modes, into docs/measured/ and docs/causes/
-## make routes    each node's routes by lapse routes, held against the nodes' own rules, into docs/measured/
+## make routes    each node's routes by lapse routes, held against the nodes' own rules and beside kube-proxy's own figure, into docs/measured/
+## make sweep     the keep-serving curve, held against drains whose Pods do serve longer, into docs/measured/
+## make paired    drains with Lapse and without it by turns: does measuring change them? Into docs/measured/
 ## make rollouts  rolling restarts held against the truth, 10 in each proxy mode, quiet and busy, into docs/measured/
 
 build: bin/lapse
@@ -157,6 +159,18 @@ rollouts: sandbox
 routes: sandbox
 	@status=0; go -C sandbox run ./routes -lapse "$(CURDIR)/bin/lapse" -sandbox "$(CURDIR)/bin/sandbox" -image "$(CURDIR)/bin/lapse.tar" \
 	  -runs "$(CURDIR)/runs" -out "$(CURDIR)/docs/measured" $(ROUTES) || status=$$?; \
+	bin/sandbox down; exit $$status
+
+# Half an hour. SWEEP takes arguments, such as -n 1.
+sweep: sandbox
+	@status=0; go -C sandbox run ./sweep -lapse "$(CURDIR)/bin/lapse" -sandbox "$(CURDIR)/bin/sandbox" -image "$(CURDIR)/bin/lapse.tar" \
+	  -runs "$(CURDIR)/runs" -out "$(CURDIR)/docs/measured" $(SWEEP) || status=$$?; \
+	bin/sandbox down; exit $$status
+
+# A quarter of an hour. PAIRED takes arguments, such as -n 1.
+paired: sandbox
+	@status=0; go -C sandbox run ./paired -lapse "$(CURDIR)/bin/lapse" -sandbox "$(CURDIR)/bin/sandbox" -image "$(CURDIR)/bin/lapse.tar" \
+	  -runs "$(CURDIR)/runs" -out "$(CURDIR)/docs/measured" $(PAIRED) || status=$$?; \
 	bin/sandbox down; exit $$status
 
 # Half an hour. With REPEAT=n each scenario is played n times in each proxy mode, docs/measured/causes.md is written, and docs/causes shows these
