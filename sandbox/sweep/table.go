@@ -29,7 +29,7 @@ and the requests that failed are counted.
 - **failed**: requests of all targets. **coverage**: of the judged targets. **+ 0.5 s** and so on: how many the drain's own curve says would still have failed, had its Pod served so much longer than it did.
   A dash: it lost none, or has no curve and says nothing. **load**: the load average over a minute as it began.
 
-`, first.Command, len(drains), first.Began.Format("2006-01-02 15:04"), last.Began.Format("15:04 UTC"), first.Machine, stale)
+`, first.Command, len(drains), first.Began.Format("2006-01-02 15:04"), last.Began.Format("15:04 UTC"), first.Machine, seconds(stale))
 	for _, group := range byMode(drains) {
 		fmt.Fprintf(&b, "## kube-proxy in %s mode\n\n| serves on | drain | load | coverage (%%) | failed |", group[0].Mode)
 		for _, longer := range servesOn[1:] {
@@ -67,18 +67,21 @@ differ as much, on that side. A prediction does not hold at 1 in %d or less. If 
 | curves of | say of | of each drain | in sum | failed | in sum | | chance |
 |---|---|---|---|---|---|---|---|
 `, int(1/level), 1/(2*level*float64(max(1, len(all)))))
-	outcomes := map[string]int{}
+	outcomes, telling := map[string]int{}, 0
 	for _, p := range all {
 		said, was := p.sums()
 		is := p.outcome()
 		outcomes[is]++
+		if said.max > 0 || was > 0 {
+			telling++
+		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %v | %s | %d | %s | %s |\n", seconds(p.from), seconds(p.to), list(p.said), said, list(p.was), was, is, p.chanceCell(is))
 	}
 	fmt.Fprintf(&b, "\nOf %d predictions %d are inside the bars, %d outside them but within the scatter, %d do not hold", len(all), outcomes[inside], outcomes[scattered], outcomes[contradict])
 	if n := outcomes[tooFew]; n > 0 {
 		fmt.Fprintf(&b, ", and of %d too few drains tell", n)
 	}
-	b.WriteString(".\n\n")
+	fmt.Fprintf(&b, ". In %d of them a request was said to fail, or did.\n\n", telling)
 	return b.String()
 }
 
