@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +28,7 @@ func (n *namespace) endpoints() *lane[*discoveryv1.EndpointSlice] {
 		all[s.Name] = &backends{Service: s, slices: map[types.UID]*discoveryv1.EndpointSlice{}}
 	}
 	of := func(s *discoveryv1.EndpointSlice) *backends { return all[s.Labels[discoveryv1.LabelServiceName]] }
+	var since time.Duration // what changed since the last settle did so no earlier; 0: nothing bounds it
 	return &lane[*discoveryv1.EndpointSlice]{
 		kind: "EndpointSlice", resource: "endpointslices.discovery.k8s.io", in: n.name, services: n.keys(), w: n.watcher,
 		list:    func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
@@ -34,6 +36,7 @@ func (n *namespace) endpoints() *lane[*discoveryv1.EndpointSlice] {
 		options: metav1.ListOptions{LabelSelector: fmt.Sprintf("%s in (%s)", discoveryv1.LabelServiceName, strings.Join(n.names(), ","))},
 		wanted:  func(s *discoveryv1.EndpointSlice) bool { return of(s) != nil },
 		change: func(old, new *discoveryv1.EndpointSlice, _ how) []timeline.Event {
+			since = cmp.Or(since, n.reads.changed(old, new))
 			if old != nil {
 				of(old).put(old.UID, nil)
 			}
@@ -47,6 +50,12 @@ func (n *namespace) endpoints() *lane[*discoveryv1.EndpointSlice] {
 			for _, s := range n.services {
 				events = append(events, all[s.Name].diff(how)...)
 			}
+			if how == watched && n.now()-since < readFor { // a watch brings the change of one EndpointSlice
+				for i := range events {
+					events[i].Since = since
+				}
+			}
+			since = 0
 			return events
 		},
 	}

@@ -39,8 +39,9 @@ func (s Service) key() string { return s.Namespace + "/" + s.Name }
 // A watcher is a Config at work.
 type watcher struct {
 	Config
-	log  *slog.Logger
-	life life
+	log   *slog.Logger
+	life  life
+	reads reads
 }
 
 func (w *watcher) now() time.Duration { return w.Clock.Now() }
@@ -67,6 +68,7 @@ func Run(ctx context.Context, c Config) error {
 	var global, scoped sync.WaitGroup
 	global.Go(func() { w.ifAllowed(ctx, w.nodes()) })
 	global.Go(func() { w.askForLife(ctx) })
+	global.Go(func() { w.readSlices(ctx) })
 	namespaces := w.namespaces()
 	denials := make([]error, len(namespaces))
 	for i, n := range namespaces {

@@ -1,0 +1,124 @@
+package watcher
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// A watch tells that an EndpointSlice changed, and not when. So the EndpointSlices are read in turn: one that was still the same when it was
+// asked for changed after that. docs/decisions/0021-reads-that-bound-changes.md argues for the numbers.
+const (
+	readEvery = 100 * time.Millisecond // from one read to the next, of whichever EndpointSlice
+	readFor   = time.Second            // how long an answer is awaited, and for how long one says more than what is assumed of a watch
+)
+
+// reads are what reading the EndpointSlices found. It is safe for concurrent use.
+type reads struct {
+	mu   sync.Mutex
+	turn []*sliceReads // the next to be read first
+}
+
+// sliceReads are the reads of one EndpointSlice.
+type sliceReads struct {
+	uid             types.UID
+	namespace, name string
+	versions        []versionRead // from the version that the watch has told of to the latest
+}
+
+// A versionRead is when an EndpointSlice was last asked for and had a version.
+type versionRead struct {
+	version string
+	asked   time.Duration
+}
+
+// next returns the EndpointSlice whose turn it is, and moves it to the end.
+func (r *reads) next() (s sliceReads, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.turn) == 0 {
+		return sliceReads{}, false
+	}
+	first := r.turn[0]
+	r.turn = append(r.turn[1:], first)
+	return *first, true
+}
+
+// read notes that an EndpointSlice was asked for, and had the version then or later.
+func (r *reads) read(uid types.UID, version string, asked time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.of(uid)
+	if s == nil || version == "" {
+		return
+	}
+	if last := len(s.versions) - 1; last >= 0 && s.versions[last].version == version {
+		s.versions[last].asked = asked
+		return
+	}
+	s.versions = append(s.versions, versionRead{version, asked})
+}
+
+// changed takes in that an EndpointSlice changed; either state may be nil. It returns when it was last asked for and had not changed yet, or 0.
+func (r *reads) changed(old, new *discoveryv1.EndpointSlice) (since time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if old != nil {
+		if s := r.of(old.UID); s != nil {
+			if i := s.index(old.ResourceVersion); i >= 0 {
+				since = s.versions[i].asked
+			}
+		}
+	}
+	switch {
+	case new == nil:
+		r.turn = slices.DeleteFunc(r.turn, func(s *sliceReads) bool { return s.uid == old.UID })
+	case r.of(new.UID) == nil:
+		r.turn = append(r.turn, &sliceReads{uid: new.UID, namespace: new.Namespace, name: new.Name})
+	default:
+		s := r.of(new.UID)
+		if i := s.index(new.ResourceVersion); i >= 0 {
+			s.versions = s.versions[i:]
+		} else {
+			s.versions = nil // none is known to be later
+		}
+	}
+	return since
+}
+
+func (r *reads) of(uid types.UID) *sliceReads {
+	if i := slices.IndexFunc(r.turn, func(s *sliceReads) bool { return s.uid == uid }); i >= 0 {
+		return r.turn[i]
+	}
+	return nil
+}
+
+func (s *sliceReads) index(version string) int {
+	return slices.IndexFunc(s.versions, func(v versionRead) bool { return v.version == version })
+}
+
+// readSlices reads the EndpointSlices in turn until ctx ends. A read without a resource version is of the latest state:
+// https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list
+func (w *watcher) readSlices(ctx context.Context) {
+	wait.NonSlidingUntilWithContext(ctx, func(ctx context.Context) {
+		s, ok := w.reads.next()
+		if !ok {
+			return
+		}
+		ctx, cancel := context.WithTimeout(ctx, readFor)
+		defer cancel()
+		asked := w.now()
+		slice, err := w.Client.EndpointSlices(s.namespace).Get(ctx, s.name, metav1.GetOptions{})
+		if err != nil {
+			w.log.Debug("an EndpointSlice could not be read", "name", s.name, "error", err)
+			return
+		}
+		w.reads.read(slice.UID, slice.ResourceVersion, asked)
+	}, readEvery)
+}
