@@ -514,19 +514,19 @@ func TestDownAfterACrashLeavesNothing(t *testing.T) {
 	t.Cleanup(func() {
 		removeNetnsDir()
 		if had {
-			makeNetnsDir(t)
+			mountNetnsDir(t)
 		}
 	})
 	for name, test := range map[string]struct {
-		hadNetnsDir bool // where the state is lost, down leaves /run/netns, which it cannot know to be its own
-		crash       func(*rig)
+		netnsDir func(testing.TB) // what /run/netns was before; where the state is lost, down leaves it, for it cannot know it to be its own
+		crash    func(*rig)
 	}{
-		"containerd and API server killed": {false, func(r *rig) {
+		"containerd and API server killed": {makeNetnsDir, func(r *rig) {
 			for _, name := range []string{"containerd-node1", "kube-apiserver", "relay"} {
 				kill(r.process(name).PID)
 			}
 		}},
-		"shims killed": {true, func(r *rig) {
+		"shims killed": {mountNetnsDir, func(r *rig) {
 			for _, p := range sandboxProcesses() {
 				if name, pid, _ := strings.Cut(p, " "); strings.HasPrefix(name, "containerd-shim") {
 					var n int
@@ -535,17 +535,15 @@ func TestDownAfterACrashLeavesNothing(t *testing.T) {
 				}
 			}
 		}},
-		"state file lost": {true, func(r *rig) {
+		"state file lost": {mountNetnsDir, func(r *rig) {
 			os.Remove(filepath.Join(r.dir, stateFile))
 			os.WriteFile(filepath.Join(r.dir, stateFile), []byte("{"), 0o600)
 		}},
-		"state directory deleted": {true, func(r *rig) { os.RemoveAll(r.dir) }},
+		"state directory deleted": {mountNetnsDir, func(r *rig) { os.RemoveAll(r.dir) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			removeNetnsDir()
-			if test.hadNetnsDir {
-				makeNetnsDir(t)
-			}
+			test.netnsDir(t)
 			r := newRig(t)
 			r.up("--nodes", "2")
 			r.apply(web)
@@ -556,8 +554,19 @@ func TestDownAfterACrashLeavesNothing(t *testing.T) {
 	}
 }
 
-// makeNetnsDir does what any first use of a named network namespace does to a machine.
-func makeNetnsDir(t *testing.T) {
+// removeNetnsDir makes the machine one on which no network namespace had a name, unless one has.
+func removeNetnsDir() { (&sandbox{}).restoreNetnsDir() }
+
+// makeNetnsDir makes it one on which somebody made the directory, and no more.
+func makeNetnsDir(t testing.TB) {
+	t.Helper()
+	if err := os.MkdirAll(netnsDir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// mountNetnsDir does what any first use of a named network namespace does to a machine.
+func mountNetnsDir(t testing.TB) {
 	t.Helper()
 	for _, verb := range []string{"add", "delete"} {
 		if err := command(context.Background(), "", "ip", "netns", verb, "lapse-sandbox-test"); err != nil {

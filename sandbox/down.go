@@ -89,7 +89,7 @@ func down(ctx context.Context, dir string, keepLogs bool) error {
 	claim := claimOf(netnsOwners(ctx), dir)
 	s, err := load(dir)
 	if err != nil {
-		s = &sandbox{Dir: dir, HadNetnsDir: true} // nobody knows any more, and an empty one does no harm
+		s = &sandbox{Dir: dir, HadNetnsDir: true, HadNetnsMount: true} // nobody knows any more, and an empty one does no harm
 	} else {
 		claim.namespaces = append(claim.namespaces, claim.untagged...)
 	}
@@ -110,16 +110,19 @@ func down(ctx context.Context, dir string, keepLogs bool) error {
 		}
 		undelegate(s.Controllers)
 	}
-	if !s.HadNetnsDir {
-		removeNetnsDir()
-	}
+	s.restoreNetnsDir()
 	return removeState(dir, keepLogs)
 }
 
-// removeNetnsDir undoes what the first `ip netns add` of a machine's life does, if nobody else uses it.
-func removeNetnsDir() {
-	if entries, err := os.ReadDir(netnsDir); err == nil && len(entries) == 0 {
+// restoreNetnsDir undoes what the first `ip netns add` of a machine's life does, if nobody else uses it.
+func (s *sandbox) restoreNetnsDir() {
+	if entries, err := os.ReadDir(netnsDir); err != nil || len(entries) > 0 {
+		return
+	}
+	if !s.HadNetnsMount {
 		_ = unmountUnder(netnsDir)
+	}
+	if !s.HadNetnsDir {
 		os.Remove(netnsDir)
 	}
 }

@@ -28,8 +28,9 @@ type sandbox struct {
 	Started   time.Time `json:"started"`
 	Ready     bool      `json:"ready"` // up came to its end
 
-	// HadNetnsDir: /run/netns was a mount before us; otherwise down takes it away again.
-	HadNetnsDir bool `json:"hadNetnsDir"`
+	// What /run/netns was before us; down makes it so again.
+	HadNetnsDir   bool `json:"hadNetnsDir"`   // there was such a directory
+	HadNetnsMount bool `json:"hadNetnsMount"` // and it was a mount, as `ip netns add` makes it
 
 	// Controllers of cgroup version 2 that we switched on at the top.
 	Controllers []string `json:"controllers,omitempty"`

@@ -109,8 +109,10 @@ func clearLeftover(ctx context.Context, a *app) error {
 func create(dir string, o upOptions) (*sandbox, error) {
 	s := &sandbox{
 		Dir: dir, Nodes: o.nodes, ProxyMode: o.proxyMode, Boot: bootID(), Started: time.Now().UTC(),
-		HadNetnsDir: len(mountsUnder(netnsDir)) > 0,
+		HadNetnsMount: len(mountsUnder(netnsDir)) > 0,
 	}
+	_, err := os.Lstat(netnsDir)
+	s.HadNetnsDir = err == nil
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, problemf("the state directory cannot be made: %v", err)
 	}
