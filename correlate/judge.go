@@ -56,6 +56,7 @@ func (t *Tracker) judge() (*model.Timeline, []*snapshot) {
 	tl.Pods = cluster.Lifecycles(tl, s.FirstLast)
 	causes.Explain(s)
 	tl.Routes = t.routes(tl, snapshots)
+	addLost(tl.Pods, tl.Routes)
 	tl.Late = lateRoutes(tl.Routes, tl.Sources)
 	tl.KeepServing = keepServing(tl)
 	tl.Incidents = incidents.Of(tl, t.join())

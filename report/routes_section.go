@@ -1,8 +1,11 @@
 package report
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
@@ -50,6 +53,7 @@ func routesSection(v *view) section {
 		t.rows, t.more = t.rows[:mostRouteChanges], quantity.Count(more, "more change")
 	}
 	s := section{title: "routes", remark: "from a change in the EndpointSlice until requests from the node followed it", blocks: []block{t}}
+	s.blocks = append(s.blocks, lostNotes(v.Routes)...)
 	for _, l := range v.Late[:min(len(v.Late), mostLate)] {
 		s.blocks = append(s.blocks, note{label: "late", text: l.Text, tone: yellow})
 	}
@@ -57,6 +61,48 @@ func routesSection(v *view) section {
 		s.blocks = append(s.blocks, note{text: "and " + strconv.Itoa(more) + " more in timeline.json", tone: dim})
 	}
 	return s
+}
+
+// mostLost is how many routes that outlived their Pod are named.
+const mostLost = 5
+
+// lostNotes say of the routes that outlived their Pod longest what they waited for.
+func lostNotes(routes []model.Route) (notes []block) {
+	routes = slices.DeleteFunc(slices.Clone(routes), func(r model.Route) bool { return r.Lost == nil || r.Lost.Min == 0 })
+	slices.SortStableFunc(routes, func(a, b model.Route) int { return cmp.Compare(b.Lost.Min, a.Lost.Min) })
+	for _, r := range routes[:min(len(routes), mostLost)] {
+		notes = append(notes, note{label: "lost", text: fmt.Sprintf("%s routed to %s for %s after it had stopped: %s", r.Node, r.Pod, quantity.Length(r.Lost.Length, r.Open), lostParts(r))})
+	}
+	if more := len(routes) - mostLost; more > 0 {
+		notes = append(notes, note{text: "and " + strconv.Itoa(more) + " more in timeline.json", tone: dim})
+	}
+	return notes
+}
+
+// lostParts are what a node waited for, the part that took longest first if it is known.
+func lostParts(r model.Route) string {
+	parts := []struct {
+		part   model.LostPart
+		length model.Length
+		what   string
+	}{
+		{model.LostAppEarly, r.Lost.AppEarly, "before its deletion was asked for"},
+		{model.LostController, r.Lost.Controller, "until the EndpointSlice changed"},
+		{model.LostProxy, r.Lost.Proxy, "until the node's own routes followed"},
+	}
+	var texts []string
+	for _, p := range parts {
+		if p.length.Max == 0 {
+			continue
+		}
+		text := quantity.Length(p.length, r.Open && p.part == model.LostProxy) + " " + p.what
+		if p.part == r.Lost.Mostly {
+			texts = append([]string{text}, texts...)
+		} else {
+			texts = append(texts, text)
+		}
+	}
+	return strings.Join(texts, ", ")
 }
 
 // mostLate is how many nodes, zones and changes that stand out are named.

@@ -33,6 +33,14 @@ func TestRoutesOfNodes(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
+	tl.Routes[0].Lost = &model.LostTime{
+		Length: model.Length{Min: 300 * time.Millisecond, Max: 320 * time.Millisecond}, Mostly: model.LostProxy,
+		Controller: model.Length{Max: 10 * time.Millisecond}, Proxy: model.Length{Min: 290 * time.Millisecond, Max: 320 * time.Millisecond},
+	}
+	lost := "node1 routed to web-1 for 310 ms ±10 after it had stopped: 305 ms ±15 until the node's own routes followed, ≤ 10 ms until the EndpointSlice changed"
+	if got := strings.Join(strings.Fields(print()), " "); !strings.Contains(got, lost) {
+		t.Errorf("no %q in\n%s", lost, got)
+	}
 	tl.Late = []model.LateRoutes{{Text: "node1 followed late"}, {Text: "2"}, {Text: "3"}, {Text: "4"}, {Text: "5"}, {Text: "6"}, {Text: "7"}}
 	if got := print(); !strings.Contains(got, "node1 followed late") || !strings.Contains(got, "and 2 more in timeline.json") {
 		t.Errorf("what stands out is not named:\n%s", got)

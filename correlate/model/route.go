@@ -26,7 +26,27 @@ type Route struct {
 	Changed Instant  `json:"changed"`        // when the node's routes did; with Open, Latest is the end of what is known
 	Open    bool     `json:"open,omitzero"`  // they were not seen to change: too few requests followed
 	Lag     Length   `json:"lag"`            // from API to Changed
+
+	Lost *LostTime `json:"lost,omitzero"` // of a removal; absent where the Pod's stop is not known, or was later than the change
 }
+
+// LostTime is for how long a node still routed to a Pod after it had stopped, by what it waited for. The parts sum to the whole.
+type LostTime struct {
+	Length
+	AppEarly   Length   `json:"appEarly"`        // until the Pod's deletion was asked for: it had stopped by itself
+	Controller Length   `json:"controller"`      // from then until the EndpointSlice changed
+	Proxy      Length   `json:"proxy"`           // from then until the node's routes changed
+	Mostly     LostPart `json:"mostly,omitzero"` // the longest part; absent if the bars do not tell
+}
+
+// LostPart names a part of a [LostTime]. The list is closed.
+type LostPart string
+
+const (
+	LostAppEarly   LostPart = "app-early"
+	LostController LostPart = "controller"
+	LostProxy      LostPart = "proxy"
+)
 
 // LateRoutes says that a node, a zone or a whole change stands out among the [Route]s of a run: the routes followed late there.
 type LateRoutes struct {

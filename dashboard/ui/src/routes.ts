@@ -1,5 +1,5 @@
 import { length } from "./format";
-import type { Instant, Ns, Route, Target, Unobserved } from "./model";
+import type { Instant, Length, Ns, Route, Target, Unobserved } from "./model";
 
 /** A matrix has how each node followed each change of an endpoint: a row for each change, a column for each node. */
 export interface Matrix { nodes: string[]; rows: MatrixRow[] }
@@ -29,6 +29,17 @@ export function matrix(routes: Route[]): Matrix {
 
 /** lagText is how long a node's routes took to follow. */
 export const lagText = (r: Route): string => length(r.lag, !!r.open);
+
+/** lostText is for how long a node still routed to a Pod after it had stopped, and what it waited for; empty if that is not known, or may be not at all. */
+export function lostText(r: Route): string {
+  const { lost } = r;
+  if (!lost || lost.min === 0) return "";
+  const parts: [Length, string][] = [
+    [lost.appEarly, "before its deletion was asked for"], [lost.controller, "until the EndpointSlice changed"], [lost.proxy, "until the node's own routes followed"],
+  ];
+  const texts = parts.filter(([l]) => l.max > 0).map(([l, what]) => `${length(l, !!r.open && l === lost.proxy)} ${what}`);
+  return `it routed to ${r.pod} for ${length(lost, !!r.open)} after that had stopped: ${texts.join(", ")}`;
+}
 
 /** level tells how dark a cell is drawn, from 0 to 4: each level is at least a lag of so long. */
 export const level = (r: Route): number => levels.filter((at) => r.lag.min >= at).length;

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import type { Clock } from "./clock";
 import type { Instant, LateRoutes, Route } from "./model";
-import { lagText, level, matrix, type MatrixRow, moment, unobservedAt } from "./routes";
+import { lagText, level, lostText, matrix, type MatrixRow, moment, unobservedAt } from "./routes";
 import type { Run } from "./run";
 
 const pageSize = 50;
@@ -53,11 +53,11 @@ function Change({ row, nodes, run, clock, onMoment }: ChangeProps) {
 }
 
 function Cell({ route: r, clock, onMoment }: { route: Route; clock: Clock; onMoment: (between: Instant) => void }) {
-  const text = lagText(r);
+  const text = lagText(r), lost = lostText(r);
   return (
     <button
       type="button" class={`route level-${level(r)}${r.open ? " open" : ""}`} data-testid="route" data-node={r.node}
-      title={`${r.node} followed between ${clock.bracket(r.changed)}${r.open ? ", or later: it was not seen to" : ""}`}
+      title={`${r.node} followed between ${clock.bracket(r.changed)}${r.open ? ", or later: it was not seen to" : ""}${lost && `; ${lost}`}`}
       aria-label={`${r.pod} ${r.change === "addition" ? "added to" : "removed from"} the routes of ${r.node} after ${text}`} onClick={() => onMoment(moment(r))}
     >{text}</button>
   );

@@ -177,6 +177,10 @@ export type Disturbance =
  */
 export type RouteChange = "removal" | "addition";
 /**
+ * LostPart names a part of a LostTime. The list is closed.
+ */
+export type LostPart = "app-early" | "controller" | "proxy";
+/**
  * LateOf says what routes that follow late have in common. The list is closed.
  * - node: one node, where others were in time: its proxy or network, or its way to the API server
  * - zone: all nodes of a zone, where other zones were in time
@@ -1320,6 +1324,18 @@ export interface Route {
    */
   open?: boolean;
   lag: Length;
+  lost?: LostTime;
+}
+/**
+ * LostTime is for how long a node still routed to a Pod after it had stopped, by what it waited for. The parts sum to the whole.
+ */
+export interface LostTime {
+  min: Nanoseconds;
+  max: Nanoseconds;
+  appEarly: Length;
+  controller: Length;
+  proxy: Length;
+  mostly?: LostPart;
 }
 /**
  * LateRoutes says that a node, a zone or a whole change stands out among the Routes of a run: the routes followed late there.

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Route, Target, Unobserved } from "../src/model";
-import { lagText, level, matrix, moment, unobservedAt } from "../src/routes";
+import { lagText, level, lostText, matrix, moment, unobservedAt } from "../src/routes";
 
 const ms = 1e6;
 
@@ -48,3 +48,12 @@ test("time that was not measured from a node is no answer of it", () => {
 });
 
 const noBreak = (text: string): string => text.replace(/(\d) (ms|s)/g, "$1\u00a0$2");
+
+test("what a node waited for is said where it routed to a Pod that had stopped", () => {
+  const of = (min: number, max: number) => ({ min: min * ms, max: max * ms });
+  const lost = { ...of(300, 320), appEarly: of(0, 0), controller: of(0, 10), proxy: of(290, 320) };
+  assert.equal(lostText(route("node1", 5, 200)), "");
+  assert.equal(lostText(route("node1", 5, 200, { lost: { ...lost, min: 0 } })), "");
+  const text = "it routed to web-5 for 310 ms ±10 after that had stopped: ≤ 10 ms until the EndpointSlice changed, 305 ms ±15 until the node's own routes followed";
+  assert.equal(lostText(route("node1", 5, 200, { lost })).replaceAll("\u00a0", " "), text);
+});
