@@ -135,6 +135,13 @@ func (p *prober) Ack(r agent.Receipt) error {
 
 // Assign begins to measure.
 func (p *prober) Assign(a agent.Assignment) error {
+	options, err := optionsOf(a.Spec)
+	if err != nil {
+		return err
+	}
+	if options.ByClusterIP { // only `lapse routes` asks so
+		awaitRoutes(context.Background(), a.Targets, new(net.Dialer).DialContext)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.assigned != nil {
@@ -142,10 +149,6 @@ func (p *prober) Assign(a agent.Assignment) error {
 			return errors.New("the prober measures something else already")
 		}
 		return nil
-	}
-	options, err := optionsOf(a.Spec)
-	if err != nil {
-		return err
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	if err := p.measure(ctx, options, a); err != nil {
