@@ -167,7 +167,8 @@ func (t *Tracker) addEvent(e timeline.Event) {
 	switch e.Kind {
 	case timeline.RunPhase:
 		if e.Enters(timeline.PhaseEnded) {
-			t.ended = &e
+			ended := e // only this one is allocated
+			t.ended = &ended
 		}
 	case timeline.TargetChanged:
 		t.targetChanged(e)

@@ -46,7 +46,8 @@ var lags = map[timeline.EventKind]time.Duration{
 // earlier than Since where that is known, else no earlier than the assumed lag of its kind allows. A
 // watch gap stretches what was seen in its wake back to the gap's start and that lag, and what the first list
 // found, or what a Pod is found in that came back, may have happened any time before. Stamps narrow nothing: another machine's clock proves
-// nothing until it has been compared with ours. But one that lies before all that widens it. t0 is the wall clock at the run's zero.
+// nothing until it has been compared with ours. But one that lies before all that widens it. t0 is the wall clock at the run's zero. What is returned
+// refers to parts of evs.
 func Place(t0 time.Time, evs []timeline.Event) []model.Event {
 	placed := make([]model.Event, len(evs))
 	p := placer{t0: t0, found: foundPods(evs)}
@@ -54,7 +55,7 @@ func Place(t0 time.Time, evs []timeline.Event) []model.Event {
 		if e.Kind == timeline.WatchGap {
 			p.gaps = append(p.gaps, e)
 		}
-		placed[i] = published(e, model.Instant{Earliest: min(p.stamped(e, p.earliest(e)), e.Seen), Latest: e.Seen})
+		placed[i] = published(&evs[i], model.Instant{Earliest: min(p.stamped(e, p.earliest(e)), e.Seen), Latest: e.Seen})
 	}
 	return placed
 }
@@ -197,8 +198,8 @@ func SameKind(name, kind string) bool {
 	return strings.TrimSuffix(strings.ToLower(name), "s") == kind
 }
 
-// published turns a fact into an event of the timeline.
-func published(e timeline.Event, at model.Instant) model.Event {
+// published turns a fact into an event of the timeline, which refers to parts of it.
+func published(e *timeline.Event, at model.Instant) model.Event {
 	p := model.Event{
 		ID: e.ID, Seen: e.Seen, At: at, Writer: e.Writer, Kind: e.Kind, From: e.From, To: e.To,
 		Detail: e.Detail, Service: e.Service, PortName: e.PortName, Port: e.Port, Services: e.Services,
