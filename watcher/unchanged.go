@@ -30,6 +30,7 @@ type sliceReads struct {
 	uid             types.UID
 	namespace, name string
 	versions        []versionRead // from the version that the watch has told of to the latest
+	since           time.Duration // that version came no earlier; 0: not known
 }
 
 // A versionRead is when an EndpointSlice was last asked for and had a version.
@@ -65,14 +66,15 @@ func (r *reads) read(uid types.UID, version string, asked time.Duration) {
 	s.versions = append(s.versions, versionRead{version, asked})
 }
 
-// changed takes in that an EndpointSlice changed; either state may be nil. It returns when it was last asked for and had not changed yet, or 0.
+// changed takes in that an EndpointSlice changed; either state may be nil. It returns when it was last asked for and had not changed yet, or 0. Where the
+// state before was never read, that is when the one before it had not changed yet.
 func (r *reads) changed(old, new *discoveryv1.EndpointSlice) (since time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if old != nil {
 		if s := r.of(old.UID); s != nil {
-			if i := s.index(old.ResourceVersion); i >= 0 {
-				since = s.versions[i].asked
+			if since = s.since; s.index(old.ResourceVersion) >= 0 {
+				since = s.versions[s.index(old.ResourceVersion)].asked
 			}
 		}
 	}
@@ -83,6 +85,7 @@ func (r *reads) changed(old, new *discoveryv1.EndpointSlice) (since time.Duratio
 		r.turn = append(r.turn, &sliceReads{uid: new.UID, namespace: new.Namespace, name: new.Name})
 	default:
 		s := r.of(new.UID)
+		s.since = since
 		if i := s.index(new.ResourceVersion); i >= 0 {
 			s.versions = s.versions[i:]
 		} else {

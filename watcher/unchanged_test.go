@@ -24,7 +24,7 @@ func TestEndpointChangedAfterItsSliceWasLastReadUnchanged(t *testing.T) {
 		c.refuse("get endpointslices", errors.New("connection refused"))
 		time.Sleep(500 * time.Millisecond)
 		c.putSlice(with(slice("web-a", endpointOf(pod(1), terminating)), version("3")))
-		c.expect("2.55s endpoint web-1 on=node1 addr=10.0.0.1 terminating+serving>terminating port=8080") // version 2 was never read
+		c.expect("2.55s endpoint since=2s web-1 on=node1 addr=10.0.0.1 terminating+serving>terminating port=8080") // version 2 was never read, and came after 1
 		c.allow("get endpointslices")
 		time.Sleep(420 * time.Millisecond)
 		c.refuse("get endpointslices", errors.New("connection refused"))
