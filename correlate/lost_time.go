@@ -19,7 +19,11 @@ func addLost(pods []model.Pod, routes []model.Route) {
 		if p < 0 || pods[p].Stopped == nil {
 			continue
 		}
-		if lost := lostTime(*pods[p].Stopped, askedFor(&pods[p], r), r.API, r.Changed); lost.Max > 0 {
+		lost := lostTime(*pods[p].Stopped, askedFor(&pods[p], r), r.API, r.Changed)
+		if r.Open && lost.Mostly != model.LostProxy {
+			lost.Mostly = "" // how long the proxy took is not known: it may be more
+		}
+		if lost.Max > 0 {
 			r.Lost = &lost
 		}
 	}

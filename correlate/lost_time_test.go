@@ -88,3 +88,16 @@ func TestPodThatNobodyDeletedStoppedEarly(t *testing.T) {
 		t.Error("of a Pod whose stop is not known, and of an addition, there is nothing to say")
 	}
 }
+
+// Where the node was not seen to follow, its proxy may have taken longer than anything else.
+func TestLongestPartIsNotKnownWhileANodeHasNotFollowed(t *testing.T) {
+	pods := []model.Pod{{UID: "a", Stopped: new(exactly(time.Second))}}
+	route := model.Route{Change: model.Removal, PodUID: "a", API: exactly(3 * time.Second), Changed: exactly(3100 * ms)}
+	open := route
+	open.Open = true
+	routes := []model.Route{route, open}
+	addLost(pods, routes)
+	if routes[0].Lost.Mostly != model.LostAppEarly || routes[1].Lost.Mostly != "" {
+		t.Errorf("%q and %q, want %q and none", routes[0].Lost.Mostly, routes[1].Lost.Mostly, model.LostAppEarly)
+	}
+}

@@ -30,7 +30,8 @@ type Route struct {
 	Lost *LostTime `json:"lost,omitzero"` // of a removal; absent where the Pod's stop is not known, or was later than the change
 }
 
-// LostTime is for how long a node still routed to a Pod after it had stopped, by what it waited for. The parts sum to the whole.
+// LostTime is for how long a node still routed to a Pod after it had stopped, by what it waited for. The parts sum to the whole. Of a [Route] that is
+// open, how long the proxy took is a least.
 type LostTime struct {
 	Length
 	AppEarly   Length   `json:"appEarly"`        // until the Pod's deletion was asked for: it had stopped by itself

@@ -1327,7 +1327,8 @@ export interface Route {
   lost?: LostTime;
 }
 /**
- * LostTime is for how long a node still routed to a Pod after it had stopped, by what it waited for. The parts sum to the whole.
+ * LostTime is for how long a node still routed to a Pod after it had stopped, by what it waited for. The parts sum to the whole. Of a Route that is
+ * open, how long the proxy took is a least.
  */
 export interface LostTime {
   min: Nanoseconds;
