@@ -140,10 +140,15 @@ bench:
 bench-go:
 	go test -run '^$$' -bench . -benchmem ./record ./loadgen ./correlate/...
 
+# A program of sandbox/ that measures on the sandbox's cluster, which ends with it: its name, its arguments.
+define on-sandbox
+@status=0; go -C sandbox run ./$(1) -lapse "$(CURDIR)/bin/lapse" -sandbox "$(CURDIR)/bin/sandbox" -image "$(CURDIR)/bin/lapse.tar" \
+  -runs "$(CURDIR)/runs" -out "$(CURDIR)/docs/measured" $(2) || status=$$?; \
+bin/sandbox down; exit $$status
+endef
+
 measure: sandbox
-	@status=0; go -C sandbox run ./measure -lapse "$(CURDIR)/bin/lapse" -sandbox "$(CURDIR)/bin/sandbox" -image "$(CURDIR)/bin/lapse.tar" \
-	  -runs "$(CURDIR)/runs" -out "$(CURDIR)/docs/measured" || status=$$?; \
-	bin/sandbox down; exit $$status
+	$(call on-sandbox,measure,)
 
 # Half an hour. SERIES takes arguments, such as -n 1.
 demo-series:
@@ -151,27 +156,19 @@ demo-series:
 
 # Half an hour. ROLLOUTS takes arguments, such as -n 1.
 rollouts: sandbox
-	@status=0; go -C sandbox run ./rollouts -lapse "$(CURDIR)/bin/lapse" -sandbox "$(CURDIR)/bin/sandbox" -image "$(CURDIR)/bin/lapse.tar" \
-	  -runs "$(CURDIR)/runs" -out "$(CURDIR)/docs/measured" $(ROLLOUTS) || status=$$?; \
-	bin/sandbox down; exit $$status
+	$(call on-sandbox,rollouts,$(ROLLOUTS))
 
 # A quarter of an hour. ROUTES takes arguments, such as -changes 5.
 routes: sandbox
-	@status=0; go -C sandbox run ./routes -lapse "$(CURDIR)/bin/lapse" -sandbox "$(CURDIR)/bin/sandbox" -image "$(CURDIR)/bin/lapse.tar" \
-	  -runs "$(CURDIR)/runs" -out "$(CURDIR)/docs/measured" $(ROUTES) || status=$$?; \
-	bin/sandbox down; exit $$status
+	$(call on-sandbox,routes,$(ROUTES))
 
 # Half an hour. SWEEP takes arguments, such as -n 1.
 sweep: sandbox
-	@status=0; go -C sandbox run ./sweep -lapse "$(CURDIR)/bin/lapse" -sandbox "$(CURDIR)/bin/sandbox" -image "$(CURDIR)/bin/lapse.tar" \
-	  -runs "$(CURDIR)/runs" -out "$(CURDIR)/docs/measured" $(SWEEP) || status=$$?; \
-	bin/sandbox down; exit $$status
+	$(call on-sandbox,sweep,$(SWEEP))
 
 # A quarter of an hour. PAIRED takes arguments, such as -n 1.
 paired: sandbox
-	@status=0; go -C sandbox run ./paired -lapse "$(CURDIR)/bin/lapse" -sandbox "$(CURDIR)/bin/sandbox" -image "$(CURDIR)/bin/lapse.tar" \
-	  -runs "$(CURDIR)/runs" -out "$(CURDIR)/docs/measured" $(PAIRED) || status=$$?; \
-	bin/sandbox down; exit $$status
+	$(call on-sandbox,paired,$(PAIRED))
 
 # Half an hour. With REPEAT=n each scenario is played n times in each proxy mode, docs/measured/causes.md is written, and docs/causes shows these
 # runs. LAB takes arguments, such as the names of scenarios.
