@@ -31,7 +31,7 @@ type Route struct {
 }
 
 // LostTime is for how long a node still routed to a Pod after it had stopped, by what it waited for. The parts sum to the whole. Of a [Route] that is
-// open, how long the proxy took is a least.
+// open, the proxy's part is a lower bound.
 type LostTime struct {
 	Length
 	AppEarly   Length   `json:"appEarly"`        // until the Pod's deletion was asked for: it had stopped by itself

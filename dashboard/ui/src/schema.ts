@@ -1328,7 +1328,7 @@ export interface Route {
 }
 /**
  * LostTime is for how long a node still routed to a Pod after it had stopped, by what it waited for. The parts sum to the whole. Of a Route that is
- * open, how long the proxy took is a least.
+ * open, the proxy's part is a lower bound.
  */
 export interface LostTime {
   min: Nanoseconds;
