@@ -46,7 +46,7 @@ var update = flag.Bool("update", false, "rewrite the expectations in testdata/*.
 //	failed>0
 //
 // A word that begins with @ is a port: "new @metrics: …", "direct web-1 @metrics: …", "9.96s endpoint web-1 @metrics …". IPv6
-// addresses are of the Pods of "direct6 web-1: …" and of events with family=6. The prober is on node3, and the n-th Pod that is named on
+// addresses are of the Pods of "direct6 web-1: …" and of events with family=6. "new from node1: …" is sent by a prober on node1. The prober is on node3, and the n-th Pod that is named on
 // noden, unless a section "nodes" says otherwise: "web-2 node1". A section "url" has a URL that is measured instead of the Service.
 //
 // The rest is what Lapse makes of it, written by go test -run TestCases -update, to be reviewed.
@@ -295,6 +295,7 @@ type caseRun struct {
 	events  []timeline.Event
 	pods    map[string]int    // by name, numbered from 1 as they are mentioned
 	nodes   map[string]string // by name of the Pod, where it is not on the node of its number
+	from    []string          // nodes with probers of their own
 	url     string            // that is measured instead of the Service; "" if none is
 	end     time.Duration
 }
@@ -411,13 +412,16 @@ func (c *caseRun) stream(name string) *stream {
 		ID: timeline.TargetID(len(c.streams) + 1), Name: name, Kind: timeline.TargetKind(kind), URL: "http://web.shop/",
 		Source: 1, Service: "shop/web", PortName: port, Timeout: caseTimeout,
 	}}
+	if node, elsewhere := strings.CutPrefix(pod, "from "); elsewhere {
+		s.target.Source = c.sourceOn(node)
+	}
 	switch s.target.Kind {
 	case timeline.Direct:
 		if service, of, named := strings.Cut(pod, " "); named {
 			s.target.Service, pod = service, of
 		}
 		s.target.Pod, s.target.PodUID, s.target.PodNode = "shop/"+pod, "uid-"+pod, c.node(pod)
-		s.target.Addr = netip.AddrPortFrom(c.addr(pod, six), 8080)
+		s.target.Addr = netip.AddrPortFrom(c.addr(pod, six), portNumber(port))
 	case timeline.Control:
 		s.target.Service = ""
 	default:
@@ -427,6 +431,22 @@ func (c *caseRun) stream(name string) *stream {
 	}
 	c.streams = append(c.streams, s)
 	return s
+}
+
+// sourceOn is the prober on a node.
+func (c *caseRun) sourceOn(node string) timeline.SourceID {
+	if !slices.Contains(c.from, node) {
+		c.from = append(c.from, node)
+	}
+	return timeline.SourceID(slices.Index(c.from, node) + 2)
+}
+
+// portNumber is where the Pods listen for a named port.
+func portNumber(name string) uint16 {
+	if name == "metrics" {
+		return 9090
+	}
+	return 8080
 }
 
 func (c *caseRun) number(pod string) int {
@@ -596,17 +616,20 @@ func (c *caseRun) run() timeline.Run {
 		run.Meta.Services = []timeline.Service{{Namespace: "shop", Name: "web", ClusterIP: "10.96.0.7"}}
 	}
 	run.Sources = []timeline.Source{{ID: 1, Name: "prober", Role: timeline.Coordinator, Node: "node3", T0: run.Meta.T0}}
+	for _, node := range c.from {
+		run.Sources = append(run.Sources, timeline.Source{ID: c.sourceOn(node), Name: node, Role: timeline.Prober, Node: node, T0: run.Meta.T0})
+	}
 	events := append([]timeline.Event{{Kind: timeline.RunPhase, To: "measuring"}}, c.events...)
 	events = append(events, timeline.Event{Seen: c.end, Kind: timeline.RunPhase, From: "measuring", To: "ended"})
 	for _, s := range c.streams {
 		run.Targets = append(run.Targets, s.target)
 		events = append(events,
-			timeline.Event{Seen: s.spells[0].from, Kind: timeline.TargetChanged, To: "measuring", Object: timeline.Object{Name: s.target.Name}},
-			timeline.Event{Seen: s.spells[0].to, Kind: timeline.TargetChanged, To: "ended", Object: timeline.Object{Name: s.target.Name}})
+			timeline.Event{Seen: s.spells[0].from, Kind: timeline.TargetChanged, To: "measuring", Object: timeline.Object{Name: s.target.Name}, Source: s.target.Source},
+			timeline.Event{Seen: s.spells[0].to, Kind: timeline.TargetChanged, To: "ended", Object: timeline.Object{Name: s.target.Name}, Source: s.target.Source})
 	}
 	slices.SortStableFunc(events, func(a, b timeline.Event) int { return int(a.Seen - b.Seen) })
 	for i := range events {
-		events[i].ID, events[i].Source = uint32(i+1), 1
+		events[i].ID, events[i].Source = uint32(i+1), stdcmp.Or(events[i].Source, 1)
 	}
 	run.Events = events
 	run.Batches = c.batches()

@@ -19,7 +19,7 @@ var dnsPath = Rule{
 	Name: "dns-path",
 	Doc:  "The target's name could not be looked up. Its addresses were well.",
 	Looks: `All failures are of class dns. The Pods answer at their own addresses, and persistent connections, which need no look-up, go on. Look at CoreDNS, at
-what runs between it and the prober's node, and at its own rollouts.`,
+what runs between it and the prober's node, and at its own rollouts. Where a prober on another node was answered meanwhile, the DNS server was well, and it is that node's way to it.`,
 	Fix:   "Run two replicas or more of the cluster's DNS server on different nodes, let it end gracefully (lameduck), or cache on each node (NodeLocal DNSCache).",
 	Needs: []Need{requestsFailed},
 	Test:  testDNSPath,
@@ -45,6 +45,14 @@ func testDNSPath(c *Case) Finding {
 		f.Fix = fmt.Sprintf("look at the name server that %s asks for %s %s, and at who publishes that name: it need not be the cluster's", v.from(w), name, quantity.Between(w.Span()))
 	}
 	byAddress(v, w, &f)
+	if nodes := v.answeredFrom(w); len(nodes) > 0 {
+		f.Fix = fmt.Sprintf("look at the way from %s to the cluster's DNS server %s: the name was looked up from %s", v.from(w), quantity.Between(w.Span()), namedOf(nodes))
+		if went := v.wentOnBeside(w); went != nil {
+			f.For = append(f.For, Sign{model.Evidence{Target: went.Name, Text: "requests from " + v.from(w) + " that needed no look-up were answered"}, Measured})
+		} else {
+			f.against(doubt(Measured, fmt.Sprintf("requests from %s, which look up the same name, were answered meanwhile: the DNS server was well", namedOf(nodes))))
+		}
+	}
 	f.explains(w, n)
 	return f
 }
@@ -70,6 +78,9 @@ func lookedUp(address string) string {
 func byAddress(v *index, w *model.Window, f *Finding) {
 	var well, near, failed []*model.Pod
 	for _, p := range v.healthyOthers(w) {
+		if v.targets[v.directName(w, p)].Source != v.target(w).Source {
+			continue // another node asked
+		}
 		switch trouble := v.outageNear(v.directName(w, p), w.Span()); {
 		case trouble != nil && trouble.Length.Max > w.Length.Min/10:
 			failed = append(failed, p)
@@ -88,6 +99,6 @@ func byAddress(v *index, w *model.Window, f *Finding) {
 	case len(near) > 0:
 		f.missing(doubt(Measured, "only Pods on the prober's own node were asked by address: the network of that node fits as well"))
 	case len(failed) == 0:
-		f.missing(doubt(Measured, "nothing was sent to an address meanwhile: the prober's network fits as well"))
+		f.missing(doubt(Measured, "nothing was sent from "+v.from(w)+" to an address meanwhile: its network fits as well"))
 	}
 }

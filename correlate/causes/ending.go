@@ -3,6 +3,7 @@ package causes
 import (
 	"cmp"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -101,7 +102,7 @@ type partialEnd struct {
 const apartAtLeast = 2 * time.Second
 
 // endedInParts is how the containers of a Pod ended whose first one ended when the Pod stopped; nil if they ended together, or the first did at another
-// time, or there is only one.
+// time, or there is only one. Containers that serve a port each do not count: neither stands before the other.
 func (v *index) endedInParts(s *podStop) *partialEnd {
 	var first, last *model.Event
 	for _, e := range v.ends[s.pod.UID] {
@@ -112,7 +113,7 @@ func (v *index) endedInParts(s *podStop) *partialEnd {
 			last = e
 		}
 	}
-	if first == nil || v.Run.T0.IsZero() {
+	if first == nil || v.Run.T0.IsZero() || v.otherPortServed(s) {
 		return nil
 	}
 	const second = time.Second // stamps are rounded down to it
@@ -129,6 +130,24 @@ func (v *index) endedInParts(s *podStop) *partialEnd {
 		}
 	}
 	return p
+}
+
+// otherPortServed reports whether another port of the Pod went on answering at its own address when one had stopped.
+func (v *index) otherPortServed(s *podStop) bool {
+	stopped := v.targets[s.target]
+	if stopped == nil {
+		return false
+	}
+	return slices.ContainsFunc(v.direct[s.pod.UID], func(t *model.Target) bool {
+		last := v.FirstLast[t.Name].LastOK
+		return portOf(t.Addr) != portOf(stopped.Addr) && last != nil && last.Sent > s.at.Latest+apartAtLeast
+	})
+}
+
+// portOf is the port of an address; empty if it has none.
+func portOf(addr string) string {
+	_, port, _ := net.SplitHostPort(addr)
+	return port
 }
 
 // asksNetwork reports whether a probe asks over the network, and not by a command.

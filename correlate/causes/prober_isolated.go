@@ -15,12 +15,19 @@ import (
 //	direct, own node     ok ok ok ok ok
 //	direct, other nodes  ok t  t  t  ok     all of them at once
 //	watches              ok .  .  .  ok     nothing, where the API server is on another node
+//
+// Probers on other nodes tell more: what they are answered meanwhile, the Service is well for.
+//
+//	new, from here         ok x  x  x  ok
+//	reused, from here      ok x  x  x  ok    connections that are open as well
+//	new, from other nodes  ok ok ok ok ok
 
 var proberIsolated = Rule{
 	Name: "prober-isolated",
 	Doc:  "The prober's node was cut off from the other nodes: the Service may have been well for everybody else.",
 	Looks: `Everything that leaves the prober's node fails at once: the addresses of all Pods on other nodes, look-ups of names, often the watches. A Pod on the
-prober's own node goes on answering. If the watches go on, it is *medium* at most.`,
+prober's own node goes on answering. If the watches go on, it is *medium* at most. With probers on several nodes: nothing is answered on one of them, on new or on persistent
+connections, and no name is looked up, while others are answered. It is *medium*: something that keeps this node from the Service alone fits as well.`,
 	Fix:   "Look at that node's network. What failed there says nothing about clients on other nodes: measure from a second one.",
 	Needs: []Need{podsWatched, requestsFailed},
 	Test:  testProberIsolated,
@@ -28,6 +35,9 @@ prober's own node goes on answering. If the watches go on, it is *medium* at mos
 
 func testProberIsolated(c *Case) Finding {
 	v, w := c.index, c.Window
+	if nodes := v.answeredFrom(w); len(nodes) > 0 {
+		return v.isolatedAlone(w, nodes)
+	}
 	own := v.target(w).Node
 	unreachable, answering := v.nodesOf(w)
 	switch {
@@ -65,6 +75,60 @@ func testProberIsolated(c *Case) Finding {
 		f.For = append(f.For, Sign{model.Evidence{Event: gap.ID, At: &gap.At, Text: "the watches brought nothing meanwhile either"}, Watched})
 	}
 	f.explains(w, v.madeBy(w, cut)+some(w.Classes, timeline.DNS))
+	return f
+}
+
+// answeredFrom are other nodes from which the same Service was asked by its name during the window, and answered nearly always.
+func (v *index) answeredFrom(w *model.Window) (nodes []string) {
+	own := v.target(w)
+	for i := range v.Run.Targets {
+		t := &v.Run.Targets[i]
+		if t.Kind == timeline.New && t.Source != own.Source && t.Node != "" && t.Node != own.Node && t.URL == own.URL && v.frontends[t.Name] == v.frontends[own.Name] && v.answeredDuring(t, w) {
+			nodes = append(nodes, t.Node)
+		}
+	}
+	slices.Sort(nodes)
+	return slices.Compact(nodes)
+}
+
+// wentOnBeside is the target of the other kind of connections from the same place, if it was answered nearly always during the window.
+func (v *index) wentOnBeside(w *model.Window) *model.Target {
+	own := v.target(w)
+	for i := range v.Run.Targets {
+		t := &v.Run.Targets[i]
+		if t.Kind.Judged() && t.Kind != own.Kind && v.shareRoutes(t, own) && v.answeredDuring(t, w) {
+			return t
+		}
+	}
+	return nil
+}
+
+// answeredDuring reports whether a target was answered nearly always during the window, well or badly.
+func (v *index) answeredDuring(t *model.Target, w *model.Window) bool {
+	answered, sent := v.Answered(t.Name, w.Start.Latest, w.End.Earliest)
+	return answered >= 3 && float64(answered) >= nearlyAll*float64(sent)
+}
+
+// isolatedAlone says that one node was cut off, where other nodes were answered.
+func (v *index) isolatedAlone(w *model.Window, others []string) Finding {
+	own := v.target(w)
+	kinds := map[timeline.TargetKind]timeline.TargetKind{timeline.New: timeline.Reused, timeline.Reused: timeline.New}
+	beside := v.windowNear(own, kinds[own.Kind], w.Span())
+	silent := func(w *model.Window) bool {
+		return w.Share >= nearlyAll && only(w.Classes, timeline.DNS, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.Unreachable)
+	}
+	if beside == nil || !silent(w) || !silent(beside) || some(w.Classes, timeline.DNS)+some(beside.Classes, timeline.DNS) == 0 {
+		return no(fmt.Sprintf("%s was not cut off from everything: some requests were answered or refused there, or names were looked up", v.from(w)))
+	}
+	f := Finding{
+		Text: fmt.Sprintf("%s was cut off: nothing was answered there %s, on new and persistent connections, and no name was looked up, while %s were answered", v.from(w), lasted(w), namedOf(others)),
+		Fix:  fmt.Sprintf("look at the network of %s %s: what failed there says nothing about clients on other nodes", v.from(w), quantity.Between(w.Span())),
+		For: []Sign{
+			{model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)}, Watched},
+			{model.Evidence{Target: beside.Target, At: &beside.Start, Text: "and on the other connections: " + quantity.ClassCounts(beside.Classes)}, Measured},
+		},
+	}
+	f.missing(doubt(Measured, "nothing else was sent from "+v.from(w)+": that only the Service and its name were kept from it fits as well"))
 	return f
 }
 

@@ -20,7 +20,8 @@ var sidecarFirst = Rule{
 	Doc:  "A container that requests pass through ended before the others of its Pod did.",
 	Looks: `A Pod is deleted and stops answering at once, although one of its containers runs on for seconds. The containers' own times of their ends tell which
 ended first. The one that runs on must be a server, with a probe that asks over the network: a container that ships logs is none.
-That requests pass through the one to the other is not seen, so it is *medium* at most, and *low* where the last one had to be killed.`,
+Where another port of the Pod goes on answering, the containers serve a port each, and
+neither stands before the other. That requests pass through the one to the other is not seen, so it is *medium* at most, and *low* where the last one had to be killed.`,
 	Fix:   "Run the proxy as a native sidecar (an init container with restartPolicy: Always): it ends after the others. Or let it wait in a preStop hook.",
 	Needs: []Need{podsWatched},
 	Test:  testSidecarFirst,
@@ -61,5 +62,5 @@ func testSidecarFirst(c *Case) Finding {
 		f.explains(w, r.explained)
 		return f
 	}
-	return no("the containers of the Pods that stopped ended together, or there was only one")
+	return no("the containers of the Pods that stopped ended together, or serve a port each, or there was only one")
 }

@@ -127,12 +127,29 @@ func unsure(c model.Confidence) bool { return !sure(c) }
 func (s *scorer) having(names []string, enough func(model.Confidence) bool) (found []foundCause) {
 	for _, in := range s.incidents {
 		for i := range in.Causes {
-			if c := &in.Causes[i].Cause; is(c, names) && enough(c.Confidence) {
+			if c := &in.Causes[i].Cause; is(c, names) && enough(c.Confidence) && !s.elsewhere(in.Causes[i].Windows) {
 				found = append(found, foundCause{in, c})
 			}
 		}
 	}
 	return found
+}
+
+// elsewhere reports whether all of these windows are another Service's: an incident may be of several.
+func (s *scorer) elsewhere(windows []int) bool {
+	others := 0
+	for i := range s.tl.Windows {
+		w := &s.tl.Windows[i]
+		if !slices.Contains(windows, w.ID) {
+			continue
+		}
+		at := slices.IndexFunc(s.tl.Targets, func(t model.Target) bool { return t.Name == w.Target })
+		if at < 0 || s.tl.Targets[at].Service == "" || s.tl.Targets[at].Service == s.service {
+			return false
+		}
+		others++
+	}
+	return others > 0
 }
 
 // outcome is what the run says of a prediction, and why.

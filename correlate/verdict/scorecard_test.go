@@ -333,6 +333,21 @@ func TestMissedIsWhatARuleCouldHavePredicted(t *testing.T) {
 	}
 }
 
+// An incident of two Services has a cause that only one of them has: nothing was to be predicted of the other.
+func TestACauseIsOfTheServiceThatItsWindowsAreOf(t *testing.T) {
+	r := newScored()
+	r.incident(20*sec, 21*sec, model.Partial, "web new", "pod-hung", model.High)
+	r.Targets = append(r.Targets, model.Target{Name: "api new", Kind: timeline.New, Service: "shop/api"})
+	r.Windows = append(r.Windows, model.Window{ID: 90, Target: "api new"})
+	in := &r.Incidents[0]
+	in.Targets, in.Windows = append(in.Targets, "api new"), append(in.Windows, 90)
+	in.Causes = append(in.Causes, model.IncidentCause{Cause: model.Cause{Rule: "route-outlives-pod", Confidence: model.High}, Windows: []int{90}})
+	Judge(r.Timeline, nil)
+	if c := r.Scorecard; c.Missed != 0 {
+		t.Errorf("missed %d of shop/web: %+v", c.Missed, c.Misses)
+	}
+}
+
 // Without preflight there is no scorecard, and none while the run goes on; where it was not possible the scorecard says why.
 func TestScorecardIsThereIfPreflightWasAsked(t *testing.T) {
 	r := newScored(staleRoute)
