@@ -3,6 +3,7 @@ package correlate
 import (
 	"maps"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -156,5 +157,28 @@ func TestBucketsTellWhatWasNotObserved(t *testing.T) {
 	series := analyze(t, rowRun(row("ok*5 -*10 ok*5"))).Buckets.Targets["new"]
 	if len(series.Unobserved) != 2 || series.Unobserved[0] < 0.59 || series.Unobserved[0] > 0.61 || series.Unobserved[1] < 0.49 || series.Unobserved[1] > 0.51 {
 		t.Errorf("unobserved %v, want 0.6 and 0.5", series.Unobserved)
+	}
+}
+
+// The series of a run that is over are made when somebody asks for them: they are the same, and JSON is, too.
+func TestSeriesThatAreMadeWhenAskedAreTheSame(t *testing.T) {
+	fed := func() *Tracker {
+		f := newFleet(30)
+		for f.second < 400 {
+			f.next()
+		}
+		return f.tracker
+	}
+	want, last := fed().Timeline(), fed().Last()
+	if diff := cmp.Diff(want.Buckets, last.Buckets.Kept()); diff != "" {
+		t.Errorf("kept, and made (-want +got):\n%s", diff)
+	}
+	for name, series := range want.Buckets.Targets {
+		if got, ok := last.Buckets.Of(name); !ok || !reflect.DeepEqual(got, series) {
+			t.Errorf("%s: %+v, want %+v", name, got, series)
+		}
+	}
+	if _, ok := last.Buckets.Of("another"); ok || last.Buckets.Len() != want.Buckets.Len() || last.Buckets.Len() < 30 {
+		t.Errorf("%d series, want %d", last.Buckets.Len(), want.Buckets.Len())
 	}
 }

@@ -2,6 +2,7 @@ package correlate
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -19,6 +20,19 @@ import (
 func (t *Tracker) Timeline() *model.Timeline {
 	tl, snapshots := t.judge()
 	tl.Buckets = t.buckets(snapshots)
+	return tl
+}
+
+// Last returns the whole run, of which no more fact is added. Its series are made when they are asked for, by one goroutine at a time: see [model.MadeWhenAsked].
+func (t *Tracker) Last() *model.Timeline {
+	tl, snapshots := t.judge()
+	of, width, slots := map[string]*snapshot{}, t.width, t.slots(snapshots)
+	for _, s := range snapshots {
+		of[s.target.Name] = s
+	}
+	tl.Buckets = model.MadeWhenAsked(width, slices.Collect(maps.Keys(of)), func(name string) model.BucketSeries {
+		return t.bucketSeries(of[name], slots)
+	})
 	return tl
 }
 
@@ -48,6 +62,7 @@ func (t *Tracker) judge() (*model.Timeline, []*snapshot) {
 	}
 	s := &causes.Input{Run: tl, Outages: map[string][]model.Window{}, FirstLast: map[string]windows.FirstLast{}, Streaks: map[string]*windows.Streaks{}}
 	snapshots := t.snapshots()
+	t.widen(snapshots)
 	s.Answered = t.answered(snapshots)
 	t.fill(s, snapshots)
 	noteFailedAddresses(tl)
@@ -172,78 +187,63 @@ func (t *Tracker) answered(snapshots []*snapshot) func(target string, from, to t
 	}
 }
 
-// buckets publishes every target's series over the same slots.
-func (t *Tracker) buckets(snapshots []*snapshot) model.Buckets {
-	var end, longest time.Duration
+// widen makes the buckets of all targets as wide as they are published, also of those that have ended: most endpoints of a large Service end
+// early, and many narrow buckets take much memory.
+func (t *Tracker) widen(snapshots []*snapshot) {
+	var longest time.Duration
 	for _, s := range snapshots {
-		last := max(s.measured.To, s.tally.lastSent+1)
-		end = max(end, last, t.clocks.At(s.target.Source, last).Latest)
 		if s.target.Kind.Judged() {
 			longest = max(longest, s.target.Interval())
 		}
 	}
-	b := model.Buckets{Width: bucketsWide(end, longest), Targets: map[string]model.BucketSeries{}}
-	n := int((end + b.Width - 1) / b.Width)
+	width := bucketsWide(t.bucketsTo(snapshots), longest)
+	if width == t.width {
+		return
+	}
 	for _, s := range snapshots {
-		clock := t.aligned(s.target.Source)
-		s.series.widen(b.Width)
-		series := clock.series(s.series.publish(n), b.Width)
-		noteUnobserved(&series, b.Width, clock.periods(s.unobserved))
-		if s.target.Kind == timeline.Direct {
-			series = series.Measured()
-		}
-		b.Targets[s.target.Name] = series
+		s.series.widen(width)
+	}
+	t.width = width
+}
+
+// bucketsTo is where the last bucket ends that something was measured in.
+func (t *Tracker) bucketsTo(snapshots []*snapshot) (end time.Duration) {
+	for _, s := range snapshots {
+		last := max(s.measured.To, s.tally.lastSent+1)
+		end = max(end, last, t.clocks.At(s.target.Source, last).Latest)
+	}
+	return end
+}
+
+// slots is how many buckets every target has.
+func (t *Tracker) slots(snapshots []*snapshot) int {
+	return int((t.bucketsTo(snapshots) + t.width - 1) / t.width)
+}
+
+// buckets publishes every target's series over the same slots.
+func (t *Tracker) buckets(snapshots []*snapshot) model.Buckets {
+	b, slots := model.Buckets{Width: t.width, Targets: map[string]model.BucketSeries{}}, t.slots(snapshots)
+	for _, s := range snapshots {
+		b.Targets[s.target.Name] = t.bucketSeries(s, slots)
 	}
 	return b
 }
 
-// place places the events that are new since the last call, and all others anew, for a later event
-// may widen the bracket of an earlier one.
-func (t *Tracker) place() []model.Event {
-	events := t.events
-	if gap, unwatched := t.unwatched(); unwatched {
-		events = append(slices.Clip(events), gap)
+func (t *Tracker) bucketSeries(s *snapshot, slots int) model.BucketSeries {
+	clock := t.aligned(s.target.Source)
+	s.series.widen(t.width)
+	series := clock.series(s.series.publish(slots), t.width)
+	noteUnobserved(&series, t.width, clock.periods(s.unobserved))
+	if s.target.Kind == timeline.Direct {
+		series = series.Measured()
 	}
-	if len(events) != t.placedOf || t.clocks.Len() != t.placedBy || t.placed == nil {
-		on, wide := t.alignedEvents(events)
-		t.placed, t.placedOf, t.placedBy = cluster.Place(t.meta.T0, on), len(events), t.clocks.Len()
-		for i := range t.placed {
-			if wide != nil && t.placed[i].At.Bounded() {
-				t.placed[i].At.Earliest -= wide[i]
-			}
-			if len(t.sources) > 1 {
-				t.placed[i].Source = t.sources[events[i].Source].Name
-			}
-		}
-		if t.placed == nil {
-			t.placed = []model.Event{}
-		}
-	}
-	return slices.Clip(t.placed)
+	return series
 }
 
 // fromWorkstation reports whether the workstation may have recorded an event, which then says nothing of the prober in the cluster: what the
 // command did, and that the prober was lost.
 func fromWorkstation(e timeline.Event) bool {
 	return e.Kind == timeline.RunPhase && e.Writer != "" || e.Kind == timeline.Command || e.Kind == timeline.CommandOutput || e.Kind == timeline.DeletionAsked
-}
-
-// unwatched is the watch gap from the last sign of the prober's process to the end of a run that broke off. Its watches ended with it, and
-// what they said last is not true for ever.
-func (t *Tracker) unwatched() (timeline.Event, bool) {
-	watching := func(e timeline.Event) bool { return cluster.WatchedKind(&e) != "" || e.Kind == timeline.WatchLane }
-	_, lastSign := t.come()
-	if t.ended == nil || !fromWorkstation(*t.ended) || t.end()-lastSign <= longestGap || !slices.ContainsFunc(t.events, watching) {
-		return timeline.Event{}, false
-	}
-	gap := timeline.Event{
-		Since: lastSign, Seen: t.end(), Kind: timeline.WatchGap, Writer: "lapse",
-		Detail: "nothing came any more from the prober, which also watched: " + t.ended.Detail,
-	}
-	for _, e := range t.events {
-		gap.ID = max(gap.ID, e.ID+1)
-	}
-	return gap, true
 }
 
 func (t *Tracker) runInfo() model.RunInfo {

@@ -2,6 +2,7 @@ package correlate
 
 import (
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -202,5 +203,63 @@ func TestPlaceHoldsTheTruthWheneverTheAPIServerStoodStill(t *testing.T) {
 	}
 	if late < 1000 {
 		t.Errorf("%d events were late", late)
+	}
+}
+
+// A run is judged while it goes on: what is learned later of an event that was placed before changes its place, but in no timeline that was
+// handed out.
+func TestEventsThatArePlacedAsTheyComeAreWhereTheyAreAtTheEnd(t *testing.T) {
+	moved := 0
+	for seed := range uint64(300) {
+		d := draw{rand.New(rand.NewPCG(seed, 12))}
+		tracker, whole := NewTracker(Options{}), NewTracker(Options{})
+		var shown, copies [][]model.Event
+		for i := range 40 {
+			e := timeline.Event{ID: uint32(i + 1), Seen: time.Duration(i) * 300 * ms, Object: timeline.Object{Kind: "Pod", UID: []string{"u1", "u2", "u3"}[d.IntN(3)]}}
+			switch d.IntN(5) {
+			case 0:
+				e.Kind, e.Detail = timeline.PodSeen, []string{"listed", "watched"}[d.IntN(2)]
+				e.Seen -= time.Duration(d.IntN(2)) * 300 * ms
+			case 1:
+				e.Kind, e.Since, e.Object = timeline.WatchGap, e.Seen-d.between(0, 3*time.Second), timeline.Object{}
+			case 2:
+				e.Kind, e.From, e.To = timeline.EndpointChanged, timeline.EndpointAbsent, timeline.EndpointReady
+			case 3:
+				e.Kind, e.To = timeline.PodReady, "true"
+			case 4:
+				e.Kind, e.Source = timeline.ProberStall, 2
+				e.Since = max(0, e.Seen-100*ms)
+			}
+			facts := []timeline.Fact{e}
+			if i == 20 && seed%3 == 0 {
+				facts = append(facts, timeline.Source{ID: 1, Name: "here"}, timeline.Source{ID: 2, Name: "there"})
+			}
+			if d.IntN(15) == 0 && seed%3 != 1 {
+				facts = append(facts, timeline.Sync{Source: 2, At: e.Seen, Min: 5 * time.Second, Max: 5*time.Second + d.between(0, 50*ms)})
+			}
+			for _, f := range facts {
+				tracker.Add(f)
+				whole.Add(f)
+			}
+			if d.IntN(3) == 0 {
+				events := tracker.Brief().Events
+				shown, copies = append(shown, events), append(copies, slices.Clone(events))
+			}
+		}
+		got, want := tracker.Brief().Events, whole.Brief().Events
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("seed %d: placed as they came\n%+v\nat once\n%+v", seed, got, want)
+		}
+		for i := range shown {
+			if !reflect.DeepEqual(shown[i], copies[i]) {
+				t.Fatalf("seed %d: a timeline that was handed out has changed", seed)
+			}
+			if !reflect.DeepEqual(shown[i], want[:len(shown[i])]) {
+				moved++
+			}
+		}
+	}
+	if moved < 100 {
+		t.Errorf("in %d timelines an event moved later: too few to tell", moved)
 	}
 }

@@ -231,26 +231,6 @@ func sortedKeys(counts map[int]int) []int {
 	return keys
 }
 
-// alignedEvents are events on the run's clock, seen as late as that can have been; wide is by how much earlier it can have been.
-func (t *Tracker) alignedEvents(events []timeline.Event) (placed []timeline.Event, wide []time.Duration) {
-	if t.clocks.Len() == 0 {
-		return events, nil
-	}
-	placed, wide = slices.Clone(events), make([]time.Duration, len(events))
-	for i := range placed {
-		e := &placed[i]
-		if t.clocks.Shared(e.Source) {
-			continue
-		}
-		seen := t.clocks.At(e.Source, e.Seen)
-		e.Seen, wide[i] = seen.Latest, seen.Latest-seen.Earliest
-		if e.Since > 0 {
-			e.Since = max(1, t.clocks.At(e.Source, e.Since).Earliest)
-		}
-	}
-	return placed, wide
-}
-
 // publishSources are the run's sources, by ID. It goes over what was measured by each.
 func (t *Tracker) publishSources(snapshots []*snapshot) []model.Source {
 	var list []model.Source

@@ -108,6 +108,9 @@ func (t *tally) edge(own []model.Window) windows.FirstLast {
 	return e
 }
 
+// rest lets go of what is needed only while requests come.
+func (t *tally) rest() { t.few = append([]uint32(nil), t.few...) }
+
 func (t *tally) notSent() int {
 	return t.classes[timeline.NotSent] + t.classes[timeline.Local]
 }

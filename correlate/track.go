@@ -67,6 +67,7 @@ func (t *track) passed(mark time.Duration) {
 // rest lets go of what is needed only while requests come.
 func (t *track) rest() {
 	t.series.rest()
+	t.tally.rest()
 	t.Rest()
 	t.waiting = append([]windows.Sample(nil), t.waiting...)
 }

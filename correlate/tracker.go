@@ -38,10 +38,9 @@ type Tracker struct {
 	sources  map[timeline.SourceID]timeline.Source
 	losses   losses
 	backends map[timeline.SourceID][]string // by ID; 0 is unknown
-	events   []timeline.Event
-	placed   []model.Event // as last published
-	placedOf int           // of how many events it was made, and whether the run had ended: see place
-	placedBy int           // how often clocks had been compared then
+	events   events
+	places   places
+	width    time.Duration // of the buckets, as last published
 
 	clocks  align.Clocks
 	reached map[timeline.SourceID]reached
@@ -160,9 +159,9 @@ func (t *Tracker) addBatch(b timeline.Batch) {
 
 func (t *Tracker) addEvent(e timeline.Event) {
 	if gap, lost := t.losses.before(e); lost {
-		t.events = append(t.events, gap)
+		t.events.add(gap)
 	}
-	t.events = append(t.events, e)
+	t.events.add(e)
 	t.reach(e.Source, e.Seen, !fromWorkstation(e))
 	switch e.Kind {
 	case timeline.RunPhase:

@@ -68,7 +68,7 @@ const DefaultCPU = "300m"
 const (
 	memoryRequest  = "128Mi"
 	memoryLimit    = "512Mi"
-	softMemory     = "224MiB" // GOMEMLIMIT: above it, garbage is collected more often instead of using more memory; a run that needs more raises it
+	softMemory     = "208MiB" // GOMEMLIMIT: above it, garbage is collected more often instead of using more memory; a run that needs more raises it
 	storageRequest = "256Mi"
 
 	// What finished stays for an hour, so that its log can still be read.

@@ -131,6 +131,9 @@ const (
 // which it then says that it is cut, and its series in wider slots, as often halved as it takes. Windows, events, Pods and the verdict are
 // never touched. If that is not enough, the report is large.
 func embedded(tl *model.Timeline, limit int) (string, error) {
+	whole := *tl
+	whole.Buckets = tl.Buckets.Kept()
+	tl = &whole
 	data, err := pack(tl)
 	for err == nil && len(data) > limit {
 		thin := *tl
@@ -151,7 +154,7 @@ func embedded(tl *model.Timeline, limit int) (string, error) {
 
 func slots(b model.Buckets) int {
 	n := 0
-	for _, s := range b.Targets {
+	for _, s := range b.All() {
 		n = max(n, len(s.Sent))
 	}
 	return n

@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -47,10 +45,8 @@ func (p *partWriter) value(indent string, entry bool, v reflect.Value) {
 	switch {
 	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct && v.Len() >= manyEntries:
 		p.list(indent, v)
-	case v.Type() == reflect.TypeFor[model.Buckets]() && manySlots(v.Interface().(model.Buckets)):
-		p.object(indent, v)
-	case v.Type() == reflect.TypeFor[map[string]model.BucketSeries](): // of buckets with many slots
-		p.series(indent, v.Interface().(map[string]model.BucketSeries))
+	case v.Type() == reflect.TypeFor[model.Buckets]():
+		p.buckets(indent, v.Interface().(model.Buckets))
 	default:
 		p.whole(indent, entry, v.Interface())
 	}
@@ -58,10 +54,12 @@ func (p *partWriter) value(indent string, entry bool, v reflect.Value) {
 
 func manySlots(b model.Buckets) bool {
 	slots := 0
-	for _, s := range b.Targets {
-		slots += len(s.Sent)
+	for _, s := range b.All() {
+		if slots += len(s.Sent); slots >= manyEntries {
+			return true
+		}
 	}
-	return slots >= manyEntries
+	return false
 }
 
 // object writes a struct by its fields' tags, as encoding/json does.
@@ -89,16 +87,24 @@ func (p *partWriter) list(indent string, v reflect.Value) {
 	p.text("\n" + indent + "]")
 }
 
-func (p *partWriter) series(indent string, all map[string]model.BucketSeries) {
+// buckets writes one series after the other, where they are large.
+func (p *partWriter) buckets(indent string, b model.Buckets) {
+	if !manySlots(b) {
+		p.whole(indent, false, b.Kept())
+		return
+	}
+	p.text("{\n" + indent + `  "width": `)
+	p.whole(indent, false, b.Width)
+	p.text(",\n" + indent + `  "targets": `)
 	before := "{"
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		p.text(before + "\n" + indent + "  ")
+	for name, series := range b.All() {
+		p.text(before + "\n" + indent + "    ")
 		p.whole("", true, name)
 		p.text(": ")
-		p.whole(indent+"  ", false, all[name])
+		p.whole(indent+"    ", false, series)
 		before = ","
 	}
-	p.text("\n" + indent + "}")
+	p.text("\n" + indent + "  }\n" + indent + "}")
 }
 
 // whole writes a value that is not taken apart.

@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 
 	"lapse/correlate/model"
@@ -40,6 +42,12 @@ func TestPartsOfATimelineAreLaidOutAsAWhole(t *testing.T) {
 				at++
 			}
 			t.Errorf("%s: %v; at byte %d it reads %.200q, want %.200q", name, err, at, got.Bytes()[at:], want.Bytes()[at:])
+		}
+		asked, kept := *tl, tl.Buckets.Targets
+		asked.Buckets = model.MadeWhenAsked(tl.Buckets.Width, slices.Collect(maps.Keys(kept)), func(target string) model.BucketSeries { return kept[target] })
+		var made bytes.Buffer
+		if err := JSON(&made, &asked, Options{}); err != nil || kept != nil && !bytes.Equal(made.Bytes(), want.Bytes()) {
+			t.Errorf("%s: %v; with series that are made when they are asked for it reads otherwise", name, err)
 		}
 	}
 }

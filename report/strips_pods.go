@@ -38,8 +38,10 @@ var lanes = map[string]laneGlyph{
 func (c *chart) podRows(pod model.Pod, label string) []row {
 	rows := []row{{label, c.lane(pod)}}
 	for _, t := range c.tl.Targets {
-		series, ok := c.tl.Buckets.Targets[t.Name]
-		if ok && t.Kind == timeline.Direct && t.PodUID == pod.UID && t.Failed > 0 {
+		if t.Kind != timeline.Direct || t.PodUID != pod.UID || t.Failed == 0 {
+			continue
+		}
+		if series, ok := c.tl.Buckets.Of(t.Name); ok {
 			rows = append(rows, row{c.directLabel(t), c.strip(t, series.Whole(), c.column(t.Measured.Earliest), c.column(t.Measured.Latest))})
 		}
 	}

@@ -36,7 +36,7 @@ type row struct {
 // stripsSection draws the run as text: the wrapped command, what each judged target saw, and what the
 // cluster did at the same time. Documents leave it out.
 func stripsSection(v *view) section {
-	if v.Buckets.Width <= 0 || v.Run.Duration <= 0 || len(v.Buckets.Targets) == 0 {
+	if v.Buckets.Width <= 0 || v.Run.Duration <= 0 || v.Buckets.Len() == 0 {
 		return section{}
 	}
 	c := &chart{page: newPage(v.Options), tl: v.Timeline, exits: exitsOf(v.Timeline), of: servicesOf(v.Timeline), used: map[string]bool{}}
@@ -208,7 +208,7 @@ func (c *chart) targetRows() []row {
 	var rows []row
 	names := c.names()
 	for _, t := range judged(c.tl) {
-		if series, ok := c.tl.Buckets.Targets[t.Name]; ok {
+		if series, ok := c.tl.Buckets.Of(t.Name); ok {
 			rows = append(rows, row{names[t.Name], c.strip(t, series, 0, c.cells-1)})
 		}
 	}

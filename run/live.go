@@ -2,6 +2,7 @@ package run
 
 import (
 	"io"
+	"sync"
 	"time"
 
 	"lapse/correlate"
@@ -51,6 +52,21 @@ func (l *live) add(f timeline.Fact) {
 
 // timeline returns the run as judged so far.
 func (l *live) timeline() *model.Timeline { return l.judged(l.tracker.Timeline()) }
+
+// last returns the judged run when it is over, and keeps nothing of how it stood before.
+func (l *live) last() *model.Timeline {
+	l.shown = nil
+	tl := l.judged(l.tracker.Last())
+	of := tl.Buckets
+	var making sync.Mutex // the log and the page may ask at the same time
+	tl.Buckets = model.MadeWhenAsked(of.Width, of.Names(), func(target string) model.BucketSeries {
+		making.Lock()
+		defer making.Unlock()
+		s, _ := of.Of(target)
+		return s
+	})
+	return tl
+}
 
 // judged adds to a timeline what the tracker does not know.
 func (l *live) judged(tl *model.Timeline) *model.Timeline {

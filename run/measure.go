@@ -116,7 +116,7 @@ func (m *measurement) run(ctx context.Context, signals <-chan os.Signal) (*model
 	if m.entered != nil {
 		m.entered(timeline.PhaseEnded, reason)
 	}
-	tl := m.live.timeline()
+	tl := m.live.last()
 	if m.rec.err != nil {
 		verdict.Unsaved(tl, m.rec.err)
 	}

@@ -28,10 +28,10 @@ func (memoryLimit) Judged(Judgement) {
 
 func (memoryLimit) Close(*model.Timeline) {}
 
-// softLimit is what a limit becomes when so many bytes are alive: half as much again once they take three quarters of it, and never more than
+// softLimit is what a limit becomes when so many bytes are alive: half as much again once they take seven eighths of it, and never more than
 // the container leaves room for.
 func softLimit(limit, alive int64) int64 {
-	for limit < deploy.MostMemory && alive > limit/4*3 {
+	for limit < deploy.MostMemory && alive > limit/8*7 {
 		limit = min(limit/2*3, deploy.MostMemory)
 	}
 	return limit

@@ -9,10 +9,10 @@ import (
 func TestTheMemoryLimitRisesBeforeItCostsCPU(t *testing.T) {
 	const mib = 1 << 20
 	for _, test := range []struct{ limit, alive, want int64 }{
-		{224 * mib, 100 * mib, 224 * mib},
-		{224 * mib, 168 * mib, 224 * mib},
-		{224 * mib, 169 * mib, 336 * mib},
-		{224 * mib, 300 * mib, deploy.MostMemory}, // at once, as far as it may
+		{208 * mib, 100 * mib, 208 * mib},
+		{208 * mib, 182 * mib, 208 * mib},
+		{208 * mib, 183 * mib, 312 * mib},
+		{208 * mib, 300 * mib, deploy.MostMemory}, // at once, as far as it may
 		{deploy.MostMemory, 500 * mib, deploy.MostMemory},
 		{600 * mib, 500 * mib, 600 * mib}, // a limit that somebody has set higher
 	} {

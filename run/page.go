@@ -29,6 +29,9 @@ type page struct {
 	shownAt  time.Time     // when it was last renewed
 	final    bool          // nothing will be renewed any more
 	renewed  chan struct{} // closed, and replaced, when it is renewed
+
+	ending sync.Mutex
+	ended  *model.Timeline // the run that is over, until somebody looks
 }
 
 func newPage() *page {
@@ -47,6 +50,7 @@ func (p *page) look(ctx context.Context) (stopped func()) {
 	p.lookers++
 	renewed, stale := p.renewed, !p.final && time.Since(p.shownAt) > 2*refresh
 	p.mu.Unlock()
+	p.showEnded()
 	if stale {
 		select {
 		case <-renewed:
@@ -109,8 +113,26 @@ func (p *page) Judged(j Judgement) {
 	}
 }
 
+// Close keeps the run until somebody looks at the page: all of a long run as the page reads it takes much memory.
 func (p *page) Close(tl *model.Timeline) {
-	if tl != nil {
+	if tl == nil {
+		return
+	}
+	p.latest.Store(tl)
+	p.ending.Lock()
+	p.ended = tl
+	p.ending.Unlock()
+	if p.isLookedAt() {
+		p.showEnded()
+	}
+}
+
+// showEnded makes the page show a run that is over, once.
+func (p *page) showEnded() {
+	p.ending.Lock()
+	defer p.ending.Unlock()
+	if tl := p.ended; tl != nil {
+		p.ended = nil
 		p.Show(tl, tl.Run.Duration)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"lapse/correlate"
 	"lapse/timeline"
 )
 
@@ -97,6 +98,21 @@ func TestAPageIsBuiltOnlyWhileSomebodyLooks(t *testing.T) {
 			t.Errorf("waited %v for a page that nobody renews", waited)
 		}
 	})
+}
+
+// A run that is over is put on the page when somebody looks: of many endpoints it takes much memory there.
+func TestARunThatIsOverIsShownToWhoLooks(t *testing.T) {
+	p := newPage()
+	over := correlate.NewTracker(correlate.Options{}).Last()
+	over.Run.Duration = 3 * time.Second
+	p.Close(over)
+	if got := string(p.store.Snapshot().Entries["now"]); got != "" {
+		t.Errorf("nobody looks, and the page stands at %s", got)
+	}
+	p.look(t.Context())()
+	if got := string(p.store.Snapshot().Entries["now"]); got != "3000000000" {
+		t.Errorf("somebody looks, and the page stands at %q", got)
+	}
 }
 
 // Where nobody looks at a page or a terminal, the run is judged once a second; and however long judging takes, most of the time is the loop's.

@@ -42,29 +42,56 @@ var lags = map[timeline.EventKind]time.Duration{
 	timeline.CommandOutput:   childLag,
 }
 
-// Place gives each event its place on the run's clock. It happened no later than we saw it; and no
+// A Placer gives events their places on the run's clock, in the order in which they were recorded. An event happened no later than we saw it; and no
 // earlier than Since where that is known, else no earlier than the assumed lag of its kind allows. A
 // watch gap stretches what was seen in its wake back to the gap's start and that lag, and what the first list
 // found, or what a Pod is found in that came back, may have happened any time before. Stamps narrow nothing: another machine's clock proves
-// nothing until it has been compared with ours. But one that lies before all that widens it. t0 is the wall clock at the run's zero. What is returned
-// refers to parts of evs.
-func Place(t0 time.Time, evs []timeline.Event) []model.Event {
-	placed := make([]model.Event, len(evs))
-	p := placer{t0: t0, found: foundPods(evs)}
-	for i, e := range evs {
-		if e.Kind == timeline.WatchGap {
-			p.gaps = append(p.gaps, e)
-		}
-		placed[i] = published(&evs[i], model.Instant{Earliest: min(p.stamped(e, p.earliest(e)), e.Seen), Latest: e.Seen})
-	}
-	return placed
-}
-
-// A placer knows what bears on the lower bound of an event beside the event itself.
-type placer struct {
-	t0    time.Time
+// nothing until it has been compared with ours. But one that lies before all that widens it.
+type Placer struct {
+	t0    time.Time             // the wall clock at the run's zero
+	met   map[string]bool       // by UID, Pods that were seen
 	found map[string][]sighting // by UID of the Pod
 	gaps  []timeline.Event
+}
+
+// NewPlacer returns a Placer of a run whose zero was at the wall-clock time t0.
+func NewPlacer(t0 time.Time) *Placer {
+	return &Placer{t0: t0, met: map[string]bool{}, found: map[string][]sighting{}}
+}
+
+// Note takes in what an event says of others: do so before any of them is placed. It reports whether that
+// may change the place of an event before it.
+func (p *Placer) Note(e *timeline.Event) (changes bool) {
+	if e.Kind != timeline.PodSeen {
+		return false
+	}
+	uid := e.Object.UID
+	if e.Detail == "listed" || p.met[uid] {
+		p.found[uid] = append(p.found[uid], sighting{e.Seen, !p.met[uid]})
+		changes = true
+	}
+	p.met[uid] = true
+	return changes
+}
+
+// Place places the next event. What is returned refers to parts of e.
+func (p *Placer) Place(e *timeline.Event) model.Event {
+	if e.Kind == timeline.WatchGap {
+		p.gaps = append(p.gaps, *e)
+	}
+	return published(e, model.Instant{Earliest: min(p.stamped(e, p.earliest(e)), e.Seen), Latest: e.Seen})
+}
+
+// Place places all events of a run whose zero was at t0. What is returned refers to parts of evs.
+func Place(t0 time.Time, evs []timeline.Event) []model.Event {
+	p, placed := NewPlacer(t0), make([]model.Event, len(evs))
+	for i := range evs {
+		p.Note(&evs[i])
+	}
+	for i := range evs {
+		placed[i] = p.Place(&evs[i])
+	}
+	return placed
 }
 
 // A sighting is that a Pod was found which had existed before: the events with it are its state, and no changes.
@@ -73,22 +100,7 @@ type sighting struct {
 	first bool // by the first list; else it came back after it had been gone, for instance when a selector was restored
 }
 
-func foundPods(evs []timeline.Event) map[string][]sighting {
-	found, met := map[string][]sighting{}, map[string]bool{}
-	for _, e := range evs {
-		if e.Kind != timeline.PodSeen {
-			continue
-		}
-		uid := e.Object.UID
-		if e.Detail == "listed" || met[uid] {
-			found[uid] = append(found[uid], sighting{e.Seen, !met[uid]})
-		}
-		met[uid] = true
-	}
-	return found
-}
-
-func (p placer) earliest(e timeline.Event) time.Duration {
+func (p *Placer) earliest(e *timeline.Event) time.Duration {
 	lag, watched := lags[e.Kind]
 	switch {
 	case e.Since > 0:
@@ -100,7 +112,7 @@ func (p placer) earliest(e timeline.Event) time.Duration {
 	}
 	at := e.Seen - lag
 	for _, gap := range p.gaps {
-		if at <= gap.Seen && gapHides(gap, e) {
+		if at <= gap.Seen && gapHides(&gap, e) {
 			at = min(at, gap.Since-lag) // what was on its way when the gap began came after it
 		}
 	}
@@ -112,7 +124,7 @@ const ClocksApart = time.Second
 
 // stamped is the lower bound at, or an earlier one, where whoever wrote the event says that it happened before: what is assumed of lags does not
 // hold then. A kubelet that could not write tries again after 10 s; nothing else tells.
-func (p placer) stamped(e timeline.Event, at time.Duration) time.Duration {
+func (p *Placer) stamped(e *timeline.Event, at time.Duration) time.Duration {
 	lag, watched := lags[e.Kind]
 	if !watched || e.Stamp.IsZero() || p.t0.IsZero() {
 		return at
@@ -130,7 +142,7 @@ func (p placer) stamped(e timeline.Event, at time.Duration) time.Duration {
 // foundByList reports whether the event only says how things stood when we looked: it names no
 // state before, or it is about a Pod and as old as the list that found it. Endpoints are listed on
 // their own, about the same time.
-func (p placer) foundByList(e timeline.Event) bool {
+func (p *Placer) foundByList(e *timeline.Event) bool {
 	switch e.Kind {
 	case timeline.NodeReady, timeline.NodeSchedulable, timeline.NodeTaint, timeline.ServiceChanged:
 		return e.From == ""
@@ -177,14 +189,14 @@ func WatchedKind(e *timeline.Event) string {
 
 // gapHides reports whether the event came through the watch that had the gap. A gap that names no
 // kind is taken to be in all of them, and one that names no Service in those of all.
-func gapHides(gap, e timeline.Event) bool {
-	kind := WatchedKind(&e)
+func gapHides(gap, e *timeline.Event) bool {
+	kind := WatchedKind(e)
 	return kind != "" && (gap.Object.Kind == "" || SameKind(gap.Object.Kind, kind)) && mayTell(gap.Services, e)
 }
 
 // mayTell reports whether an event may have come through a watch of these Services. One that is not of a Service came through a watch of
 // its namespace.
-func mayTell(services []string, e timeline.Event) bool {
+func mayTell(services []string, e *timeline.Event) bool {
 	if e.Service != "" {
 		return model.Concerns(services, e.Service)
 	}

@@ -19,7 +19,8 @@ type spread struct {
 
 func latencies(tl *model.Timeline, target string) spread {
 	bySlot := map[int]int{}
-	for _, histogram := range tl.Buckets.Targets[target].Latency {
+	series, _ := tl.Buckets.Of(target)
+	for _, histogram := range series.Latency {
 		for slot, n := range histogram.All() {
 			bySlot[slot] += n
 		}

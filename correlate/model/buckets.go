@@ -1,12 +1,71 @@
 package model
 
-import "slices"
+import (
+	"iter"
+	"maps"
+	"slices"
+	"time"
+)
+
+// MadeWhenAsked returns buckets that keep no series. The series of all targets of a long run take more memory than the rest of its timeline, so
+// each is made when somebody asks for it: by series. What encodes a Timeline as it is leaves them out: see [Buckets.Kept].
+func MadeWhenAsked(width time.Duration, targets []string, series func(target string) BucketSeries) Buckets {
+	return Buckets{Width: width, Making: &SeriesMaking{slices.Sorted(slices.Values(targets)), series}}
+}
+
+// A SeriesMaking makes series when they are asked for.
+type SeriesMaking struct {
+	targets []string // sorted
+	series  func(target string) BucketSeries
+}
+
+// Of returns a target's series; false if it has none.
+func (b Buckets) Of(target string) (BucketSeries, bool) {
+	if b.Making == nil {
+		s, ok := b.Targets[target]
+		return s, ok
+	}
+	if _, ok := slices.BinarySearch(b.Making.targets, target); !ok {
+		return BucketSeries{}, false
+	}
+	return b.Making.series(target), true
+}
+
+// All yields the series of all targets, by name.
+func (b Buckets) All() iter.Seq2[string, BucketSeries] {
+	return func(yield func(string, BucketSeries) bool) {
+		for _, name := range b.Names() {
+			if s, _ := b.Of(name); !yield(name, s) {
+				return
+			}
+		}
+	}
+}
+
+// Len is how many targets have a series.
+func (b Buckets) Len() int { return len(b.Names()) }
+
+// Names are the targets that have a series, sorted.
+func (b Buckets) Names() []string {
+	if b.Making == nil {
+		return slices.Sorted(maps.Keys(b.Targets))
+	}
+	return b.Making.targets
+}
+
+// Kept returns the same buckets with all their Targets.
+func (b Buckets) Kept() Buckets {
+	if b.Making == nil {
+		return b
+	}
+	return Buckets{Width: b.Width, Targets: maps.Collect(b.All())}
+}
 
 // Halve returns the same counts in half as many slots, each twice as wide, for a reader to whom the
 // series are too long. Nothing is lost but resolution; b is not changed.
 func (b Buckets) Halve() Buckets {
 	halved := Buckets{Width: 2 * b.Width, Targets: map[string]BucketSeries{}}
-	for name, s := range b.Targets {
+	for name, s := range b.All() {
 		halved.Targets[name] = s.halve()
 	}
 	return halved

@@ -349,6 +349,8 @@ func (f *Failure) Latest() time.Duration { return f.Done + f.Error }
 type Buckets struct {
 	Width   time.Duration           `json:"width"`
 	Targets map[string]BucketSeries `json:"targets"`
+
+	Making *SeriesMaking `json:"-"` // instead of Targets: see MadeWhenAsked. Of and All read both
 }
 
 // BucketSeries holds one entry per slot. A slot with Sent 0 was not measured.

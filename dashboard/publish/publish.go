@@ -105,7 +105,7 @@ func (p *Publisher) showBuckets(tl *model.Timeline) {
 		p.width = tl.Buckets.Width
 		p.put("bucketWidth", p.width)
 	}
-	for name, s := range tl.Buckets.Targets {
+	for name, s := range tl.Buckets.All() {
 		end := s.Start + len(s.Sent)
 		last := max(0, end-1) / chunkSlots
 		for c := max(p.chunks[name], s.Start/chunkSlots); c <= last && len(s.Sent) > 0; c++ {
@@ -153,7 +153,8 @@ func (p *Publisher) firstOpenChunk(tl *model.Timeline, last int) int {
 // dropChunks forgets all series, because the slots have another width now.
 func (p *Publisher) dropChunks(tl *model.Timeline) {
 	for name, open := range p.chunks {
-		for c := 0; c <= open+(tl.Buckets.Targets[name].Start+len(tl.Buckets.Targets[name].Sent))/chunkSlots+3; c++ {
+		series, _ := tl.Buckets.Of(name)
+		for c := 0; c <= open+(series.Start+len(series.Sent))/chunkSlots+3; c++ {
 			p.store.Delete("bucket/" + name + "/" + strconv.Itoa(c))
 		}
 	}
