@@ -249,7 +249,7 @@ func fromWorkstation(e timeline.Event) bool {
 func (t *Tracker) runInfo() model.RunInfo {
 	m := t.meta
 	info := model.RunInfo{
-		ID: m.ID, Spec: m.Spec, Services: m.Services, URLs: m.URLs,
+		ID: m.ID, Spec: m.Spec, Services: m.Services, SetAside: m.SetAside, URLs: m.URLs,
 		Duration: t.end(), Planned: t.planned(), Baseline: m.Options.Baseline, Settle: m.Options.Settle, Timeout: m.Options.Timeout,
 		Join: t.join(), Slow: t.slow(), Resolution: t.resolution(), MinCoverage: t.minCoverage(), Live: t.live(),
 	}

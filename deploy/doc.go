@@ -7,6 +7,7 @@
 //   - the objects a run needs, as Go values ([Config.Objects]) and, rendered from the same values,
 //     as YAML ([WriteYAML], and deploy/kustomize for use without the command line);
 //   - the workstation's side: [CheckRights], [Create], [Run.WaitMeasuring], [Run.Delete], [List], [Leftovers], [Remove];
+//   - what the agent does of that for a run that somebody has applied: [HandOutKeys], [DismissProbers];
 //   - the agent's API and the way to it, in package agent, and that of the probers on other nodes: a DaemonSet and its [Keys];
 //   - the ways home for when nobody was listening: [Retrieve], from the waiting agent, the markers
 //     in the Pod's log, or the termination message.

@@ -73,6 +73,9 @@ func Remove(ctx context.Context, cluster Cluster, namespace, run string) error {
 	var errs []error
 	for _, o := range objects {
 		errs = append(errs, o.delete(ctx))
+		if role, ok := o.Object.(*rbacv1.Role); ok {
+			errs = append(errs, deleteKeys(ctx, cluster.Client, namespace, run, role))
+		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
@@ -123,11 +126,12 @@ type kind struct {
 	delete func(ctx context.Context, namespace, name string, options metav1.DeleteOptions) error
 }
 
-// kinds are those of a run, in the order in which to delete them. A Secret is not among them: only [Create] makes one, and
-// the Job owns it.
+// kinds are those of a run, in the order in which to delete them. A Secret is not among them: the Job owns it, but for an empty one
+// ([deleteKeys]).
 func kinds(c kube.Client) []kind {
 	return []kind{
 		kindOf("Job", c.Jobs),
+		kindOf("DaemonSet", c.DaemonSets),
 		kindOf("RoleBinding", c.RoleBindings),
 		kindOf("Role", c.Roles),
 		kindOf("ServiceAccount", c.ServiceAccounts),
@@ -195,14 +199,14 @@ func found(ctx context.Context, client kube.Client, namespace, selector string) 
 	return objects, unseen, nil
 }
 
-// namespaceOf is the namespace of the run that the object belongs to. What stands outside of any says so by a label or,
+// namespaceOf is the namespace of the run that the object belongs to. What stands outside of it says so by a label or,
 // applied from YAML without one, by the ServiceAccount that is bound.
 func namespaceOf(object owned, bound map[string]string) string {
-	if !outside(object.kind.name) {
-		return object.GetNamespace()
-	}
 	if labelled := object.GetLabels()[NamespaceLabel]; labelled != "" {
 		return labelled
+	}
+	if !outside(object.kind.name) {
+		return object.GetNamespace()
 	}
 	if binding, ok := object.Object.(*rbacv1.ClusterRoleBinding); ok {
 		return bound[binding.RoleRef.Name]

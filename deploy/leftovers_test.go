@@ -75,6 +75,34 @@ func TestWhatIsLeftOfARunIsListedAndRemoved(t *testing.T) {
 	}
 }
 
+// Of an unattended run whose agent never came, the probers and their empty Secret are removed too. A Secret that no Role of the run names is
+// somebody else's.
+func TestTheProbersOfAnAppliedRunAreRemovedWithTheirSecret(t *testing.T) {
+	cluster, client := fakeCluster()
+	fleet := fleetConfig()
+	apply(t, client, fleet)
+	other := exampleConfig()
+	other.Name = "lapse-other"
+	apply(t, client, other)
+	stranger := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: KeysName(other.Name), Namespace: "shop"}}
+	if err := client.Tracker().Add(stranger); err != nil {
+		t.Fatal(err)
+	}
+	for _, run := range []string{fleet.Name, other.Name} {
+		if err := Remove(t.Context(), cluster, "shop", run); err != nil {
+			t.Error(err)
+		}
+	}
+	sets, err := client.AppsV1().DaemonSets("shop").List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(sets.Items) > 0 {
+		t.Errorf("%d DaemonSets are left, %v", len(sets.Items), err)
+	}
+	secrets, err := client.CoreV1().Secrets("shop").List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(secrets.Items) != 1 || secrets.Items[0].Name != stranger.Name {
+		t.Errorf("Secrets %v, %v: want the stranger's alone", secrets.Items, err)
+	}
+}
+
 func TestWhatMayNotBeListedIsSaid(t *testing.T) {
 	cluster, client := fakeCluster()
 	apply(t, client, exampleConfig())

@@ -27,7 +27,7 @@ import (
 const (
 	// RunLabel is on every object of a run; its value is the run's name.
 	RunLabel = "lapse.dev/run"
-	// NamespaceLabel is on a run's objects outside of any namespace: that of its Job.
+	// NamespaceLabel is on a run's objects outside of the namespace of its Job, which is its value.
 	NamespaceLabel = "lapse.dev/namespace"
 	// jobAnnotation is on the ClusterRole that [Create] has made: the UID of its Job.
 	jobAnnotation = "lapse.dev/job-uid"
@@ -55,6 +55,7 @@ const (
 	EnvTLSCA     = "LAPSE_TLS_CA"   // in PEM form, of a coordinator and its probers: whom to trust,
 	EnvTLSCert   = "LAPSE_TLS_CERT" // who this is,
 	EnvTLSKey    = "LAPSE_TLS_KEY"  // and the key to that
+	EnvKeys      = "LAPSE_KEYS"     // of a coordinator that makes these itself: the Secret its probers' go into
 	EnvNode      = "NODE_NAME"
 	EnvPod       = "POD_NAME"
 	EnvNamespace = "POD_NAMESPACE"
@@ -114,9 +115,17 @@ type Config struct {
 	// Probers are nodes to measure from, each by a Pod of its own. Keys are made for the run ([NewKeys]).
 	Probers []string
 	Keys    Keys
+	// Unattended is a run with probers that somebody applies. No workstation makes Keys, and none deletes the probers at the end: the
+	// agent does both ([HandOutKeys], [DismissProbers]), and may change these two objects. ProberLabels can stand in for Probers.
+	Unattended   bool
+	ProberLabels labels.Selector // of the nodes to measure from; [labels.Everything] are all
 
 	// Canary brings a Service of the run's own to be measured ([CanaryName]).
 	Canary bool
+
+	// Namespaces are further ones with Services that are measured: the agent gets a Role in each. AllNamespaces lets it read everywhere, by a ClusterRole.
+	Namespaces    []string
+	AllNamespaces bool
 
 	NodesAccess bool     // also let the agent read nodes; needs a ClusterRole
 	Unread      []string // resources of the namespace that the agent may not read, of those that it can do without
@@ -142,11 +151,16 @@ func (c Config) Validate() error {
 			"headers, --hammer and --echo are %d bytes, and the agent takes %d", len(c.Private), MaxValue)
 	}
 	if len(c.Spec) > MaxValue {
-		return hint.Errorf("give a --ca-file with fewer certificates, or measure a URL from here",
-			"the flags are %d bytes, and the agent takes %d", len(c.Spec), MaxValue)
+		return hint.Errorf("give a --ca-file with fewer certificates, choose fewer Services with --selector, or measure a URL from here",
+			"the flags and the chosen Services are %d bytes, and the agent takes %d", len(c.Spec), MaxValue)
 	}
 	if err := CheckCPU(c.CPU); err != nil {
 		return err
+	}
+	for _, node := range c.Probers {
+		if len(validation.IsDNS1123Subdomain(node)) > 0 {
+			return hint.Errorf("name nodes as `kubectl get nodes` does, as in --from node1,node2", "--from: %q is no name of a node", node)
+		}
 	}
 	for _, node := range c.AvoidNodes {
 		if len(validation.IsDNS1123Subdomain(node)) > 0 {
@@ -155,7 +169,7 @@ func (c Config) Validate() error {
 		}
 	}
 	for _, selector := range c.Selectors {
-		if len(selector) > 0 && (matches(selector, c.labels()) || len(c.Probers) > 0 && matches(selector, c.proberLabels())) {
+		if len(selector) > 0 && (matches(selector, c.labels()) || c.hasProbers() && matches(selector, c.proberLabels())) {
 			return hint.Errorf("give the Service a selector that names its workload",
 				"the Service's selector %s would also select Lapse's own Pod", labels.Set(selector))
 		}
@@ -191,6 +205,9 @@ const (
 	echoKey    = "echo"
 )
 
+// KeysName is the name of the Secret that the agent of an unattended run puts the probers' keys into.
+func KeysName(run string) string { return run + "-keys" }
+
 // The keys of the run's own Secret that have a [Keys] in them.
 const (
 	authorityKey   = "ca.crt"
@@ -204,11 +221,13 @@ const maxName = 63 - len("-probers")
 // Objects are everything a run puts into the cluster.
 type Objects struct {
 	Secret             *corev1.Secret // nil without Private and Probers
+	Keys               *corev1.Secret // nil unless Unattended; empty, the agent fills it
 	ServiceAccount     *corev1.ServiceAccount
 	Role               *rbacv1.Role
 	RoleBinding        *rbacv1.RoleBinding
-	ClusterRole        *rbacv1.ClusterRole        // nil without NodesAccess
-	ClusterRoleBinding *rbacv1.ClusterRoleBinding // nil without NodesAccess
+	ClusterRole        *rbacv1.ClusterRole        // nil where the agent reads one namespace, and no nodes
+	ClusterRoleBinding *rbacv1.ClusterRoleBinding // as ClusterRole
+	Elsewhere          []Grant                    // in each of Namespaces; the ClusterRole owns them, for no Job can
 	Job                *batchv1.Job
 	Probers            *appsv1.DaemonSet  // nil without Probers
 	Canary             *appsv1.Deployment // nil without Canary
@@ -221,8 +240,14 @@ func (o Objects) All() []runtime.Object {
 	if o.Secret != nil {
 		all = append(all, o.Secret)
 	}
+	if o.Keys != nil {
+		all = append(all, o.Keys)
+	}
 	if o.ClusterRole != nil {
 		all = append(all, o.ClusterRole, o.ClusterRoleBinding)
+	}
+	for _, g := range o.Elsewhere {
+		all = append(all, g.Role, g.RoleBinding)
 	}
 	all = append(all, o.Job)
 	if o.Probers != nil {
@@ -232,6 +257,12 @@ func (o Objects) All() []runtime.Object {
 		all = append(all, o.Canary, o.CanaryService)
 	}
 	return all
+}
+
+// A Grant lets the agent read a namespace that is not its own.
+type Grant struct {
+	Role        *rbacv1.Role
+	RoleBinding *rbacv1.RoleBinding
 }
 
 // Objects returns the run's objects. Two calls return equal values that share nothing.
@@ -249,15 +280,19 @@ func (c Config) Objects() Objects {
 	if secrets := c.secrets(); len(secrets) > 0 {
 		objects.Secret = &corev1.Secret{TypeMeta: typeMeta("v1", "Secret"), ObjectMeta: c.meta(), Immutable: new(true), Data: secrets}
 	}
-	if len(c.Probers) > 0 {
+	if c.hasProbers() {
 		objects.Probers = c.daemonSet()
+	}
+	if c.Unattended {
+		objects.Keys = c.emptyKeys()
+		objects.Role.Rules = append(objects.Role.Rules, c.writes()...)
 	}
 	if c.Canary {
 		objects.Canary, objects.CanaryService = c.canary()
 	}
-	if c.NodesAccess {
+	if c.NodesAccess || c.severalNamespaces() {
 		objects.ClusterRole = &rbacv1.ClusterRole{
-			TypeMeta: typeMeta(rbacV1, "ClusterRole"), ObjectMeta: c.clusterMeta(), Rules: nodeReads(),
+			TypeMeta: typeMeta(rbacV1, "ClusterRole"), ObjectMeta: c.clusterMeta(), Rules: c.clusterReads(),
 		}
 		objects.ClusterRoleBinding = &rbacv1.ClusterRoleBinding{
 			TypeMeta: typeMeta(rbacV1, "ClusterRoleBinding"), ObjectMeta: c.clusterMeta(),
@@ -265,8 +300,21 @@ func (c Config) Objects() Objects {
 			Subjects: c.subjects(),
 		}
 	}
+	for _, namespace := range c.Namespaces {
+		objects.Elsewhere = append(objects.Elsewhere, Grant{
+			Role: &rbacv1.Role{TypeMeta: typeMeta(rbacV1, "Role"), ObjectMeta: c.metaIn(namespace), Rules: c.reads()},
+			RoleBinding: &rbacv1.RoleBinding{
+				TypeMeta: typeMeta(rbacV1, "RoleBinding"), ObjectMeta: c.metaIn(namespace),
+				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: c.Name},
+				Subjects: c.subjects(),
+			},
+		})
+	}
 	return objects
 }
+
+// severalNamespaces reports whether the agent reads more than its own.
+func (c Config) severalNamespaces() bool { return c.AllNamespaces || len(c.Namespaces) > 0 }
 
 // secrets are what the run's own Secret holds.
 func (c Config) secrets() map[string][]byte {
@@ -274,7 +322,7 @@ func (c Config) secrets() map[string][]byte {
 	if len(c.Private) > 0 {
 		all[privateKey] = slices.Clone(c.Private)
 	}
-	if len(c.Probers) > 0 {
+	if len(c.Probers) > 0 && !c.Unattended {
 		maps.Copy(all, map[string][]byte{
 			authorityKey:            slices.Clone(c.Keys.Prober.CA),
 			coordinatorKey + ".crt": slices.Clone(c.Keys.Coordinator.Cert), coordinatorKey + ".key": slices.Clone(c.Keys.Coordinator.Key),
@@ -290,7 +338,7 @@ func typeMeta(version, kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: version, Kind: kind}
 }
 
-// reads is all the agent may do in its namespace. There is no write among it, and no secret.
+// reads is all that the agent of an attended run may do in its namespace. There is no write among it, and no secret.
 func (c Config) reads() []rbacv1.PolicyRule {
 	rules := needed()
 	for _, rule := range spared() {
@@ -318,8 +366,16 @@ func spared() []rbacv1.PolicyRule {
 	}
 }
 
-func nodeReads() []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: readVerbs()}}
+// clusterReads is all the agent may do beyond its namespaces. Where there is nothing, the ClusterRole only owns the Roles of other namespaces.
+func (c Config) clusterReads() []rbacv1.PolicyRule {
+	rules := []rbacv1.PolicyRule{}
+	if c.NodesAccess {
+		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: readVerbs()})
+	}
+	if c.AllNamespaces {
+		rules = append(rules, c.reads()...)
+	}
+	return rules
 }
 
 func readVerbs() []string { return []string{"get", "list", "watch"} }
@@ -329,6 +385,13 @@ func clusterName(run string) string { return run + "-nodes" }
 
 func (c Config) meta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: c.Name, Namespace: c.Namespace, Labels: c.labels()}
+}
+
+// metaIn is of an object in another namespace than the run's. A label says where that is.
+func (c Config) metaIn(namespace string) metav1.ObjectMeta {
+	all := c.labels()
+	all[NamespaceLabel] = c.Namespace
+	return metav1.ObjectMeta{Name: c.Name, Namespace: namespace, Labels: all}
 }
 
 func (c Config) clusterMeta() metav1.ObjectMeta {
@@ -450,7 +513,10 @@ func (c Config) environment() []corev1.EnvVar {
 		{Name: EnvRun, Value: c.Name},
 	}
 	env = append(env, commonEnv()...)
-	if len(c.Probers) > 0 {
+	switch {
+	case c.Unattended:
+		env = append(env, corev1.EnvVar{Name: EnvKeys, Value: KeysName(c.Name)})
+	case c.hasProbers():
 		env = append(env, c.keyEnv(coordinatorKey)...)
 	}
 	if len(c.Spec) > 0 {
@@ -478,8 +544,12 @@ func commonEnv() []corev1.EnvVar {
 
 // keyEnv hands one side its keys.
 func (c Config) keyEnv(side string) []corev1.EnvVar {
+	secret := c.Name
+	if c.Unattended {
+		secret = KeysName(c.Name)
+	}
 	return []corev1.EnvVar{
-		secretEnv(EnvTLSCA, c.Name, authorityKey), secretEnv(EnvTLSCert, c.Name, side+".crt"), secretEnv(EnvTLSKey, c.Name, side+".key"),
+		secretEnv(EnvTLSCA, secret, authorityKey), secretEnv(EnvTLSCert, secret, side+".crt"), secretEnv(EnvTLSKey, secret, side+".key"),
 	}
 }
 

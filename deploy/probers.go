@@ -1,11 +1,14 @@
 package deploy
 
 import (
+	"slices"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 
 	"lapse/deploy/agent"
 )
@@ -44,13 +47,11 @@ func (c Config) daemonSet() *appsv1.DaemonSet {
 					AutomountServiceAccountToken:  new(false),
 					TerminationGracePeriodSeconds: new(seconds(terminationGrace)),
 					EnableServiceLinks:            new(false),
-					Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-						RequiredDuringSchedulingIgnoredDuringExecution: named(c.Probers),
-					}},
-					Tolerations:      []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
-					ImagePullSecrets: c.pullSecrets(),
-					SecurityContext:  restricted(),
-					Containers:       []corev1.Container{c.prober()},
+					Affinity:                      c.proberAffinity(),
+					Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+					ImagePullSecrets:              c.pullSecrets(),
+					SecurityContext:               restricted(),
+					Containers:                    []corev1.Container{c.prober()},
 				},
 			},
 		},
@@ -72,6 +73,40 @@ func (c Config) prober() corev1.Container {
 	container := c.measuring(append(env, c.keyEnv(proberKey)...), "probe")
 	container.Ports = []corev1.ContainerPort{{Name: "lapse", ContainerPort: agent.ProberPort}}
 	return container
+}
+
+func (c Config) hasProbers() bool { return len(c.Probers) > 0 || c.ProberLabels != nil }
+
+// proberAffinity keeps the probers to the nodes to measure from; nil where these are all.
+func (c Config) proberAffinity() *corev1.Affinity {
+	var nodes *corev1.NodeSelector
+	switch {
+	case len(c.Probers) > 0:
+		nodes = named(c.Probers)
+	case c.ProberLabels.Empty():
+		return nil
+	default:
+		nodes = labelled(c.ProberLabels)
+	}
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: nodes}}
+}
+
+// labelled matches the nodes that a label selector selects.
+func labelled(nodes labels.Selector) *corev1.NodeSelector {
+	operators := map[selection.Operator]corev1.NodeSelectorOperator{
+		selection.In: corev1.NodeSelectorOpIn, selection.Equals: corev1.NodeSelectorOpIn, selection.DoubleEquals: corev1.NodeSelectorOpIn,
+		selection.NotIn: corev1.NodeSelectorOpNotIn, selection.NotEquals: corev1.NodeSelectorOpNotIn,
+		selection.Exists: corev1.NodeSelectorOpExists, selection.DoesNotExist: corev1.NodeSelectorOpDoesNotExist,
+		selection.GreaterThan: corev1.NodeSelectorOpGt, selection.LessThan: corev1.NodeSelectorOpLt,
+	}
+	var term corev1.NodeSelectorTerm
+	requirements, _ := nodes.Requirements()
+	for _, r := range requirements {
+		term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{
+			Key: r.Key(), Operator: operators[r.Operator()], Values: slices.Sorted(slices.Values(r.ValuesUnsorted())),
+		})
+	}
+	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}}
 }
 
 // named matches these nodes alone. The API allows one value per requirement on a name, so each has a term.
@@ -100,12 +135,4 @@ func ProberNode(pod *corev1.Pod) string {
 		}
 	}
 	return ""
-}
-
-// Waiting says what a Pod that does not measure yet waits for, or what keeps it from running.
-func Waiting(pod *corev1.Pod) string {
-	if err := judgePod(pod); err != nil {
-		return err.Error()
-	}
-	return "waits for " + situation(pod)
 }

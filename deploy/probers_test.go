@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
@@ -56,5 +57,30 @@ func TestCanarySelectsItsOwnPodsAlone(t *testing.T) {
 	}
 	if objects.Canary.Spec.Template.Labels["sidecar.istio.io/inject"] != "false" {
 		t.Error("a mesh may add a proxy to it")
+	}
+}
+
+// The nodes that a label selector means to `kubectl get nodes` are those that the DaemonSet is for.
+func TestProbersOfAnAppliedRunGoWhereTheirLabelsSay(t *testing.T) {
+	for _, test := range []struct {
+		selector string
+		want     []corev1.NodeSelectorRequirement
+	}{
+		{"zone=a", []corev1.NodeSelectorRequirement{{Key: "zone", Operator: "In", Values: []string{"a"}}}},
+		{"zone in (b,a),!gpu", []corev1.NodeSelectorRequirement{{Key: "gpu", Operator: "DoesNotExist"}, {Key: "zone", Operator: "In", Values: []string{"a", "b"}}}},
+		{"zone!=c", []corev1.NodeSelectorRequirement{{Key: "zone", Operator: "NotIn", Values: []string{"c"}}}},
+	} {
+		config := fleetConfig()
+		var err error
+		if config.ProberLabels, err = labels.Parse(test.selector); err != nil {
+			t.Fatal(err)
+		}
+		terms := config.Objects().Probers.Spec.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+		if diff := cmp.Diff([]corev1.NodeSelectorTerm{{MatchExpressions: test.want}}, terms); diff != "" {
+			t.Errorf("%s: %s", test.selector, diff)
+		}
+	}
+	if affinity := fleetConfig().Objects().Probers.Spec.Template.Spec.Affinity; affinity != nil {
+		t.Errorf("of all nodes: %+v", affinity)
 	}
 }

@@ -25,7 +25,7 @@ type Right struct {
 // A MissingRight is a right that the user of the kubeconfig does not have.
 type MissingRight struct {
 	Right
-	Namespace string
+	Namespace string // empty: all
 	Reason    string // the authorizer's, if it gave one
 }
 
@@ -39,8 +39,11 @@ func (m MissingRight) CanI() string {
 	if m.Subresource != "" {
 		line += " --subresource=" + m.Subresource
 	}
-	if m.Cluster {
+	switch {
+	case m.Cluster:
 		return line
+	case m.Namespace == metav1.NamespaceAll:
+		return line + " -A"
 	}
 	return line + " -n " + m.Namespace
 }
@@ -86,7 +89,13 @@ type Needs struct {
 	Secret  bool // something travels in a Secret
 	Probers bool // probers run on nodes
 	Canary  bool // a Service of the run's own is measured
+
+	Namespaces    []string // others that the agent shall read
+	AllNamespaces bool     // the agent shall read all
 }
+
+// several reports whether the agent shall read more than its own namespace.
+func (n Needs) several() bool { return n.AllNamespaces || len(n.Namespaces) > 0 }
 
 // CheckRights reports which rights for a run in the namespace the user lacks; none missing is nil. Some of these it can do without: see
 // [Config.Without].
@@ -95,9 +104,31 @@ type Needs struct {
 // Among them is what the agent itself may do: nobody can grant a right they do not have.
 // https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping
 func CheckRights(ctx context.Context, client kube.Client, namespace string, need Needs) ([]MissingRight, error) {
+	missing, err := lacking(ctx, client, namespace, neededRights(need))
+	if err != nil {
+		return nil, err
+	}
+	for _, other := range need.Namespaces {
+		more, err := lacking(ctx, client, other, elsewhereRights())
+		if err != nil {
+			return nil, err
+		}
+		missing = append(missing, more...)
+	}
+	if need.AllNamespaces {
+		more, err := lacking(ctx, client, metav1.NamespaceAll, readRights())
+		if err != nil {
+			return nil, err
+		}
+		missing = append(missing, more...)
+	}
+	return missing, nil
+}
+
+// lacking are those of the rights that the user does not have in a namespace; empty: in all.
+func lacking(ctx context.Context, client kube.Client, namespace string, rights []Right) (missing []MissingRight, err error) {
 	known := knownRules(ctx, client, namespace)
-	var missing []MissingRight
-	for _, right := range neededRights(need) {
+	for _, right := range rights {
 		if !right.Cluster && covered(known, right) {
 			continue
 		}
@@ -116,12 +147,8 @@ func CheckRights(ctx context.Context, client kube.Client, namespace string, need
 // are deleted at once, not when the Job takes them along; nodes are looked at to place the Job; ClusterRoles that a crash
 // left behind are deleted.
 func neededRights(need Needs) []Right {
-	var rights []Right
-	add := func(purpose, group, resource, subresource string, verbs ...string) {
-		for _, verb := range verbs {
-			rights = append(rights, Right{Verb: verb, Group: group, Resource: resource, Subresource: subresource, For: purpose})
-		}
-	}
+	var rights rightList
+	add := rights.add
 	const rbac = rbacv1.GroupName
 	add("to run the agent", "batch", "jobs", "", "create", "get", "list", "watch", "patch", "delete")
 	add("to let the agent read", "", "serviceaccounts", "", "create")
@@ -141,31 +168,68 @@ func neededRights(need Needs) []Right {
 	}
 	add("to reach the agent", "", "pods", "portforward", "create")
 	add("to retrieve a result", "", "pods", "log", "get")
+	rights = append(rights, readRights()...)
+	outside := len(rights)
+	switch {
+	case need.several():
+		add("to let the agent read other namespaces", rbac, "clusterroles", "", "create", "get", "delete")
+		add("to let the agent read other namespaces", rbac, "clusterrolebindings", "", "create", "get", "delete")
+	case need.Nodes:
+		add("to let the agent read nodes", rbac, "clusterroles", "", "create", "get", "delete")
+		add("to let the agent read nodes", rbac, "clusterrolebindings", "", "create", "get", "delete")
+		rights[outside:].are(nodes)
+	}
+	if need.Nodes {
+		from := len(rights)
+		add("to grant it to the agent", "", nodes, "", readVerbs()...)
+		rights[from:].are(nodes)
+	}
+	for i := range rights[outside:] {
+		rights[outside+i].Cluster = true
+	}
+	return rights
+}
+
+// A rightList grows.
+type rightList []Right
+
+func (l *rightList) add(purpose, group, resource, subresource string, verbs ...string) {
+	for _, verb := range verbs {
+		*l = append(*l, Right{Verb: verb, Group: group, Resource: resource, Subresource: subresource, For: purpose})
+	}
+}
+
+// are makes the rights be of a lane: the run can do without them.
+func (l rightList) are(lane string) {
+	for i := range l {
+		l[i].Lane = lane
+	}
+}
+
+// readRights are what the agent reads of a namespace, which the user must be allowed as well.
+func readRights() []Right {
+	var rights rightList
 	for _, rule := range needed() {
 		for _, resource := range rule.Resources {
-			add("to look before the run, and to grant it to the agent", rule.APIGroups[0], resource, "", rule.Verbs...)
+			rights.add("to look before the run, and to grant it to the agent", rule.APIGroups[0], resource, "", rule.Verbs...)
 		}
 	}
 	for _, rule := range spared() {
 		for _, resource := range rule.Resources {
 			from := len(rights)
-			add("to grant it to the agent", rule.APIGroups[0], resource, "", rule.Verbs...)
-			for i := range rights[from:] {
-				rights[from+i].Lane = resource
-			}
+			rights.add("to grant it to the agent", rule.APIGroups[0], resource, "", rule.Verbs...)
+			rights[from:].are(resource)
 		}
 	}
-	if !need.Nodes {
-		return rights
-	}
-	namespaced := len(rights)
-	add("to let the agent read nodes", rbac, "clusterroles", "", "create", "get", "delete")
-	add("to let the agent read nodes", rbac, "clusterrolebindings", "", "create", "get", "delete")
-	add("to grant it to the agent", "", nodes, "", readVerbs()...)
-	for i := range rights[namespaced:] {
-		rights[namespaced+i].Cluster, rights[namespaced+i].Lane = true, nodes
-	}
 	return rights
+}
+
+// elsewhereRights are what is needed in each other namespace that the agent reads.
+func elsewhereRights() []Right {
+	var rights rightList
+	rights.add("to let the agent read", rbacv1.GroupName, "roles", "", "create")
+	rights.add("to let the agent read", rbacv1.GroupName, "rolebindings", "", "create")
+	return append(rights, readRights()...)
 }
 
 // knownRules asks once for all rules in the namespace, which saves most of the single questions. The

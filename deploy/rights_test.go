@@ -183,6 +183,8 @@ To measure from several nodes (` + "`--from`, `lapse routes`" + `) these are nee
 `)
 	writeRights(&page, neededRights(Needs{Probers: true}), neededRights(Needs{}))
 	page.WriteString(`
+Who applies what ` + "`lapse gen --from`" + ` prints grants the Job two rights besides: to patch the Secret that the probers' keys go into, and to get and delete their DaemonSet, each by its name. The role ` + "`admin`" + ` has these.
+
 And for ` + "`lapse routes`" + `:
 
 | in the namespace | right | for |
@@ -202,6 +204,14 @@ What follows makes causes more precise: who scaled, rolled out, drained or taint
 |---|---|---|
 `)
 	writeRights(&page, neededRights(Needs{Nodes: true}), neededRights(Needs{}))
+	page.WriteString(`
+To measure Services of several namespaces (` + "`--on-node`, `-A`" + `) the rights to ClusterRoles and their bindings are needed in any case. In each other namespace with measured Services
+these are needed as well; for ` + "`-A`" + ` those to read are needed in all namespaces at once (` + "`kubectl auth can-i list pods -A`" + `), and the others not:
+
+| in each namespace | right | for |
+|---|---|---|
+`)
+	writeRights(&page, elsewhereRights(), nil)
 	page.WriteString(`
 What else is tried may fail: to delete ServiceAccount, Role and RoleBinding at once, not when the Job takes them along; to list nodes, for the Job's
 place; to list ClusterRoles, and delete those that a crash has left behind. ` + "`lapse status` and `lapse delete`" + ` list all these kinds and say which they may not.

@@ -55,6 +55,7 @@ type Run struct {
 	created   bool         // by [Create]: what is in the namespace goes with the Job
 	probers   bool         // by [Create]: there is a DaemonSet, which goes sooner if it is deleted itself
 	canary    bool         // by [Create]: there is a Service of the run's own
+	elsewhere []string     // by [Create]: other namespaces that have a Role of the run
 }
 
 // Create creates the run's objects. The Job comes first, suspended, and owns what is made after it in its namespace: that goes
@@ -65,14 +66,14 @@ func Create(ctx context.Context, cluster Cluster, config Config) (*Run, error) {
 		return nil, err
 	}
 	config = placed(ctx, cluster.Client, config)
-	run := &Run{Cluster: cluster, Namespace: config.Namespace, Name: config.Name, created: true, probers: len(config.Probers) > 0, canary: config.Canary}
+	run := &Run{Cluster: cluster, Namespace: config.Namespace, Name: config.Name, created: true, probers: config.hasProbers(), canary: config.Canary, elsewhere: config.Namespaces}
 	if err := run.create(ctx, config.Objects()); err != nil {
 		if run.Job != nil || !apierrors.IsAlreadyExists(err) {
 			run.undo(ctx)
 		}
 		return nil, err
 	}
-	if config.NodesAccess {
+	if config.NodesAccess || config.severalNamespaces() {
 		sweep(ctx, cluster)
 	}
 	return run, nil
@@ -110,6 +111,9 @@ func (r *Run) create(ctx context.Context, objects Objects) error {
 		if _, err := r.Client.ClusterRoleBindings().Create(ctx, objects.ClusterRoleBinding, none); err != nil {
 			return createError("ClusterRoleBinding", r, err)
 		}
+		if err := r.createElsewhere(ctx, objects.Elsewhere, owner(rbacV1, "ClusterRole", role)); err != nil {
+			return err
+		}
 	}
 	if objects.Probers != nil {
 		if _, err := r.Client.DaemonSets(r.Namespace).Create(ctx, objects.Probers, none); err != nil {
@@ -128,6 +132,22 @@ func (r *Run) create(ctx context.Context, objects Objects) error {
 		}
 	}
 	return r.begin(ctx)
+}
+
+// createElsewhere lets the agent read other namespaces, for as long as the owner exists.
+func (r *Run) createElsewhere(ctx context.Context, grants []Grant, by metav1.OwnerReference) error {
+	var none metav1.CreateOptions
+	for _, g := range grants {
+		there := &Run{Name: r.Name, Namespace: g.Role.Namespace}
+		g.Role.OwnerReferences, g.RoleBinding.OwnerReferences = []metav1.OwnerReference{by}, []metav1.OwnerReference{by}
+		if _, err := r.Client.Roles(there.Namespace).Create(ctx, g.Role, none); err != nil {
+			return createError("Role", there, err)
+		}
+		if _, err := r.Client.RoleBindings(there.Namespace).Create(ctx, g.RoleBinding, none); err != nil {
+			return createError("RoleBinding", there, err)
+		}
+	}
+	return nil
 }
 
 // begin lets the Job create its Pod.
@@ -166,7 +186,11 @@ func owner(version, kind string, object metav1.Object) metav1.OwnerReference {
 }
 
 func createError(kind string, r *Run, err error) error {
-	wrapped := fmt.Errorf("create %s %s in namespace %s: %w", kind, r.Name, r.Namespace, err)
+	name := r.Name
+	if kind == "DaemonSet" {
+		name = ProbersName(name)
+	}
+	wrapped := fmt.Errorf("create %s %s in namespace %s: %w", kind, name, r.Namespace, err)
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return hint.Add(fmt.Sprintf("an earlier run has this name: `lapse delete -n %s %s` removes it", r.Namespace, r.Name), wrapped)
@@ -176,10 +200,18 @@ func createError(kind string, r *Run, err error) error {
 		return hint.Add(quotaHint(err.Error(), r.Namespace), wrapped)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return hint.Add("the namespace is being deleted: nothing can be created in it any more", wrapped)
+	case kind == "DaemonSet" && admissionDenied(err):
+		return hint.Add("a policy of the cluster refuses the probers' DaemonSet: ask for an exception, or leave out --from to measure from the Job's node alone", wrapped)
 	case apierrors.IsForbidden(err):
 		return hint.Add(fmt.Sprintf("a policy of the cluster, or a missing right: kubectl auth can-i create %s -n %s", kindsResource(kind), r.Namespace), wrapped)
 	}
 	return wrapped
+}
+
+// admissionDenied reports whether a webhook or a ValidatingAdmissionPolicy has refused an object. Their status codes are of their own choosing.
+// https://github.com/kubernetes/kubernetes/blob/v1.36.0/staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go
+func admissionDenied(err error) bool {
+	return strings.Contains(err.Error(), "denied the request") || strings.Contains(err.Error(), "denied request")
 }
 
 // kindsResource is how kubectl calls the objects of a kind of ours.
@@ -301,6 +333,9 @@ func (r *Run) Delete(ctx context.Context) error {
 	}
 	if r.canary {
 		inside = append(inside, r.deleteCanary(ctx)...)
+	}
+	for _, namespace := range r.elsewhere { // else these go with the ClusterRole
+		inside = append(inside, remove(ctx, "RoleBinding", r.Name, r.Client.RoleBindings(namespace), background), remove(ctx, "Role", r.Name, r.Client.Roles(namespace), background))
 	}
 	outside := []error{
 		remove(ctx, "ClusterRoleBinding", clusterName(r.Name), r.Client.ClusterRoleBindings(), background),

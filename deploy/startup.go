@@ -337,7 +337,7 @@ func Refused(err error) bool {
 	if start, ok := errors.AsType[*StartError](err); ok {
 		return start.refused
 	}
-	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) || apierrors.IsInvalid(err)
+	return admissionDenied(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) || apierrors.IsInvalid(err)
 }
 
 // quotaHint says which quota leaves no room, and for what, as the API server put it: "exceeded quota: small, requested: cpu=100m,

@@ -132,8 +132,8 @@ func (a *API) PodLog(ctx context.Context, namespace, pod string, options corev1.
 	return a.core.Get().Resource("pods").Namespace(namespace).Name(pod).SubResource("log").VersionedParams(&options, a.parameters).Stream(ctx)
 }
 
-func (a *API) Secrets(namespace string) Creator[*corev1.Secret] {
-	return creator[corev1.Secret](a, a.core, "secrets", namespace)
+func (a *API) Secrets(namespace string) Writer[*corev1.Secret] {
+	return objects[corev1.Secret, corev1.SecretList](a, a.core, "secrets", namespace)
 }
 
 func (a *API) ServiceAccounts(namespace string) Objects[*corev1.ServiceAccount, *corev1.ServiceAccountList] {

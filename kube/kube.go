@@ -38,7 +38,7 @@ type Client interface {
 	Pods(namespace string) Objects[*corev1.Pod, *corev1.PodList]
 	// PodLog opens the log of a Pod's container.
 	PodLog(ctx context.Context, namespace, pod string, options corev1.PodLogOptions) (io.ReadCloser, error)
-	Secrets(namespace string) Creator[*corev1.Secret] // none is read
+	Secrets(namespace string) Writer[*corev1.Secret] // none is read
 	ServiceAccounts(namespace string) Objects[*corev1.ServiceAccount, *corev1.ServiceAccountList]
 	Services(namespace string) Objects[*corev1.Service, *corev1.ServiceList]
 
@@ -65,10 +65,15 @@ type Client interface {
 // Objects are the objects T of one kind, whose lists are L. What the API server refuses is an error of
 // k8s.io/apimachinery/pkg/api/errors.
 type Objects[T, L any] interface {
-	Creator[T]
+	Writer[T]
 	Get(ctx context.Context, name string, options metav1.GetOptions) (T, error)
 	List(ctx context.Context, options metav1.ListOptions) (L, error)
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
+}
+
+// A Writer creates, changes and deletes objects of one kind.
+type Writer[T any] interface {
+	Creator[T]
 	Patch(ctx context.Context, name string, kind types.PatchType, patch []byte, options metav1.PatchOptions, subresources ...string) (T, error)
 	Delete(ctx context.Context, name string, options metav1.DeleteOptions) error
 }

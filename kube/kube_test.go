@@ -56,7 +56,7 @@ var calls = map[string]func(*exchange, kube.Client){
 		exercise(x, c.Pods("shop"), &corev1.Pod{ObjectMeta: named, Spec: corev1.PodSpec{NodeName: "node-b"}}, &corev1.PodList{Items: []corev1.Pod{{ObjectMeta: named}}})
 	},
 	"secrets": func(x *exchange, c kube.Client) {
-		create(x, c.Secrets("shop"), &corev1.Secret{ObjectMeta: named, StringData: map[string]string{"a": "b"}})
+		write(x, c.Secrets("shop"), &corev1.Secret{ObjectMeta: named, StringData: map[string]string{"a": "b"}})
 	},
 	"serviceaccounts": func(x *exchange, c kube.Client) {
 		exercise(x, c.ServiceAccounts("shop"), &corev1.ServiceAccount{ObjectMeta: named}, &corev1.ServiceAccountList{Items: []corev1.ServiceAccount{{ObjectMeta: named}}})
@@ -121,16 +121,20 @@ var calls = map[string]func(*exchange, kube.Client){
 // exercise asks for everything that can be asked of one kind.
 func exercise[T, L runtime.Object](x *exchange, objects kube.Objects[T, L], object T, list L) {
 	ctx := x.t.Context()
-	create(x, objects, object)
+	write(x, objects, object)
 	got, err := objects.Get(ctx, "web", metav1.GetOptions{ResourceVersion: "42"})
 	x.note(got, err)
-	patched, err := objects.Patch(ctx, "web", types.StrategicMergePatchType, []byte(`{"metadata":{}}`), metav1.PatchOptions{FieldManager: "lapse"}, "status")
-	x.note(patched, err)
-	x.note(nil, objects.Delete(ctx, "web", metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}))
 	x.follow(objects.Watch, selection)
 	x.answer = list
 	listed, err := objects.List(ctx, selection)
 	x.note(listed, err)
+}
+
+func write[T runtime.Object](x *exchange, objects kube.Writer[T], object T) {
+	create(x, objects, object)
+	patched, err := objects.Patch(x.t.Context(), "web", types.StrategicMergePatchType, []byte(`{"metadata":{}}`), metav1.PatchOptions{FieldManager: "lapse"}, "status")
+	x.note(patched, err)
+	x.note(nil, objects.Delete(x.t.Context(), "web", metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}))
 }
 
 func create[T runtime.Object](x *exchange, objects kube.Creator[T], object T) {

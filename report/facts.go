@@ -10,7 +10,7 @@ import (
 // Facts returns what a judged run still holds of its facts: the targets, the events, and the requests that failed, as
 // far as they are listed. What it cannot hold is left out: the other requests, and what bounds an event from below.
 func Facts(tl *model.Timeline) timeline.Run {
-	run := timeline.Run{Meta: timeline.Meta{ID: tl.Run.ID, Tool: tl.Tool.Version, T0: tl.T0, Services: tl.Run.Services, URLs: tl.Run.URLs}}
+	run := timeline.Run{Meta: timeline.Meta{ID: tl.Run.ID, Tool: tl.Tool.Version, T0: tl.T0, Services: tl.Run.Services, SetAside: tl.Run.SetAside, URLs: tl.Run.URLs}}
 	targets := map[string]timeline.Target{}
 	sources := map[string]timeline.SourceID{}
 	for _, t := range tl.Targets {

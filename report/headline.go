@@ -182,8 +182,18 @@ func measured(tl *model.Timeline) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " · ")
 }
 
+// mostSubjects is how many Services are named as what was measured; of more, their number is given.
+const mostSubjects = 6
+
 // subject names what was measured: each Service once, with the measured ports if it has several.
 func subject(run model.RunInfo) string {
+	if len(run.Services) > mostSubjects {
+		namespaces := map[string]bool{}
+		for _, s := range run.Services {
+			namespaces[s.Namespace] = true
+		}
+		return strings.Join(append([]string{fmt.Sprintf("%d Services in %s", len(run.Services), quantity.Count(len(namespaces), "namespace"))}, run.URLs...), ", ")
+	}
 	var names []string
 	for _, s := range run.Services {
 		name := "svc " + s.Namespace + "/" + s.Name

@@ -14,7 +14,9 @@ import (
 // A spec is the part of a run's spec that its report shows.
 type spec struct {
 	Targets, Kinds, Headers, HeadersFrom []string
-	Rate                                 float64
+	OnNode, Selector                     string
+	AllNamespaces                        bool
+	Rate, TotalRate                      float64
 	Pacing, Method, Hammer               string
 	Connections                          int
 	Timeout, Baseline, Duration, Settle  time.Duration
@@ -31,8 +33,11 @@ func specSection(v *view) section {
 
 func (s spec) parts() []string {
 	parts := []string{
-		strings.Join(s.Targets, ", "),
+		s.subject(),
 		fmt.Sprintf("%s/s each for %s", quantity.Number(s.Rate), strings.Join(s.Kinds, ", ")),
+	}
+	if s.TotalRate > 0 {
+		parts = append(parts, quantity.Number(s.TotalRate)+"/s in all")
 	}
 	if slices.Contains(s.Kinds, string(timeline.Reused)) {
 		parts = append(parts, quantity.Count(s.Connections, "connection"))
@@ -54,4 +59,17 @@ func (s spec) parts() []string {
 		}
 	}
 	return parts
+}
+
+// subject is what was to be measured: the targets, or how Services were to be chosen.
+func (s spec) subject() string {
+	switch {
+	case s.OnNode != "":
+		return strings.TrimSpace("Services on " + s.OnNode + " " + s.Selector)
+	case s.AllNamespaces:
+		return strings.TrimSpace("Services of all namespaces " + s.Selector)
+	case s.Selector != "":
+		return "Services " + s.Selector
+	}
+	return strings.Join(s.Targets, ", ")
 }

@@ -30,3 +30,22 @@ func TestVerboseReportSaysHowTheRunWasMade(t *testing.T) {
 		}
 	}
 }
+
+// Where Services were chosen, a report says how.
+func TestVerboseReportSaysHowServicesWereChosen(t *testing.T) {
+	for spec, want := range map[string]string{
+		`{"targets":null,"onNode":"node1","rate":5,"totalRate":1000,"kinds":["new"]}`:           "ASKED Services on node1 · 5/s each for new · 1000/s in all",
+		`{"targets":null,"allNamespaces":true,"selector":"team=blue","rate":5,"kinds":["new"]}`: "ASKED Services of all namespaces team=blue · 5/s each for new",
+		`{"targets":null,"selector":"team=blue","rate":5,"kinds":["new"]}`:                      "ASKED Services team=blue · 5/s each for new",
+	} {
+		tl := &model.Timeline{}
+		tl.Run.Spec = []byte(spec)
+		var out bytes.Buffer
+		if err := Table(&out, tl, Options{Unicode: true, Width: 400, Verbose: true}); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(strings.Join(strings.Fields(out.String()), " "), want) {
+			t.Errorf("no %q in\n%s", want, &out)
+		}
+	}
+}

@@ -15,7 +15,7 @@ import (
 func (c *chart) endpointRows() []row {
 	var rows []row
 	names := endpointNames(c.tl)
-	for _, service := range slices.SortedFunc(slices.Values(c.tl.Services), func(a, b model.WatchedService) int { return cmp.Compare(a.Name, b.Name) }) {
+	for _, service := range c.servicesToShow() {
 		fewest, most := readyCounts(service, c)
 		if most < 1 {
 			continue
@@ -29,6 +29,20 @@ func (c *chart) endpointRows() []row {
 		rows = append(rows, row{c.say(names[service.Name]), merge(c.digits(service.Name, fewest))})
 	}
 	return rows
+}
+
+// mostServiceRows is how many Services have a row; of more, those have one whose targets have.
+const mostServiceRows = 8
+
+// servicesToShow are the Services that have a row, by name.
+func (c *chart) servicesToShow() []model.WatchedService {
+	shown := slices.SortedFunc(slices.Values(c.tl.Services), func(a, b model.WatchedService) int { return cmp.Compare(a.Name, b.Name) })
+	if len(shown) <= mostServiceRows {
+		return shown
+	}
+	return slices.DeleteFunc(shown, func(s model.WatchedService) bool {
+		return !slices.ContainsFunc(c.targets, func(t model.Target) bool { return t.Service == s.Name })
+	})
 }
 
 // endpointNames are the rows' labels, by the name of their Service.

@@ -24,7 +24,24 @@ type chart struct {
 	of    map[string][]string // by the UID of a Pod: the Services that it is an endpoint of
 	used  map[string]bool     // glyphs drawn, for the legend
 
-	steady, hidden int // Pods without a row: nothing happened to them, and too little
+	targets        []model.Target // that have a row
+	well, unshown  int            // targets without a row: nothing failed, and less than of those that have one
+	steady, hidden int            // Pods without a row: nothing happened to them, and too little
+}
+
+// mostStrips is how many judged targets have a row; of more, those have one of which something failed, the worst first.
+const mostStrips = 16
+
+// targetsToShow are the judged targets that have a row, and how many others had no failure, or fewer.
+func targetsToShow(tl *model.Timeline) (shown []model.Target, well, unshown int) {
+	all := judged(tl)
+	if len(all) <= mostStrips {
+		return all, 0, 0
+	}
+	failed := slices.DeleteFunc(slices.Clone(all), func(t model.Target) bool { return t.Failed == 0 })
+	slices.SortStableFunc(failed, func(a, b model.Target) int { return cmp.Compare(b.Failed, a.Failed) })
+	shown = failed[:min(len(failed), mostStrips)]
+	return shown, len(all) - len(failed), len(failed) - len(shown)
 }
 
 // A row of a chart.
@@ -41,6 +58,7 @@ func stripsSection(v *view) section {
 	}
 	c := &chart{page: newPage(v.Options), tl: v.Timeline, exits: exitsOf(v.Timeline), of: servicesOf(v.Timeline), used: map[string]bool{}}
 	var pods []model.Pod
+	c.targets, c.well, c.unshown = targetsToShow(v.Timeline)
 	pods, c.steady, c.hidden = podsToShow(v.Timeline, c.exits)
 	labels := c.podLabels(pods)
 	c.label = c.labelWidth(slices.Collect(maps.Values(labels)))
@@ -68,8 +86,9 @@ func (c *chart) draw(rows []row) {
 // labelWidth is what the labels need, up to a third of the screen.
 func (c *chart) labelWidth(labels []string) int {
 	widest := len("endpoints")
-	for _, name := range endpointNames(c.tl) {
-		widest = max(widest, columns(c.say(name)))
+	names := endpointNames(c.tl)
+	for _, s := range c.servicesToShow() {
+		widest = max(widest, columns(c.say(names[s.Name])))
 	}
 	for _, name := range c.names() {
 		widest = max(widest, columns(name))
@@ -89,7 +108,7 @@ func (c *chart) labelWidth(labels []string) int {
 func (c *chart) names() map[string]string {
 	all := targetNames(c.tl, c.nameWidth())
 	names := map[string]string{}
-	for _, t := range judged(c.tl) {
+	for _, t := range c.targets {
 		names[t.Name] = c.say(all[t.Name])
 	}
 	return names
@@ -207,7 +226,7 @@ var levelOrder = []string{"ok", "few", "some", "most", "gaps", "none"}
 func (c *chart) targetRows() []row {
 	var rows []row
 	names := c.names()
-	for _, t := range judged(c.tl) {
+	for _, t := range c.targets {
 		if series, ok := c.tl.Buckets.Of(t.Name); ok {
 			rows = append(rows, row{names[t.Name], c.strip(t, series, 0, c.cells-1)})
 		}
@@ -340,6 +359,12 @@ func (c *chart) legend() {
 	c.flow(parts)
 	for _, line := range exitLines(c.exits) {
 		c.line(c.page.span("   "+line, normal))
+	}
+	if c.well > 0 {
+		c.line(c.page.span("   "+quantity.Count(c.well, "more target")+" without a failure", dim))
+	}
+	if c.unshown > 0 {
+		c.line(c.page.span("   "+quantity.Count(c.unshown, "more target")+" with fewer failures: see timeline.json", dim))
 	}
 	if c.steady > 0 {
 		c.line(c.page.span("   "+quantity.Count(c.steady, "more Pod")+" ready all the time", dim))

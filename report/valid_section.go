@@ -75,10 +75,14 @@ func lateness(tl *model.Timeline, names map[string]string) string {
 		parts = append(parts, quantity.Count(v.NotSent, "request")+" without evidence")
 	}
 	parts = append(parts, late)
+	var slower []string
 	for _, t := range judged(tl) {
 		if t.AchievedRate < 0.98*t.Rate {
-			parts = append(parts, fmt.Sprintf("%s sent %s/s of %s/s", names[t.Name], quantity.Number(t.AchievedRate), quantity.Number(t.Rate)))
+			slower = append(slower, fmt.Sprintf("%s sent %s/s of %s/s", names[t.Name], quantity.Number(t.AchievedRate), quantity.Number(t.Rate)))
 		}
+	}
+	if len(slower) > 0 {
+		parts = append(parts, listed(slower))
 	}
 	return "prober stalled: " + strings.Join(parts, ", ")
 }

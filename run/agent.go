@@ -61,7 +61,7 @@ func (o *Options) agentEnv() error {
 		if o.Spec, err = ReadSpec(text, os.Getenv(deploy.EnvPrivate)); err != nil {
 			return err
 		}
-		o.carried, o.Kube.Namespace = true, o.Namespace
+		o.carried, o.Kube.Namespace, o.From = true, o.Namespace, o.ProberNodes
 	} else if !o.Changed("workstation-timeout") {
 		o.WorkstationTimeout = 0 // no workstation runs a command
 	}

@@ -44,8 +44,11 @@ func (m *measurement) judgeBaseline() *baselineProblem {
 			if text := m.errors[errorKey{t.Name, class}]; text != "" {
 				why += ": " + text
 			}
-			return &baselineProblem{text: fmt.Sprintf("baseline failed: %d of %d requests to %s failed (%s): %s",
-				t.Failed, t.Sent, t.Name, why, cmp.Or(baselineHints[class], "is the address right, and is it up?"))}
+			advice := cmp.Or(baselineHints[class], "is the address right, and is it up?")
+			if answersElsewhere(tl, t) {
+				advice = fmt.Sprintf("other nodes get answers: does a NetworkPolicy, or the network of %s, keep its prober from them? --from can leave %[1]s out", t.Node)
+			}
+			return &baselineProblem{text: fmt.Sprintf("baseline failed: %d of %d requests to %s failed (%s): %s", t.Failed, t.Sent, t.Name, why, advice)}
 		case t.OK > 0:
 		case t.NotSent > 0 || starved:
 			unknown = cmp.Or(unknown, &baselineProblem{unknown: true, starved: true, text: fmt.Sprintf("baseline inconclusive for %s: within %s the prober was starved: %s. "+
@@ -56,6 +59,13 @@ func (m *measurement) judgeBaseline() *baselineProblem {
 		}
 	}
 	return unknown
+}
+
+// answersElsewhere reports whether what one node's prober asks answers that of another node.
+func answersElsewhere(tl *model.Timeline, t model.Target) bool {
+	return slices.ContainsFunc(tl.Targets, func(other model.Target) bool {
+		return other.Node != "" && other.Node != t.Node && other.Kind == t.Kind && other.Service == t.Service && other.OK > other.Failed
+	})
 }
 
 // controlSilent reports whether not even the prober's own control target answered, although several requests to it were due.

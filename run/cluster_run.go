@@ -67,6 +67,7 @@ func (o *Options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 	if err != nil {
 		return StoppedOr(setup, AsUsage(err))
 	}
+	o.tellChoice(screen.say)
 	r := &clusterRun{opts: o, log: log, screen: screen, dir: o.runDir(o.ID), commandExit: make(chan int, 1), events: newCommandEvents(), feed: newFeed(log)}
 	if r.copy, err = beginRecording(r.dir, record.CreateCopy); err != nil {
 		return err
@@ -158,6 +159,7 @@ func (o *Options) JobConfig(namespace string) deploy.Config {
 	return deploy.Config{
 		Name: o.ID, Namespace: namespace, Image: o.Image, ImagePullSecret: o.ImagePullSecret, CPU: o.CPU,
 		Hold: o.Hold, Deadline: o.MaxDuration + o.Hold, AvoidNodes: o.AvoidNodes, NodesAccess: true, Probers: o.Probers, Canary: o.Changes > 0,
+		Namespaces: o.otherNamespaces(namespace), AllNamespaces: o.AllNamespaces,
 		Args: []string{"run"}, Spec: mustMarshal(o.Spec), Private: o.Secrets(), HeadersFrom: o.HeadersFrom, EchoFrom: o.EchoFrom,
 	}
 }
@@ -167,14 +169,20 @@ func (o *Options) preflight(ctx context.Context, c *cluster, log *slog.Logger) (
 	if err := o.avoidSelected(ctx, c, log); err != nil {
 		return deploy.Config{}, err
 	}
-	if err := o.chooseProbers(ctx, c); err != nil {
+	if err := o.chooseServices(ctx, c, log); err != nil {
+		return deploy.Config{}, err
+	}
+	if err := o.chooseProbers(ctx, c.client); err != nil {
 		return deploy.Config{}, err
 	}
 	config := o.JobConfig(c.Namespace)
 	if err := config.Validate(); err != nil {
 		return config, err
 	}
-	missing, err := deploy.CheckRights(ctx, c.client, c.Namespace, deploy.Needs{Nodes: true, Secret: len(config.Private) > 0, Probers: len(config.Probers) > 0, Canary: config.Canary})
+	missing, err := deploy.CheckRights(ctx, c.client, c.Namespace, deploy.Needs{
+		Nodes: true, Secret: len(config.Private) > 0, Probers: len(config.Probers) > 0, Canary: config.Canary,
+		Namespaces: config.Namespaces, AllNamespaces: config.AllNamespaces,
+	})
 	if err != nil {
 		return config, err
 	}
@@ -191,8 +199,8 @@ func (o *Options) preflight(ctx context.Context, c *cluster, log *slog.Logger) (
 		log.Warn("no right to let the Job read " + strings.Join(unwatched, ", ") + ": these will not be watched, and causes are judged without them")
 	}
 	looked := slices.Clone(o.targets)
-	if o.Changes > 0 {
-		looked = nil // the Service comes with the Job
+	if o.Changes > 0 || o.Chooses() {
+		looked = nil // the Service comes with the Job, or all were looked at
 	}
 	if o.Watch != "" {
 		watched, err := ParseTarget(o.Watch)
@@ -201,6 +209,7 @@ func (o *Options) preflight(ctx context.Context, c *cluster, log *slog.Logger) (
 		}
 		looked = append(looked, watched)
 	}
+	config.Selectors = o.nearby
 	for _, s := range looked {
 		info, err := watcher.Describe(ctx, c.client, c.Namespace, s.Service, s.port)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -43,6 +44,7 @@ type fleet struct {
 	nodes     []string // that shall be measured from
 	zones     map[string]string
 	keys      *tls.Config
+	wait      time.Duration // how long the run waits for all of them
 	timeout   time.Duration
 	clock     timeline.Clock
 	put       func(timeline.Fact)
@@ -52,7 +54,8 @@ type fleet struct {
 	abandoned chan struct{}
 	abandonIt sync.Once
 
-	processes map[string]int // that have joined, by node; it belongs to the loop
+	processes map[string]int  // that have joined, by node; it belongs to the loop
+	created   map[string]bool // nodes that a Pod was seen of; it belongs to run
 
 	mu    sync.Mutex
 	state map[string]string // by node: why nothing is measured from it; "" is measured from
@@ -70,20 +73,27 @@ type joining struct {
 
 // newFleet returns the fleet of a run, whose probers are not looked for yet.
 func (m *measurement) newFleet(ctx context.Context, namespace string) (*fleet, error) {
-	keys, err := keysFromEnv().Client()
+	pair, err := m.coordinatorKeys(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := pair.Client()
 	if err != nil {
 		return nil, err
 	}
 	f := &fleet{
-		client: m.client, namespace: namespace, name: m.opts.ID, nodes: m.opts.Probers, keys: keys, timeout: m.opts.Timeout, clock: m.clock,
+		client: m.client, namespace: namespace, name: m.opts.ID, nodes: m.opts.Probers, keys: keys, wait: m.opts.ProberWait, timeout: m.opts.Timeout, clock: m.clock,
 		put: m.queue.put, log: m.log, joining: make(chan *joining), abandoned: make(chan struct{}), state: map[string]string{},
-		processes: map[string]int{}, zones: zonesOf(ctx, m.client),
+		processes: map[string]int{}, created: map[string]bool{}, zones: zonesOf(ctx, m.client),
 	}
 	for _, node := range f.nodes {
-		f.state[node] = "its Pod was not created yet"
+		f.state[node] = notCreated
 	}
 	return f, nil
 }
+
+// notCreated is the state of a node that the DaemonSet's controller has not come to.
+const notCreated = "its Pod was not created yet"
 
 // zonesOf are the nodes' zones, as far as the rights to see them go.
 func zonesOf(ctx context.Context, client kube.Client) map[string]string {
@@ -138,13 +148,14 @@ func (f *fleet) find(ctx, following context.Context, followed map[types.UID]cont
 		f.log.Debug("cannot look for probers", "error", err)
 		return
 	}
+	f.noteUncreated(asking, pods.Items)
 	there := map[types.UID]bool{}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		there[pod.UID] = true
 		at, ok := proberAddress(pod)
-		if followed[pod.UID] != nil {
-			continue
+		if followed[pod.UID] != nil || !slices.Contains(f.nodes, deploy.ProberNode(pod)) {
+			continue // the DaemonSet of all nodes also puts a Pod on one that joins the cluster later
 		}
 		if !ok {
 			f.note(deploy.ProberNode(pod), deploy.Waiting(pod))
@@ -162,6 +173,21 @@ func (f *fleet) find(ctx, following context.Context, followed map[types.UID]cont
 		if !there[uid] {
 			leave(errors.New("its Pod was deleted"))
 		}
+	}
+}
+
+// noteUncreated notes why nodes have no Pod, for as long as the run waits for them.
+func (f *fleet) noteUncreated(ctx context.Context, pods []corev1.Pod) {
+	for i := range pods {
+		f.created[deploy.ProberNode(&pods[i])] = true
+	}
+	without := slices.DeleteFunc(slices.Clone(f.nodes), func(node string) bool { return f.created[node] })
+	if len(without) == 0 || f.clock.Now() > f.wait {
+		return
+	}
+	why := deploy.Uncreated(ctx, f.client, f.namespace, f.name, os.Getenv(deploy.EnvKeys) != "")
+	for _, node := range without {
+		f.note(node, cmp.Or(why, notCreated))
 	}
 }
 
@@ -363,7 +389,7 @@ func (m *measurement) probesFrom(node string) (probes []loadgen.Probe) {
 		}
 	}
 	return append(probes, loadgen.Probe{Target: timeline.Target{
-		Name: "control" + place, Kind: timeline.Control, Rate: min(m.opts.Rate, 100), Timeout: m.opts.Timeout,
+		Name: "control" + place, Kind: timeline.Control, Rate: m.opts.controlRate(), Timeout: m.opts.Timeout,
 	}})
 }
 

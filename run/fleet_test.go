@@ -2,22 +2,26 @@ package run
 
 import (
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+	ktesting "k8s.io/client-go/testing"
 
 	"lapse/correlate/model"
 	"lapse/deploy"
@@ -110,7 +114,8 @@ func TestProbersOfNodesMeasureOneRun(t *testing.T) {
 	defer server.Close()
 	keys := newKeys(t)
 	one, two := startProber(t, keys, "node1", "127.0.0.11"), startProber(t, keys, "node2", "127.0.0.12")
-	m := fleetMeasurement(t, keys, server.URL(), []string{"node1", "node2"}, one.pod, two.pod)
+	unasked := startProber(t, keys, "node3", "127.0.0.18") // the DaemonSet is for all nodes, and this one has come later
+	m := fleetMeasurement(t, keys, server.URL(), []string{"node1", "node2"}, one.pod, two.pod, unasked.pod)
 	m.opts.Duration = patience
 	reopen := func() {}
 	m.entered = func(phase timeline.Phase, _ string) {
@@ -224,6 +229,120 @@ func TestRunBeginsWithoutAProberThatDoesNotStart(t *testing.T) {
 	}
 	if target := targetNamed(t, tl, "new from node1"); target.OK == 0 {
 		t.Errorf("nothing was measured from node1: %+v", target)
+	}
+}
+
+// A quota leaves room for the prober of one node: the other is named with the quota, and the run goes on without it.
+func TestRunBeginsWithoutAProberThatAQuotaRefuses(t *testing.T) {
+	server := startServer(t)
+	defer server.Close()
+	keys := newKeys(t)
+	one := startProber(t, keys, "node1", "127.0.0.19")
+	m := fleetMeasurement(t, keys, server.URL(), []string{"node1", "node2"})
+	m.client = kubetest.Client(fake.NewSimpleClientset(one.pod, &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Name: "e", Namespace: "shop"}, Reason: "FailedCreate",
+		InvolvedObject: corev1.ObjectReference{Kind: "DaemonSet", Name: "lapse-x-probers"},
+		Message:        `Error creating: pods "lapse-x-probers-" is forbidden: exceeded quota: small, requested: cpu=300m, used: cpu=900m, limited: cpu=1`,
+	}))
+	m.opts.ProberWait = 4 * time.Second
+	tl, err := m.run(t.Context(), nil)
+	m.live.end(tl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "its Pod cannot be created: Error creating: "
+	if i := slices.IndexFunc(tl.Events, func(e model.Event) bool { return e.Kind == timeline.ProberChanged && e.To == "missing" }); i < 0 ||
+		tl.Events[i].Object.Name != "node2" || !strings.HasPrefix(tl.Events[i].Detail, want) || !strings.Contains(tl.Events[i].Detail, "the quota small leaves no room") {
+		t.Errorf("no event says that node2's prober met a quota: %+v", tl.Events)
+	}
+	if target := targetNamed(t, tl, "new from node1"); target.OK == 0 {
+		t.Errorf("nothing was measured from node1: %+v", target)
+	}
+}
+
+// A run that somebody has applied has no workstation: its coordinator makes the keys, hands the prober's to the Secret that this waits for, and ends
+// the probers when it has all that they measured.
+func TestAppliedRunMakesItsKeysAndDismissesItsProbers(t *testing.T) {
+	server := startServer(t)
+	defer server.Close()
+	m := fleetMeasurement(t, deploy.Keys{}, server.URL(), []string{"node1"})
+	t.Setenv(deploy.EnvKeys, "lapse-x-keys")
+	t.Setenv(deploy.EnvPod, "lapse-x-abcde")
+	set := fake.NewSimpleClientset(
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "lapse-x-abcde", Namespace: "shop"}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "lapse-x-keys", Namespace: "shop"}},
+		&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "lapse-x-probers", Namespace: "shop"}},
+	)
+	m.client = kubetest.Client(set)
+	set.PrependReactor("patch", "secrets", func(action ktesting.Action) (bool, runtime.Object, error) { // as the kubelet, which has waited for it
+		var patched struct{ Data map[string][]byte }
+		if err := json.Unmarshal(action.(ktesting.PatchAction).GetPatch(), &patched); err != nil {
+			t.Fatal(err)
+		}
+		pair := agent.KeyPair{CA: patched.Data["ca.crt"], Cert: patched.Data["prober.crt"], Key: patched.Data["prober.key"]}
+		one := startProber(t, deploy.Keys{Prober: pair}, "node1", "127.0.0.20")
+		return false, nil, set.Tracker().Add(one.pod)
+	})
+	tl, err := m.run(t.Context(), nil)
+	m.dismissProbers()
+	m.live.end(tl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if target := targetNamed(t, tl, "new from node1"); target.OK == 0 {
+		t.Errorf("nothing was measured from node1: %+v, aborted %q", target, tl.Run.Aborted)
+	}
+	if sets, err := set.AppsV1().DaemonSets("shop").List(t.Context(), metav1.ListOptions{}); err != nil || len(sets.Items) > 0 {
+		t.Errorf("%d DaemonSets are left, %v", len(sets.Items), err)
+	}
+}
+
+// The agent of a run that somebody has applied finds out which nodes are meant, and refuses what names none before it measures.
+func TestAppliedRunFindsItsNodes(t *testing.T) {
+	node := func(name string) *corev1.Node { return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}} }
+	m := fleetMeasurement(t, newKeys(t), "http://127.0.0.1:1", nil)
+	defer m.live.end(nil)
+	m.client = kubetest.Client(fake.NewSimpleClientset(node("node2"), node("node1")))
+	for from, want := range map[string]string{"all": "node1 node2", "node2": "node2"} {
+		m.opts.From = from
+		if err := m.find(t.Context(), nil); err != nil || strings.Join(m.opts.Probers, " ") != want {
+			t.Errorf("--from %s: %q, %v", from, m.opts.Probers, err)
+		}
+	}
+	m.opts.From = "node1,node9"
+	if err := m.find(t.Context(), nil); err == nil || !strings.Contains(err.Error(), `there is no node "node9"`) {
+		t.Errorf("--from node1,node9: %v", err)
+	}
+}
+
+// A run whose workstation is there leaves the DaemonSet to it.
+func TestAttendedRunDismissesNobody(t *testing.T) {
+	m := fleetMeasurement(t, newKeys(t), "http://127.0.0.1:1", []string{"node1"})
+	set := fake.NewSimpleClientset(&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "lapse-x-probers", Namespace: "shop"}})
+	m.client = kubetest.Client(set)
+	m.dismissProbers()
+	m.live.end(nil)
+	if sets, err := set.AppsV1().DaemonSets("shop").List(t.Context(), metav1.ListOptions{}); err != nil || len(sets.Items) != 1 {
+		t.Errorf("%d DaemonSets, %v", len(sets.Items), err)
+	}
+}
+
+// A node's prober that gets no answers, where that of another node does, is told from a Service that is down.
+func TestBaselineOfOneNodeAloneIsTold(t *testing.T) {
+	cut := model.Target{Name: "new from node2", Node: "node2", Service: "shop/web", Kind: timeline.New, Failed: 9, Sent: 9}
+	for name, test := range map[string]struct {
+		other model.Target
+		want  bool
+	}{
+		"another node's answers":            {model.Target{Node: "node1", Service: "shop/web", Kind: timeline.New, OK: 9, Sent: 9}, true},
+		"another node's failures":           {model.Target{Node: "node1", Service: "shop/web", Kind: timeline.New, OK: 1, Failed: 8, Sent: 9}, false},
+		"another Service's answers":         {model.Target{Node: "node1", Service: "shop/db", Kind: timeline.New, OK: 9, Sent: 9}, false},
+		"another node's control's answers":  {model.Target{Node: "node1", Service: "shop/web", Kind: timeline.Control, OK: 9, Sent: 9}, false},
+		"the node's own persistent answers": {model.Target{Node: "node2", Service: "shop/web", Kind: timeline.New, OK: 9, Sent: 9}, false},
+	} {
+		if got := answersElsewhere(&model.Timeline{Targets: []model.Target{cut, test.other}}, cut); got != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"lapse/correlate/kubectl"
+	"lapse/kube"
 )
 
 const fromHint = "as in --from all, --from 3, --from node1,node2 or --from topology.kubernetes.io/zone=a"
@@ -59,7 +60,7 @@ func (o *Options) checkDaemonSets() error {
 }
 
 // chooseProbers names the nodes that --from means.
-func (o *Options) chooseProbers(ctx context.Context, c *cluster) error {
+func (o *Options) chooseProbers(ctx context.Context, client kube.Client) error {
 	if o.From == "" {
 		return nil
 	}
@@ -67,7 +68,7 @@ func (o *Options) chooseProbers(ctx context.Context, c *cluster) error {
 	if isSelector(o.From) {
 		options.LabelSelector = o.From
 	}
-	nodes, err := c.client.Nodes().List(ctx, options)
+	nodes, err := client.Nodes().List(ctx, options)
 	if apierrors.IsForbidden(err) {
 		return Usagef("ask for the right to list nodes, or leave out --from", "--from %s: no right to list nodes: %w", o.From, err)
 	}
@@ -100,14 +101,23 @@ func chosenNodes(from string, nodes []corev1.Node, drained []string) ([]string, 
 	case err == nil:
 		return mostTelling(nodes, drained)[:n], nil
 	}
-	named := strings.Split(from, ",")
-	for i, name := range named {
-		if named[i] = strings.TrimPrefix(strings.TrimSpace(name), "node/"); !slices.Contains(all, named[i]) {
-			return nil, Usagef("the cluster has "+strings.Join(all, ", "), "--from %s: there is no node %q", from, named[i])
+	named := namedNodes(from)
+	for _, name := range named {
+		if !slices.Contains(all, name) {
+			return nil, Usagef("the cluster has "+strings.Join(all, ", "), "--from %s: there is no node %q", from, name)
 		}
 	}
+	return named, nil
+}
+
+// namedNodes are the names in a list of nodes.
+func namedNodes(from string) []string {
+	named := strings.Split(from, ",")
+	for i, name := range named {
+		named[i] = strings.TrimPrefix(strings.TrimSpace(name), "node/")
+	}
 	slices.Sort(named)
-	return slices.Compact(named), nil
+	return slices.Compact(named)
 }
 
 func nodeNamesOf(nodes []corev1.Node) (names []string) {

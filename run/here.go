@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -55,6 +56,8 @@ func (o *Options) runHere(ctx context.Context, signals <-chan os.Signal, stdout,
 	screen := newScreen(stderr, o.total())
 	defer screen.close()
 	m := newMeasurement(o, NewLogger(screen.talk()))
+	dismiss := sync.OnceFunc(m.dismissProbers)
+	defer dismiss()
 	if err := m.find(ctx, signals); err != nil {
 		return err
 	}
@@ -89,6 +92,7 @@ func (o *Options) runHere(ctx context.Context, signals <-chan os.Signal, stdout,
 	m.live = newLive(o.gates, observers(screen, shown, m.rec)...)
 	m.child = &wrappedCommand{args: o.Command, capture: !o.NoCapture, output: screen.output(), event: func(e timeline.Event) { m.queue.put(e) }, now: m.clock.Now}
 	tl, err := m.run(ctx, signals)
+	dismiss() // before the result is held for long
 	if err != nil {
 		m.live.end(nil)
 		return err
@@ -144,7 +148,7 @@ func (m *measurement) describe() timeline.Meta {
 			meta.URLs = append(meta.URLs, maskText(s.URL.Redacted()))
 		}
 	}
-	meta.Services = m.distinct()
+	meta.Services, meta.SetAside = m.distinct(), m.opts.SetAside
 	for _, s := range m.services {
 		meta.Cluster = s.info.Cluster
 	}
@@ -176,6 +180,9 @@ func (m *measurement) find(ctx context.Context, signals <-chan os.Signal) error 
 	if err := m.resolve(setup); err != nil {
 		return StoppedOr(setup, err)
 	}
+	if err := m.opts.chooseProbers(setup, m.client); err != nil {
+		return StoppedOr(setup, err)
+	}
 	m.predicts = m.predict(setup)
 	if release(); setup.Err() != nil {
 		return StoppedOr(setup, nil)
@@ -185,6 +192,9 @@ func (m *measurement) find(ctx context.Context, signals <-chan os.Signal) error 
 
 // findServices looks up every Service that is measured or watched.
 func (m *measurement) findServices(ctx context.Context) error {
+	if len(m.opts.Chosen) > 0 {
+		return m.findChosen(ctx)
+	}
 	targets := slices.Clone(m.opts.targets)
 	if m.opts.Watch != "" {
 		watched, err := ParseTarget(m.opts.Watch)
@@ -211,8 +221,11 @@ func (m *measurement) findServices(ctx context.Context) error {
 	return nil
 }
 
-// resolve refuses hosts that do not resolve: nothing could be measured.
+// resolve refuses hosts that do not resolve: nothing could be measured. Chosen Services are tried, and need not all answer.
 func (m *measurement) resolve(ctx context.Context) error {
+	if len(m.opts.Chosen) > 0 {
+		return m.tryChosen(ctx)
+	}
 	for _, s := range m.opts.targets {
 		u, err := url.Parse(m.probeOf(s).URL)
 		if err != nil {

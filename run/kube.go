@@ -21,6 +21,8 @@ type Kube struct {
 	Kubeconfig string
 	Context    string
 	Namespace  string
+
+	burst int // how many requests may be sent to the API server at once; default 100
 }
 
 // loader reads the kubeconfig.
@@ -58,7 +60,7 @@ func (o *Kube) Connect(ctx context.Context) (*cluster, error) {
 		return nil, Usagef(kubeHint, "no cluster: %w", err)
 	}
 	config.UserAgent = "lapse/" + Version
-	config.QPS, config.Burst = 50, 100
+	config.QPS, config.Burst = 50, cmp.Or(o.burst, 100)
 	namespace, err := o.NamespaceOrDefault()
 	if err != nil {
 		return nil, err

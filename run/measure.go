@@ -131,7 +131,7 @@ func (m *measurement) start(ctx context.Context, probing, watching *sync.WaitGro
 	if err != nil {
 		m.noControl(err)
 	} else if err := m.startTarget(loadgen.Probe{Target: timeline.Target{
-		Name: "control", Kind: timeline.Control, URL: "http://" + control.String() + "/", Rate: min(m.opts.Rate, 100),
+		Name: "control", Kind: timeline.Control, URL: "http://" + control.String() + "/", Rate: m.opts.controlRate(),
 	}}); err != nil {
 		m.noControl(err)
 	}
@@ -167,6 +167,7 @@ func (m *measurement) noControl(err error) {
 // watch feeds the events of all Services to the queue until ctx ends. Without them the run goes on, and says so.
 func (m *measurement) watch(ctx context.Context) {
 	config := watcher.Config{Client: m.client, Clock: m.clock, Sink: m.queue.put, Logger: m.log}
+	config.AllNamespaces = m.opts.AllNamespaces
 	for _, s := range m.distinct() {
 		config.Services = append(config.Services, watcher.Service{Namespace: s.Namespace, Name: s.Name, Ports: m.portsOf(s, false)})
 	}

@@ -68,7 +68,8 @@ type Options struct {
 	Awaited  string   // over bare TCP, if not what was sent
 	Notes    []string // what the user may not expect of the run
 
-	avoidSelector string // of nodes to keep off, beside AvoidNodes
+	avoidSelector string              // of nodes to keep off, beside AvoidNodes
+	nearby        []map[string]string // the selectors of chosen Services in the Job's namespace
 
 	Changed    func(flag string) bool    // whether a flag was given
 	Given      func(func(f *pflag.Flag)) // visits those that were
@@ -83,7 +84,7 @@ func (o *Options) Check(args, command []string) error {
 		return err
 	}
 	for _, check := range []func() error{
-		o.CheckTargets, o.CheckFlags, o.CheckNumbers, o.setDefaults, o.checkCommand, o.CheckRequest, o.checkProtocols, o.checkProbes, o.checkGates, o.checkFormat, o.checkHammer,
+		o.CheckTargets, o.CheckFlags, o.CheckNumbers, o.setDefaults, o.checkCommand, o.CheckRequest, o.checkProtocols, o.shareRate, o.checkProbes, o.checkGates, o.checkFormat, o.checkHammer,
 		o.checkFiles, o.CheckSecrets, o.checkPreflight, o.checkPrinted, o.checkFrom,
 	} {
 		if err := check(); err != nil {
@@ -95,8 +96,11 @@ func (o *Options) Check(args, command []string) error {
 
 // CheckTargets reads the TARGET arguments.
 func (o *Options) CheckTargets() error {
+	if o.Chooses() {
+		return o.checkChoice()
+	}
 	if len(o.Targets) == 0 {
-		return Usagef(TargetHint, "nothing to measure: no target given")
+		return Usagef(TargetHint+", or --on-node NODE or -A to choose Services", "nothing to measure: no target given")
 	}
 	for i, arg := range o.Targets {
 		t, err := ParseTarget(arg)
@@ -127,6 +131,8 @@ func (o *Options) CheckTargets() error {
 // label distinguishes the targets of one TARGET from another's: nothing where a URL is the only one.
 func (o *Options) label(s targetSpec) string {
 	switch {
+	case s.label != "":
+		return s.label
 	case s.Service != "" && s.port != "" && o.CountServices() > 1:
 		return s.Service + ":" + s.port
 	case s.Service != "":
@@ -174,6 +180,9 @@ func (o *Options) CheckNumbers() error {
 	case o.MaxDuration <= 0:
 		return Usagef("", "max-duration %v: must be greater than 0", o.MaxDuration)
 	}
+	if err := o.checkTotalRate(); err != nil {
+		return err
+	}
 	if err := deploy.CheckCPU(o.CPU); err != nil {
 		return Usagef("as in --cpu 500m, half a core, or --cpu 1", "%w", err)
 	}
@@ -218,8 +227,14 @@ func (o *Options) setDefaults() error {
 	if !o.Changed("direct-rate") {
 		o.DirectRate = cmp.Or(o.DirectRate, o.Rate)
 	}
+	if o.Chooses() && !o.Changed("expect-status") {
+		o.ExpectStatus = anyAnswer
+	}
 	return nil
 }
+
+// anyAnswer are the statuses that are good of a chosen Service: which path it has, and who may ask, nobody has said.
+const anyAnswer = "200-499"
 
 // lastsAsCommand reports whether the run lasts as long as a command, here or on the workstation.
 func (o *Options) lastsAsCommand() bool { return len(o.Command) > 0 || o.ExternalCommand }

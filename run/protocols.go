@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -15,12 +16,16 @@ import (
 
 // protocolOf is what is spoken to s.
 func (o *Options) protocolOf(s targetSpec) loadgen.Protocol {
-	scheme := o.Scheme
-	if s.Service == "" {
-		scheme = s.URL.Scheme
-	}
-	p, _ := loadgen.ProtocolOf(scheme) // checked before
+	p, _ := loadgen.ProtocolOf(o.schemeOf(s)) // checked before
 	return p
+}
+
+// schemeOf is the scheme of the URL of s.
+func (o *Options) schemeOf(s targetSpec) string {
+	if s.Service == "" {
+		return s.URL.Scheme
+	}
+	return cmp.Or(s.scheme, o.Scheme)
 }
 
 // spoken reports whether a flag means something to one of the targets.

@@ -15,6 +15,7 @@ import (
 	"lapse/deploy"
 	"lapse/loadgen/hey"
 	"lapse/preflight"
+	"lapse/timeline"
 )
 
 // A Spec is what a run is asked to do: what to send where, for how long, and how to judge it. It is made from flags once, where the user
@@ -26,6 +27,12 @@ type Spec struct {
 	Namespace string   `json:"namespace,omitzero"` // of the Services; empty: the kubeconfig's
 	Watch     string   `json:"watch,omitzero"`     // a Service that is only watched
 
+	OnNode        string              `json:"onNode,omitzero"`        // instead of Targets: the Services with ready endpoints on this node
+	AllNamespaces bool                `json:"allNamespaces,omitzero"` // instead of Targets: the Services of all namespaces
+	Selector      string              `json:"selector,omitzero"`      // of the Services' labels
+	Chosen        []ChosenService     `json:"chosen,omitempty"`       // what these mean
+	SetAside      []timeline.SetAside `json:"setAside,omitempty"`     // what they mean and cannot be measured
+
 	NoPreflight bool                   `json:"noPreflight,omitzero"` // nothing is predicted
 	Accepted    []preflight.Acceptance `json:"accepted,omitempty"`   // predictions that somebody has accepted
 	Drains      string                 `json:"drains,omitzero"`      // the node that the command drains, if it names one
@@ -33,8 +40,11 @@ type Spec struct {
 	Probers    []string      `json:"probers,omitempty"`   // the nodes to measure from; none: from the Job's own alone
 	ProberWait time.Duration `json:"proberWait,omitzero"` // how long the run waits for all of them to measure
 
-	Rate        float64       `json:"rate"`       // requests per second, for each of Kinds
-	DirectRate  float64       `json:"directRate"` // requests per second for all Pods' own addresses together
+	ProberNodes string `json:"proberNodes,omitzero"` // which nodes Probers are, where the Job is to find that out when it starts: all, names or a label selector
+
+	Rate        float64       `json:"rate"`               // requests per second, for each of Kinds
+	TotalRate   float64       `json:"totalRate,omitzero"` // requests per second that Rate was made from, shared by all judged targets
+	DirectRate  float64       `json:"directRate"`         // requests per second for all Pods' own addresses together
 	Pacing      string        `json:"pacing"`
 	Kinds       []string      `json:"kinds"` // of connections: new, reused
 	Connections int           `json:"connections"`

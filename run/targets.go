@@ -84,6 +84,14 @@ func (m *measurement) startTargets() error {
 	return nil
 }
 
+// controlRate is the rate of the control target: 100 requests per second, or that of a single target if it is less.
+func (o *Options) controlRate() float64 {
+	if o.Chooses() {
+		return 100
+	}
+	return min(o.Rate, 100)
+}
+
 func serviceKey(s timeline.Service) string { return s.Namespace + "/" + s.Name }
 
 // probesOf are the probes a target asks for, one for each kind of connection.
@@ -106,7 +114,7 @@ func (m *measurement) probeOf(s targetSpec) loadgen.Probe {
 	}
 	info := m.infoOf(s)
 	p.Service, p.PortName = serviceKey(info.Service), info.PortName
-	p.URL = (&url.URL{Scheme: m.opts.Scheme, Host: serviceHost(info, m.opts.ByClusterIP)}).String()
+	p.URL = (&url.URL{Scheme: m.opts.schemeOf(s), Host: serviceHost(info, m.opts.ByClusterIP)}).String()
 	if m.opts.protocolOf(s).Paths {
 		p.URL += s.Path
 	}
@@ -248,7 +256,7 @@ func (m *measurement) directProbe(service string, ep *directEndpoint, rate float
 // directName names an endpoint's target, which no other of the run may be called. The port is named where several of the Service's are
 // measured, the address where its Pod has two.
 func (m *measurement) directName(s service, ep *directEndpoint) string {
-	name := s.info.Service.Name
+	name := cmp.Or(s.target.label, s.info.Service.Name)
 	if len(m.portsOf(s.info.Service, true)) > 1 {
 		name = m.opts.label(s.target)
 	}

@@ -18,6 +18,11 @@ type targetSpec struct {
 	port    string   // the Service's port, by number or name; empty if it has only one
 	Path    string   // what to request of the Service, from the slash on
 	URL     *url.URL // the bare URL
+
+	// Of a Service that was chosen.
+	namespace string // where it is; empty: where the run is
+	scheme    string // what it speaks; empty: what --scheme says
+	label     string // what its targets are called
 }
 
 func (s targetSpec) String() string {

@@ -29,10 +29,11 @@ type Meta struct {
 	// Spec is all that was asked for, but for secrets, as the package that measures writes it. Recordings of older versions have none.
 	Spec json.RawMessage `json:"spec,omitempty"`
 
-	Services []Service `json:"services,omitzero"`
-	URLs     []string  `json:"urls,omitzero"`
-	Cluster  Cluster   `json:"cluster,omitzero"`
-	Command  []string  `json:"command,omitzero"` // the wrapped command's arguments
+	Services []Service  `json:"services,omitzero"`
+	SetAside []SetAside `json:"setAside,omitzero"` // Services that were to be measured and could not be
+	URLs     []string   `json:"urls,omitzero"`
+	Cluster  Cluster    `json:"cluster,omitzero"`
+	Command  []string   `json:"command,omitzero"` // the wrapped command's arguments
 }
 
 // Options are the run's settings that a later judgement needs.
@@ -58,6 +59,13 @@ type Service struct {
 	ClusterIP string   `json:"clusterIP,omitzero"`
 	Ports     []string `json:"ports,omitzero"`    // "80/TCP → http"
 	Measured  []string `json:"measured,omitzero"` // the ports that are measured, by name or number
+}
+
+// A SetAside is a Service that the run was to measure among others and could not.
+type SetAside struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Why       string `json:"why"` // in words
 }
 
 // Cluster describes where the run took place, as far as the rights to see it went.

@@ -18,7 +18,7 @@ func (n *namespace) budgets() restartable {
 	client := n.Client.PodDisruptionBudgets(n.name)
 	s := &snapshots[*policyv1.PodDisruptionBudget]{
 		kind: "PodDisruptionBudget", recorded: map[types.UID]timeline.Snapshot{}, take: budgetOf, words: budgetWords, changed: budgetChanges,
-		ours: func(b *policyv1.PodDisruptionBudget) bool { return n.coversOurs(b.Spec.Selector) },
+		ours: func(b *policyv1.PodDisruptionBudget) bool { return n.coversOurs(b.Namespace, b.Spec.Selector) },
 	}
 	return &lane[*policyv1.PodDisruptionBudget]{
 		kind: s.kind, resource: "poddisruptionbudgets.policy", in: n.name, services: n.keys(), w: n.watcher, change: s.change,

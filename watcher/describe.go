@@ -27,8 +27,10 @@ type Info struct {
 	Cluster  timeline.Cluster
 	Port     int32  // the port to measure
 	PortName string // its name; empty if it has none
-	Selector map[string]string
-	Ready    int // endpoints that are ready now
+
+	AppProtocol string // of the port, as its Service says; empty if it does not
+	Selector    map[string]string
+	Ready       int // endpoints that are ready now
 }
 
 // Describe looks a Service up. port is one of its ports, by number or name, or empty if it has only one. The error
@@ -56,11 +58,17 @@ func Describe(ctx context.Context, client kube.Client, namespace, name, port str
 		Service: timeline.Service{Namespace: namespace, Name: name, ClusterIP: service.Spec.ClusterIP, Ports: ports(service)},
 		Port:    p.Port, PortName: p.Name, Selector: service.Spec.Selector, Ready: ready,
 	}
-	if v, err := client.Version(ctx); err == nil {
-		info.Cluster.Version = v.GitVersion
-	}
-	info.Cluster.ProxyMode = proxyMode(ctx, client)
+	info.Cluster = DescribeCluster(ctx, client)
 	return info, nil
+}
+
+// DescribeCluster says what the rights to see of the cluster allow.
+func DescribeCluster(ctx context.Context, client kube.Client) (c timeline.Cluster) {
+	if v, err := client.Version(ctx); err == nil {
+		c.Version = v.GitVersion
+	}
+	c.ProxyMode = proxyMode(ctx, client)
+	return c
 }
 
 // mayListPods fails only if the right to is missing: without it there is nothing to watch later.
@@ -142,9 +150,7 @@ func measurable(s *corev1.Service) error {
 
 // choosePort finds the TCP port that is meant.
 func choosePort(s *corev1.Service, port string) (corev1.ServicePort, error) {
-	tcp := slices.DeleteFunc(slices.Clone(s.Spec.Ports), func(p corev1.ServicePort) bool {
-		return p.Protocol != corev1.ProtocolTCP && p.Protocol != ""
-	})
+	tcp := tcpPorts(s)
 	if len(tcp) == 0 {
 		return corev1.ServicePort{}, hint.Errorf("only what is sent over TCP can be measured", "Service %q has no TCP port: it has %s", s.Name, strings.Join(ports(s), ", "))
 	}
@@ -161,6 +167,12 @@ func choosePort(s *corev1.Service, port string) (corev1.ServicePort, error) {
 		}
 	}
 	return corev1.ServicePort{}, hint.Errorf(has, "Service %q has no TCP port %s", s.Name, port)
+}
+
+func tcpPorts(s *corev1.Service) []corev1.ServicePort {
+	return slices.DeleteFunc(slices.Clone(s.Spec.Ports), func(p corev1.ServicePort) bool {
+		return p.Protocol != corev1.ProtocolTCP && p.Protocol != ""
+	})
 }
 
 func portNames(ports []corev1.ServicePort) []string {
@@ -192,26 +204,33 @@ func readyEndpoints(ctx context.Context, client kube.Client, s *corev1.Service, 
 	if err != nil {
 		return 0, fmt.Errorf("look up the endpoints of Service %s/%s: %w", s.Namespace, s.Name, err)
 	}
-	all := map[types.UID]*discoveryv1.EndpointSlice{}
-	portless := false
-	for i := range list.Items {
-		slice := &list.Items[i]
-		all[slice.UID] = slice
-		if _, has := portOf(slice, port.Name); !has {
-			portless = portless || slices.ContainsFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool { return stateOf(e.Conditions) == timeline.EndpointReady })
-		}
-	}
-	var endpoints timeline.Endpoints
-	for at, e := range merge(all, port.Name) {
-		endpoints.Set(e.pod, at.addr, e.port, e.state)
-	}
+	ready, portless := readyAt(list.Items, port.Name, "")
 	pods := fmt.Sprintf("kubectl -n %s get pods -l %s", s.Namespace, metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: s.Spec.Selector}))
 	switch {
-	case endpoints.Ready() > 0:
-		return endpoints.Ready(), nil
+	case ready > 0:
+		return ready, nil
 	case portless:
 		return 0, hint.Errorf(fmt.Sprintf("give a container port that name, or the Service another targetPort: %s -o yaml", pods),
 			"Service %q has ready Pods, but none with its port %d: they have no port %q", s.Name, port.Port, port.TargetPort.String())
 	}
 	return 0, hint.Errorf("look at its Pods: "+pods, "Service %q has no ready endpoint: there is nothing to measure yet", s.Name)
+}
+
+// readyAt counts the endpoints of one Service that are ready on a node, or on any if it is empty, for a port, and says whether there are ready ones without the port.
+func readyAt(list []discoveryv1.EndpointSlice, port, node string) (ready int, portless bool) {
+	all := map[types.UID]*discoveryv1.EndpointSlice{}
+	for i := range list {
+		slice := &list[i]
+		all[slice.UID] = slice
+		if _, has := portOf(slice, port); !has {
+			portless = portless || slices.ContainsFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool { return stateOf(e.Conditions) == timeline.EndpointReady })
+		}
+	}
+	var endpoints timeline.Endpoints
+	for at, e := range merge(all, port) {
+		if node == "" || e.pod.Node == node {
+			endpoints.Set(e.pod, at.addr, e.port, e.state)
+		}
+	}
+	return endpoints.Ready(), portless
 }

@@ -25,15 +25,21 @@ func (n *namespace) endpoints() *lane[*discoveryv1.EndpointSlice] {
 	client := n.Client.EndpointSlices(n.name)
 	all := map[string]*backends{}
 	for _, s := range n.services {
-		all[s.Name] = &backends{Service: s, slices: map[types.UID]*discoveryv1.EndpointSlice{}}
+		all[s.key()] = &backends{Service: s, slices: map[types.UID]*discoveryv1.EndpointSlice{}}
 	}
-	of := func(s *discoveryv1.EndpointSlice) *backends { return all[s.Labels[discoveryv1.LabelServiceName]] }
+	of := func(s *discoveryv1.EndpointSlice) *backends {
+		return all[s.Namespace+"/"+s.Labels[discoveryv1.LabelServiceName]]
+	}
+	var options metav1.ListOptions
+	if n.name != metav1.NamespaceAll {
+		options.LabelSelector = fmt.Sprintf("%s in (%s)", discoveryv1.LabelServiceName, strings.Join(n.names(), ","))
+	}
 	var since time.Duration // what changed since the last settle did so no earlier; 0: nothing bounds it
 	return &lane[*discoveryv1.EndpointSlice]{
 		kind: "EndpointSlice", resource: "endpointslices.discovery.k8s.io", in: n.name, services: n.keys(), w: n.watcher,
 		list:    func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
 		watch:   func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return client.Watch(ctx, o) },
-		options: metav1.ListOptions{LabelSelector: fmt.Sprintf("%s in (%s)", discoveryv1.LabelServiceName, strings.Join(n.names(), ","))},
+		options: options,
 		wanted:  func(s *discoveryv1.EndpointSlice) bool { return of(s) != nil },
 		change: func(old, new *discoveryv1.EndpointSlice, _ how) []timeline.Event {
 			since = cmp.Or(since, n.reads.changed(old, new))
@@ -48,7 +54,7 @@ func (n *namespace) endpoints() *lane[*discoveryv1.EndpointSlice] {
 		settle: func(how how) []timeline.Event {
 			var events []timeline.Event
 			for _, s := range n.services {
-				events = append(events, all[s.Name].diff(how)...)
+				events = append(events, all[s.key()].diff(how)...)
 			}
 			if how == watched && n.now()-since < readFor { // a watch brings the change of one EndpointSlice
 				for i := range events {

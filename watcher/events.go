@@ -24,7 +24,7 @@ const maxHeld = 4000
 // subjects tell a namespace's Events about our Services, their Pods and the Pods' owners from those about others. An Event may come
 // before the Pod it is about does: then it waits.
 type subjects struct {
-	services map[string]bool
+	services map[string]bool // NAMESPACE/NAME
 	uids     map[types.UID]bool
 	held     []heldEvent
 }
@@ -37,7 +37,7 @@ type heldEvent struct {
 func newSubjects(services []Service) subjects {
 	s := subjects{services: map[string]bool{}, uids: map[types.UID]bool{}}
 	for _, service := range services {
-		s.services[service.Name] = true
+		s.services[service.key()] = true
 	}
 	return s
 }
@@ -82,7 +82,7 @@ func (n *namespace) ours(events []timeline.Event) []timeline.Event {
 	var ours []timeline.Event
 	for _, e := range events {
 		uid := types.UID(e.Object.UID)
-		if n.subj.uids[uid] || e.Object.Kind == "Service" && n.subj.services[e.Object.Name] {
+		if n.subj.uids[uid] || e.Object.Kind == "Service" && n.subj.services[e.Object.Namespace+"/"+e.Object.Name] {
 			ours = append(ours, e)
 			continue
 		}

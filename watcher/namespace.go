@@ -7,13 +7,15 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // A namespace is watched for all its Services at once: there is one watch of each kind, and what concerns several Services is
-// recorded once.
+// recorded once. It may stand for all namespaces.
 type namespace struct {
 	*watcher
-	name     string
+	name     string    // empty: all
 	services []Service // of the run, in this namespace
 
 	mu       sync.Mutex
@@ -25,9 +27,13 @@ type namespace struct {
 func (w *watcher) namespaces() []*namespace {
 	var all []*namespace
 	for _, s := range w.Services {
-		i := slices.IndexFunc(all, func(n *namespace) bool { return n.name == s.Namespace })
+		name := s.Namespace
+		if w.AllNamespaces {
+			name = metav1.NamespaceAll
+		}
+		i := slices.IndexFunc(all, func(n *namespace) bool { return n.name == name })
 		if i < 0 {
-			i, all = len(all), append(all, &namespace{watcher: w, name: s.Namespace})
+			i, all = len(all), append(all, &namespace{watcher: w, name: name})
 		}
 		all[i].services = append(all[i].services, s)
 	}
@@ -48,13 +54,21 @@ func keysOf(services []Service) []string {
 	return keys
 }
 
-// names are the namespace's Services for people.
+// names are the namespace's Services, as they are called in it.
 func (n *namespace) names() []string {
 	var names []string
 	for _, s := range n.services {
 		names = append(names, s.Name)
 	}
 	return names
+}
+
+// subject names the namespace's Services for people.
+func (n *namespace) subject() string {
+	if n.name == metav1.NamespaceAll {
+		return "Services of all namespaces"
+	}
+	return fmt.Sprintf("Service %s of namespace %s", strings.Join(n.names(), ", "), n.name)
 }
 
 // run watches the namespace until ctx ends. The error is the missing right without which nothing in it can be watched; it is recorded
@@ -81,7 +95,7 @@ func (n *namespace) run(ctx context.Context) error {
 	for _, kind := range []string{"Service", "Pod", "EndpointSlice", "Event"} {
 		n.emit(n.now(), 0, laneIs(kind, n.keys(), "off", err.Error()))
 	}
-	err = fmt.Errorf("watch Service %s of namespace %s: %w", strings.Join(n.names(), ", "), n.name, err)
+	err = fmt.Errorf("watch %s: %w", n.subject(), err)
 	n.log.Warn("a namespace is not watched", "error", err)
 	return err
 }

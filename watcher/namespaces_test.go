@@ -199,3 +199,37 @@ func TestPodThatLosesItsLabelIsLetGoInASharedWatch(t *testing.T) {
 		c.end()
 	})
 }
+
+// One watch of each kind is enough for Services of all namespaces, and what is another namespace's is not taken for theirs.
+func TestAllNamespacesAreOneWatch(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := threeServices(t)
+		c.cluster = true
+		_, err := c.client.CoreV1().Pods("blog").Create(t.Context(), with(pod(5), func(p *corev1.Pod) { p.Namespace = "blog" }), metav1.CreateOptions{})
+		c.check(err)
+		c.start()
+		seen := slices.DeleteFunc(c.happened(), func(line string) bool {
+			return !strings.Contains(line, "pod-seen") && !strings.Contains(line, "endpoint ")
+		})
+		var want []string
+		for _, n := range []int{1, 3, 4} {
+			who := fmt.Sprintf("web-%d on=node1 addr=10.0.0.%d", n, n)
+			want = append(want, "0s endpoint "+who+" >ready port=8080", "0s pod-seen "+who+" >Running stamp=01 (listed)")
+		}
+		want = append(want, "0s endpoint web-3 on=node1 addr=10.0.0.3 >ready port=8080") // of inner too
+		slices.Sort(seen)
+		slices.Sort(want)
+		if !slices.Equal(seen, want) {
+			t.Errorf("%q, want %q", seen, want)
+		}
+		for _, resource := range []string{"pods", "services", "endpointslices", "events", "nodes", "deployments", "poddisruptionbudgets"} {
+			if got := c.count("watch " + resource); got != 1 {
+				t.Errorf("%d watches of %s, want 1", got, resource)
+			}
+		}
+		time.Sleep(time.Second)
+		c.putPod(with(bankPod(), deleted))
+		c.expect("1s pod-deleted web-4 on=node1 addr=10.0.0.4 grace=30s stamp=10")
+		c.end()
+	})
+}

@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -20,7 +19,7 @@ import (
 // podLane watches the Pods that the Services' selectors name.
 type podLane struct {
 	lane[*corev1.Pod]
-	selectors []labels.Selector
+	selectors []selector
 }
 
 // podLane is the lane of the namespace's Pods. It sends to listed, if that takes something, when it has a whole list.
@@ -34,7 +33,7 @@ func (n *namespace) podLane(listed chan<- struct{}) *podLane {
 		change: func(old, new *corev1.Pod, how how) []timeline.Event {
 			events := diffPod(old, new, how, p.selected)
 			if old == nil {
-				n.sawLabels(new.Labels)
+				n.sawLabels(new.Namespace, new.Labels)
 				events = slices.Concat(events[:1], n.newTemplate(new, how), events[1:], n.aboutPod(new))
 			}
 			return events
@@ -54,18 +53,18 @@ func (n *namespace) podLane(listed chan<- struct{}) *podLane {
 
 // selected reports whether a Service selects the Pod.
 func (p *podLane) selected(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(p.selectors, func(s labels.Selector) bool { return s.Matches(labels.Set(pod.Labels)) })
+	return slices.ContainsFunc(p.selectors, func(s selector) bool { return s.matches(pod.Namespace, pod.Labels) })
 }
 
 // selects reports whether the lane follows these selectors already.
-func (p *podLane) selects(selectors []labels.Selector) bool {
-	return slices.Equal(distinct(p.selectors), distinct(selectors))
+func (p *podLane) selects(selectors []selector) bool {
+	return slices.Equal(distinct(p.selectors, selector.String), distinct(selectors, selector.String))
 }
 
-func distinct(selectors []labels.Selector) []string {
+func distinct(selectors []selector, text func(selector) string) []string {
 	var all []string
 	for _, s := range selectors {
-		all = append(all, s.String())
+		all = append(all, text(s))
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -73,9 +72,9 @@ func distinct(selectors []labels.Selector) []string {
 
 // follows makes the lane begin anew with other selectors. What it knows it keeps, so that Pods named by both go on as they were. A single
 // selector is left to the API server, which can take no choice of several.
-func (p *podLane) follows(selectors []labels.Selector) {
+func (p *podLane) follows(selectors []selector) {
 	p.selectors, p.options.LabelSelector = selectors, ""
-	if one := distinct(selectors); len(one) == 1 {
+	if one := distinct(selectors, func(s selector) string { return s.labels.String() }); len(one) == 1 {
 		p.options.LabelSelector = one[0]
 	}
 	p.anew()

@@ -25,7 +25,7 @@ import (
 func (n *namespace) watchServicesAndPods(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	chosen := newSelectors(n.names())
+	chosen := newSelectors(n.keys())
 	var services sync.WaitGroup
 	services.Go(func() {
 		if err := n.watchServices(ctx, chosen); err != nil {
@@ -41,7 +41,7 @@ func (n *namespace) watchServicesAndPods(ctx context.Context) error {
 // watchServices watches all Services of the namespace at once, or each by its name where the rights allow no more.
 func (n *namespace) watchServices(ctx context.Context, chosen *selectors) error {
 	err := n.serviceLane(ctx, chosen, n.services...).run(ctx)
-	if err == nil || len(n.services) == 1 {
+	if err == nil || len(n.services) == 1 || n.name == metav1.NamespaceAll {
 		return err
 	}
 	n.log.Debug("each Service is watched by its name", "namespace", n.name, "error", err)
@@ -61,18 +61,30 @@ func (n *namespace) watchServices(ctx context.Context, chosen *selectors) error 
 
 // selectors are what the Services of a namespace select Pods by.
 type selectors struct {
-	changed chan []labels.Selector // gets all of them when one changed, once each Service was looked for; those that select no Pod left out
+	changed chan []selector // gets all of them when one changed, once each Service was looked for; those that select no Pod left out
 
 	mu      sync.Mutex
-	unknown map[string]bool            // the Services that were not looked for yet
-	of      map[string]labels.Selector // by the Service's name
-	stale   bool                       // one changed since they were sent
+	unknown map[string]bool     // the Services that were not looked for yet
+	of      map[string]selector // by the Service: NAMESPACE/NAME
+	stale   bool                // one changed since they were sent
 }
 
-func newSelectors(names []string) *selectors {
-	s := &selectors{changed: make(chan []labels.Selector), unknown: map[string]bool{}, of: map[string]labels.Selector{}}
-	for _, name := range names {
-		s.unknown[name] = true
+// A selector names the Pods of a namespace that have some labels.
+type selector struct {
+	namespace string
+	labels    labels.Selector
+}
+
+func (s selector) matches(namespace string, set map[string]string) bool {
+	return s.namespace == namespace && s.labels.Matches(labels.Set(set))
+}
+
+func (s selector) String() string { return s.namespace + "/" + s.labels.String() }
+
+func newSelectors(services []string) *selectors {
+	s := &selectors{changed: make(chan []selector), unknown: map[string]bool{}, of: map[string]selector{}}
+	for _, service := range services {
+		s.unknown[service] = true
 	}
 	return s
 }
@@ -81,9 +93,9 @@ func newSelectors(names []string) *selectors {
 func (s *selectors) set(service *corev1.Service) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	selector := labels.SelectorFromSet(service.Spec.Selector)
-	if old, known := s.of[service.Name]; !known || old.String() != selector.String() {
-		s.of[service.Name], s.stale = selector, true
+	key, is := service.Namespace+"/"+service.Name, selector{service.Namespace, labels.SelectorFromSet(service.Spec.Selector)}
+	if old, known := s.of[key]; !known || old.String() != is.String() {
+		s.of[key], s.stale = is, true
 	}
 }
 
@@ -92,15 +104,15 @@ func (s *selectors) send(ctx context.Context, services []Service) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, service := range services {
-		delete(s.unknown, service.Name)
+		delete(s.unknown, service.key())
 	}
 	if !s.stale || len(s.unknown) > 0 {
 		return
 	}
-	var all []labels.Selector
-	for _, name := range slices.Sorted(maps.Keys(s.of)) {
-		if selector := s.of[name]; !selector.Empty() {
-			all = append(all, selector)
+	var all []selector
+	for _, key := range slices.Sorted(maps.Keys(s.of)) {
+		if is := s.of[key]; !is.labels.Empty() {
+			all = append(all, is)
 		}
 	}
 	select {
@@ -112,7 +124,7 @@ func (s *selectors) send(ctx context.Context, services []Service) {
 
 // watchPods watches the Pods of the newest selectors, until ctx ends or they may not be watched. A Service without a selector has none:
 // its endpoints are made by hand.
-func (n *namespace) watchPods(ctx context.Context, changed <-chan []labels.Selector) error {
+func (n *namespace) watchPods(ctx context.Context, changed <-chan []selector) error {
 	listed := make(chan struct{}, 1)
 	lane := n.podLane(listed)
 	others := []restartable{n.deployments(), n.replicaSets(), n.statefulSets(), n.budgets()} // which are ours depends on the Pods
@@ -175,7 +187,7 @@ func (n *namespace) serviceLane(ctx context.Context, chosen *selectors, services
 		watch:   func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return client.Watch(ctx, o) },
 		options: options,
 		wanted: func(s *corev1.Service) bool {
-			return slices.ContainsFunc(services, func(ours Service) bool { return ours.Name == s.Name })
+			return slices.ContainsFunc(services, func(ours Service) bool { return ours.Namespace == s.Namespace && ours.Name == s.Name })
 		},
 		change: func(old, new *corev1.Service, how how) []timeline.Event {
 			if new != nil {

@@ -78,17 +78,23 @@ func orNone(text string) string {
 
 // interest is which objects of a namespace concern its Services, besides the Pods.
 type interest struct {
-	selectors map[string]labels.Selector // all that the Services ever had, by their text
-	labels    map[string]labels.Set      // of the Pods seen, each set once
-	templates map[string]bool            // the IDs of those recorded
+	selectors map[string]selector  // all that the Services ever had, by their text
+	labels    map[string]podLabels // of the Pods seen, each set once
+	templates map[string]bool      // the IDs of those recorded
+}
+
+// podLabels are those of Pods of a namespace.
+type podLabels struct {
+	namespace string
+	labels.Set
 }
 
 func newInterest() interest {
-	return interest{map[string]labels.Selector{}, map[string]labels.Set{}, map[string]bool{}}
+	return interest{map[string]selector{}, map[string]podLabels{}, map[string]bool{}}
 }
 
 // selects notes what the Services select Pods by from now on.
-func (n *namespace) selects(selectors []labels.Selector) {
+func (n *namespace) selects(selectors []selector) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, s := range selectors {
@@ -96,12 +102,12 @@ func (n *namespace) selects(selectors []labels.Selector) {
 	}
 }
 
-// makesOurs reports whether Pods with these labels are, or were, selected by a Service.
-func (n *namespace) makesOurs(set map[string]string) bool {
+// makesOurs reports whether Pods of a namespace with these labels are, or were, selected by a Service.
+func (n *namespace) makesOurs(namespace string, set map[string]string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, s := range n.interest.selectors {
-		if s.Matches(labels.Set(set)) {
+		if s.matches(namespace, set) {
 			return true
 		}
 	}
@@ -112,7 +118,7 @@ func (n *namespace) makesOurs(set map[string]string) bool {
 var ownLabels = []string{"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index"}
 
 // sawLabels notes the labels of a Pod.
-func (n *namespace) sawLabels(set map[string]string) {
+func (n *namespace) sawLabels(namespace string, set map[string]string) {
 	common := labels.Set{}
 	for key, value := range set {
 		common[key] = value
@@ -122,19 +128,19 @@ func (n *namespace) sawLabels(set map[string]string) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.interest.labels[common.String()] = set
+	n.interest.labels[namespace+"/"+common.String()] = podLabels{namespace, set}
 }
 
-// coversOurs reports whether the selector names a Pod that was seen.
-func (n *namespace) coversOurs(selector *metav1.LabelSelector) bool {
+// coversOurs reports whether the selector names a Pod of a namespace that was seen.
+func (n *namespace) coversOurs(namespace string, selector *metav1.LabelSelector) bool {
 	s, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
 		return false
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, set := range n.interest.labels {
-		if s.Matches(set) {
+	for _, seen := range n.interest.labels {
+		if seen.namespace == namespace && s.Matches(seen.Set) {
 			return true
 		}
 	}

@@ -23,9 +23,13 @@ const (
 type Config struct {
 	Client   kube.Client
 	Services []Service // at least one, each once
-	Clock    timeline.Clock
-	Sink     func(timeline.Fact) // gets every event, with ID 0; called from several goroutines; must not block
-	Logger   *slog.Logger        // default: nobody
+
+	// AllNamespaces has one watch of each kind for the whole cluster, instead of one for each namespace. The right to it is needed.
+	AllNamespaces bool
+
+	Clock  timeline.Clock
+	Sink   func(timeline.Fact) // gets every event, with ID 0; called from several goroutines; must not block
+	Logger *slog.Logger        // default: nobody
 }
 
 // A Service is one that is watched.

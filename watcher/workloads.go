@@ -58,7 +58,7 @@ func workloadLane[T object, L runtime.Object](n *namespace, kind, resource strin
 	s := &snapshots[T]{kind: kind, recorded: map[types.UID]timeline.Snapshot{}, words: workloadWords, changed: workloadChanges}
 	s.ours = func(o T) bool {
 		template, _ := read(o)
-		return n.makesOurs(template.Labels)
+		return n.makesOurs(o.GetNamespace(), template.Labels)
 	}
 	s.take = func(o T) timeline.Snapshot {
 		_, w := read(o)

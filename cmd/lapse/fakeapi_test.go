@@ -81,6 +81,7 @@ func fakeAPI(living *livingShop) http.Handler {
 		<-r.Context().Done()
 	})
 	for path, kind := range map[string]string{
+		"/apis/apps/v1/namespaces/{name}/daemonsets":                        "DaemonSetList",
 		"/api/v1/namespaces/{name}/serviceaccounts":                         "ServiceAccountList",
 		"/apis/rbac.authorization.k8s.io/v1/namespaces/{name}/roles":        "RoleList",
 		"/apis/rbac.authorization.k8s.io/v1/namespaces/{name}/rolebindings": "RoleBindingList",
@@ -88,8 +89,11 @@ func fakeAPI(living *livingShop) http.Handler {
 		"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings":            "ClusterRoleBindingList",
 	} {
 		version := "v1"
-		if strings.HasPrefix(path, "/apis/rbac") {
+		switch {
+		case strings.HasPrefix(path, "/apis/rbac"):
 			version = "rbac.authorization.k8s.io/v1"
+		case strings.HasPrefix(path, "/apis/apps"):
+			version = "apps/v1"
 		}
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
 			answer(w, 200, map[string]any{"apiVersion": version, "kind": kind, "items": []any{}})

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"time"
 
@@ -20,7 +21,11 @@ func runFlags(o *run.Options, cmd *cobra.Command) {
 	o.Changed, o.Given = f.Changed, f.Visit
 	o.CheckFlags = func() error { return checkPlace(o) }
 	kubeFlags(&o.Kube, f)
+	f.StringVar(&o.OnNode, "on-node", "", "instead of TARGETs, measure every Service with ready endpoints on this `NODE`: in all namespaces, or in that of -n")
+	f.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "instead of TARGETs, measure every Service of the cluster")
+	f.StringVar(&o.Selector, "selector", "", "instead of TARGETs, measure the Services with these `LABELS`, of the namespace or as --on-node and -A say")
 	f.Float64Var(&o.Rate, "rate", defaultRate, "requests per second, for each of new and reused")
+	f.Float64Var(&o.TotalRate, "total-rate", 0, fmt.Sprintf("instead of --rate, requests per second in all, shared evenly by new and reused of every target (default with --on-node, -A and --selector: %d, and at most %d each)", run.DefaultTotalRate, defaultRate))
 	f.DurationVar(&o.Duration, "duration", 0, "how long to measure after the baseline, where no command is wrapped")
 	f.DurationVar(&o.Baseline, "baseline", 0, "healthy baseline before the command; 0 skips it and the health check (default 5s with a command, else 1s; at least as long as 2 requests take)")
 	f.DurationVar(&o.Settle, "settle", 0, "how long to measure after the command (default 10s with a command, else 0)")

@@ -25,9 +25,10 @@ func newGen() *cobra.Command {
 
 The Job measures for --duration and then holds its result for --hold: fetch it with "lapse retrieve", and remove all of it with
 "lapse delete". An hour after its end the Job goes by itself; ServiceAccount, Role and RoleBinding, and with --read-nodes ClusterRole
-and ClusterRoleBinding, stay until "lapse delete". It goes where the scheduler puts it: name the nodes that will be drained meanwhile with --avoid-node, or the
+and ClusterRoleBinding, stay until "lapse delete". With --from it also prints the DaemonSet of the probers, which the Job deletes when it
+has measured, an empty Secret that it puts their keys into, and the ClusterRole of --read-nodes. It goes where the scheduler puts it: name the nodes that will be drained meanwhile with --avoid-node, or the
 drain ends the run.`,
-		Example: "  lapse gen svc/web -n shop --duration 5m | kubectl apply -f -",
+		Example: "  lapse gen svc/web -n shop --duration 5m | kubectl apply -f -\n  lapse gen svc/web -n shop --duration 5m --from all | kubectl apply -f -",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.ArgsLenAtDash() >= 0 || o.Duration == 0 {
 				return run.Usagef("as in `lapse gen svc/web --duration 5m`", "a Job wraps no command: it measures for a --duration")
@@ -44,9 +45,8 @@ drain ends the run.`,
 			if err != nil {
 				return err
 			}
-			config := o.JobConfig(namespace)
-			config.NodesAccess = readNodes
-			if err := config.Validate(); err != nil {
+			config, err := o.PrintedJob(cmd.Context(), namespace, readNodes)
+			if err != nil {
 				return run.AsUsage(err)
 			}
 			fmt.Fprintf(cmd.ErrOrStderr(), "the rights stay in the cluster when the Job is gone: `lapse delete -n %s %s` removes all of it\n", namespace, config.Name)
@@ -142,7 +142,7 @@ func newDelete() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete RUN",
 		Short: "Remove a run's Job and rights from the cluster",
-		Long: `Remove all that carries the run's label from the cluster: its Job and Pod, ServiceAccount, Role, ClusterRole and their bindings; also what
+		Long: `Remove all that carries the run's label from the cluster: its Job and Pod, probers, ServiceAccount, Role, ClusterRole and their bindings; also what
 is left of a run whose Job is gone already.`,
 		Args: exactly(1, "the RUN to remove, as `lapse status` lists it"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -44,7 +44,8 @@ func (p place) String() string {
 var usedIn = map[string]place{
 	"namespace": ofCluster, "kubeconfig": ofCluster, "context": ofCluster,
 
-	"rate": always, "duration": always, "baseline": always, "settle": always, "timeout": always, "connections": always, "join": always,
+	"on-node": inJob, "all-namespaces": inJob, "selector": inJob,
+	"rate": always, "total-rate": always, "duration": always, "baseline": always, "settle": always, "timeout": always, "connections": always, "join": always,
 	"slow": always, "resolution": always, "min-coverage": always, "target": always, "pacing": always, "fail-if": always, "method": always,
 	"host": always, "expect-status": always, "expect-body": always, "backend-header": always, "ca-file": always, "hammer": always,
 	"watch":       always, // here it makes a run on a URL ask the cluster
@@ -56,8 +57,9 @@ var usedIn = map[string]place{
 
 	"here":  fromHere,
 	"image": ofJob, "cpu": ofJob, "image-pull-secret": ofJob, "avoid-node": ofJob, "max-duration": ofJob, "hold": ofJob,
-	"workstation-timeout": inJob, "from": inJob, "wait": inJob,
-	"read-nodes": inYAML,
+	"from": ofJob, "wait": ofJob,
+	"workstation-timeout": inJob,
+	"read-nodes":          inYAML,
 }
 
 // instead says what to do about a flag that has no effect.
@@ -81,7 +83,12 @@ var instead = map[string]string{
 	"kubeconfig":          "add --watch svc/NAME to ask the cluster too",
 	"context":             "add --watch svc/NAME to ask the cluster too",
 	"scheme":              "a URL has its own scheme",
+	"on-node":             chosenInJob,
+	"all-namespaces":      chosenInJob,
+	"selector":            chosenInJob,
 }
+
+const chosenInJob = "`lapse run` chooses Services for the Job that it creates: name them here, as in svc/web"
 
 // placeOf is where the run takes place.
 func placeOf(o *run.Options) place {

@@ -34,8 +34,15 @@ func askFor(t *testing.T, command []string, flags ...string) *run.Options {
 	t.Helper()
 	o := parsed(t, flags...)
 	o.ID = "lapse-x"
-	if err := o.Check([]string{"svc/web"}, command); err != nil {
+	targets := []string{"svc/web"}
+	if o.Chooses() {
+		targets = nil
+	}
+	if err := o.Check(targets, command); err != nil {
 		t.Fatalf("%q: %v", flags, err)
+	}
+	if o.Chooses() { // as the cluster is asked later
+		o.Chosen = []run.ChosenService{{Namespace: "shop", Name: "web", Scheme: "http"}, {Namespace: "bank", Name: "web"}}
 	}
 	return o
 }

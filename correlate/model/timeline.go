@@ -34,7 +34,7 @@ type Timeline struct {
 
 	Buckets  Buckets          `json:"buckets"`
 	Events   []Event          `json:"events"`
-	Services []WatchedService `json:"services"`        // those whose endpoints were watched
+	Services []WatchedService `json:"services"`        // those whose endpoints were watched; the one that lost most first
 	Routes   []Route          `json:"routes,omitzero"` // how nodes followed changes of endpoints, by change, then by node; absent without probers on nodes
 	Late     []LateRoutes     `json:"late,omitzero"`   // which of these nodes and changes stand out
 	Pods     []Pod            `json:"pods"`
@@ -55,15 +55,16 @@ type Tool struct {
 
 // RunInfo says what was asked for and what ran.
 type RunInfo struct {
-	ID       string             `json:"id"`
-	Services []timeline.Service `json:"services,omitzero"`
-	URLs     []string           `json:"urls,omitzero"`
-	Duration time.Duration      `json:"duration"` // how long the run took, from T0 to its end
-	Baseline time.Duration      `json:"baseline"`
-	Settle   time.Duration      `json:"settle"`
-	Timeout  time.Duration      `json:"timeout"`
-	Join     time.Duration      `json:"join"`
-	Slow     time.Duration      `json:"slow"` // 0: it depends on the target, see its slowFrom
+	ID       string              `json:"id"`
+	Services []timeline.Service  `json:"services,omitzero"`
+	SetAside []timeline.SetAside `json:"setAside,omitzero"` // Services that were to be measured and could not be
+	URLs     []string            `json:"urls,omitzero"`
+	Duration time.Duration       `json:"duration"` // how long the run took, from T0 to its end
+	Baseline time.Duration       `json:"baseline"`
+	Settle   time.Duration       `json:"settle"`
+	Timeout  time.Duration       `json:"timeout"`
+	Join     time.Duration       `json:"join"`
+	Slow     time.Duration       `json:"slow"` // 0: it depends on the target, see its slowFrom
 
 	Resolution  time.Duration `json:"resolution,omitzero"`  // a gap between two sends that is no longer counts as observed; absent: each target's gapLimit by default
 	MinCoverage float64       `json:"minCoverage,omitzero"` // the share of the time that must have been observed for a run to pass
@@ -407,6 +408,28 @@ type Event struct {
 type WatchedService struct {
 	Name      string         `json:"name"`      // NAMESPACE/NAME; empty where the recording does not say
 	Endpoints []EndpointStep `json:"endpoints"` // each time their number changed, by time; never empty
+
+	Verdict *ServiceVerdict `json:"verdict,omitzero"` // absent if it was only watched
+}
+
+// A ServiceVerdict is what was found of one Service. Where several targets are judged, sent and failed add over them and the others are the worst
+// target's, as in a [Verdict].
+type ServiceVerdict struct {
+	Sent      int           `json:"sent"`
+	Failed    int           `json:"failed"`
+	Downtime  Downtime      `json:"downtime"`
+	Coverage  float64       `json:"coverage"`
+	Incidents int           `json:"incidents"`      // how many it had failures in
+	Cause     *ServiceCause `json:"cause,omitzero"` // absent if nothing failed
+}
+
+// A ServiceCause is the likeliest cause of most of a Service's failures, in the words that it has in the window with the most.
+type ServiceCause struct {
+	Rule       string     `json:"rule"`
+	Confidence Confidence `json:"confidence"`
+	Text       string     `json:"text"`
+	Fix        string     `json:"fix,omitzero"`
+	Failed     int        `json:"failed"` // of the Service's failures, those in windows with this cause
 }
 
 // An EndpointStep is how many endpoints a Service had from At on. A Pod counts once, whatever addresses and ports it has; an

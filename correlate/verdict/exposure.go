@@ -10,6 +10,7 @@ import (
 	"lapse/correlate/cluster"
 	"lapse/correlate/kubectl"
 	"lapse/correlate/model"
+	"lapse/correlate/quantity"
 	"lapse/timeline"
 )
 
@@ -111,6 +112,9 @@ func exposure(tl *model.Timeline, begin time.Duration, service string) (changed 
 	return changed, watched && !missed && !lanes.Off("endpointslice", service)
 }
 
+// mostNamed is how many Services are named; more are counted.
+const mostNamed = 6
+
 func servicesOf(tl *model.Timeline) string {
 	var names []string
 	for _, t := range tl.Targets {
@@ -118,8 +122,11 @@ func servicesOf(tl *model.Timeline) string {
 			names = append(names, t.Service)
 		}
 	}
-	if len(names) == 0 {
+	switch {
+	case len(names) == 0:
 		return "the watched Service"
+	case len(names) > mostNamed:
+		return quantity.Count(len(names), "Service")
 	}
 	return strings.Join(names, ", ")
 }

@@ -15,7 +15,13 @@ import (
 // figures adds up what the verdict rests on: failed over all judged targets, of everything else the
 // worst target's.
 func figures(tl *model.Timeline) model.Verdict {
-	v := model.Verdict{Gates: []model.GateResult{}, Reasons: []string{}, Validity: validity(tl)}
+	v := losses(tl)
+	v.Gates, v.Reasons, v.Validity = []model.GateResult{}, []string{}, validity(tl)
+	return v
+}
+
+// losses are those of the figures that tell what was lost.
+func losses(tl *model.Timeline) (v model.Verdict) {
 	first := true
 	for i := range tl.Targets {
 		t := &tl.Targets[i]

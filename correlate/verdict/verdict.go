@@ -35,7 +35,7 @@ func Judge(tl *model.Timeline, gates []Gate) {
 	j := judgement{tl: tl, v: &v}
 	v.Result, v.ExitCode = j.result()
 	v.Reasons, v.Notes = j.reasons(), notes(tl)
-	tl.Verdict, tl.Scorecard = v, score(tl)
+	tl.Verdict, tl.Scorecard, tl.Services = v, score(tl), services(tl)
 }
 
 // Unsaved says of a judged run that not all of it is on disk, and why. What was found stays, and so does every exit

@@ -56,7 +56,7 @@ func (c client) PodLog(ctx context.Context, namespace, pod string, options corev
 	return c.set.CoreV1().Pods(namespace).GetLogs(pod, &options).Stream(ctx)
 }
 
-func (c client) Secrets(namespace string) kube.Creator[*corev1.Secret] {
+func (c client) Secrets(namespace string) kube.Writer[*corev1.Secret] {
 	return c.set.CoreV1().Secrets(namespace)
 }
 

@@ -255,7 +255,7 @@ export interface Timeline {
   buckets: Buckets;
   events: Event[];
   /**
-   * those whose endpoints were watched
+   * those whose endpoints were watched; the one that lost most first
    */
   services: WatchedService[];
   /**
@@ -285,6 +285,10 @@ export interface Tool {
 export interface RunInfo {
   id: string;
   services?: Service[];
+  /**
+   * Services that were to be measured and could not be
+   */
+  setAside?: SetAside[];
   urls?: string[];
   duration: Nanoseconds;
   baseline: Nanoseconds;
@@ -335,6 +339,17 @@ export interface Service {
   measured?: string[];
 }
 /**
+ * A SetAside is a Service that the run was to measure among others and could not.
+ */
+export interface SetAside {
+  namespace: string;
+  name: string;
+  /**
+   * in words
+   */
+  why: string;
+}
+/**
  * A Spec is what a run is asked to do: what to send where, for how long, and how to judge it. It is made from flags once, where the user
  * is, and checked there. A Job gets it as one value, and the recording keeps it. What only concerns the workstation is in Options.
  *
@@ -354,6 +369,26 @@ export interface Spec {
    */
   watch?: string;
   /**
+   * instead of Targets: the Services with ready endpoints on this node
+   */
+  onNode?: string;
+  /**
+   * instead of Targets: the Services of all namespaces
+   */
+  allNamespaces?: boolean;
+  /**
+   * of the Services' labels
+   */
+  selector?: string;
+  /**
+   * what these mean
+   */
+  chosen?: ChosenService[];
+  /**
+   * what they mean and cannot be measured
+   */
+  setAside?: SetAside[];
+  /**
    * nothing is predicted
    */
   noPreflight?: boolean;
@@ -371,9 +406,17 @@ export interface Spec {
   probers?: string[];
   proberWait?: Nanoseconds;
   /**
+   * which nodes Probers are, where the Job is to find that out when it starts: all, names or a label selector
+   */
+  proberNodes?: string;
+  /**
    * requests per second, for each of Kinds
    */
   rate: number;
+  /**
+   * requests per second that Rate was made from, shared by all judged targets
+   */
+  totalRate?: number;
   /**
    * requests per second for all Pods' own addresses together
    */
@@ -433,6 +476,17 @@ export interface Spec {
   maxDuration: Nanoseconds;
   workstationTimeout?: Nanoseconds;
   hold: Nanoseconds;
+}
+/**
+ * A ChosenService is one that the run was to choose, and that can be measured.
+ */
+export interface ChosenService {
+  namespace: string;
+  name: string;
+  /**
+   * what is spoken; empty: what --scheme says
+   */
+  scheme?: string;
 }
 /**
  * An Acceptance is about the findings of one rule.
@@ -1274,6 +1328,7 @@ export interface WatchedService {
    * each time their number changed, by time; never empty
    */
   endpoints: EndpointStep[];
+  verdict?: ServiceVerdict;
 }
 /**
  * An EndpointStep is how many endpoints a Service had from At on. A Pod counts once, whatever addresses and ports it has; an
@@ -1286,6 +1341,45 @@ export interface EndpointStep {
    * ready, or terminating and still serving
    */
   serving: number;
+}
+/**
+ * A ServiceVerdict is what was found of one Service. Where several targets are judged, sent and failed add over them and the others are the worst
+ * target's, as in a Verdict.
+ */
+export interface ServiceVerdict {
+  sent: number;
+  failed: number;
+  downtime: Downtime;
+  coverage: number;
+  /**
+   * how many it had failures in
+   */
+  incidents: number;
+  cause?: ServiceCause;
+}
+/**
+ * Downtime is request-weighted: the time a service failing every request would need to lose as many. Its bounds hold what may
+ * lie in unobserved time, too.
+ */
+export interface Downtime {
+  total: Length;
+  /**
+   * it may be more than Total.Max: a window was under way when measuring began or ended
+   */
+  open?: boolean;
+}
+/**
+ * A ServiceCause is the likeliest cause of most of a Service's failures, in the words that it has in the window with the most.
+ */
+export interface ServiceCause {
+  rule: string;
+  confidence: Confidence;
+  text: string;
+  fix?: string;
+  /**
+   * of the Service's failures, those in windows with this cause
+   */
+  failed: number;
 }
 /**
  * A Route is how one node followed the change of an endpoint: from when on requests from it were routed there, or no longer.
@@ -1517,17 +1611,6 @@ export interface Range {
   max: number;
   /**
    * it may be more than Max: a window was under way when measuring began or ended
-   */
-  open?: boolean;
-}
-/**
- * Downtime is request-weighted: the time a service failing every request would need to lose as many. Its bounds hold what may
- * lie in unobserved time, too.
- */
-export interface Downtime {
-  total: Length;
-  /**
-   * it may be more than Total.Max: a window was under way when measuring began or ended
    */
   open?: boolean;
 }

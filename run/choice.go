@@ -1,0 +1,334 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"lapse/correlate/quantity"
+	"lapse/hint"
+	"lapse/report"
+	"lapse/timeline"
+	"lapse/watcher"
+)
+
+// This file chooses the Services of a run that names none: --on-node, -A and --selector.
+
+const (
+	// DefaultTotalRate is how many requests per second the judged targets get in all, where Services are chosen and no rate is given.
+	// docs/decisions/0023-many-services.md argues for it.
+	DefaultTotalRate = 1000
+	// leastRate is the least that a judged target gets of --total-rate, in requests per second.
+	leastRate = 1
+	// mostPredicted is how many chosen Services preflight is asked about. Each takes some ten questions to the API server.
+	mostPredicted = 10
+	// watchesOf is how many requests the watches of a namespace begin with: a list and a watch of each of 8 kinds. They must not wait for each other.
+	watchesOf = 16
+)
+
+// A ChosenService is one that the run was to choose, and that can be measured.
+type ChosenService struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Scheme    string `json:"scheme,omitzero"` // what is spoken; empty: what --scheme says
+}
+
+const choiceHint = "as in `lapse run --on-node node1 -- kubectl drain node1 --ignore-daemonsets`, or `lapse run -A --selector team=blue --duration 5m`"
+
+// Chooses reports whether Services are chosen, and not named.
+func (o *Options) Chooses() bool { return o.OnNode != "" || o.AllNamespaces || o.Selector != "" }
+
+// checkChoice reads --on-node, -A and --selector, as far as that can be done without the cluster.
+func (o *Options) checkChoice() error {
+	given := o.choiceText()
+	switch {
+	case len(o.Targets) > 0:
+		return Usagef("drop one of them: "+given+" finds the Services to measure", "both %s and a named target, %s", given, o.Targets[0])
+	case o.AgentListen != "" && len(o.Chosen) == 0:
+		return Usagef("name the Services, as in `run svc/web`", "%s: Services are chosen on the workstation, and a Job that was written by hand has none", given)
+	case o.OnNode != "" && o.AllNamespaces:
+		return Usagef("drop -A: --on-node looks in every namespace, unless -n names one", "both --on-node and -A")
+	case o.AgentListen == "" && o.AllNamespaces && o.Kube.Namespace != "":
+		return Usagef("drop one of them; -n with --selector measures some Services of one namespace", "both -A and -n %s", o.Kube.Namespace)
+	case o.Watch != "":
+		return Usagef("drop --watch: chosen Services are watched as well as measured", "both %s and --watch %s", given, o.Watch)
+	case o.Hammer != "":
+		return Usagef("name the Service to load, and measure that", "--hammer loads one Service, and %s chooses several", given)
+	}
+	o.OnNode = strings.TrimPrefix(o.OnNode, "node/")
+	if o.OnNode != "" && len(validation.IsDNS1123Subdomain(o.OnNode)) > 0 {
+		return Usagef("`kubectl get nodes` lists them", "--on-node %q is no name of a node", o.OnNode)
+	}
+	if _, err := labels.Parse(o.Selector); err != nil {
+		return Usagef("as in --selector app=web", "selector %q: %w", o.Selector, err)
+	}
+	o.targets = o.chosenTargets()
+	return nil
+}
+
+// choiceText is how the Services are chosen, in flags.
+func (o *Options) choiceText() string {
+	var flags []string
+	if o.OnNode != "" {
+		flags = append(flags, "--on-node "+o.OnNode)
+	}
+	if o.AllNamespaces {
+		flags = append(flags, "-A")
+	}
+	if o.Selector != "" {
+		flags = append(flags, "--selector "+o.Selector)
+	}
+	return strings.Join(flags, " ")
+}
+
+// chosenTargets are the targets of the chosen Services. Before these are known, one stands for them, so that flags can be checked.
+func (o *Options) chosenTargets() []targetSpec {
+	if len(o.Chosen) == 0 {
+		return []targetSpec{{Service: "SERVICE", Path: "/"}}
+	}
+	namespaces := o.chosenNamespaces()
+	targets := make([]targetSpec, len(o.Chosen))
+	for i, c := range o.Chosen {
+		targets[i] = targetSpec{Service: c.Name, namespace: c.Namespace, scheme: c.Scheme, Path: "/", label: c.Name}
+		if len(namespaces) > 1 {
+			targets[i].label = c.Namespace + "/" + c.Name
+		}
+	}
+	return targets
+}
+
+// chosenNamespaces are the namespaces of the chosen Services, each once.
+func (o *Options) chosenNamespaces() (names []string) {
+	for _, c := range o.Chosen {
+		names = append(names, c.Namespace)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// otherNamespaces are those that the Job must read one by one, besides its own.
+func (o *Options) otherNamespaces(own string) []string {
+	if o.AllNamespaces {
+		return nil
+	}
+	return slices.DeleteFunc(o.chosenNamespaces(), func(name string) bool { return name == own })
+}
+
+// scope is the namespace in which Services are chosen; empty for all.
+func (o *Options) scope(namespace string) string {
+	if o.AllNamespaces || o.OnNode != "" && o.Kube.Namespace == "" {
+		return metav1.NamespaceAll
+	}
+	return namespace
+}
+
+// chooseServices finds the Services to measure, and shares the rate out among them.
+func (o *Options) chooseServices(ctx context.Context, c *cluster, log *slog.Logger) error {
+	if !o.Chooses() {
+		return nil
+	}
+	if err := o.nodeExists(ctx, c); err != nil {
+		return err
+	}
+	scope := o.scope(c.Namespace)
+	found, aside, err := watcher.Find(ctx, c.client, watcher.Query{Namespace: scope, Selector: o.Selector, Node: o.OnNode})
+	if err != nil {
+		if scope == metav1.NamespaceAll {
+			err = hint.Add("name a namespace with -n, and choose there with --selector or --on-node", err)
+		}
+		return fmt.Errorf("%s: %w", o.choiceText(), err)
+	}
+	if len(found) == 0 {
+		return Usagef("`kubectl get services -A` lists what there is; "+choiceHint, "%s: %s", o.choiceText(), nothingToMeasure(aside))
+	}
+	o.Chosen, o.SetAside = nil, aside
+	for _, info := range found {
+		if info.Service.Namespace == c.Namespace {
+			o.nearby = append(o.nearby, info.Selector)
+		}
+		o.Chosen = append(o.Chosen, ChosenService{Namespace: info.Service.Namespace, Name: info.Service.Name, Scheme: o.schemeFor(info)})
+	}
+	o.targets = o.chosenTargets()
+	if err := o.shareRate(); err != nil {
+		return err
+	}
+	if o.OnNode != "" && !o.Changed("avoid-node") && !slices.Contains(o.AvoidNodes, o.OnNode) {
+		o.AvoidNodes = append(o.AvoidNodes, o.OnNode)
+	}
+	if !o.NoPreflight && len(o.Chosen) > mostPredicted {
+		o.NoPreflight = true
+		log.Warn(fmt.Sprintf("preflight is not asked about more than %d Services: `lapse preflight svc/NAME` predicts for one", mostPredicted))
+	}
+	return nil
+}
+
+// nodeExists refuses a node that surely is none of the cluster's. Who may not look is believed.
+func (o *Options) nodeExists(ctx context.Context, c *cluster) error {
+	if o.OnNode == "" {
+		return nil
+	}
+	nodes, err := c.client.Nodes().List(ctx, metav1.ListOptions{})
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("--on-node %s: list nodes: %w", o.OnNode, err)
+	}
+	names := nodeNamesOf(nodes.Items)
+	slices.Sort(names)
+	if !slices.Contains(names, o.OnNode) {
+		return Usagef("the cluster has "+strings.Join(names, ", "), "--on-node %s: there is no such node", o.OnNode)
+	}
+	return nil
+}
+
+// nothingToMeasure says why none of the Services that were found can be measured.
+func nothingToMeasure(aside []timeline.SetAside) string {
+	if len(aside) == 0 {
+		return "no Service is meant"
+	}
+	return "none of the Services can be measured: " + strings.Join(report.AsideLines(aside), "; ")
+}
+
+// tellChoice says which Services are measured at what rate, and which are not.
+func (o *Options) tellChoice(say func(string)) {
+	if !o.Chooses() {
+		return
+	}
+	say(fmt.Sprintf("measuring %s in %s, %s requests per second for each of %s", quantity.Count(len(o.Chosen), "Service"),
+		quantity.Count(len(o.chosenNamespaces()), "namespace"), quantity.Number(o.Rate), strings.Join(o.Kinds, ", ")))
+	for _, line := range report.AsideLines(o.SetAside) {
+		say("set aside " + line)
+	}
+}
+
+// schemeFor is what a chosen Service is taken to speak on its port: what its appProtocol says, else HTTP where the port's name or number is one of
+// HTTP's, else bare TCP. --scheme goes before.
+func (o *Options) schemeFor(info watcher.Info) string {
+	if o.Changed("scheme") {
+		return ""
+	}
+	named, _, _ := strings.Cut(cmp.Or(info.AppProtocol, info.PortName), "-")
+	switch {
+	case strings.EqualFold(named, "https"):
+		return "https"
+	case strings.EqualFold(named, "http"), named == "" && slices.Contains([]int32{80, 8000, 8080}, info.Port), named == "web":
+		return "http"
+	case named == "" && (info.Port == 443 || info.Port == 8443):
+		return "https"
+	}
+	return "tcp"
+}
+
+// shareRate gives each judged target its part of --total-rate, and what follows from that.
+func (o *Options) shareRate() error {
+	if o.carried || o.Chooses() && len(o.Chosen) == 0 {
+		return nil
+	}
+	targets := 0
+	for _, s := range o.targets {
+		targets += len(o.kindsOf(s))
+	}
+	switch {
+	case o.TotalRate > 0:
+		o.Rate = o.TotalRate / float64(targets)
+	case o.Chooses() && !o.Changed("rate"):
+		o.Rate = min(o.Rate, DefaultTotalRate/float64(targets))
+	default:
+		return nil
+	}
+	if o.Rate < leastRate {
+		advice := "give --total-rate " + strconv.Itoa(leastRate*targets) + " or more"
+		if o.Chooses() {
+			advice += ", or choose fewer Services with --selector or -n"
+		}
+		return Usagef(advice, "%d targets would get %s requests per second each, and need %d: an outage shorter than the time between two requests may go unseen",
+			targets, quantity.Number(o.Rate), leastRate)
+	}
+	if !o.Changed("direct-rate") {
+		o.DirectRate = o.Rate
+	}
+	if !o.Changed("baseline") {
+		o.Baseline = max(o.Baseline, o.twoRequests())
+	}
+	return nil
+}
+
+// checkTotalRate refuses a --total-rate that is none, and one beside --rate.
+func (o *Options) checkTotalRate() error {
+	switch {
+	case !o.Changed("total-rate"):
+		return nil
+	case !(o.TotalRate > 0) || math.IsInf(o.TotalRate, 0):
+		return Usagef("as in --total-rate 1000", "total-rate %v: must be greater than 0", o.TotalRate)
+	case o.Changed("rate"):
+		return Usagef("drop one of them: --rate is of each target, --total-rate is shared by all", "both --rate and --total-rate")
+	}
+	return nil
+}
+
+// findChosen looks the chosen Services up again, where the requests are sent from. What has gone since is set aside.
+func (m *measurement) findChosen(ctx context.Context) error {
+	scopes := m.opts.chosenNamespaces()
+	if m.opts.AllNamespaces {
+		scopes = []string{metav1.NamespaceAll}
+	}
+	m.opts.Kube.burst = 100 + watchesOf*len(scopes)
+	c, err := m.opts.Kube.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	m.client = c.client
+	infos, why := map[string]watcher.Info{}, map[string]string{}
+	for _, scope := range scopes {
+		found, aside, err := watcher.Find(ctx, c.client, watcher.Query{Namespace: scope})
+		if err != nil {
+			return err
+		}
+		for _, info := range found {
+			infos[serviceKey(info.Service)] = info
+		}
+		for _, s := range aside {
+			why[s.Namespace+"/"+s.Name] = s.Why
+		}
+	}
+	about := watcher.DescribeCluster(ctx, c.client)
+	for _, s := range m.opts.targets {
+		key := s.namespace + "/" + s.Service
+		if info, ok := infos[key]; ok {
+			info.Cluster = about
+			m.services = append(m.services, service{target: s, info: info, measured: true})
+			continue
+		}
+		m.setAside(s, cmp.Or(why[key], "it was deleted before the run began"))
+	}
+	return m.keepFound()
+}
+
+// setAside notes that a chosen Service is not measured.
+func (m *measurement) setAside(s targetSpec, why string) {
+	m.opts.SetAside = append(m.opts.SetAside, timeline.SetAside{Namespace: s.namespace, Name: s.Service, Why: why})
+	m.log.Warn("not measured", "service", s.namespace+"/"+s.Service, "why", why)
+}
+
+// keepFound makes the run do without the Services that were set aside. The error says that none is left.
+func (m *measurement) keepFound() error {
+	m.opts.targets = slices.DeleteFunc(m.opts.targets, func(s targetSpec) bool {
+		return !slices.ContainsFunc(m.services, func(have service) bool { return have.target == s })
+	})
+	if len(m.opts.targets) == 0 {
+		return errors.New(nothingToMeasure(m.opts.SetAside))
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package run
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"lapse/loadgen"
+	"lapse/timeline"
+)
+
+// Chosen Services are tried before the run begins: so long, at so many requests per second. One that never answers would end the run at its baseline,
+// and is set aside instead.
+const (
+	trialFor  = time.Second
+	trialRate = 5
+	trialWait = 5 * time.Second // for the last answers
+)
+
+// A trial is how the requests to one Service ended.
+type trial struct {
+	target  targetSpec
+	ok      int
+	failed  map[string]int // by class
+	because string         // what the first failure said
+}
+
+// tryChosen sets the chosen Services aside that gave no good answer. Of one to which nothing was sent nothing is known: it stays.
+func (m *measurement) tryChosen(ctx context.Context) error {
+	if len(m.opts.Chosen) == 0 {
+		return nil
+	}
+	trials, err := m.try(ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range trials {
+		if class := commonest(t.failed); t.ok == 0 && class != "" {
+			m.setAside(t.target, "it gave no good answer before the run began: "+because(class, t.because))
+			m.forget(t.target)
+		}
+	}
+	return m.keepFound()
+}
+
+func because(class, text string) string {
+	if text == "" {
+		return class
+	}
+	return class + ", " + text
+}
+
+// forget makes the run do without a Service.
+func (m *measurement) forget(s targetSpec) {
+	m.services = slices.DeleteFunc(m.services, func(have service) bool { return have.target == s })
+}
+
+// try sends a few requests to each Service, on new connections.
+func (m *measurement) try(ctx context.Context) ([]*trial, error) {
+	trials := make([]*trial, len(m.opts.targets))
+	byName := map[string]*trial{}
+	prober := loadgen.New(loadgen.Config{Clock: timeline.StartClock(), Source: 1, Logger: m.log, Sink: func(f timeline.Fact) {
+		switch f := f.(type) {
+		case timeline.Batch:
+			for _, r := range f.Requests {
+				trials[r.Target-1].take(r.Class)
+			}
+		case timeline.Event:
+			if t := byName[f.Object.Name]; t != nil && t.because == "" && f.Kind == timeline.RequestError {
+				t.because = f.Detail
+			}
+		}
+	}})
+	for i, s := range m.opts.targets {
+		p := m.probeOf(s)
+		p.ID, p.Kind, p.Name, p.Rate, p.Timeout = timeline.TargetID(i+1), timeline.New, m.opts.label(s), trialRate, m.opts.Timeout
+		trials[i] = &trial{target: s, failed: map[string]int{}}
+		byName[p.Name] = trials[i]
+		if err := prober.Start(p); err != nil {
+			return nil, err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, trialFor)
+	defer cancel()
+	defer time.AfterFunc(trialFor+trialWait, prober.Abandon).Stop()
+	return trials, prober.Run(ctx)
+}
+
+func (t *trial) take(class timeline.Class) {
+	switch {
+	case class == timeline.OK:
+		t.ok++
+	case class.Failed():
+		t.failed[class.String()]++
+	}
+}

@@ -1,0 +1,69 @@
+package run
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"lapse/deploy"
+	"lapse/deploy/agent"
+)
+
+// PrintedJob is the Job that measures what the flags ask for, for somebody to apply. With --from its agent does what a workstation does
+// otherwise: it finds out which nodes are meant, makes keys, and deletes the probers at the end. Only a number of nodes has to be chosen
+// now, because the DaemonSet names them: that asks the cluster.
+func (o *Options) PrintedJob(ctx context.Context, namespace string, readNodes bool) (config deploy.Config, err error) {
+	if _, err := strconv.Atoi(o.From); err == nil {
+		c, err := o.Kube.Connect(ctx)
+		if err != nil {
+			return config, err
+		}
+		if err := o.chooseProbers(ctx, c.client); err != nil {
+			return config, err
+		}
+	} else {
+		o.ProberNodes = o.From
+	}
+	config = o.JobConfig(namespace)
+	config.NodesAccess, config.Unattended = readNodes || o.From != "", o.From != ""
+	switch {
+	case o.ProberNodes == "":
+	case o.ProberNodes == "all":
+		config.ProberLabels = labels.Everything()
+	case isSelector(o.ProberNodes):
+		if config.ProberLabels, err = labels.Parse(o.ProberNodes); err != nil {
+			return config, Usagef(fromHint, "from %q: %w", o.From, err)
+		}
+	default:
+		config.Probers = namedNodes(o.ProberNodes)
+	}
+	return config, config.Validate()
+}
+
+// coordinatorKeys are what the run's coordinator knows its probers by, and they it. An agent that somebody has applied makes them.
+func (m *measurement) coordinatorKeys(ctx context.Context, namespace string) (agent.KeyPair, error) {
+	secret := os.Getenv(deploy.EnvKeys)
+	if secret == "" {
+		return keysFromEnv(), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	return deploy.HandOutKeys(ctx, m.client, namespace, os.Getenv(deploy.EnvPod), secret, m.opts.MaxDuration+m.opts.Hold)
+}
+
+// dismissProbers deletes the probers of a run that somebody has applied, once there is nothing more for them to measure. Otherwise the
+// workstation does.
+func (m *measurement) dismissProbers() {
+	if os.Getenv(deploy.EnvKeys) == "" || m.client == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	namespace := os.Getenv(deploy.EnvNamespace)
+	if err := deploy.DismissProbers(ctx, m.client, namespace, m.opts.ID); err != nil {
+		m.log.Warn("the probers stay until somebody deletes them: `lapse delete -n "+namespace+" "+m.opts.ID+"`", "error", err)
+	}
+}

@@ -1,0 +1,128 @@
+package watcher
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"lapse/kube"
+	"lapse/timeline"
+)
+
+// A Query says which Services are meant.
+type Query struct {
+	Namespace string // empty: every one
+	Selector  string // by the Services' labels; empty: any
+	Node      string // those with endpoints there; empty: any
+}
+
+// Find looks for the Services that a query means, by namespace and name. It sets aside those that cannot be measured, and asks the API server two
+// questions for all of them. Of several TCP ports the one that is named http is measured, else the first. An Info has no Cluster.
+func Find(ctx context.Context, client kube.Client, q Query) (found []Info, aside []timeline.SetAside, err error) {
+	services, err := client.Services(q.Namespace).List(ctx, metav1.ListOptions{LabelSelector: q.Selector})
+	if err != nil {
+		return nil, nil, notListed("services", q.Namespace, err)
+	}
+	list, err := client.EndpointSlices(q.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, nil, notListed("endpointslices.discovery.k8s.io", q.Namespace, err)
+	}
+	of := map[string][]discoveryv1.EndpointSlice{}
+	for _, slice := range list.Items {
+		service := slice.Namespace + "/" + slice.Labels[discoveryv1.LabelServiceName]
+		of[service] = append(of[service], slice)
+	}
+	slices.SortFunc(services.Items, func(a, b corev1.Service) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	for i := range services.Items {
+		s := &services.Items[i]
+		endpoints := of[s.Namespace+"/"+s.Name]
+		if q.Node != "" && !slices.ContainsFunc(endpoints, func(slice discoveryv1.EndpointSlice) bool { return isOn(slice, q.Node) }) {
+			continue
+		}
+		info, why := q.look(s, endpoints)
+		if why != "" {
+			aside = append(aside, timeline.SetAside{Namespace: s.Namespace, Name: s.Name, Why: why})
+			continue
+		}
+		found = append(found, info)
+	}
+	return found, aside, nil
+}
+
+func notListed(resource, namespace string, err error) error {
+	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+		return missingRight("list", resource, namespace, err)
+	}
+	return fmt.Errorf("list %s: %w", resource, err)
+}
+
+// isOn reports whether one of the endpoints is on the node.
+func isOn(slice discoveryv1.EndpointSlice, node string) bool {
+	return slices.ContainsFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool { return orEmpty(e.NodeName) == node })
+}
+
+// look says what there is to know of a Service that the query means, or why it cannot be measured.
+func (q Query) look(s *corev1.Service, endpoints []discoveryv1.EndpointSlice) (info Info, why string) {
+	if q.Namespace == "" && clusters(s) {
+		return Info{}, "the cluster's own: -n " + s.Namespace + " measures it"
+	}
+	if why := unmeasurable(s); why != "" {
+		return Info{}, why
+	}
+	port, ok := mainPort(s)
+	if !ok {
+		return Info{}, "it has no TCP port"
+	}
+	ready, portless := readyAt(endpoints, port.Name, q.Node)
+	switch {
+	case ready > 0:
+	case portless:
+		return Info{}, "its ready Pods do not have its port"
+	case q.Node != "":
+		return Info{}, "it has no ready endpoint on " + q.Node
+	default:
+		return Info{}, "it has no ready endpoint"
+	}
+	return Info{
+		Service: timeline.Service{Namespace: s.Namespace, Name: s.Name, ClusterIP: s.Spec.ClusterIP, Ports: ports(s)},
+		Port:    port.Port, PortName: port.Name, AppProtocol: orEmpty(port.AppProtocol), Selector: s.Spec.Selector, Ready: ready,
+	}, ""
+}
+
+// clusters reports whether a Service is one of the cluster's own.
+func clusters(s *corev1.Service) bool {
+	return s.Namespace == metav1.NamespaceSystem || s.Namespace == metav1.NamespaceDefault && s.Name == "kubernetes"
+}
+
+// unmeasurable says why a Service without an address of its own, or without Pods, cannot be measured, or "".
+func unmeasurable(s *corev1.Service) string {
+	switch {
+	case s.Spec.Type == corev1.ServiceTypeExternalName:
+		return "it is of type ExternalName, and has no address of its own"
+	case s.Spec.ClusterIP == corev1.ClusterIPNone:
+		return "it is headless: there is no one address to measure"
+	case len(s.Spec.Selector) == 0:
+		return "it has no selector: its endpoints are made by hand"
+	}
+	return ""
+}
+
+// mainPort is the TCP port that is measured where none is named.
+func mainPort(s *corev1.Service) (port corev1.ServicePort, ok bool) {
+	tcp := tcpPorts(s)
+	if i := slices.IndexFunc(tcp, func(p corev1.ServicePort) bool { return p.Name == "http" }); i >= 0 {
+		return tcp[i], true
+	}
+	if len(tcp) == 0 {
+		return port, false
+	}
+	return tcp[0], true
+}
