@@ -15,6 +15,7 @@ type Timeline struct {
 		ID       string        `json:"id"`
 		Duration time.Duration `json:"duration"`
 		Aborted  string        `json:"aborted"`
+		SetAside []SetAside    `json:"setAside"`
 		Command  struct {
 			Start    *time.Duration `json:"start"`
 			End      *time.Duration `json:"end"`
@@ -28,6 +29,7 @@ type Timeline struct {
 	Failures    []Failure    `json:"failures"`
 	Pods        []Pod        `json:"pods"`
 	Events      []Event      `json:"events"`
+	Services    []Service    `json:"services"`
 	Routes      []Route      `json:"routes"`
 	KeepServing *KeepServing `json:"keepServing"` // nil: nothing is said
 	Scorecard   struct {
@@ -51,6 +53,23 @@ type ScoredPrediction struct {
 	} `json:"prediction"`
 	Outcome string `json:"outcome"`
 	Why     string `json:"why"`
+}
+
+// SetAside is a Service that was meant and not measured.
+type SetAside struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Why       string `json:"why"`
+}
+
+// Service is one that was watched; the one that lost most comes first.
+type Service struct {
+	Name    string `json:"name"` // NAMESPACE/NAME
+	Verdict *struct {
+		Sent      int `json:"sent"`
+		Failed    int `json:"failed"`
+		Incidents int `json:"incidents"`
+	} `json:"verdict"` // nil: it was only watched
 }
 
 // Route is how the routes of one node followed a change of an endpoint.

@@ -1,0 +1,97 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"lapse/sandbox/drill"
+)
+
+// spreading is the part of a workload's manifest that puts its replicas on different nodes.
+const spreading = `      topologySpreadConstraints:
+      - maxSkew: 1
+        topologyKey: kubernetes.io/hostname
+        whenUnsatisfiable: DoNotSchedule
+        labelSelector:
+          matchLabels: {app: NAME}
+`
+
+// pin deploys a workload whose replicas are all on one node, in a namespace that goes with the test.
+func pin(t *testing.T, c *drill.Cluster, w drill.Workload, node string) {
+	t.Helper()
+	manifest := strings.Replace(w.Manifest(), strings.Replace(spreading, "NAME", w.Name, 1), "      nodeSelector: {kubernetes.io/hostname: "+node+"}\n", 1)
+	if !strings.Contains(manifest, "nodeSelector") {
+		t.Fatal("the workload's manifest spreads its replicas in other words")
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		defer cancel()
+		if err := c.Remove(ctx, w.Namespace); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := c.Apply(t.Context(), manifest); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Ready(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Routed(t.Context(), w.Namespace, w.Name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A drain is measured at every Service with endpoints on the node, in two namespaces, and at no other. The one that has both replicas there loses
+// more than the one whose other replica stays.
+func TestEveryServiceOfANodeIsMeasured(t *testing.T) {
+	c := cluster(t)
+	spread := deploy(t, c, drill.Workload{Replicas: 2, Args: []string{"--on-sigterm", "exit"}})
+	drained, err := c.NodeOf(t.Context(), spread)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes, err := c.Nodes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := nodes[slices.IndexFunc(nodes, func(n string) bool { return n != drained })]
+	both := drill.Workload{Namespace: spread.Namespace + "-2", Name: "both", Replicas: 2, Args: []string{"--on-sigterm", "exit"}}
+	away := drill.Workload{Namespace: spread.Namespace + "-3", Name: "away", Replicas: 1}
+	pin(t, c, both, drained)
+	pin(t, c, away, other)
+	dir := runDir(t)
+	run, err := c.Command(t.Context(), "run", "--on-node", drained, "--total-rate=400", "--baseline=2s", "--settle=5s", "--out", dir,
+		"--", "kubectl", "drain", drained, "--ignore-daemonsets").Finish(dir)
+	run = checked(t, c, run, err)
+	if run.ExitCode != 0 {
+		t.Errorf("exit code %d, want 0: no gate was given", run.ExitCode)
+	}
+	var names []string
+	for _, s := range run.Timeline.Services {
+		names = append(names, s.Name)
+		if s.Verdict == nil || s.Verdict.Sent == 0 || s.Name == both.Namespace+"/both" && s.Verdict.Incidents == 0 {
+			t.Errorf("%s: verdict %+v", s.Name, s.Verdict)
+		}
+	}
+	if want := []string{both.Namespace + "/both", spread.Namespace + "/web"}; !slices.Equal(names, want) {
+		t.Errorf("measured, the worst first: %q, want %q", names, want)
+	}
+	if i := slices.Index(names, both.Namespace+"/both"); i >= 0 && run.Timeline.Services[i].Verdict != nil && run.Timeline.Services[i].Verdict.Failed == 0 {
+		t.Error("no request to the Service that lost both endpoints failed")
+	}
+	if slices.ContainsFunc(run.Timeline.Run.SetAside, func(s drill.SetAside) bool { return s.Namespace != "kube-system" && s.Namespace != "default" }) {
+		t.Errorf("set aside: %+v", run.Timeline.Run.SetAside)
+	}
+	left, err := c.Kubectl(t.Context(), "get", "roles,rolebindings,clusterroles,clusterrolebindings,jobs", "-A", "-l", "lapse.dev/run", "-o", "name")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.TrimSpace(left) != "" {
+		t.Errorf("left behind: %q", left)
+	}
+}
