@@ -90,6 +90,8 @@ func (t *Tracker) forgetPlaces() {
 		t.places.placer.Note(on)
 	}
 }
+
+// placeNext places the next event that has come, on the run's clock.
 func (t *Tracker) placeNext(e *timeline.Event) model.Event {
 	on, wide := t.onRunClock(e)
 	placed := t.places.placer.Place(on)

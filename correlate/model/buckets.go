@@ -43,7 +43,12 @@ func (b Buckets) All() iter.Seq2[string, BucketSeries] {
 }
 
 // Len is how many targets have a series.
-func (b Buckets) Len() int { return len(b.Names()) }
+func (b Buckets) Len() int {
+	if b.Making == nil {
+		return len(b.Targets)
+	}
+	return len(b.Making.targets)
+}
 
 // Names are the targets that have a series, sorted.
 func (b Buckets) Names() []string {
