@@ -5,10 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	ktesting "k8s.io/client-go/testing"
 
 	"lapse/kube/kubetest"
 )
@@ -16,10 +13,6 @@ import (
 // A run that measures in other namespaces reads these and no others. Their Roles go with the ClusterRole, are nobody's leftovers, and are deleted with the run.
 func TestOtherNamespacesAreReadByARoleInEach(t *testing.T) {
 	cluster, client := fakeCluster()
-	client.PrependReactor("create", "clusterroles", func(action ktesting.Action) (bool, runtime.Object, error) {
-		action.(ktesting.CreateAction).GetObject().(*rbacv1.ClusterRole).UID = "role-1"
-		return false, nil, nil
-	})
 	config := exampleConfig()
 	config.Namespaces = []string{"bank", "blog"}
 	run, err := Create(t.Context(), cluster, config)

@@ -35,6 +35,10 @@ func fakeCluster(objects ...runtime.Object) (Cluster, *fake.Clientset) {
 		action.(ktesting.CreateAction).GetObject().(*batchv1.Job).UID = "job-1"
 		return false, nil, nil
 	})
+	client.PrependReactor("create", "clusterroles", func(action ktesting.Action) (bool, runtime.Object, error) {
+		action.(ktesting.CreateAction).GetObject().(*rbacv1.ClusterRole).UID = "role-1"
+		return false, nil, nil
+	})
 	return Cluster{Client: kubetest.Client(client)}, client
 }
 
@@ -88,10 +92,6 @@ func leftovers(t *testing.T, cluster Cluster) []string {
 // moment, or may not patch anything but Jobs.
 func TestWhatIsCreatedBelongsToTheJobFromTheStart(t *testing.T) {
 	cluster, client := fakeCluster()
-	client.PrependReactor("create", "clusterroles", func(action ktesting.Action) (bool, runtime.Object, error) {
-		action.(ktesting.CreateAction).GetObject().(*rbacv1.ClusterRole).UID = "role-1"
-		return false, nil, nil
-	})
 	config := exampleConfig()
 	config.NodesAccess, config.Private = true, []byte("{}")
 	run, err := Create(t.Context(), cluster, config)
