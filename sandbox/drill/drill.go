@@ -69,6 +69,7 @@ type Workload struct {
 	Replicas  int
 	Args      []string // of the server: how it starts, answers and ends
 	Grace     int      // terminationGracePeriodSeconds; default 30
+	Node      string   // where all replicas go; "": to different nodes
 	Metrics   []string // args of a second server in each Pod, behind the Service's port "metrics"; nil: none
 
 	// Neighbours are Pods of another Service, spread over all nodes, as real nodes have them. A drain evicts them at the
@@ -77,8 +78,7 @@ type Workload struct {
 	Neighbours int
 }
 
-// Deploy creates the workload's namespace anew, and waits until every replica is ready. Replicas go to
-// different nodes.
+// Deploy creates the workload's namespace anew, and waits until every replica is ready and every node leads to it.
 func (c *Cluster) Deploy(ctx context.Context, w Workload) error {
 	if err := c.Remove(ctx, w.Namespace); err != nil {
 		return err

@@ -15,12 +15,12 @@ func (w Workload) Manifest() string {
 	}
 	grace := fmt.Sprint(cmp.Or(w.Grace, 30))
 	yaml := strings.NewReplacer("NAMESPACE", w.Namespace).Replace(namespaceTemplate) +
-		workload(w.Namespace, w.Name, w.Replicas, string(args), grace)
+		workload(w.Namespace, w.Name, w.Replicas, string(args), grace, w.placement())
 	if w.Metrics != nil {
 		yaml = withMetrics(yaml, w.Metrics)
 	}
 	if w.Neighbours > 0 {
-		yaml += workload(w.Namespace, neighbour, w.Neighbours, "[]", grace)
+		yaml += workload(w.Namespace, neighbour, w.Neighbours, "[]", grace, spread)
 	}
 	return yaml
 }
@@ -47,10 +47,19 @@ func (w Workload) deployments() []string {
 	return []string{w.Name}
 }
 
-func workload(namespace, name string, replicas int, args, grace string) string {
+// placement is the part of the Pod template that says where replicas go.
+func (w Workload) placement() string {
+	if w.Node == "" {
+		return spread
+	}
+	return "      nodeSelector: {kubernetes.io/hostname: " + w.Node + "}\n"
+}
+
+func workload(namespace, name string, replicas int, args, grace, placement string) string {
+	template := strings.Replace(workloadTemplate, "PLACEMENT\n", placement, 1)
 	return strings.NewReplacer(
 		"NAMESPACE", namespace, "NAME", name, "REPLICAS", fmt.Sprint(replicas), "ARGS", args, "GRACE", grace,
-	).Replace(workloadTemplate)
+	).Replace(template)
 }
 
 const namespaceTemplate = `
@@ -60,6 +69,15 @@ metadata:
   name: NAMESPACE
   labels:
     pod-security.kubernetes.io/enforce: restricted
+`
+
+// spread puts replicas on different nodes.
+const spread = `      topologySpreadConstraints:
+      - maxSkew: 1
+        topologyKey: kubernetes.io/hostname
+        whenUnsatisfiable: DoNotSchedule
+        labelSelector:
+          matchLabels: {app: NAME}
 `
 
 const workloadTemplate = `
@@ -78,12 +96,7 @@ spec:
       labels: {app: NAME}
     spec:
       terminationGracePeriodSeconds: GRACE
-      topologySpreadConstraints:
-      - maxSkew: 1
-        topologyKey: kubernetes.io/hostname
-        whenUnsatisfiable: DoNotSchedule
-        labelSelector:
-          matchLabels: {app: NAME}
+PLACEMENT
       securityContext:
         runAsNonRoot: true
         runAsUser: 65532

@@ -3,48 +3,12 @@
 package e2e
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"lapse/sandbox/drill"
 )
-
-// spreading is the part of a workload's manifest that puts its replicas on different nodes.
-const spreading = `      topologySpreadConstraints:
-      - maxSkew: 1
-        topologyKey: kubernetes.io/hostname
-        whenUnsatisfiable: DoNotSchedule
-        labelSelector:
-          matchLabels: {app: NAME}
-`
-
-// pin deploys a workload whose replicas are all on one node, in a namespace that goes with the test.
-func pin(t *testing.T, c *drill.Cluster, w drill.Workload, node string) {
-	t.Helper()
-	manifest := strings.Replace(w.Manifest(), strings.Replace(spreading, "NAME", w.Name, 1), "      nodeSelector: {kubernetes.io/hostname: "+node+"}\n", 1)
-	if !strings.Contains(manifest, "nodeSelector") {
-		t.Fatal("the workload's manifest spreads its replicas in other words")
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-		defer cancel()
-		if err := c.Remove(ctx, w.Namespace); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := c.Apply(t.Context(), manifest); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Ready(t.Context(), w); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Routed(t.Context(), w.Namespace, w.Name); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // A drain is measured at every Service with endpoints on the node, in two namespaces, and at no other. The one that has both replicas there loses
 // more than the one whose other replica stays.
@@ -60,10 +24,10 @@ func TestEveryServiceOfANodeIsMeasured(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := nodes[slices.IndexFunc(nodes, func(n string) bool { return n != drained })]
-	both := drill.Workload{Namespace: spread.Namespace + "-2", Name: "both", Replicas: 2, Args: []string{"--on-sigterm", "exit"}}
-	away := drill.Workload{Namespace: spread.Namespace + "-3", Name: "away", Replicas: 1}
-	pin(t, c, both, drained)
-	pin(t, c, away, other)
+	both := drill.Workload{Namespace: spread.Namespace + "-2", Name: "both", Node: drained, Replicas: 2, Args: []string{"--on-sigterm", "exit"}}
+	away := drill.Workload{Namespace: spread.Namespace + "-3", Name: "away", Node: other, Replicas: 1}
+	deployBeside(t, c, both)
+	deployBeside(t, c, away)
 	dir := runDir(t)
 	run, err := c.Command(t.Context(), "run", "--on-node", drained, "--total-rate=400", "--baseline=2s", "--settle=5s", "--out", dir,
 		"--", "kubectl", "drain", drained, "--ignore-daemonsets").Finish(dir)
