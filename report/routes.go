@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"text/tabwriter"
 	"time"
@@ -35,9 +36,9 @@ func Routes(w io.Writer, tl *model.Timeline, dir string) error {
 		if len(nodes) == 0 {
 			return
 		}
-		fmt.Fprintf(out, "%s\tCHANGES\tMIN\tMEDIAN\tMAX\n", title)
+		fmt.Fprintf(out, "%s\tCHANGES\tMIN\tMEDIAN\tP99\tMAX\n", title)
 		for _, n := range nodes {
-			fmt.Fprintf(out, "%s\t%d\t%s\t%s\t%s\n", n.node, len(n.lags)+n.open, n.quantile(0), n.quantile(0.5), n.quantile(1))
+			fmt.Fprintf(out, "%s\t%d\t%s\t%s\t%s\t%s\n", n.node, len(n.lags)+n.open, n.quantile(0), n.quantile(0.5), n.quantile(0.99), n.quantile(1))
 		}
 		fmt.Fprintln(out)
 	}
@@ -98,33 +99,42 @@ func fromAsked(r model.Route) model.Length {
 	return model.Length{Min: max(0, r.Changed.Earliest-r.Asked.Latest), Max: max(0, r.Changed.Latest-r.Asked.Earliest)}
 }
 
-// quantile is the lag of which so many are no longer.
+// quantile is the lag that a share of the changes did not exceed, by its nearest rank: of less than 100 changes the 99th percentile is the longest.
 func (n nodeRoutes) quantile(share float64) string {
-	if len(n.lags) == 0 {
-		return quantity.UnknownLength
-	}
-	if share == 1 && n.open > 0 {
+	rank := nearestRank(share, len(n.lags)+n.open)
+	if rank > len(n.lags) {
 		return "not seen to end"
 	}
-	return quantity.Length(n.lags[int(share*float64(len(n.lags)-1)+0.5)], false)
+	return quantity.Length(n.lags[rank-1], false)
 }
+
+// nearestRank is how many of n sorted values a share of them takes, at least one.
+func nearestRank(share float64, n int) int { return max(1, int(math.Ceil(share*float64(n)))) }
 
 // advice is what the removals mean for whoever ends Pods.
 func advice(removals []nodeRoutes, changes int) string {
-	var longest time.Duration
-	seen, open := 0, 0
+	var lags []time.Duration
+	open := 0
 	for _, n := range removals {
 		open += n.open
 		for _, lag := range n.lags {
-			longest, seen = max(longest, lag.Max), seen+1
+			lags = append(lags, lag.Max)
 		}
 	}
+	slices.Sort(lags)
+	seen := len(lags)
 	switch {
 	case seen == 0:
 		return "Nothing was measured of removals: no request reached a Pod before it was deleted, or too few followed."
 	case open > 0:
 		return fmt.Sprintf("%s of %d were not seen to be followed: no preStop sleep is known to be long enough.", quantity.Count(open, "removal"), seen+open)
 	}
-	return fmt.Sprintf("A preStop sleep of ≥ %s covers what was measured here (%s × %s).",
-		quantity.Span(quantity.RoundUp(longest)), quantity.Count(changes, "change"), quantity.Count(len(removals), "node"))
+	of := fmt.Sprintf("what was measured here (%s × %s)", quantity.Count(changes, "change"), quantity.Count(len(removals), "node"))
+	most, all := covers(lags[nearestRank(0.99, seen)-1]), covers(lags[seen-1])
+	if most == all {
+		return fmt.Sprintf("A preStop sleep of ≥ %s covers %s.", all, of)
+	}
+	return fmt.Sprintf("A preStop sleep of ≥ %s covers 99 %% of %s, one of ≥ %s all of it.", most, of, all)
 }
+
+func covers(lag time.Duration) string { return quantity.Span(quantity.RoundUp(lag)) }

@@ -34,7 +34,7 @@ func TestRoutesOfEachNodeAndWhatTheyMean(t *testing.T) {
 	tl.Late = []model.LateRoutes{{Text: "node2 followed late"}}
 	got := print()
 	for _, want := range []string{
-		"3 removals seen from 2 nodes", "node1 3 180 ms ±30 280 ms ±30 380 ms ±30", "node2 3 950 ms ±50 1.45 s ±0.05 1.95 s ±0.05", "node1 1 110 ms ±10",
+		"3 removals seen from 2 nodes", "node1 3 180 ms ±30 280 ms ±30 380 ms ±30 380 ms ±30", "node2 3 950 ms ±50 1.45 s ±0.05 1.95 s ±0.05 1.95 s ±0.05", "node1 1 110 ms ±10",
 		"Late: node2 followed late.", "A preStop sleep of ≥ 2 s covers what was measured here (3 changes × 2 nodes).", "run in runs/x",
 	} {
 		if !strings.Contains(got, want) {
@@ -48,5 +48,26 @@ func TestRoutesOfEachNodeAndWhatTheyMean(t *testing.T) {
 	tl.Routes = nil
 	if got := print(); !strings.Contains(got, "Nothing was measured of removals") {
 		t.Errorf("with nothing measured:\n%s", got)
+	}
+}
+
+// From 100 changes on, one that took long is no part of 99 % of them.
+func TestOneLongRouteOfManyIsNotTheAdvice(t *testing.T) {
+	tl := &model.Timeline{}
+	for i := range uint32(200) {
+		lag := 200 * time.Millisecond
+		if i == 77 {
+			lag = 3 * time.Second
+		}
+		tl.Routes = append(tl.Routes, model.Route{Change: model.Removal, Event: i, Node: "node1", Lag: model.Length{Min: lag, Max: lag}})
+	}
+	var out strings.Builder
+	if err := Routes(&out, tl, "runs/x"); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"node1 200 200 ms 200 ms 200 ms 3 s", "A preStop sleep of ≥ 200 ms covers 99 % of what was measured here (200 changes × 1 node), one of ≥ 3 s all of it."} {
+		if got := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
 	}
 }
