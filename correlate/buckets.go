@@ -82,10 +82,11 @@ func (t *openBucket) empty() model.Histogram {
 //
 // Most endpoints of a large Service are probed for a short part of a run, so buckets come in chunks, and those without requests take nothing.
 type series struct {
-	width  time.Duration
-	n      int // buckets, from T0 to the last one with a request
-	chunks []*bucketChunk
-	open   []openBucket // none before the first ok request
+	timeout time.Duration // of a request
+	width   time.Duration
+	n       int // buckets, from T0 to the last one with a request
+	chunks  []*bucketChunk
+	open    []openBucket // none before the first ok request
 }
 
 type bucketChunk [32]bucket
@@ -125,8 +126,13 @@ func (s *series) rest() {
 	s.open = nil
 }
 
-// maxOpenBuckets is how many buckets can be counted in without packing.
+// maxOpenBuckets is how many buckets can be counted in without packing, at most. One takes 1.7 kB, and a run can have thousands of targets.
 const maxOpenBuckets = 16
+
+// openBuckets is how many buckets requests can be sent in before the first of them is answered.
+func (s *series) openBuckets() int {
+	return int(min(s.timeout/s.width+2, maxOpenBuckets))
+}
 
 // add counts an observed request.
 func (s *series) add(r *timeline.Request) {
@@ -154,9 +160,9 @@ func (s *series) index(t time.Duration) int {
 // openBucket returns the counts of bucket i.
 func (s *series) openBucket(i int) *openBucket {
 	if s.open == nil {
-		s.open = make([]openBucket, maxOpenBuckets)
+		s.open = make([]openBucket, s.openBuckets())
 	}
-	t := &s.open[i%maxOpenBuckets]
+	t := &s.open[i%len(s.open)]
 	if t.bucket != i {
 		s.pack(t)
 		t.bucket = i
@@ -182,6 +188,9 @@ func (s *series) packAll() {
 func (s *series) widen(width time.Duration) {
 	s.packAll()
 	s.width = max(s.width, bucketWidth)
+	if s.width < width {
+		s.open = nil // fewer are needed
+	}
 	for s.width < width {
 		narrow := *s
 		s.n, s.chunks = 0, nil

@@ -183,3 +183,83 @@ func (f *fleet) changed(p *fleetPod, to string) {
 	f.event++
 	f.tracker.Add(timeline.Event{ID: f.event, Seen: f.now(), Kind: timeline.TargetChanged, To: to, Object: timeline.Object{Kind: "Target", Name: p.target.Name}})
 }
+
+// BenchmarkSources judges ten minutes in virtual time of 100 Services with 1000 ready endpoints as 100 nodes see them: 1000 requests per second in
+// all, shared by 20 000 targets, and 10 000 events an hour. It is judged once a second. MiB is what the Tracker holds at the end, CPU-s/h what an
+// hour of that takes.
+func BenchmarkSources(b *testing.B) {
+	for b.Loop() {
+		empty, before := heapInUse(), cpuTime()
+		f := newWideFleet(100, 100, 1000)
+		for f.second < 600 {
+			f.next()
+		}
+		took := cpuTime() - before
+		tl := f.tracker.Last()
+		b.ReportMetric(float64(heapInUse()-empty)/(1<<20), "MiB")
+		b.ReportMetric(took.Seconds()*6, "CPU-s/h")
+		b.ReportMetric(float64(len(tl.Targets)), "targets")
+		b.ReportMetric(float64(len(tl.Events)*6), "events/h")
+	}
+}
+
+// A wideFleet is a run whose Services are measured from many nodes.
+type wideFleet struct {
+	fleet
+	sources int
+	rate    int // requests per second in all
+	turn    int
+}
+
+func newWideFleet(sources, services, endpoints int) *wideFleet {
+	f := &wideFleet{fleet: fleet{tracker: NewTracker(Options{}), random: rand.New(rand.NewPCG(1, 2)), pods: make([][]*fleetPod, services)}, sources: sources, rate: 1000}
+	f.tracker.Add(benchMeta)
+	f.tracker.Add(timeline.Source{ID: 1, Name: "coordinator", Role: timeline.Coordinator, T0: benchMeta.T0})
+	for source := range sources {
+		node := fmt.Sprintf("node%d", source+1)
+		f.tracker.Add(timeline.Source{ID: timeline.SourceID(source + 2), Name: node, Role: timeline.Prober, Node: node, T0: benchMeta.T0})
+		for service := range services {
+			for _, kind := range []timeline.TargetKind{timeline.New, timeline.Reused} {
+				target := timeline.Target{
+					ID: timeline.TargetID(len(f.judged) + 1), Name: fmt.Sprintf("web-%d %s from %s", service, kind, node), Kind: kind, Source: timeline.SourceID(source + 2),
+					Service: serviceOf(service), Rate: float64(f.rate) / float64(2*sources*services), Timeout: simTimeout,
+				}
+				f.judged = append(f.judged, target)
+				f.tracker.Add(target)
+			}
+		}
+	}
+	for i := range endpoints {
+		f.add(i%services, "listed")
+	}
+	return f
+}
+
+// next is the next second. A Pod is replaced every four seconds, which is ten events.
+func (f *wideFleet) next() {
+	if f.second%4 == 2 {
+		f.add(f.second%len(f.pods), "watched")
+		f.remove(f.second % len(f.pods))
+	}
+	if f.second%10 == 0 {
+		for source := range f.sources {
+			f.tracker.Add(timeline.Sync{Source: timeline.SourceID(source + 2), At: f.now(), Min: -200 * time.Microsecond, Max: 200 * time.Microsecond})
+		}
+	}
+	batch := timeline.Batch{}
+	for range f.rate {
+		target := f.judged[f.turn%len(f.judged)]
+		due := f.now() + time.Duration(f.turn%f.rate)*time.Second/time.Duration(f.rate)
+		r := timeline.Request{Target: target.ID, Seq: uint64(f.turn / len(f.judged)), Due: due, Sent: due + 20*time.Microsecond}
+		r.Done = r.Sent + time.Duration(300+f.random.IntN(700)+f.random.IntN(8)/7*f.random.IntN(20_000))*time.Microsecond
+		batch.Requests = append(batch.Requests, r)
+		f.turn++
+	}
+	for _, target := range f.judged {
+		batch.Watermarks = append(batch.Watermarks, timeline.Watermark{Target: target.ID, Due: f.now() + time.Second})
+	}
+	f.tracker.Add(batch)
+	f.second++
+	f.tracker.SetEnd(f.now())
+	f.tracker.Brief()
+}
