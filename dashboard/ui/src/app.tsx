@@ -15,6 +15,7 @@ import { Routes } from "./routetable";
 import { keepPreferences, nextTheme, type Preferences, readPreferences } from "./prefs";
 import { place, type Run } from "./run";
 import { around, ordered, pan, type Range, wholeRun, within, zoom } from "./scale";
+import { Services } from "./services";
 import type { Connection } from "./stream";
 import { Timeline } from "./timeline";
 import { TopBar } from "./topbar";
@@ -75,6 +76,7 @@ export function App({ run, connection }: { run: Run; connection: Connection }) {
       {run.loaded ? (
         <main>
           {header}
+          <Services run={run} />
           {incidents}
           <Predictions run={run} />
           <Timeline

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
-import { useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
+import { few, Fold } from "./fold";
 import { plural } from "./format";
 import { useVisible } from "./hooks";
 import { type Lane, nodeLanes, podLanes, present, watchGaps } from "./lanes";
@@ -16,12 +17,15 @@ export function Cluster({ frame, run, onEvent }: ClusterProps) {
   const { events, pods, services, now } = run;
   const nodes = useMemo(() => nodeLanes(events), [events]);
   const lanes = useMemo(() => podLanes(pods, events), [pods, events]);
+  const changing = useMemo(() => services.filter((s) => s.endpoints.length > 1), [services]);
   return (
     <>
       <CommandRow frame={frame} run={run} />
       <EventsRow frame={frame} events={events} onEvent={onEvent} />
-      {services.map((s) => <ReadyRow key={s.name} frame={frame} service={s} events={events} alone={services.length === 1} now={now} />)}
-      {nodes.length <= fewLanes ? nodes.map((l) => <LaneRow key={l.id} frame={frame} lane={l} events={events} now={now} />) : <Lanes what="node" frame={frame} lanes={nodes} events={events} now={now} />}
+      <Fold all={services} chosen={changing} others={(n) => `${plural(n, "Service")} whose endpoints did not change`} only="Services whose endpoints changed" testid="all-ready">
+        {(shown) => shown.map((s) => <ReadyRow key={s.name} frame={frame} service={s} events={events} alone={services.length === 1} now={now} />)}
+      </Fold>
+      {nodes.length <= few ? nodes.map((l) => <LaneRow key={l.id} frame={frame} lane={l} events={events} now={now} />) : <Lanes what="node" frame={frame} lanes={nodes} events={events} now={now} />}
       <Lanes what="Pod and endpoint" frame={frame} lanes={lanes} events={events} now={now} />
       {!nodes.length && !lanes.length && <p class="note faint" data-testid="not-watched">Nothing of a cluster was seen in this run.</p>}
       <LanesOff kinds={run.verdict?.validity?.lanesOff} />
@@ -132,7 +136,6 @@ function ReadyRow({ frame, service: { name, endpoints: steps }, events, alone, n
 }
 
 const laneHeight = 20;
-const fewLanes = 16;
 
 /** changesIn tells whether a lane came to another state within a range. What was there when the run began did not come. */
 const changesIn = ({ states, came, kind, exits }: Lane, { from, to }: Range): boolean =>
@@ -140,23 +143,16 @@ const changesIn = ({ states, came, kind, exits }: Lane, { from, to }: Range): bo
 
 /** Lanes shows the lanes of one sort; of many at first only those in which something changed in the range in view. */
 function Lanes({ what, frame, lanes, events, now }: { what: string; frame: Frame; lanes: Lane[]; events: Event[]; now: Ns }) {
-  const [all, setAll] = useState(false);
   const { range } = frame.scale;
   const changed = useMemo(() => lanes.filter((l) => changesIn(l, range)), [lanes, range.from, range.to]);
-  const steady = lanes.length - changed.length;
-  const foldable = lanes.length > fewLanes && steady > 0;
-  const shown = foldable && !all ? changed : lanes;
   return (
-    <>
-      <Scrolled height={laneHeight} count={shown.length}>
-        {(first, last) => shown.slice(first, last).map((l) => <LaneRow key={l.id} frame={frame} lane={l} events={events} now={now} />)}
-      </Scrolled>
-      {foldable && (
-        <p class="note"><button type="button" data-testid="all-lanes" aria-pressed={all} onClick={() => setAll(!all)}>
-          {all ? "Show only what changes in view" : `Show also ${plural(steady, `${what} lane`)} without a change in view`}
-        </button></p>
+    <Fold all={lanes} chosen={changed} others={(n) => `${plural(n, `${what} lane`)} without a change in view`} only="what changes in view" testid="all-lanes">
+      {(shown) => (
+        <Scrolled height={laneHeight} count={shown.length}>
+          {(first, last) => shown.slice(first, last).map((l) => <LaneRow key={l.id} frame={frame} lane={l} events={events} now={now} />)}
+        </Scrolled>
       )}
-    </>
+    </Fold>
   );
 }
 

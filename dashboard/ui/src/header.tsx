@@ -32,7 +32,7 @@ export function Header({ run, clock }: { run: Run; clock: Clock }) {
           <p class="sentence" data-testid="sentence">{found ? capital(headline(found)) : "No request has been judged yet."}</p>
           {found && caveats(found).map((line) => <p key={line} class="caveat" data-testid="caveat">{line}</p>)}
           <p class="faint">
-            <b>{[...services, ...(info?.urls ?? [])].join(", ")}</b>
+            <b>{measured(services, info?.urls ?? [])}</b>
             {" · "}{clock.day()} {clock.at(0, 0)} {clock.name}, {live ? `for ${duration(run.now)} now` : `took ${duration(info?.duration ?? 0)}`}
             {info?.cluster?.version && ` · Kubernetes ${info.cluster.version}`}
             {info?.cluster?.proxyMode && ` (${info.cluster.proxyMode})`}
@@ -45,6 +45,9 @@ export function Header({ run, clock }: { run: Run; clock: Clock }) {
     </section>
   );
 }
+
+/** measured names what the run was about; many Services are counted, and stand in a panel of their own. */
+const measured = (services: string[], urls: string[]): string => [...(services.length > 3 ? [plural(services.length, "Service")] : services), ...urls].join(", ");
 
 const capital = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
 

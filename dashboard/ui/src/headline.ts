@@ -69,8 +69,11 @@ function detectable({ verdict: v, unobserved, targets }: Found): string {
   return `an outage of ${atMost(resolution)} or longer would have been seen in ${coverage(v.coverage)} of the time; the longest gap was ${atMost(longest)}`;
 }
 
+/** minCoverage is the share of the time that must have been observed for a run to pass. */
+export const minCoverage = (info: RunInfo | undefined): number => info?.minCoverage || 0.99;
+
 /** tooLittle tells whether so little was observed that the run cannot pass. */
-export const tooLittle = ({ verdict: v, info }: Pick<Found, "verdict" | "info">): boolean => v.sent > 0 && v.coverage < (info?.minCoverage || 0.99);
+export const tooLittle = ({ verdict: v, info }: Pick<Found, "verdict" | "info">): boolean => v.sent > 0 && v.coverage < minCoverage(info);
 
 /** soundness says in a word whether the instrument did its work. */
 export function soundness(run: Pick<Found, "verdict" | "info">): string {

@@ -3,7 +3,8 @@ import type { Clock } from "./clock";
 import { Cluster, Scrolled } from "./cluster";
 import type { Cursor } from "./cursor";
 import { Errors } from "./errors";
-import { duration } from "./format";
+import { duration, plural } from "./format";
+import { Fold } from "./fold";
 import { Latency } from "./heat";
 import { useWidth } from "./hooks";
 import { type Event, type Target, type Window, judged } from "./model";
@@ -54,6 +55,7 @@ export function Timeline(props: TimelineProps) {
     />
   );
   const groups = useMemo(() => targetGroups(targets, run.sources), [targets, run.sources]);
+  const failing = useMemo(() => groups.filter((g) => g.members.some((t) => windowsOf.has(t.name))), [groups, windowsOf]);
   const evidence = targets.filter((t) => !judged(t.kind));
   const pinned = view.event === undefined ? undefined : run.event(view.event);
   return (
@@ -67,7 +69,9 @@ export function Timeline(props: TimelineProps) {
       <Plots {...props} frame={frame} measure={view.measure} pinned={pinned && place(pinned)} outer={ref}>
         <Overview frame={frame} run={run} whole={whole} onRange={onRange} />
         <h3>Availability</h3>
-        {groups.map((g) => (g.members.length > 1 ? <Nodes key={g.name} frame={frame} run={run} group={g} windowsOf={windowsFrom} /> : strip(g.members[0]!)))}
+        <Fold all={groups} chosen={failing} others={(n) => `${plural(n, "target")} without a failure`} only="targets with failures or slow answers" testid="all-targets">
+          {(shown) => shown.map((g) => (g.members.length > 1 ? <Nodes key={g.name} frame={frame} run={run} group={g} windowsOf={windowsFrom} /> : strip(g.members[0]!)))}
+        </Fold>
         <h3>Evidence <span class="faint">each endpoint itself, and the prober's own control</span></h3>
         <Scrolled height={stripHeight.evidence} count={evidence.length}>{(first, last) => evidence.slice(first, last).map(strip)}</Scrolled>
         <h3>Cluster</h3>
