@@ -27,9 +27,6 @@ type trial struct {
 
 // tryChosen sets the chosen Services aside that gave no good answer. Of one to which nothing was sent nothing is known: it stays.
 func (m *measurement) tryChosen(ctx context.Context) error {
-	if len(m.opts.Chosen) == 0 {
-		return nil
-	}
 	trials, err := m.try(ctx)
 	if err != nil {
 		return err

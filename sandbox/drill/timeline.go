@@ -2,7 +2,6 @@ package drill
 
 import (
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -216,12 +215,6 @@ func (t Timeline) LongestGap() time.Duration {
 		longest = max(longest, u.End-u.Start)
 	}
 	return longest
-}
-
-// Losses are the windows in which requests failed for another reason than a look-up that was not answered. A machine that stands still for a moment
-// leaves look-ups unanswered and answers late, which is true and not what a test asks.
-func (t Timeline) Losses() []Window {
-	return slices.DeleteFunc(slices.Clone(t.Windows), func(w Window) bool { return w.Failed == w.Classes["dns"] || w.Kind == "slow" })
 }
 
 // CausedBy returns the windows whose first cause is rule.

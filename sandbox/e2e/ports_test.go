@@ -40,7 +40,7 @@ func TestEachPortIsJudgedByItsOwnProbes(t *testing.T) {
 			lost[target.Kind+" "+target.Name[strings.Index(target.Name, ":")+1:]] = target.Failed
 		}
 	}
-	for _, window := range run.Timeline.Losses() {
+	for _, window := range run.Timeline.Windows {
 		if strings.Contains(window.Target, "metrics") && strings.HasSuffix(window.Target, "new") && window.Causes[0].Rule != routeOutlivesPod {
 			t.Errorf("window %+v: want it to be %s, for the Pod's own port stopped", window, routeOutlivesPod)
 		}
