@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/csv"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -74,24 +75,31 @@ func agentProcess() string {
 	return ""
 }
 
-// lateness reads how late the run's requests were sent. Direct ones are left out: with them there are not the same number of targets.
-func lateness(ctx context.Context, c *drill.Cluster, dir string) (p50, p99 time.Duration, err error) {
-	cmd := exec.CommandContext(ctx, c.Lapse, "export", dir, "-o", "csv")
+// A lateness is how late requests were sent: Sent − Due.
+type lateness struct {
+	p50, p99 time.Duration
+}
+
+// readLateness reads how late a run sent its requests of new and reused connections between two instants of the wall clock. Direct ones are left
+// out: with them there are not the same number of targets.
+func readLateness(ctx context.Context, c *drill.Cluster, run drill.Run, from, to time.Time) (l lateness, err error) {
+	cmd := exec.CommandContext(ctx, c.Lapse, "export", run.Dir, "-o", "csv")
 	cmd.Stderr = c.Log
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return 0, 0, err
+		return l, err
 	}
 	if err := cmd.Start(); err != nil {
-		return 0, 0, err
+		return l, err
 	}
 	in := csv.NewReader(out)
 	in.ReuseRecord = true
 	head, err := in.Read()
 	if err != nil {
-		return 0, 0, err
+		return l, err
 	}
 	kind, due, sent := slices.Index(head, "kind"), slices.Index(head, "due"), slices.Index(head, "sent")
+	first, last := int64(from.Sub(run.Timeline.T0)), int64(to.Sub(run.Timeline.T0))
 	var late []int64
 	for {
 		record, err := in.Read()
@@ -99,7 +107,7 @@ func lateness(ctx context.Context, c *drill.Cluster, dir string) (p50, p99 time.
 			break
 		}
 		if err != nil {
-			return 0, 0, err
+			return l, err
 		}
 		if record[kind] != "new" && record[kind] != "reused" || record[sent] == "" {
 			continue
@@ -107,11 +115,16 @@ func lateness(ctx context.Context, c *drill.Cluster, dir string) (p50, p99 time.
 		d, dueErr := strconv.ParseInt(record[due], 10, 64)
 		at, sentErr := strconv.ParseInt(record[sent], 10, 64)
 		if err := cmp.Or(dueErr, sentErr); err != nil {
-			return 0, 0, err
+			return l, err
 		}
-		late = append(late, at-d)
+		if first <= d && d < last {
+			late = append(late, at-d)
+		}
+	}
+	if len(late) == 0 {
+		return l, fmt.Errorf("%s holds no request between %v and %v", run.Dir, from, to)
 	}
 	slices.Sort(late)
 	at := func(share float64) time.Duration { return time.Duration(late[int(share*float64(len(late)-1))]) }
-	return at(0.5), at(0.99), cmd.Wait()
+	return lateness{at(0.5).Round(time.Microsecond), at(0.99).Round(time.Microsecond)}, cmd.Wait()
 }

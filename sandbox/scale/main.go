@@ -4,7 +4,8 @@
 //
 //	scale --lapse ../bin/lapse --out ../docs/measured
 //
-// It prints how much memory and CPU the agent took, and how late it sent requests.
+// It prints how much memory and CPU the agent took, and how late it sent requests. Beside it runs a prober that measures a single server on
+// the loopback and watches nothing: as late as that one, requests are sent because of all that else runs on the machine.
 package main
 
 import (
@@ -14,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -57,19 +59,24 @@ func main() {
 	serve := flag.String("serve", "", "answer requests at this address, and nothing else")
 	drill.Main("scale", func(ctx context.Context) error {
 		if *serve != "" {
-			return answer(ctx, *serve)
+			at, err := net.Listen("tcp", *serve)
+			if err != nil {
+				return err
+			}
+			return answer(ctx, at)
 		}
 		return scale(ctx, s)
 	})
 }
 
-func answer(ctx context.Context, address string) error {
-	server := &http.Server{Addr: address, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })}
+// answer answers what comes to at, until ctx ends.
+func answer(ctx context.Context, at net.Listener) error {
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })}
 	go func() {
 		<-ctx.Done()
 		_ = server.Close()
 	}()
-	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(at); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
@@ -155,7 +162,7 @@ type row struct {
 	memory              float64 // MiB, the most that was resident
 	cpu                 float64 // cores, in the mean
 	sent, failed        int
-	lateP50, lateP99    time.Duration // Sent − Due
+	late, aloneLate     lateness // of the agent, and of the prober beside it in the same time
 	coverage            float64
 	recording, document int64 // bytes
 }
@@ -178,13 +185,18 @@ func measure(ctx context.Context, c *drill.Cluster, s settings, endpoints int, d
 	if err := cmd.Start(); err != nil {
 		return r, err
 	}
+	alone, err := probeAlone(ctx, c, s, dir+"-alone")
+	if err != nil {
+		return r, err
+	}
 	over, done := context.WithCancel(ctx)
 	churned, watched := make(chan error, 1), make(chan usage, 1)
 	go func() { churned <- churn(over, c, s, endpoints) }()
 	go func() { watched <- watchAgent(over) }()
 	run, err := cmd.Finish(dir)
 	done()
-	if err := errors.Join(err, <-churned); err != nil {
+	reference, aloneErr := alone()
+	if err := errors.Join(err, <-churned, aloneErr); err != nil {
 		return r, err
 	}
 	u := <-watched
@@ -202,8 +214,34 @@ func measure(ctx context.Context, c *drill.Cluster, s settings, endpoints int, d
 			*size = info.Size()
 		}
 	}
-	r.lateP50, r.lateP99, err = lateness(ctx, c, dir)
-	return r, err
+	from, to := run.Timeline.T0, run.Timeline.T0.Add(run.Timeline.Run.Duration)
+	var lateErr error
+	r.late, err = readLateness(ctx, c, run, from, to)
+	r.aloneLate, lateErr = readLateness(ctx, c, reference, from, to)
+	return r, errors.Join(err, lateErr)
+}
+
+// probeAlone starts a prober that measures a server on the loopback, and nothing else, at the rate of one Service. end ends it and returns its run.
+func probeAlone(ctx context.Context, c *drill.Cluster, s settings, dir string) (end func() (drill.Run, error), err error) {
+	at, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	served := make(chan error, 1)
+	go func() { served <- answer(serving, at) }()
+	cmd := c.Command(ctx, "run", "http://"+at.Addr().String()+"/", "--out", dir, "--rate", strconv.Itoa(s.rate), "--duration", (2 * s.length).String())
+	if err := cmd.Start(); err != nil {
+		stop()
+		return nil, errors.Join(err, <-served)
+	}
+	return func() (drill.Run, error) {
+		defer func() { stop(); <-served }()
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			return drill.Run{}, err
+		}
+		return cmd.Finish(dir)
+	}, nil
 }
 
 func document(s settings, rows []row) string {
@@ -212,14 +250,16 @@ func document(s settings, rows []row) string {
 
 Made by `+"`make scale`"+` on %s: %s. %d Services; each run %v; every %v one Pod of each Service is deleted, serves on for %v, and
 another takes its place. The Pods run nowhere: their status is written by hand, the sandbox's controllers make the EndpointSlices, and a
-server on each node answers for their addresses, with `+"`--rate %d`"+`, %d requests per second in all beside the direct ones.
+server on each node answers for their addresses, with `+"`--rate %d`"+`, %d requests per second in all beside the direct ones. **Alone** is a prober beside it that measures one server on the loopback in the same time and
+watches nothing. As late as that one, requests are sent because of all else that runs on these cores: the control plane, three kube-proxies that write
+the rules, the servers. The rest is Lapse's own.
 
-| ready endpoints | targets in all | memory, peak | CPU, mean | sent | failed | sent late, p50 | p99 | coverage | recording | timeline.json |
-|---|---|---|---|---|---|---|---|---|---|---|
+| ready endpoints | targets in all | memory, peak | CPU, mean | sent | failed | sent late, p50 | p99 | alone, p50 | p99 | coverage | recording | timeline.json |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|
 `, time.Now().UTC().Format(time.DateOnly), drill.Machine(), s.services, s.length, s.churn, (s.churn / 3).Round(time.Second), s.rate, 2*s.rate*s.services)
 	for _, r := range rows {
-		fmt.Fprintf(&b, "| %d | %d | %.0f MiB | %.2f cores | %d | %d | %v | %v | %.2f %% | %.1f MB | %.1f MB |\n", r.endpoints, r.targets, r.memory, r.cpu, r.sent, r.failed,
-			r.lateP50.Round(time.Microsecond), r.lateP99.Round(time.Microsecond), math.Floor(r.coverage*1e4)/1e2, float64(r.recording)/1e6, float64(r.document)/1e6)
+		fmt.Fprintf(&b, "| %d | %d | %.0f MiB | %.2f cores | %d | %d | %v | %v | %v | %v | %.2f %% | %.1f MB | %.1f MB |\n", r.endpoints, r.targets, r.memory, r.cpu, r.sent, r.failed,
+			r.late.p50, r.late.p99, r.aloneLate.p50, r.aloneLate.p99, math.Floor(r.coverage*1e4)/1e2, float64(r.recording)/1e6, float64(r.document)/1e6)
 	}
 	return b.String()
 }
