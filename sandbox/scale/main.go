@@ -236,11 +236,10 @@ func probeAlone(ctx context.Context, c *drill.Cluster, s settings, dir string) (
 		return nil, errors.Join(err, <-served)
 	}
 	return func() (drill.Run, error) {
-		defer func() { stop(); <-served }()
-		if err := cmd.Process.Signal(os.Interrupt); err != nil {
-			return drill.Run{}, err
-		}
-		return cmd.Finish(dir)
+		stopped := cmd.Process.Signal(os.Interrupt)
+		run, ended := cmd.Finish(dir)
+		stop()
+		return run, errors.Join(stopped, ended, <-served)
 	}, nil
 }
 
