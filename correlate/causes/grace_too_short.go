@@ -145,8 +145,11 @@ func (v *index) graceFix(w *model.Window, kills []kill) string {
 	if longest == worst.taken {
 		took = "requests were cut that had taken"
 	}
-	toTheEnd := ""
-	if worst.last >= worst.at.Latest-time.Second/2 {
+	toTheEnd, end := "", worst.at.Latest
+	if w.Cut != nil && len(kills) == 1 {
+		end = min(end, w.Cut.Latest)
+	}
+	if worst.last >= end-time.Second/2 {
 		toTheEnd = "; it took new ones until it was killed: if it does not stop by itself, SIGTERM may not reach its server (a shell as process 1 passes none on), and no grace period is long enough"
 	}
 	least := int((needs + time.Second - 1) / time.Second)
