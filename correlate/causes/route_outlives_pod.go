@@ -168,7 +168,23 @@ func groupText(v *index, w *model.Window, g []*podStop) string {
 		what = fmt.Sprintf("%d of %d endpoints", len(g), peers)
 	}
 	return fmt.Sprintf("%s were taken away at once, and %s still routed to them for %s after they had stopped: %s",
-		what, v.router(w), longestRouted(g).about(), named(g))
+		what, v.router(w), longestRouted(g).about(), surelyNamed(g))
+}
+
+// surelyNamed names Pods, and tells those of which no lag is proven from the others.
+func surelyNamed(stops []*podStop) string {
+	var surely, perhaps []*podStop
+	for _, s := range stops {
+		if s.lag().Min > 0 {
+			surely = append(surely, s)
+		} else {
+			perhaps = append(perhaps, s)
+		}
+	}
+	if len(surely) == 0 || len(perhaps) == 0 {
+		return named(stops)
+	}
+	return named(surely) + ", and perhaps " + named(perhaps)
 }
 
 func stopText(v *index, w *model.Window, s *podStop) string {
