@@ -66,7 +66,7 @@ func Contradictions(t drill.Timeline, truth []Pod, replicas int) (wrong []string
 			continue
 		}
 		switch lag := truth[i].Lag(); {
-		case n.Lag.Min > lag.Max:
+		case n.Lag.Min > max(0, lag.Max): // routes that ended first outlived the Pod by nothing
 			say("window %d of %s: %s for %s ms, at most %s were possible", n.Window, n.Target, n.Pod, Millis(n.Lag), Millis(lag))
 		case n.Lag.Max < lag.Min:
 			say("window %d of %s: %s for %s ms, the routes outlived it by %s", n.Window, n.Target, n.Pod, Millis(n.Lag), Millis(lag))
