@@ -54,8 +54,12 @@ func (m *measurement) judgeBaseline() *baselineProblem {
 			unknown = cmp.Or(unknown, &baselineProblem{unknown: true, starved: true, text: fmt.Sprintf("baseline inconclusive for %s: within %s the prober was starved: %s. "+
 				"Give it CPU, or a longer --baseline", t.Name, within, starvation(stopped, t.NotSent))})
 		default:
+			rate := fmt.Sprintf("--rate %v", m.opts.Rate)
+			if m.fleet != nil {
+				rate += " shared by " + quantity.Count(len(m.fleet.nodes), "node")
+			}
 			unknown = cmp.Or(unknown, &baselineProblem{unknown: true, text: fmt.Sprintf("baseline failed: %s gave no good answer within %s: is the address right, and is it up? "+
-				"If it is slow, or hardly asked at --rate %v, give it a longer --baseline", t.Name, within, m.opts.Rate)})
+				"If it is slow, or hardly asked at %s, give it a longer --baseline", t.Name, within, rate)})
 		}
 	}
 	return unknown

@@ -260,7 +260,7 @@ func (o *Options) shareRate() error {
 		o.DirectRate = o.Rate
 	}
 	if !o.Changed("baseline") {
-		o.Baseline = max(o.Baseline, o.twoRequests())
+		o.Baseline = max(o.Baseline, o.twoRequests(1))
 	}
 	return nil
 }

@@ -198,6 +198,66 @@ func targetNamed(t *testing.T, tl *model.Timeline, name string) model.Target {
 	return model.Target{}
 }
 
+// Many nodes share a target's rate, so that each asks it seldom: the baseline lasts until all of them have asked.
+func TestBaselineLastsUntilEachNodeHasAsked(t *testing.T) {
+	server := startServer(t)
+	defer server.Close()
+	keys := newKeys(t)
+	one, two := startProber(t, keys, "node1", "127.0.0.21"), startProber(t, keys, "node2", "127.0.0.22")
+	m := fleetMeasurement(t, keys, server.URL(), []string{"node1", "node2"}, one.pod, two.pod)
+	m.opts.Rate, m.opts.Kinds = 1, []string{"new", "reused"} // each node asks for the first time within 2 s, and four baselines are 400 ms
+	tl, err := m.run(t.Context(), nil)
+	m.live.end(tl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tl.Run.Aborted != "" {
+		t.Errorf("aborted: %s", tl.Run.Aborted)
+	}
+	for _, target := range tl.Targets {
+		if target.Kind.Judged() && target.OK == 0 {
+			t.Errorf("%s was never asked", target.Name)
+		}
+	}
+}
+
+// It lasts no longer: a Service that answers nobody ends the run.
+func TestBaselineEndsWhereNoNodeGetsAnAnswer(t *testing.T) {
+	server := startServer(t)
+	defer server.Close()
+	defer server.Stall()()
+	keys := newKeys(t)
+	one, two := startProber(t, keys, "node1", "127.0.0.23"), startProber(t, keys, "node2", "127.0.0.24")
+	m := fleetMeasurement(t, keys, server.URL(), []string{"node1", "node2"}, one.pod, two.pod)
+	m.opts.Rate = 5
+	tl, err := m.run(t.Context(), nil)
+	m.live.end(tl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(tl.Run.Aborted, "gave no good answer within") || !strings.Contains(tl.Run.Aborted, "--rate 5 shared by 2 nodes") {
+		t.Errorf("aborted: %q", tl.Run.Aborted)
+	}
+}
+
+func TestTwoRequestsOfEachNode(t *testing.T) {
+	for _, test := range []struct {
+		rate  float64
+		nodes int
+		want  time.Duration
+	}{
+		{100, 1, 20 * time.Millisecond},
+		{5, 100, 40 * time.Second},
+		{0.001, 1, 2000 * time.Second},
+		{0.001, 100, time.Hour}, // nobody waits for days
+	} {
+		o := Options{Spec: Spec{Rate: test.rate}}
+		if got := o.twoRequests(test.nodes); got != test.want {
+			t.Errorf("%v/s shared by %d nodes: %v, want %v", test.rate, test.nodes, got, test.want)
+		}
+	}
+}
+
 // A node whose prober does not start is named, with the reason, and the run goes on with the others.
 func TestRunBeginsWithoutAProberThatDoesNotStart(t *testing.T) {
 	server := startServer(t)

@@ -54,6 +54,7 @@ type measurement struct {
 	timer          *time.Timer   // ends the phase; of the measuring phase only where its length is planned
 	baselines      int           // how many lengths of the baseline are over
 	longestStarved time.Duration // for how long the baseline goes on while the prober does not run
+	allAsked       time.Duration // by when each node has asked each target twice: the baseline waits so long for the first answers
 	interrupted    string        // why the measuring phase ended, or is ending, before its time; empty: as planned
 }
 
@@ -245,7 +246,7 @@ func (m *measurement) nextPhase() (over bool, reason string) {
 		m.enterBaseline()
 	case timeline.PhaseBaseline:
 		problem := m.judgeBaseline()
-		if m.baselines++; problem != nil && problem.unknown && (m.baselines < mostBaselines || problem.starved && m.clock.Now() < m.longestStarved) {
+		if m.baselines++; problem != nil && problem.unknown && (m.baselines < mostBaselines || problem.starved && m.clock.Now() < m.longestStarved || m.clock.Now() < m.allAsked) {
 			m.timer.Reset(m.opts.Baseline)
 			return false, ""
 		}
@@ -270,6 +271,7 @@ func (m *measurement) nextPhase() (over bool, reason string) {
 
 func (m *measurement) enterBaseline() {
 	m.enter(timeline.PhaseBaseline, "")
+	m.allAsked = m.clock.Now() + m.opts.twoRequests(len(m.fleet.nodes))
 	m.timer.Reset(m.opts.Baseline)
 }
 

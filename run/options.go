@@ -219,7 +219,7 @@ func (o *Options) setDefaults() error {
 	}
 	o.Namespace = o.Kube.Namespace
 	if !o.Changed("baseline") {
-		o.Baseline = cmp.Or(o.Baseline, max(baseline, o.twoRequests()))
+		o.Baseline = cmp.Or(o.Baseline, max(baseline, o.twoRequests(1)))
 	}
 	if !o.Changed("settle") {
 		o.Settle = cmp.Or(o.Settle, settle)
@@ -284,9 +284,9 @@ func (o *Options) checkCommand() error {
 }
 
 // twoRequests is how long two requests to a target take at the rate asked for, an hour at most: after so long, each target
-// was asked and has had the time to answer.
-func (o *Options) twoRequests() time.Duration {
-	return time.Duration(min(2/o.Rate, 3600) * float64(time.Second))
+// was asked and has had the time to answer. Where several nodes share the rate, each of them has.
+func (o *Options) twoRequests(nodes int) time.Duration {
+	return time.Duration(min(2*float64(nodes)/o.Rate, 3600) * float64(time.Second))
 }
 
 const headerHint = "as in --header 'Authorization: Bearer …'"

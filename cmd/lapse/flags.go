@@ -27,7 +27,7 @@ func runFlags(o *run.Options, cmd *cobra.Command) {
 	f.Float64Var(&o.Rate, "rate", defaultRate, "requests per second, for each of new and reused")
 	f.Float64Var(&o.TotalRate, "total-rate", 0, fmt.Sprintf("instead of --rate, requests per second in all, shared evenly by new and reused of every target (default with --on-node, -A and --selector: %d, and at most %d each)", run.DefaultTotalRate, defaultRate))
 	f.DurationVar(&o.Duration, "duration", 0, "how long to measure after the baseline, where no command is wrapped")
-	f.DurationVar(&o.Baseline, "baseline", 0, "healthy baseline before the command; 0 skips it and the health check (default 5s with a command, else 1s; at least as long as 2 requests take)")
+	f.DurationVar(&o.Baseline, "baseline", 0, "healthy baseline before the command; 0 skips it and the health check (default 5s with a command, else 1s; at least as long as 2 requests take); with --from it goes on until each node has asked each target")
 	f.DurationVar(&o.Settle, "settle", 0, "how long to measure after the command (default 10s with a command, else 0)")
 	f.DurationVar(&o.Timeout, "timeout", loadgen.DefaultTimeout, "per-request timeout")
 	f.IntVar(&o.Connections, "connections", loadgen.DefaultConnections, "persistent connections of the reused target")
