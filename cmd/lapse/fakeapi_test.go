@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
+	"sync"
 
 	authv1 "k8s.io/api/authorization/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -174,4 +176,56 @@ func refuseAPI(w http.ResponseWriter, code int32, reason metav1.StatusReason, me
 	answer(w, int(code), metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: reason, Message: message, Code: code,
 	})
+}
+
+// A watched API keeps what changed in it, for those who watch.
+type watched struct {
+	mu      sync.Mutex    // of its objects, too
+	history []change      // the nth has version n+1
+	grown   chan struct{} // closed at the next change
+}
+
+// A change is one event of a watch.
+type change struct {
+	resource string
+	Type     string `json:"type"`
+	Object   any    `json:"object"`
+}
+
+// version is the present one, and next that of the next change. The caller holds mu.
+func (l *watched) version() string { return strconv.Itoa(len(l.history)) }
+func (l *watched) next() string    { return strconv.Itoa(len(l.history) + 1) }
+
+// add sends a change to who watches. The caller holds mu.
+func (l *watched) add(c change) {
+	l.history = append(l.history, c)
+	close(l.grown)
+	l.grown = make(chan struct{})
+}
+
+// serveWatch sends what changed after a version, as it does.
+func (l *watched) serveWatch(w http.ResponseWriter, r *http.Request, resource string) {
+	from, err := strconv.Atoi(r.FormValue("resourceVersion"))
+	if err != nil {
+		refuseAPI(w, 400, metav1.StatusReasonBadRequest, "no version")
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	for encoder := json.NewEncoder(w); ; {
+		l.mu.Lock()
+		news, grown := l.history[from:], l.grown
+		l.mu.Unlock()
+		for _, c := range news {
+			if from++; c.resource == resource {
+				_ = encoder.Encode(c)
+			}
+		}
+		w.(http.Flusher).Flush()
+		select {
+		case <-grown:
+		case <-r.Context().Done():
+			return
+		}
+	}
 }

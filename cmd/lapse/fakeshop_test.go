@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strconv"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,23 +17,14 @@ import (
 type livingShop struct {
 	port int32
 
-	mu      sync.Mutex
-	down    bool
-	pods    []corev1.Pod
-	slice   discoveryv1.EndpointSlice
-	history []change      // the nth has version n+1
-	grown   chan struct{} // closed at the next change
-}
-
-// A change is one event of a watch.
-type change struct {
-	resource string
-	Type     string `json:"type"`
-	Object   any    `json:"object"`
+	watched
+	down  bool
+	pods  []corev1.Pod
+	slice discoveryv1.EndpointSlice
 }
 
 func newLivingShop(port int32) *livingShop {
-	s := &livingShop{port: port, grown: make(chan struct{})}
+	s := &livingShop{port: port, watched: watched{grown: make(chan struct{})}}
 	name := "http"
 	s.slice = discoveryv1.EndpointSlice{
 		TypeMeta:    metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"},
@@ -73,10 +62,8 @@ func ready(is, ending bool) discoveryv1.EndpointConditions {
 
 // changed adds an event to those that are watched.
 func (s *livingShop) changed(resource, kind string, object metav1.Object) {
-	object.SetResourceVersion(strconv.Itoa(len(s.history) + 1))
-	s.history = append(s.history, change{resource, kind, object})
-	close(s.grown)
-	s.grown = make(chan struct{})
+	object.SetResourceVersion(s.next())
+	s.add(change{resource, kind, object})
 }
 
 // replace ends the first Pod once a second one is ready. No request fails.
@@ -164,7 +151,7 @@ func (s *livingShop) serveList(resource, version, kind string, items func() any)
 		}
 		s.mu.Lock()
 		text, err := json.Marshal(map[string]any{
-			"apiVersion": version, "kind": kind, "metadata": map[string]any{"resourceVersion": strconv.Itoa(len(s.history))}, "items": items(),
+			"apiVersion": version, "kind": kind, "metadata": map[string]any{"resourceVersion": s.version()}, "items": items(),
 		})
 		s.mu.Unlock()
 		if err != nil {
@@ -172,32 +159,5 @@ func (s *livingShop) serveList(resource, version, kind string, items func() any)
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.Write(text)
-	}
-}
-
-// serveWatch sends what changed after a version, as it does.
-func (s *livingShop) serveWatch(w http.ResponseWriter, r *http.Request, resource string) {
-	from, err := strconv.Atoi(r.FormValue("resourceVersion"))
-	if err != nil {
-		refuseAPI(w, 400, metav1.StatusReasonBadRequest, "no version")
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(200)
-	for encoder := json.NewEncoder(w); ; {
-		s.mu.Lock()
-		news, grown := s.history[from:], s.grown
-		s.mu.Unlock()
-		for _, c := range news {
-			if from++; c.resource == resource {
-				encoder.Encode(c)
-			}
-		}
-		w.(http.Flusher).Flush()
-		select {
-		case <-grown:
-		case <-r.Context().Done():
-			return
-		}
 	}
 }

@@ -86,7 +86,7 @@ func start(t *testing.T, args ...string) (url string, end func() int) {
 	return "", nil
 }
 
-func openTab(t *testing.T, url string) context.Context {
+func openTab(t testing.TB, url string) context.Context {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
 	if err != nil {

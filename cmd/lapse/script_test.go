@@ -33,6 +33,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"lapse": func() { os.Exit(lapse(context.Background(), os.Args, os.Stdout, os.Stderr)) },
 		"ask":   ask,
+
+		"wide-cluster": standInForCluster,
 	})
 }
 

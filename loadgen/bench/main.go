@@ -1,6 +1,6 @@
 // Bench holds Lapse against its targets and against its peers, and writes what came out to docs/benchmarks.md.
 //
-//	make bench                                                    everything, about half an hour
+//	make bench                                                    everything, about 40 minutes
 //	go -C loadgen/bench run . --only exact --runs 1 --length 5s   a part of it, briefly, to standard output
 //
 // Each tool runs in a process of its own, so that the processor time and the memory it is charged with are its own; so does
@@ -34,6 +34,7 @@ type settings struct {
 	runs               int
 	length, soak       time.Duration
 	selftest           time.Duration
+	coordinator        time.Duration
 }
 
 func main() {
@@ -50,6 +51,7 @@ func main() {
 	flag.DurationVar(&s.length, "length", 21*time.Second, "length of a run at 2000 requests per second")
 	flag.DurationVar(&s.soak, "soak", 10*time.Minute, "length of the soak")
 	flag.DurationVar(&s.selftest, "selftest", 60*time.Second, "length of each selftest")
+	flag.DurationVar(&s.coordinator, "coordinator", 3*time.Minute, "for how long the coordinator of 100 nodes is measured while nobody looks at its page")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -94,6 +96,7 @@ var parts = []part{
 	{"analysis", runAnalysis},
 	{"selftest", runSelftest},
 	{"page", runPage},
+	{"coordinator", runCoordinator},
 }
 
 func partNames() string {
@@ -126,7 +129,7 @@ func (s *settings) bench(ctx context.Context) error {
 
 // arguments are those that decide what is measured.
 func (s *settings) arguments() string {
-	text := fmt.Sprintf("--runs %d --length %v --soak %v --selftest %v", s.runs, s.length, s.soak, s.selftest)
+	text := fmt.Sprintf("--runs %d --length %v --soak %v --selftest %v --coordinator %v", s.runs, s.length, s.soak, s.selftest, s.coordinator)
 	if s.only != "" {
 		text = "--only " + s.only + " " + text
 	}
@@ -151,8 +154,8 @@ func choose(names string) ([]part, error) {
 
 // prepare checks the settings, and builds lapse in a folder for scratch.
 func (s *settings) prepare(ctx context.Context) (*bench, error) {
-	if s.runs < 1 || s.length < 3*time.Second || s.soak < 10*time.Second {
-		return nil, fmt.Errorf("--runs %d, --length %v, --soak %v: at least 1, 3s and 10s", s.runs, s.length, s.soak)
+	if s.runs < 1 || s.length < 3*time.Second || s.soak < 10*time.Second || s.coordinator < 20*time.Second {
+		return nil, fmt.Errorf("--runs %d, --length %v, --soak %v, --coordinator %v: at least 1, 3s, 10s and 20s", s.runs, s.length, s.soak, s.coordinator)
 	}
 	b := &bench{runs: s.runs, length: s.length, talk: os.Stderr}
 	var err error

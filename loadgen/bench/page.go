@@ -37,6 +37,9 @@ type page struct {
 	Analysis  string
 	Selftest  string
 	Viewers   string
+
+	Coordinator    string
+	CoordinatorFor time.Duration
 }
 
 // claim adds what Lapse must reach, for the engine alone and for the whole program.

@@ -83,3 +83,27 @@ func TestSoakSeesMemoryGrow(t *testing.T) {
 		t.Errorf("from %v to %v", early, late)
 	}
 }
+
+func TestCoordinatorIsHeldAgainstItsTargets(t *testing.T) {
+	var p page
+	p.tellCoordinator(parseBench("BenchmarkCoordinator-2 \t 1 \t 0 ns/op \t 0.50 cores \t 600 MiB-peak \t 1.40 s-verdict \t 3 lost\n"))
+	got := map[string]string{}
+	for _, c := range p.Claims {
+		row := c.row()
+		got[strings.TrimPrefix(row[0], "100 nodes, 100 Services, 1000 endpoints: ")] = row[2] + " " + row[3]
+	}
+	for figure, want := range map[string]string{
+		"cores, nobody looks":                                          "0.50 held",
+		"resident memory, peak with the result, MiB":                   "600 **missed**",
+		"of these missing in the result or the copy, or counted twice": "3 **missed**",
+		"page: until the verdict is shown, s":                          "1.40 held",
+		"page: frames per second while zooming":                        "not measured: the benchmark did not measure it –",
+	} {
+		if got[figure] != want {
+			t.Errorf("%s: %q, want %q", figure, got[figure], want)
+		}
+	}
+	if strings.Contains(p.Coordinator, "| cores while the page is open | 0 |") {
+		t.Error("what was not measured is 0")
+	}
+}
