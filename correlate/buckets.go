@@ -83,6 +83,7 @@ func (t *openBucket) empty() model.Histogram {
 // Most endpoints of a large Service are probed for a short part of a run, so buckets come in chunks, and those without requests take nothing.
 type series struct {
 	timeout time.Duration // of a request
+	seldom  bool          // requests are so rare that none is counted in an open bucket
 	width   time.Duration
 	n       int // buckets, from T0 to the last one with a request
 	chunks  []*bucketChunk
@@ -129,6 +130,10 @@ func (s *series) rest() {
 // maxOpenBuckets is how many buckets can be counted in without packing, at most. One takes 1.7 kB, and a run can have thousands of targets.
 const maxOpenBuckets = 16
 
+// seldom is the interval from which on a target has no open buckets: to pack each of its requests takes no time to speak of. Where many nodes ask
+// many Services, a target is asked every few seconds, and there are thousands of them.
+const seldom = time.Second
+
 // openBuckets is how many buckets requests can be sent in before the first of them is answered.
 func (s *series) openBuckets() int {
 	return int(min(s.timeout/s.width+2, maxOpenBuckets))
@@ -138,13 +143,16 @@ func (s *series) openBuckets() int {
 func (s *series) add(r *timeline.Request) {
 	i := s.index(r.Sent)
 	s.at(i).sent++
-	if r.Class == timeline.OK {
-		if !r.Delayed {
-			s.openBucket(i).add(model.LatencyBin(r.Latency()))
-		}
-		return
+	switch {
+	case r.Class != timeline.OK:
+		s.at(i).fail(r.Class, 1)
+	case r.Delayed:
+	case s.seldom:
+		of := s.at(i)
+		of.latency = of.latency.Plus(model.NewHistogram(model.SparseCounts{model.LatencyBin(r.Latency()), 1}))
+	default:
+		s.openBucket(i).add(model.LatencyBin(r.Latency()))
 	}
-	s.at(i).fail(r.Class, 1)
 }
 
 // index returns which bucket instant t lies in, widening buckets until there are few enough.

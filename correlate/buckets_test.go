@@ -1,6 +1,7 @@
 package correlate
 
 import (
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"reflect"
@@ -181,4 +182,36 @@ func TestSeriesThatAreMadeWhenAskedAreTheSame(t *testing.T) {
 	if _, ok := last.Buckets.Of("another"); ok || last.Buckets.Len() != want.Buckets.Len() || last.Buckets.Len() < 30 {
 		t.Errorf("%d series, want %d", last.Buckets.Len(), want.Buckets.Len())
 	}
+}
+
+// A target that joins a run whose buckets are wide has such buckets from its first request on, and one that is asked seldom has none that are open:
+// where many nodes ask many Services there are thousands of both.
+func TestATargetThatJoinsLaterTakesNoMoreMemory(t *testing.T) {
+	tracker := NewTracker(Options{})
+	tracker.Add(benchMeta)
+	for id := timeline.TargetID(1); id <= 2; id++ {
+		tracker.Add(timeline.Target{ID: id, Name: fmt.Sprintf("web new from node%d", id), Kind: timeline.New, Service: "shop/web", Rate: 0.05, Timeout: simTimeout})
+		for seq := range uint64(5) {
+			due := time.Duration(seq) * 20 * time.Second
+			tracker.Add(timeline.Batch{Requests: []timeline.Request{{Target: id, Seq: seq, Due: due, Sent: due, Done: due + time.Millisecond}}})
+		}
+		tracker.SetEnd(100 * time.Second)
+		tracker.Brief()
+	}
+	first, second := &tracker.targets[1].series, &tracker.targets[2].series
+	if first.width != 51200*time.Millisecond || second.width != first.width || len(second.chunks) != len(first.chunks) {
+		t.Errorf("buckets of the first are %v wide in %d chunks, of the second %v in %d", first.width, len(first.chunks), second.width, len(second.chunks))
+	}
+	if first.open != nil || second.open != nil {
+		t.Error("a target that is asked every 20 s has open buckets")
+	}
+	for name, series := range tracker.Timeline().Buckets.Targets {
+		if want := []model.Histogram{latenciesOf(3, time.Millisecond), latenciesOf(2, time.Millisecond)}; !slices.Equal(series.Latency, want) {
+			t.Errorf("%s: latencies %q, want %q", name, series.Latency, want)
+		}
+	}
+}
+
+func latenciesOf(n int, latency time.Duration) model.Histogram {
+	return model.NewHistogram(model.SparseCounts{model.LatencyBin(latency), n})
 }

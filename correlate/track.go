@@ -29,7 +29,7 @@ type track struct {
 
 // newTrack begins the track of a target that is judged as o says, in a run with a baseline. answers asks for who answered.
 func newTrack(t timeline.Target, o Options, baseline time.Duration, answers bool) *track {
-	return &track{target: t, interval: t.Interval(), series: series{timeout: t.Timeout}, Reading: windows.NewReading(t, windows.Options{
+	return &track{target: t, interval: t.Interval(), series: series{timeout: t.Timeout, seldom: t.Interval() >= seldom}, Reading: windows.NewReading(t, windows.Options{
 		Join: o.Join, Slow: o.Slow, Resolution: o.Resolution, Baseline: baseline, Answers: answers,
 	})}
 }

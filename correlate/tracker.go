@@ -100,7 +100,9 @@ func (t *Tracker) addTarget(target timeline.Target) {
 		tr.changes++
 		return
 	}
-	t.targets[target.ID] = newTrack(target, Options{Join: t.join(), Slow: t.slow(), Resolution: t.resolution()}, t.meta.Options.Baseline, t.sources[target.Source].Role == timeline.Prober)
+	tr := newTrack(target, Options{Join: t.join(), Slow: t.slow(), Resolution: t.resolution()}, t.meta.Options.Baseline, t.sources[target.Source].Role == timeline.Prober)
+	tr.series.width = t.width
+	t.targets[target.ID] = tr
 	t.order = append(t.order, target.ID)
 	t.named[target.Name] = target.ID
 	if at, ok := t.begun[target.Name]; ok {
