@@ -28,8 +28,9 @@ type live struct {
 	gates     []verdict.Gate
 	observers []Observer
 	shown     *model.Timeline // the last that they got; nil: none
-	resting   time.Time       // until then nothing is judged
+	resting   time.Time       // until then nothing is judged, unless somebody begins to look
 	unseen    time.Time       // nor until then, where nobody looks
+	handed    Detail          // what the observers wanted when they last got it
 }
 
 func newLive(gates []verdict.Gate, observers ...Observer) *live {
@@ -78,13 +79,18 @@ func (l *live) judged(tl *model.Timeline) *model.Timeline {
 // show renews what people look at.
 func (l *live) show(now time.Duration) {
 	l.tracker.SetEnd(now)
-	begun := time.Now()
-	if begun.Before(l.resting) || begun.Before(l.unseen) && l.wants() == Seldom {
+	begun, wants := time.Now(), l.wants()
+	begins := wants == All && l.handed < All // page.isLookedAt sees to it that this is not often
+	if !begins && (begun.Before(l.resting) || begun.Before(l.unseen) && wants == Seldom) {
 		return
 	}
+	l.handed = wants
 	l.shown = nil
 	l.hand(Judgement{Now: now})
-	l.resting, l.unseen = begun.Add(judgeShare*time.Since(begun)), begun.Add(refreshLines-refresh/2)
+	if rested := begun.Add(judgeShare * time.Since(begun)); rested.After(l.resting) {
+		l.resting = rested
+	}
+	l.unseen = begun.Add(refreshLines - refresh/2)
 }
 
 // wants is the most that an observer wants to know.

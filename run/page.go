@@ -42,20 +42,24 @@ func newPage() *page {
 const (
 	lookAgain = 5 * time.Second // who has looked may look again: for so long the page is kept up to date
 	renewing  = time.Second     // who begins to look waits no longer for it to be
+	firstShow = 5 * time.Second // nor for a page that has shown nothing yet
 )
 
 // look notes that somebody looks, until stopped is called, and waits until the page is up to date.
 func (p *page) look(ctx context.Context) (stopped func()) {
 	p.mu.Lock()
 	p.lookers++
-	renewed, stale := p.renewed, !p.final && time.Since(p.shownAt) > 2*refresh
+	renewed, stale, patience := p.renewed, !p.final && time.Since(p.shownAt) > 2*refresh, renewing
+	if p.shownAt.IsZero() {
+		patience = firstShow
+	}
 	p.mu.Unlock()
 	p.showEnded()
 	if stale {
 		select {
 		case <-renewed:
 		case <-ctx.Done():
-		case <-time.After(renewing):
+		case <-time.After(patience):
 		}
 	}
 	return func() {
