@@ -1,6 +1,6 @@
 import { useMemo } from "preact/hooks";
 import { duration, number } from "./format";
-import { type Ns, type Series, type Target, judged } from "./model";
+import type { Ns, Series } from "./model";
 import { classFill, type Plot, type Theme } from "./paint";
 import { type Frame, Row } from "./row";
 import type { Run } from "./run";
@@ -12,8 +12,8 @@ const height = 58;
 /** Errors stacks the failed requests of all judged targets by class over time. */
 export function Errors({ frame, run }: { frame: Frame; run: Run }) {
   const { targets, bucketWidth } = run;
-  const all = judgedSeries(run, targets);
-  const classes = useMemo(() => [...totals(all)].sort((a, b) => b[1] - a[1]), all);
+  const all = run.judgedSeries;
+  const classes = useMemo(() => [...totals(all)].sort((a, b) => b[1] - a[1]), [all]);
   const failed = classes.reduce((sum, [, n]) => sum + n, 0);
   if (!targets.length) return null;
   return (
@@ -21,15 +21,12 @@ export function Errors({ frame, run }: { frame: Frame; run: Run }) {
       frame={frame} height={failed ? height : 22} testid="errors" label={<>errors by class<ClassKey theme={frame.theme} classes={classes} /></>}
       figures={failed ? `${failed} failed` : "none"}
       summary={`Errors by class: ${classes.map(([name, n]) => `${n} ${name}`).join(", ") || "none"}`}
-      inputs={[...all, bucketWidth, failed]}
+      inputs={[all, bucketWidth, failed]}
       paint={(p) => { if (failed) paintErrors(p, all, bucketWidth, classes.map(([name]) => name)); }}
       tell={(at) => tell(all, bucketWidth, at)}
     />
   );
 }
-
-/** judgedSeries are the slots of the targets that count for the verdict. */
-export const judgedSeries = (run: Run, targets: Target[]): Series[] => targets.filter((t) => judged(t.kind)).map((t) => run.series(t.name));
 
 const totals = (all: Series[]): Map<string, number> => classesOf(all, 0, Math.max(0, ...all.map((s) => s.failed.length)));
 

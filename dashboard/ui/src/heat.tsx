@@ -1,11 +1,12 @@
 import { useMemo, useState } from "preact/hooks";
 import { duration, plural } from "./format";
 import { above, extent, type Histogram, histogram, quantile, slotOf } from "./latency";
-import { type Ns, type Series, type Target, judged } from "./model";
+import type { Ns, Series, Source, Target } from "./model";
 import { heat, noData, type Plot, widthOf } from "./paint";
 import { type Frame, Row } from "./row";
 import type { Run } from "./run";
-import { groups } from "./slots";
+import { groups as groupsOf } from "./slots";
+import { fromWhere, type TargetGroup, targetGroups } from "./sources";
 import { measured } from "./strips";
 
 const height = 120;
@@ -35,17 +36,18 @@ const lines = [
 
 /** Latency is how long the answers of one target took, from when the request was due: how many took how long, and quantiles over it. */
 export function Latency({ frame, run }: { frame: Frame; run: Run }) {
-  const choices = run.targets.filter((t) => judged(t.kind));
+  const groups = useMemo(() => targetGroups(run.targets, run.sources), [run.targets, run.sources]);
   const [chosen, setChosen] = useState("");
-  const target = choices.find((t) => t.name === chosen) ?? choices[0];
+  const group = useMemo(() => groups.find((g) => g.members.some((t) => t.name === chosen)) ?? groups[0], [groups, chosen]);
+  const target = group?.members.find((t) => t.name === chosen) ?? group?.members[0];
   const series = target && run.series(target.name);
   const bounds = useMemo(() => series && extent(series), [series]);
-  if (!target || !series) return null;
+  if (!group || !target || !series) return null;
   const { bucketWidth, now } = run;
   return (
     <Row
       frame={frame} height={bounds ? height : 22} testid="latency" id={target.name}
-      label={<Label choices={choices} target={target} onChoose={setChosen} />}
+      label={<Label groups={groups} group={group} target={target} sources={run.sources} onChoose={setChosen} />}
       figures={bounds ? <Figures target={target} /> : "no answers"}
       summary={`Latency of ${target.name} from due: ${quantiles(target)}`}
       inputs={[series, bounds, bucketWidth, target.name, now]}
@@ -55,15 +57,24 @@ export function Latency({ frame, run }: { frame: Frame; run: Run }) {
   );
 }
 
-function Label({ choices, target, onChoose }: { choices: Target[]; target: Target; onChoose: (name: string) => void }) {
+interface LabelProps { groups: TargetGroup[]; group: TargetGroup; target: Target; sources: Source[]; onChoose: (name: string) => void }
+
+/** Label has what is measured, and from where, to choose from. Another Service is shown as the same node sees it. */
+function Label({ groups, group, target, sources, onChoose }: LabelProps) {
+  const first = (g: TargetGroup): Target => g.members.find((t) => t.node === target.node) ?? g.members[0]!;
   return (
     <span class="latency-label">
       latency from due
-      {choices.length > 1 ? (
-        <select aria-label="Target whose latency is shown" data-testid="latency-target" value={target.name} onChange={(e) => onChoose(e.currentTarget.value)}>
-          {choices.map((t) => <option key={t.name} value={t.name}>{t.name}</option>)}
+      {groups.length > 1 ? (
+        <select aria-label="Target whose latency is shown" data-testid="latency-target" value={group.members[0]!.name} onChange={(e) => onChoose(first(groups[e.currentTarget.selectedIndex]!).name)}>
+          {groups.map((g) => <option key={g.members[0]!.name} value={g.members[0]!.name}>{g.name}</option>)}
         </select>
-      ) : <b>{target.name}</b>}
+      ) : <b>{group.name}</b>}
+      {group.members.length > 1 && (
+        <select aria-label="Node whose latency is shown" data-testid="latency-node" value={target.name} onChange={(e) => onChoose(e.currentTarget.value)}>
+          {group.members.map((t) => <option key={t.name} value={t.name}>{fromWhere(t, sources)}</option>)}
+        </select>
+      )}
       <span class="faint line-key">━ p50  ╍ p99  ┈ max</span>
       <span class="faint line-key">shade: how many answers</span>
     </span>
@@ -84,7 +95,7 @@ interface Column { x0: number; x1: number; histogram: Histogram; sent: number }
 function paintLatency(p: Plot, shown: Shown): void {
   const { series, slot, span, low, high } = shown;
   const columns: Column[] = [];
-  groups(p.scale, slot, span.from, span.to, (first, n) => {
+  groupsOf(p.scale, slot, span.from, span.to, (first, n) => {
     let sent = 0;
     for (let i = first; i < first + n; i++) sent += series.sent[i] ?? 0;
     columns.push({ x0: p.scale.x(first * slot), x1: p.scale.x((first + n) * slot), histogram: histograms(series, first, n), sent });

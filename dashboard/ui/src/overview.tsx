@@ -1,6 +1,5 @@
-import { useLayoutEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { dragged, type Grip, grip } from "./brush";
-import { judgedSeries } from "./errors";
 import { type Ns, type Series, judged } from "./model";
 import { commandLine, type Plot } from "./paint";
 import { type Frame, prepare } from "./row";
@@ -20,8 +19,8 @@ export function Overview({ frame, run, whole, onRange }: OverviewProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const drag = useRef<{ grip: Grip; start: Ns; range: Range; x: number } | undefined>(undefined);
   const scale = new Scale(whole, width);
-  const series = judgedSeries(run, run.targets);
-  const known = Math.max(0, ...run.targets.filter((t) => judged(t.kind)).map((t) => measured(t, run.now).to)); // later outcomes are still to come
+  const series = run.judgedSeries;
+  const known = useMemo(() => Math.max(0, ...run.targets.filter((t) => judged(t.kind)).map((t) => measured(t, run.now).to)), [run.targets, run.now]); // later outcomes are still to come
   const command = run.info?.command;
   useLayoutEffect(() => {
     const ctx = prepare(canvas.current, width, height);
@@ -29,7 +28,7 @@ export function Overview({ frame, run, whole, onRange }: OverviewProps) {
     const plot: Plot = { ctx, scale, height, theme };
     paint(plot, series, run.bucketWidth, known);
     if (command?.start !== undefined) commandLine(plot, scale.x(command.start), scale.x(command.end ?? run.now));
-  }, [whole.from, whole.to, width, theme, run.bucketWidth, run.now, known, command?.start, command?.end, ...series]);
+  }, [whole.from, whole.to, width, theme, run.bucketWidth, run.now, known, command?.start, command?.end, series]);
 
   const a = Math.max(scale.x(range.from), 0);
   const b = Math.min(scale.x(range.to), width);

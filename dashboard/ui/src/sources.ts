@@ -8,7 +8,8 @@ export interface TargetGroup {
 
 /** targetGroups puts judged targets together that differ in nothing but the node they are measured from. */
 export function targetGroups(targets: Target[], sources: Source[]): TargetGroup[] {
-  const zone = (t: Target): string => sources.find((s) => s.name === t.source)?.zone ?? "";
+  const zones = new Map(sources.map((s) => [s.name, s.zone]));
+  const zone = (t: Target): string => zones.get(t.source ?? "") ?? "";
   const groups = new Map<string, TargetGroup>();
   for (const t of targets.filter((t) => judged(t.kind))) {
     const name = common(t);

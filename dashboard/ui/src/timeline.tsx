@@ -56,7 +56,7 @@ export function Timeline(props: TimelineProps) {
   );
   const groups = useMemo(() => targetGroups(targets, run.sources), [targets, run.sources]);
   const failing = useMemo(() => groups.filter((g) => g.members.some((t) => windowsOf.has(t.name))), [groups, windowsOf]);
-  const evidence = targets.filter((t) => !judged(t.kind));
+  const evidence = useMemo(() => targets.filter((t) => !judged(t.kind)), [targets]);
   const pinned = view.event === undefined ? undefined : run.event(view.event);
   return (
     <section class="panel timeline" aria-label="Timeline">
