@@ -17,6 +17,7 @@ var mayImport = map[string][]string{
 	"timeline/stepped":          {},
 	"loadgen":                   {"hint", "timeline"},
 	"loadgen/faultserver":       {},
+	"loadgen/lookup":            {"timeline"},
 	"loadgen/hey":               {"timeline", "loadgen"},
 	"kube":                      {},
 	"kube/kubetest":             {"kube"},
@@ -45,7 +46,7 @@ var mayImport = map[string][]string{
 	"deploy/mkimage":            {},
 	"preflight":                 {"hint", "kube", "timeline", "correlate/quantity", "watcher"},
 	"run/runtest":               {},
-	"run":                       {"hint", "timeline", "record", "loadgen", "loadgen/hey", "kube", "watcher", "correlate", "correlate/kubectl", "correlate/model", "correlate/quantity", "correlate/verdict", "report", "dashboard", "dashboard/publish", "deploy", "deploy/agent", "preflight"},
+	"run":                       {"hint", "timeline", "record", "loadgen", "loadgen/hey", "loadgen/lookup", "kube", "watcher", "correlate", "correlate/kubectl", "correlate/model", "correlate/quantity", "correlate/verdict", "report", "dashboard", "dashboard/publish", "deploy", "deploy/agent", "preflight"},
 	"cmd/lapse":                 {"hint", "run", "timeline", "record", "loadgen", "loadgen/faultserver", "loadgen/hey", "correlate", "correlate/model", "correlate/quantity", "correlate/causes", "correlate/verdict", "report", "deploy", "deploy/agent"},
 
 	"cmd/lapse/internal/selftest": {"timeline", "loadgen/faultserver", "correlate/model", "correlate/quantity", "correlate/truth", "correlate/verdict"},

@@ -24,7 +24,7 @@ func (t *Tracker) routes(tl *model.Timeline, snapshots []*snapshot) []model.Rout
 		}
 		service := s.target.Service + "/" + s.target.PortName
 		if _, known := changes[service]; !known {
-			changes[service] = changesOf(tl.Events, s.target)
+			changes[service] = changesOf(tl.Events, s.target.Service, s.target.PortName)
 		}
 		clock, k := t.aligned(s.target.Source), windows.InARow(mostReady(tl, s.target.Service))
 		for _, c := range changes[service] {
@@ -48,8 +48,8 @@ type endpointChange struct {
 	event  *model.Event
 }
 
-// changesOf are the changes of the endpoints of a target's Service and port that were watched, of each Pod at most one of each kind.
-func changesOf(events []model.Event, target timeline.Target) []endpointChange {
+// changesOf are the changes of the endpoints of a Service and port that were watched, of each Pod at most one of each kind.
+func changesOf(events []model.Event, service, port string) []endpointChange {
 	type key struct {
 		uid    string
 		change model.RouteChange
@@ -58,7 +58,7 @@ func changesOf(events []model.Event, target timeline.Target) []endpointChange {
 	found := map[key][]*model.Event{}
 	for i := range events {
 		e := &events[i]
-		if e.Kind != timeline.EndpointChanged || e.Object == nil || e.Object.Kind != "Pod" || e.Service != target.Service || e.PortName != target.PortName {
+		if e.Kind != timeline.EndpointChanged || e.Object == nil || e.Object.Kind != "Pod" || e.Service != service || e.PortName != port {
 			continue
 		}
 		k := key{uid: e.Object.UID}
@@ -131,14 +131,20 @@ func (s *snapshot) follow(c endpointChange, backends []string, clock aligned, k 
 	return route, true
 }
 
-// asked adds when Lapse itself had asked for the deletions of Pods. Nothing of it was before.
-func asked(events []model.Event, routes []model.Route) {
+// deletionsAsked are when Lapse itself asked for the deletions of Pods, by UID.
+func deletionsAsked(events []model.Event) map[string]model.Instant {
 	at := map[string]model.Instant{}
 	for i := range events {
 		if e := &events[i]; e.Kind == timeline.DeletionAsked && e.Object != nil {
 			at[e.Object.UID] = e.At
 		}
 	}
+	return at
+}
+
+// asked adds when Lapse itself had asked for the deletions of Pods. Nothing of it was before.
+func asked(events []model.Event, routes []model.Route) {
+	at := deletionsAsked(events)
 	for i := range routes {
 		r := &routes[i]
 		if t, known := at[r.PodUID]; known && r.Change == model.Removal {

@@ -29,6 +29,9 @@ const (
 // CanaryName is the name of a run's own Service and its Deployment.
 func CanaryName(run string) string { return run + "-canary" }
 
+// TwinName is the name of the headless Service with the same Pods, whose name DNS servers are asked for.
+func TwinName(run string) string { return run + "-twin" }
+
 // CanarySelector selects the Pods of a run's own Service.
 func CanarySelector(run string) string { return labels.Set(canaryLabels(run)).String() }
 
@@ -37,7 +40,8 @@ func canaryLabels(run string) map[string]string {
 }
 
 // canary is the run's own Service, whose Pods answer and go on answering while they end: so that what is measured harms nobody.
-func (c Config) canary() (*appsv1.Deployment, *corev1.Service) {
+// Its twin is headless.
+func (c Config) canary() (deployment *appsv1.Deployment, service, twin *corev1.Service) {
 	meta := c.meta()
 	meta.Name = CanaryName(c.Name)
 	all := c.podLabels()
@@ -49,7 +53,7 @@ func (c Config) canary() (*appsv1.Deployment, *corev1.Service) {
 		ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(CanaryPort)}},
 		PeriodSeconds: 1,
 	}
-	deployment := &appsv1.Deployment{
+	deployment = &appsv1.Deployment{
 		TypeMeta: typeMeta("apps/v1", "Deployment"), ObjectMeta: *meta.DeepCopy(),
 		Spec: appsv1.DeploymentSpec{
 			Replicas: new(int32(canaryPods)),
@@ -71,14 +75,16 @@ func (c Config) canary() (*appsv1.Deployment, *corev1.Service) {
 			},
 		},
 	}
-	service := &corev1.Service{
+	service = &corev1.Service{
 		TypeMeta: typeMeta("v1", "Service"), ObjectMeta: meta,
 		Spec: corev1.ServiceSpec{
 			Selector: canaryLabels(c.Name),
 			Ports:    []corev1.ServicePort{{Name: "http", Port: 80, TargetPort: intstr.FromInt32(CanaryPort)}},
 		},
 	}
-	return deployment, service
+	twin = service.DeepCopy()
+	twin.Name, twin.Spec.ClusterIP = TwinName(c.Name), corev1.ClusterIPNone
+	return deployment, service, twin
 }
 
 // waitCanary waits until the canary's Pods are ready endpoints.
@@ -124,6 +130,7 @@ func (r *Run) deleteCanary(ctx context.Context) []error {
 	background := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
 	errs := []error{
 		remove(ctx, "Service", CanaryName(r.Name), r.Client.Services(r.Namespace), background),
+		remove(ctx, "Service", TwinName(r.Name), r.Client.Services(r.Namespace), background),
 		remove(ctx, "Deployment", CanaryName(r.Name), r.Client.Deployments(r.Namespace), background),
 	}
 	pods, err := r.Client.Pods(r.Namespace).List(ctx, metav1.ListOptions{LabelSelector: CanarySelector(r.Name)})

@@ -120,7 +120,7 @@ type Config struct {
 	Unattended   bool
 	ProberLabels labels.Selector // of the nodes to measure from; [labels.Everything] are all
 
-	// Canary brings a Service of the run's own to be measured ([CanaryName]).
+	// Canary brings a Service of the run's own to be measured ([CanaryName]), and a headless one with the same Pods ([TwinName]).
 	Canary bool
 
 	// Namespaces are further ones with Services that are measured: the agent gets a Role in each. AllNamespaces lets it read everywhere, by a ClusterRole.
@@ -232,6 +232,7 @@ type Objects struct {
 	Probers            *appsv1.DaemonSet  // nil without Probers
 	Canary             *appsv1.Deployment // nil without Canary
 	CanaryService      *corev1.Service    // nil without Canary
+	CanaryTwin         *corev1.Service    // nil without Canary
 }
 
 // All lists the objects in an order in which they can be applied.
@@ -254,7 +255,7 @@ func (o Objects) All() []runtime.Object {
 		all = append(all, o.Probers)
 	}
 	if o.Canary != nil {
-		all = append(all, o.Canary, o.CanaryService)
+		all = append(all, o.Canary, o.CanaryService, o.CanaryTwin)
 	}
 	return all
 }
@@ -288,7 +289,7 @@ func (c Config) Objects() Objects {
 		objects.Role.Rules = append(objects.Role.Rules, c.writes()...)
 	}
 	if c.Canary {
-		objects.Canary, objects.CanaryService = c.canary()
+		objects.Canary, objects.CanaryService, objects.CanaryTwin = c.canary()
 	}
 	if c.NodesAccess || c.severalNamespaces() {
 		objects.ClusterRole = &rbacv1.ClusterRole{

@@ -1,12 +1,17 @@
 package deploy
 
 import (
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // A prober's Pod has no rights and stays where it is, whatever happens to its node. Only what it needs of the run's keys is in its environment.
@@ -54,6 +59,17 @@ func TestCanarySelectsItsOwnPodsAlone(t *testing.T) {
 		if got := selector.Matches(labels.Set(test.labels)); got != test.want {
 			t.Errorf("it selects the %s: %v", name, got)
 		}
+	}
+	if twin := objects.CanaryTwin; twin.Spec.ClusterIP != corev1.ClusterIPNone || twin.Name != TwinName(config.Name) || !ours(twin) ||
+		!maps.Equal(twin.Spec.Selector, objects.CanaryService.Spec.Selector) || objects.CanaryService.Spec.ClusterIP != "" || objects.CanaryService.Name != CanaryName(config.Name) {
+		t.Errorf("its headless twin is %+v, and it is %+v", twin, objects.CanaryService)
+	}
+	if problems := validation.IsDNS1035Label(TwinName(strings.Repeat("x", maxName))); len(problems) > 0 {
+		t.Errorf("the twin of a run with a long name: %s", problems)
+	}
+	objects.belongTo(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: config.Name, UID: "job"}})
+	if owners := objects.CanaryTwin.OwnerReferences; len(owners) != 1 || owners[0].UID != "job" {
+		t.Errorf("the twin does not go with the Job: %+v", owners)
 	}
 	if objects.Canary.Spec.Template.Labels["sidecar.istio.io/inject"] != "false" {
 		t.Error("a mesh may add a proxy to it")

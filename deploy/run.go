@@ -124,8 +124,10 @@ func (r *Run) create(ctx context.Context, objects Objects) error {
 		if _, err := r.Client.Deployments(r.Namespace).Create(ctx, objects.Canary, none); err != nil {
 			return createError("Deployment", r, err)
 		}
-		if _, err := r.Client.Services(r.Namespace).Create(ctx, objects.CanaryService, none); err != nil {
-			return createError("Service", r, err)
+		for _, service := range []*corev1.Service{objects.CanaryService, objects.CanaryTwin} {
+			if _, err := r.Client.Services(r.Namespace).Create(ctx, service, none); err != nil {
+				return createError("Service", r, err)
+			}
 		}
 		if err := r.waitCanary(ctx); err != nil {
 			return err
@@ -172,7 +174,7 @@ func (o Objects) belongTo(job *batchv1.Job) {
 		o.Probers.OwnerReferences = owners
 	}
 	if o.Canary != nil {
-		o.Canary.OwnerReferences, o.CanaryService.OwnerReferences = owners, owners
+		o.Canary.OwnerReferences, o.CanaryService.OwnerReferences, o.CanaryTwin.OwnerReferences = owners, owners, owners
 	}
 	if o.ClusterRole != nil {
 		o.ClusterRole.Annotations = map[string]string{jobAnnotation: string(job.UID)}

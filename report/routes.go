@@ -13,9 +13,9 @@ import (
 	"lapse/correlate/quantity"
 )
 
-// A nodeRoutes is how one node followed changes of one kind.
-type nodeRoutes struct {
-	node string
+// followed is how one node, or one DNS server, followed changes of one kind.
+type followed struct {
+	who  string
 	lags []model.Length // by Max
 	open int            // changes that it was not seen to follow
 }
@@ -32,22 +32,26 @@ func Routes(w io.Writer, tl *model.Timeline, dir string) error {
 		}
 	}
 	fmt.Fprintf(out, "%s seen from %s%s\n\n", quantity.Count(len(changes), "removal"), quantity.Count(len(removals), "node"), clusterWords(tl))
-	write := func(title string, nodes []nodeRoutes) {
+	write := func(title string, nodes []followed) {
 		if len(nodes) == 0 {
 			return
 		}
 		fmt.Fprintf(out, "%s\tCHANGES\tMIN\tMEDIAN\tP99\tMAX\n", title)
 		for _, n := range nodes {
-			fmt.Fprintf(out, "%s\t%d\t%s\t%s\t%s\t%s\n", n.node, len(n.lags)+n.open, n.quantile(0), n.quantile(0.5), n.quantile(0.99), n.quantile(1))
+			fmt.Fprintf(out, "%s\t%d\t%s\t%s\t%s\t%s\n", n.who, len(n.lags)+n.open, n.quantile(0), n.quantile(0.5), n.quantile(0.99), n.quantile(1))
 		}
 		fmt.Fprintln(out)
 	}
 	write("REMOVED, FROM THE DELETION", removals)
 	write("ADDED, FROM ITS ENDPOINT", additions)
+	writeDNS(out, tl.DNS)
 	for _, l := range tl.Late {
 		fmt.Fprintf(out, "Late: %s.\n", l.Text)
 	}
 	fmt.Fprintln(out, advice(removals, len(changes)))
+	if text := dnsAdvice(tl.DNS, removals); text != "" {
+		fmt.Fprintln(out, text)
+	}
 	fmt.Fprintf(out, "run in %s\n", dir)
 	if err := out.Flush(); err != nil {
 		return fmt.Errorf("print the routes: %w", err)
@@ -69,14 +73,14 @@ func clusterWords(tl *model.Timeline) string {
 	return text
 }
 
-func routesByNode(routes []model.Route, change model.RouteChange) (nodes []nodeRoutes) {
+func routesByNode(routes []model.Route, change model.RouteChange) (nodes []followed) {
 	for _, r := range routes {
 		if r.Change != change {
 			continue
 		}
-		i := slices.IndexFunc(nodes, func(n nodeRoutes) bool { return n.node == r.Node })
+		i := slices.IndexFunc(nodes, func(n followed) bool { return n.who == r.Node })
 		if i < 0 {
-			i, nodes = len(nodes), append(nodes, nodeRoutes{node: r.Node})
+			i, nodes = len(nodes), append(nodes, followed{who: r.Node})
 		}
 		if r.Open {
 			nodes[i].open++
@@ -85,9 +89,9 @@ func routesByNode(routes []model.Route, change model.RouteChange) (nodes []nodeR
 		nodes[i].lags = append(nodes[i].lags, fromAsked(r))
 	}
 	for _, n := range nodes {
-		slices.SortFunc(n.lags, func(a, b model.Length) int { return cmp.Or(cmp.Compare(a.Max, b.Max), cmp.Compare(a.Min, b.Min)) })
+		n.sort()
 	}
-	slices.SortFunc(nodes, func(a, b nodeRoutes) int { return cmp.Compare(a.node, b.node) })
+	slices.SortFunc(nodes, func(a, b followed) int { return cmp.Compare(a.who, b.who) })
 	return nodes
 }
 
@@ -99,8 +103,12 @@ func fromAsked(r model.Route) model.Length {
 	return model.Length{Min: max(0, r.Changed.Earliest-r.Asked.Latest), Max: max(0, r.Changed.Latest-r.Asked.Earliest)}
 }
 
+func (n followed) sort() {
+	slices.SortFunc(n.lags, func(a, b model.Length) int { return cmp.Or(cmp.Compare(a.Max, b.Max), cmp.Compare(a.Min, b.Min)) })
+}
+
 // quantile is the lag that a share of the changes did not exceed, by its nearest rank: of less than 100 changes the 99th percentile is the longest.
-func (n nodeRoutes) quantile(share float64) string {
+func (n followed) quantile(share float64) string {
 	rank := nearestRank(share, len(n.lags)+n.open)
 	if rank > len(n.lags) {
 		return "not seen to end"
@@ -112,7 +120,7 @@ func (n nodeRoutes) quantile(share float64) string {
 func nearestRank(share float64, n int) int { return max(1, int(math.Ceil(share*float64(n)))) }
 
 // advice is what the removals mean for whoever ends Pods.
-func advice(removals []nodeRoutes, changes int) string {
+func advice(removals []followed, changes int) string {
 	var lags []time.Duration
 	open := 0
 	for _, n := range removals {

@@ -175,6 +175,7 @@ func (o *Options) preflight(ctx context.Context, c *cluster, log *slog.Logger) (
 	if err := o.chooseProbers(ctx, c.client); err != nil {
 		return deploy.Config{}, err
 	}
+	o.findDNS(ctx, c.client)
 	config := o.JobConfig(c.Namespace)
 	if err := config.Validate(); err != nil {
 		return config, err

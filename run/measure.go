@@ -147,6 +147,9 @@ func (m *measurement) start(ctx context.Context, probing, watching *sync.WaitGro
 	if m.fleet != nil {
 		probing.Go(func() { m.fleet.run(probeCtx) })
 	}
+	if m.opts.DNS != nil {
+		probing.Go(func() { m.lookUp(probeCtx) })
+	}
 	if m.opts.Hammer != "" {
 		probing.Go(func() { m.hammer(probeCtx) })
 	}

@@ -42,6 +42,8 @@ type Spec struct {
 
 	ProberNodes string `json:"proberNodes,omitzero"` // which nodes Probers are, where the Job is to find that out when it starts: all, names or a label selector
 
+	DNS *DNS `json:"dns,omitzero"` // of lapse routes: which DNS servers are asked; absent: none is to be
+
 	Rate        float64       `json:"rate"`               // requests per second, for each of Kinds
 	TotalRate   float64       `json:"totalRate,omitzero"` // requests per second that Rate was made from, shared by all judged targets
 	DirectRate  float64       `json:"directRate"`         // requests per second for all Pods' own addresses together

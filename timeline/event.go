@@ -41,6 +41,7 @@ type Event struct {
 	Snapshot *Snapshot      `json:"snapshot,omitzero"` // what an object is from then on
 
 	Preflight *Preflight `json:"preflight,omitzero"` // what was predicted of a Service
+	Lookup    *Lookup    `json:"lookup,omitzero"`    // how a DNS server answers
 }
 
 // An Object names a thing in the cluster.
@@ -105,6 +106,18 @@ const SnapshotTaken EventKind = "snapshot"
 // Predicted says what was predicted of a Service before the run. Object is the Service; To: "judged", or "not-judged" with why as Detail; Preflight.
 const Predicted EventKind = "preflight"
 
+// NameAnswered says that a DNS server's answers for a name of the run's own changed. Object is the server's Pod, Addr its address, Service the Service whose
+// endpoints the name has; From, To: a state below; Since: when the last query was sent that it answered as before; Lookup.
+const NameAnswered EventKind = "name-answered"
+
+// States of a DNS server that is asked for a name.
+const (
+	LookupAnswered   = "answered"   // with Lookup.Addrs; From is "" when it answers for the first time
+	LookupUnanswered = "unanswered" // for a second; Detail: why
+	LookupEnded      = "ended"      // it is asked no more; Detail: why the last query that was not answered was not, if there is one
+	LookupNotAsked   = "not-asked"  // Detail: why, in words; no Object if that is so of all servers
+)
+
 // The run itself.
 const (
 	RunPhase      EventKind = "run"            // From/To: a [Phase], "baseline", "measuring", "settling", "ended"; Detail: why, where the end was not the planned one
@@ -123,6 +136,6 @@ const (
 // EventKinds lists every kind an Event can have.
 var EventKinds = []EventKind{
 	PodSeen, PodScheduled, PodContainer, PodReady, PodDeleted, PodDisrupted, PodPhase, DeletionAsked, PodGone, EndpointChanged,
-	NodeReady, NodeSchedulable, NodeTaint, NodeGone, ServiceChanged, KubeEvent, SnapshotTaken, Predicted,
+	NodeReady, NodeSchedulable, NodeTaint, NodeGone, ServiceChanged, KubeEvent, SnapshotTaken, Predicted, NameAnswered,
 	RunPhase, Command, CommandOutput, ProberChanged, TargetChanged, WatchGap, WatchLane, ProberStall, RequestError, AddressFailed, Hammer,
 }

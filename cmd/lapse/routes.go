@@ -26,7 +26,10 @@ func newRoutes() *cobra.Command {
 		Long: `Measure how long the routes of each node go on leading to a Pod that was deleted, and how long a new Pod waits for its first request.
 
 It brings a Service of its own, with two Pods that go on answering while they end: no route costs a request, and nobody else's Pods are
-touched. It deletes these Pods one after the other, asks from every node meanwhile, prints a table by node, and leaves nothing behind.`,
+touched. It deletes these Pods one after the other, asks from every node meanwhile, prints a table by node, and leaves nothing behind.
+
+Meanwhile it asks each of the cluster's DNS servers for a headless Service with the same Pods, 25 times per second, and prints how long their
+answers take to follow.`,
 		Example: "  lapse routes -n default\n  lapse routes --changes 20 --from node1,node2 -o json\n  lapse routes --fail-if 'route.lag.max>1s'",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {

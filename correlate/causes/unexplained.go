@@ -156,7 +156,7 @@ func nearEnd(v *index, w *model.Window, after time.Duration) []model.Evidence {
 // isChange reports whether the event can have had an effect on traffic, unlike our own bookkeeping.
 func isChange(e *model.Event) bool {
 	switch e.Kind {
-	case timeline.RunPhase, timeline.CommandOutput, timeline.TargetChanged, timeline.WatchLane, timeline.RequestError, timeline.AddressFailed:
+	case timeline.RunPhase, timeline.CommandOutput, timeline.TargetChanged, timeline.WatchLane, timeline.RequestError, timeline.AddressFailed, timeline.NameAnswered:
 		return false
 	case timeline.SnapshotTaken: // a status is what came of a change, and of a Service or a Pod there are events of their own
 		return e.To != timeline.SnapshotFound && e.To != timeline.SnapshotStatus && e.Snapshot != nil && (e.Snapshot.Workload != nil || e.Snapshot.Budget != nil)

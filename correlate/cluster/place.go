@@ -215,7 +215,7 @@ func published(e *timeline.Event, at model.Instant) model.Event {
 	p := model.Event{
 		ID: e.ID, Seen: e.Seen, At: at, Writer: e.Writer, Kind: e.Kind, From: e.From, To: e.To,
 		Detail: e.Detail, Service: e.Service, PortName: e.PortName, Port: e.Port, Services: e.Services,
-		ExitCode: e.ExitCode, Grace: e.Grace, Count: e.Count, Status: e.Status, Owner: e.Owner, Template: e.Template, Snapshot: e.Snapshot, Preflight: e.Preflight,
+		ExitCode: e.ExitCode, Grace: e.Grace, Count: e.Count, Status: e.Status, Owner: e.Owner, Template: e.Template, Snapshot: e.Snapshot, Preflight: e.Preflight, Lookup: e.Lookup,
 	}
 	if !e.Stamp.IsZero() {
 		p.Stamp = &e.Stamp

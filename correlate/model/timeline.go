@@ -37,6 +37,7 @@ type Timeline struct {
 	Services []WatchedService `json:"services"`        // those whose endpoints were watched; the one that lost most first
 	Routes   []Route          `json:"routes,omitzero"` // how nodes followed changes of endpoints, by change, then by node; absent without probers on nodes
 	Late     []LateRoutes     `json:"late,omitzero"`   // which of these nodes and changes stand out
+	DNS      *DNS             `json:"dns,omitzero"`    // how DNS servers followed the same changes; absent but in runs of lapse routes
 	Pods     []Pod            `json:"pods"`
 
 	KeepServing *KeepServing `json:"keepServing,omitzero"` // absent where no routes outlived Pods, when they stopped is not known, or not every failure is listed
@@ -402,6 +403,7 @@ type Event struct {
 	Snapshot *timeline.Snapshot `json:"snapshot,omitzero"` // what an object is from then on
 
 	Preflight *timeline.Preflight `json:"preflight,omitzero"` // what was predicted of a Service
+	Lookup    *timeline.Lookup    `json:"lookup,omitzero"`    // how a DNS server answers
 }
 
 // A WatchedService is a Service whose endpoints were watched.

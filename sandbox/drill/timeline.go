@@ -31,6 +31,7 @@ type Timeline struct {
 	Events      []Event      `json:"events"`
 	Services    []Service    `json:"services"`
 	Routes      []Route      `json:"routes"`
+	DNS         *DNS         `json:"dns"`         // nil: no DNS server was asked
 	KeepServing *KeepServing `json:"keepServing"` // nil: nothing is said
 	Scorecard   struct {
 		Predictions []ScoredPrediction `json:"predictions"`
@@ -44,6 +45,22 @@ type Timeline struct {
 		Coverage       float64       `json:"coverage"`
 		DetectionLimit time.Duration `json:"detectionLimit"`
 	} `json:"verdict"`
+}
+
+// DNS is how DNS servers followed the changes of endpoints.
+type DNS struct {
+	NotAsked string `json:"notAsked"`
+	Servers  []struct {
+		Addr     string  `json:"addr"`
+		Asked    int     `json:"asked"`
+		Answered int     `json:"answered"`
+		TTL      *Length `json:"ttl"`
+		Changes  []struct {
+			Change string  `json:"change"`
+			Open   bool    `json:"open"`
+			Lag    *Length `json:"lag"` // nil: unobserved
+		} `json:"changes"`
+	} `json:"servers"`
 }
 
 // ScoredPrediction is what preflight predicted, and what the run says of it.

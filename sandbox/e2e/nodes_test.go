@@ -146,6 +146,23 @@ func TestRoutesAreMeasuredWithoutHarm(t *testing.T) {
 			t.Errorf("the routes of %s took ≥ %v; kube-proxy of %s stood still for 5 s", node, longest[node], late)
 		}
 	}
+	// CoreDNS follows when its cache lets it go: after 5 s at most. The last removal is watched for longer than that.
+	if timeline.DNS == nil || timeline.DNS.NotAsked != "" || len(timeline.DNS.Servers) != 1 {
+		t.Fatalf("the DNS servers that were asked: %+v", timeline.DNS)
+	}
+	dns := timeline.DNS.Servers[0]
+	if dns.TTL == nil || dns.TTL.Max > 5*time.Second || dns.Answered < dns.Asked*9/10 || !strings.Contains(out, "DNS: REMOVED") || !strings.Contains(out, dns.Addr) {
+		t.Errorf("%+v", dns)
+	}
+	followed := 0
+	for _, change := range dns.Changes {
+		if change.Change == "removal" && change.Lag != nil && !change.Open && change.Lag.Max < 7*time.Second {
+			followed++
+		}
+	}
+	if followed != changes {
+		t.Errorf("DNS was seen to follow %d removals within 7 s, want %d: %+v", followed, changes, dns.Changes)
+	}
 	if !strings.Contains(out, "A preStop sleep of ≥ ") {
 		t.Errorf("no advice in\n%s", out)
 	}

@@ -109,6 +109,8 @@ func TestChangesOfEndpointsAreNamed(t *testing.T) {
 		slice("4", trigger, pod("1", terminating)+", "+pod("2", isReady)+", "+pod("3", notReady)+", "+pod("4", notReady)),
 		slice("5", "", pod("2", isReady)+", "+pod("3", notReady)+", "+pod("4", notReady)),
 		slice("6", "", pod("2", isReady)+", "+pod("3", notReady)+", "+pod("4", notReady)),
+		{Type: "MODIFIED", Seen: at(time.Second), Object: []byte(`{"metadata": {"namespace": "default", "name": "twin-x", "resourceVersion": "9", "annotations": {` + trigger +
+			`}, "labels": {"kubernetes.io/service-name": "twin", "service.kubernetes.io/headless": ""}}, "endpoints": [` + pod("2", isReady) + `]}`)}, // kube-proxy does not watch it
 		ended,
 	} {
 		l.add(c)

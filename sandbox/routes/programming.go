@@ -203,6 +203,9 @@ func programmingIn(metrics io.Reader) (samples int, sum float64, err error) {
 // triggerTime is the annotation from which kube-proxy counts.
 const triggerTime = "endpoints.kubernetes.io/last-change-trigger-time"
 
+// headless is the label of the EndpointSlices of headless Services. kube-proxy does not watch these, and has no samples of them.
+const headless = "service.kubernetes.io/headless"
+
 // An endpointSlice is the part of one that this program looks at.
 type endpointSlice struct {
 	Metadata struct {
@@ -226,7 +229,7 @@ type sliceChange struct {
 	trigger time.Time // zero: it carries none
 }
 
-// A sliceLog is every change of every EndpointSlice, in order.
+// A sliceLog is every change of every EndpointSlice that kube-proxy watches, in order.
 type sliceLog struct {
 	known   map[string]endpointSlice // by namespace and name
 	changes []sliceChange
@@ -251,6 +254,9 @@ func (l *sliceLog) add(c drill.Change) {
 	var s endpointSlice
 	if err := json.Unmarshal(c.Object, &s); err != nil {
 		l.err = err
+		return
+	}
+	if _, unwatched := s.Metadata.Labels[headless]; unwatched {
 		return
 	}
 	key := s.Metadata.Namespace + "/" + s.Metadata.Name

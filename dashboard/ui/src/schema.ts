@@ -135,6 +135,7 @@ export type EventKind =
   | "kube-event"
   | "snapshot"
   | "preflight"
+  | "name-answered"
   | "run"
   | "command"
   | "command-output"
@@ -266,6 +267,7 @@ export interface Timeline {
    * which of these nodes and changes stand out
    */
   late?: LateRoutes[];
+  dns?: DNS;
   pods: Pod[];
   keepServing?: KeepServing;
   verdict: Verdict;
@@ -409,6 +411,7 @@ export interface Spec {
    * which nodes Probers are, where the Job is to find that out when it starts: all, names or a label selector
    */
   proberNodes?: string;
+  dns?: DNS;
   /**
    * requests per second, for each of Kinds
    */
@@ -495,6 +498,35 @@ export interface Acceptance {
   rule: string;
   object?: string;
   reason: string;
+}
+/**
+ * DNS says which DNS servers `lapse routes` asks for the headless twin of its Service. The workstation finds them, so that the Job needs no right outside of
+ * its namespace.
+ */
+export interface DNS {
+  servers?: Server[];
+  /**
+   * why there are none, or which were left out
+   */
+  notAsked?: string;
+}
+export interface Server {
+  addr: AddrPort;
+  pod?: Object;
+}
+export interface AddrPort {}
+/**
+ * An Object names a thing in the cluster.
+ */
+export interface Object {
+  kind?: string;
+  namespace?: string;
+  name?: string;
+  uid?: string;
+  /**
+   * the node it runs on
+   */
+  node?: string;
 }
 /**
  * Command is the wrapped command.
@@ -744,19 +776,6 @@ export interface Trigger {
    * "drain of node2"
    */
   text: string;
-}
-/**
- * An Object names a thing in the cluster.
- */
-export interface Object {
-  kind?: string;
-  namespace?: string;
-  name?: string;
-  uid?: string;
-  /**
-   * the node it runs on
-   */
-  node?: string;
 }
 /**
  * An IncidentCause is a cause of one or several windows of an incident, in the words it has where it was measured best.
@@ -1079,6 +1098,7 @@ export interface Event {
   template?: string;
   snapshot?: Snapshot;
   preflight?: Preflight;
+  lookup?: Lookup;
 }
 /**
  * A Snapshot is the part of an object's spec and status that causes need. One of its fields is set.
@@ -1316,6 +1336,30 @@ export interface Prediction {
    */
   accepted?: string;
 }
+/**
+ * A Lookup is how a DNS server answers for a name.
+ */
+export interface Lookup {
+  /**
+   * with a dot at its end
+   */
+  name: string;
+  /**
+   * what it has from then on, lowest first; none where the server says that it has none
+   */
+  addrs?: Addr[];
+  /**
+   * queries so far, without those whose answer is awaited
+   */
+  asked: number;
+  /**
+   * of them
+   */
+  answered: number;
+  shortestTTL?: Nanoseconds;
+  longestTTL?: Nanoseconds;
+}
+export interface Addr {}
 /**
  * A WatchedService is a Service whose endpoints were watched.
  */

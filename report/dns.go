@@ -1,0 +1,192 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+)
+
+// A dnsRow is how one DNS server followed changes of one kind.
+type dnsRow struct {
+	followed
+	server     model.DNSServer
+	unobserved int // changes of which no answer tells
+}
+
+// dnsRows are the servers that were asked, with what is known of changes of one kind.
+func dnsRows(dns *model.DNS, change model.RouteChange) (rows []dnsRow) {
+	for _, s := range dns.Servers {
+		row := dnsRow{followed: followed{who: serverName(s)}, server: s}
+		for _, c := range s.Changes {
+			switch {
+			case c.Change != change:
+			case c.Lag == nil:
+				row.unobserved++
+			case c.Open:
+				row.open++
+			default:
+				row.lags = append(row.lags, *c.Lag)
+			}
+		}
+		row.sort()
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// serverName names a DNS server for people.
+func serverName(s model.DNSServer) string {
+	name := s.Addr
+	if s.Pod != "" {
+		name += " " + s.Pod[strings.IndexByte(s.Pod, '/')+1:]
+	}
+	if s.Node != "" {
+		name += " on " + s.Node
+	}
+	return clean(name)
+}
+
+var (
+	dnsTitles  = []string{"CHANGES", "MIN", "MEDIAN", "P99", "MAX", "TTL"}
+	dnsChanges = []struct {
+		change model.RouteChange
+		title  string
+	}{{model.Removal, "DNS: REMOVED, FROM THE DELETION"}, {model.Addition, "DNS: ADDED, FROM ITS ENDPOINT"}}
+)
+
+// cells are what is said of the server, under [dnsTitles].
+func (r dnsRow) cells() []string {
+	seen := len(r.lags) + r.open
+	cells := []string{strconv.Itoa(seen)}
+	if r.unobserved > 0 {
+		cells[0] += fmt.Sprintf(" of %d", seen+r.unobserved)
+	}
+	for _, share := range []float64{0, 0.5, 0.99, 1} {
+		text := "unobserved"
+		if seen > 0 {
+			text = r.quantile(share)
+		}
+		cells = append(cells, text)
+	}
+	return append(cells, ttlText(r.server.TTL))
+}
+
+// ttlText is the TTL of a server's answers. That of an answer from its cache counts down.
+func ttlText(ttl *model.Length) string {
+	switch {
+	case ttl == nil:
+		return "no answer"
+	case ttl.Min == ttl.Max:
+		return quantity.Span(ttl.Max)
+	}
+	return quantity.Span(ttl.Min) + " to " + quantity.Span(ttl.Max)
+}
+
+// dnsNotes are what the table does not say: which servers were not asked, and which did not answer all.
+func dnsNotes(dns *model.DNS) (notes []string) {
+	if dns.NotAsked != "" {
+		text := "DNS lag is not measured"
+		if len(dns.Servers) > 0 {
+			text += " of all servers"
+		}
+		notes = append(notes, text+": "+clean(dns.NotAsked)+".")
+	}
+	for _, s := range dns.Servers {
+		if lost := s.Asked - s.Answered; lost > 0 {
+			notes = append(notes, fmt.Sprintf("%s: %d of %d queries were not answered (last: %s).", serverName(s), lost, s.Asked, clean(s.Why)))
+		}
+	}
+	return notes
+}
+
+// writeDNS prints how DNS servers followed the changes, beneath the nodes.
+func writeDNS(out io.Writer, dns *model.DNS) {
+	if dns == nil {
+		return
+	}
+	for _, kind := range dnsChanges {
+		if rows := dnsRows(dns, kind.change); len(rows) > 0 {
+			fmt.Fprintf(out, "%s\t%s\n", kind.title, strings.Join(dnsTitles, "\t"))
+			for _, r := range rows {
+				fmt.Fprintf(out, "%s\t%s\n", r.who, strings.Join(r.cells(), "\t"))
+			}
+			fmt.Fprintln(out)
+		}
+	}
+	for _, note := range dnsNotes(dns) {
+		fmt.Fprintln(out, note)
+	}
+}
+
+// dnsAdvice says what the removals mean for clients that look up the name themselves, where DNS takes longer than the routes: its own lag, and for how long
+// clients may keep the last answer. It is empty where a sleep that covers the routes covers these clients too, and where nothing is known.
+func dnsAdvice(dns *model.DNS, routes []followed) string {
+	if dns == nil {
+		return ""
+	}
+	var ofRoutes, lag, ttl time.Duration
+	for _, n := range routes {
+		for _, l := range n.lags {
+			ofRoutes = max(ofRoutes, l.Max)
+		}
+	}
+	seen, open, unobserved := 0, 0, 0
+	for _, r := range dnsRows(dns, model.Removal) {
+		seen, open, unobserved = seen+len(r.lags), open+r.open, unobserved+r.unobserved
+		for _, l := range r.lags {
+			lag = max(lag, l.Max)
+		}
+		if r.server.TTL != nil {
+			ttl = max(ttl, r.server.TTL.Max)
+		}
+	}
+	const clients = "Clients that look up a headless Service's name themselves: "
+	switch {
+	case open > 0:
+		return clients + fmt.Sprintf("of %s DNS was not seen to follow %d, so no preStop sleep is known to be long enough.", quantity.Count(seen+open, "removal"), open)
+	case seen == 0 || lag+ttl <= ofRoutes:
+		return ""
+	}
+	text := clients + fmt.Sprintf("DNS gave a deleted Pod's address for up to %s, and they may keep an answer for its TTL of up to %s. A sleep of ≥ %s covers both.",
+		quantity.Highest(lag), quantity.Highest(ttl), covers(lag+ttl))
+	if unobserved > 0 {
+		text += fmt.Sprintf(" Of %s nothing is known.", quantity.Count(unobserved, "further removal"))
+	}
+	return text
+}
+
+// dnsSection has, for each DNS server, how it followed the changes of endpoints.
+func dnsSection(v *view) section {
+	if v.DNS == nil {
+		return section{}
+	}
+	s := section{title: "dns", remark: "from a Pod's deletion, or its endpoint in the EndpointSlice, until a DNS server's answers followed; clients may keep an answer for its TTL"}
+	t := table{item: "DNS server", columns: []column{{title: "server"}, {title: ""}}}
+	for _, title := range dnsTitles {
+		t.columns = append(t.columns, column{title: strings.ToLower(title), right: true})
+	}
+	for _, kind := range dnsChanges {
+		for _, r := range dnsRows(v.DNS, kind.change) {
+			row := tableRow{cells: []cell{{text: r.who, verbatim: true}, {text: routeWord(kind.change)}}}
+			for _, text := range r.cells() {
+				row.cells = append(row.cells, cell{text: text})
+			}
+			t.rows = append(t.rows, row)
+		}
+	}
+	if len(t.rows) > 0 {
+		s.blocks = append(s.blocks, t)
+	}
+	for _, text := range dnsNotes(v.DNS) {
+		s.blocks = append(s.blocks, note{text: text, tone: dim})
+	}
+	if text := dnsAdvice(v.DNS, routesByNode(v.Routes, model.Removal)); text != "" {
+		s.blocks = append(s.blocks, note{text: text})
+	}
+	return s
+}
