@@ -1,4 +1,4 @@
-// Command demo shows the main job of Lapse on the sandbox: a node is drained while Lapse measures, first with
+// Command demo shows the main job of Lapse on the sandbox: a node is drained while Lapse measures from every node, first with
 // servers that exit at SIGTERM, then with servers that go on serving for a while.
 //
 //	demo --lapse ../bin/lapse --runs ../runs
@@ -11,6 +11,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -38,7 +39,7 @@ const (
 func main() {
 	var files drill.Files
 	files.Flags(flag.CommandLine)
-	rate := flag.Int("rate", 300, "requests per second, each of new and reused connections")
+	rate := flag.Int("rate", 300, "requests per second, each of new and reused connections, from all nodes together")
 	drill.Main("demo", func(ctx context.Context) error { return demo(ctx, files, *rate) })
 }
 
@@ -89,15 +90,18 @@ func (d drainer) before(ctx context.Context) (run drill.Run, tries int, err erro
 		if err != nil {
 			return run, try, err
 		}
-		fresh, err := run.Timeline.Target("web new")
+		lost, fresh := 0, run.Timeline.OfKind("new")
+		for _, target := range fresh {
+			lost += target.Failed
+		}
 		switch {
-		case err != nil:
-			return run, try, err
-		case fresh.Failed == 0:
+		case len(fresh) == 0:
+			return run, try, errors.New("no target with new connections was measured")
+		case lost == 0:
 			say(fmt.Sprintf("This drain lost no request on new connections: none met the stale route, or an outage shorter than %s went unseen. Again.",
 				atMost(run.Timeline.LongestGap())))
 		case run.ExitCode != exitGateFailed || len(run.Timeline.CausedBy(cause)) == 0:
-			return run, try, fmt.Errorf("the drain lost %d requests on new connections, and Lapse ended with %d and named no %s", fresh.Failed, run.ExitCode, cause)
+			return run, try, fmt.Errorf("the drain lost %d requests on new connections, and Lapse ended with %d and named no %s", lost, run.ExitCode, cause)
 		default:
 			return run, try, nil
 		}
@@ -121,7 +125,7 @@ func (d drainer) after(ctx context.Context) (drill.Run, error) {
 }
 
 func (d drainer) drain(ctx context.Context, w drill.Workload, name string) (drill.Run, error) {
-	run, err := d.cluster.Drain(ctx, w, filepath.Join(d.base, name), "--rate", strconv.Itoa(d.rate), "--fail-if", "failed>0")
+	run, err := d.cluster.Drain(ctx, w, filepath.Join(d.base, name), "--from", "all", "--rate", strconv.Itoa(d.rate), "--fail-if", "failed>0")
 	fmt.Print(run.Output)
 	return run, err
 }

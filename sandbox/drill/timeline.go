@@ -2,6 +2,7 @@ package drill
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -223,6 +224,11 @@ type Event struct {
 		Kind string `json:"kind"`
 		Name string `json:"name"`
 	} `json:"object"`
+}
+
+// OfKind are the judged targets of a kind: one for each node that was measured from.
+func (t Timeline) OfKind(kind string) []Target {
+	return slices.DeleteFunc(slices.Clone(t.Targets), func(target Target) bool { return target.Kind != kind })
 }
 
 // LongestGap is the longest time in which nothing looked at one of the judged targets: no shorter outage of all requests is sure to show.

@@ -174,8 +174,8 @@ A try exits 0 only if a drain without the fix lost requests and Lapse named the 
 is repeated until a request on a new connection is lost.
 
 - **drains**: without the fix, until one lost a request. **failed**: requests that the last of them lost, of all sent.
-- **with the fix**: Lapse's exit code (0 passed, 3 requests failed, 4 inconclusive), failed requests, coverage of new and of reused connections, and the
-  longest time in which nothing looked at one of them: an outage of all requests that was longer would have been seen.
+- **with the fix**: Lapse's exit code (0 passed, 3 requests failed, 4 inconclusive), failed requests, coverage of new and of reused connections by the node where
+  it was worst, and the longest time in which nothing looked at one of them: an outage of all requests that was longer would have been seen.
 - **load**: the machine's load average over a minute as the try began.
 `, cmp.Or(strings.Join(s.command, " "), "make demo"), s.n, tries[0].began.Format("2006-01-02 15:04"), tries[len(tries)-1].began.Format("2006-01-02 15:04 UTC"), commit(ctx, s.root), drill.Machine())
 	for _, load := range s.loads {
@@ -207,11 +207,13 @@ func (t try) row(number int) string {
 	return fmt.Sprintf("| %d | %d | %.0f s | %s | %d | %s | %s |", number, t.exitCode, t.took.Seconds(), t.loadAvg, len(t.races), race, fixed)
 }
 
+// coverage is that of the node that was observed worst.
 func coverage(t drill.Timeline) string {
 	var cells []string
-	for _, name := range []string{"web new", "web reused"} {
-		if target, err := t.Target(name); err == nil {
-			cells = append(cells, strconv.FormatFloat(100*target.Coverage, 'f', 2, 64))
+	for _, kind := range []string{"new", "reused"} {
+		if of := t.OfKind(kind); len(of) > 0 {
+			worst := slices.MinFunc(of, func(a, b drill.Target) int { return cmp.Compare(a.Coverage, b.Coverage) })
+			cells = append(cells, strconv.FormatFloat(100*worst.Coverage, 'f', 2, 64))
 		}
 	}
 	return strings.Join(cells, ", ")
