@@ -1,10 +1,10 @@
 import { useMemo } from "preact/hooks";
 import { duration, number } from "./format";
-import type { Ns, Series } from "./model";
+import type { Ns } from "./model";
 import { classFill, type Plot, type Theme } from "./paint";
 import { type Frame, Row } from "./row";
 import type { Run } from "./run";
-import { classesOf, groups } from "./slots";
+import { classesOf, groups, type Together } from "./slots";
 import { Swatch } from "./swatch";
 
 const height = 58;
@@ -12,7 +12,7 @@ const height = 58;
 /** Errors stacks the failed requests of all judged targets by class over time. */
 export function Errors({ frame, run }: { frame: Frame; run: Run }) {
   const { targets, bucketWidth } = run;
-  const all = run.judgedSeries;
+  const all = run.together;
   const classes = useMemo(() => [...totals(all)].sort((a, b) => b[1] - a[1]), [all]);
   const failed = classes.reduce((sum, [, n]) => sum + n, 0);
   if (!targets.length) return null;
@@ -28,7 +28,7 @@ export function Errors({ frame, run }: { frame: Frame; run: Run }) {
   );
 }
 
-const totals = (all: Series[]): Map<string, number> => classesOf(all, 0, Math.max(0, ...all.map((s) => s.failed.length)));
+const totals = (all: Together): Map<string, number> => classesOf(all, 0, all.share.length);
 
 /** ClassKey names the most frequent classes beside what they look like. */
 function ClassKey({ theme, classes }: { theme: Theme; classes: [string, number][] }) {
@@ -47,11 +47,9 @@ function swatch({ ctx, theme, height }: Plot, name: string): void {
 
 interface Stack { x0: number; x1: number; classes: Map<string, number>; perSecond: number }
 
-function paintErrors(p: Plot, all: Series[], slot: Ns, order: string[]): void {
+function paintErrors(p: Plot, all: Together, slot: Ns, order: string[]): void {
   const stacks: Stack[] = [];
-  const end = Math.max(0, ...all.map((s) => s.sent.length)) * slot;
-  groups(p.scale, slot, 0, end, (first, n) => {
-    if (!all.some((s) => failedWithin(s, first, n))) return;
+  groups(p.scale, slot, 0, all.share.length * slot, (first, n) => {
     const classes = classesOf(all, first, n);
     let failed = 0;
     for (const count of classes.values()) failed += count;
@@ -64,11 +62,6 @@ function paintErrors(p: Plot, all: Series[], slot: Ns, order: string[]): void {
   p.ctx.font = "10px system-ui, sans-serif";
   p.ctx.textBaseline = "top";
   p.ctx.fillText(`top: ${number(most)}/s`, 4, 1);
-}
-
-function failedWithin({ failed }: Series, first: number, count: number): boolean {
-  for (let i = first; i < first + count; i++) if (failed[i]) return true;
-  return false;
 }
 
 function paintStack(p: Plot, s: Stack, order: string[], pixels: number): void {
@@ -84,9 +77,9 @@ function paintStack(p: Plot, s: Stack, order: string[], pixels: number): void {
   }
 }
 
-function tell(all: Series[], slot: Ns, at: Ns): string {
+function tell(all: Together, slot: Ns, at: Ns): string {
   const i = Math.floor(at / slot);
-  if (!all.some((s) => s.sent[i])) return "no data";
+  if (all.share[i] === undefined) return "no data";
   const classes = [...classesOf(all, i, 1)].map(([name, n]) => `${n} ${name}`);
   return classes.length ? classes.join("\n") : `none in ${duration(slot)}`;
 }

@@ -1,10 +1,10 @@
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { plural } from "./format";
 import type { Ns, Series, Target, Unobserved, Window } from "./model";
 import { edges, noData } from "./paint";
 import { type Frame, Row } from "./row";
 import type { Run } from "./run";
-import { groups, worstOfAll } from "./slots";
+import { groups, type Together, together, worstOfAll } from "./slots";
 import { agree, fromWhere, type TargetGroup } from "./sources";
 import { Bars, measured, Strip, stripHeight } from "./strips";
 
@@ -18,7 +18,7 @@ export function Nodes({ frame, run, group, windowsOf }: NodesProps) {
   const windows = group.members.flatMap((m) => windowsOf(m.name));
   return (
     <>
-      <Together frame={frame} run={run} group={group} series={series} windows={windows} open={open} onOpen={setChosen} />
+      <Shared frame={frame} run={run} group={group} series={series} windows={windows} open={open} onOpen={setChosen} />
       {open && group.members.map((m, i) => (
         <Strip
           key={m.name} frame={frame} target={m} series={series[i]!} bucketWidth={run.bucketWidth} label={<span class="member">{fromWhere(m, run.sources)}</span>}
@@ -29,12 +29,13 @@ export function Nodes({ frame, run, group, windowsOf }: NodesProps) {
   );
 }
 
-interface TogetherProps { frame: Frame; run: Run; group: TargetGroup; series: Series[]; windows: Window[]; open: boolean; onOpen: (open: boolean) => void }
+interface SharedProps { frame: Frame; run: Run; group: TargetGroup; series: Series[]; windows: Window[]; open: boolean; onOpen: (open: boolean) => void }
 
-/** Together draws the worst that any node saw. What one of them did not observe is drawn as no data where no other saw a failure. */
-function Together({ frame, run, group: { name, members }, series, windows, open, onOpen }: TogetherProps) {
+/** Shared draws the worst that any node saw. What one of them did not observe is drawn as no data where no other saw a failure. */
+function Shared({ frame, run, group: { name, members }, series, windows, open, onOpen }: SharedProps) {
   const { bucketWidth, unobserved, now } = run;
-  const sum = (of: (t: Target) => number): number => members.reduce((all, t) => all + of(t), 0);
+  const all = useMemo(() => together(series), series);
+  const sum = (of: (t: Target) => number): number => members.reduce((total, t) => total + of(t), 0);
   const gaps = unobserved.filter((u) => members.some((m) => m.name === u.target));
   const failed = sum((t) => t.failed);
   return (
@@ -46,15 +47,15 @@ function Together({ frame, run, group: { name, members }, series, windows, open,
       </>}
       figures={<><span class={failed ? "bad" : ""}>{failed} failed</span><span class="faint"> / {sum((t) => t.sent)}</span></>}
       summary={`${name} from ${plural(members.length, "node")}: ${failed} of ${sum((t) => t.sent)} requests failed, ${plural(windows.length, "window")}`}
-      inputs={[...series, bucketWidth, unobserved, now, windows.length]}
+      inputs={[all, bucketWidth, unobserved, now, windows.length]}
       paint={(plot) => {
         const bars = new Bars(plot);
         const span = spanOf(members, now);
         groups(plot.scale, bucketWidth, span.from, span.to, (first, n) => {
-          bars.add(Math.max(first * bucketWidth, span.from), Math.min((first + n) * bucketWidth, span.to), worstOfAll(series, first, n));
+          bars.add(Math.max(first * bucketWidth, span.from), Math.min((first + n) * bucketWidth, span.to), worstOfAll(all, first, n));
         });
         bars.flush();
-        for (const u of gaps) if (!failedIn(series, bucketWidth, u)) noData(plot, plot.scale.x(u.start), plot.scale.x(u.end));
+        for (const u of gaps) if (!failedIn(all, bucketWidth, u)) noData(plot, plot.scale.x(u.start), plot.scale.x(u.end));
         for (const w of windows) edges(plot, w);
       }}
     />
@@ -68,5 +69,5 @@ function spanOf(members: Target[], now: Ns): { from: Ns; to: Ns } {
 }
 
 /** failedIn tells whether any node saw a failure in unobserved time of another. */
-const failedIn = (series: Series[], width: Ns, u: Unobserved): boolean =>
-  (worstOfAll(series, Math.floor(u.start / width), Math.max(1, Math.ceil((u.end - u.start) / width))) ?? 0) > 0;
+const failedIn = (all: Together, width: Ns, u: Unobserved): boolean =>
+  (worstOfAll(all, Math.floor(u.start / width), Math.max(1, Math.ceil((u.end - u.start) / width))) ?? 0) > 0;

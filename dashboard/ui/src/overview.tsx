@@ -1,11 +1,11 @@
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { dragged, type Grip, grip } from "./brush";
-import { type Ns, type Series, judged } from "./model";
+import { type Ns, judged } from "./model";
 import { commandLine, type Plot } from "./paint";
 import { type Frame, prepare } from "./row";
 import type { Run } from "./run";
 import { type Range, Scale } from "./scale";
-import { groups, worstOfAll } from "./slots";
+import { groups, type Together, worstOfAll } from "./slots";
 import { Bars, measured } from "./strips";
 
 const height = 26;
@@ -19,16 +19,16 @@ export function Overview({ frame, run, whole, onRange }: OverviewProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const drag = useRef<{ grip: Grip; start: Ns; range: Range; x: number } | undefined>(undefined);
   const scale = new Scale(whole, width);
-  const series = run.judgedSeries;
+  const targets = run.together;
   const known = useMemo(() => Math.max(0, ...run.targets.filter((t) => judged(t.kind)).map((t) => measured(t, run.now).to)), [run.targets, run.now]); // later outcomes are still to come
   const command = run.info?.command;
   useLayoutEffect(() => {
     const ctx = prepare(canvas.current, width, height);
     if (!ctx) return;
     const plot: Plot = { ctx, scale, height, theme };
-    paint(plot, series, run.bucketWidth, known);
+    paint(plot, targets, run.bucketWidth, known);
     if (command?.start !== undefined) commandLine(plot, scale.x(command.start), scale.x(command.end ?? run.now));
-  }, [whole.from, whole.to, width, theme, run.bucketWidth, run.now, known, command?.start, command?.end, series]);
+  }, [whole.from, whole.to, width, theme, run.bucketWidth, run.now, known, command?.start, command?.end, targets]);
 
   const a = Math.max(scale.x(range.from), 0);
   const b = Math.min(scale.x(range.to), width);
@@ -61,11 +61,11 @@ export function Overview({ frame, run, whole, onRange }: OverviewProps) {
 }
 
 /** paint draws the worst judged target: failing before not observed, and that before healthy. */
-function paint(plot: Plot, all: Series[], slot: Ns, end: Ns): void {
+function paint(plot: Plot, all: Together, slot: Ns, end: Ns): void {
   const bars = new Bars(plot);
   groups(plot.scale, slot, 0, end, (first, n) => {
     const share = worstOfAll(all, first, n);
-    const gap = all.some((s) => s.unobserved.slice(first, first + n).some((u) => u > 0));
+    const gap = all.gap.slice(first, first + n).some((g) => g);
     bars.add(first * slot, Math.min((first + n) * slot, end), share || !gap ? share : undefined);
   });
   bars.flush();

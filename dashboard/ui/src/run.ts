@@ -1,4 +1,5 @@
 import { type BucketChunk, type Event, type Incident, type KeepServing, type LateRoutes, type Ns, type Pod, type Route, type RunInfo, type Scorecard, type Series, type Source, type Target, type Tool, type Unobserved, type Verdict, type WatchedService, type Window, judged } from "./model";
+import { type Together, together } from "./slots";
 
 /** A change of the state, as the server sends it. The protocol is described in dashboard/doc.go. */
 export interface Delta {
@@ -23,8 +24,8 @@ const kindOrder = { new: 0, reused: 1, direct: 2, control: 3 };
 export class Run {
   private groups = new Map<string, Map<string, unknown>>(); // group → key → value
   private lists = new Map<string, unknown>(); // made from a group, until one of its values changes
-  private judgedSlots: Series[] = [];
-  private judgedAt = -1; // the version that they are of
+  private judged: Together | undefined;
+  private judgedAt = -1; // the version that it is of
 
   /** version rises with every change. */
   version = 0;
@@ -84,11 +85,11 @@ export class Run {
 
   event(id: number): Event | undefined { return this.one(`event/${id}`); }
 
-  /** judgedSeries are the slots of the targets that count for the verdict. */
-  get judgedSeries(): Series[] {
-    if (this.judgedAt !== this.version) this.judgedSlots = this.targets.filter((t) => judged(t.kind)).map((t) => this.series(t.name));
+  /** together is what the targets show together that count for the verdict. */
+  get together(): Together {
+    if (!this.judged || this.judgedAt !== this.version) this.judged = together(this.targets.filter((t) => judged(t.kind)).map((t) => this.series(t.name)));
     this.judgedAt = this.version;
-    return this.judgedSlots;
+    return this.judged;
   }
 
   /** series returns a target's slots, put together from their chunks. */

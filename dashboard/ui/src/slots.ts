@@ -19,32 +19,60 @@ export function worst(series: Series, first: number, count: number): number | un
   return share;
 }
 
-/** worstOfAll is the worst among several targets; one that failed matters more than one that was not measured. */
-export function worstOfAll(all: Series[], first: number, count: number): number | undefined {
-  let share: number | undefined;
-  for (const series of all) {
-    const one = worst(series, first, count);
-    if (one !== undefined) share = Math.max(share ?? 0, one);
+/** A Together is what several targets show in one row, slot by slot. */
+export interface Together {
+  share: (number | undefined)[]; // the highest share of failed requests of one of them, undefined where none was measured
+  gap: boolean[]; // one of them was unobserved in a part of it
+  classes: Map<number, Map<string, number>>; // slot → failed requests of all of them by class
+}
+
+/** together takes many targets together, so that drawing them does not have to look at each. */
+export function together(all: Series[]): Together {
+  const sum: Together = { share: [], gap: [], classes: new Map() };
+  for (const { sent, failed, unobserved, classes } of all) {
+    for (let i = sum.share.length; i < sent.length; i++) {
+      sum.share.push(undefined);
+      sum.gap.push(false);
+    }
+    for (let i = 0; i < sent.length; i++) {
+      if (unobserved[i]) sum.gap[i] = true;
+      const [n, bad] = [sent[i]!, failed[i]!];
+      if (n > 0) sum.share[i] = Math.max(sum.share[i] ?? 0, bad / n);
+      if (bad) sum.classes.set(i, plus(sum.classes.get(i) ?? new Map(), bad, classes.get(i) ?? {}));
+    }
   }
-  return share;
+  return sum;
+}
+
+/** plus adds failures of known classes, and those that are left as of an unknown one. */
+function plus(sum: Map<string, number>, failed: number, classes: Record<string, number>): Map<string, number> {
+  let left = failed;
+  for (const [name, n] of Object.entries(classes)) {
+    sum.set(name, (sum.get(name) ?? 0) + n);
+    left -= n;
+  }
+  if (left > 0) sum.set(unknown, (sum.get(unknown) ?? 0) + left);
+  return sum;
+}
+
+/** worstOfAll is the worst among several targets; one that failed matters more than one that was not measured. */
+export function worstOfAll({ share }: Together, first: number, count: number): number | undefined {
+  let worst: number | undefined;
+  for (let i = first; i < first + count; i++) {
+    const one = share[i];
+    if (one !== undefined) worst = Math.max(worst ?? 0, one);
+  }
+  return worst;
 }
 
 /** unknown names failures of which a timeline does not tell the class. */
 export const unknown = "class not recorded";
 
-/** classesOf adds up the failures of a group by class, over several targets. */
-export function classesOf(all: Series[], first: number, count: number): Map<string, number> {
+/** classesOf adds up the failures of a group by class. */
+export function classesOf({ classes }: Together, first: number, count: number): Map<string, number> {
   const sum = new Map<string, number>();
-  for (const series of all) {
-    for (let i = first; i < first + count; i++) {
-      let left = series.failed[i] ?? 0;
-      if (!left) continue;
-      for (const [name, n] of Object.entries(series.classes.get(i) ?? {})) {
-        sum.set(name, (sum.get(name) ?? 0) + n);
-        left -= n;
-      }
-      if (left > 0) sum.set(unknown, (sum.get(unknown) ?? 0) + left);
-    }
+  for (let i = first; i < first + count; i++) {
+    for (const [name, n] of classes.get(i) ?? []) sum.set(name, (sum.get(name) ?? 0) + n);
   }
   return sum;
 }

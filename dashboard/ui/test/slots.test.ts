@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { above, extent, histogram, quantile, slotOf } from "../src/latency";
 import type { Series, Window } from "../src/model";
 import { Scale } from "../src/scale";
-import { classesOf, failing, groups, unknown, worst, worstOfAll } from "../src/slots";
+import { classesOf, failing, groups, together, unknown, worst, worstOfAll } from "../src/slots";
 
 const series = (sent: number[], failed: number[], more: Partial<Series> = {}): Series => ({ sent, failed, unobserved: [], latency: [], classes: new Map(), ...more });
 
@@ -27,15 +27,16 @@ test("the worst slot of a group counts, and what was not measured is not healthy
   assert.equal(worst(s, 0, 1), 0);
   assert.equal(worst(s, 1, 1), undefined);
   assert.equal(worst(s, 9, 3), undefined);
-  assert.equal(worstOfAll([s, series([0], [0])], 1, 1), undefined);
-  assert.equal(worstOfAll([s, series([5, 5], [0, 5])], 1, 1), 1);
+  assert.equal(worstOfAll(together([s, series([0], [0])]), 1, 1), undefined);
+  assert.equal(worstOfAll(together([s, series([5, 5], [0, 5])]), 1, 1), 1);
+  assert.deepEqual(together([s, series([5, 5], [0, 0], { unobserved: [0, 1] })]).gap, [false, true, false, false]);
 });
 
 test("failures add up by class, and those of unknown class are counted as such", () => {
   const a = series([9, 9], [3, 2], { classes: new Map([[0, { refused: 2, eof: 1 }]]) });
   const b = series([9, 9], [1, 0], { classes: new Map([[0, { refused: 1 }]]) });
-  assert.deepEqual(classesOf([a, b], 0, 2), new Map([["refused", 3], ["eof", 1], [unknown, 2]]));
-  assert.deepEqual(classesOf([a, b], 5, 2), new Map());
+  assert.deepEqual(classesOf(together([a, b]), 0, 2), new Map([["refused", 3], ["eof", 1], [unknown, 2]]));
+  assert.deepEqual(classesOf(together([a, b]), 5, 2), new Map());
 });
 
 test("a slot's failures are drawn where windows reach into it", () => {
