@@ -90,12 +90,14 @@ func (c *conn) peek() {
 	c.socket.peek()
 }
 
+const alertRecord = 21 // the type of a TLS record (RFC 8446, section 5.1)
+
 // isAlert tells the close_notify that ends a TLS connection from records that may come at any time, such
 // as session tickets. In TLS 1.3 both pass as application data, but an alert is always 2 bytes
 // long, and so 19 with its type and its tag (RFC 8446, section 5.2).
 func isAlert(record []byte) bool {
-	const alert, applicationData = 21, 23
-	if record[0] == alert {
+	const applicationData = 23
+	if record[0] == alertRecord {
 		return true
 	}
 	return len(record) == 5 && record[0] == applicationData && record[3] == 0 && record[4] == 2+1+16

@@ -36,11 +36,11 @@ type Probe struct {
 	timeline.Target // the URL's scheme chooses the protocol
 
 	Method string      // HTTP: default GET. Requests carry no body.
-	Host   string      // HTTP: Host header and server name (SNI) where they differ from the URL's host
+	Host   string      // Host header and TLS server name (SNI) where they differ from the URL's host
 	Header http.Header // HTTP: sent with every request
 
-	Echo  string // TCP: sent after connecting; "" for nothing
-	Reply string // TCP: what a good reply begins with; by default Echo. See tcp.go.
+	Echo  string // TCP and TLS: sent after connecting; "" for nothing
+	Reply string // TCP and TLS: what a good reply begins with; by default Echo. See tcp.go.
 
 	RootCAs            *x509.CertPool // whom to trust; nil for the system's
 	InsecureSkipVerify bool           // trust any certificate
@@ -106,7 +106,7 @@ func compile(p Probe) (*compiledProbe, error) {
 	}
 	compiled.addrs = []netip.AddrPort{compiled.addr}
 	if protocol.secure {
-		compiled.tls = tlsConfig(p, u)
+		compiled.tls = tlsConfig(p, u, protocol.alpn)
 	}
 	return compiled, nil
 }
@@ -152,8 +152,8 @@ func (p *compiledProbe) setAddress(probe Probe, u *url.URL, defaultPort string) 
 	return nil
 }
 
-// tlsConfig asks for HTTP/1.1 and resumes no session, so that every handshake is a full one.
-func tlsConfig(p Probe, u *url.URL) *tls.Config {
+// tlsConfig resumes no session, so that every handshake is a full one.
+func tlsConfig(p Probe, u *url.URL, alpn []string) *tls.Config {
 	name := cmp.Or(p.Host, u.Host)
 	if host, _, err := net.SplitHostPort(name); err == nil {
 		name = host
@@ -162,6 +162,6 @@ func tlsConfig(p Probe, u *url.URL) *tls.Config {
 		ServerName:         strings.TrimSuffix(withoutZone(strings.Trim(name, "[]")), "."),
 		RootCAs:            p.RootCAs,
 		InsecureSkipVerify: p.InsecureSkipVerify,
-		NextProtos:         []string{"http/1.1"},
+		NextProtos:         alpn,
 	}
 }

@@ -23,13 +23,15 @@ type Protocol struct {
 	// NewOnly says why.
 	Persistent func(Probe) bool
 	NewOnly    string
+	Proves     string // what a success is where no reply is awaited
 
-	secure  bool // spoken over TLS
+	secure  bool     // spoken over TLS
+	alpn    []string // what is offered by ALPN; none: no ALPN
 	compile func(Probe, *url.URL) (codec, error)
 }
 
 // Protocols are those there are. A probe's fields that its protocol does not take are ignored.
-var Protocols = []Protocol{httpPlain, httpSecure, tcpBare}
+var Protocols = []Protocol{httpPlain, httpSecure, tcpBare, tcpSecure}
 
 // ProtocolOf is the protocol of a scheme.
 func ProtocolOf(scheme string) (_ Protocol, known bool) {

@@ -17,22 +17,44 @@ import (
 // connection: the pacing thread writes it without waiting.
 const longestEcho = longestInlineSend
 
-var tcpBare = Protocol{
-	Scheme: "tcp", Example: "tcp://HOST:PORT", Options: []string{"echo", "echo-from"},
-	Persistent: func(p Probe) bool { return p.Echo != "" }, NewOnly: "nothing can be seen on reused ones without --echo",
-	compile: newTCP,
-}
+var (
+	tcpBare = Protocol{
+		Scheme: "tcp", Example: "tcp://HOST:PORT", Options: []string{"echo", "echo-from"},
+		Persistent: echoes, NewOnly: withoutEcho, Proves: "a connection that is accepted counts as good, whether or not the application answers on it",
+		compile: newTCP,
+	}
+	tcpSecure = Protocol{
+		Scheme: "tls", Example: "tls://HOST:PORT", Options: []string{"echo", "echo-from", "host", "ca-file"},
+		Persistent: echoes, NewOnly: withoutEcho, Proves: "a TLS handshake with a valid certificate counts as good, whether or not the application answers after it",
+		secure: true, compile: newTCP,
+	}
+)
 
-// tcp speaks to tcp:// targets: connect, send a text and await one back, both optional.
+const withoutEcho = "nothing can be seen on reused ones without --echo"
+
+func echoes(p Probe) bool { return p.Echo != "" }
+
+// tcp speaks to tcp:// and tls:// targets: connect, send a text and await one back, both optional.
 //
 //	Echo    Reply   a success is
-//	""      ""      a connection that was established; new and direct only
+//	""      ""      a connection that was established, of tls:// a handshake too; new and direct only
 //	"x"     ""      x came back
 //	"PING"  "PONG"  PONG came after PING was sent
 //	""      "220 "  the server, which speaks first, said "220 "; new and direct only
 //
 // TCP does not say where a reply ends. On a connection used once, what follows the expected text is left unread. On a
 // persistent connection it would pass for the next reply, so there more than was expected is as wrong as something else.
+//
+//	what happened                                                   class
+//	another text, too little of it, on a kept connection too much   body
+//	closed before anything came                                     eof
+//	nothing, or not all of it, in time; a handshake that hangs      timeout_response
+//	no TLS spoken, certificate not trusted or of another name,
+//	an alert of the server, which may come after the handshake      tls
+//	no connection                                                   as of every protocol: refused, unreachable, timeout_connect, dns
+//
+// TLS 1.3 lets the client finish before the server has looked at it: a server that wants a client certificate says so after the
+// handshake. Where nothing is awaited that is not seen.
 type tcp struct {
 	send, want []byte
 	whole      bool // nothing may follow want
@@ -82,6 +104,9 @@ func (d *tcp) read(br *bufio.Reader, r *reply) error {
 
 // otherText is the error of a reply that begins as got does.
 func otherText(got []byte) error {
+	if bytes.HasPrefix(got, []byte{alertRecord, 3}) {
+		return fmt.Errorf("%w: a TLS alert: the server speaks TLS, as in tls://", errUnexpected)
+	}
 	const shown = 60 // bytes
 	if len(got) > shown {
 		return fmt.Errorf("%w: %q…", errUnexpected, got[:shown])

@@ -90,7 +90,7 @@ func (o *Options) checkPersistent() error {
 	}
 	note := p.Scheme + " targets are measured on new connections only: " + p.NewOnly
 	if o.Awaited == "" {
-		note += ";\na connection that is accepted counts as good, whether or not the application answers on it"
+		note += ";\n" + p.Proves
 	}
 	o.Notes = append(o.Notes, note)
 	if len(newOnly) == len(o.targets) {
