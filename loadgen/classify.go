@@ -22,6 +22,7 @@ const (
 	resolving   phase = iota // looking the name up
 	connecting               // TCP
 	handshaking              // TLS
+	beginning                // what the protocol begins a connection with
 	sending                  // writing the request
 	awaiting                 // reading the reply's header
 	receiving                // reading the reply's body
@@ -40,6 +41,9 @@ func classify(err error, ph phase) timeline.Class {
 		if class, known := errnoClass(errno, ph); known {
 			return class
 		}
+	}
+	if status, ok := errors.AsType[unexpectedStatus](err); ok {
+		return statusClass(int(status))
 	}
 	switch {
 	case ph == resolving:

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"lapse/timeline"
 )
 
 // A conn is a connection to a target.
@@ -16,6 +18,7 @@ type conn struct {
 	tcp      *net.TCPConn // what lies below
 	br       *bufio.Reader
 	peer     uint16 // the number of its remote address
+	dialog   dialog // nil where the protocol is not stateful
 	socket   socket
 }
 
@@ -61,6 +64,15 @@ func (c *conn) reset() {
 	_ = c.tcp.Close()
 }
 
+// takeLeave says farewell on a connection that nobody else uses and that is closed next.
+func (c *conn) takeLeave(clock timeline.Clock) {
+	if c.dialog == nil {
+		return
+	}
+	_ = c.SetWriteDeadline(clock.Wall(clock.Now() + time.Second)) // its send buffer is empty: it does not wait
+	_, _ = c.Write(c.dialog.farewell())
+}
+
 // release gives the read buffer back. Only who reads from c may call it.
 func (c *conn) release() {
 	c.br.Reset(nil)
@@ -69,7 +81,7 @@ func (c *conn) release() {
 }
 
 // dead reports whether an idle connection cannot carry another request: the peer has closed or
-// reset it, or has sent bytes without a request.
+// reset it, or has sent bytes without a request. In a dialog it may, but what was not read yet may announce the end.
 func (c *conn) dead() bool {
 	c.peek()
 	switch {
@@ -79,7 +91,7 @@ func (c *conn) dead() bool {
 		return true
 	}
 	_, secure := c.Conn.(*tls.Conn)
-	return !secure || isAlert(c.socket.ahead[:c.socket.length])
+	return !secure || c.dialog != nil || isAlert(c.socket.ahead[:c.socket.length])
 }
 
 // peek looks at what has arrived. Most connections that are used once are never looked at.

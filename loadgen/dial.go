@@ -3,6 +3,7 @@ package loadgen
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"slices"
@@ -40,18 +41,30 @@ func (q *requester) dial(deadline time.Duration) (_ *conn, d dialled, err error)
 	q.noteFailovers(passed)
 	c := newConn(tcp)
 	c.peer = d.peer
-	if q.tls == nil {
-		return c, d, nil
+	if q.tls != nil {
+		d.phase = handshaking
+		begun = q.clock.Now()
+		err = c.handshake(q.tls, until)
+		d.took.TLS = timeline.MicrosOf(q.clock.Now() - begun)
 	}
-	d.phase = handshaking
-	begun = q.clock.Now()
-	err = c.handshake(q.tls, until)
-	d.took.TLS = timeline.MicrosOf(q.clock.Now() - begun)
+	if err == nil && q.stateful != nil {
+		d.phase = beginning
+		err = q.begin(c, until)
+	}
 	if err != nil {
 		c.abort()
 		return nil, d, err
 	}
 	return c, d, nil
+}
+
+// begin makes the exchange with which the protocol begins a connection.
+func (q *requester) begin(c *conn, until time.Time) (err error) {
+	if err := c.SetDeadline(until); err != nil {
+		return fmt.Errorf("set deadline: %w", err)
+	}
+	c.dialog, err = q.stateful.begin(c)
+	return err
 }
 
 // noteFailovers notes which addresses failed before another one accepted, except where a stop of the prober may be the reason.

@@ -64,7 +64,9 @@ func (f *perRequest) probe(j job, r *reply) {
 	if c == nil {
 		return
 	}
-	f.exchange(&a, c, r)
+	if f.exchange(&a, c, r) {
+		c.takeLeave(f.clock)
+	}
 	c.abort()
 }
 

@@ -258,9 +258,10 @@ type session struct {
 type sessionState uint8
 
 const (
-	parked sessionState = iota // no request is open
-	busy                       // the reply to attempt is awaited
-	over                       // closed, and nobody's any more
+	parked  sessionState = iota // no request is open
+	heeding                     // nor is one, and a message is read that came without
+	busy                        // the reply to attempt is awaited
+	over                        // closed, and nobody's any more
 )
 
 // send writes a request, unless the connection turns out to be dead; then it reports false, and nothing
@@ -268,17 +269,17 @@ const (
 func (s *session) send(j job) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.state != parked {
+	if s.state != parked && s.state != heeding {
 		return false
 	}
 	sent := s.pool.clock.Now() // before the look, so that what the look misses came after Sent
-	if s.conn.dead() {
+	if s.state == heeding || s.conn.dead() {
 		s.pool.counts.foundDead.Add(1)
 		s.leave()
 		return false
 	}
 	a := &s.attempt
-	*a = s.pool.begin(j, sent)
+	*a = s.pool.attempt(j, sent)
 	a.outcome.Reused, a.outcome.Peer = s.used, s.conn.peer
 	s.used = true
 	if err := s.pool.write(a, s.conn); err != nil {
@@ -303,6 +304,9 @@ func (s *session) leave() {
 func (s *session) retire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.state == parked {
+		s.conn.takeLeave(s.pool.clock)
+	}
 	s.state = over
 	_ = s.conn.tcp.Close()
 }
@@ -317,6 +321,10 @@ func (s *session) serve() {
 		switch s.woke(err) {
 		case over:
 			return
+		case heeding:
+			if !s.heed() {
+				return
+			}
 		case busy:
 			if !s.reply(err, &r) {
 				return
@@ -325,8 +333,8 @@ func (s *session) serve() {
 	}
 }
 
-// woke finds out what the end of a read means. It returns busy if it concerns the open request,
-// over if the connection has ended, and parked if nothing happened.
+// woke finds out what the end of a read means. It returns busy if it concerns the open request, heeding if a message came
+// without one, over if the connection has ended, and parked if nothing happened.
 func (s *session) woke(err error) sessionState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -336,14 +344,37 @@ func (s *session) woke(err error) sessionState {
 	case s.state == parked && isTimeout(err):
 		_ = s.conn.SetDeadline(time.Time{})
 		return parked
+	case s.state == parked && err == nil && s.conn.dialog != nil:
+		_ = s.conn.SetDeadline(time.Time{}) // that of the request before
+		s.state = heeding
 	case s.state == parked:
-		s.state = over
-		_ = s.conn.tcp.Close()
-		s.pool.counts.foundDead.Add(1)
-		s.pool.forget(s.slot, s)
-		return over
+		s.end()
 	}
 	return s.state
+}
+
+// heed reads a message that came while no request was open, and reports whether the connection goes on. A request that becomes due
+// meanwhile does not wait: it takes another connection, and this one is left.
+func (s *session) heed() bool {
+	err := s.conn.dialog.heed(s.conn.br)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.state == over:
+	case err != nil:
+		s.end()
+	default:
+		s.state = parked
+	}
+	return s.state == parked
+}
+
+// end closes the session, which the peer has ended while no request was open. The caller holds mu.
+func (s *session) end() {
+	s.state = over
+	_ = s.conn.tcp.Close()
+	s.pool.counts.foundDead.Add(1)
+	s.pool.forget(s.slot, s)
 }
 
 // reply reads the reply whose first byte is here, or takes err for it, and frees the slot. It reports whether

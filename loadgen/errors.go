@@ -37,9 +37,10 @@ var ambiguousClasses = []timeline.Class{
 	timeline.DNS, timeline.TLS, timeline.HTTP5xx, timeline.HTTP4xx, timeline.Body, timeline.Local, timeline.Other,
 }
 
-// record keeps why r, a request to target, failed, if it did.
+// record keeps why r, a request to target, failed, if it did and the class does not say it all.
 func (e *errorTexts) record(target string, r timeline.Request, err error) {
-	if err == nil || !slices.Contains(ambiguousClasses, r.Class) {
+	_, announced := errors.AsType[announcedEnd](err)
+	if err == nil || !announced && !slices.Contains(ambiguousClasses, r.Class) {
 		return
 	}
 	e.mu.Lock()

@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	httpOptions = []string{"method", "host", "header", "header-from", "expect-status", "backend-header", "ca-file", "hammer"}
+	httpOptions = []string{"method", "host", "header", "header-from", "expect-status", "expect-body", "backend-header", "ca-file", "hammer"}
 
 	httpPlain  = Protocol{Scheme: "http", Example: "http://HOST[:PORT][/PATH]", Port: "80", Paths: true, Options: httpOptions, compile: newHTTP}
 	httpSecure = Protocol{Scheme: "https", Example: "https://HOST[:PORT][/PATH]", Port: "443", Paths: true, Options: httpOptions, secure: true, alpn: []string{"http/1.1"}, compile: newHTTP}

@@ -66,6 +66,7 @@ type compiledProbe struct {
 	kind     timeline.TargetKind
 	timeout  time.Duration
 	codec                     // what is said
+	stateful stateful         // the codec, if its connections have a state
 	message  []byte           // its request
 	addr     netip.AddrPort   // where to connect; invalid if host must be resolved first
 	addrs    []netip.AddrPort // it alone
@@ -91,12 +92,14 @@ func compile(p Probe) (*compiledProbe, error) {
 	if err != nil {
 		return nil, fmt.Errorf("target %q: %w", p.Name, err)
 	}
+	stateful, _ := codec.(stateful)
 	compiled := &compiledProbe{
 		id:       p.ID,
 		name:     p.Name,
 		kind:     p.Kind,
 		timeout:  cmp.Or(p.Timeout, DefaultTimeout),
 		codec:    codec,
+		stateful: stateful,
 		message:  codec.request(),
 		keep:     cmp.Or(p.Connections, DefaultConnections),
 		maxInUse: p.MaxConnections,

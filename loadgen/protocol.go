@@ -3,6 +3,7 @@ package loadgen
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net/url"
 	"slices"
 	"strings"
@@ -31,7 +32,7 @@ type Protocol struct {
 }
 
 // Protocols are those there are. A probe's fields that its protocol does not take are ignored.
-var Protocols = []Protocol{httpPlain, httpSecure, tcpBare, tcpSecure}
+var Protocols = []Protocol{httpPlain, httpSecure, tcpBare, tcpSecure, webSocketPlain, webSocketSecure}
 
 // ProtocolOf is the protocol of a scheme.
 func ProtocolOf(scheme string) (_ Protocol, known bool) {
@@ -63,7 +64,8 @@ func Schemes(option string) string {
 	return strings.Join(names, "")
 }
 
-// A codec is a protocol prepared for one target. It is shared by the target's connections and keeps no state.
+// A codec is a protocol prepared for one target. It is shared by the target's connections and keeps no state: a protocol whose
+// connections have one is [stateful].
 type codec interface {
 	// request is what is written for each request, byte for byte. It is empty where nothing is.
 	request() []byte
@@ -76,6 +78,32 @@ type codec interface {
 	// judge says how a reply that was read whole counts, and if that is no success, what it has wrong with it.
 	judge(r *reply) (timeline.Class, error)
 }
+
+// A stateful codec begins each connection with an exchange of its own, such as an upgrade. From then on the connection has a dialog.
+// The codec's own request and read are not used.
+type stateful interface {
+	codec
+	// begin makes the exchange. The deadline of c is set; its errors are as of read, or an unexpectedStatus.
+	begin(c *conn) (dialog, error)
+}
+
+// A dialog is a connection's state in a protocol in which the peer may speak without being asked. It is used by one goroutine at a time.
+type dialog interface {
+	// request is what is written for the next request. It is valid until the next call.
+	request() []byte
+	// read reads what comes up to the end of the reply to the last request, as that of codec.
+	read(br *bufio.Reader, r *reply) error
+	// heed reads one message while no request is open. An error ends the connection.
+	heed(br *bufio.Reader) error
+	// farewell is what is written before a connection is closed on which all is well.
+	farewell() []byte
+}
+
+// An announcedEnd is the end of a connection in the words of the peer. As an error, it is [io.EOF].
+type announcedEnd string
+
+func (e announcedEnd) Error() string { return string(e) }
+func (e announcedEnd) Unwrap() error { return io.EOF }
 
 // A reply is what was read of one.
 type reply struct {

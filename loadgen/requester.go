@@ -1,6 +1,7 @@
 package loadgen
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -57,8 +58,8 @@ type attempt struct {
 	outcome timeline.Outcome
 }
 
-// begin is an attempt of j that is sent at sent.
-func (q *requester) begin(j job, sent time.Duration) attempt {
+// attempt is one of j that is sent at sent.
+func (q *requester) attempt(j job, sent time.Duration) attempt {
 	return attempt{job: j, sent: sent, stopped: q.stalls.stopped(sent)}
 }
 
@@ -76,7 +77,7 @@ func (q *requester) course(a *attempt, now time.Duration) course {
 // open dials and writes the first request on the new connection. After a failure the attempt is over,
 // and no connection is returned.
 func (q *requester) open(j job) (attempt, *conn) {
-	a := q.begin(j, q.clock.Now())
+	a := q.attempt(j, q.clock.Now())
 	if tooLate(a.due, a.sent, q.interval()) {
 		q.finish(a.job, a.sent, a.sent, timeline.Outcome{Class: timeline.NotSent})
 		return a, nil
@@ -84,6 +85,9 @@ func (q *requester) open(j job) (attempt, *conn) {
 	c, d, err := q.dial(q.deadline(&a))
 	a.outcome.Phases, a.outcome.Peer = d.took, d.peer
 	if err != nil {
+		if status, ok := errors.AsType[unexpectedStatus](err); ok {
+			a.outcome.Code = uint16(status)
+		}
 		q.failed(&a, err, d.phase, nil)
 		return a, nil
 	}
@@ -100,9 +104,13 @@ func (q *requester) write(a *attempt, c *conn) error {
 	if err := c.SetDeadline(q.clock.Wall(q.deadline(a))); err != nil {
 		return fmt.Errorf("set deadline: %w", err)
 	}
+	message := q.message
+	if c.dialog != nil {
+		message = c.dialog.request()
+	}
 	var err error
-	if len(q.message) > 0 {
-		_, err = c.Write(q.message)
+	if len(message) > 0 {
+		_, err = c.Write(message)
 	}
 	a.written = q.clock.Now()
 	a.held = q.stalls.stopped(a.written) - a.stopped
@@ -126,7 +134,7 @@ func (q *requester) exchange(a *attempt, c *conn, r *reply) (again bool) {
 // receive reads a reply whose first byte is here.
 func (q *requester) receive(a *attempt, c *conn, r *reply) (again bool) {
 	a.outcome.FirstByte = timeline.MicrosOf(q.clock.Now() - a.written)
-	err := q.read(c.br, r)
+	err := q.readReply(c, r)
 	if r.inBody {
 		a.outcome.Code = uint16(r.status)
 	}
@@ -136,7 +144,14 @@ func (q *requester) receive(a *attempt, c *conn, r *reply) (again bool) {
 		return false
 	}
 	q.answered(a, r)
-	return !r.last && c.br.Buffered() == 0
+	return !r.last && (c.dialog != nil || c.br.Buffered() == 0)
+}
+
+func (q *requester) readReply(c *conn, r *reply) error {
+	if c.dialog != nil {
+		return c.dialog.read(c.br, r)
+	}
+	return q.read(c.br, r)
 }
 
 func replyPhase(r *reply) phase {

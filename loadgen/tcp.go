@@ -19,12 +19,12 @@ const longestEcho = longestInlineSend
 
 var (
 	tcpBare = Protocol{
-		Scheme: "tcp", Example: "tcp://HOST:PORT", Options: []string{"echo", "echo-from"},
+		Scheme: "tcp", Example: "tcp://HOST:PORT", Options: []string{"echo", "echo-from", "expect-body"},
 		Persistent: echoes, NewOnly: withoutEcho, Proves: "a connection that is accepted counts as good, whether or not the application answers on it",
 		compile: newTCP,
 	}
 	tcpSecure = Protocol{
-		Scheme: "tls", Example: "tls://HOST:PORT", Options: []string{"echo", "echo-from", "host", "ca-file"},
+		Scheme: "tls", Example: "tls://HOST:PORT", Options: []string{"echo", "echo-from", "expect-body", "host", "ca-file"},
 		Persistent: echoes, NewOnly: withoutEcho, Proves: "a TLS handshake with a valid certificate counts as good, whether or not the application answers after it",
 		secure: true, compile: newTCP,
 	}

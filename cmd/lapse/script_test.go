@@ -17,6 +17,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gorilla/websocket"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"lapse/loadgen/faultserver"
@@ -67,9 +68,9 @@ func exitsWith(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// TestScripts runs testdata/script: each is headed by what it proves. $URL is a server that answers,
+// TestScripts runs testdata/script: each is headed by what it proves. $URL is a server that answers, at $HOSTPORT,
 // $BROKEN one that answers 500, $SILENT one that accepts and never answers, $CLOSED an address where nobody listens, $ECHO a host and port that
-// echoes over TCP, $TAKEN a host and port where somebody listens, $API a Kubernetes API with a few Services (see fakeAPI), $LIVING the Service web of
+// echoes over TCP, $SOCKET a WebSocket, $TAKEN a host and port where somebody listens, $API a Kubernetes API with a few Services (see fakeAPI), $LIVING the Service web of
 // its namespace living, which can be made to change (see livingShop).
 func TestScripts(t *testing.T) {
 	t.Parallel()
@@ -85,6 +86,8 @@ func TestScripts(t *testing.T) {
 	}
 	t.Cleanup(func() { silent.Close() })
 	echo := serveEcho(t)
+	socket := httptest.NewServer(http.HandlerFunc(serveWebSocket))
+	t.Cleanup(socket.Close)
 	listener, err := net.Listen("tcp4", "0.0.0.0:0")
 	if err != nil {
 		t.Fatal(err)
@@ -106,11 +109,25 @@ func TestScripts(t *testing.T) {
 			env.Setenv("API", api.URL)
 			env.Setenv("LIVING", fmt.Sprintf("http://127.0.0.1:%d", shop.port))
 			env.Setenv("ECHO", echo)
+			env.Setenv("SOCKET", "ws"+strings.TrimPrefix(socket.URL, "http"))
+			env.Setenv("HOSTPORT", strings.TrimPrefix(good.URL, "http://"))
 			env.Setenv("TAKEN", silent.Addr().String())
 			env.Setenv("KUBECONFIG", env.WorkDir+"/kubeconfig")
 			return os.WriteFile(env.WorkDir+"/kubeconfig", []byte(kubeconfig(api.URL)), 0o600)
 		},
 	})
+}
+
+// serveWebSocket answers pings.
+func serveWebSocket(w http.ResponseWriter, r *http.Request) {
+	c, err := new(websocket.Upgrader).Upgrade(w, r, nil)
+	if err != nil {
+		return // which it has answered
+	}
+	defer c.Close()
+	for err == nil {
+		_, _, err = c.NextReader()
+	}
 }
 
 func kubeconfig(server string) string {
