@@ -324,6 +324,7 @@ func TestClusterWorksAndGoes(t *testing.T) {
 			r.nodesReachServicesAndPods()
 			r.rightsAreHeld()
 			r.podsWeighAsOnMachinesOfTheirOwn()
+			r.podsHaveTheClocksOfTheirNodes(pods)
 			r.componentsRestart(pods)
 			r.drainEvictsAndNamesStillResolve(pods)
 			r.upAgain(mode)
@@ -439,6 +440,38 @@ func (r *rig) podsWeighAsOnMachinesOfTheirOwn() {
 				r.t.Errorf("%s of all pods is %s, want %d", name, got, want)
 			}
 		}
+	}
+}
+
+// A monotonic clock means something on its own machine only: those of Pods on two nodes are hours apart.
+func (r *rig) podsHaveTheClocksOfTheirNodes(pods map[string]string) {
+	r.t.Helper()
+	want := map[string]bool{}
+	for _, name := range pods {
+		n, _ := findNode(planNodes(3), name)
+		want[fmt.Sprint(int64(n.Uptime/time.Second))] = true
+	}
+	got := map[string]bool{}
+	for _, h := range hierarchies() {
+		err := filepath.WalkDir(filepath.Join(h.path, cgroupRoot), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.Name() != "cgroup.procs" {
+				return err
+			}
+			for pid := range strings.FieldsSeq(readFile(path)) {
+				for line := range strings.Lines(readFile("/proc/" + pid + "/timens_offsets")) {
+					if f := strings.Fields(line); f[0] == "monotonic" {
+						got[f[1]] = true
+					}
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			r.t.Error(err)
+		}
+	}
+	if !maps.Equal(got, want) {
+		r.t.Errorf("the clocks of Pods are ahead by %v seconds, want %v", got, want)
 	}
 }
 

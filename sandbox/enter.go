@@ -8,21 +8,24 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // runEnter is the hidden verb through which every component starts: it moves itself into the right
 // namespaces and becomes the component, so that pid and parent stay what they were.
 //
 //	enter --net lapse-cp -- etcd ...                        a network namespace
-//	enter --net lapse-node1 --root DIR -- containerd ...    and the node's own /var and /run
+//	enter --net lapse-node1 --root DIR -- containerd ...    and the node's own /var and /run, and with --uptime its own clocks
 //	enter --beside PID -- kubelet ...                       the namespaces of another process
 func runEnter(_ context.Context, a *app, args []string) error {
 	var netns, root, keep string
 	var beside int
+	var uptime time.Duration
 	flags := flagSet("enter", a.log)
 	flags.StringVar(&netns, "net", "", "network namespace")
 	flags.StringVar(&root, "root", "", "directory that holds the node's var and run")
 	flags.StringVar(&keep, "keep", "", "directories that stay reachable, separated by colons")
+	flags.DurationVar(&uptime, "uptime", 0, "by how much the node has been up longer than this machine")
 	flags.IntVar(&beside, "beside", 0, "pid whose namespaces to enter")
 	if err := parse(flags, args); err != nil {
 		return err
@@ -34,7 +37,7 @@ func runEnter(_ context.Context, a *app, args []string) error {
 	case beside != 0:
 		return execBeside(beside, argv)
 	case root != "":
-		return execAsNode(netns, root, filepath.SplitList(keep), argv)
+		return execAsNode(netns, root, filepath.SplitList(keep), uptime, argv)
 	default:
 		return execInNetns(netns, argv)
 	}

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -86,8 +87,8 @@ func execBeside(pid int, argv []string) error {
 
 // execAsNode replaces this process by a command in a node's network namespace and in a new mount
 // namespace with the node's own /var and /run. What the node mounts is never seen by the host and
-// vanishes with the node's last process.
-func execAsNode(netns, root string, keep []string, argv []string) error {
+// vanishes with the node's last process. Its clocks, and those of the containers that it starts, are the node's own, where the kernel can do that.
+func execAsNode(netns, root string, keep []string, uptime time.Duration, argv []string) error {
 	runtime.LockOSThread()
 	if err := setns(netnsPath(netns), unix.CLONE_NEWNET); err != nil {
 		return err
@@ -98,7 +99,28 @@ func execAsNode(netns, root string, keep []string, argv []string) error {
 	if err := mountNodeRoot(root, keep); err != nil {
 		return err
 	}
+	if err := setUptime(uptime); err != nil {
+		return err
+	}
 	return execve(argv)
+}
+
+// setUptime has what the calling thread executes next see this machine as up for longer: CLOCK_MONOTONIC and CLOCK_BOOTTIME, which differ from
+// machine to machine, are ahead by so much (time_namespaces(7)). A kernel without time namespaces leaves them as they are.
+func setUptime(ahead time.Duration) error {
+	if _, err := os.Stat("/proc/self/ns/time"); err != nil || ahead == 0 {
+		return nil
+	}
+	if err := unix.Unshare(unix.CLONE_NEWTIME); err != nil {
+		return fmt.Errorf("new time namespace: %w", err)
+	}
+	seconds := int64(ahead / time.Second)
+	offsets := fmt.Sprintf("monotonic %d 0\nboottime %d 0\n", seconds, seconds)
+	path := filepath.Join("/proc", strconv.Itoa(unix.Gettid()), "timens_offsets")
+	if err := os.WriteFile(path, []byte(offsets), 0); err != nil {
+		return fmt.Errorf("set the clocks of a time namespace: %w", err)
+	}
+	return nil
 }
 
 // mountNodeRoot puts root/var and root/run over /var and /run, keeps the directories in keep reachable under

@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"syscall"
+	"time"
 )
 
 // Elsewhere than on Linux preflight ends every verb; these exist so that it can say so.
@@ -15,7 +16,7 @@ func inNetns(string, func() error) error                  { return errNotLinux }
 func mayMakeNetns() error                                 { return errNotLinux }
 func execInNetns(string, []string) error                  { return errNotLinux }
 func execBeside(int, []string) error                      { return errNotLinux }
-func execAsNode(string, string, []string, []string) error { return errNotLinux }
+func execAsNode(string, string, []string, time.Duration, []string) error { return errNotLinux }
 func execve([]string) error                               { return errNotLinux }
 func lockMachine() (func(), error)                        { return nil, errNotLinux }
 func closeInherited()                                     {}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"regexp"
+	"time"
 )
 
 // The address plan. None of these addresses exists outside the sandbox's own network namespaces, so
@@ -36,6 +37,7 @@ type node struct {
 	Netns   string
 	Addr    netip.Addr
 	PodCIDR netip.Prefix
+	Uptime  time.Duration // by how much it has been up longer than this machine, by the clocks of its Pods
 }
 
 // PodGateway is the node's own address on its pod bridge.
@@ -54,6 +56,7 @@ func planNodes(count int) []node {
 			Netns:   "lapse-" + name,
 			Addr:    netip.AddrFrom4([4]byte{10, 200, 0, 10 + number}),
 			PodCIDR: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244, number, 0}), 24),
+			Uptime:  time.Duration(number) * (time.Hour + 7*time.Second),
 		}
 	}
 	return nodes
