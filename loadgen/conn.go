@@ -14,12 +14,18 @@ import (
 
 // A conn is a connection to a target.
 type conn struct {
-	net.Conn              // requests and replies: TCP, or TLS over it
-	tcp      *net.TCPConn // what lies below
+	net.Conn           // requests and replies: TCP, TLS over it, or a datagramSocket
+	below    transport // what lies below
 	br       *bufio.Reader
 	peer     uint16 // the number of its remote address
 	dialog   dialog // nil where the protocol is not stateful
 	socket   socket
+}
+
+// A transport is a connection as the kernel has it: a *net.TCPConn or a *net.UDPConn.
+type transport interface {
+	net.Conn
+	syscall.Conn
 }
 
 // A socket looks at what has arrived on a connection, without taking it and without waiting.
@@ -33,14 +39,14 @@ type socket struct {
 
 var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readBuffer) }}
 
-func newConn(tcp *net.TCPConn) *conn {
-	c := &conn{Conn: tcp, tcp: tcp, br: readers.Get().(*bufio.Reader)}
-	c.br.Reset(tcp)
+func newConn(below transport) *conn {
+	c := &conn{Conn: below, below: below, br: readers.Get().(*bufio.Reader)}
+	c.br.Reset(below)
 	return c
 }
 
 func (c *conn) handshake(config *tls.Config, until time.Time) error {
-	secure := tls.Client(c.tcp, config)
+	secure := tls.Client(c.below, config)
 	if err := secure.SetDeadline(until); err != nil {
 		return err
 	}
@@ -59,9 +65,13 @@ func (c *conn) abort() {
 // leaves no local port in TIME_WAIT (there are 28 232, which 470 connections a second use up) and a
 // conntrack entry that expires in 10 s instead of 120. Servers may count a reset after their reply; it
 // changes nothing for them.
-func (c *conn) reset() {
-	_ = c.tcp.SetLinger(0) // where it cannot be set, closing is all that is left
-	_ = c.tcp.Close()
+func (c *conn) reset() { reset(c.below) }
+
+func reset(c transport) {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // where it cannot be set, closing is all that is left
+	}
+	_ = c.Close()
 }
 
 // takeLeave says farewell on a connection that nobody else uses and that is closed next.
@@ -69,8 +79,12 @@ func (c *conn) takeLeave(clock timeline.Clock) {
 	if c.dialog == nil {
 		return
 	}
+	farewell := c.dialog.farewell()
+	if len(farewell) == 0 {
+		return
+	}
 	_ = c.SetWriteDeadline(clock.Wall(clock.Now() + time.Second)) // its send buffer is empty: it does not wait
-	_, _ = c.Write(c.dialog.farewell())
+	_, _ = c.Write(farewell)
 }
 
 // release gives the read buffer back. Only who reads from c may call it.
@@ -83,6 +97,9 @@ func (c *conn) release() {
 // dead reports whether an idle connection cannot carry another request: the peer has closed or
 // reset it, or has sent bytes without a request. In a dialog it may, but what was not read yet may announce the end.
 func (c *conn) dead() bool {
+	if c.outlivesFailures() {
+		return false
+	}
 	c.peek()
 	switch {
 	case errors.Is(c.socket.err, syscall.EAGAIN):
@@ -94,10 +111,17 @@ func (c *conn) dead() bool {
 	return !secure || c.dialog != nil || isAlert(c.socket.ahead[:c.socket.length])
 }
 
+// outlivesFailures reports whether the connection can carry further requests after one without an answer: it is a UDP socket, and what is
+// still to come in for former requests is not taken for the answer to a later one.
+func (c *conn) outlivesFailures() bool {
+	datagrams, ok := c.Conn.(*datagramSocket)
+	return ok && datagrams.identified()
+}
+
 // peek looks at what has arrived. Most connections that are used once are never looked at.
 func (c *conn) peek() {
 	if c.socket.raw == nil {
-		c.socket.init(c.tcp)
+		c.socket.init(c.below)
 	}
 	c.socket.peek()
 }

@@ -32,14 +32,14 @@ func (q *requester) dial(deadline time.Duration) (_ *conn, d dialled, err error)
 	}
 	d.phase = connecting
 	begun := q.clock.Now()
-	tcp, addr, passed, err := q.ports.dialFallback(addrs, q.clock, deadline)
+	below, addr, passed, err := q.ports.dialFallback(q.network, addrs, q.clock, deadline)
 	d.took.Connect = timeline.MicrosOf(q.clock.Now() - begun)
 	d.peer = q.peers.id(addr)
 	if err != nil {
 		return nil, d, err
 	}
 	q.noteFailovers(passed)
-	c := newConn(tcp)
+	c := newConn(below)
 	c.peer = d.peer
 	if q.tls != nil {
 		d.phase = handshaking

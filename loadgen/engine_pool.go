@@ -23,7 +23,7 @@ import (
 //
 // A request is written once. If its connection breaks before the reply is whole, it has failed. Only a
 // connection that is dead before anything was written is replaced, and then the new connection's
-// outcome is the request's.
+// outcome is the request's. A UDP socket that tells the replies to its requests apart does not break, and is kept.
 type pool struct {
 	*requester
 	wg       sync.WaitGroup
@@ -284,8 +284,10 @@ func (s *session) send(j job) bool {
 	s.used = true
 	if err := s.pool.write(a, s.conn); err != nil {
 		s.pool.failed(a, err, sending, s.conn)
-		s.pool.counts.broken.Add(1)
-		s.leave()
+		if !s.conn.outlivesFailures() {
+			s.pool.counts.broken.Add(1)
+			s.leave()
+		}
 		s.pool.put(s.slot)
 		return true
 	}
@@ -308,7 +310,7 @@ func (s *session) retire() {
 		s.conn.takeLeave(s.pool.clock)
 	}
 	s.state = over
-	_ = s.conn.tcp.Close()
+	_ = s.conn.below.Close()
 }
 
 // serve reads replies until the connection ends. While nothing was asked it waits for the peer
@@ -372,7 +374,7 @@ func (s *session) heed() bool {
 // end closes the session, which the peer has ended while no request was open. The caller holds mu.
 func (s *session) end() {
 	s.state = over
-	_ = s.conn.tcp.Close()
+	_ = s.conn.below.Close()
 	s.pool.counts.foundDead.Add(1)
 	s.pool.forget(s.slot, s)
 }
@@ -382,14 +384,12 @@ func (s *session) end() {
 func (s *session) reply(err error, r *reply) bool {
 	if err != nil {
 		s.pool.failed(&s.attempt, err, awaiting, s.conn)
-		s.part(&s.pool.counts.broken)
-		return false
 	}
-	if s.pool.receive(&s.attempt, s.conn, r) {
+	if err == nil && s.pool.receive(&s.attempt, s.conn, r) || s.conn.outlivesFailures() {
 		s.park()
 		return true
 	}
-	if r.last {
+	if err == nil && r.last {
 		s.part(&s.pool.counts.retired)
 	} else {
 		s.part(&s.pool.counts.broken)

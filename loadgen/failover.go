@@ -2,7 +2,6 @@ package loadgen
 
 import (
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
 	"sync"
@@ -17,24 +16,23 @@ import (
 // from here are not tried. Each of the others gets an equal share of the time that is left. passed are the addresses that
 // failed before the one that accepted. If none accepts, the error is the most informative one. If an address could not be tried
 // because of a local shortage, that is the error: the answer of another address does not stand for it. peer is
-// the address of the connection or of the error.
-func (b *portAllocator) dialFallback(addrs []netip.AddrPort, clock timeline.Clock, deadline time.Duration) (_ *net.TCPConn, peer netip.AddrPort, passed []failedAddress, _ error) {
+// the address of the connection or of the error. A UDP socket is connected as soon as there is a route.
+func (b *portAllocator) dialFallback(network string, addrs []netip.AddrPort, clock timeline.Clock, deadline time.Duration) (_ transport, peer netip.AddrPort, passed []failedAddress, _ error) {
 	if len(addrs) == 1 {
-		c, err := b.dial(addrs[0], clock.Wall(deadline))
+		c, err := b.dial(network, addrs[0], clock.Wall(deadline))
 		return c, addrs[0], nil, err
 	}
 	addrs = routableOnly(addrs)
 	for i, addr := range addrs {
 		now := clock.Now()
 		until := now + (deadline-now)/time.Duration(len(addrs)-i)
-		c, err := b.dial(addr, clock.Wall(until))
+		c, err := b.dial(network, addr, clock.Wall(until))
 		if err != nil {
 			passed = append(passed, failedAddress{addr, err, now, clock.Now()})
 			continue
 		}
 		if addr, err := localFailure(passed); err != nil {
-			_ = c.SetLinger(0) // see conn.reset
-			_ = c.Close()
+			reset(c)
 			return nil, addr, nil, err
 		}
 		return c, addr, passed, nil

@@ -65,7 +65,7 @@ func listening(t *testing.T) (accepts, refuses netip.AddrPort) {
 func TestAddressesThatFailedBeforeAGoodOneAreNamed(t *testing.T) {
 	accepts, refuses := listening(t)
 	clock := timeline.StartClock()
-	c, peer, passed, err := newPortAllocator().dialFallback([]netip.AddrPort{refuses, accepts}, clock, clock.Now()+10*time.Second)
+	c, peer, passed, err := newPortAllocator().dialFallback("tcp", []netip.AddrPort{refuses, accepts}, clock, clock.Now()+10*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestAddressesThatFailedBeforeAGoodOneAreNamed(t *testing.T) {
 	if len(passed) != 1 || passed[0].addr != refuses || !errors.Is(passed[0].err, syscall.ECONNREFUSED) {
 		t.Errorf("passed over: %v", passed)
 	}
-	if _, peer, _, err := newPortAllocator().dialFallback([]netip.AddrPort{refuses, refuses}, clock, clock.Now()+10*time.Second); peer != refuses || classify(err, connecting) != timeline.Refused {
+	if _, peer, _, err := newPortAllocator().dialFallback("tcp", []netip.AddrPort{refuses, refuses}, clock, clock.Now()+10*time.Second); peer != refuses || classify(err, connecting) != timeline.Refused {
 		t.Errorf("of two that refuse: %v from %v", err, peer)
 	}
 }
@@ -85,16 +85,16 @@ func TestAddressesThatFailedBeforeAGoodOneAreNamed(t *testing.T) {
 // machine, but no loopback address.
 func TestAnAddressThatCouldNotBeAskedIsNotPassedOver(t *testing.T) {
 	accepts, refuses := listening(t)
-	book := &portAllocator{low: 50000, high: 50000, all: map[netip.AddrPort]*ports{}}
+	book := &portAllocator{low: 50000, high: 50000, all: map[destination]*ports{}}
 	first := netip.MustParseAddrPort("0.0.0.0:9")
 	now := time.Now()
-	book.of(first).put(book.of(first).take(now), os.ErrDeadlineExceeded, now)
+	book.of(destination{"tcp", first}).put(book.of(destination{"tcp", first}).take(now), os.ErrDeadlineExceeded, now)
 	clock := timeline.StartClock()
-	c, _, _, err := book.dialFallback([]netip.AddrPort{first, accepts}, clock, clock.Now()+10*time.Second)
+	c, _, _, err := book.dialFallback("tcp", []netip.AddrPort{first, accepts}, clock, clock.Now()+10*time.Second)
 	if c != nil || !errors.Is(err, errNoPort) || classify(err, connecting) != timeline.Local {
 		t.Errorf("before a good one: %v, %v", c, err)
 	}
-	if _, _, _, err := book.dialFallback([]netip.AddrPort{first, refuses}, clock, clock.Now()+10*time.Second); classify(err, connecting) != timeline.Refused {
+	if _, _, _, err := book.dialFallback("tcp", []netip.AddrPort{first, refuses}, clock, clock.Now()+10*time.Second); classify(err, connecting) != timeline.Refused {
 		t.Errorf("before one that refuses: %v", err)
 	}
 }

@@ -21,7 +21,9 @@ const quarantine = 125 * time.Second
 // errNoPort: every local port is in quarantine, or all but those spared for later. Nothing was sent.
 var errNoPort = fmt.Errorf("no usable local port, all are cooling down after unanswered SYNs: %w", syscall.EADDRNOTAVAIL)
 
-// ports chooses the local ports of connections to one Service or address, each used again as late as possible.
+// ports chooses the local ports of connections to one Service or address, each used again as late as possible. Of UDP too: there connection
+// tracking keeps the translation of a single query and its answer for 30 s (nf_conntrack_udp_timeout), in which 900 requests per second use
+// up all ports.
 //
 // The kernel chooses local ports at random, and at 500 connections a second comes back to one within about 6 s. To
 // connection tracking a connection from the same port is the same connection: it keeps the translation
@@ -147,13 +149,13 @@ const tries = 32
 
 // dial connects to addr by until, from a port of p's choice. A port that is in use is passed over: nothing has been
 // sent from it. Where there is no port, the error is errNoPort.
-func (p *ports) dial(addr netip.AddrPort, until time.Time) (*net.TCPConn, error) {
+func (p *ports) dial(network string, addr netip.AddrPort, until time.Time) (transport, error) {
 	for range tries {
 		port := p.take(time.Now())
 		if port == 0 {
 			return nil, errNoPort
 		}
-		c, err := dialFrom(port, addr, until)
+		c, err := dialFrom(network, port, addr, until)
 		p.put(port, err, time.Now())
 		if !portInUse(err, addr) {
 			return c, err
@@ -162,7 +164,7 @@ func (p *ports) dial(addr netip.AddrPort, until time.Time) (*net.TCPConn, error)
 	if !p.clean() { // the kernel might choose a spoiled one
 		return nil, errNoPort
 	}
-	return dialFrom(0, addr, until)
+	return dialFrom(network, 0, addr, until)
 }
 
 // portInUse reports whether err says that a connection to addr has to be made from another port. Without a source address,
@@ -184,18 +186,29 @@ func routable(addr netip.AddrPort) bool {
 }
 
 // dialFrom connects to addr from a local port, or one that the kernel chooses if it is 0.
-func dialFrom(port uint16, addr netip.AddrPort, until time.Time) (*net.TCPConn, error) {
+func dialFrom(network string, port uint16, addr netip.AddrPort, until time.Time) (transport, error) {
 	// Keep-alive probes would only cost system calls: requests are frequent.
 	dialer := net.Dialer{Deadline: until, KeepAlive: -1}
+	if network == "udp" && port != 0 {
+		return connected(dialer.DialUDP(context.Background(), network, netip.AddrPortFrom(netip.Addr{}, port), addr))
+	}
 	if port != 0 {
-		return dialer.DialTCP(context.Background(), "tcp", netip.AddrPortFrom(netip.Addr{}, port), addr)
+		return connected(dialer.DialTCP(context.Background(), network, netip.AddrPortFrom(netip.Addr{}, port), addr))
 	}
 	// DialTCP would bind to any port first, and so need one that no connection uses, to wherever.
-	c, err := dialer.Dial("tcp", addr.String())
+	c, err := dialer.Dial(network, addr.String())
 	if err != nil {
 		return nil, err
 	}
-	return c.(*net.TCPConn), nil
+	return c.(transport), nil
+}
+
+// connected is c, or no transport at all after an error.
+func connected[C transport](c C, err error) (transport, error) {
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // A portAllocator has the ports of every destination. Targets of one Service share theirs.
@@ -204,29 +217,35 @@ type portAllocator struct {
 	choosing  atomic.Int64 // how many connections wait for a port, and not for their target
 
 	mu  sync.Mutex
-	all map[netip.AddrPort]*ports
+	all map[destination]*ports
+}
+
+// A destination is where connections go. TCP and UDP have local ports of their own.
+type destination struct {
+	network string // tcp or udp
+	addr    netip.AddrPort
 }
 
 func newPortAllocator() *portAllocator {
 	low, high := localPorts()
-	return &portAllocator{low: low, high: high, all: map[netip.AddrPort]*ports{}}
+	return &portAllocator{low: low, high: high, all: map[destination]*ports{}}
 }
 
 // dial connects to addr by until. Connections within this machine are not translated, so the kernel chooses their port.
-func (b *portAllocator) dial(addr netip.AddrPort, until time.Time) (*net.TCPConn, error) {
+func (b *portAllocator) dial(network string, addr netip.AddrPort, until time.Time) (transport, error) {
 	if b.low == 0 || addr.Addr().IsLoopback() {
-		return dialFrom(0, addr, until)
+		return dialFrom(network, 0, addr, until)
 	}
-	return b.of(addr).dial(addr, until)
+	return b.of(destination{network, addr}).dial(network, addr, until)
 }
 
-func (b *portAllocator) of(addr netip.AddrPort) *ports {
+func (b *portAllocator) of(d destination) *ports {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	p := b.all[addr]
+	p := b.all[d]
 	if p == nil {
 		p = newPorts(b.low, b.high, &b.choosing)
-		b.all[addr] = p
+		b.all[d] = p
 	}
 	return p
 }

@@ -19,11 +19,11 @@ func TestConnectEndsAtItsDeadline(t *testing.T) {
 	if low == 0 {
 		t.Fatal("the kernel names no range of local ports (ip_local_port_range)")
 	}
-	own := func() (*net.TCPConn, error) {
-		return newPorts(low, high, new(atomic.Int64)).dial(addr, time.Now().Add(50*time.Millisecond))
+	own := func() (transport, error) {
+		return newPorts(low, high, new(atomic.Int64)).dial("tcp", addr, time.Now().Add(50*time.Millisecond))
 	}
-	kernels := func() (*net.TCPConn, error) { return dialFrom(0, addr, time.Now().Add(50*time.Millisecond)) }
-	for name, dial := range map[string]func() (*net.TCPConn, error){"our port": own, "the kernel's port": kernels} {
+	kernels := func() (transport, error) { return dialFrom("tcp", 0, addr, time.Now().Add(50*time.Millisecond)) }
+	for name, dial := range map[string]func() (transport, error){"our port": own, "the kernel's port": kernels} {
 		c, err := dial()
 		if err == nil {
 			c.Close()

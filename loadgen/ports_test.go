@@ -80,7 +80,7 @@ func TestRefusalsUseUpNoPorts(t *testing.T) {
 	server.Close()
 	p := newPorts(50000, 50063, new(atomic.Int64))
 	for i := range 200 {
-		_, err := p.dial(addr, time.Now().Add(10*time.Second))
+		_, err := p.dial("tcp", addr, time.Now().Add(10*time.Second))
 		if class := classify(err, connecting); class != timeline.Refused {
 			t.Fatalf("connection %d: %v is %v", i, err, class)
 		}
@@ -90,7 +90,7 @@ func TestRefusalsUseUpNoPorts(t *testing.T) {
 func TestWithoutAPortTheFaultIsOurs(t *testing.T) {
 	p, now := newPorts(65535, 65535, new(atomic.Int64)), time.Now()
 	p.put(p.take(now), os.ErrDeadlineExceeded, now)
-	_, err := p.dial(netip.MustParseAddrPort("127.0.0.1:9"), now.Add(10*time.Second))
+	_, err := p.dial("tcp", netip.MustParseAddrPort("127.0.0.1:9"), now.Add(10*time.Second))
 	if class := classify(err, connecting); class != timeline.Local {
 		t.Errorf("%v is %v, want local", err, class)
 	}
@@ -154,11 +154,11 @@ func TestWaitingForAPortIsNotTheTargetsFault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan.ports = &portAllocator{low: 50000, high: 50063, all: map[netip.AddrPort]*ports{}}
+	plan.ports = &portAllocator{low: 50000, high: 50063, all: map[destination]*ports{}}
 	target, _ := newSink(timeline.StartClock(), p.Rate)
 	target.compiledProbe = plan
 	engine := newPerRequest(target.requester)
-	chosen := plan.ports.of(plan.addr)
+	chosen := plan.ports.of(destination{"tcp", plan.addr})
 	chosen.mu.Lock()
 	send := func(seq uint64) {
 		due := floorMicros(target.clock.Now())
@@ -190,7 +190,7 @@ func TestPortsInUseArePassedOver(t *testing.T) {
 	defer server.Close()
 	taken := usedPort(t)
 	p := newPorts(taken, min(taken, 65535-tries)+tries-1, new(atomic.Int64))
-	c, err := p.dial(netip.MustParseAddrPort(server.Addr().String()), time.Now().Add(10*time.Second))
+	c, err := p.dial("tcp", netip.MustParseAddrPort(server.Addr().String()), time.Now().Add(10*time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,13 +209,13 @@ func TestKernelChoosesOnlyWhileNoPortRests(t *testing.T) {
 	addr := netip.MustParseAddrPort(server.Addr().String())
 	taken := usedPort(t)
 	p, now := newPorts(taken, taken, new(atomic.Int64)), time.Now()
-	c, err := p.dial(addr, now.Add(10*time.Second))
+	c, err := p.dial("tcp", addr, now.Add(10*time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.Close()
 	p.spoiled = append(p.spoiled, resting{taken, now})
-	if _, err := p.dial(addr, now.Add(10*time.Second)); !errors.Is(err, errNoPort) {
+	if _, err := p.dial("tcp", addr, now.Add(10*time.Second)); !errors.Is(err, errNoPort) {
 		t.Errorf("%v, want %v: the kernel may choose a port that rests", err, errNoPort)
 	}
 }

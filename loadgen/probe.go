@@ -39,8 +39,8 @@ type Probe struct {
 	Host   string      // Host header and TLS server name (SNI) where they differ from the URL's host
 	Header http.Header // HTTP: sent with every request
 
-	Echo  string // TCP and TLS: sent after connecting; "" for nothing
-	Reply string // TCP and TLS: what a good reply begins with; by default Echo. See tcp.go.
+	Echo  string // TCP, TLS and UDP: sent after connecting; "" for nothing
+	Reply string // TCP, TLS and UDP: what a good reply begins with; by default Echo. See tcp.go and udp.go.
 
 	RootCAs            *x509.CertPool // whom to trust; nil for the system's
 	InsecureSkipVerify bool           // trust any certificate
@@ -72,6 +72,7 @@ type compiledProbe struct {
 	addrs    []netip.AddrPort // it alone
 	host     string
 	port     uint16
+	network  string         // tcp or udp
 	tls      *tls.Config    // nil for none
 	ports    *portAllocator // local ports to connect from
 	keep     int            // connections kept
@@ -103,6 +104,7 @@ func compile(p Probe) (*compiledProbe, error) {
 		message:  codec.request(),
 		keep:     cmp.Or(p.Connections, DefaultConnections),
 		maxInUse: p.MaxConnections,
+		network:  protocol.Transport(),
 	}
 	if err := compiled.setAddress(p, u, protocol.Port); err != nil {
 		return nil, fmt.Errorf("target %q: %w", p.Name, err)

@@ -25,6 +25,10 @@ type Protocol struct {
 	Persistent func(Probe) bool
 	NewOnly    string
 	Proves     string // what a success is where no reply is awaited
+	// Beware says what a probe does not show of its target, if anything; nil: nothing.
+	Beware func(Probe) string
+
+	datagrams bool // spoken over UDP
 
 	secure  bool     // spoken over TLS
 	alpn    []string // what is offered by ALPN; none: no ALPN
@@ -32,7 +36,7 @@ type Protocol struct {
 }
 
 // Protocols are those there are. A probe's fields that its protocol does not take are ignored.
-var Protocols = []Protocol{httpPlain, httpSecure, tcpBare, tcpSecure, webSocketPlain, webSocketSecure}
+var Protocols = []Protocol{httpPlain, httpSecure, tcpBare, tcpSecure, webSocketPlain, webSocketSecure, udpBare}
 
 // ProtocolOf is the protocol of a scheme.
 func ProtocolOf(scheme string) (_ Protocol, known bool) {
@@ -48,6 +52,14 @@ func (p Protocol) Takes(option string) bool {
 	return slices.Contains(p.Options, option) || !slices.ContainsFunc(Protocols, func(other Protocol) bool {
 		return slices.Contains(other.Options, option)
 	})
+}
+
+// Transport is what carries p: "tcp" or "udp".
+func (p Protocol) Transport() string {
+	if p.datagrams {
+		return "udp"
+	}
+	return "tcp"
 }
 
 // Schemes lists the schemes of those protocols that take an option, or of all if it is empty: "http, https or tcp".

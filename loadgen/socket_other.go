@@ -2,12 +2,9 @@
 
 package loadgen
 
-import (
-	"net"
-	"syscall"
-)
+import "syscall"
 
-func (s *socket) init(*net.TCPConn) {}
+func (s *socket) init(transport) {}
 
 // peek cannot look ahead here: connections pass as alive until their reader learns otherwise.
 func (s *socket) peek() { s.err = syscall.EAGAIN }

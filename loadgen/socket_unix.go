@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func (s *socket) init(tcp *net.TCPConn) {
-	raw, err := tcp.SyscallConn()
+func (s *socket) init(below transport) {
+	raw, err := below.SyscallConn()
 	if err != nil { // only of a closed connection, which the next read will report
 		return
 	}

@@ -202,7 +202,7 @@ func TestTCPProbesAreChecked(t *testing.T) {
 		"longer than":                func(p *Probe) { p.Echo = strings.Repeat("x", longestEcho+1) },
 		"nothing is seen":            func(p *Probe) { p.Kind = timeline.Reused },
 		"text is sent and awaited":   func(p *Probe) { p.Kind, p.Reply = timeline.Reused, "220" },
-		`scheme "udp" is not one of`: func(p *Probe) { p.URL = "udp://web:1" },
+		`scheme "ftp" is not one of`: func(p *Probe) { p.URL = "ftp://web:1" },
 	}
 	for want, spoil := range tests {
 		p := probe(1, timeline.New, "tcp://web:1", 10)

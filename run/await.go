@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"lapse/deploy/agent"
+	"lapse/loadgen"
 )
 
 const (
@@ -28,6 +29,9 @@ func awaitRoutes(ctx context.Context, targets []agent.Assigned, dial func(ctx co
 		to, err := url.Parse(t.URL)
 		if err != nil || to.Host == "" {
 			continue // the prober's own control server
+		}
+		if p, _ := loadgen.ProtocolOf(to.Scheme); p.Transport() != "tcp" {
+			continue // nothing is accepted
 		}
 		address := net.JoinHostPort(to.Hostname(), cmp.Or(to.Port(), to.Scheme))
 		_ = wait.PollUntilContextCancel(ctx, dialWithin/4, true, func(ctx context.Context) (bool, error) {

@@ -212,7 +212,7 @@ func (o *Options) preflight(ctx context.Context, c *cluster, log *slog.Logger) (
 	}
 	config.Selectors = o.nearby
 	for _, s := range looked {
-		info, err := watcher.Describe(ctx, c.client, c.Namespace, s.Service, s.port)
+		info, err := watcher.Describe(ctx, c.client, c.Namespace, s.Service, s.port, o.transportOf(s))
 		if err != nil {
 			return config, err
 		}

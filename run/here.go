@@ -211,7 +211,7 @@ func (m *measurement) findServices(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		info, err := watcher.Describe(ctx, c.client, c.Namespace, s.Service, s.port)
+		info, err := watcher.Describe(ctx, c.client, c.Namespace, s.Service, s.port, m.opts.transportOf(s))
 		if err != nil {
 			return err
 		}

@@ -64,8 +64,8 @@ type Options struct {
 	Header   http.Header
 	roots    *x509.CertPool
 	statuses loadgen.Statuses
-	Sent     string   // over bare TCP
-	Awaited  string   // over bare TCP, if not what was sent
+	Sent     string   // over bare TCP or UDP
+	Awaited  string   // over bare TCP or UDP, if not what was sent
 	Notes    []string // what the user may not expect of the run
 
 	avoidSelector string              // of nodes to keep off, beside AvoidNodes

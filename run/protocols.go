@@ -6,9 +6,11 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
 
 	"lapse/loadgen"
 	"lapse/timeline"
@@ -26,6 +28,14 @@ func (o *Options) schemeOf(s targetSpec) string {
 		return s.URL.Scheme
 	}
 	return cmp.Or(s.scheme, o.Scheme)
+}
+
+// transportOf is what carries the requests to s. A Service that is only watched has the transport of what is measured.
+func (o *Options) transportOf(s targetSpec) corev1.Protocol {
+	if !slices.Contains(o.targets, s) && len(o.targets) > 0 {
+		s = o.targets[0]
+	}
+	return corev1.Protocol(strings.ToUpper(o.protocolOf(s).Transport()))
 }
 
 // spoken reports whether a flag means something to one of the targets.
@@ -75,7 +85,27 @@ func (o *Options) checkEcho() error {
 	if o.Awaited, err = Unescape(o.ExpectBody); err != nil {
 		return Usagef(hint, "expect-body %q: %w", o.ExpectBody, err)
 	}
-	return o.checkPersistent()
+	if err := o.checkPersistent(); err != nil {
+		return err
+	}
+	o.noteShortcomings()
+	return nil
+}
+
+// noteShortcomings notes what the probes of the targets do not show.
+func (o *Options) noteShortcomings() {
+	for _, s := range o.targets {
+		p := o.protocolOf(s)
+		if p.Beware == nil {
+			continue
+		}
+		for _, kind := range o.kindsOf(s) {
+			note := p.Beware(loadgen.Probe{Target: timeline.Target{Kind: timeline.TargetKind(kind)}, Echo: o.Sent})
+			if note != "" && !slices.Contains(o.Notes, note) {
+				o.Notes = append(o.Notes, note)
+			}
+		}
+	}
 }
 
 // checkPersistent decides which kinds of connection the targets' protocols allow to measure.

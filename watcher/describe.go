@@ -33,9 +33,9 @@ type Info struct {
 	Ready       int // endpoints that are ready now
 }
 
-// Describe looks a Service up. port is one of its ports, by number or name, or empty if it has only one. The error
+// Describe looks a Service up. port is one of its ports over transport, by number or name, or empty if it has only one. The error
 // says why the Service cannot be measured; where that can be put right, it has a hint.
-func Describe(ctx context.Context, client kube.Client, namespace, name, port string) (Info, error) {
+func Describe(ctx context.Context, client kube.Client, namespace, name, port string, transport corev1.Protocol) (Info, error) {
 	service, err := client.Services(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return Info{}, NoService(ctx, client, namespace, name, err)
@@ -43,7 +43,7 @@ func Describe(ctx context.Context, client kube.Client, namespace, name, port str
 	if err := measurable(service); err != nil {
 		return Info{}, err
 	}
-	p, err := choosePort(service, port)
+	p, err := choosePort(service, port, transport)
 	if err != nil {
 		return Info{}, err
 	}
@@ -148,30 +148,42 @@ func measurable(s *corev1.Service) error {
 	return nil
 }
 
-// choosePort finds the TCP port that is meant.
-func choosePort(s *corev1.Service, port string) (corev1.ServicePort, error) {
-	tcp := tcpPorts(s)
-	if len(tcp) == 0 {
-		return corev1.ServicePort{}, hint.Errorf("only what is sent over TCP can be measured", "Service %q has no TCP port: it has %s", s.Name, strings.Join(ports(s), ", "))
+// choosePort finds the port over a transport that is meant.
+func choosePort(s *corev1.Service, port string, transport corev1.Protocol) (corev1.ServicePort, error) {
+	candidates := portsOver(s, transport)
+	if len(candidates) == 0 {
+		return corev1.ServicePort{}, hint.Errorf(otherTransport(s), "Service %q has no %s port: it has %s", s.Name, transport, strings.Join(ports(s), ", "))
 	}
-	has := "it has " + strings.Join(portNames(tcp), ", ")
-	if port == "" && len(tcp) == 1 {
-		return tcp[0], nil
+	has := "it has " + strings.Join(portNames(candidates), ", ")
+	if port == "" && len(candidates) == 1 {
+		return candidates[0], nil
 	}
 	if port == "" {
-		return corev1.ServicePort{}, hint.Errorf(fmt.Sprintf("%s: name one, as in svc/%s:%s", has, s.Name, first(portNames(tcp))), "Service %q has %d TCP ports", s.Name, len(tcp))
+		return corev1.ServicePort{}, hint.Errorf(fmt.Sprintf("%s: name one, as in svc/%s:%s", has, s.Name, first(portNames(candidates))), "Service %q has %d %s ports", s.Name, len(candidates), transport)
 	}
-	for _, p := range tcp {
+	for _, p := range candidates {
 		if p.Name == port || strconv.Itoa(int(p.Port)) == port {
 			return p, nil
 		}
 	}
-	return corev1.ServicePort{}, hint.Errorf(has, "Service %q has no TCP port %s", s.Name, port)
+	return corev1.ServicePort{}, hint.Errorf(has, "Service %q has no %s port %s", s.Name, transport, port)
 }
 
-func tcpPorts(s *corev1.Service) []corev1.ServicePort {
+// otherTransport hints at how a Service without a port over the transport that was asked for can be measured.
+func otherTransport(s *corev1.Service) string {
+	switch {
+	case len(portsOver(s, corev1.ProtocolUDP)) > 0:
+		return "a UDP port is measured with --scheme udp and --echo TEXT, a text that the server answers"
+	case len(portsOver(s, corev1.ProtocolTCP)) > 0:
+		return "its TCP ports are measured with another --scheme, such as tcp"
+	}
+	return "only what is sent over TCP or UDP can be measured"
+}
+
+// portsOver are the ports of a Service over a transport. TCP is what a port has that says nothing.
+func portsOver(s *corev1.Service, transport corev1.Protocol) []corev1.ServicePort {
 	return slices.DeleteFunc(slices.Clone(s.Spec.Ports), func(p corev1.ServicePort) bool {
-		return p.Protocol != corev1.ProtocolTCP && p.Protocol != ""
+		return cmp.Or(p.Protocol, corev1.ProtocolTCP) != transport
 	})
 }
 

@@ -26,7 +26,7 @@ import (
 func TestDescribeTellsWhatAMeasurementNeeds(t *testing.T) {
 	proxy := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kube-proxy"}, Data: map[string]string{"config.conf": "kind: KubeProxyConfiguration\nmode: nftables\n"}}
 	client := kubetest.Client(fake.NewSimpleClientset(service(), slice("web-a", endpointOf(pod(1), ready), endpointOf(pod(2), notReady)), slice("web-b", endpointOf(pod(1), ready)), proxy))
-	got, err := Describe(t.Context(), client, "shop", "web", "")
+	got, err := Describe(t.Context(), client, "shop", "web", "", corev1.ProtocolTCP)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestDescribeCountsAPodOnce(t *testing.T) {
 	v6 := endpointOf(pod(1), ready)
 	v6.Addresses = []string{"fd00::1"}
 	client := kubetest.Client(fake.NewSimpleClientset(service(), slice("web-a", endpointOf(pod(1), ready)), slice("web-b", v6)))
-	if info, err := Describe(t.Context(), client, "shop", "web", ""); err != nil || info.Ready != 1 {
+	if info, err := Describe(t.Context(), client, "shop", "web", "", corev1.ProtocolTCP); err != nil || info.Ready != 1 {
 		t.Errorf("%d ready endpoints, %v; want 1", info.Ready, err)
 	}
 }
@@ -53,8 +53,22 @@ func TestDescribeCountsAPodOnce(t *testing.T) {
 func TestDescribeFindsAPortByNumberOrName(t *testing.T) {
 	client := kubetest.Client(fake.NewSimpleClientset(twoPorts(), slice("web-a", endpointOf(pod(1), ready))))
 	for _, port := range []string{"80", "http"} {
-		if info, err := Describe(t.Context(), client, "shop", "web", port); err != nil || info.PortName != "http" {
+		if info, err := Describe(t.Context(), client, "shop", "web", port, corev1.ProtocolTCP); err != nil || info.PortName != "http" {
 			t.Errorf("port %s: %+v, %v", port, info, err)
+		}
+	}
+}
+
+// A number may be that of a TCP port and of a UDP port, as 53 is.
+func TestDescribeFindsAUDPPort(t *testing.T) {
+	service := with(twoPorts(), func(s *corev1.Service) {
+		s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: "dns-tcp", Port: 53, Protocol: corev1.ProtocolTCP})
+	})
+	dns := with(slice("a", endpointOf(pod(1), ready)), func(s *discoveryv1.EndpointSlice) { s.Ports[0].Name = new("dns") })
+	client := kubetest.Client(fake.NewSimpleClientset(service, dns))
+	for _, port := range []string{"", "53", "dns"} {
+		if info, err := Describe(t.Context(), client, "shop", "web", port, corev1.ProtocolUDP); err != nil || info.PortName != "dns" || info.Ready != 1 {
+			t.Errorf("port %q: %+v, %v", port, info, err)
 		}
 	}
 }
@@ -74,6 +88,7 @@ func TestDescribeSaysWhyAServiceCannotBeMeasured(t *testing.T) {
 	for name, c := range map[string]struct {
 		objects   []runtime.Object
 		port      string
+		transport corev1.Protocol
 		forbidden string
 		what      string
 		hint      string
@@ -84,7 +99,7 @@ func TestDescribeSaysWhyAServiceCannotBeMeasured(t *testing.T) {
 		"no selector": {objects: []runtime.Object{change(func(s *corev1.ServiceSpec) { s.Selector = nil })}, what: "no selector", hint: "a machine that reaches 10.96.0.9"},
 		"only UDP": {objects: []runtime.Object{change(func(s *corev1.ServiceSpec) {
 			s.Ports = []corev1.ServicePort{{Name: "dns", Port: 53, Protocol: corev1.ProtocolUDP}}
-		})}, what: "no TCP port: it has 53/UDP", hint: "TCP"},
+		})}, what: "no TCP port: it has 53/UDP", hint: "--scheme udp"},
 		"no such targetPort": {objects: []runtime.Object{
 			change(func(s *corev1.ServiceSpec) { s.Ports[0].TargetPort = intstr.FromString("web") }),
 			with(slice("a", endpointOf(pod(1), ready)), func(s *discoveryv1.EndpointSlice) { s.Ports = nil }),
@@ -95,12 +110,17 @@ func TestDescribeSaysWhyAServiceCannotBeMeasured(t *testing.T) {
 		"ExternalName":          {objects: []runtime.Object{change(func(s *corev1.ServiceSpec) { s.Type, s.ExternalName = corev1.ServiceTypeExternalName, "example.org" })}, what: "ExternalName", hint: "http://example.org/"},
 		"wrong port":            {objects: []runtime.Object{twoPorts()}, port: "81", what: "no TCP port 81", hint: "http (80), metrics (9090)"},
 		"a UDP port":            {objects: []runtime.Object{twoPorts()}, port: "dns", what: "no TCP port dns", hint: "http (80)"},
+		"a TCP port over UDP":   {objects: []runtime.Object{twoPorts()}, port: "http", transport: corev1.ProtocolUDP, what: "no UDP port http", hint: "dns (53)"},
+		"no UDP port":           {objects: []runtime.Object{service()}, transport: corev1.ProtocolUDP, what: "no UDP port: it has 80/TCP", hint: "--scheme, such as tcp"},
 		"which port":            {objects: []runtime.Object{twoPorts()}, what: "2 TCP ports", hint: "svc/web:http"},
 		"no right to Services":  {objects: []runtime.Object{service()}, forbidden: "services", what: "no right to get services", hint: "kubectl auth can-i get services -n shop"},
 		"no right to Pods":      {objects: []runtime.Object{service()}, forbidden: "pods", what: "no right to list pods", hint: "kubectl auth can-i list pods -n shop"},
 		"no right to endpoints": {objects: []runtime.Object{service()}, forbidden: "endpointslices", what: "no right to list endpointslices", hint: "endpointslices.discovery.k8s.io -n shop"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if c.transport == "" {
+				c.transport = corev1.ProtocolTCP
+			}
 			client := fake.NewSimpleClientset(c.objects...)
 			client.PrependReactor("*", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
 				if a.GetResource().Resource == c.forbidden {
@@ -108,7 +128,7 @@ func TestDescribeSaysWhyAServiceCannotBeMeasured(t *testing.T) {
 				}
 				return false, nil, nil
 			})
-			_, err := Describe(t.Context(), kubetest.Client(client), "shop", "web", c.port)
+			_, err := Describe(t.Context(), kubetest.Client(client), "shop", "web", c.port, c.transport)
 			checkHint(t, err, c.what, c.hint)
 		})
 	}
@@ -120,7 +140,7 @@ func TestDescribeOfAnUnreachableServerSaysSo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Describe(t.Context(), client, "shop", "web", "")
+	_, err = Describe(t.Context(), client, "shop", "web", "", corev1.ProtocolTCP)
 	checkHint(t, err, "connection refused", "API server")
 }
 

@@ -117,7 +117,7 @@ func unmeasurable(s *corev1.Service) string {
 
 // mainPort is the TCP port that is measured where none is named.
 func mainPort(s *corev1.Service) (port corev1.ServicePort, ok bool) {
-	tcp := tcpPorts(s)
+	tcp := portsOver(s, corev1.ProtocolTCP)
 	if i := slices.IndexFunc(tcp, func(p corev1.ServicePort) bool { return p.Name == "http" }); i >= 0 {
 		return tcp[i], true
 	}

@@ -1,0 +1,401 @@
+package loadgen
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"lapse/timeline"
+)
+
+// A udpServer hands every datagram to one function, and notes where they came from.
+type udpServer struct {
+	*net.UDPConn
+	serving sync.WaitGroup
+	mu      sync.Mutex
+	ports   map[uint16]int // datagrams by source port
+}
+
+// serveUDP serves until the test ends. answer may keep reply, which sends to who asked.
+func serveUDP(t testing.TB, answer func(datagram string, reply func(string))) *udpServer {
+	t.Helper()
+	return serveUDPAt(t, netip.MustParseAddrPort("127.0.0.1:0"), answer)
+}
+
+func serveUDPAt(t testing.TB, at netip.AddrPort, answer func(datagram string, reply func(string))) *udpServer {
+	t.Helper()
+	c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &udpServer{UDPConn: c, ports: map[uint16]int{}}
+	s.serving.Go(func() {
+		for buf := make([]byte, 65536); ; {
+			n, from, err := c.ReadFromUDPAddrPort(buf)
+			if err != nil {
+				return
+			}
+			s.mu.Lock()
+			s.ports[from.Port()]++
+			s.mu.Unlock()
+			answer(string(buf[:n]), func(text string) { _, _ = c.WriteToUDPAddrPort([]byte(text), from) })
+		}
+	})
+	t.Cleanup(func() { c.Close(); s.serving.Wait() })
+	return s
+}
+
+func (s *udpServer) addr() netip.AddrPort { return s.LocalAddr().(*net.UDPAddr).AddrPort() }
+func (s *udpServer) url() string          { return "udp://" + s.addr().String() }
+
+// sources counts the source ports that datagrams came from, and the datagrams.
+func (s *udpServer) sources() (ports, datagrams int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, n := range s.ports {
+		datagrams += n
+	}
+	return len(s.ports), datagrams
+}
+
+func echoed(datagram string, reply func(string)) { reply(datagram) }
+
+func TestUDPRepliesAreJudged(t *testing.T) {
+	t.Parallel()
+	saying := func(text string) func(string, func(string)) {
+		return func(_ string, reply func(string)) { reply(text) }
+	}
+	long := strings.Repeat("x", 9000)
+	tests := []struct {
+		name        string
+		echo, reply string
+		answer      func(string, func(string))
+		want        timeline.Class
+	}{
+		{"the echo", "ping", "", echoed, timeline.OK},
+		{"the echo with its digits", "ping {id}", "", echoed, timeline.OK},
+		{"the digits at the beginning", "{id} ping", "", echoed, timeline.OK},
+		{"the expected reply", "PING\r\n", "+PONG\r\n", saying("+PONG\r\n"), timeline.OK},
+		{"more than the beginning of the reply", "PING", "+PO", saying("+PONG\r\n"), timeline.OK},
+		{"a reply longer than the read buffer", "PING", "xxxx", saying(long), timeline.OK},
+		{"a reply with the digits elsewhere", "a {id}", "b", func(d string, reply func(string)) { reply("b, of " + d) }, timeline.OK},
+		{"the expected reply with its digits", "a {id}", "b {id}", func(d string, reply func(string)) { reply("b" + d[1:]) }, timeline.OK},
+		{"another reply", "PING", "+PONG", saying("-ERR"), timeline.Body},
+		{"half a reply", "ping", "", saying("pi"), timeline.Body},
+		{"an empty datagram", "ping", "", saying(""), timeline.Body},
+		{"another reply with the digits", "a {id}", "b", echoed, timeline.Body},
+		{"the expected reply without the digits", "a {id}", "b", saying("b"), timeline.Body},
+		{"silence", "ping", "", func(string, func(string)) {}, timeline.TimeoutResponse},
+		{"silence on sockets that stay", "ping {id}", "", func(string, func(string)) {}, timeline.TimeoutResponse},
+	}
+	for _, test := range tests {
+		for _, kind := range []timeline.TargetKind{timeline.New, timeline.Direct, timeline.Reused} {
+			t.Run(test.name+" "+string(kind), func(t *testing.T) {
+				t.Parallel()
+				s := serveUDP(t, test.answer)
+				p := probe(1, kind, s.url(), 100)
+				p.Addr, p.Echo, p.Reply, p.Connections, p.MaxConnections = s.addr(), test.echo, test.reply, 2, 1000
+				if p.Timeout = 10 * time.Second; test.want.Timeout() {
+					p.Timeout = 200 * time.Millisecond
+				}
+				f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
+					waitFor(t, "5 observed requests", func() bool { return f.observed(1) >= 5 })
+				}, p)
+				for _, r := range f.of(1) {
+					if r.Class.Observed() && (r.Class != test.want || r.Code != 0) {
+						t.Errorf("%v %d, want %v: %q", r.Class, r.Code, test.want, f.blames(p.Name))
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestUDPClosedPortIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []timeline.TargetKind{timeline.New, timeline.Reused} {
+		for _, echo := range []string{"ping", "ping {id}"} {
+			t.Run(string(kind)+" "+echo, func(t *testing.T) {
+				t.Parallel()
+				s := serveUDP(t, echoed)
+				s.Close()
+				p := probe(1, kind, s.url(), 100)
+				p.Echo, p.Connections = echo, 3
+				f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
+					waitFor(t, "20 observed requests", func() bool { return f.observed(1) >= 20 })
+				}, p)
+				for _, r := range f.of(1) {
+					if r.Class.Observed() && r.Class != timeline.Refused {
+						t.Errorf("%+v", r)
+					}
+				}
+			})
+		}
+	}
+}
+
+// A reply that comes after its request has timed out is not the answer to the next one.
+func TestUDPLateRepliesAnswerNothing(t *testing.T) {
+	t.Parallel()
+	const timeout = 40 * time.Millisecond
+	for _, echo := range []string{"ping", "ping {id}"} {
+		t.Run(echo, func(t *testing.T) {
+			t.Parallel()
+			var waiting sync.WaitGroup
+			s := serveUDP(t, func(d string, reply func(string)) { // on time for the request after it
+				waiting.Go(func() { time.Sleep(timeout * 3 / 2); reply(d) })
+			})
+			t.Cleanup(waiting.Wait)
+			p := probe(1, timeline.Reused, s.url(), 0.8/timeout.Seconds())
+			p.Echo, p.Connections, p.Timeout = echo, 1, timeout
+			f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
+				waitFor(t, "30 timeouts", func() bool { return f.ended(1, timeline.TimeoutResponse) >= 30 })
+			}, p)
+			n := classes(f.of(1))
+			if n[timeline.OK] > 0 || failed(f.of(1)) != n[timeline.TimeoutResponse] {
+				t.Errorf("%v: %q", n, f.blames(p.Name))
+			}
+		})
+	}
+}
+
+// A server that answers a second time when the next request is open does not answer that.
+func TestUDPSecondReplyIsDropped(t *testing.T) {
+	t.Parallel()
+	var before string
+	s := serveUDP(t, func(d string, reply func(string)) {
+		if before != "" {
+			reply(before)
+		}
+		before = d
+		reply(d)
+	})
+	p := probe(1, timeline.Reused, s.url(), 100)
+	p.Echo, p.Connections, p.MaxConnections, p.Timeout = "ping {id}", 1, 1, 10*time.Second
+	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
+		waitFor(t, "100 requests", func() bool { return f.observed(1) >= 100 })
+	}, p)
+	n := classes(f.of(1))
+	if ports, _ := s.sources(); n[timeline.Body] > 0 || n[timeline.OK] < 50 || ports != 1 {
+		t.Errorf("%v from %d ports: %q", n, ports, f.blames(p.Name))
+	}
+}
+
+// Kept sockets keep their source ports whatever fails on them, so that what connection tracking keeps of them stays in the way of their requests. Without
+// {id}, and on new sockets, a failed request leaves from another port than the one after it.
+func TestUDPSourcePorts(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		kind   timeline.TargetKind
+		echo   string
+		closed bool // refused instead of silence
+		same   bool
+	}{
+		{timeline.Reused, "ping {id}", false, true}, {timeline.Reused, "ping {id}", true, true},
+		{timeline.Reused, "ping", false, false}, {timeline.New, "ping", false, false}, {timeline.New, "ping {id}", false, false},
+	}
+	for _, test := range tests {
+		t.Run(fmt.Sprintf("%s %s %v", test.kind, test.echo, test.closed), func(t *testing.T) {
+			t.Parallel()
+			silent := serveUDP(t, func(string, func(string)) {})
+			at := silent.addr()
+			p := probe(1, test.kind, silent.url(), 50)
+			p.Echo, p.Connections, p.MaxConnections, p.Timeout = test.echo, 3, 3, 50*time.Millisecond
+			var answering *udpServer
+			var before map[uint16]int
+			f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
+				waitFor(t, "20 failures", func() bool { return f.ended(1, timeline.TimeoutResponse) >= 20 })
+				silent.Close()
+				silent.serving.Wait()
+				before = silent.ports
+				if test.closed {
+					waitFor(t, "10 refusals", func() bool { return f.ended(1, timeline.Refused) >= 10 })
+				}
+				answering = serveUDPAt(t, at, echoed)
+				waitFor(t, "20 answers", func() bool { return f.ended(1, timeline.OK) >= 20 })
+			}, p)
+			ports, _ := answering.sources()
+			known := 0
+			for port := range answering.ports {
+				if before[port] > 0 {
+					known++
+				}
+			}
+			if test.same && (ports > 3 || known != ports) || test.kind == timeline.New && ports < classes(f.of(1))[timeline.OK]*9/10 || !test.same && known > ports/2 {
+				t.Errorf("answers came to %d ports, %d of them as before: %v", ports, known, classes(f.of(1)))
+			}
+		})
+	}
+}
+
+// A port that is refused answers each of its own datagrams, and none that is sent to it when it is open again.
+func TestUDPRefusalIsOfTheDatagramItQuotes(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Log("only Linux says which datagram an ICMP error quotes")
+		return
+	}
+	for _, host := range []string{"127.0.0.1", "::1"} {
+		t.Run(host, func(t *testing.T) {
+			server := serveUDPAt(t, netip.AddrPortFrom(netip.MustParseAddr(host), 0), echoed)
+			at := server.addr()
+			below, err := dialFrom("udp", 0, at, time.Now().Add(10*time.Second))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer below.Close()
+			c := newConn(below)
+			s := newDatagramSocket(c, matching{idEnd: 1, answers: func(sent, datagram []byte) bool { return datagram[0] == sent[0] }})
+			server.Close()
+			write := func(text string) {
+				t.Helper()
+				if _, err := s.Write([]byte(text)); err != nil {
+					t.Fatalf("%s: %v", text, err)
+				}
+			}
+			read := func(wait time.Duration) (string, error) {
+				s.SetReadDeadline(time.Now().Add(wait))
+				datagram, err := readDatagram(c.br)
+				return string(datagram), err
+			}
+			write("a, to a closed port")
+			if _, err := read(10 * time.Second); !errors.Is(err, syscall.ECONNREFUSED) {
+				t.Fatalf("a: %v", err)
+			}
+			write("b, whose error nobody reads in time")
+			s.opened([]byte("c, which is on its way when that error is read"))
+			if got, err := read(50 * time.Millisecond); !isTimeout(err) {
+				t.Errorf("c: %q, %v: it is b that was refused", got, err)
+			}
+			write("d, whose error is still there when")
+			again := serveUDPAt(t, at, echoed)
+			write("e, is sent to an open port")
+			if got, err := read(10 * time.Second); err != nil || got != "e, is sent to an open port" {
+				t.Errorf("e: %q, %v", got, err)
+			}
+			if _, datagrams := again.sources(); datagrams != 1 {
+				t.Errorf("%d datagrams arrived, want e alone, once", datagrams)
+			}
+			again.Close()
+			write("f, to a port that is closed again")
+			if _, err := read(10 * time.Second); !errors.Is(err, syscall.ECONNREFUSED) {
+				t.Errorf("f: %v", err)
+			}
+		})
+	}
+}
+
+func TestUDPProbesAreChecked(t *testing.T) {
+	tests := map[string]func(*Probe){
+		"names no port":         func(p *Probe) { p.URL = "udp://web" },
+		"more than a host":      func(p *Probe) { p.URL = "udp://web:1/health" },
+		"nothing is seen":       func(p *Probe) { p.Echo = "" },
+		"its answer awaited":    func(p *Probe) { p.Echo, p.Reply = "", "220" },
+		"longer than":           func(p *Probe) { p.Echo = strings.Repeat("x", longestUDP+1) },
+		"the text to send has ": func(p *Probe) { p.Echo, p.Reply = "ping", "pong {id}" },
+	}
+	for want, spoil := range tests {
+		for _, kind := range []timeline.TargetKind{timeline.New, timeline.Reused} {
+			p := probe(1, kind, "udp://web:1", 10)
+			p.Echo = "ping"
+			spoil(&p)
+			if _, err := compile(p); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v", want, err)
+			}
+		}
+	}
+}
+
+func TestReusedUDPRequestsAllocateNothing(t *testing.T) {
+	c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	go func() { // without allocations of its own
+		for buf := make([]byte, 100); ; {
+			n, from, err := c.ReadFromUDPAddrPort(buf)
+			if err != nil {
+				return
+			}
+			_, _ = c.WriteToUDPAddrPort(buf[:n], from)
+		}
+	}()
+	for _, echo := range []string{"ping", "ping {id}"} {
+		p := probe(1, timeline.Reused, "udp://"+c.LocalAddr().String(), 1000)
+		p.Echo = echo
+		if n := allocations(t, p); n > 0 {
+			t.Errorf("%s: %v allocations per request", echo, n)
+		}
+	}
+}
+
+// Datagrams are handed on as they came, one by one, also where several are read before they are looked at.
+func FuzzDatagramsKeepTheirBounds(f *testing.F) {
+	f.Add([]byte("one"), []byte(""), []byte("three"))
+	f.Add([]byte{0, 1}, bytes.Repeat([]byte{255}, 1500), []byte{2})
+	f.Fuzz(func(t *testing.T, a, b, c []byte) {
+		var framed []byte
+		all := [][]byte{a, b, c}
+		for i, d := range all {
+			all[i] = d[:min(len(d), longestDatagram)]
+			framed = append(binary.BigEndian.AppendUint16(framed, uint16(len(all[i]))), all[i]...)
+		}
+		br := bufio.NewReaderSize(bytes.NewReader(framed), readBuffer)
+		for _, want := range all {
+			if got, err := readDatagram(br); err != nil || !bytes.Equal(got, want) {
+				t.Fatalf("%q, %v, want %q", got, err, want)
+			}
+		}
+		if _, err := readDatagram(br); err == nil {
+			t.Error("one more datagram than were sent")
+		}
+	})
+}
+
+// A reply is good if it begins with what is expected, in which the digits are those sent, and holds them.
+func FuzzUDPRepliesAreComparedWithTheirRequest(f *testing.F) {
+	f.Add("ping {id}", "", []byte("ping 01234567"), true)
+	f.Add("a {id}{id}", "b {id}", []byte("b 01234567, and more"), false)
+	f.Add("ping", "pong", []byte("pong"), false)
+	f.Fuzz(func(t *testing.T, echo, want string, datagram []byte, sendBack bool) {
+		codec, err := newUDP(Probe{Echo: echo, Reply: want}, nil)
+		if err != nil {
+			return
+		}
+		d := codec.(*udp)
+		dialog := &udpDialog{udp: d, sent: slices.Clone(d.send.text), awaited: slices.Clone(d.want.text)}
+		sent := bytes.Clone(dialog.request())
+		id := d.send.id(sent)
+		if string(sent) != strings.ReplaceAll(echo, RequestID, string(id)) {
+			t.Fatalf("sent %q for %q", sent, echo)
+		}
+		if sendBack {
+			datagram = sent
+		}
+		datagram = datagram[:min(len(datagram), longestDatagram)]
+		framed := append(binary.BigEndian.AppendUint16(nil, uint16(len(datagram))), datagram...)
+		var r reply
+		err = dialog.read(bufio.NewReaderSize(bytes.NewReader(framed), readBuffer), &r)
+		awaited := strings.ReplaceAll(want, RequestID, string(id))
+		if want == "" {
+			awaited = string(sent)
+		}
+		if good := bytes.HasPrefix(datagram, []byte(awaited)) && bytes.Contains(datagram, id); good != (err == nil) || good != r.bodyAsExpected {
+			t.Errorf("%q for %q, which awaits %q: %v", datagram, sent, awaited, err)
+		}
+		if err != nil && !errors.Is(err, errUnexpected) {
+			t.Error(err)
+		}
+	})
+}
