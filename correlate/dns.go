@@ -34,7 +34,7 @@ func dnsOf(events []model.Event, end time.Duration) *model.DNS {
 	var servers []*dnsServer
 	for i := range events {
 		e := &events[i]
-		if e.Kind != timeline.NameAnswered {
+		if e.Kind != timeline.NameAnswered || e.Object != nil && e.Object.Kind == "Target" {
 			continue
 		}
 		if dns == nil {

@@ -67,6 +67,7 @@ type compiledProbe struct {
 	timeout  time.Duration
 	codec                     // what is said
 	stateful stateful         // the codec, if its connections have a state
+	asksFor  string           // the name that each request looks up, if that is the protocol
 	message  []byte           // its request
 	addr     netip.AddrPort   // where to connect; invalid if host must be resolved first
 	addrs    []netip.AddrPort // it alone
@@ -110,6 +111,9 @@ func compile(p Probe) (*compiledProbe, error) {
 		return nil, fmt.Errorf("target %q: %w", p.Name, err)
 	}
 	compiled.addrs = []netip.AddrPort{compiled.addr}
+	if naming, ok := codec.(naming); ok {
+		compiled.asksFor = naming.asksFor()
+	}
 	if protocol.secure {
 		compiled.tls = tlsConfig(p, u, protocol.alpn)
 	}

@@ -20,7 +20,7 @@ const delivery = 50 * time.Millisecond
 type Config struct {
 	Clock  timeline.Clock
 	Source timeline.SourceID // this prober, in its facts
-	// Sink takes the facts: Batch, Backend, Peer, and ProberStall, RequestError and AddressFailed events. It is called by one goroutine at a time
+	// Sink takes the facts: Batch, Backend, Peer, and ProberStall, RequestError, AddressFailed and NameAnswered events. It is called by one goroutine at a time
 	// and must not block for long; the measurement does not wait for it, but memory does.
 	Sink   func(timeline.Fact)
 	Logger *slog.Logger // nil for none
@@ -40,6 +40,7 @@ type Prober struct {
 	backends  backends
 	peers     peers
 	errors    errorTexts
+	names     names
 	failovers failovers
 	ports     *portAllocator
 	sent      uint64 // requests handed on; belongs to deliver, as does
@@ -144,7 +145,7 @@ func (p *Prober) Start(probe Probe) error {
 	compiled.ports = p.ports
 	q := &requester{
 		compiledProbe: compiled, clock: p.clock, log: p.log.With("target", probe.Name), stalls: &p.detector,
-		backends: &p.backends, peers: &p.peers, errors: &p.errors, failovers: &p.failovers, inflight: newInflight(),
+		backends: &p.backends, peers: &p.peers, errors: &p.errors, names: &p.names, failovers: &p.failovers, inflight: newInflight(),
 	}
 	q.setRate(probe.Rate)
 	t := &target{requester: q, engine: engines[probe.Kind](q), prepared: make(chan struct{})}
@@ -299,7 +300,7 @@ func (p *Prober) deliver(end bool) {
 	stalls, targets := p.stalls, p.draining
 	p.stalls = nil
 	p.mu.Unlock()
-	for _, event := range slices.Concat(stalls, p.errors.take(), p.failovers.take(end)) {
+	for _, event := range slices.Concat(stalls, p.errors.take(), p.names.take(), p.failovers.take(end)) {
 		event.Source = p.source
 		p.sink(event)
 	}

@@ -28,6 +28,7 @@ type facts struct {
 	peers      map[uint16]netip.AddrPort
 	stalls     []timeline.Event
 	errors     map[string][]string // texts by target
+	names      []timeline.Event
 	sent       uint64
 }
 
@@ -58,6 +59,8 @@ func (f *facts) event(e timeline.Event) {
 		f.stalls = append(f.stalls, e)
 	case e.Kind == timeline.RequestError && e.Since <= e.Seen && e.Detail != "":
 		f.errors[e.Object.Name] = append(f.errors[e.Object.Name], e.To+": "+e.Detail)
+	case e.Kind == timeline.NameAnswered && e.Since <= e.Seen && e.Lookup != nil:
+		f.names = append(f.names, e)
 	default:
 		f.t.Errorf("unexpected event %+v", e)
 	}
@@ -135,6 +138,18 @@ func (f *facts) blames(target string) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(f.errors[target]), func(text string) bool { return strings.HasPrefix(text, "local: ") })
+}
+
+// changesOf counts how often what a target's name has changed.
+func (f *facts) changesOf(target string) (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range f.names {
+		if e.Object.Name == target {
+			n++
+		}
+	}
+	return n
 }
 
 func classes(requests []timeline.Request) map[timeline.Class]int {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -36,7 +37,7 @@ type Protocol struct {
 }
 
 // Protocols are those there are. A probe's fields that its protocol does not take are ignored.
-var Protocols = []Protocol{httpPlain, httpSecure, tcpBare, tcpSecure, webSocketPlain, webSocketSecure, udpBare}
+var Protocols = []Protocol{httpPlain, httpSecure, tcpBare, tcpSecure, webSocketPlain, webSocketSecure, udpBare, dnsQuery}
 
 // ProtocolOf is the protocol of a scheme.
 func ProtocolOf(scheme string) (_ Protocol, known bool) {
@@ -111,6 +112,11 @@ type dialog interface {
 	farewell() []byte
 }
 
+// A naming codec looks a name up by each request. Its replies say what the name has.
+type naming interface {
+	asksFor() string // the name, with a dot at its end
+}
+
 // An announcedEnd is the end of a connection in the words of the peer. As an error, it is [io.EOF].
 type announcedEnd string
 
@@ -119,10 +125,11 @@ func (e announcedEnd) Unwrap() error { return io.EOF }
 
 // A reply is what was read of one.
 type reply struct {
-	status         int    // 0 where the protocol has none
-	inBody         bool   // what precedes the body was whole
-	last           bool   // the connection carries no further reply
-	backend        []byte // who served it, in its own words
+	status         int          // 0 where the protocol has none
+	inBody         bool         // what precedes the body was whole
+	last           bool         // the connection carries no further reply
+	backend        []byte       // who served it, in its own words
+	addrs          []netip.Addr // of DNS: what the name has, lowest first
 	bodyAsExpected bool
 
 	lengthText []byte // of HTTP: as first read, to compare others with

@@ -20,6 +20,7 @@ type requester struct {
 	backends  *backends
 	peers     *peers
 	errors    *errorTexts
+	names     *names
 	failovers *failovers
 	inflight  *inflight
 	perSecond atomic.Uint64 // the rate, as math.Float64bits
@@ -139,6 +140,9 @@ func (q *requester) receive(a *attempt, c *conn, r *reply) (again bool) {
 		a.outcome.Code = uint16(r.status)
 	}
 	a.outcome.Backend = q.backends.id(r.backend)
+	if q.asksFor != "" {
+		q.names.note(q.name, q.asksFor, a.sent, q.clock.Now(), r)
+	}
 	if err != nil {
 		q.failed(a, err, replyPhase(r), c)
 		return false
@@ -178,6 +182,9 @@ func (q *requester) answered(a *attempt, r *reply) {
 func (q *requester) failed(a *attempt, err error, ph phase, c *conn) {
 	done := q.clock.Now()
 	a.outcome.Class = classify(err, ph)
+	if q.asksFor != "" && ph <= awaiting {
+		q.names.note(q.name, q.asksFor, a.sent, done, nil)
+	}
 	course := q.course(a, done)
 	course.unread = a.outcome.Class.Timeout() && c != nil && c.waiting()
 	if course.blamesUs(a.outcome.Class, err, ph) {

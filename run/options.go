@@ -140,7 +140,11 @@ func (o *Options) label(s targetSpec) string {
 	case len(o.targets) == 1:
 		return ""
 	}
-	return s.URL.Host + strings.TrimSuffix(s.URL.Path, "/")
+	label := s.URL.Host + strings.TrimSuffix(s.URL.Path, "/")
+	if s.URL.Scheme == "dns" && s.URL.RawQuery != "" { // which records; a query of HTTP may be long, or a secret
+		label += "?" + s.URL.RawQuery
+	}
+	return label
 }
 
 // CountServices counts the Services among the targets.

@@ -106,8 +106,9 @@ const SnapshotTaken EventKind = "snapshot"
 // Predicted says what was predicted of a Service before the run. Object is the Service; To: "judged", or "not-judged" with why as Detail; Preflight.
 const Predicted EventKind = "preflight"
 
-// NameAnswered says that a DNS server's answers for a name of the run's own changed. Object is the server's Pod, Addr its address, Service the Service whose
-// endpoints the name has; From, To: a state below; Since: when the last query was sent that it answered as before; Lookup.
+// NameAnswered says that a DNS server's answers for a name changed. From, To: a state below; Since: when the last query was sent that it answered as before;
+// Lookup. Of a name of the run's own Object is the server's Pod, Addr its address, Service the Service whose endpoints the name has. Of a target that looks a
+// name up Object.Name is the target, To is always "answered", and Detail what the name has where that is no address.
 const NameAnswered EventKind = "name-answered"
 
 // States of a DNS server that is asked for a name.

@@ -70,7 +70,7 @@ func exitsWith(ts *testscript.TestScript, neg bool, args []string) {
 
 // TestScripts runs testdata/script: each is headed by what it proves. $URL is a server that answers, at $HOSTPORT,
 // $BROKEN one that answers 500, $SILENT one that accepts and never answers, $CLOSED an address where nobody listens, $ECHO a host and port that
-// echoes over TCP, $ECHOUDP one that does over UDP, $SOCKET a WebSocket, $TAKEN a host and port where somebody listens, $API a Kubernetes API with a few Services (see fakeAPI), $LIVING the Service web of
+// echoes over TCP, $ECHOUDP one that does over UDP, $DNS a DNS server (see serveDNS), $SOCKET a WebSocket, $TAKEN a host and port where somebody listens, $API a Kubernetes API with a few Services (see fakeAPI), $LIVING the Service web of
 // its namespace living, which can be made to change (see livingShop).
 func TestScripts(t *testing.T) {
 	t.Parallel()
@@ -86,7 +86,7 @@ func TestScripts(t *testing.T) {
 	}
 	t.Cleanup(func() { silent.Close() })
 	echo := serveEcho(t)
-	echoUDP := serveUDPEcho(t)
+	echoUDP, dns := serveUDPEcho(t), serveDNS(t)
 	socket := httptest.NewServer(http.HandlerFunc(serveWebSocket))
 	t.Cleanup(socket.Close)
 	listener, err := net.Listen("tcp4", "0.0.0.0:0")
@@ -111,6 +111,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("LIVING", fmt.Sprintf("http://127.0.0.1:%d", shop.port))
 			env.Setenv("ECHO", echo)
 			env.Setenv("ECHOUDP", echoUDP)
+			env.Setenv("DNS", dns)
 			env.Setenv("SOCKET", "ws"+strings.TrimPrefix(socket.URL, "http"))
 			env.Setenv("HOSTPORT", strings.TrimPrefix(good.URL, "http://"))
 			env.Setenv("TAKEN", silent.Addr().String())

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strings"
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
@@ -41,7 +42,9 @@ func testDNSPath(c *Case) Finding {
 			quantity.Between(w.Span())),
 		For: []Sign{{model.Evidence{Target: w.Target, At: &w.Start, Text: "look-ups of " + name + " began to fail" + firstText(w)}, Watched}},
 	}
-	if v.outside(w) != "" {
+	if server := asked(v.target(w).URL); server != "" {
+		f.Fix = fmt.Sprintf("look at the DNS server %s %s: the note says what it answered", server, quantity.Between(w.Span()))
+	} else if v.outside(w) != "" {
 		f.Fix = fmt.Sprintf("look at the name server that %s asks for %s %s, and at who publishes that name: it need not be the cluster's", v.from(w), name, quantity.Between(w.Span()))
 	}
 	byAddress(v, w, &f)
@@ -66,12 +69,25 @@ func firstText(w *model.Window) string {
 	return ""
 }
 
-// lookedUp is the name in a URL.
+// lookedUp is the name in a URL: its host, or what a DNS server is asked for.
 func lookedUp(address string) string {
-	if u, err := url.Parse(address); err == nil && u.Hostname() != "" && net.ParseIP(u.Hostname()) == nil {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil:
+	case asked(address) != "":
+		return strings.Trim(u.Path, "/.")
+	case u.Hostname() != "" && net.ParseIP(u.Hostname()) == nil:
 		return u.Hostname()
 	}
 	return "the target's name"
+}
+
+// asked is the DNS server that a target asks itself; empty if it is another target.
+func asked(address string) string {
+	if u, err := url.Parse(address); err == nil && u.Scheme == "dns" {
+		return u.Host
+	}
+	return ""
 }
 
 // byAddress asks what needs no look-up. Was it well on other nodes, then the network was; did it fail as well, then more was wrong than DNS.

@@ -1,0 +1,316 @@
+package loadgen
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+
+	"lapse/timeline"
+)
+
+// answered makes the answer to a query of what change makes of a good one without records.
+func answerTo(t testing.TB, query string, change func(*dnsmessage.Message)) string {
+	t.Helper()
+	var m dnsmessage.Message
+	if err := m.Unpack([]byte(query)); err != nil {
+		t.Errorf("a query that is none: %v", err)
+		return ""
+	}
+	m.Response, m.Additionals = true, nil
+	change(&m)
+	packed, err := m.Pack()
+	if err != nil {
+		t.Error(err)
+	}
+	return string(packed)
+}
+
+// having is an answer with these addresses.
+func having(addrs ...string) func(*dnsmessage.Message) {
+	return func(m *dnsmessage.Message) {
+		for _, text := range addrs {
+			r := dnsmessage.Resource{Header: dnsmessage.ResourceHeader{Name: m.Questions[0].Name, Class: dnsmessage.ClassINET, TTL: 5}}
+			if addr := netip.MustParseAddr(text); addr.Is4() {
+				r.Body = &dnsmessage.AResource{A: addr.As4()}
+			} else {
+				r.Body = &dnsmessage.AAAAResource{AAAA: addr.As16()}
+			}
+			m.Answers = append(m.Answers, r)
+		}
+	}
+}
+
+func many(n int) (addrs []string) {
+	for i := range n {
+		addrs = append(addrs, fmt.Sprintf("10.244.%d.%d", i/250, i%250+1))
+	}
+	return addrs
+}
+
+func TestDNSAnswersAreJudged(t *testing.T) {
+	t.Parallel()
+	code := func(code dnsmessage.RCode) func(*dnsmessage.Message) {
+		return func(m *dnsmessage.Message) { m.RCode = code }
+	}
+	tests := []struct {
+		name    string
+		query   string // of the URL
+		change  func(*dnsmessage.Message)
+		want    timeline.Class
+		backend string
+		text    string // of the error
+	}{
+		{"addresses, in any order", "", having("10.0.0.9", "10.0.0.10", "10.0.0.9"), timeline.OK, "10.0.0.9, 10.0.0.10", ""},
+		{"addresses of the other family", "?type=AAAA", having("fd00::2", "10.0.0.1", "fd00::1"), timeline.OK, "fd00::1, fd00::2", ""},
+		{"where a CNAME leads", "?type=a", func(m *dnsmessage.Message) {
+			there := dnsmessage.MustNewName("there.example.")
+			m.Answers = append(m.Answers, dnsmessage.Resource{Header: dnsmessage.ResourceHeader{Name: m.Questions[0].Name, Class: dnsmessage.ClassINET}, Body: &dnsmessage.CNAMEResource{CNAME: there}})
+			having("192.0.2.7")(m)
+			m.Answers[1].Header.Name = there
+		}, timeline.OK, "192.0.2.7", ""},
+		{"services", "?type=SRV", func(m *dnsmessage.Message) {
+			for _, port := range []uint16{81, 80} {
+				m.Answers = append(m.Answers, dnsmessage.Resource{Header: dnsmessage.ResourceHeader{Name: m.Questions[0].Name, Class: dnsmessage.ClassINET}, Body: &dnsmessage.SRVResource{Weight: 50, Port: port, Target: dnsmessage.MustNewName("web-0.web.")}})
+			}
+		}, timeline.OK, "0 50 80 web-0.web., 0 50 81 web-0.web.", ""},
+		{"more than a name has room for", "", having(many(60)...), timeline.OK, "60 records, checksum ", ""},
+		{"a name in other letters", "", func(m *dnsmessage.Message) {
+			having("10.0.0.1")(m)
+			m.Questions[0].Name = dnsmessage.MustNewName("WEB.Shop.")
+		}, timeline.OK, "10.0.0.1", ""},
+		{"no such name", "", code(dnsmessage.RCodeNameError), timeline.DNS, "NXDOMAIN", "lookup web.shop: NXDOMAIN"},
+		{"no record", "", having(), timeline.DNS, "no record of type A", "no record of type A"},
+		{"no record of that type", "", having("fd00::1"), timeline.DNS, "no record of type A", "no record of type A"},
+		{"a failing server", "", code(dnsmessage.RCodeServerFailure), timeline.DNS, "", "SERVFAIL"},
+		{"a server that will not", "", code(dnsmessage.RCodeRefused), timeline.DNS, "", "REFUSED"},
+		{"a server that cannot read", "", func(m *dnsmessage.Message) { m.Questions, m.RCode = nil, dnsmessage.RCodeFormatError }, timeline.DNS, "", "FORMERR"},
+		{"another code", "", code(9), timeline.DNS, "", "response code 9"},
+		{"cut off", "", func(m *dnsmessage.Message) { having("10.0.0.1")(m); m.Truncated = true }, timeline.Body, "", "cut off (TC)"},
+		{"longer than what is read", "", having(many(300)...), timeline.Body, "", "4094 bytes or more"},
+		{"another ID", "", func(m *dnsmessage.Message) { having("10.0.0.1")(m); m.ID++ }, timeline.Body, "", "another ID"},
+		{"another name", "", func(m *dnsmessage.Message) {
+			m.Questions[0].Name = dnsmessage.MustNewName("web.blog.")
+			having("10.0.0.1")(m)
+		}, timeline.Body, "", "another question"},
+		{"another type", "", func(m *dnsmessage.Message) { m.Questions[0].Type = dnsmessage.TypeTXT; having("10.0.0.1")(m) }, timeline.Body, "", "another question"},
+		{"no answer but a query", "", func(m *dnsmessage.Message) { m.Response = false }, timeline.Body, "", "another ID"},
+	}
+	for _, test := range tests {
+		for _, kind := range []timeline.TargetKind{timeline.New, timeline.Direct, timeline.Reused} {
+			t.Run(test.name+" "+string(kind), func(t *testing.T) {
+				t.Parallel()
+				s := serveUDP(t, func(query string, reply func(string)) { reply(answerTo(t, query, test.change)) })
+				p := probe(1, kind, "dns://"+s.addr().String()+"/web.shop"+test.query, 100)
+				p.Addr, p.Timeout = s.addr(), 10*time.Second
+				var f *facts
+				f = run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
+					waitFor(t, "5 observed requests", func() bool { return f.observed(1) >= 5 })
+				}, p)
+				for _, r := range f.of(1) {
+					if r.Class.Observed() && (r.Class != test.want || r.Code != 0 || !strings.HasPrefix(f.backends[r.Backend], test.backend) || test.backend == "" && r.Backend != 0) {
+						t.Errorf("%v %d of %q, want %v of %q", r.Class, r.Code, f.backends[r.Backend], test.want, test.backend)
+					}
+				}
+				if texts := f.blames(p.Name); test.text != "" && !slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, test.text) }) {
+					t.Errorf("errors %q, want one with %q", texts, test.text)
+				}
+			})
+		}
+	}
+}
+
+func TestDNSServerThatIsSilentOrNotThere(t *testing.T) {
+	t.Parallel()
+	for want, answer := range map[timeline.Class]func(string, func(string)){
+		timeline.TimeoutResponse: func(string, func(string)) {},
+		timeline.Body:            func(_ string, reply func(string)) { reply("HTTP/1.1 400 Bad Request\r\n") },
+		timeline.Refused:         nil,
+	} {
+		for _, kind := range []timeline.TargetKind{timeline.New, timeline.Reused} {
+			t.Run(fmt.Sprint(want, kind), func(t *testing.T) {
+				t.Parallel()
+				s := serveUDP(t, answer)
+				if answer == nil {
+					s.Close()
+				}
+				p := probe(1, kind, "dns://"+s.addr().String()+"/web.shop", 100)
+				if p.Timeout = 10 * time.Second; want.Timeout() {
+					p.Timeout = 100 * time.Millisecond
+				}
+				f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
+					waitFor(t, "10 observed requests", func() bool { return f.observed(1) >= 10 })
+				}, p)
+				for _, r := range f.of(1) {
+					if r.Class.Observed() && r.Class != want {
+						t.Errorf("%v, want %v: %q", r.Class, want, f.blames(p.Name))
+					}
+				}
+			})
+		}
+	}
+}
+
+// Each query has an ID of its own, and asks for the name and nothing else, and says how long an answer may be.
+func TestDNSQueries(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	ids := map[uint16]int{}
+	s := serveUDP(t, func(query string, reply func(string)) {
+		var m dnsmessage.Message
+		if err := m.Unpack([]byte(query)); err != nil || len(m.Questions) != 1 || m.Questions[0].Name.String() != "_http._tcp.web.shop." || m.Questions[0].Type != dnsmessage.TypeSRV ||
+			!m.RecursionDesired || m.Response || len(m.Additionals) != 1 || m.Additionals[0].Header.Class != dnsPayload {
+			t.Errorf("%v: %v", m.GoString(), err)
+		}
+		mu.Lock()
+		ids[m.ID]++
+		mu.Unlock()
+		reply(answerTo(t, query, having()))
+	})
+	p := probe(1, timeline.Reused, "dns://"+s.addr().String()+"/_http._tcp.web.shop.?type=srv", 500)
+	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
+		waitFor(t, "100 observed requests", func() bool { return f.observed(1) >= 100 })
+	}, p)
+	if n := len(f.of(1)) - classes(f.of(1))[timeline.NotSent]; len(ids) < n-3 { // 1 in 650 is given twice by chance
+		t.Errorf("%d IDs in %d queries", len(ids), n)
+	}
+}
+
+// When the answers change, that is an event, with a bracket for when.
+func TestDNSAnswersThatChangeAreEvents(t *testing.T) {
+	t.Parallel()
+	var now atomic.Pointer[func(*dnsmessage.Message)]
+	set := func(change func(*dnsmessage.Message)) { now.Store(&change) }
+	set(having("10.0.0.1", "10.0.0.2"))
+	s := serveUDP(t, func(query string, reply func(string)) { reply(answerTo(t, query, *now.Load())) })
+	clock := timeline.StartClock()
+	p := probe(1, timeline.New, "dns://"+s.addr().String()+"/web.shop", 200)
+	p.Timeout = 10 * time.Second
+	var changed [4]time.Duration
+	f := run(t, clock, func(_ *Prober, f *facts) {
+		next := func(i int, change func(*dnsmessage.Message)) {
+			t.Helper()
+			n := f.observed(1)
+			waitFor(t, "10 more observed requests", func() bool { return f.observed(1) >= n+10 })
+			changed[i] = clock.Now()
+			set(change)
+		}
+		next(1, having("10.0.0.2"))
+		next(2, func(m *dnsmessage.Message) { m.RCode = dnsmessage.RCodeNameError })
+		next(3, having("10.0.0.2", "10.0.0.3"))
+		next(0, having("10.0.0.3", "10.0.0.2")) // the same
+		waitFor(t, "4 answers", func() bool { return f.changesOf(p.Name) >= 4 })
+	}, p)
+	want := []string{"10.0.0.1 10.0.0.2", "10.0.0.2", "NXDOMAIN", "10.0.0.2 10.0.0.3"}
+	if len(f.names) != len(want) {
+		t.Fatalf("%+v", f.names)
+	}
+	for i, e := range f.names {
+		got := strings.Trim(strings.ReplaceAll(fmt.Sprint(e.Lookup.Addrs), ",", ""), "[]") + e.Detail
+		if got != want[i] || e.To != timeline.LookupAnswered || (e.From == "") != (i == 0) || e.Lookup.Name != "web.shop." || e.Lookup.Answered == 0 {
+			t.Errorf("%d: %+v %+v, want %s", i, e, e.Lookup, want[i])
+		}
+		if i > 0 && (e.Since > changed[i] || e.Seen < changed[i]) {
+			t.Errorf("%s: between %v and %v, but it changed at %v", got, e.Since, e.Seen, changed[i])
+		}
+	}
+}
+
+// Answers are taken in the order of their queries, however they arrive.
+func TestLateDNSAnswersChangeNothing(t *testing.T) {
+	var n names
+	ms := func(ms int) time.Duration { return time.Duration(ms) * time.Millisecond }
+	has := func(text string) *reply { return &reply{backend: []byte(text)} }
+	n.note("a", "web.", ms(0), ms(1), has("x"))
+	n.note("a", "web.", ms(10), ms(11), has("x"))
+	n.note("a", "web.", ms(30), ms(31), has("y"))
+	n.note("a", "web.", ms(20), ms(32), has("x")) // late
+	n.note("a", "web.", ms(25), ms(125), nil)
+	n.note("b", "web.", ms(31), ms(33), has("x"))
+	n.note("a", "web.", ms(40), ms(41), has("y"))
+	var got []string
+	for _, e := range n.take() {
+		got = append(got, fmt.Sprintf("%s %s %v-%v %d of %d", e.Object.Name, e.Detail, e.Since, e.Seen, e.Lookup.Answered, e.Lookup.Asked))
+	}
+	want := []string{"a x 0s-1ms 1 of 1", "a y 10ms-31ms 3 of 3", "b x 31ms-33ms 1 of 1"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestDNSProbesAreChecked(t *testing.T) {
+	for u, want := range map[string]string{
+		"dns://10.96.0.10":               "no name to look up",
+		"dns://10.96.0.10/.":             "no name to look up",
+		"dns://10.96.0.10/web?type=X":    "record type \"X\" is not known",
+		"dns://10.96.0.10/web?class=CH":  "more than a name and a type",
+		"dns://10.96.0.10/web#x":         "more than a name and a type",
+		"dns://10.96.0.10/web..shop":     "cannot be looked up",
+		"dns://10.96.0.10/a/b":           "cannot be looked up",
+		"dns://10.96.0.10/b%C3%BCcher":   "cannot be looked up",
+		"dns:///web":                     "names no host",
+		"dns://10.96.0.10/" + long("a."): "cannot be looked up",
+		"dns://10.96.0.10/" + long("a"):  "cannot be looked up",
+	} {
+		if _, err := compile(probe(1, timeline.New, u, 10)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", u, err, want)
+		}
+	}
+}
+
+func long(label string) string { return strings.Repeat(label, 300) }
+
+// Whatever bytes come, they are judged, and good only if they are an answer to this query with records.
+func FuzzDNSAnswers(f *testing.F) {
+	u, err := url.Parse("dns://10.96.0.10/web.shop")
+	if err != nil {
+		f.Fatal(err)
+	}
+	codec, err := newDNS(Probe{}, u)
+	if err != nil {
+		f.Fatal(err)
+	}
+	d := codec.(*dns)
+	query := string(d.packed)
+	for _, change := range []func(*dnsmessage.Message){having("10.0.0.1"), having(), having("fd00::1"), having(many(60)...), func(m *dnsmessage.Message) { m.RCode = 3 }, func(m *dnsmessage.Message) { m.Truncated = true }} {
+		f.Add([]byte(answerTo(f, query, change)))
+	}
+	f.Add([]byte("HTTP/1.1 400 Bad Request\r\n"))
+	f.Fuzz(func(t *testing.T, datagram []byte) {
+		if len(datagram) > longestDatagram {
+			return
+		}
+		dialog := &dnsDialog{dns: d, sent: bytes.Clone(d.packed)}
+		framed := append(binary.BigEndian.AppendUint16(nil, uint16(len(datagram))), datagram...)
+		var r reply
+		err := dialog.read(bufio.NewReaderSize(bytes.NewReader(framed), readBuffer), &r)
+		_, isDNS := errors.AsType[*net.DNSError](err)
+		switch {
+		case err == nil && (len(r.addrs) == 0 || len(r.backend) == 0 || !r.bodyAsExpected):
+			t.Errorf("%q is good: %+v", datagram, r)
+		case err == nil:
+			var m dnsmessage.Parser
+			header, err := m.Start(datagram)
+			if err != nil || header.ID != 0 || !header.Response || header.RCode != dnsmessage.RCodeSuccess || header.Truncated {
+				t.Errorf("%q is good", datagram)
+			}
+		case !isDNS && !errors.Is(err, errMalformed) && !errors.Is(err, errUnexpected):
+			t.Errorf("%q: %v", datagram, err)
+		}
+		if class := classify(err, receiving); err != nil && class != timeline.DNS && class != timeline.Body {
+			t.Errorf("%q: %v is %v", datagram, err, class)
+		}
+	})
+}

@@ -1,0 +1,94 @@
+package loadgen
+
+import (
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"lapse/timeline"
+)
+
+// names are what the names of dns:// targets have, by the answers: an event each time that they change.
+type names struct {
+	mu      sync.Mutex
+	targets map[string]*nameHistory
+	new     []timeline.Event // not yet handed on
+}
+
+// mostNameChanges is how many changes of one target are handed on: the servers behind one address may each say something else.
+const mostNameChanges = 1000
+
+// A nameHistory is what is known of one target's name.
+type nameHistory struct {
+	since   time.Duration // when the last query was sent whose answer was as in the last event
+	backend string        // what that answer says, in words
+	changes int
+	lookup  timeline.Lookup
+}
+
+// note takes in an answer, or that the query had none that says what the name has. Answers to queries before the last one that changed
+// something are late, and change nothing: the answers are taken in the order of their queries.
+//
+//	sent 0 {a b}, sent 5 ms {a b}, sent 10 ms lost, sent 15 ms {a}, answered at 16 ms   →   answered {a}, Since 5 ms, Seen 16 ms
+func (n *names) note(target, name string, sent, done time.Duration, r *reply) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	h := n.of(target, name)
+	h.lookup.Asked++
+	if r == nil || len(r.backend) == 0 {
+		return
+	}
+	h.lookup.Answered++
+	sent = floorMicros(sent)
+	switch {
+	case h.lookup.Answered > 1 && sent < h.since:
+		return
+	case h.lookup.Answered == 1:
+		h.since = sent
+	case h.backend == string(r.backend) && slices.Equal(h.lookup.Addrs, r.addrs):
+		h.since = sent
+		return
+	}
+	e := timeline.Event{
+		Kind: timeline.NameAnswered, Since: h.since, Seen: ceilMicros(done), To: timeline.LookupAnswered,
+		Object: timeline.Object{Kind: "Target", Name: target},
+	}
+	if h.changes > 0 {
+		e.From = timeline.LookupAnswered
+	}
+	if h.lookup.Addrs = slices.Clone(r.addrs); len(r.addrs) == 0 {
+		e.Detail = string(r.backend)
+	}
+	h.since, h.backend = sent, string(r.backend)
+	lookup := h.lookup
+	e.Lookup = &lookup
+	switch h.changes++; {
+	case h.changes == mostNameChanges:
+		e.Detail = "what it answers later is not recorded: it has changed 1000 times"
+	case h.changes > mostNameChanges:
+		return
+	}
+	n.new = append(n.new, e)
+}
+
+func (n *names) of(target, name string) *nameHistory {
+	h := n.targets[target]
+	if h == nil {
+		if n.targets == nil {
+			n.targets = map[string]*nameHistory{}
+		}
+		h = &nameHistory{lookup: timeline.Lookup{Name: name, Addrs: []netip.Addr{}}}
+		n.targets[target] = h
+	}
+	return h
+}
+
+// take returns the events since the last call.
+func (n *names) take() []timeline.Event {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	taken := n.new
+	n.new = nil
+	return taken
+}
