@@ -63,6 +63,19 @@ func TestReusedTLSRequestsAllocateWhatTLSDoes(t *testing.T) {
 	}
 }
 
+// Over HTTP/2 they allocate what x/net's Framer does for a header: a frame, its fields, and the text of those that are not in a table.
+func TestReusedHTTP2RequestsAllocateLittle(t *testing.T) {
+	const most = 10
+	n := allocations(t, probe(1, timeline.Reused, "h2c://"+scriptHTTP2(t, func(c *http2Script, stream uint32, _ int) bool {
+		c.ok(stream)
+		return true
+	}), 1000))
+	t.Logf("%v allocations per request, some of them the server's", n)
+	if n > most {
+		t.Errorf("%v allocations per request, more than %d", n, most)
+	}
+}
+
 // A new connection takes what net's Dialer does, 20 or so, and little more.
 func TestNewRequestsAllocateLittle(t *testing.T) {
 	const most = 30

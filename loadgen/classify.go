@@ -33,6 +33,7 @@ var (
 	errMalformed  = errors.New("malformed reply")
 	errTruncated  = errors.New("reply ended within its body")
 	errUnexpected = errors.New("not the expected text")
+	errNoHTTP2    = errors.New("the server does not choose h2 by ALPN: it speaks no HTTP/2 over TLS, or only HTTP/1.1 as in https://")
 )
 
 // classify is the class of a request that ended with err in phase ph.
@@ -54,7 +55,7 @@ func classify(err error, ph phase) timeline.Class {
 		return timeline.Body
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return eofClass(ph)
-	case ph == handshaking, isTLS(err):
+	case ph == handshaking, errors.Is(err, errNoHTTP2), isTLS(err):
 		return timeline.TLS
 	}
 	if _, ok := errors.AsType[*net.DNSError](err); ok {

@@ -19,6 +19,7 @@ type conn struct {
 	br       *bufio.Reader
 	peer     uint16 // the number of its remote address
 	dialog   dialog // nil where the protocol is not stateful
+	clock    timeline.Clock
 	socket   socket
 }
 

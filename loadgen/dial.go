@@ -40,7 +40,7 @@ func (q *requester) dial(deadline time.Duration) (_ *conn, d dialled, err error)
 	}
 	q.noteFailovers(passed)
 	c := newConn(below)
-	c.peer = d.peer
+	c.peer, c.clock = d.peer, q.clock
 	if q.tls != nil {
 		d.phase = handshaking
 		begun = q.clock.Now()

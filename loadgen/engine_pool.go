@@ -1,7 +1,9 @@
 package loadgen
 
 import (
+	"errors"
 	"log/slog"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -382,19 +384,37 @@ func (s *session) end() {
 // reply reads the reply whose first byte is here, or takes err for it, and frees the slot. It reports whether
 // the connection goes on.
 func (s *session) reply(err error, r *reply) bool {
+	again := false
 	if err != nil {
 		s.pool.failed(&s.attempt, err, awaiting, s.conn)
+		r.last = false
+	} else {
+		again, err = s.pool.receive(&s.attempt, s.conn, r)
 	}
-	if err == nil && s.pool.receive(&s.attempt, s.conn, r) || s.conn.outlivesFailures() {
+	switch {
+	case again, s.giveUp(err), s.conn.outlivesFailures():
 		s.park()
 		return true
-	}
-	if err == nil && r.last {
+	case r.last && err == nil:
 		s.part(&s.pool.counts.retired)
-	} else {
+	default:
 		s.part(&s.pool.counts.broken)
 	}
 	return false
+}
+
+// giveUp gives up a request whose time is over, where the protocol keeps the connection nevertheless, and reports whether it does.
+func (s *session) giveUp(err error) bool {
+	giving, ok := s.conn.dialog.(canceller)
+	if !ok || !errors.Is(err, os.ErrDeadlineExceeded) {
+		return false
+	}
+	message := giving.cancel()
+	if message == nil || s.conn.SetDeadline(time.Time{}) != nil {
+		return false
+	}
+	_, err = s.conn.Write(message) // so little that it never waits: see cancel
+	return err == nil
 }
 
 // park makes the session idle.

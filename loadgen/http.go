@@ -22,26 +22,34 @@ var (
 
 // httpOne speaks HTTP/1.1 to http:// and https:// targets. Replies are read by http1.go.
 type httpOne struct {
-	text   []byte // the request
-	expect Statuses
-	want   wanted
-	lacks  error // what a reply without the expected body has wrong with it
+	text []byte // the request
+	want wanted
+	httpExpectation
+}
+
+// A httpExpectation judges replies of HTTP, of whatever version.
+type httpExpectation struct {
+	statuses Statuses
+	lacks    error // what a reply without the expected body has wrong with it
+}
+
+func expectationOf(p Probe) httpExpectation {
+	return httpExpectation{statuses: p.ExpectStatus, lacks: fmt.Errorf("the body lacks %q", p.ExpectBody)}
+}
+
+func wantedOf(p Probe) wanted {
+	return wanted{
+		head:          p.Method == http.MethodHead,
+		backendHeader: strings.ToLower(cmp.Or(p.BackendHeader, DefaultBackendHeader)),
+		body:          []byte(p.ExpectBody),
+	}
 }
 
 func newHTTP(p Probe, u *url.URL) (codec, error) {
 	if err := checkHTTP(p); err != nil {
 		return nil, err
 	}
-	return &httpOne{
-		text:   formatRequest(p, u),
-		expect: p.ExpectStatus,
-		want: wanted{
-			head:          p.Method == http.MethodHead,
-			backendHeader: strings.ToLower(cmp.Or(p.BackendHeader, DefaultBackendHeader)),
-			body:          []byte(p.ExpectBody),
-		},
-		lacks: fmt.Errorf("the body lacks %q", p.ExpectBody),
-	}, nil
+	return &httpOne{text: formatRequest(p, u), want: wantedOf(p), httpExpectation: expectationOf(p)}, nil
 }
 
 func (d *httpOne) request() []byte { return d.text }
@@ -50,12 +58,12 @@ func (d *httpOne) awaits() bool { return true }
 
 func (d *httpOne) read(br *bufio.Reader, r *reply) error { return r.read(br, &d.want) }
 
-func (d *httpOne) judge(r *reply) (timeline.Class, error) {
+func (e *httpExpectation) judge(r *reply) (timeline.Class, error) {
 	switch {
-	case !d.expect.Contains(r.status):
+	case !e.statuses.Contains(r.status):
 		return statusClass(r.status), unexpectedStatus(r.status)
 	case !r.bodyAsExpected:
-		return timeline.Body, d.lacks
+		return timeline.Body, e.lacks
 	}
 	return timeline.OK, nil
 }

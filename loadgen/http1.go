@@ -8,6 +8,8 @@ import (
 	"io"
 	"math"
 	"unicode/utf8"
+
+	"golang.org/x/net/http2"
 )
 
 // This file reads replies by the rules of RFC 9112, and agrees with net/http about which bytes are a
@@ -61,7 +63,7 @@ type replyReader struct {
 	reply  *reply
 	budget int    // bytes that header lines may still take
 	long   []byte // a line put together from several pieces
-	seen   []byte // of the body, where a part of it is looked for
+	finder
 	fields
 }
 
@@ -98,12 +100,20 @@ func (in *replyReader) line() ([]byte, error) {
 		line, err = in.longLine(line)
 	}
 	if err != nil {
-		return nil, err
+		return nil, inHTTP2(line, err)
 	}
 	if in.budget -= len(line); in.budget < 0 {
 		return nil, malformed("header too large")
 	}
 	return bytes.TrimSuffix(line[:len(line)-1], []byte("\r")), nil
+}
+
+// inHTTP2 is the error of a line that did not end. A server that speaks HTTP/2 alone sends SETTINGS, and then waits or leaves.
+func inHTTP2(line []byte, err error) error {
+	if len(line) >= http2FrameHeader && line[0] == 0 && http2.FrameType(line[3]) == http2.FrameSettings && bytes.Count(line[4:http2FrameHeader], []byte{0}) == 5 {
+		return malformed("it begins with SETTINGS: the server speaks HTTP/2 alone, as in h2c:// and grpc://")
+	}
+	return err
 }
 
 func (in *replyReader) longLine(start []byte) ([]byte, error) {
@@ -371,19 +381,24 @@ func (in *replyReader) peekSome(limit int64) (int, error) {
 	}
 	n := int(min(int64(in.br.Buffered()), limit))
 	piece, _ := in.br.Peek(n)
-	in.search(piece)
+	in.find(in.reply, in.want.body, piece)
 	_, err := in.br.Discard(n)
 	return n, err
 }
 
-// search looks for the expected part in the body so far.
-func (in *replyReader) search(piece []byte) {
-	if in.reply.bodyAsExpected || len(in.seen) >= searchedBytes {
+// A finder looks for the expected part in the body so far.
+type finder struct {
+	seen []byte // of the body, where a part of it is looked for
+}
+
+// find takes a further piece of the body of r.
+func (f *finder) find(r *reply, wanted, piece []byte) {
+	if r.bodyAsExpected || len(f.seen) >= searchedBytes {
 		return
 	}
-	from := max(0, len(in.seen)-len(in.want.body)+1)
-	in.seen = append(in.seen, piece...)
-	in.reply.bodyAsExpected = bytes.Contains(in.seen[from:], in.want.body)
+	from := max(0, len(f.seen)-len(wanted)+1)
+	f.seen = append(f.seen, piece...)
+	r.bodyAsExpected = bytes.Contains(f.seen[from:], wanted)
 }
 
 // chunks reads a chunked body and its trailer (RFC 9112, section 7.1).

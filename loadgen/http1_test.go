@@ -115,7 +115,7 @@ func TestReplyIsJudged(t *testing.T) {
 		{only201, reply{status: 500, bodyAsExpected: true}, timeline.HTTP5xx},
 	}
 	for _, test := range tests {
-		d := httpOne{expect: test.expect}
+		d := httpExpectation{statuses: test.expect}
 		if got, _ := d.judge(&test.reply); got != test.want {
 			t.Errorf("%+v is %v, want %v", test.reply, got, test.want)
 		}

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"lapse/hint"
 	"lapse/timeline"
@@ -37,7 +38,7 @@ type Protocol struct {
 }
 
 // Protocols are those there are. A probe's fields that its protocol does not take are ignored.
-var Protocols = []Protocol{httpPlain, httpSecure, tcpBare, tcpSecure, webSocketPlain, webSocketSecure, udpBare, dnsQuery}
+var Protocols = []Protocol{httpPlain, httpSecure, httpTwoPlain, httpTwoSecure, tcpBare, tcpSecure, webSocketPlain, webSocketSecure, udpBare, dnsQuery}
 
 // ProtocolOf is the protocol of a scheme.
 func ProtocolOf(scheme string) (_ Protocol, known bool) {
@@ -117,7 +118,13 @@ type naming interface {
 	asksFor() string // the name, with a dot at its end
 }
 
-// An announcedEnd is the end of a connection in the words of the peer. As an error, it is [io.EOF].
+// A canceller is a dialog that can give up its open request and keep the connection, as HTTP/2 does.
+type canceller interface {
+	// cancel is what is written to give up the request whose reply did not come in time; nil if the connection cannot be kept.
+	cancel() []byte
+}
+
+// An announcedEnd is the end of a connection, or of one exchange on it, in the words of the peer. As an error, it is [io.EOF].
 type announcedEnd string
 
 func (e announcedEnd) Error() string { return string(e) }
@@ -131,6 +138,10 @@ type reply struct {
 	backend        []byte       // who served it, in its own words
 	addrs          []netip.Addr // of DNS: what the name has, lowest first
 	bodyAsExpected bool
+	timed          bool           // began tells when the reply began. Otherwise it did with the first byte that came
+	began          time.Duration  // 0 if it did not
+	class          timeline.Class // of a protocol that judges while it reads: how a reply that was read whole counts
+	fault          error          // and what it has wrong with it
 
 	lengthText []byte // of HTTP: as first read, to compare others with
 }

@@ -129,13 +129,18 @@ func (q *requester) exchange(a *attempt, c *conn, r *reply) (again bool) {
 		q.failed(a, err, awaiting, c)
 		return false
 	}
-	return q.receive(a, c, r)
+	again, _ = q.receive(a, c, r)
+	return again
 }
 
-// receive reads a reply whose first byte is here.
-func (q *requester) receive(a *attempt, c *conn, r *reply) (again bool) {
+// receive reads a reply whose first byte is here. It reports whether the connection can carry another request, and the error with which
+// reading ended.
+func (q *requester) receive(a *attempt, c *conn, r *reply) (again bool, err error) {
 	a.outcome.FirstByte = timeline.MicrosOf(q.clock.Now() - a.written)
-	err := q.readReply(c, r)
+	err = q.readReply(c, r)
+	if r.timed {
+		a.outcome.FirstByte = timeline.MicrosOf(max(0, r.began-a.written))
+	}
 	if r.inBody {
 		a.outcome.Code = uint16(r.status)
 	}
@@ -145,10 +150,10 @@ func (q *requester) receive(a *attempt, c *conn, r *reply) (again bool) {
 	}
 	if err != nil {
 		q.failed(a, err, replyPhase(r), c)
-		return false
+		return false, err
 	}
 	q.answered(a, r)
-	return !r.last && (c.dialog != nil || c.br.Buffered() == 0)
+	return !r.last && (c.dialog != nil || c.br.Buffered() == 0), nil
 }
 
 func (q *requester) readReply(c *conn, r *reply) error {

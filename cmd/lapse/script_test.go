@@ -70,7 +70,7 @@ func exitsWith(ts *testscript.TestScript, neg bool, args []string) {
 
 // TestScripts runs testdata/script: each is headed by what it proves. $URL is a server that answers, at $HOSTPORT,
 // $BROKEN one that answers 500, $SILENT one that accepts and never answers, $CLOSED an address where nobody listens, $ECHO a host and port that
-// echoes over TCP, $ECHOUDP one that does over UDP, $DNS a DNS server (see serveDNS), $SOCKET a WebSocket, $TAKEN a host and port where somebody listens, $API a Kubernetes API with a few Services (see fakeAPI), $LIVING the Service web of
+// echoes over TCP, $ECHOUDP one that does over UDP, $DNS a DNS server (see serveDNS), $SOCKET a WebSocket, $TWO a host and port that speaks HTTP/2 alone, $TAKEN a host and port where somebody listens, $API a Kubernetes API with a few Services (see fakeAPI), $LIVING the Service web of
 // its namespace living, which can be made to change (see livingShop).
 func TestScripts(t *testing.T) {
 	t.Parallel()
@@ -89,6 +89,11 @@ func TestScripts(t *testing.T) {
 	echoUDP, dns := serveUDPEcho(t), serveDNS(t)
 	socket := httptest.NewServer(http.HandlerFunc(serveWebSocket))
 	t.Cleanup(socket.Close)
+	two := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "hello from ", r.Proto) }))
+	two.Config.Protocols = new(http.Protocols)
+	two.Config.Protocols.SetUnencryptedHTTP2(true)
+	two.Start()
+	t.Cleanup(two.Close)
 	listener, err := net.Listen("tcp4", "0.0.0.0:0")
 	if err != nil {
 		t.Fatal(err)
@@ -113,6 +118,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("ECHOUDP", echoUDP)
 			env.Setenv("DNS", dns)
 			env.Setenv("SOCKET", "ws"+strings.TrimPrefix(socket.URL, "http"))
+			env.Setenv("TWO", strings.TrimPrefix(two.URL, "http://"))
 			env.Setenv("HOSTPORT", strings.TrimPrefix(good.URL, "http://"))
 			env.Setenv("TAKEN", silent.Addr().String())
 			env.Setenv("KUBECONFIG", env.WorkDir+"/kubeconfig")
