@@ -93,14 +93,9 @@ func (h *httpTwoReply) start() {
 }
 
 func (h *httpTwoReply) header(f *http2.MetaHeadersFrame, r *reply) error {
-	status, ok := statusCode([]byte(f.PseudoValue("status")))
-	switch {
-	case !ok, status == http.StatusSwitchingProtocols:
-		return malformed("no status code of HTTP/2")
-	case status < 200 && f.StreamEnded():
-		return malformed("an interim status ends the stream")
-	case status < 200:
-		return nil
+	status, err := http2Status(f)
+	if err != nil || status < 200 {
+		return err
 	}
 	r.status, r.inBody, r.bodyAsExpected = status, true, len(h.want.body) == 0
 	for _, field := range f.RegularFields() {
@@ -109,6 +104,18 @@ func (h *httpTwoReply) header(f *http2.MetaHeadersFrame, r *reply) error {
 		}
 	}
 	return nil
+}
+
+// http2Status is the status of a header. Below 200 it is interim, and the header another's forerunner.
+func http2Status(f *http2.MetaHeadersFrame) (int, error) {
+	status, ok := statusCode([]byte(f.PseudoValue("status")))
+	switch {
+	case !ok, status == http.StatusSwitchingProtocols:
+		return 0, malformed("no status code of HTTP/2")
+	case status < 200 && f.StreamEnded():
+		return 0, malformed("an interim status ends the stream")
+	}
+	return status, nil
 }
 
 func (h *httpTwoReply) field(field hpack.HeaderField, r *reply) (err error) {

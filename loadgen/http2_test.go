@@ -530,6 +530,8 @@ func testRequest(t *testing.T, url string) *http2Request {
 	switch d := plan.codec.(type) {
 	case *httpTwo:
 		return &d.http2Request
+	case *grpcUnary:
+		return &d.http2Request
 	}
 	t.Fatalf("%T", plan.codec)
 	return nil

@@ -42,6 +42,9 @@ type Probe struct {
 	Echo  string // TCP, TLS and UDP: sent after connecting; "" for nothing
 	Reply string // TCP, TLS and UDP: what a good reply begins with; by default Echo. See tcp.go and udp.go.
 
+	GRPCMethod  string // gRPC: "pkg.Service/Method"; by default the standard health check
+	GRPCMessage []byte // gRPC: what GRPCMethod is called with, in the protobuf wire format. See [GRPCRequest].
+
 	RootCAs            *x509.CertPool // whom to trust; nil for the system's
 	InsecureSkipVerify bool           // trust any certificate
 

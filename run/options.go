@@ -49,6 +49,8 @@ type Options struct {
 	YAML            bool // it is only printed: `lapse gen`
 
 	CAFile            string // CAPEM is read from it
+	GRPCDescriptors   string // a descriptor set in a file, and the message in JSON: GRPCRequest is made from them
+	GRPCMessage       string
 	PreflightBaseline string // a file that Accepted is read from
 
 	// Of the agent, the process in the Job's Pod.

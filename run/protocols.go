@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,10 +67,38 @@ func (o *Options) checkProtocols() error {
 			return Usagef("as in svc/"+s.Service+" --scheme "+p.Scheme, "target %s: %s has no path", s, p.Scheme)
 		}
 	}
+	if err := o.checkGRPC(); err != nil {
+		return err
+	}
 	if !o.spoken("echo") {
 		return nil
 	}
 	return o.checkEcho()
+}
+
+// checkGRPC encodes the message that a method is called with. In the Job it has come encoded.
+func (o *Options) checkGRPC() error {
+	switch {
+	case o.AgentListen != "":
+		return nil
+	case o.GRPCMethod == "" && (o.GRPCDescriptors != "" || o.GRPCMessage != ""):
+		return Usagef("as in --grpc-method shop.Cart/Get; without it the standard health check is called", "--grpc-descriptors and --grpc-message say how to call a --grpc-method, and there is none")
+	case o.GRPCMethod == "":
+		return nil
+	case o.GRPCDescriptors == "":
+		return Usagef("as in --grpc-descriptors shop.pb, of protoc --include_imports --descriptor_set_out=shop.pb", "--grpc-method %s: without a descriptor set nothing is known of it", o.GRPCMethod)
+	}
+	set, err := os.ReadFile(o.GRPCDescriptors)
+	if err != nil {
+		return Usagef("as in protoc --include_imports --descriptor_set_out=FILE", "grpc-descriptors: %w", err)
+	}
+	if o.GRPCMethod, o.GRPCRequest, err = loadgen.GRPCRequest(o.GRPCMethod, set, o.GRPCMessage); err != nil {
+		return Usagef("", "grpc-method: %w", err)
+	}
+	if len(o.GRPCRequest) == 0 {
+		o.GRPCRequest = nil // as the agent reads it
+	}
+	return nil
 }
 
 // checkEcho reads the texts to send and to await.

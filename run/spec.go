@@ -66,8 +66,10 @@ type Spec struct {
 	Echo          string   `json:"echo,omitzero"`     // a secret
 	EchoFrom      string   `json:"echoFrom,omitzero"` // the name of a Secret
 	BackendHeader string   `json:"backendHeader,omitzero"`
-	CAPEM         string   `json:"caPEM,omitzero"`  // the authorities to trust
-	Hammer        string   `json:"hammer,omitzero"` // a secret where it has headers or a body
+	GRPCMethod    string   `json:"grpcMethod,omitzero"`
+	GRPCRequest   []byte   `json:"grpcRequest,omitempty"` // a secret: what it is called with, encoded
+	CAPEM         string   `json:"caPEM,omitzero"`        // the authorities to trust
+	Hammer        string   `json:"hammer,omitzero"`       // a secret where it has headers or a body
 
 	Join       time.Duration `json:"join"`
 	Slow       time.Duration `json:"slow,omitzero"`
@@ -97,6 +99,9 @@ func (s Spec) public() Spec {
 	}
 	if s.Echo != "" {
 		s.Echo = masked
+	}
+	if len(s.GRPCRequest) > 0 {
+		s.GRPCRequest = []byte(masked)
 	}
 	if hey.Hides(s.Hammer) {
 		s.Hammer = hey.Public(s.Hammer)

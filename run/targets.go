@@ -136,6 +136,8 @@ func (o *Options) probe(t timeline.Target) loadgen.Probe {
 		ExpectStatus:  o.statuses,
 		ExpectBody:    o.ExpectBody,
 		BackendHeader: o.BackendHeader,
+		GRPCMethod:    o.GRPCMethod,
+		GRPCMessage:   o.GRPCRequest,
 	}
 }
 

@@ -35,7 +35,7 @@ type Event struct {
 	ExitCode *int           `json:"exitCode,omitzero"` // of a container or command that ended
 	Grace    *time.Duration `json:"grace,omitzero"`    // the grace period of a Pod's deletion
 	Count    int            `json:"count,omitzero"`    // how often it happened so far: a container's restarts, connections that passed an address over
-	Status   uint16         `json:"status,omitzero"`   // the HTTP status of a failed request; 0 if no status line was read
+	Status   uint16         `json:"status,omitzero"`   // the HTTP status of a failed request, or its grpc-status if below 100; 0 if none was read
 	Owner    string         `json:"owner,omitzero"`    // KIND/NAME of a Pod's controller
 	Template string         `json:"template,omitzero"` // the ID of a Pod's [PodTemplate]
 	Snapshot *Snapshot      `json:"snapshot,omitzero"` // what an object is from then on

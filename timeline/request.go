@@ -79,7 +79,7 @@ func (r Request) Latency() time.Duration { return r.Done - r.Due }
 // An Outcome tells how a request ended.
 type Outcome struct {
 	Class   Class
-	Code    uint16 // HTTP status; 0 if no status line was read
+	Code    uint16 // HTTP status, 100 to 999; of gRPC the grpc-status, 0 to 99, unless HTTP's is not 200; 0 if none was read
 	Backend uint16 // who answered by the reply's own word: the ID of a [Backend] of the source; 0 is unknown
 	Peer    uint16 // where the connection went, or was to go: the ID of a [Peer] of the source; 0 is unknown
 	Reused  bool   // sent on a connection that had carried a request before

@@ -48,9 +48,10 @@ var usedIn = map[string]place{
 	"rate": always, "total-rate": always, "duration": always, "baseline": always, "settle": always, "timeout": always, "connections": always, "join": always,
 	"slow": always, "resolution": always, "min-coverage": always, "target": always, "pacing": always, "fail-if": always, "method": always,
 	"host": always, "expect-status": always, "expect-body": always, "backend-header": always, "ca-file": always, "hammer": always,
+	"grpc-method": always, "grpc-descriptors": always,
 	"watch":       always, // here it makes a run on a URL ask the cluster
 	"direct-rate": ofCluster, "scheme": ofCluster, "no-preflight": ofCluster, "preflight-baseline": ofCluster,
-	"header": attended, "echo": attended, // gen would print them
+	"header": attended, "echo": attended, "grpc-message": attended, // gen would print them
 	"header-from": ofJob, "echo-from": ofJob,
 
 	"out": attended, "output": attended, "verbose": attended, "dashboard": attended, "no-capture": attended,
@@ -64,16 +65,17 @@ var usedIn = map[string]place{
 
 // instead says what to do about a flag that has no effect.
 var instead = map[string]string{
-	"header":      run.SecretHint,
-	"echo":        "put the text into the key \"echo\" of a Secret in the Service's namespace, and give --echo-from secret/NAME",
-	"header-from": "give the header itself with --header: it stays on this machine",
-	"echo-from":   "give the text itself with --echo: it stays on this machine",
-	"out":         "`lapse retrieve RUN -n NAMESPACE --out DIR` fetches the result",
-	"output":      "`lapse retrieve RUN -n NAMESPACE -o FORMAT` prints the result",
-	"verbose":     "`lapse retrieve RUN -n NAMESPACE -v` prints the result",
-	"dashboard":   "`lapse attach RUN -n NAMESPACE --dashboard ADDR` serves the page",
-	"no-capture":  "it is for a command after --",
-	"here":        "drop it: `lapse gen` prints a Job",
+	"header":       run.SecretHint,
+	"echo":         "put the text into the key \"echo\" of a Secret in the Service's namespace, and give --echo-from secret/NAME",
+	"grpc-message": "name a method that can be called with the empty message, or measure from this machine or by `lapse run`",
+	"header-from":  "give the header itself with --header: it stays on this machine",
+	"echo-from":    "give the text itself with --echo: it stays on this machine",
+	"out":          "`lapse retrieve RUN -n NAMESPACE --out DIR` fetches the result",
+	"output":       "`lapse retrieve RUN -n NAMESPACE -o FORMAT` prints the result",
+	"verbose":      "`lapse retrieve RUN -n NAMESPACE -v` prints the result",
+	"dashboard":    "`lapse attach RUN -n NAMESPACE --dashboard ADDR` serves the page",
+	"no-capture":   "it is for a command after --",
+	"here":         "drop it: `lapse gen` prints a Job",
 
 	"workstation-timeout": "only the run of a command waits for the workstation that runs it",
 	"direct-rate":         "Pods are measured at their own addresses where their Service is known: add --watch svc/NAME",
@@ -125,7 +127,7 @@ func checkPlace(o *run.Options) error {
 		if other, ok := instead[unused[0]]; ok {
 			hint = other
 		}
-		if at == inYAML && (unused[0] == "header" || unused[0] == "echo") {
+		if at == inYAML && slices.Contains([]string{"header", "echo", "grpc-message"}, unused[0]) {
 			return run.Usagef(hint, "--%s would be printed, for all to read", unused[0])
 		}
 		has := "has"

@@ -70,7 +70,8 @@ func exitsWith(ts *testscript.TestScript, neg bool, args []string) {
 
 // TestScripts runs testdata/script: each is headed by what it proves. $URL is a server that answers, at $HOSTPORT,
 // $BROKEN one that answers 500, $SILENT one that accepts and never answers, $CLOSED an address where nobody listens, $ECHO a host and port that
-// echoes over TCP, $ECHOUDP one that does over UDP, $DNS a DNS server (see serveDNS), $SOCKET a WebSocket, $TWO a host and port that speaks HTTP/2 alone, $TAKEN a host and port where somebody listens, $API a Kubernetes API with a few Services (see fakeAPI), $LIVING the Service web of
+// echoes over TCP, $ECHOUDP one that does over UDP, $DNS a DNS server (see serveDNS), $SOCKET a WebSocket, $TWO a host and port that speaks HTTP/2 alone, $GRPC one that speaks gRPC (see serveGRPC),
+// $DESCRIPTORS the descriptor set of its service, $TAKEN a host and port where somebody listens, $API a Kubernetes API with a few Services (see fakeAPI), $LIVING the Service web of
 // its namespace living, which can be made to change (see livingShop).
 func TestScripts(t *testing.T) {
 	t.Parallel()
@@ -94,6 +95,7 @@ func TestScripts(t *testing.T) {
 	two.Config.Protocols.SetUnencryptedHTTP2(true)
 	two.Start()
 	t.Cleanup(two.Close)
+	grpc, descriptors := serveGRPC(t), shopDescriptors(t)
 	listener, err := net.Listen("tcp4", "0.0.0.0:0")
 	if err != nil {
 		t.Fatal(err)
@@ -119,6 +121,8 @@ func TestScripts(t *testing.T) {
 			env.Setenv("DNS", dns)
 			env.Setenv("SOCKET", "ws"+strings.TrimPrefix(socket.URL, "http"))
 			env.Setenv("TWO", strings.TrimPrefix(two.URL, "http://"))
+			env.Setenv("GRPC", grpc)
+			env.Setenv("DESCRIPTORS", descriptors)
 			env.Setenv("HOSTPORT", strings.TrimPrefix(good.URL, "http://"))
 			env.Setenv("TAKEN", silent.Addr().String())
 			env.Setenv("KUBECONFIG", env.WorkDir+"/kubeconfig")

@@ -87,14 +87,19 @@ func TestEachFlagReachesTheAgentOrIsLocal(t *testing.T) {
 	if err := os.WriteFile(ca, authority(t), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	descriptors := shopDescriptors(t)
 	with := map[string][]string{ // what a flag needs beside it
 		"duration": {}, "echo": {"--scheme=tcp"}, "echo-from": {"--scheme=tcp"}, "scheme": {}, "wait": {"--from=all"},
+		"grpc-method":      {"--scheme=grpc", "--grpc-descriptors=" + descriptors},
+		"grpc-descriptors": {"--scheme=grpc", "--grpc-method=shop.Cart/Get"},
+		"grpc-message":     {"--scheme=grpc", "--grpc-descriptors=" + descriptors, "--grpc-method=shop.Cart/Get"},
 	}
 	accepted := filepath.Join(t.TempDir(), "accepted.yaml")
 	if err := os.WriteFile(accepted, []byte("accepted: [{rule: LP05, reason: it drains}]"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	values := map[string]string{"ca-file": ca, "preflight-baseline": accepted, "duration": "9s", "max-duration": "1h", "workstation-timeout": "7m", "join": "2s", "expect-body": `$(POD_NAME) "quoted"`}
+	values := map[string]string{"ca-file": ca, "preflight-baseline": accepted, "duration": "9s", "max-duration": "1h", "workstation-timeout": "7m", "join": "2s", "expect-body": `$(POD_NAME) "quoted"`,
+		"grpc-method": "shop.Cart/Get", "grpc-descriptors": descriptors, "grpc-message": `{"name": "tea"}`}
 	parsed(t).Given(func(f *pflag.Flag) { t.Errorf("--%s is given", f.Name) })
 	for _, f := range allFlags(t) {
 		extra := with[f.Name]
@@ -108,6 +113,9 @@ func TestEachFlagReachesTheAgentOrIsLocal(t *testing.T) {
 		}
 		if f.Name == "duration" {
 			command, plainFlags = nil, []string{"--duration=1s"}
+		}
+		if f.Name == "grpc-method" || f.Name == "grpc-descriptors" { // neither goes without the other
+			plainFlags = []string{"--scheme=grpc"}
 		}
 		plain := askFor(t, command, plainFlags...)
 		plain.JobConfig("shop")

@@ -1085,7 +1085,7 @@ export interface Event {
    */
   count?: number;
   /**
-   * the HTTP status of a failed request; absent if no status line was read
+   * the HTTP status of a failed request, or its grpc-status if below 100; absent if none was read
    */
   status?: number;
   /**
