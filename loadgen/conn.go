@@ -88,8 +88,38 @@ func (c *conn) takeLeave(clock timeline.Clock) {
 	_, _ = c.Write(farewell)
 }
 
-// release gives the read buffer back. Only who reads from c may call it.
+// await waits until something has arrived, or the connection has ended. Without a read buffer, it only looks. Only who reads from c may
+// call it.
+func (c *conn) await() error {
+	if c.br != nil {
+		_, err := c.br.Peek(1)
+		return err
+	}
+	return c.socket.await()
+}
+
+// shelve gives the read buffer back while nothing is expected, where the connection can be waited for without one: TLS may have read
+// more than it has handed on.
+func (c *conn) shelve() {
+	if _, secure := c.Conn.(*tls.Conn); secure || c.br == nil || c.br.Buffered() > 0 || !c.socket.ready(c.below) {
+		return
+	}
+	c.release()
+}
+
+// unshelve gets a read buffer for a connection that has none.
+func (c *conn) unshelve() {
+	if c.br == nil {
+		c.br = readers.Get().(*bufio.Reader)
+		c.br.Reset(c.Conn)
+	}
+}
+
+// release gives the read buffer back, if there is one. Only who reads from c may call it.
 func (c *conn) release() {
+	if c.br == nil {
+		return
+	}
 	c.br.Reset(nil)
 	readers.Put(c.br)
 	c.br = nil

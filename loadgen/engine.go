@@ -17,5 +17,6 @@ var engines = map[timeline.TargetKind]func(*requester) engine{
 	timeline.New:     newPerRequest,
 	timeline.Direct:  newPerRequest,
 	timeline.Reused:  newPool,
+	timeline.Held:    newHeld,
 	timeline.Control: newPool,
 }

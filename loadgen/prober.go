@@ -20,7 +20,7 @@ const delivery = 50 * time.Millisecond
 type Config struct {
 	Clock  timeline.Clock
 	Source timeline.SourceID // this prober, in its facts
-	// Sink takes the facts: Batch, Backend, Peer, and ProberStall, RequestError, AddressFailed and NameAnswered events. It is called by one goroutine at a time
+	// Sink takes the facts: Batch, HeldBatch, Backend, Peer, and ProberStall, RequestError, AddressFailed and NameAnswered events. It is called by one goroutine at a time
 	// and must not block for long; the measurement does not wait for it, but memory does.
 	Sink   func(timeline.Fact)
 	Logger *slog.Logger // nil for none
@@ -42,6 +42,7 @@ type Prober struct {
 	errors    errorTexts
 	names     names
 	failovers failovers
+	held      heldChanges
 	ports     *portAllocator
 	sent      uint64 // requests handed on; belongs to deliver, as does
 	usual     int    // how many the last batch held
@@ -145,7 +146,7 @@ func (p *Prober) Start(probe Probe) error {
 	compiled.ports = p.ports
 	q := &requester{
 		compiledProbe: compiled, clock: p.clock, log: p.log.With("target", probe.Name), stalls: &p.detector,
-		backends: &p.backends, peers: &p.peers, errors: &p.errors, names: &p.names, failovers: &p.failovers, inflight: newInflight(),
+		backends: &p.backends, peers: &p.peers, errors: &p.errors, names: &p.names, failovers: &p.failovers, changes: &p.held, inflight: newInflight(),
 	}
 	q.setRate(probe.Rate)
 	t := &target{requester: q, engine: engines[probe.Kind](q), prepared: make(chan struct{})}
@@ -305,6 +306,7 @@ func (p *Prober) deliver(end bool) {
 		p.sink(event)
 	}
 	batch, finished := p.batch(targets)
+	held := p.held.take() // after the batch, and handed on before it: its watermarks hold for them too
 	for _, backend := range p.backends.take() {
 		backend.Source = p.source
 		p.sink(backend)
@@ -312,6 +314,10 @@ func (p *Prober) deliver(end bool) {
 	for _, peer := range p.peers.take() {
 		peer.Source = p.source
 		p.sink(peer)
+	}
+	if len(held.Changes) > 0 {
+		held.Source = p.source
+		p.sink(held)
 	}
 	if len(batch.Requests) > 0 || len(batch.Watermarks) > 0 {
 		p.sink(batch)

@@ -30,6 +30,7 @@ type facts struct {
 	errors     map[string][]string // texts by target
 	names      []timeline.Event
 	sent       uint64
+	held       []timeline.HeldChange
 }
 
 func newFacts(t *testing.T) *facts {
@@ -42,6 +43,8 @@ func (f *facts) take(fact timeline.Fact) {
 	switch fact := fact.(type) {
 	case timeline.Batch:
 		f.batch(fact)
+	case timeline.HeldBatch:
+		f.changes(fact)
 	case timeline.Backend:
 		f.backends[fact.ID] = fact.Name
 	case timeline.Peer:

@@ -22,6 +22,7 @@ type requester struct {
 	errors    *errorTexts
 	names     *names
 	failovers *failovers
+	changes   *heldChanges
 	inflight  *inflight
 	perSecond atomic.Uint64 // the rate, as math.Float64bits
 }
@@ -186,16 +187,22 @@ func (q *requester) answered(a *attempt, r *reply) {
 // failed ends an attempt that met an error in phase ph. c is its connection, if it has one.
 func (q *requester) failed(a *attempt, err error, ph phase, c *conn) {
 	done := q.clock.Now()
-	a.outcome.Class = classify(err, ph)
+	a.outcome.Class, err = q.classOf(a, done, err, ph, c)
 	if q.asksFor != "" && ph <= awaiting {
 		q.names.note(q.name, q.asksFor, a.sent, done, nil)
 	}
-	course := q.course(a, done)
-	course.unread = a.outcome.Class.Timeout() && c != nil && c.waiting()
-	if course.blamesUs(a.outcome.Class, err, ph) {
-		a.outcome.Class, err = timeline.Local, errStopped
-	}
 	q.errors.record(q.name, q.finish(a.job, a.sent, done, a.outcome), err)
+}
+
+// classOf is the class of an attempt that met an error in phase ph, and the error to explain it by. c is its connection, if it has one.
+func (q *requester) classOf(a *attempt, done time.Duration, err error, ph phase, c *conn) (timeline.Class, error) {
+	class := classify(err, ph)
+	course := q.course(a, done)
+	course.unread = class.Timeout() && c != nil && c.waiting()
+	if course.blamesUs(class, err, ph) {
+		return timeline.Local, errStopped
+	}
+	return class, err
 }
 
 // refuse ends a request that was not sent.

@@ -3,6 +3,8 @@
 package loadgen
 
 import (
+	"errors"
+	"io"
 	"net"
 
 	"golang.org/x/sys/unix"
@@ -24,6 +26,31 @@ func (s *socket) init(below transport) {
 		}
 		s.length, _, s.err = unix.Recvfrom(int(fd), s.ahead[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
 	}
+}
+
+// ready prepares for await, and reports whether there can be one.
+func (s *socket) ready(below transport) bool {
+	if s.raw == nil {
+		s.init(below)
+	}
+	return s.raw != nil
+}
+
+// await waits until something has arrived, without taking it, or the connection has ended: then it returns as a read does.
+func (s *socket) await() error {
+	err := s.raw.Read(func(fd uintptr) bool {
+		s.look(fd)
+		return !errors.Is(s.err, unix.EAGAIN)
+	})
+	switch {
+	case err != nil:
+		return err
+	case s.err != nil:
+		return s.err
+	case s.length == 0:
+		return io.EOF
+	}
+	return nil
 }
 
 // peek asks the kernel what has arrived. Control does not wait for a Read in progress, as Read does.

@@ -61,7 +61,7 @@ type tcp struct {
 }
 
 func newTCP(p Probe, _ *url.URL) (codec, error) {
-	persistent := p.Kind == timeline.Reused || p.Kind == timeline.Control
+	persistent := p.Kind == timeline.Reused || p.Kind == timeline.Held || p.Kind == timeline.Control
 	switch {
 	case len(p.Echo) > longestEcho || len(p.Reply) > longestEcho:
 		return nil, fmt.Errorf("the text to send or to await is longer than %d bytes", longestEcho)

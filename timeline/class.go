@@ -18,7 +18,7 @@ const (
 	HTTP5xx                      // a complete reply with status 500 to 599
 	HTTP4xx                      // a complete reply with status 400 to 499
 	Body                         // reply malformed, cut short, or not as expected
-	NoSlot                       // not sent: every allowed connection waited for an unresponsive target. A failure of the target.
+	NoSlot                       // not sent: every allowed connection waited for an unresponsive target, or, of a held target, its connection did not stand. A failure of the target.
 	NotSent                      // not sent: we were too late ourselves. Unobserved, never down.
 	Local                        // our own fault: EMFILE, EADDRNOTAVAIL, ENOBUFS, or a failure that a stop of the prober may have made. Unobserved, never down.
 	Other                        // none of the above

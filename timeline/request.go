@@ -16,12 +16,15 @@ const (
 	// Direct sends to one endpoint's own address, past the Service's routes: evidence whether that
 	// Pod itself served.
 	Direct TargetKind = "direct"
+	// Held keeps connections open for the whole run, with a heartbeat on each at a steady rate: what a client sees whose connections live for
+	// hours. Its requests are the heartbeats; what became of each connection is told by [HeldChange].
+	Held TargetKind = "held"
 	// Control sends to an echo server inside the prober: if this fails, the prober was the problem.
 	Control TargetKind = "control"
 )
 
 // Judged reports whether targets of this kind have windows and count towards downtime, failures and
-// coverage. Direct and control targets are evidence only.
+// coverage. Direct and control targets are evidence only; held targets have windows of their own, in which connections are counted.
 func (k TargetKind) Judged() bool { return k == New || k == Reused }
 
 // A TargetID names a target within its run, from 1.
@@ -43,7 +46,7 @@ type Target struct {
 	PodUID  string         `json:"podUID,omitzero"`  // direct: its UID
 	PodNode string         `json:"podNode,omitzero"` // direct: the node it runs on
 
-	Connections int `json:"connections,omitzero"` // reused: how many persistent ones are kept
+	Connections int `json:"connections,omitzero"` // reused, held: how many persistent ones are kept
 
 	Rate    float64       `json:"rate"`    // requests per second asked for
 	Timeout time.Duration `json:"timeout"` // a request without an answer for so long has failed
@@ -55,6 +58,14 @@ func (t Target) Interval() time.Duration {
 		return 0
 	}
 	return time.Duration(float64(time.Second) / t.Rate)
+}
+
+// Heartbeat is the time between two heartbeats on one connection of a held target; 0 if it is not known.
+func (t Target) Heartbeat() time.Duration {
+	if t.Rate <= 0 {
+		return 0
+	}
+	return time.Duration(float64(t.Connections) / t.Rate * float64(time.Second))
 }
 
 // A Request is one request that was due, and how it ended.

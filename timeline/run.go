@@ -7,17 +7,18 @@ import (
 	"time"
 )
 
-// A Fact is one entry of a run's append-only log: a [Meta], [Source], [Sync], [Target], [Backend], [Peer], [Batch] or [Event].
+// A Fact is one entry of a run's append-only log: a [Meta], [Source], [Sync], [Target], [Backend], [Peer], [Batch], [HeldBatch] or [Event].
 type Fact interface{ fact() }
 
-func (Meta) fact()    {}
-func (Source) fact()  {}
-func (Sync) fact()    {}
-func (Target) fact()  {}
-func (Backend) fact() {}
-func (Peer) fact()    {}
-func (Batch) fact()   {}
-func (Event) fact()   {}
+func (Meta) fact()      {}
+func (Source) fact()    {}
+func (Sync) fact()      {}
+func (Target) fact()    {}
+func (Backend) fact()   {}
+func (Peer) fact()      {}
+func (Batch) fact()     {}
+func (HeldBatch) fact() {}
+func (Event) fact()     {}
 
 // Meta is a run's first fact: what was asked for, and when it began.
 type Meta struct {
@@ -97,6 +98,7 @@ type Run struct {
 	Backends []Backend
 	Peers    []Peer
 	Events   []Event
+	Held     []HeldBatch
 	// Batches yields all batches in the order they were recorded. It can be called any number of
 	// times, and need not hold them in memory. Of a damaged record it yields the intact beginning, or ends with an error.
 	Batches iter.Seq2[Batch, error]

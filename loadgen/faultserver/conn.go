@@ -33,6 +33,14 @@ func newConn(s *Server, tcp *net.TCPConn, number int) *conn {
 	return c
 }
 
+// name is who we are, as replies on the connection say.
+func (c *conn) name() string {
+	if c.server.config.Number {
+		return c.server.config.Name + "-" + strconv.Itoa(c.number)
+	}
+	return c.server.config.Name
+}
+
 // cut resets the connection.
 func (c *conn) cut() {
 	_ = c.tcp.SetLinger(0)
@@ -117,7 +125,7 @@ func (c *conn) send(status string, last, good bool) bool {
 func (c *conn) reply(status string, last bool) string {
 	var b strings.Builder
 	b.WriteString("HTTP/1.1 " + status + "\r\nContent-Type: text/plain\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n")
-	if name := c.server.config.Name; name != "" {
+	if name := c.name(); name != "" {
 		b.WriteString("X-Pod: " + name + "\r\n")
 	}
 	if last {

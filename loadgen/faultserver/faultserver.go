@@ -55,6 +55,7 @@ type Config struct {
 	Faults []Fault   // in any order; of several at once the first one counts
 	Seed   uint64    // of the random shares
 	Name   string    // who we are, in the X-Pod header of each reply; "" for no such header
+	Number bool      // and on which connection: NAME-1, NAME-2, …
 	TLS    *tls.Config
 }
 
@@ -98,6 +99,7 @@ type Server struct {
 	answered int
 	acts     []Act
 	outages  []Outage
+	cuts     []Cut
 	failure  error
 }
 

@@ -1,0 +1,546 @@
+package loadgen
+
+import (
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"lapse/timeline"
+)
+
+// A held engine keeps connections open for as long as the target is measured, and replaces one only when it has ended, as a client does
+// whose connections live for hours. It serves held targets.
+//
+// The target's requests are heartbeats: those that are due go to the connections in turn, so that each connection gets one per interval
+// and the instants of all of them are spread evenly over it. What becomes of the connections is told by [timeline.HeldChange]:
+//
+//	open ── stands ── heartbeat … heartbeat ── cut ── open at once ── failed ── open after 10, 20, 40 ms, … ── stands ──
+//
+// A connection stands when the first heartbeat on it was answered; that one is sent right after connecting, and is a part of the
+// attempt. It is cut when the peer closes or resets it, announces its end, or leaves a heartbeat unanswered until the next one is due.
+// A heartbeat without an answer within the timeout has failed before that, and the connection stands: an answer may still come.
+//
+// As in a pool, the pacing thread writes the heartbeats, and each connection's own goroutine waits for what arrives. While nothing has,
+// it holds no read buffer: it waits for the socket to become readable.
+type held struct {
+	*requester
+	conns   []heldConn
+	opening chan struct{} // holds an item for each attempt under way
+	over    chan struct{} // closed when no connection is to be held any more
+	wg      sync.WaitGroup
+}
+
+const (
+	// mostOpening is how many connections are being opened at once: more would wait for our own CPU, or overflow the backlog of a server
+	// (4096 by default on Linux), and their SYNs are sent again after a second.
+	mostOpening = 256
+
+	firstBackoff = 10 * time.Millisecond
+	// longestBackoff is how long a connection waits at most for its next attempt; where there are more than 1000, as many milliseconds as
+	// there are, so that they make at most 1000 attempts per second together.
+	longestBackoff = time.Second
+)
+
+func newHeld(q *requester) engine {
+	e := &held{requester: q, conns: make([]heldConn, q.keep), opening: make(chan struct{}, mostOpening), over: make(chan struct{})}
+	for i := range e.conns {
+		e.conns[i].held, e.conns[i].index = e, uint32(i)
+	}
+	return e
+}
+
+// beat is the time between two heartbeats on one connection.
+func (e *held) beat() time.Duration { return time.Duration(len(e.conns)) * e.interval() }
+
+// backoff is how long to wait before another attempt when the last n have failed, before it is spread: 0, 10 ms, 20 ms, 40 ms, … up to a bound.
+func backoff(n, conns int) time.Duration {
+	longest := max(longestBackoff, time.Duration(conns)*time.Millisecond)
+	switch {
+	case n == 0:
+		return 0
+	case n > 20:
+		return longest
+	}
+	return min(firstBackoff<<(n-1), longest)
+}
+
+// spread is a time between half of d and all of it: what was cut together does not come back in step.
+func spread(d time.Duration) time.Duration {
+	if d < 2 {
+		return d
+	}
+	return d/2 + rand.N(d/2)
+}
+
+// prepare opens the connections. It waits until each was tried once, but no longer than two timeouts: heartbeats on those that have not
+// been opened by then are not sent.
+func (e *held) prepare() {
+	var tried sync.WaitGroup
+	tried.Add(len(e.conns))
+	for i := range e.conns {
+		e.wg.Go(func() { e.conns[i].hold(tried.Done) })
+	}
+	all := make(chan struct{})
+	e.wg.Go(func() {
+		tried.Wait()
+		close(all)
+	})
+	select {
+	case <-all:
+	case <-time.After(2 * e.timeout):
+	}
+}
+
+// send sends a heartbeat on the connection whose turn it is.
+func (e *held) send(j job) {
+	h := &e.conns[j.seq%uint64(len(e.conns))]
+	if class := h.send(j); class != timeline.OK {
+		e.refuse(j, class)
+	}
+}
+
+func (e *held) close() {
+	close(e.over)
+	for i := range e.conns {
+		e.conns[i].dismiss()
+	}
+	e.wg.Wait()
+}
+
+// wait waits for d, and reports whether connections are still to be held then.
+func (e *held) wait(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-e.over:
+		return false
+	default:
+	}
+	select {
+	case <-e.over:
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// A heldConn is one of the connections: the present one, and those before it.
+type heldConn struct {
+	held  *held
+	index uint32
+
+	mu       sync.Mutex
+	state    heldState
+	tried    bool // it was opened once, or an attempt to that has failed
+	leaving  bool // it is to be closed as soon as no heartbeat is open
+	conn     *conn
+	attempt  attempt // while busy or silent
+	put      *job    // a heartbeat that waits until a message is read that came without one
+	broken   error   // what writing a heartbeat met
+	answered answered
+}
+
+// answered is the last heartbeat that was answered.
+type answered struct {
+	sent, at time.Duration
+	stopped  time.Duration // for how long the prober had been stopped by then, in all
+	backend  uint16
+}
+
+type heldState uint8
+
+const (
+	absent   heldState = iota // there is no connection
+	standing                  // no heartbeat is open
+	hearing                   // nor is one, and a message is read that came without
+	beating                   // the answer to attempt is awaited
+	silent                    // it did not come in time, and is still awaited
+	failing                   // a heartbeat could not be written
+)
+
+// hold opens the connection and opens it anew each time it has been cut, until the measuring ends. tried is called after the first attempt.
+func (h *heldConn) hold(tried func()) {
+	for failures := 0; h.held.wait(spread(backoff(failures, len(h.held.conns)))); {
+		opened := h.open()
+		if tried != nil {
+			tried()
+			tried = nil
+		}
+		if !opened {
+			failures++
+			continue
+		}
+		failures = 0
+		if !h.serve() {
+			return
+		}
+	}
+	if tried != nil {
+		tried()
+	}
+}
+
+// open makes one attempt to open the connection, and reports whether it stands.
+func (h *heldConn) open() bool {
+	e := h.held
+	select {
+	case e.opening <- struct{}{}:
+		defer func() { <-e.opening }()
+	case <-e.over:
+		return false
+	}
+	begun := e.clock.Now()
+	a := e.attempt(job{due: begun}, begun)
+	var r reply
+	c, class, err := e.greet(&a, &r)
+	done := e.clock.Now()
+	change := timeline.HeldChange{Class: class, From: floorMicros(begun), At: ceilMicros(done), Peer: a.outcome.Peer, Backend: e.backends.id(r.backend)}
+	if c == nil {
+		change.Kind = timeline.HeldFailed
+		h.note(change)
+		e.explain(change, uint16(r.status), err)
+		h.mu.Lock()
+		h.tried = true
+		h.mu.Unlock()
+		return false
+	}
+	h.note(change)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.tried, h.conn = true, c
+	h.answered = answered{sent: begun, at: done, stopped: e.stalls.stopped(done), backend: change.Backend}
+	h.rest()
+	return true
+}
+
+// greet connects, and makes the first heartbeat. Without a connection, it says of what class the attempt is and why it failed.
+func (e *held) greet(a *attempt, r *reply) (*conn, timeline.Class, error) {
+	c, d, err := e.dial(e.deadline(a))
+	a.outcome.Phases, a.outcome.Peer = d.took, d.peer
+	if err != nil {
+		class, err := e.classOf(a, e.clock.Now(), err, d.phase, nil)
+		return nil, class, err
+	}
+	class, err := e.firstBeat(a, c, r)
+	if class != timeline.OK {
+		c.abort()
+		return nil, class, err
+	}
+	return c, timeline.OK, nil
+}
+
+func (e *held) firstBeat(a *attempt, c *conn, r *reply) (timeline.Class, error) {
+	ph, err := sending, e.write(a, c)
+	if err == nil {
+		ph = awaiting
+		_, err = c.br.Peek(1)
+	}
+	if err == nil {
+		a.outcome.FirstByte = timeline.MicrosOf(e.clock.Now() - a.written)
+		err = e.readReply(c, r)
+		ph = replyPhase(r)
+	}
+	done := e.clock.Now()
+	if err != nil {
+		return e.classOf(a, done, err, ph, c)
+	}
+	class, err := e.judge(r)
+	if class == timeline.OK && r.last {
+		return timeline.EOF, errNotKept
+	}
+	if class == timeline.OK {
+		if class, _ = e.course(a, done).answer(); class == timeline.Local {
+			err = errStopped
+		}
+	}
+	return class, err
+}
+
+// errNotKept is the error of an HTTP connection that is over after one reply, and of one whose server says so later.
+var errNotKept = announcedEnd("the reply says that the connection is closed after it (Connection: close)")
+
+// note hands a change on.
+func (h *heldConn) note(c timeline.HeldChange) {
+	c.Target, c.Conn = h.held.id, h.index
+	h.held.changes.note(c)
+}
+
+// explain records why a connection failed or was cut, where the class does not say it all.
+func (e *held) explain(c timeline.HeldChange, status uint16, err error) {
+	e.errors.record(e.name, timeline.Request{Sent: c.From, Done: c.At, Outcome: timeline.Outcome{Class: c.Class, Code: status}}, err)
+}
+
+// rest makes the connection wait for its next heartbeat. The caller holds mu.
+func (h *heldConn) rest() {
+	_ = h.conn.SetDeadline(time.Time{}) // an error shows at its next use
+	h.conn.shelve()
+	h.state = standing
+	if h.leaving {
+		h.wake()
+	}
+}
+
+// wake ends the read in which the connection's goroutine waits.
+func (h *heldConn) wake() { _ = h.conn.SetReadDeadline(time.Unix(1, 0)) }
+
+// send sends a heartbeat, or says of what class it is if it is not sent.
+func (h *heldConn) send(j job) timeline.Class {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.state == standing && len(h.held.message) > longestInlineSend:
+		h.put = &j
+		h.wake()
+	case h.state == standing:
+		h.write(j)
+	case h.state == hearing && h.put == nil:
+		h.put = &j
+	case h.state == hearing: // for a whole interval, a message did not end
+		h.wake()
+		return timeline.NoSlot
+	case h.state == absent && !h.tried:
+		return timeline.NotSent // it has not been our turn
+	default:
+		return timeline.NoSlot
+	}
+	return timeline.OK
+}
+
+// write writes a heartbeat. The caller holds mu.
+func (h *heldConn) write(j job) {
+	e := h.held
+	h.attempt = e.attempt(j, e.clock.Now())
+	h.attempt.outcome.Reused, h.attempt.outcome.Peer = true, h.conn.peer
+	h.state = beating
+	if err := e.requester.write(&h.attempt, h.conn); err != nil {
+		h.state, h.broken = failing, err
+		e.failed(&h.attempt, err, sending, nil)
+		h.wake()
+	}
+}
+
+// dismiss closes the connection, or has it closed when its heartbeat is over.
+func (h *heldConn) dismiss() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.leaving = true
+	if h.state == standing || h.state == hearing || h.state == silent {
+		h.wake()
+	}
+}
+
+// What is to be done about the end of a read.
+type heldStep uint8
+
+const (
+	waitOn   heldStep = iota // nothing happened
+	readBeat                 // the answer to a heartbeat is here
+	readMore                 // a message is here that came without one
+	giveUp                   // the connection has ended
+	goAway                   // it is to be closed
+)
+
+// serve waits for what comes, until the connection has ended. It reports whether another is to be opened.
+func (h *heldConn) serve() (again bool) {
+	var r reply
+	for {
+		step, err := h.woke(h.conn.await())
+		switch step {
+		case readBeat:
+			step, err = h.beaten(&r)
+		case readMore:
+			step, err = h.heed(&r)
+		}
+		switch step {
+		case giveUp:
+			h.cut(err)
+			return true
+		case goAway:
+			h.leave()
+			return false
+		}
+	}
+}
+
+// woke decides what the end of a read means.
+func (h *heldConn) woke(err error) (heldStep, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.state == failing:
+		return giveUp, h.broken
+	case h.leaving && h.state != beating:
+		return goAway, nil
+	case err != nil && isTimeout(err):
+		return h.expired(err)
+	case err != nil:
+		h.lost(err, awaiting)
+		return giveUp, err
+	case h.state == standing:
+		h.state = hearing
+		return readMore, nil
+	}
+	return readBeat, nil
+}
+
+// lost ends the heartbeat that is open, if one is, with the error of its connection. The caller holds mu.
+func (h *heldConn) lost(err error, ph phase) {
+	if h.state == beating {
+		h.held.failed(&h.attempt, err, ph, h.conn)
+		h.state = silent
+	}
+}
+
+// expired is the end of a wait: that for the answer to a heartbeat, or that for a late one. The caller holds mu.
+func (h *heldConn) expired(err error) (heldStep, error) {
+	e := h.held
+	switch next := h.attempt.sent + e.beat(); {
+	case h.state == standing:
+		_ = h.conn.SetDeadline(time.Time{})
+		if h.put != nil {
+			h.write(*h.put)
+			h.put = nil
+		}
+	case h.state == beating && e.clock.Now() < e.deadline(&h.attempt): // that of the heartbeat before, which a new one has replaced meanwhile
+	case h.state == beating:
+		h.lost(err, awaiting)
+		_ = h.conn.SetReadDeadline(e.clock.Wall(next))
+		if h.leaving {
+			return goAway, nil
+		}
+	case h.conn.waiting(): // it came while the prober was stopped
+		_ = h.conn.SetReadDeadline(e.clock.Wall(e.clock.Now() + e.timeout))
+	default:
+		return giveUp, err
+	}
+	return waitOn, nil
+}
+
+// beaten reads the answer to a heartbeat, which may be a late one.
+func (h *heldConn) beaten(r *reply) (heldStep, error) {
+	e, c, a := h.held, h.conn, &h.attempt
+	c.unshelve()
+	came := e.clock.Now()
+	err := e.readReply(c, r)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err != nil {
+		h.lost(err, replyPhase(r))
+		return giveUp, err
+	}
+	if h.state == beating {
+		a.outcome.FirstByte, a.outcome.Backend, a.outcome.Code = timeline.MicrosOf(came-a.written), e.backends.id(r.backend), uint16(r.status)
+		e.answered(a, r)
+	}
+	done := e.clock.Now()
+	h.answered = answered{sent: a.sent, at: done, stopped: e.stalls.stopped(done), backend: e.backends.id(r.backend)}
+	switch {
+	case r.last:
+		return giveUp, errNotKept
+	case c.dialog == nil && c.br.Buffered() > 0:
+		return giveUp, errUnasked
+	}
+	h.rest()
+	return waitOn, nil
+}
+
+// errUnasked: what is read next could not be told from the answer to the next heartbeat.
+var errUnasked = malformed("bytes that no heartbeat asked for")
+
+// heed reads a message that came while no heartbeat was open. A protocol in which only answers come may announce an end by one all the
+// same: 408 Request Timeout with Connection: close.
+func (h *heldConn) heed(r *reply) (heldStep, error) {
+	c := h.conn
+	c.unshelve()
+	var err error
+	if c.dialog != nil {
+		err = c.dialog.heed(c.br)
+	} else if err = h.held.read(c.br, r); err == nil {
+		if err = errUnasked; r.last {
+			err = errNotKept
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	j := h.put
+	h.put = nil
+	switch {
+	case err == nil:
+		h.rest()
+		if j != nil {
+			h.write(*j)
+		}
+		return waitOn, nil
+	case j != nil:
+		h.held.refuse(*j, timeline.NoSlot)
+	}
+	if h.leaving && isTimeout(err) {
+		return goAway, nil
+	}
+	return giveUp, err
+}
+
+// cut closes the connection that the peer, or its silence, has ended.
+func (h *heldConn) cut(err error) {
+	e := h.held
+	now := e.clock.Now()
+	change := h.end(timeline.HeldCut, now)
+	_, change.Warned = errors.AsType[announcedEnd](err)
+	change.Class = classify(err, awaiting)
+	change.Stopped = e.stalls.stopped(now)-h.answered.stopped > max(peersPatience, e.beat()/4)
+	h.note(change)
+	e.explain(change, 0, err)
+	h.drop((*conn).reset)
+}
+
+// leave closes the connection because its measuring ends.
+func (h *heldConn) leave() {
+	h.conn.takeLeave(h.held.clock)
+	h.note(h.end(timeline.HeldClosed, h.held.clock.Now()))
+	h.drop(func(c *conn) { _ = c.below.Close() })
+}
+
+// end is the end of the connection, known at an instant.
+func (h *heldConn) end(kind timeline.HeldKind, now time.Duration) timeline.HeldChange {
+	last := h.answered
+	return timeline.HeldChange{
+		Kind: kind, From: floorMicros(last.sent), Answered: ceilMicros(last.at), At: ceilMicros(now), Peer: h.conn.peer, Backend: last.backend,
+	}
+}
+
+// drop closes the connection and releases its memory.
+func (h *heldConn) drop(closing func(*conn)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c, j := h.conn, h.put
+	h.state, h.conn, h.put, h.broken = absent, nil, nil, nil
+	if j != nil {
+		h.held.refuse(*j, timeline.NoSlot)
+	}
+	closing(c)
+	c.release()
+}
+
+// heldChanges are those of all targets that were not handed on yet.
+type heldChanges struct {
+	mu   sync.Mutex
+	list []timeline.HeldChange
+	seq  uint64 // handed on
+}
+
+func (c *heldChanges) note(change timeline.HeldChange) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.list = append(c.list, change)
+}
+
+// take returns what was noted since the last call.
+func (c *heldChanges) take() timeline.HeldBatch {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	batch := timeline.HeldBatch{FirstSeq: c.seq, Changes: c.list}
+	c.seq += uint64(len(c.list))
+	c.list = nil
+	return batch
+}
