@@ -1,6 +1,7 @@
 package record
 
 import (
+	"math/rand/v2"
 	"path/filepath"
 	"runtime"
 	"testing"
@@ -125,4 +126,35 @@ func heap() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
+}
+
+// BenchmarkHeld records what a drain makes of 5000 held connections: each is cut, fails to open once, and opens.
+func BenchmarkHeld(b *testing.B) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	var batches []timeline.HeldBatch
+	var n uint64
+	for range 50 { // deliveries
+		batch := timeline.HeldBatch{Source: 1, FirstSeq: n}
+		for range 300 {
+			at := time.Duration(60_000_000+rng.IntN(200_000)) * time.Microsecond
+			batch.Changes = append(batch.Changes, timeline.HeldChange{
+				Target: 3, Conn: uint32(rng.IntN(5000)), Kind: []timeline.HeldKind{timeline.HeldCut, timeline.HeldFailed, timeline.HeldOpened}[rng.IntN(3)], Class: timeline.Reset,
+				From: at - time.Duration(rng.IntN(5_000_000))*time.Microsecond, Answered: at - time.Duration(rng.IntN(5_000_000))*time.Microsecond, At: at, Backend: uint16(1 + rng.IntN(3)), Peer: 1,
+			})
+			n++
+		}
+		batches = append(batches, batch)
+	}
+	for b.Loop() {
+		w, _ := create(b)
+		for _, batch := range batches {
+			if err := w.Append(batch); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(w.Size())/float64(n), "bytes/change")
+	}
 }

@@ -21,6 +21,7 @@ const (
 	peerFact    = 'P'
 	eventFact   = 'E'
 	batchFact   = 'R'
+	heldFact    = 'H'
 	repeated    = 'a' - 'A' // added to the byte of a fact that is repeated
 )
 
@@ -83,8 +84,11 @@ func (b *block) full() bool { return len(b.requests) >= enoughRequests || len(b.
 
 // add takes one more fact. If it errs, the block is as it was.
 func (b *block) add(fact timeline.Fact) error {
-	if batch, ok := fact.(timeline.Batch); ok {
+	switch batch := fact.(type) {
+	case timeline.Batch:
 		return b.addBatch(batch)
+	case timeline.HeldBatch:
+		return b.addHeld(batch)
 	}
 	kind, text, err := encodeFact(fact)
 	if err != nil {

@@ -80,6 +80,10 @@ func (a *account) read(fact timeline.Fact) {
 	switch f := fact.(type) {
 	case timeline.Event:
 		a.instant = max(a.instant, f.Seen)
+	case timeline.HeldBatch:
+		for _, c := range f.Changes {
+			a.instant = max(a.instant, c.At)
+		}
 	case headOnly:
 		for _, w := range f.Watermarks {
 			a.instant = max(a.instant, w.Due)

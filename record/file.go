@@ -121,6 +121,8 @@ func gather(run *timeline.Run, fact timeline.Fact) {
 		run.Backends = with(run.Backends, fact, isRepeat, func(b timeline.Backend) any { return b })
 	case timeline.Event:
 		run.Events = append(run.Events, fact)
+	case timeline.HeldBatch:
+		run.Held = append(run.Held, fact)
 	}
 }
 

@@ -21,8 +21,9 @@ var (
 )
 
 const (
-	kept   = "testdata/format5.lapse"
-	judged = "testdata/format5.json"
+	kept     = "testdata/format5.lapse"
+	judged   = "testdata/format5.json"
+	keptHeld = "testdata/format5-held.lapse" // recorded when there were held connections
 )
 
 // The recording in testdata was written when its format was new. Every later Lapse reads it, and judges it to be the same but for causes: a
@@ -95,15 +96,58 @@ func TestTheKeptRecordingIsReadForEver(t *testing.T) {
 	}
 }
 
-func writeKept(t *testing.T) {
-	if err := os.Remove(kept); err != nil && !os.IsNotExist(err) {
-		t.Fatal(err)
+// What became of held connections is read for ever, too.
+func TestTheKeptRecordingOfHeldConnectionsIsReadForEver(t *testing.T) {
+	if *rewrite {
+		writeRecording(t, keptHeld, keptHeldFacts())
 	}
-	w, err := record.Create(kept)
+	f, err := record.Open(keptHeld)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, fact := range keptFacts() {
+	defer f.Close()
+	run, err := f.Run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []timeline.Fact
+	for _, b := range run.Held {
+		got = append(got, b)
+	}
+	if diff := cmp.Diff(keptHeldFacts(), got); diff != "" {
+		t.Errorf("the facts are not those that were recorded (-recorded +read):\n%s", diff)
+	}
+}
+
+func keptHeldFacts() []timeline.Fact {
+	ms := time.Millisecond
+	return []timeline.Fact{
+		timeline.HeldBatch{Source: 1, Changes: []timeline.HeldChange{
+			{Target: 3, Conn: 0, Kind: timeline.HeldOpened, From: 10 * ms, At: 12 * ms, Backend: 1, Peer: 1},
+			{Target: 3, Conn: 1, Kind: timeline.HeldOpened, From: 11 * ms, At: 14 * ms, Backend: 2, Peer: 1},
+		}},
+		timeline.HeldBatch{Source: 1, FirstSeq: 2, Changes: []timeline.HeldChange{
+			{Target: 3, Conn: 1, Kind: timeline.HeldCut, Class: timeline.Reset, From: 2000 * ms, Answered: 2001 * ms, At: 3500 * ms, Backend: 2, Peer: 1},
+			{Target: 3, Conn: 1, Kind: timeline.HeldFailed, Class: timeline.Refused, From: 3500 * ms, At: 3501 * ms, Peer: 1},
+			{Target: 3, Conn: 1, Kind: timeline.HeldOpened, From: 3511 * ms, At: 3514 * ms, Backend: 1, Peer: 1},
+			{Target: 3, Conn: 0, Kind: timeline.HeldCut, Class: timeline.EOF, From: 3600 * ms, Answered: 3601 * ms, At: 3601 * ms, Warned: true, Backend: 1, Peer: 1},
+			{Target: 70000, Conn: 4999, Kind: timeline.HeldCut, Class: timeline.TimeoutResponse, From: 1000 * ms, Answered: 1002 * ms, At: 7000 * ms, Stopped: true, Backend: 65535, Peer: 65535},
+			{Target: 3, Conn: 1, Kind: timeline.HeldClosed, From: 8000 * ms, Answered: 8001 * ms, At: 9000 * ms, Backend: 1, Peer: 1},
+		}},
+	}
+}
+
+func writeKept(t *testing.T) { writeRecording(t, kept, keptFacts()) }
+
+func writeRecording(t *testing.T, path string, facts []timeline.Fact) {
+	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	w, err := record.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fact := range facts {
 		if err := w.Append(fact); err != nil {
 			t.Fatal(err)
 		}

@@ -125,7 +125,12 @@ func someRun(seed uint64) []timeline.Fact {
 		mixed.Requests = append(mixed.Requests, f.batch(700, timeline.Direct, time.Second, 5).Requests...)
 		facts = append(facts, mixed, timeline.Batch{Source: 1, Watermarks: []timeline.Watermark{{Target: 1, Due: time.Second}, {Target: 2, Due: -time.Second}}},
 			timeline.Event{ID: uint32(i), Seen: time.Duration(i) * time.Second, Stamp: time.Date(2026, 1, 2, 3, 4, 5+i, 0, time.UTC), Writer: "apiserver", Kind: timeline.PodDeleted,
-				Object: timeline.Object{Kind: "Pod", Name: "web-1"}, Addr: netip.MustParseAddr("10.0.0.7"), Grace: new(30 * time.Second)})
+				Object: timeline.Object{Kind: "Pod", Name: "web-1"}, Addr: netip.MustParseAddr("10.0.0.7"), Grace: new(30 * time.Second)},
+			timeline.HeldBatch{Source: 1, FirstSeq: uint64(3 * i), Changes: []timeline.HeldChange{
+				{Target: 3, Conn: uint32(i), Kind: timeline.HeldCut, Class: timeline.Reset, From: time.Duration(i) * time.Second, Answered: time.Duration(i)*time.Second + time.Millisecond, At: time.Duration(i+1) * time.Second, Warned: i%2 == 0, Stopped: i%3 == 0, Backend: 1, Peer: 1},
+				{Target: 3, Conn: uint32(i), Kind: timeline.HeldFailed, Class: timeline.Refused, From: time.Duration(i+1) * time.Second, At: time.Duration(i+2) * time.Second, Peer: 1},
+				{Target: 2, Conn: 0, Kind: timeline.HeldOpened, From: time.Duration(f.rng.Uint64N(1e6)) * time.Microsecond, At: time.Duration(i+3) * time.Second},
+			}})
 	}
 	return facts
 }
@@ -419,7 +424,7 @@ func FuzzBlock(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, fact := range someRun(5)[:11] {
+	for _, fact := range append(someRun(5)[:11:11], someRun(5)[13]) {
 		if err := b.add(fact); err != nil {
 			f.Fatal(err)
 		}

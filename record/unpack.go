@@ -115,8 +115,15 @@ func (u *unpacker) requests(in *cursor) (_ []timeline.Request, err error) {
 // fact takes the next fact off the head, and a batch's requests off requests. It returns nil for one that is not wanted.
 func (u *unpacker) fact(in *cursor, before *batchHead, requests *[]timeline.Request) (timeline.Fact, error) {
 	kind := in.byte()
-	if kind == batchFact {
+	switch kind {
+	case batchFact:
 		return u.batch(in, before, requests)
+	case heldFact:
+		batch, err := held(in)
+		if err != nil || u.reading == batches {
+			return nil, err
+		}
+		return batch, nil
 	}
 	text := in.bytes()
 	if in.bad {

@@ -84,8 +84,11 @@ func (w *Writer) Append(fact timeline.Fact) error {
 }
 
 func (w *Writer) add(fact timeline.Fact) error {
-	if batch, ok := fact.(timeline.Batch); ok {
+	switch batch := fact.(type) {
+	case timeline.Batch:
 		return w.block.addBatch(batch)
+	case timeline.HeldBatch:
+		return w.block.addHeld(batch)
 	}
 	kind, text, err := encodeFact(fact)
 	if err != nil {
