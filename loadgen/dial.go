@@ -27,6 +27,9 @@ func (q *requester) dial(deadline time.Duration) (_ *conn, d dialled, err error)
 	d.phase = resolving
 	addrs, resolved, err := q.resolve(q.clock, until)
 	d.took.DNS = resolved
+	if err == nil && !q.addr.IsValid() {
+		addrs, err = q.choose(addrs)
+	}
 	if err != nil {
 		return nil, d, err
 	}

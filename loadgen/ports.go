@@ -185,6 +185,9 @@ func routable(addr netip.AddrPort) bool {
 	return ok && slices.Contains(lookUpShortages, errno)
 }
 
+// HasRoute reports whether this machine has a route to addr.
+func HasRoute(addr netip.Addr) bool { return routable(netip.AddrPortFrom(addr, 1)) }
+
 // dialFrom connects to addr from a local port, or one that the kernel chooses if it is 0.
 func dialFrom(network string, port uint16, addr netip.AddrPort, until time.Time) (transport, error) {
 	// Keep-alive probes would only cost system calls: requests are frequent.

@@ -77,6 +77,8 @@ type compiledProbe struct {
 	host     string
 	port     uint16
 	network  string         // tcp or udp
+	family   int            // of the addresses of host that are used; 0: any
+	turns    *turns         // nil: the first of them that accepts is used
 	tls      *tls.Config    // nil for none
 	ports    *portAllocator // local ports to connect from
 	keep     int            // connections kept
@@ -117,6 +119,9 @@ func compile(p Probe) (*compiledProbe, error) {
 	if naming, ok := codec.(naming); ok {
 		compiled.asksFor = naming.asksFor()
 	}
+	if compiled.family = p.Family; p.Turns {
+		compiled.turns = new(turns)
+	}
 	if protocol.secure {
 		compiled.tls = tlsConfig(p, u, protocol.alpn)
 	}
@@ -136,6 +141,9 @@ func checkProbe(p Probe) error {
 	}
 	if p.Kind == timeline.Direct && !p.Addr.IsValid() {
 		return errors.New("a direct target needs an address")
+	}
+	if p.Family != 0 && p.Family != 4 && p.Family != 6 {
+		return fmt.Errorf("address family %d is neither 4 nor 6", p.Family)
 	}
 	if p.Timeout < 0 || p.Timeout > math.MaxUint32*time.Microsecond {
 		return fmt.Errorf("timeout %v is not within 71 minutes", p.Timeout)

@@ -41,6 +41,11 @@ type Target struct {
 	Service  string   `json:"service,omitzero"`  // NAMESPACE/NAME; empty for a bare URL
 	PortName string   `json:"portName,omitzero"` // the name of that Service's port; empty if it has none
 
+	Route     string `json:"route,omitzero"`     // the way to the Service, where one was asked for: nodeport
+	RouteNode string `json:"routeNode,omitzero"` // the node whose port is asked; empty where the prober's own node leads requests on
+	Family    int    `json:"family,omitzero"`    // 4 or 6: only addresses of this family that the URL's name has; 0: any
+	Turns     bool   `json:"turns,omitzero"`     // each connection goes to the next of the addresses that the URL's name has, as those of a headless Service; no other is tried
+
 	Addr    netip.AddrPort `json:"addr,omitzero"`    // direct: the endpoint's address
 	Pod     string         `json:"pod,omitzero"`     // direct: NAMESPACE/NAME of the Pod behind Addr
 	PodUID  string         `json:"podUID,omitzero"`  // direct: its UID
