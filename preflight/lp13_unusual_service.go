@@ -27,9 +27,9 @@ var unusualService = Rule{
 		}
 		switch {
 		case spec.Type == corev1.ServiceTypeExternalName:
-			add(Blind, "", nil, "spec.type", "ExternalName", "the Service only names "+spec.ExternalName+": nothing is known of what answers there", "measure where it leads: lapse run http://…")
+			add(Blind, "", nil, "spec.type", "ExternalName", "the Service only names "+spec.ExternalName+": nothing is known of what answers there", "measure what answers there: lapse run svc/"+s.Service.Name+":PORT")
 		case len(spec.Selector) == 0:
-			add(Blind, "", nil, "spec.selector", "none", "somebody else makes its endpoints: nothing is known of what ends or replaces them", "give it a selector, or measure it as a URL")
+			add(Blind, "", nil, "spec.selector", "none", "somebody else makes its endpoints: nothing is known of what ends or replaces them", "give it a selector; or measure it: its endpoints and their changes are seen")
 		case spec.ClusterIP == corev1.ClusterIPNone:
 			add(MayLose, "", nil, "spec.clusterIP", "None", "clients resolve and choose Pods themselves: they may go on to the address of a Pod that has gone for as long as they keep it", "a Service with a cluster IP beside it; clients that resolve again when they fail")
 		}

@@ -25,7 +25,7 @@ type document struct {
 // sections are what a summary says below its verdict. Each is a file, and a line here.
 var sections = []func(*view) section{
 	gatesSection, servicesSection, incidentsSection, windowsSection, causesSection, preflightSection, unobservedSection, stripsSection, routesSection, dnsSection, keepServingSection, latencySection, hammerSection,
-	validitySection, specSection, filesSection,
+	notCoveredSection, validitySection, specSection, filesSection,
 }
 
 // A section has a title and what stands below it. One without blocks is left out.

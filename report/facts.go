@@ -22,7 +22,7 @@ func Facts(tl *model.Timeline) timeline.Run {
 		}
 		addr, _ := netip.ParseAddrPort(t.Addr)
 		targets[t.Name] = timeline.Target{
-			ID: t.ID, Name: t.Name, Kind: t.Kind, URL: t.URL, Source: source, Service: t.Service, PortName: t.PortName,
+			ID: t.ID, Name: t.Name, Kind: t.Kind, URL: t.URL, Source: source, Service: t.Service, PortName: t.PortName, Route: t.Route, RouteNode: t.RouteNode, Turns: t.Turns,
 			Addr: addr, Pod: t.Pod, PodUID: t.PodUID, PodNode: t.PodNode, Rate: t.Rate, Timeout: tl.Run.Timeout,
 		}
 		run.Targets = append(run.Targets, targets[t.Name])

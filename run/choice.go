@@ -272,6 +272,8 @@ func (o *Options) checkTotalRate() error {
 		return nil
 	case !(o.TotalRate > 0) || math.IsInf(o.TotalRate, 0):
 		return Usagef("as in --total-rate 1000", "total-rate %v: must be greater than 0", o.TotalRate)
+	case slices.ContainsFunc(o.targets, func(s targetSpec) bool { return s.routes != "" }):
+		return Usagef("give --rate, which each of them gets", "--total-rate with ?route=: how many addresses share it is known only later")
 	case o.Changed("rate"):
 		return Usagef("drop one of them: --rate is of each target, --total-rate is shared by all", "both --rate and --total-rate")
 	}

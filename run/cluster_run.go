@@ -68,6 +68,9 @@ func (o *Options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 		return StoppedOr(setup, AsUsage(err))
 	}
 	o.tellChoice(screen.say)
+	for _, line := range o.notCovered {
+		screen.say(line)
+	}
 	r := &clusterRun{opts: o, log: log, screen: screen, dir: o.runDir(o.ID), commandExit: make(chan int, 1), events: newCommandEvents(), feed: newFeed(log)}
 	if r.copy, err = beginRecording(r.dir, record.CreateCopy); err != nil {
 		return err
@@ -199,6 +202,9 @@ func (o *Options) preflight(ctx context.Context, c *cluster, log *slog.Logger) (
 	if len(unwatched) > 0 {
 		log.Warn("no right to let the Job read " + strings.Join(unwatched, ", ") + ": these will not be watched, and causes are judged without them")
 	}
+	if slices.ContainsFunc(o.targets, targetSpec.needsNodes) && !config.NodesAccess {
+		return config, Usagef("ask for the right to list nodes and to grant it, or measure by another route", "?route=nodeport: no right to let the Job list nodes, whose addresses it needs")
+	}
 	looked := slices.Clone(o.targets)
 	if o.Changes > 0 || o.Chooses() {
 		looked = nil // the Service comes with the Job, or all were looked at
@@ -212,11 +218,12 @@ func (o *Options) preflight(ctx context.Context, c *cluster, log *slog.Logger) (
 	}
 	config.Selectors = o.nearby
 	for _, s := range looked {
-		info, err := watcher.Describe(ctx, c.client, c.Namespace, s.Service, s.port, o.transportOf(s))
+		info, err := watcher.Describe(ctx, c.client, c.Namespace, s.Service, o.asked(s))
 		if err != nil {
 			return config, err
 		}
 		config.Selectors = append(config.Selectors, info.Selector)
+		o.notCovered = append(o.notCovered, notCoveredLines(info)...)
 	}
 	return config, config.Validate()
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"os/signal"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"lapse/correlate/model"
+	"lapse/loadgen"
 	"lapse/record"
 	"lapse/timeline"
 	"lapse/watcher"
@@ -63,6 +65,11 @@ func (o *Options) runHere(ctx context.Context, signals <-chan os.Signal, stdout,
 	}
 	for _, e := range m.predicts {
 		screen.say(predictedLine(e))
+	}
+	for _, s := range m.services {
+		for _, line := range notCoveredLines(s.info) {
+			screen.say(line)
+		}
 	}
 	dir := o.runDir(o.ID)
 	file, err := beginRecording(dir, record.Create)
@@ -211,7 +218,7 @@ func (m *measurement) findServices(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		info, err := watcher.Describe(ctx, c.client, c.Namespace, s.Service, s.port, m.opts.transportOf(s))
+		info, err := watcher.Describe(ctx, c.client, c.Namespace, s.Service, m.opts.asked(s))
 		if err != nil {
 			return err
 		}
@@ -227,26 +234,46 @@ func (m *measurement) resolve(ctx context.Context) error {
 		return m.tryChosen(ctx)
 	}
 	for _, s := range m.opts.targets {
-		u, err := url.Parse(m.probeOf(s).URL)
-		if err != nil {
-			return Usagef(TargetHint, "%w", err)
-		}
-		if err := resolvable(ctx, u.Hostname()); err != nil {
-			return err
+		for _, way := range m.waysOf(s) {
+			u, err := url.Parse(m.probeBy(s, way).URL)
+			if err != nil {
+				return Usagef(TargetHint, "%w", err)
+			}
+			if err := m.reachable(ctx, s, way, u.Hostname()); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// serviceHost is the host and port under which a Service is measured from here: its name inside a
-// Pod, as its clients would, and its address where the cluster's names do not resolve, or where that is asked for.
-func serviceHost(info watcher.Info, byClusterIP bool) string {
-	host := info.Service.ClusterIP
-	if domain := clusterDomain(); domain != "" && !byClusterIP {
-		// The dot at the end keeps the resolver from trying the search list first.
-		host = fmt.Sprintf("%s.%s.svc.%s.", info.Service.Name, info.Service.Namespace, domain)
+// reachable refuses a way whose host does not resolve here, or has no address that this machine has a route to.
+func (m *measurement) reachable(ctx context.Context, s targetSpec, way watcher.Way, host string) error {
+	if way.Turns && clusterDomain() == "" {
+		return Usagef("measure it in the cluster: drop --here", "Service %q is headless, and its name resolves only in the cluster", s.Service)
 	}
-	return net.JoinHostPort(host, strconv.Itoa(int(info.Port)))
+	if err := resolvable(ctx, host); err != nil {
+		return err
+	}
+	if addr, err := netip.ParseAddr(host); err == nil && s.Service != "" && len(m.opts.Probers) == 0 && !loadgen.HasRoute(addr) {
+		return Usagef("measure where that family is routed: --from chooses nodes, and ?route=ipv4 or ?route=ipv6 the family",
+			"Service %q is asked at %s, and this machine has no route to that address", s.Service, host)
+	}
+	return nil
+}
+
+// wayHost is the host and port under which a Service is asked from here by a way. Its own name is used inside a Pod, as its clients would,
+// and its address where the cluster's names do not resolve, or where that is asked for.
+func wayHost(info watcher.Info, way watcher.Way, byClusterIP bool) string {
+	host := way.Host
+	if host == "" {
+		host = info.Service.ClusterIP
+		if domain := clusterDomain(); domain != "" && !byClusterIP {
+			// The dot at the end keeps the resolver from trying the search list first.
+			host = fmt.Sprintf("%s.%s.svc.%s.", info.Service.Name, info.Service.Namespace, domain)
+		}
+	}
+	return net.JoinHostPort(host, strconv.Itoa(int(way.Port)))
 }
 
 // clusterDomain is the DNS domain of the cluster whose Pod this is, or "" if this is none. The

@@ -71,6 +71,7 @@ type Options struct {
 	Notes    []string // what the user may not expect of the run
 
 	avoidSelector string              // of nodes to keep off, beside AvoidNodes
+	notCovered    []string            // what a pass will say nothing of, for people
 	nearby        []map[string]string // the selectors of chosen Services in the Job's namespace
 
 	Changed    func(flag string) bool    // whether a flag was given

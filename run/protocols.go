@@ -15,6 +15,7 @@ import (
 
 	"lapse/loadgen"
 	"lapse/timeline"
+	"lapse/watcher"
 )
 
 // protocolOf is what is spoken to s.
@@ -29,6 +30,11 @@ func (o *Options) schemeOf(s targetSpec) string {
 		return s.URL.Scheme
 	}
 	return cmp.Or(s.scheme, o.Scheme)
+}
+
+// asked is what of the Service s is to be measured.
+func (o *Options) asked(s targetSpec) watcher.Asked {
+	return watcher.Asked{Port: s.port, Transport: o.transportOf(s), Routes: s.askedRoutes()}
 }
 
 // transportOf is what carries the requests to s. A Service that is only watched has the transport of what is measured.

@@ -39,7 +39,12 @@ func (m *measurement) distinct() []timeline.Service {
 		i := slices.IndexFunc(all, func(have timeline.Service) bool { return serviceKey(have) == serviceKey(s.info.Service) })
 		if i < 0 {
 			i, all = len(all), append(all, s.info.Service)
-			all[i].Measured = nil
+			all[i].Measured, all[i].NotCovered = nil, nil
+		}
+		for _, sentence := range s.info.Service.NotCovered {
+			if s.measured && !slices.Contains(all[i].NotCovered, sentence) {
+				all[i].NotCovered = append(all[i].NotCovered, sentence)
+			}
 		}
 		if port := s.portText(); s.measured && !slices.Contains(all[i].Measured, port) {
 			all[i].Measured = append(all[i].Measured, port)
@@ -94,19 +99,33 @@ func (o *Options) controlRate() float64 {
 
 func serviceKey(s timeline.Service) string { return s.Namespace + "/" + s.Name }
 
-// probesOf are the probes a target asks for, one for each kind of connection.
+// probesOf are the probes a target asks for: for each way to it, one for each kind of connection.
 func (m *measurement) probesOf(s targetSpec) (probes []loadgen.Probe) {
-	for _, kind := range m.opts.kindsOf(s) {
-		p := m.probeOf(s)
-		p.Kind = timeline.TargetKind(kind)
-		p.Name = strings.TrimSpace(m.opts.label(s) + " " + kind)
-		probes = append(probes, p)
+	for _, way := range m.waysOf(s) {
+		for _, kind := range m.opts.kindsOf(s) {
+			p := m.probeBy(s, way)
+			p.Kind = timeline.TargetKind(kind)
+			p.Name = strings.Join(slices.DeleteFunc([]string{m.opts.label(s), way.Name(), kind}, func(part string) bool { return part == "" }), " ")
+			probes = append(probes, p)
+		}
 	}
 	return probes
 }
 
-// probeOf is the probe a target asks for, but for its kind and name.
-func (m *measurement) probeOf(s targetSpec) loadgen.Probe {
+// waysOf are the ways by which a target is asked.
+func (m *measurement) waysOf(s targetSpec) []watcher.Way {
+	info := m.infoOf(s)
+	if len(info.Ways) == 0 {
+		return []watcher.Way{{Port: info.Port}}
+	}
+	return info.Ways
+}
+
+// probeOf is the probe a target asks for by its first way, but for its kind and name.
+func (m *measurement) probeOf(s targetSpec) loadgen.Probe { return m.probeBy(s, m.waysOf(s)[0]) }
+
+// probeBy is the probe a target asks for by a way, but for its kind and name.
+func (m *measurement) probeBy(s targetSpec, way watcher.Way) loadgen.Probe {
 	p := m.opts.probe(timeline.Target{Rate: m.opts.Rate})
 	if s.Service == "" {
 		p.URL = s.URL.String()
@@ -114,11 +133,14 @@ func (m *measurement) probeOf(s targetSpec) loadgen.Probe {
 	}
 	info := m.infoOf(s)
 	p.Service, p.PortName = serviceKey(info.Service), info.PortName
-	p.URL = (&url.URL{Scheme: m.opts.schemeOf(s), Host: serviceHost(info, m.opts.ByClusterIP)}).String()
+	p.Route, p.RouteNode, p.Family, p.Turns = way.Route, way.Node, way.Family, way.Turns
+	p.URL = (&url.URL{Scheme: m.opts.schemeOf(s), Host: wayHost(info, way, m.opts.ByClusterIP)}).String()
 	if m.opts.protocolOf(s).Paths {
 		p.URL += s.Path
 	}
-	p.Host = cmp.Or(p.Host, info.Service.Name+"."+info.Service.Namespace)
+	if info.Service.ExternalName == "" { // else the name that is asked is the one that is known there
+		p.Host = cmp.Or(p.Host, info.Service.Name+"."+info.Service.Namespace)
+	}
 	return p
 }
 
@@ -247,6 +269,7 @@ func (m *measurement) directProbe(service string, ep *directEndpoint, rate float
 		}
 		p := m.probeOf(s.target)
 		p.Kind, p.Rate, p.Addr = timeline.Direct, rate, ep.addr
+		p.Route, p.RouteNode, p.Family, p.Turns = "", "", 0, false
 		p.URL = directURL(p.URL, ep.addr)
 		p.Pod, p.PodUID, p.PodNode = ep.pod.Namespace+"/"+ep.pod.Name, ep.pod.UID, ep.pod.Node
 		p.Name = m.directName(s, ep)

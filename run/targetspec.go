@@ -9,13 +9,16 @@ import (
 
 	"golang.org/x/net/idna"
 
+	"lapse/hint"
 	"lapse/loadgen"
+	"lapse/watcher"
 )
 
 // A targetSpec is what the user asked to measure: a Service of the cluster, or a bare URL.
 type targetSpec struct {
 	Service string   // name of a Service; empty for a bare URL
 	port    string   // the Service's port, by number or name; empty if it has only one
+	routes  string   // the ways to the Service, as in clusterip,nodeport:node2; empty: its default
 	Path    string   // what to request of the Service, from the slash on
 	URL     *url.URL // the bare URL
 
@@ -33,12 +36,41 @@ func (s targetSpec) String() string {
 	if s.port != "" {
 		out += ":" + s.port
 	}
+	if s.routes != "" {
+		out += routeMark + s.routes
+	}
 	return out + s.Path
+}
+
+// routeMark stands before the routes of a Service, which come before its path: a path has a query of its own.
+const routeMark = "?route="
+
+// RouteNames are the routes there are, as ?route= takes them.
+func RouteNames() []string { return watcher.RouteNames() }
+
+// askedRoutes are the routes that were named.
+func (s targetSpec) askedRoutes() []watcher.AskedRoute {
+	if s.routes == "" {
+		return nil
+	}
+	routes, _ := watcher.ParseRoutes(s.routes) // checked when s was parsed
+	return routes
+}
+
+// needsNodes reports whether nodes must be listed to find the ways to the Service.
+func (s targetSpec) needsNodes() bool { return watcher.NeedsNodes(s.askedRoutes()) }
+
+// notCoveredLines say before a run what its pass will say nothing of.
+func notCoveredLines(info watcher.Info) (lines []string) {
+	for _, sentence := range info.Service.NotCovered {
+		lines = append(lines, "not covered of svc/"+info.Service.Name+": "+sentence)
+	}
+	return lines
 }
 
 // TargetHint says what a target looks like.
 var TargetHint = func() string {
-	forms := []string{"svc/NAME[:PORT][/PATH]"}
+	forms := []string{"svc/NAME[:PORT][" + routeMark + "ROUTE,…][/PATH]"}
 	for _, p := range loadgen.Protocols {
 		forms = append(forms, p.Example)
 	}
@@ -86,6 +118,7 @@ func parseService(arg, rest string) (targetSpec, error) {
 	if i := strings.IndexByte(rest, '/'); i >= 0 {
 		name, path = rest[:i], rest[i:]
 	}
+	name, routes, hasRoutes := strings.Cut(name, "?")
 	name, port, hasPort := strings.Cut(name, ":")
 	switch {
 	case name == "":
@@ -99,7 +132,35 @@ func parseService(arg, rest string) (targetSpec, error) {
 	if _, err := url.ParseRequestURI(path); err != nil {
 		return targetSpec{}, Usagef(TargetHint, "target %q: %w", arg, err)
 	}
-	return targetSpec{Service: name, port: port, Path: path}, nil
+	spec := targetSpec{Service: name, port: port, Path: path}
+	if hasRoutes {
+		return spec.by(arg, routes)
+	}
+	if _, query, _ := strings.Cut(path, routeMark); query != "" {
+		if _, err := watcher.ParseRoutes(query); err == nil {
+			return targetSpec{}, Usagef("as in "+targetSpec{Service: name, port: port, routes: query, Path: strings.TrimSuffix(path, routeMark+query)}.String(),
+				"target %q: routes come before the path", arg)
+		}
+	}
+	return spec, nil
+}
+
+// by is s with the routes that the query of its name has.
+func (s targetSpec) by(arg, query string) (targetSpec, error) {
+	routes, ok := strings.CutPrefix("?"+query, routeMark)
+	if !ok {
+		return targetSpec{}, Usagef("as in svc/"+s.Service+routeMark+"nodeport", "target %q: a Service takes %s and nothing else", arg, strings.TrimPrefix(routeMark, "?"))
+	}
+	asked, err := watcher.ParseRoutes(routes)
+	if err != nil {
+		return targetSpec{}, Usagef(hint.Of(err), "target %q: %w", arg, err)
+	}
+	names := make([]string, len(asked))
+	for i, a := range asked {
+		names[i] = a.String()
+	}
+	s.routes = strings.Join(names, ",")
+	return s, nil
 }
 
 func validPort(s string) bool {

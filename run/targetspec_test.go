@@ -1,14 +1,20 @@
 package run
 
 import (
+	"fmt"
+	"net/netip"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"lapse/hint"
+	"lapse/timeline"
+	"lapse/watcher"
 )
 
 // Any argument is refused with a hint, or is a target whose text is the same target.
 func FuzzTargetsReadBack(f *testing.F) {
-	for _, arg := range []string{"svc/web", "service/web:http/healthz?a=b", "svc/web:0", "svc/:80", "http://bücher.example/ü", "tcp://[fe80::1%25eth0]:80", "https://a:b@c/", "ftp://x", ""} {
+	for _, arg := range []string{"svc/web", "service/web:http/healthz?a=b", "svc/web:0", "svc/web:80?route=clusterip,nodeport:node2/healthz?a=b", "svc/web?route=", "svc/web/a?route=nodeport", "svc/:80", "http://bücher.example/ü", "tcp://[fe80::1%25eth0]:80", "https://a:b@c/", "ftp://x", ""} {
 		f.Add(arg)
 	}
 	f.Fuzz(func(t *testing.T, arg string) {
@@ -27,4 +33,55 @@ func FuzzTargetsReadBack(f *testing.F) {
 			t.Errorf("%q is %s, which is %v (%v)", arg, s, again, err)
 		}
 	})
+}
+
+// The routes of a Service come before its path, whose query is its own.
+func TestRoutesComeBeforeThePath(t *testing.T) {
+	for arg, want := range map[string]targetSpec{
+		"svc/web":                {Service: "web", Path: "/"},
+		"svc/web?route=nodeport": {Service: "web", routes: "nodeport", Path: "/"},
+		"svc/web:80?route=clusterip, nodeport:a/b?c": {Service: "web", port: "80", routes: "clusterip,nodeport:a", Path: "/b?c"},
+		"svc/web/b?route=home":                       {Service: "web", Path: "/b?route=home"},
+	} {
+		if got, err := ParseTarget(arg); err != nil || got != want {
+			t.Errorf("%s is %+v, %v; want %+v", arg, got, err, want)
+		}
+	}
+	for arg, advice := range map[string]string{
+		"svc/web?route=ingress":       "the routes are externalname, headless, clusterip, nodeport, loadbalancer, externalip, ipv4, ipv6",
+		"svc/web?rout=nodeport":       "as in svc/web?route=nodeport",
+		"svc/web?":                    "as in svc/web?route=nodeport",
+		"svc/web:80/b?route=nodeport": "as in svc/web:80?route=nodeport/b",
+	} {
+		if got, err := ParseTarget(arg); err == nil || hint.Of(err) != advice {
+			t.Errorf("%s is %+v, %v, hint %q; want %q", arg, got, err, hint.Of(err), advice)
+		}
+	}
+}
+
+// Several routes of a Service are targets of their own, each told from the others by its name.
+func TestEachWayToAServiceIsATarget(t *testing.T) {
+	o := &Options{Spec: Spec{Rate: 100, Kinds: []string{"new", "reused"}, Scheme: "http", Method: "GET"}}
+	s := targetSpec{Service: "web", routes: "clusterip,nodeport", Path: "/a"}
+	o.targets = []targetSpec{s}
+	m, _ := idleMeasurement(t, o)
+	info := watcher.Info{Service: timeline.Service{Namespace: "shop", Name: "web", ClusterIP: "10.96.0.9"}, Port: 80, PortName: "http", Ways: []watcher.Way{
+		{Route: "clusterip", Port: 80}, {Route: "nodeport", At: "node2", Host: "172.30.0.2", Port: 30080, Node: "node2"},
+	}}
+	m.services = []service{{target: s, info: info, measured: true}}
+	var got []string
+	for _, p := range m.probesOf(s) {
+		got = append(got, fmt.Sprintf("%s: %s %s", p.Name, p.URL, p.RouteNode))
+	}
+	want := []string{
+		"web clusterip new: http://10.96.0.9:80/a ", "web clusterip reused: http://10.96.0.9:80/a ",
+		"web nodeport node2 new: http://172.30.0.2:30080/a node2", "web nodeport node2 reused: http://172.30.0.2:30080/a node2",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	p, ok := m.directProbe("shop/web", &directEndpoint{endpointKey: endpointKey{addr: netip.MustParseAddrPort("10.0.0.1:8080"), port: "http"}}, 1)
+	if !ok || p.Route != "" || p.RouteNode != "" || p.Turns || p.URL != "http://10.0.0.1:8080/a" {
+		t.Errorf("an endpoint itself is asked as %+v", p)
+	}
 }

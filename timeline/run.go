@@ -60,6 +60,10 @@ type Service struct {
 	ClusterIP string   `json:"clusterIP,omitzero"`
 	Ports     []string `json:"ports,omitzero"`    // "80/TCP → http"
 	Measured  []string `json:"measured,omitzero"` // the ports that are measured, by name or number
+
+	Type         string   `json:"type,omitzero"`         // ClusterIP, NodePort, LoadBalancer, ExternalName
+	ExternalName string   `json:"externalName,omitzero"` // the name that a Service of type ExternalName leads to
+	NotCovered   []string `json:"notCovered,omitzero"`   // what a pass of the run says nothing of, a sentence each
 }
 
 // A SetAside is a Service that the run was to measure among others and could not.

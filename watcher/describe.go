@@ -30,36 +30,85 @@ type Info struct {
 
 	AppProtocol string // of the port, as its Service says; empty if it does not
 	Selector    map[string]string
-	Ready       int // endpoints that are ready now
+	Ready       int   // endpoints that are ready now
+	Ways        []Way // where requests go; at least one
 }
 
-// Describe looks a Service up. port is one of its ports over transport, by number or name, or empty if it has only one. The error
-// says why the Service cannot be measured; where that can be put right, it has a hint.
-func Describe(ctx context.Context, client kube.Client, namespace, name, port string, transport corev1.Protocol) (Info, error) {
+// Asked is what of a Service is to be measured.
+type Asked struct {
+	Port      string          // one of its ports over Transport, by number or name; empty if it has only one
+	Transport corev1.Protocol // empty: TCP
+	Routes    []AskedRoute    // none: its default route
+}
+
+// Describe looks a Service up. The error says why the Service cannot be measured; where that can be put right, it has a hint.
+func Describe(ctx context.Context, client kube.Client, namespace, name string, asked Asked) (Info, error) {
 	service, err := client.Services(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return Info{}, NoService(ctx, client, namespace, name, err)
 	}
-	if err := measurable(service); err != nil {
-		return Info{}, err
-	}
-	p, err := choosePort(service, port, transport)
+	p, err := choosePort(service, asked.Port, cmp.Or(asked.Transport, corev1.ProtocolTCP))
 	if err != nil {
 		return Info{}, err
 	}
 	if err := mayListPods(ctx, client, service); err != nil {
 		return Info{}, err
 	}
-	ready, err := readyEndpoints(ctx, client, service, p)
+	around := surroundings{service: service, port: p}
+	if around.slices, err = slicesOf(ctx, client, service); err != nil {
+		return Info{}, err
+	}
+	ready, err := around.ready()
 	if err != nil {
 		return Info{}, err
 	}
-	info := Info{
-		Service: timeline.Service{Namespace: namespace, Name: name, ClusterIP: service.Spec.ClusterIP, Ports: ports(service)},
-		Port:    p.Port, PortName: p.Name, Selector: service.Spec.Selector, Ready: ready,
+	if NeedsNodes(asked.Routes) {
+		if around.nodes, err = listNodes(ctx, client); err != nil {
+			return Info{}, err
+		}
 	}
+	ways, err := around.ways(asked.Routes)
+	if err != nil {
+		return Info{}, err
+	}
+	info := around.info(ways)
+	info.Ready = ready
 	info.Cluster = DescribeCluster(ctx, client)
 	return info, nil
+}
+
+// info is what there is to know of a Service by itself.
+func (s *surroundings) info(ways []Way) Info {
+	return Info{
+		Service: timeline.Service{
+			Namespace: s.service.Namespace, Name: s.service.Name, ClusterIP: s.service.Spec.ClusterIP, Ports: ports(s.service),
+			Type: typeOf(s.service), ExternalName: s.service.Spec.ExternalName, NotCovered: s.notCovered(ways),
+		},
+		Port: s.port.Port, PortName: s.port.Name, Selector: s.service.Spec.Selector, Ways: ways,
+	}
+}
+
+// slicesOf lists the EndpointSlices of a Service. One of type ExternalName has none.
+func slicesOf(ctx context.Context, client kube.Client, s *corev1.Service) ([]discoveryv1.EndpointSlice, error) {
+	list, err := client.EndpointSlices(s.Namespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + s.Name})
+	if apierrors.IsForbidden(err) {
+		return nil, missingRight("list", "endpointslices.discovery.k8s.io", s.Namespace, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look up the endpoints of Service %s/%s: %w", s.Namespace, s.Name, err)
+	}
+	return list.Items, nil
+}
+
+func listNodes(ctx context.Context, client kube.Client) ([]corev1.Node, error) {
+	list, err := client.Nodes().List(ctx, metav1.ListOptions{})
+	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+		return nil, missingRight("list", "nodes", "", err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	return list.Items, nil
 }
 
 // DescribeCluster says what the rights to see of the cluster allow.
@@ -134,22 +183,11 @@ func similar(ctx context.Context, client kube.Client, namespace string) string {
 	return fmt.Sprintf("it has %s; name another namespace with -n", strings.Join(names, ", "))
 }
 
-// measurable refuses Services without an address of their own, or without Pods.
-func measurable(s *corev1.Service) error {
-	switch {
-	case s.Spec.Type == corev1.ServiceTypeExternalName:
-		return hint.Errorf(fmt.Sprintf("measure where it leads instead: http://%s/", s.Spec.ExternalName), "Service %q is of type ExternalName: it only names %s", s.Name, s.Spec.ExternalName)
-	case s.Spec.ClusterIP == corev1.ClusterIPNone:
-		return hint.Errorf("give the workload a Service with a cluster IP beside it, and measure that", "Service %q is headless: its clients resolve and choose Pods themselves, so there is no one address to measure", s.Name)
-	case len(s.Spec.Selector) == 0:
-		return hint.Errorf(fmt.Sprintf("give it a selector; from a machine that reaches %s, that can be measured as a URL", s.Spec.ClusterIP),
-			"Service %q has no selector: its endpoints are made by hand, and only Services that select their Pods can be measured", s.Name)
-	}
-	return nil
-}
-
 // choosePort finds the port over a transport that is meant.
 func choosePort(s *corev1.Service, port string, transport corev1.Protocol) (corev1.ServicePort, error) {
+	if isExternalName(s) {
+		return externalPort(s, port, transport)
+	}
 	candidates := portsOver(s, transport)
 	if len(candidates) == 0 {
 		return corev1.ServicePort{}, hint.Errorf(otherTransport(s), "Service %q has no %s port: it has %s", s.Name, transport, strings.Join(ports(s), ", "))
@@ -180,6 +218,20 @@ func otherTransport(s *corev1.Service) string {
 	return "only what is sent over TCP or UDP can be measured"
 }
 
+// externalPort is a port of the name that a Service leads to. The Service need not list it: nothing of it is translated.
+func externalPort(s *corev1.Service, port string, transport corev1.Protocol) (corev1.ServicePort, error) {
+	candidates := portsOver(s, transport)
+	for _, p := range candidates {
+		if p.Name == port && port != "" || strconv.Itoa(int(p.Port)) == port || port == "" && len(candidates) == 1 {
+			return p, nil
+		}
+	}
+	if number, err := strconv.ParseUint(port, 10, 16); err == nil {
+		return corev1.ServicePort{Port: int32(number), Protocol: transport}, nil
+	}
+	return corev1.ServicePort{}, hint.Errorf(fmt.Sprintf("as in svc/%s:443", s.Name), "Service %q only names %s: which of its ports is to be asked?", s.Name, s.Spec.ExternalName)
+}
+
 // portsOver are the ports of a Service over a transport. TCP is what a port has that says nothing.
 func portsOver(s *corev1.Service, transport corev1.Protocol) []corev1.ServicePort {
 	return slices.DeleteFunc(slices.Clone(s.Spec.Ports), func(p corev1.ServicePort) bool {
@@ -207,25 +259,30 @@ func first(names []string) string {
 	return name
 }
 
-// readyEndpoints counts the Pods, or addresses without one, that take requests now, and refuses to measure a Service without any.
-func readyEndpoints(ctx context.Context, client kube.Client, s *corev1.Service, port corev1.ServicePort) (int, error) {
-	list, err := client.EndpointSlices(s.Namespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + s.Name})
-	if apierrors.IsForbidden(err) {
-		return 0, missingRight("list", "endpointslices.discovery.k8s.io", s.Namespace, err)
+// ready counts the Pods, or addresses without one, that take requests now, and refuses to measure a Service without any. Of one of type ExternalName
+// it is 0.
+func (s *surroundings) ready() (int, error) {
+	if isExternalName(s.service) {
+		return 0, nil
 	}
-	if err != nil {
-		return 0, fmt.Errorf("look up the endpoints of Service %s/%s: %w", s.Namespace, s.Name, err)
-	}
-	ready, portless := readyAt(list.Items, port.Name, "")
-	pods := fmt.Sprintf("kubectl -n %s get pods -l %s", s.Namespace, metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: s.Spec.Selector}))
+	ready, portless := readyAt(s.slices, s.port.Name, "")
+	namespace, name := s.service.Namespace, s.service.Name
+	pods := fmt.Sprintf("kubectl -n %s get pods -l %s", namespace, metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: s.service.Spec.Selector}))
+	byHand := fmt.Sprintf("kubectl -n %s get endpointslices -l %s=%s", namespace, discoveryv1.LabelServiceName, name)
+	selects := len(s.service.Spec.Selector) > 0
 	switch {
 	case ready > 0:
 		return ready, nil
-	case portless:
+	case portless && selects:
 		return 0, hint.Errorf(fmt.Sprintf("give a container port that name, or the Service another targetPort: %s -o yaml", pods),
-			"Service %q has ready Pods, but none with its port %d: they have no port %q", s.Name, port.Port, port.TargetPort.String())
+			"Service %q has ready Pods, but none with its port %d: they have no port %q", name, s.port.Port, s.port.TargetPort.String())
+	case portless:
+		return 0, hint.Errorf(fmt.Sprintf("give a port of the EndpointSlice the name of the Service's port: %s -o yaml", byHand),
+			"Service %q has ready endpoints, but none with its port %d: no EndpointSlice has a port that is named %q", name, s.port.Port, s.port.Name)
+	case selects:
+		return 0, hint.Errorf("look at its Pods: "+pods, "Service %q has no ready endpoint: there is nothing to measure yet", name)
 	}
-	return 0, hint.Errorf("look at its Pods: "+pods, "Service %q has no ready endpoint: there is nothing to measure yet", s.Name)
+	return 0, hint.Errorf("it has no selector, so somebody must make its EndpointSlices: "+byHand, "Service %q has no ready endpoint: there is nothing to measure yet", name)
 }
 
 // readyAt counts the endpoints of one Service that are ready on a node, or on any if it is empty, for a port, and says whether there are ready ones without the port.

@@ -26,14 +26,14 @@ import (
 func TestDescribeTellsWhatAMeasurementNeeds(t *testing.T) {
 	proxy := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kube-proxy"}, Data: map[string]string{"config.conf": "kind: KubeProxyConfiguration\nmode: nftables\n"}}
 	client := kubetest.Client(fake.NewSimpleClientset(service(), slice("web-a", endpointOf(pod(1), ready), endpointOf(pod(2), notReady)), slice("web-b", endpointOf(pod(1), ready)), proxy))
-	got, err := Describe(t.Context(), client, "shop", "web", "", corev1.ProtocolTCP)
+	got, err := Describe(t.Context(), client, "shop", "web", Asked{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := Info{
-		Service: timeline.Service{Namespace: "shop", Name: "web", ClusterIP: "10.96.0.9", Ports: []string{"80/TCP"}},
+		Service: timeline.Service{Namespace: "shop", Name: "web", ClusterIP: "10.96.0.9", Ports: []string{"80/TCP"}, Type: "ClusterIP"},
 		Cluster: timeline.Cluster{Version: got.Cluster.Version, ProxyMode: "nftables"},
-		Port:    80, PortName: "http", Selector: map[string]string{"app": "web"}, Ready: 1,
+		Port:    80, PortName: "http", Selector: map[string]string{"app": "web"}, Ready: 1, Ways: []Way{{Port: 80}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -45,7 +45,7 @@ func TestDescribeCountsAPodOnce(t *testing.T) {
 	v6 := endpointOf(pod(1), ready)
 	v6.Addresses = []string{"fd00::1"}
 	client := kubetest.Client(fake.NewSimpleClientset(service(), slice("web-a", endpointOf(pod(1), ready)), slice("web-b", v6)))
-	if info, err := Describe(t.Context(), client, "shop", "web", "", corev1.ProtocolTCP); err != nil || info.Ready != 1 {
+	if info, err := Describe(t.Context(), client, "shop", "web", Asked{}); err != nil || info.Ready != 1 {
 		t.Errorf("%d ready endpoints, %v; want 1", info.Ready, err)
 	}
 }
@@ -53,7 +53,7 @@ func TestDescribeCountsAPodOnce(t *testing.T) {
 func TestDescribeFindsAPortByNumberOrName(t *testing.T) {
 	client := kubetest.Client(fake.NewSimpleClientset(twoPorts(), slice("web-a", endpointOf(pod(1), ready))))
 	for _, port := range []string{"80", "http"} {
-		if info, err := Describe(t.Context(), client, "shop", "web", port, corev1.ProtocolTCP); err != nil || info.PortName != "http" {
+		if info, err := Describe(t.Context(), client, "shop", "web", Asked{Port: port}); err != nil || info.PortName != "http" {
 			t.Errorf("port %s: %+v, %v", port, info, err)
 		}
 	}
@@ -67,7 +67,7 @@ func TestDescribeFindsAUDPPort(t *testing.T) {
 	dns := with(slice("a", endpointOf(pod(1), ready)), func(s *discoveryv1.EndpointSlice) { s.Ports[0].Name = new("dns") })
 	client := kubetest.Client(fake.NewSimpleClientset(service, dns))
 	for _, port := range []string{"", "53", "dns"} {
-		if info, err := Describe(t.Context(), client, "shop", "web", port, corev1.ProtocolUDP); err != nil || info.PortName != "dns" || info.Ready != 1 {
+		if info, err := Describe(t.Context(), client, "shop", "web", Asked{Port: port, Transport: corev1.ProtocolUDP}); err != nil || info.PortName != "dns" || info.Ready != 1 {
 			t.Errorf("port %q: %+v, %v", port, info, err)
 		}
 	}
@@ -93,10 +93,14 @@ func TestDescribeSaysWhyAServiceCannotBeMeasured(t *testing.T) {
 		what      string
 		hint      string
 	}{
-		"unknown":     {objects: []runtime.Object{other}, what: `no Service "web" in namespace "shop"`, hint: "it has www"},
-		"elsewhere":   {objects: []runtime.Object{elsewhere, other}, what: `no Service "web"`, hint: "-n blog"},
-		"none at all": {what: `no Service "web"`, hint: "-n"},
-		"no selector": {objects: []runtime.Object{change(func(s *corev1.ServiceSpec) { s.Selector = nil })}, what: "no selector", hint: "a machine that reaches 10.96.0.9"},
+		"unknown":                  {objects: []runtime.Object{other}, what: `no Service "web" in namespace "shop"`, hint: "it has www"},
+		"elsewhere":                {objects: []runtime.Object{elsewhere, other}, what: `no Service "web"`, hint: "-n blog"},
+		"none at all":              {what: `no Service "web"`, hint: "-n"},
+		"no selector and no slice": {objects: []runtime.Object{change(func(s *corev1.ServiceSpec) { s.Selector = nil })}, what: "no ready endpoint", hint: "somebody must make its EndpointSlices: kubectl -n shop get endpointslices -l kubernetes.io/service-name=web"},
+		"no selector and a slice without ports": {objects: []runtime.Object{
+			change(func(s *corev1.ServiceSpec) { s.Selector = nil }),
+			with(slice("a", endpointOf(pod(1), ready)), func(s *discoveryv1.EndpointSlice) { s.Ports = nil }),
+		}, what: `no EndpointSlice has a port that is named "http"`, hint: "kubectl -n shop get endpointslices"},
 		"only UDP": {objects: []runtime.Object{change(func(s *corev1.ServiceSpec) {
 			s.Ports = []corev1.ServicePort{{Name: "dns", Port: 53, Protocol: corev1.ProtocolUDP}}
 		})}, what: "no TCP port: it has 53/UDP", hint: "--scheme udp"},
@@ -104,10 +108,12 @@ func TestDescribeSaysWhyAServiceCannotBeMeasured(t *testing.T) {
 			change(func(s *corev1.ServiceSpec) { s.Ports[0].TargetPort = intstr.FromString("web") }),
 			with(slice("a", endpointOf(pod(1), ready)), func(s *discoveryv1.EndpointSlice) { s.Ports = nil }),
 		}, what: `ready Pods, but none with its port 80: they have no port "web"`, hint: "targetPort"},
-		"no endpoint":           {objects: []runtime.Object{service()}, what: "no ready endpoint", hint: "kubectl -n shop get pods -l app=web"},
-		"no ready endpoint":     {objects: []runtime.Object{service(), slice("a", endpointOf(pod(1), notReady))}, what: "no ready endpoint", hint: "app=web"},
-		"headless":              {objects: []runtime.Object{change(func(s *corev1.ServiceSpec) { s.ClusterIP = "None" })}, what: "headless", hint: "cluster IP"},
-		"ExternalName":          {objects: []runtime.Object{change(func(s *corev1.ServiceSpec) { s.Type, s.ExternalName = corev1.ServiceTypeExternalName, "example.org" })}, what: "ExternalName", hint: "http://example.org/"},
+		"no endpoint":              {objects: []runtime.Object{service()}, what: "no ready endpoint", hint: "kubectl -n shop get pods -l app=web"},
+		"no ready endpoint":        {objects: []runtime.Object{service(), slice("a", endpointOf(pod(1), notReady))}, what: "no ready endpoint", hint: "app=web"},
+		"headless and no endpoint": {objects: []runtime.Object{change(func(s *corev1.ServiceSpec) { s.ClusterIP = "None" })}, what: "no ready endpoint", hint: "app=web"},
+		"ExternalName": {objects: []runtime.Object{change(func(s *corev1.ServiceSpec) {
+			*s = corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "example.org"}
+		})}, what: `only names example.org: which of its ports`, hint: "svc/web:443"},
 		"wrong port":            {objects: []runtime.Object{twoPorts()}, port: "81", what: "no TCP port 81", hint: "http (80), metrics (9090)"},
 		"a UDP port":            {objects: []runtime.Object{twoPorts()}, port: "dns", what: "no TCP port dns", hint: "http (80)"},
 		"a TCP port over UDP":   {objects: []runtime.Object{twoPorts()}, port: "http", transport: corev1.ProtocolUDP, what: "no UDP port http", hint: "dns (53)"},
@@ -128,7 +134,7 @@ func TestDescribeSaysWhyAServiceCannotBeMeasured(t *testing.T) {
 				}
 				return false, nil, nil
 			})
-			_, err := Describe(t.Context(), kubetest.Client(client), "shop", "web", c.port, c.transport)
+			_, err := Describe(t.Context(), kubetest.Client(client), "shop", "web", Asked{Port: c.port, Transport: c.transport})
 			checkHint(t, err, c.what, c.hint)
 		})
 	}
@@ -140,7 +146,7 @@ func TestDescribeOfAnUnreachableServerSaysSo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Describe(t.Context(), client, "shop", "web", "", corev1.ProtocolTCP)
+	_, err = Describe(t.Context(), client, "shop", "web", Asked{})
 	checkHint(t, err, "connection refused", "API server")
 }
 

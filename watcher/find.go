@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -74,8 +75,8 @@ func (q Query) look(s *corev1.Service, endpoints []discoveryv1.EndpointSlice) (i
 	if q.Namespace == "" && clusters(s) {
 		return Info{}, "the cluster's own: -n " + s.Namespace + " measures it"
 	}
-	if why := unmeasurable(s); why != "" {
-		return Info{}, why
+	if isExternalName(s) {
+		return Info{}, "it only names " + s.Spec.ExternalName + ", and has no endpoints: svc/" + s.Name + ":PORT measures it"
 	}
 	port, ok := mainPort(s)
 	if !ok {
@@ -85,34 +86,25 @@ func (q Query) look(s *corev1.Service, endpoints []discoveryv1.EndpointSlice) (i
 	switch {
 	case ready > 0:
 	case portless:
-		return Info{}, "its ready Pods do not have its port"
+		return Info{}, "its ready endpoints do not have its port"
 	case q.Node != "":
 		return Info{}, "it has no ready endpoint on " + q.Node
 	default:
 		return Info{}, "it has no ready endpoint"
 	}
-	return Info{
-		Service: timeline.Service{Namespace: s.Namespace, Name: s.Name, ClusterIP: s.Spec.ClusterIP, Ports: ports(s)},
-		Port:    port.Port, PortName: port.Name, AppProtocol: orEmpty(port.AppProtocol), Selector: s.Spec.Selector, Ready: ready,
-	}, ""
+	around := surroundings{service: s, port: port, slices: endpoints}
+	ways, err := around.defaultWays()
+	if err != nil {
+		return Info{}, strings.TrimPrefix(err.Error(), fmt.Sprintf("Service %q ", s.Name))
+	}
+	info = around.info(ways)
+	info.AppProtocol, info.Ready = orEmpty(port.AppProtocol), ready
+	return info, ""
 }
 
 // clusters reports whether a Service is one of the cluster's own.
 func clusters(s *corev1.Service) bool {
 	return s.Namespace == metav1.NamespaceSystem || s.Namespace == metav1.NamespaceDefault && s.Name == "kubernetes"
-}
-
-// unmeasurable says why a Service without an address of its own, or without Pods, cannot be measured, or "".
-func unmeasurable(s *corev1.Service) string {
-	switch {
-	case s.Spec.Type == corev1.ServiceTypeExternalName:
-		return "it is of type ExternalName, and has no address of its own"
-	case s.Spec.ClusterIP == corev1.ClusterIPNone:
-		return "it is headless: there is no one address to measure"
-	case len(s.Spec.Selector) == 0:
-		return "it has no selector: its endpoints are made by hand"
-	}
-	return ""
 }
 
 // mainPort is the TCP port that is measured where none is named.

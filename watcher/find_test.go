@@ -39,7 +39,9 @@ func TestFindSetsAsideWhatCannotBeMeasured(t *testing.T) {
 		}),
 		placed("shop", "down", "node1", notReady, asIs),
 		placed("shop", "headless", "node1", ready, func(s *corev1.Service) { s.Spec.ClusterIP = corev1.ClusterIPNone }),
-		placed("shop", "outside", "node2", ready, func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeExternalName }),
+		placed("shop", "outside", "node2", ready, func(s *corev1.Service) {
+			s.Spec.Type, s.Spec.ExternalName = corev1.ServiceTypeExternalName, "example.org"
+		}),
 		placed("shop", "byhand", "node2", ready, func(s *corev1.Service) { s.Spec.Selector = nil }),
 		placed("shop", "dns", "node2", ready, func(s *corev1.Service) { s.Spec.Ports[0].Protocol = corev1.ProtocolUDP }),
 		placed("shop", "portless", "node2", ready, func(s *corev1.Service) { s.Spec.Ports[0].Name = "other" }),
@@ -50,22 +52,20 @@ func TestFindSetsAsideWhatCannotBeMeasured(t *testing.T) {
 	}
 	client := kubetest.Client(fake.NewSimpleClientset(objects...))
 	const (
-		own      = "the cluster's own: -n kube-system measures it"
-		byHand   = "it has no selector: its endpoints are made by hand"
-		headless = "it is headless: there is no one address to measure"
-		outside  = "it is of type ExternalName, and has no address of its own"
+		own     = "the cluster's own: -n kube-system measures it"
+		outside = "it only names example.org, and has no endpoints: svc/outside:PORT measures it"
 	)
 	for name, test := range map[string]struct {
 		query Query
 		found []string
 		aside map[string]string
 	}{
-		"all": {Query{}, []string{"bank/web", "shop/web"}, map[string]string{
-			"default/kubernetes": "the cluster's own: -n default measures it", "kube-system/kube-dns": own, "shop/byhand": byHand, "shop/dns": "it has no TCP port",
-			"shop/down": "it has no ready endpoint", "shop/headless": headless, "shop/outside": outside, "shop/portless": "its ready Pods do not have its port",
+		"all": {Query{}, []string{"bank/web", "shop/byhand", "shop/headless", "shop/web"}, map[string]string{
+			"default/kubernetes": "the cluster's own: -n default measures it", "kube-system/kube-dns": own, "shop/dns": "it has no TCP port",
+			"shop/down": "it has no ready endpoint", "shop/outside": outside, "shop/portless": "its ready endpoints do not have its port",
 		}},
-		"a node": {Query{Node: "node1"}, []string{"shop/web"}, map[string]string{
-			"default/kubernetes": "the cluster's own: -n default measures it", "kube-system/kube-dns": own, "shop/down": "it has no ready endpoint on node1", "shop/headless": headless,
+		"a node": {Query{Node: "node1"}, []string{"shop/headless", "shop/web"}, map[string]string{
+			"default/kubernetes": "the cluster's own: -n default measures it", "kube-system/kube-dns": own, "shop/down": "it has no ready endpoint on node1",
 		}},
 		"labels":     {Query{Selector: "team=bank"}, []string{"bank/web"}, nil},
 		"asked for":  {Query{Namespace: metav1.NamespaceSystem}, []string{"kube-system/kube-dns"}, nil},

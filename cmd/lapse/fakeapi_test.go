@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -41,8 +42,8 @@ func fakeAPI(living *livingShop) http.Handler {
 	})
 	mux.HandleFunc("GET /apis/discovery.k8s.io/v1/namespaces/shop/endpointslices", func(w http.ResponseWriter, r *http.Request) {
 		list := discoveryv1.EndpointSliceList{TypeMeta: metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSliceList"}}
-		if strings.Contains(r.FormValue("labelSelector"), "=web") {
-			list.Items = append(list.Items, readySlice())
+		if _, name, _ := strings.Cut(r.FormValue("labelSelector"), "="); slices.Contains([]string{"web", "peers", "six", "pending"}, name) {
+			list.Items = append(list.Items, readySlice(name))
 		}
 		answer(w, 200, list)
 	})
@@ -128,6 +129,13 @@ var fakeServices = map[string]corev1.Service{
 	"empty":      fakeService("empty", func(s *corev1.ServiceSpec) {}),
 	"selectless": fakeService("selectless", func(s *corev1.ServiceSpec) { s.Selector = nil }),
 	"headless":   fakeService("headless", func(s *corev1.ServiceSpec) { s.ClusterIP = corev1.ClusterIPNone }),
+	"peers":      fakeService("peers", func(s *corev1.ServiceSpec) { s.ClusterIP = corev1.ClusterIPNone }),
+	"pending":    fakeService("pending", func(s *corev1.ServiceSpec) { s.Type = corev1.ServiceTypeLoadBalancer }),
+	"six":        fakeService("six", func(s *corev1.ServiceSpec) { s.ClusterIP, s.ClusterIPs = "fe80::9", []string{"fe80::9"} }),
+	"udp":        fakeService("udp", func(s *corev1.ServiceSpec) { s.Ports = []corev1.ServicePort{{Port: 53, Protocol: corev1.ProtocolUDP}} }),
+	"nowhere": fakeService("nowhere", func(s *corev1.ServiceSpec) {
+		*s = corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "no-such-host.invalid"}
+	}),
 	"outside": fakeService("outside", func(s *corev1.ServiceSpec) {
 		*s = corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "example.org"}
 	}),
@@ -157,10 +165,10 @@ func fakePod() corev1.Pod {
 	}
 }
 
-func readySlice() discoveryv1.EndpointSlice {
+func readySlice(service string) discoveryv1.EndpointSlice {
 	port, name := int32(8080), "http"
 	return discoveryv1.EndpointSlice{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: service + "-1", Labels: map[string]string{discoveryv1.LabelServiceName: service}},
 		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"10.244.1.2"}}},
 		Ports:      []discoveryv1.EndpointPort{{Name: &name, Port: &port}},
 	}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"lapse/run"
@@ -14,7 +16,9 @@ func newRun() *cobra.Command {
 		Long: `Measure one or more targets while a command runs (or for --duration), then judge.
 
 A svc/ target is measured from a Job in the cluster, which is removed afterwards. A URL is measured
-from here, and needs no cluster. Instead of targets, --on-node, -A and --selector choose Services.`,
+from here, and needs no cluster. Instead of targets, --on-node, -A and --selector choose Services.
+
+svc/NAME?route=ROUTE,... asks a Service by other ways than its default one: ` + strings.Join(run.RouteNames(), ", ") + `.`,
 		Example: `  lapse run svc/web -n shop --fail-if 'failed>0' -- kubectl drain node1 --ignore-daemonsets
   lapse run --on-node node1 -- kubectl drain node1 --ignore-daemonsets
   lapse run http://127.0.0.1:8080/ --duration 30s`,

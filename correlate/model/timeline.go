@@ -134,19 +134,22 @@ type SourceClock struct {
 
 // Target is one target's totals over the run.
 type Target struct {
-	ID       timeline.TargetID   `json:"id"`
-	Name     string              `json:"name"`
-	Kind     timeline.TargetKind `json:"kind"`
-	URL      string              `json:"url"`
-	Source   string              `json:"source,omitzero"`
-	Node     string              `json:"node,omitzero"`
-	Service  string              `json:"service,omitzero"`
-	PortName string              `json:"portName,omitzero"` // the name of the Service's port; absent if it has none
-	Addr     string              `json:"addr,omitzero"`
-	Pod      string              `json:"pod,omitzero"`
-	PodUID   string              `json:"podUID,omitzero"`
-	PodNode  string              `json:"podNode,omitzero"`
-	Rate     float64             `json:"rate"` // asked for, requests per second
+	ID        timeline.TargetID   `json:"id"`
+	Name      string              `json:"name"`
+	Kind      timeline.TargetKind `json:"kind"`
+	URL       string              `json:"url"`
+	Source    string              `json:"source,omitzero"`
+	Node      string              `json:"node,omitzero"`
+	Service   string              `json:"service,omitzero"`
+	PortName  string              `json:"portName,omitzero"`  // the name of the Service's port; absent if it has none
+	Route     string              `json:"route,omitzero"`     // the way to the Service, where one was asked for: nodeport
+	RouteNode string              `json:"routeNode,omitzero"` // the node whose port is asked; absent where Node itself leads requests on
+	Turns     bool                `json:"turns,omitzero"`     // connections go to each of the addresses of the URL's name in turn: those of a headless Service
+	Addr      string              `json:"addr,omitzero"`
+	Pod       string              `json:"pod,omitzero"`
+	PodUID    string              `json:"podUID,omitzero"`
+	PodNode   string              `json:"podNode,omitzero"`
+	Rate      float64             `json:"rate"` // asked for, requests per second
 
 	Connections int `json:"connections,omitzero"` // of kind reused: how many persistent ones are kept
 
