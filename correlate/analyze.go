@@ -25,6 +25,9 @@ func Analyze(run timeline.Run, o Options) (*model.Timeline, error) {
 	for _, target := range run.Targets {
 		t.Add(target)
 	}
+	for _, p := range run.Peers {
+		t.Add(p)
+	}
 	for _, b := range run.Backends {
 		t.Add(b)
 	}

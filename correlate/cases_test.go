@@ -46,7 +46,8 @@ var update = flag.Bool("update", false, "rewrite the expectations in testdata/*.
 //	failed>0
 //
 // A word that begins with @ is a port: "new @metrics: …", "direct web-1 @metrics: …", "9.96s endpoint web-1 @metrics …". IPv6
-// addresses are of the Pods of "direct6 web-1: …" and of events with family=6. "new from node1: …" is sent by a prober on node1. The prober is on node3, and the n-th Pod that is named on
+// addresses are of the Pods of "direct6 web-1: …" and of events with family=6. "new from node1: …" is sent by a prober on node1, "new by nodeport node2: …" to the node
+// port of node2, "new6 by ipv6: …" to a cluster IP of that family, "new by headless: …" to the addresses of the Service's name in turn, "refused to web-1" when that of web-1 was dialled. The prober is on node3, and the n-th Pod that is named on
 // noden, unless a section "nodes" says otherwise: "web-2 node1". A section "url" has a URL that is measured instead of the Service.
 //
 // The rest is what Lapse makes of it, written by go test -run TestCases -update, to be reviewed.
@@ -311,6 +312,7 @@ type spell struct {
 	n, of    int // n of so many requests
 	class    timeline.Class
 	took     time.Duration
+	peer     int // the number of the Pod that was dialled; 0: not known
 }
 
 const caseTimeout = 800 * time.Millisecond
@@ -364,6 +366,9 @@ func (c *caseRun) requestLine(line string) {
 		case words[0] == "in":
 			p.took = must(time.ParseDuration(words[1]))
 			words = words[2:]
+		case words[0] == "to": // of a headless Service: the Pod whose address was dialled
+			p.peer = c.number(words[1])
+			words = words[2:]
 		case words[0] == "over":
 			s.target.Connections = must(strconv.Atoi(words[1]))
 			words = words[2:]
@@ -412,7 +417,15 @@ func (c *caseRun) stream(name string) *stream {
 		ID: timeline.TargetID(len(c.streams) + 1), Name: name, Kind: timeline.TargetKind(kind), URL: "http://web.shop/",
 		Source: 1, Service: "shop/web", PortName: port, Timeout: caseTimeout,
 	}}
-	if node, elsewhere := strings.CutPrefix(pod, "from "); elsewhere {
+	pod, way, _ := strings.Cut(pod, "by ")
+	s.target.Route, s.target.RouteNode, _ = strings.Cut(way, " ")
+	switch s.target.Turns = s.target.Route == "headless"; {
+	case six:
+		s.target.URL = "http://[fd00::96]/"
+	case s.target.Route == "ipv4":
+		s.target.URL = "http://10.96.0.7/"
+	}
+	if node, elsewhere := strings.CutPrefix(strings.TrimSpace(pod), "from "); elsewhere {
 		s.target.Source = c.sourceOn(node)
 	}
 	switch s.target.Kind {
@@ -532,7 +545,7 @@ func newSnapshot(kind string) *timeline.Snapshot {
 	return &timeline.Snapshot{Template: &timeline.PodTemplate{Containers: []timeline.Container{{Name: "main"}}}}
 }
 
-// setSnapshot sets a field of a snapshot: replicas=3 strategy=Recreate ready=2 of a workload, allowed=0 desired=2 maxUnavailable=1 of a budget, published=true internal=Local affinity=ClientIP distribution=PreferSameZone of a Service; id=t1
+// setSnapshot sets a field of a snapshot: replicas=3 strategy=Recreate ready=2 of a workload, allowed=0 desired=2 maxUnavailable=1 of a budget, published=true internal=Local external=Local affinity=ClientIP distribution=PreferSameZone of a Service; id=t1
 // grace=30s prestop=5s readiness=2sx3 liveness=10sx3, or servers=proxy,app others=shipper in place of its container main, of a template ("Template/web-abc").
 func setSnapshot(s *timeline.Snapshot, key, value string) bool {
 	switch key {
@@ -542,6 +555,8 @@ func setSnapshot(s *timeline.Snapshot, key, value string) bool {
 		s.Workload.Strategy = value
 	case "internal":
 		s.Service.Internal = value
+	case "external":
+		s.Service.External = value
 	case "affinity":
 		s.Service.Affinity = value
 	case "distribution":
@@ -632,6 +647,9 @@ func (c *caseRun) run() timeline.Run {
 		events[i].ID, events[i].Source = uint32(i+1), stdcmp.Or(events[i].Source, 1)
 	}
 	run.Events = events
+	for pod, n := range c.pods {
+		run.Peers = append(run.Peers, timeline.Peer{Source: 1, ID: uint16(n), Addr: netip.AddrPortFrom(c.addr(pod, false), 8080)})
+	}
 	run.Batches = c.batches()
 	return run
 }
@@ -659,7 +677,7 @@ func (s *stream) requests() []timeline.Request {
 		r := timeline.Request{Target: s.target.ID, Seq: seq, Due: due, Sent: due, Done: due + whole.took}
 		for _, p := range s.spells {
 			if p.from <= due && due < p.to && int(seq)%p.of < p.n {
-				r.Class, r.Done = p.class, due+p.took
+				r.Class, r.Done, r.Peer = p.class, due+p.took, uint16(p.peer)
 			}
 		}
 		requests = append(requests, r)

@@ -170,7 +170,7 @@ func (t *Tracker) listFailures(snapshots []*snapshot) []model.Failure {
 	list := make([]model.Failure, min(len(all), maxFailures))
 	for i := range list {
 		target := &t.targets[all[i].Target].target
-		list[i] = t.aligned(target.Source).failure(windows.Failure(all[i], target.Name, t.backends[target.Source]))
+		list[i] = t.aligned(target.Source).failure(windows.Failure(all[i], target.Name, t.backends[target.Source], t.peerOf(target, all[i].Peer)))
 	}
 	slices.SortStableFunc(list, func(a, b model.Failure) int { return cmp.Compare(a.Sent, b.Sent) })
 	return list

@@ -19,7 +19,7 @@ func (t *Tracker) routes(tl *model.Timeline, snapshots []*snapshot) []model.Rout
 	changes := map[string][]endpointChange{}
 	for _, s := range snapshots {
 		source := t.sources[s.target.Source]
-		if s.reading.Answers == nil || s.target.Service == "" {
+		if s.reading.Answers == nil || s.target.Service == "" || s.target.Turns { // no node routes to the addresses of a name
 			continue
 		}
 		service := s.target.Service + "/" + s.target.PortName
@@ -30,7 +30,7 @@ func (t *Tracker) routes(tl *model.Timeline, snapshots []*snapshot) []model.Rout
 		for _, c := range changes[service] {
 			if route, ok := s.follow(c, t.backends[s.target.Source], clock, k); ok {
 				stale(tl, s.target.Name, &route)
-				route.Service, route.Node, route.Target = s.target.Service, source.Node, s.target.Name
+				route.Service, route.Node, route.Target = s.target.Service, cmp.Or(s.target.RouteNode, source.Node), s.target.Name
 				list = append(list, route)
 			}
 		}

@@ -38,6 +38,7 @@ type Tracker struct {
 	sources  map[timeline.SourceID]timeline.Source
 	losses   losses
 	backends map[timeline.SourceID][]string // by ID; 0 is unknown
+	peers    map[peerKey]string
 	events   events
 	places   places
 	width    time.Duration // of the buckets, as last published
@@ -64,7 +65,7 @@ type Tracker struct {
 func NewTracker(o Options) *Tracker {
 	return &Tracker{
 		opts: o, targets: map[timeline.TargetID]*track{}, named: map[string]timeline.TargetID{}, begun: map[string]moment{}, stopped: map[string]moment{},
-		sources: map[timeline.SourceID]timeline.Source{}, backends: map[timeline.SourceID][]string{}, stalls: map[timeline.SourceID][]windows.Period{},
+		sources: map[timeline.SourceID]timeline.Source{}, backends: map[timeline.SourceID][]string{}, peers: map[peerKey]string{}, stalls: map[timeline.SourceID][]windows.Period{},
 		losses: newLosses(), reached: map[timeline.SourceID]reached{},
 	}
 }
@@ -87,6 +88,8 @@ func (t *Tracker) Add(f timeline.Fact) {
 		t.addTarget(f)
 	case timeline.Backend:
 		t.addBackend(f)
+	case timeline.Peer:
+		t.peers[peerKey{f.Source, f.ID}] = f.Addr.String()
 	case timeline.Batch:
 		t.addBatch(f)
 	case timeline.Event:
@@ -138,6 +141,20 @@ func (t *Tracker) addBackend(b timeline.Backend) {
 	names = append(names, make([]string, max(0, int(b.ID)+1-len(names)))...)
 	names[b.ID] = b.Name
 	t.backends[b.Source] = names
+}
+
+// A peerKey names an address by the number that a source gave it.
+type peerKey struct {
+	source timeline.SourceID
+	id     uint16
+}
+
+// peerOf is the address of a failed request's connection, where the target has several.
+func (t *Tracker) peerOf(target *timeline.Target, id uint16) string {
+	if !target.Turns {
+		return ""
+	}
+	return t.peers[peerKey{target.Source, id}]
 }
 
 func (t *Tracker) addBatch(b timeline.Batch) {

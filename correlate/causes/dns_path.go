@@ -35,6 +35,9 @@ func testDNSPath(c *Case) Finding {
 	if gone := v.serviceGone(w); gone != nil {
 		return no(fmt.Sprintf("Service %s was deleted, and its name with it", gone.Object.Name))
 	}
+	if v.target(w).Turns && emptyNear(v, w) != nil {
+		return no("no endpoint of the headless Service was ready, so its name had no address")
+	}
 	name := lookedUp(v.target(w).URL)
 	f := Finding{
 		Text: fmt.Sprintf("%s of %s failed %s", quantity.Count(n, "look-up"), name, lasted(w)),

@@ -116,13 +116,15 @@ func (v *index) emptySpans(w *model.Window) []emptySpan {
 	return v.service(w).empty
 }
 
-// localPolicy is an internalTrafficPolicy.
+// localPolicy is an internalTrafficPolicy or externalTrafficPolicy.
 const localPolicy = "Local"
 
-// unrouted is when the window's prober had no endpoint to be routed to: none at all, or none on its own node where the Service routes only there.
+// unrouted is when the window's prober had no endpoint to be routed to: none at all, or none on the node that leads requests on where the Service
+// routes only there.
 func (v *index) unrouted(w *model.Window) []emptySpan {
-	spec, node, svc := v.serviceSpec(w), v.target(w).Node, v.service(w)
-	if v.laneOff("endpointslice", w) || spec == nil || spec.Snapshot.Service.Internal != localPolicy || node == "" {
+	policy, node := v.policy(w)
+	svc := v.service(w)
+	if v.laneOff("endpointslice", w) || policy != localPolicy || node == "" {
 		return v.emptySpans(w)
 	}
 	spans, known := svc.local[node]

@@ -327,9 +327,9 @@ func (v *index) troubleNear(target string, at model.Instant, slow bool) *model.W
 	return nil
 }
 
-// shareRoutes reports whether both targets send to the same port and address of a Service, from one place.
+// shareRoutes reports whether both targets send to the same port and address of a Service, from one place and by one way.
 func (v *index) shareRoutes(t, o *model.Target) bool {
-	return t.Source == o.Source && v.frontends[t.Name] == v.frontends[o.Name]
+	return t.Source == o.Source && t.Route == o.Route && t.RouteNode == o.RouteNode && t.Turns == o.Turns && v.frontends[t.Name] == v.frontends[o.Name]
 }
 
 // windowNear returns a judged window of another target kind of the same Service that overlaps the

@@ -31,13 +31,13 @@ func testKubeProxyLate(c *Case) Finding {
 	v, w := c.index, c.Window
 	lag := s.proxyLag()
 	f.For = append(f.For, Sign{model.Evidence{Target: w.Target, At: &w.End, Text: fmt.Sprintf("requests from %s still failed ≥ %s after that", v.from(w), quantity.Lowest(lag.Min))}, Watched})
-	f.Measures = append(f.Measures, model.Measure{Name: "proxy-lag", Object: s.pod.Name, Node: v.target(w).Node, Length: lag})
+	f.Measures = append(f.Measures, model.Measure{Name: "proxy-lag", Object: s.pod.Name, Node: v.routerNode(w), Length: lag})
 	if v.gapNear("endpointslice", w) {
 		f.against(doubt(Close, "the watch of EndpointSlices had a gap: the change may not have reached the node either, if the API server stood still"))
 	}
 	f.Text = fmt.Sprintf("%s still routed to %s for %s after its endpoint had left the EndpointSlice: its kube-proxy, or the agent of its network, did not follow",
-		v.from(w), s.pod.Name, quantity.Length(lag, w.Open.End))
+		v.router(w), s.pod.Name, quantity.Length(lag, w.Open.End))
 	f.Fix = fmt.Sprintf("look at kube-proxy on %s (or the agent of its network): its health, its CPU, its log; routes usually follow within 1 s or 2, and here took ≥ %s. A longer shutdown of the application would only hide that",
-		v.from(w), quantity.Lowest(lag.Min))
+		v.router(w), quantity.Lowest(lag.Min))
 	return f
 }

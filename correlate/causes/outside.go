@@ -1,6 +1,7 @@
 package causes
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strings"
@@ -34,18 +35,45 @@ func isNameOf(host string, s timeline.Service) bool {
 	return host == s.Name || host == full || strings.HasPrefix(host, full+".svc")
 }
 
-// router is who leads the window's requests to Pods: the node they are sent from, or what is behind the URL's host.
+// router is who leads the window's requests to Pods: the node they are sent from, the one whose port is asked, the Service's name, or what is
+// behind the URL's host.
 func (v *index) router(w *model.Window) string {
-	if host := v.outside(w); host != "" {
+	t := v.target(w)
+	switch host := v.outside(w); {
+	case host != "":
 		return "the load balancer, ingress or DNS of " + host
+	case t.Turns:
+		return "the name of " + nameOf(t.Service)
+	case t.RouteNode != "":
+		return t.RouteNode
 	}
 	return v.from(w)
 }
 
+// nameOf is the name of a Service, NAMESPACE/NAME, without its namespace.
+func nameOf(service string) string { return service[strings.IndexByte(service, '/')+1:] }
+
 // routerNode is the node that leads the window's requests to Pods, "" if that is not known.
 func (v *index) routerNode(w *model.Window) string {
-	if v.outside(w) != "" {
+	t := v.target(w)
+	if v.outside(w) != "" || t.Turns {
 		return ""
 	}
-	return v.target(w).Node
+	return cmp.Or(t.RouteNode, t.Node)
+}
+
+// policy is the traffic policy that the window's requests are under, and the node whose endpoints it means; "" where there is none.
+// Requests of Pods to a load balancer's address or an external IP go to all endpoints, whatever the policy.
+// https://kubernetes.io/docs/reference/networking/virtual-ips/#external-traffic-policy
+func (v *index) policy(w *model.Window) (policy, node string) {
+	spec, t := v.serviceSpec(w), v.target(w)
+	switch {
+	case spec == nil || t.Turns || v.outside(w) != "":
+		return "", ""
+	case t.RouteNode != "":
+		return spec.Snapshot.Service.External, t.RouteNode
+	case t.Route == "loadbalancer", t.Route == "externalip":
+		return "", ""
+	}
+	return spec.Snapshot.Service.Internal, t.Node
 }

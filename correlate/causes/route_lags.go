@@ -93,6 +93,9 @@ func (v *index) raceIn(w *model.Window) race {
 }
 
 func (v *index) findRace(w *model.Window) race {
+	if v.target(w).Turns {
+		return race{whyNot: "connections go to the endpoints' own addresses: no node routes them"}
+	}
 	if len(v.pods(w)) == 0 || !dials(v, w) {
 		return race{whyNot: "no new connection failed to be made"}
 	}

@@ -64,11 +64,11 @@ func testRouteOutlivesPod(c *Case) Finding {
 			f.Fix = fmt.Sprintf("set publishNotReadyAddresses of the Service to false: it kept the endpoint of %s for ≥ %s after the Pod had stopped", s.pod.Name, unclear)
 			return f
 		}
-		f.Fix = fmt.Sprintf("find out who was late with the route to %s, the EndpointSlice or %s: no Pod can be expected to serve for ≥ %s after SIGTERM", s.pod.Name, v.from(w), unclear)
+		f.Fix = fmt.Sprintf("find out who was late with the route to %s, the EndpointSlice or %s: no Pod can be expected to serve for ≥ %s after SIGTERM", s.pod.Name, v.router(w), unclear)
 		if gap := c.silence(); gap != nil {
 			f.Fix += "; meanwhile " + gap.Detail + ", and no route could be changed"
 		}
-		f.missing(doubt(Measured, fmt.Sprintf("whether the EndpointSlice or %s was late is not known", v.from(w))))
+		f.missing(doubt(Measured, fmt.Sprintf("whether the EndpointSlice or %s was late is not known", v.router(w))))
 	}
 	if host := v.outside(w); host != "" {
 		f.missing(doubt(Measured, fmt.Sprintf("what leads requests from %s to the Pods is not watched: a change there fits as well", host)))
@@ -87,7 +87,7 @@ func testRouteOutlivesPod(c *Case) Finding {
 // pinsClients reports whether the Service sends all connections of a client to one Pod.
 func (v *index) pinsClients(w *model.Window) bool {
 	spec := v.serviceSpec(w)
-	return spec != nil && spec.Snapshot.Service.Affinity == "ClientIP"
+	return spec != nil && spec.Snapshot.Service.Affinity == "ClientIP" && !v.target(w).Turns
 }
 
 // narrowed is the setting by which the Service leads the window's requests to some of its endpoints only, and what that means; "" if it has none.
@@ -96,11 +96,16 @@ func (v *index) narrowed(w *model.Window) (setting, effect string) {
 	if spec == nil {
 		return "", ""
 	}
+	policy, node := v.policy(w)
 	switch s := spec.Snapshot.Service; {
+	case v.target(w).Turns:
+		return "", ""
 	case v.pinsClients(w):
 		return "sessionAffinity ClientIP", fmt.Sprintf("all connections from %s go to one Pod, and other clients' to others", v.from(w))
-	case slices.ContainsFunc(v.healthyOthers(w), func(p *model.Pod) bool { return p.Node == v.target(w).Node }): // none is nearer
-	case s.Internal == localPolicy:
+	case slices.ContainsFunc(v.healthyOthers(w), func(p *model.Pod) bool { return p.Node == v.routerNode(w) }): // none is nearer
+	case policy == localPolicy && v.target(w).RouteNode != "":
+		return "externalTrafficPolicy Local", fmt.Sprintf("requests to %s go only to Pods on it, and those to other nodes to theirs", node)
+	case policy == localPolicy:
 		return "internalTrafficPolicy Local", fmt.Sprintf("requests from %s go only to Pods on it, and other nodes' to theirs", v.from(w))
 	case s.Distribution != "":
 		return "trafficDistribution " + s.Distribution, fmt.Sprintf("requests from %s go only to Pods near it while there are any, and those from elsewhere to others", v.from(w))

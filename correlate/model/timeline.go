@@ -288,6 +288,9 @@ type Cause struct {
 // RouteLag is the name of a [Measure]: how long the routes of a node led to a Pod after it had stopped.
 const RouteLag = "route-lag"
 
+// NameLag is the name of a [Measure]: how long the name of a headless Service led to a Pod after its endpoint had left.
+const NameLag = "name-lag"
+
 // ReadyEarly is the name of a [Measure]: for how long a Pod's endpoint was ready before the Pod answered at its own address.
 const ReadyEarly = "ready-early"
 
@@ -335,6 +338,7 @@ type Failure struct {
 	Class     timeline.Class `json:"class"`
 	Code      uint16         `json:"code,omitzero"`
 	Backend   string         `json:"backend,omitzero"`
+	Peer      string         `json:"peer,omitzero"` // where the connection went, or was to go; only of targets whose connections go to several addresses in turn
 	Reused    bool           `json:"reused,omitzero"`
 	DNS       time.Duration  `json:"dns,omitzero"`
 	Connect   time.Duration  `json:"connect,omitzero"`

@@ -115,10 +115,10 @@ func backendName(id uint16, names []string) string {
 	return ""
 }
 
-// Failure gives a failed request its public form.
-func Failure(r timeline.Request, target string, backends []string) model.Failure {
+// Failure gives a failed request its public form. peer is where its connection went; "" if that is not told.
+func Failure(r timeline.Request, target string, backends []string, peer string) model.Failure {
 	return model.Failure{
-		Target: target, Seq: r.Seq, Due: r.Due, Sent: r.Sent, Done: r.Done,
+		Target: target, Peer: peer, Seq: r.Seq, Due: r.Due, Sent: r.Sent, Done: r.Done,
 		Class: r.Class, Code: r.Code, Backend: backendName(r.Backend, backends), Reused: r.Reused,
 		DNS: r.DNS.Duration(), Connect: r.Connect.Duration(), TLS: r.TLS.Duration(), FirstByte: r.FirstByte.Duration(),
 	}

@@ -44,6 +44,8 @@
 //	replace args: [--on-sigterm, exit]
 //	with args: [--on-sigterm, graceful]
 //
+// The section lapse has further flags, and may name the target in place of svc/web: svc/web?route=nodeport.
+//
 // The fix, if there is one, puts lines in the place of the manifest's first line that says so; a section fix.yaml adds objects.
 //
 // Steps are taken one after the other while Lapse measures: after its baseline of 3 s, and it goes on for 4 s after the last

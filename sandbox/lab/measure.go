@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -88,8 +89,13 @@ func (r *result) play(ctx context.Context, s settings, p *play) (err error) {
 		return err
 	}
 	defer gate.close()
-	args := append([]string{"run", "svc/web", "-n", namespace, "--out", filepath.Join(dir, "run"), "--rate", strconv.Itoa(s.Rate),
-		"--baseline", "3s", "--settle", "4s", "--fail-if", "failed>0"}, r.scenario.Flags...)
+	target, flags := "svc/web", slices.Clone(r.scenario.Flags)
+	if i := slices.IndexFunc(flags, func(f string) bool { return strings.HasPrefix(f, "svc/") }); i >= 0 {
+		target = flags[i]
+		flags = slices.Delete(flags, i, i+1)
+	}
+	args := append([]string{"run", target, "-n", namespace, "--out", filepath.Join(dir, "run"), "--rate", strconv.Itoa(s.Rate),
+		"--baseline", "3s", "--settle", "4s", "--fail-if", "failed>0"}, flags...)
 	r.Command = "lapse " + strings.Join(args, " ")
 	args = append(args, "--")
 	args = append(args, gate.command...)

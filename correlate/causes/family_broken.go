@@ -1,0 +1,97 @@
+package causes
+
+import (
+	"fmt"
+	"strings"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/timeline"
+)
+
+// family-broken: of a dual-stack Service one address family fails, and the other one does not.
+//
+//	svc ipv4      ok ok ok ok ok ok
+//	svc ipv6      ok t  t  t  t  ok
+//	direct ipv6   ok t  t  t  t  ok       the network of that family, or the servers
+//	direct ipv6   ok ok ok ok ok ok       or else the node's routes of that family
+
+var familyBroken = Rule{
+	Name: "family-broken",
+	Doc:  "One address family of a dual-stack Service failed, and the other was answered.",
+	Looks: `With ` + "`?route=ipv4,ipv6`" + ` all requests of one family fail, and those of the other are answered. If the Pods' own addresses of that family fail too, it is the network of that family, or
+servers that do not listen there; if they answer, it is the node's routes of that family. Clients that try both notice only a delay, or nothing.`,
+	Fix:   "Look at the network, the firewall and kube-proxy of that family; or take it out of the Service's ipFamilies until it works.",
+	Needs: []Need{requestsFailed},
+	Test:  testFamilyBroken,
+}
+
+func testFamilyBroken(c *Case) Finding {
+	v, w := c.index, c.Window
+	own := v.target(w)
+	other := v.otherFamily(own)
+	switch {
+	case own.Route != "ipv4" && own.Route != "ipv6":
+		return no("no address family was asked by itself")
+	case other == nil:
+		return no("the other address family was not asked")
+	case w.Share < nearlyAll:
+		return no("requests over " + familyText(own) + " were answered meanwhile")
+	case !v.answeredDuring(other, w):
+		return no("requests over " + familyText(other) + " failed as well")
+	case emptyNear(v, w) != nil:
+		return no("no endpoint of this address family was ready")
+	}
+	f := Finding{
+		Text: fmt.Sprintf("every request over %s failed %s, and those over %s were answered", familyText(own), lasted(w), familyText(other)),
+		For: []Sign{
+			{model.Evidence{Target: w.Target, At: &w.Start, Text: "requests over " + familyText(own) + " began to fail: " + quantity.ClassCounts(w.Classes)}, Watched},
+			{model.Evidence{Target: other.Name, Text: "requests over " + familyText(other) + " were answered meanwhile"}, Watched},
+		},
+	}
+	v.ownAddressesOf(w, &f)
+	return f
+}
+
+// ownAddressesOf adds what the Pods answered at their own addresses of the window's family.
+func (v *index) ownAddressesOf(w *model.Window, f *Finding) {
+	family := familyText(v.target(w))
+	var well, failed []*model.Pod
+	for _, p := range v.healthyOthers(w) {
+		if v.outageNear(v.directName(w, p), w.Span()) != nil {
+			failed = append(failed, p)
+		} else {
+			well = append(well, p)
+		}
+	}
+	switch {
+	case len(failed) == 0 && len(well) == 0:
+		f.Fix = fmt.Sprintf("look at the network, the firewall and kube-proxy of %s on %s, where requests failed %s", family, v.router(w), lasted(w))
+		f.missing(doubt(Measured, "no Pod's own "+family+" address was asked"))
+	case len(failed) == 0:
+		f.Text += fmt.Sprintf("; the Pods answered at their own %s addresses, so the routes of %s did not", family, v.router(w))
+		f.Fix = fmt.Sprintf("look at kube-proxy and the firewall of %s on %s, where requests failed %s", family, v.router(w), lasted(w))
+		f.For = append(f.For, Sign{model.Evidence{Target: v.directName(w, well[0]), Text: namedPods(well) + " went on answering at their own " + family + " addresses"}, Measured})
+	case len(well) == 0:
+		f.Text += fmt.Sprintf("; the Pods did not answer at their own %s addresses either", family)
+		f.Fix = fmt.Sprintf("look at the network of %s between nodes, and whether the servers listen there: requests failed %s", family, lasted(w))
+		f.For = append(f.For, Sign{model.Evidence{Target: v.directName(w, failed[0]), Text: namedPods(failed) + " failed at their own " + family + " addresses"}, Measured})
+	default:
+		f.Fix = fmt.Sprintf("look at the network of %s between nodes: requests failed %s", family, lasted(w))
+		f.against(doubt(Close, fmt.Sprintf("%s went on answering at their own %s addresses, and %s did not", namedPods(well), family, namedPods(failed))))
+	}
+}
+
+// otherFamily is the target that asks the same of a Service's other address family, from the same place; nil if there is none.
+func (v *index) otherFamily(own *model.Target) *model.Target {
+	for i := range v.Run.Targets {
+		t := &v.Run.Targets[i]
+		if (t.Route == "ipv4" || t.Route == "ipv6") && t.Route != own.Route && t.Kind == timeline.New && t.Service == own.Service && t.PortName == own.PortName && t.Source == own.Source {
+			return t
+		}
+	}
+	return nil
+}
+
+// familyText is the address family that a target asks by itself, as people write it: IPv6.
+func familyText(t *model.Target) string { return strings.Replace(t.Route, "ip", "IP", 1) }

@@ -1,0 +1,220 @@
+package causes
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"lapse/correlate/cluster"
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/correlate/windows"
+	"lapse/timeline"
+)
+
+// stale-address: a client of a headless Service was given the address of a Pod that had left. Nothing stands between client and Pod: what has to
+// follow is the DNS server's answer, and whatever keeps it until its TTL is over.
+//
+//	endpoint web-1   ready ready terminating absent
+//	answer           1 2 3 1 2 3 1 2 3 1 2 3 1 2 3  2 3 2 3
+//	dialled          1 2 3 1 2 3 x 2 3 x 2 3 x 2 3  2 3 2 3    1 in 3 fails
+//
+// Which address each connection went to is known, so nothing is inferred from shares.
+
+var staleAddress = Rule{
+	Name: "stale-address",
+	Doc:  "The name of a headless Service still had the address of a Pod that was no endpoint any more.",
+	Looks: `The target is a headless Service, whose clients take one of the addresses of its name. Connections that failed went to an address whose endpoint had left the ready ones
+before (` + "`failures[].peer`" + ` in timeline.json); those to other addresses were answered. It lasts until the DNS server has the change, and until answers that were given before are used no
+longer (TTL).`,
+	Fix:   "Keep serving after SIGTERM for as long as the fix says, and for the TTL of the name besides where clients keep answers; clients should look the name up again when a connection fails.",
+	Needs: []Need{requestsFailed, endpointSlices, endpointsWatched},
+	Test:  testStaleAddress,
+}
+
+// A staleDial is an address that connections went to after its endpoint had left.
+type staleDial struct {
+	addr     netip.Addr
+	left     *model.Event // by which it was no ready endpoint any more
+	pod      *model.Pod   // nil if none is known
+	stopped  *model.Instant
+	target   string // that probes the address itself; "" if none does
+	after    int    // failed connections that were surely begun after it had left
+	all      int    // those too that may have been begun before
+	lastSent time.Duration
+}
+
+func testStaleAddress(c *Case) Finding {
+	v, w := c.index, c.Window
+	if !v.target(w).Turns {
+		return no("connections go to an address of the Service, and not to those of its endpoints")
+	}
+	dials, whyNot := v.staleDials(w)
+	if len(dials) == 0 {
+		return no(whyNot)
+	}
+	f := Finding{}
+	explained, after := 0, 0
+	for _, d := range dials {
+		explained, after = explained+d.all, after+d.after
+		f.For = append(f.For, d.signs(v, w)...)
+		f.Measures = append(f.Measures, model.Measure{Name: model.NameLag, Object: d.name(), Length: d.lag(w)})
+		f.against(d.doubts(v)...)
+	}
+	longest := slices.MaxFunc(dials, func(a, b staleDial) int { return int(a.lag(w).Min - b.lag(w).Min) })
+	f.For = append(f.For, Sign{model.Evidence{Target: w.Target, At: &w.Start, Text: fmt.Sprintf("%s went to %s after that, and failed", quantity.Count(after, "connection"), namesOfDials(dials))}, Measured})
+	f.For = append(f.For, context(v.othersAnswered(w, nil)...)...)
+	name := v.router(w)
+	f.Text = fmt.Sprintf("%s still led to %s for ≥ %s after its endpoint had left, and %d of %d failed requests went there", name, longest.name(), quantity.Lowest(longest.lag(w).Min), explained, w.Failed)
+	if len(dials) > 1 {
+		f.Text = fmt.Sprintf("%s still led to %s after their endpoints had left, to %s for ≥ %s, and %d of %d failed requests went there", name, namesOfDials(dials),
+			longest.name(), quantity.Lowest(longest.lag(w).Min), explained, w.Failed)
+	}
+	worst, of := v.longestDialled(w)
+	f.Fix = fmt.Sprintf("keep serving ≥ %s after SIGTERM (a preStop sleep, or a delay before shutting down), and longer where clients keep what DNS has answered: %s still led to %s ≥ %s after its endpoint had left",
+		quantity.Span(worst.needed()), name, worst.name(), quantity.Lowest(worst.lag(of).Min))
+	f.explains(w, explained)
+	return f
+}
+
+// staleDials are the addresses that failed connections of a window went to after their endpoints had left, or why there are none.
+func (v *index) staleDials(w *model.Window) (dials []staleDial, whyNot string) {
+	whyNot = "where the failed connections went is not known"
+	dialled := func(class timeline.Class) bool { // each request of kind new is a connection of its own
+		return windows.Unconnected(class) || v.target(w).Kind == timeline.New && slices.Contains(cutClasses, class)
+	}
+	for _, f := range v.failuresOf(w) {
+		peer, err := netip.ParseAddrPort(f.Peer)
+		if err != nil || !dialled(f.Class) {
+			continue
+		}
+		left := v.leftBefore(w, peer.Addr(), f.Latest())
+		if left == nil {
+			whyNot = fmt.Sprintf("%s was a ready endpoint when connections to it failed", peer.Addr())
+			continue
+		}
+		i := slices.IndexFunc(dials, func(d staleDial) bool { return d.left == left })
+		if i < 0 {
+			d := staleDial{addr: peer.Addr(), left: left}
+			d.pod, whyNot = v.endedBehind(w, left)
+			if whyNot != "" {
+				continue
+			}
+			if d.pod != nil {
+				probe := v.probe(w, d.pod)
+				d.target, d.stopped = probe.target, probe.stopped
+			}
+			i, dials = len(dials), append(dials, d)
+		}
+		d := &dials[i]
+		d.all++
+		if left.At.Latest <= f.Earliest() {
+			d.after++
+			d.lastSent = max(d.lastSent, f.Earliest())
+		}
+	}
+	if dials = slices.DeleteFunc(dials, func(d staleDial) bool { return d.after == 0 }); len(dials) == 0 && whyNot == "" {
+		whyNot = "no connection that failed was surely begun after an endpoint had left"
+	}
+	return dials, whyNot
+}
+
+// longestDialled is the address that connections to the window's Service went to for longest after its endpoint had left, in any window of the run, and that window.
+func (v *index) longestDialled(w *model.Window) (worst staleDial, of *model.Window) {
+	for i := range v.Run.Windows {
+		other := &v.Run.Windows[i]
+		if t := v.target(other); !t.Turns || t.Service != v.target(w).Service || other.Kind == model.Slow {
+			continue
+		}
+		dials, _ := v.staleDials(other)
+		for _, d := range dials {
+			if of == nil || d.lag(other).Min > worst.lag(of).Min {
+				worst, of = d, other
+			}
+		}
+	}
+	return worst, of
+}
+
+// leftBefore is the event by which an address was no ready endpoint of the window's Service at an instant; nil if it was one, or was never seen to be.
+func (v *index) leftBefore(w *model.Window, addr netip.Addr, at time.Duration) (left *model.Event) {
+	for _, e := range v.service(w).endpoints {
+		if e.Addr != addr.String() || e.At.Earliest > at {
+			continue
+		}
+		switch was, is := cluster.IsReady(e.From), cluster.IsReady(e.To); {
+		case is:
+			left = nil
+		case was:
+			left = e
+		}
+	}
+	return left
+}
+
+// endedBehind is the Pod whose endpoint left because the Pod was to end. Of an endpoint without a Pod nothing is known; one that left for another reason
+// has another cause.
+func (v *index) endedBehind(w *model.Window, left *model.Event) (pod *model.Pod, whyNot string) {
+	if left.Object == nil || left.Object.Kind != "Pod" {
+		return nil, ""
+	}
+	for _, p := range v.pods(w) {
+		if p.UID != left.Object.UID {
+			continue
+		}
+		if !p.TerminatingBy(left.At.Latest) {
+			return nil, p.Name + " left the ready endpoints, and was not ending"
+		}
+		return p, ""
+	}
+	return nil, ""
+}
+
+func (d *staleDial) name() string {
+	if d.left.Object != nil && d.left.Object.Kind == "Pod" {
+		return d.left.Object.Name
+	}
+	return d.addr.String()
+}
+
+// lag is for how long connections went to the address after its endpoint had left.
+func (d *staleDial) lag(w *model.Window) model.Length {
+	least := max(0, d.lastSent-d.left.At.Latest)
+	return model.Length{Min: least, Max: max(least, w.End.Latest-d.left.At.Earliest)}
+}
+
+// needed is for how long after its end had begun the Pod would have had to serve: so long connections went to it at least.
+func (d *staleDial) needed() time.Duration {
+	since := max(0, d.lastSent-d.left.At.Earliest)
+	return quantity.RoundUp(since + max(routeMargin, since/4))
+}
+
+func (d *staleDial) signs(v *index, w *model.Window) (signs []Sign) {
+	if p := d.pod; p != nil && p.Deleted != nil {
+		signs = context(model.Evidence{Event: v.changeOf(p, timeline.PodDeleted, p.Deleted), At: p.Deleted, Text: p.Name + " was deleted"})
+	}
+	signs = append(signs, Sign{model.Evidence{Event: d.left.ID, At: &d.left.At, Text: fmt.Sprintf("%s (%s) left the ready endpoints", d.name(), d.addr)}, Watched})
+	if d.stopped != nil {
+		signs = append(signs, Sign{model.Evidence{Target: d.target, At: d.stopped, Text: d.name() + " itself stopped answering"}, Measured})
+	}
+	return signs
+}
+
+// doubts are that the address still answered its own probe.
+func (d *staleDial) doubts(v *index) []Sign {
+	if d.target == "" || d.stopped != nil {
+		return nil
+	}
+	return []Sign{doubt(Watched, fmt.Sprintf("%s went on answering at its own address", d.name()))}
+}
+
+func namesOfDials(dials []staleDial) string {
+	var names []string
+	for _, d := range dials {
+		if !slices.Contains(names, d.name()) {
+			names = append(names, d.name())
+		}
+	}
+	return namedOf(names)
+}
