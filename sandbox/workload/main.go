@@ -6,10 +6,19 @@
 //	workload --on-sigterm exit                      what many servers do: gone at once, mid-request
 //	workload --on-sigterm ignore                    until SIGKILL
 //	workload --on-sigterm graceful --drain-for 10s  what a server should do, see server.drain
+//	workload --on-sigterm graceful --ends cut       it serves on, but cuts its connections at the end without a warning
+//	workload --ends-over 5s                         connections that live long are ended one by one, not all at once
 //	workload --ready-peer http://db/                ready only while another server answers
 //	workload --warm-up 3s                           ready at once, but every answer is a 503 for so long
 //	workload --idle-timeout 5s                      closes connections that wait so long for a request
 //	workload --backlog 1 --accept-delay 4s          listens, but accepts nothing at first
+//
+// It speaks other protocols as well, each in a file of its own:
+//
+//	/ws, /events                                    on the port of HTTP: a WebSocket that echoes, server-sent events
+//	workload --h2c                                  HTTP/2 without TLS beside HTTP/1.1; with TLS it is always there
+//	workload --grpc :9090                           grpc.health.v1.Health and lapse.workload.Echo/Echo
+//	workload --tcp :9000 --udp :9053                echo servers
 //
 // `workload shell FLAGS` runs it as a child that SIGTERM does not reach, `workload proxy` is a TCP proxy (proxy.go), and requests to
 // /ready/off, /crash/3 and others change what it does (switches.go).
@@ -17,7 +26,7 @@
 // It prints when SIGTERM came and between which two instants it stopped listening, on the machine's clock: the truth that a
 // measurement is compared with. Every reply names its pod in the header X-Pod. /readyz is for the readiness probe, /healthz for the liveness
 // probe, /count says what this process has served; everything else gets the body. `workload get URL` is a client,
-// see get.go.
+// see get.go. `workload protoset` prints the descriptor set of the gRPC method.
 package main
 
 import (
@@ -46,6 +55,8 @@ type Options struct {
 	BodySize   int
 	OnSIGTERM  string
 	DrainFor   time.Duration
+	Ends       string        // how connections end after DrainFor: warn or cut
+	EndsOver   time.Duration // those that live long, one by one
 	TLSCert    string
 	TLSKey     string
 
@@ -55,6 +66,13 @@ type Options struct {
 	Backlog     int           // 0: the kernel's
 	AcceptDelay time.Duration // counted from listening
 	ExitCode    int           // at SIGTERM, of --on-sigterm exit
+
+	H2C         bool
+	GRPC        string // addresses; empty: not served
+	TCP         string
+	UDP         string
+	EchoName    bool
+	EventsEvery time.Duration
 }
 
 func parse(args []string, stderr io.Writer) (Options, error) {
@@ -75,7 +93,15 @@ func parse(args []string, stderr io.Writer) (Options, error) {
 	flags.IntVar(&o.Backlog, "backlog", 0, "how many connections can wait to be accepted (default: the kernel's limit)")
 	flags.DurationVar(&o.AcceptDelay, "accept-delay", 0, "from listening, how long nothing is accepted")
 	flags.IntVar(&o.ExitCode, "exit-code", 0, "exit code after SIGTERM, of --on-sigterm exit")
-	flags.StringVar(&o.TLSCert, "tls-cert", "", "certificate; serves https with --tls-key")
+	flags.StringVar(&o.Ends, "ends", "warn", "after --drain-for, how connections end: warn (Connection: close, GOAWAY, a close frame, an event stream's last event) or cut")
+	flags.DurationVar(&o.EndsOver, "ends-over", 0, "over how long the ends of WebSockets, event streams and TCP connections are spread")
+	flags.BoolVar(&o.H2C, "h2c", false, "also serve HTTP/2 without TLS on --listen, by prior knowledge")
+	flags.StringVar(&o.GRPC, "grpc", "", "address to serve gRPC on, such as :9090")
+	flags.StringVar(&o.TCP, "tcp", "", "address of the TCP echo, such as :9000")
+	flags.StringVar(&o.UDP, "udp", "", "address of the UDP echo, such as :9053")
+	flags.BoolVar(&o.EchoName, "echo-name", false, "an echo begins with the name and a space; without it, the name is the echo of `who`")
+	flags.DurationVar(&o.EventsEvery, "events-every", time.Second, "time between two server-sent events")
+	flags.StringVar(&o.TLSCert, "tls-cert", "", "certificate; serves https with --tls-key, and TLS on --grpc and --tcp")
 	flags.StringVar(&o.TLSKey, "tls-key", "", "key of the certificate")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -91,6 +117,12 @@ func (o Options) validate(rest []string) error {
 		return fmt.Errorf("unexpected argument %q", rest[0])
 	case o.OnSIGTERM != "exit" && o.OnSIGTERM != "ignore" && o.OnSIGTERM != "graceful":
 		return fmt.Errorf("--on-sigterm %q: choose exit, ignore or graceful", o.OnSIGTERM)
+	case o.Ends != "warn" && o.Ends != "cut":
+		return fmt.Errorf("--ends %q: choose warn or cut", o.Ends)
+	case o.EndsOver < 0 || o.EndsOver > 0 && o.Ends == "cut":
+		return fmt.Errorf("--ends-over %v: want a length of time, and not with --ends cut", o.EndsOver)
+	case o.EventsEvery <= 0:
+		return fmt.Errorf("--events-every %v: want a length of time", o.EventsEvery)
 	case o.BodySize < 0:
 		return fmt.Errorf("--body-size %d is negative", o.BodySize)
 	case o.Backlog < 0:
@@ -122,6 +154,8 @@ func main() {
 			exit(proxy(context.Background(), os.Args[2:], terminate, os.Stdout))
 		case "shell":
 			exit(shell(os.Args[2:]))
+		case "protoset":
+			exit(printProtoset(os.Stdout))
 		}
 	}
 	o, err := parse(os.Args[1:], os.Stderr)
@@ -164,15 +198,22 @@ func run(ctx context.Context, o Options, terminate <-chan os.Signal, log io.Writ
 	}
 	listener := &stampedListener{Listener: socket, name: o.Name, log: log}
 	s := newServer(o, listening)
+	if err := s.openSides(); err != nil {
+		return err
+	}
 	fmt.Fprintf(log, "%s listens on %s\n", o.Name, listener.Addr())
-	served := make(chan error, 1)
+	served := make(chan error, 1+len(s.sides))
 	go func() { served <- s.serve(listener) }()
+	for _, side := range s.sides {
+		fmt.Fprintf(log, "%s serves %s on %s\n", o.Name, side.protocol, side.addr)
+		go func() { served <- side.serve() }()
+	}
 	for {
 		select {
 		case err := <-served:
 			return err
 		case <-ctx.Done():
-			s.http.Close()
+			s.cut()
 			return <-served
 		case <-terminate:
 			fmt.Fprintf(log, "%s was told to end at %s: %s\n", o.Name, stamp(time.Now()), o.OnSIGTERM)

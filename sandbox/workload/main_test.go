@@ -470,6 +470,9 @@ func TestWrongFlagsAreNamed(t *testing.T) {
 		"--exit-code":  {"--exit-code", "256"},
 		"graceful":     {"--exit-code", "1", "--on-sigterm", "graceful"},
 		"extra":        {"extra"},
+		"--ends ":      {"--ends", "never"},
+		"--ends-over":  {"--ends-over", "1s", "--ends", "cut"},
+		"--events-eve": {"--events-every", "0s"},
 	} {
 		if _, err := parse(args, io.Discard); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: error %v, want one naming %s", args, err, want)

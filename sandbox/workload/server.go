@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -18,6 +19,8 @@ type server struct {
 	body    []byte
 	http    *http.Server
 
+	sides    []side
+	held     held
 	switches switches
 	draining atomic.Bool
 	counts   counts
@@ -36,6 +39,7 @@ type Count struct {
 	Served      int64  `json:"served"`      // answers handed to the kernel in full
 	Failed      int64  `json:"failed"`      // answers nobody was there to take
 	Draining    bool   `json:"draining"`
+	Held        int64  `json:"held,omitempty"` // connections that live long: WebSockets, event streams, of gRPC, of the TCP echo
 }
 
 func newServer(o Options, now time.Time) *server {
@@ -45,8 +49,10 @@ func newServer(o Options, now time.Time) *server {
 	s.switches.register(mux)
 	mux.HandleFunc("/readyz", s.readyz)
 	mux.HandleFunc("/count", s.count)
+	mux.HandleFunc("/ws", s.webSocket)
+	mux.HandleFunc("/events", s.events)
 	mux.HandleFunc("/", s.answer)
-	s.http = &http.Server{Handler: s.label(mux), ConnState: s.countConnection, IdleTimeout: o.IdleTimeout}
+	s.http = &http.Server{Handler: s.label(mux), ConnState: s.countConnection, IdleTimeout: o.IdleTimeout, Protocols: protocols(o)}
 	return s
 }
 
@@ -60,31 +66,56 @@ func makeBody(size int) []byte {
 	return body
 }
 
-// label puts on every reply who gave it and, once draining, that its connection ends here.
+// protocols are those of the port of HTTP. HTTP/2 without TLS is asked for by prior knowledge (RFC 9113, section 3.3).
+func protocols(o Options) *http.Protocols {
+	var all http.Protocols
+	all.SetHTTP1(true)
+	all.SetHTTP2(true)
+	all.SetUnencryptedHTTP2(o.H2C)
+	return &all
+}
+
+// label puts on every reply who gave it and, once draining, that its connection ends here: HTTP/2 has GOAWAY for that, which
+// net/http sends in the place of `Connection: close`.
 func (s *server) label(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Pod", s.options.Name)
-		if s.draining.Load() {
-			w.Header().Set("Connection", "close")
-		}
+		s.warn(w)
 		next.ServeHTTP(w, r)
 	})
+}
+
+func (s *server) warn(w http.ResponseWriter) {
+	if s.draining.Load() && s.options.Ends == "warn" {
+		w.Header().Set("Connection", "close")
+	}
 }
 
 // readyz goes on saying yes while draining: the pod still serves, and Kubernetes takes a terminating pod out of
 // the ready endpoints by itself.
 func (s *server) readyz(w http.ResponseWriter, r *http.Request) {
+	if why := s.notReady(r.Context()); why != "" {
+		http.Error(w, why, http.StatusServiceUnavailable)
+		return
+	}
+	w.Write([]byte("ok\n"))
+}
+
+// notReady says why the server is not ready, "" if it is.
+func (s *server) notReady(ctx context.Context) string {
 	switch {
 	case time.Now().Before(s.ready):
-		http.Error(w, "not yet", http.StatusServiceUnavailable)
+		return "not yet"
 	case s.switches.notReady.Load():
-		http.Error(w, "switched off", http.StatusServiceUnavailable)
-	case s.options.ReadyPeer != "" && !peerAnswers(r.Context(), s.options.ReadyPeer):
-		http.Error(w, "the peer does not answer", http.StatusServiceUnavailable)
-	default:
-		w.Write([]byte("ok\n"))
+		return "switched off"
+	case s.options.ReadyPeer != "" && !peerAnswers(ctx, s.options.ReadyPeer):
+		return "the peer does not answer"
 	}
+	return ""
 }
+
+// broken reports whether answers are bad.
+func (s *server) broken() bool { return s.switches.broken.Load() || time.Now().Before(s.warm) }
 
 func (s *server) healthz(w http.ResponseWriter, _ *http.Request) {
 	if s.switches.unhealthy.Load() {
@@ -104,26 +135,32 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *server) reply(w http.ResponseWriter, r *http.Request) error {
-	if s.options.Latency > 0 {
-		select {
-		case <-time.After(s.options.Latency):
-		case <-r.Context().Done():
-			return r.Context().Err()
-		}
+	if err := s.takeTime(r.Context()); err != nil {
+		return err
 	}
-	// Draining may have begun meanwhile.
-	if s.draining.Load() {
-		w.Header().Set("Connection", "close")
-	}
+	s.warn(w) // draining may have begun meanwhile
 	w.Header().Set("Content-Type", "text/plain")
 	w.Header().Set("Content-Length", strconv.Itoa(len(s.body)))
-	if s.switches.broken.Load() || time.Now().Before(s.warm) {
+	if s.broken() {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
 	if _, err := w.Write(s.body); err != nil {
 		return err
 	}
 	return http.NewResponseController(w).Flush()
+}
+
+// takeTime is the latency of an answer.
+func (s *server) takeTime(ctx context.Context) error {
+	if s.options.Latency == 0 {
+		return nil
+	}
+	select {
+	case <-time.After(s.options.Latency):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func (s *server) count(w http.ResponseWriter, _ *http.Request) {
@@ -135,6 +172,7 @@ func (s *server) count(w http.ResponseWriter, _ *http.Request) {
 		Served:      s.counts.served.Load(),
 		Failed:      s.counts.failed.Load(),
 		Draining:    s.draining.Load(),
+		Held:        s.held.count(),
 	})
 }
 
@@ -147,7 +185,7 @@ func (s *server) countConnection(_ net.Conn, state http.ConnState) {
 // drain is how a server ends without losing a request. From SIGTERM on every reply says `Connection: close`, so
 // that clients with a connection leave it at an answer and not in the middle of a request. New connections are
 // still accepted, because the routes to this pod outlive its readiness for a while. Only then does it
-// stop listening and wait for the answers under way. (http.Server.SetKeepAlivesEnabled(false) is not
+// stop listening, tell those that keep a connection to leave, and wait for the answers under way. (http.Server.SetKeepAlivesEnabled(false) is not
 // that: it also cuts idle connections, at the very moment a client may be writing to one.)
 func (s *server) drain(ctx context.Context, serveFor time.Duration) error {
 	s.draining.Store(true)
@@ -155,7 +193,27 @@ func (s *server) drain(ctx context.Context, serveFor time.Duration) error {
 	case <-time.After(serveFor):
 	case <-ctx.Done():
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	if s.options.Ends == "cut" {
+		s.cut()
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.options.EndsOver+10*time.Second)
 	defer cancel()
-	return s.http.Shutdown(ctx)
+	var all sync.WaitGroup
+	for _, side := range s.sides {
+		all.Go(func() { side.end(ctx) })
+	}
+	all.Go(func() { s.held.end(ctx, s.options.EndsOver) })
+	err := s.http.Shutdown(ctx)
+	all.Wait()
+	return err
+}
+
+// cut closes all sockets. Nobody is warned.
+func (s *server) cut() {
+	_ = s.http.Close()
+	for _, side := range s.sides {
+		side.cut()
+	}
+	s.held.cut()
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"math/big"
@@ -12,6 +13,19 @@ import (
 	"testing"
 	"time"
 )
+
+// trustAll takes any certificate.
+func trustAll() *tls.Config { return &tls.Config{InsecureSkipVerify: true} }
+
+func dialTLS(t *testing.T, addr string) net.Conn {
+	t.Helper()
+	conn, err := tls.Dial("tcp", addr, trustAll())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
 
 func writeSelfSigned(t *testing.T, cert, key string) {
 	t.Helper()
