@@ -132,9 +132,11 @@ func (s *sandbox) writeCredentials(now time.Time) error {
 		"scheduler":          "system:kube-scheduler",
 		"kube-proxy":         "system:kube-proxy",
 		"coredns":            coreDNSUser,
+		balancerHost.Name:    outerUser,
 	} {
 		w.kubeconfig(s.config(component+".kubeconfig"), inside, identity{User: user})
 	}
+	w.kubeconfig(s.config(outsideHost.Name+".kubeconfig"), inside, identity{User: "admin", Groups: []string{"system:masters"}})
 	for _, n := range s.nodes() {
 		id := identity{User: "system:node:" + n.Name, Groups: []string{"system:nodes"}}
 		w.kubeconfig(s.config(n.Name+".kubeconfig"), inside, id)
@@ -144,9 +146,10 @@ func (s *sandbox) writeCredentials(now time.Time) error {
 	return w.err
 }
 
-// The two users that need a role of their own; config/objects.yaml binds them.
+// The users that need a role of their own; config/objects.yaml binds them.
 const (
 	kubeletClient = "lapse:kube-apiserver"
+	outerUser     = "lapse:outer" // the load balancer and the ingress
 	coreDNSUser   = "lapse:coredns"
 )
 

@@ -33,6 +33,7 @@ func (settings) PodRange() string         { return podRange }
 func (settings) DNSServiceAddr() string   { return dnsServiceAddr }
 func (settings) ControlPlaneAddr() string { return controlPlaneAddr }
 func (settings) KubeletClient() string    { return kubeletClient }
+func (settings) OuterUser() string        { return outerUser }
 func (settings) CoreDNSUser() string      { return coreDNSUser }
 func (settings) PauseImage() string       { return pauseImage }
 func (settings) CgroupRoot() string       { return cgroupRoot }

@@ -58,6 +58,11 @@ func runExec(_ context.Context, a *app, args []string) error {
 	if err != nil {
 		return err
 	}
+	if ns == outsideHost.Netns { // the relay's address is the host's own
+		if err := os.Setenv("KUBECONFIG", s.config(outsideHost.Name+".kubeconfig")); err != nil {
+			return err
+		}
+	}
 	return execInNetns(ns, args[1:])
 }
 
@@ -65,9 +70,14 @@ func (s *sandbox) netns(name string) (string, error) {
 	if name == controlPlane {
 		return controlPlaneNetns, nil
 	}
+	for _, h := range hosts {
+		if name == h.Name {
+			return h.Netns, nil
+		}
+	}
 	n, ok := findNode(s.nodes(), name)
 	if !ok {
-		return "", problemf("no node %q: there are node1 to node%d, and %s", name, s.Nodes, controlPlane)
+		return "", problemf("no node %q: there are node1 to node%d, %s, %s and %s", name, s.Nodes, controlPlane, balancerHost.Name, outsideHost.Name)
 	}
 	return n.Netns, nil
 }

@@ -34,6 +34,11 @@ func buildNetwork(ctx context.Context, owner string, nodes []node) error {
 			return err
 		}
 	}
+	for _, h := range hosts {
+		if err := command(ctx, ipScript(hostLines(h, nodes)), "ip", "-n", h.Netns, "-batch", "-"); err != nil {
+			return err
+		}
+	}
 	for _, ns := range namespaces(nodes) {
 		if err := inNetns(ns, setSysctls); err != nil {
 			return fmt.Errorf("sysctls of %s: %w", ns, err)
@@ -44,6 +49,9 @@ func buildNetwork(ctx context.Context, owner string, nodes []node) error {
 
 func namespaces(nodes []node) []string {
 	names := []string{controlPlaneNetns}
+	for _, h := range hosts {
+		names = append(names, h.Netns)
+	}
 	for _, n := range nodes {
 		names = append(names, n.Netns)
 	}
@@ -62,13 +70,33 @@ func controlPlaneLines(nodes []node) []string {
 		fmt.Sprintf("address add %s/%d dev %s", controlPlaneAddr, machineBits, bridgeName),
 		"link set " + bridgeName + " up",
 	}
+	for _, h := range hosts {
+		lines = append(lines, cableLines(h.Link(), h.Netns)...)
+	}
 	for _, n := range nodes {
-		lines = append(lines,
-			fmt.Sprintf("link add %s type veth peer name eth0 netns %s", n.Link(), n.Netns),
-			fmt.Sprintf("link set %s master %s", n.Link(), bridgeName),
-			fmt.Sprintf("link set %s up", n.Link()),
-			fmt.Sprintf("route add %s via %s dev %s onlink", n.PodCIDR, n.Addr, bridgeName),
-		)
+		lines = append(lines, cableLines(n.Link(), n.Netns)...)
+		lines = append(lines, fmt.Sprintf("route add %s via %s dev %s onlink", n.PodCIDR, n.Addr, bridgeName))
+	}
+	return lines
+}
+
+// cableLines join a namespace to the bridge.
+func cableLines(link, netns string) []string {
+	return []string{
+		fmt.Sprintf("link add %s type veth peer name eth0 netns %s", link, netns),
+		fmt.Sprintf("link set %s master %s", link, bridgeName),
+		fmt.Sprintf("link set %s up", link),
+	}
+}
+
+// hostLines are those of a machine that is no node: as in the network of a cloud, Pods have addresses that it reaches.
+func hostLines(h host, nodes []node) []string {
+	lines := []string{
+		fmt.Sprintf("address add %s/%d dev eth0", h.Addr, machineBits),
+		"link set eth0 up",
+	}
+	for _, n := range nodes {
+		lines = append(lines, fmt.Sprintf("route add %s via %s dev eth0", n.PodCIDR, n.Addr))
 	}
 	return lines
 }

@@ -13,6 +13,8 @@ import (
 //	lapse-cp      bridge lapse0 10.200.0.1     etcd, API server, scheduler, controllers, CoreDNS
 //	lapse-node1   eth0 10.200.0.11             pods 10.244.1.0/24
 //	lapse-node2   eth0 10.200.0.12             pods 10.244.2.0/24
+//	lapse-lb      eth0 10.200.0.2              the load balancer, whose addresses for Services begin at 10.200.0.201, and the ingress
+//	lapse-outside eth0 10.200.0.3              a client that is no node: it has no routes to Services
 const (
 	controlPlaneAddr = "10.200.0.1"
 	machineBits      = 24
@@ -27,9 +29,27 @@ const (
 	controlPlaneNetns = "lapse-cp"
 	bridgeName        = "lapse0"
 	maxNodes          = 20
+
+	balancerFirst = "10.200.0.201" // of the load balancer's addresses
+	balancerCount = 40
 )
 
-var ourNetns = regexp.MustCompile(`^lapse-(cp|node[0-9]+)$`)
+var ourNetns = regexp.MustCompile(`^lapse-(cp|lb|outside|node[0-9]+)$`)
+
+// A host is a machine of the network that is no node.
+type host struct {
+	Name  string // in `sandbox exec`
+	Netns string
+	Addr  netip.Addr
+}
+
+var (
+	balancerHost = host{"lb", "lapse-lb", netip.MustParseAddr("10.200.0.2")}
+	outsideHost  = host{"outside", "lapse-outside", netip.MustParseAddr("10.200.0.3")}
+	hosts        = []host{balancerHost, outsideHost}
+)
+
+func (h host) Link() string { return "to-" + h.Name }
 
 // A node is one machine of the cluster.
 type node struct {

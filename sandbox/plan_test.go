@@ -1,12 +1,22 @@
 package main
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 )
 
 func TestNoTwoAddressesCollide(t *testing.T) {
 	seen := map[string]string{controlPlaneAddr: "control plane"}
+	for _, h := range hosts {
+		seen[h.Addr.String()], seen[h.Netns], seen[h.Link()] = h.Name, h.Name, h.Name
+		if !ourNetns.MatchString(h.Netns) {
+			t.Errorf("down would not know %s", h.Netns)
+		}
+	}
+	for i, addr := 0, netip.MustParseAddr(balancerFirst); i < balancerCount; i, addr = i+1, addr.Next() {
+		seen[addr.String()] = "the load balancer"
+	}
 	for _, n := range planNodes(maxNodes) {
 		for what, addr := range map[string]string{"address": n.Addr.String(), "pods": n.PodCIDR.String(), "netns": n.Netns, "link": n.Link()} {
 			if other, taken := seen[addr]; taken {
@@ -43,7 +53,7 @@ func TestEveryNodeRoutesToEveryOtherNodesPods(t *testing.T) {
 
 func TestVethPairsAreMadeInsideNamespaces(t *testing.T) {
 	for _, line := range controlPlaneLines(planNodes(2)) {
-		if strings.Contains(line, "veth") && !strings.Contains(line, " netns lapse-node") {
+		if strings.Contains(line, "veth") && !strings.Contains(line, " netns lapse-") {
 			t.Errorf("%q would put an end into the wrong namespace", line)
 		}
 	}

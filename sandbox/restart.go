@@ -30,7 +30,7 @@ func runRestart(ctx context.Context, a *app, args []string) error {
 	if !ok {
 		return problemf("no component %q: `sandbox status` lists them", args[0])
 	}
-	neighbour, err := s.neighbour(old.Name)
+	at, err := s.placeOf(old.Name)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func runRestart(ctx context.Context, a *app, args []string) error {
 	s.mu.Lock()
 	s.Processes = slices.DeleteFunc(s.Processes, func(p process) bool { return p.Name == old.Name })
 	s.mu.Unlock()
-	component, err := s.start(old.Name, place{"--beside", strconv.Itoa(neighbour.PID)}, env, argv...)
+	component, err := s.start(old.Name, at, env, argv...)
 	if err != nil {
 		return err
 	}
@@ -73,6 +73,9 @@ var servers = map[string]string{
 // serves connects to a component, where it listens.
 func (s *sandbox) serves(ctx context.Context, p process) error {
 	kind, number, onNode := strings.Cut(p.Name, "-node")
+	if s.outer(p.Name) {
+		return nil // nobody can tell from outside
+	}
 	ns := controlPlaneNetns
 	if onNode {
 		ns = "lapse-node" + number
@@ -88,12 +91,24 @@ func (s *sandbox) serves(ctx context.Context, p process) error {
 	return err
 }
 
+// outer reports whether a component is neither a node's nor the control plane's.
+func (s *sandbox) outer(name string) bool { return name == balancerProcess }
+
+// placeOf is where a component is started again.
+func (s *sandbox) placeOf(name string) (place, error) {
+	if s.outer(name) {
+		return inside(balancerHost.Netns), nil
+	}
+	neighbour, err := s.neighbour(name)
+	return place{"--beside", strconv.Itoa(neighbour.PID)}, err
+}
+
 // neighbour is a process that lives in the same namespaces as a component: another one of its node, or of the control plane.
 func (s *sandbox) neighbour(name string) (process, error) {
 	_, node, _ := strings.Cut(name, "-node")
 	for _, p := range s.Processes {
 		_, other, _ := strings.Cut(p.Name, "-node")
-		if p.Name != name && p.Name != "relay" && other == node && p.alive() {
+		if p.Name != name && p.Name != "relay" && !s.outer(p.Name) && other == node && p.alive() {
 			return p, nil
 		}
 	}

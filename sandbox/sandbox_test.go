@@ -27,6 +27,9 @@ func TestProblemsAreOneLineAndExitTwo(t *testing.T) {
 		"usage: sandbox load":  {"load"},
 		"flag provided but no": {"down", "--force"},
 		"not /":                {"--dir", "/", "status"},
+		"sandbox lb up|down":   {"lb", "start"},
+		"choose round-robin":   {"lb", "up", "--algorithm", "random"},
+		"want nodeport, tcp":   {"lb", "up", "--check", "ping"},
 	} {
 		var out, errs strings.Builder
 		code := run(t.Context(), args, &out, &errs)

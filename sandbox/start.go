@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -148,14 +149,18 @@ type apiClient struct {
 }
 
 func (s *sandbox) api() (*apiClient, error) {
-	user, err := readKubeconfig(s.kubeconfig())
+	return newAPIClient(s.kubeconfig(), "https://"+s.Endpoint)
+}
+
+func newAPIClient(kubeconfig, base string) (*apiClient, error) {
+	user, err := readKubeconfig(kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(user.ca)
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{user.cert}}}
-	return &apiClient{"https://" + s.Endpoint, &http.Client{Transport: transport, Timeout: 5 * time.Second}}, nil
+	return &apiClient{base, &http.Client{Transport: transport, Timeout: 5 * time.Second}}, nil
 }
 
 func (c *apiClient) get(ctx context.Context, path string, into any) error {
@@ -163,6 +168,28 @@ func (c *apiClient) get(ctx context.Context, path string, into any) error {
 	if err != nil {
 		return err
 	}
+	return c.do(req, path, into)
+}
+
+// Get and Patch are what sandbox/outer asks of the API server.
+func (c *apiClient) Get(ctx context.Context, path string, into any) error {
+	return c.get(ctx, path, into)
+}
+
+func (c *apiClient) Patch(ctx context.Context, path string, body any) error {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPatch, c.base+path, bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/merge-patch+json")
+	return c.do(req, path, nil)
+}
+
+func (c *apiClient) do(req *http.Request, path string, into any) error {
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return err

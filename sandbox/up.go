@@ -9,11 +9,14 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"lapse/sandbox/outer"
 )
 
 type upOptions struct {
 	nodes     int
 	proxyMode string
+	lb        bool
 }
 
 func (o upOptions) validate() error {
@@ -30,6 +33,7 @@ func runUp(ctx context.Context, a *app, args []string) error {
 	var o upOptions
 	err := parseVerb(a, "up", args, func(flags *flag.FlagSet) {
 		flags.IntVar(&o.nodes, "nodes", 3, "number of nodes")
+		flags.BoolVar(&o.lb, "lb", false, "also start the load balancer, as `sandbox lb up` does")
 		flags.StringVar(&o.proxyMode, "proxy-mode", "iptables", "how kube-proxy routes: iptables or nftables")
 	})
 	if err != nil {
@@ -47,7 +51,10 @@ func runUp(ctx context.Context, a *app, args []string) error {
 		return err
 	}
 	defer release()
-	return up(ctx, a, o)
+	if err := up(ctx, a, o); err != nil || !o.lb {
+		return err
+	}
+	return startLB(ctx, a, outer.Default)
 }
 
 func up(ctx context.Context, a *app, o upOptions) error {
