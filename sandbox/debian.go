@@ -142,53 +142,68 @@ func parseRelease(osRelease []byte) (string, error) {
 	return field["ID"] + "-" + field["VERSION_ID"], nil
 }
 
-var runtimePackages = []string{"containerd", "runc", "containernetworking-plugins"}
-
-// runtimeFiles must be there after unpacking.
-var runtimeFiles = []string{
-	"usr/bin/containerd", "usr/bin/containerd-shim-runc-v2", "usr/bin/ctr", "usr/sbin/runc",
-	"usr/lib/cni/bridge", "usr/lib/cni/host-local", "usr/lib/cni/loopback", "usr/lib/cni/portmap", "usr/lib/cni/ptp",
+// unpacked are packages that are unpacked into a folder of the cache.
+type unpacked struct {
+	name      string // of the folder
+	packages  []string
+	files     []string // must be there after unpacking
+	run       []string // of these, programs that are tried
+	libraries bool     // the packages that they depend on and that are not installed are unpacked with them
 }
 
-func runtimeDir(cache string) (string, error) {
+var (
+	containerRuntime = unpacked{
+		name: "runtime", packages: []string{"containerd", "runc", "containernetworking-plugins"},
+		files: []string{
+			"usr/bin/containerd", "usr/bin/containerd-shim-runc-v2", "usr/bin/ctr", "usr/sbin/runc",
+			"usr/lib/cni/bridge", "usr/lib/cni/host-local", "usr/lib/cni/loopback", "usr/lib/cni/portmap", "usr/lib/cni/ptp",
+		},
+		run: []string{"usr/bin/containerd", "usr/sbin/runc"},
+	}
+	ingressProxy = unpacked{
+		name: "ingress", packages: []string{"haproxy"}, files: []string{"usr/sbin/haproxy"}, run: []string{"usr/sbin/haproxy"}, libraries: true,
+	}
+)
+
+func (u unpacked) dir(cache string) (string, error) {
 	release, err := debianRelease()
 	if err != nil {
-		return "", problemf("this Linux is no Debian or Ubuntu: containerd, runc and the CNI plugins come from its packages")
+		return "", problemf("this Linux is no Debian or Ubuntu: %s come from its packages", strings.Join(u.packages, ", "))
 	}
-	return filepath.Join(cache, "runtime-"+release+"-"+runtime.GOARCH), nil
+	return filepath.Join(cache, u.name+"-"+release+"-"+runtime.GOARCH), nil
 }
 
-// unpackedRuntime is the directory, if everything is in it.
-func unpackedRuntime(cache string) (string, error) {
-	dir, err := runtimeDir(cache)
+// in is the folder, if everything is in it.
+func (u unpacked) in(cache string) (string, error) {
+	dir, err := u.dir(cache)
 	if err != nil {
 		return "", err
 	}
-	for _, name := range runtimeFiles {
+	for _, name := range u.files {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
-			return "", problemf("containerd is not prepared yet: run `sandbox setup`")
+			return "", problemf("%s is not prepared yet: run `sandbox setup`", u.packages[0])
 		}
 	}
 	return dir, nil
 }
 
-// prepareRuntime downloads the packages and unpacks them into the cache, without installing them.
-func prepareRuntime(ctx context.Context, log io.Writer, cache string) (string, error) {
-	if dir, err := unpackedRuntime(cache); err == nil {
+// prepare downloads the packages and unpacks them into the cache, without installing them.
+func (u unpacked) prepare(ctx context.Context, log io.Writer, cache string) (string, error) {
+	if dir, err := u.in(cache); err == nil {
 		return dir, nil
 	}
-	dir, err := runtimeDir(cache)
+	dir, err := u.dir(cache)
 	if err != nil {
 		return "", err
 	}
 	begin := time.Now()
-	fmt.Fprintf(log, "  unpacking %s\n", strings.Join(runtimePackages, ", "))
-	temp, err := os.MkdirTemp(cache, "runtime-*.part")
+	fmt.Fprintf(log, "  unpacking %s\n", strings.Join(u.packages, ", "))
+	temp, err := os.MkdirTemp(cache, u.name+"-*.part")
 	if err != nil {
 		return "", err
 	}
 	defer os.RemoveAll(temp)
-	if err := downloadRuntime(ctx, log, temp); err != nil {
+	if err := u.download(ctx, log, temp); err != nil {
 		return "", err
 	}
 	os.RemoveAll(dir)
@@ -196,14 +211,18 @@ func prepareRuntime(ctx context.Context, log io.Writer, cache string) (string, e
 		return "", err
 	}
 	fmt.Fprintf(log, "  unpacked in %.0f s\n", time.Since(begin).Seconds())
-	if _, err := unpackedRuntime(cache); err != nil {
-		return "", problemf("the packages %s of this release lack what the sandbox needs: %s", strings.Join(runtimePackages, ", "), strings.Join(runtimeFiles, ", "))
+	if _, err := u.in(cache); err != nil {
+		return "", problemf("the packages %s of this release lack what the sandbox needs: %s", strings.Join(u.packages, ", "), strings.Join(u.files, ", "))
 	}
-	return dir, runs(ctx, dir)
+	return dir, u.runs(ctx, dir)
 }
 
-func downloadRuntime(ctx context.Context, log io.Writer, dir string) error {
-	download := func() error { return aptGet(ctx, dir, append([]string{"download"}, runtimePackages...)...) }
+func (u unpacked) download(ctx context.Context, log io.Writer, dir string) error {
+	args := []string{"download"}
+	if u.libraries { // apt-get knows which: it fetches what an installation would need
+		args = []string{"install", "-y", "--download-only", "--no-install-recommends", "--reinstall", "-o", "Dir::Cache::archives=" + dir}
+	}
+	download := func() error { return aptGet(ctx, dir, append(args, u.packages...)...) }
 	if err := withUpdate(ctx, log, download); err != nil {
 		return err
 	}
@@ -219,10 +238,22 @@ func downloadRuntime(ctx context.Context, log io.Writer, dir string) error {
 	return os.Chmod(filepath.Join(dir, "root"), 0o755)
 }
 
+// env lets a program find the libraries that were unpacked with it.
+func (u unpacked) env(dir string) []string {
+	if !u.libraries {
+		return nil
+	}
+	found, _ := filepath.Glob(filepath.Join(dir, "usr/lib/*-linux-gnu*"))
+	older, _ := filepath.Glob(filepath.Join(dir, "lib/*-linux-gnu*"))
+	return []string{"LD_LIBRARY_PATH=" + strings.Join(append(found, older...), ":")}
+}
+
 // runs finds a shared library that is missing before a pod does.
-func runs(ctx context.Context, dir string) error {
-	for _, name := range []string{"usr/bin/containerd", "usr/sbin/runc"} {
-		out, err := exec.CommandContext(ctx, filepath.Join(dir, name), "--version").CombinedOutput()
+func (u unpacked) runs(ctx context.Context, dir string) error {
+	for _, name := range u.run {
+		cmd := exec.CommandContext(ctx, filepath.Join(dir, name), "-v")
+		cmd.Env = append(os.Environ(), u.env(dir)...)
+		out, err := cmd.CombinedOutput()
 		if err != nil {
 			return problemf("%s does not run: %s", filepath.Base(name), bytes.TrimSpace(out))
 		}

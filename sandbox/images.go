@@ -82,7 +82,7 @@ func runLoad(ctx context.Context, a *app, args []string) error {
 	if _, err := os.Stat(args[0]); err != nil {
 		return problemf("no image: %v", err)
 	}
-	runtime, err := unpackedRuntime(a.cache)
+	runtime, err := containerRuntime.in(a.cache)
 	if err != nil {
 		return err
 	}

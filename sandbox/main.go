@@ -63,7 +63,7 @@ var verbs []verb
 func init() { // not a literal: printing the usage reads the table
 	verbs = []verb{
 		{name: "setup", help: "install missing Debian packages and build every component once", run: runSetup},
-		{name: "up", args: "[--nodes 3] [--proxy-mode iptables|nftables] [--lb]", help: "start the cluster and wait until it is ready", run: runUp},
+		{name: "up", args: "[--nodes 3] [--proxy-mode iptables|nftables] [--lb] [--ingress]", help: "start the cluster and wait until it is ready", run: runUp},
 		{name: "down", help: "end everything and leave nothing behind (works after a crash, works twice)", run: runDown},
 		{name: "status", help: "show what is running", run: runStatus},
 		{name: "kubeconfig", help: "print the path of the kubeconfig", run: runKubeconfig},
@@ -71,10 +71,12 @@ func init() { // not a literal: printing the usage reads the table
 		{name: "exec", args: "NODE -- CMD...", help: "run a command in a node's network (cp: the control plane, outside: a client that is no node)", run: runExec},
 		{name: "restart", args: "COMPONENT", help: "end a component (kubelet-node1, coredns) and start it again as it was", run: runRestart},
 		{name: "lb", args: "up|down|status", help: "a load balancer outside of the nodes, for Services of type LoadBalancer; `lb up -h` lists its flags", run: runLB},
+		{name: "ingress", args: "up|down|status", help: "HAProxy before the Pods, by Ingress objects; `ingress up -h` lists its flags", run: runIngress},
 		{name: "kubectl", args: "ARGS...", help: "run kubectl against the sandbox", run: runKubectl},
 		{name: "enter", hidden: true, run: runEnter},
 		{name: "relay", hidden: true, run: runRelay},
 		{name: "balance", hidden: true, run: runBalance},
+		{name: "proxy", hidden: true, run: runProxy},
 	}
 }
 

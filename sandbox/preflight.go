@@ -114,7 +114,10 @@ func prepare(ctx context.Context, a *app) (p prepared, err error) {
 	if p.components, err = buildComponents(ctx, a.log, p.source, a.cache); err != nil {
 		return p, err
 	}
-	if p.runtime, err = prepareRuntime(ctx, a.log, a.cache); err != nil {
+	if p.runtime, err = containerRuntime.prepare(ctx, a.log, a.cache); err != nil {
+		return p, err
+	}
+	if _, err = ingressProxy.prepare(ctx, a.log, a.cache); err != nil {
 		return p, err
 	}
 	p.images, err = buildImages(ctx, p.source, a.cache)

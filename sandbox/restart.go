@@ -30,10 +30,6 @@ func runRestart(ctx context.Context, a *app, args []string) error {
 	if !ok {
 		return problemf("no component %q: `sandbox status` lists them", args[0])
 	}
-	at, err := s.placeOf(old.Name)
-	if err != nil {
-		return err
-	}
 	if !old.alive() {
 		return problemf("%s has ended: `sandbox down`, then `sandbox up`", old.Name)
 	}
@@ -43,6 +39,10 @@ func runRestart(ctx context.Context, a *app, args []string) error {
 		return err
 	}
 	env, err := readStrings(filepath.Join(proc, "environ"))
+	if err != nil {
+		return err
+	}
+	at, err := s.placeOf(old.Name, argv)
 	if err != nil {
 		return err
 	}
@@ -92,12 +92,12 @@ func (s *sandbox) serves(ctx context.Context, p process) error {
 }
 
 // outer reports whether a component is neither a node's nor the control plane's.
-func (s *sandbox) outer(name string) bool { return name == balancerProcess }
+func (s *sandbox) outer(name string) bool { return name == balancerProcess || name == ingressProcess }
 
 // placeOf is where a component is started again.
-func (s *sandbox) placeOf(name string) (place, error) {
+func (s *sandbox) placeOf(name string, argv []string) (place, error) {
 	if s.outer(name) {
-		return inside(balancerHost.Netns), nil
+		return s.outerPlace(argv)
 	}
 	neighbour, err := s.neighbour(name)
 	return place{"--beside", strconv.Itoa(neighbour.PID)}, err

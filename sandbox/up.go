@@ -17,6 +17,7 @@ type upOptions struct {
 	nodes     int
 	proxyMode string
 	lb        bool
+	ingress   bool
 }
 
 func (o upOptions) validate() error {
@@ -34,6 +35,7 @@ func runUp(ctx context.Context, a *app, args []string) error {
 	err := parseVerb(a, "up", args, func(flags *flag.FlagSet) {
 		flags.IntVar(&o.nodes, "nodes", 3, "number of nodes")
 		flags.BoolVar(&o.lb, "lb", false, "also start the load balancer, as `sandbox lb up` does")
+		flags.BoolVar(&o.ingress, "ingress", false, "also start the ingress, as `sandbox ingress up` does")
 		flags.StringVar(&o.proxyMode, "proxy-mode", "iptables", "how kube-proxy routes: iptables or nftables")
 	})
 	if err != nil {
@@ -51,10 +53,18 @@ func runUp(ctx context.Context, a *app, args []string) error {
 		return err
 	}
 	defer release()
-	if err := up(ctx, a, o); err != nil || !o.lb {
+	if err := up(ctx, a, o); err != nil {
 		return err
 	}
-	return startLB(ctx, a, outer.Default)
+	if o.lb {
+		if err := startLB(ctx, a, outer.Default); err != nil {
+			return err
+		}
+	}
+	if o.ingress {
+		return startIngress(ctx, a, ingressOptions{ProxyConfig: outer.DefaultProxy, on: balancerHost.Name})
+	}
+	return nil
 }
 
 func up(ctx context.Context, a *app, o upOptions) error {

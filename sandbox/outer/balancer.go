@@ -438,11 +438,7 @@ func (b *balancer) write() error {
 		return err
 	}
 	b.written = string(data)
-	part := b.state + ".part"
-	if err := os.WriteFile(part, data, 0o644); err != nil {
-		return err
-	}
-	return os.Rename(part, b.state)
+	return writeWhole(b.state, data)
 }
 
 // Sorted are a status's nodes by name.

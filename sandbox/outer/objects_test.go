@@ -29,10 +29,10 @@ func TestNodesAreRegisteredReadyOrNotUnlessTheLabelSaysNo(t *testing.T) {
 func TestFrontendsAreTheServicesOfTypeLoadBalancer(t *testing.T) {
 	const ports = `"ports": [{"protocol": "TCP", "port": 80, "nodePort": 30080}, {"protocol": "UDP", "port": 53, "nodePort": 30053}, {"protocol": "SCTP", "port": 1, "nodePort": 2}]`
 	for spec, want := range map[string]string{
-		`"type": "ClusterIP", ` + ports:                                                                     "none",
-		`"type": "LoadBalancer", "loadBalancerClass": "other", ` + ports:                                    "none",
-		`"type": "LoadBalancer", "ports": [{"port": 80, "protocol": "TCP"}]`:                                "none", // allocateLoadBalancerNodePorts: false
-		`"type": "LoadBalancer", ` + ports:                                                                  "http:10256/healthz",
+		`"type": "ClusterIP", ` + ports:                                                                    "none",
+		`"type": "LoadBalancer", "loadBalancerClass": "other", ` + ports:                                   "none",
+		`"type": "LoadBalancer", "ports": [{"port": 80, "protocol": "TCP"}]`:                               "none", // allocateLoadBalancerNodePorts: false
+		`"type": "LoadBalancer", ` + ports:                                                                 "http:10256/healthz",
 		`"type": "LoadBalancer", "externalTrafficPolicy": "Local", "healthCheckNodePort": 30099, ` + ports: "http:30099/healthz",
 	} {
 		f := frontend(read[service](t, `{"metadata": {"name": "web", "namespace": "shop"}, "spec": {`+spec+`}}`), "")

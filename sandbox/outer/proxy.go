@@ -1,0 +1,235 @@
+package outer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// ProxyConfig is how the ingress behaves.
+type ProxyConfig struct {
+	Interval time.Duration // how often the API server is asked; the proxy follows a change so late at most
+	Retries  int           // of a connection to a Pod that fails, with another Pod; 0: the client gets the 503 at once
+
+	Listen  []netip.Addr
+	Program string // HAProxy
+	Env     []string
+	Dir     string // for its configuration and its sockets
+}
+
+// DefaultProxy polls, as some ingress controllers do, and hides no failed connection behind another try.
+var DefaultProxy = ProxyConfig{Interval: 2 * time.Second}
+
+// Validate returns what is wrong, by the flag's name.
+func (c ProxyConfig) Validate() error {
+	switch {
+	case c.Interval < 10*time.Millisecond:
+		return fmt.Errorf("--reload-interval %v: want 10ms or more", c.Interval)
+	case c.Retries < 0 || c.Retries > 10:
+		return fmt.Errorf("--retries %d: choose 0 to 10", c.Retries)
+	}
+	return nil
+}
+
+func (c ProxyConfig) file() string   { return filepath.Join(c.Dir, "haproxy.cfg") }
+func (c ProxyConfig) socket() string { return filepath.Join(c.Dir, "haproxy.sock") }
+
+// Proxy runs the ingress in the network namespace it is called in, until the context ends. It writes to the file state what
+// [ProxyStatus] reads.
+func Proxy(ctx context.Context, c ProxyConfig, api API, state string, talk io.Writer, log *slog.Logger) error {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return err
+	}
+	p := &proxy{ProxyConfig: c, api: api, state: state, log: log}
+	tick := time.NewTicker(c.Interval)
+	defer tick.Stop()
+	for p.text == "" {
+		if err := p.follow(ctx); err != nil {
+			log.Warn("the API server does not answer", "err", err)
+		}
+		if p.text != "" {
+			break
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	err := p.serve(ctx, tick.C, talk)
+	_ = os.Remove(state)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	return errors.Join(err, LeaveIngress(ctx, api, c.Listen))
+}
+
+type proxy struct {
+	ProxyConfig
+	api    API
+	state  string
+	log    *slog.Logger
+	text   string // the configuration in force
+	status ProxyStatus
+}
+
+// serve runs HAProxy and has it reload when the configuration has changed: connections go on in the old worker.
+func (p *proxy) serve(ctx context.Context, tick <-chan time.Time, talk io.Writer) error {
+	runtime.LockOSThread() // HAProxy ends with the thread that started it
+	defer runtime.UnlockOSThread()
+	cmd := exec.Command(p.Program, "-W", "-f", p.file())
+	cmd.Env = append(os.Environ(), p.Env...)
+	cmd.Stdout, cmd.Stderr = talk, talk
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	if err := p.write(); err != nil {
+		return err
+	}
+	for {
+		select {
+		case err := <-ended:
+			return fmt.Errorf("haproxy ended: %w", err)
+		case <-ctx.Done():
+			_ = cmd.Process.Signal(syscall.SIGTERM)
+			<-ended
+			return nil
+		case <-tick:
+			before := p.text
+			if err := p.follow(ctx); err != nil && ctx.Err() == nil {
+				p.log.Warn("the API server does not answer: what is known is kept", "err", err)
+			}
+			if p.text == before {
+				continue
+			}
+			if err := cmd.Process.Signal(syscall.SIGUSR2); err != nil {
+				return err
+			}
+			p.status.Reloads++
+			p.log.Info("reload", "number", p.status.Reloads)
+			if err := p.write(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// follow asks the API server and writes the configuration anew, if it has changed.
+func (p *proxy) follow(ctx context.Context) error {
+	var ingresses ingressList
+	var services serviceList
+	var endpoints sliceList
+	for path, into := range map[string]any{
+		"/apis/networking.k8s.io/v1/ingresses":     &ingresses,
+		"/api/v1/services":                         &services,
+		"/apis/discovery.k8s.io/v1/endpointslices": &endpoints,
+	} {
+		if err := p.api.Get(ctx, path, into); err != nil {
+			return err
+		}
+	}
+	p.publish(ctx, ingresses)
+	rules := rulesOf(ingresses, services, endpoints)
+	text := configuration(rules, p.ProxyConfig)
+	if text == p.text {
+		return nil
+	}
+	if err := os.WriteFile(p.file(), []byte(text), 0o600); err != nil {
+		return err
+	}
+	p.text, p.status.Routes = text, nil
+	for _, r := range rules {
+		servers := []string{}
+		for _, s := range r.To.Servers {
+			servers = append(servers, s.Name)
+		}
+		p.status.Routes = append(p.status.Routes, RouteStatus{r.Host, r.Path, r.To.Name, servers})
+		p.log.Info("route", "host", r.Host, "path", r.Path, "to", r.To.Name, "servers", servers)
+	}
+	return nil
+}
+
+// publish writes the ingress's addresses into the status of Ingresses that lack them.
+func (p *proxy) publish(ctx context.Context, ingresses ingressList) {
+	for _, in := range ingresses.Items {
+		var has []string
+		for _, entry := range in.Status.LoadBalancer.Ingress {
+			has = append(has, entry.IP)
+		}
+		if !in.ours() || slices.Equal(has, texts(p.Listen)) {
+			continue
+		}
+		if err := publishIngress(ctx, p.api, in, texts(p.Listen)); err != nil {
+			p.log.Warn("write the Ingress's status", "ingress", in.Metadata.Namespace+"/"+in.Metadata.Name, "err", err)
+		}
+	}
+}
+
+func publishIngress(ctx context.Context, api API, in ingress, addrs []string) error {
+	var entries []map[string]string // null takes the field out
+	for _, a := range addrs {
+		entries = append(entries, map[string]string{"ip": a})
+	}
+	return api.Patch(ctx, "/apis/networking.k8s.io/v1/namespaces/"+in.Metadata.Namespace+"/ingresses/"+in.Metadata.Name+"/status",
+		map[string]any{"status": map[string]any{"loadBalancer": map[string]any{"ingress": entries}}})
+}
+
+// LeaveIngress takes the ingress's addresses out of the Ingresses' status, also those of one that was killed.
+func LeaveIngress(ctx context.Context, api API, listen []netip.Addr) error {
+	var ingresses ingressList
+	err := api.Get(ctx, "/apis/networking.k8s.io/v1/ingresses", &ingresses)
+	for _, in := range ingresses.Items {
+		if slices.ContainsFunc(in.Status.LoadBalancer.Ingress, func(entry struct{ IP string }) bool { return slices.Contains(texts(listen), entry.IP) }) {
+			err = errors.Join(err, publishIngress(ctx, api, in, nil))
+		}
+	}
+	return err
+}
+
+// ProxyStatus is what the ingress does at the moment.
+type ProxyStatus struct {
+	Addrs   []netip.Addr  `json:"addresses"`
+	Reloads int           `json:"reloads"`
+	Routes  []RouteStatus `json:"routes"`
+}
+
+// RouteStatus is a rule and the Pods it leads to.
+type RouteStatus struct {
+	Host    string   `json:"host,omitempty"`
+	Path    string   `json:"path"`
+	To      string   `json:"to"`
+	Servers []string `json:"servers"`
+}
+
+func (p *proxy) write() error {
+	p.status.Addrs = p.Listen
+	data, err := json.MarshalIndent(p.status, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeWhole(p.state, data)
+}
+
+func writeWhole(path string, data []byte) error {
+	part := path + ".part"
+	if err := os.WriteFile(part, data, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(part, path)
+}
