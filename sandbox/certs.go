@@ -103,7 +103,7 @@ func encodePEM(kind string, der []byte) []byte {
 func apiServerHosts() []string {
 	return []string{
 		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc." + clusterDomain,
-		"localhost", "127.0.0.1", apiServiceAddr, controlPlaneAddr,
+		"localhost", "127.0.0.1", apiServiceAddr, controlPlaneAddr, controlPlaneAddr6,
 	}
 }
 
@@ -140,7 +140,7 @@ func (s *sandbox) writeCredentials(now time.Time) error {
 	for _, n := range s.nodes() {
 		id := identity{User: "system:node:" + n.Name, Groups: []string{"system:nodes"}}
 		w.kubeconfig(s.config(n.Name+".kubeconfig"), inside, id)
-		id.Hosts = []string{n.Name, n.Addr.String()}
+		id.Hosts = []string{n.Name, n.Addr.String(), n.Addr6.String()}
 		w.pair(n.Name, cluster, id)
 	}
 	return w.err

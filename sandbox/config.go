@@ -28,18 +28,20 @@ type settings struct {
 	Snapshotter string
 }
 
-func (settings) ClusterDomain() string    { return clusterDomain }
-func (settings) PodRange() string         { return podRange }
-func (settings) DNSServiceAddr() string   { return dnsServiceAddr }
-func (settings) ControlPlaneAddr() string { return controlPlaneAddr }
-func (settings) KubeletClient() string    { return kubeletClient }
-func (settings) OuterUser() string        { return outerUser }
-func (settings) CoreDNSUser() string      { return coreDNSUser }
-func (settings) PauseImage() string       { return pauseImage }
-func (settings) CgroupRoot() string       { return cgroupRoot }
-func (s settings) Cluster() []node        { return s.nodes() }
-func (s settings) PKI() string            { return s.path("pki") }
-func (s settings) Config() string         { return s.path("config") }
+func (settings) ClusterDomain() string     { return clusterDomain }
+func (s settings) PodRange() string        { return s.both(podRange, podRange6) }
+func (settings) DNSServiceAddr6() string   { return dnsServiceAddr6 }
+func (settings) ControlPlaneAddr6() string { return controlPlaneAddr6 }
+func (settings) DNSServiceAddr() string    { return dnsServiceAddr }
+func (settings) ControlPlaneAddr() string  { return controlPlaneAddr }
+func (settings) KubeletClient() string     { return kubeletClient }
+func (settings) OuterUser() string         { return outerUser }
+func (settings) CoreDNSUser() string       { return coreDNSUser }
+func (settings) PauseImage() string        { return pauseImage }
+func (settings) CgroupRoot() string        { return cgroupRoot }
+func (s settings) Cluster() []node         { return s.nodes() }
+func (s settings) PKI() string             { return s.path("pki") }
+func (s settings) Config() string          { return s.path("config") }
 
 // NodeConfig is the node's own directory below Config.
 func (s settings) NodeConfig() string { return s.config(s.Node.Name) }

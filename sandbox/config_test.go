@@ -50,6 +50,26 @@ func TestConfigurationNamesTheNode(t *testing.T) {
 	}
 }
 
+func TestDualStackConfigurationHasBothFamilies(t *testing.T) {
+	s := nodeSettings("iptables")
+	s.DualStack = true
+	for name, want := range map[string][]string{
+		"kube-proxy.yaml": {`clusterCIDR: "10.244.0.0/16,fd00:10:244::/56"`},
+		"objects.yaml":    {`podCIDRs: [10.244.1.0/24, "fd00:10:244:1::/64"]`, `clusterIPs: [10.96.0.10, "fd00:10:96::10"]`, `addresses: ["fd00:10:200::1"]`},
+		"cni.conflist":    {`"ranges": [[{"subnet": "10.244.2.0/24"}], [{"subnet": "fd00:10:244:2::/64"}]]`, `{"dst": "::/0"}`},
+	} {
+		got := mustRender(t, name, s)
+		for _, line := range want {
+			if !strings.Contains(got, line) {
+				t.Errorf("%s lacks %q:\n%s", name, line, got)
+			}
+		}
+		if one := mustRender(t, name, nodeSettings("iptables")); strings.Contains(one, "fd00") {
+			t.Errorf("%s of one family:\n%s", name, one)
+		}
+	}
+}
+
 func TestPodsGetPointToPointLinksWithoutBridgeFilter(t *testing.T) {
 	for bridge, want := range map[bool]string{true: "bridge", false: "ptp"} {
 		s := nodeSettings("iptables")

@@ -83,14 +83,18 @@ func runIngress(ctx context.Context, a *app, args []string) error {
 
 // ingressHost is where --on says, and the addresses it has there.
 func (s *sandbox) ingressHost(on string) (ns string, addrs []netip.Addr, err error) {
-	if on == balancerHost.Name {
-		return balancerHost.Netns, []netip.Addr{balancerHost.Addr}, nil
+	ns, addrs = balancerHost.Netns, []netip.Addr{balancerHost.Addr, balancerHost.Addr6}
+	if on != balancerHost.Name {
+		n, ok := findNode(s.nodes(), on)
+		if !ok {
+			return "", nil, problemf("--on %s: choose %s or a node, node1 to node%d", on, balancerHost.Name, s.Nodes)
+		}
+		ns, addrs = n.Netns, []netip.Addr{n.Addr, n.Addr6}
 	}
-	n, ok := findNode(s.nodes(), on)
-	if !ok {
-		return "", nil, problemf("--on %s: choose %s or a node, node1 to node%d", on, balancerHost.Name, s.Nodes)
+	if !s.DualStack {
+		addrs = addrs[:1]
 	}
-	return n.Netns, []netip.Addr{n.Addr}, nil
+	return ns, addrs, nil
 }
 
 // outerPlace is the namespace of the load balancer or the ingress, whose command line says it.

@@ -26,7 +26,9 @@ func TestIngress(t *testing.T) {
 	r.apply(webIngress)
 	r.kubectl("rollout", "status", "deployment/web", "--timeout="+patience.String())
 	r.answersOutside("10.200.0.2", r.pods())
-	addr := func() string { return r.kubectl("get", "ingress", "web", "-o", "jsonpath={.status.loadBalancer.ingress[*].ip}") }
+	addr := func() string {
+		return r.kubectl("get", "ingress", "web", "-o", "jsonpath={.status.loadBalancer.ingress[*].ip}")
+	}
 	soon(t, "the address in the status", func() bool { return addr() == "10.200.0.2" })
 	ask := func(host, path string) string {
 		return r.must("exec", "outside", "--", "bash", "-c", `exec 3<>/dev/tcp/10.200.0.2/80; printf 'GET `+path+` HTTP/1.1\r\nHost: `+host+`\r\nConnection: close\r\n\r\n' >&3; head -1 <&3`)

@@ -54,6 +54,8 @@ func mayMakeNetns() error {
 	return <-done
 }
 
+func unshareNet() error { return unix.Unshare(unix.CLONE_NEWNET) }
+
 // execInNetns replaces this process by a command in a network namespace. (Unlike `ip netns exec` it
 // leaves /sys alone, so the cgroups stay visible.)
 func execInNetns(name string, argv []string) error {

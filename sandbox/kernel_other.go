@@ -13,6 +13,7 @@ import (
 var errNotLinux = errors.New("not Linux")
 
 func inNetns(string, func() error) error                  { return errNotLinux }
+func unshareNet() error                                   { return errNotLinux }
 func mayMakeNetns() error                                 { return errNotLinux }
 func execInNetns(string, []string) error                  { return errNotLinux }
 func execBeside(int, []string) error                      { return errNotLinux }

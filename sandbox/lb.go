@@ -98,8 +98,12 @@ func balancerArgs(c outer.Config) (args []string) {
 	return args
 }
 
-func balancerAddresses() outer.Addresses {
-	return outer.Addresses{First: []netip.Addr{netip.MustParseAddr(balancerFirst)}, Count: balancerCount}
+func (s *sandbox) balancerAddresses() outer.Addresses {
+	first := []netip.Addr{netip.MustParseAddr(balancerFirst)}
+	if s.DualStack {
+		first = append(first, netip.MustParseAddr(balancerFirst6))
+	}
+	return outer.Addresses{First: first, Count: balancerCount}
 }
 
 // startLB starts the load balancer and waits until it has asked the API server. The caller holds the machine's lock.
@@ -157,7 +161,7 @@ func (s *sandbox) forgetLB(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := inNetns(balancerHost.Netns, func() error { return outer.Leave(ctx, api, balancerAddresses()) }); err != nil {
+	if err := inNetns(balancerHost.Netns, func() error { return outer.Leave(ctx, api, s.balancerAddresses()) }); err != nil {
 		return err
 	}
 	_ = os.Remove(s.path(balancerState))
@@ -181,7 +185,7 @@ func runBalance(ctx context.Context, a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	return outer.Balance(ctx, c, api, balancerAddresses(), s.path(balancerState), stampedLog(a.log))
+	return outer.Balance(ctx, c, api, s.balancerAddresses(), s.path(balancerState), stampedLog(a.log))
 }
 
 // stampedLog writes instants with nanoseconds: they are the truth that a measurement is held against.

@@ -63,7 +63,7 @@ var verbs []verb
 func init() { // not a literal: printing the usage reads the table
 	verbs = []verb{
 		{name: "setup", help: "install missing Debian packages and build every component once", run: runSetup},
-		{name: "up", args: "[--nodes 3] [--proxy-mode iptables|nftables] [--lb] [--ingress]", help: "start the cluster and wait until it is ready", run: runUp},
+		{name: "up", args: "[--nodes 3] [--proxy-mode MODE] [--families ipv4,ipv6] [--lb] [--ingress]", help: "start the cluster and wait until it is ready", run: runUp},
 		{name: "down", help: "end everything and leave nothing behind (works after a crash, works twice)", run: runDown},
 		{name: "status", help: "show what is running", run: runStatus},
 		{name: "kubeconfig", help: "print the path of the kubeconfig", run: runKubeconfig},

@@ -17,7 +17,7 @@ func netnsPath(name string) string { return filepath.Join(netnsDir, name) }
 // buildNetwork makes the namespaces, joins them by a bridge in the control plane's namespace and
 // routes each node's pods to that node. No interface ever exists in the host's namespace: veth pairs
 // are created inside.
-func buildNetwork(ctx context.Context, owner string, nodes []node) error {
+func buildNetwork(ctx context.Context, owner string, nodes []node, dualStack bool) error {
 	for _, ns := range namespaces(nodes) {
 		if err := command(ctx, "", "ip", "netns", "add", ns); err != nil {
 			return err
@@ -40,8 +40,16 @@ func buildNetwork(ctx context.Context, owner string, nodes []node) error {
 		}
 	}
 	for _, ns := range namespaces(nodes) {
-		if err := inNetns(ns, setSysctls); err != nil {
+		if err := inNetns(ns, func() error { return setSysctls(dualStack) }); err != nil {
 			return fmt.Errorf("sysctls of %s: %w", ns, err)
+		}
+	}
+	if !dualStack {
+		return nil
+	}
+	for ns, lines := range dualStackLines(nodes) {
+		if err := command(ctx, ipScript(lines), "ip", "-6", "-n", ns, "-batch", "-"); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -118,15 +126,49 @@ func nodeLines(n node, all []node) []string {
 	return lines
 }
 
+// dualStackLines add IPv6 to each namespace. The addresses are not looked for on the network before (nodad): nobody else can have them, and
+// that would take a second.
+func dualStackLines(nodes []node) map[string][]string {
+	routes := func(but, dev string) (lines []string) {
+		for _, n := range nodes {
+			if n.Name != but {
+				lines = append(lines, fmt.Sprintf("route add %s via %s dev %s", n.PodCIDR6, n.Addr6, dev))
+			}
+		}
+		return lines
+	}
+	address := func(addr, dev string) string {
+		return fmt.Sprintf("address add %s/%d dev %s nodad", addr, machineBits6, dev)
+	}
+	all := map[string][]string{controlPlaneNetns: append([]string{address(controlPlaneAddr6, bridgeName)}, routes("", bridgeName)...)}
+	for _, h := range hosts {
+		all[h.Netns] = append([]string{address(h.Addr6.String(), "eth0")}, routes("", "eth0")...)
+	}
+	for _, n := range nodes {
+		lines := []string{address(n.Addr6.String(), "eth0"), "route add default via " + controlPlaneAddr6 + " dev eth0"}
+		all[n.Netns] = append(lines, routes(n.Name, "eth0")...)
+	}
+	return all
+}
+
 func ipScript(lines []string) string { return strings.Join(lines, "\n") + "\n" }
 
 // setSysctls runs inside a namespace; /proc/sys/net shows the namespace of the thread that opens it.
-func setSysctls() error {
-	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0); err != nil {
-		return err
-	}
+func setSysctls(dualStack bool) error {
+	names := []string{"net/ipv4/ip_forward"}
 	if hasBridgeFilter() {
-		return os.WriteFile("/proc/sys/net/bridge/bridge-nf-call-iptables", []byte("1"), 0)
+		names = append(names, "net/bridge/bridge-nf-call-iptables")
+	}
+	if dualStack {
+		names = append(names, "net/ipv6/conf/all/forwarding", "net/ipv6/conf/default/forwarding")
+		if hasBridgeFilter() {
+			names = append(names, "net/bridge/bridge-nf-call-ip6tables")
+		}
+	}
+	for _, name := range names {
+		if err := os.WriteFile(filepath.Join("/proc/sys", name), []byte("1"), 0); err != nil {
+			return err
+		}
 	}
 	return nil
 }

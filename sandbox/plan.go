@@ -15,6 +15,9 @@ import (
 //	lapse-node2   eth0 10.200.0.12             pods 10.244.2.0/24
 //	lapse-lb      eth0 10.200.0.2              the load balancer, whose addresses for Services begin at 10.200.0.201, and the ingress
 //	lapse-outside eth0 10.200.0.3              a client that is no node: it has no routes to Services
+//
+// With --families ipv4,ipv6 each has an address of IPv6 as well, with the same last number: fd00:10:200::11. Pods of node1 are in
+// fd00:10:244:1::/64, Services in fd00:10:96::/112.
 const (
 	controlPlaneAddr = "10.200.0.1"
 	machineBits      = 24
@@ -25,13 +28,20 @@ const (
 	apiPort          = "6443"
 	clusterDomain    = "cluster.local"
 
+	controlPlaneAddr6 = "fd00:10:200::1"
+	machineBits6      = 64
+	podRange6         = "fd00:10:244::/56"
+	serviceRange6     = "fd00:10:96::/112"
+	dnsServiceAddr6   = "fd00:10:96::10"
+
 	controlPlane      = "cp" // its name in `sandbox exec`
 	controlPlaneNetns = "lapse-cp"
 	bridgeName        = "lapse0"
 	maxNodes          = 20
 
-	balancerFirst = "10.200.0.201" // of the load balancer's addresses
-	balancerCount = 40
+	balancerFirst  = "10.200.0.201" // of the load balancer's addresses
+	balancerFirst6 = "fd00:10:200::201"
+	balancerCount  = 40
 )
 
 var ourNetns = regexp.MustCompile(`^lapse-(cp|lb|outside|node[0-9]+)$`)
@@ -41,11 +51,12 @@ type host struct {
 	Name  string // in `sandbox exec`
 	Netns string
 	Addr  netip.Addr
+	Addr6 netip.Addr
 }
 
 var (
-	balancerHost = host{"lb", "lapse-lb", netip.MustParseAddr("10.200.0.2")}
-	outsideHost  = host{"outside", "lapse-outside", netip.MustParseAddr("10.200.0.3")}
+	balancerHost = host{"lb", "lapse-lb", netip.MustParseAddr("10.200.0.2"), netip.MustParseAddr("fd00:10:200::2")}
+	outsideHost  = host{"outside", "lapse-outside", netip.MustParseAddr("10.200.0.3"), netip.MustParseAddr("fd00:10:200::3")}
 	hosts        = []host{balancerHost, outsideHost}
 )
 
@@ -53,11 +64,13 @@ func (h host) Link() string { return "to-" + h.Name }
 
 // A node is one machine of the cluster.
 type node struct {
-	Name    string // node1, as kubectl shows it
-	Netns   string
-	Addr    netip.Addr
-	PodCIDR netip.Prefix
-	Uptime  time.Duration // by how much it has been up longer than this machine, by the clocks of its Pods
+	Name     string // node1, as kubectl shows it
+	Netns    string
+	Addr     netip.Addr
+	PodCIDR  netip.Prefix
+	Addr6    netip.Addr // used with --families ipv4,ipv6 only, as is PodCIDR6
+	PodCIDR6 netip.Prefix
+	Uptime   time.Duration // by how much it has been up longer than this machine, by the clocks of its Pods
 }
 
 // PodGateway is the node's own address on its pod bridge.
@@ -72,11 +85,13 @@ func planNodes(count int) []node {
 		number := byte(i + 1)
 		name := fmt.Sprintf("node%d", number)
 		nodes[i] = node{
-			Name:    name,
-			Netns:   "lapse-" + name,
-			Addr:    netip.AddrFrom4([4]byte{10, 200, 0, 10 + number}),
-			PodCIDR: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244, number, 0}), 24),
-			Uptime:  time.Duration(number) * (time.Hour + 7*time.Second),
+			Name:     name,
+			Netns:    "lapse-" + name,
+			Addr:     netip.AddrFrom4([4]byte{10, 200, 0, 10 + number}),
+			PodCIDR:  netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244, number, 0}), 24),
+			Addr6:    netip.MustParseAddr(fmt.Sprintf("fd00:10:200::%d", 10+number)),
+			PodCIDR6: netip.MustParsePrefix(fmt.Sprintf("fd00:10:244:%d::/64", number)),
+			Uptime:   time.Duration(number) * (time.Hour + 7*time.Second),
 		}
 	}
 	return nodes

@@ -51,6 +51,34 @@ func TestEveryNodeRoutesToEveryOtherNodesPods(t *testing.T) {
 	}
 }
 
+func TestDualStackAddressesStandBesideThoseOfIPv4(t *testing.T) {
+	lines := dualStackLines(planNodes(3))
+	if len(lines) != len(namespaces(planNodes(3))) {
+		t.Errorf("IPv6 in %d namespaces of %d", len(lines), len(namespaces(planNodes(3))))
+	}
+	script := ipScript(lines["lapse-node2"])
+	for _, want := range []string{
+		"address add fd00:10:200::12/64 dev eth0 nodad\n", "route add default via fd00:10:200::1 dev eth0\n",
+		"route add fd00:10:244:1::/64 via fd00:10:200::11 dev eth0\n", "route add fd00:10:244:3::/64 via fd00:10:200::13 dev eth0\n",
+	} {
+		if !strings.Contains(script, want) {
+			t.Errorf("node2 lacks %q in\n%s", want, script)
+		}
+	}
+	if strings.Contains(script, "fd00:10:244:2::") {
+		t.Errorf("node2 routes its own pods elsewhere:\n%s", script)
+	}
+	pods, services := netip.MustParsePrefix(podRange6), netip.MustParsePrefix(serviceRange6)
+	for _, n := range planNodes(maxNodes) {
+		if !pods.Contains(n.PodCIDR6.Addr()) {
+			t.Errorf("%s is not of %s", n.PodCIDR6, pods)
+		}
+	}
+	if !services.Contains(netip.MustParseAddr(dnsServiceAddr6)) {
+		t.Errorf("%s is not of %s", dnsServiceAddr6, services)
+	}
+}
+
 func TestVethPairsAreMadeInsideNamespaces(t *testing.T) {
 	for _, line := range controlPlaneLines(planNodes(2)) {
 		if strings.Contains(line, "veth") && !strings.Contains(line, " netns lapse-") {

@@ -20,7 +20,8 @@ func TestProblemsAreOneLineAndExitTwo(t *testing.T) {
 	for want, args := range map[string][]string{
 		"unknown verb":         {"start"},
 		"choose 1 to 20":       {"up", "--nodes", "0"},
-		"choose iptables or":   {"up", "--proxy-mode", "ipvs"},
+		"choose iptables, nf":  {"up", "--proxy-mode", "ebpf"},
+		"choose ipv4 or":       {"up", "--families", "ipv6"},
 		"unexpected argument":  {"up", "3"},
 		"run `sandbox up`":     {"kubeconfig"},
 		"no sandbox is up":     {"exec", "node1", "--", "true"},

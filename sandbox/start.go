@@ -39,6 +39,14 @@ func (b *bringer) startEtcd(ctx context.Context) error {
 	})
 }
 
+// both is a list of what is of IPv4 and, with two families, what is of IPv6.
+func (s *sandbox) both(four, six string) string {
+	if s.DualStack {
+		return four + "," + six
+	}
+	return four
+}
+
 func (b *bringer) startAPIServer(ctx context.Context) (err error) {
 	if err := b.startEtcd(ctx); err != nil {
 		return err
@@ -54,7 +62,7 @@ func (b *bringer) startAPIServer(ctx context.Context) (err error) {
 		"--kubelet-client-certificate="+b.pki("apiserver-kubelet-client.crt"), "--kubelet-client-key="+b.pki("apiserver-kubelet-client.key"),
 		"--service-account-issuer=https://kubernetes.default.svc."+clusterDomain,
 		"--service-account-key-file="+b.pki("service-account.key"), "--service-account-signing-key-file="+b.pki("service-account.key"),
-		"--service-cluster-ip-range="+serviceRange)
+		"--service-cluster-ip-range="+b.both(serviceRange, serviceRange6))
 	if err != nil {
 		return err
 	}
@@ -72,7 +80,7 @@ func (b *bringer) startControllers() (err error) {
 	_, err = b.start("kube-controller-manager", cp, nil, b.bin("kube-controller-manager"),
 		"--kubeconfig="+b.config("controller-manager.kubeconfig"), "--leader-elect=false", "--use-service-account-credentials",
 		"--bind-address=127.0.0.1", "--root-ca-file="+b.pki("ca.crt"), "--service-account-private-key-file="+b.pki("service-account.key"),
-		"--cluster-cidr="+podRange, "--service-cluster-ip-range="+serviceRange, "--allocate-node-cidrs=false",
+		"--cluster-cidr="+b.both(podRange, podRange6), "--service-cluster-ip-range="+b.both(serviceRange, serviceRange6), "--allocate-node-cidrs=false",
 		"--flex-volume-plugin-dir="+b.config("volume-plugins")) // which it makes; the default lies in /usr/libexec
 	if err != nil {
 		return err
@@ -97,7 +105,7 @@ func (b *bringer) startNode(n node) error {
 	there := beside(b.containerd[n.Name])
 	kubelet, err := b.start("kubelet-"+n.Name, there, nil, b.bin("kubelet"),
 		"--config="+filepath.Join(b.config(n.Name), "kubelet.yaml"), "--kubeconfig="+b.config(n.Name+".kubeconfig"),
-		"--hostname-override="+n.Name, "--node-ip="+n.Addr.String())
+		"--hostname-override="+n.Name, "--node-ip="+b.both(n.Addr.String(), n.Addr6.String()))
 	if err != nil {
 		return err
 	}

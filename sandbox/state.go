@@ -23,8 +23,9 @@ type sandbox struct {
 	Dir       string    `json:"dir"`
 	Nodes     int       `json:"nodes"`
 	ProxyMode string    `json:"proxyMode"`
-	Endpoint  string    `json:"endpoint"` // 127.0.0.1:port of the relay
-	Boot      string    `json:"boot"`     // the boot in which the pids below mean something
+	DualStack bool      `json:"dualStack,omitempty"` // IPv6 beside IPv4
+	Endpoint  string    `json:"endpoint"`            // 127.0.0.1:port of the relay
+	Boot      string    `json:"boot"`                // the boot in which the pids below mean something
 	Started   time.Time `json:"started"`
 	Ready     bool      `json:"ready"` // up came to its end
 

@@ -32,8 +32,8 @@ func runStatus(ctx context.Context, a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.out, "%d nodes, kube-proxy %s, Kubernetes %s, API server https://%s, up %s\n\n",
-		s.Nodes, s.ProxyMode, kubernetesVersion, s.Endpoint, time.Since(s.Started).Round(time.Second))
+	fmt.Fprintf(a.out, "%s, Kubernetes %s, API server https://%s, up %s\n\n",
+		s.options().describe(), kubernetesVersion, s.Endpoint, time.Since(s.Started).Round(time.Second))
 	table := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "COMPONENT\tPID\tSTATE\tMEMORY\tCPU")
 	for _, p := range s.Processes {

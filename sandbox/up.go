@@ -16,6 +16,7 @@ import (
 type upOptions struct {
 	nodes     int
 	proxyMode string
+	families  string
 	lb        bool
 	ingress   bool
 }
@@ -24,10 +25,30 @@ func (o upOptions) validate() error {
 	if o.nodes < 1 || o.nodes > maxNodes {
 		return problemf("--nodes %d: choose 1 to %d", o.nodes, maxNodes)
 	}
-	if o.proxyMode != "iptables" && o.proxyMode != "nftables" {
-		return problemf("--proxy-mode %q: choose iptables or nftables", o.proxyMode)
+	if o.proxyMode != "iptables" && o.proxyMode != "nftables" && o.proxyMode != "ipvs" {
+		return problemf("--proxy-mode %q: choose iptables, nftables or ipvs", o.proxyMode)
+	}
+	if o.families != "ipv4" && o.families != dualStack {
+		return problemf("--families %q: choose ipv4 or %s", o.families, dualStack)
 	}
 	return nil
+}
+
+const dualStack = "ipv4,ipv6"
+
+func (o upOptions) describe() string {
+	if o.families == dualStack {
+		return fmt.Sprintf("%d nodes, %s, kube-proxy %s", o.nodes, dualStack, o.proxyMode)
+	}
+	return fmt.Sprintf("%d nodes, kube-proxy %s", o.nodes, o.proxyMode)
+}
+
+func (s *sandbox) options() upOptions {
+	o := upOptions{nodes: s.Nodes, proxyMode: s.ProxyMode, families: "ipv4"}
+	if s.DualStack {
+		o.families = dualStack
+	}
+	return o
 }
 
 func runUp(ctx context.Context, a *app, args []string) error {
@@ -36,7 +57,8 @@ func runUp(ctx context.Context, a *app, args []string) error {
 		flags.IntVar(&o.nodes, "nodes", 3, "number of nodes")
 		flags.BoolVar(&o.lb, "lb", false, "also start the load balancer, as `sandbox lb up` does")
 		flags.BoolVar(&o.ingress, "ingress", false, "also start the ingress, as `sandbox ingress up` does")
-		flags.StringVar(&o.proxyMode, "proxy-mode", "iptables", "how kube-proxy routes: iptables or nftables")
+		flags.StringVar(&o.proxyMode, "proxy-mode", "iptables", "how kube-proxy routes: iptables, nftables, or ipvs, which many kernels lack")
+		flags.StringVar(&o.families, "families", "ipv4", "address families of Pods, Services and nodes: ipv4 or "+dualStack)
 	})
 	if err != nil {
 		return err
@@ -45,6 +67,9 @@ func runUp(ctx context.Context, a *app, args []string) error {
 		return err
 	}
 	if err := preflight(ctx, a.dir); err != nil {
+		return err
+	}
+	if err := theKernel.can(o); err != nil {
 		return err
 	}
 	closeInherited()
@@ -91,7 +116,7 @@ func up(ctx context.Context, a *app, o upOptions) error {
 	if err := s.bringUp(ctx, a.log, p); err != nil {
 		return s.giveUp(a.log, err)
 	}
-	fmt.Fprintf(a.log, "ready after %.1f s: %d nodes, kube-proxy %s, Kubernetes %s\n\n", time.Since(begin).Seconds(), s.Nodes, s.ProxyMode, kubernetesVersion)
+	fmt.Fprintf(a.log, "ready after %.1f s: %s, Kubernetes %s\n\n", time.Since(begin).Seconds(), o.describe(), kubernetesVersion)
 	fmt.Fprintf(a.log, "  export KUBECONFIG=%s PATH=%s:$PATH\n", s.kubeconfig(), s.path("bin"))
 	return nil
 }
@@ -104,10 +129,10 @@ func isUp(ctx context.Context, a *app, o upOptions) (bool, error) {
 		return false, clearLeftover(ctx, a)
 	}
 	if dead := s.ended(); s.Ready && len(dead) == 0 {
-		if s.Nodes != o.nodes || s.ProxyMode != o.proxyMode {
-			return false, problemf("a sandbox with %d nodes and kube-proxy %s is up: run `sandbox down` first", s.Nodes, s.ProxyMode)
+		if s.options().describe() != o.describe() {
+			return false, problemf("a sandbox with %s is up: run `sandbox down` first", s.options().describe())
 		}
-		fmt.Fprintf(a.log, "already up: %d nodes, kube-proxy %s\n", s.Nodes, s.ProxyMode)
+		fmt.Fprintf(a.log, "already up: %s\n", o.describe())
 		return true, nil
 	}
 	fmt.Fprintln(a.log, "clearing away what an earlier sandbox left")
@@ -125,7 +150,7 @@ func clearLeftover(ctx context.Context, a *app) error {
 // create makes the state directory and its file, before anything else exists.
 func create(dir string, o upOptions) (*sandbox, error) {
 	s := &sandbox{
-		Dir: dir, Nodes: o.nodes, ProxyMode: o.proxyMode, Boot: bootID(), Started: time.Now().UTC(),
+		Dir: dir, Nodes: o.nodes, ProxyMode: o.proxyMode, DualStack: o.families == dualStack, Boot: bootID(), Started: time.Now().UTC(),
 		HadNetnsMount: len(mountsUnder(netnsDir)) > 0,
 	}
 	_, err := os.Lstat(netnsDir)
@@ -214,7 +239,7 @@ func (b *bringer) installBinaries() error {
 }
 
 func (b *bringer) network(ctx context.Context) error {
-	if err := buildNetwork(ctx, b.Dir, b.nodes()); err != nil {
+	if err := buildNetwork(ctx, b.Dir, b.nodes(), b.DualStack); err != nil {
 		return err
 	}
 	switched, err := makeCgroups(b.nodes())

@@ -93,7 +93,7 @@ func (p *proxy) serve(ctx context.Context, tick <-chan time.Time, talk io.Writer
 	cmd := exec.Command(p.Program, "-W", "-f", p.file())
 	cmd.Env = append(os.Environ(), p.Env...)
 	cmd.Stdout, cmd.Stderr = talk, talk
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = endsWithParent()
 	if err := cmd.Start(); err != nil {
 		return err
 	}
