@@ -42,6 +42,8 @@ const mostBoundaryFailures = 20
 type boundaryCounts struct {
 	first [mostBoundaryFailures + 1]int // successes inside when so many had failed
 	last  [mostBoundaryFailures]int     // successes inside when the last ones had failed, in turn
+
+	inARow, mostInARow int // failures without a success sent between them: the last ones, and at most
 }
 
 // note adds a failure: how many had failed with it, and how many successes had been sent since the first failure.
@@ -49,12 +51,21 @@ func (e *boundaryCounts) note(failed, succeeded int) {
 	if failed <= mostBoundaryFailures {
 		e.first[failed] = succeeded
 	}
+	if failed > 1 && e.last[(failed-1)%mostBoundaryFailures] != succeeded {
+		e.inARow = 0
+	}
+	e.inARow++
+	e.mostInARow = max(e.mostInARow, e.inARow)
 	e.last[failed%mostBoundaryFailures] = succeeded
 }
 
-// needed returns what the share in the whole window requires, or more where the share at one end is smaller.
+// needed returns what the share in the whole window requires, or more where the share at one end is smaller. Where no success is inside, one is
+// enough only if enough failures came in a row: else the successes that were sent among them may be those that a share spares.
+//
+//	x ok x x x x x x x x x ok   →   one success; the first ok may have been decided before all failed
+//	x ok x x ok x x x ok x ok   →   several, also where failures are known so late that no ok is proven to lie inside
 func (e *boundaryCounts) needed(failed, inside int) confirmations {
-	if inside == 0 && failed >= FewFailures {
+	if inside == 0 && e.mostInARow >= FewFailures {
 		return confirmations{1, 1}
 	}
 	succeeded := e.last[failed%mostBoundaryFailures]
