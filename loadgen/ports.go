@@ -198,12 +198,17 @@ func dialFrom(network string, port uint16, addr netip.AddrPort, until time.Time)
 	if port != 0 {
 		return connected(dialer.DialTCP(context.Background(), network, netip.AddrPortFrom(netip.Addr{}, port), addr))
 	}
-	// DialTCP would bind to any port first, and so need one that no connection uses, to wherever.
-	c, err := dialer.Dial(network, addr.String())
-	if err != nil {
-		return nil, err
+	for {
+		// DialTCP would bind to any port first, and so need one that no connection uses, to wherever.
+		c, err := dialer.Dial(network, addr.String())
+		if err != nil {
+			return nil, err
+		}
+		if network != "udp" || c.LocalAddr().String() != c.RemoteAddr().String() {
+			return c.(transport), nil
+		}
+		defer c.Close() // of UDP: a socket connected to itself, where nobody listens. What it sends would come back.
 	}
-	return c.(transport), nil
 }
 
 // connected is c, or no transport at all after an error.

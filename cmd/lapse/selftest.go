@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -34,6 +35,9 @@ type selftestFlags struct {
 	resolution time.Duration
 
 	format string
+
+	protocol string
+	spoken   spoken // filled in by check
 }
 
 func newSelftest() *cobra.Command {
@@ -44,13 +48,14 @@ func newSelftest() *cobra.Command {
 		Long: `Measure known outages on this machine, and print our own error.
 
 A built-in server fails on schedule: nobody listens, connections are reset or closed, answers are cut off, late, a 503 or
-missing, for all requests or for a share at random, from 2 ms to 5 s. Lapse measures it over the loopback interface as
+missing, for all requests or for a share at random, from 2 ms to 5 s; over UDP replies are lost, late or others. Lapse measures it over the loopback interface as
 ` + "`lapse run`" + ` does, and compares what it found with what the server did. Then it stops a prober for a second: that run must
 be inconclusive.
 
 Exit codes: 0 every promise was kept, 3 one was broken, 4 inconclusive: less than 99.9 % of the time was observed, or too little
 was found to judge. The outages are a function of --seed, --rate and --duration.`,
 		Example: `  lapse selftest
+  lapse selftest --protocol udp
   lapse selftest --rate 1000 --duration 2m --seed 7 -o json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -67,6 +72,7 @@ was found to judge. The outages are a function of --seed, --rate and --duration.
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
+	flags.StringVar(&f.protocol, "protocol", selftest.HTTP.Name, "what is measured: "+spokenNames())
 	flags.Uint64Var(&f.seed, "seed", 1, "which outages there are, when and for how long")
 	flags.Float64Var(&f.rate, "rate", 200, "requests per second, for each of new and reused")
 	flags.DurationVar(&f.duration, "duration", time.Minute, "how long to measure outages; the stopped prober takes 5s more")
@@ -77,6 +83,11 @@ was found to judge. The outages are a function of --seed, --rate and --duration.
 }
 
 func (f *selftestFlags) check() error {
+	i := slices.IndexFunc(spokenProtocols, func(p spoken) bool { return p.Name == f.protocol })
+	if i < 0 {
+		return run.Usagef("one of: "+spokenNames(), "no known outages of protocol %q", f.protocol)
+	}
+	f.spoken = spokenProtocols[i]
 	switch {
 	case !(f.rate >= selftest.MinRate):
 		return run.Usagef("at a lower rate too few requests meet an outage to say anything", "rate %v: at least %v requests per second", f.rate, selftest.MinRate)
@@ -108,7 +119,7 @@ func (f *selftestFlags) run(ctx context.Context, stdout, stderr io.Writer) error
 	if err != nil {
 		return err
 	}
-	if trial.Stalled, err = measureStalled(ctx, filepath.Join(dir, "stalled"), f.rate, f.resolution, signals, stderr); err != nil {
+	if trial.Stalled, err = measureStalled(ctx, filepath.Join(dir, "stalled"), f.rate, f.resolution, f.spoken, signals, stderr); err != nil {
 		return err
 	}
 	r := selftest.Judge(trial)
@@ -147,13 +158,13 @@ func (f *selftestFlags) deliver(stdout io.Writer, dir string, r *selftest.Report
 
 // measure runs the plan: the very measurement of `lapse run`, of a server whose clock is the run's.
 func (f *selftestFlags) measure(ctx context.Context, dir string, signals <-chan os.Signal, stderr io.Writer) (selftest.Trial, error) {
-	t := selftest.Trial{Seed: f.seed, Rate: f.rate, Duration: f.duration, Plan: selftest.NewPlan(f.seed, f.rate, f.duration)}
+	t := selftest.Trial{Protocol: f.spoken.Protocol, Seed: f.seed, Rate: f.rate, Duration: f.duration, Plan: selftest.NewPlan(f.spoken.Protocol, f.seed, f.rate, f.duration)}
 	clock := timeline.StartClock()
-	server, err := faultserver.Start(faultserver.Config{T0: clock.T0(), Seed: f.seed, Faults: t.Plan.Faults()})
+	server, url, err := f.spoken.start(faultserver.Config{T0: clock.T0(), Seed: f.seed, Faults: t.Plan.Faults()})
 	if err != nil {
 		return t, err
 	}
-	tl, err := f.measureServer(ctx, server.URL(), clock, dir, signals, stderr)
+	tl, err := f.measureServer(ctx, url, clock, dir, signals, stderr)
 	if err := errors.Join(err, server.Close()); err != nil {
 		return t, err
 	}
@@ -161,7 +172,7 @@ func (f *selftestFlags) measure(ctx context.Context, dir string, signals <-chan 
 		return t, run.Stopped("the selftest was not finished: %s", tl.Run.Aborted)
 	}
 	t.Run, t.Outages = tl, selftest.Outages(t.Plan, server.Outages())
-	t.Ledger = selftest.NewLedger(t.Outages, server.Acts(), server.Answered())
+	t.Ledger = selftest.NewLedger(t.Protocol, t.Outages, server.Acts(), server.Answered())
 	if err := run.WriteTimeline(dir, tl); err != nil {
 		return t, err
 	}
@@ -171,6 +182,7 @@ func (f *selftestFlags) measure(ctx context.Context, dir string, signals <-chan 
 func (f *selftestFlags) measureServer(ctx context.Context, url string, clock timeline.Clock, dir string, signals <-chan os.Signal, stderr io.Writer) (*model.Timeline, error) {
 	o := defaults()
 	o.Rate, o.Timeout, o.Slow, o.Join, o.Resolution = f.rate, selftest.Timeout, selftest.SlowBar, selftest.Join, f.resolution
+	o.Echo = f.spoken.echo
 	o.Baseline, o.Duration = time.Second, f.duration-time.Second
 	if err := o.Check([]string{url}, nil); err != nil {
 		return nil, err

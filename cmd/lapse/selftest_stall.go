@@ -22,19 +22,20 @@ import (
 
 // measureStalled runs `lapse run` as a process of its own against a server without faults, and stops that process for longer than the timeout.
 // Answers take 30 ms, so that some requests are in flight when it is stopped.
-func measureStalled(ctx context.Context, dir string, rate float64, resolution time.Duration, signals <-chan os.Signal, stderr io.Writer) (*selftest.StalledProber, error) {
+func measureStalled(ctx context.Context, dir string, rate float64, resolution time.Duration, spoken spoken, signals <-chan os.Signal, stderr io.Writer) (*selftest.StalledProber, error) {
 	ctx, release := run.Interruptible(ctx, signals)
 	defer release()
-	server, err := faultserver.Start(faultserver.Config{Faults: []faultserver.Fault{{Kind: faultserver.Slow, To: time.Hour, Delay: 30 * time.Millisecond}}})
+	server, url, err := spoken.start(faultserver.Config{Faults: []faultserver.Fault{{Kind: faultserver.Slow, To: time.Hour, Delay: 30 * time.Millisecond}}})
 	if err != nil {
 		return nil, err
 	}
 	defer server.Close()
 	var stdout bytes.Buffer
-	cmd, err := proberCommand(ctx, server.URL(), dir, min(rate, 200), resolution)
+	cmd, err := proberCommand(ctx, url, dir, min(rate, 200), resolution)
 	if err != nil {
 		return nil, err
 	}
+	cmd.Args = append(cmd.Args, spoken.flags()...)
 	cmd.Stdout, cmd.Stderr = &stdout, io.Discard
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start a prober to be stopped: %w", err)

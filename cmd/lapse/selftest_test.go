@@ -23,9 +23,18 @@ var keptAnywhere = []string{
 // broken while the run was observed, and a prober that was stopped has to say so on any machine.
 func TestSelftestKeepsItsPromises(t *testing.T) {
 	t.Parallel() // it demands nothing of how long something takes
+	for _, p := range spokenProtocols {
+		t.Run(p.Name, func(t *testing.T) {
+			t.Parallel()
+			keepsItsPromises(t, p.Name)
+		})
+	}
+}
+
+func keepsItsPromises(t *testing.T, protocol string) {
 	dir := filepath.Join(t.TempDir(), "proof")
 	var stdout bytes.Buffer
-	code := lapse(t.Context(), []string{"lapse", "selftest", "--duration=16s", "--seed=3", "--out=" + dir, "-o=json"}, &stdout, t.Output())
+	code := lapse(t.Context(), []string{"lapse", "selftest", "--protocol=" + protocol, "--duration=16s", "--seed=3", "--out=" + dir, "-o=json"}, &stdout, t.Output())
 	var r selftest.Report
 	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
 		t.Fatalf("exit code %d: %v", code, err)
@@ -36,8 +45,8 @@ func TestSelftestKeepsItsPromises(t *testing.T) {
 	if code == verdict.ExitPassed && r.Coverage < selftest.MinCoverage {
 		t.Errorf("passed with a coverage of %v", r.Coverage)
 	}
-	if len(r.Promises) != 8 {
-		t.Errorf("%d promises", len(r.Promises))
+	if len(r.Promises) != 8 || r.Protocol != protocol {
+		t.Errorf("%d promises of %s", len(r.Promises), r.Protocol)
 	}
 	for _, text := range keptAnywhere {
 		i := slices.IndexFunc(r.Promises, func(p selftest.Promise) bool { return p.Text == text })

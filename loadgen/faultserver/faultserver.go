@@ -7,7 +7,7 @@
 //	}})
 //
 // It listens on the loopback interface and speaks plain HTTP, or HTTPS with a TLS configuration.
-// Requests must have no body, and wait for the answer to the one before.
+// Requests must have no body, and wait for the answer to the one before. A [UDPServer] does the same over UDP.
 package faultserver
 
 import (
@@ -32,8 +32,9 @@ const (
 	EOF      Kind = "eof"      // the request is read, then the connection closed
 	Stall    Kind = "stall"    // the request is read, and answered when the fault is over
 	Slow     Kind = "slow"     // the answer comes after Delay
-	Error    Kind = "5xx"      // 503
+	Error    Kind = "5xx"      // 503; over UDP another reply
 	Truncate Kind = "truncate" // the connection is closed in the middle of the body
+	Drop     Kind = "drop"     // over UDP: the request is read, and never answered
 	Goodbye  Kind = "goodbye"  // the answer is whole, says Connection: close, and the connection is closed: no fault at all
 )
 
@@ -381,7 +382,7 @@ func (s *Server) verdict(c *conn) (f Fault, served bool) {
 	for i, f := range s.config.Faults {
 		if f.Kind != Refuse && f.From <= now && now < f.To {
 			s.met[i]++
-			if !s.meets(f, s.met[i]) {
+			if !f.meets(s.met[i], s.random) {
 				continue
 			}
 			s.acts = append(s.acts, Act{Kind: f.Kind, At: now, Conn: c.number})
@@ -396,7 +397,7 @@ func (s *Server) verdict(c *conn) (f Fault, served bool) {
 }
 
 // meets decides whether f meets the nth request of its time.
-func (s *Server) meets(f Fault, n int) bool {
+func (f Fault) meets(n int, random *rand.Rand) bool {
 	n -= f.After
 	switch {
 	case n <= 0:
@@ -404,7 +405,7 @@ func (s *Server) meets(f Fault, n int) bool {
 	case f.Every > 0:
 		return n%f.Every == 0
 	case f.Share > 0:
-		return s.random.Float64() < f.Share
+		return random.Float64() < f.Share
 	}
 	return true
 }

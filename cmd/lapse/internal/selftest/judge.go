@@ -14,6 +14,7 @@ import (
 
 // A Trial is a plan that was measured, with all that is to be compared.
 type Trial struct {
+	Protocol Protocol
 	Seed     uint64
 	Rate     float64
 	Duration time.Duration
@@ -26,7 +27,7 @@ type Trial struct {
 
 // Judge compares a run with what happened.
 func Judge(t Trial) *Report {
-	r := &Report{Seed: t.Seed, Rate: t.Rate, Duration: t.Duration, Coverage: t.Run.Verdict.Coverage, Wrong: []Wrong{}}
+	r := &Report{Protocol: t.Protocol.Name, Seed: t.Seed, Rate: t.Rate, Duration: t.Duration, Coverage: t.Run.Verdict.Coverage, Wrong: []Wrong{}}
 	for _, p := range t.Plan {
 		r.Plan = append(r.Plan, PlannedAt{p.Class, p.From, p.To, p.Share})
 	}

@@ -30,13 +30,13 @@ func perfect() Trial {
 		Open:  faultserver.Span{From: 1100 * ms, To: 1100*ms + 100*time.Microsecond},
 	}})
 	requests, acts, good := requestsOf(outages)
-	ledger := NewLedger(outages, acts, good)
+	ledger := NewLedger(HTTP, outages, acts, good)
 	ledger.Count(timeline.Target{ID: 1, Kind: timeline.New})
 	for _, q := range requests {
 		ledger.Add(q)
 	}
 	tl := seen(good)
-	return Trial{Seed: 1, Rate: rate, Duration: 5 * time.Second, Plan: plan, Outages: outages, Ledger: ledger, Run: tl}
+	return Trial{Protocol: HTTP, Seed: 1, Rate: rate, Duration: 5 * time.Second, Plan: plan, Outages: outages, Ledger: ledger, Run: tl}
 }
 
 // requestsOf are those that met a refusal and then a share of one half, and what the server knows of them.
@@ -280,7 +280,7 @@ func TestLedgerWantsGoodAnswersToBePossible(t *testing.T) {
 		{Class: Slow, Kind: faultserver.Slow, From: 4 * time.Second, To: 4100 * ms},
 	}, nil)
 	held := func(kind faultserver.Kind, at, sent, done time.Duration, code uint16) *Ledger {
-		b := NewLedger(outages, []faultserver.Act{{Kind: kind, At: at}}, 1)
+		b := NewLedger(HTTP, outages, []faultserver.Act{{Kind: kind, At: at}}, 1)
 		b.Count(timeline.Target{ID: 1, Kind: timeline.New})
 		b.Add(timeline.Request{Target: 1, Sent: sent, Done: done, Outcome: timeline.Outcome{Class: timeline.OK, Code: code}})
 		return b

@@ -12,6 +12,7 @@ import (
 //
 // The server cannot tell the requests of different targets apart, so an account is of all targets together.
 type Ledger struct {
+	protocol Protocol
 	outages  []Outage
 	targets  map[timeline.TargetID]bool  // those that count
 	inside   []map[timeline.TargetID]int // requests sent and done within an outage, by outage and target
@@ -52,8 +53,8 @@ func (a Account) Agrees(c Class) bool {
 }
 
 // NewLedger starts with what the server did: its acts, and how many good answers it gave.
-func NewLedger(outages []Outage, acts []faultserver.Act, answered int) *Ledger {
-	l := &Ledger{outages: outages, Accounts: make([]Account, len(outages)), Answered: answered, targets: map[timeline.TargetID]bool{}}
+func NewLedger(protocol Protocol, outages []Outage, acts []faultserver.Act, answered int) *Ledger {
+	l := &Ledger{protocol: protocol, outages: outages, Accounts: make([]Account, len(outages)), Answered: answered, targets: map[timeline.TargetID]bool{}}
 	for i, o := range outages {
 		l.inside = append(l.inside, map[timeline.TargetID]int{})
 		if o.Class == Refused {
@@ -107,11 +108,11 @@ func (l *Ledger) Add(q timeline.Request) {
 		if q.Class == timeline.NoSlot {
 			a.Unsent++
 		}
-		if !fits(q.Class, o.Kind) {
+		if !l.protocol.fits(q.Class, o.Kind) {
 			a.Wrong++
 		}
 	case q.Class != timeline.OK: // not sent
-	case within && (o.Class.total() || o.Class == Stalled):
+	case within && (o.Class.total() || o.Class == Stalled || o.Class == Lost):
 		a.Good++
 	case q.Delayed: // by the prober, for an unknown time
 		a.Local++
@@ -132,7 +133,7 @@ func (l *Ledger) total(q timeline.Request) {
 	case q.Class.Timeout():
 		l.TimedOut++
 	}
-	if q.Class == timeline.OK && q.Code/100 != 2 { // the server gives no other
+	if l.protocol.Statuses && q.Class == timeline.OK && q.Code/100 != 2 { // the server gives no other
 		l.NoStatus++
 	}
 }
@@ -163,24 +164,4 @@ func (l *Ledger) metBy(id timeline.TargetID, outage int) bool {
 		return l.Accounts[outage].Failed < l.Accounts[outage].Least
 	}
 	return l.inside[outage][id] > 0
-}
-
-// fits reports whether a request can fail so in an outage of a kind. An answer can also come too late on a busy machine: that is
-// not the outage's.
-func fits(c timeline.Class, k faultserver.Kind) bool {
-	switch k {
-	case faultserver.Refuse:
-		return c == timeline.Refused || c == timeline.Reset || c == timeline.EOF
-	case faultserver.Reset:
-		return c == timeline.Reset
-	case faultserver.EOF:
-		return c == timeline.EOF
-	case faultserver.Error:
-		return c == timeline.HTTP5xx
-	case faultserver.Truncate:
-		return c == timeline.Body
-	case faultserver.Stall:
-		return c == timeline.TimeoutResponse || c == timeline.NoSlot
-	}
-	return false
 }

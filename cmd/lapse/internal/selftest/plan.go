@@ -13,37 +13,41 @@ import (
 type Class string
 
 const (
-	Refused   Class = "refused"   // nobody listens
-	Reset     Class = "reset"     // every request's connection is reset
-	EOF       Class = "eof"       // every request's connection is closed without a reply
-	Error     Class = "http 5xx"  // every reply is a 503
-	Truncated Class = "truncated" // every body is cut off
-	Stalled   Class = "stall"     // no answers for longer than the timeout
-	Random    Class = "1 in N"    // a share of the requests is reset, closed, cut off or a 503, at random
-	Slow      Class = "slow"      // good answers, later than --slow
-	Goodbye   Class = "goodbye"   // connections closed as HTTP allows: no outage at all, and not to be taken for one
+	Refused    Class = "refused"     // nobody listens
+	Reset      Class = "reset"       // every request's connection is reset
+	EOF        Class = "eof"         // every request's connection is closed without a reply
+	Error      Class = "http 5xx"    // every reply is a 503
+	WrongReply Class = "wrong reply" // every reply is another than the good one; of DNS, SERVFAIL
+	Lost       Class = "lost"        // no request is answered; of UDP only: an answer may be missing for any time
+	Truncated  Class = "truncated"   // every body is cut off
+	Stalled    Class = "stall"       // no answers for longer than the timeout
+	Random     Class = "1 in N"      // a share of the requests fails at random in one of the other ways
+	Slow       Class = "slow"        // good answers, later than --slow
+	Goodbye    Class = "goodbye"     // connections closed as HTTP allows: no outage at all, and not to be taken for one
 )
 
 // Classes are all of them, in the order of tables.
-var Classes = []Class{Refused, Reset, EOF, Error, Truncated, Stalled, Random, Slow, Goodbye}
+var Classes = []Class{Refused, Reset, EOF, Error, WrongReply, Truncated, Lost, Stalled, Random, Slow, Goodbye}
 
 // failing reports whether requests fail in such an outage.
 func (c Class) failing() bool { return c != Slow && c != Goodbye }
 
 // total reports whether every request fails that is read while it lasts, at once.
-func (c Class) total() bool { return c.failing() && c != Stalled && c != Random }
+func (c Class) total() bool { return c.failing() && c != Stalled && c != Random && c != Lost }
 
-// kinds are what the server does in an outage of a class. Of several, one is chosen.
+// kinds are what a server does in an outage of a class, of whatever protocol.
 var kinds = map[Class][]faultserver.Kind{
-	Refused:   {faultserver.Refuse},
-	Reset:     {faultserver.Reset},
-	EOF:       {faultserver.EOF},
-	Error:     {faultserver.Error},
-	Truncated: {faultserver.Truncate},
-	Stalled:   {faultserver.Stall},
-	Random:    {faultserver.Reset, faultserver.EOF, faultserver.Error, faultserver.Truncate},
-	Slow:      {faultserver.Slow},
-	Goodbye:   {faultserver.Goodbye},
+	Refused:    {faultserver.Refuse},
+	Reset:      {faultserver.Reset},
+	EOF:        {faultserver.EOF},
+	Error:      {faultserver.Error},
+	WrongReply: {faultserver.Error},
+	Lost:       {faultserver.Drop},
+	Truncated:  {faultserver.Truncate},
+	Stalled:    {faultserver.Stall},
+	Random:     {faultserver.Reset, faultserver.EOF, faultserver.Error, faultserver.Truncate, faultserver.Drop},
+	Slow:       {faultserver.Slow},
+	Goodbye:    {faultserver.Goodbye},
 }
 
 // The options that a plan is measured with.
@@ -92,13 +96,14 @@ func (p Plan) Faults() []faultserver.Fault {
 	return faults
 }
 
-// NewPlan plans outages of every class for a run at a rate, in requests per second, of a duration. It depends on
+// NewPlan plans outages of every class of a protocol for a run at a rate, in requests per second, of a duration. It depends on
 // nothing else. A duration of MinDuration holds each class once, short; a longer one repeats them, with lengths from 2 ms
 // to 5 s, close together and far apart.
-func NewPlan(seed uint64, rate float64, duration time.Duration) Plan {
+func NewPlan(protocol Protocol, seed uint64, rate float64, duration time.Duration) Plan {
 	p := planner{
-		rng:  rand.New(rand.NewPCG(seed, 0x1a95e)),
-		rate: rate, at: Lead, end: duration - Tail,
+		protocol: protocol,
+		rng:      rand.New(rand.NewPCG(seed, 0x1a95e)),
+		rate:     rate, at: Lead, end: duration - Tail,
 		lengths: slices.DeleteFunc(slices.Clone(lengths), func(d time.Duration) bool { return d > duration/12 }),
 	}
 	for n := 0; p.deal(n == 0) > 0; n++ {
@@ -113,17 +118,18 @@ var lengths = []time.Duration{
 
 // A planner fills a plan from front to back.
 type planner struct {
-	rng     *rand.Rand
-	rate    float64
-	at, end time.Duration // where the next outage may begin; where the last must have ended
-	lengths []time.Duration
-	plan    Plan
+	protocol Protocol
+	rng      *rand.Rand
+	rate     float64
+	at, end  time.Duration // where the next outage may begin; where the last must have ended
+	lengths  []time.Duration
+	plan     Plan
 }
 
 // deal adds one outage of every class in random order, as far as they fit, and returns how many did. The first hand is a
 // short one, so that every class is dealt at least once.
 func (p *planner) deal(first bool) (dealt int) {
-	hand := slices.Clone(Classes)
+	hand := slices.Clone(p.protocol.Classes)
 	p.rng.Shuffle(len(hand), func(i, j int) { hand[i], hand[j] = hand[j], hand[i] })
 	lengths := slices.Clone(p.lengths)
 	if first {
@@ -156,7 +162,8 @@ func (p *planner) deal(first bool) (dealt int) {
 }
 
 func (p *planner) outage(class Class, length time.Duration, first bool) Planned {
-	o := Planned{Class: class, Kind: kinds[class][p.rng.IntN(len(kinds[class]))], From: p.at}
+	possible := p.protocol.kindsOf(class)
+	o := Planned{Class: class, Kind: possible[p.rng.IntN(len(possible))], From: p.at}
 	switch class {
 	case Random:
 		o.Share = 0.5
@@ -179,7 +186,7 @@ func (p *planner) gap(class Class, first bool) time.Duration {
 	near := 600*time.Millisecond + time.Duration(p.rng.Int64N(int64(100*time.Millisecond)))
 	apart := 1600*time.Millisecond + time.Duration(p.rng.Int64N(int64(400*time.Millisecond)))
 	// A stall's failures end long before it does, and slow answers come long after: next to those, near is neither.
-	if class == Stalled || class == Slow || class == Random || class == Goodbye {
+	if class == Stalled || class == Slow || class == Random || class == Goodbye || class == Lost {
 		return apart
 	}
 	if first || p.rng.IntN(3) > 0 {

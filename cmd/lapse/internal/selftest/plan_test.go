@@ -13,8 +13,10 @@ func plans(t *testing.T, check func(t *testing.T, p Plan, rate float64, duration
 	for _, rate := range []float64{MinRate, 200, 1000, 5000} {
 		for _, duration := range []time.Duration{MinDuration, 30 * time.Second, time.Minute, 5 * time.Minute} {
 			for seed := range uint64(40) {
-				if p := NewPlan(seed, rate, duration); !t.Failed() {
-					check(t, p, rate, duration)
+				for _, protocol := range []Protocol{HTTP, UDP} {
+					if p := NewPlan(protocol, seed, rate, duration); !t.Failed() {
+						check(t, p, rate, duration)
+					}
 				}
 			}
 		}
@@ -22,11 +24,11 @@ func plans(t *testing.T, check func(t *testing.T, p Plan, rate float64, duration
 }
 
 func TestPlanFollowsFromSeedRateAndDuration(t *testing.T) {
-	a, b := NewPlan(1, 200, time.Minute), NewPlan(1, 200, time.Minute)
+	a, b := NewPlan(HTTP, 1, 200, time.Minute), NewPlan(HTTP, 1, 200, time.Minute)
 	if !reflect.DeepEqual(a, b) {
 		t.Errorf("one seed, two plans:\n%+v\n%+v", a, b)
 	}
-	if c := NewPlan(2, 200, time.Minute); reflect.DeepEqual(a, c) {
+	if c := NewPlan(HTTP, 2, 200, time.Minute); reflect.DeepEqual(a, c) {
 		t.Error("two seeds, one plan")
 	}
 }
@@ -41,10 +43,28 @@ func TestPlanHoldsEveryClass(t *testing.T) {
 		if slices.IndexFunc(p, is(Stalled)) > slices.IndexFunc(p, is(Slow)) {
 			t.Errorf("%v/s for %v: answers are slow before the first stall", rate, duration)
 		}
-		if len(planned) != len(Classes) {
+		if n := len(planned); n != len(HTTP.Classes) && n != len(UDP.Classes) {
 			t.Errorf("%v/s for %v: only %v", rate, duration, planned)
 		}
 	})
+}
+
+// A plan has only what the protocol's server can do.
+func TestPlanKeepsToItsProtocol(t *testing.T) {
+	for _, protocol := range []Protocol{HTTP, UDP, DNS} {
+		planned := map[Class]bool{}
+		for seed := range uint64(20) {
+			for _, o := range NewPlan(protocol, seed, 200, time.Minute) {
+				planned[o.Class] = true
+				if _, fails := protocol.fails[o.Kind]; !slices.Contains(protocol.Classes, o.Class) || o.Class.failing() && !fails {
+					t.Errorf("%s: %+v", protocol.Name, o)
+				}
+			}
+		}
+		if len(planned) != len(protocol.Classes) {
+			t.Errorf("%s: only %v", protocol.Name, planned)
+		}
+	}
 }
 
 func TestPlanLeavesNoDoubtWhichOutagesAreOneWindow(t *testing.T) {
@@ -81,7 +101,7 @@ func TestPlanBeginsWithALongOutageOfEveryRequest(t *testing.T) {
 
 func TestLongPlanHoldsLengthsFromTwoMillisecondsToFiveSeconds(t *testing.T) {
 	shortest, longest := time.Hour, time.Duration(0)
-	for _, o := range NewPlan(1, 200, 5*time.Minute) {
+	for _, o := range NewPlan(HTTP, 1, 200, 5*time.Minute) {
 		shortest, longest = min(shortest, o.To-o.From), max(longest, o.To-o.From)
 	}
 	if shortest != 2*time.Millisecond || longest < 5*time.Second {

@@ -9,6 +9,7 @@ import (
 
 // A Report is how a run compares with what happened.
 type Report struct {
+	Protocol string        `json:"protocol"`
 	Seed     uint64        `json:"seed"`
 	Rate     float64       `json:"rate"`
 	Duration time.Duration `json:"duration"`

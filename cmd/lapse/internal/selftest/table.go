@@ -27,8 +27,8 @@ func (r *Report) WriteTable(w io.Writer) error {
 var resultWords = map[model.Result]string{model.Pass: "PASS", model.Fail: "FAIL", model.Inconclusive: "INCONCLUSIVE"}
 
 func (r *Report) writeHead(b *strings.Builder) {
-	fmt.Fprintf(b, "%-13s lapse selftest --seed %d --rate %v --duration %v   coverage %s   exit %d\n",
-		resultWords[r.Result], r.Seed, r.Rate, r.Duration, quantity.Coverage(r.Coverage), r.ExitCode)
+	fmt.Fprintf(b, "%-13s lapse selftest --protocol %s --seed %d --rate %v --duration %v   coverage %s   exit %d\n",
+		resultWords[r.Result], r.Protocol, r.Seed, r.Rate, r.Duration, quantity.Coverage(r.Coverage), r.ExitCode)
 	if r.Coverage < MinCoverage {
 		fmt.Fprintf(b, "              Less than %s of the time was observed on this busy machine: nothing below is proven or disproven.\n", quantity.Coverage(MinCoverage))
 	}
