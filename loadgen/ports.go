@@ -244,8 +244,15 @@ func (b *portAllocator) dial(network string, addr netip.AddrPort, until time.Tim
 	if b.low == 0 || addr.Addr().IsLoopback() {
 		return dialFrom(network, 0, addr, until)
 	}
-	return b.of(destination{network, addr}).dial(network, addr, until)
+	c, err := b.of(destination{network, addr}).dial(network, addr, until)
+	if errors.Is(err, syscall.EADDRNOTAVAIL) && !routable(addr) {
+		return nil, errNoSource
+	}
+	return c, err
 }
+
+// errNoSource: this machine has no address from which it could send to one of that family, as where IPv6 is switched off.
+var errNoSource = fmt.Errorf("this machine has no address of that family: %w", syscall.ENETUNREACH)
 
 func (b *portAllocator) of(d destination) *ports {
 	b.mu.Lock()

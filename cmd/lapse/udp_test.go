@@ -2,6 +2,7 @@ package main
 
 import (
 	"net"
+	"net/netip"
 	"sync"
 	"testing"
 
@@ -17,7 +18,12 @@ func serveUDPEcho(t *testing.T) (addr string) {
 // serveUDP answers datagrams, until the test ends, and returns where. A nil answer is none.
 func serveUDP(t *testing.T, answer func(datagram []byte) []byte) (addr string) {
 	t.Helper()
-	c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	return serveUDPAt(t, "127.0.0.1:0", answer)
+}
+
+func serveUDPAt(t *testing.T, at string, answer func(datagram []byte) []byte) (addr string) {
+	t.Helper()
+	c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort(at)))
 	if err != nil {
 		t.Fatal(err)
 	}
