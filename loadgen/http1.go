@@ -28,6 +28,7 @@ type wanted struct {
 	head          bool   // the request was a HEAD: no body follows
 	backendHeader string // in lower case; "" for none
 	body          []byte // a part of the body; empty for any body
+	kind          bool   // note the content-type
 }
 
 func malformed(what string) error { return fmt.Errorf("%w: %s", errMalformed, what) }
@@ -37,6 +38,19 @@ func malformed(what string) error { return fmt.Errorf("%w: %s", errMalformed, wh
 // the connection's own.
 func (r *reply) read(br *bufio.Reader, want *wanted) error {
 	in := replyReader{br: br, want: want, reply: r, budget: headerLimit}
+	if err := in.finalHeader(); err != nil {
+		return err
+	}
+	err := in.body()
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errTruncated
+	}
+	return err
+}
+
+// finalHeader reads up to the body, and skips interim replies.
+func (in *replyReader) finalHeader() error {
+	r := in.reply
 	for {
 		*r = reply{backend: r.backend[:0], lengthText: r.lengthText[:0]}
 		in.fields = fields{length: -1}
@@ -48,12 +62,8 @@ func (r *reply) read(br *bufio.Reader, want *wanted) error {
 		}
 	}
 	r.inBody = true
-	r.bodyAsExpected = len(want.body) == 0
-	err := in.body()
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errTruncated
-	}
-	return err
+	r.bodyAsExpected = len(in.want.body) == 0
+	return nil
 }
 
 // A replyReader is the state of reading one reply.
@@ -69,13 +79,14 @@ type replyReader struct {
 
 // fields are the parts of a header that decide how the body is framed.
 type fields struct {
-	oldest     bool  // HTTP/1.0
-	length     int64 // Content-Length; -1 if there is none
-	encodings  int   // how many Transfer-Encoding fields there are
-	chunked    bool  // the last of them is "chunked"
-	close      bool  // Connection: close
-	keepAlive  bool  // Connection: keep-alive
-	badTrailer bool  // Trailer names a field that must not be one
+	oldest     bool   // HTTP/1.0
+	length     int64  // Content-Length; -1 if there is none
+	encodings  int    // how many Transfer-Encoding fields there are
+	chunked    bool   // the last of them is "chunked"
+	close      bool   // Connection: close
+	keepAlive  bool   // Connection: keep-alive
+	badTrailer bool   // Trailer names a field that must not be one
+	kind       string // of the body, if that is to be noted
 }
 
 func (in *replyReader) header() error {
@@ -260,6 +271,9 @@ func (in *replyReader) field(name, value []byte) error {
 	case equalFold(name, "trailer"):
 		in.badTrailer = in.badTrailer || hasToken(value, "transfer-encoding") ||
 			hasToken(value, "trailer") || hasToken(value, "content-length")
+	}
+	if in.want.kind && equalFold(name, "content-type") {
+		in.kind = string(trimBlanks(value))
 	}
 	if in.want.backendHeader != "" && len(in.reply.backend) == 0 && equalFold(name, in.want.backendHeader) {
 		in.reply.backend = append(in.reply.backend, trimBlanks(value)...)

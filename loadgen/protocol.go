@@ -38,7 +38,7 @@ type Protocol struct {
 }
 
 // Protocols are those there are. A probe's fields that its protocol does not take are ignored.
-var Protocols = []Protocol{httpPlain, httpSecure, httpTwoPlain, httpTwoSecure, grpcPlain, grpcSecure, tcpBare, tcpSecure, webSocketPlain, webSocketSecure, udpBare, dnsQuery}
+var Protocols = []Protocol{httpPlain, httpSecure, httpTwoPlain, httpTwoSecure, grpcPlain, grpcSecure, eventsPlain, eventsSecure, tcpBare, tcpSecure, webSocketPlain, webSocketSecure, udpBare, dnsQuery}
 
 // ProtocolOf is the protocol of a scheme.
 func ProtocolOf(scheme string) (_ Protocol, known bool) {

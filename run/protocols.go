@@ -76,10 +76,16 @@ func (o *Options) checkProtocols() error {
 	if err := o.checkGRPC(); err != nil {
 		return err
 	}
-	if !o.spoken("echo") {
-		return nil
+	if o.spoken("echo") {
+		if err := o.checkEcho(); err != nil {
+			return err
+		}
 	}
-	return o.checkEcho()
+	if err := o.checkPersistent(); err != nil {
+		return err
+	}
+	o.noteShortcomings()
+	return nil
 }
 
 // checkGRPC encodes the message that a method is called with. In the Job it has come encoded.
@@ -120,10 +126,6 @@ func (o *Options) checkEcho() error {
 	if o.Awaited, err = Unescape(o.ExpectBody); err != nil {
 		return Usagef(hint, "expect-body %q: %w", o.ExpectBody, err)
 	}
-	if err := o.checkPersistent(); err != nil {
-		return err
-	}
-	o.noteShortcomings()
 	return nil
 }
 
@@ -151,10 +153,14 @@ func (o *Options) checkPersistent() error {
 	}
 	p := o.protocolOf(newOnly[0])
 	if o.Changed("target") && slices.Contains(o.Kinds, string(timeline.Reused)) {
-		return Usagef(`give it a text to echo, as in --echo ping, or --target new`, "%s is measured on new connections only: %s", newOnly[0], p.NewOnly)
+		advice := "--target new"
+		if p.Takes("echo") {
+			advice = "give it a text to echo, as in --echo ping, or --target new"
+		}
+		return Usagef(advice, "%s is measured on new connections only: %s", newOnly[0], p.NewOnly)
 	}
 	note := p.Scheme + " targets are measured on new connections only: " + p.NewOnly
-	if o.Awaited == "" {
+	if o.Awaited == "" && p.Proves != "" {
 		note += ";\n" + p.Proves
 	}
 	o.Notes = append(o.Notes, note)

@@ -70,7 +70,7 @@ func exitsWith(ts *testscript.TestScript, neg bool, args []string) {
 
 // TestScripts runs testdata/script: each is headed by what it proves. $URL is a server that answers, at $HOSTPORT,
 // $BROKEN one that answers 500, $SILENT one that accepts and never answers, $CLOSED an address where nobody listens, $ECHO a host and port that
-// echoes over TCP, $ECHOUDP one that does over UDP, $DNS a DNS server (see serveDNS), $SOCKET a WebSocket, $TWO a host and port that speaks HTTP/2 alone, $GRPC one that speaks gRPC (see serveGRPC),
+// echoes over TCP, $ECHOUDP one that does over UDP, $DNS a DNS server (see serveDNS), $SOCKET a WebSocket, $NEWS a host and port with an event stream, $TWO a host and port that speaks HTTP/2 alone, $GRPC one that speaks gRPC (see serveGRPC),
 // $DESCRIPTORS the descriptor set of its service, $TAKEN a host and port where somebody listens, $API a Kubernetes API with a few Services (see fakeAPI), $LIVING the Service web of
 // its namespace living, which can be made to change (see livingShop).
 func TestScripts(t *testing.T) {
@@ -96,6 +96,8 @@ func TestScripts(t *testing.T) {
 	two.Start()
 	t.Cleanup(two.Close)
 	grpc, descriptors := serveGRPC(t), shopDescriptors(t)
+	news := httptest.NewServer(http.HandlerFunc(serveEvents))
+	t.Cleanup(news.Close)
 	listener, err := net.Listen("tcp4", "0.0.0.0:0")
 	if err != nil {
 		t.Fatal(err)
@@ -121,6 +123,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("DNS", dns)
 			env.Setenv("SOCKET", "ws"+strings.TrimPrefix(socket.URL, "http"))
 			env.Setenv("TWO", strings.TrimPrefix(two.URL, "http://"))
+			env.Setenv("NEWS", strings.TrimPrefix(news.URL, "http://"))
 			env.Setenv("GRPC", grpc)
 			env.Setenv("DESCRIPTORS", descriptors)
 			env.Setenv("HOSTPORT", strings.TrimPrefix(good.URL, "http://"))
@@ -129,6 +132,14 @@ func TestScripts(t *testing.T) {
 			return os.WriteFile(env.WorkDir+"/kubeconfig", []byte(kubeconfig(api.URL)), 0o600)
 		},
 	})
+}
+
+// serveEvents sends an event on a stream, and leaves it open.
+func serveEvents(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	fmt.Fprint(w, "data: hello\n\n")
+	_ = http.NewResponseController(w).Flush()
+	<-r.Context().Done()
 }
 
 // serveWebSocket answers pings.
