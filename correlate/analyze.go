@@ -31,8 +31,14 @@ func Analyze(run timeline.Run, o Options) (*model.Timeline, error) {
 	for _, b := range run.Backends {
 		t.Add(b)
 	}
+	for _, p := range run.Peers {
+		t.Add(p)
+	}
 	for _, e := range run.Events {
 		t.Add(e)
+	}
+	for _, b := range run.Held {
+		t.Add(b)
 	}
 	if run.Batches != nil {
 		for b, err := range run.Batches {

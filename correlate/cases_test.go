@@ -50,6 +50,8 @@ var update = flag.Bool("update", false, "rewrite the expectations in testdata/*.
 // port of node2, "new6 by ipv6: …" to a cluster IP of that family, "new by headless: …" to the addresses of the Service's name in turn, "refused to web-1" when that of web-1 was dialled. The prober is on node3, and the n-th Pod that is named on
 // noden, unless a section "nodes" says otherwise: "web-2 node1". A section "url" has a URL that is measured instead of the Service.
 //
+// A section "held" is about connections that are kept open: see [heldCase].
+//
 // The rest is what Lapse makes of it, written by go test -run TestCases -update, to be reviewed.
 //
 // The cases lab_… are cut from runs of the lab, by `go -C sandbox run ./lab -cases ../correlate/testdata`. They leave out how late a request was
@@ -64,6 +66,9 @@ func TestCases(t *testing.T) {
 	}
 }
 
+// caseSections are what is written into a case, those of which there is something.
+var caseSections = []string{"incidents", "connections", "windows", "pods", "verdict"}
+
 func runCase(t *testing.T, file string) {
 	archive, err := txtar.ParseFile(file)
 	if err != nil {
@@ -72,6 +77,9 @@ func runCase(t *testing.T, file string) {
 	tl := judgeCase(t, archive)
 	checkCauses(t, tl)
 	got := map[string]string{"incidents": printIncidents(tl), "windows": printWindows(tl), "pods": printPods(tl), "verdict": printVerdict(tl)}
+	if len(tl.Held) > 0 {
+		got["connections"] = printConnections(tl)
+	}
 	if *update {
 		setSections(archive, got)
 		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
@@ -79,7 +87,7 @@ func runCase(t *testing.T, file string) {
 		}
 		return
 	}
-	for _, name := range []string{"incidents", "windows", "pods", "verdict"} {
+	for _, name := range caseSections {
 		if diff := cmp.Diff(strings.Split(section(archive, name), "\n"), strings.Split(got[name], "\n")); diff != "" {
 			t.Errorf("%s (-want +got); if the new is right, run go test -run TestCases -update\n%s", name, diff)
 		}
@@ -90,7 +98,11 @@ func runCase(t *testing.T, file string) {
 // confidence without a rival's defeat, and a fix with a number wherever something was found.
 func checkCauses(t *testing.T, tl *model.Timeline) {
 	t.Helper()
-	for _, w := range tl.Windows {
+	all := slices.Clone(tl.Windows)
+	for _, w := range tl.HeldWindows() {
+		all = append(all, w.Window)
+	}
+	for _, w := range all {
 		if len(w.Causes) == 0 {
 			t.Errorf("window %d has no cause", w.ID)
 		}
@@ -139,6 +151,7 @@ func readCase(t *testing.T, archive *txtar.Archive) *caseRun {
 	for _, line := range lines(section(archive, "requests")) {
 		c.do(t, line, c.requestLine)
 	}
+	c.do(t, "held", func(string) { c.heldLines(lines(section(archive, "held"))) })
 	for _, line := range lines(section(archive, "events")) {
 		c.do(t, line, c.eventLine)
 	}
@@ -214,8 +227,12 @@ func TestEveryRuleHasACaseThatItExplains(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, w := range judgeCase(t, archive).Windows {
+		tl := judgeCase(t, archive)
+		for _, w := range tl.Windows {
 			named[w.Causes[0].Rule] = true
+		}
+		for _, rule := range heldCausesOf(tl) {
+			named[rule] = true
 		}
 	}
 	for _, r := range causes.Rules() {
@@ -280,7 +297,10 @@ func section(archive *txtar.Archive, name string) string {
 }
 
 func setSections(archive *txtar.Archive, sections map[string]string) {
-	for _, name := range []string{"incidents", "windows", "pods", "verdict"} {
+	for _, name := range caseSections {
+		if _, made := sections[name]; !made {
+			continue
+		}
 		i := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == name })
 		if i < 0 {
 			i = len(archive.Files)
@@ -298,6 +318,7 @@ type caseRun struct {
 	nodes   map[string]string // by name of the Pod, where it is not on the node of its number
 	from    []string          // nodes with probers of their own
 	url     string            // that is measured instead of the Service; "" if none is
+	held    *heldCase         // nil: none are
 	end     time.Duration
 }
 
@@ -650,6 +671,9 @@ func (c *caseRun) run() timeline.Run {
 	for pod, n := range c.pods {
 		run.Peers = append(run.Peers, timeline.Peer{Source: 1, ID: uint16(n), Addr: netip.AddrPortFrom(c.addr(pod, false), 8080)})
 	}
+	if c.held != nil {
+		run.Held, run.Backends = c.held.facts(c.end)
+	}
 	run.Batches = c.batches()
 	return run
 }
@@ -691,11 +715,14 @@ func printIncidents(tl *model.Timeline) string {
 	var b strings.Builder
 	for _, in := range tl.Incidents {
 		fmt.Fprintf(&b, "%d: windows %v of %s, %d/%d failed, downtime %s\n", in.ID, in.Windows, strings.Join(in.Targets, ", "),
-			in.Failed, in.Sent, quantity.Length(in.Downtime, false))
+			in.Failed, in.Sent, quantity.Length(in.Downtime, false)+map[bool]string{true: fmt.Sprintf(", %d connections cut", in.Cut)}[in.Cut > 0])
 		for _, t := range in.Triggers {
 			fmt.Fprintf(&b, "  set off by: %s (event %d)\n", t.Text, t.Event)
 		}
 		for _, c := range in.Causes {
+			if c.Cut > 0 {
+				fmt.Fprintf(&b, "  %d cut and ", c.Cut)
+			}
 			fmt.Fprintf(&b, "  %d failures: %s [%s]: %s\n", c.Failed, c.Rule, c.Confidence, c.Text)
 		}
 	}

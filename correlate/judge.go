@@ -60,11 +60,12 @@ func (t *Tracker) judge() (*model.Timeline, []*snapshot) {
 		Verdict:       model.Verdict{Reasons: []string{}, Gates: []model.GateResult{}},
 		Hammer:        t.hammer,
 	}
-	s := &causes.Input{Run: tl, Outages: map[string][]model.Window{}, FirstLast: map[string]windows.FirstLast{}, Streaks: map[string]*windows.Streaks{}}
+	s := &causes.Input{Run: tl, Cuts: map[string][]model.HeldCut{}, Outages: map[string][]model.Window{}, FirstLast: map[string]windows.FirstLast{}, Streaks: map[string]*windows.Streaks{}}
 	snapshots := t.snapshots()
 	t.widen(snapshots)
 	s.Answered = t.answered(snapshots)
 	t.fill(s, snapshots)
+	t.judgeHeld(s, snapshots)
 	noteFailedAddresses(tl)
 	tl.Sources = t.publishSources(snapshots)
 	tl.Services = cluster.Services(tl.Events)

@@ -37,6 +37,7 @@ type Tracker struct {
 	named    map[string]timeline.TargetID // the latest of each name
 	sources  map[timeline.SourceID]timeline.Source
 	losses   losses
+	held     heldFacts
 	backends map[timeline.SourceID][]string // by ID; 0 is unknown
 	peers    map[peerKey]string
 	events   events
@@ -66,7 +67,7 @@ func NewTracker(o Options) *Tracker {
 	return &Tracker{
 		opts: o, targets: map[timeline.TargetID]*track{}, named: map[string]timeline.TargetID{}, begun: map[string]moment{}, stopped: map[string]moment{},
 		sources: map[timeline.SourceID]timeline.Source{}, backends: map[timeline.SourceID][]string{}, peers: map[peerKey]string{}, stalls: map[timeline.SourceID][]windows.Period{},
-		losses: newLosses(), reached: map[timeline.SourceID]reached{},
+		losses: newLosses(), held: newHeldFacts(), reached: map[timeline.SourceID]reached{},
 	}
 }
 
@@ -90,8 +91,11 @@ func (t *Tracker) Add(f timeline.Fact) {
 		t.addBackend(f)
 	case timeline.Peer:
 		t.peers[peerKey{f.Source, f.ID}] = f.Addr.String()
+		t.held.addPeer(f)
 	case timeline.Batch:
 		t.addBatch(f)
+	case timeline.HeldBatch:
+		t.addHeld(f)
 	case timeline.Event:
 		t.addEvent(f)
 	}

@@ -86,9 +86,12 @@ func holdCases(t *testing.T, rule, page string) {
 				t.Error(err)
 				continue
 			}
-			_, judged, _ := strings.Cut(string(data), "-- windows --\n")
-			judged, _, _ = strings.Cut(judged, "\n-- ")
-			causes := first.FindAllStringSubmatch(judged, -1)
+			var causes [][]string
+			for _, section := range []string{"-- windows --\n", "-- connections --\n"} {
+				_, judged, _ := strings.Cut(string(data), section)
+				judged, _, _ = strings.Cut(judged, "\n-- ")
+				causes = append(causes, first.FindAllStringSubmatch(judged, -1)...)
+			}
 			if !slices.ContainsFunc(causes, func(c []string) bool { return c[1] == rule || c[1] == row[1] }) {
 				t.Errorf("%s is neither of %s nor of %s", c[1], rule, row[1])
 			}

@@ -13,6 +13,7 @@ type Input struct {
 	Outages   map[string][]model.Window    // by target name, for all targets, direct and control included; without causes
 	FirstLast map[string]windows.FirstLast // by target name
 	Streaks   map[string]*windows.Streaks  // by target name, of those of kind new
+	Cuts      map[string][]model.HeldCut   // by target name, of those of kind held: every one
 
 	// Answered counts the requests to a target that were sent between two instants, and those of them that were answered, good or bad. It
 	// leaves out up to a few 100 ms at either end.

@@ -15,6 +15,10 @@ func Explain(s *Input) {
 		w.Causes = causesOf(&Case{index: v, Window: w})
 		w.Ended = v.endOf(w)
 	}
+	for _, w := range s.Run.HeldWindows() {
+		w.Errors = v.errorsOf(&w.Window)
+		w.Causes = causesOf(&Case{index: v, Window: &w.Window})
+	}
 }
 
 // errorsOf are the texts of the window's target and classes that had been seen by its end.
@@ -34,6 +38,9 @@ func causesOf(c *Case) []model.Cause {
 	var why []string // each reason once
 	named := map[string][]string{}
 	for i := range rules {
+		if !rules[i].about(c) {
+			continue
+		}
 		f := rules[i].find(c)
 		if f.applies() {
 			found = append(found, f.cause(rules[i].Name))

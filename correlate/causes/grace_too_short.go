@@ -42,6 +42,7 @@ var graceTooShort = Rule{
 	Fix:   "Raise terminationGracePeriodSeconds above what the fix says, or make the Pod end sooner.",
 	Needs: []Need{podsWatched, requestsCut},
 	Test:  testGraceTooShort,
+	Held:  testHeldGrace,
 }
 
 func testGraceTooShort(c *Case) Finding {

@@ -32,11 +32,13 @@ type cutter struct {
 }
 
 var pinnedConnection = Rule{
-	Name:  "pinned-connection",
-	Doc:   "Persistent connections were cut when the Pod they were pinned to ended.",
-	Looks: `Only "reused" fails, with resets or closed connections, when a Pod ends; "new" is clean.`,
-	Fix:   `Answer with "Connection: close" from SIGTERM on, and wait for what is in flight.`,
-	Test:  testPinnedConnection,
+	Name: "pinned-connection",
+	Doc:  "Persistent connections were cut when the Pod they were pinned to ended.",
+	Looks: `Only "reused" fails, with resets or closed connections, when a Pod ends; "new" is clean. Of connections that are kept open (--held), those that were on
+the Pod are closed after its deletion, or reset when it exits, and no others.`,
+	Fix:  `Answer with "Connection: close" from SIGTERM on, and wait for what is in flight.`,
+	Test: testPinnedConnection,
+	Held: testHeldPinned,
 }
 
 func testPinnedConnection(c *Case) Finding {

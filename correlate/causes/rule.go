@@ -36,6 +36,8 @@ var rules = []Rule{
 	forcedDelete,
 	pinnedConnection,
 	idleRace,
+	flowsCut,
+	idleTimeout,
 }
 
 // A Rule knows one way in which a window comes about.
@@ -48,7 +50,8 @@ type Rule struct {
 
 	Reasons []string // the ways in which it comes about that it knows apart
 
-	Test func(*Case) Finding // called only where all needs are met
+	Test func(*Case) Finding // called only where all needs are met; nil: it is about held connections alone
+	Held func(*Case) Finding // the same of a window of a held target, in which connections were cut; nil: it is about requests alone
 }
 
 // A Need is a fact that a rule cannot do without.
@@ -66,12 +69,23 @@ var (
 	endpointSlices   = Need{"EndpointSlices could not be watched", func(c *Case) bool { return !c.laneOff("endpointslice", c.Window) }}
 )
 
+// about reports whether the rule is about windows such as that of a case.
+func (r *Rule) about(c *Case) bool {
+	if c.Window.Kind == model.CutKind {
+		return r.Held != nil
+	}
+	return r.Test != nil
+}
+
 // find tests a case, if all facts are there that the rule needs.
 func (r *Rule) find(c *Case) Finding {
 	for _, need := range r.Needs {
 		if !need.Met(c) {
 			return Finding{Missing: []Sign{says(need.Missing)}}
 		}
+	}
+	if c.Window.Kind == model.CutKind {
+		return r.Held(c)
 	}
 	return r.Test(c)
 }

@@ -30,6 +30,7 @@ Pods failed at their own addresses, what changed near the window's onset (the ne
 cluster: nearly every window is unexplained there.`,
 	Fix:  "Watch the cluster as well: --watch svc/NAME.",
 	Test: testUnexplained,
+	Held: testUnexplained,
 }
 
 func testUnexplained(c *Case) Finding {

@@ -14,9 +14,16 @@ import (
 // Of returns the incidents of a run whose windows have their causes, by start. Windows less than join apart belong together.
 func Of(tl *model.Timeline, join time.Duration) []model.Incident {
 	s := newScope(tl)
-	sets := make([]set, len(tl.Windows))
+	all := make([]*model.Window, 0, len(tl.Windows))
 	for i := range tl.Windows {
-		sets[i] = set{windows: []*model.Window{&tl.Windows[i]}, triggers: s.triggersOf(&tl.Windows[i])}
+		all = append(all, &tl.Windows[i])
+	}
+	for _, w := range tl.HeldWindows() {
+		all = append(all, &w.Window)
+	}
+	sets := make([]set, len(all))
+	for i, w := range all {
+		sets[i] = set{windows: []*model.Window{w}, triggers: s.triggersOf(w)}
 	}
 	sets = unite(sets, join)
 	list := make([]model.Incident, 0, len(sets))
@@ -86,8 +93,14 @@ func (s set) publish() model.Incident {
 		in.Windows = append(in.Windows, w.ID)
 		in.Start = earlier(in.Start, w.Start)
 		in.End = later(in.End, w.End)
+		in.Live = in.Live || w.Live
+		if w.Kind == model.CutKind { // its figures are of connections
+			in.Cut += w.Failed
+			lost[w.Target] = model.Length{}
+			continue
+		}
 		in.Sent, in.Failed, in.Slow = in.Sent+w.Sent, in.Failed+w.Failed, in.Slow+w.Slow
-		in.Open, in.Live = in.Open || w.Open != model.Open{}, in.Live || w.Live
+		in.Open = in.Open || w.Open != model.Open{}
 		for class, n := range w.Classes {
 			in.Classes[class] += n
 		}
@@ -119,6 +132,9 @@ func causesOf(windows []*model.Window) []model.IncidentCause {
 			continue
 		}
 		c := model.IncidentCause{Cause: w.Causes[0], Windows: []int{w.ID}, Failed: w.Failed}
+		if w.Kind == model.CutKind {
+			c.Failed, c.Cut = 0, w.Failed
+		}
 		i := slices.IndexFunc(list, func(o model.IncidentCause) bool { return o.Rule == c.Rule })
 		if i < 0 {
 			list = append(list, c)
@@ -128,9 +144,12 @@ func causesOf(windows []*model.Window) []model.IncidentCause {
 			list[i].Cause = c.Cause
 		}
 		list[i].Windows = append(list[i].Windows, w.ID)
-		list[i].Failed += w.Failed
+		list[i].Failed += c.Failed
+		list[i].Cut += c.Cut
 	}
-	slices.SortStableFunc(list, func(a, b model.IncidentCause) int { return cmp.Compare(b.Failed, a.Failed) })
+	slices.SortStableFunc(list, func(a, b model.IncidentCause) int {
+		return cmp.Or(cmp.Compare(b.Failed, a.Failed), cmp.Compare(b.Cut, a.Cut))
+	})
 	return list
 }
 

@@ -13,7 +13,8 @@ type Incident struct {
 	Sent     int      `json:"sent"`    // over its windows, as there
 	Failed   int      `json:"failed"`
 	Slow     int      `json:"slow,omitzero"`
-	Downtime Length   `json:"downtime"` // the worst target's: the sum over its windows
+	Cut      int      `json:"cut,omitzero"` // held connections that were cut, over its windows of kind cut, which have no part in Sent, Failed and Downtime
+	Downtime Length   `json:"downtime"`     // the worst target's: the sum over its windows
 	Open     bool     `json:"open,omitzero"`
 	Live     bool     `json:"live,omitzero"` // not final: later requests may change it
 
@@ -45,6 +46,7 @@ type Trigger struct {
 // An IncidentCause is a cause of one or several windows of an incident, in the words it has where it was measured best.
 type IncidentCause struct {
 	Cause
-	Windows []int `json:"windows"` // the IDs of those of which it is the most likely cause
-	Failed  int   `json:"failed"`  // their failures
+	Windows []int `json:"windows"`      // the IDs of those of which it is the most likely cause
+	Failed  int   `json:"failed"`       // their failures
+	Cut     int   `json:"cut,omitzero"` // of windows of kind cut: the connections that were cut
 }

@@ -28,6 +28,7 @@ type Timeline struct {
 	Incidents  []Incident   `json:"incidents"` // what reports lead with: windows that belong together
 	Windows    []Window     `json:"windows"`
 	Unobserved []Unobserved `json:"unobserved"`
+	Held       []Held       `json:"held,omitzero"` // what became of connections that were kept open; absent if none were
 
 	Failures          []Failure `json:"failures"`                   // every failed request of judged targets, up to a cap
 	FailuresTruncated int       `json:"failuresTruncated,omitzero"` // how many failures the cap left out
@@ -535,6 +536,7 @@ type Verdict struct {
 	Downtime        Downtime       `json:"downtime"`
 	LongestWindow   *Length        `json:"longestWindow,omitzero"`   // absent if there was none
 	LongestBlackout *Length        `json:"longestBlackout,omitzero"` // absent if there was none
+	Held            string         `json:"held,omitzero"`            // what became of connections that were kept open, in a sentence; absent if none were
 	Notes           []string       `json:"notes,omitzero"`           // what is worth knowing and makes no window, in sentences
 	DetectionLimit  time.Duration  `json:"detectionLimit"`           // an outage of all requests shorter than this may have gone unseen
 	Coverage        float64        `json:"coverage"`                 // the worst judged target's; of targets that send the same from several sources, what they have together

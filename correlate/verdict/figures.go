@@ -25,6 +25,9 @@ func losses(tl *model.Timeline) (v model.Verdict) {
 	first := true
 	for i := range tl.Targets {
 		t := &tl.Targets[i]
+		if t.Kind == timeline.Held && (first || t.Coverage < v.Coverage) {
+			v.Coverage, first = t.Coverage, false
+		}
 		if !t.Kind.Judged() {
 			continue
 		}

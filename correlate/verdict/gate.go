@@ -31,6 +31,7 @@ type GateMetric struct {
 	Unit model.Unit
 	Doc  string
 	From bool // only runs with --from measure it
+	Held bool // only runs with held connections measure it, whether or not they send other requests
 
 	Value func(*model.Timeline, *model.Verdict) (model.Range, bool) // false where nothing was measured
 }
@@ -46,6 +47,9 @@ var GateMetrics = []GateMetric{
 	{Name: "windows", Unit: model.Count, Doc: "windows of kind outage or partial", Value: windowCount},
 	{Name: "latency.p99", Unit: model.Duration, Doc: "99 % of answered requests took no longer, from when they were due", Value: latencyP99},
 	{Name: "coverage", Unit: model.Ratio, Doc: "observed ÷ measured time", Value: func(_ *model.Timeline, v *model.Verdict) (model.Range, bool) { return exactly(v.Coverage), true }},
+	{Name: "held.cut", Unit: model.Count, Doc: "held connections that were cut", Held: true, Value: heldCount(func(s heldSum) int { return s.cut })},
+	{Name: "held.unwarned", Unit: model.Count, Doc: "held connections that were cut without an announcement by the server", Held: true, Value: heldCount(func(s heldSum) int { return s.unwarned })},
+	{Name: "held.back.max", Unit: model.Duration, Doc: "the longest that it took a held connection to stand again, from when its client noticed that it was cut", Held: true, Value: heldBack},
 	{Name: "route.lag.max", Unit: model.Duration, Doc: "the longest that the routes of a node led to a Pod after its endpoint had left", From: true, Value: routeLag(1)},
 	{Name: "route.lag.p99", Unit: model.Duration, Doc: "99 % of these lags, of all nodes and endpoints, were no longer", From: true, Value: routeLag(0.99)},
 	{Name: "sources.coverage", Unit: model.Ratio, Doc: "observed ÷ measured time of the source that observed least, where `coverage` counts what any of them observed", Value: sourcesCoverage},
@@ -272,7 +276,7 @@ func parseRatioLimit(text string) (float64, string) {
 func (g Gate) judge(tl *model.Timeline, v *model.Verdict) model.GateResult {
 	metric, ok := MetricNamed(g.Metric)
 	result := model.GateResult{Expr: g.String(), Metric: g.Metric, Unit: metric.Unit, Outcome: model.GateUndecided}
-	if !ok || v.Sent == 0 {
+	if !ok || v.Sent == 0 && !metric.Held {
 		return result
 	}
 	value, measured := metric.Value(tl, v)

@@ -34,7 +34,7 @@ func Judge(tl *model.Timeline, gates []Gate) {
 	bound(&v, tl)
 	j := judgement{tl: tl, v: &v}
 	v.Result, v.ExitCode = j.result()
-	v.Reasons, v.Notes = j.reasons(), notes(tl)
+	v.Reasons, v.Notes, v.Held = j.reasons(), notes(tl), HeldFound(tl)
 	tl.Verdict, tl.Scorecard, tl.Services = v, score(tl), services(tl)
 }
 
@@ -90,10 +90,10 @@ func (j judgement) has(outcome model.GateOutcome) bool {
 
 // doubts are the reasons for which a run that fails no gate does not pass either.
 func (j judgement) doubts() []string {
-	if j.v.Sent == 0 {
+	if j.v.Sent == 0 && sumHeld(j.tl).stood == 0 {
 		return []string{"nothing was measured: no request had a result that counts"}
 	}
-	var doubts []string
+	doubts := heldDoubts(j.tl)
 	if why := untested(j.tl); why != "" {
 		doubts = append(doubts, why)
 	}
@@ -148,6 +148,9 @@ func (j judgement) reasons() []string {
 		if g.Outcome == model.GateFail {
 			reasons = append(reasons, fmt.Sprintf("gate %s failed: %s", g.Expr, ValueText(g)))
 		}
+	}
+	if text := HeldFound(j.tl); text != "" {
+		reasons = append(reasons, text)
 	}
 	if j.v.Sent > 0 {
 		reasons = append(reasons, j.finding())
@@ -242,6 +245,8 @@ func (j judgement) help() string {
 			help += fmt.Sprintf("; where only outages longer than %v matter, judge it with --resolution %v", enough, enough)
 		}
 		return help
+	case undecided && sumHeld(j.tl).missing > 0:
+		return "measure until every connection is back: a longer --settle"
 	case undecided && len(j.tl.Unobserved) > 0:
 		return "give the prober CPU: what was not observed widens the error bars; a higher --rate narrows them"
 	case undecided:

@@ -1,0 +1,123 @@
+package causes
+
+import (
+	"fmt"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/timeline"
+)
+
+// flows-cut: when an endpoint leaves, a node's proxy or network plugin also ends the connections that were open to it, though the Pod still
+// serves them: it would have let its clients finish.
+//
+//	endpoint  ready ─┤ not ready ──────────────
+//	Pod       serves ───────────────────── exit
+//	conn      ok ok ok x                              reset, or silent, from the next heartbeat on
+
+var flowsCut = Rule{
+	Name: "flows-cut",
+	Doc:  "Established connections were cut when their Pod's endpoint changed, while the Pod still served.",
+	Looks: `Connections that are kept open (--held) are reset, or fall silent, within a heartbeat of when the endpoint of the Pod they were on turns not ready
+or leaves the EndpointSlice. The Pod answers at its own address at that time, and for longer. A connection that is closed in order is none of these: the Pod did that.`,
+	Fix:   "Use a proxy mode, or a version, that leaves established connections alone: kube-proxy in iptables or nftables mode does.",
+	Needs: []Need{podsWatched, endpointsWatched, endpointSlices},
+	Held:  testFlowsCut,
+}
+
+// flushLate is how long after the change of an endpoint a proxy may end its connections: kube-proxy writes its rules once per second at most.
+const flushLate = 2 * time.Second
+
+func testFlowsCut(c *Case) Finding {
+	v, w := c.index, c.Window
+	why := "no connection was reset or fell silent when an endpoint changed whose Pod still served"
+	for _, p := range v.pods(w) {
+		for _, changed := range []*model.Instant{p.EndpointNotReady, p.EndpointRemoved} {
+			if changed == nil {
+				continue
+			}
+			h := v.cutAtChange(w, p, *changed)
+			if len(h.cuts) == 0 {
+				continue
+			}
+			alive, ok := v.aliveAfter(w, p, h.cuts[len(h.cuts)-1].Cut)
+			if !ok {
+				why = p.Name + " is not known to have served after its connections were cut"
+				continue
+			}
+			n := cutConns(h.cuts)
+			f := Finding{
+				Text: fmt.Sprintf("%s to %s %s cut when its endpoint changed, while it still served", quantity.Count(n, "connection"), p.Name, was(n)),
+				Fix:  fmt.Sprintf("use a proxy mode, or a version, that leaves established connections alone, as kube-proxy in iptables and nftables mode do: %d would have lived on", n),
+				For: []Sign{
+					{model.Evidence{Event: v.changeOf(p, timeline.EndpointChanged, changed), At: changed, Text: p.Name + "'s endpoint changed"}, Close},
+					h.sign(w, ""), alive,
+				},
+			}
+			if ended := v.containerEnded(p, h.cuts[0].Cut); ended != nil {
+				f.against(Sign{model.Evidence{Event: ended.ID, At: &ended.At, Text: "a container of " + p.Name + " ended then: what it had open was cut with it"}, Watched})
+			}
+			if asked := h.unasked(v.beatOf(w)); asked > 0 {
+				f.missing(doubt(Measured, fmt.Sprintf("%s reset while no heartbeat was open: the Pod itself may have sent that", quantity.Count(asked, "connection")+was1(asked))))
+			}
+			h.unnamed(&f)
+			f.explains(w, n)
+			return f
+		}
+	}
+	return no(why)
+}
+
+// cutAtChange are the connections of a Pod that were not closed in order after its endpoint changed, and within a heartbeat: what a proxy has
+// forgotten is noticed when it is used next.
+func (v *index) cutAtChange(w *model.Window, p *model.Pod, changed model.Instant) *holder {
+	h := &holder{pod: p, at: changed}
+	reach := flushLate + v.beatOf(w)
+	for _, c := range v.cutsIn(w) {
+		late := reach
+		switch c.Class {
+		case timeline.Reset.String():
+		case timeline.TimeoutResponse.String():
+			late += v.beatOf(w)
+		default:
+			continue
+		}
+		if mayBeOn(&c, p) && changed.Earliest <= c.Cut.Latest && c.Cut.Latest <= changed.Latest+late {
+			h.cuts = append(h.cuts, c)
+		}
+	}
+	return h
+}
+
+// unasked counts the connections that were reset while no heartbeat was open. What a proxy has forgotten is reset when it is used.
+func (h *holder) unasked(beat time.Duration) (n int) {
+	for _, c := range h.cuts {
+		if c.Class == timeline.Reset.String() && c.Idle.Min < beat-beat/20 {
+			n++
+		}
+	}
+	return n
+}
+
+// aliveAfter is the sign that a Pod served after an instant.
+func (v *index) aliveAfter(w *model.Window, p *model.Pod, cut model.Instant) (Sign, bool) {
+	if own := v.probe(w, p); own.lastOK != nil && *own.lastOK > cut.Latest {
+		at := model.Instant{Earliest: *own.lastOK, Latest: *own.lastOK}
+		return Sign{model.Evidence{Target: own.target, At: &at, Text: p.Name + " still answered at its own address after that"}, Measured}, true
+	}
+	if p.Exited != nil && p.Exited.Earliest > cut.Latest {
+		return Sign{model.Evidence{Event: v.changeOf(p, timeline.PodContainer, p.Exited), At: p.Exited, Text: p.Name + " exited only then"}, Watched}, true
+	}
+	return Sign{}, false
+}
+
+// containerEnded is the end of a container of a Pod about when a connection was noticed to be cut; nil if none ended then.
+func (v *index) containerEnded(p *model.Pod, cut model.Instant) *model.Event {
+	for _, e := range v.about[p.UID] {
+		if e.Kind == timeline.PodContainer && e.To == "terminated" && e.At.Earliest <= cut.Latest && cut.Earliest <= e.At.Latest+moment {
+			return e
+		}
+	}
+	return nil
+}

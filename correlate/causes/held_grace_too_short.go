@@ -1,0 +1,50 @@
+package causes
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"lapse/correlate/quantity"
+)
+
+// grace-too-short, of held connections: a Pod waits for its clients to leave, as it should, and is killed before they have.
+
+func testHeldGrace(c *Case) Finding {
+	v, w := c.index, c.Window
+	kills := v.kills(w)
+	if len(kills) == 0 {
+		return no("no Pod was killed at the end of its grace period")
+	}
+	f := Finding{}
+	var names []string
+	cut := 0
+	for i := range kills {
+		k := &kills[i]
+		h := &holder{pod: k.pod, at: k.at}
+		for _, c := range v.cutsIn(w) {
+			if mayBeOn(&c, k.pod) && k.at.Earliest <= c.Cut.Latest && c.Cut.Latest <= k.at.Latest+moment {
+				h.cuts = append(h.cuts, c)
+			}
+		}
+		if len(h.cuts) == 0 {
+			continue
+		}
+		names = append(names, k.pod.Name)
+		cut += cutConns(h.cuts)
+		f.For = append(append(f.For, k.signs(v, w)...), h.sign(w, ""))
+		h.unnamed(&f)
+	}
+	if cut == 0 {
+		return no("no connection was cut when Pods were killed at the end of their grace periods")
+	}
+	first := kills[slices.IndexFunc(kills, func(k kill) bool { return k.pod.Name == names[0] })]
+	f.Text = fmt.Sprintf("%s %s killed at the end of the grace period of %s with %s open", namedOf(names), was(len(names)), quantity.Span(first.grace), quantity.Count(cut, "connection"))
+	f.Fix = fmt.Sprintf("terminationGracePeriodSeconds > %s, as long as the last client may stay; or let the server close connections before that, with an announcement", quantity.Span(first.grace))
+	if v.preStopSleep(first.pod) >= first.grace {
+		f.Fix += fmt.Sprintf(" (its preStop hook alone takes %s)", quantity.Span(v.preStopSleep(first.pod)))
+	}
+	f.Fix = strings.TrimSpace(f.Fix)
+	f.explains(w, cut)
+	return f
+}

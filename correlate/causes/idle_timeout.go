@@ -1,0 +1,81 @@
+package causes
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/timeline"
+)
+
+// idle-timeout: the server, or something on the way to it, closes connections on which nothing was sent for some time. Each is closed at the
+// same age of its last answer, whenever that was.
+//
+//	conn 0   ok ──── 2 s ──── x                ok ──── 2 s ──── x
+//	conn 1             ok ──── 2 s ──── x                ok ──── 2 s ──── x
+
+var idleTimeout = Rule{
+	Name: "idle-timeout",
+	Doc:  "Connections were closed because they had been idle for some time, always the same.",
+	Looks: `Connections that are kept open (--held) are closed or reset, one at a time and again and again, each at the same age of its last answer, which is less than
+the time between two heartbeats. What cuts many at once meets them at ages that are spread over that time.`,
+	Fix:  "Let the server keep idle connections for longer than the clients' heartbeats are apart, or let the clients send them more often.",
+	Held: testIdleTimeout,
+}
+
+// So many cuts at ages that are so near to each other, as a part of the heartbeat, are no chance: of three cuts at any ages, 1 in 130 times.
+const (
+	leastAge      = 500 * time.Millisecond // no server closes idle connections sooner
+	leastIdleCuts = 3
+	alikeAges     = 20
+)
+
+func testIdleTimeout(c *Case) Finding {
+	v, w := c.index, c.Window
+	beat := v.beatOf(w)
+	ages := idleAges(v.cutsIn(w), beat)
+	switch {
+	case len(ages) < leastIdleCuts:
+		ages = idleAges(v.Cuts[w.Target], beat) // one window may hold too few
+		if len(ages) < leastIdleCuts || len(idleAges(v.cutsIn(w), beat)) == 0 {
+			return no("fewer than 3 connections were closed between two heartbeats")
+		}
+	}
+	age := ages[len(ages)/2]
+	alike := slices.DeleteFunc(slices.Clone(ages), func(a time.Duration) bool { return (a - age).Abs() > beat/alikeAges/2 })
+	if 10*len(alike) < 9*len(ages) {
+		return no(fmt.Sprintf("the connections were idle for different times when they were closed, %s to %s", quantity.Span(ages[0]), quantity.Span(ages[len(ages)-1])))
+	}
+	least, most := alike[0], alike[len(alike)-1]
+	own := len(idleAges(v.cutsIn(w), beat))
+	f := Finding{
+		Text: fmt.Sprintf("%s closed, %s, when the last answer was %s old (%s to %s): the server, or something on the way, keeps idle connections no longer",
+			quantity.Count(cutConns(v.cutsIn(w)), "connection")+was1(cutConns(v.cutsIn(w))), quantity.Count(len(alike), "time"), quantity.Span(age), quantity.Span(least), quantity.Span(most)),
+		Fix:      fmt.Sprintf("let the server keep idle connections for longer than the %s between two heartbeats, or send these more often than every %s", quantity.Span(beat), quantity.Span(least)),
+		For:      []Sign{{model.Evidence{Target: w.Target, At: &w.Start, Text: fmt.Sprintf("the ages of the last answers are within %s of each other, with heartbeats every %s", quantity.Span(most-least), quantity.Span(beat))}, Measured}},
+		Measures: []model.Measure{{Name: "idle-age", Object: w.Target, Length: model.Length{Min: least, Max: most}}},
+	}
+	for _, p := range v.pods(w) {
+		if p.Exited != nil && p.Exited.Overlaps(w.Span()) && p.TerminatingBy(p.Exited.Latest) {
+			f.against(doubt(Close, p.Name+" exited meanwhile"))
+			break
+		}
+	}
+	f.explains(w, min(own, w.Failed))
+	return f
+}
+
+// idleAges are the ages of the last answer on connections that were closed while no heartbeat was open, sorted. A connection that was found
+// dead by a heartbeat may have been so for as long as it was idle.
+func idleAges(cuts []model.HeldCut, beat time.Duration) (ages []time.Duration) {
+	for _, c := range cuts {
+		closed := c.Class == timeline.EOF.String() || c.Class == timeline.Reset.String()
+		if age := c.Idle.Min; closed && !c.Warned && !c.Stopped && age >= leastAge && age < beat-beat/alikeAges {
+			ages = append(ages, age)
+		}
+	}
+	slices.Sort(ages)
+	return ages
+}
