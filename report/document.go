@@ -24,7 +24,7 @@ type document struct {
 
 // sections are what a summary says below its verdict. Each is a file, and a line here.
 var sections = []func(*view) section{
-	gatesSection, servicesSection, incidentsSection, windowsSection, causesSection, preflightSection, unobservedSection, stripsSection, routesSection, dnsSection, keepServingSection, latencySection, hammerSection,
+	gatesSection, servicesSection, incidentsSection, heldSection, windowsSection, causesSection, preflightSection, unobservedSection, stripsSection, routesSection, dnsSection, keepServingSection, latencySection, hammerSection,
 	notCoveredSection, validitySection, specSection, filesSection,
 }
 

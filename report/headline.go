@@ -20,10 +20,14 @@ import (
 // what would have been seen.
 func headline(tl *model.Timeline) string {
 	v := &tl.Verdict
+	held := verdict.HeldFound(tl)
 	if v.Sent == 0 {
-		return withCommand(tl, "nothing was measured")
+		return withCommand(tl, cmp.Or(held, "nothing was measured"))
 	}
 	parts := []string{found(tl)}
+	if held != "" {
+		parts = append(parts, held)
+	}
 	if slow := count(tl.Windows, isSlow); slow > 0 {
 		parts = append(parts, fmt.Sprintf("answers slower than %s in %s", quantity.Span(slowFrom(tl)), quantity.Count(slow, "window")))
 	}
@@ -121,7 +125,7 @@ func longestGap(tl *model.Timeline) time.Duration {
 
 // tooLittle reports whether so little was observed that the run cannot pass.
 func tooLittle(tl *model.Timeline) bool {
-	return tl.Verdict.Sent > 0 && tl.Verdict.Coverage < tl.MinCoverage()
+	return (tl.Verdict.Sent > 0 || len(tl.Held) > 0) && tl.Verdict.Coverage < tl.MinCoverage()
 }
 
 // caveats say why the run proves less than it was to prove, what its command said when it failed, and at the end what would
@@ -174,6 +178,9 @@ func measured(tl *model.Timeline) string {
 	parts := []string{subject(tl.Run)}
 	if judged := judged(tl); len(judged) > 0 {
 		parts = append(parts, fmt.Sprintf("%s, %s/s asked", quantity.Count(len(judged), "target"), quantity.Number(sum(judged, func(t model.Target) float64 { return t.Rate }))))
+	}
+	if held := sum(tl.Held, func(h model.Held) int { return h.Connections }); held > 0 {
+		parts = append(parts, quantity.Number(float64(held))+" held")
 	}
 	parts = append(parts, tl.T0.UTC().Format("2006-01-02 15:04:05")+" UTC", quantity.Span(tl.Run.Duration))
 	if c := tl.Run.Command; c != nil {
@@ -273,7 +280,7 @@ func trust(tl *model.Timeline) string {
 func soundness(tl *model.Timeline) string {
 	control := cmp.Or(tl.Verdict.Validity.Control, "absent")
 	switch {
-	case tl.Verdict.Sent == 0:
+	case tl.Verdict.Sent == 0 && !slices.ContainsFunc(tl.Held, func(h model.Held) bool { return h.Stood > 0 }):
 		return "none"
 	case control != "ok" && control != "absent":
 		return "doubtful"

@@ -48,14 +48,14 @@ func incidentsSection(v *view) section {
 // mostHarmful sorts incidents by downtime, the longest first. The page sorts them so too.
 func mostHarmful(incidents []model.Incident) []model.Incident {
 	return slices.SortedStableFunc(slices.Values(incidents), func(a, b model.Incident) int {
-		return cmp.Or(cmp.Compare(b.Downtime.Max, a.Downtime.Max), cmp.Compare(b.Failed, a.Failed), cmp.Compare(b.Slow, a.Slow))
+		return cmp.Or(cmp.Compare(b.Downtime.Max, a.Downtime.Max), cmp.Compare(b.Failed, a.Failed), cmp.Compare(b.Cut, a.Cut), cmp.Compare(b.Slow, a.Slow))
 	})
 }
 
 func (v *view) incidentRow(in model.Incident, listed map[string]int) tableRow {
 	windows := v.windowsOf(in)
 	tone := redBold
-	if in.Failed == 0 {
+	if in.Failed == 0 && in.Cut == 0 {
 		tone = yellow
 	}
 	row := tableRow{cells: []cell{
@@ -78,8 +78,13 @@ func (v *view) incidentRow(in model.Incident, listed map[string]int) tableRow {
 	return row
 }
 
+// windowsOf are the windows of an incident, those of held connections last.
 func (v *view) windowsOf(in model.Incident) []model.Window {
-	return slices.DeleteFunc(slices.Clone(v.Windows), func(w model.Window) bool { return !slices.Contains(in.Windows, w.ID) })
+	all := slices.Clone(v.Windows)
+	for _, w := range v.HeldWindows() {
+		all = append(all, w.Window)
+	}
+	return slices.DeleteFunc(all, func(w model.Window) bool { return !slices.Contains(in.Windows, w.ID) })
 }
 
 // onset is when the first window began: of requests cut in flight, when they were cut.
@@ -106,6 +111,8 @@ func lasted(in model.Incident, windows []model.Window) string {
 // incidentDowntime is the worst target's.
 func incidentDowntime(in model.Incident, windows []model.Window) string {
 	switch {
+	case in.Failed == 0 && in.Slow == 0:
+		return "no request"
 	case in.Failed == 0:
 		return "none, slow"
 	case len(windows) == 1:
@@ -116,22 +123,27 @@ func incidentDowntime(in model.Incident, windows []model.Window) string {
 
 // incidentRequests says how many requests failed or were slow of those that an incident is about.
 func incidentRequests(in model.Incident) string {
-	slow := fmt.Sprintf("%d/%d slow", in.Slow, in.Sent)
-	if in.Failed == 0 {
-		return slow
+	var parts []string
+	if in.Failed > 0 {
+		parts = append(parts, fmt.Sprintf("%d/%d failed  %s", in.Failed, in.Sent, quantity.Percent(float64(in.Failed)/float64(max(1, in.Sent)))))
 	}
-	text := fmt.Sprintf("%d/%d failed  %s", in.Failed, in.Sent, quantity.Percent(float64(in.Failed)/float64(max(1, in.Sent))))
-	if in.Slow > 0 {
-		text += ", " + slow
+	if in.Slow > 0 || in.Failed == 0 && in.Cut == 0 {
+		parts = append(parts, fmt.Sprintf("%d/%d slow", in.Slow, in.Sent))
 	}
-	return text
+	if in.Cut > 0 {
+		parts = append(parts, quantity.Count(in.Cut, "connection")+" cut")
+	}
+	return strings.Join(parts, ", ")
 }
 
 func incidentErrors(in model.Incident) string {
-	if in.Failed == 0 {
+	switch {
+	case in.Failed > 0:
+		return classList(in.Classes)
+	case in.Slow > 0 || in.Cut == 0:
 		return "answered late"
 	}
-	return classList(in.Classes)
+	return "cut"
 }
 
 func triggerText(in model.Incident) string {
@@ -147,15 +159,23 @@ func (v *view) losses(in model.Incident, windows []model.Window) string {
 	var parts []string
 	for _, target := range in.Targets {
 		var lost model.Length
-		open, sent, failed, slow := false, 0, 0, 0
+		open, sent, failed, slow, cut, held := false, 0, 0, 0, 0, 0
 		for _, w := range windows {
-			if w.Target == target {
+			if w.Target == target && w.Kind == model.CutKind {
+				cut, held = cut+w.Failed, w.Sent
+			} else if w.Target == target {
 				lost.Min, lost.Max = lost.Min+w.Downtime.Min, lost.Max+w.Downtime.Max
 				open, sent, failed, slow = open || isOpen(w), sent+w.Sent, failed+w.Failed, slow+w.Slow
 			}
 		}
 		part := fmt.Sprintf("%s %s (%d/%d failed)", v.name(target), quantity.Length(lost, open), failed, sent)
-		if failed == 0 {
+		switch {
+		case cut > 0:
+			part = fmt.Sprintf("%s %s", v.name(target), quantity.Count(cut, "connection"))
+			if cut <= held {
+				part = fmt.Sprintf("%s %d/%d connections", v.name(target), cut, held)
+			}
+		case failed == 0:
 			part = fmt.Sprintf("%s nothing (%d/%d slow)", v.name(target), slow, sent)
 		}
 		parts = append(parts, part)

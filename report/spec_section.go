@@ -19,6 +19,8 @@ type spec struct {
 	Rate, TotalRate                      float64
 	Pacing, Method, Hammer               string
 	Connections                          int
+	Held                                 int
+	Heartbeat                            time.Duration
 	Timeout, Baseline, Duration, Settle  time.Duration
 }
 
@@ -34,7 +36,12 @@ func specSection(v *view) section {
 func (s spec) parts() []string {
 	parts := []string{
 		s.subject(),
-		fmt.Sprintf("%s/s each for %s", quantity.Number(s.Rate), strings.Join(s.Kinds, ", ")),
+	}
+	if rated := slices.DeleteFunc(slices.Clone(s.Kinds), func(kind string) bool { return kind == string(timeline.Held) }); len(rated) > 0 {
+		parts = append(parts, fmt.Sprintf("%s/s each for %s", quantity.Number(s.Rate), strings.Join(rated, ", ")))
+	}
+	if s.Held > 0 {
+		parts = append(parts, fmt.Sprintf("%d held, a heartbeat each %s", s.Held, quantity.Span(s.Heartbeat)))
 	}
 	if s.TotalRate > 0 {
 		parts = append(parts, quantity.Number(s.TotalRate)+"/s in all")

@@ -66,7 +66,7 @@ func stripsSection(v *view) section {
 	c.slots = int(c.cell / v.Buckets.Width)
 	draw := func(p *page) {
 		c.page = p
-		rows := slices.Concat([]row{c.axis()}, c.commandRow(), c.targetRows(), c.endpointRows())
+		rows := slices.Concat([]row{c.axis()}, c.commandRow(), c.targetRows(), c.heldRows(), c.endpointRows())
 		for _, pod := range pods {
 			rows = append(rows, c.podRows(pod, labels[pod.UID])...)
 		}
@@ -95,6 +95,9 @@ func (c *chart) labelWidth(labels []string) int {
 	}
 	for _, l := range labels {
 		widest = max(widest, columns(l))
+	}
+	for _, h := range c.tl.Held {
+		widest = max(widest, columns(c.heldLabel(h)))
 	}
 	for _, t := range c.tl.Targets {
 		if t.Kind == timeline.Direct {

@@ -107,7 +107,7 @@ func middle(i model.Instant) time.Duration { return i.Earliest + (i.Latest-i.Ear
 // windowLength is how long a window took. One whose end was not observed is still no longer than what is known to be well
 // beyond. Requests that were cut in flight all failed at one instant, however long they had been under way.
 func windowLength(w model.Window) string {
-	if w.Cut != nil {
+	if w.Cut != nil && w.Kind != model.CutKind {
 		return "at once"
 	}
 	if isOpen(w) && w.Most != nil {
