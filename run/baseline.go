@@ -35,6 +35,13 @@ func (m *measurement) judgeBaseline() *baselineProblem {
 	within, stopped := quantity.Span(now.Round(10*time.Millisecond)), stoppedFor(tl)
 	starved := stopped*2 > now || m.controlSilent(tl, now)
 	var unknown *baselineProblem // of the first such target
+	if m.opts.Baseline > 0 {
+		if held := m.judgeHeld(tl); held != nil && !held.unknown {
+			return held
+		} else {
+			unknown = held
+		}
+	}
 	for _, t := range tl.Targets {
 		switch {
 		case !t.Kind.Judged(), m.opts.Baseline == 0:

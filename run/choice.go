@@ -238,9 +238,11 @@ func (o *Options) shareRate() error {
 	}
 	targets := 0
 	for _, s := range o.targets {
-		targets += len(o.kindsOf(s))
+		targets += len(o.ratedKindsOf(s))
 	}
 	switch {
+	case targets == 0:
+		return nil
 	case o.TotalRate > 0:
 		o.Rate = o.TotalRate / float64(targets)
 	case o.Chooses() && !o.Changed("rate"):

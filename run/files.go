@@ -35,7 +35,10 @@ func (o *Options) checkFiles() error {
 	need := float64(FewFiles)
 	for _, s := range o.targets {
 		kinds := o.kindsOf(s)
-		need += stalled * float64(len(kinds))
+		need += stalled * float64(len(o.ratedKindsOf(s)))
+		if o.holds() {
+			need += float64(o.Held)
+		}
 		if slices.Contains(kinds, string(timeline.Reused)) {
 			need += float64(o.Connections)
 		}
@@ -44,6 +47,9 @@ func (o *Options) checkFiles() error {
 		}
 	}
 	what, flags := fmt.Sprintf("rate %v with timeout %v and connections %d", o.Rate, o.Timeout, o.Connections), "--connections, --rate or --timeout"
+	if o.holds() {
+		what, flags = fmt.Sprintf("%s and %d held", what, o.Held), "--held, "+flags
+	}
 	if load, err := hey.ParseFlags(o.Hammer); o.Hammer != "" && err == nil { // else it is refused elsewhere
 		need += float64(load.Workers)
 		what, flags = fmt.Sprintf("%s beside a hammer of %d workers", what, load.Workers), flags+", or the hammer's -c"

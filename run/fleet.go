@@ -380,6 +380,14 @@ func (m *measurement) probesFrom(node string) (probes []loadgen.Probe) {
 	for _, s := range m.opts.targets {
 		for _, p := range m.probesOf(s) {
 			p.Name += place
+			if p.Kind == timeline.Held {
+				if share := heldShare(m.opts.Held, slices.Index(m.fleet.nodes, node), len(m.fleet.nodes)); share > 0 {
+					m.opts.hold(&p, share)
+					p.Timeout = m.opts.Timeout
+					probes = append(probes, p)
+				}
+				continue
+			}
 			p.Rate /= float64(len(m.fleet.nodes))
 			p.Timeout = m.opts.Timeout
 			if p.Kind == timeline.Reused {

@@ -201,9 +201,12 @@ func (o *Options) CheckNumbers() error {
 		return err
 	}
 	for _, kind := range o.Kinds {
-		if !timeline.TargetKind(kind).Judged() {
-			return Usagef("as in --target new,reused", "target kind %q is not one of new, reused", kind)
+		if k := timeline.TargetKind(kind); !k.Judged() && k != timeline.Held {
+			return Usagef("as in --target new,reused", "target kind %q is not one of new, reused, held", kind)
 		}
+	}
+	if err := o.checkHeld(); err != nil {
+		return err
 	}
 	if _, err := loadgen.ParsePacing(o.Pacing); err != nil {
 		return Usagef("as in --pacing precise", "%w", err)
@@ -360,8 +363,16 @@ func (o *Options) checkProbes() error {
 
 func (o *Options) checkGates() error {
 	var err error
-	if o.gates, err = ParseGates(o.GateExprs); err != nil || o.From != "" || o.carried {
+	if o.gates, err = ParseGates(o.GateExprs); err != nil || o.carried {
 		return err
+	}
+	for _, g := range o.gates {
+		if metric, _ := verdict.MetricNamed(g.Metric); metric.Held && !o.holds() {
+			return Usagef("add --held 100", "--fail-if '%s': %s is measured on connections that are held, and there are none", g, g.Metric)
+		}
+	}
+	if o.From != "" {
+		return nil
 	}
 	for _, g := range o.gates {
 		if metric, _ := verdict.MetricNamed(g.Metric); metric.From {

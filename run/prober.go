@@ -189,6 +189,9 @@ func (p *prober) measure(ctx context.Context, o *Options, a agent.Assignment) er
 	for _, t := range a.Targets {
 		probe := o.probe(t.Target)
 		probe.Host = t.Host
+		if t.Kind == timeline.Held {
+			probe.Connections = t.Connections
+		}
 		if t.Kind == timeline.Control {
 			probe = loadgen.Probe{Target: t.Target}
 			probe.URL = "http://" + control.String() + "/"

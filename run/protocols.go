@@ -152,7 +152,7 @@ func (o *Options) checkPersistent() error {
 		return nil
 	}
 	p := o.protocolOf(newOnly[0])
-	if o.Changed("target") && slices.Contains(o.Kinds, string(timeline.Reused)) {
+	if o.Changed("target") && slices.Contains(o.Kinds, string(timeline.Reused)) || o.holds() {
 		advice := "--target new"
 		if p.Takes("echo") {
 			advice = "give it a text to echo, as in --echo ping, or --target new"
@@ -174,6 +174,11 @@ func (o *Options) checkPersistent() error {
 func (o *Options) persistent(s targetSpec) bool {
 	p := o.protocolOf(s)
 	return p.Persistent == nil || p.Persistent(loadgen.Probe{Echo: o.Sent})
+}
+
+// ratedKindsOf are those of them that --rate is for.
+func (o *Options) ratedKindsOf(s targetSpec) []string {
+	return slices.DeleteFunc(slices.Clone(o.kindsOf(s)), func(kind string) bool { return kind == string(timeline.Held) })
 }
 
 // kindsOf are the kinds of connection on which s is measured.

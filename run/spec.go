@@ -48,8 +48,10 @@ type Spec struct {
 	TotalRate   float64       `json:"totalRate,omitzero"` // requests per second that Rate was made from, shared by all judged targets
 	DirectRate  float64       `json:"directRate"`         // requests per second for all Pods' own addresses together
 	Pacing      string        `json:"pacing"`
-	Kinds       []string      `json:"kinds"` // of connections: new, reused
+	Kinds       []string      `json:"kinds"` // of connections: new, reused, held
 	Connections int           `json:"connections"`
+	Held        int           `json:"held,omitzero"`      // connections that are kept open for the whole run, of each target
+	Heartbeat   time.Duration `json:"heartbeat,omitzero"` // on each of them
 	Timeout     time.Duration `json:"timeout"`
 	Duration    time.Duration `json:"duration,omitzero"` // 0: as long as the command runs
 	Baseline    time.Duration `json:"baseline"`

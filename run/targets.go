@@ -106,6 +106,9 @@ func (m *measurement) probesOf(s targetSpec) (probes []loadgen.Probe) {
 			p := m.probeBy(s, way)
 			p.Kind = timeline.TargetKind(kind)
 			p.Name = strings.Join(slices.DeleteFunc([]string{m.opts.label(s), way.Name(), kind}, func(part string) bool { return part == "" }), " ")
+			if p.Kind == timeline.Held {
+				m.opts.hold(&p, m.opts.Held)
+			}
 			probes = append(probes, p)
 		}
 	}

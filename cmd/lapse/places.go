@@ -45,7 +45,7 @@ var usedIn = map[string]place{
 	"namespace": ofCluster, "kubeconfig": ofCluster, "context": ofCluster,
 
 	"on-node": inJob, "all-namespaces": inJob, "selector": inJob,
-	"rate": always, "total-rate": always, "duration": always, "baseline": always, "settle": always, "timeout": always, "connections": always, "join": always,
+	"rate": always, "total-rate": always, "duration": always, "baseline": always, "settle": always, "timeout": always, "connections": always, "held": always, "heartbeat": always, "join": always,
 	"slow": always, "resolution": always, "min-coverage": always, "target": always, "pacing": always, "fail-if": always, "method": always,
 	"host": always, "expect-status": always, "expect-body": always, "backend-header": always, "ca-file": always, "hammer": always,
 	"grpc-method": always, "grpc-descriptors": always,

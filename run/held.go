@@ -1,0 +1,86 @@
+package run
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/loadgen"
+	"lapse/timeline"
+)
+
+// DefaultHeld is how many connections a held target keeps open where --held does not say.
+const DefaultHeld = 100
+
+// MostHeld is how many connections one target may hold: 65 535 is more than there are local ports towards one address.
+const MostHeld = 25_000
+
+// holds reports whether the run keeps connections open.
+func (o *Options) holds() bool { return slices.Contains(o.Kinds, string(timeline.Held)) }
+
+// checkHeld checks --held and --heartbeat, and adds the kind to --target where --held was given.
+func (o *Options) checkHeld() error {
+	if o.carried {
+		return nil
+	}
+	switch {
+	case o.Held < 0 || o.Held == 0 && o.Changed("held"):
+		return Usagef("as in --held 100", "held %d: must be at least 1 connection", o.Held)
+	case o.Held > MostHeld:
+		return Usagef("hold them from several nodes, with --from", "held %d: at most %d connections", o.Held, MostHeld)
+	case o.Held > 0 && !o.holds():
+		o.Kinds = append(slices.Clone(o.Kinds), string(timeline.Held))
+	case o.Held == 0 && o.Changed("heartbeat") && !o.holds():
+		return Usagef("add --held 100, or drop it", "--heartbeat is for connections that are held, and there are none")
+	}
+	if !o.holds() {
+		o.Heartbeat = 0
+		return nil
+	}
+	o.Held = cmp.Or(o.Held, DefaultHeld)
+	switch {
+	case o.Heartbeat < o.Timeout:
+		return Usagef("as in --heartbeat 5s, or a shorter --timeout", "heartbeat %v: must not be shorter than the timeout of %v, so that one heartbeat is open on a connection at most", o.Heartbeat, o.Timeout)
+	case o.Heartbeat > time.Hour:
+		return Usagef("as in --heartbeat 5s", "heartbeat %v: must be at most 1h", o.Heartbeat)
+	case float64(o.Held)/o.Heartbeat.Seconds() > loadgen.MaxRate:
+		return Usagef("hold fewer, or ask them less often", "%d connections with a heartbeat every %v are more than %d heartbeats per second", o.Held, o.Heartbeat, loadgen.MaxRate)
+	}
+	return nil
+}
+
+// hold makes p keep n connections open.
+func (o *Options) hold(p *loadgen.Probe, n int) {
+	p.Connections, p.Target.Connections = n, n
+	p.Rate = float64(n) / o.Heartbeat.Seconds()
+}
+
+// heldShare is how many of the connections the node in place i of n holds.
+func heldShare(all, i, n int) int {
+	share := all / n
+	if i < all%n {
+		share++
+	}
+	return share
+}
+
+// judgeHeld returns why a run must not go on whose connections do not even stand at the beginning.
+func (m *measurement) judgeHeld(tl *model.Timeline) *baselineProblem {
+	for _, h := range tl.Held {
+		if h.Stood > 0 {
+			continue
+		}
+		class := commonest(h.Failed)
+		if class == "" {
+			return &baselineProblem{unknown: true, text: fmt.Sprintf("baseline failed: none of the %d connections of %s has been opened: give it a longer --baseline", h.Connections, h.Target)}
+		}
+		why := class
+		if text := m.errors[errorKey{h.Target, class}]; text != "" {
+			why += ": " + text
+		}
+		return &baselineProblem{text: fmt.Sprintf("baseline failed: none of the %d connections of %s stands (%s): %s", h.Connections, h.Target, why, cmp.Or(baselineHints[class], "is the address right, and is it up?"))}
+	}
+	return nil
+}
