@@ -26,6 +26,9 @@ func (c *chart) heldLabel(h model.Held) string {
 
 func (c *chart) heldStrip(h model.Held) []span {
 	away := make([]int, c.cells)
+	for i := range away {
+		away[i] = h.Connections - h.Stood // these never did
+	}
 	for _, cut := range h.List {
 		if cut.Stopped {
 			continue
