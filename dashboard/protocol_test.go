@@ -41,6 +41,7 @@ var keys = []struct{ key, pattern, shape, text string }{
 	{"event/ID", "^event/[0-9]+$", "Event", "an event"},
 	{"pod/UID", "^pod/", "Pod", "a Pod's life"},
 	{"services", "^services$", "Timeline.services", "how many endpoints each Service had, and since when"},
+	{"held", "^held$", "Timeline.held", "what became of connections that were kept open, without each single cut; if some were"},
 	{"sources", "^sources$", "Timeline.sources", "who measures and watches"},
 	{"routes", "^routes$", "Timeline.routes", "how nodes followed changes of endpoints, if probers on nodes measure"},
 	{"keepServing", "^keepServing$", "KeepServing", "what would be left of the failures, had each Pod served longer; if routes outlived Pods"},

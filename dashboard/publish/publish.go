@@ -3,6 +3,7 @@ package publish
 
 import (
 	"errors"
+	"slices"
 	"sort"
 	"strconv"
 	"time"
@@ -43,6 +44,9 @@ func (p *Publisher) Show(tl *model.Timeline, now time.Duration) error {
 	p.put("unobserved", tl.Unobserved)
 	p.put("incidents", tl.Incidents)
 	p.put("services", tl.Services)
+	if len(tl.Held) > 0 {
+		p.put("held", heldWithoutCuts(tl.Held))
+	}
 	if len(tl.Sources) > 0 {
 		p.put("sources", tl.Sources)
 	}
@@ -80,6 +84,16 @@ func (p *Publisher) Show(tl *model.Timeline, now time.Duration) error {
 	p.put("now", now)
 	p.put("live", tl.Run.Live)
 	return errors.Join(p.failed...)
+}
+
+// heldWithoutCuts are what became of held connections, without each single cut: the page shows windows of them, and there may be thousands.
+func heldWithoutCuts(held []model.Held) []model.Held {
+	brief := slices.Clone(held)
+	for i := range brief {
+		brief[i].Truncated += len(brief[i].List)
+		brief[i].List = []model.HeldCut{}
+	}
+	return brief
 }
 
 func (p *Publisher) put(key string, value any) {

@@ -3,6 +3,7 @@ import { Clock } from "./clock";
 import { Cursor } from "./cursor";
 import { EventLog } from "./events";
 import { Header } from "./header";
+import { HeldConnections } from "./held";
 import { Help } from "./help";
 import { Incidents } from "./incidentlist";
 import { useClock, useTheme } from "./hooks";
@@ -78,6 +79,7 @@ export function App({ run, connection }: { run: Run; connection: Connection }) {
           {header}
           <Services run={run} />
           {incidents}
+          <HeldConnections run={run} clock={clock} />
           <Predictions run={run} />
           <Timeline
             run={run} view={view} whole={whole} disconnected={disconnected} theme={theme} clock={clock} cursor={cursor.current}

@@ -17,8 +17,9 @@ export interface Found {
 /** headline says what was found: that comes first also where the run proves nothing. */
 export function headline(run: Found): string {
   const { verdict: v, windows } = run;
-  if (!v.sent) return withCommand(run, "nothing was measured");
+  if (!v.sent) return withCommand(run, v.held || "nothing was measured");
   const parts = [found(run)];
+  if (v.held) parts.push(v.held);
   const slow = windows.filter((w) => w.kind === "slow").length;
   if (slow) parts.push(`answers slower than ${duration(slowFrom(run))} in ${plural(slow, "window")}`);
   if (tooLittle(run)) parts.push(`only ${coverage(v.coverage)} was observed`);

@@ -12,7 +12,7 @@ export function Incidents({ run, clock, shown, onShow, ...actions }: IncidentsPr
   const loose = run.windows.filter((w) => !incidents.some((i) => i.windows.includes(w.id))); // not put together yet
   return (
     <section class="panel" aria-label="Incidents">
-      <header class="panel-head"><h2>Incidents</h2><span class="faint">{run.windows.length ? "Select one to see its windows, and why" : run.live ? "None so far" : "None"}</span></header>
+      <header class="panel-head"><h2>Incidents</h2><span class="faint">{run.windows.length || run.heldWindows.length ? "Select one to see its windows, and why" : run.live ? "None so far" : "None"}</span></header>
       {incidents.map((i) => (
         <Card key={i.id} incident={i} run={run} clock={clock} shown={shown.has(i.id)} onOpen={(open) => onShow(i.id, open)} {...actions} />
       ))}
@@ -24,7 +24,7 @@ export function Incidents({ run, clock, shown, onShow, ...actions }: IncidentsPr
 interface CardProps extends WindowActions { run: Run; clock: Clock; incident: Incident; shown: boolean; onOpen: (open: boolean) => void }
 
 function Card({ incident: i, run, clock, shown, onOpen, ...actions }: CardProps) {
-  const windows = windowsOf(i, run.windows);
+  const windows = windowsOf(i, [...run.windows, ...run.heldWindows]);
   return (
     <article class="incident" data-testid="incident" data-incident-id={i.id}>
       <div class="incident-head" onClick={() => onOpen(!shown)}>
@@ -32,7 +32,7 @@ function Card({ incident: i, run, clock, shown, onOpen, ...actions }: CardProps)
         <b>{i.id}</b>
         <span class="mono" title={`between ${clock.bracket(i.start)}`}>{clock.began(windows.length === 1 ? begun(windows[0]!) : i.start)}</span>
         <span title="from the first window's start to the last one's end">{lasted(i, windows)}</span>
-        <span class={i.failed ? "bad strong" : "strong"}>{i.failed ? `downtime ${incidentDowntime(i, windows)}` : "no downtime"}</span>
+        <span class={i.failed || i.cut ? "bad strong" : "strong"}>{i.failed ? `downtime ${incidentDowntime(i, windows)}` : "no downtime"}</span>
         <span>{incidentRequests(i)}</span>
         <span>{incidentErrors(i)}</span>
         <span data-testid="set-off-by">set off by: <b>{setOffBy(i)}</b></span>

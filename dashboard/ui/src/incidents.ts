@@ -6,7 +6,7 @@ import type { Incident, IncidentCause, Instant, Window } from "./model";
 
 /** mostHarmful sorts incidents by downtime, the longest first. */
 export const mostHarmful = (incidents: Incident[]): Incident[] =>
-  [...incidents].sort((a, b) => b.downtime.max - a.downtime.max || b.failed - a.failed || (b.slow ?? 0) - (a.slow ?? 0));
+  [...incidents].sort((a, b) => b.downtime.max - a.downtime.max || b.failed - a.failed || (b.cut ?? 0) - (a.cut ?? 0) || (b.slow ?? 0) - (a.slow ?? 0));
 
 /** begun is when a window began: of requests cut in flight, when they were cut. */
 export const begun = (w: Window): Instant => w.cut ?? w.start;
@@ -24,15 +24,17 @@ export function lasted(incident: Incident, windows: Window[]): string {
 
 /** incidentDowntime is the worst target's. */
 export function incidentDowntime(incident: Incident, windows: Window[]): string {
-  if (!incident.failed) return "none, slow";
+  if (!incident.failed) return incident.slow ? "none, slow" : "no request";
   return windows.length === 1 ? windowDowntime(windows[0]!) : length(incident.downtime, !!incident.open);
 }
 
 /** incidentRequests says how many requests failed or were slow of those that an incident is about. */
-export function incidentRequests({ failed, slow, sent }: Incident): string {
-  const late = `${slow ?? 0}/${sent} slow`;
-  if (!failed) return late;
-  return `${failed}/${sent} failed  ${percent(failed / Math.max(1, sent))}${slow ? `, ${late}` : ""}`;
+export function incidentRequests({ failed, slow, sent, cut }: Incident): string {
+  const parts: string[] = [];
+  if (failed) parts.push(`${failed}/${sent} failed  ${percent(failed / Math.max(1, sent))}`);
+  if (slow || (!failed && !cut)) parts.push(`${slow ?? 0}/${sent} slow`);
+  if (cut) parts.push(`${plural(cut, "connection")} cut`);
+  return parts.join(", ");
 }
 
 /** classList names the classes of failures, the most frequent first. How many there are of a single one stands beside it. */
@@ -41,7 +43,7 @@ export function classList(classes: Record<string, number>): string {
   return names.length === 1 ? names[0]! : classCounts(classes);
 }
 
-export const incidentErrors = (incident: Incident): string => (incident.failed ? classList(incident.classes) : "answered late");
+export const incidentErrors = ({ failed, slow, cut, classes }: Incident): string => (failed ? classList(classes) : slow || !cut ? "answered late" : "cut");
 
 /** setOffBy says what set an incident off. */
 export const setOffBy = (incident: Incident): string => incident.triggers.map((t) => t.text).join("; ") || "not known";
@@ -51,6 +53,11 @@ export function losses(incident: Incident, windows: Window[]): string {
   return incident.targets.map((target) => {
     const own = windows.filter((w) => w.target === target);
     const sum = (of: (w: Window) => number) => own.reduce((all, w) => all + of(w), 0);
+    const cut = sum((w) => (w.kind === "cut" ? w.failed : 0));
+    if (cut) {
+      const held = own.find((w) => w.kind === "cut")!.sent;
+      return cut <= held ? `${target} ${cut}/${held} connections` : `${target} ${plural(cut, "connection")}`;
+    }
     const failed = sum((w) => w.failed);
     if (!failed) return `${target} nothing (${sum((w) => w.slow ?? 0)}/${sum((w) => w.sent)} slow)`;
     return `${target} ${length({ min: sum((w) => w.downtime.min), max: sum((w) => w.downtime.max) }, own.some(open))} (${failed}/${sum((w) => w.sent)} failed)`;

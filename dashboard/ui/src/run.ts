@@ -1,4 +1,4 @@
-import { type BucketChunk, type Event, type Incident, type KeepServing, type LateRoutes, type Ns, type Pod, type Route, type RunInfo, type Scorecard, type Series, type Source, type Target, type Tool, type Unobserved, type Verdict, type WatchedService, type Window, judged } from "./model";
+import { type BucketChunk, type CutWindow, type Event, type Held, type Incident, type KeepServing, type LateRoutes, type Ns, type Pod, type Route, type RunInfo, type Scorecard, type Series, type Source, type Target, type Tool, type Unobserved, type Verdict, type WatchedService, type Window, judged } from "./model";
 import { type Together, together } from "./slots";
 
 /** A change of the state, as the server sends it. The protocol is described in dashboard/doc.go. */
@@ -15,7 +15,7 @@ export interface Delta {
 /** The version of the protocol this page speaks. */
 export const PROTOCOL = 1;
 
-const kindOrder = { new: 0, reused: 1, direct: 2, control: 3 };
+const kindOrder = { new: 0, reused: 1, held: 2, direct: 3, control: 4 };
 
 /**
  * Run is the page's copy of the store: values under keys, and lists made from them. A list stays
@@ -49,6 +49,9 @@ export class Run {
   get bucketWidth(): Ns { return this.one<Ns>("bucketWidth") ?? 1e9; }
   get services(): WatchedService[] { return this.one<WatchedService[] | null>("services") ?? none; }
   get incidents(): Incident[] { return this.one<Incident[] | null>("incidents") ?? none; }
+  get held(): Held[] { return this.one<Held[] | null>("held") ?? none; }
+  /** heldWindows are those in which connections were cut that were kept open. */
+  get heldWindows(): CutWindow[] { return this.held.flatMap((h) => h.windows); }
   get keepServing(): KeepServing | undefined { return this.one("keepServing"); }
   get sources(): Source[] { return this.one<Source[] | null>("sources") ?? none; }
   get routes(): Route[] { return this.one<Route[] | null>("routes") ?? none; }

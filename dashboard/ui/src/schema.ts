@@ -16,9 +16,10 @@ export type Role = "workstation" | "coordinator" | "prober";
  * - new: opens a fresh connection per request: what a new client of the Service sees.
  * - reused: sends on persistent connections: what a client with a connection pool sees.
  * - direct: sends to one endpoint's own address, past the Service's routes: evidence whether that Pod itself served.
+ * - held: keeps connections open for the whole run, with a heartbeat on each at a steady rate: what a client sees whose connections live for hours. Its requests are the heartbeats; what became of each connection is told by HeldChange.
  * - control: sends to an echo server inside the prober: if this fails, the prober was the problem.
  */
-export type TargetKind = "new" | "reused" | "direct" | "control";
+export type TargetKind = "new" | "reused" | "direct" | "held" | "control";
 /**
  * TriggerKind says what sort of change set an incident off. The list is closed.
  * - drain: Object is the node: it had been cordoned when the Pods that the causes name were deleted
@@ -40,7 +41,7 @@ export type Confidence = "high" | "medium" | "low";
  * - partial: a share of the requests failed
  * - slow: answered, but later than --slow
  */
-export type WindowKind = "outage" | "partial" | "slow";
+export type WindowKind = "cut" | "outage" | "partial" | "slow";
 /**
  * Basis says what a window's brackets rest on.
  * - exact: 8 requests or more failed and none succeeded among them, so one good request proves health: the brackets hold the truth
@@ -61,7 +62,7 @@ export type Basis = "exact" | "statistical";
  * - http_5xx: a complete reply with status 500 to 599
  * - http_4xx: a complete reply with status 400 to 499
  * - body: reply malformed, cut short, or not as expected
- * - no_slot: not sent: every allowed connection waited for an unresponsive target. A failure of the target.
+ * - no_slot: not sent: every allowed connection waited for an unresponsive target, or, of a held target, its connection did not stand. A failure of the target.
  * - notsent: not sent: we were too late ourselves. Unobserved, never down.
  * - local: our own fault: EMFILE, EADDRNOTAVAIL, ENOBUFS, or a failure that a stop of the prober may have made. Unobserved, never down.
  * - other: none of the above
@@ -246,6 +247,10 @@ export interface Timeline {
   windows: Window[];
   unobserved: Unobserved[];
   /**
+   * what became of connections that were kept open; absent if none were
+   */
+  held?: Held[];
+  /**
    * every failed request of judged targets, up to a cap
    */
   failures: Failure[];
@@ -426,10 +431,15 @@ export interface Spec {
   directRate: number;
   pacing: string;
   /**
-   * of connections: new, reused
+   * of connections: new, reused, held
    */
   kinds: string[];
   connections: number;
+  /**
+   * connections that are kept open for the whole run, of each target
+   */
+  held?: number;
+  heartbeat?: Nanoseconds;
   timeout: Nanoseconds;
   duration?: Nanoseconds;
   baseline: Nanoseconds;
@@ -729,6 +739,10 @@ export interface Incident {
   sent: number;
   failed: number;
   slow?: number;
+  /**
+   * held connections that were cut, over its windows of kind cut, which have no part in Sent, Failed and Downtime
+   */
+  cut?: number;
   downtime: Length;
   open?: boolean;
   /**
@@ -819,6 +833,10 @@ export interface IncidentCause {
    * their failures
    */
   failed: number;
+  /**
+   * of windows of kind cut: the connections that were cut
+   */
+  cut?: number;
 }
 /**
  * Evidence is one fact a cause rests on.
@@ -984,6 +1002,240 @@ export interface Unobserved {
    * "not sent", "prober stalled", "local fault", "run ended early", "record damaged", "clock jumped"
    */
   reason: string;
+}
+/**
+ * Held is what became of the connections of one held target.
+ */
+export interface Held {
+  target: string;
+  /**
+   * that were to be held
+   */
+  connections: number;
+  heartbeat: Nanoseconds;
+  /**
+   * connections that stood at least once
+   */
+  stood: number;
+  /**
+   * that stood when measuring ended, or stand now
+   */
+  standing: number;
+  /**
+   * that were cut at least once
+   */
+  cut: number;
+  /**
+   * of these, those that were cut at least once without an announcement by the peer
+   */
+  unwarned: number;
+  /**
+   * how often connections were cut, all together
+   */
+  cuts: number;
+  /**
+   * cuts that a stop of the prober may have led to: they are in none of the other counts but Cuts
+   */
+  stopped?: number;
+  /**
+   * connections that were cut and did not stand again
+   */
+  missing?: number;
+  /**
+   * of those that stood at the end, those whose last heartbeats had not been answered: they may have been cut
+   */
+  unproven?: number;
+  /**
+   * part of what became of them is not on record, as where the prober was lost
+   */
+  open?: boolean;
+  /**
+   * share of the measured time in which heartbeats were sent, 0 to 1
+   */
+  coverage: number;
+  /**
+   * changes of connections that are not on record: there may have been further cuts
+   */
+  notOnRecord?: number;
+  back?: Length;
+  /**
+   * how often a connection was to be opened, the first time included
+   */
+  attempts: number;
+  /**
+   * attempts that failed, by class
+   */
+  failed?: {
+    [k: string]: number;
+  };
+  /**
+   * how many connections were on which Pod, by the replies' own word, just before the first cut; "" is one that did not say
+   */
+  before?: {
+    [k: string]: number;
+  };
+  /**
+   * the same when measuring ended, or now
+   */
+  after?: {
+    [k: string]: number;
+  };
+  /**
+   * each cut, by when it was noticed, up to a cap
+   */
+  list: HeldCut[];
+  /**
+   * how many cuts the cap left out
+   */
+  truncated?: number;
+  /**
+   * by start. Their IDs go on after those of the windows of the other targets
+   */
+  windows: CutWindow[];
+}
+/**
+ * A HeldCut is one cut of one connection: its window is from Cut to Back.
+ */
+export interface HeldCut {
+  /**
+   * which of the connections, from 0
+   */
+  conn: number;
+  /**
+   * the ID of the window that it is in; absent of one that a stop of the prober may have led to
+   */
+  window?: number;
+  cut: Instant;
+  /**
+   * "eof": closed by the peer; "reset"; "timeout_response": a heartbeat was not answered until the next was due; else what its end was
+   */
+  class: string;
+  /**
+   * the peer had announced it: Connection: close, a close frame, GOAWAY
+   */
+  warned?: boolean;
+  idle: Length;
+  back?: Instant;
+  after?: Nanoseconds;
+  /**
+   * attempts to open it that failed meanwhile
+   */
+  failed?: number;
+  /**
+   * who had answered on it, by the reply's own word: the Pod
+   */
+  from?: string;
+  /**
+   * who answers now
+   */
+  to?: string;
+  /**
+   * where it went
+   */
+  fromAddr?: string;
+  toAddr?: string;
+  /**
+   * a stop of the prober may have led to it
+   */
+  stopped?: boolean;
+}
+/**
+ * A CutWindow is a time in which connections were cut: from the first cut until the last of them stood again. Cuts less than --join apart
+ * share one.
+ */
+export interface CutWindow {
+  /**
+   * from 1, by start
+   */
+  id: number;
+  target: string;
+  kind: WindowKind;
+  basis: Basis;
+  start: Instant;
+  end: Instant;
+  length: Length;
+  /**
+   * the failures and the requests amid them; of fewer than 3 failures with none amid them, all within the brackets
+   */
+  sent: number;
+  failed: number;
+  /**
+   * in a window of kind slow, which has no failures: the slow successes
+   */
+  slow?: number;
+  /**
+   * failed ÷ sent; of kind slow: slow ÷ sent
+   */
+  share: number;
+  downtime: Length;
+  blackout?: Length;
+  /**
+   * failures by class
+   */
+  classes: {
+    [k: string]: number;
+  };
+  /**
+   * who answered the successes inside
+   */
+  backends?: {
+    [k: string]: number;
+  };
+  /**
+   * what its failures said, where their class alone does not tell what was wrong
+   */
+  errors?: ErrorText[];
+  cut?: Instant;
+  open: Open;
+  most?: Most;
+  /**
+   * not final: later requests may change it
+   */
+  live?: boolean;
+  ended?: Evidence;
+  /**
+   * most likely first; never empty in a judged window
+   */
+  causes: Cause[];
+  /**
+   * how often connections were cut: more than Failed where one was cut twice
+   */
+  cuts: number;
+  /**
+   * connections that were cut without an announcement
+   */
+  unwarned: number;
+  back?: Length;
+  /**
+   * that did not stand again
+   */
+  missing?: number;
+  /**
+   * to open them again
+   */
+  attempts: number;
+  /**
+   * attempts that failed, by class
+   */
+  refused?: {
+    [k: string]: number;
+  };
+  /**
+   * the most attempts within one second: the reconnect storm
+   */
+  busiest: number;
+  /**
+   * which Pods the connections were on
+   */
+  from?: {
+    [k: string]: number;
+  };
+  /**
+   * which Pods they came back on
+   */
+  to?: {
+    [k: string]: number;
+  };
 }
 /**
  * A Failure is one failed request.
@@ -1622,6 +1874,10 @@ export interface Verdict {
   downtime: Downtime;
   longestWindow?: Length;
   longestBlackout?: Length;
+  /**
+   * what became of connections that were kept open, in a sentence; absent if none were
+   */
+  held?: string;
   /**
    * what is worth knowing and makes no window, in sentences
    */

@@ -65,7 +65,7 @@ function WindowRow({ w, clock, opened, focused, onToggle, onZoom }: WindowRowPro
       <td class="mono" title={`between ${clock.bracket(w.start)}`}>{clock.began(begun(w))}</td>
       <td class="num strong">{windowLength(w)}{w.live && <span class="faint"> and on</span>}</td>
       <td>{w.kind}</td>
-      <td class="num">{w.kind === "slow" ? `${w.slow ?? 0} / ${w.sent} slow` : `${w.failed} / ${w.sent} failed`} <span class="faint share">{percent(w.share)}</span></td>
+      <td class="num">{w.kind === "slow" ? `${w.slow ?? 0} / ${w.sent} slow` : `${w.failed} / ${w.sent} ${w.kind === "cut" ? "connections cut" : "failed"}`} <span class="faint share">{percent(w.share)}</span></td>
       <td>{w.target}</td>
       <td>{w.kind === "slow" ? "slow answers" : classCounts(w.classes ?? {})}</td>
       <td>{cause ? <><CauseName cause={cause} /> <Confidence cause={cause} /></> : <span class="faint">not judged yet</span>}</td>
@@ -90,9 +90,9 @@ function Why({ w, run, clock, onEvent }: { w: Window; run: Run; clock: Clock; on
       <dl class="facts">
         <dt>Began</dt><dd><span class="mono">{clock.bracket(w.start)}</span>{w.open.start && `, its start was not observed${whyNot(run, w, w.start)}`}</dd>
         <dt>Ended</dt><dd><span class="mono">{clock.bracket(w.end)}</span>{w.open.end && `, its end was not observed${whyNot(run, w, w.end)}`}{w.ended && `, about when ${w.ended.text}`}</dd>
-        {w.kind !== "slow" && <><dt>Downtime</dt><dd>{windowDowntime(w)}{w.kind === "partial" && ", weighed by the share that failed"}</dd></>}
+        {w.kind !== "slow" && w.kind !== "cut" && <><dt>Downtime</dt><dd>{windowDowntime(w)}{w.kind === "partial" && ", weighed by the share that failed"}</dd></>}
         {w.blackout && <><dt>Blackout</dt><dd>{length(w.blackout)} without any success</dd></>}
-        <dt>Brackets</dt><dd>{w.basis === "exact" ? "exact: every request failed, and a good one is on each side" : "statistical: hold the truth with 99 % probability"}</dd>
+        {w.kind !== "cut" && <><dt>Brackets</dt><dd>{w.basis === "exact" ? "exact: every request failed, and a good one is on each side" : "statistical: hold the truth with 99 % probability"}</dd></>}
         {!!w.errors?.length && <><dt>Errors</dt><dd data-testid="error-texts">{w.errors.map((e) => <div key={e.class + e.text} title={`first ${clock.bracket(e.first)}`}><b>{e.class}</b> {e.text}</div>)}</dd></>}
         {w.backends && Object.keys(w.backends).length > 0 && <><dt>Answered by</dt><dd>{Object.entries(w.backends).map(([name, n]) => `${name} (${n})`).join(", ")}</dd></>}
       </dl>

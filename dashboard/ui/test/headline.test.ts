@@ -30,8 +30,9 @@ for (const [name, lead] of Object.entries(leads)) {
     assert.deepEqual((run.verdict.gates ?? []).map((g) => (g.outcome === "pass" && short ? `not broken, but ${short}` : g.outcome)), lead.gates);
     assert.deepEqual(run.windows.map((w) => plain(windowLength(w))), lead.lengths);
     assert.equal(soundness(run), lead.soundness);
-    const incidents = mostHarmful((read(`${name}.json`) as TimelineFile).incidents ?? []).map((i) => {
-      const windows = windowsOf(i, run.windows);
+    const tl = read(`${name}.json`) as TimelineFile;
+    const incidents = mostHarmful(tl.incidents ?? []).map((i) => {
+      const windows = windowsOf(i, [...run.windows, ...(tl.held ?? []).flatMap((h) => h.windows)]);
       return [lasted(i, windows), incidentDowntime(i, windows), incidentRequests(i), incidentErrors(i), setOffBy(i), losses(i, windows), ...i.causes.map((c) => causeText(c, windows))];
     });
     assert.deepEqual(incidents.map((i) => i.map(plain)), lead.incidents);
