@@ -31,6 +31,43 @@ var samples = map[string]func() *model.Timeline{
 	"rollout":      rollout,
 	"many":         many,
 	"predicted":    predicted,
+	"held":         heldConnections,
+}
+
+// heldConnections is the drain seen by connections that are kept open, beside new ones: some were cut as the Pod left, and one of them twice.
+func heldConnections() *model.Timeline {
+	tl := race()
+	addTarget(tl, "web held", timeline.Held, 20, nil)
+	tl.Targets[len(tl.Targets)-1].Connections = 100
+	cut := func(conn int, at, after time.Duration, class string, warned bool) model.HeldCut {
+		c := model.HeldCut{Conn: conn, Window: 2, Cut: model.Instant{Earliest: at - 2*s, Latest: at}, Class: class, Warned: warned, Idle: model.Length{Min: 2*s - ms, Max: 2 * s}, From: "web-5c9d7f-x2kzq"}
+		if after > 0 {
+			c.Back, c.After, c.To, c.Failed = &model.Instant{Earliest: at + after - ms, Latest: at + after}, &after, "web-5c9d7f-7fqwn", 1
+		}
+		return c
+	}
+	window := model.Window{
+		ID: 2, Target: "web held", Kind: model.CutKind, Basis: model.Exact, Start: model.Instant{Earliest: 13*s + 400*ms, Latest: 18*s + 402*ms}, End: model.Instant{Earliest: 19*s + 430*ms, Latest: 19*s + 433*ms},
+		Length: model.Length{Min: s + 28*ms, Max: 6*s + 33*ms}, Sent: 100, Failed: 40, Share: 0.4, Classes: map[string]int{"eof": 38, "reset": 3}, Cut: &model.Instant{Earliest: 18*s + 350*ms, Latest: 18*s + 402*ms},
+		Causes: []model.Cause{{
+			Rule: "pinned-connection", Confidence: model.High, Text: "web-5c9d7f-x2kzq ended the 40 connections that were pinned to it, 38 of them without a warning",
+			Fix: "from SIGTERM on answer with Connection: close", Evidence: []model.Evidence{{Event: 7, At: &model.Instant{Earliest: 17*s + 300*ms, Latest: 18*s + 300*ms}, Text: "x2kzq was deleted"}}, Rivals: []string{},
+		}},
+	}
+	back := model.Length{Min: 12 * ms, Max: s + 31*ms}
+	tl.Held = []model.Held{{
+		Target: "web held", Connections: 100, Heartbeat: 5 * s, Stood: 100, Standing: 99, Cut: 40, Unwarned: 38, Cuts: 41, Missing: 1, Back: &back, Attempts: 180, Failed: map[string]int{"refused": 39, "timeout_connect": 1},
+		Before: map[string]int{"web-5c9d7f-7fqwn": 60, "web-5c9d7f-x2kzq": 40}, After: map[string]int{"web-5c9d7f-7fqwn": 61, "web-5c9d7f-m8v4t": 38}, Coverage: 1,
+		List: []model.HeldCut{cut(3, 18*s+402*ms, 12*ms, "eof", true), cut(17, 18*s+402*ms, s+31*ms, "reset", false), cut(18, 18*s+403*ms, 0, "eof", false)}, Truncated: 38,
+		Windows: []model.CutWindow{{Window: window, Cuts: 41, Unwarned: 38, Back: &back, Missing: 1, Attempts: 80, Refused: map[string]int{"refused": 39, "timeout_connect": 1}, Busiest: 79,
+			From: map[string]int{"web-5c9d7f-x2kzq": 41}, To: map[string]int{"web-5c9d7f-7fqwn": 2, "web-5c9d7f-m8v4t": 38}}},
+	}}
+	tl.Incidents = append(slices.Clone(tl.Incidents), model.Incident{
+		ID: 2, Windows: []int{2}, Targets: []string{"web held"}, Start: window.Start, End: window.End, Cut: 40, Classes: map[string]int{}, Triggers: []model.Trigger{},
+		Causes: []model.IncidentCause{{Cause: window.Causes[0], Windows: []int{2}, Cut: 40}},
+	})
+	tl.Verdict.Held = verdict.HeldFound(tl)
+	return tl
 }
 
 // predicted is the drain with what preflight had said before.
