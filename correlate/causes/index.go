@@ -238,6 +238,13 @@ func (v *index) from(w *model.Window) string {
 // unobserved time before it too.
 func (v *index) onset(w *model.Window) model.Instant {
 	onset := w.Start
+	if w.Kind == model.CutKind { // each cut has a bracket as long as a heartbeat, but what is closed or reset is noticed at once
+		onset = model.Instant{Earliest: w.Start.Latest, Latest: w.Start.Latest}
+		if w.Cut != nil {
+			onset = *w.Cut
+		}
+		return onset
+	}
 	if !w.Open.Start {
 		return onset
 	}
