@@ -50,7 +50,7 @@ func newSelftest() *cobra.Command {
 A built-in server fails on schedule: nobody listens, connections are reset or closed, answers are cut off, late, a 503 or
 missing, for all requests or for a share at random, from 2 ms to 5 s; over UDP replies are lost, late or others. Lapse measures it over the loopback interface as
 ` + "`lapse run`" + ` does, and compares what it found with what the server did. Then it stops a prober for a second: that run must
-be inconclusive.
+be inconclusive. At last it holds connections to a server that cuts some of them.
 
 Exit codes: 0 every promise was kept, 3 one was broken, 4 inconclusive: less than 99.9 % of the time was observed, or too little
 was found to judge. The outages are a function of --seed, --rate and --duration.`,
@@ -75,7 +75,7 @@ was found to judge. The outages are a function of --seed, --rate and --duration.
 	flags.StringVar(&f.protocol, "protocol", selftest.HTTP.Name, "what is measured: "+spokenNames())
 	flags.Uint64Var(&f.seed, "seed", 1, "which outages there are, when and for how long")
 	flags.Float64Var(&f.rate, "rate", 200, "requests per second, for each of new and reused")
-	flags.DurationVar(&f.duration, "duration", time.Minute, "how long to measure outages; the stopped prober takes 5s more")
+	flags.DurationVar(&f.duration, "duration", time.Minute, "how long to measure outages; the stopped prober and the held connections take 11s more")
 	flags.DurationVar(&f.resolution, "resolution", 0, resolutionUsage+" (default 50ms or 10 intervals, whichever is longer)")
 	flags.StringVar(&f.out, "out", "", "keep the recording, timeline.json and selftest.json in this directory")
 	flags.StringVarP(&f.format, "output", "o", "table", "result on standard output: json, table")
@@ -120,6 +120,9 @@ func (f *selftestFlags) run(ctx context.Context, stdout, stderr io.Writer) error
 		return err
 	}
 	if trial.Stalled, err = measureStalled(ctx, filepath.Join(dir, "stalled"), f.rate, f.resolution, f.spoken, signals, stderr); err != nil {
+		return err
+	}
+	if trial.Held, err = measureHeld(ctx, filepath.Join(dir, "held"), signals, stderr); err != nil {
 		return err
 	}
 	r := selftest.Judge(trial)

@@ -45,7 +45,7 @@ func keepsItsPromises(t *testing.T, protocol string) {
 	if code == verdict.ExitPassed && r.Coverage < selftest.MinCoverage {
 		t.Errorf("passed with a coverage of %v", r.Coverage)
 	}
-	if len(r.Promises) != 8 || r.Protocol != protocol {
+	if len(r.Promises) != 11 || r.Protocol != protocol {
 		t.Errorf("%d promises of %s", len(r.Promises), r.Protocol)
 	}
 	for _, text := range keptAnywhere {

@@ -23,6 +23,7 @@ type Trial struct {
 	Ledger   *Ledger
 	Run      *model.Timeline
 	Stalled  *StalledProber // nil: not tried
+	Held     *HeldTrial     // nil: not tried
 }
 
 // Judge compares a run with what happened.
@@ -55,6 +56,9 @@ func Judge(t Trial) *Report {
 	}
 	if t.Stalled != nil {
 		r.Promises = append(r.Promises, t.Stalled.blamesNobody(), t.Stalled.countsAsUnobserved())
+	}
+	if t.Held != nil {
+		r.Promises = append(r.Promises, t.Held.promises()...)
 	}
 	r.Result, r.ExitCode = r.result()
 	return r
