@@ -274,7 +274,9 @@ func (m *measurement) directProbe(service string, ep *directEndpoint, rate float
 		p.Kind, p.Rate, p.Addr = timeline.Direct, rate, ep.addr
 		p.Route, p.RouteNode, p.Family, p.Turns = "", "", 0, false
 		p.URL = directURL(p.URL, ep.addr)
-		p.Pod, p.PodUID, p.PodNode = ep.pod.Namespace+"/"+ep.pod.Name, ep.pod.UID, ep.pod.Node
+		if p.PodNode = ep.pod.Node; ep.pod.Kind == "Pod" { // and not the EndpointSlice that somebody made
+			p.Pod, p.PodUID = ep.pod.Namespace+"/"+ep.pod.Name, ep.pod.UID
+		}
 		p.Name = m.directName(s, ep)
 		return p, true
 	}
@@ -282,13 +284,13 @@ func (m *measurement) directProbe(service string, ep *directEndpoint, rate float
 }
 
 // directName names an endpoint's target, which no other of the run may be called. The port is named where several of the Service's are
-// measured, the address where its Pod has two.
+// measured, the address where its Pod has two, or none is known.
 func (m *measurement) directName(s service, ep *directEndpoint) string {
 	name := cmp.Or(s.target.label, s.info.Service.Name)
 	if len(m.portsOf(s.info.Service, true)) > 1 {
 		name = m.opts.label(s.target)
 	}
-	if ep.pod.Name == "" {
+	if ep.pod.Kind != "Pod" {
 		return name + " direct " + ep.addr.String()
 	}
 	name += " direct " + ep.pod.Name

@@ -80,6 +80,11 @@ func TestEachWayToAServiceIsATarget(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	m.targets = map[timeline.TargetID]timeline.Target{}
+	byHand := &directEndpoint{endpointKey: endpointKey{addr: netip.MustParseAddrPort("192.0.2.9:8080"), port: "http"}, pod: timeline.Object{Kind: "EndpointSlice", Namespace: "shop", Name: "web-1"}}
+	if p, ok := m.directProbe("shop/web", byHand, 1); !ok || p.Pod != "" || p.Name != "web direct 192.0.2.9:8080" {
+		t.Errorf("an endpoint that was made by hand is %q of Pod %q", p.Name, p.Pod)
+	}
 	p, ok := m.directProbe("shop/web", &directEndpoint{endpointKey: endpointKey{addr: netip.MustParseAddrPort("10.0.0.1:8080"), port: "http"}}, 1)
 	if !ok || p.Route != "" || p.RouteNode != "" || p.Turns || p.URL != "http://10.0.0.1:8080/a" {
 		t.Errorf("an endpoint itself is asked as %+v", p)

@@ -17,6 +17,10 @@ type Timeline struct {
 		Duration time.Duration `json:"duration"`
 		Aborted  string        `json:"aborted"`
 		SetAside []SetAside    `json:"setAside"`
+		Services []struct {
+			Name       string   `json:"name"`
+			NotCovered []string `json:"notCovered"`
+		} `json:"services"`
 		Command  struct {
 			Start    *time.Duration `json:"start"`
 			End      *time.Duration `json:"end"`
@@ -127,6 +131,8 @@ type Target struct {
 	Coverage float64        `json:"coverage"`
 
 	Node       string        `json:"node"`       // the prober's
+	RouteNode  string        `json:"routeNode"`  // whose port is asked; "" if none is
+	Turns      bool          `json:"turns"`      // connections go to each address of a name in turn
 	Rate       float64       `json:"rate"`       // asked for, per second
 	Resolution time.Duration `json:"resolution"` // detection limit
 }
