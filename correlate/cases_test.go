@@ -47,7 +47,7 @@ var update = flag.Bool("update", false, "rewrite the expectations in testdata/*.
 //
 // A word that begins with @ is a port: "new @metrics: …", "direct web-1 @metrics: …", "9.96s endpoint web-1 @metrics …". IPv6
 // addresses are of the Pods of "direct6 web-1: …" and of events with family=6. "new from node1: …" is sent by a prober on node1, "new by nodeport node2: …" to the node
-// port of node2, "new6 by ipv6: …" to a cluster IP of that family, "new by headless: …" to the addresses of the Service's name in turn, "refused to web-1" when that of web-1 was dialled. The prober is on node3, and the n-th Pod that is named on
+// port of node2, "new6 by ipv6: …" to a cluster IP of that family, "new by loadbalancer from outside: …" from a machine on no node, "new by headless: …" to the addresses of the Service's name in turn, "refused to web-1" when that of web-1 was dialled. The prober is on node3, and the n-th Pod that is named on
 // noden, unless a section "nodes" says otherwise: "web-2 node1". A section "url" has a URL that is measured instead of the Service.
 //
 // A section "held" is about connections that are kept open: see [heldCase].
@@ -439,10 +439,15 @@ func (c *caseRun) stream(name string) *stream {
 		Source: 1, Service: "shop/web", PortName: port, Timeout: caseTimeout,
 	}}
 	pod, way, _ := strings.Cut(pod, "by ")
+	if by, node, elsewhere := strings.Cut(way, " from "); elsewhere {
+		way, pod = by, "from "+node
+	}
 	s.target.Route, s.target.RouteNode, _ = strings.Cut(way, " ")
 	switch s.target.Turns = s.target.Route == "headless"; {
 	case six:
 		s.target.URL = "http://[fd00::96]/"
+	case s.target.Route == "loadbalancer":
+		s.target.URL = "http://192.0.2.1/"
 	case s.target.Route == "ipv4":
 		s.target.URL = "http://10.96.0.7/"
 	}
@@ -653,7 +658,11 @@ func (c *caseRun) run() timeline.Run {
 	}
 	run.Sources = []timeline.Source{{ID: 1, Name: "prober", Role: timeline.Coordinator, Node: "node3", T0: run.Meta.T0}}
 	for _, node := range c.from {
-		run.Sources = append(run.Sources, timeline.Source{ID: c.sourceOn(node), Name: node, Role: timeline.Prober, Node: node, T0: run.Meta.T0})
+		source := timeline.Source{ID: c.sourceOn(node), Name: node, Role: timeline.Prober, Node: node, T0: run.Meta.T0}
+		if node == "outside" {
+			source.Role, source.Node = timeline.Workstation, ""
+		}
+		run.Sources = append(run.Sources, source)
 	}
 	events := append([]timeline.Event{{Kind: timeline.RunPhase, To: "measuring"}}, c.events...)
 	events = append(events, timeline.Event{Seen: c.end, Kind: timeline.RunPhase, From: "measuring", To: "ended"})

@@ -103,8 +103,13 @@ func (o *Options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 	case len(o.Command) > 0:
 		r.child = &wrappedCommand{args: o.Command, capture: !o.NoCapture, output: screen.output(), event: r.sendLater, now: r.clock.local.Now}
 	}
+	leaveOutside, err := r.measureOutside(ctx)
+	if err != nil {
+		return StoppedOr(setup, err)
+	}
 	measured = true
 	tl := r.follow(ctx, signals)
+	leaveOutside()
 	unwritten := r.save(tl)
 	cleanUp()
 	signal.Reset(stopSignals...) // nothing is left to be ended in order
@@ -217,12 +222,17 @@ func (o *Options) preflight(ctx context.Context, c *cluster, log *slog.Logger) (
 		looked = append(looked, watched)
 	}
 	config.Selectors = o.nearby
-	for _, s := range looked {
+	for i, s := range looked {
 		info, err := watcher.Describe(ctx, c.client, c.Namespace, s.Service, o.asked(s))
 		if err != nil {
 			return config, err
 		}
 		config.Selectors = append(config.Selectors, info.Selector)
+		if i < len(o.targets) { // and not what is only watched
+			if err := o.findOutside(ctx, c.client, s, info); err != nil {
+				return config, err
+			}
+		}
 		o.notCovered = append(o.notCovered, notCoveredLines(info)...)
 	}
 	return config, config.Validate()

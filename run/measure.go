@@ -33,6 +33,7 @@ type measurement struct {
 	queue       *queue
 	rec         *recording
 	prober      *loadgen.Prober
+	outside     *outsidePlace // for the prober on the workstation; nil: there is none
 	fleet       *fleet        // the probers on other nodes; nil: none
 	plans       []servicePlan // of the measured Services
 	child       *wrappedCommand
@@ -60,7 +61,11 @@ type measurement struct {
 
 // newMeasurement returns a measurement that still wants its recording, its clock, and whoever follows it live.
 func newMeasurement(o *Options, log *slog.Logger) *measurement {
-	return &measurement{opts: o, log: log, longestStarved: longestStarved, queue: newQueue(), requests: make(chan phaseRequest, 4), commandExit: make(chan int, 1)}
+	m := &measurement{opts: o, log: log, longestStarved: longestStarved, queue: newQueue(), requests: make(chan phaseRequest, 4), commandExit: make(chan int, 1)}
+	if o.Outside {
+		m.outside = newOutsidePlace()
+	}
+	return m
 }
 
 // A phaseRequest asks a run from outside to change its phase.
@@ -147,6 +152,9 @@ func (m *measurement) start(ctx context.Context, probing, watching *sync.WaitGro
 	if m.fleet != nil {
 		probing.Go(func() { m.fleet.run(probeCtx) })
 	}
+	if m.outside != nil {
+		probing.Go(func() { m.outside.finish(probeCtx, m.opts.Timeout+lastFacts) })
+	}
 	if m.opts.DNS != nil {
 		probing.Go(func() { m.lookUp(probeCtx) })
 	}
@@ -159,6 +167,9 @@ func (m *measurement) start(ctx context.Context, probing, watching *sync.WaitGro
 // abandon waits for no answer that is still to come.
 func (m *measurement) abandon() {
 	m.prober.Abandon()
+	if m.outside != nil {
+		m.outside.abandon()
+	}
 	if m.fleet != nil {
 		m.fleet.abandon()
 	}
@@ -196,6 +207,10 @@ func (m *measurement) loop(ctx context.Context, signals <-chan os.Signal) (reaso
 		m.timer.Reset(m.opts.ProberWait)
 		joining = m.fleet.joining
 	}
+	var outsiders chan *outsideJoining
+	if m.outside != nil {
+		outsiders = m.outside.asking
+	}
 	defer m.timer.Stop()
 	tick := time.NewTicker(refresh)
 	defer tick.Stop()
@@ -216,6 +231,8 @@ func (m *measurement) loop(ctx context.Context, signals <-chan os.Signal) (reaso
 			if m.join(j); m.phase == timeline.PhaseStarting && m.fleet.complete() {
 				m.enterBaseline()
 			}
+		case j := <-outsiders:
+			m.joinOutside(j)
 		case <-m.commandExit:
 			m.settle(m.interrupted)
 		case r := <-m.requests:

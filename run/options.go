@@ -72,6 +72,7 @@ type Options struct {
 
 	avoidSelector string              // of nodes to keep off, beside AvoidNodes
 	notCovered    []string            // what a pass will say nothing of, for people
+	outside       []service           // what this machine measures with --from outside
 	nearby        []map[string]string // the selectors of chosen Services in the Job's namespace
 
 	Changed    func(flag string) bool    // whether a flag was given
@@ -87,7 +88,7 @@ func (o *Options) Check(args, command []string) error {
 		return err
 	}
 	for _, check := range []func() error{
-		o.CheckTargets, o.CheckFlags, o.CheckNumbers, o.setDefaults, o.checkCommand, o.CheckRequest, o.checkProtocols, o.shareRate, o.checkProbes, o.checkGates, o.checkFormat, o.checkHammer,
+		o.CheckTargets, o.readOutside, o.CheckFlags, o.CheckNumbers, o.setDefaults, o.checkCommand, o.CheckRequest, o.checkProtocols, o.shareRate, o.checkProbes, o.checkGates, o.checkFormat, o.checkHammer,
 		o.checkFiles, o.CheckSecrets, o.checkPreflight, o.checkPrinted, o.checkFrom,
 	} {
 		if err := check(); err != nil {

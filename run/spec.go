@@ -42,6 +42,8 @@ type Spec struct {
 
 	ProberNodes string `json:"proberNodes,omitzero"` // which nodes Probers are, where the Job is to find that out when it starts: all, names or a label selector
 
+	Outside bool `json:"outside,omitzero"` // the workstation measures, too, by the Services' addresses outside of the cluster
+
 	DNS *DNS `json:"dns,omitzero"` // of lapse routes: which DNS servers are asked; absent: none is to be
 
 	Rate        float64       `json:"rate"`               // requests per second, for each of Kinds

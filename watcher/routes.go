@@ -2,6 +2,7 @@ package watcher
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -10,8 +11,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"lapse/hint"
+	"lapse/kube"
 	"lapse/timeline"
 )
 
@@ -168,6 +171,61 @@ func (s *surroundings) ways(asked []AskedRoute) (ways []Way, err error) {
 			s.service.Name, len(ways), mostWays)
 	}
 	return ways, nil
+}
+
+// outer are the routes by which clients outside of the cluster reach a Service, the best first.
+var outer = []string{"loadbalancer", "externalip", "nodeport"}
+
+// OutsideWays are the ways by which a client outside of the cluster reaches a Service: those outer routes that were asked for, or else the best that it has.
+func OutsideWays(ctx context.Context, client kube.Client, namespace, name string, asked Asked) ([]Way, error) {
+	service, err := client.Services(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, NoService(ctx, client, namespace, name, err)
+	}
+	port, err := choosePort(service, asked.Port)
+	if err != nil {
+		return nil, err
+	}
+	around := surroundings{service: service, port: port}
+	asked.Routes = slices.DeleteFunc(slices.Clone(asked.Routes), func(a AskedRoute) bool { return !slices.Contains(outer, a.Name) })
+	if len(asked.Routes) == 0 {
+		best := around.bestOuter()
+		if best == "" {
+			return nil, hint.Errorf("give it type NodePort or LoadBalancer; what stands before it, as an Ingress, can be measured as a URL",
+				"Service %q has no address outside of the cluster: it has %s", name, strings.Join(around.has(), ", "))
+		}
+		asked.Routes = []AskedRoute{{Name: best}}
+	}
+	if NeedsNodes(asked.Routes) {
+		if around.nodes, err = listNodes(ctx, client); err != nil {
+			return nil, err
+		}
+		for i := range around.nodes {
+			preferExternal(&around.nodes[i])
+		}
+	}
+	return around.ways(asked.Routes)
+}
+
+// bestOuter is the first of the outer routes that leads anywhere; "" if none does.
+func (s *surroundings) bestOuter() string {
+	for _, name := range outer {
+		if routeNamed(name).lacks(s) == "" && (name != "loadbalancer" || len(s.service.Status.LoadBalancer.Ingress) > 0) {
+			return name
+		}
+	}
+	return ""
+}
+
+// preferExternal makes the addresses that a node has outside of the cluster the ones that are asked, if it has any.
+func preferExternal(n *corev1.Node) {
+	var external []corev1.NodeAddress
+	for _, a := range n.Status.Addresses {
+		if a.Type == corev1.NodeExternalIP {
+			external = append(external, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: a.Address})
+		}
+	}
+	n.Status.Addresses = append(external, n.Status.Addresses...)
 }
 
 func (s *surroundings) defaultWays() ([]Way, error) {

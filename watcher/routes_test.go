@@ -274,3 +274,42 @@ func TestWhatAPassDoesNotCoverIsSaid(t *testing.T) {
 		}
 	}
 }
+
+// A client outside of the cluster takes the best way in that the Service has, or the outer ones that were asked for.
+func TestClientsOutsideComeByTheOuterWays(t *testing.T) {
+	far := with(nodeAt("node1", "172.30.0.1"), func(n *corev1.Node) {
+		n.Status.Addresses = append(n.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeExternalIP, Address: "203.0.113.1"})
+	})
+	for name, test := range map[string]struct {
+		service *corev1.Service
+		routes  string
+		want    string
+	}{
+		"a load balancer first":    {loadBalancer, "", "loadbalancer 192.0.2.1 → 192.0.2.1:80, loadbalancer lb.example.org → lb.example.org:80"},
+		"then the external IPs":    {with(nodePortService.DeepCopy(), func(s *corev1.Service) { s.Spec.ExternalIPs = []string{"192.0.2.9"} }), "", "externalip → 192.0.2.9:80"},
+		"then node ports":          {nodePortService, "", "nodeport node1 → 203.0.113.1:30080 of node1, nodeport node2 → 172.30.0.2:30080 of node2"},
+		"of a pending balancer":    {pending, "", "nodeport node1 → 203.0.113.1:30080 of node1, nodeport node2 → 172.30.0.2:30080 of node2"},
+		"or what was asked for":    {loadBalancer, "clusterip,nodeport:node2", "nodeport node2 → 172.30.0.2:30080 of node2"},
+		"and no inner way":         {nodePortService, "clusterip", "nodeport node1 → 203.0.113.1:30080 of node1, nodeport node2 → 172.30.0.2:30080 of node2"},
+		"a cluster IP has none":    {clusterIPService, "", `Service "web" has no address outside of the cluster: it has clusterip, ipv4`},
+		"nor a headless Service":   {headlessService, "", `Service "web" has no address outside of the cluster: it has headless, ipv4`},
+		"an unassigned one either": {pending, "loadbalancer", `Service "web" has no load balancer's address yet: status.loadBalancer is empty`},
+	} {
+		client := kubetest.Client(fake.NewSimpleClientset(far, nodeAt("node2", "172.30.0.2"), test.service))
+		var asked Asked
+		if test.routes != "" {
+			asked.Routes, _ = ParseRoutes(test.routes)
+		}
+		ways, err := OutsideWays(t.Context(), client, "shop", "web", asked)
+		var got []string
+		for _, w := range ways {
+			got = append(got, wayText(w))
+		}
+		if err != nil {
+			got = []string{err.Error()}
+		}
+		if strings.Join(got, ", ") != test.want {
+			t.Errorf("%s: %q, want %q", name, strings.Join(got, ", "), test.want)
+		}
+	}
+}

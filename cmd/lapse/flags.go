@@ -64,7 +64,7 @@ func runFlags(o *run.Options, cmd *cobra.Command) {
 	f.BoolVar(&o.NoPreflight, "no-preflight", false, "do not run preflight before the run; otherwise the report says which of its predictions came true")
 	f.StringVar(&o.PreflightBaseline, "preflight-baseline", "", "a `FILE` of findings of preflight that are accepted, with reasons: they are predictions all the same")
 	f.BoolVar(&o.Here, "here", false, "send the requests to a svc/ target from this machine, not from a Job in the cluster")
-	f.StringVar(&o.From, "from", "", "measure from `NODES`: all, how many, their names, or a label selector; they share --rate (default: from the Job's node alone)")
+	f.StringVar(&o.From, "from", "", "measure from `NODES`: all, how many, their names, or a label selector; they share --rate (default: from the Job's node alone). With outside among them, as in all,outside, this machine measures too, by the Service's address outside of the cluster")
 	f.DurationVar(&o.ProberWait, "wait", time.Minute, "how long to wait for all the probers of --from; the run begins without those that do not measure by then")
 	f.StringVar(&o.Image, "image", image, "image of the Job that measures in the cluster")
 	f.StringVar(&o.ImagePullSecret, "image-pull-secret", "", "Secret to pull the image with")

@@ -11,10 +11,11 @@ import (
 )
 
 // outside is the host of a window's URL from which something unseen leads requests on to the Pods, such as a load balancer, an ingress or DNS.
-// It is "" where the prober's own node does so: the target is a Service, or its URL names a watched Service's address.
+// It is "" where the prober's own node does so: the target is a Service, or its URL names a watched Service's address. A prober outside of the cluster
+// is on no node: what leads its requests on from a load balancer's address or an external IP is not seen.
 func (v *index) outside(w *model.Window) string {
 	t := v.target(w)
-	if t.Service != "" {
+	if t.Service != "" && (t.Node != "" || t.Route != "loadbalancer" && t.Route != "externalip") {
 		return ""
 	}
 	u, err := url.Parse(t.URL)

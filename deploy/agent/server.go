@@ -95,6 +95,9 @@ func newHandler(service Service, page http.Handler) http.Handler {
 	v1.HandleFunc("POST /v1/events", a.events)
 	v1.HandleFunc("POST /v1/settle", reasoned(service.Settle))
 	v1.HandleFunc("POST /v1/abort", reasoned(service.Abort))
+	if outside, ok := service.(OutsideService); ok {
+		outsideAPI(v1, outside)
+	}
 
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", localOnly(http.NewCrossOriginProtection().Handler(a.hearing(v1))))

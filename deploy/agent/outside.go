@@ -1,0 +1,162 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"lapse/timeline"
+)
+
+// This file is about the prober that the workstation is itself, outside of the cluster (`--from outside`). The agent cannot reach it, so it joins the run by
+// itself and hands over what it measures.
+
+// A Joining is a prober that asks to measure for the run.
+type Joining struct {
+	Name    string        `json:"name"` // of its machine
+	Version string        `json:"version"`
+	T0      time.Time     `json:"t0"`      // what its wall clock said at its instant 0
+	Sync    timeline.Sync `json:"sync"`    // how its clock stands; the source is to be filled in
+	Targets []Assigned    `json:"targets"` // what it will measure; numbers and sources are to be filled in
+}
+
+// Handed is what such a prober measured since it handed something over last.
+type Handed struct {
+	Source timeline.SourceID `json:"source"`
+	Number int               `json:"number"` // counts what it hands over, from 0: a repeated number is taken once
+
+	Syncs    []timeline.Sync    `json:"syncs,omitempty"`
+	Backends []timeline.Backend `json:"backends,omitempty"`
+	Peers    []timeline.Peer    `json:"peers,omitempty"`
+	Batches  []timeline.Batch   `json:"batches,omitempty"`
+	Events   []timeline.Event   `json:"events,omitempty"`
+
+	Last bool `json:"last,omitzero"` // nothing more will come
+}
+
+// Facts are what was handed over, in the order in which it must be recorded.
+func (h *Handed) Facts() (facts []timeline.Fact) {
+	for _, f := range h.Syncs {
+		facts = append(facts, f)
+	}
+	for _, f := range h.Backends {
+		facts = append(facts, f)
+	}
+	for _, f := range h.Peers {
+		facts = append(facts, f)
+	}
+	for _, f := range h.Batches {
+		facts = append(facts, f)
+	}
+	for _, f := range h.Events {
+		facts = append(facts, f)
+	}
+	return facts
+}
+
+// Add adds a fact. What a prober does not state is left out.
+func (h *Handed) Add(f timeline.Fact) {
+	switch f := f.(type) {
+	case timeline.Sync:
+		h.Syncs = append(h.Syncs, f)
+	case timeline.Backend:
+		h.Backends = append(h.Backends, f)
+	case timeline.Peer:
+		h.Peers = append(h.Peers, f)
+	case timeline.Batch:
+		h.Batches = append(h.Batches, f)
+	case timeline.Event:
+		h.Events = append(h.Events, f)
+	}
+}
+
+// own reports whether every fact is of the prober that hands it over.
+func (h *Handed) own() bool {
+	for _, f := range h.Facts() {
+		source := timeline.SourceID(0)
+		switch f := f.(type) {
+		case timeline.Sync:
+			source = f.Source
+		case timeline.Backend:
+			source = f.Source
+		case timeline.Peer:
+			source = f.Source
+		case timeline.Batch:
+			source = f.Source
+		case timeline.Event:
+			source = f.Source
+		}
+		if source != h.Source {
+			return false
+		}
+	}
+	return true
+}
+
+// An OutsideService is a run that a prober outside of the cluster can join.
+type OutsideService interface {
+	// Join makes the prober a source of the run. It fails where the run has no place for one.
+	Join(Joining) (Assignment, error)
+	// Take records what the prober hands over. over says that the run has ended: the prober is to stop, and to hand over the rest.
+	Take(Handed) (over bool, err error)
+}
+
+type handedReply struct {
+	Over bool `json:"over"`
+}
+
+// outsideAPI adds what a prober outside of the cluster calls.
+func outsideAPI(v1 *http.ServeMux, service OutsideService) {
+	var mu sync.Mutex
+	next := map[timeline.SourceID]int{} // by source: the number of what it hands over next
+	v1.HandleFunc("POST /v1/outside", func(w http.ResponseWriter, r *http.Request) {
+		var j Joining
+		if !body(w, r, &j) {
+			return
+		}
+		a, err := service.Join(j)
+		if err != nil {
+			fail(w, http.StatusConflict, err)
+			return
+		}
+		reply(w, a)
+	})
+	v1.HandleFunc("POST /v1/outside/facts", func(w http.ResponseWriter, r *http.Request) {
+		var h Handed
+		if !body(w, r, &h) {
+			return
+		}
+		if !h.own() {
+			fail(w, http.StatusConflict, errors.New("facts of another source than the one that hands them over"))
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if h.Number < next[h.Source] { // its answer was lost
+			h = Handed{Source: h.Source, Last: h.Last}
+		} else {
+			next[h.Source] = h.Number + 1
+		}
+		over, err := service.Take(h)
+		if err != nil {
+			fail(w, http.StatusConflict, err)
+			return
+		}
+		reply(w, handedReply{over})
+	})
+}
+
+// Join makes this machine a prober of the run.
+func (c *Client) Join(ctx context.Context, j Joining) (a Assignment, err error) {
+	err = c.call(ctx, http.MethodPost, "/v1/outside", nil, j, &a)
+	return a, err
+}
+
+// Hand hands over what this machine measured. over says that the run has ended, and that only the rest is awaited.
+func (c *Client) Hand(ctx context.Context, h Handed) (over bool, err error) {
+	var answer handedReply
+	err = c.call(ctx, http.MethodPost, "/v1/outside/facts", nil, h, &answer)
+	return answer.Over, err
+}
