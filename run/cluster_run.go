@@ -183,7 +183,9 @@ func (o *Options) preflight(ctx context.Context, c *cluster, log *slog.Logger) (
 	if err := o.chooseProbers(ctx, c.client); err != nil {
 		return deploy.Config{}, err
 	}
-	o.findDNS(ctx, c.client)
+	if o.Changes > 0 {
+		o.findDNS(ctx, c.client)
+	}
 	config := o.JobConfig(c.Namespace)
 	if err := config.Validate(); err != nil {
 		return config, err
@@ -232,6 +234,10 @@ func (o *Options) preflight(ctx context.Context, c *cluster, log *slog.Logger) (
 			if err := o.findOutside(ctx, c.client, s, info); err != nil {
 				return config, err
 			}
+		}
+		if o.DNS == nil && i < len(o.targets) && isHeadless(info) {
+			o.findDNS(ctx, c.client)
+			config.Spec = mustMarshal(o.Spec)
 		}
 		o.notCovered = append(o.notCovered, notCoveredLines(info)...)
 	}

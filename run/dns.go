@@ -17,9 +17,10 @@ import (
 	"lapse/kube"
 	"lapse/loadgen/lookup"
 	"lapse/timeline"
+	"lapse/watcher"
 )
 
-// DNS says which DNS servers `lapse routes` asks for the headless twin of its Service. The workstation finds them, so that the Job needs no right outside of
+// DNS says which DNS servers are asked for the name of a headless Service: of one that is measured, or of the twin of the Service of `lapse routes`. The workstation finds them, so that the Job needs no right outside of
 // its namespace.
 type DNS struct {
 	Servers  []lookup.Server `json:"servers,omitempty"`
@@ -33,14 +34,16 @@ const (
 	dnsService   = "kube-dns"
 )
 
+// isHeadless reports whether a Service is asked at its endpoints' own addresses.
+func isHeadless(info watcher.Info) bool {
+	return slices.ContainsFunc(info.Ways, func(w watcher.Way) bool { return w.Turns })
+}
+
 // mostDNSServers is how many addresses are asked at most.
 const mostDNSServers = 20
 
 // findDNS finds the addresses of the cluster's DNS servers. Without them there is nothing to ask, and the rest is measured.
 func (o *Options) findDNS(ctx context.Context, client kube.Client) {
-	if o.Changes == 0 {
-		return
-	}
 	o.DNS = &DNS{}
 	list, err := client.EndpointSlices(dnsNamespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + dnsService})
 	switch {
@@ -106,7 +109,7 @@ func dnsPort(ports []discoveryv1.EndpointPort) (port uint16, ok bool) {
 	return port, ok
 }
 
-// lookUp asks the DNS servers for the twin of the run's own Service until ctx ends. What stands in the way costs only that.
+// lookUp asks the DNS servers for the name of the first headless Service, or the twin of the run's own, until ctx ends. What stands in the way costs only that.
 func (m *measurement) lookUp(ctx context.Context) {
 	asked, domain := *m.opts.DNS, clusterDomain()
 	if len(asked.Servers) > 0 && (domain == "" || len(m.services) == 0) {
@@ -118,10 +121,14 @@ func (m *measurement) lookUp(ctx context.Context) {
 	if len(asked.Servers) == 0 {
 		return
 	}
-	service := m.services[0].info.Service
-	clusterIP, _ := netip.ParseAddr(service.ClusterIP) // of the family that the cluster prefers: the twin's addresses are too
+	info, name := m.services[0].info, deploy.TwinName(m.opts.ID)
+	if i := slices.IndexFunc(m.services, func(s service) bool { return s.measured && isHeadless(s.info) }); i >= 0 {
+		info = m.services[i].info
+		name = info.Service.Name
+	}
+	service := info.Service
 	err := lookup.Run(ctx, lookup.Config{
-		Name: fmt.Sprintf("%s.%s.svc.%s.", deploy.TwinName(m.opts.ID), service.Namespace, domain), IPv6: clusterIP.Is6(),
+		Name: fmt.Sprintf("%s.%s.svc.%s.", name, service.Namespace, domain), IPv6: info.Family == 6,
 		Service: serviceKey(service), Servers: asked.Servers, Clock: m.clock, Sink: m.queue.put,
 	})
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"lapse/kube/kubetest"
 	"lapse/loadgen/lookup"
 	"lapse/timeline"
+	"lapse/watcher"
 )
 
 // dnsSlice is a slice of the cluster's DNS Service. Ports are "name/protocol/number".
@@ -96,9 +97,15 @@ func TestDNSThatCannotBeAskedIsSaid(t *testing.T) {
 			}
 		})
 	}
-	o := &Options{}
-	if o.findDNS(t.Context(), kubetest.Client(fake.NewClientset())); o.DNS != nil {
-		t.Errorf("a run of another kind asks %+v", o.DNS)
+}
+
+// Only a headless Service has a name whose answers are its routes.
+func TestDNSServersAreAskedForHeadlessServices(t *testing.T) {
+	if isHeadless(watcher.Info{Ways: []watcher.Way{{Port: 80}, {Route: "nodeport", Port: 30080}}}) {
+		t.Error("a Service with a cluster IP counts as headless")
+	}
+	if !isHeadless(watcher.Info{Ways: []watcher.Way{{Port: 8080, Turns: true}}}) {
+		t.Error("a Service whose clients take each of its addresses does not count as headless")
 	}
 }
 

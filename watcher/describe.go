@@ -30,6 +30,7 @@ type Info struct {
 
 	AppProtocol string // of the port, as its Service says; empty if it does not
 	Selector    map[string]string
+	Family      int   // of its addresses, 4 or 6: the preferred one
 	Ready       int   // endpoints that are ready now
 	Ways        []Way // where requests go; at least one
 }
@@ -84,7 +85,7 @@ func (s *surroundings) info(ways []Way) Info {
 			Namespace: s.service.Namespace, Name: s.service.Name, ClusterIP: s.service.Spec.ClusterIP, Ports: ports(s.service),
 			Type: typeOf(s.service), ExternalName: s.service.Spec.ExternalName, NotCovered: s.notCovered(ways),
 		},
-		Port: s.port.Port, PortName: s.port.Name, Selector: s.service.Spec.Selector, Ways: ways,
+		Port: s.port.Port, PortName: s.port.Name, Selector: s.service.Spec.Selector, Family: familiesOf(s.service)[0], Ways: ways,
 	}
 }
 

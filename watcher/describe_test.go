@@ -33,7 +33,7 @@ func TestDescribeTellsWhatAMeasurementNeeds(t *testing.T) {
 	want := Info{
 		Service: timeline.Service{Namespace: "shop", Name: "web", ClusterIP: "10.96.0.9", Ports: []string{"80/TCP"}, Type: "ClusterIP"},
 		Cluster: timeline.Cluster{Version: got.Cluster.Version, ProxyMode: "nftables"},
-		Port:    80, PortName: "http", Selector: map[string]string{"app": "web"}, Ready: 1, Ways: []Way{{Port: 80}},
+		Port:    80, PortName: "http", Selector: map[string]string{"app": "web"}, Family: 4, Ready: 1, Ways: []Way{{Port: 80}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -38,7 +38,7 @@ type Timeline struct {
 	Services []WatchedService `json:"services"`        // those whose endpoints were watched; the one that lost most first
 	Routes   []Route          `json:"routes,omitzero"` // how nodes followed changes of endpoints, by change, then by node; absent without probers on nodes
 	Late     []LateRoutes     `json:"late,omitzero"`   // which of these nodes and changes stand out
-	DNS      *DNS             `json:"dns,omitzero"`    // how DNS servers followed the same changes; absent but in runs of lapse routes
+	DNS      *DNS             `json:"dns,omitzero"`    // how DNS servers followed the changes of a headless Service's endpoints; absent where none is measured, but in runs of lapse routes
 	Pods     []Pod            `json:"pods"`
 
 	KeepServing *KeepServing `json:"keepServing,omitzero"` // absent where no routes outlived Pods, when they stopped is not known, or not every failure is listed
