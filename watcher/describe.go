@@ -48,7 +48,7 @@ func Describe(ctx context.Context, client kube.Client, namespace, name string, a
 	if err != nil {
 		return Info{}, NoService(ctx, client, namespace, name, err)
 	}
-	p, err := choosePort(service, asked.Port, cmp.Or(asked.Transport, corev1.ProtocolTCP))
+	p, err := choosePort(service, asked)
 	if err != nil {
 		return Info{}, err
 	}
@@ -185,7 +185,8 @@ func similar(ctx context.Context, client kube.Client, namespace string) string {
 }
 
 // choosePort finds the port over a transport that is meant.
-func choosePort(s *corev1.Service, port string, transport corev1.Protocol) (corev1.ServicePort, error) {
+func choosePort(s *corev1.Service, asked Asked) (corev1.ServicePort, error) {
+	port, transport := asked.Port, cmp.Or(asked.Transport, corev1.ProtocolTCP)
 	if isExternalName(s) {
 		return externalPort(s, port, transport)
 	}

@@ -182,7 +182,7 @@ func OutsideWays(ctx context.Context, client kube.Client, namespace, name string
 	if err != nil {
 		return nil, NoService(ctx, client, namespace, name, err)
 	}
-	port, err := choosePort(service, asked.Port)
+	port, err := choosePort(service, asked)
 	if err != nil {
 		return nil, err
 	}

@@ -260,6 +260,18 @@ func (c *Cluster) Command(ctx context.Context, args ...string) *Command {
 	return cmd
 }
 
+// Outside is Command on the sandbox's host outside of the nodes, which reaches its load balancer and its ingress.
+func (c *Cluster) Outside(ctx context.Context, args ...string) *Command {
+	lapse, err := filepath.Abs(c.Lapse)
+	if err != nil {
+		lapse = c.Lapse
+	}
+	cmd := c.Command(ctx, args...)
+	cmd.Path, cmd.Err = filepath.Join(c.Dir, "bin", "sandbox"), nil
+	cmd.Args = append([]string{cmd.Path, "--dir", c.Dir, "exec", "outside", "--", lapse}, args...)
+	return cmd
+}
+
 // Finish starts a command that has not been, waits for its end, and reads what it left in its folder.
 func (c *Command) Finish(dir string) (Run, error) {
 	var err error

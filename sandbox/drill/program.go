@@ -98,9 +98,10 @@ func (s *Series) Flags(flags *flag.FlagSet, runs string) {
 }
 
 // Open brings the sandbox up in a mode of kube-proxy, with Lapse's image on its nodes. Without a mode it takes the one that is up.
-func (s *Series) Open(ctx context.Context, mode string, log io.Writer) (*Cluster, error) {
+// flags are further ones of `sandbox up`.
+func (s *Series) Open(ctx context.Context, mode string, log io.Writer, flags ...string) (*Cluster, error) {
 	if mode != "" {
-		for _, args := range [][]string{{"down"}, {"up", "--proxy-mode", mode}, {"load", s.Image}} {
+		for _, args := range [][]string{{"down"}, append([]string{"up", "--proxy-mode", mode}, flags...), {"load", s.Image}} {
 			cmd := exec.CommandContext(ctx, s.Sandbox, args...)
 			cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 			if err := cmd.Run(); err != nil {

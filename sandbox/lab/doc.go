@@ -25,6 +25,8 @@
 //	The row of causes, and what is surprising.
 //	-- manifest.yaml --
 //	A Deployment and a Service web, in YAML. The image lapse-workload:dev is on every node; what it can do is in sandbox/workload.
+//	-- outside --
+//	lb --interval 1s --unhealthy 2
 //	-- steps --
 //	let victim = pod of web on node2
 //	after 1s
@@ -44,9 +46,14 @@
 //	replace args: [--on-sigterm, exit]
 //	with args: [--on-sigterm, graceful]
 //
-// The section lapse has further flags, and may name the target in place of svc/web: svc/web?route=nodeport.
-//
 // The fix, if there is one, puts lines in the place of the manifest's first line that says so; a section fix.yaml adds objects.
+//
+// The section outside, if there is one, says what stands before the nodes: `lb FLAG…` and `ingress FLAG…` are started as `sandbox lb up FLAG…` and
+// `sandbox ingress up FLAG…` do once all is deployed; $lb and $ingress are their addresses, $lb6 and $ingress6 those of IPv6. With a line `families ipv4,ipv6` the
+// sandbox has both families; it is brought up anew if it has not.
+//
+// The section lapse holds further flags of `lapse run`. A line `measure http://$lb/ --watch svc/web` there says what is measured instead of svc/web. A URL, and what has
+// `--from outside`, is measured from outside of the nodes: without a prober on a node, and so without $prober.
 //
 // Steps are taken one after the other while Lapse measures: after its baseline of 3 s, and it goes on for 4 s after the last
 // one. They are written in the operator's words:

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +24,11 @@ func measureAll(ctx context.Context, s settings, scenarios []Scenario) (results 
 		if err != nil {
 			return results, 0, err
 		}
+		slices.SortStableFunc(scenarios, func(a, b Scenario) int { return cmp.Compare(len(a.Outside.Families), len(b.Outside.Families)) })
 		for _, scenario := range scenarios {
+			if c, err = s.withFamilies(ctx, c, scenario); err != nil {
+				return results, 0, err
+			}
 			for i := range s.N {
 				r := measure(ctx, s, c, scenario, filepath.Join(base, c.ProxyMode(), scenario.Name, strconv.Itoa(i+1)), i+1)
 				if ctx.Err() != nil {
@@ -64,7 +69,10 @@ func measure(ctx context.Context, s settings, c *drill.Cluster, scenario Scenari
 	if r.err = p.deploy(ctx, scenario.Manifest); r.err != nil {
 		return r
 	}
-	r.err = r.play(ctx, s, p)
+	if r.err = p.beginOutside(ctx, scenario.Outside); r.err == nil {
+		r.err = r.play(ctx, s, p)
+	}
+	r.err = errors.Join(r.err, p.endOutside(context.WithoutCancel(ctx)))
 	if err := r.save(dir); err != nil {
 		r.err = errors.Join(r.err, err)
 	}
@@ -89,13 +97,13 @@ func (r *result) play(ctx context.Context, s settings, p *play) (err error) {
 		return err
 	}
 	defer gate.close()
-	target, flags := "svc/web", slices.Clone(r.scenario.Flags)
-	if i := slices.IndexFunc(flags, func(f string) bool { return strings.HasPrefix(f, "svc/") }); i >= 0 {
-		target = flags[i]
-		flags = slices.Delete(flags, i, i+1)
+	targets := r.scenario.Targets
+	if len(targets) == 0 {
+		targets = []string{"svc/web"}
 	}
-	args := append([]string{"run", target, "-n", namespace, "--out", filepath.Join(dir, "run"), "--rate", strconv.Itoa(s.Rate),
-		"--baseline", "3s", "--settle", "4s", "--fail-if", "failed>0"}, flags...)
+	args := slices.Concat([]string{"run"}, expand(targets, p.vars), []string{
+		"-n", namespace, "--out", filepath.Join(dir, "run"), "--rate", strconv.Itoa(s.Rate), "--baseline", "3s", "--settle", "4s", "--fail-if", "failed>0",
+	}, expand(r.scenario.Flags, p.vars))
 	r.Command = "lapse " + strings.Join(args, " ")
 	args = append(args, "--")
 	args = append(args, gate.command...)
@@ -125,6 +133,9 @@ func (r *result) stepsUnder(ctx context.Context, p *play, gate *gate, args []str
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	cmd := p.cluster.Command(ctx, args...)
+	if r.scenario.fromOutside() {
+		cmd = p.cluster.Outside(ctx, args...)
+	}
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -161,8 +172,10 @@ func (r *result) steps(ctx context.Context, p *play, gate *gate) error {
 	}
 	defer conn.Close()
 	p.out = conn
-	if p.vars[proberVar], err = p.prober(ctx); err != nil {
-		return err
+	if !r.scenario.fromOutside() {
+		if p.vars[proberVar], err = p.prober(ctx); err != nil {
+			return err
+		}
 	}
 	r.Steps, err = p.steps(ctx, r.scenario.Steps)
 	return err

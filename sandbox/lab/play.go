@@ -323,7 +323,7 @@ func (p *play) clear(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := p.ask(ctx, "delete", "deployments,statefulsets,daemonsets,replicasets,jobs,poddisruptionbudgets,services,resourcequotas", "--all", "--wait=false"); err != nil {
+	if _, err := p.ask(ctx, "delete", "deployments,statefulsets,daemonsets,replicasets,jobs,poddisruptionbudgets,services,resourcequotas,ingresses", "--all", "--wait=false"); err != nil {
 		return err
 	}
 	if _, err := p.ask(ctx, "delete", "secrets,roles,rolebindings,serviceaccounts", "-l", "app.kubernetes.io/managed-by=lapse", "--wait=false"); err != nil {

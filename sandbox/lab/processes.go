@@ -19,6 +19,7 @@ import (
 type sandboxState struct {
 	Nodes     int    `json:"nodes"`
 	ProxyMode string `json:"proxyMode"`
+	DualStack bool   `json:"dualStack"`
 	Processes []component
 }
 
@@ -205,7 +206,7 @@ func (p *play) heal(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return p.endOutside(ctx)
 }
 
 // A cut of a node is a table of its own in that node's netfilter; of all others, its cable.

@@ -19,7 +19,9 @@ type Scenario struct {
 	Comment  string // its first line says what it shows
 	Manifest string // YAML for kubectl, in the lab's namespace
 	Steps    []Step
+	Targets  []string // what `lapse run` measures; svc/web by default
 	Flags    []string // further ones of `lapse run`
+	Outside  Outside
 	Expect   Expectation
 
 	fix      []replacement // what the fix changes in the manifest
@@ -89,6 +91,7 @@ const (
 	manifestSection = "manifest.yaml"
 	stepsSection    = "steps"
 	lapseSection    = "lapse"
+	outsideSection  = "outside"
 	expectSection   = "expect"
 	fixSection      = "fix"
 	fixAddsSection  = "fix.yaml"
@@ -163,8 +166,15 @@ func Parse(file string, data []byte) (Scenario, error) {
 			s.Steps = p.steps(lines)
 		case lapseSection:
 			for _, l := range lines {
-				s.Flags = append(s.Flags, strings.Fields(l.text)...)
+				w := strings.Fields(l.text)
+				if w[0] == "measure" {
+					s.Targets = append(s.Targets, w[1:]...)
+				} else {
+					s.Flags = append(s.Flags, w...)
+				}
 			}
+		case outsideSection:
+			s.Outside = p.outside(lines)
 		case expectSection:
 			s.Expect = p.expectation(lines, s.Steps)
 		case fixSection:
@@ -172,7 +182,7 @@ func Parse(file string, data []byte) (Scenario, error) {
 		case fixAddsSection:
 			s.fixAdds = string(section.Data)
 		default:
-			p.wrong(first-1, "unknown section %q: want %s, %s, %s, %s, %s or %s", section.Name, manifestSection, stepsSection, lapseSection, expectSection, fixSection, fixAddsSection)
+			p.wrong(first-1, "unknown section %q: want %s, %s, %s, %s, %s, %s or %s", section.Name, manifestSection, outsideSection, stepsSection, lapseSection, expectSection, fixSection, fixAddsSection)
 		}
 	}
 	for _, r := range s.fix {
@@ -183,6 +193,14 @@ func Parse(file string, data []byte) (Scenario, error) {
 	end := strings.Count(string(data), "\n")
 	if strings.TrimSpace(s.Manifest) == "" {
 		p.wrong(end, "want a section %q: what to deploy", manifestSection)
+	}
+	for _, name := range variable.FindAllString(strings.Join(slices.Concat(s.Targets, s.Flags), " "), -1) {
+		if !slices.Contains(s.Outside.variables(), name[1:]) {
+			p.wrong(end, "%s is not set: want a section %q with what it is the address of", name, outsideSection)
+		}
+	}
+	if s.fromOutside() && slices.ContainsFunc(s.Steps, func(step Step) bool { return strings.Contains(step.Text, "$"+proberVar) }) {
+		p.wrong(end, "$%s: Lapse measures from outside, and there is no prober on a node", proberVar)
 	}
 	if len(s.Steps) == 0 {
 		p.wrong(end, "want a section %q with a step", stepsSection)

@@ -50,7 +50,7 @@ func (w words) is(pattern string) bool {
 // proberVar is the variable that names the prober's node.
 const proberVar = "prober"
 
-var variable = regexp.MustCompile(`\$[a-z]*`)
+var variable = regexp.MustCompile(`\$[a-z0-9]*`)
 
 // verbs are all that a step can say. A name in capital letters is the reader's: NODE is node1 and so on, APP is a Deployment's or
 // StatefulSet's, POD a Pod's (a variable, mostly).

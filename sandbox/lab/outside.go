@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"lapse/sandbox/drill"
+)
+
+// Outside is what stands before the nodes while a scenario is played.
+type Outside struct {
+	Balancer []string // flags of `sandbox lb up`; nil: none
+	Ingress  []string // of `sandbox ingress up`
+	Families string   // of `sandbox up`; "": any
+}
+
+func (o Outside) equal(other Outside) bool {
+	return slices.Equal(o.Balancer, other.Balancer) && slices.Equal(o.Ingress, other.Ingress) && o.Families == other.Families
+}
+
+// variables are the addresses that it gives names to.
+func (o Outside) variables() (names []string) {
+	if o.Balancer != nil {
+		names = append(names, "lb", "lb6")
+	}
+	if o.Ingress != nil {
+		names = append(names, "ingress", "ingress6")
+	}
+	return names
+}
+
+// outside reads the section of that name.
+func (p *parser) outside(lines []line) (o Outside) {
+	p.section = outsideSection
+	for _, l := range lines {
+		w := strings.Fields(l.text)
+		switch {
+		case w[0] == "lb":
+			o.Balancer = append([]string{}, w[1:]...)
+		case w[0] == "ingress":
+			o.Ingress = append([]string{}, w[1:]...)
+		case l.text == "families "+bothFamilies:
+			o.Families = bothFamilies
+		default:
+			p.wrong(l.number, "%q: want `lb [FLAG…]`, `ingress [FLAG…]` or `families %s`", l.text, bothFamilies)
+		}
+	}
+	return o
+}
+
+const bothFamilies = "ipv4,ipv6"
+
+// fromOutside reports whether Lapse itself runs outside of the nodes.
+func (s Scenario) fromOutside() bool {
+	if slices.ContainsFunc(s.Targets, func(t string) bool { return strings.Contains(t, "://") }) {
+		return true
+	}
+	i := slices.Index(s.Flags, "--from")
+	return i >= 0 && i+1 < len(s.Flags) && s.Flags[i+1] == "outside"
+}
+
+// withFamilies brings the sandbox up anew where a scenario needs families that it does not have.
+func (s *settings) withFamilies(ctx context.Context, c *drill.Cluster, scenario Scenario) (*drill.Cluster, error) {
+	state, err := readState(c.Dir)
+	if err != nil || scenario.Outside.Families == "" || state.DualStack {
+		return c, err
+	}
+	return s.Open(ctx, state.ProxyMode, c.Log, "--families", scenario.Outside.Families)
+}
+
+// beginOutside starts what a scenario wants outside of the nodes, and waits until it leads to web.
+func (p *play) beginOutside(ctx context.Context, o Outside) error {
+	if o.Balancer != nil {
+		if err := p.runSandbox(ctx, append([]string{"lb", "up"}, o.Balancer...)...); err != nil {
+			return err
+		}
+		if err := p.untilBalanced(ctx); err != nil {
+			return err
+		}
+		out, err := p.ask(ctx, "get", "service", "web", "-o", "jsonpath={.status.loadBalancer.ingress[*].ip}")
+		if err != nil {
+			return err
+		}
+		p.name("lb", strings.Fields(out))
+	}
+	if o.Ingress == nil {
+		return nil
+	}
+	if err := p.runSandbox(ctx, append([]string{"ingress", "up"}, o.Ingress...)...); err != nil {
+		return err
+	}
+	var status struct{ Addresses []string }
+	err := p.outsideState("ingress.json", &status)
+	p.name("ingress", status.Addresses)
+	return err
+}
+
+// name sets a variable to an address of IPv4, and another one to that of IPv6.
+func (p *play) name(variable string, addrs []string) {
+	for _, addr := range addrs {
+		if strings.Contains(addr, ":") {
+			p.vars[variable+"6"] = addr
+		} else {
+			p.vars[variable] = addr
+		}
+	}
+}
+
+// untilBalanced waits until the load balancer has an address for web and calls every node healthy.
+func (p *play) untilBalanced(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
+	defer cancel()
+	for {
+		var status struct {
+			Services []struct {
+				Service   string
+				Addresses []string
+				Nodes     map[string]string
+			}
+		}
+		err := p.outsideState("lb.json", &status)
+		for _, s := range status.Services {
+			healthy := 0
+			for _, state := range s.Nodes {
+				if state == "healthy" {
+					healthy++
+				}
+			}
+			if s.Service == namespace+"/web" && len(s.Addresses) > 0 && healthy == len(p.state.nodes()) {
+				return nil
+			}
+		}
+		if sleep(ctx, 100*time.Millisecond) != nil {
+			return fmt.Errorf("the load balancer does not call every node of Service web healthy: %+v, %w", status, errors.Join(err, ctx.Err()))
+		}
+	}
+}
+
+func (p *play) outsideState(file string, into any) error {
+	data, err := os.ReadFile(filepath.Join(p.cluster.Dir, file))
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, into)
+}
+
+// endOutside ends the load balancer and the ingress, where they run.
+func (p *play) endOutside(ctx context.Context) (err error) {
+	state, err := readState(p.cluster.Dir)
+	for _, c := range state.Processes {
+		if c.Name == "lb" || c.Name == "ingress" {
+			err = errors.Join(err, p.runSandbox(ctx, c.Name, "down"))
+		}
+	}
+	return err
+}
+
+func (p *play) runSandbox(ctx context.Context, args ...string) error {
+	cmd := exec.CommandContext(ctx, p.sandbox(), append([]string{"--dir", p.cluster.Dir}, args...)...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("sandbox %s: %w: %s", strings.Join(args, " "), err, out)
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+const goodOutside = `From outside.
+
+Row 9.
+-- manifest.yaml --
+kind: Deployment
+-- outside --
+lb --interval 1s --unhealthy 3
+ingress
+families ipv4,ipv6
+-- steps --
+after 1s
+-- lapse --
+measure http://$lb/ http://[$ingress6]/
+--watch svc/web
+-- expect --
+no failure
+`
+
+func TestWhatStandsOutsideIsRead(t *testing.T) {
+	s, err := Parse("x/outside.txtar", []byte(goodOutside))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !s.Outside.equal(Outside{Balancer: []string{"--interval", "1s", "--unhealthy", "3"}, Ingress: []string{}, Families: "ipv4,ipv6"}) || s.Outside.Ingress == nil {
+		t.Errorf("%+v", s.Outside)
+	}
+	if strings.Join(s.Targets, " ") != "http://$lb/ http://[$ingress6]/" || strings.Join(s.Flags, " ") != "--watch svc/web" || !s.fromOutside() {
+		t.Errorf("targets %v, flags %v, from outside %v", s.Targets, s.Flags, s.fromOutside())
+	}
+	vars := map[string]string{}
+	(&play{vars: vars}).name("lb", []string{"10.0.0.1", "fd00::1"})
+	if got := expand(s.Targets[:1], vars)[0]; got != "http://10.0.0.1/" || vars["lb6"] != "fd00::1" {
+		t.Errorf("%s of %v", got, vars)
+	}
+}
+
+func TestLapseRunsOutsideWhereItsTargetIsNoService(t *testing.T) {
+	for lapse, want := range map[string]bool{
+		"--rate 50":                 false,
+		"measure svc/web:grpc":      false,
+		"measure http://10.0.0.1/":  true,
+		"--from outside":            true,
+		"--from all":                false,
+		"measure svc/web --from\n2": false,
+	} {
+		text := strings.Replace(good, "--avoid-node node2\n--rate 50", lapse, 1)
+		if s, err := Parse("x/a.txtar", []byte(text)); err != nil || s.fromOutside() != want {
+			t.Errorf("%q: from outside %v, %v", lapse, s.fromOutside(), err)
+		}
+	}
+}
+
+func TestWrongSectionsOutsideAreRefused(t *testing.T) {
+	for _, c := range []struct{ old, new, want string }{
+		{"ingress\n", "proxy\n", "want `lb [FLAG…]`, `ingress [FLAG…]` or `families ipv4,ipv6`"},
+		{"families ipv4,ipv6", "families ipv6", "outside.txtar:9"},
+		{"lb --interval 1s --unhealthy 3\n", "", "$lb is not set"},
+		{"after 1s", "let a = pod of web on $prober", "no prober on a node"},
+	} {
+		text := strings.Replace(goodOutside, c.old, c.new, 1)
+		if _, err := Parse("x/outside.txtar", []byte(text)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: %v, want %s", c.new, err, c.want)
+		}
+	}
+}
