@@ -174,7 +174,7 @@ paired: sandbox
 # runs. LAB takes arguments, such as the names of scenarios.
 lab: sandbox
 	@status=0; go -C sandbox run ./lab -lapse "$(CURDIR)/bin/lapse" -sandbox "$(CURDIR)/bin/sandbox" -image "$(CURDIR)/bin/lapse.tar" -runs "$(RUNS)" \
-	  $(if $(REPEAT),-n $(REPEAT) -modes iptables$(comma)nftables -out "$(CURDIR)/docs/measured" -guide "$(CURDIR)/docs/causes") $(LAB) || status=$$?; \
+	  $(if $(REPEAT),-n $(REPEAT) -modes iptables$(comma)nftables -out "$(CURDIR)/docs/measured" -guide "$(CURDIR)/docs/causes" -reach "$(CURDIR)/docs/measured") $(LAB) || status=$$?; \
 	bin/sandbox down; exit $$status
 
 comma := ,

@@ -124,12 +124,15 @@ type ServedLonger struct {
 type Target struct {
 	Name     string         `json:"name"`
 	Kind     string         `json:"kind"`
+	URL      string         `json:"url"`
 	Sent     int            `json:"sent"`
 	OK       int            `json:"ok"`
 	Failed   int            `json:"failed"`
 	Classes  map[string]int `json:"classes"`
 	Coverage float64        `json:"coverage"`
 
+	Service    string        `json:"service"`    // NAMESPACE/NAME; "" of a URL
+	Route      string        `json:"route"`      // the way to it; "" where none was asked for
 	Node       string        `json:"node"`       // the prober's
 	RouteNode  string        `json:"routeNode"`  // whose port is asked; "" if none is
 	Turns      bool          `json:"turns"`      // connections go to each address of a name in turn
