@@ -2,6 +2,7 @@ package causes
 
 import (
 	"fmt"
+	"slices"
 
 	"lapse/correlate/quantity"
 )
@@ -16,7 +17,7 @@ var notYetReachable = Rule{
 	Name: "not-yet-reachable",
 	Doc:  "A Pod was ready before the prober's node could reach it over the network.",
 	Looks: `A Pod is added to the endpoints, and connections to its own address time out or are unreachable until some time later. A server that is not up yet
-would refuse them. Other nodes may reach it: measure from there to know. It is *low* if the Pod was never reached, or if Pods that had been reached
+would refuse them. Other nodes may reach it: measure from there to know. One that answered as its endpoint turned ready could be reached, and was cut off later. It is *low* if the Pod was never reached, or if Pods that had been reached
 before could not be reached either.`,
 	Fix:   "Find out what programs the network of new Pods late: the CNI plugin, a NetworkPolicy, a new node's routes. A readiness gate holds the endpoint back until then.",
 	Needs: []Need{podsWatched, endpointSlices, requestsFailed},
@@ -31,6 +32,9 @@ func testNotYetReachable(c *Case) Finding {
 			return no(inParts(parts, "packets to it get lost, and it is not that they cannot reach it yet")[0].Text)
 		}
 		return no(v.noneLate(w, "no Pod was ready before it could be reached at its own address "))
+	}
+	if i := slices.IndexFunc(young, func(s suspect) bool { return v.answeredFirst(w, s) }); i >= 0 {
+		return no(fmt.Sprintf("%s had answered at its own address when its endpoint turned ready: it could be reached", young[i].pod.Name))
 	}
 	took := early(slowest)
 	f := Finding{

@@ -152,6 +152,12 @@ func (v *index) youngSuspects(w *model.Window) []suspect {
 	return young
 }
 
+// answeredFirst reports whether a Pod had answered at its own address before it failed there, and may have been ready by then.
+func (v *index) answeredFirst(w *model.Window, s suspect) bool {
+	first := v.probe(w, s.pod).firstOK
+	return first != nil && *first <= s.outage.Start.Earliest && s.outage.Start.Earliest >= s.pod.EndpointReady.Earliest
+}
+
 // startedIn reports whether a container of the Pod may have been started in a time.
 func (v *index) startedIn(p *model.Pod, in model.Instant) bool {
 	return slices.ContainsFunc(v.about[p.UID], func(e *model.Event) bool {
