@@ -49,6 +49,7 @@ var update = flag.Bool("update", false, "rewrite the expectations in testdata/*.
 // addresses are of the Pods of "direct6 web-1: …" and of events with family=6. "new from node1: …" is sent by a prober on node1, "new by nodeport node2: …" to the node
 // port of node2, "new6 by ipv6: …" to a cluster IP of that family, "new by loadbalancer from outside: …" from a machine on no node, "new by headless: …" to the addresses of the Service's name in turn, "refused to web-1" when that of web-1 was dialled. The prober is on node3, and the n-th Pod that is named on
 // noden, unless a section "nodes" says otherwise: "web-2 node1". A section "url" has a URL that is measured instead of the Service.
+// "direct dns 10.0.9.1: …" looks the Service's name up at a DNS server.
 //
 // A section "held" is about connections that are kept open: see [heldCase].
 //
@@ -456,6 +457,12 @@ func (c *caseRun) stream(name string) *stream {
 	}
 	switch s.target.Kind {
 	case timeline.Direct:
+		if server, lookup := strings.CutPrefix(pod, "dns "); lookup { // a look-up of the Service's name, at a DNS server's own address
+			s.target.Service, s.target.PortName = "", ""
+			s.target.Addr = netip.AddrPortFrom(must(netip.ParseAddr(server)), 53)
+			s.target.URL = "dns://" + s.target.Addr.String() + "/web.shop?type=A"
+			break
+		}
 		if service, of, named := strings.Cut(pod, " "); named {
 			s.target.Service, pod = service, of
 		}

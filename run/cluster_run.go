@@ -183,7 +183,7 @@ func (o *Options) preflight(ctx context.Context, c *cluster, log *slog.Logger) (
 	if err := o.chooseProbers(ctx, c.client); err != nil {
 		return deploy.Config{}, err
 	}
-	if o.Changes > 0 {
+	if o.Changes > 0 || o.looksNamesUp() {
 		o.findDNS(ctx, c.client)
 	}
 	config := o.JobConfig(c.Namespace)

@@ -20,7 +20,8 @@ import (
 	"lapse/watcher"
 )
 
-// DNS says which DNS servers are asked for the name of a headless Service: of one that is measured, or of the twin of the Service of `lapse routes`. The workstation finds them, so that the Job needs no right outside of
+// DNS says which DNS servers are asked: for the name of a headless Service that is measured, or of the twin of the Service of `lapse routes`, and by `lapse run` for the names
+// of its Services. The workstation finds them, so that the Job needs no right outside of
 // its namespace.
 type DNS struct {
 	Servers  []lookup.Server `json:"servers,omitempty"`
@@ -109,6 +110,15 @@ func dnsPort(ports []discoveryv1.EndpointPort) (port uint16, ok bool) {
 	return port, ok
 }
 
+// headless is the first headless Service that is measured, nil if there is none.
+func (m *measurement) headless() *watcher.Info {
+	i := slices.IndexFunc(m.services, func(s service) bool { return s.measured && isHeadless(s.info) })
+	if i < 0 {
+		return nil
+	}
+	return &m.services[i].info
+}
+
 // lookUp asks the DNS servers for the name of the first headless Service, or the twin of the run's own, until ctx ends. What stands in the way costs only that.
 func (m *measurement) lookUp(ctx context.Context) {
 	asked, domain := *m.opts.DNS, clusterDomain()
@@ -122,9 +132,8 @@ func (m *measurement) lookUp(ctx context.Context) {
 		return
 	}
 	info, name := m.services[0].info, deploy.TwinName(m.opts.ID)
-	if i := slices.IndexFunc(m.services, func(s service) bool { return s.measured && isHeadless(s.info) }); i >= 0 {
-		info = m.services[i].info
-		name = info.Service.Name
+	if headless := m.headless(); headless != nil {
+		info, name = *headless, headless.Service.Name
 	}
 	service := info.Service
 	err := lookup.Run(ctx, lookup.Config{

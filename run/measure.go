@@ -99,6 +99,9 @@ func (m *measurement) run(ctx context.Context, signals <-chan os.Signal) (*model
 	if err := m.startTargets(); err != nil {
 		return nil, err
 	}
+	if !m.opts.ByClusterIP {
+		m.startNames()
+	}
 
 	var probing, watching sync.WaitGroup
 	stopProbing, stopWatching := m.start(ctx, &probing, &watching)
@@ -155,7 +158,7 @@ func (m *measurement) start(ctx context.Context, probing, watching *sync.WaitGro
 	if m.outside != nil {
 		probing.Go(func() { m.outside.finish(probeCtx, m.opts.Timeout+lastFacts) })
 	}
-	if m.opts.DNS != nil {
+	if m.opts.DNS != nil && (m.opts.ByClusterIP || m.headless() != nil) {
 		probing.Go(func() { m.lookUp(probeCtx) })
 	}
 	if m.opts.Hammer != "" {

@@ -44,7 +44,7 @@ type Spec struct {
 
 	Outside bool `json:"outside,omitzero"` // the workstation measures, too, by the Services' addresses outside of the cluster
 
-	DNS *DNS `json:"dns,omitzero"` // of lapse routes: which DNS servers are asked; absent: none is to be
+	DNS *DNS `json:"dns,omitzero"` // which DNS servers are asked; absent: none is to be
 
 	Rate        float64       `json:"rate"`               // requests per second, for each of Kinds
 	TotalRate   float64       `json:"totalRate,omitzero"` // requests per second that Rate was made from, shared by all judged targets

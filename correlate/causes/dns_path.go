@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 
 	"lapse/correlate/model"
@@ -51,6 +52,7 @@ func testDNSPath(c *Case) Finding {
 		f.Fix = fmt.Sprintf("look at the name server that %s asks for %s %s, and at who publishes that name: it need not be the cluster's", v.from(w), name, quantity.Between(w.Span()))
 	}
 	byAddress(v, w, &f)
+	byLookUp(v, w, name, &f)
 	if nodes := v.answeredFrom(w); len(nodes) > 0 {
 		f.Fix = fmt.Sprintf("look at the way from %s to the cluster's DNS server %s: the name was looked up from %s", v.from(w), quantity.Between(w.Span()), namedOf(nodes))
 		if went := v.wentOnBeside(w); went != nil {
@@ -61,6 +63,37 @@ func testDNSPath(c *Case) Finding {
 	}
 	f.explains(w, n)
 	return f
+}
+
+// byLookUp asks the DNS servers themselves, where the run has looked the name up there: a second and independent sign. Were they all well, then what leads to them was not.
+func byLookUp(v *index, w *model.Window, name string, f *Finding) {
+	var well, failed []string
+	for _, t := range v.targets {
+		if t.Kind != timeline.Direct || asked(t.URL) == "" || lookedUp(t.URL) != strings.TrimSuffix(name, ".") || t.Source != v.target(w).Source {
+			continue
+		}
+		if trouble := v.outageNear(t.Name, w.Span()); trouble != nil && trouble.Length.Max > w.Length.Min/10 {
+			failed = append(failed, t.Name)
+		} else if t.OK > 0 {
+			well = append(well, t.Name)
+		}
+	}
+	slices.Sort(well)
+	slices.Sort(failed)
+	switch {
+	case len(failed) > 0:
+		f.For = append(f.For, Sign{model.Evidence{Target: failed[0], Text: fmt.Sprintf("asked at %s, %s failed as well", itsAddress(failed), strings.Join(failed, " and "))}, Measured})
+	case len(well) > 0:
+		f.Fix = fmt.Sprintf("look at the routes to the cluster's DNS Service %s: its servers answered at their own addresses, and look-ups by way of the Service failed", quantity.Between(w.Span()))
+		f.For = append(f.For, Sign{model.Evidence{Target: well[0], Text: fmt.Sprintf("asked at %s, %s answered: what leads to the servers was not well", itsAddress(well), strings.Join(well, " and "))}, Watched})
+	}
+}
+
+func itsAddress(names []string) string {
+	if len(names) == 1 {
+		return "its own address"
+	}
+	return "their own addresses"
 }
 
 func firstText(w *model.Window) string {

@@ -171,7 +171,7 @@ func lanesOff(tl *model.Timeline) []string {
 func notProbed(tl *model.Timeline) int {
 	probed, seen := map[string]bool{}, map[string]bool{}
 	for _, t := range tl.Targets {
-		if t.Kind == timeline.Direct {
+		if t.Kind == timeline.Direct && t.PodUID != "" {
 			probed[t.PodUID] = true
 		}
 	}

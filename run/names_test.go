@@ -1,0 +1,83 @@
+package run
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"k8s.io/client-go/kubernetes/fake"
+
+	"lapse/kube/kubetest"
+	"lapse/loadgen/lookup"
+	"lapse/timeline"
+	"lapse/watcher"
+)
+
+// A run on a few Services that are named looks for the DNS servers, and no other.
+func TestDNSServersAreLookedForWhereNamesAreLookedUp(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		options func(o *Options)
+		want    bool
+	}{
+		{"a Service", func(*Options) {}, true},
+		{"measured from here", func(o *Options) { o.Here = true }, false},
+		{"by its address", func(o *Options) { o.ByClusterIP = true }, false},
+		{"chosen ones", func(o *Options) { o.OnNode = "node1" }, false},
+		{"many", func(o *Options) { o.targets = slices.Repeat(o.targets, mostNames+1) }, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o := &Options{targets: []targetSpec{{Service: "web", Path: "/"}}}
+			tt.options(o)
+			o.findDNS(t.Context(), kubetest.Client(fake.NewClientset(dnsSlice("a", []string{"dns/UDP/53"}, coreDNS("coredns-1", "node1", "10.244.1.2")))))
+			if (o.DNS != nil) != tt.want || tt.want && len(o.DNS.Servers) != 1 {
+				t.Errorf("%+v", o.DNS)
+			}
+		})
+	}
+}
+
+// Each name is looked up at each server, for the records of its address's family, and all of them at no more than so many per second.
+func TestNamesOfServicesAreLookedUp(t *testing.T) {
+	info := func(name, ip string) watcher.Info {
+		return watcher.Info{Service: timeline.Service{Namespace: "shop", Name: name, ClusterIP: ip}}
+	}
+	servers := []lookup.Server{
+		{Addr: netip.MustParseAddrPort("10.244.1.2:53"), Pod: timeline.Object{Name: "coredns-1", Node: "node1"}}, {Addr: netip.MustParseAddrPort("[fd00::2]:5353")},
+	}
+	var got []string
+	for _, p := range namesProbes([]watcher.Info{info("web", "10.96.0.7"), info("api", "fd00:10::7")}, servers, "cluster.local") {
+		got = append(got, fmt.Sprintf("%s: %s at %v, %v/s", p.Name, p.URL, p.Addr, p.Rate))
+		if p.Timeout = 1; p.Check() != nil || p.Kind.Judged() || p.Service != "" {
+			t.Errorf("%+v: %v", p.Target, p.Check())
+		}
+	}
+	want := []string{
+		"dns coredns-1 of web.shop: dns://10.244.1.2:53/web.shop.svc.cluster.local?type=A at 10.244.1.2:53, 10/s",
+		"dns fd00::2 of web.shop: dns://[fd00::2]:5353/web.shop.svc.cluster.local?type=A at [fd00::2]:5353, 10/s",
+		"dns coredns-1 of api.shop: dns://10.244.1.2:53/api.shop.svc.cluster.local?type=AAAA at 10.244.1.2:53, 10/s",
+		"dns fd00::2 of api.shop: dns://[fd00::2]:5353/api.shop.svc.cluster.local?type=AAAA at [fd00::2]:5353, 10/s",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q\nwant %q", got, want)
+	}
+	many := namesProbes([]watcher.Info{info("web", "10.96.0.7")}, slices.Repeat(servers, 20), "cluster.local")
+	if rate := many[0].Rate * float64(len(many)); rate > namesRate {
+		t.Errorf("%v look-ups per second", rate)
+	}
+	if one := namesProbes([]watcher.Info{info("web", "10.96.0.7")}, servers[:1], "cluster.local"); one[0].Name != "dns coredns-1 of web" {
+		t.Errorf("%q", one[0].Name)
+	}
+}
+
+func TestNameServersOfAResolvConf(t *testing.T) {
+	conf := "search shop.svc.cluster.local svc.cluster.local\nnameserver 10.96.0.10\n# nameserver 1.1.1.1\nnameserver\nnameserver x\nnameserver fd00::a\noptions ndots:5\n"
+	var got []string
+	for _, s := range nameServers(conf) {
+		got = append(got, s.Addr.String())
+	}
+	if want := []string{"10.96.0.10:53", "[fd00::a]:53"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
