@@ -55,7 +55,7 @@ be inconclusive. At last it holds connections to a server that cuts some of them
 Exit codes: 0 every promise was kept, 3 one was broken, 4 inconclusive: less than 99.9 % of the time was observed, or too little
 was found to judge. The outages are a function of --seed, --rate and --duration.`,
 		Example: `  lapse selftest
-  lapse selftest --protocol udp
+  lapse selftest --protocol grpc
   lapse selftest --rate 1000 --duration 2m --seed 7 -o json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {

@@ -29,6 +29,9 @@ type spoken struct {
 // spokenProtocols are those there are.
 var spokenProtocols = []spoken{
 	{selftest.HTTP, startHTTP, ""},
+	{selftest.HTTP2, startSpeaking("h2c"), ""},
+	{selftest.GRPC, startSpeaking("grpc"), ""},
+	{selftest.Events, startSpeaking("sse"), ""},
 	{selftest.UDP, startUDP, "ping {id}"},
 	{selftest.DNS, startDNS, ""},
 }
@@ -97,4 +100,12 @@ func answerQuery(query []byte, good bool) []byte {
 		return nil
 	}
 	return answer
+}
+
+// startSpeaking starts a server of another protocol over TCP.
+func startSpeaking(scheme string) func(faultserver.Config) (faultyServer, string, error) {
+	return func(c faultserver.Config) (faultyServer, string, error) {
+		c.Protocol = scheme
+		return startHTTP(c)
+	}
 }

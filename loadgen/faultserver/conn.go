@@ -3,9 +3,7 @@ package faultserver
 import (
 	"bufio"
 	"crypto/tls"
-	"errors"
 	"net"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +17,7 @@ type conn struct {
 	server   *Server
 	tcp      *net.TCPConn
 	requests *bufio.Reader
+	speech   speech
 	number   int
 	idle     bool          // no request is open; guarded by Server.mu
 	settled  chan struct{} // closed when its stalled request is answered, or its client has left
@@ -30,6 +29,7 @@ func newConn(s *Server, tcp *net.TCPConn, number int) *conn {
 		c.Conn = tls.Server(tcp, s.config.TLS)
 	}
 	c.requests = bufio.NewReader(c)
+	c.speech = speeches[s.config.Protocol](c)
 	return c
 }
 
@@ -51,7 +51,7 @@ func (c *conn) serve() {
 	defer c.server.drop(c)
 	defer c.tcp.Close()
 	for {
-		last, err := readRequest(c.requests)
+		last, err := c.speech.read()
 		if err != nil {
 			return
 		}
@@ -86,51 +86,56 @@ func (c *conn) answer(fault Fault, last bool) bool {
 	case EOF:
 		return false
 	case Truncate:
-		_, _ = c.Write([]byte(c.reply("200 OK", false))[:len(c.reply("200 OK", false))-len(body)/2])
+		_, _ = c.Write(c.speech.cut())
 		return false
 	case Error:
-		return c.send("503 Service Unavailable", last, false)
+		return c.send(false, last)
 	case Stall:
-		defer close(c.settled)
-		if !c.wait() {
-			return false
+		defer c.settle()
+		if gone, gaveUp := c.wait(); gone || gaveUp {
+			return c.released(gaveUp)
 		}
 	case Slow:
 		_ = c.SetReadDeadline(time.Now().Add(fault.Delay)) // where it cannot be set, reading fails as well
-		if !c.wait() {
-			return false
+		if gone, gaveUp := c.wait(); gone || gaveUp {
+			return c.released(gaveUp)
 		}
 	case Goodbye:
 		last = true
 	}
-	return c.send("200 OK", last, true)
+	return c.send(true, last)
 }
 
-// wait waits until the deadline for reading, and reports whether the client was there for so long. One that has left is let
+// wait waits until the deadline for reading, and reports whether the client has left or given its request up before. One that has is let
 // go at once: a long stall would otherwise keep more files open than a process may have.
-func (c *conn) wait() bool {
-	_, err := c.requests.Peek(1)
-	return errors.Is(err, os.ErrDeadlineExceeded) && c.SetReadDeadline(time.Time{}) == nil
+func (c *conn) wait() (gone, gaveUp bool) {
+	if gone, gaveUp = c.speech.left(); gone {
+		return true, false
+	}
+	return c.SetReadDeadline(time.Time{}) != nil, gaveUp
+}
+
+// settle notes that a stalled request waits no longer. The server does not end the wait of the next one in its stead.
+func (c *conn) settle() {
+	c.server.mu.Lock()
+	defer c.server.mu.Unlock()
+	close(c.settled)
+	_ = c.SetReadDeadline(time.Time{}) // where it cannot be set, the connection is gone
+}
+
+// released ends a request that gets no answer. It reports whether the connection goes on.
+func (c *conn) released(gaveUp bool) bool {
+	if gaveUp {
+		c.server.replied(c, false)
+	}
+	return gaveUp
 }
 
 // send sends a whole reply.
-func (c *conn) send(status string, last, good bool) bool {
-	if _, err := c.Write([]byte(c.reply(status, last))); err != nil {
+func (c *conn) send(good, last bool) bool {
+	if _, err := c.Write(c.speech.reply(good, last)); err != nil {
 		return false
 	}
 	c.server.replied(c, good)
 	return !last
-}
-
-func (c *conn) reply(status string, last bool) string {
-	var b strings.Builder
-	b.WriteString("HTTP/1.1 " + status + "\r\nContent-Type: text/plain\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n")
-	if name := c.name(); name != "" {
-		b.WriteString("X-Pod: " + name + "\r\n")
-	}
-	if last {
-		b.WriteString("Connection: close\r\n")
-	}
-	b.WriteString("\r\n" + body)
-	return b.String()
 }

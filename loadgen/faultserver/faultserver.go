@@ -6,11 +6,12 @@
 //		{Kind: faultserver.Reset, From: 4 * time.Second, To: 4300 * time.Millisecond, Share: 0.5},
 //	}})
 //
-// It listens on the loopback interface and speaks plain HTTP, or HTTPS with a TLS configuration.
-// Requests must have no body, and wait for the answer to the one before. A [UDPServer] does the same over UDP.
+// It listens on the loopback interface and speaks plain HTTP, or HTTPS with a TLS configuration, or another protocol over TCP (see Config).
+// Requests must have no body, and wait for the answer to the one before. A [UDPServer] fails as it does over UDP.
 package faultserver
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -58,6 +59,10 @@ type Config struct {
 	Name   string    // who we are, in the X-Pod header of each reply; "" for no such header
 	Number bool      // and on which connection: NAME-1, NAME-2, …
 	TLS    *tls.Config
+
+	// Protocol is what is spoken: "" is HTTP/1.1, "sse" server-sent events over it, "h2c" HTTP/2 with prior knowledge, "grpc" gRPC over that. An error
+	// is a 503, of gRPC UNAVAILABLE; a Goodbye of HTTP/2 is a GOAWAY.
+	Protocol string
 }
 
 // An Act is something the server did to a request.
@@ -106,6 +111,9 @@ type Server struct {
 
 // Start starts a server on a free port of the loopback interface.
 func Start(c Config) (*Server, error) {
+	if speeches[c.Protocol] == nil {
+		return nil, fmt.Errorf("fault server: no protocol %q", c.Protocol)
+	}
 	if c.T0.IsZero() {
 		c.T0 = time.Now()
 	}
@@ -138,10 +146,11 @@ func (s *Server) Addr() netip.AddrPort { return s.addr }
 
 // URL is the server's address as a URL.
 func (s *Server) URL() string {
+	scheme := cmp.Or(s.config.Protocol, "http")
 	if s.config.TLS != nil {
-		return "https://" + s.addr.String() + "/"
+		scheme = map[string]string{"http": "https", "sse": "sses", "h2c": "h2", "grpc": "grpcs"}[scheme]
 	}
-	return "http://" + s.addr.String() + "/"
+	return scheme + "://" + s.addr.String() + "/"
 }
 
 // Refuse lets nobody listen from now on until reopen is called, as a fault of kind Refuse does by schedule.
@@ -284,8 +293,19 @@ func (s *Server) answer(i int) {
 	s.held[i] = nil
 	s.mu.Unlock()
 	for _, h := range all {
-		_ = h.conn.SetReadDeadline(time.Unix(1, 0)) // ends its wait, unless it has left
+		s.endWait(h)
 		<-h.settled
+	}
+}
+
+// endWait ends the wait of a stalled request, unless its client has left or given it up.
+func (s *Server) endWait(h held) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-h.settled:
+	default:
+		_ = h.conn.SetReadDeadline(time.Unix(1, 0))
 	}
 }
 
