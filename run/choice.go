@@ -219,6 +219,9 @@ func (o *Options) schemeFor(info watcher.Info) string {
 	if o.Changed("scheme") {
 		return ""
 	}
+	if strings.EqualFold(info.AppProtocol, "kubernetes.io/h2c") { // https://kubernetes.io/docs/concepts/services-networking/service/#application-protocol
+		return "h2c"
+	}
 	named, _, _ := strings.Cut(cmp.Or(info.AppProtocol, info.PortName), "-")
 	switch {
 	case strings.EqualFold(named, "https"):

@@ -146,7 +146,7 @@ func TestTheProtocolOfAChosenServiceFollowsFromItsPort(t *testing.T) {
 		want           string
 	}{
 		{"", "http", 9000, "http"}, {"", "", 8080, "http"}, {"", "http-metrics", 9090, "http"}, {"", "web", 3000, "http"}, {"", "", 443, "https"}, {"", "https", 8443, "https"},
-		{"HTTP", "main", 5000, "http"}, {"kubernetes.io/h2c", "http", 80, "tcp"}, {"", "grpc", 80, "tcp"}, {"", "postgres", 5432, "tcp"}, {"", "", 6379, "tcp"},
+		{"HTTP", "main", 5000, "http"}, {"kubernetes.io/h2c", "http", 80, "h2c"}, {"", "grpc", 80, "tcp"}, {"", "postgres", 5432, "tcp"}, {"", "", 6379, "tcp"},
 	} {
 		info := watcher.Info{Port: test.port, PortName: test.name, AppProtocol: test.protocol}
 		if got := choosing().schemeFor(info); got != test.want {
