@@ -237,9 +237,9 @@ func (h *http2Conn) cancel() []byte {
 	return h.out.Bytes()
 }
 
-// spent reports whether no further request fits: the numbers of streams end, and so does the window for data.
+// spent reports whether no further request fits: the numbers of streams end, and so do the windows for data.
 func (h *http2Conn) spent() bool {
-	return h.next > http2LastStream || h.toSend < int64(len(h.http2Request.body))
+	return h.next > http2LastStream || min(h.toSend, h.peers) < int64(len(h.http2Request.body))
 }
 
 // flush sends what the framer wrote.
