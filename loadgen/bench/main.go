@@ -70,6 +70,9 @@ func (s *settings) run(ctx context.Context) error {
 		if err := json.Unmarshal([]byte(s.plan), &plan); err != nil {
 			return fmt.Errorf("--plan: %w", err)
 		}
+		if plan.GRPC {
+			return serveGRPC(plan, os.Stdin, os.Stdout)
+		}
 		return serve(plan, os.Stdin, os.Stdout)
 	case "busy":
 		for ctx.Err() == nil {
@@ -90,6 +93,7 @@ var parts = []part{
 	{"beside", runBeside},
 	{"stall", runStall},
 	{"cut", runCut},
+	{"grpc", runGRPC},
 	{"core", runCore},
 	{"recording", runRecording},
 	{"soak", runSoak},

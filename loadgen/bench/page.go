@@ -31,6 +31,8 @@ type page struct {
 	Stepped   bool
 	Stall     string
 	Cut       string
+	GRPC      string
+	GRPCCut   string
 	Core      string
 	Recording string
 	Soak      string
@@ -148,6 +150,7 @@ func peerVersions() []peer {
 		{Name: "hey", Path: "github.com/rakyll/hey"},
 		{Name: "vegeta", Path: "github.com/tsenart/vegeta/v12"},
 		{Name: "fortio", Path: "fortio.org/fortio"},
+		{Name: "ghz", Path: "github.com/bojand/ghz"},
 	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -62,7 +62,7 @@ func TestResultsOfEveryToolAreCompared(t *testing.T) {
 		results[tool.name] = []result{{outcome: outcome{Failed: i}}, {outcome: outcome{Failed: i + 2}}}
 	}
 	f := figure{name: "failed", of: func(r *result) float64 { return float64(r.Failed) }, must: "≤ 4", holds: atMost(4)}
-	got := compareTable([]figure{f}, results)
+	got := compareTable(tools, []figure{f}, results)
 	if !strings.Contains(got, "| failed | 1 (0..2) | 2 (1..3) | 3 (2..4) | 4 (3..5) | 5 (4..6) | ≤ 4 |") {
 		t.Error(got)
 	}

@@ -59,7 +59,7 @@ func runExact(ctx context.Context, b *bench, page *page, _ *settings) error {
 	if err != nil {
 		return err
 	}
-	page.Exact = compareTable(exactFigures(), results)
+	page.Exact = compareTable(tools, exactFigures(), results)
 	page.claim(exactFigures(), results)
 	page.Forgiven = forgiven(results[lapseEngine.name])
 	for _, of := range results {
@@ -97,7 +97,7 @@ func (f figure) spreadOver(results []result) spread {
 }
 
 // compareTable has a row for each figure and a column for each tool.
-func compareTable(figures []figure, results map[string][]result) string {
+func compareTable(tools []tool, figures []figure, results map[string][]result) string {
 	head := []string{"figure"}
 	for _, t := range tools {
 		head = append(head, t.name)

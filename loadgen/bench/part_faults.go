@@ -36,7 +36,7 @@ func (b *bench) faults(ctx context.Context, page *page, t trial, figures []figur
 	if err != nil {
 		return err
 	}
-	*text = compareTable(figures, results)
+	*text = compareTable(tools, figures, results)
 	page.claim(figures, results)
 	return nil
 }

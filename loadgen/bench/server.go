@@ -4,6 +4,8 @@ import "time"
 
 // A serverPlan says how the server misbehaves. The zero value serves well.
 type serverPlan struct {
+	GRPC bool // it is grpc-go's with the health check, and does not stall
+
 	// From StallAfter the first request, and for StallFor, the server goes on accepting and reading, but answers nothing;
 	// when the stall is over it answers all that it owes.
 	StallAfter, StallFor time.Duration

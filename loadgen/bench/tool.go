@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -92,7 +93,7 @@ func playRole(ctx context.Context, name, text string) error {
 			return err
 		}
 	}
-	for _, t := range tools {
+	for _, t := range slices.Concat(tools, grpcTools) {
 		if t.name == name && t.role != nil {
 			o, err := t.role(ctx, l)
 			if err != nil {

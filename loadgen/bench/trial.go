@@ -84,7 +84,11 @@ func (b *bench) try(ctx context.Context, t trial) (r result, err error) {
 		return r, err
 	}
 	b.trials++
-	t.load.URL = "http://" + s.addr.String() + "/"
+	scheme := "http"
+	if t.plan.GRPC {
+		scheme = "grpc"
+	}
+	t.load.URL = scheme + "://" + s.addr.String() + "/"
 	if t.record {
 		t.load.Record = fmt.Sprintf("%s/record-%d", b.scratch, b.trials)
 	}
