@@ -81,7 +81,7 @@ func (t *track) sort() {
 // begin is when measuring began: at the first due instant, unless that came later than getting ready explains. Then what
 // kept the prober from it is part of the run.
 func (t *track) begin() time.Duration {
-	if t.begun != nil && t.tally.firstDue-*t.begun > gettingReady {
+	if t.begun != nil && t.tally.firstDue-*t.begun > gettingReady && t.target.Kind != timeline.Held { // of which opening the connections is on record
 		return *t.begun
 	}
 	return t.tally.firstDue

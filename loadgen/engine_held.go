@@ -36,6 +36,9 @@ const (
 	// (4096 by default on Linux), and their SYNs are sent again after a second.
 	mostOpening = 256
 
+	// longestOpening is how long the first heartbeat waits for the connections.
+	longestOpening = 5 * time.Second
+
 	firstBackoff = 10 * time.Millisecond
 	// longestBackoff is how long a connection waits at most for its next attempt; where there are more than 1000, as many milliseconds as
 	// there are, so that they make at most 1000 attempts per second together.
@@ -73,7 +76,7 @@ func spread(d time.Duration) time.Duration {
 	return d/2 + rand.N(d/2)
 }
 
-// prepare opens the connections. It waits until each was tried once, but no longer than two timeouts: heartbeats on those that have not
+// prepare opens the connections. It waits until each was tried once, but no longer than [longestOpening]: heartbeats on those that have not
 // been opened by then are not sent.
 func (e *held) prepare() {
 	var tried sync.WaitGroup
@@ -88,7 +91,7 @@ func (e *held) prepare() {
 	})
 	select {
 	case <-all:
-	case <-time.After(2 * e.timeout):
+	case <-time.After(max(longestOpening, 2*e.timeout)):
 	}
 }
 
@@ -497,7 +500,13 @@ func (h *heldConn) cut(err error) {
 // leave closes the connection because its measuring ends.
 func (h *heldConn) leave() {
 	h.conn.takeLeave(h.held.clock)
-	h.note(h.end(timeline.HeldClosed, h.held.clock.Now()))
+	change := h.end(timeline.HeldClosed, h.held.clock.Now())
+	h.mu.Lock()
+	if h.state == silent {
+		change.Class = timeline.TimeoutResponse
+	}
+	h.mu.Unlock()
+	h.note(change)
 	h.drop(func(c *conn) { _ = c.below.Close() })
 }
 

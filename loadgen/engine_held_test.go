@@ -240,3 +240,28 @@ func TestBackoffIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// A connection that is closed while its heartbeat has had no answer is on record as one of which nothing is known.
+func TestAConnectionThatIsSilentAtTheEndIsNotTakenForAlive(t *testing.T) {
+	t.Parallel()
+	const conns = 4
+	clock := timeline.StartClock()
+	s := serve(t, faultserver.Config{T0: clock.T0()})
+	p := heldProbe(s.URL(), conns, 2*time.Second)
+	p.Timeout = 50 * time.Millisecond
+	f := run(t, clock, func(_ *Prober, f *facts) {
+		waitFor(t, "the connections", func() bool { return f.heldCount(timeline.HeldOpened) == conns })
+		s.Stall()
+		waitFor(t, "a heartbeat that timed out", func() bool { return f.ended(1, timeline.TimeoutResponse) >= 1 })
+	}, p)
+	closeServer(t, s)
+	silent := 0
+	for _, c := range f.held {
+		if c.Kind == timeline.HeldClosed && c.Class == timeline.TimeoutResponse {
+			silent++
+		}
+	}
+	if timedOut := f.ended(1, timeline.TimeoutResponse); silent == 0 || silent > timedOut || f.heldCount(timeline.HeldClosed) != conns {
+		t.Errorf("%d of %d connections were closed as silent, %d heartbeats timed out", silent, f.heldCount(timeline.HeldClosed), timedOut)
+	}
+}

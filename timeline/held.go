@@ -13,7 +13,7 @@ type HeldChange struct {
 	Target TargetID
 	Conn   uint32 // which of the target's connections, from 0
 	Kind   HeldKind
-	Class  Class // failed: as what. Cut: eof (the peer closed it), reset, timeout_response (no answer to a heartbeat until the next was due), or another error of it. Else ok
+	Class  Class // failed: as what. Cut: eof (the peer closed it), reset, timeout_response (no answer to a heartbeat until the next was due), or another error of it. Closed: timeout_response if its last heartbeat was not answered. Else ok
 
 	// From is the latest instant before which nothing of this can have happened. Opened, failed: when the attempt began. Cut, closed: when
 	// the last heartbeat that was answered was sent.

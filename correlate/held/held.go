@@ -125,7 +125,7 @@ func (b *book) take(c timeline.HeldChange) {
 	case timeline.HeldClosed:
 		b.h.Standing++
 		b.h.After = counted(b.h.After, b.o.Backend(c.Backend))
-		if c.At-c.From > b.o.Target.Heartbeat()+b.o.Target.Timeout {
+		if c.Class != timeline.OK {
 			b.h.Unproven++
 		}
 		at.standing, at.cut = false, nil

@@ -105,7 +105,7 @@ func validity(tl *model.Timeline) model.Validity {
 	val := model.Validity{Control: controlHealth(tl), LanesOff: lanesOff(tl), NotProbed: notProbed(tl)}
 	sent, late := 0, 0
 	for _, t := range tl.Targets {
-		if !t.Kind.Judged() {
+		if !t.Kind.Judged() && t.Kind != timeline.Held {
 			continue
 		}
 		sent += t.Sent + t.NotSent
