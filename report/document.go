@@ -105,7 +105,8 @@ func summaryOf(tl *model.Timeline, opts Options, nameWidth int) document {
 // documentNames is the width of a target's name in documents. They have none themselves, but a table cell has.
 const documentNames = 40
 
-// targetNames gives each target the shortest name that tells it from the others: its kind, or its own name, cut to width.
+// targetNames gives each target the shortest name that tells it from the others: its kind, its way to the only Service, or its own name, cut to width
+// unless it would be another's then.
 func targetNames(tl *model.Timeline, width int) map[string]string {
 	kinds := map[timeline.TargetKind]int{}
 	for _, t := range judged(tl) {
@@ -113,11 +114,26 @@ func targetNames(tl *model.Timeline, width int) map[string]string {
 	}
 	names := map[string]string{}
 	for _, t := range tl.Targets {
-		name := t.Name
-		if kinds[t.Kind] == 1 && len(tl.Run.Services)+len(tl.Run.URLs) <= 1 {
-			name = string(t.Kind)
+		names[t.Name] = clean(t.Name)
+		if alone := len(tl.Run.Services)+len(tl.Run.URLs) <= 1; alone && kinds[t.Kind] == 1 {
+			names[t.Name] = string(t.Kind)
+		} else if alone && t.Route != "" {
+			names[t.Name] = strings.TrimPrefix(names[t.Name], t.Service[strings.IndexByte(t.Service, '/')+1:]+" ")
 		}
-		names[t.Name] = cutMiddle(clean(name), width, "…")
+	}
+	return cutNames(names, width)
+}
+
+// cutNames cuts names to width, but those that would be alike then.
+func cutNames(names map[string]string, width int) map[string]string {
+	alike := map[string]int{}
+	for _, name := range names {
+		alike[cutMiddle(name, width, "…")]++
+	}
+	for target, name := range names {
+		if cut := cutMiddle(name, width, "…"); alike[cut] == 1 {
+			names[target] = cut
+		}
 	}
 	return names
 }

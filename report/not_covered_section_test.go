@@ -8,6 +8,24 @@ import (
 	"lapse/timeline"
 )
 
+// Of one Service, ways are told apart without its name; names that would be alike when they are cut are not.
+func TestWaysToAServiceAreToldApart(t *testing.T) {
+	tl := &model.Timeline{Run: model.RunInfo{Services: []timeline.Service{{Namespace: "shop", Name: "web"}}}}
+	for _, name := range []string{"clusterip new", "nodeport node1 new from outside", "nodeport node2 new from outside", "nodeport a-node-with-a-long-name new"} {
+		route, _, _ := strings.Cut(name, " ")
+		tl.Targets = append(tl.Targets, model.Target{Name: "web " + name, Kind: timeline.New, Service: "shop/web", Route: route})
+	}
+	want := map[string]string{
+		"web clusterip new": "clusterip new", "web nodeport node1 new from outside": "nodeport node1 new from outside",
+		"web nodeport node2 new from outside": "nodeport node2 new from outside", "web nodeport a-node-with-a-long-name new": "nodeport a-…g-name new",
+	}
+	for target, name := range targetNames(tl, 22) {
+		if name != want[target] {
+			t.Errorf("%s is %q, want %q", target, name, want[target])
+		}
+	}
+}
+
 // What a pass says nothing of stands in the summary, once for all Services that it is true of, and in the JSON.
 func TestWhatAPassDoesNotCoverIsInTheReport(t *testing.T) {
 	tl := &model.Timeline{SchemaVersion: model.SchemaVersion, Targets: []model.Target{}}

@@ -54,6 +54,9 @@ func (m *measurement) judgeBaseline() *baselineProblem {
 			advice := cmp.Or(baselineHints[class], "is the address right, and is it up?")
 			if answersElsewhere(tl, t) {
 				advice = fmt.Sprintf("other nodes get answers: does a NetworkPolicy, or the network of %s, keep its prober from them? --from can leave %[1]s out", t.Node)
+				if t.Node == "" {
+					advice = fmt.Sprintf("others get answers: does %s lead to this Service from outside of the cluster, and may this machine ask there? --from can leave outside out", t.URL)
+				}
 			}
 			return &baselineProblem{text: fmt.Sprintf("baseline failed: %d of %d requests to %s failed (%s): %s", t.Failed, t.Sent, t.Name, why, advice)}
 		case t.OK > 0:

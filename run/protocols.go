@@ -32,9 +32,9 @@ func (o *Options) schemeOf(s targetSpec) string {
 	return cmp.Or(s.scheme, o.Scheme)
 }
 
-// asked is what of the Service s is to be measured.
+// asked is what of the Service s is to be measured, from within and from outside.
 func (o *Options) asked(s targetSpec) watcher.Asked {
-	return watcher.Asked{Port: s.port, Transport: o.transportOf(s), Routes: s.askedRoutes()}
+	return watcher.Asked{Port: s.port, Transport: o.transportOf(s), Routes: s.askedRoutes(), Outside: o.Outside}
 }
 
 // transportOf is what carries the requests to s. A Service that is only watched has the transport of what is measured.

@@ -40,6 +40,8 @@ type Asked struct {
 	Port      string          // one of its ports over Transport, by number or name; empty if it has only one
 	Transport corev1.Protocol // empty: TCP
 	Routes    []AskedRoute    // none: its default route
+
+	Outside bool // its outer ways are asked, too, from outside of the cluster
 }
 
 // Describe looks a Service up. The error says why the Service cannot be measured; where that can be put right, it has a hint.
@@ -72,18 +74,18 @@ func Describe(ctx context.Context, client kube.Client, namespace, name string, a
 	if err != nil {
 		return Info{}, err
 	}
-	info := around.info(ways)
+	info := around.info(ways, asked)
 	info.Ready = ready
 	info.Cluster = DescribeCluster(ctx, client)
 	return info, nil
 }
 
 // info is what there is to know of a Service by itself.
-func (s *surroundings) info(ways []Way) Info {
+func (s *surroundings) info(ways []Way, asked Asked) Info {
 	return Info{
 		Service: timeline.Service{
 			Namespace: s.service.Namespace, Name: s.service.Name, ClusterIP: s.service.Spec.ClusterIP, Ports: ports(s.service),
-			Type: typeOf(s.service), ExternalName: s.service.Spec.ExternalName, NotCovered: s.notCovered(ways),
+			Type: typeOf(s.service), ExternalName: s.service.Spec.ExternalName, NotCovered: s.notCovered(slices.Concat(ways, s.fromOutside(asked))),
 		},
 		Port: s.port.Port, PortName: s.port.Name, Selector: s.service.Spec.Selector, Family: familiesOf(s.service)[0], Ways: ways,
 	}

@@ -32,6 +32,11 @@ func asksFor(ways []Way, route string) bool {
 	return slices.ContainsFunc(ways, func(w Way) bool { return w.Route == route })
 }
 
+// asksWithin reports whether a route is asked from within the cluster.
+func asksWithin(ways []Way, route string) bool {
+	return slices.ContainsFunc(ways, func(w Way) bool { return w.Route == route && !w.Outside })
+}
+
 // throughProxy reports whether kube-proxy leads requests on some of these ways.
 func (s *surroundings) throughProxy(ways []Way) bool {
 	return !isExternalName(s.service) && slices.ContainsFunc(ways, func(w Way) bool { return !w.Turns })
@@ -92,7 +97,7 @@ func onlyNearPods(s *surroundings, ways []Way) string {
 // externalFromWithin is about requests of Pods to external addresses: kube-proxy takes them to all endpoints, whatever the policy.
 // https://kubernetes.io/docs/reference/networking/virtual-ips/#external-traffic-policy
 func externalFromWithin(s *surroundings, ways []Way) string {
-	external := slices.ContainsFunc(ways, func(w Way) bool { return w.Route == "nodeport" || w.Route == "loadbalancer" || w.Route == "externalip" })
+	external := slices.ContainsFunc(outer, func(route string) bool { return asksWithin(ways, route) })
 	if s.service.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal || !external {
 		return ""
 	}
@@ -107,7 +112,8 @@ func noNodePorts(s *surroundings, ways []Way) string {
 }
 
 func someNodePorts(s *surroundings, ways []Way) string {
-	if !asksFor(ways, "nodeport") {
+	every := slices.ContainsFunc(ways, func(w Way) bool { return w.Outside && w.Route == "nodeport" && w.Node == "" })
+	if every || !asksFor(ways, "nodeport") {
 		return ""
 	}
 	var others []string
@@ -136,7 +142,7 @@ func loadBalancerNotAsked(s *surroundings, ways []Way) string {
 // loadBalancerFromWithin is about requests of Pods to a load balancer's address that never leave their node.
 // https://kubernetes.io/docs/concepts/services-networking/service/#load-balancer-ip-mode
 func loadBalancerFromWithin(s *surroundings, ways []Way) string {
-	if !asksFor(ways, "loadbalancer") || !slices.ContainsFunc(s.service.Status.LoadBalancer.Ingress, func(in corev1.LoadBalancerIngress) bool {
+	if !asksWithin(ways, "loadbalancer") || !slices.ContainsFunc(s.service.Status.LoadBalancer.Ingress, func(in corev1.LoadBalancerIngress) bool {
 		return in.IP != "" && (in.IPMode == nil || *in.IPMode == corev1.LoadBalancerIPModeVIP)
 	}) {
 		return ""
@@ -152,7 +158,7 @@ func externalIPsNotAsked(s *surroundings, ways []Way) string {
 }
 
 func externalIPsFromWithin(_ *surroundings, ways []Way) string {
-	if !asksFor(ways, "externalip") {
+	if !asksWithin(ways, "externalip") {
 		return ""
 	}
 	return "within the cluster kube-proxy takes external IPs for its own: what leads to them from outside was asked only by clients there"

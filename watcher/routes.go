@@ -50,6 +50,8 @@ type Way struct {
 	Node   string // the node whose port is asked; "" where it is the client's own node that leads requests on
 	Family int    // 4 or 6: only the addresses of this family that the name has; 0: any
 	Turns  bool   // connections go to each of the name's addresses in turn
+
+	Outside bool // it is asked from outside of the cluster, and where it leads was not looked up
 }
 
 // Name is what a way is called beside its Service: "nodeport node2"; "" where no route was asked for.
@@ -187,14 +189,10 @@ func OutsideWays(ctx context.Context, client kube.Client, namespace, name string
 		return nil, err
 	}
 	around := surroundings{service: service, port: port}
-	asked.Routes = slices.DeleteFunc(slices.Clone(asked.Routes), func(a AskedRoute) bool { return !slices.Contains(outer, a.Name) })
+	asked.Routes = around.outerRoutes(asked.Routes)
 	if len(asked.Routes) == 0 {
-		best := around.bestOuter()
-		if best == "" {
-			return nil, hint.Errorf("give it type NodePort or LoadBalancer; what stands before it, as an Ingress, can be measured as a URL",
-				"Service %q has no address outside of the cluster: it has %s", name, strings.Join(around.has(), ", "))
-		}
-		asked.Routes = []AskedRoute{{Name: best}}
+		return nil, hint.Errorf("give it type NodePort or LoadBalancer; what stands before it, as an Ingress, can be measured as a URL",
+			"Service %q has no address outside of the cluster: it has %s", name, strings.Join(around.has(), ", "))
 	}
 	if NeedsNodes(asked.Routes) {
 		if around.nodes, err = listNodes(ctx, client); err != nil {
@@ -207,14 +205,30 @@ func OutsideWays(ctx context.Context, client kube.Client, namespace, name string
 	return around.ways(asked.Routes)
 }
 
-// bestOuter is the first of the outer routes that leads anywhere; "" if none does.
-func (s *surroundings) bestOuter() string {
-	for _, name := range outer {
-		if routeNamed(name).lacks(s) == "" && (name != "loadbalancer" || len(s.service.Status.LoadBalancer.Ingress) > 0) {
-			return name
+// outerRoutes are those of the asked routes that are outer ones, or else the first of the outer routes that leads anywhere.
+func (s *surroundings) outerRoutes(asked []AskedRoute) (routes []AskedRoute) {
+	for _, a := range asked {
+		if slices.Contains(outer, a.Name) {
+			routes = append(routes, a)
 		}
 	}
-	return ""
+	for _, name := range outer {
+		if len(routes) == 0 && routeNamed(name).lacks(s) == "" && (name != "loadbalancer" || len(s.service.Status.LoadBalancer.Ingress) > 0) {
+			routes = append(routes, AskedRoute{Name: name})
+		}
+	}
+	return routes
+}
+
+// fromOutside are the ways that are asked from outside of the cluster, as far as they matter to what a pass covers.
+func (s *surroundings) fromOutside(asked Asked) (ways []Way) {
+	if !asked.Outside {
+		return nil
+	}
+	for _, a := range s.outerRoutes(asked.Routes) {
+		ways = append(ways, Way{Route: a.Name, Node: a.Node, Host: "outside", Outside: true})
+	}
+	return ways
 }
 
 // preferExternal makes the addresses that a node has outside of the cluster the ones that are asked, if it has any.

@@ -275,6 +275,29 @@ func TestWhatAPassDoesNotCoverIsSaid(t *testing.T) {
 	}
 }
 
+// What is asked from outside of the cluster is covered, and says nothing of what is asked within.
+func TestWhatIsAskedFromOutsideIsCovered(t *testing.T) {
+	local := with(nodePortService.DeepCopy(), func(s *corev1.Service) { s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal })
+	for name, test := range map[string]struct {
+		service *corev1.Service
+		routes  []AskedRoute
+		want    []string
+	}{
+		"node ports":          {local, nil, nil},
+		"a load balancer":     {loadBalancer, nil, []string{"the node ports (30080) were not asked: ?route=nodeport asks that of every node"}},
+		"one within, besides": {nodePortService, []AskedRoute{{"nodeport", "node2"}}, []string{"the node ports of these nodes were not asked: node1"}},
+	} {
+		client := kubetest.Client(fake.NewSimpleClientset(nodeAt("node1", "172.30.0.1"), nodeAt("node2", "172.30.0.2"), test.service, slice("web-a", endpointOf(pod(1), ready))))
+		info, err := Describe(t.Context(), client, "shop", "web", Asked{Routes: test.routes, Outside: true})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if diff := cmp.Diff(test.want, info.Service.NotCovered); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 // A client outside of the cluster takes the best way in that the Service has, or the outer ones that were asked for.
 func TestClientsOutsideComeByTheOuterWays(t *testing.T) {
 	far := with(nodeAt("node1", "172.30.0.1"), func(n *corev1.Node) {

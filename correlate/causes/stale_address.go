@@ -63,17 +63,26 @@ func testStaleAddress(c *Case) Finding {
 		f.against(d.doubts(v)...)
 	}
 	longest := slices.MaxFunc(dials, func(a, b staleDial) int { return int(a.lag(w).Min - b.lag(w).Min) })
-	f.For = append(f.For, Sign{model.Evidence{Target: w.Target, At: &w.Start, Text: fmt.Sprintf("%s went to %s after that, and failed", quantity.Count(after, "connection"), namesOfDials(dials))}, Measured})
+	if after > 0 {
+		f.For = append(f.For, Sign{model.Evidence{Target: w.Target, At: &w.Start, Text: fmt.Sprintf("%s went to %s after that, and failed", quantity.Count(after, "connection"), namesOfDials(dials))}, Measured})
+	} else {
+		f.missing(doubt(Measured, "whether the endpoint had left when the connection was begun is not known: it was about the same time"))
+	}
 	f.For = append(f.For, context(v.othersAnswered(w, nil)...)...)
 	name := v.router(w)
 	f.Text = fmt.Sprintf("%s still led to %s for ≥ %s after its endpoint had left, and %d of %d failed requests went there", name, longest.name(), quantity.Lowest(longest.lag(w).Min), explained, w.Failed)
+	if after == 0 {
+		f.Text = fmt.Sprintf("%s still led to %s when it had stopped, and %d of %d failed requests went there", name, longest.name(), explained, w.Failed)
+	}
 	if len(dials) > 1 {
 		f.Text = fmt.Sprintf("%s still led to %s after their endpoints had left, to %s for ≥ %s, and %d of %d failed requests went there", name, namesOfDials(dials),
 			longest.name(), quantity.Lowest(longest.lag(w).Min), explained, w.Failed)
 	}
 	worst, of := v.longestDialled(w)
-	f.Fix = fmt.Sprintf("keep serving ≥ %s after SIGTERM (a preStop sleep, or a delay before shutting down), and longer where clients keep what DNS has answered: %s still led to %s ≥ %s after its endpoint had left",
-		quantity.Span(worst.needed()), name, worst.name(), quantity.Lowest(worst.lag(of).Min))
+	f.Fix = fmt.Sprintf("keep serving ≥ %s after SIGTERM (a preStop sleep, or a delay before shutting down), and longer where clients keep what DNS has answered", quantity.Span(worst.needed()))
+	if lag := worst.lag(of).Min; lag > 0 {
+		f.Fix += fmt.Sprintf(": %s still led to %s ≥ %s after its endpoint had left", name, worst.name(), quantity.Lowest(lag))
+	}
 	f.explains(w, explained)
 	return f
 }
@@ -114,7 +123,8 @@ func (v *index) staleDials(w *model.Window) (dials []staleDial, whyNot string) {
 			d.lastSent = max(d.lastSent, f.Earliest())
 		}
 	}
-	if dials = slices.DeleteFunc(dials, func(d staleDial) bool { return d.after == 0 }); len(dials) == 0 && whyNot == "" {
+	// One that may have been begun before tells something only of a Pod that had surely stopped.
+	if dials = slices.DeleteFunc(dials, func(d staleDial) bool { return d.after == 0 && d.stopped == nil }); len(dials) == 0 && whyNot == "" {
 		whyNot = "no connection that failed was surely begun after an endpoint had left"
 	}
 	return dials, whyNot
