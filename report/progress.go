@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"lapse/correlate/model"
+	"lapse/correlate/quantity"
 	"lapse/timeline"
 )
 
@@ -183,6 +184,15 @@ func (p *Progress) changes(tl *model.Timeline, now time.Duration) []byte {
 			lines = append(lines, p.stamped(now, closedText(w))...)
 		}
 	}
+	for _, w := range tl.HeldWindows() {
+		opened, closed := p.meet(w.Window)
+		if opened {
+			lines = append(lines, p.stamped(now, cutText(w))...)
+		}
+		if closed {
+			lines = append(lines, p.stamped(now, backAgainText(w))...)
+		}
+	}
 	return lines
 }
 
@@ -209,6 +219,20 @@ func openedText(w model.Window) string {
 
 func closedText(w model.Window) string {
 	text := fmt.Sprintf("window closed at %.1f s: %s, %s, %s, %s", middle(w.End).Seconds(), w.Target, windowLength(w), requestsText(w), errorText(w))
+	if len(w.Causes) > 0 {
+		text += fmt.Sprintf("; %s [%s]", w.Causes[0].Rule, w.Causes[0].Confidence)
+	}
+	return text
+}
+
+// cutText says that held connections were cut, as far as that is known.
+func cutText(w *model.CutWindow) string {
+	return fmt.Sprintf("%d of %s cut from %.1f s on: %s, %s", w.Failed, quantity.Count(w.Sent, "connection"), w.Start.Latest.Seconds(), w.Target, quantity.ClassCounts(w.Classes))
+}
+
+// backAgainText says what became of them.
+func backAgainText(w *model.CutWindow) string {
+	text := fmt.Sprintf("%d of %s were cut: %s, %d without a warning, back after %s", w.Failed, quantity.Count(w.Sent, "connection"), w.Target, w.Unwarned, backCell(*w))
 	if len(w.Causes) > 0 {
 		text += fmt.Sprintf("; %s [%s]", w.Causes[0].Rule, w.Causes[0].Confidence)
 	}
@@ -260,6 +284,9 @@ func (p *Progress) status(tl *model.Timeline) string {
 	}
 	if ready, known := readyNow(tl); known {
 		parts = append(parts, "endpoints ready "+fmt.Sprint(ready))
+	}
+	for _, h := range tl.Held {
+		parts = append(parts, fmt.Sprintf("held %d/%d", h.Standing, h.Connections))
 	}
 	if w := current(tl); w != nil {
 		parts = append(parts, "FAILING "+w.Target)

@@ -23,6 +23,13 @@ func (p *Progress) blockOf(tl *model.Timeline, now time.Duration) []byte {
 	}
 	page.line(page.span(" "+cmp.Or(phase(tl), "starting"), bold), page.span("  "+p.clockText(tl, now), normal), rate)
 	counts := []span{page.span(" "+countText(tl), normal)}
+	for _, h := range tl.Held {
+		tone := normal
+		if h.Standing < h.Connections {
+			tone = redBold
+		}
+		counts = append(counts, page.span(fmt.Sprintf("  held %d/%d", h.Standing, h.Connections), tone))
+	}
 	if w := current(tl); w != nil {
 		counts = append(counts, page.span(fmt.Sprintf("  FAILING %s %s, %s", w.Target, quantity.Length(w.Length, true), errorText(*w)), redBold))
 	}

@@ -27,7 +27,7 @@ function HeldTarget({ held: h, clock }: { held: Held; clock: Clock }) {
       </p>
       {h.windows.length > 0 && (
         <div class="scroll-x">
-          <table data-testid="held-windows">
+          <table class="services" data-testid="held-windows">
             <thead><tr>
               <th scope="col">#</th><th scope="col">First cut</th><th scope="col" class="num">Connections</th><th scope="col">How</th><th scope="col" class="num">Without warning</th>
               <th scope="col">Back after</th><th scope="col">Attempts</th><th scope="col" class="num">Most in one second</th><th scope="col">From</th><th scope="col">To</th>
