@@ -117,7 +117,11 @@ func (o *Options) CheckTargets() error {
 	for _, s := range o.targets {
 		label := o.label(s)
 		if other, twice := labels[label]; twice {
-			return Usagef("measure them one after the other", "targets %s and %s would both be called %q", other, s, label)
+			advice := "measure them one after the other"
+			if s.routes+other.routes != "" && s.Service == other.Service && s.port == other.port {
+				advice = "name all routes at once, as in svc/" + s.Service + routeMark + "clusterip,nodeport"
+			}
+			return Usagef(advice, "targets %s and %s would both be called %q", other, s, label)
 		}
 		labels[label] = s
 	}

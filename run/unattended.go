@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -28,7 +29,8 @@ func (o *Options) PrintedJob(ctx context.Context, namespace string, readNodes bo
 		o.ProberNodes = o.From
 	}
 	config = o.JobConfig(namespace)
-	config.NodesAccess, config.Unattended = readNodes || o.From != "", o.From != ""
+	byNodePort := slices.ContainsFunc(o.targets, targetSpec.needsNodes)
+	config.NodesAccess, config.Unattended = readNodes || o.From != "" || byNodePort, o.From != ""
 	switch {
 	case o.ProberNodes == "":
 	case o.ProberNodes == "all":
