@@ -194,13 +194,13 @@ defaults
 	log global
 	option httplog
 	option dontlog-normal
-	timeout connect 1s
+	timeout connect %dms
 	timeout http-request 10s
 	timeout client 1m
 	timeout server 1m
 	timeout tunnel 1h
 	retries %d
-`, c.socket(), c.Retries)
+`, c.socket(), c.Connect.Milliseconds(), c.Retries)
 	if c.Retries > 0 {
 		b.WriteString("\toption redispatch 1\n")
 	}

@@ -21,6 +21,7 @@ import (
 type ProxyConfig struct {
 	Interval time.Duration // how often the API server is asked; the proxy follows a change so late at most
 	Retries  int           // of a connection to a Pod that fails, with another Pod; 0: the client gets the 503 at once
+	Connect  time.Duration // how long it waits for a connection to a Pod; then that has failed
 
 	Listen  []netip.Addr
 	Program string // HAProxy
@@ -29,13 +30,15 @@ type ProxyConfig struct {
 }
 
 // DefaultProxy polls, as some ingress controllers do, and hides no failed connection behind another try.
-var DefaultProxy = ProxyConfig{Interval: 2 * time.Second}
+var DefaultProxy = ProxyConfig{Interval: 2 * time.Second, Connect: time.Second}
 
 // Validate returns what is wrong, by the flag's name.
 func (c ProxyConfig) Validate() error {
 	switch {
 	case c.Interval < 10*time.Millisecond:
 		return fmt.Errorf("--reload-interval %v: want 10ms or more", c.Interval)
+	case c.Connect < time.Millisecond:
+		return fmt.Errorf("--connect-timeout %v: want 1ms or more", c.Connect)
 	case c.Retries < 0 || c.Retries > 10:
 		return fmt.Errorf("--retries %d: choose 0 to 10", c.Retries)
 	}
