@@ -53,8 +53,8 @@
 // `sandbox ingress up FLAG…` do once all is deployed; $lb and $ingress are their addresses, $lb6 and $ingress6 those of IPv6. With a line `families ipv4,ipv6` the
 // sandbox has both families; it is brought up anew if it has not.
 //
-// The section lapse holds further flags of `lapse run`. A line `measure http://$lb/ --watch svc/web` there says what is measured instead of svc/web. A URL, and what has
-// `--from outside`, is measured from outside of the nodes: without a prober on a node, and so without $prober.
+// The section lapse has further flags of `lapse run`. What a line begins with before its first flag is measured in the place of svc/web: `svc/web:grpc --scheme grpc`, or
+// `http://$lb/ --watch svc/web`. A URL, and what has `--from outside`, is measured from outside of the nodes. There is no $prober then, nor with any other --from.
 //
 // Steps are taken one after the other while Lapse measures: after its baseline of 3 s, and it goes on for 4 s after the last
 // one. They are written in the operator's words:

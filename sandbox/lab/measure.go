@@ -172,7 +172,7 @@ func (r *result) steps(ctx context.Context, p *play, gate *gate) error {
 	}
 	defer conn.Close()
 	p.out = conn
-	if !r.scenario.fromOutside() {
+	if r.scenario.oneProber() {
 		if p.vars[proberVar], err = p.prober(ctx); err != nil {
 			return err
 		}

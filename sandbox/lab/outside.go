@@ -60,11 +60,22 @@ const bothFamilies = "ipv4,ipv6"
 
 // fromOutside reports whether Lapse itself runs outside of the nodes.
 func (s Scenario) fromOutside() bool {
-	if slices.ContainsFunc(s.Targets, func(t string) bool { return strings.Contains(t, "://") }) {
-		return true
+	return !s.oneProber() && (s.onURL() || slices.Contains(strings.Split(s.from(), ","), "outside"))
+}
+
+// oneProber reports whether Lapse measures from one Pod, whose node $prober is.
+func (s Scenario) oneProber() bool { return !s.onURL() && s.from() == "" }
+
+func (s Scenario) onURL() bool {
+	return slices.ContainsFunc(s.Targets, func(t string) bool { return strings.Contains(t, "://") })
+}
+
+// from is the value of --from, "" if it is not given.
+func (s Scenario) from() string {
+	if i := slices.Index(s.Flags, "--from"); i >= 0 && i+1 < len(s.Flags) {
+		return s.Flags[i+1]
 	}
-	i := slices.Index(s.Flags, "--from")
-	return i >= 0 && i+1 < len(s.Flags) && s.Flags[i+1] == "outside"
+	return ""
 }
 
 // withFamilies brings the sandbox up anew where a scenario needs families that it does not have.

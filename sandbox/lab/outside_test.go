@@ -17,7 +17,7 @@ families ipv4,ipv6
 -- steps --
 after 1s
 -- lapse --
-measure http://$lb/ http://[$ingress6]/
+http://$lb/ http://[$ingress6]/
 --watch svc/web
 -- expect --
 no failure
@@ -44,11 +44,11 @@ func TestWhatStandsOutsideIsRead(t *testing.T) {
 func TestLapseRunsOutsideWhereItsTargetIsNoService(t *testing.T) {
 	for lapse, want := range map[string]bool{
 		"--rate 50":                 false,
-		"measure svc/web:grpc":      false,
-		"measure http://10.0.0.1/":  true,
+		"svc/web:grpc":              false,
+		"http://10.0.0.1/":          true,
 		"--from outside":            true,
 		"--from all":                false,
-		"measure svc/web --from\n2": false,
+		"svc/web?route=nodeport -A": false,
 	} {
 		text := strings.Replace(good, "--avoid-node node2\n--rate 50", lapse, 1)
 		if s, err := Parse("x/a.txtar", []byte(text)); err != nil || s.fromOutside() != want {
@@ -62,7 +62,7 @@ func TestWrongSectionsOutsideAreRefused(t *testing.T) {
 		{"ingress\n", "proxy\n", "want `lb [FLAG…]`, `ingress [FLAG…]` or `families ipv4,ipv6`"},
 		{"families ipv4,ipv6", "families ipv6", "outside.txtar:9"},
 		{"lb --interval 1s --unhealthy 3\n", "", "$lb is not set"},
-		{"after 1s", "let a = pod of web on $prober", "no prober on a node"},
+		{"after 1s", "let a = pod of web on $prober", "does not measure from one node"},
 	} {
 		text := strings.Replace(goodOutside, c.old, c.new, 1)
 		if _, err := Parse("x/outside.txtar", []byte(text)); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -167,11 +167,12 @@ func Parse(file string, data []byte) (Scenario, error) {
 		case lapseSection:
 			for _, l := range lines {
 				w := strings.Fields(l.text)
-				if w[0] == "measure" {
-					s.Targets = append(s.Targets, w[1:]...)
-				} else {
-					s.Flags = append(s.Flags, w...)
+				flags := slices.IndexFunc(w, func(word string) bool { return strings.HasPrefix(word, "-") })
+				if flags < 0 {
+					flags = len(w)
 				}
+				s.Targets = append(s.Targets, w[:flags]...)
+				s.Flags = append(s.Flags, w[flags:]...)
 			}
 		case outsideSection:
 			s.Outside = p.outside(lines)
@@ -199,8 +200,8 @@ func Parse(file string, data []byte) (Scenario, error) {
 			p.wrong(end, "%s is not set: want a section %q with what it is the address of", name, outsideSection)
 		}
 	}
-	if s.fromOutside() && slices.ContainsFunc(s.Steps, func(step Step) bool { return strings.Contains(step.Text, "$"+proberVar) }) {
-		p.wrong(end, "$%s: Lapse measures from outside, and there is no prober on a node", proberVar)
+	if !s.oneProber() && slices.ContainsFunc(s.Steps, func(step Step) bool { return strings.Contains(step.Text, "$"+proberVar) }) {
+		p.wrong(end, "$%s: Lapse does not measure from one node", proberVar)
 	}
 	if len(s.Steps) == 0 {
 		p.wrong(end, "want a section %q with a step", stepsSection)
