@@ -33,6 +33,7 @@ var update = flag.Bool("update", false, "rewrite the expectations in testdata/*.
 //	new: every 5ms 0s..20s ok                a target and its steady stream; the first word is its kind
 //	new: 10s..10.04s refused 1 of 2          and where it did not go so: every second request
 //	new: at 11s 11.05s 11.2s refused         or single requests
+//	new: every 5ms 0s..20s ok by web-1       whom the answers name
 //	reused: every 5ms 0s..20s ok over 400    so many persistent connections
 //	direct web-1: every 5ms 0s..12s ok       a Pod's own address
 //	direct web-1: 10s.. refused
@@ -48,7 +49,8 @@ var update = flag.Bool("update", false, "rewrite the expectations in testdata/*.
 // A word that begins with @ is a port: "new @metrics: …", "direct web-1 @metrics: …", "9.96s endpoint web-1 @metrics …". IPv6
 // addresses are of the Pods of "direct6 web-1: …" and of events with family=6. "new from node1: …" is sent by a prober on node1, "new by nodeport node2: …" to the node
 // port of node2, "new6 by ipv6: …" to a cluster IP of that family, "new by loadbalancer from outside: …" from a machine on no node, "new by headless: …" to the addresses of the Service's name in turn, "refused to web-1" when that of web-1 was dialled. The prober is on node3, and the n-th Pod that is named on
-// noden, unless a section "nodes" says otherwise: "web-2 node1". A section "url" has a URL that is measured instead of the Service.
+// noden, unless a section "nodes" says otherwise: "web-2 node1". A section "url" has a URL that is measured instead of the Service; words behind it
+// are the targets that do so, and all others measure the Service.
 // "direct dns 10.0.9.1: …" looks the Service's name up at a DNS server.
 //
 // A section "held" is about connections that are kept open: see [heldCase].
@@ -144,7 +146,9 @@ func judgeCase(t *testing.T, archive *txtar.Archive) *model.Timeline {
 func readCase(t *testing.T, archive *txtar.Archive) *caseRun {
 	t.Helper()
 	c := newCase()
-	c.url = strings.TrimSpace(section(archive, "url"))
+	if url := strings.Fields(section(archive, "url")); len(url) > 0 {
+		c.url, c.onURL = url[0], url[1:]
+	}
 	for _, line := range lines(section(archive, "nodes")) {
 		pod, node, _ := strings.Cut(line, " ")
 		c.nodes[pod] = node
@@ -320,6 +324,7 @@ type caseRun struct {
 	from    []string          // nodes with probers of their own
 	url     string            // that is measured instead of the Service; "" if none is
 	held    *heldCase         // nil: none are
+	onURL   []string          // by these targets only; none: by all
 	end     time.Duration
 }
 
@@ -334,7 +339,8 @@ type spell struct {
 	n, of    int // n of so many requests
 	class    timeline.Class
 	took     time.Duration
-	peer     int // the number of the Pod that was dialled; 0: not known
+	peer     int    // the number of the Pod that was dialled; 0: not known
+	by       uint16 // the Pod that the answer names, by its number; 0: none
 }
 
 const caseTimeout = 800 * time.Millisecond
@@ -394,11 +400,14 @@ func (c *caseRun) requestLine(line string) {
 		case words[0] == "over":
 			s.target.Connections = must(strconv.Atoi(words[1]))
 			words = words[2:]
+		case words[0] == "by":
+			p.by = uint16(c.number(words[1]))
+			words = words[2:]
 		case words[1] == "of":
 			p.n, p.of = must(strconv.Atoi(words[0])), must(strconv.Atoi(words[2]))
 			words = words[3:]
 		default:
-			panic("neither 'in D' nor 'N of M': " + words[0])
+			panic("neither 'in D', 'by POD' nor 'N of M': " + words[0])
 		}
 	}
 	if len(s.spells) == 0 {
@@ -471,7 +480,7 @@ func (c *caseRun) stream(name string) *stream {
 	case timeline.Control:
 		s.target.Service = ""
 	default:
-		if c.url != "" {
+		if c.url != "" && (len(c.onURL) == 0 || slices.Contains(c.onURL, name)) {
 			s.target.Service, s.target.URL = "", c.url
 		}
 	}
@@ -683,6 +692,9 @@ func (c *caseRun) run() timeline.Run {
 	for i := range events {
 		events[i].ID, events[i].Source = uint32(i+1), stdcmp.Or(events[i].Source, 1)
 	}
+	for pod, number := range c.pods {
+		run.Backends = append(run.Backends, timeline.Backend{ID: uint16(number), Source: 1, Name: pod})
+	}
 	run.Events = events
 	for pod, n := range c.pods {
 		run.Peers = append(run.Peers, timeline.Peer{Source: 1, ID: uint16(n), Addr: netip.AddrPortFrom(c.addr(pod, false), 8080)})
@@ -715,9 +727,10 @@ func (s *stream) requests() []timeline.Request {
 	for due := whole.from; due < whole.to; due += s.target.Interval() {
 		seq := uint64(len(requests))
 		r := timeline.Request{Target: s.target.ID, Seq: seq, Due: due, Sent: due, Done: due + whole.took}
+		r.Backend = whole.by
 		for _, p := range s.spells {
 			if p.from <= due && due < p.to && int(seq)%p.of < p.n {
-				r.Class, r.Done, r.Peer = p.class, due+p.took, uint16(p.peer)
+				r.Class, r.Done, r.Peer, r.Backend = p.class, due+p.took, uint16(p.peer), p.by
 			}
 		}
 		requests = append(requests, r)

@@ -38,7 +38,7 @@ func causesOf(c *Case) []model.Cause {
 	var why []string // each reason once
 	named := map[string][]string{}
 	for i := range rules {
-		if !rules[i].about(c) {
+		if only := rules[i].Only; !rules[i].about(c) || only != nil && !only(c) {
 			continue
 		}
 		f := rules[i].find(c)

@@ -28,6 +28,7 @@ var rules = []Rule{
 	sidecarFirst,
 	routeOutlivesPod,
 	staleAddress,
+	ingressLag,
 	failingVersion,
 	startupRace,
 	notYetReachable,
@@ -47,6 +48,8 @@ type Rule struct {
 	Looks string // how to recognise it, for the reference
 	Fix   string // what to do about it, for the reference; the fix of a window has numbers in it
 	Needs []Need // facts without which the rule cannot judge a window
+
+	Only func(*Case) bool // windows that the rule can be about: of others it is not asked, and does not say why it does not apply; nil: all
 
 	Reasons []string // the ways in which it comes about that it knows apart
 

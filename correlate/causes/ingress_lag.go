@@ -1,0 +1,156 @@
+package causes
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/timeline"
+)
+
+// ingress-lag: a proxy before the Pods, as an ingress, went on sending requests to a Pod that had stopped, and answered them with errors of its
+// own. The nodes' routes may have followed long before.
+//
+//	url            ok ok 503 ok 503 ok t ok 503 ok ok ok     by nobody's name; t: it waits for the Pod for too long
+//	endpoint       R  R  T   T  -
+//	web.shop       ok ok ok  ok ok  ok ok ok ok  ok ok ok    if the Service is measured beside
+
+var ingressLag = Rule{
+	Name: "ingress-lag",
+	Doc:  "An ingress, or another proxy behind the URL, had not followed yet when a Pod stopped: it answered with errors of its own.",
+	Looks: `A URL is measured that leads through a proxy. As a Pod stops, some requests are answered with 502, 503 or 504 by nobody's name, where good answers name their
+Pod; others may time out, for the proxy waits for the Pod, or find their connection closed. It ends when the proxy follows: when its controller has asked the API server again, or it has reloaded. It is
+*high* only where the Service itself was measured in the same run, and was well.`,
+	Fix: `Serve on after SIGTERM for longer than the ingress takes to follow. An ingress that watches EndpointSlices follows sooner than one that asks for them; one that tries
+another Pod where a connection fails hides what is left.`,
+	Needs: []Need{podsWatched, requestsFailed},
+	Only:  func(c *Case) bool { return c.outside(c.Window) != "" },
+	Test:  testIngressLag,
+}
+
+// byProxy are classes of requests that a proxy fails besides: it waits for the Pod for longer than the client does; or it closes the client's
+// connection without an answer, as HAProxy does where it was not the connection's first request.
+var byProxy = []timeline.Class{timeline.TimeoutResponse, timeline.EOF, timeline.Reset}
+
+// followSlack is how long after a Pod's stop the first request can have met it: a proxy that keeps connections to it notices when it uses one.
+const followSlack = time.Second
+
+func testIngressLag(c *Case) Finding {
+	v, w := c.index, c.Window
+	unnamed := v.answeredByNobody(w)
+	switch {
+	case unnamed == 0:
+		return no("no request was answered with an error that names no Pod")
+	case len(w.Backends) == 0:
+		return no("good answers do not name their Pods, so that an error of a proxy's own cannot be told from a Pod's")
+	}
+	if empty, _ := c.emptied(); empty != nil {
+		return no("the Service had no endpoint to send requests to")
+	}
+	stops := v.stoppedAt(w)
+	if len(stops) == 0 {
+		return no("no Pod was stopping when requests began to fail")
+	}
+	s := stops[0]
+	lag := model.Length{Min: max(0, w.End.Earliest-s.at.Latest), Max: w.End.Latest - s.at.Earliest}
+	f := Finding{
+		Text: fmt.Sprintf("what leads requests from %s to the Pods still sent some to %s for %s after it had stopped, and answered itself: %s of class http_5xx named no Pod",
+			v.outside(w), s.pod.Name, quantity.Length(lag, w.Open.End), quantity.Count(unnamed, "error")),
+		Fix: fmt.Sprintf("keep serving ≥ %s after SIGTERM (a preStop sleep, or a delay before shutting down); or have the ingress follow sooner: one that watches EndpointSlices instead of asking for them, a shorter interval between reloads, or a try with another Pod where a connection fails",
+			quantity.Span(quantity.RoundUp(lag.Max+routeMargin))),
+		Measures: []model.Measure{{Name: "ingress-lag", Object: s.pod.Name, Length: lag}},
+	}
+	f.For = append(f.For, v.signsOfStop(s)...)
+	f.For = append(f.For, Sign{model.Evidence{Target: w.Target, At: &w.Start, Text: fmt.Sprintf("%s of class http_5xx named no Pod; the good answers meanwhile named %s", quantity.Count(unnamed, "error"), quantity.Count(len(w.Backends), "Pod"))}, Watched})
+	v.besideTheProxy(w, &f)
+	if p := v.turnedReady(w); p != nil {
+		f.against(doubt(Close, p.Name+" became ready as requests began to fail: that it did not serve yet fits as well"))
+	}
+	f.explains(w, unnamed+some(w.Classes, byProxy...))
+	return f
+}
+
+// answeredByNobody counts the window's failures that are answers with a status of 500 or more, and carry no Pod's name.
+func (v *index) answeredByNobody(w *model.Window) (n int) {
+	for _, f := range v.failuresOf(w) {
+		if f.Class == timeline.HTTP5xx && f.Backend == "" {
+			n++
+		}
+	}
+	return n
+}
+
+// stoppedAt are the Pods that stopped, once they were to, as the window's requests began to fail; the last to stop first.
+func (v *index) stoppedAt(w *model.Window) (stops []*podStop) {
+	for _, p := range v.pods(w) {
+		at, known := stopByWatch(p)
+		probe := v.probe(w, p)
+		if probe.stopped != nil {
+			at, known = *probe.stopped, true
+		}
+		if !known || !v.wasEndpoint(w, p, at.Latest) || w.Start.Latest < at.Earliest || w.Start.Earliest > at.Latest+followSlack {
+			continue
+		}
+		stops = append(stops, &podStop{pod: p, target: probe.target, at: at, proved: probe.stopped != nil, exited: p.Exited != nil})
+	}
+	slices.SortStableFunc(stops, func(a, b *podStop) int { return int(b.at.Latest - a.at.Latest) })
+	return stops
+}
+
+// signsOfStop are what was seen of the Pod's end.
+func (v *index) signsOfStop(s *podStop) (signs []Sign) {
+	if s.proved {
+		signs = append(signs, Sign{model.Evidence{Target: s.target, At: &s.at, Text: s.pod.Name + " itself stopped answering"}, Watched})
+	}
+	for _, seen := range []struct {
+		at   *model.Instant
+		kind timeline.EventKind
+		text string
+	}{
+		{s.pod.Deleted, timeline.PodDeleted, "was deleted"},
+		{s.pod.EndpointNotReady, timeline.EndpointChanged, "left the ready endpoints"},
+		{s.pod.Exited, timeline.PodContainer, "exited"},
+	} {
+		if event := v.changeOf(s.pod, seen.kind, seen.at); event > 0 {
+			signs = append(signs, Sign{model.Evidence{Event: event, At: seen.at, Text: s.pod.Name + " " + seen.text}, Watched})
+		}
+	}
+	return signs
+}
+
+// besideTheProxy looks at targets of the same run whose requests go to the Service itself.
+func (v *index) besideTheProxy(w *model.Window, f *Finding) {
+	var well, ill []string
+	for i := range v.Run.Targets {
+		t := &v.Run.Targets[i]
+		if t.Service == "" || t.Kind != timeline.New && t.Kind != timeline.Reused {
+			continue
+		}
+		if v.outageNear(t.Name, w.Span()) == nil {
+			well = append(well, t.Name)
+		} else {
+			ill = append(ill, t.Name)
+		}
+	}
+	switch {
+	case len(ill) > 0:
+		f.against(doubt(Close, fmt.Sprintf("requests to the Service itself failed as well (%s): its routes were late, too", strings.Join(ill, ", "))))
+	case len(well) > 0:
+		f.For = append(f.For, Sign{model.Evidence{Target: well[0], Text: "requests to the Service itself did not fail meanwhile"}, Watched})
+	default:
+		f.missing(doubt(Measured, "the Service itself was not measured beside the URL: whether its routes were well is not known"))
+	}
+}
+
+// turnedReady is a Pod whose endpoint became ready as the window's requests began to fail, nil if none did. A proxy sends to none before.
+func (v *index) turnedReady(w *model.Window) *model.Pod {
+	for _, p := range v.pods(w) {
+		if p.EndpointReady != nil && p.EndpointReady.Latest > 0 && p.EndpointReady.Overlaps(model.Instant{Earliest: w.Start.Earliest - followSlack, Latest: w.Start.Latest}) {
+			return p
+		}
+	}
+	return nil
+}
