@@ -23,6 +23,7 @@ var familyBroken = Rule{
 servers that do not listen there; if they answer, it is the node's routes of that family. Clients that try both notice only a delay, or nothing.`,
 	Fix:   "Look at the network, the firewall and kube-proxy of that family; or take it out of the Service's ipFamilies until it works.",
 	Needs: []Need{requestsFailed},
+	Only:  func(c *Case) bool { route := c.index.target(c.Window).Route; return route == "ipv4" || route == "ipv6" },
 	Test:  testFamilyBroken,
 }
 
@@ -31,8 +32,6 @@ func testFamilyBroken(c *Case) Finding {
 	own := v.target(w)
 	other := v.otherFamily(own)
 	switch {
-	case own.Route != "ipv4" && own.Route != "ipv6":
-		return no("no address family was asked by itself")
 	case other == nil:
 		return no("the other address family was not asked")
 	case w.Share < nearlyAll:

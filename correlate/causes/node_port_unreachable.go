@@ -23,6 +23,7 @@ var nodePortUnreachable = Rule{
 It needs no Pod of the Service there. Where nothing was seen of the node itself, not by Kubernetes and not at the addresses of Pods on it, it is *medium*: a firewall fits as well.`,
 	Fix:   "Take such a node out of what clients are given: a load balancer with health checks (kube-proxy's :10256/healthz), or several nodes and clients that try another.",
 	Needs: []Need{requestsFailed},
+	Only:  func(c *Case) bool { return c.index.target(c.Window).RouteNode != "" },
 	Test:  testNodePortUnreachable,
 }
 
@@ -31,8 +32,6 @@ func testNodePortUnreachable(c *Case) Finding {
 	node := v.target(w).RouteNode
 	beside, failing := v.otherWays(w)
 	switch {
-	case node == "":
-		return no("no node's port was asked")
 	case w.Share < nearlyAll || !only(w.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.Unreachable, timeline.NoSlot):
 		return no("some requests to the port of " + node + " were answered, refused or cut: the node could be reached")
 	case len(beside) == 0 && failing:

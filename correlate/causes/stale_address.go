@@ -30,6 +30,7 @@ before (` + "`failures[].peer`" + ` in timeline.json); those to other addresses 
 longer (TTL).`,
 	Fix:   "Keep serving after SIGTERM for as long as the fix says, and for the TTL of the name besides where clients keep answers; clients should look the name up again when a connection fails.",
 	Needs: []Need{requestsFailed, endpointSlices, endpointsWatched},
+	Only:  func(c *Case) bool { return c.index.target(c.Window).Turns },
 	Test:  testStaleAddress,
 }
 
@@ -47,9 +48,6 @@ type staleDial struct {
 
 func testStaleAddress(c *Case) Finding {
 	v, w := c.index, c.Window
-	if !v.target(w).Turns {
-		return no("connections go to an address of the Service, and not to those of its endpoints")
-	}
 	dials, whyNot := v.staleDials(w)
 	if len(dials) == 0 {
 		return no(whyNot)
