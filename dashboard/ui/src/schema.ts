@@ -344,6 +344,18 @@ export interface Service {
    * the ports that are measured, by name or number
    */
   measured?: string[];
+  /**
+   * ClusterIP, NodePort, LoadBalancer, ExternalName
+   */
+  type?: string;
+  /**
+   * the name that a Service of type ExternalName leads to
+   */
+  externalName?: string;
+  /**
+   * what a pass of the run says nothing of, a sentence each
+   */
+  notCovered?: string[];
 }
 /**
  * A SetAside is a Service that the run was to measure among others and could not.
@@ -416,6 +428,10 @@ export interface Spec {
    * which nodes Probers are, where the Job is to find that out when it starts: all, names or a label selector
    */
   proberNodes?: string;
+  /**
+   * the workstation measures, too, by the Services' addresses outside of the cluster
+   */
+  outside?: boolean;
   dns?: DNS;
   /**
    * requests per second, for each of Kinds
@@ -473,6 +489,11 @@ export interface Spec {
    */
   echoFrom?: string;
   backendHeader?: string;
+  grpcMethod?: string;
+  /**
+   * a secret: what it is called with, encoded
+   */
+  grpcRequest?: string;
   /**
    * the authorities to trust
    */
@@ -510,7 +531,8 @@ export interface Acceptance {
   reason: string;
 }
 /**
- * DNS says which DNS servers `lapse routes` asks for the headless twin of its Service. The workstation finds them, so that the Job needs no right outside of
+ * DNS says which DNS servers are asked: for the name of a headless Service that is measured, or of the twin of the Service of `lapse routes`, and by `lapse run` for the names
+ * of its Services. The workstation finds them, so that the Job needs no right outside of
  * its namespace.
  */
 export interface DNS {
@@ -618,6 +640,18 @@ export interface Target {
    * the name of the Service's port; absent if it has none
    */
   portName?: string;
+  /**
+   * the way to the Service, where one was asked for: nodeport
+   */
+  route?: string;
+  /**
+   * the node whose port is asked; absent where Node itself leads requests on
+   */
+  routeNode?: string;
+  /**
+   * connections go to each of the addresses of the URL's name in turn: those of a headless Service
+   */
+  turns?: boolean;
   addr?: string;
   pod?: string;
   podUID?: string;
@@ -1249,6 +1283,10 @@ export interface Failure {
   class: Class;
   code?: number;
   backend?: string;
+  /**
+   * where the connection went, or was to go; only of targets whose connections go to several addresses in turn
+   */
+  peer?: string;
   reused?: boolean;
   dns?: Nanoseconds;
   connect?: Nanoseconds;
