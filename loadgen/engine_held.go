@@ -491,10 +491,39 @@ func (h *heldConn) cut(err error) {
 	change := h.end(timeline.HeldCut, now)
 	_, change.Warned = errors.AsType[announcedEnd](err)
 	change.Class = classify(err, awaiting)
-	change.Stopped = e.stalls.stopped(now)-h.answered.stopped > max(peersPatience, e.beat()/4)
+	change.Stopped = h.keptWaiting(now).byAStop(change.Class)
 	h.note(change)
 	e.explain(change, 0, err)
 	h.drop((*conn).reset)
+}
+
+// A heldWait is what a peer saw of us until a connection was cut.
+type heldWait struct {
+	beat    time.Duration // so often a heartbeat is sent
+	silence time.Duration // since the last one was
+	late    time.Duration // by so much later than due
+	stopped time.Duration // for so long the prober was stopped since the last answer
+}
+
+func (h *heldConn) keptWaiting(now time.Duration) heldWait {
+	w := heldWait{beat: h.held.beat(), silence: now - h.answered.sent, stopped: h.held.stalls.stopped(now) - h.answered.stopped}
+	if a := &h.attempt; a.sent > h.answered.sent {
+		w.silence, w.late = now-a.sent, a.sent-a.due
+	}
+	return w
+}
+
+// byAStop reports whether a stop of the prober may have led to the cut. A peer that cuts may have given us up only if our heartbeats came later than
+// they do otherwise. A heartbeat without an answer is our own fault only if the prober was stopped for most of the time: what has arrived is
+// read in any case.
+func (w heldWait) byAStop(class timeline.Class) bool {
+	switch {
+	case w.stopped == 0:
+		return false
+	case class.Timeout():
+		return w.stopped > w.silence/2
+	}
+	return w.late > peersPatience || w.silence > w.beat+peersPatience
 }
 
 // leave closes the connection because its measuring ends.
@@ -523,7 +552,7 @@ func (h *heldConn) drop(closing func(*conn)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c, j := h.conn, h.put
-	h.state, h.conn, h.put, h.broken = absent, nil, nil, nil
+	h.state, h.conn, h.put, h.broken, h.attempt = absent, nil, nil, nil, attempt{}
 	if j != nil {
 		h.held.refuse(*j, timeline.NoSlot)
 	}

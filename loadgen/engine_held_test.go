@@ -265,3 +265,24 @@ func TestAConnectionThatIsSilentAtTheEndIsNotTakenForAlive(t *testing.T) {
 		t.Errorf("%d of %d connections were closed as silent, %d heartbeats timed out", silent, f.heldCount(timeline.HeldClosed), timedOut)
 	}
 }
+
+func TestACutIsOurOwnDoingOnlyIfHeartbeatsCameLate(t *testing.T) {
+	s, ms := time.Second, time.Millisecond
+	for name, test := range map[string]struct {
+		wait  heldWait
+		class timeline.Class
+		want  bool
+	}{
+		"never stopped":                            {heldWait{5 * s, 7 * s, 2 * s, 0}, timeline.EOF, false},
+		"stopped, and the heartbeat was not due":   {heldWait{5 * s, 4 * s, 0, s}, timeline.EOF, false},
+		"stopped when the heartbeat was due":       {heldWait{5 * s, 5*s + 200*ms, 0, s}, timeline.EOF, true},
+		"stopped, and the last heartbeat was late": {heldWait{5 * s, 50 * ms, 300 * ms, s}, timeline.Reset, true},
+		"hardly late":                              {heldWait{5 * s, 5*s + 50*ms, 60 * ms, s}, timeline.Reset, false},
+		"silence, stopped for a part of it":        {heldWait{5 * s, 5 * s, 0, s}, timeline.TimeoutResponse, false},
+		"silence, stopped for most of it":          {heldWait{5 * s, 5 * s, 0, 3 * s}, timeline.TimeoutResponse, true},
+	} {
+		if got := test.wait.byAStop(test.class); got != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
