@@ -149,6 +149,7 @@ type Incident struct {
 	Sent    int     `json:"sent"`
 	Failed  int     `json:"failed"`
 	Slow    int     `json:"slow"`
+	Cut     int     `json:"cut"`    // held connections
 	Causes  []Cause `json:"causes"` // each rule once, the one that explains most failures first
 }
 

@@ -71,6 +71,7 @@
 //	                                    a PROCESS is kube-proxy node2, kubelet node2, containerd node2, kube-apiserver, kube-scheduler,
 //	                                    kube-controller-manager, coredns, etcd, or `server of POD`
 //	cut NODE from PEER, restore NODE    drop the packets between them; a PEER is api, all, another node or an address
+//	flush NODE of ADDRESS               its connection tracking forgets the connections to the Pod that has the address
 //	call POD PATH                       a request to its server, such as /ready/off
 //
 // `try` before a step lets it fail, as a drain that is refused; `meanwhile` goes on with the next step at once. What is stopped is
@@ -85,6 +86,7 @@
 //	  begins within 2s of STEP          the bracket of its begin has an instant between the step's begin and so long after its end
 //	  ends within 2s of STEP
 //	  failed 10..200                    requests, of all its targets; 10.. is 10 or more
+//	  cut 10..200                       connections that were held (--held)
 //	  also RULE                         it names this one as well, where two things happened at once
 //	  says TEXT                         in the cause's text or fix
 //	no failure                          nothing failed, and there is no incident

@@ -30,6 +30,7 @@ type Incident struct {
 	Begins     *Near
 	Ends       *Near
 	Failed     *Range
+	Cut        *Range // held connections
 	Also       []string // rules that it names as well, anywhere
 	Says       []string // what its text or its fix contains
 }
@@ -155,12 +156,18 @@ func (p *parser) detail(l line, w words, i *Incident, steps []Step) {
 			p.wrong(l.number, "%v", err)
 		}
 		i.Failed = &r
+	case w[0] == "cut" && len(w) == 2:
+		r, err := parseRange(w[1])
+		if err != nil {
+			p.wrong(l.number, "%v", err)
+		}
+		i.Cut = &r
 	case w[0] == "also" && len(w) > 1:
 		i.Also = append(i.Also, rules(w[1:])...)
 	case w[0] == "says" && len(w) > 1:
 		i.Says = append(i.Says, w[1:].rest())
 	default:
-		p.wrong(l.number, "%q: want `begins within 2s of STEP`, `ends within 2s of STEP`, `failed 10..200`, `also RULE` or `says TEXT`", l.text)
+		p.wrong(l.number, "%q: want `begins within 2s of STEP`, `ends within 2s of STEP`, `failed 10..200`, `cut 10..200`, `also RULE` or `says TEXT`", l.text)
 	}
 }
 

@@ -53,7 +53,7 @@ const (
 // judge holds what Lapse says against what a scenario expects. done are the steps as they were taken.
 func judge(s Scenario, r record, t drill.Timeline) (names []named, checks []check) {
 	j := &judgement{record: r, timeline: t}
-	rest := slices.DeleteFunc(slices.Clone(t.Incidents), func(i drill.Incident) bool { return i.Failed == 0 })
+	rest := slices.DeleteFunc(slices.Clone(t.Incidents), func(i drill.Incident) bool { return i.Failed == 0 && i.Cut == 0 })
 	if s.Expect.NoFailure {
 		names = append(names, j.silence(rest))
 	}
@@ -141,7 +141,11 @@ func describe(i drill.Incident) string {
 	for _, c := range i.Causes {
 		causes = append(causes, c.Rule+" ["+c.Confidence+"]")
 	}
-	return fmt.Sprintf("%s, %d of %d failed", strings.Join(causes, ", "), i.Failed, i.Sent)
+	text := fmt.Sprintf("%s, %d of %d failed", strings.Join(causes, ", "), i.Failed, i.Sent)
+	if i.Cut > 0 {
+		text += fmt.Sprintf(", %d connections cut", i.Cut)
+	}
+	return text
 }
 
 func (j *judgement) incident(want Incident, got drill.Incident) named {
@@ -159,6 +163,9 @@ func (j *judgement) incident(want Incident, got drill.Incident) named {
 	j.add(n.outcome == right && sure, fmt.Sprintf("%s, %s or surer", strings.Join(want.Rules, " or "), want.Confidence), describe(got))
 	for _, rule := range want.Also {
 		j.add(mentions(got, rule), "also "+rule, describe(got))
+	}
+	if want.Cut != nil {
+		j.add(want.Cut.has(got.Cut), want.Cut.String()+" cut", fmt.Sprint(got.Cut))
 	}
 	if want.Failed != nil {
 		j.add(want.Failed.has(got.Failed), want.Failed.String()+" failed", fmt.Sprint(got.Failed))

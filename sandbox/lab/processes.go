@@ -232,6 +232,15 @@ func parseCut(w words) (action, bool) {
 	}, ok
 }
 
+// parseFlush deletes the entries of a node's connection tracking whose replies come from a Pod, as a proxy does that does not leave established
+// connections alone. What is sent on one of them next is a packet of no connection.
+func parseFlush(w words) (action, bool) {
+	return func(ctx context.Context, p *play) error {
+		w := p.expand(w)
+		return p.inNode(ctx, w[0], "", "conntrack", "-D", "-r", w[2])
+	}, len(w) == 3 && w[1] == "of"
+}
+
 func parseRestore(w words) (action, bool) {
 	return func(ctx context.Context, p *play) error {
 		node := p.expand(w)[0]

@@ -38,6 +38,7 @@ never prober-fault
 lags hold
 predicted LP04 refuted
 provoked $victim exits 137
+  cut 20..
 `
 
 func TestScenarioIsRead(t *testing.T) {
@@ -56,7 +57,7 @@ func TestScenarioIsRead(t *testing.T) {
 	}
 	i := s.Expect.Incidents[0]
 	if strings.Join(i.Rules, " ") != "pod-crashed pod-hung" || i.Confidence != "high" || *i.Begins != (Near{2, time.Second}) ||
-		*i.Ends != (Near{1, 500 * time.Millisecond}) || *i.Failed != (Range{10, 200}) || i.Says[0] != "exit 137 of $victim" {
+		*i.Ends != (Near{1, 500 * time.Millisecond}) || *i.Failed != (Range{10, 200}) || *s.Expect.Incidents[1].Cut != (Range{20, -1}) || i.Says[0] != "exit 137 of $victim" {
 		t.Errorf("incident %+v", i)
 	}
 	if got := s.Expect.Incidents[1]; got.Confidence != "medium" || got.Also[0] != "dns-path" {

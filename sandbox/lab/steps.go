@@ -95,6 +95,7 @@ var verbs = []verb{
 	}},
 	{"restart", "restart COMPONENT, as a PROCESS but for servers", parseRestart},
 	{"cut", "cut NODE from PEER: drop packets between them; a PEER is api, all, a NODE or an address", parseCut},
+	{"flush", "flush NODE of ADDRESS: its connection tracking forgets the connections to the Pod that has the address", parseFlush},
 	{"restore", "restore NODE: end all cuts of it", parseRestore},
 	{"call", "call POD PATH: a request to its server", func(w words) (action, bool) {
 		return func(ctx context.Context, p *play) error {
