@@ -5,6 +5,9 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -152,5 +155,55 @@ spec:
 	run = checked(t, c, run, err)
 	if run.Timeline.Verdict.Failed != 0 || target(t, run, "hand new").OK == 0 || target(t, run, "hand direct "+addr+":8080").OK == 0 {
 		t.Errorf("targets %+v: want answers of the Service and of its endpoint", run.Timeline.Targets)
+	}
+}
+
+// A drain is measured from within and, through the node ports, from a machine that is no node: all on one timeline. The coordinator's recording has it whole.
+func TestServiceIsMeasuredFromOutside(t *testing.T) {
+	c := cluster(t)
+	w := serve(t, c, drill.Workload{Replicas: 3, Args: []string{"--on-sigterm", "exit"}}, nodePortAndHeadless)
+	pods, err := c.Kubectl(t.Context(), "-n", w.Namespace, "get", "pods", "-l", "app=web", "-o", "name")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := c.Kubectl(t.Context(), "-n", "default", "get", "endpointslices", "kubernetes", "-o", "jsonpath={.endpoints[0].addresses[0]}:{.ports[0].port}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := os.ReadFile(c.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The control plane's network is the machine outside: the nodes' addresses lead there, and the relay to the API server does not.
+	outside := filepath.Join(t.TempDir(), "kubeconfig")
+	config = regexp.MustCompile(`https://127\.0\.0\.1:\d+`).ReplaceAll(config, []byte("https://"+strings.TrimSpace(server)))
+	if err := os.WriteFile(outside, config, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir := runDir(t)
+	cmd := c.Command(t.Context(), "--dir", c.Dir, "exec", "cp", "--", c.Lapse, "run", "svc/ports", "--kubeconfig", outside, "-n", w.Namespace, "--from=outside",
+		"--out", dir, "--rate=100", "--baseline=2s", "--settle=4s", "--", "kubectl", "--kubeconfig", outside, "-n", w.Namespace, "delete", "--wait=false", strings.Fields(pods)[0])
+	cmd.Path = filepath.Join(c.Dir, "bin", "sandbox")
+	run, err := cmd.Finish(dir)
+	run = checked(t, c, run, err)
+	from := map[string]int{}
+	for _, target := range run.Timeline.Targets {
+		if target.RouteNode != "" {
+			from[target.RouteNode]++
+			if !strings.HasSuffix(target.Name, " from outside") || target.Node != "" || target.OK == 0 || target.Coverage < 0.5 {
+				t.Errorf("target %+v: want one from outside that was answered", target)
+			}
+		}
+	}
+	if len(from) != 3 || target(t, run, "ports new").OK == 0 || target(t, run, "control from outside").OK == 0 {
+		t.Errorf("asked from outside: %v; want new and reused of every node, and the cluster IP from within", from)
+	}
+	if run.Timeline.Run.Aborted != "" {
+		t.Errorf("aborted: %s", run.Timeline.Run.Aborted)
+	}
+	for _, window := range run.Timeline.Windows {
+		if strings.HasSuffix(window.Target, " from outside") && window.Causes[0].Rule == routeOutlivesPod && !strings.HasPrefix(window.Causes[0].Text, strings.Fields(window.Target)[2]+" still routed to ") {
+			t.Errorf("%s: %q", window.Target, window.Causes[0].Text)
+		}
 	}
 }
