@@ -31,6 +31,7 @@ type Timeline struct {
 	Incidents   []Incident   `json:"incidents"`
 	Windows     []Window     `json:"windows"`
 	Unobserved  []Unobserved `json:"unobserved"`
+	Held        []Held       `json:"held"`
 	Failures    []Failure    `json:"failures"`
 	Pods        []Pod        `json:"pods"`
 	Events      []Event      `json:"events"`
@@ -50,6 +51,20 @@ type Timeline struct {
 		Coverage       float64       `json:"coverage"`
 		DetectionLimit time.Duration `json:"detectionLimit"`
 	} `json:"verdict"`
+}
+
+// Held is what became of the connections of a held target.
+type Held struct {
+	Attempts int            `json:"attempts"` // to open them; a good one has the first heartbeat answered, which is no request of the target
+	Failed   map[string]int `json:"failed"`   // attempts, by class
+}
+
+// Opened is how many attempts were good, and how many others a server may have answered.
+func (h Held) Opened() (opened, doubtful int) {
+	for _, n := range h.Failed {
+		doubtful += n
+	}
+	return h.Attempts - doubtful, doubtful
 }
 
 // DNS is how DNS servers followed the changes of endpoints.

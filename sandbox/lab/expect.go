@@ -30,7 +30,7 @@ type Incident struct {
 	Begins     *Near
 	Ends       *Near
 	Failed     *Range
-	Cut        *Range // held connections
+	Cut        *Range   // held connections
 	Also       []string // rules that it names as well, anywhere
 	Says       []string // what its text or its fix contains
 }

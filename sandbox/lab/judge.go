@@ -271,5 +271,9 @@ func (j *judgement) counts() {
 		}
 		ok, failed = ok+t.OK, failed+t.Failed
 	}
+	for _, h := range j.timeline.Held {
+		opened, doubtful := h.Opened()
+		ok, failed = ok+opened, failed+doubtful
+	}
 	j.add(ok <= served && served <= ok+failed, fmt.Sprintf("%d answers, as the servers count (and up to %d that failed)", served, failed), fmt.Sprint(ok))
 }
