@@ -252,7 +252,9 @@ func (m *measurement) reachable(ctx context.Context, s targetSpec, way watcher.W
 	if way.Turns && clusterDomain() == "" {
 		return Usagef("measure it in the cluster: drop --here", "Service %q is headless, and its name resolves only in the cluster", s.Service)
 	}
-	if err := resolvable(ctx, host); err != nil {
+	if err := resolvable(ctx, host); err != nil && m.infoOf(s).Service.ExternalName != "" {
+		return Usagef("check its spec.externalName, and who resolves that name", "Service %q only names another host: %w", s.Service, err)
+	} else if err != nil {
 		return err
 	}
 	if addr, err := netip.ParseAddr(host); err == nil && s.Service != "" && len(m.opts.Probers) == 0 && !loadgen.HasRoute(addr) {

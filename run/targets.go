@@ -141,9 +141,11 @@ func (m *measurement) probeBy(s targetSpec, way watcher.Way) loadgen.Probe {
 	if m.opts.protocolOf(s).Paths {
 		p.URL += s.Path
 	}
-	if info.Service.ExternalName == "" { // else the name that is asked is the one that is known there
-		p.Host = cmp.Or(p.Host, info.Service.Name+"."+info.Service.Namespace)
+	known := info.Service.Name + "." + info.Service.Namespace
+	if info.Service.ExternalName != "" { // the Service's own name means nothing there
+		known = strings.TrimSuffix(info.Service.ExternalName, ".")
 	}
+	p.Host = cmp.Or(p.Host, known)
 	return p
 }
 

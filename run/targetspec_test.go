@@ -90,3 +90,16 @@ func TestEachWayToAServiceIsATarget(t *testing.T) {
 		t.Errorf("an endpoint itself is asked as %+v", p)
 	}
 }
+
+// Of a Service of type ExternalName the name that it leads to is asked, whole and by that name.
+func TestAnExternalNameIsAskedByItsOwnName(t *testing.T) {
+	o := &Options{Spec: Spec{Rate: 100, Kinds: []string{"new"}, Scheme: "https", Method: "GET"}}
+	s := targetSpec{Service: "db", port: "443", Path: "/"}
+	o.targets = []targetSpec{s}
+	m, _ := idleMeasurement(t, o)
+	info := watcher.Info{Service: timeline.Service{Namespace: "shop", Name: "db", ExternalName: "db.example.org."}, Port: 443, Ways: []watcher.Way{{Host: "db.example.org.", Port: 443}}}
+	m.services = []service{{target: s, info: info, measured: true}}
+	if p := m.probeOf(s); p.URL != "https://db.example.org.:443/" || p.Host != "db.example.org" {
+		t.Errorf("asked is %s as %s", p.URL, p.Host)
+	}
+}

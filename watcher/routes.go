@@ -267,8 +267,9 @@ func typeOf(s *corev1.Service) string {
 	return string(cmp.Or(s.Spec.Type, corev1.ServiceTypeClusterIP))
 }
 
+// externalNameWays lead to a whole name, as a CNAME does: no search list is tried.
 func externalNameWays(s *surroundings) ([]Way, error) {
-	return []Way{{Host: strings.TrimSuffix(s.service.Spec.ExternalName, "."), Port: s.port.Port}}, nil
+	return []Way{{Host: strings.TrimSuffix(s.service.Spec.ExternalName, ".") + ".", Port: s.port.Port}}, nil
 }
 
 func lacksHeadless(s *surroundings) string {

@@ -103,7 +103,7 @@ func TestEachKindOfServiceHasItsWays(t *testing.T) {
 		"headless by name":            {headlessService, "headless", "headless → :8080 in turn"},
 		"headless of one family":      {dualHeadless, "ipv6", "ipv6 → :8080 family 6 in turn"},
 		"no selector":                 {byHand, "", "→ :80"},
-		"ExternalName":                {externalName, "", "→ db.example.org:5432"},
+		"ExternalName":                {externalName, "", "→ db.example.org.:5432"},
 		"NodePort by default":         {nodePortService, "", "→ :80"},
 		"NodePort of every node":      {nodePortService, "nodeport", "nodeport node1 → 172.30.0.1:30080 of node1, nodeport node2 → 172.30.0.2:30080 of node2"},
 		"NodePort of a node":          {nodePortService, "nodeport:node2", "nodeport node2 → 172.30.0.2:30080 of node2"},
