@@ -25,6 +25,29 @@ func (v *index) cutsIn(w *model.Window) (cuts []model.HeldCut) {
 // mayBeOn reports whether a connection may have been on a Pod: by the replies' own word, if they have one.
 func mayBeOn(c *model.HeldCut, p *model.Pod) bool { return c.From == "" || c.From == p.Name }
 
+// unselected says which Pods connections were on that the Service had ceased to select when they were cut: those are watched no more. It is empty of
+// other windows, and where there is none.
+func (v *index) unselected(w *model.Window) string {
+	if w.Kind != model.CutKind {
+		return ""
+	}
+	var names []string
+	for _, c := range v.cutsIn(w) {
+		for _, p := range v.pods(w) {
+			if c.From == p.Name && !slices.Contains(names, p.Name) && slices.ContainsFunc(v.about[p.UID], func(e *model.Event) bool {
+				return e.Kind == timeline.PodGone && e.Detail == timeline.NoLongerSelected && e.At.Earliest <= c.Cut.Latest
+			}) {
+				names = append(names, p.Name)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	slices.Sort(names)
+	return "; the connections were on " + namedOf(names) + ", which the Service no longer selected: what becomes of such Pods is not watched"
+}
+
 // cutConns is how many connections some cuts are of.
 func cutConns(cuts []model.HeldCut) int {
 	conns := map[int]bool{}

@@ -36,6 +36,7 @@ cluster: nearly every window is unexplained there.`,
 func testUnexplained(c *Case) Finding {
 	v, w := c.index, c.Window
 	alike := failedAlike(v, w)
+	alike.so += v.unselected(w)
 	f := Finding{Against: c.rejected}
 	unmatched := "no known cause matches"
 	if c.partly {
