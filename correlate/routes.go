@@ -13,10 +13,12 @@ import (
 // This file says when the routes of each node followed the changes of endpoints, by which Pods answered.
 
 // routes are those of all targets that probers send new connections to. Of a Pod whose endpoint came or went more than once nothing is
-// said: which of its answers belong to which change is not known.
+// said: which of its answers belong to which change is not known. Nor is it of Pods of one name, as those of a StatefulSet that follow each other: they
+// answer by that name.
 func (t *Tracker) routes(tl *model.Timeline, snapshots []*snapshot) []model.Route {
 	var list []model.Route
 	changes := map[string][]endpointChange{}
+	named := podsNamed(tl.Events)
 	for _, s := range snapshots {
 		source := t.sources[s.target.Source]
 		if s.reading.Answers == nil || s.target.Service == "" || s.target.Turns { // no node routes to the addresses of a name
@@ -24,7 +26,9 @@ func (t *Tracker) routes(tl *model.Timeline, snapshots []*snapshot) []model.Rout
 		}
 		service := s.target.Service + "/" + s.target.PortName
 		if _, known := changes[service]; !known {
-			changes[service] = changesOf(tl.Events, s.target.Service, s.target.PortName)
+			changes[service] = slices.DeleteFunc(changesOf(tl.Events, s.target.Service, s.target.PortName), func(c endpointChange) bool {
+				return len(named[c.event.Object.Namespace+"/"+c.event.Object.Name]) > 1
+			})
 		}
 		clock, k := t.aligned(s.target.Source), windows.InARow(mostReady(tl, s.target.Service))
 		for _, c := range changes[service] {
@@ -40,6 +44,23 @@ func (t *Tracker) routes(tl *model.Timeline, snapshots []*snapshot) []model.Rout
 		return cmp.Or(cmp.Compare(a.API.Latest, b.API.Latest), cmp.Compare(a.Event, b.Event), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Target, b.Target))
 	})
 	return list
+}
+
+// podsNamed are the UIDs of the Pods behind endpoints, by NAMESPACE/NAME.
+func podsNamed(events []model.Event) map[string]map[string]bool {
+	named := map[string]map[string]bool{}
+	for i := range events {
+		e := &events[i]
+		if e.Kind != timeline.EndpointChanged || e.Object == nil || e.Object.Kind != "Pod" {
+			continue
+		}
+		name := e.Object.Namespace + "/" + e.Object.Name
+		if named[name] == nil {
+			named[name] = map[string]bool{}
+		}
+		named[name][e.Object.UID] = true
+	}
+	return named
 }
 
 // An endpointChange is an endpoint that came or went.

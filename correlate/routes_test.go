@@ -61,6 +61,19 @@ func TestRoutesAreOfProbersAndOfOneChange(t *testing.T) {
 	}
 }
 
+// Pods of a StatefulSet follow each other under one name, and answer by it: whose answer one was is not known.
+func TestRoutesOfPodsOfOneNameAreNotKnown(t *testing.T) {
+	run := newSeveralNodes(1).run()
+	for i := range run.Events {
+		if o := &run.Events[i].Object; o.Name == "comes" {
+			o.Name = "leaves" // its UID stays another
+		}
+	}
+	if tl, err := Analyze(run, Options{}); err != nil || len(tl.Routes) > 0 {
+		t.Errorf("%+v, %v: want nothing said of two Pods that answer alike", tl.Routes, err)
+	}
+}
+
 // severalNodes is a Service of two Pods, of which one goes on serving when its endpoint has left, and one that comes, seen from three nodes.
 type severalNodes struct {
 	random     *rand.Rand
