@@ -260,8 +260,8 @@ func (e *held) firstBeat(a *attempt, c *conn, r *reply) (timeline.Class, error) 
 	return class, err
 }
 
-// errNotKept is the error of an HTTP connection that is over after one reply, and of one whose server says so later.
-var errNotKept = announcedEnd("the reply says that the connection is closed after it (Connection: close)")
+// errNotKept is the error of a connection that is over after one reply, and of one whose server says so later.
+var errNotKept = announcedEnd("the server has announced that it closes the connection (Connection: close, or GOAWAY)")
 
 // note hands a change on.
 func (h *heldConn) note(c timeline.HeldChange) {
