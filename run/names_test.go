@@ -6,16 +6,13 @@ import (
 	"slices"
 	"testing"
 
-	"k8s.io/client-go/kubernetes/fake"
-
-	"lapse/kube/kubetest"
 	"lapse/loadgen/lookup"
 	"lapse/timeline"
 	"lapse/watcher"
 )
 
 // A run on a few Services that are named looks for the DNS servers, and no other.
-func TestDNSServersAreLookedForWhereNamesAreLookedUp(t *testing.T) {
+func TestNamesAreLookedUpWhereServicesAreAskedByName(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		options func(o *Options)
@@ -30,9 +27,8 @@ func TestDNSServersAreLookedForWhereNamesAreLookedUp(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			o := &Options{targets: []targetSpec{{Service: "web", Path: "/"}}}
 			tt.options(o)
-			o.findDNS(t.Context(), kubetest.Client(fake.NewClientset(dnsSlice("a", []string{"dns/UDP/53"}, coreDNS("coredns-1", "node1", "10.244.1.2")))))
-			if (o.DNS != nil) != tt.want || tt.want && len(o.DNS.Servers) != 1 {
-				t.Errorf("%+v", o.DNS)
+			if got := o.looksNamesUp(); got != tt.want {
+				t.Errorf("looked up: %v", got)
 			}
 		})
 	}
