@@ -115,8 +115,7 @@ func TestDNSAnswersAreJudged(t *testing.T) {
 				s := serveUDP(t, func(query string, reply func(string)) { reply(answerTo(t, query, test.change)) })
 				p := probe(1, kind, "dns://"+s.addr().String()+"/web.shop"+test.query, 100)
 				p.Addr, p.Timeout = s.addr(), 10*time.Second
-				var f *facts
-				f = run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
+				f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
 					waitFor(t, "5 observed requests", func() bool { return f.observed(1) >= 5 })
 				}, p)
 				for _, r := range f.of(1) {

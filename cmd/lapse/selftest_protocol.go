@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"strings"
 
 	"golang.org/x/net/dns/dnsmessage"
@@ -16,7 +17,7 @@ type faultyServer interface {
 	Outages() []faultserver.Outage
 	Acts() []faultserver.Act
 	Answered() int
-	Close() error
+	io.Closer
 }
 
 // A spoken is a protocol that `lapse selftest` measures: how its server is started, and what `lapse run` needs to ask it.
