@@ -142,7 +142,7 @@ func (a Addresses) assign(fronts []*Frontend, families map[string][]string, take
 		if _, has := taken[f.key()]; !has {
 			i := a.free(taken)
 			if i < 0 {
-				return fmt.Errorf("Service %s gets no address: all %d are taken", f.key(), a.Count)
+				return fmt.Errorf("no address for Service %s: all %d are taken", f.key(), a.Count)
 			}
 			taken[f.key()] = i
 		}

@@ -111,7 +111,7 @@ func (p *proxy) serve(ctx context.Context, tick <-chan time.Time, talk io.Writer
 			return fmt.Errorf("haproxy ended: %w", err)
 		case <-ctx.Done():
 			_ = cmd.Process.Signal(syscall.SIGTERM)
-			<-ended
+			_ = <-ended
 			return nil
 		case <-tick:
 			before := p.text
