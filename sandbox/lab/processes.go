@@ -259,13 +259,19 @@ func cutRules(peers []string, port string) string {
 		to, from = " tcp dport "+port, " tcp sport "+port
 	}
 	var rules strings.Builder
-	fmt.Fprintf(&rules, "table ip %s {\n", cutTable)
-	for _, hook := range []string{"input", "forward", "output"} {
-		fmt.Fprintf(&rules, "\tchain %s {\n\t\ttype filter hook %s priority 10; policy accept;\n", hook, hook)
-		set := "{ " + strings.Join(peers, ", ") + " }"
-		fmt.Fprintf(&rules, "\t\tip daddr %s%s drop\n\t\tip saddr %s%s drop\n\t}\n", set, to, set, from)
+	for _, family := range []string{"ip", "ip6"} {
+		those := slices.DeleteFunc(slices.Clone(peers), func(peer string) bool { return strings.Contains(peer, ":") != (family == "ip6") })
+		if len(those) == 0 {
+			continue
+		}
+		set := "{ " + strings.Join(those, ", ") + " }"
+		fmt.Fprintf(&rules, "table %s %s {\n", family, cutTable)
+		for _, hook := range []string{"input", "forward", "output"} {
+			fmt.Fprintf(&rules, "\tchain %s {\n\t\ttype filter hook %s priority 10; policy accept;\n", hook, hook)
+			fmt.Fprintf(&rules, "\t\t%s daddr %s%s drop\n\t\t%s saddr %s%s drop\n\t}\n", family, set, to, family, set, from)
+		}
+		rules.WriteString("}\n")
 	}
-	rules.WriteString("}\n")
 	return rules.String()
 }
 
@@ -273,7 +279,7 @@ func cutRules(peers []string, port string) string {
 func (p *play) restoreNode(ctx context.Context, node string) error {
 	return errors.Join(
 		p.inNode(ctx, "cp", "", "ip", "link", "set", "to-"+node, "up"),
-		p.inNode(ctx, node, "table ip "+cutTable+"\ndelete table ip "+cutTable+"\n", "nft", "-f", "-"))
+		p.inNode(ctx, node, fmt.Sprintf("table ip %[1]s\ndelete table ip %[1]s\ntable ip6 %[1]s\ndelete table ip6 %[1]s\n", cutTable), "nft", "-f", "-"))
 }
 
 // inNode runs a command in a node's network.
@@ -293,7 +299,7 @@ func (p *play) addresses(ctx context.Context, peer string) ([]string, error) {
 		out, err := p.cluster.Kubectl(ctx, "get", "endpointslices", "-n", "default", "-l", "kubernetes.io/service-name=kubernetes", "-o", "jsonpath={.items[*].endpoints[*].addresses[*]}")
 		return strings.Fields(out), err
 	case isNode(peer):
-		out, err := p.cluster.Kubectl(ctx, "get", "node", peer, "-o", `jsonpath={.status.addresses[?(@.type=="InternalIP")].address} {.spec.podCIDR}`)
+		out, err := p.cluster.Kubectl(ctx, "get", "node", peer, "-o", `jsonpath={.status.addresses[?(@.type=="InternalIP")].address} {.spec.podCIDRs[*]}`)
 		return strings.Fields(out), err
 	}
 	return []string{peer}, nil
