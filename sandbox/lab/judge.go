@@ -266,7 +266,7 @@ func (j *judgement) counts() {
 	}
 	ok, failed := 0, 0
 	for _, t := range j.timeline.Targets {
-		if t.Kind == "control" {
+		if t.Kind == "control" || strings.HasPrefix(t.URL, "dns:") { // which the servers did not answer
 			continue
 		}
 		ok, failed = ok+t.OK, failed+t.Failed
