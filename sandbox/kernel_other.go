@@ -12,18 +12,18 @@ import (
 
 var errNotLinux = errors.New("not Linux")
 
-func inNetns(string, func() error) error                  { return errNotLinux }
-func unshareNet() error                                   { return errNotLinux }
-func mayMakeNetns() error                                 { return errNotLinux }
-func execInNetns(string, []string) error                  { return errNotLinux }
-func execBeside(int, []string) error                      { return errNotLinux }
+func inNetns(string, func() error) error                                 { return errNotLinux }
+func unshareNet() error                                                  { return errNotLinux }
+func mayMakeNetns() error                                                { return errNotLinux }
+func execInNetns(string, []string) error                                 { return errNotLinux }
+func execBeside(int, []string) error                                     { return errNotLinux }
 func execAsNode(string, string, []string, time.Duration, []string) error { return errNotLinux }
-func execve([]string) error                               { return errNotLinux }
-func lockMachine() (func(), error)                        { return nil, errNotLinux }
-func closeInherited()                                     {}
-func daemonAttr() *syscall.SysProcAttr                    { return nil }
-func kill(int)                                            {}
-func inode(string) (uint64, error)                        { return 0, errNotLinux }
-func onOverlay(string) bool                               { return false }
-func unmountUnder(string) error                           { return errNotLinux }
-func mountsUnder(string) []string                         { return nil }
+func execve([]string) error                                              { return errNotLinux }
+func lockMachine() (func(), error)                                       { return nil, errNotLinux }
+func closeInherited()                                                    {}
+func daemonAttr() *syscall.SysProcAttr                                   { return nil }
+func kill(int)                                                           {}
+func inode(string) (uint64, error)                                       { return 0, errNotLinux }
+func onOverlay(string) bool                                              { return false }
+func unmountUnder(string) error                                          { return errNotLinux }
+func mountsUnder(string) []string                                        { return nil }

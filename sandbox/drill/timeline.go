@@ -21,7 +21,7 @@ type Timeline struct {
 			Name       string   `json:"name"`
 			NotCovered []string `json:"notCovered"`
 		} `json:"services"`
-		Command  struct {
+		Command struct {
 			Start    *time.Duration `json:"start"`
 			End      *time.Duration `json:"end"`
 			ExitCode *int           `json:"exitCode"`
