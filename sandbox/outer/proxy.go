@@ -111,7 +111,9 @@ func (p *proxy) serve(ctx context.Context, tick <-chan time.Time, talk io.Writer
 			return fmt.Errorf("haproxy ended: %w", err)
 		case <-ctx.Done():
 			_ = cmd.Process.Signal(syscall.SIGTERM)
-			_ = <-ended
+			if err := <-ended; err != nil && !endedBySignal(err) {
+				return fmt.Errorf("haproxy ended: %w", err)
+			}
 			return nil
 		case <-tick:
 			before := p.text
@@ -235,4 +237,14 @@ func writeWhole(path string, data []byte) error {
 		return err
 	}
 	return os.Rename(part, path)
+}
+
+// endedBySignal reports whether a process was ended by a signal, or by itself because of one.
+func endedBySignal(err error) bool {
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if !ok {
+		return false
+	}
+	const bySIGTERM = 128 + int(syscall.SIGTERM)
+	return exit.ExitCode() == -1 || exit.ExitCode() == bySIGTERM
 }
