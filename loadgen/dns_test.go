@@ -182,6 +182,7 @@ func TestDNSQueries(t *testing.T) {
 	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
 		waitFor(t, "100 observed requests", func() bool { return f.observed(1) >= 100 })
 	}, p)
+	s.end()
 	if n := len(f.of(1)) - classes(f.of(1))[timeline.NotSent]; len(ids) < n-3 { // 1 in 650 is given twice by chance
 		t.Errorf("%d IDs in %d queries", len(ids), n)
 	}

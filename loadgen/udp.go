@@ -136,8 +136,10 @@ type udpDialog struct {
 
 func (d *udpDialog) request() []byte {
 	if len(d.send.ids) > 0 {
+		var number [idLength / 2]byte
 		var digits [idLength]byte
-		hex.Encode(digits[:], binary.BigEndian.AppendUint32(nil, rand.Uint32()))
+		binary.BigEndian.PutUint32(number[:], rand.Uint32())
+		hex.Encode(digits[:], number[:])
 		d.send.fill(d.sent, digits[:])
 		d.want.fill(d.awaited, digits[:])
 	}

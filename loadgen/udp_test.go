@@ -52,8 +52,14 @@ func serveUDPAt(t testing.TB, at netip.AddrPort, answer func(datagram string, re
 			answer(string(buf[:n]), func(text string) { _, _ = c.WriteToUDPAddrPort([]byte(text), from) })
 		}
 	})
-	t.Cleanup(func() { c.Close(); s.serving.Wait() })
+	t.Cleanup(s.end)
 	return s
+}
+
+// end closes the socket, and waits until nothing is answered any more.
+func (s *udpServer) end() {
+	s.Close()
+	s.serving.Wait()
 }
 
 func (s *udpServer) addr() netip.AddrPort { return s.LocalAddr().(*net.UDPAddr).AddrPort() }
@@ -153,10 +159,10 @@ func TestUDPLateRepliesAnswerNothing(t *testing.T) {
 		t.Run(echo, func(t *testing.T) {
 			t.Parallel()
 			var waiting sync.WaitGroup
+			t.Cleanup(waiting.Wait)                               // after the server's end
 			s := serveUDP(t, func(d string, reply func(string)) { // on time for the request after it
 				waiting.Go(func() { time.Sleep(timeout * 3 / 2); reply(d) })
 			})
-			t.Cleanup(waiting.Wait)
 			p := probe(1, timeline.Reused, s.url(), 0.8/timeout.Seconds())
 			p.Echo, p.Connections, p.Timeout = echo, 1, timeout
 			f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
@@ -216,8 +222,7 @@ func TestUDPSourcePorts(t *testing.T) {
 			var before map[uint16]int
 			f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
 				waitFor(t, "20 failures", func() bool { return f.ended(1, timeline.TimeoutResponse) >= 20 })
-				silent.Close()
-				silent.serving.Wait()
+				silent.end()
 				before = silent.ports
 				if test.closed {
 					waitFor(t, "10 refusals", func() bool { return f.ended(1, timeline.Refused) >= 10 })
@@ -225,6 +230,7 @@ func TestUDPSourcePorts(t *testing.T) {
 				answering = serveUDPAt(t, at, echoed)
 				waitFor(t, "20 answers", func() bool { return f.ended(1, timeline.OK) >= 20 })
 			}, p)
+			answering.end()
 			ports, _ := answering.sources()
 			known := 0
 			for port := range answering.ports {
