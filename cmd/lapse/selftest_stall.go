@@ -29,7 +29,7 @@ func measureStalled(ctx context.Context, dir string, rate float64, resolution ti
 	if err != nil {
 		return nil, err
 	}
-	defer server.Close()
+	defer func() { _ = server.Close() }() // it has no outages
 	var stdout bytes.Buffer
 	cmd, err := proberCommand(ctx, url, dir, min(rate, 200), resolution)
 	if err != nil {
