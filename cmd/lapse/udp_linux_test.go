@@ -145,7 +145,7 @@ func TestTruthOfANameWithFiftyAddresses(t *testing.T) {
 				t.Errorf("%s: %s after %v", target.Name, q.Class, q.Done-q.Sent)
 			}
 		}
-		if target.Failed < 10 {
+		if ours := target.Classes[timeline.Local.String()]; target.Failed == 0 || target.Failed+ours < 10 { // ours: it was stopped as their time was over
 			t.Errorf("%s: %v", target.Name, target.Classes)
 		}
 	}
