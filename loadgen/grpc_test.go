@@ -332,6 +332,6 @@ func readGRPC(t *testing.T, source io.Reader) (r reply, message []byte, err erro
 	g := &grpcReply{call: &grpcUnary{health: true}}
 	h := newHTTP2Conn(testRequest(t, "grpc://web:80"), g, io.Discard, bufio.NewReaderSize(source, readBuffer))
 	h.request()
-	err = h.read(nil, &r)
+	err = h.read(h.in.Reader, &r)
 	return r, g.message, err
 }

@@ -118,12 +118,15 @@ type http2Reply interface {
 	end(*reply) error
 }
 
+// A http2Input is what a connection's frames are read from. Its read buffer may be another one for each reply: one that waits holds none.
+type http2Input struct{ *bufio.Reader }
+
 // A http2Conn is a connection after its preface.
 type http2Conn struct {
 	http2Request *http2Request
 	reply        http2Reply
 	w            io.Writer
-	br           *bufio.Reader
+	in           http2Input
 	clock        timeline.Clock
 	framer       *http2.Framer
 	out          bytes.Buffer // what the framer writes
@@ -159,8 +162,8 @@ func (d *http2Request) begin(c *conn, reply http2Reply) (dialog, error) {
 }
 
 func newHTTP2Conn(d *http2Request, reply http2Reply, w io.Writer, br *bufio.Reader) *http2Conn {
-	h := &http2Conn{http2Request: d, reply: reply, w: w, br: br, toSend: http2FirstWindow, peers: http2FirstWindow, next: 1}
-	h.framer = http2.NewFramer(&h.out, br)
+	h := &http2Conn{http2Request: d, reply: reply, w: w, in: http2Input{br}, toSend: http2FirstWindow, peers: http2FirstWindow, next: 1}
+	h.framer = http2.NewFramer(&h.out, &h.in)
 	h.framer.SetReuseFrames()
 	h.framer.SetMaxReadFrameSize(http2FrameSize)
 	h.framer.MaxHeaderListSize = headerLimit
@@ -170,7 +173,7 @@ func newHTTP2Conn(d *http2Request, reply http2Reply, w io.Writer, br *bufio.Read
 
 // greeting reads the server's preface.
 func (h *http2Conn) greeting() error {
-	ahead, err := h.br.Peek(http2FrameHeader)
+	ahead, err := h.in.Peek(http2FrameHeader)
 	if len(ahead) > 0 && len(ahead) < http2FrameHeader || err == nil && http2.FrameType(ahead[3]) != http2.FrameSettings {
 		return noHTTP2(ahead)
 	}
@@ -250,7 +253,8 @@ func (h *http2Conn) flush() error {
 	return err
 }
 
-func (h *http2Conn) read(_ *bufio.Reader, r *reply) error {
+func (h *http2Conn) read(br *bufio.Reader, r *reply) error {
+	h.in.Reader = br
 	*r = reply{backend: r.backend[:0], lengthText: r.lengthText[:0], timed: true}
 	h.reply.start()
 	for {
@@ -282,7 +286,8 @@ func (h *http2Conn) cut(err error, r *reply) error {
 	return io.EOF
 }
 
-func (h *http2Conn) heed(*bufio.Reader) error {
+func (h *http2Conn) heed(br *bufio.Reader) error {
+	h.in.Reader = br
 	f, err := h.frame()
 	if err != nil {
 		return err
@@ -295,7 +300,7 @@ func (h *http2Conn) heed(*bufio.Reader) error {
 
 // frame reads the next frame.
 func (h *http2Conn) frame() (http2.Frame, error) {
-	if _, err := h.br.Peek(http2FrameHeader); err != nil {
+	if _, err := h.in.Peek(http2FrameHeader); err != nil {
 		return nil, err
 	}
 	h.out.Reset()

@@ -509,7 +509,7 @@ func TestSilentHTTP2ConnectionsAreGivenUpAtLast(t *testing.T) {
 	h := newHTTP2Conn(testRequest(t, "h2c://web/"), &httpTwoReply{want: &wanted{}}, io.Discard, bufio.NewReader(iotest.ErrReader(errGone)))
 	for written := 0; written <= 2*mostUnanswered; {
 		written += len(h.request())
-		if err := h.read(nil, &r); !errors.Is(err, errGone) {
+		if err := h.read(h.in.Reader, &r); !errors.Is(err, errGone) {
 			t.Fatal(err)
 		}
 		message := h.cancel()
@@ -644,7 +644,7 @@ func FuzzHTTP2RepliesAreReadAsByNetHTTP2(f *testing.F) {
 func readHTTP2(t *testing.T, source io.Reader, r *reply) error {
 	h := newHTTP2Conn(testRequest(t, "h2c://web/"), &httpTwoReply{want: &wanted{backendHeader: "x-pod"}}, io.Discard, bufio.NewReaderSize(source, readBuffer))
 	h.request()
-	return h.read(nil, r)
+	return h.read(h.in.Reader, r)
 }
 
 // netHTTP2Reads is what net/http2's client reads on its first stream of a server that sends SETTINGS and then data.
