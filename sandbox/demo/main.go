@@ -16,7 +16,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -60,17 +59,25 @@ func demo(ctx context.Context, files drill.Files, rate int) error {
 	if err != nil {
 		return err
 	}
-	w := slices.MaxFunc(before.Timeline.CausedBy(cause), func(a, b drill.Window) int { return cmp.Compare(a.Length.Min, b.Length.Min) })
+	least, most := longest(before.Timeline.CausedBy(cause))
 	earlier := ""
 	if tries > 1 {
 		earlier = fmt.Sprintf(" (Drain %d: those before it lost none.)", tries)
 	}
 	say(fmt.Sprintf("Before: %d requests failed; the longest window took %d ms to %s: %s.%s",
-		before.Timeline.Verdict.Failed, w.Length.Min.Milliseconds(), atMost(w.Length.Max), cause, earlier))
+		before.Timeline.Verdict.Failed, least.Milliseconds(), atMost(most), cause, earlier))
 	say(fmt.Sprintf("After:  none of %d failed. An outage of all requests shorter than %s may have gone unseen.",
 		after.Timeline.Verdict.Sent, atMost(after.Timeline.LongestGap())))
 	fmt.Printf("\nThe page of either run:\n  bin/lapse serve %s\n  bin/lapse serve %s\n", show(before.Dir), show(after.Dir))
 	return nil
+}
+
+// longest is for how long the longest window lasted, at least and at most. Which it is need not be known: another may have the higher bound.
+func longest(windows []drill.Window) (least, most time.Duration) {
+	for _, w := range windows {
+		least, most = max(least, w.Length.Min), max(most, w.Length.Max)
+	}
+	return least, most
 }
 
 type drainer struct {
