@@ -141,7 +141,8 @@ func TestTruthOfANameWithFiftyAddresses(t *testing.T) {
 	timeouts := []timeline.Class{timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.NoSlot}
 	for _, target := range ill.judged() {
 		for _, q := range ill.facts.requests[target.Name] {
-			if q.Class == timeline.OK || q.Class.Failed() && !slices.Contains(timeouts, q.Class) || q.Done-q.Sent > time.Second {
+			late := q.Done-q.Sent > time.Second && q.Class != timeline.Local // local: Lapse itself stood still, for as long as the machine made it
+			if q.Class == timeline.OK || q.Class.Failed() && !slices.Contains(timeouts, q.Class) || late {
 				t.Errorf("%s: %s after %v", target.Name, q.Class, q.Done-q.Sent)
 			}
 		}
