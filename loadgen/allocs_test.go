@@ -89,6 +89,12 @@ func TestNewRequestsAllocateLittle(t *testing.T) {
 // allocations is how many a request of p takes on average, rounded down: other goroutines allocate as well.
 func allocations(t *testing.T, p Probe) float64 {
 	t.Helper()
+	return allocationsOf(t, p, nil)
+}
+
+// allocationsOf is as allocations, with the polling that the pacing thread would do.
+func allocationsOf(t *testing.T, p Probe, polling *polling) float64 {
+	t.Helper()
 	p.Connections, p.Timeout = 1, 10*time.Second
 	plan, err := compile(p)
 	if err != nil {
@@ -97,6 +103,7 @@ func allocations(t *testing.T, p Probe) float64 {
 	plan.ports = newPortAllocator()
 	target, _ := newSink(timeline.StartClock(), p.Rate)
 	target.compiledProbe, target.log = plan, slog.New(slog.DiscardHandler)
+	target.polling = polling
 	target.engine = engines[p.Kind](target.requester)
 	target.engine.prepare()
 	defer target.engine.close()
@@ -108,7 +115,13 @@ func allocations(t *testing.T, p Probe) float64 {
 		target.engine.send(j)
 		seq++
 		for requests = requests[:0]; len(requests) == 0; requests, _, _ = target.inflight.take(requests, target.clock.Now()) {
-			time.Sleep(20 * time.Microsecond) // with one processor, only an idle scheduler looks at sockets at once
+			if polling == nil {
+				time.Sleep(20 * time.Microsecond) // with one processor, only an idle scheduler looks at sockets at once
+				continue
+			}
+			for _, s := range polling.wait(20 * time.Microsecond) {
+				s.readable()
+			}
 		}
 		for inUse(target.engine) {
 			runtime.Gosched()

@@ -23,7 +23,7 @@ type conn struct {
 	socket   socket
 }
 
-// A transport is a connection as the kernel has it: a *net.TCPConn or a *net.UDPConn.
+// A transport is a connection as the kernel has it: a *net.TCPConn, a *net.UDPConn or a *polledSocket.
 type transport interface {
 	net.Conn
 	syscall.Conn
@@ -69,10 +69,22 @@ func (c *conn) abort() {
 func (c *conn) reset() { reset(c.below) }
 
 func reset(c transport) {
-	if tcp, ok := c.(*net.TCPConn); ok {
+	if tcp, ok := c.(interface{ SetLinger(seconds int) error }); ok {
 		_ = tcp.SetLinger(0) // where it cannot be set, closing is all that is left
 	}
 	_ = c.Close()
+}
+
+// carriedBy is the same connection on another transport, without a read buffer. c is not to be used any more.
+func (c *conn) carriedBy(below transport) *conn {
+	c.release()
+	return &conn{Conn: below, below: below, peer: c.peer, dialog: c.dialog, clock: c.clock}
+}
+
+// polled reports whether the pacing thread reads from c.
+func (c *conn) polled() bool {
+	_, ok := c.below.(*polledSocket)
+	return ok
 }
 
 // takeLeave says farewell on a connection that nobody else uses and that is closed next.

@@ -19,9 +19,9 @@ import (
 // opens spare ones, up to the cap on open requests: a stalled service gets as many requests as were due.
 //
 // The pacing thread itself writes the request on an idle connection. That is one system call, which
-// cannot block because the connection's send buffer is empty. The connection's own goroutine waits in the
-// read that the reply ends. So a request costs a single wake-up, and leaves on time even where the scheduler
-// is slow to run goroutines.
+// cannot block because the connection's send buffer is empty. So a request leaves on time even where the scheduler
+// is slow to run goroutines. It also reads the reply, where it can do so without waiting: see [polling]. Of the other connections,
+// and for the first request of each, a goroutine of the connection's own waits in the read that the reply ends.
 //
 // A request is written once. If its connection breaks before the reply is whole, it has failed. Only a
 // connection that is dead before anything was written is replaced, and then the new connection's
@@ -31,6 +31,10 @@ type pool struct {
 	wg       sync.WaitGroup
 	starting atomic.Int64 // requests that wait for their goroutine to begin connecting
 	counts   connCounts
+	unpolled atomic.Bool // no session is adopted by the pacing thread any more
+
+	deadlines []deadline // of the requests on sessions that are polled, the first one to end first; belongs to the pacing thread, as does
+	expired   int        // how many of them are over
 
 	mu      sync.Mutex
 	idle    ring        // kept slots, the one unused for longest first
@@ -106,6 +110,10 @@ func (p *pool) connectAhead(s *connSlot) {
 	s.session.Store(session)
 	_ = c.SetDeadline(time.Time{}) // an error shows at the first use of c
 	p.counts.opened.Add(1)
+	if session.adopt() {
+		session.watch()
+		return
+	}
 	p.wg.Go(session.serve)
 }
 
@@ -225,6 +233,9 @@ func (p *pool) close() {
 		s.retire()
 	}
 	p.wg.Wait()
+	if p.polling != nil {
+		p.polling.remove(p)
+	}
 	p.log.Debug("connections", "counts", &p.counts)
 }
 
@@ -255,6 +266,7 @@ type session struct {
 	state   sessionState
 	attempt attempt // while busy
 	used    bool    // has carried a request
+	partial []byte  // what has come of the reply, if it is polled and not whole
 }
 
 type sessionState uint8
@@ -294,6 +306,9 @@ func (s *session) send(j job) bool {
 		return true
 	}
 	s.state = busy
+	if s.conn.polled() {
+		s.pool.expect(s)
+	}
 	return true
 }
 
@@ -391,10 +406,14 @@ func (s *session) reply(err error, r *reply) bool {
 	} else {
 		again, err = s.pool.receive(&s.attempt, s.conn, r)
 	}
+	return s.goOn(again, err, r)
+}
+
+// goOn frees the slot after a request, which ended with err or with the reply r. It reports whether the caller, if it serves the session, goes on doing so.
+func (s *session) goOn(again bool, err error, r *reply) bool {
 	switch {
 	case again, s.giveUp(err), s.conn.outlivesFailures():
-		s.park()
-		return true
+		return s.park()
 	case r.last && err == nil:
 		s.part(&s.pool.counts.retired)
 	default:
@@ -417,13 +436,18 @@ func (s *session) giveUp(err error) bool {
 	return err == nil
 }
 
-// park makes the session idle.
-func (s *session) park() {
+// park makes the session idle. It reports whether a goroutine is to serve it.
+func (s *session) park() bool {
+	adopted := s.adopt()
 	s.mu.Lock()
 	s.state = parked
 	s.used = true
 	s.mu.Unlock()
+	if adopted {
+		s.watch()
+	}
 	s.pool.put(s.slot)
+	return !adopted
 }
 
 // part ends the session after its request, and counts why.

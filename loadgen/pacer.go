@@ -18,6 +18,7 @@ type pacer struct {
 	sleep   func(time.Duration)
 	spin    func(time.Duration) // as sleep, but awake
 	early   time.Duration       // before this is left of a wait it is slept, then spun; 0: all of it is slept
+	polling *polling            // nil: sleep alone
 	changes *changes
 	stalls  *stallDetector
 	stalled func(timeline.Event) // takes stalls
@@ -52,11 +53,11 @@ func (c *changes) take() []func(*pacer, time.Duration) {
 	return taken
 }
 
-// run paces until ctx ends.
+// run paces until ctx ends, and closes paced then. Until over is closed it goes on detecting stops, and reading replies.
 //
 // It locks itself to its thread, whose sleeping keeps one of the scheduler's processors (GOMAXPROCS)
 // from the rest of the program; so it adds one for as long as it runs.
-func (p *pacer) run(ctx context.Context) {
+func (p *pacer) run(ctx context.Context, paced chan<- struct{}, over <-chan struct{}) {
 	if holdsProcessor {
 		addProcessors(1)
 		defer addProcessors(-1)
@@ -69,6 +70,30 @@ func (p *pacer) run(ctx context.Context) {
 		p.wait(p.step(p.clock.Now()))
 	}
 	p.finish(p.clock.Now())
+	close(paced)
+	p.awaitLast(over)
+}
+
+// awaitLast goes on until over is closed: nothing is due any more, but answers are awaited.
+func (p *pacer) awaitLast(over <-chan struct{}) {
+	for !closed(over) {
+		now := p.clock.Now()
+		p.watch(now)
+		p.wait(p.untilNext(now, now+longestSleep))
+	}
+	p.watch(p.clock.Now()) // answers that came in a stop may have been read by others before this thread runs
+	if p.polling != nil {
+		p.polling.close()
+	}
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // processors guards GOMAXPROCS, which several Probers of a process may change at once: reading and setting it are two steps.
@@ -81,28 +106,28 @@ func addProcessors(n int) {
 	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + n)
 }
 
-// watchUntil goes on detecting stops until over is closed: nothing is due any more, but answers are awaited.
-func (p *pacer) watchUntil(over <-chan struct{}) {
-	tick := time.NewTicker(longestSleep)
-	defer tick.Stop()
-	for {
-		select {
-		case <-over:
-			p.watch(p.clock.Now()) // answers that came in a stop may have been read before this thread runs
-			return
-		case <-tick.C:
-			p.watch(p.clock.Now())
-		}
+// wait waits for at most d: until shortly before its end, or, where it is shorter than that anyway, until its end. It reads the replies that have
+// come, and does not wait any longer then.
+func (p *pacer) wait(d time.Duration) {
+	switch {
+	case p.polling != nil:
+		p.read(p.polling.wait(d - p.early))
+	case d > p.early:
+		p.sleep(d - p.early)
+	default:
+		p.spin(d)
 	}
 }
 
-// wait waits for at most d: until shortly before its end, or, where it is shorter than that anyway, until its end.
-func (p *pacer) wait(d time.Duration) {
-	if d > p.early {
-		p.sleep(d - p.early)
+// read reads what has arrived.
+func (p *pacer) read(arrived []*session) {
+	if len(arrived) == 0 {
 		return
 	}
-	p.spin(d)
+	p.watch(p.clock.Now()) // before it is judged how long they took
+	for _, s := range arrived {
+		s.readable()
+	}
 }
 
 // step does what is due at now, and returns for how long nothing else is.
@@ -115,6 +140,14 @@ func (p *pacer) step(now time.Duration) time.Duration {
 	for _, t := range p.targets {
 		t.send(now)
 		next = min(next, t.schedule.next)
+	}
+	return p.untilNext(now, next)
+}
+
+// untilNext ends the requests whose time is over, and returns how long it is until next, or until the next one's time is over.
+func (p *pacer) untilNext(now, next time.Duration) time.Duration {
+	if p.polling != nil {
+		next = min(next, p.polling.expire(now))
 	}
 	return max(0, next-p.clock.Now())
 }

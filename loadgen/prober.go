@@ -44,6 +44,7 @@ type Prober struct {
 	failovers failovers
 	held      heldChanges
 	ports     *portAllocator
+	polling   *polling
 	sent      uint64 // requests handed on; belongs to deliver, as does
 	usual     int    // how many the last batch held
 
@@ -74,7 +75,7 @@ func New(c Config) *Prober {
 		log = slog.New(slog.DiscardHandler)
 	}
 	return &Prober{
-		clock: c.Clock, source: c.Source, sink: c.Sink, log: log, pacing: c.Pacing, ports: newPortAllocator(),
+		clock: c.Clock, source: c.Source, sink: c.Sink, log: log, pacing: c.Pacing, ports: newPortAllocator(), polling: newPolling(),
 		targets: map[timeline.TargetID]*target{}, abandoned: make(chan struct{}),
 	}
 }
@@ -89,6 +90,9 @@ func (p *Prober) Run(ctx context.Context) error {
 		clock: p.clock, sleep: sleep, spin: spin, early: p.pacing.early(),
 		changes: &p.changes, stalls: &p.detector, stalled: p.noteStall,
 	}
+	if p.polling.works() {
+		pacer.polling = p.polling
+	}
 	if err := shortenSlices(); err != nil {
 		p.log.Debug("no short slice from the scheduler", "err", err)
 	}
@@ -96,10 +100,9 @@ func (p *Prober) Run(ctx context.Context) error {
 	var delivering sync.WaitGroup
 	delivering.Go(func() { p.deliverUntil(stop) })
 	var pacing sync.WaitGroup
-	pacing.Go(func() { pacer.run(ctx) })
-	pacing.Wait()
-	over := make(chan struct{})
-	pacing.Go(func() { pacer.watchUntil(over) })
+	paced, over := make(chan struct{}), make(chan struct{})
+	pacing.Go(func() { pacer.run(ctx, paced, over) })
+	<-paced
 	p.endAllOrAbandon()
 	close(over)
 	pacing.Wait()
@@ -115,6 +118,11 @@ func (p *Prober) begin() error {
 		return errors.New("a prober runs only once")
 	}
 	p.state = running
+	if p.polling != nil {
+		if err := p.polling.open(); err != nil {
+			p.log.Debug("goroutines read all replies", "err", err)
+		}
+	}
 	reserveFiles(p.mostFiles())
 	for t := range p.all() {
 		p.prepare(t)
@@ -147,6 +155,7 @@ func (p *Prober) Start(probe Probe) error {
 	q := &requester{
 		compiledProbe: compiled, clock: p.clock, log: p.log.With("target", probe.Name), stalls: &p.detector,
 		backends: &p.backends, peers: &p.peers, errors: &p.errors, names: &p.names, failovers: &p.failovers, changes: &p.held, inflight: newInflight(),
+		polling: p.polling,
 	}
 	q.setRate(probe.Rate)
 	t := &target{requester: q, engine: engines[probe.Kind](q), prepared: make(chan struct{})}

@@ -190,8 +190,14 @@ func accounted(measured, byServer int, n map[timeline.Class]int) bool {
 // run runs a prober on probes while during runs, and returns what it told.
 func run(t *testing.T, clock timeline.Clock, during func(*Prober, *facts), probes ...Probe) *facts {
 	t.Helper()
+	return runProber(t, New(Config{Clock: clock, Source: 1}), during, probes...)
+}
+
+// runProber runs p, which has no sink yet.
+func runProber(t *testing.T, p *Prober, during func(*Prober, *facts), probes ...Probe) *facts {
+	t.Helper()
 	f := newFacts(t)
-	p := New(Config{Clock: clock, Source: 1, Sink: f.take})
+	p.sink = f.take
 	for _, probe := range probes {
 		if err := p.Start(probe); err != nil {
 			t.Fatal(err)
@@ -556,6 +562,8 @@ func TestReusedRequestsOpenNoConnection(t *testing.T) {
 			again++
 		}
 	}
+	mu.Lock()
+	defer mu.Unlock()
 	if first != len(asked) || again < first {
 		t.Errorf("%d requests were the first of their connection and %d were not; the server saw %d connections", first, again, len(asked))
 	}

@@ -24,6 +24,7 @@ type requester struct {
 	failovers *failovers
 	changes   *heldChanges
 	inflight  *inflight
+	polling   *polling      // nil for none
 	perSecond atomic.Uint64 // the rate, as math.Float64bits
 }
 
@@ -137,8 +138,15 @@ func (q *requester) exchange(a *attempt, c *conn, r *reply) (again bool) {
 // receive reads a reply whose first byte is here. It reports whether the connection can carry another request, and the error with which
 // reading ended.
 func (q *requester) receive(a *attempt, c *conn, r *reply) (again bool, err error) {
-	a.outcome.FirstByte = timeline.MicrosOf(q.clock.Now() - a.written)
+	if a.outcome.FirstByte == 0 {
+		a.outcome.FirstByte = timeline.MicrosOf(q.clock.Now() - a.written)
+	}
 	err = q.readReply(c, r)
+	return q.received(a, c, r, err), err
+}
+
+// received ends an attempt whose reply was read until err, nil if it was read whole. It reports whether the connection can carry another request.
+func (q *requester) received(a *attempt, c *conn, r *reply, err error) (again bool) {
 	if r.timed {
 		a.outcome.FirstByte = timeline.MicrosOf(max(0, r.began-a.written))
 	}
@@ -151,10 +159,10 @@ func (q *requester) receive(a *attempt, c *conn, r *reply) (again bool, err erro
 	}
 	if err != nil {
 		q.failed(a, err, replyPhase(r), c)
-		return false, err
+		return false
 	}
 	q.answered(a, r)
-	return !r.last && (c.dialog != nil || c.br.Buffered() == 0), nil
+	return !r.last && (c.dialog != nil || c.br.Buffered() == 0)
 }
 
 func (q *requester) readReply(c *conn, r *reply) error {

@@ -210,7 +210,7 @@ func TestAStopWhileTheLastAnswersAreAwaitedIsTold(t *testing.T) {
 		time.Sleep(50 * ms)
 		over := make(chan struct{})
 		close(over)
-		p.watchUntil(over)
+		p.awaitLast(over)
 		if len(*stalls) != 1 || (*stalls)[0].Seen != clock.Now() {
 			t.Errorf("stalls %v", *stalls)
 		}

@@ -1,0 +1,274 @@
+package loadgen
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"lapse/timeline"
+)
+
+// This file is about sessions whose replies the pacing thread itself reads: plain TCP, and a protocol without a state of its own. Such a request
+// costs the two wake-ups of one thread, where the goroutine of a session costs a third one and the scheduler's work. A reply is read when it is
+// here whole, up to the size of the read buffer. A target with longer ones goes back to goroutines.
+
+// polling is what the pacing thread and the sessions that it reads share. Most of it belongs to that thread.
+type polling struct {
+	poller  *poller // nil before Run, and where there is none
+	arrived []*session
+	text    [readBuffer]byte
+	rest    received
+	br      *bufio.Reader
+	reply   reply
+
+	mu    sync.Mutex
+	pools []*pool // those with sessions that are polled, or that were
+}
+
+func newPolling() *polling { return &polling{br: bufio.NewReaderSize(nil, readBuffer)} }
+
+// open readies y for the run. After an error there is no polling.
+func (y *polling) open() (err error) {
+	y.poller, err = newPoller()
+	return err
+}
+
+// works reports whether there is polling.
+func (y *polling) works() bool { return y != nil && y.poller != nil }
+
+// wait waits for d, or until something has arrived for the sessions that it returns. They are valid until the next call.
+func (y *polling) wait(d time.Duration) []*session {
+	y.arrived = y.poller.wait(d, y.arrived[:0])
+	return y.arrived
+}
+
+// expire ends the requests whose time is over, and returns when that of the next one is.
+func (y *polling) expire(now time.Duration) (next time.Duration) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	next = never
+	for _, p := range y.pools {
+		next = min(next, p.expire(now))
+	}
+	return next
+}
+
+// close ends what is still open: the requests of a Prober that was abandoned.
+func (y *polling) close() {
+	for _, s := range y.poller.close() {
+		s.mu.Lock()
+		if s.state != over {
+			s.leave()
+		}
+		s.mu.Unlock()
+	}
+}
+
+func (y *polling) add(p *pool) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	for _, known := range y.pools {
+		if known == p {
+			return
+		}
+	}
+	y.pools = append(y.pools, p)
+}
+
+func (y *polling) remove(p *pool) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	for i, known := range y.pools {
+		if known == p {
+			y.pools = append(y.pools[:i:i], y.pools[i+1:]...)
+			return
+		}
+	}
+}
+
+// errNotYet is the error of reading further than what has arrived.
+var errNotYet = errors.New("not arrived yet")
+
+// received is a part of what a connection brings, and how it ends.
+type received struct {
+	text []byte
+	end  error
+}
+
+func (r *received) Read(into []byte) (int, error) {
+	if len(r.text) == 0 {
+		return 0, r.end
+	}
+	n := copy(into, r.text)
+	r.text = r.text[n:]
+	return n, nil
+}
+
+// polls reports whether the pacing thread shall read the replies of p.
+func (p *pool) polls() bool {
+	return p.polling.works() && p.tls == nil && p.stateful == nil && p.network == "tcp" &&
+		len(p.message) <= longestInlineSend && !p.unpolled.Load()
+}
+
+// adopt takes the connection of s out of Go's poller, where the pacing thread shall read its replies, and reports whether it did. Then there must be no
+// goroutine that serves s, and watch is to be called once s is parked. Nobody but the caller may know s yet.
+func (s *session) adopt() bool {
+	p := s.pool
+	tcp, ok := s.conn.below.(*net.TCPConn)
+	if !ok || !p.polls() || s.conn.br.Buffered() > 0 {
+		return false
+	}
+	o, err := p.polling.poller.polled(tcp, p.wg.Done)
+	if err != nil {
+		p.log.Debug("cannot poll a connection", "err", err)
+		return false
+	}
+	p.wg.Add(1)
+	p.polling.add(p)
+	s.conn = s.conn.carriedBy(o)
+	return true
+}
+
+// watch begins the polling of s, which was adopted, is parked and whose slot is the caller's. If that cannot be, its connection ends.
+func (s *session) watch() {
+	o := s.conn.below.(*polledSocket)
+	err := o.poller.watch(o, s)
+	if err == nil {
+		return
+	}
+	s.pool.log.Debug("cannot poll a connection", "err", err)
+	s.pool.unpolled.Store(true)
+	s.pool.counts.retired.Add(1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leave()
+}
+
+// readable takes what has arrived on s, which is polled.
+func (s *session) readable() {
+	s.mu.Lock()
+	state := s.state
+	if state == parked && s.conn.dead() {
+		s.end()
+	}
+	s.mu.Unlock()
+	if state == busy {
+		s.read()
+	}
+}
+
+// read reads what has arrived of the reply.
+func (s *session) read() {
+	text := s.pool.polling.text[:readBuffer-len(s.partial)]
+	n, err := s.conn.Read(text)
+	switch {
+	case errors.Is(err, syscall.EAGAIN):
+		return
+	case n > 0 && len(s.partial) == 0:
+		s.attempt.outcome.FirstByte = timeline.MicrosOf(s.pool.clock.Now() - s.attempt.written)
+	}
+	if err == nil {
+		err = errNotYet
+	}
+	if len(s.partial) == 0 {
+		s.take(text[:n], err)
+		return
+	}
+	s.partial = append(s.partial, text[:n]...)
+	s.take(s.partial, err)
+}
+
+// take ends the request by its reply, if that is whole. text is what has come of it so far, and end is why there is no more.
+func (s *session) take(text []byte, end error) {
+	p, y := s.pool, s.pool.polling
+	if len(text) == 0 {
+		p.failed(&s.attempt, end, awaiting, s.conn)
+		s.part(&p.counts.broken)
+		return
+	}
+	y.rest = received{text, end}
+	y.br.Reset(&y.rest)
+	s.conn.br = y.br
+	err := p.readReply(s.conn, &y.reply)
+	whole := !errors.Is(err, errNotYet)
+	again := whole && p.received(&s.attempt, s.conn, &y.reply, err)
+	s.conn.br = nil
+	switch {
+	case whole:
+		s.partial = s.partial[:0]
+		s.goOn(again, err, &y.reply)
+	case len(text) == readBuffer:
+		s.unpoll(text)
+	case len(s.partial) == 0:
+		s.partial = append(s.partial, text...)
+	}
+}
+
+// unpoll has a goroutine read the reply, of which text has come, and those that follow on any connection of the target.
+func (s *session) unpoll(text []byte) {
+	p := s.pool
+	p.unpolled.Store(true)
+	tcp, err := s.conn.below.(*polledSocket).giveBack()
+	if err != nil {
+		p.failed(&s.attempt, err, replyPhase(&p.polling.reply), nil)
+		s.part(&p.counts.broken)
+		p.wg.Done()
+		return
+	}
+	s.conn = s.conn.carriedBy(tcp)
+	s.conn.br = readers.Get().(*bufio.Reader)
+	s.conn.br.Reset(io.MultiReader(bytes.NewReader(bytes.Clone(text)), tcp))
+	s.partial = nil
+	_ = s.conn.SetDeadline(p.clock.Wall(p.deadline(&s.attempt))) // an error shows when it is read from
+	go func() {
+		defer p.wg.Done()
+		s.serve()
+	}()
+}
+
+// A deadline is when a request has failed for want of a reply.
+type deadline struct {
+	session *session
+	seq     uint64
+	at      time.Duration
+}
+
+// expect notes the deadline of the request that was sent on s. As all requests of a target have the same time, they end in the order in which they
+// were sent.
+func (p *pool) expect(s *session) {
+	p.deadlines = append(p.deadlines, deadline{s, s.attempt.seq, p.deadline(&s.attempt)})
+}
+
+// expire ends the requests whose time is over, and returns when that of the next one is.
+func (p *pool) expire(now time.Duration) (next time.Duration) {
+	next = never
+	for ; p.expired < len(p.deadlines); p.expired++ {
+		d := p.deadlines[p.expired]
+		if !d.session.awaits(d.seq) {
+			continue
+		}
+		if d.at > now {
+			next = d.at
+			break
+		}
+		d.session.take(d.session.partial, os.ErrDeadlineExceeded)
+	}
+	if p.expired >= len(p.deadlines)/2 {
+		p.deadlines = append(p.deadlines[:0], p.deadlines[p.expired:]...)
+		p.expired = 0
+	}
+	return next
+}
+
+// awaits reports whether the reply to request seq is awaited on s.
+func (s *session) awaits(seq uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state == busy && s.attempt.seq == seq
+}

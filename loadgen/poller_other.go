@@ -1,0 +1,29 @@
+//go:build !linux
+
+package loadgen
+
+import (
+	"errors"
+	"net"
+	"time"
+)
+
+// A poller exists on Linux only.
+type poller struct{}
+
+func newPoller() (*poller, error) { return nil, errors.ErrUnsupported }
+
+func (*poller) wait(_ time.Duration, arrived []*session) []*session { return arrived }
+
+func (*poller) close() []*session { return nil }
+
+func (*poller) polled(*net.TCPConn, func()) (*polledSocket, error) { return nil, errors.ErrUnsupported }
+
+func (*poller) watch(*polledSocket, *session) error { return errors.ErrUnsupported }
+
+type polledSocket struct {
+	*net.TCPConn
+	poller *poller
+}
+
+func (*polledSocket) giveBack() (*net.TCPConn, error) { return nil, errors.ErrUnsupported }
