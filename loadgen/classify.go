@@ -47,6 +47,8 @@ func classify(err error, ph phase) timeline.Class {
 		return statusClass(int(status))
 	}
 	switch {
+	case errors.Is(err, errLate):
+		return timeline.Local
 	case ph == resolving:
 		return resolvingClass(err)
 	case isTimeout(err):

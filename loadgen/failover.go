@@ -1,6 +1,7 @@
 package loadgen
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -15,7 +16,7 @@ import (
 // dialFallback connects to the first address that accepts, in the resolver's order, as clients do. Addresses without a route
 // from here are not tried. Each of the others gets an equal share of the time that is left. passed are the addresses that
 // failed before the one that accepted. If none accepts, the error is the most informative one. If an address could not be tried
-// because of a local shortage, that is the error: the answer of another address does not stand for it. peer is
+// because of a local shortage, or for want of time that this process took, that is the error: the answer of another address does not stand for it. peer is
 // the address of the connection or of the error. A UDP socket is connected as soon as there is a route.
 func (b *portAllocator) dialFallback(network string, addrs []netip.AddrPort, clock timeline.Clock, deadline time.Duration) (_ transport, peer netip.AddrPort, passed []failedAddress, _ error) {
 	if len(addrs) == 1 {
@@ -23,12 +24,13 @@ func (b *portAllocator) dialFallback(network string, addrs []netip.AddrPort, clo
 		return c, addrs[0], nil, err
 	}
 	addrs = routableOnly(addrs)
+	share := (deadline - clock.Now()) / time.Duration(len(addrs))
 	for i, addr := range addrs {
 		now := clock.Now()
 		until := now + (deadline-now)/time.Duration(len(addrs)-i)
 		c, err := b.dial(network, addr, clock.Wall(until))
 		if err != nil {
-			passed = append(passed, failedAddress{addr, err, now, clock.Now()})
+			passed = append(passed, failedAddress{addr, err, now, clock.Now(), isTimeout(err) && until-now < share/2})
 			continue
 		}
 		if addr, err := localFailure(passed); err != nil {
@@ -37,8 +39,8 @@ func (b *portAllocator) dialFallback(network string, addrs []netip.AddrPort, clo
 		}
 		return c, addr, passed, nil
 	}
-	most := mostInformative(passed)
-	return nil, most.addr, nil, most.err
+	addr, err := failureOf(passed)
+	return nil, addr, nil, err
 }
 
 // A failedAddress is an address that could not be connected to between begun and over.
@@ -46,6 +48,20 @@ type failedAddress struct {
 	addr        netip.AddrPort
 	err         error
 	begun, over time.Duration
+	late        bool // it had less than half of its share of the time: this process was too slow with the others
+}
+
+// errLate: this process was so slow that an address had no time to accept a connection.
+var errLate = errors.New("no time was left for it: the prober was slow")
+
+// failureOf is the error of a connection that no address accepted, and whose it is. That one address refuses says nothing of another that
+// had no time to answer. Where nothing has answered, nothing answered in time, whoever had how much of it.
+func failureOf(failed []failedAddress) (netip.AddrPort, error) {
+	most := mostInformative(failed)
+	if i := slices.IndexFunc(failed, func(f failedAddress) bool { return f.late }); i >= 0 && !isTimeout(most.err) {
+		return failed[i].addr, fmt.Errorf("connect to %v: %w", failed[i].addr.Addr(), errLate)
+	}
+	return most.addr, most.err
 }
 
 // routableOnly returns addrs without those at its end that have no route from here, or all if none has. The

@@ -46,6 +46,26 @@ func TestTheErrorOfManyAddressesIsTheOneThatTellsMost(t *testing.T) {
 	}
 }
 
+// Where this process was too slow to ask every address, the refusal of another one is not the answer of all; silence is.
+func TestAnAddressWithoutTimeIsNotRefused(t *testing.T) {
+	refused, silent := failedAddress{err: failedDial(syscall.ECONNREFUSED)}, failedAddress{err: failedDial(os.ErrDeadlineExceeded)}
+	late := silent
+	late.late = true
+	for _, test := range []struct {
+		failed []failedAddress
+		want   timeline.Class
+	}{
+		{[]failedAddress{refused, silent}, timeline.Refused},
+		{[]failedAddress{refused, late}, timeline.Local},
+		{[]failedAddress{late, refused}, timeline.Local},
+		{[]failedAddress{silent, late}, timeline.TimeoutConnect},
+	} {
+		if _, err := failureOf(test.failed); classify(err, connecting) != test.want {
+			t.Errorf("%+v: %v, want %v", test.failed, err, test.want)
+		}
+	}
+}
+
 // listening returns an address of this machine that accepts connections, and one that refuses them.
 func listening(t *testing.T) (accepts, refuses netip.AddrPort) {
 	t.Helper()
@@ -119,7 +139,7 @@ func TestPassedAddressesAreCountedAndSeldomTold(t *testing.T) {
 	var p failovers
 	addr := netip.MustParseAddrPort("10.0.0.9:80")
 	failed := func(i int) failedAddress {
-		return failedAddress{addr, failedDial(os.ErrDeadlineExceeded), time.Duration(i) * ms, time.Duration(i+1) * ms}
+		return failedAddress{addr: addr, err: failedDial(os.ErrDeadlineExceeded), begun: time.Duration(i) * ms, over: time.Duration(i+1) * ms}
 	}
 	var told []int
 	for i := range 125 {
