@@ -6,12 +6,15 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/net/http2"
 )
 
 // client is net/http's, which speaks HTTP/2 with prior knowledge where it is to.
@@ -106,7 +109,15 @@ func TestStalledStreamsCanBeGivenUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := client("h2c")
+	tcp, err := net.Dial("tcp", s.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := (&http2.Transport{AllowHTTP: true}).NewClientConn(tcp) // a pool might open a second one, if it learns late that the first is free
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &http.Client{Transport: conn}
 	if _, _, _, err := ask(t.Context(), c, s); err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +142,9 @@ func TestStalledStreamsCanBeGivenUp(t *testing.T) {
 			t.Errorf("%d %v", status, err)
 		}
 	}
-	c.CloseIdleConnections()
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
