@@ -93,7 +93,11 @@ erratic:%[1]s {
 		{"www.erratic", []string{"192.0.2.53"}, "some", ""},
 	} {
 		t.Run(test.target, func(t *testing.T) {
-			run := exec.Command(lapse, "run", "dns://127.0.0.1:"+server+"/"+test.target, "--rate=50", "--baseline=100ms", "--duration=1s", "--timeout=200ms", "--target=new", "--out="+t.TempDir()+"/run", "-o=json")
+			timeout := "5s" // longer than a machine stands still, with the server in this process; so is the run
+			if test.class == "some" {
+				timeout = "500ms"
+			}
+			run := exec.Command(lapse, "run", "dns://127.0.0.1:"+server+"/"+test.target, "--rate=50", "--baseline=0", "--duration=2500ms", "--timeout="+timeout, "--target=new", "--out="+t.TempDir()+"/run", "-o=json")
 			run.Env, run.Stderr = append(os.Environ(), "KUBECONFIG=/nonexistent"), t.Output()
 			out, _ := run.Output() // the exit code tells of gates
 			var d document
@@ -103,8 +107,8 @@ erratic:%[1]s {
 			for _, target := range d.Targets {
 				switch {
 				case target.Kind == "control":
-				case test.class == "" && (target.Failed > 0 || target.OK < 20),
-					test.class == "some" && (target.Classes["timeout_response"] != target.Failed || target.Failed < target.Sent/5 || target.OK < target.Sent/2),
+				case test.class == "" && (target.Failed > 0 || target.OK < 10),
+					test.class == "some" && (target.Classes["timeout_response"] != target.Failed || target.Failed < target.Sent/5 || target.OK < target.Sent/3),
 					test.class != "" && test.class != "some" && (target.OK > 0 || target.Failed < 3 || target.Classes[test.class] != target.Failed):
 					t.Errorf("%+v", target)
 				}

@@ -156,9 +156,14 @@ func start(t *testing.T, serves func() bool, name string, args ...string) {
 	until(t, name, serves)
 }
 
+// unpacking is held while a package is: two tests use the same.
+var unpacking sync.Mutex
+
 // debians is the path of a program of a Debian package: as installed, else unpacked into the cache.
 func debians(t *testing.T, pkg, path string) string {
 	t.Helper()
+	unpacking.Lock()
+	defer unpacking.Unlock()
 	if found, err := exec.LookPath(filepath.Base(path)); err == nil {
 		return found
 	}
@@ -166,11 +171,11 @@ func debians(t *testing.T, pkg, path string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Join(cache, "lapse-interop", pkg)
+	dir := filepath.Join(cache, "lapse-interop", pkg) // whole, or not there
 	if program := filepath.Join(dir, path); exists(program) {
 		return program
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	download := t.TempDir()
@@ -184,8 +189,16 @@ func debians(t *testing.T, pkg, path string) string {
 		}
 	}
 	packages, _ := filepath.Glob(filepath.Join(download, "*.deb"))
-	if out, err := exec.Command("dpkg-deb", append([]string{"-x"}, append(slices.Clone(packages), dir)...)...).CombinedOutput(); err != nil {
+	unpacked, err := os.MkdirTemp(filepath.Dir(dir), pkg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("dpkg-deb", append([]string{"-x"}, append(slices.Clone(packages), unpacked)...)...).CombinedOutput(); err != nil {
 		t.Fatalf("unpack %s: %v: %s", pkg, err, out)
+	}
+	_ = os.RemoveAll(dir) // of one that was not unpacked to its end
+	if err := os.Rename(unpacked, dir); err != nil {
+		t.Fatal(err)
 	}
 	return filepath.Join(dir, path)
 }
@@ -196,7 +209,7 @@ func exists(path string) bool {
 }
 
 func apt(dir string, args ...string) error {
-	cmd := exec.Command("apt-get", append([]string{"-q"}, args...)...)
+	cmd := exec.Command("apt-get", append([]string{"-q", "-o", "Acquire::Retries=3"}, args...)...)
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("apt-get %s: %w: %s", strings.Join(args, " "), err, out)

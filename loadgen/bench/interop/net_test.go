@@ -4,8 +4,11 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
+	"sync/atomic"
 	"testing"
 )
 
@@ -23,15 +26,24 @@ func writePair(t *testing.T, pair tls.Certificate, certFile, keyFile string) {
 	}
 }
 
+// lastFree is the port that freeAddr gave last. Ports below 32768 the kernel gives to no client (ip_local_port_range), of which there are many
+// here: one could take the port before the server that is to listen there has started.
+var lastFree atomic.Int64
+
+func init() { lastFree.Store(15000 + rand.Int64N(10000)) }
+
 // freeAddr is an address of the loopback interface where nobody listens.
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", lastFree.Add(1)))
+		if err == nil {
+			defer listener.Close()
+			return listener.Addr().String()
+		}
 	}
-	defer listener.Close()
-	return listener.Addr().String()
+	t.Fatal("no free port")
+	return ""
 }
 
 // listens reports whether somebody does at addr.
