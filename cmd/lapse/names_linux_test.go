@@ -41,10 +41,10 @@ func TestTruthOfANameWithAnAddressOutOfReach(t *testing.T) {
 	shell(t, "ip addr add 10.77.0.1/32 dev lo; echo 1 >/proc/sys/net/ipv6/conf/all/disable_ipv6")
 	names(t, "10.77.0.1 one.test two.test", "2001:db8::1 one.test", "10.99.0.1 two.test")
 	serveAt(t, "10.77.0.1:8080", nil)
-	p, release := startHeld(t, "http://one.test:8080/", "http://two.test:8080/", "--rate=100", "--baseline=0", "--fail-if=failed>0")
+	p, release := startHeld(t, "http://one.test:8080/", "http://two.test:8080/", "--rate=100", "--baseline=0", "--timeout=10s", "--fail-if=failed>0")
 	waitFor(t, "some requests", func() bool { tl := p.peek(); return tl != nil && tl.Verdict.Sent >= 100 })
 	nft(t, "table inet test { chain in { type filter hook input priority 0; tcp dport 8080 reject with tcp reset\n}\n}")
-	time.Sleep(500 * time.Millisecond) // how long it is refused is the scenario
+	waitFor(t, "5 refusals of each target", func() bool { return p.all(4, 5, timeline.Refused) })
 	nft(t, "delete table inet test")
 	release()
 	s := p.ended(t, verdict.ExitGateFailed)

@@ -40,9 +40,11 @@ func measureStalled(ctx context.Context, dir string, rate float64, resolution ti
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start a prober to be stopped: %w", err)
 	}
+	standstills := watchStandstills()
 	fmt.Fprintln(stderr, "stopping a prober for a second")
 	from, to, stopErr := stopForASecond(ctx, cmd.Process, func() bool { return server.Answered() >= 200 })
 	err = cmd.Wait()
+	still := standstills()
 	if _, exited := errors.AsType[*exec.ExitError](err); exited {
 		err = nil // the exit code tells
 	}
@@ -56,7 +58,42 @@ func measureStalled(ctx context.Context, dir string, rate float64, resolution ti
 	if err := json.Unmarshal(stdout.Bytes(), &tl); err != nil {
 		return nil, fmt.Errorf("a prober that was stopped, exit code %d: %w", cmd.ProcessState.ExitCode(), err)
 	}
-	return &selftest.StalledProber{From: from.Round(0).Sub(tl.T0), To: to.Round(0).Sub(tl.T0), Run: &tl, ExitCode: cmd.ProcessState.ExitCode()}, nil
+	s := &selftest.StalledProber{From: from.Round(0).Sub(tl.T0), To: to.Round(0).Sub(tl.T0), Run: &tl, ExitCode: cmd.ProcessState.ExitCode()}
+	for _, at := range still {
+		s.Standstills = append(s.Standstills, selftest.Standstill{From: at.from.Round(0).Sub(tl.T0), To: at.to.Round(0).Sub(tl.T0)})
+	}
+	return s, nil
+}
+
+// A standstill is a time in which this process did not run.
+type standstill struct{ from, to time.Time }
+
+// watchStandstills notes when this process does not run for 0.1 s or longer, until the function it returns is called.
+func watchStandstills() (ended func() []standstill) {
+	var all []standstill
+	over, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		ticks := time.NewTicker(10 * time.Millisecond)
+		defer ticks.Stop()
+		for last := time.Now(); ; {
+			select {
+			case <-over:
+				return
+			case <-ticks.C:
+			}
+			now := time.Now()
+			if now.Sub(last) > 100*time.Millisecond {
+				all = append(all, standstill{last, now})
+			}
+			last = now
+		}
+	}()
+	return func() []standstill {
+		close(over)
+		<-done
+		return all
+	}
 }
 
 // proberCommand is this program as a process that measures.

@@ -2,11 +2,13 @@ package selftest
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/correlate/verdict"
+	"lapse/timeline"
 )
 
 // A StalledProber is a run whose prober was stopped for a while, against a server without faults.
@@ -14,22 +16,43 @@ type StalledProber struct {
 	From, To time.Duration // when it was stopped, on the run's clock
 	Run      *model.Timeline
 	ExitCode int // of its process
+
+	Standstills []Standstill // of the server, which is in this process: the machine made it stand still
 }
 
-// blamesNobody requires an inconclusive result, and no window in that time.
+// A Standstill is a time in which a server did not run, on the run's clock.
+type Standstill struct{ From, To time.Duration }
+
+// stoodStill reports whether all that failed in w are requests that had no answer in time, of a server that may have stood still meanwhile.
+func (s *StalledProber) stoodStill(w model.Window) bool {
+	for class := range w.Classes {
+		if class != timeline.TimeoutResponse.String() && class != timeline.TimeoutConnect.String() {
+			return false
+		}
+	}
+	return slices.ContainsFunc(s.Standstills, func(still Standstill) bool { return w.Start.Earliest <= still.To && still.From <= w.End.Latest })
+}
+
+// blamesNobody requires an inconclusive result, and no window in that time. Where the server stood still as well, it did not answer, and a window
+// says nothing of the prober.
 func (s *StalledProber) blamesNobody() Promise {
 	p := Promise{Text: "a stalled prober makes the run inconclusive, and shows no downtime", Outcome: Kept, unconditional: true}
-	blamed := 0
+	blamed, still := 0, 0
 	for _, w := range s.Run.Windows {
-		if w.Start.Earliest <= s.To && s.From <= w.End.Latest || !unobserved(s.Run, w.Target, w.Start.Earliest, w.End.Latest) {
+		if s.stoodStill(w) {
+			still++
+		} else if w.Start.Earliest <= s.To && s.From <= w.End.Latest || !unobserved(s.Run, w.Target, w.Start.Earliest, w.End.Latest) {
 			blamed++
 		}
 	}
-	if blamed > 0 || s.ExitCode != verdict.ExitInconclusive {
+	switch {
+	case blamed > 0, still == 0 && s.ExitCode != verdict.ExitInconclusive:
 		p.Outcome = Broken
+	case still > 0:
+		p.Outcome = Undecided
 	}
 	p.Found = fmt.Sprintf("stalled for %s: %s (exit %d), coverage %s", quantity.Span(s.To-s.From), s.Run.Verdict.Result, s.ExitCode,
-		quantity.Coverage(s.Run.Verdict.Coverage)) + also(blamed, "windows")
+		quantity.Coverage(s.Run.Verdict.Coverage)) + also(blamed, "windows") + also(still, "windows of a server that this machine made stand still")
 	return p
 }
 
