@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -44,25 +45,28 @@ func TestWebSocketIsClosedWithAFrameOrCut(t *testing.T) {
 		args   []string
 		warned bool
 	}{
-		{[]string{"--on-sigterm", "graceful", "--drain-for", "300ms"}, true},
-		{[]string{"--on-sigterm", "graceful", "--drain-for", "300ms", "--ends", "cut"}, false},
+		{[]string{"--on-sigterm", "graceful", "--drain-for", drain.String()}, true},
+		{[]string{"--on-sigterm", "graceful", "--drain-for", drain.String(), "--ends", "cut"}, false},
 		{[]string{"--on-sigterm", "exit"}, false},
 	} {
-		w := startProcess(t, c.args...)
-		conn := webSocketTo(t, w)
-		says(t, conn, "ping", "ping")
-		w.terminate(t)
-		if c.args[1] == "graceful" {
-			says(t, conn, "still", "still")
-		}
-		_, _, err := conn.ReadMessage()
-		closed, warned := errors.AsType[*websocket.CloseError](err)
-		if warned {
-			warned = closed.Code == websocket.CloseGoingAway && closed.Text == "web-1"
-		}
-		if err == nil || warned != c.warned {
-			t.Errorf("%v: %v, want a close frame: %v", c.args, err, c.warned)
-		}
-		w.ends(t)
+		t.Run(fmt.Sprint(c.args), func(t *testing.T) {
+			t.Parallel()
+			w := startProcess(t, c.args...)
+			conn := webSocketTo(t, w)
+			says(t, conn, "ping", "ping")
+			w.terminate(t)
+			if c.args[1] == "graceful" {
+				says(t, conn, "still", "still")
+			}
+			_, _, err := conn.ReadMessage()
+			closed, warned := errors.AsType[*websocket.CloseError](err)
+			if warned {
+				warned = closed.Code == websocket.CloseGoingAway && closed.Text == "web-1"
+			}
+			if err == nil || warned != c.warned {
+				t.Errorf("%v, want a close frame: %v", err, c.warned)
+			}
+			w.ends(t)
+		})
 	}
 }
