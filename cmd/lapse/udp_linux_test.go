@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"lapse/correlate/verdict"
-	"lapse/loadgen/faultserver"
 	"lapse/timeline"
 )
 
@@ -62,11 +61,6 @@ func TestTruthOfAStaleUDPTranslation(t *testing.T) {
 		}
 		t.Logf("%s: %v", target.Name, target.Classes)
 	}
-}
-
-// meets reports whether a stop of the prober overlaps a request.
-func meets(stops []faultserver.Span, q timeline.Request) bool {
-	return slices.ContainsFunc(stops, func(stop faultserver.Span) bool { return stop.From <= q.Done && q.Sent <= stop.To })
 }
 
 // all reports whether so many requests of every target have ended in one of these classes by now.

@@ -151,7 +151,7 @@ spec:
 		t.Fatal(err)
 	}
 	dir := runDir(t)
-	run, err := c.Command(t.Context(), "run", "svc/hand", "-n", w.Namespace, "--out", dir, "--rate=100", "--duration=3s", "--fail-if=failed>0").Finish(dir)
+	run, err := c.Command(t.Context(), "run", "svc/hand", "-n", w.Namespace, "--out", dir, "--rate=100", "--duration=3s", "--timeout=5s", "--fail-if=failed>0").Finish(dir) // 5 s: longer than this machine stands still
 	run = checked(t, c, run, err)
 	if run.Timeline.Verdict.Failed != 0 || target(t, run, "hand new").OK == 0 || target(t, run, "hand direct "+addr+":8080").OK == 0 {
 		t.Errorf("targets %+v: want answers of the Service and of its endpoint", run.Timeline.Targets)
