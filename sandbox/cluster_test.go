@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -454,6 +455,9 @@ func (r *rig) podsHaveTheClocksOfTheirNodes(pods map[string]string) {
 	got := map[string]bool{}
 	for _, h := range hierarchies() {
 		err := filepath.WalkDir(filepath.Join(h.path, cgroupRoot), func(path string, d fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) { // of a container that has just ended
+				return nil
+			}
 			if err != nil || d.Name() != "cgroup.procs" {
 				return err
 			}

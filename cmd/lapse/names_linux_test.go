@@ -43,17 +43,15 @@ func TestTruthOfANameWithAnAddressOutOfReach(t *testing.T) {
 	serveAt(t, "10.77.0.1:8080", nil)
 	p, release := startHeld(t, "http://one.test:8080/", "http://two.test:8080/", "--rate=100", "--baseline=0", "--timeout=10s", "--fail-if=failed>0")
 	waitFor(t, "some requests", func() bool { tl := p.peek(); return tl != nil && tl.Verdict.Sent >= 100 })
-	nft(t, "table inet test { chain in { type filter hook input priority 0; tcp dport 8080 reject with tcp reset\n}\n}")
+	refusing := nft(t, "table inet test { chain in { type filter hook input priority 0; tcp dport 8080 reject with tcp reset\n}\n}")
 	waitFor(t, "5 refusals of each target", func() bool { return p.all(4, 5, timeline.Refused) })
 	nft(t, "delete table inet test")
 	release()
 	s := p.ended(t, verdict.ExitGateFailed)
 	for _, target := range s.judged() {
-		refused := false
 		for _, q := range s.failures(target.Name) {
-			refused = refused || q.Class == timeline.Refused
 			// A request that was under way when the refusing began has a connection to be reset.
-			if connected := target.Kind == timeline.Reused || !refused; q.Class != timeline.Refused && (q.Class != timeline.Reset || !connected) {
+			if connected := target.Kind == timeline.Reused || q.Sent <= s.place(refusing).To; q.Class != timeline.Refused && (q.Class != timeline.Reset || !connected) {
 				t.Errorf("%s: request %d is %s", target.Name, q.Seq, q.Class)
 			}
 		}
