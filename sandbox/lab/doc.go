@@ -4,6 +4,7 @@
 //	go -C sandbox run ./lab                              all scenarios, on the sandbox that is up
 //	go -C sandbox run ./lab crash grace-too-short        two of them
 //	go -C sandbox run ./lab -n 3 -modes iptables,nftables -out ../docs/measured
+//	go -C sandbox run ./lab -together 1                  one after the other
 //	go -C sandbox run ./lab -judge ../runs/lab-…         saved runs again, by a newer Lapse and the scenarios as they are now
 //	go -C sandbox run ./lab -judge ../runs/lab-… -guide ../docs/causes    what they showed, into the field guide
 //	go -C sandbox run ./lab -judge ../runs/lab-… -reach ../docs/measured  what was measured by which ways, with their reports
@@ -16,6 +17,10 @@
 //
 //	go -C sandbox run ./lab -fixed                       the scenarios that have a fix, with it: no request may fail
 //	go -C sandbox run ./lab crash-fixed                  one of them
+//
+// Each scenario has a namespace of its own. Two at a time are played side by side, but for those that act on what all share: a node, its network or a
+// component on it, the control plane, DNS, what stands before the nodes. The steps and the section outside say which those are: they are played
+// afterwards, with nothing beside them, and with nothing left on the nodes of those before.
 //
 // # How to write a scenario
 //

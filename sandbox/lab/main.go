@@ -25,6 +25,7 @@ type settings struct {
 	names     []string
 	checkOnly bool
 	fixed     bool // play scenarios with their fix
+	together  int  // how many are played side by side, where they touch nothing that others share
 }
 
 func main() {
@@ -40,6 +41,7 @@ func main() {
 	flag.StringVar(&s.cases, "cases", "", "folder for cases cut from the runs, such as ../correlate/testdata (default: none)")
 	flag.StringVar(&s.scenarios, "scenarios", "lab/scenarios", "folder of the scenarios")
 	flag.BoolVar(&s.fixed, "fixed", false, "play each scenario that has a fix with it: no request may fail")
+	flag.IntVar(&s.together, "together", 2, "how many scenarios are played side by side, of those that touch only what is in their own namespace")
 	flag.BoolVar(&s.checkOnly, "check", false, "read the scenarios only")
 	drill.Main("lab", func(ctx context.Context) error {
 		s.names = flag.Args()
@@ -48,6 +50,9 @@ func main() {
 }
 
 func lab(ctx context.Context, s settings) error {
+	if s.together < 1 {
+		return fmt.Errorf("-together %d: want 1 (one after the other) or more", s.together)
+	}
 	scenarios, err := Load(s.scenarios, s.names...)
 	if err != nil {
 		return err

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"lapse/sandbox/drill"
@@ -18,69 +18,120 @@ import (
 )
 
 func measureAll(ctx context.Context, s settings, scenarios []Scenario) (results []result, leftOut int, err error) {
-	base := s.Base("lab")
+	l := &laboratory{settings: s, base: s.Base("lab")}
+	together, alone := order(scenarios, s.N)
 	for _, mode := range s.Modes {
-		c, err := s.Open(ctx, mode, io.Discard)
-		if err != nil {
-			return results, 0, err
+		if l.cluster, err = s.Open(ctx, mode, io.Discard); err != nil {
+			return l.results, 0, err
 		}
-		slices.SortStableFunc(scenarios, func(a, b Scenario) int { return cmp.Compare(len(a.Outside.Families), len(b.Outside.Families)) })
-		for _, scenario := range scenarios {
-			if c, err = s.withFamilies(ctx, c, scenario); err != nil {
-				return results, 0, err
+		if err := l.begin(ctx); err != nil {
+			return l.results, 0, err
+		}
+		sideBySide(ctx, s.together, together, func(p playing) { l.measure(ctx, p, min(s.together, len(together))) })
+		for _, p := range alone {
+			if err := l.withFamilies(ctx, p.Scenario); err != nil {
+				return l.results, 0, err
 			}
-			for i := range s.N {
-				r := measure(ctx, s, c, scenario, filepath.Join(base, c.ProxyMode(), scenario.Name, strconv.Itoa(i+1)), i+1)
-				if ctx.Err() != nil {
-					return results, 0, ctx.Err()
-				}
-				fmt.Fprint(os.Stderr, r.String())
-				results = append(results, r)
-			}
+			l.measure(ctx, p, 1)
+		}
+		l.spaces.settle()
+		if ctx.Err() != nil {
+			return l.results, 0, ctx.Err()
 		}
 	}
-	return results, 0, nil
+	return l.results, 0, nil
+}
+
+// A laboratory measures scenarios on the cluster that is up.
+type laboratory struct {
+	settings
+	base    string // folder of the runs
+	cluster *drill.Cluster
+	spaces  *spaces
+
+	mu      sync.Mutex
+	results []result // guarded by mu, as is what is printed
+}
+
+// begin clears what a runner that was killed has left on a cluster.
+func (l *laboratory) begin(ctx context.Context) (err error) {
+	p := &play{cluster: l.cluster, log: os.Stderr}
+	if p.state, err = readState(l.cluster.Dir); err != nil {
+		return err
+	}
+	if err := p.heal(ctx); err != nil {
+		return err
+	}
+	l.spaces = newSpaces(ctx, l.cluster, l.together)
+	l.spaces.settle()
+	return nil
 }
 
 // limit is how long one scenario may take in all.
 const limit = 6 * time.Minute
 
-// measure plays a scenario once while Lapse measures, and judges what Lapse says.
-func measure(ctx context.Context, s settings, c *drill.Cluster, scenario Scenario, dir string, number int) result {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
+// measure plays a scenario once, of so many at a time, and keeps the result unless it was interrupted.
+func (l *laboratory) measure(ctx context.Context, p playing, together int) {
+	notes := &notebook{out: os.Stderr, mu: &l.mu}
+	log := io.Writer(notes)
+	if together == 1 {
+		log = os.Stderr
+	}
+	r := l.measured(ctx, p, together, log)
+	if ctx.Err() != nil {
+		return
+	}
+	fmt.Fprint(log, r.String())
+	notes.print()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.results = append(l.results, r)
+}
+
+// measured plays a scenario in a namespace of its own while Lapse measures, and judges what Lapse says.
+func (l *laboratory) measured(ctx context.Context, played playing, together int, log io.Writer) result {
+	scenario, dir := played.Scenario, filepath.Join(l.base, l.cluster.ProxyMode(), played.Name, strconv.Itoa(played.number))
 	r := result{scenario: scenario, run: drill.Run{Dir: dir}}
 	text, err := os.ReadFile(scenario.File)
 	r.record = record{
-		Scenario: scenario.Name, Text: string(text), Mode: c.ProxyMode(), Number: number,
+		Scenario: scenario.Name, Text: string(text), Mode: l.cluster.ProxyMode(), Number: played.number, Together: together,
 		Began: time.Now().UTC(), LoadAvg: drill.LoadAverage(), Machine: drill.Machine(), Vars: map[string]string{},
 	}
-	fmt.Fprintf(os.Stderr, "\n%s: %s\n", scenario.Name, scenario.Title())
+	fmt.Fprintf(log, "\n%s: %s\n", scenario.Name, scenario.Title())
 	if r.err = errors.Join(err, os.MkdirAll(dir, 0o755)); r.err != nil {
 		return r
 	}
-	p := &play{cluster: c, log: os.Stderr, vars: r.Vars, uids: map[string]string{}}
-	if p.state, r.err = readState(c.Dir); r.err != nil {
+	own := *l.cluster // it has this run's log
+	p := &play{cluster: &own, log: log, vars: r.Vars, uids: map[string]string{}}
+	if p.state, r.err = readState(own.Dir); r.err != nil {
 		return r
 	}
-	if r.err = p.heal(ctx); r.err != nil {
+	if p.namespace, r.err = l.spaces.take(ctx); r.err != nil {
 		return r
 	}
-	if r.err = p.deploy(ctx, scenario.Manifest); r.err != nil {
-		return r
-	}
-	if r.err = p.beginOutside(ctx, scenario.Outside); r.err == nil {
-		r.err = r.play(ctx, s, p)
-	}
-	r.err = errors.Join(r.err, p.endOutside(context.WithoutCancel(ctx)))
-	if err := r.save(dir); err != nil {
-		r.err = errors.Join(r.err, err)
-	}
-	if r.err == nil {
+	defer l.spaces.giveBack(ctx, p.namespace)
+	if r.err = l.inside(ctx, &r, p); r.err == nil {
 		r.recorder = r.run.Timeline.Tool.Version
 		r.judge()
 	}
 	return r
+}
+
+// inside plays a scenario in the play's namespace, which is empty.
+func (l *laboratory) inside(ctx context.Context, r *result, p *play) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	if err := p.deploy(ctx, r.scenario.Manifest); err != nil {
+		return err
+	}
+	if r.scenario.alone() {
+		l.spaces.settle() // nothing of an earlier scenario is left on the nodes
+	}
+	err := p.beginOutside(ctx, r.scenario.Outside)
+	if err == nil {
+		err = r.play(ctx, l.settings, p)
+	}
+	return errors.Join(err, p.endOutside(context.WithoutCancel(ctx)), r.save(r.run.Dir))
 }
 
 // play runs Lapse with a command that waits while the steps are taken.
@@ -102,7 +153,7 @@ func (r *result) play(ctx context.Context, s settings, p *play) (err error) {
 		targets = []string{"svc/web"}
 	}
 	args := slices.Concat([]string{"run"}, expand(targets, p.vars), []string{
-		"-n", namespace, "--out", filepath.Join(dir, "run"), "--rate", strconv.Itoa(s.Rate), "--baseline", "3s", "--settle", "4s", "--fail-if", "failed>0",
+		"-n", p.namespace, "--out", filepath.Join(dir, "run"), "--rate", strconv.Itoa(s.Rate), "--baseline", "3s", "--settle", "4s", "--fail-if", "failed>0",
 	}, expand(r.scenario.Flags, p.vars))
 	r.Command = "lapse " + strings.Join(args, " ")
 	args = append(args, "--")
@@ -161,7 +212,7 @@ func (r *result) watchRoutes(ctx context.Context, p *play) (*truth.Watch, error)
 	if !r.scenario.Expect.Lags {
 		return &truth.Watch{}, nil
 	}
-	return truth.Begin(ctx, p.cluster, drill.Workload{Namespace: namespace, Name: "web"})
+	return truth.Begin(ctx, p.cluster, drill.Workload{Namespace: p.namespace, Name: "web"})
 }
 
 // steps waits until Lapse begins its command, and takes the scenario's steps.

@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"lapse/sandbox/drill"
 )
 
 // Outside is what stands before the nodes while a scenario is played.
@@ -79,12 +77,16 @@ func (s Scenario) from() string {
 }
 
 // withFamilies brings the sandbox up anew where a scenario needs families that it does not have.
-func (s *settings) withFamilies(ctx context.Context, c *drill.Cluster, scenario Scenario) (*drill.Cluster, error) {
-	state, err := readState(c.Dir)
+func (l *laboratory) withFamilies(ctx context.Context, scenario Scenario) error {
+	state, err := readState(l.cluster.Dir)
 	if err != nil || scenario.Outside.Families == "" || state.DualStack {
-		return c, err
+		return err
 	}
-	return s.Open(ctx, state.ProxyMode, c.Log, "--families", scenario.Outside.Families)
+	l.spaces.settle()
+	if l.cluster, err = l.Open(ctx, state.ProxyMode, l.cluster.Log, "--families", scenario.Outside.Families); err != nil {
+		return err
+	}
+	return l.begin(ctx)
 }
 
 // beginOutside starts what a scenario wants outside of the nodes, and waits until it leads to web.
@@ -145,7 +147,7 @@ func (p *play) untilBalanced(ctx context.Context) error {
 					healthy++
 				}
 			}
-			if s.Service == namespace+"/web" && len(s.Addresses) > 0 && healthy == len(p.state.nodes()) {
+			if s.Service == p.namespace+"/web" && len(s.Addresses) > 0 && healthy == len(p.state.nodes()) {
 				return nil
 			}
 		}

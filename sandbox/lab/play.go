@@ -17,16 +17,14 @@ import (
 	"lapse/sandbox/drill"
 )
 
-// namespace is where scenarios are deployed, one after the other.
-const namespace = "lab"
-
 // A play is a scenario under way.
 type play struct {
-	cluster *drill.Cluster
-	state   sandboxState
-	out     io.Writer // what an operator's command would print; Lapse records it
-	log     io.Writer // what the runner does
-	began   time.Time // the first step
+	cluster   *drill.Cluster
+	namespace string // its own
+	state     sandboxState
+	out       io.Writer // what an operator's command would print; Lapse records it
+	log       io.Writer // what the runner does
+	began     time.Time // the first step
 
 	vars map[string]string
 	uids map[string]string // of Pods that variables name: the API server may be down when they are needed
@@ -126,7 +124,7 @@ func expand(w []string, vars map[string]string) words {
 	return expanded
 }
 
-// kubectl runs one command in the lab's namespace; what it prints goes where an operator's command would print it.
+// kubectl runs one command in the play's namespace; what it prints goes where an operator's command would print it.
 func (p *play) kubectl(ctx context.Context, args ...string) error {
 	cmd := p.command(ctx, args...)
 	var talk bytes.Buffer
@@ -139,14 +137,14 @@ func (p *play) kubectl(ctx context.Context, args ...string) error {
 }
 
 func (p *play) command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, filepath.Join(p.cluster.Dir, "bin", "kubectl"), append([]string{"-n", namespace}, args...)...)
+	cmd := exec.CommandContext(ctx, filepath.Join(p.cluster.Dir, "bin", "kubectl"), append([]string{"-n", p.namespace}, args...)...)
 	cmd.Env = p.cluster.Env()
 	return cmd
 }
 
 // ask runs a command that an operator would not: Lapse does not see what it prints.
 func (p *play) ask(ctx context.Context, args ...string) (string, error) {
-	return p.cluster.Kubectl(ctx, append([]string{"-n", namespace}, args...)...)
+	return p.cluster.Kubectl(ctx, append([]string{"-n", p.namespace}, args...)...)
 }
 
 func (p *play) field(ctx context.Context, object, path string) (string, error) {
@@ -182,7 +180,7 @@ func (p *play) pod(ctx context.Context, app, node string, youngest bool) (string
 
 // get fetches a path from a Pod's server, through the API server.
 func (p *play) get(ctx context.Context, pod, path string) (string, error) {
-	return p.ask(ctx, "get", "--raw", "/api/v1/namespaces/"+namespace+"/pods/"+pod+":8080/proxy"+path)
+	return p.ask(ctx, "get", "--raw", "/api/v1/namespaces/"+p.namespace+"/pods/"+pod+":8080/proxy"+path)
 }
 
 // untilReady waits until a workload has rolled out, and until no Pod of an earlier one is left.
@@ -249,7 +247,7 @@ func (p *play) untilEndpoints(ctx context.Context, service string, want int) err
 // deploy puts into the empty namespace what the manifest says, and waits until all of it is ready, web's Pods answer, and every node
 // that can leads connections to the Services.
 func (p *play) deploy(ctx context.Context, manifest string) error {
-	if err := p.clear(ctx); err != nil {
+	if err := p.cluster.Uncordon(ctx); err != nil { // an earlier scenario may have drained one
 		return err
 	}
 	if err := p.apply(ctx, manifest); err != nil {
@@ -273,7 +271,7 @@ func (p *play) deploy(ctx context.Context, manifest string) error {
 	}
 	for l := range strings.Lines(services) {
 		if f := strings.Fields(l); len(f) == 2 && f[1] == "Cluster" {
-			if err := p.cluster.Routed(ctx, namespace, f[0]); err != nil {
+			if err := p.cluster.Routed(ctx, p.namespace, f[0]); err != nil {
 				return err
 			}
 		}
@@ -312,13 +310,15 @@ func (p *play) apply(ctx context.Context, manifest string) error {
 	return nil
 }
 
-// clear removes what an earlier scenario left, without grace. The namespace stays: Kubernetes takes several seconds to delete one.
+// clear removes what a scenario left in its namespace, without grace, and makes the namespace if it is not there. It stays: Kubernetes takes
+// several seconds to delete one.
 func (p *play) clear(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
 	defer cancel()
-	there, err := p.cluster.Kubectl(ctx, "get", "namespace", namespace, "--ignore-not-found", "-o", "name")
+	there, err := p.cluster.Kubectl(ctx, "get", "namespace", p.namespace, "--ignore-not-found", "-o", "name")
 	if err == nil && there == "" {
-		_, err = p.cluster.Kubectl(ctx, "create", "namespace", namespace)
+		_, err = p.cluster.Kubectl(ctx, "create", "namespace", p.namespace)
+		return err
 	}
 	if err != nil {
 		return err
@@ -338,15 +338,9 @@ func (p *play) clear(ctx context.Context) error {
 			return err
 		}
 		if left == "" {
-			break
+			return nil
 		}
 	}
-	for _, node := range p.state.nodes() {
-		if _, err := p.cluster.Kubectl(ctx, "uncordon", node); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // generated is the end of a Pod's name that Kubernetes has made up, by which Lapse may call it: "x2kzq".

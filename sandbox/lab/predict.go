@@ -38,7 +38,7 @@ func predictAll(ctx context.Context, lapse string, results []result) error {
 
 // predict asks preflight about a manifest.
 func predict(ctx context.Context, lapse, manifest string) ([]prediction, error) {
-	cmd := exec.CommandContext(ctx, lapse, "preflight", "svc/web", "-n", namespace, "-f", "-", "-o", "json")
+	cmd := exec.CommandContext(ctx, lapse, "preflight", "svc/web", "-n", firstNamespace, "-f", "-", "-o", "json")
 	cmd.Stdin = strings.NewReader(manifest)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

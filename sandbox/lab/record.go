@@ -20,6 +20,7 @@ type record struct {
 	Text     string // the scenario's file, as it was
 	Mode     string // kube-proxy's
 	Number   int
+	Together int // how many scenarios were played side by side; 0 or 1: it alone
 	Began    time.Time
 	LoadAvg  string // as the run began
 	Machine  string

@@ -15,6 +15,7 @@ type Step struct {
 	Text       string // as written
 	Try        bool   // it may fail, as a drain that a PodDisruptionBudget refuses
 	Background bool   // the next step does not wait for its end
+	Shared     bool   // it acts on what all namespaces share: nodes, their components and networks, the control plane, DNS
 	do         action
 }
 
@@ -26,7 +27,12 @@ type verb struct {
 	name  string
 	usage string
 	parse func(w words) (action, bool) // false: not what the usage says
+
+	shared func(w words) bool // whether it acts on what all namespaces share; nil: never
 }
+
+// always is for a verb that acts on what all namespaces share, whatever its words.
+func always(words) bool { return true }
 
 // words are those behind a verb.
 type words []string
@@ -55,55 +61,62 @@ var variable = regexp.MustCompile(`\$[a-z0-9]*`)
 // verbs are all that a step can say. A name in capital letters is the reader's: NODE is node1 and so on, APP is a Deployment's or
 // StatefulSet's, POD a Pod's (a variable, mostly).
 var verbs = []verb{
-	{"let", "let NAME = pod of APP [on NODE], or youngest pod of APP, or busiest pod of APP, or node of POD, or address of POD", parseLet},
-	{"after", "after 3s: wait so long", parseAfter},
-	{"at", "at 5s: wait until so long after the first step began", parseAt},
-	{"until", "until APP ready, or until APP has N ready, or until POD gone, or until NODE ready, or until NODE unknown", parseUntil},
+	{"let", "let NAME = pod of APP [on NODE], or youngest pod of APP, or busiest pod of APP, or node of POD, or address of POD", parseLet, nil},
+	{"after", "after 3s: wait so long", parseAfter, nil},
+	{"at", "at 5s: wait until so long after the first step began", parseAt, nil},
+	{"until", "until APP ready, or until APP has N ready, or until POD gone, or until NODE ready, or until NODE unknown", parseUntil, nil},
 
 	{"drain", "drain NODE [FLAG…]", func(w words) (action, bool) {
 		return kubectl(append([]string{"drain", "--ignore-daemonsets", "--delete-emptydir-data"}, w...)...), len(w) > 0 && !strings.HasPrefix(w[0], "-")
-	}},
+	}, always},
 	{"rollout", "rollout APP", func(w words) (action, bool) {
 		return kubectl("rollout", "restart", "deployment/"+w.rest()), len(w) == 1
-	}},
+	}, nil},
 	{"scale", "scale APP N", func(w words) (action, bool) {
 		if len(w) != 2 {
 			return nil, false
 		}
 		_, err := strconv.Atoi(w[1])
 		return kubectl("scale", "deployment/"+w[0], "--replicas="+w[1]), err == nil
-	}},
+	}, nil},
 	{"delete", "delete POD [FLAG…]", func(w words) (action, bool) {
 		return kubectl(append([]string{"delete", "pod", "--wait=false"}, w...)...), len(w) > 0
-	}},
+	}, nil},
 	{"force-delete", "force-delete POD", func(w words) (action, bool) {
 		return kubectl("delete", "pod", w.rest(), "--grace-period=0", "--force", "--wait=false"), len(w) == 1
-	}},
+	}, nil},
 	{"patch", "patch KIND/NAME JSON", func(w words) (action, bool) {
 		return kubectl("patch", slices.Concat(w, []string{""})[0], "--type=merge", "-p", w[min(1, len(w)):].rest()), len(w) > 1 && strings.Contains(w[0], "/")
-	}},
-	{"kubectl", "kubectl ARG…", func(w words) (action, bool) { return kubectl(w...), len(w) > 0 }},
-	{"cordon", "cordon NODE", func(w words) (action, bool) { return kubectl("cordon", w.rest()), len(w) == 1 }},
-	{"uncordon", "uncordon NODE", func(w words) (action, bool) { return kubectl("uncordon", w.rest()), len(w) == 1 }},
-	{"taint", "taint NODE KEY=VALUE:EFFECT", parseTaint},
+	}, namesANode},
+	{"kubectl", "kubectl ARG…", func(w words) (action, bool) { return kubectl(w...), len(w) > 0 }, namesANode},
+	{"cordon", "cordon NODE", func(w words) (action, bool) { return kubectl("cordon", w.rest()), len(w) == 1 }, always},
+	{"uncordon", "uncordon NODE", func(w words) (action, bool) { return kubectl("uncordon", w.rest()), len(w) == 1 }, always},
+	{"taint", "taint NODE KEY=VALUE:EFFECT", parseTaint, always},
 
-	{"stop", "stop PROCESS (SIGSTOP); a PROCESS is " + processUsage, onProcess(stopProcess)},
-	{"continue", "continue PROCESS (SIGCONT)", onProcess(continueProcess)},
+	{"stop", "stop PROCESS (SIGSTOP); a PROCESS is " + processUsage, onProcess(stopProcess), isComponent},
+	{"continue", "continue PROCESS (SIGCONT)", onProcess(continueProcess), isComponent},
 	{"kill", "kill server of POD (SIGKILL)", func(w words) (action, bool) {
 		do, ok := onProcess(killProcess)(w)
 		return do, ok && !isComponent(w)
-	}},
-	{"restart", "restart COMPONENT, as a PROCESS but for servers", parseRestart},
-	{"cut", "cut NODE from PEER: drop packets between them; a PEER is api, all, a NODE or an address", parseCut},
-	{"flush", "flush NODE of ADDRESS: its connection tracking forgets the connections to the Pod that has the address", parseFlush},
-	{"restore", "restore NODE: end all cuts of it", parseRestore},
+	}, nil},
+	{"restart", "restart COMPONENT, as a PROCESS but for servers", parseRestart, always},
+	{"cut", "cut NODE from PEER: drop packets between them; a PEER is api, all, a NODE or an address", parseCut, always},
+	{"flush", "flush NODE of ADDRESS: its connection tracking forgets the connections to the Pod that has the address", parseFlush, always},
+	{"restore", "restore NODE: end all cuts of it", parseRestore, always},
 	{"call", "call POD PATH: a request to its server", func(w words) (action, bool) {
 		return func(ctx context.Context, p *play) error {
 			w := p.expand(w)
 			_, err := p.get(ctx, w[0], w[1])
 			return err
 		}, len(w) == 2 && strings.HasPrefix(w[1], "/")
-	}},
+	}, nil},
+}
+
+// namesANode reports whether a command of kubectl's is about a node.
+func namesANode(w words) bool {
+	return slices.ContainsFunc(w, func(word string) bool {
+		return word == "node" || word == "nodes" || strings.HasPrefix(word, "node/") || strings.HasPrefix(word, "nodes/")
+	})
 }
 
 // steps reads the section of that name.
@@ -134,6 +147,7 @@ func (p *parser) step(l line) (Step, bool) {
 		p.wrong(l.number, "%q: want `%s`", l.text, verbs[i].usage)
 		return s, false
 	}
+	s.Shared = verbs[i].shared != nil && verbs[i].shared(w[1:])
 	if w[0] == "let" {
 		p.defined[w[1]] = true
 	}

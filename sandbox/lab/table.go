@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,7 +23,7 @@ Each scenario of the [lab](../../sandbox/lab/scenarios) is played on a real clus
 `+"```\n%s\n```"+`
 
 %d runs, all of them counted, on %s to %s. %s, with a load average of %s (minimum / median / maximum).
-%s Made by `+"`make lab`"+`.
+%s%s Made by `+"`make lab`"+`.
 
 The rules were written with these scenarios in view: the table says that they hold on a real cluster, not how they do where something
 else happens.
@@ -36,7 +37,7 @@ else happens.
   in the [command line reference](../reference/cli.md#lapse-preflight).
 - **coverage**: the share of the time that was observed, the worst run's.
 
-`, command(first.record), len(results), first.Began.Format("2006-01-02 15:04"), last.Began.Format("2006-01-02 15:04 UTC"), first.Machine, loads(results), versions(results, leftOut))
+`, command(first.record), len(results), first.Began.Format("2006-01-02 15:04"), last.Began.Format("2006-01-02 15:04 UTC"), first.Machine, loads(results), sideBySideOf(results), versions(results, leftOut))
 	fmt.Fprintln(&doc, "| scenario | expected | kube-proxy | runs | outcome | as | all held | predicted | coverage (%) |")
 	fmt.Fprintln(&doc, "|---|---|---|---|---|---|---|---|---|")
 	for _, g := range groups(results) {
@@ -60,9 +61,26 @@ func versions(results []result, leftOut int) string {
 	return text
 }
 
-// command is Lapse's, without the folder of one run and the flags of one scenario.
+// sideBySideOf says how many runs had another scenario beside them, "" if none had.
+func sideBySideOf(results []result) string {
+	n, most := 0, 0
+	for _, r := range results {
+		if r.Together > 1 {
+			n, most = n+1, max(most, r.Together)
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of them, whose scenarios touch only what is in their own namespace, were played up to %d at a time.\n", n, most)
+}
+
+var otherNamespace = regexp.MustCompile(` -n ` + firstNamespace + `-[0-9]+$`)
+
+// command is Lapse's, without the folder of one run and the flags of one scenario, in the first of the lab's namespaces.
 func command(r record) string {
 	before, after, _ := strings.Cut(r.Command, " --out ")
+	before = otherNamespace.ReplaceAllString(before, " -n "+firstNamespace)
 	_, after, _ = strings.Cut(after, " ")
 	flags, _, _ := strings.Cut(after, "failed>0")
 	return before + " " + flags + "failed>0"
