@@ -259,15 +259,24 @@ func (b *balancer) expire(ctx context.Context) {
 	for _, f := range b.fronts {
 		for _, n := range b.pools[f.key()].Expired(time.Now()) {
 			for _, addr := range f.Addrs {
-				family := "ipv4"
-				if addr.Is6() {
-					family = "ipv6"
-				}
-				out, _ := exec.CommandContext(ctx, "conntrack", "-D", "-f", family, "--orig-dst", addr.String(), "--reply-src", n.Addr(addr.Is6()).String()).CombinedOutput()
-				b.log.Info("cut", "service", f.key(), "node", n.Name, "conntrack", lastLine(string(out)))
+				said := forget(ctx, addr, "--reply-src", n.Addr(addr.Is6()).String())
+				b.log.Info("cut", "service", f.key(), "node", n.Name, "conntrack", said)
 			}
 		}
 	}
+}
+
+// forget deletes from the table of connections those to an address, of which more can be said, and returns what conntrack says of it. One that is
+// left there goes on to the old node and its port, also if it is a new one of a client that happens to have the same source port: where the node was
+// dead, an entry lives for 2 minutes.
+func forget(ctx context.Context, to netip.Addr, more ...string) string {
+	family := "ipv4"
+	if to.Is6() {
+		family = "ipv6"
+	}
+	args := append([]string{"-D", "-f", family, "--orig-dst", to.String()}, more...)
+	out, _ := exec.CommandContext(ctx, "conntrack", args...).CombinedOutput() // exit code 1: there was none
+	return lastLine(string(out))
 }
 
 func lastLine(s string) string {
@@ -303,6 +312,7 @@ func (b *balancer) apply(ctx context.Context) error {
 			if err := setAddress(ctx, "delete", addr); err != nil {
 				return err
 			}
+			forget(ctx, addr)
 		}
 	}
 	b.given = want
@@ -370,8 +380,8 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s[:i], s[i+len(sep):], true
 }
 
-// Leave takes everything back that a load balancer has made, also one that was killed: the addresses in the Services' status, the rules
-// and the addresses of the network namespace it is called in.
+// Leave takes everything back that a load balancer has made, also one that was killed: the addresses in the Services' status, the rules,
+// the connections and the addresses of the network namespace it is called in.
 func Leave(ctx context.Context, api API, addresses Addresses) error {
 	var services serviceList
 	err := api.Get(ctx, "/api/v1/services", &services)
@@ -384,7 +394,10 @@ func Leave(ctx context.Context, api API, addresses Addresses) error {
 	err = errors.Join(err, run(ctx, removeTables(addresses.Six()), "nft", "-f", "-"))
 	for _, first := range addresses.First {
 		for i := range addresses.Count {
-			_ = setAddress(ctx, "delete", addresses.at(i, first.Is6())) // most are not there
+			addr := addresses.at(i, first.Is6())
+			if setAddress(ctx, "delete", addr) == nil { // most are not there
+				forget(ctx, addr)
+			}
 		}
 	}
 	return err
