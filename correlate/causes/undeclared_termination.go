@@ -7,7 +7,6 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
-	"lapse/timeline"
 )
 
 // undeclared-termination: a kubelet ended a Pod for its own reasons: the node shut down or ran short of memory or disk, or the Pod's
@@ -34,11 +33,7 @@ func testUndeclaredTermination(c *Case) Finding {
 		return no(whyNot)
 	}
 	cr := crashes[0]
-	reason := cr.ended.Detail
-	if cr.ended.Kind == timeline.PodPhase {
-		reason = strings.TrimSpace(reason)
-	}
-	reason = cmp.Or(reason, cr.ended.To)
+	reason := cmp.Or(strings.TrimSuffix(strings.TrimSpace(cr.ended.Detail), "."), cr.ended.To) // it stands in brackets
 	f := Finding{
 		Text: fmt.Sprintf("the kubelet of %s ended %s without a deletion (%s), and requests were still routed to it", cr.pod.Node, cr.pod.Name, reason),
 		Fix: fmt.Sprintf("let %s fail its readiness probe from SIGTERM on, and go on serving until its endpoint has left: its kubelet ended %s (%s), without notice",
