@@ -36,10 +36,19 @@ func testUndeclaredTermination(c *Case) Finding {
 	reason := cmp.Or(strings.TrimSuffix(strings.TrimSpace(cr.ended.Detail), "."), cr.ended.To) // it stands in brackets
 	f := Finding{
 		Text: fmt.Sprintf("the kubelet of %s ended %s without a deletion (%s), and requests were still routed to it", cr.pod.Node, cr.pod.Name, reason),
-		Fix: fmt.Sprintf("let %s fail its readiness probe from SIGTERM on, and go on serving until its endpoint has left: its kubelet ended %s (%s), without notice",
-			cr.pod.Name, quantity.Count(len(crashes), "container"), reason),
-		For: []Sign{{model.Evidence{Event: cr.ended.ID, At: new(cr.ended.At), Text: cr.pod.Name + " was ended by its kubelet: " + reason}, Watched}},
+		Fix:  undeclaredFix(cr.pod, len(crashes), reason),
+		For:  []Sign{{model.Evidence{Event: cr.ended.ID, At: new(cr.ended.At), Text: cr.pod.Name + " was ended by its kubelet: " + reason}, Watched}},
 	}
 	c.crashed(crashes, &f)
 	return f
+}
+
+// undeclaredFix is what helps against such an end. A kubelet that preempts a Pod waits for its end and meanwhile reports nothing that probes say
+// (kubernetes, pkg/kubelet/preemption: "a blocking call" of its main loop): only room for both helps, or a priority.
+func undeclaredFix(p *model.Pod, containers int, reason string) string {
+	ended := fmt.Sprintf("its kubelet ended %s (%s), without notice", quantity.Count(containers, "container"), reason)
+	if strings.Contains(strings.ToLower(reason), "preempt") {
+		return fmt.Sprintf("leave room on %s for critical Pods, or give %s a priority class that they do not preempt: %s, and reports no probe until it has ended", p.Node, p.Name, ended)
+	}
+	return fmt.Sprintf("let %s fail its readiness probe from SIGTERM on, and go on serving until its endpoint has left: %s", p.Name, ended)
 }
