@@ -110,15 +110,15 @@ func (l *laboratory) measured(ctx context.Context, played playing, together int,
 		return r
 	}
 	defer l.spaces.giveBack(ctx, p.namespace)
-	if r.err = l.inside(ctx, &r, p); r.err == nil {
+	if r.err = l.inside(ctx, &r, p, dir); r.err == nil {
 		r.recorder = r.run.Timeline.Tool.Version
 		r.judge()
 	}
 	return r
 }
 
-// inside plays a scenario in the play's namespace, which is empty.
-func (l *laboratory) inside(ctx context.Context, r *result, p *play) error {
+// inside plays a scenario in the play's namespace, which is empty, and writes the record into the run's folder.
+func (l *laboratory) inside(ctx context.Context, r *result, p *play, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	if err := p.deploy(ctx, r.scenario.Manifest); err != nil {
@@ -131,7 +131,7 @@ func (l *laboratory) inside(ctx context.Context, r *result, p *play) error {
 	if err == nil {
 		err = r.play(ctx, l.settings, p)
 	}
-	return errors.Join(err, p.endOutside(context.WithoutCancel(ctx)), r.save(r.run.Dir))
+	return errors.Join(err, p.endOutside(context.WithoutCancel(ctx)), r.save(dir))
 }
 
 // play runs Lapse with a command that waits while the steps are taken.
