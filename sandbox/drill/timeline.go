@@ -180,6 +180,8 @@ type Window struct {
 	Failed  int            `json:"failed"`
 	Classes map[string]int `json:"classes"`
 	Causes  []Cause        `json:"causes"`
+
+	Open struct{ Start, End bool } `json:"open"` // a bracket ends at unobserved time, and the fault may have been there
 }
 
 // Cause is why.

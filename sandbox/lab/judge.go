@@ -170,12 +170,32 @@ func (j *judgement) incident(want Incident, got drill.Incident) named {
 	if want.Failed != nil {
 		j.add(want.Failed.has(got.Failed), want.Failed.String()+" failed", fmt.Sprint(got.Failed))
 	}
-	j.near("begins", want.Begins, got.Start)
-	j.near("ends", want.Ends, got.End)
+	begin, end := j.edges(got)
+	j.near("begins", want.Begins, begin)
+	j.near("ends", want.Ends, end)
 	for _, text := range want.Says {
 		j.says(text, first)
 	}
 	return n
+}
+
+// edges are the brackets of an incident's begin and end. Where a window says that it is open, the fault may have been in the unobserved time beside it.
+func (j *judgement) edges(i drill.Incident) (begin, end drill.Instant) {
+	begin, end = i.Start, i.End
+	for _, w := range j.timeline.Windows {
+		if !slices.Contains(i.Windows, w.ID) {
+			continue
+		}
+		for _, u := range j.timeline.Unobserved {
+			if w.Open.Start && u.Target == w.Target && u.Start <= w.Start.Earliest && w.Start.Earliest <= u.End {
+				begin.Earliest = min(begin.Earliest, u.Start)
+			}
+			if w.Open.End && u.Target == w.Target && u.Start <= w.End.Latest && w.End.Latest <= u.End {
+				end.Latest = max(end.Latest, u.End)
+			}
+		}
+	}
+	return begin, end
 }
 
 // near reports whether an edge's bracket allows an instant from a step's begin to so long after its end.

@@ -238,3 +238,38 @@ func TestSavedRunsOfAnotherScenarioAreLeftOut(t *testing.T) {
 		})
 	}
 }
+
+// A prober that stalled as a fault ended does not know how long it went on.
+func TestAnOpenBracketReachesThroughTheUnobservedTimeBesideIt(t *testing.T) {
+	near := &Near{Within: time.Second} // 2 s to 4 s
+	expect := Expectation{Incidents: []Incident{{Rules: []string{"pod-crashed"}, Confidence: "medium", Begins: near, Ends: near}}}
+	for _, c := range []struct {
+		name             string
+		begin, end       drill.Instant
+		openBegin        bool
+		openEnd          bool
+		unobserved       drill.Unobserved
+		beginsOK, endsOK bool
+	}{
+		{"closed", instant(2.9, 3.1), instant(1.8, 1.9), false, false, drill.Unobserved{Target: "new", Start: 18e8, End: 25e8}, true, false},
+		{"open at its end", instant(2.9, 3.1), instant(1.8, 1.9), false, true, drill.Unobserved{Target: "new", Start: 18e8, End: 25e8}, true, true},
+		{"another target's time", instant(2.9, 3.1), instant(1.8, 1.9), false, true, drill.Unobserved{Target: "reused", Start: 18e8, End: 25e8}, true, false},
+		{"time elsewhere", instant(2.9, 3.1), instant(1.8, 1.9), false, true, drill.Unobserved{Target: "new", Start: 20e8, End: 25e8}, true, false},
+		{"open at its begin", instant(4.2, 4.3), instant(3, 3.1), true, false, drill.Unobserved{Target: "new", Start: 35e8, End: 42e8}, true, true},
+		{"late", instant(4.2, 4.3), instant(3, 3.1), false, false, drill.Unobserved{Target: "new", Start: 35e8, End: 42e8}, false, true},
+	} {
+		timeline := said(10, "pod-crashed high")
+		timeline.Incidents[0].Windows, timeline.Incidents[0].Start, timeline.Incidents[0].End = []int{1}, c.begin, c.end
+		w := drill.Window{ID: 1, Target: "new", Start: c.begin, End: c.end}
+		w.Open.Start, w.Open.End = c.openBegin, c.openEnd
+		timeline.Windows, timeline.Unobserved = []drill.Window{w}, []drill.Unobserved{c.unobserved}
+		_, checks := judge(Scenario{Name: "x", Expect: expect}, taken(), timeline)
+		ok := func(edge string) bool {
+			i := slices.IndexFunc(checks, func(k check) bool { return strings.HasPrefix(k.want, edge) })
+			return i >= 0 && checks[i].ok
+		}
+		if ok("begins") != c.beginsOK || ok("ends") != c.endsOK {
+			t.Errorf("%s: begins %v, ends %v: want %v, %v", c.name, ok("begins"), ok("ends"), c.beginsOK, c.endsOK)
+		}
+	}
+}
