@@ -112,10 +112,11 @@ func (v *index) nodesOf(w *model.Window) (unreachable map[string][]suspect, answ
 	}
 	for _, p := range v.pods(w) {
 		probe := v.probe(w, p)
-		if p.TerminatingBy(at.Latest) || !p.ReadyBy(at.Latest) || probe.firstOK == nil || *probe.firstOK >= at.Latest {
+		s, cut := of[p.UID]
+		if !cut && p.TerminatingBy(at.Latest) || !p.ReadyBy(at.Latest) || probe.firstOK == nil || *probe.firstOK >= at.Latest {
 			continue
 		}
-		if s, cut := of[p.UID]; cut {
+		if cut {
 			unreachable[p.Node] = append(unreachable[p.Node], s)
 		} else if v.outageNear(probe.target, at) == nil {
 			answering[p.Node] = true

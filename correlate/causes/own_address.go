@@ -15,7 +15,7 @@ import (
 
 // This file is what several rules ask of Pods that failed at their own addresses while requests were routed to them.
 
-// A suspect is a Pod that failed at its own address while its endpoint was ready. It was not ending.
+// A suspect is a Pod that failed at its own address while its endpoint was ready. That was not its end.
 type suspect struct {
 	pod    *model.Pod
 	target string        // of its own address
@@ -83,7 +83,7 @@ func (v *index) ownOutages(w *model.Window) []suspect {
 		for _, t := range v.directOf(w, p) {
 			for i := range v.Outages[t.Name] {
 				u := &v.Outages[t.Name][i]
-				if u.Kind == model.Slow || p.TerminatingBy(u.Start.Latest) || !routedTo(p, u.Start.Latest, u.End.Earliest) || v.proberMade(t, u) {
+				if u.Kind == model.Slow || v.canBeItsEnd(p, t, u) || !routedTo(p, u.Start.Latest, u.End.Earliest) || v.proberMade(t, u) {
 					continue
 				}
 				s := suspect{pod: p, target: t.Name, outage: u, from: u.Start.Earliest, until: u.End.Latest}
@@ -95,6 +95,13 @@ func (v *index) ownOutages(w *model.Window) []suspect {
 		}
 	}
 	return svc.outages
+}
+
+// canBeItsEnd reports whether an outage of a Pod's own address can be that the Pod ended: it may have been ending when that began, and did not go on
+// answering later. When a Pod was deleted is known to the second, so one that was cut off may seem to have been ending.
+func (v *index) canBeItsEnd(p *model.Pod, t *model.Target, u *model.Window) bool {
+	last := v.FirstLast[t.Name].LastOK
+	return p.TerminatingBy(u.Start.Latest) && (last == nil || last.Sent < u.Start.Latest+apart)
 }
 
 // routedTo reports whether the Pod's endpoint was ready at some time between two instants, as far as its lane and the watch tell.

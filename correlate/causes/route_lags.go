@@ -414,13 +414,13 @@ func lastToLeave(stops []*podStop) []*podStop {
 	return found
 }
 
-// findTrouble finds the Pods that failed at their own addresses while they were ready, and before they were ending.
+// findTrouble finds the Pods that failed at their own addresses while they were ready, where that was not their end.
 func (e *episode) findTrouble() {
 	for _, p := range e.view.pods(e.w) {
 		for _, t := range e.view.directOf(e.w, p) {
 			for i := range e.view.Outages[t.Name] {
 				u := &e.view.Outages[t.Name][i]
-				if u.Kind != model.Slow && u.Span().Overlaps(e.span) && !p.TerminatingBy(u.Start.Latest) && p.ReadyWithin(u.Start.Latest, u.End.Earliest) {
+				if u.Kind != model.Slow && u.Span().Overlaps(e.span) && !e.view.canBeItsEnd(p, t, u) && p.ReadyWithin(u.Start.Latest, u.End.Earliest) {
 					e.troubled = append(e.troubled, trouble{p, u})
 				}
 			}
