@@ -171,7 +171,8 @@ sweep: sandbox
 paired: sandbox
 	$(call on-sandbox,paired,$(PAIRED))
 
-# Half an hour. With REPEAT=n each scenario is played n times in each proxy mode, docs/measured/causes.md is written, and docs/causes shows these
+# Half an hour on two cores, two scenarios at a time where they touch only their own namespace
+# (LAB="-together 1": one after the other). With REPEAT=n each scenario is played n times in each proxy mode, docs/measured/causes.md is written, and docs/causes shows these
 # runs. LAB takes arguments, such as the names of scenarios.
 lab: sandbox
 	@status=0; go -C sandbox run ./lab -lapse "$(CURDIR)/bin/lapse" -sandbox "$(CURDIR)/bin/sandbox" -image "$(CURDIR)/bin/lapse.tar" -runs "$(RUNS)" \
