@@ -473,6 +473,8 @@ func TestWrongFlagsAreNamed(t *testing.T) {
 		"--ends ":      {"--ends", "never"},
 		"--ends-over":  {"--ends-over", "1s", "--ends", "cut"},
 		"--events-eve": {"--events-every", "0s"},
+		"its address":  {"--close-first", "udp", "--on-sigterm", "graceful"},
+		"belongs to":   {"--close-first", "udp", "--udp", ":0"},
 	} {
 		if _, err := parse(args, io.Discard); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: error %v, want one naming %s", args, err, want)

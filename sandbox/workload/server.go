@@ -189,6 +189,11 @@ func (s *server) countConnection(_ net.Conn, state http.ConnState) {
 // that: it also cuts idle connections, at the very moment a client may be writing to one.)
 func (s *server) drain(ctx context.Context, serveFor time.Duration) error {
 	s.draining.Store(true)
+	for _, side := range s.sides {
+		if side.protocol == s.options.CloseFirst {
+			side.cut()
+		}
+	}
 	select {
 	case <-time.After(serveFor):
 	case <-ctx.Done():

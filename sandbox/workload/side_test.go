@@ -116,6 +116,29 @@ func TestUDPEchoesUntilItsEnd(t *testing.T) {
 	}
 }
 
+func TestAPortIsClosedBeforeTheRest(t *testing.T) {
+	w := startProcess(t, "--udp", "127.0.0.1:0", "--tcp", "127.0.0.1:0", "--on-sigterm", "graceful", "--drain-for", "500ms", "--close-first", "udp")
+	tcp := w.serves(t, "tcp")
+	conn, err := net.Dial("udp", w.serves(t, "udp"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	asks(t, conn, "ping", "ping")
+	w.terminate(t)
+	conn.SetDeadline(time.Now().Add(patience))
+	for err = nil; err == nil; { // what was sent before the socket was closed is answered
+		if _, err = conn.Write([]byte("p")); err == nil {
+			_, err = conn.Read(make([]byte, 1))
+		}
+	}
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("%v, want the port unreachable", err)
+	}
+	asks(t, dial(t, tcp), "still", "still")
+	w.ends(t)
+}
+
 func TestAPortThatIsTakenIsAnError(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
