@@ -60,6 +60,7 @@
 //
 // The section lapse has further flags of `lapse run`. What a line begins with before its first flag is measured in the place of svc/web: `svc/web:grpc --scheme grpc`, or
 // `http://$lb/ --watch svc/web`. A URL, and what has `--from outside`, is measured from outside of the nodes. There is no $prober then, nor with any other --from.
+// $ca, as in `--scheme h2 --ca-file $ca`, is a file with whom to trust; Pods mount the certificate that goes with it, for web, from the Secret lab-tls.
 //
 // Steps are taken one after the other while Lapse measures: after its baseline of 3 s, and it goes on for 4 s after the last
 // one. They are written in the operator's words:

@@ -121,14 +121,17 @@ func (l *laboratory) measured(ctx context.Context, played playing, together int,
 func (l *laboratory) inside(ctx context.Context, r *result, p *play, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	if err := p.deploy(ctx, r.scenario.Manifest); err != nil {
+	manifest, err := p.withCertificate(r.scenario, dir)
+	if err != nil {
+		return err
+	}
+	if err := p.deploy(ctx, manifest); err != nil {
 		return err
 	}
 	if r.scenario.alone() {
 		l.spaces.settle() // nothing of an earlier scenario is left on the nodes
 	}
-	err := p.beginOutside(ctx, r.scenario.Outside)
-	if err == nil {
+	if err = p.beginOutside(ctx, r.scenario.Outside); err == nil {
 		err = r.play(ctx, l.settings, p)
 	}
 	return errors.Join(err, p.endOutside(context.WithoutCancel(ctx)), r.save(dir))

@@ -26,6 +26,8 @@ type play struct {
 	log       io.Writer // what the runner does
 	began     time.Time // the first step
 
+	overTLS bool // web's Pods speak TLS on their port of HTTP
+
 	vars map[string]string
 	uids map[string]string // of Pods that variables name: the API server may be down when they are needed
 
@@ -180,7 +182,11 @@ func (p *play) pod(ctx context.Context, app, node string, youngest bool) (string
 
 // get fetches a path from a Pod's server, through the API server.
 func (p *play) get(ctx context.Context, pod, path string) (string, error) {
-	return p.ask(ctx, "get", "--raw", "/api/v1/namespaces/"+p.namespace+"/pods/"+pod+":8080/proxy"+path)
+	scheme := ""
+	if p.overTLS {
+		scheme = "https:"
+	}
+	return p.ask(ctx, "get", "--raw", "/api/v1/namespaces/"+p.namespace+"/pods/"+scheme+pod+":8080/proxy"+path)
 }
 
 // untilReady waits until a workload has rolled out, and until no Pod of an earlier one is left.
@@ -323,7 +329,7 @@ func (p *play) clear(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := p.ask(ctx, "delete", "deployments,statefulsets,daemonsets,replicasets,jobs,poddisruptionbudgets,services,resourcequotas,ingresses", "--all", "--wait=false"); err != nil {
+	if _, err := p.ask(ctx, "delete", "deployments,statefulsets,daemonsets,replicasets,jobs,poddisruptionbudgets,services,endpointslices,resourcequotas,ingresses", "--all", "--wait=false"); err != nil {
 		return err
 	}
 	if _, err := p.ask(ctx, "delete", "secrets,roles,rolebindings,serviceaccounts", "-l", "app.kubernetes.io/managed-by=lapse", "--wait=false"); err != nil {

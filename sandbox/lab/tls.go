@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// caVar is the variable of a file with whom to trust. A scenario that has it in its flags is given a certificate for web, in the Secret that Pods mount.
+const caVar = "ca"
+
+const tlsSecret = "lab-tls"
+
+// overTLS reports whether web's Pods speak TLS on their port of HTTP.
+func (s Scenario) overTLS() bool { return slices.Contains(s.Flags, "$"+caVar) }
+
+// withCertificate adds the Secret to the manifest of a scenario that needs it, and leaves whom to trust in a folder.
+func (p *play) withCertificate(s Scenario, dir string) (manifest string, err error) {
+	if !s.overTLS() {
+		return s.Manifest, nil
+	}
+	certificate, key, err := certify(time.Now(), "web."+p.namespace+".svc.cluster.local", "web."+p.namespace+".svc", "web."+p.namespace, "web")
+	if err != nil {
+		return "", err
+	}
+	file, err := filepath.Abs(filepath.Join(dir, "ca.pem"))
+	if err != nil {
+		return "", err
+	}
+	p.vars[caVar], p.overTLS = file, true
+	return strings.TrimRight(s.Manifest, "\n") + "\n---\n" + secretOf(certificate, key), os.WriteFile(file, certificate, 0o644)
+}
+
+func secretOf(certificate, key []byte) string {
+	return fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: %s}\ntype: kubernetes.io/tls\ndata:\n  tls.crt: %s\n  tls.key: %s\n",
+		tlsSecret, base64.StdEncoding.EncodeToString(certificate), base64.StdEncoding.EncodeToString(key))
+}
+
+// certify makes a certificate for some names that is its own authority, good for a day.
+func certify(now time.Time, names ...string) (certificate, key []byte, err error) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: names[0]}, DNSNames: names,
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		return nil, nil, err
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		return nil, nil, err
+	}
+	var c, k bytes.Buffer
+	_ = pem.Encode(&c, &pem.Block{Type: "CERTIFICATE", Bytes: der})
+	_ = pem.Encode(&k, &pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
+	return c.Bytes(), k.Bytes(), nil
+}
