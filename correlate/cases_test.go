@@ -51,6 +51,7 @@ var update = flag.Bool("update", false, "rewrite the expectations in testdata/*.
 // port of node2, "new6 by ipv6: …" to a cluster IP of that family, "new by loadbalancer from outside: …" from a machine on no node, "new by headless: …" to the addresses of the Service's name in turn, "refused to web-1" when that of web-1 was dialled. The prober is on node3, and the n-th Pod that is named on
 // noden, unless a section "nodes" says otherwise: "web-2 node1". A section "url" has a URL that is measured instead of the Service; words behind it
 // are the targets that do so, and all others measure the Service.
+// A section "scheme" has that of all targets but the control: udp.
 // "direct dns 10.0.9.1: …" looks the Service's name up at a DNS server.
 //
 // A section "held" is about connections that are kept open: see [heldCase].
@@ -146,6 +147,7 @@ func judgeCase(t *testing.T, archive *txtar.Archive) *model.Timeline {
 func readCase(t *testing.T, archive *txtar.Archive) *caseRun {
 	t.Helper()
 	c := newCase()
+	c.scheme = strings.TrimSpace(section(archive, "scheme"))
 	if url := strings.Fields(section(archive, "url")); len(url) > 0 {
 		c.url, c.onURL = url[0], url[1:]
 	}
@@ -323,6 +325,7 @@ type caseRun struct {
 	nodes   map[string]string // by name of the Pod, where it is not on the node of its number
 	from    []string          // nodes with probers of their own
 	url     string            // that is measured instead of the Service; "" if none is
+	scheme  string            // of all targets but the control; "" is http
 	held    *heldCase         // nil: none are
 	onURL   []string          // by these targets only; none: by all
 	end     time.Duration
@@ -479,10 +482,15 @@ func (c *caseRun) stream(name string) *stream {
 		s.target.Addr = netip.AddrPortFrom(c.addr(pod, six), portNumber(port))
 	case timeline.Control:
 		s.target.Service = ""
+		c.streams = append(c.streams, s)
+		return s
 	default:
 		if c.url != "" && (len(c.onURL) == 0 || slices.Contains(c.onURL, name)) {
 			s.target.Service, s.target.URL = "", c.url
 		}
+	}
+	if c.scheme != "" {
+		s.target.URL = strings.Replace(s.target.URL, "http://", c.scheme+"://", 1)
 	}
 	c.streams = append(c.streams, s)
 	return s

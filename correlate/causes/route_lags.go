@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"lapse/correlate/cluster"
@@ -106,6 +107,9 @@ func (v *index) findRace(w *model.Window) race {
 // they carried a reply. On persistent connections only a failed dial does.
 func dials(v *index, w *model.Window) bool {
 	failedDials := some(w.Classes, timeline.Refused, timeline.TimeoutConnect, timeline.Unreachable)
+	if v.datagrams(w) {
+		failedDials += some(w.Classes, timeline.TimeoutResponse)
+	}
 	if v.target(w).Kind == timeline.Reused || w.Kind == model.Slow {
 		return failedDials > 0
 	}
@@ -151,8 +155,11 @@ func (v *index) episodeOf(w *model.Window) *episode {
 		}
 		e.span.Latest = max(e.span.Latest, other.End.Latest)
 		v.episodes[other] = e
+		if v.keepsPorts(other) {
+			continue // which endpoint they go to, the routes of that time do not say
+		}
 		last := lastRoutable(v, other)
-		for _, f := range v.failuresOf(other) {
+		for _, f := range v.undelivered(other) {
 			if windows.Unconnected(f.Class) && f.Earliest() <= last {
 				e.failures = append(e.failures, f)
 			}
@@ -178,6 +185,33 @@ func (e *episode) judge() {
 	e.findStops()
 	e.findTrouble()
 	e.bound()
+}
+
+// datagrams reports whether the window's target sends datagrams (UDP). Each is led by routes on its own; but those from one source port go where the first of
+// them went, for as long as the node's connection tracking keeps that in mind.
+func (v *index) datagrams(w *model.Window) bool {
+	scheme, _, _ := strings.Cut(v.target(w).URL, "://")
+	return scheme == "udp" || scheme == "dns"
+}
+
+// keepsPorts reports whether the window's target sends datagrams from source ports that stay.
+func (v *index) keepsPorts(w *model.Window) bool {
+	return v.target(w).Kind == timeline.Reused && v.datagrams(w)
+}
+
+// undelivered are the window's failures. Of a datagram without an answer nothing tells that it arrived: it counts as a connection that was not made.
+func (v *index) undelivered(w *model.Window) []model.Failure {
+	own := v.failuresOf(w)
+	if !v.datagrams(w) {
+		return own
+	}
+	own = slices.Clone(own)
+	for i := range own {
+		if own[i].Class == timeline.TimeoutResponse {
+			own[i].Class = timeline.TimeoutConnect
+		}
+	}
+	return own
 }
 
 // lastRoutable is the last instant at which a request can have been sent that a stale route made fail: once no endpoint is left,
@@ -437,17 +471,21 @@ func (e *episode) doubtful(f *model.Failure) bool {
 
 // madeByTrouble reports whether a Pod that was ready failed at its own address as f did, at that time.
 func (e *episode) madeByTrouble(f *model.Failure) bool {
+	class := f.Class
+	if class == timeline.TimeoutConnect && e.view.datagrams(e.w) {
+		class = timeline.TimeoutResponse
+	}
 	return slices.ContainsFunc(e.troubled, func(t trouble) bool {
-		return t.window.Classes[f.Class.String()] > 0 && t.window.Start.Earliest <= arrived(f) && f.Earliest() <= t.window.End.Latest
+		return t.window.Classes[class.String()] > 0 && t.window.Start.Earliest <= arrived(f) && f.Earliest() <= t.window.End.Latest
 	})
 }
 
 // attribute counts which failures of a window the stops can have made.
 func (e *episode) attribute(w *model.Window) race {
 	r := race{troubled: e.troubled, whyNot: e.whyNot + " " + quantity.Between(w.Start)}
-	own := e.view.failuresOf(w)
+	own := e.view.undelivered(w)
 	last := lastRoutable(e.view, w)
-	waiting := some(w.Classes, timeline.TimeoutConnect) > 0
+	waiting := some(w.Classes, timeline.TimeoutConnect) > 0 || e.view.datagrams(w)
 	failed := map[*podStop]int{}
 	for i := range own {
 		f := &own[i]

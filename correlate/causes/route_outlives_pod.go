@@ -74,6 +74,9 @@ func testRouteOutlivesPod(c *Case) Finding {
 		f.missing(doubt(Measured, fmt.Sprintf("what leads requests from %s to the Pods is not watched: a change there fits as well", host)))
 	}
 	f.missing(r.unmeasuredStops()...)
+	if v.keepsPorts(w) && v.episodeOf(w).fresh == nil {
+		f.missing(doubt(Measured, "no datagrams from fresh source ports were measured beside: whether the routes or entries of connection tracking were stale is not known"))
+	}
 	f.missing(r.nothingAfter(w)...)
 	f.against(r.notTheirs()...)
 	if r.lost == 0 {

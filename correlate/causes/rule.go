@@ -26,6 +26,7 @@ var rules = []Rule{
 	controllerLag,
 	kubeProxyLate,
 	sidecarFirst,
+	udpStaleEntry,
 	routeOutlivesPod,
 	staleAddress,
 	ingressLag,

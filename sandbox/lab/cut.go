@@ -61,6 +61,7 @@ type cut struct {
 type cutTarget struct {
 	Name        string  `json:"name"`
 	Kind        string  `json:"kind"`
+	URL         string  `json:"url"`
 	Pod         string  `json:"pod"`
 	PodUID      string  `json:"podUID"`
 	Rate        float64 `json:"rate"`
@@ -199,6 +200,12 @@ func (c *cut) pod(name, uid string) string {
 
 func (c *cut) String() string {
 	var b strings.Builder
+	for _, t := range c.targets {
+		if t.Kind == "new" && strings.HasPrefix(t.URL, "udp://") {
+			b.WriteString("-- scheme --\nudp\n")
+			break
+		}
+	}
 	b.WriteString("-- nodes --\n")
 	for _, pod := range slices.Sorted(maps.Keys(c.nodes)) {
 		fmt.Fprintf(&b, "%s %s\n", pod, c.nodes[pod])
