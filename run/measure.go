@@ -147,6 +147,9 @@ func (m *measurement) start(ctx context.Context, probing, watching *sync.WaitGro
 	if len(m.services) > 0 {
 		watching.Go(func() { m.watch(watchCtx) })
 	}
+	if m.client != nil {
+		watching.Go(func() { m.checkNodes(watchCtx) })
+	}
 	probing.Go(func() {
 		if err := m.prober.Run(probeCtx); err != nil {
 			m.request(phaseRequest{timeline.PhaseEnded, "probing failed: " + err.Error()})

@@ -119,6 +119,20 @@ const (
 	LookupNotAsked   = "not-asked"  // Detail: why, in words; no Object if that is so of all servers
 )
 
+// NodeChecked says that what a node answers to the health check of load balancers changed. From, To: a state below; Since: when the last check was sent that was
+// answered as before. Object is the node, Addr and Port where it is asked; Service the one whose health-check node port that is, empty for kube-proxy's own; Detail: what
+// it answered. If no node is asked there is no Object, and Detail says why.
+const NodeChecked EventKind = "node-check"
+
+// States of a node's health check.
+const (
+	CheckHealthy    = "healthy"    // status 200
+	CheckUnhealthy  = "unhealthy"  // another status: no endpoint on the node, or the node is to be removed
+	CheckRefused    = "refused"    // the node is there, and nothing listens
+	CheckUnanswered = "unanswered" // in 800 ms
+	CheckNotAsked   = "not-asked"
+)
+
 // The run itself.
 const (
 	RunPhase      EventKind = "run"            // From/To: a [Phase], "baseline", "measuring", "settling", "ended"; Detail: why, where the end was not the planned one
@@ -137,6 +151,6 @@ const (
 // EventKinds lists every kind an Event can have.
 var EventKinds = []EventKind{
 	PodSeen, PodScheduled, PodContainer, PodReady, PodDeleted, PodDisrupted, PodPhase, DeletionAsked, PodGone, EndpointChanged,
-	NodeReady, NodeSchedulable, NodeTaint, NodeGone, ServiceChanged, KubeEvent, SnapshotTaken, Predicted, NameAnswered,
+	NodeReady, NodeSchedulable, NodeTaint, NodeGone, ServiceChanged, KubeEvent, SnapshotTaken, Predicted, NameAnswered, NodeChecked,
 	RunPhase, Command, CommandOutput, ProberChanged, TargetChanged, WatchGap, WatchLane, ProberStall, RequestError, AddressFailed, Hammer,
 }

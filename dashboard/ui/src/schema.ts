@@ -137,6 +137,7 @@ export type EventKind =
   | "snapshot"
   | "preflight"
   | "name-answered"
+  | "node-check"
   | "run"
   | "command"
   | "command-output"

@@ -1,0 +1,116 @@
+package nodecheck
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"lapse/timeline"
+)
+
+func TestHistoryTellsChangesWithTheLastAnswerAsBefore(t *testing.T) {
+	h := history{check: Check{Node: "node2", Addr: netip.MustParseAddrPort("10.0.0.2:10256"), Service: "shop/web"}}
+	var got []timeline.Event
+	for _, c := range []struct {
+		sent, done time.Duration
+		state      string
+	}{
+		{1, 2, timeline.CheckHealthy}, {11, 12, timeline.CheckHealthy}, {21, 29, timeline.CheckUnanswered}, {31, 39, timeline.CheckUnanswered}, {41, 42, timeline.CheckHealthy},
+	} {
+		if e, changed := h.next(c.sent, c.done, c.state, "x"); changed {
+			got = append(got, e)
+		}
+	}
+	if len(got) != 3 {
+		t.Fatalf("%d events, want 3: %+v", len(got), got)
+	}
+	for i, want := range []timeline.Event{
+		{From: "", To: timeline.CheckHealthy, Since: 0, Seen: 2},
+		{From: timeline.CheckHealthy, To: timeline.CheckUnanswered, Since: 11, Seen: 29},
+		{From: timeline.CheckUnanswered, To: timeline.CheckHealthy, Since: 31, Seen: 42},
+	} {
+		e := got[i]
+		if e.From != want.From || e.To != want.To || e.Since != want.Since || e.Seen != want.Seen || e.Object.Name != "node2" || e.Port != 10256 || e.Service != "shop/web" || e.Kind != timeline.NodeChecked {
+			t.Errorf("event %d: %+v, want %+v", i, e, want)
+		}
+	}
+}
+
+// Each way to answer a check has a state.
+func TestAnswersAreStates(t *testing.T) {
+	release := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/no":
+			http.Error(w, `{"localEndpoints": 0}`, http.StatusServiceUnavailable)
+		case "/elsewhere":
+			http.Redirect(w, r, "/", http.StatusFound)
+		case "/never":
+			select {
+			case <-release:
+			case <-r.Context().Done():
+			}
+		}
+	}))
+	defer server.Close()
+	defer close(release)
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	client := &http.Client{Timeout: 200 * time.Millisecond, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	for _, tt := range []struct{ addr, path, state, detail string }{
+		{server.Listener.Addr().String(), "/", timeline.CheckHealthy, "200 OK"},
+		{server.Listener.Addr().String(), "/no", timeline.CheckUnhealthy, `503 Service Unavailable {"localEndpoints": 0}`},
+		{server.Listener.Addr().String(), "/elsewhere", timeline.CheckUnhealthy, "302"},
+		{server.Listener.Addr().String(), "/never", timeline.CheckUnanswered, ""},
+		{closed.Addr().String(), "/", timeline.CheckRefused, "connection refused"},
+	} {
+		state, detail := ask(t.Context(), client, Check{Addr: netip.MustParseAddrPort(tt.addr), Path: tt.path})
+		if state != tt.state || !strings.Contains(detail, tt.detail) {
+			t.Errorf("%s: %s %q, want %s %q", tt.path, state, detail, tt.state, tt.detail)
+		}
+	}
+}
+
+func TestRunAsksUntilItsEndAndSaysWhatChanged(t *testing.T) {
+	var healthy atomic.Bool
+	healthy.Store(true)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !healthy.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	defer server.Close()
+	events := make(chan timeline.Event, 10)
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		Run(ctx, Config{
+			Checks: []Check{{Node: "node1", Addr: netip.MustParseAddrPort(server.Listener.Addr().String()), Path: "/healthz"}},
+			Clock:  timeline.StartClock(), Sink: func(f timeline.Fact) { events <- f.(timeline.Event) },
+			interval: 5 * time.Millisecond, timeout: 5 * time.Second,
+		})
+	})
+	if e := <-events; e.To != timeline.CheckHealthy || e.From != "" {
+		t.Errorf("first %+v", e)
+	}
+	healthy.Store(false)
+	e := <-events
+	if e.From != timeline.CheckHealthy || e.To != timeline.CheckUnhealthy || e.Since <= 0 || e.Since >= e.Seen {
+		t.Errorf("then %+v", e)
+	}
+	cancel()
+	running.Wait()
+	if len(events) > 0 {
+		t.Errorf("after its end %+v", <-events)
+	}
+}
