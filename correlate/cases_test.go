@@ -551,6 +551,8 @@ func (c *caseRun) eventLine(line string) {
 			continue
 		case key == "->":
 			e.From, e.To = e.To, ""
+		case key == "service":
+			e.Service = value
 		case key == "services":
 			e.Services = strings.Split(value, ",")
 		case key == "since":

@@ -27,6 +27,7 @@ type index struct {
 	lanes     []watched
 	gaps      []*model.Event
 	errors    []*model.Event
+	checks    []*model.Event // of nodes' health checks
 	frontends map[string]frontend // of targets, by name
 	services  map[frontend]*service
 	served    map[string]*service // by the target that sends to it
@@ -147,6 +148,10 @@ func (v *index) readEvents() {
 			v.lanes = append(v.lanes, watched{e.Seen, v.lanesAt(e.Seen).With(e)})
 		case timeline.WatchGap:
 			v.gaps = append(v.gaps, e)
+		case timeline.NodeChecked:
+			if e.Object != nil {
+				v.checks = append(v.checks, e)
+			}
 		case timeline.RequestError:
 			if e.Object != nil {
 				v.errors = append(v.errors, e)

@@ -19,6 +19,7 @@ var rules = []Rule{
 	nodeUnreachable,
 	nodePortUnreachable,
 	familyBroken,
+	lbDrainGap,
 	graceTooShort,
 	preStopFailed,
 	podCrashed,

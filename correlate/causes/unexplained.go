@@ -160,6 +160,8 @@ func isChange(e *model.Event) bool {
 	switch e.Kind {
 	case timeline.RunPhase, timeline.CommandOutput, timeline.TargetChanged, timeline.WatchLane, timeline.RequestError, timeline.AddressFailed, timeline.NameAnswered:
 		return false
+	case timeline.NodeChecked:
+		return e.From != ""
 	case timeline.SnapshotTaken: // a status is what came of a change, and of a Service or a Pod there are events of their own
 		return e.To != timeline.SnapshotFound && e.To != timeline.SnapshotStatus && e.Snapshot != nil && (e.Snapshot.Workload != nil || e.Snapshot.Budget != nil)
 	}

@@ -1,0 +1,238 @@
+package causes
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/timeline"
+)
+
+// lb-drain-gap: a node could not take connections for a Service any more, and a load balancer outside of the cluster went on sending them there, until its own health
+// checks had failed or it was told to leave the node out.
+//
+//	lb address     ok ok t  ok t  ok ok t  ok ok ok ok ok     the node's share
+//	node's check   ok ok -  -  -  -  -  -  -  -  -  -  -      asked by Lapse, once per second
+//	svc            ok ok ok ok ok ok ok ok ok ok ok ok ok     if the Service is measured beside
+
+var lbDrainGap = Rule{
+	Name: "lb-drain-gap",
+	Doc:  "A load balancer went on sending connections to a node that could not take them any more.",
+	Looks: `Only what goes by the load balancer's address fails, at the share of one node. The node itself stopped answering the health check that load balancers ask (kube-proxy's ` + "`:10256/healthz`" + `),
+or said no: with externalTrafficPolicy: Local its health-check node port says so as soon as no endpoint on it is ready, also while Pods there still end. It is over when the load balancer's own checks
+have failed as often as they must, or the node is back. It is *high* only where the Service was measured by another way in the same run, and was well.`,
+	Fix: `Have the load balancer check more often, or give up after fewer checks; take a node out of it before the node goes (drain, then wait for as long as the load balancer needs). With
+externalTrafficPolicy: Local, let Pods serve on after SIGTERM for longer than that.`,
+	Needs: []Need{requestsFailed},
+	Only:  func(c *Case) bool { return c.outside(c.Window) != "" },
+	Test:  testLBDrainGap,
+}
+
+// A nodeGap is a time in which a node's health check did not say that connections can be sent there.
+type nodeGap struct {
+	node    string
+	service string        // whose health-check node port was asked; empty: kube-proxy's own
+	said    *model.Event  // how it began
+	back    *model.Event  // how it ended; nil if it went on
+	from    model.Instant // when it began
+	until   time.Duration // it went on at least until then
+}
+
+func testLBDrainGap(c *Case) Finding {
+	v, w := c.index, c.Window
+	n := some(w.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.Unreachable, timeline.Refused, timeline.Reset, timeline.EOF, timeline.NoSlot) + v.answeredByNobody(w)
+	if n == 0 {
+		return no("each failed request was answered by a Pod")
+	}
+	if empty, _ := c.emptied(); empty != nil {
+		return no("the Service had no endpoint to send requests to")
+	}
+	asked := v.checkedNodes(w)
+	if len(asked) == 0 {
+		return no("no node's health check was asked")
+	}
+	gaps := v.gapsAt(w)
+	if len(gaps) == 0 {
+		return no(fmt.Sprintf("the health checks of %s went on as before when requests began to fail", quantity.Count(len(asked), "node")))
+	}
+	f := v.lbGap(w, gaps)
+	v.nodesShare(w, len(nodesOf(gaps)), len(asked), &f)
+	v.besideTheBalancer(w, &f)
+	f.explains(w, n)
+	return f
+}
+
+// checkedNodes are the nodes whose health checks were once good, by name.
+func (v *index) checkedNodes(w *model.Window) (nodes []string) {
+	for _, e := range v.checks {
+		if e.To == timeline.CheckHealthy && v.checkConcerns(w, e) && e.Seen <= w.End.Latest && !slices.Contains(nodes, e.Object.Name) {
+			nodes = append(nodes, e.Object.Name)
+		}
+	}
+	return nodes
+}
+
+// checkConcerns reports whether a load balancer before the window's Service can have asked this check. What stands behind a bare URL can be any Service of the run.
+func (v *index) checkConcerns(w *model.Window, e *model.Event) bool {
+	service := v.target(w).Service
+	return e.Object != nil && (e.Service == "" || service == "" || e.Service == service)
+}
+
+// checkEvery is how far apart Lapse's checks of one node are, and for how long it awaits an answer at most.
+const checkEvery = time.Second + 800*time.Millisecond
+
+// gapsAt are the gaps that began as the window's requests began to fail, and that no single lost check can have made: one for each node, its Service's own port first.
+func (v *index) gapsAt(w *model.Window) (gaps []nodeGap) {
+	for i, e := range v.checks {
+		if e.From != timeline.CheckHealthy || e.To == timeline.CheckRefused || !v.checkConcerns(w, e) {
+			continue
+		}
+		g := nodeGap{node: e.Object.Name, service: e.Service, said: e, from: e.At, until: v.end()}
+		for _, later := range v.checks[i+1:] {
+			if later.Object != nil && later.Object.Name == g.node && later.Service == e.Service && later.To != e.To {
+				g.back, g.until = later, later.At.Earliest
+				break
+			}
+		}
+		if v.beganWith(w, g) && g.until-g.from.Latest >= checkEvery/2 && g.until >= w.Start.Latest {
+			gaps = append(gaps, g)
+		}
+	}
+	slices.SortStableFunc(gaps, func(a, b nodeGap) int { return cmp.Compare(len(b.service), len(a.service)) })
+	seen := map[string]bool{}
+	return slices.DeleteFunc(gaps, func(g nodeGap) bool {
+		was := seen[g.node]
+		seen[g.node] = true
+		return was
+	})
+}
+
+// beganWith reports whether requests began to fail as the gap began; or later, when the Pod stopped that the node had been left with: with
+// externalTrafficPolicy: Local the node says no as soon as its last endpoint is to end, and that may serve on for a while.
+func (v *index) beganWith(w *model.Window, g nodeGap) bool {
+	switch {
+	case w.Start.Latest < g.from.Earliest || w.Start.Earliest > g.until:
+		return false
+	case w.Start.Earliest <= g.from.Latest:
+		return true
+	}
+	return g.service != "" && slices.ContainsFunc(v.stoppedAt(w), func(s *podStop) bool { return s.pod.Node == g.node })
+}
+
+func nodesOf(gaps []nodeGap) (names []string) {
+	for _, g := range gaps {
+		names = append(names, g.node)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// lbGap is the finding without what other ways say.
+func (v *index) lbGap(w *model.Window, gaps []nodeGap) Finding {
+	g, names := gaps[0], namedOf(nodesOf(gaps))
+	lag := model.Length{Min: max(0, w.End.Earliest-g.from.Latest), Max: max(0, w.End.Latest-g.from.Earliest)}
+	took := quantity.Length(lag, w.Open.End)
+	f := Finding{Measures: []model.Measure{{Name: "lb-lag", Object: g.node, Node: g.node, Length: lag}}}
+	f.For = []Sign{
+		{model.Evidence{Event: g.said.ID, At: &g.said.At, Text: g.says()}, Measured},
+		{model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)}, Watched},
+	}
+	what := "did not answer its health check any more"
+	fix := "have the load balancer ask more often, or give up after fewer checks"
+	if g.said.To == timeline.CheckUnhealthy {
+		what = "said at its health check that it takes no connections"
+		fix = fmt.Sprintf("take a node out of the load balancer %s before it goes", quantity.Lowest(lag.Min))
+	}
+	if left := v.leftNode(w, g); g.service != "" && left != nil {
+		what = fmt.Sprintf("had no ready endpoint of its own any more (externalTrafficPolicy: Local; %s left last), and said so at its health-check node port", left.Object.Name)
+		fix = fmt.Sprintf("keep serving ≥ %s after SIGTERM, for a load balancer needs that long to notice", quantity.Span(quantity.RoundUp(lag.Max+routeMargin)))
+		f.For = append(f.For, context(model.Evidence{Event: left.ID, At: &left.At, Text: left.Object.Name + ", the last ready endpoint on " + g.node + ", left"})...)
+	}
+	f.Text = fmt.Sprintf("the load balancer at %s still sent connections to %s for %s after it %s", v.outside(w), names, took, what)
+	f.Fix = fmt.Sprintf("%s: connections to %s failed for %s; its interval, its threshold and its deregistration delay say how long that takes", fix, names, took)
+	switch {
+	case w.Open.End:
+	case g.back != nil && g.back.To == timeline.CheckHealthy && g.back.At.Overlaps(w.End):
+		f.Text += "; it ended when the node was back"
+		f.For = append(f.For, context(model.Evidence{Event: g.back.ID, At: &g.back.At, Text: g.node + " was healthy again"})...)
+	case g.until > w.End.Latest:
+		f.For = append(f.For, Sign{model.Evidence{Target: w.Target, At: &w.End, Text: "requests failed no more, while the node's check still did: the load balancer had left it out"}, Watched})
+	}
+	return f
+}
+
+// says is what a node's health check said as the gap began.
+func (g *nodeGap) says() string {
+	port := "its health check (kube-proxy's)"
+	if g.service != "" {
+		port = "its health-check node port of " + nameOf(g.service)
+	}
+	if g.said.To == timeline.CheckUnanswered {
+		return fmt.Sprintf("%s did not answer at %s: %s", g.node, port, cmp.Or(g.said.Detail, "no answer"))
+	}
+	return fmt.Sprintf("%s said no at %s: %s", g.node, port, shortened(g.said.Detail))
+}
+
+// shortened keeps the first line's worth of a text.
+func shortened(text string) string {
+	const most = 80
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}
+
+// leftNode is how the last ready endpoint on a node left, as the gap began; nil if that was not seen.
+func (v *index) leftNode(w *model.Window, g nodeGap) (last *model.Event) {
+	for _, e := range v.service(w).endpoints {
+		if e.Object.Node == g.node && e.From == timeline.EndpointReady && e.Seen <= g.from.Latest {
+			last = e
+		}
+	}
+	return last
+}
+
+// nodesShare compares what failed with the share that so many of all nodes have.
+func (v *index) nodesShare(w *model.Window, gone, all int, f *Finding) {
+	if v.target(w).Kind != timeline.New || w.Kind == model.Slow {
+		return
+	}
+	share := min(1, float64(gone)/float64(all))
+	f.For = append(f.For, context(model.Evidence{Target: w.Target, Text: fmt.Sprintf("%d of %d requests failed (%s); %s of %s is %s",
+		w.Failed, w.Sent, quantity.Percent(w.Share), number(gone), quantity.Count(all, "node"), quantity.Percent(share))})...)
+	switch {
+	case exceeds(w.Failed, w.Sent, share):
+		f.against(doubt(Close, "more failed than the share of "+quantity.Count(gone, "node")))
+	case w.Share < share/4:
+		f.against(doubt(Close, "far fewer failed than the share of "+quantity.Count(gone, "node")))
+	}
+}
+
+// besideTheBalancer looks at targets of the same run whose requests go to the same Service, and not by way of the load balancer.
+func (v *index) besideTheBalancer(w *model.Window, f *Finding) {
+	own := v.target(w)
+	var well, ill []string
+	for i := range v.Run.Targets {
+		t := &v.Run.Targets[i]
+		if t.Service == "" || own.Service != "" && t.Service != own.Service || t.Kind != timeline.New || t.Name == own.Name || v.outside(&model.Window{Target: t.Name}) != "" {
+			continue
+		}
+		if answered, sent := v.Answered(t.Name, w.Start.Latest, w.End.Earliest); v.outageNear(t.Name, w.Span()) == nil && sent > 0 && answered == sent {
+			well = append(well, t.Name)
+		} else if sent > 0 {
+			ill = append(ill, t.Name)
+		}
+	}
+	switch {
+	case len(ill) > 0:
+		f.against(doubt(Close, fmt.Sprintf("requests that do not go by the load balancer failed as well (%s)", strings.Join(ill, ", "))))
+	case len(well) > 0:
+		f.For = append(f.For, Sign{model.Evidence{Target: well[0], Text: "requests to the Service by another way were answered meanwhile"}, Watched})
+	default:
+		f.missing(doubt(Measured, "the Service was not measured by another way: whether its routes and Pods were well is not known"))
+	}
+}
