@@ -30,6 +30,9 @@ what runs between it and the prober's node, and at its own rollouts. Where a pro
 func testDNSPath(c *Case) Finding {
 	v, w := c.index, c.Window
 	n := some(w.Classes, timeline.DNS)
+	if asked(v.target(w).URL) != "" && v.target(w).Service == "" { // nothing is between: a query without an answer is a look-up that failed
+		n += some(w.Classes, timeline.TimeoutResponse, timeline.Refused, timeline.Unreachable, timeline.NoSlot)
+	}
 	if n == 0 {
 		return no("every look-up was answered")
 	}
@@ -47,7 +50,11 @@ func testDNSPath(c *Case) Finding {
 		For: []Sign{{model.Evidence{Target: w.Target, At: &w.Start, Text: "look-ups of " + name + " began to fail" + firstText(w)}, Watched}},
 	}
 	if server := asked(v.target(w).URL); server != "" {
-		f.Fix = fmt.Sprintf("look at the DNS server %s %s: the note says what it answered", server, quantity.Between(w.Span()))
+		did := "the note says what it answered"
+		if w.Classes[timeline.DNS.String()] == 0 {
+			did = "it did not answer, or packets to it or from it were lost"
+		}
+		f.Fix = fmt.Sprintf("look at the DNS server %s %s: %s", server, quantity.Between(w.Span()), did)
 	} else if v.outside(w) != "" {
 		f.Fix = fmt.Sprintf("look at the name server that %s asks for %s %s, and at who publishes that name: it need not be the cluster's", v.from(w), name, quantity.Between(w.Span()))
 	}
