@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net/url"
 	"os"
 	"os/exec"
 	"path"
@@ -81,6 +82,7 @@ type cutEvent struct {
 	Count    int                                    `json:"count"`
 	Owner    string                                 `json:"owner"`
 	Template string                                 `json:"template"`
+	Service  string                                 `json:"service"`
 	Snapshot struct {
 		Template *struct {
 			ID         string        `json:"id"`
@@ -254,6 +256,9 @@ func (c *cut) stream(b *strings.Builder, t cutTarget, requests []cutRequest) {
 	label, interval := t.Kind, time.Duration(float64(time.Second)/t.Rate)
 	if t.Kind == "direct" {
 		label, interval = "direct "+c.pod(filepath.Base(t.Pod), t.PodUID), 10*time.Millisecond // its rate changes
+		if u, err := url.Parse(t.URL); err == nil && u.Scheme == "dns" {
+			label = "direct dns " + u.Hostname()
+		}
 	}
 	first := (requests[0].due + c.shift).Round(exact)
 	grid := func(due time.Duration) time.Duration { return first + (due + c.shift - first).Round(interval) }
@@ -433,7 +438,8 @@ func (c *cut) details(e cutEvent) (words []string) {
 		add("affinity", s.Affinity, s.Affinity != "" && s.Affinity != "None")
 		add("published", true, s.PublishNotReady)
 	}
-	add("since", (e.At.Earliest + c.shift).Round(time.Millisecond), e.Kind == "watch-gap")
+	add("since", (e.At.Earliest + c.shift).Round(time.Millisecond), e.Kind == "watch-gap" || e.Kind == "node-check" && e.From != "")
+	add("service", strings.Replace(e.Service, "lab/", "shop/", 1), e.Kind == "node-check" && e.Service != "")
 	add("stamp", e.Stamp.Sub(c.zero), e.Kind == "pod-container" && e.To == "terminated")
 	if e.ExitCode != nil {
 		add("exit", *e.ExitCode, true)
