@@ -12,7 +12,7 @@ import (
 
 var unusualService = Rule{
 	ID: "LP13", Name: "unusual-service",
-	Doc: "Session affinity, publishNotReadyAddresses, no selector, ExternalName, or headless.",
+	Doc: "Session affinity, publishNotReadyAddresses, a load balancer with externalTrafficPolicy Local, no selector, ExternalName, or headless.",
 	Check: func(s *State) (found []Finding) {
 		spec := &s.Service.Spec
 		add := func(severity Severity, when timeline.Disturbance, causes []string, field, value, prediction, fix string) {
@@ -24,6 +24,11 @@ var unusualService = Rule{
 		}
 		if spec.PublishNotReadyAddresses {
 			add(MayLose, timeline.PodStarts, []string{"startup-race"}, "spec.publishNotReadyAddresses", "true", "Pods that are not ready, or have not started to listen, are sent requests", "leave it out; a headless Service of its own is enough for peers to find each other")
+		}
+		if spec.Type == corev1.ServiceTypeLoadBalancer && spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {
+			add(MayLose, timeline.PodEnds, append([]string{"lb-drain-gap"}, staleRoutes...), "spec.externalTrafficPolicy", "Local",
+				"when the last Pod on a node ends, the load balancer sends connections there until its health checks have failed: for its interval times its threshold, which are not known here",
+				"have Pods serve on after SIGTERM for longer than that; or more than one Pod on each node, and a load balancer that checks often")
 		}
 		switch {
 		case spec.Type == corev1.ServiceTypeExternalName:
