@@ -8,6 +8,7 @@
 //	workload --on-sigterm graceful --drain-for 10s  what a server should do, see server.drain
 //	workload --on-sigterm graceful --ends cut       it serves on, but cuts its connections at the end without a warning
 //	workload --ends-over 5s                         connections that live long are ended one by one, not all at once
+//	workload --on-sigterm graceful --unready-at-sigterm    /readyz says no from SIGTERM on, and all is served
 //	workload --on-sigterm graceful --udp :9053 --close-first udp    the port of UDP is closed at SIGTERM, the rest serves on
 //	workload --ready-peer http://db/                ready only while another server answers
 //	workload --warm-up 3s                           ready at once, but every answer is a 503 for so long
@@ -58,6 +59,7 @@ type Options struct {
 	DrainFor   time.Duration
 	Ends       string        // how connections end after DrainFor: warn or cut
 	EndsOver   time.Duration // those that live long, one by one
+	Unready    bool          // /readyz says no from SIGTERM on
 	CloseFirst string        // a protocol beside HTTP whose socket is closed at SIGTERM; empty: none
 	TLSCert    string
 	TLSKey     string
@@ -97,6 +99,7 @@ func parse(args []string, stderr io.Writer) (Options, error) {
 	flags.IntVar(&o.ExitCode, "exit-code", 0, "exit code after SIGTERM, of --on-sigterm exit")
 	flags.StringVar(&o.Ends, "ends", "warn", "after --drain-for, how connections end: warn (Connection: close, GOAWAY, a close frame, an event stream's last event) or cut")
 	flags.DurationVar(&o.EndsOver, "ends-over", 0, "over how long the ends of WebSockets, event streams and TCP connections are spread")
+	flags.BoolVar(&o.Unready, "unready-at-sigterm", false, "/readyz says no from SIGTERM on, of --on-sigterm graceful")
 	flags.StringVar(&o.CloseFirst, "close-first", "", "grpc, tcp or udp: its socket is closed at SIGTERM, of --on-sigterm graceful, while all else goes on for --drain-for")
 	flags.BoolVar(&o.H2C, "h2c", false, "also serve HTTP/2 without TLS on --listen, by prior knowledge")
 	flags.StringVar(&o.GRPC, "grpc", "", "address to serve gRPC on, such as :9090")
@@ -128,6 +131,8 @@ func (o Options) validate(rest []string) error {
 		return fmt.Errorf("--close-first %q: choose grpc, tcp or udp, and give its address as well", o.CloseFirst)
 	case o.CloseFirst != "" && o.OnSIGTERM != "graceful":
 		return fmt.Errorf("--close-first belongs to --on-sigterm graceful, not %s", o.OnSIGTERM)
+	case o.Unready && o.OnSIGTERM != "graceful":
+		return fmt.Errorf("--unready-at-sigterm belongs to --on-sigterm graceful, not %s", o.OnSIGTERM)
 	case o.EventsEvery <= 0:
 		return fmt.Errorf("--events-every %v: want a length of time", o.EventsEvery)
 	case o.BodySize < 0:

@@ -461,6 +461,18 @@ func TestGetPrintsStatusAndPod(t *testing.T) {
 	}
 }
 
+func TestReadinessEndsAtSIGTERMWhereAskedFor(t *testing.T) {
+	w := startProcess(t, "--on-sigterm", "graceful", "--drain-for", "1s", "--unready-at-sigterm")
+	w.terminate(t)
+	w.counts(t, func(c Count) bool { return c.Draining })
+	for path, want := range map[string]int{"/readyz": http.StatusServiceUnavailable, "/": http.StatusOK} {
+		if resp, _ := dial(t, w.addr).mustGet(t, path); resp.StatusCode != want {
+			t.Errorf("%s: status %d while draining, want %d", path, resp.StatusCode, want)
+		}
+	}
+	w.ends(t)
+}
+
 func TestWrongFlagsAreNamed(t *testing.T) {
 	for want, args := range map[string][]string{
 		"--on-sigterm": {"--on-sigterm", "hide"},
@@ -474,6 +486,7 @@ func TestWrongFlagsAreNamed(t *testing.T) {
 		"--ends-over":  {"--ends-over", "1s", "--ends", "cut"},
 		"--events-eve": {"--events-every", "0s"},
 		"its address":  {"--close-first", "udp", "--on-sigterm", "graceful"},
+		"unready-at":   {"--unready-at-sigterm"},
 		"belongs to":   {"--close-first", "udp", "--udp", ":0"},
 	} {
 		if _, err := parse(args, io.Discard); err == nil || !strings.Contains(err.Error(), want) {

@@ -91,7 +91,7 @@ func (s *server) warn(w http.ResponseWriter) {
 	}
 }
 
-// readyz goes on saying yes while draining: the pod still serves, and Kubernetes takes a terminating pod out of
+// readyz goes on saying yes while draining, without --unready-at-sigterm: the pod still serves, and Kubernetes takes a terminating pod out of
 // the ready endpoints by itself.
 func (s *server) readyz(w http.ResponseWriter, r *http.Request) {
 	if why := s.notReady(r.Context()); why != "" {
@@ -188,6 +188,9 @@ func (s *server) countConnection(_ net.Conn, state http.ConnState) {
 // stop listening, tell those that keep a connection to leave, and wait for the answers under way. (http.Server.SetKeepAlivesEnabled(false) is not
 // that: it also cuts idle connections, at the very moment a client may be writing to one.)
 func (s *server) drain(ctx context.Context, serveFor time.Duration) error {
+	if s.options.Unready {
+		s.switches.notReady.Store(true)
+	}
 	s.draining.Store(true)
 	for _, side := range s.sides {
 		if side.protocol == s.options.CloseFirst {
