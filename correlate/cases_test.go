@@ -551,6 +551,8 @@ func (c *caseRun) eventLine(line string) {
 			continue
 		case key == "->":
 			e.From, e.To = e.To, ""
+		case key == "addr":
+			e.Addr = must(netip.ParseAddr(value))
 		case key == "service":
 			e.Service = value
 		case key == "services":

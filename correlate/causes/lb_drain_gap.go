@@ -51,6 +51,9 @@ func testLBDrainGap(c *Case) Finding {
 	if empty, _ := c.emptied(); empty != nil {
 		return no("the Service had no endpoint to send requests to")
 	}
+	if node := v.nodeAt(v.outside(w)); node != "" {
+		return no("requests go to the address of " + node + " itself")
+	}
 	asked := v.checkedNodes(w)
 	if len(asked) == 0 {
 		return no("no node's health check was asked")
@@ -74,6 +77,16 @@ func (v *index) checkedNodes(w *model.Window) (nodes []string) {
 		}
 	}
 	return nodes
+}
+
+// nodeAt is the node that is asked at an address, "" if none is.
+func (v *index) nodeAt(host string) string {
+	for _, e := range v.checks {
+		if e.Object != nil && e.Addr == host {
+			return e.Object.Name
+		}
+	}
+	return ""
 }
 
 // checkConcerns reports whether a load balancer before the window's Service can have asked this check. What stands behind a bare URL can be any Service of the run.
@@ -152,7 +165,7 @@ func (v *index) lbGap(w *model.Window, gaps []nodeGap) Finding {
 		fix = fmt.Sprintf("keep serving ≥ %s after SIGTERM, for a load balancer needs that long to notice", quantity.Span(quantity.RoundUp(lag.Max+routeMargin)))
 		f.For = append(f.For, context(model.Evidence{Event: left.ID, At: &left.At, Text: left.Object.Name + ", the last ready endpoint on " + g.node + ", left"})...)
 	}
-	f.Text = fmt.Sprintf("the load balancer at %s still sent connections to %s for %s after it %s", v.outside(w), names, took, what)
+	f.Text = fmt.Sprintf("%s still sent connections to %s for %s after it %s", v.router(w), names, took, what)
 	f.Fix = fmt.Sprintf("%s: connections to %s failed for %s; its interval, its threshold and its deregistration delay say how long that takes", fix, names, took)
 	switch {
 	case w.Open.End:

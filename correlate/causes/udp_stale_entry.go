@@ -28,8 +28,8 @@ var udpStaleEntry = Rule{
 	Looks: `A Pod stops answering at its own address, as it ends. Requests of kind new, each from another source port, are answered again as soon as the routes have followed. Some of those of
 kind reused, whose ports stay, go on failing for much longer, all from such a port: until the entries are removed, or the client takes another port. A server that
 hangs fails both kinds. Send ` + "`{id}`" + ` with ` + "`--echo`" + `: without it, Lapse takes another port itself once a reply is overdue.`,
-	Fix: `Let a client take another source port once a reply is overdue. Serve UDP for as long as the Pod says that it is ready, or fail its readiness as soon as UDP ends: kube-proxy removes the
-entries when the endpoint stops serving.`,
+	Fix: `Let a client take another source port once a reply is overdue. At SIGTERM fail the readiness probe first, and serve UDP on for some seconds: kube-proxy removes the
+entries when the endpoint stops serving, and the next datagrams go elsewhere.`,
 	Needs: []Need{podsWatched, requestsFailed},
 	Only:  func(c *Case) bool { return c.datagrams(c.Window) && c.index.target(c.Window).Kind == timeline.Reused },
 	Test:  testUDPStaleEntry,
@@ -128,7 +128,7 @@ func (v *index) staleEntryFix(w *model.Window, s *podStop, lasted time.Duration)
 	left := v.stoppedServing(s.pod)
 	switch {
 	case left == nil || left.Earliest >= w.End.Earliest-cluster.WatchLag-routeMargin:
-		return fmt.Sprintf("serve UDP for as long as the readiness probe of %s succeeds, or let it fail as soon as UDP ends: kube-proxy keeps the entries of an endpoint that is terminating and serves; or %s", s.pod.Name, client)
+		return fmt.Sprintf("at SIGTERM fail the readiness probe of %s first, and serve UDP on until its endpoint has stopped serving: kube-proxy keeps the entries of an endpoint that is terminating and serves; or %s", s.pod.Name, client)
 	default:
 		return fmt.Sprintf("look at kube-proxy on %s: it has not removed the entries that lead to %s, whose endpoint had stopped serving (its version, its log; `conntrack -D -p udp --reply-src ADDRESS` removes them by hand); or %s",
 			v.router(w), s.pod.Name, client)
