@@ -43,8 +43,9 @@ func predict(ctx context.Context, lapse, manifest string) ([]prediction, error) 
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
-	const found = 3 // its exit code
-	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || exit.ExitCode() != found) {
+	const nothingKnown, found = 2, 3 // its exit codes; the first is of wrong arguments as well, and then nothing is printed
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if err != nil && (!ok || exit.ExitCode() != found && (exit.ExitCode() != nothingKnown || len(out) == 0)) {
 		return nil, fmt.Errorf("%w: %s", err, strings.TrimSpace(stderr.String()))
 	}
 	var result struct{ Findings []prediction }
