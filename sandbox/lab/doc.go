@@ -52,6 +52,8 @@
 //	replace args: [--on-sigterm, exit]
 //	with args: [--on-sigterm, graceful]
 //
+// $namespace is the scenario's namespace, also in the manifest.
+//
 // The fix, if there is one, puts lines in the place of the manifest's first line that says so; a section fix.yaml adds objects.
 //
 // The section outside, if there is one, says what stands before the nodes: `lb FLAG…` and `ingress FLAG…` are started as `sandbox lb up FLAG…` and

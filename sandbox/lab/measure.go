@@ -121,11 +121,12 @@ func (l *laboratory) measured(ctx context.Context, played playing, together int,
 func (l *laboratory) inside(ctx context.Context, r *result, p *play, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	p.vars[namespaceVar] = p.namespace
 	manifest, err := p.withCertificate(r.scenario, dir)
 	if err != nil {
 		return err
 	}
-	if err := p.deploy(ctx, manifest); err != nil {
+	if err := p.deploy(ctx, strings.ReplaceAll(manifest, "$"+namespaceVar, p.namespace)); err != nil {
 		return err
 	}
 	if r.scenario.alone() {

@@ -147,7 +147,7 @@ func Parse(file string, data []byte) (Scenario, error) {
 		File:    file,
 		Comment: strings.TrimSpace(string(archive.Comment)),
 	}
-	p := &parser{file: file, defined: map[string]bool{proberVar: true}}
+	p := &parser{file: file, defined: map[string]bool{proberVar: true, namespaceVar: true}}
 	if s.Comment == "" {
 		p.wrong(1, "want a comment first: what the scenario shows, and the row of causes.md")
 	}
@@ -196,7 +196,7 @@ func Parse(file string, data []byte) (Scenario, error) {
 		p.wrong(end, "want a section %q: what to deploy", manifestSection)
 	}
 	for _, name := range variable.FindAllString(strings.Join(slices.Concat(s.Targets, s.Flags), " "), -1) {
-		if name[1:] != caVar && !slices.Contains(s.Outside.variables(), name[1:]) {
+		if name[1:] != caVar && name[1:] != namespaceVar && !slices.Contains(s.Outside.variables(), name[1:]) {
 			p.wrong(end, "%s is not set: want a section %q with what it is the address of", name, outsideSection)
 		}
 	}

@@ -56,6 +56,9 @@ func (w words) is(pattern string) bool {
 // proberVar is the variable that names the prober's node.
 const proberVar = "prober"
 
+// namespaceVar is the variable that names the scenario's namespace, in its manifest too.
+const namespaceVar = "namespace"
+
 var variable = regexp.MustCompile(`\$[a-z0-9]*`)
 
 // verbs are all that a step can say. A name in capital letters is the reader's: NODE is node1 and so on, APP is a Deployment's or

@@ -11,7 +11,7 @@ import (
 )
 
 func TestTheCertificateOfWebIsTrustedByTheFileThatLapseGets(t *testing.T) {
-	p := &play{vars: map[string]string{}}
+	p := &play{namespace: "lab", vars: map[string]string{}}
 	s := Scenario{Manifest: "kind: Service\n", Flags: []string{"--scheme", "h2", "--ca-file", "$ca"}}
 	manifest, err := p.withCertificate(s, t.TempDir())
 	if err != nil {
