@@ -27,7 +27,7 @@ type index struct {
 	lanes     []watched
 	gaps      []*model.Event
 	errors    []*model.Event
-	checks    []*model.Event // of nodes' health checks
+	checks    []*model.Event      // of nodes' health checks
 	frontends map[string]frontend // of targets, by name
 	services  map[frontend]*service
 	served    map[string]*service // by the target that sends to it

@@ -327,13 +327,6 @@ func (r *race) share(v *index, w *model.Window, f *Finding) {
 	f.against(doubt(v.byHowMuch(w, r.leastShare(v, w)), "more failed than the share of the endpoints that had stopped"))
 }
 
-func number(n int) string {
-	if n == 1 {
-		return "one"
-	}
-	return fmt.Sprint(n)
-}
-
 // raceFix says how long to keep serving: the longest time any route was seen to outlive a Pod of
 // this Service in the run, plus a margin, plus what the Pod served already after its shutdown had begun.
 func raceFix(v *index, w *model.Window) string {
