@@ -126,7 +126,7 @@ func TestStalledStreamsCanBeGivenUp(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var watching sync.WaitGroup
 		watching.Go(func() {
-			for s.Count(Stall) <= i {
+			for s.Count(Stall) <= i && ctx.Err() == nil {
 				runtime.Gosched()
 			}
 			cancel()
@@ -134,6 +134,7 @@ func TestStalledStreamsCanBeGivenUp(t *testing.T) {
 		if _, _, _, err := ask(ctx, c, s); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
+		cancel()
 		watching.Wait()
 	}
 	answer()
