@@ -161,7 +161,7 @@ func TestWithoutAPollerGoroutinesReadTheReplies(t *testing.T) {
 	p := New(Config{Clock: timeline.StartClock(), Source: 1})
 	p.polling = nil
 	f := runProber(t, p, func(p *Prober, f *facts) {
-		waitFor(t, "200 requests", func() bool { return f.count(1) >= 200 })
+		waitFor(t, "200 observed requests", func() bool { return f.observed(1) >= 200 })
 		if n := polledSessions(p); n > 0 {
 			t.Errorf("%d sessions are polled", n)
 		}
