@@ -57,6 +57,7 @@ type Timeline struct {
 type Held struct {
 	Attempts int            `json:"attempts"` // to open them; a good one has the first heartbeat answered, which is no request of the target
 	Failed   map[string]int `json:"failed"`   // attempts, by class
+	Unwarned int            `json:"unwarned"` // connections that were cut without an announcement
 }
 
 // Opened is how many attempts were good, and how many others a server may have answered.

@@ -97,7 +97,7 @@
 //	  cut 10..200                       connections that were held (--held)
 //	  also RULE                         it names this one as well, where two things happened at once
 //	  says TEXT                         in the cause's text or fix
-//	no failure                          nothing failed, and there is no incident
+//	no failure                          nothing failed, and there is no incident but that held connections ended with an announcement
 //	no other incident                   but for those of a rule that `allow RULE` names
 //	never RULE                          not even as the last of an incident's causes
 //	lags hold                           no lag of a stale route that it names is contradicted by the servers' own words and

@@ -89,6 +89,11 @@ func judge(s Scenario, r record, t drill.Timeline) (names []named, checks []chec
 	return names, j.checks
 }
 
+// announced reports whether an incident is only that connections ended that were held, each of them with an announcement.
+func (j *judgement) announced(i drill.Incident) bool {
+	return i.Cut > 0 && i.Failed == 0 && !slices.ContainsFunc(j.timeline.Held, func(h drill.Held) bool { return h.Unwarned > 0 })
+}
+
 type judgement struct {
 	record   record
 	timeline drill.Timeline
@@ -98,6 +103,7 @@ type judgement struct {
 func (j *judgement) add(ok bool, want, got string) { j.checks = append(j.checks, check{ok, want, got}) }
 
 func (j *judgement) silence(incidents []drill.Incident) named {
+	incidents = slices.DeleteFunc(slices.Clone(incidents), j.announced)
 	j.add(j.timeline.Verdict.Failed == 0 && len(incidents) == 0, "no failure", fmt.Sprintf("%d failed of %d, %d incidents", j.timeline.Verdict.Failed, j.timeline.Verdict.Sent, len(incidents)))
 	if len(incidents) == 0 {
 		return named{outcome: silent, want: "no failure"}

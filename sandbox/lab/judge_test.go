@@ -37,6 +37,13 @@ func said(failed int, causes ...string) drill.Timeline {
 	return t
 }
 
+// cuts is a timeline in which 30 held connections ended, so many of them without an announcement.
+func cuts(unwarned int) drill.Timeline {
+	t := said(0, "pinned-connection high")
+	t.Incidents[0].Cut, t.Held = 30, []drill.Held{{Unwarned: unwarned}}
+	return t
+}
+
 // predicted is a timeline without a failure, with a scorecard of "RULE OUTCOME".
 func predicted(scores ...string) drill.Timeline {
 	t := drill.Timeline{T0: t0}
@@ -91,6 +98,8 @@ func TestWhatIsHeldAgainstAnExpectation(t *testing.T) {
 		{"silent", Expectation{NoFailure: true}, drill.Timeline{T0: t0}, silent, ""},
 		{"slow is no failure", Expectation{NoFailure: true}, slow, silent, ""},
 		{"invented", Expectation{NoFailure: true}, said(1, "unexplained low"), invented, "no failure; came 1 failed"},
+		{"announced ends are none", Expectation{NoFailure: true}, cuts(0), silent, ""},
+		{"one without an announcement", Expectation{NoFailure: true}, cuts(1), invented, "no failure; came 0 failed"},
 		{"exit", Expectation{NoFailure: true, Exits: []Exit{{"web", 137}}}, drill.Timeline{T0: t0}, silent, ""},
 		{"predicted", Expectation{NoFailure: true, Scores: []Score{{"LP04", "confirmed"}}}, predicted("LP05 refuted", "LP04 not-tested", "LP04 confirmed"), silent, ""},
 		{"predicted otherwise", Expectation{NoFailure: true, Scores: []Score{{"LP04", "confirmed"}}}, predicted("LP04 refuted"), silent, "LP04 predicted, and confirmed; came refuted: why"},
