@@ -113,7 +113,8 @@ func (v *index) nodesOf(w *model.Window) (unreachable map[string][]suspect, answ
 	for _, p := range v.pods(w) {
 		probe := v.probe(w, p)
 		s, cut := of[p.UID]
-		if !cut && p.TerminatingBy(at.Latest) || !p.ReadyBy(at.Latest) || probe.firstOK == nil || *probe.firstOK >= at.Latest {
+		ended := p.TerminatingBy(at.Latest) && (probe.lastOK == nil || *probe.lastOK <= at.Latest)
+		if !cut && ended || !p.ReadyBy(at.Latest) || probe.firstOK == nil || *probe.firstOK >= at.Latest {
 			continue
 		}
 		if cut {
