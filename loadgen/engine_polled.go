@@ -239,31 +239,63 @@ type deadline struct {
 	at      time.Duration
 }
 
+// deadlines are a queue, the first one to end first.
+type deadlines struct {
+	list []deadline
+	head int
+}
+
+func (q *deadlines) push(d deadline) { q.list = append(q.list, d) }
+
+// pop takes the first deadline of a request whose reply is still awaited, if it is over at now. Otherwise it returns when it is.
+func (q *deadlines) pop(now time.Duration) (d deadline, over bool, next time.Duration) {
+	for q.head < len(q.list) {
+		d = q.list[q.head]
+		awaited := d.session.awaits(d.seq)
+		if awaited && d.at > now {
+			return d, false, d.at
+		}
+		q.head++
+		if q.head >= len(q.list)/2 {
+			q.list = append(q.list[:0], q.list[q.head:]...)
+			q.head = 0
+		}
+		if awaited {
+			return d, true, 0
+		}
+	}
+	return d, false, never
+}
+
 // expect notes the deadline of the request that was sent on s. As all requests of a target have the same time, they end in the order in which they
 // were sent.
 func (p *pool) expect(s *session) {
-	p.deadlines = append(p.deadlines, deadline{s, s.attempt.seq, p.deadline(&s.attempt)})
+	p.deadlines.push(deadline{s, s.attempt.seq, p.deadline(&s.attempt)})
 }
 
 // expire ends the requests whose time is over, and returns when that of the next one is.
 func (p *pool) expire(now time.Duration) (next time.Duration) {
-	next = never
-	for ; p.expired < len(p.deadlines); p.expired++ {
-		d := p.deadlines[p.expired]
-		if !d.session.awaits(d.seq) {
-			continue
+	for {
+		d, over, next := p.deadlines.pop(now)
+		if !over {
+			return min(next, p.expireReprieved(now))
 		}
-		if d.at > now {
-			next = d.at
-			break
+		if until, ok := p.lastChance(&d.session.attempt, now); ok {
+			p.reprieves.push(deadline{d.session, d.seq, until})
+			continue
 		}
 		d.session.take(d.session.partial, os.ErrDeadlineExceeded)
 	}
-	if p.expired >= len(p.deadlines)/2 {
-		p.deadlines = append(p.deadlines[:0], p.deadlines[p.expired:]...)
-		p.expired = 0
+}
+
+func (p *pool) expireReprieved(now time.Duration) (next time.Duration) {
+	for {
+		d, over, next := p.reprieves.pop(now)
+		if !over {
+			return next
+		}
+		d.session.take(d.session.partial, os.ErrDeadlineExceeded)
 	}
-	return next
 }
 
 // awaits reports whether the reply to request seq is awaited on s.

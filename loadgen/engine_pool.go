@@ -33,8 +33,8 @@ type pool struct {
 	counts   connCounts
 	unpolled atomic.Bool // no session is adopted by the pacing thread any more
 
-	deadlines []deadline // of the requests on sessions that are polled, the first one to end first; belongs to the pacing thread, as does
-	expired   int        // how many of them are over
+	deadlines deadlines // of the requests on sessions that are polled; belongs to the pacing thread, as do
+	reprieves deadlines // those of requests that were given some more time
 
 	mu      sync.Mutex
 	idle    ring        // kept slots, the one unused for longest first
@@ -360,6 +360,8 @@ func (s *session) woke(err error) sessionState {
 	switch {
 	case s.state == busy && isTimeout(err) && s.pool.clock.Now() < s.pool.deadline(&s.attempt):
 		return parked // the deadline of the request before, which a new one has replaced meanwhile
+	case s.state == busy && isTimeout(err) && s.reprieved():
+		return parked
 	case s.state == parked && isTimeout(err):
 		_ = s.conn.SetDeadline(time.Time{})
 		return parked
@@ -370,6 +372,12 @@ func (s *session) woke(err error) sessionState {
 		s.end()
 	}
 	return s.state
+}
+
+// reprieved reports whether the open request, whose time is over, is given some more, and sets it. The caller holds mu.
+func (s *session) reprieved() bool {
+	until, ok := s.pool.lastChance(&s.attempt, s.pool.clock.Now())
+	return ok && s.conn.SetReadDeadline(s.pool.clock.Wall(until)) == nil
 }
 
 // heed reads a message that came while no request was open, and reports whether the connection goes on. A request that becomes due

@@ -54,11 +54,12 @@ type job struct {
 // An attempt is one request under way.
 type attempt struct {
 	job
-	sent    time.Duration
-	stopped time.Duration // for how long the prober had been stopped by then, in all
-	written time.Duration // when the request had been handed to the kernel; 0 before
-	held    time.Duration // for how long the prober was stopped between sent and written
-	outcome timeline.Outcome
+	sent      time.Duration
+	stopped   time.Duration // for how long the prober had been stopped by then, in all
+	written   time.Duration // when the request had been handed to the kernel; 0 before
+	held      time.Duration // for how long the prober was stopped between sent and written
+	reprieved time.Duration // until when the reply is awaited though its time is over; 0 if it is not
+	outcome   timeline.Outcome
 }
 
 // attempt is one of j that is sent at sent.
@@ -68,6 +69,29 @@ func (q *requester) attempt(j job, sent time.Duration) attempt {
 
 // deadline is when the attempt has failed for want of an answer.
 func (q *requester) deadline(a *attempt) time.Duration { return a.sent + q.timeout }
+
+// lastChance is until when the reply to a is awaited, whose time is over at now. ok is false if it is not: only where the prober was stopped
+// as the time ended does it get some more. A reply that comes in it is no success: see [course.answer].
+func (q *requester) lastChance(a *attempt, now time.Duration) (until time.Duration, ok bool) {
+	if a.reprieved == 0 && q.course(a, now).stoppedAtDeadline() {
+		a.reprieved = now + reprieve
+	}
+	return a.reprieved, now < a.reprieved
+}
+
+// awaitReply waits for the first byte of the reply to a.
+func (q *requester) awaitReply(a *attempt, c *conn) error {
+	for {
+		_, err := c.br.Peek(1)
+		if err == nil || !isTimeout(err) {
+			return err
+		}
+		until, ok := q.lastChance(a, q.clock.Now())
+		if !ok || c.SetReadDeadline(q.clock.Wall(until)) != nil {
+			return err
+		}
+	}
+}
 
 // course is what happened to a until now.
 func (q *requester) course(a *attempt, now time.Duration) course {
@@ -127,7 +151,7 @@ func (q *requester) exchange(a *attempt, c *conn, r *reply) (again bool) {
 		q.answered(a, r)
 		return false
 	}
-	if _, err := c.br.Peek(1); err != nil {
+	if err := q.awaitReply(a, c); err != nil {
 		q.failed(a, err, awaiting, c)
 		return false
 	}

@@ -20,6 +20,10 @@ const (
 	peersPatience = 100 * time.Millisecond
 )
 
+// reprieve is how long a reply is awaited after a stop in which its time was over. Where the whole machine stood still, as a virtual machine that its host
+// pauses, a server on it did not run either, and replies only now.
+const reprieve = 100 * time.Millisecond
+
 // errStopped is the error of a request that a stop of the prober ended, whatever its connection says.
 var errStopped = errors.New("the prober was stopped")
 

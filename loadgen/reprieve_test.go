@@ -1,0 +1,169 @@
+package loadgen
+
+import (
+	"bufio"
+	"log/slog"
+	"net"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"lapse/timeline"
+)
+
+// stoodStill is a target whose prober has stood still from 1 ms to 600 ms, and a request to it that was sent at 10 ms and had 100 ms.
+func stoodStill(t *testing.T) (*target, attempt) {
+	t.Helper()
+	clock := timeline.StartClock()
+	target, _ := newSink(clock, 100)
+	asked := probe(1, timeline.Reused, "http://127.0.0.1:80/", 100)
+	asked.Timeout = 100 * ms
+	plan, err := compile(asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target.compiledProbe, target.log = plan, slog.New(slog.DiscardHandler)
+	target.inflight.opened(0, 0, 10*ms)
+	time.Sleep(ms)
+	target.stalls.beat(clock.Now())
+	time.Sleep(9 * ms)
+	a := target.attempt(job{}, clock.Now())
+	a.written = clock.Now()
+	time.Sleep(590 * ms)
+	target.stalls.beat(clock.Now())
+	return target, a
+}
+
+// onlyOutcome is how the target's only request ended; nil if it has not.
+func (t *target) onlyOutcome() *timeline.Request {
+	requests, _, _ := t.inflight.take(nil, t.clock.Now())
+	if len(requests) == 0 {
+		return nil
+	}
+	return &requests[0]
+}
+
+// Where the whole machine stood still, a server on it replies only when it runs again. Such a reply is awaited for a while, and is no failure of the
+// server's; one that does not come is.
+func TestReplyIsAwaitedAfterAStopInWhichItsTimeWasOver(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		replies time.Duration // after the stop; 0: never
+		want    timeline.Class
+		done    time.Duration // after the stop
+	}{
+		{"it replies when it runs again", 30 * ms, timeline.Local, 30 * ms},
+		{"it stays silent", 0, timeline.TimeoutResponse, reprieve},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ours, theirs := net.Pipe()
+				defer ours.Close()
+				defer theirs.Close()
+				target, a := stoodStill(t)
+				c := &conn{Conn: ours, br: bufio.NewReader(ours)}
+				_ = ours.SetDeadline(target.clock.Wall(target.deadline(&a)))
+				begun := target.clock.Now()
+				if row.replies > 0 {
+					go func() {
+						time.Sleep(row.replies)
+						_, _ = theirs.Write([]byte("HTTP/1.1 204 No Content\r\n\r\n"))
+					}()
+				}
+				err := target.awaitReply(&a, c)
+				if err != nil {
+					target.failed(&a, err, awaiting, nil)
+				} else {
+					_, _ = target.receive(&a, c, new(reply))
+				}
+				if r := target.onlyOutcome(); r == nil || r.Class != row.want || r.Done-begun != row.done {
+					t.Errorf("%+v", r)
+				}
+			})
+		})
+	}
+}
+
+// The same on a session that the pacing thread reads.
+func TestPolledReplyIsAwaitedAfterAStopInWhichItsTimeWasOver(t *testing.T) {
+	if !holdsProcessor {
+		return // nothing is polled on this system
+	}
+	for _, replies := range []bool{true, false} {
+		ours, theirs := tcpPair(t)
+		synctest.Test(t, func(t *testing.T) {
+			target, a := stoodStill(t)
+			target.polling = newPolling()
+			if err := target.polling.open(); err != nil {
+				t.Fatal(err)
+			}
+			defer target.polling.close()
+			p := newPool(target.requester).(*pool)
+			s := &session{pool: p, slot: &connSlot{}, conn: newConn(ours)}
+			if !s.adopt() {
+				t.Fatal("not adopted")
+			}
+			s.watch()
+			s.state, s.attempt, p.inUse = busy, a, 1
+			p.expect(s)
+			now := target.clock.Now()
+			if next := p.expire(now); next != now+reprieve || target.onlyOutcome() != nil {
+				t.Fatalf("next at %v", next)
+			}
+			want := timeline.TimeoutResponse
+			if replies {
+				want = timeline.Local
+				if _, err := theirs.Write([]byte("HTTP/1.1 204 No Content\r\n\r\n")); err != nil {
+					t.Fatal(err)
+				}
+				s.readable()
+			} else {
+				time.Sleep(reprieve)
+				p.expire(target.clock.Now())
+			}
+			if r := target.onlyOutcome(); r == nil || r.Class != want {
+				t.Errorf("%+v, want %s", r, want)
+			}
+		})
+	}
+}
+
+// A session that a goroutine serves waits on as well, once.
+func TestServedReplyIsAwaitedAfterAStopInWhichItsTimeWasOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		defer ours.Close()
+		defer theirs.Close()
+		target, a := stoodStill(t)
+		p := newPool(target.requester).(*pool)
+		s := &session{pool: p, slot: &connSlot{}, conn: &conn{Conn: ours}, state: busy, attempt: a}
+		if got := s.woke(os.ErrDeadlineExceeded); got != parked {
+			t.Errorf("%d after the stop", got)
+		}
+		time.Sleep(reprieve)
+		if got := s.woke(os.ErrDeadlineExceeded); got != busy {
+			t.Errorf("%d after the reprieve", got)
+		}
+	})
+}
+
+// tcpPair is both ends of a connection.
+func tcpPair(t *testing.T) (ours, theirs *net.TCPConn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = c.Close(), other.Close() })
+	return c.(*net.TCPConn), other.(*net.TCPConn)
+}
