@@ -17,6 +17,7 @@
 //	GET /api/v1/snapshot                    {protocol, epoch, seq, entries: {KEY: value, …}}
 //	GET /api/v1/stream?epoch=E&since=SEQ    WebSocket; the server sends text messages, each one a delta:
 //	                                        {protocol, epoch, seq, reset?, more?, put?: {KEY: value}, delete?: [KEY]}
+//	GET /api/v1/details?part=PART&…         the same for parts of the run that the state does not hold; at most 64 at once
 //	GET /timeline.json                      the whole run as a download, if it is known
 //
 // Every change of the store raises its sequence number seq. A delta takes whoever holds the state
@@ -34,6 +35,9 @@
 // life: a viewer that receives nothing for 12 s should reconnect. Viewers send nothing; a message
 // from one ends its connection. Members not described here must be ignored. A reader must refuse a
 // protocol it does not know.
+//
+// The state of a run with many targets holds groups of them: what the page shows first. Targets and their series are details, which a
+// viewer asks for when it shows them, and again as often as it likes to have them anew.
 //
 // The keys, and the JSON Schema of the messages, are in docs/reference/stream.md. Values have the shapes of
 // timeline.json; instants are integer nanoseconds after t0.

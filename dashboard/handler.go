@@ -35,6 +35,7 @@ type Options struct {
 
 const (
 	maxDownloads = 4                // how many snapshots and timelines are under way at once
+	maxParts     = 64               // that one request for details may name
 	downloadTime = 60 * time.Second // how long one may take
 )
 
@@ -89,6 +90,7 @@ func newServer(store *Store, opts Options) *server {
 	}
 	s.mux.HandleFunc("GET /", servePage)
 	s.mux.HandleFunc("GET /api/v1/snapshot", s.whileLooked(s.serveSnapshot))
+	s.mux.HandleFunc("GET /api/v1/details", s.whileLooked(s.serveDetails))
 	s.mux.HandleFunc("GET /api/v1/stream", s.whileLooked(s.serveStream))
 	if s.timeline != nil {
 		s.mux.HandleFunc("GET /timeline.json", s.whileLooked(s.serveTimeline))
@@ -194,6 +196,22 @@ func (s *server) awaitViewers() {
 
 func (s *server) serveSnapshot(w http.ResponseWriter, r *http.Request) {
 	s.download(w, r, func(body io.Writer) error { return json.NewEncoder(body).Encode(s.store.Snapshot()) })
+}
+
+// serveDetails serves the parts that are asked for.
+func (s *server) serveDetails(w http.ResponseWriter, r *http.Request) {
+	parts := r.URL.Query()["part"]
+	if len(parts) > maxParts {
+		http.Error(w, "ask for at most "+strconv.Itoa(maxParts)+" parts at once", http.StatusBadRequest)
+		return
+	}
+	s.download(w, r, func(body io.Writer) error {
+		details, err := s.store.details(parts)
+		if err != nil {
+			return err
+		}
+		return json.NewEncoder(body).Encode(details)
+	})
 }
 
 func (s *server) serveTimeline(w http.ResponseWriter, r *http.Request) {

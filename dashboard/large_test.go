@@ -42,7 +42,7 @@ func BenchmarkPageOnALargeRun(b *testing.B) {
 			b.Fatal(err)
 		}
 		sum["load-ms"] += number(b, ctx, `new Promise((done) => {
-			const whole = () => document.querySelectorAll('[data-testid="strip"]').length >= 10 && document.querySelector('[data-testid="event-row"]') && document.querySelector('[data-testid="latency"] canvas')?.width > 400;
+			const whole = () => document.querySelectorAll('[data-testid="strip"]').length >= 10 && document.querySelector('[data-testid="event-row"]') && document.querySelector('[data-testid="strip"] canvas')?.width > 400;
 			const look = () => whole() ? done(performance.now()) : requestAnimationFrame(look);
 			look();
 		})`)

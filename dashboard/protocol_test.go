@@ -35,7 +35,13 @@ var keys = []struct{ key, pattern, shape, text string }{
 	{"verdict", "^verdict$", "Verdict", "the run in one word, and the figures it rests on; while it goes on, as they stand"},
 	{"live", "^live$", "boolean", "whether the run goes on"},
 	{"now", "^now$", "Nanoseconds", "how far time has come"},
-	{"target/NAME", "^target/", "Target", "a target's totals"},
+	{"target/NAME", "^target/", "Target", "a target's totals; a detail if there are many targets"},
+	{"counts", "^counts$", "Counts", "how many targets there are; present if they are many, so that groups stand for them"},
+	{"group/GROUP", "^group/", "Group", "what a group of targets has measured, if there are many"},
+	{"together/GROUP/CHUNK", "^together/.*/[0-9]+$", "Together", "some slots of what a group's targets show together; without a name, of all that are judged"},
+	{"notMeasured", "^notMeasured$", "NotMeasured", "by node, when nothing was measured from it; if there are many targets"},
+	{"members/GROUP", "^members/", "Members", "the names of a group's targets, by zone and node; a detail"},
+	{"unobserved/NAME", "^unobserved/", "Timeline.unobserved", "when a target was not observed; a detail"},
 	{"incidents", "^incidents$", "Timeline.incidents", "what the page leads with: windows that belong together, with their causes"},
 	{"window/ID", "^window/[0-9]+$", "Window", "a window, with its causes"},
 	{"event/ID", "^event/[0-9]+$", "Event", "an event"},
@@ -47,9 +53,9 @@ var keys = []struct{ key, pattern, shape, text string }{
 	{"keepServing", "^keepServing$", "KeepServing", "what would be left of the failures, had each Pod served longer; if routes outlived Pods"},
 	{"late", "^late$", "Timeline.late", "which of these nodes and changes stand out"},
 	{"scorecard", "^scorecard$", "Scorecard", "what preflight predicted, against what happened; once the run is over, if preflight was asked"},
-	{"unobserved", "^unobserved$", "Timeline.unobserved", "all stretches that were not measured"},
+	{"unobserved", "^unobserved$", "Timeline.unobserved", "all stretches that were not measured; a detail of each target if there are many"},
 	{"bucketWidth", "^bucketWidth$", "Nanoseconds", "how long a slot is; when it changes, all slots come anew"},
-	{"bucket/NAME/CHUNK", "^bucket/.+/[0-9]+$", "BucketSeries", "some slots of a target's series, from index `start` on; in `classes` slots count from the beginning of the run"},
+	{"bucket/NAME/CHUNK", "^bucket/.+/[0-9]+$", "BucketSeries", "some slots of a target's series, from index `start` on; in `classes` slots count from the beginning of the run; a detail if there are many targets"},
 }
 
 func TestProtocolIsDocumented(t *testing.T) {
@@ -78,6 +84,11 @@ func protocolSchema(t *testing.T) []byte {
 		Description: "A message of the page's stream (Delta), or the state at one moment (Snapshot).",
 		Definitions: invopop.Definitions{"Values": values()},
 		OneOf:       []*invopop.Schema{{Ref: "#/$defs/Snapshot"}, {Ref: "#/$defs/Delta"}},
+	}
+	for _, value := range []any{&publish.Group{}, &publish.Together{}, &publish.Counts{}} {
+		for name, definition := range reflector.Reflect(value).Definitions {
+			schema.Definitions[name] = definition
+		}
 	}
 	for _, message := range []any{&Snapshot{}, &Delta{}} {
 		for name, definition := range reflector.Reflect(message).Definitions {
@@ -127,6 +138,12 @@ func values() *invopop.Schema {
 func shape(name string) *invopop.Schema {
 	definition, member, isMember := strings.Cut(name, ".")
 	switch {
+	case name == "NotMeasured":
+		return &invopop.Schema{Type: "object", AdditionalProperties: &invopop.Schema{Type: "array", Items: &invopop.Schema{Ref: "#/$defs/Span"}}}
+	case name == "Members":
+		return &invopop.Schema{Type: "array", Items: &invopop.Schema{Type: "string"}}
+	case name == "Group" || name == "Together" || name == "Counts":
+		return &invopop.Schema{Ref: "#/$defs/" + name}
 	case name == "boolean":
 		return &invopop.Schema{Type: "boolean"}
 	case isMember:

@@ -53,6 +53,7 @@ type Store struct {
 	order      list.List                // of *entry, seq rising
 	tombstones int
 	horizon    uint64 // deletions up to this sequence number may be forgotten
+	detail     func(part string) map[string]any
 }
 
 // An entry is a key's present value.
@@ -93,6 +94,34 @@ func (s *Store) Delete(key string) {
 	if s.tombstones > maxTombstones {
 		s.forgetTombstones()
 	}
+}
+
+// Detail sets what viewers can ask for beside the state: the values of keys that it does not hold, by the name of a part of what is
+// shown. A viewer that asks waits for it, and nobody else does. It is called from any goroutine.
+func (s *Store) Detail(of func(part string) map[string]any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.detail = of
+}
+
+// details returns the values of these parts, with the state's sequence number at that moment.
+func (s *Store) details(parts []string) (Snapshot, error) {
+	s.mu.Lock()
+	snap, of := Snapshot{Protocol: Protocol, Epoch: s.epoch, Seq: s.seq, Entries: map[string]json.RawMessage{}}, s.detail
+	s.mu.Unlock()
+	if of == nil {
+		return snap, nil
+	}
+	for _, part := range parts {
+		for key, value := range of(part) {
+			encoded, err := json.Marshal(value)
+			if err != nil {
+				return snap, fmt.Errorf("encode dashboard value %q: %w", key, err)
+			}
+			snap.Entries[key] = encoded
+		}
+	}
+	return snap, nil
 }
 
 // lookup returns key's value, nil if there is none.

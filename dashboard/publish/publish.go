@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sort"
 	"strconv"
+	"strings"
 	"time"
 
 	"lapse/correlate/model"
@@ -15,6 +16,10 @@ import (
 type Store interface {
 	Put(key string, value any) error
 	Delete(key string)
+
+	// Detail sets what else can be asked for: values of keys that the state does not hold, by the name of a part of the run. It may be called
+	// from any goroutine.
+	Detail(of func(part string) map[string]any)
 }
 
 // chunkSlots is how many slots of a target's series travel to the page together.
@@ -28,11 +33,21 @@ type Publisher struct {
 	events  int            // how many events were put
 	windows int            // and windows
 	width   time.Duration  // of the slots, as last put
-	chunks  map[string]int // by target: the first chunk that may still change
+	chunks  map[string]int // by target, or by group if there are many: the first chunk that may still change
+	targets int            // how many targets are sent; those of a run with more are asked for
+	many    bool           // there are more
 }
 
 // To returns a Publisher to a store that holds nothing of another run.
-func To(store Store) *Publisher { return &Publisher{store: store, chunks: map[string]int{}} }
+func To(store Store) *Publisher {
+	return &Publisher{store: store, chunks: map[string]int{}, targets: few}
+}
+
+// Whole makes p send up to so many targets whole, instead of 200.
+func (p *Publisher) Whole(targets int) *Publisher {
+	p.targets = targets
+	return p
+}
 
 // Show makes the store hold the run as it stands at instant now. The error tells of values that the store did not take; all others it holds.
 func (p *Publisher) Show(tl *model.Timeline, now time.Duration) error {
@@ -41,7 +56,6 @@ func (p *Publisher) Show(tl *model.Timeline, now time.Duration) error {
 	p.put("t0", tl.T0)
 	p.put("run", tl.Run)
 	p.put("verdict", tl.Verdict)
-	p.put("unobserved", tl.Unobserved)
 	p.put("incidents", tl.Incidents)
 	p.put("services", tl.Services)
 	if len(tl.Held) > 0 {
@@ -60,9 +74,7 @@ func (p *Publisher) Show(tl *model.Timeline, now time.Duration) error {
 	if tl.Scorecard != nil {
 		p.put("scorecard", tl.Scorecard)
 	}
-	for _, t := range tl.Targets {
-		p.put("target/"+t.Name, t)
-	}
+	p.showTargets(tl)
 	for _, w := range tl.Windows {
 		p.put("window/"+strconv.Itoa(w.ID), w)
 	}
@@ -80,10 +92,171 @@ func (p *Publisher) Show(tl *model.Timeline, now time.Duration) error {
 	for _, pod := range tl.Pods {
 		p.put("pod/"+pod.UID, pod)
 	}
-	p.showBuckets(tl)
 	p.put("now", now)
 	p.put("live", tl.Run.Live)
 	return errors.Join(p.failed...)
+}
+
+// showTargets shows the targets and their series, or groups of them if they are many.
+func (p *Publisher) showTargets(tl *model.Timeline) {
+	if !p.many && len(tl.Targets) > p.targets {
+		p.dropTargets(tl)
+		p.many = true
+	}
+	if p.many {
+		p.showGroups(tl)
+		return
+	}
+	p.put("unobserved", tl.Unobserved)
+	for _, t := range tl.Targets {
+		p.put("target/"+t.Name, t)
+	}
+	p.showBuckets(tl)
+}
+
+// dropTargets deletes what was sent while there were few targets.
+func (p *Publisher) dropTargets(tl *model.Timeline) {
+	p.dropChunks(tl)
+	p.store.Delete("unobserved")
+	for _, t := range tl.Targets {
+		p.store.Delete("target/" + t.Name)
+	}
+}
+
+// showGroups shows groups of targets instead of these.
+func (p *Publisher) showGroups(tl *model.Timeline) {
+	groups := groupsOf(tl)
+	judge(groups, tl)
+	names := make([]string, len(groups))
+	of := map[string]*worst{}
+	all := &worst{}
+	series := map[string]*worst{"": all}
+	for i, g := range groups {
+		p.put("group/"+g.Name, g.Group)
+		names[i] = g.Name
+		w := &worst{}
+		series[g.Name] = w
+		for _, t := range g.members {
+			of[t.Name] = w
+		}
+	}
+	for name, s := range tl.Buckets.All() {
+		if w := of[name]; w != nil {
+			w.add(s)
+			all.add(s)
+		}
+	}
+	p.put("counts", countsOf(tl))
+	p.put("notMeasured", notMeasured(tl))
+	if tl.Buckets.Width != p.width {
+		p.dropTogether()
+		p.width = tl.Buckets.Width
+		p.put("bucketWidth", p.width)
+	}
+	for name, w := range series {
+		p.showTogether(tl, name, w)
+	}
+	p.store.Detail(details(tl, groups))
+}
+
+// Counts say how many targets there are, and how long one of them was not observed.
+type Counts struct {
+	Judged         int           `json:"judged"`
+	Evidence       int           `json:"evidence"`       // of the others: each endpoint's own, and the probers' controls
+	Unobserved     int           `json:"unobserved"`     // stretches in which a judged target was not observed
+	LongestMissing time.Duration `json:"longestMissing"` // the longest of these
+}
+
+func countsOf(tl *model.Timeline) Counts {
+	c := Counts{Unobserved: len(tl.Unobserved)}
+	for i := range tl.Targets {
+		if tl.Targets[i].Kind.Judged() {
+			c.Judged++
+		} else {
+			c.Evidence++
+		}
+	}
+	for _, u := range tl.Unobserved {
+		c.LongestMissing = max(c.LongestMissing, u.End-u.Start)
+	}
+	return c
+}
+
+// showTogether shows what the targets of a group show in one row, "" for all judged ones.
+func (p *Publisher) showTogether(tl *model.Timeline, name string, w *worst) {
+	last := max(0, len(w.share)-1) / chunkSlots
+	for c := p.chunks[name]; c <= last && len(w.share) > 0; c++ {
+		p.put("together/"+name+"/"+strconv.Itoa(c), w.part(c*chunkSlots, min((c+1)*chunkSlots, len(w.share))))
+	}
+	if tl.Run.Live {
+		p.chunks[name] = p.firstOpenChunk(tl, last)
+	}
+}
+
+// dropTogether forgets all series of groups, because the slots have another width now.
+func (p *Publisher) dropTogether() {
+	for name, open := range p.chunks {
+		for c := 0; c <= open+maxOpenChunks; c++ {
+			p.store.Delete("together/" + name + "/" + strconv.Itoa(c))
+		}
+	}
+	clear(p.chunks)
+}
+
+// maxOpenChunks is more chunks than lie between the first that may change and the last.
+const maxOpenChunks = 100
+
+// Names of parts that can be asked for: the targets of a group, those that are evidence, one target's series.
+const (
+	membersPart  = "members/"
+	evidencePart = "evidence"
+	seriesPart   = "series/"
+)
+
+// details says what can be asked for of a run with many targets: what a state of fewer holds.
+func details(tl *model.Timeline, groups []*grouped) func(part string) map[string]any {
+	return func(part string) map[string]any {
+		values := map[string]any{"bucketWidth": tl.Buckets.Width}
+		name, ofGroup := strings.CutPrefix(part, membersPart)
+		target, ofSeries := strings.CutPrefix(part, seriesPart)
+		switch {
+		case part == evidencePart:
+			for i := range tl.Targets {
+				if t := &tl.Targets[i]; !t.Kind.Judged() {
+					values["target/"+t.Name] = t
+				}
+			}
+		case ofGroup:
+			addMembers(values, tl, groups, name)
+		case ofSeries:
+			if s, known := tl.Buckets.Of(target); known && len(s.Sent) > 0 {
+				values["bucket/"+target+"/0"] = chunk{Start: s.Start, Sent: s.Sent, Failed: s.Failed, Unobserved: s.Unobserved, Latency: s.Latency, Classes: s.Classes}
+			}
+		}
+		return values
+	}
+}
+
+// addMembers adds the targets of a group, their order, and when each was not observed.
+func addMembers(values map[string]any, tl *model.Timeline, groups []*grouped, name string) {
+	at := slices.IndexFunc(groups, func(g *grouped) bool { return g.Name == name })
+	if at < 0 {
+		return
+	}
+	names, blank := []string{}, map[string][]model.Unobserved{}
+	for _, t := range groups[at].members {
+		values["target/"+t.Name] = t
+		names, blank[t.Name] = append(names, t.Name), []model.Unobserved{}
+	}
+	for _, u := range tl.Unobserved {
+		if of, own := blank[u.Target]; own {
+			blank[u.Target] = append(of, u)
+		}
+	}
+	for target, list := range blank {
+		values["unobserved/"+target] = list
+	}
+	values["members/"+name] = names
 }
 
 // heldWithoutCuts are what became of held connections, without each single cut: the page shows windows of them, and there may be thousands.

@@ -11,11 +11,11 @@ const height = 58;
 
 /** Errors stacks the failed requests of all judged targets by class over time. */
 export function Errors({ frame, run }: { frame: Frame; run: Run }) {
-  const { targets, bucketWidth } = run;
+  const { groupList, bucketWidth } = run;
   const all = run.together;
   const classes = useMemo(() => [...totals(all)].sort((a, b) => b[1] - a[1]), [all]);
   const failed = classes.reduce((sum, [, n]) => sum + n, 0);
-  if (!targets.length) return null;
+  if (!groupList.length) return null;
   return (
     <Row
       frame={frame} height={failed ? height : 22} testid="errors" label={<>errors by class<ClassKey theme={frame.theme} classes={classes} /></>}

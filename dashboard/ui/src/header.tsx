@@ -3,8 +3,9 @@ import type { Clock } from "./clock";
 import { atMost, coverage, duration, length, number, percent, plural } from "./format";
 import { caveats, headline, open, saidFirst, soundness, tooLittle, unproven, worstOf } from "./headline";
 import { faults } from "./health";
-import { type Length, type RunInfo, type Target, type Verdict, judged } from "./model";
+import type { Length, RunInfo, Verdict } from "./model";
 import type { Run } from "./run";
+import type { TargetGroup } from "./sources";
 
 const results = {
   pass: { symbol: "✓", word: "Pass" },
@@ -18,7 +19,7 @@ export function Header({ run, clock }: { run: Run; clock: Clock }) {
   const { verdict: v, info, live } = run;
   const result = (v && results[v.result]) ?? { symbol: "…", word: "Measuring" };
   const cut = run.windows.some((w) => w.kind !== "slow" && open(w)); // then only lower bounds are known
-  const found = v && { verdict: v, ...(info && { info }), targets: run.targets, windows: run.windows, unobserved: run.unobserved, events: run.events, live };
+  const found = v && { verdict: v, ...(info && { info }), targets: run.brief.targets, windows: run.windows, unobserved: run.brief.unobserved, events: run.events, live };
   const services = info?.services?.map((s) => `${s.namespace}/${s.name}`) ?? [];
   return (
     <section class={`panel verdict ${v?.result ?? "ungated"}`} data-testid="verdict" data-result={v?.result} aria-label="Verdict">
@@ -40,7 +41,7 @@ export function Header({ run, clock }: { run: Run; clock: Clock }) {
           </p>
         </div>
       </div>
-      {v && <Figures verdict={v} info={info} targets={run.targets} cut={cut} />}
+      {v && <Figures verdict={v} info={info} run={run} cut={cut} />}
       {v && <Gates verdict={v} info={info} />}
     </section>
   );
@@ -51,9 +52,9 @@ const measured = (services: string[], urls: string[]): string => [...(services.l
 
 const capital = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
 
-function Figures({ verdict: v, info, targets, cut }: { verdict: Verdict; info: RunInfo | undefined; targets: Target[]; cut: boolean }) {
-  const ours = targets.filter((t) => judged(t.kind));
-  const worst = worstOf(targets);
+function Figures({ verdict: v, info, run, cut }: { verdict: Verdict; info: RunInfo | undefined; run: Run; cut: boolean }) {
+  const ours = run.groupList;
+  const worst = worstOf(run.brief.judged);
   const little = tooLittle(info ? { verdict: v, info } : { verdict: v }); // then the least is said, which was seen
   return (
     <dl class="figures">
@@ -69,7 +70,7 @@ function Figures({ verdict: v, info, targets, cut }: { verdict: Verdict; info: R
   );
 }
 
-const sum = (targets: Target[], of: (t: Target) => number): string => number(targets.reduce((all, t) => all + of(t), 0));
+const sum = (targets: TargetGroup[], of: (t: TargetGroup) => number): string => number(targets.reduce((all, t) => all + of(t), 0));
 
 /** mostOf notes of a length of which the least is said how much it can be with all that was not observed. */
 const mostOf = (l: Length | undefined, note: string, least: boolean): string => (l && least ? `at most ${atMost(l.max)}` : note);

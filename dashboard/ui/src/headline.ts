@@ -7,9 +7,9 @@ import { type Event, type Length, type Ns, type RunInfo, type Scorecard, type Ta
 export interface Found {
   verdict: Verdict;
   info?: RunInfo;
-  targets: Target[];
+  targets: Pick<Target, "name" | "kind" | "slowFrom" | "gapLimit">[];
   windows: Window[];
-  unobserved: Unobserved[];
+  unobserved: Pick<Unobserved, "start" | "end">[];
   events: Event[];
   live: boolean;
 }
@@ -85,9 +85,8 @@ export function soundness(run: Pick<Found, "verdict" | "info">): string {
 }
 
 /** worstOf says of how many judged targets a figure is the worst one's; nothing if there is one only. */
-export function worstOf(targets: Target[]): string {
-  const n = targets.filter((t) => judged(t.kind)).length;
-  return n > 1 ? `The value of the worst of ${n} targets. Only failed requests add over targets.` : "";
+export function worstOf(judged: number): string {
+  return judged > 1 ? `The value of the worst of ${judged} targets. Only failed requests add over targets.` : "";
 }
 
 const help = "what would help: ";

@@ -42,3 +42,7 @@ export function unobservedBlanks(all: Unobserved[], targets: Target[]): Blank[] 
   const names = new Set(targets.filter((t) => judged(t.kind)).map((t) => t.name));
   return all.filter((u) => names.has(u.target)).map((u) => ({ start: u.start, end: u.end, why: `${u.target}: ${reasonText(u.reason)}` }));
 }
+
+/** groupBlanks are the stretches in which a target of a group was not measured. */
+export const groupBlanks = (groups: { name: string; unobserved?: { start: Ns; end: Ns }[] }[]): Blank[] =>
+  groups.flatMap((g) => (g.unobserved ?? []).map((u) => ({ ...u, why: `${g.name}: not observed from every node` })));

@@ -1,12 +1,13 @@
 import { useMemo, useState } from "preact/hooks";
 import { duration, plural } from "./format";
+import { useDetails } from "./hooks";
 import { above, extent, type Histogram, histogram, quantile, slotOf } from "./latency";
 import type { Ns, Series, Source, Target } from "./model";
 import { heat, noData, type Plot, widthOf } from "./paint";
 import { type Frame, Row } from "./row";
 import type { Run } from "./run";
 import { groups as groupsOf } from "./slots";
-import { fromWhere, type TargetGroup, targetGroups } from "./sources";
+import { fromWhere, type TargetGroup } from "./sources";
 import { measured } from "./strips";
 
 const height = 120;
@@ -36,13 +37,17 @@ const lines = [
 
 /** Latency is how long the answers of one target took, from when the request was due: how many took how long, and quantiles over it. */
 export function Latency({ frame, run }: { frame: Frame; run: Run }) {
-  const groups = useMemo(() => targetGroups(run.targets, run.sources), [run.targets, run.sources]);
-  const [chosen, setChosen] = useState("");
-  const group = useMemo(() => groups.find((g) => g.members.some((t) => t.name === chosen)) ?? groups[0], [groups, chosen]);
-  const target = group?.members.find((t) => t.name === chosen) ?? group?.members[0];
-  const series = target && run.series(target.name);
+  const groups = run.groupList;
+  const [chosen, setChosen] = useState<Chosen>({ group: "" });
+  const group = groups.find((g) => g.name === chosen.group) ?? groups[0];
+  const target = group?.members.find((t) => t.node === chosen.node) ?? group?.members[0];
+  const part = `series/${target?.name}`;
+  useDetails(group && run, `members/${group?.name}`);
+  useDetails(target && run, part);
+  const series = target && run.has(part) ? run.series(target.name) : undefined;
   const bounds = useMemo(() => series && extent(series), [series]);
-  if (!group || !target || !series) return null;
+  if (!group) return null;
+  if (!target || !series) return <p class="note faint" data-testid="loading">Loading the latency of {group.name}.</p>;
   const { bucketWidth, now } = run;
   return (
     <Row
@@ -57,21 +62,23 @@ export function Latency({ frame, run }: { frame: Frame; run: Run }) {
   );
 }
 
-interface LabelProps { groups: TargetGroup[]; group: TargetGroup; target: Target; sources: Source[]; onChoose: (name: string) => void }
+/** A Chosen is the target that the reader chose: what is measured, and from which node. */
+interface Chosen { group: string; node?: string | undefined }
+
+interface LabelProps { groups: TargetGroup[]; group: TargetGroup; target: Target; sources: Source[]; onChoose: (target: Chosen) => void }
 
 /** Label has what is measured, and from where, to choose from. Another Service is shown as the same node sees it. */
 function Label({ groups, group, target, sources, onChoose }: LabelProps) {
-  const first = (g: TargetGroup): Target => g.members.find((t) => t.node === target.node) ?? g.members[0]!;
   return (
     <span class="latency-label">
       latency from due
       {groups.length > 1 ? (
-        <select aria-label="Target whose latency is shown" data-testid="latency-target" value={group.members[0]!.name} onChange={(e) => onChoose(first(groups[e.currentTarget.selectedIndex]!).name)}>
-          {groups.map((g) => <option key={g.members[0]!.name} value={g.members[0]!.name}>{g.name}</option>)}
+        <select aria-label="Target whose latency is shown" data-testid="latency-target" value={group.name} onChange={(e) => onChoose({ group: e.currentTarget.value, node: target.node })}>
+          {groups.map((g) => <option key={g.name} value={g.name}>{g.name}</option>)}
         </select>
       ) : <b>{group.name}</b>}
       {group.members.length > 1 && (
-        <select aria-label="Node whose latency is shown" data-testid="latency-node" value={target.name} onChange={(e) => onChoose(e.currentTarget.value)}>
+        <select aria-label="Node whose latency is shown" data-testid="latency-node" value={target.name} onChange={(e) => onChoose({ group: group.name, node: group.members.find((t) => t.name === e.currentTarget.value)?.node })}>
           {group.members.map((t) => <option key={t.name} value={t.name}>{fromWhere(t, sources)}</option>)}
         </select>
       )}

@@ -1,6 +1,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { RefObject } from "preact";
 import { dark, light, type Theme } from "./paint";
+import type { Run } from "./run";
 
 /** usePrinting tells whether the page is being put on paper. */
 function usePrinting(): boolean {
@@ -44,7 +45,37 @@ export function useClock(wanted: boolean): number {
   return now;
 }
 
+const screenful = 300; // px about the window in which rows are drawn, so that scrolling shows no gaps
+
+/** One observer for all elements: each has a function that is told whether it is near what is on the screen. */
+const nearby = new WeakMap<Element, (near: boolean) => void>();
+const observer = new IntersectionObserver((entries) => {
+  for (const e of entries) nearby.get(e.target)?.(e.isIntersecting);
+}, { rootMargin: `${screenful}px 0px` });
+
+/** useNear tells whether an element is on the screen, or nearly so; on paper everything is. */
+export function useNear(ref: RefObject<Element | null>): boolean {
+  const [near, setNear] = useState(false);
+  useLayoutEffect(() => {
+    const element = ref.current;
+    if (!element) return;
+    nearby.set(element, setNear);
+    observer.observe(element);
+    return () => observer.unobserve(element);
+  }, []);
+  return usePrinting() || near;
+}
+
 const paperWidth = 970; // px: what A4 and Letter have in landscape, between margins
+
+/** useDetails has the page ask for parts of a run that its state does not hold, while they are shown. Without a run it asks for nothing. */
+export function useDetails(run: Run | undefined, ...parts: string[]): void {
+  useEffect(() => {
+    if (!run?.many) return;
+    const ends = parts.map((p) => run.want(p));
+    return () => ends.forEach((end) => end());
+  }, [run, run?.many, ...parts]);
+}
 
 /** useWidth measures an element and follows its size; on paper it is as wide as that. */
 export function useWidth<T extends Element>(): [RefObject<T | null>, number] {

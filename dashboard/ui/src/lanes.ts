@@ -99,9 +99,18 @@ const watchedBy: Record<Lane["kind"], string[]> = { node: ["Node"], pod: ["Pod"]
 
 /** watchGaps are the stretches in which changes of such a lane may have been missed. A gap that names no kind is one of all, and so is one that names no Service. */
 export function watchGaps(events: Event[], lane: Pick<Lane, "kind" | "services" | "namespace">): { start: Ns; end: Ns }[] {
-  return events
-    .filter((e) => e.kind === "watch-gap" && (!e.object?.kind || watchedBy[lane.kind].includes(e.object.kind)) && concerns(e.services ?? [], lane))
+  return gapEvents(events)
+    .filter((e) => (!e.object?.kind || watchedBy[lane.kind].includes(e.object.kind)) && concerns(e.services ?? [], lane))
     .map((e) => ({ start: e.at?.earliest ?? e.seen, end: place(e) }));
+}
+
+const gapsIn = new WeakMap<Event[], Event[]>();
+
+/** gapEvents are the watch gaps among events, looked for once. */
+function gapEvents(events: Event[]): Event[] {
+  let gaps = gapsIn.get(events);
+  if (!gaps) gapsIn.set(events, (gaps = events.filter((e) => e.kind === "watch-gap")));
+  return gaps;
 }
 
 /** concerns tells whether what is said of these Services is about a lane: one of which no Service is known may be of every one in its namespace. */

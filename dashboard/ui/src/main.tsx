@@ -1,6 +1,7 @@
 import { render } from "preact";
 import { App } from "./app";
 import { embeddedText, unpack, whole } from "./embedded";
+import { fetchDetails } from "./details";
 import "./page.css";
 import { Run } from "./run";
 import { type Connection, follow } from "./stream";
@@ -42,12 +43,21 @@ async function showSaved(text: string): Promise<void> {
   }
 }
 
+/** followServer shows the run that the server tells of. */
+function followServer(): void {
+  const renew = fetchDetails(run, draw);
+  run.onWant = () => queueMicrotask(renew);
+  follow({
+    delta(d) {
+      run.apply(d);
+      if (d.more) return;
+      draw();
+      renew();
+    },
+    connection: connect,
+  });
+}
+
 const saved = embeddedText();
 if (saved !== undefined) void showSaved(saved);
-else follow({
-  delta(d) {
-    run.apply(d);
-    if (!d.more) draw();
-  },
-  connection: connect,
-});
+else followServer();

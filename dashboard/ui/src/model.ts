@@ -19,6 +19,42 @@ export interface Series {
   classes: Map<number, Record<string, number>>; // by slot, of slots with failures
 }
 
+/**
+ * A Group are judged targets that send the same to the same Service, each from another node. The state of a run with many targets holds
+ * groups, and the targets are asked for (publish.Group).
+ */
+export interface Group {
+  id: number; // of its first target
+  name: string; // what they have in common: "web new"
+  kind: TargetKind;
+  service?: string;
+  targets: number; // how many they are
+  rate: number;
+  achievedRate: number;
+  sent: number;
+  failed: number;
+  notSent: number;
+  late: number;
+  coverage: number; // the least of one target
+  gapLimit?: Ns;
+  slowFrom?: Ns; // the least of a target with slow answers in a window
+  measured: { earliest: Ns; latest: Ns };
+  agree: boolean; // each window of one meets a window of every other one, and all were observed all along
+  failing: string[]; // names of the targets that have windows
+  unobserved: { start: Ns; end: Ns }[]; // when one of them at least was not observed
+}
+
+/** How many targets there are, and how long one of them was not observed (publish.Counts). */
+export interface Counts { judged: number; evidence: number; unobserved: number; longestMissing: Ns }
+
+/** A stretch of what several targets show in one row, as it comes over the wire (publish.Together). */
+export interface TogetherChunk {
+  start: number;
+  share: number[]; // −1 where none was measured
+  gap: SparseCounts; // slot, and how many after it
+  classes?: Record<string, SparseCounts>;
+}
+
 /** The whole of timeline.json. */
 export type TimelineFile = Timeline;
 

@@ -1,6 +1,6 @@
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { dragged, type Grip, grip } from "./brush";
-import { type Ns, judged } from "./model";
+import type { Ns } from "./model";
 import { commandLine, type Plot } from "./paint";
 import { type Frame, prepare } from "./row";
 import type { Run } from "./run";
@@ -20,7 +20,7 @@ export function Overview({ frame, run, whole, onRange }: OverviewProps) {
   const drag = useRef<{ grip: Grip; start: Ns; range: Range; x: number } | undefined>(undefined);
   const scale = new Scale(whole, width);
   const targets = run.together;
-  const known = useMemo(() => Math.max(0, ...run.targets.filter((t) => judged(t.kind)).map((t) => measured(t, run.now).to)), [run.targets, run.now]); // later outcomes are still to come
+  const known = useMemo(() => knownTo(run), [run.groupList, run.now]);
   const command = run.info?.command;
   useLayoutEffect(() => {
     const ctx = prepare(canvas.current, width, height);
@@ -59,6 +59,9 @@ export function Overview({ frame, run, whole, onRange }: OverviewProps) {
     </div>
   );
 }
+
+/** knownTo is up to when outcomes are known; later ones are still to come. */
+const knownTo = (run: Run): Ns => run.groupList.reduce((to, g) => Math.max(to, g.measured ? Math.min(g.measured.latest || run.now, run.now) : 0, ...g.members.map((t) => measured(t, run.now).to)), 0);
 
 /** paint draws the worst judged target: failing before not observed, and that before healthy. */
 function paint(plot: Plot, all: Together, slot: Ns, end: Ns): void {

@@ -1,8 +1,9 @@
 import { useMemo, useState } from "preact/hooks";
 import { coverage, number, percent, plural } from "./format";
-import { soundness } from "./headline";
-import { type Blank, faults, healthLine, stallBlanks, unobservedBlanks, watchBlanks } from "./health";
-import type { Target } from "./model";
+import { minCoverage, soundness } from "./headline";
+import { type Blank, faults, groupBlanks, healthLine, stallBlanks, unobservedBlanks, watchBlanks } from "./health";
+import { Fold } from "./fold";
+import { type Target, judged } from "./model";
 import { noData } from "./paint";
 import { type Frame, Row } from "./row";
 import type { Run } from "./run";
@@ -10,15 +11,16 @@ import type { Run } from "./run";
 /** Prober shows how good the measurement itself was. Its word is the header's. It is folded while there is nothing to say against it. */
 export function Prober({ frame, run }: { frame: Frame; run: Run }) {
   const [chosen, setChosen] = useState<boolean>();
-  const { verdict, info, events, targets } = run;
+  const { verdict, info, events, targets, counts, groupList } = run;
   const stalls = useMemo(() => stallBlanks(events), [events]);
   const gaps = useMemo(() => watchBlanks(events), [events]);
-  const unobserved = useMemo(() => unobservedBlanks(run.unobserved, targets), [run.unobserved, targets]);
-  const figures = useMemo(() => <Targets targets={targets} />, [targets]);
+  const unobserved = useMemo(() => (counts ? groupBlanks(groupList) : unobservedBlanks(run.unobserved, targets)), [run.unobserved, targets, groupList]);
+  const rows = useMemo(() => (counts ? [...groupList, ...targets.filter((t) => !judged(t.kind))] : targets), [groupList, targets]);
+  const figures = useMemo(() => <Targets targets={rows} least={minCoverage(info)} />, [rows, info]);
   if (!verdict) return null;
-  const judged = { verdict, ...(info && { info }) };
-  const wrong = faults(judged);
-  const sound = soundness(judged);
+  const found = { verdict, ...(info && { info }) };
+  const wrong = faults(found);
+  const sound = soundness(found);
   const open = chosen ?? wrong.length > 0;
   return (
     <>
@@ -30,7 +32,7 @@ export function Prober({ frame, run }: { frame: Frame; run: Run }) {
       </h3>
       {open && (
         <div data-testid="prober-rows">
-          <Blanks frame={frame} name="unobserved" blanks={unobserved} />
+          <Blanks frame={frame} name="unobserved" blanks={unobserved} {...(counts && { count: counts.unobserved })} />
           <Blanks frame={frame} name="prober stalls" blanks={stalls} />
           <Blanks frame={frame} name="watch gaps" blanks={gaps} />
           {figures}
@@ -41,36 +43,47 @@ export function Prober({ frame, run }: { frame: Frame; run: Run }) {
 }
 
 /** Blanks is a row of what was not seen. */
-function Blanks({ frame, name, blanks }: { frame: Frame; name: string; blanks: Blank[] }) {
+function Blanks({ frame, name, blanks, count = blanks.length }: { frame: Frame; name: string; blanks: Blank[]; count?: number }) {
   return (
     <Row
-      frame={frame} height={18} testid="blanks" id={name} label={<span class="kind">{name}</span>} figures={<span class="faint">{blanks.length ? plural(blanks.length, "stretch", "stretches") : "none"}</span>}
-      summary={`${name}: ${blanks.length ? blanks.map((b) => b.why).join("; ") : "none"}`} inputs={[blanks]}
+      frame={frame} height={18} testid="blanks" id={name} label={<span class="kind">{name}</span>} figures={<span class="faint">{count ? plural(count, "stretch", "stretches") : "none"}</span>}
+      summary={`${name}: ${blanks.length ? inWords(blanks) : "none"}`} inputs={[blanks]}
       paint={(p) => { for (const b of blanks) noData(p, p.scale.x(b.start), p.scale.x(b.end)); }}
       tell={(at) => blanks.find((b) => b.start <= at && at <= b.end)?.why ?? "none"}
     />
   );
 }
 
-function Targets({ targets }: { targets: Target[] }) {
+/** inWords names the first of many blanks. */
+const inWords = (blanks: Blank[]): string => blanks.slice(0, 50).map((b) => b.why).join("; ") + (blanks.length > 50 ? `; and ${blanks.length - 50} more` : "");
+
+/** A Measured is a target, or a group of them. */
+type Measured = Pick<Target, "name" | "sent" | "late" | "notSent" | "coverage" | "achievedRate" | "rate">;
+
+/** Targets says of each target how well it was measured: of many at first of those that were not measured as they should have been. */
+function Targets({ targets, least }: { targets: Measured[]; least: number }) {
+  const short = targets.filter((t) => t.notSent > 0 || t.coverage < least);
   return (
     <div class="prober-figures">
-      <table class="prober-targets">
-        <thead><tr><th scope="col">Target</th><th scope="col" class="num">Sent</th><th scope="col" class="num">Late</th><th scope="col" class="num">Without evidence</th><th scope="col" class="num">Coverage</th><th scope="col" class="num">Rate</th></tr></thead>
-        <tbody>
-          {targets.slice(0, 40).map((t) => (
-            <tr key={t.name}>
-              <th scope="row">{t.name}</th>
-              <td class="num">{t.sent}</td>
-              <td class="num">{t.late} <span class="faint">{percent(t.late / Math.max(t.sent, 1))}</span></td>
-              <td class="num">{t.notSent}</td>
-              <td class="num">{coverage(t.coverage)}</td>
-              <td class="num">{number(t.achievedRate)} <span class="faint">of {number(t.rate)}/s</span></td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      {targets.length > 40 && <p class="note faint">and {targets.length - 40} more in timeline.json</p>}
+      <Fold all={targets} chosen={short} others={(n) => `${plural(n, "target")} with evidence for every request, observed as long as asked`} only="targets that lack evidence or coverage" testid="all-measured">
+        {(shown) => shown.length > 0 && (
+          <table class="prober-targets">
+            <thead><tr><th scope="col">Target</th><th scope="col" class="num">Sent</th><th scope="col" class="num">Late</th><th scope="col" class="num">Without evidence</th><th scope="col" class="num">Coverage</th><th scope="col" class="num">Rate</th></tr></thead>
+            <tbody>
+              {shown.map((t) => (
+                <tr key={t.name} data-testid="measured-row">
+                  <th scope="row">{t.name}</th>
+                  <td class="num">{t.sent}</td>
+                  <td class="num">{t.late} <span class="faint">{percent(t.late / Math.max(t.sent, 1))}</span></td>
+                  <td class="num">{t.notSent}</td>
+                  <td class="num">{coverage(t.coverage)}</td>
+                  <td class="num">{number(t.achievedRate)} <span class="faint">of {number(t.rate)}/s</span></td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        )}
+      </Fold>
     </div>
   );
 }

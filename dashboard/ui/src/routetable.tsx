@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import type { Clock } from "./clock";
-import type { Instant, LateRoutes, Route } from "./model";
+import type { Instant, LateRoutes, Ns, Route } from "./model";
 import { lagText, level, lostText, matrix, type MatrixRow, moment, unobservedAt } from "./routes";
 import type { Run } from "./run";
 
@@ -45,12 +45,16 @@ function Change({ row, nodes, run, clock, onMoment }: ChangeProps) {
       {row.cells.map((r, i) => {
         const node = nodes[i]!;
         if (r) return <td class="num" key={node}><Cell route={r} clock={clock} onMoment={onMoment} /></td>;
-        if (unobservedAt(node, row.at, run.targets, run.unobserved)) return <td class="num hatched" key={node} title={`nothing was measured from ${node} then`}><span class="unseen">not observed</span></td>;
+        if (notMeasured(run, node, row.at)) return <td class="num hatched" key={node} title={`nothing was measured from ${node} then`}><span class="unseen">not observed</span></td>;
         return <td class="num faint" key={node} title={`no request from ${node} was answered by ${row.pod}`}>·</td>;
       })}
     </tr>
   );
 }
+
+/** notMeasured tells whether nothing was measured from a node at an instant. */
+const notMeasured = (run: Run, node: string, at: Ns): boolean =>
+  run.notMeasured ? !!run.notMeasured[node]?.some((s) => s.start <= at && at <= s.end) : unobservedAt(node, at, run.targets, run.unobserved);
 
 function Cell({ route: r, clock, onMoment }: { route: Route; clock: Clock; onMoment: (between: Instant) => void }) {
   const text = lagText(r), lost = lostText(r);

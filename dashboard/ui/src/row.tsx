@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
+import { useNear } from "./hooks";
 import type { Clock } from "./clock";
 import type { Cursor, Tell } from "./cursor";
 import type { Context, Plot, Theme } from "./paint";
@@ -27,12 +28,14 @@ export function Row(props: RowProps) {
   const { frame, height, paint, tell } = props;
   const canvas = useRef<HTMLCanvasElement>(null);
   const told = useRef<HTMLSpanElement>(null);
+  const near = useNear(canvas);
   const { range, width } = frame.scale;
   useLayoutEffect(() => (told.current && tell ? frame.cursor.tellIn(told.current, tell) : undefined));
   useLayoutEffect(() => {
+    if (!near) return;
     const ctx = prepare(canvas.current, width, height);
     if (ctx) paint({ ctx, scale: frame.scale, height, theme: frame.theme });
-  }, [range.from, range.to, width, height, frame.theme, ...props.inputs]);
+  }, [near, near && range.from, near && range.to, near && width, height, near && frame.theme, ...(near ? props.inputs : props.inputs.map(() => undefined))]);
   return (
     <div class="row" data-row data-testid={props.testid} data-id={props.id} style={{ height: `${height}px` }}>
       <div class="row-label" title={props.title} style={{ width: `${frame.labelWidth}px` }}>{props.label}</div>

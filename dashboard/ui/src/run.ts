@@ -1,5 +1,6 @@
-import { type BucketChunk, type CutWindow, type Event, type Held, type Incident, type KeepServing, type LateRoutes, type Ns, type Pod, type Route, type RunInfo, type Scorecard, type Series, type Source, type Target, type Tool, type Unobserved, type Verdict, type WatchedService, type Window, judged } from "./model";
-import { type Together, together } from "./slots";
+import { type BucketChunk, type Counts, type CutWindow, type Event, type Group, type Held, type Incident, type KeepServing, type LateRoutes, type Ns, type Pod, type Route, type RunInfo, type Scorecard, type Series, type Source, type Target, type TogetherChunk, type Tool, type Unobserved, type Verdict, type WatchedService, type Window, judged } from "./model";
+import { type Together, joinedTogether, together } from "./slots";
+import { membersOf, type TargetGroup, targetGroups } from "./sources";
 
 /** A change of the state, as the server sends it. The protocol is described in dashboard/doc.go. */
 export interface Delta {
@@ -25,6 +26,11 @@ export class Run {
   private groups = new Map<string, Map<string, unknown>>(); // group → key → value
   private lists = new Map<string, unknown>(); // made from a group, until one of its values changes
   private judged: Together | undefined;
+  private asked = new Map<string, number>(); // part → how many views want it
+  private got = new Map<string, { version: number; at: number }>(); // part → the version of the state, and when it came in milliseconds
+  private groupsMade: TargetGroup[] = [];
+  private groupsAt = -1; // the version that they are of
+  private states = 0; // how often the state has changed
   private judgedAt = -1; // the version that it is of
 
   /** version rises with every change. */
@@ -32,12 +38,61 @@ export class Run {
 
   apply(delta: Delta): void {
     this.version++;
+    this.states++;
     if (delta.reset) {
       this.groups.clear();
       this.lists.clear();
+      this.got.clear();
     }
+    const width = this.one("bucketWidth");
     for (const [key, value] of Object.entries(delta.put ?? {})) this.changing(key).set(key, value);
     for (const key of delta.delete ?? []) this.changing(key).delete(key);
+    if (this.many && width !== this.one("bucketWidth")) this.forgetSeries();
+  }
+
+  /** many tells that the state holds groups of targets, and that the targets themselves are details. */
+  get many(): boolean { return this.one("counts") !== undefined; }
+
+  /** want notes that a view shows a part of the details; the returned function ends that. */
+  want(part: string): () => void {
+    this.asked.set(part, (this.asked.get(part) ?? 0) + 1);
+    this.onWant();
+    return () => {
+      const left = this.asked.get(part)! - 1;
+      if (left) this.asked.set(part, left);
+      else this.asked.delete(part);
+    };
+  }
+
+  /** onWant is called when something more is wanted. */
+  onWant: () => void = () => {};
+
+  /** due are the wanted parts that have not come yet, and those that are older than the state and than `age` milliseconds, the oldest first. */
+  due(now: number, age: number): string[] {
+    if (!this.many) return [];
+    const old = (part: string): number => this.got.get(part)?.at ?? -Infinity;
+    const stale = (part: string): boolean => !this.got.has(part) || (this.got.get(part)!.version < this.states && now - old(part) >= age);
+    return [...this.asked.keys()].filter(stale).sort((a, b) => old(a) - old(b));
+  }
+
+  /** details takes in what has come of some parts. What was made of other slots than the state's is asked for again. */
+  details(parts: string[], entries: Record<string, unknown>, now: number): void {
+    if (entries.bucketWidth !== this.one("bucketWidth")) return;
+    this.version++;
+    for (const part of parts) this.got.set(part, { version: this.states, at: now });
+    for (const [key, value] of Object.entries(entries)) if (key !== "bucketWidth") this.changing(key).set(key, value);
+  }
+
+  /** has tells whether a part has come, or need not. */
+  has(part: string): boolean { return !this.many || this.got.has(part); }
+
+  /** forgetSeries drops series that have slots of another width. */
+  private forgetSeries(): void {
+    for (const name of [...this.groups.keys()].filter((g) => g.startsWith("bucket/"))) {
+      this.groups.delete(name);
+      this.lists.delete(name);
+    }
+    for (const part of [...this.got.keys()].filter((p) => p.startsWith("series/"))) this.got.delete(part);
   }
 
   get loaded(): boolean { return this.one("t0") !== undefined; }
@@ -56,7 +111,13 @@ export class Run {
   get sources(): Source[] { return this.one<Source[] | null>("sources") ?? none; }
   get routes(): Route[] { return this.one<Route[] | null>("routes") ?? none; }
   get late(): LateRoutes[] { return this.one<LateRoutes[] | null>("late") ?? none; }
-  get unobserved(): Unobserved[] { return this.one<Unobserved[] | null>("unobserved") ?? none; }
+  /** unobserved is when judged targets were not observed; of many targets, of those that have come. */
+  get unobserved(): Unobserved[] {
+    return this.many ? this.made("unobserved/", (all: Unobserved[][]) => all.flat()) : (this.one<Unobserved[] | null>("unobserved") ?? none);
+  }
+  get counts(): Counts | undefined { return this.one("counts"); }
+  /** notMeasured is when nothing was measured from a node, where there are many targets. */
+  get notMeasured(): Record<string, { start: Ns; end: Ns }[]> | undefined { return this.one("notMeasured"); }
 
   /** t0 in milliseconds since 1970, with the fraction that Date leaves out. */
   get t0(): number {
@@ -70,6 +131,17 @@ export class Run {
   get now(): Ns {
     const duration = this.info?.duration ?? 0;
     return this.live ? Math.max(this.one<Ns>("now") ?? 0, duration) : duration || (this.one<Ns>("now") ?? 0);
+  }
+
+  /** groupList are the judged targets, those together that differ in nothing but the node they are measured from. */
+  get groupList(): TargetGroup[] {
+    if (this.groupsAt !== this.version) [this.groupsMade, this.groupsAt] = [this.makeGroups(), this.version];
+    return this.groupsMade;
+  }
+
+  private makeGroups(): TargetGroup[] {
+    if (!this.many) return targetGroups(this.targets, this.sources);
+    return this.list<Group>("group", (a, b) => kindOrder[a.kind] - kindOrder[b.kind] || a.id - b.id).map((g) => ({ ...g, members: membersOf(this.one<string[]>(`members/${g.name}`), (name) => this.one(`target/${name}`)) }));
   }
 
   /** Judged targets first, then each endpoint's own, then the control. */
@@ -88,11 +160,26 @@ export class Run {
 
   event(id: number): Event | undefined { return this.one(`event/${id}`); }
 
+  /** brief is what the headline needs of the judged targets. */
+  get brief(): { targets: Pick<Target, "name" | "kind" | "slowFrom" | "gapLimit">[]; unobserved: Pick<Unobserved, "start" | "end">[]; judged: number } {
+    const counts = this.counts;
+    if (!counts) return { targets: this.targets, unobserved: this.unobserved, judged: this.targets.filter((t) => judged(t.kind)).length };
+    const targets = this.groupList.flatMap(({ name, kind, slowFrom, gapLimit, failing }) =>
+      [name, ...(failing ?? [])].map((name) => ({ name, kind, ...(slowFrom && { slowFrom }), ...(gapLimit && { gapLimit }) })));
+    return { targets, unobserved: counts.longestMissing ? [{ start: 0, end: counts.longestMissing }] : [], judged: counts.judged };
+  }
+
   /** together is what the targets show together that count for the verdict. */
   get together(): Together {
+    if (this.many) return this.togetherOf("");
     if (!this.judged || this.judgedAt !== this.version) this.judged = together(this.targets.filter((t) => judged(t.kind)).map((t) => this.series(t.name)));
     this.judgedAt = this.version;
     return this.judged;
+  }
+
+  /** togetherOf is what a group's targets show together, where there are many. */
+  togetherOf(group: string): Together {
+    return this.made(`together/${group}/`, (chunks: TogetherChunk[]) => joinedTogether(chunks));
   }
 
   /** series returns a target's slots, put together from their chunks. */
@@ -125,7 +212,7 @@ export class Run {
 
 /** groupOf is what a key lies under: "event/" for an event, "bucket/NAME/" for a target's slots, "" for a single value. */
 function groupOf(key: string): string {
-  const end = key.startsWith("bucket/") ? key.lastIndexOf("/") : key.indexOf("/");
+  const end = key.startsWith("bucket/") || key.startsWith("together/") ? key.lastIndexOf("/") : key.indexOf("/");
   return key.slice(0, end + 1);
 }
 

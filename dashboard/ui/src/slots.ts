@@ -1,4 +1,4 @@
-import type { Ns, Series, Window } from "./model";
+import type { Ns, Series, TogetherChunk, Window } from "./model";
 import type { Scale } from "./scale";
 
 /** groups walks the slots that lie in view between two instants, so many at a time that each group is at least so many pixels wide. */
@@ -39,6 +39,26 @@ export function together(all: Series[]): Together {
       const [n, bad] = [sent[i]!, failed[i]!];
       if (n > 0) sum.share[i] = Math.max(sum.share[i] ?? 0, bad / n);
       if (bad) sum.classes.set(i, plus(sum.classes.get(i) ?? new Map(), bad, classes.get(i) ?? {}));
+    }
+  }
+  return sum;
+}
+
+/** joinedTogether puts together what came in chunks. */
+export function joinedTogether(chunks: TogetherChunk[]): Together {
+  const sum: Together = { share: [], gap: [], classes: new Map() };
+  for (const { start, share, gap, classes } of chunks.sort((a, b) => a.start - b.start)) {
+    for (let slot = sum.share.length; slot < start + share.length; slot++) {
+      const one = share[slot - start];
+      sum.share.push(one === undefined || one < 0 ? undefined : one);
+      sum.gap.push(false);
+    }
+    for (let i = 0; i + 1 < gap.length; i += 2) sum.gap.fill(true, gap[i]!, gap[i]! + gap[i + 1]! + 1);
+    for (const [name, pairs] of Object.entries(classes ?? {})) {
+      for (let i = 0; i + 1 < pairs.length; i += 2) {
+        const slot = sum.classes.get(pairs[i]!) ?? new Map<string, number>();
+        sum.classes.set(pairs[i]!, slot.set(name, pairs[i + 1]!));
+      }
     }
   }
   return sum;

@@ -1,16 +1,24 @@
-import { judged, type Source, type Target, type Unobserved, type Window } from "./model";
+import { type Group, judged, type Source, type Target, type Unobserved, type Window } from "./model";
 
 /** A TargetGroup are targets that send the same to the same Service, each from another node. One alone is a group of itself. */
-export interface TargetGroup {
-  name: string; // what they have in common: "web new"
-  members: Target[]; // by zone, then by node
+export interface TargetGroup extends Pick<Group, "name" | "kind" | "targets" | "sent" | "failed" | "notSent" | "late" | "rate" | "achievedRate" | "coverage"> {
+  members: Target[]; // by zone, then by node; of many targets none until they have come
+  agree?: boolean; // these are known of many targets
+  failing?: string[];
+  unobserved?: { start: number; end: number }[];
+  measured?: { earliest: number; latest: number };
+  gapLimit?: number;
+  slowFrom?: number;
 }
+
+/** membersOf are targets by name, none of which have not come. */
+export const membersOf = (names: string[] | undefined, target: (name: string) => Target | undefined): Target[] => (names ?? []).map(target).filter((t) => t !== undefined);
 
 /** targetGroups puts judged targets together that differ in nothing but the node they are measured from. */
 export function targetGroups(targets: Target[], sources: Source[]): TargetGroup[] {
   const zones = new Map(sources.map((s) => [s.name, s.zone]));
   const zone = (t: Target): string => zones.get(t.source ?? "") ?? "";
-  const groups = new Map<string, TargetGroup>();
+  const groups = new Map<string, { name: string; members: Target[] }>();
   for (const t of targets.filter((t) => judged(t.kind))) {
     const name = common(t);
     const key = [t.service, t.portName, t.kind, name].join("\n");
@@ -19,7 +27,16 @@ export function targetGroups(targets: Target[], sources: Source[]): TargetGroup[
     else groups.set(key, { name, members: [t] });
   }
   for (const g of groups.values()) g.members.sort((a, b) => compare(zone(a), zone(b)) || compare(a.node ?? "", b.node ?? "") || a.id - b.id);
-  return [...groups.values()];
+  return [...groups.values()].map(summed);
+}
+
+/** summed adds up a group's members. */
+function summed({ name, members }: { name: string; members: Target[] }): TargetGroup {
+  const sum = (of: (t: Target) => number): number => members.reduce((all, t) => all + of(t), 0);
+  return {
+    name, members, kind: members[0]!.kind, targets: members.length, sent: sum((t) => t.sent), failed: sum((t) => t.failed), notSent: sum((t) => t.notSent), late: sum((t) => t.late),
+    rate: sum((t) => t.rate), achievedRate: sum((t) => t.achievedRate), coverage: Math.min(...members.map((t) => t.coverage)),
+  };
 }
 
 /** common is a target's name without the node that it is measured from. */

@@ -1,29 +1,36 @@
 import type { ComponentChildren } from "preact";
+import { useMemo } from "preact/hooks";
 import { coverage, duration, shortPod } from "./format";
 import { reasonText } from "./headline";
+import { useDetails } from "./hooks";
 import { type Ns, type Series, type Target, type Unobserved, type Window, judged } from "./model";
 import { availability, edges, noData, type Plot } from "./paint";
 import { type Frame, Row } from "./row";
+import type { Run } from "./run";
 import { type Failing, failing, groups, worst } from "./slots";
 
 interface StripProps {
   frame: Frame;
+  run: Run;
   target: Target;
   label?: ComponentChildren; // instead of its name
-  series: Series;
-  bucketWidth: Ns;
-  unobserved: Unobserved[];
   windows: Window[];
-  now: Ns;
-  live: boolean;
 }
+
+interface Shown { target: Target; series: Series | undefined; bucketWidth: Ns; unobserved: Unobserved[]; windows: Window[]; now: Ns; live: boolean }
 
 /** Heights of strips: of judged targets, and of those that are evidence. */
 export const stripHeight = { judged: 30, evidence: 20 };
 
 /** Strip is one target's availability over time. */
 export function Strip(props: StripProps) {
-  const { frame, target: t, series, bucketWidth, unobserved, windows, now } = props;
+  const { frame, run, target: t, windows } = props;
+  const part = `series/${t.name}`;
+  useDetails(run, part);
+  const { bucketWidth, now, live } = run;
+  const series = run.has(part) ? run.series(t.name) : undefined; // undefined: it is on its way
+  const unobserved = useMemo(() => run.unobserved.filter((u) => u.target === t.name), [run.unobserved, t.name]);
+  const shown: Shown = { target: t, series, bucketWidth, unobserved, windows, now, live };
   return (
     <Row
       frame={frame} height={judged(t.kind) ? stripHeight.judged : stripHeight.evidence} testid="strip" id={t.name} title={`${t.name}\n${t.url}`}
@@ -31,11 +38,11 @@ export function Strip(props: StripProps) {
       summary={`${t.name}: ${t.failed} of ${t.sent} requests failed, coverage ${coverage(t.coverage)}, ${windows.length} windows`}
       inputs={[series, bucketWidth, unobserved, windows, t.measured?.earliest, t.measured?.latest, now]}
       paint={(plot) => {
-        paintSlots(plot, props);
-        for (const u of unobserved) if (u.target === t.name) noData(plot, plot.scale.x(u.start), plot.scale.x(u.end));
+        paintSlots(plot, shown);
+        for (const u of unobserved) noData(plot, plot.scale.x(u.start), plot.scale.x(u.end));
         for (const w of windows) edges(plot, w);
       }}
-      tell={(at) => tell(props, at)}
+      tell={(at) => tell(shown, at)}
     />
   );
 }
@@ -62,7 +69,8 @@ export function measured(t: Target, now: Ns): { from: Ns; to: Ns } {
 }
 
 /** paintSlots draws the slots, several as one (the worst counts) where they are narrower than a pixel. */
-function paintSlots(plot: Plot, { target, series, bucketWidth, windows, now }: StripProps): void {
+function paintSlots(plot: Plot, { target, series, bucketWidth, windows, now }: Shown): void {
+  if (!series) return;
   const { scale } = plot;
   const span = measured(target, now);
   const near = judged(target.kind) && scale.x(bucketWidth) - scale.x(0) > 2;
@@ -103,11 +111,12 @@ export class Bars {
   }
 }
 
-function tell({ target, series, bucketWidth, unobserved, windows, now, live }: StripProps, at: Ns): string {
+function tell({ target, series, bucketWidth, unobserved, windows, now, live }: Shown, at: Ns): string {
+  if (!series) return "loading";
   const span = measured(target, now);
   if (live && at > span.to && at <= now && judged(target.kind)) return "not known yet";
   if (at < span.from || at > span.to) return "not measured";
-  const gap = unobserved.find((u) => u.target === target.name && u.start <= at && at <= u.end);
+  const gap = unobserved.find((u) => u.start <= at && at <= u.end);
   if (gap) return `no data: ${reasonText(gap.reason)}`;
   const w = windows.find((w) => w.start.earliest <= at && at <= w.end.latest);
   if (w) return w.kind === "slow" ? `window ${w.id}: ${w.slow ?? 0} of ${w.sent} answered late` : `window ${w.id}: ${w.failed} of ${w.sent} failed`;

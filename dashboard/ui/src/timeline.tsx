@@ -6,7 +6,7 @@ import { Errors } from "./errors";
 import { duration, plural } from "./format";
 import { Fold } from "./fold";
 import { Latency } from "./heat";
-import { useWidth } from "./hooks";
+import { useDetails, useWidth } from "./hooks";
 import { type Event, type Target, type Window, judged } from "./model";
 import { Nodes } from "./nodes";
 import { Overview } from "./overview";
@@ -15,7 +15,6 @@ import { type Gestures, Plots } from "./plots";
 import { Prober } from "./prober";
 import { place, type Run } from "./run";
 import { type Range, Scale } from "./scale";
-import { targetGroups } from "./sources";
 import { Strip, stripHeight } from "./strips";
 import { Swatch } from "./swatch";
 import type { View } from "./view";
@@ -45,17 +44,17 @@ export function Timeline(props: TimelineProps) {
     [range.from, range.to, outer, labelWidth, figuresWidth],
   );
   const frame = useMemo(() => ({ scale, theme, clock, cursor, labelWidth, figuresWidth }), [scale, theme, clock, cursor]);
-  const { targets, windows, now, live } = run;
+  const { targets, windows } = run;
+  useDetails(run, "evidence");
   const windowsOf = useMemo(() => byTarget(windows), [windows]);
   const windowsFrom = (target: string): Window[] => windowsOf.get(target) ?? noWindows;
   const strip = (t: Target) => (
     <Strip
-      key={t.name} frame={frame} target={t} series={run.series(t.name)} bucketWidth={run.bucketWidth}
-      unobserved={run.unobserved} windows={windowsFrom(t.name)} now={now} live={live}
+      key={t.name} frame={frame} run={run} target={t} windows={windowsFrom(t.name)}
     />
   );
-  const groups = useMemo(() => targetGroups(targets, run.sources), [targets, run.sources]);
-  const failing = useMemo(() => groups.filter((g) => g.members.some((t) => windowsOf.has(t.name))), [groups, windowsOf]);
+  const groups = run.groupList;
+  const failing = useMemo(() => groups.filter((g) => (g.failing ? g.failing.length > 0 : g.members.some((t) => windowsOf.has(t.name)))), [groups, windowsOf]);
   const evidence = useMemo(() => targets.filter((t) => !judged(t.kind)), [targets]);
   const pinned = view.event === undefined ? undefined : run.event(view.event);
   return (
@@ -70,9 +69,10 @@ export function Timeline(props: TimelineProps) {
         <Overview frame={frame} run={run} whole={whole} onRange={onRange} />
         <h3>Availability</h3>
         <Fold all={groups} chosen={failing} others={(n) => `${plural(n, "target")} without a failure`} only="targets with failures or slow answers" testid="all-targets">
-          {(shown) => shown.map((g) => (g.members.length > 1 ? <Nodes key={g.name} frame={frame} run={run} group={g} windowsOf={windowsFrom} /> : strip(g.members[0]!)))}
+          {(shown) => shown.map((g) => (run.many || g.members.length > 1 ? <Nodes key={g.name} frame={frame} run={run} group={g} windowsOf={windowsFrom} /> : strip(g.members[0]!)))}
         </Fold>
         <h3>Evidence <span class="faint">each endpoint itself, and the prober's own control</span></h3>
+        {!run.has("evidence") && <p class="note faint" data-testid="loading">Loading {plural(run.counts?.evidence ?? 0, "target")}.</p>}
         <Scrolled height={stripHeight.evidence} count={evidence.length}>{(first, last) => evidence.slice(first, last).map(strip)}</Scrolled>
         <h3>Cluster</h3>
         <Cluster frame={frame} run={run} onEvent={onEvent} />

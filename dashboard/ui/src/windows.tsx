@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import type { Clock } from "./clock";
 import { atMost, classCounts, duration, length, percent, relative } from "./format";
 import { reasonText, windowDowntime, windowLength } from "./headline";
+import { useDetails } from "./hooks";
 import { begun } from "./incidents";
 import type { Cause, Event, Evidence, Instant, Ns, Window } from "./model";
 import { place, type Run } from "./run";
@@ -84,6 +85,8 @@ const Confidence = ({ cause }: { cause: Cause }) => (
 
 /** Why is what happened in a window, in order, with times relative to its first failure. */
 function Why({ w, run, clock, onEvent }: { w: Window; run: Run; clock: Clock; onEvent: (e: Event) => void }) {
+  const group = run.many ? run.groupList.find((g) => g.failing?.includes(w.target)) : undefined;
+  useDetails(group && run, `members/${group?.name}`); // when its target was not observed
   return (
     <div class="why" data-testid="why" data-window-id={w.id}>
       {w.causes?.map((c, i) => <CauseStory key={i} cause={c} w={w} run={run} clock={clock} first={i === 0} onEvent={onEvent} />)}
