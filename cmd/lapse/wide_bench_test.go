@@ -409,7 +409,7 @@ func (w *wideRun) look() {
 		return number(fmt.Sprintf(`new Promise((done) => { const look = () => (%s) ? done(performance.now()) : requestAnimationFrame(look); look(); })`, what))
 	}
 	w.figures["s-verdict"] = shown(`document.querySelector('[data-testid="verdict"][data-result]')`) / 1000
-	w.figures["s-drawn"] = shown(`document.querySelector('[data-testid="strip"] canvas') && document.querySelector('[data-testid="latency"] canvas')?.width > 400`) / 1000
+	w.figures["s-drawn"] = shown(`[...document.querySelectorAll('[data-row] canvas')].filter((c) => c.width > 400).length > 3`) / 1000
 	w.figures["scroll-fps"] = number(framesOf(`window.scrollBy(0, i % 120 < 60 ? 30 : -30)`))
 	w.figures["pan-fps"] = number(framesOf(`turn({deltaX: i % 80 < 40 ? 25 : -25})`))
 	w.figures["zoom-fps"] = number(framesOf(`turn({deltaY: i % 60 < 30 ? -20 : 20, ctrlKey: true})`))
@@ -422,7 +422,7 @@ func (w *wideRun) look() {
 // there is somewhere to pan to.
 func framesOf(do string) string {
 	return fmt.Sprintf(`new Promise((done) => {
-		const row = document.querySelector('[data-testid="strip"] canvas'), box = row.getBoundingClientRect();
+		const row = document.querySelector('[data-row] canvas'), box = row.getBoundingClientRect();
 		const turn = (wheel) => row.dispatchEvent(new WheelEvent("wheel", {bubbles: true, cancelable: true, clientX: box.left + box.width / 2, clientY: box.top + 5, ...wheel}));
 		turn({deltaY: -200, ctrlKey: true});
 		const start = performance.now(); let i = 0;
