@@ -35,6 +35,12 @@ var coordinatorFigures = []coordinatorFigure{
 	{"pan-fps", "page: frames per second while panning", "≥ 30", 1, atLeast(30)},
 	{"zoom-fps", "page: frames per second while zooming", "≥ 30", 1, atLeast(30)},
 	{"MB-page-heap", "page: JavaScript heap, MB", "", 0, nil},
+	{"served-s-verdict", "page of the recorded run, nothing else running: until the verdict is shown, s", "≤ 1.5", 2, atMost(1.5)},
+	{"served-s-drawn", "the same: until the first rows are drawn, s", "", 2, nil},
+	{"served-scroll-fps", "the same: frames per second while scrolling", "≥ 30", 1, atLeast(30)},
+	{"served-pan-fps", "the same: frames per second while panning", "≥ 30", 1, atLeast(30)},
+	{"served-zoom-fps", "the same: frames per second while zooming", "≥ 30", 1, atLeast(30)},
+	{"served-MB-page-heap", "the same: JavaScript heap, MB", "", 0, nil},
 }
 
 // coordinatorSlack is how long the benchmark may take beside the time that is measured: building, starting, the page, and the result.
