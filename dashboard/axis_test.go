@@ -24,7 +24,7 @@ func openSample(t *testing.T, fragment string) *tab {
 	show(t, store, sample.Length)
 	page := newTab(t, serve(t, store, "127.0.0.1:0").url()+fragment)
 	page.see(`[data-testid="incident"]`)
-	page.until("has drawn its rows", `document.querySelector('[data-testid="strip"] canvas').width > 300`)
+	page.until("has drawn its rows", `((c) => (c.scrollIntoView({block: "nearest"}), c.width > 300))(document.querySelector('[data-testid="strip"] canvas'))`)
 	return page
 }
 

@@ -97,7 +97,7 @@ func TestARunInTheDocumentIsShownWithoutAnyServer(t *testing.T) {
 	if len(ids) != len(run.Targets) {
 		t.Errorf("strips %q, the timeline has %d targets", ids, len(run.Targets))
 	}
-	p.until("has drawn its strips", `document.querySelector('[data-testid="strip"] canvas').width > 300`)
+	p.until("has drawn its strips", `((c) => (c.scrollIntoView({block: "nearest"}), c.width > 300))(document.querySelector('[data-testid="strip"] canvas'))`)
 	if href := eval[string](p, `document.querySelector('[data-testid="download"]').href`); !strings.HasPrefix(href, "blob:") {
 		t.Errorf("timeline.json is at %s", href)
 	}
