@@ -235,7 +235,9 @@ func TestBaselineEndsWhereNoNodeGetsAnAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(tl.Run.Aborted, "gave no good answer within") || !strings.Contains(tl.Run.Aborted, "--rate 5 shared by 2 nodes") {
+	within := strings.Contains(tl.Run.Aborted, "gave no good answer within") && strings.Contains(tl.Run.Aborted, "--rate 5 shared by 2 nodes")
+	failed := strings.Contains(tl.Run.Aborted, "baseline failed") // on a machine so slow that both were asked, and had no answer, by then
+	if !within && !failed {
 		t.Errorf("aborted: %q", tl.Run.Aborted)
 	}
 }

@@ -120,7 +120,7 @@ func TestALostWorkstationIsUnobserved(t *testing.T) {
 	server := startServer(t)
 	defer server.Close()
 	m, workstation, cut := outsideRun(t, server)
-	m.opts.Timeout = 200 * time.Millisecond
+	m.opts.Timeout = 5 * time.Second // longer than this machine stands still
 	sever := sync.OnceFunc(cut)
 	var severed time.Duration
 	m.live.observers = append(m.live.observers, factObserver(func(f timeline.Fact) {
