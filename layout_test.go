@@ -35,7 +35,7 @@ var mayImport = map[string][]string{
 	"correlate/causes":          {"timeline", "correlate/model", "correlate/quantity", "correlate/windows", "correlate/cluster"},
 	"correlate/truth":           {"correlate/model"},
 	"correlate/verdict":         {"hint", "timeline", "correlate/cluster", "correlate/kubectl", "correlate/model", "correlate/quantity"},
-	"correlate/compare":         {"timeline", "correlate/model", "correlate/quantity", "correlate/windows"},
+	"correlate/compare":         {"timeline", "correlate/model", "correlate/quantity", "correlate/verdict", "correlate/windows"},
 	"report":                    {"hint", "timeline", "correlate/model", "correlate/quantity", "correlate/verdict", "correlate/compare"},
 	"report/schematest":         {"report"},
 	"dashboard":                 {},

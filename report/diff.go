@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -41,6 +42,9 @@ var diffGroups = []diffGroup{
 	{"downtime", compare.DiffDowntime, "less", "more"},
 	{"longest window", compare.DiffLongest, "shorter", "longer"},
 	{"latency", compare.DiffLatency, "lower", "higher"},
+	{"held connections cut", compare.DiffCut, "fewer", "more"},
+	{"cut without a warning", compare.DiffUnwarned, "fewer", "more"},
+	{"longest until back", compare.DiffBack, "shorter", "longer"},
 }
 
 func groupOf(metric string) diffGroup {
@@ -48,15 +52,19 @@ func groupOf(metric string) diffGroup {
 	return diffGroups[i]
 }
 
-// word says where a group of changes went.
+// word says where a group of changes went; "" if it is about held connections, and the runs held none.
 func (g diffGroup) word(changes []compare.Change) string {
 	var less, more, known bool
+	shown := !strings.HasPrefix(g.metric, "held.")
 	for _, c := range changes {
 		if strings.HasPrefix(c.Metric, g.metric) {
+			shown = true
 			less, more, known = less || c.Direction == compare.Less, more || c.Direction == compare.More, known || c.Known()
 		}
 	}
 	switch {
+	case !shown:
+		return ""
 	case !known:
 		return "not measured in both"
 	case less && more:
@@ -76,7 +84,9 @@ func diffHeadline(d compare.Diff) string {
 		parts = append(parts, fmt.Sprintf("not comparable, for %s below", quantity.Count(n, "reason")))
 	}
 	for _, g := range diffGroups {
-		parts = append(parts, g.name+": "+g.word(d.Changes))
+		if word := g.word(d.Changes); word != "" {
+			parts = append(parts, g.name+": "+word)
+		}
 	}
 	return strings.Join(parts, " · ")
 }
@@ -107,8 +117,12 @@ func estimate(metric string, e *compare.Estimate) string {
 	switch {
 	case e == nil:
 		return "not measured"
-	case metric == compare.DiffFailed:
-		return fmt.Sprintf("%d/%d  %s (%s)", e.Failed, e.Sent, quantity.Percent(float64(e.Failed)/float64(e.Sent)), quantity.Percents(e.Min, *e.Max))
+	case metric == compare.DiffFailed, metric == compare.DiffCut, metric == compare.DiffUnwarned:
+		share := fmt.Sprintf("%d/%d  %s", e.Failed, e.Sent, quantity.Percent(float64(e.Failed)/float64(e.Sent)))
+		if e.Min == *e.Max {
+			return share
+		}
+		return fmt.Sprintf("%s (%s)", share, quantity.Percents(e.Min, *e.Max))
 	}
 	return quantity.Length(e.Length())
 }
@@ -170,7 +184,7 @@ func diffChanges(c *Comparison, nameWidth int) section {
 	for _, change := range c.Diff.Changes {
 		tone := map[compare.Direction]style{compare.Less: green, compare.More: redBold}[change.Direction]
 		t.rows = append(t.rows, tableRow{cells: []cell{
-			{text: names[change.Target], verbatim: true}, {text: figure(change.Metric)},
+			{text: cmp.Or(names[change.Target], change.Target), verbatim: true}, {text: figure(change.Metric)},
 			{text: estimate(change.Metric, change.A)}, {text: estimate(change.Metric, change.B)}, {text: changeWord(change), tone: tone},
 		}})
 	}

@@ -20,6 +20,14 @@ var diffs = map[string]func() *Comparison{
 		fixed.Verdict.Result, fixed.Verdict.ExitCode = model.Pass, 0
 		return Compare(race(), fixed, "runs/before", "runs/after")
 	},
+	"held": func() *Comparison {
+		before, after := race(), race()
+		held := model.Held{Target: "web held", Connections: 100, Stood: 100, Standing: 100, Cut: 40, Unwarned: 38, Cuts: 40, Back: &model.Length{Min: 12 * ms, Max: 1031 * ms}, Coverage: 1}
+		before.Held = []model.Held{held}
+		held.Unwarned = 0
+		after.Held = []model.Held{held}
+		return Compare(before, after, "runs/before", "runs/after")
+	},
 	"same":   func() *Comparison { return Compare(race(), race(), "runs/one", "runs/two") },
 	"unlike": func() *Comparison { return Compare(race(), inconclusive(), "runs/web", "runs/shop/timeline.json") },
 	"worse":  func() *Comparison { return Compare(fewer(), aborted(), "runs/before", "runs/after") },

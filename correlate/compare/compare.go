@@ -22,7 +22,7 @@ import (
 // each cannot tell.
 type Diff struct {
 	NotComparable []string      `json:"notComparable"` // in what the runs are unlike, in sentences; what differs may come from there
-	Changes       []Change      `json:"changes"`       // of every target that both runs judge
+	Changes       []Change      `json:"changes"`       // of every target that both runs judge, or whose connections both held
 	Causes        []CauseChange `json:"causes"`        // by rule
 }
 
@@ -84,6 +84,7 @@ func Compare(a, b *model.Timeline) Diff {
 			d.Changes = append(d.Changes, changes(a, b, t, other)...)
 		}
 	}
+	d.Changes = append(d.Changes, heldChanges(a, b)...)
 	return d
 }
 

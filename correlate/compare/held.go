@@ -1,0 +1,54 @@
+package compare
+
+import (
+	"slices"
+
+	"lapse/correlate/model"
+	"lapse/correlate/verdict"
+)
+
+// What is compared of a target whose connections are held. They are the figures of the gates of that name.
+const (
+	DiffCut      = "held.cut"      // connections that were cut ÷ those that stood
+	DiffUnwarned = "held.unwarned" // of these, those that were cut without an announcement, ÷ those that stood
+	DiffBack     = "held.back.max" // the longest that it took one to stand again
+)
+
+// heldChanges are the changes of the targets whose connections both runs held.
+func heldChanges(a, b *model.Timeline) (list []Change) {
+	for _, h := range a.Held {
+		i := slices.IndexFunc(b.Held, func(other model.Held) bool { return other.Target == h.Target })
+		if i < 0 {
+			continue
+		}
+		for _, metric := range []string{DiffCut, DiffUnwarned, DiffBack} {
+			c := change(metric, heldFigure(a, h, metric), heldFigure(b, b.Held[i], metric))
+			c.Target = h.Target
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// heldFigure is one figure of a target, by its gate. A number of connections is a share of those that stood, so that runs which held more or fewer compare.
+func heldFigure(tl *model.Timeline, h model.Held, metric string) *Estimate {
+	only := *tl
+	only.Held = []model.Held{h}
+	gate, _ := verdict.MetricNamed(metric)
+	r, measured := gate.Value(&only, &only.Verdict)
+	if !measured {
+		return nil
+	}
+	e := &Estimate{Min: r.Min, Max: &r.Max}
+	if gate.Unit == model.Count {
+		e.Min, e.Failed, e.Sent = r.Min/float64(h.Stood), int(r.Min), h.Stood
+		e.Max = new(min(1, r.Max/float64(h.Stood)))
+	}
+	switch {
+	case r.Open && gate.Unit == model.Count:
+		e.Max = new(1.0)
+	case r.Open:
+		e.Max = nil
+	}
+	return e
+}
