@@ -298,9 +298,9 @@ func (p *pool) expireReprieved(now time.Duration) (next time.Duration) {
 	}
 }
 
-// awaits reports whether the reply to request seq is awaited on s.
+// awaits reports whether the pacing thread awaits the reply to request seq on s: it has not come, and no goroutine reads it.
 func (s *session) awaits(seq uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.state == busy && s.attempt.seq == seq
+	return s.state == busy && s.attempt.seq == seq && s.conn.polled()
 }

@@ -154,6 +154,40 @@ func TestPolledRequestsTimeOut(t *testing.T) {
 	}
 }
 
+// A long reply that breaks off fails its request once, though a goroutine reads it that the pacing thread has handed it to.
+func TestLongReplyThatBreaksOffFailsOnce(t *testing.T) {
+	t.Parallel()
+	var broken atomic.Bool
+	url := serveScripts(t, []script{func(c *net.TCPConn, n int) bool {
+		body := "ok"
+		if broken.Load() {
+			body = strings.Repeat("x", 2*readBuffer)
+		}
+		text := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+		if broken.Load() {
+			text = text[:len(text)-1]
+		}
+		_, err := c.Write([]byte(text))
+		return err == nil
+	}})
+	p := probe(1, timeline.Reused, url, 200)
+	p.Timeout, p.Connections = 100*time.Millisecond, 10
+	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
+		waitFor(t, "50 answers", func() bool { return f.ended(1, timeline.OK) >= 50 })
+		broken.Store(true)
+		waitFor(t, "50 timeouts", func() bool { return f.ended(1, timeline.TimeoutResponse) >= 50 })
+	}, p)
+	reused := 0
+	for _, r := range f.of(1) { // of: each is there once
+		if r.Class == timeline.TimeoutResponse && r.Reused {
+			reused++
+		}
+	}
+	if reused == 0 {
+		t.Errorf("no request on a kept connection timed out: %v", classes(f.of(1)))
+	}
+}
+
 // Where there is no poller, goroutines read all replies, and find the same.
 func TestWithoutAPollerGoroutinesReadTheReplies(t *testing.T) {
 	t.Parallel()
