@@ -101,11 +101,11 @@ func TestOnlyTargetsInViewAreInTheDocument(t *testing.T) {
 	}
 }
 
-// Rows far from what is on the screen are not drawn.
+// Of a run with many targets, rows far from what is on the screen are not drawn.
 func TestOnlyRowsNearTheScreenAreDrawn(t *testing.T) {
 	store := dashboard.NewStore()
 	page := newTab(t, serve(t, store, "127.0.0.1:0").url())
-	if err := publish.To(store).Show(withServices(sample.Run(sample.Length), 150), sample.Length); err != nil {
+	if err := publish.To(store).Show(withServices(fromManyNodes(sample.Run(sample.Length), 150), 150), sample.Length); err != nil {
 		t.Fatal(err)
 	}
 	button := `[data-testid="all-ready"]`
@@ -121,4 +121,18 @@ func TestOnlyRowsNearTheScreenAreDrawn(t *testing.T) {
 	}
 	eval[bool](page, ready+`[149].scrollIntoView(), true`)
 	page.until("has drawn the last", ready+`[149].querySelector("canvas").width > 400`)
+}
+
+// Of a run of the usual size all rows are drawn at once: a picture of the whole page has them.
+func TestAllRowsOfASmallRunAreDrawn(t *testing.T) {
+	store := dashboard.NewStore()
+	page := newTab(t, serve(t, store, "127.0.0.1:0").url())
+	if err := publish.To(store).Show(sample.Run(sample.Length), sample.Length); err != nil {
+		t.Fatal(err)
+	}
+	page.see(`[data-testid="verdict"][data-result]`)
+	page.run(chromedp.EmulateViewport(1200, 500))
+	rows := `[...document.querySelectorAll('[data-row] canvas')]`
+	page.until("has rows below the screen", rows+`.some((c) => c.getBoundingClientRect().top > innerHeight + 500)`)
+	page.until("has drawn them all", rows+`.every((c) => c.width !== 300)`) // 300: what a canvas has on which nothing was drawn
 }

@@ -53,17 +53,17 @@ const observer = new IntersectionObserver((entries) => {
   for (const e of entries) nearby.get(e.target)?.(e.isIntersecting);
 }, { rootMargin: `${screenful}px 0px` });
 
-/** useNear tells whether an element is on the screen, or nearly so; on paper everything is. */
-export function useNear(ref: RefObject<Element | null>): boolean {
+/** useNear tells whether an element is on the screen, or nearly so. Where nobody asked, and on paper, everything is. */
+export function useNear(ref: RefObject<Element | null>, asked: boolean): boolean {
   const [near, setNear] = useState(false);
   useLayoutEffect(() => {
     const element = ref.current;
-    if (!element) return;
+    if (!element || !asked) return;
     nearby.set(element, setNear);
     observer.observe(element);
     return () => observer.unobserve(element);
-  }, []);
-  return usePrinting() || near;
+  }, [asked]);
+  return usePrinting() || !asked || near;
 }
 
 const paperWidth = 970; // px: what A4 and Letter have in landscape, between margins

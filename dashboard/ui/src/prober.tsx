@@ -16,7 +16,7 @@ export function Prober({ frame, run }: { frame: Frame; run: Run }) {
   const gaps = useMemo(() => watchBlanks(events), [events]);
   const unobserved = useMemo(() => (counts ? groupBlanks(groupList) : unobservedBlanks(run.unobserved, targets)), [run.unobserved, targets, groupList]);
   const rows = useMemo(() => (counts ? [...groupList, ...targets.filter((t) => !judged(t.kind))] : targets), [groupList, targets]);
-  const figures = useMemo(() => <Targets targets={rows} least={minCoverage(info)} />, [rows, info]);
+  const figures = useMemo(() => <Targets targets={rows} least={minCoverage(info)} lazy={frame.lazy} />, [rows, info, frame.lazy]);
   if (!verdict) return null;
   const found = { verdict, ...(info && { info }) };
   const wrong = faults(found);
@@ -61,10 +61,10 @@ const inWords = (blanks: Blank[]): string => blanks.slice(0, 50).map((b) => b.wh
 type Measured = Pick<Target, "name" | "sent" | "late" | "notSent" | "coverage" | "achievedRate" | "rate">;
 
 /** Targets says of each target how well it was measured: of many at first of those that were not measured as they should have been. */
-function Targets({ targets, least }: { targets: Measured[]; least: number }) {
+function Targets({ targets, least, lazy }: { targets: Measured[]; least: number; lazy: boolean }) {
   const short = targets.filter((t) => t.notSent > 0 || t.coverage < least);
   return (
-    <div class="prober-figures">
+    <div class={`prober-figures ${lazy ? "lazy" : ""}`}>
       <Fold all={targets} chosen={short} others={(n) => `${plural(n, "target")} with evidence for every request, observed as long as asked`} only="targets that lack evidence or coverage" testid="all-measured">
         {(shown) => shown.length > 0 && (
           <table class="prober-targets">

@@ -7,7 +7,7 @@ import type { Context, Plot, Theme } from "./paint";
 import type { Scale } from "./scale";
 
 /** What all rows of the timeline share. */
-export interface Frame { scale: Scale; theme: Theme; clock: Clock; cursor: Cursor; labelWidth: number; figuresWidth: number }
+export interface Frame { scale: Scale; theme: Theme; clock: Clock; cursor: Cursor; labelWidth: number; figuresWidth: number; lazy: boolean /* rows are drawn when they are near the screen */ }
 
 interface RowProps {
   frame: Frame;
@@ -28,7 +28,7 @@ export function Row(props: RowProps) {
   const { frame, height, paint, tell } = props;
   const canvas = useRef<HTMLCanvasElement>(null);
   const told = useRef<HTMLSpanElement>(null);
-  const near = useNear(canvas);
+  const near = useNear(canvas, frame.lazy);
   const { range, width } = frame.scale;
   useLayoutEffect(() => (told.current && tell ? frame.cursor.tellIn(told.current, tell) : undefined));
   useLayoutEffect(() => {

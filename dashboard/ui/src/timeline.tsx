@@ -43,7 +43,7 @@ export function Timeline(props: TimelineProps) {
     () => new Scale(range, Math.max(outer - labelWidth - figuresWidth, 0)),
     [range.from, range.to, outer, labelWidth, figuresWidth],
   );
-  const frame = useMemo(() => ({ scale, theme, clock, cursor, labelWidth, figuresWidth }), [scale, theme, clock, cursor]);
+  const frame = useMemo(() => ({ scale, theme, clock, cursor, labelWidth, figuresWidth, lazy: run.many }), [scale, theme, clock, cursor, run.many]);
   const { targets, windows } = run;
   useDetails(run, "evidence");
   const windowsOf = useMemo(() => byTarget(windows), [windows]);
