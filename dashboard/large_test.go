@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/heapprofiler"
@@ -19,6 +20,7 @@ import (
 	"lapse/dashboard"
 	"lapse/dashboard/internal/sample"
 	"lapse/dashboard/publish"
+	"lapse/dashboard/ui/gestures"
 )
 
 // BenchmarkPageOnALargeRun opens the page on an hour at 2000 requests per second, with 10 targets, 200 Pods and 5000 events,
@@ -41,17 +43,13 @@ func BenchmarkPageOnALargeRun(b *testing.B) {
 		if err := chromedp.Do(ctx, chromedp.Navigate(site.url())); err != nil {
 			b.Fatal(err)
 		}
-		sum["load-ms"] += number(b, ctx, `new Promise((done) => {
-			const whole = () => document.querySelectorAll('[data-testid="strip"]').length >= 10 && document.querySelector('[data-testid="event-row"]') && document.querySelector('[data-testid="strip"] canvas')?.width > 400;
-			const look = () => whole() ? done(performance.now()) : requestAnimationFrame(look);
-			look();
-		})`)
-		sum["pan-fps"] += number(b, ctx, frames("{deltaX: i % 80 < 40 ? 25 : -25}"))
-		sum["zoom-fps"] += number(b, ctx, frames("{deltaY: i % 60 < 30 ? -20 : 20, ctrlKey: true}"))
+		sum["load-ms"] += number(b, ctx, gestures.When(`document.querySelectorAll('[data-testid="strip"]').length >= 10 && document.querySelector('[data-testid="event-row"]') && document.querySelector('[data-testid="strip"] canvas')?.width > 400`))
+		sum["pan-fps"] += number(b, ctx, gestures.FramesPerSecond(gestures.Pan, 3*time.Second))
+		sum["zoom-fps"] += number(b, ctx, gestures.FramesPerSecond(gestures.Zoom, 3*time.Second))
 		if _, err := cdp.Call(ctx, chromedp.FromContext(ctx).Target, heapprofiler.CollectGarbage, cdp.Empty{}); err != nil {
 			b.Fatal(err)
 		}
-		sum["heap-MB"] += number(b, ctx, `performance.memory.usedJSHeapSize / 1e6`)
+		sum["heap-MB"] += number(b, ctx, gestures.Heap)
 		sum["renderer-MB"] += rendererMemory(b, ctx)
 		cancel()
 	}
@@ -59,25 +57,6 @@ func BenchmarkPageOnALargeRun(b *testing.B) {
 	for unit, value := range sum {
 		b.ReportMetric(value/float64(b.N), unit)
 	}
-}
-
-// frames is an expression for how many frames per second the page draws while the wheel turns in every one of them. It is
-// zoomed in first, so that there is somewhere to pan to.
-func frames(wheel string) string {
-	return fmt.Sprintf(`new Promise((done) => {
-		const row = document.querySelector('[data-testid="strip"] canvas'), box = row.getBoundingClientRect();
-		const turn = (wheel) => row.dispatchEvent(new WheelEvent("wheel", {bubbles: true, cancelable: true, clientX: box.left + box.width / 2, clientY: box.top + 5, ...wheel}));
-		turn({deltaY: -200, ctrlKey: true});
-		const start = performance.now(); let i = 0;
-		const frame = () => {
-			const elapsed = performance.now() - start;
-			if (elapsed > 3000) return done(i / elapsed * 1000);
-			i++;
-			turn(%s);
-			requestAnimationFrame(frame);
-		};
-		requestAnimationFrame(frame);
-	})`, wheel)
 }
 
 func number(b *testing.B, ctx context.Context, expression string) float64 {

@@ -29,6 +29,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"lapse/correlate/model"
+	"lapse/dashboard/ui/gestures"
 	"lapse/deploy"
 	"lapse/deploy/agent"
 	"lapse/record"
@@ -444,34 +445,13 @@ func (w *wideRun) lookAt(url, name string) {
 	if err := chromedp.Do(tab, chromedp.EmulateViewport(1400, 1500), chromedp.Navigate(url)); err != nil {
 		w.t.Fatal(err)
 	}
-	shown := func(what string) float64 {
-		return number(fmt.Sprintf(`new Promise((done) => { const look = () => (%s) ? done(performance.now()) : requestAnimationFrame(look); look(); })`, what))
-	}
-	w.figures[name+"s-verdict"] = shown(`document.querySelector('[data-testid="verdict"][data-result]')`) / 1000
-	w.figures[name+"s-drawn"] = shown(`[...document.querySelectorAll('[data-row] canvas')].filter((c) => c.width > 400).length > 3`) / 1000
-	w.figures[name+"scroll-fps"] = number(framesOf(`window.scrollBy(0, i % 120 < 60 ? 30 : -30)`))
-	w.figures[name+"pan-fps"] = number(framesOf(`turn({deltaX: i % 80 < 40 ? 25 : -25})`))
-	w.figures[name+"zoom-fps"] = number(framesOf(`turn({deltaY: i % 60 < 30 ? -20 : 20, ctrlKey: true})`))
-	w.figures[name+"MB-page-heap"] = number(`performance.memory.usedJSHeapSize / 1e6`)
-}
-
-// framesOf is an expression for how many frames per second the page draws in 5 s in each of which something is done. It is zoomed in first, so that
-// there is somewhere to pan to.
-func framesOf(do string) string {
-	return fmt.Sprintf(`new Promise((done) => {
-		const row = document.querySelector('[data-row] canvas'), box = row.getBoundingClientRect();
-		const turn = (wheel) => row.dispatchEvent(new WheelEvent("wheel", {bubbles: true, cancelable: true, clientX: box.left + box.width / 2, clientY: box.top + 5, ...wheel}));
-		turn({deltaY: -200, ctrlKey: true});
-		const start = performance.now(); let i = 0;
-		const frame = () => {
-			const elapsed = performance.now() - start;
-			if (elapsed > 5000) return done(i / elapsed * 1000);
-			i++;
-			%s;
-			requestAnimationFrame(frame);
-		};
-		requestAnimationFrame(frame);
-	})`, do)
+	frames := func(do string) float64 { return number(gestures.FramesPerSecond(do, 5*time.Second)) }
+	w.figures[name+"s-verdict"] = number(gestures.When(gestures.Verdict)) / 1000
+	w.figures[name+"s-drawn"] = number(gestures.When(gestures.Rows)) / 1000
+	w.figures[name+"scroll-fps"] = frames(gestures.Scroll)
+	w.figures[name+"pan-fps"] = frames(gestures.Pan)
+	w.figures[name+"zoom-fps"] = frames(gestures.Zoom)
+	w.figures[name+"MB-page-heap"] = number(gestures.Heap)
 }
 
 // finish ends the run, takes the result as the workstation would, and holds it against what the probers made.

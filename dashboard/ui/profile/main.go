@@ -21,6 +21,8 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/profiler"
 	"github.com/chromedp/chromedp"
+
+	"lapse/dashboard/ui/gestures"
 )
 
 const patience = 2 * time.Minute
@@ -55,8 +57,8 @@ func run(url string, most int) error {
 		return err
 	}
 	for _, moment := range []struct{ name, expression string }{
-		{"verdict shown", shown(`document.querySelector('[data-testid="verdict"][data-result]')`)},
-		{"rows drawn", shown(`[...document.querySelectorAll('[data-row] canvas')].filter((c) => c.width > 400).length > 3`)},
+		{"verdict shown", gestures.When(gestures.Verdict)},
+		{"rows drawn", gestures.When(gestures.Rows)},
 	} {
 		ms, err := number(ctx, moment.expression)
 		if err != nil {
@@ -65,21 +67,21 @@ func run(url string, most int) error {
 		fmt.Printf("%-16s %8.0f ms after the navigation\n", moment.name, ms)
 	}
 	if err := tell(ctx, "bytes, kB", `performance.getEntriesByType("resource").reduce((sum, r) => sum + r.encodedBodySize, 0) / 1e3`, "unpacked, kB",
-		`performance.getEntriesByType("resource").reduce((sum, r) => sum + r.decodedBodySize, 0) / 1e3`, "heap, MB", `performance.memory.usedJSHeapSize / 1e6`, "elements", `document.querySelectorAll("*").length`, "canvases", `document.querySelectorAll("canvas").length`); err != nil {
+		`performance.getEntriesByType("resource").reduce((sum, r) => sum + r.decodedBodySize, 0) / 1e3`, "heap, MB", gestures.Heap, "elements", `document.querySelectorAll("*").length`, "canvases", `document.querySelectorAll("canvas").length`); err != nil {
 		return err
 	}
 	if err := profile(ctx, "loading", most); err != nil {
 		return err
 	}
 	for _, gesture := range []struct{ name, do string }{
-		{"scrolling", `window.scrollBy(0, i % 120 < 60 ? 30 : -30)`},
-		{"panning", `turn({deltaX: i % 80 < 40 ? 25 : -25})`},
-		{"zooming", `turn({deltaY: i % 60 < 30 ? -20 : 20, ctrlKey: true})`},
+		{"scrolling", gestures.Scroll},
+		{"panning", gestures.Pan},
+		{"zooming", gestures.Zoom},
 	} {
 		if err := chromedp.Do(ctx, call(profiler.Start)); err != nil {
 			return err
 		}
-		if err := tell(ctx, gesture.name+", frames per second", frames(gesture.do)); err != nil {
+		if err := tell(ctx, gesture.name+", frames per second", gestures.FramesPerSecond(gesture.do, 4*time.Second)); err != nil {
 			return err
 		}
 		if err := profile(ctx, gesture.name, most); err != nil {
@@ -95,29 +97,6 @@ func call[R any](of cdp.Command[cdp.Empty, R]) chromedp.Action[chromedp.Void] {
 		_, err := cdp.Call(ctx, target, of, cdp.Empty{})
 		return chromedp.Void{}, err
 	}
-}
-
-// shown is an expression for when something is in the page, in milliseconds after the navigation.
-func shown(what string) string {
-	return fmt.Sprintf(`new Promise((done) => { const look = () => (%s) ? done(performance.now()) : requestAnimationFrame(look); look(); })`, what)
-}
-
-// frames is an expression for how many frames per second there are while something is done in each.
-func frames(do string) string {
-	return fmt.Sprintf(`new Promise((done) => {
-		const row = document.querySelector('[data-row] canvas'), box = row.getBoundingClientRect();
-		const turn = (wheel) => row.dispatchEvent(new WheelEvent("wheel", {bubbles: true, cancelable: true, clientX: box.left + box.width / 2, clientY: box.top + 5, ...wheel}));
-		turn({deltaY: -200, ctrlKey: true});
-		const start = performance.now(); let i = 0;
-		const frame = () => {
-			const elapsed = performance.now() - start;
-			if (elapsed > 4000) return done(i / elapsed * 1000);
-			i++;
-			%s;
-			requestAnimationFrame(frame);
-		};
-		requestAnimationFrame(frame);
-	})`, do)
 }
 
 func number(ctx context.Context, expression string) (float64, error) {
