@@ -103,9 +103,9 @@ func (b *balancer) run(ctx context.Context) error {
 				break
 			}
 			b.follow(ctx, l)
-			b.checkAll(ctx)
+			b.check(ctx, Target.Unchecked) // the others when the interval is over
 		case <-check.C:
-			b.checkAll(ctx)
+			b.check(ctx, func(Target) bool { return true })
 		case v := <-b.checked:
 			delete(b.asking, v.front+" "+v.node)
 			if pool := b.pools[v.front]; pool != nil {
@@ -217,15 +217,15 @@ func (b *balancer) tell(front string, changes []Change, err error) {
 	}
 }
 
-// checkAll begins a check of each node of each Service.
-func (b *balancer) checkAll(ctx context.Context) {
+// check begins a check of each node of each Service that is due.
+func (b *balancer) check(ctx context.Context, due func(Target) bool) {
 	for _, f := range b.fronts {
 		if len(f.Addrs) == 0 {
 			continue
 		}
 		for _, t := range b.pools[f.key()].Targets {
 			key := f.key() + " " + t.Name
-			if t.State == Draining || b.asking[key] {
+			if t.State == Draining || b.asking[key] || !due(t) {
 				continue
 			}
 			b.asking[key] = true

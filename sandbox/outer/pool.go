@@ -44,6 +44,9 @@ type Target struct {
 	cut    bool      // its connections were cut, or may live on
 }
 
+// Unchecked reports whether the node was registered just now, and no check of it has ended.
+func (t Target) Unchecked() bool { return t.State == Initial && t.streak == 0 }
+
 // A Pool is the nodes of one Service.
 //
 //	checks of a healthy node, Unhealthy 2    ok  x  ok  x  x   →  unhealthy, and its connections are cut after Deregistration

@@ -162,3 +162,26 @@ func TestWrongConfigurationIsNamed(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A node is checked at once when it is registered, and then at the interval, however often the API server says that it is there.
+func TestOnlyNodesThatAreNewAreUnchecked(t *testing.T) {
+	p := &Pool{Config: Default}
+	unchecked := func() string {
+		var all []Node
+		for _, t := range p.Targets {
+			if t.Unchecked() {
+				all = append(all, t.Node)
+			}
+		}
+		return names(all)
+	}
+	p.Register(nodes("a b"), start)
+	if got := unchecked(); got != "a b" {
+		t.Errorf("of new nodes %q", got)
+	}
+	p.Checked("a", true, start)
+	p.Register(nodes("a b c"), start)
+	if got := unchecked(); got != "b c" {
+		t.Errorf("after a check of a, and with c: %q", got)
+	}
+}
