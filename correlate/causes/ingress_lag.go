@@ -3,7 +3,6 @@ package causes
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"lapse/correlate/model"
@@ -135,14 +134,8 @@ func (v *index) besideTheProxy(w *model.Window, f *Finding) {
 			ill = append(ill, t.Name)
 		}
 	}
-	switch {
-	case len(ill) > 0:
-		f.against(doubt(Close, fmt.Sprintf("requests to the Service itself failed as well (%s): its routes were late, too", strings.Join(ill, ", "))))
-	case len(well) > 0:
-		f.For = append(f.For, Sign{model.Evidence{Target: well[0], Text: "requests to the Service itself did not fail meanwhile"}, Watched})
-	default:
-		f.missing(doubt(Measured, "the Service itself was not measured beside the URL: whether its routes were well is not known"))
-	}
+	f.beside(well, ill, "requests to the Service itself did not fail meanwhile", "requests to the Service itself failed as well (%s): its routes were late, too",
+		"the Service itself was not measured beside the URL: whether its routes were well is not known")
 }
 
 // turnedReady is a Pod whose endpoint became ready as the window's requests began to fail, nil if none did. A proxy sends to none before.

@@ -240,12 +240,6 @@ func (v *index) besideTheBalancer(w *model.Window, f *Finding) {
 			ill = append(ill, t.Name)
 		}
 	}
-	switch {
-	case len(ill) > 0:
-		f.against(doubt(Close, fmt.Sprintf("requests that do not go by the load balancer failed as well (%s)", strings.Join(ill, ", "))))
-	case len(well) > 0:
-		f.For = append(f.For, Sign{model.Evidence{Target: well[0], Text: "requests to the Service by another way were answered meanwhile"}, Watched})
-	default:
-		f.missing(doubt(Measured, "the Service was not measured by another way: whether its routes and Pods were well is not known"))
-	}
+	f.beside(well, ill, "requests to the Service by another way were answered meanwhile", "requests that do not go by the load balancer failed as well (%s)",
+		"the Service was not measured by another way: whether its routes and Pods were well is not known")
 }
