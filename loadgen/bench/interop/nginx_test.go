@@ -107,8 +107,7 @@ func TestNginxReload(t *testing.T) {
 		until(t, "good answers after it", func() bool { return o.count(timeline.OK) >= 260 })
 	})
 	t.Log(o)
-	if failed := o.observed() - o.count(timeline.OK); failed > 10 || // of 5 ends of 4 connections
-		failed != o.count(timeline.EOF)+o.count(timeline.Reset) {
+	if failed := o.observed() - o.count(timeline.OK); failed > 5 || failed != o.count(timeline.EOF)+o.count(timeline.Reset) {
 		t.Error(o)
 	}
 	if strings.Contains(o.String(), "malformed") {
