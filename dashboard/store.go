@@ -5,6 +5,7 @@ import (
 	"container/list"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 )
@@ -71,22 +72,19 @@ func NewStore() *Store {
 // Put sets key's value, encoded as JSON. A value that encodes to the same bytes as the present one
 // is no change. The error tells of a value that JSON cannot hold, such as NaN; the present value then stays.
 func (s *Store) Put(key string, value any) error {
-	encoded, err := json.Marshal(value)
-	if err != nil {
-		return fmt.Errorf("encode dashboard value %q: %w", key, err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if old := s.lookup(key); old == nil || !bytes.Equal(old, encoded) {
-		s.set(key, encoded)
-	}
-	return nil
+	return s.Apply(nil, map[string]any{key: value})
 }
 
 // Delete removes key. Viewers that hold it get its deletion.
-func (s *Store) Delete(key string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *Store) Delete(key string) { _ = s.Apply([]string{key}, nil) }
+
+func (s *Store) put(key string, value json.RawMessage) {
+	if old := s.lookup(key); old == nil || !bytes.Equal(old, value) {
+		s.set(key, value)
+	}
+}
+
+func (s *Store) delete(key string) {
 	if s.lookup(key) == nil {
 		return
 	}
@@ -94,6 +92,30 @@ func (s *Store) Delete(key string) {
 	if s.tombstones > maxTombstones {
 		s.forgetTombstones()
 	}
+}
+
+// Apply deletes these keys and then puts these values, in one step: no viewer sees some of the changes without the others. The error tells of
+// values that JSON cannot hold; the present ones then stay, and all other changes are made.
+func (s *Store) Apply(deleted []string, values map[string]any) error {
+	encoded := make(map[string]json.RawMessage, len(values))
+	var failed []error
+	for key, value := range values {
+		text, err := json.Marshal(value)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("encode dashboard value %q: %w", key, err))
+			continue
+		}
+		encoded[key] = text
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, key := range deleted {
+		s.delete(key)
+	}
+	for key, text := range encoded {
+		s.put(key, text)
+	}
+	return errors.Join(failed...)
 }
 
 // Detail sets what viewers can ask for beside the state: the values of keys that it does not hold, by the name of a part of what is

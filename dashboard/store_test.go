@@ -2,10 +2,12 @@ package dashboard
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -197,5 +199,38 @@ func BenchmarkPut(b *testing.B) {
 	})
 	for i := 0; b.Loop(); i++ {
 		_ = store.Put(keys[i%len(keys)], i)
+	}
+}
+
+func TestViewersSeeAllOfAnApplyOrNothing(t *testing.T) {
+	store := NewStore()
+	const keys, times = 50, 500
+	applied := make(chan error, 1)
+	go func() {
+		var failed error
+		for i := range times {
+			values := map[string]any{}
+			for k := range keys {
+				values[fmt.Sprint("key/", k)] = i
+			}
+			failed = errors.Join(failed, store.Apply([]string{"key/0"}, values))
+		}
+		applied <- failed
+	}()
+	at := position{epoch: store.epoch}
+	for last := ""; last != fmt.Sprint(times-1); {
+		d := store.next(&at, unlimited)
+		if len(d.Delete) != 0 || len(d.Put) != 0 && len(d.Put) != keys {
+			t.Fatalf("a viewer saw %d of %d values change and %d deleted", len(d.Put), keys, len(d.Delete))
+		}
+		for _, value := range d.Put {
+			if last = string(value); last != string(d.Put["key/0"]) {
+				t.Fatalf("a viewer saw value %s beside %s", last, d.Put["key/0"])
+			}
+		}
+		runtime.Gosched()
+	}
+	if err := <-applied; err != nil {
+		t.Error(err)
 	}
 }

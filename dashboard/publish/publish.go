@@ -2,7 +2,6 @@
 package publish
 
 import (
-	"errors"
 	"slices"
 	"sort"
 	"strconv"
@@ -14,8 +13,8 @@ import (
 
 // A Store holds JSON values under keys: [lapse/dashboard.Store].
 type Store interface {
-	Put(key string, value any) error
-	Delete(key string)
+	// Apply deletes these keys and then puts these values, in one step.
+	Apply(deleted []string, values map[string]any) error
 
 	// Detail sets what else can be asked for: values of keys that the state does not hold, by the name of a part of the run. It may be called
 	// from any goroutine.
@@ -29,7 +28,8 @@ const chunkSlots = 20
 // looked at again, so its cost does not grow with the run. It belongs to one goroutine.
 type Publisher struct {
 	store   Store
-	failed  []error        // of this time
+	deleted []string       // what this time deletes
+	values  map[string]any // and then puts
 	events  int            // how many events were put
 	windows int            // and windows
 	width   time.Duration  // of the slots, as last put
@@ -49,9 +49,10 @@ func (p *Publisher) Whole(targets int) *Publisher {
 	return p
 }
 
-// Show makes the store hold the run as it stands at instant now. The error tells of values that the store did not take; all others it holds.
+// Show makes the store hold the run as it stands at instant now, in one step: no viewer sees a part of it.
+// The error tells of values that the store did not take; all others it holds.
 func (p *Publisher) Show(tl *model.Timeline, now time.Duration) error {
-	p.failed = nil
+	p.deleted, p.values = nil, map[string]any{}
 	p.put("tool", tl.Tool)
 	p.put("t0", tl.T0)
 	p.put("run", tl.Run)
@@ -79,7 +80,7 @@ func (p *Publisher) Show(tl *model.Timeline, now time.Duration) error {
 		p.put("window/"+strconv.Itoa(w.ID), w)
 	}
 	for id := len(tl.Windows) + 1; id <= p.windows; id++ {
-		p.store.Delete("window/" + strconv.Itoa(id))
+		p.delete("window/" + strconv.Itoa(id))
 	}
 	p.windows = len(tl.Windows)
 	if !tl.Run.Live {
@@ -94,7 +95,7 @@ func (p *Publisher) Show(tl *model.Timeline, now time.Duration) error {
 	}
 	p.put("now", now)
 	p.put("live", tl.Run.Live)
-	return errors.Join(p.failed...)
+	return p.store.Apply(p.deleted, p.values)
 }
 
 // showTargets shows the targets and their series, or groups of them if they are many.
@@ -117,9 +118,9 @@ func (p *Publisher) showTargets(tl *model.Timeline) {
 // dropTargets deletes what was sent while there were few targets.
 func (p *Publisher) dropTargets(tl *model.Timeline) {
 	p.dropChunks(tl)
-	p.store.Delete("unobserved")
+	p.delete("unobserved")
 	for _, t := range tl.Targets {
-		p.store.Delete("target/" + t.Name)
+		p.delete("target/" + t.Name)
 	}
 }
 
@@ -197,7 +198,7 @@ func (p *Publisher) showTogether(tl *model.Timeline, name string, w *worst) {
 func (p *Publisher) dropTogether() {
 	for name, open := range p.chunks {
 		for c := 0; c <= open+maxOpenChunks; c++ {
-			p.store.Delete("together/" + name + "/" + strconv.Itoa(c))
+			p.delete("together/" + name + "/" + strconv.Itoa(c))
 		}
 	}
 	clear(p.chunks)
@@ -269,11 +270,9 @@ func heldWithoutCuts(held []model.Held) []model.Held {
 	return brief
 }
 
-func (p *Publisher) put(key string, value any) {
-	if err := p.store.Put(key, value); err != nil {
-		p.failed = append(p.failed, err)
-	}
-}
+func (p *Publisher) put(key string, value any) { p.values[key] = value }
+
+func (p *Publisher) delete(key string) { p.deleted = append(p.deleted, key) }
 
 // A chunk is a part of a target's series.
 type chunk struct {
@@ -342,7 +341,7 @@ func (p *Publisher) dropChunks(tl *model.Timeline) {
 	for name, open := range p.chunks {
 		series, _ := tl.Buckets.Of(name)
 		for c := 0; c <= open+(series.Start+len(series.Sent))/chunkSlots+3; c++ {
-			p.store.Delete("bucket/" + name + "/" + strconv.Itoa(c))
+			p.delete("bucket/" + name + "/" + strconv.Itoa(c))
 		}
 	}
 	clear(p.chunks)
