@@ -275,7 +275,7 @@ func TestASelectedEventIsShownOnTheTimeline(t *testing.T) {
 	page := openSample(t, "")
 	page.run(chromedp.SendKeys(chromedp.CSS(`[data-testid="event-filter"]`), "pod-deleted"))
 	page.until("shows those only", `document.querySelectorAll('[data-testid="event-row"]').length === 3`)
-	page.run(chromedp.Click(chromedp.CSS(`[data-testid="event-row"]`)))
+	page.click(`[data-testid="event-row"]`)
 	page.see(`[data-testid="event-row"][aria-selected="true"]`)
 	page.see(`.pinned`)
 	from, to := page.address("range")
@@ -286,6 +286,6 @@ func TestASelectedEventIsShownOnTheTimeline(t *testing.T) {
 	page.until("shows the next event", `parseFloat(/range=([\d.]+)/.exec(location.hash)[1]) > 30`)
 	page.openIncidents()
 	page.see(`[data-incident-id="1"] [data-testid="evidence"] button`)
-	page.run(chromedp.ScrollIntoView(chromedp.CSS(`[data-testid="incident"][data-incident-id="1"]`)), chromedp.Click(chromedp.CSS(`[data-incident-id="1"] [data-testid="evidence"] button`)))
+	page.click(`[data-incident-id="1"] [data-testid="evidence"] button`)
 	page.until("shows the evidence's event", `parseFloat(/range=([\d.]+)/.exec(location.hash)[1]) < 20`)
 }

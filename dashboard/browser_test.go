@@ -132,6 +132,23 @@ func (p *tab) until(what, expression string) {
 	p.t.Fatalf("waiting until the page %s: %v\nit shows:\n%s", what, err, p.text("body"))
 }
 
+// click clicks the middle of the first match when nothing covers it. What is clicked is found in the same step, so that a page that is
+// still growing cannot move another thing there.
+func (p *tab) click(selector string) {
+	p.t.Helper()
+	p.until("can be clicked at "+selector, fmt.Sprintf(`(() => {
+		const wanted = document.querySelector(%q);
+		if (!wanted) return false;
+		wanted.scrollIntoView({ block: "center" });
+		const box = wanted.getBoundingClientRect();
+		const [clientX, clientY] = [box.x + box.width / 2, box.y + box.height / 2];
+		const hit = document.elementFromPoint(clientX, clientY);
+		if (!wanted.contains(hit)) return false;
+		hit.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true, clientX, clientY }));
+		return true;
+	})()`, selector))
+}
+
 // text is what a reader sees of an element.
 func (p *tab) text(selector string) string {
 	p.t.Helper()
@@ -355,11 +372,11 @@ func TestEverythingOfARunIsShown(t *testing.T) {
 		t.Errorf("strips stand in the order %q", order)
 	}
 	outage := outage(t, run)
-	page.run(chromedp.Click(chromedp.CSS(fmt.Sprintf(`[data-testid="window-mark"][data-window-id="%d"]`, outage.ID))))
+	page.click(fmt.Sprintf(`[data-testid="window-mark"][data-window-id="%d"]`, outage.ID))
 	page.see(`[data-testid="whole-run"]`)
 	page.see(why(outage.ID))
 	page.picture("zoomed.png")
-	page.run(chromedp.Click(chromedp.CSS(`[data-testid="whole-run"]`)))
+	page.click(`[data-testid="whole-run"]`)
 	page.until("shows the whole run", `!document.querySelector('[data-testid="whole-run"]')`)
 	page.picture("light.png")
 	page.run(preferDark)
@@ -504,11 +521,9 @@ func TestHostileNamesNeverBecomeMarkup(t *testing.T) {
 	page.see(`[data-testid="strip"]`)
 	x, y := page.place(`[data-testid="errors"]`, 10*s, 0, sample.Length)
 	page.run(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, x, y))
-	page.run(
-		chromedp.SendKeys(chromedp.CSS(`[data-testid="event-filter"]`), hostile),
-		chromedp.Click(chromedp.CSS(`[data-testid="window-mark"]`)),
-		chromedp.MouseClickXY(700, 350), // and move over the strips, for what is said beside the pointer
-	)
+	page.run(chromedp.SendKeys(chromedp.CSS(`[data-testid="event-filter"]`), hostile))
+	page.click(`[data-testid="window-mark"]`)
+	page.run(chromedp.MouseClickXY(700, 350)) // and move over the strips, for what is said beside the pointer
 	page.see(`[data-testid="whole-run"]`)
 	if n := page.count("img, iframe, body script, [onerror], a[href^='javascript']"); n != 0 {
 		t.Errorf("%d elements came from untrusted text", n)
@@ -570,7 +585,7 @@ func TestAThousandWindowsAreNotAThousandRows(t *testing.T) {
 	if rows, marks := page.count(`[data-testid="window-row"]`), page.count(`[data-testid="window-mark"]`); rows != 100 || marks > 200 {
 		t.Errorf("%d rows and %d marks, want 100 and as many as there is room for", rows, marks)
 	}
-	page.run(chromedp.Click(chromedp.CSS(`[data-testid="more-windows"]`)))
+	page.click(`[data-testid="more-windows"]`)
 	page.until("shows 200", `document.querySelectorAll('[data-testid="window-row"]').length === 200`)
 	eval[bool](page, `location.hash = "#window=650", true`)
 	page.see(why(650))

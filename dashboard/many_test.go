@@ -110,17 +110,18 @@ func TestOnlyRowsNearTheScreenAreDrawn(t *testing.T) {
 	}
 	button := `[data-testid="all-ready"]`
 	page.see(button)
-	page.run(chromedp.ScrollIntoView(chromedp.CSS(button)), chromedp.Click(chromedp.CSS(button)))
+	page.click(button)
 	page.see(button + `[aria-pressed="true"]`)
 	ready := `document.querySelectorAll('[data-testid="ready-endpoints"]')`
 	page.until("has a row for each Service", ready+`.length === 150`)
 	eval[bool](page, ready+`[0].scrollIntoView(), true`)
 	page.until("has drawn the first", ready+`[0].querySelector("canvas").width > 400`)
-	if eval[bool](page, ready+`[149].querySelector("canvas").width > 400`) {
-		t.Error("the last of 150 rows is drawn, and is not near the screen")
+	// The last rows may have been near the screen as well: they are above the button that was clicked.
+	if eval[bool](page, ready+`[75].querySelector("canvas").width > 400`) {
+		t.Error("row 75 of 150 is drawn, and was never near the screen")
 	}
-	eval[bool](page, ready+`[149].scrollIntoView(), true`)
-	page.until("has drawn the last", ready+`[149].querySelector("canvas").width > 400`)
+	eval[bool](page, ready+`[75].scrollIntoView(), true`)
+	page.until("has drawn row 75", ready+`[75].querySelector("canvas").width > 400`)
 }
 
 // Of a run of the usual size all rows are drawn at once: a picture of the whole page has them.

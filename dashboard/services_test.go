@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/chromedp"
-
 	"lapse/correlate/model"
 	"lapse/dashboard"
 	"lapse/dashboard/internal/sample"
@@ -68,7 +66,7 @@ func TestManyServicesAreFolded(t *testing.T) {
 			t.Errorf("%s: %d rows are shown of the one that matters", fold.button, shown)
 		}
 		page.see(button)
-		page.run(chromedp.ScrollIntoView(chromedp.CSS(button)), chromedp.Click(chromedp.CSS(button)))
+		page.click(button)
 		page.see(button + `[aria-pressed="true"]`)
 		if shown := page.count(fold.rows); shown != n {
 			t.Errorf("%s: %d of %d rows are shown when asked for", fold.button, shown, n)
