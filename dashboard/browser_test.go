@@ -114,22 +114,24 @@ func (p *tab) see(selector string) {
 	p.until("shows "+selector, fmt.Sprintf("document.querySelector(%q)", selector))
 }
 
-// until waits for an expression to become true in the page. (chromedp's own polling makes functions
-// from strings, which the page's policy forbids.)
+// until waits for an expression to become true in the page. One that throws is not true yet: what it reads may come and go while the page
+// is drawn anew. (chromedp's own polling makes functions from strings, which the page's policy forbids.)
 func (p *tab) until(what, expression string) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
-	wait := chromedp.Evaluate[bool](
-		`new Promise((done) => { const look = () => (`+expression+`) ? done(true) : setTimeout(look, 10); look(); })`,
-		chromedp.EvalAwaitPromise)
+	wait := chromedp.Evaluate[bool](`new Promise((done) => {
+		const holds = () => { try { return `+expression+`; } catch (e) { window.untilThrew = String(e); } };
+		const look = () => holds() ? done(true) : setTimeout(look, 10);
+		look();
+	})`, chromedp.EvalAwaitPromise)
 	var err error
 	for ctx.Err() == nil {
 		if _, err = chromedp.Run(ctx, wait); err == nil {
 			return
 		} // a reload has taken the promise away
 	}
-	p.t.Fatalf("waiting until the page %s: %v\nit shows:\n%s", what, err, p.text("body"))
+	p.t.Fatalf("waiting until the page %s: %v (%s)\nit shows:\n%s", what, err, eval[string](p, "window.untilThrew ?? ''"), p.text("body"))
 }
 
 // click clicks the middle of the first match when nothing covers it. What is clicked is found in the same step, so that a page that is
