@@ -32,6 +32,33 @@ func TestATestThatEndsTheProcessIsPrinted(t *testing.T) {
 	}
 }
 
+// What failed stands at the end, with its own words, whatever go test and other packages have printed after it.
+func TestWhatFailedIsRepeatedAtTheEnd(t *testing.T) {
+	for name, test := range map[string]struct{ flag, tests string }{
+		"a test": {"-v", `
+func TestBad(t *testing.T) { t.Error("seven of nine") }
+func TestGood(t *testing.T) { for i := range 200 { t.Log("line", i) } }`},
+		"a part of a test": {"-v", `
+func TestX(t *testing.T) { t.Run("bad", func(t *testing.T) { t.Error("seven of nine") }); for i := range 200 { t.Log("line", i) } }`},
+		"a long test": {"-vet=off", `
+func TestBad(t *testing.T) { for i := range 300 { t.Log("line", i) }; t.Error("seven of nine") }
+func TestGood(t *testing.T) { for i := range 200 { t.Log("line", i) } }`},
+		"a panic": {"-vet=off", `
+func TestX(t *testing.T) { panic("seven of nine") }`},
+		"a test that does not compile": {"-v", `
+func TestX(t *testing.T) { sevenOfNine() }`},
+	} {
+		var out strings.Builder
+		err := run([]string{"-C", module(t, test.tests), test.flag, "./..."}, &out)
+		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+		end := strings.ReplaceAll(strings.Join(lines[max(0, len(lines)-100):], "\n"), "sevenOfNine", "seven of nine")
+		_, repeated, found := strings.Cut(end, "\nFAILED x")
+		if err == nil || !found || !strings.Contains(repeated, "seven of nine") || !strings.HasPrefix(lines[len(lines)-1], "FAILED x") {
+			t.Errorf("%s: error %v, and the end is\n%s", name, err, end)
+		}
+	}
+}
+
 func TestPassedTestsPass(t *testing.T) {
 	var out strings.Builder
 	if err := run([]string{"-C", module(t, `func TestX(t *testing.T) {}`), "./..."}, &out); err != nil || !strings.HasPrefix(out.String(), "ok") {
