@@ -23,7 +23,7 @@ func TestAttachWatchesAndLeavesTheResult(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
 	w := deploy(t, c, drill.Workload{Replicas: 2})
-	name := apply(t, c, w, "--duration=10s", "--rate=100", "--fail-if=failed>0")
+	name := apply(t, c, w, "--duration=20s", "--rate=100", "--fail-if=failed>0")
 	first, second := attach(t, c, name, w.Namespace), attach(t, c, name, w.Namespace)
 	for _, onlooker := range []*onlooker{first, second} {
 		if !onlooker.shows(t, "target/web new") {
