@@ -382,6 +382,14 @@ func apply(t *testing.T, c *drill.Cluster, w drill.Workload, args ...string) str
 	return name
 }
 
+// measuring waits until a Job's Pod is ready. (The Job is there at once; to wait for its Pod by a label fails while there is none.)
+func measuring(t *testing.T, c *drill.Cluster, w drill.Workload, job string) {
+	t.Helper()
+	if _, err := c.Kubectl(t.Context(), "-n", w.Namespace, "wait", "--for=jsonpath={.status.ready}=1", "job/"+job, "--timeout=3m"); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Without a command the workstation has nothing to do but follow: it must end with the run, and clean up.
 func TestDurationEndsByItself(t *testing.T) {
 	t.Parallel()
@@ -433,9 +441,7 @@ patches:
 		t.Fatal(err)
 	}
 	// The verdict is in the termination message once the Pod has ended, and the timeline in its log until then.
-	if _, err := c.Kubectl(t.Context(), "-n", w.Namespace, "wait", "--for=condition=Ready", "pod", "-l", "app.kubernetes.io/managed-by=lapse", "--timeout=60s"); err != nil {
-		t.Fatal(err)
-	}
+	measuring(t, c, w, "lapse")
 	dir := filepath.Join(t.TempDir(), "fetched")
 	out := lapse(t, c, "retrieve", "lapse", "-n", w.Namespace, "--out", dir)
 	t.Log(out)

@@ -22,6 +22,7 @@ func TestResultOfADeletedPodIsRetrieved(t *testing.T) {
 	c := cluster(t)
 	w := deploy(t, c, drill.Workload{Replicas: 1})
 	job := apply(t, c, w, "--duration=2s", "--rate=100", "--hold=5m")
+	measuring(t, c, w, job) // kubectl follows no log of a container that is being created
 	held := exec.CommandContext(t.Context(), filepath.Join(c.Dir, "bin", "kubectl"), "-n", w.Namespace, "logs", "-f", "--pod-running-timeout=2m", "job/"+job)
 	held.Env = c.Env()
 	log, err := held.StdoutPipe()
