@@ -116,16 +116,27 @@ func target(t *testing.T, run drill.Run, name string) drill.Target {
 	return found
 }
 
-// staleRoutes is a shell command that runs another while the kube-proxy of some nodes, or of every one, stands still for 2 s: so that routes
-// outlive a Pod for certain, where it would be luck.
-func staleRoutes(t *testing.T, c *drill.Cluster, command string, nodes ...string) []string {
+// staleRoutes is a shell command that runs another, which deletes a Pod ("pod/NAME"), while the kube-proxy of some nodes, or of every one, stands still
+// until 2 s after that: so that routes outlive the Pod for certain, where it would be luck.
+func staleRoutes(t *testing.T, c *drill.Cluster, w drill.Workload, pod, command string, nodes ...string) []string {
 	t.Helper()
-	words, resume, err := c.StaleRoutes(command, "sleep 2", nodes...)
+	deleted := "kubectl -n " + w.Namespace + " wait " + pod + " --for=jsonpath={.metadata.deletionTimestamp} --timeout=2m >/dev/null 2>&1" // it may be gone
+	words, resume, err := c.StaleRoutes(command, deleted+"; sleep 2", nodes...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(resume)
 	return words
+}
+
+// podOn is the workload's Pod on a node, as "pod/NAME".
+func podOn(t *testing.T, c *drill.Cluster, w drill.Workload, node string) string {
+	t.Helper()
+	pods, err := c.Kubectl(t.Context(), "-n", w.Namespace, "get", "pods", "-l", "app="+w.Name, "--field-selector", "spec.nodeName="+node, "-o", "name")
+	if err != nil || len(strings.Fields(pods)) != 1 {
+		t.Fatalf("the Pods on %s: %q, %v", node, pods, err)
+	}
+	return strings.TrimSpace(pods)
 }
 
 // validate checks what holds of every run: every failure of a judged target lies in a window of it, and the
@@ -173,7 +184,7 @@ func TestDrainWithoutFixLosesRequests(t *testing.T) {
 	}
 	defer watch.Close()
 	args := []string{"--rate=300", "--fail-if=failed>0", "--settle=5s", "--avoid-node=" + node, "--"}
-	run := measure(t, c, w, append(args, staleRoutes(t, c, "kubectl drain "+node+" --ignore-daemonsets")...)...)
+	run := measure(t, c, w, append(args, staleRoutes(t, c, w, podOn(t, c, w, node), "kubectl drain "+node+" --ignore-daemonsets")...)...)
 	agreesWithTheTruth(t, run, watch, w.Replicas, 1)
 	if run.ExitCode != 3 {
 		t.Errorf("exit code %d, want 3: the gate failed", run.ExitCode)

@@ -37,7 +37,7 @@ func TestEveryNodesRoutesAreMeasured(t *testing.T) {
 	}
 	defer watch.Close()
 	args := []string{"--from=all", "--rate=300", "--baseline=2s", "--settle=5s", "--avoid-node=" + drained, "--"}
-	run := measure(t, c, w, append(args, staleRoutes(t, c, "kubectl drain "+drained+" --ignore-daemonsets", late)...)...)
+	run := measure(t, c, w, append(args, staleRoutes(t, c, w, podOn(t, c, w, drained), "kubectl drain "+drained+" --ignore-daemonsets", late)...)...)
 	if run.ExitCode != 0 {
 		t.Errorf("exit code %d, want 0: no gate was given", run.ExitCode)
 	}

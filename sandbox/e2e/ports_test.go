@@ -21,7 +21,7 @@ func TestEachPortIsJudgedByItsOwnProbes(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "run")
 	args := []string{"run", "svc/web:http", "svc/web:metrics", "-n", w.Namespace, "--out", dir, "--rate=150", "--fail-if=failed>0", "--settle=4s", "--"}
-	run, err := c.Command(t.Context(), append(args, staleRoutes(t, c, "kubectl -n "+w.Namespace+" delete --wait=false "+strings.Fields(pods)[0])...)...).Finish(dir)
+	run, err := c.Command(t.Context(), append(args, staleRoutes(t, c, w, strings.Fields(pods)[0], "kubectl -n "+w.Namespace+" delete --wait=false "+strings.Fields(pods)[0])...)...).Finish(dir)
 	checked(t, c, run, err)
 	seen := map[string]int{}
 	for _, e := range run.Timeline.Events {
