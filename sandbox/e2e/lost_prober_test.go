@@ -72,10 +72,17 @@ func disturbProbers(t *testing.T, namespace, deleted, stopped string) string {
 	t.Helper()
 	script := filepath.Join(t.TempDir(), "disturb.sh")
 	text := fmt.Sprintf(`set -e
+tries=0
 pod() { kubectl -n %[1]s get pods -l lapse.dev/part=prober --field-selector "spec.nodeName=$1" -o "jsonpath={.items[0].metadata.$2}"; }
 sleep 3
-kubectl -n %[1]s delete pod "$(pod %[2]s name)" --wait=false
-sleep 8
+old=$(pod %[2]s name)
+kubectl -n %[1]s delete pod "$old" --wait=false
+until kubectl -n %[1]s get pods -l lapse.dev/part=prober --field-selector spec.nodeName=%[2]s,status.phase=Running -o name | grep -v "/$old\$"; do
+  tries=$((tries + 1))
+  [ $tries -lt 300 ]
+  sleep 0.2
+done
+sleep 6
 uid=$(pod %[3]s uid)
 found=
 for dir in /proc/[0-9]*; do
