@@ -146,6 +146,7 @@ type Target struct {
 	Failed   int            `json:"failed"`
 	Classes  map[string]int `json:"classes"`
 	Coverage float64        `json:"coverage"`
+	Source   string         `json:"source"` // the name of who asks
 
 	Service    string        `json:"service"`    // NAMESPACE/NAME; "" of a URL
 	Route      string        `json:"route"`      // the way to it; "" where none was asked for
@@ -246,6 +247,8 @@ type Pod struct {
 type Event struct {
 	Kind   string        `json:"kind"`
 	Seen   time.Duration `json:"seen"`
+	At     Instant       `json:"at"`     // when it happened
+	Source string        `json:"source"` // the name of who learned of it; "" in a run with one source
 	To     string        `json:"to"`
 	Detail string        `json:"detail"`
 	Object struct {

@@ -1,0 +1,102 @@
+package drill
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// ShortestStandstill is how long the machine stands still at least for it to be blamed: a tenth of the usual timeout, and a few more
+	// milliseconds. Shorter stops are of every busy machine.
+	ShortestStandstill = 100 * time.Millisecond
+	// aftermath is how long all that had to wait in a standstill may keep the machine busy after it.
+	aftermath = time.Second
+)
+
+// Standstills are when the machine stood still, and with it nodes, servers and probers: as virtual machines do whose host has no time for
+// them. Where several probers measured, it is only what more than one of them noticed: one of them alone was stopped.
+func (t Timeline) Standstills() (stops []Instant) {
+	sources := map[string]bool{}
+	for _, target := range t.Targets {
+		sources[target.Source] = true
+	}
+	for _, e := range t.Events {
+		if e.Kind == proberStall && e.At.Latest-e.At.Earliest >= ShortestStandstill &&
+			(len(sources) == 1 || slices.ContainsFunc(t.Events, func(other Event) bool {
+				return other.Kind == proberStall && other.Source != e.Source && other.At.overlaps(e.At)
+			})) {
+			stops = append(stops, e.At)
+		}
+	}
+	return stops
+}
+
+const proberStall = "prober-stall"
+
+func (i Instant) overlaps(other Instant) bool {
+	return i.Earliest <= other.Latest && other.Earliest <= i.Latest
+}
+
+// LostBy counts the failures of a target that are not of a standstill: all but those that waited in vain while the machine stood still,
+// or right after it. What was refused or broken off counts, whenever it was.
+func (t Timeline) LostBy(target Target) int {
+	lost := target.Failed
+	for _, f := range t.Failures {
+		if f.Target == target.Name && t.waitedInVain(f) {
+			lost--
+		}
+	}
+	return lost
+}
+
+// Lost is LostBy of all judged targets together.
+func (t Timeline) Lost() (lost int) {
+	for _, target := range t.Targets {
+		if target.Kind == "new" || target.Kind == "reused" {
+			lost += t.LostBy(target)
+		}
+	}
+	return lost
+}
+
+func (t Timeline) waitedInVain(f Failure) bool {
+	return (strings.HasPrefix(f.Class, "timeout_") || f.Class == "dns") && t.besideStandstill(Instant{f.Sent, f.Done})
+}
+
+func (t Timeline) besideStandstill(span Instant) bool {
+	return slices.ContainsFunc(t.Standstills(), func(stop Instant) bool {
+		stop.Latest += aftermath
+		return stop.overlaps(span)
+	})
+}
+
+// Excused reports whether a window is only of a standstill: each of its failures waited in vain beside one, or, where nothing failed,
+// answers were slow then.
+func (t Timeline) Excused(w Window) bool {
+	failed := 0
+	for _, f := range t.Failures {
+		if f.Target == w.Target && w.Start.Earliest <= f.Sent && f.Sent <= w.End.Latest {
+			if !t.waitedInVain(f) {
+				return false
+			}
+			failed++
+		}
+	}
+	return failed == w.Failed && t.besideStandstill(Instant{w.Start.Earliest, w.End.Latest})
+}
+
+// WithoutStandstills is how much of a time is in no standstill.
+func (t Timeline) WithoutStandstills(from, to time.Duration) time.Duration {
+	stops := t.Standstills()
+	slices.SortFunc(stops, func(a, b Instant) int { return int(a.Earliest - b.Earliest) })
+	left, known := to-from, from
+	for _, stop := range stops { // those of several probers overlap
+		begin, end := max(stop.Earliest, known), min(stop.Latest, to)
+		if begin < end {
+			left -= end - begin
+			known = end
+		}
+	}
+	return left
+}
