@@ -115,6 +115,7 @@ type result struct {
 
 	predicted []prediction // by preflight, of the scenario's manifests
 	err       error        // the scenario could not be played
+	voids     int          // runs before this one that were void
 }
 
 func (r result) ok() bool {

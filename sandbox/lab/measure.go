@@ -70,7 +70,7 @@ func (l *laboratory) begin(ctx context.Context) (err error) {
 // limit is how long one scenario may take in all.
 const limit = 6 * time.Minute
 
-// measure plays a scenario once, of so many at a time, and keeps the result unless it was interrupted.
+// measure plays a scenario once, of so many at a time, and keeps the result unless it was interrupted. Runs that are void come before it.
 func (l *laboratory) measure(ctx context.Context, p playing, together int) {
 	notes := &notebook{out: os.Stderr, mu: &l.mu}
 	log := io.Writer(notes)
@@ -78,6 +78,19 @@ func (l *laboratory) measure(ctx context.Context, p playing, together int) {
 		log = os.Stderr
 	}
 	r := l.measured(ctx, p, together, log)
+	for try := 1; try < mostTries && ctx.Err() == nil; try++ {
+		why := r.void(l.settings)
+		if why == "" {
+			break
+		}
+		fmt.Fprintf(log, "%s   void, it is played again: %s\n", r, why)
+		if err := setAside(filepath.Dir(r.run.Dir), try); err != nil {
+			r.err = err
+			break
+		}
+		r = l.measured(ctx, p, together, log)
+		r.voids = try
+	}
 	if ctx.Err() != nil {
 		return
 	}

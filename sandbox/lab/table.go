@@ -49,12 +49,16 @@ else happens.
 
 // versions says which Lapse recorded and which judged, and how many saved runs the table does not have.
 func versions(results []result, leftOut int) string {
-	recorded, judged := tally{}, tally{}
+	recorded, judged, voids := tally{}, tally{}, 0
 	for _, r := range results {
+		voids += r.voids
 		recorded.add(cmp.Or(r.recorder, "unknown"))
 		judged.add(cmp.Or(r.run.Timeline.Tool.Version, "unknown"))
 	}
 	text := fmt.Sprintf("Recorded by Lapse %s; judged by %s.", recorded, judged)
+	if voids > 0 {
+		text += fmt.Sprintf(" %d runs more are void: they were not as expected, on a machine that stood still.", voids)
+	}
 	if leftOut > 0 {
 		text += fmt.Sprintf(" %d saved runs were left out, for their scenario does something else now.", leftOut)
 	}

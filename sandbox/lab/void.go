@@ -1,0 +1,40 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"lapse/sandbox/drill"
+)
+
+const (
+	// voidFrom is how long the machine stands still at least for a run to be no trial of its scenario: servers, probers and the control plane stood
+	// still with it, for a good part of a request's timeout.
+	voidFrom = 300 * time.Millisecond
+	// mostTries is how often a scenario is played at most, until one of its runs is a trial of it.
+	mostTries = 3
+)
+
+// void is why a run that is not as its scenario expects says nothing of Lapse; "" if it counts. A run that is published always counts.
+func (r result) void(s settings) string {
+	if r.ok() || r.err != nil || s.Out != "" {
+		return ""
+	}
+	length := func(i drill.Instant) time.Duration { return i.Latest - i.Earliest }
+	stops := r.run.Timeline.Standstills()
+	if len(stops) == 0 {
+		return ""
+	}
+	longest := slices.MaxFunc(stops, func(a, b drill.Instant) int { return int(length(a) - length(b)) })
+	if length(longest) < voidFrom {
+		return ""
+	}
+	return fmt.Sprintf("the machine stood still for %s, %s after the run's begin", seconds(length(longest)), seconds(longest.Earliest))
+}
+
+// setAside makes room for another run where a run and its record are, and keeps them beside it.
+func setAside(dir string, try int) error {
+	return os.Rename(dir, fmt.Sprintf("%s-void-%d", dir, try))
+}
