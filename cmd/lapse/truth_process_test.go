@@ -25,7 +25,7 @@ import (
 func TestTruthSurvivesSIGKILL(t *testing.T) {
 	t.Parallel()
 	server := startServer(t, faultserver.Fault{Kind: faultserver.Error, To: time.Hour, Every: 10})
-	p := startProcess(t, server, "--rate=200", "--baseline=2s", "--duration=10m", "--fail-if=failed>1000000")
+	p := startProcess(t, server, "--rate=200", "--baseline=2s", "--duration=10m", "--timeout=5s", "--fail-if=failed>1000000") // 5 s: longer than this machine stands still
 	var live *model.Timeline
 	recorded := func(requests int) func() bool {
 		return func() bool {
