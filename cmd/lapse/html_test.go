@@ -79,18 +79,25 @@ func TestSavedReportOpensFromAFileAndAsksNobody(t *testing.T) {
 	}
 }
 
-// runWithAWindow measures a server that fails for a while, and returns the run's directory.
+// runWithAWindow measures a server that fails for a while, until it is well again, and returns the run's directory.
 func runWithAWindow(t *testing.T) string {
 	t.Helper()
 	var served atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if n := served.Add(1); n > 150 && n < 200 {
+	well := make(chan struct{})
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		switch n := served.Add(1); {
+		case n > 150 && n < 200:
 			w.WriteHeader(http.StatusServiceUnavailable)
+		case n == 250:
+			close(well)
 		}
-	}))
+	})
+	mux.HandleFunc("/well", func(http.ResponseWriter, *http.Request) { <-well })
+	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	dir := filepath.Join(t.TempDir(), "run")
-	code := lapse(context.Background(), []string{"lapse", "run", server.URL, "--duration=800ms", "--baseline=600ms", "--rate=100", "--out=" + dir, "--fail-if=failed>0"}, t.Output(), t.Output())
+	code := lapse(context.Background(), []string{"lapse", "run", server.URL, "--baseline=600ms", "--rate=100", "--timeout=5s", "--out=" + dir, "--fail-if=failed>0", "--", "ask", server.URL + "/well"}, t.Output(), t.Output())
 	if code == 1 || code == 2 {
 		t.Fatalf("exit code %d", code)
 	}
