@@ -140,7 +140,7 @@ type heldConn struct {
 	conn     *conn
 	attempt  attempt // while busy or silent
 	put      *job    // a heartbeat that waits until a message is read that came without one
-	broken   error   // what writing a heartbeat met
+	broken   error   // how it ended
 	answered answered
 }
 
@@ -159,7 +159,7 @@ const (
 	hearing                   // nor is one, and a message is read that came without
 	beating                   // the answer to attempt is awaited
 	silent                    // it did not come in time, and is still awaited
-	failing                   // a heartbeat could not be written
+	failing                   // it has ended, or a heartbeat could not be written
 )
 
 // hold opens the connection and opens it anew each time it has been cut, until the measuring ends. tried is called after the first attempt.
@@ -379,6 +379,7 @@ func (h *heldConn) woke(err error) (heldStep, error) {
 		return h.expired(err)
 	case err != nil:
 		h.lost(err, awaiting)
+		h.state, h.broken = failing, err // no heartbeat is sent on it any more
 		return giveUp, err
 	case h.state == standing:
 		h.state = hearing

@@ -2,6 +2,7 @@ package loadgen
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"testing"
 	"time"
@@ -283,6 +284,22 @@ func TestACutIsOurOwnDoingOnlyIfHeartbeatsCameLate(t *testing.T) {
 	} {
 		if got := test.wait.byAStop(test.class); got != test.want {
 			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// A connection whose end was read takes no heartbeat: it would be written, and forgotten with the connection.
+func TestAConnectionThatHasEndedTakesNoHeartbeat(t *testing.T) {
+	for _, state := range []heldState{standing, silent} {
+		h := heldConn{held: &held{}, state: state}
+		if step, err := h.woke(io.EOF); step != giveUp || err != io.EOF {
+			t.Errorf("state %d: step %d, %v", state, step, err)
+		}
+		if class := h.send(job{}); class != timeline.NoSlot {
+			t.Errorf("state %d: a heartbeat is %v", state, class)
+		}
+		if step, err := h.woke(nil); step != giveUp || err != io.EOF {
+			t.Errorf("state %d, once more: step %d, %v", state, step, err)
 		}
 	}
 }
