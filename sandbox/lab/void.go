@@ -17,9 +17,10 @@ const (
 	mostTries = 3
 )
 
-// void is why a run that is not as its scenario expects says nothing of Lapse; "" if it counts. A run that is published always counts.
+// void is why a run that is not as its scenario expects says nothing of Lapse; "" if it counts. A run that is published always counts, and so does
+// one in which Lapse names a cause at high confidence that was not provoked: a machine that stands still is no excuse for that.
 func (r result) void(s settings) string {
-	if r.ok() || r.err != nil || s.Out != "" {
+	if r.ok() || r.err != nil || s.Out != "" || r.blamesTheWrongThing() {
 		return ""
 	}
 	length := func(i drill.Instant) time.Duration { return i.Latest - i.Earliest }
@@ -32,6 +33,19 @@ func (r result) void(s settings) string {
 		return ""
 	}
 	return fmt.Sprintf("the machine stood still for %s, %s after the run's begin", seconds(length(longest)), seconds(longest.Earliest))
+}
+
+// blamesTheWrongThing reports whether an incident has a first cause of high confidence that the scenario does not expect anywhere, and that is
+// not of the prober itself.
+func (r result) blamesTheWrongThing() bool {
+	expected := append([]string{"prober-fault"}, r.scenario.Expect.Allow...)
+	for _, i := range r.scenario.Expect.Incidents {
+		expected = append(expected, i.Rules...)
+	}
+	return slices.ContainsFunc(r.run.Timeline.Incidents, func(i drill.Incident) bool {
+		first := firstCause(i)
+		return first.Confidence == highConfidence && !slices.Contains(expected, first.Rule)
+	})
 }
 
 // setAside makes room for another run where a run and its record are, and keeps them beside it.

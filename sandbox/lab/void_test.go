@@ -16,6 +16,9 @@ func TestOnlyAFailedRunOnAMachineThatStoodStillIsVoid(t *testing.T) {
 			{Kind: "prober-stall", At: drill.Instant{Earliest: 5 * time.Second, Latest: 5*time.Second + length}},
 		}}
 	}
+	blames := stop(time.Second)
+	blames.Incidents = []drill.Incident{{Causes: []drill.Cause{{Rule: "pod-crashed", Confidence: "high"}}}}
+	expected := Scenario{Expect: Expectation{Incidents: []Incident{{Rules: []string{"pod-crashed"}}}}}
 	failed, held := []check{{ok: true}, {}}, []check{{ok: true}}
 	var published settings
 	published.Out = "docs/measured"
@@ -28,6 +31,8 @@ func TestOnlyAFailedRunOnAMachineThatStoodStillIsVoid(t *testing.T) {
 		"one that ran":                 {result{checks: failed, run: drill.Run{Timeline: stop(200 * time.Millisecond)}}, settings{}, ""},
 		"a run that is as expected":    {result{checks: held, run: drill.Run{Timeline: stop(time.Second)}}, settings{}, ""},
 		"a run that was not played":    {result{err: errors.New("no"), run: drill.Run{Timeline: stop(time.Second)}}, settings{}, ""},
+		"a wrong cause, high":          {result{checks: failed, run: drill.Run{Timeline: blames}}, settings{}, ""},
+		"a right cause, high":          {result{checks: failed, scenario: expected, run: drill.Run{Timeline: blames}}, settings{}, "1.00 s, 5.00 s after"},
 		"a run that will be published": {result{checks: failed, run: drill.Run{Timeline: stop(time.Second)}}, published, ""},
 	} {
 		if got := test.r.void(test.s); (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
