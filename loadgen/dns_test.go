@@ -241,11 +241,16 @@ func TestLateDNSAnswersChangeNothing(t *testing.T) {
 	n.note("a", "web.", ms(25), ms(125), nil)
 	n.note("b", "web.", ms(31), ms(33), has("x"))
 	n.note("a", "web.", ms(40), ms(41), has("y"))
+	n.note("c", "web.", ms(0), ms(1), has("x"))
+	n.note("c", "web.", ms(10), ms(60), has("y"))
+	n.note("c", "web.", ms(50), ms(61), has("x")) // both were sent before an answer came: it may be the older one
+	n.note("c", "web.", ms(70), ms(71), has("y"))
+	n.note("c", "web.", ms(80), ms(81), has("x"))
 	var got []string
 	for _, e := range n.take() {
 		got = append(got, fmt.Sprintf("%s %s %v-%v %d of %d", e.Object.Name, e.Detail, e.Since, e.Seen, e.Lookup.Answered, e.Lookup.Asked))
 	}
-	want := []string{"a x 0s-1ms 1 of 1", "a y 10ms-31ms 3 of 3", "b x 31ms-33ms 1 of 1"}
+	want := []string{"a x 0s-1ms 1 of 1", "a y 10ms-31ms 3 of 3", "b x 31ms-33ms 1 of 1", "c x 0s-1ms 1 of 1", "c y 0s-60ms 2 of 2", "c x 70ms-81ms 5 of 5"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

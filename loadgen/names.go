@@ -22,13 +22,15 @@ const mostNameChanges = 1000
 // A nameHistory is what is known of one target's name.
 type nameHistory struct {
 	since   time.Duration // when the last query was sent whose answer was as in the last event
+	seen    time.Duration // when the answer of the last event came
 	backend string        // what that answer says, in words
 	changes int
 	lookup  timeline.Lookup
 }
 
 // note takes in an answer, or that the query had none that says what the name has. Answers to queries before the last one that changed
-// something are late, and change nothing: the answers are taken in the order of their queries.
+// something are late, and change nothing: the answers are taken in the order of their queries. Nor does one that was sent before the answer that changed
+// something had come: the server may have answered it first. The next one will show it.
 //
 //	sent 0 {a b}, sent 5 ms {a b}, sent 10 ms lost, sent 15 ms {a}, answered at 16 ms   →   answered {a}, Since 5 ms, Seen 16 ms
 func (n *names) note(target, name string, sent, done time.Duration, r *reply) {
@@ -49,6 +51,8 @@ func (n *names) note(target, name string, sent, done time.Duration, r *reply) {
 	case h.backend == string(r.backend) && slices.Equal(h.lookup.Addrs, r.addrs):
 		h.since = sent
 		return
+	case sent < h.seen:
+		return
 	}
 	e := timeline.Event{
 		Kind: timeline.NameAnswered, Since: h.since, Seen: ceilMicros(done), To: timeline.LookupAnswered,
@@ -60,7 +64,7 @@ func (n *names) note(target, name string, sent, done time.Duration, r *reply) {
 	if h.lookup.Addrs = slices.Clone(r.addrs); len(r.addrs) == 0 {
 		e.Detail = string(r.backend)
 	}
-	h.since, h.backend = sent, string(r.backend)
+	h.since, h.seen, h.backend = sent, done, string(r.backend)
 	lookup := h.lookup
 	e.Lookup = &lookup
 	switch h.changes++; {
