@@ -144,6 +144,8 @@ type grpcReply struct {
 	more    bool // bytes follow the message
 }
 
+func (g *grpcReply) another() http2Reply { return &grpcReply{call: g.call} }
+
 func (g *grpcReply) start() {
 	*g = grpcReply{call: g.call, prefix: g.prefix[:0], message: g.message[:0]}
 }

@@ -88,6 +88,8 @@ type httpTwoReply struct {
 	finder
 }
 
+func (h *httpTwoReply) another() http2Reply { return &httpTwoReply{want: h.want} }
+
 func (h *httpTwoReply) start() {
 	*h = httpTwoReply{want: h.want, length: -1, finder: finder{seen: h.seen[:0]}}
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net/url"
 	"slices"
 	"strings"
@@ -108,9 +109,10 @@ func cutAt(b []byte, n int) (first, rest []byte) {
 	return b[:n], b[n:]
 }
 
-// A http2Reply reads the replies of a connection, one after the other: what a protocol makes of the frames of a stream. Errors are those of
-// codec's read. What is wrong with a reply that leaves the connection well is the reply's fault.
+// A http2Reply reads replies, one after the other: what a protocol makes of the frames of a stream. Errors are those of codec's read. What is
+// wrong with a reply that leaves its stream well is the reply's fault.
 type http2Reply interface {
+	another() http2Reply // reads the replies of another stream
 	start()
 	header(*http2.MetaHeadersFrame, *reply) error // the first, and as long as it sets inBody not; one that ends the stream too
 	data(piece []byte, r *reply) error
@@ -118,36 +120,48 @@ type http2Reply interface {
 	end(*reply) error
 }
 
+// A http2Stream is a request on a connection, and its reply.
+type http2Stream struct {
+	id     uint32
+	parser http2Reply
+	reply  *reply
+	taken  int   // bytes of data that were not acknowledged by a WINDOW_UPDATE
+	err    error // why the reply is not whole, once it has ended
+}
+
 // A http2Input is what a connection's frames are read from. Its read buffer may be another one for each reply: one that waits holds none.
 type http2Input struct{ *bufio.Reader }
 
-// A http2Conn is a connection after its preface.
+// A http2Conn is a connection after its preface. As a [dialog], it has one request open at a time, that on the stream only. An engine that opens
+// several uses begin, frame, take and giveUp, and sees to it that one goroutine reads, and that what is not frame is not called at the same time.
 type http2Conn struct {
 	http2Request *http2Request
-	reply        http2Reply
 	w            io.Writer
 	in           http2Input
 	clock        timeline.Clock
 	framer       *http2.Framer
 	out          bytes.Buffer // what the framer writes
 
-	stream   uint32       // of the last request
-	next     uint32       // the one after it
-	goAway   announcedEnd // "" if there was none
-	torn     bool         // a frame was read or written in part
-	silent   int          // bytes written since the last frame came
-	toSend   int64        // the connection's window for what we send
-	peers    int64        // the window that the peer gives each stream
-	taken    int          // bytes of data on the connection that were not acknowledged by a WINDOW_UPDATE
-	ofStream int          // and on the open stream
+	only   http2Stream    // of the dialog
+	open   []*http2Stream // whose replies are awaited, the oldest first
+	ended  []*http2Stream // by the last frame that was taken
+	stream uint32         // of the last request
+	next   uint32         // the one after it
+	most   uint32         // how many the peer lets be open
+	goAway announcedEnd   // "" if there was none
+	torn   bool           // a frame was read or written in part
+	silent int            // bytes written since the last frame came
+	toSend int64          // the connection's window for what we send
+	peers  int64          // the window that the peer gives each stream
+	taken  int            // bytes of data on the connection that were not acknowledged by a WINDOW_UPDATE
 }
 
 // begin sends the preface, and waits for that of the server: its SETTINGS (RFC 9113, section 3.4). Only they show that it speaks HTTP/2.
-func (d *http2Request) begin(c *conn, reply http2Reply) (dialog, error) {
+func (d *http2Request) begin(c *conn, parser http2Reply) (dialog, error) {
 	if secure, ok := c.Conn.(*tls.Conn); ok && secure.ConnectionState().NegotiatedProtocol != http2.NextProtoTLS {
 		return nil, errNoHTTP2
 	}
-	h := newHTTP2Conn(d, reply, c, c.br)
+	h := newHTTP2Conn(d, parser, c, c.br)
 	h.clock = c.clock
 	h.out.WriteString(http2.ClientPreface)
 	_ = h.framer.WriteSettings(
@@ -161,8 +175,9 @@ func (d *http2Request) begin(c *conn, reply http2Reply) (dialog, error) {
 	return h, h.greeting()
 }
 
-func newHTTP2Conn(d *http2Request, reply http2Reply, w io.Writer, br *bufio.Reader) *http2Conn {
-	h := &http2Conn{http2Request: d, reply: reply, w: w, in: http2Input{br}, toSend: http2FirstWindow, peers: http2FirstWindow, next: 1}
+func newHTTP2Conn(d *http2Request, parser http2Reply, w io.Writer, br *bufio.Reader) *http2Conn {
+	h := &http2Conn{http2Request: d, w: w, in: http2Input{br}, toSend: http2FirstWindow, peers: http2FirstWindow, next: 1, most: math.MaxUint32}
+	h.only.parser = parser
 	h.framer = http2.NewFramer(&h.out, &h.in)
 	h.framer.SetReuseFrames()
 	h.framer.SetMaxReadFrameSize(http2FrameSize)
@@ -185,17 +200,17 @@ func (h *http2Conn) greeting() error {
 	}
 	f, err := h.frame()
 	if err != nil {
-		return err
+		return h.take(nil, err)
 	}
 	settings, ok := f.(*http2.SettingsFrame)
 	if !ok || settings.IsAck() {
 		return malformed("HTTP/2 that does not begin with SETTINGS")
 	}
-	if most, limited := settings.Value(http2.SettingMaxConcurrentStreams); limited && most == 0 {
-		return fmt.Errorf("%w: the server's SETTINGS allow no request at all", errUnexpected)
-	}
 	if err := h.settings(settings); err != nil {
 		return err
+	}
+	if h.most == 0 {
+		return fmt.Errorf("%w: the server's SETTINGS allow no request at all", errUnexpected)
 	}
 	if h.peers < int64(len(h.http2Request.body)) {
 		return fmt.Errorf("%w: the server's SETTINGS allow messages of %d bytes, and the request's has %d", errUnexpected, h.peers, len(h.http2Request.body))
@@ -215,13 +230,27 @@ func noHTTP2(got []byte) error {
 }
 
 func (h *http2Conn) request() []byte {
+	h.open = h.open[:0] // what was given up is not awaited any more
+	return h.begin(&h.only)
+}
+
+// begin opens s, and returns what is written for it. That is valid until the next call.
+func (h *http2Conn) begin(s *http2Stream) []byte {
 	h.stream, h.next = h.next, h.next+2
-	h.ofStream = 0
+	s.id, s.taken, s.err = h.stream, 0, nil
+	h.open = append(h.open, s)
 	h.toSend -= int64(len(h.http2Request.body))
 	h.out.Reset()
 	h.http2Request.write(h.framer, h.stream)
 	h.silent += h.out.Len()
 	return h.out.Bytes()
+}
+
+// startReply readies s for the frames of its reply, which goes into r.
+func (s *http2Stream) startReply(r *reply) {
+	*r = reply{backend: r.backend[:0], lengthText: r.lengthText[:0], timed: true}
+	s.reply = r
+	s.parser.start()
 }
 
 func (h *http2Conn) farewell() []byte {
@@ -234,8 +263,14 @@ func (h *http2Conn) cancel() []byte {
 	if h.torn || h.goAway != "" || h.silent > mostUnanswered || h.spent() {
 		return nil
 	}
+	return h.giveUp(&h.only)
+}
+
+// giveUp awaits the reply of s no longer, and returns what tells the peer so.
+func (h *http2Conn) giveUp(s *http2Stream) []byte {
+	h.open = slices.DeleteFunc(h.open, func(open *http2Stream) bool { return open == s })
 	h.out.Reset()
-	_ = h.framer.WriteRSTStream(h.stream, http2.ErrCodeCancel)
+	_ = h.framer.WriteRSTStream(s.id, http2.ErrCodeCancel)
 	h.silent += h.out.Len()
 	return h.out.Bytes()
 }
@@ -255,20 +290,14 @@ func (h *http2Conn) flush() error {
 
 func (h *http2Conn) read(br *bufio.Reader, r *reply) error {
 	h.in.Reader = br
-	*r = reply{backend: r.backend[:0], lengthText: r.lengthText[:0], timed: true}
-	h.reply.start()
+	h.only.startReply(r)
 	for {
-		f, err := h.frame()
-		if err != nil {
+		if err := h.step(); err != nil {
 			return h.cut(err, r)
 		}
-		ended, err := h.take(f, r)
-		if err != nil {
-			return err
-		}
-		if ended {
+		if len(h.ended) > 0 {
 			r.last = h.goAway != "" || h.spent()
-			return nil
+			return h.only.err
 		}
 	}
 }
@@ -288,41 +317,73 @@ func (h *http2Conn) cut(err error, r *reply) error {
 
 func (h *http2Conn) heed(br *bufio.Reader) error {
 	h.in.Reader = br
-	f, err := h.frame()
-	if err != nil {
-		return err
-	}
-	if _, err = h.take(f, nil); err == nil && h.goAway != "" {
+	err := h.step()
+	if err == nil && h.goAway != "" {
 		return h.goAway
 	}
 	return err
 }
 
-// frame reads the next frame.
-func (h *http2Conn) frame() (http2.Frame, error) {
+// step reads a frame and does what it asks for.
+func (h *http2Conn) step() error {
 	if _, err := h.in.Peek(http2FrameHeader); err != nil {
-		return nil, err
+		return err // and no frame is torn
 	}
-	h.out.Reset()
-	h.silent = 0
-	f, err := h.framer.ReadFrame()
-	if err == nil {
-		return f, nil
-	}
-	h.torn = true
-	if broken, ok := errors.AsType[http2.StreamError](err); ok {
-		return nil, malformed("HTTP/2: " + cmp.Or(causeOf(broken), "bad header fields"))
-	}
-	if _, ok := errors.AsType[http2.ConnectionError](err); ok {
-		return nil, malformed("HTTP/2: " + cmp.Or(text(h.framer.ErrorDetail()), err.Error()))
-	}
-	if errors.Is(err, http2.ErrFrameTooLarge) {
-		return nil, malformed("HTTP/2: a frame longer than agreed on")
-	}
-	return nil, err
+	f, err := h.frame()
+	err = h.take(f, err)
+	h.torn = h.torn || err != nil
+	return err
 }
 
-func causeOf(e http2.StreamError) string { return text(e.Cause) }
+// frame reads the next frame. It is valid until the next call.
+func (h *http2Conn) frame() (http2.Frame, error) { return h.framer.ReadFrame() }
+
+// take does what a frame asks for, or an error instead of one. What streams it ends is in ended until the next call. The error is that of the
+// whole connection.
+func (h *http2Conn) take(f http2.Frame, err error) error {
+	h.ended = h.ended[:0]
+	h.out.Reset()
+	if broken, ok := errors.AsType[http2.StreamError](err); ok {
+		h.end(h.find(broken.StreamID), malformed("HTTP/2: "+cmp.Or(text(broken.Cause), "bad header fields")))
+		h.silent = 0
+		return nil
+	}
+	if _, ok := errors.AsType[http2.ConnectionError](err); ok {
+		return malformed("HTTP/2: " + cmp.Or(text(h.framer.ErrorDetail()), err.Error()))
+	}
+	if errors.Is(err, http2.ErrFrameTooLarge) {
+		return malformed("HTTP/2: a frame longer than agreed on")
+	}
+	if err != nil {
+		return err
+	}
+	h.silent = 0
+	switch f := f.(type) {
+	case *http2.MetaHeadersFrame:
+		return h.headers(f)
+	case *http2.DataFrame:
+		return h.data(f)
+	case *http2.RSTStreamFrame:
+		h.reset(f)
+	case *http2.GoAwayFrame:
+		h.leaving(f)
+	case *http2.SettingsFrame:
+		return h.settings(f)
+	case *http2.PingFrame:
+		if f.IsAck() {
+			return nil
+		}
+		_ = h.framer.WritePing(true, f.Data)
+		return h.flush()
+	case *http2.WindowUpdateFrame:
+		if f.StreamID == 0 {
+			h.toSend += int64(f.Increment)
+		}
+	case *http2.PushPromiseFrame:
+		return malformed("HTTP/2: a push, which was switched off")
+	}
+	return nil
+}
 
 func text(err error) string {
 	if err == nil {
@@ -331,123 +392,119 @@ func text(err error) string {
 	return err.Error()
 }
 
-// take does what a frame asks for. r is the reply that is awaited, nil for none. It reports whether the frame ended the reply.
-func (h *http2Conn) take(f http2.Frame, r *reply) (ended bool, err error) {
-	switch f := f.(type) {
-	case *http2.MetaHeadersFrame:
-		return h.headers(f, r)
-	case *http2.DataFrame:
-		return h.data(f, r)
-	case *http2.RSTStreamFrame:
-		return h.reset(f, r), nil
-	case *http2.GoAwayFrame:
-		return false, h.leaving(f, r != nil)
-	case *http2.SettingsFrame:
-		return false, h.settings(f)
-	case *http2.PingFrame:
-		if f.IsAck() {
-			return false, nil
-		}
-		_ = h.framer.WritePing(true, f.Data)
-		return false, h.flush()
-	case *http2.WindowUpdateFrame:
-		if f.StreamID == 0 {
-			h.toSend += int64(f.Increment)
-		}
-	case *http2.PushPromiseFrame:
-		return false, malformed("HTTP/2: a push, which was switched off")
+// end ends a stream, if there is one: its reply is whole, or is not because of err.
+func (h *http2Conn) end(s *http2Stream, err error) {
+	if s == nil {
+		return
 	}
-	return false, nil
+	s.err = err
+	h.open = slices.DeleteFunc(h.open, func(open *http2Stream) bool { return open == s })
+	h.ended = append(h.ended, s)
 }
 
-// awaited reports whether a frame on a stream belongs to the awaited reply. Those of a request that was given up may still come.
-func (h *http2Conn) awaited(stream uint32, r *reply) (bool, error) {
-	if stream%2 == 0 || stream > h.stream {
-		return false, malformed("HTTP/2: a frame on a stream that was never opened")
+// find is the open stream of a number; nil if there is none.
+func (h *http2Conn) find(id uint32) *http2Stream {
+	i, found := slices.BinarySearchFunc(h.open, id, func(s *http2Stream, id uint32) int { return cmp.Compare(s.id, id) })
+	if !found {
+		return nil
 	}
-	return r != nil && stream == h.stream, nil
+	return h.open[i]
 }
 
-func (h *http2Conn) headers(f *http2.MetaHeadersFrame, r *reply) (ended bool, err error) {
-	switch mine, err := h.awaited(f.StreamID, r); {
-	case err != nil || !mine:
-		return false, err
-	case f.Truncated:
-		return false, malformed("header too large")
+// awaited is the open stream that a frame belongs to. Frames of a request that was given up may still come: they belong to none.
+func (h *http2Conn) awaited(id uint32) (*http2Stream, error) {
+	if id%2 == 0 || id > h.stream {
+		return nil, malformed("HTTP/2: a frame on a stream that was never opened")
 	}
-	if r.began == 0 {
-		r.began = h.clock.Now()
+	return h.find(id), nil
+}
+
+func (h *http2Conn) headers(f *http2.MetaHeadersFrame) error {
+	s, err := h.awaited(f.StreamID)
+	if err != nil || s == nil {
+		return err
+	}
+	if s.reply.began == 0 && !f.Truncated {
+		s.reply.began = h.clock.Now()
 	}
 	switch {
-	case !r.inBody:
-		err = h.reply.header(f, r)
+	case f.Truncated:
+		err = malformed("header too large")
+	case !s.reply.inBody:
+		err = s.parser.header(f, s.reply)
 	case !f.StreamEnded():
 		err = malformed("HTTP/2: a second header that does not end the stream")
 	case len(f.PseudoFields()) > 0:
 		err = malformed("HTTP/2: a trailer with pseudo-header fields")
 	default:
-		err = h.reply.trailer(f, r)
+		err = s.parser.trailer(f, s.reply)
 	}
-	if err != nil || !f.StreamEnded() {
-		return false, err
+	h.went(s, err, f.StreamEnded())
+	return nil
+}
+
+// went ends a stream after a frame that could not be taken, or was the last.
+func (h *http2Conn) went(s *http2Stream, err error, last bool) {
+	switch {
+	case err != nil:
+		h.end(s, err)
+	case last:
+		h.end(s, s.parser.end(s.reply))
 	}
-	return true, h.reply.end(r)
 }
 
 // data takes a piece of a body, and lets the server send as much again once half of a window is used up.
-func (h *http2Conn) data(f *http2.DataFrame, r *reply) (ended bool, err error) {
-	mine, err := h.awaited(f.StreamID, r)
+func (h *http2Conn) data(f *http2.DataFrame) error {
+	s, err := h.awaited(f.StreamID)
 	if err != nil {
-		return false, err
+		return err
 	}
 	h.taken += int(f.Length)
 	if h.taken >= http2Window/2 {
 		_ = h.framer.WriteWindowUpdate(0, uint32(h.taken))
 		h.taken = 0
 	}
-	if mine && !f.StreamEnded() {
-		h.ofStream += int(f.Length)
-		if h.ofStream >= http2Window/2 {
-			_ = h.framer.WriteWindowUpdate(f.StreamID, uint32(h.ofStream))
-			h.ofStream = 0
+	if s != nil && !f.StreamEnded() {
+		s.taken += int(f.Length)
+		if s.taken >= http2Window/2 {
+			_ = h.framer.WriteWindowUpdate(f.StreamID, uint32(s.taken))
+			s.taken = 0
 		}
 	}
 	if h.out.Len() > 0 {
 		if err := h.flush(); err != nil {
-			return false, err
+			return err
 		}
 	}
 	switch {
-	case !mine:
-		return false, nil
-	case !r.inBody:
-		return false, malformed("HTTP/2: data before a header")
+	case s == nil:
+		return nil
+	case !s.reply.inBody:
+		err = malformed("HTTP/2: data before a header")
+	default:
+		err = s.parser.data(f.Data(), s.reply)
 	}
-	if err := h.reply.data(f.Data(), r); err != nil || !f.StreamEnded() {
-		return false, err
-	}
-	return true, h.reply.end(r)
+	h.went(s, err, f.StreamEnded())
+	return nil
 }
 
-// reset ends a reply whose stream the server has reset. The connection goes on.
-func (h *http2Conn) reset(f *http2.RSTStreamFrame, r *reply) (ended bool) {
-	if r == nil || f.StreamID != h.stream {
-		return false
+// reset ends a stream that the server has reset. The connection goes on.
+func (h *http2Conn) reset(f *http2.RSTStreamFrame) {
+	if s := h.find(f.StreamID); s != nil {
+		s.reply.class, s.reply.fault = timeline.Reset, announcedEnd("RST_STREAM "+f.ErrCode.String())
+		h.end(s, nil)
 	}
-	r.class, r.fault = timeline.Reset, announcedEnd("RST_STREAM "+f.ErrCode.String())
-	return true
 }
 
-// leaving notes a GOAWAY. The error is that of an open request which the server does not process.
-func (h *http2Conn) leaving(f *http2.GoAwayFrame, open bool) error {
+// leaving notes a GOAWAY. Requests above its last stream are not processed, and end; the others may finish (RFC 9113, section 6.8).
+func (h *http2Conn) leaving(f *http2.GoAwayFrame) {
 	h.goAway = announcedEnd("GOAWAY " + f.ErrCode.String())
 	if debug := f.DebugData(); len(debug) > 0 {
 		h.goAway += announcedEnd(fmt.Sprintf(" %q", debug[:min(len(debug), 80)]))
 	}
-	if open && f.LastStreamID < h.stream {
-		return h.goAway + ": the request was not processed"
+	for last := len(h.open) - 1; last >= 0 && h.open[last].id > f.LastStreamID; last-- {
+		h.end(h.open[last], h.goAway+": the request was not processed")
 	}
-	return nil
 }
 
 func (h *http2Conn) settings(f *http2.SettingsFrame) error {
@@ -456,6 +513,9 @@ func (h *http2Conn) settings(f *http2.SettingsFrame) error {
 	}
 	if window, ok := f.Value(http2.SettingInitialWindowSize); ok {
 		h.peers = int64(window)
+	}
+	if most, ok := f.Value(http2.SettingMaxConcurrentStreams); ok {
+		h.most = most
 	}
 	_ = h.framer.WriteSettingsAck()
 	return h.flush()
