@@ -16,7 +16,7 @@ type engine interface {
 var engines = map[timeline.TargetKind]func(*requester) engine{
 	timeline.New:     newPerRequest,
 	timeline.Direct:  newPerRequest,
-	timeline.Reused:  newPool,
+	timeline.Reused:  newReused,
 	timeline.Held:    newHeld,
 	timeline.Control: newPool,
 }

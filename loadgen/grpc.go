@@ -22,8 +22,8 @@ import (
 var (
 	grpcOptions = []string{"host", "header", "header-from", "expect-body", "backend-header", "ca-file", "grpc-method", "grpc-descriptors", "grpc-message"}
 
-	grpcPlain  = Protocol{Scheme: "grpc", Example: "grpc://HOST:PORT[/SERVICE]", Paths: true, Options: grpcOptions, compile: newGRPC}
-	grpcSecure = Protocol{Scheme: "grpcs", Example: "grpcs://HOST[:PORT][/SERVICE]", Port: "443", Paths: true, Options: grpcOptions, secure: true, alpn: []string{http2.NextProtoTLS}, compile: newGRPC}
+	grpcPlain  = Protocol{Scheme: "grpc", Example: "grpc://HOST:PORT[/SERVICE]", Paths: true, Options: grpcOptions, streams: true, compile: newGRPC}
+	grpcSecure = Protocol{Scheme: "grpcs", Example: "grpcs://HOST[:PORT][/SERVICE]", Port: "443", Paths: true, Options: grpcOptions, secure: true, alpn: []string{http2.NextProtoTLS}, streams: true, compile: newGRPC}
 )
 
 // grpcUnary calls a unary method of grpc:// and grpcs:// targets: by default the standard health check (grpc.health.v1.Health/Check), of

@@ -18,12 +18,12 @@ import (
 var (
 	httpTwoOptions = []string{"method", "host", "header", "header-from", "expect-status", "expect-body", "backend-header", "ca-file"}
 
-	httpTwoPlain  = Protocol{Scheme: "h2c", Example: "h2c://HOST[:PORT][/PATH]", Port: "80", Paths: true, Options: httpTwoOptions, compile: newHTTPTwo}
-	httpTwoSecure = Protocol{Scheme: "h2", Example: "h2://HOST[:PORT][/PATH]", Port: "443", Paths: true, Options: httpTwoOptions, secure: true, alpn: []string{http2.NextProtoTLS}, compile: newHTTPTwo}
+	httpTwoPlain  = Protocol{Scheme: "h2c", Example: "h2c://HOST[:PORT][/PATH]", Port: "80", Paths: true, Options: httpTwoOptions, streams: true, compile: newHTTPTwo}
+	httpTwoSecure = Protocol{Scheme: "h2", Example: "h2://HOST[:PORT][/PATH]", Port: "443", Paths: true, Options: httpTwoOptions, secure: true, alpn: []string{http2.NextProtoTLS}, streams: true, compile: newHTTPTwo}
 )
 
-// httpTwo speaks HTTP/2 (RFC 9113) to h2c:// targets, with prior knowledge, and to h2:// targets, over TLS with ALPN. A connection carries
-// one request at a time: docs/decisions/0025-one-stream-at-a-time.md says what that means.
+// httpTwo speaks HTTP/2 (RFC 9113) to h2c:// targets, with prior knowledge, and to h2:// targets, over TLS with ALPN. A connection of a
+// reused target carries several requests at once, any other one at a time: see docs/decisions/0025-http2-connections.md.
 //
 //	what happened                                                              class
 //	a status that is no success, a body without the expected text              as of http://: http_4xx, http_5xx, body

@@ -127,6 +127,9 @@ type http2Stream struct {
 	reply  *reply
 	taken  int   // bytes of data that were not acknowledged by a WINDOW_UPDATE
 	err    error // why the reply is not whole, once it has ended
+
+	attempt attempt // of an engine that opens several
+	own     reply   // likewise
 }
 
 // A http2Input is what a connection's frames are read from. Its read buffer may be another one for each reply: one that waits holds none.

@@ -441,6 +441,9 @@ func TestRequestsOnCutHTTP2ConnectionsAllFail(t *testing.T) {
 	var cuts atomic.Int64
 	cuts.Store(cut)
 	addr := scriptHTTP2(t, func(c *http2Script, stream uint32, n int) bool {
+		if n == 1 { // so that a cut fails one request
+			_ = c.WriteSettings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 1})
+		}
 		if n > 1 && cuts.Add(-1) >= 0 {
 			return false
 		}

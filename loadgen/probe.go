@@ -49,7 +49,7 @@ type Probe struct {
 	InsecureSkipVerify bool           // trust any certificate
 
 	Connections    int // reused: how many are kept; default 10
-	MaxConnections int // how many may be in use at once; default ⌈Rate × Timeout⌉ + Connections
+	MaxConnections int // how many requests may be open at once, each on a connection of its own if its protocol has one at a time; default ⌈Rate × Timeout⌉ + Connections
 
 	ExpectStatus  Statuses // HTTP: which status codes are a success; the zero value is 200 to 399
 	ExpectBody    string   // HTTP: what a successful reply's body has in its first MiB; "" for anything
@@ -77,6 +77,7 @@ type compiledProbe struct {
 	host     string
 	port     uint16
 	network  string         // tcp or udp
+	streams  bool           // a connection carries several requests at once
 	family   int            // of the addresses of host that are used; 0: any
 	turns    *turns         // nil: the first of them that accepts is used
 	tls      *tls.Config    // nil for none
@@ -111,6 +112,7 @@ func compile(p Probe) (*compiledProbe, error) {
 		keep:     cmp.Or(p.Connections, DefaultConnections),
 		maxInUse: p.MaxConnections,
 		network:  protocol.Transport(),
+		streams:  protocol.streams,
 	}
 	if err := compiled.setAddress(p, u, protocol.Port); err != nil {
 		return nil, fmt.Errorf("target %q: %w", p.Name, err)

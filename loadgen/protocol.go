@@ -31,6 +31,7 @@ type Protocol struct {
 	Beware func(Probe) string
 
 	datagrams bool // spoken over UDP
+	streams   bool // spoken over HTTP/2: a connection carries several requests at once
 
 	secure  bool     // spoken over TLS
 	alpn    []string // what is offered by ALPN; none: no ALPN

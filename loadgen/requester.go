@@ -104,6 +104,20 @@ func (q *requester) course(a *attempt, now time.Duration) course {
 // open dials and writes the first request on the new connection. After a failure the attempt is over,
 // and no connection is returned.
 func (q *requester) open(j job) (attempt, *conn) {
+	a, c := q.connect(j)
+	if c == nil {
+		return a, nil
+	}
+	if err := q.write(&a, c); err != nil {
+		q.failed(&a, err, sending, c)
+		c.abort()
+		return a, nil
+	}
+	return a, c
+}
+
+// connect dials for a request, which is over if no connection is returned.
+func (q *requester) connect(j job) (attempt, *conn) {
 	a := q.attempt(j, q.clock.Now())
 	if tooLate(a.due, a.sent, q.interval()) {
 		q.finish(a.job, a.sent, a.sent, timeline.Outcome{Class: timeline.NotSent})
@@ -116,11 +130,6 @@ func (q *requester) open(j job) (attempt, *conn) {
 			a.outcome.Code = uint16(status)
 		}
 		q.failed(&a, err, d.phase, nil)
-		return a, nil
-	}
-	if err := q.write(&a, c); err != nil {
-		q.failed(&a, err, sending, c)
-		c.abort()
 		return a, nil
 	}
 	return a, c

@@ -84,7 +84,7 @@ func (h *http1) reply(good, last bool) []byte {
 	return []byte(b.String())
 }
 
-// An http2Speech speaks HTTP/2 with prior knowledge: frames are x/net's, and requests are not looked at beyond where they end. Of gRPC it answers every
+// An http2Speech speaks HTTP/2 with prior knowledge, and lets one request be open on a connection at a time: frames are x/net's, and requests are not looked at beyond where they end. Of gRPC it answers every
 // method as the health check: SERVING, or UNAVAILABLE.
 type http2Speech struct {
 	requests *bufio.Reader
@@ -111,7 +111,7 @@ func (h *http2Speech) read() (last bool, err error) {
 		}
 		h.greeted = true
 		h.out.Reset()
-		_ = h.framer.WriteSettings() // to memory
+		_ = h.framer.WriteSettings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 1}) // to memory
 		if _, err := h.write(h.out.Bytes()); err != nil {
 			return false, err
 		}

@@ -113,7 +113,7 @@ func TestStalledStreamsCanBeGivenUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := (&http2.Transport{AllowHTTP: true}).NewClientConn(tcp) // a pool might open a second one, if it learns late that the first is free
+	conn, err := (&http2.Transport{AllowHTTP: true, StrictMaxConcurrentStreams: true}).NewClientConn(tcp) // a pool might open a second one, if it learns late that the first is free
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,8 @@ package interop
 
 import (
 	"net"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -181,4 +183,122 @@ func TestGRPCGoAskedByHTTP1(t *testing.T) {
 	}
 	p := probe(timeline.New, "h2c://"+addr)
 	allAre(t, p, timeline.HTTP4xx, "status 415 Unsupported Media Type")
+}
+
+// slowHealth answers each check when a number of them are open.
+type slowHealth struct {
+	healthpb.UnimplementedHealthServer
+	together int64
+	open     atomic.Int64
+	once     sync.Once
+	reached  chan struct{}
+	release  chan struct{}
+}
+
+func newSlowHealth(together int64) *slowHealth {
+	return &slowHealth{together: together, reached: make(chan struct{}), release: make(chan struct{})}
+}
+
+func (h *slowHealth) Check(ctx context.Context, _ *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
+	if h.open.Add(1) >= h.together {
+		h.once.Do(func() { close(h.reached) })
+	}
+	select {
+	case <-h.release:
+	case <-ctx.Done():
+	}
+	return &healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_SERVING}, nil
+}
+
+// connCounter counts the connections that a listener accepts.
+type connCounter struct {
+	net.Listener
+	accepted atomic.Int64
+}
+
+func (l *connCounter) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err == nil {
+		l.accepted.Add(1)
+	}
+	return c, err
+}
+
+// waitingCalls measures a server of grpc-go with calls that are open, and does something to it then.
+func waitingCalls(t *testing.T, together int64, act func(s *grpc.Server, h *slowHealth, o *outcomes), options ...grpc.ServerOption) (o *outcomes, conns int64) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	counter := &connCounter{Listener: listener}
+	s, h := grpc.NewServer(options...), newSlowHealth(together)
+	healthpb.RegisterHealthServer(s, h)
+	serve(t, s, counter)
+	p := probe(timeline.Reused, "grpc://"+listener.Addr().String())
+	p.Connections, p.MaxConnections = 1, int(together)
+	o = measure(t, p, func(o *outcomes) {
+		<-h.reached
+		act(s, h, o)
+	})
+	return o, counter.accepted.Load()
+}
+
+// All calls of a client are on one connection, however long they take.
+func TestGRPCGoCallsShareAConnection(t *testing.T) {
+	t.Parallel()
+	o, conns := waitingCalls(t, 20, func(_ *grpc.Server, h *slowHealth, o *outcomes) {
+		close(h.release)
+		until(t, "40 good answers", func() bool { return o.count(timeline.OK) >= 40 })
+	})
+	if o.count(timeline.OK)+o.count(timeline.NoSlot) != o.observed() || conns > 3 { // a slow machine opens spare ones while the first is not open yet
+		t.Errorf("%d connections: %v", conns, o)
+	}
+}
+
+// A server that stops while calls are open cuts them all: each is a failure.
+func TestGRPCGoStopFailsEachOpenCall(t *testing.T) {
+	t.Parallel()
+	const together = 20
+	o, _ := waitingCalls(t, together, func(s *grpc.Server, h *slowHealth, o *outcomes) {
+		var stopping sync.WaitGroup
+		stopping.Go(s.Stop)
+		until(t, "refusals", func() bool { return o.count(timeline.Refused) >= 5 })
+		stopping.Wait()
+		close(h.release)
+	})
+	cut := o.count(timeline.EOF) + o.count(timeline.Reset)
+	if local := o.count(timeline.Local); cut > together || cut+local < together || cut+o.count(timeline.Refused)+o.count(timeline.NoSlot) != o.observed() {
+		t.Errorf("%d cut, %d local: %v", cut, local, o)
+	}
+}
+
+// A graceful stop while calls are open sends two GOAWAYs and lets all of them finish, while nothing else connects.
+func TestGRPCGoGracefulStopFinishesEachOpenCall(t *testing.T) {
+	t.Parallel()
+	const together = 20
+	o, _ := waitingCalls(t, together, func(s *grpc.Server, h *slowHealth, o *outcomes) {
+		var stopping sync.WaitGroup
+		stopping.Go(s.GracefulStop)
+		until(t, "no slot", func() bool { return o.count(timeline.NoSlot) >= 10 })
+		close(h.release)
+		until(t, "refusals", func() bool { return o.count(timeline.Refused) >= 5 })
+		stopping.Wait()
+	})
+	if good := o.count(timeline.OK); good < together || good+o.count(timeline.Refused)+o.count(timeline.NoSlot) != o.observed() {
+		t.Error(o)
+	}
+}
+
+// A server that takes one stream on a connection gets one, and further calls over connections of their own.
+func TestGRPCGoLimitOfOneStreamIsKept(t *testing.T) {
+	t.Parallel()
+	const together = 6
+	o, conns := waitingCalls(t, together, func(_ *grpc.Server, h *slowHealth, o *outcomes) {
+		close(h.release)
+		until(t, "20 good answers", func() bool { return o.count(timeline.OK) >= 20 })
+	}, grpc.MaxConcurrentStreams(1))
+	if o.count(timeline.OK)+o.count(timeline.NoSlot) != o.observed() || conns < together {
+		t.Errorf("%d connections: %v", conns, o)
+	}
 }

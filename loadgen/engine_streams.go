@@ -1,0 +1,504 @@
+package loadgen
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"lapse/timeline"
+)
+
+// A streams engine sends requests on persistent connections of HTTP/2, which carry several at once, each on a stream of its own. It serves reused
+// targets.
+//
+// It keeps a fixed number of connections and uses them in turn, as a pool does. But a connection whose replies are awaited takes further
+// requests, up to the limit that its server has set (SETTINGS_MAX_CONCURRENT_STREAMS): so do clients of gRPC, and a slow reply opens no other
+// connection. Only where no kept connection takes a request is a spare one opened, so that as many requests are sent as were due: while a
+// connection is being opened, where the server's limit is reached on each, and where nothing comes back for what was written.
+//
+// The pacing thread writes the requests. A goroutine of the connection's own reads the frames. Each request has its own end:
+//
+//	the connection ends            every request that is open on it has failed
+//	GOAWAY                         those above its last stream have failed, the others may finish; the next request connects anew
+//	RST_STREAM, a malformed reply  that request has failed, and the connection goes on
+//	no reply in time               that request is given up by RST_STREAM, and the connection goes on
+type streams struct {
+	*requester
+	wg       sync.WaitGroup
+	starting atomic.Int64 // requests that wait for their goroutine to begin connecting
+	counts   connCounts
+	turn     atomic.Uint64
+	inUse    atomic.Int64 // open requests
+	kept     []streamSlot
+
+	mu      sync.Mutex
+	conns   map[*streamConn]bool // those that are served; true: beyond those kept
+	closing bool
+}
+
+// A streamSlot is a place for one of the connections that are kept.
+type streamSlot struct {
+	conn     atomic.Pointer[streamConn] // nil while there is none that takes requests
+	dialling atomic.Bool
+}
+
+const (
+	// mostUnread is how many bytes are written on a connection while nothing comes back, before it takes no further requests. With
+	// streamSendBuffer they fit into its send buffer: the pacing thread does not wait.
+	mostUnread       = 64 << 10
+	streamSendBuffer = 4 * mostUnread // asked for; Linux gives up to net.core.wmem_max, 208 KiB by default
+
+	// longestWrite is how long a write on such a connection waits at the most before the connection is given up. None should wait.
+	longestWrite = time.Second
+)
+
+// newReused is the engine of reused targets.
+func newReused(q *requester) engine {
+	if q.streams {
+		return newStreams(q)
+	}
+	return newPool(q)
+}
+
+func newStreams(q *requester) engine {
+	return &streams{requester: q, kept: make([]streamSlot, q.keep), conns: map[*streamConn]bool{}}
+}
+
+// prepare connects all that are kept. It waits until they are connected or have failed, but not for long, as that of a pool.
+func (e *streams) prepare() {
+	var dials sync.WaitGroup
+	for i := range e.kept {
+		dials.Add(1)
+		e.kept[i].dialling.Store(true)
+		e.wg.Go(func() {
+			defer dials.Done()
+			e.connectAhead(&e.kept[i])
+		})
+	}
+	connected := make(chan struct{})
+	e.wg.Go(func() {
+		dials.Wait()
+		close(connected)
+	})
+	select {
+	case <-connected:
+	case <-time.After(timeline.MaxLateness(e.interval())):
+	}
+}
+
+// connectAhead connects s for its first request, which tries again if this fails.
+func (e *streams) connectAhead(s *streamSlot) {
+	c, _, err := e.dial(e.clock.Now() + e.timeout)
+	if err != nil {
+		s.dialling.Store(false)
+		e.log.Debug("cannot connect ahead of need", "err", err)
+		return
+	}
+	e.counts.opened.Add(1)
+	e.serve(e.newConn(s, c))
+}
+
+func (e *streams) send(j job) {
+	if open, most := e.inUse.Load(), int64(e.maxOpen()); open >= most {
+		e.refuse(j, refusal(open-e.starting.Load()-e.ports.choosing.Load(), most))
+		return
+	}
+	e.inUse.Add(1)
+	long := len(e.message) > longestInlineSend
+	var s *streamSlot
+	if !long {
+		var sent bool
+		if s, sent = e.place(j); sent {
+			return
+		}
+	}
+	e.starting.Add(1)
+	e.wg.Go(func() {
+		e.starting.Add(-1)
+		if long {
+			var sent bool
+			if s, sent = e.place(j); sent {
+				return
+			}
+		}
+		e.sendAnew(s, j)
+	})
+}
+
+// place sends j on an open connection that takes it. Otherwise it returns the slot for which a new one is to be opened: nil for a spare one.
+func (e *streams) place(j job) (s *streamSlot, sent bool) {
+	first := e.turn.Add(1)
+	for i := range e.kept {
+		s := &e.kept[(first+uint64(i))%uint64(len(e.kept))]
+		if c := s.conn.Load(); c != nil && c.send(j) {
+			return nil, true
+		}
+		if s.conn.Load() == nil && s.dialling.CompareAndSwap(false, true) {
+			return s, false
+		}
+	}
+	for _, c := range e.spares() {
+		if c.send(j) {
+			return nil, true
+		}
+	}
+	return nil, false
+}
+
+// spares are the connections beyond those kept. Those that nothing has used for a while are closed.
+func (e *streams) spares() (spares []*streamConn) {
+	e.mu.Lock()
+	for c, spare := range e.conns {
+		if spare {
+			spares = append(spares, c)
+		}
+	}
+	e.mu.Unlock()
+	return slices.DeleteFunc(spares, (*streamConn).retireIfUnused)
+}
+
+// sendAnew sends on a new connection, for s if that is not nil.
+func (e *streams) sendAnew(s *streamSlot, j job) {
+	a, below := e.connect(j)
+	if below == nil {
+		e.inUse.Add(-1)
+		if s != nil {
+			s.dialling.Store(false)
+		}
+		return
+	}
+	e.counts.opened.Add(1)
+	if s == nil {
+		e.counts.spare.Add(1)
+	}
+	c := e.newConn(s, below)
+	c.mu.Lock()
+	c.write(a)
+	c.mu.Unlock()
+	e.serve(c)
+}
+
+// newConn readies a connection, which nobody knows yet. s is nil for a spare one.
+func (e *streams) newConn(s *streamSlot, below *conn) *streamConn {
+	c := &streamConn{engine: e, slot: s, conn: below, http2: below.dialog.(*http2Conn)}
+	_ = below.SetDeadline(time.Time{}) // an error shows at the first use
+	if tcp, ok := below.below.(interface{ SetWriteBuffer(int) error }); ok {
+		_ = tcp.SetWriteBuffer(streamSendBuffer)
+	}
+	c.http2.w, c.unused = c, e.clock.Now()
+	return c
+}
+
+// serve lets others use c, and reads from it until it ends.
+func (e *streams) serve(c *streamConn) {
+	e.mu.Lock()
+	e.conns[c] = c.slot == nil
+	closing := e.closing
+	e.mu.Unlock()
+	c.occupy()
+	if closing {
+		c.dismiss()
+	}
+	e.wg.Go(func() {
+		for c.step() {
+		}
+		c.conn.release()
+		e.mu.Lock()
+		delete(e.conns, c)
+		e.mu.Unlock()
+	})
+}
+
+func (e *streams) close() {
+	e.mu.Lock()
+	e.closing = true
+	var conns []*streamConn
+	for c := range e.conns {
+		conns = append(conns, c)
+	}
+	e.mu.Unlock()
+	for _, c := range conns {
+		c.dismiss()
+	}
+	e.wg.Wait()
+	e.log.Debug("connections", "counts", &e.counts)
+}
+
+// A streamConn is a connection and the requests that are open on it.
+type streamConn struct {
+	engine *streams
+	slot   *streamSlot // nil for a spare one
+	conn   *conn       // its read buffer belongs to the goroutine that serves it
+
+	mu     sync.Mutex
+	http2  *http2Conn
+	free   []*http2Stream // to be used again
+	used   bool           // has carried a request
+	ending bool           // takes no further request, and ends with the last that is open
+	over   bool           // has ended
+	unused time.Duration  // since when no request is open
+	timer  *time.Timer    // calls expire
+	timing bool           // timer is set
+}
+
+// send sends j on a new stream, unless the connection takes no request now; then it reports false, and nothing was written.
+func (c *streamConn) send(j job) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.room() {
+		return false
+	}
+	sent := c.engine.clock.Now() // before the look, so that what the look misses came after Sent
+	if c.gone() {
+		return false
+	}
+	c.write(c.engine.attempt(j, sent))
+	return true
+}
+
+// room reports whether another stream may be opened. The caller holds mu.
+func (c *streamConn) room() bool {
+	h := c.http2
+	return !c.ending && h.goAway == "" && !h.torn && !h.spent() && len(h.open) < int(h.most) && (h.silent == 0 || h.silent+len(c.engine.message) <= mostUnread)
+}
+
+// gone looks whether the peer has closed the connection, or may have announced that, and nobody has read it yet. Where requests are open, what has
+// arrived is a reply to them. The caller holds mu.
+func (c *streamConn) gone() bool {
+	c.conn.peek()
+	switch s := &c.conn.socket; {
+	case errors.Is(s.err, syscall.EAGAIN):
+		return false
+	case s.err != nil || s.length == 0:
+		c.depart() // the goroutine that reads finds out how
+		return true
+	}
+	return len(c.http2.open) == 0
+}
+
+// occupy takes the slot, if there is one and the connection has not ended since.
+func (c *streamConn) occupy() {
+	if c.slot == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.ending {
+		c.slot.conn.Store(c)
+	}
+	c.slot.dialling.Store(false)
+}
+
+// depart leaves the slot, so that its next request connects anew. The caller holds mu.
+func (c *streamConn) depart() {
+	c.ending = true
+	if c.slot != nil {
+		c.slot.conn.CompareAndSwap(c, nil)
+	}
+}
+
+// write sends a on a new stream. The caller holds mu.
+func (c *streamConn) write(attempt attempt) {
+	e, s := c.engine, c.stream()
+	s.attempt = attempt
+	a := &s.attempt
+	a.outcome.Reused, a.outcome.Peer = c.used, c.conn.peer
+	c.used = true
+	message := c.http2.begin(s)
+	s.startReply(&s.own)
+	_, err := c.Write(message)
+	a.written = e.clock.Now()
+	a.held = e.stalls.stopped(a.written) - a.stopped
+	if err == nil {
+		c.await(e.deadline(a))
+		return
+	}
+	c.http2.torn = true
+	c.http2.giveUp(s)
+	e.failed(a, err, sending, nil)
+	c.release(s)
+	c.depart()
+	if isTimeout(err) { // otherwise whoever reads meets an error as well, after the replies that have come
+		_ = c.conn.SetReadDeadline(time.Unix(1, 0))
+	}
+}
+
+// Write writes to the peer. It should not have to wait: see mostUnread.
+func (c *streamConn) Write(message []byte) (int, error) {
+	clock := c.engine.clock
+	if err := c.conn.SetWriteDeadline(clock.Wall(clock.Now() + longestWrite)); err != nil {
+		return 0, err
+	}
+	return c.conn.Write(message)
+}
+
+// stream is one for a further request. The caller holds mu.
+func (c *streamConn) stream() *http2Stream {
+	if last := len(c.free) - 1; last >= 0 {
+		s := c.free[last]
+		c.free = c.free[:last]
+		return s
+	}
+	return &http2Stream{parser: c.http2.only.parser.another()}
+}
+
+// release ends what a request took. The caller holds mu.
+func (c *streamConn) release(s *http2Stream) {
+	c.free = append(c.free, s)
+	c.unused = c.engine.clock.Now()
+	c.engine.inUse.Add(-1)
+}
+
+// step reads a frame, does what it asks for, and reports whether the connection goes on.
+func (c *streamConn) step() bool {
+	f, err := c.http2.frame()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err = c.http2.take(f, err)
+	for _, s := range c.http2.ended {
+		c.finish(s, s.err)
+	}
+	if err != nil {
+		c.lost(err)
+	}
+	if h := c.http2; h.goAway != "" || h.spent() && len(h.open) == 0 {
+		c.depart()
+	}
+	if c.ending && !c.over && len(c.http2.open) == 0 {
+		c.end(&c.engine.counts.retired)
+	}
+	return !c.over
+}
+
+// finish ends a request whose reply is whole, or is not because of err. The caller holds mu.
+func (c *streamConn) finish(s *http2Stream, err error) {
+	c.engine.received(&s.attempt, c.conn, s.reply, err)
+	c.release(s)
+}
+
+// lost ends the connection, and with it each request that is open. The caller holds mu.
+func (c *streamConn) lost(err error) {
+	if c.over {
+		return
+	}
+	why := &c.engine.counts.broken
+	if len(c.http2.open) == 0 {
+		why = &c.engine.counts.foundDead
+	}
+	for _, s := range c.http2.open {
+		c.finish(s, c.http2.cut(err, s.reply))
+	}
+	c.http2.open = nil
+	c.end(why)
+}
+
+// end closes the connection, on which no request is open, and counts why. The caller holds mu.
+func (c *streamConn) end(why *atomic.Int64) {
+	why.Add(1)
+	c.conclude()
+	c.conn.reset()
+}
+
+func (c *streamConn) conclude() {
+	c.depart()
+	c.over = true
+	if c.timing && c.timer.Stop() {
+		c.timing = false
+		c.engine.wg.Done()
+	}
+}
+
+// dismiss ends the connection, or has it end with the last request that is open on it.
+func (c *streamConn) dismiss() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.depart()
+	c.retire()
+}
+
+// retireIfUnused ends the connection if no request was open for a while, and reports whether it has ended.
+func (c *streamConn) retireIfUnused() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.engine.clock.Now()-c.unused > spareIdle {
+		c.retire()
+	}
+	return c.over
+}
+
+// retire says farewell and ends the connection, if no request is open on it. The caller holds mu.
+func (c *streamConn) retire() {
+	if c.over || len(c.http2.open) > 0 {
+		return
+	}
+	_, _ = c.Write(c.http2.farewell())
+	c.conclude()
+	_ = c.conn.below.Close()
+}
+
+// await has the requests ended whose time is over at until. The caller holds mu.
+func (c *streamConn) await(until time.Duration) {
+	if c.timing {
+		return // no request ends before those that were sent before it
+	}
+	wait := until - c.engine.clock.Now()
+	if c.timing = true; c.timer == nil {
+		c.timer = time.AfterFunc(wait, c.expire)
+	} else {
+		c.timer.Reset(wait)
+	}
+	c.engine.wg.Add(1)
+}
+
+// expire gives up the requests whose time is over, and waits for the next one's.
+func (c *streamConn) expire() {
+	defer c.engine.wg.Done()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.timing = false
+	if c.over {
+		return
+	}
+	next := never
+	for _, s := range slices.Clone(c.http2.open) {
+		if until := c.awaited(s); until > 0 {
+			next = min(next, until)
+		} else {
+			c.giveUp(s)
+		}
+	}
+	switch h := c.http2; {
+	case next != never:
+		c.await(next)
+	case c.ending || h.silent > mostUnread || h.spent():
+		c.end(&c.engine.counts.broken)
+	}
+}
+
+// awaited is until when the reply to s is awaited; 0 if its time is over.
+func (c *streamConn) awaited(s *http2Stream) time.Duration {
+	e, now := c.engine, c.engine.clock.Now()
+	if until := e.deadline(&s.attempt); now < until {
+		return until
+	}
+	until, ok := e.lastChance(&s.attempt, now)
+	if !ok {
+		return 0
+	}
+	return until
+}
+
+// giveUp ends a request whose reply did not come in time, and tells the peer. The caller holds mu.
+func (c *streamConn) giveUp(s *http2Stream) {
+	message := c.http2.giveUp(s)
+	if !c.http2.torn && c.http2.silent <= mostUnread {
+		_, err := c.Write(message)
+		c.http2.torn = c.http2.torn || err != nil
+	}
+	c.engine.failed(&s.attempt, os.ErrDeadlineExceeded, replyPhase(s.reply), c.conn)
+	c.release(s)
+}
