@@ -138,7 +138,7 @@ type heldConn struct {
 	tried    bool // it was opened once, or an attempt to that has failed
 	leaving  bool // it is to be closed as soon as no heartbeat is open
 	conn     *conn
-	attempt  attempt // while busy or silent
+	attempt  attempt // while awaitingAnswer or overdue
 	put      *job    // a heartbeat that waits until a message is read that came without one
 	broken   error   // how it ended
 	answered answered
@@ -154,12 +154,12 @@ type answered struct {
 type heldState uint8
 
 const (
-	absent   heldState = iota // there is no connection
-	standing                  // no heartbeat is open
-	hearing                   // nor is one, and a message is read that came without
-	beating                   // the answer to attempt is awaited
-	silent                    // it did not come in time, and is still awaited
-	failing                   // it has ended, or a heartbeat could not be written
+	absent         heldState = iota // there is no connection
+	idle                            // no heartbeat is open
+	unsolicited                     // nor is one, and a message is read that came unsolicited
+	awaitingAnswer                  // the answer to attempt is awaited
+	overdue                         // it did not come in time, and is still awaited
+	ended                           // it has ended, or a heartbeat could not be written
 )
 
 // hold opens the connection and opens it anew each time it has been cut, until the measuring ends. tried is called after the first attempt.
@@ -278,7 +278,7 @@ func (e *held) explain(c timeline.HeldChange, status uint16, err error) {
 func (h *heldConn) rest() {
 	_ = h.conn.SetDeadline(time.Time{}) // an error shows at its next use
 	h.conn.shelve()
-	h.state = standing
+	h.state = idle
 	if h.leaving {
 		h.wake()
 	}
@@ -292,14 +292,14 @@ func (h *heldConn) send(j job) timeline.Class {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case h.state == standing && len(h.held.message) > longestInlineSend:
+	case h.state == idle && len(h.held.message) > longestInlineSend:
 		h.put = &j
 		h.wake()
-	case h.state == standing:
+	case h.state == idle:
 		h.write(j)
-	case h.state == hearing && h.put == nil:
+	case h.state == unsolicited && h.put == nil:
 		h.put = &j
-	case h.state == hearing: // for a whole interval, a message did not end
+	case h.state == unsolicited: // for a whole interval, a message did not end
 		h.wake()
 		return timeline.NoSlot
 	case h.state == absent && !h.tried:
@@ -315,9 +315,9 @@ func (h *heldConn) write(j job) {
 	e := h.held
 	h.attempt = e.attempt(j, e.clock.Now())
 	h.attempt.outcome.Reused, h.attempt.outcome.Peer = true, h.conn.peer
-	h.state = beating
+	h.state = awaitingAnswer
 	if err := e.requester.write(&h.attempt, h.conn); err != nil {
-		h.state, h.broken = failing, err
+		h.state, h.broken = ended, err
 		e.failed(&h.attempt, err, sending, nil)
 		h.wake()
 	}
@@ -328,7 +328,7 @@ func (h *heldConn) dismiss() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.leaving = true
-	if h.state == standing || h.state == hearing || h.state == silent {
+	if h.state == idle || h.state == unsolicited || h.state == overdue {
 		h.wake()
 	}
 }
@@ -337,11 +337,11 @@ func (h *heldConn) dismiss() {
 type heldStep uint8
 
 const (
-	waitOn   heldStep = iota // nothing happened
-	readBeat                 // the answer to a heartbeat is here
-	readMore                 // a message is here that came without one
-	giveUp                   // the connection has ended
-	goAway                   // it is to be closed
+	waitOn          heldStep = iota // nothing happened
+	readAnswer                      // the answer to a heartbeat is here
+	readUnsolicited                 // a message is here that came without one
+	giveUp                          // the connection has ended
+	goAway                          // it is to be closed
 )
 
 // serve waits for what comes, until the connection has ended. It reports whether another is to be opened.
@@ -350,10 +350,10 @@ func (h *heldConn) serve() (again bool) {
 	for {
 		step, err := h.woke(h.conn.await())
 		switch step {
-		case readBeat:
-			step, err = h.beaten(&r)
-		case readMore:
-			step, err = h.heed(&r)
+		case readAnswer:
+			step, err = h.readAnswer(&r)
+		case readUnsolicited:
+			step, err = h.readUnsolicited(&r)
 		}
 		switch step {
 		case giveUp:
@@ -371,28 +371,28 @@ func (h *heldConn) woke(err error) (heldStep, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case h.state == failing:
+	case h.state == ended:
 		return giveUp, h.broken
-	case h.leaving && h.state != beating:
+	case h.leaving && h.state != awaitingAnswer:
 		return goAway, nil
 	case err != nil && isTimeout(err):
 		return h.expired(err)
 	case err != nil:
 		h.lost(err, awaiting)
-		h.state, h.broken = failing, err // no heartbeat is sent on it any more
+		h.state, h.broken = ended, err // no heartbeat is sent on it any more
 		return giveUp, err
-	case h.state == standing:
-		h.state = hearing
-		return readMore, nil
+	case h.state == idle:
+		h.state = unsolicited
+		return readUnsolicited, nil
 	}
-	return readBeat, nil
+	return readAnswer, nil
 }
 
 // lost ends the heartbeat that is open, if one is, with the error of its connection. The caller holds mu.
 func (h *heldConn) lost(err error, ph phase) {
-	if h.state == beating {
+	if h.state == awaitingAnswer {
 		h.held.failed(&h.attempt, err, ph, h.conn)
-		h.state = silent
+		h.state = overdue
 	}
 }
 
@@ -400,14 +400,14 @@ func (h *heldConn) lost(err error, ph phase) {
 func (h *heldConn) expired(err error) (heldStep, error) {
 	e := h.held
 	switch next := h.attempt.sent + e.beat(); {
-	case h.state == standing:
+	case h.state == idle:
 		_ = h.conn.SetDeadline(time.Time{})
 		if h.put != nil {
 			h.write(*h.put)
 			h.put = nil
 		}
-	case h.state == beating && e.clock.Now() < e.deadline(&h.attempt): // that of the heartbeat before, which a new one has replaced meanwhile
-	case h.state == beating:
+	case h.state == awaitingAnswer && e.clock.Now() < e.deadline(&h.attempt): // that of the heartbeat before, which a new one has replaced meanwhile
+	case h.state == awaitingAnswer:
 		h.lost(err, awaiting)
 		_ = h.conn.SetReadDeadline(e.clock.Wall(next))
 		if h.leaving {
@@ -421,8 +421,8 @@ func (h *heldConn) expired(err error) (heldStep, error) {
 	return waitOn, nil
 }
 
-// beaten reads the answer to a heartbeat, which may be a late one.
-func (h *heldConn) beaten(r *reply) (heldStep, error) {
+// readAnswer reads the answer to a heartbeat, which may be a late one.
+func (h *heldConn) readAnswer(r *reply) (heldStep, error) {
 	e, c, a := h.held, h.conn, &h.attempt
 	c.unshelve()
 	came := e.clock.Now()
@@ -433,7 +433,7 @@ func (h *heldConn) beaten(r *reply) (heldStep, error) {
 		h.lost(err, replyPhase(r))
 		return giveUp, err
 	}
-	if h.state == beating {
+	if h.state == awaitingAnswer {
 		a.outcome.FirstByte, a.outcome.Backend, a.outcome.Code = timeline.MicrosOf(came-a.written), e.backends.id(r.backend), uint16(r.status)
 		e.answered(a, r)
 	}
@@ -452,9 +452,9 @@ func (h *heldConn) beaten(r *reply) (heldStep, error) {
 // errUnasked: what is read next could not be told from the answer to the next heartbeat.
 var errUnasked = malformed("bytes that no heartbeat asked for")
 
-// heed reads a message that came while no heartbeat was open. A protocol in which only answers come may announce an end by one all the
+// readUnsolicited reads a message that came while no heartbeat was open. A protocol in which only answers come may announce an end by one all the
 // same: 408 Request Timeout with Connection: close.
-func (h *heldConn) heed(r *reply) (heldStep, error) {
+func (h *heldConn) readUnsolicited(r *reply) (heldStep, error) {
 	c := h.conn
 	c.unshelve()
 	var err error
@@ -532,7 +532,7 @@ func (h *heldConn) leave() {
 	h.conn.takeLeave(h.held.clock)
 	change := h.end(timeline.HeldClosed, h.held.clock.Now())
 	h.mu.Lock()
-	if h.state == silent {
+	if h.state == overdue {
 		change.Class = timeline.TimeoutResponse
 	}
 	h.mu.Unlock()

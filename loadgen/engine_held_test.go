@@ -290,7 +290,7 @@ func TestACutIsOurOwnDoingOnlyIfHeartbeatsCameLate(t *testing.T) {
 
 // A connection whose end was read takes no heartbeat: it would be written, and forgotten with the connection.
 func TestAConnectionThatHasEndedTakesNoHeartbeat(t *testing.T) {
-	for _, state := range []heldState{standing, silent} {
+	for _, state := range []heldState{idle, overdue} {
 		h := heldConn{held: &held{}, state: state}
 		if step, err := h.woke(io.EOF); step != giveUp || err != io.EOF {
 			t.Errorf("state %d: step %d, %v", state, step, err)
