@@ -21,6 +21,32 @@ type conn struct {
 	dialog   dialog // nil where the protocol is not stateful
 	clock    timeline.Clock
 	socket   socket
+	reading  beingRead
+}
+
+// A beingRead is the reply that is being read from a connection. Its zero value is none.
+type beingRead struct {
+	requester *requester
+	attempt   *attempt
+}
+
+// extend gives the reply some more time, if the time for it is over because of a stop. See [requester.lastChance].
+func (r beingRead) extend(c *conn) bool {
+	if r.requester == nil {
+		return false
+	}
+	until, ok := r.requester.lastChance(r.attempt, r.requester.clock.Now())
+	return ok && c.SetReadDeadline(r.requester.clock.Wall(until)) == nil
+}
+
+// Read reads what has come next. Within a reply, it goes on for some more time where that is due after a stop.
+func (c *conn) Read(p []byte) (int, error) {
+	for {
+		n, err := c.Conn.Read(p)
+		if n > 0 || err == nil || !isTimeout(err) || !c.reading.extend(c) {
+			return n, err
+		}
+	}
 }
 
 // A transport is a connection as the kernel has it: a *net.TCPConn, a *net.UDPConn or a *polledSocket.
@@ -42,7 +68,7 @@ var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readBu
 
 func newConn(below transport) *conn {
 	c := &conn{Conn: below, below: below, br: readers.Get().(*bufio.Reader)}
-	c.br.Reset(below)
+	c.br.Reset(c)
 	return c
 }
 
@@ -52,7 +78,7 @@ func (c *conn) handshake(config *tls.Config, until time.Time) error {
 		return err
 	}
 	c.Conn = secure
-	c.br.Reset(secure)
+	c.br.Reset(c)
 	return secure.Handshake()
 }
 
@@ -123,7 +149,7 @@ func (c *conn) shelve() {
 func (c *conn) unshelve() {
 	if c.br == nil {
 		c.br = readers.Get().(*bufio.Reader)
-		c.br.Reset(c.Conn)
+		c.br.Reset(c)
 	}
 }
 

@@ -44,7 +44,7 @@ func newDatagramSocket(c *conn, m matching) *datagramSocket {
 	s := &datagramSocket{UDPConn: c.below.(*net.UDPConn), matching: m}
 	s.errors.open(s.UDPConn)
 	c.Conn = s
-	c.br.Reset(s)
+	c.br.Reset(c)
 	return s
 }
 

@@ -237,11 +237,11 @@ func (e *held) firstBeat(a *attempt, c *conn, r *reply) (timeline.Class, error) 
 	ph, err := sending, e.write(a, c)
 	if err == nil {
 		ph = awaiting
-		_, err = c.br.Peek(1)
+		err = e.awaitReply(a, c)
 	}
 	if err == nil {
 		a.outcome.FirstByte = timeline.MicrosOf(e.clock.Now() - a.written)
-		err = e.readReply(c, r)
+		err = e.readReplyTo(a, c, r)
 		ph = replyPhase(r)
 	}
 	done := e.clock.Now()
@@ -407,6 +407,7 @@ func (h *heldConn) expired(err error) (heldStep, error) {
 			h.put = nil
 		}
 	case h.state == awaitingAnswer && e.clock.Now() < e.deadline(&h.attempt): // that of the heartbeat before, which a new one has replaced meanwhile
+	case h.state == awaitingAnswer && h.extended(e.deadline(&h.attempt)):
 	case h.state == awaitingAnswer:
 		h.lost(err, awaiting)
 		_ = h.conn.SetReadDeadline(e.clock.Wall(next))
@@ -415,10 +416,19 @@ func (h *heldConn) expired(err error) (heldStep, error) {
 		}
 	case h.conn.waiting(): // it came while the prober was stopped
 		_ = h.conn.SetReadDeadline(e.clock.Wall(e.clock.Now() + e.timeout))
+	case h.extended(next):
 	default:
 		return giveUp, err
 	}
 	return waitOn, nil
+}
+
+// extended reports whether the answer to the heartbeat, which was awaited until over, is awaited some more after a stop, and sees to it. The caller
+// holds mu.
+func (h *heldConn) extended(over time.Duration) bool {
+	e := h.held
+	until, ok := e.lastChanceAfter(&h.attempt, over, e.clock.Now())
+	return ok && h.conn.SetReadDeadline(e.clock.Wall(until)) == nil
 }
 
 // readAnswer reads the answer to a heartbeat, which may be a late one.
@@ -426,7 +436,7 @@ func (h *heldConn) readAnswer(r *reply) (heldStep, error) {
 	e, c, a := h.held, h.conn, &h.attempt
 	c.unshelve()
 	came := e.clock.Now()
-	err := e.readReply(c, r)
+	err := e.readReplyTo(a, c, r)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err != nil {

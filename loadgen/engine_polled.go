@@ -223,7 +223,7 @@ func (s *session) unpoll(text []byte) {
 	}
 	s.conn = s.conn.carriedBy(tcp)
 	s.conn.br = readers.Get().(*bufio.Reader)
-	s.conn.br.Reset(io.MultiReader(bytes.NewReader(bytes.Clone(text)), tcp))
+	s.conn.br.Reset(io.MultiReader(bytes.NewReader(bytes.Clone(text)), s.conn))
 	s.partial = nil
 	_ = s.conn.SetDeadline(p.clock.Wall(p.deadline(&s.attempt))) // an error shows when it is read from
 	go func() {

@@ -2,6 +2,7 @@ package loadgen
 
 import (
 	"bufio"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -166,4 +167,137 @@ func tcpPair(t *testing.T) (ours, theirs *net.TCPConn) {
 	}
 	t.Cleanup(func() { _, _ = c.Close(), other.Close() })
 	return c.(*net.TCPConn), other.(*net.TCPConn)
+}
+
+// So is the rest of a reply that has begun, on whatever connection a goroutine reads.
+func TestRestOfAReplyIsAwaitedAfterAStopInWhichItsTimeWasOver(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		comes time.Duration // after the stop; 0: never
+		want  timeline.Class
+		done  time.Duration // after the stop
+	}{
+		{"it comes when the server runs again", 30 * ms, timeline.Local, 30 * ms},
+		{"it stays away", 0, timeline.TimeoutResponse, reprieve},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			quiet, _ := tcpPair(t) // a pipe has no socket to look at: nothing has arrived on this one
+			synctest.Test(t, func(t *testing.T) {
+				ours, theirs := net.Pipe()
+				defer ours.Close()
+				defer theirs.Close()
+				target, a := stoodStill(t)
+				c := &conn{Conn: ours, below: quiet}
+				c.br = bufio.NewReader(c)
+				_ = ours.SetReadDeadline(time.Time{})
+				go func() { _, _ = theirs.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhe")) }()
+				if _, err := c.br.Peek(1); err != nil { // what had come before the stop
+					t.Fatal(err)
+				}
+				_ = ours.SetReadDeadline(target.clock.Wall(target.deadline(&a)))
+				begun := target.clock.Now()
+				if row.comes > 0 {
+					go func() {
+						time.Sleep(row.comes)
+						_, _ = theirs.Write([]byte("llo"))
+					}()
+				}
+				_, _ = target.receive(&a, c, new(reply))
+				if r := target.onlyOutcome(); r == nil || r.Class != row.want || r.Done-begun != row.done {
+					t.Errorf("%+v", r)
+				}
+			})
+		})
+	}
+}
+
+// heldStill is a held connection of a target that has stood still: see stoodStill. Its next heartbeat was due in the stop as well.
+func heldStill(t *testing.T, ours *net.TCPConn, state heldState) (*heldConn, *target) {
+	t.Helper()
+	target, a := stoodStill(t)
+	e := newHeld(target.requester).(*held)
+	e.conns = make([]heldConn, 50)
+	h := &e.conns[0]
+	h.held, h.state, h.attempt, h.conn = e, state, a, newConn(ours)
+	if next := a.sent + e.beat(); next > target.clock.Now() {
+		t.Fatalf("the next heartbeat is due at %v", next)
+	}
+	return h, target
+}
+
+// The answer to a heartbeat on a connection that is held is awaited likewise. Until that is over, neither the heartbeat has failed nor is the connection cut.
+func TestHeartbeatIsAwaitedAfterAStopInWhichItsTimeWasOver(t *testing.T) {
+	for _, answers := range []bool{true, false} {
+		ours, theirs := tcpPair(t)
+		synctest.Test(t, func(t *testing.T) {
+			h, target := heldStill(t, ours, awaitingAnswer)
+			if step, _ := h.woke(os.ErrDeadlineExceeded); step != waitOn || target.onlyOutcome() != nil {
+				t.Fatalf("step %d at the end of the stop", step)
+			}
+			want, then := timeline.TimeoutResponse, overdue
+			if answers {
+				want, then = timeline.Local, idle
+				if _, err := theirs.Write([]byte("HTTP/1.1 204 No Content\r\n\r\n")); err != nil {
+					t.Fatal(err)
+				}
+				step, err := h.woke(h.conn.await())
+				if step == readAnswer {
+					step, err = h.readAnswer(new(reply))
+				}
+				if step != waitOn {
+					t.Errorf("step %d: %v", step, err)
+				}
+			} else {
+				time.Sleep(reprieve)
+				if step, _ := h.woke(os.ErrDeadlineExceeded); step != waitOn {
+					t.Errorf("step %d after the reprieve", step)
+				}
+			}
+			if r := target.onlyOutcome(); r == nil || r.Class != want || h.state != then {
+				t.Errorf("%+v, state %d", r, h.state)
+			}
+		})
+	}
+}
+
+// A connection is not given up for silence in the moment in which a stop ends: once, it gets some more time.
+func TestHeldConnectionIsNotCutByAStopInWhichItsTimeWasOver(t *testing.T) {
+	ours, _ := tcpPair(t)
+	synctest.Test(t, func(t *testing.T) {
+		h, _ := heldStill(t, ours, overdue)
+		if step, _ := h.woke(os.ErrDeadlineExceeded); step != waitOn {
+			t.Errorf("step %d at the end of the stop", step)
+		}
+		time.Sleep(reprieve)
+		if step, _ := h.woke(os.ErrDeadlineExceeded); step != giveUp {
+			t.Errorf("step %d after the reprieve", step)
+		}
+	})
+}
+
+// A stream of HTTP/2 has its time from a timer, whichever frames come meanwhile.
+func TestStreamIsAwaitedAfterAStopInWhichItsTimeWasOver(t *testing.T) {
+	ours, _ := tcpPair(t)
+	request := testRequest(t, "h2c://web/")
+	synctest.Test(t, func(t *testing.T) {
+		target, a := stoodStill(t)
+		e := newStreams(target.requester).(*streams)
+		c := &streamConn{engine: e, conn: newConn(ours)}
+		c.http2 = newHTTP2Conn(request, &httpTwoReply{want: &wanted{}}, io.Discard, c.conn.br)
+		s := c.stream()
+		s.attempt = a
+		c.http2.begin(s)
+		s.startReply(&s.own)
+		e.wg.Add(1)
+		begun := target.clock.Now()
+		c.expire()
+		if r := target.onlyOutcome(); r != nil {
+			t.Fatalf("%+v at the end of the stop", r)
+		}
+		time.Sleep(reprieve)
+		synctest.Wait()
+		if r := target.onlyOutcome(); r == nil || r.Class != timeline.TimeoutResponse || r.Done-begun != reprieve {
+			t.Errorf("%+v", r)
+		}
+	})
 }

@@ -73,7 +73,14 @@ func (q *requester) deadline(a *attempt) time.Duration { return a.sent + q.timeo
 // lastChance is until when the reply to a is awaited, whose time is over at now. ok is false if it is not: only where the prober was stopped
 // as the time ended does it get some more. A reply that comes in it is no success: see [course.answer].
 func (q *requester) lastChance(a *attempt, now time.Duration) (until time.Duration, ok bool) {
-	if a.reprieved == 0 && q.course(a, now).stoppedAtDeadline() {
+	return q.lastChanceAfter(a, q.deadline(a), now)
+}
+
+// lastChanceAfter is as lastChance, where the reply was awaited until over.
+func (q *requester) lastChanceAfter(a *attempt, over, now time.Duration) (until time.Duration, ok bool) {
+	course := q.course(a, now)
+	course.deadline = over
+	if a.reprieved == 0 && course.stoppedAtDeadline() {
 		a.reprieved = now + reprieve
 	}
 	return a.reprieved, now < a.reprieved
@@ -174,8 +181,15 @@ func (q *requester) receive(a *attempt, c *conn, r *reply) (again bool, err erro
 	if a.outcome.FirstByte == 0 {
 		a.outcome.FirstByte = timeline.MicrosOf(q.clock.Now() - a.written)
 	}
-	err = q.readReply(c, r)
+	err = q.readReplyTo(a, c, r)
 	return q.received(a, c, r, err), err
+}
+
+// readReplyTo reads the reply to a, which gets some more time after a stop that its time was over in.
+func (q *requester) readReplyTo(a *attempt, c *conn, r *reply) error {
+	c.reading = beingRead{q, a}
+	defer func() { c.reading = beingRead{} }()
+	return q.readReply(c, r)
 }
 
 // received ends an attempt whose reply was read until err, nil if it was read whole. It reports whether the connection can carry another request.
