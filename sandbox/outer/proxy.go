@@ -101,7 +101,14 @@ func (p *proxy) serve(ctx context.Context, tick <-chan time.Time, talk io.Writer
 		return err
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	go func() {
+		ended <- cmd.Wait()
+		close(ended)
+	}()
+	defer func() { // whatever serve returns for
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		<-ended
+	}()
 	if err := p.write(); err != nil {
 		return err
 	}
