@@ -76,7 +76,7 @@ func runIngress(ctx context.Context, a *app, args []string) error {
 	}
 	defer release()
 	if verb == "down" {
-		return endIngress(ctx, a)
+		return a.end(ctx, ingressProcess, "ingress", (*sandbox).forgetIngress)
 	}
 	closeInherited()
 	return startIngress(ctx, a, o)
@@ -151,24 +151,6 @@ func startIngress(ctx context.Context, a *app, o ingressOptions) error {
 	}
 	fmt.Fprintf(a.log, "ingress up: http://%s/ leads where Ingress objects say\n", addrs[0])
 	return nil
-}
-
-func endIngress(ctx context.Context, a *app) error {
-	s, err := loadUp(a.dir)
-	if err != nil {
-		return err
-	}
-	p, there := s.process(ingressProcess)
-	if !there {
-		fmt.Fprintln(a.log, "no ingress is up")
-		return nil
-	}
-	if p.alive() {
-		if err := endOne(ctx, p, 10*time.Second); err != nil {
-			return err
-		}
-	}
-	return s.forgetIngress(ctx)
 }
 
 // forgetIngress takes the process out of the state, and its addresses out of the Ingresses.

@@ -64,7 +64,7 @@ func runLB(ctx context.Context, a *app, args []string) error {
 			return err
 		}
 		defer release()
-		return endLB(ctx, a)
+		return a.end(ctx, balancerProcess, "load balancer", (*sandbox).forgetLB)
 	case "status":
 		if err := parseVerb(a, "lb status", args[1:], nil); err != nil {
 			return err
@@ -136,15 +136,15 @@ func startLB(ctx context.Context, a *app, c outer.Config) error {
 	return nil
 }
 
-// endLB ends the load balancer, which takes back what it has made; one that was killed is tidied up after.
-func endLB(ctx context.Context, a *app) error {
+// end ends the load balancer or the ingress, which takes back what it has made. One that was killed is tidied up after.
+func (a *app) end(ctx context.Context, process, what string, forget func(*sandbox, context.Context) error) error {
 	s, err := loadUp(a.dir)
 	if err != nil {
 		return err
 	}
-	p, there := s.process(balancerProcess)
+	p, there := s.process(process)
 	if !there {
-		fmt.Fprintln(a.log, "no load balancer is up")
+		fmt.Fprintf(a.log, "no %s is up\n", what)
 		return nil
 	}
 	if p.alive() {
@@ -152,7 +152,7 @@ func endLB(ctx context.Context, a *app) error {
 			return err
 		}
 	}
-	return s.forgetLB(ctx)
+	return forget(s, ctx)
 }
 
 // forgetLB takes the process out of the state, and what is left of it out of its namespace and the Services.
