@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -106,20 +108,28 @@ func (c *Cluster) Routed(ctx context.Context, namespace, service string) error {
 	if err != nil {
 		return err
 	}
-	for _, node := range nodes {
-		connect := "for i in 1 2 3 4 5; do timeout 1 bash -c 'exec 3<>/dev/tcp/" + address + "' || exit 1; done"
-		for {
-			cmd := exec.CommandContext(ctx, filepath.Join(c.Dir, "bin", "sandbox"), "--dir", c.Dir, "exec", node, "--", "bash", "-c", connect)
-			out, err := cmd.CombinedOutput()
-			if err == nil {
-				break
-			}
-			if ctx.Err() != nil {
-				return fmt.Errorf("%s does not lead to Service %s: %w: %s", node, service, ctx.Err(), out)
-			}
+	problems := make([]error, len(nodes))
+	var asked sync.WaitGroup
+	for i, node := range nodes {
+		asked.Go(func() { problems[i] = c.leads(ctx, node, service, address) })
+	}
+	asked.Wait()
+	return errors.Join(problems...)
+}
+
+// leads waits until five connections from a node to a Service's address, one after the other, all succeed.
+func (c *Cluster) leads(ctx context.Context, node, service, address string) error {
+	connect := "for i in 1 2 3 4 5; do timeout 1 bash -c 'exec 3<>/dev/tcp/" + address + "' || exit 1; done"
+	for {
+		cmd := exec.CommandContext(ctx, filepath.Join(c.Dir, "bin", "sandbox"), "--dir", c.Dir, "exec", node, "--", "bash", "-c", connect)
+		out, err := cmd.CombinedOutput()
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("%s does not lead to Service %s: %w: %s", node, service, ctx.Err(), out)
 		}
 	}
-	return nil
 }
 
 // Apply creates or changes the objects of a YAML stream.
