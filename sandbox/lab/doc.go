@@ -18,9 +18,10 @@
 //	go -C sandbox run ./lab -fixed                       the scenarios that have a fix, with it: no request may fail
 //	go -C sandbox run ./lab crash-fixed                  one of them
 //
-// Each scenario has a namespace of its own. Two at a time are played side by side, but for those that act on what all share: a node, its network or a
-// component on it, the control plane, DNS, what stands before the nodes. The steps and the section outside say which those are: they are played
-// afterwards, with nothing beside them, and with nothing left on the nodes of those before.
+// Each scenario has a namespace of its own. Three at a time are played side by side, but for those that act on what all share: a node, its network or a
+// component on it, the control plane, DNS, a load balancer before the nodes. The steps and the section outside say which those are: they are played
+// afterwards, with nothing beside them, and with nothing left on the nodes of those before. A cut or a flush of one Pod's address (`let ip = address of
+// $victim`) is its scenario's own.
 //
 // # How to write a scenario
 //

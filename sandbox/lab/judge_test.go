@@ -176,7 +176,7 @@ func TestCountsAreHeldAgainstTheServers(t *testing.T) {
 }
 
 func TestCutRules(t *testing.T) {
-	rules := cutRules([]string{"10.200.0.1"}, "6443")
+	rules := cutRules("lapse-cut-lab", []string{"10.200.0.1"}, "6443")
 	if strings.Count(rules, "ip daddr { 10.200.0.1 } tcp dport 6443 drop") != 3 || strings.Count(rules, "ip saddr { 10.200.0.1 } tcp sport 6443 drop") != 3 {
 		t.Error(rules)
 	}

@@ -49,6 +49,8 @@ type laboratory struct {
 	cluster *drill.Cluster
 	spaces  *spaces
 
+	outside sync.Mutex // held while something stands before the nodes: the sandbox has one of each
+
 	mu      sync.Mutex
 	results []result // guarded by mu, as is what is printed
 }
@@ -145,10 +147,21 @@ func (l *laboratory) inside(ctx context.Context, r *result, p *play, dir string)
 	if r.scenario.alone() {
 		l.spaces.settle() // nothing of an earlier scenario is left on the nodes
 	}
-	if err = p.beginOutside(ctx, r.scenario.Outside); err == nil {
+	return errors.Join(l.behind(ctx, r, p), r.save(dir))
+}
+
+// behind plays a scenario behind what it wants before the nodes.
+func (l *laboratory) behind(ctx context.Context, r *result, p *play) error {
+	if !r.scenario.Outside.any() {
+		return r.play(ctx, l.settings, p)
+	}
+	l.outside.Lock()
+	defer l.outside.Unlock()
+	err := p.beginOutside(ctx, r.scenario.Outside)
+	if err == nil {
 		err = r.play(ctx, l.settings, p)
 	}
-	return errors.Join(err, p.endOutside(context.WithoutCancel(ctx)), r.save(dir))
+	return errors.Join(err, p.endOutside(context.WithoutCancel(ctx)))
 }
 
 // play runs Lapse with a command that waits while the steps are taken.

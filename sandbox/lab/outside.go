@@ -24,6 +24,9 @@ func (o Outside) equal(other Outside) bool {
 	return slices.Equal(o.Balancer, other.Balancer) && slices.Equal(o.Ingress, other.Ingress) && o.Families == other.Families
 }
 
+// any reports whether anything is started for the scenario.
+func (o Outside) any() bool { return o.Balancer != nil || o.Ingress != nil }
+
 // variables are the addresses that it gives names to.
 func (o Outside) variables() (names []string) {
 	if o.Balancer != nil {

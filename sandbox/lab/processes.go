@@ -202,15 +202,15 @@ func (p *play) heal(ctx context.Context) error {
 		}
 	}
 	for _, node := range p.state.nodes() {
-		if err := p.restoreNode(ctx, node); err != nil {
+		if err := errors.Join(p.plug(ctx, node), p.inNode(ctx, node, "", "bash", "-c", "nft list tables | grep ' "+cutTable+"' | sed 's/^/delete /' | nft -f -")); err != nil {
 			return err
 		}
 	}
 	return p.endOutside(ctx)
 }
 
-// A cut of a node is a table of its own in that node's netfilter; of all others, its cable.
-const cutTable = "lapse-lab"
+// A cut of a node from others is a table in that node's netfilter, which begins like this and ends with the play's namespace; a cut from all is its cable.
+const cutTable = "lapse-cut-"
 
 func parseCut(w words) (action, bool) {
 	ok := len(w) == 3 && w[1] == "from"
@@ -228,7 +228,7 @@ func parseCut(w words) (action, bool) {
 		if w[2] == "api" {
 			port = "6443"
 		}
-		return p.inNode(ctx, w[0], cutRules(peers, port), "nft", "-f", "-")
+		return p.inNode(ctx, w[0], cutRules(cutTable+p.namespace, peers, port), "nft", "-f", "-")
 	}, ok
 }
 
@@ -252,8 +252,8 @@ func parseRestore(w words) (action, bool) {
 	}, len(w) == 1
 }
 
-// cutRules drop what goes to and comes from addresses, or from one TCP port of theirs.
-func cutRules(peers []string, port string) string {
+// cutRules are a table that drops what goes to and comes from addresses, or from one TCP port of theirs.
+func cutRules(table string, peers []string, port string) string {
 	to, from := "", ""
 	if port != "" {
 		to, from = " tcp dport "+port, " tcp sport "+port
@@ -265,7 +265,7 @@ func cutRules(peers []string, port string) string {
 			continue
 		}
 		set := "{ " + strings.Join(those, ", ") + " }"
-		fmt.Fprintf(&rules, "table %s %s {\n", family, cutTable)
+		fmt.Fprintf(&rules, "table %s %s {\n", family, table)
 		for _, hook := range []string{"input", "forward", "output"} {
 			fmt.Fprintf(&rules, "\tchain %s {\n\t\ttype filter hook %s priority 10; policy accept;\n", hook, hook)
 			fmt.Fprintf(&rules, "\t\t%s daddr %s%s drop\n\t\t%s saddr %s%s drop\n\t}\n", family, set, to, family, set, from)
@@ -275,11 +275,16 @@ func cutRules(peers []string, port string) string {
 	return rules.String()
 }
 
-// restoreNode ends all cuts of a node; it does no harm where there are none.
+// restoreNode ends the play's cuts of a node; it does no harm where there are none.
 func (p *play) restoreNode(ctx context.Context, node string) error {
 	return errors.Join(
-		p.inNode(ctx, "cp", "", "ip", "link", "set", "to-"+node, "up"),
-		p.inNode(ctx, node, fmt.Sprintf("table ip %[1]s\ndelete table ip %[1]s\ntable ip6 %[1]s\ndelete table ip6 %[1]s\n", cutTable), "nft", "-f", "-"))
+		p.plug(ctx, node),
+		p.inNode(ctx, node, fmt.Sprintf("table ip %[1]s\ndelete table ip %[1]s\ntable ip6 %[1]s\ndelete table ip6 %[1]s\n", cutTable+p.namespace), "nft", "-f", "-"))
+}
+
+// plug puts a node's cable in.
+func (p *play) plug(ctx context.Context, node string) error {
+	return p.inNode(ctx, "cp", "", "ip", "link", "set", "to-"+node, "up")
 }
 
 // inNode runs a command in a node's network.

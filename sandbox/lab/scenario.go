@@ -147,7 +147,7 @@ func Parse(file string, data []byte) (Scenario, error) {
 		File:    file,
 		Comment: strings.TrimSpace(string(archive.Comment)),
 	}
-	p := &parser{file: file, defined: map[string]bool{proberVar: true, namespaceVar: true}}
+	p := &parser{file: file, defined: map[string]bool{proberVar: true, namespaceVar: true}, addresses: map[string]bool{}}
 	if s.Comment == "" {
 		p.wrong(1, "want a comment first: what the scenario shows, and the row of causes.md")
 	}
@@ -264,11 +264,12 @@ func lineOf(data []byte, section string, before int) int {
 
 // A parser collects what is wrong, to tell all of it at once.
 type parser struct {
-	file     string
-	defined  map[string]bool // variables
-	problems []error
-	sections map[string]bool // in which something was wrong
-	section  string
+	file      string
+	defined   map[string]bool // variables
+	addresses map[string]bool // those of them that are a Pod's address
+	problems  []error
+	sections  map[string]bool // in which something was wrong
+	section   string
 }
 
 func (p *parser) wrong(line int, format string, args ...any) {

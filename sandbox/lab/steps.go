@@ -105,7 +105,7 @@ var verbs = []verb{
 	{"restart", "restart COMPONENT, as a PROCESS but for servers", parseRestart, always},
 	{"cut", "cut NODE from PEER: drop packets between them; a PEER is api, all, a NODE or an address", parseCut, always},
 	{"flush", "flush NODE of ADDRESS: its connection tracking forgets the connections to the Pod that has the address", parseFlush, always},
-	{"restore", "restore NODE: end all cuts of it", parseRestore, always},
+	{"restore", "restore NODE: end all cuts of it", parseRestore, nil},
 	{"call", "call POD PATH: a request to its server", func(w words) (action, bool) {
 		return func(ctx context.Context, p *play) error {
 			w := p.expand(w)
@@ -150,12 +150,19 @@ func (p *parser) step(l line) (Step, bool) {
 		p.wrong(l.number, "%q: want `%s`", l.text, verbs[i].usage)
 		return s, false
 	}
-	s.Shared = verbs[i].shared != nil && verbs[i].shared(w[1:])
+	s.Shared = verbs[i].shared != nil && verbs[i].shared(w[1:]) && !p.ofPodAddress(w)
 	if w[0] == "let" {
 		p.defined[w[1]] = true
+		p.addresses[w[1]] = w[3:].is("address of POD")
 	}
 	p.variables(l)
 	return s, true
+}
+
+// ofPodAddress reports whether a step concerns packets of one Pod only, whose address its last word is.
+func (p *parser) ofPodAddress(w words) bool {
+	name, ok := strings.CutPrefix(w[len(w)-1], "$")
+	return ok && p.addresses[name] && (w[0] == "cut" || w[0] == "flush")
 }
 
 func verbNames() string {

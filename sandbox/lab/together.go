@@ -20,9 +20,10 @@ import (
 //	lab-3                    | deploy, play ───────────| clear
 //	lab-4                              | deploy, play ──────|
 
-// alone reports whether nothing else may be played beside the scenario: it acts on nodes, on the control plane, or on what stands before the nodes.
+// alone reports whether nothing else may be played beside the scenario: it acts on nodes, on the control plane, or on what leads to the nodes.
+// An ingress leads to its own Services only: there is one at a time, but others may be played beside it.
 func (s Scenario) alone() bool {
-	return s.Outside.Balancer != nil || s.Outside.Ingress != nil || s.Outside.Families != "" ||
+	return s.Outside.Balancer != nil || s.Outside.Families != "" ||
 		slices.ContainsFunc(s.Steps, func(step Step) bool { return step.Shared })
 }
 

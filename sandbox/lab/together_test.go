@@ -55,9 +55,29 @@ func TestWhatActsOnNodesOrTheControlPlaneIsPlayedAlone(t *testing.T) {
 	if s := scenario("-- steps --\nlet victim = pod of web\nstop server of $victim\ncontinue server of $victim\nkill server of $victim"); s.alone() {
 		t.Error("a Pod's server is its scenario's own")
 	}
-	for _, outside := range []string{"lb --interval 1s", "ingress", "families ipv4,ipv6"} {
-		if !scenario("-- outside --\n" + outside + "\n-- steps --\nafter 1s").alone() {
-			t.Errorf("outside %s: not alone", outside)
+	for outside, alone := range map[string]bool{"lb --interval 1s": true, "families ipv4,ipv6": true, "ingress": false} {
+		if got := scenario("-- outside --\n" + outside + "\n-- steps --\nafter 1s").alone(); got != alone {
+			t.Errorf("outside %s: alone %v, want %v", outside, got, alone)
+		}
+	}
+}
+
+func TestWhatConcernsThePacketsOfOnePodOnlyIsNotPlayedAlone(t *testing.T) {
+	for _, c := range []struct {
+		steps string
+		alone bool
+	}{
+		{"let ip = address of $victim\ncut node1 from $ip\nrestore node1", false},
+		{"let ip = address of $victim\nflush node1 of $ip", false},
+		{"let ip = node of $victim\ncut node1 from $ip\nrestore node1", true},
+		{"let ip = address of $victim\ncut node1 from $ip\nrestore node1\ncut node1 from api", true},
+	} {
+		s, err := Parse("x.txtar", []byte("What it shows.\n-- manifest.yaml --\nkind: Service\n-- steps --\nlet victim = pod of web\n"+c.steps+"\n-- expect --\nno failure\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.alone() != c.alone {
+			t.Errorf("%q: alone %v, want %v", c.steps, s.alone(), c.alone)
 		}
 	}
 }
