@@ -41,7 +41,7 @@ func main() {
 	flag.StringVar(&s.cases, "cases", "", "folder for cases cut from the runs, such as ../correlate/testdata (default: none)")
 	flag.StringVar(&s.scenarios, "scenarios", "lab/scenarios", "folder of the scenarios")
 	flag.BoolVar(&s.fixed, "fixed", false, "play each scenario that has a fix with it: no request may fail")
-	flag.IntVar(&s.together, "together", 2, "how many scenarios are played side by side, of those that touch only what is in their own namespace")
+	flag.IntVar(&s.together, "together", 3, "how many scenarios are played side by side, of those that touch only what is in their own namespace")
 	flag.BoolVar(&s.checkOnly, "check", false, "read the scenarios only")
 	drill.Main("lab", func(ctx context.Context) error {
 		s.names = flag.Args()
