@@ -23,6 +23,10 @@ func lastWords(pod *corev1.Pod) string {
 	return strings.TrimSpace(cmp.Or(pod.Status.Reason, string(pod.Status.Phase)) + " " + pod.Status.Message)
 }
 
+// unknownExit is the exit code that containerd reports where it does not know a container's own, as when the container's shim was killed
+// (UnknownExitStatus, https://pkg.go.dev/github.com/containerd/containerd/v2/client#pkg-constants). No signal is 127.
+const unknownExit = 255
+
 // ending says how a Pod came to its end, or is about to, as the API tells: "was evicted from node2 (…)", "ended with exit code 0".
 func ending(pod *corev1.Pod) string {
 	if removed := Removal(pod); removed != "" {
@@ -36,6 +40,8 @@ func ending(pod *corev1.Pod) string {
 		return fmt.Sprintf("was killed for want of memory (OOMKilled, limit %s, exit code %d)", memoryLimit, ended.ExitCode)
 	case ended.Signal != 0:
 		return fmt.Sprintf("was killed by signal %d", ended.Signal)
+	case ended.ExitCode == unknownExit:
+		return fmt.Sprintf("ended, and its node's container runtime does not know how (exit code %d)", unknownExit)
 	case ended.ExitCode > 128:
 		return fmt.Sprintf("was killed by signal %d (exit code %d)", ended.ExitCode-128, ended.ExitCode)
 	}
