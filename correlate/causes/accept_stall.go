@@ -2,6 +2,7 @@ package causes
 
 import (
 	"fmt"
+	"slices"
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
@@ -18,7 +19,8 @@ var acceptStall = Rule{
 	Name: "accept-stall",
 	Doc:  "A Pod that had just become ready accepted connections too slowly: its queue of new connections was full.",
 	Looks: `A Pod is added to the endpoints. At its own address the first connections are made and not answered, and then connections time out. Those that
-succeed after a while took 1, 3 or 7 s, the times at which Linux sends a SYN again.`,
+succeed after a while took 1, 3 or 7 s, the times at which Linux sends a SYN again. At a Pod of the same version no connection may be made at all: those to
+the Service had filled its queue before. A Pod that had answered there before is not meant: packets to it get lost.`,
 	Fix:   "Let the Pod be ready only when it accepts connections, give it CPU to start with, and a longer queue (the backlog of listen, net.core.somaxconn).",
 	Needs: []Need{podsWatched, endpointSlices, requestsFailed},
 	Test:  testAcceptStall,
@@ -26,10 +28,14 @@ succeed after a while took 1, 3 or 7 s, the times at which Linux sends a SYN aga
 
 func testAcceptStall(c *Case) Finding {
 	v, w := c.index, c.Window
-	young, slowest := v.youngThat(w, overflows)
+	young, slowest := v.youngWhere(w, func(s suspect) bool { return overflows(s.outage) && !v.answeredBefore(w, s) })
 	if len(young) == 0 {
+		if others, _ := v.youngThat(w, overflows); len(others) > 0 {
+			return no(fmt.Sprintf("%s had answered at its own address before: its queue of connections was not full from the start", others[0].pod.Name))
+		}
 		return no("no Pod that had just become ready made some connections at its own address and no more")
 	}
+	young = append(young, v.fullBefore(w, young)...)
 	whyNot, doubts := v.olderAlike(w, young)
 	if whyNot != "" {
 		return no(whyNot)
@@ -45,6 +51,14 @@ func testAcceptStall(c *Case) Finding {
 	v.accuseYoung(w, young, &f)
 	f.against(doubts...)
 	return f
+}
+
+// fullBefore are young Pods of the same template whose addresses took no connection at all: requests to the Service had filled their queues before.
+func (v *index) fullBefore(w *model.Window, young []suspect) []suspect {
+	alike, _ := v.youngThat(w, func(u *model.Window) bool { return only(u.Classes, timeline.TimeoutConnect, timeline.NoSlot) })
+	return slices.DeleteFunc(alike, func(s suspect) bool {
+		return s.pod.Template == "" || !slices.ContainsFunc(young, func(o suspect) bool { return o.pod.Template == s.pod.Template })
+	})
 }
 
 // overflows reports whether an address took some connections, which were not answered, and then no more.

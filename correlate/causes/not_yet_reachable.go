@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"slices"
 
+	"lapse/correlate/model"
 	"lapse/correlate/quantity"
+	"lapse/timeline"
 )
 
 // not-yet-reachable: a Pod's endpoint is ready, and this node cannot reach the Pod yet: the route to its node, its NetworkPolicy or its
@@ -17,7 +19,7 @@ var notYetReachable = Rule{
 	Name: "not-yet-reachable",
 	Doc:  "A Pod was ready before the prober's node could reach it over the network.",
 	Looks: `A Pod is added to the endpoints, and connections to its own address time out or are unreachable until some time later. A server that is not up yet
-would refuse them. Other nodes may reach it: measure from there to know. One that answered as its endpoint turned ready could be reached, and was cut off later. It is *low* if the Pod was never reached, or if Pods that had been reached
+would refuse them. A few requests may have been on their way as the packets began to get lost. Other nodes may reach it: measure from there to know. One that answered as its endpoint turned ready could be reached, and was cut off later. It is *low* if the Pod was never reached, or if Pods that had been reached
 before could not be reached either.`,
 	Fix:   "Find out what programs the network of new Pods late: the CNI plugin, a NetworkPolicy, a new node's routes. A readiness gate holds the endpoint back until then.",
 	Needs: []Need{podsWatched, endpointSlices, requestsFailed},
@@ -26,7 +28,9 @@ before could not be reached either.`,
 
 func testNotYetReachable(c *Case) Finding {
 	v, w := c.index, c.Window
-	young, slowest := v.youngThat(w, wholly(unreached))
+	young, slowest := v.youngWhere(w, func(s suspect) bool {
+		return wholly(unreached)(s.outage) || wholly(cutMidway)(s.outage) && v.answeredBefore(w, s)
+	})
 	if len(young) == 0 {
 		if parts, _ := v.youngThat(w, unreached); len(parts) > 0 {
 			return no(inParts(parts, "packets to it get lost, and it is not that they cannot reach it yet")[0].Text)
@@ -50,4 +54,11 @@ func testNotYetReachable(c *Case) Finding {
 		f.missing(doubt(Measured, "no other Pod was reached meanwhile: the prober's own network fits as well"))
 	}
 	return f
+}
+
+// cutMidway reports whether packets to an address got lost while a few requests were on their way, whose connections had been made.
+func cutMidway(u *model.Window) bool {
+	midway := some(u.Classes, timeline.TimeoutResponse)
+	return only(u.Classes, timeline.TimeoutConnect, timeline.Unreachable, timeline.NoSlot, timeline.TimeoutResponse) &&
+		some(u.Classes, timeline.TimeoutConnect, timeline.Unreachable) >= 10*midway
 }

@@ -165,6 +165,12 @@ func (v *index) answeredFirst(w *model.Window, s suspect) bool {
 	return first != nil && *first <= s.outage.Start.Earliest && s.outage.Start.Earliest >= s.pod.EndpointReady.Earliest
 }
 
+// answeredBefore reports whether a Pod had answered well at its own address before it failed there, ready or not.
+func (v *index) answeredBefore(w *model.Window, s suspect) bool {
+	first := v.probe(w, s.pod).firstOK
+	return first != nil && *first <= s.outage.Start.Earliest
+}
+
 // startedIn reports whether a container of the Pod may have been started in a time.
 func (v *index) startedIn(p *model.Pod, in model.Instant) bool {
 	return slices.ContainsFunc(v.about[p.UID], func(e *model.Event) bool {
@@ -174,7 +180,12 @@ func (v *index) startedIn(p *model.Pod, in model.Instant) bool {
 
 // youngThat are those that were late whose outages are of a kind, and the one of them that took longest.
 func (v *index) youngThat(w *model.Window, is func(*model.Window) bool) (young []suspect, slowest suspect) {
-	young = v.late(w, slices.DeleteFunc(v.youngSuspects(w), func(s suspect) bool { return !is(s.outage) }))
+	return v.youngWhere(w, func(s suspect) bool { return is(s.outage) })
+}
+
+// youngWhere is youngThat, where more than the outage tells of which kind it is.
+func (v *index) youngWhere(w *model.Window, is func(suspect) bool) (young []suspect, slowest suspect) {
+	young = v.late(w, slices.DeleteFunc(v.youngSuspects(w), func(s suspect) bool { return !is(s) }))
 	if len(young) > 0 {
 		slowest = slices.MaxFunc(young, func(a, b suspect) int { return cmp.Compare(early(a).Max, early(b).Max) })
 	}
