@@ -303,3 +303,18 @@ func TestAConnectionThatHasEndedTakesNoHeartbeat(t *testing.T) {
 		}
 	}
 }
+
+// A change that is noted after others were handed on, with the promise that none of before comes, is known from then on.
+func TestAHeldChangeIsNotOfBeforeWhatWasPromised(t *testing.T) {
+	const ms = time.Millisecond
+	var c heldChanges
+	c.take([]timeline.Watermark{{Target: 1, Due: 200 * ms}, {Target: 2, Due: 300 * ms}})
+	c.note(timeline.HeldChange{Target: 1, From: 120 * ms, At: 178 * ms})
+	c.note(timeline.HeldChange{Target: 2, From: 120 * ms, At: 310 * ms})
+	c.note(timeline.HeldChange{Target: 3, From: 120 * ms, At: 178 * ms})
+	for i, change := range c.take(nil).Changes {
+		if want := []time.Duration{200 * ms, 310 * ms, 178 * ms}[i]; change.At != want || change.From != 120*ms {
+			t.Errorf("%+v, want it at %v", change, want)
+		}
+	}
+}

@@ -315,7 +315,7 @@ func (p *Prober) deliver(end bool) {
 		p.sink(event)
 	}
 	batch, finished := p.batch(targets)
-	held := p.held.take() // after the batch, and handed on before it: its watermarks hold for them too
+	held := p.held.take(batch.Watermarks) // after the batch, and handed on before it: its watermarks hold for them too
 	for _, backend := range p.backends.take() {
 		backend.Source = p.source
 		p.sink(backend)
