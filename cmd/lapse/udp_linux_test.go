@@ -177,6 +177,9 @@ func TestTruthOfANameWithFiftyAddresses(t *testing.T) {
 	stops := ill.stops()
 	for _, target := range ill.judged() {
 		for _, q := range ill.facts.requests[target.Name] {
+			if q.Class == timeline.DNS && ill.afterALongStop(q) {
+				continue // 300 ms were over before /etc/hosts was read
+			}
 			late := q.Done-q.Sent > time.Second && !meets(stops, q) // Lapse itself stood still, for as long as the machine made it
 			if q.Class == timeline.OK || q.Class.Failed() && !slices.Contains(timeouts, q.Class) || late {
 				t.Errorf("%s: %s after %v", target.Name, q.Class, q.Done-q.Sent)
