@@ -49,7 +49,7 @@ func TestUDPServerFailsAsItIsTold(t *testing.T) {
 		{"another reply", during(Error), "no", nil, 1},
 		{"late", during(Slow), "ping", nil, 1},
 		{"lost", during(Drop), "", os.ErrDeadlineExceeded, 1},
-		{"stalled for a while", Config{Faults: []Fault{{Kind: Stall, To: 200 * time.Millisecond}}}, "ping", nil, 1},
+		{"stalled for a while", Config{Faults: []Fault{{Kind: Stall, To: 3 * time.Second}}}, "ping", nil, 1}, // longer than this machine stands still
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
