@@ -74,7 +74,7 @@ func TestUDPServerFailsAsItIsTold(t *testing.T) {
 
 func TestUDPServerRefusesAndIsBack(t *testing.T) {
 	t.Parallel()
-	s, err := StartUDP(Config{Faults: []Fault{{Kind: Refuse, To: 300 * time.Millisecond}}}, func(request []byte, _ bool) []byte { return request })
+	s, err := StartUDP(Config{Faults: []Fault{{Kind: Refuse, To: 3 * time.Second}}}, func(request []byte, _ bool) []byte { return request })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestUDPServerRefusesAndIsBack(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	if o := s.Outages()[0]; o.Open.From < 300*time.Millisecond || o.Close.To > o.Open.From {
+	if o := s.Outages()[0]; o.Open.From < 3*time.Second || o.Close.To > o.Open.From {
 		t.Errorf("%+v", o)
 	}
 }
