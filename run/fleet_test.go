@@ -274,7 +274,7 @@ func TestRunBeginsWithoutAProberThatDoesNotStart(t *testing.T) {
 		}}},
 	}
 	m := fleetMeasurement(t, keys, server.URL(), []string{"node1", "node2"}, one.pod, two)
-	m.opts.ProberWait = 4 * time.Second
+	m.opts.ProberWait = 8 * time.Second
 	tl, err := m.run(t.Context(), nil)
 	m.live.end(tl)
 	if err != nil {
@@ -306,7 +306,7 @@ func TestRunBeginsWithoutAProberThatAQuotaRefuses(t *testing.T) {
 		InvolvedObject: corev1.ObjectReference{Kind: "DaemonSet", Name: "lapse-x-probers"},
 		Message:        `Error creating: pods "lapse-x-probers-" is forbidden: exceeded quota: small, requested: cpu=300m, used: cpu=900m, limited: cpu=1`,
 	}))
-	m.opts.ProberWait = 4 * time.Second
+	m.opts.ProberWait = 8 * time.Second
 	tl, err := m.run(t.Context(), nil)
 	m.live.end(tl)
 	if err != nil {
@@ -417,7 +417,7 @@ func TestProberOutOfReachIsNamed(t *testing.T) {
 		Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "127.0.0.16"}, // nobody listens there
 	}
 	m := fleetMeasurement(t, keys, "http://127.0.0.1:1", []string{"node1"}, silent)
-	m.opts.ProberWait = 2 * time.Second
+	m.opts.ProberWait = 5 * time.Second
 	tl, err := m.run(t.Context(), nil)
 	m.live.end(tl)
 	if err != nil {
