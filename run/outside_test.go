@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -126,7 +127,10 @@ func TestALostWorkstationIsUnobserved(t *testing.T) {
 	m.live.observers = append(m.live.observers, factObserver(func(f timeline.Fact) {
 		switch f := f.(type) {
 		case timeline.Batch:
-			if f.Source == 2 && severed == 0 {
+			answered := func(r timeline.Request) bool {
+				return r.Class == timeline.OK && m.targets[r.Target].Kind == timeline.New
+			}
+			if f.Source == 2 && severed == 0 && slices.ContainsFunc(f.Requests, answered) {
 				severed = m.clock.Now()
 				sever()
 			}
