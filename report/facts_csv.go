@@ -42,16 +42,7 @@ var requestColumns = []string{
 // and the rows before it were written.
 func RequestsCSV(w io.Writer, run timeline.Run) error {
 	out := newTable(w, requestColumns)
-	targets, backends, peers := map[timeline.TargetID]timeline.Target{}, map[number]string{}, map[number]string{}
-	for _, t := range run.Targets {
-		targets[t.ID] = t
-	}
-	for _, b := range run.Backends {
-		backends[number{b.Source, b.ID}] = b.Name
-	}
-	for _, p := range run.Peers {
-		peers[number{p.Source, p.ID}] = p.Addr.String()
-	}
+	targets, backends, peers := namesOf(run)
 	for batch, err := range run.Batches {
 		if err != nil {
 			return out.end(err)
@@ -73,6 +64,21 @@ func RequestsCSV(w io.Writer, run timeline.Run) error {
 		}
 	}
 	return out.end(nil)
+}
+
+// namesOf are what the numbers in a run's facts stand for.
+func namesOf(run timeline.Run) (targets map[timeline.TargetID]timeline.Target, backends, peers map[number]string) {
+	targets, backends, peers = map[timeline.TargetID]timeline.Target{}, map[number]string{}, map[number]string{}
+	for _, t := range run.Targets {
+		targets[t.ID] = t
+	}
+	for _, b := range run.Backends {
+		backends[number{b.Source, b.ID}] = b.Name
+	}
+	for _, p := range run.Peers {
+		peers[number{p.Source, p.ID}] = p.Addr.String()
+	}
+	return targets, backends, peers
 }
 
 // eventColumns are the columns of [EventsCSV].

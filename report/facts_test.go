@@ -82,6 +82,37 @@ func TestEveryEventIsARow(t *testing.T) {
 	}
 }
 
+func TestEveryChangeOfAHeldConnectionIsARow(t *testing.T) {
+	run := factsRun()
+	run.Targets = append(run.Targets, timeline.Target{ID: 3, Name: "held", Kind: timeline.Held, Source: 1})
+	run.Backends = append(run.Backends, timeline.Backend{Source: 1, ID: 1, Name: "web-1"})
+	run.Peers = append(run.Peers, timeline.Peer{Source: 1, ID: 2, Addr: netip.MustParseAddrPort("10.96.0.7:80")})
+	run.Held = []timeline.HeldBatch{
+		{Source: 1, Changes: []timeline.HeldChange{
+			{Target: 3, Conn: 0, Kind: timeline.HeldOpened, From: 0, At: 2 * ms, Backend: 1, Peer: 2},
+			{Target: 3, Conn: 1, Kind: timeline.HeldFailed, Class: timeline.Refused, From: ms, At: 3 * ms, Peer: 2},
+		}},
+		{Source: 1, FirstSeq: 2, Changes: []timeline.HeldChange{
+			{Target: 3, Conn: 0, Kind: timeline.HeldCut, Class: timeline.EOF, From: 10 * ms, Answered: 11 * ms, At: 20 * ms, Warned: true, Backend: 1, Peer: 2},
+			{Target: 3, Conn: 0, Kind: timeline.HeldClosed, From: 30 * ms, Answered: 31 * ms, At: 40 * ms, Peer: 2},
+		}},
+	}
+	want := strings.Join([]string{
+		"target,connection,change,class,from,answered,at,warned,stopped,backend,peer",
+		"held,0,opened,,0,,2000000,,,web-1,10.96.0.7:80",
+		"held,1,failed,refused,1000000,,3000000,,,,10.96.0.7:80",
+		"held,0,cut,eof,10000000,11000000,20000000,true,false,web-1,10.96.0.7:80",
+		"held,0,closed,,30000000,31000000,40000000,,,,10.96.0.7:80",
+	}, "\n") + "\n"
+	var got bytes.Buffer
+	if err := HeldCSV(&got, run); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // The log is read with HdrHistogram's own reader.
 func TestLatenciesAreAHistogramPerTargetAndSecond(t *testing.T) {
 	var log bytes.Buffer
@@ -133,7 +164,7 @@ func TestARecordThatBreaksOffIsExportedUpToThere(t *testing.T) {
 }
 
 func TestAnExportThatCannotBeWrittenIsAnError(t *testing.T) {
-	for name, export := range map[string]func(io.Writer, timeline.Run) error{"csv": RequestsCSV, "events": EventsCSV, "hlog": LatencyLog} {
+	for name, export := range map[string]func(io.Writer, timeline.Run) error{"csv": RequestsCSV, "events": EventsCSV, "held": HeldCSV, "hlog": LatencyLog} {
 		if err := export(full{}, factsRun()); !errors.Is(err, errFull) {
 			t.Errorf("%s: error %v", name, err)
 		}

@@ -45,7 +45,7 @@ type Saved struct {
 }
 
 // Formats are all of them. Each is a file, and a line here.
-var Formats = []Format{tableFormat, jsonFormat, markdownFormat, junitFormat, htmlFormat, csvFormat, eventsFormat, hlogFormat}
+var Formats = []Format{tableFormat, jsonFormat, markdownFormat, junitFormat, htmlFormat, csvFormat, eventsFormat, heldFormat, hlogFormat}
 
 // FormatNamed returns the one of formats that has a name.
 func FormatNamed(formats []Format, name string) (Format, bool) {

@@ -12,7 +12,7 @@ import (
 
 const exportHelp = `Export writes a saved run in any format, to standard output or into a file.
 
-The facts (csv, events, hlog) are written as they were recorded, unjudged; that needs little memory however long the run was. If the
+The facts (csv, events, held, hlog) are written as they were recorded, unjudged; that needs little memory however long the run was. If the
 recording is cut off or damaged, or its run goes on, what lies before is exported, and the exit code is 6. So it is where only timeline.json
 is left of a run: it holds the events, and of the requests those that failed.
 
@@ -23,7 +23,7 @@ func newExport() *cobra.Command {
 	var as run.Output
 	cmd := &cobra.Command{
 		Use:     "export DIR",
-		Short:   "Write a saved run's requests, events or latencies for other tools",
+		Short:   "Write a saved run's requests, events, held connections or latencies for other tools",
 		Long:    exportHelp,
 		Example: "  lapse export runs/lapse-20261121-101500-ab3d -o csv > requests.csv\n  lapse export runs/lapse-20261121-101500-ab3d -o hlog --out latency.hlog",
 		Args:    exactly(1, "the DIR of the run to export, such as runs/…"),
@@ -31,7 +31,7 @@ func newExport() *cobra.Command {
 			f, ok := report.FormatNamed(report.Formats, as.Format)
 			switch {
 			case as.Format == "":
-				return run.Usagef("-o csv for the requests, -o events for the events, -o hlog for latencies", "export what? -o is needed")
+				return run.Usagef("-o csv for the requests, -o events for the events, -o held for held connections, -o hlog for latencies", "export what? -o is needed")
 			case !ok:
 				return run.CheckFormat(report.Formats, as.Format)
 			case f.Facts:

@@ -76,7 +76,7 @@ func TestExportOfARecordingThatBreaksOffSaysSo(t *testing.T) {
 		{headerOnly, 6, fmt.Sprintf(early, headerOnly)},
 		{inside, 6, fmt.Sprintf("lapse: exported only what lies before: %s, byte 8: the recording ends inside a block\n", inside)},
 	} {
-		for _, e := range []string{"csv", "events", "hlog"} {
+		for _, e := range []string{"csv", "events", "held", "hlog"} {
 			var stdout, stderr bytes.Buffer
 			code := lapse(t.Context(), []string{"lapse", "export", c.path, "-o", e}, &stdout, &stderr)
 			if code != c.code || !strings.HasPrefix(stderr.String(), c.stderr) || c.stderr == "" && stderr.Len() > 0 || stdout.Len() == 0 {
