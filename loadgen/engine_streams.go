@@ -108,24 +108,23 @@ func (e *streams) send(j job) {
 		return
 	}
 	e.inUse.Add(1)
-	long := len(e.message) > longestInlineSend
-	var s *streamSlot
-	if !long {
-		var sent bool
-		if s, sent = e.place(j); sent {
-			return
-		}
+	if len(e.message) > longestInlineSend {
+		e.start(func() {
+			if s, sent := e.place(j); !sent {
+				e.sendAnew(s, j)
+			}
+		})
+	} else if s, sent := e.place(j); !sent {
+		e.start(func() { e.sendAnew(s, j) })
 	}
+}
+
+// start has a goroutine do what may take long.
+func (e *streams) start(do func()) {
 	e.starting.Add(1)
 	e.wg.Go(func() {
 		e.starting.Add(-1)
-		if long {
-			var sent bool
-			if s, sent = e.place(j); sent {
-				return
-			}
-		}
-		e.sendAnew(s, j)
+		do()
 	})
 }
 
@@ -149,16 +148,16 @@ func (e *streams) place(j job) (s *streamSlot, sent bool) {
 	return nil, false
 }
 
-// spares are the connections beyond those kept. Those that nothing has used for a while are closed.
+// spares are the connections beyond those kept.
 func (e *streams) spares() (spares []*streamConn) {
 	e.mu.Lock()
+	defer e.mu.Unlock()
 	for c, spare := range e.conns {
 		if spare {
 			spares = append(spares, c)
 		}
 	}
-	e.mu.Unlock()
-	return slices.DeleteFunc(spares, (*streamConn).retireIfUnused)
+	return spares
 }
 
 // sendAnew sends on a new connection, for s if that is not nil.
@@ -242,7 +241,8 @@ type streamConn struct {
 	over   bool           // has ended
 	unused time.Duration  // since when no request is open
 	timer  *time.Timer    // calls expire
-	timing bool           // timer is set
+	timing bool           // timer is set,
+	wakes  time.Duration  // for this instant
 }
 
 // send sends j on a new stream, unless the connection takes no request now; then it reports false, and nothing was written.
@@ -420,16 +420,6 @@ func (c *streamConn) dismiss() {
 	c.retire()
 }
 
-// retireIfUnused ends the connection if no request was open for a while, and reports whether it has ended.
-func (c *streamConn) retireIfUnused() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.engine.clock.Now()-c.unused > spareIdle {
-		c.retire()
-	}
-	return c.over
-}
-
 // retire says farewell and ends the connection, if no request is open on it. The caller holds mu.
 func (c *streamConn) retire() {
 	if c.over || len(c.http2.open) > 0 {
@@ -440,21 +430,26 @@ func (c *streamConn) retire() {
 	_ = c.conn.below.Close()
 }
 
-// await has the requests ended whose time is over at until. The caller holds mu.
+// await has expire called at until, or before. The caller holds mu.
 func (c *streamConn) await(until time.Duration) {
-	if c.timing {
-		return // no request ends before those that were sent before it
+	switch {
+	case c.timing && c.wakes <= until:
+		return
+	case c.timing && !c.timer.Stop():
+		return // it is being called
+	case !c.timing:
+		c.engine.wg.Add(1)
 	}
+	c.timing, c.wakes = true, until
 	wait := until - c.engine.clock.Now()
-	if c.timing = true; c.timer == nil {
+	if c.timer == nil {
 		c.timer = time.AfterFunc(wait, c.expire)
 	} else {
 		c.timer.Reset(wait)
 	}
-	c.engine.wg.Add(1)
 }
 
-// expire gives up the requests whose time is over, and waits for the next one's.
+// expire gives up the requests whose time is over, and waits for the next one's. It ends a spare connection that was not used for a while.
 func (c *streamConn) expire() {
 	defer c.engine.wg.Done()
 	c.mu.Lock()
@@ -476,6 +471,10 @@ func (c *streamConn) expire() {
 		c.await(next)
 	case c.ending || h.silent > mostUnread || h.spent():
 		c.end(&c.engine.counts.broken)
+	case c.slot == nil && c.engine.clock.Now() >= c.unused+spareIdle:
+		c.retire()
+	case c.slot == nil:
+		c.await(c.unused + spareIdle)
 	}
 }
 

@@ -1,6 +1,7 @@
 package loadgen
 
 import (
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -8,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/net/http2"
@@ -389,4 +391,33 @@ func refuses(addr string) bool {
 		c.Close()
 	}
 	return err != nil
+}
+
+// A spare connection is closed when nothing has used it for a while.
+func TestUnusedSpareConnectionsOfStreamsAreClosed(t *testing.T) {
+	ours, theirs := tcpPair(t)
+	request := testRequest(t, "h2c://web/")
+	synctest.Test(t, func(t *testing.T) {
+		target, _ := newSink(timeline.StartClock(), 100)
+		e := newStreams(target.requester).(*streams)
+		c := &streamConn{engine: e, conn: newConn(ours), http2: newHTTP2Conn(request, &httpTwoReply{want: &wanted{}}, io.Discard, nil)}
+		c.mu.Lock()
+		c.await(target.timeout)
+		c.mu.Unlock()
+		time.Sleep(spareIdle - ms)
+		synctest.Wait()
+		if c.over {
+			t.Error("it was closed early")
+		}
+		time.Sleep(target.timeout)
+		synctest.Wait()
+		if !c.over {
+			t.Error("it is still open")
+		}
+		e.wg.Wait()
+	})
+	sent, err := io.ReadAll(theirs)
+	if err != nil || len(sent) < http2FrameHeader || http2.FrameType(sent[3]) != http2.FrameGoAway {
+		t.Errorf("the peer got %q, %v", sent, err)
+	}
 }
