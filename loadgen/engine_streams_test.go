@@ -404,14 +404,17 @@ func TestUnusedSpareConnectionsOfStreamsAreClosed(t *testing.T) {
 		c.mu.Lock()
 		c.await(target.timeout)
 		c.mu.Unlock()
+		closed := func() bool {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return c.over
+		}
 		time.Sleep(spareIdle - ms)
-		synctest.Wait()
-		if c.over {
+		if closed() {
 			t.Error("it was closed early")
 		}
 		time.Sleep(target.timeout)
-		synctest.Wait()
-		if !c.over {
+		if !closed() {
 			t.Error("it is still open")
 		}
 		e.wg.Wait()
