@@ -263,10 +263,12 @@ func (p *play) deploy(ctx context.Context, manifest string) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range strings.Fields(out) {
-		if _, err := p.ask(ctx, "rollout", "status", name, "--timeout=90s"); err != nil {
-			return err
-		}
+	err = eachOf(strings.Fields(out), func(name string) error {
+		_, err := p.ask(ctx, "rollout", "status", name, "--timeout=90s")
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	if err := p.untilServed(ctx, "web"); err != nil {
 		return err
@@ -275,14 +277,12 @@ func (p *play) deploy(ctx context.Context, manifest string) error {
 	if err != nil {
 		return err
 	}
-	for l := range strings.Lines(services) {
-		if f := strings.Fields(l); len(f) == 2 && f[1] == "Cluster" {
-			if err := p.cluster.Routed(ctx, p.namespace, f[0]); err != nil {
-				return err
-			}
+	return eachOf(strings.Split(strings.TrimSpace(services), "\n"), func(service string) error {
+		if f := strings.Fields(service); len(f) == 2 && f[1] == "Cluster" {
+			return p.cluster.Routed(ctx, p.namespace, f[0])
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // untilServed waits until each Pod of an app gives a good answer: Kubernetes may call them ready before, which some scenarios are about.
@@ -293,18 +293,28 @@ func (p *play) untilServed(ctx context.Context, app string) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range strings.Fields(out) {
+	return eachOf(strings.Fields(out), func(name string) error {
 		for {
 			_, err := p.get(ctx, strings.TrimPrefix(name, "pod/"), "/")
 			if err == nil {
-				break
+				return nil
 			}
 			if sleep(ctx, 300*time.Millisecond) != nil {
 				return fmt.Errorf("%s gives no good answer: %w", name, err)
 			}
 		}
+	})
+}
+
+// eachOf does the same with each of some names, side by side.
+func eachOf(names []string, do func(name string) error) error {
+	failed := make([]error, len(names))
+	var all sync.WaitGroup
+	for i, name := range names {
+		all.Go(func() { failed[i] = do(name) })
 	}
-	return nil
+	all.Wait()
+	return errors.Join(failed...)
 }
 
 func (p *play) apply(ctx context.Context, manifest string) error {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"lapse/sandbox/truth"
@@ -66,13 +67,17 @@ func (p *play) counts(ctx context.Context, app string) (all []Count) {
 	if err != nil {
 		return nil
 	}
-	for _, name := range strings.Fields(strings.ReplaceAll(out, "pod/", "")) {
+	var mu sync.Mutex
+	_ = eachOf(strings.Fields(strings.ReplaceAll(out, "pod/", "")), func(name string) error {
 		text, err := p.get(ctx, name, "/count")
 		var c Count
 		if err == nil && json.Unmarshal([]byte(text), &c) == nil {
+			mu.Lock()
+			defer mu.Unlock()
 			all = append(all, c)
 		}
-	}
+		return nil
+	})
 	slices.SortFunc(all, func(a, b Count) int { return strings.Compare(a.Pod, b.Pod) })
 	return all
 }
