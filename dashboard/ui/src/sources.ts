@@ -19,15 +19,23 @@ export function targetGroups(targets: Target[], sources: Source[]): TargetGroup[
   const zones = new Map(sources.map((s) => [s.name, s.zone]));
   const zone = (t: Target): string => zones.get(t.source ?? "") ?? "";
   const groups = new Map<string, { name: string; members: Target[] }>();
+  const taken = new Set<string>(); // names
   for (const t of targets.filter((t) => judged(t.kind))) {
     const name = common(t);
     const key = [t.service, t.portName, t.kind, name].join("\n");
     const group = groups.get(key);
     if (group) group.members.push(t);
-    else groups.set(key, { name, members: [t] });
+    else groups.set(key, { name: own(name, t, taken), members: [t] });
   }
   for (const g of groups.values()) g.members.sort((a, b) => compare(zone(a), zone(b)) || compare(a.node ?? "", b.node ?? "") || a.id - b.id);
   return [...groups.values()].map(summed);
+}
+
+/** own is a group's name, with its Service and port if another group has that name already, as publish.groupsOf makes it. */
+function own(name: string, t: Target, taken: Set<string>): string {
+  while (taken.has(name)) name += ` of ${t.service ?? ""} ${t.portName ?? ""}`;
+  taken.add(name);
+  return name;
 }
 
 /** summed adds up a group's members. */

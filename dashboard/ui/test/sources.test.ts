@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Source, Target, Unobserved, Window } from "../src/model";
+import cases from "../../publish/testdata/groups.json";
+import type { Series, Source, Target, Unobserved, Window } from "../src/model";
 import { agree, fromWhere, targetGroups } from "../src/sources";
+import { together } from "../src/slots";
 
 const target = (id: number, name: string, node?: string, kind = "new"): Target => ({ id, name, kind, service: "shop/web", source: `prober-${node}`, ...(node && { node }) }) as Target;
 const window = (target: string, from: number, to: number): Window => ({ target, start: { earliest: from, latest: from + 1 }, end: { earliest: to - 1, latest: to } }) as Window;
@@ -31,3 +33,44 @@ test("nodes agree if each of them saw every window, and all were observed", () =
   assert.ok(!agree(group!, of(window(one, 10, 20), window(two, 25, 30)), []), "they saw it at different times");
   assert.ok(!agree(group!, of(), [{ target: two, start: 1, end: 2 } as Unobserved]), "one of them did not look");
 });
+
+/** A line of the table that the page and the server (publish/groups_test.go) are both held to: of few targets the page makes the groups, of many the server. */
+interface GroupCase {
+  name: string;
+  sources?: Source[];
+  targets?: Partial<Target>[];
+  windows?: Window[];
+  unobserved?: Unobserved[];
+  series?: { start?: number; sent: number[]; failed: number[]; unobserved: number[]; classes: Record<string, number[]> }[];
+  groups?: (Record<string, unknown> & { members: number[] })[];
+  together?: { share: number[]; gap: boolean[]; classes: Record<string, Record<string, number>> };
+}
+
+const sums = ["rate", "achievedRate", "sent", "failed", "notSent", "late"] as const;
+
+for (const c of cases as unknown as GroupCase[]) {
+  test(`groups are those of the server: ${c.name}`, () => {
+    const targets = (c.targets ?? []).map((t) => ({ rate: 0, achievedRate: 0, sent: 0, failed: 0, notSent: 0, late: 0, ...t }) as Target);
+    const windowsOf = (name: string) => (c.windows ?? []).filter((w) => w.target === name);
+    const made = targetGroups(targets, c.sources ?? []).map((g) => ({
+      name: g.name, kind: g.kind, members: g.members.map((m) => m.id), ...Object.fromEntries(sums.map((s) => [s, g[s]])), coverage: g.coverage, agree: agree(g, windowsOf, c.unobserved ?? []),
+    }));
+    assert.deepEqual(made, (c.groups ?? []).map((g) => ({ name: g.name, kind: g.kind, members: g.members, ...Object.fromEntries(sums.map((s) => [s, g[s] ?? 0])), coverage: g.coverage, agree: g.agree })));
+    if (c.together) assert.deepEqual(inOneRow(c.series ?? []), c.together);
+  });
+}
+
+/** inOneRow is what the page makes of several series, as the server writes it. */
+function inOneRow(all: NonNullable<GroupCase["series"]>): GroupCase["together"] {
+  const { share, gap, classes } = together(all.map(({ start = 0, sent, failed, unobserved, classes }): Series => {
+    const series: Series = { sent: pad(start, sent), failed: pad(start, failed), unobserved: pad(start, unobserved), latency: [], classes: new Map() };
+    for (const [name, pairs] of Object.entries(classes)) {
+      for (let i = 0; i < pairs.length; i += 2) series.classes.set(pairs[i]!, { ...series.classes.get(pairs[i]!), [name]: pairs[i + 1]! });
+    }
+    return series;
+  }));
+  const bySlot = [...classes].map(([slot, counts]) => [String(slot), Object.fromEntries(counts)]);
+  return { share: share.map((s) => (s === undefined ? -1 : Math.ceil(s * 1e4) / 1e4)), gap, classes: Object.fromEntries(bySlot) as Record<string, Record<string, number>> };
+}
+
+const pad = (start: number, of: number[]): number[] => [...new Array<number>(start).fill(0), ...of];
