@@ -93,6 +93,38 @@ const (
 	s        = time.Second
 )
 
+// A step of a pan draws the rows, and changes no element in them or around them: where one moves, the browser sorts the layers of the whole page anew.
+func TestPanningChangesNoElements(t *testing.T) {
+	page := openSample(t, "#range=40..44")
+	page.see(`[data-testid="brush"]`)
+	changed := chromedp.Evaluate[[]string](`new Promise((done) => {
+		const changes = new Set(), plots = document.querySelector('[data-testid="plots"]');
+		const note = (all) => all.forEach((m) => {
+			const e = m.target.nodeType === Node.TEXT_NODE ? m.target.parentElement : m.target;
+			if (!e.closest(".over, .marks, .band, .hairline, .readout")) changes.add([m.type, m.attributeName, e.tagName, e.className, e.closest("[data-testid]")?.dataset.testid].join(" "));
+		});
+		const observer = new MutationObserver(note);
+		const axis = plots.querySelector('[data-testid="axis"] canvas'), before = axis.toDataURL();
+		observer.observe(plots, {subtree: true, childList: true, attributes: true, characterData: true});
+		const row = plots.querySelector('[data-testid="strip"] canvas'), box = row.getBoundingClientRect();
+		row.dispatchEvent(new WheelEvent("wheel", {bubbles: true, cancelable: true, clientX: box.left + box.width / 2, clientY: box.top + 5, deltaX: 40}));
+		const look = () => {
+			if (axis.toDataURL() === before) return requestAnimationFrame(look);
+			note(observer.takeRecords());
+			observer.disconnect();
+			done([...changes]);
+		};
+		requestAnimationFrame(look);
+	})`, chromedp.EvalAwaitPromise)
+	changes, err := chromedp.Run(page.ctx, changed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(changes) != 0 {
+		t.Errorf("a step of a pan changed elements:\n%s", strings.Join(changes, "\n"))
+	}
+}
+
 func TestDraggingZooms(t *testing.T) {
 	page := openSample(t, "")
 	x0, y := page.place(strip, 40*s, 0, sample.Length)

@@ -2,7 +2,7 @@
 // that is saved in its own document (see ui/src/embedded.ts), without any server.
 //
 // The run's owner puts what there is to show into a [Store], as JSON values under keys. Viewers
-// load the page, read everything once as a snapshot, and then follow the changes over a WebSocket.
+// load the page, and follow the state and its changes over a WebSocket.
 // Putting never waits for a viewer: it changes a map in memory, and each viewer's own goroutine
 // comes by four times a second to see what is new. A viewer that reads slowly or not at all costs
 // one goroutine, one message and one socket buffer until its write deadline ends it.
@@ -16,7 +16,7 @@
 //	GET /                                   the page
 //	GET /api/v1/snapshot                    {protocol, epoch, seq, entries: {KEY: value, …}}
 //	GET /api/v1/stream?epoch=E&since=SEQ    WebSocket; the server sends text messages, each one a delta:
-//	                                        {protocol, epoch, seq, reset?, more?, put?: {KEY: value}, delete?: [KEY]}
+//	                                        {protocol, epoch, seq, reset?, more?, head?, put?: {KEY: value}, delete?: [KEY]}
 //	GET /api/v1/details?part=PART&…         the same for parts of the run that the state does not hold; at most 64 at once
 //	GET /timeline.json                      the whole run as a download, if it is known
 //
@@ -29,7 +29,8 @@
 // A viewer that lost its connection resumes with the last epoch and seq it saw. If the server can
 // not continue from there (another epoch, or so far behind that deletions were forgotten) the
 // first delta carries reset: drop everything, what follows is the whole state. A large state comes
-// in several messages, all but the last with more set, so that a page can wait with drawing.
+// in several messages, all but the last with more set, so that a page can wait with drawing. What may be very long (events, Pods and
+// series) comes last: the message with head set says that all else is there, and may be drawn.
 //
 // The first delta comes at once, further ones at most every 250 ms, and an empty one at least every 5 s as a sign of
 // life: a viewer that receives nothing for 12 s should reconnect. Viewers send nothing; a message

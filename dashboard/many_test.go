@@ -3,7 +3,10 @@ package dashboard_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -32,6 +35,9 @@ func fromManyNodes(tl *model.Timeline, nodes int) *model.Timeline {
 			tl.Buckets.Targets[from.Name] = tl.Buckets.Targets[t.Name]
 		}
 		delete(tl.Buckets.Targets, t.Name)
+	}
+	for _, t := range targets {
+		tl.Events = append(tl.Events, model.Event{ID: uint32(10_000 + t.ID), Kind: timeline.TargetChanged, To: "measuring", Object: &timeline.Object{Kind: "Target", Name: t.Name}})
 	}
 	for _, w := range tl.Windows {
 		if w.Kind != model.Slow {
@@ -97,6 +103,36 @@ func TestOnlyTargetsInViewAreInTheDocument(t *testing.T) {
 	page.run(chromedp.ScrollIntoView(chromedp.CSS(`[data-row][data-testid="latency"]`)))
 	page.until("has drawn a latency", `document.querySelector('[data-testid="latency"] canvas')?.width > 300`)
 	page.until("loads nothing more", `!document.querySelector('[data-testid="loading"]')`)
+}
+
+// Details that the server does not give are not only missing: the page says so, asks again, and shows them once they come.
+func TestThePageSaysThatDetailsFailed(t *testing.T) {
+	store := dashboard.NewStore()
+	if err := publish.To(store).Show(fromManyNodes(sample.Run(sample.Length), 120), sample.Length); err != nil {
+		t.Fatal(err)
+	}
+	page, failing := dashboard.Handler(store, dashboard.Options{}), atomic.Bool{}
+	failing.Store(true)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if failing.Load() && r.URL.Path == "/api/v1/details" {
+			http.Error(w, "too many downloads", http.StatusServiceUnavailable)
+			return
+		}
+		page.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	browser := newTab(t, server.URL)
+	failed, member := `[data-testid="details-failed"]`, `[data-testid="strip"][data-id^="web new from "]`
+	browser.see(failed)
+	if text := browser.text(failed); !strings.Contains(text, "503") || !strings.Contains(text, "too many downloads") {
+		t.Errorf("of details that failed the page says %q", text)
+	}
+	if n := browser.count(member); n != 0 {
+		t.Errorf("%d rows of targets are shown that have not come", n)
+	}
+	failing.Store(false)
+	browser.see(member)
+	browser.until("says no more that details failed", `!document.querySelector('`+failed+`')`)
 }
 
 // Of a run with many targets, rows far from what is on the screen are not drawn.

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 )
 
@@ -32,6 +34,7 @@ type Delta struct {
 	Seq      uint64                     `json:"seq"`
 	Reset    bool                       `json:"reset,omitzero"` // drop everything first
 	More     bool                       `json:"more,omitzero"`  // the state is whole only with the next delta, which follows at once
+	Head     bool                       `json:"head,omitzero"`  // what has come is whole but for what may be long: it may be drawn, although more follows
 	Put      map[string]json.RawMessage `json:"put,omitzero"`
 	Delete   []string                   `json:"delete,omitzero"`
 }
@@ -208,6 +211,15 @@ type position struct {
 	epoch string
 	seq   uint64 // every entry up to here was sent
 	clean uint64 // the viewer held nothing when the store was here: earlier deletions do not concern it
+	begun bool   // the viewer gets what may be long after all else, and all else has not been sent yet
+	ahead uint64 // up to here, all else was sent
+}
+
+// long begins the keys of values of which there may be very many. Whoever begins to look gets them last.
+var long = []string{"event/", "pod/", "bucket/"}
+
+func isLong(key string) bool {
+	return slices.ContainsFunc(long, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 }
 
 // next returns the changes after p, at most about maxBytes of them (but at least one), and moves p
@@ -218,24 +230,63 @@ func (s *Store) next(p *position, maxBytes int) Delta {
 	d := Delta{Protocol: Protocol, Epoch: s.epoch}
 	if p.epoch != s.epoch || p.seq > s.seq || max(p.seq, p.clean) < s.horizon {
 		d.Reset = true
-		*p = position{epoch: s.epoch, clean: s.seq}
+		*p = position{epoch: s.epoch, clean: s.seq, begun: s.size() > maxBytes}
 	}
+	if p.begun {
+		p.ahead, d.More = s.take(&d, p.ahead, maxBytes, func(e *entry) bool { return !isLong(e.key) && (e.value != nil || e.seq > p.clean) })
+		if d.More {
+			d.Seq = p.seq
+			return d
+		}
+		p.begun, d.More = false, s.hasLong()
+		if d.Head = d.More; !d.More {
+			p.seq = s.seq
+		}
+		d.Seq = p.seq
+		return d
+	}
+	p.seq, d.More = s.take(&d, p.seq, maxBytes, func(e *entry) bool { return e.seq > p.ahead || isLong(e.key) })
+	d.Seq = p.seq
+	return d
+}
+
+// take adds the chosen entries after a sequence number to d, at most about maxBytes of them (but at least one). It returns how far it came, and
+// whether there are more.
+func (s *Store) take(d *Delta, after uint64, maxBytes int, chosen func(*entry) bool) (came uint64, more bool) {
 	size := 0
-	for at := s.firstAfter(p.seq); at != nil; at = at.Next() {
+	for at := s.firstAfter(after); at != nil; at = at.Next() {
 		e := at.Value.(*entry)
+		if !chosen(e) {
+			continue
+		}
 		if size > 0 && size+e.size() > maxBytes {
-			d.More = true
-			break
+			return after, true
 		}
 		size += e.size()
 		d.add(e)
-		p.seq = e.seq
+		after = e.seq
 	}
-	if !d.More {
-		p.seq = s.seq
+	return s.seq, false
+}
+
+// hasLong reports whether there are values of which there may be very many.
+func (s *Store) hasLong() bool {
+	for key := range s.entries {
+		if isLong(key) {
+			return true
+		}
 	}
-	d.Seq = p.seq
-	return d
+	return false
+}
+
+// size is about how many bytes all values take in messages.
+func (s *Store) size() (bytes int) {
+	for _, at := range s.entries {
+		if e := at.Value.(*entry); e.value != nil {
+			bytes += e.size()
+		}
+	}
+	return bytes
 }
 
 // firstAfter returns the first element whose entry changed after seq, nil if none did.

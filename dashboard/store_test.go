@@ -149,7 +149,7 @@ func TestDeltasGiveTheSnapshot(t *testing.T) {
 		var at position
 		held := map[string]json.RawMessage{}
 		for range 400 {
-			key := fmt.Sprint("event/", random.IntN(30))
+			key := fmt.Sprint([]string{"event/", "group/"}[random.IntN(2)], random.IntN(15))
 			switch random.IntN(4) {
 			case 0:
 				store.Delete(key)
@@ -167,6 +167,49 @@ func TestDeltasGiveTheSnapshot(t *testing.T) {
 		if diff := cmp.Diff(snap.Entries, held); diff != "" || at.seq != snap.Seq {
 			t.Fatalf("seed %d: at seq %d of %d (-snapshot +deltas):\n%s", seed, at.seq, snap.Seq, diff)
 		}
+	}
+}
+
+// Whoever begins to look at a large state gets events, Pods and series last, and is told when all else is there, also if that changes meanwhile.
+func TestWhatMayBeLongComesLast(t *testing.T) {
+	store := NewStore()
+	for i := range 20 {
+		put(t, store, fmt.Sprint("event/", i), "an event")
+		put(t, store, fmt.Sprint("window/", i), "a window")
+	}
+	put(t, store, "verdict", "pass")
+	var at position
+	held := map[string]json.RawMessage{}
+	for head := false; !head; {
+		d := store.next(&at, 200)
+		take(held, d)
+		head = d.Head
+		for key := range d.Put {
+			if isLong(key) {
+				t.Fatalf("%s has come before the head of the state was there", key)
+			}
+		}
+		if !d.More {
+			t.Fatal("more follows, and the delta does not say so")
+		}
+		put(t, store, "verdict", len(held)) // what has changed meanwhile is there as well
+		if !head {
+			store.Delete("window/0")
+		}
+	}
+	if len(held) != 20 || held["verdict"] == nil || held["window/19"] == nil || held["window/0"] != nil {
+		t.Errorf("the head of the state is %v", held)
+	}
+	for more := true; more; {
+		d := store.next(&at, 200)
+		take(held, d)
+		more = d.More
+		if d.Head || d.Reset {
+			t.Errorf("after the head comes %+v", d)
+		}
+	}
+	if diff := cmp.Diff(store.Snapshot().Entries, held); diff != "" {
+		t.Errorf("all (-snapshot +deltas):\n%s", diff)
 	}
 }
 

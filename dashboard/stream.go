@@ -14,6 +14,7 @@ import (
 
 const (
 	maxMessage = 256 << 10        // bytes of values in one delta
+	compressed = 4 << 10          // bytes from which on a message is compressed, if the viewer can read that
 	heartbeat  = 5 * time.Second  // the longest time without a message
 	pingEvery  = 10 * time.Second // how often a viewer is asked to show that it reads
 	pongWithin = 30 * time.Second // a viewer that showed no life for so long is gone
@@ -29,6 +30,8 @@ var upgrader = websocket.Upgrader{
 	ReadBufferSize:   1 << 10,
 	WriteBufferSize:  4 << 10,
 	WriteBufferPool:  &sync.Pool{},
+
+	EnableCompression: true, // of long messages: see write
 }
 
 // serveStream sends a viewer the changes of the store until either side ends it.
@@ -171,5 +174,6 @@ func (v *viewer) write(d Delta) error {
 	if err := v.conn.SetWriteDeadline(time.Now().Add(v.writeTimeout)); err != nil {
 		return err
 	}
+	v.conn.EnableWriteCompression(len(message) >= compressed)
 	return v.conn.WriteMessage(websocket.TextMessage, message)
 }

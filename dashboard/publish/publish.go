@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lapse/correlate/model"
+	"lapse/timeline"
 )
 
 // A Store holds JSON values under keys: [lapse/dashboard.Store].
@@ -87,7 +88,7 @@ func (p *Publisher) Show(tl *model.Timeline, now time.Duration) error {
 		p.events = 0 // later events may have widened the brackets of earlier ones
 	}
 	for _, e := range tl.Events[min(p.events, len(tl.Events)):] {
-		p.put("event/"+strconv.Itoa(int(e.ID)), e)
+		p.showEvent(e)
 	}
 	p.events = len(tl.Events)
 	for _, pod := range tl.Pods {
@@ -96,6 +97,17 @@ func (p *Publisher) Show(tl *model.Timeline, now time.Duration) error {
 	p.put("now", now)
 	p.put("live", tl.Run.Live)
 	return p.store.Apply(p.deleted, p.values)
+}
+
+// showEvent shows an event. Of a run with many targets, it leaves out what grows with them, and what the page does not show.
+func (p *Publisher) showEvent(e model.Event) {
+	if p.many && e.Kind == timeline.TargetChanged {
+		return
+	}
+	if p.many {
+		e.Snapshot = nil
+	}
+	p.put("event/"+strconv.Itoa(int(e.ID)), e)
 }
 
 // showTargets shows the targets and their series, or groups of them if they are many.
@@ -122,6 +134,12 @@ func (p *Publisher) dropTargets(tl *model.Timeline) {
 	for _, t := range tl.Targets {
 		p.delete("target/" + t.Name)
 	}
+	for _, e := range tl.Events[:min(p.events, len(tl.Events))] {
+		if e.Kind == timeline.TargetChanged {
+			p.delete("event/" + strconv.Itoa(int(e.ID)))
+		}
+	}
+	p.events = 0 // the others come anew, without what the state leaves out
 }
 
 // showGroups shows groups of targets instead of these.
@@ -166,6 +184,7 @@ type Counts struct {
 	Evidence       int           `json:"evidence"`       // of the others: each endpoint's own, and the probers' controls
 	Unobserved     int           `json:"unobserved"`     // stretches in which a judged target was not observed
 	LongestMissing time.Duration `json:"longestMissing"` // the longest of these
+	TargetEvents   int           `json:"targetEvents"`   // events of kind "target", which the state leaves out
 }
 
 func countsOf(tl *model.Timeline) Counts {
@@ -175,6 +194,11 @@ func countsOf(tl *model.Timeline) Counts {
 			c.Judged++
 		} else {
 			c.Evidence++
+		}
+	}
+	for i := range tl.Events {
+		if tl.Events[i].Kind == timeline.TargetChanged {
+			c.TargetEvents++
 		}
 	}
 	for _, u := range tl.Unobserved {

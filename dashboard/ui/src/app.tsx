@@ -2,6 +2,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import { Clock } from "./clock";
 import { Cursor } from "./cursor";
 import { EventLog } from "./events";
+import { step } from "./gesture";
 import { Header } from "./header";
 import { HeldConnections } from "./held";
 import { Help } from "./help";
@@ -37,7 +38,10 @@ export function App({ run, connection }: { run: Run; connection: Connection }) {
   const disconnected = useDisconnected(run, connection);
   const whole = wholeRun(disconnected?.to ?? run.now, run.live);
   const range = view.range ?? whole;
-  const setRange = (range: Range | undefined) => setView((v) => ({ ...v, range }));
+  const setRange = (range: Range | undefined) => {
+    step();
+    setView((v) => ({ ...v, range }));
+  };
   const toggle = (id: number, open: boolean) => setToggled((t) => new Map(t).set(id, open));
   const select = (w: Window) => {
     setView((v) => ({ ...v, window: w.id, event: undefined, range: within(around(w.start.earliest, w.end.latest), whole) }));
@@ -55,7 +59,9 @@ export function App({ run, connection }: { run: Run; connection: Connection }) {
   });
   useKeys(keys);
 
-  const header = useMemo(() => <Header run={run} clock={clock} />, [run.version, clock]);
+  const header = useMemo(() => <><Header run={run} clock={clock} /><Services run={run} /></>, [run, run.version, clock]);
+  const held = useMemo(() => <><HeldConnections run={run} clock={clock} /><Predictions run={run} /></>, [run, run.version, clock]);
+  const keepServing = useMemo(() => <KeepServingPanel run={run} />, [run.keepServing]);
   const shown = new Set(run.incidents.filter((i) => shownByHand.get(i.id) ?? (view.window !== undefined && i.windows.includes(view.window))).map((i) => i.id));
   const show = (id: number, open: boolean) => setShownByHand((t) => new Map(t).set(id, open));
   const openKey = [[...opened].join(), [...shown].join()].join(";");
@@ -77,16 +83,14 @@ export function App({ run, connection }: { run: Run; connection: Connection }) {
       {run.loaded ? (
         <main>
           {header}
-          <Services run={run} />
           {incidents}
-          <HeldConnections run={run} clock={clock} />
-          <Predictions run={run} />
+          {held}
           <Timeline
             run={run} view={view} whole={whole} disconnected={disconnected} theme={theme} clock={clock} cursor={cursor.current}
             onRange={setRange} onMeasure={(measure) => setView((v) => ({ ...v, measure }))} onWindow={select} onEvent={selectEvent}
           />
           {routes}
-          <KeepServingPanel run={run} />
+          {keepServing}
           {log}
         </main>
       ) : (

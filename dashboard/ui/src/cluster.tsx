@@ -6,7 +6,7 @@ import { useVisible } from "./hooks";
 import { type Lane, nodeLanes, podLanes, present, watchGaps } from "./lanes";
 import type { Event, Ns, WatchedService } from "./model";
 import { bar, looks, lookOf, noData, paintReady, type Plot } from "./paint";
-import { type Frame, Row } from "./row";
+import { type Frame, Row, useRested } from "./row";
 import { place, type Run } from "./run";
 import type { Range } from "./scale";
 
@@ -27,7 +27,8 @@ export function Cluster({ frame, run, onEvent }: ClusterProps) {
       </Fold>
       {nodes.length <= few ? nodes.map((l) => <LaneRow key={l.id} frame={frame} lane={l} events={events} now={now} />) : <Lanes what="node" frame={frame} lanes={nodes} events={events} now={now} />}
       <Lanes what="Pod and endpoint" frame={frame} lanes={lanes} events={events} now={now} />
-      {!nodes.length && !lanes.length && <p class="note faint" data-testid="not-watched">Nothing of a cluster was seen in this run.</p>}
+      {run.partial && <p class="note faint" data-testid="cluster-loading">Loading Pods and events.</p>}
+      {!run.partial && !nodes.length && !lanes.length && <p class="note faint" data-testid="not-watched">Nothing of a cluster was seen in this run.</p>}
       <LanesOff kinds={run.verdict?.validity?.lanesOff} />
     </>
   );
@@ -143,7 +144,7 @@ const changesIn = ({ states, came, kind, exits }: Lane, { from, to }: Range): bo
 
 /** Lanes shows the lanes of one sort; of many at first only those in which something changed in the range in view. */
 function Lanes({ what, frame, lanes, events, now }: { what: string; frame: Frame; lanes: Lane[]; events: Event[]; now: Ns }) {
-  const { range } = frame.scale;
+  const range = useRested(frame);
   const changed = useMemo(() => lanes.filter((l) => changesIn(l, range)), [lanes, range.from, range.to]);
   return (
     <Fold all={lanes} chosen={changed} others={(n) => `${plural(n, `${what} lane`)} without a change in view`} only="what changes in view" testid="all-lanes">

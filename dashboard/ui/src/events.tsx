@@ -1,7 +1,7 @@
 import type { RefObject } from "preact";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { Clock } from "./clock";
-import { duration } from "./format";
+import { duration, plural } from "./format";
 import { useVisible } from "./hooks";
 import { matching } from "./match";
 import type { Event } from "./model";
@@ -45,6 +45,8 @@ export function EventLog({ run, clock, filter, selected, onFilter, onSelect }: E
           onKeyDown={(e) => { if (e.key === "Escape") e.currentTarget.blur(); }}
         />
         <span class="faint" data-testid="event-count" role="status">{shown.length === events.length ? events.length : `${shown.length} of ${events.length}`}</span>
+        {run.partial && <span class="faint" data-testid="events-loading">More are loading.</span>}
+        {!!run.counts?.targetEvents && <span class="faint" data-testid="target-events">Without {plural(run.counts.targetEvents, "event")} of targets, which timeline.json has</span>}
         <span class="faint hint">Select one to see it on the timeline</span>
       </header>
       <div

@@ -3,6 +3,7 @@ import { App } from "./app";
 import { embeddedText, unpack, whole } from "./embedded";
 import { fetchDetails } from "./details";
 import "./page.css";
+import { wait } from "./gesture";
 import { Run } from "./run";
 import { type Connection, follow } from "./stream";
 
@@ -25,6 +26,25 @@ function draw(): void {
   });
 }
 
+const news: (() => void)[] = []; // changes that have come and are not in the run yet
+let flushing = 0; // the timer that takes them in
+
+/** take changes the run and has it drawn, once the reader neither pans nor zooms: a gesture is not interrupted by news. */
+function take(change: () => void): void {
+  news.push(change);
+  if (news.length === 1) takeWhenResting(performance.now());
+}
+
+function takeWhenResting(came: number): void {
+  clearTimeout(flushing);
+  const left = wait(came);
+  if (left > 0) {
+    flushing = window.setTimeout(() => takeWhenResting(came), left);
+    return;
+  }
+  while (news.length) news.shift()!();
+}
+
 function connect(c: Connection): void {
   connection = c;
   draw();
@@ -45,14 +65,16 @@ async function showSaved(text: string): Promise<void> {
 
 /** followServer shows the run that the server tells of. */
 function followServer(): void {
-  const renew = fetchDetails(run, draw);
+  const renew = fetchDetails(run, take, draw);
   run.onWant = () => queueMicrotask(renew);
   follow({
     delta(d) {
-      run.apply(d);
-      if (d.more) return;
-      draw();
-      renew();
+      take(() => {
+        run.apply(d);
+        if (d.more && !d.head) return;
+        draw();
+        renew();
+      });
     },
     connection: connect,
   });

@@ -45,7 +45,7 @@ export interface Group {
 }
 
 /** How many targets there are, and how long one of them was not observed (publish.Counts). */
-export interface Counts { judged: number; evidence: number; unobserved: number; longestMissing: Ns }
+export interface Counts { judged: number; evidence: number; unobserved: number; longestMissing: Ns; targetEvents: number }
 
 /** A stretch of what several targets show in one row, as it comes over the wire (publish.Together). */
 export interface TogetherChunk {

@@ -9,6 +9,7 @@ import { groups, type Together, worstOfAll } from "./slots";
 import { Bars, measured } from "./strips";
 
 const height = 26;
+const cursors: Record<Grip, string> = { from: "ew-resize", to: "ew-resize", move: "grab", new: "crosshair" };
 
 interface OverviewProps { frame: Frame; run: Run; whole: Range; onRange: (range: Range | undefined) => void }
 
@@ -17,6 +18,7 @@ export function Overview({ frame, run, whole, onRange }: OverviewProps) {
   const { labelWidth, theme } = frame;
   const { range, width } = frame.scale;
   const canvas = useRef<HTMLCanvasElement>(null);
+  const brush = useRef<HTMLCanvasElement>(null);
   const drag = useRef<{ grip: Grip; start: Ns; range: Range; x: number } | undefined>(undefined);
   const scale = new Scale(whole, width);
   const targets = run.together;
@@ -33,6 +35,10 @@ export function Overview({ frame, run, whole, onRange }: OverviewProps) {
   const a = Math.max(scale.x(range.from), 0);
   const b = Math.min(scale.x(range.to), width);
   const all = range.from <= whole.from && range.to >= whole.to;
+  useLayoutEffect(() => {
+    const ctx = prepare(brush.current, width, height);
+    if (ctx) paintBrush({ ctx, scale, height, theme }, a, b);
+  }, [a, b, width, theme, all]);
   const xOf = (e: PointerEvent): number => e.clientX - (e.currentTarget as Element).getBoundingClientRect().left;
   const down = (e: PointerEvent): void => {
     if (e.button !== 0) return;
@@ -43,6 +49,7 @@ export function Overview({ frame, run, whole, onRange }: OverviewProps) {
   };
   const move = (e: PointerEvent): void => {
     const [d, x] = [drag.current, xOf(e)];
+    (e.currentTarget as HTMLElement).style.cursor = cursors[d?.grip ?? grip(x, a, b, all)];
     if (d && Math.abs(x - d.x) > 3) onRange(dragged(d.grip, d.range, d.start, scale.at(Math.min(Math.max(x, 0), width)), whole));
   };
   const up = (): void => { drag.current = undefined; };
@@ -51,9 +58,7 @@ export function Overview({ frame, run, whole, onRange }: OverviewProps) {
       <div class="row-label faint" style={{ width: `${labelWidth}px` }}>whole run</div>
       <div class="brushed" style={{ width: `${width}px` }} onPointerDown={down} onPointerMove={move} onPointerUp={up} onPointerCancel={up} onDblClick={() => onRange(undefined)}>
         <canvas ref={canvas} role="img" aria-label="The whole run, the worst target's state at each moment" style={{ width: `${width}px`, height: `${height}px` }} />
-        {!all && <div class="shade" style={{ left: 0, width: `${a}px` }} />}
-        {!all && <div class="shade" style={{ left: `${b}px`, width: `${Math.max(width - b, 0)}px` }} />}
-        {!all && <div class="brush" data-testid="brush" style={{ left: `${a}px`, width: `${Math.max(b - a, 2)}px` }} />}
+        {!all && <canvas class="brush" data-testid="brush" ref={brush} style={{ width: `${width}px`, height: `${height}px` }} />}
       </div>
       <div class="row-figures faint" style={{ width: `${frame.figuresWidth}px` }}><span class="hint">{all ? "drag to zoom" : "drag to move"}</span></div>
     </div>
@@ -72,4 +77,14 @@ function paint(plot: Plot, all: Together, slot: Ns, end: Ns): void {
     bars.add(first * slot, Math.min((first + n) * slot, end), share || !gap ? share : undefined);
   });
   bars.flush();
+}
+
+/** paintBrush frames the part in view, and dims the rest. */
+function paintBrush({ ctx, scale, height, theme }: Plot, a: number, b: number): void {
+  ctx.fillStyle = `${theme.panel}9e`;
+  ctx.fillRect(0, 0, a, height);
+  ctx.fillRect(b, 0, scale.width - b, height);
+  ctx.strokeStyle = theme.text;
+  ctx.lineWidth = 1.5;
+  ctx.strokeRect(a + 0.75, 0.75, Math.max(b - a - 1.5, 0.5), height - 1.5);
 }

@@ -8,6 +8,8 @@ export interface Theme {
   text: string;
   faint: string;
   line: string;
+  grid: string;
+  panel: string; // the ground of everything
   ok: string;
   okSoft: string;
   bad: string;
@@ -20,12 +22,12 @@ export interface Theme {
 }
 
 export const light: Theme = {
-  name: "light", text: "#1b2026", faint: "#5b6570", line: "#c9cfd6",
+  name: "light", text: "#1b2026", faint: "#5b6570", line: "#c9cfd6", grid: "#e9edf1", panel: "#ffffff",
   ok: "#009e73", okSoft: "#8fd0bb", bad: "#d55e00", badDeep: "#8f3f00", warn: "#e69f00", ending: "#cc79a7", waiting: "#56b4e9",
   hatch: "#9aa4ae", hatchGround: "#f1f3f5",
 };
 export const dark: Theme = {
-  name: "dark", text: "#e8ebee", faint: "#9aa5b0", line: "#3a424b",
+  name: "dark", text: "#e8ebee", faint: "#9aa5b0", line: "#3a424b", grid: "#232a31", panel: "#171c21",
   ok: "#00a67a", okSoft: "#0b6e55", bad: "#e8690b", badDeep: "#ffb27a", warn: "#e69f00", ending: "#cc79a7", waiting: "#56b4e9",
   hatch: "#6b7682", hatchGround: "#1c2229",
 };

@@ -1,10 +1,11 @@
 import type { ComponentChildren, RefObject } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
+import { Axis, Grid } from "./axis";
 import { duration } from "./format";
 import type { Ns, Window } from "./model";
 import type { Frame } from "./row";
 import type { Run } from "./run";
-import { ordered, pan, type Range, ticks, within, zoom } from "./scale";
+import { ordered, pan, type Range, within, zoom } from "./scale";
 
 /** What a reader can do with the time axis. */
 export interface Gestures {
@@ -38,9 +39,8 @@ export function Plots(props: PlotsProps) {
     <div class="plots" ref={outer} data-testid="plots" {...pointer}>
       <CursorLine frame={frame} />
       <div class="under" style={inside} aria-hidden="true">
-        {ticks(scale, frame.clock, 90).map((t) => <div key={t.at} class="gridline" style={{ left: `${scale.x(t.at)}px` }} />)}
+        <Grid frame={frame} now={run.live ? run.now : undefined} />
         <Bands frame={frame} windows={run.windows} />
-        {run.live && <div class="nowline" style={{ left: `${scale.x(run.now)}px` }} />}
       </div>
       <div class="axis-block">
         <Axis frame={frame} />
@@ -168,18 +168,6 @@ function CursorLine({ frame }: { frame: Frame }) {
       <div class="hairline" ref={line} hidden />
       <div class="readout-row"><div class="readout" ref={readout} hidden data-testid="readout" /></div>
     </>
-  );
-}
-
-function Axis({ frame }: { frame: Frame }) {
-  const { scale, clock, labelWidth } = frame;
-  return (
-    <div class="axis" data-testid="axis" title="Drag to pan, turn the wheel to zoom">
-      <b class="row-label faint" style={{ width: `${labelWidth}px` }}>{clock.name}</b>
-      {ticks(scale, clock, 90).map((t) => (
-        <span key={t.at} style={{ left: `${labelWidth + scale.x(t.at)}px` }}>{clock.at(t.at, t.digits)}</span>
-      ))}
-    </div>
   );
 }
 

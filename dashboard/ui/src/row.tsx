@@ -1,13 +1,50 @@
 import type { ComponentChildren } from "preact";
-import { useLayoutEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useNear } from "./hooks";
 import type { Clock } from "./clock";
 import type { Cursor, Tell } from "./cursor";
 import type { Context, Plot, Theme } from "./paint";
-import type { Scale } from "./scale";
+import type { Range, Scale } from "./scale";
 
-/** What all rows of the timeline share. */
-export interface Frame { scale: Scale; theme: Theme; clock: Clock; cursor: Cursor; labelWidth: number; figuresWidth: number; lazy: boolean /* rows are drawn when they are near the screen */ }
+/** What all rows of the timeline share: how they look, and the part of the run that they show. A step of a pan or a zoom draws the rows anew, and renders none. */
+export class Frame {
+  private readonly rows = new Set<() => void>();
+
+  constructor(
+    public scale: Scale, readonly theme: Theme, readonly clock: Clock, readonly cursor: Cursor, readonly labelWidth: number, readonly figuresWidth: number,
+    readonly lazy: boolean, // rows are drawn when they are near the screen
+  ) {}
+
+  /** draw has all rows draw what the scale shows now. */
+  draw(): void { for (const row of this.rows) row(); }
+
+  /** onDraw calls row whenever another part of the run is shown; the returned function ends that. */
+  onDraw(row: () => void): () => void {
+    this.rows.add(row);
+    return () => this.rows.delete(row);
+  }
+}
+
+const rest = 150; // ms without a step after which a pan or a zoom is over
+
+/** useRested is the part of the run that is shown, once that has come to rest: what is listed by it stays as it is while the reader pans. */
+export function useRested(frame: Frame): Range {
+  const [range, setRange] = useState(frame.scale.range);
+  useLayoutEffect(() => {
+    let timer = 0;
+    const take = (): void => setRange((r) => (r.from === frame.scale.range.from && r.to === frame.scale.range.to ? r : frame.scale.range));
+    take();
+    const off = frame.onDraw(() => {
+      clearTimeout(timer);
+      timer = window.setTimeout(take, rest);
+    });
+    return () => {
+      clearTimeout(timer);
+      off();
+    };
+  }, [frame]);
+  return range;
+}
 
 interface RowProps {
   frame: Frame;
@@ -29,13 +66,22 @@ export function Row(props: RowProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const told = useRef<HTMLSpanElement>(null);
   const near = useNear(canvas, frame.lazy);
-  const { range, width } = frame.scale;
+  const { width } = frame.scale;
   useLayoutEffect(() => (told.current && tell ? frame.cursor.tellIn(told.current, tell) : undefined));
+  const drawn = useRef<Scale>(undefined); // what the canvas shows
+  const draw = useRef(() => {});
+  draw.current = () => {
+    if (drawn.current === frame.scale) return;
+    drawn.current = frame.scale;
+    const ctx = prepare(canvas.current, frame.scale.width, height);
+    if (ctx) paint({ ctx, scale: frame.scale, height, theme: frame.theme });
+  };
   useLayoutEffect(() => {
     if (!near) return;
-    const ctx = prepare(canvas.current, width, height);
-    if (ctx) paint({ ctx, scale: frame.scale, height, theme: frame.theme });
-  }, [near, near && range.from, near && range.to, near && width, height, near && frame.theme, ...(near ? props.inputs : props.inputs.map(() => undefined))]);
+    drawn.current = undefined;
+    draw.current();
+  }, [near, near && frame, height, ...(near ? props.inputs : props.inputs.map(() => undefined))]);
+  useLayoutEffect(() => (near ? frame.onDraw(() => draw.current()) : undefined), [near, frame]);
   return (
     <div class="row" data-row data-testid={props.testid} data-id={props.id} style={{ height: `${height}px` }}>
       <div class="row-label" title={props.title} style={{ width: `${frame.labelWidth}px` }}>{props.label}</div>

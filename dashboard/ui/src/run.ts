@@ -9,6 +9,7 @@ export interface Delta {
   seq: number;
   reset?: boolean;
   more?: boolean;
+  head?: boolean;
   put?: Record<string, unknown>;
   delete?: string[];
 }
@@ -33,12 +34,16 @@ export class Run {
   private states = 0; // how often the state has changed
   private judgedAt = -1; // the version that it is of
 
+  /** partial tells that events and Pods, of which there are many, are still to come. */
+  partial = false;
+
   /** version rises with every change. */
   version = 0;
 
   apply(delta: Delta): void {
     this.version++;
     this.states++;
+    this.partial = !!delta.more && (this.partial || !!delta.reset);
     if (delta.reset) {
       this.groups.clear();
       this.lists.clear();
@@ -77,10 +82,20 @@ export class Run {
 
   /** details takes in what has come of some parts. What was made of other slots than the state's is asked for again. */
   details(parts: string[], entries: Record<string, unknown>, now: number): void {
+    this.failed = undefined;
     if (entries.bucketWidth !== this.one("bucketWidth")) return;
     this.version++;
     for (const part of parts) this.got.set(part, { version: this.states, at: now });
     for (const [key, value] of Object.entries(entries)) if (key !== "bucketWidth") this.changing(key).set(key, value);
+  }
+
+  /** failed is since when requests for details fail, in milliseconds since 1970, and why the last one did: what is shown of them is as it was before. */
+  failed: { since: number; why: string } | undefined;
+
+  /** failDetails notes that a request for details failed. */
+  failDetails(why: string, now: number): void {
+    this.version++;
+    this.failed = { since: this.failed?.since ?? now, why };
   }
 
   /** has tells whether a part has come, or need not. */

@@ -20,8 +20,6 @@ const silence = 12_000; // ms without any message, then the connection counts as
 const firstWait = 200; // ms before the first attempt to reconnect
 const longestWait = 2_000;
 
-interface Snapshot { protocol: number; epoch: string; seq: number; entries: Record<string, unknown> }
-
 /**
  * follow reads the state from the server this page came from, then its changes for as long as the
  * page is open. It resumes where it stopped, whatever becomes of the connection.
@@ -45,18 +43,11 @@ export function follow(on: Listener): void {
     on.connection({ phase: "connected", ...(missed && { missed }) });
   };
 
-  const attempt = async (): Promise<void> => {
-    if (!at) {
-      const s = await snapshot();
-      take({ protocol: s.protocol, epoch: s.epoch, seq: s.seq, reset: true, put: s.entries });
-    }
-    await stream(at!, take, connected);
-  };
   const loop = async (): Promise<never> => {
     for (;;) {
       let refused: string | undefined;
       try {
-        await attempt();
+        await stream(at, take, connected);
       } catch (e) {
         refused = e instanceof Refused ? e.message : undefined;
       }
@@ -72,17 +63,11 @@ export function follow(on: Listener): void {
 
 class Refused extends Error {}
 
-async function snapshot(): Promise<Snapshot> {
-  const response = await fetch("api/v1/snapshot", { cache: "no-store", signal: AbortSignal.timeout(silence) });
-  if (!response.ok) throw new Error(`snapshot: ${response.status}`);
-  return response.json();
-}
-
-/** stream follows one WebSocket until it breaks or falls silent. */
-function stream(at: { epoch: string; seq: number }, take: (d: Delta) => void, connected: () => void): Promise<void> {
+/** stream follows one WebSocket until it breaks or falls silent, from where another one stopped, or from the beginning. */
+function stream(at: { epoch: string; seq: number } | undefined, take: (d: Delta) => void, connected: () => void): Promise<void> {
   const url = new URL("api/v1/stream", location.href);
   url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
-  url.search = new URLSearchParams({ epoch: at.epoch, since: String(at.seq) }).toString();
+  url.search = at ? new URLSearchParams({ epoch: at.epoch, since: String(at.seq) }).toString() : "";
   url.hash = "";
   return new Promise((resolve, reject) => {
     const socket = new WebSocket(url);

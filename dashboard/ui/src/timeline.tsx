@@ -1,4 +1,4 @@
-import { useMemo } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { Clock } from "./clock";
 import { Cluster, Scrolled } from "./cluster";
 import type { Cursor } from "./cursor";
@@ -13,6 +13,7 @@ import { Overview } from "./overview";
 import { availability, edges, noData, type Plot, type Theme } from "./paint";
 import { type Gestures, Plots } from "./plots";
 import { Prober } from "./prober";
+import { Frame } from "./row";
 import { place, type Run } from "./run";
 import { type Range, Scale } from "./scale";
 import { Strip, stripHeight } from "./strips";
@@ -43,7 +44,11 @@ export function Timeline(props: TimelineProps) {
     () => new Scale(range, Math.max(outer - labelWidth - figuresWidth, 0)),
     [range.from, range.to, outer, labelWidth, figuresWidth],
   );
-  const frame = useMemo(() => ({ scale, theme, clock, cursor, labelWidth, figuresWidth, lazy: run.many }), [scale, theme, clock, cursor, run.many]);
+  const frame = useMemo(() => new Frame(scale, theme, clock, cursor, labelWidth, figuresWidth, run.many), [scale.width, theme, clock, cursor, labelWidth, figuresWidth, run.many]);
+  frame.scale = scale;
+  useLayoutEffect(() => frame.draw(), [frame, scale]);
+  const choose = useRef(onEvent);
+  choose.current = onEvent;
   const { targets, windows } = run;
   useDetails(run, "evidence");
   const windowsOf = useMemo(() => byTarget(windows), [windows]);
@@ -57,6 +62,23 @@ export function Timeline(props: TimelineProps) {
   const failing = useMemo(() => groups.filter((g) => (g.failing ? g.failing.length > 0 : g.members.some((t) => windowsOf.has(t.name)))), [groups, windowsOf]);
   const evidence = useMemo(() => targets.filter((t) => !judged(t.kind)), [targets]);
   const pinned = view.event === undefined ? undefined : run.event(view.event);
+  const rows = useMemo(() => (
+    <>
+      <h3>Availability</h3>
+      <Fold all={groups} chosen={failing} others={(n) => `${plural(n, "target")} without a failure`} only="targets with failures or slow answers" testid="all-targets">
+        {(shown) => shown.map((g) => (run.many || g.members.length > 1 ? <Nodes key={g.name} frame={frame} run={run} group={g} windowsOf={windowsFrom} /> : strip(g.members[0]!)))}
+      </Fold>
+      <h3>Evidence <span class="faint">each endpoint itself, and the prober's own control</span></h3>
+      {!run.has("evidence") && <p class="note faint" data-testid="loading">Loading {plural(run.counts?.evidence ?? 0, "target")}.</p>}
+      <Scrolled height={stripHeight.evidence} count={evidence.length}>{(first, last) => evidence.slice(first, last).map(strip)}</Scrolled>
+      <h3>Cluster</h3>
+      <Cluster frame={frame} run={run} onEvent={(e) => choose.current(e)} />
+      <h3>Requests</h3>
+      <Errors frame={frame} run={run} />
+      <Latency frame={frame} run={run} />
+      <Prober frame={frame} run={run} />
+    </>
+  ), [run, run.version, frame]); // not by what part of the run is shown: the rows draw that themselves
   return (
     <section class="panel timeline" aria-label="Timeline">
       <header class="panel-head">
@@ -65,21 +87,10 @@ export function Timeline(props: TimelineProps) {
         {view.range && <button type="button" data-testid="whole-run" onClick={() => onRange(undefined)}>Show the whole run</button>}
         <Legend theme={theme} />
       </header>
+      <Failed run={run} clock={clock} />
       <Plots {...props} frame={frame} measure={view.measure} pinned={pinned && place(pinned)} outer={ref}>
         <Overview frame={frame} run={run} whole={whole} onRange={onRange} />
-        <h3>Availability</h3>
-        <Fold all={groups} chosen={failing} others={(n) => `${plural(n, "target")} without a failure`} only="targets with failures or slow answers" testid="all-targets">
-          {(shown) => shown.map((g) => (run.many || g.members.length > 1 ? <Nodes key={g.name} frame={frame} run={run} group={g} windowsOf={windowsFrom} /> : strip(g.members[0]!)))}
-        </Fold>
-        <h3>Evidence <span class="faint">each endpoint itself, and the prober's own control</span></h3>
-        {!run.has("evidence") && <p class="note faint" data-testid="loading">Loading {plural(run.counts?.evidence ?? 0, "target")}.</p>}
-        <Scrolled height={stripHeight.evidence} count={evidence.length}>{(first, last) => evidence.slice(first, last).map(strip)}</Scrolled>
-        <h3>Cluster</h3>
-        <Cluster frame={frame} run={run} onEvent={onEvent} />
-        <h3>Requests</h3>
-        <Errors frame={frame} run={run} />
-        <Latency frame={frame} run={run} />
-        <Prober frame={frame} run={run} />
+        {rows}
       </Plots>
     </section>
   );
@@ -89,6 +100,12 @@ function byTarget(windows: Window[]): Map<string, Window[]> {
   const groups = new Map<string, Window[]>();
   for (const w of windows) groups.set(w.target, [...(groups.get(w.target) ?? []), w]);
   return groups;
+}
+
+/** Failed says that single targets cannot be shown, or not as they are now. */
+function Failed({ run: { failed }, clock }: { run: Run; clock: Clock }) {
+  if (!failed) return null;
+  return <p class="note bad" role="status" data-testid="details-failed">Rows of single targets are not shown, or as they were before {clock.at((failed.since - clock.t0) * 1e6, 0)} {clock.name}: {failed.why}. The page tries again every second.</p>;
 }
 
 const openWindow = { start: { earliest: 0.05, latest: 0.3 }, end: { earliest: 0.7, latest: 0.95 }, open: { start: false, end: false } };

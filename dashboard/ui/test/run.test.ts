@@ -62,3 +62,28 @@ test("a saved timeline gives the same state as the stream's entries", () => {
   assert.deepEqual(run.series("web new").sent, [1]);
   assert.equal(run.t0, Date.parse("2026-03-14T02:20:38Z") + 412.907113);
 });
+
+test("the head of a large state is partial until the rest has come", () => {
+  const run = new Run();
+  run.apply({ ...delta, reset: true, more: true, put: { t0: "2026-01-01T00:00:00Z" } });
+  run.apply({ ...delta, head: true, more: true, put: { live: true } });
+  assert.equal(run.partial, true);
+  run.apply({ ...delta, more: true, put: { "event/1": { id: 1, seen: 1 } } });
+  assert.equal(run.partial, true);
+  run.apply({ ...delta, put: { "event/2": { id: 2, seen: 2 } } });
+  assert.equal(run.partial, false);
+  run.apply({ ...delta, more: true, put: { "event/3": { id: 3, seen: 3 } } });
+  assert.equal(run.partial, false, "many changes at once are not a state that is still to come");
+});
+
+test("a request for details that failed is remembered until one succeeds", () => {
+  const run = new Run();
+  run.apply({ ...delta, put: { counts: { judged: 1 }, bucketWidth: 5 } });
+  run.want("evidence");
+  run.failDetails("the server answered 503", 1000);
+  run.failDetails("no answer in 12 s", 2000);
+  assert.deepEqual(run.failed, { since: 1000, why: "no answer in 12 s" });
+  assert.deepEqual(run.due(2000, 1000), ["evidence"], "it is asked for again");
+  run.details(["evidence"], { bucketWidth: 5 }, 3000);
+  assert.equal(run.failed, undefined);
+});
