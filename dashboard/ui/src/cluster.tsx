@@ -3,7 +3,7 @@ import { useMemo } from "preact/hooks";
 import { few, Fold } from "./fold";
 import { plural } from "./format";
 import { useVisible } from "./hooks";
-import { type Lane, nodeLanes, podLanes, present, watchGaps } from "./lanes";
+import { checkLanes, type Lane, nodeLanes, notChecked, podLanes, present, watchGaps } from "./lanes";
 import type { Event, Ns, WatchedService } from "./model";
 import { bar, looks, lookOf, noData, paintReady, type Plot } from "./paint";
 import { type Frame, Row, useRested } from "./row";
@@ -16,6 +16,8 @@ interface ClusterProps { frame: Frame; run: Run; onEvent: (e: Event) => void }
 export function Cluster({ frame, run, onEvent }: ClusterProps) {
   const { events, pods, services, now } = run;
   const nodes = useMemo(() => nodeLanes(events), [events]);
+  const checks = useMemo(() => checkLanes(events), [events]);
+  const unasked = useMemo(() => notChecked(events), [events]);
   const lanes = useMemo(() => podLanes(pods, events), [pods, events]);
   const changing = useMemo(() => services.filter((s) => s.endpoints.length > 1), [services]);
   return (
@@ -26,6 +28,8 @@ export function Cluster({ frame, run, onEvent }: ClusterProps) {
         {(shown) => shown.map((s) => <ReadyRow key={s.name} frame={frame} service={s} events={events} alone={services.length === 1} now={now} />)}
       </Fold>
       {nodes.length <= few ? nodes.map((l) => <LaneRow key={l.id} frame={frame} lane={l} events={events} now={now} />) : <Lanes what="node" frame={frame} lanes={nodes} events={events} now={now} />}
+      {checks.length <= few ? checks.map((l) => <LaneRow key={l.id} frame={frame} lane={l} events={events} now={now} />) : <Lanes what="health check" frame={frame} lanes={checks} events={events} now={now} />}
+      {unasked && <p class="note faint" data-testid="not-checked">Health checks of nodes: {unasked}</p>}
       <Lanes what="Pod and endpoint" frame={frame} lanes={lanes} events={events} now={now} />
       {run.partial && <p class="note faint" data-testid="cluster-loading">Loading Pods and events.</p>}
       {!run.partial && !nodes.length && !lanes.length && <p class="note faint" data-testid="not-watched">Nothing of a cluster was seen in this run.</p>}
@@ -137,6 +141,7 @@ function ReadyRow({ frame, service: { name, endpoints: steps }, events, alone, n
 }
 
 const laneHeight = 20;
+const kinds: Partial<Record<Lane["kind"], string>> = { endpoint: "└ endpoint", check: "health check" };
 
 /** changesIn tells whether a lane came to another state within a range. What was there when the run began did not come. */
 const changesIn = ({ states, came, kind, exits }: Lane, { from, to }: Range): boolean =>
@@ -177,7 +182,7 @@ function LaneRow({ frame, lane, events, now }: { frame: Frame; lane: Lane; event
   return (
     <Row
       frame={frame} height={laneHeight} testid={`${lane.kind}-lane`} id={lane.id} title={lane.title}
-      label={<><span class="kind">{lane.kind === "endpoint" ? "└ endpoint" : lane.kind}</span> <span class={lane.kind === "endpoint" ? "faint" : "strong"}>{lane.label}</span> <span class="faint">{lane.note}</span></>}
+      label={<><span class="kind">{kinds[lane.kind] ?? lane.kind}</span> <span class={lane.kind === "endpoint" ? "faint" : "strong"}>{lane.label}</span> <span class="faint">{lane.note}</span></>}
       figures={<><span class="faint">{present(last) ? lookOf(last).label : last}</span>{codes && <span class={lane.exits?.some((e) => !e.ending) ? "bad" : "faint"}> {codes}</span>}</>}
       summary={`${lane.title}: ${lane.states.map((s) => s.state).join(", then ")}`}
       inputs={[lane.states, lane.states.length, gaps, now]}

@@ -5,7 +5,7 @@ import { place } from "./run";
 /** A lane is one thing in the cluster and the states it went through, each lasting until the next. */
 export interface Lane {
   id: string;
-  kind: "node" | "pod" | "endpoint";
+  kind: "node" | "check" | "pod" | "endpoint";
   label: string;
   title: string;
   note?: string;
@@ -39,6 +39,25 @@ export function nodeLanes(events: Event[]): Lane[] {
   }
   return [...nodes.values()].map((n) => n.lane).sort((a, b) => (a.id < b.id ? -1 : 1));
 }
+
+/** checkLanes reads what each node answers to the health checks of load balancers, a lane for each port. */
+export function checkLanes(events: Event[]): Lane[] {
+  const lanes = new Map<string, Lane>();
+  for (const e of events) {
+    const node = e.object?.name;
+    if (e.kind !== "node-check" || !node) continue;
+    const port = endpointAddress(e);
+    const id = `${node} ${port}`;
+    const of = e.service ? `the health-check node port of ${e.service}` : "kube-proxy's own health check";
+    let lane = lanes.get(id);
+    if (!lane) lanes.set(id, (lane = { id, kind: "check", label: node, note: e.service ?? "kube-proxy", title: `${of} on ${node}, ${port}`, states: [] }));
+    lane.states.push({ start: place(e), state: e.to ?? "" });
+  }
+  return [...lanes.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+/** notChecked says why nodes, or some of them, were not asked; empty if all were. */
+export const notChecked = (events: Event[]): string => events.find((e) => e.kind === "node-check" && !e.object?.name)?.detail ?? "";
 
 /** podLanes puts each Pod's lane before those of its endpoints. */
 export function podLanes(pods: Pod[], events: Event[]): Lane[] {
@@ -95,12 +114,12 @@ function exitsOf(events: Event[]): Map<string, Exit[]> {
   return all;
 }
 
-const watchedBy: Record<Lane["kind"], string[]> = { node: ["Node"], pod: ["Pod"], endpoint: ["EndpointSlice", "Endpoints"] };
+const watchedBy: Record<Lane["kind"], string[]> = { node: ["Node"], check: [] /* asked, not watched */, pod: ["Pod"], endpoint: ["EndpointSlice", "Endpoints"] };
 
 /** watchGaps are the stretches in which changes of such a lane may have been missed. A gap that names no kind is one of all, and so is one that names no Service. */
 export function watchGaps(events: Event[], lane: Pick<Lane, "kind" | "services" | "namespace">): { start: Ns; end: Ns }[] {
   return gapEvents(events)
-    .filter((e) => (!e.object?.kind || watchedBy[lane.kind].includes(e.object.kind)) && concerns(e.services ?? [], lane))
+    .filter((e) => lane.kind !== "check" && (!e.object?.kind || watchedBy[lane.kind].includes(e.object.kind)) && concerns(e.services ?? [], lane))
     .map((e) => ({ start: e.at?.earliest ?? e.seen, end: place(e) }));
 }
 

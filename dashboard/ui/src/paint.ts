@@ -115,6 +115,10 @@ export const looks: Record<string, Look> = {
   "crashed": look("X", "exited, or waiting to be restarted", "cross", (t) => t.bad, (t) => mix(t.bad, "44")),
   "cordoned": look("c", "cordoned", "stripes", (t) => t.warn, (t) => mix(t.warn, "33")),
   "node not ready": look("N", "not ready", "cross", (t) => t.bad, (t) => mix(t.bad, "44")),
+  "healthy": look("H", "healthy", "plain", (t) => t.ok, (t) => t.okSoft),
+  "unhealthy": look("U", "unhealthy", "stripes", (t) => t.warn, (t) => mix(t.warn, "55")),
+  "refused": look("r", "refused: nothing listens", "cross", (t) => t.bad, (t) => mix(t.bad, "44")),
+  "unanswered": look("u", "no answer in 800 ms", "dense", (t) => t.bad, (t) => mix(t.bad, "44")),
   "command": look("", "command", "plain", (t) => t.faint, (t) => mix(t.faint, "33")),
 };
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { podLanes, watchGaps } from "../src/lanes";
+import { checkLanes, notChecked, podLanes, watchGaps } from "../src/lanes";
 import type { Event } from "../src/model";
 
 let id = 0;
@@ -30,4 +30,18 @@ test("a gap that names Services is one of their lanes only", () => {
   const hit = (kind: string) => lanes.filter((l) => watchGaps([gap(kind)], l).length).map((l) => `${l.kind} ${l.id.split(" ")[0]}`);
   assert.deepEqual(hit("Pod"), ["pod web", "pod both", "pod young"]);
   assert.deepEqual(hit("EndpointSlice"), ["endpoint web", "endpoint both"]);
+});
+
+test("each health check of a node has a lane, and says whose it is", () => {
+  const object = { kind: "Node", name: "node2" };
+  const check = (seen: number, to: string, e: Partial<Event> = {}) => event(seen, { kind: "node-check", to, object, addr: "10.0.0.2", port: 10256, ...e });
+  const events = [check(1, "healthy"), check(2, "healthy", { port: 31000, service: "shop/web" }), check(9, "unhealthy", { from: "healthy", port: 31000, service: "shop/web" }), event(0, { kind: "node-check", to: "not-asked", detail: "nodes/get is not allowed" })];
+  const lanes = checkLanes(events);
+  assert.deepEqual(lanes.map((l) => [l.title, l.states.map((s) => [s.start, s.state])]), [
+    ["kube-proxy's own health check on node2, 10.0.0.2:10256", [[1, "healthy"]]],
+    ["the health-check node port of shop/web on node2, 10.0.0.2:31000", [[2, "healthy"], [9, "unhealthy"]]],
+  ]);
+  assert.deepEqual(watchGaps([event(20, { kind: "watch-gap" })], lanes[0]!), [], "it is asked and not watched");
+  assert.equal(notChecked(events), "nodes/get is not allowed");
+  assert.equal(notChecked(events.slice(0, 3)), "");
 });
