@@ -73,6 +73,7 @@ func (t *Tracker) judge() (*model.Timeline, []*snapshot) {
 	causes.Explain(s)
 	tl.Routes = t.routes(tl, snapshots)
 	addLost(tl.Pods, tl.Routes)
+	addWaited(tl.Pods, tl.Routes)
 	tl.Late = lateRoutes(tl.Routes, tl.Sources)
 	tl.DNS = dnsOf(tl.Events, t.end())
 	tl.KeepServing = keepServing(tl)

@@ -54,6 +54,7 @@ func routesSection(v *view) section {
 	}
 	s := section{title: "routes", remark: "from a change in the EndpointSlice until requests from the node followed it", blocks: []block{t}}
 	s.blocks = append(s.blocks, lostNotes(v.Routes)...)
+	s.blocks = append(s.blocks, waitedNotes(v.Routes)...)
 	for _, l := range v.Late[:min(len(v.Late), mostLate)] {
 		s.blocks = append(s.blocks, note{label: "late", text: l.Text, tone: yellow})
 	}
@@ -81,22 +82,51 @@ func lostNotes(routes []model.Route) (notes []block) {
 
 // lostParts are what a node waited for, the part that took longest first if it is known.
 func lostParts(r model.Route) string {
-	parts := []struct {
-		part   model.LostPart
-		length model.Length
-		what   string
-	}{
+	return partTexts(r, r.Lost.Mostly, []part{
 		{model.LostAppEarly, r.Lost.AppEarly, "before its deletion was asked for"},
 		{model.LostController, r.Lost.Controller, "until the EndpointSlice changed"},
 		{model.LostProxy, r.Lost.Proxy, "until the node's own routes followed"},
+	})
+}
+
+// mostWaited is how many routes to new Pods are named.
+const mostWaited = 3
+
+// waitedNotes say of the routes that came longest after their Pod's first container had started what they waited for, one of each change.
+func waitedNotes(routes []model.Route) (notes []block) {
+	routes = slices.DeleteFunc(slices.Clone(routes), func(r model.Route) bool { return r.Waited == nil || r.Waited.Min == 0 })
+	slices.SortStableFunc(routes, func(a, b model.Route) int { return cmp.Compare(b.Waited.Min, a.Waited.Min) })
+	named := map[string]bool{}
+	for _, r := range routes {
+		if named[r.PodUID] || len(notes) == mostWaited {
+			continue
+		}
+		named[r.PodUID] = true
+		notes = append(notes, note{label: "waited", text: fmt.Sprintf("%s routed to %s %s after its first container had started: %s", r.Node, r.Pod, quantity.Length(r.Waited.Length, r.Open), partTexts(r, r.Waited.Mostly, []part{
+			{model.LostStartUp, r.Waited.StartUp, "until it was ready"},
+			{model.LostController, r.Waited.Controller, "until the EndpointSlice changed"},
+			{model.LostProxy, r.Waited.Proxy, "until the node's own routes followed"},
+		}))})
 	}
+	return notes
+}
+
+// A part is a part of what a node waited for.
+type part struct {
+	part   model.LostPart
+	length model.Length
+	what   string
+}
+
+// partTexts are the parts of what a node waited for, the one that took longest first if it is known.
+func partTexts(r model.Route, mostly model.LostPart, parts []part) string {
 	var texts []string
 	for _, p := range parts {
 		if p.length.Max == 0 {
 			continue
 		}
 		text := quantity.Length(p.length, r.Open && p.part == model.LostProxy) + " " + p.what
-		if p.part == r.Lost.Mostly {
+		if p.part == mostly {
 			texts = append([]string{text}, texts...)
 		} else {
 			texts = append(texts, text)

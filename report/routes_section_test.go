@@ -41,6 +41,13 @@ func TestRoutesOfNodes(t *testing.T) {
 	if got := strings.Join(strings.Fields(print()), " "); !strings.Contains(got, lost) {
 		t.Errorf("no %q in\n%s", lost, got)
 	}
+	of := func(d time.Duration) model.Length { return model.Length{Min: d, Max: d} }
+	tl.Routes[2].PodUID = "web-2"
+	tl.Routes[2].Waited = &model.WaitedTime{Length: of(9850 * time.Millisecond), StartUp: of(8 * time.Second), Proxy: of(1850 * time.Millisecond), Mostly: model.LostStartUp}
+	waited := "node1 routed to web-2 9.85 s after its first container had started: 8 s until it was ready, 1.85 s until the node's own routes followed"
+	if got := strings.Join(strings.Fields(print()), " "); !strings.Contains(got, waited) {
+		t.Errorf("no %q in\n%s", waited, got)
+	}
 	tl.Late = []model.LateRoutes{{Text: "node1 followed late"}, {Text: "2"}, {Text: "3"}, {Text: "4"}, {Text: "5"}, {Text: "6"}, {Text: "7"}}
 	if got := print(); !strings.Contains(got, "node1 followed late") || !strings.Contains(got, "and 2 more in timeline.json") {
 		t.Errorf("what stands out is not named:\n%s", got)

@@ -27,7 +27,8 @@ type Route struct {
 	Open    bool     `json:"open,omitzero"`  // they were not seen to change: too few requests followed
 	Lag     Length   `json:"lag"`            // from API to Changed
 
-	Lost *LostTime `json:"lost,omitzero"` // of a removal; absent where the Pod's stop is not known, or was later than the change
+	Lost   *LostTime   `json:"lost,omitzero"`   // of a removal; absent where the Pod's stop is not known, or was later than the change
+	Waited *WaitedTime `json:"waited,omitzero"` // of an addition of a Pod that had not been ready before; absent where it is not known when its first container started
 }
 
 // LostTime is for how long a node still routed to a Pod after it had stopped, by what it waited for. The parts sum to the whole. Of a [Route] that is
@@ -40,13 +41,25 @@ type LostTime struct {
 	Mostly     LostPart `json:"mostly,omitzero"` // the longest part; absent if the bars do not tell
 }
 
-// LostPart names a part of a [LostTime]. The list is closed.
+// WaitedTime is how long after a new Pod's first container had started a node routed to it, by what it waited for. The parts sum to the whole. Of a [Route]
+// that is open, the proxy's part is a lower bound. When the node's routes came is known by the first answer: the proxy's part has the time until a request
+// happened to be routed there.
+type WaitedTime struct {
+	Length
+	StartUp    Length   `json:"startUp"`         // until the Pod was ready
+	Controller Length   `json:"controller"`      // from then until the EndpointSlice changed
+	Proxy      Length   `json:"proxy"`           // from then until the node's routes changed
+	Mostly     LostPart `json:"mostly,omitzero"` // the longest part; absent if the bars do not tell
+}
+
+// LostPart names a part of a [LostTime] or a [WaitedTime]. The list is closed.
 type LostPart string
 
 const (
 	LostAppEarly   LostPart = "app-early"
 	LostController LostPart = "controller"
 	LostProxy      LostPart = "proxy"
+	LostStartUp    LostPart = "start-up"
 )
 
 // LateRoutes says that a node, a zone or a whole change stands out among the [Route]s of a run: the routes followed late there.

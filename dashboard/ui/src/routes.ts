@@ -34,12 +34,23 @@ export const lagText = (r: Route): string => length(r.lag, !!r.open);
 export function lostText(r: Route): string {
   const { lost } = r;
   if (!lost || lost.min === 0) return "";
-  const parts: [Length, string][] = [
+  const parts = partTexts(r, [
     [lost.appEarly, "before its deletion was asked for"], [lost.controller, "until the EndpointSlice changed"], [lost.proxy, "until the node's own routes followed"],
-  ];
-  const texts = parts.filter(([l]) => l.max > 0).map(([l, what]) => `${length(l, !!r.open && l === lost.proxy)} ${what}`);
-  return `it routed to ${r.pod} for ${length(lost, !!r.open)} after that had stopped: ${texts.join(", ")}`;
+  ]);
+  return `it routed to ${r.pod} for ${length(lost, !!r.open)} after that had stopped: ${parts}`;
 }
+
+/** waitedText is how long after a new Pod's first container had started a node routed to it, and what it waited for; empty if that is not known. */
+export function waitedText(r: Route): string {
+  const { waited } = r;
+  if (!waited || waited.min === 0) return "";
+  const parts = partTexts(r, [[waited.startUp, "until it was ready"], [waited.controller, "until the EndpointSlice changed"], [waited.proxy, "until the node's own routes followed"]]);
+  return `it routed to ${r.pod} ${length(waited, !!r.open)} after its first container had started: ${parts}`;
+}
+
+/** partTexts names the parts of what a node waited for, in their order; the last may go on where the routes were not seen to follow. */
+const partTexts = (r: Route, parts: [Length, string][]): string =>
+  parts.filter(([l]) => l.max > 0).map(([l, what]) => `${length(l, !!r.open && l === parts.at(-1)![0])} ${what}`).join(", ");
 
 /** level tells how dark a cell is drawn, from 0 to 4: each level is at least a lag of so long. */
 export const level = (r: Route): number => levels.filter((at) => r.lag.min >= at).length;

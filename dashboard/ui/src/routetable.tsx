@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import type { Clock } from "./clock";
 import type { Instant, LateRoutes, Ns, Route } from "./model";
-import { lagText, level, lostText, matrix, type MatrixRow, moment, unobservedAt } from "./routes";
+import { lagText, level, lostText, matrix, type MatrixRow, moment, unobservedAt, waitedText } from "./routes";
 import type { Run } from "./run";
 
 const pageSize = 50;
@@ -57,7 +57,7 @@ const notMeasured = (run: Run, node: string, at: Ns): boolean =>
   run.notMeasured ? !!run.notMeasured[node]?.some((s) => s.start <= at && at <= s.end) : unobservedAt(node, at, run.targets, run.unobserved);
 
 function Cell({ route: r, clock, onMoment }: { route: Route; clock: Clock; onMoment: (between: Instant) => void }) {
-  const text = lagText(r), lost = lostText(r);
+  const text = lagText(r), lost = lostText(r) || waitedText(r);
   return (
     <button
       type="button" class={`route level-${level(r)}${r.open ? " open" : ""}`} data-testid="route" data-node={r.node}

@@ -180,9 +180,9 @@ export type Disturbance =
  */
 export type RouteChange = "removal" | "addition";
 /**
- * LostPart names a part of a LostTime. The list is closed.
+ * LostPart names a part of a LostTime or a WaitedTime. The list is closed.
  */
-export type LostPart = "app-early" | "controller" | "proxy";
+export type LostPart = "app-early" | "controller" | "proxy" | "start-up";
 /**
  * LateOf says what routes that follow late have in common. The list is closed.
  * - node: one node, where others were in time: its proxy or network, or its way to the API server
@@ -1754,6 +1754,7 @@ export interface Route {
   open?: boolean;
   lag: Length;
   lost?: LostTime;
+  waited?: WaitedTime;
 }
 /**
  * LostTime is for how long a node still routed to a Pod after it had stopped, by what it waited for. The parts sum to the whole. Of a Route that is
@@ -1763,6 +1764,19 @@ export interface LostTime {
   min: Nanoseconds;
   max: Nanoseconds;
   appEarly: Length;
+  controller: Length;
+  proxy: Length;
+  mostly?: LostPart;
+}
+/**
+ * WaitedTime is how long after a new Pod's first container had started a node routed to it, by what it waited for. The parts sum to the whole. Of a Route
+ * that is open, the proxy's part is a lower bound. When the node's routes came is known by the first answer: the proxy's part has the time until a request
+ * happened to be routed there.
+ */
+export interface WaitedTime {
+  min: Nanoseconds;
+  max: Nanoseconds;
+  startUp: Length;
   controller: Length;
   proxy: Length;
   mostly?: LostPart;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Route, Target, Unobserved } from "../src/model";
-import { lagText, level, lostText, matrix, moment, unobservedAt } from "../src/routes";
+import { lagText, level, lostText, matrix, moment, unobservedAt, waitedText } from "../src/routes";
 
 const ms = 1e6;
 
@@ -56,4 +56,12 @@ test("what a node waited for is said where it routed to a Pod that had stopped",
   assert.equal(lostText(route("node1", 5, 200, { lost: { ...lost, min: 0 } })), "");
   const text = "it routed to web-5 for 310 ms ±10 after that had stopped: ≤ 10 ms until the EndpointSlice changed, 305 ms ±15 until the node's own routes followed";
   assert.equal(lostText(route("node1", 5, 200, { lost })).replaceAll("\u00a0", " "), text);
+});
+
+test("an addition says what a node waited for after the Pod's first container had started", () => {
+  const of = (min: number, max: number) => ({ min: min * 1e6, max: max * 1e6 });
+  const waited = { ...of(8300, 8300), startUp: of(8000, 8000), controller: of(0, 0), proxy: of(300, 300) };
+  const text = waitedText(route("node1", 5, 200, { change: "addition", waited })).replaceAll("\u00a0", " ");
+  assert.match(text, /8\.3 s after its first container had started: 8 s until it was ready, 300 ms until the node's own routes followed$/);
+  assert.equal(waitedText(route("node1", 5, 200)), "");
 });
