@@ -15,22 +15,33 @@ const (
 )
 
 // Standstills are when the machine stood still, and with it nodes, servers and probers: as virtual machines do whose host has no time for
-// them. Where several probers measured, it is only what more than one of them noticed: one of them alone was stopped.
+// them. Where several probers measured, it is only what two of them noticed at the same time: one of them alone was stopped.
 func (t Timeline) Standstills() (stops []Instant) {
 	sources := map[string]bool{}
 	for _, target := range t.Targets {
 		sources[target.Source] = true
 	}
+	alone := len(sources) == 1
+	var known []Event
 	for _, e := range t.Events {
-		if e.Kind == proberStall && e.At.Latest-e.At.Earliest >= ShortestStandstill &&
-			(len(sources) == 1 || slices.ContainsFunc(t.Events, func(other Event) bool {
-				return other.Kind == proberStall && other.Source != e.Source && other.At.overlaps(e.At)
-			})) {
+		if e.Kind != proberStall || !e.At.long() {
+			continue
+		}
+		if alone {
 			stops = append(stops, e.At)
 		}
+		for _, other := range known {
+			if both := (Instant{max(e.At.Earliest, other.At.Earliest), min(e.At.Latest, other.At.Latest)}); !alone && other.Source != e.Source && both.long() {
+				stops = append(stops, both)
+			}
+		}
+		known = append(known, e)
 	}
 	return stops
 }
+
+// long reports whether a stop may be one of the machine.
+func (i Instant) long() bool { return i.Latest-i.Earliest >= ShortestStandstill }
 
 const proberStall = "prober-stall"
 

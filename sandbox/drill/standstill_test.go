@@ -50,13 +50,16 @@ func TestOnlyWhatWaitedInAStandstillIsExcused(t *testing.T) {
 func TestAStandstillIsOfSeveralProbers(t *testing.T) {
 	tl := Timeline{
 		Targets: []Target{{Name: "new from node1", Source: "1"}, {Name: "new from node2", Source: "2"}},
-		Events:  []Event{stall("1", 1000*ms, 2000*ms), stall("1", 5000*ms, 6000*ms), stall("2", 5100*ms, 6200*ms)},
+		Events: []Event{
+			stall("2", 1500*ms, 1530*ms), stall("1", 1000*ms, 3000*ms), stall("2", 2950*ms, 3100*ms), // 1 was stopped for 2 s
+			stall("1", 5000*ms, 6000*ms), stall("2", 5100*ms, 6200*ms),
+		},
 	}
-	if stops := tl.Standstills(); len(stops) != 2 || stops[0].Earliest != 5000*ms {
+	if stops := tl.Standstills(); len(stops) != 1 || stops[0] != (Instant{5100 * ms, 6000 * ms}) {
 		t.Errorf("%v", stops)
 	}
-	if left := tl.WithoutStandstills(900*ms, 6100*ms); left != 4100*ms {
-		t.Errorf("%v, want 5.2 s without 1.1", left)
+	if left := tl.WithoutStandstills(900*ms, 6100*ms); left != 4300*ms {
+		t.Errorf("%v, want 5.2 s without 0.9", left)
 	}
 	if left := tl.WithoutStandstills(5500*ms, 5600*ms); left != 0 {
 		t.Errorf("%v of a standstill", left)
