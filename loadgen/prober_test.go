@@ -550,10 +550,11 @@ func TestReusedRequestsOpenNoConnection(t *testing.T) {
 	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
 		waitFor(t, "80 requests", func() bool { return f.observed(1) >= 80 })
 	}, p)
-	first, again := 0, 0
+	first, again, others := 0, 0, 0
 	for _, r := range f.of(1) {
 		switch {
-		case r.Class == timeline.NotSent:
+		case r.Class != timeline.OK: // none, if this machine does not stand still
+			others++
 		case !r.Reused:
 			first++
 		case r.Connect != 0:
@@ -564,8 +565,8 @@ func TestReusedRequestsOpenNoConnection(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if first != len(asked) || again < first {
-		t.Errorf("%d requests were the first of their connection and %d were not; the server saw %d connections", first, again, len(asked))
+	if first > len(asked) || len(asked) > first+others || again < first {
+		t.Errorf("%d good requests were the first of their connection and %d were not, and %d were not good; the server saw %d connections", first, again, others, len(asked))
 	}
 }
 
