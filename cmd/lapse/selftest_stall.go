@@ -41,8 +41,9 @@ func measureStalled(ctx context.Context, dir string, rate float64, resolution ti
 		return nil, fmt.Errorf("start a prober to be stopped: %w", err)
 	}
 	standstills := watchStandstills()
+	var first time.Time
 	fmt.Fprintln(stderr, "stopping a prober for a second")
-	from, to, stopErr := stopForASecond(ctx, cmd.Process, func() bool { return server.Answered() >= 200 })
+	from, to, stopErr := stopForASecond(ctx, cmd.Process, func() bool { return readyToStop(server.Answered(), time.Now(), &first) })
 	err = cmd.Wait()
 	still := standstills()
 	if _, exited := errors.AsType[*exec.ExitError](err); exited {
@@ -110,6 +111,15 @@ func proberCommand(ctx context.Context, url, dir string, rate float64, resolutio
 	cmd.Args[0] = filepath.Join(filepath.Dir(self), "lapse")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the terminal's signals are for us
 	return cmd, nil
+}
+
+// readyToStop reports whether a prober has sent enough to be stopped, by how many requests were answered: 200, or, where that takes long at its rate or on
+// a machine that stands still, those of 1.5 s. It measures for 3.5 s. first is kept between calls.
+func readyToStop(answered int, now time.Time, first *time.Time) bool {
+	if answered > 0 && first.IsZero() {
+		*first = now
+	}
+	return answered >= 200 || answered > 0 && now.Sub(*first) >= 1500*time.Millisecond
 }
 
 // stopForASecond stops a process for a second, once it is ready to be, and returns when that was.
