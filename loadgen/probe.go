@@ -49,7 +49,7 @@ type Probe struct {
 	InsecureSkipVerify bool           // trust any certificate
 
 	Connections    int // reused: how many are kept; default 10
-	MaxConnections int // how many requests may be open at once, each on a connection of its own if its protocol has one at a time; default ⌈Rate × Timeout⌉ + Connections
+	MaxConnections int // how many requests may be open at once, each on a connection of its own if its protocol has one at a time; default ⌈Rate × (Timeout + 100 ms)⌉ + Connections
 
 	ExpectStatus  Statuses // HTTP: which status codes are a success; the zero value is 200 to 399
 	ExpectBody    string   // HTTP: what a successful reply's body has in its first MiB; "" for anything

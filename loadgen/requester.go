@@ -37,12 +37,12 @@ func (q *requester) interval() time.Duration {
 }
 
 // maxOpen is how many requests may be open at once. In an honest open loop a stalled service
-// collects rate × timeout of them; what exceeds this cap is a sign that the service lets us wait.
+// collects rate × timeout of them, and some more after a stop of the prober (see reprieve); what exceeds this cap is a sign that the service lets us wait.
 func (q *requester) maxOpen() int {
 	if q.maxInUse > 0 {
 		return q.maxInUse
 	}
-	return int(math.Ceil(q.rate()*q.timeout.Seconds())) + q.keep
+	return int(math.Ceil(q.rate()*(q.timeout+reprieve).Seconds())) + q.keep
 }
 
 // A job is one request that is due.
