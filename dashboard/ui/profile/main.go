@@ -1,5 +1,5 @@
 // Command profile says what a page that lapse serves costs its browser: how long until the verdict and the first rows are shown, how many
-// bytes came until then, how many frames per second there are while it scrolls, pans and zooms, and which functions took the time.
+// bytes of files came until then (not of the stream), how many frames per second there are while it scrolls, pans and zooms, and which functions took the time.
 //
 //	lapse serve runs/drain --dashboard 127.0.0.1:7070 &
 //	go run ./dashboard/ui/profile http://127.0.0.1:7070/
@@ -66,7 +66,7 @@ func run(url string, most int) error {
 		}
 		fmt.Printf("%-16s %8.0f ms after the navigation\n", moment.name, ms)
 	}
-	if err := tell(ctx, "bytes, kB", `performance.getEntriesByType("resource").reduce((sum, r) => sum + r.encodedBodySize, 0) / 1e3`, "unpacked, kB",
+	if err := tell(ctx, "bytes of files, kB", `performance.getEntriesByType("resource").reduce((sum, r) => sum + r.encodedBodySize, 0) / 1e3`, "unpacked, kB",
 		`performance.getEntriesByType("resource").reduce((sum, r) => sum + r.decodedBodySize, 0) / 1e3`, "heap, MB", gestures.Heap, "elements", `document.querySelectorAll("*").length`, "canvases", `document.querySelectorAll("canvas").length`); err != nil {
 		return err
 	}
