@@ -107,7 +107,8 @@ func (p *proxy) serve(ctx context.Context, tick <-chan time.Time, talk io.Writer
 	}()
 	defer func() { // whatever serve returns for
 		_ = cmd.Process.Signal(syscall.SIGTERM)
-		<-ended
+		for range ended { // how it ended is what serve returns, or nobody asks
+		}
 	}()
 	if err := p.write(); err != nil {
 		return err
