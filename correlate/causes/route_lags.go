@@ -351,7 +351,7 @@ func stopByWatch(p *model.Pod) (stop model.Instant, known bool) {
 // bound bounds until when each Pod was routed to.
 func (e *episode) bound() {
 	for _, s := range e.stops {
-		s.gone = min(e.goneBy(s), e.view.end())
+		s.gone = min(e.goneBy(s, e.failures), e.view.end())
 	}
 	e.inOrderOfLeaving()
 	for i := range e.failures {
@@ -376,7 +376,7 @@ func (e *episode) bound() {
 //
 // Right after that failure, k successes in a row prove it. Where other failures follow, each begins another try to have so many by chance:
 // more are needed with each.
-func (e *episode) goneBy(s *podStop) time.Duration {
+func (e *episode) goneBy(s *podStop, failures []model.Failure) time.Duration {
 	if e.fresh == nil {
 		return model.Never
 	}
@@ -389,8 +389,8 @@ func (e *episode) goneBy(s *podStop) time.Duration {
 	}
 	from := s.at.Latest
 	var others []model.Failure
-	for i := range e.failures {
-		switch f := &e.failures[i]; {
+	for i := range failures {
+		switch f := &failures[i]; {
 		case arrived(f) < s.at.Earliest:
 		case f.Earliest() < own:
 			from = max(from, f.Sent+f.Error)

@@ -67,11 +67,13 @@ func testUDPStaleEntry(c *Case) Finding {
 	return v.staleEntry(w, e, s, after)
 }
 
-// followed is the instant from which the routes had followed a Pod's stop for sure: datagrams from fresh source ports were lost no more.
+// followed is the instant from which the routes had followed a Pod's stop for sure: datagrams from fresh source ports were lost no more. Those from
+// fixed ones that are lost say nothing of the routes here.
 func (v *index) followed(e *episode, s *podStop) time.Duration {
-	at := s.gone
+	gone := e.goneBy(s, slices.DeleteFunc(slices.Clone(e.failures), func(f model.Failure) bool { return f.Target != e.fresh.Name }))
+	at := gone
 	for _, u := range v.Outages[e.fresh.Name] {
-		if u.Kind != model.Slow && u.Start.Earliest <= s.gone {
+		if u.Kind != model.Slow && u.Start.Earliest <= gone {
 			at = max(at, u.End.Latest)
 		}
 	}

@@ -13,7 +13,8 @@ import (
 // Streaks are a target's successes in a row, between its failures. While a route to a stopped Pod is one of N, k successes
 // in a row have a probability of (1−1/N)^k: enough of them prove that the route is gone.
 //
-// Long streaks are not kept whole: the first and the last of them are, for it is near failures that one asks.
+// Long streaks are not kept whole: the first and the last of them are, for it is near failures that one asks. Of those in between some are, the longer
+// the streak the fewer: a target without a failure is asked of another one's.
 type Streaks struct {
 	ended   []streak
 	current streak
@@ -27,7 +28,9 @@ type streak struct {
 	n    int
 	done time.Duration // when all of them were done
 	head []mark
+	mid  []mark // between head and tail, rest apart at least
 	tail []mark
+	rest time.Duration
 }
 
 // A mark says that success number n of a streak was sent at an instant, and that by another all up to it were done.
@@ -37,11 +40,13 @@ type mark struct {
 }
 
 const (
-	ShortestStreak = 4                     // one with fewer successes is not kept
-	mostMarks      = 1 << 15               // of streaks that are over
-	headMarks      = 64                    // of one streak
-	tailMarks      = 256                   // of one streak, at least
-	markEvery      = 10 * time.Millisecond // at least, between marks of a tail
+	ShortestStreak = 4                      // one with fewer successes is not kept
+	mostMarks      = 1 << 15                // of streaks that are over
+	headMarks      = 64                     // of one streak
+	tailMarks      = 256                    // of one streak, at least
+	markEvery      = 10 * time.Millisecond  // at least, between marks of a tail
+	midMarks       = 256                    // of one streak, at most
+	restEvery      = 100 * time.Millisecond // between these marks, while they are few enough
 )
 
 // take reads the next request, by Sent.
@@ -61,9 +66,9 @@ func (s *Streaks) end() {
 	if c.n < ShortestStreak || s.kept >= mostMarks {
 		return
 	}
-	c.head, c.tail = slices.Clone(c.head), slices.Clone(c.tail)
+	c.head, c.mid, c.tail = slices.Clone(c.head), slices.Clone(c.mid), slices.Clone(c.tail)
 	s.ended = append(s.ended, c)
-	s.kept += len(c.head) + len(c.tail)
+	s.kept += len(c.head) + len(c.mid) + len(c.tail)
 }
 
 func (c *streak) add(r Sample) {
@@ -75,9 +80,27 @@ func (c *streak) add(r Sample) {
 	}
 	if n := len(c.tail); n == 0 || r.Sent >= c.tail[n-1].sent+markEvery {
 		if n >= 2*tailMarks {
+			c.thin(c.tail[:n-tailMarks])
 			c.tail = c.tail[:copy(c.tail, c.tail[n-tailMarks:])]
 		}
 		c.tail = append(c.tail, m)
+	}
+}
+
+// thin keeps some of these marks in the middle, at twice the distance each time they become too many.
+func (c *streak) thin(marks []mark) {
+	c.rest = max(c.rest, restEvery)
+	for _, m := range marks {
+		if n := len(c.mid); n > 0 && m.sent < c.mid[n-1].sent+c.rest {
+			continue
+		}
+		if len(c.mid) == midMarks {
+			for i := range midMarks / 2 {
+				c.mid[i] = c.mid[2*i]
+			}
+			c.mid, c.rest = c.mid[:midMarks/2], 2*c.rest
+		}
+		c.mid = append(c.mid, m)
 	}
 }
 
@@ -85,7 +108,7 @@ func (c *streak) add(r Sample) {
 func (s *Streaks) clone() Streaks {
 	c := *s
 	c.ended = slices.Clip(c.ended)
-	c.current.head, c.current.tail = slices.Clone(c.current.head), slices.Clone(c.current.tail)
+	c.current.head, c.current.mid, c.current.tail = slices.Clone(c.current.head), slices.Clone(c.current.mid), slices.Clone(c.current.tail)
 	return c
 }
 
@@ -103,7 +126,7 @@ func (c streak) placed(place func(time.Duration) model.Instant) streak {
 		c.from = place(c.from).Earliest
 	}
 	c.to, c.done = place(c.to).Earliest, place(c.done).Latest
-	c.head, c.tail = placedMarks(c.head, place), placedMarks(c.tail, place)
+	c.head, c.mid, c.tail = placedMarks(c.head, place), placedMarks(c.mid, place), placedMarks(c.tail, place)
 	return c
 }
 
@@ -157,7 +180,7 @@ func (c *streak) proof(k int, from time.Duration) time.Duration {
 
 // first is the first mark known for which ok holds, as it does for all after it.
 func (c *streak) first(ok func(mark) bool) (best mark, found bool) {
-	for _, marks := range [][]mark{c.head, c.tail} {
+	for _, marks := range [][]mark{c.head, c.mid, c.tail} {
 		i, _ := slices.BinarySearchFunc(marks, true, func(m mark, _ bool) int {
 			if ok(m) {
 				return 1

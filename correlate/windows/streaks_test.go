@@ -61,7 +61,22 @@ func TestStreaksOfAHealthyTargetTakeLittleMemory(t *testing.T) {
 	for at := time.Duration(0); at < time.Hour; at += time.Millisecond {
 		s.take(Sample{Sent: at, Done: at + time.Millisecond})
 	}
-	if n := cap(s.current.head) + cap(s.current.tail); n > 2048 || len(s.ended) > 0 {
+	if n := cap(s.current.head) + cap(s.current.mid) + cap(s.current.tail); n > 2048 || len(s.ended) > 0 {
 		t.Errorf("%d marks, %d streaks", n, len(s.ended))
+	}
+}
+
+// A target that never fails is asked when so many of its requests had succeeded since another's failure, long after that.
+func TestStreaksOfAHealthyTargetTellWhenTheMiddleWas(t *testing.T) {
+	var s Streaks
+	const every, length = 10 * time.Millisecond, 5 * time.Minute
+	for at := time.Duration(0); at < length; at += every {
+		s.take(Sample{Sent: at, Done: at + time.Millisecond})
+	}
+	for from := time.Second; from < length-10*time.Second; from += 7 * time.Second {
+		soonest := from + 18*every
+		if got := s.Proof(18, from); got < soonest || got > soonest+length/midMarks*4 {
+			t.Errorf("18 in a row since %v by %v, want it soon after %v", from, got, soonest)
+		}
 	}
 }
