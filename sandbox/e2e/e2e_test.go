@@ -117,11 +117,12 @@ func target(t *testing.T, run drill.Run, name string) drill.Target {
 }
 
 // staleRoutes is a shell command that runs another, which deletes a Pod ("pod/NAME"), while the kube-proxy of some nodes, or of every one, stands still
-// until 2 s after that: so that routes outlive the Pod for certain, where it would be luck.
+// until 1 s after that: so that routes outlive the Pod for certain, where it would be luck. kube-proxy writes its rules up to a second later, and from 3 s on
+// Lapse asks who was late.
 func staleRoutes(t *testing.T, c *drill.Cluster, w drill.Workload, pod, command string, nodes ...string) []string {
 	t.Helper()
 	deleted := "kubectl -n " + w.Namespace + " wait " + pod + " --for=jsonpath={.metadata.deletionTimestamp} --timeout=2m >/dev/null 2>&1" // it may be gone
-	words, resume, err := c.StaleRoutes(command, deleted+"; sleep 2", nodes...)
+	words, resume, err := c.StaleRoutes(command, deleted+"; sleep 1", nodes...)
 	if err != nil {
 		t.Fatal(err)
 	}
