@@ -34,15 +34,7 @@ func startStreams(t *testing.T, scheme string, most int, handler http.HandlerFun
 	s := httptest.NewUnstartedServer(handler)
 	s.Config.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: most}
 	conns := connCount(s)
-	if scheme == "h2" {
-		s.EnableHTTP2 = true
-		s.StartTLS()
-	} else {
-		s.Config.Protocols = new(http.Protocols)
-		s.Config.Protocols.SetUnencryptedHTTP2(true)
-		s.Start()
-	}
-	t.Cleanup(s.Close)
+	startInHTTP2(t, scheme, s)
 	return s, conns
 }
 

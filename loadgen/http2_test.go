@@ -28,6 +28,13 @@ import (
 func startHTTP2(t *testing.T, scheme string, handler http.Handler) *httptest.Server {
 	t.Helper()
 	s := httptest.NewUnstartedServer(handler)
+	startInHTTP2(t, scheme, s)
+	return s
+}
+
+// startInHTTP2 has s speak HTTP/2 only: over TLS for h2, else by prior knowledge.
+func startInHTTP2(t *testing.T, scheme string, s *httptest.Server) {
+	t.Helper()
 	if scheme == "h2" {
 		s.EnableHTTP2 = true
 		s.StartTLS()
@@ -37,7 +44,6 @@ func startHTTP2(t *testing.T, scheme string, handler http.Handler) *httptest.Ser
 		s.Start()
 	}
 	t.Cleanup(s.Close)
-	return s
 }
 
 // http2Probe is a probe of a path of s.
