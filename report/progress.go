@@ -46,7 +46,7 @@ type Progress struct {
 	slot     int64         // the quarter of a second last drawn in, from 1
 	lined    time.Duration // when the last regular line was written
 	lastSeen uint32        // the last event that was reported
-	early    []string      // changes of the command that were shown before they came as events
+	early    []string      // what was told before it came as an event, by its kind and where it leads
 	windows  []reportedWindow
 }
 
@@ -112,18 +112,20 @@ func (p *Progress) Log(line string) {
 	p.show(page.Bytes(), p.block)
 }
 
-// Tell says at once how the wrapped command changed. Where that comes back in the run's events, some time later, it is not said
-// again.
+// Tell says at once how the wrapped command changed, or that the run has come to another phase. Where that comes back in the run's events, some time
+// later, it is not said again.
 func (p *Progress) Tell(e timeline.Event) {
 	text := eventText(model.Event{Kind: e.Kind, To: e.To, ExitCode: e.ExitCode, Detail: e.Detail})
-	if e.Kind != timeline.Command || text == "" {
+	if e.Kind != timeline.Command && e.Kind != timeline.RunPhase || text == "" {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.early = append(p.early, e.To)
+	p.early = append(p.early, changeOf(e.Kind, e.To))
 	p.show(p.stamped(e.Seen, text), p.block)
 }
+
+func changeOf(kind timeline.EventKind, to string) string { return string(kind) + " " + to }
 
 // Done tells what changed up to the last Update and leaves the terminal clean.
 func (p *Progress) Done() {
@@ -167,7 +169,7 @@ func (p *Progress) changes(tl *model.Timeline, now time.Duration) []byte {
 			continue
 		}
 		p.lastSeen = e.ID
-		if i := slices.Index(p.early, e.To); i >= 0 && e.Kind == timeline.Command {
+		if i := slices.Index(p.early, changeOf(e.Kind, e.To)); i >= 0 {
 			p.early = slices.Delete(p.early, i, i+1)
 			continue
 		}

@@ -156,17 +156,19 @@ func TestProgressWarnsOfAProberThatIsNotWell(t *testing.T) {
 func TestProgressTellsOfTheCommandAtOnceAndOnce(t *testing.T) {
 	var out bytes.Buffer
 	p := NewProgress(&out, ProgressOptions{})
+	p.Tell(timeline.Event{Seen: 9 * s, Kind: timeline.RunPhase, To: "measuring"}) // with which it begins
 	p.Tell(timeline.Event{Seen: 10 * s, Kind: timeline.Command, To: "running", Detail: "kubectl drain node2"})
 	p.Tell(timeline.Event{Seen: 11 * s, Kind: timeline.CommandOutput, Detail: "node/node2 cordoned"}) // it was passed on already
-	if want := "   10.0 s  command running: kubectl drain node2\n"; out.String() != want {
+	if want := "    9.0 s  measuring\n   10.0 s  command running: kubectl drain node2\n"; out.String() != want {
 		t.Fatalf("%q, want %q", out.String(), want)
 	}
 	p.Update(&model.Timeline{Events: events(
+		timeline.Event{Seen: 9 * s, Kind: timeline.RunPhase, To: "measuring"},
 		timeline.Event{Seen: 10 * s, Kind: timeline.Command, To: "running", Detail: "kubectl drain node2"},
 		timeline.Event{Seen: 12 * s, Kind: timeline.Command, From: "running", To: "exited", ExitCode: new(1)},
 	)}, 25*s)
 	p.Done()
-	if n := strings.Count(out.String(), "command running"); n != 1 || !strings.Contains(out.String(), "12.0 s  command exited with code 1") {
+	if n := strings.Count(out.String(), "command running") * strings.Count(out.String(), "s  measuring\n"); n != 1 || !strings.Contains(out.String(), "12.0 s  command exited with code 1") {
 		t.Errorf("told %d times:\n%s", n, out.String())
 	}
 }

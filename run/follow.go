@@ -130,7 +130,7 @@ func (r *clusterRun) noteFact(f timeline.Fact) {
 		r.lastEvent, r.latest = f.ID, max(r.latest, f.Seen)
 		switch f.Kind {
 		case timeline.RunPhase:
-			r.enter(timeline.Phase(f.To))
+			r.enter(f)
 		case timeline.Command, timeline.CommandOutput, timeline.DeletionAsked:
 			r.acked++
 		case timeline.Predicted:
@@ -140,10 +140,11 @@ func (r *clusterRun) noteFact(f timeline.Fact) {
 }
 
 // enter follows the agent into a phase, and starts the command when it measures.
-func (r *clusterRun) enter(phase timeline.Phase) {
-	if phase != timeline.PhaseMeasuring || r.child == nil {
+func (r *clusterRun) enter(f timeline.Event) {
+	if timeline.Phase(f.To) != timeline.PhaseMeasuring || r.child == nil {
 		return
 	}
+	r.screen.tell(f) // before the command is said to run
 	r.running = true
 	if err := r.child.start(func(code int) { r.commandExit <- code }); err != nil {
 		r.log.Error("the command did not start", "error", err)

@@ -80,7 +80,8 @@ func (s *screen) put(line string) {
 	s.size += len(line)
 }
 
-// tell shows at once how the wrapped command changed, before that comes back from where the run is recorded. It never waits.
+// tell shows at once how the wrapped command changed, or the phase in which it starts, before that comes back from where the run is recorded, or is judged. It
+// never waits.
 func (s *screen) tell(e timeline.Event) {
 	s.mu.Lock()
 	s.commands = append(s.commands, e)
