@@ -592,7 +592,10 @@ func (c *heldChanges) note(change timeline.HeldChange) {
 func (c *heldChanges) take(promised []timeline.Watermark) timeline.HeldBatch {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.promised = make(map[timeline.TargetID]time.Duration, len(promised))
+	if c.promised == nil {
+		c.promised = map[timeline.TargetID]time.Duration{}
+	}
+	clear(c.promised)
 	for _, w := range promised {
 		c.promised[w.Target] = w.Due
 	}
