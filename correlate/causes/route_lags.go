@@ -371,7 +371,7 @@ func (e *episode) bound() {
 	}
 }
 
-// goneBy is when k requests in a row had succeeded since the Pod had stopped and since the last failure that was its own: one before
+// goneBy is when k requests in a row had succeeded since the Pod had stopped and since the last of these failures that was its own: one before
 // another Pod's stop, and not after so many successes that the route was gone for sure. Only requests that open a connection tell.
 //
 // Right after that failure, k successes in a row prove it. Where other failures follow, each begins another try to have so many by chance:

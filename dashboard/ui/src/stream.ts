@@ -28,8 +28,7 @@ export function follow(on: Listener): void {
   let at: { epoch: string; seq: number } | undefined;
   let wait = firstWait;
   let since: number | undefined; // when the connection broke
-
-  let epoch: string | undefined; // when the connection broke
+  let epoch: string | undefined; // of the state that was followed until then
 
   const take = (d: Delta): void => {
     if (d.protocol !== PROTOCOL) throw new Refused(`The server speaks protocol ${d.protocol}, this page ${PROTOCOL}: reload it.`);
