@@ -108,7 +108,7 @@
 //
 // Where all servers live through the run their own counts of answers are held against Lapse's.
 //
-// A run that is not as expected says nothing of Lapse where the machine stood still for 300 ms or longer at a time: servers and probers stood still with it. It
-// is void, and the scenario is played again, at most twice; its folder is kept as N-void-1. Where a table is published (-out) every run counts, and one that
+// A run that is not as expected says nothing of Lapse where the machine stood still for 300 ms or longer at a time: servers and probers stood still with it. Nor does
+// one whose watch was interrupted, though its scenario touches nothing but its own namespace: the API server had no time for a second. It is void, and the scenario is played again, at most twice; its folder is kept as N-void-1. Where a table is published (-out) every run counts, and one that
 // names a wrong cause at high confidence is never void.
 package main

@@ -23,8 +23,16 @@ func (r result) void(s settings) string {
 	if r.ok() || r.err != nil || s.Out != "" || r.blamesTheWrongThing() {
 		return ""
 	}
+	if why := stoodStill(r.run.Timeline); why != "" || r.scenario.alone() {
+		return why
+	}
+	return watchedInParts(r.run.Timeline)
+}
+
+// stoodStill is the longest standstill of the machine in words, "" if there was none of voidFrom.
+func stoodStill(t drill.Timeline) string {
 	length := func(i drill.Instant) time.Duration { return i.Latest - i.Earliest }
-	stops := r.run.Timeline.Standstills()
+	stops := t.Standstills()
 	if len(stops) == 0 {
 		return ""
 	}
@@ -33,6 +41,16 @@ func (r result) void(s settings) string {
 		return ""
 	}
 	return fmt.Sprintf("the machine stood still for %s, %s after the run's begin", seconds(length(longest)), seconds(longest.Earliest))
+}
+
+// watchedInParts is a gap in what was watched of the cluster in words, "" if there was none. Where a scenario touches only its own namespace, it is the
+// API server that had no time for a second.
+func watchedInParts(t drill.Timeline) string {
+	i := slices.IndexFunc(t.Events, func(e drill.Event) bool { return e.Kind == "watch-gap" })
+	if i < 0 {
+		return ""
+	}
+	return fmt.Sprintf("the watch was interrupted, %s after the run's begin, and the scenario does nothing to the API server", seconds(t.Events[i].At.Earliest))
 }
 
 // blamesTheWrongThing reports whether an incident has a first cause of high confidence that the scenario does not expect anywhere, and that is
