@@ -26,6 +26,9 @@ type Options struct {
 	// have stopped: so that the store needs to be kept up to date only meanwhile. It may wait a little until it is.
 	Looked func(context.Context) (stopped func())
 
+	// Opened is called when a browser asks for the page itself, which will begin to look when it has loaded.
+	Opened func()
+
 	Hosts        []string      // names or addresses the page may be asked for by, besides localhost, 127.0.0.1 and [::1]; without port
 	MaxViewers   int           // how many may follow the stream at once; 0 is 64
 	MaxConns     int           // how many connections Serve holds open; 0 is 256
@@ -64,6 +67,7 @@ type server struct {
 	store        *Store
 	timeline     func(io.Writer) error
 	looked       func(context.Context) func()
+	opened       func()
 	hosts        []string
 	mux          *http.ServeMux
 	interval     time.Duration
@@ -80,6 +84,7 @@ func newServer(store *Store, opts Options) *server {
 		store:        store,
 		timeline:     opts.Timeline,
 		looked:       opts.Looked,
+		opened:       opts.Opened,
 		hosts:        append([]string{"localhost", "127.0.0.1", "::1"}, opts.Hosts...),
 		mux:          http.NewServeMux(),
 		interval:     cmp.Or(opts.Interval, 250*time.Millisecond),
@@ -88,7 +93,8 @@ func newServer(store *Store, opts Options) *server {
 		viewers:      make(chan struct{}, cmp.Or(opts.MaxViewers, 64)),
 		watching:     map[*viewer]bool{},
 	}
-	s.mux.HandleFunc("GET /", servePage)
+	s.mux.HandleFunc("GET /", serveFiles)
+	s.mux.HandleFunc("GET /{$}", s.servePage)
 	s.mux.HandleFunc("GET /api/v1/snapshot", s.whileLooked(s.serveSnapshot))
 	s.mux.HandleFunc("GET /api/v1/details", s.whileLooked(s.serveDetails))
 	s.mux.HandleFunc("GET /api/v1/stream", s.whileLooked(s.serveStream))
@@ -96,6 +102,14 @@ func newServer(store *Store, opts Options) *server {
 		s.mux.HandleFunc("GET /timeline.json", s.whileLooked(s.serveTimeline))
 	}
 	return s
+}
+
+// servePage serves the page, and tells of it.
+func (s *server) servePage(w http.ResponseWriter, r *http.Request) {
+	if s.opened != nil {
+		s.opened()
+	}
+	serveFiles(w, r)
 }
 
 // whileLooked tells of who looks.

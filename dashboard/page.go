@@ -43,8 +43,8 @@ func loadPage() map[string]pageFile {
 	return files
 }
 
-// servePage serves the built page.
-func servePage(w http.ResponseWriter, r *http.Request) {
+// serveFiles serves the built page's files.
+func serveFiles(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
 	if path == "/" {
 		path = "/index.html"

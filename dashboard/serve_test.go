@@ -222,15 +222,16 @@ func TestLookingIsToldWhileItLasts(t *testing.T) {
 			put(t, store, "now", 1)
 			return func() { told = append(told, "stopped") }
 		},
+		Opened: func() { told = append(told, "opened") },
 	})
-	for _, path := range []string{"/", "/timeline.json", "/api/v1/snapshot"} {
+	for _, path := range []string{"/", "/page.js", "/timeline.json", "/api/v1/snapshot"} {
 		reply := httptest.NewRecorder()
 		handler.ServeHTTP(reply, httptest.NewRequest("GET", "http://localhost"+path, nil))
 		if path == "/api/v1/snapshot" && !strings.Contains(reply.Body.String(), `"now":1`) {
 			t.Errorf("%s", reply.Body)
 		}
 	}
-	if want := []string{"looks", "read", "stopped", "looks", "stopped"}; !slices.Equal(told, want) {
+	if want := []string{"opened", "looks", "read", "stopped", "looks", "stopped"}; !slices.Equal(told, want) {
 		t.Errorf("%v, want %v", told, want)
 	}
 }

@@ -25,7 +25,8 @@ type page struct {
 
 	mu       sync.Mutex
 	lookers  int           // how many look at it now
-	lastLook time.Time     // when one of them last stopped
+	lastLook time.Time     // when one of them last stopped, or it was last opened
+	since    time.Time     // from when on it is kept up to date, if it is
 	shownAt  time.Time     // when it was last renewed
 	final    bool          // nothing will be renewed any more
 	renewed  chan struct{} // closed, and replaced, when it is renewed
@@ -40,7 +41,7 @@ func newPage() *page {
 }
 
 const (
-	lookAgain = 5 * time.Second // who has looked may look again: for so long the page is kept up to date
+	lookAgain = 5 * time.Second // who has looked may look again, and who opens the page will look: for so long it is kept up to date
 	renewing  = time.Second     // who begins to look waits no longer for it to be
 	firstShow = 5 * time.Second // nor for a page that has shown nothing yet
 )
@@ -48,8 +49,9 @@ const (
 // look notes that somebody looks, until stopped is called, and waits until the page is up to date.
 func (p *page) look(ctx context.Context) (stopped func()) {
 	p.mu.Lock()
+	p.begin()
 	p.lookers++
-	renewed, stale, patience := p.renewed, !p.final && time.Since(p.shownAt) > 2*refresh, renewing
+	renewed, stale, patience := p.renewed, !p.final && p.shownAt.Before(p.since), renewing
 	if p.shownAt.IsZero() {
 		patience = firstShow
 	}
@@ -70,11 +72,31 @@ func (p *page) look(ctx context.Context) (stopped func()) {
 	}
 }
 
+// opened has the page kept up to date for somebody who will look when the browser has loaded it: of many targets, judging takes as long.
+func (p *page) opened() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.begin()
+	p.lastLook = time.Now()
+}
+
+// begin notes that the page is kept up to date from now on, unless it is already. The caller holds mu.
+func (p *page) begin() {
+	if !p.kept() {
+		p.since = time.Now()
+	}
+}
+
 // isLookedAt reports whether the page is to be kept up to date: somebody looks, or may again. What nobody looks at takes no CPU
 // from the prober.
 func (p *page) isLookedAt() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.kept()
+}
+
+// kept is isLookedAt for a caller that holds mu.
+func (p *page) kept() bool {
 	return p.lookers > 0 || !p.lastLook.IsZero() && time.Since(p.lastLook) < lookAgain
 }
 
@@ -89,7 +111,7 @@ func (p *page) noteShown(final bool) {
 
 // options let the page offer timeline.json, as it is at that moment.
 func (p *page) options() dashboard.Options {
-	return dashboard.Options{Looked: p.look, Timeline: func(w io.Writer) error {
+	return dashboard.Options{Looked: p.look, Opened: p.opened, Timeline: func(w io.Writer) error {
 		tl := p.latest.Load()
 		if tl == nil {
 			return errors.New("nothing was measured yet")

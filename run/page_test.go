@@ -100,6 +100,31 @@ func TestAPageIsBuiltOnlyWhileSomebodyLooks(t *testing.T) {
 	})
 }
 
+// The page is built while the browser loads it: who looks then waits for nothing. Nor does a second one while the first looks on, however long ago
+// it was renewed: judging rests.
+func TestAPageIsBuiltWhileItLoads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPage()
+		l := newLive(nil, observers(newScreen(io.Discard, 0), p, nil)...)
+		defer l.end(nil)
+		l.add(timeline.Meta{Options: timeline.Options{Join: time.Second, Timeout: time.Second}})
+		p.opened()
+		l.show(time.Second)
+		synctest.Wait()
+		if got := string(p.store.Snapshot().Entries["now"]); got != "1000000000" {
+			t.Errorf("the page is opened, and stands at %s", got)
+		}
+		for range 2 {
+			time.Sleep(4 * time.Second)
+			begun := time.Now()
+			defer p.look(t.Context())()
+			if waited := time.Since(begun); waited != 0 {
+				t.Errorf("waited %v for a page that is built already", waited)
+			}
+		}
+	})
+}
+
 // A run that is over is put on the page when somebody looks: of many endpoints it takes much memory there.
 func TestARunThatIsOverIsShownToWhoLooks(t *testing.T) {
 	p := newPage()
