@@ -119,9 +119,8 @@ func allocationsOf(t *testing.T, p Probe, polling *polling) float64 {
 				time.Sleep(20 * time.Microsecond) // with one processor, only an idle scheduler looks at sockets at once
 				continue
 			}
-			for _, s := range polling.wait(20 * time.Microsecond) {
-				s.readable()
-			}
+			polling.wait(20 * time.Microsecond)
+			polling.read()
 		}
 		for inUse(target.engine) {
 			runtime.Gosched()

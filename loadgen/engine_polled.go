@@ -15,12 +15,15 @@ import (
 )
 
 // This file is about sessions whose replies the pacing thread itself reads: plain TCP, and a protocol without a state of its own. Such a request
-// costs the two wake-ups of one thread, where the goroutine of a session costs a third one and the scheduler's work. A reply is read when it is
-// here whole, up to the size of the read buffer. A target with longer ones goes back to goroutines.
+// costs one wake-up of one thread: a reply waits in the kernel until the thread wakes for the next request, a millisecond at most, and the
+// kernel's stamp tells when it came. A reply is taken when it is here whole, up to the size of the read buffer. A target with longer ones goes
+// back to goroutines.
 
 // polling is what the pacing thread and the sessions that it reads share. Most of it belongs to that thread.
 type polling struct {
 	poller  *poller // nil before Run, and where there is none
+	stamps  stamps
+	resting bool // in the last wait, a reply would not have woken the thread
 	arrived []*session
 	text    [readBuffer]byte
 	rest    received
@@ -31,7 +34,12 @@ type polling struct {
 	pools []*pool // those with sessions that are polled, or that were
 }
 
-func newPolling() *polling { return &polling{br: bufio.NewReaderSize(nil, readBuffer)} }
+// mostArrived is how many sockets are read from before the pacing thread looks at its schedule again: a reply takes it some 5 µs.
+const mostArrived = 32
+
+func newPolling(clock timeline.Clock) *polling {
+	return &polling{stamps: newStamps(clock), br: bufio.NewReaderSize(nil, readBuffer)}
+}
 
 // open readies y for the run. After an error there is no polling.
 func (y *polling) open() (err error) {
@@ -42,10 +50,28 @@ func (y *polling) open() (err error) {
 // works reports whether there is polling.
 func (y *polling) works() bool { return y != nil && y.poller != nil }
 
-// wait waits for d, or until something has arrived for the sessions that it returns. They are valid until the next call.
-func (y *polling) wait(d time.Duration) []*session {
+// wait waits for d, or until a connection has ended, or, where the kernel's stamps do not tell when it comes, until there is a reply.
+func (y *polling) wait(d time.Duration) {
+	if y.resting = y.stamps.reliable(); y.resting {
+		y.poller.waitForEnds(d)
+		y.arrived = y.arrived[:0]
+		return
+	}
 	y.arrived = y.poller.wait(d, y.arrived[:0])
-	return y.arrived
+}
+
+// read reads what has arrived, for at most mostArrived sessions. It reports whether there may be more.
+func (y *polling) read() (more bool) {
+	if y.resting {
+		y.arrived = y.poller.wait(0, y.arrived[:0])
+	}
+	y.stamps.look(time.Now())
+	for _, s := range y.arrived {
+		s.readable()
+	}
+	more = len(y.arrived) == mostArrived
+	y.arrived = y.arrived[:0]
+	return more
 }
 
 // expire ends the requests whose time is over, and returns when that of the next one is.
@@ -165,13 +191,17 @@ func (s *session) readable() {
 
 // read reads what has arrived of the reply.
 func (s *session) read() {
-	text := s.pool.polling.text[:readBuffer-len(s.partial)]
-	n, err := s.conn.Read(text)
-	switch {
-	case errors.Is(err, syscall.EAGAIN):
+	y := s.pool.polling
+	text := y.text[:readBuffer-len(s.partial)]
+	n, stamp, err := s.conn.below.(*polledSocket).receive(text)
+	if errors.Is(err, syscall.EAGAIN) {
 		return
-	case n > 0 && len(s.partial) == 0:
-		s.attempt.outcome.FirstByte = timeline.MicrosOf(s.pool.clock.Now() - s.attempt.written)
+	}
+	if n > 0 {
+		y.stamps.place(&s.attempt, stamp, y.resting)
+	}
+	if n > 0 && len(s.partial) == 0 {
+		s.attempt.outcome.FirstByte = timeline.MicrosOf(s.attempt.over(s.pool.clock.Now()) - s.attempt.written)
 	}
 	if err == nil {
 		err = errNotYet
@@ -214,6 +244,7 @@ func (s *session) take(text []byte, end error) {
 func (s *session) unpoll(text []byte) {
 	p := s.pool
 	p.unpolled.Store(true)
+	s.attempt.arrived = 0
 	tcp, err := s.conn.below.(*polledSocket).giveBack()
 	if err != nil {
 		p.failed(&s.attempt, err, replyPhase(&p.polling.reply), nil)

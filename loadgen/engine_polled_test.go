@@ -208,7 +208,7 @@ func TestWithoutAPollerGoroutinesReadTheReplies(t *testing.T) {
 
 // Polled requests allocate nothing once they run.
 func TestPolledRequestsAllocateNothing(t *testing.T) {
-	polling := newPolling()
+	polling := newPolling(timeline.StartClock())
 	if err := polling.open(); err != nil {
 		if holdsProcessor {
 			t.Fatal(err)

@@ -131,6 +131,9 @@ func (p *pool) ready(s *connSlot) {
 }
 
 func (p *pool) send(j job) {
+	if p.polling != nil && p.polling.resting && p.exhausted() {
+		p.polling.read() // for some replies may be here
+	}
 	s, class := p.take()
 	if s == nil {
 		p.refuse(j, class)
@@ -163,6 +166,13 @@ func (p *pool) sendAnew(s *connSlot, j job) {
 	session := &session{pool: p, slot: s, conn: c, state: busy, attempt: a}
 	s.session.Store(session)
 	session.serve()
+}
+
+// exhausted reports whether a request now would need a new connection, or be refused.
+func (p *pool) exhausted() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.inUse >= p.maxOpen() || p.idle.n == 0 && len(p.spare) == 0
 }
 
 // take returns the slot to send on next, or why there is none.

@@ -106,12 +106,15 @@ func addProcessors(n int) {
 	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + n)
 }
 
-// wait waits for at most d: until shortly before its end, or, where it is shorter than that anyway, until its end. It reads the replies that have
-// come, and does not wait any longer then.
+// wait waits for at most d: until shortly before its end, or, where it is shorter than that anyway, until its end. Where replies are polled, it
+// may end sooner.
 func (p *pacer) wait(d time.Duration) {
 	switch {
 	case p.polling != nil:
-		p.read(p.polling.wait(d - p.early))
+		p.polling.wait(d - p.early)
+		if !p.polling.resting {
+			p.read()
+		}
 	case d > p.early:
 		p.sleep(d - p.early)
 	default:
@@ -119,15 +122,10 @@ func (p *pacer) wait(d time.Duration) {
 	}
 }
 
-// read reads what has arrived.
-func (p *pacer) read(arrived []*session) {
-	if len(arrived) == 0 {
-		return
-	}
+// read reads what has arrived, and reports whether there may be more.
+func (p *pacer) read() (more bool) {
 	p.watch(p.clock.Now()) // before it is judged how long they took
-	for _, s := range arrived {
-		s.readable()
-	}
+	return p.polling.read()
 }
 
 // step does what is due at now, and returns for how long nothing else is.
@@ -144,9 +142,14 @@ func (p *pacer) step(now time.Duration) time.Duration {
 	return p.untilNext(now, next)
 }
 
-// untilNext ends the requests whose time is over, and returns how long it is until next, or until the next one's time is over.
+// untilNext reads the replies that have come, ends the requests whose time is over, and returns how long it is until next, or until the next one's
+// time is over.
 func (p *pacer) untilNext(now, next time.Duration) time.Duration {
-	if p.polling != nil {
+	switch {
+	case p.polling == nil:
+	case p.polling.resting && p.read():
+		return 0 // a reply that is still to be read may be one whose time is over
+	default:
 		next = min(next, p.polling.expire(now))
 	}
 	return max(0, next-p.clock.Now())

@@ -2,7 +2,6 @@ package loadgen
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
@@ -14,40 +13,59 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A poller lets the pacing thread wait for its next due instant and for replies at once (epoll(7)), and keeps the sessions whose sockets it
+// A poller lets the pacing thread wait for its next due instant and for what arrives at once (epoll(7)), and keeps the sessions whose sockets it
 // watches. Go's own poller would wake a second thread for each reply.
 type poller struct {
-	epoll   int
+	replies int // an epoll instance, for bytes and for the ends of connections
+	ends    int // another one, for the ends of connections alone
+	stamper int // a socket that keeps the kernel stamping what arrives; -1 if it cannot
 	arrived []unix.EpollEvent
+	message stampedMessage
 
 	mu       sync.Mutex
 	closed   bool
 	sessions map[int]*session // by their socket
 }
 
-// mostArrived is how many sockets are read from before the pacing thread looks at its schedule again: a reply takes it some 5 µs.
-const mostArrived = 32
-
 // newPoller is a poller, or an error where the kernel has none that waits to the microsecond: epoll_pwait2(2) came with Linux 5.11, and a
 // container's seccomp profile may be older than that.
 func newPoller() (*poller, error) {
-	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	p := &poller{replies: -1, ends: -1, stamper: newStamper(), arrived: make([]unix.EpollEvent, mostArrived), sessions: map[int]*session{}}
+	err := p.open()
 	if err != nil {
-		return nil, fmt.Errorf("epoll_create1: %w", err)
-	}
-	p := &poller{epoll: epoll, arrived: make([]unix.EpollEvent, mostArrived), sessions: map[int]*session{}}
-	if _, errno := p.poll(0); errno != 0 {
-		_ = unix.Close(epoll)
-		return nil, fmt.Errorf("epoll_pwait2: %w", errno)
+		p.closeAll()
+		return nil, err
 	}
 	return p, nil
 }
 
-// poll blocks the calling thread in the kernel for d, or until something has arrived, or a signal comes. It returns how many sockets something
-// has arrived on. As in [sleep], RawSyscall keeps the scheduler's processor.
-func (p *poller) poll(d time.Duration) (int, syscall.Errno) {
+func (p *poller) open() (err error) {
+	if p.replies, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return os.NewSyscallError("epoll_create1", err)
+	}
+	if p.ends, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return os.NewSyscallError("epoll_create1", err)
+	}
+	if _, errno := p.poll(p.replies, 0); errno != 0 {
+		return os.NewSyscallError("epoll_pwait2", errno)
+	}
+	return nil
+}
+
+// closeAll closes what was opened.
+func (p *poller) closeAll() {
+	for _, fd := range []int{p.replies, p.ends, p.stamper} {
+		if fd >= 0 {
+			_ = unix.Close(fd)
+		}
+	}
+}
+
+// poll blocks the calling thread in the kernel for d, or until something has arrived that epoll is told of, or a signal comes. It returns how many sockets
+// something has arrived on. As in [sleep], RawSyscall keeps the scheduler's processor.
+func (p *poller) poll(epoll int, d time.Duration) (int, syscall.Errno) {
 	timeout := struct{ sec, nsec int64 }{int64(d / time.Second), int64(d % time.Second)} // __kernel_timespec, of 64 bits everywhere
-	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT2, uintptr(p.epoll), uintptr(unsafe.Pointer(&p.arrived[0])), uintptr(len(p.arrived)),
+	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT2, uintptr(epoll), uintptr(unsafe.Pointer(&p.arrived[0])), uintptr(len(p.arrived)),
 		uintptr(unsafe.Pointer(&timeout)), 0, 0)
 	if errno != 0 {
 		return 0, errno
@@ -55,12 +73,19 @@ func (p *poller) poll(d time.Duration) (int, syscall.Errno) {
 	return int(n), 0
 }
 
-// wait waits for at most d, or not at all if d is short, and appends to arrived the sessions on whose sockets something has arrived.
+// waitForEnds waits for at most d, or not at all if d is short, or until a connection has ended.
+func (p *poller) waitForEnds(d time.Duration) {
+	if d >= shortestSleep {
+		_, _ = p.poll(p.ends, d) // the error is EINTR, as in wait
+	}
+}
+
+// wait waits for at most d, or not at all if d is short, and appends to arrived the sessions on whose sockets something has arrived, at most mostArrived.
 func (p *poller) wait(d time.Duration, arrived []*session) []*session {
 	if d < shortestSleep {
 		d = 0
 	}
-	n, _ := p.poll(d) // the error is EINTR, for all others show at the first call: nothing has arrived
+	n, _ := p.poll(p.replies, d) // the error is EINTR, for all others show at the first call: nothing has arrived
 	if n == 0 {
 		return arrived
 	}
@@ -81,12 +106,24 @@ func (p *poller) watch(o *polledSocket, s *session) error {
 	if p.closed {
 		return net.ErrClosed
 	}
-	event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(o.fd)}
-	if err := unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, o.fd, &event); err != nil {
+	bytes := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(o.fd)}
+	end := unix.EpollEvent{Events: unix.EPOLLRDHUP, Fd: int32(o.fd)}
+	err := unix.EpollCtl(p.replies, unix.EPOLL_CTL_ADD, o.fd, &bytes)
+	if err == nil {
+		err = unix.EpollCtl(p.ends, unix.EPOLL_CTL_ADD, o.fd, &end)
+	}
+	if err != nil {
+		p.unwatch(o)
 		return os.NewSyscallError("epoll_ctl", err)
 	}
 	p.sessions[o.fd] = s
 	return nil
+}
+
+// unwatch takes o, which is still open, from both epoll instances.
+func (p *poller) unwatch(o *polledSocket) {
+	_ = unix.EpollCtl(p.replies, unix.EPOLL_CTL_DEL, o.fd, nil) // an error says that it is not there
+	_ = unix.EpollCtl(p.ends, unix.EPOLL_CTL_DEL, o.fd, nil)
 }
 
 // leave ends the watching of o, which is still open.
@@ -94,7 +131,7 @@ func (p *poller) leave(o *polledSocket) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if _, watched := p.sessions[o.fd]; watched && !p.closed {
-		_ = unix.EpollCtl(p.epoll, unix.EPOLL_CTL_DEL, o.fd, nil) // it was added
+		p.unwatch(o)
 	}
 	delete(p.sessions, o.fd)
 }
@@ -104,7 +141,7 @@ func (p *poller) close() (left []*session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
-	_ = unix.Close(p.epoll)
+	p.closeAll()
 	for _, s := range p.sessions {
 		left = append(left, s)
 	}
@@ -132,6 +169,7 @@ func (p *poller) polled(tcp *net.TCPConn, closed func()) (*polledSocket, error) 
 		return nil, err
 	}
 	_ = tcp.Close() // the connection goes on, for o has it as well
+	_ = stamp(o.fd) // without stamps, replies wake the pacing thread
 	return o, nil
 }
 
@@ -149,14 +187,20 @@ func (o *polledSocket) giveBack() (*net.TCPConn, error) {
 }
 
 func (o *polledSocket) Read(b []byte) (int, error) {
-	n, _, errno := syscall.RawSyscall(syscall.SYS_READ, uintptr(o.fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
+	n, _, err := o.receive(b)
+	return n, err
+}
+
+// receive reads, and returns when the last of it arrived by the kernel's stamp: nanoseconds of the wall clock since 1970, 0 if it has none.
+func (o *polledSocket) receive(b []byte) (n int, stamp int64, err error) {
+	n, stamp, errno := o.poller.message.receive(o.fd, b)
 	switch {
 	case errno != 0:
-		return 0, o.failed("read", errno)
+		return 0, 0, o.failed("read", errno)
 	case n == 0 && len(b) > 0:
-		return 0, io.EOF
+		return 0, 0, io.EOF
 	}
-	return int(n), nil
+	return n, stamp, nil
 }
 
 // Write writes all of b or fails. It never has to wait where the reply to the last request is here, for that says that the peer's kernel has all that was

@@ -15,6 +15,8 @@ func newPoller() (*poller, error) { return nil, errors.ErrUnsupported }
 
 func (*poller) wait(_ time.Duration, arrived []*session) []*session { return arrived }
 
+func (*poller) waitForEnds(time.Duration) {}
+
 func (*poller) close() []*session { return nil }
 
 func (*poller) polled(*net.TCPConn, func()) (*polledSocket, error) { return nil, errors.ErrUnsupported }
@@ -24,6 +26,10 @@ func (*poller) watch(*polledSocket, *session) error { return errors.ErrUnsupport
 type polledSocket struct {
 	*net.TCPConn
 	poller *poller
+}
+
+func (*polledSocket) receive([]byte) (n int, stamp int64, err error) {
+	return 0, 0, errors.ErrUnsupported
 }
 
 func (*polledSocket) giveBack() (*net.TCPConn, error) { return nil, errors.ErrUnsupported }

@@ -75,7 +75,7 @@ func New(c Config) *Prober {
 		log = slog.New(slog.DiscardHandler)
 	}
 	return &Prober{
-		clock: c.Clock, source: c.Source, sink: c.Sink, log: log, pacing: c.Pacing, ports: newPortAllocator(), polling: newPolling(),
+		clock: c.Clock, source: c.Source, sink: c.Sink, log: log, pacing: c.Pacing, ports: newPortAllocator(), polling: newPolling(c.Clock),
 		targets: map[timeline.TargetID]*target{}, abandoned: make(chan struct{}),
 	}
 }

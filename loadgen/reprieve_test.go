@@ -95,7 +95,7 @@ func TestPolledReplyIsAwaitedAfterAStopInWhichItsTimeWasOver(t *testing.T) {
 		ours, theirs := tcpPair(t)
 		synctest.Test(t, func(t *testing.T) {
 			target, a := stoodStill(t)
-			target.polling = newPolling()
+			target.polling = newPolling(target.clock)
 			if err := target.polling.open(); err != nil {
 				t.Fatal(err)
 			}

@@ -59,7 +59,17 @@ type attempt struct {
 	written   time.Duration // when the request had been handed to the kernel; 0 before
 	held      time.Duration // for how long the prober was stopped between sent and written
 	reprieved time.Duration // until when the reply is awaited though its time is over; 0 if it is not
+	arrived   time.Duration // when what is here of the reply came; 0 if that is not known
+	delayed   bool          // it was read only when the thread woke, and when it came is not known
 	outcome   timeline.Outcome
+}
+
+// over is when a, whose reply was read whole at now, was over.
+func (a *attempt) over(now time.Duration) time.Duration {
+	if a.arrived > 0 {
+		return min(a.arrived, now)
+	}
+	return now
 }
 
 // attempt is one of j that is sent at sent.
@@ -228,11 +238,12 @@ func replyPhase(r *reply) phase {
 
 // answered ends an attempt whose reply was read whole.
 func (q *requester) answered(a *attempt, r *reply) {
-	done := q.clock.Now()
+	done := a.over(q.clock.Now())
 	var err error
 	if a.outcome.Class, err = q.judge(r); a.outcome.Class == timeline.OK {
 		a.outcome.Class, a.outcome.Delayed = q.course(a, done).answer()
 	}
+	a.outcome.Delayed = a.outcome.Delayed || a.delayed
 	if a.outcome.Class == timeline.Local {
 		err = errStopped
 	}

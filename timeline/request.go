@@ -79,7 +79,7 @@ type Request struct {
 	Seq    uint64        // counts the target's due instants from 0; never reused
 	Due    time.Duration // the scheduled instant; latency counts from here (no coordinated omission)
 	Sent   time.Duration // read just before the request's first system call: connect for new, write for reused
-	Done   time.Duration // after the last byte of the body, or the error
+	Done   time.Duration // when the last byte of the body had arrived, or an error was met; never too early
 	Outcome
 }
 
@@ -100,8 +100,8 @@ type Outcome struct {
 	Peer    uint16 // where the connection went, or was to go: the ID of a [Peer] of the source; 0 is unknown
 	Reused  bool   // sent on a connection that had carried a request before
 
-	// Delayed tells that a good part of the time until Done may be the doing of a stop of the prober. That the request was
-	// answered is certain; how long the answer took is not.
+	// Delayed tells that a good part of the time until Done may be the prober's doing: it was stopped, or read the answer late without
+	// knowing when it had come. That the request was answered is certain; how long the answer took is not.
 	Delayed bool
 	Phases
 }
@@ -112,7 +112,7 @@ type Phases struct {
 	DNS       Micros
 	Connect   Micros
 	TLS       Micros
-	FirstByte Micros // from the request written to the first byte of the reply
+	FirstByte Micros // from the request written to the first byte of the reply, or up to 1 ms later if that came in several packets
 }
 
 // Micros is a length of time in whole microseconds, at most 71 minutes.
