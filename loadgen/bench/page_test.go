@@ -56,6 +56,21 @@ func TestPageTellsWhatWasMissed(t *testing.T) {
 	}
 }
 
+// Lapse's CPU is held against hey's of the same run, not against the median of all.
+func TestCPUIsHeldAgainstHeysOfTheSameRun(t *testing.T) {
+	costs := func(micros ...int) (of []result) {
+		for _, m := range micros {
+			of = append(of, result{cpu: time.Duration(m) * time.Microsecond})
+		}
+		return of
+	}
+	var p page
+	p.claimBesideHey(map[string][]result{"hey": costs(40, 80, 60), "Lapse, engine": costs(40, 60, 30), "`lapse run`": costs(80, 88, 66)})
+	if len(p.Claims) != 2 || p.Claims[0].Measured != "0.75 (0.50..1.00)" || !p.Claims[0].Held || p.Claims[1].Measured != "1.10 (1.10..2.00)" || p.Claims[1].Held {
+		t.Errorf("%+v", p.Claims)
+	}
+}
+
 func TestResultsOfEveryToolAreCompared(t *testing.T) {
 	results := map[string][]result{}
 	for i, tool := range tools {

@@ -61,6 +61,7 @@ func runExact(ctx context.Context, b *bench, page *page, _ *settings) error {
 	}
 	page.Exact = compareTable(tools, exactFigures(), results)
 	page.claim(exactFigures(), results)
+	page.claimBesideHey(results)
 	page.Forgiven = forgiven(results[lapseEngine.name])
 	for _, of := range results {
 		for _, r := range of {
