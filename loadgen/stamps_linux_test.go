@@ -156,7 +156,7 @@ func TestReplyInTimeIsReadBeforeItsRequestExpires(t *testing.T) {
 	if _, err := theirs.Write([]byte("HTTP/1.1 204 No Content\r\n\r\n")); err != nil {
 		t.Fatal(err)
 	}
-	p.timeout = clock.Now() - s.attempt.sent + wallTolerance
+	p.timeout = clock.Now() - s.attempt.sent + 2*wallTolerance
 	p.deadlines = deadlines{}
 	p.expect(s)
 	pacing := &pacer{clock: clock, polling: p.polling, stalls: &stallDetector{}, stalled: func(timeline.Event) {}}
