@@ -159,7 +159,7 @@ type Target struct {
 	Failed  int            `json:"failed"`
 	NotSent int            `json:"notSent"`          // requests without evidence, by a fault of our own: classes notsent and local
 	Late    int            `json:"late"`             // sent more than max(1 interval, 5 ms) after due
-	Delayed int            `json:"delayed,omitzero"` // of the ok ones, those that a stop of the prober may have delayed: they have no part in latency and slow windows
+	Delayed int            `json:"delayed,omitzero"` // of the ok ones, those of which it is not known when the answer came, because the prober was stopped or read it late: they have no part in latency and slow windows
 	Classes map[string]int `json:"classes"`          // how many requests ended in each class
 
 	NewConnections  int             `json:"newConnections,omitzero"`  // reused: how many ok requests were the first on their connection

@@ -16,7 +16,7 @@ type Sample struct {
 	Seq        uint64
 	Backend    uint16
 	Class      timeline.Class
-	Delayed    bool // it was answered, but by how long our own stop delayed that, nobody knows
+	Delayed    bool // it was answered, but when the answer came is not known
 }
 
 // InOrder sorts samples by Sent, then by Seq: the order in which they are read.

@@ -680,7 +680,7 @@ export interface Target {
    */
   late: number;
   /**
-   * of the ok ones, those that a stop of the prober may have delayed: they have no part in latency and slow windows
+   * of the ok ones, those of which it is not known when the answer came, because the prober was stopped or read it late: they have no part in latency and slow windows
    */
   delayed?: number;
   /**
