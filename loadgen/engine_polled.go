@@ -198,10 +198,11 @@ func (s *session) read() {
 		return
 	}
 	if n > 0 {
-		y.stamps.place(&s.attempt, stamp, y.resting)
-	}
-	if n > 0 && len(s.partial) == 0 {
-		s.attempt.outcome.FirstByte = timeline.MicrosOf(s.attempt.over(s.pool.clock.Now()) - s.attempt.written)
+		now := s.pool.clock.Now()
+		y.stamps.place(&s.attempt, stamp, now, y.resting)
+		if len(s.partial) == 0 {
+			s.attempt.outcome.FirstByte = timeline.MicrosOf(s.attempt.over(now) - s.attempt.written)
+		}
 	}
 	if err == nil {
 		err = errNotYet

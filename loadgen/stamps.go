@@ -38,10 +38,12 @@ func (t *stamps) look(now time.Time) {
 	t.steady = (t.offset - before).Abs() <= wallTolerance
 }
 
-// place notes when a reply to a, or a part of it, arrived: at the kernel's stamp, 0 for none. rested tells that it may have waited for
-// some time before it was read.
-func (t *stamps) place(a *attempt, stamp int64, rested bool) {
-	if !t.steady || stamp == 0 {
+// place notes when a reply to a, or a part of it, that was read at now had arrived: at the kernel's stamp, 0 for none. rested tells that it may
+// have waited for some time before it was read. A stamp from before the request or after now is none of its arrival: what a stamp means is
+// changed by programs that shape packets.
+func (t *stamps) place(a *attempt, stamp int64, now time.Duration, rested bool) {
+	at := time.Duration(stamp) - t.offset
+	if !t.steady || stamp == 0 || at < a.sent-wallTolerance || at > now+wallTolerance {
 		a.arrived = 0
 		a.delayed = a.delayed || rested
 		if t.reliable() {
@@ -50,6 +52,6 @@ func (t *stamps) place(a *attempt, stamp int64, rested bool) {
 		t.known = 0
 		return
 	}
-	a.arrived = max(a.sent, time.Duration(stamp)-t.offset+wallTolerance) // never before it did
+	a.arrived = at + wallTolerance // never before it did
 	t.known = min(t.known+1, mostEnough)
 }

@@ -196,12 +196,13 @@ func TestPoolReadsRepliesBeforeItOpensAConnection(t *testing.T) {
 func TestStampsCountOnlyWhileTheWallClockIsSteady(t *testing.T) {
 	clock := timeline.StartClock()
 	stamps := newStamps(clock)
-	a := &attempt{written: clock.Now()}
-	place := func(now time.Time, rested bool) {
+	a := &attempt{sent: clock.Now()}
+	at := func(now time.Time, stamp int64, rested bool) {
 		stamps.look(now)
-		*a = attempt{written: a.written}
-		stamps.place(a, now.UnixNano(), rested)
+		*a = attempt{sent: a.sent}
+		stamps.place(a, stamp, now.Sub(clock.T0()), rested)
 	}
+	place := func(now time.Time, rested bool) { at(now, now.UnixNano(), rested) }
 	place(time.Now(), false)
 	if a.arrived != 0 || a.delayed {
 		t.Errorf("at the first look: %+v", a)
@@ -228,8 +229,18 @@ func TestStampsCountOnlyWhileTheWallClockIsSteady(t *testing.T) {
 	if a.arrived == 0 || a.delayed || stamps.reliable() {
 		t.Errorf("after the wall clock was set: %+v", a)
 	}
-	stamps.place(a, 0, false)
-	if a.arrived != 0 || a.delayed || stamps.known != 0 || stamps.enough != 2*firstEnough {
-		t.Errorf("without a stamp: %+v, %d of %d", a, stamps.known, stamps.enough)
+	for why, stamp := range map[string]int64{
+		"without a stamp":                 0,
+		"of before the request":           stepped.UnixNano() - int64(stepped.Sub(clock.T0())-a.sent+2*wallTolerance),
+		"of after the reply was read":     stepped.UnixNano() + int64(2*wallTolerance),
+		"of the time since the last boot": int64(time.Hour),
+	} {
+		at(stepped, stepped.UnixNano(), false)
+		if stamps.known == 0 {
+			t.Error("a stamp that counts does not")
+		}
+		if at(stepped, stamp, false); a.arrived != 0 || a.delayed || stamps.known != 0 || stamps.enough != 2*firstEnough {
+			t.Errorf("%s: %+v, %d of %d", why, a, stamps.known, stamps.enough)
+		}
 	}
 }
