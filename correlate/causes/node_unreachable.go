@@ -98,7 +98,7 @@ func (v *index) nodesOf(w *model.Window) (unreachable map[string][]suspect, answ
 	if some(w.Classes, timeline.TimeoutConnect, timeline.Unreachable, timeline.DNS, timeline.NoSlot) == 0 {
 		return unreachable, answering
 	}
-	lost := v.suspectsThat(w, func(s suspect) bool { return !answersBadly(s.outage) && s.whole() })
+	lost := v.suspectsThat(w, func(s suspect) bool { return !answersBadly(s.outage) && v.silent(w, &s) })
 	if len(lost) == 0 {
 		return unreachable, answering
 	}

@@ -30,6 +30,20 @@ const nearlyAll = 0.9
 // whole reports whether the address failed all the time, and not only some of its requests.
 func (s *suspect) whole() bool { return s.outage.Share >= nearlyAll }
 
+// longSilence is for how long an address must have been silent within a window that is less than its outage.
+const longSilence = time.Second
+
+// silent reports whether a suspect's address failed all the time, or all the time of its outage that is within the window: a Pod that can be reached
+// again may fail again at once, because it ends.
+func (v *index) silent(w *model.Window, s *suspect) bool {
+	from, to := max(s.outage.Start.Latest, w.Start.Latest), min(s.outage.End.Earliest, w.End.Earliest)
+	if s.whole() || to-from < longSilence {
+		return s.whole()
+	}
+	answered, sent := v.Answered(s.target, from, to)
+	return sent > 0 && float64(sent-answered) >= nearlyAll*float64(sent)
+}
+
 // wholly adds to what an outage is to be that the address failed all the time.
 func wholly(is func(*model.Window) bool) func(*model.Window) bool {
 	return func(u *model.Window) bool { return is(u) && u.Share >= nearlyAll }
