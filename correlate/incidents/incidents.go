@@ -124,7 +124,7 @@ func later(a, b model.Instant) model.Instant {
 }
 
 // causesOf are the most likely causes of windows, each rule once: with its text of the window where it is surest, and of those
-// where it proved most.
+// where it proved most. First comes the one with most losses, of requests and held connections alike.
 func causesOf(windows []*model.Window) []model.IncidentCause {
 	list := []model.IncidentCause{}
 	for _, w := range windows {
@@ -148,7 +148,7 @@ func causesOf(windows []*model.Window) []model.IncidentCause {
 		list[i].Cut += c.Cut
 	}
 	slices.SortStableFunc(list, func(a, b model.IncidentCause) int {
-		return cmp.Or(cmp.Compare(b.Failed, a.Failed), cmp.Compare(b.Cut, a.Cut))
+		return cmp.Compare(b.Failed+b.Cut, a.Failed+a.Cut)
 	})
 	return list
 }

@@ -207,3 +207,23 @@ func TestIncidentAddsUpAndTellsEachCauseOnce(t *testing.T) {
 		t.Errorf("%+v: want the route that outlived the Pod, as it was measured best, and what is not explained", in.Causes)
 	}
 }
+
+// A connection that was cut is as much of a loss as a request that failed: one stray failure does not lead over many of them.
+func TestTheCauseOfMostLossesLeads(t *testing.T) {
+	for _, test := range []struct {
+		failed, cut int
+		want        string
+	}{
+		{1, 15, "flows-cut"},
+		{16, 15, "route-outlives-pod"},
+	} {
+		var r run
+		r.window("new", s, test.failed, "route-outlives-pod")
+		r.window("held", s, test.cut, "flows-cut")
+		r.Windows[1].Kind = model.CutKind
+		list := Of(&r.Timeline, s)
+		if len(list) != 1 || list[0].Causes[0].Rule != test.want {
+			t.Errorf("%d failed and %d cut: %+v, want %s first", test.failed, test.cut, list, test.want)
+		}
+	}
+}
