@@ -208,7 +208,7 @@ func (v *view) incidentDoubts(in model.Incident, windows []model.Window) []strin
 	return notes
 }
 
-// incidentCauses are the causes, the one that explains most failures first, and the fixes. A fix that was listed with another incident
+// incidentCauses are the causes, the one that explains most losses first, and the fixes. A fix that was listed with another incident
 // is only referred to.
 func incidentCauses(in model.Incident, windows []model.Window, listed map[string]int) []note {
 	var causes, fixes []note

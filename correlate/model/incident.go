@@ -20,7 +20,7 @@ type Incident struct {
 
 	Classes  map[string]int  `json:"classes"`  // failures by class
 	Triggers []Trigger       `json:"triggers"` // what set it off, as far as its causes name a Pod, by time; empty if that is not known
-	Causes   []IncidentCause `json:"causes"`   // each rule once, the one that explains most failures first
+	Causes   []IncidentCause `json:"causes"`   // each rule once, first the one that explains most losses: failed requests and cut connections
 }
 
 // TriggerKind says what sort of change set an incident off. The list is closed.

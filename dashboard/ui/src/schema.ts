@@ -795,7 +795,7 @@ export interface Incident {
    */
   triggers: Trigger[];
   /**
-   * each rule once, the one that explains most failures first
+   * each rule once, first the one that explains most losses: failed requests and cut connections
    */
   causes: IncidentCause[];
 }
