@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -155,18 +156,25 @@ func ipScript(lines []string) string { return strings.Join(lines, "\n") + "\n" }
 
 // setSysctls runs inside a namespace; /proc/sys/net shows the namespace of the thread that opens it.
 func setSysctls(dualStack bool) error {
-	names := []string{"net/ipv4/ip_forward"}
+	on := []string{"net/ipv4/ip_forward"}
 	if hasBridgeFilter() {
-		names = append(names, "net/bridge/bridge-nf-call-iptables")
+		on = append(on, "net/bridge/bridge-nf-call-iptables")
 	}
+	var off []string
 	if dualStack {
-		names = append(names, "net/ipv6/conf/all/forwarding", "net/ipv6/conf/default/forwarding")
+		on = append(on, "net/ipv6/conf/all/forwarding", "net/ipv6/conf/default/forwarding")
 		if hasBridgeFilter() {
-			names = append(names, "net/bridge/bridge-nf-call-ip6tables")
+			on = append(on, "net/bridge/bridge-nf-call-ip6tables")
 		}
+		// A node's end of a new Pod's cable has its address at once. Else it asks for nothing meanwhile: requests to a Pod that is ready are lost for a second or two.
+		off = append(off, "net/ipv6/conf/default/accept_dad")
 	}
+	return errors.Join(writeSysctls(on, "1"), writeSysctls(off, "0"))
+}
+
+func writeSysctls(names []string, value string) error {
 	for _, name := range names {
-		if err := os.WriteFile(filepath.Join("/proc/sys", name), []byte("1"), 0); err != nil {
+		if err := os.WriteFile(filepath.Join("/proc/sys", name), []byte(value), 0); err != nil {
 			return err
 		}
 	}

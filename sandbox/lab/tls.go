@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -31,7 +32,7 @@ func (p *play) withCertificate(s Scenario, dir string) (manifest string, err err
 	if !s.overTLS() {
 		return s.Manifest, nil
 	}
-	certificate, key, err := certify(time.Now(), "web."+p.namespace+".svc.cluster.local", "web."+p.namespace+".svc", "web."+p.namespace, "web")
+	certificate, key, err := certificateOf(p.namespace)
 	if err != nil {
 		return "", err
 	}
@@ -41,6 +42,26 @@ func (p *play) withCertificate(s Scenario, dir string) (manifest string, err err
 	}
 	p.vars[caVar], p.overTLS = file, true
 	return strings.TrimRight(s.Manifest, "\n") + "\n---\n" + secretOf(certificate, key), os.WriteFile(file, certificate, 0o644)
+}
+
+// certificates are those of web in each namespace. A kubelet may give a Pod what the Secret of that name held in the scenario before: so it is the same.
+var certificates = struct {
+	sync.Mutex
+	of map[string][2][]byte
+}{of: map[string][2][]byte{}}
+
+// certificateOf makes the certificate of web in a namespace when it is first asked for.
+func certificateOf(namespace string) (certificate, key []byte, err error) {
+	certificates.Lock()
+	defer certificates.Unlock()
+	if made, ok := certificates.of[namespace]; ok {
+		return made[0], made[1], nil
+	}
+	certificate, key, err = certify(time.Now(), "web."+namespace+".svc.cluster.local", "web."+namespace+".svc", "web."+namespace, "web")
+	if err == nil {
+		certificates.of[namespace] = [2][]byte{certificate, key}
+	}
+	return certificate, key, err
 }
 
 func secretOf(certificate, key []byte) string {

@@ -20,6 +20,10 @@ func TestTheCertificateOfWebIsTrustedByTheFileThatLapseGets(t *testing.T) {
 	if !strings.HasPrefix(manifest, "kind: Service\n---\n") || !strings.Contains(manifest, "metadata: {name: lab-tls}") {
 		t.Errorf("manifest %q", manifest)
 	}
+	next := &play{namespace: "lab", vars: map[string]string{}}
+	if again, err := next.withCertificate(s, t.TempDir()); err != nil || again != manifest {
+		t.Errorf("the next scenario of the namespace gets another Secret: %q, %v", again, err)
+	}
 	trusted, err := os.ReadFile(p.vars["ca"])
 	if err != nil {
 		t.Fatal(err)
