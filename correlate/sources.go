@@ -62,11 +62,25 @@ type aligned struct {
 	jumps  []align.Jump
 }
 
+// An alignedBy keeps what was aligned by so many comparisons of clocks of so many sources.
+type alignedBy struct {
+	syncs, sources int
+	of             map[timeline.SourceID]aligned
+}
+
 func (t *Tracker) aligned(source timeline.SourceID) aligned {
-	a := aligned{clocks: &t.clocks, source: source, shared: t.clocks.Shared(source)}
+	if k := &t.alignments; k.of == nil || k.syncs != t.clocks.Len() || k.sources != len(t.sources) {
+		*k = alignedBy{t.clocks.Len(), len(t.sources), map[timeline.SourceID]aligned{}}
+	}
+	a, known := t.alignments.of[source]
+	if known {
+		return a
+	}
+	a = aligned{clocks: &t.clocks, source: source, shared: t.clocks.Shared(source)}
 	if sum, known := t.clocks.Summary(source); known {
 		a.jumps = sum.Jumps
 	}
+	t.alignments.of[source] = a
 	return a
 }
 
@@ -234,6 +248,12 @@ func sortedKeys(counts map[int]int) []int {
 // publishSources are the run's sources, by ID. It goes over what was measured by each.
 func (t *Tracker) publishSources(snapshots []*snapshot) []model.Source {
 	var list []model.Source
+	judged := map[timeline.SourceID][]*snapshot{}
+	for _, snapshot := range snapshots {
+		if snapshot.target.Kind.Judged() {
+			judged[snapshot.target.Source] = append(judged[snapshot.target.Source], snapshot)
+		}
+	}
 	for _, id := range t.sourceIDs() {
 		of := t.sources[id]
 		s := model.Source{ID: id, Name: of.Name, Role: of.Role, Node: of.Node, Zone: of.Zone, Stalls: len(t.stalls[id])}
@@ -242,10 +262,7 @@ func (t *Tracker) publishSources(snapshots []*snapshot) []model.Source {
 		}
 		a := t.aligned(id)
 		var lost []windows.Period
-		for _, snapshot := range snapshots {
-			if snapshot.target.Source != id || !snapshot.target.Kind.Judged() {
-				continue
-			}
+		for _, snapshot := range judged[id] {
 			s.Late += snapshot.tally.late
 			coverage := snapshot.coverage(a)
 			if s.Coverage == nil || coverage < *s.Coverage {

@@ -44,8 +44,9 @@ type Tracker struct {
 	places   places
 	width    time.Duration // of the buckets, as last published
 
-	clocks  align.Clocks
-	reached map[timeline.SourceID]reached
+	clocks     align.Clocks
+	alignments alignedBy
+	reached    map[timeline.SourceID]reached
 
 	now     time.Duration // how far time has come, as SetEnd says
 	ended   *timeline.Event
