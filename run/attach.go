@@ -42,7 +42,7 @@ func Attach(ctx context.Context, client *agent.Client, run *deploy.Run, addr str
 	screen := newScreen(stderr, 0)
 	shown, closePage := address.Serve(ctx, screen.talk())
 	defer closePage()
-	s.live = newLive(nil, observers(screen, shown, nil)...)
+	s.live = newLive(nil, observers(screen, shown, nil)...).wokenBy(shown)
 	err = s.watch(ctx)
 	tl := s.live.timeline()
 	s.live.end(tl)
@@ -82,6 +82,8 @@ func (s *attachSession) watch(ctx context.Context) error {
 		select {
 		case <-s.facts.ready:
 			s.absorb(s.noteGates)
+		case <-s.live.begun:
+			s.show()
 		case <-tick.C:
 			s.show()
 		case err := <-fetched:

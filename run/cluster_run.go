@@ -96,7 +96,7 @@ func (o *Options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 
 	shown, closePage := address.Serve(ctx, screen.talk())
 	defer closePage()
-	r.live = newLive(o.gates, observers(screen, shown, nil)...)
+	r.live = newLive(o.gates, observers(screen, shown, nil)...).wokenBy(shown)
 	switch {
 	case o.Changes > 0:
 		r.child = r.newPodChanger(c.client)

@@ -37,6 +37,8 @@ func (r *clusterRun) follow(ctx context.Context, signals <-chan os.Signal) *mode
 		select {
 		case <-r.facts.ready:
 			r.absorb()
+		case <-r.live.begun:
+			r.show()
 		case <-tick.C:
 			r.show()
 		case <-r.commandExit:

@@ -96,7 +96,7 @@ func (o *Options) runHere(ctx context.Context, signals <-chan os.Signal, stdout,
 	}
 	defer closePage()
 
-	m.live = newLive(o.gates, observers(screen, shown, m.rec)...)
+	m.live = newLive(o.gates, observers(screen, shown, m.rec)...).wokenBy(shown)
 	m.child = &wrappedCommand{args: o.Command, capture: !o.NoCapture, output: screen.output(), event: func(e timeline.Event) { m.queue.put(e) }, now: m.clock.Now}
 	tl, err := m.run(ctx, signals)
 	dismiss() // before the result is held for long

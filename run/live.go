@@ -31,10 +31,19 @@ type live struct {
 	resting   time.Time       // until then nothing is judged, unless somebody begins to look
 	unseen    time.Time       // nor until then, where nobody looks
 	handed    Detail          // what the observers wanted when they last got it
+	begun     <-chan struct{} // gets a value when the page begins to be looked at: show is not to wait for its time; nil without a page
 }
 
 func newLive(gates []verdict.Gate, observers ...Observer) *live {
 	return &live{tracker: correlate.NewTracker(correlate.Options{}), gates: gates, observers: observers}
+}
+
+// wokenBy has l shown as soon as somebody begins to look at the page, which is one of its observers; nil for none.
+func (l *live) wokenBy(p *page) *live {
+	if p != nil {
+		l.begun = p.begun
+	}
+	return l
 }
 
 // end hands out the judged run, or nil if it did not come about. It waits for the terminal: do first what must not.

@@ -224,6 +224,8 @@ func (m *measurement) loop(ctx context.Context, signals <-chan os.Signal) (reaso
 		select {
 		case <-m.queue.ready:
 			m.absorb()
+		case <-m.live.begun:
+			m.live.show(m.clock.Now())
 		case <-tick.C:
 			m.upkeep()
 			if why := m.commandOverdue(); why != "" {

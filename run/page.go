@@ -30,6 +30,7 @@ type page struct {
 	shownAt  time.Time     // when it was last renewed
 	final    bool          // nothing will be renewed any more
 	renewed  chan struct{} // closed, and replaced, when it is renewed
+	begun    chan struct{} // gets a value when it begins to be kept up to date
 
 	ending sync.Mutex
 	ended  *model.Timeline // the run that is over, until somebody looks
@@ -37,7 +38,7 @@ type page struct {
 
 func newPage() *page {
 	store := dashboard.NewStore()
-	return &page{store: store, shown: publish.To(store), renewed: make(chan struct{})}
+	return &page{store: store, shown: publish.To(store), renewed: make(chan struct{}), begun: make(chan struct{}, 1)}
 }
 
 const (
@@ -82,8 +83,13 @@ func (p *page) opened() {
 
 // begin notes that the page is kept up to date from now on, unless it is already. The caller holds mu.
 func (p *page) begin() {
-	if !p.kept() {
-		p.since = time.Now()
+	if p.kept() {
+		return
+	}
+	p.since = time.Now()
+	select {
+	case p.begun <- struct{}{}:
+	default: // nobody has taken the last one
 	}
 }
 

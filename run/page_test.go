@@ -105,10 +105,15 @@ func TestAPageIsBuiltOnlyWhileSomebodyLooks(t *testing.T) {
 func TestAPageIsBuiltWhileItLoads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPage()
-		l := newLive(nil, observers(newScreen(io.Discard, 0), p, nil)...)
+		l := newLive(nil, observers(newScreen(io.Discard, 0), p, nil)...).wokenBy(p)
 		defer l.end(nil)
 		l.add(timeline.Meta{Options: timeline.Options{Join: time.Second, Timeout: time.Second}})
 		p.opened()
+		select {
+		case <-l.begun:
+		default:
+			t.Fatal("the loop is not woken")
+		}
 		l.show(time.Second)
 		synctest.Wait()
 		if got := string(p.store.Snapshot().Entries["now"]); got != "1000000000" {
@@ -120,6 +125,9 @@ func TestAPageIsBuiltWhileItLoads(t *testing.T) {
 			defer p.look(t.Context())()
 			if waited := time.Since(begun); waited != 0 {
 				t.Errorf("waited %v for a page that is built already", waited)
+			}
+			if len(l.begun) > 0 {
+				t.Error("the loop is woken for a page that is built already")
 			}
 		}
 	})
