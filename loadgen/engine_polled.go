@@ -54,7 +54,6 @@ func (y *polling) works() bool { return y != nil && y.poller != nil }
 func (y *polling) wait(d time.Duration) {
 	if y.resting = y.stamps.reliable(); y.resting {
 		y.poller.waitForEnds(d)
-		y.arrived = y.arrived[:0]
 		return
 	}
 	y.arrived = y.poller.wait(d, y.arrived[:0])

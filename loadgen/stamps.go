@@ -18,8 +18,8 @@ type stamps struct {
 }
 
 const (
-	// wallTolerance is how far the wall clock may go astray between two looks, and how much later than it came a reply may be said to have come. A time daemon
-	// slews the wall clock by at most 0.5 µs in a millisecond; reading both clocks takes 0.1 µs, unless the thread is interrupted between them.
+	// wallTolerance is how far the wall clock may go astray between two looks, and how much later than it came a reply may be said to have come. A daemon that slews the wall clock
+	// slews the monotonic one with it; what parts them is a step, or that the thread is interrupted between reading the one and the other.
 	wallTolerance = 10 * time.Microsecond
 	// firstEnough and mostEnough bound stamps.enough, which doubles each time that the thread relied on stamps in vain.
 	firstEnough = 16
