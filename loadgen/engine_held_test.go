@@ -69,7 +69,7 @@ func TestCutsOfHeldConnectionsAreThoseTheServerMade(t *testing.T) {
 	t.Parallel()
 	const conns = 20
 	config, roots := testTLS(t)
-	for name, config := range map[string]faultserver.Config{"plain": {}, "TLS": {TLS: config}, "HTTP/2": {Protocol: "h2c"}, "gRPC": {Protocol: "grpc"}} {
+	for name, config := range map[string]faultserver.Config{"plain": {}, "TLS": {TLS: config}, "HTTP/2": {Protocol: "h2c"}, "gRPC": {Protocol: "grpc"}, "WebSocket": {Protocol: "ws"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			clock := timeline.StartClock()

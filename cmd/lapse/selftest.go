@@ -48,14 +48,15 @@ func newSelftest() *cobra.Command {
 		Long: `Measure known outages on this machine, and print our own error.
 
 A built-in server fails on schedule: nobody listens, connections are reset or closed, answers are cut off, late, a 503 or
-missing, for all requests or for a share at random, from 2 ms to 5 s; over UDP replies are lost, late or others. Lapse measures it over the loopback interface as
+missing, for all requests or for a share at random, from 2 ms to 5 s; over UDP replies are lost, late or others, and of WebSocket
+and TCP an error is a close frame or another text. Lapse measures it over the loopback interface as
 ` + "`lapse run`" + ` does, and compares what it found with what the server did. Then it stops a prober for a second: that run must
 be inconclusive. At last it holds connections to a server that cuts some of them.
 
 Exit codes: 0 every promise was kept, 3 one was broken, 4 inconclusive: less than 99.9 % of the time was observed, or too little
 was found to judge. The outages are a function of --seed, --rate and --duration.`,
 		Example: `  lapse selftest
-  lapse selftest --protocol grpc
+  lapse selftest --protocol wss
   lapse selftest --rate 1000 --duration 2m --seed 7 -o json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -115,6 +116,9 @@ func (f *selftestFlags) run(ctx context.Context, stdout, stderr io.Writer) error
 		return err
 	}
 	defer clean()
+	if err := f.spoken.certify(dir); err != nil {
+		return err
+	}
 	trial, err := f.measure(ctx, dir, signals, stderr)
 	if err != nil {
 		return err
@@ -163,7 +167,7 @@ func (f *selftestFlags) deliver(stdout io.Writer, dir string, r *selftest.Report
 func (f *selftestFlags) measure(ctx context.Context, dir string, signals <-chan os.Signal, stderr io.Writer) (selftest.Trial, error) {
 	t := selftest.Trial{Protocol: f.spoken.Protocol, Seed: f.seed, Rate: f.rate, Duration: f.duration, Plan: selftest.NewPlan(f.spoken.Protocol, f.seed, f.rate, f.duration)}
 	clock := timeline.StartClock()
-	server, url, err := f.spoken.start(faultserver.Config{T0: clock.T0(), Seed: f.seed, Faults: t.Plan.Faults()})
+	server, url, err := f.spoken.serve(faultserver.Config{T0: clock.T0(), Seed: f.seed, Faults: t.Plan.Faults()})
 	if err != nil {
 		return t, err
 	}
@@ -185,7 +189,7 @@ func (f *selftestFlags) measure(ctx context.Context, dir string, signals <-chan 
 func (f *selftestFlags) measureServer(ctx context.Context, url string, clock timeline.Clock, dir string, signals <-chan os.Signal, stderr io.Writer) (*model.Timeline, error) {
 	o := defaults()
 	o.Rate, o.Timeout, o.Slow, o.Join, o.Resolution = f.rate, selftest.Timeout, selftest.SlowBar, selftest.Join, f.resolution
-	o.Echo = f.spoken.echo
+	o.Echo, o.CAFile = f.spoken.echo, f.spoken.caFile
 	o.Baseline, o.Duration = time.Second, f.duration-time.Second
 	if err := o.Check([]string{url}, nil); err != nil {
 		return nil, err

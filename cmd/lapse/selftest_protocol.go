@@ -2,8 +2,11 @@ package main
 
 import (
 	"bytes"
+	"crypto/tls"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"golang.org/x/net/dns/dnsmessage"
@@ -25,16 +28,29 @@ type spoken struct {
 	selftest.Protocol
 	start func(faultserver.Config) (_ faultyServer, url string, _ error)
 	echo  string // --echo
+
+	secure bool
+	alpn   string // what its server chooses, if anything
+	caFile string // --ca-file; filled in by certify, as is the certificate
+	tls    *tls.Config
 }
 
 // spokenProtocols are those there are.
 var spokenProtocols = []spoken{
-	{selftest.HTTP, startHTTP, ""},
-	{selftest.HTTP2, startSpeaking("h2c"), ""},
-	{selftest.GRPC, startSpeaking("grpc"), ""},
-	{selftest.Events, startSpeaking("sse"), ""},
-	{selftest.UDP, startUDP, "ping {id}"},
-	{selftest.DNS, startDNS, ""},
+	{Protocol: selftest.HTTP, start: startTCP("")},
+	{Protocol: selftest.HTTP.OverTLS("https"), start: startTCP(""), secure: true},
+	{Protocol: selftest.HTTP2, start: startTCP("h2c")},
+	{Protocol: selftest.HTTP2.OverTLS("h2"), start: startTCP("h2c"), secure: true, alpn: "h2"},
+	{Protocol: selftest.GRPC, start: startTCP("grpc")},
+	{Protocol: selftest.GRPC.OverTLS("grpcs"), start: startTCP("grpc"), secure: true, alpn: "h2"},
+	{Protocol: selftest.Events, start: startTCP("sse")},
+	{Protocol: selftest.Events.OverTLS("sses"), start: startTCP("sse"), secure: true},
+	{Protocol: selftest.WebSocket, start: startTCP("ws")},
+	{Protocol: selftest.WebSocket.OverTLS("wss"), start: startTCP("ws"), secure: true},
+	{Protocol: selftest.TCP, start: startTCP("tcp"), echo: "ping\n"},
+	{Protocol: selftest.TCP.OverTLS("tls"), start: startTCP("tcp"), echo: "ping\n", secure: true},
+	{Protocol: selftest.UDP, start: startUDP, echo: "ping {id}"},
+	{Protocol: selftest.DNS, start: startDNS},
 }
 
 func spokenNames() string {
@@ -45,20 +61,50 @@ func spokenNames() string {
 	return strings.Join(names, ", ")
 }
 
-// flags are those of `lapse run` with which p is measured.
-func (p spoken) flags() []string {
-	if p.echo == "" {
+// certify makes the certificate of a server over TLS, and leaves what a client is to trust in dir.
+func (p *spoken) certify(dir string) (err error) {
+	if !p.secure {
 		return nil
 	}
-	return []string{"--echo", p.echo}
+	var alpn []string
+	if p.alpn != "" {
+		alpn = []string{p.alpn}
+	}
+	var ca []byte
+	if p.tls, ca, err = faultserver.Certify(alpn...); err != nil {
+		return err
+	}
+	p.caFile = filepath.Join(dir, "ca.pem")
+	return os.WriteFile(p.caFile, ca, 0o644)
 }
 
-func startHTTP(c faultserver.Config) (faultyServer, string, error) {
-	s, err := faultserver.Start(c)
-	if err != nil {
-		return nil, "", err
+// serve starts p's server.
+func (p spoken) serve(c faultserver.Config) (_ faultyServer, url string, _ error) {
+	c.TLS = p.tls
+	return p.start(c)
+}
+
+// flags are those of `lapse run` with which p is measured.
+func (p spoken) flags() (flags []string) {
+	if p.echo != "" {
+		flags = append(flags, "--echo", p.echo)
 	}
-	return s, s.URL(), nil
+	if p.caFile != "" {
+		flags = append(flags, "--ca-file", p.caFile)
+	}
+	return flags
+}
+
+// startTCP starts servers of a protocol over TCP, by faultserver's name.
+func startTCP(protocol string) func(faultserver.Config) (faultyServer, string, error) {
+	return func(c faultserver.Config) (faultyServer, string, error) {
+		c.Protocol = protocol
+		s, err := faultserver.Start(c)
+		if err != nil {
+			return nil, "", err
+		}
+		return s, s.URL(), nil
+	}
 }
 
 func startUDP(c faultserver.Config) (faultyServer, string, error) {
@@ -101,12 +147,4 @@ func answerQuery(query []byte, good bool) []byte {
 		return nil
 	}
 	return answer
-}
-
-// startSpeaking starts a server of another protocol over TCP.
-func startSpeaking(scheme string) func(faultserver.Config) (faultyServer, string, error) {
-	return func(c faultserver.Config) (faultyServer, string, error) {
-		c.Protocol = scheme
-		return startHTTP(c)
-	}
 }

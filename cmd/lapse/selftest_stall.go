@@ -25,7 +25,7 @@ import (
 func measureStalled(ctx context.Context, dir string, rate float64, resolution time.Duration, spoken spoken, signals <-chan os.Signal, stderr io.Writer) (*selftest.StalledProber, error) {
 	ctx, release := run.Interruptible(ctx, signals)
 	defer release()
-	server, url, err := spoken.start(faultserver.Config{Faults: []faultserver.Fault{{Kind: faultserver.Slow, To: time.Hour, Delay: 30 * time.Millisecond}}})
+	server, url, err := spoken.serve(faultserver.Config{Faults: []faultserver.Fault{{Kind: faultserver.Slow, To: time.Hour, Delay: 30 * time.Millisecond}}})
 	if err != nil {
 		return nil, err
 	}

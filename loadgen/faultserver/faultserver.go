@@ -33,7 +33,7 @@ const (
 	EOF      Kind = "eof"      // the request is read, then the connection closed
 	Stall    Kind = "stall"    // the request is read, and answered when the fault is over
 	Slow     Kind = "slow"     // the answer comes after Delay
-	Error    Kind = "5xx"      // 503; over UDP another reply
+	Error    Kind = "5xx"      // 503, or what is most like it (see Config.Protocol); over UDP another reply
 	Truncate Kind = "truncate" // the connection is closed in the middle of the body
 	Drop     Kind = "drop"     // over UDP: the request is read, and never answered
 	Goodbye  Kind = "goodbye"  // the answer is whole, says Connection: close, and the connection is closed: no fault at all
@@ -60,8 +60,9 @@ type Config struct {
 	Number bool      // and on which connection: NAME-1, NAME-2, …
 	TLS    *tls.Config
 
-	// Protocol is what is spoken: "" is HTTP/1.1, "sse" server-sent events over it, "h2c" HTTP/2 with prior knowledge, "grpc" gRPC over that. An error
-	// is a 503, of gRPC UNAVAILABLE; a Goodbye of HTTP/2 is a GOAWAY.
+	// Protocol is what is spoken: "" is HTTP/1.1, "sse" server-sent events over it, "h2c" HTTP/2 with prior knowledge, "grpc" gRPC over that, "ws" WebSocket, whose pings are the requests,
+	// "tcp" lines that are sent back. An error is a 503, of gRPC UNAVAILABLE, of WebSocket a close frame instead of the pong, of TCP another line; a Goodbye of HTTP/2 is a GOAWAY, of
+	// WebSocket a close frame after the pong. TCP knows none: a client cannot know that the connection ends before it does.
 	Protocol string
 }
 
@@ -148,7 +149,10 @@ func (s *Server) Addr() netip.AddrPort { return s.addr }
 func (s *Server) URL() string {
 	scheme := cmp.Or(s.config.Protocol, "http")
 	if s.config.TLS != nil {
-		scheme = map[string]string{"http": "https", "sse": "sses", "h2c": "h2", "grpc": "grpcs"}[scheme]
+		scheme = map[string]string{"http": "https", "sse": "sses", "h2c": "h2", "grpc": "grpcs", "ws": "wss", "tcp": "tls"}[scheme]
+	}
+	if s.config.Protocol == "tcp" {
+		return scheme + "://" + s.addr.String()
 	}
 	return scheme + "://" + s.addr.String() + "/"
 }

@@ -31,6 +31,8 @@ var speeches = map[string]func(*conn) speech{
 	"sse":  newEvents,
 	"h2c":  func(c *conn) speech { return newHTTP2(c, false) },
 	"grpc": func(c *conn) speech { return newHTTP2(c, true) },
+	"ws":   newWebSocket,
+	"tcp":  newEcho,
 }
 
 // http1 speaks HTTP/1.1, and sends a text or an event stream.

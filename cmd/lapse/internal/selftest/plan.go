@@ -17,7 +17,7 @@ const (
 	Reset      Class = "reset"       // every request's connection is reset
 	EOF        Class = "eof"         // every request's connection is closed without a reply
 	Error      Class = "http 5xx"    // every reply is a 503
-	WrongReply Class = "wrong reply" // every reply is another than the good one; of DNS, SERVFAIL
+	WrongReply Class = "wrong reply" // every reply is another than the good one; of DNS, SERVFAIL; of WebSocket, a close frame
 	Lost       Class = "lost"        // no request is answered; of UDP only: an answer may be missing for any time
 	Truncated  Class = "truncated"   // every body is cut off
 	Stalled    Class = "stall"       // no answers for longer than the timeout

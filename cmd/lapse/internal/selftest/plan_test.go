@@ -13,7 +13,7 @@ func plans(t *testing.T, check func(t *testing.T, p Plan, rate float64, duration
 	for _, rate := range []float64{MinRate, 200, 1000, 5000} {
 		for _, duration := range []time.Duration{MinDuration, 30 * time.Second, time.Minute, 5 * time.Minute} {
 			for seed := range uint64(40) {
-				for _, protocol := range []Protocol{HTTP, UDP} {
+				for _, protocol := range []Protocol{HTTP, TCP, UDP} {
 					if p := NewPlan(protocol, seed, rate, duration); !t.Failed() {
 						check(t, p, rate, duration)
 					}
@@ -43,7 +43,7 @@ func TestPlanHoldsEveryClass(t *testing.T) {
 		if slices.IndexFunc(p, is(Stalled)) > slices.IndexFunc(p, is(Slow)) {
 			t.Errorf("%v/s for %v: answers are slow before the first stall", rate, duration)
 		}
-		if n := len(planned); n != len(HTTP.Classes) && n != len(UDP.Classes) {
+		if n := len(planned); n != len(HTTP.Classes) && n != len(TCP.Classes) && n != len(UDP.Classes) {
 			t.Errorf("%v/s for %v: only %v", rate, duration, planned)
 		}
 	})
@@ -51,7 +51,7 @@ func TestPlanHoldsEveryClass(t *testing.T) {
 
 // A plan has only what the protocol's server can do.
 func TestPlanKeepsToItsProtocol(t *testing.T) {
-	for _, protocol := range []Protocol{HTTP, UDP, DNS} {
+	for _, protocol := range []Protocol{HTTP, WebSocket, TCP, UDP, DNS} {
 		planned := map[Class]bool{}
 		for seed := range uint64(20) {
 			for _, o := range NewPlan(protocol, seed, 200, time.Minute) {

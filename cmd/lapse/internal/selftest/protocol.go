@@ -19,14 +19,47 @@ type Protocol struct {
 var HTTP = Protocol{
 	Name: "http", Statuses: true,
 	Classes: []Class{Refused, Reset, EOF, Error, Truncated, Stalled, Random, Slow, Goodbye},
-	fails: map[faultserver.Kind][]timeline.Class{
+	fails:   overTCP(timeline.HTTP5xx, timeline.Body),
+}
+
+// HTTP2 is that of h2c:// targets, GRPC that of grpc:// ones, and Events that of sse:// ones. Their failures are HTTP's: a grpc-status
+// UNAVAILABLE has the class of a 503, and a reset stream that of a reset connection.
+var (
+	HTTP2  = Protocol{Name: "h2c", Statuses: true, Classes: HTTP.Classes, fails: HTTP.fails}
+	GRPC   = Protocol{Name: "grpc", Classes: HTTP.Classes, fails: HTTP.fails}
+	Events = Protocol{Name: "sse", Statuses: true, Classes: HTTP.Classes, fails: HTTP.fails}
+)
+
+// WebSocket is that of ws:// targets. Without a whole pong it is the end of the connection that is seen, with a close frame or without.
+var WebSocket = Protocol{
+	Name:    "ws",
+	Classes: []Class{Refused, Reset, EOF, WrongReply, Truncated, Stalled, Random, Slow, Goodbye},
+	fails:   overTCP(timeline.EOF, timeline.EOF),
+}
+
+// TCP is that of tcp:// targets.
+var TCP = Protocol{
+	Name:    "tcp",
+	Classes: []Class{Refused, Reset, EOF, WrongReply, Truncated, Stalled, Random, Slow},
+	fails:   overTCP(timeline.Body, timeline.Body),
+}
+
+// overTCP is how requests over connections can fail, with the classes of an error and of a truncated reply.
+func overTCP(wrong, truncated timeline.Class) map[faultserver.Kind][]timeline.Class {
+	return map[faultserver.Kind][]timeline.Class{
 		faultserver.Refuse:   {timeline.Refused, timeline.Reset, timeline.EOF},
 		faultserver.Reset:    {timeline.Reset},
 		faultserver.EOF:      {timeline.EOF},
-		faultserver.Error:    {timeline.HTTP5xx},
-		faultserver.Truncate: {timeline.Body},
+		faultserver.Error:    {wrong},
+		faultserver.Truncate: {truncated},
 		faultserver.Stall:    {timeline.TimeoutResponse, timeline.NoSlot},
-	},
+	}
+}
+
+// OverTLS is p over TLS, under its name there. It fails as p does.
+func (p Protocol) OverTLS(name string) Protocol {
+	p.Name = name
+	return p
 }
 
 // UDP is that of udp:// targets, and DNS that of dns:// ones. Datagrams that a socket had received when it was closed are not answered at all.
