@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"lapse/correlate/cluster"
 	"lapse/correlate/model"
 	"lapse/correlate/windows"
 	"lapse/timeline"
@@ -77,9 +78,10 @@ func changesOf(events []model.Event, service, port string) []endpointChange {
 	}
 	var order []key
 	found := map[key][]*model.Event{}
+	moves := cluster.Moves(events)
 	for i := range events {
 		e := &events[i]
-		if e.Kind != timeline.EndpointChanged || e.Object == nil || e.Object.Kind != "Pod" || e.Service != service || e.PortName != port {
+		if e.Kind != timeline.EndpointChanged || e.Object == nil || e.Object.Kind != "Pod" || e.Service != service || e.PortName != port || moves[e.ID] {
 			continue
 		}
 		k := key{uid: e.Object.UID}

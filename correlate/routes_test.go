@@ -74,6 +74,26 @@ func TestRoutesOfPodsOfOneNameAreNotKnown(t *testing.T) {
 	}
 }
 
+// A Pod whose endpoint moves to another port answers as before: no route was slow to leave it.
+func TestAnEndpointThatMovesToAnotherPortChangesNoRoute(t *testing.T) {
+	run := newSeveralNodes(1).run()
+	stays := run.Events[0].Object
+	for port, change := range map[uint16][2]string{8080: {timeline.EndpointReady, timeline.EndpointAbsent}, 8081: {timeline.EndpointAbsent, timeline.EndpointReady}} {
+		run.Events = append(run.Events, timeline.Event{
+			ID: uint32(len(run.Events) + 1), Source: 1, Seen: 12 * time.Second, Kind: timeline.EndpointChanged, From: change[0], To: change[1], Service: "shop/web", Object: stays, Port: port,
+		})
+	}
+	tl, err := Analyze(run, Options{})
+	if err != nil || len(tl.Routes) == 0 {
+		t.Fatalf("%d routes, %v", len(tl.Routes), err)
+	}
+	for _, r := range tl.Routes {
+		if r.Pod == stays.Name {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
 // severalNodes is a Service of two Pods, of which one goes on serving when its endpoint has left, and one that comes, seen from three nodes.
 type severalNodes struct {
 	random     *rand.Rand

@@ -16,8 +16,8 @@ type readyCount struct {
 	n    int
 }
 
-// readEndpoints derives what is asked of the endpoints from how they changed.
-func (s *service) readEndpoints(end time.Duration) {
+// readEndpoints derives what is asked of the endpoints from how they changed; moves are those that only moved to another port.
+func (s *service) readEndpoints(end time.Duration, moves map[uint32]bool) {
 	s.empty = emptySpans(s.endpoints, end)
 	s.order = map[string]int{}
 	var states timeline.Endpoints
@@ -25,7 +25,7 @@ func (s *service) readEndpoints(end time.Duration) {
 		before := states.Ready()
 		cluster.SetEndpoint(&states, e)
 		s.ready = append(s.ready, readyCount{e.Seen, states.Ready()})
-		if !cluster.IsReady(e.From) || cluster.IsReady(e.To) {
+		if !cluster.IsReady(e.From) || cluster.IsReady(e.To) || moves[e.ID] {
 			continue
 		}
 		if last := len(s.leaves) - 1; last < 0 || s.leaves[last].Seen != e.Seen {

@@ -36,6 +36,7 @@ type index struct {
 	episodes  map[*model.Window]*episode
 	suspected map[*model.Window][]suspect
 	states    cluster.Workloads
+	moves     map[uint32]bool                  // of endpoints that only moved to another port, by the ID of their changes
 	ends      map[string][]*model.Event        // of containers, by the UID of their Pod, where they are stamped
 	templates map[string]*timeline.PodTemplate // by ID
 	events    map[uint32]*model.Event          // by ID
@@ -116,7 +117,7 @@ func newIndex(s *Input) *index {
 	for _, f := range s.Run.Failures {
 		v.failures[f.Target] = append(v.failures[f.Target], f)
 	}
-	v.states = cluster.ReadWorkloads(s.Run.Events)
+	v.states, v.moves = cluster.ReadWorkloads(s.Run.Events), cluster.Moves(s.Run.Events)
 	v.readEvents()
 	return v
 }
@@ -209,7 +210,7 @@ func (v *index) service(w *model.Window) *service {
 			svc.endpoints = append(svc.endpoints, e)
 		}
 	}
-	svc.readEndpoints(v.end())
+	svc.readEndpoints(v.end(), v.moves)
 	return svc
 }
 

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"net/netip"
+	"time"
 
 	"lapse/correlate/model"
 	"lapse/timeline"
@@ -46,6 +47,29 @@ func appendStep(steps []model.EndpointStep, step model.EndpointStep) []model.End
 func SetEndpoint(of *timeline.Endpoints, e *model.Event) {
 	addr, _ := netip.ParseAddr(e.Addr)
 	of.Set(*e.Object, addr, e.Port, e.To)
+}
+
+// Moves are the changes, by their ID, with which endpoints only moved from one port to another, as where the Service's targetPort was changed: with one update each turned absent at the one
+// port and ready at the other. Its Pod neither came nor left.
+func Moves(events []model.Event) map[uint32]bool {
+	type half struct {
+		seen                    time.Duration
+		addr, service, portName string
+		from                    string
+	}
+	halves := map[half]uint32{}
+	moves := map[uint32]bool{}
+	for i := range events {
+		e := &events[i]
+		if e.Kind != timeline.EndpointChanged || !(IsReady(e.From) && e.To == timeline.EndpointAbsent || IsReady(e.To) && e.From == timeline.EndpointAbsent) {
+			continue
+		}
+		if other, ok := halves[half{e.Seen, e.Addr, e.Service, e.PortName, e.To}]; ok {
+			moves[e.ID], moves[other] = true, true
+		}
+		halves[half{e.Seen, e.Addr, e.Service, e.PortName, e.From}] = e.ID
+	}
+	return moves
 }
 
 func IsReady(state string) bool { return state == timeline.EndpointReady }

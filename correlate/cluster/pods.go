@@ -15,6 +15,7 @@ import (
 // which they were first seen.
 func Lifecycles(run *model.Timeline, edges map[string]windows.FirstLast) []model.Pod {
 	builders := map[string]*podBuilder{}
+	moves := Moves(run.Events)
 	order := []*podBuilder{}
 	for i := range run.Events {
 		e := &run.Events[i]
@@ -26,7 +27,7 @@ func Lifecycles(run *model.Timeline, edges map[string]windows.FirstLast) []model
 			if e.Kind == timeline.KubeEvent {
 				continue // an Event can outlive its Pod by an hour
 			}
-			b = &podBuilder{pod: model.Pod{Namespace: e.Object.Namespace, Name: e.Object.Name, UID: e.Object.UID, States: []model.PodState{}}}
+			b = &podBuilder{pod: model.Pod{Namespace: e.Object.Namespace, Name: e.Object.Name, UID: e.Object.UID, States: []model.PodState{}}, moves: moves}
 			builders[e.Object.UID] = b
 			order = append(order, b)
 		}
@@ -60,6 +61,7 @@ type endpointKey struct {
 type podBuilder struct {
 	pod    model.Pod
 	events []*model.Event
+	moves  map[uint32]bool // those of its endpoints that only moved to another port
 
 	containers map[string]string      // by name: waiting, running, terminated
 	ended      map[string]bool        // by name: it has ended before
@@ -250,7 +252,8 @@ func (b *podBuilder) readiness(e *model.Event) {
 	}
 }
 
-// endpointState takes in a change of one of the Pod's endpoints. The Pod turned ready with the first of them, and left with the last.
+// endpointState takes in a change of one of the Pod's endpoints. The Pod turned ready with the first of them, and left with the last. One that only moved to another
+// port, as where the Service's targetPort was changed, neither came nor left.
 func (b *podBuilder) endpointState(e *model.Event) {
 	was := b.endpoint
 	b.endpoints[endpointKey{e.Addr, e.Port}] = e.To
@@ -262,6 +265,8 @@ func (b *podBuilder) endpointState(e *model.Event) {
 	}
 	b.ending = b.ending || strings.HasPrefix(b.endpoint, timeline.EndpointTerminating)
 	switch {
+	case b.moves[e.ID]:
+		return
 	case b.endpoint == timeline.EndpointReady && was == timeline.EndpointReady:
 		return // another one changed
 	case b.endpoint == timeline.EndpointReady:

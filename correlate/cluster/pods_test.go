@@ -86,6 +86,26 @@ func TestPodLeavesWithTheLastOfItsEndpoints(t *testing.T) {
 	}
 }
 
+// A Service whose targetPort is changed has each Pod at one port no more, and at another, in one update.
+func TestPodThatOnlyMovesToAnotherPortDoesNotLeave(t *testing.T) {
+	web := &timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "u1"}
+	event := func(id uint32, at time.Duration, port uint16, from, to string) model.Event {
+		return model.Event{ID: id, Seen: at, At: model.Instant{Earliest: at, Latest: at}, Kind: timeline.EndpointChanged, From: from, To: to, Object: web, Addr: "10.0.0.1", Port: port}
+	}
+	events := []model.Event{
+		{ID: 1, Kind: timeline.PodSeen, Object: web}, {ID: 2, Kind: timeline.PodReady, To: "true", Object: web}, event(3, time.Second, 8080, "not-ready", "ready"),
+		event(4, 5*time.Second, 8080, "ready", "absent"), event(5, 5*time.Second, 8081, "absent", "ready"),
+	}
+	pod := Lifecycles(&model.Timeline{Events: events}, nil)[0]
+	if pod.EndpointNotReady != nil || pod.EndpointRemoved != nil || pod.EndpointReady == nil || pod.EndpointReady.Latest != time.Second {
+		t.Errorf("ready %v, not ready %v, removed %v; want ready from 1 s on", pod.EndpointReady, pod.EndpointNotReady, pod.EndpointRemoved)
+	}
+	events = append(events, event(6, 8*time.Second, 8081, "ready", "absent"))
+	if pod = Lifecycles(&model.Timeline{Events: events}, nil)[0]; pod.EndpointNotReady == nil || pod.EndpointNotReady.Latest != 8*time.Second || pod.EndpointRemoved == nil {
+		t.Errorf("not ready %v, removed %v; want both at 8 s", pod.EndpointNotReady, pod.EndpointRemoved)
+	}
+}
+
 // A Pod has a direct target for each port and address family. It has stopped when none answers.
 func TestPodHasStoppedWhenNoneOfItsAddressesAnswers(t *testing.T) {
 	second := func(n int) *timeline.Request {
