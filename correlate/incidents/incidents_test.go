@@ -170,6 +170,11 @@ func TestWindowsThatBelongTogetherAreOneIncident(t *testing.T) {
 			r.event(1*s, timeline.PodContainer, object, "running", "terminated")
 			r.window("new", 2*s, 5, race, r.event(2*s, timeline.PodContainer, object, "running", "terminated"))
 		}, "[1] exit of web-0 (2)"},
+		"a Service is changed, and later deleted": {func(r *run) {
+			web := timeline.Object{Kind: "Service", Namespace: "shop", Name: "web"}
+			r.window("new", 2*s, 5, "selector-switch", r.event(2*s, timeline.ServiceChanged, web, "app=web", "app=other"))
+			r.window("new", 30*s, 5, "no-ready-endpoint", r.event(30*s, timeline.ServiceChanged, web, "app=other", "absent"))
+		}, "[1] change of Service web (1); [2] deletion of Service web (2)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &run{}

@@ -67,6 +67,10 @@ func text(t model.Trigger) string {
 		return "rollout of " + t.Object.Name
 	case model.PodExited:
 		return "exit of " + t.Object.Name
+	case model.ServiceChanged:
+		return "change of Service " + t.Object.Name
+	case model.ServiceDeleted:
+		return "deletion of Service " + t.Object.Name
 	}
 	if len(t.Pods) == 1 {
 		return "deletion of " + t.Pods[0]
@@ -92,11 +96,18 @@ func newScope(tl *model.Timeline) scope {
 	return s
 }
 
-// triggersOf are the changes that set w off, as far as its most likely cause rests on what happened to Pods, and on more than its time.
+// triggersOf are the changes that set w off, as far as its most likely cause rests on what happened to Pods or the Service, and on more than its time.
 func (s scope) triggersOf(w *model.Window) []trigger {
 	var all set
 	if len(w.Causes) == 0 {
 		return nil
+	}
+	for _, e := range s.serviceChangesIn(w.Causes[0]) {
+		t := trigger{key: fmt.Sprint("service ", e.ID), kind: model.ServiceChanged, object: *e.Object, event: e}
+		if e.To == "absent" {
+			t.kind = model.ServiceDeleted
+		}
+		all = all.with(set{triggers: []trigger{t}})
 	}
 	for _, pod := range s.podsIn(w.Causes[0]) {
 		if t, ok := s.triggerOf(pod, w.Causes[0]); ok {
@@ -106,9 +117,22 @@ func (s scope) triggersOf(w *model.Window) []trigger {
 	return all.triggers
 }
 
+// onlyNear reports whether the evidence of a cause is only near in time.
+func onlyNear(c model.Cause) bool { return c.Rule == "unexplained" || c.Confidence == model.Low }
+
+// serviceChangesIn are the changes of a Service, and its deletion, that a cause has as evidence.
+func (s scope) serviceChangesIn(c model.Cause) (changes []*model.Event) {
+	for _, evidence := range c.Evidence {
+		if e := s.events[evidence.Event]; e != nil && e.Kind == timeline.ServiceChanged && e.Object != nil && !onlyNear(c) {
+			changes = append(changes, e)
+		}
+	}
+	return changes
+}
+
 // podsIn are the Pods whose events a cause has as evidence.
 func (s scope) podsIn(c model.Cause) (pods []*model.Pod) {
-	if c.Rule == "unexplained" || c.Confidence == model.Low { // its evidence is only near in time
+	if onlyNear(c) {
 		return nil
 	}
 	for _, e := range c.Evidence {

@@ -19,7 +19,7 @@ type Incident struct {
 	Live     bool     `json:"live,omitzero"` // not final: later requests may change it
 
 	Classes  map[string]int  `json:"classes"`  // failures by class
-	Triggers []Trigger       `json:"triggers"` // what set it off, as far as its causes name a Pod, by time; empty if that is not known
+	Triggers []Trigger       `json:"triggers"` // what set it off, as far as its causes name Pods or a change of the Service, by time; empty if that is not known
 	Causes   []IncidentCause `json:"causes"`   // each rule once, first the one that explains most losses: failed requests and cut connections
 }
 
@@ -31,13 +31,16 @@ const (
 	RolledOut   TriggerKind = "rollout"      // Object is the Deployment: Pods of one ReplicaSet were deleted while another of its ReplicaSets got Pods
 	PodsDeleted TriggerKind = "pods-deleted" // Object is the Pod, if it is one only
 	PodExited   TriggerKind = "pod-exited"   // Object is the Pod: a container ended, and nobody had asked for it
+
+	ServiceChanged TriggerKind = "service-changed" // Object is the Service: its selector, ports, type or policies were changed
+	ServiceDeleted TriggerKind = "service-deleted" // Object is the Service
 )
 
 // A Trigger is the change in the cluster that set an incident off.
 type Trigger struct {
 	Kind   TriggerKind     `json:"kind"`
 	Object timeline.Object `json:"object,omitzero"`
-	Event  uint32          `json:"event"` // the ID of the event that shows it: the cordon, the first Pod's deletion, the exit
+	Event  uint32          `json:"event"` // the ID of the event that shows it: the cordon, the first Pod's deletion, the exit, the Service's change
 	At     Instant         `json:"at"`    // when that happened
 	Pods   []string        `json:"pods"`  // the names of the Pods it ended, as far as the causes name them
 	Text   string          `json:"text"`  // "drain of node2"

@@ -26,8 +26,10 @@ export type TargetKind = "new" | "reused" | "direct" | "held" | "control";
  * - rollout: Object is the Deployment: Pods of one ReplicaSet were deleted while another of its ReplicaSets got Pods
  * - pods-deleted: Object is the Pod, if it is one only
  * - pod-exited: Object is the Pod: a container ended, and nobody had asked for it
+ * - service-changed: Object is the Service: its selector, ports, type or policies were changed
+ * - service-deleted: Object is the Service
  */
-export type TriggerKind = "drain" | "rollout" | "pods-deleted" | "pod-exited";
+export type TriggerKind = "drain" | "rollout" | "pods-deleted" | "pod-exited" | "service-changed" | "service-deleted";
 /**
  * Confidence of a cause.
  * - high: independent signs agree, and no rival fits as well
@@ -791,7 +793,7 @@ export interface Incident {
     [k: string]: number;
   };
   /**
-   * what set it off, as far as its causes name a Pod, by time; empty if that is not known
+   * what set it off, as far as its causes name Pods or a change of the Service, by time; empty if that is not known
    */
   triggers: Trigger[];
   /**
@@ -813,7 +815,7 @@ export interface Trigger {
   kind: TriggerKind;
   object?: Object;
   /**
-   * the ID of the event that shows it: the cordon, the first Pod's deletion, the exit
+   * the ID of the event that shows it: the cordon, the first Pod's deletion, the exit, the Service's change
    */
   event: number;
   at: Instant;
