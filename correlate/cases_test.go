@@ -38,6 +38,7 @@ var update = flag.Bool("update", false, "rewrite the expectations in testdata/*.
 //	direct web-1: every 5ms 0s..12s ok       a Pod's own address
 //	direct web-1: 10s.. refused
 //	direct shop/api api-1: every 5ms …       a Pod of another Service than shop/web
+//	direct web-1 on 8081: every 5ms …        at another port than 8080, to which the Service was changed
 //	control: 12s..12.1s ok in 90ms           Done comes 90 ms after Sent
 //	-- events --
 //	9.95s pod-deleted web-1 grace=30s since=9.9s
@@ -475,11 +476,15 @@ func (c *caseRun) stream(name string) *stream {
 			s.target.URL = "dns://" + s.target.Addr.String() + "/web.shop?type=A"
 			break
 		}
-		if service, of, named := strings.Cut(pod, " "); named {
+		if service, of, named := strings.Cut(pod, " "); named && strings.Contains(service, "/") {
 			s.target.Service, pod = service, of
 		}
+		pod, number, moved := strings.Cut(pod, " on ")
 		s.target.Pod, s.target.PodUID, s.target.PodNode = "shop/"+pod, "uid-"+pod, c.node(pod)
 		s.target.Addr = netip.AddrPortFrom(c.addr(pod, six), portNumber(port))
+		if moved {
+			s.target.Addr = netip.AddrPortFrom(c.addr(pod, six), uint16(must(strconv.ParseUint(number, 10, 16))))
+		}
 	case timeline.Control:
 		s.target.Service = ""
 		c.streams = append(c.streams, s)

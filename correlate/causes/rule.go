@@ -11,6 +11,7 @@ var rules = []Rule{
 	localNoEndpoint,
 	noReadyEndpoint,
 	selectorSwitch,
+	portSwitch,
 	replacementWaits,
 	admissionBlocked,
 	nodePresumedDead,

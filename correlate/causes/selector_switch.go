@@ -2,7 +2,6 @@ package causes
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"lapse/correlate/cluster"
@@ -97,15 +96,7 @@ const switchReach = 10 * time.Second
 // switched is the change of the window's Service's selector that was seen last before its onset, and the Pods whose endpoints left with it though they
 // were not ending.
 func (v *index) switched(w *model.Window) (change *model.Event, left []*model.Pod) {
-	service := v.target(w).Service
-	for i := range v.Run.Events {
-		e := &v.Run.Events[i]
-		if e.Kind == timeline.ServiceChanged && e.Object != nil && strings.HasPrefix(e.Detail, "selector: ") && (service == "" || e.Object.Namespace+"/"+e.Object.Name == service) &&
-			e.At.Earliest <= v.onset(w).Latest && w.Start.Earliest <= e.At.Latest+switchReach {
-			change = e
-		}
-	}
-	if change == nil {
+	if change = v.serviceChange(w, "selector: "); change == nil {
 		return nil, nil
 	}
 	pods := map[string]*model.Pod{}

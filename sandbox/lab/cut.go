@@ -83,6 +83,7 @@ type cutEvent struct {
 	Owner    string                                 `json:"owner"`
 	Template string                                 `json:"template"`
 	Service  string                                 `json:"service"`
+	Port     int                                    `json:"port"`
 	Snapshot struct {
 		Template *struct {
 			ID         string        `json:"id"`
@@ -256,8 +257,12 @@ func (c *cut) stream(b *strings.Builder, t cutTarget, requests []cutRequest) {
 	label, interval := t.Kind, time.Duration(float64(time.Second)/t.Rate)
 	if t.Kind == "direct" {
 		label, interval = "direct "+c.pod(filepath.Base(t.Pod), t.PodUID), 10*time.Millisecond // its rate changes
-		if u, err := url.Parse(t.URL); err == nil && u.Scheme == "dns" {
+		switch u, err := url.Parse(t.URL); {
+		case err != nil:
+		case u.Scheme == "dns":
 			label = "direct dns " + u.Hostname()
+		case c.moved() && u.Port() != "8080":
+			label += " on " + u.Port()
 		}
 	}
 	first := (requests[0].due + c.shift).Round(exact)
@@ -287,6 +292,11 @@ func (c *cut) stream(b *strings.Builder, t cutTarget, requests []cutRequest) {
 		}
 	}
 	writeAlone(b, label, alone)
+}
+
+// moved reports whether the Service's targetPort was changed, so that endpoints have several ports.
+func (c *cut) moved() bool {
+	return slices.ContainsFunc(c.events, func(e cutEvent) bool { return e.Kind == "service" && strings.HasPrefix(e.Detail, "ports: ") })
 }
 
 // writeAlone writes single requests, those that went alike together.
@@ -440,6 +450,7 @@ func (c *cut) details(e cutEvent) (words []string) {
 	}
 	add("since", (e.At.Earliest + c.shift).Round(time.Millisecond), e.Kind == "watch-gap" || e.Kind == "node-check" && e.From != "")
 	add("service", strings.Replace(e.Service, "lab/", "shop/", 1), e.Kind == "node-check" && e.Service != "")
+	add("port", e.Port, e.Kind == "endpoint" && c.moved())
 	add("stamp", e.Stamp.Sub(c.zero), e.Kind == "pod-container" && e.To == "terminated")
 	if e.ExitCode != nil {
 		add("exit", *e.ExitCode, true)

@@ -1,0 +1,126 @@
+package causes
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"lapse/correlate/cluster"
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/timeline"
+)
+
+// port-switch: the Service's targetPort was changed to one on which Pods do not serve. Their endpoints move with it at once, all of them.
+//
+//	service      → 8080            → 8081
+//	endpoints    R R R R R R R R   R R R R R R     as many as before
+//	new          ok ok ok ok ok    x x x x x x
+//	direct 8081                    x x x x x x     from the first request on
+//	reused       ok ok ok ok ok    ok ok ok ok     on connections that were there before
+
+var portSwitch = Rule{
+	Name: "port-switch",
+	Doc:  "The Service's targetPort was changed to one on which its Pods did not serve.",
+	Looks: `New requests fail from when the Service's targetPort was changed, most of them refused: all of them, or during a rollout those to Pods of the version that does not listen there.
+The Pods' own addresses fail at the new port from the first request on. Requests on connections that were there before are answered.`,
+	Fix:   "Give `targetPort` the name of a container port, which each Pod resolves for itself, or let the Pods serve on both ports before the Service is changed.",
+	Needs: []Need{endpointSlices, endpointsWatched, requestsFailed},
+	Only:  func(c *Case) bool { return c.serviceChange(c.Window, portsEdited) != nil },
+	Test:  testPortSwitch,
+}
+
+func testPortSwitch(c *Case) Finding {
+	v, w := c.index, c.Window
+	change := v.serviceChange(w, portsEdited)
+	moved := v.movedWith(w, change)
+	failing := v.suspectsThat(w, func(s suspect) bool {
+		first := v.FirstLast[s.target].FirstOK
+		return portOf(v.targetNamed(s.target).Addr) == moved[s.pod.UID].to && (first == nil || first.Done > s.outage.End.Earliest)
+	})
+	if len(failing) == 0 {
+		return no("no Pod failed from the first request on at the port that the Service was changed to")
+	}
+	pods := suspectPods(failing)
+	ports := moved[pods[0].UID]
+	f := Finding{
+		Text: fmt.Sprintf("the Service was changed to send to port %s in the place of %s (%s), and %s did not serve there: %s %s",
+			ports.to, ports.from, quantity.Clock(change.At.Latest), namedPods(pods), pods[0].Name, v.failedHow(failing[0])),
+		Fix: fmt.Sprintf("let the Pods serve on port %s before the Service sends to it, or give targetPort the name of a container port, which each Pod resolves for itself", ports.to),
+		For: []Sign{{model.Evidence{Event: change.ID, At: new(change.At), Text: fmt.Sprintf("the Service's port was changed: %s, then %s", change.From, change.To)}, Watched}},
+	}
+	for i := range failing { // whatever was routed there failed, also before its own address was first asked
+		failing[i].from, failing[i].until = change.At.Earliest, max(failing[i].until, w.End.Latest)
+	}
+	v.accuse(w, failing, &f)
+	f.For = append(f.For, context(v.keptWell(w)...)...)
+	if classes := failing[0].outage.Classes; 2*some(classes, timeline.HTTP4xx, timeline.HTTP5xx) > failing[0].outage.Failed {
+		f.missing(doubt(Measured, fmt.Sprintf("it answered there, with errors: whether it would have answered well on port %s is not known", ports.from)))
+	}
+	for _, p := range v.pods(w) {
+		if !slices.Contains(pods, p) && p.Template == pods[0].Template && v.answeredAt(w, p, ports.to) {
+			f.against(doubt(Watched, p.Name+", of the same version, answered on that port"))
+			break
+		}
+	}
+	return f
+}
+
+// serviceChange is the last change of the window's Service that was seen before its onset, of those whose detail begins so.
+func (v *index) serviceChange(w *model.Window, detail string) (change *model.Event) {
+	service := v.target(w).Service
+	for i := range v.Run.Events {
+		e := &v.Run.Events[i]
+		if e.Kind == timeline.ServiceChanged && e.Object != nil && strings.HasPrefix(e.Detail, detail) && (service == "" || e.Object.Namespace+"/"+e.Object.Name == service) &&
+			e.At.Earliest <= v.onset(w).Latest && w.Start.Earliest <= e.At.Latest+switchReach {
+			change = e
+		}
+	}
+	return change
+}
+
+// A portMove is that of an endpoint from one port to another.
+type portMove struct{ from, to string }
+
+// movedWith are the endpoints that moved with a change of the Service, by the UID of their Pod.
+func (v *index) movedWith(w *model.Window, change *model.Event) map[string]portMove {
+	moved := map[string]portMove{}
+	for _, e := range v.service(w).endpoints {
+		if (e.Seen - change.Seen).Abs() > cluster.WatchLag {
+			continue
+		}
+		m := moved[e.Object.UID]
+		switch {
+		case cluster.IsReady(e.From) && e.To == timeline.EndpointAbsent:
+			m.from = fmt.Sprint(e.Port)
+		case cluster.IsReady(e.To) && e.From == timeline.EndpointAbsent:
+			m.to = fmt.Sprint(e.Port)
+		}
+		moved[e.Object.UID] = m
+	}
+	maps.DeleteFunc(moved, func(_ string, m portMove) bool { return m.from == "" || m.to == "" || m.from == m.to })
+	return moved
+}
+
+// keptWell is that requests on connections which were there before went on being answered.
+func (v *index) keptWell(w *model.Window) []model.Evidence {
+	for i := range v.Run.Targets {
+		t := &v.Run.Targets[i]
+		if t.Kind != timeline.Reused || t.Name == w.Target || !v.shareRoutes(t, v.target(w)) {
+			continue
+		}
+		if answered, sent := v.Answered(t.Name, w.Start.Latest, w.End.Earliest); sent > 0 && answered == sent {
+			return []model.Evidence{{Target: t.Name, Text: "requests on connections that were there before were answered"}}
+		}
+	}
+	return nil
+}
+
+// answeredAt reports whether a Pod answered well on a port within a window.
+func (v *index) answeredAt(w *model.Window, p *model.Pod, port string) bool {
+	return slices.ContainsFunc(v.directOf(w, p), func(t *model.Target) bool {
+		first := v.FirstLast[t.Name].FirstOK
+		return portOf(t.Addr) == port && first != nil && first.Done <= w.End.Earliest
+	})
+}
