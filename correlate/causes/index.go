@@ -24,6 +24,7 @@ type index struct {
 	widest    time.Duration
 	stalls    []*model.Event
 	specs     []*model.Event // snapshots of Services
+	edits     []*model.Event // changes of Services, by Seen
 	lanes     []watched
 	gaps      []*model.Event
 	errors    []*model.Event
@@ -142,6 +143,10 @@ func (v *index) readEvents() {
 		case timeline.PodContainer:
 			if e.To == "terminated" && e.Stamp != nil && e.Object != nil {
 				v.ends[e.Object.UID] = append(v.ends[e.Object.UID], e)
+			}
+		case timeline.ServiceChanged:
+			if e.Object != nil {
+				v.edits = append(v.edits, e)
 			}
 		case timeline.ProberStall:
 			v.stalls = append(v.stalls, e)

@@ -70,9 +70,8 @@ func testPortSwitch(c *Case) Finding {
 // serviceChange is the last change of the window's Service that was seen before its onset, of those whose detail begins so.
 func (v *index) serviceChange(w *model.Window, detail string) (change *model.Event) {
 	service := v.target(w).Service
-	for i := range v.Run.Events {
-		e := &v.Run.Events[i]
-		if e.Kind == timeline.ServiceChanged && e.Object != nil && strings.HasPrefix(e.Detail, detail) && (service == "" || e.Object.Namespace+"/"+e.Object.Name == service) &&
+	for _, e := range v.edits {
+		if strings.HasPrefix(e.Detail, detail) && (service == "" || e.Object.Namespace+"/"+e.Object.Name == service) &&
 			e.At.Earliest <= v.onset(w).Latest && w.Start.Earliest <= e.At.Latest+switchReach {
 			change = e
 		}
