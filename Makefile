@@ -19,7 +19,7 @@ help:
 ## make image     bin/lapse.tar, the image for the Job in a cluster
 ## make ui        rebuild the page (dashboard/dist)
 ## make golden    rewrite the tests' expected outputs, to be reviewed as a diff
-## make bench     Lapse against its targets and its peers, about 40 minutes, into docs/benchmarks.md
+## make bench     Lapse against its targets and its peers, about an hour, into docs/benchmarks.md
 ## make bench-go  only the Go benchmarks
 ## make measure   the drain, 10 times in each proxy mode, into docs/measured/
 ## make demo-series  the demo, 10 times on a quiet machine and 10 times beside a busy process, into docs/measured/

@@ -1,6 +1,6 @@
 // Bench holds Lapse against its targets and against its peers, and writes what came out to docs/benchmarks.md.
 //
-//	make bench                                                    everything, about 40 minutes
+//	make bench                                                    everything, about an hour
 //	go -C loadgen/bench run . --only exact --runs 1 --length 5s   a part of it, briefly, to standard output
 //
 // Each tool runs in a process of its own, so that the processor time and the memory it is charged with are its own; so does

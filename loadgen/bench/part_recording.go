@@ -41,7 +41,7 @@ func runRecording(ctx context.Context, b *bench, page *page, _ *settings) error 
 		{"more with it, % (of each pair)", more.format(1)},
 	})
 	page.Claims = append(page.Claims,
-		claim{Figure: "recording, bytes per request", Must: "≤ 2", Measured: size.format(2), Held: size.Median <= 2},
+		claim{Figure: "recording, bytes per request", Must: "≤ 4", Measured: size.format(2), Held: size.Median <= 4},
 		claim{Figure: "recording, more CPU per request, %", Must: "≤ 10", Measured: more.format(1), Held: more.Median <= 10})
 	return nil
 }
