@@ -26,6 +26,7 @@ type crash struct {
 	at    model.Instant // when it ended
 	until time.Duration // requests can have been routed to it until then
 	kill  *model.Event  // of its kubelet, because a probe failed; nil if it ended by itself
+	anew  *model.Event  // of its kubelet, because the container has to be started anew, as for a resize in place; nil if that is not so
 	ended *model.Event  // its kubelet ended the whole Pod, for its own reasons; nil if it did not
 }
 
@@ -51,7 +52,7 @@ func (v *index) crashesOf(w *model.Window, p *model.Pod) (all []crash) {
 		if never && e.ExitCode != nil && *e.ExitCode == 0 {
 			continue // it was done, as a Job's is
 		}
-		cr := crash{pod: p, event: e, never: never, at: e.At, until: v.leftAfter(w, p, e.At.Earliest) + tooLate, kill: v.probeKill(p, e), ended: v.endedByKubelet(p, e)}
+		cr := crash{pod: p, event: e, never: never, at: e.At, until: v.leftAfter(w, p, e.At.Earliest) + tooLate, kill: v.killing(p, e, isProbeKill), anew: v.killing(p, e, isRestart), ended: v.endedByKubelet(p, e)}
 		for _, s := range v.ownOutages(w) { // the last one that fits: a clock may be slow
 			if s.pod == p && !never && crashed(s.outage) && e.At.Overlaps(model.Instant{Earliest: s.outage.Start.Earliest, Latest: s.outage.Start.Latest + cluster.KubeletLag}) &&
 				(cr.own == nil || s.outage.Start.Latest > cr.own.outage.Start.Latest) {
@@ -103,10 +104,19 @@ func (v *index) leftAfter(w *model.Window, p *model.Pod, at time.Duration) time.
 	return v.end()
 }
 
-// probeKill is the Event by which a kubelet said that it would end the container because of a probe, nil if there is none.
-func (v *index) probeKill(p *model.Pod, ended *model.Event) *model.Event {
+// isProbeKill reports whether a kubelet's words say that it ends a container because a probe of it failed: "Container main failed liveness probe, will be restarted".
+func isProbeKill(words string) bool { return strings.HasSuffix(words, " probe, will be restarted") }
+
+// isRestart reports whether they say that it ends a container to start it anew, because its spec was changed: "Container main resize requires restart", "Container main definition changed, will be
+// restarted" (kubernetes, pkg/kubelet/kuberuntime/kuberuntime_manager.go, computePodActions).
+func isRestart(words string) bool {
+	return strings.HasSuffix(words, " resize requires restart") || strings.HasSuffix(words, " definition changed, will be restarted")
+}
+
+// killing is the Event by which a kubelet said that it would end the container, with words that say why; nil if there is none.
+func (v *index) killing(p *model.Pod, ended *model.Event, why func(words string) bool) *model.Event {
 	for _, e := range v.about[p.UID] {
-		if e.Kind == timeline.KubeEvent && e.To == "Killing" && strings.HasSuffix(e.Detail, " probe, will be restarted") &&
+		if e.Kind == timeline.KubeEvent && e.To == "Killing" && why(e.Detail) && strings.HasPrefix(e.Detail, "Container "+containerOf(ended)+" ") &&
 			ended.At.Earliest-time.Minute <= e.At.Latest && e.At.Earliest <= ended.At.Latest && !v.startedBetween(p, e, ended.Seen) {
 			return e
 		}
@@ -125,7 +135,7 @@ func (v *index) startedBetween(p *model.Pod, after *model.Event, before time.Dur
 // endedItself is the last time that a container of a Pod ended in a time without anybody having asked for it; nil if none did.
 func (v *index) endedItself(p *model.Pod, in model.Instant) (last *model.Event) {
 	for _, e := range v.about[p.UID] {
-		if e.Kind == timeline.PodContainer && e.From == "running" && e.To == "terminated" && e.At.Bounded() && e.At.Overlaps(in) && !p.TerminatingBy(e.At.Latest) {
+		if e.Kind == timeline.PodContainer && e.From == "running" && e.To == "terminated" && e.At.Bounded() && e.At.Overlaps(in) && !p.TerminatingBy(e.At.Latest) && v.killing(p, e, isRestart) == nil {
 			last = e
 		}
 	}
@@ -226,8 +236,10 @@ func (v *index) madeByCrashes(w *model.Window, crashes []crash) int {
 
 func (cr *crash) signs() []Sign {
 	var signs []Sign
-	if cr.kill != nil {
-		signs = append(signs, Sign{model.Evidence{Event: cr.kill.ID, At: new(cr.kill.At), Text: cr.pod.Name + ": " + cr.kill.Detail}, Watched})
+	for _, said := range []*model.Event{cr.kill, cr.anew} {
+		if said != nil {
+			signs = append(signs, Sign{model.Evidence{Event: said.ID, At: new(said.At), Text: cr.pod.Name + ": " + said.Detail}, Watched})
+		}
 	}
 	if cr.own != nil {
 		signs = append(signs, Sign{model.Evidence{Target: cr.own.target, At: &cr.own.outage.Start, Text: cr.pod.Name + " itself stopped answering: " + quantity.ClassCounts(cr.own.outage.Classes)}, Measured})
@@ -244,6 +256,9 @@ func (cr *crash) how() string {
 			probe = "startup"
 		}
 		how = strings.Replace(how, "ended by itself", "was ended because its "+probe+" probe failed", 1)
+	}
+	if cr.anew != nil {
+		how = strings.Replace(how, "ended by itself", "was ended to be started anew", 1)
 	}
 	return how
 }

@@ -33,7 +33,7 @@ never answered at its own address it is *medium* at most, and a container that w
 const outOfMemory = "out-of-memory"
 
 func testPodCrashed(c *Case) Finding {
-	crashes, whyNot := c.routedCrashes(func(cr crash) bool { return cr.ended == nil }, "no container ended by itself while its Pod was routed to")
+	crashes, whyNot := c.routedCrashes(func(cr crash) bool { return cr.ended == nil && cr.anew == nil }, "no container ended by itself while its Pod was routed to")
 	if whyNot != "" {
 		return no(whyNot)
 	}

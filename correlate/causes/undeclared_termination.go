@@ -19,20 +19,27 @@ import (
 
 var undeclaredTermination = Rule{
 	Name: "undeclared-termination",
-	Doc:  "A kubelet ended a Pod without a deletion, and its endpoint was ready until the Pod had ended.",
+	Doc:  "A kubelet ended a Pod, or a container of it, without a deletion, and its endpoint was ready until it had ended.",
 	Looks: `About one request in N fails from the Pod's end until its endpoint has left. The Pod was not deleted: its phase turned Failed, with the reason (Evicted,
-Terminated, DeadlineExceeded), or its condition DisruptionTarget says TerminationByKubelet.`,
-	Fix:   "Drain a node before it shuts down; request the memory that a Pod uses. Fail the readiness probe from SIGTERM on, and go on serving.",
+Terminated, DeadlineExceeded), or its condition DisruptionTarget says TerminationByKubelet. Or only a container ended and was started anew, and an Event of the
+kubelet says why: a resize in place that requires a restart, or a definition that was changed in the Pod itself.`,
+	Fix: `Drain a node before it shuts down; request the memory that a Pod uses. Fail the readiness probe from SIGTERM on, and go on serving. Roll out what needs a restart, in the place
+of changing Pods that serve.`,
 	Needs: []Need{podsWatched, requestsFailed},
 	Test:  testUndeclaredTermination,
 }
 
 func testUndeclaredTermination(c *Case) Finding {
-	crashes, whyNot := c.routedCrashes(func(cr crash) bool { return cr.ended != nil }, "no kubelet ended a Pod while it was routed to")
+	crashes, whyNot := c.routedCrashes(func(cr crash) bool { return cr.ended != nil || cr.anew != nil }, "no kubelet ended a Pod while it was routed to")
 	if whyNot != "" {
 		return no(whyNot)
 	}
 	cr := crashes[0]
+	if cr.ended == nil {
+		f := Finding{Text: fmt.Sprintf("the kubelet of %s ended a container of %s to start it anew (%s), and requests were still routed to it", cr.pod.Node, cr.pod.Name, cr.anew.Detail), Fix: anewFix(cr.anew, len(crashes))}
+		c.crashed(crashes, &f)
+		return f
+	}
 	reason := cmp.Or(strings.TrimSuffix(strings.TrimSpace(cr.ended.Detail), "."), cr.ended.To) // it stands in brackets
 	f := Finding{
 		Text: fmt.Sprintf("the kubelet of %s ended %s without a deletion (%s), and requests were still routed to it", cr.pod.Node, cr.pod.Name, reason),
@@ -51,4 +58,13 @@ func undeclaredFix(p *model.Pod, containers int, reason string) string {
 		return fmt.Sprintf("leave room on %s for critical Pods, or give %s a priority class that they do not preempt: %s, and reports no probe until it has ended", p.Node, p.Name, ended)
 	}
 	return fmt.Sprintf("let %s fail its readiness probe from SIGTERM on, and go on serving until its endpoint has left: %s", p.Name, ended)
+}
+
+// anewFix is what helps where a container was started anew in a Pod that goes on.
+func anewFix(said *model.Event, containers int) string {
+	instead := "change the Pod's template, which is rolled out with new Pods"
+	if strings.HasSuffix(said.Detail, " resize requires restart") {
+		instead = "set its resizePolicy to NotRequired if the server takes another size without a restart, else change the size in the Pod's template, which is rolled out with new Pods"
+	}
+	return fmt.Sprintf("%s: %s started anew while the Pod was routed to", instead, quantity.Count(containers, "container"))
 }
