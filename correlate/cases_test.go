@@ -546,7 +546,12 @@ func (c *caseRun) eventLine(line string) {
 		panic("no such kind of event")
 	}
 	c.nameObject(&e, words[2])
-	for _, word := range words[3:] {
+	rest := words[3:]
+	if e.Kind == timeline.ServiceChanged { // its states are of several words
+		from, to, _ := strings.Cut(strings.Join(rest, " "), "->")
+		e.From, e.To, rest = strings.TrimSpace(from), strings.TrimSpace(to), nil
+	}
+	for _, word := range rest {
 		switch key, value, _ := strings.Cut(word, "="); {
 		case strings.HasPrefix(word, "@"):
 			e.PortName = word[1:]

@@ -244,9 +244,6 @@ func leftAlive(e *emptiness) (Finding, bool) {
 		fmt.Sprintf("find out who changed the labels of these Pods, or the EndpointSlices: more replicas do not help against that; it was at %s", quantity.Clock(e.span.start.Latest)), signs...), true
 }
 
-// portsEdited begins the words of an event that a Service's ports were changed.
-const portsEdited = "ports: "
-
 // portsChanged is the change of the Service's ports that can have emptied it, nil if there was none.
 func (e *emptiness) portsChanged() (last *model.Event) {
 	service := e.view.target(e.window).Service

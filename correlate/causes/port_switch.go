@@ -1,8 +1,10 @@
 package causes
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -12,7 +14,8 @@ import (
 	"lapse/timeline"
 )
 
-// port-switch: the Service's targetPort was changed to one on which Pods do not serve. Their endpoints move with it at once, all of them.
+// port-switch: the Service's targetPort was changed to one on which Pods do not serve. Their endpoints move with it at once, all of them. Or the port that is asked was
+// taken away: then every request fails, and the endpoints stay as they are.
 //
 //	service      → 8080            → 8081
 //	endpoints    R R R R R R R R   R R R R R R     as many as before
@@ -22,10 +25,11 @@ import (
 
 var portSwitch = Rule{
 	Name: "port-switch",
-	Doc:  "The Service's targetPort was changed to one on which its Pods did not serve.",
+	Doc:  "The Service's port was taken away, or its targetPort was changed to one on which its Pods did not serve.",
 	Looks: `New requests fail from when the Service's targetPort was changed, most of them refused: all of them, or during a rollout those to Pods of the version that does not listen there.
-The Pods' own addresses fail at the new port from the first request on. Requests on connections that were there before are answered.`,
-	Fix:   "Give `targetPort` the name of a container port, which each Pod resolves for itself, or let the Pods serve on both ports before the Service is changed.",
+The Pods' own addresses fail at the new port from the first request on. Requests on connections that were there before are answered. Or the Service's own port was changed, and every new request to
+the one before fails.`,
+	Fix:   "Give `targetPort` the name of a container port, which each Pod resolves for itself, or let the Pods serve on both ports before the Service is changed. Keep a Service's port beside its new one while clients use it.",
 	Needs: []Need{endpointSlices, endpointsWatched, requestsFailed},
 	Only:  func(c *Case) bool { return c.serviceChange(c.Window, portsEdited) != nil },
 	Test:  testPortSwitch,
@@ -34,6 +38,9 @@ The Pods' own addresses fail at the new port from the first request on. Requests
 func testPortSwitch(c *Case) Finding {
 	v, w := c.index, c.Window
 	change := v.serviceChange(w, portsEdited)
+	if port := ownPort(v.target(w)); hasPort(change.From, port) && !hasPort(change.To, port) {
+		return v.portGone(w, change, port)
+	}
 	moved := v.movedWith(w, change)
 	failing := v.suspectsThat(w, func(s suspect) bool {
 		first := v.FirstLast[s.target].FirstOK
@@ -67,16 +74,34 @@ func testPortSwitch(c *Case) Finding {
 	return f
 }
 
-// serviceChange is the last change of the window's Service that was seen before its onset, of those whose detail begins so.
-func (v *index) serviceChange(w *model.Window, detail string) (change *model.Event) {
-	service := v.target(w).Service
-	for _, e := range v.edits {
-		if strings.HasPrefix(e.Detail, detail) && (service == "" || e.Object.Namespace+"/"+e.Object.Name == service) &&
-			e.At.Earliest <= v.onset(w).Latest && w.Start.Earliest <= e.At.Latest+switchReach {
-			change = e
-		}
+// portGone is the finding that the Service no longer has the port that is asked.
+func (v *index) portGone(w *model.Window, change *model.Event, port string) Finding {
+	if w.Share < nearlyAll {
+		return no("some requests were answered: the Service went on having port " + port)
 	}
-	return change
+	at := quantity.Clock(change.At.Latest)
+	return Finding{
+		Text: fmt.Sprintf("port %s was taken from the Service (%s): it was %s, and then %s", port, at, change.From, change.To),
+		Fix:  fmt.Sprintf("keep port %s while clients need it, beside the new one: a Service can have several; it was taken at %s", port, at),
+		For: []Sign{
+			{model.Evidence{Event: change.ID, At: new(change.At), Text: fmt.Sprintf("the Service's port was changed: %s, then %s", change.From, change.To)}, Watched},
+			{model.Evidence{Target: w.Target, At: &w.Start, Text: "every request began to fail: " + quantity.ClassCounts(w.Classes)}, Watched},
+		},
+	}
+}
+
+// ownPort is the port of the Service that a target asks.
+func ownPort(t *model.Target) string {
+	u, err := url.Parse(t.URL)
+	if err != nil || t.Route != "" && t.Route != "clusterip" {
+		return ""
+	}
+	return cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+}
+
+// hasPort reports whether a Service has a port, by the words of its change: "80/TCP → 8080, 443/TCP → 8443".
+func hasPort(ports, port string) bool {
+	return port != "" && slices.ContainsFunc(strings.Split(ports, ", "), func(p string) bool { return strings.HasPrefix(p, port+"/") })
 }
 
 // A portMove is that of an endpoint from one port to another.

@@ -90,9 +90,6 @@ func switchedTooEarly(c *Case, whyNot string) Finding {
 	return f
 }
 
-// switchReach is for how long after a change of the selector nodes may still route to the Pods before.
-const switchReach = 10 * time.Second
-
 // switched is the change of the window's Service's selector that was seen last before its onset, and the Pods whose endpoints left with it though they
 // were not ending.
 func (v *index) switched(w *model.Window) (change *model.Event, left []*model.Pod) {
