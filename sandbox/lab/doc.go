@@ -9,6 +9,7 @@
 //	go -C sandbox run ./lab -judge ../runs/lab-… -guide ../docs/causes    what they showed, into the field guide
 //	go -C sandbox run ./lab -judge ../runs/lab-… -reach ../docs/measured  what was measured by which ways, with their reports
 //	go -C sandbox run ./lab -judge ../runs/lab-… -cases ../correlate/testdata pod-crashed    its facts, as a case for the rules
+//	go -C sandbox run ./lab -scenarios lab/heldout       those that no rule was written for
 //	go -C sandbox run ./lab -check                       are the scenarios' files right?
 //
 // It exits 1 if anything is not as a scenario expects. The runs are kept: RUNS/lab-TIME/MODE/SCENARIO/NUMBER has Lapse's recording

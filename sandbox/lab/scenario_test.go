@@ -145,8 +145,10 @@ func TestAllThatIsWrongIsToldAtOnce(t *testing.T) {
 }
 
 func TestScenariosOfTheLabAreRight(t *testing.T) {
-	if _, err := Load("scenarios"); err != nil {
-		t.Error(err)
+	for _, folder := range []string{"scenarios", "heldout"} {
+		if _, err := Load(folder); err != nil {
+			t.Error(err)
+		}
 	}
 	for _, name := range []string{"nothing-of-the-kind", "control-cordon-fixed"} {
 		if _, err := Load("scenarios", name); err == nil {
