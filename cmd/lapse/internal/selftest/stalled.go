@@ -33,6 +33,19 @@ func (s *StalledProber) stoodStill(w model.Window) bool {
 	return slices.ContainsFunc(s.Standstills, func(still Standstill) bool { return w.Start.Earliest <= still.To && still.From <= w.End.Latest })
 }
 
+// over reports whether the prober had measured all that it was to measure when it was stopped: on a busy machine it may be stopped late.
+func (s *StalledProber) over() bool {
+	return slices.ContainsFunc(s.Run.Targets, func(t model.Target) bool { return t.Kind.Judged() && t.Measured.Latest < s.To })
+}
+
+// late says so of a result.
+func (s *StalledProber) late() string {
+	if s.over() {
+		return "; it was stopped late, when it had measured all"
+	}
+	return ""
+}
+
 // blamesNobody requires an inconclusive result, and no window in that time. Where the server stood still as well, it did not answer, and a window
 // says nothing of the prober.
 func (s *StalledProber) blamesNobody() Promise {
@@ -46,13 +59,15 @@ func (s *StalledProber) blamesNobody() Promise {
 		}
 	}
 	switch {
+	case s.over():
+		p.Outcome = Undecided
 	case blamed > 0, still == 0 && s.ExitCode != verdict.ExitInconclusive:
 		p.Outcome = Broken
 	case still > 0:
 		p.Outcome = Undecided
 	}
 	p.Found = fmt.Sprintf("stalled for %s: %s (exit %d), coverage %s", quantity.Span(s.To-s.From), s.Run.Verdict.Result, s.ExitCode,
-		quantity.Coverage(s.Run.Verdict.Coverage)) + also(blamed, "windows") + also(still, "windows of a server that this machine made stand still")
+		quantity.Coverage(s.Run.Verdict.Coverage)) + also(blamed, "windows") + also(still, "windows of a server that this machine made stand still") + s.late()
 	return p
 }
 
@@ -78,11 +93,13 @@ func (s *StalledProber) countsAsUnobserved() Promise {
 			p.Outcome = Kept
 		}
 		measured := target.Measured.Latest - target.Measured.Earliest
-		if left > clocksApart || target.Coverage > 1-float64(s.To-s.From-clocksApart)/float64(measured) {
+		if s.over() {
+			p.Outcome = Undecided
+		} else if left > clocksApart || target.Coverage > 1-float64(s.To-s.From-clocksApart)/float64(measured) {
 			p.Outcome = Broken
 		}
 		observed = max(observed, left)
 	}
-	p.Found = fmt.Sprintf("at most %s of it counts as observed", quantity.Span(observed))
+	p.Found = fmt.Sprintf("at most %s of it counts as observed", quantity.Span(observed)) + s.late()
 	return p
 }
