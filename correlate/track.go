@@ -72,9 +72,20 @@ func (t *track) rest() {
 	t.waiting = append([]windows.Sample(nil), t.waiting...)
 }
 
+// sort sorts what waits. It is nearly in order: requests come as they end, and all but the last batch is sorted. Insertion takes time for each pair that is out of
+// order; where these are many, as after a stall, any other sort is quicker.
 func (t *track) sort() {
-	if !slices.IsSortedFunc(t.waiting, windows.InOrder) {
-		slices.SortFunc(t.waiting, windows.InOrder)
+	list, moves := t.waiting, 8*len(t.waiting)
+	for i := 1; i < len(list); i++ {
+		sample, at := list[i], i
+		for ; at > 0 && windows.InOrder(sample, list[at-1]) < 0; at-- {
+			list[at] = list[at-1]
+		}
+		list[at] = sample
+		if moves -= i - at; moves < 0 {
+			slices.SortFunc(list, windows.InOrder)
+			return
+		}
 	}
 }
 
