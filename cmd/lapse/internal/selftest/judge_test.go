@@ -231,7 +231,7 @@ func TestJudgeWantsAStoppedProberToSaySo(t *testing.T) {
 		}, "x unobserved", 3},
 		{"it was stopped when it had measured all", func(tr *Trial) {
 			tr.Stalled = stalledRun(0)
-			tr.Stalled.From, tr.Stalled.To = 3 * time.Second, 4 * time.Second
+			tr.Stalled.From, tr.Stalled.To = 3*time.Second, 4*time.Second
 		}, "? stalled, ? unobserved", 4},
 		{"it measured nothing", func(tr *Trial) {
 			tr.Stalled = stalledRun(4)
