@@ -137,9 +137,8 @@ const followed = 5 * time.Second
 // selectorChanged reports whether the Service's selector was changed, and the last endpoint left though its Pod was not ending.
 func (e *emptiness) selectorChanged() bool {
 	service := e.view.target(e.window).Service
-	for i := range e.view.Run.Events {
-		ev := &e.view.Run.Events[i]
-		if ev.Kind != timeline.ServiceChanged || ev.Object == nil || !strings.HasPrefix(ev.Detail, "selector: ") {
+	for _, ev := range e.view.edits {
+		if !strings.HasPrefix(ev.Detail, "selector: ") {
 			continue
 		}
 		if service != "" && ev.Object.Namespace+"/"+ev.Object.Name != service || !ev.At.Overlaps(e.aboutStart(followed)) {

@@ -196,8 +196,8 @@ func serviceDeleted(e *emptiness) (Finding, bool) {
 // serviceGone is the deletion of the window's Service, if that was seen shortly before its onset was over; else nil.
 func (v *index) serviceGone(w *model.Window) *model.Event {
 	service := v.target(w).Service
-	for _, e := range v.changes {
-		if e.Kind == timeline.ServiceChanged && e.Object != nil && e.To == "absent" && e.Detail == "deleted" &&
+	for _, e := range v.edits {
+		if e.To == "absent" && e.Detail == "deleted" &&
 			(service == "" || e.Object.Namespace+"/"+e.Object.Name == service) && e.At.Earliest <= v.onset(w).Latest && w.Start.Earliest <= e.At.Latest+serviceGoes {
 			return e
 		}
@@ -247,9 +247,8 @@ func leftAlive(e *emptiness) (Finding, bool) {
 // portsChanged is the change of the Service's ports that can have emptied it, nil if there was none.
 func (e *emptiness) portsChanged() (last *model.Event) {
 	service := e.view.target(e.window).Service
-	for i := range e.view.Run.Events {
-		ev := &e.view.Run.Events[i]
-		if ev.Kind == timeline.ServiceChanged && ev.Object != nil && strings.HasPrefix(ev.Detail, portsEdited) &&
+	for _, ev := range e.view.edits {
+		if strings.HasPrefix(ev.Detail, portsEdited) &&
 			(service == "" || ev.Object.Namespace+"/"+ev.Object.Name == service) && ev.At.Overlaps(e.aboutStart(followed)) {
 			last = ev
 		}

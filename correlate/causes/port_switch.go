@@ -3,7 +3,6 @@ package causes
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -111,19 +110,17 @@ type portMove struct{ from, to string }
 func (v *index) movedWith(w *model.Window, change *model.Event) map[string]portMove {
 	moved := map[string]portMove{}
 	for _, e := range v.service(w).endpoints {
-		if (e.Seen - change.Seen).Abs() > cluster.WatchLag {
+		if !v.moves[e.ID] || (e.Seen-change.Seen).Abs() > cluster.WatchLag {
 			continue
 		}
 		m := moved[e.Object.UID]
-		switch {
-		case cluster.IsReady(e.From) && e.To == timeline.EndpointAbsent:
+		if cluster.IsReady(e.From) {
 			m.from = fmt.Sprint(e.Port)
-		case cluster.IsReady(e.To) && e.From == timeline.EndpointAbsent:
+		} else {
 			m.to = fmt.Sprint(e.Port)
 		}
 		moved[e.Object.UID] = m
 	}
-	maps.DeleteFunc(moved, func(_ string, m portMove) bool { return m.from == "" || m.to == "" || m.from == m.to })
 	return moved
 }
 
