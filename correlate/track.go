@@ -58,8 +58,9 @@ func (t *track) passed(mark time.Duration) {
 	for n < len(t.waiting) && t.waiting[n].Sent < mark {
 		n++
 	}
-	for _, r := range t.waiting[:n] {
-		t.Take(r, t.begin())
+	begin := t.begin()
+	for i := range t.waiting[:n] {
+		t.Take(&t.waiting[i], begin)
 	}
 	t.waiting = t.waiting[:copy(t.waiting, t.waiting[n:])]
 }
@@ -77,8 +78,11 @@ func (t *track) rest() {
 func (t *track) sort() {
 	list, moves := t.waiting, 8*len(t.waiting)
 	for i := 1; i < len(list); i++ {
+		if !list[i].Before(&list[i-1]) {
+			continue
+		}
 		sample, at := list[i], i
-		for ; at > 0 && windows.InOrder(sample, list[at-1]) < 0; at-- {
+		for ; at > 0 && sample.Before(&list[at-1]); at-- {
 			list[at] = list[at-1]
 		}
 		list[at] = sample
@@ -123,8 +127,9 @@ type snapshot struct {
 func (t *track) snapshot(stop time.Duration, live bool) *snapshot {
 	t.sort()
 	s := &snapshot{track: t, reading: t.Reading.Clone(), live: live}
-	for _, r := range t.waiting {
-		s.reading.Take(r, t.begin())
+	begin := t.begin()
+	for i := range t.waiting {
+		s.reading.Take(&t.waiting[i], begin)
 	}
 	known := t.known()
 	s.measured = windows.Period{From: t.begin(), To: max(stop, known)}

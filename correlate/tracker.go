@@ -164,13 +164,16 @@ func (t *Tracker) peerOf(target *timeline.Target, id uint16) string {
 
 func (t *Tracker) addBatch(b timeline.Batch) {
 	t.losses.addBatch(b)
-	for _, r := range b.Requests {
-		tr := t.targets[r.Target]
-		if tr == nil {
-			t.addTarget(timeline.Target{ID: r.Target})
+	var tr *track
+	for i := range b.Requests {
+		r := &b.Requests[i]
+		if tr == nil || tr.target.ID != r.Target {
+			if t.targets[r.Target] == nil {
+				t.addTarget(timeline.Target{ID: r.Target})
+			}
 			tr = t.targets[r.Target]
 		}
-		tr.add(r)
+		tr.add(*r)
 		tr.reached = max(tr.reached, r.Done)
 	}
 	for _, w := range b.Watermarks {

@@ -253,7 +253,7 @@ func (n *naive) answer(earlier [][][]timeline.Request, to timeline.Request) time
 		_, _, _, maxKnown := bounds(slices.Concat(runs...))
 		for _, r := range n.requests[next:runs[0][0].Seq] {
 			if r.Class == timeline.OK {
-				h.Add(windows.Sample{Sent: r.Sent, Done: r.Done})
+				h.Add(&windows.Sample{Sent: r.Sent, Done: r.Done})
 			}
 		}
 		closed := func(r timeline.Request) bool { return r.Sent-maxKnown >= n.join && n.parted(maxKnown, r.Sent) }

@@ -42,7 +42,7 @@ type row struct {
 const mostAround = 1024
 
 // take reads the next request, by Sent.
-func (a *Answers) take(r Sample) {
+func (a *Answers) take(r *Sample) {
 	if r.Class == timeline.DNS {
 		return // it was routed nowhere
 	}

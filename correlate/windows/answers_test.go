@@ -32,7 +32,7 @@ func TestAnswersBoundWhenRoutesChanged(t *testing.T) {
 					break // there is no other
 				}
 			}
-			a.take(Sample{Sent: sent, Done: sent + time.Millisecond, Backend: backend, Class: timeline.OK})
+			a.take(&Sample{Sent: sent, Done: sent + time.Millisecond, Backend: backend, Class: timeline.OK})
 			if i%500 == 499 {
 				a = a.clone()
 			}
@@ -67,7 +67,7 @@ func TestAnswersCountNoFailure(t *testing.T) {
 	var a Answers
 	at := func(i int) time.Duration { return time.Duration(i) * time.Millisecond }
 	take := func(i int, backend uint16, class timeline.Class) {
-		a.take(Sample{Sent: at(i), Done: at(i) + 1, Backend: backend, Class: class})
+		a.take(&Sample{Sent: at(i), Done: at(i) + 1, Backend: backend, Class: class})
 	}
 	take(0, 1, timeline.OK)
 	take(1, 2, timeline.OK)
@@ -109,7 +109,7 @@ func TestAnswersKeepWhatFollowedTheLast(t *testing.T) {
 		if i == 100 {
 			backend = 1
 		}
-		a.take(Sample{Sent: time.Duration(i), Done: time.Duration(i) + 1, Backend: backend, Class: timeline.OK})
+		a.take(&Sample{Sent: time.Duration(i), Done: time.Duration(i) + 1, Backend: backend, Class: timeline.OK})
 	}
 	if left, ok := a.Left(1, 10); !ok || left != (model.Instant{Earliest: 100, Latest: 112}) { // the row of 11 is the shortest that is kept
 		t.Errorf("left at %v, %v", left, ok)

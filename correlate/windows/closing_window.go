@@ -34,7 +34,7 @@ func (e *closingWindow) lastDone() time.Duration {
 }
 
 // confirm adds a success to those that prove the end.
-func (e *closingWindow) confirm(r Sample) {
+func (e *closingWindow) confirm(r *Sample) {
 	if r.Sent >= e.maxKnown || e.cut != nil && r.Done >= e.maxKnown {
 		e.dones = insert(e.dones, r.Done, e.needed.end)
 	}

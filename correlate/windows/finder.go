@@ -57,7 +57,7 @@ func (f *finder) rest() {
 }
 
 // take reads the next request.
-func (f *finder) take(r Sample) {
+func (f *finder) take(r *Sample) {
 	f.advance(r.Sent)
 	switch {
 	case f.Slow > 0 && r.Delayed: // it may have been quick or slow
@@ -68,7 +68,7 @@ func (f *finder) take(r Sample) {
 	}
 }
 
-func (f *finder) fails(r Sample) bool {
+func (f *finder) fails(r *Sample) bool {
 	if f.Slow > 0 {
 		return r.Class == timeline.OK && r.Done-r.Sent > f.Slow
 	}
@@ -105,7 +105,7 @@ func (f *finder) skipped() {
 	}
 }
 
-func (f *finder) success(r Sample) {
+func (f *finder) success(r *Sample) {
 	if g := f.open; g != nil {
 		g.buffer(r)
 		return
@@ -119,7 +119,7 @@ func (f *finder) success(r Sample) {
 	}
 }
 
-func (f *finder) failure(r Sample) {
+func (f *finder) failure(r *Sample) {
 	g := f.open
 	if g == nil {
 		g = f.openAt(r)
@@ -150,7 +150,7 @@ func (f *finder) failure(r Sample) {
 }
 
 // openAt begins a window at its first failure.
-func (f *finder) openAt(r Sample) *openWindow {
+func (f *finder) openAt(r *Sample) *openWindow {
 	before, ok := f.recent.kthLast(1, r.Sent)
 	if !ok {
 		before = max(f.begin, f.floor)
@@ -167,7 +167,7 @@ func (f *finder) openAt(r Sample) *openWindow {
 
 // known is the instant by which r proves the fault: its Done. For a timeout it is Sent + L, for a slow success Sent + --slow: a healthy
 // target would have answered by then.
-func (f *finder) known(r Sample, answer time.Duration) time.Duration {
+func (f *finder) known(r *Sample, answer time.Duration) time.Duration {
 	switch {
 	case f.Slow > 0:
 		return min(r.Done, r.Sent+f.Slow)
@@ -179,7 +179,7 @@ func (f *finder) known(r Sample, answer time.Duration) time.Duration {
 
 // certainFrom is an instant at which the fault that r met still lasted: r's Sent. A request without a free connection (no_slot) was never
 // sent: it shows only that no answer to an earlier request had arrived, and a healthy answer takes up to answer.
-func (f *finder) certainFrom(r Sample, answer time.Duration) time.Duration {
+func (f *finder) certainFrom(r *Sample, answer time.Duration) time.Duration {
 	if r.Class == timeline.NoSlot {
 		return max(f.begin, r.Sent-min(answer, f.timeout))
 	}
@@ -219,7 +219,8 @@ func (f *finder) close(bound time.Duration) {
 	f.closing = &closingWindow{window: w}
 	f.floor = w.maxSent
 	f.recent.reset()
-	for _, s := range g.buffered {
+	for i := range g.buffered {
+		s := &g.buffered[i]
 		f.closing.confirm(s)
 		if s.Sent >= w.maxSent {
 			f.recent.push(successSpan{s.Sent, s.Done})

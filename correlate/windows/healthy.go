@@ -66,7 +66,7 @@ type LatencyProfile struct {
 
 const healthyBins = 208 // up to about 60 s
 
-func (h *LatencyProfile) Add(r Sample) {
+func (h *LatencyProfile) Add(r *Sample) {
 	if h.n > 0 {
 		h.time += min(r.Sent-h.last, h.MaxGap)
 	}

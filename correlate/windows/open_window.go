@@ -27,9 +27,9 @@ type openWindow struct {
 }
 
 // buffer keeps a success until it is known whether it lies inside.
-func (g *openWindow) buffer(r Sample) {
+func (g *openWindow) buffer(r *Sample) {
 	g.succeeded++
-	g.buffered = append(g.buffered, r)
+	g.buffered = append(g.buffered, *r)
 	g.soonest = min(g.soonest, r.Done)
 	if r.Sent >= g.maxKnown {
 		g.proof = min(g.proof, r.Done)

@@ -63,9 +63,12 @@ func historyNeeded(t timeline.Target, join time.Duration) int {
 }
 
 // Take reads the next request, by Sent. begin is when measuring began.
-func (g *Reading) Take(r Sample, begin time.Duration) {
-	r.Sent = max(r.Sent, g.read) // a request the watermark had promised not to come
-	r.Done = max(r.Done, r.Sent)
+func (g *Reading) Take(r *Sample, begin time.Duration) {
+	if r.Sent < g.read { // the watermark had promised that it would not come
+		late := *r
+		late.Sent, late.Done = g.read, max(late.Done, g.read)
+		r = &late
+	}
 	g.read = r.Sent
 	if !g.Gaps.begun {
 		g.failures.begin, g.Slow.begin = begin, begin

@@ -33,30 +33,28 @@ type sampleAfterGap struct {
 }
 
 // take reads the next request that tells something of the target.
-func (f *slowFinder) take(r Sample, before gap) {
-	if f.Slow > 0 {
-		f.judge(sampleAfterGap{r, before})
-		return
-	}
-	if r.Sent >= f.begin+f.start || len(f.answers) == mostAnswers {
+func (f *slowFinder) take(r *Sample, before gap) {
+	if f.Slow == 0 && (r.Sent >= f.begin+f.start || len(f.answers) == mostAnswers) {
 		f.decide()
-		f.judge(sampleAfterGap{r, before})
+	}
+	if f.Slow > 0 {
+		f.judge(r, before)
 		return
 	}
-	f.first = append(f.first, sampleAfterGap{r, before})
+	f.first = append(f.first, sampleAfterGap{*r, before})
 	if r.Class == timeline.OK && !r.Delayed {
 		f.answers = append(f.answers, r.Done-r.Sent)
 	}
 }
 
-func (f *slowFinder) judge(r sampleAfterGap) {
+func (f *slowFinder) judge(r *Sample, before gap) {
 	switch {
-	case r.gap.unobserved:
-		f.finder.unobserved(r.gap.idle.From, r.gap.idle.To)
-	case r.gap.longer:
+	case before.unobserved:
+		f.finder.unobserved(before.idle.From, before.idle.To)
+	case before.longer:
 		f.finder.skipped()
 	}
-	f.finder.take(r.Sample)
+	f.finder.take(r)
 }
 
 // decide settles what is slow, and judges what was read until now by it.
@@ -71,8 +69,8 @@ func (f *slowFinder) decide() {
 	}
 	first := f.first
 	f.first, f.answers = nil, nil
-	for _, r := range first {
-		f.judge(r)
+	for i := range first {
+		f.judge(&first[i].Sample, first[i].gap)
 	}
 }
 

@@ -50,7 +50,7 @@ const (
 )
 
 // take reads the next request, by Sent.
-func (s *Streaks) take(r Sample) {
+func (s *Streaks) take(r *Sample) {
 	switch {
 	case r.Class == timeline.OK:
 		s.current.add(r)
@@ -71,7 +71,7 @@ func (s *Streaks) end() {
 	s.kept += len(c.head) + len(c.mid) + len(c.tail)
 }
 
-func (c *streak) add(r Sample) {
+func (c *streak) add(r *Sample) {
 	c.n++
 	c.to, c.done = r.Sent, max(c.done, r.Done)
 	m := mark{n: c.n, sent: r.Sent, done: c.done}

@@ -22,7 +22,7 @@ func TestStreaksKnowWhenSoManySucceededInARow(t *testing.T) {
 				r.Class = timeline.Refused
 			}
 			all = append(all, r)
-			s.take(r)
+			s.take(&r)
 			if rng.IntN(500) == 0 {
 				s = s.clone()
 			}
@@ -59,7 +59,7 @@ func inARowSince(all []Sample, k int, from time.Duration) time.Duration {
 func TestStreaksOfAHealthyTargetTakeLittleMemory(t *testing.T) {
 	var s Streaks
 	for at := time.Duration(0); at < time.Hour; at += time.Millisecond {
-		s.take(Sample{Sent: at, Done: at + time.Millisecond})
+		s.take(&Sample{Sent: at, Done: at + time.Millisecond})
 	}
 	if n := cap(s.current.head) + cap(s.current.mid) + cap(s.current.tail); n > 2048 || len(s.ended) > 0 {
 		t.Errorf("%d marks, %d streaks", n, len(s.ended))
@@ -71,7 +71,7 @@ func TestStreaksOfAHealthyTargetTellWhenTheMiddleWas(t *testing.T) {
 	var s Streaks
 	const every, length = 10 * time.Millisecond, 5 * time.Minute
 	for at := time.Duration(0); at < length; at += every {
-		s.take(Sample{Sent: at, Done: at + time.Millisecond})
+		s.take(&Sample{Sent: at, Done: at + time.Millisecond})
 	}
 	for from := time.Second; from < length-10*time.Second; from += 7 * time.Second {
 		soonest := from + 18*every

@@ -43,7 +43,7 @@ type gapFinder struct {
 }
 
 // space takes over when r was due. Every request that is due is on record, so that two in a row are as far apart as the rate then was.
-func (w *gapFinder) space(r Sample) {
+func (w *gapFinder) space(r *Sample) {
 	if w.begun && w.varies && r.Seq == w.seq+1 {
 		w.spacing = max(w.spacing, r.Due-w.due)
 	}
@@ -60,13 +60,13 @@ func (w *gapFinder) limits() (limit, usual time.Duration) {
 
 // A gap is the time before a request, back to the one before it.
 type gap struct {
-	idle       Period // nothing was in flight
-	unobserved bool   // idle is too long to count as observed
+	unobserved bool   // nothing was in flight for too long to count as observed
+	idle       Period // for which, then
 	longer     bool   // it counts as observed, but is longer than usual
 }
 
 // take reads the next request, and tells of the time before it. begin is when measuring began.
-func (w *gapFinder) take(r Sample, begin time.Duration) gap {
+func (w *gapFinder) take(r *Sample, begin time.Duration) gap {
 	w.space(r)
 	if !w.begun {
 		w.begun, w.sent, w.done = true, begin, begin
@@ -76,18 +76,16 @@ func (w *gapFinder) take(r Sample, begin time.Duration) gap {
 		return gap{}
 	}
 	g := w.gapBefore(r.Sent)
-	between := Period{From: w.sent, To: r.Sent}
 	switch {
 	case g.unobserved:
 		w.unobserved = append(w.unobserved, g.idle)
 	case g.longer:
-		w.longer = append(w.longer, between)
+		w.longer = append(w.longer, Period{From: w.sent, To: r.Sent})
 	}
-	limit, _ := w.limits()
-	if length := between.To - between.From; length > limit {
-		w.waiting = append(w.waiting, between)
+	if limit, _ := w.limits(); r.Sent-w.sent > limit {
+		w.waiting = append(w.waiting, Period{From: w.sent, To: r.Sent})
 	} else {
-		w.reach = max(w.reach, length)
+		w.reach = max(w.reach, r.Sent-w.sent)
 	}
 	w.fault, w.spacing = "", 0
 	done := r.Done
@@ -107,11 +105,12 @@ func reasonOf(c timeline.Class) string {
 
 // gapBefore is the time from the last request to now.
 func (w *gapFinder) gapBefore(now time.Duration) gap {
-	g := gap{idle: Period{From: max(w.sent, w.done), To: now, Reason: cmp.Or(w.fault, model.ReasonNotSent)}}
+	idle := max(w.sent, w.done)
 	limit, usual := w.limits()
-	g.unobserved = g.idle.To-g.idle.From > limit
-	g.longer = !g.unobserved && now-w.sent > usual
-	return g
+	if now-idle > limit {
+		return gap{unobserved: true, idle: Period{From: idle, To: now, Reason: cmp.Or(w.fault, model.ReasonNotSent)}}
+	}
+	return gap{longer: now-w.sent > usual}
 }
 
 // Resolution is the longest time between two sends while observed, or between the last one and the end. A longer outage of

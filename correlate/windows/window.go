@@ -21,10 +21,12 @@ type Sample struct {
 
 // InOrder sorts samples by Sent, then by Seq: the order in which they are read.
 func InOrder(a, b Sample) int {
-	if a.Sent != b.Sent {
-		return cmp.Compare(a.Sent, b.Sent)
-	}
-	return cmp.Compare(a.Seq, b.Seq)
+	return cmp.Or(cmp.Compare(a.Sent, b.Sent), cmp.Compare(a.Seq, b.Seq))
+}
+
+// Before reports whether a is read before b.
+func (a *Sample) Before(b *Sample) bool {
+	return a.Sent < b.Sent || a.Sent == b.Sent && a.Seq < b.Seq
 }
 
 // A window is a [model.Window] in the making. F are its failures; Known is the instant by which a failure proves the fault: its Done,
