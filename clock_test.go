@@ -25,14 +25,14 @@ var readClock = map[string]string{
 	"run/page.go time.Since":       "when somebody looked at the page, compared with nothing but itself",
 	"run/runclock.go time.Now":     "whether the wall clock went on while the monotonic one stood still",
 
-	"loadgen/engine_polled.go time.Now":      "the wall clock beside the run's, which the kernel's stamps are placed by",
-	"loadgen/pacing.go time.Now":             "how long a short wait has lasted, compared with nothing but itself",
-	"loadgen/pacing.go time.Since":           "how long a short wait has lasted, compared with nothing but itself",
-	"loadgen/hey/cpu.go time.Now":            "the length of a closed-loop step, which is no fact of a run",
-	"loadgen/hey/cpu.go time.Since":          "the length of a closed-loop step, which is no fact of a run",
-	"loadgen/hey/calibrate.go time.Until":    "how much of a load test's time is left, which is no run",
-	"cmd/lapse/selftest_stall.go time.Now":   "how long another process is left stopped",
-	"cmd/lapse/selftest_stall.go time.Since": "how long another process is left stopped",
+	"loadgen/engine_polled.go time.Now":               "the wall clock beside the run's, which the kernel's stamps are placed by",
+	"loadgen/pacing.go time.Now":                      "how long a short wait has lasted, compared with nothing but itself",
+	"loadgen/pacing.go time.Since":                    "how long a short wait has lasted, compared with nothing but itself",
+	"loadgen/hey/cpu.go time.Now":                     "the length of a closed-loop step, which is no fact of a run",
+	"loadgen/hey/cpu.go time.Since":                   "the length of a closed-loop step, which is no fact of a run",
+	"loadgen/hey/calibrate.go time.Until":             "how much of a load test's time is left, which is no run",
+	"cmd/lapse/internal/trials/stalled.go time.Now":   "how long another process is left stopped",
+	"cmd/lapse/internal/trials/stalled.go time.Since": "how long another process is left stopped",
 }
 
 // Instants come from the run's clock, which no step of the wall clock moves. Each reason is still needed.

@@ -51,9 +51,10 @@ var mayImport = map[string][]string{
 	"preflight":                 {"hint", "kube", "timeline", "correlate/quantity", "watcher"},
 	"run/runtest":               {},
 	"run":                       {"hint", "timeline", "record", "loadgen", "loadgen/hey", "loadgen/lookup", "loadgen/nodecheck", "kube", "watcher", "correlate", "correlate/kubectl", "correlate/model", "correlate/quantity", "correlate/verdict", "report", "dashboard", "dashboard/publish", "deploy", "deploy/agent", "preflight"},
-	"cmd/lapse":                 {"hint", "run", "timeline", "record", "loadgen", "loadgen/faultserver", "loadgen/hey", "correlate", "correlate/model", "correlate/quantity", "correlate/causes", "correlate/verdict", "report", "deploy", "deploy/agent"},
+	"cmd/lapse":                 {"hint", "run", "timeline", "record", "loadgen", "loadgen/hey", "correlate", "correlate/model", "correlate/quantity", "correlate/causes", "correlate/verdict", "report", "deploy", "deploy/agent"},
 
 	"cmd/lapse/internal/selftest": {"timeline", "loadgen/faultserver", "correlate/model", "correlate/quantity", "correlate/truth", "correlate/verdict"},
+	"cmd/lapse/internal/trials":   {"timeline", "record", "loadgen/faultserver", "correlate/model", "run", "cmd/lapse/internal/selftest"},
 }
 
 // The only packages that may know of Kubernetes.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -17,31 +16,22 @@ import (
 	"github.com/spf13/cobra"
 
 	"lapse/cmd/lapse/internal/selftest"
-	"lapse/correlate/model"
+	"lapse/cmd/lapse/internal/trials"
 	"lapse/loadgen"
-	"lapse/loadgen/faultserver"
-	"lapse/record"
 	"lapse/run"
-	"lapse/timeline"
 )
 
 // selftestFlags are those of `lapse selftest`.
 type selftestFlags struct {
-	seed     uint64
-	rate     float64
-	duration time.Duration
-	out      string
+	trials.Settings // of these, check fills in Protocol
+	protocol        string
 
-	resolution time.Duration
-
+	out    string
 	format string
-
-	protocol string
-	spoken   spoken // filled in by check
 }
 
 func newSelftest() *cobra.Command {
-	var f selftestFlags
+	f := selftestFlags{Settings: trials.Settings{Defaults: defaults}}
 	cmd := &cobra.Command{
 		Use:   "selftest",
 		Short: "Measure known outages on this machine, and print our own error",
@@ -73,37 +63,37 @@ was found to judge. The outages are a function of --seed, --rate and --duration.
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.protocol, "protocol", selftest.HTTP.Name, "what is measured: "+spokenNames())
-	flags.Uint64Var(&f.seed, "seed", 1, "which outages there are, when and for how long")
-	flags.Float64Var(&f.rate, "rate", 200, "requests per second, for each of new and reused")
-	flags.DurationVar(&f.duration, "duration", time.Minute, "how long to measure outages; the stopped prober and the held connections take 11s more")
-	flags.DurationVar(&f.resolution, "resolution", 0, resolutionUsage+" (default 50ms or 10 intervals, whichever is longer)")
+	flags.StringVar(&f.protocol, "protocol", selftest.HTTP.Name, "what is measured: "+trials.Names())
+	flags.Uint64Var(&f.Seed, "seed", 1, "which outages there are, when and for how long")
+	flags.Float64Var(&f.Rate, "rate", 200, "requests per second, for each of new and reused")
+	flags.DurationVar(&f.Duration, "duration", time.Minute, "how long to measure outages; the stopped prober and the held connections take 11s more")
+	flags.DurationVar(&f.Resolution, "resolution", 0, resolutionUsage+" (default 50ms or 10 intervals, whichever is longer)")
 	flags.StringVar(&f.out, "out", "", "keep the recording, timeline.json and selftest.json in this directory")
 	flags.StringVarP(&f.format, "output", "o", "table", "result on standard output: json, table")
 	return cmd
 }
 
 func (f *selftestFlags) check() error {
-	i := slices.IndexFunc(spokenProtocols, func(p spoken) bool { return p.Name == f.protocol })
+	i := slices.IndexFunc(trials.Protocols, func(p trials.Protocol) bool { return p.Name == f.protocol })
 	if i < 0 {
-		return run.Usagef("one of: "+spokenNames(), "no known outages of protocol %q", f.protocol)
+		return run.Usagef("one of: "+trials.Names(), "no known outages of protocol %q", f.protocol)
 	}
-	f.spoken = spokenProtocols[i]
+	f.Protocol = trials.Protocols[i]
 	switch {
-	case !(f.rate >= selftest.MinRate):
-		return run.Usagef("at a lower rate too few requests meet an outage to say anything", "rate %v: at least %v requests per second", f.rate, selftest.MinRate)
-	case f.rate > loadgen.MaxRate || math.IsInf(f.rate, 0):
-		return run.Usagef("", "rate %v: at most %d requests per second", f.rate, loadgen.MaxRate)
-	case f.duration < selftest.MinDuration:
-		return run.Usagef("each kind of outage needs its time", "duration %v: must be at least %v", f.duration, selftest.MinDuration)
+	case !(f.Rate >= selftest.MinRate):
+		return run.Usagef("at a lower rate too few requests meet an outage to say anything", "rate %v: at least %v requests per second", f.Rate, selftest.MinRate)
+	case f.Rate > loadgen.MaxRate || math.IsInf(f.Rate, 0):
+		return run.Usagef("", "rate %v: at most %d requests per second", f.Rate, loadgen.MaxRate)
+	case f.Duration < selftest.MinDuration:
+		return run.Usagef("each kind of outage needs its time", "duration %v: must be at least %v", f.Duration, selftest.MinDuration)
 	case f.format != "table" && f.format != "json":
 		return run.Usagef("one of: json, table", "unknown output format %q", f.format)
 	}
-	if err := run.CheckResolution(f.resolution, false); err != nil {
+	if err := run.CheckResolution(f.Resolution, false); err != nil {
 		return err
 	}
 	// In a stall every request of both targets stays open, at both ends.
-	return run.CheckFiles(fmt.Sprintf("rate %v", f.rate), 4*f.rate*selftest.Timeout.Seconds()+2*run.FewFiles, "--rate")
+	return run.CheckFiles(fmt.Sprintf("rate %v", f.Rate), 4*f.Rate*selftest.Timeout.Seconds()+2*run.FewFiles, "--rate")
 }
 
 // run measures, compares and prints.
@@ -116,17 +106,8 @@ func (f *selftestFlags) run(ctx context.Context, stdout, stderr io.Writer) error
 		return err
 	}
 	defer clean()
-	if err := f.spoken.certify(dir); err != nil {
-		return err
-	}
-	trial, err := f.measure(ctx, dir, signals, stderr)
+	trial, err := f.Measure(ctx, dir, signals, stderr)
 	if err != nil {
-		return err
-	}
-	if trial.Stalled, err = measureStalled(ctx, filepath.Join(dir, "stalled"), f.rate, f.resolution, f.spoken, signals, stderr); err != nil {
-		return err
-	}
-	if trial.Held, err = measureHeld(ctx, filepath.Join(dir, "held"), signals, stderr); err != nil {
 		return err
 	}
 	r := selftest.Judge(trial)
@@ -163,68 +144,9 @@ func (f *selftestFlags) deliver(stdout io.Writer, dir string, r *selftest.Report
 	return r.WriteTable(stdout)
 }
 
-// measure runs the plan: the very measurement of `lapse run`, of a server whose clock is the run's.
-func (f *selftestFlags) measure(ctx context.Context, dir string, signals <-chan os.Signal, stderr io.Writer) (selftest.Trial, error) {
-	t := selftest.Trial{Protocol: f.spoken.Protocol, Seed: f.seed, Rate: f.rate, Duration: f.duration, Plan: selftest.NewPlan(f.spoken.Protocol, f.seed, f.rate, f.duration)}
-	clock := timeline.StartClock()
-	server, url, err := f.spoken.serve(faultserver.Config{T0: clock.T0(), Seed: f.seed, Faults: t.Plan.Faults()})
-	if err != nil {
-		return t, err
-	}
-	tl, err := f.measureServer(ctx, url, clock, dir, signals, stderr)
-	if err := errors.Join(err, server.Close()); err != nil {
-		return t, err
-	}
-	if tl.Run.Aborted != "" {
-		return t, run.Stopped("the selftest was not finished: %s", tl.Run.Aborted)
-	}
-	t.Run, t.Outages = tl, selftest.Outages(t.Plan, server.Outages())
-	t.Ledger = selftest.NewLedger(t.Protocol, t.Outages, server.Acts(), server.Answered())
-	if err := run.WriteTimeline(dir, tl); err != nil {
-		return t, err
-	}
-	return t, enterAll(filepath.Join(dir, run.FactsFile), t.Ledger)
-}
-
-func (f *selftestFlags) measureServer(ctx context.Context, url string, clock timeline.Clock, dir string, signals <-chan os.Signal, stderr io.Writer) (*model.Timeline, error) {
-	o := defaults()
-	o.Rate, o.Timeout, o.Slow, o.Join, o.Resolution = f.rate, selftest.Timeout, selftest.SlowBar, selftest.Join, f.resolution
-	o.Echo, o.CAFile = f.spoken.echo, f.spoken.caFile
-	o.Baseline, o.Duration = time.Second, f.duration-time.Second
-	if err := o.Check([]string{url}, nil); err != nil {
-		return nil, err
-	}
-	return o.MeasureOn(ctx, clock, dir, signals, stderr)
-}
-
 // defaults are the options of a `lapse run` without flags.
 func defaults() *run.Options {
 	var o run.Options
 	runFlags(&o, &cobra.Command{})
 	return &o
-}
-
-// enterAll enters the recorded requests into the ledger.
-func enterAll(path string, ledger *selftest.Ledger) error {
-	f, err := record.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	run, err := f.Run()
-	if err != nil {
-		return err
-	}
-	for _, target := range run.Targets {
-		ledger.Count(target)
-	}
-	for batch, err := range run.Batches {
-		if err != nil {
-			return err
-		}
-		for _, q := range batch.Requests {
-			ledger.Add(q)
-		}
-	}
-	return nil
 }

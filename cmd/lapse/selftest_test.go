@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"lapse/cmd/lapse/internal/selftest"
+	"lapse/cmd/lapse/internal/trials"
 	"lapse/correlate/verdict"
 	"lapse/run"
 )
@@ -26,8 +26,8 @@ var keptAnywhere = []string{
 // broken while the run was observed, and a prober that was stopped has to say so on any machine.
 func TestSelftestKeepsItsPromises(t *testing.T) {
 	t.Parallel() // it demands nothing of how long something takes
-	for _, p := range spokenProtocols {
-		if p.secure && !slices.Contains([]string{"h2", "wss", "tls"}, p.Name) {
+	for _, p := range trials.Protocols {
+		if p.Secure && !slices.Contains([]string{"h2", "wss", "tls"}, p.Name) {
 			continue // certificates are the same, and what is said over TLS is tested without
 		}
 		t.Run(p.Name, func(t *testing.T) {
@@ -75,19 +75,4 @@ func keepsItsPromises(t *testing.T, protocol string) {
 		t.Error(err)
 	}
 	t.Log("\n" + table.String())
-}
-
-// A prober that is slow is stopped before it has ended: it was waited for in vain, for a minute, and said to have sent nothing.
-func TestASlowProberIsStoppedInTime(t *testing.T) {
-	var first time.Time
-	begun := time.Now()
-	for _, step := range []struct {
-		answered int
-		at       time.Duration
-		want     bool
-	}{{0, 0, false}, {0, 3 * time.Second, false}, {1, 4 * time.Second, false}, {60, 5400 * time.Millisecond, false}, {70, 5500 * time.Millisecond, true}, {200, 4100 * time.Millisecond, true}} {
-		if got := readyToStop(step.answered, begun.Add(step.at), &first); got != step.want {
-			t.Errorf("%d answers after %v: %v", step.answered, step.at, got)
-		}
-	}
 }

@@ -1,4 +1,4 @@
-package main
+package trials
 
 import (
 	"context"
@@ -25,7 +25,7 @@ const (
 )
 
 // measureHeld holds connections to a server that cuts every third of them three times, closed or reset, and announces the end of some.
-func measureHeld(ctx context.Context, dir string, signals <-chan os.Signal, stderr io.Writer) (*selftest.HeldTrial, error) {
+func (s *Settings) measureHeld(ctx context.Context, dir string, signals <-chan os.Signal, stderr io.Writer) (*selftest.HeldTrial, error) {
 	if err := run.CreateDir(dir); err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func measureHeld(ctx context.Context, dir string, signals <-chan os.Signal, stde
 	over := make(chan struct{})
 	var cutting sync.WaitGroup
 	cutting.Go(func() { cutOnSchedule(server, clock, over) })
-	o := defaults()
+	o := s.Defaults()
 	o.Kinds, o.Held, o.Heartbeat, o.Timeout, o.Join = []string{string(timeline.Held)}, heldConnections, heldBeat, selftest.Timeout, selftest.Join
 	o.Baseline, o.Duration = time.Second, heldDuration-time.Second
 	var t selftest.HeldTrial

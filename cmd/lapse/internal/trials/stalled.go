@@ -1,4 +1,4 @@
-package main
+package trials
 
 import (
 	"bytes"
@@ -22,20 +22,20 @@ import (
 
 // measureStalled runs `lapse run` as a process of its own against a server without faults, and stops that process for longer than the timeout.
 // Answers take 30 ms, so that some requests are in flight when it is stopped.
-func measureStalled(ctx context.Context, dir string, rate float64, resolution time.Duration, spoken spoken, signals <-chan os.Signal, stderr io.Writer) (*selftest.StalledProber, error) {
+func (s *Settings) measureStalled(ctx context.Context, dir string, signals <-chan os.Signal, stderr io.Writer) (*selftest.StalledProber, error) {
 	ctx, release := run.Interruptible(ctx, signals)
 	defer release()
-	server, url, err := spoken.serve(faultserver.Config{Faults: []faultserver.Fault{{Kind: faultserver.Slow, To: time.Hour, Delay: 30 * time.Millisecond}}})
+	server, url, err := s.Protocol.serve(faultserver.Config{Faults: []faultserver.Fault{{Kind: faultserver.Slow, To: time.Hour, Delay: 30 * time.Millisecond}}})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = server.Close() }() // it has no outages
 	var stdout bytes.Buffer
-	cmd, err := proberCommand(ctx, url, dir, min(rate, 200), resolution)
+	cmd, err := proberCommand(ctx, url, dir, min(s.Rate, 200), s.Resolution)
 	if err != nil {
 		return nil, err
 	}
-	cmd.Args = append(cmd.Args, spoken.flags()...)
+	cmd.Args = append(cmd.Args, s.Protocol.flags()...)
 	cmd.Stdout, cmd.Stderr = &stdout, io.Discard
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start a prober to be stopped: %w", err)
@@ -59,11 +59,11 @@ func measureStalled(ctx context.Context, dir string, rate float64, resolution ti
 	if err := json.Unmarshal(stdout.Bytes(), &tl); err != nil {
 		return nil, fmt.Errorf("a prober that was stopped, exit code %d: %w", cmd.ProcessState.ExitCode(), err)
 	}
-	s := &selftest.StalledProber{From: from.Round(0).Sub(tl.T0), To: to.Round(0).Sub(tl.T0), Run: &tl, ExitCode: cmd.ProcessState.ExitCode()}
+	stalled := &selftest.StalledProber{From: from.Round(0).Sub(tl.T0), To: to.Round(0).Sub(tl.T0), Run: &tl, ExitCode: cmd.ProcessState.ExitCode()}
 	for _, at := range still {
-		s.Standstills = append(s.Standstills, selftest.Standstill{From: at.from.Round(0).Sub(tl.T0), To: at.to.Round(0).Sub(tl.T0)})
+		stalled.Standstills = append(stalled.Standstills, selftest.Standstill{From: at.from.Round(0).Sub(tl.T0), To: at.to.Round(0).Sub(tl.T0)})
 	}
-	return s, nil
+	return stalled, nil
 }
 
 // A standstill is a time in which this process did not run.

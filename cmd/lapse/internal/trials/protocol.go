@@ -1,4 +1,4 @@
-package main
+package trials
 
 import (
 	"bytes"
@@ -23,47 +23,48 @@ type faultyServer interface {
 	io.Closer
 }
 
-// A spoken is a protocol that `lapse selftest` measures: how its server is started, and what `lapse run` needs to ask it.
-type spoken struct {
+// A Protocol is one that can be measured: how its server is started, and what `lapse run` needs to ask it.
+type Protocol struct {
 	selftest.Protocol
 	start func(faultserver.Config) (_ faultyServer, url string, _ error)
 	echo  string // --echo
 
-	secure bool
+	Secure bool   // over TLS
 	alpn   string // what its server chooses, if anything
 	caFile string // --ca-file; filled in by certify, as is the certificate
 	tls    *tls.Config
 }
 
-// spokenProtocols are those there are.
-var spokenProtocols = []spoken{
+// Protocols are those there are.
+var Protocols = []Protocol{
 	{Protocol: selftest.HTTP, start: startTCP("")},
-	{Protocol: selftest.HTTP.OverTLS("https"), start: startTCP(""), secure: true},
+	{Protocol: selftest.HTTP.OverTLS("https"), start: startTCP(""), Secure: true},
 	{Protocol: selftest.HTTP2, start: startTCP("h2c")},
-	{Protocol: selftest.HTTP2.OverTLS("h2"), start: startTCP("h2c"), secure: true, alpn: "h2"},
+	{Protocol: selftest.HTTP2.OverTLS("h2"), start: startTCP("h2c"), Secure: true, alpn: "h2"},
 	{Protocol: selftest.GRPC, start: startTCP("grpc")},
-	{Protocol: selftest.GRPC.OverTLS("grpcs"), start: startTCP("grpc"), secure: true, alpn: "h2"},
+	{Protocol: selftest.GRPC.OverTLS("grpcs"), start: startTCP("grpc"), Secure: true, alpn: "h2"},
 	{Protocol: selftest.Events, start: startTCP("sse")},
-	{Protocol: selftest.Events.OverTLS("sses"), start: startTCP("sse"), secure: true},
+	{Protocol: selftest.Events.OverTLS("sses"), start: startTCP("sse"), Secure: true},
 	{Protocol: selftest.WebSocket, start: startTCP("ws")},
-	{Protocol: selftest.WebSocket.OverTLS("wss"), start: startTCP("ws"), secure: true},
+	{Protocol: selftest.WebSocket.OverTLS("wss"), start: startTCP("ws"), Secure: true},
 	{Protocol: selftest.TCP, start: startTCP("tcp"), echo: "ping\n"},
-	{Protocol: selftest.TCP.OverTLS("tls"), start: startTCP("tcp"), echo: "ping\n", secure: true},
+	{Protocol: selftest.TCP.OverTLS("tls"), start: startTCP("tcp"), echo: "ping\n", Secure: true},
 	{Protocol: selftest.UDP, start: startUDP, echo: "ping {id}"},
 	{Protocol: selftest.DNS, start: startDNS},
 }
 
-func spokenNames() string {
+// Names are those of all [Protocols], as a user reads them.
+func Names() string {
 	var names []string
-	for _, p := range spokenProtocols {
+	for _, p := range Protocols {
 		names = append(names, p.Name)
 	}
 	return strings.Join(names, ", ")
 }
 
 // certify makes the certificate of a server over TLS, and leaves what a client is to trust in dir.
-func (p *spoken) certify(dir string) (err error) {
-	if !p.secure {
+func (p *Protocol) certify(dir string) (err error) {
+	if !p.Secure {
 		return nil
 	}
 	var alpn []string
@@ -79,13 +80,13 @@ func (p *spoken) certify(dir string) (err error) {
 }
 
 // serve starts p's server.
-func (p spoken) serve(c faultserver.Config) (_ faultyServer, url string, _ error) {
+func (p Protocol) serve(c faultserver.Config) (_ faultyServer, url string, _ error) {
 	c.TLS = p.tls
 	return p.start(c)
 }
 
 // flags are those of `lapse run` with which p is measured.
-func (p spoken) flags() (flags []string) {
+func (p Protocol) flags() (flags []string) {
 	if p.echo != "" {
 		flags = append(flags, "--echo", p.echo)
 	}
