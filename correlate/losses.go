@@ -1,6 +1,7 @@
 package correlate
 
 import (
+	"slices"
 	"time"
 
 	"lapse/correlate/model"
@@ -13,50 +14,65 @@ import (
 //
 //	batch 0..99, mark 1s   batch 200..299, mark 3s   →   unobserved: 1s to 3s
 type losses struct {
-	next  map[timeline.SourceID]uint64        // the FirstSeq of each source's next batch
-	lost  map[timeline.SourceID]int           // how many times batches of a source were lost
-	upTo  map[timeline.SourceID]time.Duration // the latest watermark of any of its targets
-	seen  map[timeline.TargetID]int           // how many of those times lie before the target's last watermark
-	marks map[timeline.TargetID]time.Duration // that watermark
-	found map[timeline.TargetID][]windows.Period
-	event timeline.Event // the last one
+	sources map[timeline.SourceID]*sourceLosses
+	targets map[timeline.TargetID]*targetLosses
+	event   timeline.Event // the last one
+}
+
+type sourceLosses struct {
+	next uint64        // the FirstSeq of its next batch
+	lost int           // how many times batches were lost
+	upTo time.Duration // the latest watermark of any target
+}
+
+type targetLosses struct {
+	mark  time.Duration // the last watermark
+	seen  int           // how many of the source's losses lie before it
+	found []windows.Period
 }
 
 func newLosses() losses {
-	return losses{
-		next: map[timeline.SourceID]uint64{}, lost: map[timeline.SourceID]int{}, upTo: map[timeline.SourceID]time.Duration{},
-		seen: map[timeline.TargetID]int{}, marks: map[timeline.TargetID]time.Duration{}, found: map[timeline.TargetID][]windows.Period{},
-	}
+	return losses{sources: map[timeline.SourceID]*sourceLosses{}, targets: map[timeline.TargetID]*targetLosses{}}
 }
 
 // addBatch takes in the next batch.
 func (l *losses) addBatch(b timeline.Batch) {
-	jump := b.FirstSeq > l.next[b.Source]
-	if jump {
-		l.lost[b.Source]++
+	s := l.sources[b.Source]
+	if s == nil {
+		s = &sourceLosses{}
+		l.sources[b.Source] = s
 	}
-	l.next[b.Source] = max(l.next[b.Source], b.FirstSeq+uint64(len(b.Requests)))
-	before := l.upTo[b.Source]
+	jump := b.FirstSeq > s.next
+	if jump {
+		s.lost++
+	}
+	s.next = max(s.next, b.FirstSeq+uint64(len(b.Requests)))
+	before := s.upTo
 	for _, w := range b.Watermarks {
-		from, known := l.marks[w.Target]
+		t := l.targets[w.Target]
+		known := t != nil
 		if !known {
-			from = before // it began when batches were lost, or after that
+			t = &targetLosses{mark: before} // it began when batches were lost, or after that
+			l.targets[w.Target] = t
 		}
-		if (known || jump) && l.seen[w.Target] < l.lost[b.Source] {
-			l.found[w.Target] = append(l.found[w.Target], windows.Period{From: from, To: w.Due, Reason: model.ReasonLost})
+		if (known || jump) && t.seen < s.lost {
+			t.found = append(t.found, windows.Period{From: t.mark, To: w.Due, Reason: model.ReasonLost})
 		}
-		l.seen[w.Target], l.marks[w.Target] = l.lost[b.Source], max(from, w.Due)
-		l.upTo[b.Source] = max(l.upTo[b.Source], w.Due)
+		t.seen, t.mark = s.lost, max(t.mark, w.Due)
+		s.upTo = max(s.upTo, w.Due)
 	}
 }
 
 // of returns what is lost of a target that was measured so long. The watermark after the last loss may be lost too.
 func (l *losses) of(target timeline.Target, measured windows.Period) []windows.Period {
-	found := l.found[target.ID]
-	if from, known := l.marks[target.ID]; known && l.seen[target.ID] < l.lost[target.Source] {
-		found = append(found[:len(found):len(found)], windows.Period{From: from, To: measured.To, Reason: model.ReasonLost})
+	t, s := l.targets[target.ID], l.sources[target.Source]
+	if t == nil {
+		return nil
 	}
-	return found
+	if s == nil || t.seen >= s.lost {
+		return t.found
+	}
+	return append(slices.Clip(t.found), windows.Period{From: t.mark, To: measured.To, Reason: model.ReasonLost})
 }
 
 // before returns the watch gap in which events before e were lost, if any were. It has the number of one of them.
