@@ -136,7 +136,7 @@ func causesSection(v *view) section {
 	}
 	s := section{title: "causes"}
 	if slices.ContainsFunc(explained, func(f finding) bool { return len(f.Evidence) > 0 }) {
-		s.remark = "why: times are from the first failure of the first window named"
+		s.remark = "T is the first failure of the first window named; instants in a text are seconds after the run began"
 	}
 	for _, f := range explained {
 		n := note{label: windowList(f.windows), text: f.text(), tone: bold, details: evidence(f.first(), f.Evidence)}
@@ -181,7 +181,7 @@ func when(fact model.Evidence) time.Duration {
 // vague is from when on an instant is known so badly that only its later bound is worth reading.
 const vague = 200 * time.Millisecond
 
-// sinceStart is the distance of an instant from when the window's first failure was known.
+// sinceStart is an instant's distance from T, when the window's first failure was known: "T−83 ms ±2", "≤ T−83 ms".
 func sinceStart(w model.Window, at *model.Instant) string {
 	switch {
 	case at == nil:
@@ -191,7 +191,7 @@ func sinceStart(w model.Window, at *model.Instant) string {
 	}
 	offset := model.Instant{Earliest: at.Earliest - w.Start.Latest, Latest: at.Latest - w.Start.Latest}
 	if offset.Latest-offset.Earliest > vague {
-		return "by " + quantity.Offset(model.Instant{Earliest: offset.Latest, Latest: offset.Latest})
+		return "≤ T" + quantity.Offset(model.Instant{Earliest: offset.Latest, Latest: offset.Latest})
 	}
-	return quantity.Offset(offset)
+	return "T" + quantity.Offset(offset)
 }

@@ -66,11 +66,11 @@ func Length(l model.Length, open bool) string {
 	return withError(l.Min, l.Max)
 }
 
-// Offset prints the uncertain time from one instant to another, with its sign: "-71 ms ±9".
+// Offset prints the uncertain time from one instant to another, with its sign: "−71 ms ±9".
 func Offset(offset model.Instant) string {
 	text := withError(offset.Earliest, offset.Latest)
-	if text[0] == '-' {
-		return text
+	if after, negative := strings.CutPrefix(text, "-"); negative {
+		return "−" + after
 	}
 	return "+" + text
 }

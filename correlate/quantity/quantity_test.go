@@ -71,12 +71,12 @@ func TestOffsetsReadWithTheirSign(t *testing.T) {
 		earliest, latest time.Duration
 		want             string
 	}{
-		{-80 * time.Millisecond, -62 * time.Millisecond, "-71 ms ±9"},
+		{-80 * time.Millisecond, -62 * time.Millisecond, "−71 ms ±9"},
 		{61 * time.Millisecond, 79 * time.Millisecond, "+70 ms ±9"},
 		{-4 * time.Millisecond, 4 * time.Millisecond, "+0 ms ±4"},
-		{-1014 * time.Millisecond, -6 * time.Millisecond, "-510 ms ±504"}, // before, and never shown as perhaps after
+		{-1014 * time.Millisecond, -6 * time.Millisecond, "−510 ms ±504"}, // before, and never shown as perhaps after
 		{0, 0, "+0 s"},
-		{-1500 * time.Millisecond, -1500 * time.Millisecond, "-1.5 s"},
+		{-1500 * time.Millisecond, -1500 * time.Millisecond, "−1.5 s"},
 	} {
 		if got := Offset(model.Instant{Earliest: test.earliest, Latest: test.latest}); got != test.want {
 			t.Errorf("[%s, %s] reads %q, want %q", test.earliest, test.latest, got, test.want)
@@ -118,7 +118,7 @@ func TestPrintedBoundsHoldTheMeasured(t *testing.T) {
 // bounds reads "+70 ms ±9" back.
 func bounds(t *testing.T, text string) (from, to float64) {
 	t.Helper()
-	fields := strings.Fields(strings.ReplaceAll(text, "±", ""))
+	fields := strings.Fields(strings.NewReplacer("±", "", "−", "-").Replace(text))
 	unit := map[string]float64{"s": 1e9, "ms": 1e6, "µs": 1e3}[fields[1]]
 	mid, err := strconv.ParseFloat(fields[0], 64)
 	if err != nil {
