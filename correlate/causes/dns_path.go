@@ -19,9 +19,9 @@ import (
 
 var dnsPath = Rule{
 	Name: "dns-path",
-	Doc:  "The target's name could not be looked up. Its addresses were well.",
+	Doc:  "The target's name could not be looked up. Its addresses worked.",
 	Looks: `All failures are of class dns. The Pods answer at their own addresses, and persistent connections, which need no look-up, go on. Look at CoreDNS, at
-what runs between it and the prober's node, and at its own rollouts. Where a prober on another node was answered meanwhile, the DNS server was well, and it is that node's way to it.`,
+what runs between it and the prober's node, and at its own rollouts. If a prober on another node got answers meanwhile, the DNS server worked, and the path from this node to it did not.`,
 	Fix:   "Run two replicas or more of the cluster's DNS server on different nodes, let it end gracefully (lameduck), or cache on each node (NodeLocal DNSCache).",
 	Needs: []Need{requestsFailed},
 	Test:  testDNSPath,

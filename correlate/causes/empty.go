@@ -396,7 +396,7 @@ func (e *emptiness) sign(text string) Sign {
 	return Sign{model.Evidence{Event: e.event.ID, At: new(e.event.At), Text: text}, Watched}
 }
 
-// all is that requests failed as where there is no endpoint: none was answered.
+// all is that requests failed as without endpoints: none was answered.
 func (e *emptiness) all() Sign {
 	return Sign{model.Evidence{Target: e.window.Target, At: &e.window.Start, Text: "from then on no request was answered"}, Watched}
 }

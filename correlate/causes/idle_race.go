@@ -21,7 +21,7 @@ var idleRace = Rule{
 	Name: "idle-race",
 	Doc:  "The server closed idle connections at the moment at which they were used again.",
 	Looks: `Only "reused" fails, with resets or closed connections, a few at a time and again and again. No Pod ends, and all answer at their own addresses.
-Each connection is used as seldom as the rate and the number of connections say. Where fresh connections are cut as well while no Pod ends, it is *low*.`,
+Each connection is idle for about --connections ÷ --rate between two requests. If new connections are cut as well while no Pod terminates, the confidence is *low*.`,
 	Fix:   "Let the server keep idle connections for longer than the client does, or let the client close them first.",
 	Needs: []Need{podsWatched},
 	Test:  testIdleRace,

@@ -20,11 +20,11 @@ import (
 var ingressLag = Rule{
 	Name: "ingress-lag",
 	Doc:  "An ingress, or another proxy behind the URL, had not followed yet when a Pod stopped: it answered with errors of its own.",
-	Looks: `A URL is measured that leads through a proxy. As a Pod stops, some requests are answered with 502, 503 or 504 by nobody's name, where good answers name their
-Pod; others may time out, for the proxy waits for the Pod, or find their connection closed. It ends when the proxy follows: when its controller has asked the API server again, or it has reloaded. It is
-*high* only where the Service itself was measured in the same run, and was well.`,
-	Fix: `Serve on after SIGTERM for longer than the ingress takes to follow. An ingress that watches EndpointSlices follows sooner than one that asks for them; one that tries
-another Pod where a connection fails hides what is left.`,
+	Looks: `A URL is measured that leads through a proxy. When a Pod stops, some requests get 502, 503 or 504 without a Pod name in the reply, while successful replies name their
+Pod. Others may time out because the proxy waits for the Pod, or their connection is closed. This ends when the ingress controller has read the change, or the proxy has reloaded. The confidence is
+*high* only if the Service itself was measured in the same run and did not fail.`,
+	Fix: `Keep serving after SIGTERM for longer than the ingress needs to update. Use an ingress that watches EndpointSlices instead of polling them, and let it retry
+another Pod when a connection fails.`,
 	Needs: []Need{podsWatched, requestsFailed},
 	Only:  func(c *Case) bool { return c.outside(c.Window) != "" },
 	Test:  testIngressLag,

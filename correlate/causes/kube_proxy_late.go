@@ -14,10 +14,9 @@ import (
 //	svc        ok ok  x ok x ok x ok x ok x ok x ok x ok    long after
 
 var kubeProxyLate = Rule{
-	Name: lateProxy,
-	Doc:  "A node went on routing to an endpoint that had left its EndpointSlice long before: its kube-proxy did not follow.",
-	Looks: `As route-outlives-pod, but failures go on for more than 3 s after the endpoint has left the EndpointSlice, as seen from one node. Other nodes may be
-well.`,
+	Name:  lateProxy,
+	Doc:   "A node kept routing to an endpoint long after it had left its EndpointSlice: its kube-proxy did not apply the change.",
+	Looks: `As route-outlives-pod, but failures last for more than 3 s after the endpoint has left the EndpointSlice, as seen from one node. Other nodes may not be affected.`,
 	Fix:   "Look at kube-proxy of that node, or at its network's agent. A longer shutdown of the application would only hide it.",
 	Needs: []Need{podsWatched, endpointSlices, endpointsWatched},
 	Test:  testKubeProxyLate,

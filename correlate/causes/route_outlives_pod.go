@@ -26,12 +26,11 @@ import (
 var routeOutlivesPod = Rule{
 	Name: "route-outlives-pod",
 	Doc:  "A Pod stopped before the prober's node stopped routing to it.",
-	Looks: `A Pod is deleted. Its own address (lane "direct") stops answering, and for some milliseconds or seconds the node still routes to it.
+	Looks: `A Pod is deleted. Its own address (row "direct") stops answering, and for some milliseconds or seconds the node still routes to it.
 About one request in N fails, where N is the number of endpoints; the other Pods answer. If several Pods stop, as in a rolling restart, each
-is named with its own lag: "950 ms ±40" is measured; "≥ 784 ms" is a lower bound, because later failures may be another Pod's; "≤ 780 ms"
-is only an upper bound. ` + "`causes[].measures`" + ` in timeline.json has them. Where a URL is measured that is not the Service's own address, it is what
-stands behind the URL that routes, a load balancer, an ingress or DNS: no node is named, and the confidence is *medium*. [How they are computed](../decisions/0012-whose-stale-route.md).`,
-	Fix:   "Keep serving after SIGTERM for as long as the fix says.",
+is named with its own lag (how long it was routed to after it had stopped): "950 ms ±40" is measured; "≥ 784 ms" is a lower bound, because later failures may be another Pod's; "≤ 780 ms"
+is only an upper bound. ` + "`causes[].measures`" + ` in timeline.json has them. If the measured URL is not the Service's own address, something behind the URL does the routing (a load balancer, an ingress or DNS): no node is named, and the confidence is at most *medium*. [How they are computed](../decisions/0012-whose-stale-route.md).`,
+	Fix:   "Keep serving after SIGTERM for at least the time in the incident's fix: a preStop sleep, or a delay before the server shuts down.",
 	Needs: []Need{podsWatched},
 	Test:  testRouteOutlivesPod,
 }

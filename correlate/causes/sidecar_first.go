@@ -18,10 +18,10 @@ import (
 var sidecarFirst = Rule{
 	Name: "sidecar-first",
 	Doc:  "A container that requests pass through ended before the others of its Pod did.",
-	Looks: `A Pod is deleted and stops answering at once, although one of its containers runs on for seconds. The containers' own times of their ends tell which
-ended first. The one that runs on must be a server, with a probe that asks over the network: a container that ships logs is none.
-Where another port of the Pod goes on answering, the containers serve a port each, and
-neither stands before the other. That requests pass through the one to the other is not seen, so it is *medium* at most, and *low* where the last one had to be killed.`,
+	Looks: `A Pod is deleted and stops answering at once, although one of its containers keeps running for seconds. The containers' termination times show which
+ended first. The container that keeps running must be a server, with an HTTP, TCP or gRPC probe; a log shipper is not one. The cause is not named
+if another port of the Pod keeps answering: then each container serves its own port. Lapse cannot see that requests pass from one container to the
+other, so the confidence is at most *medium*, and *low* if the last container had to be killed.`,
 	Fix:   "Run the proxy as a native sidecar (an init container with restartPolicy: Always): it ends after the others. Or let it wait in a preStop hook.",
 	Needs: []Need{podsWatched},
 	Test:  testSidecarFirst,

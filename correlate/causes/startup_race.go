@@ -22,8 +22,8 @@ var startupRace = Rule{
 	Name: "startup-race",
 	Doc:  "A Pod's endpoint was ready before the Pod could serve.",
 	Looks: `A Pod is added to the endpoints, and its own address refuses connections or answers with errors until some time later. About one request in N
-fails meanwhile; the other Pods answer. It is common in rollouts of Pods without a readiness probe. Where the Pod never answered well, it is *low*, and after
-10 s it is not named: the version may be bad. Nor is it where it answers some of what it is sent, or Pods that had answered before fail as the new ones do.`,
+fails meanwhile; the other Pods answer. It is common in rollouts of Pods without a readiness probe. If the Pod never answers successfully, the confidence is *low*; after
+10 s this cause is not named, because the version may be bad. It is also not named if the Pod answers some requests, or if older Pods fail in the same way.`,
 	Fix:   "Add a readiness probe that asks for what clients ask. minReadySeconds does not help: it delays the rollout, not the endpoint.",
 	Needs: []Need{podsWatched, endpointSlices, requestsFailed},
 	Test:  testStartupRace,
