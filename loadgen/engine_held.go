@@ -17,7 +17,7 @@ import (
 //
 //	open ── stands ── heartbeat … heartbeat ── cut ── open at once ── failed ── open after 10, 20, 40 ms, … ── stands ──
 //
-// A connection stands when the first heartbeat on it was answered; that one is sent right after connecting, and is a part of the
+// A connection is established when its first heartbeat is answered. That heartbeat is sent right after connecting, and is part of the
 // attempt. It is cut when the peer closes or resets it, announces its end, or leaves a heartbeat unanswered until the next one is due.
 // A heartbeat without an answer within the timeout has failed before that, and the connection stands: an answer may still come.
 //

@@ -15,7 +15,7 @@ const slowRemoval = 10 * time.Second
 
 var weakProbes = Rule{
 	ID: "LP09", Name: "weak-probes", Needs: []Fact{TemplatesFact},
-	Doc:         "No readiness probe, one that liveness repeats no later, or one that takes more than 10 s to fail.",
+	Doc:         "No readiness probe, a liveness probe that is the same check and fails no later, or a readiness probe that takes more than 10 s to fail.",
 	ConfirmedBy: []string{"startup-race"}, Predicts: []string{"startup-race", "pod-crashed/liveness", "no-ready-endpoint/liveness"},
 	Check: func(s *State) (found []Finding) {
 		n, _ := s.count()

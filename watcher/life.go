@@ -14,7 +14,7 @@ import (
 	"lapse/timeline"
 )
 
-// An open watch that brings nothing looks the same whether nothing changes or the API server stands still: the connection itself
+// An idle watch looks the same whether nothing changes or the API server hangs: the connection itself
 // is only given up after 45 s (client-go's HTTP/2 ping). So the API server is asked for the Service, over the connection that the
 // watches share, and a time without any sign of life is a watch gap. docs/decisions/0011-signs-of-life.md argues for the numbers.
 const (

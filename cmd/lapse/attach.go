@@ -15,8 +15,8 @@ func newAttach() *cobra.Command {
 	var addr string
 	cmd := &cobra.Command{
 		Use:   "attach RUN",
-		Short: "Watch a run that goes on in the cluster",
-		Long: `Show the live page and the progress of a run that goes on in the cluster, from any workstation, until the run has ended or
+		Short: "Watch a run in progress in the cluster",
+		Long: `Show the live page and the progress of a run in progress, from any workstation, until the run has ended or
 you interrupt it. Several may watch at once.
 
 Watching changes nothing: the run is neither ended nor deleted, and its result stays where it is, for who measures it or for

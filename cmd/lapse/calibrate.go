@@ -44,11 +44,11 @@ func newCalibrate() *cobra.Command {
 		Short: "Find out what a target can answer, and a --rate that costs it 1 % of that",
 		Long: `Load a URL to its limit for some seconds, and suggest a --rate at which probes cost it at most 1 % of what it can answer.
 
-This is a load test: the target has nothing left for others while it lasts. It doubles the number of workers,
-each of which sends its next request when the last one has ended, until that brings no more, and repeats the
-best step: the median is the capacity. It runs from here, through rakyll/hey, and ends after --duration.
+This is a load test: it uses all capacity of the target. Each worker sends its next request when the last one has
+ended. Lapse doubles the number of workers until the throughput no longer rises, then repeats the best step: the median
+is the capacity. The load comes from this machine, by rakyll/hey, for at most --duration.
 
-A target that did not answer all repetitions well has shown no capacity. Exit code 4: there is no rate to suggest.`,
+Exit code 4: the target failed in some of the repetitions, so there is no rate to suggest.`,
 		Example: "  lapse calibrate http://127.0.0.1:8080/",
 		Args:    exactly(1, "a URL"),
 		RunE: func(cmd *cobra.Command, args []string) error {

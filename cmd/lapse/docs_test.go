@@ -71,12 +71,18 @@ func writeCommand(b *strings.Builder, c *cobra.Command) {
 	b.WriteString("```\n")
 	rows, known := 0, pflag.NewFlagSet("", 0)
 	if c.Name() == "gen" { // the same flags again
-		b.WriteString("\nThe flags are those of [lapse run](#lapse-run), and:\n")
 		run, _, err := c.Root().Find([]string{"run"})
 		if err != nil {
 			panic(err)
 		}
 		known = run.LocalFlags()
+		var without []string
+		known.VisitAll(func(f *pflag.Flag) {
+			if where, listed := usedIn[f.Name]; listed && !f.Hidden && where&inYAML == 0 {
+				without = append(without, "`--"+f.Name+"`")
+			}
+		})
+		fmt.Fprintf(b, "\nThe flags are those of [lapse run](#lapse-run) without %s, and:\n", strings.Join(without, ", "))
 	}
 	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		if f.Hidden || f.Name == "help" || known.Lookup(f.Name) != nil {

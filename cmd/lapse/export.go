@@ -13,8 +13,8 @@ import (
 const exportHelp = `Export writes a saved run in any format, to standard output or into a file.
 
 The facts (csv, events, held, hlog) are written as they were recorded, unjudged; that needs little memory however long the run was. If the
-recording is cut off or damaged, or its run goes on, what lies before is exported, and the exit code is 6. So it is where only timeline.json
-is left of a run: it holds the events, and of the requests those that failed.
+recording is cut off or damaged, or the run is still in progress, the readable part is exported and the exit code is 6. The exit code is also 6
+if only timeline.json is left: it holds all events, but only the failed requests.
 
 The other formats are those of "lapse report", judged as the run was; the exit code says nothing of the verdict.`
 

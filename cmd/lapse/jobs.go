@@ -85,8 +85,8 @@ func newRetrieve() *cobra.Command {
 		Short: "Fetch the result of a run in the cluster",
 		Long: `Fetch the result of a run in the cluster: its recording while the Pod holds it, else the timeline from the Pod's log, else the verdict.
 
-A run that goes on is followed to its end; "lapse stop" ends it now. What has come is kept, whatever happens to the rest, as facts.partial.lapse:
-the same command goes on from there.`,
+If the run is still in progress, the command waits for its end; "lapse stop" ends it now. If the transfer breaks, the received part is kept as
+facts.partial.lapse. Run the same command again to continue.`,
 		Example: "  lapse retrieve lapse -n shop --out runs/nightly",
 		Args:    exactly(1, "the RUN to fetch, as `lapse status` lists it"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -114,7 +114,7 @@ func newStop() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stop RUN",
 		Short: "End a run in the cluster early, with its result kept",
-		Long: `End a run that goes on in the cluster, such as one whose workstation has crashed. It settles as it would have after its command, and then
+		Long: `End a run in progress, such as one whose workstation has crashed. It settles as it would have after its command, and then
 holds its result for --hold: fetch it with "lapse retrieve". A command that still runs on a workstation is not touched.`,
 		Example: "  lapse stop lapse-20261121-101500-ab3d -n shop",
 		Args:    exactly(1, "the RUN to end, as `lapse status` lists it"),
@@ -142,8 +142,8 @@ func newDelete() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete RUN",
 		Short: "Remove a run's Job and rights from the cluster",
-		Long: `Remove all that carries the run's label from the cluster: its Job and Pod, probers, ServiceAccount, Role, ClusterRole and their bindings; also what
-is left of a run whose Job is gone already.`,
+		Long: `Delete all objects with the run's label: the Job and its Pod, probers, ServiceAccount, Role, ClusterRole and their bindings. This also works
+if the Job is already gone.`,
 		Args: exactly(1, "the RUN to remove, as `lapse status` lists it"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := kube.Connect(cmd.Context())

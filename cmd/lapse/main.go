@@ -96,14 +96,15 @@ func noSuchVerb(cmd *cobra.Command, args []string) error {
 	return run.Usagef(hint, "unknown verb %q", args[0])
 }
 
-const rootHelp = `Lapse sends a steady stream of requests to a Service, watches the Service's Pods and endpoints on the
-same clock, and says when requests failed, for how long, how sure it is, and what caused it.
+const rootHelp = `Lapse sends requests to a Service at a constant rate and watches the Service's Pods and endpoints on the
+same clock. It reports when requests failed, for how long (with error bars), and the likely cause.
 
 Exit codes:
-  0  passed, or nothing was asked to fail on
-  1  something broke; or not all of the run is on disk
-  2  nothing was measured: the arguments, the Service, the rights or the cluster's rules do not allow it
-  3  a gate (--fail-if) failed; or preflight predicts something
-  4  inconclusive: too little was observed, the error bars cannot decide a gate, or nothing was tested
+  0  passed, or no gate (--fail-if) was set
+  1  internal error, or part of the run could not be written to disk
+  2  nothing was measured: bad arguments, no such Service, missing rights, or the cluster did not start the Job
+  3  a gate (--fail-if) failed, or preflight has findings
+  4  inconclusive: too little was observed, the error bars cannot decide a gate, the command changed no
+     endpoint, or its rollout did not finish
   5  the wrapped command failed
   6  aborted`

@@ -19,9 +19,9 @@ func newPreflight() *cobra.Command {
 		Long: `Predict from a Service's spec and the placement of its Pods what a drain, a rollout or a crash will do to it. No request is sent, and nothing
 is changed. With -f, manifests are read instead of a cluster: rules that need placement say that they could not judge.
 
-Severities: will-lose, if what is named happens, requests fail whatever the application does; may-lose, it depends on what the spec
-does not show; will-block, a drain does not end; blind, Lapse cannot see it. It exits with 0 if nothing was found but what is blind or accepted, with 3 if
-something was, and with 2 if nothing could be read.
+Severities: will-lose: if the named event happens, requests fail, whatever the application does. may-lose: requests may fail; the spec does
+not show it. will-block: a drain does not finish. blind: Lapse cannot judge it. Exit codes: 0 no findings except blind or accepted ones, 3 findings,
+2 nothing could be read.
 
 Rules:
 

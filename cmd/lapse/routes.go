@@ -23,13 +23,13 @@ func newRoutes() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "routes",
 		Short: "Measure how long each node's routes take to follow a change, on a Service of its own",
-		Long: `Measure how long the routes of each node go on leading to a Pod that was deleted, and how long a new Pod waits for its first request.
+		Long: `Measure how long each node keeps routing to a deleted Pod, and how long a new Pod waits for its first request.
 
-It brings a Service of its own, with two Pods that go on answering while they end: no route costs a request, and nobody else's Pods are
-touched. It deletes these Pods one after the other, asks from every node meanwhile, prints a table by node, and leaves nothing behind.
+The command creates its own Service with two Pods that keep answering while they terminate, so no request fails and no other Pod is
+touched. It deletes these Pods one after the other, sends requests from every node, prints a table by node, and deletes what it created.
 
-Meanwhile it asks each of the cluster's DNS servers for a headless Service with the same Pods, 25 times per second, and prints how long their
-answers take to follow.`,
+It also queries each of the cluster's DNS servers for a headless Service with the same Pods, 25 times per second, and prints how long the
+answers take to change.`,
 		Example: "  lapse routes -n default\n  lapse routes --changes 20 --from node1,node2 -o json\n  lapse routes --fail-if 'route.lag.max>1s'",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -53,7 +53,7 @@ answers take to follow.`,
 	kubeFlags(&o.Kube, f)
 	f.IntVar(&o.Changes, "changes", 10, "how many Pods to delete, one after the other")
 	f.StringVar(&o.From, "from", "all", "measure from `NODES`: all, how many, their names, or a label selector")
-	f.DurationVar(&o.ProberWait, "wait", time.Minute, "how long to wait for all probers; the run begins without those that do not measure by then")
+	f.DurationVar(&o.ProberWait, "wait", time.Minute, "how long to wait for the probers; the run then starts without those that are not ready")
 	f.Float64Var(&o.Rate, "rate", routesRate, "requests per second from each node")
 	f.StringArrayVar(&o.GateExprs, "fail-if", nil, "a gate `EXPR`, such as 'route.lag.max>1s' (repeatable)")
 	f.StringVar(&o.Out, "out", "", "directory for the recording and timeline.json (default runs/RUN)")
@@ -69,7 +69,7 @@ answers take to follow.`,
 func newCanary() *cobra.Command {
 	var serveOn time.Duration
 	cmd := &cobra.Command{
-		Use: "canary", Short: "Answer requests, also for a while after SIGTERM", Hidden: true, Args: exactly(0, "no arguments"),
+		Use: "canary", Short: "Internal: run by the Pods that lapse routes creates", Hidden: true, Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return run.ServeCanary(cmd.Context(), ":8080", serveOn)
 		},

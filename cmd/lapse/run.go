@@ -18,7 +18,7 @@ func newRun() *cobra.Command {
 A svc/ target is measured from a Job in the cluster, which is removed afterwards. A URL is measured
 from here, and needs no cluster. Instead of targets, --on-node, -A and --selector choose Services.
 
-svc/NAME?route=ROUTE,... asks a Service by other ways than its default one: ` + strings.Join(run.RouteNames(), ", ") + `.`,
+svc/NAME?route=ROUTE,... sends requests over other routes than the default one: ` + strings.Join(run.RouteNames(), ", ") + `.`,
 		Example: `  lapse run svc/web -n shop --fail-if 'failed>0' -- kubectl drain node1 --ignore-daemonsets
   lapse run --on-node node1 -- kubectl drain node1 --ignore-daemonsets
   lapse run http://127.0.0.1:8080/ --duration 30s`,
@@ -44,7 +44,7 @@ svc/NAME?route=ROUTE,... asks a Service by other ways than its default one: ` + 
 func newProbe() *cobra.Command {
 	return &cobra.Command{
 		Use:    "probe",
-		Short:  "Measure what a run's coordinator assigns",
+		Short:  "Internal: run by the prober Pods of --from",
 		Hidden: true,
 		Args:   exactly(0, "no arguments"),
 		RunE:   func(cmd *cobra.Command, _ []string) error { return run.RunProber(cmd.Context(), cmd.ErrOrStderr()) },

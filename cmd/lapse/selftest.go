@@ -34,12 +34,12 @@ func newSelftest() *cobra.Command {
 	f := selftestFlags{Settings: trials.Settings{Defaults: defaults}}
 	cmd := &cobra.Command{
 		Use:   "selftest",
-		Short: "Measure known outages on this machine, and print our own error",
-		Long: `Measure known outages on this machine, and print our own error.
+		Short: "Measure known outages on this machine, and print how far the results were off",
+		Long: `Measure known outages on this machine, and print how far the results were off.
 
-A built-in server fails on schedule: nobody listens, connections are reset or closed, answers are cut off, late, a 503 or
-missing, for all requests or for a share at random, from 2 ms to 5 s; over UDP replies are lost, late or others, and of WebSocket
-and TCP an error is a close frame or another text. Lapse measures it over the loopback interface as
+A built-in server fails on schedule, for 2 ms to 5 s, for all requests or for a random share: it stops listening, resets or closes
+connections, truncates or delays answers, sends a 503, or sends nothing. Over UDP it loses, delays or replaces replies. Over WebSocket and
+TCP its error is a close frame or a different text. Lapse measures it over the loopback interface as
 ` + "`lapse run`" + ` does, and compares what it found with what the server did. Then it stops a prober for a second: that run must
 be inconclusive. At last it holds connections to a server that cuts some of them.
 

@@ -49,8 +49,8 @@ var GateMetrics = []GateMetric{
 	{Name: "coverage", Unit: model.Ratio, Doc: "observed ÷ measured time", Value: func(_ *model.Timeline, v *model.Verdict) (model.Range, bool) { return exactly(v.Coverage), true }},
 	{Name: "held.cut", Unit: model.Count, Doc: "held connections that were cut", Held: true, Value: heldCount(func(s heldSum) int { return s.cut })},
 	{Name: "held.unwarned", Unit: model.Count, Doc: "held connections that were cut without an announcement by the server", Held: true, Value: heldCount(func(s heldSum) int { return s.unwarned })},
-	{Name: "held.back.max", Unit: model.Duration, Doc: "the longest that it took a held connection to stand again, from when its client noticed that it was cut", Held: true, Value: heldBack},
-	{Name: "route.lag.max", Unit: model.Duration, Doc: "the longest that the routes of a node led to a Pod after its endpoint had left", From: true, Value: routeLag(1)},
+	{Name: "held.back.max", Unit: model.Duration, Doc: "the longest time from when the client noticed a cut until the held connection was re-established", Held: true, Value: heldBack},
+	{Name: "route.lag.max", Unit: model.Duration, Doc: "the longest time that a node kept routing to a Pod after its endpoint was removed", From: true, Value: routeLag(1)},
 	{Name: "route.lag.p99", Unit: model.Duration, Doc: "99 % of these lags, of all nodes and endpoints, were no longer", From: true, Value: routeLag(0.99)},
 	{Name: "sources.coverage", Unit: model.Ratio, Doc: "observed ÷ measured time of the source that observed least, where `coverage` counts what any of them observed", Value: sourcesCoverage},
 }
