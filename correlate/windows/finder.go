@@ -34,7 +34,7 @@ type finder struct {
 func (f *finder) clone() finder {
 	c := *f
 	c.found = nil
-	c.recent = f.recent.overlay()
+	c.recent, c.profile = f.recent.overlay(), f.profile.clone()
 	if f.open != nil {
 		g := *f.open
 		g.buffered = slices.Clone(g.buffered)

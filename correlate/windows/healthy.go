@@ -56,8 +56,12 @@ func (h *successHistory) kthLast(k int, by time.Duration) (time.Duration, bool) 
 
 // LatencyProfile is how fast a target answers while nothing is wrong with it: a histogram of Done−Sent
 // over the successes outside windows, and how much time they stand for.
+//
+// It takes little memory: there are two for each target of a run, and thousands of targets.
 type LatencyProfile struct {
-	counts [healthyBins]uint32
+	counts []uint32 // of bin low, and of those after it
+	low    int
+	shared bool // counts is another profile's, too
 	n      int
 	last   time.Duration // Sent of the newest success
 	time   time.Duration // time watched: from Sent to Sent, without gaps
@@ -72,7 +76,29 @@ func (h *LatencyProfile) Add(r *Sample) {
 	}
 	h.last = r.Sent
 	h.n++
-	h.counts[min(model.LatencyBin(r.Done-r.Sent), healthyBins-1)]++
+	bin := min(model.LatencyBin(r.Done-r.Sent), healthyBins-1)
+	if h.shared || bin < h.low || bin >= h.low+len(h.counts) {
+		h.hold(bin)
+	}
+	h.counts[bin-h.low]++
+}
+
+// hold makes room for a bin, in counts of h's own.
+func (h *LatencyProfile) hold(bin int) {
+	low, high := bin, bin+1
+	if len(h.counts) > 0 {
+		low, high = min(low, h.low), max(high, h.low+len(h.counts))
+	}
+	counts := make([]uint32, high-low)
+	copy(counts[max(h.low-low, 0):], h.counts)
+	h.counts, h.low, h.shared = counts, low, false
+}
+
+// clone returns a profile that can be added to while h stands still.
+func (h *LatencyProfile) clone() LatencyProfile {
+	c := *h
+	c.shared = true
+	return c
 }
 
 // Answer is L of the design: by then an answer would have come, had the target been healthy. It is
@@ -84,7 +110,7 @@ func (h *LatencyProfile) Answer() time.Duration {
 	above := 0                 // successes in higher slots
 	excess := time.Duration(0) // how long they waited beyond answer, together
 	answer := model.Never
-	for i := healthyBins - 1; i >= 0; i-- {
+	for i := h.low + len(h.counts) - 1; i >= 0; i-- {
 		_, upper := model.BinLatency(i)
 		_, next := model.BinLatency(i + 1)
 		excess += time.Duration(above) * (next - upper)
@@ -92,7 +118,9 @@ func (h *LatencyProfile) Answer() time.Duration {
 			break
 		}
 		answer = upper
-		above += int(h.counts[i])
+		if i >= h.low {
+			above += int(h.counts[i-h.low])
+		}
 	}
 	if h.n < 100 || answer > h.time/20 {
 		return model.Never
