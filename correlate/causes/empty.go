@@ -422,14 +422,6 @@ func (e *emptiness) unhealthy() []Sign {
 	return nil
 }
 
-// every is all of n replicas.
-func every(n int) string {
-	if n == 2 {
-		return "both replicas"
-	}
-	return fmt.Sprintf("all %d replicas", n)
-}
-
 // names are those of the Pods that left.
 func (e *emptiness) names() []string {
 	var names []string
@@ -438,9 +430,6 @@ func (e *emptiness) names() []string {
 	}
 	return names
 }
-
-// workloadWords writes KIND/NAME as people do.
-func workloadWords(key string) string { return strings.Replace(key, "/", " ", 1) }
 
 // text is that the Service had no endpoint, and for how long nothing answered: the traffic tells that better than the watch does.
 func (e *emptiness) text() string {

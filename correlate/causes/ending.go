@@ -15,29 +15,6 @@ import (
 
 // This file is what several rules say of a Pod that ends.
 
-// mostNamed is how many Pods a sentence names.
-const mostNamed = 6
-
-// namedOf lists names: "a", "a, b and c", "a, b and 4 more".
-func namedOf(names []string) string {
-	const most = 3
-	if len(names) > most {
-		names = append(names[:most-1:most-1], fmt.Sprintf("%d more", len(names)-most+1))
-	}
-	if len(names) == 1 {
-		return names[0]
-	}
-	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
-}
-
-// was is the verb of so many.
-func was(n int) string {
-	if n == 1 {
-		return "was"
-	}
-	return "were"
-}
-
 // cutClasses are how requests fail whose connection ends under them.
 var cutClasses = []timeline.Class{timeline.Reset, timeline.EOF, timeline.Body}
 

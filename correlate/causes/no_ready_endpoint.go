@@ -176,7 +176,7 @@ func workloadUnknown(e *emptiness) []Sign {
 	if !e.view.laneOff(strings.ToLower(kind), e.window) {
 		return nil
 	}
-	return []Sign{doubt(Context, fmt.Sprintf("%ss could not be watched: whether %s was scaled to 0, or replaces its Pods one after the other, is not known", kind, workloadWords(top)))}
+	return []Sign{doubt(Context, fmt.Sprintf("%ss could not be watched: whether %s was scaled to 0, or replaces its Pods one after the other, is not known", kind, cluster.WorkloadWords(top)))}
 }
 
 // serviceDeleted: the Service itself had gone.
@@ -261,7 +261,7 @@ func scaledAway(e *emptiness) (Finding, bool) {
 	if e.event == nil {
 		return Finding{}, false
 	}
-	what := workloadWords(e.object)
+	what := cluster.WorkloadWords(e.object)
 	at := quantity.Clock(e.event.At.Latest)
 	if e.event.To == timeline.SnapshotDeleted {
 		return e.finding(fmt.Sprintf("%s was deleted (%s), and ", what, at), fmt.Sprintf("keep %s while clients need it: it was deleted at %s", what, at), e.sign(what+" was deleted")), true

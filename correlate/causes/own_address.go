@@ -412,12 +412,3 @@ func exceeds(failed, sent int, p float64) bool {
 	mean := float64(sent) * p
 	return float64(failed) > mean+3*math.Sqrt(mean*(1-p))+1
 }
-
-// namedPods names Pods: "a", "a, b and c", "a, b and 4 more".
-func namedPods(pods []*model.Pod) string {
-	names := make([]string, len(pods))
-	for i, p := range pods {
-		names[i] = p.Name
-	}
-	return namedOf(names)
-}

@@ -158,7 +158,7 @@ func (r *race) text(v *index, w *model.Window) string {
 	}
 	parts := make([]string, 0, len(groups))
 	for _, g := range groups[:min(len(groups), mostNamed)] {
-		parts = append(parts, named(g)+" "+longestRouted(g).about())
+		parts = append(parts, namedStops(g)+" "+longestRouted(g).about())
 	}
 	more := ""
 	if len(groups) > mostNamed {
@@ -190,22 +190,13 @@ func surelyNamed(stops []*podStop) string {
 		}
 	}
 	if len(surely) == 0 || len(perhaps) == 0 {
-		return named(stops)
+		return namedStops(stops)
 	}
-	return named(surely) + ", and perhaps " + named(perhaps)
+	return namedStops(surely) + ", and perhaps " + namedStops(perhaps)
 }
 
 func stopText(v *index, w *model.Window, s *podStop) string {
 	return fmt.Sprintf("%s still routed to %s for %s after it had stopped", v.router(w), s.pod.Name, s.about())
-}
-
-// named names Pods.
-func named(stops []*podStop) string {
-	var names []string
-	for _, s := range stops {
-		names = append(names, s.pod.Name)
-	}
-	return namedOf(names)
 }
 
 // signs are what happened, in the order in which one thing led to the next.
