@@ -2,8 +2,6 @@ package causes
 
 import (
 	"fmt"
-	"slices"
-	"time"
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
@@ -33,9 +31,6 @@ another Pod where a connection fails hides what is left.`,
 // byProxy are classes of requests that a proxy fails besides: it waits for the Pod for longer than the client does; or it closes the client's
 // connection without an answer, as HAProxy does where it was not the connection's first request.
 var byProxy = []timeline.Class{timeline.TimeoutResponse, timeline.EOF, timeline.Reset}
-
-// followSlack is how long after a Pod's stop the first request can have met it: a proxy that keeps connections to it notices when it uses one.
-const followSlack = time.Second
 
 func testIngressLag(c *Case) Finding {
 	v, w := c.index, c.Window
@@ -80,23 +75,6 @@ func (v *index) answeredByNobody(w *model.Window) (n int) {
 		}
 	}
 	return n
-}
-
-// stoppedAt are the Pods that stopped, once they were to, as the window's requests began to fail; the last to stop first.
-func (v *index) stoppedAt(w *model.Window) (stops []*podStop) {
-	for _, p := range v.pods(w) {
-		at, known := stopByWatch(p)
-		probe := v.probe(w, p)
-		if probe.stopped != nil {
-			at, known = *probe.stopped, true
-		}
-		if !known || !v.wasEndpoint(w, p, at.Latest) || w.Start.Latest < at.Earliest || w.Start.Earliest > at.Latest+followSlack {
-			continue
-		}
-		stops = append(stops, &podStop{pod: p, target: probe.target, at: at, proved: probe.stopped != nil, exited: p.Exited != nil})
-	}
-	slices.SortStableFunc(stops, func(a, b *podStop) int { return int(b.at.Latest - a.at.Latest) })
-	return stops
 }
 
 // signsOfStop are what was seen of the Pod's end.
