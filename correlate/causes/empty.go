@@ -316,17 +316,6 @@ func (e *emptiness) nodesDied() bool {
 	return true
 }
 
-// nodeLost is the event by which a node was found not ready in a time, nil if there is none.
-func (v *index) nodeLost(node string, at model.Instant) *model.Event {
-	for i := range v.Run.Events {
-		e := &v.Run.Events[i]
-		if e.Kind == timeline.NodeReady && e.From == "true" && e.To != "true" && e.Object != nil && e.Object.Name == node && e.At.Overlaps(at) {
-			return e
-		}
-	}
-	return nil
-}
-
 // wentOnAnswering reports whether the Pod's own address answered at least half of what it was sent after its endpoint had left and while
 // there was none, good or bad.
 func (e *emptiness) wentOnAnswering(p leaver) bool {
@@ -356,20 +345,6 @@ func readinessSpread(e *emptiness) time.Duration {
 		return time.Duration(p.Threshold+1) * p.Period
 	}
 	return 20 * time.Second
-}
-
-// readinessOf is the readiness probe of a Pod, the slowest if several containers have one; nil if there is none or it is not known.
-func (v *index) readinessOf(p *model.Pod) (slowest *timeline.Probe) {
-	t := v.templates[p.Template]
-	if t == nil {
-		return nil
-	}
-	for _, c := range t.Containers {
-		if c.Readiness != nil && (slowest == nil || slowest.Period*time.Duration(slowest.Threshold) < c.Readiness.Period*time.Duration(c.Readiness.Threshold)) {
-			slowest = c.Readiness
-		}
-	}
-	return slowest
 }
 
 // finding is what all these rules say: that the Service had no endpoint, and what showed it. Text begins with why.

@@ -135,3 +135,20 @@ func containerOf(e *model.Event) string {
 	name, _, _ := strings.Cut(e.Detail, " ")
 	return name
 }
+
+// giveGrace says how a Pod that was deleted with grace period 0 gets one.
+func (v *index) giveGrace(p *model.Pod) string {
+	if t := v.templates[p.Template]; t != nil && t.Grace == 0 {
+		return "raise terminationGracePeriodSeconds (it is 0, as where a Pod is deleted by force)"
+	}
+	return "delete without --force --grace-period=0"
+}
+
+// givenGrace is the grace period that a Pod was deleted with; known is false where it was not deleted, or that is not known.
+func (v *index) givenGrace(p *model.Pod) (grace time.Duration, known bool) {
+	deleted := v.event(v.changeOf(p, timeline.PodDeleted, p.Deleted))
+	if deleted == nil || deleted.Grace == nil {
+		return 0, false
+	}
+	return *deleted.Grace, true
+}

@@ -67,16 +67,6 @@ func testIngressLag(c *Case) Finding {
 	return f
 }
 
-// answeredByNobody counts the window's failures that are answers with a status of 500 or more, and carry no Pod's name.
-func (v *index) answeredByNobody(w *model.Window) (n int) {
-	for _, f := range v.failuresOf(w) {
-		if f.Class == timeline.HTTP5xx && f.Backend == "" {
-			n++
-		}
-	}
-	return n
-}
-
 // signsOfStop are what was seen of the Pod's end.
 func (v *index) signsOfStop(s *podStop) (signs []Sign) {
 	if s.proved {

@@ -193,21 +193,6 @@ func serviceDeleted(e *emptiness) (Finding, bool) {
 	return f, true
 }
 
-// serviceGone is the deletion of the window's Service, if that was seen shortly before its onset was over; else nil.
-func (v *index) serviceGone(w *model.Window) *model.Event {
-	service := v.target(w).Service
-	for _, e := range v.edits {
-		if e.To == "absent" && e.Detail == "deleted" &&
-			(service == "" || e.Object.Namespace+"/"+e.Object.Name == service) && e.At.Earliest <= v.onset(w).Latest && w.Start.Earliest <= e.At.Latest+serviceGoes {
-			return e
-		}
-	}
-	return nil
-}
-
-// serviceGoes is for how long a name server and the nodes may go on knowing a Service that was deleted.
-const serviceGoes = 60 * time.Second
-
 // leftAlive: endpoints left though their Pods were neither ending nor found not ready: somebody changed labels, or an EndpointSlice.
 func leftAlive(e *emptiness) (Finding, bool) {
 	if len(e.leavers) == 0 || len(e.leavers) < e.readyBefore() || e.span.last.To != timeline.EndpointAbsent {

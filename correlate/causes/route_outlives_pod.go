@@ -223,17 +223,7 @@ func (r *race) nothingAfter(w *model.Window) []Sign {
 // others asks the other Pods' own addresses: if ready ones failed too, more was wrong than stale routes.
 func (r *race) others(v *index, w *model.Window, f *Finding) {
 	f.against(alsoTroubled(r.troubled, w)...)
-	var clean []model.Evidence
-	for _, other := range v.healthyOthers(w) {
-		name := v.directName(w, other)
-		if v.outageNear(name, w.Span()) == nil {
-			clean = append(clean, model.Evidence{Target: name, Text: other.Name + " went on answering at its own address"})
-		}
-	}
-	if len(clean) > 3 {
-		clean = []model.Evidence{{Text: fmt.Sprintf("%d other Pods went on answering at their own addresses", len(clean))}}
-	}
-	f.For = append(f.For, context(clean...)...)
+	f.For = append(f.For, context(v.othersAnswered(w, nil)...)...)
 }
 
 // share compares how much failed with the share that the Pods had of the endpoints.

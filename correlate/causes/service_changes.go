@@ -26,3 +26,18 @@ func (v *index) serviceChange(w *model.Window, detail string) (change *model.Eve
 	}
 	return change
 }
+
+// serviceGone is the deletion of the window's Service, if that was seen shortly before its onset was over; else nil.
+func (v *index) serviceGone(w *model.Window) *model.Event {
+	service := v.target(w).Service
+	for _, e := range v.edits {
+		if e.To == "absent" && e.Detail == "deleted" &&
+			(service == "" || e.Object.Namespace+"/"+e.Object.Name == service) && e.At.Earliest <= v.onset(w).Latest && w.Start.Earliest <= e.At.Latest+serviceGoes {
+			return e
+		}
+	}
+	return nil
+}
+
+// serviceGoes is for how long a name server and the nodes may go on knowing a Service that was deleted.
+const serviceGoes = 60 * time.Second
