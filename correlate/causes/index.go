@@ -399,3 +399,15 @@ func (v *index) failuresOf(w *model.Window) []model.Failure {
 	}
 	return list
 }
+
+// end is how far the run has come.
+func (v *index) end() time.Duration {
+	end := v.Run.Run.Duration
+	for _, e := range v.Run.Events {
+		end = max(end, e.Seen)
+	}
+	for _, w := range v.Run.Windows {
+		end = max(end, w.End.Latest)
+	}
+	return end
+}

@@ -58,13 +58,6 @@ func (s *podStop) late() string {
 // What is behind a URL may take so long: a load balancer, until its health checks have failed.
 func (s *podStop) unclear() bool { return s.late() == "" && s.lag().Min >= tooLate && !s.outside }
 
-// publishes reports whether the window's Service keeps endpoints of Pods that end, or are not ready, as if they were ready
-// (publishNotReadyAddresses); known is false where its spec was not recorded.
-func (v *index) publishes(w *model.Window) (does, known bool) {
-	spec := v.serviceSpec(w)
-	return spec != nil && spec.Snapshot.Service.PublishNotReady, spec != nil
-}
-
 // latest is the Pod of the race that was routed to for longest because somebody was too late, nil if nobody was.
 func (r *race) latest() *podStop {
 	var worst *podStop

@@ -93,7 +93,7 @@ func switchedTooEarly(c *Case, whyNot string) Finding {
 // switched is the change of the window's Service's selector that was seen last before its onset, and the Pods whose endpoints left with it though they
 // were not ending.
 func (v *index) switched(w *model.Window) (change *model.Event, left []*model.Pod) {
-	if change = v.serviceChange(w, "selector: "); change == nil {
+	if change = v.serviceChange(w, selectorEdited); change == nil {
 		return nil, nil
 	}
 	pods := map[string]*model.Pod{}
