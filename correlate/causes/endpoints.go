@@ -1,65 +1,53 @@
 package causes
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
 
 	"lapse/correlate/cluster"
 	"lapse/correlate/model"
-	"lapse/timeline"
 )
-
-// A readyCount is how many endpoints were ready from an instant on, as far as was seen by then.
-type readyCount struct {
-	seen time.Duration
-	n    int
-}
 
 // readEndpoints derives what is asked of the endpoints from how they changed; moves are those that only moved to another port.
 func (s *service) readEndpoints(end time.Duration, moves map[uint32]bool) {
 	s.empty = emptySpans(s.endpoints, end)
-	s.order = map[string]int{}
-	var states timeline.Endpoints
+	s.order, s.steps = map[string]int{}, cluster.EndpointSteps(s.endpoints)
 	for _, e := range s.endpoints {
-		before := states.Ready()
-		cluster.SetEndpoint(&states, e)
-		s.ready = append(s.ready, readyCount{e.Seen, states.Ready()})
 		if !cluster.IsReady(e.From) || cluster.IsReady(e.To) || moves[e.ID] {
 			continue
 		}
 		if last := len(s.leaves) - 1; last < 0 || s.leaves[last].Seen != e.Seen {
-			s.leaves, s.before = append(s.leaves, e), append(s.before, before)
+			s.leaves, s.before = append(s.leaves, e), append(s.before, s.readyBefore(e.Seen))
 		}
 		s.order[e.Object.UID] = len(s.leaves) - 1 // the last time, if it came back
 	}
 }
 
-// mostReady is how many endpoints were ready at most at one time between two instants.
-func (s *service) mostReady(from, to time.Duration) int {
-	before, most := 0, 0
-	for _, count := range s.ready {
-		switch {
-		case count.seen < from:
-			before = count.n
-		case count.seen <= to:
-			most = max(most, count.n)
-		}
+// readyBefore is how many endpoints were ready just before an instant.
+func (s *service) readyBefore(at time.Duration) int {
+	next, _ := slices.BinarySearchFunc(s.steps, at, func(step model.EndpointStep, at time.Duration) int { return cmp.Compare(step.At.Latest, at) })
+	if next == 0 {
+		return 0
 	}
-	return max(before, most)
+	return s.steps[next-1].Ready
 }
+
+// mostReady is how many endpoints were ready at most at one time between two instants.
+func (s *service) mostReady(from, to time.Duration) int { return model.MostReady(s.steps, from, to) }
 
 // leastReady is how many endpoints were ready at least between two instants, before the last of which something changed.
 func (s *service) leastReady(from, to time.Duration) int {
 	before, least := 0, math.MaxInt
-	for _, count := range s.ready {
-		if count.seen >= to {
+	for _, step := range s.steps {
+		if step.At.Latest >= to {
 			break
 		}
-		if count.seen >= from {
-			least = min(least, before, count.n)
+		if step.At.Latest >= from {
+			least = min(least, before, step.Ready)
 		}
-		before = count.n
+		before = step.Ready
 	}
 	return min(least, before)
 }

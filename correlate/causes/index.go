@@ -96,7 +96,7 @@ type service struct {
 	order     map[string]int         // by UID of its Pod: the place in the order in which endpoints left the ready ones; those that one update took away share it
 	leaves    []*model.Event         // by that place
 	before    []int                  // by that place: how many endpoints were ready before
-	ready     []readyCount           // how many endpoints were ready
+	steps     []model.EndpointStep   // how many endpoints were ready
 	empty     []emptySpan            // when there was no endpoint to route to
 	local     map[string][]emptySpan // and none on a node; by the node
 	longest   *longestLag            // nil until asked for
