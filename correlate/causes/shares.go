@@ -18,9 +18,6 @@ func (v *index) moreThanTheirShare(w *model.Window, n int, f *Finding) {
 		return
 	}
 	least := v.service(w).leastReady(w.Start.Earliest-cluster.WatchLag, w.End.Latest)
-	if least == math.MaxInt {
-		least = v.service(w).mostReady(w.Start.Earliest, w.End.Latest)
-	}
 	if least > 0 && exceeds(w.Failed, w.Sent, min(1, float64(n)/float64(least))) {
 		f.against(doubt(v.byHowMuch(w, min(1, float64(n)/float64(least))), fmt.Sprintf("%d of %d requests failed: more than the share of %s of %d", w.Failed, w.Sent, quantity.Count(n, "endpoint"), least)))
 	}
