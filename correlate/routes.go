@@ -111,10 +111,8 @@ func changesOf(events []model.Event, service, port string) []endpointChange {
 // mostReady is how many endpoints a Service had at one time at most.
 func mostReady(tl *model.Timeline, service string) (most int) {
 	for _, s := range tl.Services {
-		for _, step := range s.Endpoints {
-			if s.Name == service {
-				most = max(most, step.Ready)
-			}
+		if s.Name == service {
+			most = max(most, model.MostReady(s.Endpoints, model.Unbounded, model.Never))
 		}
 	}
 	return most

@@ -16,10 +16,11 @@ func (c *chart) endpointRows() []row {
 	var rows []row
 	names := endpointNames(c.tl)
 	for _, service := range c.servicesToShow() {
-		fewest, most := readyCounts(service, c)
+		most := model.MostReady(service.Endpoints, model.Unbounded, model.Never)
 		if most < 1 {
 			continue
 		}
+		fewest := readyCounts(service, c)
 		c.used["endpoints"] = true
 		if most > 9 {
 			c.used["counts"] = true
@@ -115,9 +116,9 @@ func countSpan(text string) span {
 	return span{text, normal}
 }
 
-// readyCounts are the fewest ready endpoints of a Service in each cell, -1 before any was seen, and the most there ever were.
-func readyCounts(service model.WatchedService, c *chart) (fewest []int, most int) {
-	fewest = slices.Repeat([]int{-1}, c.cells)
+// readyCounts are the fewest ready endpoints of a Service in each cell, -1 before any was seen.
+func readyCounts(service model.WatchedService, c *chart) []int {
+	fewest := slices.Repeat([]int{-1}, c.cells)
 	now, column := -1, 0
 	for _, step := range service.Endpoints {
 		for ; column < c.column(step.At.Latest); column++ {
@@ -127,12 +128,11 @@ func readyCounts(service model.WatchedService, c *chart) (fewest []int, most int
 			settle(fewest, column, step.Ready)
 		}
 		now = step.Ready
-		most = max(most, now)
 	}
 	for ; column < c.cells; column++ {
 		settle(fewest, column, now)
 	}
-	return fewest, most
+	return fewest
 }
 
 // settle notes that there were now ready endpoints at some time in a cell.

@@ -3,6 +3,7 @@ package causes
 import (
 	"fmt"
 
+	"lapse/correlate/cluster"
 	"lapse/correlate/quantity"
 	"lapse/timeline"
 )
@@ -27,7 +28,7 @@ func testAdmissionBlocked(c *Case) Finding {
 	if e == nil {
 		return no(whyNot)
 	}
-	what, n := workloadWords(e.object), 0
+	what, n := cluster.WorkloadWords(e.object), 0
 	for i := range e.view.Run.Events {
 		if ev := &e.view.Run.Events[i]; ev.Kind == timeline.KubeEvent && ev.To == "FailedCreate" && ev.Object != nil && ev.Object.UID == e.event.Object.UID {
 			n++

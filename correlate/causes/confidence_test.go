@@ -1,11 +1,6 @@
 package causes
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"lapse/correlate/model"
@@ -46,51 +41,4 @@ func TestRuleSaysWhatItNeedsAndDoesNotGuess(t *testing.T) {
 	if f := needs.find(&Case{}); f.applies() || f.whyNot() != "nothing was watched" {
 		t.Errorf("%+v", f)
 	}
-}
-
-// A rule is one file: what several rules use is in none of theirs.
-func TestNoRulesFileNeedsAnother(t *testing.T) {
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	declaredBy, uses := map[string]string{}, map[string][]*ast.Ident{}
-	for _, name := range files {
-		f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.HasSuffix(name, "_test.go") || !declaresRule(f) {
-			continue
-		}
-		for declared := range f.Scope.Objects {
-			declaredBy[declared] = name
-		}
-		uses[name] = f.Unresolved
-	}
-	if len(uses) != len(Rules()) {
-		t.Errorf("%d files declare %d rules", len(uses), len(Rules()))
-	}
-	for name, idents := range uses {
-		for _, id := range idents {
-			if other := declaredBy[id.Name]; other != "" && other != name {
-				t.Errorf("%s uses %s of %s", name, id.Name, other)
-			}
-		}
-	}
-}
-
-func declaresRule(f *ast.File) bool {
-	for _, object := range f.Scope.Objects {
-		spec, ok := object.Decl.(*ast.ValueSpec)
-		if !ok || len(spec.Values) != 1 {
-			continue
-		}
-		if literal, ok := spec.Values[0].(*ast.CompositeLit); ok {
-			if id, ok := literal.Type.(*ast.Ident); ok && id.Name == "Rule" {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -15,29 +15,6 @@ import (
 
 // This file is what several rules say of a Pod that ends.
 
-// mostNamed is how many Pods a sentence names.
-const mostNamed = 6
-
-// namedOf lists names: "a", "a, b and c", "a, b and 4 more".
-func namedOf(names []string) string {
-	const most = 3
-	if len(names) > most {
-		names = append(names[:most-1:most-1], fmt.Sprintf("%d more", len(names)-most+1))
-	}
-	if len(names) == 1 {
-		return names[0]
-	}
-	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
-}
-
-// was is the verb of so many.
-func was(n int) string {
-	if n == 1 {
-		return "was"
-	}
-	return "were"
-}
-
 // cutClasses are how requests fail whose connection ends under them.
 var cutClasses = []timeline.Class{timeline.Reset, timeline.EOF, timeline.Body}
 
@@ -157,4 +134,21 @@ func asksNetwork(p *timeline.Probe) bool { return p != nil && p.Kind != "exec" }
 func containerOf(e *model.Event) string {
 	name, _, _ := strings.Cut(e.Detail, " ")
 	return name
+}
+
+// giveGrace says how a Pod that was deleted with grace period 0 gets one.
+func (v *index) giveGrace(p *model.Pod) string {
+	if t := v.templates[p.Template]; t != nil && t.Grace == 0 {
+		return "raise terminationGracePeriodSeconds (it is 0, as where a Pod is deleted by force)"
+	}
+	return "delete without --force --grace-period=0"
+}
+
+// givenGrace is the grace period that a Pod was deleted with; known is false where it was not deleted, or that is not known.
+func (v *index) givenGrace(p *model.Pod) (grace time.Duration, known bool) {
+	deleted := v.event(v.changeOf(p, timeline.PodDeleted, p.Deleted))
+	if deleted == nil || deleted.Grace == nil {
+		return 0, false
+	}
+	return *deleted.Grace, true
 }

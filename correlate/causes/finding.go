@@ -1,10 +1,6 @@
 package causes
 
-import (
-	"fmt"
-
-	"lapse/correlate/model"
-)
+import "lapse/correlate/model"
 
 // A Finding is what a rule says of one window. It names the cause only if there is a sign For it. Else the rule does not apply, and the
 // first sign Against or Missing says why.
@@ -80,12 +76,4 @@ func (f *Finding) whyNot() string {
 		}
 	}
 	return ""
-}
-
-// number writes a small number within a sentence.
-func number(n int) string {
-	if n == 1 {
-		return "one"
-	}
-	return fmt.Sprint(n)
 }

@@ -59,7 +59,7 @@ func testFlowsCut(c *Case) Finding {
 				f.against(Sign{model.Evidence{Event: ended.ID, At: &ended.At, Text: "a container of " + p.Name + " ended then: what it had open was cut with it"}, Watched})
 			}
 			if asked := h.unasked(v.beatOf(w)); asked > 0 {
-				f.missing(doubt(Measured, fmt.Sprintf("%s reset while no heartbeat was open: the Pod itself may have sent that", quantity.Count(asked, "connection")+was1(asked))))
+				f.missing(doubt(Measured, fmt.Sprintf("%s reset while no heartbeat was open: the Pod itself may have sent that", quantity.Count(asked, "connection")+" "+was(asked))))
 			}
 			h.unnamed(&f)
 			f.explains(w, n)

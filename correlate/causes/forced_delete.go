@@ -80,14 +80,6 @@ func testForcedDelete(c *Case) Finding {
 	return f
 }
 
-// giveGrace says how a Pod that was deleted with grace period 0 gets one.
-func (v *index) giveGrace(p *model.Pod) string {
-	if t := v.templates[p.Template]; t != nil && t.Grace == 0 {
-		return "raise terminationGracePeriodSeconds (it is 0, as where a Pod is deleted by force)"
-	}
-	return "delete without --force --grace-period=0"
-}
-
 // killedSoon is by when a kubelet that is well has killed the containers of a Pod that was deleted by force, and what their end cut has been noticed.
 const killedSoon = 6 * time.Second
 

@@ -173,15 +173,6 @@ func (v *index) ownGrace(p *model.Pod) time.Duration {
 	return 0
 }
 
-// givenGrace is the grace period that a Pod was deleted with; known is false where it was not deleted, or that is not known.
-func (v *index) givenGrace(p *model.Pod) (grace time.Duration, known bool) {
-	deleted := v.event(v.changeOf(p, timeline.PodDeleted, p.Deleted))
-	if deleted == nil || deleted.Grace == nil {
-		return 0, false
-	}
-	return *deleted.Grace, true
-}
-
 // preStopSleep is for how long a Pod's hooks sleep, the longest; 0 if that is not known.
 func (v *index) preStopSleep(p *model.Pod) (longest time.Duration) {
 	if t := v.templates[p.Template]; t != nil {

@@ -82,19 +82,12 @@ func (h *holder) named() bool {
 // sign is that the Pod's connections were cut, as the target saw it.
 func (h *holder) sign(w *model.Window, on string) Sign {
 	noticed := model.Instant{Earliest: h.cuts[0].Cut.Latest, Latest: h.cuts[len(h.cuts)-1].Cut.Latest}
-	text := fmt.Sprintf("%s cut: %s", quantity.Count(cutConns(h.cuts), "connection")+was1(len(h.cuts)), quantity.ClassCounts(classesOf(h.cuts)))
+	text := fmt.Sprintf("%s cut: %s", quantity.Count(cutConns(h.cuts), "connection")+" "+was(len(h.cuts)), quantity.ClassCounts(classesOf(h.cuts)))
 	strength := Close
 	if h.named() {
 		text, strength = text+", all on "+h.pod.Name+" by the replies' own word", Watched
 	}
 	return Sign{model.Evidence{Target: w.Target, At: &noticed, Text: text + on}, strength}
-}
-
-func was1(n int) string {
-	if n == 1 {
-		return " was"
-	}
-	return " were"
 }
 
 func classesOf(cuts []model.HeldCut) map[string]int {

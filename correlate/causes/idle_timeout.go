@@ -52,7 +52,7 @@ func testIdleTimeout(c *Case) Finding {
 	own := len(idleAges(v.cutsIn(w), beat))
 	f := Finding{
 		Text: fmt.Sprintf("%s closed, %s, when the last answer was %s old (%s to %s): the server, or something on the way, keeps idle connections no longer",
-			quantity.Count(cutConns(v.cutsIn(w)), "connection")+was1(cutConns(v.cutsIn(w))), quantity.Count(len(alike), "time"), quantity.Span(age), quantity.Span(least), quantity.Span(most)),
+			quantity.Count(cutConns(v.cutsIn(w)), "connection")+" "+was(cutConns(v.cutsIn(w))), quantity.Count(len(alike), "time"), quantity.Span(age), quantity.Span(least), quantity.Span(most)),
 		Fix:      fmt.Sprintf("let the server keep idle connections for longer than the %s between two heartbeats, or send these more often than every %s", quantity.Span(beat), quantity.Span(least)),
 		For:      []Sign{{model.Evidence{Target: w.Target, At: &w.Start, Text: fmt.Sprintf("the ages of the last answers are within %s of each other, with heartbeats every %s", quantity.Span(most-least), quantity.Span(beat))}, Measured}},
 		Measures: []model.Measure{{Name: "idle-age", Object: w.Target, Length: model.Length{Min: least, Max: most}}},

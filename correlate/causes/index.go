@@ -96,7 +96,7 @@ type service struct {
 	order     map[string]int         // by UID of its Pod: the place in the order in which endpoints left the ready ones; those that one update took away share it
 	leaves    []*model.Event         // by that place
 	before    []int                  // by that place: how many endpoints were ready before
-	ready     []readyCount           // how many endpoints were ready
+	steps     []model.EndpointStep   // how many endpoints were ready
 	empty     []emptySpan            // when there was no endpoint to route to
 	local     map[string][]emptySpan // and none on a node; by the node
 	longest   *longestLag            // nil until asked for
@@ -169,22 +169,6 @@ func (v *index) readEvents() {
 		}
 	}
 	slices.SortStableFunc(v.changes, func(a, b *model.Event) int { return cmp.Compare(a.Seen, b.Seen) })
-}
-
-// changesNear are the changes whose brackets overlap this one, without the watch gaps of other Services than the window's.
-func (v *index) changesNear(w *model.Window, at model.Instant) []*model.Event {
-	service := v.target(w).Service
-	from, _ := slices.BinarySearchFunc(v.changes, at.Earliest, func(e *model.Event, t time.Duration) int { return cmp.Compare(e.Seen, t) })
-	var near []*model.Event
-	for _, e := range v.changes[from:] {
-		if e.Seen > at.Latest+v.widest {
-			break
-		}
-		if e.At.Overlaps(at) && model.Concerns(e.Services, service) {
-			near = append(near, e)
-		}
-	}
-	return near
 }
 
 // service is what stands behind the window's target.
@@ -345,68 +329,6 @@ func (v *index) troubleNear(target string, at model.Instant, slow bool) *model.W
 	return nil
 }
 
-// shareRoutes reports whether both targets send to the same port and address of a Service, from one place and by one way.
-func (v *index) shareRoutes(t, o *model.Target) bool {
-	return t.Source == o.Source && t.Route == o.Route && t.RouteNode == o.RouteNode && t.Turns == o.Turns && v.frontends[t.Name] == v.frontends[o.Name]
-}
-
-// windowNear returns a judged window of another target kind of the same Service that overlaps the
-// bracket.
-func (v *index) windowNear(t *model.Target, kind timeline.TargetKind, at model.Instant) *model.Window {
-	for i := range v.Run.Windows {
-		w := &v.Run.Windows[i]
-		other := v.target(w)
-		if w.Kind != model.Slow && other.Kind == kind && v.shareRoutes(other, t) && w.Span().Overlaps(at) {
-			return w
-		}
-	}
-	return nil
-}
-
-// laneOff reports whether this kind, in lower case ("endpointslice"), was not watched for the window's Service when it ended.
-func (v *index) laneOff(kind string, w *model.Window) bool {
-	return v.lanesAt(w.End.Latest).Off(kind, v.target(w).Service)
-}
-
-// watched is what was watched from an instant on.
-type watched struct {
-	from  time.Duration
-	lanes model.Lanes
-}
-
-// lanesAt are the watches that were off at an instant.
-func (v *index) lanesAt(at time.Duration) model.Lanes {
-	for _, w := range slices.Backward(v.lanes) {
-		if w.from <= at {
-			return w.lanes
-		}
-	}
-	return nil
-}
-
-// gapNear reports whether changes of this kind that concern the window's Service may have been missed about the window.
-func (v *index) gapNear(kind string, w *model.Window) bool {
-	for _, e := range v.gaps {
-		if e.At.Overlaps(w.Span()) && model.Concerns(e.Services, v.target(w).Service) && (e.Object == nil || e.Object.Kind == "" || cluster.SameKind(e.Object.Kind, kind)) {
-			return true
-		}
-	}
-	return false
-}
-
-// changeOf finds the event by which a Pod's instant is known, so that evidence can point at it.
-func (v *index) changeOf(p *model.Pod, kind timeline.EventKind, at *model.Instant) uint32 {
-	if at == nil {
-		return 0
-	}
-	for _, e := range v.about[p.UID] {
-		if e.Kind == kind && e.At.Latest == at.Latest {
-			return e.ID
-		}
-	}
-	return 0
-}
-
 // only reports whether all the failures are of these classes.
 func only(failures map[string]int, classes ...timeline.Class) bool {
 	for class, n := range failures {
@@ -476,4 +398,16 @@ func (v *index) failuresOf(w *model.Window) []model.Failure {
 		list = append(list, model.Failure{Target: w.Target, Sent: last, Done: last, Class: timeline.Refused})
 	}
 	return list
+}
+
+// end is how far the run has come.
+func (v *index) end() time.Duration {
+	end := v.Run.Run.Duration
+	for _, e := range v.Run.Events {
+		end = max(end, e.Seen)
+	}
+	for _, w := range v.Run.Windows {
+		end = max(end, w.End.Latest)
+	}
+	return end
 }

@@ -2,8 +2,6 @@ package causes
 
 import (
 	"fmt"
-	"slices"
-	"time"
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
@@ -33,9 +31,6 @@ another Pod when a connection fails.`,
 // byProxy are classes of requests that a proxy fails besides: it waits for the Pod for longer than the client does; or it closes the client's
 // connection without an answer, as HAProxy does where it was not the connection's first request.
 var byProxy = []timeline.Class{timeline.TimeoutResponse, timeline.EOF, timeline.Reset}
-
-// followSlack is how long after a Pod's stop the first request can have met it: a proxy that keeps connections to it notices when it uses one.
-const followSlack = time.Second
 
 func testIngressLag(c *Case) Finding {
 	v, w := c.index, c.Window
@@ -70,33 +65,6 @@ func testIngressLag(c *Case) Finding {
 	}
 	f.explains(w, unnamed+some(w.Classes, byProxy...))
 	return f
-}
-
-// answeredByNobody counts the window's failures that are answers with a status of 500 or more, and carry no Pod's name.
-func (v *index) answeredByNobody(w *model.Window) (n int) {
-	for _, f := range v.failuresOf(w) {
-		if f.Class == timeline.HTTP5xx && f.Backend == "" {
-			n++
-		}
-	}
-	return n
-}
-
-// stoppedAt are the Pods that stopped, once they were to, as the window's requests began to fail; the last to stop first.
-func (v *index) stoppedAt(w *model.Window) (stops []*podStop) {
-	for _, p := range v.pods(w) {
-		at, known := stopByWatch(p)
-		probe := v.probe(w, p)
-		if probe.stopped != nil {
-			at, known = *probe.stopped, true
-		}
-		if !known || !v.wasEndpoint(w, p, at.Latest) || w.Start.Latest < at.Earliest || w.Start.Earliest > at.Latest+followSlack {
-			continue
-		}
-		stops = append(stops, &podStop{pod: p, target: probe.target, at: at, proved: probe.stopped != nil, exited: p.Exited != nil})
-	}
-	slices.SortStableFunc(stops, func(a, b *podStop) int { return int(b.at.Latest - a.at.Latest) })
-	return stops
 }
 
 // signsOfStop are what was seen of the Pod's end.

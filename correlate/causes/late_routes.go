@@ -2,7 +2,6 @@ package causes
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"lapse/correlate/model"
@@ -59,13 +58,6 @@ func (s *podStop) late() string {
 // What is behind a URL may take so long: a load balancer, until its health checks have failed.
 func (s *podStop) unclear() bool { return s.late() == "" && s.lag().Min >= tooLate && !s.outside }
 
-// publishes reports whether the window's Service keeps endpoints of Pods that end, or are not ready, as if they were ready
-// (publishNotReadyAddresses); known is false where its spec was not recorded.
-func (v *index) publishes(w *model.Window) (does, known bool) {
-	spec := v.serviceSpec(w)
-	return spec != nil && spec.Snapshot.Service.PublishNotReady, spec != nil
-}
-
 // latest is the Pod of the race that was routed to for longest because somebody was too late, nil if nobody was.
 func (r *race) latest() *podStop {
 	var worst *podStop
@@ -100,11 +92,7 @@ func (c *Case) tooLateBy(rule string) (f Finding, s *podStop, r race, ok bool) {
 		{Name: lateController, Object: p.Name, Length: s.controllerLag()},
 		{Name: model.RouteLag, Object: p.Name, Node: v.routerNode(w), Length: s.lag()},
 	}
-	for _, t := range r.troubled {
-		if t.window.Span().Overlaps(w.Span()) {
-			f.against(doubt(Close, fmt.Sprintf("%s failed at its own address as well (%s), though it was ready", t.pod.Name, quantity.ClassCounts(t.window.Classes))))
-		}
-	}
+	f.against(alsoTroubled(r.troubled, w)...)
 	for _, p := range v.pods(w) {
 		if !p.TerminatingBy(w.End.Latest) && p.ReadyBy(w.Start.Latest) && v.directName(w, p) == "" {
 			f.missing(doubt(Measured, p.Name+", which was ready, has no direct target: it may have failed instead"))
@@ -120,17 +108,4 @@ func (c *Case) tooLateBy(rule string) (f Finding, s *podStop, r race, ok bool) {
 	}
 	f.explains(w, r.explained)
 	return f, s, r, true
-}
-
-// failedHooks are the Events of a race's Pods that a preStop hook failed, and the stops of these Pods.
-func (r *race) failedHooks(v *index) (failed []*model.Event, stops []*podStop) {
-	for _, s := range r.stops {
-		for _, e := range v.about[s.pod.UID] {
-			if e.Kind == timeline.KubeEvent && strings.EqualFold(e.To, "FailedPreStopHook") {
-				failed, stops = append(failed, e), append(stops, s)
-				break
-			}
-		}
-	}
-	return failed, stops
 }

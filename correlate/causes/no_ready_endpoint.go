@@ -176,7 +176,7 @@ func workloadUnknown(e *emptiness) []Sign {
 	if !e.view.laneOff(strings.ToLower(kind), e.window) {
 		return nil
 	}
-	return []Sign{doubt(Context, fmt.Sprintf("%ss could not be watched: whether %s was scaled to 0, or replaces its Pods one after the other, is not known", kind, workloadWords(top)))}
+	return []Sign{doubt(Context, fmt.Sprintf("%ss could not be watched: whether %s was scaled to 0, or replaces its Pods one after the other, is not known", kind, cluster.WorkloadWords(top)))}
 }
 
 // serviceDeleted: the Service itself had gone.
@@ -192,21 +192,6 @@ func serviceDeleted(e *emptiness) (Finding, bool) {
 	f.For = append(f.For, e.all())
 	return f, true
 }
-
-// serviceGone is the deletion of the window's Service, if that was seen shortly before its onset was over; else nil.
-func (v *index) serviceGone(w *model.Window) *model.Event {
-	service := v.target(w).Service
-	for _, e := range v.edits {
-		if e.To == "absent" && e.Detail == "deleted" &&
-			(service == "" || e.Object.Namespace+"/"+e.Object.Name == service) && e.At.Earliest <= v.onset(w).Latest && w.Start.Earliest <= e.At.Latest+serviceGoes {
-			return e
-		}
-	}
-	return nil
-}
-
-// serviceGoes is for how long a name server and the nodes may go on knowing a Service that was deleted.
-const serviceGoes = 60 * time.Second
 
 // leftAlive: endpoints left though their Pods were neither ending nor found not ready: somebody changed labels, or an EndpointSlice.
 func leftAlive(e *emptiness) (Finding, bool) {
@@ -261,7 +246,7 @@ func scaledAway(e *emptiness) (Finding, bool) {
 	if e.event == nil {
 		return Finding{}, false
 	}
-	what := workloadWords(e.object)
+	what := cluster.WorkloadWords(e.object)
 	at := quantity.Clock(e.event.At.Latest)
 	if e.event.To == timeline.SnapshotDeleted {
 		return e.finding(fmt.Sprintf("%s was deleted (%s), and ", what, at), fmt.Sprintf("keep %s while clients need it: it was deleted at %s", what, at), e.sign(what+" was deleted")), true
@@ -377,100 +362,6 @@ func readinessFailed(e *emptiness) (Finding, bool) {
 		Sign{model.Evidence{Target: probe.target, At: &last.left, Text: last.Name + " went on answering at its own address"}, Measured})
 	f.against(e.answeredBadly()...)
 	return f, true
-}
-
-// onOneNode: there were several, on one node.
-func onOneNode(e *emptiness) (Finding, bool) {
-	n := len(e.leavers)
-	if n < 2 || n < e.readyBefore() {
-		return Finding{}, false
-	}
-	node := e.leavers[0].Node
-	drained, reason := "", e.rolledOutReason()
-	for _, p := range e.leavers {
-		if p.Node != node || node == "" || !p.wasDeleted() || !e.nodeBound(p) {
-			return Finding{}, false
-		}
-		if p.Ending != nil && p.Ending.By == model.ByEviction {
-			drained, reason = ", and were evicted from it", nodeDrained
-		}
-	}
-	f := e.finding(fmt.Sprintf("%s were on %s%s, and ", every(n), node, drained),
-		fmt.Sprintf("spread the replicas over nodes (topologySpreadConstraints over kubernetes.io/hostname), with a PodDisruptionBudget that lets only 1 go at a time%s: %s were on %s%s",
-			e.budgets(), every(n), node, strings.Replace(mustCarry(e), ": the", "; the", 1)), context(e.goings()...)...)
-	f.Reason = reason
-	return f, true
-}
-
-// nodeBound reports whether a Pod may have been taken away because of its node: who was on another would have stayed.
-func (e *emptiness) nodeBound(p leaver) bool {
-	if p.Ending == nil {
-		return true
-	}
-	switch p.Ending.By {
-	case model.ByEviction, model.ByTaint, model.ByScheduler, model.ByKubelet, model.ByCollector:
-		return true
-	case model.ByRequest: // as a drain without evictions does
-		return e.cordoned(p.Node, p.left.Latest)
-	}
-	return false
-}
-
-// cordoned reports whether a node was cordoned at an instant, as far as was seen.
-func (e *emptiness) cordoned(node string, at time.Duration) (is bool) {
-	for i := range e.view.Run.Events {
-		if ev := &e.view.Run.Events[i]; ev.Kind == timeline.NodeSchedulable && ev.Object != nil && ev.Object.Name == node && ev.Seen <= at {
-			is = ev.To == "false"
-		}
-	}
-	return is
-}
-
-// takenTogether: there were several, and all were taken away.
-func takenTogether(e *emptiness) (Finding, bool) {
-	n := len(e.leavers)
-	if n < 2 || n < e.readyBefore() {
-		return Finding{}, false
-	}
-	nodes, evicted := map[string]bool{}, 0
-	for _, p := range e.leavers {
-		if !p.wasDeleted() {
-			return Finding{}, false
-		}
-		nodes[p.Node] = true
-		if p.Ending != nil && p.Ending.By == model.ByEviction {
-			evicted++
-		}
-	}
-	within := quantity.Span(max(time.Millisecond, e.apart().Max))
-	fix := fmt.Sprintf("take away 1 at a time, and wait until the next is ready: %s went within %s", every(n), within)
-	if evicted > 0 {
-		fix = fmt.Sprintf("a PodDisruptionBudget that lets only 1 go at a time%s: %s went within %s", e.budgets(), every(n), within)
-	}
-	f := e.finding(fmt.Sprintf("%s on %s were taken away within %s, and ", every(n), quantity.Count(len(nodes), "node"), within),
-		fix+strings.Replace(mustCarry(e), ": the", "; the", 1), context(e.goings()...)...)
-	f.Reason = e.rolledOutReason()
-	f.missing(workloadUnknown(e)...)
-	return f, true
-}
-
-// rolledOutReason is the reason where a rollout took all of the Pods away, else "".
-func (e *emptiness) rolledOutReason() string {
-	if slices.ContainsFunc(e.leavers, func(p leaver) bool { return p.Ending == nil || p.Ending.By != model.ByRollout }) {
-		return ""
-	}
-	return rolledOut
-}
-
-// notReadyTogether: there were several, none was taken away, and all turned not ready.
-func notReadyTogether(e *emptiness) (Finding, bool) {
-	n := len(e.leavers)
-	if n < 2 || n < e.readyBefore() || slices.ContainsFunc(e.leavers, func(p leaver) bool { return p.TerminatingBy(e.span.start.Latest) }) {
-		return Finding{}, false
-	}
-	within := quantity.Span(max(time.Millisecond, e.apart().Max))
-	return e.finding(fmt.Sprintf("%s turned not ready within %s, and ", every(n), within),
-		fmt.Sprintf("look for what they share: none was taken away, and %s turned not ready within %s", every(n), within), e.unhealthy()...), true
 }
 
 // readyBefore is how many endpoints were ready at most while the Service was being emptied.

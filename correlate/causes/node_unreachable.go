@@ -9,7 +9,6 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
-	"lapse/timeline"
 )
 
 // node-unreachable: a node is dead, or cut off. Its Pods are ready for as long as nobody has noticed: the node controller waits for 40 to 50 s
@@ -34,7 +33,7 @@ NetworkPolicy for them may be at fault.`,
 
 func testNodeUnreachable(c *Case) Finding {
 	v, w := c.index, c.Window
-	unreachable, answering := v.nodesOf(w)
+	unreachable, answering := v.unreachableNodes(w)
 	elsewhere := slices.DeleteFunc(slices.Sorted(maps.Keys(answering)), func(node string) bool { return node == v.target(w).Node })
 	switch {
 	case len(unreachable) == 0:
@@ -89,52 +88,6 @@ func (v *index) onlyOfTheirTemplate(w *model.Window, cut []suspect) bool {
 		others++
 	}
 	return others > 0
-}
-
-// nodesOf are the nodes of which all ready Pods turned unreachable at their own addresses at once during the window, with these, and the nodes of which
-// at least one went on answering then.
-func (v *index) nodesOf(w *model.Window) (unreachable map[string][]suspect, answering map[string]bool) {
-	unreachable, answering = map[string][]suspect{}, map[string]bool{}
-	if some(w.Classes, timeline.TimeoutConnect, timeline.Unreachable, timeline.DNS, timeline.NoSlot) == 0 {
-		return unreachable, answering
-	}
-	lost := v.suspectsThat(w, func(s suspect) bool { return !answersBadly(s.outage) && v.silent(w, &s) })
-	if len(lost) == 0 {
-		return unreachable, answering
-	}
-	first := slices.MinFunc(lost, func(a, b suspect) int { return cmp.Compare(a.outage.Start.Earliest, b.outage.Start.Earliest) })
-	at := first.outage.Start
-	of := map[string]suspect{}
-	for _, s := range lost {
-		if s.outage.Span().Overlaps(at) {
-			of[s.pod.UID] = s
-		}
-	}
-	for _, p := range v.pods(w) {
-		probe := v.probe(w, p)
-		s, cut := of[p.UID]
-		ended := p.TerminatingBy(at.Latest) && (probe.lastOK == nil || *probe.lastOK <= at.Latest)
-		if !cut && ended || !p.ReadyBy(at.Latest) || probe.firstOK == nil || *probe.firstOK >= at.Latest {
-			continue
-		}
-		if cut {
-			unreachable[p.Node] = append(unreachable[p.Node], s)
-		} else if v.outageNear(probe.target, at) == nil {
-			answering[p.Node] = true
-		}
-	}
-	maps.DeleteFunc(unreachable, func(node string, _ []suspect) bool { return node == "" || answering[node] })
-	return unreachable, answering
-}
-
-// nodeNotReady is that the node was found not to be ready after the window had begun, nil if it was not.
-func (v *index) nodeNotReady(w *model.Window, node string) *model.Event {
-	for _, e := range v.changes {
-		if e.Kind == timeline.NodeReady && e.Object != nil && e.Object.Name == node && e.To != "true" && e.At.Latest >= w.Start.Earliest && e.At.Earliest <= w.End.Latest {
-			return e
-		}
-	}
-	return nil
 }
 
 func nodeText(w *model.Window, node string, cut []suspect, noticed *model.Event) string {

@@ -2,7 +2,6 @@ package causes
 
 import (
 	"cmp"
-	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -80,15 +79,12 @@ func (v *index) policy(w *model.Window) (policy, node string) {
 	return spec.Snapshot.Service.Internal, t.Node
 }
 
-// beside says what targets of the same run tell whose requests do not go by what stands before the Service: that they were well supports the finding; that some
-// failed too, in which %s are their names, speaks against it; and without any it is less sure.
-func (f *Finding) beside(well, ill []string, wereWell, failedToo, unmeasured string) {
-	switch {
-	case len(ill) > 0:
-		f.against(doubt(Close, fmt.Sprintf(failedToo, strings.Join(ill, ", "))))
-	case len(well) > 0:
-		f.For = append(f.For, Sign{model.Evidence{Target: well[0], Text: wereWell}, Watched})
-	default:
-		f.missing(doubt(Measured, unmeasured))
+// answeredByNobody counts the window's failures that are answers with a status of 500 or more, and carry no Pod's name.
+func (v *index) answeredByNobody(w *model.Window) (n int) {
+	for _, f := range v.failuresOf(w) {
+		if f.Class == timeline.HTTP5xx && f.Backend == "" {
+			n++
+		}
 	}
+	return n
 }

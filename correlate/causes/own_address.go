@@ -1,13 +1,11 @@
 package causes
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"time"
 
-	"lapse/correlate/cluster"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/timeline"
@@ -151,125 +149,6 @@ func (v *index) proberMade(t *model.Target, u *model.Window) bool {
 	return false
 }
 
-// youngSuspects are those that failed at their own addresses when their endpoints first turned ready, or had not answered there before. A Pod from before
-// the run that had answered, and of which no container was started meanwhile, is not young: its endpoint only came back.
-// What failed before it was ready has another cause.
-func (v *index) youngSuspects(w *model.Window) []suspect {
-	young := v.suspectsThat(w, func(s suspect) bool {
-		ready := s.pod.EndpointReady
-		if ready == nil || s.outage.End.Latest <= ready.Latest {
-			return false
-		}
-		first := v.probe(w, s.pod).firstOK
-		if first == nil || *first >= s.outage.End.Earliest {
-			return true
-		}
-		began := s.pod.Created != nil || *first >= s.outage.Start.Latest || v.startedIn(s.pod, s.outage.Span())
-		return began && s.outage.Start.Earliest <= ready.Latest
-	})
-	for i := range young {
-		young[i].from = max(young[i].from, young[i].pod.EndpointReady.Earliest)
-	}
-	return young
-}
-
-// answeredFirst reports whether a Pod had answered at its own address before it failed there, and may have been ready by then.
-func (v *index) answeredFirst(w *model.Window, s suspect) bool {
-	first := v.probe(w, s.pod).firstOK
-	return first != nil && *first <= s.outage.Start.Earliest && s.outage.Start.Earliest >= s.pod.EndpointReady.Earliest
-}
-
-// answeredBefore reports whether a Pod had answered well at its own address before it failed there, ready or not.
-func (v *index) answeredBefore(w *model.Window, s suspect) bool {
-	first := v.probe(w, s.pod).firstOK
-	return first != nil && *first <= s.outage.Start.Earliest
-}
-
-// startedIn reports whether a container of the Pod may have been started in a time.
-func (v *index) startedIn(p *model.Pod, in model.Instant) bool {
-	return slices.ContainsFunc(v.about[p.UID], func(e *model.Event) bool {
-		return e.Kind == timeline.PodContainer && e.To == "running" && e.At.Bounded() && e.At.Overlaps(in)
-	})
-}
-
-// youngThat are those that were late whose outages are of a kind, and the one of them that took longest.
-func (v *index) youngThat(w *model.Window, is func(*model.Window) bool) (young []suspect, slowest suspect) {
-	return v.youngWhere(w, func(s suspect) bool { return is(s.outage) })
-}
-
-// youngWhere is youngThat, where more than the outage tells of which kind it is.
-func (v *index) youngWhere(w *model.Window, is func(suspect) bool) (young []suspect, slowest suspect) {
-	young = v.late(w, slices.DeleteFunc(v.youngSuspects(w), func(s suspect) bool { return !is(s) }))
-	if len(young) > 0 {
-		slowest = slices.MaxFunc(young, func(a, b suspect) int { return cmp.Compare(early(a).Max, early(b).Max) })
-	}
-	return young, slowest
-}
-
-// noneLate says why no Pod was late: a young one that never answered well may be bad.
-func (v *index) noneLate(w *model.Window, none string) string {
-	for _, s := range v.youngSuspects(w) {
-		if len(v.late(w, []suspect{s})) == 0 {
-			return fmt.Sprintf("%s never answered well %s: its version or its configuration may be bad", s.pod.Name, quantity.Between(s.outage.Span()))
-		}
-	}
-	return none + quantity.Between(w.Start)
-}
-
-// accuseYoung completes a finding that names suspects which had just become ready.
-func (v *index) accuseYoung(w *model.Window, young []suspect, f *Finding) {
-	for _, s := range young[:min(len(young), mostNamed)] {
-		f.For = append(f.For, context(model.Evidence{
-			Event: v.changeOf(s.pod, timeline.EndpointChanged, s.pod.EndpointReady), At: s.pod.EndpointReady, Text: s.pod.Name + " was added to the ready endpoints",
-		})...)
-	}
-	v.accuse(w, young, f)
-}
-
-// neverWell is the doubt that young Pods did not answer well for as long as they were observed: then they may never do so.
-func (v *index) neverWell(w *model.Window, young []suspect, text string) []Sign {
-	if i := slices.IndexFunc(young, func(s suspect) bool { return v.neverAnswered(w, s) }); i >= 0 {
-		return []Sign{doubt(Watched, fmt.Sprintf("%s did not answer well for as long as it was observed: %s", young[i].pod.Name, text))}
-	}
-	return nil
-}
-
-// neverAnswered reports whether a young Pod did not answer well from when it failed until it was not observed any more.
-func (v *index) neverAnswered(w *model.Window, s suspect) bool {
-	first := v.probe(w, s.pod).firstOK
-	return first == nil || *first < s.outage.Start.Latest && s.outage.Open.End
-}
-
-// forGood is for how long a Pod fails at least of which is not said that it was late: it may do so for good.
-const forGood = 10 * time.Second
-
-// late leaves out the young Pods that never answered well, for so long that nothing tells them from Pods which never will.
-func (v *index) late(w *model.Window, young []suspect) []suspect {
-	return slices.DeleteFunc(slices.Clone(young), func(s suspect) bool { return v.neverAnswered(w, s) && s.outage.Length.Min >= forGood })
-}
-
-// answersBadly reports whether an address was there and answered, if badly: no packet to it was lost.
-func answersBadly(u *model.Window) bool {
-	return 2*some(u.Classes, timeline.TimeoutConnect, timeline.Unreachable) < u.Failed
-}
-
-// unreached reports whether nothing tells that a packet to an address arrived.
-func unreached(u *model.Window) bool {
-	return only(u.Classes, timeline.TimeoutConnect, timeline.Unreachable, timeline.NoSlot) && some(u.Classes, timeline.TimeoutConnect, timeline.Unreachable) > 0
-}
-
-// lasted says for how long a window went on: "for 3 s"; in words where nothing is known of it.
-func lasted(w *model.Window) string {
-	length := quantity.Length(w.Length, w.Open != model.Open{})
-	if length == quantity.UnknownLength {
-		return "for a time that is not known"
-	}
-	return "for " + length
-}
-
-// early is for how long the Pod's endpoint was ready before the Pod answered.
-func early(s suspect) model.Length { return length(*s.pod.EndpointReady, s.outage.End) }
-
 // madeBy counts the failures of a window that the suspects can have made: each failed as one of their own addresses did, at a time when
 // requests were routed to it.
 func (v *index) madeBy(w *model.Window, suspects []suspect) int {
@@ -316,9 +195,6 @@ func (v *index) accuse(w *model.Window, suspects []suspect, f *Finding) {
 	f.explains(w, v.madeBy(w, suspects))
 }
 
-// exitedItself reports whether a Pod's containers ended before anybody asked it to end.
-func exitedItself(p *model.Pod) bool { return p.Exited != nil && !p.TerminatingBy(p.Exited.Latest) }
-
 // failedAlso are the other Pods that were ready before, and failed at their own addresses while these did.
 func (v *index) failedAlso(w *model.Window, suspects []suspect) []*model.Pod {
 	return suspectPods(v.suspectsBeside(w, suspects))
@@ -329,24 +205,6 @@ func (v *index) suspectsBeside(w *model.Window, suspects []suspect) []suspect {
 	return v.suspectsThat(w, func(s suspect) bool {
 		return !slices.ContainsFunc(suspects, func(o suspect) bool { return o.pod == s.pod }) && slices.ContainsFunc(suspects, func(o suspect) bool { return o.outage.Span().Overlaps(s.outage.Span()) })
 	})
-}
-
-// olderAlike compares young Pods with others that failed as they did, and had answered before. If these can have made as many of the window's failures,
-// it says why it is not that Pods are young; if they can have made half as many, that is a doubt.
-func (v *index) olderAlike(w *model.Window, young []suspect) (whyNot string, doubts []Sign) {
-	older := slices.DeleteFunc(v.suspectsBeside(w, young), func(s suspect) bool {
-		first := v.probe(w, s.pod).firstOK
-		return first == nil || *first >= s.outage.Start.Latest
-	})
-	made, alike := v.madeBy(w, young), v.madeBy(w, older)
-	if alike == 0 || 2*alike < made {
-		return "", nil
-	}
-	why := namedPods(suspectPods(older)) + " failed as well, and had answered before: what they share fits better"
-	if alike >= made {
-		return why, nil
-	}
-	return "", []Sign{doubt(Watched, why)}
 }
 
 // suspectPods are the Pods of suspects, each once.
@@ -380,44 +238,55 @@ func (v *index) othersAnswered(w *model.Window, suspects []suspect) []model.Evid
 	return clean
 }
 
-// moreThanTheirShare has a doubt if more failed than the share that n Pods had of the endpoints.
-func (v *index) moreThanTheirShare(w *model.Window, n int, f *Finding) {
-	if v.target(w).Kind != timeline.New || v.laneOff("endpointslice", w) {
-		return
-	}
-	least := v.service(w).leastReady(w.Start.Earliest-cluster.WatchLag, w.End.Latest)
-	if least == math.MaxInt {
-		least = v.service(w).mostReady(w.Start.Earliest, w.End.Latest)
-	}
-	if least > 0 && exceeds(w.Failed, w.Sent, min(1, float64(n)/float64(least))) {
-		f.against(doubt(v.byHowMuch(w, min(1, float64(n)/float64(least))), fmt.Sprintf("%d of %d requests failed: more than the share of %s of %d", w.Failed, w.Sent, quantity.Count(n, "endpoint"), least)))
-	}
+// unreached reports whether nothing tells that a packet to an address arrived.
+func unreached(u *model.Window) bool {
+	return only(u.Classes, timeline.TimeoutConnect, timeline.Unreachable, timeline.NoSlot) && some(u.Classes, timeline.TimeoutConnect, timeline.Unreachable) > 0
 }
 
-// byHowMuch is what it says against a cause that more failed than the share of the endpoints that it is about: if it is twice as much, most
-// had another cause, unless the Service prefers some endpoints.
-func (v *index) byHowMuch(w *model.Window, share float64) Strength {
-	spec := v.serviceSpec(w)
-	prefers := spec != nil && (spec.Snapshot.Service.Affinity != "" || spec.Snapshot.Service.Internal == localPolicy || spec.Snapshot.Service.Distribution != "")
-	if !prefers && exceeds(w.Failed/2, w.Sent, share) {
-		return Watched
-	}
-	return Close
+// answersBadly reports whether an address was there and answered, if badly: no packet to it was lost.
+func answersBadly(u *model.Window) bool {
+	return 2*some(u.Classes, timeline.TimeoutConnect, timeline.Unreachable) < u.Failed
 }
 
-// exceeds reports whether more failed than chance allows at this probability: more than three
-// standard deviations above the mean. Fewer is no contradiction, for a window also holds the good
-// requests between two of its runs of failures.
-func exceeds(failed, sent int, p float64) bool {
-	mean := float64(sent) * p
-	return float64(failed) > mean+3*math.Sqrt(mean*(1-p))+1
+// hangs reports whether an address accepted connections and did not answer. Once nobody takes them from its queue, and it is full, further
+// ones time out.
+func (v *index) hangs(s suspect) bool {
+	u := s.outage
+	answers, connects := some(u.Classes, timeline.TimeoutResponse), some(u.Classes, timeline.TimeoutConnect)
+	return answers > 0 && (answers >= connects || answers > v.underWay(s.target)) && only(u.Classes, timeline.TimeoutResponse, timeline.TimeoutConnect, timeline.NoSlot)
 }
 
-// namedPods names Pods: "a", "a, b and c", "a, b and 4 more".
-func namedPods(pods []*model.Pod) string {
-	names := make([]string, len(pods))
-	for i, p := range pods {
-		names[i] = p.Name
+// underWay is how many requests to a target can have been under way at one time while it answered.
+func (v *index) underWay(target string) int {
+	t := v.targets[target]
+	if t == nil || t.Latency == nil {
+		return math.MaxInt
 	}
-	return namedOf(names)
+	return 2 + int(2*t.Rate*t.Latency.P99.Seconds())
 }
+
+// failedHow says what a Pod did instead of answering well.
+func (v *index) failedHow(s suspect) string {
+	did := "failed: " + quantity.ClassCounts(s.outage.Classes)
+	if 2*some(s.outage.Classes, timeline.Refused) > s.outage.Failed {
+		did = "refused connections"
+	}
+	for _, e := range v.errors {
+		if e.Object.Name == s.target && e.Status > 0 && 2*s.outage.Classes[e.To] > s.outage.Failed {
+			did = "answered with " + e.Detail
+		}
+	}
+	return did
+}
+
+// lasted says for how long a window went on: "for 3 s"; in words where nothing is known of it.
+func lasted(w *model.Window) string {
+	length := quantity.Length(w.Length, w.Open != model.Open{})
+	if length == quantity.UnknownLength {
+		return "for a time that is not known"
+	}
+	return "for " + length
+}
+
+// exitedItself reports whether a Pod's containers ended before anybody asked it to end.
+func exitedItself(p *model.Pod) bool { return p.Exited != nil && !p.TerminatingBy(p.Exited.Latest) }

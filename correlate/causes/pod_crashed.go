@@ -49,16 +49,6 @@ func testPodCrashed(c *Case) Finding {
 	return f
 }
 
-// silence is the time during the window in which the API server stood still, nil if it did not.
-func (c *Case) silence() *model.Event {
-	for _, gap := range c.gaps {
-		if gap.At.Overlaps(c.Window.Span()) && strings.HasPrefix(gap.Detail, "the API server gave no sign of life") {
-			return gap
-		}
-	}
-	return nil
-}
-
 func crashText(crashes []crash) string {
 	var names []string
 	for _, cr := range crashes {

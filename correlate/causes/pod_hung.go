@@ -3,7 +3,6 @@ package causes
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -77,23 +76,6 @@ func (v *index) onOtherNodes(w *model.Window, hung []suspect) []Sign {
 		return nil
 	}
 	return []Sign{doubt(Close, fmt.Sprintf("only Pods on %s answered: that replies from other nodes got lost on their way fits as well", own))}
-}
-
-// hangs reports whether an address accepted connections and did not answer. Once nobody takes them from its queue, and it is full, further
-// ones time out.
-func (v *index) hangs(s suspect) bool {
-	u := s.outage
-	answers, connects := some(u.Classes, timeline.TimeoutResponse), some(u.Classes, timeline.TimeoutConnect)
-	return answers > 0 && (answers >= connects || answers > v.underWay(s.target)) && only(u.Classes, timeline.TimeoutResponse, timeline.TimeoutConnect, timeline.NoSlot)
-}
-
-// underWay is how many requests to a target can have been under way at one time while it answered.
-func (v *index) underWay(target string) int {
-	t := v.targets[target]
-	if t == nil || t.Latency == nil {
-		return math.MaxInt
-	}
-	return 2 + int(2*t.Rate*t.Latency.P99.Seconds())
 }
 
 func hungText(hung []suspect, worst suspect) string {

@@ -69,14 +69,6 @@ func servedUntilThen(s *podStop) string {
 	return ""
 }
 
-func namedStops(stops []*podStop) string {
-	var names []string
-	for _, s := range stops {
-		names = append(names, s.pod.Name)
-	}
-	return namedOf(names)
-}
-
 // stoppedAtOnce says when Pods stopped, one of which is known to have served for a time after its shutdown had begun.
 func stoppedAtOnce(stops []*podStop, served time.Duration) string {
 	who, when := "it", "at once"

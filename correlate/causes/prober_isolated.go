@@ -38,7 +38,7 @@ func testProberIsolated(c *Case) Finding {
 		return v.isolatedAlone(w, nodes)
 	}
 	own := v.target(w).Node
-	unreachable, answering := v.nodesOf(w)
+	unreachable, answering := v.unreachableNodes(w)
 	switch {
 	case own == "" || !answering[own]:
 		return no("no Pod on the prober's own node went on answering while others did not")
@@ -77,37 +77,6 @@ func testProberIsolated(c *Case) Finding {
 	return f
 }
 
-// answeredFrom are other nodes from which the same Service was asked by its name during the window, and answered nearly always.
-func (v *index) answeredFrom(w *model.Window) (nodes []string) {
-	own := v.target(w)
-	for i := range v.Run.Targets {
-		t := &v.Run.Targets[i]
-		if t.Kind == timeline.New && t.Source != own.Source && t.Node != "" && t.Node != own.Node && t.URL == own.URL && v.frontends[t.Name] == v.frontends[own.Name] && v.answeredDuring(t, w) {
-			nodes = append(nodes, t.Node)
-		}
-	}
-	slices.Sort(nodes)
-	return slices.Compact(nodes)
-}
-
-// wentOnBeside is the target of the other kind of connections from the same place, if it was answered nearly always during the window.
-func (v *index) wentOnBeside(w *model.Window) *model.Target {
-	own := v.target(w)
-	for i := range v.Run.Targets {
-		t := &v.Run.Targets[i]
-		if t.Kind.Judged() && t.Kind != own.Kind && v.shareRoutes(t, own) && v.answeredDuring(t, w) {
-			return t
-		}
-	}
-	return nil
-}
-
-// answeredDuring reports whether a target was answered nearly always during the window, well or badly.
-func (v *index) answeredDuring(t *model.Target, w *model.Window) bool {
-	answered, sent := v.Answered(t.Name, w.Start.Latest, w.End.Earliest)
-	return answered >= 3 && float64(answered) >= nearlyAll*float64(sent)
-}
-
 // isolatedAlone says that one node was cut off, where other nodes were answered.
 func (v *index) isolatedAlone(w *model.Window, others []string) Finding {
 	own := v.target(w)
@@ -129,14 +98,4 @@ func (v *index) isolatedAlone(w *model.Window, others []string) Finding {
 	}
 	f.missing(doubt(Measured, "nothing else was sent from "+v.from(w)+": that only the Service and its name were kept from it fits as well"))
 	return f
-}
-
-// gapBeside is a gap of a watch during the window, nil if there is none.
-func (v *index) gapBeside(w *model.Window) *model.Event {
-	for _, e := range v.gaps {
-		if e.At.Overlaps(w.Span()) && model.Concerns(e.Services, v.target(w).Service) {
-			return e
-		}
-	}
-	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"lapse/correlate/cluster"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/timeline"
@@ -37,7 +38,7 @@ func testReplacementWaits(c *Case) Finding {
 	if e == nil {
 		return no(whyNot)
 	}
-	what := workloadWords(e.object)
+	what := cluster.WorkloadWords(e.object)
 	why, fix := what+" has the strategy Recreate: it made new Pods only when the old ones had gone, and ", "use the strategy RollingUpdate with maxUnavailable 0: "
 	if strings.HasPrefix(e.object, "StatefulSet/") {
 		why, fix = what+" has 1 replica, and made its next Pod only when the last one had gone: ", "run ≥ 2 replicas: "

@@ -2,15 +2,11 @@ package causes
 
 import (
 	"cmp"
-	"fmt"
-	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"lapse/correlate/cluster"
 	"lapse/correlate/model"
-	"lapse/correlate/quantity"
 	"lapse/correlate/windows"
 	"lapse/timeline"
 )
@@ -32,89 +28,6 @@ import (
 // sample: kube-proxy gathers changes for up to its minSyncPeriod, 1 s by default, before it
 // rewrites the routes (kubernetes/kubernetes#92836), and how much of that a Pod's end meets is luck.
 const routeMargin = time.Second
-
-// A podStop is a Pod that ended: what bounds its stop, and for how long requests were still routed to it.
-type podStop struct {
-	pod    *model.Pod
-	target string        // of the Pod's own address; "" if there is none
-	at     model.Instant // when it stopped
-	proved bool          // by its own address
-	exited bool          // by the watch, which saw its containers end
-	order  int           // its place in the order in which endpoints left; -1 if it was not seen to leave
-	left   time.Duration // when it was seen to leave
-
-	routed    time.Duration // Sent of the last failed request that proves that it was routed to; -1 if none does
-	gone      time.Duration // by then it was not routed to any more
-	unwatched bool          // when its endpoint left is not known, for EndpointSlices were not watched
-	outside   bool          // no node leads requests to it, but what is behind a URL
-	published bool          // its endpoint counts as ready until the Pod has gone: publishNotReadyAddresses
-	shared    bool          // failed requests after that may have been routed to it, or to another Pod
-}
-
-// lag is for how long the Pod was routed to after it had stopped.
-func (s *podStop) lag() model.Length {
-	least := max(0, s.routed-s.at.Latest)
-	return model.Length{Min: least, Max: max(least, s.gone-s.at.Earliest)}
-}
-
-// about says the lag in words. Where a part of it may be another Pod's, only what is proven is said, or what is possible.
-func (s *podStop) about() string {
-	lag := s.lag()
-	if s.shared && lag.Min > 0 {
-		return "≥ " + quantity.Lowest(lag.Min)
-	}
-	return quantity.Length(lag, false)
-}
-
-// A race is a window in which requests were routed to Pods that had stopped.
-type race struct {
-	whyNot    string     // why it is none
-	stops     []*podStop // of the Pods whose routes can have made failures, as they stopped
-	explained int        // failures of the window that these can have made
-	lost      int        // of these, the ones of requests that got no connection; the others were cut
-	doubtful  int        // of those explained, the ones that Pods can have made which were in trouble though they were ready
-	last      time.Duration
-	troubled  []trouble
-}
-
-// A trouble is a Pod that failed at its own address though it was ready and not ending.
-type trouble struct {
-	pod    *model.Pod
-	window *model.Window
-}
-
-// raceIn finds the Pods whose stale routes can have made the window.
-func (v *index) raceIn(w *model.Window) race {
-	if r, known := v.races[w]; known {
-		return r
-	}
-	r := v.findRace(w)
-	v.races[w] = r
-	return r
-}
-
-func (v *index) findRace(w *model.Window) race {
-	if v.target(w).Turns {
-		return race{whyNot: "connections go to the endpoints' own addresses: no node routes them"}
-	}
-	if len(v.pods(w)) == 0 || !dials(v, w) {
-		return race{whyNot: "no new connection failed to be made"}
-	}
-	return v.episodeOf(w).attribute(w)
-}
-
-// dials reports whether the window tells of connections that could not be made, or were cut before
-// they carried a reply. On persistent connections only a failed dial does.
-func dials(v *index, w *model.Window) bool {
-	failedDials := some(w.Classes, timeline.Refused, timeline.TimeoutConnect, timeline.Unreachable)
-	if v.datagrams(w) {
-		failedDials += some(w.Classes, timeline.TimeoutResponse)
-	}
-	if v.target(w).Kind == timeline.Reused || w.Kind == model.Slow {
-		return failedDials > 0
-	}
-	return failedDials+some(w.Classes, timeline.Reset, timeline.EOF) > 0
-}
 
 // An episode is a window with those that are near it, of all targets that go over the same routes. So what is found does not depend on
 // how windows are joined.
@@ -185,33 +98,6 @@ func (e *episode) judge() {
 	e.findStops()
 	e.findTrouble()
 	e.bound()
-}
-
-// datagrams reports whether the window's target sends datagrams (UDP). Each is led by routes on its own; but those from one source port go where the first of
-// them went, for as long as the node's connection tracking keeps that in mind.
-func (v *index) datagrams(w *model.Window) bool {
-	scheme, _, _ := strings.Cut(v.target(w).URL, "://")
-	return scheme == "udp" || scheme == "dns"
-}
-
-// keepsPorts reports whether the window's target sends datagrams from source ports that stay.
-func (v *index) keepsPorts(w *model.Window) bool {
-	return v.target(w).Kind == timeline.Reused && v.datagrams(w)
-}
-
-// undelivered are the window's failures. Of a datagram without an answer nothing tells that it arrived: it counts as a connection that was not made.
-func (v *index) undelivered(w *model.Window) []model.Failure {
-	own := v.failuresOf(w)
-	if !v.datagrams(w) {
-		return own
-	}
-	own = slices.Clone(own)
-	for i := range own {
-		if own[i].Class == timeline.TimeoutResponse {
-			own[i].Class = timeline.TimeoutConnect
-		}
-	}
-	return own
 }
 
 // lastRoutable is the last instant at which a request can have been sent that a stale route made fail: once no endpoint is left,
@@ -328,24 +214,6 @@ func (e *episode) stopOf(p *model.Pod) *podStop {
 		s.order, s.left = order, svc.leaves[order].Seen
 	}
 	return s
-}
-
-// stopByWatch bounds a Pod's stop by what the watch saw: not before its deletion was asked for, for
-// it may stop listening long before it exits, and not after its containers had ended or it was gone.
-func stopByWatch(p *model.Pod) (stop model.Instant, known bool) {
-	if p.Deleted == nil {
-		return model.Instant{}, false
-	}
-	stop.Earliest = p.Deleted.Earliest
-	switch {
-	case p.Exited != nil:
-		stop.Latest = p.Exited.Latest
-	case p.Gone != nil:
-		stop.Latest = p.Gone.Latest
-	default:
-		stop.Latest = p.Deleted.Latest // still to be seen
-	}
-	return stop, stop.Earliest <= stop.Latest
 }
 
 // bound bounds until when each Pod was routed to.
@@ -478,129 +346,4 @@ func (e *episode) madeByTrouble(f *model.Failure) bool {
 	return slices.ContainsFunc(e.troubled, func(t trouble) bool {
 		return t.window.Classes[class.String()] > 0 && t.window.Start.Earliest <= arrived(f) && f.Earliest() <= t.window.End.Latest
 	})
-}
-
-// attribute counts which failures of a window the stops can have made.
-func (e *episode) attribute(w *model.Window) race {
-	r := race{troubled: e.troubled, whyNot: e.whyNot + " " + quantity.Between(w.Start)}
-	own := e.view.undelivered(w)
-	last := lastRoutable(e.view, w)
-	waiting := some(w.Classes, timeline.TimeoutConnect) > 0 || e.view.datagrams(w)
-	failed := map[*podStop]int{}
-	for i := range own {
-		f := &own[i]
-		switch {
-		case f.Earliest() > last:
-		case windows.Unconnected(f.Class), f.Class == timeline.NoSlot && waiting:
-			made := e.candidates(f)
-			for _, s := range made {
-				failed[s]++
-			}
-			if len(made) > 0 {
-				r.explained++
-				r.lost++
-				r.last = max(r.last, f.Earliest())
-				if e.madeByTrouble(f) {
-					r.doubtful++
-				}
-			}
-		case slices.ContainsFunc(e.stops, func(s *podStop) bool { return s.cut(f) }):
-			r.explained++
-			r.last = max(r.last, f.Earliest())
-		}
-	}
-	if r.lost > 0 {
-		r.explained += max(0, w.Failed-len(own)) // beyond the cap of the list
-	}
-	for _, s := range e.stops {
-		if failed[s] > 0 || r.lost == 0 && s.cutsAny(own) {
-			r.stops = append(r.stops, s)
-		}
-	}
-	if r.explained > 0 && r.doubtful == r.explained {
-		t := r.troubledIn(w)
-		r.stops, r.whyNot = nil, fmt.Sprintf("all that routes to Pods which had stopped can have made, %s can have made as well, which failed at its own address though it was ready", t[0].pod.Name)
-		return r
-	}
-	if len(r.stops) == 0 && len(e.stops) > 0 {
-		r.whyNot = fmt.Sprintf("%s stopped %s: no request failed so that its route can have made it", e.stops[0].pod.Name, quantity.Between(e.stops[0].at))
-	}
-	return r
-}
-
-// cut reports whether f was under way when the Pod stopped, so that its end can have cut it. A Pod that has stopped accepts no
-// connection on which an answer could be awaited.
-func (s *podStop) cut(f *model.Failure) bool {
-	switch f.Class {
-	case timeline.Reset, timeline.EOF:
-		return f.Earliest() <= s.at.Latest+moment && s.at.Earliest <= f.Latest() && f.Done-f.Error <= s.at.Latest+moment
-	case timeline.TimeoutResponse:
-		return f.Earliest() <= s.at.Latest && s.at.Earliest <= f.Latest()
-	}
-	return false
-}
-
-func (s *podStop) cutsAny(failures []model.Failure) bool {
-	for i := range failures {
-		if f := &failures[i]; f.Class != timeline.TimeoutResponse && s.cut(f) {
-			return true
-		}
-	}
-	return false
-}
-
-// atOnce is how close together endpoints leave that were taken away at once.
-const atOnce = 250 * time.Millisecond
-
-// groups puts together the Pods whose endpoints were taken away at once. All are in the order in which they stopped.
-func (r *race) groups() [][]*podStop {
-	byLeaving := slices.Clone(r.stops)
-	slices.SortStableFunc(byLeaving, func(a, b *podStop) int { return cmp.Compare(a.order, b.order) })
-	var groups [][]*podStop
-	for i, s := range byLeaving {
-		if i > 0 && s.order >= 0 && byLeaving[i-1].order >= 0 && s.left-byLeaving[i-1].left <= atOnce {
-			groups[len(groups)-1] = append(groups[len(groups)-1], s)
-			continue
-		}
-		groups = append(groups, []*podStop{s})
-	}
-	slices.SortStableFunc(groups, func(a, b []*podStop) int { return cmp.Compare(a[0].at.Earliest, b[0].at.Earliest) })
-	return groups
-}
-
-// peers is how many endpoints were ready before the first of these Pods left; 0 if the watch did not tell.
-func (s *service) peers(stops []*podStop) int {
-	most := 0
-	for _, stop := range stops {
-		if stop.order >= 0 {
-			most = max(most, s.before[stop.order])
-		}
-	}
-	return most
-}
-
-// deadAtOnce is how many of the Pods may have been routed to at one time after they had stopped.
-func (r *race) deadAtOnce() int {
-	most := 0
-	for _, s := range r.stops {
-		n := 0
-		for _, other := range r.stops {
-			if other.at.Earliest <= s.at.Latest && s.at.Earliest <= other.gone {
-				n++
-			}
-		}
-		most = max(most, n)
-	}
-	return most
-}
-
-// leastPeers is the smallest number of endpoints that the routes to these Pods can have been among.
-func (r *race) leastPeers(s *service) int {
-	least := math.MaxInt
-	for _, g := range r.groups() {
-		if peers := s.peers(g); peers > 0 {
-			least = min(least, peers, s.leastReady(g[0].left-routeMargin, g[0].left))
-		}
-	}
-	return max(1, least)
 }

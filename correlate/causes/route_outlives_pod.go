@@ -72,7 +72,7 @@ func testRouteOutlivesPod(c *Case) Finding {
 	if host := v.outside(w); host != "" {
 		f.missing(doubt(Measured, fmt.Sprintf("what leads requests from %s to the Pods is not watched: a change there fits as well", host)))
 	}
-	f.missing(r.unmeasuredStops()...)
+	f.missing(unmeasuredStops(r.stops)...)
 	if v.keepsPorts(w) && v.episodeOf(w).fresh == nil {
 		f.missing(doubt(Measured, "no datagrams from fresh source ports were measured beside: whether the routes or entries of connection tracking were stale is not known"))
 	}
@@ -124,15 +124,6 @@ func (r *race) pinned(v *index, w *model.Window) string {
 	return "; with " + setting + " " + effect
 }
 
-// moreThanTheirShare reports whether more of the window's requests failed than the share of the endpoints that had stopped.
-func (r *race) moreThanTheirShare(v *index, w *model.Window) bool {
-	return exceeds(w.Failed, w.Sent, r.leastShare(v, w))
-}
-
-func (r *race) leastShare(v *index, w *model.Window) float64 {
-	return min(1, float64(r.deadAtOnce())/float64(r.leastPeers(v.service(w))))
-}
-
 // measures are for how long each Pod was routed to.
 func (r *race) measures(v *index, w *model.Window) []model.Measure {
 	var all []model.Measure
@@ -157,7 +148,7 @@ func (r *race) text(v *index, w *model.Window) string {
 	}
 	parts := make([]string, 0, len(groups))
 	for _, g := range groups[:min(len(groups), mostNamed)] {
-		parts = append(parts, named(g)+" "+longestRouted(g).about())
+		parts = append(parts, namedStops(g)+" "+longestRouted(g).about())
 	}
 	more := ""
 	if len(groups) > mostNamed {
@@ -189,22 +180,13 @@ func surelyNamed(stops []*podStop) string {
 		}
 	}
 	if len(surely) == 0 || len(perhaps) == 0 {
-		return named(stops)
+		return namedStops(stops)
 	}
-	return named(surely) + ", and perhaps " + named(perhaps)
+	return namedStops(surely) + ", and perhaps " + namedStops(perhaps)
 }
 
 func stopText(v *index, w *model.Window, s *podStop) string {
 	return fmt.Sprintf("%s still routed to %s for %s after it had stopped", v.router(w), s.pod.Name, s.about())
-}
-
-// named names Pods.
-func named(stops []*podStop) string {
-	var names []string
-	for _, s := range stops {
-		names = append(names, s.pod.Name)
-	}
-	return namedOf(names)
 }
 
 // signs are what happened, in the order in which one thing led to the next.
@@ -225,31 +207,10 @@ func (r *race) signs(v *index, w *model.Window) []Sign {
 	return append(signs, began)
 }
 
-func (s *podStop) signs() []Sign {
-	if !s.proved {
-		return nil
-	}
-	return []Sign{{model.Evidence{Target: s.target, At: &s.at, Text: s.pod.Name + " itself stopped answering"}, Measured}}
-}
-
-// unmeasuredStops are the Pods whose own address does not tell when they stopped.
-func (r *race) unmeasuredStops() (missing []Sign) {
-	for _, s := range r.stops {
-		switch {
-		case s.proved:
-		case s.exited:
-			missing = append(missing, doubt(Measured, s.pod.Name+" has no direct target, so its stop is only known from the watch: any change about that time fits as well"))
-		default:
-			missing = append(missing, doubt(Watched, "only closeness in time: neither a direct target nor its container's end tells when "+s.pod.Name+" stopped"))
-		}
-	}
-	return missing
-}
-
 // nothingAfter says that no request was certainly sent after a Pod had stopped: all of them may have been on their way when it exited,
 // with its route as it should be.
 func (r *race) nothingAfter(w *model.Window) []Sign {
-	if slices.ContainsFunc(r.stops, func(s *podStop) bool { return s.lag().Min > 0 }) || len(r.troubledIn(w)) > 0 {
+	if slices.ContainsFunc(r.stops, func(s *podStop) bool { return s.lag().Min > 0 }) || len(troubledIn(r.troubled, w)) > 0 {
 		return nil
 	}
 	if len(r.stops) > 1 {
@@ -258,40 +219,10 @@ func (r *race) nothingAfter(w *model.Window) []Sign {
 	return []Sign{doubt(Measured, "no failed request was certainly sent after it had stopped: it may have cut those under way when it exited")}
 }
 
-// troubledIn are the Pods that failed at their own addresses during the window, though they were ready.
-func (r *race) troubledIn(w *model.Window) (all []trouble) {
-	for _, t := range r.troubled {
-		if t.window.Span().Overlaps(w.Span()) {
-			all = append(all, t)
-		}
-	}
-	return all
-}
-
-// notTheirs is the doubt that most failures which stale routes can have made can as well be those of Pods that failed though they were ready.
-func (r *race) notTheirs() []Sign {
-	if r.doubtful == 0 || 2*r.doubtful < r.explained {
-		return nil
-	}
-	return []Sign{doubt(Watched, fmt.Sprintf("%d of %d such failures can be those of Pods that failed at their own addresses though they were ready", r.doubtful, r.explained))}
-}
-
 // others asks the other Pods' own addresses: if ready ones failed too, more was wrong than stale routes.
 func (r *race) others(v *index, w *model.Window, f *Finding) {
-	for _, t := range r.troubledIn(w) {
-		f.against(doubt(Close, fmt.Sprintf("%s failed at its own address as well (%s), though it was ready", t.pod.Name, quantity.ClassCounts(t.window.Classes))))
-	}
-	var clean []model.Evidence
-	for _, other := range v.healthyOthers(w) {
-		name := v.directName(w, other)
-		if v.outageNear(name, w.Span()) == nil {
-			clean = append(clean, model.Evidence{Target: name, Text: other.Name + " went on answering at its own address"})
-		}
-	}
-	if len(clean) > 3 {
-		clean = []model.Evidence{{Text: fmt.Sprintf("%d other Pods went on answering at their own addresses", len(clean))}}
-	}
-	f.For = append(f.For, context(clean...)...)
+	f.against(alsoTroubled(r.troubled, w)...)
+	f.For = append(f.For, context(v.othersAnswered(w, nil)...)...)
 }
 
 // share compares how much failed with the share that the Pods had of the endpoints.
@@ -355,68 +286,4 @@ func alreadyServed(d time.Duration) string {
 		return ""
 	}
 	return fmt.Sprintf(", which was %s after its shutdown had begun", quantity.Span(d))
-}
-
-// A longestLag is the Pod of a Service that was routed to for longest after it had stopped, and the window in which it was.
-type longestLag struct {
-	stop   *podStop
-	window *model.Window
-	length time.Duration
-}
-
-// longestLag is that of the window's Service. What is proven goes before what is possible, and a stop that was measured
-// before one that was not.
-func (v *index) longestLag(w *model.Window) longestLag {
-	svc := v.service(w)
-	if svc.longest != nil {
-		return *svc.longest
-	}
-	svc.longest = &longestLag{}
-	for i := range v.Run.Windows {
-		other := &v.Run.Windows[i]
-		if v.frontends[other.Target] != svc.frontend {
-			continue
-		}
-		r := v.raceIn(other)
-		for _, s := range r.stops {
-			if s.late() != "" || s.unclear() {
-				continue // no Pod can serve for so long
-			}
-			if lag := (longestLag{s, other, s.length(&r)}); svc.longest.weaker(lag) {
-				*svc.longest = lag
-			}
-		}
-	}
-	return *svc.longest
-}
-
-func (l *longestLag) weaker(o longestLag) bool {
-	switch {
-	case l.stop == nil:
-		return true
-	case l.stop.proved != o.stop.proved:
-		return o.stop.proved
-	case (l.stop.routed >= 0) != (o.stop.routed >= 0):
-		return o.stop.routed >= 0
-	}
-	return o.length > l.length
-}
-
-// length is for how long the Pod was routed to by the last request that it is proven of, else by the last that may have been sent
-// to it, at most.
-func (s *podStop) length(r *race) time.Duration {
-	last := s.routed
-	if last < 0 {
-		last = min(s.gone, r.last)
-	}
-	return max(0, last-s.at.Earliest)
-}
-
-// servedAfterKilling is how long the Pod is known to have served after its kubelet began to end it;
-// 0 if that is not known, or so little that the margin holds it.
-func (s *podStop) servedAfterKilling() time.Duration {
-	if s.pod.Killing == nil || s.at.Earliest-s.pod.Killing.Latest < routeMargin/10 {
-		return 0
-	}
-	return s.at.Earliest - s.pod.Killing.Latest
 }

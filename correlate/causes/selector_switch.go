@@ -71,7 +71,7 @@ func switchedTooEarly(c *Case, whyNot string) Finding {
 	if made == 0 || w.Start.Latest < change.At.Earliest {
 		return no("no request failed as where the Pods that the selector had named are gone")
 	}
-	what := workloadWords(scaled.Object.Kind + "/" + scaled.Object.Name)
+	what := cluster.WorkloadWords(scaled.Object.Kind + "/" + scaled.Object.Name)
 	f := Finding{
 		Text: fmt.Sprintf("the Service's selector was changed (%s → %s, %s), and %s was scaled down while %s still routed to its Pods", change.From, change.To, quantity.Clock(change.At.Latest), what, v.router(w)),
 		Fix: fmt.Sprintf("scale %s down later, ≥ %s after the selector was changed: requests were still sent to its Pods up to %s after that",
@@ -93,7 +93,7 @@ func switchedTooEarly(c *Case, whyNot string) Finding {
 // switched is the change of the window's Service's selector that was seen last before its onset, and the Pods whose endpoints left with it though they
 // were not ending.
 func (v *index) switched(w *model.Window) (change *model.Event, left []*model.Pod) {
-	if change = v.serviceChange(w, "selector: "); change == nil {
+	if change = v.serviceChange(w, selectorEdited); change == nil {
 		return nil, nil
 	}
 	pods := map[string]*model.Pod{}

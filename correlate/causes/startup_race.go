@@ -2,12 +2,10 @@ package causes
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
-	"lapse/timeline"
 )
 
 // startup-race: a Pod's endpoint is ready before the Pod can serve: it has no readiness probe, or one that does not ask what matters. New
@@ -80,32 +78,6 @@ func (v *index) unready(w *model.Window, s suspect) string {
 // meanwhile says what the Pod did before it answered, and what its readiness rested on.
 func (v *index) meanwhile(s suspect) string {
 	return fmt.Sprintf("; until then %s %s%s", s.pod.Name, v.failedHow(s), v.askedFor(s.pod))
-}
-
-// failedHow says what a Pod did instead of answering well.
-func (v *index) failedHow(s suspect) string {
-	did := "failed: " + quantity.ClassCounts(s.outage.Classes)
-	if 2*some(s.outage.Classes, timeline.Refused) > s.outage.Failed {
-		did = "refused connections"
-	}
-	for _, e := range v.errors {
-		if e.Object.Name == s.target && e.Status > 0 && 2*s.outage.Classes[e.To] > s.outage.Failed {
-			did = "answered with " + e.Detail
-		}
-	}
-	return did
-}
-
-// askedFor says what a Pod's readiness probe asks; nothing where that is not known.
-func (v *index) askedFor(p *model.Pod) string {
-	probe := v.readinessOf(p)
-	switch {
-	case probe != nil:
-		return fmt.Sprintf(", and its readiness probe (%s) said yes", strings.TrimSpace(probe.Kind+" "+probe.Path))
-	case v.templates[p.Template] != nil:
-		return ", and it has no readiness probe"
-	}
-	return ""
 }
 
 // startupFix gives the time that a probe has to cover.

@@ -111,12 +111,8 @@ func (v *index) staleEntry(w *model.Window, e *episode, s *podStop, after model.
 	f.For = append(f.For, context(ended...)...)
 	f.For = append(f.For, context(v.othersAnswered(w, nil)...)...)
 	f.Fix = v.staleEntryFix(w, s, lasted.Min)
-	f.missing(e.stopUnmeasured(s)...)
-	for _, t := range e.troubled {
-		if t.window.Span().Overlaps(w.Span()) {
-			f.against(doubt(Close, fmt.Sprintf("%s failed at its own address as well (%s), though it was ready", t.pod.Name, quantity.ClassCounts(t.window.Classes))))
-		}
-	}
+	f.missing(unmeasuredStops([]*podStop{s})...)
+	f.against(alsoTroubled(e.troubled, w)...)
 	if peers := v.service(w).peers([]*podStop{s}); peers > 1 && morePorts(v.target(w), w.Share, peers) {
 		f.against(doubt(Close, fmt.Sprintf("%s of requests failed: more source ports than one of %d endpoints can be expected to have had", quantity.Percent(w.Share), peers)))
 	}
@@ -145,12 +141,6 @@ func (v *index) stoppedServing(p *model.Pod) *model.Instant {
 		}
 	}
 	return nil
-}
-
-// stopUnmeasured says what is missing where the Pod's own address does not tell when it stopped.
-func (e *episode) stopUnmeasured(s *podStop) []Sign {
-	r := race{stops: []*podStop{s}}
-	return r.unmeasuredStops()
 }
 
 // morePorts reports whether more of a target's fixed source ports failed than chance gives one of n endpoints.

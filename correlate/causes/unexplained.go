@@ -155,19 +155,6 @@ func nearEnd(v *index, w *model.Window, after time.Duration) []model.Evidence {
 	return near
 }
 
-// isChange reports whether the event can have had an effect on traffic, unlike our own bookkeeping.
-func isChange(e *model.Event) bool {
-	switch e.Kind {
-	case timeline.RunPhase, timeline.CommandOutput, timeline.TargetChanged, timeline.WatchLane, timeline.RequestError, timeline.AddressFailed, timeline.NameAnswered:
-		return false
-	case timeline.NodeChecked:
-		return e.From != ""
-	case timeline.SnapshotTaken: // a status is what came of a change, and of a Service or a Pod there are events of their own
-		return e.To != timeline.SnapshotFound && e.To != timeline.SnapshotStatus && e.Snapshot != nil && (e.Snapshot.Workload != nil || e.Snapshot.Budget != nil)
-	}
-	return true
-}
-
 // describe says in a few words what an event was.
 func describe(e *model.Event) string {
 	if e.Kind == timeline.SnapshotTaken && e.Object != nil {

@@ -163,17 +163,14 @@ func (s *surroundings) deletion(p *model.Pod, e *model.Event) *model.Ending {
 	owner := cmp.Or(s.states.Top(p), p.Owner, deletion.Object.Kind+"/"+deletion.Object.Name)
 	switch from, to := s.states.replicas(p.Namespace, owner, e); {
 	case to < from:
-		by, text = model.ByScaling, fmt.Sprintf("deleted because %s was scaled from %d to %d", words(owner), from, to)
+		by, text = model.ByScaling, fmt.Sprintf("deleted because %s was scaled from %d to %d", WorkloadWords(owner), from, to)
 	case s.replaced(p, owner):
-		by, text = model.ByRollout, fmt.Sprintf("replaced in a rollout of %s", words(owner))
+		by, text = model.ByRollout, fmt.Sprintf("replaced in a rollout of %s", WorkloadWords(owner))
 	default:
-		text = fmt.Sprintf("deleted by %s", words(p.Owner))
+		text = fmt.Sprintf("deleted by %s", WorkloadWords(p.Owner))
 	}
 	return &model.Ending{By: by, Text: text, Event: e.ID}
 }
-
-// words writes KIND/NAME as people do.
-func words(key string) string { return strings.Replace(key, "/", " ", 1) }
 
 // replaced reports whether the Pod's workload got Pods of another template.
 func (s *surroundings) replaced(p *model.Pod, owner string) bool {

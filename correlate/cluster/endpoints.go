@@ -13,7 +13,7 @@ import (
 func Services(events []model.Event) []model.WatchedService {
 	services := []model.WatchedService{}
 	index := map[string]int{}
-	var states []timeline.Endpoints
+	var changes [][]*model.Event
 	for i := range events {
 		e := &events[i]
 		if e.Kind != timeline.EndpointChanged || e.Object == nil {
@@ -23,12 +23,24 @@ func Services(events []model.Event) []model.WatchedService {
 		if !known {
 			at = len(services)
 			index[e.Service] = at
-			services, states = append(services, model.WatchedService{Name: e.Service}), append(states, timeline.Endpoints{})
+			services, changes = append(services, model.WatchedService{Name: e.Service}), append(changes, nil)
 		}
-		SetEndpoint(&states[at], e)
-		services[at].Endpoints = appendStep(services[at].Endpoints, model.EndpointStep{At: e.At, Ready: states[at].Ready(), Serving: states[at].Serving()})
+		changes[at] = append(changes[at], e)
+	}
+	for i := range services {
+		services[i].Endpoints = EndpointSteps(changes[i])
 	}
 	return services
+}
+
+// EndpointSteps are how many endpoints there were from when on, by how they changed. Changes seen in the same instant came in one update and are one step.
+func EndpointSteps(changes []*model.Event) (steps []model.EndpointStep) {
+	var states timeline.Endpoints
+	for _, e := range changes {
+		SetEndpoint(&states, e)
+		steps = appendStep(steps, model.EndpointStep{At: e.At, Ready: states.Ready(), Serving: states.Serving()})
+	}
+	return steps
 }
 
 // appendStep appends a step unless nothing changes with it.

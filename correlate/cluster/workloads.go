@@ -59,6 +59,9 @@ func (w Workloads) Top(p *model.Pod) string {
 	return p.Owner
 }
 
+// WorkloadWords writes KIND/NAME as people do.
+func WorkloadWords(workload string) string { return strings.Replace(workload, "/", " ", 1) }
+
 // hashed reports whether a name's last part is of the characters of hashes, which make no words.
 func hashed(part string) bool {
 	return len(part) >= 6 && len(part) <= 10 && strings.Trim(part, "bcdfghjklmnpqrstvwxz2456789") == ""

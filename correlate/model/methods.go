@@ -114,3 +114,17 @@ func (p *Pod) ReadyWithin(from, to time.Duration) bool {
 	}
 	return false
 }
+
+// MostReady is how many endpoints were ready at most at one time between two instants.
+func MostReady(steps []EndpointStep, from, to time.Duration) int {
+	before, most := 0, 0
+	for _, step := range steps {
+		switch {
+		case step.At.Latest < from:
+			before = step.Ready
+		case step.At.Latest <= to:
+			most = max(most, step.Ready)
+		}
+	}
+	return max(before, most)
+}

@@ -128,7 +128,7 @@ func (h *holder) oneByOne() []Sign {
 	if h.at.Latest-h.at.Earliest < closedTogether && first >= h.at.Earliest && last <= h.at.Latest+moment || last-first < closedTogether && len(h.cuts) > 1 || unwarned(h.cuts) == 0 {
 		return nil
 	}
-	return []Sign{doubt(Measured, fmt.Sprintf("%s closed while %s was ending, and not as it stopped: that it closed them itself is not seen", quantity.Count(len(h.cuts), "connection")+was1(len(h.cuts)), h.pod.Name))}
+	return []Sign{doubt(Measured, fmt.Sprintf("%s closed while %s was ending, and not as it stopped: that it closed them itself is not seen", quantity.Count(len(h.cuts), "connection")+" "+was(len(h.cuts)), h.pod.Name))}
 }
 
 // heldPinnedFix says how to let such clients go.
@@ -142,8 +142,8 @@ func heldPinnedFix(v *index, w *model.Window, holders []*holder) string {
 		all = append(all, h.cuts...)
 	}
 	if unwarned(all) == 0 {
-		return fmt.Sprintf("none is needed for clients that heed it: %s announced to end; where all come back at once, announce it to one after the other", quantity.Count(len(all), "connection")+was1(len(all)))
+		return fmt.Sprintf("none is needed for clients that heed it: %s announced to end; where all come back at once, announce it to one after the other", quantity.Count(len(all), "connection")+" "+was(len(all)))
 	}
 	return fmt.Sprintf("from SIGTERM on %s, to one client after the other, and exit when the last has left (%d of %s cut without a warning); or keep the old Pods until their connections have left: docs/how-to/measure-held-connections.md",
-		how, unwarned(all), quantity.Count(len(all), "connection")+was1(len(all)))
+		how, unwarned(all), quantity.Count(len(all), "connection")+" "+was(len(all)))
 }

@@ -1,0 +1,167 @@
+package causes
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/timeline"
+)
+
+// This file is what all rules say of a Service that had no endpoint to route to, whatever emptied it.
+
+// finding is what all these rules say: that the Service had no endpoint, and what showed it. Text begins with why.
+func (e *emptiness) finding(why, fix string, deciding ...Sign) Finding {
+	v, w := e.view, e.window
+	f := Finding{For: append(deciding, emptySigns(v, w, e.span)...), Text: why + e.text(), Fix: fix}
+	if refused, timedOut, ok := firstRefused(v, w); ok {
+		f.For = append(f.For, Sign{model.Evidence{
+			Target: w.Target,
+			Text:   fmt.Sprintf("%d refused first, then %d timed out: kube-proxy rejects connections without an endpoint, and Linux limits the rate of rejections", refused, timedOut),
+		}, Watched})
+	}
+	if name := unansweredThroughout(v, w, e.span); name != "" {
+		f.For = append(f.For, Sign{model.Evidence{Target: name, Text: "no Pod answered at its own address meanwhile"}, Measured})
+	}
+	if v.gapNear("endpointslice", w) {
+		f.against(doubt(Close, "the watch of EndpointSlices had a gap: an endpoint may have been ready unseen"))
+	}
+	return f
+}
+
+// text is that the Service had no endpoint, and for how long nothing answered: the traffic tells that better than the watch does.
+func (e *emptiness) text() string {
+	v, w, span := e.view, e.window, e.span
+	service := cmp.Or(v.target(w).Service, "the Service")
+	text := fmt.Sprintf("no endpoint of %s was ready, or terminating and still serving: %s left last (%s)", service, span.last.Object.Name, quantity.Clock(span.start.Latest))
+	if span.next == nil {
+		text += ", and none became ready before the run ended"
+	} else {
+		text += fmt.Sprintf(", %s became ready at %s", span.next.Object.Name, quantity.Clock(span.end.Latest))
+	}
+	return text + nothingAnswered(w) + routedLate(v, w, span)
+}
+
+func nothingAnswered(w *model.Window) string {
+	length := w.Blackout
+	if w.Kind == model.Outage {
+		length = &w.Length
+	}
+	switch {
+	case length == nil:
+		return ""
+	case w.Open != model.Open{}:
+		return "; nothing answered for ≥ " + quantity.Lowest(length.Min)
+	}
+	return "; nothing answered for " + quantity.Length(*length, false)
+}
+
+// routedLate says that requests failed for long after an endpoint was ready again.
+func routedLate(v *index, w *model.Window, empty *emptySpan) string {
+	late := w.End.Earliest - empty.end.Latest
+	if empty.next == nil || w.Kind != model.Outage || late < moment || v.serviceGone(w) != nil { // a Service that is made anew may have another address
+		return ""
+	}
+	return fmt.Sprintf(", and %s did not route to %s until ≥ %s after it was", v.router(w), empty.next.Object.Name, quantity.Lowest(late))
+}
+
+// lasted is for how long nobody served, for a fix.
+func (e *emptiness) lasted() string { return quantity.Span(quantity.RoundUp(e.window.Length.Max)) }
+
+// emptySigns are what happened, in order. That the last endpoint left decides.
+func emptySigns(v *index, w *model.Window, empty *emptySpan) []Sign {
+	signs := []Sign{{model.Evidence{
+		Event: empty.last.ID, At: &empty.start,
+		Text: fmt.Sprintf("%s, the last endpoint, turned %s", empty.last.Object.Name, empty.last.To),
+	}, Watched}}
+	for _, p := range v.pods(w) {
+		if probe := v.probe(w, p); p.UID == empty.last.Object.UID && probe.stopped != nil {
+			signs = append(signs, context(model.Evidence{Target: probe.target, At: probe.stopped, Text: p.Name + " itself stopped answering"})...)
+		}
+	}
+	signs = append(signs, context(model.Evidence{
+		Target: w.Target, At: &w.Start,
+		Text: fmt.Sprintf("%d of %d requests failed: %s", w.Failed, w.Sent, quantity.ClassCounts(w.Classes)),
+	})...)
+	if empty.next != nil {
+		signs = append(signs, context(model.Evidence{
+			Event: empty.next.ID, At: &empty.end,
+			Text: empty.next.Object.Name + " became ready",
+		})...)
+	}
+	return signs
+}
+
+// firstRefused recognises refusals followed by connect timeouts, looking at the failures one by one.
+func firstRefused(v *index, w *model.Window) (refused, timedOut int, ok bool) {
+	var lastRefused, lastTimeout time.Duration
+	firstTimeout := model.Never
+	for _, f := range v.Run.Failures {
+		if f.Target != w.Target || f.Earliest() < w.Start.Earliest || f.Earliest() > w.End.Earliest {
+			continue
+		}
+		switch f.Class {
+		case timeline.Refused, timeline.Unreachable:
+			refused++
+			lastRefused = f.Sent
+		case timeline.TimeoutConnect:
+			timedOut++
+			firstTimeout = min(firstTimeout, f.Sent)
+			lastTimeout = f.Sent
+		}
+	}
+	return refused, timedOut, refused > 0 && timedOut > refused && lastTimeout > lastRefused && firstTimeout > w.Start.Earliest
+}
+
+// unansweredThroughout names a direct target that had answered before and, as every other, did not
+// while there was certainly no endpoint; "" if one did, or none was probed.
+func unansweredThroughout(v *index, w *model.Window, empty *emptySpan) string {
+	certain := model.Instant{Earliest: empty.start.Latest, Latest: empty.end.Earliest}
+	name := ""
+	for _, p := range v.pods(w) {
+		switch probe := v.probe(w, p); {
+		case probe.firstOK == nil || *probe.firstOK >= certain.Latest:
+		case *probe.lastOK < certain.Earliest:
+			name = probe.target
+		default:
+			return ""
+		}
+	}
+	return name
+}
+
+// sign is the event that shows what emptied the Service.
+func (e *emptiness) sign(text string) Sign {
+	return Sign{model.Evidence{Event: e.event.ID, At: new(e.event.At), Text: text}, Watched}
+}
+
+// all is that requests failed as without endpoints: none was answered.
+func (e *emptiness) all() Sign {
+	return Sign{model.Evidence{Target: e.window.Target, At: &e.window.Start, Text: "from then on no request was answered"}, Watched}
+}
+
+// unhealthy are the first Events of the Pods that left which say that a readiness probe failed.
+func (e *emptiness) unhealthy() []Sign {
+	for i := range e.view.Run.Events {
+		ev := &e.view.Run.Events[i]
+		if ev.Kind == timeline.KubeEvent && ev.To == "Unhealthy" && strings.HasPrefix(ev.Detail, "Readiness probe") && ev.Object != nil && e.leaver(ev.Object.UID) != nil && ev.At.Earliest <= e.span.end.Latest && ev.At.Latest >= e.span.start.Earliest-emptying {
+			return []Sign{{model.Evidence{Event: ev.ID, At: new(ev.At), Text: ev.Object.Name + ": " + ev.Detail}, Watched}}
+		}
+	}
+	return nil
+}
+
+// answeredBadly is the doubt that the Pods whose probes failed did not serve either: then the probes were right.
+func (e *emptiness) answeredBadly() []Sign {
+	for _, p := range e.leavers {
+		name := e.view.directName(e.window, p.Pod)
+		bad := e.view.outageNear(name, model.Instant{Earliest: p.left.Latest, Latest: e.span.end.Earliest})
+		if bad == nil || 2*some(bad.Classes, timeline.HTTP5xx, timeline.HTTP4xx, timeline.Body, timeline.TLS) <= bad.Failed {
+			return nil
+		}
+	}
+	return []Sign{doubt(Watched, "at their own addresses they answered badly: the probes may have been right")}
+}

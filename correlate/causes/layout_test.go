@@ -1,0 +1,94 @@
+package causes
+
+import (
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A rule is a file, or several whose names begin alike: pinned_connection.go, pinned_connection_held.go. What several rules use is in files of their own, each
+// for one subject, and these know no rule. Only the table names the rules.
+func TestNoRulesFileIsNeededByAnother(t *testing.T) {
+	set, pkg, uses := typeCheck(t)
+	fileOf := func(pos token.Pos) string { return strings.TrimSuffix(set.Position(pos).Filename, ".go") }
+	var rules []string // their files
+	for _, name := range pkg.Scope().Names() {
+		if variable, ok := pkg.Scope().Lookup(name).(*types.Var); ok && isRule(variable) {
+			rules = append(rules, fileOf(variable.Pos()))
+		}
+	}
+	slices.Sort(rules)
+	if rules = slices.Compact(rules); len(rules) != len(Rules()) {
+		t.Errorf("%d files declare %d rules: give each rule a file", len(rules), len(Rules()))
+	}
+	ruleOf := func(file string) string {
+		for _, rule := range rules {
+			if file == rule || strings.HasPrefix(file, rule+"_") {
+				return rule
+			}
+		}
+		return ""
+	}
+	wrong := map[string]bool{} // each pair once
+	for id, object := range uses {
+		by, of := fileOf(id.Pos()), fileOf(object.Pos())
+		if rule := ruleOf(of); rule == "" || rule == ruleOf(by) || isRule(object) && (by == "rule" || by == "explain") {
+			continue
+		}
+		wrong[fmt.Sprintf("%s.go uses %s of %s.go: move it into a file of its subject", by, object.Name(), of)] = true
+	}
+	for _, text := range slices.Sorted(maps.Keys(wrong)) {
+		t.Error(text)
+	}
+}
+
+func isRule(object types.Object) bool {
+	named, ok := object.Type().(*types.Named)
+	return ok && named.Obj().Name() == "Rule"
+}
+
+// typeCheck reads the package without its tests, and says of each name that it uses what is meant.
+func typeCheck(t *testing.T) (*token.FileSet, *types.Package, map[*ast.Ident]types.Object) {
+	t.Helper()
+	exports := map[string]string{} // the file with what a package exports, by its path
+	for line := range strings.Lines(goList(t, "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}")) {
+		path, file, _ := strings.Cut(strings.TrimSpace(line), " ")
+		exports[path] = file
+	}
+	set := token.NewFileSet()
+	var files []*ast.File
+	for _, name := range strings.Fields(goList(t, "-f", `{{join .GoFiles " "}}`)) {
+		f, err := parser.ParseFile(set, name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	open := func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) }
+	config := types.Config{Importer: importer.ForCompiler(set, "gc", open)}
+	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
+	pkg, err := config.Check("lapse/correlate/causes", set, files, info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set, pkg, info.Uses
+}
+
+func goList(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := exec.Command("go", append([]string{"list"}, args...)...).Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	return string(out)
+}

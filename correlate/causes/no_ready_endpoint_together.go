@@ -1,0 +1,108 @@
+package causes
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/timeline"
+)
+
+// no-ready-endpoint, of several Pods that went together: more replicas alone do not help.
+
+// onOneNode: there were several, on one node.
+func onOneNode(e *emptiness) (Finding, bool) {
+	n := len(e.leavers)
+	if n < 2 || n < e.readyBefore() {
+		return Finding{}, false
+	}
+	node := e.leavers[0].Node
+	drained, reason := "", e.rolledOutReason()
+	for _, p := range e.leavers {
+		if p.Node != node || node == "" || !p.wasDeleted() || !e.nodeBound(p) {
+			return Finding{}, false
+		}
+		if p.Ending != nil && p.Ending.By == model.ByEviction {
+			drained, reason = ", and were evicted from it", nodeDrained
+		}
+	}
+	f := e.finding(fmt.Sprintf("%s were on %s%s, and ", every(n), node, drained),
+		fmt.Sprintf("spread the replicas over nodes (topologySpreadConstraints over kubernetes.io/hostname), with a PodDisruptionBudget that lets only 1 go at a time%s: %s were on %s%s",
+			e.budgets(), every(n), node, strings.Replace(mustCarry(e), ": the", "; the", 1)), context(e.goings()...)...)
+	f.Reason = reason
+	return f, true
+}
+
+// nodeBound reports whether a Pod may have been taken away because of its node: who was on another would have stayed.
+func (e *emptiness) nodeBound(p leaver) bool {
+	if p.Ending == nil {
+		return true
+	}
+	switch p.Ending.By {
+	case model.ByEviction, model.ByTaint, model.ByScheduler, model.ByKubelet, model.ByCollector:
+		return true
+	case model.ByRequest: // as a drain without evictions does
+		return e.cordoned(p.Node, p.left.Latest)
+	}
+	return false
+}
+
+// cordoned reports whether a node was cordoned at an instant, as far as was seen.
+func (e *emptiness) cordoned(node string, at time.Duration) (is bool) {
+	for i := range e.view.Run.Events {
+		if ev := &e.view.Run.Events[i]; ev.Kind == timeline.NodeSchedulable && ev.Object != nil && ev.Object.Name == node && ev.Seen <= at {
+			is = ev.To == "false"
+		}
+	}
+	return is
+}
+
+// takenTogether: there were several, and all were taken away.
+func takenTogether(e *emptiness) (Finding, bool) {
+	n := len(e.leavers)
+	if n < 2 || n < e.readyBefore() {
+		return Finding{}, false
+	}
+	nodes, evicted := map[string]bool{}, 0
+	for _, p := range e.leavers {
+		if !p.wasDeleted() {
+			return Finding{}, false
+		}
+		nodes[p.Node] = true
+		if p.Ending != nil && p.Ending.By == model.ByEviction {
+			evicted++
+		}
+	}
+	within := quantity.Span(max(time.Millisecond, e.apart().Max))
+	fix := fmt.Sprintf("take away 1 at a time, and wait until the next is ready: %s went within %s", every(n), within)
+	if evicted > 0 {
+		fix = fmt.Sprintf("a PodDisruptionBudget that lets only 1 go at a time%s: %s went within %s", e.budgets(), every(n), within)
+	}
+	f := e.finding(fmt.Sprintf("%s on %s were taken away within %s, and ", every(n), quantity.Count(len(nodes), "node"), within),
+		fix+strings.Replace(mustCarry(e), ": the", "; the", 1), context(e.goings()...)...)
+	f.Reason = e.rolledOutReason()
+	f.missing(workloadUnknown(e)...)
+	return f, true
+}
+
+// rolledOutReason is the reason where a rollout took all of the Pods away, else "".
+func (e *emptiness) rolledOutReason() string {
+	if slices.ContainsFunc(e.leavers, func(p leaver) bool { return p.Ending == nil || p.Ending.By != model.ByRollout }) {
+		return ""
+	}
+	return rolledOut
+}
+
+// notReadyTogether: there were several, none was taken away, and all turned not ready.
+func notReadyTogether(e *emptiness) (Finding, bool) {
+	n := len(e.leavers)
+	if n < 2 || n < e.readyBefore() || slices.ContainsFunc(e.leavers, func(p leaver) bool { return p.TerminatingBy(e.span.start.Latest) }) {
+		return Finding{}, false
+	}
+	within := quantity.Span(max(time.Millisecond, e.apart().Max))
+	return e.finding(fmt.Sprintf("%s turned not ready within %s, and ", every(n), within),
+		fmt.Sprintf("look for what they share: none was taken away, and %s turned not ready within %s", every(n), within), e.unhealthy()...), true
+}

@@ -1,0 +1,135 @@
+package causes
+
+import (
+	"slices"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/timeline"
+)
+
+// This file is what several rules say of a Pod's stop: when it was, and for how long requests were still routed there.
+
+// A podStop is a Pod that ended: what bounds its stop, and for how long requests were still routed to it.
+type podStop struct {
+	pod    *model.Pod
+	target string        // of the Pod's own address; "" if there is none
+	at     model.Instant // when it stopped
+	proved bool          // by its own address
+	exited bool          // by the watch, which saw its containers end
+	order  int           // its place in the order in which endpoints left; -1 if it was not seen to leave
+	left   time.Duration // when it was seen to leave
+
+	routed    time.Duration // Sent of the last failed request that proves that it was routed to; -1 if none does
+	gone      time.Duration // by then it was not routed to any more
+	unwatched bool          // when its endpoint left is not known, for EndpointSlices were not watched
+	outside   bool          // no node leads requests to it, but what is behind a URL
+	published bool          // its endpoint counts as ready until the Pod has gone: publishNotReadyAddresses
+	shared    bool          // failed requests after that may have been routed to it, or to another Pod
+}
+
+// lag is for how long the Pod was routed to after it had stopped.
+func (s *podStop) lag() model.Length {
+	least := max(0, s.routed-s.at.Latest)
+	return model.Length{Min: least, Max: max(least, s.gone-s.at.Earliest)}
+}
+
+// about says the lag in words. Where a part of it may be another Pod's, only what is proven is said, or what is possible.
+func (s *podStop) about() string {
+	lag := s.lag()
+	if s.shared && lag.Min > 0 {
+		return "≥ " + quantity.Lowest(lag.Min)
+	}
+	return quantity.Length(lag, false)
+}
+
+// signs are that the Pod itself stopped answering, if that was measured.
+func (s *podStop) signs() []Sign {
+	if !s.proved {
+		return nil
+	}
+	return []Sign{{model.Evidence{Target: s.target, At: &s.at, Text: s.pod.Name + " itself stopped answering"}, Measured}}
+}
+
+// servedAfterKilling is how long the Pod is known to have served after its kubelet began to end it;
+// 0 if that is not known, or so little that the margin holds it.
+func (s *podStop) servedAfterKilling() time.Duration {
+	if s.pod.Killing == nil || s.at.Earliest-s.pod.Killing.Latest < routeMargin/10 {
+		return 0
+	}
+	return s.at.Earliest - s.pod.Killing.Latest
+}
+
+// stopByWatch bounds a Pod's stop by what the watch saw: not before its deletion was asked for, for
+// it may stop listening long before it exits, and not after its containers had ended or it was gone.
+func stopByWatch(p *model.Pod) (stop model.Instant, known bool) {
+	if p.Deleted == nil {
+		return model.Instant{}, false
+	}
+	stop.Earliest = p.Deleted.Earliest
+	switch {
+	case p.Exited != nil:
+		stop.Latest = p.Exited.Latest
+	case p.Gone != nil:
+		stop.Latest = p.Gone.Latest
+	default:
+		stop.Latest = p.Deleted.Latest // still to be seen
+	}
+	return stop, stop.Earliest <= stop.Latest
+}
+
+// followSlack is how long after a Pod's stop the first request can have met it: a proxy that keeps connections to it notices when it uses one.
+const followSlack = time.Second
+
+// stoppedAt are the Pods that stopped, once they were to, as the window's requests began to fail; the last to stop first.
+func (v *index) stoppedAt(w *model.Window) (stops []*podStop) {
+	for _, p := range v.pods(w) {
+		at, known := stopByWatch(p)
+		probe := v.probe(w, p)
+		if probe.stopped != nil {
+			at, known = *probe.stopped, true
+		}
+		if !known || !v.wasEndpoint(w, p, at.Latest) || w.Start.Latest < at.Earliest || w.Start.Earliest > at.Latest+followSlack {
+			continue
+		}
+		stops = append(stops, &podStop{pod: p, target: probe.target, at: at, proved: probe.stopped != nil, exited: p.Exited != nil})
+	}
+	slices.SortStableFunc(stops, func(a, b *podStop) int { return int(b.at.Latest - a.at.Latest) })
+	return stops
+}
+
+// cut reports whether f was under way when the Pod stopped, so that its end can have cut it. A Pod that has stopped accepts no
+// connection on which an answer could be awaited.
+func (s *podStop) cut(f *model.Failure) bool {
+	switch f.Class {
+	case timeline.Reset, timeline.EOF:
+		return f.Earliest() <= s.at.Latest+moment && s.at.Earliest <= f.Latest() && f.Done-f.Error <= s.at.Latest+moment
+	case timeline.TimeoutResponse:
+		return f.Earliest() <= s.at.Latest && s.at.Earliest <= f.Latest()
+	}
+	return false
+}
+
+func (s *podStop) cutsAny(failures []model.Failure) bool {
+	for i := range failures {
+		if f := &failures[i]; f.Class != timeline.TimeoutResponse && s.cut(f) {
+			return true
+		}
+	}
+	return false
+}
+
+// unmeasuredStops are the Pods whose own address does not tell when they stopped.
+func unmeasuredStops(stops []*podStop) (missing []Sign) {
+	for _, s := range stops {
+		switch {
+		case s.proved:
+		case s.exited:
+			missing = append(missing, doubt(Measured, s.pod.Name+" has no direct target, so its stop is only known from the watch: any change about that time fits as well"))
+		default:
+			missing = append(missing, doubt(Watched, "only closeness in time: neither a direct target nor its container's end tells when "+s.pod.Name+" stopped"))
+		}
+	}
+	return missing
+}
