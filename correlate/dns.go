@@ -57,9 +57,9 @@ func dnsOf(events []model.Event, end time.Duration) *model.DNS {
 	if dns == nil {
 		return nil
 	}
-	asked := deletionsAsked(events)
+	asked, changes := deletionsAsked(events), endpointChanges(events)
 	for _, s := range servers {
-		s.Changes = s.follow(changesOf(events, s.service, portOf(events, s.service)), asked, end)
+		s.Changes = s.follow(changes[servicePort{s.service, portOf(events, s.service)}], asked, end)
 		dns.Servers = append(dns.Servers, s.DNSServer)
 	}
 	slices.SortFunc(dns.Servers, func(a, b model.DNSServer) int { return cmp.Or(cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.Addr, b.Addr)) })

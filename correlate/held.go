@@ -84,7 +84,7 @@ func (t *Tracker) judgeHeld(s *causes.Input, snapshots []*snapshot) {
 				cuts[i].Window = h.Windows[cuts[i].Window-1].ID
 			}
 		}
-		s.Cuts[target.Name] = cuts
+		s.Cuts[target.ID] = cuts
 		h.List, h.Truncated = cuts[:min(len(cuts), maxFailures)], max(0, len(cuts)-maxFailures)
 		tl.Held = append(tl.Held, h)
 	}

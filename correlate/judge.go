@@ -60,16 +60,15 @@ func (t *Tracker) judge() (*model.Timeline, []*snapshot) {
 		Verdict:       model.Verdict{Reasons: []string{}, Gates: []model.GateResult{}},
 		Hammer:        t.hammer,
 	}
-	s := &causes.Input{Run: tl, Cuts: map[string][]model.HeldCut{}, Outages: map[string][]model.Window{}, FirstLast: map[string]windows.FirstLast{}, Streaks: map[string]*windows.Streaks{}}
 	snapshots := t.snapshots()
 	t.widen(snapshots)
-	s.Answered = t.answered(snapshots)
+	s := &causes.Input{Run: tl, Probed: make(map[timeline.TargetID]*causes.Probed, len(snapshots)), Cuts: map[timeline.TargetID][]model.HeldCut{}, Answered: t.answered}
 	t.fill(s, snapshots)
 	t.judgeHeld(s, snapshots)
 	noteFailedAddresses(tl)
 	tl.Sources = t.publishSources(snapshots)
 	tl.Services = cluster.Services(tl.Events)
-	tl.Pods = cluster.Lifecycles(tl, s.FirstLast)
+	tl.Pods = cluster.Lifecycles(tl, func(id timeline.TargetID) windows.FirstLast { return s.Probed[id].FirstLast })
 	causes.Explain(s)
 	tl.Routes = t.routes(tl, snapshots)
 	addLost(tl.Pods, tl.Routes)
@@ -95,14 +94,14 @@ func (t *Tracker) snapshots() []*snapshot {
 			ends[source] = end
 		}
 		stop := end
-		if at, stopped := t.stopped[tr.target.Name]; stopped {
-			stop = t.on(source, at)
+		if tr.ended != nil {
+			stop = t.on(source, *tr.ended)
 		}
 		s := t.snapshotOf(tr, min(stop, end))
 		if s.tally.due == 0 {
 			s.measured = windows.Period{To: stop}
-			if began, known := t.begun[tr.target.Name]; known {
-				s.measured.From = t.on(source, began)
+			if tr.began != nil {
+				s.measured.From = t.on(source, *tr.began)
 			}
 			s.tail = []windows.Period{{From: s.measured.From, To: s.measured.To, Reason: model.ReasonNotSent}}
 		}
@@ -123,17 +122,17 @@ func (t *Tracker) snapshots() []*snapshot {
 // fill publishes what was seen of the targets.
 func (t *Tracker) fill(s *causes.Input, snapshots []*snapshot) {
 	tl := s.Run
+	tl.Targets = make([]model.Target, 0, len(snapshots))
 	for _, snapshot := range snapshots {
-		name := snapshot.target.Name
 		p := t.publish(snapshot)
 		tl.Targets = append(tl.Targets, p.target)
-		s.Streaks[name], s.FirstLast[name], s.Outages[name] = p.streaks, p.firstLast, p.outages
+		s.Probed[snapshot.target.ID] = &p.Probed
 		if !snapshot.target.Kind.Judged() {
 			continue
 		}
-		tl.Windows = append(tl.Windows, p.outages...)
+		tl.Windows = append(tl.Windows, p.Outages...)
 		for _, d := range t.aligned(snapshot.target.Source).periods(snapshot.unobserved) {
-			tl.Unobserved = append(tl.Unobserved, model.Unobserved{Target: name, Start: d.From, End: d.To, Reason: d.Reason})
+			tl.Unobserved = append(tl.Unobserved, model.Unobserved{Target: snapshot.target.Name, Start: d.From, End: d.To, Reason: d.Reason})
 		}
 	}
 	slices.SortStableFunc(tl.Windows, func(a, b model.Window) int {
@@ -179,15 +178,12 @@ func (t *Tracker) listFailures(snapshots []*snapshot) []model.Failure {
 }
 
 // answered counts what a target answered between two instants of the run.
-func (t *Tracker) answered(snapshots []*snapshot) func(target string, from, to time.Duration) (answered, sent int) {
-	return func(target string, from, to time.Duration) (answered, sent int) {
-		for _, s := range snapshots {
-			if s.target.Name == target {
-				return s.series.answered(t.clocks.From(s.target.Source, from), t.clocks.From(s.target.Source, to))
-			}
-		}
+func (t *Tracker) answered(target timeline.TargetID, from, to time.Duration) (answered, sent int) {
+	tr := t.targets[target]
+	if tr == nil {
 		return 0, 0
 	}
+	return tr.series.answered(t.clocks.From(tr.target.Source, from), t.clocks.From(tr.target.Source, to))
 }
 
 // widen makes the buckets of all targets as wide as they are published, also of those that have ended: most endpoints of a large Service end

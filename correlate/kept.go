@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"lapse/correlate/causes"
 	"lapse/correlate/model"
 	"lapse/correlate/windows"
 	"lapse/timeline"
@@ -26,10 +27,8 @@ type restsOn struct {
 type published struct {
 	unobserved, unsure []windows.Period // of the snapshot, which the windows rest on too
 
-	target    model.Target
-	streaks   *windows.Streaks
-	firstLast windows.FirstLast
-	outages   []model.Window
+	target model.Target
+	causes.Probed
 }
 
 // snapshotOf is a track's snapshot, the one of last time if it has ended and nothing has changed.
@@ -41,7 +40,7 @@ func (t *Tracker) snapshotOf(tr *track, stop time.Duration) *snapshot {
 	}
 	s := tr.snapshot(stop, on.live)
 	s.on, tr.kept = on, nil
-	if _, ended := t.stopped[tr.target.Name]; ended && tr.target.Kind == timeline.Direct && tr.tally.due > 0 {
+	if tr.ended != nil && tr.target.Kind == timeline.Direct && tr.tally.due > 0 {
 		tr.kept = s
 		tr.rest() // again: the last answers came after it had ended
 	}
@@ -56,9 +55,10 @@ func (t *Tracker) publish(s *snapshot) *published {
 	source := s.target.Source
 	clock := t.aligned(source)
 	own := s.windows(t.backends[source])
+	firstLast := s.tally.edge(own) // before its windows are placed on the run's clock
 	p := &published{
 		unobserved: s.unobserved, unsure: s.unsure, target: s.publish(t.sources[source], clock),
-		streaks: clock.streaks(&s.reading.Streaks), firstLast: clock.firstLast(s.tally.edge(own)), outages: clock.windows(own),
+		Probed: causes.Probed{Outages: clock.windows(own), FirstLast: clock.firstLast(firstLast), Streaks: clock.streaks(&s.reading.Streaks)},
 	}
 	if s.kept == s {
 		s.published = p

@@ -18,16 +18,16 @@ import (
 // answer by that name.
 func (t *Tracker) routes(tl *model.Timeline, snapshots []*snapshot) []model.Route {
 	var list []model.Route
-	changes := map[string][]endpointChange{}
+	all, changes := endpointChanges(tl.Events), map[servicePort][]endpointChange{}
 	named := podsNamed(tl.Events)
 	for _, s := range snapshots {
 		source := t.sources[s.target.Source]
 		if s.reading.Answers == nil || s.target.Service == "" || s.target.Turns { // no node routes to the addresses of a name
 			continue
 		}
-		service := s.target.Service + "/" + s.target.PortName
+		service := servicePort{s.target.Service, s.target.PortName}
 		if _, known := changes[service]; !known {
-			changes[service] = slices.DeleteFunc(changesOf(tl.Events, s.target.Service, s.target.PortName), func(c endpointChange) bool {
+			changes[service] = slices.DeleteFunc(all[service], func(c endpointChange) bool {
 				return len(named[c.event.Object.Namespace+"/"+c.event.Object.Name]) > 1
 			})
 		}
@@ -70,9 +70,13 @@ type endpointChange struct {
 	event  *model.Event
 }
 
-// changesOf are the changes of the endpoints of a Service and port that were watched, of each Pod at most one of each kind.
-func changesOf(events []model.Event, service, port string) []endpointChange {
+// A servicePort names a port of a Service.
+type servicePort struct{ service, port string }
+
+// endpointChanges are the changes of the endpoints of each Service and port that were watched, of each Pod at most one of each kind.
+func endpointChanges(events []model.Event) map[servicePort][]endpointChange {
 	type key struct {
+		servicePort
 		uid    string
 		change model.RouteChange
 	}
@@ -81,10 +85,10 @@ func changesOf(events []model.Event, service, port string) []endpointChange {
 	moves := cluster.Moves(events)
 	for i := range events {
 		e := &events[i]
-		if e.Kind != timeline.EndpointChanged || e.Object == nil || e.Object.Kind != "Pod" || e.Service != service || e.PortName != port || moves[e.ID] {
+		if e.Kind != timeline.EndpointChanged || e.Object == nil || e.Object.Kind != "Pod" || moves[e.ID] {
 			continue
 		}
-		k := key{uid: e.Object.UID}
+		k := key{servicePort: servicePort{e.Service, e.PortName}, uid: e.Object.UID}
 		switch was, is := e.From == timeline.EndpointReady, e.To == timeline.EndpointReady; {
 		case is && !was:
 			k.change = model.Addition
@@ -98,11 +102,11 @@ func changesOf(events []model.Event, service, port string) []endpointChange {
 		}
 		found[k] = append(found[k], e)
 	}
-	var changes []endpointChange
+	changes := map[servicePort][]endpointChange{}
 	for _, k := range order {
 		// One that was there when watching began was added at some time before.
 		if e := found[k][0]; len(found[k]) == 1 && e.At.Bounded() {
-			changes = append(changes, endpointChange{k.change, e})
+			changes[k.servicePort] = append(changes[k.servicePort], endpointChange{k.change, e})
 		}
 	}
 	return changes

@@ -18,7 +18,7 @@ type track struct {
 	tally    tally
 	series   series
 
-	begun   *time.Duration   // when the prober began to measure it; nil if that is not recorded
+	measuredTime
 	waiting []windows.Sample // handed on, but not read yet
 	mark    time.Duration    // the watermark: every request due before it was handed on
 	reached time.Duration    // how far its facts have come
@@ -26,6 +26,9 @@ type track struct {
 	kept    *snapshot        // of a target that has ended: see snapshotOf
 	windows.Reading
 }
+
+// A measuredTime is when measuring a target began and ended, by the events that say so; nil where none does.
+type measuredTime struct{ began, ended *moment }
 
 // newTrack begins the track of a target that is judged as o says, in a run with a baseline. answers asks for who answered.
 func newTrack(t timeline.Target, o Options, baseline time.Duration, answers bool) *track {
@@ -96,8 +99,8 @@ func (t *track) sort() {
 // begin is when measuring began: at the first due instant, unless that came later than getting ready explains. Then what
 // kept the prober from it is part of the run.
 func (t *track) begin() time.Duration {
-	if t.begun != nil && t.tally.firstDue-*t.begun > gettingReady && t.target.Kind != timeline.Held { // of which opening the connections is on record
-		return *t.begun
+	if t.began != nil && t.began.source == t.target.Source && t.tally.firstDue-t.began.at > gettingReady && t.target.Kind != timeline.Held { // of which opening the connections is on record
+		return t.began.at
 	}
 	return t.tally.firstDue
 }

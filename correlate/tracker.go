@@ -50,10 +50,9 @@ type Tracker struct {
 
 	now     time.Duration // how far time has come, as SetEnd says
 	ended   *timeline.Event
-	closed  bool              // no fact will come any more
-	damage  string            // why the record is not whole
-	begun   map[string]moment // by name, when a target began to be measured
-	stopped map[string]moment // by name, when that ended
+	closed  bool                    // no fact will come any more
+	damage  string                  // why the record is not whole
+	early   map[string]measuredTime // by name, of targets that are not known yet
 	stalls  map[timeline.SourceID][]windows.Period
 	command *model.Command
 	hammer  *model.Hammer
@@ -66,7 +65,7 @@ type Tracker struct {
 // NewTracker returns a Tracker that knows nothing.
 func NewTracker(o Options) *Tracker {
 	return &Tracker{
-		opts: o, targets: map[timeline.TargetID]*track{}, named: map[string]timeline.TargetID{}, begun: map[string]moment{}, stopped: map[string]moment{},
+		opts: o, targets: map[timeline.TargetID]*track{}, named: map[string]timeline.TargetID{}, early: map[string]measuredTime{},
 		sources: map[timeline.SourceID]timeline.Source{}, backends: map[timeline.SourceID][]string{}, peers: map[peerKey]string{}, stalls: map[timeline.SourceID][]windows.Period{},
 		losses: newLosses(), held: newHeldFacts(), reached: map[timeline.SourceID]reached{},
 	}
@@ -113,17 +112,9 @@ func (t *Tracker) addTarget(target timeline.Target) {
 	t.targets[target.ID] = tr
 	t.order = append(t.order, target.ID)
 	t.named[target.Name] = target.ID
-	if at, ok := t.begun[target.Name]; ok {
-		t.begin(target.Name, at)
-	}
-}
-
-// begin tells the latest target of a name when measuring it began, if no request of it was due before, and its own source says so.
-func (t *Tracker) begin(name string, began moment) {
-	tr := t.targets[t.named[name]]
-	if tr != nil && tr.tally.due == 0 && tr.target.Source == began.source {
-		tr.begun = &began.at
-		tr.changes++
+	if m, ok := t.early[target.Name]; ok {
+		tr.measuredTime = m
+		delete(t.early, target.Name)
 	}
 }
 
@@ -208,17 +199,21 @@ func (t *Tracker) addEvent(e timeline.Event) {
 }
 
 func (t *Tracker) targetChanged(e timeline.Event) {
-	name := e.Object.Name
-	switch e.To {
-	case "measuring":
-		t.begun[name] = moment{e.Source, e.Seen}
-		delete(t.stopped, name)
-		t.begin(name, t.begun[name])
-	case "ended":
-		t.stopped[name] = moment{e.Source, e.Seen}
-		if tr := t.targets[t.named[name]]; tr != nil {
-			tr.rest()
+	name, at := e.Object.Name, &moment{e.Source, e.Seen}
+	tr := t.targets[t.named[name]]
+	switch {
+	case tr == nil && e.To == "measuring":
+		t.early[name] = measuredTime{began: at}
+	case tr == nil && e.To == "ended":
+		t.early[name] = measuredTime{t.early[name].began, at}
+	case e.To == "measuring":
+		if tr.ended = nil; tr.tally.due == 0 {
+			tr.began = at
 		}
+		tr.changes++
+	case e.To == "ended":
+		tr.ended = at
+		tr.rest()
 	}
 }
 

@@ -16,7 +16,7 @@ func (v *index) answeredFrom(w *model.Window) (nodes []string) {
 	own := v.target(w)
 	for i := range v.Run.Targets {
 		t := &v.Run.Targets[i]
-		if t.Kind == timeline.New && t.Source != own.Source && t.Node != "" && t.Node != own.Node && t.URL == own.URL && v.frontends[t.Name] == v.frontends[own.Name] && v.answeredDuring(t, w) {
+		if t.Kind == timeline.New && t.Source != own.Source && t.Node != "" && t.Node != own.Node && t.URL == own.URL && v.frontend(t) == v.frontend(own) && v.answeredDuring(t, w) {
 			nodes = append(nodes, t.Node)
 		}
 	}
@@ -38,13 +38,13 @@ func (v *index) wentOnBeside(w *model.Window) *model.Target {
 
 // answeredDuring reports whether a target was answered nearly always during the window, well or badly.
 func (v *index) answeredDuring(t *model.Target, w *model.Window) bool {
-	answered, sent := v.Answered(t.Name, w.Start.Latest, w.End.Earliest)
+	answered, sent := v.Answered(t.ID, w.Start.Latest, w.End.Earliest)
 	return answered >= 3 && float64(answered) >= nearlyAll*float64(sent)
 }
 
 // shareRoutes reports whether both targets send to the same port and address of a Service, from one place and by one way.
 func (v *index) shareRoutes(t, o *model.Target) bool {
-	return t.Source == o.Source && t.Route == o.Route && t.RouteNode == o.RouteNode && t.Turns == o.Turns && v.frontends[t.Name] == v.frontends[o.Name]
+	return t.Source == o.Source && t.Route == o.Route && t.RouteNode == o.RouteNode && t.Turns == o.Turns && v.frontend(t) == v.frontend(o)
 }
 
 // windowNear returns a judged window of another target kind of the same Service that overlaps the

@@ -164,7 +164,7 @@ func (e *emptiness) wentOnAnswering(p leaver) bool {
 	if probe.target == "" || p.TerminatingBy(e.span.start.Latest) || e.view.endedItself(p.Pod, model.Instant{Earliest: p.left.Earliest - followed, Latest: e.span.end.Latest}) != nil {
 		return false
 	}
-	answered, sent := e.view.Answered(probe.target, p.left.Latest, e.span.end.Earliest)
+	answered, sent := e.view.Answered(e.view.targetNamed(probe.target).ID, p.left.Latest, e.span.end.Earliest)
 	return answered >= 3 && 2*answered >= sent
 }
 

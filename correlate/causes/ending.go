@@ -116,7 +116,7 @@ func (v *index) otherPortServed(s *podStop) bool {
 		return false
 	}
 	return slices.ContainsFunc(v.direct[s.pod.UID], func(t *model.Target) bool {
-		last := v.FirstLast[t.Name].LastOK
+		last := v.probed(t).FirstLast.LastOK
 		return portOf(t.Addr) != portOf(stopped.Addr) && last != nil && last.Sent > s.at.Latest+apartAtLeast
 	})
 }

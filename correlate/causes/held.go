@@ -14,7 +14,7 @@ import (
 
 // cutsIn are the cuts of a held target's window, by when they were noticed.
 func (v *index) cutsIn(w *model.Window) (cuts []model.HeldCut) {
-	for _, c := range v.Cuts[w.Target] {
+	for _, c := range v.Cuts[v.target(w).ID] {
 		if c.Window == w.ID {
 			cuts = append(cuts, c)
 		}

@@ -86,7 +86,7 @@ func (v *index) freshCut(w *model.Window) string {
 		fresh[v.directName(w, p)] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(fresh)) {
-		if slices.ContainsFunc(v.Outages[name], func(u model.Window) bool {
+		if slices.ContainsFunc(v.probed(v.targets[name]).Outages, func(u model.Window) bool {
 			return some(u.Classes, timeline.Reset, timeline.EOF) > 0 && !slices.ContainsFunc(v.pods(w), func(p *model.Pod) bool {
 				return p.TerminatingBy(u.End.Latest) && (p.Gone == nil || p.Gone.Latest >= u.Start.Earliest) || p.Exited != nil && p.Exited.Overlaps(u.Span())
 			})

@@ -38,7 +38,7 @@ func testIdleTimeout(c *Case) Finding {
 	ages := idleAges(v.cutsIn(w), beat)
 	switch {
 	case len(ages) < leastIdleCuts:
-		ages = idleAges(v.Cuts[w.Target], beat) // one window may hold too few
+		ages = idleAges(v.Cuts[v.target(w).ID], beat) // one window may hold too few
 		if len(ages) < leastIdleCuts || len(idleAges(v.cutsIn(w), beat)) == 0 {
 			return no("fewer than 3 connections were closed between two heartbeats")
 		}

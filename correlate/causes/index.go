@@ -28,8 +28,8 @@ type index struct {
 	lanes     []watched
 	gaps      []*model.Event
 	errors    []*model.Event
-	checks    []*model.Event      // of nodes' health checks
-	frontends map[string]frontend // of targets, by name
+	checks    []*model.Event                 // of nodes' health checks
+	frontends map[timeline.TargetID]frontend // of targets, as far as they were asked for
 	services  map[frontend]*service
 	served    map[string]*service // by the target that sends to it
 	healthy   map[*model.Window][]*model.Pod
@@ -79,6 +79,24 @@ func frontendOf(t *model.Target) frontend {
 	return f
 }
 
+// frontend is what t sends to.
+func (v *index) frontend(t *model.Target) frontend {
+	f, known := v.frontends[t.ID]
+	if !known {
+		f = frontendOf(t)
+		v.frontends[t.ID] = f
+	}
+	return f
+}
+
+// probed is what is known of t beside what is published; nothing where there is no such target.
+func (v *index) probed(t *model.Target) *Probed {
+	if t == nil || v.Probed[t.ID] == nil {
+		return &Probed{}
+	}
+	return v.Probed[t.ID]
+}
+
 // reaches reports whether requests to f may get to an endpoint of this Service and port, at an address of this family. What is
 // not known rules nothing out.
 func (f frontend) reaches(o frontend) bool {
@@ -105,12 +123,12 @@ type service struct {
 
 func newIndex(s *Input) *index {
 	v := &index{
-		Input: s, frontends: map[string]frontend{}, served: map[string]*service{}, healthy: map[*model.Window][]*model.Pod{}, services: map[frontend]*service{}, races: map[*model.Window]race{}, episodes: map[*model.Window]*episode{}, ends: map[string][]*model.Event{}, suspected: map[*model.Window][]suspect{},
-		targets: map[string]*model.Target{}, direct: map[string][]*model.Target{}, failures: map[string][]model.Failure{},
+		Input: s, frontends: map[timeline.TargetID]frontend{}, served: map[string]*service{}, healthy: map[*model.Window][]*model.Pod{}, services: map[frontend]*service{}, races: map[*model.Window]race{}, episodes: map[*model.Window]*episode{}, ends: map[string][]*model.Event{}, suspected: map[*model.Window][]suspect{},
+		targets: make(map[string]*model.Target, len(s.Run.Targets)), direct: map[string][]*model.Target{}, failures: map[string][]model.Failure{},
 	}
 	for i := range s.Run.Targets {
 		t := &s.Run.Targets[i]
-		v.targets[t.Name], v.frontends[t.Name] = t, frontendOf(t)
+		v.targets[t.Name] = t
 		if t.Kind == timeline.Direct {
 			v.direct[t.PodUID] = append(v.direct[t.PodUID], t)
 		}
@@ -177,7 +195,7 @@ func (v *index) service(w *model.Window) *service {
 		return known
 	}
 	t := v.target(w)
-	f := v.frontends[t.Name]
+	f := v.frontend(t)
 	if known := v.services[f]; known != nil {
 		v.served[t.Name] = known
 		return known
@@ -274,9 +292,9 @@ func (v *index) behind(p *model.Pod, t *model.Target) bool {
 // directOf are the targets that probe the Pod's own address at the window's port, and in its address family.
 func (v *index) directOf(w *model.Window, p *model.Pod) []*model.Target {
 	var found []*model.Target
-	f := v.frontends[w.Target]
+	f := v.frontend(v.target(w))
 	for _, t := range v.direct[p.UID] {
-		if f.reaches(v.frontends[t.Name]) {
+		if f.reaches(v.frontend(t)) {
 			found = append(found, t)
 		}
 	}
@@ -300,7 +318,7 @@ func (v *index) probe(w *model.Window, p *model.Pod) probe {
 	}
 	for _, t := range v.directOf(w, p) {
 		now := probe{target: t.Name}
-		if edge := v.FirstLast[t.Name]; edge.FirstOK != nil {
+		if edge := v.probed(t).FirstLast; edge.FirstOK != nil {
 			now.firstOK, now.lastOK, now.stopped = new(edge.FirstOK.Done), new(edge.LastOK.Sent), edge.Stopped
 		}
 		if best.target == "" || now.lastOK != nil && (best.lastOK == nil || *best.lastOK < *now.lastOK) {
@@ -321,9 +339,9 @@ func (v *index) outageNear(target string, at model.Instant) *model.Window {
 
 // troubleNear is like outageNear; slow answers count too if wanted.
 func (v *index) troubleNear(target string, at model.Instant, slow bool) *model.Window {
-	for i, w := range v.Outages[target] {
+	for i, w := range v.probed(v.targets[target]).Outages {
 		if (slow || w.Kind != model.Slow) && w.Span().Overlaps(at) {
-			return &v.Outages[target][i]
+			return &v.probed(v.targets[target]).Outages[i]
 		}
 	}
 	return nil

@@ -233,7 +233,7 @@ func (v *index) besideTheBalancer(w *model.Window, f *Finding) {
 		if t.Service == "" || own.Service != "" && t.Service != own.Service || t.Kind != timeline.New || t.Name == own.Name || v.outside(&model.Window{Target: t.Name}) != "" {
 			continue
 		}
-		if answered, sent := v.Answered(t.Name, w.Start.Latest, w.End.Earliest); v.outageNear(t.Name, w.Span()) == nil && sent > 0 && answered == sent {
+		if answered, sent := v.Answered(t.ID, w.Start.Latest, w.End.Earliest); v.outageNear(t.Name, w.Span()) == nil && sent > 0 && answered == sent {
 			well = append(well, t.Name)
 		} else if sent > 0 {
 			ill = append(ill, t.Name)

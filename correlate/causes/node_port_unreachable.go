@@ -86,7 +86,7 @@ func (v *index) otherWays(w *model.Window) (answered []*model.Target, failing bo
 		if t.Kind != timeline.New || t.Service != own.Service || t.PortName != own.PortName || t.Source != own.Source || t.Route == own.Route && t.RouteNode == own.RouteNode {
 			continue
 		}
-		if n, sent := v.Answered(t.Name, w.Start.Latest, w.End.Earliest); n >= 3 && 2*n >= sent {
+		if n, sent := v.Answered(t.ID, w.Start.Latest, w.End.Earliest); n >= 3 && 2*n >= sent {
 			answered = append(answered, t)
 		} else {
 			failing = true

@@ -38,7 +38,7 @@ func (v *index) silent(w *model.Window, s *suspect) bool {
 	if s.whole() || to-from < longSilence {
 		return s.whole()
 	}
-	answered, sent := v.Answered(s.target, from, to)
+	answered, sent := v.Answered(v.targetNamed(s.target).ID, from, to)
 	return sent > 0 && float64(sent-answered) >= nearlyAll*float64(sent)
 }
 
@@ -93,8 +93,8 @@ func (v *index) ownOutages(w *model.Window) []suspect {
 	svc.outages = []suspect{}
 	for _, p := range svc.pods {
 		for _, t := range v.directOf(w, p) {
-			for i := range v.Outages[t.Name] {
-				u := &v.Outages[t.Name][i]
+			for i := range v.probed(t).Outages {
+				u := &v.probed(t).Outages[i]
 				if u.Kind == model.Slow || v.canBeItsEnd(p, t, u) || !routedTo(p, u.Start.Latest, u.End.Earliest) || v.proberMade(t, u) {
 					continue
 				}
@@ -112,7 +112,7 @@ func (v *index) ownOutages(w *model.Window) []suspect {
 // canBeItsEnd reports whether an outage of a Pod's own address can be that the Pod ended: it may have been ending when that began, and did not go on
 // answering later. When a Pod was deleted is known to the second, so one that was cut off may seem to have been ending.
 func (v *index) canBeItsEnd(p *model.Pod, t *model.Target, u *model.Window) bool {
-	last := v.FirstLast[t.Name].LastOK
+	last := v.probed(t).FirstLast.LastOK
 	return p.TerminatingBy(u.Start.Latest) && (last == nil || last.Sent < u.Start.Latest+apart)
 }
 

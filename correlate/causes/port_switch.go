@@ -42,7 +42,7 @@ func testPortSwitch(c *Case) Finding {
 	}
 	moved := v.movedWith(w, change)
 	failing := v.suspectsThat(w, func(s suspect) bool {
-		first := v.FirstLast[s.target].FirstOK
+		first := v.probed(v.targets[s.target]).FirstLast.FirstOK
 		return portOf(v.targetNamed(s.target).Addr) == moved[s.pod.UID].to && (first == nil || first.Done > s.outage.End.Earliest)
 	})
 	if len(failing) == 0 {
@@ -131,7 +131,7 @@ func (v *index) keptWell(w *model.Window) []model.Evidence {
 		if t.Kind != timeline.Reused || t.Name == w.Target || !v.shareRoutes(t, v.target(w)) {
 			continue
 		}
-		if answered, sent := v.Answered(t.Name, w.Start.Latest, w.End.Earliest); sent > 0 && answered == sent {
+		if answered, sent := v.Answered(t.ID, w.Start.Latest, w.End.Earliest); sent > 0 && answered == sent {
 			return []model.Evidence{{Target: t.Name, Text: "requests on connections that were there before were answered"}}
 		}
 	}
@@ -141,7 +141,7 @@ func (v *index) keptWell(w *model.Window) []model.Evidence {
 // answeredAt reports whether a Pod answered well on a port within a window.
 func (v *index) answeredAt(w *model.Window, p *model.Pod, port string) bool {
 	return slices.ContainsFunc(v.directOf(w, p), func(t *model.Target) bool {
-		first := v.FirstLast[t.Name].FirstOK
+		first := v.probed(t).FirstLast.FirstOK
 		return portOf(t.Addr) == port && first != nil && first.Done <= w.End.Earliest
 	})
 }

@@ -236,7 +236,7 @@ func (v *index) longestLag(w *model.Window) longestLag {
 	svc.longest = &longestLag{}
 	for i := range v.Run.Windows {
 		other := &v.Run.Windows[i]
-		if v.frontends[other.Target] != svc.frontend {
+		if v.frontend(v.targetNamed(other.Target)) != svc.frontend {
 			continue
 		}
 		r := v.raceIn(other)

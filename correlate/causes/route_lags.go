@@ -248,7 +248,7 @@ func (e *episode) goneBy(s *podStop, failures []model.Failure) time.Duration {
 	if e.fresh == nil {
 		return model.Never
 	}
-	streaks := e.view.Streaks[e.fresh.Name]
+	streaks := e.view.probed(e.fresh).Streaks
 	own := streaks.Proof(3*e.k, s.at.Latest)
 	for _, other := range e.stops {
 		if other.at.Earliest > s.at.Latest {
@@ -320,8 +320,8 @@ func lastToLeave(stops []*podStop) []*podStop {
 func (e *episode) findTrouble() {
 	for _, p := range e.view.pods(e.w) {
 		for _, t := range e.view.directOf(e.w, p) {
-			for i := range e.view.Outages[t.Name] {
-				u := &e.view.Outages[t.Name][i]
+			for i := range e.view.probed(t).Outages {
+				u := &e.view.probed(t).Outages[i]
 				if u.Kind != model.Slow && u.Span().Overlaps(e.span) && !e.view.canBeItsEnd(p, t, u) && p.ReadyWithin(u.Start.Latest, u.End.Earliest) {
 					e.troubled = append(e.troubled, trouble{p, u})
 				}

@@ -61,7 +61,7 @@ func testUDPStaleEntry(c *Case) Finding {
 	if v.outageNear(e.fresh.Name, after) != nil {
 		return no("datagrams from fresh source ports were lost meanwhile as well")
 	}
-	if answered, sent := v.Answered(e.fresh.Name, after.Earliest, after.Latest); sent < fewestKept || answered < sent {
+	if answered, sent := v.Answered(e.fresh.ID, after.Earliest, after.Latest); sent < fewestKept || answered < sent {
 		return no(fmt.Sprintf("of %d datagrams from fresh source ports meanwhile %d were answered", sent, answered))
 	}
 	return v.staleEntry(w, e, s, after)
@@ -72,7 +72,7 @@ func testUDPStaleEntry(c *Case) Finding {
 func (v *index) followed(e *episode, s *podStop) time.Duration {
 	gone := e.goneBy(s, slices.DeleteFunc(slices.Clone(e.failures), func(f model.Failure) bool { return f.Target != e.fresh.Name }))
 	at := gone
-	for _, u := range v.Outages[e.fresh.Name] {
+	for _, u := range v.probed(e.fresh).Outages {
 		if u.Kind != model.Slow && u.Start.Earliest <= gone {
 			at = max(at, u.End.Latest)
 		}

@@ -12,8 +12,8 @@ import (
 )
 
 // Lifecycles returns the lifecycle of every Pod: what was watched of it, and when its own address answered. Pods come in the order in
-// which they were first seen.
-func Lifecycles(run *model.Timeline, edges map[string]windows.FirstLast) []model.Pod {
+// which they were first seen. firstLast tells of a direct target.
+func Lifecycles(run *model.Timeline, firstLast func(timeline.TargetID) windows.FirstLast) []model.Pod {
 	builders := map[string]*podBuilder{}
 	moves := Moves(run.Events)
 	order := []*podBuilder{}
@@ -41,7 +41,7 @@ func Lifecycles(run *model.Timeline, edges map[string]windows.FirstLast) []model
 	}
 	pods := make([]model.Pod, len(order))
 	for i, b := range order {
-		b.replay(direct[b.pod.UID], edges)
+		b.replay(direct[b.pod.UID], firstLast)
 		pods[i] = b.pod
 	}
 	setEndings(pods, order, run.Events)
@@ -80,9 +80,9 @@ type podBuilder struct {
 }
 
 // replay applies all events in the order they were seen, and between them the instant at which the Pod's own address stopped answering.
-func (b *podBuilder) replay(direct []*model.Target, edges map[string]windows.FirstLast) {
+func (b *podBuilder) replay(direct []*model.Target, firstLast func(timeline.TargetID) windows.FirstLast) {
 	b.containers, b.ended, b.endpoints = map[string]string{}, map[string]bool{}, map[endpointKey]string{}
-	b.answers(direct, edges)
+	b.answers(direct, firstLast)
 	for _, e := range b.events {
 		b.applyStopBefore(e.Seen)
 		b.apply(e)
@@ -114,11 +114,11 @@ func NotBefore(at *model.Instant, bound time.Duration) {
 }
 
 // answers takes over what the Pod's direct targets measured.
-func (b *podBuilder) answers(direct []*model.Target, edges map[string]windows.FirstLast) {
+func (b *podBuilder) answers(direct []*model.Target, firstLast func(timeline.TargetID) windows.FirstLast) {
 	for _, t := range direct {
 		b.pod.IP = cmp.Or(b.pod.IP, host(t.Addr))
 		b.pod.Node = cmp.Or(b.pod.Node, t.PodNode)
-		edge := edges[t.Name]
+		edge := firstLast(t.ID)
 		if edge.FirstOK != nil {
 			b.answered(edge.FirstOK.Done, edge.LastOK.Sent, edge.Stopped)
 		}

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -114,18 +113,18 @@ func TestPodHasStoppedWhenNoneOfItsAddressesAnswers(t *testing.T) {
 	}
 	web := &timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "u1"}
 	run := &model.Timeline{Events: []model.Event{{Kind: timeline.PodSeen, Object: web}}}
-	edges := map[string]windows.FirstLast{
-		"http": {FirstOK: second(1), LastOK: second(9)}, "metrics": {FirstOK: second(0), LastOK: second(5), LastFailure: second(6), Stopped: &model.Instant{Earliest: 5 * time.Second, Latest: 6*time.Second + time.Millisecond}},
+	edges := map[timeline.TargetID]windows.FirstLast{
+		1: {FirstOK: second(1), LastOK: second(9)}, 2: {FirstOK: second(0), LastOK: second(5), LastFailure: second(6), Stopped: &model.Instant{Earliest: 5 * time.Second, Latest: 6*time.Second + time.Millisecond}},
 	}
-	for name := range edges {
-		run.Targets = append(run.Targets, model.Target{Name: name, Kind: timeline.Direct, PodUID: "u1"})
+	for id := range timeline.TargetID(2) {
+		run.Targets = append(run.Targets, model.Target{ID: id + 1, Kind: timeline.Direct, PodUID: "u1"})
 	}
-	slices.SortFunc(run.Targets, func(a, b model.Target) int { return strings.Compare(a.Name, b.Name) })
-	if pod := Lifecycles(run, edges)[0]; pod.Stopped != nil || *pod.FirstOK != time.Millisecond || *pod.LastOK != 9*time.Second || *pod.LastFailure != 6*time.Second {
+	firstLast := func(id timeline.TargetID) windows.FirstLast { return edges[id] }
+	if pod := Lifecycles(run, firstLast)[0]; pod.Stopped != nil || *pod.FirstOK != time.Millisecond || *pod.LastOK != 9*time.Second || *pod.LastFailure != 6*time.Second {
 		t.Errorf("one of two ports stopped: %+v", pod)
 	}
-	edges["http"] = windows.FirstLast{FirstOK: second(1), LastOK: second(9), LastFailure: second(10), Stopped: &model.Instant{Earliest: 9 * time.Second, Latest: 10*time.Second + time.Millisecond}}
-	if pod := Lifecycles(run, edges)[0]; pod.Stopped == nil || *pod.Stopped != (model.Instant{Earliest: 9 * time.Second, Latest: 10*time.Second + time.Millisecond}) {
+	edges[1] = windows.FirstLast{FirstOK: second(1), LastOK: second(9), LastFailure: second(10), Stopped: &model.Instant{Earliest: 9 * time.Second, Latest: 10*time.Second + time.Millisecond}}
+	if pod := Lifecycles(run, firstLast)[0]; pod.Stopped == nil || *pod.Stopped != (model.Instant{Earliest: 9 * time.Second, Latest: 10*time.Second + time.Millisecond}) {
 		t.Errorf("both stopped: %+v, want it stopped when the later one did", pod.Stopped)
 	}
 }
