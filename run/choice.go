@@ -201,8 +201,8 @@ func nothingToMeasure(aside []timeline.SetAside) string {
 	return "none of the Services can be measured: " + strings.Join(report.AsideLines(aside), "; ")
 }
 
-// tellChoice says which Services are measured at what rate, and which are not.
-func (o *Options) tellChoice(say func(string)) {
+// printChoice prints the number of measured Services, their rate, and the Services that are set aside.
+func (o *Options) printChoice(say func(string)) {
 	if !o.Chooses() {
 		return
 	}

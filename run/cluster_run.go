@@ -31,7 +31,7 @@ type clusterRun struct {
 	copy        *record.Copy
 	screen      *screen
 	log         *slog.Logger
-	child       work     // nil: a duration is measured
+	command     work     // nil: a duration is measured
 	commandExit chan int // the command's exit code
 	events      *commandEvents
 
@@ -67,7 +67,7 @@ func (o *Options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 	if err != nil {
 		return StoppedOr(setup, AsUsage(err))
 	}
-	o.tellChoice(screen.say)
+	o.printChoice(screen.say)
 	for _, line := range o.notCovered {
 		screen.say(line)
 	}
@@ -99,9 +99,9 @@ func (o *Options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 	r.live = newLive(o.gates, observers(screen, shown, nil)...).wokenBy(shown)
 	switch {
 	case o.Changes > 0:
-		r.child = r.newPodChanger(c.client)
+		r.command = r.newPodChanger(c.client)
 	case len(o.Command) > 0:
-		r.child = &wrappedCommand{args: o.Command, capture: !o.NoCapture, output: screen.output(), event: r.sendLater, now: r.clock.local.Now}
+		r.command = &wrappedCommand{args: o.Command, capture: !o.NoCapture, output: screen.output(), event: r.sendLater, now: r.clock.local.Now}
 	}
 	leaveOutside, err := r.measureOutside(ctx)
 	if err != nil {

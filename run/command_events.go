@@ -52,7 +52,7 @@ func (r *clusterRun) sendLater(e timeline.Event) {
 	if e.Kind == timeline.Command && e.To == "running" && r.screen != nil {
 		shown := e
 		shown.Seen = r.clock.now()
-		r.screen.tell(shown) // it comes back with the recording, and that may take long
+		r.screen.showEvent(shown) // it comes back with the recording, and that may take long
 	}
 	r.events.put(commandEvent{e, r.clock.stamp(e.Seen-detectionLag, e.Seen)})
 }

@@ -9,15 +9,14 @@ import (
 	"lapse/timeline"
 )
 
-// FewFiles is how many open files are left for what is not a target's connection.
+// FewFiles is how many open files are left for everything but the targets' connections.
 const FewFiles = 100
 
-// CheckFiles refuses what takes up to need open files, if this process may not have so many. Instead of more files, one may
-// lower the flags.
-func CheckFiles(what string, need float64, flags string) error {
+// CheckFileLimit returns a usage error if this process may not have as many open files as what needs. The hint advises to lower flags.
+func CheckFileLimit(what string, need float64, flags string) error {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return nil // then it shows
+		return nil // a request that finds no file fails, and is shown
 	}
 	if need > float64(limit.Cur) {
 		return Usagef("raise the limit with `ulimit -n`, or lower "+flags, "%s takes up to %.0f open files, and %d are allowed", what, need, limit.Cur)
@@ -25,9 +24,9 @@ func CheckFiles(what string, need float64, flags string) error {
 	return nil
 }
 
-// checkFiles refuses what takes more open files than are allowed where the requests are sent from, when a service stalls and
+// checkOpenFiles refuses options that may need more open files than this machine allows. The worst case is a Service that stalls:
 // every request stays open for its --timeout.
-func (o *Options) checkFiles() error {
+func (o *Options) checkOpenFiles() error {
 	if o.InCluster() {
 		return nil
 	}
@@ -54,5 +53,5 @@ func (o *Options) checkFiles() error {
 		need += float64(load.Workers)
 		what, flags = fmt.Sprintf("%s beside a hammer of %d workers", what, load.Workers), flags+", or the hammer's -c"
 	}
-	return CheckFiles(what, need, flags)
+	return CheckFileLimit(what, need, flags)
 }

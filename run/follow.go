@@ -85,10 +85,10 @@ func (r *clusterRun) onSignal(sig os.Signal, abort func(reason string)) (over bo
 	again := r.stopped != ""
 	r.stopped = stoppedBy(sig)
 	if r.running && !again && sig == syscall.SIGINT {
-		r.child.signal(syscall.SIGINT)
+		r.command.signal(syscall.SIGINT)
 		return false
 	}
-	r.stopChild()
+	r.stopCommand()
 	if again || r.isFetched() {
 		return true
 	}
@@ -143,12 +143,12 @@ func (r *clusterRun) noteFact(f timeline.Fact) {
 
 // enter follows the agent into a phase, and starts the command when it measures.
 func (r *clusterRun) enter(f timeline.Event) {
-	if timeline.Phase(f.To) != timeline.PhaseMeasuring || r.child == nil {
+	if timeline.Phase(f.To) != timeline.PhaseMeasuring || r.command == nil {
 		return
 	}
-	r.screen.tell(f) // before the command is said to run
+	r.screen.showEvent(f) // before the command is said to run
 	r.running = true
-	if err := r.child.start(func(code int) { r.commandExit <- code }); err != nil {
+	if err := r.command.start(func(code int) { r.commandExit <- code }); err != nil {
 		r.log.Error("the command did not start", "error", err)
 		r.sendLater(timeline.Event{Seen: r.clock.local.Now(), Kind: timeline.Command, To: "exited", Writer: "lapse", ExitCode: new(127), Detail: err.Error()})
 		r.commandExit <- 127
@@ -164,10 +164,10 @@ func (r *clusterRun) abort(ctx context.Context, reason string) {
 	}
 }
 
-// stopChild ends the command, if it runs.
-func (r *clusterRun) stopChild() {
+// stopCommand ends the command, if it runs.
+func (r *clusterRun) stopCommand() {
 	if r.running {
-		r.child.stop(r.commandExit)
+		r.command.stop(r.commandExit)
 		r.running = false
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // followed returns a run that has come in as far as it was to, with no command.
 func followed(ended bool) *clusterRun {
-	r := &clusterRun{opts: &Options{}, log: slog.New(slog.DiscardHandler), child: &wrappedCommand{}, commandExit: make(chan int, 1), events: newCommandEvents(), feed: newFeed(nil)}
+	r := &clusterRun{opts: &Options{}, log: slog.New(slog.DiscardHandler), command: &wrappedCommand{}, commandExit: make(chan int, 1), events: newCommandEvents(), feed: newFeed(nil)}
 	r.live = newLive(nil)
 	r.facts.put(timeline.Meta{ID: "x7k2p"})
 	if ended {

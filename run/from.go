@@ -19,7 +19,7 @@ import (
 
 const fromHint = "as in --from all, --from 3, --from node1,node2 or --from topology.kubernetes.io/zone=a"
 
-// checkFrom reads --from as far as it can be read without the cluster.
+// checkFrom checks --from as far as possible without the cluster.
 func (o *Options) checkFrom() error {
 	if o.From == "" {
 		if o.AgentListen == "" && o.Changed("wait") {
@@ -44,7 +44,7 @@ func (o *Options) checkFrom() error {
 // isSelector reports whether --from selects nodes by labels.
 func isSelector(from string) bool { return strings.ContainsAny(from, "=!()") }
 
-// checkDaemonSets refuses a wrapped `kubectl drain` that would stop at the probers' Pods, and at no others perhaps.
+// checkDaemonSets refuses a wrapped `kubectl drain` that would fail because of the probers' Pods.
 func (o *Options) checkDaemonSets() error {
 	words := kubectl.Unwrap(o.Command)
 	if len(words) == 0 || !kubectl.Is(words[0]) {
@@ -59,7 +59,7 @@ func (o *Options) checkDaemonSets() error {
 	return Usagef("add --ignore-daemonsets to the command", "`kubectl drain` refuses nodes with Pods of a DaemonSet, and --from %s puts such Pods there", o.From)
 }
 
-// chooseProbers names the nodes that --from means.
+// chooseProbers sets Spec.Probers to the nodes that --from chooses.
 func (o *Options) chooseProbers(ctx context.Context, client kube.Client) error {
 	if o.From == "" {
 		return nil
@@ -81,8 +81,7 @@ func (o *Options) chooseProbers(ctx context.Context, client kube.Client) error {
 	return err
 }
 
-// chosenNodes are the names of those nodes that from means. Of a number, those that are about to be drained come first, then one of each
-// zone, by name.
+// chosenNodes are the names of the nodes that from chooses. Where from is a number, these are the most informative nodes.
 func chosenNodes(from string, nodes []corev1.Node, drained []string) ([]string, error) {
 	slices.SortFunc(nodes, func(a, b corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
 	all := nodeNamesOf(nodes)
@@ -99,7 +98,7 @@ func chosenNodes(from string, nodes []corev1.Node, drained []string) ([]string, 
 	case err == nil && n > len(all):
 		return nil, Usagef("--from all takes them all", "--from %d: the cluster has %d nodes", n, len(all))
 	case err == nil:
-		return mostTelling(nodes, drained)[:n], nil
+		return mostInformative(nodes, drained)[:n], nil
 	}
 	named := namedNodes(from)
 	for _, name := range named {
@@ -127,8 +126,8 @@ func nodeNamesOf(nodes []corev1.Node) (names []string) {
 	return names
 }
 
-// mostTelling are the names of nodes: those that are drained, then one of each zone, then the others.
-func mostTelling(nodes []corev1.Node, drained []string) []string {
+// mostInformative are the names of nodes in this order: those to be drained, one of each zone, the others.
+func mostInformative(nodes []corev1.Node, drained []string) []string {
 	seen := map[string]int{}
 	rank := map[string]int{}
 	for _, node := range nodes {

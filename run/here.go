@@ -35,7 +35,7 @@ func (o *Options) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	if o.ID == "" {
 		o.ID = NewID()
 	}
-	o.TellNote(stderr)
+	o.PrintNotes(stderr)
 	if o.InCluster() {
 		return o.runInCluster(ctx, signals, stdout, stderr)
 	}
@@ -97,7 +97,7 @@ func (o *Options) runHere(ctx context.Context, signals <-chan os.Signal, stdout,
 	defer closePage()
 
 	m.live = newLive(o.gates, observers(screen, shown, m.rec)...).wokenBy(shown)
-	m.child = &wrappedCommand{args: o.Command, capture: !o.NoCapture, output: screen.output(), event: func(e timeline.Event) { m.queue.put(e) }, now: m.clock.Now}
+	m.command = &wrappedCommand{args: o.Command, capture: !o.NoCapture, output: screen.output(), event: func(e timeline.Event) { m.queue.put(e) }, now: m.clock.Now}
 	tl, err := m.run(ctx, signals)
 	dismiss() // before the result is held for long
 	if err != nil {

@@ -17,28 +17,29 @@ const (
 	refresh = 250 * time.Millisecond
 	// refreshLines is how often the run is judged where nobody looks at a page or a terminal: for lines in a log.
 	refreshLines = time.Second
-	// judgeShare bounds the time that judging takes from the loop, which follows endpoints meanwhile no longer: after a judgement, at
-	// least so many times as long passes until the next.
+	// judgeShare bounds the time that judging takes from the loop, which follows no endpoints meanwhile. The loop waits at least
+	// judgeShare times the length of a judgement before the next.
 	judgeShare = 10
 )
 
-// live judges a run as its facts arrive, and hands both to the observers. It belongs to one goroutine, which never waits for them.
+// live judges a run as its facts arrive, and gives both to the observers. It belongs to one goroutine, which never waits for the observers.
 type live struct {
 	tracker   *correlate.Tracker
 	gates     []verdict.Gate
 	observers []Observer
 	shown     *model.Timeline // the last that they got; nil: none
-	resting   time.Time       // until then nothing is judged, unless somebody begins to look
-	unseen    time.Time       // nor until then, where nobody looks
-	handed    Detail          // what the observers wanted when they last got it
-	begun     <-chan struct{} // gets a value when the page begins to be looked at: show is not to wait for its time; nil without a page
+	begun     <-chan struct{} // gets a value when somebody opens the page: the run is then shown at once; nil without a page
+	handed    Detail          // what the observers wanted when they last got a judgement
+
+	restUntil   time.Time // there is no judgement before this instant, unless somebody opens the page
+	seldomUntil time.Time // there is no judgement before this instant, while all observers want [Seldom]
 }
 
 func newLive(gates []verdict.Gate, observers ...Observer) *live {
 	return &live{tracker: correlate.NewTracker(correlate.Options{}), gates: gates, observers: observers}
 }
 
-// wokenBy has l shown as soon as somebody begins to look at the page, which is one of its observers; nil for none.
+// wokenBy makes l show the run as soon as somebody opens the page. The page is one of the observers; nil for none.
 func (l *live) wokenBy(p *page) *live {
 	if p != nil {
 		l.begun = p.begun
@@ -46,7 +47,7 @@ func (l *live) wokenBy(p *page) *live {
 	return l
 }
 
-// end hands out the judged run, or nil if it did not come about. It waits for the terminal: do first what must not.
+// end gives the observers the judged run, or nil if there is none. It waits for the terminal: do first what must not wait.
 func (l *live) end(tl *model.Timeline) {
 	for _, o := range l.observers {
 		o.Close(tl)
@@ -63,7 +64,7 @@ func (l *live) add(f timeline.Fact) {
 // timeline returns the run as judged so far.
 func (l *live) timeline() *model.Timeline { return l.judged(l.tracker.Timeline()) }
 
-// last returns the judged run when it is over, and keeps nothing of how it stood before.
+// last returns the judged run when it is over. It keeps no earlier judgement.
 func (l *live) last() *model.Timeline {
 	l.shown = nil
 	tl := l.judged(l.tracker.Last())
@@ -78,7 +79,7 @@ func (l *live) last() *model.Timeline {
 	return tl
 }
 
-// judged adds to a timeline what the tracker does not know.
+// judged adds the tool and the verdict to a timeline.
 func (l *live) judged(tl *model.Timeline) *model.Timeline {
 	tl.Tool = thisTool()
 	verdict.Judge(tl, l.gates)
@@ -89,20 +90,20 @@ func (l *live) judged(tl *model.Timeline) *model.Timeline {
 func (l *live) show(now time.Duration) {
 	l.tracker.SetEnd(now)
 	begun, wants := time.Now(), l.wants()
-	begins := wants == All && l.handed < All // page.isLookedAt sees to it that this is not often
-	if !begins && (begun.Before(l.resting) || begun.Before(l.unseen) && wants == Seldom) {
+	begins := wants == All && l.handed < All // page.isLookedAt keeps this rare
+	if !begins && (begun.Before(l.restUntil) || begun.Before(l.seldomUntil) && wants == Seldom) {
 		return
 	}
 	l.handed = wants
 	l.shown = nil
 	l.hand(Judgement{Now: now})
-	if rested := begun.Add(judgeShare * time.Since(begun)); rested.After(l.resting) {
-		l.resting = rested
+	if rested := begun.Add(judgeShare * time.Since(begun)); rested.After(l.restUntil) {
+		l.restUntil = rested
 	}
-	l.unseen = begun.Add(refreshLines - refresh/2)
+	l.seldomUntil = begun.Add(refreshLines - refresh/2)
 }
 
-// wants is the most that an observer wants to know.
+// wants is the most that any observer wants.
 func (l *live) wants() (most Detail) {
 	for _, o := range l.observers {
 		most = max(most, o.Wants())
@@ -110,7 +111,7 @@ func (l *live) wants() (most Detail) {
 	return most
 }
 
-// hand gives the observers how the run stands: judged anew if nobody has seen that yet, or somebody wants all of it.
+// hand gives the observers a judgement. It judges anew if there is no judgement yet, or an observer wants all of the run.
 func (l *live) hand(j Judgement) {
 	j.All = l.wants() == All
 	switch {
@@ -125,8 +126,8 @@ func (l *live) hand(j Judgement) {
 	}
 }
 
-// showAfter shows a run that goes on elsewhere, when nothing has come from there for so long. How it stood is left as it was when news
-// came last: no rate falls, and nothing becomes unobserved, only because nobody knows.
+// showAfter shows a run that is measured elsewhere, and from which nothing has come in for the length silent. From [late] on it shows
+// the last judgement again: a pause of the connection lowers no rate and makes nothing unobserved.
 func (l *live) showAfter(silent, now time.Duration) {
 	if silent < late {
 		l.show(now)

@@ -36,9 +36,9 @@ type measurement struct {
 	outside     *outsidePlace // for the prober on the workstation; nil: there is none
 	fleet       *fleet        // the probers on other nodes; nil: none
 	plans       []servicePlan // of the measured Services
-	child       *wrappedCommand
+	command     *wrappedCommand
 	commandExit chan int          // the command's exit code
-	requests    chan phaseRequest // what the workstation tells a run in the cluster
+	requests    chan phaseRequest // from the workstation, of a run in the cluster
 
 	entered    func(phase timeline.Phase, detail string) // called at each phase; may be nil
 	overdue    func(now time.Duration) string            // why the end of the workstation's command is awaited no longer, or ""; nil: it is
@@ -252,12 +252,12 @@ func (m *measurement) loop(ctx context.Context, signals <-chan os.Signal) (reaso
 			}
 		case sig := <-signals:
 			if m.interrupted != "" || !m.running() || sig != syscall.SIGINT {
-				m.stopChild()
+				m.stopCommand()
 				m.signalled = true
 				return stoppedBy(sig)
 			}
 			m.interrupted = stoppedBy(sig)
-			m.child.signal(syscall.SIGINT)
+			m.command.signal(syscall.SIGINT)
 		case <-ctx.Done():
 			return context.Cause(ctx).Error()
 		}
@@ -354,7 +354,7 @@ const notAwaited = "; the last answers were not awaited"
 func (m *measurement) begin() error {
 	switch {
 	case len(m.opts.Command) > 0:
-		return m.child.start(func(code int) { m.commandExit <- code })
+		return m.command.start(func(code int) { m.commandExit <- code })
 	case m.opts.Duration > 0:
 		m.timer.Reset(m.opts.Duration)
 	case m.opts.ExternalCommand:
@@ -364,12 +364,12 @@ func (m *measurement) begin() error {
 }
 
 func (m *measurement) running() bool {
-	return m.child != nil && m.child.cmd != nil && m.phase == timeline.PhaseMeasuring
+	return m.command != nil && m.command.cmd != nil && m.phase == timeline.PhaseMeasuring
 }
 
-func (m *measurement) stopChild() {
+func (m *measurement) stopCommand() {
 	if m.running() {
-		m.child.stop(m.commandExit)
+		m.command.stop(m.commandExit)
 	}
 }
 

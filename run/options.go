@@ -89,7 +89,7 @@ func (o *Options) Check(args, command []string) error {
 	}
 	for _, check := range []func() error{
 		o.CheckTargets, o.readOutside, o.CheckFlags, o.CheckNumbers, o.setDefaults, o.checkCommand, o.CheckRequest, o.checkProtocols, o.shareRate, o.checkProbes, o.checkGates, o.checkFormat, o.checkHammer,
-		o.checkFiles, o.CheckSecrets, o.checkPreflight, o.checkPrinted, o.checkFrom,
+		o.checkOpenFiles, o.CheckSecrets, o.checkPreflight, o.checkPrinted, o.checkFrom,
 	} {
 		if err := check(); err != nil {
 			return err

@@ -24,16 +24,16 @@ type page struct {
 	latest atomic.Pointer[model.Timeline] // what timeline.json is downloaded from
 
 	mu       sync.Mutex
-	lookers  int           // how many look at it now
-	lastLook time.Time     // when one of them last stopped, or it was last opened
-	since    time.Time     // from when on it is kept up to date, if it is
-	shownAt  time.Time     // when it was last renewed
-	final    bool          // nothing will be renewed any more
-	renewed  chan struct{} // closed, and replaced, when it is renewed
-	begun    chan struct{} // gets a value when it begins to be kept up to date
+	lookers  int           // how many connections show it now
+	lastLook time.Time     // when the last connection ended, or the page was last opened
+	since    time.Time     // the page is kept up to date from this instant on, if it is
+	shownAt  time.Time     // of the last renewal
+	final    bool          // there are no more renewals
+	renewed  chan struct{} // closed, and replaced, at each renewal
+	begun    chan struct{} // gets a value when the page begins to be kept up to date
 
 	ending sync.Mutex
-	ended  *model.Timeline // the run that is over, until somebody looks
+	ended  *model.Timeline // the run that is over, until the page is opened
 }
 
 func newPage() *page {
@@ -42,19 +42,19 @@ func newPage() *page {
 }
 
 const (
-	lookAgain = 5 * time.Second // who has looked may look again, and who opens the page will look: for so long it is kept up to date
-	renewing  = time.Second     // who begins to look waits no longer for it to be
-	firstShow = 5 * time.Second // nor for a page that has shown nothing yet
+	lookAgain = 5 * time.Second // the page is kept up to date for so long after the last connection, or after it was opened
+	renewing  = time.Second     // a new connection waits at most so long for a renewal
+	firstShow = 5 * time.Second // a new connection waits at most so long for a page that has shown nothing yet
 )
 
-// look notes that somebody looks, until stopped is called, and waits until the page is up to date.
+// look counts a connection until stopped is called. It waits until the page is up to date.
 func (p *page) look(ctx context.Context) (stopped func()) {
 	p.mu.Lock()
 	p.begin()
 	p.lookers++
-	renewed, stale, patience := p.renewed, !p.final && p.shownAt.Before(p.since), renewing
+	renewed, stale, maxWait := p.renewed, !p.final && p.shownAt.Before(p.since), renewing
 	if p.shownAt.IsZero() {
-		patience = firstShow
+		maxWait = firstShow
 	}
 	p.mu.Unlock()
 	p.showEnded()
@@ -62,7 +62,7 @@ func (p *page) look(ctx context.Context) (stopped func()) {
 		select {
 		case <-renewed:
 		case <-ctx.Done():
-		case <-time.After(patience):
+		case <-time.After(maxWait):
 		}
 	}
 	return func() {
@@ -73,7 +73,7 @@ func (p *page) look(ctx context.Context) (stopped func()) {
 	}
 }
 
-// opened has the page kept up to date for somebody who will look when the browser has loaded it: of many targets, judging takes as long.
+// opened keeps the page up to date while a browser loads it: a run of many targets takes as long to judge.
 func (p *page) opened() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,7 +81,7 @@ func (p *page) opened() {
 	p.lastLook = time.Now()
 }
 
-// begin notes that the page is kept up to date from now on, unless it is already. The caller holds mu.
+// begin keeps the page up to date from now on, unless it is already. The caller holds mu.
 func (p *page) begin() {
 	if p.kept() {
 		return
@@ -89,12 +89,12 @@ func (p *page) begin() {
 	p.since = time.Now()
 	select {
 	case p.begun <- struct{}{}:
-	default: // nobody has taken the last one
+	default: // the last value is not taken yet
 	}
 }
 
-// isLookedAt reports whether the page is to be kept up to date: somebody looks, or may again. What nobody looks at takes no CPU
-// from the prober.
+// isLookedAt reports whether the page must be kept up to date: a connection shows it, or may again. A page without connections takes
+// no CPU from the prober.
 func (p *page) isLookedAt() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,7 +106,7 @@ func (p *page) kept() bool {
 	return p.lookers > 0 || !p.lastLook.IsZero() && time.Since(p.lastLook) < lookAgain
 }
 
-// noteShown notes that the page was renewed.
+// noteShown records a renewal.
 func (p *page) noteShown(final bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,7 +115,7 @@ func (p *page) noteShown(final bool) {
 	p.renewed = make(chan struct{})
 }
 
-// options let the page offer timeline.json, as it is at that moment.
+// options offer the current timeline.json on the page.
 func (p *page) options() dashboard.Options {
 	return dashboard.Options{Looked: p.look, Opened: p.opened, Timeline: func(w io.Writer) error {
 		tl := p.latest.Load()
@@ -128,7 +128,7 @@ func (p *page) options() dashboard.Options {
 
 func (p *page) handler() http.Handler { return dashboard.Handler(p.store, p.options()) }
 
-// A page shows the whole run while somebody looks at it, and no single facts.
+// A page shows the whole run while a connection shows it, and no single facts.
 
 func (p *page) Fact(timeline.Fact) {}
 
@@ -145,7 +145,7 @@ func (p *page) Judged(j Judgement) {
 	}
 }
 
-// Close keeps the run until somebody looks at the page: all of a long run as the page reads it takes much memory.
+// Close keeps the run until the page is opened: the page's form of a long run takes much memory.
 func (p *page) Close(tl *model.Timeline) {
 	if tl == nil {
 		return
@@ -169,7 +169,7 @@ func (p *page) showEnded() {
 	}
 }
 
-// Show makes the page show tl. One goroutine at a time may call it. What cannot be encoded is missing on the page, and the log says so.
+// Show makes the page show tl. One goroutine at a time may call it. A value that cannot be encoded is missing on the page, and is logged.
 func (p *page) Show(tl *model.Timeline, now time.Duration) {
 	p.latest.Store(tl)
 	if err := p.shown.Show(tl, now); err != nil {

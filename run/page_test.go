@@ -172,13 +172,13 @@ func TestJudgingLeavesTimeToTheLoop(t *testing.T) {
 		if n := judged(10 * time.Second); n != 40 {
 			t.Errorf("judged %d times in 10 s while somebody looks", n)
 		}
-		l.resting = time.Now().Add(3 * time.Second) // judging took 300 ms
+		l.restUntil = time.Now().Add(3 * time.Second) // judging took 300 ms
 		if n := judged(3 * time.Second); n != 0 {
 			t.Errorf("judged %d times in the 3 s after a judgement that took a tenth of that", n)
 		}
 		stopped()
 		judged(2 * lookAgain) // nobody looks any more
-		l.resting = time.Now().Add(3 * time.Second)
+		l.restUntil = time.Now().Add(3 * time.Second)
 		defer p.look(looks)()
 		if n := judged(3 * time.Second); n != 1 {
 			t.Errorf("judged %d times in the 3 s, which somebody began to look in", n)

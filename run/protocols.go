@@ -189,8 +189,8 @@ func (o *Options) kindsOf(s targetSpec) []string {
 	return o.Kinds
 }
 
-// TellNote says what the user may not expect of a run.
-func (o *Options) TellNote(stderr io.Writer) {
+// PrintNotes prints the limits of the run, one note a line.
+func (o *Options) PrintNotes(stderr io.Writer) {
 	for _, note := range o.Notes {
 		fmt.Fprintf(stderr, "note: %s\n", note)
 	}

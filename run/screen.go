@@ -12,12 +12,12 @@ import (
 	"lapse/timeline"
 )
 
-// maxBacklog is how many bytes of lines wait to be written. What Lapse itself says beyond that is dropped, and counted; the
-// wrapped command's output waits for room.
+// maxBacklog is how many bytes of lines may wait to be written. Further lines of Lapse itself are dropped and counted. Further lines
+// of the wrapped command wait for room.
 const maxBacklog = 1 << 20
 
-// A screen shows on stderr how a run goes on. Its own goroutine writes: a terminal that is paused (Ctrl-S), or a pipe that nobody
-// reads, delays nobody but the wrapped command, as any pipe does that is full.
+// A screen shows the progress of a run on stderr. Its own goroutine writes: a paused terminal (Ctrl-S), or a full pipe, delays only
+// the wrapped command, as any full pipe does.
 type screen struct {
 	progress *report.Progress
 	writing  sync.WaitGroup
@@ -34,7 +34,7 @@ type screen struct {
 	closed   bool
 }
 
-// newScreen returns a screen that writes to w, fit for what that is, of a run that is to take total; 0 if nobody knows.
+// newScreen returns a screen that writes to w, for a run of length total; 0 if that is unknown.
 func newScreen(w io.Writer, total time.Duration) *screen {
 	s := &screen{progress: newProgress(w, total), wake: make(chan struct{}, 1), redraws: StyleOf(w).terminal}
 	s.room = sync.NewCond(&s.mu)
@@ -42,7 +42,7 @@ func newScreen(w io.Writer, total time.Duration) *screen {
 	return s
 }
 
-// say writes a line of Lapse's own. It never waits, until the screen is closed.
+// say writes a line of Lapse itself. It never waits, unless the screen is closed.
 func (s *screen) say(line string) {
 	s.mu.Lock()
 	closed := s.closed
@@ -62,7 +62,7 @@ func (s *screen) say(line string) {
 	s.awake()
 }
 
-// pass writes a line of the wrapped command's. It waits where many others wait already.
+// pass writes a line of the wrapped command. It waits while the backlog is full.
 func (s *screen) pass(line string) {
 	s.mu.Lock()
 	for s.size > maxBacklog && !s.closed {
@@ -80,16 +80,16 @@ func (s *screen) put(line string) {
 	s.size += len(line)
 }
 
-// tell shows at once how the wrapped command changed, or the phase in which it starts, before that comes back from where the run is recorded, or is judged. It
+// showEvent shows a change of the wrapped command, or the phase in which it starts, before the event comes back in the recording. It
 // never waits.
-func (s *screen) tell(e timeline.Event) {
+func (s *screen) showEvent(e timeline.Event) {
 	s.mu.Lock()
 	s.commands = append(s.commands, e)
 	s.mu.Unlock()
 	s.awake()
 }
 
-// Judged gives the screen its next frame, in place of one that is not drawn yet. It never waits.
+// Judged replaces the next frame, if that is not drawn yet. It never waits.
 func (s *screen) Judged(j Judgement) {
 	s.mu.Lock()
 	s.frame = &j
@@ -117,7 +117,7 @@ func (s *screen) awake() {
 	}
 }
 
-// close writes what is left and leaves the terminal clean. It waits for both: first do what must not wait.
+// close writes the rest and leaves the terminal clean. It waits for both: do first what must not wait.
 func (s *screen) close() {
 	s.mu.Lock()
 	s.closed = true
@@ -127,7 +127,7 @@ func (s *screen) close() {
 	s.writing.Wait()
 }
 
-// write writes what there is until the screen is closed.
+// write writes lines and frames until the screen is closed.
 func (s *screen) write() {
 	for range s.wake {
 		commands, lines, f, dropped, closed := s.take()
@@ -167,13 +167,13 @@ func (s *screen) written(bytes int) {
 	s.room.Broadcast()
 }
 
-// talk is where Lapse's own log goes.
+// talk is the writer for Lapse's own log.
 func (s *screen) talk() io.Writer { return lineWriter(s.say) }
 
-// output is where the wrapped command's output goes.
+// output is the writer for the wrapped command's output.
 func (s *screen) output() io.Writer { return lineWriter(s.pass) }
 
-// A lineWriter takes each write for a line, or several.
+// A lineWriter takes each write as one line or several.
 type lineWriter func(line string)
 
 func (put lineWriter) Write(p []byte) (int, error) {

@@ -32,7 +32,7 @@ func ListRuns(ctx context.Context, c *cluster, stdout, stderr io.Writer) error {
 			return err
 		}
 		fmt.Fprintf(stderr, "no runs in namespace %s\n", c.Namespace)
-		tellUnseen(stderr, unseen)
+		printNotListed(stderr, unseen)
 		return nil
 	}
 	table := tabwriter.NewWriter(stdout, 0, 0, 3, ' ', 0)
@@ -58,11 +58,11 @@ func ListRuns(ctx context.Context, c *cluster, stdout, stderr io.Writer) error {
 	if len(left) > 0 {
 		fmt.Fprintf(stderr, "`lapse delete -n %s RUN` removes what is left behind\n", c.Namespace)
 	}
-	tellUnseen(stderr, unseen)
+	printNotListed(stderr, unseen)
 	return nil
 }
 
-func tellUnseen(stderr io.Writer, kinds []string) {
+func printNotListed(stderr io.Writer, kinds []string) {
 	if len(kinds) > 0 {
 		fmt.Fprintf(stderr, "not looked for, for want of the right to list them: %s\n", strings.Join(kinds, ", "))
 	}

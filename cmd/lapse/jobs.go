@@ -39,7 +39,7 @@ drain ends the run.`,
 			if o.CountServices() == 0 {
 				return run.Usagef(run.TargetHint, "only Services are measured by a Job")
 			}
-			o.TellNote(cmd.ErrOrStderr())
+			o.PrintNotes(cmd.ErrOrStderr())
 			o.ID = run.NewID()
 			namespace, err := o.Kube.NamespaceOrDefault()
 			if err != nil {

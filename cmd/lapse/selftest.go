@@ -93,7 +93,7 @@ func (f *selftestFlags) check() error {
 		return err
 	}
 	// In a stall every request of both targets stays open, at both ends.
-	return run.CheckFiles(fmt.Sprintf("rate %v", f.Rate), 4*f.Rate*selftest.Timeout.Seconds()+2*run.FewFiles, "--rate")
+	return run.CheckFileLimit(fmt.Sprintf("rate %v", f.Rate), 4*f.Rate*selftest.Timeout.Seconds()+2*run.FewFiles, "--rate")
 }
 
 // run measures, compares and prints.
