@@ -21,17 +21,17 @@ import (
 	"lapse/timeline"
 )
 
-// How long the Pod stays for its recording to be fetched after SIGTERM: well within its grace period of a minute, and no
-// longer than need be, because a drain may wait for it.
+// How long the Pod waits for its recording to be fetched after SIGTERM. All of it fits into the grace period of one minute, and is
+// short, because a drain may wait for the Pod.
 const (
-	lastChance  = 20 * time.Second // for somebody to begin
-	briefChance = 5 * time.Second  // the same, where nothing was done yet, or the workstation ended the run: it fetches at once, if at all
-	lastBytes   = 45 * time.Second // for what is being fetched to arrive
-	ackWithin   = 2 * time.Second  // for who has fetched it all to say so
+	lastChance  = 20 * time.Second // for a transfer to begin
+	briefChance = 5 * time.Second  // the same, in the baseline, or if the workstation ended the run: that fetches at once, or never
+	lastBytes   = 45 * time.Second // for a transfer to end
+	ackWithin   = 2 * time.Second  // for the acknowledgement after a transfer
 )
 
-// A jobRun is the run inside the Job, the agent: it measures as a run from here does, takes requests from
-// the workstation, and keeps the result until it was fetched.
+// A jobRun is the run inside the Job, the agent: it measures like a run from this machine, takes requests from
+// the workstation, and holds the result until it was fetched.
 type jobRun struct {
 	m     *measurement
 	page  *page
@@ -42,12 +42,12 @@ type jobRun struct {
 	status    agent.Status
 	aborted   bool          // by the workstation
 	lastCall  time.Duration // when the workstation that runs the command last called
-	transfers int           // how many read the recording
-	fetched   time.Duration // when one of them last ended, or 0
+	transfers int           // readers of the recording
+	fetched   time.Duration // when a transfer last began or ended; 0: none did
 }
 
-// agentEnv fills in the options of an agent from the environment that its Job gives it. A Job that was written by hand has flags as
-// its container's arguments, one that Lapse made has a Spec.
+// agentEnv fills in the options of an agent from its Job's environment. A Job written by hand has flags as its container's arguments; a Job
+// that Lapse made has a Spec.
 func (o *Options) agentEnv() error {
 	o.AgentListen = os.Getenv(deploy.EnvListen)
 	if o.AgentListen == "" {
@@ -108,7 +108,7 @@ func (m *measurement) serveAgent() (*jobRun, func(), error) {
 	return a, func() { a.close(server); serving.Wait() }, nil
 }
 
-// close ends the API, but lets the answers under way through: one of them may be to the word that the agent may go.
+// close stops the API server after the responses in flight: one of them may answer the request that lets the agent exit.
 func (a *jobRun) close(server *http.Server) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
@@ -123,7 +123,7 @@ func (a *jobRun) entered(phase timeline.Phase, detail string) {
 	a.status.Phase, a.status.Detail = phase, detail
 }
 
-// Status is how far the run has come. It has ended only once its recording is complete.
+// Status is the run's phase and the size of its recording. Once the phase is [timeline.PhaseEnded], the recording is complete.
 func (a *jobRun) Status() agent.Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -166,21 +166,21 @@ func (a *jobRun) transferring(more int) {
 	a.fetched = a.m.clock.Now()
 }
 
-// isFetched reports whether somebody reads the recording, or has just read it and may say that it is safe.
+// isFetched reports whether a transfer is in flight, or has just ended and may still be acknowledged.
 func (a *jobRun) isFetched() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.transfers > 0 || a.fetched > 0 && a.m.clock.Now()-a.fetched < ackWithin
 }
 
-// SignOfLife notes that the workstation that runs the command is alive.
+// SignOfLife records a call of the workstation that runs the command.
 func (a *jobRun) SignOfLife() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.lastCall = a.m.clock.Now()
 }
 
-// overdue says why a run is not to wait for its command's end any longer, or "".
+// overdue is the reason to stop waiting for the end of the command, or "".
 func (a *jobRun) overdue(now time.Duration) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -190,7 +190,7 @@ func (a *jobRun) overdue(now time.Duration) string {
 	return ""
 }
 
-// removal says who made this Pod go, as far as the API knows, or "".
+// removal is the reason in the API for this Pod's deletion, or "".
 func (a *jobRun) removal() string {
 	if a.m.client == nil {
 		return ""
@@ -208,7 +208,7 @@ func (a *jobRun) removal() string {
 	return "the measuring Pod " + why
 }
 
-// Event takes in what the workstation saw.
+// Event takes in an event from the workstation.
 func (a *jobRun) Event(e timeline.Event) error {
 	if e.Kind != timeline.Command && e.Kind != timeline.CommandOutput && e.Kind != timeline.DeletionAsked {
 		return fmt.Errorf("events of kind %q are not the workstation's to report", e.Kind)
@@ -232,7 +232,7 @@ func (a *jobRun) Abort(reason string) error {
 	return nil
 }
 
-// Ack lets the agent go: its recording is safe elsewhere.
+// Ack lets the agent exit: its recording is safe elsewhere.
 func (a *jobRun) Ack(r agent.Receipt) error {
 	if ours := a.receipt(); r != ours {
 		return fmt.Errorf("the recording has %d bytes with SHA-256 %s, not %d with %s", ours.Length, ours.SHA256, r.Length, r.SHA256)
@@ -245,8 +245,8 @@ func (a *jobRun) receipt() agent.Receipt {
 	return agent.Receipt{Length: a.m.rec.Size(), SHA256: a.m.rec.Sum()}
 }
 
-// handOver leaves the verdict where Kubernetes keeps it, prints the timeline into the log, and
-// waits until somebody has fetched the recording, the time to hold it is over, or a signal says to go.
+// handOver writes the verdict into the termination message and the timeline into the log. Then it
+// waits until the recording was fetched, or --hold is over, or a signal ends the wait.
 func (a *jobRun) handOver(tl *model.Timeline, signals <-chan os.Signal, stdout io.Writer) {
 	if err := deploy.WriteTermination(deploy.TerminationLog, tl.Verdict, summary(tl.Verdict)); err != nil {
 		a.m.log.Warn("no termination message", "error", err)
@@ -258,8 +258,7 @@ func (a *jobRun) handOver(tl *model.Timeline, signals <-chan os.Signal, stdout i
 	a.stay(signals)
 }
 
-// stay waits until somebody has fetched the recording, or the time to hold it is over. If Kubernetes wants the Pod gone, that is
-// its last chance.
+// stay waits until the recording was fetched, or --hold is over. After SIGTERM it waits for a last transfer only.
 func (a *jobRun) stay(signals <-chan os.Signal) {
 	chance := time.Duration(0)
 	if !a.m.signalled {
@@ -278,7 +277,7 @@ func (a *jobRun) stay(signals <-chan os.Signal) {
 	}
 }
 
-// chance is how long somebody has to begin fetching the recording of a Pod that got SIGTERM.
+// chance is how long a Pod waits after SIGTERM for a transfer of its recording to begin.
 func (a *jobRun) chance() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -288,7 +287,7 @@ func (a *jobRun) chance() time.Duration {
 	return min(lastChance, a.m.opts.Hold)
 }
 
-// awaitFetch waits so long for somebody to begin fetching the recording, and for who does to finish. A signal ends both.
+// awaitFetch waits for a transfer to begin, at most chance, and for its end. A signal ends both.
 func (a *jobRun) awaitFetch(chance time.Duration, signals <-chan os.Signal) (fetched bool) {
 	begun, over := time.NewTimer(chance), time.NewTimer(lastBytes)
 	defer begun.Stop()
@@ -313,7 +312,7 @@ func (a *jobRun) awaitFetch(chance time.Duration, signals <-chan os.Signal) (fet
 	}
 }
 
-// summary is a verdict without its parts of any length, which a termination message may not hold.
+// summary is a verdict without its parts of unbounded length: a termination message is short.
 func summary(v model.Verdict) model.Verdict {
 	v.Reasons, v.Gates = nil, nil
 	return v

@@ -19,7 +19,7 @@ func NothingToWatch(run *deploy.Run) error {
 	return hint.Errorf(fmt.Sprintf("`lapse retrieve -n %s %s` fetches its result", run.Namespace, run.Name), "run %s has ended: there is nothing to watch", run.Name)
 }
 
-// Attach shows the run behind agent until it has ended, or ctx. It asks and never tells: the recording is
+// Attach shows the run behind client until the run or ctx has ended. It only reads: the recording is
 // read from its beginning, judged here, and not acknowledged.
 func Attach(ctx context.Context, client *agent.Client, run *deploy.Run, addr string, stdout, stderr io.Writer) error {
 	status, err := client.Status(ctx)
@@ -58,7 +58,7 @@ func Attach(ctx context.Context, client *agent.Client, run *deploy.Run, addr str
 	return Print(stdout, "", Output{Format: "table"}, tl)
 }
 
-// Quiet drops an error that only says that the user has had enough.
+// Quiet drops the error of a call that the user has interrupted.
 func Quiet(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -66,7 +66,7 @@ func Quiet(ctx context.Context, err error) error {
 	return err
 }
 
-// An attachSession judges and shows a run from its recording, as it comes in.
+// An attachSession judges and shows a run from its incoming recording.
 type attachSession struct{ feed }
 
 // watch takes in facts until the recording is complete, broken beyond repair, or ctx ends.

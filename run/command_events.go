@@ -20,8 +20,8 @@ type commandEvents struct {
 
 func newCommandEvents() *commandEvents { return &commandEvents{made: make(chan struct{}, 1)} }
 
-// A commandEvent is an event with its instant on this machine's clock. It is put on the run's clock as late as possible, by comparisons
-// from before and after it.
+// A commandEvent is an event with its instant on this machine's clock. It is put on the run's clock as late as possible, by
+// comparisons before and after it.
 type commandEvent struct {
 	event timeline.Event
 	stamp stamp
@@ -44,15 +44,15 @@ func (c *commandEvents) from(n int) []commandEvent {
 	return slices.Clone(c.all[min(n, len(c.all)):])
 }
 
-// detectionLag is how long what a command has done may take to be noticed here, see docs/decisions/0004-placing-events.md.
+// detectionLag is the longest time from an action of the command until this machine stamps it, see docs/decisions/0004-placing-events.md.
 const detectionLag = time.Second
 
-// sendLater stamps what the command did, to be sent to the agent.
+// sendLater stamps an event of the command and queues it for the agent.
 func (r *clusterRun) sendLater(e timeline.Event) {
 	if e.Kind == timeline.Command && e.To == "running" && r.screen != nil {
 		shown := e
 		shown.Seen = r.clock.now()
-		r.screen.showEvent(shown) // it comes back with the recording, and that may take long
+		r.screen.showEvent(shown) // the event comes back with the recording, but later
 	}
 	r.events.put(commandEvent{e, r.clock.stamp(e.Seen-detectionLag, e.Seen)})
 }
@@ -74,8 +74,8 @@ const (
 	betweenSends = time.Second
 )
 
-// sendEvents sends the command's events to the agent, in order, until no more will come, and then tells it that the command has ended.
-// ended gets why the command was stopped, or "".
+// sendEvents sends the command's events to the agent in order, and after the last the end of the command.
+// ended gets the reason why the command was stopped, or "".
 func (r *clusterRun) sendEvents(ctx context.Context, ended <-chan string) {
 	var stopped string
 	var broken error
@@ -120,14 +120,14 @@ func (r *clusterRun) sendPlaced(ctx context.Context, events []commandEvent) erro
 	return r.client.Send(ctx, r.placed(events)...)
 }
 
-// holding is a channel that gives once more what was received already.
+// holding is a channel that gives a received value once more.
 func holding(what string) <-chan string {
 	again := make(chan string, 1)
 	again <- what
 	return again
 }
 
-// warnUnlessGone logs an error of the connection, but not that the run is over.
+// warnUnlessGone logs an error of the connection, unless the run is over.
 func (r *clusterRun) warnUnlessGone(ctx context.Context, what string, err error) {
 	if _, gone := errors.AsType[*agent.GoneError](err); !gone && ctx.Err() == nil {
 		r.log.Warn(what, "error", err)

@@ -146,7 +146,7 @@ func (r *clusterRun) enter(f timeline.Event) {
 	if timeline.Phase(f.To) != timeline.PhaseMeasuring || r.command == nil {
 		return
 	}
-	r.screen.showEvent(f) // before the command is said to run
+	r.screen.showEvent(f) // before the screen shows the command
 	r.running = true
 	if err := r.command.start(func(code int) { r.commandExit <- code }); err != nil {
 		r.log.Error("the command did not start", "error", err)

@@ -17,7 +17,7 @@ import (
 	"lapse/timeline"
 )
 
-// ListRuns prints the runs in the cluster, and what is left of those whose Job is gone.
+// ListRuns prints the runs in the cluster, and the leftovers of runs without a Job.
 func ListRuns(ctx context.Context, c *cluster, stdout, stderr io.Writer) error {
 	left, unseen, err := deploy.Leftovers(ctx, c.Deploy(nil), c.Namespace)
 	if err != nil {
@@ -73,7 +73,7 @@ func HasEnded(job *batchv1.Job) bool {
 	return job.Status.Active == 0 && job.Status.Succeeded+job.Status.Failed > 0
 }
 
-// stateOf says how far a run has come: of one whose Pod runs, as the Pod says.
+// stateOf is the state of a run. Where its Pod runs, the Pod is asked.
 func stateOf(ctx context.Context, r *deploy.Run) string {
 	switch s := r.Job.Status; {
 	case s.Active > 0:
@@ -91,10 +91,10 @@ func stateOf(ctx context.Context, r *deploy.Run) string {
 	return "waiting"
 }
 
-// statusTimeout is how long the Pod of a run has to say how far that has come.
+// statusTimeout is how long a run's Pod may take to answer.
 const statusTimeout = 3 * time.Second
 
-// stateOfPod says how far a run has come whose Pod answered so.
+// stateOfPod is the state of a run by its Pod's answer.
 func stateOfPod(status agent.Status, err error) string {
 	gone, isGone := errors.AsType[*agent.GoneError](err)
 	switch {
@@ -110,7 +110,7 @@ func stateOfPod(status agent.Status, err error) string {
 	return fmt.Sprintf("%s, for %v so far", status.Phase, status.Now.Round(time.Second))
 }
 
-// left says whether the Pod of a run that has ended is still there.
+// left is a notice that the Pod of an ended run is gone, or "".
 func left(ctx context.Context, r *deploy.Run) string {
 	if pod, err := r.Pod(ctx); err == nil && pod == nil {
 		return "; its Pod is gone, with what was not fetched"
@@ -118,7 +118,7 @@ func left(ctx context.Context, r *deploy.Run) string {
 	return ""
 }
 
-// StopJob tells the run behind agent to settle, if it goes on.
+// StopJob asks the run behind client to settle, if it has not ended.
 func StopJob(ctx context.Context, client *agent.Client, run *deploy.Run, stderr io.Writer) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 30*time.Second, errors.New("the Pod does not answer"))
 	defer cancel()

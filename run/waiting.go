@@ -8,10 +8,10 @@ import (
 	"lapse/timeline"
 )
 
-// sayWaiting is how often the terminal says what is being waited for.
+// sayWaiting is how often a waiting prints its line.
 const sayWaiting = 5 * time.Second
 
-// A waiting tells what is being waited for, every few seconds until it is over.
+// A waiting prints the awaited condition every few seconds until it is over.
 type waiting struct {
 	over func() // ends it; a second call does nothing
 
@@ -19,14 +19,14 @@ type waiting struct {
 	what string
 }
 
-// startWaiting begins to wait for something, and tells say, which must not block, of it only where it takes long.
+// startWaiting begins to wait for a condition. It calls say, which must not block, after the first [sayWaiting].
 func startWaiting(say func(line string), what string) *waiting {
 	w := &waiting{what: what}
 	ended := make(chan struct{})
-	var telling sync.WaitGroup
-	w.over = sync.OnceFunc(func() { close(ended); telling.Wait() })
+	var printing sync.WaitGroup
+	w.over = sync.OnceFunc(func() { close(ended); printing.Wait() })
 	clock := timeline.StartClock()
-	telling.Go(func() {
+	printing.Go(func() {
 		tick := time.NewTicker(sayWaiting)
 		defer tick.Stop()
 		for {
@@ -41,7 +41,7 @@ func startWaiting(say func(line string), what string) *waiting {
 	return w
 }
 
-// is says what is being waited for from now on.
+// is replaces the awaited condition.
 func (w *waiting) is(what string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
