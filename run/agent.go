@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"lapse/correlate/model"
+	"lapse/correlate/quantity"
 	"lapse/deploy"
 	"lapse/deploy/agent"
 	"lapse/report"
@@ -185,7 +186,7 @@ func (a *jobRun) overdue(now time.Duration) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if limit := a.m.opts.WorkstationTimeout; a.m.opts.ExternalCommand && limit > 0 && now-a.lastCall > limit {
-		return fmt.Sprintf("no sign of life from the workstation that ran the command for %v", limit)
+		return fmt.Sprintf("no sign of life from the workstation that ran the command for %s", quantity.Span(limit))
 	}
 	return ""
 }

@@ -107,7 +107,7 @@ func TestARunOfACommandEndsWhenItsWorkstationIsNotHeardOf(t *testing.T) {
 		want   time.Duration // when the run settles
 		reason string
 	}{
-		{"it crashes", 5 * time.Minute, 10 * time.Hour, 6 * time.Minute, "no sign of life from the workstation that ran the command for 5m0s"},
+		{"it crashes", 5 * time.Minute, 10 * time.Hour, 6 * time.Minute, "no sign of life from the workstation that ran the command for 5 min 0 s"},
 		{"it sleeps for less", 5 * time.Minute, 4 * time.Minute, 20 * time.Minute, ""},
 		{"nobody asked for that", 0, 10 * time.Hour, 2 * time.Hour, "the end of the command was not reported within --max-duration"},
 	} {

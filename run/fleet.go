@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"lapse/correlate/quantity"
 	"lapse/deploy"
 	"lapse/deploy/agent"
 	"lapse/kube"
@@ -412,7 +413,7 @@ func (m *measurement) missingProbers() string {
 		})
 	}
 	if len(missing) == len(m.fleet.nodes) {
-		return fmt.Sprintf("no prober measured within --wait %v: %s", m.opts.ProberWait, strings.Join(lines, "; "))
+		return fmt.Sprintf("no prober measured within %s (--wait): %s", quantity.Span(m.opts.ProberWait), strings.Join(lines, "; "))
 	}
 	m.log.Warn("the run begins without some of its probers", "missing", strings.Join(lines, "; "))
 	return ""

@@ -437,7 +437,7 @@ func TestRunWithoutAnyProberDoesNotBegin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "no prober measured within --wait 10ms: node1: its Pod was not created yet"; tl.Run.Aborted != want {
+	if want := "no prober measured within 10 ms (--wait): node1: its Pod was not created yet"; tl.Run.Aborted != want {
 		t.Errorf("aborted: %q, not %q", tl.Run.Aborted, want)
 	}
 }

@@ -343,7 +343,7 @@ func TestStatusSaysWhatARunIsDoing(t *testing.T) {
 		err    error
 		want   string
 	}{
-		{agent.Status{Phase: "measuring", Now: 12345 * ms}, nil, "measuring, for 12s so far"},
+		{agent.Status{Phase: "measuring", Now: 12345 * ms}, nil, "measuring, for 12 s so far"},
 		{agent.Status{Phase: timeline.PhaseEnded}, nil, "ended, holds its result"},
 		{agent.Status{Phase: timeline.PhaseEnded, Detail: "stopped by `lapse stop`"}, nil, "ended (stopped by `lapse stop`), holds its result"},
 		{agent.Status{}, podGone(true, "ended with exit code 3"), "its Pod ended with exit code 3"},

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"lapse/correlate/quantity"
 	"lapse/preflight"
 	"lapse/timeline"
 )
@@ -32,7 +33,7 @@ func (m *measurement) predict(ctx context.Context) (events []timeline.Event) {
 		if err != nil {
 			e.To, e.Detail = timeline.PreflightNotDone, maskText(err.Error())
 			if ctx.Err() != nil {
-				e.Detail = fmt.Sprintf("the API server did not answer within %v", 2*predictWithin)
+				e.Detail = fmt.Sprintf("the API server did not answer within %s", quantity.Span(2*predictWithin))
 			}
 			events = append(events, e)
 			continue

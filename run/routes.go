@@ -114,7 +114,7 @@ func (c *podChanger) changeAll() error {
 
 // awaitReady waits until two Pods are ready and not ending.
 func (c *podChanger) awaitReady() (ready []*corev1.Pod, err error) {
-	ctx, cancel := context.WithTimeoutCause(c.ctx, readyWithin, fmt.Errorf("no two Pods were ready within %v", readyWithin))
+	ctx, cancel := context.WithTimeoutCause(c.ctx, readyWithin, fmt.Errorf("no two Pods were ready within %s", quantity.Span(readyWithin)))
 	defer cancel()
 	for {
 		pods, err := c.client.Pods(c.namespace).List(ctx, metav1.ListOptions{LabelSelector: c.selector})

@@ -86,7 +86,7 @@ func TestWhatIsWaitedForIsSaidWhereItTakesLong(t *testing.T) {
 		w.over()
 		time.Sleep(time.Hour)
 		w.over()
-		want := "waiting for the API server (5s so far)\nwaiting for Pod lapse-1 to start (ContainerCreating) (10s so far)\nwaiting for Pod lapse-1 to start (ContainerCreating) (15s so far)"
+		want := "waiting for the API server (5 s so far)\nwaiting for Pod lapse-1 to start (ContainerCreating) (10 s so far)\nwaiting for Pod lapse-1 to start (ContainerCreating) (15 s so far)"
 		if got := strings.Join(said, "\n"); got != want {
 			t.Errorf("said:\n%s\nwant:\n%s", got, want)
 		}

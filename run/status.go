@@ -12,6 +12,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 
+	"lapse/correlate/quantity"
 	"lapse/deploy"
 	"lapse/deploy/agent"
 	"lapse/timeline"
@@ -107,7 +108,7 @@ func stateOfPod(status agent.Status, err error) string {
 	case status.Phase == timeline.PhaseEnded:
 		return "ended, holds its result"
 	}
-	return fmt.Sprintf("%s, for %v so far", status.Phase, status.Now.Round(time.Second))
+	return fmt.Sprintf("%s, for %s so far", status.Phase, quantity.Span(status.Now.Round(time.Second)))
 }
 
 // left is a notice that the Pod of an ended run is gone, or "".

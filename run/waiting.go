@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"lapse/correlate/quantity"
 	"lapse/timeline"
 )
 
@@ -32,7 +33,7 @@ func startWaiting(say func(line string), what string) *waiting {
 		for {
 			select {
 			case <-tick.C:
-				say(fmt.Sprintf("%s (%v so far)", w.now(), clock.Now().Round(time.Second)))
+				say(fmt.Sprintf("%s (%s so far)", w.now(), quantity.Span(clock.Now().Round(time.Second))))
 			case <-ended:
 				return
 			}
