@@ -378,8 +378,8 @@ func (m *measurement) probesFrom(node string) (probes []loadgen.Probe) {
 	if m.fleet.processes[node]++; m.fleet.processes[node] > 1 {
 		place = fmt.Sprintf("%s (prober %d)", place, m.fleet.processes[node])
 	}
-	for _, s := range m.opts.targets {
-		for _, p := range m.probesOf(s) {
+	for _, s := range m.resolved() {
+		for _, p := range m.opts.probesOf(s) {
 			p.Name += place
 			if p.Kind == timeline.Held {
 				if share := heldShare(m.opts.Held, slices.Index(m.fleet.nodes, node), len(m.fleet.nodes)); share > 0 {

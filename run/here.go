@@ -233,9 +233,9 @@ func (m *measurement) resolve(ctx context.Context) error {
 	if len(m.opts.Chosen) > 0 {
 		return m.tryChosen(ctx)
 	}
-	for _, s := range m.opts.targets {
-		for _, way := range m.waysOf(s) {
-			u, err := url.Parse(m.probeBy(s, way).URL)
+	for _, s := range m.resolved() {
+		for _, way := range s.ways() {
+			u, err := url.Parse(m.opts.probeBy(s, way).URL)
 			if err != nil {
 				return Usagef(TargetHint, "%w", err)
 			}
@@ -248,18 +248,19 @@ func (m *measurement) resolve(ctx context.Context) error {
 }
 
 // reachable refuses a way whose host does not resolve here, or has no address that this machine has a route to.
-func (m *measurement) reachable(ctx context.Context, s targetSpec, way watcher.Way, host string) error {
+func (m *measurement) reachable(ctx context.Context, s service, way watcher.Way, host string) error {
+	name := s.target.Service
 	if way.Turns && clusterDomain() == "" {
-		return Usagef("measure it in the cluster: drop --here", "Service %q is headless, and its name resolves only in the cluster", s.Service)
+		return Usagef("measure it in the cluster: drop --here", "Service %q is headless, and its name resolves only in the cluster", name)
 	}
-	if err := resolvable(ctx, host); err != nil && m.infoOf(s).Service.ExternalName != "" {
-		return Usagef("check its spec.externalName, and who resolves that name", "Service %q only names another host: %w", s.Service, err)
+	if err := resolvable(ctx, host); err != nil && s.info.Service.ExternalName != "" {
+		return Usagef("check its spec.externalName, and who resolves that name", "Service %q only names another host: %w", name, err)
 	} else if err != nil {
 		return err
 	}
-	if addr, err := netip.ParseAddr(host); err == nil && s.Service != "" && len(m.opts.Probers) == 0 && !loadgen.HasRoute(addr) {
+	if addr, err := netip.ParseAddr(host); err == nil && name != "" && len(m.opts.Probers) == 0 && !loadgen.HasRoute(addr) {
 		return Usagef("measure where that family is routed: --from chooses nodes, and ?route=ipv4 or ?route=ipv6 the family",
-			"Service %q is asked at %s, and this machine has no route to that address", s.Service, host)
+			"Service %q is asked at %s, and this machine has no route to that address", name, host)
 	}
 	return nil
 }

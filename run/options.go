@@ -351,12 +351,12 @@ func (o *Options) CheckRequest() error {
 	return nil
 }
 
-// checkProbes refuses what loadgen would. A Service's address is known only to the cluster: another stands in for it.
+// checkProbes refuses options that make a probe which loadgen refuses. Only the cluster knows a Service's address: an example address
+// stands in for it, see https://www.rfc-editor.org/rfc/rfc5737.
 func (o *Options) checkProbes() error {
 	for _, s := range o.targets {
 		known := watcher.Info{Service: timeline.Service{Name: s.Service, ClusterIP: "192.0.2.1"}, Port: 80}
-		m := &measurement{opts: o, services: []service{{target: s, info: known}}}
-		for _, p := range m.probesOf(s) {
+		for _, p := range o.probesOf(service{target: s, info: known}) {
 			p.Timeout = o.Timeout
 			if err := p.Check(); err != nil {
 				return Usagef(cmp.Or(hint.Of(err), "see `lapse run --help`"), "%w", err)

@@ -87,9 +87,8 @@ func (r *clusterRun) measureOutside(ctx context.Context) (leave func(), err erro
 
 // outsideProbes are the probes of this machine: the targets by their outer ways, and an echo server of its own.
 func (o *Options) outsideProbes() (probes []loadgen.Probe) {
-	m := &measurement{opts: o, services: o.outside}
 	for _, s := range o.outside {
-		for _, p := range m.probesOf(s.target) {
+		for _, p := range o.probesOf(s) {
 			p.Name += " from " + fromOutside
 			p.Timeout = o.Timeout
 			if p.Kind == timeline.Reused {

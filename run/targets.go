@@ -19,11 +19,24 @@ import (
 	"lapse/watcher"
 )
 
-// A service is a Service that is measured or watched.
+// A service is a target with the description of its Service. A bare URL has none.
 type service struct {
 	target   targetSpec
 	info     watcher.Info
 	measured bool // and not only watched
+}
+
+// resolved are the targets of the run, in order, each with the description of its Service.
+func (m *measurement) resolved() []service {
+	byTarget := map[targetSpec]service{}
+	for _, s := range slices.Backward(m.services) { // the first of two counts
+		byTarget[s.target] = s
+	}
+	all := make([]service, len(m.opts.targets))
+	for i, target := range m.opts.targets {
+		all[i] = service{target: target, info: byTarget[target].info, measured: true}
+	}
+	return all
 }
 
 // A servicePlan is what is done about the endpoints of one Service.
@@ -71,11 +84,11 @@ func (m *measurement) portsOf(of timeline.Service, measured bool) []string {
 
 // startTargets starts the judged targets of every target, unless probers measure these.
 func (m *measurement) startTargets() error {
-	for _, s := range m.opts.targets {
+	for _, s := range m.resolved() {
 		if m.fleet != nil {
 			break
 		}
-		for _, p := range m.probesOf(s) {
+		for _, p := range m.opts.probesOf(s) {
 			if err := m.startTarget(p); err != nil {
 				return err
 			}
@@ -99,15 +112,15 @@ func (o *Options) controlRate() float64 {
 
 func serviceKey(s timeline.Service) string { return s.Namespace + "/" + s.Name }
 
-// probesOf are the probes a target asks for: for each way to it, one for each kind of connection.
-func (m *measurement) probesOf(s targetSpec) (probes []loadgen.Probe) {
-	for _, way := range m.waysOf(s) {
-		for _, kind := range m.opts.kindsOf(s) {
-			p := m.probeBy(s, way)
+// probesOf are the probes of a target: one for each way to it and each kind of connection.
+func (o *Options) probesOf(s service) (probes []loadgen.Probe) {
+	for _, way := range s.ways() {
+		for _, kind := range o.kindsOf(s.target) {
+			p := o.probeBy(s, way)
 			p.Kind = timeline.TargetKind(kind)
-			p.Name = strings.Join(slices.DeleteFunc([]string{m.opts.label(s), way.Name(), kind}, func(part string) bool { return part == "" }), " ")
+			p.Name = strings.Join(slices.DeleteFunc([]string{o.label(s.target), way.Name(), kind}, func(part string) bool { return part == "" }), " ")
 			if p.Kind == timeline.Held {
-				m.opts.hold(&p, m.opts.Held)
+				o.hold(&p, o.Held)
 			}
 			probes = append(probes, p)
 		}
@@ -115,31 +128,30 @@ func (m *measurement) probesOf(s targetSpec) (probes []loadgen.Probe) {
 	return probes
 }
 
-// waysOf are the ways by which a target is asked.
-func (m *measurement) waysOf(s targetSpec) []watcher.Way {
-	info := m.infoOf(s)
-	if len(info.Ways) == 0 {
-		return []watcher.Way{{Port: info.Port}}
+// ways are the ways to a target, at least one.
+func (s service) ways() []watcher.Way {
+	if len(s.info.Ways) == 0 {
+		return []watcher.Way{{Port: s.info.Port}}
 	}
-	return info.Ways
+	return s.info.Ways
 }
 
-// probeOf is the probe a target asks for by its first way, but for its kind and name.
-func (m *measurement) probeOf(s targetSpec) loadgen.Probe { return m.probeBy(s, m.waysOf(s)[0]) }
+// probeOf is the probe of a target by its first way, without a kind and a name.
+func (o *Options) probeOf(s service) loadgen.Probe { return o.probeBy(s, s.ways()[0]) }
 
-// probeBy is the probe a target asks for by a way, but for its kind and name.
-func (m *measurement) probeBy(s targetSpec, way watcher.Way) loadgen.Probe {
-	p := m.opts.probe(timeline.Target{Rate: m.opts.Rate})
-	if s.Service == "" {
-		p.URL = s.URL.String()
+// probeBy is the probe of a target by a way, without a kind and a name.
+func (o *Options) probeBy(s service, way watcher.Way) loadgen.Probe {
+	p := o.probe(timeline.Target{Rate: o.Rate})
+	target, info := s.target, s.info
+	if target.Service == "" {
+		p.URL = target.URL.String()
 		return p
 	}
-	info := m.infoOf(s)
 	p.Service, p.PortName = serviceKey(info.Service), info.PortName
 	p.Route, p.RouteNode, p.Family, p.Turns = way.Route, way.Node, way.Family, way.Turns
-	p.URL = (&url.URL{Scheme: m.opts.schemeOf(s), Host: wayHost(info, way, m.opts.ByClusterIP)}).String()
-	if m.opts.protocolOf(s).Paths {
-		p.URL += s.Path
+	p.URL = (&url.URL{Scheme: o.schemeOf(target), Host: wayHost(info, way, o.ByClusterIP)}).String()
+	if o.protocolOf(target).Paths {
+		p.URL += target.Path
 	}
 	known := info.Service.Name + "." + info.Service.Namespace
 	if info.Service.ExternalName != "" { // the Service's own name means nothing there
@@ -149,7 +161,7 @@ func (m *measurement) probeBy(s targetSpec, way watcher.Way) loadgen.Probe {
 	return p
 }
 
-// probe is the probe of a target, as all are that the flags ask for.
+// probe is a probe of a target with the options that all probes have in common.
 func (o *Options) probe(t timeline.Target) loadgen.Probe {
 	return loadgen.Probe{
 		Target:        t,
@@ -166,15 +178,6 @@ func (o *Options) probe(t timeline.Target) loadgen.Probe {
 		GRPCMethod:    o.GRPCMethod,
 		GRPCMessage:   o.GRPCRequest,
 	}
-}
-
-func (m *measurement) infoOf(s targetSpec) watcher.Info {
-	for _, have := range m.services {
-		if have.target == s {
-			return have.info
-		}
-	}
-	return watcher.Info{}
 }
 
 // startTarget numbers a target, starts its probe and records it.
@@ -272,7 +275,7 @@ func (m *measurement) directProbe(service string, ep *directEndpoint, rate float
 		if serviceKey(s.info.Service) != service || s.info.PortName != ep.port || !s.measured {
 			continue
 		}
-		p := m.probeOf(s.target)
+		p := m.opts.probeOf(s)
 		p.Kind, p.Rate, p.Addr = timeline.Direct, rate, ep.addr
 		p.Route, p.RouteNode, p.Family, p.Turns = "", "", 0, false
 		p.URL = directURL(p.URL, ep.addr)
@@ -322,7 +325,7 @@ func directURL(base string, addr netip.AddrPort) string {
 
 // hammer runs the background load until ctx ends.
 func (m *measurement) hammer(ctx context.Context) {
-	err := hey.Hammer(ctx, hey.HammerConfig{Args: m.opts.Hammer, Probe: m.probeOf(m.opts.targets[0]), Clock: m.clock, Sink: m.queue.put})
+	err := hey.Hammer(ctx, hey.HammerConfig{Args: m.opts.Hammer, Probe: m.opts.probeOf(m.resolved()[0]), Clock: m.clock, Sink: m.queue.put})
 	if err != nil && !errors.Is(err, context.Canceled) {
 		m.log.Warn("the background load failed", "error", err)
 	}

@@ -70,7 +70,7 @@ func TestEachWayToAServiceIsATarget(t *testing.T) {
 	}}
 	m.services = []service{{target: s, info: info, measured: true}}
 	var got []string
-	for _, p := range m.probesOf(s) {
+	for _, p := range o.probesOf(m.services[0]) {
 		got = append(got, fmt.Sprintf("%s: %s %s", p.Name, p.URL, p.RouteNode))
 	}
 	want := []string{
@@ -99,7 +99,7 @@ func TestAnExternalNameIsAskedByItsOwnName(t *testing.T) {
 	m, _ := idleMeasurement(t, o)
 	info := watcher.Info{Service: timeline.Service{Namespace: "shop", Name: "db", ExternalName: "db.example.org."}, Port: 443, Ways: []watcher.Way{{Host: "db.example.org.", Port: 443}}}
 	m.services = []service{{target: s, info: info, measured: true}}
-	if p := m.probeOf(s); p.URL != "https://db.example.org.:443/" || p.Host != "db.example.org" {
+	if p := o.probeOf(m.services[0]); p.URL != "https://db.example.org.:443/" || p.Host != "db.example.org" {
 		t.Errorf("asked is %s as %s", p.URL, p.Host)
 	}
 }

@@ -68,10 +68,10 @@ func (m *measurement) try(ctx context.Context) ([]*trial, error) {
 			}
 		}
 	}})
-	for i, s := range m.opts.targets {
-		p := m.probeOf(s)
-		p.ID, p.Kind, p.Name, p.Rate, p.Timeout = timeline.TargetID(i+1), timeline.New, m.opts.label(s), trialRate, m.opts.Timeout
-		trials[i] = &trial{target: s, failed: map[string]int{}}
+	for i, s := range m.resolved() {
+		p := m.opts.probeOf(s)
+		p.ID, p.Kind, p.Name, p.Rate, p.Timeout = timeline.TargetID(i+1), timeline.New, m.opts.label(s.target), trialRate, m.opts.Timeout
+		trials[i] = &trial{target: s.target, failed: map[string]int{}}
 		byName[p.Name] = trials[i]
 		if err := prober.Start(p); err != nil {
 			return nil, err
