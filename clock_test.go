@@ -18,7 +18,7 @@ var readClock = map[string]string{
 	"timeline/clock.go time.Now":   "the clock's zero",
 	"timeline/clock.go time.Since": "the clock itself",
 	"loadgen/ports.go time.Now":    "how long a local port rests, compared with nothing but itself",
-	"run/here.go time.Now":         "the name of a run",
+	"run/run.go time.Now":          "the name of a run",
 	"run/live.go time.Now":         "when the run was last judged, and for how long, compared with nothing but itself",
 	"run/live.go time.Since":       "when the run was last judged, and for how long, compared with nothing but itself",
 	"run/page.go time.Now":         "when somebody looked at the page, compared with nothing but itself",

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
-	"strings"
 
 	"lapse/loadgen"
 	"lapse/loadgen/lookup"
@@ -81,20 +80,4 @@ func namesProbes(infos []watcher.Info, servers []lookup.Server, domain string) (
 		}
 	}
 	return probes
-}
-
-// nameServers are those of a resolv.conf.
-// https://man7.org/linux/man-pages/man5/resolv.conf.5.html
-func nameServers(conf string) (servers []lookup.Server) {
-	const port = 53
-	for line := range strings.Lines(conf) {
-		fields := strings.Fields(line)
-		if len(fields) < 2 || fields[0] != "nameserver" {
-			continue
-		}
-		if addr, err := netip.ParseAddr(fields[1]); err == nil {
-			servers = append(servers, lookup.Server{Addr: netip.AddrPortFrom(addr, port)})
-		}
-	}
-	return servers
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -178,6 +179,20 @@ func (o *Options) probe(t timeline.Target) loadgen.Probe {
 		GRPCMethod:    o.GRPCMethod,
 		GRPCMessage:   o.GRPCRequest,
 	}
+}
+
+// wayHost is the host and port of the requests to a Service by a way. Inside a Pod the host is the Service's name, as for its
+// clients. Outside, or with byClusterIP, it is the Service's address.
+func wayHost(info watcher.Info, way watcher.Way, byClusterIP bool) string {
+	host := way.Host
+	if host == "" {
+		host = info.Service.ClusterIP
+		if domain := clusterDomain(); domain != "" && !byClusterIP {
+			// The dot at the end keeps the resolver from trying the search list first.
+			host = fmt.Sprintf("%s.%s.svc.%s.", info.Service.Name, info.Service.Namespace, domain)
+		}
+	}
+	return net.JoinHostPort(host, strconv.Itoa(int(way.Port)))
 }
 
 // startTarget numbers a target, starts its probe and records it.

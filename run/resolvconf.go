@@ -1,0 +1,48 @@
+package run
+
+import (
+	"net/netip"
+	"os"
+	"strings"
+
+	"lapse/loadgen/lookup"
+)
+
+// This file reads what the kubelet writes into a Pod's resolv.conf: https://man7.org/linux/man-pages/man5/resolv.conf.5.html.
+
+// clusterDomain is the DNS domain of the cluster around this Pod, or "" outside of a cluster. The
+// kubelet writes it into the Pod's search list, as svc.DOMAIN.
+// https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/
+func clusterDomain() string {
+	conf, err := os.ReadFile("/etc/resolv.conf")
+	if err != nil || os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
+		return ""
+	}
+	for line := range strings.Lines(string(conf)) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 || fields[0] != "search" {
+			continue
+		}
+		for _, name := range fields[1:] {
+			if domain, ok := strings.CutPrefix(name, "svc."); ok {
+				return domain
+			}
+		}
+	}
+	return ""
+}
+
+// nameServers are the DNS servers in a resolv.conf.
+func nameServers(conf string) (servers []lookup.Server) {
+	const port = 53
+	for line := range strings.Lines(conf) {
+		fields := strings.Fields(line)
+		if len(fields) < 2 || fields[0] != "nameserver" {
+			continue
+		}
+		if addr, err := netip.ParseAddr(fields[1]); err == nil {
+			servers = append(servers, lookup.Server{Addr: netip.AddrPortFrom(addr, port)})
+		}
+	}
+	return servers
+}
