@@ -29,23 +29,20 @@ func Attach(ctx context.Context, client *agent.Client, run *deploy.Run, addr str
 	if status.Phase == timeline.PhaseEnded {
 		return NothingToWatch(run)
 	}
-	address, err := ListenForPage(addr)
+	s, err := newSession(addr, stderr, 0)
 	if err != nil {
 		return err
 	}
-	defer address.Close()
-	s := &attachSession{newFeed(nil)}
-	s.client = client
-	if err := s.clock.compare(ctx, client.SyncClock); err != nil {
+	defer s.close()
+	a := &attachment{newFeed(nil)}
+	a.client = client
+	if err := a.clock.compare(ctx, client.SyncClock); err != nil {
 		return Quiet(ctx, fmt.Errorf("compare clocks with the Pod: %w", err))
 	}
-	screen := newScreen(stderr, 0)
-	shown, closePage := address.Serve(ctx, screen.talk())
-	defer closePage()
-	s.live = newLive(nil, observers(screen, shown, nil)...).wokenBy(shown)
-	err = s.watch(ctx)
-	tl := s.live.timeline()
-	s.live.end(tl)
+	a.live = s.begin(ctx, nil, nil, nil)
+	err = a.watch(ctx)
+	tl := a.live.timeline()
+	a.live.end(tl)
 	switch {
 	case ctx.Err() != nil:
 		return nil
@@ -66,36 +63,36 @@ func Quiet(ctx context.Context, err error) error {
 	return err
 }
 
-// An attachSession judges and shows a run from its incoming recording.
-type attachSession struct{ feed }
+// An attachment judges and shows a run from its incoming recording.
+type attachment struct{ feed }
 
 // watch takes in facts until the recording is complete, broken beyond repair, or ctx ends.
-func (s *attachSession) watch(ctx context.Context) error {
+func (a *attachment) watch(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var workers sync.WaitGroup
 	defer workers.Wait()
 	defer cancel()
-	fetched := s.begin(ctx, &workers, record.Decode)
+	fetched := a.begin(ctx, &workers, record.Decode)
 	tick := time.NewTicker(refresh)
 	defer tick.Stop()
 	for {
 		select {
-		case <-s.facts.ready:
-			s.absorb(s.noteGates)
-		case <-s.live.begun:
-			s.show()
+		case <-a.facts.ready:
+			a.absorb(a.noteGates)
+		case <-a.live.begun:
+			a.show()
 		case <-tick.C:
-			s.show()
+			a.show()
 		case err := <-fetched:
-			s.absorb(s.noteGates)
+			a.absorb(a.noteGates)
 			return err
 		}
 	}
 }
 
 // noteGates judges the run by the gates that it was started with.
-func (s *attachSession) noteGates(f timeline.Fact) {
+func (a *attachment) noteGates(f timeline.Fact) {
 	if meta, ok := f.(timeline.Meta); ok {
-		s.live.gates, _ = ParseGates(meta.Options.Gates) // gates of a later version: shown without
+		a.live.gates, _ = ParseGates(meta.Options.Gates) // gates of a later version: shown without
 	}
 }

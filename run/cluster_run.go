@@ -17,11 +17,12 @@ import (
 	"lapse/correlate/model"
 	"lapse/deploy"
 	"lapse/hint"
+	"lapse/kube"
 	"lapse/record"
 	"lapse/watcher"
 )
 
-// A clusterRun is a run in the cluster, followed from a workstation: the command runs here, a Pod measures, and its recording comes in
+// A clusterRun is a run in the cluster, followed from a workstation. The command runs here, a Pod measures, and its recording comes in
 // meanwhile. One goroutine, in follow, owns it.
 type clusterRun struct {
 	feed
@@ -35,84 +36,66 @@ type clusterRun struct {
 	commandExit chan int // the command's exit code
 	events      *commandEvents
 
-	running bool   // the command is
-	stopped string // the signal that ended the run, as in [stoppedBy]; empty: none
-	whole   bool   // the whole recording has come in
-	lost    error  // why the rest of the recording will not come in
-	keep    bool   // the Job: it may still hold what could not be fetched
-	logged  bool   // the result came from the Pod's log, and the copy is a part of the recording
+	measured bool   // the Pod measures, or has
+	running  bool   // the command runs
+	stopped  string // the signal that ended the run, as in [stoppedBy]; empty: none
+	whole    bool   // the whole recording has come in
+	lost     error  // why the rest of the recording will not come in; nil: it may
+	keep     bool   // the Job must not be deleted: it may hold facts that could not be fetched
+	logged   bool   // the result came from the Pod's log, and the copy is a part of the recording
 
-	lastEvent uint32        // that came in
+	lastEvent uint32        // the number of the last event that came in
 	latest    time.Duration // the latest instant that came in
 	acked     int           // how many of events came back in the recording
 }
 
-// runInCluster measures from a Job, and leaves nothing behind in the cluster but what is not safe here.
+// runInCluster measures from a Job. At the end it deletes all of the run's objects in the cluster, unless the Job holds facts that are not safe here.
 func (o *Options) runInCluster(ctx context.Context, signals <-chan os.Signal, stdout, stderr io.Writer) error {
 	setup, release := Interruptible(ctx, signals)
 	defer release()
-	address, err := ListenForPage(o.Dashboard)
+	s, err := newSession(o.Dashboard, stderr, o.total())
 	if err != nil {
 		return err
 	}
-	defer address.Close()
-	screen := newScreen(stderr, o.total())
-	defer screen.close() // after all else: who has paused the terminal holds up nothing
-	log := NewLogger(screen.talk())
+	defer s.close()
 	c, err := o.Kube.Connect(setup)
 	if err != nil {
 		return StoppedOr(setup, err)
 	}
-	config, err := o.preflight(setup, c, log)
+	config, err := o.preflight(setup, c, s.log)
 	if err != nil {
 		return StoppedOr(setup, AsUsage(err))
 	}
-	o.printChoice(screen.say)
+	o.printChoice(s.screen.say)
 	for _, line := range o.notCovered {
-		screen.say(line)
+		s.screen.say(line)
 	}
-	r := &clusterRun{opts: o, log: log, screen: screen, dir: o.runDir(o.ID), commandExit: make(chan int, 1), events: newCommandEvents(), feed: newFeed(log)}
+	r := newClusterRun(o, s)
 	if r.copy, err = beginRecording(r.dir, record.CreateCopy); err != nil {
 		return err
 	}
-	measured := false
-	defer func() {
-		if err := r.copy.Close(); err != nil {
-			log.Warn("the copy of the recording may be incomplete", "error", err)
-		}
-		if !measured {
-			discard(r.dir)
-		}
-	}()
+	defer r.closeCopy()
 	cleanUp := sync.OnceFunc(func() { r.cleanUp(ctx) })
 	defer cleanUp()
-	if err := r.startJob(ctx, setup, c.Deploy(log), config); err != nil {
+	if err := r.startJob(ctx, setup, c.Deploy(s.log), config); err != nil {
 		return StoppedOr(setup, err)
 	}
 	defer r.client.Close()
 	if release(); setup.Err() != nil {
 		return StoppedOr(setup, nil)
 	}
-
-	shown, closePage := address.Serve(ctx, screen.talk())
-	defer closePage()
-	r.live = newLive(o.gates, observers(screen, shown, nil)...).wokenBy(shown)
-	switch {
-	case o.Changes > 0:
-		r.command = r.newPodChanger(c.client)
-	case len(o.Command) > 0:
-		r.command = &wrappedCommand{args: o.Command, capture: !o.NoCapture, output: screen.output(), event: r.sendLater, now: r.clock.local.Now}
-	}
+	r.live = s.begin(ctx, o.gates, nil, nil)
+	r.command = r.newWork(c.client)
 	leaveOutside, err := r.measureOutside(ctx)
 	if err != nil {
 		return StoppedOr(setup, err)
 	}
-	measured = true
+	r.measured = true
 	tl := r.follow(ctx, signals)
 	leaveOutside()
 	unwritten := r.save(tl)
 	cleanUp()
-	signal.Reset(stopSignals...) // nothing is left to be ended in order
+	signal.Reset(stopSignals...) // from here on a signal may end the process at once
 	r.live.end(tl)
 	if o.Changes > 0 {
 		return presentRoutes(stdout, r.dir, o.Output, tl, unwritten)
@@ -120,14 +103,40 @@ func (o *Options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 	return present(stdout, r.dir, o.Output, tl, unwritten)
 }
 
-// A work is what goes on while a run in the cluster measures: a wrapped command, or changes of the run's own Service.
-type work interface {
-	start(done func(exitCode int)) error // begins, and calls done when it is over
-	signal(syscall.Signal)               // ends it early
-	stop(done <-chan int)                // ends it, and waits a little for that
+// newClusterRun returns a run without a copy of its recording, a Job and a live judgement.
+func newClusterRun(o *Options, s *session) *clusterRun {
+	return &clusterRun{opts: o, log: s.log, screen: s.screen, dir: o.runDir(o.ID), commandExit: make(chan int, 1), events: newCommandEvents(), feed: newFeed(s.log)}
 }
 
-// startJob creates the Job, and waits until its Pod measures and its clock was compared with this machine's.
+// newWork returns what this machine does while the Job measures; nil: it only waits.
+func (r *clusterRun) newWork(client kube.Client) work {
+	switch o := r.opts; {
+	case o.Changes > 0:
+		return r.newPodChanger(client)
+	case len(o.Command) > 0:
+		return &wrappedCommand{args: o.Command, capture: !o.NoCapture, output: r.screen.output(), event: r.sendLater, now: r.clock.local.Now}
+	}
+	return nil
+}
+
+// closeCopy closes the copy of the recording. Where nothing was measured it removes the run's directory.
+func (r *clusterRun) closeCopy() {
+	if err := r.copy.Close(); err != nil {
+		r.log.Warn("the copy of the recording may be incomplete", "error", err)
+	}
+	if !r.measured {
+		discard(r.dir)
+	}
+}
+
+// A work is what this machine does while a run in the cluster measures: a wrapped command, or changes of the run's own Service.
+type work interface {
+	start(done func(exitCode int)) error // begins, and calls done at the end
+	signal(syscall.Signal)               // asks for an early end
+	stop(done <-chan int)                // ends it, and waits a few seconds for the end
+}
+
+// startJob creates the Job, waits until its Pod measures, and compares the clocks.
 func (r *clusterRun) startJob(ctx, setup context.Context, cluster deploy.Cluster, config deploy.Config) (err error) {
 	r.screen.say(fmt.Sprintf("creating Job %s/%s", config.Namespace, config.Name))
 	waiting := startWaiting(r.screen.say, "waiting for the API server to create it")
@@ -147,8 +156,8 @@ func (r *clusterRun) startJob(ctx, setup context.Context, cluster deploy.Cluster
 	return nil
 }
 
-// save puts the result on disk. Where that is the timeline from the Pod's log, the part of the recording that came before stays
-// beside it, under a name of its own: the run must not be judged by it.
+// save writes the result to disk. Where the result is the timeline from the Pod's log, the incomplete recording stays
+// beside it under another name: the run must not be judged by it.
 func (r *clusterRun) save(tl *model.Timeline) error {
 	err := saveTimeline(r.dir, tl)
 	if !r.logged {
@@ -157,11 +166,11 @@ func (r *clusterRun) save(tl *model.Timeline) error {
 	if err == nil {
 		err = renameFile(filepath.Join(r.dir, FactsFile), filepath.Join(r.dir, PartialFile))
 	}
-	r.keep = err != nil // then only the Pod's log has it
+	r.keep = err != nil // only the Pod's log has the result then
 	return err
 }
 
-// JobConfig is the Job that measures what the flags ask for.
+// JobConfig is the Job that the flags describe.
 func (o *Options) JobConfig(namespace string) deploy.Config {
 	o.Namespace = namespace
 	return deploy.Config{
@@ -268,8 +277,8 @@ func (o *Options) describeServices(ctx context.Context, c *cluster, config *depl
 	return nil
 }
 
-// notFollowed says why a run could not be followed. Where its Pod has measured all the same and ended, as while this workstation was
-// suspended, the Job is kept: it holds the result.
+// notFollowed is the error of a run that could not be followed. If its Pod has measured and ended nevertheless, as while this
+// workstation was suspended, the Job is kept: it holds the result.
 func (r *clusterRun) notFollowed(ctx context.Context, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
@@ -281,7 +290,7 @@ func (r *clusterRun) notFollowed(ctx context.Context, err error) error {
 		"run %s had ended before it could be followed from here", r.job.Name)
 }
 
-// cleanUp removes the Job and all that came with it, even if ctx has ended.
+// cleanUp deletes the Job and all objects that came with it, even if ctx has ended.
 func (r *clusterRun) cleanUp(ctx context.Context) {
 	if r.job == nil {
 		return

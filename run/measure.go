@@ -59,7 +59,7 @@ type measurement struct {
 	interrupted    string        // why the measuring phase ended, or is ending, before its time; empty: as planned
 }
 
-// newMeasurement returns a measurement that still wants its recording, its clock, and whoever follows it live.
+// newMeasurement returns a measurement without recording, clock and live judgement.
 func newMeasurement(o *Options, log *slog.Logger) *measurement {
 	m := &measurement{opts: o, log: log, longestStarved: longestStarved, queue: newQueue(), requests: make(chan phaseRequest, 4), commandExit: make(chan int, 1)}
 	if o.Outside {
