@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"lapse/correlate/quantity"
 	"lapse/deploy"
@@ -199,24 +200,25 @@ func proberAddress(pod *corev1.Pod) (at netip.AddrPort, ok bool) {
 
 // follow follows the processes of one Pod, one after the other, until ctx ends. The run ends with running.
 func (f *fleet) follow(running, ctx context.Context, node, pod string, at netip.AddrPort) {
-	for ctx.Err() == nil && running.Err() == nil {
+	again := wait.Backoff{Duration: findProbers}.DelayFunc()
+	_ = again.Until(ctx, true, true, func(ctx context.Context) (over bool, _ error) {
+		if ctx.Err() != nil || running.Err() != nil {
+			return true, nil
+		}
 		joined, err := f.followProcess(running, ctx, node, pod, at)
 		if running.Err() != nil {
-			return
+			return true, nil
 		}
 		if err == nil {
 			err = errors.New("it was ended, and has handed over all that it had measured")
 		}
 		f.note(node, err.Error())
-		if joined { // else nothing was lost, or that is on record
+		if joined { // else no facts were lost, or the loss is on record
 			f.log.Warn("nothing more comes from a prober", "node", node, "pod", pod, "error", err)
 			f.hand(running, &joining{node: node, pod: pod, lost: err})
 		}
-		select {
-		case <-time.After(findProbers):
-		case <-ctx.Done():
-		}
-	}
+		return false, nil
+	})
 }
 
 // hand gives the loop a joining. It reports whether it was taken.

@@ -15,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
@@ -112,14 +113,14 @@ func (c *podChanger) changeAll() error {
 	return err
 }
 
-// awaitReady waits until two Pods are ready and not ending.
+// awaitReady waits until two Pods are ready and not being deleted.
 func (c *podChanger) awaitReady() (ready []*corev1.Pod, err error) {
 	ctx, cancel := context.WithTimeoutCause(c.ctx, readyWithin, fmt.Errorf("no two Pods were ready within %s", quantity.Span(readyWithin)))
 	defer cancel()
-	for {
+	err = wait.PollUntilContextCancel(ctx, lookForPods, true, func(ctx context.Context) (bool, error) {
 		pods, err := c.client.Pods(c.namespace).List(ctx, metav1.ListOptions{LabelSelector: c.selector})
-		if err != nil && ctx.Err() == nil {
-			return nil, fmt.Errorf("list the Pods: %w", err)
+		if err != nil {
+			return false, fmt.Errorf("list the Pods: %w", err)
 		}
 		ready = ready[:0]
 		for i := range pods.Items {
@@ -127,15 +128,12 @@ func (c *podChanger) awaitReady() (ready []*corev1.Pod, err error) {
 				ready = append(ready, p)
 			}
 		}
-		if len(ready) >= 2 {
-			return ready, nil
-		}
-		select {
-		case <-time.After(lookForPods):
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
+		return len(ready) >= 2, nil
+	})
+	if err != nil && ctx.Err() != nil {
+		return nil, context.Cause(ctx)
 	}
+	return ready, err
 }
 
 func isReadyPod(p *corev1.Pod) bool {
