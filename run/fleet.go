@@ -30,50 +30,50 @@ import (
 )
 
 const (
-	// findProbers is how often the Pods of probers are looked for.
+	// findProbers is the time between two searches for the probers' Pods.
 	findProbers = time.Second
-	// exchangeClocks is how often a prober's clock is compared with the run's.
+	// exchangeClocks is the time between two comparisons of a prober's clock with the run's.
 	exchangeClocks = time.Second
-	// lastFacts is for how long, beyond the requests' timeout, the last facts of probers are awaited when the run ends.
+	// lastFacts is how long the end of the run waits for the probers' last facts, beyond the timeout of a request.
 	lastFacts = 10 * time.Second
 )
 
-// A fleet is the probers of a run as its coordinator sees them: it finds their Pods, follows what each measures, and compares clocks.
+// A fleet is the probers of a run in its coordinator. It finds their Pods, follows their recordings, and compares the clocks.
 type fleet struct {
 	client    kube.Client
 	namespace string
-	name      string   // the run's
-	nodes     []string // that shall be measured from
+	name      string   // of the run
+	nodes     []string // to measure from
 	zones     map[string]string
 	keys      *tls.Config
-	wait      time.Duration // how long the run waits for all of them
+	wait      time.Duration // for all probers, before the run begins
 	timeout   time.Duration
 	clock     timeline.Clock
 	put       func(timeline.Fact)
 	log       *slog.Logger
-	joining   chan *joining // processes that are ready to be assigned, and those that were lost
+	joining   chan *joining // processes that are ready to measure, or were lost
 
 	abandoned chan struct{}
 	abandonIt sync.Once
 
-	processes map[string]int  // that have joined, by node; it belongs to the loop
-	created   map[string]bool // nodes that a Pod was seen of; it belongs to run
+	processes map[string]int  // that have joined, by node; owned by the loop
+	created   map[string]bool // nodes with a Pod at any time; owned by run
 
 	mu    sync.Mutex
-	state map[string]string // by node: why nothing is measured from it; "" is measured from
+	state map[string]string // by node: why there are no requests from it; "": there are
 }
 
 // A joining is a prober's process that is ready to measure, or was lost.
 type joining struct {
 	node, pod string
 	status    agent.Status
-	sync      timeline.Sync // how its clock stands; the source is to be filled in
-	lost      error         // it is no more: nothing is to be assigned
+	sync      timeline.Sync // the comparison of its clock, without a source
+	lost      error         // why the process has ended; nil: it wants an assignment
 
-	assigned chan agent.Assignment // gets what it is to measure
+	assigned chan agent.Assignment // the loop's answer
 }
 
-// newFleet returns the fleet of a run, whose probers are not looked for yet.
+// newFleet returns the fleet of a run. run starts its search for probers.
 func (m *measurement) newFleet(ctx context.Context, namespace string) (*fleet, error) {
 	pair, err := m.coordinatorKeys(ctx, namespace)
 	if err != nil {
@@ -94,10 +94,10 @@ func (m *measurement) newFleet(ctx context.Context, namespace string) (*fleet, e
 	return f, nil
 }
 
-// notCreated is the state of a node that the DaemonSet's controller has not come to.
+// notCreated is the state of a node on which the DaemonSet's controller has created no Pod yet.
 const notCreated = "its Pod was not created yet"
 
-// zonesOf are the nodes' zones, as far as the rights to see them go.
+// zonesOf are the zones by node, or none if the nodes cannot be listed.
 func zonesOf(ctx context.Context, client kube.Client) map[string]string {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -110,7 +110,7 @@ func zonesOf(ctx context.Context, client kube.Client) map[string]string {
 	return zones
 }
 
-// run finds and follows probers until ctx ends; then it has them stop, and waits for the last of what they measured.
+// run finds and follows probers until ctx ends. Then it stops them and waits for their last facts.
 func (f *fleet) run(ctx context.Context) {
 	following, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
@@ -141,7 +141,7 @@ func (f *fleet) run(ctx context.Context) {
 
 func (f *fleet) abandon() { f.abandonIt.Do(func() { close(f.abandoned) }) }
 
-// find looks for the probers' Pods, begins to follow each that runs, and ends that of those that are gone.
+// find lists the probers' Pods. It begins to follow each new Pod that runs, and stops following each Pod that is gone.
 func (f *fleet) find(ctx, following context.Context, followed map[types.UID]context.CancelCauseFunc, probers *sync.WaitGroup) {
 	asking, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -157,7 +157,7 @@ func (f *fleet) find(ctx, following context.Context, followed map[types.UID]cont
 		there[pod.UID] = true
 		at, ok := proberAddress(pod)
 		if followed[pod.UID] != nil || !slices.Contains(f.nodes, deploy.ProberNode(pod)) {
-			continue // the DaemonSet of all nodes also puts a Pod on one that joins the cluster later
+			continue // the DaemonSet of all nodes has a Pod on nodes that have joined the cluster since, too
 		}
 		if !ok {
 			f.note(deploy.ProberNode(pod), deploy.Waiting(pod))
@@ -178,7 +178,7 @@ func (f *fleet) find(ctx, following context.Context, followed map[types.UID]cont
 	}
 }
 
-// noteUncreated notes why nodes have no Pod, for as long as the run waits for them.
+// noteUncreated notes why nodes have no Pod, while the run waits for them.
 func (f *fleet) noteUncreated(ctx context.Context, pods []corev1.Pod) {
 	for i := range pods {
 		f.created[deploy.ProberNode(&pods[i])] = true
@@ -221,7 +221,7 @@ func (f *fleet) follow(running, ctx context.Context, node, pod string, at netip.
 	})
 }
 
-// hand gives the loop a joining. It reports whether it was taken.
+// hand gives the loop a joining. It reports whether the loop has taken it.
 func (f *fleet) hand(running context.Context, j *joining) bool {
 	select {
 	case f.joining <- j:
@@ -231,8 +231,8 @@ func (f *fleet) hand(running context.Context, j *joining) bool {
 	}
 }
 
-// followProcess has one process measure, and takes in what it does until it has ended. joined reports whether it was to measure; the error says
-// why it did not, or why not all came.
+// followProcess lets one process measure, and takes in its facts until it has ended. joined reports whether the process had an assignment.
+// The error is the reason for missing facts.
 func (f *fleet) followProcess(running, ctx context.Context, node, pod string, at netip.AddrPort) (joined bool, err error) {
 	beginning, begun := context.WithCancelCause(running)
 	defer begun(nil)
@@ -276,12 +276,12 @@ func (f *fleet) followProcess(running, ctx context.Context, node, pod string, at
 		return true, err
 	}
 	if status, err = client.Status(ctx); err == nil {
-		err = client.Ack(ctx, agent.Receipt{Length: status.Size, SHA256: status.SHA256}) // as [agent.Client.Follow] has found it
+		err = client.Ack(ctx, agent.Receipt{Length: status.Size, SHA256: status.SHA256}) // [agent.Client.Follow] has checked both
 	}
 	return true, err
 }
 
-// keepExchanging compares clocks again and again until ctx ends.
+// keepExchanging compares clocks every [exchangeClocks] until ctx ends.
 func (f *fleet) keepExchanging(ctx context.Context, client *agent.Client, source timeline.SourceID) {
 	tick := time.NewTicker(exchangeClocks)
 	defer tick.Stop()
@@ -303,8 +303,8 @@ func exchangeWith(ctx context.Context, client *agent.Client, clock timeline.Cloc
 	return synced(clock, func() (agent.ClockOffset, error) { return client.Exchange(ctx, clock) })
 }
 
-// synced is what a comparison says, which bounds by how much the prober's clock is ahead of the run's. It was made at some instant while
-// compare ran, and is stated of the latest.
+// synced states a comparison of the clocks at the instant when compare has returned. compare bounds how far the prober's clock is ahead of the
+// run's, at some instant during its call.
 func synced(clock timeline.Clock, compare func() (agent.ClockOffset, error)) (timeline.Sync, error) {
 	asked := clock.Now()
 	ahead, err := compare()
@@ -316,7 +316,7 @@ func synced(clock timeline.Clock, compare func() (agent.ClockOffset, error)) (ti
 	return timeline.Sync{At: answered + ahead.Max, Min: -ahead.Max - slack, Max: -ahead.Min + slack}, nil
 }
 
-// note says why nothing is measured from a node, or "".
+// note records why there are no requests from a node; "": there are.
 func (f *fleet) note(node, why string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -325,10 +325,10 @@ func (f *fleet) note(node, why string) {
 	}
 }
 
-// complete reports whether every node is measured from.
+// complete reports whether requests come from every node.
 func (f *fleet) complete() bool { return len(f.missing()) == 0 }
 
-// missing are the nodes that are not measured from, and why.
+// missing are the reasons for the nodes without requests.
 func (f *fleet) missing() map[string]string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -341,7 +341,7 @@ func (f *fleet) missing() map[string]string {
 	return missing
 }
 
-// join has a prober measure, or notes that one was lost.
+// join gives a prober its assignment, or records the loss of one.
 func (m *measurement) join(j *joining) {
 	node := timeline.Object{Kind: "Node", Name: j.node, Node: j.node}
 	if j.lost != nil {
@@ -367,14 +367,14 @@ func (m *measurement) join(j *joining) {
 	j.assigned <- a
 }
 
-// assigned is the Spec as a prober gets it: what the kubelet has put in from Secrets is in it.
+// assigned is the Spec for a prober. It contains the values from Secrets instead of their names.
 func (o *Options) assigned() plainSpec {
 	s := plainSpec(o.Spec)
 	s.HeadersFrom, s.EchoFrom = nil, ""
 	return s
 }
 
-// probesFrom are the probes from one node: what the Service gets in all is shared out among the nodes.
+// probesFrom are the probes from one node. The nodes share the rate and the held connections of a target.
 func (m *measurement) probesFrom(node string) (probes []loadgen.Probe) {
 	place := " from " + node
 	if m.fleet.processes[node]++; m.fleet.processes[node] > 1 {
@@ -404,7 +404,7 @@ func (m *measurement) probesFrom(node string) (probes []loadgen.Probe) {
 	}})
 }
 
-// missingProbers notes which nodes the run begins without. It returns why it cannot begin if that is all of them.
+// missingProbers records the nodes without a prober. If all nodes are, it returns the reason why the run cannot begin.
 func (m *measurement) missingProbers() string {
 	missing := m.fleet.missing()
 	var lines []string

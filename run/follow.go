@@ -20,8 +20,8 @@ import (
 	"lapse/timeline"
 )
 
-// follow runs the command when the agent measures, and takes in facts until the run has ended or its Pod is lost. It returns the run as
-// judged here.
+// follow starts the command when the agent measures, and takes in facts until the run has ended or its Pod is lost. It returns the judged
+// run.
 func (r *clusterRun) follow(ctx context.Context, signals <-chan os.Signal) *model.Timeline {
 	ctx = context.WithoutCancel(ctx)
 	working, leave := context.WithCancel(ctx)
@@ -52,15 +52,15 @@ func (r *clusterRun) follow(ctx context.Context, signals <-chan os.Signal) *mode
 		}
 	}
 	leave()
-	workers.Wait() // nobody else may write to the copy when it is concluded
+	workers.Wait() // conclude must be the only writer of the copy
 	r.absorb()
 	return r.conclude(ctx)
 }
 
-// isFetched reports whether nothing more comes in.
+// isFetched reports whether the incoming recording has ended.
 func (r *clusterRun) isFetched() bool { return r.whole || r.lost != nil }
 
-// onFetched is called when nothing more comes in, and reports whether the run is over. err says why not all came.
+// onFetched is called when the incoming recording has ended, and reports whether the run is over. err is the reason for an incomplete recording.
 func (r *clusterRun) onFetched(err error) (over bool) {
 	r.absorb()
 	run := r.live.timeline().Run
@@ -71,7 +71,7 @@ func (r *clusterRun) onFetched(err error) (over bool) {
 	if !r.running {
 		return true
 	}
-	// The command is not ours to stop: it goes on, and is not measured any more.
+	// The command belongs to the user: it goes on without a measurement.
 	if r.whole {
 		err = fmt.Errorf("the measuring Pod ended the run: %s", cmp.Or(run.Aborted, "the workstation reported the end of the command"))
 	}
@@ -79,8 +79,8 @@ func (r *clusterRun) onFetched(err error) (over bool) {
 	return false
 }
 
-// onSignal ends the run in order, and reports whether it is over: the first SIGINT goes to the command, the next signal, or another one,
-// ends both, and one more does not wait for the Pod.
+// onSignal ends the run in order, and reports whether it is over. A first SIGINT goes to the command, if that runs. Another first signal ends
+// the command and asks the Pod to end the run. A second signal ends the command, and does not wait for the Pod.
 func (r *clusterRun) onSignal(sig os.Signal, abort func(reason string)) (over bool) {
 	again := r.stopped != ""
 	r.stopped = stoppedBy(sig)
@@ -96,8 +96,8 @@ func (r *clusterRun) onSignal(sig os.Signal, abort func(reason string)) (over bo
 	return false
 }
 
-// acknowledge keeps the whole recording, which is here, and tells the Pod so. The command's events that the Pod got too late are added to
-// the copy.
+// acknowledge completes the copy, which has the whole recording, with the events that the Pod got too late. Then it acknowledges the recording to
+// the Pod.
 func (r *clusterRun) acknowledge(ctx context.Context) *model.Timeline {
 	receipt := agent.Receipt{Length: r.copy.Size(), SHA256: r.copy.Sum()}
 	err := r.extend(r.placed(r.events.from(r.acked))...)
@@ -119,7 +119,7 @@ func (r *clusterRun) acknowledge(ctx context.Context) *model.Timeline {
 	return tl
 }
 
-// absorb takes in what came.
+// absorb takes in the received facts.
 func (r *clusterRun) absorb() { r.feed.absorb(r.noteFact) }
 
 func (r *clusterRun) noteFact(f timeline.Fact) {
@@ -172,9 +172,9 @@ func (r *clusterRun) stopCommand() {
 	}
 }
 
-// conclude ends the run. Where its recording is not whole here, and its Pod has ended, the timeline in the Pod's log is the result.
-// Else that is what came in: it is complete up to some instant, and from there to the end of the command it is unobserved.
-// Where the user does not want to wait (stopped), the run ends now.
+// conclude ends the run and returns the result. If the recording is incomplete here, and the Pod has ended, the result is the timeline in the Pod's log.
+// Else it is the part that came in: complete up to some instant, and unobserved from there to the end of the command.
+// After a signal to stop, the run ends now.
 func (r *clusterRun) conclude(ctx context.Context) *model.Timeline {
 	if r.whole {
 		return r.acknowledge(ctx)
@@ -215,7 +215,7 @@ func (r *clusterRun) conclude(ctx context.Context) *model.Timeline {
 	return tl
 }
 
-// extend adds events of our own to the copy, and judges them with the rest.
+// extend adds events of this machine to the copy, and judges them with the rest.
 func (r *clusterRun) extend(events ...timeline.Event) error {
 	if len(events) == 0 {
 		return nil
@@ -230,7 +230,7 @@ func (r *clusterRun) extend(events ...timeline.Event) error {
 	return r.copy.Extend(facts...)
 }
 
-// fromLog reads the run's timeline from the log of its Pod, which has ended.
+// fromLog reads the run's timeline from the log of its Pod. The Pod must have ended.
 func (r *clusterRun) fromLog(ctx context.Context) (*model.Timeline, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()

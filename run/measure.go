@@ -18,15 +18,15 @@ import (
 	"lapse/watcher"
 )
 
-// A measurement owns one run on this machine. One goroutine, in run, owns its facts: probes and
-// watchers put theirs into the queue, and everything else comes as a phaseRequest.
+// A measurement is one run on this machine. One goroutine, in run, owns its facts. Probes and
+// watchers put facts into the queue, and all else comes as a phaseRequest.
 type measurement struct {
 	opts     *Options
 	source   timeline.Source
 	clock    timeline.Clock
 	services []service
 	client   kube.Client      // nil: nothing to watch
-	predicts []timeline.Event // what preflight said of the Services
+	predicts []timeline.Event // of preflight, about the Services
 	log      *slog.Logger
 	live     *live
 
@@ -41,22 +41,22 @@ type measurement struct {
 	requests    chan phaseRequest // from the workstation, of a run in the cluster
 
 	entered    func(phase timeline.Phase, detail string) // called at each phase; may be nil
-	overdue    func(now time.Duration) string            // why the end of the workstation's command is awaited no longer, or ""; nil: it is
-	removal    func() string                             // who ended this process, if anybody knows, or ""; nil: nobody does
+	overdue    func(now time.Duration) string            // why the run stops waiting for the workstation's command, or ""; nil: it waits
+	removal    func() string                             // why Kubernetes ended this process, or ""; nil: unknown
 	phase      timeline.Phase
 	nextEvent  uint32
 	nextTarget timeline.TargetID
 	lastSource timeline.SourceID
 	targets    map[timeline.TargetID]timeline.Target
 	errors     map[errorKey]string // the first error of each target and class that needs one
-	draining   bool                // nothing more is sent: the last answers are awaited
+	draining   bool                // no more requests are sent: the run waits for the last responses
 	signalled  bool                // a signal ended the run
 
-	timer          *time.Timer   // ends the phase; of the measuring phase only where its length is planned
-	baselines      int           // how many lengths of the baseline are over
-	longestStarved time.Duration // for how long the baseline goes on while the prober does not run
-	allAsked       time.Duration // by when each node has asked each target twice: the baseline waits so long for the first answers
-	interrupted    string        // why the measuring phase ended, or is ending, before its time; empty: as planned
+	timer          *time.Timer   // ends the phase; the measuring phase only if its length is planned
+	baselines      int           // how many times the length of the baseline is over
+	longestStarved time.Duration // the longest baseline while the prober does not run
+	allAsked       time.Duration // until then each node sends two requests to each target: the baseline waits so long for the first responses
+	interrupted    string        // why the measuring phase ended, or ends, early; empty: it is as planned
 }
 
 // newMeasurement returns a measurement without recording, clock and live judgement.
@@ -68,17 +68,17 @@ func newMeasurement(o *Options, log *slog.Logger) *measurement {
 	return m
 }
 
-// A phaseRequest asks a run from outside to change its phase.
+// A phaseRequest asks the loop to change the phase.
 type phaseRequest struct {
 	phase  timeline.Phase // [timeline.PhaseSettling] or [timeline.PhaseEnded]
-	reason string         // why, if it was not planned
+	reason string         // of an unplanned change; else empty
 }
 
 // An errorKey names a target and how it failed.
 type errorKey struct{ target, class string }
 
-// run measures from baseline to end. It returns the judged run; the error is only for a run that
-// could not begin. signals are what the terminal sends us.
+// run measures from baseline to end. It returns the judged run. The error is of a run that
+// could not begin.
 func (m *measurement) run(ctx context.Context, signals <-chan os.Signal) (*model.Timeline, error) {
 	m.source = m.describeSource()
 	m.plans, m.targets, m.errors = nil, map[timeline.TargetID]timeline.Target{}, map[errorKey]string{}
@@ -170,7 +170,7 @@ func (m *measurement) start(ctx context.Context, probing, watching *sync.WaitGro
 	return stopProbing, stopWatching
 }
 
-// abandon waits for no answer that is still to come.
+// abandon stops waiting for responses.
 func (m *measurement) abandon() {
 	m.prober.Abandon()
 	if m.outside != nil {
@@ -185,7 +185,7 @@ func (m *measurement) noControl(err error) {
 	m.log.Warn("no control target: a stall of this machine may pass for one of the service", "error", err)
 }
 
-// watch feeds the events of all Services to the queue until ctx ends. Without them the run goes on, and says so.
+// watch puts the events of all Services into the queue until ctx ends. If it fails, the run goes on without events.
 func (m *measurement) watch(ctx context.Context) {
 	config := watcher.Config{Client: m.client, Clock: m.clock, Sink: m.queue.put, Logger: m.log}
 	config.AllNamespaces = m.opts.AllNamespaces
@@ -205,7 +205,7 @@ func (m *measurement) request(r phaseRequest) {
 	}
 }
 
-// loop runs the phases. It returns why the run ended, or "" if as planned.
+// loop runs the phases. It returns the reason of an unplanned end, or "".
 func (m *measurement) loop(ctx context.Context, signals <-chan os.Signal) (reason string) {
 	m.timer = time.NewTimer(m.opts.Baseline)
 	var joining chan *joining
@@ -264,7 +264,7 @@ func (m *measurement) loop(ctx context.Context, signals <-chan os.Signal) (reaso
 	}
 }
 
-// nextPhase goes on to the next phase when the timer of this one is over. It reports whether the run is over, and why if that was not planned.
+// nextPhase enters the next phase after the timer of this one. It reports whether the run is over, and the reason of an unplanned end.
 func (m *measurement) nextPhase() (over bool, reason string) {
 	switch m.phase {
 	case timeline.PhaseStarting:
@@ -303,14 +303,14 @@ func (m *measurement) enterBaseline() {
 	m.timer.Reset(m.opts.Baseline)
 }
 
-// settle ends the measuring phase. interrupted is why, or "" if as planned.
+// settle ends the measuring phase. interrupted is the reason of an unplanned end, or "".
 func (m *measurement) settle(interrupted string) {
 	m.interrupted = interrupted
 	m.enter(timeline.PhaseSettling, "")
 	m.timer.Reset(m.opts.Settle)
 }
 
-// commandOverdue says why the end of the workstation's command is awaited no longer, or "" if it is.
+// commandOverdue is why the run stops waiting for the end of the workstation's command, or "".
 func (m *measurement) commandOverdue() string {
 	if m.overdue == nil || m.phase != timeline.PhaseMeasuring {
 		return ""
@@ -318,8 +318,8 @@ func (m *measurement) commandOverdue() string {
 	return m.overdue(m.clock.Now())
 }
 
-// drain takes in the last answers, which probing awaits no longer than the timeout. It returns why the run ended: reason, unless
-// it is "" and somebody ends the run only now. Who does, or sends a signal, wants no more to be awaited: abandon is to see to it.
+// drain takes in the last responses. It waits for probing, which ends within the timeout of a request. A request to end the run, or a
+// signal, calls abandon and ends the wait early. drain returns the reason for the end of the run: reason, or if that is "" the early end.
 func (m *measurement) drain(probing *sync.WaitGroup, abandon func(), signals <-chan os.Signal, reason string) string {
 	m.draining = true
 	over := make(chan struct{})
@@ -347,10 +347,10 @@ func (m *measurement) drain(probing *sync.WaitGroup, abandon func(), signals <-c
 	}
 }
 
-// notAwaited is added to why a run ended that did not wait for its last answers.
+// notAwaited is appended to the reason of a run that did not wait for its last responses.
 const notAwaited = "; the last answers were not awaited"
 
-// begin starts what the measuring phase waits for: the command, the duration, or the workstation.
+// begin starts the command, the duration, or the longest wait for the workstation. The measuring phase ends with it.
 func (m *measurement) begin() error {
 	switch {
 	case len(m.opts.Command) > 0:
@@ -376,7 +376,7 @@ func (m *measurement) stopCommand() {
 func (m *measurement) enter(phase timeline.Phase, detail string) {
 	from := m.phase
 	if from == timeline.PhaseStarting {
-		from = "" // no event names it
+		from = "" // no event has this phase
 	}
 	m.add(timeline.PhaseChange(m.clock.Now(), from, phase, detail))
 	m.phase = phase
@@ -385,7 +385,7 @@ func (m *measurement) enter(phase timeline.Phase, detail string) {
 	}
 }
 
-// upkeep, called at every refresh, does what is due, and shows how far the run has come.
+// upkeep, called at every refresh, writes the recording, changes direct targets, and shows the run.
 func (m *measurement) upkeep() {
 	now := m.clock.Now()
 	m.rec.flushDue(now)
@@ -395,7 +395,7 @@ func (m *measurement) upkeep() {
 	m.live.show(now)
 }
 
-// absorb takes in what the queue holds.
+// absorb takes in the facts of the queue.
 func (m *measurement) absorb() {
 	for _, f := range m.queue.take() {
 		m.add(f)
@@ -405,7 +405,7 @@ func (m *measurement) absorb() {
 	}
 }
 
-// add hands on one fact, to be recorded and judged. It numbers events on the way, and names their source.
+// add records and judges one fact. It gives an event its number and its source.
 func (m *measurement) add(f timeline.Fact) {
 	if e, ok := f.(timeline.Event); ok {
 		m.nextEvent++

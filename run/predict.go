@@ -12,12 +12,12 @@ import (
 	"lapse/timeline"
 )
 
-// predictWithin is for how long preflight waits for an answer of the API server: all questions are asked at once, but for the first. A run
-// does not wait for more than twice that.
+// predictWithin is how long preflight waits for an answer of the API server. It sends one request, and then all others at once: a run waits
+// at most twice as long.
 const predictWithin = 2 * time.Second
 
-// predict asks preflight about each Service that is measured or watched, before the run's clock starts. It fails no run: what could not be read costs the
-// rules that need it, and the events say so.
+// predict runs preflight for each Service that is measured or watched, before the run's clock starts. It fails no run: a rule without its objects
+// is not judged, and the event says so.
 func (m *measurement) predict(ctx context.Context) (events []timeline.Event) {
 	if m.opts.NoPreflight {
 		return nil
@@ -39,7 +39,7 @@ func (m *measurement) predict(ctx context.Context) (events []timeline.Event) {
 			continue
 		}
 		if state.Node = m.opts.Drains; state.CheckNode() != nil {
-			state.Node = "" // no node of the cluster: the command will say so
+			state.Node = "" // no node of the cluster: the command will fail
 		}
 		result := preflight.Judge(state)
 		result.Accept(preflight.Baseline{Accepted: m.opts.Accepted})
@@ -50,7 +50,7 @@ func (m *measurement) predict(ctx context.Context) (events []timeline.Event) {
 	return events
 }
 
-// predictions are the findings of preflight as facts of a run, without what looks like credentials: a hook's command may hold some.
+// predictions are the findings of preflight as facts of a run. Likely credentials are masked: the command of a hook may hold some.
 func predictions(node string, r *preflight.Result) *timeline.Preflight {
 	p := &timeline.Preflight{Node: node, Rules: []timeline.AskedRule{}, Predictions: []timeline.Prediction{}}
 	for _, rule := range preflight.Rules() {
@@ -73,7 +73,7 @@ func predictions(node string, r *preflight.Result) *timeline.Preflight {
 	return p
 }
 
-// predictedWords says in a line what was predicted.
+// predictedWords is a line about all predictions.
 func predictedWords(p *timeline.Preflight) string {
 	var found, unable []string
 	for i := range p.Predictions {
@@ -109,7 +109,7 @@ func predictedWords(p *timeline.Preflight) string {
 	return text
 }
 
-// predictedLine is what the terminal says of an event by which something was predicted.
+// predictedLine is the terminal's line for an event of preflight.
 func predictedLine(e timeline.Event) string {
 	service := "svc/" + e.Object.Namespace + "/" + e.Object.Name
 	if e.Preflight == nil {
@@ -118,7 +118,7 @@ func predictedLine(e timeline.Event) string {
 	return "preflight of " + service + ": " + e.Detail
 }
 
-// checkPreflight reads which findings are accepted, and which node the command drains.
+// checkPreflight reads the accepted findings, and the node that the command drains.
 func (o *Options) checkPreflight() error {
 	if o.PreflightBaseline != "" {
 		b, err := preflight.ReadBaseline(o.PreflightBaseline)

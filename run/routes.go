@@ -26,11 +26,11 @@ import (
 )
 
 const (
-	// betweenChanges is how long the routes of all nodes have to follow a change before the next is made.
+	// betweenChanges is the time from one change to the next, in which the routes of all nodes must follow.
 	betweenChanges = 4 * time.Second
 	// readyWithin is how long a new Pod may take to be ready.
 	readyWithin = time.Minute
-	// lookForPods is how often its Pods are looked at meanwhile.
+	// lookForPods is the time between two looks at the Pods meanwhile.
 	lookForPods = 100 * time.Millisecond
 )
 
@@ -42,7 +42,7 @@ type podChanger struct {
 	changes   int
 	between   time.Duration // see betweenChanges
 	clock     timeline.Clock
-	asked     func(pod *corev1.Pod, from, to time.Duration) // between these instants of clock its deletion was asked for
+	asked     func(pod *corev1.Pod, from, to time.Duration) // called after a deletion, with the instants before and after the request
 	event     func(timeline.Event)
 	say       func(string)
 
@@ -140,7 +140,7 @@ func isReadyPod(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue })
 }
 
-// presentRoutes prints what was measured of the routes of each node, and returns the exit code.
+// presentRoutes prints the figures of each node's routes, and returns the exit code.
 func presentRoutes(stdout io.Writer, dir string, as Output, tl *model.Timeline, unwritten error) error {
 	if as.Format != report.Formats[0].Name {
 		return present(stdout, dir, as, tl, unwritten)
@@ -148,7 +148,7 @@ func presentRoutes(stdout io.Writer, dir string, as Output, tl *model.Timeline, 
 	return ExitWith(tl.Verdict.ExitCode, errors.Join(unwritten, report.Routes(stdout, tl, dir)))
 }
 
-// ServeCanary answers every request with the name of this Pod, and goes on for a while after SIGTERM.
+// ServeCanary answers every request with the name of this Pod, until the time serveOn after SIGTERM.
 func ServeCanary(ctx context.Context, address string, serveOn time.Duration) error {
 	host, err := os.Hostname()
 	if err != nil {
@@ -159,7 +159,7 @@ func ServeCanary(ctx context.Context, address string, serveOn time.Duration) err
 	server := &http.Server{Addr: address, ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Pod", host)
 		w.Header().Set("Content-Length", strconv.Itoa(len(canaryBody)))
-		_, _ = io.WriteString(w, canaryBody) // fails only if the client has gone
+		_, _ = io.WriteString(w, canaryBody) // fails only if the client has closed the connection
 	})}
 	failed := make(chan error, 1)
 	go func() { failed <- server.ListenAndServe() }()

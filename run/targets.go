@@ -40,13 +40,13 @@ func (m *measurement) resolved() []service {
 	return all
 }
 
-// A servicePlan is what is done about the endpoints of one Service.
+// A servicePlan decides which endpoints of one Service are direct targets.
 type servicePlan struct {
 	service string // NAMESPACE/NAME
 	*directPlan
 }
 
-// distinct are the Services of the run, each once, with those of their ports that are measured.
+// distinct are the Services of the run, each once, with their measured ports.
 func (m *measurement) distinct() []timeline.Service {
 	var all []timeline.Service
 	for _, s := range m.services {
@@ -72,7 +72,7 @@ func (s service) portText() string {
 	return cmp.Or(s.info.PortName, strconv.Itoa(int(s.info.Port)))
 }
 
-// portsOf are the names of a Service's ports that the run is about, or measures.
+// portsOf are the names of a Service's ports in the run: all, or the measured ones.
 func (m *measurement) portsOf(of timeline.Service, measured bool) []string {
 	var ports []string
 	for _, s := range m.services {
@@ -83,7 +83,7 @@ func (m *measurement) portsOf(of timeline.Service, measured bool) []string {
 	return ports
 }
 
-// startTargets starts the judged targets of every target, unless probers measure these.
+// startTargets starts the probes of every target, unless probers measure them, and plans the direct targets.
 func (m *measurement) startTargets() error {
 	for _, s := range m.resolved() {
 		if m.fleet != nil {
@@ -155,7 +155,7 @@ func (o *Options) probeBy(s service, way watcher.Way) loadgen.Probe {
 		p.URL += target.Path
 	}
 	known := info.Service.Name + "." + info.Service.Namespace
-	if info.Service.ExternalName != "" { // the Service's own name means nothing there
+	if info.Service.ExternalName != "" { // the host does not know the Service's own name
 		known = strings.TrimSuffix(info.Service.ExternalName, ".")
 	}
 	p.Host = cmp.Or(p.Host, known)
@@ -216,7 +216,7 @@ func (m *measurement) startTarget(p loadgen.Probe) error {
 	return nil
 }
 
-// register records a target. The queue is taken in later: the target comes before its requests.
+// register records a target. The queue is read later, so that the target comes before its requests.
 func (m *measurement) register(t timeline.Target) {
 	m.targets[t.ID] = t
 	t.URL = maskText(t.URL)
@@ -227,7 +227,7 @@ func targetIs(name, from, to string, now time.Duration) timeline.Event {
 	return timeline.Event{Seen: now, Kind: timeline.TargetChanged, From: from, To: to, Object: timeline.Object{Kind: "Target", Name: name}}
 }
 
-// followEndpoints starts, hurries and ends direct targets as endpoints come and go.
+// followEndpoints starts, speeds up and ends direct targets after a change of endpoints.
 func (m *measurement) followEndpoints(e timeline.Event) {
 	for _, plan := range m.plans {
 		if (e.Kind != timeline.EndpointChanged || e.Service == plan.service) && plan.learn(e) {
@@ -236,7 +236,7 @@ func (m *measurement) followEndpoints(e timeline.Event) {
 	}
 }
 
-// followPlans does what is due because time has passed.
+// followPlans makes the changes of direct targets that are due by now.
 func (m *measurement) followPlans(now time.Duration) {
 	for _, plan := range m.plans {
 		m.follow(plan, now)
@@ -259,7 +259,7 @@ func (m *measurement) follow(plan servicePlan, now time.Duration) {
 	}
 }
 
-// startDirect starts an endpoint's target, or goes on with it.
+// startDirect starts an endpoint's target, or starts it again.
 func (m *measurement) startDirect(service string, ep *directEndpoint, rate float64) {
 	p, ok := m.directProbe(service, ep, rate)
 	if !ok {
@@ -284,7 +284,7 @@ func (m *measurement) startDirect(service string, ep *directEndpoint, rate float
 	}
 }
 
-// directProbe is the probe of an endpoint's own address: as its Service is probed on that port.
+// directProbe is the probe of an endpoint's own address, otherwise equal to the Service's probe on that port.
 func (m *measurement) directProbe(service string, ep *directEndpoint, rate float64) (loadgen.Probe, bool) {
 	for _, s := range m.services {
 		if serviceKey(s.info.Service) != service || s.info.PortName != ep.port || !s.measured {
@@ -294,7 +294,7 @@ func (m *measurement) directProbe(service string, ep *directEndpoint, rate float
 		p.Kind, p.Rate, p.Addr = timeline.Direct, rate, ep.addr
 		p.Route, p.RouteNode, p.Family, p.Turns = "", "", 0, false
 		p.URL = directURL(p.URL, ep.addr)
-		if p.PodNode = ep.pod.Node; ep.pod.Kind == "Pod" { // and not the EndpointSlice that somebody made
+		if p.PodNode = ep.pod.Node; ep.pod.Kind == "Pod" { // and not an EndpointSlice made by hand
 			p.Pod, p.PodUID = ep.pod.Namespace+"/"+ep.pod.Name, ep.pod.UID
 		}
 		p.Name = m.directName(s, ep)
@@ -303,8 +303,8 @@ func (m *measurement) directProbe(service string, ep *directEndpoint, rate float
 	return loadgen.Probe{}, false
 }
 
-// directName names an endpoint's target, which no other of the run may be called. The port is named where several of the Service's are
-// measured, the address where its Pod has two, or none is known.
+// directName is the unique name of an endpoint's target. It has the port if several ports of the Service are measured, and the address if the
+// Pod has two addresses or is unknown.
 func (m *measurement) directName(s service, ep *directEndpoint) string {
 	name := cmp.Or(s.target.label, s.info.Service.Name)
 	if len(m.portsOf(s.info.Service, true)) > 1 {

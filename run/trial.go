@@ -9,23 +9,23 @@ import (
 	"lapse/timeline"
 )
 
-// Chosen Services are tried before the run begins: so long, at so many requests per second. One that never answers would end the run at its baseline,
-// and is set aside instead.
+// Chosen Services get trial requests before the run begins. A Service that never answers is set aside: in the run it would fail the
+// baseline.
 const (
 	trialFor  = time.Second
 	trialRate = 5
-	trialWait = 5 * time.Second // for the last answers
+	trialWait = 5 * time.Second // for the last responses
 )
 
-// A trial is how the requests to one Service ended.
+// A trial counts the outcomes of the requests to one Service.
 type trial struct {
 	target  targetSpec
 	ok      int
 	failed  map[string]int // by class
-	because string         // what the first failure said
+	because string         // the text of the first failure
 }
 
-// tryChosen sets the chosen Services aside that gave no good answer. Of one to which nothing was sent nothing is known: it stays.
+// tryChosen sets aside each chosen Service without a good response. A Service to which no request was sent stays.
 func (m *measurement) tryChosen(ctx context.Context) error {
 	trials, err := m.try(ctx)
 	if err != nil {
@@ -47,7 +47,7 @@ func because(class, text string) string {
 	return class + ", " + text
 }
 
-// forget makes the run do without a Service.
+// forget removes a Service from the run.
 func (m *measurement) forget(s targetSpec) {
 	m.services = slices.DeleteFunc(m.services, func(have service) bool { return have.target == s })
 }
