@@ -48,7 +48,7 @@ func (t *Tracker) addHeld(b timeline.HeldBatch) {
 		ledger.Add(b.FirstSeq+uint64(i), c)
 		if tr := t.targets[c.Target]; tr != nil {
 			tr.changes++
-			tr.reached = max(tr.reached, c.At)
+			tr.source.reach(c.At, true)
 		}
 	}
 }

@@ -17,22 +17,25 @@ import (
 // reached is how far a source's own facts have come, on its clock: at all, and by what only its process can have stated.
 type reached struct{ now, sign time.Duration }
 
-// reach notes that a source's facts have come so far.
-func (t *Tracker) reach(source timeline.SourceID, at time.Duration, sign bool) {
-	r := t.reached[source]
+// reach notes that the facts have come so far. sign tells that only the source's process can have stated it.
+func (r *reached) reach(at time.Duration, sign bool) {
 	r.now = max(r.now, at)
 	if sign {
 		r.sign = max(r.sign, at)
 	}
-	t.reached[source] = r
+}
+
+// reachedBy is how far a source's facts have come.
+func (t *Tracker) reachedBy(source timeline.SourceID) *reached {
+	if t.reached[source] == nil {
+		t.reached[source] = &reached{}
+	}
+	return t.reached[source]
 }
 
 // come is how far time has come, by every source's facts, and the last instant at which a source's process is known to have run.
 func (t *Tracker) come() (now, lastSign time.Duration) {
 	now = t.now
-	for _, tr := range t.targets {
-		t.reach(tr.target.Source, tr.reached, true)
-	}
 	for source, r := range t.reached {
 		now = max(now, t.clocks.At(source, r.now).Earliest)
 		lastSign = max(lastSign, t.clocks.At(source, r.sign).Earliest)
@@ -288,18 +291,34 @@ func (t *Tracker) sourceIDs() []timeline.SourceID {
 	return ids
 }
 
+// sends is what a target sends, and where.
+type sends struct {
+	kind          timeline.TargetKind
+	service, port string
+	url           string
+}
+
+// alikeTo is the number of the targets that send what a target does; -1 for one that is not judged, or is not known.
+func (t *Tracker) alikeTo(target timeline.Target) int {
+	key := sends{target.Kind, target.Service, target.PortName, target.URL}
+	if !target.Kind.Judged() || key.service+key.url == "" {
+		return -1
+	}
+	n, known := t.alike[key]
+	if !known {
+		n = len(t.alike)
+		t.alike[key] = n
+	}
+	return n
+}
+
 // shareCoverage gives targets of several sources that send the same to the same Service the coverage that they have together: what one
 // missed, another may have seen.
 func (t *Tracker) shareCoverage(tl *model.Timeline, snapshots []*snapshot) {
-	type sends struct {
-		kind          timeline.TargetKind
-		service, port string
-		url           string
-	}
-	groups := map[sends][]int{}
+	groups := make([][]int, len(t.alike))
 	for i, s := range snapshots {
-		if key := (sends{s.target.Kind, s.target.Service, s.target.PortName, s.target.URL}); s.target.Kind.Judged() && key.service+key.url != "" {
-			groups[key] = append(groups[key], i)
+		if s.alike >= 0 {
+			groups[s.alike] = append(groups[s.alike], i)
 		}
 	}
 	for _, group := range groups {

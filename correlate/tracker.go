@@ -46,7 +46,8 @@ type Tracker struct {
 
 	clocks     align.Clocks
 	alignments alignedBy
-	reached    map[timeline.SourceID]reached
+	reached    map[timeline.SourceID]*reached
+	alike      map[sends]int // the number that targets which send this have
 
 	now     time.Duration // how far time has come, as SetEnd says
 	ended   *timeline.Event
@@ -67,7 +68,7 @@ func NewTracker(o Options) *Tracker {
 	return &Tracker{
 		opts: o, targets: map[timeline.TargetID]*track{}, named: map[string]timeline.TargetID{}, early: map[string]measuredTime{},
 		sources: map[timeline.SourceID]timeline.Source{}, backends: map[timeline.SourceID][]string{}, peers: map[peerKey]string{}, stalls: map[timeline.SourceID][]windows.Period{},
-		losses: newLosses(), held: newHeldFacts(), reached: map[timeline.SourceID]reached{},
+		losses: newLosses(), held: newHeldFacts(), reached: map[timeline.SourceID]*reached{}, alike: map[sends]int{},
 	}
 }
 
@@ -103,12 +104,12 @@ func (t *Tracker) Add(f timeline.Fact) {
 
 func (t *Tracker) addTarget(target timeline.Target) {
 	if tr := t.targets[target.ID]; tr != nil {
-		tr.target = target
+		tr.target, tr.source, tr.alike = target, t.reachedBy(target.Source), t.alikeTo(target)
 		tr.changes++
 		return
 	}
 	tr := newTrack(target, Options{Join: t.join(), Slow: t.slow(), Resolution: t.resolution()}, t.meta.Options.Baseline, t.sources[target.Source].Role == timeline.Prober)
-	tr.series.width = t.width
+	tr.series.width, tr.source, tr.alike = t.width, t.reachedBy(target.Source), t.alikeTo(target)
 	t.targets[target.ID] = tr
 	t.order = append(t.order, target.ID)
 	t.named[target.Name] = target.ID
@@ -165,12 +166,12 @@ func (t *Tracker) addBatch(b timeline.Batch) {
 			tr = t.targets[r.Target]
 		}
 		tr.add(*r)
-		tr.reached = max(tr.reached, r.Done)
+		tr.source.reach(r.Done, true)
 	}
 	for _, w := range b.Watermarks {
 		if tr := t.targets[w.Target]; tr != nil {
 			tr.passed(w.Due)
-			tr.reached = max(tr.reached, w.Due)
+			tr.source.reach(w.Due, true)
 		}
 	}
 }
@@ -180,7 +181,7 @@ func (t *Tracker) addEvent(e timeline.Event) {
 		t.events.add(gap)
 	}
 	t.events.add(e)
-	t.reach(e.Source, e.Seen, !fromWorkstation(e))
+	t.reachedBy(e.Source).reach(e.Seen, !fromWorkstation(e))
 	switch e.Kind {
 	case timeline.RunPhase:
 		if e.Enters(timeline.PhaseEnded) {
