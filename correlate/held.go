@@ -57,10 +57,10 @@ func (t *Tracker) addHeld(b timeline.HeldBatch) {
 func (t *Tracker) judgeHeld(s *causes.Input, snapshots []*snapshot) {
 	tl, id := s.Run, len(s.Run.Windows)
 	for _, snapshot := range snapshots {
-		target := snapshot.target
-		if target.Kind != timeline.Held {
+		if snapshot.target.Kind != timeline.Held {
 			continue
 		}
+		target := snapshot.target
 		ledger := t.held.of[target.ID]
 		if ledger == nil {
 			ledger = &held.Ledger{}

@@ -17,7 +17,7 @@ var servedLonger = []time.Duration{
 // keepServing counts the failures that a Pod that serves longer would have answered. Where several Pods had stopped, which of them a request
 // was routed to is not known: it needed as long as the one that stopped last at least, and as the one that stopped first at most.
 func keepServing(tl *model.Timeline) *model.KeepServing {
-	if tl.FailuresTruncated > 0 {
+	if tl.FailuresTruncated > 0 || !slices.ContainsFunc(tl.Windows, func(w model.Window) bool { return routesOutlived(&w) }) {
 		return nil
 	}
 	answer := map[string]time.Duration{} // by target: how long answers take

@@ -26,6 +26,8 @@ type tally struct {
 	fastest   time.Duration        // of ok requests, from Sent
 	failures  []timeline.Request   // the first of them by Sent, and perhaps more: see trim
 	ends      [4]*timeline.Request // see edge
+	named     map[string]int       // classes, as last published
+	namedOf   int                  // of how many requests
 }
 
 // add adds a request that was due; kept tells that its target keeps connections.
@@ -110,6 +112,14 @@ func (t *tally) edge(own []model.Window) windows.FirstLast {
 
 // rest lets go of what is needed only while requests come.
 func (t *tally) rest() { t.few = append([]uint32(nil), t.few...) }
+
+// classNames is how many requests ended in each class. The map is never changed again.
+func (t *tally) classNames() map[string]int {
+	if t.named == nil || t.namedOf != t.due {
+		t.named, t.namedOf = windows.ClassNames(&t.classes), t.due
+	}
+	return t.named
+}
 
 func (t *tally) notSent() int {
 	return t.classes[timeline.NotSent] + t.classes[timeline.Local]

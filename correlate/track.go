@@ -172,7 +172,7 @@ func (s *snapshot) publish(source timeline.Source, clock aligned) model.Target {
 		Route: f.Route, RouteNode: f.RouteNode, Turns: f.Turns, Connections: f.Connections,
 		Pod: f.Pod, PodUID: f.PodUID, PodNode: f.PodNode, Rate: f.Rate,
 		Sent: t.due - t.notSent(), OK: t.ok(), Failed: t.failed(), NotSent: t.notSent(), Late: t.late, Delayed: t.delayed,
-		Classes: windows.ClassNames(&t.classes), NewConnections: t.fresh,
+		Classes: t.classNames(), NewConnections: t.fresh,
 		Measured: clock.bracket(model.Instant{Earliest: s.measured.From, Latest: s.measured.To}),
 		Latency:  t.quantiles(),
 	}
