@@ -49,11 +49,16 @@ var analysisClaims = []benchClaim{
 	{"Analyze10M", "MiB-heap", "analysis of 10 M requests and 10 k events, heap, MiB", "≤ 500", 500, 1},
 	{"TrackerAdd/facts_only", "ns/op", "Tracker, per request, µs", "≤ 1", 1, 1e-3},
 	{"TrackerAdd/with_Timeline_at_5_Hz", "ns/op", "Tracker with a look at it five times a second, per request, µs", "≤ 1", 1, 1e-3},
+	{"Scale/1000", "MiB", "judging 10 Services with 1000 ready endpoints for ten minutes: memory held, MiB", "≤ 256", 256, 1},
+	{"Scale/1000", "CPU-s/h", "judging them once a second, cores", "≤ 1", 1, 1.0 / 3600},
 }
+
+// analysisBenchmarks are those that are run.
+const analysisBenchmarks = "Analyze|TrackerAdd|Scale|Write|Read$"
 
 // runAnalysis runs the Go benchmarks that need no load.
 func runAnalysis(ctx context.Context, b *bench, page *page, _ *settings) error {
-	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "Analyze|TrackerAdd|Write|Read$", "-count", strconv.Itoa(b.runs), "./correlate", "./record")
+	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", analysisBenchmarks, "-count", strconv.Itoa(b.runs), "./correlate", "./record")
 	cmd.Dir = b.root
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = io.MultiWriter(&out, b.talk), b.talk
@@ -110,7 +115,7 @@ func analysisTable(lines []benchLine) string {
 			continue
 		}
 		seen[l.name] = true
-		for _, unit := range []string{"ns/op", "ns/request", "bytes/request", "MiB-heap"} {
+		for _, unit := range []string{"ns/op", "ns/request", "bytes/request", "MiB-heap", "MiB", "CPU-s/h"} {
 			if found := values(lines, l.name, unit, 1); len(found) > 0 {
 				rows = append(rows, []string{l.name, unit, spreadOf(found).format(1)})
 			}

@@ -33,7 +33,7 @@ func exactFigures() []figure {
 		{"schedule error p50, in the server's kernel, ms", 3, errorAt(0.5, (*serverReport).kernel), "≤ 0.06", atMost(0.06)},
 		{"schedule error p99, in the server's kernel, ms", 3, errorAt(0.99, (*serverReport).kernel), "≤ 0.15", atMost(0.15)},
 		{"milliseconds with no request at all, %", 1, func(r *result) float64 { return 100 * evenAt(r.server.read()).Empty }, "≤ 1", atMost(1)},
-		{"CPU per request, every fact recorded to disk, µs", 1, (*result).cpuPerRequest, "≤ 60", atMost(60)},
+		{"CPU per request, every fact recorded to disk, µs", 1, (*result).cpuPerRequest, "≤ 45", atMost(45)},
 		{"resident memory after 20 s, MB", 1, func(r *result) float64 { return float64(r.memory.after20s) / 1e6 }, "≤ 40", atMost(40)},
 		{"of it its own, not pages of the program's file, MB", 1, func(r *result) float64 { return float64(r.memory.own) / 1e6 }, "", nil},
 		{"resident memory, peak, MB", 1, func(r *result) float64 { return float64(r.memory.peak) / 1e6 }, "", nil},
