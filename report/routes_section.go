@@ -40,7 +40,7 @@ func routesSection(v *view) section {
 			cells = append(cells, cell{text: first.Node + " " + routeLag(first)}, cell{text: last.Node + " " + routeLag(last)})
 		} else {
 			for _, node := range nodes {
-				text := "·" // no request from there reached it
+				text := "–" // no request from there reached it
 				if i := slices.IndexFunc(change, func(r model.Route) bool { return r.Node == node }); i >= 0 {
 					text = routeLag(change[i])
 				}

@@ -28,7 +28,7 @@ func TestRoutesOfNodes(t *testing.T) {
 		return section
 	}
 	got := print()
-	for _, want := range []string{"web-1", "removed", "420 ms ±20", "≤ 90 ms", "added", "1.85 s ±0.05", "·"} {
+	for _, want := range []string{"web-1", "removed", "420 ms ±20", "≤ 90 ms", "added", "1.85 s ±0.05", "–"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
