@@ -169,7 +169,6 @@ func (s *session) watch() {
 	}
 	s.pool.log.Debug("cannot poll a connection", "err", err)
 	s.pool.unpolled.Store(true)
-	s.pool.counts.retired.Add(1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.leave()
@@ -219,7 +218,7 @@ func (s *session) take(text []byte, end error) {
 	p, y := s.pool, s.pool.polling
 	if len(text) == 0 {
 		p.failed(&s.attempt, end, awaiting, s.conn)
-		s.part(&p.counts.broken)
+		s.part()
 		return
 	}
 	y.rest = received{text, end}
@@ -232,7 +231,7 @@ func (s *session) take(text []byte, end error) {
 	switch {
 	case whole:
 		s.partial = s.partial[:0]
-		s.goOn(again, err, &y.reply)
+		s.goOn(again, err)
 	case len(text) == readBuffer:
 		s.unpoll(text)
 	case len(s.partial) == 0:
@@ -248,7 +247,7 @@ func (s *session) unpoll(text []byte) {
 	tcp, err := s.conn.below.(*polledSocket).giveBack()
 	if err != nil {
 		p.failed(&s.attempt, err, replyPhase(&p.polling.reply), nil)
-		s.part(&p.counts.broken)
+		s.part()
 		p.wg.Done()
 		return
 	}

@@ -2,7 +2,6 @@ package loadgen
 
 import (
 	"errors"
-	"log/slog"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -30,8 +29,7 @@ type pool struct {
 	*requester
 	wg       sync.WaitGroup
 	starting atomic.Int64 // requests that wait for their goroutine to begin connecting
-	counts   connCounts
-	unpolled atomic.Bool // no session is adopted by the pacing thread any more
+	unpolled atomic.Bool  // no session is adopted by the pacing thread any more
 
 	deadlines deadlines // of the requests on sessions that are polled; belongs to the pacing thread, as do
 	reprieves deadlines // those of requests that were given some more time
@@ -41,22 +39,6 @@ type pool struct {
 	spare   []*connSlot // connected ones beyond those kept, the one unused for longest first
 	inUse   int         // slots with an open request
 	closing bool
-}
-
-// connCounts are what became of a target's connections.
-type connCounts struct {
-	opened    atomic.Int64
-	foundDead atomic.Int64 // closed by the peer while idle
-	retired   atomic.Int64 // ended by a reply: Connection: close
-	broken    atomic.Int64 // ended by a failed request
-	spare     atomic.Int64 // opened beyond those kept
-}
-
-func (c *connCounts) LogValue() slog.Value {
-	return slog.GroupValue(
-		slog.Int64("opened", c.opened.Load()), slog.Int64("foundDead", c.foundDead.Load()),
-		slog.Int64("retired", c.retired.Load()), slog.Int64("broken", c.broken.Load()),
-		slog.Int64("spare", c.spare.Load()))
 }
 
 // spareIdle is how long a spare connection is kept unused.
@@ -109,7 +91,6 @@ func (p *pool) connectAhead(s *connSlot) {
 	session := &session{pool: p, slot: s, conn: c}
 	s.session.Store(session)
 	_ = c.SetDeadline(time.Time{}) // an error shows at the first use of c
-	p.counts.opened.Add(1)
 	if session.adopt() {
 		session.watch()
 		return
@@ -158,10 +139,6 @@ func (p *pool) sendAnew(s *connSlot, j job) {
 	if c == nil {
 		p.put(s)
 		return
-	}
-	p.counts.opened.Add(1)
-	if !s.kept {
-		p.counts.spare.Add(1)
 	}
 	session := &session{pool: p, slot: s, conn: c, state: busy, attempt: a}
 	s.session.Store(session)
@@ -246,7 +223,6 @@ func (p *pool) close() {
 	if p.polling != nil {
 		p.polling.remove(p)
 	}
-	p.log.Debug("connections", "counts", &p.counts)
 }
 
 // shut lets no session become idle any more, and returns those that are.
@@ -298,7 +274,6 @@ func (s *session) send(j job) bool {
 	}
 	sent := s.pool.clock.Now() // before the look, so that what the look misses came after Sent
 	if s.state == heeding || s.conn.dead() {
-		s.pool.counts.foundDead.Add(1)
 		s.leave()
 		return false
 	}
@@ -309,7 +284,6 @@ func (s *session) send(j job) bool {
 	if err := s.pool.write(a, s.conn); err != nil {
 		s.pool.failed(a, err, sending, s.conn)
 		if !s.conn.outlivesFailures() {
-			s.pool.counts.broken.Add(1)
 			s.leave()
 		}
 		s.pool.put(s.slot)
@@ -410,7 +384,6 @@ func (s *session) heed() bool {
 func (s *session) end() {
 	s.state = over
 	_ = s.conn.below.Close()
-	s.pool.counts.foundDead.Add(1)
 	s.pool.forget(s.slot, s)
 }
 
@@ -420,23 +393,18 @@ func (s *session) reply(err error, r *reply) bool {
 	again := false
 	if err != nil {
 		s.pool.failed(&s.attempt, err, awaiting, s.conn)
-		r.last = false
 	} else {
 		again, err = s.pool.receive(&s.attempt, s.conn, r)
 	}
-	return s.goOn(again, err, r)
+	return s.goOn(again, err)
 }
 
-// goOn frees the slot after a request, which ended with err or with the reply r. It reports whether the caller, if it serves the session, goes on doing so.
-func (s *session) goOn(again bool, err error, r *reply) bool {
-	switch {
-	case again, s.giveUp(err), s.conn.outlivesFailures():
+// goOn frees the slot after a request, which ended with err or with a reply. It reports whether the caller, if it serves the session, goes on doing so.
+func (s *session) goOn(again bool, err error) bool {
+	if again || s.giveUp(err) || s.conn.outlivesFailures() {
 		return s.park()
-	case r.last && err == nil:
-		s.part(&s.pool.counts.retired)
-	default:
-		s.part(&s.pool.counts.broken)
 	}
+	s.part()
 	return false
 }
 
@@ -468,9 +436,8 @@ func (s *session) park() bool {
 	return !adopted
 }
 
-// part ends the session after its request, and counts why.
-func (s *session) part(why *atomic.Int64) {
-	why.Add(1)
+// part ends the session after its request.
+func (s *session) part() {
 	s.mu.Lock()
 	s.leave()
 	s.mu.Unlock()

@@ -30,7 +30,6 @@ type streams struct {
 	*requester
 	wg       sync.WaitGroup
 	starting atomic.Int64 // requests that wait for their goroutine to begin connecting
-	counts   connCounts
 	turn     atomic.Uint64
 	inUse    atomic.Int64 // open requests
 	kept     []streamSlot
@@ -98,7 +97,6 @@ func (e *streams) connectAhead(s *streamSlot) {
 		e.log.Debug("cannot connect ahead of need", "err", err)
 		return
 	}
-	e.counts.opened.Add(1)
 	e.serve(e.newConn(s, c))
 }
 
@@ -170,10 +168,6 @@ func (e *streams) sendAnew(s *streamSlot, j job) {
 		}
 		return
 	}
-	e.counts.opened.Add(1)
-	if s == nil {
-		e.counts.spare.Add(1)
-	}
 	c := e.newConn(s, below)
 	c.mu.Lock()
 	c.write(a)
@@ -224,7 +218,6 @@ func (e *streams) close() {
 		c.dismiss()
 	}
 	e.wg.Wait()
-	e.log.Debug("connections", "counts", &e.counts)
 }
 
 // A streamConn is a connection and the requests that are open on it.
@@ -369,7 +362,7 @@ func (c *streamConn) step() bool {
 		c.depart()
 	}
 	if c.ending && !c.over && len(c.http2.open) == 0 {
-		c.end(&c.engine.counts.retired)
+		c.end()
 	}
 	return !c.over
 }
@@ -385,20 +378,15 @@ func (c *streamConn) lost(err error) {
 	if c.over {
 		return
 	}
-	why := &c.engine.counts.broken
-	if len(c.http2.open) == 0 {
-		why = &c.engine.counts.foundDead
-	}
 	for _, s := range c.http2.open {
 		c.finish(s, c.http2.cut(err, s.reply))
 	}
 	c.http2.open = nil
-	c.end(why)
+	c.end()
 }
 
-// end closes the connection, on which no request is open, and counts why. The caller holds mu.
-func (c *streamConn) end(why *atomic.Int64) {
-	why.Add(1)
+// end closes the connection, on which no request is open. The caller holds mu.
+func (c *streamConn) end() {
 	c.conclude()
 	c.conn.reset()
 }
@@ -470,7 +458,7 @@ func (c *streamConn) expire() {
 	case next != never:
 		c.await(next)
 	case c.ending || h.silent > mostUnread || h.spent():
-		c.end(&c.engine.counts.broken)
+		c.end()
 	case c.slot == nil && c.engine.clock.Now() >= c.unused+spareIdle:
 		c.retire()
 	case c.slot == nil:
