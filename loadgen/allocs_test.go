@@ -55,7 +55,7 @@ func replyTo(t *testing.T, addr, request string) string {
 func TestReusedTLSRequestsAllocateWhatTLSDoes(t *testing.T) {
 	url := startServer(t, "https")
 	p := probe(1, timeline.Reused, url, 1000)
-	p.InsecureSkipVerify = true
+	_, p.RootCAs = testTLS(t) // httptest has one certificate in all processes
 	ours, theirs := allocations(t, p), allocationsOfTLS(t, p)
 	t.Logf("%v allocations per request, %v in crypto/tls", ours, theirs)
 	if ours > theirs+1 { // under the race detector sync.Pool, which crypto/tls uses, forgets at random

@@ -45,8 +45,7 @@ type Probe struct {
 	GRPCMethod  string // gRPC: "pkg.Service/Method"; by default the standard health check
 	GRPCMessage []byte // gRPC: what GRPCMethod is called with, in the protobuf wire format. See [GRPCRequest].
 
-	RootCAs            *x509.CertPool // whom to trust; nil for the system's
-	InsecureSkipVerify bool           // trust any certificate
+	RootCAs *x509.CertPool // whom to trust; nil for the system's
 
 	Connections    int // reused: how many are kept; default 10
 	MaxConnections int // how many requests may be open at once, each on a connection of its own if its protocol has one at a time; default ⌈Rate × (Timeout + 100 ms)⌉ + Connections
@@ -181,9 +180,8 @@ func tlsConfig(p Probe, u *url.URL, alpn []string) *tls.Config {
 		name = host
 	}
 	return &tls.Config{
-		ServerName:         strings.TrimSuffix(withoutZone(strings.Trim(name, "[]")), "."),
-		RootCAs:            p.RootCAs,
-		InsecureSkipVerify: p.InsecureSkipVerify,
-		NextProtos:         alpn,
+		ServerName: strings.TrimSuffix(withoutZone(strings.Trim(name, "[]")), "."),
+		RootCAs:    p.RootCAs,
+		NextProtos: alpn,
 	}
 }
