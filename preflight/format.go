@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode"
 
+	"lapse/correlate/quantity"
 	"lapse/timeline"
 )
 
@@ -96,7 +97,7 @@ func (r *Result) summary() string {
 	if parts == nil {
 		return fmt.Sprintf("nothing found by %d of %d rules", len(rules)-len(r.Unjudged), len(rules))
 	}
-	return counted(len(r.Findings), "finding") + ": " + strings.Join(parts, ", ")
+	return quantity.Count(len(r.Findings), "finding") + ": " + strings.Join(parts, ", ")
 }
 
 // A printer writes lines without what a terminal would obey, and keeps the first error.

@@ -7,6 +7,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"lapse/correlate/quantity"
 	"lapse/timeline"
 )
 
@@ -56,7 +57,7 @@ func allowsNone(s *State, b *policyv1.PodDisruptionBudget) (Finding, bool) {
 	switch {
 	case ok && allowed <= 0:
 		return Finding{
-			Severity: WillBlock, When: timeline.EvictionAsked, Prediction: fmt.Sprintf("with %s, no eviction is allowed: a drain does not end, or takes all Pods once it is forced", counted(expected, "Pod")),
+			Severity: WillBlock, When: timeline.EvictionAsked, Prediction: fmt.Sprintf("with %s, no eviction is allowed: a drain does not end, or takes all Pods once it is forced", quantity.Count(expected, "Pod")),
 			Evidence: []Evidence{{object, field, value}, {object, "Pods covered", fmt.Sprint(expected)}}, Fix: "maxUnavailable: 1 with 2 replicas or more",
 		}, true
 	case live && b.Status.DisruptionsAllowed == 0:

@@ -46,7 +46,7 @@ func ofDeployment(d *appsv1.Deployment, alone bool) []Finding {
 	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
 		return []Finding{{
 			Severity: sure(alone), When: timeline.PodsReplaced,
-			Prediction: fmt.Sprintf("a rollout ends all %s before it makes a new one: no endpoint from when the last old one stops (within %s) until the first new one is ready", counted(n, "Pod"), quantity.Span(grace(&d.Spec.Template.Spec))),
+			Prediction: fmt.Sprintf("a rollout ends all %s before it makes a new one: no endpoint from when the last old one stops (within %s) until the first new one is ready", quantity.Count(n, "Pod"), quantity.Span(grace(&d.Spec.Template.Spec))),
 			Evidence:   []Evidence{{object, "spec.strategy.type", "Recreate"}, {object, "spec.replicas", fmt.Sprint(n)}}, Fix: "strategy RollingUpdate with maxUnavailable: 0, unless two versions must never run together",
 		}}
 	}
@@ -59,7 +59,7 @@ func ofDeployment(d *appsv1.Deployment, alone bool) []Finding {
 		confirmed = []string{"no-ready-endpoint/rolled-out", "no-ready-endpoint/one-replica"}
 	}
 	return []Finding{{
-		Severity: MayLose, ConfirmedBy: confirmed, When: timeline.PodsReplaced, Prediction: fmt.Sprintf("a rollout may end %d of %s before new ones are ready, and leave %d", most, counted(n, "Pod"), n-most),
+		Severity: MayLose, ConfirmedBy: confirmed, When: timeline.PodsReplaced, Prediction: fmt.Sprintf("a rollout may end %d of %s before new ones are ready, and leave %d", most, quantity.Count(n, "Pod"), n-most),
 		Evidence: []Evidence{{object, "spec.strategy.rollingUpdate.maxUnavailable", text}, {object, "spec.replicas", fmt.Sprint(n)}}, Fix: "maxUnavailable: 0 and maxSurge: 1",
 	}}
 }

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
+	"lapse/correlate/quantity"
 	"lapse/hint"
 )
 
@@ -156,7 +157,7 @@ func (m *manifests) state(namespace, service string) (*State, error) {
 	const nowhere = "manifests do not say where Pods run"
 	s := &State{Service: svc, RouteLag: AssumedLag, Missing: map[Fact]string{EndpointsFact: nowhere, NodesFact: "manifests have no nodes", ProxyFact: "manifests do not have the configuration of kube-proxy"}}
 	for kind, n := range maps.All(m.skipped) {
-		s.Notes = append(s.Notes, fmt.Sprintf("skipped %s of kind %s", counted(n, "document"), kind))
+		s.Notes = append(s.Notes, fmt.Sprintf("skipped %s of kind %s", quantity.Count(n, "document"), kind))
 	}
 	slices.Sort(s.Notes)
 	var other []map[string]string // labels of Pods of other Services

@@ -225,22 +225,14 @@ func (s *State) placement() string {
 		if n == 0 {
 			return "no endpoints are known"
 		}
-		return fmt.Sprintf("%s asked for", counted(n, "endpoint"))
+		return fmt.Sprintf("%s asked for", quantity.Count(n, "endpoint"))
 	}
 	var where []string
 	nodes := s.byNode()
 	for _, node := range slices.Sorted(maps.Keys(nodes)) {
 		where = append(where, fmt.Sprintf("%d on %s", nodes[node], node))
 	}
-	return strings.Join(slices.Concat([]string{counted(len(s.ready()), "ready endpoint")}, where), ", ")
-}
-
-// counted is a number of things.
-func counted(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
+	return strings.Join(slices.Concat([]string{quantity.Count(len(s.ready()), "ready endpoint")}, where), ", ")
 }
 
 // oneOf is the share of requests that one of n endpoints gets.

@@ -79,7 +79,7 @@ func hammerText(s *model.HammerSummary) string {
 		parts = append(parts, latency+", slowest "+quantity.Span(l.Max))
 	}
 	if len(s.Statuses) > 0 {
-		parts = append(parts, "status "+counted(s.Statuses))
+		parts = append(parts, "status "+statusCounts(s.Statuses))
 	}
 	parts = append(parts, quantity.Count(s.Failed(), "error"))
 	if s.Unanswered > 0 {
@@ -88,8 +88,8 @@ func hammerText(s *model.HammerSummary) string {
 	return strings.Join(parts, " · ")
 }
 
-// counted names each with its count, the most frequent first.
-func counted(counts map[string]int) string {
+// statusCounts names each status with its count, the most frequent first.
+func statusCounts(counts map[string]int) string {
 	var parts []string
 	for _, name := range byCount(counts) {
 		parts = append(parts, fmt.Sprintf("%s × %d", name, counts[name]))
