@@ -19,7 +19,7 @@ var mayImport = map[string][]string{
 	"loadgen/faultserver":       {},
 	"loadgen/lookup":            {"timeline"},
 	"loadgen/nodecheck":         {"timeline"},
-	"loadgen/hey":               {"timeline", "loadgen"},
+	"loadgen/hey":               {"timeline", "loadgen", "correlate/quantity"},
 	"kube":                      {},
 	"kube/kubetest":             {"kube"},
 	"watcher":                   {"hint", "timeline", "kube"},

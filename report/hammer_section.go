@@ -59,7 +59,7 @@ func hammerTime(tl *model.Timeline) string {
 	return text
 }
 
-// hammerGoal is when the run ended, by its own word: the load is stopped right after.
+// hammerGoal is when the run ended by its own event: the load is stopped right after.
 func hammerGoal(tl *model.Timeline) time.Duration {
 	for _, e := range slices.Backward(tl.Events) {
 		if e.Kind == timeline.RunPhase && e.To == "ended" {
@@ -70,7 +70,7 @@ func hammerGoal(tl *model.Timeline) time.Duration {
 }
 
 func hammerText(s *model.HammerSummary) string {
-	parts := []string{fmt.Sprintf("%s at %s/s", quantity.Count(s.Requests, "request"), quantity.Number(s.Rate))}
+	parts := []string{fmt.Sprintf("%s at %s/s", quantity.Count(s.Requests, "request"), quantity.Rate(s.Rate))}
 	if l := s.Latency; l != nil {
 		latency := "replies after a mean of " + quantity.Span(l.Mean)
 		if l.P99 > 0 {
@@ -121,7 +121,7 @@ func hammerErrors(errors map[string]int) []string {
 	return lines
 }
 
-// hammerChanged tells of the background load's begin and end while the run goes on.
+// hammerChanged says that the background load begins or ends, while the run goes on.
 func hammerChanged(e model.Event) string {
 	switch {
 	case e.To == "running":

@@ -5,20 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
-	"net/netip"
 	"net/url"
 	"os"
 	"os/signal"
-	"slices"
-	"strings"
 	"syscall"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"lapse/correlate/quantity"
 	"lapse/correlate/verdict"
 	"lapse/loadgen"
 	"lapse/loadgen/hey"
@@ -107,7 +101,7 @@ func (c *calibrateFlags) run(ctx context.Context, arg string, stdout, stderr io.
 	_, requests := config.Bound()
 	fmt.Fprintf(stderr, "lapse: loading %s to its limit from here: at most %v, %d requests at once, %d in all. Not for production at its peak.\n",
 		u.Redacted(), config.Duration, config.Workers, requests)
-	config.Progress = func(s hey.Step) { fmt.Fprintln(stderr, "lapse: "+stepText(s)) }
+	config.Progress = func(s hey.Step) { fmt.Fprintln(stderr, "lapse: "+s.String()) }
 	found, err := hey.Calibrate(ctx, config)
 	switch {
 	case ctx.Err() != nil:
@@ -115,7 +109,7 @@ func (c *calibrateFlags) run(ctx context.Context, arg string, stdout, stderr io.
 	case err != nil:
 		return run.Usagef("is the address right, and does it answer a plain request well? --header, --host and --method say how to ask", "calibrate %s: %w", u.Redacted(), err)
 	}
-	if isThisMachine(u.Hostname()) {
+	if hey.IsThisMachine(u.Hostname()) {
 		found.Notes = append(found.Notes, "the target is on this machine: it and the load share its processors, alone it may answer more")
 	}
 	found.Notes = append(found.Notes, "hey retries silently, accepts truncated bodies and skips certificate checks: successes are an upper bound")
@@ -132,7 +126,7 @@ func (c *calibrateFlags) print(stdout io.Writer, result calibrated) error {
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(result)
 	}
-	return result.write(stdout, run.StyleOf(stdout).Unicode)
+	return result.Print(stdout, result.URL, defaultRate, run.StyleOf(stdout).Unicode)
 }
 
 // calibrated is the result. Lengths of time are in nanoseconds.
@@ -148,89 +142,4 @@ func (c calibrated) verdict() error {
 		return run.ExitWith(verdict.ExitInconclusive, nil)
 	}
 	return nil
-}
-
-// stepText is a step on a line, while it goes on.
-func stepText(s hey.Step) string {
-	text := fmt.Sprintf("%d workers%s: %s/s, P50 %s", s.Workers, remarks(s), rateText(s.Rate), quantity.Span(s.P50))
-	if s.Failed > 0 {
-		text += fmt.Sprintf(", %d failed: %s", s.Failed, s.Error)
-	}
-	return text
-}
-
-// remarks are what the columns of a step do not show.
-func remarks(s hey.Step) string {
-	text := ""
-	if s.PerRequest {
-		text = " with a connection for each request"
-	}
-	if s.Unanswered > 0 {
-		text += fmt.Sprintf(" (%d unanswered a second after its end)", s.Unanswered)
-	}
-	return text
-}
-
-// rateText has three digits at most before it is a whole number.
-func rateText(rate float64) string {
-	if rate >= 100 {
-		return fmt.Sprintf("%.0f", rate)
-	}
-	return fmt.Sprintf("%.3g", rate)
-}
-
-// isThisMachine reports whether a host is this machine, by its name or address alone.
-func isThisMachine(host string) bool {
-	if ip, err := netip.ParseAddr(host); err == nil {
-		return ip.IsLoopback() || ownAddress(ip)
-	}
-	return host == "localhost"
-}
-
-func ownAddress(ip netip.Addr) bool {
-	addrs, err := net.InterfaceAddrs()
-	if err != nil {
-		return false
-	}
-	for _, a := range addrs {
-		if prefix, err := netip.ParsePrefix(a.String()); err == nil && prefix.Addr().WithZone("") == ip.Unmap() {
-			return true
-		}
-	}
-	return false
-}
-
-// write writes the result as a table.
-func (c calibrated) write(w io.Writer, unicode bool) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, " STEPS  closed loop, %s\n", c.URL)
-	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(table, "WORKERS\tREQUESTS/S\tP50\tP99\tFAILED\tCPU OWN\tCPU ALL\t\n")
-	for _, s := range slices.Concat(c.Ladder, c.Repeats) {
-		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", s.Workers, rateText(s.Rate),
-			quantity.Span(s.P50), quantity.Span(s.P99), s.Failed, quantity.Percent(s.CPU), quantity.Percent(s.Machine), remarks(s))
-	}
-	table.Flush()
-	fmt.Fprintf(&b, "\n CAPACITY  %s on kept connections\n", capacityText(c.Kept))
-	fmt.Fprintf(&b, "           %s with a connection for each request\n", capacityText(c.PerRequest))
-	for _, s := range c.Suggestions {
-		fmt.Fprintf(&b, " RATE      --rate %v for %s: costs at most 1 %% of the least (--rate %d would cost %s), and an outage of all requests\n           shorter than %s can go unseen\n",
-			s.Rate, strings.Join(s.Targets, ", "), defaultRate, quantity.Percent(hey.ProbeCost*defaultRate/s.Rate), quantity.Span(s.DetectionLimit))
-	}
-	for _, n := range c.Notes {
-		fmt.Fprintf(&b, " note      %s\n", n)
-	}
-	text := b.String()
-	if !unicode {
-		text = strings.ReplaceAll(text, "µ", "u")
-	}
-	_, err := io.WriteString(w, text)
-	return err
-}
-
-func capacityText(c hey.Capacity) string {
-	if c.Steps == 0 {
-		return "not known"
-	}
-	return fmt.Sprintf("%s/s, median of %d steps from %s to %s/s,", rateText(c.Median), c.Steps, rateText(c.Min), rateText(c.Max))
 }

@@ -211,6 +211,14 @@ func Number(x float64) string {
 	return decimalText(x, 1)
 }
 
+// Rate prints a measured rate with three digits at most before it is a whole number: "1.23", "66.7", "998". A rate that was asked for is a [Number].
+func Rate(x float64) string {
+	if x >= 100 {
+		return strconv.FormatFloat(x, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(x, 'g', 3, 64)
+}
+
 // decimalText prints x with so many decimals at most.
 func decimalText(x float64, decimals int) string {
 	text := strconv.FormatFloat(x, 'f', decimals, 64)

@@ -97,6 +97,14 @@ func TestBoundsOfSharesAreRoundedOutward(t *testing.T) {
 	}
 }
 
+func TestMeasuredRatesHaveThreeDigits(t *testing.T) {
+	for rate, want := range map[float64]string{0: "0", 0.98765: "0.988", 66.67: "66.7", 99.97: "100", 998.2: "998", 12345.6: "12346"} {
+		if got := Rate(rate); got != want {
+			t.Errorf("%v reads %q, want %q", rate, got, want)
+		}
+	}
+}
+
 // What is printed holds what was measured, whatever it was.
 func TestPrintedBoundsHoldTheMeasured(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
