@@ -18,7 +18,7 @@ func validitySection(v *view) section {
 	return section{title: "valid", blocks: []block{note{text: strings.Join(validityParts(v.Timeline, v.names), " · ")}}}
 }
 
-// validityParts are the figures that tell how good the measurement was.
+// validityParts are the figures for how good the measurement was.
 func validityParts(tl *model.Timeline, names map[string]string) []string {
 	v := tl.Verdict.Validity
 	parts := []string{
@@ -41,7 +41,7 @@ func validityParts(tl *model.Timeline, names map[string]string) []string {
 		if 10*t.NewConnections > t.OK {
 			parts = append(parts, fmt.Sprintf("%s: %d of %s came over a new connection", names[t.Name], t.NewConnections, quantity.Count(t.OK, "good answer")))
 		}
-		parts = append(parts, passedOver(tl, t.FailedAddresses, names[t.Name])...)
+		parts = append(parts, skipped(tl, t.FailedAddresses, names[t.Name])...)
 	}
 	return parts
 }
@@ -101,8 +101,8 @@ func stalled(tl *model.Timeline) time.Duration {
 // maxAddresses is how many of a target's addresses that failed alike are named.
 const maxAddresses = 3
 
-// passedOver tells of addresses that failed before another one answered, those that failed alike together.
-func passedOver(tl *model.Timeline, addresses []model.FailedAddress, target string) []string {
+// skipped lists the addresses that failed before another one answered, those that failed alike together.
+func skipped(tl *model.Timeline, addresses []model.FailedAddress, target string) []string {
 	least := ""
 	if tl.Run.Live || tl.Run.Aborted != "" {
 		least = "at least "
