@@ -48,10 +48,3 @@ func (s *Server) Cuts() []Cut {
 	defer s.mu.Unlock()
 	return slices.Clone(s.cuts)
 }
-
-// Connected is how many connections there are.
-func (s *Server) Connected() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.conns)
-}
