@@ -535,6 +535,17 @@ func (c *caseRun) node(pod string) string {
 	return stdcmp.Or(c.nodes[pod], fmt.Sprintf("node%d", c.number(pod)))
 }
 
+// eventKinds are those that a case can have: a misspelt one would go unnoticed.
+var eventKinds = []timeline.EventKind{
+	timeline.PodSeen, timeline.PodScheduled, timeline.PodContainer, timeline.PodReady, timeline.PodDeleted,
+	timeline.PodDisrupted, timeline.PodPhase, timeline.DeletionAsked, timeline.PodGone, timeline.EndpointChanged,
+	timeline.NodeReady, timeline.NodeSchedulable, timeline.NodeTaint, timeline.NodeGone, timeline.ServiceChanged,
+	timeline.KubeEvent, timeline.SnapshotTaken, timeline.Predicted, timeline.NameAnswered, timeline.NodeChecked,
+	timeline.RunPhase, timeline.Command, timeline.CommandOutput, timeline.ProberChanged, timeline.TargetChanged,
+	timeline.WatchGap, timeline.WatchLane, timeline.ProberStall, timeline.RequestError, timeline.AddressFailed,
+	timeline.Hammer,
+}
+
 // eventLine reads "TIME KIND OBJECT [[FROM] ->] [TO] [key=value…] [: DETAIL]".
 func (c *caseRun) eventLine(line string) {
 	line, detail, _ := strings.Cut(line, " : ")
@@ -542,7 +553,7 @@ func (c *caseRun) eventLine(line string) {
 	e := timeline.Event{
 		Seen: must(time.ParseDuration(words[0])), Kind: timeline.EventKind(words[1]), Detail: strings.TrimSpace(detail),
 	}
-	if !slices.Contains(timeline.EventKinds, e.Kind) {
+	if !slices.Contains(eventKinds, e.Kind) {
 		panic("no such kind of event")
 	}
 	c.nameObject(&e, words[2])

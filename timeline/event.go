@@ -147,10 +147,3 @@ const (
 	AddressFailed EventKind = "address-failed" // between Since and Seen, a target's connections went to another address of its name because Addr had failed. Object.Name: the target; To: the class; Count: how many connections so far; Detail: what the first one met
 	Hammer        EventKind = "hammer"         // background load: To "running" with hey's flags as Detail, then "ended" with its summary as JSON, or why it failed
 )
-
-// EventKinds lists every kind an Event can have.
-var EventKinds = []EventKind{
-	PodSeen, PodScheduled, PodContainer, PodReady, PodDeleted, PodDisrupted, PodPhase, DeletionAsked, PodGone, EndpointChanged,
-	NodeReady, NodeSchedulable, NodeTaint, NodeGone, ServiceChanged, KubeEvent, SnapshotTaken, Predicted, NameAnswered, NodeChecked,
-	RunPhase, Command, CommandOutput, ProberChanged, TargetChanged, WatchGap, WatchLane, ProberStall, RequestError, AddressFailed, Hammer,
-}
