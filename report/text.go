@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	eastasian "golang.org/x/text/width"
 )
 
 // clean makes text from outside harmless on a terminal: what would move the cursor, change colours or
@@ -57,27 +59,18 @@ var spelled = strings.NewReplacer(
 	"“", `"`, "”", `"`, "‘", "'", "’", "'", "\u00a0", " ",
 )
 
-// columns is the number of terminal cells s takes.
+// columns is the number of terminal cells s takes: two for a character of East Asian Width W or F, whatever the locale.
+// https://www.unicode.org/reports/tr11/
 func columns(s string) int {
 	n := 0
 	for _, r := range s {
 		n++
-		if unicode.Is(wide, r) {
+		switch eastasian.LookupRune(r).Kind() {
+		case eastasian.EastAsianWide, eastasian.EastAsianFullwidth:
 			n++
 		}
 	}
 	return n
-}
-
-// wide are the characters that take two cells, roughly those East Asian Width calls W and F
-// (https://www.unicode.org/reports/tr11/).
-var wide = &unicode.RangeTable{
-	R16: []unicode.Range16{
-		{Lo: 0x1100, Hi: 0x115f, Stride: 1}, {Lo: 0x2e80, Hi: 0xa4cf, Stride: 1}, {Lo: 0xac00, Hi: 0xd7a3, Stride: 1},
-		{Lo: 0xf900, Hi: 0xfaff, Stride: 1}, {Lo: 0xfe30, Hi: 0xfe6f, Stride: 1}, {Lo: 0xff00, Hi: 0xff60, Stride: 1},
-		{Lo: 0xffe0, Hi: 0xffe6, Stride: 1},
-	},
-	R32: []unicode.Range32{{Lo: 0x1f300, Hi: 0x1faff, Stride: 1}, {Lo: 0x20000, Hi: 0x3fffd, Stride: 1}},
 }
 
 // head is the longest beginning of s that takes at most width cells.

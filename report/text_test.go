@@ -64,3 +64,11 @@ func TestCutMarksWhatIsMissing(t *testing.T) {
 		}
 	}
 }
+
+func TestWideCharactersTakeTwoColumns(t *testing.T) {
+	for text, want := range map[string]int{"web-1": 5, "漢字": 4, "ﾊﾝｶｸ": 4, "⌚ ✓ ▒ ·": 8, "🚀": 2, "🌡": 1} {
+		if got := columns(text); got != want {
+			t.Errorf("%q takes %d columns, want %d", text, got, want)
+		}
+	}
+}
