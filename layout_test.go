@@ -37,6 +37,7 @@ var mayImport = map[string][]string{
 	"correlate/verdict":         {"hint", "timeline", "correlate/cluster", "correlate/kubectl", "correlate/model", "correlate/quantity"},
 	"correlate/compare":         {"timeline", "correlate/model", "correlate/quantity", "correlate/verdict", "correlate/windows"},
 	"report":                    {"hint", "timeline", "correlate/model", "correlate/quantity", "correlate/verdict", "correlate/compare"},
+	"report/document":           {},
 	"report/schematest":         {"report"},
 	"dashboard":                 {},
 	"dashboard/internal/sample": {"timeline", "correlate", "correlate/model", "correlate/verdict"},

@@ -9,6 +9,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
+	"lapse/report/document"
 )
 
 // maxExplained is how many causes are listed with their evidence: those of the windows with most downtime.
@@ -129,43 +130,43 @@ func windowList(windows []model.Window) string {
 }
 
 // causesSection says why the windows opened, each cause once, with its evidence and rivals.
-func causesSection(v *view) section {
+func causesSection(v *view) document.Section {
 	explained, others := findings(v.Timeline)
 	if len(explained) == 0 || !v.detailed() {
-		return section{}
+		return document.Section{}
 	}
-	s := section{title: "causes"}
+	s := document.Section{Title: "causes"}
 	if slices.ContainsFunc(explained, func(f finding) bool { return len(f.Evidence) > 0 }) {
-		s.remark = "T is the first failure of the first window named; instants in a text are seconds after the run began"
+		s.Remark = "T is the first failure of the first window named; instants in a text are seconds after the run began"
 	}
 	for _, f := range explained {
-		n := note{label: windowList(f.windows), text: f.text(), tone: bold, details: evidence(f.first(), f.Evidence)}
+		n := document.Note{Label: windowList(f.windows), Text: f.text(), Tone: document.Bold, Details: evidence(f.first(), f.Evidence)}
 		if end := f.first().Ended; end != nil && !slices.ContainsFunc(f.Evidence, func(e model.Evidence) bool { return e.Event == end.Event }) {
-			n.details = append(n.details, note{label: "end", at: sinceStart(f.first(), end.At), text: end.Text})
+			n.Details = append(n.Details, document.Note{Label: "end", At: sinceStart(f.first(), end.At), Text: end.Text})
 		}
 		for _, rival := range f.Rivals {
-			n.details = append(n.details, note{label: "rival", text: rival, tone: dim})
+			n.Details = append(n.Details, document.Note{Label: "rival", Text: rival, Tone: document.Dim})
 		}
-		s.blocks = append(s.blocks, n)
+		s.Blocks = append(s.Blocks, n)
 	}
 	for _, f := range others {
-		s.blocks = append(s.blocks, note{label: windowList(f.windows), text: f.restText()})
+		s.Blocks = append(s.Blocks, document.Note{Label: windowList(f.windows), Text: f.restText()})
 	}
 	if len(v.Incidents) > 0 { // which have the fixes
 		return s
 	}
 	for _, f := range fixes(v.Timeline) {
-		s.blocks = append(s.blocks, note{label: "fix for " + windowList(f.windows), text: f.text, tone: green})
+		s.Blocks = append(s.Blocks, document.Note{Label: "fix for " + windowList(f.windows), Text: f.text, Tone: document.Green})
 	}
 	return s
 }
 
 // evidence are the facts a cause rests on, each at its distance from the window's start.
-func evidence(w model.Window, facts []model.Evidence) []note {
+func evidence(w model.Window, facts []model.Evidence) []document.Note {
 	facts = slices.SortedStableFunc(slices.Values(facts), func(a, b model.Evidence) int { return cmp.Compare(when(a), when(b)) })
-	var notes []note
+	var notes []document.Note
 	for _, fact := range facts {
-		notes = append(notes, note{label: "why", at: sinceStart(w, fact.At), text: fact.Text})
+		notes = append(notes, document.Note{Label: "why", At: sinceStart(w, fact.At), Text: fact.Text})
 	}
 	return notes
 }

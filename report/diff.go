@@ -11,6 +11,7 @@ import (
 	"lapse/correlate/compare"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
+	"lapse/report/document"
 )
 
 // A Comparison is two judged runs and what changed from A to B.
@@ -134,8 +135,8 @@ func runLine(name string, tl *model.Timeline) string {
 
 // diffTable renders a comparison for a terminal.
 func diffTable(w io.Writer, c *Comparison, opts Options) error {
-	p := newPage(opts)
-	p.document(diffDocument(c, p.nameWidth()))
+	p := document.NewPage(opts.screen())
+	p.Print(diffDocument(c, nameWidth(p)))
 	_, err := p.WriteTo(w)
 	return err
 }
@@ -143,60 +144,58 @@ func diffTable(w io.Writer, c *Comparison, opts Options) error {
 // diffMarkdown renders a comparison for a comment on a pull request. Like [Markdown], it stays
 // below 60 KB, and text from outside is only text.
 func diffMarkdown(w io.Writer, c *Comparison, _ Options) error {
-	var m markdown
-	m.document(diffDocument(c, documentNames))
-	_, err := w.Write(m.Bytes())
+	_, err := w.Write(diffDocument(c, documentNames).Markdown())
 	return err
 }
 
-func diffDocument(c *Comparison, nameWidth int) document {
-	d := document{badge: "FROM A TO B", tone: bold, headline: diffHeadline(c.Diff)}
-	for _, s := range []section{diffRuns(c), notComparable(c), diffChanges(c, nameWidth), diffCauses(c), {title: "note", blocks: []block{
-		note{text: diffBounds, tone: dim}, note{text: diffCaution, tone: dim},
+func diffDocument(c *Comparison, nameWidth int) document.Document {
+	d := document.Document{Badge: "FROM A TO B", Tone: document.Bold, Headline: diffHeadline(c.Diff)}
+	for _, s := range []document.Section{diffRuns(c), notComparable(c), diffChanges(c, nameWidth), diffCauses(c), {Title: "note", Blocks: []document.Block{
+		document.Note{Text: diffBounds, Tone: document.Dim}, document.Note{Text: diffCaution, Tone: document.Dim},
 	}}} {
-		if len(s.blocks) > 0 {
-			d.sections = append(d.sections, s)
+		if len(s.Blocks) > 0 {
+			d.Sections = append(d.Sections, s)
 		}
 	}
 	return d
 }
 
-func diffRuns(c *Comparison) section {
-	return section{title: "runs", remark: "what each found", tight: true, blocks: []block{
-		note{label: "A", text: runLine(c.Name.A, &c.A), tone: dim}, note{label: "B", text: runLine(c.Name.B, &c.B), tone: dim},
+func diffRuns(c *Comparison) document.Section {
+	return document.Section{Title: "runs", Remark: "what each found", Tight: true, Blocks: []document.Block{
+		document.Note{Label: "A", Text: runLine(c.Name.A, &c.A), Tone: document.Dim}, document.Note{Label: "B", Text: runLine(c.Name.B, &c.B), Tone: document.Dim},
 	}}
 }
 
-func notComparable(c *Comparison) section {
-	s := section{title: "not comparable", remark: "what differs may come from what is unlike here"}
+func notComparable(c *Comparison) document.Section {
+	s := document.Section{Title: "not comparable", Remark: "what differs may come from what is unlike here"}
 	for _, why := range c.Diff.NotComparable {
-		s.blocks = append(s.blocks, note{text: why, tone: yellow})
+		s.Blocks = append(s.Blocks, document.Note{Text: why, Tone: document.Yellow})
 	}
 	return s
 }
 
-func diffChanges(c *Comparison, nameWidth int) section {
+func diffChanges(c *Comparison, nameWidth int) document.Section {
 	if len(c.Diff.Changes) == 0 {
-		return section{}
+		return document.Section{}
 	}
 	names := targetNames(&c.A, nameWidth)
-	t := table{item: "change", columns: []column{{title: "target"}, {title: "what"}, {title: "A"}, {title: "B"}, {title: "B has", label: "B has"}}}
+	t := document.Table{Item: "change", Columns: []document.Column{{Title: "target"}, {Title: "what"}, {Title: "A"}, {Title: "B"}, {Title: "B has", Label: "B has"}}}
 	for _, change := range c.Diff.Changes {
-		tone := map[compare.Direction]style{compare.Less: green, compare.More: redBold}[change.Direction]
-		t.rows = append(t.rows, tableRow{cells: []cell{
-			{text: cmp.Or(names[change.Target], change.Target), verbatim: true}, {text: figure(change.Metric)},
-			{text: estimate(change.Metric, change.A)}, {text: estimate(change.Metric, change.B)}, {text: changeWord(change), tone: tone},
+		tone := map[compare.Direction]document.Style{compare.Less: document.Green, compare.More: document.RedBold}[change.Direction]
+		t.Rows = append(t.Rows, document.Row{Cells: []document.Cell{
+			{Text: cmp.Or(names[change.Target], change.Target), Verbatim: true}, {Text: figure(change.Metric)},
+			{Text: estimate(change.Metric, change.A)}, {Text: estimate(change.Metric, change.B)}, {Text: changeWord(change), Tone: tone},
 		}})
 	}
-	return section{title: "changes", remark: "of every target that both runs judge", blocks: []block{t}}
+	return document.Section{Title: "changes", Remark: "of every target that both runs judge", Blocks: []document.Block{t}}
 }
 
-func diffCauses(c *Comparison) section {
-	s := section{title: "causes", remark: "of windows, by rule"}
+func diffCauses(c *Comparison) document.Section {
+	s := document.Section{Title: "causes", Remark: "of windows, by rule"}
 	for _, cause := range c.Diff.Causes {
-		s.blocks = append(s.blocks, note{
-			label: cause.Rule, text: fmt.Sprintf("%s in A, %s in B", quantity.Count(cause.A.Windows, "window"), quantity.Count(cause.B.Windows, "window")), tone: bold,
-			details: []note{{label: "A", text: longestOf(cause.A)}, {label: "B", text: longestOf(cause.B)}},
+		s.Blocks = append(s.Blocks, document.Note{
+			Label: cause.Rule, Text: fmt.Sprintf("%s in A, %s in B", quantity.Count(cause.A.Windows, "window"), quantity.Count(cause.B.Windows, "window")), Tone: document.Bold,
+			Details: []document.Note{{Label: "A", Text: longestOf(cause.A)}, {Label: "B", Text: longestOf(cause.B)}},
 		})
 	}
 	return s

@@ -9,6 +9,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
+	"lapse/report/document"
 )
 
 // A dnsRow is how one DNS server followed changes of one kind.
@@ -48,7 +49,7 @@ func serverName(s model.DNSServer) string {
 	if s.Node != "" {
 		name += " on " + s.Node
 	}
-	return clean(name)
+	return document.Clean(name)
 }
 
 var (
@@ -94,11 +95,11 @@ func dnsNotes(dns *model.DNS) (notes []string) {
 		if len(dns.Servers) > 0 {
 			text += " of all servers"
 		}
-		notes = append(notes, text+": "+clean(dns.NotAsked)+".")
+		notes = append(notes, text+": "+document.Clean(dns.NotAsked)+".")
 	}
 	for _, s := range dns.Servers {
 		if lost := s.Asked - s.Answered; lost > 0 {
-			notes = append(notes, fmt.Sprintf("%s: %d of %d queries were not answered (last: %s).", serverName(s), lost, s.Asked, clean(s.Why)))
+			notes = append(notes, fmt.Sprintf("%s: %d of %d queries were not answered (last: %s).", serverName(s), lost, s.Asked, document.Clean(s.Why)))
 		}
 	}
 	return notes
@@ -161,32 +162,32 @@ func dnsAdvice(dns *model.DNS, routes []followed) string {
 }
 
 // dnsSection has, for each DNS server, how it followed the changes of endpoints.
-func dnsSection(v *view) section {
+func dnsSection(v *view) document.Section {
 	if v.DNS == nil {
-		return section{}
+		return document.Section{}
 	}
-	s := section{title: "dns", remark: "from a Pod's deletion, or its endpoint in the EndpointSlice, until a DNS server's answers followed; clients may keep an answer for its TTL"}
-	t := table{item: "DNS server", columns: []column{{title: "server"}, {title: ""}}}
+	s := document.Section{Title: "dns", Remark: "from a Pod's deletion, or its endpoint in the EndpointSlice, until a DNS server's answers followed; clients may keep an answer for its TTL"}
+	t := document.Table{Item: "DNS server", Columns: []document.Column{{Title: "server"}, {Title: ""}}}
 	for _, title := range dnsTitles {
-		t.columns = append(t.columns, column{title: strings.ToLower(title), right: true})
+		t.Columns = append(t.Columns, document.Column{Title: strings.ToLower(title), Right: true})
 	}
 	for _, kind := range dnsChanges {
 		for _, r := range dnsRows(v.DNS, kind.change) {
-			row := tableRow{cells: []cell{{text: r.who, verbatim: true}, {text: routeWord(kind.change)}}}
+			row := document.Row{Cells: []document.Cell{{Text: r.who, Verbatim: true}, {Text: routeWord(kind.change)}}}
 			for _, text := range r.cells() {
-				row.cells = append(row.cells, cell{text: text})
+				row.Cells = append(row.Cells, document.Cell{Text: text})
 			}
-			t.rows = append(t.rows, row)
+			t.Rows = append(t.Rows, row)
 		}
 	}
-	if len(t.rows) > 0 {
-		s.blocks = append(s.blocks, t)
+	if len(t.Rows) > 0 {
+		s.Blocks = append(s.Blocks, t)
 	}
 	for _, text := range dnsNotes(v.DNS) {
-		s.blocks = append(s.blocks, note{text: text, tone: dim})
+		s.Blocks = append(s.Blocks, document.Note{Text: text, Tone: document.Dim})
 	}
 	if text := dnsAdvice(v.DNS, routesByNode(v.Routes, model.Removal)); text != "" {
-		s.blocks = append(s.blocks, note{text: text})
+		s.Blocks = append(s.Blocks, document.Note{Text: text})
 	}
 	return s
 }

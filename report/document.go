@@ -7,80 +7,15 @@ import (
 	"strings"
 
 	"lapse/correlate/model"
+	"lapse/report/document"
 	"lapse/timeline"
 )
 
-// A document is a summary before it is printed: what it says and in which order. Terminal, Markdown and HTML each print it in
-// their own way; none of them knows what a section is about.
-type document struct {
-	badge    string // the verdict in a word
-	tone     style
-	headline string
-	trust    string   // whether the measurement was sound
-	caveats  []string // why it proves less than it was to prove
-	measured string   // what was measured; empty if the sections say it
-	sections []section
-}
-
 // sections are what a summary says below its verdict. Each is a file, and a line here.
-var sections = []func(*view) section{
+var sections = []func(*view) document.Section{
 	gatesSection, servicesSection, incidentsSection, heldSection, windowsSection, causesSection, preflightSection, unobservedSection, stripsSection, routesSection, dnsSection, keepServingSection, latencySection, hammerSection,
 	notCoveredSection, validitySection, specSection, filesSection,
 }
-
-// A section has a title and what stands below it. One without blocks is left out.
-type section struct {
-	title  string
-	remark string // what the whole section is about
-	blocks []block
-	tight  bool // on a screen it follows the one before without an empty line
-}
-
-// A block is a [note], a [table] or a [drawing].
-type block any
-
-// A note is a paragraph.
-type note struct {
-	label    string // before the text
-	at       string // when, between label and text
-	text     string
-	after    string // a remark behind the text
-	tone     style
-	verbatim bool // the text is to be copied: a path, a command
-	details  []note
-}
-
-// A table has rows of as many cells as it has columns.
-type table struct {
-	item     string // what a row is about: "incident"
-	columns  []column
-	rows     []tableRow
-	more     string // what was left out
-	headless bool   // a screen needs no column titles
-}
-
-type column struct {
-	title    string
-	right    bool   // figures: flush right
-	label    string // where a screen is too narrow for the column, its cells stand below their rows behind this
-	lead     string // and begin with this there
-	verbatim bool   // the title is a name or a value: it keeps its case
-}
-
-type tableRow struct {
-	cells []cell
-	notes []note // what is said below the row
-}
-
-type cell struct {
-	text     string
-	exact    string // the same at length, for documents; empty if text says it all
-	tone     style
-	verbatim bool // a name or text from outside
-}
-
-// A drawing is for screens only.
-type drawing func(*page)
 
 // A view is a run, and what of it is to be shown.
 type view struct {
@@ -90,13 +25,13 @@ type view struct {
 }
 
 // summaryOf composes the summary of a run. Names of targets are cut to a number of columns.
-func summaryOf(tl *model.Timeline, opts Options, nameWidth int) document {
+func summaryOf(tl *model.Timeline, opts Options, nameWidth int) document.Document {
 	v := &view{tl, opts, targetNames(tl, nameWidth)}
 	badge, tone := badgeOf(tl)
-	d := document{badge: badge, tone: tone, headline: headline(tl), trust: trust(tl), caveats: caveats(tl), measured: measured(tl)}
+	d := document.Document{Badge: badge, Tone: tone, Headline: headline(tl), Trust: trust(tl), Caveats: caveats(tl), Measured: measured(tl)}
 	for _, compose := range sections {
-		if s := compose(v); len(s.blocks) > 0 {
-			d.sections = append(d.sections, s)
+		if s := compose(v); len(s.Blocks) > 0 {
+			d.Sections = append(d.Sections, s)
 		}
 	}
 	return d
@@ -114,7 +49,7 @@ func targetNames(tl *model.Timeline, width int) map[string]string {
 	}
 	names := map[string]string{}
 	for _, t := range tl.Targets {
-		names[t.Name] = clean(t.Name)
+		names[t.Name] = document.Clean(t.Name)
 		if alone := len(tl.Run.Services)+len(tl.Run.URLs) <= 1; alone && kinds[t.Kind] == 1 {
 			names[t.Name] = string(t.Kind)
 		} else if alone && t.Route != "" {
@@ -128,10 +63,10 @@ func targetNames(tl *model.Timeline, width int) map[string]string {
 func cutNames(names map[string]string, width int) map[string]string {
 	alike := map[string]int{}
 	for _, name := range names {
-		alike[cutMiddle(name, width, "…")]++
+		alike[document.CutMiddle(name, width, "…")]++
 	}
 	for target, name := range names {
-		if cut := cutMiddle(name, width, "…"); alike[cut] == 1 {
+		if cut := document.CutMiddle(name, width, "…"); alike[cut] == 1 {
 			names[target] = cut
 		}
 	}

@@ -1,9 +1,11 @@
 package report
 
+import "lapse/report/document"
+
 // filesSection says where the run is kept.
-func filesSection(v *view) section {
+func filesSection(v *view) document.Section {
 	if v.RunDir == "" {
-		return section{}
+		return document.Section{}
 	}
-	return section{title: "files", tight: true, blocks: []block{note{text: v.RunDir, verbatim: true, after: "(as a page: lapse serve " + v.RunDir + ")"}}}
+	return document.Section{Title: "files", Tight: true, Blocks: []document.Block{document.Note{Text: v.RunDir, Verbatim: true, After: "(as a page: lapse serve " + v.RunDir + ")"}}}
 }

@@ -3,22 +3,23 @@ package report
 import (
 	"lapse/correlate/model"
 	"lapse/correlate/verdict"
+	"lapse/report/document"
 )
 
 // gatesSection has each gate with what the error bars say about it.
-func gatesSection(v *view) section {
-	s := section{title: "gates"}
+func gatesSection(v *view) document.Section {
+	s := document.Section{Title: "gates"}
 	if len(v.Verdict.Gates) == 0 {
-		s.blocks = []block{note{text: "none: this run could not fail", tone: dim}}
+		s.Blocks = []document.Block{document.Note{Text: "none: this run could not fail", Tone: document.Dim}}
 		return s
 	}
-	s.remark = "the run fails if"
-	t := table{item: "gate", headless: true, columns: []column{{title: ""}, {title: "the run fails if"}, {title: "measured"}, {title: "outcome"}}}
+	s.Remark = "the run fails if"
+	t := document.Table{Item: "gate", Headless: true, Columns: []document.Column{{Title: ""}, {Title: "the run fails if"}, {Title: "measured"}, {Title: "outcome"}}}
 	for _, g := range v.Verdict.Gates {
 		mark, tone, remark := gateMark(v.Timeline, g)
-		t.rows = append(t.rows, tableRow{cells: []cell{{text: mark, tone: tone}, {text: g.Expr, verbatim: true}, {text: gateValue(g)}, {text: remark, tone: dim}}})
+		t.Rows = append(t.Rows, document.Row{Cells: []document.Cell{{Text: mark, Tone: tone}, {Text: g.Expr, Verbatim: true}, {Text: gateValue(g)}, {Text: remark, Tone: document.Dim}}})
 	}
-	s.blocks = []block{t}
+	s.Blocks = []document.Block{t}
 	return s
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
+	"lapse/report/document"
 	"lapse/timeline"
 )
 
@@ -20,23 +21,23 @@ const mostHammerErrors = 5
 const heyNote = "not part of the verdict; hey re-sends silently and ignores cut-off bodies: its errors are the least there were"
 
 // hammerSection has what the background load saw: it is no evidence, but says how busy the Service was.
-func hammerSection(v *view) section {
+func hammerSection(v *view) document.Section {
 	h := v.Hammer
 	if h == nil {
-		return section{}
+		return document.Section{}
 	}
-	s := section{title: "background load", blocks: []block{note{text: "hey " + h.Args + " · " + hammerTime(v.Timeline)}}}
+	s := document.Section{Title: "background load", Blocks: []document.Block{document.Note{Text: "hey " + h.Args + " · " + hammerTime(v.Timeline)}}}
 	if h.Error != "" {
-		s.blocks = append(s.blocks, note{text: "failed: " + h.Error, tone: yellow})
+		s.Blocks = append(s.Blocks, document.Note{Text: "failed: " + h.Error, Tone: document.Yellow})
 	}
 	if h.Summary == nil {
 		return s
 	}
-	saw := note{text: hammerText(h.Summary)}
+	saw := document.Note{Text: hammerText(h.Summary)}
 	for _, line := range hammerErrors(h.Summary.Errors) {
-		saw.details = append(saw.details, note{label: "error", text: line, tone: yellow})
+		saw.Details = append(saw.Details, document.Note{Label: "error", Text: line, Tone: document.Yellow})
 	}
-	s.blocks = append(s.blocks, saw, note{label: "note", text: heyNote, tone: dim})
+	s.Blocks = append(s.Blocks, saw, document.Note{Label: "note", Text: heyNote, Tone: document.Dim})
 	return s
 }
 

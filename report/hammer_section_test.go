@@ -7,14 +7,15 @@ import (
 	"time"
 
 	"lapse/correlate/model"
+	"lapse/report/document"
 	"lapse/timeline"
 )
 
 func loadSection(change func(*model.Timeline)) string {
 	tl := race()
 	change(tl)
-	p := newPage(Options{Width: 160, Unicode: true})
-	p.section(hammerSection(&view{Timeline: tl}))
+	p := document.NewPage(document.Screen{Width: 160, Unicode: true})
+	p.Print(document.Document{Sections: []document.Section{hammerSection(&view{Timeline: tl})}})
 	return p.String()
 }
 

@@ -10,6 +10,7 @@ import (
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/correlate/verdict"
+	"lapse/report/document"
 	"lapse/timeline"
 )
 
@@ -229,18 +230,18 @@ func commandEnd(c *model.Command, live bool) string {
 }
 
 // A badge is the verdict in a word.
-func badgeOf(tl *model.Timeline) (string, style) {
+func badgeOf(tl *model.Timeline) (string, document.Style) {
 	switch {
 	case tl.Run.Live:
-		return "LIVE", cyan
+		return "LIVE", document.Cyan
 	case tl.Verdict.Result == model.Pass:
-		return "PASS", green
+		return "PASS", document.Green
 	case tl.Verdict.Result == model.Fail:
-		return "FAIL", redBold
+		return "FAIL", document.RedBold
 	case tl.Verdict.Result == model.Inconclusive:
-		return "INCONCLUSIVE", yellow
+		return "INCONCLUSIVE", document.Yellow
 	default:
-		return "UNGATED", bold
+		return "UNGATED", document.Bold
 	}
 }
 
@@ -292,17 +293,17 @@ func soundness(tl *model.Timeline) string {
 }
 
 // gateMark says how a gate was decided. One that holds in a run that proves too little is no pass.
-func gateMark(tl *model.Timeline, g model.GateResult) (mark string, colour style, remark string) {
+func gateMark(tl *model.Timeline, g model.GateResult) (mark string, colour document.Style, remark string) {
 	switch g.Outcome {
 	case model.GatePass:
 		if why := unproven(tl); why != "" {
-			return "?", yellow, "not broken, but " + why
+			return "?", document.Yellow, "not broken, but " + why
 		}
-		return "✓", green, "pass"
+		return "✓", document.Green, "pass"
 	case model.GateFail:
-		return "✗", redBold, "fail"
+		return "✗", document.RedBold, "fail"
 	default:
-		return "?", yellow, "undecided"
+		return "?", document.Yellow, "undecided"
 	}
 }
 

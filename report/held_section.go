@@ -10,6 +10,7 @@ import (
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/correlate/verdict"
+	"lapse/report/document"
 )
 
 // What a summary shows of held connections at most; timeline.json has the rest.
@@ -20,22 +21,22 @@ const (
 )
 
 // heldSection tells what became of the connections that were kept open: a row for each time in which some were cut, and where they are now.
-func heldSection(v *view) section {
+func heldSection(v *view) document.Section {
 	if len(v.Held) == 0 {
-		return section{}
+		return document.Section{}
 	}
-	s := section{title: "held connections", remark: "times are UTC"}
+	s := document.Section{Title: "held connections", Remark: "times are UTC"}
 	for i := range v.Held {
 		h := &v.Held[i]
-		s.blocks = append(s.blocks, note{text: heldLine(v, h)})
+		s.Blocks = append(s.Blocks, document.Note{Text: heldLine(v, h)})
 		if len(h.Windows) > 0 {
-			s.blocks = append(s.blocks, v.heldTable(h))
+			s.Blocks = append(s.Blocks, v.heldTable(h))
 		}
 		for _, text := range heldDoubts(h) {
-			s.blocks = append(s.blocks, note{label: "note", text: text, tone: dim})
+			s.Blocks = append(s.Blocks, document.Note{Label: "note", Text: text, Tone: document.Dim})
 		}
 		if v.detailed() && len(h.List) > 0 {
-			s.blocks = append(s.blocks, v.heldCuts(h))
+			s.Blocks = append(s.Blocks, v.heldCuts(h))
 		}
 	}
 	return s
@@ -63,7 +64,7 @@ func podCounts(of map[string]int) string {
 	}
 	var parts []string
 	for _, name := range names[:min(len(names), maxHeldPods)] {
-		parts = append(parts, fmt.Sprintf("%s %d", cmp.Or(clean(name), "not named"), of[name]))
+		parts = append(parts, fmt.Sprintf("%s %d", cmp.Or(document.Clean(name), "not named"), of[name]))
 	}
 	if more := len(names) - maxHeldPods; more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more", more))
@@ -71,28 +72,28 @@ func podCounts(of map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-func (v *view) heldTable(h *model.Held) table {
-	t := table{item: "window", columns: []column{
-		{title: "#", right: true}, {title: "first cut"}, {title: "connections"}, {title: "how", label: "how"}, {title: "no warning", right: true, label: "no warning"},
-		{title: "back after", label: "back after"}, {title: "attempts", label: "attempts"}, {title: "in one second", right: true, label: "most in one second"}, {title: "from", label: "from"}, {title: "to", label: "to"},
+func (v *view) heldTable(h *model.Held) document.Table {
+	t := document.Table{Item: "window", Columns: []document.Column{
+		{Title: "#", Right: true}, {Title: "first cut"}, {Title: "connections"}, {Title: "how", Label: "how"}, {Title: "no warning", Right: true, Label: "no warning"},
+		{Title: "back after", Label: "back after"}, {Title: "attempts", Label: "attempts"}, {Title: "in one second", Right: true, Label: "most in one second"}, {Title: "from", Label: "from"}, {Title: "to", Label: "to"},
 	}}
 	for _, w := range h.Windows[:min(len(h.Windows), maxCutWindows)] {
-		row := tableRow{cells: []cell{
-			{text: fmt.Sprint(w.ID)},
-			{text: startText(v.Timeline, noticed(w)), exact: clock(v.Timeline, w.Start, false, false)},
-			{text: fmt.Sprintf("%d/%d cut", w.Failed, w.Sent), tone: redBold},
-			{text: classList(w.Classes), verbatim: true},
-			{text: fmt.Sprint(w.Unwarned)},
-			{text: backCell(w)},
-			{text: attemptsCell(w)},
-			{text: fmt.Sprint(w.Busiest)},
-			{text: podCounts(w.From), verbatim: true},
-			{text: podCounts(w.To), verbatim: true},
+		row := document.Row{Cells: []document.Cell{
+			{Text: fmt.Sprint(w.ID)},
+			{Text: startText(v.Timeline, noticed(w)), Exact: clock(v.Timeline, w.Start, false, false)},
+			{Text: fmt.Sprintf("%d/%d cut", w.Failed, w.Sent), Tone: document.RedBold},
+			{Text: classList(w.Classes), Verbatim: true},
+			{Text: fmt.Sprint(w.Unwarned)},
+			{Text: backCell(w)},
+			{Text: attemptsCell(w)},
+			{Text: fmt.Sprint(w.Busiest)},
+			{Text: podCounts(w.From), Verbatim: true},
+			{Text: podCounts(w.To), Verbatim: true},
 		}}
-		t.rows = append(t.rows, row)
+		t.Rows = append(t.Rows, row)
 	}
 	if more := len(h.Windows) - maxCutWindows; more > 0 {
-		t.more = fmt.Sprintf("and %s: see timeline.json", quantity.Count(more, "more window"))
+		t.More = fmt.Sprintf("and %s: see timeline.json", quantity.Count(more, "more window"))
 	}
 	return t
 }
@@ -139,10 +140,10 @@ func heldDoubts(h *model.Held) (notes []string) {
 }
 
 // heldCuts lists the first cuts one by one.
-func (v *view) heldCuts(h *model.Held) table {
-	t := table{item: "cut", columns: []column{
-		{title: "connection", right: true}, {title: "cut"}, {title: "how", label: "how"}, {title: "last answer", label: "last answer"}, {title: "back after", label: "back after"},
-		{title: "failed attempts", right: true, label: "failed attempts"}, {title: "from", label: "from"}, {title: "to", label: "to"},
+func (v *view) heldCuts(h *model.Held) document.Table {
+	t := document.Table{Item: "cut", Columns: []document.Column{
+		{Title: "connection", Right: true}, {Title: "cut"}, {Title: "how", Label: "how"}, {Title: "last answer", Label: "last answer"}, {Title: "back after", Label: "back after"},
+		{Title: "failed attempts", Right: true, Label: "failed attempts"}, {Title: "from", Label: "from"}, {Title: "to", Label: "to"},
 	}}
 	for _, c := range h.List[:min(len(h.List), maxHeldCuts)] {
 		how, back := c.Class, "never"
@@ -152,13 +153,13 @@ func (v *view) heldCuts(h *model.Held) table {
 		if c.After != nil {
 			back = quantity.Span(*c.After)
 		}
-		t.rows = append(t.rows, tableRow{cells: []cell{
-			{text: fmt.Sprint(c.Conn)}, {text: clock(v.Timeline, c.Cut, false, false)}, {text: how, verbatim: true}, {text: quantity.Span(c.Idle.Min) + " old"}, {text: back},
-			{text: fmt.Sprint(c.Failed)}, {text: cmp.Or(c.From, c.FromAddr), verbatim: true}, {text: cmp.Or(c.To, c.ToAddr), verbatim: true},
+		t.Rows = append(t.Rows, document.Row{Cells: []document.Cell{
+			{Text: fmt.Sprint(c.Conn)}, {Text: clock(v.Timeline, c.Cut, false, false)}, {Text: how, Verbatim: true}, {Text: quantity.Span(c.Idle.Min) + " old"}, {Text: back},
+			{Text: fmt.Sprint(c.Failed)}, {Text: cmp.Or(c.From, c.FromAddr), Verbatim: true}, {Text: cmp.Or(c.To, c.ToAddr), Verbatim: true},
 		}})
 	}
 	if more := len(h.List) + h.Truncated - maxHeldCuts; more > 0 {
-		t.more = fmt.Sprintf("and %s: see timeline.json", quantity.Count(more, "more cut"))
+		t.More = fmt.Sprintf("and %s: see timeline.json", quantity.Count(more, "more cut"))
 	}
 	return t
 }

@@ -2,7 +2,6 @@ package report
 
 import (
 	"bytes"
-	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/base64"
@@ -13,10 +12,10 @@ import (
 	"io"
 	"io/fs"
 	"regexp"
-	"slices"
 	"strings"
 
 	"lapse/correlate/model"
+	"lapse/report/document"
 )
 
 var htmlFormat = Format{Name: "html", Doc: "the page with the run inside it, one file that opens offline", Ext: "html", Write: judgedBy(HTML)}
@@ -45,7 +44,7 @@ func HTML(w io.Writer, tl *model.Timeline, opts Options) error {
 	body.WriteString(noScript(tl, opts))
 	fmt.Fprintf(&body, "<script type=\"application/json+gzip-base64\" id=\"lapse-run\">%s</script>\n", data)
 	badge, _ := badgeOf(tl)
-	title := html.EscapeString(clean("Lapse: " + badge + " " + subject(tl.Run)))
+	title := html.EscapeString(document.Clean("Lapse: " + badge + " " + subject(tl.Run)))
 	doc := strings.Replace(shell, "<title>Lapse</title>", "<title>"+title+"</title>", 1)
 	end := strings.LastIndex(doc, "</body>")
 	_, err = io.WriteString(w, doc[:end]+body.String()+doc[end:])
@@ -178,84 +177,5 @@ func pack(tl *model.Timeline) (string, error) {
 // noScript is the summary for readers without scripts: all of it, as they cannot ask for more.
 func noScript(tl *model.Timeline, opts Options) string {
 	opts.Verbose = true
-	var h htmlText
-	h.WriteString("<noscript>\n")
-	h.document(summaryOf(tl, opts, documentNames))
-	h.element("p", "With scripts, this file shows the whole timeline.")
-	h.WriteString("</noscript>\n")
-	return h.String()
-}
-
-// An htmlText is a document that grows by elements. All text in it is escaped.
-type htmlText struct{ strings.Builder }
-
-func (h *htmlText) element(tag, text string) {
-	fmt.Fprintf(h, "<%s>%s</%s>\n", tag, html.EscapeString(clean(text)), tag)
-}
-
-func (h *htmlText) document(d document) {
-	h.element("h1", d.badge+": "+d.headline)
-	for _, text := range append(slices.Clone(d.caveats), d.measured, d.trust) {
-		h.element("p", text)
-	}
-	for _, s := range d.sections {
-		blocks := slices.DeleteFunc(slices.Clone(s.blocks), isDrawing)
-		if len(blocks) == 0 {
-			continue
-		}
-		h.element("h2", strings.TrimSuffix(capital(s.title)+": "+s.remark, ": "))
-		for _, b := range blocks {
-			switch b := b.(type) {
-			case note:
-				h.note("p", b)
-			case table:
-				h.table(b)
-			}
-		}
-	}
-}
-
-func (h *htmlText) note(tag string, n note) {
-	text := strings.Join(strings.Fields(n.at+" "+n.text+" "+n.after), " ")
-	if n.label != "" {
-		text = capital(n.label) + ": " + text
-	}
-	h.element(tag, text)
-	h.list(n.details)
-}
-
-func (h *htmlText) list(notes []note) {
-	if len(notes) == 0 {
-		return
-	}
-	h.WriteString("<ul>\n")
-	for _, n := range notes {
-		h.note("li", n)
-	}
-	h.WriteString("</ul>\n")
-}
-
-func (h *htmlText) table(t table) {
-	h.WriteString("<table>\n<tr>")
-	for _, c := range t.columns {
-		h.element("th", c.title)
-	}
-	h.WriteString("</tr>\n")
-	var notes []note
-	for _, row := range t.rows {
-		h.WriteString("<tr>")
-		for _, c := range row.cells {
-			h.element("td", cmp.Or(c.exact, c.text))
-		}
-		h.WriteString("</tr>\n")
-		for _, n := range row.notes {
-			n.label = t.item + " " + row.cells[0].text + ", " + n.label
-			notes = append(notes, n)
-		}
-	}
-	h.WriteString("</table>\n")
-	h.list(notes)
-	if t.more != "" {
-		h.element("p", t.more)
-	}
+	return "<noscript>\n" + summaryOf(tl, opts, documentNames).HTML() + "<p>With scripts, this file shows the whole timeline.</p>\n</noscript>\n"
 }

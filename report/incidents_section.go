@@ -9,6 +9,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
+	"lapse/report/document"
 )
 
 // What a summary shows of incidents at most; timeline.json has the rest.
@@ -18,29 +19,29 @@ const (
 )
 
 // incidentsSection tells each incident once, the most harmful first: who lost how much, what set it off, the cause and the fix.
-func incidentsSection(v *view) section {
+func incidentsSection(v *view) document.Section {
 	if len(v.Incidents) == 0 {
-		return section{}
+		return document.Section{}
 	}
 	all := mostHarmful(v.Incidents)
 	shown := all[:min(len(all), maxIncidents)]
-	t := table{item: "incident", columns: []column{
-		{title: "#", right: true}, {title: "start"}, {title: "lasted"}, {title: "downtime", label: "downtime"}, {title: "requests"},
-		{title: "seen by", label: "seen by"}, {title: "error", label: "error"}, {title: "set off by", label: "set off by"},
+	t := document.Table{Item: "incident", Columns: []document.Column{
+		{Title: "#", Right: true}, {Title: "start"}, {Title: "lasted"}, {Title: "downtime", Label: "downtime"}, {Title: "requests"},
+		{Title: "seen by", Label: "seen by"}, {Title: "error", Label: "error"}, {Title: "set off by", Label: "set off by"},
 	}}
 	fixes := map[string]int{} // the incident that a fix was listed with
 	for _, in := range shown {
-		t.rows = append(t.rows, v.incidentRow(in, fixes))
+		t.Rows = append(t.Rows, v.incidentRow(in, fixes))
 	}
 	if more := len(all) - len(shown); more > 0 {
-		t.more = fmt.Sprintf("and %s that did less harm: see timeline.json", quantity.Count(more, "more incident"))
+		t.More = fmt.Sprintf("and %s that did less harm: see timeline.json", quantity.Count(more, "more incident"))
 	}
-	s := section{title: "incidents", remark: "times are UTC", blocks: []block{t}}
+	s := document.Section{Title: "incidents", Remark: "times are UTC", Blocks: []document.Block{t}}
 	if len(all) > 1 {
-		s.remark += "; the most harmful first"
+		s.Remark += "; the most harmful first"
 	}
 	if !v.detailed() {
-		s.blocks = append(s.blocks, note{text: "each window, with evidence and rivals: -v", tone: dim})
+		s.Blocks = append(s.Blocks, document.Note{Text: "each window, with evidence and rivals: -v", Tone: document.Dim})
 	}
 	return s
 }
@@ -52,29 +53,29 @@ func mostHarmful(incidents []model.Incident) []model.Incident {
 	})
 }
 
-func (v *view) incidentRow(in model.Incident, listed map[string]int) tableRow {
+func (v *view) incidentRow(in model.Incident, listed map[string]int) document.Row {
 	windows := v.windowsOf(in)
-	tone := redBold
+	tone := document.RedBold
 	if in.Failed == 0 && in.Cut == 0 {
-		tone = yellow
+		tone = document.Yellow
 	}
-	row := tableRow{cells: []cell{
-		{text: fmt.Sprint(in.ID)},
-		{text: startText(v.Timeline, onset(in, windows)), exact: clock(v.Timeline, onset(in, windows), openAtStart(windows), false)},
-		{text: lasted(in, windows), tone: bold},
-		{text: incidentDowntime(in, windows), tone: tone},
-		{text: incidentRequests(in)},
-		{text: v.nameList(in.Targets), verbatim: true},
-		{text: incidentErrors(in), verbatim: true},
-		{text: triggerText(in), verbatim: len(in.Triggers) > 0},
+	row := document.Row{Cells: []document.Cell{
+		{Text: fmt.Sprint(in.ID)},
+		{Text: startText(v.Timeline, onset(in, windows)), Exact: clock(v.Timeline, onset(in, windows), openAtStart(windows), false)},
+		{Text: lasted(in, windows), Tone: document.Bold},
+		{Text: incidentDowntime(in, windows), Tone: tone},
+		{Text: incidentRequests(in)},
+		{Text: v.nameList(in.Targets), Verbatim: true},
+		{Text: incidentErrors(in), Verbatim: true},
+		{Text: triggerText(in), Verbatim: len(in.Triggers) > 0},
 	}}
 	if len(in.Targets) > 1 {
-		row.notes = append(row.notes, note{label: "lost", text: v.losses(in, windows)})
+		row.Notes = append(row.Notes, document.Note{Label: "lost", Text: v.losses(in, windows)})
 	}
 	for _, text := range v.incidentDoubts(in, windows) {
-		row.notes = append(row.notes, note{label: "note", text: text, tone: dim})
+		row.Notes = append(row.Notes, document.Note{Label: "note", Text: text, Tone: document.Dim})
 	}
-	row.notes = append(row.notes, incidentCauses(in, windows, listed)...)
+	row.Notes = append(row.Notes, incidentCauses(in, windows, listed)...)
 	return row
 }
 
@@ -210,21 +211,21 @@ func (v *view) incidentDoubts(in model.Incident, windows []model.Window) []strin
 
 // incidentCauses are the causes, the one that explains most losses first, and the fixes. A fix that was listed with another incident
 // is only referred to.
-func incidentCauses(in model.Incident, windows []model.Window, listed map[string]int) []note {
-	var causes, fixes []note
+func incidentCauses(in model.Incident, windows []model.Window, listed map[string]int) []document.Note {
+	var causes, fixes []document.Note
 	for i, c := range in.Causes {
 		if i == maxCauses {
-			causes = append(causes, note{label: "cause", text: quantity.Count(len(in.Causes)-i, "more rule") + " for other windows: -v"})
+			causes = append(causes, document.Note{Label: "cause", Text: quantity.Count(len(in.Causes)-i, "more rule") + " for other windows: -v"})
 			break
 		}
-		causes = append(causes, note{label: "cause", text: causeText(c, windows), tone: bold})
+		causes = append(causes, document.Note{Label: "cause", Text: causeText(c, windows), Tone: document.Bold})
 		switch first, known := listed[c.Fix]; {
 		case c.Fix == "" || first == in.ID:
 		case known:
-			fixes = append(fixes, note{label: "fix", text: fmt.Sprintf("that of incident %d", first), tone: green})
+			fixes = append(fixes, document.Note{Label: "fix", Text: fmt.Sprintf("that of incident %d", first), Tone: document.Green})
 		default:
 			listed[c.Fix] = in.ID
-			fixes = append(fixes, note{label: "fix", text: c.Fix, tone: green})
+			fixes = append(fixes, document.Note{Label: "fix", Text: c.Fix, Tone: document.Green})
 		}
 	}
 	return append(causes, fixes...)

@@ -12,6 +12,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
+	"lapse/report/document"
 )
 
 var junitFormat = Format{Name: "junit", Doc: "JUnit XML: a case for each gate, each incident, the measurement and the command", Ext: "xml", Write: judgedBy(JUnit)}
@@ -23,8 +24,8 @@ var junitFormat = Format{Name: "junit", Doc: "JUnit XML: a case for each gate, e
 // errors. A run without gates has a skipped case that says so: it cannot have passed anything.
 func JUnit(w io.Writer, tl *model.Timeline, _ Options) error {
 	suite := junitSuite{
-		Name: "lapse " + clean(subject(tl.Run)), Time: junitTime(tl.Run.Duration), Timestamp: tl.T0.UTC().Format("2006-01-02T15:04:05"),
-		Properties: []junitProperty{{"run", clean(tl.Run.ID)}, {"lapse", clean(tl.Tool.Version)}, {"exitCode", fmt.Sprint(tl.Verdict.ExitCode)}},
+		Name: "lapse " + document.Clean(subject(tl.Run)), Time: junitTime(tl.Run.Duration), Timestamp: tl.T0.UTC().Format("2006-01-02T15:04:05"),
+		Properties: []junitProperty{{"run", document.Clean(tl.Run.ID)}, {"lapse", document.Clean(tl.Tool.Version)}, {"exitCode", fmt.Sprint(tl.Verdict.ExitCode)}},
 	}
 	cases := slices.Concat(gateCases(tl), incidentCases(tl), []junitCase{validCase(tl)})
 	if c := tl.Run.Command; c != nil {
@@ -105,7 +106,7 @@ func (s *junitSuite) add(c junitCase) {
 
 func gateCases(tl *model.Timeline) []junitCase {
 	if len(tl.Verdict.Gates) == 0 {
-		return []junitCase{{Name: "gates", Time: "0", Skipped: &junitNote{Message: "no gate was set: this run could not fail", Text: clean(headline(tl))}}}
+		return []junitCase{{Name: "gates", Time: "0", Skipped: &junitNote{Message: "no gate was set: this run could not fail", Text: document.Clean(headline(tl))}}}
 	}
 	var cases []junitCase
 	for _, g := range tl.Verdict.Gates {
@@ -115,7 +116,7 @@ func gateCases(tl *model.Timeline) []junitCase {
 }
 
 func gateCase(tl *model.Timeline, g model.GateResult) junitCase {
-	expr, value := clean(g.Expr), gateValue(g)
+	expr, value := document.Clean(g.Expr), gateValue(g)
 	c := junitCase{Name: "gate: " + expr, Time: "0"}
 	switch g.Outcome {
 	case model.GatePass:
@@ -125,26 +126,26 @@ func gateCase(tl *model.Timeline, g model.GateResult) junitCase {
 		}
 		c.Output = value
 	case model.GateFail:
-		c.Failure = &junitNote{Message: expr + ": " + value, Type: "gate", Text: clean(headline(tl))}
+		c.Failure = &junitNote{Message: expr + ": " + value, Type: "gate", Text: document.Clean(headline(tl))}
 	default:
-		c.Error = &junitNote{Message: expr + ": " + value + ": the error bars cannot decide it", Type: "undecided", Text: clean(headline(tl))}
+		c.Error = &junitNote{Message: expr + ": " + value + ": the error bars cannot decide it", Type: "undecided", Text: document.Clean(headline(tl))}
 	}
 	return c
 }
 
 // validCase is a case of its own, so that a pipeline does not take little evidence for good evidence.
 func validCase(tl *model.Timeline) junitCase {
-	figures := clean(strings.Join(validityParts(tl, targetNames(tl, documentNames)), " · "))
+	figures := document.Clean(strings.Join(validityParts(tl, targetNames(tl, documentNames)), " · "))
 	c := junitCase{Name: "the measurement is valid", Time: "0"}
 	switch sound := soundness(tl); {
 	case tl.Run.Live:
 		c.Error = &junitNote{Message: "the run goes on", Type: "live", Text: figures}
 	case tl.Run.Truncated:
-		c.Error = &junitNote{Message: clean(tl.Run.Recorded(quantity.Span) + ": " + tl.Run.Aborted), Type: "aborted", Text: figures}
+		c.Error = &junitNote{Message: document.Clean(tl.Run.Recorded(quantity.Span) + ": " + tl.Run.Aborted), Type: "aborted", Text: figures}
 	case tl.Run.Aborted != "":
-		c.Error = &junitNote{Message: clean("aborted: " + tl.Run.Aborted), Type: "aborted", Text: figures}
+		c.Error = &junitNote{Message: document.Clean("aborted: " + tl.Run.Aborted), Type: "aborted", Text: figures}
 	case sound != "valid":
-		c.Error = &junitNote{Message: "measurement: " + sound, Type: "inconclusive", Text: clean(strings.Join(tl.Verdict.Reasons, "; ")) + "\n" + figures}
+		c.Error = &junitNote{Message: "measurement: " + sound, Type: "inconclusive", Text: document.Clean(strings.Join(tl.Verdict.Reasons, "; ")) + "\n" + figures}
 	default:
 		c.Output = figures
 	}
@@ -153,10 +154,10 @@ func validCase(tl *model.Timeline) junitCase {
 
 // commandCase is there because a command that failed ends lapse with an exit code of its own.
 func commandCase(command *model.Command, said []string) junitCase {
-	c := junitCase{Name: "the command succeeded", Time: "0", Output: clean(strings.Join(command.Args, " "))}
+	c := junitCase{Name: "the command succeeded", Time: "0", Output: document.Clean(strings.Join(command.Args, " "))}
 	switch end := commandEnd(command, false); {
 	case end != "":
-		c.Failure = &junitNote{Message: clean(strings.TrimSpace(end)), Type: "command", Text: cleanLines(append([]string{c.Output}, said...))}
+		c.Failure = &junitNote{Message: document.Clean(strings.TrimSpace(end)), Type: "command", Text: cleanLines(append([]string{c.Output}, said...))}
 		c.Output = ""
 	case command.Start != nil && command.End != nil:
 		c.Time = junitTime(*command.End - *command.Start)
@@ -169,16 +170,16 @@ func commandCase(command *model.Command, said []string) junitCase {
 func incidentCases(tl *model.Timeline) []junitCase {
 	v := &view{Timeline: tl, names: targetNames(tl, documentNames)}
 	s := incidentsSection(v)
-	if len(s.blocks) == 0 {
+	if len(s.Blocks) == 0 {
 		return nil
 	}
-	t := s.blocks[0].(table)
+	t := s.Blocks[0].(document.Table)
 	var cases []junitCase
-	for i, in := range mostHarmful(tl.Incidents)[:len(t.rows)] {
-		row := t.rows[i]
-		message := clean(fmt.Sprintf("%s; %s; %s UTC; cause: %s", incidentRequests(in), incidentErrors(in), row.cells[1].text, incidentRules(in)))
+	for i, in := range mostHarmful(tl.Incidents)[:len(t.Rows)] {
+		row := t.Rows[i]
+		message := document.Clean(fmt.Sprintf("%s; %s; %s UTC; cause: %s", incidentRequests(in), incidentErrors(in), row.Cells[1].Text, incidentRules(in)))
 		n := &junitNote{Message: message, Type: "incident", Text: rowText(t, row)}
-		c := junitCase{Name: clean(fmt.Sprintf("incident %d, set off by: %s", in.ID, triggerText(in))), Time: "0"}
+		c := junitCase{Name: document.Clean(fmt.Sprintf("incident %d, set off by: %s", in.ID, triggerText(in))), Time: "0"}
 		switch {
 		case slices.ContainsFunc(tl.Verdict.Gates, func(g model.GateResult) bool { return g.Outcome == model.GateFail }):
 			c.Failure = n
@@ -201,13 +202,13 @@ func incidentRules(in model.Incident) string {
 }
 
 // rowText is a row of a table in lines: each cell behind its column's title, and its notes.
-func rowText(t table, row tableRow) string {
+func rowText(t document.Table, row document.Row) string {
 	var lines []string
-	for i, c := range row.cells[1:] {
-		lines = append(lines, t.columns[i+1].title+": "+cmp.Or(c.exact, c.text))
+	for i, c := range row.Cells[1:] {
+		lines = append(lines, t.Columns[i+1].Title+": "+cmp.Or(c.Exact, c.Text))
 	}
-	for _, n := range row.notes {
-		lines = append(lines, n.label+": "+n.text)
+	for _, n := range row.Notes {
+		lines = append(lines, n.Label+": "+n.Text)
 	}
 	return cleanLines(lines)
 }
@@ -216,7 +217,7 @@ func rowText(t table, row tableRow) string {
 func cleanLines(lines []string) string {
 	var out []string
 	for _, line := range lines {
-		out = append(out, clean(line))
+		out = append(out, document.Clean(line))
 	}
 	return strings.Join(out, "\n")
 }

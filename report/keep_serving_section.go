@@ -6,6 +6,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
+	"lapse/report/document"
 )
 
 // shownLonger are the lengths that the table of a [model.KeepServing] has a column for.
@@ -15,25 +16,25 @@ var shownLonger = map[time.Duration]bool{
 }
 
 // keepServingSection says what a longer preStop sleep would have left of the failures.
-func keepServingSection(v *view) section {
+func keepServingSection(v *view) document.Section {
 	k := v.KeepServing
 	if k == nil {
-		return section{}
+		return document.Section{}
 	}
-	t := table{item: "length", columns: []column{{title: "longer by"}, {title: "as it was", right: true}}}
-	row := tableRow{cells: []cell{{text: "still failed"}, {text: strconv.Itoa(k.Failed)}}}
+	t := document.Table{Item: "length", Columns: []document.Column{{Title: "longer by"}, {Title: "as it was", Right: true}}}
+	row := document.Row{Cells: []document.Cell{{Text: "still failed"}, {Text: strconv.Itoa(k.Failed)}}}
 	for i, left := range k.Left {
 		if !shownLonger[left.Longer] && i < len(k.Left)-1 {
 			continue
 		}
-		t.columns = append(t.columns, column{title: quantity.Span(left.Longer), right: true, verbatim: true})
-		row.cells = append(row.cells, cell{text: leftText(left)})
+		t.Columns = append(t.Columns, document.Column{Title: quantity.Span(left.Longer), Right: true, Verbatim: true})
+		row.Cells = append(row.Cells, document.Cell{Text: leftText(left)})
 	}
 	if k.Others > 0 {
-		row.notes = append(row.notes, note{text: quantity.Count(k.Others, "other failure") + " it is not known to mend", tone: dim})
+		row.Notes = append(row.Notes, document.Note{Text: quantity.Count(k.Others, "other failure") + " it is not known to mend", Tone: document.Dim})
 	}
-	t.rows = []tableRow{row}
-	return section{title: "keep serving", remark: "how many requests would have failed, had each Pod served longer after SIGTERM", blocks: []block{t}}
+	t.Rows = []document.Row{row}
+	return document.Section{Title: "keep serving", Remark: "how many requests would have failed, had each Pod served longer after SIGTERM", Blocks: []document.Block{t}}
 }
 
 func leftText(left model.ServedLonger) string {

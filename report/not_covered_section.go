@@ -2,10 +2,12 @@ package report
 
 import (
 	"slices"
+
+	"lapse/report/document"
 )
 
 // notCoveredSection lists what a pass of this run says nothing of, because of what its Services are and of how they were asked. What is said of several is said once.
-func notCoveredSection(v *view) section {
+func notCoveredSection(v *view) document.Section {
 	var sentences []string
 	of := map[string][]string{}
 	for _, s := range v.Run.Services {
@@ -16,13 +18,13 @@ func notCoveredSection(v *view) section {
 			of[sentence] = append(of[sentence], s.Namespace+"/"+s.Name)
 		}
 	}
-	s := section{title: "not covered", remark: "by a pass of this run"}
+	s := document.Section{Title: "not covered", Remark: "by a pass of this run"}
 	for _, sentence := range sentences {
-		n := note{text: clean(sentence), tone: dim}
+		n := document.Note{Text: document.Clean(sentence), Tone: document.Dim}
 		if len(v.Run.Services) > 1 {
-			n.label = listed(slices.Compact(slices.Sorted(slices.Values(of[sentence]))))
+			n.Label = listed(slices.Compact(slices.Sorted(slices.Values(of[sentence]))))
 		}
-		s.blocks = append(s.blocks, n)
+		s.Blocks = append(s.Blocks, n)
 	}
 	return s
 }

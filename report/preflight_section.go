@@ -6,20 +6,21 @@ import (
 	"strings"
 
 	"lapse/correlate/model"
+	"lapse/report/document"
 )
 
 // preflightSection has what was predicted before the run, with what the run says of it.
-func preflightSection(v *view) section {
+func preflightSection(v *view) document.Section {
 	card := v.Scorecard
 	if card == nil {
-		return section{}
+		return document.Section{}
 	}
-	s := section{title: "preflight", blocks: []block{note{text: scorecardWords(card)}}}
-	if t := v.predictionTable(card); len(t.rows) > 0 {
-		s.blocks = append(s.blocks, t)
+	s := document.Section{Title: "preflight", Blocks: []document.Block{document.Note{Text: scorecardWords(card)}}}
+	if t := v.predictionTable(card); len(t.Rows) > 0 {
+		s.Blocks = append(s.Blocks, t)
 	}
 	for _, u := range unjudged(card) {
-		s.blocks = append(s.blocks, note{label: "not judged", text: u, tone: dim})
+		s.Blocks = append(s.Blocks, document.Note{Label: "not judged", Text: u, Tone: document.Dim})
 	}
 	return s
 }
@@ -38,8 +39,8 @@ func outcomeWords(o model.PredictionOutcome) string { return strings.ReplaceAll(
 
 // predictionTable has a line for each prediction, and for each cause that was missed. Where a rule predicts the same of many objects, and the same came of it, they
 // share a line.
-func (v *view) predictionTable(c *model.Scorecard) table {
-	t := table{item: "prediction", headless: true, columns: []column{{title: "prediction"}, {title: "outcome"}, {title: "why", label: "why"}}}
+func (v *view) predictionTable(c *model.Scorecard) document.Table {
+	t := document.Table{Item: "prediction", Headless: true, Columns: []document.Column{{Title: "prediction"}, {Title: "outcome"}, {Title: "why", Label: "why"}}}
 	for i, p := range c.Predictions {
 		name := p.Prediction.Rule + " " + p.Prediction.Name + v.ofService(p.Service)
 		alike := func(o model.ScoredPrediction) bool {
@@ -58,22 +59,22 @@ func (v *view) predictionTable(c *model.Scorecard) table {
 			object, _, _ := strings.Cut(p.Prediction.Evidence[0], ": ")
 			name += " " + object
 		}
-		row := tableRow{cells: []cell{{text: name}, {text: outcomeWords(p.Outcome), tone: outcomeTone(p.Outcome)}, {text: p.Why}}}
+		row := document.Row{Cells: []document.Cell{{Text: name}, {Text: outcomeWords(p.Outcome), Tone: outcomeTone(p.Outcome)}, {Text: p.Why}}}
 		if p.Prediction.Accepted != "" {
-			row.notes = append(row.notes, note{label: "accepted", text: p.Prediction.Accepted, tone: dim})
+			row.Notes = append(row.Notes, document.Note{Label: "accepted", Text: p.Prediction.Accepted, Tone: document.Dim})
 		}
 		if v.Verbose {
-			row.notes = append(row.notes, note{label: "said", text: p.Prediction.Severity + ": " + p.Prediction.Text})
+			row.Notes = append(row.Notes, document.Note{Label: "said", Text: p.Prediction.Severity + ": " + p.Prediction.Text})
 			for _, e := range p.Prediction.Evidence {
-				row.notes = append(row.notes, note{label: "for", text: e, tone: dim})
+				row.Notes = append(row.Notes, document.Note{Label: "for", Text: e, Tone: document.Dim})
 			}
-			row.notes = append(row.notes, note{label: "fix", text: p.Prediction.Fix})
+			row.Notes = append(row.Notes, document.Note{Label: "fix", Text: p.Prediction.Fix})
 		}
-		t.rows = append(t.rows, row)
+		t.Rows = append(t.Rows, row)
 	}
 	for _, m := range c.Misses {
-		t.rows = append(t.rows, tableRow{cells: []cell{
-			{text: ruleOf(m.Cause) + v.ofService(m.Service)}, {text: "missed", tone: yellow}, {text: fmt.Sprintf("incident %d: %s", m.Incident, m.Why)},
+		t.Rows = append(t.Rows, document.Row{Cells: []document.Cell{
+			{Text: ruleOf(m.Cause) + v.ofService(m.Service)}, {Text: "missed", Tone: document.Yellow}, {Text: fmt.Sprintf("incident %d: %s", m.Incident, m.Why)},
 		}})
 	}
 	return t
@@ -92,14 +93,14 @@ func ruleOf(cause string) string {
 	return rule
 }
 
-func outcomeTone(o model.PredictionOutcome) style {
+func outcomeTone(o model.PredictionOutcome) document.Style {
 	switch o {
 	case model.Confirmed:
-		return bold
+		return document.Bold
 	case model.NotTested:
-		return dim
+		return document.Dim
 	}
-	return normal
+	return document.Normal
 }
 
 // ofService names a Service where there are several.
@@ -142,8 +143,8 @@ func preflightLines(tl *model.Timeline) []string {
 	}
 	lines := []string{"preflight: " + scorecardWords(tl.Scorecard)}
 	v := &view{Timeline: tl}
-	for _, row := range v.predictionTable(tl.Scorecard).rows {
-		lines = append(lines, fmt.Sprintf("%s: %s: %s", row.cells[0].text, row.cells[1].text, row.cells[2].text))
+	for _, row := range v.predictionTable(tl.Scorecard).Rows {
+		lines = append(lines, fmt.Sprintf("%s: %s: %s", row.Cells[0].Text, row.Cells[1].Text, row.Cells[2].Text))
 	}
 	return lines
 }

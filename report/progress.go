@@ -12,6 +12,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
+	"lapse/report/document"
 	"lapse/timeline"
 )
 
@@ -107,8 +108,8 @@ func (p *Progress) silence() string {
 func (p *Progress) Log(line string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	page := p.page()
-	page.WriteString(page.say(strings.TrimRight(line, "\r\n")) + "\n")
+	page := p.newPage()
+	page.WriteString(page.Say(strings.TrimRight(line, "\r\n")) + "\n")
 	p.show(page.Bytes(), p.block)
 }
 
@@ -138,8 +139,8 @@ func (p *Progress) Done() {
 	p.show(text, nil)
 }
 
-func (p *Progress) page() *page {
-	return newPage(Options{Color: p.opts.Color, Unicode: p.opts.Unicode, Width: p.opts.Width})
+func (p *Progress) newPage() *document.Page {
+	return document.NewPage(document.Screen{Color: p.opts.Color, Unicode: p.opts.Unicode, Width: p.opts.Width})
 }
 
 // show writes lines that stay and below them the block, in place of the block shown before.
@@ -156,8 +157,8 @@ func (p *Progress) show(lines, block []byte) {
 
 // stamped is a line of text behind its instant.
 func (p *Progress) stamped(at time.Duration, text string) []byte {
-	page := p.page()
-	fmt.Fprintf(page, "%7.1f s  %s\n", at.Seconds(), page.say(text))
+	page := p.newPage()
+	fmt.Fprintf(page, "%7.1f s  %s\n", at.Seconds(), page.Say(text))
 	return page.Bytes()
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
+	"lapse/report/document"
 	"lapse/timeline"
 )
 
@@ -16,31 +17,31 @@ import (
 
 // blockOf is the run as a block of lines.
 func (p *Progress) blockOf(tl *model.Timeline, now time.Duration) []byte {
-	page := p.page()
-	rate := page.span("  "+rateText(tl), dim)
+	page := p.newPage()
+	rate := page.Span("  "+rateText(tl), document.Dim)
 	if silence := p.silence(); silence != "" {
-		rate = page.span("  "+silence, yellow)
+		rate = page.Span("  "+silence, document.Yellow)
 	}
-	page.line(page.span(" "+cmp.Or(phase(tl), "starting"), bold), page.span("  "+p.clockText(tl, now), normal), rate)
-	counts := []span{page.span(" "+countText(tl), normal)}
+	page.Line(page.Span(" "+cmp.Or(phase(tl), "starting"), document.Bold), page.Span("  "+p.clockText(tl, now), document.Normal), rate)
+	counts := []document.Span{page.Span(" "+countText(tl), document.Normal)}
 	for _, h := range tl.Held {
-		tone := normal
+		tone := document.Normal
 		if h.Standing < h.Connections {
-			tone = redBold
+			tone = document.RedBold
 		}
-		counts = append(counts, page.span(fmt.Sprintf("  held %d/%d", h.Standing, h.Connections), tone))
+		counts = append(counts, page.Span(fmt.Sprintf("  held %d/%d", h.Standing, h.Connections), tone))
 	}
 	if w := current(tl); w != nil {
-		counts = append(counts, page.span(fmt.Sprintf("  FAILING %s %s, %s", w.Target, quantity.Length(w.Length, true), errorText(*w)), redBold))
+		counts = append(counts, page.Span(fmt.Sprintf("  FAILING %s %s, %s", w.Target, quantity.Length(w.Length, true), errorText(*w)), document.RedBold))
 	}
-	page.line(counts...)
+	page.Line(counts...)
 	if text := clusterText(tl); text != "" {
-		page.line(page.span(" "+text, normal))
+		page.Line(page.Span(" "+text, document.Normal))
 	}
 	if unwell := health(tl); len(unwell) > 0 {
-		page.line(page.span(" "+strings.Join(unwell, " · "), yellow))
+		page.Line(page.Span(" "+strings.Join(unwell, " · "), document.Yellow))
 	} else {
-		page.line(page.span(" prober ok", dim))
+		page.Line(page.Span(" prober ok", document.Dim))
 	}
 	return page.Bytes()
 }

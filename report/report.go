@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"lapse/correlate/model"
+	"lapse/report/document"
 	"lapse/timeline"
 )
 
@@ -24,6 +25,10 @@ type Options struct {
 	Verbose bool   // show each window with its evidence and rivals, not incidents alone
 	RunDir  string // where the run's files are; empty if they were not kept
 	Page    fs.FS  // the built page, which the format html puts the run into
+}
+
+func (o Options) screen() document.Screen {
+	return document.Screen{Color: o.Color, Unicode: o.Unicode, Width: o.Width}
 }
 
 // A Format is a way to write a run: the judged document for a reader, or the facts for other tools.

@@ -9,15 +9,16 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
+	"lapse/report/document"
 )
 
 // mostNodes is how many nodes have a column each; of more, the first and the last to follow a change are shown.
 const mostNodes = 6
 
 // routesSection has, for each change of an endpoint, when the routes of each node had followed it.
-func routesSection(v *view) section {
+func routesSection(v *view) document.Section {
 	if len(v.Routes) == 0 {
-		return section{}
+		return document.Section{}
 	}
 	var nodes []string
 	for _, r := range v.Routes {
@@ -25,41 +26,41 @@ func routesSection(v *view) section {
 	}
 	slices.Sort(nodes)
 	nodes = slices.Compact(nodes)
-	t := table{item: "change", columns: []column{{title: "endpoint"}, {title: ""}}}
+	t := document.Table{Item: "change", Columns: []document.Column{{Title: "endpoint"}, {Title: ""}}}
 	if len(nodes) > mostNodes {
-		t.columns = append(t.columns, column{title: "first node", right: true}, column{title: "last node", right: true})
+		t.Columns = append(t.Columns, document.Column{Title: "first node", Right: true}, document.Column{Title: "last node", Right: true})
 	} else {
 		for _, node := range nodes {
-			t.columns = append(t.columns, column{title: clean(node), right: true, verbatim: true})
+			t.Columns = append(t.Columns, document.Column{Title: document.Clean(node), Right: true, Verbatim: true})
 		}
 	}
 	for _, change := range routeChanges(v.Routes) {
-		cells := []cell{{text: change[0].Pod, verbatim: true}, {text: routeWord(change[0].Change)}}
+		cells := []document.Cell{{Text: change[0].Pod, Verbatim: true}, {Text: routeWord(change[0].Change)}}
 		if len(nodes) > mostNodes {
 			first, last := slices.MinFunc(change, byLag), slices.MaxFunc(change, byLag)
-			cells = append(cells, cell{text: first.Node + " " + routeLag(first)}, cell{text: last.Node + " " + routeLag(last)})
+			cells = append(cells, document.Cell{Text: first.Node + " " + routeLag(first)}, document.Cell{Text: last.Node + " " + routeLag(last)})
 		} else {
 			for _, node := range nodes {
 				text := "–" // no request from there reached it
 				if i := slices.IndexFunc(change, func(r model.Route) bool { return r.Node == node }); i >= 0 {
 					text = routeLag(change[i])
 				}
-				cells = append(cells, cell{text: text})
+				cells = append(cells, document.Cell{Text: text})
 			}
 		}
-		t.rows = append(t.rows, tableRow{cells: cells})
+		t.Rows = append(t.Rows, document.Row{Cells: cells})
 	}
-	if more := len(t.rows) - mostRouteChanges; more > 0 {
-		t.rows, t.more = t.rows[:mostRouteChanges], quantity.Count(more, "more change")
+	if more := len(t.Rows) - mostRouteChanges; more > 0 {
+		t.Rows, t.More = t.Rows[:mostRouteChanges], quantity.Count(more, "more change")
 	}
-	s := section{title: "routes", remark: "from a change in the EndpointSlice until requests from the node followed it", blocks: []block{t}}
-	s.blocks = append(s.blocks, lostNotes(v.Routes)...)
-	s.blocks = append(s.blocks, waitedNotes(v.Routes)...)
+	s := document.Section{Title: "routes", Remark: "from a change in the EndpointSlice until requests from the node followed it", Blocks: []document.Block{t}}
+	s.Blocks = append(s.Blocks, lostNotes(v.Routes)...)
+	s.Blocks = append(s.Blocks, waitedNotes(v.Routes)...)
 	for _, l := range v.Late[:min(len(v.Late), mostLate)] {
-		s.blocks = append(s.blocks, note{label: "late", text: l.Text, tone: yellow})
+		s.Blocks = append(s.Blocks, document.Note{Label: "late", Text: l.Text, Tone: document.Yellow})
 	}
 	if more := len(v.Late) - mostLate; more > 0 {
-		s.blocks = append(s.blocks, note{text: "and " + strconv.Itoa(more) + " more in timeline.json", tone: dim})
+		s.Blocks = append(s.Blocks, document.Note{Text: "and " + strconv.Itoa(more) + " more in timeline.json", Tone: document.Dim})
 	}
 	return s
 }
@@ -68,14 +69,14 @@ func routesSection(v *view) section {
 const mostLost = 5
 
 // lostNotes say of the routes that outlived their Pod longest what they waited for.
-func lostNotes(routes []model.Route) (notes []block) {
+func lostNotes(routes []model.Route) (notes []document.Block) {
 	routes = slices.DeleteFunc(slices.Clone(routes), func(r model.Route) bool { return r.Lost == nil || r.Lost.Min == 0 })
 	slices.SortStableFunc(routes, func(a, b model.Route) int { return cmp.Compare(b.Lost.Min, a.Lost.Min) })
 	for _, r := range routes[:min(len(routes), mostLost)] {
-		notes = append(notes, note{label: "lost", text: fmt.Sprintf("%s routed to %s for %s after it had stopped: %s", r.Node, r.Pod, quantity.Length(r.Lost.Length, r.Open), lostParts(r))})
+		notes = append(notes, document.Note{Label: "lost", Text: fmt.Sprintf("%s routed to %s for %s after it had stopped: %s", r.Node, r.Pod, quantity.Length(r.Lost.Length, r.Open), lostParts(r))})
 	}
 	if more := len(routes) - mostLost; more > 0 {
-		notes = append(notes, note{text: "and " + strconv.Itoa(more) + " more in timeline.json", tone: dim})
+		notes = append(notes, document.Note{Text: "and " + strconv.Itoa(more) + " more in timeline.json", Tone: document.Dim})
 	}
 	return notes
 }
@@ -93,7 +94,7 @@ func lostParts(r model.Route) string {
 const mostWaited = 3
 
 // waitedNotes say of the routes that came longest after their Pod's first container had started what they waited for, one of each change.
-func waitedNotes(routes []model.Route) (notes []block) {
+func waitedNotes(routes []model.Route) (notes []document.Block) {
 	routes = slices.DeleteFunc(slices.Clone(routes), func(r model.Route) bool { return r.Waited == nil || r.Waited.Min == 0 })
 	slices.SortStableFunc(routes, func(a, b model.Route) int { return cmp.Compare(b.Waited.Min, a.Waited.Min) })
 	named := map[string]bool{}
@@ -102,7 +103,7 @@ func waitedNotes(routes []model.Route) (notes []block) {
 			continue
 		}
 		named[r.PodUID] = true
-		notes = append(notes, note{label: "waited", text: fmt.Sprintf("%s routed to %s %s after its first container had started: %s", r.Node, r.Pod, quantity.Length(r.Waited.Length, r.Open), partTexts(r, r.Waited.Mostly, []part{
+		notes = append(notes, document.Note{Label: "waited", Text: fmt.Sprintf("%s routed to %s %s after its first container had started: %s", r.Node, r.Pod, quantity.Length(r.Waited.Length, r.Open), partTexts(r, r.Waited.Mostly, []part{
 			{model.LostStartUp, r.Waited.StartUp, "until it was ready"},
 			{model.LostController, r.Waited.Controller, "until the EndpointSlice changed"},
 			{model.LostProxy, r.Waited.Proxy, "until the node's own routes followed"},

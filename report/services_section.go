@@ -8,6 +8,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
+	"lapse/report/document"
 	"lapse/timeline"
 )
 
@@ -16,7 +17,7 @@ const mostServices = 20
 
 // servicesSection has a verdict for each Service, where there are several: a row for each that something was found of, the worst first, and one
 // line for all others. Those that were set aside are named with the reason.
-func servicesSection(v *view) section {
+func servicesSection(v *view) document.Section {
 	var bad []model.WatchedService
 	var fine []string
 	for _, s := range v.Services {
@@ -29,51 +30,51 @@ func servicesSection(v *view) section {
 		}
 	}
 	if len(bad)+len(fine) < 2 && len(v.Run.SetAside) == 0 {
-		return section{}
+		return document.Section{}
 	}
-	s := section{title: "services"}
+	s := document.Section{Title: "services"}
 	if len(bad) > 0 {
-		s.blocks = append(s.blocks, servicesTable(bad))
+		s.Blocks = append(s.Blocks, servicesTable(bad))
 		if len(bad) > 1 {
-			s.remark = "the worst first"
+			s.Remark = "the worst first"
 		}
 	}
 	if len(fine) > 0 {
-		s.blocks = append(s.blocks, note{text: fineText(fine), tone: green})
+		s.Blocks = append(s.Blocks, document.Note{Text: fineText(fine), Tone: document.Green})
 	}
 	if unwatched := unwatchedServices(v.Timeline); len(unwatched) > 0 {
-		s.blocks = append(s.blocks, note{label: "no verdict", text: listed(unwatched) + ": their endpoints were not watched", tone: yellow})
+		s.Blocks = append(s.Blocks, document.Note{Label: "no verdict", Text: listed(unwatched) + ": their endpoints were not watched", Tone: document.Yellow})
 	}
 	for _, aside := range AsideLines(v.Run.SetAside) {
-		s.blocks = append(s.blocks, note{label: "set aside", text: aside, tone: dim})
+		s.Blocks = append(s.Blocks, document.Note{Label: "set aside", Text: aside, Tone: document.Dim})
 	}
 	return s
 }
 
-func servicesTable(services []model.WatchedService) table {
-	t := table{item: "Service", columns: []column{
-		{title: "service"}, {title: "requests"}, {title: "downtime", label: "downtime"}, {title: "incidents", right: true, label: "incidents"}, {title: "cause", label: "cause"},
+func servicesTable(services []model.WatchedService) document.Table {
+	t := document.Table{Item: "Service", Columns: []document.Column{
+		{Title: "service"}, {Title: "requests"}, {Title: "downtime", Label: "downtime"}, {Title: "incidents", Right: true, Label: "incidents"}, {Title: "cause", Label: "cause"},
 	}}
 	for _, s := range services[:min(len(services), mostServices)] {
-		t.rows = append(t.rows, serviceRow(s))
+		t.Rows = append(t.Rows, serviceRow(s))
 	}
 	if more := len(services) - mostServices; more > 0 {
-		t.more = fmt.Sprintf("and %s: see timeline.json", quantity.Count(more, "more Service"))
+		t.More = fmt.Sprintf("and %s: see timeline.json", quantity.Count(more, "more Service"))
 	}
 	return t
 }
 
-func serviceRow(s model.WatchedService) tableRow {
+func serviceRow(s model.WatchedService) document.Row {
 	v := s.Verdict
-	row := tableRow{cells: []cell{{text: s.Name, verbatim: true}, {text: fmt.Sprintf("%d/%d failed", v.Failed, v.Sent)}, {}, {}, {}}}
+	row := document.Row{Cells: []document.Cell{{Text: s.Name, Verbatim: true}, {Text: fmt.Sprintf("%d/%d failed", v.Failed, v.Sent)}, {}, {}, {}}}
 	if v.Failed > 0 {
-		row.cells[2] = cell{text: quantity.Length(v.Downtime.Total, v.Downtime.Open), tone: redBold}
-		row.cells[3].text = strconv.Itoa(v.Incidents)
+		row.Cells[2] = document.Cell{Text: quantity.Length(v.Downtime.Total, v.Downtime.Open), Tone: document.RedBold}
+		row.Cells[3].Text = strconv.Itoa(v.Incidents)
 	} else {
-		row.cells[2] = cell{text: "only " + quantity.Coverage(v.Coverage) + " observed", tone: yellow}
+		row.Cells[2] = document.Cell{Text: "only " + quantity.Coverage(v.Coverage) + " observed", Tone: document.Yellow}
 	}
 	if v.Cause != nil {
-		row.cells[4].text = fmt.Sprintf("%s (%s)", v.Cause.Rule, v.Cause.Confidence)
+		row.Cells[4].Text = fmt.Sprintf("%s (%s)", v.Cause.Rule, v.Cause.Confidence)
 	}
 	return row
 }

@@ -63,7 +63,7 @@ func TestAHundredServicesAreTheWorstAndOneLine(t *testing.T) {
 func TestOneServiceHasNoTableOfServices(t *testing.T) {
 	tl := hundredServices()
 	tl.Services, tl.Run.SetAside = tl.Services[:1], nil
-	if got := servicesSection(&view{Timeline: tl}); len(got.blocks) > 0 {
+	if got := servicesSection(&view{Timeline: tl}); len(got.Blocks) > 0 {
 		t.Errorf("%+v", got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lapse/correlate/quantity"
+	"lapse/report/document"
 	"lapse/timeline"
 )
 
@@ -25,12 +26,12 @@ type spec struct {
 }
 
 // specSection says in detail how the run was made.
-func specSection(v *view) section {
+func specSection(v *view) document.Section {
 	var asked spec
 	if !v.Verbose || json.Unmarshal(v.Run.Spec, &asked) != nil {
-		return section{}
+		return document.Section{}
 	}
-	return section{title: "asked", tight: true, blocks: []block{note{text: strings.Join(asked.parts(), " · ")}}}
+	return document.Section{Title: "asked", Tight: true, Blocks: []document.Block{document.Note{Text: strings.Join(asked.parts(), " · ")}}}
 }
 
 func (s spec) parts() []string {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"lapse/correlate/model"
+	"lapse/report/document"
 )
 
 // endpointRows count the ready endpoints of each Service, the fewest within each cell, as the API
@@ -24,10 +25,10 @@ func (c *chart) endpointRows() []row {
 		c.used["endpoints"] = true
 		if most > 9 {
 			c.used["counts"] = true
-			rows = append(rows, row{c.say(names[service.Name]), merge(c.counts(service.Name, fewest))})
+			rows = append(rows, row{c.Say(names[service.Name]), merge(c.counts(service.Name, fewest))})
 			continue
 		}
-		rows = append(rows, row{c.say(names[service.Name]), merge(c.digits(service.Name, fewest))})
+		rows = append(rows, row{c.Say(names[service.Name]), merge(c.digits(service.Name, fewest))})
 	}
 	return rows
 }
@@ -66,8 +67,8 @@ func endpointNames(tl *model.Timeline) map[string]string {
 }
 
 // digits writes a number below ten into each cell.
-func (c *chart) digits(service string, fewest []int) []span {
-	cells := make([]span, c.cells)
+func (c *chart) digits(service string, fewest []int) []document.Span {
+	cells := make([]document.Span, c.cells)
 	for i, n := range fewest {
 		switch {
 		case n < 0, c.unwatched("EndpointSlice", i, []string{service}, ""):
@@ -81,8 +82,8 @@ func (c *chart) digits(service string, fewest []int) []span {
 
 // counts writes numbers of any size where they change, and a line until the next: 12----9--12----. A number is the fewest within
 // the cells that it takes, with the one that parts it from the next.
-func (c *chart) counts(service string, fewest []int) []span {
-	cells := make([]span, c.cells)
+func (c *chart) counts(service string, fewest []int) []document.Span {
+	cells := make([]document.Span, c.cells)
 	shown := -1
 	for i := 0; i < c.cells; {
 		switch {
@@ -90,14 +91,14 @@ func (c *chart) counts(service string, fewest []int) []span {
 			cells[i], shown = c.glyph("none"), -1
 			i++
 		case fewest[i] == shown:
-			cells[i] = span{"-", dim}
+			cells[i] = document.Span{Text: "-", Style: document.Dim}
 			i++
 		default:
 			end := min(i+len(fmt.Sprint(fewest[i]))+1, c.cells)
 			shown = slices.Min(slices.DeleteFunc(slices.Clone(fewest[i:end]), func(n int) bool { return n < 0 }))
 			text := fmt.Sprint(shown)
 			for j := range end - i {
-				cells[i+j] = span{"-", dim}
+				cells[i+j] = document.Span{Text: "-", Style: document.Dim}
 			}
 			for j := range text { // at the edge, in the cells before it
 				cells[min(i, max(0, c.cells-len(text)))+j] = countSpan(text[j : j+1])
@@ -109,11 +110,11 @@ func (c *chart) counts(service string, fewest []int) []span {
 }
 
 // countSpan is a digit of a count of endpoints. None is bad.
-func countSpan(text string) span {
+func countSpan(text string) document.Span {
 	if text == "0" {
-		return span{text, redBold}
+		return document.Span{Text: text, Style: document.RedBold}
 	}
-	return span{text, normal}
+	return document.Span{Text: text}
 }
 
 // readyCounts are the fewest ready endpoints of a Service in each cell, -1 before any was seen.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"lapse/correlate/model"
+	"lapse/report/document"
 	"lapse/timeline"
 )
 
@@ -21,10 +22,10 @@ func (c *chart) heldLabel(h model.Held) string {
 	if len(c.tl.Held) == 1 {
 		return string(timeline.Held)
 	}
-	return c.say(targetNames(c.tl, c.nameWidth())[h.Target])
+	return c.Say(targetNames(c.tl, nameWidth(c.Page))[h.Target])
 }
 
-func (c *chart) heldStrip(h model.Held) []span {
+func (c *chart) heldStrip(h model.Held) []document.Span {
 	away := make([]int, c.cells)
 	for i := range away {
 		away[i] = h.Connections - h.Stood // these never did
@@ -45,7 +46,7 @@ func (c *chart) heldStrip(h model.Held) []span {
 	if i := slices.IndexFunc(c.tl.Targets, func(t model.Target) bool { return t.Name == h.Target }); i >= 0 {
 		measured = c.tl.Targets[i].Measured
 	}
-	cells := make([]span, c.cells)
+	cells := make([]document.Span, c.cells)
 	for i, n := range away {
 		cells[i] = c.glyph(heldLevel(n, h.Connections, c.outside(i, measured)))
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lapse/correlate/model"
+	"lapse/report/document"
 	"lapse/timeline"
 )
 
@@ -20,18 +21,18 @@ const maxPods = 12
 type laneGlyph struct {
 	glyph, legend string
 	rank          int
-	style         style
+	style         document.Style
 }
 
 var lanes = map[string]laneGlyph{
-	"gone":                {"-", "gone", 1, dim},
-	"ready":               {"R", "ready", 2, green},
-	"pending":             {"p", "pending or creating", 3, yellow},
-	"creating":            {"p", "pending or creating", 3, yellow},
-	"running":             {"n", "running, not ready", 4, yellow},
-	"terminating+serving": {"s", "terminating+serving", 5, cyan},
-	"terminating":         {"T", "terminating", 6, red},
-	"crashed":             {"X", "exited, or waiting to be restarted", 7, redBold},
+	"gone":                {"-", "gone", 1, document.Dim},
+	"ready":               {"R", "ready", 2, document.Green},
+	"pending":             {"p", "pending or creating", 3, document.Yellow},
+	"creating":            {"p", "pending or creating", 3, document.Yellow},
+	"running":             {"n", "running, not ready", 4, document.Yellow},
+	"terminating+serving": {"s", "terminating+serving", 5, document.Cyan},
+	"terminating":         {"T", "terminating", 6, document.Red},
+	"crashed":             {"X", "exited, or waiting to be restarted", 7, document.RedBold},
 }
 
 // podRows are a Pod's lane and, if its own address failed while it was measured, what that showed.
@@ -59,9 +60,9 @@ func (c *chart) directLabel(t model.Target) string {
 }
 
 // lane draws a Pod's states, and where a container of it exited while it was not to end.
-func (c *chart) lane(pod model.Pod) []span {
+func (c *chart) lane(pod model.Pod) []document.Span {
 	states := pod.States
-	cells := slices.Repeat([]span{{" ", normal}}, c.cells)
+	cells := slices.Repeat([]document.Span{{Text: " "}}, c.cells)
 	ranks := make([]int, c.cells)
 	for i, s := range states {
 		lane, ok := lanes[s.State]
@@ -74,14 +75,14 @@ func (c *chart) lane(pod model.Pod) []span {
 		}
 		for column := c.column(s.Start); column <= end; column++ {
 			if lane.rank > ranks[column] {
-				ranks[column], cells[column] = lane.rank, span{lane.glyph, lane.style}
+				ranks[column], cells[column] = lane.rank, document.Span{Text: lane.glyph, Style: lane.style}
 			}
 		}
 	}
 	for _, exit := range c.exits {
 		if exit.uid == pod.UID && !exit.ending && exit.at < c.tl.Run.Duration {
 			column := c.column(exit.at)
-			ranks[column], cells[column] = lanes["crashed"].rank, span{lanes["crashed"].glyph, lanes["crashed"].style}
+			ranks[column], cells[column] = lanes["crashed"].rank, document.Span{Text: lanes["crashed"].glyph, Style: lanes["crashed"].style}
 		}
 	}
 	for column, cell := range cells {
@@ -89,7 +90,7 @@ func (c *chart) lane(pod model.Pod) []span {
 			cells[column] = c.glyph("none")
 			continue
 		}
-		c.used[cell.text] = true
+		c.used[cell.Text] = true
 	}
 	return merge(cells)
 }
@@ -164,7 +165,7 @@ func (c *chart) podLabels(pods []model.Pod) map[string]string {
 		if short[name] > 1 {
 			name = p.Name
 		}
-		labels[p.UID] = strings.TrimSpace("pod " + cut(c.say(name), 20, c.ellipsis()) + "  " + c.say(p.Node))
+		labels[p.UID] = strings.TrimSpace("pod " + document.Cut(c.Say(name), 20, c.Ellipsis()) + "  " + c.Say(p.Node))
 	}
 	return labels
 }

@@ -9,12 +9,13 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
+	"lapse/report/document"
 	"lapse/timeline"
 )
 
 // A chart is the run as rows of cells, each cell a stretch of time.
 type chart struct {
-	*page
+	*document.Page
 	tl    *model.Timeline
 	cell  time.Duration
 	slots int // buckets in a cell
@@ -47,16 +48,16 @@ func targetsToShow(tl *model.Timeline) (shown []model.Target, well, unshown int)
 // A row of a chart.
 type row struct {
 	label string
-	cells []span
+	cells []document.Span
 }
 
 // stripsSection draws the run as text: the wrapped command, what each judged target saw, and what the
 // cluster did at the same time. Documents leave it out.
-func stripsSection(v *view) section {
+func stripsSection(v *view) document.Section {
 	if v.Buckets.Width <= 0 || v.Run.Duration <= 0 || v.Buckets.Len() == 0 {
-		return section{}
+		return document.Section{}
 	}
-	c := &chart{page: newPage(v.Options), tl: v.Timeline, exits: exitsOf(v.Timeline), of: servicesOf(v.Timeline), used: map[string]bool{}}
+	c := &chart{Page: document.NewPage(v.Options.screen()), tl: v.Timeline, exits: exitsOf(v.Timeline), of: servicesOf(v.Timeline), used: map[string]bool{}}
 	var pods []model.Pod
 	c.targets, c.well, c.unshown = targetsToShow(v.Timeline)
 	pods, c.steady, c.hidden = podsToShow(v.Timeline, c.exits)
@@ -64,21 +65,21 @@ func stripsSection(v *view) section {
 	c.label = c.labelWidth(slices.Collect(maps.Values(labels)))
 	c.cell, c.cells = cellSize(v.Run.Duration, v.Buckets.Width, c.Width-c.label-5)
 	c.slots = int(c.cell / v.Buckets.Width)
-	draw := func(p *page) {
-		c.page = p
+	draw := func(p *document.Page) {
+		c.Page = p
 		rows := slices.Concat([]row{c.axis()}, c.commandRow(), c.targetRows(), c.heldRows(), c.endpointRows())
 		for _, pod := range pods {
 			rows = append(rows, c.podRows(pod, labels[pod.UID])...)
 		}
 		c.draw(rows)
 	}
-	return section{title: "timeline", remark: "one cell = " + quantity.Span(min(c.cell, v.Run.Duration)), blocks: []block{drawing(draw)}}
+	return document.Section{Title: "timeline", Remark: "one cell = " + quantity.Span(min(c.cell, v.Run.Duration)), Blocks: []document.Block{document.Drawing(draw)}}
 }
 
 func (c *chart) draw(rows []row) {
 	for _, r := range rows {
-		label := cut(r.label, c.label, c.ellipsis())
-		c.line(slices.Concat([]span{{"   ", normal}, {label + strings.Repeat(" ", c.label-columns(label)+2), normal}}, r.cells)...)
+		label := document.Cut(r.label, c.label, c.Ellipsis())
+		c.Line(slices.Concat([]document.Span{{Text: "   "}, {Text: label + strings.Repeat(" ", c.label-document.Columns(label)+2)}}, r.cells)...)
 	}
 	c.legend()
 }
@@ -88,20 +89,20 @@ func (c *chart) labelWidth(labels []string) int {
 	widest := len("endpoints")
 	names := endpointNames(c.tl)
 	for _, s := range c.servicesToShow() {
-		widest = max(widest, columns(c.say(names[s.Name])))
+		widest = max(widest, document.Columns(c.Say(names[s.Name])))
 	}
 	for _, name := range c.names() {
-		widest = max(widest, columns(name))
+		widest = max(widest, document.Columns(name))
 	}
 	for _, l := range labels {
-		widest = max(widest, columns(l))
+		widest = max(widest, document.Columns(l))
 	}
 	for _, h := range c.tl.Held {
-		widest = max(widest, columns(c.heldLabel(h)))
+		widest = max(widest, document.Columns(c.heldLabel(h)))
 	}
 	for _, t := range c.tl.Targets {
 		if t.Kind == timeline.Direct {
-			widest = max(widest, columns(c.directLabel(t)))
+			widest = max(widest, document.Columns(c.directLabel(t)))
 		}
 	}
 	return min(widest, c.Width/3)
@@ -109,10 +110,10 @@ func (c *chart) labelWidth(labels []string) int {
 
 // names are the labels of the judged targets.
 func (c *chart) names() map[string]string {
-	all := targetNames(c.tl, c.nameWidth())
+	all := targetNames(c.tl, nameWidth(c.Page))
 	names := map[string]string{}
 	for _, t := range c.targets {
-		names[t.Name] = c.say(all[t.Name])
+		names[t.Name] = c.Say(all[t.Name])
 	}
 	return names
 }
@@ -180,7 +181,7 @@ func (c *chart) axis() row {
 		b.WriteString(strings.Repeat(" ", i-b.Len()))
 		b.WriteString("|" + wallClock(c.tl, time.Duration(i)*c.cell, layout))
 	}
-	return row{"UTC", []span{{b.String(), dim}}}
+	return row{"UTC", []document.Span{{Text: b.String(), Style: document.Dim}}}
 }
 
 // commandRow shows when the wrapped command ran: [ kubectl drain node-b ---- ].
@@ -193,34 +194,34 @@ func (c *chart) commandRow() []row {
 	if cmd.End != nil {
 		to, end = c.column(*cmd.End), "]"
 	}
-	line := c.say(strings.Join(cmd.Args, " "))
-	if inside := to - from - 3; inside >= min(10, columns(line)) {
-		line = cut(line, inside, c.ellipsis())
-		bar := "[ " + line + " " + strings.Repeat("-", inside-columns(line)) + end
-		return []row{{"command", []span{{strings.Repeat(" ", from), normal}, {bar, cyan}}}}
+	line := c.Say(strings.Join(cmd.Args, " "))
+	if inside := to - from - 3; inside >= min(10, document.Columns(line)) {
+		line = document.Cut(line, inside, c.Ellipsis())
+		bar := "[ " + line + " " + strings.Repeat("-", inside-document.Columns(line)) + end
+		return []row{{"command", []document.Span{{Text: strings.Repeat(" ", from)}, {Text: bar, Style: document.Cyan}}}}
 	}
 	bar := "[" + strings.Repeat("-", max(to-from-1, 0)) + end
-	if before := from - 1; c.cells-to < columns(line) && before > c.cells-to {
-		line = cut(line, before, c.ellipsis())
-		return []row{{"command", []span{{strings.Repeat(" ", from-1-columns(line)) + line + " ", normal}, {bar, cyan}}}}
+	if before := from - 1; c.cells-to < document.Columns(line) && before > c.cells-to {
+		line = document.Cut(line, before, c.Ellipsis())
+		return []row{{"command", []document.Span{{Text: strings.Repeat(" ", from-1-document.Columns(line)) + line + " "}, {Text: bar, Style: document.Cyan}}}}
 	}
-	return []row{{"command", []span{{strings.Repeat(" ", from), normal}, {bar, cyan}, {" " + line, normal}}}}
+	return []row{{"command", []document.Span{{Text: strings.Repeat(" ", from)}, {Text: bar, Style: document.Cyan}, {Text: " " + line}}}}
 }
 
 // A level says how a cell of a target's strip went.
 type level struct {
 	ascii, unicode string
-	style          style
+	style          document.Style
 	legend         string
 }
 
 var levels = map[string]level{
-	"ok":   {".", "·", normal, "ok"},
-	"few":  {":", "░", red, "<10 %"},
-	"some": {"%", "▒", red, "<50 %"},
-	"most": {"#", "█", redBold, "≥50 % failed"},
-	"gaps": {",", "╌", yellow, "ok, with gaps"},
-	"none": {"'", "╱", yellow, "no data"},
+	"ok":   {".", "·", document.Normal, "ok"},
+	"few":  {":", "░", document.Red, "<10 %"},
+	"some": {"%", "▒", document.Red, "<50 %"},
+	"most": {"#", "█", document.RedBold, "≥50 % failed"},
+	"gaps": {",", "╌", document.Yellow, "ok, with gaps"},
+	"none": {"'", "╱", document.Yellow, "no data"},
 }
 
 var levelOrder = []string{"ok", "few", "some", "most", "gaps", "none"}
@@ -238,11 +239,11 @@ func (c *chart) targetRows() []row {
 }
 
 // strip draws the cells from..to of a target; what lies outside was not meant to be measured.
-func (c *chart) strip(t model.Target, series model.BucketSeries, from, to int) []span {
-	cells := make([]span, 0, c.cells)
+func (c *chart) strip(t model.Target, series model.BucketSeries, from, to int) []document.Span {
+	cells := make([]document.Span, 0, c.cells)
 	for i := range c.cells {
 		if i < from || i > to {
-			cells = append(cells, span{" ", normal})
+			cells = append(cells, document.Span{Text: " "})
 			continue
 		}
 		cells = append(cells, c.glyph(c.level(t, series, i)))
@@ -296,11 +297,11 @@ func overlap(from, to, a, b time.Duration) time.Duration {
 }
 
 // merge joins neighbours of the same style.
-func merge(cells []span) []span {
-	var merged []span
+func merge(cells []document.Span) []document.Span {
+	var merged []document.Span
 	for _, cell := range cells {
-		if last := len(merged) - 1; last >= 0 && merged[last].style == cell.style {
-			merged[last].text += cell.text
+		if last := len(merged) - 1; last >= 0 && merged[last].Style == cell.Style {
+			merged[last].Text += cell.Text
 			continue
 		}
 		merged = append(merged, cell)
@@ -325,12 +326,12 @@ func (c *chart) unwatched(kind string, cell int, services []string, namespace st
 }
 
 // glyph draws a level, and notes that the legend must explain it.
-func (c *chart) glyph(level string) span {
+func (c *chart) glyph(level string) document.Span {
 	c.used[level] = true
 	if c.Unicode {
-		return span{levels[level].unicode, levels[level].style}
+		return document.Span{Text: levels[level].unicode, Style: levels[level].style}
 	}
-	return span{levels[level].ascii, levels[level].style}
+	return document.Span{Text: levels[level].ascii, Style: levels[level].style}
 }
 
 // legend explains the glyphs that were drawn, and no others.
@@ -343,7 +344,7 @@ func (c *chart) legend() {
 			if c.Unicode {
 				glyph = l.unicode
 			}
-			parts = append(parts, glyph+" "+c.say(l.legend))
+			parts = append(parts, glyph+" "+c.Say(l.legend))
 		}
 	}
 	for _, lane := range slices.SortedFunc(maps.Values(lanes), func(a, b laneGlyph) int { return cmp.Compare(a.rank, b.rank) }) {
@@ -361,19 +362,19 @@ func (c *chart) legend() {
 	}
 	c.flow(parts)
 	for _, line := range exitLines(c.exits) {
-		c.line(c.page.span("   "+line, normal))
+		c.Line(c.Page.Span("   "+line, document.Normal))
 	}
 	if c.well > 0 {
-		c.line(c.page.span("   "+quantity.Count(c.well, "more target")+" without a failure", dim))
+		c.Line(c.Page.Span("   "+quantity.Count(c.well, "more target")+" without a failure", document.Dim))
 	}
 	if c.unshown > 0 {
-		c.line(c.page.span("   "+quantity.Count(c.unshown, "more target")+" with fewer failures: see timeline.json", dim))
+		c.Line(c.Page.Span("   "+quantity.Count(c.unshown, "more target")+" with fewer failures: see timeline.json", document.Dim))
 	}
 	if c.steady > 0 {
-		c.line(c.page.span("   "+quantity.Count(c.steady, "more Pod")+" ready all the time", dim))
+		c.Line(c.Page.Span("   "+quantity.Count(c.steady, "more Pod")+" ready all the time", document.Dim))
 	}
 	if c.hidden > 0 {
-		c.line(c.page.span("   "+quantity.Count(c.hidden, "more Pod")+" changed, less: see timeline.json", dim))
+		c.Line(c.Page.Span("   "+quantity.Count(c.hidden, "more Pod")+" changed, less: see timeline.json", document.Dim))
 	}
 }
 
@@ -381,8 +382,8 @@ func (c *chart) legend() {
 func (c *chart) flow(parts []string) {
 	line := ""
 	for _, part := range parts {
-		if line != "" && 3+columns(line)+3+columns(part) > c.Width {
-			c.line(span{"   " + line, dim})
+		if line != "" && 3+document.Columns(line)+3+document.Columns(part) > c.Width {
+			c.Line(document.Span{Text: "   " + line, Style: document.Dim})
 			line = ""
 		}
 		if line != "" {
@@ -390,5 +391,5 @@ func (c *chart) flow(parts []string) {
 		}
 		line += part
 	}
-	c.line(span{"   " + line, dim})
+	c.Line(document.Span{Text: "   " + line, Style: document.Dim})
 }

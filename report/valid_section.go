@@ -10,12 +10,13 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
+	"lapse/report/document"
 	"lapse/timeline"
 )
 
 // validitySection says how good the measurement itself was.
-func validitySection(v *view) section {
-	return section{title: "valid", blocks: []block{note{text: strings.Join(validityParts(v.Timeline, v.names), " · ")}}}
+func validitySection(v *view) document.Section {
+	return document.Section{Title: "valid", Blocks: []document.Block{document.Note{Text: strings.Join(validityParts(v.Timeline, v.names), " · ")}}}
 }
 
 // validityParts are the figures for how good the measurement was.

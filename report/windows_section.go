@@ -9,6 +9,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
+	"lapse/report/document"
 )
 
 // What a summary shows of windows at most; timeline.json has the rest.
@@ -18,50 +19,50 @@ const (
 )
 
 // windowsSection has each window: the detail of incidents.
-func windowsSection(v *view) section {
+func windowsSection(v *view) document.Section {
 	if len(v.Windows) == 0 || !v.detailed() {
-		return section{}
+		return document.Section{}
 	}
 	shown := worst(v.Windows, maxWindows)
-	s := section{title: "windows", remark: "times are UTC"}
+	s := document.Section{Title: "windows", Remark: "times are UTC"}
 	if slices.ContainsFunc(shown, func(w model.Window) bool { return w.Basis == model.Statistical }) {
-		s.remark += "; bounds hold with 99 % probability"
+		s.Remark += "; bounds hold with 99 % probability"
 	}
-	t := table{item: "window", columns: []column{
-		{title: "#", right: true}, {title: "start"}, {title: "length"}, {title: "downtime", label: "note", lead: "downtime, weighed by the share that failed: "},
-		{title: "kind"}, {title: "requests"}, {title: "seen by"}, {title: "error", label: "error"},
+	t := document.Table{Item: "window", Columns: []document.Column{
+		{Title: "#", Right: true}, {Title: "start"}, {Title: "length"}, {Title: "downtime", Label: "note", Lead: "downtime, weighed by the share that failed: "},
+		{Title: "kind"}, {Title: "requests"}, {Title: "seen by"}, {Title: "error", Label: "error"},
 	}}
 	noted := worst(shown, maxNoted)
 	for _, w := range shown {
 		row := v.windowRow(w)
 		if slices.ContainsFunc(noted, func(n model.Window) bool { return n.ID == w.ID }) {
 			for _, text := range windowNotes(v.Timeline, w) {
-				row.notes = append(row.notes, note{label: "note", text: text, tone: dim})
+				row.Notes = append(row.Notes, document.Note{Label: "note", Text: text, Tone: document.Dim})
 			}
 		}
-		t.rows = append(t.rows, row)
+		t.Rows = append(t.Rows, row)
 	}
 	if more := len(v.Windows) - len(shown); more > 0 {
-		t.more = fmt.Sprintf("and %s with less downtime: see timeline.json", quantity.Count(more, "more window"))
+		t.More = fmt.Sprintf("and %s with less downtime: see timeline.json", quantity.Count(more, "more window"))
 	}
-	s.blocks = []block{t}
+	s.Blocks = []document.Block{t}
 	return s
 }
 
 // detailed reports whether what incidents rest on is shown: on demand, or where there are none.
 func (v *view) detailed() bool { return v.Verbose || len(v.Incidents) == 0 }
 
-func (v *view) windowRow(w model.Window) tableRow {
-	tone := map[model.WindowKind]style{model.Outage: redBold, model.Partial: red, model.Slow: yellow}[w.Kind]
-	return tableRow{cells: []cell{
-		{text: fmt.Sprint(w.ID)},
-		{text: startText(v.Timeline, begun(w)), exact: clock(v.Timeline, begun(w), w.Open.Start, false)},
-		{text: windowLength(w), exact: windowLength(w) + ", ended " + endClock(v.Timeline, w), tone: bold},
-		{text: downtimeText(w)},
-		{text: string(w.Kind), tone: tone},
-		{text: requestsText(w) + "  " + quantity.Percent(w.Share)},
-		{text: v.name(w.Target), verbatim: true},
-		{text: errorText(w), verbatim: true},
+func (v *view) windowRow(w model.Window) document.Row {
+	tone := map[model.WindowKind]document.Style{model.Outage: document.RedBold, model.Partial: document.Red, model.Slow: document.Yellow}[w.Kind]
+	return document.Row{Cells: []document.Cell{
+		{Text: fmt.Sprint(w.ID)},
+		{Text: startText(v.Timeline, begun(w)), Exact: clock(v.Timeline, begun(w), w.Open.Start, false)},
+		{Text: windowLength(w), Exact: windowLength(w) + ", ended " + endClock(v.Timeline, w), Tone: document.Bold},
+		{Text: downtimeText(w)},
+		{Text: string(w.Kind), Tone: tone},
+		{Text: requestsText(w) + "  " + quantity.Percent(w.Share)},
+		{Text: v.name(w.Target), Verbatim: true},
+		{Text: errorText(w), Verbatim: true},
 	}}
 }
 

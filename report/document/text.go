@@ -1,4 +1,4 @@
-package report
+package document
 
 import (
 	"fmt"
@@ -10,9 +10,9 @@ import (
 	eastasian "golang.org/x/text/width"
 )
 
-// clean makes text from outside harmless on a terminal: what would move the cursor, change colours or
+// Clean makes text from outside harmless on a terminal: what would move the cursor, change colours or
 // reorder the line is spelled out ("\x1b", "\u202e"), line breaks and tabs become spaces.
-func clean(s string) string {
+func Clean(s string) string {
 	if !strings.ContainsFunc(s, hostile) && utf8.ValidString(s) {
 		return s
 	}
@@ -59,9 +59,9 @@ var spelled = strings.NewReplacer(
 	"“", `"`, "”", `"`, "‘", "'", "’", "'", "\u00a0", " ",
 )
 
-// columns is the number of terminal cells s takes: two for a character of East Asian Width W or F, whatever the locale.
+// Columns is the number of terminal cells s takes: two for a character of East Asian Width W or F, whatever the locale.
 // https://www.unicode.org/reports/tr11/
-func columns(s string) int {
+func Columns(s string) int {
 	n := 0
 	for _, r := range s {
 		n++
@@ -76,7 +76,7 @@ func columns(s string) int {
 // head is the longest beginning of s that takes at most width cells.
 func head(s string, width int) string {
 	for i, r := range s {
-		if width -= columns(string(r)); width < 0 {
+		if width -= Columns(string(r)); width < 0 {
 			return s[:i]
 		}
 	}
@@ -87,7 +87,7 @@ func head(s string, width int) string {
 func tail(s string, width int) string {
 	for i := len(s); i > 0; {
 		r, size := utf8.DecodeLastRuneInString(s[:i])
-		if width -= columns(string(r)); width < 0 {
+		if width -= Columns(string(r)); width < 0 {
 			return s[i:]
 		}
 		i -= size
@@ -95,26 +95,26 @@ func tail(s string, width int) string {
 	return s
 }
 
-// cut shortens s to at most width cells, ending in mark where something was cut off.
-func cut(s string, width int, mark string) string {
+// Cut shortens s to at most width cells, ending in mark where something was cut off.
+func Cut(s string, width int, mark string) string {
 	if len(head(s, width)) == len(s) {
 		return s
 	}
-	room := width - columns(mark)
+	room := width - Columns(mark)
 	if room < 0 {
 		return ""
 	}
 	return head(s, room) + mark
 }
 
-// cutMiddle shortens s to at most width cells and keeps both its ends, which tell names apart.
-func cutMiddle(s string, width int, mark string) string {
+// CutMiddle shortens s to at most width cells and keeps both its ends, which tell names apart.
+func CutMiddle(s string, width int, mark string) string {
 	if len(head(s, width)) == len(s) {
 		return s
 	}
-	room := width - columns(mark)
+	room := width - Columns(mark)
 	end := tail(s, room/2)
-	return head(s, room-columns(end)) + mark + end
+	return head(s, room-Columns(end)) + mark + end
 }
 
 // glued are blanks at which a line is not broken: between a figure and its unit, and before a
@@ -131,7 +131,7 @@ func wrap(s string, width int) []string {
 	line := ""
 	for word := range strings.FieldsSeq(s) {
 		word = strings.ReplaceAll(word, glue, " ")
-		if line != "" && columns(line)+1+columns(word) <= width {
+		if line != "" && Columns(line)+1+Columns(word) <= width {
 			line += " " + word
 			continue
 		}

@@ -1,4 +1,4 @@
-package report
+package document
 
 import (
 	"slices"
@@ -17,7 +17,7 @@ func TestCleanSpellsOutWhatATerminalWouldObey(t *testing.T) {
 		"bad \xff byte":                `bad \xff byte`,
 		"z\u0335\u0336a\u200bl\u2028g": `z\u0335\u0336a\u200bl\u2028g`,
 	} {
-		if got := clean(in); got != want {
+		if got := Clean(in); got != want {
 			t.Errorf("clean(%q) = %q, want %q", in, got, want)
 		}
 	}
@@ -49,15 +49,15 @@ func TestWrapBreaksALongWordInTime(t *testing.T) {
 
 func TestCutMarksWhatIsMissing(t *testing.T) {
 	for _, test := range []struct{ got, want string }{
-		{cut("web-x2kzq", 9, "…"), "web-x2kzq"},
-		{cut("web-x2kzq", 6, "…"), "web-x…"},
-		{cut("漢字漢字", 5, "…"), "漢字…"},
-		{cut("漢字漢字", 4, "…"), "漢…"},
-		{cut("web", 2, "..."), ""},
-		{cutMiddle("web-x2kzq", 9, "…"), "web-x2kzq"},
-		{cutMiddle("漢字漢字漢字", 9, "…"), "漢字…漢字"},
-		{cutMiddle(strings.Repeat("漢", 1<<20), 5, "…"), "漢…漢"}, // in time that grows with the text, not with its square
-		{cutMiddle("payments/authorization-gateway new", 20, "…"), "payments/a…ateway new"[:10] + "…" + "teway new"},
+		{Cut("web-x2kzq", 9, "…"), "web-x2kzq"},
+		{Cut("web-x2kzq", 6, "…"), "web-x…"},
+		{Cut("漢字漢字", 5, "…"), "漢字…"},
+		{Cut("漢字漢字", 4, "…"), "漢…"},
+		{Cut("web", 2, "..."), ""},
+		{CutMiddle("web-x2kzq", 9, "…"), "web-x2kzq"},
+		{CutMiddle("漢字漢字漢字", 9, "…"), "漢字…漢字"},
+		{CutMiddle(strings.Repeat("漢", 1<<20), 5, "…"), "漢…漢"}, // in time that grows with the text, not with its square
+		{CutMiddle("payments/authorization-gateway new", 20, "…"), "payments/a…ateway new"[:10] + "…" + "teway new"},
 	} {
 		if test.got != test.want {
 			t.Errorf("got %q, want %q", test.got, test.want)
@@ -67,7 +67,7 @@ func TestCutMarksWhatIsMissing(t *testing.T) {
 
 func TestWideCharactersTakeTwoColumns(t *testing.T) {
 	for text, want := range map[string]int{"web-1": 5, "漢字": 4, "ﾊﾝｶｸ": 4, "⌚ ✓ ▒ ·": 8, "🚀": 2, "🌡": 1} {
-		if got := columns(text); got != want {
+		if got := Columns(text); got != want {
 			t.Errorf("%q takes %d columns, want %d", text, got, want)
 		}
 	}

@@ -1,0 +1,182 @@
+package document
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Print writes a document. One without a headline begins with its first section.
+func (p *Page) Print(d Document) {
+	if d.Headline != "" {
+		p.head(d)
+	}
+	for _, s := range d.Sections {
+		if !s.Tight && p.Len() > 0 {
+			p.WriteByte('\n')
+		}
+		p.section(s)
+	}
+}
+
+// head writes the result, what was found, whether the measurement can be trusted, and what was measured.
+func (p *Page) head(d Document) {
+	lead := []Span{{" ", Normal}, p.Span(d.Badge, d.Tone), {"  ", Normal}}
+	headline, trust := p.Say(d.Headline), p.Say(d.Trust)
+	gap := p.Width - width(lead) - Columns(headline) - Columns(trust)
+	indent := []Span{{strings.Repeat(" ", width(lead)), Normal}}
+	if gap >= 3 {
+		p.Line(append(lead, Span{headline, Bold}, Span{strings.Repeat(" ", gap), Normal}, Span{trust, Normal})...)
+	} else {
+		p.paragraph(lead, headline, Bold)
+		p.paragraph(indent, trust, Normal)
+	}
+	for _, caveat := range d.Caveats {
+		p.paragraph(indent, caveat, Yellow)
+	}
+	p.paragraph(indent, d.Measured, Dim)
+}
+
+// section writes a section. One that begins with a paragraph has it in the line of its title.
+func (p *Page) section(s Section) {
+	blocks, title := s.Blocks, strings.ToUpper(s.Title)
+	if first, ok := blocks[0].(Note); ok && first.Label == "" && s.Remark == "" {
+		p.note([]Span{{" ", Normal}, p.Span(title, Bold), {"  ", Normal}}, first)
+		blocks = blocks[1:]
+	} else {
+		p.heading(title, s.Remark)
+	}
+	for _, b := range blocks {
+		switch b := b.(type) {
+		case Note:
+			lead := []Span{{"   ", Normal}}
+			if b.Label != "" {
+				lead = append(lead, p.Span(b.Label, Dim), Span{"  ", Normal})
+			}
+			p.note(lead, b)
+		case Table:
+			p.table(b)
+		case Drawing:
+			b(p)
+		}
+	}
+}
+
+// note writes a paragraph behind a lead, and its details below.
+func (p *Page) note(lead []Span, n Note) {
+	if n.Verbatim { // not cut off: it is there to be copied
+		fmt.Fprint(p, strings.TrimRight(plainText(lead)+p.Say(n.Text)+"   "+p.Say(n.After), " ")+"\n")
+	} else {
+		p.paragraph(lead, strings.TrimSpace(n.Text+" "+n.After), n.Tone)
+	}
+	p.details(n.Details)
+}
+
+func plainText(spans []Span) string {
+	var b strings.Builder
+	for _, s := range spans {
+		b.WriteString(s.Text)
+	}
+	return b.String()
+}
+
+// details writes labelled paragraphs below what they belong to. Labels are of one width, and instants of neighbours flush right.
+func (p *Page) details(notes []Note) {
+	widest := map[string]int{} // of the instants behind each label that has some
+	labels := len("cause")
+	for _, n := range notes {
+		labels = max(labels, len(n.Label))
+		if n.At != "" {
+			widest[n.Label] = max(widest[n.Label], Columns(p.Say(n.At)))
+		}
+	}
+	last := ""
+	for _, n := range notes {
+		room, timed := widest[n.Label]
+		label := n.Label
+		if timed && label == last {
+			label = ""
+		}
+		last = n.Label
+		lead := []Span{{"      ", Normal}, p.Span(fmt.Sprintf("%-*s", labels+2, label), Dim)}
+		if timed {
+			lead = append(lead, pad(p.Span(n.At, Cyan), room, true), Span{"  ", Normal})
+		}
+		p.note(lead, n)
+	}
+}
+
+// table writes as many columns as there is room for. What has none stands below its row.
+func (p *Page) table(t Table) {
+	shown := make([]int, len(t.Columns))
+	for i := range shown {
+		shown[i] = i
+	}
+	lines := p.aligned(t, shown)
+	var below []int
+	for !fits(p, lines) {
+		i := len(shown) - 1
+		for i >= 0 && t.Columns[shown[i]].Label == "" {
+			i--
+		}
+		if i < 0 {
+			break
+		}
+		below = slices.Insert(below, 0, shown[i])
+		shown = slices.Delete(shown, i, i+1)
+		lines = p.aligned(t, shown)
+	}
+	if !t.Headless {
+		p.Line(lines[0]...)
+	}
+	for i, row := range t.Rows {
+		p.Line(lines[i+1]...)
+		var notes []Note
+		for _, c := range below {
+			if cell, column := row.Cells[c], t.Columns[c]; cell.Text != "" {
+				notes = append(notes, Note{Label: column.Label, Text: column.Lead + cell.Text, Tone: cell.Tone})
+			}
+		}
+		p.details(append(notes, row.Notes...))
+	}
+	if t.More != "" {
+		p.Line(p.Span("   "+t.More, Dim))
+	}
+}
+
+// aligned are the titles and the rows of a table, of some of its columns.
+func (p *Page) aligned(t Table, shown []int) [][]Span {
+	titles := make([]Span, len(shown))
+	var right []int
+	for i, c := range shown {
+		title := t.Columns[c].Title
+		if !t.Columns[c].Verbatim {
+			title = strings.ToUpper(title)
+		}
+		titles[i] = Span{title, Dim}
+		if t.Headless {
+			titles[i].Text = ""
+		}
+		if t.Columns[c].Right {
+			right = append(right, i)
+		}
+	}
+	cells := [][]Span{titles}
+	for _, row := range t.Rows {
+		line := make([]Span, len(shown))
+		for i, c := range shown {
+			line[i] = p.Span(row.Cells[c].Text, row.Cells[c].Tone)
+		}
+		cells = append(cells, line)
+	}
+	lines := align(cells, right...)
+	for i, line := range lines {
+		lines[i] = slices.Insert(line, 0, Span{"   ", Normal})
+	}
+	return lines
+}
+
+// fits reports whether lines are no wider than the screen.
+func fits(p *Page, lines [][]Span) bool {
+	return !slices.ContainsFunc(lines, func(line []Span) bool { return width(trimRight(line)) > p.Width })
+}
