@@ -2,7 +2,7 @@ package report
 
 import (
 	"fmt"
-	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,7 +16,7 @@ import (
 type dnsRow struct {
 	followed
 	server     model.DNSServer
-	unobserved int // changes of which no answer tells
+	unobserved int // changes that no answer shows
 }
 
 // dnsRows are the servers that were asked, with what is known of changes of one kind.
@@ -53,28 +53,29 @@ func serverName(s model.DNSServer) string {
 }
 
 var (
-	dnsTitles  = []string{"CHANGES", "MIN", "MEDIAN", "P99", "MAX", "TTL"}
+	dnsTitles  = append(slices.Clip(lagTitles), "ttl")
 	dnsChanges = []struct {
 		change model.RouteChange
 		title  string
-	}{{model.Removal, "DNS: REMOVED, FROM THE DELETION"}, {model.Addition, "DNS: ADDED, FROM ITS ENDPOINT"}}
+	}{{model.Removal, "dns: removed, from the deletion"}, {model.Addition, "dns: added, from its endpoint"}}
 )
 
 // cells are what is said of the server, under [dnsTitles].
-func (r dnsRow) cells() []string {
+func (r dnsRow) cells() []document.Cell {
 	seen := len(r.lags) + r.open
-	cells := []string{strconv.Itoa(seen)}
+	changes := strconv.Itoa(seen)
 	if r.unobserved > 0 {
-		cells[0] += fmt.Sprintf(" of %d", seen+r.unobserved)
+		changes += fmt.Sprintf(" of %d", seen+r.unobserved)
 	}
-	for _, share := range []float64{0, 0.5, 0.99, 1} {
+	cells := []document.Cell{{Text: changes}}
+	for _, share := range lagShares {
 		text := "unobserved"
 		if seen > 0 {
 			text = r.quantile(share)
 		}
-		cells = append(cells, text)
+		cells = append(cells, document.Cell{Text: text})
 	}
-	return append(cells, ttlText(r.server.TTL))
+	return append(cells, document.Cell{Text: ttlText(r.server.TTL)})
 }
 
 // ttlText is the TTL of a server's answers. That of an answer from its cache counts down.
@@ -105,23 +106,16 @@ func dnsNotes(dns *model.DNS) (notes []string) {
 	return notes
 }
 
-// writeDNS prints how DNS servers followed the changes, beneath the nodes.
-func writeDNS(out io.Writer, dns *model.DNS) {
-	if dns == nil {
-		return
-	}
+// dnsTables have a row for each DNS server, one table for each kind of change.
+func dnsTables(dns *model.DNS) (tables []document.Table) {
 	for _, kind := range dnsChanges {
-		if rows := dnsRows(dns, kind.change); len(rows) > 0 {
-			fmt.Fprintf(out, "%s\t%s\n", kind.title, strings.Join(dnsTitles, "\t"))
-			for _, r := range rows {
-				fmt.Fprintf(out, "%s\t%s\n", r.who, strings.Join(r.cells(), "\t"))
-			}
-			fmt.Fprintln(out)
+		t := document.Table{Item: "DNS server", Columns: titled(append([]string{kind.title}, dnsTitles...))}
+		for _, r := range dnsRows(dns, kind.change) {
+			t.Rows = append(t.Rows, document.Row{Cells: append([]document.Cell{{Text: r.who, Verbatim: true}}, r.cells()...)})
 		}
+		tables = append(tables, t)
 	}
-	for _, note := range dnsNotes(dns) {
-		fmt.Fprintln(out, note)
-	}
+	return tables
 }
 
 // dnsAdvice says what the removals mean for clients that look up the name themselves, where DNS takes longer than the routes: its own lag, and for how long
@@ -169,15 +163,11 @@ func dnsSection(v *view) document.Section {
 	s := document.Section{Title: "dns", Remark: "from a Pod's deletion, or its endpoint in the EndpointSlice, until a DNS server's answers followed; clients may keep an answer for its TTL"}
 	t := document.Table{Item: "DNS server", Columns: []document.Column{{Title: "server"}, {Title: ""}}}
 	for _, title := range dnsTitles {
-		t.Columns = append(t.Columns, document.Column{Title: strings.ToLower(title), Right: true})
+		t.Columns = append(t.Columns, document.Column{Title: title, Right: true})
 	}
 	for _, kind := range dnsChanges {
 		for _, r := range dnsRows(v.DNS, kind.change) {
-			row := document.Row{Cells: []document.Cell{{Text: r.who, Verbatim: true}, {Text: routeWord(kind.change)}}}
-			for _, text := range r.cells() {
-				row.Cells = append(row.Cells, document.Cell{Text: text})
-			}
-			t.Rows = append(t.Rows, row)
+			t.Rows = append(t.Rows, document.Row{Cells: append([]document.Cell{{Text: r.who, Verbatim: true}, {Text: routeWord(kind.change)}}, r.cells()...)})
 		}
 	}
 	if len(t.Rows) > 0 {

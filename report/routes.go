@@ -6,11 +6,12 @@ import (
 	"io"
 	"math"
 	"slices"
-	"text/tabwriter"
+	"strconv"
 	"time"
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
+	"lapse/report/document"
 )
 
 // followed is how one node, or one DNS server, followed changes of one kind.
@@ -21,42 +22,77 @@ type followed struct {
 }
 
 // Routes prints how the routes of each node followed the changes of a run, and what that means for a shutdown. A removal is counted from when the
-// Pod's deletion was asked for, an addition from when the EndpointSlice had it.
+// Pod's deletion was asked for, an addition from when the EndpointSlice had it. Lines are as long as they are: a table that is cut has no use.
 func Routes(w io.Writer, tl *model.Timeline, dir string) error {
+	p := document.NewPage(document.Screen{Unicode: true, Width: math.MaxInt32})
+	p.Print(routesDocument(tl, dir))
+	if _, err := p.WriteTo(w); err != nil {
+		return fmt.Errorf("print the routes: %w", err)
+	}
+	return nil
+}
+
+func routesDocument(tl *model.Timeline, dir string) document.Document {
 	removals, additions := routesByNode(tl.Routes, model.Removal), routesByNode(tl.Routes, model.Addition)
-	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	changes := map[uint32]bool{}
 	for _, r := range tl.Routes {
 		if r.Change == model.Removal {
 			changes[r.Event] = true
 		}
 	}
-	fmt.Fprintf(out, "%s seen from %s%s\n\n", quantity.Count(len(changes), "removal"), quantity.Count(len(removals), "node"), clusterWords(tl))
-	write := func(title string, nodes []followed) {
-		if len(nodes) == 0 {
-			return
-		}
-		fmt.Fprintf(out, "%s\tCHANGES\tMIN\tMEDIAN\tP99\tMAX\n", title)
-		for _, n := range nodes {
-			fmt.Fprintf(out, "%s\t%d\t%s\t%s\t%s\t%s\n", n.who, len(n.lags)+n.open, n.quantile(0), n.quantile(0.5), n.quantile(0.99), n.quantile(1))
-		}
-		fmt.Fprintln(out)
+	seen := fmt.Sprintf("%s seen from %s%s", quantity.Count(len(changes), "removal"), quantity.Count(len(removals), "node"), clusterWords(tl))
+	tables := []document.Table{followedTable("removed, from the deletion", removals), followedTable("added, from its endpoint", additions)}
+	var meaning []string
+	if tl.DNS != nil {
+		tables = append(tables, dnsTables(tl.DNS)...)
+		meaning = dnsNotes(tl.DNS)
 	}
-	write("REMOVED, FROM THE DELETION", removals)
-	write("ADDED, FROM ITS ENDPOINT", additions)
-	writeDNS(out, tl.DNS)
 	for _, l := range tl.Late {
-		fmt.Fprintf(out, "Late: %s.\n", l.Text)
+		meaning = append(meaning, "Late: "+l.Text+".")
 	}
-	fmt.Fprintln(out, advice(removals, len(changes)))
+	meaning = append(meaning, advice(removals, len(changes)))
 	if text := dnsAdvice(tl.DNS, removals); text != "" {
-		fmt.Fprintln(out, text)
+		meaning = append(meaning, text)
 	}
-	fmt.Fprintf(out, "run in %s\n", dir)
-	if err := out.Flush(); err != nil {
-		return fmt.Errorf("print the routes: %w", err)
+	d := document.Document{Sections: []document.Section{{Blocks: []document.Block{document.Note{Text: seen}}}}}
+	for _, t := range tables {
+		if len(t.Rows) > 0 {
+			d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{t}})
+		}
 	}
-	return nil
+	var last document.Section
+	for _, text := range meaning {
+		last.Blocks = append(last.Blocks, document.Note{Text: text})
+	}
+	last.Blocks = append(last.Blocks, document.Note{Text: "run in " + dir, Verbatim: true})
+	d.Sections = append(d.Sections, last)
+	return d
+}
+
+// lagTitles are the columns of how changes were followed: how many there were, and the quantiles of lagShares.
+var (
+	lagTitles = []string{"changes", "min", "median", "p99", "max"}
+	lagShares = []float64{0, 0.5, 0.99, 1}
+)
+
+// followedTable has a row for each node.
+func followedTable(title string, nodes []followed) document.Table {
+	t := document.Table{Item: "node", Columns: titled(append([]string{title}, lagTitles...))}
+	for _, n := range nodes {
+		cells := []document.Cell{{Text: n.who, Verbatim: true}, {Text: strconv.Itoa(len(n.lags) + n.open)}}
+		for _, share := range lagShares {
+			cells = append(cells, document.Cell{Text: n.quantile(share)})
+		}
+		t.Rows = append(t.Rows, document.Row{Cells: cells})
+	}
+	return t
+}
+
+func titled(titles []string) (columns []document.Column) {
+	for _, title := range titles {
+		columns = append(columns, document.Column{Title: title})
+	}
+	return columns
 }
 
 func clusterWords(tl *model.Timeline) string {

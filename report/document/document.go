@@ -16,10 +16,11 @@ type Document struct {
 
 // A Section has a title and what stands below it. One without blocks is left out.
 type Section struct {
-	Title  string
+	Title  string // empty: on a screen its blocks begin at the margin
 	Remark string // what the whole section is about
 	Blocks []Block
 	Tight  bool // on a screen it follows the one before without an empty line
+	Column int  // on a screen: where its remark begins and, each on lines of its own, its blocks; 0: as in all sections
 }
 
 // A Block is a [Note], a [Table] or a [Drawing].

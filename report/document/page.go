@@ -25,6 +25,7 @@ type Screen struct {
 type Page struct {
 	Screen
 	bytes.Buffer
+	margin int // blanks before a section's title
 }
 
 // NewPage returns an empty page, at least 40 columns wide.
@@ -81,11 +82,6 @@ func trimRight(spans []Span) []Span {
 	return nil
 }
 
-// heading opens a section of the report.
-func (p *Page) heading(title, remark string) {
-	p.Line(Span{" ", Normal}, p.Span(title, Bold), Span{"  ", Normal}, p.Span(remark, Dim))
-}
-
 // paragraph writes text behind a lead of some width, wrapped with a hanging indent.
 func (p *Page) paragraph(lead []Span, text string, s Style) {
 	indent := width(lead)
@@ -96,6 +92,8 @@ func (p *Page) paragraph(lead []Span, text string, s Style) {
 		p.Line(slices.Concat(lead, []Span{{l, s}})...)
 	}
 }
+
+func blanks(n int) Span { return Span{strings.Repeat(" ", n), Normal} }
 
 // width is the number of cells spans take.
 func width(spans []Span) int {

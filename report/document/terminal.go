@@ -1,14 +1,17 @@
 package document
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 )
 
-// Print writes a document. One without a headline begins with its first section.
+// Print writes a document. One without a headline begins with its first section, at the screen's edge.
 func (p *Page) Print(d Document) {
+	p.margin = 0
 	if d.Headline != "" {
+		p.margin = 1
 		p.head(d)
 	}
 	for _, s := range d.Sections {
@@ -39,23 +42,35 @@ func (p *Page) head(d Document) {
 
 // section writes a section. One that begins with a paragraph has it in the line of its title.
 func (p *Page) section(s Section) {
-	blocks, title := s.Blocks, strings.ToUpper(s.Title)
-	if first, ok := blocks[0].(Note); ok && first.Label == "" && s.Remark == "" {
-		p.note([]Span{{" ", Normal}, p.Span(title, Bold), {"  ", Normal}}, first)
+	indent := p.margin
+	if s.Title != "" {
+		indent = cmp.Or(s.Column, p.margin+2)
+	}
+	blocks := s.Blocks
+	title := []Span{blanks(p.margin), p.Span(strings.ToUpper(s.Title), Bold)}
+	first, ok := blocks[0].(Note)
+	switch {
+	case s.Title == "":
+	case ok && first.Label == "" && s.Remark == "" && s.Column == 0:
+		p.note(append(title, blanks(2)), first, indent)
 		blocks = blocks[1:]
-	} else {
-		p.heading(title, s.Remark)
+	default:
+		gap := 2
+		if s.Column > 0 {
+			gap = max(1, s.Column-width(title))
+		}
+		p.Line(append(title, blanks(gap), p.Span(s.Remark, Dim))...)
 	}
 	for _, b := range blocks {
 		switch b := b.(type) {
 		case Note:
-			lead := []Span{{"   ", Normal}}
+			lead := []Span{blanks(indent)}
 			if b.Label != "" {
-				lead = append(lead, p.Span(b.Label, Dim), Span{"  ", Normal})
+				lead = append(lead, p.Span(b.Label, Dim), blanks(2))
 			}
-			p.note(lead, b)
+			p.note(lead, b, indent)
 		case Table:
-			p.table(b)
+			p.table(b, indent)
 		case Drawing:
 			b(p)
 		}
@@ -63,13 +78,13 @@ func (p *Page) section(s Section) {
 }
 
 // note writes a paragraph behind a lead, and its details below.
-func (p *Page) note(lead []Span, n Note) {
+func (p *Page) note(lead []Span, n Note, indent int) {
 	if n.Verbatim { // not cut off: it is there to be copied
 		fmt.Fprint(p, strings.TrimRight(plainText(lead)+p.Say(n.Text)+"   "+p.Say(n.After), " ")+"\n")
 	} else {
 		p.paragraph(lead, strings.TrimSpace(n.Text+" "+n.After), n.Tone)
 	}
-	p.details(n.Details)
+	p.details(n.Details, indent+3)
 }
 
 func plainText(spans []Span) string {
@@ -81,7 +96,7 @@ func plainText(spans []Span) string {
 }
 
 // details writes labelled paragraphs below what they belong to. Labels are of one width, and instants of neighbours flush right.
-func (p *Page) details(notes []Note) {
+func (p *Page) details(notes []Note, indent int) {
 	widest := map[string]int{} // of the instants behind each label that has some
 	labels := len("cause")
 	for _, n := range notes {
@@ -98,21 +113,21 @@ func (p *Page) details(notes []Note) {
 			label = ""
 		}
 		last = n.Label
-		lead := []Span{{"      ", Normal}, p.Span(fmt.Sprintf("%-*s", labels+2, label), Dim)}
+		lead := []Span{blanks(indent), p.Span(fmt.Sprintf("%-*s", labels+2, label), Dim)}
 		if timed {
 			lead = append(lead, pad(p.Span(n.At, Cyan), room, true), Span{"  ", Normal})
 		}
-		p.note(lead, n)
+		p.note(lead, n, indent)
 	}
 }
 
 // table writes as many columns as there is room for. What has none stands below its row.
-func (p *Page) table(t Table) {
+func (p *Page) table(t Table, indent int) {
 	shown := make([]int, len(t.Columns))
 	for i := range shown {
 		shown[i] = i
 	}
-	lines := p.aligned(t, shown)
+	lines := p.aligned(t, shown, indent)
 	var below []int
 	for !fits(p, lines) {
 		i := len(shown) - 1
@@ -124,7 +139,7 @@ func (p *Page) table(t Table) {
 		}
 		below = slices.Insert(below, 0, shown[i])
 		shown = slices.Delete(shown, i, i+1)
-		lines = p.aligned(t, shown)
+		lines = p.aligned(t, shown, indent)
 	}
 	if !t.Headless {
 		p.Line(lines[0]...)
@@ -137,15 +152,15 @@ func (p *Page) table(t Table) {
 				notes = append(notes, Note{Label: column.Label, Text: column.Lead + cell.Text, Tone: cell.Tone})
 			}
 		}
-		p.details(append(notes, row.Notes...))
+		p.details(append(notes, row.Notes...), indent+3)
 	}
 	if t.More != "" {
-		p.Line(p.Span("   "+t.More, Dim))
+		p.Line(blanks(indent), p.Span(t.More, Dim))
 	}
 }
 
 // aligned are the titles and the rows of a table, of some of its columns.
-func (p *Page) aligned(t Table, shown []int) [][]Span {
+func (p *Page) aligned(t Table, shown []int, indent int) [][]Span {
 	titles := make([]Span, len(shown))
 	var right []int
 	for i, c := range shown {
@@ -171,7 +186,7 @@ func (p *Page) aligned(t Table, shown []int) [][]Span {
 	}
 	lines := align(cells, right...)
 	for i, line := range lines {
-		lines[i] = slices.Insert(line, 0, Span{"   ", Normal})
+		lines[i] = slices.Insert(line, 0, blanks(indent))
 	}
 	return lines
 }
