@@ -38,6 +38,7 @@ var mayImport = map[string][]string{
 	"correlate/compare":         {"timeline", "correlate/model", "correlate/quantity", "correlate/verdict", "correlate/windows"},
 	"report":                    {"hint", "timeline", "correlate/model", "correlate/quantity", "correlate/verdict", "correlate/compare"},
 	"report/document":           {},
+	"report/junit":              {},
 	"report/schematest":         {"report"},
 	"dashboard":                 {},
 	"dashboard/internal/sample": {"timeline", "correlate", "correlate/model", "correlate/verdict"},
