@@ -50,7 +50,7 @@ var mayImport = map[string][]string{
 	"deploy":                    {"hint", "timeline", "kube"},
 	"deploy/agent":              {"hint", "timeline", "kube"},
 	"deploy/mkimage":            {},
-	"preflight":                 {"hint", "kube", "timeline", "correlate/quantity", "watcher"},
+	"preflight":                 {"hint", "kube", "timeline", "correlate/quantity", "report/document", "report/junit", "watcher"},
 	"run/runtest":               {},
 	"run":                       {"hint", "timeline", "record", "loadgen", "loadgen/hey", "loadgen/lookup", "loadgen/nodecheck", "kube", "watcher", "correlate", "correlate/kubectl", "correlate/model", "correlate/quantity", "correlate/verdict", "report", "dashboard", "dashboard/publish", "deploy", "deploy/agent", "preflight"},
 	"cmd/lapse":                 {"hint", "run", "timeline", "record", "loadgen", "loadgen/hey", "correlate", "correlate/model", "correlate/quantity", "correlate/causes", "correlate/verdict", "report", "deploy", "deploy/agent"},

@@ -2,14 +2,14 @@ package preflight
 
 import (
 	"encoding/json"
-	"encoding/xml"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
-	"unicode"
 
 	"lapse/correlate/quantity"
+	"lapse/report/document"
+	"lapse/report/junit"
 	"lapse/timeline"
 )
 
@@ -45,39 +45,71 @@ func writeJSON(w io.Writer, r *Result) error {
 	return err
 }
 
+// width is that of a table, in columns: findings are prose.
+const width = 110
+
 func writeTable(w io.Writer, r *Result) error {
-	p := &printer{w: w}
-	p.line("PREFLIGHT svc/%s: %s; %s", r.Service, r.Endpoints, r.summary())
+	p := document.NewPage(document.Screen{Unicode: true, Width: width})
+	p.Print(r.document())
+	_, err := p.WriteTo(w)
+	return err
+}
+
+// document is the result for people.
+func (r *Result) document() document.Document {
+	head := section("", "PREFLIGHT svc/"+r.Service+": "+r.Endpoints+"; "+r.summary())
 	if r.Node != "" {
-		p.line("to drain: %s", r.Node)
+		head.Blocks = append(head.Blocks, document.Note{Text: "to drain: " + r.Node})
 	}
-	p.line("route lag: %s", r.RouteLag)
+	head.Blocks = append(head.Blocks, document.Note{Text: "route lag: " + r.RouteLag})
+	sections := []document.Section{head}
 	for _, severity := range severities {
 		for _, f := range r.Findings {
 			if f.Severity == severity {
-				p.finding(f)
+				sections = append(sections, f.section())
 			}
 		}
 	}
-	if len(r.Accepted) > 0 {
-		p.line("\nACCEPTED by the baseline")
-		for _, f := range r.Accepted {
-			p.line("  %s %s of %s: %s", f.Rule, f.Name, f.Evidence[0].Object, f.Accepted)
+	accepted, unjudged := section("accepted"), section("not judged")
+	accepted.Remark = "by the baseline"
+	for _, f := range r.Accepted {
+		accepted.Blocks = append(accepted.Blocks, document.Note{Text: fmt.Sprintf("%s %s of %s: %s", f.Rule, f.Name, f.Evidence[0].Object, f.Accepted)})
+	}
+	for _, u := range r.Unjudged { // many end with a command to copy
+		unjudged.Blocks = append(unjudged.Blocks, document.Note{Text: fmt.Sprintf("%s %s: %s", u.Rule, u.Name, u.Why), Verbatim: true})
+	}
+	for _, s := range []document.Section{accepted, unjudged, section("notes", r.Notes...)} {
+		if len(s.Blocks) > 0 {
+			sections = append(sections, s)
 		}
 	}
-	if len(r.Unjudged) > 0 {
-		p.line("\nNOT JUDGED")
-		for _, u := range r.Unjudged {
-			p.line("  %s %s: %s", u.Rule, u.Name, u.Why)
-		}
+	return document.Document{Sections: sections}
+}
+
+// section has each text in lines of its own, below its title.
+func section(title string, texts ...string) document.Section {
+	s := document.Section{Title: title, Column: 2}
+	for _, text := range texts {
+		s.Blocks = append(s.Blocks, document.Note{Text: text})
 	}
-	if len(r.Notes) > 0 {
-		p.line("\nNOTES")
-		for _, n := range r.Notes {
-			p.line("  %s", n)
-		}
+	return s
+}
+
+// section is a finding for people.
+func (f *Finding) section() document.Section {
+	s := document.Section{Title: string(f.Severity), Remark: f.Rule + " " + f.Name, Column: len(WillBlock) + 1}
+	s.Blocks = append(s.Blocks, document.Note{Text: f.Prediction})
+	for _, e := range f.Evidence {
+		s.Blocks = append(s.Blocks, document.Note{Label: "why", Text: e.String()})
 	}
-	return p.err
+	s.Blocks = append(s.Blocks, document.Note{Label: "fix", Text: f.Fix})
+	switch {
+	case len(f.ConfirmedBy) > 0:
+		s.Blocks = append(s.Blocks, document.Note{Label: "run", Text: "a run that confirms it names the cause " + strings.Join(f.causes(), " or ")})
+	case f.When == timeline.EvictionAsked:
+		s.Blocks = append(s.Blocks, document.Note{Label: "run", Text: "a run that wraps `kubectl drain` confirms it when an eviction is refused"})
+	}
+	return s
 }
 
 // summary counts the findings by severity.
@@ -98,57 +130,6 @@ func (r *Result) summary() string {
 		return fmt.Sprintf("nothing found by %d of %d rules", len(rules)-len(r.Unjudged), len(rules))
 	}
 	return quantity.Count(len(r.Findings), "finding") + ": " + strings.Join(parts, ", ")
-}
-
-// A printer writes lines without what a terminal would obey, and keeps the first error.
-type printer struct {
-	w   io.Writer
-	err error
-}
-
-func (p *printer) line(format string, args ...any) {
-	if p.err != nil {
-		return
-	}
-	_, p.err = io.WriteString(p.w, strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' {
-			return ' '
-		}
-		return r
-	}, fmt.Sprintf(format+"\n", args...)))
-}
-
-func (p *printer) finding(f Finding) {
-	p.line("\n%-10s %s %s", strings.ToUpper(string(f.Severity)), f.Rule, f.Name)
-	p.wrapped("", f.Prediction)
-	for _, e := range f.Evidence {
-		p.wrapped("why  ", e.String())
-	}
-	p.wrapped("fix  ", f.Fix)
-	switch {
-	case len(f.ConfirmedBy) > 0:
-		p.wrapped("run  ", "a run that confirms it names the cause "+strings.Join(f.causes(), " or "))
-	case f.When == timeline.EvictionAsked:
-		p.wrapped("run  ", "a run that wraps `kubectl drain` confirms it when an eviction is refused")
-	}
-}
-
-// wrapped writes words within 110 columns, under a lead.
-func (p *printer) wrapped(lead, text string) {
-	const indent, width = "           ", 110
-	line := indent + lead
-	empty := true
-	for _, word := range strings.Fields(text) {
-		if !empty && len(line)+1+len(word) > width {
-			p.line("%s", line)
-			line, empty = indent+strings.Repeat(" ", len(lead)), true
-		}
-		if !empty {
-			line += " "
-		}
-		line, empty = line+word, false
-	}
-	p.line("%s", line)
 }
 
 // causes are the rules of correlate/causes that confirm it, each once.
@@ -183,38 +164,14 @@ func (f *Finding) evidence() string {
 	return strings.Join(all, "\n")
 }
 
-// The elements of JUnit XML that its readers agree on, as in report/junit.go.
-type (
-	suite struct {
-		XMLName  xml.Name `xml:"testsuite"`
-		Name     string   `xml:"name,attr"`
-		Tests    int      `xml:"tests,attr"`
-		Failures int      `xml:"failures,attr"`
-		Skipped  int      `xml:"skipped,attr"`
-		Cases    []aCase  `xml:"testcase"`
-	}
-	aCase struct {
-		Name     string `xml:"name,attr"`
-		Class    string `xml:"classname,attr"`
-		Failures []note `xml:"failure"`
-		Skipped  *note  `xml:"skipped"`
-		Output   string `xml:"system-out,omitempty"`
-	}
-	note struct {
-		Message string `xml:"message,attr"`
-		Type    string `xml:"type,attr,omitempty"`
-		Text    string `xml:",chardata"`
-	}
-)
-
 // writeJUnit writes a case for each rule: failed where it found something, skipped where it could not judge.
 func writeJUnit(w io.Writer, r *Result) error {
-	all := suite{Name: "lapse preflight svc/" + r.Service, Tests: len(rules)}
+	suite := junit.Suite{Name: "lapse preflight svc/" + r.Service}
 	for _, rule := range rules {
-		c := aCase{Name: rule.ID + " " + rule.Name, Class: all.Name}
+		c := junit.Case{Name: rule.ID + " " + rule.Name}
 		for _, f := range r.Findings {
 			if f.Rule == rule.ID && f.Severity.Fails() {
-				c.Failures = append(c.Failures, note{f.Prediction, string(f.Severity), f.evidence() + "\nfix: " + f.Fix})
+				c.Failures = append(c.Failures, junit.Note{Message: f.Prediction, Type: string(f.Severity), Text: f.evidence() + "\nfix: " + f.Fix})
 			}
 		}
 		for _, f := range r.Accepted {
@@ -223,18 +180,9 @@ func writeJUnit(w io.Writer, r *Result) error {
 			}
 		}
 		if i := slices.IndexFunc(r.Unjudged, func(u Unjudged) bool { return u.Rule == rule.ID }); i >= 0 {
-			c.Skipped = &note{Message: r.Unjudged[i].Why}
-			all.Skipped++
+			c.Skipped = &junit.Note{Message: r.Unjudged[i].Why}
 		}
-		if len(c.Failures) > 0 {
-			all.Failures++
-		}
-		all.Cases = append(all.Cases, c)
+		suite.Add(c)
 	}
-	text, err := xml.MarshalIndent(all, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encode JUnit: %w", err)
-	}
-	_, err = fmt.Fprintf(w, "%s%s\n", xml.Header, text)
-	return err
+	return junit.Write(w, suite)
 }
