@@ -24,7 +24,7 @@ import (
 //
 // A request is written once. If its connection breaks before the reply is whole, it has failed. Only a
 // connection that is dead before anything was written is replaced, and then the new connection's
-// outcome is the request's. A UDP socket that tells the replies to its requests apart does not break, and is kept.
+// outcome is the request's. A UDP socket that matches replies to requests does not break, and is kept.
 type pool struct {
 	*requester
 	wg       sync.WaitGroup

@@ -175,7 +175,7 @@ func (e *streams) sendAnew(s *streamSlot, j job) {
 	e.serve(c)
 }
 
-// newConn readies a connection, which nobody knows yet. s is nil for a spare one.
+// newConn readies a connection, which nothing else uses yet. s is nil for a spare one.
 func (e *streams) newConn(s *streamSlot, below *conn) *streamConn {
 	c := &streamConn{engine: e, slot: s, conn: below, http2: below.dialog.(*http2Conn)}
 	_ = below.SetDeadline(time.Time{}) // an error shows at the first use
@@ -479,7 +479,7 @@ func (c *streamConn) awaited(s *http2Stream) time.Duration {
 	return until
 }
 
-// giveUp ends a request whose reply did not come in time, and tells the peer. The caller holds mu.
+// giveUp ends a request whose reply did not come in time, and cancels it at the peer. The caller holds mu.
 func (c *streamConn) giveUp(s *http2Stream) {
 	message := c.http2.giveUp(s)
 	if !c.http2.torn && c.http2.silent <= mostUnread {

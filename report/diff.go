@@ -201,7 +201,7 @@ func diffCauses(c *Comparison) document.Section {
 	return s
 }
 
-// longestOf tells of a rule's longest window in a run.
+// longestOf describes a rule's longest window in a run.
 func longestOf(s compare.CauseSide) string {
 	if s.Windows == 0 {
 		return "none"

@@ -18,7 +18,7 @@ const (
 	maxCauses    = 3 // of an incident
 )
 
-// incidentsSection tells each incident once, the most harmful first: who lost how much, what set it off, the cause and the fix.
+// incidentsSection lists each incident once, the most harmful first: who lost how much, what set it off, the cause and the fix.
 func incidentsSection(v *view) document.Section {
 	if len(v.Incidents) == 0 {
 		return document.Section{}
@@ -231,7 +231,7 @@ func incidentCauses(in model.Incident, windows []model.Window, listed map[string
 	return append(causes, fixes...)
 }
 
-// causeText is a cause with how sure it is, and of how many windows: its text tells of the one where it was measured best.
+// causeText is a cause with how sure it is, and of how many windows: its text is about the one where it was measured best.
 func causeText(c model.IncidentCause, windows []model.Window) string {
 	text := fmt.Sprintf("%s (%s confidence): %s", c.Rule, c.Confidence, c.Text)
 	switch {

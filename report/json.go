@@ -24,7 +24,7 @@ func JSON(w io.Writer, tl *model.Timeline, _ Options) error {
 	out := bufio.NewWriterSize(w, 1<<16)
 	p := partWriter{out: out}
 	p.object("", reflect.ValueOf(tl).Elem())
-	_, _ = out.WriteString("\n") // Flush tells whether that failed
+	_, _ = out.WriteString("\n") // Flush returns its error
 	if p.err != nil {
 		return fmt.Errorf("encode timeline: %w", p.err)
 	}

@@ -47,7 +47,7 @@ type Progress struct {
 	slot     int64         // the quarter of a second last drawn in, from 1
 	lined    time.Duration // when the last regular line was written
 	lastSeen uint32        // the last event that was reported
-	early    []string      // what was told before it came as an event, by its kind and where it leads
+	early    []string      // what was printed before it came as an event, by its kind and where it leads
 	windows  []reportedWindow
 }
 
@@ -128,7 +128,7 @@ func (p *Progress) Tell(e timeline.Event) {
 
 func changeOf(kind timeline.EventKind, to string) string { return string(kind) + " " + to }
 
-// Done tells what changed up to the last Update and leaves the terminal clean.
+// Done prints what changed up to the last Update and leaves the terminal clean.
 func (p *Progress) Done() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -250,7 +250,7 @@ func exitCode(e model.Event) int {
 	return *e.ExitCode
 }
 
-// eventText tells of an event that changes the state of the run, and is empty for others.
+// eventText describes an event that changes the state of the run; it is empty for others.
 func eventText(e model.Event) string {
 	switch e.Kind {
 	case timeline.RunPhase:

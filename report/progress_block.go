@@ -60,7 +60,7 @@ func (p *Progress) clockText(tl *model.Timeline, now time.Duration) string {
 // seconds renders a time that ticks: in whole seconds.
 func seconds(d time.Duration) string { return quantity.Span(d.Truncate(time.Second)) }
 
-// phase is the run's phase, as its events tell.
+// phase is the run's phase by its events.
 func phase(tl *model.Timeline) string {
 	for _, e := range slices.Backward(tl.Events) {
 		if e.Kind == timeline.RunPhase {

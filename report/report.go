@@ -16,7 +16,7 @@ import (
 	"lapse/timeline"
 )
 
-// Options say what the reader's screen can show. The caller decides, for it knows NO_COLOR, the
+// Options say what the reader's screen can show. The caller decides, by NO_COLOR, the
 // locale and whether there is a terminal at all.
 type Options struct {
 	Color   bool   // use ANSI colours

@@ -152,8 +152,8 @@ func firstChange(p model.Pod) time.Duration {
 	return p.States[0].Start
 }
 
-// podLabels are names short enough for a lane: the last part of the Pod's name, where that tells it
-// from the others, and its node.
+// podLabels are names short enough for a lane: the last part of the Pod's name, where no other
+// Pod has the same, and its node.
 func (c *chart) podLabels(pods []model.Pod) map[string]string {
 	short := map[string]int{}
 	for _, p := range c.tl.Pods {

@@ -161,7 +161,7 @@ func windowNotes(tl *model.Timeline, w model.Window) []string {
 	return notes
 }
 
-// sinceWhen tells of an error that was known before the window.
+// sinceWhen is when an error was first seen, if that was before the window.
 func sinceWhen(tl *model.Timeline, w model.Window, e model.ErrorText) string {
 	if e.First.Latest >= w.Start.Earliest {
 		return ""

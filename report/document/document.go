@@ -2,8 +2,7 @@
 // terminal ([Page.Print]), as Markdown and as HTML, and writes what comes from outside so that it does nothing there ([Clean]).
 package document
 
-// A Document is what a summary says, and in which order. Terminal, Markdown and HTML each print it in their own way; none of them knows what a section
-// is about.
+// A Document is what a summary says, and in which order. Terminal, Markdown and HTML each print it in their own way, whatever its sections are about.
 type Document struct {
 	Badge    string // the verdict in a word
 	Tone     Style

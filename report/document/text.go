@@ -107,7 +107,7 @@ func Cut(s string, width int, mark string) string {
 	return head(s, room) + mark
 }
 
-// CutMiddle shortens s to at most width cells and keeps both its ends, which tell names apart.
+// CutMiddle shortens s to at most width cells and keeps both its ends, in which names differ.
 func CutMiddle(s string, width int, mark string) string {
 	if len(head(s, width)) == len(s) {
 		return s
