@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -9,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -125,20 +127,21 @@ func (r *Run) waitCanary(ctx context.Context) error {
 	return err
 }
 
-// deleteCanary deletes the run's own Service, and lets its Pods not serve on.
-func (r *Run) deleteCanary(ctx context.Context) []error {
-	background := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
-	errs := []error{
-		remove(ctx, "Service", CanaryName(r.Name), r.Client.Services(r.Namespace), background),
-		remove(ctx, "Service", TwinName(r.Name), r.Client.Services(r.Namespace), background),
-		remove(ctx, "Deployment", CanaryName(r.Name), r.Client.Deployments(r.Namespace), background),
-	}
+// endCanary deletes the Pods of the run's own Service, so that they do not serve on. Whoever may not do that leaves them to the Job.
+func (r *Run) endCanary(ctx context.Context) error {
 	pods, err := r.Client.Pods(r.Namespace).List(ctx, metav1.ListOptions{LabelSelector: CanarySelector(r.Name)})
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
 	if err != nil {
-		return append(errs, fmt.Errorf("list the canary's Pods: %w", err))
+		return fmt.Errorf("list the canary's Pods: %w", err)
 	}
+	var errs []error
 	for _, pod := range pods.Items {
-		errs = append(errs, remove(ctx, "Pod", pod.Name, r.Client.Pods(r.Namespace), metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}))
+		err := r.Client.Pods(r.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+			errs = append(errs, fmt.Errorf("delete Pod %s: %w", pod.Name, err))
+		}
 	}
-	return errs
+	return errors.Join(errs...)
 }

@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"lapse/hint"
 	"lapse/kube"
@@ -28,7 +27,10 @@ type Leftover struct {
 
 // Leftovers lists what is left of runs in the namespace, oldest first. unseen are the kinds that the user may not list.
 func Leftovers(ctx context.Context, cluster Cluster, namespace string) (left []Leftover, unseen []string, err error) {
-	objects, unseen, err := found(ctx, cluster.Client, namespace, RunLabel)
+	objects, hidden, err := found(ctx, cluster.Client, namespace, RunLabel)
+	for _, k := range hidden {
+		unseen = append(unseen, k.name)
+	}
 	if err != nil {
 		return nil, unseen, err
 	}
@@ -72,7 +74,7 @@ func Remove(ctx context.Context, cluster Cluster, namespace, run string) error {
 	}
 	var errs []error
 	for _, o := range objects {
-		errs = append(errs, o.delete(ctx))
+		errs = append(errs, o.remove(ctx, cluster.Client))
 		if role, ok := o.Object.(*rbacv1.Role); ok {
 			errs = append(errs, deleteKeys(ctx, cluster.Client, namespace, run, role))
 		}
@@ -81,7 +83,7 @@ func Remove(ctx context.Context, cluster Cluster, namespace, run string) error {
 		return err
 	}
 	// Who may not even look at ClusterRoles has created none.
-	if unseen = slices.DeleteFunc(unseen, outside); len(unseen) > 0 {
+	if unseen = slices.DeleteFunc(unseen, func(k kind) bool { return k.cluster }); len(unseen) > 0 {
 		return hint.Errorf("let somebody who may do it: `lapse delete -n "+namespace+" "+run+"`",
 			"no right to list %s in namespace %s: some of run %s may be left", unseen, namespace, run)
 	}
@@ -90,8 +92,6 @@ func Remove(ctx context.Context, cluster Cluster, namespace, run string) error {
 	}
 	return nil
 }
-
-func outside(kind string) bool { return kind == "ClusterRole" || kind == "ClusterRoleBinding" }
 
 // sweep deletes ClusterRoles, and with them their bindings, of earlier runs whose Job is certainly gone: a workstation that
 // crashed has left them. Those applied from YAML stay, whose Job may be still to come. It is a courtesy: what it may not do
@@ -119,51 +119,16 @@ func sweep(ctx context.Context, cluster Cluster) {
 	}
 }
 
-// A kind is one of the kinds of object that a run consists of, and that can outlive it.
-type kind struct {
-	name   string
-	list   func(ctx context.Context, namespace string, options metav1.ListOptions) (runtime.Object, error)
-	delete func(ctx context.Context, namespace, name string, options metav1.DeleteOptions) error
-}
-
-// kinds are those of a run, in the order in which to delete them. A Secret is not among them: the Job owns it, but for an empty one
-// ([deleteKeys]).
-func kinds(c kube.Client) []kind {
-	return []kind{
-		kindOf("Job", c.Jobs),
-		kindOf("DaemonSet", c.DaemonSets),
-		kindOf("RoleBinding", c.RoleBindings),
-		kindOf("Role", c.Roles),
-		kindOf("ServiceAccount", c.ServiceAccounts),
-		kindOf("ClusterRoleBinding", anywhere(c.ClusterRoleBindings)),
-		kindOf("ClusterRole", anywhere(c.ClusterRoles)),
-	}
-}
-
-func kindOf[T any, L runtime.Object](name string, objects func(string) kube.Objects[T, L]) kind {
-	return kind{
-		name: name,
-		list: func(ctx context.Context, namespace string, options metav1.ListOptions) (runtime.Object, error) {
-			return objects(namespace).List(ctx, options)
-		},
-		delete: func(ctx context.Context, namespace, name string, options metav1.DeleteOptions) error {
-			return objects(namespace).Delete(ctx, name, options)
-		},
-	}
-}
-
-func anywhere[O any](objects func() O) func(string) O { return func(string) O { return objects() } }
-
 // An owned object is one of a run's.
 type owned struct {
 	metav1.Object
 	kind kind
 }
 
-func (o owned) delete(ctx context.Context) error {
+func (o owned) remove(ctx context.Context, client kube.Client) error {
 	uid := o.GetUID()
 	options := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground), Preconditions: &metav1.Preconditions{UID: &uid}}
-	if err := o.kind.delete(ctx, o.GetNamespace(), o.GetName(), options); err != nil && !apierrors.IsNotFound(err) {
+	if err := o.kind.delete(ctx, client, o.GetNamespace(), o.GetName(), options); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete %s %s: %w", o.kind.name, o.GetName(), err)
 	}
 	return nil
@@ -171,12 +136,15 @@ func (o owned) delete(ctx context.Context) error {
 
 // found lists the objects of runs in the namespace that the selector matches, and those outside of any that belong to one
 // there. unseen are the kinds that the user may not list.
-func found(ctx context.Context, client kube.Client, namespace, selector string) (objects []owned, unseen []string, err error) {
+func found(ctx context.Context, client kube.Client, namespace, selector string) (objects []owned, unseen []kind, err error) {
 	bound := map[string]string{} // namespace, by the name of a ClusterRole
-	for _, k := range kinds(client) {
-		list, err := k.list(ctx, namespace, metav1.ListOptions{LabelSelector: selector})
+	for _, k := range deletionOrder() {
+		if !k.outlives {
+			continue
+		}
+		list, err := k.list(ctx, client, namespace, metav1.ListOptions{LabelSelector: selector})
 		if apierrors.IsForbidden(err) {
-			unseen = append(unseen, k.name)
+			unseen = append(unseen, k)
 			continue
 		}
 		if err != nil {
@@ -205,7 +173,7 @@ func namespaceOf(object owned, bound map[string]string) string {
 	if labelled := object.GetLabels()[NamespaceLabel]; labelled != "" {
 		return labelled
 	}
-	if !outside(object.kind.name) {
+	if !object.kind.cluster {
 		return object.GetNamespace()
 	}
 	if binding, ok := object.Object.(*rbacv1.ClusterRoleBinding); ok {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -237,27 +238,53 @@ type Objects struct {
 
 // All lists the objects in an order in which they can be applied.
 func (o Objects) All() []runtime.Object {
-	all := []runtime.Object{o.ServiceAccount, o.Role, o.RoleBinding}
-	if o.Secret != nil {
-		all = append(all, o.Secret)
+	var all []runtime.Object
+	for _, object := range o.all() {
+		all = append(all, object)
 	}
-	if o.Keys != nil {
-		all = append(all, o.Keys)
-	}
-	if o.ClusterRole != nil {
-		all = append(all, o.ClusterRole, o.ClusterRoleBinding)
-	}
+	return all
+}
+
+func (o Objects) all() []object {
+	all := []object{o.ServiceAccount, o.Role, o.RoleBinding, o.Secret, o.Keys, o.ClusterRole, o.ClusterRoleBinding}
 	for _, g := range o.Elsewhere {
 		all = append(all, g.Role, g.RoleBinding)
 	}
-	all = append(all, o.Job)
-	if o.Probers != nil {
-		all = append(all, o.Probers)
+	all = append(all, o.Job, o.Probers, o.Canary, o.CanaryService, o.CanaryTwin)
+	return slices.DeleteFunc(all, func(object object) bool { return reflect.ValueOf(object).IsNil() })
+}
+
+// jobFirst lists the objects in the order in which they are created: what the Job owns comes after it.
+func (o Objects) jobFirst() []object {
+	others := slices.DeleteFunc(o.all(), func(object object) bool { return object == o.Job })
+	return append([]object{o.Job}, others...)
+}
+
+// belongTo makes the job the owner of what is in its namespace. It cannot own what is outside of that. The ClusterRole remembers it.
+func (o Objects) belongTo(job *batchv1.Job) {
+	for _, object := range o.all() {
+		if object != o.Job && object.GetNamespace() == o.Job.Namespace {
+			object.SetOwnerReferences([]metav1.OwnerReference{owner(o.Job.TypeMeta, job)})
+		}
 	}
-	if o.Canary != nil {
-		all = append(all, o.Canary, o.CanaryService, o.CanaryTwin)
+	if o.ClusterRole != nil {
+		o.ClusterRole.Annotations = map[string]string{jobAnnotation: string(job.UID)}
 	}
-	return all
+}
+
+// belongToRole makes the ClusterRole the owner of what is outside of the Job's namespace.
+func (o Objects) belongToRole(role *rbacv1.ClusterRole) {
+	for _, object := range o.all() {
+		if object != o.ClusterRole && object.GetNamespace() != o.Job.Namespace {
+			object.SetOwnerReferences([]metav1.OwnerReference{owner(o.ClusterRole.TypeMeta, role)})
+		}
+	}
+}
+
+// owner is a reference that lets the garbage collector delete what has it once object is gone. It does not hold up the
+// deletion of object (blockOwnerDeletion), for which more rights would be needed.
+func owner(kind metav1.TypeMeta, object metav1.Object) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: kind.APIVersion, Kind: kind.Kind, Name: object.GetName(), UID: object.GetUID()}
 }
 
 // A Grant lets the agent read a namespace that is not its own.
@@ -314,6 +341,14 @@ func (c Config) Objects() Objects {
 	return objects
 }
 
+// outline is a configuration with the same objects, but for their contents.
+func (c Config) outline() Config {
+	return Config{
+		Name: c.Name, Namespace: c.Namespace, NodesAccess: c.NodesAccess, Namespaces: c.Namespaces, AllNamespaces: c.AllNamespaces,
+		Probers: c.Probers, ProberLabels: c.ProberLabels, Canary: c.Canary,
+	}
+}
+
 // severalNamespaces reports whether the agent reads more than its own.
 func (c Config) severalNamespaces() bool { return c.AllNamespaces || len(c.Namespaces) > 0 }
 
@@ -354,16 +389,16 @@ func (c Config) reads() []rbacv1.PolicyRule {
 // needed is what the agent cannot do without.
 func needed() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"pods", "services", "events"}, Verbs: readVerbs()},
-		{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: readVerbs()},
+		reading("", "pods", "services", "events"),
+		reading("discovery.k8s.io", "endpointslices"),
 	}
 }
 
 // spared is what causes are judged better with: each resource that may not be read is a lane that is off.
 func spared() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
-		{APIGroups: []string{"apps"}, Resources: []string{"deployments", "replicasets", "statefulsets"}, Verbs: readVerbs()},
-		{APIGroups: []string{"policy"}, Resources: []string{"poddisruptionbudgets"}, Verbs: readVerbs()},
+		reading("apps", "deployments", "replicasets", "statefulsets"),
+		reading("policy", "poddisruptionbudgets"),
 	}
 }
 
@@ -371,7 +406,7 @@ func spared() []rbacv1.PolicyRule {
 func (c Config) clusterReads() []rbacv1.PolicyRule {
 	rules := []rbacv1.PolicyRule{}
 	if c.NodesAccess {
-		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: readVerbs()})
+		rules = append(rules, reading("", nodes))
 	}
 	if c.AllNamespaces {
 		rules = append(rules, c.reads()...)
@@ -379,7 +414,12 @@ func (c Config) clusterReads() []rbacv1.PolicyRule {
 	return rules
 }
 
-func readVerbs() []string { return []string{"get", "list", "watch"} }
+// readVerbs are those of what is read, separated by spaces.
+const readVerbs = "get list watch"
+
+func reading(group string, resources ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: strings.Fields(readVerbs)}
+}
 
 // clusterName is the name of a run's objects outside its namespace.
 func clusterName(run string) string { return run + "-nodes" }

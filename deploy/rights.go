@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	authv1 "k8s.io/api/authorization/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"lapse/hint"
@@ -31,11 +30,7 @@ type MissingRight struct {
 
 // CanI is the command that asks the cluster the same question.
 func (m MissingRight) CanI() string {
-	resource := m.Resource
-	if m.Group != "" {
-		resource += "." + m.Group
-	}
-	line := "kubectl auth can-i " + m.Verb + " " + resource
+	line := "kubectl auth can-i " + m.Verb + " " + qualified(m.Resource, m.Group)
 	if m.Subresource != "" {
 		line += " --subresource=" + m.Subresource
 	}
@@ -79,23 +74,6 @@ func (c *Config) Without(missing []MissingRight) (unwatched []string, needed []M
 	c.NodesAccess = c.NodesAccess && !slices.Contains(unwatched, nodes)
 	return unwatched, needed
 }
-
-// nodes are what a ClusterRole is for.
-const nodes = "nodes"
-
-// Needs are what not every run needs.
-type Needs struct {
-	Nodes   bool // the agent shall read nodes
-	Secret  bool // something travels in a Secret
-	Probers bool // probers run on nodes
-	Canary  bool // a Service of the run's own is measured
-
-	Namespaces    []string // others that the agent shall read
-	AllNamespaces bool     // the agent shall read all
-}
-
-// several reports whether the agent shall read more than its own namespace.
-func (n Needs) several() bool { return n.AllNamespaces || len(n.Namespaces) > 0 }
 
 // CheckRights reports which rights for a run in the namespace the user lacks; none missing is nil. Some of these it can do without: see
 // [Config.Without].
@@ -146,89 +124,57 @@ func lacking(ctx context.Context, client kube.Client, namespace string, rights [
 // neededRights lists what the user of the command line needs. What is not on it is done where it may be: the Role and its like
 // are deleted at once, not when the Job takes them along; nodes are looked at to place the Job; ClusterRoles that a crash
 // left behind are deleted.
-func neededRights(need Needs) []Right {
-	var rights rightList
-	add := rights.add
-	const rbac = rbacv1.GroupName
-	add("to run the agent", "batch", "jobs", "", "create", "get", "list", "watch", "patch", "delete")
-	add("to let the agent read", "", "serviceaccounts", "", "create")
-	add("to let the agent read", rbac, "roles", "", "create")
-	add("to let the agent read", rbac, "rolebindings", "", "create")
-	if need.Secret {
-		add("to hand headers, --hammer and --echo to the agent", "", "secrets", "", "create")
+func neededRights(of Needs) []Right {
+	var inside, outside []Right
+	for _, k := range kinds {
+		if k.cluster {
+			outside = append(outside, k.rights(of)...)
+		} else {
+			inside = append(inside, k.rights(of)...)
+		}
 	}
-	if need.Canary {
-		add("to bring a Service of its own", "apps", "deployments", "", "create", "get", "delete")
-		add("to bring a Service of its own", "", "services", "", "create", "get", "delete")
-		add("to change its endpoints", "", "pods", "", "get", "list", "delete")
+	if of.Canary {
+		inside = append(inside, reason{verbs: "get list delete", purpose: "to change its endpoints"}.rights(Right{Resource: "pods"})...)
 	}
-	if need.Probers {
-		add("to run the probers of --from", "apps", "daemonsets", "", "create", "get", "delete")
-		add("to give the probers of --from their keys", "", "secrets", "", "create")
+	inside = append(inside, reason{verbs: "create", purpose: "to reach the agent"}.rights(Right{Resource: "pods", Subresource: "portforward"})...)
+	inside = append(inside, reason{verbs: "get", purpose: "to retrieve a result"}.rights(Right{Resource: "pods", Subresource: "log"})...)
+	inside = append(inside, readRights()...)
+	if of.Nodes {
+		outside = append(outside, granted(nodes).rights(Right{Resource: nodes, Cluster: true})...)
 	}
-	add("to reach the agent", "", "pods", "portforward", "create")
-	add("to retrieve a result", "", "pods", "log", "get")
-	rights = append(rights, readRights()...)
-	outside := len(rights)
-	switch {
-	case need.several():
-		add("to let the agent read other namespaces", rbac, "clusterroles", "", "create", "get", "delete")
-		add("to let the agent read other namespaces", rbac, "clusterrolebindings", "", "create", "get", "delete")
-	case need.Nodes:
-		add("to let the agent read nodes", rbac, "clusterroles", "", "create", "get", "delete")
-		add("to let the agent read nodes", rbac, "clusterrolebindings", "", "create", "get", "delete")
-		rights[outside:].are(nodes)
-	}
-	if need.Nodes {
-		from := len(rights)
-		add("to grant it to the agent", "", nodes, "", readVerbs()...)
-		rights[from:].are(nodes)
-	}
-	for i := range rights[outside:] {
-		rights[outside+i].Cluster = true
-	}
-	return rights
-}
-
-// A rightList grows.
-type rightList []Right
-
-func (l *rightList) add(purpose, group, resource, subresource string, verbs ...string) {
-	for _, verb := range verbs {
-		*l = append(*l, Right{Verb: verb, Group: group, Resource: resource, Subresource: subresource, For: purpose})
-	}
-}
-
-// are makes the rights be of a lane: the run can do without them.
-func (l rightList) are(lane string) {
-	for i := range l {
-		l[i].Lane = lane
-	}
+	return append(inside, outside...)
 }
 
 // readRights are what the agent reads of a namespace, which the user must be allowed as well.
 func readRights() []Right {
-	var rights rightList
+	var rights []Right
 	for _, rule := range needed() {
 		for _, resource := range rule.Resources {
-			rights.add("to look before the run, and to grant it to the agent", rule.APIGroups[0], resource, "", rule.Verbs...)
+			look := reason{verbs: readVerbs, purpose: "to look before the run, and to grant it to the agent"}
+			rights = append(rights, look.rights(Right{Group: rule.APIGroups[0], Resource: resource})...)
 		}
 	}
 	for _, rule := range spared() {
 		for _, resource := range rule.Resources {
-			from := len(rights)
-			rights.add("to grant it to the agent", rule.APIGroups[0], resource, "", rule.Verbs...)
-			rights[from:].are(resource)
+			rights = append(rights, granted(resource).rights(Right{Group: rule.APIGroups[0], Resource: resource})...)
 		}
 	}
 	return rights
 }
 
+// granted is what the agent reads and can do without.
+func granted(lane string) reason {
+	return reason{verbs: readVerbs, purpose: "to grant it to the agent", lane: lane}
+}
+
 // elsewhereRights are what is needed in each other namespace that the agent reads.
 func elsewhereRights() []Right {
-	var rights rightList
-	rights.add("to let the agent read", rbacv1.GroupName, "roles", "", "create")
-	rights.add("to let the agent read", rbacv1.GroupName, "rolebindings", "", "create")
+	var rights []Right
+	for _, k := range kinds {
+		if k.elsewhere {
+			rights = append(rights, k.rights(Needs{})...)
+		}
+	}
 	return append(rights, readRights()...)
 }
 

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,9 +54,7 @@ type Run struct {
 	Name      string
 	Job       *batchv1.Job // as it was when created or found
 	created   bool         // by [Create]: what is in the namespace goes with the Job
-	probers   bool         // by [Create]: there is a DaemonSet, which goes sooner if it is deleted itself
-	canary    bool         // by [Create]: there is a Service of the run's own
-	elsewhere []string     // by [Create]: other namespaces that have a Role of the run
+	outline   Config       // by [Create]: which objects there are; it has none of their contents
 }
 
 // Create creates the run's objects. The Job comes first, suspended, and owns what is made after it in its namespace: that goes
@@ -66,7 +65,7 @@ func Create(ctx context.Context, cluster Cluster, config Config) (*Run, error) {
 		return nil, err
 	}
 	config = placed(ctx, cluster.Client, config)
-	run := &Run{Cluster: cluster, Namespace: config.Namespace, Name: config.Name, created: true, probers: config.hasProbers(), canary: config.Canary, elsewhere: config.Namespaces}
+	run := &Run{Cluster: cluster, Namespace: config.Namespace, Name: config.Name, created: true, outline: config.outline()}
 	if err := run.create(ctx, config.Objects()); err != nil {
 		if run.Job != nil || !apierrors.IsAlreadyExists(err) {
 			run.undo(ctx)
@@ -80,76 +79,26 @@ func Create(ctx context.Context, cluster Cluster, config Config) (*Run, error) {
 }
 
 func (r *Run) create(ctx context.Context, objects Objects) error {
-	var none metav1.CreateOptions
 	objects.Job.Spec.Suspend = new(true)
-	job, err := r.Client.Jobs(r.Namespace).Create(ctx, objects.Job, none)
-	if err != nil {
-		return createError("Job", r, err)
-	}
-	r.Job = job
-	objects.belongTo(job)
-	if objects.Secret != nil {
-		if _, err := r.Client.Secrets(r.Namespace).Create(ctx, objects.Secret, none); err != nil {
-			return createError("Secret", r, err)
-		}
-	}
-	if _, err := r.Client.ServiceAccounts(r.Namespace).Create(ctx, objects.ServiceAccount, none); err != nil {
-		return createError("ServiceAccount", r, err)
-	}
-	if _, err := r.Client.Roles(r.Namespace).Create(ctx, objects.Role, none); err != nil {
-		return createError("Role", r, err)
-	}
-	if _, err := r.Client.RoleBindings(r.Namespace).Create(ctx, objects.RoleBinding, none); err != nil {
-		return createError("RoleBinding", r, err)
-	}
-	if objects.ClusterRole != nil {
-		role, err := r.Client.ClusterRoles().Create(ctx, objects.ClusterRole, none)
+	for _, object := range objects.jobFirst() {
+		created, err := kindOf(object).create(ctx, r.Client, object)
 		if err != nil {
-			return createError("ClusterRole", r, err)
+			return r.createError(object, err)
 		}
-		objects.ClusterRoleBinding.OwnerReferences = []metav1.OwnerReference{owner(rbacV1, "ClusterRole", role)}
-		if _, err := r.Client.ClusterRoleBindings().Create(ctx, objects.ClusterRoleBinding, none); err != nil {
-			return createError("ClusterRoleBinding", r, err)
-		}
-		if err := r.createElsewhere(ctx, objects.Elsewhere, owner(rbacV1, "ClusterRole", role)); err != nil {
-			return err
-		}
-	}
-	if objects.Probers != nil {
-		if _, err := r.Client.DaemonSets(r.Namespace).Create(ctx, objects.Probers, none); err != nil {
-			return createError("DaemonSet", r, err)
+		switch created := created.(type) {
+		case *batchv1.Job:
+			r.Job = created
+			objects.belongTo(created)
+		case *rbacv1.ClusterRole:
+			objects.belongToRole(created)
 		}
 	}
 	if objects.Canary != nil {
-		if _, err := r.Client.Deployments(r.Namespace).Create(ctx, objects.Canary, none); err != nil {
-			return createError("Deployment", r, err)
-		}
-		for _, service := range []*corev1.Service{objects.CanaryService, objects.CanaryTwin} {
-			if _, err := r.Client.Services(r.Namespace).Create(ctx, service, none); err != nil {
-				return createError("Service", r, err)
-			}
-		}
 		if err := r.waitCanary(ctx); err != nil {
 			return err
 		}
 	}
 	return r.begin(ctx)
-}
-
-// createElsewhere lets the agent read other namespaces, for as long as the owner exists.
-func (r *Run) createElsewhere(ctx context.Context, grants []Grant, by metav1.OwnerReference) error {
-	var none metav1.CreateOptions
-	for _, g := range grants {
-		there := &Run{Name: r.Name, Namespace: g.Role.Namespace}
-		g.Role.OwnerReferences, g.RoleBinding.OwnerReferences = []metav1.OwnerReference{by}, []metav1.OwnerReference{by}
-		if _, err := r.Client.Roles(there.Namespace).Create(ctx, g.Role, none); err != nil {
-			return createError("Role", there, err)
-		}
-		if _, err := r.Client.RoleBindings(there.Namespace).Create(ctx, g.RoleBinding, none); err != nil {
-			return createError("RoleBinding", there, err)
-		}
-	}
-	return nil
 }
 
 // begin lets the Job create its Pod.
@@ -162,50 +111,22 @@ func (r *Run) begin(ctx context.Context) error {
 	return nil
 }
 
-// belongTo makes the job the owner of what is in its namespace. Nothing there can own what is outside of it; that
-// remembers the job instead.
-func (o Objects) belongTo(job *batchv1.Job) {
-	owners := []metav1.OwnerReference{owner("batch/v1", "Job", job)}
-	o.ServiceAccount.OwnerReferences, o.Role.OwnerReferences, o.RoleBinding.OwnerReferences = owners, owners, owners
-	if o.Secret != nil {
-		o.Secret.OwnerReferences = owners
-	}
-	if o.Probers != nil {
-		o.Probers.OwnerReferences = owners
-	}
-	if o.Canary != nil {
-		o.Canary.OwnerReferences, o.CanaryService.OwnerReferences, o.CanaryTwin.OwnerReferences = owners, owners, owners
-	}
-	if o.ClusterRole != nil {
-		o.ClusterRole.Annotations = map[string]string{jobAnnotation: string(job.UID)}
-	}
-}
-
-// owner is a reference that lets the garbage collector delete what has it once object is gone. It does not hold up the
-// deletion of object (blockOwnerDeletion), for which more rights would be needed.
-func owner(version, kind string, object metav1.Object) metav1.OwnerReference {
-	return metav1.OwnerReference{APIVersion: version, Kind: kind, Name: object.GetName(), UID: object.GetUID()}
-}
-
-func createError(kind string, r *Run, err error) error {
-	name := r.Name
-	if kind == "DaemonSet" {
-		name = ProbersName(name)
-	}
-	wrapped := fmt.Errorf("create %s %s in namespace %s: %w", kind, name, r.Namespace, err)
+func (r *Run) createError(object object, err error) error {
+	kind, namespace := kindOf(object), cmp.Or(object.GetNamespace(), r.Namespace)
+	wrapped := fmt.Errorf("create %s %s in namespace %s: %w", kind, object.GetName(), namespace, err)
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return hint.Add(fmt.Sprintf("an earlier run has this name: `lapse delete -n %s %s` removes it", r.Namespace, r.Name), wrapped)
+		return hint.Add(fmt.Sprintf("an earlier run has this name: `lapse delete -n %s %s` removes it", namespace, r.Name), wrapped)
 	case apierrors.IsNotFound(err):
 		return hint.Add("does the namespace exist?", wrapped)
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
-		return hint.Add(quotaHint(err.Error(), r.Namespace), wrapped)
+		return hint.Add(quotaHint(err.Error(), namespace), wrapped)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return hint.Add("the namespace is being deleted: nothing can be created in it any more", wrapped)
-	case kind == "DaemonSet" && admissionDenied(err):
+	case kind.name == "DaemonSet" && admissionDenied(err):
 		return hint.Add("a policy of the cluster refuses the probers' DaemonSet: ask for an exception, or leave out --from to measure from the Job's node alone", wrapped)
 	case apierrors.IsForbidden(err):
-		return hint.Add(fmt.Sprintf("a policy of the cluster, or a missing right: kubectl auth can-i create %s -n %s", kindsResource(kind), r.Namespace), wrapped)
+		return hint.Add(fmt.Sprintf("a policy of the cluster, or a missing right: kubectl auth can-i create %s -n %s", qualified(kind.resource(), kind.group), namespace), wrapped)
 	}
 	return wrapped
 }
@@ -214,20 +135,6 @@ func createError(kind string, r *Run, err error) error {
 // https://github.com/kubernetes/kubernetes/blob/v1.36.0/staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go
 func admissionDenied(err error) bool {
 	return strings.Contains(err.Error(), "denied the request") || strings.Contains(err.Error(), "denied request")
-}
-
-// kindsResource is how kubectl calls the objects of a kind of ours.
-func kindsResource(kind string) string {
-	resource := strings.ToLower(kind) + "s"
-	switch kind {
-	case "Job":
-		return resource + ".batch"
-	case "DaemonSet", "Deployment":
-		return resource + ".apps"
-	case "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding":
-		return resource + "." + rbacv1.GroupName
-	}
-	return resource
 }
 
 // undo deletes what an unfinished Create left, also if it was ctx that ended it.
@@ -317,64 +224,35 @@ func List(ctx context.Context, cluster Cluster, namespace string) ([]*Run, error
 	return runs, nil
 }
 
-// ours reports whether object belongs to a run.
-func ours(object metav1.Object) bool { return object.GetLabels()[RunLabel] != "" }
-
 // Delete deletes all of the run's objects that are there; none there is no error. The Pod is
 // sent SIGTERM and goes soon after. Objects that only share the run's name are left alone.
 func (r *Run) Delete(ctx context.Context) error {
-	background := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
-	errs := []error{remove(ctx, "Job", r.Name, r.Client.Jobs(r.Namespace), background)}
-	inside := []error{
-		remove(ctx, "RoleBinding", r.Name, r.Client.RoleBindings(r.Namespace), background),
-		remove(ctx, "Role", r.Name, r.Client.Roles(r.Namespace), background),
-		remove(ctx, "ServiceAccount", r.Name, r.Client.ServiceAccounts(r.Namespace), background),
-	}
-	if r.probers {
-		inside = append(inside, remove(ctx, "DaemonSet", ProbersName(r.Name), r.Client.DaemonSets(r.Namespace), background))
-	}
-	if r.canary {
-		inside = append(inside, r.deleteCanary(ctx)...)
-	}
-	for _, namespace := range r.elsewhere { // else these go with the ClusterRole
-		inside = append(inside, remove(ctx, "RoleBinding", r.Name, r.Client.RoleBindings(namespace), background), remove(ctx, "Role", r.Name, r.Client.Roles(namespace), background))
-	}
-	outside := []error{
-		remove(ctx, "ClusterRoleBinding", clusterName(r.Name), r.Client.ClusterRoleBindings(), background),
-		remove(ctx, "ClusterRole", clusterName(r.Name), r.Client.ClusterRoles(), background),
-	}
-	for _, err := range inside {
-		// Who may not delete them need not: they go with the Job.
-		if !r.created || !apierrors.IsForbidden(err) {
+	var errs []error
+	for _, object := range r.parts() {
+		kind := kindOf(object)
+		err := kind.remove(ctx, r.Client, object.GetNamespace(), object.GetName(), metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)})
+		if !apierrors.IsForbidden(err) || !r.spares(kind) {
 			errs = append(errs, err)
 		}
 	}
-	for _, err := range outside {
-		// Who may not even look at ClusterRoles has created none.
-		if !apierrors.IsForbidden(err) {
-			errs = append(errs, err)
-		}
+	if r.outline.Canary {
+		errs = append(errs, r.endCanary(ctx))
 	}
 	return errors.Join(errs...)
 }
 
-// remove deletes one object if it is there and ours.
-func remove[T metav1.Object, L any](ctx context.Context, kind, name string, objects kube.Objects[T, L], options metav1.DeleteOptions) error {
-	object, err := objects.Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("look up %s %s: %w", kind, name, err)
-	}
-	if !ours(object) {
-		return nil
-	}
-	if err := objects.Delete(ctx, name, options); err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete %s %s: %w", kind, name, err)
-	}
-	return nil
+// parts are the objects that the run may have, in the order in which to delete them. They have no contents.
+func (r *Run) parts() []object {
+	config := r.outline
+	config.Name, config.Namespace, config.NodesAccess = r.Name, r.Namespace, true
+	parts := config.Objects().jobFirst()
+	slices.Reverse(parts[1:])
+	return slices.DeleteFunc(parts, func(part object) bool { return kindOf(part).get == nil })
 }
+
+// spares reports whether objects of a kind need not be deleted by somebody who may not do it. The others go with the Job that Create has
+// made, and who may not even look at ClusterRoles has created none.
+func (r *Run) spares(k kind) bool { return k.cluster || r.created && k.name != "Job" }
 
 // WaitGone waits until the run's Pods are gone after [Run.Delete], so that whatever is done to the cluster next does not
 // meet it.
@@ -384,7 +262,7 @@ func (r *Run) WaitGone(ctx context.Context) error {
 		if pod != nil || err != nil {
 			return false, err
 		}
-		if !r.probers && !r.canary {
+		if !r.outline.hasProbers() && !r.outline.Canary {
 			return true, nil
 		}
 		others, err := r.Client.Pods(r.Namespace).List(ctx, metav1.ListOptions{LabelSelector: r.selector()})

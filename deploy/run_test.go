@@ -121,7 +121,7 @@ func TestWhatIsCreatedBelongsToTheJobFromTheStart(t *testing.T) {
 			t.Error("the Job begins before its ServiceAccount is there")
 		}
 	}
-	want := []string{"jobs", "secrets", "serviceaccounts", "roles", "rolebindings", "clusterroles", "clusterrolebindings", "begin jobs"}
+	want := []string{"jobs", "serviceaccounts", "roles", "rolebindings", "secrets", "clusterroles", "clusterrolebindings", "begin jobs"}
 	if diff := gocmp.Diff(want, order); diff != "" {
 		t.Errorf("created in this order: %s", diff)
 	}
