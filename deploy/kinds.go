@@ -49,12 +49,23 @@ type Needs struct {
 func (n Needs) several() bool { return n.AllNamespaces || len(n.Namespaces) > 0 }
 
 func (n Needs) nodesOnly() bool { return n.Nodes && !n.several() }
-func (n Needs) secret() bool    { return n.Secret }
-func (n Needs) probers() bool   { return n.Probers }
-func (n Needs) canary() bool    { return n.Canary }
+
+func (n Needs) secret() bool { return n.Secret }
+
+func (n Needs) probers() bool { return n.Probers }
+
+func (n Needs) canary() bool { return n.Canary }
 
 // nodes are what a ClusterRole is for.
 const nodes = "nodes"
+
+// A Right is one thing someone may do in a cluster.
+type Right struct {
+	Verb, Group, Resource, Subresource string
+	Cluster                            bool   // not in a namespace
+	For                                string // what Lapse needs it for
+	Lane                               string // the resource that is not watched without it; empty: nothing can be measured
+}
 
 // kinds are those of a run. docs/reference/rights.md lists their rights in this order.
 var kinds = []kind{

@@ -13,14 +13,6 @@ import (
 	"lapse/kube"
 )
 
-// A Right is one thing someone may do in a cluster.
-type Right struct {
-	Verb, Group, Resource, Subresource string
-	Cluster                            bool   // not in a namespace
-	For                                string // what Lapse needs it for
-	Lane                               string // the resource that is not watched without it; empty: nothing can be measured
-}
-
 // A MissingRight is a right that the user of the kubeconfig does not have.
 type MissingRight struct {
 	Right

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,22 +15,6 @@ import (
 	"lapse/hint"
 	"lapse/kube"
 )
-
-// emptyKeys is the Secret that probers wait for: the kubelet starts none of them before it holds what their environment refers to.
-func (c Config) emptyKeys() *corev1.Secret {
-	meta := c.meta()
-	meta.Name = KeysName(c.Name)
-	return &corev1.Secret{TypeMeta: typeMeta("v1", "Secret"), ObjectMeta: meta, Type: corev1.SecretTypeOpaque}
-}
-
-// writes is what the agent of an unattended run may do besides reading: fill one Secret, and look at and delete one DaemonSet.
-// docs/decisions/0022-a-fleet-without-a-workstation.md says why no less, and no more.
-func (c Config) writes() []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{KeysName(c.Name)}, Verbs: []string{"patch"}},
-		{APIGroups: []string{"apps"}, Resources: []string{"daemonsets"}, ResourceNames: []string{ProbersName(c.Name)}, Verbs: []string{"get", "delete"}},
-	}
-}
 
 // HandOutKeys makes the keys of an unattended run that lasts so long at most, and writes what its probers need of them into the Secret that
 // they wait for. The Secret belongs to the Job of the agent's Pod from then on. It returns the agent's own keys, which are written nowhere.

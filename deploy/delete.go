@@ -1,0 +1,81 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// Delete deletes all of the run's objects that are there; none there is no error. The Pod is
+// sent SIGTERM and goes soon after. Objects that only share the run's name are left alone.
+func (r *Run) Delete(ctx context.Context) error {
+	var errs []error
+	for _, object := range r.parts() {
+		kind := kindOf(object)
+		err := kind.remove(ctx, r.Client, object.GetNamespace(), object.GetName(), metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)})
+		if !apierrors.IsForbidden(err) || !r.spares(kind) {
+			errs = append(errs, err)
+		}
+	}
+	if r.outline.Canary {
+		errs = append(errs, r.endCanary(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// parts are the objects that the run may have, in the order in which to delete them. They have no contents.
+func (r *Run) parts() []object {
+	config := r.outline
+	config.Name, config.Namespace, config.NodesAccess = r.Name, r.Namespace, true
+	parts := config.Objects().jobFirst()
+	slices.Reverse(parts[1:])
+	return slices.DeleteFunc(parts, func(part object) bool { return kindOf(part).get == nil })
+}
+
+// spares reports whether objects of a kind need not be deleted by somebody who may not do it. The others go with the Job that Create has
+// made, and who may not even look at ClusterRoles has created none.
+func (r *Run) spares(k kind) bool { return k.cluster || r.created && k.name != "Job" }
+
+// endCanary deletes the Pods of the run's own Service, so that they do not serve on. Whoever may not do that leaves them to the Job.
+func (r *Run) endCanary(ctx context.Context) error {
+	pods, err := r.Client.Pods(r.Namespace).List(ctx, metav1.ListOptions{LabelSelector: CanarySelector(r.Name)})
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("list the canary's Pods: %w", err)
+	}
+	var errs []error
+	for _, pod := range pods.Items {
+		err := r.Client.Pods(r.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+			errs = append(errs, fmt.Errorf("delete Pod %s: %w", pod.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// WaitGone waits until the run's Pods are gone after [Run.Delete], so that whatever is done to the cluster next does not
+// meet it.
+func (r *Run) WaitGone(ctx context.Context) error {
+	err := wait.PollUntilContextCancel(ctx, askAgain, true, func(ctx context.Context) (bool, error) {
+		pod, err := r.Pod(ctx)
+		if pod != nil || err != nil {
+			return false, err
+		}
+		if !r.outline.hasProbers() && !r.outline.Canary {
+			return true, nil
+		}
+		others, err := r.Client.Pods(r.Namespace).List(ctx, metav1.ListOptions{LabelSelector: r.selector()})
+		return err == nil && len(others.Items) == 0, err
+	})
+	if ctx.Err() != nil {
+		return fmt.Errorf("wait for the Pods of run %s to go: %w", r.Name, context.Cause(ctx))
+	}
+	return err
+}

@@ -1,0 +1,167 @@
+package deploy
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"lapse/hint"
+)
+
+// A StartError says why a run in the cluster does not begin, in Kubernetes' own words.
+type StartError struct {
+	Reason  string // Kubernetes' reason: "ErrImagePull", "Unschedulable", "FailedCreate"
+	Message string
+	refused bool // the cluster does not take the Pod as it was asked for
+}
+
+func (e *StartError) Error() string {
+	return fmt.Sprintf("the run does not start: %s: %s", e.Reason, e.Message)
+}
+
+// Refused reports whether err says that the cluster does not take a run as it was asked for (the image, the namespace and
+// its quotas and policies, the nodes to avoid, a right) so that nothing ran and asking for something else may help.
+func Refused(err error) bool {
+	if start, ok := errors.AsType[*StartError](err); ok {
+		return start.refused
+	}
+	return admissionDenied(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) || apierrors.IsInvalid(err)
+}
+
+// judgePod reports what keeps the Pod from running, if it is known to.
+func judgePod(pod *corev1.Pod) error {
+	switch {
+	case pod.Status.Phase == corev1.PodSucceeded:
+		return startError("Completed", "the agent has ended already", "`lapse retrieve` has its result")
+	case pod.Status.Phase == corev1.PodFailed:
+		return startError(failedReason(pod), lastWords(pod), crashHint)
+	case pod.DeletionTimestamp != nil:
+		return startError("Deleted", fmt.Sprintf("Pod %s was deleted", pod.Name), "")
+	}
+	for _, status := range pod.Status.ContainerStatuses {
+		if err := judgeContainer(status); err != nil {
+			return err
+		}
+	}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Reason == corev1.PodReasonUnschedulable {
+			return refusal(condition.Reason, condition.Message, nodesHint)
+		}
+	}
+	return nil
+}
+
+func judgeContainer(status corev1.ContainerStatus) error {
+	if ended := status.State.Terminated; ended != nil {
+		return startError(ended.Reason, terminated(ended), crashHint)
+	}
+	waiting := status.State.Waiting
+	if waiting == nil {
+		return nil
+	}
+	switch waiting.Reason {
+	case "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable":
+		return refusal(waiting.Reason, fmt.Sprintf("image %q: %s", status.Image, waiting.Message), imageHint)
+	case "CreateContainerConfigError": // a Secret that is not there
+		return refusal(waiting.Reason, waiting.Message, "is the Secret there, with the keys that the message names?")
+	case "CreateContainerError", "RunContainerError", "StartError", "CrashLoopBackOff":
+		return startError(waiting.Reason, waiting.Message, "")
+	}
+	return nil
+}
+
+// judgeEvent reads from an Event of the Job why its Pod cannot even be created.
+func judgeEvent(event *corev1.Event) error {
+	if event.Reason != "FailedCreate" {
+		return nil
+	}
+	switch {
+	case strings.Contains(event.Message, "violates PodSecurity"):
+		return refusal(event.Reason, event.Message, podSecurityHint)
+	case strings.Contains(event.Message, "must specify limits.cpu"):
+		return refusal(event.Reason, event.Message, cpuLimitHint)
+	case strings.Contains(event.Message, "exceeded quota"), strings.Contains(event.Message, "failed quota"):
+		return refusal(event.Reason, event.Message, quotaHint(event.Message, event.Namespace))
+	case strings.Contains(event.Message, "forbidden"), strings.Contains(event.Message, "denied"):
+		return refusal(event.Reason, event.Message, "an admission policy of the cluster refuses the agent's Pod")
+	}
+	return nil // the Job controller tries again
+}
+
+func jobFailure(job *batchv1.Job) error {
+	for _, condition := range job.Status.Conditions {
+		if condition.Type == batchv1.JobFailed && condition.Status == corev1.ConditionTrue {
+			return startError(condition.Reason, condition.Message, "")
+		}
+	}
+	return nil
+}
+
+// Hints for what keeps Pods from being created or started.
+const (
+	imageHint       = "is the image where the nodes can pull it? see --image and --image-pull-secret"
+	cpuLimitHint    = "the agent has no CPU limit, because throttling fakes latency; give the namespace a LimitRange with a generous default, or no quota on limits.cpu"
+	podSecurityHint = "the agent keeps to the \"restricted\" Pod Security Standard; something in the cluster changes its Pod, or asks for more"
+	nodesHint       = "the agent needs one schedulable node that is not among those to be drained"
+	crashHint       = "the message is the end of the agent's own log"
+)
+
+func startError(reason, message, advice string) error {
+	return hint.Add(advice, &StartError{Reason: reason, Message: message})
+}
+
+// refusal is a StartError of a cluster that does not take the Pod as it was asked for.
+func refusal(reason, message, advice string) error {
+	return hint.Add(advice, &StartError{Reason: reason, Message: message, refused: true})
+}
+
+// quotaHint says which quota leaves no room, and for what, as the API server put it: "exceeded quota: small, requested: cpu=100m,
+// used: cpu=950m, limited: cpu=1".
+// https://github.com/kubernetes/kubernetes/blob/v1.36.0/staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go
+func quotaHint(message, namespace string) string {
+	if found := exceeded.FindStringSubmatch(message); found != nil {
+		return fmt.Sprintf("the quota %s leaves no room: the run asks for %s, in use is %s, allowed is %s; see `kubectl describe quota %s -n %s`",
+			found[1], found[2], found[3], found[4], found[1], namespace)
+	}
+	return fmt.Sprintf("a quota of the namespace does not take the agent's Pod as it is; see `kubectl describe quota -n %s`", namespace)
+}
+
+var exceeded = regexp.MustCompile(`exceeded quota: ([^,]+), requested: (.+), used: (.+), limited: (.+?)(?:"|$)`)
+
+// admissionDenied reports whether a webhook or a ValidatingAdmissionPolicy has refused an object. Their status codes are of their own choosing.
+// https://github.com/kubernetes/kubernetes/blob/v1.36.0/staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go
+func admissionDenied(err error) bool {
+	return strings.Contains(err.Error(), "denied the request") || strings.Contains(err.Error(), "denied request")
+}
+
+func isRunning(pod *corev1.Pod) bool {
+	for _, status := range pod.Status.ContainerStatuses {
+		if status.Name == ContainerName && status.State.Running != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// situation describes a Pod that is being waited for.
+func situation(pod *corev1.Pod) string {
+	where := "Pod " + pod.Name
+	if pod.Spec.NodeName == "" {
+		return where + " to be scheduled"
+	}
+	where += " on " + pod.Spec.NodeName
+	for _, status := range pod.Status.ContainerStatuses {
+		if waiting := status.State.Waiting; waiting != nil {
+			return where + " to start" + because(waiting.Reason, waiting.Message)
+		}
+	}
+	if isRunning(pod) {
+		return where + ", which runs, to answer"
+	}
+	return where + " to start"
+}

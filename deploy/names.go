@@ -1,0 +1,98 @@
+package deploy
+
+import (
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// What the objects and the agent agree on.
+const (
+	// RunLabel is on every object of a run; its value is the run's name.
+	RunLabel = "lapse.dev/run"
+	// NamespaceLabel is on a run's objects outside of the namespace of its Job, which is its value.
+	NamespaceLabel = "lapse.dev/namespace"
+	// jobAnnotation is on the ClusterRole that [Create] has made: the UID of its Job.
+	jobAnnotation = "lapse.dev/job-uid"
+	// ManagedLabel has the value "lapse" on everything this package creates.
+	ManagedLabel = "app.kubernetes.io/managed-by"
+
+	// ContainerName is the name of the agent's container.
+	ContainerName = "lapse"
+	// DefaultDir is where the agent keeps its recording: the image's /tmp, which has mode 1777.
+	DefaultDir = "/tmp/lapse"
+)
+
+// PartLabel is on the Pods of a run's probers, with the value ProberPart.
+const (
+	PartLabel  = "lapse.dev/part"
+	ProberPart = "prober"
+)
+
+// canaryPart is the value of PartLabel on the Pods of a run's own Service.
+const canaryPart = "canary"
+
+// The environment of the agent's container. That EnvListen is set is how the binary learns that it
+// is the agent.
+const (
+	EnvListen    = "LAPSE_LISTEN"   // address of the agent's API: 127.0.0.1:8089
+	EnvDir       = "LAPSE_DIR"      // directory for the recording, to be created
+	EnvHold      = "LAPSE_HOLD"     // how long to wait for retrieval after the end: a Go duration
+	EnvDeadline  = "LAPSE_DEADLINE" // after how long Kubernetes ends the Pod: a Go duration
+	EnvRun       = "LAPSE_RUN"      // the run's name
+	EnvSpec      = "LAPSE_SPEC"     // what the run is to do: what [Config.Spec] holds
+	EnvPrivate   = "LAPSE_PRIVATE"  // its secrets: what [Config.Private] holds
+	EnvHeader    = "LAPSE_HEADER_"  // begins the name of each header from a Secret: LAPSE_HEADER_0_Authorization
+	EnvEcho      = "LAPSE_ECHO"     // the text to echo, from a Secret
+	EnvTLSCA     = "LAPSE_TLS_CA"   // in PEM form, of a coordinator and its probers: whom to trust,
+	EnvTLSCert   = "LAPSE_TLS_CERT" // who this is,
+	EnvTLSKey    = "LAPSE_TLS_KEY"  // and the key to that
+	EnvKeys      = "LAPSE_KEYS"     // of a coordinator that makes these itself: the Secret its probers' go into
+	EnvNode      = "NODE_NAME"
+	EnvPod       = "POD_NAME"
+	EnvNamespace = "POD_NAMESPACE"
+)
+
+// EnvProbe is set for a prober alone: the address of its API, [::]:8090.
+const EnvProbe = "LAPSE_PROBE"
+
+// ProbersName is the name of a run's DaemonSet.
+func ProbersName(run string) string { return run + "-probers" }
+
+// KeysName is the name of the Secret that the agent of an unattended run puts the probers' keys into.
+func KeysName(run string) string { return run + "-keys" }
+
+// CanaryName is the name of a run's own Service and its Deployment.
+func CanaryName(run string) string { return run + "-canary" }
+
+// TwinName is the name of the headless Service with the same Pods, whose name DNS servers are asked for.
+func TwinName(run string) string { return run + "-twin" }
+
+// clusterName is the name of a run's objects outside its namespace.
+func clusterName(run string) string { return run + "-nodes" }
+
+// maxName leaves room for what the Job controller and we append.
+const maxName = 63 - len("-probers")
+
+// ProberSelector selects the Pods of a run's probers.
+func ProberSelector(run string) string {
+	return RunLabel + "=" + run + "," + PartLabel + "=" + ProberPart
+}
+
+// CanarySelector selects the Pods of a run's own Service.
+func CanarySelector(run string) string { return labels.Set(canaryLabels(run)).String() }
+
+func canaryLabels(run string) map[string]string {
+	return map[string]string{RunLabel: run, PartLabel: canaryPart}
+}
+
+// privateKey is the key of the run's own Secret, echoKey that of [Config.EchoFrom].
+const (
+	privateKey = "flags"
+	echoKey    = "echo"
+)
+
+// The keys of the run's own Secret that have a [Keys] in them.
+const (
+	authorityKey   = "ca.crt"
+	coordinatorKey = "coordinator"
+	proberKey      = "prober"
+)

@@ -1,0 +1,104 @@
+package deploy
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+)
+
+// affinity keeps the agent off the nodes to be drained, and rather off those of the Service.
+//
+// The latter is a preference among nodes, and not an anti-affinity to the Service's Pods, because
+// the scheduler reads a preferred pod anti-affinity both ways: it would keep the Service's own
+// replacement Pods away from the agent's node, and so change the drain that is measured.
+func (c Config) affinity() *corev1.Affinity {
+	if len(c.AvoidNodes)+len(c.SpareNodes) == 0 {
+		return nil
+	}
+	node := &corev1.NodeAffinity{}
+	if len(c.AvoidNodes) > 0 {
+		node.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{notNamed(c.AvoidNodes)},
+		}
+	}
+	if len(c.SpareNodes) > 0 {
+		node.PreferredDuringSchedulingIgnoredDuringExecution = []corev1.PreferredSchedulingTerm{
+			{Weight: 100, Preference: notNamed(c.SpareNodes)},
+		}
+	}
+	return &corev1.Affinity{NodeAffinity: node}
+}
+
+// notNamed matches every node but these. It compares names and not the label kubernetes.io/hostname,
+// which may differ; the API allows one value per requirement on a name.
+func notNamed(nodes []string) corev1.NodeSelectorTerm {
+	var term corev1.NodeSelectorTerm
+	for _, node := range nodes {
+		term.MatchFields = append(term.MatchFields, corev1.NodeSelectorRequirement{
+			Key: "metadata.name", Operator: corev1.NodeSelectorOpNotIn, Values: []string{node},
+		})
+	}
+	return term
+}
+
+// proberAffinity keeps the probers to the nodes to measure from; nil where these are all.
+func (c Config) proberAffinity() *corev1.Affinity {
+	var nodes *corev1.NodeSelector
+	switch {
+	case len(c.Probers) > 0:
+		nodes = named(c.Probers)
+	case c.ProberLabels.Empty():
+		return nil
+	default:
+		nodes = labelled(c.ProberLabels)
+	}
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: nodes}}
+}
+
+// labelled matches the nodes that a label selector selects.
+func labelled(nodes labels.Selector) *corev1.NodeSelector {
+	operators := map[selection.Operator]corev1.NodeSelectorOperator{
+		selection.In: corev1.NodeSelectorOpIn, selection.Equals: corev1.NodeSelectorOpIn, selection.DoubleEquals: corev1.NodeSelectorOpIn,
+		selection.NotIn: corev1.NodeSelectorOpNotIn, selection.NotEquals: corev1.NodeSelectorOpNotIn,
+		selection.Exists: corev1.NodeSelectorOpExists, selection.DoesNotExist: corev1.NodeSelectorOpDoesNotExist,
+		selection.GreaterThan: corev1.NodeSelectorOpGt, selection.LessThan: corev1.NodeSelectorOpLt,
+	}
+	var term corev1.NodeSelectorTerm
+	requirements, _ := nodes.Requirements()
+	for _, r := range requirements {
+		term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{
+			Key: r.Key(), Operator: operators[r.Operator()], Values: slices.Sorted(slices.Values(r.ValuesUnsorted())),
+		})
+	}
+	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}}
+}
+
+// named matches these nodes alone. The API allows one value per requirement on a name, so each has a term.
+func named(nodes []string) *corev1.NodeSelector {
+	selector := &corev1.NodeSelector{}
+	for _, node := range nodes {
+		selector.NodeSelectorTerms = append(selector.NodeSelectorTerms, corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{
+			{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node}},
+		}})
+	}
+	return selector
+}
+
+// ProberNode is the node that a prober's Pod runs on, or is to run on: the DaemonSet's controller names it before the scheduler does.
+func ProberNode(pod *corev1.Pod) string {
+	if pod.Spec.NodeName != "" || pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil {
+		return pod.Spec.NodeName
+	}
+	required := pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	if required == nil || len(required.NodeSelectorTerms) == 0 {
+		return ""
+	}
+	for _, field := range required.NodeSelectorTerms[0].MatchFields {
+		if field.Key == "metadata.name" && len(field.Values) == 1 {
+			return field.Values[0]
+		}
+	}
+	return ""
+}

@@ -1,0 +1,226 @@
+package deploy
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"lapse/deploy/agent"
+)
+
+// DefaultCPU is what an agent uses at the default rates: 0.23 to 0.35 of a core, measured in a virtual machine of 2 cores. The request is
+// also the weight by which the kernel shares a busy node's CPU out among its Pods.
+const DefaultCPU = "300m"
+
+// The agent needs little else. 6 h at 2000 requests per second are a recording of 65 MB.
+const (
+	memoryRequest  = "128Mi"
+	memoryLimit    = "512Mi"
+	softMemory     = "208MiB" // GOMEMLIMIT: above it, garbage is collected more often instead of using more memory; a run that needs more raises it
+	storageRequest = "256Mi"
+
+	// What finished stays for an hour, so that its log can still be read.
+	ttlAfterFinished = time.Hour
+	// After SIGTERM the agent ends the run, judges it and prints it. It exits when that is done.
+	terminationGrace = time.Minute
+
+	user = 65532 // "nonroot" of distroless images; the image has no passwd file to look it up in
+)
+
+// MostMemory is up to how many bytes the agent may use in all, below the container's limit of 512 MiB.
+const MostMemory = 450 << 20
+
+func (c Config) job() *batchv1.Job {
+	return &batchv1.Job{
+		TypeMeta: typeMeta("batch/v1", "Job"), ObjectMeta: c.meta(),
+		Spec: batchv1.JobSpec{
+			// A second Pod would measure something else under the same name. The run ends with its Pod.
+			BackoffLimit:            new(int32(0)),
+			PodReplacementPolicy:    new(batchv1.Failed),
+			ActiveDeadlineSeconds:   new(seconds(c.deadline())),
+			TTLSecondsAfterFinished: new(int32(seconds(ttlAfterFinished))),
+			Template:                c.podTemplate(),
+		},
+	}
+}
+
+// seconds rounds d up to whole seconds.
+func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
+
+// podTemplate is the agent's Pod.
+//
+// It has no volumes: an emptyDir would make `kubectl drain` of its node refuse, and the instrument
+// must not change the experiment. So the recording lies in the container's writable layer, and
+// the root file system cannot be read-only. Everything else is as the "restricted" Pod Security
+// Standard demands. There are no tolerations and no PodDisruptionBudget: Lapse goes where any Pod
+// goes, and goes when asked. Nor do annotations keep an autoscaler off its node (cluster-autoscaler's
+// safe-to-evict: "false", Karpenter's do-not-disrupt): a scale-down that somebody wants to measure would
+// leave out the node that Lapse happens to be on. An agent that is evicted ends its run and hands over what it has.
+func (c Config) podTemplate() corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{
+			Labels: c.podLabels(),
+			Annotations: map[string]string{
+				"linkerd.io/inject": "disabled", // see podLabels
+			},
+		},
+		Spec: corev1.PodSpec{
+			ServiceAccountName:            c.Name,
+			RestartPolicy:                 corev1.RestartPolicyNever,
+			TerminationGracePeriodSeconds: new(seconds(terminationGrace)),
+			EnableServiceLinks:            new(false),
+			Affinity:                      c.affinity(),
+			ImagePullSecrets:              c.pullSecrets(),
+			SecurityContext:               restricted(),
+			Containers:                    []corev1.Container{c.container()},
+		},
+	}
+}
+
+// restricted is what the "restricted" Pod Security Standard demands of a Pod.
+func restricted() *corev1.PodSecurityContext {
+	return &corev1.PodSecurityContext{
+		RunAsNonRoot:   new(true),
+		RunAsUser:      new(int64(user)),
+		RunAsGroup:     new(int64(user)),
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
+}
+
+func (c Config) container() corev1.Container {
+	container := c.measuring(c.environment(), c.Args...)
+	container.EnvFrom = c.headers()
+	return container
+}
+
+// measuring is a container that measures.
+func (c Config) measuring(environment []corev1.EnvVar, args ...string) corev1.Container {
+	return corev1.Container{
+		Name:            ContainerName,
+		Image:           c.Image,
+		ImagePullPolicy: corev1.PullIfNotPresent,
+		Args:            slices.Clone(args),
+		Env:             environment,
+		Resources:       c.resources(),
+		// If the agent dies before it wrote its verdict, the end of its log says why.
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: new(false),
+			Privileged:               new(false),
+			Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			ReadOnlyRootFilesystem:   new(false), // see podTemplate
+		},
+	}
+}
+
+func (c Config) environment() []corev1.EnvVar {
+	env := []corev1.EnvVar{
+		{Name: EnvListen, Value: "127.0.0.1:" + strconv.Itoa(agent.DefaultPort)},
+		{Name: EnvDir, Value: DefaultDir},
+		{Name: EnvHold, Value: cmp.Or(c.Hold, 10*time.Minute).String()},
+		{Name: EnvDeadline, Value: c.deadline().String()},
+		{Name: EnvRun, Value: c.Name},
+	}
+	env = append(env, commonEnv()...)
+	switch {
+	case c.Unattended:
+		env = append(env, corev1.EnvVar{Name: EnvKeys, Value: KeysName(c.Name)})
+	case c.hasProbers():
+		env = append(env, c.keyEnv(coordinatorKey)...)
+	}
+	if len(c.Spec) > 0 {
+		// In a value Kubernetes replaces $(NAME). JSON writes a dollar so that there is none.
+		env = append(env, corev1.EnvVar{Name: EnvSpec, Value: strings.ReplaceAll(string(c.Spec), "$", `\u0024`)})
+	}
+	if len(c.Private) > 0 {
+		env = append(env, secretEnv(EnvPrivate, c.Name, privateKey))
+	}
+	if c.EchoFrom != "" {
+		env = append(env, secretEnv(EnvEcho, c.EchoFrom, echoKey))
+	}
+	return env
+}
+
+// commonEnv tells a process where it runs, and how much memory to use.
+func commonEnv() []corev1.EnvVar {
+	return []corev1.EnvVar{
+		fieldEnv(EnvNode, "spec.nodeName"),
+		fieldEnv(EnvPod, "metadata.name"),
+		fieldEnv(EnvNamespace, "metadata.namespace"),
+		{Name: "GOMEMLIMIT", Value: softMemory},
+	}
+}
+
+// keyEnv hands one side its keys.
+func (c Config) keyEnv(side string) []corev1.EnvVar {
+	secret := c.Name
+	if c.Unattended {
+		secret = KeysName(c.Name)
+	}
+	return []corev1.EnvVar{
+		secretEnv(EnvTLSCA, secret, authorityKey), secretEnv(EnvTLSCert, secret, side+".crt"), secretEnv(EnvTLSKey, secret, side+".key"),
+	}
+}
+
+// headers are the Secrets whose keys become variables. A number keeps apart those of several that have the same key.
+func (c Config) headers() []corev1.EnvFromSource {
+	var from []corev1.EnvFromSource
+	for i, name := range c.HeadersFrom {
+		from = append(from, corev1.EnvFromSource{
+			Prefix:    EnvHeader + strconv.Itoa(i) + "_",
+			SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}},
+		})
+	}
+	return from
+}
+
+func secretEnv(name, secret, key string) corev1.EnvVar {
+	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{
+		SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Key: key},
+	}}
+}
+
+func fieldEnv(name, path string) corev1.EnvVar {
+	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{
+		FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: path},
+	}}
+}
+
+// resources has no CPU limit: throttling would fake latency.
+func (c Config) resources() corev1.ResourceRequirements {
+	requests := corev1.ResourceList{
+		corev1.ResourceCPU:              c.cpu(),
+		corev1.ResourceMemory:           resource.MustParse(memoryRequest),
+		corev1.ResourceEphemeralStorage: resource.MustParse(storageRequest),
+	}
+	if c.NoStorageRequest {
+		delete(requests, corev1.ResourceEphemeralStorage)
+	}
+	return corev1.ResourceRequirements{
+		Requests: requests,
+		Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memoryLimit)},
+	}
+}
+
+// cpu is what the Pod asks for, as far as CheckCPU passes it.
+func (c Config) cpu() resource.Quantity {
+	q, err := resource.ParseQuantity(cmp.Or(c.CPU, DefaultCPU))
+	if err != nil {
+		return resource.MustParse(DefaultCPU)
+	}
+	return q
+}
+
+func (c Config) pullSecrets() []corev1.LocalObjectReference {
+	if c.ImagePullSecret == "" {
+		return nil
+	}
+	return []corev1.LocalObjectReference{{Name: c.ImagePullSecret}}
+}
