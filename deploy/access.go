@@ -7,7 +7,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// reads is all that the agent of an attended run may do in its namespace. There is no write among it, and no secret.
+// reads are all rights in its namespace of the agent of an attended run. It may not write, and may not read Secrets.
 func (c Config) reads() []rbacv1.PolicyRule {
 	rules := needed()
 	for _, rule := range spared() {
@@ -27,7 +27,7 @@ func needed() []rbacv1.PolicyRule {
 	}
 }
 
-// spared is what causes are judged better with: each resource that may not be read is a lane that is off.
+// spared makes causes more precise. A resource that the agent may not read is a lane that is off.
 func spared() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		reading("apps", "deployments", "replicasets", "statefulsets"),
@@ -42,7 +42,7 @@ func reading(group string, resources ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: strings.Fields(readVerbs)}
 }
 
-// clusterReads is all the agent may do beyond its namespaces. Where there is nothing, the ClusterRole only owns the Roles of other namespaces.
+// clusterReads are all rights of the agent outside of namespaces. A ClusterRole without any owns the Roles of other namespaces.
 func (c Config) clusterReads() []rbacv1.PolicyRule {
 	rules := []rbacv1.PolicyRule{}
 	if c.NodesAccess {
@@ -54,8 +54,8 @@ func (c Config) clusterReads() []rbacv1.PolicyRule {
 	return rules
 }
 
-// writes is what the agent of an unattended run may do besides reading: fill one Secret, and look at and delete one DaemonSet.
-// docs/decisions/0022-a-fleet-without-a-workstation.md says why no less, and no more.
+// writes are the further rights of the agent of an unattended run: it fills one Secret, and reads and deletes one DaemonSet.
+// docs/decisions/0022-a-fleet-without-a-workstation.md has the reasons.
 func (c Config) writes() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{KeysName(c.Name)}, Verbs: []string{"patch"}},
@@ -63,7 +63,7 @@ func (c Config) writes() []rbacv1.PolicyRule {
 	}
 }
 
-// subjects names the ServiceAccount. Without a namespace it is looked for in the RoleBinding's own.
+// subjects names the ServiceAccount. Without a namespace it is the one in the RoleBinding's namespace.
 func (c Config) subjects() []rbacv1.Subject {
 	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: c.Name, Namespace: c.Namespace}}
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// The canary's port, how many Pods it has, and for how long each serves on when it has got SIGTERM: for longer than routes lead to it.
+// The canary's port, its number of Pods, and for how long each serves after SIGTERM: longer than routes lead to it.
 const (
 	CanaryPort    = 8080
 	canaryPods    = 2
@@ -17,8 +17,7 @@ const (
 	canarySeconds = 30
 )
 
-// canary is the run's own Service, whose Pods answer and go on answering while they end: so that what is measured harms nobody.
-// Its twin is headless.
+// canary is the run's own Service. Its Pods answer also while they end, so that a measurement harms nobody. Its twin is headless.
 func (c Config) canary() (deployment *appsv1.Deployment, service, twin *corev1.Service) {
 	meta := c.meta()
 	meta.Name = CanaryName(c.Name)

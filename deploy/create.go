@@ -20,9 +20,9 @@ import (
 	"lapse/kube"
 )
 
-// Create creates the run's objects. The Job comes first, suspended, and owns what is made after it in its namespace: that goes
-// with the Job, whoever or whatever deletes it, also if this program has crashed meanwhile. When all is there the Job begins.
-// If something is refused, what was made before is deleted again.
+// Create creates the run's objects. The Job comes first, suspended, and owns the later objects of its namespace. They go
+// with the Job, even if this program has crashed. The Job begins when all objects exist.
+// If the API server refuses one, Create deletes those before it.
 func Create(ctx context.Context, cluster Cluster, config Config) (*Run, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (r *Run) createError(object object, err error) error {
 	return wrapped
 }
 
-// undo deletes what an unfinished Create left, also if it was ctx that ended it.
+// undo deletes the objects of an unfinished Create, even if ctx has ended.
 func (r *Run) undo(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
@@ -103,7 +103,7 @@ func (r *Run) undo(ctx context.Context) {
 	}
 }
 
-// placed completes the configuration by what can be read of the nodes; it stays as it is where nothing can.
+// placed completes the configuration with what the user may read of the nodes.
 func placed(ctx context.Context, client kube.Client, config Config) Config {
 	config.SpareNodes = slices.Clone(config.SpareNodes)
 	for _, selector := range config.Selectors {
@@ -136,8 +136,8 @@ func nodesOf(ctx context.Context, client kube.Client, namespace string, selector
 	return nodes
 }
 
-// countsStorage reports whether a Pod that requests ephemeral storage can be scheduled to the node. A kubelet
-// with localStorageCapacityIsolation off offers none.
+// countsStorage reports whether a Pod that requests ephemeral storage fits on the node. A kubelet
+// without localStorageCapacityIsolation offers none.
 func countsStorage(node corev1.Node) bool {
 	storage := node.Status.Allocatable[corev1.ResourceEphemeralStorage]
 	return !storage.IsZero()

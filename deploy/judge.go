@@ -17,15 +17,15 @@ import (
 type StartError struct {
 	Reason  string // Kubernetes' reason: "ErrImagePull", "Unschedulable", "FailedCreate"
 	Message string
-	refused bool // the cluster does not take the Pod as it was asked for
+	refused bool // the cluster does not accept the Pod as it is
 }
 
 func (e *StartError) Error() string {
 	return fmt.Sprintf("the run does not start: %s: %s", e.Reason, e.Message)
 }
 
-// Refused reports whether err says that the cluster does not take a run as it was asked for (the image, the namespace and
-// its quotas and policies, the nodes to avoid, a right) so that nothing ran and asking for something else may help.
+// Refused reports whether err says that the cluster does not accept a run as it is (the image, the namespace and its quotas
+// and policies, the nodes to avoid, a right). Then nothing has run, and another configuration may help.
 func Refused(err error) bool {
 	if start, ok := errors.AsType[*StartError](err); ok {
 		return start.refused
@@ -33,7 +33,7 @@ func Refused(err error) bool {
 	return admissionDenied(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) || apierrors.IsInvalid(err)
 }
 
-// judgePod reports what keeps the Pod from running, if it is known to.
+// judgePod returns what keeps the Pod from running, or nil.
 func judgePod(pod *corev1.Pod) error {
 	switch {
 	case pod.Status.Phase == corev1.PodSucceeded:
@@ -75,7 +75,7 @@ func judgeContainer(status corev1.ContainerStatus) error {
 	return nil
 }
 
-// judgeEvent reads from an Event of the Job why its Pod cannot even be created.
+// judgeEvent returns why an Event of the Job says that its Pod cannot be created.
 func judgeEvent(event *corev1.Event) error {
 	if event.Reason != "FailedCreate" {
 		return nil
@@ -115,13 +115,13 @@ func startError(reason, message, advice string) error {
 	return hint.Add(advice, &StartError{Reason: reason, Message: message})
 }
 
-// refusal is a StartError of a cluster that does not take the Pod as it was asked for.
+// refusal is a StartError of a cluster that does not accept the Pod as it is.
 func refusal(reason, message, advice string) error {
 	return hint.Add(advice, &StartError{Reason: reason, Message: message, refused: true})
 }
 
-// quotaHint says which quota leaves no room, and for what, as the API server put it: "exceeded quota: small, requested: cpu=100m,
-// used: cpu=950m, limited: cpu=1".
+// quotaHint names the quota that leaves no room, and for what, from the API server's message: "exceeded quota: small,
+// requested: cpu=100m, used: cpu=950m, limited: cpu=1".
 // https://github.com/kubernetes/kubernetes/blob/v1.36.0/staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go
 func quotaHint(message, namespace string) string {
 	if found := exceeded.FindStringSubmatch(message); found != nil {
@@ -133,7 +133,7 @@ func quotaHint(message, namespace string) string {
 
 var exceeded = regexp.MustCompile(`exceeded quota: ([^,]+), requested: (.+), used: (.+), limited: (.+?)(?:"|$)`)
 
-// admissionDenied reports whether a webhook or a ValidatingAdmissionPolicy has refused an object. Their status codes are of their own choosing.
+// admissionDenied reports whether a webhook or a ValidatingAdmissionPolicy has refused an object. They choose their status codes themselves.
 // https://github.com/kubernetes/kubernetes/blob/v1.36.0/staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go
 func admissionDenied(err error) bool {
 	return strings.Contains(err.Error(), "denied the request") || strings.Contains(err.Error(), "denied request")
@@ -148,7 +148,7 @@ func isRunning(pod *corev1.Pod) bool {
 	return false
 }
 
-// situation describes a Pod that is being waited for.
+// situation describes a Pod that a caller waits for.
 func situation(pod *corev1.Pod) string {
 	where := "Pod " + pod.Name
 	if pod.Spec.NodeName == "" {

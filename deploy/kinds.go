@@ -49,12 +49,9 @@ type Needs struct {
 func (n Needs) several() bool { return n.AllNamespaces || len(n.Namespaces) > 0 }
 
 func (n Needs) nodesOnly() bool { return n.Nodes && !n.several() }
-
-func (n Needs) secret() bool { return n.Secret }
-
-func (n Needs) probers() bool { return n.Probers }
-
-func (n Needs) canary() bool { return n.Canary }
+func (n Needs) secret() bool    { return n.Secret }
+func (n Needs) probers() bool   { return n.Probers }
+func (n Needs) canary() bool    { return n.Canary }
 
 // nodes are what a ClusterRole is for.
 const nodes = "nodes"

@@ -51,16 +51,16 @@ func WriteTermination(path string, values ...any) error {
 	return nil
 }
 
-// The timeline in the Pod's log stands between markers. Its lines begin with a prefix, because what goes to
-// stderr appears in the same log and may fall between them.
+// The timeline in the Pod's log is between markers. Its lines begin with a prefix, because lines of
+// stderr appear in the same log and may be among them.
 const (
 	beginTimeline = "-----BEGIN LAPSE TIMELINE-----"
 	endTimeline   = "-----END LAPSE TIMELINE-----"
 	linePrefix    = "| "
 	lineLength    = 4096
 
-	// A kubelet rotates a log at 10 MiB by default, and shows what came after only. What it stores with each
-	// line comes on top.
+	// A kubelet rotates a log at 10 MiB by default, and shows only what came after. It stores some bytes more with
+	// each line.
 	maxLogged = 8 << 20
 	// A limit for what a log may unpack to.
 	maxTimeline = 1 << 30
@@ -74,9 +74,8 @@ var (
 	errNoVerdict  = errors.New("there is no verdict in the termination message")
 )
 
-// WriteTimeline writes what write does, a timeline, to w, the agent's stdout, in the form that [ParseTimeline] reads: compressed,
-// between markers, with its length and checksum. If it is too large it writes nothing, and the error is
-// [ErrTooLarge].
+// WriteTimeline calls write for a timeline and writes that to w, the agent's stdout, in the form that [ParseTimeline] reads:
+// compressed, between markers, with its length and checksum. If it is too large, it writes nothing and the error is [ErrTooLarge].
 func WriteTimeline(w io.Writer, write func(io.Writer) error) error {
 	packed, length, sum, err := pack(write)
 	if err != nil {

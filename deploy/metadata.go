@@ -10,8 +10,8 @@ func (c Config) labels() map[string]string {
 	return map[string]string{"app.kubernetes.io/name": "lapse", ManagedLabel: "lapse", RunLabel: c.Name}
 }
 
-// podLabels keep service meshes from adding a proxy: it would re-send what failed, outlive
-// the agent, and bring an emptyDir.
+// podLabels keep service meshes from adding a proxy. A proxy would retry failed requests, outlive
+// the agent and bring an emptyDir.
 func (c Config) podLabels() map[string]string {
 	all := c.labels()
 	all["sidecar.istio.io/inject"] = cmp.Or(all["sidecar.istio.io/inject"], "false")
@@ -28,7 +28,7 @@ func (c Config) meta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: c.Name, Namespace: c.Namespace, Labels: c.labels()}
 }
 
-// metaIn is of an object in another namespace than the run's. A label says where that is.
+// metaIn is of an object in another namespace than the run's. A label names the run's namespace.
 func (c Config) metaIn(namespace string) metav1.ObjectMeta {
 	all := c.labels()
 	all[NamespaceLabel] = c.Namespace

@@ -4,13 +4,13 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// What the objects and the agent agree on.
+// Labels of the objects, and names inside the agent's container.
 const (
 	// RunLabel is on every object of a run; its value is the run's name.
 	RunLabel = "lapse.dev/run"
-	// NamespaceLabel is on a run's objects outside of the namespace of its Job, which is its value.
+	// NamespaceLabel is on a run's objects outside of its Job's namespace. Its value is that namespace.
 	NamespaceLabel = "lapse.dev/namespace"
-	// jobAnnotation is on the ClusterRole that [Create] has made: the UID of its Job.
+	// jobAnnotation is on a ClusterRole that [Create] made. Its value is the Job's UID.
 	jobAnnotation = "lapse.dev/job-uid"
 	// ManagedLabel has the value "lapse" on everything this package creates.
 	ManagedLabel = "app.kubernetes.io/managed-by"
@@ -30,8 +30,7 @@ const (
 // canaryPart is the value of PartLabel on the Pods of a run's own Service.
 const canaryPart = "canary"
 
-// The environment of the agent's container. That EnvListen is set is how the binary learns that it
-// is the agent.
+// The environment of the agent's container. The binary is the agent if EnvListen is set.
 const (
 	EnvListen    = "LAPSE_LISTEN"   // address of the agent's API: 127.0.0.1:8089
 	EnvDir       = "LAPSE_DIR"      // directory for the recording, to be created
@@ -42,10 +41,10 @@ const (
 	EnvPrivate   = "LAPSE_PRIVATE"  // its secrets: what [Config.Private] holds
 	EnvHeader    = "LAPSE_HEADER_"  // begins the name of each header from a Secret: LAPSE_HEADER_0_Authorization
 	EnvEcho      = "LAPSE_ECHO"     // the text to echo, from a Secret
-	EnvTLSCA     = "LAPSE_TLS_CA"   // in PEM form, of a coordinator and its probers: whom to trust,
-	EnvTLSCert   = "LAPSE_TLS_CERT" // who this is,
-	EnvTLSKey    = "LAPSE_TLS_KEY"  // and the key to that
-	EnvKeys      = "LAPSE_KEYS"     // of a coordinator that makes these itself: the Secret its probers' go into
+	EnvTLSCA     = "LAPSE_TLS_CA"   // of a coordinator and its probers, in PEM form: the authority,
+	EnvTLSCert   = "LAPSE_TLS_CERT" // their own certificate
+	EnvTLSKey    = "LAPSE_TLS_KEY"  // and its key
+	EnvKeys      = "LAPSE_KEYS"     // of a coordinator that makes these itself: the Secret for its probers' keys
 	EnvNode      = "NODE_NAME"
 	EnvPod       = "POD_NAME"
 	EnvNamespace = "POD_NAMESPACE"
@@ -57,19 +56,19 @@ const EnvProbe = "LAPSE_PROBE"
 // ProbersName is the name of a run's DaemonSet.
 func ProbersName(run string) string { return run + "-probers" }
 
-// KeysName is the name of the Secret that the agent of an unattended run puts the probers' keys into.
+// KeysName is the name of the Secret into which the agent of an unattended run writes the probers' keys.
 func KeysName(run string) string { return run + "-keys" }
 
 // CanaryName is the name of a run's own Service and its Deployment.
 func CanaryName(run string) string { return run + "-canary" }
 
-// TwinName is the name of the headless Service with the same Pods, whose name DNS servers are asked for.
+// TwinName is the name of a headless Service with the same Pods. Lapse asks DNS servers for it.
 func TwinName(run string) string { return run + "-twin" }
 
 // clusterName is the name of a run's objects outside its namespace.
 func clusterName(run string) string { return run + "-nodes" }
 
-// maxName leaves room for what the Job controller and we append.
+// maxName leaves room for the suffixes of the Job controller and of this package.
 const maxName = 63 - len("-probers")
 
 // ProberSelector selects the Pods of a run's probers.
@@ -90,7 +89,7 @@ const (
 	echoKey    = "echo"
 )
 
-// The keys of the run's own Secret that have a [Keys] in them.
+// The entries of a [Keys] in the run's own Secret. A certificate ends in .crt, a key in .key.
 const (
 	authorityKey   = "ca.crt"
 	coordinatorKey = "coordinator"

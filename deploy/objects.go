@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Objects are everything a run puts into the cluster.
+// Objects are all objects of a run.
 type Objects struct {
 	Secret             *corev1.Secret // nil without Private and Probers
 	Keys               *corev1.Secret // nil unless Unattended; empty, the agent fills it
@@ -30,7 +30,7 @@ type Objects struct {
 	CanaryTwin         *corev1.Service    // nil without Canary
 }
 
-// All lists the objects in an order in which they can be applied.
+// All lists the objects in the order in which to apply them.
 func (o Objects) All() []runtime.Object {
 	var all []runtime.Object
 	for _, object := range o.all() {
@@ -48,13 +48,13 @@ func (o Objects) all() []object {
 	return slices.DeleteFunc(all, func(object object) bool { return reflect.ValueOf(object).IsNil() })
 }
 
-// jobFirst lists the objects in the order in which they are created: what the Job owns comes after it.
+// jobFirst lists the objects in the order of creation: the Job before those that it owns.
 func (o Objects) jobFirst() []object {
 	others := slices.DeleteFunc(o.all(), func(object object) bool { return object == o.Job })
 	return append([]object{o.Job}, others...)
 }
 
-// belongTo makes the job the owner of what is in its namespace. It cannot own what is outside of that. The ClusterRole remembers it.
+// belongTo makes the job the owner of what is in its namespace. The ClusterRole, which it cannot own, has its UID.
 func (o Objects) belongTo(job *batchv1.Job) {
 	for _, object := range o.all() {
 		if object != o.Job && object.GetNamespace() == o.Job.Namespace {
@@ -75,8 +75,8 @@ func (o Objects) belongToRole(role *rbacv1.ClusterRole) {
 	}
 }
 
-// owner is a reference that lets the garbage collector delete what has it once object is gone. It does not hold up the
-// deletion of object (blockOwnerDeletion), for which more rights would be needed.
+// owner is a reference to object. The garbage collector deletes objects with such a reference after object is gone. It does
+// not delay the deletion of object (blockOwnerDeletion): that takes further rights.
 func owner(kind metav1.TypeMeta, object metav1.Object) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: kind.APIVersion, Kind: kind.Kind, Name: object.GetName(), UID: object.GetUID()}
 }
@@ -87,7 +87,7 @@ type Grant struct {
 	RoleBinding *rbacv1.RoleBinding
 }
 
-// Objects returns the run's objects. Two calls return equal values that share nothing.
+// Objects returns the run's objects. The values of two calls are equal and share nothing.
 func (c Config) Objects() Objects {
 	objects := Objects{
 		ServiceAccount: &corev1.ServiceAccount{TypeMeta: typeMeta("v1", "ServiceAccount"), ObjectMeta: c.meta()},
@@ -135,7 +135,7 @@ func (c Config) Objects() Objects {
 	return objects
 }
 
-// secrets are what the run's own Secret holds.
+// secrets are the contents of the run's own Secret.
 func (c Config) secrets() map[string][]byte {
 	all := map[string][]byte{}
 	if len(c.Private) > 0 {
@@ -151,7 +151,7 @@ func (c Config) secrets() map[string][]byte {
 	return all
 }
 
-// emptyKeys is the Secret that probers wait for: the kubelet starts none of them before it holds what their environment refers to.
+// emptyKeys is the Secret that probers wait for: the kubelet starts a container only when the Secrets of its environment have their keys.
 func (c Config) emptyKeys() *corev1.Secret {
 	meta := c.meta()
 	meta.Name = KeysName(c.Name)

@@ -8,11 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// affinity keeps the agent off the nodes to be drained, and rather off those of the Service.
+// affinity keeps the agent off the nodes to be drained, and off those of the Service if possible.
 //
-// The latter is a preference among nodes, and not an anti-affinity to the Service's Pods, because
-// the scheduler reads a preferred pod anti-affinity both ways: it would keep the Service's own
-// replacement Pods away from the agent's node, and so change the drain that is measured.
+// The latter is a preference among nodes and not an anti-affinity to the Service's Pods. The scheduler applies
+// a preferred pod anti-affinity in both directions: it would keep the Service's replacement Pods away from the
+// agent's node, and so change the measured drain.
 func (c Config) affinity() *corev1.Affinity {
 	if len(c.AvoidNodes)+len(c.SpareNodes) == 0 {
 		return nil
@@ -31,8 +31,8 @@ func (c Config) affinity() *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: node}
 }
 
-// notNamed matches every node but these. It compares names and not the label kubernetes.io/hostname,
-// which may differ; the API allows one value per requirement on a name.
+// notNamed matches every node but these. It compares names, because the label kubernetes.io/hostname
+// may differ. The API allows one value per requirement on a name.
 func notNamed(nodes []string) corev1.NodeSelectorTerm {
 	var term corev1.NodeSelectorTerm
 	for _, node := range nodes {
@@ -86,7 +86,7 @@ func named(nodes []string) *corev1.NodeSelector {
 	return selector
 }
 
-// ProberNode is the node that a prober's Pod runs on, or is to run on: the DaemonSet's controller names it before the scheduler does.
+// ProberNode is the node of a prober's Pod, scheduled or not: the DaemonSet's controller writes it into the Pod.
 func ProberNode(pod *corev1.Pod) string {
 	if pod.Spec.NodeName != "" || pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil {
 		return pod.Spec.NodeName

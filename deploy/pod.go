@@ -15,26 +15,24 @@ import (
 	"lapse/deploy/agent"
 )
 
-// DefaultCPU is what an agent uses at the default rates: 0.23 to 0.35 of a core, measured in a virtual machine of 2 cores. The request is
-// also the weight by which the kernel shares a busy node's CPU out among its Pods.
+// DefaultCPU is what an agent uses at the default rates: 0.23 to 0.35 of a core, measured in a virtual machine of 2 cores. The
+// kernel divides a busy node's CPU among its Pods by their requests.
 const DefaultCPU = "300m"
 
-// The agent needs little else. 6 h at 2000 requests per second are a recording of 65 MB.
+// 6 h at 2000 requests per second are a recording of 65 MB.
 const (
 	memoryRequest  = "128Mi"
 	memoryLimit    = "512Mi"
-	softMemory     = "208MiB" // GOMEMLIMIT: above it, garbage is collected more often instead of using more memory; a run that needs more raises it
+	softMemory     = "208MiB" // GOMEMLIMIT: above it Go collects garbage more often; a run that needs more memory raises it
 	storageRequest = "256Mi"
 
-	// What finished stays for an hour, so that its log can still be read.
-	ttlAfterFinished = time.Hour
-	// After SIGTERM the agent ends the run, judges it and prints it. It exits when that is done.
-	terminationGrace = time.Minute
+	ttlAfterFinished = time.Hour   // so long the log of a finished run can be read
+	terminationGrace = time.Minute // after SIGTERM the agent ends the run, judges it, prints the result and exits
 
 	user = 65532 // "nonroot" of distroless images; the image has no passwd file to look it up in
 )
 
-// MostMemory is up to how many bytes the agent may use in all, below the container's limit of 512 MiB.
+// MostMemory is how many bytes the agent may use in all. It is below the container's limit of 512 MiB.
 const MostMemory = 450 << 20
 
 func (c Config) job() *batchv1.Job {
@@ -56,13 +54,13 @@ func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.
 
 // podTemplate is the agent's Pod.
 //
-// It has no volumes: an emptyDir would make `kubectl drain` of its node refuse, and the instrument
-// must not change the experiment. So the recording lies in the container's writable layer, and
-// the root file system cannot be read-only. Everything else is as the "restricted" Pod Security
-// Standard demands. There are no tolerations and no PodDisruptionBudget: Lapse goes where any Pod
-// goes, and goes when asked. Nor do annotations keep an autoscaler off its node (cluster-autoscaler's
-// safe-to-evict: "false", Karpenter's do-not-disrupt): a scale-down that somebody wants to measure would
-// leave out the node that Lapse happens to be on. An agent that is evicted ends its run and hands over what it has.
+// It has no volumes: with an emptyDir `kubectl drain` of its node would refuse, and the instrument
+// must not change the experiment. So the recording is in the container's writable layer, and
+// the root file system is not read-only. Everything else satisfies the "restricted" Pod Security
+// Standard. There are no tolerations and no PodDisruptionBudget: the scheduler and a drain treat the Pod as any
+// other. No annotation keeps an autoscaler off its node (cluster-autoscaler's safe-to-evict: "false",
+// Karpenter's do-not-disrupt): a measured scale-down would spare the node that Lapse is on. An agent that is
+// evicted ends its run and delivers what it has.
 func (c Config) podTemplate() corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{
@@ -148,7 +146,7 @@ func (c Config) environment() []corev1.EnvVar {
 	return env
 }
 
-// commonEnv tells a process where it runs, and how much memory to use.
+// commonEnv has a process's place, and its soft memory limit.
 func commonEnv() []corev1.EnvVar {
 	return []corev1.EnvVar{
 		fieldEnv(EnvNode, "spec.nodeName"),
@@ -158,7 +156,7 @@ func commonEnv() []corev1.EnvVar {
 	}
 }
 
-// keyEnv hands one side its keys.
+// keyEnv has the keys of one side.
 func (c Config) keyEnv(side string) []corev1.EnvVar {
 	secret := c.Name
 	if c.Unattended {
@@ -169,7 +167,7 @@ func (c Config) keyEnv(side string) []corev1.EnvVar {
 	}
 }
 
-// headers are the Secrets whose keys become variables. A number keeps apart those of several that have the same key.
+// headers turn the keys of Secrets into variables. A number distinguishes the same key of several Secrets.
 func (c Config) headers() []corev1.EnvFromSource {
 	var from []corev1.EnvFromSource
 	for i, name := range c.HeadersFrom {
@@ -193,7 +191,7 @@ func fieldEnv(name, path string) corev1.EnvVar {
 	}}
 }
 
-// resources has no CPU limit: throttling would fake latency.
+// resources has no CPU limit: throttling would appear as latency.
 func (c Config) resources() corev1.ResourceRequirements {
 	requests := corev1.ResourceList{
 		corev1.ResourceCPU:              c.cpu(),
@@ -209,7 +207,7 @@ func (c Config) resources() corev1.ResourceRequirements {
 	}
 }
 
-// cpu is what the Pod asks for, as far as CheckCPU passes it.
+// cpu is the Pod's request. One that CheckCPU refuses is the default.
 func (c Config) cpu() resource.Quantity {
 	q, err := resource.ParseQuantity(cmp.Or(c.CPU, DefaultCPU))
 	if err != nil {

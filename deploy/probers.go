@@ -10,10 +10,10 @@ import (
 	"lapse/deploy/agent"
 )
 
-// daemonSet runs a prober on each of the chosen nodes. A drain leaves its Pods where they are, so that the drained node's own view is kept.
+// daemonSet runs a prober on each of the chosen nodes. A drain leaves its Pods in place, so that the drained node goes on measuring.
 //
-// They have no rights and no token: they measure, and answer to the run's coordinator. They tolerate every taint, because nodes that are
-// cordoned, drained or not ready are what a run is about.
+// The Pods have no rights and no token: they measure and serve the run's coordinator. They tolerate every taint, because a run measures
+// from nodes that are cordoned, drained or not ready.
 func (c Config) daemonSet() *appsv1.DaemonSet {
 	meta := c.meta()
 	meta.Name = ProbersName(c.Name)

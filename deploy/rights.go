@@ -13,14 +13,14 @@ import (
 	"lapse/kube"
 )
 
-// A MissingRight is a right that the user of the kubeconfig does not have.
+// A MissingRight is a right that the user does not have.
 type MissingRight struct {
 	Right
 	Namespace string // empty: all
 	Reason    string // the authorizer's, if it gave one
 }
 
-// CanI is the command that asks the cluster the same question.
+// CanI is the kubectl command that asks for the right.
 func (m MissingRight) CanI() string {
 	line := "kubectl auth can-i " + m.Verb + " " + qualified(m.Resource, m.Group)
 	if m.Subresource != "" {
@@ -51,8 +51,8 @@ func NoRights(missing []MissingRight) error {
 	return hint.Add("ask for the role \"admin\" in this namespace, or for just these rights, or let someone who has them apply the output of `lapse gen`; or measure a URL from here", &RightsError{missing})
 }
 
-// Without makes the configuration do without those of the missing rights that it can do without. It returns the resources that will not
-// be watched, and the rights without which nothing can be measured.
+// Without takes those of the missing rights out of the configuration that it can do without. It returns the resources that the agent
+// will not watch, and the rights without which it cannot measure.
 func (c *Config) Without(missing []MissingRight) (unwatched []string, needed []MissingRight) {
 	for _, m := range missing {
 		switch {
@@ -67,11 +67,10 @@ func (c *Config) Without(missing []MissingRight) (unwatched []string, needed []M
 	return unwatched, needed
 }
 
-// CheckRights reports which rights for a run in the namespace the user lacks; none missing is nil. Some of these it can do without: see
-// [Config.Without].
-// The error is set only if the cluster could not be asked.
+// CheckRights returns the rights for a run in the namespace that the user lacks. [Config.Without] takes out those that a run can do
+// without. The error is set only if the cluster does not answer.
 //
-// Among them is what the agent itself may do: nobody can grant a right they do not have.
+// The rights of the agent itself are among them: nobody can grant a right they do not have.
 // https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping
 func CheckRights(ctx context.Context, client kube.Client, namespace string, need Needs) ([]MissingRight, error) {
 	missing, err := lacking(ctx, client, namespace, neededRights(need))
@@ -113,9 +112,8 @@ func lacking(ctx context.Context, client kube.Client, namespace string, rights [
 	return missing, nil
 }
 
-// neededRights lists what the user of the command line needs. What is not on it is done where it may be: the Role and its like
-// are deleted at once, not when the Job takes them along; nodes are looked at to place the Job; ClusterRoles that a crash
-// left behind are deleted.
+// neededRights lists what the user of the command line needs. Lapse tries some more calls that may fail: it deletes Role, RoleBinding
+// and ServiceAccount at once, which go with the Job anyway; it reads nodes to place the Job; it deletes ClusterRoles that a crash has left.
 func neededRights(of Needs) []Right {
 	var inside, outside []Right
 	for _, k := range kinds {
@@ -137,7 +135,7 @@ func neededRights(of Needs) []Right {
 	return append(inside, outside...)
 }
 
-// readRights are what the agent reads of a namespace, which the user must be allowed as well.
+// readRights are those of the agent in a namespace. The user needs them as well.
 func readRights() []Right {
 	var rights []Right
 	for _, rule := range needed() {
@@ -159,7 +157,7 @@ func granted(lane string) reason {
 	return reason{verbs: readVerbs, purpose: "to grant it to the agent", lane: lane}
 }
 
-// elsewhereRights are what is needed in each other namespace that the agent reads.
+// elsewhereRights are those that the user needs in each other namespace that the agent reads.
 func elsewhereRights() []Right {
 	var rights []Right
 	for _, k := range kinds {
@@ -170,8 +168,8 @@ func elsewhereRights() []Right {
 	return append(rights, readRights()...)
 }
 
-// knownRules asks once for all rules in the namespace, which saves most of the single questions. The
-// answer may be incomplete, so what it does not contain is still asked for.
+// knownRules asks once for all rules in the namespace, which saves most single questions. The answer
+// may be incomplete: lacking asks for rights that are not in it.
 func knownRules(ctx context.Context, client kube.Client, namespace string) []authv1.ResourceRule {
 	review, err := client.SelfSubjectRulesReviews().Create(ctx, &authv1.SelfSubjectRulesReview{
 		Spec: authv1.SelfSubjectRulesReviewSpec{Namespace: namespace},

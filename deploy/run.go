@@ -18,13 +18,12 @@ import (
 	"lapse/kube"
 )
 
-// A Cluster is where a run takes place: a client, and the configuration it was made from, which the
-// tunnel to the agent needs.
+// A Cluster is where a run takes place: a client, and its configuration for the tunnel to the agent.
 type Cluster struct {
 	Client kube.Client
 	REST   *rest.Config
 	Logger *slog.Logger // optional
-	Notify func(string) // optional: gets a sentence about what is being waited for; it must not block
+	Notify func(string) // optional: gets a sentence about what a call waits for; it must not block
 }
 
 func (c Cluster) logger() *slog.Logger {
@@ -40,10 +39,10 @@ func (c Cluster) notify(what string) {
 	}
 }
 
-// waiting begins the text of why a run does not measure yet.
+// waiting begins a notice about what a run waits for.
 const waiting = "waiting for "
 
-// askAgain is how often something is asked that has no watch.
+// askAgain is the interval of polling where there is no watch.
 const askAgain = 100 * time.Millisecond
 
 // A Run is a run in the cluster, as seen from a workstation.
@@ -53,10 +52,10 @@ type Run struct {
 	Name      string
 	Job       *batchv1.Job // as it was when created or found
 	created   bool         // by [Create]: what is in the namespace goes with the Job
-	outline   Config       // by [Create]: which objects there are; it has none of their contents
+	outline   Config       // by [Create]: its objects, without their contents
 }
 
-// A NoRunError says that there is no Job of a run's name.
+// A NoRunError says that no run has that name.
 type NoRunError struct{ Namespace, Run string }
 
 func (e *NoRunError) Error() string {
@@ -115,7 +114,7 @@ func (r *Run) Pod(ctx context.Context) (*corev1.Pod, error) {
 	return &youngest, nil
 }
 
-// AskStatus asks the run's agent how far it has come, again and again until ctx ends.
+// AskStatus asks the run's agent for its status, again and again until ctx ends.
 func (r *Run) AskStatus(ctx context.Context) (agent.Status, error) {
 	client, err := r.Agent(ctx)
 	if err != nil {
@@ -125,7 +124,7 @@ func (r *Run) AskStatus(ctx context.Context) (agent.Status, error) {
 	return client.Status(ctx)
 }
 
-// Agent returns a client of the run's agent, if its Pod runs. If that has ended the error is a [agent.GoneError].
+// Agent returns a client of the run's agent, if its Pod runs. If the Pod has ended, the error is an [agent.GoneError].
 func (r *Run) Agent(ctx context.Context) (*agent.Client, error) {
 	pod, err := r.Pod(ctx)
 	switch {

@@ -21,8 +21,8 @@ import (
 	"lapse/timeline"
 )
 
-// WaitRunning waits until the agent's container runs, and returns its Pod. What keeps it from running (a
-// [StartError]) is reported as soon as it is known. If ctx ends first, the error says what was waited for.
+// WaitRunning waits until the agent's container runs, and returns its Pod. It returns a [StartError] as soon as
+// something keeps the container from running. If ctx ends first, the error says what the run waited for.
 func (r *Run) WaitRunning(ctx context.Context) (*corev1.Pod, error) {
 	if _, err := r.Pod(ctx); err != nil {
 		return nil, err // without the right to read Pods there would be nothing to wait for
@@ -38,8 +38,7 @@ func (r *Run) WaitRunning(ctx context.Context) (*corev1.Pod, error) {
 	return running, err
 }
 
-// WaitMeasuring waits until the agent measures, and returns a client of it. A Pod that ends
-// meanwhile is a [StartError].
+// WaitMeasuring waits until the agent measures, and returns a client of it. If its Pod ends before, the error is a [StartError].
 func (r *Run) WaitMeasuring(ctx context.Context) (*agent.Client, *agent.Tunnel, error) {
 	pod, err := r.WaitRunning(ctx)
 	if err != nil {
@@ -128,8 +127,8 @@ func (r *Run) waitCanary(ctx context.Context) error {
 	return err
 }
 
-// watch follows the run's Pod, Job and the Job's Events until done says so of the Pod, one of them
-// shows that the run will not start (a StartError), or ctx ends.
+// watch follows the run's Pod, Job and the Job's Events. It ends when done is true of the Pod, when one of them
+// shows that the run will not start (a StartError), or when ctx ends.
 func (r *Run) watch(ctx context.Context, done func(*corev1.Pod) bool) error {
 	watching, stop := context.WithCancel(ctx)
 	changes := make(chan any)
@@ -162,8 +161,8 @@ func (r *Run) watch(ctx context.Context, done func(*corev1.Pod) bool) error {
 	}
 }
 
-// informers send what changes about the run: a *corev1.Pod, a *batchv1.Job, a *corev1.Event, or one
-// of them wrapped in deleted. What the user may not watch is silently missing.
+// informers send each change of the run: a *corev1.Pod, a *batchv1.Job, a *corev1.Event, or one
+// of them wrapped in deleted. Changes that the user may not watch are missing.
 func (r *Run) informers(ctx context.Context, changes chan<- any) []cache.SharedIndexInformer {
 	ofJob := "involvedObject.kind=Job,involvedObject.name=" + r.Name
 	all := []cache.SharedIndexInformer{
@@ -210,8 +209,7 @@ func informer[T, L runtime.Object](client kube.Client, objects kube.Objects[T, L
 
 type deleted struct{ object any }
 
-// judge looks at one change. It returns the Pod if the change is about that and leaves hope, and a
-// StartError if it shows that the run will not start.
+// judge looks at one change. It returns a Pod that may still start, or a StartError if the run will not start.
 func (r *Run) judge(ctx context.Context, change any) (*corev1.Pod, error) {
 	switch object := change.(type) {
 	case *corev1.Pod:
@@ -232,7 +230,7 @@ func (r *Run) judge(ctx context.Context, change any) (*corev1.Pod, error) {
 	return nil, nil
 }
 
-// judgeJob reports a Job that has failed; its Pod knows better why, if there is one.
+// judgeJob returns why a Job has failed. The status of its Pod is more precise, if there is one.
 func (r *Run) judgeJob(ctx context.Context, job *batchv1.Job) error {
 	failure := jobFailure(job)
 	if job.UID != r.Job.UID || failure == nil {

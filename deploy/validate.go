@@ -10,7 +10,7 @@ import (
 	"lapse/hint"
 )
 
-// Validate reports what about the configuration the API server, or common sense, would refuse.
+// Validate returns an error for a configuration that the API server would refuse, or that would measure itself.
 func (c Config) Validate() error {
 	if problems := validation.IsDNS1123Label(c.Name); len(problems) > 0 {
 		return fmt.Errorf("run name %q: %s", c.Name, problems[0])
@@ -56,7 +56,7 @@ func matches(selector, of map[string]string) bool {
 	return labels.SelectorFromSet(selector).Matches(labels.Set(of))
 }
 
-// CheckCPU says what is wrong with the CPU that a run asks for. Empty is the default.
+// CheckCPU returns an error if a run cannot request that much CPU. Empty is the default.
 func CheckCPU(text string) error {
 	if text == "" {
 		return nil
