@@ -2,27 +2,11 @@ package record
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 
 	"github.com/klauspost/compress/zstd"
 
 	"lapse/timeline"
-)
-
-// What a fact in a block's head is. These bytes are part of the format. Those of JSON facts are followed by the length of the text;
-// an 'a'-'z' instead of an 'A'-'Z' says that the fact was recorded before and is repeated, see [definitions].
-const (
-	metaFact    = 'M'
-	sourceFact  = 'S'
-	syncFact    = 'C'
-	targetFact  = 'T'
-	backendFact = 'B'
-	peerFact    = 'P'
-	eventFact   = 'E'
-	batchFact   = 'R'
-	heldFact    = 'H'
-	repeated    = 'a' - 'A' // added to the byte of a fact that is repeated
 )
 
 // A block gathers facts until they are packed into bytes.
@@ -35,6 +19,7 @@ type block struct {
 	small    []byte
 	zstd     *zstd.Encoder
 	before   batchHead
+	defs     definitions // of all blocks so far
 }
 
 // A batchHead is a batch without its requests.
@@ -75,7 +60,6 @@ func (b *block) reset() {
 // A block is packed before it grows further when it has enoughRequests. One batch more may be in it.
 const (
 	enoughRequests = 4096
-	mostInBatch    = 1 << 18
 	mostRequests   = enoughRequests + mostInBatch
 )
 
@@ -88,13 +72,20 @@ func (b *block) add(fact timeline.Fact) error {
 	case timeline.Batch:
 		return b.addBatch(batch)
 	case timeline.HeldBatch:
-		return b.addHeld(batch)
+		head, err := appendHeld(append(b.head, heldFact), batch)
+		if err != nil {
+			return err
+		}
+		b.head = head
+		b.facts++
+		return nil
 	}
 	kind, text, err := encodeFact(fact)
 	if err != nil {
 		return err
 	}
 	b.addText(kind, text)
+	b.defs.note(kind, text)
 	return nil
 }
 
@@ -105,33 +96,12 @@ func (b *block) addText(kind byte, text []byte) {
 	b.facts++
 }
 
-// encodeFact returns any fact but a batch as JSON.
-func encodeFact(fact timeline.Fact) (kind byte, text []byte, err error) {
-	switch fact.(type) {
-	case timeline.Meta:
-		kind = metaFact
-	case timeline.Source:
-		kind = sourceFact
-	case timeline.Sync:
-		kind = syncFact
-	case timeline.Target:
-		kind = targetFact
-	case timeline.Backend:
-		kind = backendFact
-	case timeline.Peer:
-		kind = peerFact
-	case timeline.Event:
-		kind = eventFact
-	default:
-		return 0, nil, fmt.Errorf("record a %T: not a fact", fact)
+// repeat adds the definitions that are in the file, which has length now.
+func (b *block) repeat(now int64) {
+	for _, d := range b.defs.facts[:b.defs.flushed] {
+		b.addText(d.kind+repeated, d.text)
 	}
-	if text, err = json.Marshal(fact); err != nil {
-		return 0, nil, fmt.Errorf("record a %T: %w", fact, err)
-	}
-	if len(text) > maxBlock/4 {
-		return 0, nil, fmt.Errorf("record a %T: %d bytes are too many", fact, len(text))
-	}
-	return kind, text, nil
+	b.defs.repeated, b.defs.since = b.defs.flushed, now
 }
 
 func (b *block) addBatch(batch timeline.Batch) error {
@@ -170,15 +140,11 @@ func (b *block) addHead(h batchHead) {
 
 // pack returns the block's payload, valid until the next call.
 func (b *block) pack() ([]byte, error) {
-	b.columns.reset()
 	b.columns.encode(b.requests)
 	b.packed = b.appendPacked(b.packed[:0], b.head)
 	b.packed = binary.AppendUvarint(b.packed, uint64(len(b.requests)))
 	for _, c := range b.columns {
-		if allZero(c) {
-			c = nil
-		}
-		b.packed = b.appendPacked(b.packed, c)
+		b.packed = b.appendPacked(b.packed, c.kept())
 	}
 	if most := max(len(b.packed), len(b.head)); most > maxBlock {
 		return nil, fmt.Errorf("compress a block: %d bytes are too many", most)
@@ -193,13 +159,4 @@ func (b *block) appendPacked(dst, data []byte) []byte {
 		b.small = b.zstd.EncodeAll(data, b.small)
 	}
 	return appendBytes(dst, b.small)
-}
-
-func allZero(data []byte) bool {
-	for _, v := range data {
-		if v != 0 {
-			return false
-		}
-	}
-	return true
 }

@@ -2,7 +2,6 @@ package record
 
 import (
 	"cmp"
-	"encoding/binary"
 	"slices"
 
 	"lapse/timeline"
@@ -32,19 +31,7 @@ const (
 )
 
 // columns are the requests of one block, as bytes.
-type columns [numColumns][]byte
-
-func (c *columns) reset() {
-	for i := range c {
-		c[i] = c[i][:0]
-	}
-}
-
-// put appends a value that may be negative.
-func (c *columns) put(column int, v int64) { c[column] = appendVarint(c[column], v) }
-
-// putU appends a value that is not negative.
-func (c *columns) putU(column int, v uint64) { c[column] = binary.AppendUvarint(c[column], v) }
+type columns [numColumns]column
 
 // A step is what a block's requests so far predict of the next one.
 type step struct {
@@ -88,6 +75,9 @@ func (p *pace) learn(seq uint64, due int64) {
 
 // encode fills the columns with requests.
 func (c *columns) encode(requests []timeline.Request) {
+	for i := range c {
+		c[i] = c[i][:0]
+	}
 	s := newStep()
 	for i := range requests {
 		c.encodeOne(&s, &requests[i])
@@ -97,19 +87,19 @@ func (c *columns) encode(requests []timeline.Request) {
 func (c *columns) encodeOne(s *step, r *timeline.Request) {
 	due, sent, done := floorMicros(r.Due), floorMicros(r.Sent), ceilMicros(r.Done)
 	p := s.turnTo(r.Target)
-	c.put(colTarget, int64(r.Target)-int64(s.before.Target))
-	c.put(colSeq, int64(r.Seq-p.nextSeq))
-	c.put(colDue, due-p.dueOf(r.Seq))
-	c.putU(colClass, classAndFlags(r.Outcome))
-	c.put(colCode, int64(r.Code)-int64(s.before.Code))
-	c.putU(colBackend, uint64(r.Backend))
-	c.put(colPeer, int64(r.Peer)-int64(s.before.Peer))
-	c.put(colLate, sent-due)
-	c.putU(colDNS, uint64(r.DNS))
-	c.putU(colConnect, uint64(r.Connect))
-	c.putU(colTLS, uint64(r.TLS))
-	c.putU(colFirstByte, uint64(r.FirstByte))
-	c.put(colRest, done-sent-sumOf(r.Phases))
+	c[colTarget].put(int64(r.Target) - int64(s.before.Target))
+	c[colSeq].put(int64(r.Seq - p.nextSeq))
+	c[colDue].put(due - p.dueOf(r.Seq))
+	c[colClass].putU(classAndFlags(r.Outcome))
+	c[colCode].put(int64(r.Code) - int64(s.before.Code))
+	c[colBackend].putU(uint64(r.Backend))
+	c[colPeer].put(int64(r.Peer) - int64(s.before.Peer))
+	c[colLate].put(sent - due)
+	c[colDNS].putU(uint64(r.DNS))
+	c[colConnect].putU(uint64(r.Connect))
+	c[colTLS].putU(uint64(r.TLS))
+	c[colFirstByte].putU(uint64(r.FirstByte))
+	c[colRest].put(done - sent - sumOf(r.Phases))
 	p.learn(r.Seq, due)
 	s.before, s.due = *r, due
 }
@@ -138,29 +128,17 @@ func (c *columns) decode(n int) ([]timeline.Request, error) {
 	}
 	var in [numColumns]cursor
 	for i := range c {
-		if len(c[i]) == 0 {
-			c[i] = zeros(c[i], n)
-		}
-		in[i] = cursor{data: c[i]}
+		in[i] = c[i].open(n)
 	}
 	requests := make([]timeline.Request, n)
 	s := newStep()
 	for i := range requests {
 		decodeOne(&in, &s, &requests[i])
 	}
-	for i := range in {
-		if in[i].bad || len(in[i].data) > 0 {
-			return nil, corrupt("a block's columns do not fit each other")
-		}
+	if !fit(in[:]) {
+		return nil, corrupt("a block's columns do not fit each other")
 	}
 	return requests, nil
-}
-
-// zeros returns n bytes of 0, in buf if they fit.
-func zeros(buf []byte, n int) []byte {
-	buf = resize(buf[:0], n)
-	clear(buf)
-	return buf
 }
 
 func decodeOne(in *[numColumns]cursor, s *step, r *timeline.Request) {
@@ -183,19 +161,6 @@ func decodeOne(in *[numColumns]cursor, s *step, r *timeline.Request) {
 	done := sent + sumOf(r.Phases) + in[colRest].varint()
 	r.Due, r.Sent, r.Done = micros(due), micros(sent), micros(done)
 	s.before, s.due = *r, due
-}
-
-// within returns v if it is from 0 to most. If not, it marks the column as bad.
-func within(column *cursor, v, most int64) int64 {
-	if v < 0 || v > most {
-		column.bad = true
-		return 0
-	}
-	return v
-}
-
-func micros32(column *cursor) timeline.Micros {
-	return timeline.Micros(within(column, int64(min(column.uvarint(), 1<<62)), 1<<32-1))
 }
 
 // inOrder sorts the requests of a batch by target and Seq.

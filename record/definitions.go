@@ -1,7 +1,7 @@
 package record
 
-// definitions are the facts that others refer to: the run, its sources, targets, backends and peers. They are repeated now and
-// then, and at the end: with the one block that held them, all that refers to them would be lost.
+// definitions are the facts that others refer to: the run, its sources, targets, backends and peers. A recording repeats them now and
+// then, and at the end. Otherwise the loss of one block would be the loss of all facts that refer to it.
 type definitions struct {
 	facts    []definition
 	size     int   // of their texts
@@ -15,7 +15,7 @@ type definition struct {
 	text []byte
 }
 
-// note takes in a fact as it is recorded.
+// note keeps a fact that is a definition.
 func (d *definitions) note(kind byte, text []byte) {
 	switch kind {
 	case metaFact, sourceFact, targetFact, backendFact, peerFact:
@@ -24,16 +24,7 @@ func (d *definitions) note(kind byte, text []byte) {
 	}
 }
 
-// due reports whether definitions are to be repeated in a file of length now: so seldom that they are a few percent of it, as
-// they compress well.
+// due reports whether to repeat the definitions in a file of length now. They compress well, and so are a few percent of the file.
 func (d *definitions) due(now int64) bool {
 	return d.flushed > 0 && now-d.since > 64<<10+4*int64(d.size)
-}
-
-// repeat adds the definitions that are in the file to a block that follows.
-func (d *definitions) repeat(b *block, now int64) {
-	for _, f := range d.facts[:d.flushed] {
-		b.addText(f.kind+repeated, f.text)
-	}
-	d.repeated, d.since = d.flushed, now
 }

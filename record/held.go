@@ -24,43 +24,39 @@ const (
 	numHeldColumns
 )
 
-// addHeld takes a batch of held changes: its source, FirstSeq and length, then each column behind its size. A column of zeros is empty.
-func (b *block) addHeld(batch timeline.HeldBatch) error {
+// mostInBatch is how many requests or held changes a batch may have.
+const mostInBatch = 1 << 18
+
+// appendHeld appends a batch of held changes: its source, FirstSeq and length, then each column behind its size. If it errs, dst is as it was.
+func appendHeld(dst []byte, batch timeline.HeldBatch) ([]byte, error) {
 	if len(batch.Changes) > mostInBatch {
-		return fmt.Errorf("record %d held changes at once: at most %d", len(batch.Changes), mostInBatch)
+		return dst, fmt.Errorf("record %d held changes at once: at most %d", len(batch.Changes), mostInBatch)
 	}
-	var columns [numHeldColumns][]byte
-	put := func(column int, v int64) { columns[column] = appendVarint(columns[column], v) }
-	putU := func(column int, v uint64) { columns[column] = binary.AppendUvarint(columns[column], v) }
+	var columns [numHeldColumns]column
 	var before timeline.HeldChange
 	for _, c := range batch.Changes {
 		if c.Class >= timeline.NumClasses || c.Kind >= timeline.NumHeldKinds {
-			return fmt.Errorf("record a held change: %v, %v is no kind and class", c.Kind, c.Class)
+			return dst, fmt.Errorf("record a held change: %v, %v is no kind and class", c.Kind, c.Class)
 		}
 		at := ceilMicros(c.At)
-		put(heldTarget, int64(c.Target)-int64(before.Target))
-		put(heldConn, int64(c.Conn)-int64(before.Conn))
-		putU(heldKind, kindAndFlags(c))
-		putU(heldClass, uint64(c.Class))
-		put(heldAt, at-ceilMicros(before.At))
-		put(heldFrom, at-floorMicros(c.From))
-		putU(heldAnswered, answeredBefore(at, c))
-		putU(heldBackend, uint64(c.Backend))
-		put(heldPeer, int64(c.Peer)-int64(before.Peer))
+		columns[heldTarget].put(int64(c.Target) - int64(before.Target))
+		columns[heldConn].put(int64(c.Conn) - int64(before.Conn))
+		columns[heldKind].putU(kindAndFlags(c))
+		columns[heldClass].putU(uint64(c.Class))
+		columns[heldAt].put(at - ceilMicros(before.At))
+		columns[heldFrom].put(at - floorMicros(c.From))
+		columns[heldAnswered].putU(answeredBefore(at, c))
+		columns[heldBackend].putU(uint64(c.Backend))
+		columns[heldPeer].put(int64(c.Peer) - int64(before.Peer))
 		before = c
 	}
-	b.head = append(b.head, heldFact)
-	b.head = binary.AppendUvarint(b.head, uint64(batch.Source))
-	b.head = binary.AppendUvarint(b.head, batch.FirstSeq)
-	b.head = binary.AppendUvarint(b.head, uint64(len(batch.Changes)))
-	for _, column := range columns {
-		if allZero(column) {
-			column = nil
-		}
-		b.head = appendBytes(b.head, column)
+	dst = binary.AppendUvarint(dst, uint64(batch.Source))
+	dst = binary.AppendUvarint(dst, batch.FirstSeq)
+	dst = binary.AppendUvarint(dst, uint64(len(batch.Changes)))
+	for _, c := range columns {
+		dst = appendBytes(dst, c.kept())
 	}
-	b.facts++
-	return nil
+	return dst, nil
 }
 
 func kindAndFlags(c timeline.HeldChange) uint64 {
@@ -91,10 +87,8 @@ func held(in *cursor) (timeline.HeldBatch, error) {
 	}
 	var columns [numHeldColumns]cursor
 	for i := range columns {
-		columns[i].data = in.bytes()
-		if len(columns[i].data) == 0 {
-			columns[i].data = zeros(nil, int(n))
-		}
+		c := column(in.bytes())
+		columns[i] = c.open(int(n))
 	}
 	if in.bad {
 		return batch, corrupt("a batch of held changes is cut short")
@@ -107,10 +101,8 @@ func held(in *cursor) (timeline.HeldBatch, error) {
 		batch.Changes[i] = heldChange(&columns, before)
 		before = batch.Changes[i]
 	}
-	for i := range columns {
-		if columns[i].bad || len(columns[i].data) > 0 {
-			return batch, corrupt("the columns of a batch of held changes do not fit each other")
-		}
+	if !fit(columns[:]) {
+		return batch, corrupt("the columns of a batch of held changes do not fit each other")
 	}
 	return batch, nil
 }

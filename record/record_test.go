@@ -433,7 +433,7 @@ func FuzzBlock(f *testing.F) {
 		f.Fatal(err)
 	}
 	n := byte(len(b.requests))
-	f.Add(slices.Clone(b.head), n, slices.Clone(b.columns[colSeq]), slices.Clone(b.columns[colLate]), slices.Clone(b.columns[colRest]))
+	f.Add(slices.Clone(b.head), n, []byte(b.columns[colSeq]), []byte(b.columns[colLate]), []byte(b.columns[colRest]))
 	f.Add([]byte{}, byte(0), []byte{}, []byte{}, []byte{})
 	f.Fuzz(func(t *testing.T, head []byte, n byte, seq, late, rest []byte) {
 		payload := append(b.appendPacked(nil, head), n&0x7f)

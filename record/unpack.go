@@ -1,8 +1,8 @@
 package record
 
 import (
-	"encoding/json"
 	"fmt"
+	"io"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -12,6 +12,7 @@ import (
 // An unpacker reads blocks. It keeps nothing between them but its memory.
 type unpacker struct {
 	zstd    *zstd.Decoder
+	frame   []byte
 	head    []byte
 	columns columns
 	reading reading
@@ -45,6 +46,14 @@ type headOnly struct {
 	size uint64
 }
 
+// next reads the next block from r, whole (u.frame) and as facts. The error is one of readFrame.
+func (u *unpacker) next(r io.Reader) (facts []timeline.Fact, err error) {
+	if u.frame, err = readFrame(r, u.frame); err != nil {
+		return nil, err
+	}
+	return u.facts(u.frame[blockHead:])
+}
+
 // facts returns the facts of a block's payload in order. They do not point into it.
 func (u *unpacker) facts(payload []byte) ([]timeline.Fact, error) {
 	in := cursor{data: payload}
@@ -75,7 +84,7 @@ func (u *unpacker) facts(payload []byte) ([]timeline.Fact, error) {
 	return facts, nil
 }
 
-// unpack takes off what appendPacked appended, and appends what that was given to dst.
+// unpack takes off what appendPacked appended, and appends the data of that to dst.
 func (u *unpacker) unpack(in *cursor, dst []byte) ([]byte, error) {
 	packed := in.bytes()
 	if in.bad {
@@ -138,35 +147,6 @@ func (u *unpacker) fact(in *cursor, before *batchHead, requests *[]timeline.Requ
 		return repeat{fact}, err
 	}
 	return decodeFact(kind, text)
-}
-
-// decodeFact reads what encodeFact returned.
-func decodeFact(kind byte, text []byte) (timeline.Fact, error) {
-	switch kind {
-	case metaFact:
-		return parse[timeline.Meta](text)
-	case sourceFact:
-		return parse[timeline.Source](text)
-	case syncFact:
-		return parse[timeline.Sync](text)
-	case targetFact:
-		return parse[timeline.Target](text)
-	case backendFact:
-		return parse[timeline.Backend](text)
-	case peerFact:
-		return parse[timeline.Peer](text)
-	case eventFact:
-		return parse[timeline.Event](text)
-	}
-	return nil, corrupt("a fact of unknown kind %q", kind)
-}
-
-func parse[T timeline.Fact](text []byte) (timeline.Fact, error) {
-	var fact T
-	if err := json.Unmarshal(text, &fact); err != nil {
-		return nil, corrupt("a %T: %v", fact, err)
-	}
-	return fact, nil
 }
 
 // batch takes a batch off the head, and its requests off requests. What is read without requests is a headOnly.

@@ -50,7 +50,7 @@ func (c *cursor) take(n uint64) []byte {
 		c.bad, c.data = true, nil
 		return nil
 	}
-	b := c.data[:n]
+	b := c.data[:n:n] // whoever appends to it leaves the rest alone
 	c.data = c.data[n:]
 	return b
 }
@@ -64,7 +64,7 @@ func (c *cursor) byte() byte {
 
 func appendVarint(dst []byte, v int64) []byte { return binary.AppendUvarint(dst, zigzag(v)) }
 
-func appendBytes[T string | []byte](dst []byte, b T) []byte {
+func appendBytes(dst, b []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(b)))
 	return append(dst, b...)
 }

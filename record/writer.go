@@ -23,7 +23,6 @@ type Writer struct {
 	mu    sync.Mutex
 	log   log
 	block *block
-	defs  definitions
 	buf   []byte
 }
 
@@ -74,28 +73,12 @@ func (w *Writer) Append(fact timeline.Fact) error {
 	if err := w.log.failed(); err != nil {
 		return err
 	}
-	if err := w.add(fact); err != nil {
+	if err := w.block.add(fact); err != nil {
 		return err
 	}
 	if w.block.full() {
 		return w.flush()
 	}
-	return nil
-}
-
-func (w *Writer) add(fact timeline.Fact) error {
-	switch batch := fact.(type) {
-	case timeline.Batch:
-		return w.block.addBatch(batch)
-	case timeline.HeldBatch:
-		return w.block.addHeld(batch)
-	}
-	kind, text, err := encodeFact(fact)
-	if err != nil {
-		return err
-	}
-	w.block.addText(kind, text)
-	w.defs.note(kind, text)
 	return nil
 }
 
@@ -111,12 +94,12 @@ func (w *Writer) flush() error {
 	if err := w.log.failed(); err != nil || w.block.facts == 0 {
 		return err
 	}
-	if now := w.log.length(); w.defs.due(now) {
-		w.defs.repeat(w.block, now)
+	if now := w.log.length(); w.block.defs.due(now) {
+		w.block.repeat(now)
 	}
 	payload, err := w.block.pack()
 	w.block.reset()
-	w.defs.flushed = len(w.defs.facts)
+	w.block.defs.flushed = len(w.block.defs.facts)
 	if err != nil {
 		return w.log.fail(err)
 	}
@@ -132,8 +115,8 @@ func (w *Writer) Close() error {
 	if w.log.isClosed() {
 		return nil
 	}
-	if w.defs.flushed > w.defs.repeated && w.log.failed() == nil {
-		w.defs.repeat(w.block, w.log.length())
+	if defs := &w.block.defs; defs.flushed > defs.repeated && w.log.failed() == nil {
+		w.block.repeat(w.log.length())
 	}
 	err := w.flush()
 	if cerr := w.log.close(); err == nil {
@@ -157,7 +140,7 @@ type file interface {
 	Sync() error
 }
 
-// A log is a file that grows by complete blocks, and tells those who wait for it.
+// A log is a file that grows by complete blocks, and wakes those who wait for more.
 type log struct {
 	path string
 	file file
@@ -176,7 +159,7 @@ func newLog(f file, path string) log {
 	return log{file: f, path: path, hash: sha256.New(), grown: make(chan struct{})}
 }
 
-// append writes one complete block. If that fails it takes back what was written of it.
+// append writes one complete block. If that fails, it cuts off the part that was written.
 func (l *log) append(block []byte) error {
 	if err := l.failed(); err != nil {
 		return err
@@ -228,7 +211,7 @@ func (l *log) close() error {
 	return nil
 }
 
-// wake tells everyone who waits that something changed. The caller holds the mutex.
+// wake wakes everyone who waits for a change. The caller holds the mutex.
 func (l *log) wake() {
 	close(l.grown)
 	l.grown = make(chan struct{})
