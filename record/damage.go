@@ -12,16 +12,16 @@ import (
 	"lapse/timeline"
 )
 
-// from reads the file from byte at to byte size.
-func (f *File) from(at, size int64) io.Reader {
-	return bufio.NewReaderSize(io.NewSectionReader(f.file, at, size-at), 1<<16)
+// section reads a file from byte at to byte size.
+func section(file io.ReaderAt, at, size int64) io.Reader {
+	return bufio.NewReaderSize(io.NewSectionReader(file, at, size-at), 1<<16)
 }
 
 // nextBlock returns where the next intact block header is, at byte from or later, and size if there is none.
-func (f *File) nextBlock(from, size int64) (int64, error) {
+func nextBlock(file io.ReaderAt, from, size int64) (int64, error) {
 	buf := make([]byte, 1<<16)
 	for at := from; at < size; {
-		n, err := f.file.ReadAt(buf[:min(int64(len(buf)), size-at)], at)
+		n, err := file.ReadAt(buf[:min(int64(len(buf)), size-at)], at)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return 0, fmt.Errorf("read recording: %w", err)
 		}
@@ -50,7 +50,7 @@ func headerIn(buf []byte) int {
 	}
 }
 
-// An account says what the damaged stretches of a recording held, as far as what lies around them tells.
+// An account says what the damaged stretches of a recording held, as far as the blocks around them show.
 type account struct {
 	losses  []loss
 	open    bool // nothing was read since the last of losses
@@ -98,7 +98,7 @@ func (a *account) read(fact timeline.Fact) {
 	}
 }
 
-// close ends a block: what was lost before it was recorded before its end.
+// close ends a block. What was lost before the block is older than its end.
 func (a *account) close() {
 	if a.open {
 		a.losses[len(a.losses)-1].to = a.instant

@@ -33,19 +33,13 @@ func Decode(r io.Reader) iter.Seq2[timeline.Fact, error] {
 // decodeBlocks yields the facts of the blocks in r. Before it yields those of a block it hands the
 // block's bytes to keep, if there is one.
 func decodeBlocks(r io.Reader, u *unpacker, keep func([]byte) error, yield func(timeline.Fact, error) bool) {
-	var frame []byte
 	for {
-		next, err := readFrame(r, frame)
+		facts, err := u.next(r)
 		if errors.Is(err, io.EOF) {
 			return
 		}
-		var facts []timeline.Fact
-		if err == nil {
-			frame = next
-			facts, err = u.facts(frame[blockHead:])
-		}
 		if err == nil && keep != nil {
-			err = keep(frame)
+			err = keep(u.frame)
 		}
 		if err != nil {
 			yield(nil, err)

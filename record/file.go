@@ -98,7 +98,7 @@ func (f *File) Run() (timeline.Run, error) {
 	return run, err
 }
 
-// gather puts a fact in its place in the run. One that is repeated counts only where the first was lost.
+// gather adds a fact to the run. A repeat counts only if the first one was lost.
 func gather(run *timeline.Run, fact timeline.Fact) {
 	again, isRepeat := fact.(repeat)
 	if isRepeat {
@@ -158,37 +158,30 @@ func (f *File) batches(end int64) iter.Seq2[timeline.Batch, error] {
 	}
 }
 
-// walk visits the facts of every intact block in the file's first size bytes, and tells lost of each stretch that is none. It
-// returns how far it came: to the end, or to where the file breaks off or cannot be read.
+// walk calls visit for the facts of every intact block in the file's first size bytes, and lost for each stretch between them. It
+// returns where it ended: at the end, or where the file breaks off or is unreadable.
 func (f *File) walk(u *unpacker, size int64, lost func(at, n int64), visit func([]timeline.Fact) bool) (end int64, err error) {
 	at := int64(headerSize)
-	var frame []byte
-	for in := f.from(at, size); ; {
-		next, err := readFrame(in, frame)
-		if errors.Is(err, io.EOF) {
-			return at, nil
-		}
-		var facts []timeline.Fact
-		if err == nil {
-			frame = next
-			facts, err = u.facts(frame[blockHead:])
-		}
+	for in := section(f.file, at, size); ; {
+		facts, err := u.next(in)
 		switch {
 		case err == nil:
-			at += int64(len(next))
+			at += int64(len(u.frame))
 			if !visit(facts) {
 				return at, nil
 			}
+		case errors.Is(err, io.EOF):
+			return at, nil
 		case !errors.Is(err, ErrCorrupt):
 			return at, err
 		default:
-			next, err := f.nextBlock(at+1, size)
+			next, err := nextBlock(f.file, at+1, size)
 			if err != nil {
 				return at, err
 			}
 			lost(at, next-at)
 			at = next
-			in = f.from(at, size)
+			in = section(f.file, at, size)
 		}
 	}
 }

@@ -62,8 +62,7 @@ func readHeader(r io.Reader) error {
 }
 
 // readFrame reads the next block from r and returns it whole, header and payload, in buf if it fits.
-// The error is io.EOF at the recording's end, ErrTruncated inside a block, ErrCorrupt, or the reader's. A block that is damaged
-// behind an intact header is returned with its error.
+// The error is io.EOF at the recording's end, ErrTruncated inside a block, ErrCorrupt, or the reader's.
 func readFrame(r io.Reader, buf []byte) ([]byte, error) {
 	buf = resize(buf, blockHead)
 	if _, err := io.ReadFull(r, buf); err == io.EOF {
@@ -80,7 +79,7 @@ func readFrame(r io.Reader, buf []byte) ([]byte, error) {
 		return nil, err
 	}
 	if crc32.Checksum(buf[blockHead:], castagnoli) != binary.LittleEndian.Uint32(buf[len(mark)+4:]) {
-		return buf, corrupt("a block fails its checksum")
+		return nil, corrupt("a block fails its checksum")
 	}
 	return buf, nil
 }
@@ -111,7 +110,7 @@ func readMore(r io.Reader, buf []byte, n int) ([]byte, error) {
 	return buf, nil
 }
 
-// readError tells a stream that ended inside a block from one that could not be read.
+// readError is ErrTruncated for a stream that ended inside a block, and wraps any other error.
 func readError(err error) error {
 	if errors.Is(err, io.EOF) || err == io.ErrUnexpectedEOF {
 		return ErrTruncated
