@@ -3,50 +3,32 @@ package main
 import (
 	"archive/tar"
 	"bytes"
-	"crypto/sha256"
 	"debug/elf"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"path"
 	"strings"
 	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
 // An image is one static binary in an otherwise empty file system with a writable /tmp.
 type image struct {
-	Name       string // with tag; a bare name gets docker.io/library/ where the full one is asked for
+	Name       string // with tag; containerd and Docker complete a bare name with docker.io/library/
 	Entrypoint string // absolute; the binary's path in the image
 	User       string // numeric, so that Kubernetes can check runAsNonRoot without an /etc/passwd
 	Binary     []byte
 }
 
-// A blob is content named by its digest.
-type blob struct {
-	data   []byte
-	digest string // in hex
-}
-
-func newBlob(data []byte) blob { return blob{data, fmt.Sprintf("%x", sha256.Sum256(data))} }
-
-func (b blob) path() string { return "blobs/sha256/" + b.digest }
-
-// Media types and field names: https://github.com/opencontainers/image-spec/blob/v1.1.0/spec.md
-const (
-	typeManifest = "application/vnd.oci.image.manifest.v1+json"
-	typeConfig   = "application/vnd.oci.image.config.v1+json"
-	typeLayer    = "application/vnd.oci.image.layer.v1.tar"
-	typeIndex    = "application/vnd.oci.image.index.v1+json"
-)
-
-type object = map[string]any
-
-func (b blob) descriptor(mediaType string) object {
-	return object{"mediaType": mediaType, "digest": "sha256:" + b.digest, "size": len(b.data)}
-}
-
-// Write writes the tar.
+// Write writes the tar, in the format of docker save.
 func (img image) Write(w io.Writer) error {
 	if err := img.validate(); err != nil {
 		return err
@@ -55,28 +37,32 @@ func (img image) Write(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	layerTar, err := img.layer()
+	files, err := img.layer()
 	if err != nil {
 		return err
 	}
-	layer := newBlob(layerTar)
-	config := newBlob(encode(img.config(arch, layer)))
-	manifest := newBlob(encode(object{
-		"schemaVersion": 2,
-		"mediaType":     typeManifest,
-		"config":        config.descriptor(typeConfig),
-		"layers":        []object{layer.descriptor(typeLayer)},
-	}))
-	return writeTar(w, []entry{
-		{name: "oci-layout", data: encode(object{"imageLayoutVersion": "1.0.0"})},
-		{name: "index.json", data: encode(img.index(manifest))},
-		{name: "manifest.json", data: encode([]object{{ // what docker load reads
-			"Config": config.path(), "RepoTags": []string{img.Name}, "Layers": []string{layer.path()},
-		}})},
-		{name: config.path(), data: config.data},
-		{name: manifest.path(), data: manifest.data},
-		{name: layer.path(), data: layer.data},
+	tag, err := name.NewTag(img.Name)
+	if err != nil {
+		return fmt.Errorf("-name %q: %w", img.Name, err)
+	}
+	config, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{
+		Architecture: arch,
+		OS:           "linux",
+		Created:      v1.Time{Time: time.Unix(0, 0).UTC()},
+		RootFS:       v1.RootFS{Type: "layers"},
+		Config:       v1.Config{Entrypoint: []string{img.Entrypoint}, User: img.User, WorkingDir: "/"},
 	})
+	if err != nil {
+		return err
+	}
+	packed, err := mutate.Append(config, mutate.Addendum{
+		Layer:   static.NewLayer(files, types.DockerUncompressedLayer),
+		History: v1.History{CreatedBy: "mkimage"},
+	})
+	if err != nil {
+		return err
+	}
+	return tarball.Write(tag, packed, w)
 }
 
 func (img image) validate() error {
@@ -109,90 +95,42 @@ func architecture(binary []byte) (string, error) {
 	return "", fmt.Errorf("unknown machine %v", file.Machine)
 }
 
-func (img image) config(arch string, layer blob) object {
-	return object{
-		"architecture": arch,
-		"os":           "linux",
-		"created":      time.Unix(0, 0).UTC().Format(time.RFC3339),
-		"config":       object{"Entrypoint": []string{img.Entrypoint}, "User": img.User, "WorkingDir": "/"},
-		"rootfs":       object{"type": "layers", "diff_ids": []string{"sha256:" + layer.digest}},
-		"history":      []object{{"created_by": "mkimage"}},
-	}
-}
-
-// index names the image twice: in full for containerd, by its tag for others.
-func (img image) index(manifest blob) object {
-	descriptor := manifest.descriptor(typeManifest)
-	_, tag, _ := strings.Cut(path.Base(img.Name), ":")
-	descriptor["annotations"] = object{
-		"io.containerd.image.name":          fullName(img.Name),
-		"org.opencontainers.image.ref.name": tag,
-	}
-	return object{"schemaVersion": 2, "mediaType": typeIndex, "manifests": []object{descriptor}}
-}
-
-// fullName completes a name as Docker does: lapse:dev is docker.io/library/lapse:dev.
-func fullName(name string) string {
-	first, _, hasPath := strings.Cut(name, "/")
-	switch {
-	case !hasPath:
-		return "docker.io/library/" + name
-	case strings.ContainsAny(first, ".:") || first == "localhost":
-		return name
-	default:
-		return "docker.io/" + name
-	}
-}
-
-// layer is the image's file system.
+// layer is the image's file system, as a tar.
 func (img image) layer() ([]byte, error) {
 	var out bytes.Buffer
-	var entries []entry
-	for dir := path.Dir(img.Entrypoint); dir != "/"; dir = path.Dir(dir) {
-		entries = append([]entry{{name: dir[1:] + "/", mode: 0o755}}, entries...)
-	}
-	entries = append(entries,
-		entry{name: img.Entrypoint[1:], mode: 0o755, data: img.Binary},
-		entry{name: "tmp/", mode: 0o1777})
-	err := writeTar(&out, entries)
-	return out.Bytes(), err
-}
-
-// An entry is a file, or a directory if its name ends in a slash.
-type entry struct {
-	name string
-	mode int64 // 0644 if zero
-	data []byte
-}
-
-func writeTar(w io.Writer, entries []entry) error {
-	t := tar.NewWriter(w)
-	for _, e := range entries {
-		header := &tar.Header{
-			Name: e.name, Mode: e.mode, Size: int64(len(e.data)),
-			Typeflag: tar.TypeReg, ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR,
-		}
-		if header.Mode == 0 {
-			header.Mode = 0o644
-		}
-		if strings.HasSuffix(e.name, "/") {
-			header.Typeflag = tar.TypeDir
-		}
-		if err := t.WriteHeader(header); err != nil {
-			return err
-		}
-		if _, err := t.Write(e.data); err != nil {
-			return err
+	t := tar.NewWriter(&out)
+	for _, dir := range parents(img.Entrypoint) {
+		if err := add(t, tar.Header{Typeflag: tar.TypeDir, Name: dir[1:] + "/", Mode: 0o755}, nil); err != nil {
+			return nil, err
 		}
 	}
-	return t.Close()
+	if err := add(t, tar.Header{Typeflag: tar.TypeReg, Name: img.Entrypoint[1:], Mode: 0o755}, img.Binary); err != nil {
+		return nil, err
+	}
+	if err := add(t, tar.Header{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777}, nil); err != nil {
+		return nil, err
+	}
+	if err := t.Close(); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
 }
 
-// encode is json.Marshal of values that cannot fail; maps come out sorted.
-func encode(v any) []byte {
-	data, err := json.Marshal(v)
-	if err != nil {
-		panic(err)
+// parents are the directories above a path, except the root, from the top.
+func parents(file string) []string {
+	var dirs []string
+	for dir := path.Dir(file); dir != "/"; dir = path.Dir(dir) {
+		dirs = append([]string{dir}, dirs...)
 	}
-	return data
+	return dirs
+}
+
+// add adds a file that is as old on every machine.
+func add(t *tar.Writer, header tar.Header, data []byte) error {
+	header.Size, header.ModTime, header.Format = int64(len(data)), time.Unix(0, 0), tar.FormatUSTAR
+	if err := t.WriteHeader(&header); err != nil {
+		return err
+	}
+	_, err := t.Write(data)
+	return err
 }

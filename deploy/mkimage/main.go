@@ -1,12 +1,12 @@
 // Command mkimage packs one static binary into a container image of one layer, without Docker and without a
-// registry. The tar is an OCI layout and a docker-archive at once, so that all of these read it:
+// registry. The tar has the format of docker save, which all of these read:
 //
 //	go run ./deploy/mkimage -name lapse:dev -entrypoint /lapse -o lapse.tar BINARY
 //	docker load -i lapse.tar
 //	ctr -n k8s.io images import lapse.tar
 //	kind load image-archive lapse.tar
 //
-// The same binary gives the same bytes: no time and no file order of this machine gets in.
+// The same binary gives the same bytes: they depend on no time and no file order of this machine.
 package main
 
 import (
