@@ -6,6 +6,9 @@
 //
 // A prober, which only measures, serves the same of its recording to the run's agent ([NewProberServer], [NewProberClient]), over mutual TLS
 // with keys that were made for the run: its Pod listens on its own address, and nobody else may ask it.
+//
+// api.go has what both sides send. handlers.go serves what agents and probers have in common. server.go, outside.go and prober.go add
+// the agent's own part, sources outside of the cluster, and probers. None of these calls into a file that builds on it.
 package agent
 
 // DefaultPort is where the agent listens, on the Pod's own 127.0.0.1 and nowhere else.

@@ -4,29 +4,13 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"time"
-
-	"lapse/timeline"
 )
-
-// An Assignment is what a prober is to measure.
-type Assignment struct {
-	Source  timeline.SourceID `json:"source"`  // what the prober's facts name as their source
-	Spec    json.RawMessage   `json:"spec"`    // how its requests are made, with the secrets in it
-	Targets []Assigned        `json:"targets"` // a control target among them has no URL: the prober has its own
-}
-
-// An Assigned is a target as the run numbers and names it.
-type Assigned struct {
-	timeline.Target
-	Host string `json:"host,omitzero"` // the Host header and TLS server name, where they differ from the URL's host
-}
 
 // A ProberService is the process behind a prober's API.
 type ProberService interface {
@@ -34,9 +18,6 @@ type ProberService interface {
 	Assign(Assignment) error // begins to measure; the same again does nothing, another one fails
 	End(reason string) error // stops measuring: the recording ends when the last answers are there
 }
-
-// headerProcess is on the requests that are meant for one process and no other.
-const headerProcess = "Lapse-Process"
 
 // NewProberServer returns a server of a prober's API, for those whom config lets in.
 func NewProberServer(service ProberService, config *tls.Config) *http.Server {
