@@ -67,7 +67,8 @@ func TestTimeIsReadFromTheClock(t *testing.T) {
 	}
 }
 
-// clockReads lists the functions of package time used in a file that read a clock, or take the monotonic part off a reading.
+// clockReads lists the functions of package time used in a file that read a clock, or take the monotonic part off a
+// reading.
 func clockReads(t *testing.T, path string) (uses []string) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// The packages that judge start no goroutine and share nothing between any: so make check tests them without the race detector, which
-// makes their simulations several times as long and could find nothing.
+// The packages that judge start no goroutine and share nothing between any: so make check tests them without the race
+// detector, which makes their simulations several times as long and could find nothing.
 func TestJudgingStartsNoGoroutine(t *testing.T) {
 	files := 0
 	err := filepath.WalkDir("correlate", func(path string, _ fs.DirEntry, err error) error {

@@ -7,8 +7,8 @@ import (
 	"lapse/timeline"
 )
 
-// noteFailedAddresses tells each target which addresses of its name failed before another one answered: each event has the count so
-// far, so the last one of each address and class stands.
+// noteFailedAddresses tells each target which addresses of its name failed before another one answered: each event
+// has the count so far, so the last one of each address and class stands.
 func noteFailedAddresses(tl *model.Timeline) {
 	for i := range tl.Events {
 		e := &tl.Events[i]

@@ -25,8 +25,9 @@ func (k skew) own(run time.Duration) time.Duration {
 	return run - k.offset - time.Duration(k.drift*float64(run))
 }
 
-// threeSources is a run of three probers that measure a Service of two Pods, each by new and at the Pods' own addresses, and a
-// coordinator that watches. skews say how the probers' clocks go; nil: they have the run's, and nobody compared them.
+// threeSources is a run of three probers that measure a Service of two Pods, each by new and at the Pods' own
+// addresses, and a coordinator that watches. skews say how the probers' clocks go; nil: they have the run's, and
+// nobody compared them.
 func threeSources(seed uint64, skews []skew) timeline.Run {
 	random, exchanges := rand.New(rand.NewPCG(seed, 3)), rand.New(rand.NewPCG(seed, 4))
 	const (
@@ -97,7 +98,8 @@ func within(inner, outer model.Instant, wider time.Duration) bool {
 	return outer.Earliest <= inner.Earliest && inner.Latest <= outer.Latest && inner.Earliest-outer.Earliest <= wider && outer.Latest-inner.Latest <= wider
 }
 
-// followed is the run as a Tracker judges it that learns of each source's clock while the run goes on, and is asked meanwhile.
+// followed is the run as a Tracker judges it that learns of each source's clock while the run goes on, and is asked
+// meanwhile.
 func followed(run timeline.Run) *model.Timeline {
 	t := NewTracker(Options{})
 	t.Add(run.Meta)
@@ -125,8 +127,8 @@ func followed(run timeline.Run) *model.Timeline {
 	return t.Timeline()
 }
 
-// checkSkewed holds a run of skewed sources against the same run whose sources have the run's clock: the same windows, stops, events
-// and unobserved time, in brackets that hold the others and are little wider.
+// checkSkewed holds a run of skewed sources against the same run whose sources have the run's clock: the same
+// windows, stops, events and unobserved time, in brackets that hold the others and are little wider.
 func checkSkewed(t *testing.T, seed uint64, skews []skew) {
 	t.Helper()
 	const wider = 10 * time.Millisecond // 2 ms of an exchange, and 1 ms/s to the nearest, at both ends
@@ -215,7 +217,8 @@ func checkSkewed(t *testing.T, seed uint64, skews []skew) {
 	}
 }
 
-// Three probers whose clocks are up to 5 s apart and drift give the windows that they give on one clock, in brackets that are true.
+// Three probers whose clocks are up to 5 s apart and drift give the windows that they give on one clock, in brackets
+// that are true.
 func FuzzSkewedSourcesGiveTheSameWindows(f *testing.F) {
 	for seed := range uint64(16) {
 		f.Add(seed, int16(5000-600*int(seed)), int16(600*int(seed)-5000), int16(seed*97), int16(900-int(seed)*120), int16(-900), int16(450))
@@ -228,7 +231,8 @@ func FuzzSkewedSourcesGiveTheSameWindows(f *testing.F) {
 	})
 }
 
-// A prober whose machine is suspended for a minute between two exchanges: what it measured about then may have been before or after.
+// A prober whose machine is suspended for a minute between two exchanges: what it measured about then may have been
+// before or after.
 func TestJumpOfAClockWidensWhatLiesAboutIt(t *testing.T) {
 	const interval = 10 * time.Millisecond
 	run := timeline.Run{

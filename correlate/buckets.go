@@ -80,7 +80,8 @@ func (t *openBucket) empty() model.Histogram {
 // Requests come in the order of their answers, so that a few buckets next to each other take all of
 // them. These are open: bucket i is counted in open[i modulo their number], until another bucket needs that place.
 //
-// Most endpoints of a large Service are probed for a short part of a run, so buckets come in chunks, and those without requests take nothing.
+// Most endpoints of a large Service are probed for a short part of a run, so buckets come in chunks, and those
+// without requests take nothing.
 type series struct {
 	timeout time.Duration // of a request
 	seldom  bool          // requests are so rare that none is counted in an open bucket
@@ -127,11 +128,12 @@ func (s *series) rest() {
 	s.open = nil
 }
 
-// maxOpenBuckets is how many buckets can be counted in without packing, at most. One takes 1.7 kB, and a run can have thousands of targets.
+// maxOpenBuckets is how many buckets can be counted in without packing, at most. One takes 1.7 kB, and a run can have
+// thousands of targets.
 const maxOpenBuckets = 16
 
-// seldom is the interval from which on a target has no open buckets: to pack each of its requests takes no time to speak of. Where many nodes ask
-// many Services, a target is asked every few seconds, and there are thousands of them.
+// seldom is the interval from which on a target has no open buckets: to pack each of its requests takes no time to
+// speak of. Where many nodes ask many Services, a target is asked every few seconds, and there are thousands of them.
 const seldom = time.Second
 
 // openBuckets is how many buckets requests can be sent in before the first of them is answered.
@@ -227,7 +229,8 @@ func (s *series) publish(n int) model.BucketSeries {
 	return b
 }
 
-// answered counts the requests in the buckets that lie between two instants, and those of them that were answered, good or bad.
+// answered counts the requests in the buckets that lie between two instants, and those of them that were answered,
+// good or bad.
 func (s *series) answered(from, to time.Duration) (answered, sent int) {
 	s.packAll()
 	width := max(s.width, bucketWidth)

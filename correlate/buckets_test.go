@@ -184,8 +184,8 @@ func TestSeriesThatAreMadeWhenAskedAreTheSame(t *testing.T) {
 	}
 }
 
-// A target that joins a run whose buckets are wide has such buckets from its first request on, and one that is asked seldom has none that are open:
-// where many nodes ask many Services there are thousands of both.
+// A target that joins a run whose buckets are wide has such buckets from its first request on, and one that is asked
+// seldom has none that are open: where many nodes ask many Services there are thousands of both.
 func TestATargetThatJoinsLaterTakesNoMoreMemory(t *testing.T) {
 	tracker := NewTracker(Options{})
 	tracker.Add(benchMeta)

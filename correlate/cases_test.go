@@ -47,20 +47,23 @@ var update = flag.Bool("update", false, "rewrite the expectations in testdata/*.
 //	-- gates --
 //	failed>0
 //
-// A word that begins with @ is a port: "new @metrics: …", "direct web-1 @metrics: …", "9.96s endpoint web-1 @metrics …". IPv6
-// addresses are of the Pods of "direct6 web-1: …" and of events with family=6. "new from node1: …" is sent by a prober on node1, "new by nodeport node2: …" to the node
-// port of node2, "new6 by ipv6: …" to a cluster IP of that family, "new by loadbalancer from outside: …" from a machine on no node, "new by headless: …" to the addresses of the Service's name in turn, "refused to web-1" when that of web-1 was dialled. The prober is on node3, and the n-th Pod that is named on
-// noden, unless a section "nodes" says otherwise: "web-2 node1". A section "url" has a URL that is measured instead of the Service; words behind it
-// are the targets that do so, and all others measure the Service.
-// A section "scheme" has that of all targets but the control: udp.
-// "direct dns 10.0.9.1: …" looks the Service's name up at a DNS server.
+// A word that begins with @ is a port: "new @metrics: …", "direct web-1 @metrics: …", "9.96s endpoint web-1 @metrics
+// …". IPv6 addresses are of the Pods of "direct6 web-1: …" and of events with family=6. "new from node1: …" is sent
+// by a prober on node1, "new by nodeport node2: …" to the node port of node2, "new6 by ipv6: …" to a cluster IP of
+// that family, "new by loadbalancer from outside: …" from a machine on no node, "new by headless: …" to the addresses
+// of the Service's name in turn, "refused to web-1" when that of web-1 was dialled. The prober is on node3, and the
+// n-th Pod that is named on noden, unless a section "nodes" says otherwise: "web-2 node1". A section "url" has a URL
+// that is measured instead of the Service; words behind it are the targets that do so, and all others measure the
+// Service. A section "scheme" has that of all targets but the control: udp. "direct dns 10.0.9.1: …" looks the
+// Service's name up at a DNS server.
 //
 // A section "held" is about connections that are kept open: see [heldCase].
 //
 // The rest is what Lapse makes of it, written by go test -run TestCases -update, to be reviewed.
 //
-// The cases lab_… are cut from runs of the lab, by `go -C sandbox run ./lab -cases ../correlate/testdata`. They leave out how late a request was
-// sent and how the rate of a Pod's own address changed, so that a cause may have less confidence than in the run.
+// The cases lab_… are cut from runs of the lab, by `go -C sandbox run ./lab -cases ../correlate/testdata`. They leave
+// out how late a request was sent and how the rate of a Pod's own address changed, so that a cause may have less
+// confidence than in the run.
 func TestCases(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -166,7 +169,8 @@ func readCase(t *testing.T, archive *txtar.Archive) *caseRun {
 	return c
 }
 
-// What preflight predicts is compared with reasons, not only with rules: each has a case. Some are another case with lines left out and added.
+// What preflight predicts is compared with reasons, not only with rules: each has a case. Some are another case with
+// lines left out and added.
 func TestCausesSayInWhichOfTheirWaysTheyCameAbout(t *testing.T) {
 	want := map[string]struct{ file, without, with string }{
 		"pod-crashed/liveness":                 {"liveness_kill", "", ""},
@@ -620,8 +624,10 @@ func newSnapshot(kind string) *timeline.Snapshot {
 	return &timeline.Snapshot{Template: &timeline.PodTemplate{Containers: []timeline.Container{{Name: "main"}}}}
 }
 
-// setSnapshot sets a field of a snapshot: replicas=3 strategy=Recreate ready=2 of a workload, allowed=0 desired=2 maxUnavailable=1 of a budget, published=true internal=Local external=Local affinity=ClientIP distribution=PreferSameZone of a Service; id=t1
-// grace=30s prestop=5s readiness=2sx3 liveness=10sx3, or servers=proxy,app others=shipper in place of its container main, of a template ("Template/web-abc").
+// setSnapshot sets a field of a snapshot: replicas=3 strategy=Recreate ready=2 of a workload, allowed=0 desired=2
+// maxUnavailable=1 of a budget, published=true internal=Local external=Local affinity=ClientIP
+// distribution=PreferSameZone of a Service; id=t1 grace=30s prestop=5s readiness=2sx3 liveness=10sx3, or
+// servers=proxy,app others=shipper in place of its container main, of a template ("Template/web-abc").
 func setSnapshot(s *timeline.Snapshot, key, value string) bool {
 	switch key {
 	case "replicas":

@@ -27,8 +27,8 @@ type dnsServer struct {
 	stretches []stretch
 }
 
-// dnsOf is how the servers that were asked for the run's own name followed the changes of its endpoints; nil if none was to be asked. end is where the run
-// has come to.
+// dnsOf is how the servers that were asked for the run's own name followed the changes of its endpoints; nil if none
+// was to be asked. end is where the run has come to.
 func dnsOf(events []model.Event, end time.Duration) *model.DNS {
 	var dns *model.DNS
 	var servers []*dnsServer
@@ -142,7 +142,8 @@ func (s *dnsServer) follow(changes []endpointChange, asked map[string]model.Inst
 	return list
 }
 
-// startOf is what the lag of a change counts from: when the Pod's deletion was asked for, where Lapse did, else when its endpoint changed.
+// startOf is what the lag of a change counts from: when the Pod's deletion was asked for, where Lapse did, else when
+// its endpoint changed.
 func startOf(c endpointChange, asked map[string]model.Instant) model.Instant {
 	if at, known := asked[c.event.Object.UID]; known && c.change == model.Removal {
 		return at
@@ -150,8 +151,8 @@ func startOf(c endpointChange, asked map[string]model.Instant) model.Instant {
 	return c.event.At
 }
 
-// settled says when the answers began to have the address, or not to have it any more, for good. The change began at start, and is the address's only one
-// between since and until.
+// settled says when the answers began to have the address, or not to have it any more, for good. The change began at
+// start, and is the address's only one between since and until.
 func (s *dnsServer) settled(addr netip.Addr, change model.RouteChange, start model.Instant, since, until time.Duration) (at model.Instant, open, known bool) {
 	first, last := -1, model.Unbounded // the stretch from which on it is so; when the last query was sent that it was not
 	for i, p := range s.stretches {

@@ -13,7 +13,8 @@ import (
 	"lapse/timeline"
 )
 
-// A dnsCase is a run of which one DNS server is on record. Instants are in ms; endpoints change, and deletions are asked for, within 10 ms.
+// A dnsCase is a run of which one DNS server is on record. Instants are in ms; endpoints change, and deletions are
+// asked for, within 10 ms.
 type dnsCase struct{ events []timeline.Event }
 
 func millis(n int) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -10,7 +10,8 @@ import (
 	"lapse/timeline"
 )
 
-// events are the events of a run, in the order of the record. They are kept in chunks that are never copied: places refer to parts of them.
+// events are the events of a run, in the order of the record. They are kept in chunks that are never copied: places
+// refer to parts of them.
 type events struct {
 	chunks [][]timeline.Event
 	n      int
@@ -50,8 +51,8 @@ func (l *events) any(is func(*timeline.Event) bool) bool {
 	return false
 }
 
-// places are the events of a run on its clock. They are made once, and anew only when something that was learned later changes them: a
-// long run has many events, and is judged often.
+// places are the events of a run on its clock. They are made once, and anew only when something that was learned
+// later changes them: a long run has many events, and is judged often.
 type places struct {
 	placer *cluster.Placer
 	placed []model.Event // of the first events; what was published before is a part of it, or of an older one
@@ -109,7 +110,8 @@ func (t *Tracker) withSource(e model.Event, source timeline.SourceID) model.Even
 	return e
 }
 
-// onRunClock is an event on the run's clock, seen as late as that can have been; wide is by how much earlier it can have been.
+// onRunClock is an event on the run's clock, seen as late as that can have been; wide is by how much earlier it can
+// have been.
 func (t *Tracker) onRunClock(e *timeline.Event) (on *timeline.Event, wide time.Duration) {
 	if t.clocks.Shared(e.Source) {
 		return e, 0
@@ -123,8 +125,8 @@ func (t *Tracker) onRunClock(e *timeline.Event) (on *timeline.Event, wide time.D
 	return &moved, seen.Latest - seen.Earliest
 }
 
-// unwatched is the watch gap from the last sign of the prober's process to the end of a run that broke off. Its watches ended with it, and
-// what they said last is not true for ever.
+// unwatched is the watch gap from the last sign of the prober's process to the end of a run that broke off. Its
+// watches ended with it, and what they said last is not true for ever.
 func (t *Tracker) unwatched() (timeline.Event, bool) {
 	watching := func(e *timeline.Event) bool { return cluster.WatchedKind(e) != "" || e.Kind == timeline.WatchLane }
 	_, lastSign := t.come()

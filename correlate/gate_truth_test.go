@@ -13,8 +13,8 @@ import (
 	"lapse/timeline"
 )
 
-// A fault is known to the last nanosecond, and so is when the prober stood still. This file holds what gates go by against
-// that truth: whatever was stopped when, a gate's bar has to hold it.
+// A fault is known to the last nanosecond, and so is when the prober stood still. This file holds what gates go by
+// against that truth: whatever was stopped when, a gate's bar has to hold it.
 
 const (
 	truthInterval = 10 * time.Millisecond
@@ -145,8 +145,8 @@ func (d draw) run() known {
 	return k
 }
 
-// outages draws some that begin by an instant: so far apart that a request is answered wholly between two, but never so far that
-// chance decides whether they are joined.
+// outages draws some that begin by an instant: so far apart that a request is answered wholly between two, but never
+// so far that chance decides whether they are joined.
 func (d draw) outages(by time.Duration) []windows.Period {
 	var all []windows.Period
 	at := d.between(truthJoin, 4*time.Second)
@@ -174,13 +174,14 @@ func (d draw) stop(k known) windows.Period {
 	return windows.Period{From: from, To: from + d.between(2*truthInterval, 1500*ms)}
 }
 
-// A trueRange is what a gate's bar has to hold: at its lower end no more than most, at its upper one no less than least.
+// A trueRange is what a gate's bar has to hold: at its lower end no more than most, at its upper one no less than
+// least.
 type trueRange struct{ least, most float64 }
 
 func truly(d time.Duration) trueRange { return trueRange{float64(d), float64(d)} }
 
-// truths are what gates on k are about. An outage that slipped through a gap counts as the longest, but not in the total: a total is of
-// what was found, or may lie in unobserved time.
+// truths are what gates on k are about. An outage that slipped through a gap counts as the longest, but not in the
+// total: a total is of what was found, or may lie in unobserved time.
 func (k known) truths() map[string]trueRange {
 	limit := timeline.GapLimit(k.run().Targets[0].Interval(), k.resolution)
 	slipped := slices.DeleteFunc(slices.Clone(k.outages), func(o windows.Period) bool { return !k.slipped(o, limit) })
@@ -223,8 +224,8 @@ func (k known) truths() map[string]trueRange {
 	}
 }
 
-// coverage is known but for what a stop takes before and after it: a request in flight, and waiting for the next one. Stops no
-// longer than a gap may be are none, but that they may be with what they take, and with the next ones.
+// coverage is known but for what a stop takes before and after it: a request in flight, and waiting for the next one.
+// Stops no longer than a gap may be are none, but that they may be with what they take, and with the next ones.
 func (k known) coverage(limit time.Duration) trueRange {
 	least, most := time.Duration(0), time.Duration(0) // unobserved
 	about := k.answer + 2*truthInterval
@@ -246,7 +247,8 @@ func (k known) coverage(limit time.Duration) trueRange {
 	return trueRange{share(most), share(least)}
 }
 
-// slipped reports whether no request met an outage, and those before and after it are no further apart than a gap may be.
+// slipped reports whether no request met an outage, and those before and after it are no further apart than a gap may
+// be.
 func (k known) slipped(o windows.Period, limit time.Duration) bool {
 	before, after, met := time.Duration(0), k.end, false
 	k.dues(func(due time.Duration) {

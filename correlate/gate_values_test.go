@@ -74,7 +74,8 @@ func TestUnobservedTimeAwayFromWindowsCountsAgainstALength(t *testing.T) {
 	}
 }
 
-// Windows that only unobserved time parts may be one; good requests in between part them, but for as many as a window may hold.
+// Windows that only unobserved time parts may be one; good requests in between part them, but for as many as a window
+// may hold.
 func TestWindowsOnEitherSideOfUnobservedTimeMayBeOne(t *testing.T) {
 	for text, want := range map[string]map[string]model.GateOutcome{
 		"ok*900 -*10 x*20 -*10 x*20 ok*900": {

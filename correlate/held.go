@@ -11,8 +11,8 @@ import (
 	"lapse/timeline"
 )
 
-// This file judges held targets: package held makes their cuts and windows on their source's clock, and what is published of them is placed
-// on the run's.
+// This file judges held targets: package held makes their cuts and windows on their source's clock, and what is
+// published of them is placed on the run's.
 
 // heldFacts are the changes of held connections, by target, and what is missing of them.
 type heldFacts struct {

@@ -18,8 +18,9 @@ import (
 	"lapse/timeline"
 )
 
-// A case with held connections has a section "held", read after its requests, of which one target is "held". It begins with how many there
-// are, the heartbeat, and the Pods that they are on in turn ("-" is one that replies do not name):
+// A case with held connections has a section "held", read after its requests, of which one target is "held". It
+// begins with how many there are, the heartbeat, and the Pods that they are on in turn ("-" is one that replies do
+// not name):
 //
 //	-- held --
 //	12 over 1200ms on web-1 web-2 web-3

@@ -8,8 +8,8 @@ import (
 	"lapse/timeline"
 )
 
-// Two probers hold connections, with clocks of their own. Each is judged on its own clock and placed on the run's; what differs is only how well
-// that is known.
+// Two probers hold connections, with clocks of their own. Each is judged on its own clock and placed on the run's;
+// what differs is only how well that is known.
 func TestHeldConnectionsOfSeveralSourcesAreOnOneAxis(t *testing.T) {
 	s, ms := time.Second, time.Millisecond
 	run := timeline.Run{
@@ -55,7 +55,8 @@ func TestHeldConnectionsOfSeveralSourcesAreOnOneAxis(t *testing.T) {
 	}
 }
 
-// While the run goes on, a connection that does not stand leaves its window live; facts that come later close it, and the whole is as Analyze says.
+// While the run goes on, a connection that does not stand leaves its window live; facts that come later close it, and
+// the whole is as Analyze says.
 func TestACutWindowIsLiveUntilItsConnectionsAreBack(t *testing.T) {
 	s, ms := time.Second, time.Millisecond
 	tr := NewTracker(Options{})

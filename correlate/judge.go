@@ -23,7 +23,8 @@ func (t *Tracker) Timeline() *model.Timeline {
 	return tl
 }
 
-// Last returns the whole run, of which no more fact is added. Its series are made when they are asked for, by one goroutine at a time: see [model.MadeWhenAsked].
+// Last returns the whole run, of which no more fact is added. Its series are made when they are asked for, by one
+// goroutine at a time: see [model.MadeWhenAsked].
 func (t *Tracker) Last() *model.Timeline {
 	tl, snapshots := t.judge()
 	of, width, slots := map[string]*snapshot{}, t.width, t.slots(snapshots)
@@ -186,8 +187,8 @@ func (t *Tracker) answered(target timeline.TargetID, from, to time.Duration) (an
 	return tr.series.answered(t.clocks.From(tr.target.Source, from), t.clocks.From(tr.target.Source, to))
 }
 
-// widen makes the buckets of all targets as wide as they are published, also of those that have ended: most endpoints of a large Service end
-// early, and many narrow buckets take much memory.
+// widen makes the buckets of all targets as wide as they are published, also of those that have ended: most endpoints
+// of a large Service end early, and many narrow buckets take much memory.
 func (t *Tracker) widen(snapshots []*snapshot) {
 	var longest time.Duration
 	for _, s := range snapshots {
@@ -239,8 +240,8 @@ func (t *Tracker) bucketSeries(s *snapshot, slots int) model.BucketSeries {
 	return series
 }
 
-// fromWorkstation reports whether the workstation may have recorded an event, which then says nothing of the prober in the cluster: what the
-// command did, and that the prober was lost.
+// fromWorkstation reports whether the workstation may have recorded an event, which then says nothing of the prober
+// in the cluster: what the command did, and that the prober was lost.
 func fromWorkstation(e timeline.Event) bool {
 	return e.Kind == timeline.RunPhase && e.Writer != "" || e.Kind == timeline.Command || e.Kind == timeline.CommandOutput || e.Kind == timeline.DeletionAsked
 }

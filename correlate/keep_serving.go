@@ -14,8 +14,9 @@ var servedLonger = []time.Duration{
 	time.Second, 1500 * time.Millisecond, 2 * time.Second, 3 * time.Second, 5 * time.Second, 7 * time.Second, 10 * time.Second,
 }
 
-// keepServing counts the failures that a Pod that serves longer would have answered. Where several Pods had stopped, which of them a request
-// was routed to is not known: it needed as long as the one that stopped last at least, and as the one that stopped first at most.
+// keepServing counts the failures that a Pod that serves longer would have answered. Where several Pods had stopped,
+// which of them a request was routed to is not known: it needed as long as the one that stopped last at least, and as
+// the one that stopped first at most.
 func keepServing(tl *model.Timeline) *model.KeepServing {
 	if tl.FailuresTruncated > 0 || !slices.ContainsFunc(tl.Windows, func(w model.Window) bool { return routesOutlived(&w) }) {
 		return nil
@@ -82,12 +83,14 @@ func keepServing(tl *model.Timeline) *model.KeepServing {
 	return curve
 }
 
-// routesOutlived reports whether a window has, as its first cause, that routes outlived Pods, with at least medium confidence.
+// routesOutlived reports whether a window has, as its first cause, that routes outlived Pods, with at least medium
+// confidence.
 func routesOutlived(w *model.Window) bool {
 	return w.Kind != model.Slow && len(w.Causes) > 0 && w.Causes[0].Confidence != model.Low && len(lagsIn(w)) > 0
 }
 
-// lagsIn are for how long routes led to Pods after they had stopped, by the Pods' names, as far as a window's first cause measured it.
+// lagsIn are for how long routes led to Pods after they had stopped, by the Pods' names, as far as a window's first
+// cause measured it.
 func lagsIn(w *model.Window) map[string]model.Length {
 	lags := map[string]model.Length{}
 	for _, m := range w.Causes[0].Measures {
@@ -104,7 +107,8 @@ type podStopped struct {
 	routed  time.Duration
 }
 
-// stopsAround are the Pods that requests of a window can have been routed to after they had stopped: those of its Service that stopped in it.
+// stopsAround are the Pods that requests of a window can have been routed to after they had stopped: those of its
+// Service that stopped in it.
 func stopsAround(tl *model.Timeline, w *model.Window, mayServe func(*model.Pod) bool) (stops []podStopped) {
 	lags := lagsIn(w)
 	for i := range tl.Pods {
@@ -128,8 +132,8 @@ func stopsAround(tl *model.Timeline, w *model.Window, mayServe func(*model.Pod) 
 	return stops
 }
 
-// neededBy is for how much longer the Pod that a failed request was routed to would have had to serve: at least until it was sent, and at most until it
-// was answered.
+// neededBy is for how much longer the Pod that a failed request was routed to would have had to serve: at least until
+// it was sent, and at most until it was answered.
 func neededBy(f *model.Failure, answer time.Duration, stops []podStopped) model.Length {
 	l := model.Length{Min: model.Never}
 	for _, s := range stops {

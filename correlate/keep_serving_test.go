@@ -7,7 +7,8 @@ import (
 	"lapse/correlate/model"
 )
 
-// Of a simulated rollout it is known which Pod each request was routed to, and so what would have become of it had the Pod served longer.
+// Of a simulated rollout it is known which Pod each request was routed to, and so what would have become of it had
+// the Pod served longer.
 func TestKeepServingHoldsWhatWouldHaveBeen(t *testing.T) {
 	t.Parallel()
 	points, width, failed, without := 0, 0, 0, 0
@@ -52,7 +53,8 @@ func TestKeepServingHoldsWhatWouldHaveBeen(t *testing.T) {
 	}
 }
 
-// Where not every failure is listed, or none is of routes, nothing is said. Where the cause explains some of a window's failures, the others may be left.
+// Where not every failure is listed, or none is of routes, nothing is said. Where the cause explains some of a
+// window's failures, the others may be left.
 func TestKeepServingCountsWhatItKnows(t *testing.T) {
 	tl := &model.Timeline{
 		Pods:    []model.Pod{{Name: "web-1", Stopped: &model.Instant{Earliest: time.Second, Latest: time.Second + 20*time.Millisecond}}},

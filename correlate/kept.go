@@ -10,10 +10,11 @@ import (
 	"lapse/timeline"
 )
 
-// A live run is judged again and again, and its Pods come and go: most of its direct targets have ended. What is said of one that has
-// ended is kept, and said again while nothing that it rests on has changed.
+// A live run is judged again and again, and its Pods come and go: most of its direct targets have ended. What is said
+// of one that has ended is kept, and said again while nothing that it rests on has changed.
 
-// restsOn is all that a target's snapshot and what is published of it rest on, but for time that other targets or the prober show to be unobserved.
+// restsOn is all that a target's snapshot and what is published of it rest on, but for time that other targets or the
+// prober show to be unobserved.
 type restsOn struct {
 	facts    int           // how often the track has changed
 	stop     time.Duration // when measuring ended

@@ -12,8 +12,9 @@ import (
 
 // This file says which nodes, zones and changes stand out among the routes of a run.
 
-// A node is late if its routes followed at least behindOthers after those of the first node; a change, if at least lateForAll passed until the
-// first node followed. "Usually under a second", operators are told, so shorter lags are nothing to point at.
+// A node is late if its routes followed at least behindOthers after those of the first node; a change, if at least
+// lateForAll passed until the first node followed. "Usually under a second", operators are told, so shorter lags are
+// nothing to point at.
 const (
 	behindOthers = 500 * time.Millisecond
 	lateForAll   = time.Second
@@ -33,7 +34,8 @@ type routeRow struct {
 	cells []routeCell // a node each
 }
 
-// first bounds when the first node had followed: it was one of them, and all that is known is that it was no later than each.
+// first bounds when the first node had followed: it was one of them, and all that is known is that it was no later
+// than each.
 func (r routeRow) first() model.Instant {
 	first := model.Instant{Earliest: model.Never, Latest: model.Never}
 	for _, c := range r.cells {
@@ -168,7 +170,8 @@ func (r routeRow) sharedLag() (least, most time.Duration, open bool) {
 	return least, most, open
 }
 
-// lateZone is the zone of which two nodes or more are late, and none is in time, where no node of another zone is late. Empty if there is none.
+// lateZone is the zone of which two nodes or more are late, and none is in time, where no node of another zone is
+// late. Empty if there is none.
 func (r routeRow) lateZone(first model.Instant, zones map[string]string) string {
 	zone, late := "", 0
 	for _, c := range r.cells {

@@ -11,7 +11,8 @@ import (
 	"lapse/timeline"
 )
 
-// A matrix of routes by node and change: which of its rows, columns and blocks stand out. Cells are how long a node took to follow, in ms, ±50.
+// A matrix of routes by node and change: which of its rows, columns and blocks stand out. Cells are how long a node
+// took to follow, in ms, ±50.
 func TestNodesZonesAndChangesThatStandOut(t *testing.T) {
 	const none, open = -1, 100_000 // no request from the node reached the Pod; it was not seen to follow, after so long and what is beyond it
 	for _, tt := range []struct {

@@ -10,8 +10,8 @@ import (
 	"lapse/correlate/model"
 )
 
-// latencies are a histogram of latencies in whole microseconds up to 60 s, with 3 digits. The first of them are kept one by one: the
-// endpoints of a large Service get few requests each, and an HdrHistogram takes 139 kB.
+// latencies are a histogram of latencies in whole microseconds up to 60 s, with 3 digits. The first of them are kept
+// one by one: the endpoints of a large Service get few requests each, and an HdrHistogram takes 139 kB.
 type latencies struct {
 	few     []uint32 // in µs, sorted; nil once there are many
 	many    *hdrhistogram.Histogram

@@ -9,8 +9,9 @@ import (
 	"lapse/timeline"
 )
 
-// losses tell which time's facts are not on record. A source's batches count its requests, and events are numbered: where a
-// number is left out, what lay between was lost. What is lost of a target was due between its watermarks before and after.
+// losses tell which time's facts are not on record. A source's batches count its requests, and events are numbered:
+// where a number is left out, what lay between was lost. What is lost of a target was due between its watermarks
+// before and after.
 //
 //	batch 0..99, mark 1s   batch 200..299, mark 3s   →   unobserved: 1s to 3s
 type losses struct {

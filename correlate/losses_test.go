@@ -10,8 +10,8 @@ import (
 	"lapse/timeline"
 )
 
-// lossy is a run of two sources with a batch per second, of which those that lost names are not on record. The batch after a lost
-// one is unobserved too: what was due in its time may have ended before, and be lost.
+// lossy is a run of two sources with a batch per second, of which those that lost names are not on record. The batch
+// after a lost one is unobserved too: what was due in its time may have ended before, and be lost.
 func lossy(lost func(source timeline.SourceID, second int) bool) timeline.Run {
 	run := timeline.Run{Meta: timeline.Meta{ID: "lossy"}}
 	var batches []timeline.Batch

@@ -7,8 +7,9 @@ import (
 	"lapse/correlate/model"
 )
 
-// addLost says of each removal for how long its node still routed to the Pod after it had stopped, and what it waited for: the Pod stopped (S), its
-// deletion was asked for (T), the EndpointSlice changed (A), the node's routes followed (R). T ≤ A ≤ R; S is anywhere. It needs S.
+// addLost says of each removal for how long its node still routed to the Pod after it had stopped, and what it waited
+// for: the Pod stopped (S), its deletion was asked for (T), the EndpointSlice changed (A), the node's routes followed
+// (R). T ≤ A ≤ R; S is anywhere. It needs S.
 func addLost(pods []model.Pod, routes []model.Route) {
 	for i := range routes {
 		r := &routes[i]
@@ -29,8 +30,8 @@ func addLost(pods []model.Pod, routes []model.Route) {
 	}
 }
 
-// askedFor is when a Pod's deletion was asked for. Of one that nobody deleted before its endpoint left, it is when that left: nobody waited for it until
-// then.
+// askedFor is when a Pod's deletion was asked for. Of one that nobody deleted before its endpoint left, it is when
+// that left: nobody waited for it until then.
 func askedFor(p *model.Pod, r *model.Route) model.Instant {
 	switch {
 	case r.Asked != nil:
@@ -41,8 +42,8 @@ func askedFor(p *model.Pod, r *model.Route) model.Instant {
 	return r.API
 }
 
-// lostTime bounds the parts of the time from S to R. Each is the longest and the shortest that its instants allow, so the truth of all three sums to that of the
-// whole; their bounds need not.
+// lostTime bounds the parts of the time from S to R. Each is the longest and the shortest that its instants allow, so
+// the truth of all three sums to that of the whole; their bounds need not.
 func lostTime(stopped, asked, api, routed model.Instant) model.LostTime {
 	between := func(from, to func(bound) time.Duration) model.Length {
 		return model.Length{Min: max(0, to(lower)-from(upper)), Max: max(0, to(upper)-from(lower))}

@@ -30,7 +30,8 @@ func TestLostTimeIsSplitByWhatTheNodeWaitedFor(t *testing.T) {
 	}
 }
 
-// Whatever the truth within the bars, no part is outside its own, the parts sum to the whole, and the longest is never another.
+// Whatever the truth within the bars, no part is outside its own, the parts sum to the whole, and the longest is
+// never another.
 func TestLostTimeHoldsTheTruth(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	upTo := func(d time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(d))) }

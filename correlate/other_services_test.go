@@ -12,8 +12,8 @@ import (
 	"lapse/timeline"
 )
 
-// What was not watched of another namespace's Service weakens no cause, and places no event less exactly; what was not watched of our
-// own does, in some of the cases.
+// What was not watched of another namespace's Service weakens no cause, and places no event less exactly; what was
+// not watched of our own does, in some of the cases.
 func TestOnlyTheWatchesOfTheWindowsServiceMatter(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil {

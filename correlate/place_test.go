@@ -53,8 +53,8 @@ func TestStateOfAListedPodMayBeOlderThanTheRun(t *testing.T) {
 	}
 }
 
-// A Service's selector is changed and restored: what is reported of the Pod again is no change, that its endpoint came back is one, and
-// what the first list told stays as old as it was.
+// A Service's selector is changed and restored: what is reported of the Pod again is no change, that its endpoint
+// came back is one, and what the first list told stays as old as it was.
 func TestPodThatComesBackIsToldAnewAndHasNotChanged(t *testing.T) {
 	pod := timeline.Object{Kind: "Pod", UID: "u1"}
 	for _, detail := range []string{"listed", "watched"} {
@@ -138,8 +138,8 @@ func TestStampFarBeforeTheBracketWidensIt(t *testing.T) {
 	}
 }
 
-// The API server stands still now and then. What a kubelet could not write it writes when it tries again, up to 10 s after. Its clock is
-// another one than ours. Silences of over a second are on record, as the watcher tells them.
+// The API server stands still now and then. What a kubelet could not write it writes when it tries again, up to 10 s
+// after. Its clock is another one than ours. Silences of over a second are on record, as the watcher tells them.
 func TestPlaceHoldsTheTruthWheneverTheAPIServerStoodStill(t *testing.T) {
 	t0 := time.Unix(1_700_000_000, 654_321_000)
 	late := 0
@@ -206,8 +206,8 @@ func TestPlaceHoldsTheTruthWheneverTheAPIServerStoodStill(t *testing.T) {
 	}
 }
 
-// A run is judged while it goes on: what is learned later of an event that was placed before changes its place, but in no timeline that was
-// handed out.
+// A run is judged while it goes on: what is learned later of an event that was placed before changes its place, but
+// in no timeline that was handed out.
 func TestEventsThatArePlacedAsTheyComeAreWhereTheyAreAtTheEnd(t *testing.T) {
 	moved := 0
 	for seed := range uint64(300) {

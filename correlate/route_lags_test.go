@@ -42,9 +42,9 @@ type simSync struct {
 
 func (p *simPod) lag() time.Duration { return max(0, p.routed-p.stopped) }
 
-// newRollout replaces some Pods. Each stops a while after its endpoint has left or before, as kubelets and controllers go, and the node
-// takes over what changed once per period at most. Where it is slow, Pods serve on for a while, the node follows after that, and a new Pod
-// is ready when all is over.
+// newRollout replaces some Pods. Each stops a while after its endpoint has left or before, as kubelets and
+// controllers go, and the node takes over what changed once per period at most. Where it is slow, Pods serve on for a
+// while, the node follows after that, and a new Pod is ready when all is over.
 func newRollout(seed uint64, replicas, batch int, pause time.Duration, slow bool) *rollout {
 	r := &rollout{rng: rand.New(rand.NewPCG(seed, 7)), end: 30 * time.Second}
 	r.rate = []float64{100, 200, 500}[r.rng.IntN(3)]
@@ -282,7 +282,8 @@ func (s *lagScore) add(t *testing.T, r *rollout, seed uint64) {
 	}
 }
 
-// Of a rollout each Pod's lag is known. What is said of it must be true: never longer than it was, and within its bounds.
+// Of a rollout each Pod's lag is known. What is said of it must be true: never longer than it was, and within its
+// bounds.
 func TestLagsOfARolloutHoldTheTruth(t *testing.T) {
 	t.Parallel()
 	for _, shape := range []struct {

@@ -13,9 +13,9 @@ import (
 
 // This file says when the routes of each node followed the changes of endpoints, by which Pods answered.
 
-// routes are those of all targets that probers send new connections to. Of a Pod whose endpoint came or went more than once nothing is
-// said: which of its answers belong to which change is not known. Nor is it of Pods of one name, as those of a StatefulSet that follow each other: they
-// answer by that name.
+// routes are those of all targets that probers send new connections to. Of a Pod whose endpoint came or went more
+// than once nothing is said: which of its answers belong to which change is not known. Nor is it of Pods of one name,
+// as those of a StatefulSet that follow each other: they answer by that name.
 func (t *Tracker) routes(tl *model.Timeline, snapshots []*snapshot) []model.Route {
 	var list []model.Route
 	all, changes := endpointChanges(tl.Events), map[servicePort][]endpointChange{}
@@ -73,7 +73,8 @@ type endpointChange struct {
 // A servicePort names a port of a Service.
 type servicePort struct{ service, port string }
 
-// endpointChanges are the changes of the endpoints of each Service and port that were watched, of each Pod at most one of each kind.
+// endpointChanges are the changes of the endpoints of each Service and port that were watched, of each Pod at most
+// one of each kind.
 func endpointChanges(events []model.Event) map[servicePort][]endpointChange {
 	type key struct {
 		servicePort
@@ -185,7 +186,8 @@ func lagOf(r model.Route) model.Length {
 	return model.Length{Min: max(0, r.Changed.Earliest-r.API.Latest), Max: r.Changed.Latest - r.API.Earliest}
 }
 
-// stale adds to when a route went what the failures of its target prove, after the Pod had stopped and answered no more.
+// stale adds to when a route went what the failures of its target prove, after the Pod had stopped and answered no
+// more.
 func stale(tl *model.Timeline, target string, r *model.Route) {
 	if r.Change != model.Removal {
 		return

@@ -9,8 +9,8 @@ import (
 	"lapse/timeline"
 )
 
-// A Service is measured from nodes whose routes follow a change each at its own time, by probers whose clocks are off by seconds. What is said of
-// each node holds the truth.
+// A Service is measured from nodes whose routes follow a change each at its own time, by probers whose clocks are off
+// by seconds. What is said of each node holds the truth.
 func TestRoutesOfEachNodeHoldTheTruth(t *testing.T) {
 	wrong, known, narrow := 0, 0, 0
 	for seed := range uint64(seeds(100)) {
@@ -39,7 +39,8 @@ func TestRoutesOfEachNodeHoldTheTruth(t *testing.T) {
 	}
 }
 
-// Without probers on nodes there is nothing to compare, and a Pod whose endpoint went twice has no answer that belongs to one of the two.
+// Without probers on nodes there is nothing to compare, and a Pod whose endpoint went twice has no answer that
+// belongs to one of the two.
 func TestRoutesAreOfProbersAndOfOneChange(t *testing.T) {
 	s := newSeveralNodes(1)
 	run := s.run()
@@ -94,7 +95,8 @@ func TestAnEndpointThatMovesToAnotherPortChangesNoRoute(t *testing.T) {
 	}
 }
 
-// severalNodes is a Service of two Pods, of which one goes on serving when its endpoint has left, and one that comes, seen from three nodes.
+// severalNodes is a Service of two Pods, of which one goes on serving when its endpoint has left, and one that comes,
+// seen from three nodes.
 type severalNodes struct {
 	random     *rand.Rand
 	nodes      []string

@@ -11,9 +11,9 @@ import (
 	"lapse/timeline"
 )
 
-// BenchmarkScale judges ten minutes of 10 Services, in virtual time, with 10 and then with 1000 ready endpoints behind them: at most
-// 100 are probed at a time, as the run chooses them, and every 10 s a Pod of each Service is replaced. It is judged once a second.
-// MiB is what the Tracker holds at the end, CPU-s/h what an hour of that takes.
+// BenchmarkScale judges ten minutes of 10 Services, in virtual time, with 10 and then with 1000 ready endpoints
+// behind them: at most 100 are probed at a time, as the run chooses them, and every 10 s a Pod of each Service is
+// replaced. It is judged once a second. MiB is what the Tracker holds at the end, CPU-s/h what an hour of that takes.
 func BenchmarkScale(b *testing.B) {
 	for _, endpoints := range []int{10, 1000} {
 		b.Run(fmt.Sprint(endpoints), func(b *testing.B) {
@@ -189,9 +189,9 @@ func (f *fleet) changed(p *fleetPod, to string) {
 	f.tracker.Add(timeline.Event{ID: f.event, Seen: f.now(), Kind: timeline.TargetChanged, To: to, Object: timeline.Object{Kind: "Target", Name: p.target.Name}})
 }
 
-// BenchmarkSources judges ten minutes in virtual time of 100 Services with 1000 ready endpoints as 100 nodes see them: 1000 requests per second in
-// all, shared by 20 000 targets, and 10 800 events an hour. It is judged once a second. MiB is what the Tracker holds at the end, CPU-s/h what an
-// hour of that takes.
+// BenchmarkSources judges ten minutes in virtual time of 100 Services with 1000 ready endpoints as 100 nodes see
+// them: 1000 requests per second in all, shared by 20 000 targets, and 10 800 events an hour. It is judged once a
+// second. MiB is what the Tracker holds at the end, CPU-s/h what an hour of that takes.
 func BenchmarkSources(b *testing.B) {
 	for b.Loop() {
 		empty, before := heapInUse(), cpuTime()

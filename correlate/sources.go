@@ -11,10 +11,11 @@ import (
 	"lapse/timeline"
 )
 
-// Every source's requests are judged on its own clock. This file places what is published of them on the run's clock; of a source
-// that has the run's clock, nothing changes.
+// Every source's requests are judged on its own clock. This file places what is published of them on the run's clock;
+// of a source that has the run's clock, nothing changes.
 
-// reached is how far a source's own facts have come, on its clock: at all, and by what only its process can have stated.
+// reached is how far a source's own facts have come, on its clock: at all, and by what only its process can have
+// stated.
 type reached struct{ now, sign time.Duration }
 
 // reach notes that the facts have come so far. sign tells that only the source's process can have stated it.
@@ -33,7 +34,8 @@ func (t *Tracker) reachedBy(source timeline.SourceID) *reached {
 	return t.reached[source]
 }
 
-// come is how far time has come, by every source's facts, and the last instant at which a source's process is known to have run.
+// come is how far time has come, by every source's facts, and the last instant at which a source's process is known
+// to have run.
 func (t *Tracker) come() (now, lastSign time.Duration) {
 	now = t.now
 	for source, r := range t.reached {
@@ -97,7 +99,8 @@ func (a aligned) bracket(i model.Instant) model.Instant {
 	return model.Instant{Earliest: a.at(i.Earliest).Earliest, Latest: a.at(i.Latest).Latest}
 }
 
-// missed is by how much the run's clock can have gone ahead in jumps between two instants: the source did not run meanwhile.
+// missed is by how much the run's clock can have gone ahead in jumps between two instants: the source did not run
+// meanwhile.
 func (a aligned) missed(from, to time.Duration) time.Duration {
 	missed := time.Duration(0)
 	for _, jump := range a.jumps {
@@ -195,7 +198,8 @@ func (a aligned) failure(f model.Failure) model.Failure {
 	return f
 }
 
-// series places slots, each by its middle. Where two clocks drift apart, two slots may come to lie in one, and one becomes two.
+// series places slots, each by its middle. Where two clocks drift apart, two slots may come to lie in one, and one
+// becomes two.
 func (a aligned) series(s model.BucketSeries, width time.Duration) model.BucketSeries {
 	if a.shared {
 		return s
@@ -312,8 +316,8 @@ func (t *Tracker) alikeTo(target timeline.Target) int {
 	return n
 }
 
-// shareCoverage gives targets of several sources that send the same to the same Service the coverage that they have together: what one
-// missed, another may have seen.
+// shareCoverage gives targets of several sources that send the same to the same Service the coverage that they have
+// together: what one missed, another may have seen.
 func (t *Tracker) shareCoverage(tl *model.Timeline, snapshots []*snapshot) {
 	groups := make([][]int, len(t.alike))
 	for i, s := range snapshots {

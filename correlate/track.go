@@ -31,7 +31,8 @@ type track struct {
 // A measuredTime is when measuring a target began and ended, by the events that say so; nil where none does.
 type measuredTime struct{ began, ended *moment }
 
-// newTrack begins the track of a target that is judged as o says, in a run with a baseline. answers asks for who answered.
+// newTrack begins the track of a target that is judged as o says, in a run with a baseline. answers asks for who
+// answered.
 func newTrack(t timeline.Target, o Options, baseline time.Duration, answers bool) *track {
 	return &track{target: t, interval: t.Interval(), series: series{timeout: t.Timeout, seldom: t.Interval() >= seldom}, Reading: windows.NewReading(t, windows.Options{
 		Join: o.Join, Slow: o.Slow, Resolution: o.Resolution, Baseline: baseline, Answers: answers,
@@ -77,8 +78,9 @@ func (t *track) rest() {
 	t.waiting = append([]windows.Sample(nil), t.waiting...)
 }
 
-// sort sorts what waits. It is nearly in order: requests come as they end, and all but the last batch is sorted. Insertion takes time for each pair that is out of
-// order; where these are many, as after a stall, any other sort is quicker.
+// sort sorts what waits. It is nearly in order: requests come as they end, and all but the last batch is sorted.
+// Insertion takes time for each pair that is out of order; where these are many, as after a stall, any other sort is
+// quicker.
 func (t *track) sort() {
 	list, moves := t.waiting, 8*len(t.waiting)
 	for i := 1; i < len(list); i++ {
@@ -97,8 +99,8 @@ func (t *track) sort() {
 	}
 }
 
-// begin is when measuring began: at the first due instant, unless that came later than getting ready explains. Then what
-// kept the prober from it is part of the run.
+// begin is when measuring began: at the first due instant, unless that came later than getting ready explains. Then
+// what kept the prober from it is part of the run.
 func (t *track) begin() time.Duration {
 	if t.began != nil && t.began.source == t.target.Source && t.tally.firstDue-t.began.at > gettingReady && t.target.Kind != timeline.Held { // of which opening the connections is on record
 		return t.began.at

@@ -1,5 +1,5 @@
-// Package correlate judges a run: from the facts it makes the document that reports and the page show ([model.Timeline]). [Analyze] judges
-// a recording, a [Tracker] a run that goes on; both say the same.
+// Package correlate judges a run: from the facts it makes the document that reports and the page show
+// ([model.Timeline]). [Analyze] judges a recording, a [Tracker] a run that goes on; both say the same.
 //
 //	facts ─> windows ─> causes ─> the judged document ─> verdict, compare
 //	     └─> cluster ──┘
@@ -254,5 +254,6 @@ func (t *Tracker) planned() time.Duration {
 	return o.Baseline + o.Duration + o.Settle
 }
 
-// longestGap is for how long an end of the record leaves open whether the watches went on: as long as an unbroken one may be late.
+// longestGap is for how long an end of the record leaves open whether the watches went on: as long as an unbroken one
+// may be late.
 const longestGap = cluster.WatchLag

@@ -97,8 +97,8 @@ func FuzzTracker(f *testing.F) {
 	})
 }
 
-// FuzzKeptJudgement ends a direct target while facts still come, of itself, of the clocks, of stalls and of names, and holds what is said of
-// it again against what is judged anew.
+// FuzzKeptJudgement ends a direct target while facts still come, of itself, of the clocks, of stalls and of names,
+// and holds what is said of it again against what is judged anew.
 func FuzzKeptJudgement(f *testing.F) {
 	addSeeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -178,7 +178,8 @@ func TestTargetWhoseRateChangesIsJudgedByTheRateOfTheTime(t *testing.T) {
 	}
 }
 
-// A prober that is lost watches no more. What it saw last is not true to the end, and its last stall does not explain why.
+// A prober that is lost watches no more. What it saw last is not true to the end, and its last stall does not explain
+// why.
 func TestNothingIsKnownOfTheClusterOnceTheProberIsLost(t *testing.T) {
 	pod := timeline.Object{Kind: "Pod", UID: "u1"}
 	run := rowRun(row("ok*100"),

@@ -223,8 +223,8 @@ func (s *score) weigh(rate float64, requests []timeline.Request, ws []model.Wind
 // between the first failure and the last succeeds: that shows as an outage, and no formula can tell.
 var rates = []float64{100, 200, 1000, 5000}
 
-// seedShare is the share of a simulation's seeds that run. By default it is a fifth: every defect that a simulation guards against
-// shows in it. make truth runs all of them.
+// seedShare is the share of a simulation's seeds that run. By default it is a fifth: every defect that a simulation
+// guards against shows in it. make truth runs all of them.
 var seedShare = flag.Float64("correlate.seeds", 0.2, "share of the simulations' seeds to run")
 
 // seeds is how many of so many seeds run.
@@ -270,8 +270,8 @@ func TestPartialFaultShorterThanAnAnswerIsNoOutage(t *testing.T) {
 	}
 }
 
-// Where failures take as long as answers, or are known only when the time for them is over, none of either is done between two
-// of the others.
+// Where failures take as long as answers, or are known only when the time for them is over, none of either is done
+// between two of the others.
 func TestShareOfFailuresAsSlowAsAnswersIsNoOutage(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -297,7 +297,8 @@ func TestShareOfFailuresAsSlowAsAnswersIsNoOutage(t *testing.T) {
 	}
 }
 
-// A few failures in a row prove nothing: half of requests for 40 ms, what the end of one Pod of two often is, fails as few.
+// A few failures in a row prove nothing: half of requests for 40 ms, what the end of one Pod of two often is, fails
+// as few.
 func TestBracketsHoldTheTruthOfAShareOfFewRequests(t *testing.T) {
 	t.Parallel()
 	for length, share := range map[time.Duration]float64{40 * time.Millisecond: 0.5, 60 * time.Millisecond: 0.33, 80 * time.Millisecond: 0.5} {
@@ -327,8 +328,8 @@ func TestBracketsHoldTheTruthOfAStallLongerThanTheTimeout(t *testing.T) {
 	}
 }
 
-// A prober that is stopped now and then sends less, and what it reads it reads late. At whatever resolution that is judged, brackets
-// rest on what was sent.
+// A prober that is stopped now and then sends less, and what it reads it reads late. At whatever resolution that is
+// judged, brackets rest on what was sent.
 func TestBracketsHoldTheTruthWhileTheProberIsStoppedNowAndThen(t *testing.T) {
 	t.Parallel()
 	for name, e := range map[string]experiment{
@@ -353,7 +354,8 @@ func TestBracketsHoldTheTruthWhileTheProberIsStoppedNowAndThen(t *testing.T) {
 	}
 }
 
-// interrupt stops the prober now and then: what is due meanwhile is not sent, what is done meanwhile is read late, or tells nothing.
+// interrupt stops the prober now and then: what is due meanwhile is not sent, what is done meanwhile is read late, or
+// tells nothing.
 func interrupt(rng *rand.Rand, requests []timeline.Request, longest time.Duration) {
 	at := requests[0].Due
 	for last := requests[len(requests)-1]; at < last.Done; {
@@ -377,8 +379,8 @@ func interrupt(rng *rand.Rand, requests []timeline.Request, longest time.Duratio
 	}
 }
 
-// killing kills one of n servers as the fault begins: what it has in work is cut. Until the fault ends it resets what arrives; then nothing
-// goes to it any more.
+// killing kills one of n servers as the fault begins: what it has in work is cut. Until the fault ends it resets what
+// arrives; then nothing goes to it any more.
 func killing(servers int) behaviour {
 	return func(n network, f fault, arrives time.Duration) (time.Duration, timeline.Class) {
 		work := n.work()
@@ -392,8 +394,8 @@ func killing(servers int) behaviour {
 	}
 }
 
-// A server that is killed with requests in flight cuts them at one instant. What others had in flight was answered: no outage, and no window as
-// long as the answers take.
+// A server that is killed with requests in flight cuts them at one instant. What others had in flight was answered:
+// no outage, and no window as long as the answers take.
 func TestRequestsCutInFlightAreAShareOfThoseInFlight(t *testing.T) {
 	t.Parallel()
 	for _, length := range []time.Duration{0, 20 * time.Millisecond} {

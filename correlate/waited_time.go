@@ -6,8 +6,9 @@ import (
 	"lapse/correlate/model"
 )
 
-// addWaited says of each addition of a new Pod how long after its first container had started its node routed to it, and what it waited for: that
-// container started (S), the Pod turned ready (T), the EndpointSlice changed (A), the node's routes followed (R). S ≤ T ≤ A ≤ R.
+// addWaited says of each addition of a new Pod how long after its first container had started its node routed to it,
+// and what it waited for: that container started (S), the Pod turned ready (T), the EndpointSlice changed (A), the
+// node's routes followed (R). S ≤ T ≤ A ≤ R.
 func addWaited(pods []model.Pod, routes []model.Route) {
 	for i := range routes {
 		r := &routes[i]
@@ -21,8 +22,8 @@ func addWaited(pods []model.Pod, routes []model.Route) {
 	}
 }
 
-// becameReady reports whether a Pod that was created in the run had not been ready before the change: one that was waits for something else, and one that was there
-// when the run began may have been.
+// becameReady reports whether a Pod that was created in the run had not been ready before the change: one that was
+// waits for something else, and one that was there when the run began may have been.
 func becameReady(p *model.Pod, r *model.Route) bool {
 	if p.Created == nil || p.Started == nil || p.Ready == nil || p.Ready.Earliest > r.API.Latest || p.Started.Earliest < p.Created.Earliest {
 		return false

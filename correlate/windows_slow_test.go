@@ -39,7 +39,8 @@ func then(before func(time.Duration) time.Duration, took time.Duration) func(tim
 	}
 }
 
-// What is slow is measured against what the target takes at the start. A target whose every answer is late is no window but a note.
+// What is slow is measured against what the target takes at the start. A target whose every answer is late is no
+// window but a note.
 func TestSlowIsMeasuredAgainstTheBaseline(t *testing.T) {
 	hiccup := func(at time.Duration) time.Duration { // one answer of a hundred in the baseline takes long
 		if at < 2*time.Second && at%time.Second == 0 {

@@ -51,8 +51,9 @@ func row(text string) []timeline.Request {
 	return requests
 }
 
-// rowRun is the run that sent a row of requests and ended a tick after the last, unless the case says otherwise. Windows
-// join across 5 ticks; a success that takes 4 is slow; requests time out after 8; a gap of more than 3 is a hole.
+// rowRun is the run that sent a row of requests and ended a tick after the last, unless the case says otherwise.
+// Windows join across 5 ticks; a success that takes 4 is slow; requests time out after 8; a gap of more than 3 is a
+// hole.
 func rowRun(requests []timeline.Request, events ...timeline.Event) timeline.Run {
 	end := time.Duration(0)
 	for _, r := range requests {

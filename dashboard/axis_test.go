@@ -65,7 +65,8 @@ func (p *tab) press(keys string) {
 
 var stretch = regexp.MustCompile(`^(-?[\d.]+)\.\.(-?[\d.]+)$`)
 
-// address waits until the page's fragment holds a stretch of time under a name, about as long as wanted, and returns it in seconds.
+// address waits until the page's fragment holds a stretch of time under a name, about as long as wanted, and returns
+// it in seconds.
 func (p *tab) address(name string) (from, to float64) {
 	p.t.Helper()
 	p.until("has "+name+" in its address", fmt.Sprintf(`new URLSearchParams(location.hash.slice(1)).has(%q)`, name))
@@ -93,7 +94,8 @@ const (
 	s        = time.Second
 )
 
-// A step of a pan draws the rows, and changes no element in them or around them: where one moves, the browser sorts the layers of the whole page anew.
+// A step of a pan draws the rows, and changes no element in them or around them: where one moves, the browser sorts
+// the layers of the whole page anew.
 func TestPanningChangesNoElements(t *testing.T) {
 	page := openSample(t, "#range=40..44")
 	page.see(`[data-testid="brush"]`)

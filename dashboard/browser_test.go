@@ -114,8 +114,9 @@ func (p *tab) see(selector string) {
 	p.until("shows "+selector, fmt.Sprintf("document.querySelector(%q)", selector))
 }
 
-// until waits for an expression to become true in the page. One that throws is not true yet: what it reads may come and go while the page
-// is drawn anew. (chromedp's own polling makes functions from strings, which the page's policy forbids.)
+// until waits for an expression to become true in the page. One that throws is not true yet: what it reads may come
+// and go while the page is drawn anew. (chromedp's own polling makes functions from strings, which the page's policy
+// forbids.)
 func (p *tab) until(what, expression string) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -134,8 +135,8 @@ func (p *tab) until(what, expression string) {
 	p.t.Fatalf("waiting until the page %s: %v (%s)\nit shows:\n%s", what, err, eval[string](p, "window.untilThrew ?? ''"), p.text("body"))
 }
 
-// click clicks the middle of the first match when nothing covers it. What is clicked is found in the same step, so that a page that is
-// still growing cannot move another thing there.
+// click clicks the middle of the first match when nothing covers it. What is clicked is found in the same step, so
+// that a page that is still growing cannot move another thing there.
 func (p *tab) click(selector string) {
 	p.t.Helper()
 	p.until("can be clicked at "+selector, fmt.Sprintf(`(() => {
@@ -382,7 +383,8 @@ func TestEverythingOfARunIsShown(t *testing.T) {
 	page.picture("dark.png")
 }
 
-// firstScreen checks that a reader need not scroll to know what went wrong: every incident with its fix is on a screen of 1400 by 900.
+// firstScreen checks that a reader need not scroll to know what went wrong: every incident with its fix is on a
+// screen of 1400 by 900.
 func (p *tab) firstScreen() {
 	p.t.Helper()
 	p.see(`[data-testid="incident-fix"]`)

@@ -26,19 +26,19 @@
 // key is ever sent, however often it changed in between. Epoch names one store; a restarted server
 // has another.
 //
-// A viewer that lost its connection resumes with the last epoch and seq it saw. If the server can
-// not continue from there (another epoch, or so far behind that deletions were forgotten) the
-// first delta carries reset: drop everything, what follows is the whole state. A large state comes
-// in several messages, all but the last with more set, so that a page can wait with drawing. What may be very long (events, Pods and
-// series) comes last: the message with head set says that all else is there, and may be drawn.
+// A viewer that lost its connection resumes with the last epoch and seq it saw. If the server can not continue from
+// there (another epoch, or so far behind that deletions were forgotten) the first delta carries reset: drop
+// everything, what follows is the whole state. A large state comes in several messages, all but the last with more
+// set, so that a page can wait with drawing. What may be very long (events, Pods and series) comes last: the message
+// with head set says that all else is there, and may be drawn.
 //
 // The first delta comes at once, further ones at most every 250 ms, and an empty one at least every 5 s as a sign of
 // life: a viewer that receives nothing for 12 s should reconnect. Viewers send nothing; a message
 // from one ends its connection. Members not described here must be ignored. A reader must refuse a
 // protocol it does not know.
 //
-// The state of a run with many targets holds groups of them: what the page shows first. Targets and their series are details, which a
-// viewer asks for when it shows them, and again as often as it likes to have them anew.
+// The state of a run with many targets holds groups of them: what the page shows first. Targets and their series are
+// details, which a viewer asks for when it shows them, and again as often as it likes to have them anew.
 //
 // The keys, and the JSON Schema of the messages, are in docs/reference/stream.md. Values have the shapes of
 // timeline.json; instants are integer nanoseconds after t0.

@@ -22,8 +22,9 @@ type Options struct {
 	// a slow reader. Without it there is no download.
 	Timeline func(io.Writer) error
 
-	// Looked is called when somebody begins to look at the store or the timeline, before these are read, and what it returns when they
-	// have stopped: so that the store needs to be kept up to date only meanwhile. It may wait a little until it is.
+	// Looked is called when somebody begins to look at the store or the timeline, before these are read, and what it
+	// returns when they have stopped: so that the store needs to be kept up to date only meanwhile. It may wait a
+	// little until it is.
 	Looked func(context.Context) (stopped func())
 
 	// Opened is called when a browser asks for the page itself, which will begin to look when it has loaded.
@@ -149,8 +150,8 @@ func (s *server) knowsHost(host string) bool {
 	return slices.ContainsFunc(s.hosts, func(known string) bool { return strings.EqualFold(known, host) })
 }
 
-// admit takes a place for a viewer. If there is none, it takes that of the viewer who has shown no life for longest, if there
-// is one: who never answers does not lock out who would.
+// admit takes a place for a viewer. If there is none, it takes that of the viewer who has shown no life for longest,
+// if there is one: who never answers does not lock out who would.
 func (s *server) admit(ctx context.Context) bool {
 	select {
 	case s.viewers <- struct{}{}:
@@ -171,7 +172,8 @@ func (s *server) admit(ctx context.Context) bool {
 	return false
 }
 
-// mostSilent returns the viewer whose ping has been unanswered for longest, or nil if all are answered, or still may be.
+// mostSilent returns the viewer whose ping has been unanswered for longest, or nil if all are answered, or still may
+// be.
 func (s *server) mostSilent() *viewer {
 	s.mu.Lock()
 	defer s.mu.Unlock()

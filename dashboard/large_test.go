@@ -23,8 +23,9 @@ import (
 	"lapse/dashboard/ui/gestures"
 )
 
-// BenchmarkPageOnALargeRun opens the page on an hour at 2000 requests per second, with 10 targets, 200 Pods and 5000 events,
-// pans and zooms it, and tells the time to load (from the navigation to the first complete picture), the frames per second and the memory.
+// BenchmarkPageOnALargeRun opens the page on an hour at 2000 requests per second, with 10 targets, 200 Pods and 5000
+// events, pans and zooms it, and tells the time to load (from the navigation to the first complete picture), the
+// frames per second and the memory.
 //
 //	go test ./dashboard -run '^$' -bench PageOnALargeRun -benchtime 3x
 func BenchmarkPageOnALargeRun(b *testing.B) {
@@ -68,7 +69,8 @@ func number(b *testing.B, ctx context.Context, expression string) float64 {
 	return n
 }
 
-// rendererMemory is the memory of the largest of the browser's processes that hold a page, in megabytes of its own share.
+// rendererMemory is the memory of the largest of the browser's processes that hold a page, in megabytes of its own
+// share.
 func rendererMemory(b *testing.B, ctx context.Context) float64 {
 	b.Helper()
 	var sizes []float64

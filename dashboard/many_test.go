@@ -18,7 +18,8 @@ import (
 	"lapse/timeline"
 )
 
-// fromManyNodes makes what one prober of the made-up run measured into what so many nodes measured, of which the last saw no window.
+// fromManyNodes makes what one prober of the made-up run measured into what so many nodes measured, of which the last
+// saw no window.
 func fromManyNodes(tl *model.Timeline, nodes int) *model.Timeline {
 	var targets []model.Target
 	var windows []model.Window
@@ -71,7 +72,8 @@ func TestTheFirstMessageDoesNotGrowWithTargets(t *testing.T) {
 	}
 }
 
-// Of many targets the page shows groups; the targets of one come when it is opened, and only the rows in view are in the document.
+// Of many targets the page shows groups; the targets of one come when it is opened, and only the rows in view are in
+// the document.
 func TestOnlyTargetsInViewAreInTheDocument(t *testing.T) {
 	const nodes = 300
 	store := dashboard.NewStore()
@@ -105,7 +107,8 @@ func TestOnlyTargetsInViewAreInTheDocument(t *testing.T) {
 	page.until("loads nothing more", `!document.querySelector('[data-testid="loading"]')`)
 }
 
-// Details that the server does not give are not only missing: the page says so, asks again, and shows them once they come.
+// Details that the server does not give are not only missing: the page says so, asks again, and shows them once they
+// come.
 func TestThePageSaysThatDetailsFailed(t *testing.T) {
 	store := dashboard.NewStore()
 	if err := publish.To(store).Show(fromManyNodes(sample.Run(sample.Length), 120), sample.Length); err != nil {

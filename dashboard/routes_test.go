@@ -12,7 +12,8 @@ import (
 	"lapse/timeline"
 )
 
-// withRoutes adds to the made-up run how three nodes followed the first two Pods that left: node-c the first of them late, and the second as no one knows.
+// withRoutes adds to the made-up run how three nodes followed the first two Pods that left: node-c the first of them
+// late, and the second as no one knows.
 func withRoutes(tl *model.Timeline) *model.Timeline {
 	left := 0
 	for _, e := range tl.Events {
@@ -35,7 +36,8 @@ func withRoutes(tl *model.Timeline) *model.Timeline {
 	return tl
 }
 
-// fromNodes makes what one prober of the made-up run measured into what three nodes measured, of which the last saw none of the windows.
+// fromNodes makes what one prober of the made-up run measured into what three nodes measured, of which the last saw
+// none of the windows.
 func fromNodes(tl *model.Timeline) *model.Timeline {
 	var targets []model.Target
 	var windows []model.Window

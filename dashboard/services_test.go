@@ -13,7 +13,8 @@ import (
 	"lapse/timeline"
 )
 
-// withServices makes the made-up run one of as many Services, of which the first alone lost requests, and one was set aside.
+// withServices makes the made-up run one of as many Services, of which the first alone lost requests, and one was set
+// aside.
 func withServices(tl *model.Timeline, n int) *model.Timeline {
 	lost := &model.ServiceVerdict{
 		Sent: 1000, Failed: 20, Coverage: 1, Incidents: 1, Downtime: model.Downtime{Total: model.Length{Min: time.Second, Max: time.Second}},
@@ -37,7 +38,8 @@ func withServices(tl *model.Timeline, n int) *model.Timeline {
 	return tl
 }
 
-// Of many Services those with failures are shown, and the others when asked for: their verdicts, their targets and their endpoints.
+// Of many Services those with failures are shown, and the others when asked for: their verdicts, their targets and
+// their endpoints.
 func TestManyServicesAreFolded(t *testing.T) {
 	const n = 30
 	store := dashboard.NewStore()

@@ -97,8 +97,9 @@ func (s *Store) delete(key string) {
 	}
 }
 
-// Apply deletes these keys and then puts these values, in one step: no viewer sees some of the changes without the others. The error tells of
-// values that JSON cannot hold; the present ones then stay, and all other changes are made.
+// Apply deletes these keys and then puts these values, in one step: no viewer sees some of the changes without the
+// others. The error tells of values that JSON cannot hold; the present ones then stay, and all other changes are
+// made.
 func (s *Store) Apply(deleted []string, values map[string]any) error {
 	encoded := make(map[string]json.RawMessage, len(values))
 	var failed []error
@@ -121,8 +122,8 @@ func (s *Store) Apply(deleted []string, values map[string]any) error {
 	return errors.Join(failed...)
 }
 
-// Detail sets what viewers can ask for beside the state: the values of keys that it does not hold, by the name of a part of what is
-// shown. A viewer that asks waits for it, and nobody else does. It is called from any goroutine.
+// Detail sets what viewers can ask for beside the state: the values of keys that it does not hold, by the name of a
+// part of what is shown. A viewer that asks waits for it, and nobody else does. It is called from any goroutine.
 func (s *Store) Detail(of func(part string) map[string]any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -250,8 +251,8 @@ func (s *Store) next(p *position, maxBytes int) Delta {
 	return d
 }
 
-// take adds the chosen entries after a sequence number to d, at most about maxBytes of them (but at least one). It returns how far it came, and
-// whether there are more.
+// take adds the chosen entries after a sequence number to d, at most about maxBytes of them (but at least one). It
+// returns how far it came, and whether there are more.
 func (s *Store) take(d *Delta, after uint64, maxBytes int, chosen func(*entry) bool) (came uint64, more bool) {
 	size := 0
 	for at := s.firstAfter(after); at != nil; at = at.Next() {

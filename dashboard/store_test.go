@@ -170,7 +170,8 @@ func TestDeltasGiveTheSnapshot(t *testing.T) {
 	}
 }
 
-// Whoever begins to look at a large state gets events, Pods and series last, and is told when all else is there, also if that changes meanwhile.
+// Whoever begins to look at a large state gets events, Pods and series last, and is told when all else is there, also
+// if that changes meanwhile.
 func TestWhatMayBeLongComesLast(t *testing.T) {
 	store := NewStore()
 	for i := range 20 {

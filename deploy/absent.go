@@ -16,7 +16,8 @@ import (
 	"lapse/kube"
 )
 
-// Waiting says what a prober's Pod that does not measure yet waits for, or what keeps it from running and what to do about that.
+// Waiting says what a prober's Pod that does not measure yet waits for, or what keeps it from running and what to do
+// about that.
 func Waiting(pod *corev1.Pod) string {
 	err := judgePod(pod)
 	start, ok := errors.AsType[*StartError](err)
@@ -33,7 +34,8 @@ func Waiting(pod *corev1.Pod) string {
 	return withAdvice(fmt.Sprintf("Pod %s does not start: %s: %s", pod.Name, start.Reason, start.Message), advice)
 }
 
-// Uncreated says why nodes have no Pod of the run's probers, as far as the API tells, or "". unattended is a run that may read its DaemonSet.
+// Uncreated says why nodes have no Pod of the run's probers, as far as the API tells, or "". unattended is a run that
+// may read its DaemonSet.
 func Uncreated(ctx context.Context, client kube.Client, namespace, run string, unattended bool) string {
 	name, uid := ProbersName(run), types.UID("")
 	if unattended {

@@ -41,7 +41,8 @@ func TestWaitingProberSaysWhatKeepsIt(t *testing.T) {
 	}
 }
 
-// Why the DaemonSet's controller creates no Pod is read from its Events. Those of an earlier DaemonSet of this name do not count.
+// Why the DaemonSet's controller creates no Pod is read from its Events. Those of an earlier DaemonSet of this name
+// do not count.
 func TestUncreatedProbersSayWhy(t *testing.T) {
 	event := func(of types.UID, message string) *corev1.Event {
 		return &corev1.Event{

@@ -42,7 +42,8 @@ func reading(group string, resources ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: strings.Fields(readVerbs)}
 }
 
-// clusterReads are all rights of the agent outside of namespaces. A ClusterRole without any owns the Roles of other namespaces.
+// clusterReads are all rights of the agent outside of namespaces. A ClusterRole without any owns the Roles of other
+// namespaces.
 func (c Config) clusterReads() []rbacv1.PolicyRule {
 	rules := []rbacv1.PolicyRule{}
 	if c.NodesAccess {
@@ -54,8 +55,8 @@ func (c Config) clusterReads() []rbacv1.PolicyRule {
 	return rules
 }
 
-// writes are the further rights of the agent of an unattended run: it fills one Secret, and reads and deletes one DaemonSet.
-// docs/decisions/0022-a-fleet-without-a-workstation.md has the reasons.
+// writes are the further rights of the agent of an unattended run: it fills one Secret, and reads and deletes one
+// DaemonSet. docs/decisions/0022-a-fleet-without-a-workstation.md has the reasons.
 func (c Config) writes() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{KeysName(c.Name)}, Verbs: []string{"patch"}},

@@ -17,7 +17,8 @@ const (
 	canarySeconds = 30
 )
 
-// canary is the run's own Service. Its Pods answer also while they end, so that a measurement harms nobody. Its twin is headless.
+// canary is the run's own Service. Its Pods answer also while they end, so that a measurement harms nobody. Its twin
+// is headless.
 func (c Config) canary() (deployment *appsv1.Deployment, service, twin *corev1.Service) {
 	meta := c.meta()
 	meta.Name = CanaryName(c.Name)

@@ -31,23 +31,27 @@ type Config struct {
 	// stays away from the Pods they select.
 	Selectors []map[string]string
 
-	// HeadersFrom are existing Secrets: each key is the name of a header, its value the header's value. EchoFrom is an existing
-	// Secret with the text to echo in the key "echo". The kubelet passes them to the agent, which may read no Secret.
+	// HeadersFrom are existing Secrets: each key is the name of a header, its value the header's value. EchoFrom is
+	// an existing Secret with the text to echo in the key "echo". The kubelet passes them to the agent, which may
+	// read no Secret.
 	HeadersFrom []string
 	EchoFrom    string
 
 	// Probers are the nodes to measure from. Each has a Pod of its own. [NewKeys] makes the Keys of the run.
 	Probers []string
 	Keys    Keys
-	// Unattended is a run with probers that somebody applies. There is no workstation to make the Keys and to delete the probers at
-	// the end. The agent does both ([HandOutKeys], [DismissProbers]) and may change these two objects. ProberLabels can replace Probers.
+	// Unattended is a run with probers that somebody applies. There is no workstation to make the Keys and to delete
+	// the probers at the end. The agent does both ([HandOutKeys], [DismissProbers]) and may change these two objects.
+	// ProberLabels can replace Probers.
 	Unattended   bool
 	ProberLabels labels.Selector // of the nodes to measure from; [labels.Everything] selects all
 
-	// Canary adds a Service of the run's own to measure ([CanaryName]), and a headless one with the same Pods ([TwinName]).
+	// Canary adds a Service of the run's own to measure ([CanaryName]), and a headless one with the same Pods
+	// ([TwinName]).
 	Canary bool
 
-	// Namespaces are further ones with measured Services: the agent gets a Role in each. AllNamespaces gives it a ClusterRole for all.
+	// Namespaces are further ones with measured Services: the agent gets a Role in each. AllNamespaces gives it a
+	// ClusterRole for all.
 	Namespaces    []string
 	AllNamespaces bool
 

@@ -20,9 +20,9 @@ import (
 	"lapse/kube"
 )
 
-// Create creates the run's objects. The Job comes first, suspended, and owns the later objects of its namespace. They go
-// with the Job, even if this program has crashed. The Job begins when all objects exist.
-// If the API server refuses one, Create deletes those before it.
+// Create creates the run's objects. The Job comes first, suspended, and owns the later objects of its namespace. They
+// go with the Job, even if this program has crashed. The Job begins when all objects exist. If the API server refuses
+// one, Create deletes those before it.
 func Create(ctx context.Context, cluster Cluster, config Config) (*Run, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Delete deletes all objects of the run that exist. It is no error if none does. The Pod gets SIGTERM and goes soon after.
-// Delete leaves objects alone that only share the run's name.
+// Delete deletes all objects of the run that exist. It is no error if none does. The Pod gets SIGTERM and goes soon
+// after. Delete leaves objects alone that only share the run's name.
 func (r *Run) Delete(ctx context.Context) error {
 	var errs []error
 	for _, object := range r.parts() {
@@ -28,7 +28,8 @@ func (r *Run) Delete(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// parts are the objects that the run may have, in the order of deletion: the Job first, then the others backwards. They have no contents.
+// parts are the objects that the run may have, in the order of deletion: the Job first, then the others backwards.
+// They have no contents.
 func (r *Run) parts() []object {
 	config := r.outline
 	config.Name, config.Namespace, config.NodesAccess = r.Name, r.Namespace, true
@@ -37,11 +38,12 @@ func (r *Run) parts() []object {
 	return slices.DeleteFunc(parts, func(part object) bool { return kindOf(part).get == nil })
 }
 
-// spares reports whether it is no error that the user may not delete objects of a kind. Other objects go with a Job that Create made.
-// A user who may not read ClusterRoles has created none.
+// spares reports whether it is no error that the user may not delete objects of a kind. Other objects go with a Job
+// that Create made. A user who may not read ClusterRoles has created none.
 func (r *Run) spares(k kind) bool { return k.cluster || r.created && k.name != "Job" }
 
-// endCanary deletes the Pods of the run's own Service, so that they do not serve on. Without that right they go with the Job.
+// endCanary deletes the Pods of the run's own Service, so that they do not serve on. Without that right they go with
+// the Job.
 func (r *Run) endCanary(ctx context.Context) error {
 	pods, err := r.Client.Pods(r.Namespace).List(ctx, metav1.ListOptions{LabelSelector: CanarySelector(r.Name)})
 	if apierrors.IsForbidden(err) {
@@ -60,7 +62,8 @@ func (r *Run) endCanary(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// WaitGone waits until the run's Pods are gone after [Run.Delete], so that the next change to the cluster does not meet them.
+// WaitGone waits until the run's Pods are gone after [Run.Delete], so that the next change to the cluster does not
+// meet them.
 func (r *Run) WaitGone(ctx context.Context) error {
 	err := wait.PollUntilContextCancel(ctx, askAgain, true, func(ctx context.Context) (bool, error) {
 		pod, err := r.Pod(ctx)

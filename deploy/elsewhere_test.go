@@ -10,7 +10,8 @@ import (
 	"lapse/kube/kubetest"
 )
 
-// A run that measures in other namespaces reads these and no others. Their Roles go with the ClusterRole, are nobody's leftovers, and are deleted with the run.
+// A run that measures in other namespaces reads these and no others. Their Roles go with the ClusterRole, are
+// nobody's leftovers, and are deleted with the run.
 func TestOtherNamespacesAreReadByARoleInEach(t *testing.T) {
 	cluster, client := fakeCluster()
 	config := exampleConfig()
@@ -73,7 +74,8 @@ func TestAllNamespacesAreReadByAClusterRole(t *testing.T) {
 	}
 }
 
-// What is missing in another namespace, or in all, is named with it. A ClusterRole is needed then, and not only for nodes.
+// What is missing in another namespace, or in all, is named with it. A ClusterRole is needed then, and not only for
+// nodes.
 func TestRightsAreAskedForWhereverTheAgentReads(t *testing.T) {
 	for _, test := range []struct {
 		need Needs

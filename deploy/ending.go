@@ -23,11 +23,13 @@ func lastWords(pod *corev1.Pod) string {
 	return strings.TrimSpace(cmp.Or(pod.Status.Reason, string(pod.Status.Phase)) + " " + pod.Status.Message)
 }
 
-// unknownExit is the exit code that containerd reports where it does not know a container's own, as when the container's shim was killed
-// (UnknownExitStatus, https://pkg.go.dev/github.com/containerd/containerd/v2/client#pkg-constants). No signal is 127.
+// unknownExit is the exit code that containerd reports where it does not know a container's own, as when the
+// container's shim was killed (UnknownExitStatus,
+// https://pkg.go.dev/github.com/containerd/containerd/v2/client#pkg-constants). No signal is 127.
 const unknownExit = 255
 
-// ending says how a Pod came to its end, or is about to, as the API tells: "was evicted from node2 (…)", "ended with exit code 0".
+// ending says how a Pod came to its end, or is about to, as the API tells: "was evicted from node2 (…)", "ended with
+// exit code 0".
 func ending(pod *corev1.Pod) string {
 	if removed := Removal(pod); removed != "" {
 		return removed
@@ -48,7 +50,8 @@ func ending(pod *corev1.Pod) string {
 	return fmt.Sprintf("ended with exit code %d", ended.ExitCode)
 }
 
-// Removal says who made a Pod go, as far as the API knows: "was evicted from node2 (…)". It is empty for one that nobody did.
+// Removal says who made a Pod go, as far as the API knows: "was evicted from node2 (…)". It is empty for one that
+// nobody did.
 func Removal(pod *corev1.Pod) string {
 	from := ""
 	if pod.Spec.NodeName != "" {

@@ -24,8 +24,8 @@ func (e *StartError) Error() string {
 	return fmt.Sprintf("the run does not start: %s: %s", e.Reason, e.Message)
 }
 
-// Refused reports whether err says that the cluster does not accept a run as it is (the image, the namespace and its quotas
-// and policies, the nodes to avoid, a right). Then nothing has run, and another configuration may help.
+// Refused reports whether err says that the cluster does not accept a run as it is (the image, the namespace and its
+// quotas and policies, the nodes to avoid, a right). Then nothing has run, and another configuration may help.
 func Refused(err error) bool {
 	if start, ok := errors.AsType[*StartError](err); ok {
 		return start.refused
@@ -133,7 +133,8 @@ func quotaHint(message, namespace string) string {
 
 var exceeded = regexp.MustCompile(`exceeded quota: ([^,]+), requested: (.+), used: (.+), limited: (.+?)(?:"|$)`)
 
-// admissionDenied reports whether a webhook or a ValidatingAdmissionPolicy has refused an object. They choose their status codes themselves.
+// admissionDenied reports whether a webhook or a ValidatingAdmissionPolicy has refused an object. They choose their
+// status codes themselves.
 // https://github.com/kubernetes/kubernetes/blob/v1.36.0/staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go
 func admissionDenied(err error) bool {
 	return strings.Contains(err.Error(), "denied the request") || strings.Contains(err.Error(), "denied request")

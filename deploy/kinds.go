@@ -101,7 +101,8 @@ var clusterReasons = []reason{
 	{verbs: "create get delete", purpose: "to let the agent read nodes", when: Needs.nodesOnly, lane: nodes},
 }
 
-// deletionOrder are the kinds in the order in which to delete their objects: first the Job, which ends the run, then the others backwards.
+// deletionOrder are the kinds in the order in which to delete their objects: first the Job, which ends the run, then
+// the others backwards.
 func deletionOrder() []kind {
 	order := slices.Clone(kinds)
 	slices.Reverse(order[1:])

@@ -16,8 +16,8 @@ import (
 	"lapse/kube"
 )
 
-// A Leftover is what exists of a run whose Job is gone. What [Create] made in a namespace goes with the Job. The ClusterRole
-// and its binding stay, which no Job can own, and so do objects that somebody applied from YAML.
+// A Leftover is what exists of a run whose Job is gone. What [Create] made in a namespace goes with the Job. The
+// ClusterRole and its binding stay, which no Job can own, and so do objects that somebody applied from YAML.
 type Leftover struct {
 	Run       string
 	Namespace string
@@ -62,8 +62,8 @@ func Leftovers(ctx context.Context, cluster Cluster, namespace string) (left []L
 	return left, unseen, nil
 }
 
-// Remove deletes everything with the run's label in the namespace, and its ClusterRole and ClusterRoleBinding. Its Job may
-// exist or not. If nothing exists, the error is a [NoRunError].
+// Remove deletes everything with the run's label in the namespace, and its ClusterRole and ClusterRoleBinding. Its
+// Job may exist or not. If nothing exists, the error is a [NoRunError].
 func Remove(ctx context.Context, cluster Cluster, namespace, run string) error {
 	objects, unseen, err := found(ctx, cluster.Client, namespace, RunLabel+"="+run)
 	if err != nil {
@@ -93,8 +93,9 @@ func Remove(ctx context.Context, cluster Cluster, namespace, run string) error {
 	return nil
 }
 
-// sweep deletes ClusterRoles, and with them their bindings, of earlier runs whose Job is certainly gone: a workstation that
-// crashed has left them. It leaves those that somebody applied from YAML: their Job may come later. It ignores errors.
+// sweep deletes ClusterRoles, and with them their bindings, of earlier runs whose Job is certainly gone: a
+// workstation that crashed has left them. It leaves those that somebody applied from YAML: their Job may come later.
+// It ignores errors.
 func sweep(ctx context.Context, cluster Cluster) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -133,8 +134,8 @@ func (o owned) remove(ctx context.Context, client kube.Client) error {
 	return nil
 }
 
-// found lists the objects of runs in the namespace that the selector matches, and those outside of any that belong to one
-// there. unseen are the kinds that the user may not list.
+// found lists the objects of runs in the namespace that the selector matches, and those outside of any that belong to
+// one there. unseen are the kinds that the user may not list.
 func found(ctx context.Context, client kube.Client, namespace, selector string) (objects []owned, unseen []kind, err error) {
 	bound := map[string]string{} // namespace, by the name of a ClusterRole
 	for _, k := range deletionOrder() {
@@ -166,8 +167,8 @@ func found(ctx context.Context, client kube.Client, namespace, selector string) 
 	return objects, unseen, nil
 }
 
-// namespaceOf is the namespace of the run that the object belongs to. A label names it on objects outside of that namespace.
-// Without the label, as from YAML, it is the namespace of the bound ServiceAccount.
+// namespaceOf is the namespace of the run that the object belongs to. A label names it on objects outside of that
+// namespace. Without the label, as from YAML, it is the namespace of the bound ServiceAccount.
 func namespaceOf(object owned, bound map[string]string) string {
 	if labelled := object.GetLabels()[NamespaceLabel]; labelled != "" {
 		return labelled

@@ -75,8 +75,8 @@ func TestWhatIsLeftOfARunIsListedAndRemoved(t *testing.T) {
 	}
 }
 
-// Of an unattended run whose agent never came, the probers and their empty Secret are removed too. A Secret that no Role of the run names is
-// somebody else's.
+// Of an unattended run whose agent never came, the probers and their empty Secret are removed too. A Secret that no
+// Role of the run names is somebody else's.
 func TestTheProbersOfAnAppliedRunAreRemovedWithTheirSecret(t *testing.T) {
 	cluster, client := fakeCluster()
 	fleet := fleetConfig()

@@ -74,8 +74,9 @@ var (
 	errNoVerdict  = errors.New("there is no verdict in the termination message")
 )
 
-// WriteTimeline calls write for a timeline and writes that to w, the agent's stdout, in the form that [ParseTimeline] reads:
-// compressed, between markers, with its length and checksum. If it is too large, it writes nothing and the error is [ErrTooLarge].
+// WriteTimeline calls write for a timeline and writes that to w, the agent's stdout, in the form that [ParseTimeline]
+// reads: compressed, between markers, with its length and checksum. If it is too large, it writes nothing and the
+// error is [ErrTooLarge].
 func WriteTimeline(w io.Writer, write func(io.Writer) error) error {
 	packed, length, sum, err := pack(write)
 	if err != nil {

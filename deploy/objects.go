@@ -75,8 +75,8 @@ func (o Objects) belongToRole(role *rbacv1.ClusterRole) {
 	}
 }
 
-// owner is a reference to object. The garbage collector deletes objects with such a reference after object is gone. It does
-// not delay the deletion of object (blockOwnerDeletion): that takes further rights.
+// owner is a reference to object. The garbage collector deletes objects with such a reference after object is gone.
+// It does not delay the deletion of object (blockOwnerDeletion): that takes further rights.
 func owner(kind metav1.TypeMeta, object metav1.Object) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: kind.APIVersion, Kind: kind.Kind, Name: object.GetName(), UID: object.GetUID()}
 }
@@ -151,7 +151,8 @@ func (c Config) secrets() map[string][]byte {
 	return all
 }
 
-// emptyKeys is the Secret that probers wait for: the kubelet starts a container only when the Secrets of its environment have their keys.
+// emptyKeys is the Secret that probers wait for: the kubelet starts a container only when the Secrets of its
+// environment have their keys.
 func (c Config) emptyKeys() *corev1.Secret {
 	meta := c.meta()
 	meta.Name = KeysName(c.Name)

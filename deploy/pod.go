@@ -15,8 +15,8 @@ import (
 	"lapse/deploy/agent"
 )
 
-// DefaultCPU is what an agent uses at the default rates: 0.23 to 0.35 of a core, measured in a virtual machine of 2 cores. The
-// kernel divides a busy node's CPU among its Pods by their requests.
+// DefaultCPU is what an agent uses at the default rates: 0.23 to 0.35 of a core, measured in a virtual machine of 2
+// cores. The kernel divides a busy node's CPU among its Pods by their requests.
 const DefaultCPU = "300m"
 
 // 6 h at 2000 requests per second are a recording of 65 MB.

@@ -10,10 +10,11 @@ import (
 	"lapse/deploy/agent"
 )
 
-// daemonSet runs a prober on each of the chosen nodes. A drain leaves its Pods in place, so that the drained node goes on measuring.
+// daemonSet runs a prober on each of the chosen nodes. A drain leaves its Pods in place, so that the drained node
+// goes on measuring.
 //
-// The Pods have no rights and no token: they measure and serve the run's coordinator. They tolerate every taint, because a run measures
-// from nodes that are cordoned, drained or not ready.
+// The Pods have no rights and no token: they measure and serve the run's coordinator. They tolerate every taint,
+// because a run measures from nodes that are cordoned, drained or not ready.
 func (c Config) daemonSet() *appsv1.DaemonSet {
 	meta := c.meta()
 	meta.Name = ProbersName(c.Name)

@@ -14,7 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// A prober's Pod has no rights and stays where it is, whatever happens to its node. Only what it needs of the run's keys is in its environment.
+// A prober's Pod has no rights and stays where it is, whatever happens to its node. Only what it needs of the run's
+// keys is in its environment.
 func TestProbersHaveNoRightsAndNoOthersKeys(t *testing.T) {
 	config := exampleConfig()
 	config.Probers, config.Private = []string{"node1", "node2"}, []byte(`{"headers":["Authorization: x"]}`)

@@ -32,9 +32,10 @@ type Retrieved struct {
 	Failed   []error         // why better ways were no use
 }
 
-// Retrieve brings a run's result home by the best way there is. The recording goes to w, behind what w already has of it, which
-// have reads (nil: nothing). If it comes whole, and w is safe (w.Sync, if it has that, succeeds), the agent gets leave to end.
-// While the run still goes on, Retrieve follows it to its end. A recording that breaks off stays in w as far as it came.
+// Retrieve brings a run's result home by the best way there is. The recording goes to w, behind what w already has of
+// it, which have reads (nil: nothing). If it comes whole, and w is safe (w.Sync, if it has that, succeeds), the agent
+// gets leave to end. While the run still goes on, Retrieve follows it to its end. A recording that breaks off stays
+// in w as far as it came.
 func Retrieve(ctx context.Context, run *Run, have io.Reader, w io.Writer) (Retrieved, error) {
 	pod, err := run.Pod(ctx)
 	if err != nil {
@@ -49,8 +50,8 @@ func Retrieve(ctx context.Context, run *Run, have io.Reader, w io.Writer) (Retri
 	return bring(ctx, run, pod, holder, fromLog, fromTermination)
 }
 
-// RetrieveEnded brings home what a run's Pod has left that runs no more: the timeline in its log, else the verdict. If it has left
-// neither, the error is [ErrNothingLeft].
+// RetrieveEnded brings home what a run's Pod has left that runs no more: the timeline in its log, else the verdict.
+// If it has left neither, the error is [ErrNothingLeft].
 func RetrieveEnded(ctx context.Context, run *Run) (Retrieved, error) {
 	pod, err := run.Pod(ctx)
 	if err != nil {

@@ -51,8 +51,8 @@ func NoRights(missing []MissingRight) error {
 	return hint.Add("ask for the role \"admin\" in this namespace, or for just these rights, or let someone who has them apply the output of `lapse gen`; or measure a URL from here", &RightsError{missing})
 }
 
-// Without takes those of the missing rights out of the configuration that it can do without. It returns the resources that the agent
-// will not watch, and the rights without which it cannot measure.
+// Without takes those of the missing rights out of the configuration that it can do without. It returns the resources
+// that the agent will not watch, and the rights without which it cannot measure.
 func (c *Config) Without(missing []MissingRight) (unwatched []string, needed []MissingRight) {
 	for _, m := range missing {
 		switch {
@@ -67,8 +67,8 @@ func (c *Config) Without(missing []MissingRight) (unwatched []string, needed []M
 	return unwatched, needed
 }
 
-// CheckRights returns the rights for a run in the namespace that the user lacks. [Config.Without] takes out those that a run can do
-// without. The error is set only if the cluster does not answer.
+// CheckRights returns the rights for a run in the namespace that the user lacks. [Config.Without] takes out those
+// that a run can do without. The error is set only if the cluster does not answer.
 //
 // The rights of the agent itself are among them: nobody can grant a right they do not have.
 // https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping
@@ -112,8 +112,9 @@ func lacking(ctx context.Context, client kube.Client, namespace string, rights [
 	return missing, nil
 }
 
-// neededRights lists what the user of the command line needs. Lapse tries some more calls that may fail: it deletes Role, RoleBinding
-// and ServiceAccount at once, which go with the Job anyway; it reads nodes to place the Job; it deletes ClusterRoles that a crash has left.
+// neededRights lists what the user of the command line needs. Lapse tries some more calls that may fail: it deletes
+// Role, RoleBinding and ServiceAccount at once, which go with the Job anyway; it reads nodes to place the Job; it
+// deletes ClusterRoles that a crash has left.
 func neededRights(of Needs) []Right {
 	var inside, outside []Right
 	for _, k := range kinds {

@@ -88,8 +88,8 @@ func leftovers(t *testing.T, cluster Cluster) []string {
 	return names
 }
 
-// Whoever deletes the Job, or its time to live, deletes the rest of the run: also where the workstation has crashed, at whatever
-// moment, or may not patch anything but Jobs.
+// Whoever deletes the Job, or its time to live, deletes the rest of the run: also where the workstation has crashed,
+// at whatever moment, or may not patch anything but Jobs.
 func TestWhatIsCreatedBelongsToTheJobFromTheStart(t *testing.T) {
 	cluster, client := fakeCluster()
 	config := exampleConfig()

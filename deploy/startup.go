@@ -38,7 +38,8 @@ func (r *Run) WaitRunning(ctx context.Context) (*corev1.Pod, error) {
 	return running, err
 }
 
-// WaitMeasuring waits until the agent measures, and returns a client of it. If its Pod ends before, the error is a [StartError].
+// WaitMeasuring waits until the agent measures, and returns a client of it. If its Pod ends before, the error is a
+// [StartError].
 func (r *Run) WaitMeasuring(ctx context.Context) (*agent.Client, *agent.Tunnel, error) {
 	pod, err := r.WaitRunning(ctx)
 	if err != nil {

@@ -16,8 +16,9 @@ import (
 	"lapse/kube"
 )
 
-// HandOutKeys makes the keys of an unattended run of at most that length, and writes the probers' keys into the Secret that
-// they wait for. From then on the Job of the agent's Pod owns the Secret. It returns the agent's own keys and writes them nowhere.
+// HandOutKeys makes the keys of an unattended run of at most that length, and writes the probers' keys into the
+// Secret that they wait for. From then on the Job of the agent's Pod owns the Secret. It returns the agent's own keys
+// and writes them nowhere.
 func HandOutKeys(ctx context.Context, client kube.Client, namespace, pod, secret string, lasts time.Duration) (agent.KeyPair, error) {
 	keys, err := NewKeys(lasts)
 	if err != nil {
@@ -61,8 +62,8 @@ func DismissProbers(ctx context.Context, client kube.Client, namespace, run stri
 	return nil
 }
 
-// deleteKeys deletes the Secret of an unattended run whose agent has not filled it: no Job owns that one. The run's Role names the
-// Secret, so it is none of the user's own. Without the right to delete Secrets an empty one stays.
+// deleteKeys deletes the Secret of an unattended run whose agent has not filled it: no Job owns that one. The run's
+// Role names the Secret, so it is none of the user's own. Without the right to delete Secrets an empty one stays.
 func deleteKeys(ctx context.Context, client kube.Client, namespace, run string, role *rbacv1.Role) error {
 	for _, rule := range role.Rules {
 		if len(rule.ResourceNames) != 1 || rule.ResourceNames[0] != KeysName(run) {

@@ -15,8 +15,8 @@ import (
 	"lapse/deploy/agent"
 )
 
-// What is printed for somebody to apply has no private key in it. The agent may write to the one Secret and end the one DaemonSet, and else only
-// read; the probers may nothing.
+// What is printed for somebody to apply has no private key in it. The agent may write to the one Secret and end the
+// one DaemonSet, and else only read; the probers may nothing.
 func TestAnAppliedRunHasNoKeyAndFewRights(t *testing.T) {
 	objects := fleetConfig().Objects()
 	var all bytes.Buffer
@@ -57,7 +57,8 @@ func TestAnAppliedRunHasNoKeyAndFewRights(t *testing.T) {
 	}
 }
 
-// The probers' keys go into the Secret that they wait for, which the Job owns from then on. The coordinator's own are in nothing but its memory.
+// The probers' keys go into the Secret that they wait for, which the Job owns from then on. The coordinator's own are
+// in nothing but its memory.
 func TestKeysAreHandedOutToTheProbersAlone(t *testing.T) {
 	config := fleetConfig()
 	config.Namespace = "shop"

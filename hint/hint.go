@@ -1,5 +1,5 @@
-// Package hint adds to an error what its reader can do about it: a sentence, or some lines, for people. Whoever prints errors prints
-// [Of] after them. What a program does about an error does not depend on its hint.
+// Package hint adds to an error what its reader can do about it: a sentence, or some lines, for people. Whoever
+// prints errors prints [Of] after them. What a program does about an error does not depend on its hint.
 package hint
 
 import (

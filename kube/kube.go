@@ -1,8 +1,8 @@
 // Package kube asks a cluster's API about the few kinds of objects that Lapse deals with.
 //
 // For these it sends the very requests of client-go's clientset (k8s.io/client-go/kubernetes), through the same
-// [rest.RESTClient], and gives the same errors. The clientset itself registers every kind of every API group when a program
-// starts, also of one that never asks a cluster; here kinds are registered when a client is made.
+// [rest.RESTClient], and gives the same errors. The clientset itself registers every kind of every API group when a
+// program starts, also of one that never asks a cluster; here kinds are registered when a client is made.
 // docs/decisions/0008-a-client-of-few-kinds.md has what that costs.
 //
 // For tests, lapse/kube/kubetest makes a [Client] of the clientset or of its fake.
@@ -25,8 +25,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// A Client reaches the objects of a cluster by their kind. Those that are in a namespace are of the one given, or of all
-// namespaces if it is empty.
+// A Client reaches the objects of a cluster by their kind. Those that are in a namespace are of the one given, or of
+// all namespaces if it is empty.
 type Client interface {
 	// Version asks for the API server's version. It needs no rights, and so tells whether there is a cluster at all.
 	Version(context.Context) (*version.Info, error)

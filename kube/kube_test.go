@@ -219,8 +219,8 @@ func (x *exchange) encode(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// client-go's clientset is right by definition: whatever is asked, the requests are the same to the byte, and so is what
-// comes of the answers.
+// client-go's clientset is right by definition: whatever is asked, the requests are the same to the byte, and so is
+// what comes of the answers.
 func TestAsksWhatTheClientsetAsks(t *testing.T) {
 	for name, call := range calls {
 		for _, refused := range []bool{false, true} {

@@ -15,7 +15,8 @@ import (
 	"lapse/timeline"
 )
 
-// Requests on persistent connections allocate nothing once they run: the garbage collector has no part in when they leave.
+// Requests on persistent connections allocate nothing once they run: the garbage collector has no part in when they
+// leave.
 func TestReusedRequestsAllocateNothing(t *testing.T) {
 	if n := allocations(t, probe(1, timeline.Reused, startServer(t, "http"), 1000)); n > 0 {
 		t.Errorf("%v allocations per request", n)
@@ -63,7 +64,8 @@ func TestReusedTLSRequestsAllocateWhatTLSDoes(t *testing.T) {
 	}
 }
 
-// Over HTTP/2 they allocate what x/net's Framer does for a header: a frame, its fields, and the text of those that are not in a table.
+// Over HTTP/2 they allocate what x/net's Framer does for a header: a frame, its fields, and the text of those that
+// are not in a table.
 func TestReusedHTTP2RequestsAllocateLittle(t *testing.T) {
 	const most = 10
 	n := allocations(t, probe(1, timeline.Reused, "h2c://"+scriptHTTP2(t, func(c *http2Script, stream uint32, _ int) bool {

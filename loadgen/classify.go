@@ -69,8 +69,9 @@ func classify(err error, ph phase) timeline.Class {
 // shortages are the system's errors that say that this process or machine ran out of something.
 var shortages = []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EADDRNOTAVAIL, syscall.EADDRINUSE, syscall.ENOBUFS, syscall.ENOMEM}
 
-// lookUpShortages are those of a look-up, which connects a UDP socket without binding it: EAGAIN says that no local port
-// is free (inet_autobind in Linux). EADDRNOTAVAIL is not one of them: it says that there is no route to the name server.
+// lookUpShortages are those of a look-up, which connects a UDP socket without binding it: EAGAIN says that no local
+// port is free (inet_autobind in Linux). EADDRNOTAVAIL is not one of them: it says that there is no route to the name
+// server.
 var lookUpShortages = []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOBUFS, syscall.ENOMEM}
 
 // resolvingClass: a resolver that could open no socket says nothing about the name. net.DNSError keeps only the text of
@@ -145,7 +146,8 @@ func isTLS(err error) bool {
 	return ok && op.Op == "local error" || isPeersAlert(err)
 }
 
-// isPeersAlert reports whether the peer ended TLS by an alert. These come as an OpError around crypto/tls's own unexported type.
+// isPeersAlert reports whether the peer ended TLS by an alert. These come as an OpError around crypto/tls's own
+// unexported type.
 func isPeersAlert(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "remote error"

@@ -126,8 +126,8 @@ func (c *conn) takeLeave(clock timeline.Clock) {
 	_, _ = c.Write(farewell)
 }
 
-// await waits until something has arrived, or the connection has ended. Without a read buffer, it only looks. Only who reads from c may
-// call it.
+// await waits until something has arrived, or the connection has ended. Without a read buffer, it only looks. Only
+// who reads from c may call it.
 func (c *conn) await() error {
 	if c.br != nil {
 		_, err := c.br.Peek(1)
@@ -136,8 +136,8 @@ func (c *conn) await() error {
 	return c.socket.await()
 }
 
-// shelve gives the read buffer back while nothing is expected, where the connection can be waited for without one: TLS may have read
-// more than it has handed on.
+// shelve gives the read buffer back while nothing is expected, where the connection can be waited for without one:
+// TLS may have read more than it has handed on.
 func (c *conn) shelve() {
 	if _, secure := c.Conn.(*tls.Conn); secure || c.br == nil || c.br.Buffered() > 0 || !c.socket.ready(c.below) {
 		return
@@ -180,8 +180,8 @@ func (c *conn) dead() bool {
 	return !secure || c.dialog != nil || isAlert(c.socket.ahead[:c.socket.length])
 }
 
-// outlivesFailures reports whether the connection can carry further requests after one without an answer: it is a UDP socket, and what is
-// still to come in for former requests is not taken for the answer to a later one.
+// outlivesFailures reports whether the connection can carry further requests after one without an answer: it is a UDP
+// socket, and what is still to come in for former requests is not taken for the answer to a later one.
 func (c *conn) outlivesFailures() bool {
 	datagrams, ok := c.Conn.(*datagramSocket)
 	return ok && datagrams.identified()

@@ -12,14 +12,16 @@ import (
 	"syscall"
 )
 
-// longestDatagram is how much of a datagram is read, in bytes; a longer one is cut. So much fits into a read buffer beside its length.
+// longestDatagram is how much of a datagram is read, in bytes; a longer one is cut. So much fits into a read buffer
+// beside its length.
 const longestDatagram = readBuffer - 2
 
 // errStray is the error of a datagram that nobody asked for, on a socket that cannot tell replies apart.
 var errStray = errors.New("a datagram came without a request")
 
-// A datagramSocket is a connected UDP socket on which one request is open at most. It hands on what belongs to that request. A reply or an ICMP error to an
-// earlier datagram does not: where requests are identified, it is dropped. A read gives one datagram, with its length before it: see [readDatagram].
+// A datagramSocket is a connected UDP socket on which one request is open at most. It hands on what belongs to that
+// request. A reply or an ICMP error to an earlier datagram does not: where requests are identified, it is dropped. A
+// read gives one datagram, with its length before it: see [readDatagram].
 //
 //	sent a, no reply in time, sent b, received reply to a, received reply to b   →   Read: the reply to b
 type datagramSocket struct {
@@ -54,8 +56,9 @@ func (m matching) identified() bool { return m.idEnd > 0 }
 // pendingErrors is how many errors of former datagrams may be in the way of one request.
 const pendingErrors = 4
 
-// Write sends a request. The kernel answers a send with the pending error of an earlier datagram, if there is one, and sends nothing then
-// (sock_alloc_send_pskb in Linux): so the datagram is written again after such an error, and leaves once.
+// Write sends a request. The kernel answers a send with the pending error of an earlier datagram, if there is one,
+// and sends nothing then (sock_alloc_send_pskb in Linux): so the datagram is written again after such an error, and
+// leaves once.
 func (s *datagramSocket) Write(p []byte) (n int, err error) {
 	s.opened(p)
 	for range pendingErrors {
@@ -116,8 +119,9 @@ func (s *datagramSocket) Read(p []byte) (int, error) {
 	}
 }
 
-// take reports whether a datagram belongs to the open request, which is over then. One that answers neither this request nor the one
-// before belongs to this one, unless a reply to a former is overdue: what is no reply to anything cannot be told from that.
+// take reports whether a datagram belongs to the open request, which is over then. One that answers neither this
+// request nor the one before belongs to this one, unless a reply to a former is overdue: what is no reply to anything
+// cannot be told from that.
 func (s *datagramSocket) take(datagram []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,8 +135,9 @@ func (s *datagramSocket) take(datagram []byte) bool {
 	return mine
 }
 
-// blame returns what an error of the socket means for the open request: nil if it is that of a former one. An ICMP error quotes the
-// datagram that it is about (RFC 792, RFC 4443); where the kernel does not hand that on, it is the open request's unless replies are overdue.
+// blame returns what an error of the socket means for the open request: nil if it is that of a former one. An ICMP
+// error quotes the datagram that it is about (RFC 792, RFC 4443); where the kernel does not hand that on, it is the
+// open request's unless replies are overdue.
 func (s *datagramSocket) blame(err error) error {
 	if !isICMP(err) || !s.identified() {
 		return err
@@ -165,7 +170,8 @@ func (s *datagramSocket) quotes(quoted []byte) bool {
 	return bytes.HasPrefix(s.sent, quoted)
 }
 
-// isICMP reports whether err may be one that an earlier datagram was answered with. The kernel reports it once (icmp_err_convert in Linux).
+// isICMP reports whether err may be one that an earlier datagram was answered with. The kernel reports it once
+// (icmp_err_convert in Linux).
 func isICMP(err error) bool {
 	errno, ok := errors.AsType[syscall.Errno](err)
 	return ok && slices.Contains(fromICMP, errno)

@@ -70,7 +70,8 @@ func (q *requester) begin(c *conn, until time.Time) (err error) {
 	return err
 }
 
-// noteFailovers notes which addresses failed before another one accepted, except where a stop of the prober may be the reason.
+// noteFailovers notes which addresses failed before another one accepted, except where a stop of the prober may be
+// the reason.
 func (q *requester) noteFailovers(failed []failedAddress) {
 	for _, f := range failed {
 		if !q.stalls.latest(f.over).excuses(f.begun, f.over) {
@@ -100,8 +101,9 @@ func (p *compiledProbe) resolve(clock timeline.Clock, until time.Time) ([]netip.
 	return addrs, took, err
 }
 
-// lookUp asks for the addresses of a host. A look-up asks several questions, and its error is that of one of them: where this process could
-// not ask one for a shortage of its own, the answers to the others do not tell what a whole look-up would have found, and the shortage is the error.
+// lookUp asks for the addresses of a host. A look-up asks several questions, and its error is that of one of them:
+// where this process could not ask one for a shortage of its own, the answers to the others do not tell what a whole
+// look-up would have found, and the shortage is the error.
 func lookUp(ctx context.Context, host string, dial func(ctx context.Context, network, address string) (net.Conn, error)) ([]netip.Addr, error) {
 	var short atomic.Pointer[error]
 	own := net.Resolver{Dial: func(ctx context.Context, network, address string) (net.Conn, error) { // one that is shared lets requests wait for each other's look-ups

@@ -13,7 +13,8 @@ import (
 	"lapse/timeline"
 )
 
-// A look-up whose first question could not be asked, and whose others were answered with "no such host", says nothing about the name.
+// A look-up whose first question could not be asked, and whose others were answered with "no such host", says nothing
+// about the name.
 func TestLookUpThatCouldNotAskAllIsLocal(t *testing.T) {
 	server := noSuchHost(t)
 	for _, test := range []struct {

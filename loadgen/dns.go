@@ -31,12 +31,14 @@ var dnsTypes = map[string]dnsmessage.Type{
 	"TXT": dnsmessage.TypeTXT, "MX": dnsmessage.TypeMX, "NS": dnsmessage.TypeNS,
 }
 
-// dnsPayload is how long an answer may be, in bytes: so much fits into one packet of any network. Go's resolver says the same (EDNS(0), RFC 6891).
+// dnsPayload is how long an answer may be, in bytes: so much fits into one packet of any network. Go's resolver says
+// the same (EDNS(0), RFC 6891).
 const dnsPayload = 1232
 
-// dns speaks to dns:// targets: a query over UDP for the records of one name, with a transaction ID of its own, to the server itself. The name is
-// asked for as it is: no search domain is tried, and no resolver or cache of this machine is in between. A new target asks from another
-// socket each time, a reused one keeps its sockets. A query is sent once: a resolver would ask again.
+// dns speaks to dns:// targets: a query over UDP for the records of one name, with a transaction ID of its own, to
+// the server itself. The name is asked for as it is: no search domain is tried, and no resolver or cache of this
+// machine is in between. A new target asks from another socket each time, a reused one keeps its sockets. A query is
+// sent once: a resolver would ask again.
 //
 //	what happened                                                       class
 //	records of the type that was asked for                              ok
@@ -47,7 +49,8 @@ const dnsPayload = 1232
 //	an ICMP error                                                       refused, unreachable
 //	nothing in time                                                     timeout_response
 //
-// The records, sorted, stand for the backend. What an answer says of a name's records is an event each time that it changes.
+// The records, sorted, stand for the backend. What an answer says of a name's records is an event each time that it
+// changes.
 type dns struct {
 	question dnsmessage.Question
 	typeName string

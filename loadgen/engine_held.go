@@ -9,20 +9,22 @@ import (
 	"lapse/timeline"
 )
 
-// A held engine keeps connections open for as long as the target is measured, and replaces one only when it has ended, as a client does
-// whose connections live for hours. It serves held targets.
+// A held engine keeps connections open for as long as the target is measured, and replaces one only when it has
+// ended, as a client does whose connections live for hours. It serves held targets.
 //
-// The target's requests are heartbeats: those that are due go to the connections in turn, so that each connection gets one per interval
-// and the instants of all of them are spread evenly over it. What becomes of the connections is told by [timeline.HeldChange]:
+// The target's requests are heartbeats: those that are due go to the connections in turn, so that each connection
+// gets one per interval and the instants of all of them are spread evenly over it. What becomes of the connections is
+// told by [timeline.HeldChange]:
 //
 //	open ── stands ── heartbeat … heartbeat ── cut ── open at once ── failed ── open after 10, 20, 40 ms, … ── stands ──
 //
-// A connection is established when its first heartbeat is answered. That heartbeat is sent right after connecting, and is part of the
-// attempt. It is cut when the peer closes or resets it, announces its end, or leaves a heartbeat unanswered until the next one is due.
-// A heartbeat without an answer within the timeout has failed before that, and the connection stands: an answer may still come.
+// A connection is established when its first heartbeat is answered. That heartbeat is sent right after connecting,
+// and is part of the attempt. It is cut when the peer closes or resets it, announces its end, or leaves a heartbeat
+// unanswered until the next one is due. A heartbeat without an answer within the timeout has failed before that, and
+// the connection stands: an answer may still come.
 //
-// As in a pool, the pacing thread writes the heartbeats, and each connection's own goroutine waits for what arrives. While nothing has,
-// it holds no read buffer: it waits for the socket to become readable.
+// As in a pool, the pacing thread writes the heartbeats, and each connection's own goroutine waits for what arrives.
+// While nothing has, it holds no read buffer: it waits for the socket to become readable.
 type held struct {
 	*requester
 	conns   []heldConn
@@ -32,16 +34,16 @@ type held struct {
 }
 
 const (
-	// mostOpening is how many connections are being opened at once: more would wait for our own CPU, or overflow the backlog of a server
-	// (4096 by default on Linux), and their SYNs are sent again after a second.
+	// mostOpening is how many connections are being opened at once: more would wait for our own CPU, or overflow the
+	// backlog of a server (4096 by default on Linux), and their SYNs are sent again after a second.
 	mostOpening = 256
 
 	// longestOpening is how long the first heartbeat waits for the connections.
 	longestOpening = 5 * time.Second
 
 	firstBackoff = 10 * time.Millisecond
-	// longestBackoff is how long a connection waits at most for its next attempt; where there are more than 1000, as many milliseconds as
-	// there are, so that they make at most 1000 attempts per second together.
+	// longestBackoff is how long a connection waits at most for its next attempt; where there are more than 1000, as
+	// many milliseconds as there are, so that they make at most 1000 attempts per second together.
 	longestBackoff = time.Second
 )
 
@@ -56,7 +58,8 @@ func newHeld(q *requester) engine {
 // beat is the time between two heartbeats on one connection.
 func (e *held) beat() time.Duration { return time.Duration(len(e.conns)) * e.interval() }
 
-// backoff is how long to wait before another attempt when the last n have failed, before it is spread: 0, 10 ms, 20 ms, 40 ms, … up to a bound.
+// backoff is how long to wait before another attempt when the last n have failed, before it is spread: 0, 10 ms, 20
+// ms, 40 ms, … up to a bound.
 func backoff(n, conns int) time.Duration {
 	longest := max(longestBackoff, time.Duration(conns)*time.Millisecond)
 	switch {
@@ -76,8 +79,8 @@ func spread(d time.Duration) time.Duration {
 	return d/2 + rand.N(d/2)
 }
 
-// prepare opens the connections. It waits until each was tried once, but no longer than [longestOpening]: heartbeats on those that have not
-// been opened by then are not sent.
+// prepare opens the connections. It waits until each was tried once, but no longer than [longestOpening]: heartbeats
+// on those that have not been opened by then are not sent.
 func (e *held) prepare() {
 	var tried sync.WaitGroup
 	tried.Add(len(e.conns))
@@ -162,7 +165,8 @@ const (
 	ended                           // it has ended, or a heartbeat could not be written
 )
 
-// hold opens the connection and opens it anew each time it has been cut, until the measuring ends. tried is called after the first attempt.
+// hold opens the connection and opens it anew each time it has been cut, until the measuring ends. tried is called
+// after the first attempt.
 func (h *heldConn) hold(tried func()) {
 	for failures := 0; h.held.wait(spread(backoff(failures, len(h.held.conns)))); {
 		opened := h.open()
@@ -217,7 +221,8 @@ func (h *heldConn) open() bool {
 	return true
 }
 
-// greet connects, and makes the first heartbeat. Without a connection, it says of what class the attempt is and why it failed.
+// greet connects, and makes the first heartbeat. Without a connection, it says of what class the attempt is and why
+// it failed.
 func (e *held) greet(a *attempt, r *reply) (*conn, timeline.Class, error) {
 	c, d, err := e.dial(e.deadline(a))
 	a.outcome.Phases, a.outcome.Peer = d.took, d.peer
@@ -423,8 +428,8 @@ func (h *heldConn) expired(err error) (heldStep, error) {
 	return waitOn, nil
 }
 
-// extended reports whether the answer to the heartbeat, which was awaited until over, is awaited some more after a stop, and sees to it. The caller
-// holds mu.
+// extended reports whether the answer to the heartbeat, which was awaited until over, is awaited some more after a
+// stop, and sees to it. The caller holds mu.
 func (h *heldConn) extended(over time.Duration) bool {
 	e := h.held
 	until, ok := e.lastChanceAfter(&h.attempt, over, e.clock.Now())
@@ -462,8 +467,8 @@ func (h *heldConn) readAnswer(r *reply) (heldStep, error) {
 // errUnasked: what is read next could not be told from the answer to the next heartbeat.
 var errUnasked = malformed("bytes that no heartbeat asked for")
 
-// readUnsolicited reads a message that came while no heartbeat was open. A protocol in which only answers come may announce an end by one all the
-// same: 408 Request Timeout with Connection: close.
+// readUnsolicited reads a message that came while no heartbeat was open. A protocol in which only answers come may
+// announce an end by one all the same: 408 Request Timeout with Connection: close.
 func (h *heldConn) readUnsolicited(r *reply) (heldStep, error) {
 	c := h.conn
 	c.unshelve()
@@ -524,9 +529,9 @@ func (h *heldConn) keptWaiting(now time.Duration) heldWait {
 	return w
 }
 
-// byAStop reports whether a stop of the prober may have led to the cut. A peer that cuts may have given us up only if our heartbeats came later than
-// they do otherwise. A heartbeat without an answer is our own fault only if the prober was stopped for most of the time: what has arrived is
-// read in any case.
+// byAStop reports whether a stop of the prober may have led to the cut. A peer that cuts may have given us up only if
+// our heartbeats came later than they do otherwise. A heartbeat without an answer is our own fault only if the prober
+// was stopped for most of the time: what has arrived is read in any case.
 func (w heldWait) byAStop(class timeline.Class) bool {
 	switch {
 	case w.stopped == 0:
@@ -579,8 +584,8 @@ type heldChanges struct {
 	promised map[timeline.TargetID]time.Duration // by target: no change of before will be handed on any more
 }
 
-// note takes a change in. Whoever knew of it may not have run for a while since then, and what was handed on meanwhile promised that no change
-// of before comes: it is known at that instant then.
+// note takes a change in. Whoever knew of it may not have run for a while since then, and what was handed on
+// meanwhile promised that no change of before comes: it is known at that instant then.
 func (c *heldChanges) note(change timeline.HeldChange) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,8 +15,9 @@ import (
 	"lapse/timeline"
 )
 
-// BenchmarkHeld holds connections for two rounds of heartbeats, which a server in another process answers: what that takes of memory
-// and CPU, and how late heartbeats leave. Run it on one core: `taskset -c 0 go test ./loadgen -bench Held -run '^$' -benchtime 1x`.
+// BenchmarkHeld holds connections for two rounds of heartbeats, which a server in another process answers: what that
+// takes of memory and CPU, and how late heartbeats leave. Run it on one core:
+// `taskset -c 0 go test ./loadgen -bench Held -run '^$' -benchtime 1x`.
 func BenchmarkHeld(b *testing.B) {
 	const beat = 5 * time.Second
 	for _, conns := range []int{100, 1000, 5000} {

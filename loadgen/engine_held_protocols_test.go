@@ -15,7 +15,8 @@ import (
 	"lapse/timeline"
 )
 
-// WebSockets are held through whatever the server says meanwhile. A close frame is a warning, whether or not a ping is open.
+// WebSockets are held through whatever the server says meanwhile. A close frame is a warning, whether or not a ping
+// is open.
 func TestWebSocketsAreHeldUntilACloseFrame(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(http.Handler) *httptest.Server{"ws": httptest.NewServer, "wss": httptest.NewTLSServer} {
@@ -80,7 +81,8 @@ func TestWebSocketsAreHeldUntilACloseFrame(t *testing.T) {
 	}
 }
 
-// A TCP server that says something unasked, or something else, ends what is known of the connection: the next answer could not be told from it.
+// A TCP server that says something unasked, or something else, ends what is known of the connection: the next answer
+// could not be told from it.
 func TestTCPConnectionsAreHeld(t *testing.T) {
 	t.Parallel()
 	const conns = 5

@@ -64,7 +64,8 @@ func heldProbe(url string, conns int, beat time.Duration) Probe {
 	return p
 }
 
-// Every cut that the server made is on record, once, of its kind, with the instant of the cut between its bounds; and nothing else is.
+// Every cut that the server made is on record, once, of its kind, with the instant of the cut between its bounds; and
+// nothing else is.
 func TestCutsOfHeldConnectionsAreThoseTheServerMade(t *testing.T) {
 	t.Parallel()
 	const conns = 20
@@ -165,8 +166,8 @@ func TestALateAnswerIsNoCut(t *testing.T) {
 	}
 }
 
-// A server that leaves a heartbeat unanswered for as long as until the next is due is silent: the connection is given up, and every
-// attempt to open it again is on record.
+// A server that leaves a heartbeat unanswered for as long as until the next is due is silent: the connection is given
+// up, and every attempt to open it again is on record.
 func TestSilenceCuts(t *testing.T) {
 	t.Parallel()
 	const conns = 4
@@ -304,7 +305,8 @@ func TestAConnectionThatHasEndedTakesNoHeartbeat(t *testing.T) {
 	}
 }
 
-// A change that is noted after others were handed on, with the promise that none of before comes, is known from then on.
+// A change that is noted after others were handed on, with the promise that none of before comes, is known from then
+// on.
 func TestAHeldChangeIsNotOfBeforeWhatWasPromised(t *testing.T) {
 	const ms = time.Millisecond
 	var c heldChanges

@@ -37,8 +37,8 @@ func (f *perRequest) send(j job) {
 	}
 }
 
-// work sends j, and then further requests, unless enough goroutines wait for one. A goroutine that has dialled before has the
-// stack and the memory for it.
+// work sends j, and then further requests, unless enough goroutines wait for one. A goroutine that has dialled before
+// has the stack and the memory for it.
 func (f *perRequest) work(j job) {
 	var r reply
 	for more := true; more; j, more = f.wait() {

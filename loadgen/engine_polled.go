@@ -14,10 +14,10 @@ import (
 	"lapse/timeline"
 )
 
-// This file is about sessions whose replies the pacing thread itself reads: plain TCP, and a protocol without a state of its own. Such a request
-// costs one wake-up of one thread: a reply waits in the kernel until the thread wakes for the next request, a millisecond at most, and the
-// kernel's stamp tells when it came. A reply is taken when it is here whole, up to the size of the read buffer. A target with longer ones goes
-// back to goroutines.
+// This file is about sessions whose replies the pacing thread itself reads: plain TCP, and a protocol without a state
+// of its own. Such a request costs one wake-up of one thread: a reply waits in the kernel until the thread wakes for
+// the next request, a millisecond at most, and the kernel's stamp tells when it came. A reply is taken when it is
+// here whole, up to the size of the read buffer. A target with longer ones goes back to goroutines.
 
 // polling is what the pacing thread and the sessions that it reads share. Most of it belongs to that thread.
 type polling struct {
@@ -34,7 +34,8 @@ type polling struct {
 	pools []*pool // those with sessions that are polled, or that were
 }
 
-// mostArrived is how many sockets are read from before the pacing thread looks at its schedule again: a reply takes it some 5 µs.
+// mostArrived is how many sockets are read from before the pacing thread looks at its schedule again: a reply takes
+// it some 5 µs.
 const mostArrived = 32
 
 func newPolling(clock timeline.Clock) *polling {
@@ -50,7 +51,8 @@ func (y *polling) open() (err error) {
 // works reports whether there is polling.
 func (y *polling) works() bool { return y != nil && y.poller != nil }
 
-// wait waits for d, or until a connection has ended, or, where the kernel's stamps do not tell when it comes, until there is a reply.
+// wait waits for d, or until a connection has ended, or, where the kernel's stamps do not tell when it comes, until
+// there is a reply.
 func (y *polling) wait(d time.Duration) {
 	if y.resting = y.stamps.reliable(); y.resting {
 		y.poller.waitForEnds(d)
@@ -141,8 +143,9 @@ func (p *pool) polls() bool {
 		len(p.message) <= longestInlineSend && !p.unpolled.Load()
 }
 
-// adopt takes the connection of s out of Go's poller, where the pacing thread shall read its replies, and reports whether it did. Then there must be no
-// goroutine that serves s, and watch is to be called once s is parked. Nobody but the caller may know s yet.
+// adopt takes the connection of s out of Go's poller, where the pacing thread shall read its replies, and reports
+// whether it did. Then there must be no goroutine that serves s, and watch is to be called once s is parked. Nobody
+// but the caller may know s yet.
 func (s *session) adopt() bool {
 	p := s.pool
 	tcp, ok := s.conn.below.(*net.TCPConn)
@@ -160,7 +163,8 @@ func (s *session) adopt() bool {
 	return true
 }
 
-// watch begins the polling of s, which was adopted, is parked and whose slot is the caller's. If that cannot be, its connection ends.
+// watch begins the polling of s, which was adopted, is parked and whose slot is the caller's. If that cannot be, its
+// connection ends.
 func (s *session) watch() {
 	o := s.conn.below.(*polledSocket)
 	err := o.poller.watch(o, s)
@@ -213,7 +217,8 @@ func (s *session) read() {
 	s.take(s.partial, err)
 }
 
-// take ends the request by its reply, if that is whole. text is what has come of it so far, and end is why there is no more.
+// take ends the request by its reply, if that is whole. text is what has come of it so far, and end is why there is
+// no more.
 func (s *session) take(text []byte, end error) {
 	p, y := s.pool, s.pool.polling
 	if len(text) == 0 {
@@ -277,7 +282,8 @@ type deadlines struct {
 
 func (q *deadlines) push(d deadline) { q.list = append(q.list, d) }
 
-// pop takes the first deadline of a request whose reply is still awaited, if it is over at now. Otherwise it returns when it is.
+// pop takes the first deadline of a request whose reply is still awaited, if it is over at now. Otherwise it returns
+// when it is.
 func (q *deadlines) pop(now time.Duration) (d deadline, over bool, next time.Duration) {
 	for q.head < len(q.list) {
 		d = q.list[q.head]
@@ -297,8 +303,8 @@ func (q *deadlines) pop(now time.Duration) (d deadline, over bool, next time.Dur
 	return d, false, never
 }
 
-// expect notes the deadline of the request that was sent on s. As all requests of a target have the same time, they end in the order in which they
-// were sent.
+// expect notes the deadline of the request that was sent on s. As all requests of a target have the same time, they
+// end in the order in which they were sent.
 func (p *pool) expect(s *session) {
 	p.deadlines.push(deadline{s, s.attempt.seq, p.deadline(&s.attempt)})
 }
@@ -328,7 +334,8 @@ func (p *pool) expireReprieved(now time.Duration) (next time.Duration) {
 	}
 }
 
-// awaits reports whether the pacing thread awaits the reply to request seq on s: it has not come, and no goroutine reads it.
+// awaits reports whether the pacing thread awaits the reply to request seq on s: it has not come, and no goroutine
+// reads it.
 func (s *session) awaits(seq uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

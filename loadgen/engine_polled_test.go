@@ -33,7 +33,8 @@ func polledSessions(p *Prober) (n int) {
 	return n
 }
 
-// allReused checks that all requests of target 1 were good, and that all but the first of each connection were sent on one that was there.
+// allReused checks that all requests of target 1 were good, and that all but the first of each connection were sent
+// on one that was there.
 func allReused(t *testing.T, f *facts, connections int) {
 	t.Helper()
 	anew := 0
@@ -86,7 +87,8 @@ func TestRepliesInPieces(t *testing.T) {
 	}
 }
 
-// Replies that are longer than the read buffer are read by goroutines from then on. No request fails or is sent anew for that.
+// Replies that are longer than the read buffer are read by goroutines from then on. No request fails or is sent anew
+// for that.
 func TestLongRepliesAreReadByGoroutines(t *testing.T) {
 	t.Parallel()
 	var length atomic.Int64
@@ -113,8 +115,8 @@ func TestLongRepliesAreReadByGoroutines(t *testing.T) {
 	allReused(t, f, p.Connections)
 }
 
-// A request on a session that is polled fails when its time is over, not before, and so does one whose reply has begun. How much later is the machine's doing,
-// but of 30 not each is late.
+// A request on a session that is polled fails when its time is over, not before, and so does one whose reply has
+// begun. How much later is the machine's doing, but of 30 not each is late.
 func TestPolledRequestsTimeOut(t *testing.T) {
 	t.Parallel()
 	const timeout = 100 * time.Millisecond
@@ -154,7 +156,8 @@ func TestPolledRequestsTimeOut(t *testing.T) {
 	}
 }
 
-// A long reply that breaks off fails its request once, though a goroutine reads it that the pacing thread has handed it to.
+// A long reply that breaks off fails its request once, though a goroutine reads it that the pacing thread has handed
+// it to.
 func TestLongReplyThatBreaksOffFailsOnce(t *testing.T) {
 	t.Parallel()
 	var broken atomic.Bool

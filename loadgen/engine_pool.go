@@ -17,9 +17,9 @@ import (
 // connection, and with it each backend, gets equally many requests. When all of them wait for replies it
 // opens spare ones, up to the cap on open requests: a stalled service gets as many requests as were due.
 //
-// The pacing thread itself writes the request on an idle connection. That is one system call, which
-// cannot block because the connection's send buffer is empty. So a request leaves on time even where the scheduler
-// is slow to run goroutines. It also reads the reply, where it can do so without waiting: see [polling]. Of the other connections,
+// The pacing thread itself writes the request on an idle connection. That is one system call, which cannot block
+// because the connection's send buffer is empty. So a request leaves on time even where the scheduler is slow to run
+// goroutines. It also reads the reply, where it can do so without waiting: see [polling]. Of the other connections,
 // and for the first request of each, a goroutine of the connection's own waits in the read that the reply ends.
 //
 // A request is written once. If its connection breaks before the reply is whole, it has failed. Only a
@@ -58,8 +58,8 @@ func newPool(q *requester) engine {
 	return &pool{requester: q, idle: ring{slots: make([]*connSlot, q.keep)}}
 }
 
-// prepare connects all kept slots. It waits until they are connected or have failed, but not for long: requests that are due
-// meanwhile open connections of their own, so a service that does not accept connections is measured too.
+// prepare connects all kept slots. It waits until they are connected or have failed, but not for long: requests that
+// are due meanwhile open connections of their own, so a service that does not accept connections is measured too.
 func (p *pool) prepare() {
 	var dials sync.WaitGroup
 	for range p.keep {
@@ -336,8 +336,8 @@ func (s *session) serve() {
 	}
 }
 
-// woke finds out what the end of a read means. It returns busy if it concerns the open request, heeding if a message came
-// without one, over if the connection has ended, and parked if nothing happened.
+// woke finds out what the end of a read means. It returns busy if it concerns the open request, heeding if a message
+// came without one, over if the connection has ended, and parked if nothing happened.
 func (s *session) woke(err error) sessionState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -364,8 +364,8 @@ func (s *session) reprieved() bool {
 	return ok && s.conn.SetReadDeadline(s.pool.clock.Wall(until)) == nil
 }
 
-// heed reads a message that came while no request was open, and reports whether the connection goes on. A request that becomes due
-// meanwhile does not wait: it takes another connection, and this one is left.
+// heed reads a message that came while no request was open, and reports whether the connection goes on. A request
+// that becomes due meanwhile does not wait: it takes another connection, and this one is left.
 func (s *session) heed() bool {
 	err := s.conn.dialog.heed(s.conn.br)
 	s.mu.Lock()
@@ -399,7 +399,8 @@ func (s *session) reply(err error, r *reply) bool {
 	return s.goOn(again, err)
 }
 
-// goOn frees the slot after a request, which ended with err or with a reply. It reports whether the caller, if it serves the session, goes on doing so.
+// goOn frees the slot after a request, which ended with err or with a reply. It reports whether the caller, if it
+// serves the session, goes on doing so.
 func (s *session) goOn(again bool, err error) bool {
 	if again || s.giveUp(err) || s.conn.outlivesFailures() {
 		return s.park()
@@ -408,7 +409,8 @@ func (s *session) goOn(again bool, err error) bool {
 	return false
 }
 
-// giveUp gives up a request whose time is over, where the protocol keeps the connection nevertheless, and reports whether it does.
+// giveUp gives up a request whose time is over, where the protocol keeps the connection nevertheless, and reports
+// whether it does.
 func (s *session) giveUp(err error) bool {
 	giving, ok := s.conn.dialog.(canceller)
 	if !ok || !errors.Is(err, os.ErrDeadlineExceeded) {

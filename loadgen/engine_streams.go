@@ -12,15 +12,17 @@ import (
 	"lapse/timeline"
 )
 
-// A streams engine sends requests on persistent connections of HTTP/2, which carry several at once, each on a stream of its own. It serves reused
-// targets.
+// A streams engine sends requests on persistent connections of HTTP/2, which carry several at once, each on a stream
+// of its own. It serves reused targets.
 //
-// It keeps a fixed number of connections and uses them in turn, as a pool does. But a connection whose replies are awaited takes further
-// requests, up to the limit that its server has set (SETTINGS_MAX_CONCURRENT_STREAMS): so do clients of gRPC, and a slow reply opens no other
-// connection. Only where no kept connection takes a request is a spare one opened, so that as many requests are sent as were due: while a
-// connection is being opened, where the server's limit is reached on each, and where nothing comes back for what was written.
+// It keeps a fixed number of connections and uses them in turn, as a pool does. But a connection whose replies are
+// awaited takes further requests, up to the limit that its server has set (SETTINGS_MAX_CONCURRENT_STREAMS): so do
+// clients of gRPC, and a slow reply opens no other connection. Only where no kept connection takes a request is a
+// spare one opened, so that as many requests are sent as were due: while a connection is being opened, where the
+// server's limit is reached on each, and where nothing comes back for what was written.
 //
-// The pacing thread writes the requests. A goroutine of the connection's own reads the frames. Each request has its own end:
+// The pacing thread writes the requests. A goroutine of the connection's own reads the frames. Each request has its
+// own end:
 //
 //	the connection ends            every request that is open on it has failed
 //	GOAWAY                         those above its last stream have failed, the others may finish; the next request connects anew
@@ -46,12 +48,13 @@ type streamSlot struct {
 }
 
 const (
-	// mostUnread is how many bytes are written on a connection while nothing comes back, before it takes no further requests. With
-	// streamSendBuffer they fit into its send buffer: the pacing thread does not wait.
+	// mostUnread is how many bytes are written on a connection while nothing comes back, before it takes no further
+	// requests. With streamSendBuffer they fit into its send buffer: the pacing thread does not wait.
 	mostUnread       = 64 << 10
 	streamSendBuffer = 4 * mostUnread // asked for; Linux gives up to net.core.wmem_max, 208 KiB by default
 
-	// longestWrite is how long a write on such a connection waits at the most before the connection is given up. None should wait.
+	// longestWrite is how long a write on such a connection waits at the most before the connection is given up. None
+	// should wait.
 	longestWrite = time.Second
 )
 
@@ -67,7 +70,8 @@ func newStreams(q *requester) engine {
 	return &streams{requester: q, kept: make([]streamSlot, q.keep), conns: map[*streamConn]bool{}}
 }
 
-// prepare connects all that are kept. It waits until they are connected or have failed, but not for long, as that of a pool.
+// prepare connects all that are kept. It waits until they are connected or have failed, but not for long, as that of
+// a pool.
 func (e *streams) prepare() {
 	var dials sync.WaitGroup
 	for i := range e.kept {
@@ -126,7 +130,8 @@ func (e *streams) start(do func()) {
 	})
 }
 
-// place sends j on an open connection that takes it. Otherwise it returns the slot for which a new one is to be opened: nil for a spare one.
+// place sends j on an open connection that takes it. Otherwise it returns the slot for which a new one is to be
+// opened: nil for a spare one.
 func (e *streams) place(j job) (s *streamSlot, sent bool) {
 	first := e.turn.Add(1)
 	for i := range e.kept {
@@ -238,7 +243,8 @@ type streamConn struct {
 	wakes  time.Duration  // for this instant
 }
 
-// send sends j on a new stream, unless the connection takes no request now; then it reports false, and nothing was written.
+// send sends j on a new stream, unless the connection takes no request now; then it reports false, and nothing was
+// written.
 func (c *streamConn) send(j job) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -259,8 +265,8 @@ func (c *streamConn) room() bool {
 	return !c.ending && h.goAway == "" && !h.torn && !h.spent() && len(h.open) < int(h.most) && (h.silent == 0 || h.silent+len(c.engine.message) <= mostUnread)
 }
 
-// gone looks whether the peer has closed the connection, or may have announced that, and nobody has read it yet. Where requests are open, what has
-// arrived is a reply to them. The caller holds mu.
+// gone looks whether the peer has closed the connection, or may have announced that, and nobody has read it yet.
+// Where requests are open, what has arrived is a reply to them. The caller holds mu.
 func (c *streamConn) gone() bool {
 	c.conn.peek()
 	switch s := &c.conn.socket; {
@@ -437,7 +443,8 @@ func (c *streamConn) await(until time.Duration) {
 	}
 }
 
-// expire gives up the requests whose time is over, and waits for the next one's. It ends a spare connection that was not used for a while.
+// expire gives up the requests whose time is over, and waits for the next one's. It ends a spare connection that was
+// not used for a while.
 func (c *streamConn) expire() {
 	defer c.engine.wg.Done()
 	c.mu.Lock()

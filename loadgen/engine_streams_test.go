@@ -28,7 +28,8 @@ func connCount(s *httptest.Server) *atomic.Int64 {
 	return &n
 }
 
-// startStreams is as startHTTP2, with a limit on the streams of a connection (0: the server's own, 250), and counts its connections.
+// startStreams is as startHTTP2, with a limit on the streams of a connection (0: the server's own, 250), and counts
+// its connections.
 func startStreams(t *testing.T, scheme string, most int, handler http.HandlerFunc) (*httptest.Server, *atomic.Int64) {
 	t.Helper()
 	s := httptest.NewUnstartedServer(handler)
@@ -97,8 +98,8 @@ func TestNoMoreStreamsAreOpenedThanTheServerAllows(t *testing.T) {
 	}
 }
 
-// A streamHolder is a server that answers until it is told to hold. Then it leaves requests open until there are enough of them, and does
-// something to them, by connection. Afterwards it answers again.
+// A streamHolder is a server that answers until it is told to hold. Then it leaves requests open until there are
+// enough of them, and does something to them, by connection. Afterwards it answers again.
 type streamHolder struct {
 	enough int
 	act    func(c *http2Script, streams []uint32) (goesOn bool)
@@ -180,7 +181,8 @@ func TestACutConnectionFailsEachRequestThatIsOpenOnIt(t *testing.T) {
 	}
 }
 
-// A GOAWAY fails the requests above its last stream, at once. Those below finish, in whatever order, and the connection takes no other.
+// A GOAWAY fails the requests above its last stream, at once. Those below finish, in whatever order, and the
+// connection takes no other.
 func TestGoAwayFailsTheRequestsAboveItsLastStream(t *testing.T) {
 	t.Parallel()
 	const enough = 12
@@ -322,7 +324,8 @@ func (c *countResets) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A connection whose peer sends nothing takes no more requests than fit into its send buffer, and is given up when all on it have failed.
+// A connection whose peer sends nothing takes no more requests than fit into its send buffer, and is given up when
+// all on it have failed.
 func TestASilentConnectionIsGivenUpAtLast(t *testing.T) {
 	t.Parallel()
 	var conns, mute atomic.Int64

@@ -29,7 +29,8 @@ func (q *errorQueue) open(c *net.UDPConn) {
 	}
 }
 
-// drain calls each with every error that was kept, and the beginning of the datagram that it is about. It reports whether the kernel says.
+// drain calls each with every error that was kept, and the beginning of the datagram that it is about. It reports
+// whether the kernel says.
 func (q *errorQueue) drain(each func(errno syscall.Errno, quoted []byte)) (told bool) {
 	if q.raw == nil {
 		return false

@@ -93,7 +93,8 @@ var localEnd = regexp.MustCompile(`(\[[^\]\s]*\]|[^\s\[\]:]+):\d+->`)
 // requestPrefix is what net/http puts in front of an error: `Get "http://host/": `.
 var requestPrefix = regexp.MustCompile(`^[A-Z][a-z]* "[^"]*": `)
 
-// PlainError is an error's text without what differs from connection to connection: local ports, and the request that net/http puts first.
+// PlainError is an error's text without what differs from connection to connection: local ports, and the request that
+// net/http puts first.
 func PlainError(text string) string {
 	return localEnd.ReplaceAllString(requestPrefix.ReplaceAllString(text, ""), "")
 }

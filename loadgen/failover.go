@@ -13,11 +13,12 @@ import (
 
 // This file is about names that have several addresses.
 
-// dialFallback connects to the first address that accepts, in the resolver's order, as clients do. Addresses without a route
-// from here are not tried. Each of the others gets an equal share of the time that is left. passed are the addresses that
-// failed before the one that accepted. If none accepts, the error is the most informative one. If an address could not be tried
-// because of a local shortage, or for want of time that this process took, that is the error: the answer of another address does not stand for it. peer is
-// the address of the connection or of the error. A UDP socket is connected as soon as there is a route.
+// dialFallback connects to the first address that accepts, in the resolver's order, as clients do. Addresses without
+// a route from here are not tried. Each of the others gets an equal share of the time that is left. passed are the
+// addresses that failed before the one that accepted. If none accepts, the error is the most informative one. If an
+// address could not be tried because of a local shortage, or for want of time that this process took, that is the
+// error: the answer of another address does not stand for it. peer is the address of the connection or of the error.
+// A UDP socket is connected as soon as there is a route.
 func (b *portAllocator) dialFallback(network string, addrs []netip.AddrPort, clock timeline.Clock, deadline time.Duration) (_ transport, peer netip.AddrPort, passed []failedAddress, _ error) {
 	if len(addrs) == 1 {
 		c, err := b.dial(network, addrs[0], clock.Wall(deadline))
@@ -54,8 +55,9 @@ type failedAddress struct {
 // errLate: this process was so slow that an address had no time to accept a connection.
 var errLate = errors.New("no time was left for it: the prober was slow")
 
-// failureOf is the error of a connection that no address accepted, and whose it is. That one address refuses says nothing of another that
-// had no time to answer. Where nothing has answered, nothing answered in time, whoever had how much of it.
+// failureOf is the error of a connection that no address accepted, and whose it is. That one address refuses says
+// nothing of another that had no time to answer. Where nothing has answered, nothing answered in time, whoever had
+// how much of it.
 func failureOf(failed []failedAddress) (netip.AddrPort, error) {
 	most := mostInformative(failed)
 	if i := slices.IndexFunc(failed, func(f failedAddress) bool { return f.late }); i >= 0 && !isTimeout(most.err) {
@@ -85,8 +87,8 @@ func localFailure(failed []failedAddress) (netip.AddrPort, error) {
 	return netip.AddrPort{}, nil
 }
 
-// mostInformative is the first of those whose errors say most about the target: an answer of the host says more than an error
-// of the route to it, and that more than a local shortage.
+// mostInformative is the first of those whose errors say most about the target: an answer of the host says more than
+// an error of the route to it, and that more than a local shortage.
 func mostInformative(failed []failedAddress) failedAddress {
 	tells := func(err error) int {
 		switch classify(err, connecting) {
@@ -100,9 +102,9 @@ func mostInformative(failed []failedAddress) failedAddress {
 	return slices.MaxFunc(failed, func(a, b failedAddress) int { return tells(a.err) - tells(b.err) })
 }
 
-// failovers counts, for each target, connections that went to one address of its name because another had failed. Such
-// a request succeeds, late, and its outcome does not say why. Of each target the first few different
-// addresses and classes are counted. They are emitted when the count begins, each time it has grown tenfold, and at the end.
+// failovers counts, for each target, connections that went to one address of its name because another had failed.
+// Such a request succeeds, late, and its outcome does not say why. Of each target the first few different addresses
+// and classes are counted. They are emitted when the count begins, each time it has grown tenfold, and at the end.
 type failovers struct {
 	mu     sync.Mutex
 	counts []*failoverCount

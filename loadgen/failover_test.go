@@ -46,7 +46,8 @@ func TestTheErrorOfManyAddressesIsTheOneThatTellsMost(t *testing.T) {
 	}
 }
 
-// Where this process was too slow to ask every address, the refusal of another one is not the answer of all; silence is.
+// Where this process was too slow to ask every address, the refusal of another one is not the answer of all; silence
+// is.
 func TestAnAddressWithoutTimeIsNotRefused(t *testing.T) {
 	refused, silent := failedAddress{err: failedDial(syscall.ECONNREFUSED)}, failedAddress{err: failedDial(os.ErrDeadlineExceeded)}
 	late := silent
@@ -101,8 +102,8 @@ func TestAddressesThatFailedBeforeAGoodOneAreNamed(t *testing.T) {
 	}
 }
 
-// Where there is no local port left for the first address, it is not known what a client would meet there. 0.0.0.0 is this
-// machine, but no loopback address.
+// Where there is no local port left for the first address, it is not known what a client would meet there. 0.0.0.0 is
+// this machine, but no loopback address.
 func TestAnAddressThatCouldNotBeAskedIsNotPassedOver(t *testing.T) {
 	accepts, refuses := listening(t)
 	book := &portAllocator{low: 50000, high: 50000, all: map[destination]*ports{}}

@@ -10,7 +10,8 @@ import (
 	"lapse/timeline"
 )
 
-// The table of open files has room for a stall before the first request is due, so that it need not grow in the midst of one.
+// The table of open files has room for a stall before the first request is due, so that it need not grow in the midst
+// of one.
 func TestProberMakesRoomForTheConnectionsOfAStall(t *testing.T) {
 	p := New(Config{Clock: timeline.StartClock(), Sink: func(timeline.Fact) {}})
 	if err := p.Start(Probe{Target: timeline.Target{ID: 1, Name: "new", Kind: timeline.New, URL: "http://127.0.0.1:9/", Rate: 100}}); err != nil {

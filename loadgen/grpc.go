@@ -26,11 +26,12 @@ var (
 	grpcSecure = Protocol{Scheme: "grpcs", Example: "grpcs://HOST[:PORT][/SERVICE]", Port: "443", Paths: true, Options: grpcOptions, secure: true, alpn: []string{http2.NextProtoTLS}, streams: true, compile: newGRPC}
 )
 
-// grpcUnary calls a unary method of grpc:// and grpcs:// targets: by default the standard health check (grpc.health.v1.Health/Check), of
-// the service that the URL's path names, or of the server as a whole. Connections are as of h2c:// and h2://.
+// grpcUnary calls a unary method of grpc:// and grpcs:// targets: by default the standard health check
+// (grpc.health.v1.Health/Check), of the service that the URL's path names, or of the server as a whole. Connections
+// are as of h2c:// and h2://.
 //
-// What a status means is Google's mapping to HTTP (google/rpc/code.proto). The outcome's Code is the grpc-status, from 0 to 99, or the status
-// of HTTP where that is not 200.
+// What a status means is Google's mapping to HTTP (google/rpc/code.proto). The outcome's Code is the grpc-status,
+// from 0 to 99, or the status of HTTP where that is not 200.
 //
 //	grpc-status                                          class      as HTTP
 //	0 OK                                                 ok         200

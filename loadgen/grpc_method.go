@@ -18,9 +18,10 @@ import (
 
 const descriptorsHint = "make one of .proto files, with all that they import: protoc --include_imports --descriptor_set_out=FILE, or buf build -o FILE"
 
-// GRPCRequest finds a unary method in a descriptor set, a serialised google.protobuf.FileDescriptorSet, and encodes the message to call it
-// with from its JSON; an empty text is the empty message. The method is "pkg.Service/Method", also with a leading slash or with a dot
-// between the two. It returns the method in the first form. Errors say what is wrong with the method, the set or the message.
+// GRPCRequest finds a unary method in a descriptor set, a serialised google.protobuf.FileDescriptorSet, and encodes
+// the message to call it with from its JSON; an empty text is the empty message. The method is "pkg.Service/Method",
+// also with a leading slash or with a dot between the two. It returns the method in the first form. Errors say what
+// is wrong with the method, the set or the message.
 func GRPCRequest(method string, descriptors []byte, text string) (path string, message []byte, err error) {
 	var set descriptorpb.FileDescriptorSet
 	if err := proto.Unmarshal(descriptors, &set); err != nil || len(set.File) == 0 {

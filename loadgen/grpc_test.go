@@ -167,8 +167,8 @@ func TestGRPCRequestIsAsSpecified(t *testing.T) {
 	}
 }
 
-// A message of the longest kind goes on one connection again and again: the server's WINDOW_UPDATEs are heeded, and where they stay away the
-// connection is left before its window is exceeded.
+// A message of the longest kind goes on one connection again and again: the server's WINDOW_UPDATEs are heeded, and
+// where they stay away the connection is left before its window is exceeded.
 func TestLongGRPCMessagesStayWithinTheWindow(t *testing.T) {
 	t.Parallel()
 	for name, updates := range map[string]bool{"with updates": true, "without": false} {

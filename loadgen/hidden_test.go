@@ -243,7 +243,8 @@ func TestLateRepliesAreNeverBookedToTheNextRequest(t *testing.T) {
 		mu.Lock()
 		read++
 		name := fmt.Sprint("answer to request ", read)
-		// Most answers come within 4 ms of the timeout, on either side of it; some at once, so that connections get reused.
+		// Most answers come within 4 ms of the timeout, on either side of it; some at once, so that connections get
+		// reused.
 		took := timeout + time.Duration(read%9-4)*time.Millisecond
 		if read%5 == 0 {
 			took = 0

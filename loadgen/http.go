@@ -120,7 +120,8 @@ func validToken(name string) bool {
 	return validName([]byte(name)) && !strings.Contains(name, " ")
 }
 
-// HostHeader is the URL's host without the final dot, which only spares the resolver its search list, and without a zone.
+// HostHeader is the URL's host without the final dot, which only spares the resolver its search list, and without a
+// zone.
 func HostHeader(u *url.URL) string {
 	host := strings.TrimSuffix(withoutZone(u.Hostname()), ".")
 	if strings.Contains(host, ":") {
@@ -132,7 +133,8 @@ func HostHeader(u *url.URL) string {
 	return host
 }
 
-// withoutZone is a host without the zone of an IPv6 address, which has a meaning only on this machine (RFC 6874, section 1).
+// withoutZone is a host without the zone of an IPv6 address, which has a meaning only on this machine (RFC 6874,
+// section 1).
 func withoutZone(host string) string {
 	if strings.Contains(host, ":") {
 		host, _, _ = strings.Cut(host, "%")

@@ -119,7 +119,8 @@ func (in *replyReader) line() ([]byte, error) {
 	return bytes.TrimSuffix(line[:len(line)-1], []byte("\r")), nil
 }
 
-// inHTTP2 is the error of a line that did not end. A server that speaks HTTP/2 alone sends SETTINGS, and then waits or leaves.
+// inHTTP2 is the error of a line that did not end. A server that speaks HTTP/2 alone sends SETTINGS, and then waits
+// or leaves.
 func inHTTP2(line []byte, err error) error {
 	if len(line) >= http2FrameHeader && line[0] == 0 && http2.FrameType(line[3]) == http2.FrameSettings && bytes.Count(line[4:http2FrameHeader], []byte{0}) == 5 {
 		return malformed("it begins with SETTINGS: the server speaks HTTP/2 alone, as in h2c:// and grpc://")

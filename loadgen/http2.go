@@ -22,8 +22,9 @@ var (
 	httpTwoSecure = Protocol{Scheme: "h2", Example: "h2://HOST[:PORT][/PATH]", Port: "443", Paths: true, Options: httpTwoOptions, secure: true, alpn: []string{http2.NextProtoTLS}, streams: true, compile: newHTTPTwo}
 )
 
-// httpTwo speaks HTTP/2 (RFC 9113) to h2c:// targets, with prior knowledge, and to h2:// targets, over TLS with ALPN. A connection of a
-// reused target carries several requests at once, any other one at a time: see docs/decisions/0025-http2-connections.md.
+// httpTwo speaks HTTP/2 (RFC 9113) to h2c:// targets, with prior knowledge, and to h2:// targets, over TLS with ALPN.
+// A connection of a reused target carries several requests at once, any other one at a time: see
+// docs/decisions/0025-http2-connections.md.
 //
 //	what happened                                                              class
 //	a status that is no success, a body without the expected text              as of http://: http_4xx, http_5xx, body
@@ -36,9 +37,10 @@ var (
 //	no answer in time, to the preface or to the request                        timeout_response
 //	no connection, no TLS                                                      as of every protocol: refused, reset, tls, …
 //
-// A GOAWAY lets the requests up to its last stream finish: they are no failures, and the connection carries no other. On an idle connection
-// it is no failure either. A request whose reply does not come in time is given up by RST_STREAM, and the connection stays, as with other
-// clients of HTTP/2: if nothing comes on it at all, each request on it fails until the system ends the connection.
+// A GOAWAY lets the requests up to its last stream finish: they are no failures, and the connection carries no other.
+// On an idle connection it is no failure either. A request whose reply does not come in time is given up by
+// RST_STREAM, and the connection stays, as with other clients of HTTP/2: if nothing comes on it at all, each request
+// on it fails until the system ends the connection.
 type httpTwo struct {
 	http2Request
 	want wanted

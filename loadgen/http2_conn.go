@@ -20,8 +20,8 @@ import (
 	"lapse/timeline"
 )
 
-// This file is a connection of HTTP/2, for the protocols on top of it. Frames and header compression are golang.org/x/net/http2's; its
-// Transport is not used, because it sends requests again unseen.
+// This file is a connection of HTTP/2, for the protocols on top of it. Frames and header compression are
+// golang.org/x/net/http2's; its Transport is not used, because it sends requests again unseen.
 
 const (
 	http2FrameHeader = 9         // bytes (RFC 9113, section 4.1)
@@ -30,8 +30,9 @@ const (
 	http2FirstWindow = 1<<16 - 1 // bytes: each connection's window before any WINDOW_UPDATE
 	http2LastStream  = 1<<31 - 1
 
-	// mostUnanswered is how many bytes are written to a peer that sends nothing back before its connection is given up. So few fit into
-	// the send buffer of any connection: the pacing thread does not wait when it writes further ones.
+	// mostUnanswered is how many bytes are written to a peer that sends nothing back before its connection is given
+	// up. So few fit into the send buffer of any connection: the pacing thread does not wait when it writes further
+	// ones.
 	mostUnanswered = 16 << 10
 )
 
@@ -109,8 +110,8 @@ func cutAt(b []byte, n int) (first, rest []byte) {
 	return b[:n], b[n:]
 }
 
-// A http2Reply reads replies, one after the other: what a protocol makes of the frames of a stream. Errors are those of codec's read. What is
-// wrong with a reply that leaves its stream well is the reply's fault.
+// A http2Reply reads replies, one after the other: what a protocol makes of the frames of a stream. Errors are those
+// of codec's read. What is wrong with a reply that leaves its stream well is the reply's fault.
 type http2Reply interface {
 	another() http2Reply // reads the replies of another stream
 	start()
@@ -132,11 +133,13 @@ type http2Stream struct {
 	own     reply   // likewise
 }
 
-// A http2Input is what a connection's frames are read from. Its read buffer may be another one for each reply: one that waits holds none.
+// A http2Input is what a connection's frames are read from. Its read buffer may be another one for each reply: one
+// that waits holds none.
 type http2Input struct{ *bufio.Reader }
 
-// A http2Conn is a connection after its preface. As a [dialog], it has one request open at a time, that on the stream only. An engine that opens
-// several uses begin, frame, take and giveUp, and sees to it that one goroutine reads, and that what is not frame is not called at the same time.
+// A http2Conn is a connection after its preface. As a [dialog], it has one request open at a time, that on the stream
+// only. An engine that opens several uses begin, frame, take and giveUp, and sees to it that one goroutine reads, and
+// that what is not frame is not called at the same time.
 type http2Conn struct {
 	http2Request *http2Request
 	w            io.Writer
@@ -159,7 +162,8 @@ type http2Conn struct {
 	taken  int            // bytes of data on the connection that were not acknowledged by a WINDOW_UPDATE
 }
 
-// begin sends the preface, and waits for that of the server: its SETTINGS (RFC 9113, section 3.4). Only they show that it speaks HTTP/2.
+// begin sends the preface, and waits for that of the server: its SETTINGS (RFC 9113, section 3.4). Only they show
+// that it speaks HTTP/2.
 func (d *http2Request) begin(c *conn, parser http2Reply) (dialog, error) {
 	if secure, ok := c.Conn.(*tls.Conn); ok && secure.ConnectionState().NegotiatedProtocol != http2.NextProtoTLS {
 		return nil, errNoHTTP2
@@ -341,8 +345,8 @@ func (h *http2Conn) step() error {
 // frame reads the next frame. It is valid until the next call.
 func (h *http2Conn) frame() (http2.Frame, error) { return h.framer.ReadFrame() }
 
-// take does what a frame asks for, or an error instead of one. What streams it ends is in ended until the next call. The error is that of the
-// whole connection.
+// take does what a frame asks for, or an error instead of one. What streams it ends is in ended until the next call.
+// The error is that of the whole connection.
 func (h *http2Conn) take(f http2.Frame, err error) error {
 	h.ended = h.ended[:0]
 	h.out.Reset()
@@ -414,7 +418,8 @@ func (h *http2Conn) find(id uint32) *http2Stream {
 	return h.open[i]
 }
 
-// awaited is the open stream that a frame belongs to. Frames of a request that was given up may still come: they belong to none.
+// awaited is the open stream that a frame belongs to. Frames of a request that was given up may still come: they
+// belong to none.
 func (h *http2Conn) awaited(id uint32) (*http2Stream, error) {
 	if id%2 == 0 || id > h.stream {
 		return nil, malformed("HTTP/2: a frame on a stream that was never opened")
@@ -499,7 +504,8 @@ func (h *http2Conn) reset(f *http2.RSTStreamFrame) {
 	}
 }
 
-// leaving notes a GOAWAY. Requests above its last stream are not processed, and end; the others may finish (RFC 9113, section 6.8).
+// leaving notes a GOAWAY. Requests above its last stream are not processed, and end; the others may finish (RFC 9113,
+// section 6.8).
 func (h *http2Conn) leaving(f *http2.GoAwayFrame) {
 	h.goAway = announcedEnd("GOAWAY " + f.ErrCode.String())
 	if debug := f.DebugData(); len(debug) > 0 {

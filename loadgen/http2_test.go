@@ -53,7 +53,8 @@ func http2Probe(kind timeline.TargetKind, scheme string, s *httptest.Server, pat
 	return p
 }
 
-// A http2Script is a server that does as it is told with each request: to a server nobody wrote in good faith. It reads and writes frames.
+// A http2Script is a server that does as it is told with each request: to a server nobody wrote in good faith. It
+// reads and writes frames.
 type http2Script struct {
 	*http2.Framer
 	net.Conn
@@ -78,8 +79,8 @@ func (c *http2Script) header(stream uint32, end bool, fields ...string) {
 // end ends a stream by a header alone.
 func (c *http2Script) ok(stream uint32) { c.header(stream, true, "status: 200", "x-pod: pod-a") }
 
-// scriptHTTP2 serves HTTP/2: answer is called when the n-th request of its connection, counted from 1, is whole. The connection ends when
-// it returns false.
+// scriptHTTP2 serves HTTP/2: answer is called when the n-th request of its connection, counted from 1, is whole. The
+// connection ends when it returns false.
 func scriptHTTP2(t *testing.T, answer func(c *http2Script, stream uint32, n int) bool) (addr string) {
 	return serveTCP(t, func(tcp *net.TCPConn) { runHTTP2Script(tcp, answer) }).listener.Addr().String()
 }
@@ -413,7 +414,8 @@ func (c *countPongs) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A GOAWAY on an idle connection is no failure, and neither is one during a request that it lets finish: the next request connects anew.
+// A GOAWAY on an idle connection is no failure, and neither is one during a request that it lets finish: the next
+// request connects anew.
 func TestGoAwayRetiresTheConnection(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]bool{"before the reply": true, "after it": false} {
@@ -469,8 +471,8 @@ func TestRequestsOnCutHTTP2ConnectionsAllFail(t *testing.T) {
 	}
 }
 
-// A request that is given up leaves its connection as it is: what is behind a connection that hangs shows for as long as it hangs, and what
-// comes late for the old request is no reply to the next.
+// A request that is given up leaves its connection as it is: what is behind a connection that hangs shows for as long
+// as it hangs, and what comes late for the old request is no reply to the next.
 func TestGivenUpRequestsKeepTheirConnection(t *testing.T) {
 	t.Parallel()
 	for _, scheme := range []string{"h2c", "h2"} {
@@ -608,7 +610,8 @@ func TestHTTP2ConnectionsEndWithTheirStreams(t *testing.T) {
 	}
 }
 
-// Whatever frames come, they are read alike however they arrive, and what passes for a reply is one to net/http2's client too.
+// Whatever frames come, they are read alike however they arrive, and what passes for a reply is one to net/http2's
+// client too.
 func FuzzHTTP2RepliesAreReadAsByNetHTTP2(f *testing.F) {
 	seed := func(write func(c *http2Script)) {
 		var out bytes.Buffer

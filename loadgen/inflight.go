@@ -81,8 +81,9 @@ func (f *inflight) compact() {
 	f.head = 0
 }
 
-// ended notes that nothing will be due any more, and that nothing is open. The measuring has ended when the next request would
-// have been due: the time until the last answers arrived does not count as time in which nothing was sent.
+// ended notes that nothing will be due any more, and that nothing is open. The measuring has ended when the next
+// request would have been due: the time until the last answers arrived does not count as time in which nothing was
+// sent.
 func (f *inflight) ended(now time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

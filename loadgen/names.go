@@ -16,7 +16,8 @@ type names struct {
 	new     []timeline.Event // not yet handed on
 }
 
-// mostNameChanges is how many changes of one target are handed on: the servers behind one address may each say something else.
+// mostNameChanges is how many changes of one target are handed on: the servers behind one address may each say
+// something else.
 const mostNameChanges = 1000
 
 // A nameHistory is what is known of one target's name.
@@ -28,9 +29,10 @@ type nameHistory struct {
 	lookup  timeline.Lookup
 }
 
-// note takes in an answer, or that the query had none that says what the name has. Answers to queries before the last one that changed
-// something are late, and change nothing: the answers are taken in the order of their queries. Nor does one that was sent before the answer that changed
-// something had come: the server may have answered it first. The next one will show it.
+// note takes in an answer, or that the query had none that says what the name has. Answers to queries before the last
+// one that changed something are late, and change nothing: the answers are taken in the order of their queries. Nor
+// does one that was sent before the answer that changed something had come: the server may have answered it first.
+// The next one will show it.
 //
 //	sent 0 {a b}, sent 5 ms {a b}, sent 10 ms lost, sent 15 ms {a}, answered at 16 ms   →   answered {a}, Since 5 ms, Seen 16 ms
 func (n *names) note(target, name string, sent, done time.Duration, r *reply) {

@@ -53,7 +53,8 @@ func (c *changes) take() []func(*pacer, time.Duration) {
 	return taken
 }
 
-// run paces until ctx ends, and closes paced then. Until over is closed it goes on detecting stops, and reading replies.
+// run paces until ctx ends, and closes paced then. Until over is closed it goes on detecting stops, and reading
+// replies.
 //
 // It locks itself to its thread, whose sleeping keeps one of the scheduler's processors (GOMAXPROCS)
 // from the rest of the program; so it adds one for as long as it runs.
@@ -96,7 +97,8 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// processors guards GOMAXPROCS, which several Probers of a process may change at once: reading and setting it are two steps.
+// processors guards GOMAXPROCS, which several Probers of a process may change at once: reading and setting it are two
+// steps.
 var processors sync.Mutex
 
 // addProcessors changes the number of the scheduler's processors by n.
@@ -106,8 +108,8 @@ func addProcessors(n int) {
 	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + n)
 }
 
-// wait waits for at most d: until shortly before its end, or, where it is shorter than that anyway, until its end. Where replies are polled, it
-// may end sooner.
+// wait waits for at most d: until shortly before its end, or, where it is shorter than that anyway, until its end.
+// Where replies are polled, it may end sooner.
 func (p *pacer) wait(d time.Duration) {
 	switch {
 	case p.polling != nil:
@@ -142,8 +144,8 @@ func (p *pacer) step(now time.Duration) time.Duration {
 	return p.untilNext(now, next)
 }
 
-// untilNext reads the replies that have come, ends the requests whose time is over, and returns how long it is until next, or until the next one's
-// time is over.
+// untilNext reads the replies that have come, ends the requests whose time is over, and returns how long it is until
+// next, or until the next one's time is over.
 func (p *pacer) untilNext(now, next time.Duration) time.Duration {
 	switch {
 	case p.polling == nil:

@@ -11,7 +11,8 @@ import (
 	"lapse/timeline"
 )
 
-// Each pacing thread gets a processor of its own while it runs, however many come and go at once, and none is left over.
+// Each pacing thread gets a processor of its own while it runs, however many come and go at once, and none is left
+// over.
 func TestPacingThreadsReturnTheirProcessors(t *testing.T) {
 	before := runtime.GOMAXPROCS(0)
 	var changing sync.WaitGroup

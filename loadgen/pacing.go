@@ -7,15 +7,16 @@ import (
 	"time"
 )
 
-// Pacing chooses between less CPU and less jitter. On Linux, both sleep in the kernel with the thread's timer slack turned off,
-// and both follow the same absolute schedule: neither drifts, and what is late is stored as late. On other systems Go's
-// timers are used, which are exact to about a millisecond.
+// Pacing chooses between less CPU and less jitter. On Linux, both sleep in the kernel with the thread's timer slack
+// turned off, and both follow the same absolute schedule: neither drifts, and what is late is stored as late. On
+// other systems Go's timers are used, which are exact to about a millisecond.
 //
 // Measured figures are in docs/measured/pacing.md.
 type Pacing string
 
 const (
-	// Economical sleeps until a request is due, and sends it when the kernel wakes the thread: tens of microseconds late.
+	// Economical sleeps until a request is due, and sends it when the kernel wakes the thread: tens of microseconds
+	// late.
 	Economical Pacing = "economical"
 	// Precise wakes early, and spins for the rest. It takes up to [spinning] of CPU time more for each due instant. It
 	// helps on a free processor; on a busy one, spinning takes CPU from others.
@@ -44,8 +45,8 @@ func pacingNames() string {
 	return strings.Join(names, ", ")
 }
 
-// spinning is how long before a due instant precise pacing wakes: longer than the kernel is usually late (20 to 30 µs), and
-// not as long as its worst case, which would cost more than it gains.
+// spinning is how long before a due instant precise pacing wakes: longer than the kernel is usually late (20 to 30
+// µs), and not as long as its worst case, which would cost more than it gains.
 const spinning = 50 * time.Microsecond
 
 // early is how long before a due instant the pacing thread wakes.

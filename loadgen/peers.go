@@ -8,7 +8,8 @@ import (
 	"lapse/timeline"
 )
 
-// peers numbers the addresses that connections go to. Number 0 stands for unknown, and for every address after the 65 535th.
+// peers numbers the addresses that connections go to. Number 0 stands for unknown, and for every address after the 65
+// 535th.
 type peers struct {
 	mu  sync.RWMutex
 	ids map[netip.AddrPort]uint16

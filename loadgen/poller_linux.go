@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A poller lets the pacing thread wait for its next due instant and for what arrives at once (epoll(7)), and keeps the sessions whose sockets it
-// watches. Go's own poller would wake a second thread for each reply.
+// A poller lets the pacing thread wait for its next due instant and for what arrives at once (epoll(7)), and keeps
+// the sessions whose sockets it watches. Go's own poller would wake a second thread for each reply.
 type poller struct {
 	replies int // an epoll instance, for bytes and for the ends of connections
 	ends    int // another one, for the ends of connections alone
@@ -27,8 +27,8 @@ type poller struct {
 	sessions map[int]*session // by their socket
 }
 
-// newPoller is a poller, or an error where the kernel has none that waits to the microsecond: epoll_pwait2(2) came with Linux 5.11, and a
-// container's seccomp profile may be older than that.
+// newPoller is a poller, or an error where the kernel has none that waits to the microsecond: epoll_pwait2(2) came
+// with Linux 5.11, and a container's seccomp profile may be older than that.
 func newPoller() (*poller, error) {
 	p := &poller{replies: -1, ends: -1, stamper: newStamper(), arrived: make([]unix.EpollEvent, mostArrived), sessions: map[int]*session{}}
 	err := p.open()
@@ -61,8 +61,9 @@ func (p *poller) closeAll() {
 	}
 }
 
-// poll blocks the calling thread in the kernel for d, or until something has arrived that epoll is told of, or a signal comes. It returns how many sockets
-// something has arrived on. As in [sleep], RawSyscall keeps the scheduler's processor.
+// poll blocks the calling thread in the kernel for d, or until something has arrived that epoll is told of, or a
+// signal comes. It returns how many sockets something has arrived on. As in [sleep], RawSyscall keeps the scheduler's
+// processor.
 func (p *poller) poll(epoll int, d time.Duration) (int, syscall.Errno) {
 	timeout := struct{ sec, nsec int64 }{int64(d / time.Second), int64(d % time.Second)} // __kernel_timespec, of 64 bits everywhere
 	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT2, uintptr(epoll), uintptr(unsafe.Pointer(&p.arrived[0])), uintptr(len(p.arrived)),
@@ -80,7 +81,8 @@ func (p *poller) waitForEnds(d time.Duration) {
 	}
 }
 
-// wait waits for at most d, or not at all if d is short, and appends to arrived the sessions on whose sockets something has arrived, at most mostArrived.
+// wait waits for at most d, or not at all if d is short, and appends to arrived the sessions on whose sockets
+// something has arrived, at most mostArrived.
 func (p *poller) wait(d time.Duration, arrived []*session) []*session {
 	if d < shortestSleep {
 		d = 0
@@ -148,7 +150,8 @@ func (p *poller) close() (left []*session) {
 	return left
 }
 
-// A polledSocket is a TCP connection without Go's poller: no read or write waits. Its owner keeps to one call at a time.
+// A polledSocket is a TCP connection without Go's poller: no read or write waits. Its owner keeps to one call at a
+// time.
 type polledSocket struct {
 	poller        *poller
 	fd            int // -1 once it is closed
@@ -173,7 +176,8 @@ func (p *poller) polled(tcp *net.TCPConn, closed func()) (*polledSocket, error) 
 	return o, nil
 }
 
-// giveBack gives the connection back to Go's poller. o is closed then, and does not call closed; after an error the connection is closed as well.
+// giveBack gives the connection back to Go's poller. o is closed then, and does not call closed; after an error the
+// connection is closed as well.
 func (o *polledSocket) giveBack() (*net.TCPConn, error) {
 	o.poller.leave(o)
 	file := os.NewFile(uintptr(o.fd), "")
@@ -191,7 +195,8 @@ func (o *polledSocket) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// receive reads, and returns when the last of it arrived by the kernel's stamp: nanoseconds of the wall clock since 1970, 0 if it has none.
+// receive reads, and returns when the last of it arrived by the kernel's stamp: nanoseconds of the wall clock since
+// 1970, 0 if it has none.
 func (o *polledSocket) receive(b []byte) (n int, stamp int64, err error) {
 	n, stamp, errno := o.poller.message.receive(o.fd, b)
 	switch {
@@ -203,8 +208,8 @@ func (o *polledSocket) receive(b []byte) (n int, stamp int64, err error) {
 	return n, stamp, nil
 }
 
-// Write writes all of b or fails. It never has to wait where the reply to the last request is here, for that says that the peer's kernel has all that was
-// sent before: where the kernel takes less than b, it is short of memory.
+// Write writes all of b or fails. It never has to wait where the reply to the last request is here, for that says
+// that the peer's kernel has all that was sent before: where the kernel takes less than b, it is short of memory.
 func (o *polledSocket) Write(b []byte) (int, error) {
 	n, _, errno := syscall.RawSyscall(syscall.SYS_WRITE, uintptr(o.fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
 	switch {

@@ -21,13 +21,13 @@ const quarantine = 125 * time.Second
 // errNoPort: every local port is in quarantine, or all but those spared for later. Nothing was sent.
 var errNoPort = fmt.Errorf("no usable local port, all are cooling down after unanswered SYNs: %w", syscall.EADDRNOTAVAIL)
 
-// ports chooses the local ports of connections to one Service or address, each used again as late as possible. Of UDP too: there connection
-// tracking keeps the translation of a single query and its answer for 30 s (nf_conntrack_udp_timeout), in which 900 requests per second use
-// up all ports.
+// ports chooses the local ports of connections to one Service or address, each used again as late as possible. Of UDP
+// too: there connection tracking keeps the translation of a single query and its answer for 30 s
+// (nf_conntrack_udp_timeout), in which 900 requests per second use up all ports.
 //
 // The kernel chooses local ports at random, and at 500 connections a second comes back to one within about 6 s. To
-// connection tracking a connection from the same port is the same connection: it keeps the translation
-// that kube-proxy's rules once chose. After a drain such connections follow it to the Pod that is gone, and time out, long
+// connection tracking a connection from the same port is the same connection: it keeps the translation that
+// kube-proxy's rules once chose. After a drain such connections follow it to the Pod that is gone, and time out, long
 // after the routes are right, which no new client would see. See docs/decisions/0005-local-ports.md.
 type ports struct {
 	low      uint16
@@ -59,7 +59,8 @@ func newPorts(low, high uint16, choosing *atomic.Int64) *ports {
 	return p
 }
 
-// take returns the free port next in turn to connect from, or 0 if none may be used now. Whoever takes one puts it back.
+// take returns the free port next in turn to connect from, or 0 if none may be used now. Whoever takes one puts it
+// back.
 func (p *ports) take(now time.Time) uint16 {
 	p.choosing.Add(1)
 	defer p.choosing.Add(-1)
@@ -80,8 +81,9 @@ func (p *ports) take(now time.Time) uint16 {
 	return p.low + uint16(i)
 }
 
-// spares reports whether the free ports have to be kept for later. While nothing answers, the second half of them is spent
-// evenly over the time until the first spoiled ones are back, so that the end of an outage is seen however long it lasts.
+// spares reports whether the free ports have to be kept for later. While nothing answers, the second half of them is
+// spent evenly over the time until the first spoiled ones are back, so that the end of an outage is seen however long
+// it lasts.
 func (p *ports) spares(now time.Time) bool {
 	if !p.unanswered || p.left > p.size/2 || len(p.spoiled) == 0 {
 		return false
@@ -131,9 +133,9 @@ func (p *ports) clean() bool {
 	return len(p.spoiled) == 0
 }
 
-// unanswered reports whether a connection that ended with err may have left a SYN in the connection tracking table. A RST
-// removes it at once (nf_conntrack_tcp_packet, "if only reply is a RST"), and kube-proxy's own refusals never enter it. After an
-// ICMP error, such as "unreachable", the entry stays.
+// unanswered reports whether a connection that ended with err may have left a SYN in the connection tracking table. A
+// RST removes it at once (nf_conntrack_tcp_packet, "if only reply is a RST"), and kube-proxy's own refusals never
+// enter it. After an ICMP error, such as "unreachable", the entry stays.
 func unanswered(err error) bool {
 	return err != nil && !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, syscall.ECONNRESET)
 }
@@ -167,8 +169,8 @@ func (p *ports) dial(network string, addr netip.AddrPort, until time.Time) (tran
 	return dialFrom(network, 0, addr, until)
 }
 
-// portInUse reports whether err says that a connection to addr has to be made from another port. Without a source address,
-// no port will do.
+// portInUse reports whether err says that a connection to addr has to be made from another port. Without a source
+// address, no port will do.
 func portInUse(err error, addr netip.AddrPort) bool {
 	return errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EADDRNOTAVAIL) && routable(addr)
 }
@@ -251,7 +253,8 @@ func (b *portAllocator) dial(network string, addr netip.AddrPort, until time.Tim
 	return c, err
 }
 
-// errNoSource: this machine has no address from which it could send to one of that family, as where IPv6 is switched off.
+// errNoSource: this machine has no address from which it could send to one of that family, as where IPv6 is switched
+// off.
 var errNoSource = fmt.Errorf("this machine has no address of that family: %w", syscall.ENETUNREACH)
 
 func (b *portAllocator) of(d destination) *ports {

@@ -96,8 +96,8 @@ func TestWithoutAPortTheFaultIsOurs(t *testing.T) {
 	}
 }
 
-// Ten minutes at 1000 requests per second without an answer take 600 000 ports. No more than 28 232 in 125 s may be used,
-// and yet some in every stretch, so that the end of the outage is seen when it comes.
+// Ten minutes at 1000 requests per second without an answer take 600 000 ports. No more than 28 232 in 125 s may be
+// used, and yet some in every stretch, so that the end of the outage is seen when it comes.
 func TestALongSilenceIsWatchedToItsEnd(t *testing.T) {
 	const rest = 20 * time.Millisecond // half the ports in 125 s less 14 s are one each 8 ms
 	p, now := newPorts(32768, 60999, new(atomic.Int64)), time.Now()
@@ -146,7 +146,8 @@ func TestAPortInUseCostsASilenceNoRequest(t *testing.T) {
 	}
 }
 
-// Requests that wait for us to choose a port are not kept waiting by the target. 0.0.0.0 is this machine, but no loopback address.
+// Requests that wait for us to choose a port are not kept waiting by the target. 0.0.0.0 is this machine, but no
+// loopback address.
 func TestWaitingForAPortIsNotTheTargetsFault(t *testing.T) {
 	p := probe(1, timeline.New, "http://0.0.0.0:9/", 1000)
 	p.Timeout, p.MaxConnections = 50*time.Millisecond, 4

@@ -20,8 +20,9 @@ const delivery = 50 * time.Millisecond
 type Config struct {
 	Clock  timeline.Clock
 	Source timeline.SourceID // this prober, in its facts
-	// Sink takes the facts: Batch, HeldBatch, Backend, Peer, and ProberStall, RequestError, AddressFailed and NameAnswered events. It is called by one goroutine at a time
-	// and must not block for long; the measurement does not wait for it, but memory does.
+	// Sink takes the facts: Batch, HeldBatch, Backend, Peer, and ProberStall, RequestError, AddressFailed and
+	// NameAnswered events. It is called by one goroutine at a time and must not block for long; the measurement does
+	// not wait for it, but memory does.
 	Sink   func(timeline.Fact)
 	Logger *slog.Logger // nil for none
 	Pacing Pacing       // default Economical
@@ -80,8 +81,8 @@ func New(c Config) *Prober {
 	}
 }
 
-// Run measures until ctx ends, then waits for what is in flight, no longer than the timeout or until it is abandoned, and
-// hands the last batch on. It returns nil then, and can be called once.
+// Run measures until ctx ends, then waits for what is in flight, no longer than the timeout or until it is abandoned,
+// and hands the last batch on. It returns nil then, and can be called once.
 func (p *Prober) Run(ctx context.Context) error {
 	if err := p.begin(); err != nil {
 		return err
@@ -133,8 +134,8 @@ func (p *Prober) begin() error {
 // fewFiles is room for what is started later and for the rest of the program.
 const fewFiles = 8192
 
-// mostFiles is how many open files a stall of all targets may take: a connection for each request that waits, and as many for
-// the server, if it is in this process. The caller holds mu.
+// mostFiles is how many open files a stall of all targets may take: a connection for each request that waits, and as
+// many for the server, if it is in this process. The caller holds mu.
 func (p *Prober) mostFiles() int {
 	n := fewFiles
 	for _, t := range p.draining {
@@ -143,9 +144,9 @@ func (p *Prober) mostFiles() int {
 	return n
 }
 
-// Start begins measuring a target, at once or when Run begins. A target with persistent connections gets its first request when
-// they are connected or have failed to, but no more than 100 ms later. A target that was stopped may be started again: its
-// requests are counted on. Errors say what is wrong with the probe.
+// Start begins measuring a target, at once or when Run begins. A target with persistent connections gets its first
+// request when they are connected or have failed to, but no more than 100 ms later. A target that was stopped may be
+// started again: its requests are counted on. Errors say what is wrong with the probe.
 func (p *Prober) Start(probe Probe) error {
 	compiled, err := compile(probe)
 	if err != nil {
@@ -264,8 +265,8 @@ func (p *Prober) all() iter.Seq[*target] {
 	}
 }
 
-// Abandon keeps Run from waiting for what is in flight when its ctx ends, or has ended: those requests are Local. They still
-// end by themselves within the timeout; how is not recorded. It may be called more than once.
+// Abandon keeps Run from waiting for what is in flight when its ctx ends, or has ended: those requests are Local.
+// They still end by themselves within the timeout; how is not recorded. It may be called more than once.
 func (p *Prober) Abandon() { p.abandoning.Do(func() { close(p.abandoned) }) }
 
 func (p *Prober) endAllOrAbandon() {
@@ -304,7 +305,8 @@ func (p *Prober) deliverUntil(stop <-chan struct{}) {
 	}
 }
 
-// deliver hands on stalls and errors, then backends and peers, then the batch that refers to them. At the end it is called for the last time.
+// deliver hands on stalls and errors, then backends and peers, then the batch that refers to them. At the end it is
+// called for the last time.
 func (p *Prober) deliver(end bool) {
 	p.mu.Lock()
 	stalls, targets := p.stalls, p.draining

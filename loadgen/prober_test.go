@@ -181,8 +181,8 @@ func unobserved(requests []timeline.Request) (n int) {
 	return n
 }
 
-// accounted reports whether the server counts as many requests as were measured to have ended so. It may count more: those that
-// are local, because this process, which a busy machine lets wait, was late to look.
+// accounted reports whether the server counts as many requests as were measured to have ended so. It may count more:
+// those that are local, because this process, which a busy machine lets wait, was late to look.
 func accounted(measured, byServer int, n map[timeline.Class]int) bool {
 	return measured <= byServer && byServer <= measured+n[timeline.Local]
 }
@@ -226,7 +226,8 @@ func waitFor(t *testing.T, what string, cond func() bool) {
 	}
 }
 
-// probe is patient, so that no machine is so busy that a server in the same process answers too late. Tests of timeouts say their own.
+// probe is patient, so that no machine is so busy that a server in the same process answers too late. Tests of
+// timeouts say their own.
 func probe(id timeline.TargetID, kind timeline.TargetKind, url string, rate float64) Probe {
 	return Probe{Target: timeline.Target{ID: id, Name: fmt.Sprint(kind, " ", id), Kind: kind, URL: url, Rate: rate, Timeout: 20 * time.Second}}
 }
@@ -625,7 +626,8 @@ func TestTargetsComeAndGoWhileOthersRun(t *testing.T) {
 	}
 }
 
-// A Pod that comes back is probed as the same target: its requests go on being counted, and no watermark passes what is in flight.
+// A Pod that comes back is probed as the same target: its requests go on being counted, and no watermark passes what
+// is in flight.
 func TestStoppedTargetGoesOnWhenStartedAgain(t *testing.T) {
 	t.Parallel()
 	clock := timeline.StartClock()

@@ -79,30 +79,31 @@ func Schemes(option string) string {
 	return strings.Join(names, "")
 }
 
-// A codec is a protocol prepared for one target. It is shared by the target's connections and keeps no state: a protocol whose
-// connections have one is [stateful].
+// A codec is a protocol prepared for one target. It is shared by the target's connections and keeps no state: a
+// protocol whose connections have one is [stateful].
 type codec interface {
 	// request is what is written for each request, byte for byte. It is empty where nothing is.
 	request() []byte
 	// awaits reports whether a reply is awaited. If not, a request that was written is a success.
 	awaits() bool
 	// read reads the next reply, of which at least one byte has arrived or is an error away. Errors are errMalformed,
-	// errUnexpected, errTruncated, io.EOF where the reply has not begun in earnest, or the connection's own. It must not allocate in the
-	// steady state: r keeps its buffers from one reply to the next.
+	// errUnexpected, errTruncated, io.EOF where the reply has not begun in earnest, or the connection's own. It must
+	// not allocate in the steady state: r keeps its buffers from one reply to the next.
 	read(br *bufio.Reader, r *reply) error
 	// judge says how a reply that was read whole counts, and if that is no success, what it has wrong with it.
 	judge(r *reply) (timeline.Class, error)
 }
 
-// A stateful codec begins each connection with an exchange of its own, such as an upgrade. From then on the connection has a dialog.
-// The codec's own request and read are not used.
+// A stateful codec begins each connection with an exchange of its own, such as an upgrade. From then on the
+// connection has a dialog. The codec's own request and read are not used.
 type stateful interface {
 	codec
 	// begin makes the exchange. The deadline of c is set; its errors are as of read, or an unexpectedStatus.
 	begin(c *conn) (dialog, error)
 }
 
-// A dialog is a connection's state in a protocol in which the peer may speak without being asked. It is used by one goroutine at a time.
+// A dialog is a connection's state in a protocol in which the peer may speak without being asked. It is used by one
+// goroutine at a time.
 type dialog interface {
 	// request is what is written for the next request. It is valid until the next call.
 	request() []byte
@@ -121,11 +122,13 @@ type naming interface {
 
 // A canceller is a dialog that can give up its open request and keep the connection, as HTTP/2 does.
 type canceller interface {
-	// cancel is what is written to give up the request whose reply did not come in time; nil if the connection cannot be kept.
+	// cancel is what is written to give up the request whose reply did not come in time; nil if the connection cannot
+	// be kept.
 	cancel() []byte
 }
 
-// An announcedEnd is the end of a connection, or of one exchange on it, in the words of the peer. As an error, it is [io.EOF].
+// An announcedEnd is the end of a connection, or of one exchange on it, in the words of the peer. As an error, it is
+// [io.EOF].
 type announcedEnd string
 
 func (e announcedEnd) Error() string { return string(e) }

@@ -13,7 +13,8 @@ import (
 	"lapse/timeline"
 )
 
-// stoodStill is a target whose prober has stood still from 1 ms to 600 ms, and a request to it that was sent at 10 ms and had 100 ms.
+// stoodStill is a target whose prober has stood still from 1 ms to 600 ms, and a request to it that was sent at 10 ms
+// and had 100 ms.
 func stoodStill(t *testing.T) (*target, attempt) {
 	t.Helper()
 	clock := timeline.StartClock()
@@ -45,8 +46,8 @@ func (t *target) onlyOutcome() *timeline.Request {
 	return &requests[0]
 }
 
-// Where the whole machine stood still, a server on it replies only when it runs again. Such a reply is awaited for a while, and is no failure of the
-// server's; one that does not come is.
+// Where the whole machine stood still, a server on it replies only when it runs again. Such a reply is awaited for a
+// while, and is no failure of the server's; one that does not come is.
 func TestReplyIsAwaitedAfterAStopInWhichItsTimeWasOver(t *testing.T) {
 	for _, row := range []struct {
 		name    string
@@ -211,7 +212,8 @@ func TestRestOfAReplyIsAwaitedAfterAStopInWhichItsTimeWasOver(t *testing.T) {
 	}
 }
 
-// heldStill is a held connection of a target that has stood still: see stoodStill. Its next heartbeat was due in the stop as well.
+// heldStill is a held connection of a target that has stood still: see stoodStill. Its next heartbeat was due in the
+// stop as well.
 func heldStill(t *testing.T, ours *net.TCPConn, state heldState) (*heldConn, *target) {
 	t.Helper()
 	target, a := stoodStill(t)
@@ -225,7 +227,8 @@ func heldStill(t *testing.T, ours *net.TCPConn, state heldState) (*heldConn, *ta
 	return h, target
 }
 
-// The answer to a heartbeat on a connection that is held is awaited likewise. Until that is over, neither the heartbeat has failed nor is the connection cut.
+// The answer to a heartbeat on a connection that is held is awaited likewise. Until that is over, neither the
+// heartbeat has failed nor is the connection cut.
 func TestHeartbeatIsAwaitedAfterAStopInWhichItsTimeWasOver(t *testing.T) {
 	for _, answers := range []bool{true, false} {
 		ours, theirs := tcpPair(t)

@@ -36,8 +36,9 @@ func (q *requester) interval() time.Duration {
 	return time.Duration(float64(time.Second) / q.rate())
 }
 
-// maxOpen is how many requests may be open at once. In an honest open loop a stalled service
-// collects rate × timeout of them, and some more after a stop of the prober (see reprieve); what exceeds this cap is a sign that the service lets us wait.
+// maxOpen is how many requests may be open at once. In an honest open loop a stalled service collects rate × timeout
+// of them, and some more after a stop of the prober (see reprieve); what exceeds this cap is a sign that the service
+// lets us wait.
 func (q *requester) maxOpen() int {
 	if q.maxInUse > 0 {
 		return q.maxInUse
@@ -80,8 +81,9 @@ func (q *requester) attempt(j job, sent time.Duration) attempt {
 // deadline is when the attempt has failed for want of an answer.
 func (q *requester) deadline(a *attempt) time.Duration { return a.sent + q.timeout }
 
-// lastChance is until when the reply to a is awaited, whose time is over at now. ok is false if it is not: only where the prober was stopped
-// as the time ended does it get some more. A reply that comes in it is no success: see [course.answer].
+// lastChance is until when the reply to a is awaited, whose time is over at now. ok is false if it is not: only where
+// the prober was stopped as the time ended does it get some more. A reply that comes in it is no success: see
+// [course.answer].
 func (q *requester) lastChance(a *attempt, now time.Duration) (until time.Duration, ok bool) {
 	return q.lastChanceAfter(a, q.deadline(a), now)
 }
@@ -185,8 +187,8 @@ func (q *requester) exchange(a *attempt, c *conn, r *reply) (again bool) {
 	return again
 }
 
-// receive reads a reply whose first byte is here. It reports whether the connection can carry another request, and the error with which
-// reading ended.
+// receive reads a reply whose first byte is here. It reports whether the connection can carry another request, and
+// the error with which reading ended.
 func (q *requester) receive(a *attempt, c *conn, r *reply) (again bool, err error) {
 	if a.outcome.FirstByte == 0 {
 		a.outcome.FirstByte = timeline.MicrosOf(q.clock.Now() - a.written)
@@ -202,7 +204,8 @@ func (q *requester) readReplyTo(a *attempt, c *conn, r *reply) error {
 	return q.readReply(c, r)
 }
 
-// received ends an attempt whose reply was read until err, nil if it was read whole. It reports whether the connection can carry another request.
+// received ends an attempt whose reply was read until err, nil if it was read whole. It reports whether the
+// connection can carry another request.
 func (q *requester) received(a *attempt, c *conn, r *reply, err error) (again bool) {
 	if r.timed {
 		a.outcome.FirstByte = timeline.MicrosOf(max(0, r.began-a.written))
@@ -260,7 +263,8 @@ func (q *requester) failed(a *attempt, err error, ph phase, c *conn) {
 	q.errors.record(q.name, q.finish(a.job, a.sent, done, a.outcome), err)
 }
 
-// classOf is the class of an attempt that met an error in phase ph, and the error to explain it by. c is its connection, if it has one.
+// classOf is the class of an attempt that met an error in phase ph, and the error to explain it by. c is its
+// connection, if it has one.
 func (q *requester) classOf(a *attempt, done time.Duration, err error, ph phase, c *conn) (timeline.Class, error) {
 	class := classify(err, ph)
 	course := q.course(a, done)

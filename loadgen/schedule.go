@@ -34,9 +34,9 @@ func evenShare(place int) float64 {
 // places are the places in an interval that are taken.
 type places []bool
 
-// take takes the first free place. Two targets that are started one after the other come to lie half an interval apart: the new and
-// the reused connections of one Service sample it evenly together, whichever of them is ready first. That holds for every pair
-// that begins at an even place.
+// take takes the first free place. Two targets that are started one after the other come to lie half an interval
+// apart: the new and the reused connections of one Service sample it evenly together, whichever of them is ready
+// first. That holds for every pair that begins at an even place.
 func (p *places) take() int {
 	for place, taken := range *p {
 		if !taken {

@@ -201,7 +201,8 @@ func TestAStopUntilAfterTheEndIsUnobserved(t *testing.T) {
 	})
 }
 
-// A stop in which the last answers are awaited is reported, also where they are read before the pacing thread runs again.
+// A stop in which the last answers are awaited is reported, also where they are read before the pacing thread runs
+// again.
 func TestAStopWhileTheLastAnswersAreAwaitedIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := timeline.StartClock()

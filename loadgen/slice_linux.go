@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// slice is how long a thread of the prober wants to run at a time. Linux' scheduler (EEVDF, from 6.12 on) takes that wish from
-// anybody: it gives no more of the CPU, but sooner, for the deadline of who asks for little comes first. 100 µs is the least it
-// grants (sched_setattr(2), sched_runtime of SCHED_OTHER). An older kernel ignores it.
+// slice is how long a thread of the prober wants to run at a time. Linux' scheduler (EEVDF, from 6.12 on) takes that
+// wish from anybody: it gives no more of the CPU, but sooner, for the deadline of who asks for little comes first.
+// 100 µs is the least it grants (sched_setattr(2), sched_runtime of SCHED_OTHER). An older kernel ignores it.
 const slice = 100 * time.Microsecond
 
 // wantsSlice is "no" in a build that benchmarks compare with (-ldflags '-X lapse/loadgen.wantsSlice=no').
@@ -22,8 +22,8 @@ var wantsSlice = "yes"
 // slicing is held while slices are changed, so that none is between WithUsualSlice's change and its fork.
 var slicing sync.Mutex
 
-// shortenSlices asks for a short slice for every thread of this process. Threads that come later have it from those that make
-// them. It is a wish: an error means that nothing changed.
+// shortenSlices asks for a short slice for every thread of this process. Threads that come later have it from those
+// that make them. It is a wish: an error means that nothing changed.
 func shortenSlices() error {
 	if wantsSlice != "yes" {
 		return nil
@@ -52,7 +52,8 @@ func shortenSlices() error {
 	}
 }
 
-// setSlice asks for a slice for thread tid, 0 for the calling one, and leaves all else as it is. A slice of 0 is the system's.
+// setSlice asks for a slice for thread tid, 0 for the calling one, and leaves all else as it is. A slice of 0 is the
+// system's.
 func setSlice(tid int, slice time.Duration) error {
 	attr, err := unix.SchedGetAttr(tid, 0)
 	if err != nil {
@@ -65,8 +66,8 @@ func setSlice(tid int, slice time.Duration) error {
 	return unix.SchedSetAttr(tid, attr, 0)
 }
 
-// WithUsualSlice runs start on a thread that has the slice which the system gives to anybody. What start starts inherits that, and
-// not the prober's.
+// WithUsualSlice runs start on a thread that has the slice which the system gives to anybody. What start starts
+// inherits that, and not the prober's.
 func WithUsualSlice(start func() error) error {
 	slicing.Lock()
 	defer slicing.Unlock()

@@ -41,8 +41,8 @@ func slicesGranted(t *testing.T) bool {
 	return attr.Runtime != 0
 }
 
-// Every thread asks for a short slice: the one that paces, those that were there before, and those that come later. Where the kernel
-// knows of no such wish, all goes on as before.
+// Every thread asks for a short slice: the one that paces, those that were there before, and those that come later.
+// Where the kernel knows of no such wish, all goes on as before.
 func TestTheThreadsOfAProberAskForAShortSlice(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	p := New(Config{Clock: timeline.StartClock(), Sink: func(timeline.Fact) {}})

@@ -36,7 +36,8 @@ func (s *socket) ready(below transport) bool {
 	return s.raw != nil
 }
 
-// await waits until something has arrived, without taking it, or the connection has ended: then it returns as a read does.
+// await waits until something has arrived, without taking it, or the connection has ended: then it returns as a read
+// does.
 func (s *socket) await() error {
 	err := s.raw.Read(func(fd uintptr) bool {
 		s.look(fd)

@@ -27,11 +27,13 @@ const streamsGoOn = "an event stream does not end, and its connection carries no
 
 func neverPersistent(Probe) bool { return false }
 
-// events speaks to sse:// and sses:// targets: server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html) over
-// HTTP/1.1. A request opens a stream on a connection of its own, and is good when the first event has come, or the first that has the
-// expected text in its data. Then the connection is closed. Comments are no events: a proxy's keepalive proves nothing of the application.
+// events speaks to sse:// and sses:// targets: server-sent events
+// (https://html.spec.whatwg.org/multipage/server-sent-events.html) over HTTP/1.1. A request opens a stream on a
+// connection of its own, and is good when the first event has come, or the first that has the expected text in its
+// data. Then the connection is closed. Comments are no events: a proxy's keepalive proves nothing of the application.
 //
-// It is a protocol of its own and no option of http://, because there a reply is good when it has ended, and a stream does not end.
+// It is a protocol of its own and no option of http://, because there a reply is good when it has ended, and a stream
+// does not end.
 //
 //	what happened                                                             class
 //	a status other than 200                                                   http_4xx, http_5xx, else body

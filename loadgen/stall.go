@@ -15,13 +15,13 @@ const (
 	// longestSleep is how long the pacing thread sleeps at most: so long a new target or the end of the
 	// run may wait, and so exactly a stop of the prober is known.
 	longestSleep = time.Millisecond
-	// peersPatience is how long a peer waits for a client at the very least. Servers' time limits for handshakes and headers are
-	// seconds; no shorter stop excuses a connection that was closed on us.
+	// peersPatience is how long a peer waits for a client at the very least. Servers' time limits for handshakes and
+	// headers are seconds; no shorter stop excuses a connection that was closed on us.
 	peersPatience = 100 * time.Millisecond
 )
 
-// reprieve is how long a reply is awaited after a stop in which its time was over. Where the whole machine stood still, as a virtual machine that its host
-// pauses, a server on it did not run either, and replies only now.
+// reprieve is how long a reply is awaited after a stop in which its time was over. Where the whole machine stood
+// still, as a virtual machine that its host pauses, a server on it did not run either, and replies only now.
 const reprieve = 100 * time.Millisecond
 
 // errStopped is the error of a request that a stop of the prober ended, whatever its connection says.
@@ -84,9 +84,9 @@ type course struct {
 	unread  bool // bytes of the reply have arrived and were not read
 }
 
-// blamesUs reports whether err, which ended a request in phase ph and is of a class, may be the doing of a stop: a wait that
-// ended while the prober did not run, or a peer that would wait for it no longer. A refusal, a missing name or a wrong
-// certificate is the peer's own answer, whenever it is read.
+// blamesUs reports whether err, which ended a request in phase ph and is of a class, may be the doing of a stop: a
+// wait that ended while the prober did not run, or a peer that would wait for it no longer. A refusal, a missing name
+// or a wrong certificate is the peer's own answer, whenever it is read.
 func (c course) blamesUs(class timeline.Class, err error, ph phase) bool {
 	switch {
 	case class == timeline.DNS && isTimeout(err):
@@ -101,21 +101,21 @@ func (c course) blamesUs(class timeline.Class, err error, ph phase) bool {
 	return false
 }
 
-// missedLookUp reports whether a look-up without an answer may be our own fault: the prober was stopped for more
-// than a quarter of its time, or noticed as much too late that the time was over. A name server that has not answered in the
-// rest of it is silent: a short stop at its end says nothing else.
+// missedLookUp reports whether a look-up without an answer may be our own fault: the prober was stopped for more than
+// a quarter of its time, or noticed as much too late that the time was over. A name server that has not answered in
+// the rest of it is silent: a short stop at its end says nothing else.
 func (c course) missedLookUp() bool {
 	return max(c.stopped, c.now-c.deadline) > (c.now-c.sent)/4
 }
 
-// missedConnection reports whether a timeout before the request was written may be our own fault. Whether the peer did its
-// part cannot be asked of a socket that is closed.
+// missedConnection reports whether a timeout before the request was written may be our own fault. Whether the peer
+// did its part cannot be asked of a socket that is closed.
 func (c course) missedConnection() bool {
 	return c.overdue() || c.stopped > 0 && (c.stoppedAtDeadline() || c.stopped > (c.now-c.sent)*3/4)
 }
 
-// missedReply reports whether a timeout of the reply may be our own fault. A service that stalls keeps its timeouts: whether it
-// answered is known from the kernel, which was not stopped.
+// missedReply reports whether a timeout of the reply may be our own fault. A service that stalls keeps its timeouts:
+// whether it answered is known from the kernel, which was not stopped.
 func (c course) missedReply() bool {
 	if c.stopped == 0 && !c.overdue() {
 		return false
@@ -142,8 +142,8 @@ func (c course) stoppedAtDeadline() bool {
 	return c.latest.since < c.deadline && c.deadline <= c.latest.seen+longestSleep
 }
 
-// answer is the class of a good answer, and whether a stop may have delayed when it was read. It is an answer all the same,
-// unless it was read after the timeout because of a stop: whether it came in time is not known then.
+// answer is the class of a good answer, and whether a stop may have delayed when it was read. It is an answer all the
+// same, unless it was read after the timeout because of a stop: whether it came in time is not known then.
 func (c course) answer() (class timeline.Class, delayed bool) {
 	switch late := c.now > c.deadline; {
 	case c.overdue(), late && c.overslept():
@@ -160,8 +160,9 @@ func (c course) overslept() bool {
 	return c.added() > max(timeline.ShortestStop, (c.now-c.sent)/10)
 }
 
-// added is by how much longer a request may seem to have taken than it did, because the prober was stopped. A stop while an
-// answer was awaited adds nothing where the prober ran again well before that came; one before the request was written always does.
+// added is by how much longer a request may seem to have taken than it did, because the prober was stopped. A stop
+// while an answer was awaited adds nothing where the prober ran again well before that came; one before the request
+// was written always does.
 //
 //	written   stop          stop's end   caught up
 //	|.........|-------------|............|............

@@ -6,8 +6,9 @@ import (
 	"lapse/timeline"
 )
 
-// stamps tell when replies arrived, by the kernel's stamps of them. Those are readings of the wall clock, which may be set at any time. So a
-// stamp counts only where the wall clock went as the prober's did, from the look at it before the reply was read to the one before that.
+// stamps tell when replies arrived, by the kernel's stamps of them. Those are readings of the wall clock, which may
+// be set at any time. So a stamp counts only where the wall clock went as the prober's did, from the look at it
+// before the reply was read to the one before that.
 type stamps struct {
 	clock  timeline.Clock
 	offset time.Duration // of the wall clock from the prober's, at the latest look
@@ -18,8 +19,9 @@ type stamps struct {
 }
 
 const (
-	// wallTolerance is how far the wall clock may go astray between two looks, and how much later than it came a reply may be said to have come. A daemon that slews the wall clock
-	// slews the monotonic one with it; what parts them is a step, or that the thread is interrupted between reading the one and the other.
+	// wallTolerance is how far the wall clock may go astray between two looks, and how much later than it came a
+	// reply may be said to have come. A daemon that slews the wall clock slews the monotonic one with it; what parts
+	// them is a step, or that the thread is interrupted between reading the one and the other.
 	wallTolerance = 10 * time.Microsecond
 	// firstEnough and mostEnough bound stamps.enough, which doubles each time that the thread relied on stamps in vain.
 	firstEnough = 16
@@ -38,9 +40,9 @@ func (t *stamps) look(now time.Time) {
 	t.steady = (t.offset - before).Abs() <= wallTolerance
 }
 
-// place notes when a reply to a, or a part of it, that was read at now had arrived: at the kernel's stamp, 0 for none. rested tells that it may
-// have waited for some time before it was read. A stamp from before the request or after now is none of its arrival: what a stamp means is
-// changed by programs that shape packets.
+// place notes when a reply to a, or a part of it, that was read at now had arrived: at the kernel's stamp, 0 for
+// none. rested tells that it may have waited for some time before it was read. A stamp from before the request or
+// after now is none of its arrival: what a stamp means is changed by programs that shape packets.
 func (t *stamps) place(a *attempt, stamp int64, now time.Duration, rested bool) {
 	at := time.Duration(stamp) - t.offset
 	if !t.steady || stamp == 0 || at < a.sent-wallTolerance || at > now+wallTolerance {

@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This file reads the kernel's time stamps of what arrives (SO_TIMESTAMPNS in socket(7)): when the network layer of this machine took the packet, on
-// its wall clock. The stamps with 64 bits everywhere came with Linux 5.1.
+// This file reads the kernel's time stamps of what arrives (SO_TIMESTAMPNS in socket(7)): when the network layer of
+// this machine took the packet, on its wall clock. The stamps with 64 bits everywhere came with Linux 5.1.
 
 // stamp has the kernel tell when what is read from a socket arrived.
 func stamp(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS_NEW, 1) }
 
-// newStamper is a socket that wants stamps, or -1. The kernel stamps packets while there is one, and begins a little after the first is there: so
-// a TCP connection that is the first would have none on its first replies.
+// newStamper is a socket that wants stamps, or -1. The kernel stamps packets while there is one, and begins a little
+// after the first is there: so a TCP connection that is the first would have none on its first replies.
 func newStamper() int {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -34,7 +34,8 @@ type stampedMessage struct {
 	control [8]uint64 // aligned for a control message, and longer than that with the stamp
 }
 
-// receive reads what has arrived on fd, without waiting: n bytes, 0 at the end of the connection. stamp is 0 if there is none.
+// receive reads what has arrived on fd, without waiting: n bytes, 0 at the end of the connection. stamp is 0 if there
+// is none.
 func (m *stampedMessage) receive(fd int, into []byte) (n int, stamp int64, _ syscall.Errno) {
 	m.text.Base = unsafe.SliceData(into)
 	m.text.SetLen(len(into))

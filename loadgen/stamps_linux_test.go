@@ -11,7 +11,8 @@ import (
 	"lapse/timeline/stepped"
 )
 
-// A reply is over when it arrived, which is before its server's write returns, on the loopback interface: not when the pacing thread woke and read it.
+// A reply is over when it arrived, which is before its server's write returns, on the loopback interface: not when
+// the pacing thread woke and read it.
 func TestRepliesAreOverWhenTheyArrived(t *testing.T) {
 	t.Parallel()
 	clock := timeline.StartClock()
@@ -85,7 +86,8 @@ func TestEndsWakeThePacingThreadAndBytesDoNot(t *testing.T) {
 	}
 }
 
-// aPolledSession is a session of a pool of one connection which is polled, and is busy with a request that was sent just now.
+// aPolledSession is a session of a pool of one connection which is polled, and is busy with a request that was sent
+// just now.
 func aPolledSession(t *testing.T, clock timeline.Clock) (*pool, *session, *net.TCPConn) {
 	t.Helper()
 	ours, theirs := tcpPair(t)
@@ -191,8 +193,8 @@ func TestPoolReadsRepliesBeforeItOpensAConnection(t *testing.T) {
 	}
 }
 
-// A stamp counts only where the wall clock has not been set since the look before. Where one did not count, the thread reads at once for a while, and
-// the longer the more often that happens.
+// A stamp counts only where the wall clock has not been set since the look before. Where one did not count, the
+// thread reads at once for a while, and the longer the more often that happens.
 func TestStampsCountOnlyWhileTheWallClockIsSteady(t *testing.T) {
 	clock := timeline.StartClock()
 	stamps := newStamps(clock)

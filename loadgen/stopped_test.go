@@ -119,11 +119,12 @@ func stopFor(t *testing.T, p *os.Process, d time.Duration) {
 	}
 }
 
-// What a stop of the prober does to each class of error is in TestFailureIsOursOnlyWhereAStopMayHaveMadeIt and its neighbours, in
-// virtual time. The two tests here are about what no virtual time has: a process that is really stopped, and sockets that are not.
+// What a stop of the prober does to each class of error is in TestFailureIsOursOnlyWhereAStopMayHaveMadeIt and its
+// neighbours, in virtual time. The two tests here are about what no virtual time has: a process that is really
+// stopped, and sockets that are not.
 
-// A server answers after 100 ms. While the prober is stopped, for longer than its timeout, the answers to open requests arrive and
-// wait. Nothing of that is the server's failure.
+// A server answers after 100 ms. While the prober is stopped, for longer than its timeout, the answers to open
+// requests arrive and wait. Nothing of that is the server's failure.
 func TestSIGSTOPIsNeverBookedAsDowntime(t *testing.T) {
 	t.Parallel()
 	s := serve(t, faultserver.Config{Faults: []faultserver.Fault{

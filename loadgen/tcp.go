@@ -13,8 +13,8 @@ import (
 	"lapse/timeline"
 )
 
-// longestEcho bounds what is sent to and awaited from a tcp:// target, in bytes. So much fits into the send buffer of any
-// connection: the pacing thread writes it without waiting.
+// longestEcho bounds what is sent to and awaited from a tcp:// target, in bytes. So much fits into the send buffer of
+// any connection: the pacing thread writes it without waiting.
 const longestEcho = longestInlineSend
 
 var (
@@ -43,7 +43,8 @@ func echoes(p Probe) bool { return p.Echo != "" }
 //	""      "220 "  the server, which speaks first, said "220 "; new and direct only
 //
 // TCP does not say where a reply ends. On a connection used once, what follows the expected text is left unread. On a
-// persistent connection it would pass for the next reply, so there more than was expected is as wrong as something else.
+// persistent connection it would pass for the next reply, so there more than was expected is as wrong as something
+// else.
 //
 //	what happened                                                   class
 //	another text, too little of it, on a kept connection too much   body
@@ -53,8 +54,8 @@ func echoes(p Probe) bool { return p.Echo != "" }
 //	an alert of the server, which may come after the handshake      tls
 //	no connection                                                   as of every protocol: refused, unreachable, timeout_connect, dns
 //
-// TLS 1.3 lets the client finish before the server has looked at it: a server that wants a client certificate says so after the
-// handshake. Where nothing is awaited that is not seen.
+// TLS 1.3 lets the client finish before the server has looked at it: a server that wants a client certificate says so
+// after the handshake. Where nothing is awaited that is not seen.
 type tcp struct {
 	send, want []byte
 	whole      bool // nothing may follow want

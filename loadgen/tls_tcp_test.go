@@ -20,8 +20,8 @@ func overTLS(config *tls.Config, serve func(net.Conn)) func(*net.TCPConn) {
 	return func(c *net.TCPConn) { serve(tls.Server(c, config)) }
 }
 
-// echoing sends back what comes, but closes the connection after it has read the whole of a line on one that has carried one
-// before, as often as cuts says.
+// echoing sends back what comes, but closes the connection after it has read the whole of a line on one that has
+// carried one before, as often as cuts says.
 func echoing(cuts *atomic.Int64) func(net.Conn) {
 	return func(c net.Conn) {
 		lines := bufio.NewReader(c)

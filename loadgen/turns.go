@@ -9,13 +9,14 @@ import (
 
 // This file is about names with an address for each endpoint, as those of headless Services.
 
-// turns chooses where each connection goes, of the addresses that a name has at that moment: to each in turn, by their order, so that
-// each gets the same share of the connections, and one that fails is the failure of its own share. Clients choose one at random, or the first
-// of a list that the DNS server has shuffled: over many that is the same share.
+// turns chooses where each connection goes, of the addresses that a name has at that moment: to each in turn, by
+// their order, so that each gets the same share of the connections, and one that fails is the failure of its own
+// share. Clients choose one at random, or the first of a list that the DNS server has shuffled: over many that is the
+// same share.
 type turns struct{ last atomic.Uint64 }
 
-// next is the address whose turn it is. Those without a route from here get none, unless none has one: clients do not try them
-// either (RFC 6724, section 6, rule 1).
+// next is the address whose turn it is. Those without a route from here get none, unless none has one: clients do not
+// try them either (RFC 6724, section 6, rule 1).
 func (t *turns) next(addrs []netip.AddrPort) netip.AddrPort {
 	usable := slices.DeleteFunc(slices.Clone(addrs), func(addr netip.AddrPort) bool { return !routable(addr) })
 	if len(usable) == 0 {

@@ -28,10 +28,12 @@ func withoutID(p Probe) string {
 	return "without " + RequestID + " in --echo a reused socket is closed once a reply on it is overdue: what stays wrong for one source port shows as single failures"
 }
 
-// RequestID is what a text to send over UDP may hold. It stands for 8 hexadecimal digits, different ones in each request.
+// RequestID is what a text to send over UDP may hold. It stands for 8 hexadecimal digits, different ones in each
+// request.
 const RequestID = "{id}"
 
-// longestUDP bounds what is sent to and awaited from a udp:// target, in bytes. More than 1400 is sent in fragments on most networks.
+// longestUDP bounds what is sent to and awaited from a udp:// target, in bytes. More than 1400 is sent in fragments
+// on most networks.
 const longestUDP = 4000
 
 // udp speaks to udp:// targets: a datagram is sent, and one awaited that begins with the expected text.
@@ -43,10 +45,11 @@ const longestUDP = 4000
 //	"PING {id}"   "PONG"   one that begins with PONG and holds these 8 digits
 //	""            any      refused: to send nothing asks nothing, and to send without an answer proves nothing
 //
-// A new target sends from another socket, and so from another source port, each time. A reused one keeps its sockets. Replies may be late, and
-// UDP does not say to what they reply. With {id} in Echo a reply is the answer to the request whose digits it holds, and others are dropped: a socket
-// is kept for the whole run, whatever fails on it. Without it a socket on which a reply is overdue is closed, and the next request has a new one.
-// A request is sent once.
+// A new target sends from another socket, and so from another source port, each time. A reused one keeps its sockets.
+// Replies may be late, and UDP does not say to what they reply. With {id} in Echo a reply is the answer to the
+// request whose digits it holds, and others are dropped: a socket is kept for the whole run, whatever fails on it.
+// Without it a socket on which a reply is overdue is closed, and the next request has a new one. A request is sent
+// once.
 //
 //	what happened                                                   class
 //	another text; no or other digits where nothing is overdue       body

@@ -198,8 +198,9 @@ func TestUDPSecondReplyIsDropped(t *testing.T) {
 	}
 }
 
-// Kept sockets keep their source ports whatever fails on them, so that what connection tracking keeps of them stays in the way of their requests. Without
-// {id}, and on new sockets, a failed request leaves from another port than the one after it.
+// Kept sockets keep their source ports whatever fails on them, so that what connection tracking keeps of them stays
+// in the way of their requests. Without {id}, and on new sockets, a failed request leaves from another port than the
+// one after it.
 func TestUDPSourcePorts(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

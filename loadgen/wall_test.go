@@ -9,8 +9,8 @@ import (
 	"lapse/timeline/stepped"
 )
 
-// A wall clock that is stepped during the run changes nothing: requests leave when they are due, and time out neither at
-// once nor never.
+// A wall clock that is stepped during the run changes nothing: requests leave when they are due, and time out neither
+// at once nor never.
 func TestStepsOfTheWallClockChangeNothing(t *testing.T) {
 	t.Parallel()
 	for name, step := range map[string]time.Duration{"back": -time.Hour, "forth": time.Hour} {

@@ -28,8 +28,9 @@ var (
 	webSocketSecure = Protocol{Scheme: "wss", Example: "wss://HOST[:PORT][/PATH]", Port: "443", Paths: true, Options: webSocketOptions, secure: true, alpn: []string{"http/1.1"}, compile: newWebSocket}
 )
 
-// webSocket speaks to ws:// and wss:// targets (RFC 6455): the upgrade, once per connection, and a ping for each request, which the
-// server must answer with a pong of the same payload. What the server sends besides is read and ignored, and its own pings are answered.
+// webSocket speaks to ws:// and wss:// targets (RFC 6455): the upgrade, once per connection, and a ping for each
+// request, which the server must answer with a pong of the same payload. What the server sends besides is read and
+// ignored, and its own pings are answered.
 //
 //	what happened                                                                  class
 //	the upgrade is refused with a status of 400 to 499, of 500 to 599              http_4xx, http_5xx

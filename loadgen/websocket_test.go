@@ -216,7 +216,8 @@ func TestWebSocketToOtherServers(t *testing.T) {
 	}
 }
 
-// A server may say what it likes between requests: nothing of it is a reply, its pings are answered, and no request fails for it.
+// A server may say what it likes between requests: nothing of it is a reply, its pings are answered, and no request
+// fails for it.
 func TestWebSocketServersSpeakUnasked(t *testing.T) {
 	t.Parallel()
 	var pongs atomic.Int64
@@ -320,7 +321,8 @@ func TestWebSocketUpgradeTakesNothingBeyondIt(t *testing.T) {
 	}
 }
 
-// Whatever bytes come, a request succeeds exactly if gorilla's client, too, sees the pong to its ping before anything that ends the connection.
+// Whatever bytes come, a request succeeds exactly if gorilla's client, too, sees the pong to its ping before anything
+// that ends the connection.
 func FuzzWebSocketFramesAreReadAsByGorilla(f *testing.F) {
 	const pong = "\x8a\x08\x00\x00\x00\x00\x00\x00\x00\x01"
 	f.Add([]byte(pong), false)
@@ -347,7 +349,8 @@ func FuzzWebSocketFramesAreReadAsByGorilla(f *testing.F) {
 	})
 }
 
-// gorillaSeesPong reports whether gorilla's client, whose server sends data after the upgrade, gets to a pong of that ping's payload.
+// gorillaSeesPong reports whether gorilla's client, whose server sends data after the upgrade, gets to a pong of that
+// ping's payload.
 func gorillaSeesPong(t *testing.T, data, ping []byte) (seen bool) {
 	t.Helper()
 	var payload [8]byte

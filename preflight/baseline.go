@@ -50,7 +50,8 @@ func ReadBaseline(path string) (Baseline, error) {
 	return b, nil
 }
 
-// Accept moves what the baseline accepts out of the findings. An entry that fits none is listed, so that it does not outlive its reason.
+// Accept moves what the baseline accepts out of the findings. An entry that fits none is listed, so that it does not
+// outlive its reason.
 func (r *Result) Accept(b Baseline) {
 	for _, a := range b.Accepted {
 		fits := func(f Finding) bool {

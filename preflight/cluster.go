@@ -29,8 +29,8 @@ type Asking struct {
 	Advise  bool          // say what to try where something was not read: to who runs `lapse preflight`
 }
 
-// FromCluster reads a Service and what is behind it. It only lists and gets. What may not be read, or does not come within the timeout, is in
-// [State.Missing]; the error is of the Service itself.
+// FromCluster reads a Service and what is behind it. It only lists and gets. What may not be read, or does not come
+// within the timeout, is in [State.Missing]; the error is of the Service itself.
 func FromCluster(ctx context.Context, client kube.Client, namespace, service string, asking Asking) (*State, error) {
 	get, cancel := context.WithTimeout(ctx, asking.Timeout)
 	defer cancel()
@@ -167,7 +167,8 @@ func endpointsOf(list []discoveryv1.EndpointSlice) (all []Endpoint) {
 	return all
 }
 
-// CheckNode returns an error if the node to drain is surely none of the cluster, and notes it if the Service has no endpoint there.
+// CheckNode returns an error if the node to drain is surely none of the cluster, and notes it if the Service has no
+// endpoint there.
 func (s *State) CheckNode() error {
 	if s.Node == "" {
 		return nil

@@ -11,7 +11,8 @@ import (
 	"lapse/timeline"
 )
 
-// judged is a result of all kinds: a finding, an accepted one, a rule that could not judge, and a rule that found nothing.
+// judged is a result of all kinds: a finding, an accepted one, a rule that could not judge, and a rule that found
+// nothing.
 func judged() Result {
 	r := Result{Service: "shop/web", Unjudged: []Unjudged{{"LP03", "no-budget", "no right to list poddisruptionbudgets.policy"}}}
 	f := Finding{Rule: "LP08", Name: "fragile-hook", Severity: MayLose, Prediction: "the hook fails", Fix: "sleep", Evidence: []Evidence{{"Deployment/web", "command", "sh -c \x1b[31mred\n" + strings.Repeat("x", 500)}}}

@@ -38,8 +38,8 @@ var tooFewEndpoints = Rule{
 	},
 }
 
-// startTime is the longest that one of the Pods that were never restarted took from its creation until it was ready, which a Pod that was unready since
-// makes longer than it was.
+// startTime is the longest that one of the Pods that were never restarted took from its creation until it was ready,
+// which a Pod that was unready since makes longer than it was.
 func (s *State) startTime() (longest time.Duration, e Evidence) {
 	for i := range s.Pods {
 		p := &s.Pods[i]

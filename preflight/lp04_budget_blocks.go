@@ -80,8 +80,8 @@ func (s *State) coveredBy(b *policyv1.PodDisruptionBudget) (n int) {
 	return n
 }
 
-// allows is how many evictions a budget's spec allows where all of n Pods are healthy. Percentages are rounded up, as the
-// disruption controller does.
+// allows is how many evictions a budget's spec allows where all of n Pods are healthy. Percentages are rounded up, as
+// the disruption controller does.
 // https://kubernetes.io/docs/tasks/run-application/configure-pdb/#rounding-logic-when-specifying-percentages
 func allows(b *policyv1.PodDisruptionBudget, n int) (field, value string, allowed int, ok bool) {
 	switch {

@@ -6,7 +6,8 @@ import (
 	"lapse/timeline"
 )
 
-// staleRoutes are the causes that requests went to a Pod which had stopped: kube-proxy or the EndpointSlice controller can be late beside.
+// staleRoutes are the causes that requests went to a Pod which had stopped: kube-proxy or the EndpointSlice
+// controller can be late beside.
 var staleRoutes = []string{"route-outlives-pod", "kube-proxy-late", "controller-lag"}
 
 var noPreStop = Rule{

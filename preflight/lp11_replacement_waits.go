@@ -64,8 +64,8 @@ func ofDeployment(d *appsv1.Deployment, alone bool) []Finding {
 	}}
 }
 
-// unavailable is how many Pods a rolling update may do without. maxUnavailable is rounded down and maxSurge up; if both come to 0, one
-// Pod may be missing. By default both are 25 %.
+// unavailable is how many Pods a rolling update may do without. maxUnavailable is rounded down and maxSurge up; if
+// both come to 0, one Pod may be missing. By default both are 25 %.
 // https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#max-unavailable
 func unavailable(d *appsv1.Deployment, n int) (most int, text string, err error) {
 	allowed, extra := intstr.FromString("25%"), intstr.FromString("25%")

@@ -23,8 +23,9 @@ import (
 	"lapse/hint"
 )
 
-// FromManifests reads a Service and what is behind it from files, from the YAML and JSON files of directories and those below them, and for "-" from in. Of
-// objects in several namespaces, those of the one given are meant, and those that name none.
+// FromManifests reads a Service and what is behind it from files, from the YAML and JSON files of directories and
+// those below them, and for "-" from in. Of objects in several namespaces, those of the one given are meant, and
+// those that name none.
 //
 // Other kinds are skipped, with a line in [State.Notes]. The error says which document of which file cannot be read.
 func FromManifests(paths []string, in io.Reader, namespace, service string) (*State, error) {

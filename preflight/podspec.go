@@ -36,7 +36,8 @@ func failsAfter(p *corev1.Probe) time.Duration {
 
 func seconds[N int32 | int64](n N) time.Duration { return time.Duration(n) * time.Second }
 
-// serving are the containers that a Service's ports lead to. Where the spec does not tell, they are all that are no native sidecars.
+// serving are the containers that a Service's ports lead to. Where the spec does not tell, they are all that are no
+// native sidecars.
 func serving(svc *corev1.Service, spec *corev1.PodSpec) (found []*corev1.Container) {
 	var all []*corev1.Container
 	for i := range spec.Containers {
@@ -52,7 +53,8 @@ func serving(svc *corev1.Service, spec *corev1.PodSpec) (found []*corev1.Contain
 	return all
 }
 
-// opens reports whether the container's spec names the port that a Service's port leads to, as its own or in its probes.
+// opens reports whether the container's spec names the port that a Service's port leads to, as its own or in its
+// probes.
 func opens(c *corev1.Container, p corev1.ServicePort) bool {
 	target := p.TargetPort
 	if target == (intstr.IntOrString{}) {
@@ -123,7 +125,8 @@ func isShell(command string) bool {
 // sameCheck reports whether two probes ask the same question.
 func sameCheck(a, b *corev1.Probe) bool { return reflect.DeepEqual(a.ProbeHandler, b.ProbeHandler) }
 
-// pinnedTo is the only node that Pods of this spec may run on; "" if there may be others, or if that is not said by the node's name.
+// pinnedTo is the only node that Pods of this spec may run on; "" if there may be others, or if that is not said by
+// the node's name.
 func pinnedTo(spec *corev1.PodSpec) (node, field string) {
 	if spec.NodeName != "" {
 		return spec.NodeName, "nodeName"

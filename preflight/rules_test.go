@@ -23,9 +23,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite what the rules say in testdata")
 
-// Each file of testdata is about one rule, by its name. Its sections are cases: what they are, whether the objects are read as
-// manifests (-f) or from a cluster, and flags; the section "says" after each is what the rule says of it. A rule has cases in which it finds something, and
-// their closest rivals, in which it must not.
+// Each file of testdata is about one rule, by its name. Its sections are cases: what they are, whether the objects
+// are read as manifests (-f) or from a cluster, and flags; the section "says" after each is what the rule says of it.
+// A rule has cases in which it finds something, and their closest rivals, in which it must not.
 func TestRules(t *testing.T) {
 	for _, rule := range rules {
 		t.Run(rule.ID, func(t *testing.T) {

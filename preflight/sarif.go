@@ -9,8 +9,8 @@ import (
 // levels are SARIF's words for severities.
 var levels = map[Severity]string{WillLose: "error", WillBlock: "error", MayLose: "warning", Blind: "note"}
 
-// writeSARIF writes SARIF 2.1.0, the parts that code scanning reads. What is accepted is there, suppressed with its reason.
-// https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
+// writeSARIF writes SARIF 2.1.0, the parts that code scanning reads. What is accepted is there, suppressed with its
+// reason. https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
 func writeSARIF(w io.Writer, r *Result) error {
 	type text struct {
 		Text string `json:"text"`

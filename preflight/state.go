@@ -131,8 +131,8 @@ func (t *template) of(c *corev1.Container, field string, value any) Evidence {
 	return t.at("containers["+c.Name+"]."+field, value)
 }
 
-// templates are those of the Pods that run, or if none does, of the workloads: what runs counts, also where something was injected. Manifests have
-// workloads and Pods beside each other.
+// templates are those of the Pods that run, or if none does, of the workloads: what runs counts, also where something
+// was injected. Manifests have workloads and Pods beside each other.
 func (s *State) templates() (all []template) {
 	byOwner := map[string]int{}
 	for i := range s.Pods {

@@ -7,12 +7,12 @@ import (
 	"lapse/timeline"
 )
 
-// The columns of a block's requests. Each has one varint per request, in the order of the batches and within a batch by target
-// and Seq, so that neighbours in a column are alike; a column of zeros is left out. The order is part of the format: a new column
-// comes last, and its zero means what was recorded before there was one.
+// The columns of a block's requests. Each has one varint per request, in the order of the batches and within a batch
+// by target and Seq, so that neighbours in a column are alike; a column of zeros is left out. The order is part of
+// the format: a new column comes last, and its zero means what was recorded before there was one.
 //
-// Instants are whole microseconds: Due and Sent are rounded down, Done up, which is no loss for what loadgen measures and errs
-// outward for anything finer.
+// Instants are whole microseconds: Due and Sent are rounded down, Done up, which is no loss for what loadgen measures
+// and errs outward for anything finer.
 const (
 	colTarget    = iota // the target's ID − that of the request before
 	colSeq              // Seq − (the target's last Seq + 1)
@@ -120,8 +120,8 @@ func sumOf(p timeline.Phases) int64 {
 	return int64(p.DNS) + int64(p.Connect) + int64(p.TLS) + int64(p.FirstByte)
 }
 
-// decode reads n requests. It errs only if the columns do not fit together, which a checksum that holds rules out for what
-// this package wrote.
+// decode reads n requests. It errs only if the columns do not fit together, which a checksum that holds rules out for
+// what this package wrote.
 func (c *columns) decode(n int) ([]timeline.Request, error) {
 	if n == 0 {
 		return nil, nil

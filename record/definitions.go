@@ -1,7 +1,8 @@
 package record
 
-// definitions are the facts that others refer to: the run, its sources, targets, backends and peers. A recording repeats them now and
-// then, and at the end. Otherwise the loss of one block would be the loss of all facts that refer to it.
+// definitions are the facts that others refer to: the run, its sources, targets, backends and peers. A recording
+// repeats them now and then, and at the end. Otherwise the loss of one block would be the loss of all facts that
+// refer to it.
 type definitions struct {
 	facts    []definition
 	size     int   // of their texts
@@ -24,7 +25,8 @@ func (d *definitions) note(kind byte, text []byte) {
 	}
 }
 
-// due reports whether to repeat the definitions in a file of length now. They compress well, and so are a few percent of the file.
+// due reports whether to repeat the definitions in a file of length now. They compress well, and so are a few percent
+// of the file.
 func (d *definitions) due(now int64) bool {
 	return d.flushed > 0 && now-d.since > 64<<10+4*int64(d.size)
 }

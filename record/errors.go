@@ -32,7 +32,8 @@ type FileError struct {
 
 func (e *FileError) Error() string { return e.what }
 
-// OtherVersion reports whether the file is a recording, but of a version of Lapse whose recordings this one does not read.
+// OtherVersion reports whether the file is a recording, but of a version of Lapse whose recordings this one does not
+// read.
 func (e *FileError) OtherVersion() bool {
 	return errors.Is(e.err, errNewer) || errors.Is(e.err, errOlder)
 }

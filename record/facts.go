@@ -7,8 +7,8 @@ import (
 	"lapse/timeline"
 )
 
-// The first byte of a fact in a block's head: its kind. These bytes are part of the format. The text of a JSON fact follows behind its
-// length. A lower-case letter marks a repeat of an earlier fact, see [definitions].
+// The first byte of a fact in a block's head: its kind. These bytes are part of the format. The text of a JSON fact
+// follows behind its length. A lower-case letter marks a repeat of an earlier fact, see [definitions].
 const (
 	metaFact    = 'M'
 	sourceFact  = 'S'

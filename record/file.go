@@ -62,9 +62,10 @@ func (f *File) Close() error { return f.file.Close() }
 // Run reads the recording once and returns everything but its batches, which are read again at each
 // pass over Run.Batches, and always as far as the recording reached now.
 //
-// If the recording is cut off or damaged, the run is what is intact, before and after the damage, and the error says what is
-// missing: it is [ErrTruncated] for one whose writer was killed or still writes, [ErrCorrupt] for a damaged one. Both leave a
-// run that can be judged: what is missing shows in it as gaps between sequence numbers. Any other error leaves none.
+// If the recording is cut off or damaged, the run is what is intact, before and after the damage, and the error says
+// what is missing: it is [ErrTruncated] for one whose writer was killed or still writes, [ErrCorrupt] for a damaged
+// one. Both leave a run that can be judged: what is missing shows in it as gaps between sequence numbers. Any other
+// error leaves none.
 func (f *File) Run() (timeline.Run, error) {
 	var run timeline.Run
 	u, err := newUnpacker(heads)
@@ -158,8 +159,8 @@ func (f *File) batches(end int64) iter.Seq2[timeline.Batch, error] {
 	}
 }
 
-// walk calls visit for the facts of every intact block in the file's first size bytes, and lost for each stretch between them. It
-// returns where it ended: at the end, or where the file breaks off or is unreadable.
+// walk calls visit for the facts of every intact block in the file's first size bytes, and lost for each stretch
+// between them. It returns where it ended: at the end, or where the file breaks off or is unreadable.
 func (f *File) walk(u *unpacker, size int64, lost func(at, n int64), visit func([]timeline.Fact) bool) (end int64, err error) {
 	at := int64(headerSize)
 	for in := section(f.file, at, size); ; {

@@ -7,8 +7,9 @@ import (
 	"lapse/timeline"
 )
 
-// The columns of a batch of held changes. Each has one varint per change, in the order of the batch, as they are numbered in it. Their
-// order is part of the format: a new column comes last, and its zero means what was recorded before there was one.
+// The columns of a batch of held changes. Each has one varint per change, in the order of the batch, as they are
+// numbered in it. Their order is part of the format: a new column comes last, and its zero means what was recorded
+// before there was one.
 //
 // Instants are whole microseconds: From is rounded down, the others up.
 const (
@@ -27,7 +28,8 @@ const (
 // mostInBatch is how many requests or held changes a batch may have.
 const mostInBatch = 1 << 18
 
-// appendHeld appends a batch of held changes: its source, FirstSeq and length, then each column behind its size. If it errs, dst is as it was.
+// appendHeld appends a batch of held changes: its source, FirstSeq and length, then each column behind its size. If
+// it errs, dst is as it was.
 func appendHeld(dst []byte, batch timeline.HeldBatch) ([]byte, error) {
 	if len(batch.Changes) > mostInBatch {
 		return dst, fmt.Errorf("record %d held changes at once: at most %d", len(batch.Changes), mostInBatch)

@@ -26,8 +26,8 @@ const (
 	keptHeld = "testdata/format5-held.lapse" // recorded when there were held connections
 )
 
-// The recording in testdata was written when its format was new. Every later Lapse reads it, and judges it to be the same but for causes: a
-// change of the golden file is to be explained, one of the recording is not to be made.
+// The recording in testdata was written when its format was new. Every later Lapse reads it, and judges it to be the
+// same but for causes: a change of the golden file is to be explained, one of the recording is not to be made.
 func TestTheKeptRecordingIsReadForEver(t *testing.T) {
 	if *rewrite {
 		writeKept(t)

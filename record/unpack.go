@@ -121,7 +121,8 @@ func (u *unpacker) requests(in *cursor) (_ []timeline.Request, err error) {
 	return u.columns.decode(int(n))
 }
 
-// fact takes the next fact off the head, and a batch's requests off requests. It returns nil for one that is not wanted.
+// fact takes the next fact off the head, and a batch's requests off requests. It returns nil for one that is not
+// wanted.
 func (u *unpacker) fact(in *cursor, before *batchHead, requests *[]timeline.Request) (timeline.Fact, error) {
 	kind := in.byte()
 	switch kind {

@@ -21,8 +21,8 @@ type finding struct {
 	windows []model.Window
 }
 
-// findings are the likeliest causes of the windows, each once. The worst are explained in full; of the others only the rule is,
-// and the windows.
+// findings are the likeliest causes of the windows, each once. The worst are explained in full; of the others only
+// the rule is, and the windows.
 func findings(tl *model.Timeline) (explained, others []finding) {
 	all := gather(tl.Windows, func(a, b model.Cause) bool {
 		return a.Rule == b.Rule && a.Text == b.Text && a.Confidence == b.Confidence && a.Rule != "unexplained" // what has no cause has none in common

@@ -118,8 +118,9 @@ func dnsTables(dns *model.DNS) (tables []document.Table) {
 	return tables
 }
 
-// dnsAdvice says what the removals mean for clients that look up the name themselves, where DNS takes longer than the routes: its own lag, and for how long
-// clients may keep the last answer. It is empty where a sleep that covers the routes covers these clients too, and where nothing is known.
+// dnsAdvice says what the removals mean for clients that look up the name themselves, where DNS takes longer than the
+// routes: its own lag, and for how long clients may keep the last answer. It is empty where a sleep that covers the
+// routes covers these clients too, and where nothing is known.
 func dnsAdvice(dns *model.DNS, routes []followed) string {
 	if dns == nil {
 		return ""

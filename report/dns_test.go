@@ -9,7 +9,8 @@ import (
 	"lapse/correlate/model"
 )
 
-// dnsRun is a run whose routes followed a removal within 200 ms, and one DNS server it within 950 ms, 2 s and 3 s; of an addition one server has no answer that tells.
+// dnsRun is a run whose routes followed a removal within 200 ms, and one DNS server it within 950 ms, 2 s and 3 s; of
+// an addition one server has no answer that tells.
 func dnsRun() *model.Timeline {
 	length := func(least, most time.Duration) *model.Length { return &model.Length{Min: least, Max: most} }
 	const ms = time.Millisecond
@@ -40,8 +41,8 @@ func wordsOf(t *testing.T, tl *model.Timeline) string {
 	return strings.Join(strings.Fields(out.String()), " ")
 }
 
-// Each DNS server has a row for removals and one for additions, with the TTL of its answers. What no answer tells is unobserved. What a sleep must cover for
-// clients that look up names is their own sentence.
+// Each DNS server has a row for removals and one for additions, with the TTL of its answers. What no answer tells is
+// unobserved. What a sleep must cover for clients that look up names is their own sentence.
 func TestDNSLagOfEachServer(t *testing.T) {
 	tl := dnsRun()
 	got := wordsOf(t, tl)
@@ -69,7 +70,8 @@ func TestDNSLagOfEachServer(t *testing.T) {
 	}
 }
 
-// Where DNS was not seen to follow, no sleep is known to be long enough. Where the sleep that routes need covers DNS and its TTL too, there is nothing to add.
+// Where DNS was not seen to follow, no sleep is known to be long enough. Where the sleep that routes need covers DNS
+// and its TTL too, there is nothing to add.
 func TestDNSAdvice(t *testing.T) {
 	tl := dnsRun()
 	tl.DNS.Servers[0].Changes[2].Open = true
@@ -83,7 +85,8 @@ func TestDNSAdvice(t *testing.T) {
 	}
 }
 
-// Where no server was asked, the tables are those of the nodes, and why is said. A run of another kind has no word of DNS.
+// Where no server was asked, the tables are those of the nodes, and why is said. A run of another kind has no word of
+// DNS.
 func TestDNSThatWasNotAskedIsSaid(t *testing.T) {
 	tl := dnsRun()
 	tl.DNS = &model.DNS{NotAsked: "no right to list the EndpointSlices of namespace kube-system"}

@@ -40,8 +40,8 @@ func summaryOf(tl *model.Timeline, opts Options, nameWidth int) document.Documen
 // documentNames is the width of a target's name in documents. They have none themselves, but a table cell has.
 const documentNames = 40
 
-// targetNames gives each target the shortest name that no other has: its kind, its way to the only Service, or its own name, cut to width
-// unless it would be another's then.
+// targetNames gives each target the shortest name that no other has: its kind, its way to the only Service, or its
+// own name, cut to width unless it would be another's then.
 func targetNames(tl *model.Timeline, width int) map[string]string {
 	kinds := map[timeline.TargetKind]int{}
 	for _, t := range judged(tl) {

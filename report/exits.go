@@ -22,7 +22,8 @@ type exit struct {
 	again  bool // the container was started again
 }
 
-// exitsOf are the ends of containers that are worth telling: with a code that is not 0, or while their Pod was not to end.
+// exitsOf are the ends of containers that are worth telling: with a code that is not 0, or while their Pod was not to
+// end.
 func exitsOf(tl *model.Timeline) []exit {
 	var exits []exit
 	ending := map[string]bool{}
@@ -95,7 +96,8 @@ func exitLines(exits []exit) []string {
 	return lines
 }
 
-// codeText is an exit code, with the signal it stands for. A shell and a container runtime add 128 to a signal's number.
+// codeText is an exit code, with the signal it stands for. A shell and a container runtime add 128 to a signal's
+// number.
 func codeText(code int) string {
 	for name, signal := range map[string]syscall.Signal{"SIGKILL": syscall.SIGKILL, "SIGTERM": syscall.SIGTERM, "SIGSEGV": syscall.SIGSEGV, "SIGABRT": syscall.SIGABRT, "SIGINT": syscall.SIGINT} {
 		if code == 128+int(signal) {

@@ -87,9 +87,8 @@ var eventColumns = []string{
 	"port", "exit_code", "grace", "count", "status", "detail", "stamp", "writer",
 }
 
-// EventsCSV writes a row for every event of a run, in the order recorded: seen and since are
-// nanoseconds since the run's t0, grace is in nanoseconds, stamp is what writer's clock said. What an event does not have is
-// empty.
+// EventsCSV writes a row for every event of a run, in the order recorded: seen and since are nanoseconds since the
+// run's t0, grace is in nanoseconds, stamp is what writer's clock said. What an event does not have is empty.
 func EventsCSV(w io.Writer, run timeline.Run) error {
 	out := newTable(w, eventColumns)
 	for _, e := range run.Events {

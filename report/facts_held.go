@@ -15,9 +15,9 @@ var heldFormat = Format{
 // heldColumns are the columns of [HeldCSV].
 var heldColumns = []string{"target", "connection", "change", "class", "from", "answered", "at", "warned", "stopped", "backend", "peer"}
 
-// HeldCSV writes a row for every change of a held connection, in the order recorded: see [timeline.HeldChange]. Instants are nanoseconds since the
-// run's t0. What a change does not have is empty: answered, unless the connection stood; warned and stopped, unless it was cut; the class, where
-// nothing was wrong.
+// HeldCSV writes a row for every change of a held connection, in the order recorded: see [timeline.HeldChange].
+// Instants are nanoseconds since the run's t0. What a change does not have is empty: answered, unless the connection
+// stood; warned and stopped, unless it was cut; the class, where nothing was wrong.
 func HeldCSV(w io.Writer, run timeline.Run) error {
 	out := newTable(w, heldColumns)
 	targets, backends, peers := namesOf(run)

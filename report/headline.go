@@ -14,11 +14,11 @@ import (
 	"lapse/timeline"
 )
 
-// This file is what a report says first: what was found, what it proves, and what would prove more. Every format says it in
-// these words; the page has them in dashboard/ui/src/headline.ts.
+// This file is what a report says first: what was found, what it proves, and what would prove more. Every format says
+// it in these words; the page has them in dashboard/ui/src/headline.ts.
 
-// headline says what was found: that comes first also where the run proves nothing. That nothing failed is said together with
-// what would have been seen.
+// headline says what was found: that comes first also where the run proves nothing. That nothing failed is said
+// together with what would have been seen.
 func headline(tl *model.Timeline) string {
 	v := &tl.Verdict
 	held := verdict.HeldFound(tl)
@@ -65,8 +65,8 @@ func found(tl *model.Timeline) string {
 	return failed + ": " + down(tl)
 }
 
-// down says how long requests failed. Where too little was observed only the lower bound is given, if there is one: there may have
-// been more. The windows that were found are still no longer than their brackets.
+// down says how long requests failed. Where too little was observed only the lower bound is given, if there is one:
+// there may have been more. The windows that were found are still no longer than their brackets.
 func down(tl *model.Timeline) string {
 	total, open := tl.Verdict.Downtime.Total, tl.Verdict.Downtime.Open
 	length := quantity.Length(total, open || tooLittle(tl) && total.Min > 0)
@@ -129,8 +129,8 @@ func tooLittle(tl *model.Timeline) bool {
 	return (tl.Verdict.Sent > 0 || len(tl.Held) > 0) && tl.Verdict.Coverage < tl.MinCoverage()
 }
 
-// caveats say why the run proves less than it was to prove, what its command said when it failed, and at the end what would
-// help, each in a line.
+// caveats say why the run proves less than it was to prove, what its command said when it failed, and at the end what
+// would help, each in a line.
 func caveats(tl *model.Timeline) []string {
 	var lines []string
 	v := &tl.Verdict

@@ -20,7 +20,8 @@ const (
 	maxHeldCuts   = 20 // with -v
 )
 
-// heldSection shows what became of the connections that were kept open: a row for each time in which some were cut, and where they are now.
+// heldSection shows what became of the connections that were kept open: a row for each time in which some were cut,
+// and where they are now.
 func heldSection(v *view) document.Section {
 	if len(v.Held) == 0 {
 		return document.Section{}

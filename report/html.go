@@ -103,8 +103,8 @@ func replaceTags(page fs.FS, doc string, tag *regexp.Regexp, open, closing, esca
 	return doc, sources, failed
 }
 
-// endsNothing spells what would end a script or style element, or change how its text is read, so that
-// it means the same within strings, the only place for it: a script and a style escape a character each in their own way.
+// endsNothing spells what would end a script or style element, or change how its text is read, so that it means the
+// same within strings, the only place for it: a script and a style escape a character each in their own way.
 // https://html.spec.whatwg.org/multipage/scripting.html#restrictions-for-contents-of-script-elements
 func endsNothing(text, escaped string) string {
 	return opens.ReplaceAllString(strings.ReplaceAll(text, "\r\n", "\n"), escaped)
@@ -127,8 +127,8 @@ const (
 )
 
 // embedded is the run as the page reads it. One that is larger than limit is sent with a shorter list of failures, of
-// which it then says that it is cut, and its series in wider slots, as often halved as it takes. Windows, events, Pods and the verdict are
-// never touched. If that is not enough, the report is large.
+// which it then says that it is cut, and its series in wider slots, as often halved as it takes. Windows, events,
+// Pods and the verdict are never touched. If that is not enough, the report is large.
 func embedded(tl *model.Timeline, limit int) (string, error) {
 	whole := *tl
 	whole.Buckets = tl.Buckets.Kept()

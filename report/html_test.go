@@ -217,7 +217,8 @@ func TestHTMLRefusesAPageItCannotHold(t *testing.T) {
 	}
 }
 
-// hour makes up what an hour at 2000 requests per second leaves: 10 targets, 200 Pods, 5000 events, and as many failures as are listed.
+// hour makes up what an hour at 2000 requests per second leaves: 10 targets, 200 Pods, 5000 events, and as many
+// failures as are listed.
 func hour() *model.Timeline {
 	random := rand.New(rand.NewPCG(1, 2))
 	tl := race()

@@ -18,7 +18,8 @@ const (
 	maxCauses    = 3 // of an incident
 )
 
-// incidentsSection lists each incident once, the most harmful first: who lost how much, what set it off, the cause and the fix.
+// incidentsSection lists each incident once, the most harmful first: who lost how much, what set it off, the cause
+// and the fix.
 func incidentsSection(v *view) document.Section {
 	if len(v.Incidents) == 0 {
 		return document.Section{}
@@ -184,7 +185,8 @@ func (v *view) losses(in model.Incident, windows []model.Window) string {
 	return listed(parts)
 }
 
-// incidentDoubts says what of an incident was not observed or is not final, and, where no rule explains it, what its failures said.
+// incidentDoubts says what of an incident was not observed or is not final, and, where no rule explains it, what its
+// failures said.
 func (v *view) incidentDoubts(in model.Incident, windows []model.Window) []string {
 	var notes []string
 	add := func(text string) {
@@ -209,8 +211,8 @@ func (v *view) incidentDoubts(in model.Incident, windows []model.Window) []strin
 	return notes
 }
 
-// incidentCauses are the causes, the one that explains most losses first, and the fixes. A fix that was listed with another incident
-// is only referred to.
+// incidentCauses are the causes, the one that explains most losses first, and the fixes. A fix that was listed with
+// another incident is only referred to.
 func incidentCauses(in model.Incident, windows []model.Window, listed map[string]int) []document.Note {
 	var causes, fixes []document.Note
 	for i, c := range in.Causes {
@@ -231,7 +233,8 @@ func incidentCauses(in model.Incident, windows []model.Window, listed map[string
 	return append(causes, fixes...)
 }
 
-// causeText is a cause with how sure it is, and of how many windows: its text is about the one where it was measured best.
+// causeText is a cause with how sure it is, and of how many windows: its text is about the one where it was measured
+// best.
 func causeText(c model.IncidentCause, windows []model.Window) string {
 	text := fmt.Sprintf("%s (%s confidence): %s", c.Rule, c.Confidence, c.Text)
 	switch {

@@ -19,7 +19,8 @@ var jsonFormat = Format{Name: "json", Doc: "all that was judged: timeline.json",
 // JSON writes the timeline as JSON: exactly what timeline.json holds, described by [Schema]. It is
 // laid out for people and for line-based tools: one failure, event or series to a line.
 //
-// It is written part by part: a long run of a large Service makes some dozens of MB, and the agent has little memory beside what it keeps.
+// It is written part by part: a long run of a large Service makes some dozens of MB, and the agent has little memory
+// beside what it keeps.
 func JSON(w io.Writer, tl *model.Timeline, _ Options) error {
 	out := bufio.NewWriterSize(w, 1<<16)
 	p := partWriter{out: out}
@@ -31,7 +32,8 @@ func JSON(w io.Writer, tl *model.Timeline, _ Options) error {
 	return out.Flush()
 }
 
-// A partWriter writes a value as [layouter] lays it out. It takes a large one apart, so that only a part of it is in memory as JSON at a time.
+// A partWriter writes a value as [layouter] lays it out. It takes a large one apart, so that only a part of it is in
+// memory as JSON at a time.
 type partWriter struct {
 	out  *bufio.Writer
 	part bytes.Buffer

@@ -15,11 +15,11 @@ import (
 
 var junitFormat = Format{Name: "junit", Doc: "JUnit XML: a case for each gate, each incident, the measurement and the command", Ext: "xml", Write: judgedBy(JUnit)}
 
-// JUnit renders the verdict as JUnit XML, which pipelines collect: one suite for the run, and in it a
-// case for each gate, one for each incident, one for the measurement itself, and one for the wrapped command if there was one.
+// JUnit renders the verdict as JUnit XML, which pipelines collect: one suite for the run, and in it a case for each
+// gate, one for each incident, one for the measurement itself, and one for the wrapped command if there was one.
 //
-// A gate that failed is a failure. A gate that the error bars cannot decide, and a measurement that did not do its work, are
-// errors. A run without gates has a skipped case that says so: it cannot have passed anything.
+// A gate that failed is a failure. A gate that the error bars cannot decide, and a measurement that did not do its
+// work, are errors. A run without gates has a skipped case that says so: it cannot have passed anything.
 func JUnit(w io.Writer, tl *model.Timeline, _ Options) error {
 	suite := junit.Suite{
 		Name: "lapse " + document.Clean(subject(tl.Run)), Time: junit.Seconds(tl.Run.Duration), Timestamp: tl.T0.UTC().Format("2006-01-02T15:04:05"),
@@ -96,8 +96,8 @@ func commandCase(command *model.Command, said []string) junit.Case {
 	return c
 }
 
-// incidentCases are one case for each incident. It is a failure where the run failed a gate. Else no gate forbids it: then it is
-// skipped, which pipelines show with its text.
+// incidentCases are one case for each incident. It is a failure where the run failed a gate. Else no gate forbids it:
+// then it is skipped, which pipelines show with its text.
 func incidentCases(tl *model.Timeline) []junit.Case {
 	v := &view{Timeline: tl, names: targetNames(tl, documentNames)}
 	s := incidentsSection(v)

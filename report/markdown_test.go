@@ -141,7 +141,8 @@ func TestMarkdownStaysSmallWhateverTheRun(t *testing.T) {
 	}
 }
 
-// A lone timeout at the edge of unobserved time began by when it was over, and ended after it was sent: no order to be read.
+// A lone timeout at the edge of unobserved time began by when it was over, and ended after it was sent: no order to
+// be read.
 func TestEndBeforeTheLatestBeginningIsNotKnown(t *testing.T) {
 	tl := race()
 	w := model.Window{Start: model.Instant{Latest: 5655 * ms}, End: model.Instant{Earliest: 5154 * ms, Latest: 6 * s}, Open: model.Open{Start: true, End: true}}

@@ -6,7 +6,8 @@ import (
 	"lapse/report/document"
 )
 
-// notCoveredSection lists what a pass of this run says nothing of, because of what its Services are and of how they were asked. What is said of several is said once.
+// notCoveredSection lists what a pass of this run says nothing of, because of what its Services are and of how they
+// were asked. What is said of several is said once.
 func notCoveredSection(v *view) document.Section {
 	var sentences []string
 	of := map[string][]string{}

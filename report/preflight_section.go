@@ -37,8 +37,8 @@ func scorecardWords(c *model.Scorecard) string {
 // outcomeWords are the outcomes for people.
 func outcomeWords(o model.PredictionOutcome) string { return strings.ReplaceAll(string(o), "-", " ") }
 
-// predictionTable has a line for each prediction, and for each cause that was missed. Where a rule predicts the same of many objects, and the same came of it, they
-// share a line.
+// predictionTable has a line for each prediction, and for each cause that was missed. Where a rule predicts the same
+// of many objects, and the same came of it, they share a line.
 func (v *view) predictionTable(c *model.Scorecard) document.Table {
 	t := document.Table{Item: "prediction", Headless: true, Columns: []document.Column{{Title: "prediction"}, {Title: "outcome"}, {Title: "why", Label: "why"}}}
 	for i, p := range c.Predictions {

@@ -87,8 +87,8 @@ func (p *Progress) Update(tl *model.Timeline, now time.Duration) {
 	p.show(text, nil)
 }
 
-// Silent says for how long nothing has come from where the run goes on: what is shown by the Updates that follow is as old. 0 takes it
-// back.
+// Silent says for how long nothing has come from where the run goes on: what is shown by the Updates that follow is
+// as old. 0 takes it back.
 func (p *Progress) Silent(since time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,8 +113,8 @@ func (p *Progress) Log(line string) {
 	p.show(page.Bytes(), p.block)
 }
 
-// Tell says at once how the wrapped command changed, or that the run has come to another phase. Where that comes back in the run's events, some time
-// later, it is not said again.
+// Tell says at once how the wrapped command changed, or that the run has come to another phase. Where that comes back
+// in the run's events, some time later, it is not said again.
 func (p *Progress) Tell(e timeline.Event) {
 	text := eventText(model.Event{Kind: e.Kind, To: e.To, ExitCode: e.ExitCode, Detail: e.Detail})
 	if e.Kind != timeline.Command && e.Kind != timeline.RunPhase || text == "" {

@@ -21,8 +21,9 @@ type followed struct {
 	open int            // changes that it was not seen to follow
 }
 
-// Routes prints how the routes of each node followed the changes of a run, and what that means for a shutdown. A removal is counted from when the
-// Pod's deletion was asked for, an addition from when the EndpointSlice had it. Lines are as long as they are: a table that is cut has no use.
+// Routes prints how the routes of each node followed the changes of a run, and what that means for a shutdown. A
+// removal is counted from when the Pod's deletion was asked for, an addition from when the EndpointSlice had it.
+// Lines are as long as they are: a table that is cut has no use.
 func Routes(w io.Writer, tl *model.Timeline, dir string) error {
 	p := document.NewPage(document.Screen{Unicode: true, Width: math.MaxInt32})
 	p.Print(routesDocument(tl, dir))
@@ -131,7 +132,8 @@ func routesByNode(routes []model.Route, change model.RouteChange) (nodes []follo
 	return nodes
 }
 
-// fromAsked is for how long a route lived on after the Pod's deletion was asked for; where that is not known, after its endpoint had left.
+// fromAsked is for how long a route lived on after the Pod's deletion was asked for; where that is not known, after
+// its endpoint had left.
 func fromAsked(r model.Route) model.Length {
 	if r.Asked == nil {
 		return r.Lag
@@ -143,7 +145,8 @@ func (n followed) sort() {
 	slices.SortFunc(n.lags, func(a, b model.Length) int { return cmp.Or(cmp.Compare(a.Max, b.Max), cmp.Compare(a.Min, b.Min)) })
 }
 
-// quantile is the lag that a share of the changes did not exceed, by its nearest rank: of less than 100 changes the 99th percentile is the longest.
+// quantile is the lag that a share of the changes did not exceed, by its nearest rank: of less than 100 changes the
+// 99th percentile is the longest.
 func (n followed) quantile(share float64) string {
 	rank := nearestRank(share, len(n.lags)+n.open)
 	if rank > len(n.lags) {

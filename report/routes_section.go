@@ -93,7 +93,8 @@ func lostParts(r model.Route) string {
 // mostWaited is how many routes to new Pods are named.
 const mostWaited = 3
 
-// waitedNotes say of the routes that came longest after their Pod's first container had started what they waited for, one of each change.
+// waitedNotes say of the routes that came longest after their Pod's first container had started what they waited for,
+// one of each change.
 func waitedNotes(routes []model.Route) (notes []document.Block) {
 	routes = slices.DeleteFunc(slices.Clone(routes), func(r model.Route) bool { return r.Waited == nil || r.Waited.Min == 0 })
 	slices.SortStableFunc(routes, func(a, b model.Route) int { return cmp.Compare(b.Waited.Min, a.Waited.Min) })

@@ -10,7 +10,8 @@ import (
 	"lapse/correlate/model"
 )
 
-// A change has a row, a node a column; what no request from a node reached has a dot. Of many nodes the first and the last to follow are named.
+// A change has a row, a node a column; what no request from a node reached has a dot. Of many nodes the first and the
+// last to follow are named.
 func TestRoutesOfNodes(t *testing.T) {
 	tl := &model.Timeline{Verdict: model.Verdict{Result: model.Pass}}
 	route := func(change model.RouteChange, event uint32, pod, node string, least, most time.Duration) {

@@ -8,7 +8,8 @@ import (
 	"lapse/correlate/model"
 )
 
-// Removals are counted from when the deletion was asked for. The advice covers the longest of all nodes; where a node was not seen to follow, there is none.
+// Removals are counted from when the deletion was asked for. The advice covers the longest of all nodes; where a node
+// was not seen to follow, there is none.
 func TestRoutesOfEachNodeAndWhatTheyMean(t *testing.T) {
 	s := func(f float64) time.Duration { return time.Duration(f * float64(time.Second)) }
 	tl := &model.Timeline{}

@@ -34,7 +34,8 @@ var samples = map[string]func() *model.Timeline{
 	"held":         heldConnections,
 }
 
-// heldConnections is the drain seen by connections that are kept open, beside new ones: some were cut as the Pod left, and one of them twice.
+// heldConnections is the drain seen by connections that are kept open, beside new ones: some were cut as the Pod
+// left, and one of them twice.
 func heldConnections() *model.Timeline {
 	tl := race()
 	addTarget(tl, "web held", timeline.Held, 20, nil)
@@ -273,7 +274,8 @@ func aborted() *model.Timeline {
 	return tl
 }
 
-// refused is a drain that a PodDisruptionBudget did not allow: nothing happened, and the prober was short of CPU besides.
+// refused is a drain that a PodDisruptionBudget did not allow: nothing happened, and the prober was short of CPU
+// besides.
 func refused() *model.Timeline {
 	tl := base(30 * s)
 	tl.Run.Services = []timeline.Service{{Namespace: "shop", Name: "web"}}

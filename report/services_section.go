@@ -15,8 +15,8 @@ import (
 // mostServices is how many Services have a row each.
 const mostServices = 20
 
-// servicesSection has a verdict for each Service, where there are several: a row for each that something was found of, the worst first, and one
-// line for all others. Those that were set aside are named with the reason.
+// servicesSection has a verdict for each Service, where there are several: a row for each that something was found
+// of, the worst first, and one line for all others. Those that were set aside are named with the reason.
 func servicesSection(v *view) document.Section {
 	var bad []model.WatchedService
 	var fine []string

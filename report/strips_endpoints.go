@@ -80,8 +80,8 @@ func (c *chart) digits(service string, fewest []int) []document.Span {
 	return cells
 }
 
-// counts writes numbers of any size where they change, and a line until the next: 12----9--12----. A number is the fewest within
-// the cells that it takes, with the one that parts it from the next.
+// counts writes numbers of any size where they change, and a line until the next: 12----9--12----. A number is the
+// fewest within the cells that it takes, with the one that parts it from the next.
 func (c *chart) counts(service string, fewest []int) []document.Span {
 	cells := make([]document.Span, c.cells)
 	shown := -1

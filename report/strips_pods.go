@@ -49,7 +49,8 @@ func (c *chart) podRows(pod model.Pod, label string) []row {
 	return rows
 }
 
-// directLabel names a target at a Pod's own address below the Pod's row; with its port where the Pod has several such targets.
+// directLabel names a target at a Pod's own address below the Pod's row; with its port where the Pod has several such
+// targets.
 func (c *chart) directLabel(t model.Target) string {
 	label := "  direct"
 	several := count(c.tl.Targets, func(o model.Target) bool { return o.Kind == timeline.Direct && o.PodUID == t.PodUID }) > 1

@@ -309,8 +309,8 @@ func merge(cells []document.Span) []document.Span {
 	return merged
 }
 
-// unwatched reports whether changes to objects of a kind that belong to one of these Services may have been missed in half of a cell or
-// more. What no Service is known of may belong to every one in its namespace.
+// unwatched reports whether changes to objects of a kind that belong to one of these Services may have been missed in
+// half of a cell or more. What no Service is known of may belong to every one in its namespace.
 func (c *chart) unwatched(kind string, cell int, services []string, namespace string) bool {
 	from, to := c.span(cell)
 	gap := time.Duration(0)

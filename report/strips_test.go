@@ -110,7 +110,8 @@ func TestEndpointIsCountedOnceThoughItHasTwoPortsAndTwoAddresses(t *testing.T) {
 	}
 }
 
-// crowd is a run with 60 Pods that were there all the time, first listed 1.3 s after its start, of which three were replaced late.
+// crowd is a run with 60 Pods that were there all the time, first listed 1.3 s after its start, of which three were
+// replaced late.
 func crowd() *model.Timeline {
 	tl := base(60 * s)
 	addTarget(tl, "web new", timeline.New, 100, nil)

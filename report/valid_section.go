@@ -61,7 +61,8 @@ func probersMissing(tl *model.Timeline) (parts []string) {
 	return parts
 }
 
-// lateness says how far the prober fell behind: one thing, whether requests were late, were not sent or were spoiled by it.
+// lateness says how far the prober fell behind: one thing, whether requests were late, were not sent or were spoiled
+// by it.
 func lateness(tl *model.Timeline, names map[string]string) string {
 	v := tl.Verdict.Validity
 	late := "late " + quantity.Percent(v.Late)

@@ -105,8 +105,8 @@ func startText(tl *model.Timeline, start model.Instant) string {
 
 func middle(i model.Instant) time.Duration { return i.Earliest + (i.Latest-i.Earliest)/2 }
 
-// windowLength is how long a window took. One whose end was not observed is still no longer than what is known to be well
-// beyond. Requests that were cut in flight all failed at one instant, however long they had been under way.
+// windowLength is how long a window took. One whose end was not observed is still no longer than what is known to be
+// well beyond. Requests that were cut in flight all failed at one instant, however long they had been under way.
 func windowLength(w model.Window) string {
 	if w.Cut != nil && w.Kind != model.CutKind {
 		return "at once"
@@ -132,7 +132,8 @@ func errorText(w model.Window) string {
 	return classList(w.Classes)
 }
 
-// classList names the classes of a window's requests, the most frequent first. How many there are of a single one is in the next column.
+// classList names the classes of a window's requests, the most frequent first. How many there are of a single one is
+// in the next column.
 func classList(classes map[string]int) string {
 	if len(classes) == 1 {
 		for name := range classes {
@@ -142,8 +143,8 @@ func classList(classes map[string]int) string {
 	return quantity.ClassCounts(classes)
 }
 
-// windowNotes says what its row does not: what its failures said themselves, where its end was not seen, and how sure its
-// bounds are.
+// windowNotes says what its row does not: what its failures said themselves, where its end was not seen, and how sure
+// its bounds are.
 func windowNotes(tl *model.Timeline, w model.Window) []string {
 	var notes []string
 	for _, e := range w.Errors {

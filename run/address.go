@@ -11,8 +11,8 @@ import (
 	"lapse/dashboard"
 )
 
-// An address is where the page will be served: bound before anything is created or measured, so that one in use is found
-// in time. The nil address is of a run without a page.
+// An address is where the page will be served: bound before anything is created or measured, so that one in use is
+// found in time. The nil address is of a run without a page.
 type address struct {
 	ln    net.Listener
 	given string // the host as the user wrote it, by which a browser asks for the page
@@ -20,8 +20,9 @@ type address struct {
 
 // ListenForPage binds addr, or nothing if it is empty.
 //
-// All addresses of this machine at once ("0.0.0.0", "[::]", ":8080") are refused: the page answers only to names that it
-// knows (a page of another site must not read it through a name that leads here), and such an address is none of them.
+// All addresses of this machine at once ("0.0.0.0", "[::]", ":8080") are refused: the page answers only to names that
+// it knows (a page of another site must not read it through a name that leads here), and such an address is none of
+// them.
 func ListenForPage(addr string) (*address, error) {
 	if addr == "" {
 		return nil, nil

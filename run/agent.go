@@ -22,8 +22,8 @@ import (
 	"lapse/timeline"
 )
 
-// How long the Pod waits for its recording to be fetched after SIGTERM. All of it fits into the grace period of one minute, and is
-// short, because a drain may wait for the Pod.
+// How long the Pod waits for its recording to be fetched after SIGTERM. All of it fits into the grace period of one
+// minute, and is short, because a drain may wait for the Pod.
 const (
 	lastChance  = 20 * time.Second // for a transfer to begin
 	briefChance = 5 * time.Second  // the same, in the baseline, or if the workstation ended the run: that fetches at once, or never
@@ -47,8 +47,8 @@ type jobRun struct {
 	fetched   time.Duration // when a transfer last began or ended; 0: none did
 }
 
-// agentEnv fills in the options of an agent from its Job's environment. A Job written by hand has flags as its container's arguments; a Job
-// that Lapse made has a Spec.
+// agentEnv fills in the options of an agent from its Job's environment. A Job written by hand has flags as its
+// container's arguments; a Job that Lapse made has a Spec.
 func (o *Options) agentEnv() error {
 	o.AgentListen = os.Getenv(deploy.EnvListen)
 	if o.AgentListen == "" {
@@ -109,7 +109,8 @@ func (m *measurement) serveAgent() (*jobRun, func(), error) {
 	return a, func() { a.close(server); serving.Wait() }, nil
 }
 
-// close stops the API server after the responses in flight: one of them may answer the request that lets the agent exit.
+// close stops the API server after the responses in flight: one of them may answer the request that lets the agent
+// exit.
 func (a *jobRun) close(server *http.Server) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
@@ -124,7 +125,8 @@ func (a *jobRun) entered(phase timeline.Phase, detail string) {
 	a.status.Phase, a.status.Detail = phase, detail
 }
 
-// Status is the run's phase and the size of its recording. Once the phase is [timeline.PhaseEnded], the recording is complete.
+// Status is the run's phase and the size of its recording. Once the phase is [timeline.PhaseEnded], the recording is
+// complete.
 func (a *jobRun) Status() agent.Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()

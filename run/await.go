@@ -14,14 +14,16 @@ import (
 )
 
 const (
-	// routesWithin is how long this node's routes to a new Service are awaited. It is shorter than a call to a prober may take.
+	// routesWithin is how long this node's routes to a new Service are awaited. It is shorter than a call to a prober
+	// may take.
 	routesWithin = 5 * time.Second
 	// dialWithin is how long one connection to it may take.
 	dialWithin = 200 * time.Millisecond
 )
 
-// awaitRoutes waits until each target's Service accepts a connection from here. The Service of `lapse routes` is some seconds old, and nodes learn of it as
-// late as of any change. After routesWithin it returns all the same: that there is no route is then measured.
+// awaitRoutes waits until each target's Service accepts a connection from here. The Service of `lapse routes` is some
+// seconds old, and nodes learn of it as late as of any change. After routesWithin it returns all the same: that there
+// is no route is then measured.
 func awaitRoutes(ctx context.Context, targets []agent.Assigned, dial func(ctx context.Context, network, address string) (net.Conn, error)) {
 	ctx, cancel := context.WithTimeout(ctx, routesWithin)
 	defer cancel()

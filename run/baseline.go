@@ -12,8 +12,8 @@ import (
 	"lapse/timeline"
 )
 
-// For how long a run waits for a target of which nothing is known yet: so many lengths of the baseline, and longer while the prober itself did
-// not run.
+// For how long a run waits for a target of which nothing is known yet: so many lengths of the baseline, and longer
+// while the prober itself did not run.
 const (
 	mostBaselines  = 4
 	longestStarved = 10 * time.Second
@@ -26,8 +26,9 @@ type baselineProblem struct {
 	starved bool // it was the prober
 }
 
-// judgeBaseline returns nil if the run may go on. A target is well that answered at least half of the requests that are over, and one of
-// them at least: where answers are awaited for longer than the baseline lasts, none has failed yet. Without a baseline nobody wants to know.
+// judgeBaseline returns nil if the run may go on. A target is well that answered at least half of the requests that
+// are over, and one of them at least: where answers are awaited for longer than the baseline lasts, none has failed
+// yet. Without a baseline nobody wants to know.
 func (m *measurement) judgeBaseline() *baselineProblem {
 	m.absorb()
 	now := m.clock.Now()
@@ -82,7 +83,8 @@ func answersElsewhere(tl *model.Timeline, t model.Target) bool {
 	})
 }
 
-// controlSilent reports whether not even the prober's own control target answered, although several requests to it were due.
+// controlSilent reports whether not even the prober's own control target answered, although several requests to it
+// were due.
 func (m *measurement) controlSilent(tl *model.Timeline, now time.Duration) bool {
 	return slices.ContainsFunc(tl.Targets, func(t model.Target) bool {
 		return t.Kind == timeline.Control && t.OK == 0 && t.Rate*now.Seconds() >= 3

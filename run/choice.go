@@ -26,14 +26,16 @@ import (
 // This file chooses the Services of a run that names none: --on-node, -A and --selector.
 
 const (
-	// DefaultTotalRate is how many requests per second the judged targets get in all, where Services are chosen and no rate is given.
-	// docs/decisions/0023-many-services.md argues for it.
+	// DefaultTotalRate is how many requests per second the judged targets get in all, where Services are chosen and
+	// no rate is given. docs/decisions/0023-many-services.md argues for it.
 	DefaultTotalRate = 1000
 	// leastRate is the least that a judged target gets of --total-rate, in requests per second.
 	leastRate = 1
-	// mostPredicted is how many chosen Services preflight is asked about. Each takes some ten questions to the API server.
+	// mostPredicted is how many chosen Services preflight is asked about. Each takes some ten questions to the API
+	// server.
 	mostPredicted = 10
-	// watchesOf is how many requests the watches of a namespace begin with: a list and a watch of each of 8 kinds. They must not wait for each other.
+	// watchesOf is how many requests the watches of a namespace begin with: a list and a watch of each of 8 kinds.
+	// They must not wait for each other.
 	watchesOf = 16
 )
 
@@ -92,7 +94,8 @@ func (o *Options) choiceText() string {
 	return strings.Join(flags, " ")
 }
 
-// chosenTargets are the targets of the chosen Services. Before these are known, one stands for them, so that flags can be checked.
+// chosenTargets are the targets of the chosen Services. Before these are known, one stands for them, so that flags
+// can be checked.
 func (o *Options) chosenTargets() []targetSpec {
 	if len(o.Chosen) == 0 {
 		return []targetSpec{{Service: "SERVICE", Path: "/"}}
@@ -213,8 +216,8 @@ func (o *Options) printChoice(say func(string)) {
 	}
 }
 
-// schemeFor is what a chosen Service is taken to speak on its port: what its appProtocol says, else HTTP where the port's name or number is one of
-// HTTP's, else bare TCP. --scheme goes before.
+// schemeFor is what a chosen Service is taken to speak on its port: what its appProtocol says, else HTTP where the
+// port's name or number is one of HTTP's, else bare TCP. --scheme goes before.
 func (o *Options) schemeFor(info watcher.Info) string {
 	if o.Changed("scheme") {
 		return ""

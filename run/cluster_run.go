@@ -22,8 +22,8 @@ import (
 	"lapse/watcher"
 )
 
-// A clusterRun is a run in the cluster, followed from a workstation. The command runs here, a Pod measures, and its recording comes in
-// meanwhile. One goroutine, in follow, owns it.
+// A clusterRun is a run in the cluster, followed from a workstation. The command runs here, a Pod measures, and its
+// recording comes in meanwhile. One goroutine, in follow, owns it.
 type clusterRun struct {
 	feed
 	opts        *Options
@@ -49,7 +49,8 @@ type clusterRun struct {
 	acked     int           // how many of events came back in the recording
 }
 
-// runInCluster measures from a Job. At the end it deletes all of the run's objects in the cluster, unless the Job holds facts that are not safe here.
+// runInCluster measures from a Job. At the end it deletes all of the run's objects in the cluster, unless the Job
+// holds facts that are not safe here.
 func (o *Options) runInCluster(ctx context.Context, signals <-chan os.Signal, stdout, stderr io.Writer) error {
 	setup, release := Interruptible(ctx, signals)
 	defer release()
@@ -129,7 +130,8 @@ func (r *clusterRun) closeCopy() {
 	}
 }
 
-// A work is what this machine does while a run in the cluster measures: a wrapped command, or changes of the run's own Service.
+// A work is what this machine does while a run in the cluster measures: a wrapped command, or changes of the run's
+// own Service.
 type work interface {
 	start(done func(exitCode int)) error // begins, and calls done at the end
 	signal(syscall.Signal)               // asks for an early end
@@ -181,7 +183,8 @@ func (o *Options) JobConfig(namespace string) deploy.Config {
 	}
 }
 
-// preflight checks all that can be checked before the Job is created: the choices of the options, all rights at once, and the Services.
+// preflight checks all that can be checked before the Job is created: the choices of the options, all rights at once,
+// and the Services.
 func (o *Options) preflight(ctx context.Context, c *cluster, log *slog.Logger) (deploy.Config, error) {
 	if err := o.choose(ctx, c, log); err != nil {
 		return deploy.Config{}, err
@@ -199,7 +202,8 @@ func (o *Options) preflight(ctx context.Context, c *cluster, log *slog.Logger) (
 	return config, config.Validate()
 }
 
-// choose makes the choices of the options that need the cluster: nodes to avoid, Services, nodes to measure from, DNS servers.
+// choose makes the choices of the options that need the cluster: nodes to avoid, Services, nodes to measure from, DNS
+// servers.
 func (o *Options) choose(ctx context.Context, c *cluster, log *slog.Logger) error {
 	if err := o.avoidSelected(ctx, c, log); err != nil {
 		return err
@@ -216,7 +220,8 @@ func (o *Options) choose(ctx context.Context, c *cluster, log *slog.Logger) erro
 	return nil
 }
 
-// checkRights checks all rights at once, and makes the keys of the probers. Where only a right to watch is missing, the Job does without.
+// checkRights checks all rights at once, and makes the keys of the probers. Where only a right to watch is missing,
+// the Job does without.
 func (o *Options) checkRights(ctx context.Context, c *cluster, config *deploy.Config, log *slog.Logger) error {
 	missing, err := deploy.CheckRights(ctx, c.client, c.Namespace, deploy.Needs{
 		Nodes: true, Secret: len(config.Private) > 0, Probers: len(config.Probers) > 0, Canary: config.Canary,
@@ -243,7 +248,8 @@ func (o *Options) checkRights(ctx context.Context, c *cluster, config *deploy.Co
 	return nil
 }
 
-// describeServices looks up the Services that are measured or watched, unless the choice has looked them up, or they come with the Job.
+// describeServices looks up the Services that are measured or watched, unless the choice has looked them up, or they
+// come with the Job.
 func (o *Options) describeServices(ctx context.Context, c *cluster, config *deploy.Config) error {
 	looked := slices.Clone(o.targets)
 	if o.Changes > 0 || o.Chooses() {
@@ -277,8 +283,8 @@ func (o *Options) describeServices(ctx context.Context, c *cluster, config *depl
 	return nil
 }
 
-// notFollowed is the error of a run that could not be followed. If its Pod has measured and ended nevertheless, as while this
-// workstation was suspended, the Job is kept: it holds the result.
+// notFollowed is the error of a run that could not be followed. If its Pod has measured and ended nevertheless, as
+// while this workstation was suspended, the Job is kept: it holds the result.
 func (r *clusterRun) notFollowed(ctx context.Context, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()

@@ -37,8 +37,8 @@ type wrappedCommand struct {
 	cmd *exec.Cmd
 }
 
-// start starts the command; done is called with its exit code, after its last output. It does not wait for whoever reads
-// that output.
+// start starts the command; done is called with its exit code, after its last output. It does not wait for whoever
+// reads that output.
 func (c *wrappedCommand) start(done func(exitCode int)) error {
 	c.cmd = exec.Command(c.args[0], c.args[1:]...)
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -11,7 +11,8 @@ import (
 	"lapse/timeline"
 )
 
-// commandEvents are the events of the wrapped command, in order. They travel to the agent, and come back in the recording.
+// commandEvents are the events of the wrapped command, in order. They travel to the agent, and come back in the
+// recording.
 type commandEvents struct {
 	mu   sync.Mutex
 	all  []commandEvent
@@ -20,8 +21,8 @@ type commandEvents struct {
 
 func newCommandEvents() *commandEvents { return &commandEvents{made: make(chan struct{}, 1)} }
 
-// A commandEvent is an event with its instant on this machine's clock. It is put on the run's clock as late as possible, by
-// comparisons before and after it.
+// A commandEvent is an event with its instant on this machine's clock. It is put on the run's clock as late as
+// possible, by comparisons before and after it.
 type commandEvent struct {
 	event timeline.Event
 	stamp stamp
@@ -44,7 +45,8 @@ func (c *commandEvents) from(n int) []commandEvent {
 	return slices.Clone(c.all[min(n, len(c.all)):])
 }
 
-// detectionLag is the longest time from an action of the command until this machine stamps it, see docs/decisions/0004-placing-events.md.
+// detectionLag is the longest time from an action of the command until this machine stamps it, see
+// docs/decisions/0004-placing-events.md.
 const detectionLag = time.Second
 
 // sendLater stamps an event of the command and queues it for the agent.

@@ -12,8 +12,8 @@ import (
 // maxHurried bounds what the endpoints in transition may cost together, in budgets.
 const maxHurried = 4
 
-// mostDirect is how many endpoints are probed at their own address at a time, over all Services of a run. Each takes memory in the
-// prober and in the judgement.
+// mostDirect is how many endpoints are probed at their own address at a time, over all Services of a run. Each takes
+// memory in the prober and in the judgement.
 const mostDirect = 100
 
 // youngFor is for how long a new endpoint goes before those that have been there, and sampleFor how long each of
@@ -23,15 +23,15 @@ const (
 	sampleFor = 30 * time.Second
 )
 
-// hurryFor is for how long an endpoint in transition is probed faster. Drains and rollouts are over by then, terminations too but for
-// very long grace periods; what stays not ready for longer is a state and no moment.
+// hurryFor is for how long an endpoint in transition is probed faster. Drains and rollouts are over by then,
+// terminations too but for very long grace periods; what stays not ready for longer is a state and no moment.
 const hurryFor = 2 * time.Minute
 
-// A directPlan decides which endpoints' own addresses are probed, and how fast: all of a Service share one
-// budget of requests per second, but one that turns not ready or terminating gets the whole budget
-// for itself at once, because its last moments are the interesting ones. An endpoint is probed from
-// when the watcher first sees it until its Pod is gone, and again should that come back. Of more than most endpoints, those in
-// transition and the new ones are probed, and the others in turn.
+// A directPlan decides which endpoints' own addresses are probed, and how fast: all of a Service share one budget of
+// requests per second, but one that turns not ready or terminating gets the whole budget for itself at once, because
+// its last moments are the interesting ones. An endpoint is probed from when the watcher first sees it until its Pod
+// is gone, and again should that come back. Of more than most endpoints, those in transition and the new ones are
+// probed, and the others in turn.
 type directPlan struct {
 	budget    float64
 	most      int             // how many are probed at a time
@@ -143,8 +143,8 @@ func (p *directPlan) changes(now time.Duration) []directChange {
 	return changes
 }
 
-// chooseDirect chooses at most so many endpoints to be probed at now: those in transition first, then the new ones, then those
-// whose turn it is. Nothing else changes while there are no more than most.
+// chooseDirect chooses at most so many endpoints to be probed at now: those in transition first, then the new ones,
+// then those whose turn it is. Nothing else changes while there are no more than most.
 func chooseDirect(wanted []*directEndpoint, most int, now time.Duration) []*directEndpoint {
 	if len(wanted) <= most {
 		return wanted
@@ -170,8 +170,8 @@ func (ep *directEndpoint) precedence(now time.Duration) int {
 	return 4
 }
 
-// compare orders endpoints of one precedence: what is probed goes on, then the latest come first of those in transition and
-// the new ones, and of the others what has waited longest.
+// compare orders endpoints of one precedence: what is probed goes on, then the latest come first of those in
+// transition and the new ones, and of the others what has waited longest.
 func (ep *directEndpoint) compare(other *directEndpoint, now time.Duration) int {
 	if ep.probed != other.probed {
 		if ep.probed {
@@ -188,8 +188,8 @@ func (ep *directEndpoint) compare(other *directEndpoint, now time.Duration) int 
 	return cmp.Compare(ep.turned, other.turned)
 }
 
-// wants reports whether an endpoint is to be probed. Without a Pod whose end will be seen, the endpoint's removal is the end; so it is
-// where its Pod has another address of that family since, as after its sandbox was made anew.
+// wants reports whether an endpoint is to be probed. Without a Pod whose end will be seen, the endpoint's removal is
+// the end; so it is where its Pod has another address of that family since, as after its sandbox was made anew.
 func (p *directPlan) wants(ep *directEndpoint) bool {
 	switch {
 	case ep.refused, p.gone[ep.uid]:

@@ -101,7 +101,8 @@ func TestPodThatIsGoneIsNotProbedAnewWhenItsEndpointChanges(t *testing.T) {
 	}
 }
 
-// The Service's selector changes and is changed back. The watches of Pods and of EndpointSlices bring that in any order.
+// The Service's selector changes and is changed back. The watches of Pods and of EndpointSlices bring that in any
+// order.
 func TestPodThatComesBackIsProbedAgain(t *testing.T) {
 	leave := func(p *planner) { p.pod(1, timeline.PodGone, ""); p.endpoint(1, "http", timeline.EndpointAbsent) }
 	seen := func(p *planner) { p.pod(1, timeline.PodSeen, "Running") }

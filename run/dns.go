@@ -20,9 +20,9 @@ import (
 	"lapse/watcher"
 )
 
-// DNS says which DNS servers are asked: for the name of a headless Service that is measured, or of the twin of the Service of `lapse routes`, and by `lapse run` for the names
-// of its Services. The workstation finds them, so that the Job needs no right outside of
-// its namespace.
+// DNS says which DNS servers are asked: for the name of a headless Service that is measured, or of the twin of the
+// Service of `lapse routes`, and by `lapse run` for the names of its Services. The workstation finds them, so that
+// the Job needs no right outside of its namespace.
 type DNS struct {
 	Servers  []lookup.Server `json:"servers,omitempty"`
 	NotAsked string          `json:"notAsked,omitzero"` // why there are none, or which were left out
@@ -43,7 +43,8 @@ func isHeadless(info watcher.Info) bool {
 // mostDNSServers is how many addresses are asked at most.
 const mostDNSServers = 20
 
-// findDNS finds the addresses of the cluster's DNS servers. Without them there is nothing to ask, and the rest is measured.
+// findDNS finds the addresses of the cluster's DNS servers. Without them there is nothing to ask, and the rest is
+// measured.
 func (o *Options) findDNS(ctx context.Context, client kube.Client) {
 	o.DNS = &DNS{}
 	list, err := client.EndpointSlices(dnsNamespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + dnsService})
@@ -57,7 +58,8 @@ func (o *Options) findDNS(ctx context.Context, client kube.Client) {
 	}
 }
 
-// dnsServers are the addresses that serve DNS over UDP, by Pod and address, as many as may be asked; leftOut says which are not among them, in words.
+// dnsServers are the addresses that serve DNS over UDP, by Pod and address, as many as may be asked; leftOut says
+// which are not among them, in words.
 func dnsServers(endpoints []discoveryv1.EndpointSlice) (servers []lookup.Server, leftOut string) {
 	for _, slice := range endpoints {
 		port, ok := dnsPort(slice.Ports)
@@ -119,7 +121,8 @@ func (m *measurement) headless() *watcher.Info {
 	return &m.services[i].info
 }
 
-// lookUp asks the DNS servers for the name of the first headless Service, or the twin of the run's own, until ctx ends. What stands in the way costs only that.
+// lookUp asks the DNS servers for the name of the first headless Service, or the twin of the run's own, until ctx
+// ends. What stands in the way costs only that.
 func (m *measurement) lookUp(ctx context.Context) {
 	asked, domain := *m.opts.DNS, clusterDomain()
 	if len(asked.Servers) > 0 && (domain == "" || len(m.services) == 0) {

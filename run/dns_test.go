@@ -51,7 +51,8 @@ func findDNSIn(t *testing.T, clientset *fake.Clientset) *DNS {
 	return o.DNS
 }
 
-// The servers are the ready endpoints of kube-dns with their port for UDP, each address once. A server that is no Pod has no name.
+// The servers are the ready endpoints of kube-dns with their port for UDP, each address once. A server that is no Pod
+// has no name.
 func TestDNSServersAreFound(t *testing.T) {
 	unready := coreDNS("coredns-3", "node3", "10.244.3.2")
 	unready.Conditions.Ready = new(false)
@@ -70,7 +71,8 @@ func TestDNSServersAreFound(t *testing.T) {
 	}
 }
 
-// Without the right to see DNS servers, or without any, that alone is not measured, and the run learns why. More than may be asked are named.
+// Without the right to see DNS servers, or without any, that alone is not measured, and the run learns why. More than
+// may be asked are named.
 func TestDNSThatCannotBeAskedIsSaid(t *testing.T) {
 	failing := func(err error) *fake.Clientset {
 		clientset := fake.NewClientset()

@@ -46,7 +46,8 @@ func TestLastAnswersAreOnRecordWhileOthersAreAwaited(t *testing.T) {
 	})
 }
 
-// The workstation's word that the run is over ends the wait for the last answers, but not when it is the word that ended it.
+// The workstation's word that the run is over ends the wait for the last answers, but not when it is the word that
+// ended it.
 func TestAnOrderEndsTheWaitForTheLastAnswersOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, _ := idleMeasurement(t, &Options{Spec: Spec{Timeout: time.Hour}})
@@ -136,7 +137,8 @@ func TestSickIsWhatTheTargetDid(t *testing.T) {
 	}
 }
 
-// A baseline in which no request came to its end, for the prober was stopped, says nothing of the target: it goes on, and not for ever.
+// A baseline in which no request came to its end, for the prober was stopped, says nothing of the target: it goes on,
+// and not for ever.
 func TestBaselineWaitsForAStoppedProber(t *testing.T) {
 	const length = 20 * time.Millisecond
 	m, _ := idleMeasurement(t, &Options{Spec: Spec{Baseline: length}})

@@ -67,7 +67,8 @@ func isScript(name string) bool {
 	return err == nil && string(begin[:]) == "#!"
 }
 
-// kubectlDrains reads a kubectl command. What cordons, drains, taints or deletes nodes takes Pods away from them, now or soon.
+// kubectlDrains reads a kubectl command. What cordons, drains, taints or deletes nodes takes Pods away from them, now
+// or soon.
 func kubectlDrains(words []string) drained {
 	command, err := kubectl.Read(words)
 	if err != nil {
@@ -133,8 +134,8 @@ func ofNodes(operands []string, selector string, all bool) drained {
 	return d
 }
 
-// AvoidDrained keeps the Job off the nodes that the command names, unless others are named with --avoid-node, and says where
-// it cannot know them.
+// AvoidDrained keeps the Job off the nodes that the command names, unless others are named with --avoid-node, and
+// says where it cannot know them.
 func (o *Options) AvoidDrained() {
 	if o.Changed("avoid-node") || !o.InCluster() {
 		return

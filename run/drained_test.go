@@ -9,7 +9,8 @@ import (
 	"lapse/timeline"
 )
 
-// The Job keeps off the nodes that the command takes Pods from, as kubectl reads its words; where they do not tell, that is said.
+// The Job keeps off the nodes that the command takes Pods from, as kubectl reads its words; where they do not tell,
+// that is said.
 func TestNodesThatACommandDrainsAreKnownOrAskedFor(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "upgrade.sh")
 	if err := os.WriteFile(script, []byte("#!/bin/sh\nkubectl drain node1\n"), 0o755); err != nil {

@@ -39,8 +39,8 @@ func (e StoppedError) Unwrap() error { return e.error }
 // Stopped returns a StoppedError.
 func Stopped(format string, args ...any) error { return StoppedError{fmt.Errorf(format, args...)} }
 
-// A usageError stops a verb before anything has started: the arguments, the Service, the rights or the cluster's rules do not
-// allow it.
+// A usageError stops a verb before anything has started: the arguments, the Service, the rights or the cluster's
+// rules do not allow it.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
@@ -58,8 +58,8 @@ func AsUsage(err error) error {
 	return usageError{err}
 }
 
-// notBegun is what to return where a run in the cluster did not begin: a usageError if the cluster does not take it as it was
-// asked for.
+// notBegun is what to return where a run in the cluster did not begin: a usageError if the cluster does not take it
+// as it was asked for.
 func notBegun(err error) error {
 	if deploy.Refused(err) {
 		return AsUsage(err)

@@ -26,8 +26,8 @@ func newFeed(log *slog.Logger) feed {
 	return feed{clock: runClock{local: timeline.StartClock(), log: log}, facts: newQueue()}
 }
 
-// begin receives the recording, as decode reads it, and keeps comparing the clocks, until ctx ends. The channel gets nil at the end of the
-// recording, or the error that cut it short.
+// begin receives the recording, as decode reads it, and keeps comparing the clocks, until ctx ends. The channel gets
+// nil at the end of the recording, or the error that cut it short.
 func (f *feed) begin(ctx context.Context, workers *sync.WaitGroup, decode func(io.Reader) iter.Seq2[timeline.Fact, error]) <-chan error {
 	fetched := make(chan error, 1)
 	workers.Go(func() { fetched <- receive(ctx, f.client, decode, f.facts.put) })
@@ -44,8 +44,8 @@ func (f *feed) absorb(note func(timeline.Fact)) {
 	}
 }
 
-// The Pod sends its facts every quarter of a second. If nothing comes in for the length `late`, the last judgement is shown again,
-// and after `silence` with a notice.
+// The Pod sends its facts every quarter of a second. If nothing comes in for the length `late`, the last judgement is
+// shown again, and after `silence` with a notice.
 const (
 	late    = time.Second
 	silence = 3 * time.Second
@@ -54,8 +54,8 @@ const (
 // show renews what people look at.
 func (f *feed) show() { f.live.showAfter(f.clock.local.Now()-f.news, f.clock.now()) }
 
-// receive puts the facts of the agent's recording, as decode reads them, until the run has ended. The error is the reason for an
-// incomplete recording. A broken connection is opened again where it broke.
+// receive puts the facts of the agent's recording, as decode reads them, until the run has ended. The error is the
+// reason for an incomplete recording. A broken connection is opened again where it broke.
 func receive(ctx context.Context, client *agent.Client, decode func(io.Reader) iter.Seq2[timeline.Fact, error], put func(timeline.Fact)) error {
 	pr, pw := io.Pipe()
 	var copying sync.WaitGroup

@@ -12,7 +12,8 @@ import (
 // FewFiles is how many open files are left for everything but the targets' connections.
 const FewFiles = 100
 
-// CheckFileLimit returns a usage error if this process may not have as many open files as what needs. The hint advises to lower flags.
+// CheckFileLimit returns a usage error if this process may not have as many open files as what needs. The hint
+// advises to lower flags.
 func CheckFileLimit(what string, need float64, flags string) error {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -24,8 +25,8 @@ func CheckFileLimit(what string, need float64, flags string) error {
 	return nil
 }
 
-// checkOpenFiles refuses options that may need more open files than this machine allows. The worst case is a Service that stalls:
-// every request stays open for its --timeout.
+// checkOpenFiles refuses options that may need more open files than this machine allows. The worst case is a Service
+// that stalls: every request stays open for its --timeout.
 func (o *Options) checkOpenFiles() error {
 	if o.InCluster() {
 		return nil

@@ -38,7 +38,8 @@ const (
 	lastFacts = 10 * time.Second
 )
 
-// A fleet is the probers of a run in its coordinator. It finds their Pods, follows their recordings, and compares the clocks.
+// A fleet is the probers of a run in its coordinator. It finds their Pods, follows their recordings, and compares the
+// clocks.
 type fleet struct {
 	client    kube.Client
 	namespace string
@@ -231,8 +232,8 @@ func (f *fleet) hand(running context.Context, j *joining) bool {
 	}
 }
 
-// followProcess lets one process measure, and takes in its facts until it has ended. joined reports whether the process had an assignment.
-// The error is the reason for missing facts.
+// followProcess lets one process measure, and takes in its facts until it has ended. joined reports whether the
+// process had an assignment. The error is the reason for missing facts.
 func (f *fleet) followProcess(running, ctx context.Context, node, pod string, at netip.AddrPort) (joined bool, err error) {
 	beginning, begun := context.WithCancelCause(running)
 	defer begun(nil)
@@ -303,8 +304,8 @@ func exchangeWith(ctx context.Context, client *agent.Client, clock timeline.Cloc
 	return synced(clock, func() (agent.ClockOffset, error) { return client.Exchange(ctx, clock) })
 }
 
-// synced states a comparison of the clocks at the instant when compare has returned. compare bounds how far the prober's clock is ahead of the
-// run's, at some instant during its call.
+// synced states a comparison of the clocks at the instant when compare has returned. compare bounds how far the
+// prober's clock is ahead of the run's, at some instant during its call.
 func synced(clock timeline.Clock, compare func() (agent.ClockOffset, error)) (timeline.Sync, error) {
 	asked := clock.Now()
 	ahead, err := compare()

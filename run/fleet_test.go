@@ -108,7 +108,8 @@ func newKeys(t *testing.T) deploy.Keys {
 	return keys
 }
 
-// Each node's prober measures on its own clock, and all of it is one timeline: the same outage is a window of each, at the same time.
+// Each node's prober measures on its own clock, and all of it is one timeline: the same outage is a window of each,
+// at the same time.
 func TestProbersOfNodesMeasureOneRun(t *testing.T) {
 	server := startServer(t)
 	defer server.Close()
@@ -322,8 +323,8 @@ func TestRunBeginsWithoutAProberThatAQuotaRefuses(t *testing.T) {
 	}
 }
 
-// A run that somebody has applied has no workstation: its coordinator makes the keys, hands the prober's to the Secret that this waits for, and ends
-// the probers when it has all that they measured.
+// A run that somebody has applied has no workstation: its coordinator makes the keys, hands the prober's to the
+// Secret that this waits for, and ends the probers when it has all that they measured.
 func TestAppliedRunMakesItsKeysAndDismissesItsProbers(t *testing.T) {
 	server := startServer(t)
 	defer server.Close()
@@ -359,7 +360,8 @@ func TestAppliedRunMakesItsKeysAndDismissesItsProbers(t *testing.T) {
 	}
 }
 
-// The agent of a run that somebody has applied finds out which nodes are meant, and refuses what names none before it measures.
+// The agent of a run that somebody has applied finds out which nodes are meant, and refuses what names none before it
+// measures.
 func TestAppliedRunFindsItsNodes(t *testing.T) {
 	node := func(name string) *corev1.Node { return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}} }
 	m := fleetMeasurement(t, newKeys(t), "http://127.0.0.1:1", nil)
@@ -483,7 +485,8 @@ func TestRestartedProberIsAnotherSource(t *testing.T) {
 	}
 }
 
-// A Pod whose process has ended is asked again, in case the process is started anew, until the Pod is gone. It is lost once.
+// A Pod whose process has ended is asked again, in case the process is started anew, until the Pod is gone. It is
+// lost once.
 func TestProberIsLostOnce(t *testing.T) {
 	server := startServer(t)
 	defer server.Close()

@@ -20,8 +20,8 @@ import (
 	"lapse/timeline"
 )
 
-// follow starts the command when the agent measures, and takes in facts until the run has ended or its Pod is lost. It returns the judged
-// run.
+// follow starts the command when the agent measures, and takes in facts until the run has ended or its Pod is lost.
+// It returns the judged run.
 func (r *clusterRun) follow(ctx context.Context, signals <-chan os.Signal) *model.Timeline {
 	ctx = context.WithoutCancel(ctx)
 	working, leave := context.WithCancel(ctx)
@@ -60,7 +60,8 @@ func (r *clusterRun) follow(ctx context.Context, signals <-chan os.Signal) *mode
 // isFetched reports whether the incoming recording has ended.
 func (r *clusterRun) isFetched() bool { return r.whole || r.lost != nil }
 
-// onFetched is called when the incoming recording has ended, and reports whether the run is over. err is the reason for an incomplete recording.
+// onFetched is called when the incoming recording has ended, and reports whether the run is over. err is the reason
+// for an incomplete recording.
 func (r *clusterRun) onFetched(err error) (over bool) {
 	r.absorb()
 	run := r.live.timeline().Run
@@ -79,8 +80,9 @@ func (r *clusterRun) onFetched(err error) (over bool) {
 	return false
 }
 
-// onSignal ends the run in order, and reports whether it is over. A first SIGINT goes to the command, if that runs. Another first signal ends
-// the command and asks the Pod to end the run. A second signal ends the command, and does not wait for the Pod.
+// onSignal ends the run in order, and reports whether it is over. A first SIGINT goes to the command, if that runs.
+// Another first signal ends the command and asks the Pod to end the run. A second signal ends the command, and does
+// not wait for the Pod.
 func (r *clusterRun) onSignal(sig os.Signal, abort func(reason string)) (over bool) {
 	again := r.stopped != ""
 	r.stopped = stoppedBy(sig)
@@ -96,8 +98,8 @@ func (r *clusterRun) onSignal(sig os.Signal, abort func(reason string)) (over bo
 	return false
 }
 
-// acknowledge completes the copy, which has the whole recording, with the events that the Pod got too late. Then it acknowledges the recording to
-// the Pod.
+// acknowledge completes the copy, which has the whole recording, with the events that the Pod got too late. Then it
+// acknowledges the recording to the Pod.
 func (r *clusterRun) acknowledge(ctx context.Context) *model.Timeline {
 	receipt := agent.Receipt{Length: r.copy.Size(), SHA256: r.copy.Sum()}
 	err := r.extend(r.placed(r.events.from(r.acked))...)
@@ -172,9 +174,9 @@ func (r *clusterRun) stopCommand() {
 	}
 }
 
-// conclude ends the run and returns the result. If the recording is incomplete here, and the Pod has ended, the result is the timeline in the Pod's log.
-// Else it is the part that came in: complete up to some instant, and unobserved from there to the end of the command.
-// After a signal to stop, the run ends now.
+// conclude ends the run and returns the result. If the recording is incomplete here, and the Pod has ended, the
+// result is the timeline in the Pod's log. Else it is the part that came in: complete up to some instant, and
+// unobserved from there to the end of the command. After a signal to stop, the run ends now.
 func (r *clusterRun) conclude(ctx context.Context) *model.Timeline {
 	if r.whole {
 		return r.acknowledge(ctx)

@@ -46,7 +46,8 @@ func TestAFollowedRunEndsWhenNothingComesInAndNoCommandRuns(t *testing.T) {
 	}
 }
 
-// The first Ctrl-C is the command's. What comes after it, or what is no Ctrl-C, ends the run, and one more does not wait for the Pod.
+// The first Ctrl-C is the command's. What comes after it, or what is no Ctrl-C, ends the run, and one more does not
+// wait for the Pod.
 func TestSignalsEndAFollowedRunInOrder(t *testing.T) {
 	for _, test := range []struct {
 		name    string

@@ -81,7 +81,8 @@ func (o *Options) chooseProbers(ctx context.Context, client kube.Client) error {
 	return err
 }
 
-// chosenNodes are the names of the nodes that from chooses. Where from is a number, these are the most informative nodes.
+// chosenNodes are the names of the nodes that from chooses. Where from is a number, these are the most informative
+// nodes.
 func chosenNodes(from string, nodes []corev1.Node, drained []string) ([]string, error) {
 	slices.SortFunc(nodes, func(a, b corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
 	all := nodeNamesOf(nodes)

@@ -17,12 +17,13 @@ const (
 	refresh = 250 * time.Millisecond
 	// refreshLines is how often the run is judged where nobody looks at a page or a terminal: for lines in a log.
 	refreshLines = time.Second
-	// judgeShare bounds the time that judging takes from the loop, which follows no endpoints meanwhile. The loop waits at least
-	// judgeShare times the length of a judgement before the next.
+	// judgeShare bounds the time that judging takes from the loop, which follows no endpoints meanwhile. The loop
+	// waits at least judgeShare times the length of a judgement before the next.
 	judgeShare = 10
 )
 
-// live judges a run as its facts arrive, and gives both to the observers. It belongs to one goroutine, which never waits for the observers.
+// live judges a run as its facts arrive, and gives both to the observers. It belongs to one goroutine, which never
+// waits for the observers.
 type live struct {
 	tracker   *correlate.Tracker
 	gates     []verdict.Gate
@@ -47,7 +48,8 @@ func (l *live) wokenBy(p *page) *live {
 	return l
 }
 
-// end gives the observers the judged run, or nil if there is none. It waits for the terminal: do first what must not wait.
+// end gives the observers the judged run, or nil if there is none. It waits for the terminal: do first what must not
+// wait.
 func (l *live) end(tl *model.Timeline) {
 	for _, o := range l.observers {
 		o.Close(tl)
@@ -111,7 +113,8 @@ func (l *live) wants() (most Detail) {
 	return most
 }
 
-// hand gives the observers a judgement. It judges anew if there is no judgement yet, or an observer wants all of the run.
+// hand gives the observers a judgement. It judges anew if there is no judgement yet, or an observer wants all of the
+// run.
 func (l *live) hand(j Judgement) {
 	j.All = l.wants() == All
 	switch {
@@ -126,8 +129,8 @@ func (l *live) hand(j Judgement) {
 	}
 }
 
-// showAfter shows a run that is measured elsewhere, and from which nothing has come in for the length silent. From [late] on it shows
-// the last judgement again: a pause of the connection lowers no rate and makes nothing unobserved.
+// showAfter shows a run that is measured elsewhere, and from which nothing has come in for the length silent. From
+// [late] on it shows the last judgement again: a pause of the connection lowers no rate and makes nothing unobserved.
 func (l *live) showAfter(silent, now time.Duration) {
 	if silent < late {
 		l.show(now)

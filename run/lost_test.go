@@ -172,7 +172,8 @@ func TestAWorkstationThatComesBackAfterTheHoldTakesTheResultFromTheLog(t *testin
 	}
 }
 
-// Where the log cannot be read, or what it has cannot be written, the Job stays, and the user learns how to fetch the rest.
+// Where the log cannot be read, or what it has cannot be written, the Job stays, and the user learns how to fetch the
+// rest.
 func TestAJobThatHoldsWhatIsMissingHereIsKept(t *testing.T) {
 	whole := logged(t, 300)
 	for _, test := range []struct {
@@ -213,7 +214,8 @@ func TestAJobThatHoldsWhatIsMissingHereIsKept(t *testing.T) {
 	}
 }
 
-// An agent that was killed leaves nothing to fetch. The run ends where what came home ends, for the reason that the API knows.
+// An agent that was killed leaves nothing to fetch. The run ends where what came home ends, for the reason that the
+// API knows.
 func TestARunWhoseAgentWasKilledEndsWhereItsFactsEnd(t *testing.T) {
 	cluster := &endedJob{log: func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "level=INFO msg=begun\n") }}
 	cluster.state = corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled", Message: "level=INFO msg=begun"}

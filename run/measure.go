@@ -264,7 +264,8 @@ func (m *measurement) loop(ctx context.Context, signals <-chan os.Signal) (reaso
 	}
 }
 
-// nextPhase enters the next phase after the timer of this one. It reports whether the run is over, and the reason of an unplanned end.
+// nextPhase enters the next phase after the timer of this one. It reports whether the run is over, and the reason of
+// an unplanned end.
 func (m *measurement) nextPhase() (over bool, reason string) {
 	switch m.phase {
 	case timeline.PhaseStarting:
@@ -318,8 +319,9 @@ func (m *measurement) commandOverdue() string {
 	return m.overdue(m.clock.Now())
 }
 
-// drain takes in the last responses. It waits for probing, which ends within the timeout of a request. A request to end the run, or a
-// signal, calls abandon and ends the wait early. drain returns the reason for the end of the run: reason, or if that is "" the early end.
+// drain takes in the last responses. It waits for probing, which ends within the timeout of a request. A request to
+// end the run, or a signal, calls abandon and ends the wait early. drain returns the reason for the end of the run:
+// reason, or if that is "" the early end.
 func (m *measurement) drain(probing *sync.WaitGroup, abandon func(), signals <-chan os.Signal, reason string) string {
 	m.draining = true
 	over := make(chan struct{})

@@ -10,8 +10,9 @@ import (
 	"lapse/timeline"
 )
 
-// A memoryLimit is an observer that raises the runtime's soft memory limit when what is alive comes near it: a collector that has to keep
-// to a limit takes the CPU that measuring needs. It does nothing where GOMEMLIMIT is not set. See https://go.dev/doc/gc-guide#Memory_limit.
+// A memoryLimit is an observer that raises the runtime's soft memory limit when what is alive comes near it: a
+// collector that has to keep to a limit takes the CPU that measuring needs. It does nothing where GOMEMLIMIT is not
+// set. See https://go.dev/doc/gc-guide#Memory_limit.
 type memoryLimit struct{}
 
 func (memoryLimit) Fact(timeline.Fact) {}
@@ -28,8 +29,8 @@ func (memoryLimit) Judged(Judgement) {
 
 func (memoryLimit) Close(*model.Timeline) {}
 
-// softLimit is what a limit becomes when so many bytes are alive: half as much again once they take seven eighths of it, and never more than
-// the container leaves room for.
+// softLimit is what a limit becomes when so many bytes are alive: half as much again once they take seven eighths of
+// it, and never more than the container leaves room for.
 func softLimit(limit, alive int64) int64 {
 	for limit < deploy.MostMemory && alive > limit/8*7 {
 		limit = min(limit/2*3, deploy.MostMemory)

@@ -13,17 +13,20 @@ import (
 	"lapse/watcher"
 )
 
-// This file is about what is measured beside every Service that is named: what the cluster's DNS servers say of its name, each asked at its own address.
-// That is evidence, as Pods' own addresses are: it has no windows, and no part in downtime or coverage.
+// This file is about what is measured beside every Service that is named: what the cluster's DNS servers say of its
+// name, each asked at its own address. That is evidence, as Pods' own addresses are: it has no windows, and no part
+// in downtime or coverage.
 
 const (
 	// nameRate is how often one DNS server is asked for one name, per second, and namesRate how often all are for all.
 	nameRate, namesRate = 10, 100
-	// mostNames is of how many Services the names are looked up. Runs of more are about many Services, and each would add a target for each DNS server.
+	// mostNames is of how many Services the names are looked up. Runs of more are about many Services, and each would
+	// add a target for each DNS server.
 	mostNames = 5
 )
 
-// looksNamesUp reports whether requests go to Services by their names, and to so few that each name is looked up beside them.
+// looksNamesUp reports whether requests go to Services by their names, and to so few that each name is looked up
+// beside them.
 func (o *Options) looksNamesUp() bool {
 	return o.InCluster() && !o.Chooses() && !o.ByClusterIP && o.CountServices() <= mostNames
 }
@@ -59,7 +62,8 @@ func (m *measurement) measuredServices() (infos []watcher.Info) {
 	return infos
 }
 
-// namesProbes are the look-ups of Services' names. Which records are asked for follows from the family of the Service's address.
+// namesProbes are the look-ups of Services' names. Which records are asked for follows from the family of the
+// Service's address.
 func namesProbes(infos []watcher.Info, servers []lookup.Server, domain string) (probes []loadgen.Probe) {
 	for _, info := range infos {
 		query := "type=A"

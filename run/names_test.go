@@ -34,7 +34,8 @@ func TestNamesAreLookedUpWhereServicesAreAskedByName(t *testing.T) {
 	}
 }
 
-// Each name is looked up at each server, for the records of its address's family, and all of them at no more than so many per second.
+// Each name is looked up at each server, for the records of its address's family, and all of them at no more than so
+// many per second.
 func TestNamesOfServicesAreLookedUp(t *testing.T) {
 	info := func(name, ip string) watcher.Info {
 		return watcher.Info{Service: timeline.Service{Namespace: "shop", Name: name, ClusterIP: ip}}

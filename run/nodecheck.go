@@ -21,7 +21,8 @@ const kubeProxyHealth = 10256
 // mostChecks is how many ports of nodes are asked at most, each once per second.
 const mostChecks = 100
 
-// checkNodes asks the nodes what load balancers ask them, until ctx ends, where a Service of the run can have one before it. What stands in the way costs only that.
+// checkNodes asks the nodes what load balancers ask them, until ctx ends, where a Service of the run can have one
+// before it. What stands in the way costs only that.
 func (m *measurement) checkNodes(ctx context.Context) {
 	checks, notAsked := m.nodeChecks(ctx)
 	if ctx.Err() != nil {
@@ -33,8 +34,8 @@ func (m *measurement) checkNodes(ctx context.Context) {
 	nodecheck.Run(ctx, nodecheck.Config{Checks: checks, Clock: m.clock, Sink: m.queue.put})
 }
 
-// nodeChecks are the ports of nodes to ask; notAsked says in words why there are none, or which are not among them. Where no Service can be reached by the nodes'
-// own addresses, there is nothing to ask and nothing to say.
+// nodeChecks are the ports of nodes to ask; notAsked says in words why there are none, or which are not among them.
+// Where no Service can be reached by the nodes' own addresses, there is nothing to ask and nothing to say.
 func (m *measurement) nodeChecks(ctx context.Context) (checks []nodecheck.Check, notAsked string) {
 	var services []corev1.Service
 	for _, s := range m.distinct() {

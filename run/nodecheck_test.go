@@ -25,8 +25,8 @@ func serviceOf(kind corev1.ServiceType, healthPort int32) *corev1.Service {
 	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: corev1.ServiceSpec{Type: kind, HealthCheckNodePort: healthPort}}
 }
 
-// What a load balancer can ask is asked of each node: kube-proxy, and the Service's own port where it has one. A Service that is only within the cluster has no
-// load balancer before it.
+// What a load balancer can ask is asked of each node: kube-proxy, and the Service's own port where it has one. A
+// Service that is only within the cluster has no load balancer before it.
 func TestNodesAreAskedWhatLoadBalancersAsk(t *testing.T) {
 	for name, tt := range map[string]struct {
 		service  *corev1.Service

@@ -8,9 +8,9 @@ import (
 	"lapse/timeline"
 )
 
-// An Observer follows a run while it goes on: the recording, the terminal, the page, or a sink for metrics. The goroutine that owns the run calls
-// it, and must not wait: an Observer that encodes, writes or sends goes behind a queue (see queued). A new one is a file, and a line where
-// the run is assembled.
+// An Observer follows a run while it goes on: the recording, the terminal, the page, or a sink for metrics. The
+// goroutine that owns the run calls it, and must not wait: an Observer that encodes, writes or sends goes behind a
+// queue (see queued). A new one is a file, and a line where the run is assembled.
 type Observer interface {
 	// Fact gets each fact, in order.
 	Fact(timeline.Fact)
@@ -18,7 +18,8 @@ type Observer interface {
 	Wants() Detail
 	// Judged gets how the run stands, as often as the Observer that wants most wants it.
 	Judged(Judgement)
-	// Close gets the judged run when it is over, or nil if it did not come about. Nothing is called after it, and it may wait.
+	// Close gets the judged run when it is over, or nil if it did not come about. Nothing is called after it, and it
+	// may wait.
 	Close(*model.Timeline)
 }
 
@@ -40,8 +41,8 @@ type Judgement struct {
 	Lost     int             // facts that this Observer did not get so far, because it was too slow
 }
 
-// queued is an Observer that hands on what it gets from a goroutine of its own, so that whoever calls it never waits. At most capacity facts wait:
-// what comes beyond them is lost, and counted. Of judgements only the newest waits.
+// queued is an Observer that hands on what it gets from a goroutine of its own, so that whoever calls it never waits.
+// At most capacity facts wait: what comes beyond them is lost, and counted. Of judgements only the newest waits.
 type queued struct {
 	Observer
 	capacity int

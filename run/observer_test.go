@@ -22,7 +22,8 @@ func (s *slowSink) Wants() Detail            { return Totals }
 func (s *slowSink) Judged(j Judgement)       { s.last = j }
 func (s *slowSink) Close(tl *model.Timeline) { s.end = tl }
 
-// An Observer that is stuck delays nobody: what it cannot take is counted, and it gets the newest judgement and the end.
+// An Observer that is stuck delays nobody: what it cannot take is counted, and it gets the newest judgement and the
+// end.
 func TestASlowObserverDelaysNobodyAndLearnsWhatItLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := &slowSink{released: make(chan struct{})}

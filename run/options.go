@@ -298,8 +298,8 @@ func (o *Options) checkCommand() error {
 	return nil
 }
 
-// twoRequests is how long two requests to a target take at the rate asked for, an hour at most: after so long, each target
-// was asked and has had the time to answer. Where several nodes share the rate, each of them has.
+// twoRequests is how long two requests to a target take at the rate asked for, an hour at most: after so long, each
+// target was asked and has had the time to answer. Where several nodes share the rate, each of them has.
 func (o *Options) twoRequests(nodes int) time.Duration {
 	return time.Duration(min(2*float64(nodes)/o.Rate, 3600) * float64(time.Second))
 }
@@ -351,8 +351,8 @@ func (o *Options) CheckRequest() error {
 	return nil
 }
 
-// checkProbes refuses options that make a probe which loadgen refuses. Only the cluster knows a Service's address: an example address
-// stands in for it, see https://www.rfc-editor.org/rfc/rfc5737.
+// checkProbes refuses options that make a probe which loadgen refuses. Only the cluster knows a Service's address: an
+// example address stands in for it, see https://www.rfc-editor.org/rfc/rfc5737.
 func (o *Options) checkProbes() error {
 	for _, s := range o.targets {
 		known := watcher.Info{Service: timeline.Service{Name: s.Service, ClusterIP: "192.0.2.1"}, Port: 80}

@@ -22,8 +22,8 @@ import (
 	"lapse/watcher"
 )
 
-// This file is about the prober on the workstation, outside of the cluster: `--from outside`. It joins the run in the Job, which cannot reach it, hands over
-// what it measures, and compares its clock with the run's all along.
+// This file is about the prober on the workstation, outside of the cluster: `--from outside`. It joins the run in the
+// Job, which cannot reach it, hands over what it measures, and compares its clock with the run's all along.
 
 // fromOutside is the place that --from names for this machine.
 const fromOutside = "outside"
@@ -239,7 +239,8 @@ func (p *outsideProber) keepComparing(ctx context.Context) {
 	}
 }
 
-// compare says how this machine's clock stands against the run's. The comparison was made at some instant while exchange ran, and is stated of the latest.
+// compare says how this machine's clock stands against the run's. The comparison was made at some instant while
+// exchange ran, and is stated of the latest.
 func (p *outsideProber) compare(ctx context.Context, exchange exchange) (timeline.Sync, error) {
 	asked := p.clock.Now()
 	ahead, err := exchange(ctx, p.clock)

@@ -19,7 +19,8 @@ import (
 	"lapse/watcher"
 )
 
-// outsideRun is a run in a Job that measures a server, and a workstation that reaches it by another way. The way to the Job can be cut.
+// outsideRun is a run in a Job that measures a server, and a workstation that reaches it by another way. The way to
+// the Job can be cut.
 func outsideRun(t *testing.T, server *faultserver.Server) (m *measurement, workstation *clusterRun, cut func()) {
 	t.Helper()
 	spec := Spec{
@@ -45,8 +46,8 @@ func outsideRun(t *testing.T, server *faultserver.Server) (m *measurement, works
 	return m, workstation, func() { api.CloseClientConnections(); api.Listener.Close() }
 }
 
-// The workstation measures on its own clock, and what it measured is on the run's timeline and in its recording: the same outage is a window of each, at the
-// same time.
+// The workstation measures on its own clock, and what it measured is on the run's timeline and in its recording: the
+// same outage is a window of each, at the same time.
 func TestTheWorkstationMeasuresBesideTheJob(t *testing.T) {
 	server := startServer(t)
 	defer server.Close()

@@ -93,8 +93,8 @@ func (p *page) begin() {
 	}
 }
 
-// isLookedAt reports whether the page must be kept up to date: a connection shows it, or may again. A page without connections takes
-// no CPU from the prober.
+// isLookedAt reports whether the page must be kept up to date: a connection shows it, or may again. A page without
+// connections takes no CPU from the prober.
 func (p *page) isLookedAt() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -169,7 +169,8 @@ func (p *page) showEnded() {
 	}
 }
 
-// Show makes the page show tl. One goroutine at a time may call it. A value that cannot be encoded is missing on the page, and is logged.
+// Show makes the page show tl. One goroutine at a time may call it. A value that cannot be encoded is missing on the
+// page, and is logged.
 func (p *page) Show(tl *model.Timeline, now time.Duration) {
 	p.latest.Store(tl)
 	if err := p.shown.Show(tl, now); err != nil {

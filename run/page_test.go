@@ -11,8 +11,9 @@ import (
 	"lapse/timeline"
 )
 
-// From the first failed request to the page's store, at the pace at which facts are handed on and the page is renewed, goes most of a
-// second less than the quarter that the stream to the browser may take (dashboard.TestStreamCoalescesChangesToFourASecond).
+// From the first failed request to the page's store, at the pace at which facts are handed on and the page is
+// renewed, goes most of a second less than the quarter that the stream to the browser may take
+// (dashboard.TestStreamCoalescesChangesToFourASecond).
 func TestAWindowIsShownWithinASecond(t *testing.T) {
 	synctest.Test(t, windowIsShownWithinASecond)
 }
@@ -56,7 +57,8 @@ func windowIsShownWithinASecond(t *testing.T) {
 	t.Error("the window was never shown")
 }
 
-// What nobody looks at is not built: it would take CPU from the prober, four times a second. Who begins to look sees it as it is.
+// What nobody looks at is not built: it would take CPU from the prober, four times a second. Who begins to look sees
+// it as it is.
 func TestAPageIsBuiltOnlyWhileSomebodyLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPage()
@@ -100,8 +102,8 @@ func TestAPageIsBuiltOnlyWhileSomebodyLooks(t *testing.T) {
 	})
 }
 
-// The page is built while the browser loads it: who looks then waits for nothing. Nor does a second one while the first looks on, however long ago
-// it was renewed: judging rests.
+// The page is built while the browser loads it: who looks then waits for nothing. Nor does a second one while the
+// first looks on, however long ago it was renewed: judging rests.
 func TestAPageIsBuiltWhileItLoads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPage()
@@ -148,7 +150,8 @@ func TestARunThatIsOverIsShownToWhoLooks(t *testing.T) {
 	}
 }
 
-// Where nobody looks at a page or a terminal, the run is judged once a second; and however long judging takes, most of the time is the loop's.
+// Where nobody looks at a page or a terminal, the run is judged once a second; and however long judging takes, most
+// of the time is the loop's.
 func TestJudgingLeavesTimeToTheLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPage()

@@ -25,8 +25,8 @@ import (
 	"lapse/watcher"
 )
 
-// A portsRun is a run of Service shop/web: watched on a fake API in virtual time, and with the targets that came of that. They are
-// not asked; what they answered is made up by the test.
+// A portsRun is a run of Service shop/web: watched on a fake API in virtual time, and with the targets that came of
+// that. They are not asked; what they answered is made up by the test.
 type portsRun struct {
 	*measurement
 	t       *testing.T
@@ -266,7 +266,8 @@ func checkRace(t *testing.T, w model.Window, direct string) {
 	}
 }
 
-// A target that could not be started was never measured: nothing is said of it, and its Pod is not tried again at each event.
+// A target that could not be started was never measured: nothing is said of it, and its Pod is not tried again at
+// each event.
 func TestTargetThatCannotBeStartedIsNotRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ports := map[string]int32{"http": 8080}

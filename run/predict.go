@@ -12,12 +12,12 @@ import (
 	"lapse/timeline"
 )
 
-// predictWithin is how long preflight waits for an answer of the API server. It sends one request, and then all others at once: a run waits
-// at most twice as long.
+// predictWithin is how long preflight waits for an answer of the API server. It sends one request, and then all
+// others at once: a run waits at most twice as long.
 const predictWithin = 2 * time.Second
 
-// predict runs preflight for each Service that is measured or watched, before the run's clock starts. It fails no run: a rule without its objects
-// is not judged, and the event says so.
+// predict runs preflight for each Service that is measured or watched, before the run's clock starts. It fails no
+// run: a rule without its objects is not judged, and the event says so.
 func (m *measurement) predict(ctx context.Context) (events []timeline.Event) {
 	if m.opts.NoPreflight {
 		return nil
@@ -50,7 +50,8 @@ func (m *measurement) predict(ctx context.Context) (events []timeline.Event) {
 	return events
 }
 
-// predictions are the findings of preflight as facts of a run. Likely credentials are masked: the command of a hook may hold some.
+// predictions are the findings of preflight as facts of a run. Likely credentials are masked: the command of a hook
+// may hold some.
 func predictions(node string, r *preflight.Result) *timeline.Preflight {
 	p := &timeline.Preflight{Node: node, Rules: []timeline.AskedRule{}, Predictions: []timeline.Prediction{}}
 	for _, rule := range preflight.Rules() {

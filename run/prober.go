@@ -27,8 +27,8 @@ import (
 	"lapse/timeline"
 )
 
-// A prober is the process in the Pod of a node that is measured from. It measures what the run's coordinator assigns, and hands over
-// its recording. It watches nothing and judges nothing.
+// A prober is the process in the Pod of a node that is measured from. It measures what the run's coordinator assigns,
+// and hands over its recording. It watches nothing and judges nothing.
 type prober struct {
 	process string
 	clock   timeline.Clock
@@ -255,7 +255,8 @@ func (p *prober) End(string) error {
 	return nil
 }
 
-// leave ends the measuring of a Pod that got SIGTERM, and waits for the coordinator to have it all, no longer than a drain may wait for it.
+// leave ends the measuring of a Pod that got SIGTERM, and waits for the coordinator to have it all, no longer than a
+// drain may wait for it.
 func (p *prober) leave(signals <-chan os.Signal) {
 	if p.End("") != nil {
 		return

@@ -9,8 +9,8 @@ import (
 	"lapse/timeline"
 )
 
-// A recording is the Observer that writes the run's file. It is in no queue: none of the facts may be lost. An error is reported once, and
-// the run goes on in memory: what was measured still makes a report.
+// A recording is the Observer that writes the run's file. It is in no queue: none of the facts may be lost. An error
+// is reported once, and the run goes on in memory: what was measured still makes a report.
 type recording struct {
 	*record.Writer
 	every   time.Duration // how often what was measured is put on disk
@@ -23,7 +23,8 @@ func (r *recording) Fact(f timeline.Fact) { r.keep(r.Append(f)) }
 func (r *recording) Wants() Detail        { return Seldom }
 func (r *recording) Judged(Judgement)     {}
 
-// flushDue puts what was measured on record when it is time to. A refresh may come a little early, and the block is not to wait for the next one.
+// flushDue puts what was measured on record when it is time to. A refresh may come a little early, and the block is
+// not to wait for the next one.
 func (r *recording) flushDue(now time.Duration) {
 	if now-r.flushed > r.every-refresh/2 {
 		r.flushed = now

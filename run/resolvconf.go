@@ -8,7 +8,8 @@ import (
 	"lapse/loadgen/lookup"
 )
 
-// This file reads what the kubelet writes into a Pod's resolv.conf: https://man7.org/linux/man-pages/man5/resolv.conf.5.html.
+// This file reads what the kubelet writes into a Pod's resolv.conf:
+// https://man7.org/linux/man-pages/man5/resolv.conf.5.html.
 
 // clusterDomain is the DNS domain of the cluster around this Pod, or "" outside of a cluster. The
 // kubelet writes it into the Pod's search list, as svc.DOMAIN.

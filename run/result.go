@@ -43,7 +43,8 @@ func CreateDir(dir string) error {
 	return nil
 }
 
-// beginRecording makes the run's directory, and in it the recording, as create makes one. Where that fails it leaves nothing behind.
+// beginRecording makes the run's directory, and in it the recording, as create makes one. Where that fails it leaves
+// nothing behind.
 func beginRecording[R any](dir string, create func(path string) (R, error)) (rec R, err error) {
 	if err := CreateDir(dir); err != nil {
 		return rec, err
@@ -68,8 +69,8 @@ func WriteTimeline(dir string, tl *model.Timeline) error {
 	})
 }
 
-// WriteFile makes or replaces the file at path with what write writes, whole or not at all. What it says is written is on disk:
-// the file is synced before it gets its name, and its directory after.
+// WriteFile makes or replaces the file at path with what write writes, whole or not at all. What it says is written
+// is on disk: the file is synced before it gets its name, and its directory after.
 func WriteFile(path string, write func(io.Writer) error) error {
 	if err := replaceFile(path, write); err != nil {
 		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
@@ -130,8 +131,8 @@ func saveTimeline(dir string, tl *model.Timeline) error {
 	return err
 }
 
-// present prints a judged run, and returns its exit code as an error. What could not be written makes it 1 at most: a gate that
-// failed has failed.
+// present prints a judged run, and returns its exit code as an error. What could not be written makes it 1 at most: a
+// gate that failed has failed.
 func present(stdout io.Writer, dir string, as Output, tl *model.Timeline, unwritten error) error {
 	return ExitWith(tl.Verdict.ExitCode, errors.Join(unwritten, Print(stdout, dir, as, tl)))
 }
@@ -154,8 +155,8 @@ func Print(w io.Writer, path string, as Output, tl *model.Timeline) error {
 	})
 }
 
-// Export writes the facts of the saved run at path to the file out, whole or not at all, or to stdout if that is empty. Of a recording that
-// is cut off or damaged it writes what lies before, and the error says so.
+// Export writes the facts of the saved run at path to the file out, whole or not at all, or to stdout if that is
+// empty. Of a recording that is cut off or damaged it writes what lies before, and the error says so.
 func Export(stdout io.Writer, path, out string, f report.Format) error {
 	saved, err := openFacts(path, f)
 	if err != nil {
@@ -187,7 +188,8 @@ func ToFile(stdout io.Writer, out string, write func(io.Writer) error) error {
 	return WriteFile(out, write)
 }
 
-// openFacts opens the saved run at path. Where only its timeline.json is left, the facts are what a format can have of that.
+// openFacts opens the saved run at path. Where only its timeline.json is left, the facts are what a format can have
+// of that.
 func openFacts(path string, f report.Format) (Saved, error) {
 	file, ok := TimelineOnly(path)
 	if !ok {
@@ -236,8 +238,8 @@ func Load(path string, o correlate.Options, gateExprs []string) (*model.Timeline
 
 const dirHint = "DIR is the directory that `lapse run` or `lapse retrieve` wrote, such as runs/…, or its timeline.json"
 
-// TimelineOnly returns the timeline.json of the saved run at path if that is all there is of it: path is that file, or a
-// directory without a recording, as `lapse retrieve` writes one from a Pod's log.
+// TimelineOnly returns the timeline.json of the saved run at path if that is all there is of it: path is that file,
+// or a directory without a recording, as `lapse retrieve` writes one from a Pod's log.
 func TimelineOnly(path string) (file string, ok bool) {
 	info, err := os.Stat(path)
 	if err == nil && !info.IsDir() || filepath.Ext(path) == ".json" {

@@ -80,8 +80,8 @@ func isOther(err error) bool {
 	return other || refused && refusal.Status == http.StatusRequestedRangeNotSatisfiable
 }
 
-// A part is the recording of a run while it is fetched. It has another name than a whole one, and what an earlier try has fetched is
-// continued.
+// A part is the recording of a run while it is fetched. It has another name than a whole one, and what an earlier try
+// has fetched is continued.
 type part struct {
 	path string
 	file *os.File

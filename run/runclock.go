@@ -16,8 +16,9 @@ const (
 	// drift is how far two clocks part at most, as a share of the time since they were compared. The kernel lets NTP
 	// make a clock faster or slower by 500 ppm (adjtimex(2)), and there are two of them.
 	drift = 1000e-6
-	// wallStep is a change between the wall clock and the monotonic one that is no inaccuracy of reading them. A suspended machine's
-	// monotonic clock stands still (CLOCK_MONOTONIC, clock_gettime(2)), and its wall clock goes on.
+	// wallStep is a change between the wall clock and the monotonic one that is no inaccuracy of reading them. A
+	// suspended machine's monotonic clock stands still (CLOCK_MONOTONIC, clock_gettime(2)), and its wall clock goes
+	// on.
 	wallStep = 50 * time.Millisecond
 )
 
@@ -55,8 +56,8 @@ func (c *runClock) wall() time.Duration {
 	return now.Round(0).Sub(c.local.T0().Round(0)) - now.Sub(c.local.T0())
 }
 
-// place puts what happened here on the run's clock, by all comparisons so far. It is the better placed if one of them was
-// made after it.
+// place puts what happened here on the run's clock, by all comparisons so far. It is the better placed if one of them
+// was made after it.
 func (c *runClock) place(s stamp) (since, seen time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,7 +121,8 @@ func (c *runClock) keepComparing(ctx context.Context, exchange exchange) {
 	}
 }
 
-// continued is a comparison in the light of the one before it: both offsets hold, unless one of the clocks jumped between them.
+// continued is a comparison in the light of the one before it: both offsets hold, unless one of the clocks jumped
+// between them.
 func continued(last, made comparison) comparison {
 	both := intersection(last.near(made.at, made.at), made.offset)
 	if moved := made.wall - last.wall; both.Width() < 0 || moved > wallStep || moved < -wallStep {
@@ -131,8 +133,8 @@ func continued(last, made comparison) comparison {
 	return made
 }
 
-// offsetOf bounds the offset at what was stamped, by the comparisons around it. Of those between which the clocks did not jump
-// all hold; where they jumped, any may.
+// offsetOf bounds the offset at what was stamped, by the comparisons around it. Of those between which the clocks did
+// not jump all hold; where they jumped, any may.
 func offsetOf(known []comparison, s stamp) agent.ClockOffset {
 	first := 0
 	for i, c := range known {

@@ -109,8 +109,8 @@ func TestWhatHappenedHereIsPlacedByTheComparisonsAroundIt(t *testing.T) {
 	}
 }
 
-// The machine is suspended for five minutes, in which its monotonic clock stands still: what happened here before and after is
-// placed so that the bracket holds the truth, and the user learns of it.
+// The machine is suspended for five minutes, in which its monotonic clock stands still: what happened here before and
+// after is placed so that the bracket holds the truth, and the user learns of it.
 func TestAMarkIsPlacedAroundTheTruthAfterASuspend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		local := timeline.StartClock()

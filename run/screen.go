@@ -12,12 +12,12 @@ import (
 	"lapse/timeline"
 )
 
-// maxBacklog is how many bytes of lines may wait to be written. Further lines of Lapse itself are dropped and counted. Further lines
-// of the wrapped command wait for room.
+// maxBacklog is how many bytes of lines may wait to be written. Further lines of Lapse itself are dropped and
+// counted. Further lines of the wrapped command wait for room.
 const maxBacklog = 1 << 20
 
-// A screen shows the progress of a run on stderr. Its own goroutine writes: a paused terminal (Ctrl-S), or a full pipe, delays only
-// the wrapped command, as any full pipe does.
+// A screen shows the progress of a run on stderr. Its own goroutine writes: a paused terminal (Ctrl-S), or a full
+// pipe, delays only the wrapped command, as any full pipe does.
 type screen struct {
 	progress *report.Progress
 	writing  sync.WaitGroup
@@ -80,8 +80,8 @@ func (s *screen) put(line string) {
 	s.size += len(line)
 }
 
-// showEvent shows a change of the wrapped command, or the phase in which it starts, before the event comes back in the recording. It
-// never waits.
+// showEvent shows a change of the wrapped command, or the phase in which it starts, before the event comes back in
+// the recording. It never waits.
 func (s *screen) showEvent(e timeline.Event) {
 	s.mu.Lock()
 	s.commands = append(s.commands, e)

@@ -17,8 +17,9 @@ type session struct {
 	closePage func()
 }
 
-// newSession binds the address of the page, unless dashboard is empty, and opens the terminal on stderr. total is the length of the run,
-// or 0 if that is unknown. Close the session after all else: a paused terminal then delays nothing.
+// newSession binds the address of the page, unless dashboard is empty, and opens the terminal on stderr. total is the
+// length of the run, or 0 if that is unknown. Close the session after all else: a paused terminal then delays
+// nothing.
 func newSession(dashboard string, stderr io.Writer, total time.Duration) (*session, error) {
 	address, err := ListenForPage(dashboard)
 	if err != nil {
@@ -28,8 +29,9 @@ func newSession(dashboard string, stderr io.Writer, total time.Duration) (*sessi
 	return &session{screen: screen, log: NewLogger(screen.talk()), address: address, closePage: func() {}}, nil
 }
 
-// begin serves the page and returns the live judgement of the run, with all its observers. rec is the recording, or nil if the run is
-// recorded elsewhere. agentPage is the page that the agent serves, or nil: the session then serves the page at its own address.
+// begin serves the page and returns the live judgement of the run, with all its observers. rec is the recording, or
+// nil if the run is recorded elsewhere. agentPage is the page that the agent serves, or nil: the session then serves
+// the page at its own address.
 func (s *session) begin(ctx context.Context, gates []verdict.Gate, rec *recording, agentPage *page) *live {
 	shown := agentPage
 	if shown == nil {

@@ -18,10 +18,12 @@ import (
 	"lapse/timeline"
 )
 
-// A Spec is what a run is asked to do: what to send where, for how long, and how to judge it. It is made from flags once, where the user
-// is, and checked there. A Job gets it as one value, and the recording keeps it. What only concerns the workstation is in [Options].
+// A Spec is what a run is asked to do: what to send where, for how long, and how to judge it. It is made from flags
+// once, where the user is, and checked there. A Job gets it as one value, and the recording keeps it. What only
+// concerns the workstation is in [Options].
 //
-// Its JSON hides secrets, wherever it is written: names of headers stay, their values do not. [Spec.Secrets] has the rest.
+// Its JSON hides secrets, wherever it is written: names of headers stay, their values do not. [Spec.Secrets] has the
+// rest.
 type Spec struct {
 	Targets   []string `json:"targets"`            // TARGET arguments
 	Namespace string   `json:"namespace,omitzero"` // of the Services; empty: the kubeconfig's
@@ -113,7 +115,8 @@ func (s Spec) public() Spec {
 	return s
 }
 
-// Secrets is the JSON of those fields that hold secrets, or nil if none does. It belongs into a Secret and nowhere else.
+// Secrets is the JSON of those fields that hold secrets, or nil if none does. It belongs into a Secret and nowhere
+// else.
 func (s Spec) Secrets() []byte {
 	whole, public := fieldsOf(s), fieldsOf(s.public())
 	maps.DeleteFunc(whole, func(name string, value json.RawMessage) bool { return bytes.Equal(value, public[name]) })
@@ -154,7 +157,8 @@ func ReadSpec(public, secrets string) (Spec, error) {
 	return Spec(s), nil
 }
 
-// AddSecrets adds the headers and the text to echo which the kubelet has put into the environment from the user's Secrets.
+// AddSecrets adds the headers and the text to echo which the kubelet has put into the environment from the user's
+// Secrets.
 func (s *Spec) AddSecrets(environ []string) {
 	if text, set := os.LookupEnv(deploy.EnvEcho); set {
 		s.Echo = text

@@ -16,9 +16,9 @@ import (
 	"lapse/timeline"
 )
 
-// Done: the service stalls for 2 s. A naive, closed loop asks it once per connection meanwhile, and has one slow answer to
-// show for it. Lapse, at any rate and on new and kept connections alike: down, and no part of it unobserved, unless the
-// prober itself was stopped.
+// Done: the service stalls for 2 s. A naive, closed loop asks it once per connection meanwhile, and has one slow
+// answer to show for it. Lapse, at any rate and on new and kept connections alike: down, and no part of it
+// unobserved, unless the prober itself was stopped.
 func TestTruthOfAStallAtManyRates(t *testing.T) {
 	t.Parallel()
 	from, to := 500*time.Millisecond, 2500*time.Millisecond

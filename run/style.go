@@ -43,7 +43,8 @@ func utf8Locale() bool {
 	return false
 }
 
-// NewLogger tells on w what the user should know of, in sentences. A connection that broke and is tried again is not among it.
+// NewLogger tells on w what the user should know of, in sentences. A connection that broke and is tried again is not
+// among it.
 func NewLogger(w io.Writer) *slog.Logger { return slog.New(&sentences{w: w, writing: new(sync.Mutex)}) }
 
 // sentences writes log records as people would say them: "lapse: the command did not start: exec: no such file".

@@ -181,8 +181,8 @@ func (o *Options) probe(t timeline.Target) loadgen.Probe {
 	}
 }
 
-// wayHost is the host and port of the requests to a Service by a way. Inside a Pod the host is the Service's name, as for its
-// clients. Outside, or with byClusterIP, it is the Service's address.
+// wayHost is the host and port of the requests to a Service by a way. Inside a Pod the host is the Service's name, as
+// for its clients. Outside, or with byClusterIP, it is the Service's address.
 func wayHost(info watcher.Info, way watcher.Way, byClusterIP bool) string {
 	host := way.Host
 	if host == "" {
@@ -303,8 +303,8 @@ func (m *measurement) directProbe(service string, ep *directEndpoint, rate float
 	return loadgen.Probe{}, false
 }
 
-// directName is the unique name of an endpoint's target. It has the port if several ports of the Service are measured, and the address if the
-// Pod has two addresses or is unknown.
+// directName is the unique name of an endpoint's target. It has the port if several ports of the Service are
+// measured, and the address if the Pod has two addresses or is unknown.
 func (m *measurement) directName(s service, ep *directEndpoint) string {
 	name := cmp.Or(s.target.label, s.info.Service.Name)
 	if len(m.portsOf(s.info.Service, true)) > 1 {

@@ -9,8 +9,8 @@ import (
 	"lapse/timeline"
 )
 
-// Chosen Services get trial requests before the run begins. A Service that never answers is set aside: in the run it would fail the
-// baseline.
+// Chosen Services get trial requests before the run begins. A Service that never answers is set aside: in the run it
+// would fail the baseline.
 const (
 	trialFor  = time.Second
 	trialRate = 5

@@ -13,9 +13,9 @@ import (
 	"lapse/deploy/agent"
 )
 
-// PrintedJob is the Job that measures what the flags ask for, for somebody to apply. With --from its agent does what a workstation does
-// otherwise: it finds out which nodes are meant, makes keys, and deletes the probers at the end. Only a number of nodes has to be chosen
-// now, because the DaemonSet names them: that asks the cluster.
+// PrintedJob is the Job that measures what the flags ask for, for somebody to apply. With --from its agent does what
+// a workstation does otherwise: it finds out which nodes are meant, makes keys, and deletes the probers at the end.
+// Only a number of nodes has to be chosen now, because the DaemonSet names them: that asks the cluster.
 func (o *Options) PrintedJob(ctx context.Context, namespace string, readNodes bool) (config deploy.Config, err error) {
 	if _, err := strconv.Atoi(o.From); err == nil {
 		c, err := o.Kube.Connect(ctx)
@@ -45,7 +45,8 @@ func (o *Options) PrintedJob(ctx context.Context, namespace string, readNodes bo
 	return config, config.Validate()
 }
 
-// coordinatorKeys are what the run's coordinator knows its probers by, and they it. An agent that somebody has applied makes them.
+// coordinatorKeys are what the run's coordinator knows its probers by, and they it. An agent that somebody has
+// applied makes them.
 func (m *measurement) coordinatorKeys(ctx context.Context, namespace string) (agent.KeyPair, error) {
 	secret := os.Getenv(deploy.EnvKeys)
 	if secret == "" {
@@ -56,8 +57,8 @@ func (m *measurement) coordinatorKeys(ctx context.Context, namespace string) (ag
 	return deploy.HandOutKeys(ctx, m.client, namespace, os.Getenv(deploy.EnvPod), secret, m.opts.MaxDuration+m.opts.Hold)
 }
 
-// dismissProbers deletes the probers of a run that somebody has applied, once there is nothing more for them to measure. Otherwise the
-// workstation does.
+// dismissProbers deletes the probers of a run that somebody has applied, once there is nothing more for them to
+// measure. Otherwise the workstation does.
 func (m *measurement) dismissProbers() {
 	if os.Getenv(deploy.EnvKeys) == "" || m.client == nil {
 		return

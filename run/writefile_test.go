@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// After a crash of the machine a file that was written is there: its directory is synced once the file has its name. renameio syncs the
-// file before.
+// After a crash of the machine a file that was written is there: its directory is synced once the file has its name.
+// renameio syncs the file before.
 func TestAFilesDirectoryIsSyncedOnceTheFileHasItsName(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, TimelineFile)

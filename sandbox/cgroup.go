@@ -71,9 +71,10 @@ func makeCgroups(nodes []node) (switched []string, err error) {
 	return switched, nil
 }
 
-// podShares is the CPU weight of all pods together. A kubelet gives the pods of its machine 1024 for each core, against 1024 for
-// all that the system runs. Here everything but pods runs at the top, where each thread weighs 1024: with the 1024
-// that a group has by default, the pods of all nodes would together get no more of a busy machine than one thread of kubectl.
+// podShares is the CPU weight of all pods together. A kubelet gives the pods of its machine 1024 for each core,
+// against 1024 for all that the system runs. Here everything but pods runs at the top, where each thread weighs 1024:
+// with the 1024 that a group has by default, the pods of all nodes would together get no more of a busy machine than
+// one thread of kubectl.
 func podShares(cores, nodes int) int { return 1024 * cores * nodes }
 
 // weigh sets a group's CPU weight, if it has one in this hierarchy.

@@ -84,7 +84,8 @@ func (r *rig) must(args ...string) string {
 	return out
 }
 
-// up brings the cluster up, with a file of ours open as `flock FILE sandbox up` would, which nothing may hold afterwards.
+// up brings the cluster up, with a file of ours open as `flock FILE sandbox up` would, which nothing may hold
+// afterwards.
 func (r *rig) up(args ...string) {
 	r.t.Helper()
 	file, err := os.Create(filepath.Join(r.t.TempDir(), "lock"))

@@ -18,7 +18,8 @@ spec:
   - http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {number: 80}}}}]}
 `
 
-// The ingress leads to the ready Pods, follows them at its interval and not before, runs on a node as well, and leaves nothing.
+// The ingress leads to the ready Pods, follows them at its interval and not before, runs on a node as well, and
+// leaves nothing.
 func TestIngress(t *testing.T) {
 	r := newRig(t)
 	r.up("--nodes", "2", "--ingress")

@@ -87,9 +87,9 @@ func execBeside(pid int, argv []string) error {
 	return execve(argv)
 }
 
-// execAsNode replaces this process by a command in a node's network namespace and in a new mount
-// namespace with the node's own /var and /run. What the node mounts is never seen by the host and
-// vanishes with the node's last process. Its clocks, and those of the containers that it starts, are the node's own, where the kernel can do that.
+// execAsNode replaces this process by a command in a node's network namespace and in a new mount namespace with the
+// node's own /var and /run. What the node mounts is never seen by the host and vanishes with the node's last process.
+// Its clocks, and those of the containers that it starts, are the node's own, where the kernel can do that.
 func execAsNode(netns, root string, keep []string, uptime time.Duration, argv []string) error {
 	runtime.LockOSThread()
 	if err := setns(netnsPath(netns), unix.CLONE_NEWNET); err != nil {
@@ -107,8 +107,9 @@ func execAsNode(netns, root string, keep []string, uptime time.Duration, argv []
 	return execve(argv)
 }
 
-// setUptime has what the calling thread executes next see this machine as up for longer: CLOCK_MONOTONIC and CLOCK_BOOTTIME, which differ from
-// machine to machine, are ahead by so much (time_namespaces(7)). A kernel without time namespaces leaves them as they are.
+// setUptime has what the calling thread executes next see this machine as up for longer: CLOCK_MONOTONIC and
+// CLOCK_BOOTTIME, which differ from machine to machine, are ahead by so much (time_namespaces(7)). A kernel without
+// time namespaces leaves them as they are.
 func setUptime(ahead time.Duration) error {
 	if _, err := os.Stat("/proc/self/ns/time"); err != nil || ahead == 0 {
 		return nil

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// The load balancer gives a Service an address, follows nodes that die, leave and come back, cuts connections after its delay, and leaves nothing.
+// The load balancer gives a Service an address, follows nodes that die, leave and come back, cuts connections after
+// its delay, and leaves nothing.
 func TestLoadBalancer(t *testing.T) {
 	r := newRig(t)
 	r.up("--nodes", "2")

@@ -127,8 +127,8 @@ func nodeLines(n node, all []node) []string {
 	return lines
 }
 
-// dualStackLines add IPv6 to each namespace. The addresses are not looked for on the network before (nodad): nobody else can have them, and
-// that would take a second.
+// dualStackLines add IPv6 to each namespace. The addresses are not looked for on the network before (nodad): nobody
+// else can have them, and that would take a second.
 func dualStackLines(nodes []node) map[string][]string {
 	routes := func(but, dev string) (lines []string) {
 		for _, n := range nodes {
@@ -166,7 +166,8 @@ func setSysctls(dualStack bool) error {
 		if hasBridgeFilter() {
 			on = append(on, "net/bridge/bridge-nf-call-ip6tables")
 		}
-		// A node's end of a new Pod's cable has its address at once. Else it asks for nothing meanwhile: requests to a Pod that is ready are lost for a second or two.
+		// A node's end of a new Pod's cable has its address at once. Else it asks for nothing meanwhile: requests to
+		// a Pod that is ready are lost for a second or two.
 		off = append(off, "net/ipv6/conf/default/accept_dad")
 	}
 	return errors.Join(writeSysctls(on, "1"), writeSysctls(off, "0"))

@@ -16,8 +16,8 @@ import (
 //	lapse-lb      eth0 10.200.0.2              the load balancer, whose addresses for Services begin at 10.200.0.201, and the ingress
 //	lapse-outside eth0 10.200.0.3              a client that is no node: it has no routes to Services
 //
-// With --families ipv4,ipv6 each has an address of IPv6 as well, with the same last number: fd00:10:200::11. Pods of node1 are in
-// fd00:10:244:1::/64, Services in fd00:10:96::/112.
+// With --families ipv4,ipv6 each has an address of IPv6 as well, with the same last number: fd00:10:200::11. Pods of
+// node1 are in fd00:10:244:1::/64, Services in fd00:10:96::/112.
 const (
 	controlPlaneAddr = "10.200.0.1"
 	machineBits      = 24

@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runRestart ends a component, if it runs, and starts it again as it was: with the same command line and environment, in the
-// same namespaces. Its containers go on. It returns when the component serves again: a kubelet that is started and cannot reach its
-// containerd, for that one is restarted next, exits.
+// runRestart ends a component, if it runs, and starts it again as it was: with the same command line and environment,
+// in the same namespaces. Its containers go on. It returns when the component serves again: a kubelet that is started
+// and cannot reach its containerd, for that one is restarted next, exits.
 func runRestart(ctx context.Context, a *app, args []string) error {
 	if len(args) != 1 {
 		return problemf("usage: sandbox restart COMPONENT, such as kubelet-node1; `sandbox status` lists them")
@@ -103,7 +103,8 @@ func (s *sandbox) placeOf(name string, argv []string) (place, error) {
 	return place{"--beside", strconv.Itoa(neighbour.PID)}, err
 }
 
-// neighbour is a process that lives in the same namespaces as a component: another one of its node, or of the control plane.
+// neighbour is a process that lives in the same namespaces as a component: another one of its node, or of the control
+// plane.
 func (s *sandbox) neighbour(name string) (process, error) {
 	_, node, _ := strings.Cut(name, "-node")
 	for _, p := range s.Processes {

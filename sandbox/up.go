@@ -292,7 +292,8 @@ func (b *bringer) secondLayer(ctx context.Context) error {
 			return err
 		}
 	}
-	// On the server's side, since the kubelets register their nodes at the same time: a client that looks first and creates then comes too late.
+	// On the server's side, since the kubelets register their nodes at the same time: a client that looks first and
+	// creates then comes too late.
 	return command(ctx, "", b.bin("kubectl"), "--kubeconfig", b.kubeconfig(), "apply", "--server-side", "--force-conflicts", "--validate=false", "-f", b.config("objects.yaml"))
 }
 

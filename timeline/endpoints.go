@@ -2,8 +2,8 @@ package timeline
 
 import "net/netip"
 
-// Endpoints are the states of one Service's endpoints, and how many are ready and serving. A Pod counts once, whatever addresses and
-// ports it has; an address counts where no Pod is named. The zero value knows no endpoint.
+// Endpoints are the states of one Service's endpoints, and how many are ready and serving. A Pod counts once,
+// whatever addresses and ports it has; an address counts where no Pod is named. The zero value knows no endpoint.
 type Endpoints struct {
 	states         map[endpoint]string
 	ready, serving map[string]int // by Pod, or address: how many of its addresses and ports
@@ -45,7 +45,8 @@ func count(of map[string]int, owner string, was, is bool) {
 // Ready is how many are ready.
 func (s *Endpoints) Ready() int { return len(s.ready) }
 
-// Serving is how many are ready, or terminating and still serving: kube-proxy routes to the latter where none is ready (KEP-1669).
+// Serving is how many are ready, or terminating and still serving: kube-proxy routes to the latter where none is
+// ready (KEP-1669).
 func (s *Endpoints) Serving() int { return len(s.serving) }
 
 func endpointServes(state string) bool {

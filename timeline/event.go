@@ -69,13 +69,13 @@ const (
 	PodGone       EventKind = "pod-gone"       // the object was deleted; Detail: "relist" if a relist found it missing, or "no longer selected"
 )
 
-// NoLongerSelected is the Detail of a PodGone of a Pod that no Service of the run selects any more. It may live on, and be
-// selected again: then there is another PodSeen with its UID.
+// NoLongerSelected is the Detail of a PodGone of a Pod that no Service of the run selects any more. It may live on,
+// and be selected again: then there is another PodSeen with its UID.
 const NoLongerSelected = "no longer selected"
 
-// Endpoints of a Service: one for each address and measured port. Object is the Pod behind the address (or the EndpointSlice
-// where none is named), Addr and Port where it listens, PortName the name of the Service's port. States: "absent",
-// "not-ready", "ready", "terminating+serving", "terminating".
+// Endpoints of a Service: one for each address and measured port. Object is the Pod behind the address (or the
+// EndpointSlice where none is named), Addr and Port where it listens, PortName the name of the Service's port.
+// States: "absent", "not-ready", "ready", "terminating+serving", "terminating".
 const EndpointChanged EventKind = "endpoint"
 
 // States of an endpoint, from the conditions of its EndpointSlice.
@@ -98,17 +98,19 @@ const (
 	KubeEvent       EventKind = "kube-event" // To: its reason; Detail: its message; Stamp: with nanoseconds where its name carries them
 )
 
-// SnapshotTaken says what an object is, once when it was first seen and at each change. Object is the object, of a Pod template the
-// controller of its Pods, or the Pod that has none; To: "found", "created", "changed", "status", "deleted"; Detail: the state, or what
-// changed; Snapshot.
+// SnapshotTaken says what an object is, once when it was first seen and at each change. Object is the object, of a
+// Pod template the controller of its Pods, or the Pod that has none; To: "found", "created", "changed", "status",
+// "deleted"; Detail: the state, or what changed; Snapshot.
 const SnapshotTaken EventKind = "snapshot"
 
-// Predicted says what was predicted of a Service before the run. Object is the Service; To: "judged", or "not-judged" with why as Detail; Preflight.
+// Predicted says what was predicted of a Service before the run. Object is the Service; To: "judged", or "not-judged"
+// with why as Detail; Preflight.
 const Predicted EventKind = "preflight"
 
-// NameAnswered says that a DNS server's answers for a name changed. From, To: a state below; Since: when the last query was sent that it answered as before;
-// Lookup. Of a name of the run's own Object is the server's Pod, Addr its address, Service the Service whose endpoints the name has. Of a target that looks a
-// name up Object.Name is the target, To is always "answered", and Detail what the name has where that is no address.
+// NameAnswered says that a DNS server's answers for a name changed. From, To: a state below; Since: when the last
+// query was sent that it answered as before; Lookup. Of a name of the run's own Object is the server's Pod, Addr its
+// address, Service the Service whose endpoints the name has. Of a target that looks a name up Object.Name is the
+// target, To is always "answered", and Detail what the name has where that is no address.
 const NameAnswered EventKind = "name-answered"
 
 // States of a DNS server that is asked for a name.
@@ -119,9 +121,10 @@ const (
 	LookupNotAsked   = "not-asked"  // Detail: why, in words; no Object if that is so of all servers
 )
 
-// NodeChecked says that what a node answers to the health check of load balancers changed. From, To: a state below; Since: when the last check was sent that was
-// answered as before. Object is the node, Addr and Port where it is asked; Service the one whose health-check node port that is, empty for kube-proxy's own; Detail: what
-// it answered. If no node is asked there is no Object, and Detail says why.
+// NodeChecked says that what a node answers to the health check of load balancers changed. From, To: a state below;
+// Since: when the last check was sent that was answered as before. Object is the node, Addr and Port where it is
+// asked; Service the one whose health-check node port that is, empty for kube-proxy's own; Detail: what it answered.
+// If no node is asked there is no Object, and Detail says why.
 const NodeChecked EventKind = "node-check"
 
 // States of a node's health check.

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A HeldChange is what happened to one connection of a target of kind [Held]. Between two changes nothing did: the connection stood, or
-// there was none.
+// A HeldChange is what happened to one connection of a target of kind [Held]. Between two changes nothing did: the
+// connection stood, or there was none.
 //
 //	opened ──── stands ──── cut   failed   failed   opened ──── stands ──── closed
 type HeldChange struct {
@@ -15,8 +15,8 @@ type HeldChange struct {
 	Kind   HeldKind
 	Class  Class // failed: as what. Cut: eof (the peer closed it), reset, timeout_response (no answer to a heartbeat until the next was due), or another error of it. Closed: timeout_response if its last heartbeat was not answered. Else ok
 
-	// From is the latest instant before which nothing of this can have happened. Opened, failed: when the attempt began. Cut, closed: when
-	// the last heartbeat that was answered was sent.
+	// From is the latest instant before which nothing of this can have happened. Opened, failed: when the attempt
+	// began. Cut, closed: when the last heartbeat that was answered was sent.
 	From     time.Duration
 	Answered time.Duration // cut, closed: when the answer to that heartbeat was read: from then on the connection was idle, or its next heartbeat open
 	At       time.Duration // when the prober knew. Opened: the answer to the first heartbeat was read

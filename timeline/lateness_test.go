@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// A request that is sent as late as it may be leaves no gap that counts as unobserved, whatever resolution was asked for.
+// A request that is sent as late as it may be leaves no gap that counts as unobserved, whatever resolution was asked
+// for.
 func TestWhatIsSentAtAllIsNoHole(t *testing.T) {
 	for _, rate := range []float64{0.1, 1, 10, 50, 100, 300, 2000, 1e6} {
 		interval := Target{Rate: rate}.Interval()

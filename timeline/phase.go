@@ -14,7 +14,8 @@ const (
 	PhaseEnded     Phase = "ended"    // the recording is complete
 )
 
-// PhaseChange is the event that a run has entered the phase to at the instant seen. Detail says why, where that was not planned.
+// PhaseChange is the event that a run has entered the phase to at the instant seen. Detail says why, where that was
+// not planned.
 func PhaseChange(seen time.Duration, from, to Phase, detail string) Event {
 	return Event{Seen: seen, Kind: RunPhase, From: string(from), To: string(to), Detail: detail}
 }

@@ -16,15 +16,16 @@ const (
 	// Direct sends to one endpoint's own address, past the Service's routes: evidence whether that
 	// Pod itself served.
 	Direct TargetKind = "direct"
-	// Held keeps connections open for the whole run, with a heartbeat on each at a steady rate: what a client sees whose connections live for
-	// hours. Its requests are the heartbeats; what became of each connection is told by [HeldChange].
+	// Held keeps connections open for the whole run, with a heartbeat on each at a steady rate: what a client sees
+	// whose connections live for hours. Its requests are the heartbeats; what became of each connection is told by
+	// [HeldChange].
 	Held TargetKind = "held"
 	// Control sends to an echo server inside the prober: if this fails, the prober was the problem.
 	Control TargetKind = "control"
 )
 
-// Judged reports whether targets of this kind have windows and count towards downtime, failures and
-// coverage. Direct and control targets are evidence only; held targets have windows of their own, in which connections are counted.
+// Judged reports whether targets of this kind have windows and count towards downtime, failures and coverage. Direct
+// and control targets are evidence only; held targets have windows of their own, in which connections are counted.
 func (k TargetKind) Judged() bool { return k == New || k == Reused }
 
 // A TargetID names a target within its run, from 1.
@@ -100,8 +101,9 @@ type Outcome struct {
 	Peer    uint16 // where the connection went, or was to go: the ID of a [Peer] of the source; 0 is unknown
 	Reused  bool   // sent on a connection that had carried a request before
 
-	// Delayed tells that a good part of the time until Done may be the prober's doing: it was stopped, or read the answer late without
-	// knowing when it had come. That the request was answered is certain; how long the answer took is not.
+	// Delayed tells that a good part of the time until Done may be the prober's doing: it was stopped, or read the
+	// answer late without knowing when it had come. That the request was answered is certain; how long the answer
+	// took is not.
 	Delayed bool
 	Phases
 }

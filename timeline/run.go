@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// A Fact is one entry of a run's append-only log: a [Meta], [Source], [Sync], [Target], [Backend], [Peer], [Batch], [HeldBatch] or [Event].
+// A Fact is one entry of a run's append-only log: a [Meta], [Source], [Sync], [Target], [Backend], [Peer], [Batch],
+// [HeldBatch] or [Event].
 type Fact interface{ fact() }
 
 func (Meta) fact()      {}
@@ -27,7 +28,8 @@ type Meta struct {
 	T0      time.Time `json:"t0"`   // wall-clock time of the run clock's instant 0, to the nanosecond
 	Options Options   `json:"options"`
 
-	// Spec is all that was asked for, but for secrets, as the package that measures writes it. Recordings of older versions have none.
+	// Spec is all that was asked for, but for secrets, as the package that measures writes it. Recordings of older
+	// versions have none.
 	Spec json.RawMessage `json:"spec,omitempty"`
 
 	Services []Service  `json:"services,omitzero"`
@@ -103,7 +105,7 @@ type Run struct {
 	Peers    []Peer
 	Events   []Event
 	Held     []HeldBatch
-	// Batches yields all batches in the order they were recorded. It can be called any number of
-	// times, and need not hold them in memory. Of a damaged record it yields the intact beginning, or ends with an error.
+	// Batches yields all batches in the order they were recorded. It can be called any number of times, and need not
+	// hold them in memory. Of a damaged record it yields the intact beginning, or ends with an error.
 	Batches iter.Seq2[Batch, error]
 }

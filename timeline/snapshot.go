@@ -19,7 +19,8 @@ const (
 	SnapshotDeleted = "deleted" // the object was deleted: the snapshot is its last state
 )
 
-// A PodTemplate is what Pods of one controller have in common. It never changes: Pods with another spec have another template.
+// A PodTemplate is what Pods of one controller have in common. It never changes: Pods with another spec have another
+// template.
 type PodTemplate struct {
 	ID            string        `json:"id"`                     // as the pod-seen events of its Pods name it
 	Grace         time.Duration `json:"grace"`                  // terminationGracePeriodSeconds

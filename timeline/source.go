@@ -26,8 +26,8 @@ type Source struct {
 	T0      time.Time `json:"t0"`               // what its wall clock said at its instant 0, to the nanosecond
 }
 
-// A Sync bounds how a source's clock stood against the run's: at instant At of the source, run clock − source clock was at least
-// Min and at most Max. A source without any has the run's clock.
+// A Sync bounds how a source's clock stood against the run's: at instant At of the source, run clock − source clock
+// was at least Min and at most Max. A source without any has the run's clock.
 type Sync struct {
 	Source SourceID      `json:"source"`
 	At     time.Duration `json:"at"`

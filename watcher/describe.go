@@ -44,7 +44,8 @@ type Asked struct {
 	Outside bool // its outer ways are asked, too, from outside of the cluster
 }
 
-// Describe looks a Service up. The error says why the Service cannot be measured; where that can be put right, it has a hint.
+// Describe looks a Service up. The error says why the Service cannot be measured; where that can be put right, it has
+// a hint.
 func Describe(ctx context.Context, client kube.Client, namespace, name string, asked Asked) (Info, error) {
 	service, err := client.Services(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -222,7 +223,8 @@ func otherTransport(s *corev1.Service) string {
 	return "only what is sent over TCP or UDP can be measured"
 }
 
-// externalPort is a port of the name that a Service leads to. The Service need not list it: nothing of it is translated.
+// externalPort is a port of the name that a Service leads to. The Service need not list it: nothing of it is
+// translated.
 func externalPort(s *corev1.Service, port string, transport corev1.Protocol) (corev1.ServicePort, error) {
 	candidates := portsOver(s, transport)
 	for _, p := range candidates {
@@ -263,8 +265,8 @@ func first(names []string) string {
 	return name
 }
 
-// ready counts the Pods, or addresses without one, that take requests now, and refuses to measure a Service without any. Of one of type ExternalName
-// it is 0.
+// ready counts the Pods, or addresses without one, that take requests now, and refuses to measure a Service without
+// any. Of one of type ExternalName it is 0.
 func (s *surroundings) ready() (int, error) {
 	if isExternalName(s.service) {
 		return 0, nil
@@ -289,7 +291,8 @@ func (s *surroundings) ready() (int, error) {
 	return 0, hint.Errorf("it has no selector, so somebody must make its EndpointSlices: "+byHand, "Service %q has no ready endpoint: there is nothing to measure yet", name)
 }
 
-// readyAt counts the endpoints of one Service that are ready on a node, or on any if it is empty, for a port, and says whether there are ready ones without the port.
+// readyAt counts the endpoints of one Service that are ready on a node, or on any if it is empty, for a port, and
+// says whether there are ready ones without the port.
 func readyAt(list []discoveryv1.EndpointSlice, port, node string) (ready int, portless bool) {
 	all := map[types.UID]*discoveryv1.EndpointSlice{}
 	for i := range list {

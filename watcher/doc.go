@@ -6,8 +6,9 @@
 // lists, watches, and says where it may have missed something. Instants are when we learned of a change. What the
 // object says about time goes beside it, with the name of who said it.
 //
-// The Services of a namespace share one watch of each kind, and all namespaces one of the nodes: what concerns several Services is one
-// event. Where a watch was off or had a gap, the fact names the Services that it concerns.
+// The Services of a namespace share one watch of each kind, and all namespaces one of the nodes: what concerns
+// several Services is one event. Where a watch was off or had a gap, the fact names the Services that it concerns.
 //
-// Nothing but get, list and watch is needed. Without the right to see nodes, Events, workloads or budgets the rest is still watched.
+// Nothing but get, list and watch is needed. Without the right to see nodes, Events, workloads or budgets the rest is
+// still watched.
 package watcher

@@ -19,8 +19,8 @@ import (
 	"lapse/timeline"
 )
 
-// endpoints watches the EndpointSlices of the namespace's Services. What counts is the endpoint, in whichever slice it is: while the
-// controller moves one to another slice it may be in two.
+// endpoints watches the EndpointSlices of the namespace's Services. What counts is the endpoint, in whichever slice
+// it is: while the controller moves one to another slice it may be in two.
 func (n *namespace) endpoints() *lane[*discoveryv1.EndpointSlice] {
 	client := n.Client.EndpointSlices(n.name)
 	all := map[string]*backends{}
@@ -107,8 +107,9 @@ type endpoint struct {
 	port  uint16
 }
 
-// A place is where an endpoint is reached. An address has one endpoint for each of the Service's ports: EndpointSlices list
-// several, and where Pods give a port's name different numbers, one slice has one port of an address and another the other.
+// A place is where an endpoint is reached. An address has one endpoint for each of the Service's ports:
+// EndpointSlices list several, and where Pods give a port's name different numbers, one slice has one port of an
+// address and another the other.
 type place struct {
 	addr netip.Addr
 	port string // the name of the Service's port
@@ -213,7 +214,8 @@ func diffEndpoints(old, new map[place]endpoint, how how) []timeline.Event {
 		if !after {
 			to, is = timeline.EndpointAbsent, was
 		}
-		// An address that passed to another Pod is one endpoint that went and one that came. So is one whose port's number changed.
+		// An address that passed to another Pod is one endpoint that went and one that came. So is one whose port's
+		// number changed.
 		if before && after && (was.pod.UID != is.pod.UID || was.port != is.port) {
 			events = append(events, endpointEvent(at, was, from, timeline.EndpointAbsent))
 			from = timeline.EndpointAbsent

@@ -21,8 +21,8 @@ import (
 // At most maxHeld Events wait for their Pod to be seen. When there are more, the older half is forgotten.
 const maxHeld = 4000
 
-// subjects tell a namespace's Events about our Services, their Pods and the Pods' owners from those about others. An Event may come
-// before the Pod it is about does: then it waits.
+// subjects tell a namespace's Events about our Services, their Pods and the Pods' owners from those about others. An
+// Event may come before the Pod it is about does: then it waits.
 type subjects struct {
 	services map[string]bool // NAMESPACE/NAME
 	uids     map[types.UID]bool
@@ -73,8 +73,8 @@ func seriesCount(e *corev1.Event) int32 {
 	return e.Series.Count
 }
 
-// ours returns the events that are about us, and holds those about what may yet turn out to be ours. If there were too many of
-// these, a gap tells that it forgot some.
+// ours returns the events that are about us, and holds those about what may yet turn out to be ours. If there were
+// too many of these, a gap tells that it forgot some.
 func (n *namespace) ours(events []timeline.Event) []timeline.Event {
 	now := n.now()
 	n.mu.Lock()

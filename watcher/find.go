@@ -23,8 +23,9 @@ type Query struct {
 	Node      string // those with endpoints there; empty: any
 }
 
-// Find looks for the Services that a query means, by namespace and name. It sets aside those that cannot be measured, and asks the API server two
-// questions for all of them. Of several TCP ports the one that is named http is measured, else the first. An Info has no Cluster.
+// Find looks for the Services that a query means, by namespace and name. It sets aside those that cannot be measured,
+// and asks the API server two questions for all of them. Of several TCP ports the one that is named http is measured,
+// else the first. An Info has no Cluster.
 func Find(ctx context.Context, client kube.Client, q Query) (found []Info, aside []timeline.SetAside, err error) {
 	services, err := client.Services(q.Namespace).List(ctx, metav1.ListOptions{LabelSelector: q.Selector})
 	if err != nil {

@@ -14,9 +14,10 @@ import (
 	"lapse/timeline"
 )
 
-// An idle watch looks the same whether nothing changes or the API server hangs: the connection itself
-// is only given up after 45 s (client-go's HTTP/2 ping). So the API server is asked for the Service, over the connection that the
-// watches share, and a time without any sign of life is a watch gap. docs/decisions/0011-signs-of-life.md argues for the numbers.
+// An idle watch looks the same whether nothing changes or the API server hangs: the connection itself is only given
+// up after 45 s (client-go's HTTP/2 ping). So the API server is asked for the Service, over the connection that the
+// watches share, and a time without any sign of life is a watch gap. docs/decisions/0011-signs-of-life.md argues for
+// the numbers.
 const (
 	askEvery       = 500 * time.Millisecond // from one question to the next, or longer if the answer takes longer
 	longestSilence = time.Second            // between two signs of life; correlate takes an unbroken watch to be no later (watchLag)
@@ -31,8 +32,8 @@ type life struct {
 	to    time.Duration // and to: the last sign
 }
 
-// sign notes that the API server was alive between from and to. If that ends a silence, since is the last instant before at which
-// it is known to have been alive.
+// sign notes that the API server was alive between from and to. If that ends a silence, since is the last instant
+// before at which it is known to have been alive.
 func (l *life) sign(from, to time.Duration) (since time.Duration, silent bool) {
 	since, silent = l.silence(to)
 	l.begun, l.from, l.to = true, from, max(l.to, to)
@@ -77,8 +78,8 @@ func (w *watcher) askForLife(ctx context.Context) {
 	}
 }
 
-// answered reports whether the API server answers. That it refuses, or knows no such Service, is an answer too; that it cannot
-// answer because it does not reach its storage is none, for then no change is written.
+// answered reports whether the API server answers. That it refuses, or knows no such Service, is an answer too; that
+// it cannot answer because it does not reach its storage is none, for then no change is written.
 func (w *watcher) answered(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()

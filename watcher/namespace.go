@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A namespace is watched for all its Services at once: there is one watch of each kind, and what concerns several Services is
-// recorded once. It may stand for all namespaces.
+// A namespace is watched for all its Services at once: there is one watch of each kind, and what concerns several
+// Services is recorded once. It may stand for all namespaces.
 type namespace struct {
 	*watcher
 	name     string    // empty: all
@@ -71,8 +71,8 @@ func (n *namespace) subject() string {
 	return fmt.Sprintf("Service %s of namespace %s", strings.Join(n.names(), ", "), n.name)
 }
 
-// run watches the namespace until ctx ends. The error is the missing right without which nothing in it can be watched; it is recorded
-// then that nothing is.
+// run watches the namespace until ctx ends. The error is the missing right without which nothing in it can be
+// watched; it is recorded then that nothing is.
 func (n *namespace) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

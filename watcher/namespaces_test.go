@@ -18,7 +18,8 @@ import (
 	"lapse/hint"
 )
 
-// Three Services in two namespaces: web and inner of shop, which share Pod 3, and web of bank, whose Pod is 4. Pod 9 is nobody's.
+// Three Services in two namespaces: web and inner of shop, which share Pod 3, and web of bank, whose Pod is 4. Pod 9
+// is nobody's.
 func threeServices(t *testing.T) *cluster {
 	inBank := func(o metav1.Object) { o.SetNamespace("bank") }
 	inner := with(service(), func(s *corev1.Service) {
@@ -200,7 +201,8 @@ func TestPodThatLosesItsLabelIsLetGoInASharedWatch(t *testing.T) {
 	})
 }
 
-// One watch of each kind is enough for Services of all namespaces, and what is another namespace's is not taken for theirs.
+// One watch of each kind is enough for Services of all namespaces, and what is another namespace's is not taken for
+// theirs.
 func TestAllNamespacesAreOneWatch(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := threeServices(t)

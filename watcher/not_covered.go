@@ -9,7 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A limit is something that a pass says nothing of, by what the Service is and how it is asked. Each says so in a sentence, or in none.
+// A limit is something that a pass says nothing of, by what the Service is and how it is asked. Each says so in a
+// sentence, or in none.
 type limit func(*surroundings, []Way) string
 
 // limits are those there are, in the order in which they are said.
@@ -94,8 +95,8 @@ func onlyNearPods(s *surroundings, ways []Way) string {
 	return fmt.Sprintf("trafficDistribution %s: requests go only to Pods near the prober's node while there are any; --from all asks from every node", *s.service.Spec.TrafficDistribution)
 }
 
-// externalFromWithin is about requests of Pods to external addresses: kube-proxy takes them to all endpoints, whatever the policy.
-// https://kubernetes.io/docs/reference/networking/virtual-ips/#external-traffic-policy
+// externalFromWithin is about requests of Pods to external addresses: kube-proxy takes them to all endpoints,
+// whatever the policy. https://kubernetes.io/docs/reference/networking/virtual-ips/#external-traffic-policy
 func externalFromWithin(s *surroundings, ways []Way) string {
 	external := slices.ContainsFunc(outer, func(route string) bool { return asksWithin(ways, route) })
 	if s.service.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal || !external {

@@ -70,8 +70,8 @@ func distinct(selectors []selector, text func(selector) string) []string {
 	return slices.Compact(all)
 }
 
-// follows makes the lane begin anew with other selectors. What it knows it keeps, so that Pods named by both go on as they were. A single
-// selector is left to the API server, which can take no choice of several.
+// follows makes the lane begin anew with other selectors. What it knows it keeps, so that Pods named by both go on as
+// they were. A single selector is left to the API server, which can take no choice of several.
 func (p *podLane) follows(selectors []selector) {
 	p.selectors, p.options.LabelSelector = selectors, ""
 	if one := distinct(selectors, func(s selector) string { return s.labels.String() }); len(one) == 1 {

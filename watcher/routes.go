@@ -75,7 +75,8 @@ func (a AskedRoute) String() string {
 	return a.Name + ":" + a.Node
 }
 
-// ParseRoutes reads what stands behind "?route=": names of routes with commas between them, as in clusterip,nodeport:node2.
+// ParseRoutes reads what stands behind "?route=": names of routes with commas between them, as in
+// clusterip,nodeport:node2.
 func ParseRoutes(text string) (asked []AskedRoute, err error) {
 	for _, each := range strings.Split(text, ",") {
 		name, node, named := strings.Cut(strings.TrimSpace(each), ":")
@@ -178,7 +179,8 @@ func (s *surroundings) ways(asked []AskedRoute) (ways []Way, err error) {
 // outer are the routes by which clients outside of the cluster reach a Service, the best first.
 var outer = []string{"loadbalancer", "externalip", "nodeport"}
 
-// OutsideWays are the ways by which a client outside of the cluster reaches a Service: those outer routes that were asked for, or else the best that it has.
+// OutsideWays are the ways by which a client outside of the cluster reaches a Service: those outer routes that were
+// asked for, or else the best that it has.
 func OutsideWays(ctx context.Context, client kube.Client, namespace, name string, asked Asked) ([]Way, error) {
 	service, err := client.Services(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -205,7 +207,8 @@ func OutsideWays(ctx context.Context, client kube.Client, namespace, name string
 	return around.ways(asked.Routes)
 }
 
-// outerRoutes are those of the asked routes that are outer ones, or else the first of the outer routes that leads anywhere.
+// outerRoutes are those of the asked routes that are outer ones, or else the first of the outer routes that leads
+// anywhere.
 func (s *surroundings) outerRoutes(asked []AskedRoute) (routes []AskedRoute) {
 	for _, a := range asked {
 		if slices.Contains(outer, a.Name) {

@@ -55,7 +55,8 @@ var (
 	})
 )
 
-// describeBy looks a Service up whose endpoint listens on 8080, in a cluster of two nodes and a third without an address.
+// describeBy looks a Service up whose endpoint listens on 8080, in a cluster of two nodes and a third without an
+// address.
 func describeBy(t *testing.T, s *corev1.Service, routes string, more ...runtime.Object) (Info, error) {
 	t.Helper()
 	var asked Asked

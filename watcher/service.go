@@ -21,7 +21,8 @@ import (
 	"lapse/timeline"
 )
 
-// watchServicesAndPods watches the Services of a namespace, and the Pods that their selectors name: others when these change.
+// watchServicesAndPods watches the Services of a namespace, and the Pods that their selectors name: others when these
+// change.
 func (n *namespace) watchServicesAndPods(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -122,8 +123,8 @@ func (s *selectors) send(ctx context.Context, services []Service) {
 	}
 }
 
-// watchPods watches the Pods of the newest selectors, until ctx ends or they may not be watched. A Service without a selector has none:
-// its endpoints are made by hand.
+// watchPods watches the Pods of the newest selectors, until ctx ends or they may not be watched. A Service without a
+// selector has none: its endpoints are made by hand.
 func (n *namespace) watchPods(ctx context.Context, changed <-chan []selector) error {
 	listed := make(chan struct{}, 1)
 	lane := n.podLane(listed)
@@ -170,7 +171,8 @@ func start[T object](ctx context.Context, lane *lane[T], failed chan<- error) (s
 	return func() { cancel(); running.Wait() }
 }
 
-// serviceLane watches these Services of the namespace. A single one is asked for by its name. Their selectors go to chosen.
+// serviceLane watches these Services of the namespace. A single one is asked for by its name. Their selectors go to
+// chosen.
 func (n *namespace) serviceLane(ctx context.Context, chosen *selectors, services ...Service) *lane[*corev1.Service] {
 	client := n.Client.Services(n.name)
 	var options metav1.ListOptions

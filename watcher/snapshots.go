@@ -22,8 +22,8 @@ type snapshots[T object] struct {
 	recorded map[types.UID]timeline.Snapshot
 }
 
-// change tells what changed from an object's old state to its new one; either may be nil. One may become ours later, as when a
-// Service selects other Pods.
+// change tells what changed from an object's old state to its new one; either may be nil. One may become ours later,
+// as when a Service selects other Pods.
 func (s *snapshots[T]) change(old, new T, how how) []timeline.Event {
 	var none T
 	if any(new) == any(none) {

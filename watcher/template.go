@@ -46,7 +46,8 @@ func ownerOf(o metav1.Object) string {
 	return ""
 }
 
-// templateOf reads a Pod's spec. Its ID is of the Pod's controller and of all that is read, so that other Pods of that controller have the same.
+// templateOf reads a Pod's spec. Its ID is of the Pod's controller and of all that is read, so that other Pods of
+// that controller have the same.
 func templateOf(pod *corev1.Pod) timeline.PodTemplate {
 	spec := &pod.Spec
 	t := timeline.PodTemplate{RestartPolicy: string(spec.RestartPolicy), HostNetwork: spec.HostNetwork, Containers: []timeline.Container{}}

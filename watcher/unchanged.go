@@ -12,8 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// A watch tells that an EndpointSlice changed, and not when. So the EndpointSlices are read in turn: one that was still the same when it was
-// asked for changed after that. docs/decisions/0021-reads-that-bound-changes.md argues for the numbers.
+// A watch tells that an EndpointSlice changed, and not when. So the EndpointSlices are read in turn: one that was
+// still the same when it was asked for changed after that. docs/decisions/0021-reads-that-bound-changes.md argues for
+// the numbers.
 const (
 	readEvery = 100 * time.Millisecond // from one read to the next, of whichever EndpointSlice
 	readFor   = time.Second            // how long an answer is awaited, and for how long one says more than what is assumed of a watch
@@ -66,8 +67,9 @@ func (r *reads) read(uid types.UID, version string, asked time.Duration) {
 	s.versions = append(s.versions, versionRead{version, asked})
 }
 
-// changed takes in that an EndpointSlice changed; either state may be nil. It returns when it was last asked for and had not changed yet, or 0. Where the
-// state before was never read, that is when the one before it had not changed yet.
+// changed takes in that an EndpointSlice changed; either state may be nil. It returns when it was last asked for and
+// had not changed yet, or 0. Where the state before was never read, that is when the one before it had not changed
+// yet.
 func (r *reads) changed(old, new *discoveryv1.EndpointSlice) (since time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -24,7 +24,8 @@ type Config struct {
 	Client   kube.Client
 	Services []Service // at least one, each once
 
-	// AllNamespaces has one watch of each kind for the whole cluster, instead of one for each namespace. The right to it is needed.
+	// AllNamespaces has one watch of each kind for the whole cluster, instead of one for each namespace. The right to
+	// it is needed.
 	AllNamespaces bool
 
 	Clock  timeline.Clock
@@ -63,8 +64,9 @@ func (w *watcher) emit(now, since time.Duration, events ...timeline.Event) {
 	}
 }
 
-// Run watches until ctx ends, and then returns nil. A namespace that may not be watched is done without, and so are nodes,
-// Events, workloads and PodDisruptionBudgets: their lanes are recorded as off. The error says which rights are missing if no namespace may be watched.
+// Run watches until ctx ends, and then returns nil. A namespace that may not be watched is done without, and so are
+// nodes, Events, workloads and PodDisruptionBudgets: their lanes are recorded as off. The error says which rights are
+// missing if no namespace may be watched.
 func Run(ctx context.Context, c Config) error {
 	w := &watcher{Config: c, log: cmp.Or(c.Logger, slog.New(slog.DiscardHandler))}
 	ctx, stop := context.WithCancel(ctx)

@@ -100,8 +100,8 @@ func (c *cluster) refuse(call string, err error) {
 	c.refused[call] = err
 }
 
-// freezable is a client whose questions for a Service can be frozen, and whose lists and watches of Services keep to the name they
-// ask for. The fake itself can do neither.
+// freezable is a client whose questions for a Service can be frozen, and whose lists and watches of Services keep to
+// the name they ask for. The fake itself can do neither.
 type freezable struct {
 	kube.Client
 	c *cluster

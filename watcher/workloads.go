@@ -53,7 +53,8 @@ func (n *namespace) statefulSets() restartable {
 	})
 }
 
-// workloadLane watches one kind of workload. read returns its template, of which only the labels are kept, and the rest.
+// workloadLane watches one kind of workload. read returns its template, of which only the labels are kept, and the
+// rest.
 func workloadLane[T object, L runtime.Object](n *namespace, kind, resource string, client kube.Objects[T, L], read func(T) (*corev1.PodTemplateSpec, timeline.Workload)) restartable {
 	s := &snapshots[T]{kind: kind, recorded: map[types.UID]timeline.Snapshot{}, words: workloadWords, changed: workloadChanges}
 	s.ours = func(o T) bool {

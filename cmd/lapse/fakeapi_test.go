@@ -18,9 +18,10 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// fakeAPI is as much of a Kubernetes API as it takes to refuse what cannot be measured: Services in the
-// namespace shop, one of them with a ready endpoint and a Pod, StatefulSets that take forever to list, rights there (but none to PodDisruptionBudgets), and none in the namespace forbidden or in the cluster. Under /expired no credentials are good
-// enough.
+// fakeAPI is as much of a Kubernetes API as it takes to refuse what cannot be measured: Services in the namespace
+// shop, one of them with a ready endpoint and a Pod, StatefulSets that take forever to list, rights there (but none
+// to PodDisruptionBudgets), and none in the namespace forbidden or in the cluster. Under /expired no credentials are
+// good enough.
 func fakeAPI(living *livingShop) http.Handler {
 	mux := http.NewServeMux()
 	living.serveAPI(mux)

@@ -12,8 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A livingShop is the Service web of the namespace living, in a Kubernetes API whose Pods and EndpointSlices can be watched: one server, as one Pod that
-// can be replaced, and that can fail. Its Pods are this machine's addresses 127.0.0.1 and 127.0.0.2.
+// A livingShop is the Service web of the namespace living, in a Kubernetes API whose Pods and EndpointSlices can be
+// watched: one server, as one Pod that can be replaced, and that can fail. Its Pods are this machine's addresses
+// 127.0.0.1 and 127.0.0.2.
 type livingShop struct {
 	port int32
 

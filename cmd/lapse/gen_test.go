@@ -55,7 +55,8 @@ func kustomized(t *testing.T, name string) string {
 	return string(text)
 }
 
-// What `kubectl apply -k deploy/kustomize/fleet` creates is what `lapse gen --from all` prints, but for names, and for how the Job gets its flags.
+// What `kubectl apply -k deploy/kustomize/fleet` creates is what `lapse gen --from all` prints, but for names, and
+// for how the Job gets its flags.
 func TestKustomizedFleetIsWhatGenPrints(t *testing.T) {
 	printed := genFleet(t, "--from=all")
 	name := decode[batchv1.Job](t, printed["Job"]).Name

@@ -42,7 +42,8 @@ func shopDescriptors(t *testing.T) (path string) {
 	return path
 }
 
-// serveGRPC answers by gRPC and returns where: the health check says SERVING, of the service "asleep" NOT_SERVING, and shop.Cart/Get echoes.
+// serveGRPC answers by gRPC and returns where: the health check says SERVING, of the service "asleep" NOT_SERVING,
+// and shop.Cart/Get echoes.
 func serveGRPC(t *testing.T) (addr string) {
 	t.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

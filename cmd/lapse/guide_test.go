@@ -20,8 +20,8 @@ const (
 	twoScreens = 110 // lines
 )
 
-// The field guide has a page for each rule, and each says what the rule's own table says. The rest of a page is written by hand, and what the lab
-// showed put in by `go -C sandbox run ./lab -guide`.
+// The field guide has a page for each rule, and each says what the rule's own table says. The rest of a page is
+// written by hand, and what the lab showed put in by `go -C sandbox run ./lab -guide`.
 func TestGuideSaysWhatTheRulesSay(t *testing.T) {
 	want := []string{"README.md"}
 	for _, r := range causes.Rules() {
@@ -72,7 +72,8 @@ var (
 	first    = regexp.MustCompile(`(?m)^\S.*: .*\n(?:  (?:ended|\w+:).*\n)*  ([a-z-]+) \[`)
 )
 
-// holdCases holds each line of "How to tell it apart" against its cases: they are of that line's cause, or of the page's own.
+// holdCases holds each line of "How to tell it apart" against its cases: they are of that line's cause, or of the
+// page's own.
 func holdCases(t *testing.T, rule, page string) {
 	t.Helper()
 	for _, row := range apart.FindAllStringSubmatch(page, -1) {

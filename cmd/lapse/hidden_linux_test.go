@@ -23,9 +23,9 @@ import (
 // done, what a client sees that heeds nothing but its error, and what Lapse must say.
 
 // Done: the first one, two or three SYNs of each new connection are dropped for a while. Linux sends them again after
-// 1, 3 and 7 s. A naive client without a timeout sees nothing at all. Lapse, if told to wait for long: good
-// answers in a slow window, one for each connection that the packet filter has met. With its usual timeout: as many timeouts of
-// the connect. Persistent connections meet nothing.
+// 1, 3 and 7 s. A naive client without a timeout sees nothing at all. Lapse, if told to wait for long: good answers
+// in a slow window, one for each connection that the packet filter has met. With its usual timeout: as many timeouts
+// of the connect. Persistent connections meet nothing.
 func TestTruthOfDroppedSYNs(t *testing.T) {
 	t.Parallel()
 	if !alone(t, "nft") {
@@ -109,8 +109,8 @@ func TestTruthOfDroppedSYNs(t *testing.T) {
 
 // Done: the peer of all open connections vanishes without a word, while new ones are served (a Pod is gone, and its
 // connections stay pinned to it); then the whole host for a while. A naive client with a pool hangs on each dead
-// connection, or reports a slow request. Lapse: each dead connection costs one timeout and is never used again; while the
-// host is away nothing but timeouts; then all is well at once.
+// connection, or reports a slow request. Lapse: each dead connection costs one timeout and is never used again; while
+// the host is away nothing but timeouts; then all is well at once.
 func TestTruthOfAVanishedPeer(t *testing.T) {
 	t.Parallel()
 	if !alone(t, "nft") {
@@ -190,9 +190,9 @@ func TestTruthOfAVanishedPeer(t *testing.T) {
 	}
 }
 
-// Done: the name server says that there is no such name, then that it is out of order, then nothing, then nothing about
-// IPv6, and is well again between. A naive client sees an error as if the service were down. Lapse: each failure is a dns
-// failure, of new connections only, and over as soon as the name server is well.
+// Done: the name server says that there is no such name, then that it is out of order, then nothing, then nothing
+// about IPv6, and is well again between. A naive client sees an error as if the service were down. Lapse: each
+// failure is a dns failure, of new connections only, and over as soon as the name server is well.
 func TestTruthOfABrokenNameServer(t *testing.T) {
 	t.Parallel()
 	if !alone(t) {
@@ -297,8 +297,8 @@ func TestTruthOfAProberOutOfFileDescriptors(t *testing.T) {
 	s.checkAnswered(t, server)
 }
 
-// Done: other programs take all local ports, while the service is well. A naive client sees errors. Lapse: nothing failed,
-// the time is not observed, and the run is inconclusive.
+// Done: other programs take all local ports, while the service is well. A naive client sees errors. Lapse: nothing
+// failed, the time is not observed, and the run is inconclusive.
 func TestTruthOfAProberOutOfPorts(t *testing.T) {
 	t.Parallel()
 	if !alone(t) {

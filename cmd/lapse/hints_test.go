@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// What a message or a page tells people to type exists, and names the namespace where it is about a run in the cluster: a hint
-// that is copied must work.
+// What a message or a page tells people to type exists, and names the namespace where it is about a run in the
+// cluster: a hint that is copied must work.
 func TestHintsNameVerbsThatExist(t *testing.T) {
 	root := newRoot("lapse", io.Discard, io.Discard)
 	verbs := []string{"help", "completion"}
@@ -59,7 +59,8 @@ var (
 	namespaceFlag = regexp.MustCompile(` (-n|--namespace)[ =]`)
 )
 
-// A sourceText is one string of the program, put together where it is of several parts; what is only known when it runs is "…".
+// A sourceText is one string of the program, put together where it is of several parts; what is only known when it
+// runs is "…".
 type sourceText struct{ where, text string }
 
 func sourceTexts(t *testing.T) []sourceText {

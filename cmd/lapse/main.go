@@ -1,8 +1,8 @@
 // Lapse tells exactly when, for how long and why a Kubernetes Service dropped requests during a
 // drain, rollout, upgrade or crash.
 //
-// This package turns flags into verbs: a file for each. What they start is in package run. Installed as kubectl-lapse it is also the
-// kubectl plugin `kubectl lapse`.
+// This package turns flags into verbs: a file for each. What they start is in package run. Installed as kubectl-lapse
+// it is also the kubectl plugin `kubectl lapse`.
 package main
 
 import (

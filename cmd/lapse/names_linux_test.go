@@ -16,8 +16,8 @@ import (
 	"lapse/timeline"
 )
 
-// These tests are about names with several addresses, of services and of name servers. Each is headed by what was done, and
-// what Lapse must say.
+// These tests are about names with several addresses, of services and of name servers. Each is headed by what was
+// done, and what Lapse must say.
 
 // names makes these lines the only ones of /etc/hosts.
 func names(t *testing.T, lines ...string) {
@@ -31,9 +31,9 @@ func names(t *testing.T, lines ...string) {
 	}
 }
 
-// Done: names have an address that is served, and one to which there is no way from here: an IPv6 address on a machine without
-// IPv6, and one without a route. Then the service is refused for a while. Lapse: what was refused failed, as refused; nothing is put
-// down to ourselves or to the way.
+// Done: names have an address that is served, and one to which there is no way from here: an IPv6 address on a
+// machine without IPv6, and one without a route. Then the service is refused for a while. Lapse: what was refused
+// failed, as refused; nothing is put down to ourselves or to the way.
 func TestTruthOfANameWithAnAddressOutOfReach(t *testing.T) {
 	t.Parallel()
 	if !alone(t, "nft") {
@@ -65,8 +65,8 @@ func TestTruthOfANameWithAnAddressOutOfReach(t *testing.T) {
 	}
 }
 
-// Done: the first SYN of each connection is dropped, and the timeout is less than twice the second that the kernel waits before it
-// sends another; the name has a further address, without a route. Lapse: good answers, slow ones.
+// Done: the first SYN of each connection is dropped, and the timeout is less than twice the second that the kernel
+// waits before it sends another; the name has a further address, without a route. Lapse: good answers, slow ones.
 func TestTruthOfAPatienceThatIsNotShared(t *testing.T) {
 	t.Parallel()
 	if !alone(t, "nft") {
@@ -97,8 +97,9 @@ func TestTruthOfAPatienceThatIsNotShared(t *testing.T) {
 	}
 }
 
-// Done: the first of a name's two addresses answers no SYN, and there are few local ports. Lapse: each good answer took the half of the
-// timeout that the first address was given; once ports rest, there are no good answers without it; and the report names the address.
+// Done: the first of a name's two addresses answers no SYN, and there are few local ports. Lapse: each good answer
+// took the half of the timeout that the first address was given; once ports rest, there are no good answers without
+// it; and the report names the address.
 func TestTruthOfADeadAddressBeforeAGoodOne(t *testing.T) {
 	t.Parallel()
 	if !alone(t, "nft") {
@@ -136,8 +137,8 @@ func TestTruthOfADeadAddressBeforeAGoodOne(t *testing.T) {
 	t.Logf("%v, %+v", target.Classes, target.FailedAddresses)
 }
 
-// Done: there are two name servers, of which the second is at an address out of reach; then the first one is refused for a while.
-// Lapse: each failure is a dns failure, and none is put down to ourselves.
+// Done: there are two name servers, of which the second is at an address out of reach; then the first one is refused
+// for a while. Lapse: each failure is a dns failure, and none is put down to ourselves.
 func TestTruthOfANameServerOutOfReach(t *testing.T) {
 	t.Parallel()
 	if !alone(t, "nft") {

@@ -93,8 +93,8 @@ func elements(t *testing.T, set string, port uint16) (n int) {
 	return n
 }
 
-// nameServer makes a name server on the loopback interface the first one of this namespace. answer says how it answers a
-// question: with an address and a code, or not at all. lines follow it in resolv.conf.
+// nameServer makes a name server on the loopback interface the first one of this namespace. answer says how it
+// answers a question: with an address and a code, or not at all. lines follow it in resolv.conf.
 func nameServer(t *testing.T, answer func(dnsmessage.Question) (addr *[4]byte, code dnsmessage.RCode, answers bool), lines ...string) {
 	t.Helper()
 	conf := filepath.Join(t.TempDir(), "resolv.conf")

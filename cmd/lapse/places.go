@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// A place is where a run takes place. Each flag means something in some of them only, and is refused in the others: what is
-// ignored without a word is believed to hold.
+// A place is where a run takes place. Each flag means something in some of them only, and is refused in the others:
+// what is ignored without a word is believed to hold.
 type place uint8
 
 const (

@@ -23,7 +23,8 @@ import (
 	"lapse/loadgen/faultserver"
 )
 
-// atOnce is how many of the parallel tests run at the same time, unless -parallel says otherwise: most of them wait for a run.
+// atOnce is how many of the parallel tests run at the same time, unless -parallel says otherwise: most of them wait
+// for a run.
 const atOnce = "4"
 
 func TestMain(m *testing.M) {
@@ -49,8 +50,8 @@ func ask() {
 	r.Body.Close()
 }
 
-// exitsWith is the scripts' command `code N[,N...] CMD...`: it runs CMD, and fails unless it exits with one of the codes. (On a machine
-// too busy to measure, a run is inconclusive, and rightly so.)
+// exitsWith is the scripts' command `code N[,N...] CMD...`: it runs CMD, and fails unless it exits with one of the
+// codes. (On a machine too busy to measure, a run is inconclusive, and rightly so.)
 func exitsWith(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: code N[,N...] CMD...")
@@ -69,10 +70,12 @@ func exitsWith(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // TestScripts runs testdata/script: each is headed by what it proves. $URL is a server that answers, at $HOSTPORT,
-// $BROKEN one that answers 500, $SILENT one that accepts and never answers, $CLOSED an address where nobody listens, $ECHO a host and port that
-// echoes over TCP, $ECHOUDP one that does over UDP, $DNS a DNS server (see serveDNS), $SOCKET a WebSocket, $NEWS a host and port with an event stream, $TWO a host and port that speaks HTTP/2 alone, $GRPC one that speaks gRPC (see serveGRPC),
-// $DESCRIPTORS the descriptor set of its service, $TAKEN a host and port where somebody listens, $API a Kubernetes API with a few Services (see fakeAPI), $LIVING the Service web of
-// its namespace living, which can be made to change (see livingShop).
+// $BROKEN one that answers 500, $SILENT one that accepts and never answers, $CLOSED an address where nobody listens,
+// $ECHO a host and port that echoes over TCP, $ECHOUDP one that does over UDP, $DNS a DNS server (see serveDNS),
+// $SOCKET a WebSocket, $NEWS a host and port with an event stream, $TWO a host and port that speaks HTTP/2 alone,
+// $GRPC one that speaks gRPC (see serveGRPC), $DESCRIPTORS the descriptor set of its service, $TAKEN a host and port
+// where somebody listens, $API a Kubernetes API with a few Services (see fakeAPI), $LIVING the Service web of its
+// namespace living, which can be made to change (see livingShop).
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	good := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") }))

@@ -15,8 +15,8 @@ import (
 	"lapse/run"
 )
 
-// keptAnywhere are the promises that must be kept on any machine, however busy. The first is undecided where the server itself stood still, and both where
-// the prober was stopped only when it had measured all.
+// keptAnywhere are the promises that must be kept on any machine, however busy. The first is undecided where the
+// server itself stood still, and both where the prober was stopped only when it had measured all.
 var keptAnywhere = []string{
 	"a stalled prober makes the run inconclusive, and shows no downtime",
 	"and counts all of that time as unobserved",

@@ -80,8 +80,8 @@ func expand(value string, env []corev1.EnvVar) string {
 	return value
 }
 
-// A flag is in the Spec, and changes it, or it is on the list of those that only concern the workstation. Whatever the Spec says the
-// agent reads.
+// A flag is in the Spec, and changes it, or it is on the list of those that only concern the workstation. Whatever
+// the Spec says the agent reads.
 func TestEachFlagReachesTheAgentOrIsLocal(t *testing.T) {
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	if err := os.WriteFile(ca, authority(t), 0o600); err != nil {
@@ -182,7 +182,8 @@ func TestAnAgentTakesArgumentsOrASpec(t *testing.T) {
 	}
 }
 
-// What must not be read reaches the agent, and stands in nothing but a Secret: in no argument, no variable of the Pod and no recording.
+// What must not be read reaches the agent, and stands in nothing but a Secret: in no argument, no variable of the Pod
+// and no recording.
 func TestSecretsStandInNothingButASecret(t *testing.T) {
 	for _, test := range []struct {
 		flags []string

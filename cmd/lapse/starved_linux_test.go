@@ -18,8 +18,8 @@ import (
 	"lapse/timeline"
 )
 
-// cpuGroup makes a control group whose processes share quota of every 100 ms of one CPU; "" if this machine lets us make none.
-// Nothing is in it. It is removed when the test ends.
+// cpuGroup makes a control group whose processes share quota of every 100 ms of one CPU; "" if this machine lets us
+// make none. Nothing is in it. It is removed when the test ends.
 func cpuGroup(t *testing.T, quota time.Duration) (dir string) {
 	t.Helper()
 	limits := map[string]string{ // by where the cpu controller is mounted: version 1, version 2
@@ -159,9 +159,9 @@ func TestTruthOfAStarvedProber(t *testing.T) {
 	}
 }
 
-// Done: the service stalls for 2 s, while the prober gets 30 ms of CPU in each 100 ms, or less where others want it too. Lapse: it
-// is down meanwhile; the prober missed no more of that than the time for which it says that it did not run, and an answer is
-// never invented.
+// Done: the service stalls for 2 s, while the prober gets 30 ms of CPU in each 100 ms, or less where others want it
+// too. Lapse: it is down meanwhile; the prober missed no more of that than the time for which it says that it did not
+// run, and an answer is never invented.
 func TestTruthOfAStallSeenByAStarvedProber(t *testing.T) {
 	t.Parallel()
 	group := cpuGroup(t, 30*time.Millisecond)
@@ -201,11 +201,13 @@ func TestTruthOfAStallSeenByAStarvedProber(t *testing.T) {
 		}
 		ok := s.good(target.Name, stalled.From, stalled.To)
 		t.Logf("%s: %v, unobserved %v of the stall, stopped for %v of it", target.Name, target.Classes, unobserved, slept)
-		// Of those due in the last 400 ms, the timeout, some are answered. After a stop many wait at once, and one more has no slot.
+		// Of those due in the last 400 ms, the timeout, some are answered. After a stop many wait at once, and one
+		// more has no slot.
 		if ok > 0 || target.Failed < due/2 || target.Failed == 0 || target.Classes[timeline.TimeoutResponse.String()]+target.Classes[timeline.NoSlot.String()] != target.Failed {
 			t.Errorf("%s: %v, %d answers within the stall, in which %d requests were due while the prober ran", target.Name, target.Classes, ok, due)
 		}
-		// Unobserved is a stop from the last request before it, which may be an interval earlier, to the first after it.
+		// Unobserved is a stop from the last request before it, which may be an interval earlier, to the first after
+		// it.
 		if unobserved > slept+time.Duration(stops)*interval+(to-from)/20 {
 			t.Errorf("%s: %v of a stall of %v are unobserved, though the prober was stopped for only %v", target.Name, unobserved, to-from, slept)
 		}

@@ -234,8 +234,8 @@ func startRun(t *testing.T, args ...string) *process {
 	return p
 }
 
-// startHeld starts `lapse run` with targets and flags. It measures until the test calls release, however long the test's own
-// steps take on this machine.
+// startHeld starts `lapse run` with targets and flags. It measures until the test calls release, however long the
+// test's own steps take on this machine.
 func startHeld(t *testing.T, args ...string) (p *process, release func()) {
 	t.Helper()
 	hold := filepath.Join(t.TempDir(), "hold")
@@ -309,8 +309,8 @@ func (p *process) peek() *model.Timeline {
 	return tl
 }
 
-// failedSince counts the failures on record of requests sent after an instant. What a busy machine made of the others says nothing of the
-// target, so a test waits for failures, not for requests.
+// failedSince counts the failures on record of requests sent after an instant. What a busy machine made of the others
+// says nothing of the target, so a test waits for failures, not for requests.
 func (p *process) failedSince(at time.Time) (n int) {
 	tl := p.peek()
 	if tl == nil {

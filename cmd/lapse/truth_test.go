@@ -125,7 +125,8 @@ func TestTruthOfConnectionsClosedWhileIdle(t *testing.T) {
 	t.Logf("%d idle connections were closed, %d requests crossed with that", closed, r.server.Count(faultserver.EOF))
 }
 
-// besideStops counts the requests of a class during which this machine stood still for as long as the timeout, the server with it.
+// besideStops counts the requests of a class during which this machine stood still for as long as the timeout, the
+// server with it.
 func (s *saved) besideStops(class timeline.Class) (n int) {
 	stops := slices.DeleteFunc(s.stops(), func(stop faultserver.Span) bool { return stop.To-stop.From < s.facts.run.Meta.Options.Timeout*9/10 })
 	for _, target := range s.judged() {
@@ -213,8 +214,8 @@ func stall(from, to time.Duration) []faultserver.Fault {
 	}
 }
 
-// stalled is such a fault. It begins with the first request that is left unanswered, which may have been sent before and
-// read late. How late requests are read on this machine, the echo server inside the prober tells.
+// stalled is such a fault. It begins with the first request that is left unanswered, which may have been sent before
+// and read late. How late requests are read on this machine, the echo server inside the prober tells.
 func (r *trial) stalled(from, to time.Duration) truth.Outage {
 	f := r.decided(from, to)
 	f.Start.From -= r.roundTrip("control", f.Start.To-500*time.Millisecond, f.Start.To+500*time.Millisecond)
@@ -278,8 +279,8 @@ func (r *trial) checkNothingInvented(t *testing.T, target model.Target, failures
 	return clean
 }
 
-// checkSpared demands that a bracket which does not hold the truth ends before it only because the fault spared so many requests in
-// a row that no one could know that it lasted.
+// checkSpared demands that a bracket which does not hold the truth ends before it only because the fault spared so
+// many requests in a row that no one could know that it lasted.
 func (r *trial) checkSpared(t *testing.T, target model.Target, w model.Window, name string, e truth.Edge, beside bool, spared int) {
 	t.Helper()
 	if !beside || spared < provedBy(w) {
@@ -323,8 +324,8 @@ func (r *trial) checkDownOnce(t *testing.T, target model.Target, f truth.Outage)
 	}
 }
 
-// checkCounts demands that exactly those requests failed that the server failed, over all targets and by class. Some of them may be
-// put down to ourselves: a busy machine let us wait before we read what the server did.
+// checkCounts demands that exactly those requests failed that the server failed, over all targets and by class. Some
+// of them may be put down to ourselves: a busy machine let us wait before we read what the server did.
 func (r *trial) checkCounts(t *testing.T, kinds map[faultserver.Kind]timeline.Class) {
 	t.Helper()
 	all, ours := 0, r.count(timeline.Local)
@@ -341,8 +342,8 @@ func (r *trial) checkCounts(t *testing.T, kinds map[faultserver.Kind]timeline.Cl
 	t.Logf("%d of %d requests failed, as the server counts", all, r.tl.Verdict.Sent)
 }
 
-// checkAnswered demands that those requests are good that the server answered, but for those put down to ourselves, and those that it answered
-// too late where it had not run.
+// checkAnswered demands that those requests are good that the server answered, but for those put down to ourselves,
+// and those that it answered too late where it had not run.
 func (s *saved) checkAnswered(t *testing.T, server *faultserver.Server) {
 	t.Helper()
 	ok, ours, answered := s.count(timeline.OK), s.count(timeline.Local), server.Answered()
@@ -441,8 +442,8 @@ func (s *saved) check(t *testing.T, code int, stdout []byte) {
 	s.checkAccount(t)
 }
 
-// checkOurOwn demands that a request is put down to the prober only where the prober did not run, or looked for the reply
-// when it was more than 10 ms overdue. (These tests take no other resource of the machine from it.)
+// checkOurOwn demands that a request is put down to the prober only where the prober did not run, or looked for the
+// reply when it was more than 10 ms overdue. (These tests take no other resource of the machine from it.)
 func (s *saved) checkOurOwn(t *testing.T) {
 	t.Helper()
 	overdue := s.facts.run.Meta.Options.Timeout + 10*time.Millisecond
@@ -458,8 +459,8 @@ func (s *saved) checkOurOwn(t *testing.T) {
 	}
 }
 
-// stops are when the prober did not run for more than 10 ms. Those of less than three intervals it does not write down as events,
-// but they show in requests that were sent late: in these tests one is due every 5 ms or more often.
+// stops are when the prober did not run for more than 10 ms. Those of less than three intervals it does not write
+// down as events, but they show in requests that were sent late: in these tests one is due every 5 ms or more often.
 func (s *saved) stops() (spans []faultserver.Span) {
 	for _, e := range s.facts.run.Events {
 		if e.Kind == timeline.ProberStall {
@@ -481,8 +482,8 @@ func meets(stops []faultserver.Span, q timeline.Request) bool {
 	return slices.ContainsFunc(stops, func(stop faultserver.Span) bool { return stop.From <= q.Done && q.Sent <= stop.To })
 }
 
-// afterALongStop reports whether the prober did not run for longer than replies are awaited after that (100 ms), while a request was under way or
-// in the 300 ms before. As a rule the server did not run then either.
+// afterALongStop reports whether the prober did not run for longer than replies are awaited after that (100 ms),
+// while a request was under way or in the 300 ms before. As a rule the server did not run then either.
 func (s *saved) afterALongStop(q timeline.Request) bool {
 	stops := slices.DeleteFunc(s.stops(), func(stop faultserver.Span) bool { return stop.To-stop.From < 100*time.Millisecond })
 	q.Sent -= 300 * time.Millisecond
@@ -584,8 +585,9 @@ func (s *saved) checkLight(t *testing.T, target model.Target, w model.Window) {
 	}
 }
 
-// checkSilence demands that no time counts as observed in which nothing was asked and no answer awaited for longer than a gap may be, and
-// that the detection limit is no less than the longest time from one request to the next that counts as observed.
+// checkSilence demands that no time counts as observed in which nothing was asked and no answer awaited for longer
+// than a gap may be, and that the detection limit is no less than the longest time from one request to the next that
+// counts as observed.
 func (s *saved) checkSilence(t *testing.T, target model.Target) {
 	t.Helper()
 	unobserved := time.Duration(0)

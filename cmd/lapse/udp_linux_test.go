@@ -11,12 +11,14 @@ import (
 	"lapse/timeline"
 )
 
-// These tests are about UDP, where the kernel remembers, forgets and answers by itself. Each is headed by what was done, and what Lapse must say.
+// These tests are about UDP, where the kernel remembers, forgets and answers by itself. Each is headed by what was
+// done, and what Lapse must say.
 
-// Done: a Service's address is translated to one of two Pods, as kube-proxy does it. One Pod is gone without a word, and the rules lead to the other
-// alone; but what connection tracking keeps of open sockets still leads to the first. Then these entries are removed, as kube-proxy does with those of an
-// endpoint that has left. Lapse: new sockets are well all along; of kept ones those fail that had been led to the Pod that is gone, with silence,
-// request after request; and all are well from when the entries are removed.
+// Done: a Service's address is translated to one of two Pods, as kube-proxy does it. One Pod is gone without a word,
+// and the rules lead to the other alone; but what connection tracking keeps of open sockets still leads to the first.
+// Then these entries are removed, as kube-proxy does with those of an endpoint that has left. Lapse: new sockets are
+// well all along; of kept ones those fail that had been led to the Pod that is gone, with silence, request after
+// request; and all are well from when the entries are removed.
 func TestTruthOfAStaleUDPTranslation(t *testing.T) {
 	t.Parallel()
 	if !alone(t, "nft", "conntrack") {
@@ -94,8 +96,8 @@ func (p *process) count(kind timeline.TargetKind, class timeline.Class) (n int) 
 	return n
 }
 
-// Done: nobody listens on a port that the kernel also gives to clients, and of two ports that it has to give one is this. A socket of that port is connected to
-// itself, and what it sends comes back. Lapse: the port is refused.
+// Done: nobody listens on a port that the kernel also gives to clients, and of two ports that it has to give one is
+// this. A socket of that port is connected to itself, and what it sends comes back. Lapse: the port is refused.
 func TestTruthOfASocketConnectedToItself(t *testing.T) {
 	t.Parallel()
 	if !alone(t) {
@@ -143,8 +145,9 @@ func TestTruthOfAnIPv6ServerFromAMachineWithoutIPv6(t *testing.T) {
 	}
 }
 
-// Done: a name has 50 addresses. Of the first name only the last one accepts, and the others refuse; of the second name none answers. Lapse: requests to the first
-// are good, over TCP and HTTP; of the second each ends with its timeout, and nothing hangs.
+// Done: a name has 50 addresses. Of the first name only the last one accepts, and the others refuse; of the second
+// name none answers. Lapse: requests to the first are good, over TCP and HTTP; of the second each ends with its
+// timeout, and nothing hangs.
 func TestTruthOfANameWithFiftyAddresses(t *testing.T) {
 	t.Parallel()
 	if !alone(t, "nft") {

@@ -43,7 +43,8 @@ func serveUDPAt(t *testing.T, at string, answer func(datagram []byte) []byte) (a
 	return c.LocalAddr().String()
 }
 
-// serveDNS answers queries until the test ends, and returns where: of web.shop with 10.0.0.1 and 10.0.0.2, of slow.shop not at all, of the rest that there is no such name.
+// serveDNS answers queries until the test ends, and returns where: of web.shop with 10.0.0.1 and 10.0.0.2, of
+// slow.shop not at all, of the rest that there is no such name.
 func serveDNS(t *testing.T) (addr string) {
 	t.Helper()
 	return serveUDP(t, func(query []byte) []byte {

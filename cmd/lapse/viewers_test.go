@@ -21,8 +21,9 @@ import (
 	"lapse/run"
 )
 
-// BenchmarkRunWithViewers measures what looking on costs the measurement: a run of 10 s at 2000 requests per second without
-// viewers, and with 50, of which 10 never read; and with as many at a tenth of the rate, for the bytes each viewer takes.
+// BenchmarkRunWithViewers measures what looking on costs the measurement: a run of 10 s at 2000 requests per second
+// without viewers, and with 50, of which 10 never read; and with as many at a tenth of the rate, for the bytes each
+// viewer takes.
 //
 //	go test ./cmd/lapse -run '^$' -bench RunWithViewers -benchtime 3x
 //
@@ -73,7 +74,8 @@ func runWithPage(b *testing.B, open func(page string), args ...string) {
 	}
 }
 
-// look opens so many streams, of which some are never read, and returns how to learn what came, in bytes, once all have ended.
+// look opens so many streams, of which some are never read, and returns how to learn what came, in bytes, once all
+// have ended.
 func look(b *testing.B, page string, viewers, silent int) func() int64 {
 	b.Helper()
 	address, err := url.Parse(page)
@@ -109,7 +111,8 @@ func look(b *testing.B, page string, viewers, silent int) func() int64 {
 	}
 }
 
-// scheduleError tells how late the judged targets' requests were sent, in microseconds, and what share of the time they covered, in percent.
+// scheduleError tells how late the judged targets' requests were sent, in microseconds, and what share of the time
+// they covered, in percent.
 func scheduleError(b *testing.B, dir string) map[string]float64 {
 	b.Helper()
 	tl := readTimeline(b, dir)

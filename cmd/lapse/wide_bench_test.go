@@ -43,16 +43,19 @@ var (
 	wideSources = flag.Int("wide.sources", 100, "BenchmarkCoordinator: nodes, each with a prober")
 )
 
-// BenchmarkCoordinator runs the coordinator of a run as the Job does, in a process of its own, and measures that process: 100 Services with 1000
-// endpoints are measured from 100 nodes, 1000 requests per second are shared by 20 000 targets, and a Pod is replaced every 3 s. The API server, the
-// Pods and the probers are another process (wideCluster, wideProber): the probers make their requests up, and everything from their recordings on is
-// real, in real time. That is following 100 recordings over mutual TLS, comparing 100 clocks, watching, probing endpoints directly, judging, recording, and being followed by a workstation.
+// BenchmarkCoordinator runs the coordinator of a run as the Job does, in a process of its own, and measures that
+// process: 100 Services with 1000 endpoints are measured from 100 nodes, 1000 requests per second are shared by 20
+// 000 targets, and a Pod is replaced every 3 s. The API server, the Pods and the probers are another process
+// (wideCluster, wideProber): the probers make their requests up, and everything from their recordings on is real, in
+// real time. That is following 100 recordings over mutual TLS, comparing 100 clocks, watching, probing endpoints
+// directly, judging, recording, and being followed by a workstation.
 //
 //	go test ./cmd/lapse -run '^$' -bench Coordinator -benchtime 1x -timeout 20m
 //
-// cores, MiB and s-behind are of the time in which nobody looks; then a browser opens the page on the same machine. s-behind is how old the newest of the
-// requests is that the judgement counts, and s-recorded that of those that have come to the workstation. lost is the difference between the requests that
-// the probers made and those that the judged run has, over all targets: it must be 0.
+// cores, MiB and s-behind are of the time in which nobody looks; then a browser opens the page on the same machine.
+// s-behind is how old the newest of the requests is that the judgement counts, and s-recorded that of those that have
+// come to the workstation. lost is the difference between the requests that the probers made and those that the
+// judged run has, over all targets: it must be 0.
 func BenchmarkCoordinator(b *testing.B) {
 	for b.Loop() {
 		w := startWide(b, widePlan{Run: "lapse-wide", Sources: *wideSources, Services: 100, Endpoints: 1000, Every: 3 * time.Second, Net: 79})
@@ -404,7 +407,8 @@ func (w *wideRun) look() {
 	w.figures["MiB-looked-at"] = w.memory("VmHWM")
 }
 
-// lookAgain opens the page of the recorded run, which lapse serves while nothing else of the run is left: what the page itself costs.
+// lookAgain opens the page of the recorded run, which lapse serves while nothing else of the run is left: what the
+// page itself costs.
 func (w *wideRun) lookAgain() {
 	w.t.Helper()
 	w.stopCluster()
@@ -494,7 +498,8 @@ func (w *wideRun) finish() {
 	}
 }
 
-// lostOf counts the requests that the probers made and the result, or the workstation's copy, does not have, and those that one of them has too many.
+// lostOf counts the requests that the probers made and the result, or the workstation's copy, does not have, and
+// those that one of them has too many.
 func lostOf(tl *model.Timeline, made wideReport, copied map[timeline.TargetID]int) (lost int) {
 	missing := maps.Clone(made.Requests)
 	for _, t := range tl.Targets {

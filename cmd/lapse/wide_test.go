@@ -23,7 +23,8 @@ import (
 	"lapse/timeline"
 )
 
-// What a stand-in for a prober says that it made is in its recording, request by request, and nothing comes after a watermark that was due before it.
+// What a stand-in for a prober says that it made is in its recording, request by request, and nothing comes after a
+// watermark that was due before it.
 func TestWideProberRecordsWhatItSaysItMade(t *testing.T) {
 	dir := t.TempDir()
 	var made wideReport
@@ -102,7 +103,8 @@ func recordingIn(t *testing.T, dir string) func(func(timeline.Fact) bool) {
 	}
 }
 
-// Replacing a Pod leaves the Service with as many endpoints, of which another one is ready, and who watches sees each step.
+// Replacing a Pod leaves the Service with as many endpoints, of which another one is ready, and who watches sees each
+// step.
 func TestWideClusterReplacesAPod(t *testing.T) {
 	c := newWideCluster(widePlan{Run: "lapse-x", Sources: 3, Services: 2, Endpoints: 4, Every: time.Second, Net: 78}, 8080)
 	server := httptest.NewServer(c.handler())
@@ -175,7 +177,8 @@ func TestLostRequestsAreCounted(t *testing.T) {
 	}
 }
 
-// The coordinator of the benchmark gets the environment that the kubelet gives it: its keys, and the run's Spec with all Services and nodes.
+// The coordinator of the benchmark gets the environment that the kubelet gives it: its keys, and the run's Spec with
+// all Services and nodes.
 func TestWideJobIsTheRunsOwn(t *testing.T) {
 	plan := widePlan{Run: "lapse-x", Sources: 3, Services: 2, Endpoints: 4, Net: 78}
 	container, objects, prober := wideJob(t, plan)

@@ -42,13 +42,14 @@ func (p widePlan) nodes() (names []string) {
 
 func (p widePlan) service(n int) string { return fmt.Sprintf("web-%d", n) }
 
-// proberAddr is where the prober on a node listens, clusterIP a Service's address, podIP that of the nth Pod. All are this machine's.
+// proberAddr is where the prober on a node listens, clusterIP a Service's address, podIP that of the nth Pod. All are
+// this machine's.
 func (p widePlan) proberAddr(node int) string { return fmt.Sprintf("127.%d.255.%d", p.Net, node+1) }
 func (p widePlan) clusterIP(n int) string     { return fmt.Sprintf("127.%d.254.%d", p.Net, n+1) }
 func (p widePlan) podIP(n int) string         { return fmt.Sprintf("127.%d.%d.%d", p.Net, n/200, n%200+1) }
 
-// A wideCluster is as much of the Kubernetes API as a run's coordinator asks: its objects can be listed and watched. Pods come and go, one every
-// few seconds. Its objects are about as large as those of a real cluster.
+// A wideCluster is as much of the Kubernetes API as a run's coordinator asks: its objects can be listed and watched.
+// Pods come and go, one every few seconds. Its objects are about as large as those of a real cluster.
 type wideCluster struct {
 	widePlan
 	port int32 // of all Services and Pods

@@ -26,8 +26,8 @@ import (
 	"lapse/timeline"
 )
 
-// A wideProber stands in for the process in the Pod of a node: it has the API, the recording and the clock of one, but makes its requests up. What
-// it records, and how often, is what a prober would whose requests are all answered.
+// A wideProber stands in for the process in the Pod of a node: it has the API, the recording and the clock of one,
+// but makes its requests up. What it records, and how often, is what a prober would whose requests are all answered.
 type wideProber struct {
 	process string
 	clock   timeline.Clock
@@ -51,7 +51,8 @@ type wideTarget struct {
 	next     timeline.Request // the next to be handed on
 }
 
-// How often a prober hands on what it has measured, and how often it completes a block of its recording: as loadgen and run do.
+// How often a prober hands on what it has measured, and how often it completes a block of its recording: as loadgen
+// and run do.
 const (
 	wideDelivery = 50 * time.Millisecond
 	wideFlush    = 5 // deliveries
@@ -133,7 +134,8 @@ func hostOf(text string) (at netip.AddrPort, ok bool) {
 	return at, err == nil
 }
 
-// makeUp makes up the request that is due at an instant: it is answered, mostly within a millisecond. Recordings have whole microseconds.
+// makeUp makes up the request that is due at an instant: it is answered, mostly within a millisecond. Recordings have
+// whole microseconds.
 func (t *wideTarget) makeUp(seq uint64, due time.Duration) {
 	due = due.Truncate(time.Microsecond)
 	r := timeline.Request{Target: t.ID, Seq: seq, Due: due, Sent: due + 20*time.Microsecond}
@@ -232,8 +234,8 @@ func (r *wideReport) add(p *wideProber) {
 	}
 }
 
-// standInForCluster is the process that has the API server, all Pods, and all probers of a run. It gets a widePlan as its argument and the probers'
-// keys in its environment, prints the API's address, and ends with its standard input.
+// standInForCluster is the process that has the API server, all Pods, and all probers of a run. It gets a widePlan as
+// its argument and the probers' keys in its environment, prints the API's address, and ends with its standard input.
 func standInForCluster() {
 	if err := serveWideCluster(os.Args[1]); err != nil {
 		fmt.Fprintln(os.Stderr, err)

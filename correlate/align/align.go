@@ -1,13 +1,14 @@
-// Package align places instants of any source's clock on the run's clock, as brackets. It knows of clocks only what [timeline.Sync]
-// facts say: at some instants of the source, bounds of how far the run's clock was ahead of it. Between and beyond these the two may
-// part by [Drift]. Every bound holds at once, so the bracket is what all of them leave:
+// Package align places instants of any source's clock on the run's clock, as brackets. It knows of clocks only what
+// [timeline.Sync] facts say: at some instants of the source, bounds of how far the run's clock was ahead of it.
+// Between and beyond these the two may part by [Drift]. Every bound holds at once, so the bracket is what all of them
+// leave:
 //
 //	exchanges     [---------]                   [-----]
 //	between them  [------------\ … /-----]      each widened by 1 ms for every second away, then intersected
 //
-// Two bounds that cannot both hold show a jump: the source was suspended, or moved to another machine. When between the two that was
-// is not known, so there the bracket holds the offset before and the one after. A jump shorter than the exchanges' own bounds
-// cannot be seen.
+// Two bounds that cannot both hold show a jump: the source was suspended, or moved to another machine. When between
+// the two that was is not known, so there the bracket holds the offset before and the one after. A jump shorter than
+// the exchanges' own bounds cannot be seen.
 package align
 
 import (
@@ -19,11 +20,12 @@ import (
 	"lapse/timeline"
 )
 
-// Drift is how far two clocks part at most, as a share of the time: the kernel lets NTP make a clock faster or slower by 500 ppm
-// (adjtimex(2)), and there are two of them.
+// Drift is how far two clocks part at most, as a share of the time: the kernel lets NTP make a clock faster or slower
+// by 500 ppm (adjtimex(2)), and there are two of them.
 const Drift = 1000e-6
 
-// Clocks are how the sources' clocks stood against the run's. The zero value knows nothing: every source has the run's clock.
+// Clocks are how the sources' clocks stood against the run's. The zero value knows nothing: every source has the
+// run's clock.
 type Clocks struct {
 	of map[timeline.SourceID]*clock
 	n  int
@@ -84,7 +86,8 @@ type Summary struct {
 	Jumps     []Jump
 }
 
-// A Jump is a time, on the source's clock, in which it jumped against the run's, and by how much that may have gone ahead.
+// A Jump is a time, on the source's clock, in which it jumped against the run's, and by how much that may have gone
+// ahead.
 type Jump struct {
 	From, To time.Duration
 	Most     time.Duration // 0 if it can only have gone back
@@ -165,7 +168,8 @@ func newSpan(syncs, following []bound) span {
 	return s
 }
 
-// prepare parts the comparisons where the clock jumped: between the first that contradicts one before it, and the last that it contradicts.
+// prepare parts the comparisons where the clock jumped: between the first that contradicts one before it, and the
+// last that it contradicts.
 func (c *clock) prepare() {
 	if c.spans != nil {
 		return

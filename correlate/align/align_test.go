@@ -58,8 +58,8 @@ func TestJumpIsCountedWithHowMuchWasMissed(t *testing.T) {
 	}
 }
 
-// The bracket holds the truth, whatever two clocks do within the limits of drift, with jumps between exchanges or without; and an
-// instant of the run's clock is found again on the source's.
+// The bracket holds the truth, whatever two clocks do within the limits of drift, with jumps between exchanges or
+// without; and an instant of the run's clock is found again on the source's.
 func FuzzBracketsHoldTheTruth(f *testing.F) {
 	for seed := range uint64(200) {
 		f.Add(seed, uint8(seed%3))

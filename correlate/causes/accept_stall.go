@@ -9,8 +9,9 @@ import (
 	"lapse/timeline"
 )
 
-// accept-stall: a Pod that has just become ready listens, and does not accept connections yet, or too slowly. Its kernel accepts for it until the
-// queue is full; then it drops the packets that open connections, and clients send them again after 1, 3 and 7 s.
+// accept-stall: a Pod that has just become ready listens, and does not accept connections yet, or too slowly. Its
+// kernel accepts for it until the queue is full; then it drops the packets that open connections, and clients send
+// them again after 1, 3 and 7 s.
 //
 //	endpoint  . . . . R R R R R R R R
 //	direct            r r t t t t t ok ok      first no answers (as many as the queue holds), then no connections
@@ -18,9 +19,10 @@ import (
 var acceptStall = Rule{
 	Name: "accept-stall",
 	Doc:  "A Pod that had just become ready accepted connections too slowly: its queue of new connections was full.",
-	Looks: `A Pod is added to the endpoints. At its own address the first connections are made and not answered, and then connections time out. Those that
-succeed after a while took 1, 3 or 7 s, the times at which Linux sends a SYN again. At a Pod of the same version no connection may be made at all: those to
-the Service had filled its queue before. A Pod that had answered there before is not meant: packets to it get lost.`,
+	Looks: `A Pod is added to the endpoints. At its own address the first connections are made and not answered, and then
+connections time out. Those that succeed after a while took 1, 3 or 7 s, the times at which Linux sends a SYN again.
+At a Pod of the same version no connection may be made at all: those to the Service had filled its queue before. A Pod
+that had answered there before is not meant: packets to it get lost.`,
 	Fix:   "Let the Pod be ready only when it accepts connections, give it CPU to start with, and a longer queue (the backlog of listen, net.core.somaxconn).",
 	Needs: []Need{podsWatched, endpointSlices, requestsFailed},
 	Test:  testAcceptStall,
@@ -53,7 +55,8 @@ func testAcceptStall(c *Case) Finding {
 	return f
 }
 
-// fullBefore are young Pods of the same template whose addresses took no connection at all: requests to the Service had filled their queues before.
+// fullBefore are young Pods of the same template whose addresses took no connection at all: requests to the Service
+// had filled their queues before.
 func (v *index) fullBefore(w *model.Window, young []suspect) []suspect {
 	alike, _ := v.youngThat(w, func(u *model.Window) bool { return only(u.Classes, timeline.TimeoutConnect, timeline.NoSlot) })
 	return slices.DeleteFunc(alike, func(s suspect) bool {

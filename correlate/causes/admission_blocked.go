@@ -8,7 +8,8 @@ import (
 	"lapse/timeline"
 )
 
-// admission-blocked: the Pods went, and no others may be created: an admission webhook that fails or refuses, or a quota.
+// admission-blocked: the Pods went, and no others may be created: an admission webhook that fails or refuses, or a
+// quota.
 //
 //	endpoints   2 2 0 0 0 0 0 0
 //	ReplicaSet      FailedCreate, FailedCreate, …
@@ -16,8 +17,8 @@ import (
 var admissionBlocked = Rule{
 	Name: "admission-blocked",
 	Doc:  "No Pod could be created in place of those that went: an admission webhook failed or refused, or a quota was used up.",
-	Looks: `All requests fail, as without endpoints, until Pods can be created again. The ReplicaSet or StatefulSet has FailedCreate Events, whose message says
-who refused.`,
+	Looks: `All requests fail, as without endpoints, until Pods can be created again. The ReplicaSet or StatefulSet has
+FailedCreate Events, whose message says who refused.`,
 	Fix:   "Let Pods be created again: repair the webhook or raise the quota that the message names.",
 	Needs: []Need{endpointSlices, endpointsWatched, podsWatched},
 	Test:  testAdmissionBlocked,

@@ -11,7 +11,8 @@ import (
 
 // This file is what several rules ask of the other targets of a run: how requests to them went during the window.
 
-// answeredFrom are other nodes from which the same Service was asked by its name during the window, and answered nearly always.
+// answeredFrom are other nodes from which the same Service was asked by its name during the window, and answered
+// nearly always.
 func (v *index) answeredFrom(w *model.Window) (nodes []string) {
 	own := v.target(w)
 	for i := range v.Run.Targets {
@@ -24,7 +25,8 @@ func (v *index) answeredFrom(w *model.Window) (nodes []string) {
 	return slices.Compact(nodes)
 }
 
-// wentOnBeside is the target of the other kind of connections from the same place, if it was answered nearly always during the window.
+// wentOnBeside is the target of the other kind of connections from the same place, if it was answered nearly always
+// during the window.
 func (v *index) wentOnBeside(w *model.Window) *model.Target {
 	own := v.target(w)
 	for i := range v.Run.Targets {
@@ -42,7 +44,8 @@ func (v *index) answeredDuring(t *model.Target, w *model.Window) bool {
 	return answered >= 3 && float64(answered) >= nearlyAll*float64(sent)
 }
 
-// shareRoutes reports whether both targets send to the same port and address of a Service, from one place and by one way.
+// shareRoutes reports whether both targets send to the same port and address of a Service, from one place and by one
+// way.
 func (v *index) shareRoutes(t, o *model.Target) bool {
 	return t.Source == o.Source && t.Route == o.Route && t.RouteNode == o.RouteNode && t.Turns == o.Turns && v.frontend(t) == v.frontend(o)
 }
@@ -60,8 +63,9 @@ func (v *index) windowNear(t *model.Target, kind timeline.TargetKind, at model.I
 	return nil
 }
 
-// beside says what targets of the same run tell whose requests do not go by what stands before the Service: that they were well supports the finding; that some
-// failed too, in which %s are their names, speaks against it; and without any it is less sure.
+// beside says what targets of the same run tell whose requests do not go by what stands before the Service: that they
+// were well supports the finding; that some failed too, in which %s are their names, speaks against it; and without
+// any it is less sure.
 func (f *Finding) beside(well, ill []string, wereWell, failedToo, unmeasured string) {
 	switch {
 	case len(ill) > 0:

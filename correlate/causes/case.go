@@ -14,8 +14,8 @@ type Input struct {
 	Probed map[timeline.TargetID]*Probed         // of all targets, direct and control included
 	Cuts   map[timeline.TargetID][]model.HeldCut // of those of kind held: every one
 
-	// Answered counts the requests to a target that were sent between two instants, and those of them that were answered, good or bad. It
-	// leaves out up to a few 100 ms at either end.
+	// Answered counts the requests to a target that were sent between two instants, and those of them that were
+	// answered, good or bad. It leaves out up to a few 100 ms at either end.
 	Answered func(target timeline.TargetID, from, to time.Duration) (answered, sent int)
 }
 

@@ -24,7 +24,8 @@ func isChange(e *model.Event) bool {
 	return true
 }
 
-// changesNear are the changes whose brackets overlap this one, without the watch gaps of other Services than the window's.
+// changesNear are the changes whose brackets overlap this one, without the watch gaps of other Services than the
+// window's.
 func (v *index) changesNear(w *model.Window, at model.Instant) []*model.Event {
 	service := v.target(w).Service
 	from, _ := slices.BinarySearchFunc(v.changes, at.Earliest, func(e *model.Event, t time.Duration) int { return cmp.Compare(e.Seen, t) })

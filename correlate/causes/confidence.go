@@ -23,8 +23,8 @@ func (f *Finding) cause(rule string) model.Cause {
 	return c
 }
 
-// confidence is what the strongest sign for the cause supports, or high if two were seen in different places, as far as the signs against
-// it and the missing ones leave that.
+// confidence is what the strongest sign for the cause supports, or high if two were seen in different places, as far
+// as the signs against it and the missing ones leave that.
 func (f *Finding) confidence() model.Confidence {
 	strongest, places := Context, map[string]bool{}
 	for _, s := range f.For {
@@ -57,8 +57,8 @@ func (s *Sign) place() string {
 	return "target " + s.Target
 }
 
-// explains says how many of a window's failures the cause can have made, and counts it as a doubt if these are not all. What can have made none is not
-// the cause.
+// explains says how many of a window's failures the cause can have made, and counts it as a doubt if these are not
+// all. What can have made none is not the cause.
 func (f *Finding) explains(w *model.Window, n int) {
 	switch {
 	case w.Kind == model.Slow || n >= w.Failed:

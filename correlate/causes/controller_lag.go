@@ -7,7 +7,8 @@ import (
 	"lapse/correlate/quantity"
 )
 
-// controller-lag: a Pod was deleted, and the EndpointSlice was not changed for long. The nodes followed it as fast as ever.
+// controller-lag: a Pod was deleted, and the EndpointSlice was not changed for long. The nodes followed it as fast as
+// ever.
 //
 //	Pod        ready   terminating, gone
 //	endpoint   ready   ready ready ready ready   absent
@@ -16,8 +17,8 @@ import (
 var controllerLag = Rule{
 	Name: lateController,
 	Doc:  "The EndpointSlice was changed late after a Pod's deletion: the controller manager was slow, stopped or changing its leader.",
-	Looks: `As route-outlives-pod, for longer than 3 s. The Pod's endpoint stayed ready for most of that time after the Pod's deletion, and failures end about
-when it leaves: the node is not to blame. All nodes fail alike, and end together.`,
+	Looks: `As route-outlives-pod, for longer than 3 s. The Pod's endpoint stayed ready for most of that time after the Pod's
+deletion, and failures end about when it leaves: the node is not to blame. All nodes fail alike, and end together.`,
 	Fix:   "Look at kube-controller-manager: its leader election, its CPU, its connection to the API server. No Pod can serve for as long as that may take.",
 	Needs: []Need{podsWatched, endpointSlices, endpointsWatched},
 	Test:  testControllerLag,

@@ -72,7 +72,8 @@ func (v *index) neverServed(w *model.Window, p *model.Pod, until time.Duration) 
 	return own.target != "" && (own.firstOK == nil || *own.firstOK > until)
 }
 
-// crashed reports whether an address failed as one whose process is gone: its kernel refuses or nobody answers, and what was under way is cut.
+// crashed reports whether an address failed as one whose process is gone: its kernel refuses or nobody answers, and
+// what was under way is cut.
 func crashed(u *model.Window) bool {
 	return some(u.Classes, timeline.Refused, timeline.Unreachable, timeline.TimeoutConnect, timeline.Reset, timeline.EOF) > 0
 }
@@ -104,16 +105,19 @@ func (v *index) leftAfter(w *model.Window, p *model.Pod, at time.Duration) time.
 	return v.end()
 }
 
-// isProbeKill reports whether a kubelet's words say that it ends a container because a probe of it failed: "Container main failed liveness probe, will be restarted".
+// isProbeKill reports whether a kubelet's words say that it ends a container because a probe of it failed: "Container
+// main failed liveness probe, will be restarted".
 func isProbeKill(words string) bool { return strings.HasSuffix(words, " probe, will be restarted") }
 
-// isRestart reports whether they say that it ends a container to start it anew, because its spec was changed: "Container main resize requires restart", "Container main definition changed, will be
-// restarted" (kubernetes, pkg/kubelet/kuberuntime/kuberuntime_manager.go, computePodActions).
+// isRestart reports whether they say that it ends a container to start it anew, because its spec was changed:
+// "Container main resize requires restart", "Container main definition changed, will be restarted" (kubernetes,
+// pkg/kubelet/kuberuntime/kuberuntime_manager.go, computePodActions).
 func isRestart(words string) bool {
 	return strings.HasSuffix(words, " resize requires restart") || strings.HasSuffix(words, " definition changed, will be restarted")
 }
 
-// killing is the Event by which a kubelet said that it would end the container, with words that say why; nil if there is none.
+// killing is the Event by which a kubelet said that it would end the container, with words that say why; nil if there
+// is none.
 func (v *index) killing(p *model.Pod, ended *model.Event, why func(words string) bool) *model.Event {
 	for _, e := range v.about[p.UID] {
 		if e.Kind == timeline.KubeEvent && e.To == "Killing" && why(e.Detail) && strings.HasPrefix(e.Detail, "Container "+containerOf(ended)+" ") &&
@@ -124,15 +128,16 @@ func (v *index) killing(p *model.Pod, ended *model.Event, why func(words string)
 	return nil
 }
 
-// startedBetween reports whether a container of the Pod was seen to start after an event and before an instant: then the event has nothing to do with
-// what happened later.
+// startedBetween reports whether a container of the Pod was seen to start after an event and before an instant: then
+// the event has nothing to do with what happened later.
 func (v *index) startedBetween(p *model.Pod, after *model.Event, before time.Duration) bool {
 	return slices.ContainsFunc(v.about[p.UID], func(e *model.Event) bool {
 		return e.Kind == timeline.PodContainer && e.To == "running" && after.Seen < e.Seen && e.Seen < before
 	})
 }
 
-// endedItself is the last time that a container of a Pod ended in a time without anybody having asked for it; nil if none did.
+// endedItself is the last time that a container of a Pod ended in a time without anybody having asked for it; nil if
+// none did.
 func (v *index) endedItself(p *model.Pod, in model.Instant) (last *model.Event) {
 	for _, e := range v.about[p.UID] {
 		if e.Kind == timeline.PodContainer && e.From == "running" && e.To == "terminated" && e.At.Bounded() && e.At.Overlaps(in) && !p.TerminatingBy(e.At.Latest) && v.killing(p, e, isRestart) == nil {
@@ -142,8 +147,8 @@ func (v *index) endedItself(p *model.Pod, in model.Instant) (last *model.Event) 
 	return last
 }
 
-// endedByKubelet is the event by which a Pod is known to have been ended as a whole, without a deletion: a condition that says so, or its
-// phase. It is nil if there is none.
+// endedByKubelet is the event by which a Pod is known to have been ended as a whole, without a deletion: a condition
+// that says so, or its phase. It is nil if there is none.
 func (v *index) endedByKubelet(p *model.Pod, ended *model.Event) *model.Event {
 	for _, e := range v.about[p.UID] {
 		if (e.Seen - ended.Seen).Abs() > time.Minute {
@@ -156,8 +161,8 @@ func (v *index) endedByKubelet(p *model.Pod, ended *model.Event) *model.Event {
 	return nil
 }
 
-// routedCrashes are those of the window's crashes of which is holds, where the Service had an endpoint to route to. If there are none, whyNot says
-// so, or none does.
+// routedCrashes are those of the window's crashes of which is holds, where the Service had an endpoint to route to.
+// If there are none, whyNot says so, or none does.
 func (c *Case) routedCrashes(is func(crash) bool, none string) (all []crash, whyNot string) {
 	for _, cr := range c.crashes(c.Window) {
 		if is(cr) {
@@ -209,8 +214,8 @@ func (v *index) failedAbout(w *model.Window, p *model.Pod, at model.Instant) boo
 	})
 }
 
-// madeByCrashes counts the failures of a window that the crashes can have made: of connections that were refused or lost while the Pod was
-// routed to, and what was in flight when it crashed.
+// madeByCrashes counts the failures of a window that the crashes can have made: of connections that were refused or
+// lost while the Pod was routed to, and what was in flight when it crashed.
 func (v *index) madeByCrashes(w *model.Window, crashes []crash) int {
 	own := v.failuresOf(w)
 	n := 0

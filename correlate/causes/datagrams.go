@@ -10,8 +10,9 @@ import (
 
 // This file is what sets targets apart that send datagrams (UDP).
 
-// datagrams reports whether the window's target sends datagrams (UDP). Each is led by routes on its own; but those from one source port go where the first of
-// them went, for as long as the node's connection tracking keeps that in mind.
+// datagrams reports whether the window's target sends datagrams (UDP). Each is led by routes on its own; but those
+// from one source port go where the first of them went, for as long as the node's connection tracking keeps that in
+// mind.
 func (v *index) datagrams(w *model.Window) bool {
 	scheme, _, _ := strings.Cut(v.target(w).URL, "://")
 	return scheme == "udp" || scheme == "dns"
@@ -22,7 +23,8 @@ func (v *index) keepsPorts(w *model.Window) bool {
 	return v.target(w).Kind == timeline.Reused && v.datagrams(w)
 }
 
-// undelivered are the window's failures. Of a datagram without an answer nothing tells that it arrived: it counts as a connection that was not made.
+// undelivered are the window's failures. Of a datagram without an answer nothing tells that it arrived: it counts as
+// a connection that was not made.
 func (v *index) undelivered(w *model.Window) []model.Failure {
 	own := v.failuresOf(w)
 	if !v.datagrams(w) {

@@ -20,8 +20,9 @@ import (
 var dnsPath = Rule{
 	Name: "dns-path",
 	Doc:  "The target's name could not be looked up. Its addresses worked.",
-	Looks: `All failures are of class dns. The Pods answer at their own addresses, and persistent connections, which need no look-up, go on. Look at CoreDNS, at
-what runs between it and the prober's node, and at its own rollouts. If a prober on another node got answers meanwhile, the DNS server worked, and the path from this node to it did not.`,
+	Looks: `All failures are of class dns. The Pods answer at their own addresses, and persistent connections, which need no
+look-up, go on. Look at CoreDNS, at what runs between it and the prober's node, and at its own rollouts. If a prober
+on another node got answers meanwhile, the DNS server worked, and the path from this node to it did not.`,
 	Fix:   "Run two replicas or more of the cluster's DNS server on different nodes, let it end gracefully (lameduck), or cache on each node (NodeLocal DNSCache).",
 	Needs: []Need{requestsFailed},
 	Test:  testDNSPath,
@@ -72,7 +73,8 @@ func testDNSPath(c *Case) Finding {
 	return f
 }
 
-// byLookUp asks the DNS servers themselves, where the run has looked the name up there: a second and independent sign. Were they all well, then what leads to them was not.
+// byLookUp asks the DNS servers themselves, where the run has looked the name up there: a second and independent
+// sign. Were they all well, then what leads to them was not.
 func byLookUp(v *index, w *model.Window, name string, f *Finding) {
 	var well, failed []string
 	for _, t := range v.targets {
@@ -133,7 +135,8 @@ func asked(address string) string {
 	return ""
 }
 
-// byAddress asks what needs no look-up. Was it well on other nodes, then the network was; did it fail as well, then more was wrong than DNS.
+// byAddress asks what needs no look-up. Was it well on other nodes, then the network was; did it fail as well, then
+// more was wrong than DNS.
 func byAddress(v *index, w *model.Window, f *Finding) {
 	var well, near, failed []*model.Pod
 	for _, p := range v.healthyOthers(w) {

@@ -33,7 +33,8 @@ func (e *emptiness) findRule() {
 	e.rule, e.event, e.object = "no-ready-endpoint", nil, ""
 }
 
-// selectorChanged reports whether the Service's selector was changed, and the last endpoint left though its Pod was not ending.
+// selectorChanged reports whether the Service's selector was changed, and the last endpoint left though its Pod was
+// not ending.
 func (e *emptiness) selectorChanged() bool {
 	service := e.view.target(e.window).Service
 	for _, ev := range e.view.edits {
@@ -100,8 +101,8 @@ func (e *emptiness) creationFailed() bool {
 	return false
 }
 
-// replacementWaited reports whether the next Pod was made only after the last one had gone, because of what makes them: a Deployment that
-// rolls out with the strategy Recreate, or a StatefulSet of one.
+// replacementWaited reports whether the next Pod was made only after the last one had gone, because of what makes
+// them: a Deployment that rolls out with the strategy Recreate, or a StatefulSet of one.
 func (e *emptiness) replacementWaited() bool {
 	last, next := e.lastLeaver(), e.madeNext()
 	if last == nil || last.Deleted == nil || !last.TerminatingBy(e.span.start.Latest) {
@@ -128,7 +129,8 @@ func (e *emptiness) replacementWaited() bool {
 	return next != nil && next.Template != last.Template && next.Owner != last.Owner
 }
 
-// readinessLost reports whether several Pods turned not ready together, none of them ending, and went on answering at their own addresses.
+// readinessLost reports whether several Pods turned not ready together, none of them ending, and went on answering at
+// their own addresses.
 func (e *emptiness) readinessLost() bool {
 	if len(e.leavers) < 2 || e.apart().Min > readinessSpread(e) {
 		return false
@@ -141,7 +143,8 @@ func (e *emptiness) readinessLost() bool {
 	return true
 }
 
-// readinessSpread is how far apart Pods turn not ready whose probes share what they ask: two rounds of the probe, 20 s if it is not known.
+// readinessSpread is how far apart Pods turn not ready whose probes share what they ask: two rounds of the probe, 20
+// s if it is not known.
 func readinessSpread(e *emptiness) time.Duration {
 	if p := e.view.readinessOf(e.leavers[0].Pod); p != nil {
 		return time.Duration(p.Threshold+1) * p.Period
@@ -149,7 +152,8 @@ func readinessSpread(e *emptiness) time.Duration {
 	return 20 * time.Second
 }
 
-// nodesPresumedDead reports whether the nodes of all Pods that left had just been found to report no more, none of the Pods being deleted.
+// nodesPresumedDead reports whether the nodes of all Pods that left had just been found to report no more, none of
+// the Pods being deleted.
 func (e *emptiness) nodesPresumedDead() bool {
 	for _, p := range e.leavers {
 		ev := e.view.nodeLost(p.Node, model.Instant{Earliest: p.left.Earliest - followed, Latest: p.left.Latest})
@@ -161,8 +165,8 @@ func (e *emptiness) nodesPresumedDead() bool {
 	return len(e.leavers) > 0
 }
 
-// nodesDied reports whether the nodes of all Pods that left were found to report no more, and these Pods did not answer at their own addresses
-// either: then the Service was lost with the nodes, long before its endpoints left.
+// nodesDied reports whether the nodes of all Pods that left were found to report no more, and these Pods did not
+// answer at their own addresses either: then the Service was lost with the nodes, long before its endpoints left.
 func (e *emptiness) nodesDied() bool {
 	if !e.nodesPresumedDead() {
 		return false

@@ -30,7 +30,8 @@ type leaver struct {
 	left model.Instant // the last time before that
 }
 
-// wasDeleted reports whether the Pod's deletion can have made its endpoint leave. One that was asked for later is what somebody did about it.
+// wasDeleted reports whether the Pod's deletion can have made its endpoint leave. One that was asked for later is
+// what somebody did about it.
 func (p *leaver) wasDeleted() bool { return p.Deleted != nil && p.Deleted.Earliest <= p.left.Latest }
 
 // emptying is how long before a Service was empty Pods left that are counted.
@@ -142,8 +143,8 @@ func (e *emptiness) nextPod() *model.Pod {
 	return nil
 }
 
-// madeNext is the Pod whose endpoint ended the emptiness; where none did, the first that the workload of the last Pod made after that one's deletion; nil
-// if none was seen.
+// madeNext is the Pod whose endpoint ended the emptiness; where none did, the first that the workload of the last Pod
+// made after that one's deletion; nil if none was seen.
 func (e *emptiness) madeNext() *model.Pod {
 	last, next := e.lastLeaver(), e.nextPod()
 	if e.span.next != nil || last == nil || last.Deleted == nil {
@@ -157,8 +158,8 @@ func (e *emptiness) madeNext() *model.Pod {
 	return next
 }
 
-// wentOnAnswering reports whether the Pod's own address answered at least half of what it was sent after its endpoint had left and while
-// there was none, good or bad.
+// wentOnAnswering reports whether the Pod's own address answered at least half of what it was sent after its endpoint
+// had left and while there was none, good or bad.
 func (e *emptiness) wentOnAnswering(p leaver) bool {
 	probe := e.view.probe(e.window, p.Pod)
 	if probe.target == "" || p.TerminatingBy(e.span.start.Latest) || e.view.endedItself(p.Pod, model.Instant{Earliest: p.left.Earliest - followed, Latest: e.span.end.Latest}) != nil {

@@ -32,7 +32,8 @@ func (e *emptiness) finding(why, fix string, deciding ...Sign) Finding {
 	return f
 }
 
-// text is that the Service had no endpoint, and for how long nothing answered: the traffic tells that better than the watch does.
+// text is that the Service had no endpoint, and for how long nothing answered: the traffic tells that better than the
+// watch does.
 func (e *emptiness) text() string {
 	v, w, span := e.view, e.window, e.span
 	service := cmp.Or(v.target(w).Service, "the Service")

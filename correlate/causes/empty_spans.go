@@ -57,8 +57,8 @@ func (v *index) emptySpans(w *model.Window) []emptySpan {
 // localPolicy is an internalTrafficPolicy or externalTrafficPolicy.
 const localPolicy = "Local"
 
-// unrouted is when the window's prober had no endpoint to be routed to: none at all, or none on the node that leads requests on where the Service
-// routes only there.
+// unrouted is when the window's prober had no endpoint to be routed to: none at all, or none on the node that leads
+// requests on where the Service routes only there.
 func (v *index) unrouted(w *model.Window) []emptySpan {
 	policy, node := v.policy(w)
 	svc := v.service(w)

@@ -78,8 +78,9 @@ type partialEnd struct {
 // apartAtLeast is how far apart containers of a Pod end that do not end together.
 const apartAtLeast = 2 * time.Second
 
-// endedInParts is how the containers of a Pod ended whose first one ended when the Pod stopped; nil if they ended together, or the first did at another
-// time, or there is only one. Containers that serve a port each do not count: neither stands before the other.
+// endedInParts is how the containers of a Pod ended whose first one ended when the Pod stopped; nil if they ended
+// together, or the first did at another time, or there is only one. Containers that serve a port each do not count:
+// neither stands before the other.
 func (v *index) endedInParts(s *podStop) *partialEnd {
 	var first, last *model.Event
 	for _, e := range v.ends[s.pod.UID] {
@@ -144,7 +145,8 @@ func (v *index) giveGrace(p *model.Pod) string {
 	return "delete without --force --grace-period=0"
 }
 
-// givenGrace is the grace period that a Pod was deleted with; known is false where it was not deleted, or that is not known.
+// givenGrace is the grace period that a Pod was deleted with; known is false where it was not deleted, or that is not
+// known.
 func (v *index) givenGrace(p *model.Pod) (grace time.Duration, known bool) {
 	deleted := v.event(v.changeOf(p, timeline.PodDeleted, p.Deleted))
 	if deleted == nil || deleted.Grace == nil {

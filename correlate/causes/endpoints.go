@@ -10,7 +10,8 @@ import (
 	"lapse/correlate/model"
 )
 
-// readEndpoints derives what is asked of the endpoints from how they changed; moves are those that only moved to another port.
+// readEndpoints derives what is asked of the endpoints from how they changed; moves are those that only moved to
+// another port.
 func (s *service) readEndpoints(end time.Duration, moves map[uint32]bool) {
 	s.empty = emptySpans(s.endpoints, end)
 	s.order, s.steps = map[string]int{}, cluster.EndpointSteps(s.endpoints)
@@ -37,7 +38,8 @@ func (s *service) readyBefore(at time.Duration) int {
 // mostReady is how many endpoints were ready at most at one time between two instants.
 func (s *service) mostReady(from, to time.Duration) int { return model.MostReady(s.steps, from, to) }
 
-// leastReady is how many endpoints were ready at least between two instants, before the last of which something changed.
+// leastReady is how many endpoints were ready at least between two instants, before the last of which something
+// changed.
 func (s *service) leastReady(from, to time.Duration) int {
 	before, least := 0, math.MaxInt
 	for _, step := range s.steps {
@@ -52,7 +54,8 @@ func (s *service) leastReady(from, to time.Duration) int {
 	return min(least, before)
 }
 
-// wasEndpoint reports whether a Pod was a ready endpoint at some time before an instant, as far as is known: only then can requests have been sent to it.
+// wasEndpoint reports whether a Pod was a ready endpoint at some time before an instant, as far as is known: only
+// then can requests have been sent to it.
 func (v *index) wasEndpoint(w *model.Window, p *model.Pod, by time.Duration) bool {
 	all := v.service(w).endpoints
 	return len(all) == 0 || v.laneOff("endpointslice", w) || slices.ContainsFunc(all, func(e *model.Event) bool {

@@ -31,8 +31,8 @@ func (v *index) errorsOf(w *model.Window) (texts []model.ErrorText) {
 	return texts
 }
 
-// causesOf asks every rule about one window. The most confident cause comes first, and each names the others as its rivals. Where no rule
-// applies, or none explains most of the failures, the window is unexplained.
+// causesOf asks every rule about one window. The most confident cause comes first, and each names the others as its
+// rivals. Where no rule applies, or none explains most of the failures, the window is unexplained.
 func causesOf(c *Case) []model.Cause {
 	var found []model.Cause
 	var why []string // each reason once

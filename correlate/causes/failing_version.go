@@ -10,8 +10,9 @@ import (
 	"lapse/correlate/quantity"
 )
 
-// failing-version: Pods of one template fail at their own addresses from their first request on, and never answer well; Pods of another
-// template do. A readiness probe that does not ask what clients ask lets the rollout go on until no Pod is left that serves.
+// failing-version: Pods of one template fail at their own addresses from their first request on, and never answer
+// well; Pods of another template do. A readiness probe that does not ask what clients ask lets the rollout go on
+// until no Pod is left that serves.
 //
 //	endpoint  . . . . R R R R R R R R R R
 //	svc       ok ok ok ok x ok x x x x x x      more, as the rollout takes Pods of the other template away
@@ -21,9 +22,10 @@ import (
 var failingVersion = Rule{
 	Name: "failing-version",
 	Doc:  "Pods of one version never answered successfully, and Pods of another version did.",
-	Looks: `Pods with another template than those before are added to the endpoints, and their own addresses refuse connections or answer with errors, from
-their first request to their last. The failures grow with each Pod that is replaced. The confidence is at most *medium* if the Pods were observed for less than a
-minute (a slow start fits as well), or if all of them run on one node and no Pod that answers does.`,
+	Looks: `Pods with another template than those before are added to the endpoints, and their own addresses refuse connections or
+answer with errors, from their first request to their last. The failures grow with each Pod that is replaced. The
+confidence is at most *medium* if the Pods were observed for less than a minute (a slow start fits as well), or if all
+of them run on one node and no Pod that answers does.`,
 	Fix:   "Take the version back (`kubectl rollout undo`). A readiness probe that asks for what clients ask stops such a rollout at its first Pods.",
 	Needs: []Need{podsWatched, endpointSlices, requestsFailed},
 	Test:  testFailingVersion,
@@ -77,7 +79,8 @@ func testFailingVersion(c *Case) Finding {
 	return f
 }
 
-// onOneNodeOnly is the doubt that all Pods that fail are on one node, and none that is well: then something of that node fits as well.
+// onOneNodeOnly is the doubt that all Pods that fail are on one node, and none that is well: then something of that
+// node fits as well.
 func onOneNodeOnly(failing, well []*model.Pod) []Sign {
 	node := failing[0].Node
 	elsewhere := func(p *model.Pod) bool { return p.Node != node }

@@ -81,7 +81,8 @@ func (v *index) ownAddressesOf(w *model.Window, f *Finding) {
 	}
 }
 
-// otherFamily is the target that asks the same of a Service's other address family, from the same place; nil if there is none.
+// otherFamily is the target that asks the same of a Service's other address family, from the same place; nil if there
+// is none.
 func (v *index) otherFamily(own *model.Target) *model.Target {
 	for i := range v.Run.Targets {
 		t := &v.Run.Targets[i]

@@ -2,8 +2,8 @@ package causes
 
 import "lapse/correlate/model"
 
-// A Finding is what a rule says of one window. It names the cause only if there is a sign For it. Else the rule does not apply, and the
-// first sign Against or Missing says why.
+// A Finding is what a rule says of one window. It names the cause only if there is a sign For it. Else the rule does
+// not apply, and the first sign Against or Missing says why.
 type Finding struct {
 	For, Against, Missing []Sign
 	Measures              []model.Measure

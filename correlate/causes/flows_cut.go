@@ -9,8 +9,8 @@ import (
 	"lapse/timeline"
 )
 
-// flows-cut: when an endpoint leaves, a node's proxy or network plugin also ends the connections that were open to it, though the Pod still
-// serves them: it would have let its clients finish.
+// flows-cut: when an endpoint leaves, a node's proxy or network plugin also ends the connections that were open to
+// it, though the Pod still serves them: it would have let its clients finish.
 //
 //	endpoint  ready ─┤ not ready ──────────────
 //	Pod       serves ───────────────────── exit
@@ -19,14 +19,16 @@ import (
 var flowsCut = Rule{
 	Name: "flows-cut",
 	Doc:  "Established connections were cut when their Pod's endpoint changed, while the Pod still served.",
-	Looks: `Connections that are kept open (--held) are reset, or get no more answers, within a heartbeat of when the endpoint of the Pod they were on turns not ready
-or leaves the EndpointSlice. The Pod answers at its own address at that time, and for longer. A connection that is closed in order is none of these: the Pod did that.`,
+	Looks: `Connections that are kept open (--held) are reset, or get no more answers, within a heartbeat of when the endpoint of
+the Pod they were on turns not ready or leaves the EndpointSlice. The Pod answers at its own address at that time, and
+for longer. A connection that is closed in order is none of these: the Pod did that.`,
 	Fix:   "Use a proxy mode, or a version, that leaves established connections alone: kube-proxy in iptables or nftables mode does.",
 	Needs: []Need{podsWatched, endpointsWatched, endpointSlices},
 	Held:  testFlowsCut,
 }
 
-// flushLate is how long after the change of an endpoint a proxy may end its connections: kube-proxy writes its rules once per second at most.
+// flushLate is how long after the change of an endpoint a proxy may end its connections: kube-proxy writes its rules
+// once per second at most.
 const flushLate = 2 * time.Second
 
 func testFlowsCut(c *Case) Finding {
@@ -69,8 +71,8 @@ func testFlowsCut(c *Case) Finding {
 	return no(why)
 }
 
-// cutAtChange are the connections of a Pod that were not closed in order after its endpoint changed, and within a heartbeat: what a proxy has
-// forgotten is noticed when it is used next.
+// cutAtChange are the connections of a Pod that were not closed in order after its endpoint changed, and within a
+// heartbeat: what a proxy has forgotten is noticed when it is used next.
 func (v *index) cutAtChange(w *model.Window, p *model.Pod, changed model.Instant) *holder {
 	h := &holder{pod: p, at: changed}
 	reach := flushLate + v.beatOf(w)
@@ -90,7 +92,8 @@ func (v *index) cutAtChange(w *model.Window, p *model.Pod, changed model.Instant
 	return h
 }
 
-// unasked counts the connections that were reset while no heartbeat was open. What a proxy has forgotten is reset when it is used.
+// unasked counts the connections that were reset while no heartbeat was open. What a proxy has forgotten is reset
+// when it is used.
 func (h *holder) unasked(beat time.Duration) (n int) {
 	for _, c := range h.cuts {
 		if c.Class == timeline.Reset.String() && c.Idle.Min < beat-beat/20 {
@@ -112,7 +115,8 @@ func (v *index) aliveAfter(w *model.Window, p *model.Pod, cut model.Instant) (Si
 	return Sign{}, false
 }
 
-// containerEnded is the end of a container of a Pod about when a connection was noticed to be cut; nil if none ended then.
+// containerEnded is the end of a container of a Pod about when a connection was noticed to be cut; nil if none ended
+// then.
 func (v *index) containerEnded(p *model.Pod, cut model.Instant) *model.Event {
 	for _, e := range v.about[p.UID] {
 		if e.Kind == timeline.PodContainer && e.To == "terminated" && e.At.Earliest <= cut.Latest && cut.Earliest <= e.At.Latest+moment {

@@ -9,8 +9,9 @@ import (
 	"lapse/timeline"
 )
 
-// forced-delete: a Pod was deleted by force (grace period 0): the API forgets it at once, and its endpoint leaves, while its containers run on until their
-// kubelet gets to them. Connections that it had accepted go on being answered, and are cut later, by a Pod that is not there any more.
+// forced-delete: a Pod was deleted by force (grace period 0): the API forgets it at once, and its endpoint leaves,
+// while its containers run on until their kubelet gets to them. Connections that it had accepted go on being
+// answered, and are cut later, by a Pod that is not there any more.
 //
 //	Pod       ready  deleted and gone in one
 //	new       ok ok  ok ok ok ok ok ok
@@ -22,8 +23,9 @@ const forcedEnd = 35 * time.Second
 var forcedDelete = Rule{
 	Name: "forced-delete",
 	Doc:  "A Pod was deleted by force, and connections that it had accepted were cut after it had gone from the API.",
-	Looks: `Requests on connections that were open are cut, often 2 s after a Pod was deleted with grace period 0 (--grace-period=0 --force) and had gone from the
-API in the same moment. When its containers ended is seen only at the Pod's own address; without that, the confidence is *low* for cuts later than 6 s after the deletion.`,
+	Looks: `Requests on connections that were open are cut, often 2 s after a Pod was deleted with grace period 0
+(--grace-period=0 --force) and had gone from the API in the same moment. When its containers ended is seen only at the
+Pod's own address; without that, the confidence is *low* for cuts later than 6 s after the deletion.`,
 	Fix:   "Delete without --force: a Pod that has a grace period can let its clients go.",
 	Needs: []Need{podsWatched, requestsCut},
 	Test:  testForcedDelete,
@@ -80,11 +82,12 @@ func testForcedDelete(c *Case) Finding {
 	return f
 }
 
-// killedSoon is by when a kubelet that is well has killed the containers of a Pod that was deleted by force, and what their end cut has been noticed.
+// killedSoon is by when a kubelet that is well has killed the containers of a Pod that was deleted by force, and what
+// their end cut has been noticed.
 const killedSoon = 6 * time.Second
 
-// cutBy counts the requests that the end of one Pod in a time can have cut, and says when the last of these was over: all were under way at
-// one instant, or the next on their connection.
+// cutBy counts the requests that the end of one Pod in a time can have cut, and says when the last of these was over:
+// all were under way at one instant, or the next on their connection.
 func (v *index) cutBy(w *model.Window, in model.Instant) (n int, last time.Duration) {
 	t := v.target(w)
 	reach := moment

@@ -12,14 +12,14 @@ import (
 	"lapse/timeline"
 )
 
-// grace-too-short: a Pod had not ended when its grace period was over, and its kubelet killed it. What was in flight then is cut, all in one
-// instant: neither the routes nor the way of closing connections is to blame.
+// grace-too-short: a Pod had not ended when its grace period was over, and its kubelet killed it. What was in flight
+// then is cut, all in one instant: neither the routes nor the way of closing connections is to blame.
 //
 //	Pod    deleted ───── grace period ─────┤ SIGKILL, exit code 137
 //	svc    ok ok ok ok (3 s each) …        x x x x x x     those under way
 
-// killLate is how long after the end of the grace period a kubelet kills: it gives 2 s more to a Pod whose hook took all of it.
-// https://kubernetes.io/docs/concepts/containers/container-lifecycle-hooks/#hook-handler-execution
+// killLate is how long after the end of the grace period a kubelet kills: it gives 2 s more to a Pod whose hook took
+// all of it. https://kubernetes.io/docs/concepts/containers/container-lifecycle-hooks/#hook-handler-execution
 const killLate = 2500 * time.Millisecond
 
 // A kill is the end of a Pod whose grace period was over.
@@ -37,8 +37,8 @@ type kill struct {
 var graceTooShort = Rule{
 	Name: "grace-too-short",
 	Doc:  "A Pod was killed at the end of its grace period with requests in flight.",
-	Looks: `Requests are cut, with resets or closed connections, all in the instant in which the Pod's grace period ends. Its container ends with exit code 137
-(SIGKILL) at that time. Only requests that were in flight at that time fail.`,
+	Looks: `Requests are cut, with resets or closed connections, all in the instant in which the Pod's grace period ends. Its
+container ends with exit code 137 (SIGKILL) at that time. Only requests that were in flight at that time fail.`,
 	Fix:   "Set terminationGracePeriodSeconds to at least the value in the incident's fix, or make the Pod terminate faster.",
 	Needs: []Need{podsWatched, requestsCut},
 	Test:  testGraceTooShort,

@@ -8,7 +8,8 @@ import (
 	"lapse/correlate/quantity"
 )
 
-// grace-too-short, of held connections: a Pod waits for its clients to leave, as it should, and is killed before they have.
+// grace-too-short, of held connections: a Pod waits for its clients to leave, as it should, and is killed before they
+// have.
 
 func testHeldGrace(c *Case) Finding {
 	v, w := c.index, c.Window

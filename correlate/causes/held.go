@@ -25,8 +25,8 @@ func (v *index) cutsIn(w *model.Window) (cuts []model.HeldCut) {
 // mayBeOn reports whether a connection may have been on a Pod: by the replies' own word, if they have one.
 func mayBeOn(c *model.HeldCut, p *model.Pod) bool { return c.From == "" || c.From == p.Name }
 
-// unselected says which Pods connections were on that the Service had ceased to select when they were cut: those are watched no more. It is empty of
-// other windows, and where there is none.
+// unselected says which Pods connections were on that the Service had ceased to select when they were cut: those are
+// watched no more. It is empty of other windows, and where there is none.
 func (v *index) unselected(w *model.Window) string {
 	if w.Kind != model.CutKind {
 		return ""

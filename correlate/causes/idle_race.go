@@ -11,8 +11,8 @@ import (
 	"lapse/timeline"
 )
 
-// idle-race: the server closes connections that were idle for some time, and the client uses each of them about that often: now and then a
-// request is on its way while the server closes. Nothing changes in the cluster.
+// idle-race: the server closes connections that were idle for some time, and the client uses each of them about that
+// often: now and then a request is on its way while the server closes. Nothing changes in the cluster.
 //
 //	reused  ok ok ok x ok ok ok ok x ok      reset or closed, one at a time
 //	direct  ok ok ok ok ok ok ok ok ok ok
@@ -20,8 +20,9 @@ import (
 var idleRace = Rule{
 	Name: "idle-race",
 	Doc:  "The server closed idle connections at the moment at which they were used again.",
-	Looks: `Only "reused" fails, with resets or closed connections, a few at a time and again and again. No Pod ends, and all answer at their own addresses.
-Each connection is idle for about --connections ÷ --rate between two requests. If new connections are cut as well while no Pod terminates, the confidence is *low*.`,
+	Looks: `Only "reused" fails, with resets or closed connections, a few at a time and again and again. No Pod ends, and all
+answer at their own addresses. Each connection is idle for about --connections ÷ --rate between two requests. If new
+connections are cut as well while no Pod terminates, the confidence is *low*.`,
 	Fix:   "Let the server keep idle connections for longer than the client does, or let the client close them first.",
 	Needs: []Need{podsWatched},
 	Test:  testIdleRace,
@@ -73,8 +74,8 @@ func testIdleRace(c *Case) Finding {
 	return f
 }
 
-// freshCut names a target that opens a connection for each request and was cut while no Pod of the Service was ending, at any time in the run; "" if none
-// was.
+// freshCut names a target that opens a connection for each request and was cut while no Pod of the Service was
+// ending, at any time in the run; "" if none was.
 func (v *index) freshCut(w *model.Window) string {
 	fresh := map[string]bool{}
 	for i := range v.Run.Targets {

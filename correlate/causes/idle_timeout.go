@@ -10,8 +10,8 @@ import (
 	"lapse/timeline"
 )
 
-// idle-timeout: the server, or something on the way to it, closes connections on which nothing was sent for some time. Each is closed at the
-// same age of its last answer, whenever that was.
+// idle-timeout: the server, or something on the way to it, closes connections on which nothing was sent for some
+// time. Each is closed at the same age of its last answer, whenever that was.
 //
 //	conn 0   ok ──── 2 s ──── x                ok ──── 2 s ──── x
 //	conn 1             ok ──── 2 s ──── x                ok ──── 2 s ──── x
@@ -19,13 +19,15 @@ import (
 var idleTimeout = Rule{
 	Name: "idle-timeout",
 	Doc:  "Connections were closed because they had been idle for some time, always the same.",
-	Looks: `Held connections (--held) are closed or reset one at a time, again and again. The time since the last answer is about the same for each, and is shorter than the
-heartbeat interval. If something cuts many connections at once, these times differ.`,
+	Looks: `Held connections (--held) are closed or reset one at a time, again and again. The time since the last answer is about
+the same for each, and is shorter than the heartbeat interval. If something cuts many connections at once, these times
+differ.`,
 	Fix:  "Let the server keep idle connections for longer than the clients' heartbeats are apart, or let the clients send them more often.",
 	Held: testIdleTimeout,
 }
 
-// So many cuts at ages that are so near to each other, as a part of the heartbeat, are no chance: of three cuts at any ages, 1 in 130 times.
+// So many cuts at ages that are so near to each other, as a part of the heartbeat, are no chance: of three cuts at
+// any ages, 1 in 130 times.
 const (
 	leastAge      = 500 * time.Millisecond // no server closes idle connections sooner
 	leastIdleCuts = 3
@@ -67,8 +69,8 @@ func testIdleTimeout(c *Case) Finding {
 	return f
 }
 
-// idleAges are the ages of the last answer on connections that were closed while no heartbeat was open, sorted. A connection that was found
-// dead by a heartbeat may have been so for as long as it was idle.
+// idleAges are the ages of the last answer on connections that were closed while no heartbeat was open, sorted. A
+// connection that was found dead by a heartbeat may have been so for as long as it was idle.
 func idleAges(cuts []model.HeldCut, beat time.Duration) (ages []time.Duration) {
 	for _, c := range cuts {
 		closed := c.Class == timeline.EOF.String() || c.Class == timeline.Reset.String()

@@ -47,7 +47,8 @@ type index struct {
 // event is the one with an ID, nil if there is none.
 func (v *index) event(id uint32) *model.Event { return v.events[id] }
 
-// A frontend is what a judged target sends to: one port of a Service at one of its addresses. A bare URL has no Service.
+// A frontend is what a judged target sends to: one port of a Service at one of its addresses. A bare URL has no
+// Service.
 type frontend struct {
 	service, port string
 	family        family
@@ -66,7 +67,8 @@ func familyOf(addr netip.Addr) family {
 	return 0
 }
 
-// frontendOf is what t sends to. The family is known of an endpoint, and where the URL names an address, as that of a Service does.
+// frontendOf is what t sends to. The family is known of an endpoint, and where the URL names an address, as that of a
+// Service does.
 func frontendOf(t *model.Target) frontend {
 	f := frontend{service: t.Service, port: t.PortName}
 	if t.Kind == timeline.Direct {
@@ -97,8 +99,8 @@ func (v *index) probed(t *model.Target) *Probed {
 	return v.Probed[t.ID]
 }
 
-// reaches reports whether requests to f may get to an endpoint of this Service and port, at an address of this family. What is
-// not known rules nothing out.
+// reaches reports whether requests to f may get to an endpoint of this Service and port, at an address of this
+// family. What is not known rules nothing out.
 func (f frontend) reaches(o frontend) bool {
 	return (f.service == "" || o.service == "" || f.service == o.service) && (f.port == "" || o.port == "" || f.port == o.port) &&
 		(f.family == 0 || o.family == 0 || f.family == o.family)
@@ -308,8 +310,8 @@ type probe struct {
 	firstOK, lastOK *time.Duration
 }
 
-// probe is what the Pod's own address answered. Of several targets, as where the Pod came back after it had been gone, the one that
-// was answered last tells.
+// probe is what the Pod's own address answered. Of several targets, as where the Pod came back after it had been
+// gone, the one that was answered last tells.
 func (v *index) probe(w *model.Window, p *model.Pod) probe {
 	svc := v.service(w)
 	best, known := svc.probes[p.UID]
@@ -394,7 +396,8 @@ func (v *index) healthyOthers(w *model.Window) []*model.Pod {
 	return others
 }
 
-// failuresOf are the failures of a window, by Sent. Those beyond the cap of the list are stood in for by the first and the last.
+// failuresOf are the failures of a window, by Sent. Those beyond the cap of the list are stood in for by the first
+// and the last.
 func (v *index) failuresOf(w *model.Window) []model.Failure {
 	list := v.failures[w.Target]
 	after := func(at time.Duration) int {

@@ -8,8 +8,8 @@ import (
 	"lapse/timeline"
 )
 
-// ingress-lag: a proxy before the Pods, as an ingress, went on sending requests to a Pod that had stopped, and answered them with errors of its
-// own. The nodes' routes may have followed long before.
+// ingress-lag: a proxy before the Pods, as an ingress, went on sending requests to a Pod that had stopped, and
+// answered them with errors of its own. The nodes' routes may have followed long before.
 //
 //	url            ok ok 503 ok 503 ok t ok 503 ok ok ok     by nobody's name; t: it waits for the Pod for too long
 //	endpoint       R  R  T   T  -
@@ -18,18 +18,20 @@ import (
 var ingressLag = Rule{
 	Name: "ingress-lag",
 	Doc:  "An ingress, or another proxy behind the URL, had not followed yet when a Pod stopped: it answered with errors of its own.",
-	Looks: `A URL is measured that leads through a proxy. When a Pod stops, some requests get 502, 503 or 504 without a Pod name in the reply, while successful replies name their
-Pod. Others may time out because the proxy waits for the Pod, or their connection is closed. This ends when the ingress controller has read the change, or the proxy has reloaded. The confidence is
-*high* only if the Service itself was measured in the same run and did not fail.`,
-	Fix: `Keep serving after SIGTERM for longer than the ingress needs to update. Use an ingress that watches EndpointSlices instead of polling them, and let it retry
-another Pod when a connection fails.`,
+	Looks: `A URL is measured that leads through a proxy. When a Pod stops, some requests get 502, 503 or 504 without a Pod name
+in the reply, while successful replies name their Pod. Others may time out because the proxy waits for the Pod, or
+their connection is closed. This ends when the ingress controller has read the change, or the proxy has reloaded. The
+confidence is *high* only if the Service itself was measured in the same run and did not fail.`,
+	Fix: `Keep serving after SIGTERM for longer than the ingress needs to update. Use an ingress that watches EndpointSlices
+instead of polling them, and let it retry another Pod when a connection fails.`,
 	Needs: []Need{podsWatched, requestsFailed},
 	Only:  func(c *Case) bool { return c.outside(c.Window) != "" },
 	Test:  testIngressLag,
 }
 
-// byProxy are classes of requests that a proxy fails besides: it waits for the Pod for longer than the client does; or it closes the client's
-// connection without an answer, as HAProxy does where it was not the connection's first request.
+// byProxy are classes of requests that a proxy fails besides: it waits for the Pod for longer than the client does;
+// or it closes the client's connection without an answer, as HAProxy does where it was not the connection's first
+// request.
 var byProxy = []timeline.Class{timeline.TimeoutResponse, timeline.EOF, timeline.Reset}
 
 func testIngressLag(c *Case) Finding {
@@ -106,7 +108,8 @@ func (v *index) besideTheProxy(w *model.Window, f *Finding) {
 		"the Service itself was not measured beside the URL: whether its routes were well is not known")
 }
 
-// turnedReady is a Pod whose endpoint became ready as the window's requests began to fail, nil if none did. A proxy sends to none before.
+// turnedReady is a Pod whose endpoint became ready as the window's requests began to fail, nil if none did. A proxy
+// sends to none before.
 func (v *index) turnedReady(w *model.Window) *model.Pod {
 	for _, p := range v.pods(w) {
 		if p.EndpointReady != nil && p.EndpointReady.Latest > 0 && p.EndpointReady.Overlaps(model.Instant{Earliest: w.Start.Earliest - followSlack, Latest: w.Start.Latest}) {

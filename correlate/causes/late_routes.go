@@ -9,11 +9,12 @@ import (
 	"lapse/timeline"
 )
 
-// This file tells a Pod that stopped too early from routes that were changed too late, and says who was late: whoever changes EndpointSlices, or
-// the node. No Pod can be expected to serve until they have caught up.
+// This file tells a Pod that stopped too early from routes that were changed too late, and says who was late: whoever
+// changes EndpointSlices, or the node. No Pod can be expected to serve until they have caught up.
 
-// tooLate is how long the EndpointSlice controller, or a node's proxy, takes at most where nothing is wrong: kube-proxy gathers changes
-// for 1 s, and at the 99th percentile of large clusters 6.8 s were measured for the whole way (kubernetes/kubernetes#124272).
+// tooLate is how long the EndpointSlice controller, or a node's proxy, takes at most where nothing is wrong:
+// kube-proxy gathers changes for 1 s, and at the 99th percentile of large clusters 6.8 s were measured for the whole
+// way (kubernetes/kubernetes#124272).
 const tooLate = 3 * time.Second
 
 // controllerLag is how long after the Pod's deletion its endpoint left the ready ones.
@@ -69,7 +70,8 @@ func (r *race) latest() *podStop {
 	return worst
 }
 
-// tooLateBy is the finding of a rule that names who was too late, without its text and its fix; ok is false where it was not them.
+// tooLateBy is the finding of a rule that names who was too late, without its text and its fix; ok is false where it
+// was not them.
 func (c *Case) tooLateBy(rule string) (f Finding, s *podStop, r race, ok bool) {
 	r = c.raceIn(c.Window)
 	if s = r.latest(); s == nil {

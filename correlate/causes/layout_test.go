@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// A rule is a file, or several whose names begin alike: pinned_connection.go, pinned_connection_held.go. What several rules use is in files of their own, each
-// for one subject, and these know no rule. Only the table names the rules.
+// A rule is a file, or several whose names begin alike: pinned_connection.go, pinned_connection_held.go. What several
+// rules use is in files of their own, each for one subject, and these know no rule. Only the table names the rules.
 func TestNoRulesFileIsNeededByAnother(t *testing.T) {
 	set, pkg, uses := typeCheck(t)
 	fileOf := func(pos token.Pos) string { return strings.TrimSuffix(set.Position(pos).Filename, ".go") }

@@ -12,8 +12,8 @@ import (
 	"lapse/timeline"
 )
 
-// lb-drain-gap: a node could not take connections for a Service any more, and a load balancer outside of the cluster went on sending them there, until its own health
-// checks had failed or it was told to leave the node out.
+// lb-drain-gap: a node could not take connections for a Service any more, and a load balancer outside of the cluster
+// went on sending them there, until its own health checks had failed or it was told to leave the node out.
 //
 //	lb address     ok ok t  ok t  ok ok t  ok ok ok ok ok     the node's share
 //	node's check   ok ok -  -  -  -  -  -  -  -  -  -  -      asked by Lapse, once per second
@@ -22,10 +22,12 @@ import (
 var lbDrainGap = Rule{
 	Name: "lb-drain-gap",
 	Doc:  "A load balancer kept sending connections to a node that could no longer take them.",
-	Looks: `Only requests to the load balancer's address fail, about the share of one node. The node itself stopped answering the health check that load balancers ask (kube-proxy's ` + "`:10256/healthz`" + `),
+	Looks: `Only requests to the load balancer's address fail, about the share of one node. The node itself stopped answering the
+health check that load balancers ask (kube-proxy's` + "`:10256/healthz`" + `),
 or its check failed: with externalTrafficPolicy: Local the health-check node port fails as soon as the node has no ready endpoint, even while Pods on it still terminate. It ends when the load balancer's own checks have failed often enough, or the node is back. The confidence is *high* only if the Service was measured by another route in the same run and did not fail.`,
-	Fix: `Have the load balancer check more often, or give up after fewer checks; take a node out of it before the node goes (drain, then wait for as long as the load balancer needs). With
-externalTrafficPolicy: Local, let Pods serve on after SIGTERM for longer than that.`,
+	Fix: `Have the load balancer check more often, or give up after fewer checks; take a node out of it before the node goes
+(drain, then wait for as long as the load balancer needs). With externalTrafficPolicy: Local, let Pods serve on after
+SIGTERM for longer than that.`,
 	Needs: []Need{requestsFailed},
 	Only:  func(c *Case) bool { return c.outside(c.Window) != "" },
 	Test:  testLBDrainGap,
@@ -88,7 +90,8 @@ func (v *index) nodeAt(host string) string {
 	return ""
 }
 
-// checkConcerns reports whether a load balancer before the window's Service can have asked this check. What stands behind a bare URL can be any Service of the run.
+// checkConcerns reports whether a load balancer before the window's Service can have asked this check. What stands
+// behind a bare URL can be any Service of the run.
 func (v *index) checkConcerns(w *model.Window, e *model.Event) bool {
 	service := v.target(w).Service
 	return e.Object != nil && (e.Service == "" || service == "" || e.Service == service)
@@ -97,7 +100,8 @@ func (v *index) checkConcerns(w *model.Window, e *model.Event) bool {
 // checkEvery is how far apart Lapse's checks of one node are, and for how long it awaits an answer at most.
 const checkEvery = time.Second + 800*time.Millisecond
 
-// gapsAt are the gaps that began as the window's requests began to fail, and that no single lost check can have made: one for each node, its Service's own port first.
+// gapsAt are the gaps that began as the window's requests began to fail, and that no single lost check can have made:
+// one for each node, its Service's own port first.
 func (v *index) gapsAt(w *model.Window) (gaps []nodeGap) {
 	for i, e := range v.checks {
 		if e.From != timeline.CheckHealthy || e.To == timeline.CheckRefused || !v.checkConcerns(w, e) {
@@ -123,8 +127,9 @@ func (v *index) gapsAt(w *model.Window) (gaps []nodeGap) {
 	})
 }
 
-// beganWith reports whether requests began to fail as the gap began; or later, when the Pod stopped that the node had been left with: with
-// externalTrafficPolicy: Local the node says no as soon as its last endpoint is to end, and that may serve on for a while.
+// beganWith reports whether requests began to fail as the gap began; or later, when the Pod stopped that the node had
+// been left with: with externalTrafficPolicy: Local the node says no as soon as its last endpoint is to end, and that
+// may serve on for a while.
 func (v *index) beganWith(w *model.Window, g nodeGap) bool {
 	switch {
 	case w.Start.Latest < g.from.Earliest || w.Start.Earliest > g.until:
@@ -224,7 +229,8 @@ func (v *index) nodesShare(w *model.Window, gone, all int, f *Finding) {
 	}
 }
 
-// besideTheBalancer looks at targets of the same run whose requests go to the same Service, and not by way of the load balancer.
+// besideTheBalancer looks at targets of the same run whose requests go to the same Service, and not by way of the
+// load balancer.
 func (v *index) besideTheBalancer(w *model.Window, f *Finding) {
 	own := v.target(w)
 	var well, ill []string

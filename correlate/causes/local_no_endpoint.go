@@ -8,8 +8,9 @@ import (
 	"lapse/correlate/quantity"
 )
 
-// local-no-endpoint: a Service routes only to endpoints on the client's own node (internalTrafficPolicy: Local), or on the node whose port is asked
-// (externalTrafficPolicy: Local), and there is none, though there are others. kube-proxy drops what it cannot route so: connections time out.
+// local-no-endpoint: a Service routes only to endpoints on the client's own node (internalTrafficPolicy: Local), or
+// on the node whose port is asked (externalTrafficPolicy: Local), and there is none, though there are others.
+// kube-proxy drops what it cannot route so: connections time out.
 //
 //	endpoints, all nodes  3 3 3 3 3
 //	endpoints, this node  1 0 0 0 1
@@ -18,9 +19,9 @@ import (
 var localNoEndpoint = Rule{
 	Name: "local-no-endpoint",
 	Doc:  "The Service routes only within a node, and no endpoint was ready on the prober's.",
-	Looks: `All requests fail, and after the first moments they time out. Endpoints are ready, but on other nodes: the Service has internalTrafficPolicy: Local, or
-externalTrafficPolicy: Local and the node's port is asked.
-Clients on nodes with an endpoint notice nothing.`,
+	Looks: `All requests fail, and after the first moments they time out. Endpoints are ready, but on other nodes: the Service has
+internalTrafficPolicy: Local, or externalTrafficPolicy: Local and the node's port is asked. Clients on nodes with an
+endpoint notice nothing.`,
 	Fix:   "Run an endpoint on each node that has clients (a DaemonSet, or spread constraints), or set internalTrafficPolicy to Cluster.",
 	Needs: []Need{endpointSlices, endpointsWatched, requestsFailed},
 	Test:  testLocalNoEndpoint,

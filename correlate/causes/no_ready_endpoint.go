@@ -24,9 +24,10 @@ import (
 var noReadyEndpoint = Rule{
 	Name: "no-ready-endpoint",
 	Doc:  "The Service had no endpoint that was ready, and none that was terminating and still serving.",
-	Looks: `All requests fail. Often they are refused first and then time out: kube-proxy rejects connections to a Service without endpoints, and
-Linux limits the rate of rejections. The row "endpoints" shows 0. The text begins with the reason, if it is known: the Service or its workload was deleted, scaled to 0, labels
-or ports that were changed, one replica, all replicas on one node, all taken away at once, a liveness probe, containers that ended by themselves.`,
+	Looks: `All requests fail. Often they are refused first and then time out: kube-proxy rejects connections to a Service without
+endpoints, and Linux limits the rate of rejections. The row "endpoints" shows 0. The text begins with the reason, if
+it is known: the Service or its workload was deleted, scaled to 0, labels or ports that were changed, one replica, all
+replicas on one node, all taken away at once, a liveness probe, containers that ended by themselves.`,
 	Fix:   "It depends on the reason: two replicas or more on different nodes with a PodDisruptionBudget, or a probe that asks less.",
 	Needs: []Need{endpointSlices, endpointsWatched},
 	Test:  testNoReadyEndpoint,
@@ -105,8 +106,8 @@ func tooFew(e *emptiness) string {
 	return "run ≥ 2 replicas on different nodes, with a PodDisruptionBudget that lets only 1 go at a time" + e.budgets() + mustCarry(e)
 }
 
-// wanted is how many replicas the workload of the last Pod wanted where that Pod was the only one of them that was ready; 0 where it wanted no
-// more, or that is not known.
+// wanted is how many replicas the workload of the last Pod wanted where that Pod was the only one of them that was
+// ready; 0 where it wanted no more, or that is not known.
 func (e *emptiness) wanted() int {
 	last, known := e.lastOfAll()
 	if !known || e.readyBefore() != 1 {
@@ -119,8 +120,8 @@ func (e *emptiness) wanted() int {
 	return w.Replicas
 }
 
-// budgets says in brackets which PodDisruptionBudgets let Pods be evicted that left, and how many at once, or that there was none; nothing where
-// none was evicted, or that is not known.
+// budgets says in brackets which PodDisruptionBudgets let Pods be evicted that left, and how many at once, or that
+// there was none; nothing where none was evicted, or that is not known.
 func (e *emptiness) budgets() string {
 	evicted := slices.ContainsFunc(e.leavers, func(p leaver) bool { return p.Ending != nil && p.Ending.By == model.ByEviction })
 	if !evicted || e.view.templates[e.leavers[0].Template] == nil || e.view.laneOff("poddisruptionbudget", e.window) {
@@ -193,7 +194,8 @@ func serviceDeleted(e *emptiness) (Finding, bool) {
 	return f, true
 }
 
-// leftAlive: endpoints left though their Pods were neither ending nor found not ready: somebody changed labels, or an EndpointSlice.
+// leftAlive: endpoints left though their Pods were neither ending nor found not ready: somebody changed labels, or an
+// EndpointSlice.
 func leftAlive(e *emptiness) (Finding, bool) {
 	if len(e.leavers) == 0 || len(e.leavers) < e.readyBefore() || e.span.last.To != timeline.EndpointAbsent {
 		return Finding{}, false
@@ -338,7 +340,8 @@ func endedThemselves(e *emptiness) (Finding, bool) {
 		e.sign(last.Name+": "+how)), true
 }
 
-// endedAsItLeft is the end of a container for which a Pod's endpoint can have left; nil if none ended by itself then. An earlier one was made good.
+// endedAsItLeft is the end of a container for which a Pod's endpoint can have left; nil if none ended by itself then.
+// An earlier one was made good.
 func (e *emptiness) endedAsItLeft(p leaver) *model.Event {
 	return e.view.endedItself(p.Pod, model.Instant{Earliest: p.left.Earliest - followed, Latest: p.left.Latest})
 }

@@ -10,7 +10,8 @@ import (
 	"lapse/timeline"
 )
 
-// node-port-unreachable: the node whose port is asked is dead or cut off. It need not have a Pod of the Service: requests go through it.
+// node-port-unreachable: the node whose port is asked is dead or cut off. It need not have a Pod of the Service:
+// requests go through it.
 //
 //	svc nodeport node2   ok t t t t t t …         all of them
 //	svc nodeport node1   ok ok ok ok ok …         or the share of the Pods on node2
@@ -19,8 +20,10 @@ import (
 var nodePortUnreachable = Rule{
 	Name: "node-port-unreachable",
 	Doc:  "The node whose port was asked died or was cut off. The Service answered on its other routes.",
-	Looks: `All requests to the port of one node time out or are unreachable, and those to other nodes' ports or to the cluster IP are answered meanwhile, but for the share of Pods on that node.
-The node need not run a Pod of the Service. If neither Kubernetes nor the addresses of Pods on the node show that it failed, the confidence is *medium*: a firewall fits as well.`,
+	Looks: `All requests to the port of one node time out or are unreachable, and those to other nodes' ports or to the cluster IP
+are answered meanwhile, but for the share of Pods on that node. The node need not run a Pod of the Service. If neither
+Kubernetes nor the addresses of Pods on the node show that it failed, the confidence is *medium*: a firewall fits as
+well.`,
 	Fix:   "Take such a node out of what clients are given: a load balancer with health checks (kube-proxy's :10256/healthz), or several nodes and clients that try another.",
 	Needs: []Need{requestsFailed},
 	Only:  func(c *Case) bool { return c.index.target(c.Window).RouteNode != "" },
@@ -77,8 +80,8 @@ func (v *index) nodeItself(w *model.Window, node string, f *Finding) {
 	}
 }
 
-// otherWays are the targets that send new connections from the same place to the same Service by other ways, and that were answered at least half of the time
-// during the window. failing reports whether there are some that were not.
+// otherWays are the targets that send new connections from the same place to the same Service by other ways, and that
+// were answered at least half of the time during the window. failing reports whether there are some that were not.
 func (v *index) otherWays(w *model.Window) (answered []*model.Target, failing bool) {
 	own := v.target(w)
 	for i := range v.Run.Targets {

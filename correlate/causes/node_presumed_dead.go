@@ -8,8 +8,8 @@ import (
 	"lapse/correlate/quantity"
 )
 
-// node-presumed-dead: a node's kubelet reported no more, and the node controller took its Pods out of the endpoints, though they went on
-// answering.
+// node-presumed-dead: a node's kubelet reported no more, and the node controller took its Pods out of the endpoints,
+// though they went on answering.
 //
 //	node      ready        unknown
 //	direct    ok ok ok ok  ok ok ok ok
@@ -18,8 +18,8 @@ import (
 var nodePresumedDead = Rule{
 	Name: "node-presumed-dead",
 	Doc:  "The nodes of all Pods were taken for dead because their kubelets did not report, and no endpoint was left.",
-	Looks: `All requests fail, as without endpoints. Just before, the nodes of all ready Pods turned from ready to unknown or not ready; the Pods were not
-deleted, and often kept answering at their own addresses.`,
+	Looks: `All requests fail, as without endpoints. Just before, the nodes of all ready Pods turned from ready to unknown or not
+ready; the Pods were not deleted, and often kept answering at their own addresses.`,
 	Fix:   "Look at the kubelets of these nodes and at what connects them with the API server; spread replicas over more nodes.",
 	Needs: []Need{endpointSlices, endpointsWatched, podsWatched},
 	Test:  testNodePresumedDead,

@@ -11,8 +11,8 @@ import (
 
 // This file is what several rules ask of nodes: which could be reached, and what Kubernetes found of them.
 
-// unreachableNodes are the nodes of which all ready Pods turned unreachable at their own addresses at once during the window, with these, and the nodes of which
-// at least one went on answering then.
+// unreachableNodes are the nodes of which all ready Pods turned unreachable at their own addresses at once during the
+// window, with these, and the nodes of which at least one went on answering then.
 func (v *index) unreachableNodes(w *model.Window) (unreachable map[string][]suspect, answering map[string]bool) {
 	unreachable, answering = map[string][]suspect{}, map[string]bool{}
 	if some(w.Classes, timeline.TimeoutConnect, timeline.Unreachable, timeline.DNS, timeline.NoSlot) == 0 {

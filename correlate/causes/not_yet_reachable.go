@@ -9,8 +9,9 @@ import (
 	"lapse/timeline"
 )
 
-// not-yet-reachable: a Pod's endpoint is ready, and this node cannot reach the Pod yet: the route to its node, its NetworkPolicy or its
-// entry in the network's tables is not there. Its kubelet, on the same node, reaches it and calls it ready.
+// not-yet-reachable: a Pod's endpoint is ready, and this node cannot reach the Pod yet: the route to its node, its
+// NetworkPolicy or its entry in the network's tables is not there. Its kubelet, on the same node, reaches it and
+// calls it ready.
 //
 //	endpoint  . . . . R R R R R R R R R R
 //	direct            t t t t t ok ok ok ok      timeouts, where a server that is not up yet would refuse
@@ -18,9 +19,11 @@ import (
 var notYetReachable = Rule{
 	Name: "not-yet-reachable",
 	Doc:  "A Pod was ready before the prober's node could reach it over the network.",
-	Looks: `A Pod is added to the endpoints, and connections to its own address time out or are unreachable until some time later. A server that is not up yet
-would refuse them. A few requests may have been in flight when packets began to be lost. Other nodes may reach the Pod: measure from them with --from. The cause is not named if the Pod answered when its endpoint became ready: it was cut off later. The confidence is *low* if the Pod was never reached, or if Pods that had been reached
-before could not be reached either.`,
+	Looks: `A Pod is added to the endpoints, and connections to its own address time out or are unreachable until some time later.
+A server that is not up yet would refuse them. A few requests may have been in flight when packets began to be lost.
+Other nodes may reach the Pod: measure from them with --from. The cause is not named if the Pod answered when its
+endpoint became ready: it was cut off later. The confidence is *low* if the Pod was never reached, or if Pods that had
+been reached before could not be reached either.`,
 	Fix:   "Find out what programs the network of new Pods late: the CNI plugin, a NetworkPolicy, a new node's routes. A readiness gate holds the endpoint back until then.",
 	Needs: []Need{podsWatched, endpointSlices, requestsFailed},
 	Test:  testNotYetReachable,
@@ -56,7 +59,8 @@ func testNotYetReachable(c *Case) Finding {
 	return f
 }
 
-// cutMidway reports whether packets to an address got lost while a few requests were on their way, whose connections had been made.
+// cutMidway reports whether packets to an address got lost while a few requests were on their way, whose connections
+// had been made.
 func cutMidway(u *model.Window) bool {
 	midway := some(u.Classes, timeline.TimeoutResponse)
 	return only(u.Classes, timeline.TimeoutConnect, timeline.Unreachable, timeline.NoSlot, timeline.TimeoutResponse) &&

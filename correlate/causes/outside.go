@@ -10,9 +10,10 @@ import (
 	"lapse/timeline"
 )
 
-// outside is the host of a window's URL from which something unseen leads requests on to the Pods, such as a load balancer, an ingress or DNS.
-// It is "" where the prober's own node does so: the target is a Service, or its URL names a watched Service's address. A prober outside of the cluster
-// is on no node: what leads its requests on from a load balancer's address or an external IP is not seen.
+// outside is the host of a window's URL from which something unseen leads requests on to the Pods, such as a load
+// balancer, an ingress or DNS. It is "" where the prober's own node does so: the target is a Service, or its URL
+// names a watched Service's address. A prober outside of the cluster is on no node: what leads its requests on from a
+// load balancer's address or an external IP is not seen.
 func (v *index) outside(w *model.Window) string {
 	t := v.target(w)
 	if t.Service != "" && (t.Node != "" || t.Route != "loadbalancer" && t.Route != "externalip") {
@@ -29,15 +30,15 @@ func (v *index) outside(w *model.Window) string {
 	return host
 }
 
-// isNameOf reports whether a host is a name that a cluster's DNS has of a Service: web, web.shop, web.shop.svc.cluster.local.
-// https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/
+// isNameOf reports whether a host is a name that a cluster's DNS has of a Service: web, web.shop,
+// web.shop.svc.cluster.local. https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/
 func isNameOf(host string, s timeline.Service) bool {
 	full := s.Name + "." + s.Namespace
 	return host == s.Name || host == full || strings.HasPrefix(host, full+".svc")
 }
 
-// router is who leads the window's requests to Pods: the node they are sent from, the one whose port is asked, the Service's name, or what is
-// behind the URL's host.
+// router is who leads the window's requests to Pods: the node they are sent from, the one whose port is asked, the
+// Service's name, or what is behind the URL's host.
 func (v *index) router(w *model.Window) string {
 	t := v.target(w)
 	switch host := v.outside(w); {
@@ -63,9 +64,9 @@ func (v *index) routerNode(w *model.Window) string {
 	return cmp.Or(t.RouteNode, t.Node)
 }
 
-// policy is the traffic policy that the window's requests are under, and the node whose endpoints it means; "" where there is none.
-// Requests of Pods to a load balancer's address or an external IP go to all endpoints, whatever the policy.
-// https://kubernetes.io/docs/reference/networking/virtual-ips/#external-traffic-policy
+// policy is the traffic policy that the window's requests are under, and the node whose endpoints it means; "" where
+// there is none. Requests of Pods to a load balancer's address or an external IP go to all endpoints, whatever the
+// policy. https://kubernetes.io/docs/reference/networking/virtual-ips/#external-traffic-policy
 func (v *index) policy(w *model.Window) (policy, node string) {
 	spec, t := v.serviceSpec(w), v.target(w)
 	switch {

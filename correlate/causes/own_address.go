@@ -22,7 +22,8 @@ type suspect struct {
 	until  time.Duration // until then
 }
 
-// nearlyAll is the share of its requests that an address fails which does not answer at all: more than chance leaves of what was under way.
+// nearlyAll is the share of its requests that an address fails which does not answer at all: more than chance leaves
+// of what was under way.
 const nearlyAll = 0.9
 
 // whole reports whether the address failed all the time, and not only some of its requests.
@@ -31,8 +32,8 @@ func (s *suspect) whole() bool { return s.outage.Share >= nearlyAll }
 // longSilence is for how long an address must have been silent within a window that is less than its outage.
 const longSilence = time.Second
 
-// silent reports whether a suspect's address failed all the time, or all the time of its outage that is within the window: a Pod that can be reached
-// again may fail again at once, because it ends.
+// silent reports whether a suspect's address failed all the time, or all the time of its outage that is within the
+// window: a Pod that can be reached again may fail again at once, because it ends.
 func (v *index) silent(w *model.Window, s *suspect) bool {
 	from, to := max(s.outage.Start.Latest, w.Start.Latest), min(s.outage.End.Earliest, w.End.Earliest)
 	if s.whole() || to-from < longSilence {
@@ -58,7 +59,8 @@ func inParts(suspects []suspect, text string) []Sign {
 	return nil
 }
 
-// suspects are the Pods behind a window that failed at their own addresses during it, one for each outage. The prober's own trouble is none.
+// suspects are the Pods behind a window that failed at their own addresses during it, one for each outage. The
+// prober's own trouble is none.
 func (v *index) suspects(w *model.Window) []suspect {
 	if known, ok := v.suspected[w]; ok {
 		return known
@@ -109,14 +111,16 @@ func (v *index) ownOutages(w *model.Window) []suspect {
 	return svc.outages
 }
 
-// canBeItsEnd reports whether an outage of a Pod's own address can be that the Pod ended: it may have been ending when that began, and did not go on
-// answering later. When a Pod was deleted is known to the second, so one that was cut off may seem to have been ending.
+// canBeItsEnd reports whether an outage of a Pod's own address can be that the Pod ended: it may have been ending
+// when that began, and did not go on answering later. When a Pod was deleted is known to the second, so one that was
+// cut off may seem to have been ending.
 func (v *index) canBeItsEnd(p *model.Pod, t *model.Target, u *model.Window) bool {
 	last := v.probed(t).FirstLast.LastOK
 	return p.TerminatingBy(u.Start.Latest) && (last == nil || last.Sent < u.Start.Latest+apart)
 }
 
-// routedTo reports whether the Pod's endpoint was ready at some time between two instants, as far as its lane and the watch tell.
+// routedTo reports whether the Pod's endpoint was ready at some time between two instants, as far as its lane and the
+// watch tell.
 func routedTo(p *model.Pod, from, to time.Duration) bool {
 	if p.ReadyWithin(from, to) {
 		return true
@@ -124,8 +128,8 @@ func routedTo(p *model.Pod, from, to time.Duration) bool {
 	return p.EndpointReady != nil && p.EndpointReady.Earliest <= to && (p.EndpointNotReady == nil || p.EndpointNotReady.Latest >= from || p.EndpointNotReady.Latest < p.EndpointReady.Earliest)
 }
 
-// proberMade reports whether the outage of a target is no longer than what a standstill of its prober, or trouble of the control target,
-// can have made of good answers.
+// proberMade reports whether the outage of a target is no longer than what a standstill of its prober, or trouble of
+// the control target, can have made of good answers.
 func (v *index) proberMade(t *model.Target, u *model.Window) bool {
 	if some(u.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.NoSlot) == 0 {
 		return false
@@ -149,8 +153,8 @@ func (v *index) proberMade(t *model.Target, u *model.Window) bool {
 	return false
 }
 
-// madeBy counts the failures of a window that the suspects can have made: each failed as one of their own addresses did, at a time when
-// requests were routed to it.
+// madeBy counts the failures of a window that the suspects can have made: each failed as one of their own addresses
+// did, at a time when requests were routed to it.
 func (v *index) madeBy(w *model.Window, suspects []suspect) int {
 	n := 0
 	own := v.failuresOf(w)
@@ -168,8 +172,8 @@ func (v *index) madeBy(w *model.Window, suspects []suspect) int {
 	return n
 }
 
-// canHaveMade reports whether a request to a target of this kind can have failed for what ailed the Pod: as its own address did, or on a connection
-// that was there before the address could not be reached any more.
+// canHaveMade reports whether a request to a target of this kind can have failed for what ailed the Pod: as its own
+// address did, or on a connection that was there before the address could not be reached any more.
 func (s *suspect) canHaveMade(f *model.Failure, kind timeline.TargetKind) bool {
 	if f.Earliest() > s.until || arrived(f) < s.from {
 		return false
@@ -181,8 +185,8 @@ func (s *suspect) canHaveMade(f *model.Failure, kind timeline.TargetKind) bool {
 	return lost && (f.Class == timeline.NoSlot || f.Class == timeline.TimeoutResponse && (kind == timeline.Reused || f.Earliest() <= s.outage.Start.Latest))
 }
 
-// accuse completes a finding that names suspects: what their own addresses say, how many of the failures they can have made, and what the
-// other Pods' addresses say. The text and the fix are the rule's.
+// accuse completes a finding that names suspects: what their own addresses say, how many of the failures they can
+// have made, and what the other Pods' addresses say. The text and the fix are the rule's.
 func (v *index) accuse(w *model.Window, suspects []suspect, f *Finding) {
 	for i := range suspects[:min(len(suspects), mostNamed)] {
 		s := &suspects[i]
@@ -248,8 +252,8 @@ func answersBadly(u *model.Window) bool {
 	return 2*some(u.Classes, timeline.TimeoutConnect, timeline.Unreachable) < u.Failed
 }
 
-// hangs reports whether an address accepted connections and did not answer. Once nobody takes them from its queue, and it is full, further
-// ones time out.
+// hangs reports whether an address accepted connections and did not answer. Once nobody takes them from its queue,
+// and it is full, further ones time out.
 func (v *index) hangs(s suspect) bool {
 	u := s.outage
 	answers, connects := some(u.Classes, timeline.TimeoutResponse), some(u.Classes, timeline.TimeoutConnect)

@@ -34,8 +34,8 @@ type cutter struct {
 var pinnedConnection = Rule{
 	Name: "pinned-connection",
 	Doc:  "Persistent connections were cut when the Pod they were pinned to ended.",
-	Looks: `Only "reused" fails, with resets or closed connections, when a Pod ends; "new" is clean. Of connections that are kept open (--held), those that were on
-the Pod are closed after its deletion, or reset when it exits, and no others.`,
+	Looks: `Only "reused" fails, with resets or closed connections, when a Pod ends; "new" is clean. Of connections that are kept
+open (--held), those that were on the Pod are closed after its deletion, or reset when it exits, and no others.`,
 	Fix:  `Answer with "Connection: close" from SIGTERM on, and wait for what is in flight.`,
 	Test: testPinnedConnection,
 	Held: testHeldPinned,
@@ -88,8 +88,8 @@ func (c *cutter) sign() Sign {
 	return s
 }
 
-// findCutters finds the ending Pods whose ends cut the window's requests, each its own: those that were under way then, and the next
-// one on each connection. One of them ended at the window's onset.
+// findCutters finds the ending Pods whose ends cut the window's requests, each its own: those that were under way
+// then, and the next one on each connection. One of them ended at the window's onset.
 func findCutters(v *index, w *model.Window) (cutters []*cutter, cut int) {
 	t := v.target(w)
 	reach := time.Duration(float64(nextUse(t)) * float64(timeline.Target{Rate: t.Rate}.Interval()))
@@ -185,7 +185,8 @@ func newConnections(v *index, w *model.Window, cutters []*cutter, f *Finding) {
 	f.missing(doubt(Measured, "no target opened new connections: the routes may have failed as well"))
 }
 
-// cutOtherwise counts the requests of a window that were cut, and those of them that were under way when none of the Pods stopped.
+// cutOtherwise counts the requests of a window that were cut, and those of them that were under way when none of the
+// Pods stopped.
 func (v *index) cutOtherwise(w *model.Window, cutters []*cutter) (cut, others int) {
 	for _, f := range v.failuresOf(w) {
 		if f.Class != timeline.Reset && f.Class != timeline.EOF {

@@ -12,8 +12,8 @@ import (
 	"lapse/timeline"
 )
 
-// pinned-connection, of held connections: a connection stays with the Pod that it was opened to, and ends with it. It is closed when the Pod
-// is asked to end, or when it exits.
+// pinned-connection, of held connections: a connection stays with the Pod that it was opened to, and ends with it. It
+// is closed when the Pod is asked to end, or when it exits.
 //
 //	Pod    deleted ──────── exit
 //	conn   ok ok ok ok ok ok x      closed or reset then, if the Pod did not close it before
@@ -69,7 +69,8 @@ func unwarnedOf(cuts []model.HeldCut) string {
 	return "all of them"
 }
 
-// holdersEnding are the Pods that were ending when connections that may have been on them were cut, each cut by one of them.
+// holdersEnding are the Pods that were ending when connections that may have been on them were cut, each cut by one
+// of them.
 func (v *index) holdersEnding(w *model.Window) (holders []*holder) {
 	cuts := v.cutsIn(w)
 	for _, p := range v.pods(w) {
@@ -91,8 +92,9 @@ func (v *index) holdersEnding(w *model.Window) (holders []*holder) {
 	return holders
 }
 
-// endedBy reports whether a Pod's end can have cut a connection, and when that was. A connection that was closed in order may have been at any
-// time from the Pod's deletion on: many servers close what is idle at SIGTERM. One that was reset, or fell silent, was so as the Pod stopped.
+// endedBy reports whether a Pod's end can have cut a connection, and when that was. A connection that was closed in
+// order may have been at any time from the Pod's deletion on: many servers close what is idle at SIGTERM. One that
+// was reset, or fell silent, was so as the Pod stopped.
 func (v *index) endedBy(w *model.Window, p *model.Pod, c *model.HeldCut) (at model.Instant, ends bool) {
 	if !mayBeOn(c, p) || !p.TerminatingBy(c.Cut.Latest) || !v.wasEndpoint(w, p, w.End.Latest) {
 		return at, false
@@ -121,8 +123,8 @@ func (v *index) endedBy(w *model.Window, p *model.Pod, c *model.HeldCut) (at mod
 // closedTogether is within how much time a server closes what it has open when it is asked to end.
 const closedTogether = 2 * time.Second
 
-// oneByOne has a doubt where connections were closed one by one while the Pod was ending, and not as it stopped: then something else that closes
-// connections fits, too. An announcement is the Pod's own.
+// oneByOne has a doubt where connections were closed one by one while the Pod was ending, and not as it stopped: then
+// something else that closes connections fits, too. An announcement is the Pod's own.
 func (h *holder) oneByOne() []Sign {
 	first, last := h.cuts[0].Cut.Latest, h.cuts[len(h.cuts)-1].Cut.Latest
 	if h.at.Latest-h.at.Earliest < closedTogether && first >= h.at.Earliest && last <= h.at.Latest+moment || last-first < closedTogether && len(h.cuts) > 1 || unwarned(h.cuts) == 0 {

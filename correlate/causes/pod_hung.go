@@ -11,8 +11,8 @@ import (
 	"lapse/timeline"
 )
 
-// pod-hung: a Pod accepts connections and does not answer: its process is stopped, or waits for something. The kernel accepts for it, so
-// that connections are made and only answers fail to come.
+// pod-hung: a Pod accepts connections and does not answer: its process is stopped, or waits for something. The kernel
+// accepts for it, so that connections are made and only answers fail to come.
 //
 //	svc     ok ok ok t ok t ok ok t ok ok ok      timeout_response, at the Pod's share
 //	direct  ok ok ok t t  t t  t  t ok ok ok
@@ -20,9 +20,11 @@ import (
 var podHung = Rule{
 	Name: "pod-hung",
 	Doc:  "A Pod that was ready accepted connections and did not answer.",
-	Looks: `Requests time out after they have been connected (timeout_response), about one in N, and so they do at the Pod's own address. Nothing changed in the
-cluster: the Pod was ready, and it did not exit. Its readiness probe may take it out of the endpoints after a while. A Pod that
-answers some of what it is sent is slow rather than hung: then the confidence is *low*. If only Pods on other nodes than the prober's hang, it is *medium*: replies may be lost between nodes.`,
+	Looks: `Requests time out after they have been connected (timeout_response), about one in N, and so they do at the Pod's own
+address. Nothing changed in the cluster: the Pod was ready, and it did not exit. Its readiness probe may take it out
+of the endpoints after a while. A Pod that answers some of what it is sent is slow rather than hung: then the
+confidence is *low*. If only Pods on other nodes than the prober's hang, it is *medium*: replies may be lost between
+nodes.`,
 	Fix:   "Find out what the process waited for. A readiness probe with a short period and timeout takes a Pod that hangs out of the endpoints.",
 	Needs: []Need{podsWatched, requestsFailed},
 	Test:  testPodHung,
@@ -56,8 +58,8 @@ func testPodHung(c *Case) Finding {
 	return f
 }
 
-// onOtherNodes is the doubt that several Pods hang, all on other nodes than the prober's, and none but the prober's own answers: then their replies may get
-// lost between nodes, as large ones do where the MTU is wrong.
+// onOtherNodes is the doubt that several Pods hang, all on other nodes than the prober's, and none but the prober's
+// own answers: then their replies may get lost between nodes, as large ones do where the MTU is wrong.
 func (v *index) onOtherNodes(w *model.Window, hung []suspect) []Sign {
 	own, near := v.target(w).Node, false
 	if own == "" || len(suspectPods(hung)) < 2 || slices.ContainsFunc(hung, func(s suspect) bool { return s.pod.Node == "" || s.pod.Node == own }) {

@@ -13,8 +13,9 @@ import (
 	"lapse/timeline"
 )
 
-// port-switch: the Service's targetPort was changed to one on which Pods do not serve. Their endpoints move with it at once, all of them. Or the port that is asked was
-// taken away: then every request fails, and the endpoints stay as they are.
+// port-switch: the Service's targetPort was changed to one on which Pods do not serve. Their endpoints move with it
+// at once, all of them. Or the port that is asked was taken away: then every request fails, and the endpoints stay as
+// they are.
 //
 //	service      → 8080            → 8081
 //	endpoints    R R R R R R R R   R R R R R R     as many as before
@@ -25,9 +26,10 @@ import (
 var portSwitch = Rule{
 	Name: "port-switch",
 	Doc:  "The Service's port was taken away, or its targetPort was changed to one on which its Pods did not serve.",
-	Looks: `New requests fail from when the Service's targetPort was changed, most of them refused: all of them, or during a rollout those to Pods of the version that does not listen there.
-The Pods' own addresses fail at the new port from the first request on. Requests on connections that were there before are answered. Or the Service's own port was changed, and every new request to
-the one before fails.`,
+	Looks: `New requests fail from when the Service's targetPort was changed, most of them refused: all of them, or during a
+rollout those to Pods of the version that does not listen there. The Pods' own addresses fail at the new port from the
+first request on. Requests on connections that were there before are answered. Or the Service's own port was changed,
+and every new request to the one before fails.`,
 	Fix:   "Give `targetPort` the name of a container port, which each Pod resolves for itself, or let the Pods serve on both ports before the Service is changed. Keep a Service's port beside its new one while clients use it.",
 	Needs: []Need{endpointSlices, endpointsWatched, requestsFailed},
 	Only:  func(c *Case) bool { return c.serviceChange(c.Window, portsEdited) != nil },

@@ -9,8 +9,8 @@ import (
 	"lapse/correlate/quantity"
 )
 
-// prestop-failed: a Pod has a preStop hook that was to keep it serving, and the hook failed: it was asked to end at once, and stopped before the
-// routes to it were gone. As a command that the image does not have.
+// prestop-failed: a Pod has a preStop hook that was to keep it serving, and the hook failed: it was asked to end at
+// once, and stopped before the routes to it were gone. As a command that the image does not have.
 //
 //	Pod     deleted  FailedPreStopHook  SIGTERM, stopped
 //	svc     ok ok    x ok x ok x        ok ok
@@ -18,8 +18,8 @@ import (
 var preStopFailed = Rule{
 	Name: "prestop-failed",
 	Doc:  "A Pod's preStop hook failed, so the Pod stopped at once, before its node's routes had left it.",
-	Looks: `As route-outlives-pod, and an Event FailedPreStopHook of the Pod that stopped: the hook was to keep it serving. Often the image lacks the command, as
-"sleep" in a distroless image.`,
+	Looks: `As route-outlives-pod, and an Event FailedPreStopHook of the Pod that stopped: the hook was to keep it serving. Often
+the image lacks the command, as "sleep" in a distroless image.`,
 	Fix:   "Use the hook kind sleep (preStop.sleep), which needs no command; or repair the command.",
 	Needs: []Need{podsWatched},
 	Test:  testPreStopFailed,
@@ -61,7 +61,8 @@ func testPreStopFailed(c *Case) Finding {
 	return f
 }
 
-// servedUntilThen says for how long a Pod is known to have served before it stopped; nothing where that is not known, or short.
+// servedUntilThen says for how long a Pod is known to have served before it stopped; nothing where that is not known,
+// or short.
 func servedUntilThen(s *podStop) string {
 	if served := s.servedAfterKilling(); served > 0 {
 		return fmt.Sprintf("; %s served for ≥ %s before it stopped", s.pod.Name, quantity.Lowest(served))

@@ -19,15 +19,16 @@ import (
 var proberFault = Rule{
 	Name: "prober-fault",
 	Doc:  "The prober itself stalled or failed: nothing is known about the Service.",
-	Looks: `The control target, an echo server inside the prober, fails or is late at the same time; or the prober did not run; or nothing got
-through to any target, healthy Pods at their own addresses included, and the watches were silent or another Service failed as well (else the confidence is *low*:
-Pods of one Service share more than their prober). Only timeouts and cut connections near the stall are attributed to the
-prober: a refusal and a bad reply are answers.`,
+	Looks: `The control target, an echo server inside the prober, fails or is late at the same time; or the prober did not run; or
+nothing got through to any target, healthy Pods at their own addresses included, and the watches were silent or
+another Service failed as well (else the confidence is *low*: Pods of one Service share more than their prober). Only
+timeouts and cut connections near the stall are attributed to the prober: a refusal and a bad reply are answers.`,
 	Fix:  "Count the time as unobserved. Give the prober CPU, or lower --rate.",
 	Test: testProberFault,
 }
 
-// testProberFault looks for four signs that do not depend on each other. The first that is found gives the text and the fix.
+// testProberFault looks for four signs that do not depend on each other. The first that is found gives the text and
+// the fix.
 func testProberFault(c *Case) Finding {
 	found := no("the control target and the prober had no trouble")
 	for _, sign := range []func(*index, *model.Window) Finding{controlFailed, stoodStill, allFailed, localFaults} {
@@ -44,8 +45,8 @@ func testProberFault(c *Case) Finding {
 
 const proberFix = "nothing to change in the Service: count this time as unobserved, "
 
-// controlFailed looks at the echo server inside the prober. It explains no more than a prober that stands still does, and for
-// no longer than it failed.
+// controlFailed looks at the echo server inside the prober. It explains no more than a prober that stands still does,
+// and for no longer than it failed.
 func controlFailed(v *index, w *model.Window) Finding {
 	for _, t := range v.Run.Targets {
 		if t.Kind != timeline.Control || t.Source != v.target(w).Source {
@@ -72,7 +73,8 @@ func controlFailed(v *index, w *model.Window) Finding {
 	return Finding{}
 }
 
-// madeByProber counts the failures that a prober which does not run can make of good answers. A refusal and a bad answer are answers.
+// madeByProber counts the failures that a prober which does not run can make of good answers. A refusal and a bad
+// answer are answers.
 func madeByProber(w *model.Window) int {
 	return some(w.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.NoSlot, timeline.Reset, timeline.EOF, timeline.Unreachable, timeline.Other)
 }
@@ -129,9 +131,10 @@ func cannotStall(v *index, w *model.Window, stall time.Duration) string {
 	return outlasts(v, w, stall)
 }
 
-// allFailed looks at everything else this source probes: if nothing got through to any target, the direct ones of Pods that nothing had
-// happened to included, then what they share is the prober and its network. But Pods of one Service share more: a NetworkPolicy, a
-// node's network, a version. So there must be something beside them that failed too. A bad answer, or a connection that was made, got through.
+// allFailed looks at everything else this source probes: if nothing got through to any target, the direct ones of
+// Pods that nothing had happened to included, then what they share is the prober and its network. But Pods of one
+// Service share more: a NetworkPolicy, a node's network, a version. So there must be something beside them that
+// failed too. A bad answer, or a connection that was made, got through.
 func allFailed(v *index, w *model.Window) Finding {
 	lostInAll := lostOnTheWay(w)
 	if v.target(w).Kind == timeline.Reused { // its connections were open before
@@ -174,8 +177,8 @@ func allFailed(v *index, w *model.Window) Finding {
 	return f
 }
 
-// healthyFailed is the evidence that nothing got through to any of these Pods at their own addresses, nil if something did; and how many of
-// them were on a node that was found to be lost: then the fault is there.
+// healthyFailed is the evidence that nothing got through to any of these Pods at their own addresses, nil if
+// something did; and how many of them were on a node that was found to be lost: then the fault is there.
 func (v *index) healthyFailed(w *model.Window, healthy []*model.Pod) (evidence []model.Evidence, lost int) {
 	for _, p := range healthy {
 		if v.nodeLost(p.Node, w.Span()) != nil {
@@ -193,7 +196,8 @@ func (v *index) healthyFailed(w *model.Window, healthy []*model.Pod) (evidence [
 	return evidence, lost
 }
 
-// targetsFailed reports whether all judged targets of the window's source failed meanwhile, and names one of another Service, if there is one.
+// targetsFailed reports whether all judged targets of the window's source failed meanwhile, and names one of another
+// Service, if there is one.
 func (v *index) targetsFailed(w *model.Window) (other string, all bool) {
 	for _, t := range v.Run.Targets {
 		if !t.Kind.Judged() || t.Source != v.target(w).Source {
@@ -222,8 +226,8 @@ func lostReplies(w *model.Window) int {
 	return some(w.Classes, timeline.TimeoutResponse)
 }
 
-// localFaults looks for requests that our own system refused to send, or that a standstill of the prober made worthless. They
-// explain only timeouts, and no more of them than there are such requests.
+// localFaults looks for requests that our own system refused to send, or that a standstill of the prober made
+// worthless. They explain only timeouts, and no more of them than there are such requests.
 func localFaults(v *index, w *model.Window) Finding {
 	t := v.target(w)
 	about := v.onset(w)

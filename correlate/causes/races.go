@@ -14,8 +14,8 @@ import (
 	"lapse/timeline"
 )
 
-// This file is what several rules say of a window in which requests were routed to Pods that had stopped. For how long each was routed to is worked out in
-// route_lags.go.
+// This file is what several rules say of a window in which requests were routed to Pods that had stopped. For how
+// long each was routed to is worked out in route_lags.go.
 
 // A race is a window in which requests were routed to Pods that had stopped.
 type race struct {
@@ -146,7 +146,8 @@ func alsoTroubled(troubled []trouble, w *model.Window) (doubts []Sign) {
 	return doubts
 }
 
-// notTheirs is the doubt that most failures which stale routes can have made can as well be those of Pods that failed though they were ready.
+// notTheirs is the doubt that most failures which stale routes can have made can as well be those of Pods that failed
+// though they were ready.
 func (r *race) notTheirs() []Sign {
 	if r.doubtful == 0 || 2*r.doubtful < r.explained {
 		return nil
@@ -154,7 +155,8 @@ func (r *race) notTheirs() []Sign {
 	return []Sign{doubt(Watched, fmt.Sprintf("%d of %d such failures can be those of Pods that failed at their own addresses though they were ready", r.doubtful, r.explained))}
 }
 
-// moreThanTheirShare reports whether more of the window's requests failed than the share of the endpoints that had stopped.
+// moreThanTheirShare reports whether more of the window's requests failed than the share of the endpoints that had
+// stopped.
 func (r *race) moreThanTheirShare(v *index, w *model.Window) bool {
 	return exceeds(w.Failed, w.Sent, r.leastShare(v, w))
 }
@@ -219,7 +221,8 @@ func (s *service) peers(stops []*podStop) int {
 	return most
 }
 
-// A longestLag is the Pod of a Service that was routed to for longest after it had stopped, and the window in which it was.
+// A longestLag is the Pod of a Service that was routed to for longest after it had stopped, and the window in which
+// it was.
 type longestLag struct {
 	stop   *podStop
 	window *model.Window
@@ -264,8 +267,8 @@ func (l *longestLag) weaker(o longestLag) bool {
 	return o.length > l.length
 }
 
-// length is for how long the Pod was routed to by the last request that it is proven of, else by the last that may have been sent
-// to it, at most.
+// length is for how long the Pod was routed to by the last request that it is proven of, else by the last that may
+// have been sent to it, at most.
 func (s *podStop) length(r *race) time.Duration {
 	last := s.routed
 	if last < 0 {

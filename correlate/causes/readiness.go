@@ -11,7 +11,8 @@ import (
 
 // This file is what several rules ask of the readiness probe of a Pod.
 
-// readinessOf is the readiness probe of a Pod, the slowest if several containers have one; nil if there is none or it is not known.
+// readinessOf is the readiness probe of a Pod, the slowest if several containers have one; nil if there is none or it
+// is not known.
 func (v *index) readinessOf(p *model.Pod) (slowest *timeline.Probe) {
 	t := v.templates[p.Template]
 	if t == nil {

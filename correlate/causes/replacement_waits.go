@@ -10,8 +10,8 @@ import (
 	"lapse/timeline"
 )
 
-// replacement-waits: what makes the Pods makes the next one only when the last has gone: a Deployment with the strategy Recreate, a
-// StatefulSet of one. Nobody serves until the old Pod has ended and the new one has started.
+// replacement-waits: what makes the Pods makes the next one only when the last has gone: a Deployment with the
+// strategy Recreate, a StatefulSet of one. Nobody serves until the old Pod has ended and the new one has started.
 //
 //	old   ready  terminating  gone
 //	new                       pending  ready
@@ -26,8 +26,8 @@ const (
 var replacementWaits = Rule{
 	Name: "replacement-waits",
 	Doc:  "The next Pod was made only when the last one had gone: strategy Recreate, or a StatefulSet of one.",
-	Looks: `All requests fail, as without endpoints, for as long as the old Pod takes to end and the new one to start. The workload's spec says why:
-strategy Recreate and a new template, or a StatefulSet with 1 replica.`,
+	Looks: `All requests fail, as without endpoints, for as long as the old Pod takes to end and the new one to start. The
+workload's spec says why: strategy Recreate and a new template, or a StatefulSet with 1 replica.`,
 	Fix:   "A Deployment: strategy RollingUpdate. A StatefulSet: 2 replicas or more. Otherwise let the Pod terminate and start faster.",
 	Needs: []Need{endpointSlices, endpointsWatched, podsWatched},
 	Test:  testReplacementWaits,

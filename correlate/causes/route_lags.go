@@ -13,9 +13,10 @@ import (
 
 // This file bounds for how long a node routed to Pods after they had stopped.
 //
-// A failed request was sent over a route to a Pod that had stopped. Which one that was, it does not tell where several had. But a
-// node takes endpoints out in the order in which they left their EndpointSlice: while the one that left first is still
-// routed to, so are all that left after it. So each failure proves how long the route to the last of them lived:
+// A failed request was sent over a route to a Pod that had stopped. Which one that was, it does not tell where
+// several had. But a node takes endpoints out in the order in which they left their EndpointSlice: while the one that
+// left first is still routed to, so are all that left after it. So each failure proves how long the route to the last
+// of them lived:
 //
 //	a stopped    |
 //	b stopped    .     .  |
@@ -29,8 +30,8 @@ import (
 // rewrites the routes (kubernetes/kubernetes#92836), and how much of that a Pod's end meets is luck.
 const routeMargin = time.Second
 
-// An episode is a window with those that are near it, of all targets that go over the same routes. So what is found does not depend on
-// how windows are joined.
+// An episode is a window with those that are near it, of all targets that go over the same routes. So what is found
+// does not depend on how windows are joined.
 type episode struct {
 	view     *index
 	w        *model.Window // the first
@@ -100,8 +101,8 @@ func (e *episode) judge() {
 	e.bound()
 }
 
-// lastRoutable is the last instant at which a request can have been sent that a stale route made fail: once no endpoint is left,
-// failures have another cause.
+// lastRoutable is the last instant at which a request can have been sent that a stale route made fail: once no
+// endpoint is left, failures have another cause.
 func lastRoutable(v *index, w *model.Window) time.Duration {
 	last := model.Never
 	for _, empty := range v.unrouted(w) {
@@ -112,8 +113,8 @@ func lastRoutable(v *index, w *model.Window) time.Duration {
 	return last
 }
 
-// routesIn is how many endpoints the node can have had routes to at most: as many as were ready at one time, or before one of those left that
-// the node may still route to. A node that follows late has the routes of back then.
+// routesIn is how many endpoints the node can have had routes to at most: as many as were ready at one time, or
+// before one of those left that the node may still route to. A node that follows late has the routes of back then.
 func (v *index) routesIn(w *model.Window, at model.Instant) int {
 	svc := v.service(w)
 	n := svc.mostReady(at.Earliest-cluster.WatchLag, at.Latest)
@@ -133,8 +134,8 @@ func arrived(f *model.Failure) time.Duration {
 	return windows.Arrival(f.Class, f.Sent, f.Done) + f.Error
 }
 
-// reach is by how much the first failure can follow a stop: requests met other routes before. A persistent connection notices
-// that its Pod stopped when it is used next.
+// reach is by how much the first failure can follow a stop: requests met other routes before. A persistent connection
+// notices that its Pod stopped when it is used next.
 func (e *episode) reach(t *model.Target) time.Duration {
 	if t.Rate <= 0 {
 		return 0
@@ -183,8 +184,8 @@ func (e *episode) wasLast(p *model.Pod) bool {
 	return false
 }
 
-// stopOf is the Pod's stop, nil if it did not stop about the window. A Pod whose own address was probed and went on answering is
-// cleared; without a probe, it stopped between its deletion and its exit.
+// stopOf is the Pod's stop, nil if it did not stop about the window. A Pod whose own address was probed and went on
+// answering is cleared; without a probe, it stopped between its deletion and its exit.
 func (e *episode) stopOf(p *model.Pod) *podStop {
 	probe := e.view.probe(e.w, p)
 	s := &podStop{pod: p, target: probe.target, order: -1, routed: -1, gone: model.Never}
@@ -239,11 +240,12 @@ func (e *episode) bound() {
 	}
 }
 
-// goneBy is when k requests in a row had succeeded since the Pod had stopped and since the last of these failures that was its own: one before
-// another Pod's stop, and not after so many successes that the route was gone for sure. Only requests that open a connection tell.
+// goneBy is when k requests in a row had succeeded since the Pod had stopped and since the last of these failures
+// that was its own: one before another Pod's stop, and not after so many successes that the route was gone for sure.
+// Only requests that open a connection tell.
 //
-// Right after that failure, k successes in a row prove it. Where other failures follow, each begins another try to have so many by chance:
-// more are needed with each.
+// Right after that failure, k successes in a row prove it. Where other failures follow, each begins another try to
+// have so many by chance: more are needed with each.
 func (e *episode) goneBy(s *podStop, failures []model.Failure) time.Duration {
 	if e.fresh == nil {
 		return model.Never
@@ -297,8 +299,8 @@ func (e *episode) candidates(f *model.Failure) []*podStop {
 	return all
 }
 
-// lastToLeave are those of the Pods whose endpoints left last, in one update. Where that is not known of one, a lone Pod is it, and
-// of several none.
+// lastToLeave are those of the Pods whose endpoints left last, in one update. Where that is not known of one, a lone
+// Pod is it, and of several none.
 func lastToLeave(stops []*podStop) []*podStop {
 	if len(stops) < 2 {
 		return stops

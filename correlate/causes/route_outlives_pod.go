@@ -26,10 +26,11 @@ import (
 var routeOutlivesPod = Rule{
 	Name: "route-outlives-pod",
 	Doc:  "A Pod stopped before the prober's node stopped routing to it.",
-	Looks: `A Pod is deleted. Its own address (row "direct") stops answering, and for some milliseconds or seconds the node still routes to it.
-About one request in N fails, where N is the number of endpoints; the other Pods answer. If several Pods stop, as in a rolling restart, each
-is named with its own lag (how long it was routed to after it had stopped): "950 ms ±40" is measured; "≥ 784 ms" is a lower bound, because later failures may be another Pod's; "≤ 780 ms"
-is only an upper bound. ` + "`causes[].measures`" + ` in timeline.json has them. If the measured URL is not the Service's own address, something behind the URL does the routing (a load balancer, an ingress or DNS): no node is named, and the confidence is at most *medium*. [How they are computed](../decisions/0012-whose-stale-route.md).`,
+	Looks: `A Pod is deleted. Its own address (row "direct") stops answering, and for some milliseconds or seconds the node still
+routes to it. About one request in N fails, where N is the number of endpoints; the other Pods answer. If several Pods
+stop, as in a rolling restart, each is named with its own lag (how long it was routed to after it had stopped): "950
+ms ±40" is measured; "≥ 784 ms" is a lower bound, because later failures may be another Pod's; "≤ 780 ms" is only an
+upper bound.` + "`causes[].measures`" + ` in timeline.json has them. If the measured URL is not the Service's own address, something behind the URL does the routing (a load balancer, an ingress or DNS): no node is named, and the confidence is at most *medium*. [How they are computed](../decisions/0012-whose-stale-route.md).`,
 	Fix:   "Keep serving after SIGTERM for at least the time in the incident's fix: a preStop sleep, or a delay before the server shuts down.",
 	Needs: []Need{podsWatched},
 	Test:  testRouteOutlivesPod,
@@ -92,7 +93,8 @@ func (v *index) pinsClients(w *model.Window) bool {
 	return spec != nil && spec.Snapshot.Service.Affinity == "ClientIP" && !v.target(w).Turns
 }
 
-// narrowed is the setting by which the Service leads the window's requests to some of its endpoints only, and what that means; "" if it has none.
+// narrowed is the setting by which the Service leads the window's requests to some of its endpoints only, and what
+// that means; "" if it has none.
 func (v *index) narrowed(w *model.Window) (setting, effect string) {
 	spec := v.serviceSpec(w)
 	if spec == nil {
@@ -207,8 +209,8 @@ func (r *race) signs(v *index, w *model.Window) []Sign {
 	return append(signs, began)
 }
 
-// nothingAfter says that no request was certainly sent after a Pod had stopped: all of them may have been on their way when it exited,
-// with its route as it should be.
+// nothingAfter says that no request was certainly sent after a Pod had stopped: all of them may have been on their
+// way when it exited, with its route as it should be.
 func (r *race) nothingAfter(w *model.Window) []Sign {
 	if slices.ContainsFunc(r.stops, func(s *podStop) bool { return s.lag().Min > 0 }) || len(troubledIn(r.troubled, w)) > 0 {
 		return nil

@@ -1,5 +1,6 @@
-// Package causes explains windows. Each rule knows one way in which a window comes about; it reads the [Case] and returns what it found.
-// How confident a cause is, what its rivals are and which comes first follows from that in one place: confidence.go.
+// Package causes explains windows. Each rule knows one way in which a window comes about; it reads the [Case] and
+// returns what it found. How confident a cause is, what its rivals are and which comes first follows from that in one
+// place: confidence.go.
 package causes
 
 import "lapse/correlate/model"

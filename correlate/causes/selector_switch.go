@@ -10,7 +10,8 @@ import (
 	"lapse/timeline"
 )
 
-// selector-switch: somebody changed the Service's selector. The Pods that it had go on running, and are not routed to any more.
+// selector-switch: somebody changed the Service's selector. The Pods that it had go on running, and are not routed to
+// any more.
 //
 //	service    app=web            app=green
 //	endpoints  3 3 3 3 3 3 3 3 3  0 0 0 0 0 0
@@ -19,9 +20,9 @@ import (
 var selectorSwitch = Rule{
 	Name: "selector-switch",
 	Doc:  "The Service's selector was changed to labels of no ready Pod, or the Pods that it had were taken away while nodes still routed to them.",
-	Looks: `All requests fail, as without endpoints. The Service's selector was changed just before, and its endpoints left though their Pods were
-not ending; often these still answer at their own addresses. Or about one request in N fails: other Pods took their place, and they were scaled down
-before all nodes had followed.`,
+	Looks: `All requests fail, as without endpoints. The Service's selector was changed just before, and its endpoints left though
+their Pods were not ending; often these still answer at their own addresses. Or about one request in N fails: other
+Pods took their place, and they were scaled down before all nodes had followed.`,
 	Fix:   "Change a selector only to labels of ready Pods. Scale the old Pods down after all nodes have applied the change.",
 	Needs: []Need{endpointSlices, endpointsWatched},
 	Test:  testSelectorSwitch,
@@ -46,7 +47,8 @@ func testSelectorSwitch(c *Case) Finding {
 	return f
 }
 
-// switchedTooEarly: others took the place of the Pods that the selector had named, and these were taken away while nodes still routed to them.
+// switchedTooEarly: others took the place of the Pods that the selector had named, and these were taken away while
+// nodes still routed to them.
 func switchedTooEarly(c *Case, whyNot string) Finding {
 	v, w := c.index, c.Window
 	change, left := v.switched(w)
@@ -90,8 +92,8 @@ func switchedTooEarly(c *Case, whyNot string) Finding {
 	return f
 }
 
-// switched is the change of the window's Service's selector that was seen last before its onset, and the Pods whose endpoints left with it though they
-// were not ending.
+// switched is the change of the window's Service's selector that was seen last before its onset, and the Pods whose
+// endpoints left with it though they were not ending.
 func (v *index) switched(w *model.Window) (change *model.Event, left []*model.Pod) {
 	if change = v.serviceChange(w, selectorEdited); change == nil {
 		return nil, nil
@@ -109,7 +111,8 @@ func (v *index) switched(w *model.Window) (change *model.Event, left []*model.Po
 	return change, left
 }
 
-// scaledDown is the change by which the workload of one of these Pods was to have fewer, or was deleted, in a time; nil if none was.
+// scaledDown is the change by which the workload of one of these Pods was to have fewer, or was deleted, in a time;
+// nil if none was.
 func (v *index) scaledDown(pods []*model.Pod, in model.Instant) *model.Event {
 	for _, p := range pods {
 		before := -1

@@ -18,7 +18,8 @@ const (
 // switchReach is for how long after a change of the Service nodes may still route as before.
 const switchReach = 10 * time.Second
 
-// serviceChange is the last change of the window's Service that was seen before its onset, of those whose detail begins so.
+// serviceChange is the last change of the window's Service that was seen before its onset, of those whose detail
+// begins so.
 func (v *index) serviceChange(w *model.Window, detail string) (change *model.Event) {
 	service := v.target(w).Service
 	for _, e := range v.edits {
@@ -45,7 +46,8 @@ func (v *index) serviceGone(w *model.Window) *model.Event {
 // serviceGoes is for how long a name server and the nodes may go on knowing a Service that was deleted.
 const serviceGoes = 60 * time.Second
 
-// serviceSpec is the last snapshot of the window's Service from before the window's onset was over; nil if there is none.
+// serviceSpec is the last snapshot of the window's Service from before the window's onset was over; nil if there is
+// none.
 func (v *index) serviceSpec(w *model.Window) (spec *model.Event) {
 	for _, e := range v.specs {
 		if e.Object != nil && e.Object.Namespace+"/"+e.Object.Name == v.target(w).Service && (spec == nil || e.Seen <= w.Start.Latest) {
@@ -55,8 +57,8 @@ func (v *index) serviceSpec(w *model.Window) (spec *model.Event) {
 	return spec
 }
 
-// publishes reports whether the window's Service keeps endpoints of Pods that end, or are not ready, as if they were ready
-// (publishNotReadyAddresses); known is false where its spec was not recorded.
+// publishes reports whether the window's Service keeps endpoints of Pods that end, or are not ready, as if they were
+// ready (publishNotReadyAddresses); known is false where its spec was not recorded.
 func (v *index) publishes(w *model.Window) (does, known bool) {
 	spec := v.serviceSpec(w)
 	return spec != nil && spec.Snapshot.Service.PublishNotReady, spec != nil

@@ -9,8 +9,8 @@ import (
 	"lapse/correlate/quantity"
 )
 
-// shared-readiness: the readiness probes of all Pods ask something that they share, as a database, and all fail at once. The Pods could
-// still answer, and are not routed to.
+// shared-readiness: the readiness probes of all Pods ask something that they share, as a database, and all fail at
+// once. The Pods could still answer, and are not routed to.
 //
 //	ready      3 3 3 0 0 0 0 0 3 3
 //	svc        ok ok x x x x x ok ok
@@ -19,10 +19,10 @@ import (
 var sharedReadiness = Rule{
 	Name: "shared-readiness",
 	Doc:  "All Pods turned not ready at once, though they still answered: their readiness probes depend on the same thing.",
-	Looks: `All requests fail, as without endpoints. All Pods became not ready within one or two probe periods. None of them was terminating, and all kept
-answering at their own addresses. The confidence is *low* if all of them answered with errors: the probes may have been right. If no Event
-reports a failed probe, it is at most *medium* (a readiness gate fits as well), and *low* if all Pods run on one node (its kubelet may have
-restarted).`,
+	Looks: `All requests fail, as without endpoints. All Pods became not ready within one or two probe periods. None of them was
+terminating, and all kept answering at their own addresses. The confidence is *low* if all of them answered with
+errors: the probes may have been right. If no Event reports a failed probe, it is at most *medium* (a readiness gate
+fits as well), and *low* if all Pods run on one node (its kubelet may have restarted).`,
 	Fix:   "Let a readiness probe ask only about the Pod itself, or let it fail more often in a row before it counts.",
 	Needs: []Need{endpointSlices, endpointsWatched, podsWatched},
 	Test:  testSharedReadiness,
@@ -69,7 +69,8 @@ func timedOut(unhealthy []Sign) []Sign {
 	return nil
 }
 
-// noProbeFailed is that no Event tells that a readiness probe failed. A kubelet that is restarted may set all Pods of its node not ready.
+// noProbeFailed is that no Event tells that a readiness probe failed. A kubelet that is restarted may set all Pods of
+// its node not ready.
 func (e *emptiness) noProbeFailed() Sign {
 	node := e.leavers[0].Node
 	if node == "" || slices.ContainsFunc(e.leavers, func(p leaver) bool { return p.Node != node }) {

@@ -23,8 +23,8 @@ func (v *index) moreThanTheirShare(w *model.Window, n int, f *Finding) {
 	}
 }
 
-// byHowMuch is what it says against a cause that more failed than the share of the endpoints that it is about: if it is twice as much, most
-// had another cause, unless the Service prefers some endpoints.
+// byHowMuch is what it says against a cause that more failed than the share of the endpoints that it is about: if it
+// is twice as much, most had another cause, unless the Service prefers some endpoints.
 func (v *index) byHowMuch(w *model.Window, share float64) Strength {
 	spec := v.serviceSpec(w)
 	prefers := spec != nil && (spec.Snapshot.Service.Affinity != "" || spec.Snapshot.Service.Internal == localPolicy || spec.Snapshot.Service.Distribution != "")

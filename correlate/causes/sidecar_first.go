@@ -8,8 +8,8 @@ import (
 	"lapse/correlate/quantity"
 )
 
-// sidecar-first: a Pod's requests come in through a proxy beside the server. At SIGTERM the proxy exits at once, while the server goes on serving:
-// nobody reaches it any more.
+// sidecar-first: a Pod's requests come in through a proxy beside the server. At SIGTERM the proxy exits at once,
+// while the server goes on serving: nobody reaches it any more.
 //
 //	proxy   R R R -
 //	server  R R R R R R R R -      as it should
@@ -18,10 +18,11 @@ import (
 var sidecarFirst = Rule{
 	Name: "sidecar-first",
 	Doc:  "A container that requests pass through ended before the others of its Pod did.",
-	Looks: `A Pod is deleted and stops answering at once, although one of its containers keeps running for seconds. The containers' termination times show which
-ended first. The container that keeps running must be a server, with an HTTP, TCP or gRPC probe; a log shipper is not one. The cause is not named
-if another port of the Pod keeps answering: then each container serves its own port. Lapse cannot see that requests pass from one container to the
-other, so the confidence is at most *medium*, and *low* if the last container had to be killed.`,
+	Looks: `A Pod is deleted and stops answering at once, although one of its containers keeps running for seconds. The
+containers' termination times show which ended first. The container that keeps running must be a server, with an HTTP,
+TCP or gRPC probe; a log shipper is not one. The cause is not named if another port of the Pod keeps answering: then
+each container serves its own port. Lapse cannot see that requests pass from one container to the other, so the
+confidence is at most *medium*, and *low* if the last container had to be killed.`,
 	Fix:   "Run the proxy as a native sidecar (an init container with restartPolicy: Always): it ends after the others. Or let it wait in a preStop hook.",
 	Needs: []Need{podsWatched},
 	Test:  testSidecarFirst,

@@ -13,8 +13,8 @@ import (
 	"lapse/timeline"
 )
 
-// stale-address: a client of a headless Service was given the address of a Pod that had left. Nothing stands between client and Pod: what has to
-// follow is the DNS server's answer, and whatever keeps it until its TTL is over.
+// stale-address: a client of a headless Service was given the address of a Pod that had left. Nothing stands between
+// client and Pod: what has to follow is the DNS server's answer, and whatever keeps it until its TTL is over.
 //
 //	endpoint web-1   ready ready terminating absent
 //	answer           1 2 3 1 2 3 1 2 3 1 2 3 1 2 3  2 3 2 3
@@ -25,8 +25,8 @@ import (
 var staleAddress = Rule{
 	Name: "stale-address",
 	Doc:  "The name of a headless Service still had the address of a Pod that was no endpoint any more.",
-	Looks: `The target is a headless Service, whose clients take one of the addresses of its name. Failed connections went to an address whose endpoint was no longer ready
-(` + "`failures[].peer`" + ` in timeline.json); those to other addresses were answered. It lasts until the DNS server has the change, and until answers that were given before are used no
+	Looks: `The target is a headless Service, whose clients take one of the addresses of its name. Failed connections went to an
+address whose endpoint was no longer ready (` + "`failures[].peer`" + ` in timeline.json); those to other addresses were answered. It lasts until the DNS server has the change, and until answers that were given before are used no
 longer (TTL).`,
 	Fix:   "Keep serving after SIGTERM for at least the time in the incident's fix, and for the name's TTL more if clients cache answers. Clients should look the name up again when a connection fails.",
 	Needs: []Need{requestsFailed, endpointSlices, endpointsWatched},
@@ -85,7 +85,8 @@ func testStaleAddress(c *Case) Finding {
 	return f
 }
 
-// staleDials are the addresses that failed connections of a window went to after their endpoints had left, or why there are none.
+// staleDials are the addresses that failed connections of a window went to after their endpoints had left, or why
+// there are none.
 func (v *index) staleDials(w *model.Window) (dials []staleDial, whyNot string) {
 	whyNot = "where the failed connections went is not known"
 	dialled := func(class timeline.Class) bool { // each request of kind new is a connection of its own
@@ -128,7 +129,8 @@ func (v *index) staleDials(w *model.Window) (dials []staleDial, whyNot string) {
 	return dials, whyNot
 }
 
-// longestDialled is the address that connections to the window's Service went to for longest after its endpoint had left, in any window of the run, and that window.
+// longestDialled is the address that connections to the window's Service went to for longest after its endpoint had
+// left, in any window of the run, and that window.
 func (v *index) longestDialled(w *model.Window) (worst staleDial, of *model.Window) {
 	for i := range v.Run.Windows {
 		other := &v.Run.Windows[i]
@@ -145,7 +147,8 @@ func (v *index) longestDialled(w *model.Window) (worst staleDial, of *model.Wind
 	return worst, of
 }
 
-// leftBefore is the event by which an address was no ready endpoint of the window's Service at an instant; nil if it was one, or was never seen to be.
+// leftBefore is the event by which an address was no ready endpoint of the window's Service at an instant; nil if it
+// was one, or was never seen to be.
 func (v *index) leftBefore(w *model.Window, addr netip.Addr, at time.Duration) (left *model.Event) {
 	for _, e := range v.service(w).endpoints {
 		if e.Addr != addr.String() || e.At.Earliest > at {
@@ -161,8 +164,8 @@ func (v *index) leftBefore(w *model.Window, addr netip.Addr, at time.Duration) (
 	return left
 }
 
-// endedBehind is the Pod whose endpoint left because the Pod was to end. Of an endpoint without a Pod nothing is known; one that left for another reason
-// has another cause.
+// endedBehind is the Pod whose endpoint left because the Pod was to end. Of an endpoint without a Pod nothing is
+// known; one that left for another reason has another cause.
 func (v *index) endedBehind(w *model.Window, left *model.Event) (pod *model.Pod, whyNot string) {
 	if left.Object == nil || left.Object.Kind != "Pod" {
 		return nil, ""
@@ -192,7 +195,8 @@ func (d *staleDial) lag(w *model.Window) model.Length {
 	return model.Length{Min: least, Max: max(least, w.End.Latest-d.left.At.Earliest)}
 }
 
-// needed is for how long after its end had begun the Pod would have had to serve: so long connections went to it at least.
+// needed is for how long after its end had begun the Pod would have had to serve: so long connections went to it at
+// least.
 func (d *staleDial) needed() time.Duration {
 	since := max(0, d.lastSent-d.left.At.Earliest)
 	return quantity.RoundUp(since + max(routeMargin, since/4))

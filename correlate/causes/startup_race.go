@@ -8,8 +8,9 @@ import (
 	"lapse/correlate/quantity"
 )
 
-// startup-race: a Pod's endpoint is ready before the Pod can serve: it has no readiness probe, or one that does not ask what matters. New
-// connections that are routed to it are refused or get errors, at its share of the endpoints, until it serves.
+// startup-race: a Pod's endpoint is ready before the Pod can serve: it has no readiness probe, or one that does not
+// ask what matters. New connections that are routed to it are refused or get errors, at its share of the endpoints,
+// until it serves.
 //
 //	endpoint  . . . . R R R R R R R R R R
 //	svc       ok ok ok ok x ok x ok ok x ok ok      from when the endpoint was added
@@ -19,9 +20,10 @@ import (
 var startupRace = Rule{
 	Name: "startup-race",
 	Doc:  "A Pod's endpoint was ready before the Pod could serve.",
-	Looks: `A Pod is added to the endpoints, and its own address refuses connections or answers with errors until some time later. About one request in N
-fails meanwhile; the other Pods answer. It is common in rollouts of Pods without a readiness probe. If the Pod never answers successfully, the confidence is *low*; after
-10 s this cause is not named, because the version may be bad. It is also not named if the Pod answers some requests, or if older Pods fail in the same way.`,
+	Looks: `A Pod is added to the endpoints, and its own address refuses connections or answers with errors until some time later.
+About one request in N fails meanwhile; the other Pods answer. It is common in rollouts of Pods without a readiness
+probe. If the Pod never answers successfully, the confidence is *low*; after 10 s this cause is not named, because the
+version may be bad. It is also not named if the Pod answers some requests, or if older Pods fail in the same way.`,
 	Fix:   "Add a readiness probe that asks for what clients ask. minReadySeconds does not help: it delays the rollout, not the endpoint.",
 	Needs: []Need{podsWatched, endpointSlices, requestsFailed},
 	Test:  testStartupRace,
@@ -64,7 +66,8 @@ func startupText(young []suspect, slowest suspect, unready string) string {
 		slowest.pod.Name, quantity.Length(early(slowest), slowest.outage.Open.End), unready, namedPods(pods))
 }
 
-// unready says that only the endpoint was ready, and not the Pod, as far as Pods were watched and the Service may have it so.
+// unready says that only the endpoint was ready, and not the Pod, as far as Pods were watched and the Service may
+// have it so.
 func (v *index) unready(w *model.Window, s suspect) string {
 	if ready := s.pod.Ready; ready != nil && ready.Earliest <= s.pod.EndpointReady.Latest || v.laneOff("pod", w) {
 		return ""

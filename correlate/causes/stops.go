@@ -35,7 +35,8 @@ func (s *podStop) lag() model.Length {
 	return model.Length{Min: least, Max: max(least, s.gone-s.at.Earliest)}
 }
 
-// about says the lag in words. Where a part of it may be another Pod's, only what is proven is said, or what is possible.
+// about says the lag in words. Where a part of it may be another Pod's, only what is proven is said, or what is
+// possible.
 func (s *podStop) about() string {
 	lag := s.lag()
 	if s.shared && lag.Min > 0 {
@@ -79,10 +80,12 @@ func stopByWatch(p *model.Pod) (stop model.Instant, known bool) {
 	return stop, stop.Earliest <= stop.Latest
 }
 
-// followSlack is how long after a Pod's stop the first request can have met it: a proxy that keeps connections to it notices when it uses one.
+// followSlack is how long after a Pod's stop the first request can have met it: a proxy that keeps connections to it
+// notices when it uses one.
 const followSlack = time.Second
 
-// stoppedAt are the Pods that stopped, once they were to, as the window's requests began to fail; the last to stop first.
+// stoppedAt are the Pods that stopped, once they were to, as the window's requests began to fail; the last to stop
+// first.
 func (v *index) stoppedAt(w *model.Window) (stops []*podStop) {
 	for _, p := range v.pods(w) {
 		at, known := stopByWatch(p)
@@ -99,8 +102,8 @@ func (v *index) stoppedAt(w *model.Window) (stops []*podStop) {
 	return stops
 }
 
-// cut reports whether f was under way when the Pod stopped, so that its end can have cut it. A Pod that has stopped accepts no
-// connection on which an answer could be awaited.
+// cut reports whether f was under way when the Pod stopped, so that its end can have cut it. A Pod that has stopped
+// accepts no connection on which an answer could be awaited.
 func (s *podStop) cut(f *model.Failure) bool {
 	switch f.Class {
 	case timeline.Reset, timeline.EOF:

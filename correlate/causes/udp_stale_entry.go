@@ -12,30 +12,34 @@ import (
 	"lapse/timeline"
 )
 
-// udp-stale-entry: datagrams from some source ports go on to a Pod that has stopped, where the node's connection tracking sent them before. Datagrams from
-// other ports are led by the node's routes, which have followed.
+// udp-stale-entry: datagrams from some source ports go on to a Pod that has stopped, where the node's connection
+// tracking sent them before. Datagrams from other ports are led by the node's routes, which have followed.
 //
 //	svc new       ok ok x ok ok ok ok ok ok ok ok ok     a fresh source port each: at most until the routes follow
 //	svc reused    ok ok x ok x  ok x  ok x  ok x  ok     ports that are kept: those which went to the Pod, all of the time
 //	direct        ok ok x x  x  x  x  x  x  x  x  x      the Pod has stopped
 //
-// kube-proxy removes such an entry once the endpoint does not serve any more, by its readiness, and not before: a Pod that ends and goes on saying that it is
-// ready keeps them. Several versions leave entries behind for good (kubernetes/kubernetes#125467, #126130, #139628).
+// kube-proxy removes such an entry once the endpoint does not serve any more, by its readiness, and not before: a Pod
+// that ends and goes on saying that it is ready keeps them. Several versions leave entries behind for good
+// (kubernetes/kubernetes#125467, #126130, #139628).
 
 var udpStaleEntry = Rule{
 	Name: "udp-stale-entry",
 	Doc:  "UDP from fixed source ports kept going to a Pod that had stopped, because of connection tracking; from fresh ports it was answered.",
-	Looks: `A Pod stops answering at its own address, as it ends. Requests of kind new, each from another source port, are answered again as soon as the routes have followed. Some of those of
-kind reused, whose ports stay, keep failing for much longer, all from such a port: until the entries are removed, or the client takes another port. A server that
-hangs fails both kinds. Send ` + "`{id}`" + ` with ` + "`--echo`" + `: without it, Lapse takes another port itself once a reply is overdue.`,
-	Fix: `Let a client take another source port once a reply is overdue. At SIGTERM fail the readiness probe first, and serve UDP on for some seconds: kube-proxy removes the
-entries when the endpoint stops serving, and the next datagrams go elsewhere.`,
+	Looks: `A Pod stops answering at its own address, as it ends. Requests of kind new, each from another source port, are
+answered again as soon as the routes have followed. Some of those of kind reused, whose ports stay, keep failing for
+much longer, all from such a port: until the entries are removed, or the client takes another port. A server that
+hangs fails both kinds. Send` + "`{id}`" + ` with ` + "`--echo`" + `: without it, Lapse takes another port itself once a reply is overdue.`,
+	Fix: `Let a client take another source port once a reply is overdue. At SIGTERM fail the readiness probe first, and serve
+UDP on for some seconds: kube-proxy removes the entries when the endpoint stops serving, and the next datagrams go
+elsewhere.`,
 	Needs: []Need{podsWatched, requestsFailed},
 	Only:  func(c *Case) bool { return c.datagrams(c.Window) && c.index.target(c.Window).Kind == timeline.Reused },
 	Test:  testUDPStaleEntry,
 }
 
-// fewestKept is how many datagrams from fixed source ports must be lost after the routes had followed: fewer may have been lost by chance.
+// fewestKept is how many datagrams from fixed source ports must be lost after the routes had followed: fewer may have
+// been lost by chance.
 const fewestKept = 5
 
 func testUDPStaleEntry(c *Case) Finding {
@@ -67,8 +71,8 @@ func testUDPStaleEntry(c *Case) Finding {
 	return v.staleEntry(w, e, s, after)
 }
 
-// followed is the instant from which the routes had followed a Pod's stop for sure: datagrams from fresh source ports were lost no more. Those from
-// fixed ones that are lost say nothing of the routes here.
+// followed is the instant from which the routes had followed a Pod's stop for sure: datagrams from fresh source ports
+// were lost no more. Those from fixed ones that are lost say nothing of the routes here.
 func (v *index) followed(e *episode, s *podStop) time.Duration {
 	gone := e.goneBy(s, slices.DeleteFunc(slices.Clone(e.failures), func(f model.Failure) bool { return f.Target != e.fresh.Name }))
 	at := gone
@@ -93,7 +97,8 @@ func (v *index) lostAfter(w *model.Window, at time.Duration) (lost []model.Failu
 // lostClasses are how a datagram fails that no server took.
 var lostClasses = []timeline.Class{timeline.Refused, timeline.TimeoutConnect, timeline.Unreachable, timeline.NoSlot}
 
-// staleEntry is the finding that datagrams went on to a Pod which had stopped, from some source ports, at times when the routes had followed.
+// staleEntry is the finding that datagrams went on to a Pod which had stopped, from some source ports, at times when
+// the routes had followed.
 func (v *index) staleEntry(w *model.Window, e *episode, s *podStop, after model.Instant) Finding {
 	p, node := s.pod, v.router(w)
 	lasted := model.Length{Min: max(0, after.Latest-s.at.Latest), Max: max(0, w.End.Latest-s.at.Earliest)}
@@ -120,7 +125,8 @@ func (v *index) staleEntry(w *model.Window, e *episode, s *podStop, after model.
 	return f
 }
 
-// staleEntryFix tells an endpoint that goes on serving by its readiness from one that had left, of which kube-proxy keeps the entries against its own rules.
+// staleEntryFix tells an endpoint that goes on serving by its readiness from one that had left, of which kube-proxy
+// keeps the entries against its own rules.
 func (v *index) staleEntryFix(w *model.Window, s *podStop, lasted time.Duration) string {
 	client := fmt.Sprintf("have clients take another source port once a reply is overdue: here some waited ≥ %s", quantity.Lowest(lasted))
 	left := v.stoppedServing(s.pod)

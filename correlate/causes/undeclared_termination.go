@@ -9,9 +9,9 @@ import (
 	"lapse/correlate/quantity"
 )
 
-// undeclared-termination: a kubelet ended a Pod for its own reasons: the node shut down or ran short of memory or disk, or the Pod's
-// activeDeadlineSeconds were over. Nobody deleted the Pod, so its endpoint is ready while it ends, and a preStop hook does not help
-// (kubernetes/kubernetes#116965).
+// undeclared-termination: a kubelet ended a Pod for its own reasons: the node shut down or ran short of memory or
+// disk, or the Pod's activeDeadlineSeconds were over. Nobody deleted the Pod, so its endpoint is ready while it ends,
+// and a preStop hook does not help (kubernetes/kubernetes#116965).
 //
 //	Pod        Running   ended by its kubelet   Failed
 //	endpoint   ready     ready ready            not-ready
@@ -20,11 +20,12 @@ import (
 var undeclaredTermination = Rule{
 	Name: "undeclared-termination",
 	Doc:  "A kubelet ended a Pod, or a container of it, without a deletion, and its endpoint was ready until it had ended.",
-	Looks: `About one request in N fails from the Pod's end until its endpoint has left. The Pod was not deleted: its phase turned Failed, with the reason (Evicted,
-Terminated, DeadlineExceeded), or its condition DisruptionTarget says TerminationByKubelet. Or only a container ended and was started anew, and an Event of the
-kubelet says why: a resize in place that requires a restart, or a definition that was changed in the Pod itself.`,
-	Fix: `Drain a node before it shuts down; request the memory that a Pod uses. Fail the readiness probe from SIGTERM on, and keep serving. Roll out what needs a restart, in the place
-of changing Pods that serve.`,
+	Looks: `About one request in N fails from the Pod's end until its endpoint has left. The Pod was not deleted: its phase turned
+Failed, with the reason (Evicted, Terminated, DeadlineExceeded), or its condition DisruptionTarget says
+TerminationByKubelet. Or only a container ended and was started anew, and an Event of the kubelet says why: a resize
+in place that requires a restart, or a definition that was changed in the Pod itself.`,
+	Fix: `Drain a node before it shuts down; request the memory that a Pod uses. Fail the readiness probe from SIGTERM on, and
+keep serving. Roll out what needs a restart, in the place of changing Pods that serve.`,
 	Needs: []Need{podsWatched, requestsFailed},
 	Test:  testUndeclaredTermination,
 }
@@ -50,8 +51,9 @@ func testUndeclaredTermination(c *Case) Finding {
 	return f
 }
 
-// undeclaredFix is what helps against such an end. A kubelet that preempts a Pod waits for its end and meanwhile reports nothing that probes say
-// (kubernetes, pkg/kubelet/preemption: "a blocking call" of its main loop): only room for both helps, or a priority.
+// undeclaredFix is what helps against such an end. A kubelet that preempts a Pod waits for its end and meanwhile
+// reports nothing that probes say (kubernetes, pkg/kubelet/preemption: "a blocking call" of its main loop): only room
+// for both helps, or a priority.
 func undeclaredFix(p *model.Pod, containers int, reason string) string {
 	ended := fmt.Sprintf("its kubelet ended %s (%s), without notice", quantity.Count(containers, "container"), reason)
 	if strings.Contains(strings.ToLower(reason), "preempt") {

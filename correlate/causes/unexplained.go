@@ -20,14 +20,15 @@ const (
 	maxNearEnd = 5
 )
 
-// unexplained is the answer where no rule applies, or none to most of the failures: what changed about the time, and why each rule does
-// not apply.
+// unexplained is the answer where no rule applies, or none to most of the failures: what changed about the time, and
+// why each rule does not apply.
 var unexplained = Rule{
 	Name: "unexplained",
 	Doc:  "No rule applies. What changed near the time is listed, and why each rule does not apply.",
-	Looks: `The text says which Pods failed the same way at their own addresses: then look at the Pods, and not at the way to them. The evidence lists which
-Pods failed at their own addresses, what changed near the window's onset (the nearest first) and near its end, and why each rule does not apply. It also comes first where a rule explains only the smaller part of the failures. A run on a URL watches no
-cluster: nearly every window is unexplained there.`,
+	Looks: `The text says which Pods failed the same way at their own addresses: then look at the Pods, and not at the way to
+them. The evidence lists which Pods failed at their own addresses, what changed near the window's onset (the nearest
+first) and near its end, and why each rule does not apply. It also comes first where a rule explains only the smaller
+part of the failures. A run on a URL watches no cluster: nearly every window is unexplained there.`,
 	Fix:  "Watch the cluster as well: --watch svc/NAME.",
 	Test: testUnexplained,
 	Held: testUnexplained,

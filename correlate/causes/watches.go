@@ -11,7 +11,8 @@ import (
 
 // This file is what several rules ask of the watches: which were on, and when they brought nothing.
 
-// laneOff reports whether this kind, in lower case ("endpointslice"), was not watched for the window's Service when it ended.
+// laneOff reports whether this kind, in lower case ("endpointslice"), was not watched for the window's Service when
+// it ended.
 func (v *index) laneOff(kind string, w *model.Window) bool {
 	return v.lanesAt(w.End.Latest).Off(kind, v.target(w).Service)
 }

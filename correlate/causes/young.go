@@ -11,11 +11,12 @@ import (
 	"lapse/timeline"
 )
 
-// This file is what several rules ask of Pods whose endpoints had just become ready, and that failed at their own addresses.
+// This file is what several rules ask of Pods whose endpoints had just become ready, and that failed at their own
+// addresses.
 
-// youngSuspects are those that failed at their own addresses when their endpoints first turned ready, or had not answered there before. A Pod from before
-// the run that had answered, and of which no container was started meanwhile, is not young: its endpoint only came back.
-// What failed before it was ready has another cause.
+// youngSuspects are those that failed at their own addresses when their endpoints first turned ready, or had not
+// answered there before. A Pod from before the run that had answered, and of which no container was started
+// meanwhile, is not young: its endpoint only came back. What failed before it was ready has another cause.
 func (v *index) youngSuspects(w *model.Window) []suspect {
 	young := v.suspectsThat(w, func(s suspect) bool {
 		ready := s.pod.EndpointReady
@@ -35,7 +36,8 @@ func (v *index) youngSuspects(w *model.Window) []suspect {
 	return young
 }
 
-// answeredFirst reports whether a Pod had answered at its own address before it failed there, and may have been ready by then.
+// answeredFirst reports whether a Pod had answered at its own address before it failed there, and may have been ready
+// by then.
 func (v *index) answeredFirst(w *model.Window, s suspect) bool {
 	first := v.probe(w, s.pod).firstOK
 	return first != nil && *first <= s.outage.Start.Earliest && s.outage.Start.Earliest >= s.pod.EndpointReady.Earliest
@@ -88,7 +90,8 @@ func (v *index) accuseYoung(w *model.Window, young []suspect, f *Finding) {
 	v.accuse(w, young, f)
 }
 
-// neverWell is the doubt that young Pods did not answer well for as long as they were observed: then they may never do so.
+// neverWell is the doubt that young Pods did not answer well for as long as they were observed: then they may never
+// do so.
 func (v *index) neverWell(w *model.Window, young []suspect, text string) []Sign {
 	if i := slices.IndexFunc(young, func(s suspect) bool { return v.neverAnswered(w, s) }); i >= 0 {
 		return []Sign{doubt(Watched, fmt.Sprintf("%s did not answer well for as long as it was observed: %s", young[i].pod.Name, text))}
@@ -105,7 +108,8 @@ func (v *index) neverAnswered(w *model.Window, s suspect) bool {
 // forGood is for how long a Pod fails at least of which is not said that it was late: it may do so for good.
 const forGood = 10 * time.Second
 
-// late leaves out the young Pods that never answered well, for so long that nothing tells them from Pods which never will.
+// late leaves out the young Pods that never answered well, for so long that nothing tells them from Pods which never
+// will.
 func (v *index) late(w *model.Window, young []suspect) []suspect {
 	return slices.DeleteFunc(slices.Clone(young), func(s suspect) bool { return v.neverAnswered(w, s) && s.outage.Length.Min >= forGood })
 }
@@ -113,8 +117,9 @@ func (v *index) late(w *model.Window, young []suspect) []suspect {
 // early is for how long the Pod's endpoint was ready before the Pod answered.
 func early(s suspect) model.Length { return length(*s.pod.EndpointReady, s.outage.End) }
 
-// olderAlike compares young Pods with others that failed as they did, and had answered before. If these can have made as many of the window's failures,
-// it says why it is not that Pods are young; if they can have made half as many, that is a doubt.
+// olderAlike compares young Pods with others that failed as they did, and had answered before. If these can have made
+// as many of the window's failures, it says why it is not that Pods are young; if they can have made half as many,
+// that is a doubt.
 func (v *index) olderAlike(w *model.Window, young []suspect) (whyNot string, doubts []Sign) {
 	older := slices.DeleteFunc(v.suspectsBeside(w, young), func(s suspect) bool {
 		first := v.probe(w, s.pod).firstOK

@@ -56,7 +56,8 @@ func surroundingsOf(pods []model.Pod, events []model.Event) *surroundings {
 	return s
 }
 
-// deletedPod is the name in a controller's message: "Deleted pod: web-abc-x" of a ReplicaSet, "delete Pod web-0 in StatefulSet web successful".
+// deletedPod is the name in a controller's message: "Deleted pod: web-abc-x" of a ReplicaSet, "delete Pod web-0 in
+// StatefulSet web successful".
 func deletedPod(message string) string {
 	if name, of := strings.CutPrefix(message, "Deleted pod: "); of {
 		return name

@@ -1,5 +1,5 @@
-// Package cluster reads what was watched of the cluster: when each event happened on the run's clock, the lifecycle of every Pod, and
-// which endpoints were ready.
+// Package cluster reads what was watched of the cluster: when each event happened on the run's clock, the lifecycle
+// of every Pod, and which endpoints were ready.
 package cluster
 
 import (
@@ -42,11 +42,12 @@ var lags = map[timeline.EventKind]time.Duration{
 	timeline.CommandOutput:   childLag,
 }
 
-// A Placer gives events their places on the run's clock, in the order in which they were recorded. An event happened no later than we saw it; and no
-// earlier than Since where that is known, else no earlier than the assumed lag of its kind allows. A
-// watch gap stretches what was seen in its wake back to the gap's start and that lag, and what the first list
-// found, or what a Pod is found in that came back, may have happened any time before. Stamps narrow nothing: another machine's clock proves
-// nothing until it has been compared with ours. But one that lies before all that widens it.
+// A Placer gives events their places on the run's clock, in the order in which they were recorded. An event happened
+// no later than we saw it; and no earlier than Since where that is known, else no earlier than the assumed lag of its
+// kind allows. A watch gap stretches what was seen in its wake back to the gap's start and that lag, and what the
+// first list found, or what a Pod is found in that came back, may have happened any time before. Stamps narrow
+// nothing: another machine's clock proves nothing until it has been compared with ours. But one that lies before all
+// that widens it.
 type Placer struct {
 	t0    time.Time             // the wall clock at the run's zero
 	met   map[string]bool       // by UID, Pods that were seen
@@ -122,8 +123,8 @@ func (p *Placer) earliest(e *timeline.Event) time.Duration {
 // ClocksApart is how far another machine's clock may be from ours, where nothing is known of it.
 const ClocksApart = time.Second
 
-// stamped is the lower bound at, or an earlier one, where whoever wrote the event says that it happened before: what is assumed of lags does not
-// hold then. A kubelet that could not write tries again after 10 s; nothing else tells.
+// stamped is the lower bound at, or an earlier one, where whoever wrote the event says that it happened before: what
+// is assumed of lags does not hold then. A kubelet that could not write tries again after 10 s; nothing else tells.
 func (p *Placer) stamped(e *timeline.Event, at time.Duration) time.Duration {
 	lag, watched := lags[e.Kind]
 	if !watched || e.Stamp.IsZero() || p.t0.IsZero() {
@@ -194,8 +195,8 @@ func gapHides(gap, e *timeline.Event) bool {
 	return kind != "" && (gap.Object.Kind == "" || SameKind(gap.Object.Kind, kind)) && mayTell(gap.Services, e)
 }
 
-// mayTell reports whether an event may have come through a watch of these Services. One that is not of a Service came through a watch of
-// its namespace.
+// mayTell reports whether an event may have come through a watch of these Services. One that is not of a Service came
+// through a watch of its namespace.
 func mayTell(services []string, e *timeline.Event) bool {
 	if e.Service != "" {
 		return model.Concerns(services, e.Service)

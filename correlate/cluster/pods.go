@@ -11,8 +11,8 @@ import (
 	"lapse/timeline"
 )
 
-// Lifecycles returns the lifecycle of every Pod: what was watched of it, and when its own address answered. Pods come in the order in
-// which they were first seen. firstLast tells of a direct target.
+// Lifecycles returns the lifecycle of every Pod: what was watched of it, and when its own address answered. Pods come
+// in the order in which they were first seen. firstLast tells of a direct target.
 func Lifecycles(run *model.Timeline, firstLast func(timeline.TargetID) windows.FirstLast) []model.Pod {
 	builders := map[string]*podBuilder{}
 	moves := Moves(run.Events)
@@ -79,7 +79,8 @@ type podBuilder struct {
 	crashes            int          // how often
 }
 
-// replay applies all events in the order they were seen, and between them the instant at which the Pod's own address stopped answering.
+// replay applies all events in the order they were seen, and between them the instant at which the Pod's own address
+// stopped answering.
 func (b *podBuilder) replay(direct []*model.Target, firstLast func(timeline.TargetID) windows.FirstLast) {
 	b.containers, b.ended, b.endpoints = map[string]string{}, map[string]bool{}, map[endpointKey]string{}
 	b.answers(direct, firstLast)
@@ -128,8 +129,8 @@ func (b *podBuilder) answers(direct []*model.Target, firstLast func(timeline.Tar
 	}
 }
 
-// answered takes over one direct target, at which the Pod answered. It may have several, one for each port and address family: it
-// has stopped when none answers.
+// answered takes over one direct target, at which the Pod answered. It may have several, one for each port and
+// address family: it has stopped when none answers.
 func (b *podBuilder) answered(firstOK, lastOK time.Duration, stop *model.Instant) {
 	p := &b.pod
 	switch {
@@ -252,8 +253,9 @@ func (b *podBuilder) readiness(e *model.Event) {
 	}
 }
 
-// endpointState takes in a change of one of the Pod's endpoints. The Pod turned ready with the first of them, and left with the last. One that only moved to another
-// port, as where the Service's targetPort was changed, neither came nor left.
+// endpointState takes in a change of one of the Pod's endpoints. The Pod turned ready with the first of them, and
+// left with the last. One that only moved to another port, as where the Service's targetPort was changed, neither
+// came nor left.
 func (b *podBuilder) endpointState(e *model.Event) {
 	was := b.endpoint
 	b.endpoints[endpointKey{e.Addr, e.Port}] = e.To

@@ -64,7 +64,8 @@ func TestPodThatComesBackIsNotGone(t *testing.T) {
 	}
 }
 
-// Of a dual stack each address family has slices of its own, of which one is changed after the other; and a port may leave the Service.
+// Of a dual stack each address family has slices of its own, of which one is changed after the other; and a port may
+// leave the Service.
 func TestPodLeavesWithTheLastOfItsEndpoints(t *testing.T) {
 	web := &timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "u1"}
 	event := func(at time.Duration, addr string, from, to string) model.Event {

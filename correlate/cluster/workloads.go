@@ -8,8 +8,8 @@ import (
 	"lapse/timeline"
 )
 
-// Workloads are the snapshots of Deployments, ReplicaSets and StatefulSets, by NAMESPACE/KIND/NAME, each in the order in which they
-// were taken.
+// Workloads are the snapshots of Deployments, ReplicaSets and StatefulSets, by NAMESPACE/KIND/NAME, each in the order
+// in which they were taken.
 type Workloads map[string][]*model.Event
 
 // ReadWorkloads finds the snapshots among events.
@@ -39,8 +39,8 @@ func (w Workloads) At(namespace, workload string, at time.Duration) *timeline.Wo
 	return last
 }
 
-// Top is the workload that somebody scales and rolls out, KIND/NAME: a Pod's controller, or the Deployment of its ReplicaSet. It is
-// empty if the Pod has none.
+// Top is the workload that somebody scales and rolls out, KIND/NAME: a Pod's controller, or the Deployment of its
+// ReplicaSet. It is empty if the Pod has none.
 func (w Workloads) Top(p *model.Pod) string {
 	name, of := strings.CutPrefix(p.Owner, "ReplicaSet/")
 	if !of {
@@ -52,7 +52,8 @@ func (w Workloads) Top(p *model.Pod) string {
 		}
 		return p.Owner
 	}
-	// Its name is that of the Deployment and a hash: https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#pod-template-hash-label
+	// Its name is that of the Deployment and a hash:
+	// https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#pod-template-hash-label
 	if i := strings.LastIndexByte(name, '-'); i > 0 && (len(w.Of(p.Namespace, "Deployment/"+name[:i])) > 0 || hashed(name[i+1:])) {
 		return "Deployment/" + name[:i]
 	}
@@ -70,8 +71,8 @@ func hashed(part string) bool {
 // scaledLately is for how long after a change of a workload's replicas its controller is taken to delete Pods for it.
 const scaledLately = 10 * time.Second
 
-// replicas are how many were asked for before they were last changed, shortly before an event was seen, and then. Where they were not changed
-// lately both are the same, and 0 where that is not known.
+// replicas are how many were asked for before they were last changed, shortly before an event was seen, and then.
+// Where they were not changed lately both are the same, and 0 where that is not known.
 func (w Workloads) replicas(namespace, workload string, by *model.Event) (before, after int) {
 	known := false
 	var changed time.Duration

@@ -136,8 +136,8 @@ func failedShare(t *model.Target) *Estimate {
 	return &Estimate{Min: low, Max: &high, Failed: t.Failed, Sent: t.Sent}
 }
 
-// downtimeOf bounds a target's downtime. Time that was not observed may have been down, and so may as much as lies between
-// two requests; a window whose end was not seen has no upper bound.
+// downtimeOf bounds a target's downtime. Time that was not observed may have been down, and so may as much as lies
+// between two requests; a window whose end was not seen has no upper bound.
 func downtimeOf(tl *model.Timeline, t *model.Target) *Estimate {
 	if t.Sent == 0 {
 		return nil

@@ -30,7 +30,8 @@ func heldChanges(a, b *model.Timeline) (list []Change) {
 	return list
 }
 
-// heldFigure is one figure of a target, by its gate. A number of connections is a share of those that stood, so that runs which held more or fewer compare.
+// heldFigure is one figure of a target, by its gate. A number of connections is a share of those that stood, so that
+// runs which held more or fewer compare.
 func heldFigure(tl *model.Timeline, h model.Held, metric string) *Estimate {
 	only := *tl
 	only.Held = []model.Held{h}

@@ -1,5 +1,6 @@
-// Package held judges what became of the connections of a held target: from the changes on record it makes cuts, each with its bracket and
-// how long the connection was missing, and windows in which connections were cut. It knows one clock and no word of Kubernetes.
+// Package held judges what became of the connections of a held target: from the changes on record it makes cuts, each
+// with its bracket and how long the connection was missing, and windows in which connections were cut. It knows one
+// clock and no word of Kubernetes.
 //
 //	conn 0   opened ─────────── cut  failed  opened ────────────────
 //	conn 1   opened ─────────── cut  opened ───────────── cut opened ─
@@ -207,7 +208,8 @@ func counted(counts map[string]int, key string) map[string]int {
 	return counts
 }
 
-// groups are the cuts that share a window, each: one begins less than join after another's connection stood again. The cuts are sorted.
+// groups are the cuts that share a window, each: one begins less than join after another's connection stood again.
+// The cuts are sorted.
 func (b *book) groups() (groups [][]*cut) {
 	var until time.Duration
 	for _, c := range b.cuts {

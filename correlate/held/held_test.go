@@ -35,7 +35,8 @@ func failedAt(conn uint32, at time.Duration) timeline.HeldChange {
 	return timeline.HeldChange{Conn: conn, Kind: timeline.HeldFailed, Class: timeline.Refused, From: at, At: at + ms}
 }
 
-// Cuts that are less than Join after another's connection stood again share a window; one that is later has one of its own.
+// Cuts that are less than Join after another's connection stood again share a window; one that is later has one of
+// its own.
 //
 //	conn 0   cut 10 s ── back 10.5 s
 //	conn 1        cut 11.4 s ── back 11.41 s
@@ -92,7 +93,8 @@ func TestBusiestSecond(t *testing.T) {
 	}
 }
 
-// Whatever happened: each cut that counts is in one window, whose brackets hold it; windows are in order and apart; and the order of arrival changes nothing.
+// Whatever happened: each cut that counts is in one window, whose brackets hold it; windows are in order and apart;
+// and the order of arrival changes nothing.
 func FuzzCutsAndWindows(f *testing.F) {
 	f.Add(uint64(1), uint8(10))
 	f.Add(uint64(42), uint8(200))

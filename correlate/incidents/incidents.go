@@ -1,5 +1,5 @@
-// Package incidents puts the windows of a judged run together into incidents, the unit of a report: windows that overlap, or that one
-// change in the cluster set off, such as a drain, a rollout or a Pod's end.
+// Package incidents puts the windows of a judged run together into incidents, the unit of a report: windows that
+// overlap, or that one change in the cluster set off, such as a drain, a rollout or a Pod's end.
 package incidents
 
 import (
@@ -11,7 +11,8 @@ import (
 	"lapse/correlate/model"
 )
 
-// Of returns the incidents of a run whose windows have their causes, by start. Windows less than join apart belong together.
+// Of returns the incidents of a run whose windows have their causes, by start. Windows less than join apart belong
+// together.
 func Of(tl *model.Timeline, join time.Duration) []model.Incident {
 	s := newScope(tl)
 	all := make([]*model.Window, 0, len(tl.Windows))
@@ -60,7 +61,8 @@ func unite(sets []set, join time.Duration) []set {
 	return united
 }
 
-// belongsWith reports whether windows of the two overlap, or lie less than join apart, or were set off by the same change.
+// belongsWith reports whether windows of the two overlap, or lie less than join apart, or were set off by the same
+// change.
 func (s set) belongsWith(o set, join time.Duration) bool {
 	for _, a := range s.windows {
 		for _, b := range o.windows {
@@ -123,8 +125,8 @@ func later(a, b model.Instant) model.Instant {
 	return model.Instant{Earliest: max(a.Earliest, b.Earliest), Latest: max(a.Latest, b.Latest)}
 }
 
-// causesOf are the most likely causes of windows, each rule once: with its text of the window where it is surest, and of those
-// where it proved most. First comes the one with most losses, of requests and held connections alike.
+// causesOf are the most likely causes of windows, each rule once: with its text of the window where it is surest, and
+// of those where it proved most. First comes the one with most losses, of requests and held connections alike.
 func causesOf(windows []*model.Window) []model.IncidentCause {
 	list := []model.IncidentCause{}
 	for _, w := range windows {

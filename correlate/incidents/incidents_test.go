@@ -213,7 +213,8 @@ func TestIncidentAddsUpAndTellsEachCauseOnce(t *testing.T) {
 	}
 }
 
-// A connection that was cut is as much of a loss as a request that failed: one stray failure does not lead over many of them.
+// A connection that was cut is as much of a loss as a request that failed: one stray failure does not lead over many
+// of them.
 func TestTheCauseOfMostLossesLeads(t *testing.T) {
 	for _, test := range []struct {
 		failed, cut int

@@ -96,7 +96,8 @@ func newScope(tl *model.Timeline) scope {
 	return s
 }
 
-// triggersOf are the changes that set w off, as far as its most likely cause rests on what happened to Pods or the Service, and on more than its time.
+// triggersOf are the changes that set w off, as far as its most likely cause rests on what happened to Pods or the
+// Service, and on more than its time.
 func (s scope) triggersOf(w *model.Window) []trigger {
 	var all set
 	if len(w.Causes) == 0 {
@@ -147,8 +148,9 @@ func (s scope) podsIn(c model.Cause) (pods []*model.Pod) {
 	return pods
 }
 
-// triggerOf is what ended a Pod that a cause names: a drain, a rollout, else its deletion, or, if nobody had asked for that, the
-// exit that the cause rests on, or the rollout that made the Pod. That a Pod was deleted later set nothing off that began as it was added.
+// triggerOf is what ended a Pod that a cause names: a drain, a rollout, else its deletion, or, if nobody had asked
+// for that, the exit that the cause rests on, or the rollout that made the Pod. That a Pod was deleted later set
+// nothing off that began as it was added.
 func (s scope) triggerOf(pod *model.Pod, c model.Cause) (trigger, bool) {
 	deleted := s.deletionOf(pod)
 	if deleted != nil && (s.addedIn(pod, c) || !s.follows(pod, c, deleted)) {
@@ -184,7 +186,8 @@ func (s scope) deletionOf(pod *model.Pod) *model.Event {
 	return nil
 }
 
-// follows reports whether something that a cause says of a Pod may have happened after an event: else the event set nothing of it off.
+// follows reports whether something that a cause says of a Pod may have happened after an event: else the event set
+// nothing of it off.
 func (s scope) follows(pod *model.Pod, c model.Cause, event *model.Event) bool {
 	return slices.ContainsFunc(c.Evidence, func(evidence model.Evidence) bool {
 		e := s.events[evidence.Event]
@@ -211,8 +214,8 @@ func (s scope) exitOf(pod *model.Pod, c model.Cause) *model.Event {
 	return nil
 }
 
-// cordonOf is the event by which a node turned unschedulable during the run, and was so when something happened. One that was
-// cordoned before has no such event: why is not known.
+// cordonOf is the event by which a node turned unschedulable during the run, and was so when something happened. One
+// that was cordoned before has no such event: why is not known.
 func (s scope) cordonOf(node string, at model.Instant) (cordon *model.Event) {
 	for i := range s.tl.Events {
 		e := &s.tl.Events[i]
@@ -227,8 +230,8 @@ func (s scope) cordonOf(node string, at model.Instant) (cordon *model.Event) {
 	return cordon
 }
 
-// rolled reports whether Pods of another ReplicaSet of the Pod's Deployment were created in this run before the Pod was deleted:
-// an eviction is made good by Pods of the same one.
+// rolled reports whether Pods of another ReplicaSet of the Pod's Deployment were created in this run before the Pod
+// was deleted: an eviction is made good by Pods of the same one.
 func (s scope) rolled(pod *model.Pod, deleted *model.Event) bool {
 	own, ok := deploymentOf(pod)
 	return ok && !endedElse(pod) && slices.ContainsFunc(s.tl.Pods, func(o model.Pod) bool {
@@ -243,7 +246,8 @@ func endedElse(pod *model.Pod) bool {
 	return pod.Ending != nil && slices.Contains([]model.EndedBy{model.ByEviction, model.ByTaint, model.ByScheduler, model.ByKubelet, model.ByCollector, model.ByScaling}, pod.Ending.By)
 }
 
-// madeByRollout is the event by which a Pod was created, if its Deployment had only Pods of other ReplicaSets when the run began; else nil.
+// madeByRollout is the event by which a Pod was created, if its Deployment had only Pods of other ReplicaSets when
+// the run began; else nil.
 func (s scope) madeByRollout(pod *model.Pod) *model.Event {
 	own, ok := deploymentOf(pod)
 	if !ok || pod.Created == nil || !pod.Created.Bounded() {
@@ -268,8 +272,8 @@ func (s scope) madeByRollout(pod *model.Pod) *model.Event {
 	return nil
 }
 
-// podName is how a Deployment's Pods are called: its own name, the hash of the template, and five characters. Both are of
-// characters that make no words.
+// podName is how a Deployment's Pods are called: its own name, the hash of the template, and five characters. Both
+// are of characters that make no words.
 // https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#pod-template-hash-label
 var podName = regexp.MustCompile(`^(.+)-([bcdfghjklmnpqrstvwxz2456789]{6,10})-[bcdfghjklmnpqrstvwxz2456789]{5}$`)
 

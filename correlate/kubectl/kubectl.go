@@ -1,4 +1,5 @@
-// Package kubectl reads the words of a kubectl command as kubectl does, as far as Lapse asks: what it does, and to what.
+// Package kubectl reads the words of a kubectl command as kubectl does, as far as Lapse asks: what it does, and to
+// what.
 package kubectl
 
 import (
@@ -21,9 +22,9 @@ type Command struct {
 // ErrOther is of words that do not run kubectl.
 var ErrOther = errors.New("it does not run kubectl")
 
-// Read reads a command's words, beginning with kubectl or oc, or with a program that only runs it. It returns [ErrOther] if another program
-// is run, and an error if there are flags that it does not know: the value of such a flag looks like an operand.
-// https://kubernetes.io/docs/reference/kubectl/generated/
+// Read reads a command's words, beginning with kubectl or oc, or with a program that only runs it. It returns
+// [ErrOther] if another program is run, and an error if there are flags that it does not know: the value of such a
+// flag looks like an operand. https://kubernetes.io/docs/reference/kubectl/generated/
 func Read(words []string) (Command, error) {
 	words = Unwrap(words)
 	if len(words) == 0 || !Is(words[0]) {

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// MadeWhenAsked returns buckets that keep no series. The series of all targets of a long run take more memory than the rest of its timeline, so
-// each is made when somebody asks for it: by series. What encodes a Timeline as it is leaves them out: see [Buckets.Kept].
+// MadeWhenAsked returns buckets that keep no series. The series of all targets of a long run take more memory than
+// the rest of its timeline, so each is made when somebody asks for it: by series. What encodes a Timeline as it is
+// leaves them out: see [Buckets.Kept].
 func MadeWhenAsked(width time.Duration, targets []string, series func(target string) BucketSeries) Buckets {
 	return Buckets{Width: width, Making: &SeriesMaking{slices.Sorted(slices.Values(targets)), series}}
 }
@@ -142,7 +143,8 @@ func (s BucketSeries) Whole() BucketSeries {
 
 func padded[T any](by int, list []T) []T { return append(make([]T, by, by+len(list)), list...) }
 
-// Measured returns the series without the slots before the first, and after the last, in which something was sent, or not observed.
+// Measured returns the series without the slots before the first, and after the last, in which something was sent, or
+// not observed.
 func (s BucketSeries) Measured() BucketSeries {
 	empty := func(i int) bool { return s.Sent[i] == 0 && s.Unobserved[i] == 0 }
 	from, to := 0, len(s.Sent)

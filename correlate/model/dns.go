@@ -1,14 +1,15 @@
 package model
 
-// DNS is how the DNS servers of a cluster followed the changes of a Service's endpoints, by the addresses that they gave for the name of a headless Service
-// with the same Pods.
+// DNS is how the DNS servers of a cluster followed the changes of a Service's endpoints, by the addresses that they
+// gave for the name of a headless Service with the same Pods.
 type DNS struct {
 	Name     string      `json:"name,omitzero"`     // that was asked for
 	NotAsked string      `json:"notAsked,omitzero"` // why no server was asked, or which were not; absent if all were
 	Servers  []DNSServer `json:"servers"`           // those that were asked, by Pod and address
 }
 
-// A DNSServer is one address of a DNS server, asked by the run's coordinator without a resolver or a Service in between.
+// A DNSServer is one address of a DNS server, asked by the run's coordinator without a resolver or a Service in
+// between.
 type DNSServer struct {
 	Addr     string      `json:"addr"`
 	Pod      string      `json:"pod,omitzero"`  // NAMESPACE/NAME
@@ -20,8 +21,9 @@ type DNSServer struct {
 	Changes  []DNSChange `json:"changes"`       // in their order
 }
 
-// A DNSChange is how one server followed the change of an endpoint: from when on its answers had the Pod's address, or no longer. Where that was not
-// observed, Changed and Lag are absent: it gave no answer with the state before, or none after.
+// A DNSChange is how one server followed the change of an endpoint: from when on its answers had the Pod's address,
+// or no longer. Where that was not observed, Changed and Lag are absent: it gave no answer with the state before, or
+// none after.
 type DNSChange struct {
 	Change RouteChange `json:"change"`
 	Pod    string      `json:"pod"` // its name

@@ -2,9 +2,10 @@ package model
 
 import "time"
 
-// Hammer is the background load beside the probes, made with rakyll/hey. It keeps the Service busy, as a drain would find
-// it. It is no evidence: no window, no downtime and no gate rests on it, and what it counts as well may have failed, for
-// hey sends a request again without a word when a kept connection dies, and does not notice a reply that is cut off.
+// Hammer is the background load beside the probes, made with rakyll/hey. It keeps the Service busy, as a drain would
+// find it. It is no evidence: no window, no downtime and no gate rests on it, and what it counts as well may have
+// failed, for hey sends a request again without a word when a kept connection dies, and does not notice a reply that
+// is cut off.
 type Hammer struct {
 	Args    string         `json:"args"`             // hey's flags
 	Start   *time.Duration `json:"start,omitzero"`   // absent if it never began
@@ -13,8 +14,8 @@ type Hammer struct {
 	Error   string         `json:"error,omitzero"`   // why it failed
 }
 
-// HammerSummary is what the background load saw, in a closed loop: a worker sends its next request when the last one has
-// ended. So it slows down with the Service, and says nothing of when requests failed.
+// HammerSummary is what the background load saw, in a closed loop: a worker sends its next request when the last one
+// has ended. So it slows down with the Service, and says nothing of when requests failed.
 type HammerSummary struct {
 	Duration   time.Duration  `json:"duration"`            // how long it ran
 	Requests   int            `json:"requests"`            // that ended, with a reply or an error

@@ -2,9 +2,9 @@ package model
 
 import "time"
 
-// CutKind is the kind of the windows of held targets: connections were cut in them. Their Sent is how many connections were held, their
-// Failed how many of them were cut, and Classes say how. They have no downtime: what a cut connection means for requests is measured by
-// targets of the other kinds.
+// CutKind is the kind of the windows of held targets: connections were cut in them. Their Sent is how many
+// connections were held, their Failed how many of them were cut, and Classes say how. They have no downtime: what a
+// cut connection means for requests is measured by targets of the other kinds.
 const CutKind WindowKind = "cut"
 
 // Held is what became of the connections of one held target.
@@ -54,8 +54,8 @@ type HeldCut struct {
 	Stopped  bool   `json:"stopped,omitzero"` // a stop of the prober may have led to it
 }
 
-// A CutWindow is a time in which connections were cut: from the first cut until the last of them stood again. Cuts less than --join apart
-// share one.
+// A CutWindow is a time in which connections were cut: from the first cut until the last of them stood again. Cuts
+// less than --join apart share one.
 type CutWindow struct {
 	Window
 	Cuts     int            `json:"cuts"`             // how often connections were cut: more than Failed where one was cut twice

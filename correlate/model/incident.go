@@ -2,8 +2,8 @@ package model
 
 import "lapse/timeline"
 
-// An Incident is the unit of a report: windows of any targets that overlap, or that the same change set off. Its windows
-// are the detail.
+// An Incident is the unit of a report: windows of any targets that overlap, or that the same change set off. Its
+// windows are the detail.
 type Incident struct {
 	ID       int      `json:"id"`      // from 1, by start
 	Windows  []int    `json:"windows"` // their IDs, by start

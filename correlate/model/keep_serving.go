@@ -2,8 +2,9 @@ package model
 
 import "time"
 
-// KeepServing says how many requests would still have failed, had each Pod whose routes outlived it served on for longer before it stopped: as with a
-// preStop sleep. It counts the failures that were seen, by when they were sent, and supposes that routes change when they did.
+// KeepServing says how many requests would still have failed, had each Pod whose routes outlived it served on for
+// longer before it stopped: as with a preStop sleep. It counts the failures that were seen, by when they were sent,
+// and supposes that routes change when they did.
 type KeepServing struct {
 	Failed int            `json:"failed"` // requests of the windows that it is about: those whose first cause is that routes outlived Pods, with at least medium confidence
 	Others int            `json:"others"` // other failures of judged targets, which serving longer is not known to mend

@@ -44,7 +44,8 @@ func (l Lanes) With(e *Event) Lanes {
 	return after
 }
 
-// Off reports whether a watch of that kind, in lower case, is off which is about the Service: NAMESPACE/NAME, or "" for any.
+// Off reports whether a watch of that kind, in lower case, is off which is about the Service: NAMESPACE/NAME, or ""
+// for any.
 func (l Lanes) Off(kind, service string) bool {
 	if service != "" {
 		if off, known := l[lane{kind, service}]; known {
@@ -60,8 +61,8 @@ func (l Lanes) Off(kind, service string) bool {
 	return false
 }
 
-// Concerns reports whether a fact about these Services is about this one: NAMESPACE/NAME, or "" if it may be any. No Services stand for
-// all.
+// Concerns reports whether a fact about these Services is about this one: NAMESPACE/NAME, or "" if it may be any. No
+// Services stand for all.
 func Concerns(services []string, service string) bool {
 	return len(services) == 0 || service == "" || slices.Contains(services, service)
 }

@@ -50,8 +50,8 @@ func (r Range) AtMost() float64 {
 	return r.Max
 }
 
-// ServiceCoverage is the share of the time in which what the target sends to was observed, by it or by another source's target that
-// sends the same.
+// ServiceCoverage is the share of the time in which what the target sends to was observed, by it or by another
+// source's target that sends the same.
 func (t *Target) ServiceCoverage() float64 {
 	if t.SharedCoverage != nil {
 		return *t.SharedCoverage
@@ -70,8 +70,8 @@ func (tl *Timeline) UnobservedOf(target string) time.Duration {
 	return total
 }
 
-// MinCoverage is the share of the measured time that must have been observed for a run to pass, if --min-coverage does not say
-// otherwise: unobserved time does not count as healthy.
+// MinCoverage is the share of the measured time that must have been observed for a run to pass, if --min-coverage
+// does not say otherwise: unobserved time does not count as healthy.
 const MinCoverage = 0.99
 
 // MinCoverage is the share of the measured time that must have been observed for this run to pass.

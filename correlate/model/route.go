@@ -8,10 +8,11 @@ const (
 	Addition RouteChange = "addition" // an endpoint turned ready
 )
 
-// A Route is how one node followed the change of an endpoint: from when on requests from it were routed there, or no longer.
+// A Route is how one node followed the change of an endpoint: from when on requests from it were routed there, or no
+// longer.
 //
-// It is known by who answered. While a route to a Pod is one of N, requests in a row that other Pods answer prove, with 99.9 % confidence, that
-// there is none.
+// It is known by who answered. While a route to a Pod is one of N, requests in a row that other Pods answer prove,
+// with 99.9 % confidence, that there is none.
 type Route struct {
 	Change  RouteChange `json:"change"`
 	Service string      `json:"service"` // NAMESPACE/NAME
@@ -31,8 +32,8 @@ type Route struct {
 	Waited *WaitedTime `json:"waited,omitzero"` // of an addition of a Pod that had not been ready before; absent where it is not known when its first container started
 }
 
-// LostTime is for how long a node still routed to a Pod after it had stopped, by what it waited for. The parts sum to the whole. Of a [Route] that is
-// open, the proxy's part is a lower bound.
+// LostTime is for how long a node still routed to a Pod after it had stopped, by what it waited for. The parts sum to
+// the whole. Of a [Route] that is open, the proxy's part is a lower bound.
 type LostTime struct {
 	Length
 	AppEarly   Length   `json:"appEarly"`        // until the Pod's deletion was asked for: it had stopped by itself
@@ -41,9 +42,9 @@ type LostTime struct {
 	Mostly     LostPart `json:"mostly,omitzero"` // the longest part; absent if the bars do not tell
 }
 
-// WaitedTime is how long after a new Pod's first container had started a node routed to it, by what it waited for. The parts sum to the whole. Of a [Route]
-// that is open, the proxy's part is a lower bound. When the node's routes came is known by the first answer: the proxy's part has the time until a request
-// happened to be routed there.
+// WaitedTime is how long after a new Pod's first container had started a node routed to it, by what it waited for.
+// The parts sum to the whole. Of a [Route] that is open, the proxy's part is a lower bound. When the node's routes
+// came is known by the first answer: the proxy's part has the time until a request happened to be routed there.
 type WaitedTime struct {
 	Length
 	StartUp    Length   `json:"startUp"`         // until the Pod was ready
@@ -62,7 +63,8 @@ const (
 	LostStartUp    LostPart = "start-up"
 )
 
-// LateRoutes says that a node, a zone or a whole change stands out among the [Route]s of a run: the routes followed late there.
+// LateRoutes says that a node, a zone or a whole change stands out among the [Route]s of a run: the routes followed
+// late there.
 type LateRoutes struct {
 	Of      LateOf `json:"of"`
 	Name    string `json:"name"`          // the node's or the zone's; of a change, the Pod's whose endpoint came or went

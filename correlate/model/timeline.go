@@ -176,8 +176,9 @@ type Target struct {
 	Latency        *Latency      `json:"latency,omitzero"`        // of ok requests, from Due; absent if there were none
 }
 
-// A FailedAddress is one of several addresses of a target's name that failed when connections were made. They went to another one
-// then, in the time that was left; where none accepted, the request failed. Of each target the first 8 different ones are counted.
+// A FailedAddress is one of several addresses of a target's name that failed when connections were made. They went to
+// another one then, in the time that was left; where none accepted, the request failed. Of each target the first 8
+// different ones are counted.
 type FailedAddress struct {
 	Addr        string  `json:"addr"`
 	Class       string  `json:"class"`       // what came of connecting to it
@@ -243,8 +244,8 @@ type Window struct {
 	Causes []Cause `json:"causes"` // most likely first; never empty in a judged window
 }
 
-// An ErrorText is why requests of a class failed. The first 3 different texts of each target and class are kept: others may
-// have failed for further reasons.
+// An ErrorText is why requests of a class failed. The first 3 different texts of each target and class are kept:
+// others may have failed for further reasons.
 type ErrorText struct {
 	Class string  `json:"class"`
 	Text  string  `json:"text"`
@@ -257,8 +258,8 @@ type Open struct {
 	End   bool `json:"end"`
 }
 
-// Most bounds an open window that unobserved time cuts: by the good requests beyond that time, and as if all of it had been
-// down. A window that measuring began or ended in has no such bound.
+// Most bounds an open window that unobserved time cuts: by the good requests beyond that time, and as if all of it
+// had been down. A window that measuring began or ended in has no such bound.
 type Most struct {
 	Length   time.Duration `json:"length"`
 	Downtime time.Duration `json:"downtime"`
@@ -292,7 +293,8 @@ const RouteLag = "route-lag"
 // NameLag is the name of a [Measure]: how long the name of a headless Service led to a Pod after its endpoint had left.
 const NameLag = "name-lag"
 
-// ReadyEarly is the name of a [Measure]: for how long a Pod's endpoint was ready before the Pod answered at its own address.
+// ReadyEarly is the name of a [Measure]: for how long a Pod's endpoint was ready before the Pod answered at its own
+// address.
 const ReadyEarly = "ready-early"
 
 // A Measure is a number with a name and bounds.
@@ -422,8 +424,8 @@ type WatchedService struct {
 	Verdict *ServiceVerdict `json:"verdict,omitzero"` // absent if it was only watched
 }
 
-// A ServiceVerdict is what was found of one Service. Where several targets are judged, sent and failed add over them and the others are the worst
-// target's, as in a [Verdict].
+// A ServiceVerdict is what was found of one Service. Where several targets are judged, sent and failed add over them
+// and the others are the worst target's, as in a [Verdict].
 type ServiceVerdict struct {
 	Sent      int           `json:"sent"`
 	Failed    int           `json:"failed"`
@@ -433,7 +435,8 @@ type ServiceVerdict struct {
 	Cause     *ServiceCause `json:"cause,omitzero"` // absent if nothing failed
 }
 
-// A ServiceCause is the likeliest cause of most of a Service's failures, in the words that it has in the window with the most.
+// A ServiceCause is the likeliest cause of most of a Service's failures, in the words that it has in the window with
+// the most.
 type ServiceCause struct {
 	Rule       string     `json:"rule"`
 	Confidence Confidence `json:"confidence"`
@@ -442,8 +445,8 @@ type ServiceCause struct {
 	Failed     int        `json:"failed"` // of the Service's failures, those in windows with this cause
 }
 
-// An EndpointStep is how many endpoints a Service had from At on. A Pod counts once, whatever addresses and ports it has; an
-// address counts where no Pod is named.
+// An EndpointStep is how many endpoints a Service had from At on. A Pod counts once, whatever addresses and ports it
+// has; an address counts where no Pod is named.
 type EndpointStep struct {
 	At      Instant `json:"at"`
 	Ready   int     `json:"ready"`
@@ -544,8 +547,8 @@ type Verdict struct {
 	Validity        Validity       `json:"validity"`
 }
 
-// Downtime is request-weighted: the time a service failing every request would need to lose as many. Its bounds hold what may
-// lie in unobserved time, too.
+// Downtime is request-weighted: the time a service failing every request would need to lose as many. Its bounds hold
+// what may lie in unobserved time, too.
 type Downtime struct {
 	Total Length `json:"total"`
 	Open  bool   `json:"open,omitzero"` // it may be more than Total.Max: a window was under way when measuring began or ended

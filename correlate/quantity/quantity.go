@@ -1,6 +1,7 @@
-// Package quantity writes lengths of time, instants, shares and counts as people read them, and never as more exact than they are:
-// three digits at most, bounds rounded outward, a space between a figure and its unit. The terminal, the reports, the causes and the
-// verdict all use it. The page does the same in dashboard/ui/src/format.ts; testdata/examples.json holds the two together.
+// Package quantity writes lengths of time, instants, shares and counts as people read them, and never as more exact
+// than they are: three digits at most, bounds rounded outward, a space between a figure and its unit. The terminal,
+// the reports, the causes and the verdict all use it. The page does the same in dashboard/ui/src/format.ts;
+// testdata/examples.json holds the two together.
 package quantity
 
 import (
@@ -26,7 +27,8 @@ func Span(d time.Duration) string { return spanText(d, time.Duration.Round) }
 func Lowest(d time.Duration) string  { return spanText(d, time.Duration.Truncate) }
 func Highest(d time.Duration) string { return spanText(d, Ceil) }
 
-// spanText prints what round leaves of d: three digits, from two minutes on whole seconds, from an hour on whole minutes.
+// spanText prints what round leaves of d: three digits, from two minutes on whole seconds, from an hour on whole
+// minutes.
 func spanText(d time.Duration, round func(d, step time.Duration) time.Duration) string {
 	if d < 0 {
 		return "-" + spanText(-d, round)
@@ -42,8 +44,9 @@ func spanText(d time.Duration, round func(d, step time.Duration) time.Duration) 
 	return fmt.Sprintf("%d h %d min", d/time.Hour, d%time.Hour/time.Minute)
 }
 
-// Length prints an uncertain length as its middle and the half width of its bounds, or as its bounds where these are far apart. What
-// is printed always holds what was measured. A length is open if one of its ends was not observed: then it has no upper bound.
+// Length prints an uncertain length as its middle and the half width of its bounds, or as its bounds where these are
+// far apart. What is printed always holds what was measured. A length is open if one of its ends was not observed:
+// then it has no upper bound.
 //
 //	[73 ms, 91 ms]        82 ms ±9
 //	[1.2 ms, 48 ms]       1.2 ms to 48 ms
@@ -93,8 +96,8 @@ func withError(lo, hi time.Duration) string {
 	return number(middle) + " " + name + " ±" + number(half)
 }
 
-// spread returns the middle of lo and hi, rounded to a step, and the distance from it, in whole steps, that covers both. The step is
-// finer where rounding would reach across zero: what surely came before stays before.
+// spread returns the middle of lo and hi, rounded to a step, and the distance from it, in whole steps, that covers
+// both. The step is finer where rounding would reach across zero: what surely came before stays before.
 func spread(lo, hi time.Duration) (middle, half, step time.Duration) {
 	exact := lo + (hi-lo)/2
 	half = hi - exact
@@ -157,8 +160,8 @@ func Between(at model.Instant) string {
 	return "between " + Clock(at.Earliest) + " and " + Clock(at.Latest)
 }
 
-// Percent prints a share with two digits, and so that it is never nicer than the truth: only 0 is "0 %", only 1 is "100 %", a share
-// below 1 % is rounded up, and one above 99 % is rounded down and has two decimals.
+// Percent prints a share with two digits, and so that it is never nicer than the truth: only 0 is "0 %", only 1 is
+// "100 %", a share below 1 % is rounded up, and one above 99 % is rounded down and has two decimals.
 //
 //	0.493 → 49 %   0.0556 → 5.6 %   0.0051 → 0.51 %   0.99996 → 99.99 %
 func Percent(share float64) string {
@@ -198,7 +201,8 @@ func percentText(share float64, round func(float64) float64) string {
 	return decimalText(round(figure)/scale, decimals) + " %"
 }
 
-// Coverage prints which share of the time was observed, rounded down to two decimals: what falls short of 99 % must not read as 99 %.
+// Coverage prints which share of the time was observed, rounded down to two decimals: what falls short of 99 % must
+// not read as 99 %.
 func Coverage(share float64) string {
 	return decimalText(math.Floor(share*1e4+1e-6)/100, 2) + " %"
 }
@@ -211,7 +215,8 @@ func Number(x float64) string {
 	return decimalText(x, 1)
 }
 
-// Rate prints a measured rate with three digits at most before it is a whole number: "1.23", "66.7", "998". A rate that was asked for is a [Number].
+// Rate prints a measured rate with three digits at most before it is a whole number: "1.23", "66.7", "998". A rate
+// that was asked for is a [Number].
 func Rate(x float64) string {
 	if x >= 100 {
 		return strconv.FormatFloat(x, 'f', 0, 64)

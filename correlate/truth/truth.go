@@ -1,9 +1,10 @@
-// Package truth compares windows with outages that are known. It judges for `lapse selftest`, for the tests over real sockets and for
-// the simulations.
+// Package truth compares windows with outages that are known. It judges for `lapse selftest`, for the tests over real
+// sockets and for the simulations.
 //
-// An outage is not known to the nanosecond either. A server knows of an edge that it came between two readings of its clock: before and
-// after the system call that closed the listener, for example. So the truth of an edge is a span, some microseconds wide. A bracket
-// holds it if the two have an instant in common: if they have none, the bracket is proven wrong.
+// An outage is not known to the nanosecond either. A server knows of an edge that it came between two readings of its
+// clock: before and after the system call that closed the listener, for example. So the truth of an edge is a span,
+// some microseconds wide. A bracket holds it if the two have an instant in common: if they have none, the bracket is
+// proven wrong.
 //
 //	truth             [====]                    [==]
 //	bracket     |--------|         |-----|
@@ -34,8 +35,9 @@ func (o Outage) Length() time.Duration { return max(0, o.End.From-o.Start.To) }
 // Touches reports whether some of the time between two instants may belong to it.
 func (o Outage) Touches(from, to time.Duration) bool { return from <= o.End.To && o.Start.From <= to }
 
-// Shows reports whether w has the failures of o in it, or its slow answers. A window holds those between its inner bounds: the earliest
-// instant at which the fault was known and the latest at which it still lasted, in this order or the other.
+// Shows reports whether w has the failures of o in it, or its slow answers. A window holds those between its inner
+// bounds: the earliest instant at which the fault was known and the latest at which it still lasted, in this order or
+// the other.
 func (o Outage) Shows(w model.Window) bool {
 	return (w.Kind == model.Slow) == o.Slow && o.Touches(Core(w))
 }
@@ -57,8 +59,8 @@ type Edge struct {
 // Width is how far apart the bounds are. It has no meaning where the window is open.
 func (e Edge) Width() time.Duration { return e.Bracket.Latest - e.Bracket.Earliest }
 
-// Edges compares an outage with the windows that show it, at least one, by time. If there are several, it begins with the first and
-// ends with the last.
+// Edges compares an outage with the windows that show it, at least one, by time. If there are several, it begins with
+// the first and ends with the last.
 func (o Outage) Edges(windows []model.Window) (start, end Edge) {
 	first, last := windows[0], windows[len(windows)-1]
 	start = edge(first.Start, o.Start, first.Basis, first.Open.Start)

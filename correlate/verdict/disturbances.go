@@ -11,7 +11,8 @@ import (
 	"lapse/timeline"
 )
 
-// This file finds what predictions are about: what happened to a Service in a run, and whether its effect would have been seen.
+// This file finds what predictions are about: what happened to a Service in a run, and whether its effect would have
+// been seen.
 
 // A scorer holds predictions of one Service against a run.
 type scorer struct {
@@ -58,7 +59,8 @@ func newScorer(tl *model.Timeline, service string) *scorer {
 	return s
 }
 
-// A happening is one time that something happened which a prediction is about, with the time in which requests fail if it comes true.
+// A happening is one time that something happened which a prediction is about, with the time in which requests fail
+// if it comes true.
 type happening struct {
 	from, to time.Duration
 	over     bool // it was over when the run ended, as far as was seen
@@ -136,7 +138,8 @@ func (s *scorer) hidden(h happening) string {
 	return ""
 }
 
-// hides reports whether an incident is one in which a further cause could go unseen: for a while all requests failed, or why they did is not known.
+// hides reports whether an incident is one in which a further cause could go unseen: for a while all requests failed,
+// or why they did is not known.
 func (s *scorer) hides(in *model.Incident) bool {
 	return slices.ContainsFunc(in.Causes, func(c model.IncidentCause) bool { return unsure(c.Confidence) || c.Rule == "unexplained" }) ||
 		slices.ContainsFunc(s.tl.Windows, func(w model.Window) bool {
@@ -144,7 +147,8 @@ func (s *scorer) hides(in *model.Incident) bool {
 		})
 }
 
-// podEnds are the ends of Pods that were ready endpoints, each from when it was asked for until nothing was left of the Pod.
+// podEnds are the ends of Pods that were ready endpoints, each from when it was asked for until nothing was left of
+// the Pod.
 func (s *scorer) podEnds(string) []happening { return s.endsOf(func(*model.Pod) bool { return true }) }
 
 func (s *scorer) endsOf(those func(*model.Pod) bool) (all []happening) {

@@ -16,12 +16,12 @@ import (
 // https://github.com/kubernetes/kubectl/blob/master/pkg/drain/drain.go
 var kubectlEvicts = regexp.MustCompile(`error when evicting pods/"([^"]+)" -n "([^"]+)"`)
 
-// budgetRefuses are the API's reasons of which a PodDisruptionBudget is the cause: it allows no eviction, or there are two.
-// https://github.com/kubernetes/kubernetes/blob/master/pkg/registry/core/pod/storage/eviction.go
+// budgetRefuses are the API's reasons of which a PodDisruptionBudget is the cause: it allows no eviction, or there
+// are two. https://github.com/kubernetes/kubernetes/blob/master/pkg/registry/core/pod/storage/eviction.go
 var budgetRefuses = []string{"would violate the pod's disruption budget", "more than one PodDisruptionBudget"}
 
-// evictions says whether evictions of the Service's Pods were refused for a PodDisruptionBudget, as was predicted. Only the wrapped command's output
-// tells: the API records no event of a refusal.
+// evictions says whether evictions of the Service's Pods were refused for a PodDisruptionBudget, as was predicted.
+// Only the wrapped command's output tells: the API records no event of a refusal.
 func (s *scorer) evictions() (outcome model.PredictionOutcome, why string) {
 	refused, times, captured := map[string]bool{}, 0, false
 	for i := range s.tl.Events {

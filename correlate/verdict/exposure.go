@@ -14,12 +14,12 @@ import (
 	"lapse/timeline"
 )
 
-// disruptive are the verbs of kubectl that are to make endpoints leave or come. A run with one of them in which no endpoint did has
-// tested nothing.
+// disruptive are the verbs of kubectl that are to make endpoints leave or come. A run with one of them in which no
+// endpoint did has tested nothing.
 var disruptive = []string{"drain", "rollout", "delete", "scale", "set"}
 
-// untested says that the wrapped command was to disturb a measured Service and did not; "" if it did, if it was to do something else, or if
-// endpoints were not watched.
+// untested says that the wrapped command was to disturb a measured Service and did not; "" if it did, if it was to do
+// something else, or if endpoints were not watched.
 func untested(tl *model.Timeline) string {
 	command := tl.Run.Command
 	if command == nil || command.Start == nil || tl.Run.Live {
@@ -36,7 +36,8 @@ func untested(tl *model.Timeline) string {
 	return fmt.Sprintf("nothing was tested: no endpoint of %s left or came after `%s` began", servicesOf(tl), timeline.JoinCommand(command.Args)) + refusal(tl, *command.Start)
 }
 
-// refusal says which PodDisruptionBudgets allowed no eviction from an instant on, and whether the wrapped command was refused for one; "" if none.
+// refusal says which PodDisruptionBudgets allowed no eviction from an instant on, and whether the wrapped command was
+// refused for one; "" if none.
 func refusal(tl *model.Timeline, since time.Duration) string {
 	last, open, refused := map[string]*model.Event{}, map[string]bool{}, false
 	for i := range tl.Events {
@@ -62,8 +63,8 @@ func refusal(tl *model.Timeline, since time.Duration) string {
 	return text
 }
 
-// unfinished says that a Deployment or StatefulSet which was changed after the wrapped command began was still being rolled out when the run ended:
-// what was to come was not measured. It is "" where that is not known.
+// unfinished says that a Deployment or StatefulSet which was changed after the wrapped command began was still being
+// rolled out when the run ended: what was to come was not measured. It is "" where that is not known.
 func unfinished(tl *model.Timeline) string {
 	command := tl.Run.Command
 	if command == nil || command.Start == nil || tl.Run.Live {
@@ -89,8 +90,8 @@ func unfinished(tl *model.Timeline) string {
 	return ""
 }
 
-// exposure are the changes since an instant by which an endpoint of a Service turned ready, or was no longer, and whether every such change was
-// seen. The Service is NAMESPACE/NAME, or "" for all of the run.
+// exposure are the changes since an instant by which an endpoint of a Service turned ready, or was no longer, and
+// whether every such change was seen. The Service is NAMESPACE/NAME, or "" for all of the run.
 func exposure(tl *model.Timeline, begin time.Duration, service string) (changed []*model.Event, watched bool) {
 	lanes, missed := model.Lanes{}, false
 	for i := range tl.Events {

@@ -41,8 +41,8 @@ func losses(tl *model.Timeline) (v model.Verdict) {
 	return v
 }
 
-// bound widens what the windows amount to by what may lie in unobserved time, as gates do: one figure has one error bar, in
-// the verdict, in its gates and in what reports say first.
+// bound widens what the windows amount to by what may lie in unobserved time, as gates do: one figure has one error
+// bar, in the verdict, in its gates and in what reports say first.
 func bound(v *model.Verdict, tl *model.Timeline) {
 	total, _ := totalDowntime(tl, v)
 	v.Downtime = model.Downtime{Total: total.Length(), Open: total.Open}
@@ -88,8 +88,8 @@ func addWindows(v *model.Verdict, tl *model.Timeline, target string) {
 	v.Downtime.Total = *model.Longer(&v.Downtime.Total, total)
 }
 
-// blackout is the window's longest stretch without a success; an outage is one from end to end. Where unobserved time parts its
-// failures, so that fewer than three follow each other, it need not be one at all.
+// blackout is the window's longest stretch without a success; an outage is one from end to end. Where unobserved time
+// parts its failures, so that fewer than three follow each other, it need not be one at all.
 func blackout(tl *model.Timeline, w *model.Window) *model.Length {
 	if w.Blackout != nil || w.Kind != model.Outage {
 		return w.Blackout

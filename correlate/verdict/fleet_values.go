@@ -10,8 +10,9 @@ import (
 
 // This file is what gates compare of runs that measure from several nodes.
 
-// routeLag is the lag that a share of all removals, as each node saw them, do not exceed. Of each only a bracket is known, so it lies between that
-// of the lower and that of the upper ends. Where nothing is known of a removal, and where a node was not seen to follow it, it may be of any length.
+// routeLag is the lag that a share of all removals, as each node saw them, do not exceed. Of each only a bracket is
+// known, so it lies between that of the lower and that of the upper ends. Where nothing is known of a removal, and
+// where a node was not seen to follow it, it may be of any length.
 func routeLag(share float64) func(*model.Timeline, *model.Verdict) (model.Range, bool) {
 	return func(tl *model.Timeline, _ *model.Verdict) (model.Range, bool) {
 		var least, most []float64
@@ -43,8 +44,8 @@ func routeLag(share float64) func(*model.Timeline, *model.Verdict) (model.Range,
 	}
 }
 
-// unknownRemovals counts, for each node that measured, the endpoints of which nothing says when its routes followed their removal: no request from
-// there was answered by the Pod, or its endpoint left more than once.
+// unknownRemovals counts, for each node that measured, the endpoints of which nothing says when its routes followed
+// their removal: no request from there was answered by the Pod, or its endpoint left more than once.
 func unknownRemovals(tl *model.Timeline) (n int) {
 	type removal struct {
 		target string
@@ -68,7 +69,8 @@ func unknownRemovals(tl *model.Timeline) (n int) {
 	return n
 }
 
-// leftEndpoint reports whether an event is a Pod's endpoint that left the target's Service while the target was measured.
+// leftEndpoint reports whether an event is a Pod's endpoint that left the target's Service while the target was
+// measured.
 func leftEndpoint(e model.Event, t *model.Target) bool {
 	return e.Kind == timeline.EndpointChanged && e.Object != nil && e.Object.Kind == "Pod" && e.Service == t.Service && e.PortName == t.PortName &&
 		e.From == timeline.EndpointReady && e.To != timeline.EndpointReady &&

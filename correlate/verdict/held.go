@@ -93,8 +93,8 @@ func BackText(back model.Length) string {
 	return quantity.Span(back.Max)
 }
 
-// imbalance says which Pod has most of the connections now, if they are spread less evenly than before; "" if they are not, or if replies do
-// not name Pods.
+// imbalance says which Pod has most of the connections now, if they are spread less evenly than before; "" if they
+// are not, or if replies do not name Pods.
 func imbalance(before, after map[string]int) string {
 	pod, share := most(after)
 	_, was := most(before)
@@ -130,8 +130,8 @@ func heldDoubts(tl *model.Timeline) (doubts []string) {
 	return doubts
 }
 
-// heldCount is a gate's value that counts connections that were cut. Those may be more that a stop of the prober may have cut, and those
-// whose last heartbeats were not answered.
+// heldCount is a gate's value that counts connections that were cut. Those may be more that a stop of the prober may
+// have cut, and those whose last heartbeats were not answered.
 func heldCount(count func(heldSum) int) func(*model.Timeline, *model.Verdict) (model.Range, bool) {
 	return func(tl *model.Timeline, _ *model.Verdict) (model.Range, bool) {
 		s := sumHeld(tl)
@@ -140,7 +140,8 @@ func heldCount(count func(heldSum) int) func(*model.Timeline, *model.Verdict) (m
 	}
 }
 
-// heldBack is the longest time until a connection that was cut stood again. One that has not had at least the time until the end.
+// heldBack is the longest time until a connection that was cut stood again. One that has not had at least the time
+// until the end.
 func heldBack(tl *model.Timeline, _ *model.Verdict) (model.Range, bool) {
 	s := sumHeld(tl)
 	longest := time.Duration(0)

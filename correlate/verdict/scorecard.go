@@ -14,11 +14,12 @@ import (
 // blind is the severity of a finding that predicts nothing: Lapse cannot see something.
 const blind = "blind"
 
-// score holds what was predicted before the run against what happened in it. It is nil if nobody asked preflight, and while the run goes on.
+// score holds what was predicted before the run against what happened in it. It is nil if nobody asked preflight, and
+// while the run goes on.
 //
-// The words are strict. A prediction is confirmed by an incident that has its cause with medium confidence or more, and that of a refused eviction by
-// a refusal. It is refuted only where what it is about happened to the Service, was measured to its end, and no incident could hide the cause. All else
-// is not tested.
+// The words are strict. A prediction is confirmed by an incident that has its cause with medium confidence or more,
+// and that of a refused eviction by a refusal. It is refuted only where what it is about happened to the Service, was
+// measured to its end, and no incident could hide the cause. All else is not tested.
 func score(tl *model.Timeline) *model.Scorecard {
 	if tl.Run.Live {
 		return nil
@@ -201,7 +202,8 @@ func (s *scorer) outcome(p *timeline.Prediction) (model.PredictionOutcome, strin
 	return model.Refuted, fmt.Sprintf("%s (%s), and no incident has the cause %s", words.happened, times, ruleNames(p.Causes)), nil
 }
 
-// cameTrueUnharmed says that what was predicted did happen, but no request was lost by it: that is no refutation. It is "" if it did not.
+// cameTrueUnharmed says that what was predicted did happen, but no request was lost by it: that is no refutation. It
+// is "" if it did not.
 func (s *scorer) cameTrueUnharmed(p *timeline.Prediction) string {
 	if !is(&model.Cause{Rule: "prestop-failed"}, p.Causes) {
 		return ""

@@ -13,7 +13,8 @@ import (
 
 const sec = time.Second
 
-// A scored is a run of 60 s in which svc/shop/web had endpoints web-1 on node1 and web-2 on node2, and what preflight said of it.
+// A scored is a run of 60 s in which svc/shop/web had endpoints web-1 on node1 and web-2 on node2, and what preflight
+// said of it.
 type scored struct{ *model.Timeline }
 
 func newScored(predictions ...timeline.Prediction) scored {
@@ -348,7 +349,8 @@ func TestACauseIsOfTheServiceThatItsWindowsAreOf(t *testing.T) {
 	}
 }
 
-// Without preflight there is no scorecard, and none while the run goes on; where it was not possible the scorecard says why.
+// Without preflight there is no scorecard, and none while the run goes on; where it was not possible the scorecard
+// says why.
 func TestScorecardIsThereIfPreflightWasAsked(t *testing.T) {
 	r := newScored(staleRoute)
 	r.Run.Live = true

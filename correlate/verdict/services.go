@@ -7,7 +7,8 @@ import (
 	"lapse/correlate/model"
 )
 
-// services gives each Service with judged targets a verdict of its own, and sorts the worst first. Those that lost as much keep their order.
+// services gives each Service with judged targets a verdict of its own, and sorts the worst first. Those that lost as
+// much keep their order.
 func services(tl *model.Timeline) []model.WatchedService {
 	all := slices.Clone(tl.Services)
 	parts := partsOf(tl)
@@ -37,7 +38,8 @@ func onlyWatched(v *model.ServiceVerdict) int {
 	return 0
 }
 
-// partsOf are the parts of a run that are about one Service each, by NAMESPACE/NAME: its judged targets, their windows and unobserved time.
+// partsOf are the parts of a run that are about one Service each, by NAMESPACE/NAME: its judged targets, their
+// windows and unobserved time.
 func partsOf(tl *model.Timeline) map[string]*model.Timeline {
 	parts, of := map[string]*model.Timeline{}, map[string]*model.Timeline{}
 	for i := range tl.Targets {
@@ -77,7 +79,8 @@ func serviceVerdict(tl, part *model.Timeline) *model.ServiceVerdict {
 	return v
 }
 
-// worstCause is the likeliest cause of most of the failures, in the words that it has where most failed; nil if there is none.
+// worstCause is the likeliest cause of most of the failures, in the words that it has where most failed; nil if there
+// is none.
 func worstCause(part *model.Timeline) *model.ServiceCause {
 	byRule, worst := map[string]*model.ServiceCause{}, map[string]int{}
 	var first *model.ServiceCause

@@ -10,7 +10,8 @@ import (
 	"lapse/timeline"
 )
 
-// Each Service is judged by its own targets alone, and the one that lost most comes first. One that is only watched has no verdict.
+// Each Service is judged by its own targets alone, and the one that lost most comes first. One that is only watched
+// has no verdict.
 func TestEachServiceHasAVerdictOfItsOwn(t *testing.T) {
 	const ms = time.Millisecond
 	target := func(service, name string, failed int) model.Target {

@@ -7,8 +7,8 @@ import (
 	"lapse/correlate/model"
 )
 
-// This file is what gates compare with their limits: the verdict's figures, with error bars that hold the truth. What was
-// shown as "at least" has no upper end here, unless something bounds it after all.
+// This file is what gates compare with their limits: the verdict's figures, with error bars that hold the truth. What
+// was shown as "at least" has no upper end here, unless something bounds it after all.
 
 func exactly(x float64) model.Range { return model.Range{Min: x, Max: x} }
 
@@ -72,9 +72,9 @@ func widenByGaps(tl *model.Timeline, v *model.Verdict, r model.Range) model.Rang
 	return r
 }
 
-// longestIn is how long an outage can be that lies in unobserved time and shows nowhere else: it reaches to when the requests
-// before and after met the Service. These may have been sent as long before and after as any two are apart, and have taken as
-// long as an answer: as 99 % of them do.
+// longestIn is how long an outage can be that lies in unobserved time and shows nowhere else: it reaches to when the
+// requests before and after met the Service. These may have been sent as long before and after as any two are apart,
+// and have taken as long as an answer: as 99 % of them do.
 func longestIn(v *model.Verdict, u model.Unobserved) time.Duration {
 	length := u.End - u.Start + v.DetectionLimit
 	if v.LatencyP99 != nil {
@@ -134,8 +134,8 @@ func touchesGap(w *model.Window, u model.Unobserved) bool {
 	return u.Start < w.End.Latest && u.End > w.Start.Earliest
 }
 
-// widenByLimit widens a length: an outage shorter than the detection limit may have gone unseen, so that no length is known to
-// be less.
+// widenByLimit widens a length: an outage shorter than the detection limit may have gone unseen, so that no length is
+// known to be less.
 func widenByLimit(v *model.Verdict, l model.Length) model.Range {
 	return model.Range{Min: float64(l.Min), Max: float64(max(l.Max, v.DetectionLimit))}
 }

@@ -1,4 +1,5 @@
-// Package verdict gives a judged run its verdict: figures with error bars, gates that are compared with them, a result and an exit code.
+// Package verdict gives a judged run its verdict: figures with error bars, gates that are compared with them, a
+// result and an exit code.
 package verdict
 
 import (
@@ -140,8 +141,8 @@ func ValueText(g model.GateResult) string {
 	return write(v.Min) + " to " + write(v.Max)
 }
 
-// reasons says in sentences what the result rests on: which gates failed, what was found and why, what that proves less than it was to
-// prove, and what would help.
+// reasons says in sentences what the result rests on: which gates failed, what was found and why, what that proves
+// less than it was to prove, and what would help.
 func (j judgement) reasons() []string {
 	var reasons []string
 	for _, g := range j.v.Gates {
@@ -255,7 +256,8 @@ func (j judgement) help() string {
 	return ""
 }
 
-// enough is the --resolution at which enough of the time would have been observed; 0 if that would take more than a second.
+// enough is the --resolution at which enough of the time would have been observed; 0 if that would take more than a
+// second.
 func (j judgement) enough() time.Duration {
 	enough := time.Duration(0)
 	for _, t := range j.tl.Targets {

@@ -9,8 +9,9 @@ import (
 	"lapse/timeline"
 )
 
-// Answers are when each backend of a target answered first and last, by its own name, and how the requests around these ended. While a
-// route to it is one of N, k requests in a row that others answer have a probability of (1−1/N)^k: enough of them prove that there is none.
+// Answers are when each backend of a target answered first and last, by its own name, and how the requests around
+// these ended. While a route to it is one of N, k requests in a row that others answer have a probability of
+// (1−1/N)^k: enough of them prove that there is none.
 type Answers struct {
 	n    int
 	ring []answer // the latest, of which number i lies at i % mostAround
@@ -38,7 +39,8 @@ type row struct {
 	at time.Duration
 }
 
-// mostAround is how many answers are kept in all. Of the rows around a backend's answers only some lengths are kept, each a quarter longer than the one before.
+// mostAround is how many answers are kept in all. Of the rows around a backend's answers only some lengths are kept,
+// each a quarter longer than the one before.
 const mostAround = 1024
 
 // take reads the next request, by Sent.
@@ -97,7 +99,8 @@ func rowsBefore(list []answer) []row {
 	return rows
 }
 
-// rowsAfter are the first rows of each length after the last failure. A row before it may have come by chance, while a route that makes requests fail was there.
+// rowsAfter are the first rows of each length after the last failure. A row before it may have come by chance, while
+// a route that makes requests fail was there.
 func rowsAfter(list []answer) []row {
 	rows, next, n, done := []row{}, 1, 0, time.Duration(0)
 	for _, after := range list {
@@ -127,8 +130,9 @@ func (a *Answers) clone() Answers {
 	return Answers{n: a.n, ring: slices.Clone(a.ring), of: maps.Clone(a.of)}
 }
 
-// Left bounds when the last request was routed to a backend: not before it answered last, and not after k successes in a row that followed,
-// all of others. Latest is [model.Never] where fewer are known; ok is false if the backend never answered.
+// Left bounds when the last request was routed to a backend: not before it answered last, and not after k successes
+// in a row that followed, all of others. Latest is [model.Never] where fewer are known; ok is false if the backend
+// never answered.
 func (a *Answers) Left(backend uint16, k int) (left model.Instant, ok bool) {
 	b, known := a.of[backend]
 	if !known {
@@ -145,8 +149,8 @@ func (a *Answers) Left(backend uint16, k int) (left model.Instant, ok bool) {
 	return left, true
 }
 
-// Came bounds when the first request could be routed to a backend: not before k successes in a row of others, and not after its first answer.
-// Earliest is [model.Unbounded] where fewer are known.
+// Came bounds when the first request could be routed to a backend: not before k successes in a row of others, and not
+// after its first answer. Earliest is [model.Unbounded] where fewer are known.
 func (a *Answers) Came(backend uint16, k int) (came model.Instant, ok bool) {
 	b, known := a.of[backend]
 	if !known {

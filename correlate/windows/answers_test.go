@@ -9,7 +9,8 @@ import (
 	"lapse/timeline"
 )
 
-// A route to one of several backends goes, and one to a new backend comes: who answers bounds both, and the truth lies inside.
+// A route to one of several backends goes, and one to a new backend comes: who answers bounds both, and the truth
+// lies inside.
 func TestAnswersBoundWhenRoutesChanged(t *testing.T) {
 	const (
 		runs     = 2000

@@ -12,8 +12,9 @@ type closingWindow struct {
 	sents []time.Duration // only if requests in flight were cut: Sent of the successes with Sent ≥ max Known, rising
 }
 
-// latest is the instant by which the window had ended: when the k-th next success was done. After a cut, k successes must have been sent
-// (new requests are well) and k must be done (those in flight are well). It is not known while there are fewer.
+// latest is the instant by which the window had ended: when the k-th next success was done. After a cut, k successes
+// must have been sent (new requests are well) and k must be done (those in flight are well). It is not known while
+// there are fewer.
 func (e *closingWindow) latest() (time.Duration, bool) {
 	k := e.needed.end
 	switch {

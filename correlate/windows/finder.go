@@ -1,5 +1,5 @@
-// Package windows turns the requests of one target into windows and unobserved time. A [Reading] takes requests in the order they were
-// sent. The package is mathematics of instants: it knows nothing of the cluster.
+// Package windows turns the requests of one target into windows and unobserved time. A [Reading] takes requests in
+// the order they were sent. The package is mathematics of instants: it knows nothing of the cluster.
 package windows
 
 import (
@@ -97,8 +97,8 @@ func (f *finder) unobserved(from, to time.Duration) {
 	}
 }
 
-// skipped says that the time since the request before was longer than usual, but counts as observed. The Service may have been well
-// in it, so a stretch of failures that it lies in has no least length but that of its parts.
+// skipped says that the time since the request before was longer than usual, but counts as observed. The Service may
+// have been well in it, so a stretch of failures that it lies in has no least length but that of its parts.
 func (f *finder) skipped() {
 	if g := f.open; g != nil {
 		g.run.split()
@@ -165,8 +165,8 @@ func (f *finder) openAt(r *Sample) *openWindow {
 	}
 }
 
-// known is the instant by which r proves the fault: its Done. For a timeout it is Sent + L, for a slow success Sent + --slow: a healthy
-// target would have answered by then.
+// known is the instant by which r proves the fault: its Done. For a timeout it is Sent + L, for a slow success Sent +
+// --slow: a healthy target would have answered by then.
 func (f *finder) known(r *Sample, answer time.Duration) time.Duration {
 	switch {
 	case f.Slow > 0:
@@ -177,8 +177,9 @@ func (f *finder) known(r *Sample, answer time.Duration) time.Duration {
 	return r.Done
 }
 
-// certainFrom is an instant at which the fault that r met still lasted: r's Sent. A request without a free connection (no_slot) was never
-// sent: it shows only that no answer to an earlier request had arrived, and a healthy answer takes up to answer.
+// certainFrom is an instant at which the fault that r met still lasted: r's Sent. A request without a free connection
+// (no_slot) was never sent: it shows only that no answer to an earlier request had arrived, and a healthy answer
+// takes up to answer.
 func (f *finder) certainFrom(r *Sample, answer time.Duration) time.Duration {
 	if r.Class == timeline.NoSlot {
 		return max(f.begin, r.Sent-min(answer, f.timeout))
@@ -228,7 +229,8 @@ func (f *finder) close(bound time.Duration) {
 	}
 }
 
-// settle makes the closing window final: no later success can narrow its end. The window had ended by bound; Never if that is not known.
+// settle makes the closing window final: no later success can narrow its end. The window had ended by bound; Never if
+// that is not known.
 func (f *finder) settle(bound time.Duration) {
 	e := f.closing
 	if e == nil {

@@ -28,8 +28,8 @@ func (h *successHistory) push(e successSpan) {
 	h.spans = append(h.spans, e)
 }
 
-// restingHistory is how many successes are kept of a target that is not measured any more, in case it is once again: a window that begins at
-// once then has a start, unless only a share of the requests fails in it.
+// restingHistory is how many successes are kept of a target that is not measured any more, in case it is once again:
+// a window that begins at once then has a start, unless only a share of the requests fails in it.
 const restingHistory = 64
 
 func (h *successHistory) rest() {

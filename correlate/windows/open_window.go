@@ -62,8 +62,8 @@ func (g *openWindow) endRun(bound time.Duration) {
 	g.blackout = model.Longer(g.blackout, this)
 }
 
-// classify counts the buffered successes that are inside the window now, and drops those that never will be. roundTrip is the time from
-// Sent to Known of the newest failure.
+// classify counts the buffered successes that are inside the window now, and drops those that never will be.
+// roundTrip is the time from Sent to Known of the newest failure.
 func (g *openWindow) classify(roundTrip time.Duration) {
 	defer g.findProof()
 	before := g.maxSent - roundTrip
@@ -86,8 +86,8 @@ func (g *openWindow) classify(roundTrip time.Duration) {
 	g.buffered = kept
 }
 
-// isInside reports whether a success lies between failures, so that it would have failed if every request had. The instant between Sent
-// and Done at which the target decided on it is not known. So there are four ways to be inside:
+// isInside reports whether a success lies between failures, so that it would have failed if every request had. The
+// instant between Sent and Done at which the target decided on it is not known. So there are four ways to be inside:
 //
 //   - It was in flight only after the first failure was known and before the last was sent:
 //     x (ok) x.
@@ -134,8 +134,8 @@ func (g *openWindow) count(s Sample) {
 	g.backends[s.Backend]++
 }
 
-// countCut counts the successes that were in flight when others were cut, all at once, as when one of several servers is killed. They are
-// inside the window: they would have failed if every request had.
+// countCut counts the successes that were in flight when others were cut, all at once, as when one of several servers
+// is killed. They are inside the window: they would have failed if every request had.
 //
 //	sent   . x . x x .            of six requests in flight three were cut:
 //	done               xxx. . .   half of them, at one instant
@@ -151,8 +151,8 @@ func (g *openWindow) countCut(interval time.Duration) {
 	}
 }
 
-// atOnce reports whether all failures became known within so short a time that far fewer requests could have been answered in it: one
-// event failed all that were in flight.
+// atOnce reports whether all failures became known within so short a time that far fewer requests could have been
+// answered in it: one event failed all that were in flight.
 func (g *openWindow) atOnce(interval time.Duration) bool {
 	for class, n := range g.classes {
 		if n > 0 && !inFlight(timeline.Class(class)) {
@@ -181,5 +181,6 @@ func Arrival(class timeline.Class, sent, known time.Duration) time.Duration {
 	return known
 }
 
-// MaxReorder is the longest time by which one request can overtake another: in the network, or while it waits for a processor.
+// MaxReorder is the longest time by which one request can overtake another: in the network, or while it waits for a
+// processor.
 const MaxReorder = 5 * time.Millisecond

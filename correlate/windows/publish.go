@@ -7,9 +7,9 @@ import (
 	"lapse/timeline"
 )
 
-// publish gives a window its public form. Where unobserved time lies between its failures and the successes before or after them, the
-// bracket ends at the edge of what was observed. unsure is the unobserved time together with the gaps between sends that are longer than
-// usual.
+// publish gives a window its public form. Where unobserved time lies between its failures and the successes before or
+// after them, the bracket ends at the edge of what was observed. unsure is the unobserved time together with the gaps
+// between sends that are longer than usual.
 func (w window) publish(slow bool, unobserved, unsure []Period, backends []string) model.Window {
 	full := w
 	if w.clampToObserved(unobserved); w.confirmed != full.confirmed {
@@ -68,12 +68,12 @@ func (w *window) clampToObserved(unobserved []Period) {
 	}
 }
 
-// downtime is how long a service that fails every request would need to be down to lose as many. Unobserved time counts in full at the
-// upper end and not at all at the lower end. Gaps that are longer than usual do not count at the lower end either: the target may have been
-// well in them.
+// downtime is how long a service that fails every request would need to be down to lose as many. Unobserved time
+// counts in full at the upper end and not at all at the lower end. Gaps that are longer than usual do not count at
+// the lower end either: the target may have been well in them.
 //
-// The share of a partial window is bounded below by failures ÷ requests between the failures, and above by failures ÷ all requests within
-// the brackets.
+// The share of a partial window is bounded below by failures ÷ requests between the failures, and above by failures ÷
+// all requests within the brackets.
 func (w window) downtime(p model.Window, unobserved, unsure []Period) model.Length {
 	least := max(0, p.Length.Min-within(unsure, w.start.Latest, w.end.Earliest))
 	if p.Kind == model.Outage {

@@ -139,16 +139,17 @@ func (g *Reading) Finish(end time.Duration, early bool) (tail []Period) {
 	return tail
 }
 
-// Unobserved is the time within bounds that was not observed, sorted and disjoint: the gaps between sends, what the control target
-// showed of the prober, and others that all targets share. unsure is that, and gaps that are none but longer than usual.
+// Unobserved is the time within bounds that was not observed, sorted and disjoint: the gaps between sends, what the
+// control target showed of the prober, and others that all targets share. unsure is that, and gaps that are none but
+// longer than usual.
 func (g *Reading) Unobserved(within Period, tail, stalls, slow, failed []Period) (unobserved, unsure []Period) {
 	limit := g.Gaps.Limit
 	unobserved = merge(within, g.Gaps.unobserved, tail, longerThan(limit, stalls), longerThan(limit, slow), failed)
 	return unobserved, merge(within, unobserved, g.Gaps.longer)
 }
 
-// Windows publishes the windows: of failures, then of slow successes. Those that before had found already are final, the others as
-// live as the run is.
+// Windows publishes the windows: of failures, then of slow successes. Those that before had found already are final,
+// the others as live as the run is.
 func (g *Reading) Windows(before *Reading, unobserved, unsure []Period, fastest time.Duration, live bool, backends []string) []model.Window {
 	list := []model.Window{}
 	publish := func(w window, slow, live bool) {
@@ -174,7 +175,8 @@ func (g *Reading) Windows(before *Reading, unobserved, unsure []Period, fastest 
 	return list
 }
 
-// AlwaysSlow reports whether every answer took longer than an answer may that is not slow, measured against nothing but the clock.
+// AlwaysSlow reports whether every answer took longer than an answer may that is not slow, measured against nothing
+// but the clock.
 func (g *Reading) AlwaysSlow(fastest time.Duration) bool {
 	return fastest > cmp.Or(g.asked, leastSlow)
 }

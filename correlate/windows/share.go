@@ -6,13 +6,13 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// ConfirmationsNeeded is k of the design: how many successes in a row prove health, if so many requests failed and so many succeeded from
-// the first failure to the last.
+// ConfirmationsNeeded is k of the design: how many successes in a row prove health, if so many requests failed and so
+// many succeeded from the first failure to the last.
 //
-// While a fault fails a share p of requests, k successes in a row have a probability of (1−p)^k.
-// The measured share, failed ÷ sent, is too large, because a window begins and ends with a failure: one failure less corrects this. The
-// limit of 0.1 % leaves room for the uncertainty of p in few requests, so that both brackets hold in 99 % of cases: see
-// docs/decisions/0003-how-many-successes-prove-health.md.
+// While a fault fails a share p of requests, k successes in a row have a probability of (1−p)^k. The measured share,
+// failed ÷ sent, is too large, because a window begins and ends with a failure: one failure less corrects this. The
+// limit of 0.1 % leaves room for the uncertainty of p in few requests, so that both brackets hold in 99 % of cases:
+// see docs/decisions/0003-how-many-successes-prove-health.md.
 //
 // If no request succeeded, half a request counts as a success. From [FewFailures] failures on, one success is enough.
 func ConfirmationsNeeded(failed, succeeded int) int {
@@ -23,20 +23,23 @@ func ConfirmationsNeeded(failed, succeeded int) int {
 	return int(math.Ceil(math.Log(0.001) / math.Log1p(-lost/sent)))
 }
 
-// FewFailures is the number of failures, without a success between them, from which on every request is taken to fail, so that one success
-// proves health. Of the faults that fail every second request at random, one in 128 fails so many in a row.
+// FewFailures is the number of failures, without a success between them, from which on every request is taken to
+// fail, so that one success proves health. Of the faults that fail every second request at random, one in 128 fails
+// so many in a row.
 const FewFailures = 8
 
 // confirmations are k at the start and at the end of a window.
 type confirmations struct{ start, end int }
 
-// BoundaryFailures are the numbers of failures at an end of a window by which the share that fails there is estimated: by each of them.
+// BoundaryFailures are the numbers of failures at an end of a window by which the share that fails there is
+// estimated: by each of them.
 var BoundaryFailures = [...]int{3, 5, 10, mostBoundaryFailures}
 
 const mostBoundaryFailures = 20
 
-// boundaryCounts hold what is needed to estimate the share of requests that fail at the start and at the end of a window. A window can hold
-// an outage of every request and, less than join later, one of a few: then the share in the whole window describes neither.
+// boundaryCounts hold what is needed to estimate the share of requests that fail at the start and at the end of a
+// window. A window can hold an outage of every request and, less than join later, one of a few: then the share in the
+// whole window describes neither.
 //
 //	x x x x x x ok x ok ok ok x ok ok ok ok x ok   →   at the start one success proves health, at the end one does not
 type boundaryCounts struct {
@@ -59,8 +62,9 @@ func (e *boundaryCounts) note(failed, succeeded int) {
 	e.last[failed%mostBoundaryFailures] = succeeded
 }
 
-// needed returns what the share in the whole window requires, or more where the share at one end is smaller. Where no success is inside, one is
-// enough only if enough failures came in a row: else the successes that were sent among them may be those that a share spares.
+// needed returns what the share in the whole window requires, or more where the share at one end is smaller. Where no
+// success is inside, one is enough only if enough failures came in a row: else the successes that were sent among
+// them may be those that a share spares.
 //
 //	x ok x x x x x x x x x ok   →   one success; the first ok may have been decided before all failed
 //	x ok x x ok x x x ok x ok   →   several, also where failures are known so late that no ok is proven to lie inside

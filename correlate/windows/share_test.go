@@ -58,7 +58,8 @@ func failures(n, every int) (row []bool) {
 	return row
 }
 
-// The bounds of Clopper and Pearson are the shares at which what was seen, or more, or less, has a probability of 0.5 %.
+// The bounds of Clopper and Pearson are the shares at which what was seen, or more, or less, has a probability of 0.5
+// %.
 func TestShareInterval(t *testing.T) {
 	for _, test := range []struct{ failed, n int }{{0, 10}, {1, 10}, {5, 10}, {10, 10}, {1, 1}, {3, 1000}, {500, 1000}, {64, 128}} {
 		low, high := ShareInterval(test.failed, test.n)

@@ -8,8 +8,8 @@ import (
 	"lapse/timeline"
 )
 
-// Unless --slow says otherwise, a success is slow if it took longer than so long, and than so many times what the target takes at
-// the start of its measuring: see docs/decisions/0010-what-counts-as-slow.md.
+// Unless --slow says otherwise, a success is slow if it took longer than so long, and than so many times what the
+// target takes at the start of its measuring: see docs/decisions/0010-what-counts-as-slow.md.
 const (
 	leastSlow   = 500 * time.Millisecond
 	slowFactor  = 3

@@ -10,11 +10,11 @@ import (
 	"lapse/timeline"
 )
 
-// Streaks are a target's successes in a row, between its failures. While a route to a stopped Pod is one of N, k successes
-// in a row have a probability of (1−1/N)^k: enough of them prove that the route is gone.
+// Streaks are a target's successes in a row, between its failures. While a route to a stopped Pod is one of N, k
+// successes in a row have a probability of (1−1/N)^k: enough of them prove that the route is gone.
 //
-// Long streaks are not kept whole: the first and the last of them are, for it is near failures that one asks. Of those in between some are, the longer
-// the streak the fewer: a target without a failure is asked of another one's.
+// Long streaks are not kept whole: the first and the last of them are, for it is near failures that one asks. Of
+// those in between some are, the longer the streak the fewer: a target without a failure is asked of another one's.
 type Streaks struct {
 	ended   []streak
 	current streak
@@ -197,7 +197,8 @@ func (c *streak) first(ok func(mark) bool) (best mark, found bool) {
 // InARow is k: how many successes in a row show with 99.9 % confidence that none of n routes leads to one Pod.
 func InARow(n int) int { return InARowOfTries(n, 0) }
 
-// InARowOfTries is k where so many rows of successes have been looked at before that were too short: the confidence is that of all together.
+// InARowOfTries is k where so many rows of successes have been looked at before that were too short: the confidence
+// is that of all together.
 func InARowOfTries(n, before int) int {
 	if n < 2 {
 		return ShortestStreak

@@ -66,7 +66,8 @@ func TestStreaksOfAHealthyTargetTakeLittleMemory(t *testing.T) {
 	}
 }
 
-// A target that never fails is asked when so many of its requests had succeeded since another's failure, long after that.
+// A target that never fails is asked when so many of its requests had succeeded since another's failure, long after
+// that.
 func TestStreaksOfAHealthyTargetTellWhenTheMiddleWas(t *testing.T) {
 	var s Streaks
 	const every, length = 10 * time.Millisecond, 5 * time.Minute

@@ -15,8 +15,8 @@ type Period struct {
 	Reason   string
 }
 
-// A gapFinder follows how closely a target was watched. It reads its requests in the order they were sent. A request that tells
-// nothing of the target (notsent, local) counts as none: only the time between those that tell counts.
+// A gapFinder follows how closely a target was watched. It reads its requests in the order they were sent. A request
+// that tells nothing of the target (notsent, local) counts as none: only the time between those that tell counts.
 //
 //	sent .  .  .  .           .  .  .      →   unobserved: from the Done of the fourth to the fifth
 //	done  .  .  .  .           .  .  .
@@ -42,7 +42,8 @@ type gapFinder struct {
 	spacing time.Duration // the longest time from Due to Due since the last request that tells something
 }
 
-// space takes over when r was due. Every request that is due is on record, so that two in a row are as far apart as the rate then was.
+// space takes over when r was due. Every request that is due is on record, so that two in a row are as far apart as
+// the rate then was.
 func (w *gapFinder) space(r *Sample) {
 	if w.begun && w.varies && r.Seq == w.seq+1 {
 		w.spacing = max(w.spacing, r.Due-w.due)
@@ -113,8 +114,8 @@ func (w *gapFinder) gapBefore(now time.Duration) gap {
 	return gap{longer: now-w.sent > usual}
 }
 
-// Resolution is the longest time between two sends while observed, or between the last one and the end. A longer outage of
-// every request cannot have gone unseen. unobserved is everything unobserved.
+// Resolution is the longest time between two sends while observed, or between the last one and the end. A longer
+// outage of every request cannot have gone unseen. unobserved is everything unobserved.
 func (w *gapFinder) Resolution(end time.Duration, unobserved []Period) time.Duration {
 	longest := w.reach
 	for _, gap := range append(slices.Clip(w.waiting), Period{From: w.sent, To: end}) {

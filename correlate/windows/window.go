@@ -29,8 +29,8 @@ func (a *Sample) Before(b *Sample) bool {
 	return a.Sent < b.Sent || a.Sent == b.Sent && a.Seq < b.Seq
 }
 
-// A window is a [model.Window] in the making. F are its failures; Known is the instant by which a failure proves the fault: its Done,
-// or earlier for a timeout (see finder.known).
+// A window is a [model.Window] in the making. F are its failures; Known is the instant by which a failure proves the
+// fault: its Done, or earlier for a timeout (see finder.known).
 //
 //	ok ok x x ok x ok ok   →   F are the x; the ok between them is inside
 //
@@ -64,8 +64,8 @@ func (w *window) timedOut() bool {
 	return true
 }
 
-// A failureRun is a stretch of failures without a success that was sent after one of them was known and done before the next was sent.
-// Its fields mean what they mean in a window.
+// A failureRun is a stretch of failures without a success that was sent after one of them was known and done before
+// the next was sent. Its fields mean what they mean in a window.
 //
 //	x x ok x x   →   two runs
 type failureRun struct {

@@ -11,11 +11,12 @@ import (
 	"lapse/timeline"
 )
 
-// few is up to how many targets a run is sent whole. Of a run with more, the state holds a [Group] for what differs in nothing but the node it
-// is measured from, and the targets themselves are asked for: see [details].
+// few is up to how many targets a run is sent whole. Of a run with more, the state holds a [Group] for what differs
+// in nothing but the node it is measured from, and the targets themselves are asked for: see [details].
 const few = 200
 
-// A Group are the judged targets that send the same to the same Service, each from another node; one alone is a group of itself.
+// A Group are the judged targets that send the same to the same Service, each from another node; one alone is a group
+// of itself.
 type Group struct {
 	ID       timeline.TargetID   `json:"id"`   // of its first target
 	Name     string              `json:"name"` // what they have in common: "web new"
@@ -266,7 +267,8 @@ func (w *worst) part(from, to int) Together {
 	return t
 }
 
-// notMeasured is when nothing was measured from a node: none of its targets that open a connection for each request was observed then.
+// notMeasured is when nothing was measured from a node: none of its targets that open a connection for each request
+// was observed then.
 func notMeasured(tl *model.Timeline) map[string][]Span {
 	blank := map[string][]Span{}
 	for _, u := range tl.Unobserved {

@@ -12,8 +12,8 @@ import (
 	"lapse/timeline"
 )
 
-// A groupCase is a line of the table that this package and the page (ui/test/sources.test.ts) are both held to: of few targets the page makes
-// the groups itself, of many it gets them from here.
+// A groupCase is a line of the table that this package and the page (ui/test/sources.test.ts) are both held to: of
+// few targets the page makes the groups itself, of many it gets them from here.
 type groupCase struct {
 	Name       string               `json:"name"`
 	Sources    []model.Source       `json:"sources"`

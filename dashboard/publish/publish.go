@@ -17,8 +17,8 @@ type Store interface {
 	// Apply deletes these keys and then puts these values, in one step.
 	Apply(deleted []string, values map[string]any) error
 
-	// Detail sets what else can be asked for: values of keys that the state does not hold, by the name of a part of the run. It may be called
-	// from any goroutine.
+	// Detail sets what else can be asked for: values of keys that the state does not hold, by the name of a part of
+	// the run. It may be called from any goroutine.
 	Detail(of func(part string) map[string]any)
 }
 
@@ -99,7 +99,8 @@ func (p *Publisher) Show(tl *model.Timeline, now time.Duration) error {
 	return p.store.Apply(p.deleted, p.values)
 }
 
-// showEvent shows an event. Of a run with many targets, it leaves out what grows with them, and what the page does not show.
+// showEvent shows an event. Of a run with many targets, it leaves out what grows with them, and what the page does
+// not show.
 func (p *Publisher) showEvent(e model.Event) {
 	if p.many && e.Kind == timeline.TargetChanged {
 		return
@@ -284,7 +285,8 @@ func addMembers(values map[string]any, tl *model.Timeline, groups []*grouped, na
 	values["members/"+name] = names
 }
 
-// heldWithoutCuts are what became of held connections, without each single cut: the page shows windows of them, and there may be thousands.
+// heldWithoutCuts are what became of held connections, without each single cut: the page shows windows of them, and
+// there may be thousands.
 func heldWithoutCuts(held []model.Held) []model.Held {
 	brief := slices.Clone(held)
 	for i := range brief {

@@ -160,7 +160,8 @@ func (c *Client) Follow(ctx context.Context, w io.Writer) (Receipt, error) {
 	return c.Continue(ctx, nil, w)
 }
 
-// Continue does as [Client.Follow] does with a recording of which w has the beginning already, which have reads; nil is nothing.
+// Continue does as [Client.Follow] does with a recording of which w has the beginning already, which have reads; nil
+// is nothing.
 func (c *Client) Continue(ctx context.Context, have io.Reader, w io.Writer) (Receipt, error) {
 	copied := &counted{w: io.Discard, hash: sha256.New()}
 	if have != nil {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Recorded is a process that measures and records, behind an API. Several goroutines call its methods. A client may call Ack more
-// than once, because it repeats a request without an answer.
+// Recorded is a process that measures and records, behind an API. Several goroutines call its methods. A client may
+// call Ack more than once, because it repeats a request without an answer.
 type Recorded interface {
 	// Status has the phase [timeline.PhaseEnded] only once Size and SHA256 are final.
 	Status() Status

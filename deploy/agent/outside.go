@@ -10,8 +10,8 @@ import (
 	"lapse/timeline"
 )
 
-// This file is about the prober that the workstation is itself, outside of the cluster (`--from outside`). The agent cannot reach it, so it joins the run by
-// itself and hands over what it measures.
+// This file is about the prober that the workstation is itself, outside of the cluster (`--from outside`). The agent
+// cannot reach it, so it joins the run by itself and hands over what it measures.
 
 // A Joining is a prober that asks to measure for the run.
 type Joining struct {
@@ -99,7 +99,8 @@ func (h *Handed) own() bool {
 type OutsideService interface {
 	// Join makes the prober a source of the run. It fails where the run has no place for one.
 	Join(Joining) (Assignment, error)
-	// Take records what the prober hands over. over says that the run has ended: the prober is to stop, and to hand over the rest.
+	// Take records what the prober hands over. over says that the run has ended: the prober is to stop, and to hand
+	// over the rest.
 	Take(Handed) (over bool, err error)
 }
 

@@ -36,8 +36,8 @@ type Tunnel struct {
 	gone func(context.Context) error
 }
 
-// NewTunnel returns a tunnel to port in pod; 0 is [DefaultPort]. Where no connection comes about it asks gone, which returns a
-// [GoneError] if the Pod surely runs no more, else nil.
+// NewTunnel returns a tunnel to port in pod; 0 is [DefaultPort]. Where no connection comes about it asks gone, which
+// returns a [GoneError] if the Pod surely runs no more, else nil.
 func NewTunnel(config *rest.Config, pod *corev1.Pod, port int, gone func(context.Context) error) (*Tunnel, error) {
 	api, err := kube.New(config)
 	if err != nil {

@@ -12,14 +12,16 @@ const stretch = time.Second
 // An evenness says how evenly requests arrived.
 //
 // The error of an arrival is measured against the even grid of the rate that was asked for. The server knows that
-// rate, but not from when the tool counted; so the grid's phase is found anew for every second of the run: the arrivals of
-// one second are numbered in the order they came, and the grid is the latest one of which no arrival is early:
+// rate, but not from when the tool counted; so the grid's phase is found anew for every second of the run: the
+// arrivals of one second are numbered in the order they came, and the grid is the latest one of which no arrival is
+// early:
 //
 //	anchor = min over i of (arrival[i] − i·interval)      error[i] = arrival[i] − (anchor + i·interval)
 //
-// So an error is never negative, a burst counts with the whole time by which its last request came too early for an even
-// stream, and a request that is missing, or one too many, puts the rest of its second off by an interval. What the fit
-// forgives is a delay that is the same for all requests of a second, since no server can see that, and a drift over longer times.
+// So an error is never negative, a burst counts with the whole time by which its last request came too early for an
+// even stream, and a request that is missing, or one too many, puts the rest of its second off by an interval. What
+// the fit forgives is a delay that is the same for all requests of a second, since no server can see that, and a
+// drift over longer times.
 type evenness struct {
 	Errors  []time.Duration // of all arrivals, sorted
 	Anchors []time.Duration // of each second's grid
@@ -74,8 +76,8 @@ func emptyMillis(arrivals []time.Duration) float64 {
 	return 1 - float64(len(met))/float64(last-first)
 }
 
-// middle is what is left of arrivals, in any order, without the first second and the last half: tools connect, warm up and
-// end in different ways.
+// middle is what is left of arrivals, in any order, without the first second and the last half: tools connect, warm
+// up and end in different ways.
 func middle(arrivals []time.Duration) []time.Duration {
 	if len(arrivals) == 0 {
 		return nil

@@ -3,9 +3,9 @@
 //	make bench                                                    everything, about an hour
 //	go -C loadgen/bench run . --only exact --runs 1 --length 5s   a part of it, briefly, to standard output
 //
-// Each tool runs in a process of its own, so that the processor time and the memory it is charged with are its own; so does
-// the server, which is the same for all and notes when each request reached it. The peers are used through the libraries
-// that their commands are made of, in this module of their own, so that Lapse does not depend on them.
+// Each tool runs in a process of its own, so that the processor time and the memory it is charged with are its own;
+// so does the server, which is the same for all and notes when each request reached it. The peers are used through
+// the libraries that their commands are made of, in this module of their own, so that Lapse does not depend on them.
 package main
 
 import (

@@ -58,8 +58,8 @@ func (p *page) claim(figures []figure, results map[string][]result) {
 	}
 }
 
-// claimBesideHey adds what a request may cost at most, as a share of what it costs hey in the run beside it: a machine's own speed cancels out.
-// 45 µs were asked for where hey took 44.
+// claimBesideHey adds what a request may cost at most, as a share of what it costs hey in the run beside it: a
+// machine's own speed cancels out. 45 µs were asked for where hey took 44.
 func (p *page) claimBesideHey(results map[string][]result) {
 	const most = 45.0 / 44
 	for _, t := range []tool{lapseEngine, lapseRun} {

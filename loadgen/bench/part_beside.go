@@ -112,8 +112,9 @@ func besideTable(n int, results map[string][]result) string {
 	return table(head, rows)
 }
 
-// behind is how late each arrival is, sorted, against an even grid of the whole run. The grid's phase is where most arrivals are,
-// as most are on time. From the last to the first, each is given the latest instant before it that no later one was given:
+// behind is how late each arrival is, sorted, against an even grid of the whole run. The grid's phase is where most
+// arrivals are, as most are on time. From the last to the first, each is given the latest instant before it that no
+// later one was given:
 //
 //	instants   |    |    |    |    |    |
 //	arrivals   .    .          ... .    .     three were held up, none is missing

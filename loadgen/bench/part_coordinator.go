@@ -43,7 +43,8 @@ var coordinatorFigures = []coordinatorFigure{
 	{"served-MB-page-heap", "the same: JavaScript heap, MB", "", 0, nil},
 }
 
-// coordinatorSlack is how long the benchmark may take beside the time that is measured: building, starting, the page, and the result.
+// coordinatorSlack is how long the benchmark may take beside the time that is measured: building, starting, the page,
+// and the result.
 const coordinatorSlack = 15 * time.Minute
 
 // runCoordinator runs the coordinator of a run of many nodes and Services once.

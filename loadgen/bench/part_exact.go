@@ -115,7 +115,8 @@ func compareTable(tools []tool, figures []figure, results map[string][]result) s
 	return table(head, rows)
 }
 
-// forgiven says by how much the grids that were fitted to the engine's arrivals lie behind the schedule that it kept itself.
+// forgiven says by how much the grids that were fitted to the engine's arrivals lie behind the schedule that it kept
+// itself.
 func forgiven(results []result) string {
 	const interval = time.Second / peerRate
 	var behind []time.Duration

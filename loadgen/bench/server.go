@@ -6,8 +6,8 @@ import "time"
 type serverPlan struct {
 	GRPC bool // it is grpc-go's with the health check, and does not stall
 
-	// From StallAfter the first request, and for StallFor, the server goes on accepting and reading, but answers nothing;
-	// when the stall is over it answers all that it owes.
+	// From StallAfter the first request, and for StallFor, the server goes on accepting and reading, but answers
+	// nothing; when the stall is over it answers all that it owes.
 	StallAfter, StallFor time.Duration
 
 	// The server closes the connection instead of answering: to CutCount requests, of those on connections that have

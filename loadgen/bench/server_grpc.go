@@ -15,7 +15,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// A grpcServer is grpc-go's with the health check. It notes arrivals, and cuts connections as planned: by closing them instead of answering.
+// A grpcServer is grpc-go's with the health check. It notes arrivals, and cuts connections as planned: by closing
+// them instead of answering.
 type grpcServer struct {
 	net.Listener
 	plan serverPlan

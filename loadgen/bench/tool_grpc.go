@@ -23,7 +23,8 @@ var (
 	grpcTools  = []tool{fortioGRPC, ghz, lapseEngine, lapseRun}
 )
 
-// runFortioGRPC does what `fortio load -grpc -health -uniform -qps … -c … -t …` does: a connection for each of its threads.
+// runFortioGRPC does what `fortio load -grpc -health -uniform -qps … -c … -t …` does: a connection for each of its
+// threads.
 func runFortioGRPC(_ context.Context, l load) (o outcome, err error) {
 	results, err := fgrpc.RunGRPCTest(&fgrpc.GRPCRunnerOptions{
 		RunnerOptions: periodic.RunnerOptions{QPS: l.Rate, NumThreads: l.Connections, Duration: l.For, Uniform: true, Out: io.Discard},
@@ -41,7 +42,8 @@ func runFortioGRPC(_ context.Context, l load) (o outcome, err error) {
 	return o, nil
 }
 
-// runGHZ does what `ghz --insecure --protoset … --call grpc.health.v1.Health/Check --rps … --connections … -c … -z …` does.
+// runGHZ does what `ghz --insecure --protoset … --call grpc.health.v1.Health/Check --rps … --connections … -c … -z …`
+// does.
 func runGHZ(_ context.Context, l load) (o outcome, err error) {
 	set, err := proto.Marshal(&descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{protodesc.ToFileDescriptorProto(healthpb.File_grpc_health_v1_health_proto)}})
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/rakyll/hey/requester"
 )
 
-// runHey does what `hey -z … -c … -q …` does; -q is per worker, and what -z makes of it is a number of requests. Where it records, it
-// writes `-o csv`; else its report as JSON, which is where failures are counted.
+// runHey does what `hey -z … -c … -q …` does; -q is per worker, and what -z makes of it is a number of requests.
+// Where it records, it writes `-o csv`; else its report as JSON, which is where failures are counted.
 func runHey(_ context.Context, l load) (outcome, error) {
 	request, err := http.NewRequest(http.MethodGet, l.URL, nil)
 	if err != nil {

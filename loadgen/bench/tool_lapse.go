@@ -59,7 +59,8 @@ func profile(path string) (stop func(), err error) {
 	return func() { pprof.StopCPUProfile(); _ = f.Close() }, nil
 }
 
-// A keeper is the prober's sink: it counts, and records as `lapse run` does. The prober calls it from one goroutine at a time.
+// A keeper is the prober's sink: it counts, and records as `lapse run` does. The prober calls it from one goroutine
+// at a time.
 type keeper struct {
 	file    *record.Writer // nil: nothing is recorded
 	flushed time.Time

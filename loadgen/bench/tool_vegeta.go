@@ -11,8 +11,8 @@ import (
 	vegetalib "github.com/tsenart/vegeta/v12/lib"
 )
 
-// runVegeta does what `vegeta attack -rate … -workers … -connections …` does, and writes its results as that does, in gob;
-// buffered, which is kinder to it: the command makes a system call for each.
+// runVegeta does what `vegeta attack -rate … -workers … -connections …` does, and writes its results as that does, in
+// gob; buffered, which is kinder to it: the command makes a system call for each.
 func runVegeta(_ context.Context, l load) (o outcome, err error) {
 	var out io.Writer = io.Discard
 	if l.Record != "" {

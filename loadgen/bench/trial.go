@@ -136,7 +136,8 @@ func (b *bench) drive(ctx context.Context, t trial, r *result) error {
 	return err
 }
 
-// inconclusive tells a run of lapse that says it could not measure well from one that broke: its figures are as good as they are.
+// inconclusive tells a run of lapse that says it could not measure well from one that broke: its figures are as good
+// as they are.
 func inconclusive(err error) bool {
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	return ok && exit.ExitCode() == verdict.ExitInconclusive

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Certify makes a certificate of 127.0.0.1 that is valid for a day. It returns a configuration with it for Config.TLS, which chooses the protocols in ALPN, and in PEM what a client is
-// to trust.
+// Certify makes a certificate of 127.0.0.1 that is valid for a day. It returns a configuration with it for
+// Config.TLS, which chooses the protocols in ALPN, and in PEM what a client is to trust.
 func Certify(alpn ...string) (_ *tls.Config, ca []byte, _ error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

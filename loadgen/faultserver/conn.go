@@ -106,8 +106,8 @@ func (c *conn) answer(fault Fault, last bool) bool {
 	return c.send(true, last)
 }
 
-// wait waits until the deadline for reading, and reports whether the client has left or given its request up before. One that has is let
-// go at once: a long stall would otherwise keep more files open than a process may have.
+// wait waits until the deadline for reading, and reports whether the client has left or given its request up before.
+// One that has is let go at once: a long stall would otherwise keep more files open than a process may have.
 func (c *conn) wait() (gone, gaveUp bool) {
 	if gone, gaveUp = c.speech.left(); gone {
 		return true, false

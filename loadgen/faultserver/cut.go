@@ -13,8 +13,8 @@ type Cut struct {
 	At   Span
 }
 
-// Cut ends every nth of the connections that there are, and returns what it has done. A request that crosses with the end of its
-// connection is not answered.
+// Cut ends every nth of the connections that there are, and returns what it has done. A request that crosses with the
+// end of its connection is not answered.
 func (s *Server) Cut(kind Kind, every int) (cuts []Cut) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

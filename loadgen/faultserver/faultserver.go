@@ -6,8 +6,9 @@
 //		{Kind: faultserver.Reset, From: 4 * time.Second, To: 4300 * time.Millisecond, Share: 0.5},
 //	}})
 //
-// It listens on the loopback interface and speaks plain HTTP, or HTTPS with a TLS configuration, or another protocol over TCP (see Config).
-// Requests must have no body, and wait for the answer to the one before. A [UDPServer] fails as it does over UDP.
+// It listens on the loopback interface and speaks plain HTTP, or HTTPS with a TLS configuration, or another protocol
+// over TCP (see Config). Requests must have no body, and wait for the answer to the one before. A [UDPServer] fails
+// as it does over UDP.
 package faultserver
 
 import (
@@ -60,9 +61,11 @@ type Config struct {
 	Number bool      // and on which connection: NAME-1, NAME-2, …
 	TLS    *tls.Config
 
-	// Protocol is what is spoken: "" is HTTP/1.1, "sse" server-sent events over it, "h2c" HTTP/2 with prior knowledge, "grpc" gRPC over that, "ws" WebSocket, whose pings are the requests,
-	// "tcp" lines that are sent back. An error is a 503, of gRPC UNAVAILABLE, of WebSocket a close frame instead of the pong, of TCP another line; a Goodbye of HTTP/2 is a GOAWAY, of
-	// WebSocket a close frame after the pong. TCP knows none: a client cannot know that the connection ends before it does.
+	// Protocol is what is spoken: "" is HTTP/1.1, "sse" server-sent events over it, "h2c" HTTP/2 with prior
+	// knowledge, "grpc" gRPC over that, "ws" WebSocket, whose pings are the requests, "tcp" lines that are sent back.
+	// An error is a 503, of gRPC UNAVAILABLE, of WebSocket a close frame instead of the pong, of TCP another line; a
+	// Goodbye of HTTP/2 is a GOAWAY, of WebSocket a close frame after the pong. TCP knows none: a client cannot know
+	// that the connection ends before it does.
 	Protocol string
 }
 
@@ -168,7 +171,8 @@ func (s *Server) Refuse() (reopen func()) {
 	}
 }
 
-// Stall leaves every request unanswered that is read from now on, until answer is called, as a fault of kind Stall does by schedule.
+// Stall leaves every request unanswered that is read from now on, until answer is called, as a fault of kind Stall
+// does by schedule.
 func (s *Server) Stall() (answer func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -282,8 +286,8 @@ func (s *Server) refuse(f Fault) {
 	}
 }
 
-// release ends stall i when it is over. The requests are answered one after the other: thousands at once would crowd out a
-// client in this process.
+// release ends stall i when it is over. The requests are answered one after the other: thousands at once would crowd
+// out a client in this process.
 func (s *Server) release(i int, f Fault) {
 	if s.wait(f.To) {
 		s.answer(i)

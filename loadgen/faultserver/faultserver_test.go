@@ -199,7 +199,8 @@ func TestFaultsMeetWhomTheyShall(t *testing.T) {
 	}
 }
 
-// A stall that outlasts its clients keeps none of their connections: each is a file, and a process may open so many only.
+// A stall that outlasts its clients keeps none of their connections: each is a file, and a process may open so many
+// only.
 func TestAStallLetsGoOfClientsThatLeft(t *testing.T) {
 	s := start(t, Fault{Kind: Stall, To: time.Hour})
 	defer s.Close()

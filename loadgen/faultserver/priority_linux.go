@@ -7,8 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Prioritize has the kernel run this process, and those that it starts from now on, before others, as far as it is allowed to (root is). A
-// test calls it whose known outages happen when they are due only if the server is scheduled then.
+// Prioritize has the kernel run this process, and those that it starts from now on, before others, as far as it is
+// allowed to (root is). A test calls it whose known outages happen when they are due only if the server is scheduled
+// then.
 func Prioritize() {
 	const niceness = -15
 	threads, _ := os.ReadDir("/proc/self/task")

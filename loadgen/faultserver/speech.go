@@ -21,7 +21,8 @@ type speech interface {
 	reply(good, last bool) []byte
 	// cut is a good reply without its end.
 	cut() []byte
-	// left reads what the client sends while it waits for the reply, until the deadline for reading: is it gone, or has it given up this request?
+	// left reads what the client sends while it waits for the reply, until the deadline for reading: is it gone, or
+	// has it given up this request?
 	left() (gone, gaveUp bool)
 }
 
@@ -86,8 +87,9 @@ func (h *http1) reply(good, last bool) []byte {
 	return []byte(b.String())
 }
 
-// An http2Speech speaks HTTP/2 with prior knowledge, and lets one request be open on a connection at a time: frames are x/net's, and requests are not looked at beyond where they end. Of gRPC it answers every
-// method as the health check: SERVING, or UNAVAILABLE.
+// An http2Speech speaks HTTP/2 with prior knowledge, and lets one request be open on a connection at a time: frames
+// are x/net's, and requests are not looked at beyond where they end. Of gRPC it answers every method as the health
+// check: SERVING, or UNAVAILABLE.
 type http2Speech struct {
 	requests *bufio.Reader
 	framer   *http2.Framer

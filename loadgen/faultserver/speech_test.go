@@ -28,7 +28,8 @@ func client(protocol string) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// ask asks s once, with an empty message where gRPC is spoken, and returns the status, what came of the body, and the grpc-status.
+// ask asks s once, with an empty message where gRPC is spoken, and returns the status, what came of the body, and the
+// grpc-status.
 func ask(ctx context.Context, c *http.Client, s *Server) (status int, text, code string, err error) {
 	_, rest, _ := strings.Cut(s.URL(), "://")
 	request, err := http.NewRequestWithContext(ctx, "POST", "http://"+rest, bytes.NewReader(make([]byte, 5)))
@@ -103,7 +104,8 @@ func TestOtherProtocolsAreWhatTheySay(t *testing.T) {
 	}
 }
 
-// A client that gives a stalled request up keeps its connection, and the end of the stall does not disturb the next request on it.
+// A client that gives a stalled request up keeps its connection, and the end of the stall does not disturb the next
+// request on it.
 func TestStalledStreamsCanBeGivenUp(t *testing.T) {
 	s, err := Start(Config{Protocol: "h2c"})
 	if err != nil {

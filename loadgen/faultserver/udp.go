@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// A UDPServer misbehaves as a Server does, in datagrams. Of the faults there are Refuse: its socket is closed, and the kernel answers that the port is
-// unreachable; Stall, Slow and Error, a reply that is none of the good ones; and Drop.
+// A UDPServer misbehaves as a Server does, in datagrams. Of the faults there are Refuse: its socket is closed, and
+// the kernel answers that the port is unreachable; Stall, Slow and Error, a reply that is none of the good ones; and
+// Drop.
 type UDPServer struct {
 	schedule
 	reply func(request []byte, good bool) []byte
@@ -35,8 +36,8 @@ type asked struct {
 	from netip.AddrPort
 }
 
-// StartUDP starts a server on a free port of the loopback interface. reply makes the reply to a datagram, a good one or another. Name and TLS of the
-// config mean nothing.
+// StartUDP starts a server on a free port of the loopback interface. reply makes the reply to a datagram, a good one
+// or another. Name and TLS of the config mean nothing.
 func StartUDP(c Config, reply func(request []byte, good bool) []byte) (*UDPServer, error) {
 	s := &UDPServer{schedule: newSchedule(c), reply: reply, over: make(chan struct{}), held: make([][]asked, len(c.Faults))}
 	if err := s.listen(netip.MustParseAddrPort("127.0.0.1:0")); err != nil {
@@ -61,7 +62,8 @@ func StartUDP(c Config, reply func(request []byte, good bool) []byte) (*UDPServe
 // Addr is where the server listens, when it does.
 func (s *UDPServer) Addr() netip.AddrPort { return s.addr }
 
-// Close ends the server and waits until all of it has ended. The error is that of an outage which could not be begun or ended as scheduled.
+// Close ends the server and waits until all of it has ended. The error is that of an outage which could not be begun
+// or ended as scheduled.
 func (s *UDPServer) Close() error {
 	close(s.over)
 	s.mu.Lock()

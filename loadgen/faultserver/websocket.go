@@ -22,7 +22,8 @@ const (
 	closeGoingAway, closeInternalError = 1001, 1011 // section 7.4.1
 )
 
-// A webSocket upgrades its connection and answers each ping with a pong. An error is a close frame instead, and a last reply is followed by one.
+// A webSocket upgrades its connection and answers each ping with a pong. An error is a close frame instead, and a
+// last reply is followed by one.
 type webSocket struct {
 	*http1
 	write    func([]byte) (int, error)

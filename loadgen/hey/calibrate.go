@@ -64,7 +64,8 @@ type Step struct {
 // good reports whether a step says something about the target's capacity.
 func (s Step) good() bool { return s.Failed == 0 && s.Rate > 0 }
 
-// A Capacity is what the target answered at its limit, in requests per second, over several steps. It is zero where it is not known.
+// A Capacity is what the target answered at its limit, in requests per second, over several steps. It is zero where
+// it is not known.
 type Capacity struct {
 	Median float64 `json:"median"`
 	Min    float64 `json:"min"`
@@ -117,8 +118,8 @@ func ladder(most int) []int {
 	return append(rungs, most)
 }
 
-// Calibrate finds out what a target can answer. The error is for a target that does not answer well even a single worker,
-// and for ctx.
+// Calibrate finds out what a target can answer. The error is for a target that does not answer well even a single
+// worker, and for ctx.
 func Calibrate(ctx context.Context, c CalibrateConfig) (Calibration, error) {
 	if err := c.Check(); err != nil {
 		return Calibration{}, err
@@ -137,8 +138,8 @@ func Calibrate(ctx context.Context, c CalibrateConfig) (Calibration, error) {
 	return found, err
 }
 
-// ask sends a single request. It refuses a target that does not answer, and one that redirects: hey would follow, and load
-// what nobody named. Other trouble shows in the first step.
+// ask sends a single request. It refuses a target that does not answer, and one that redirects: hey would follow, and
+// load what nobody named. Other trouble shows in the first step.
 func (c CalibrateConfig) ask(ctx context.Context, patience time.Duration) error {
 	l, err := newLoad(Flags{Method: c.Probe.Method}, c.Probe)
 	if err != nil {
@@ -207,8 +208,8 @@ func unable(ladder []Step, length time.Duration) error {
 	return fmt.Errorf("at 1 at once, nothing was answered within a step of %v", length.Round(time.Millisecond))
 }
 
-// levelled reports whether more workers are not worth trying: neither of the last two doublings brought a tenth more than
-// the best before it.
+// levelled reports whether more workers are not worth trying: neither of the last two doublings brought a tenth more
+// than the best before it.
 //
 //	rates 100 198 390 400 395   →   levelled: 400 and 395 are less than 390 × 1.1
 func levelled(steps []Step) bool {
@@ -262,8 +263,8 @@ func (c Calibration) concluded() Calibration {
 	return c
 }
 
-// capacity sums up repetitions of one step. It is not known where one of them was not good: what the target answered in the
-// others it cannot go on answering.
+// capacity sums up repetitions of one step. It is not known where one of them was not good: what the target answered
+// in the others it cannot go on answering.
 func capacity(steps []Step) Capacity {
 	if len(steps) == 0 || slices.ContainsFunc(steps, func(s Step) bool { return !s.good() }) {
 		return Capacity{}
@@ -274,7 +275,8 @@ func capacity(steps []Step) Capacity {
 }
 
 // suggest divides what the probes may cost among them: a request on a kept connection costs the kept-th part of a
-// second of the target's time, one on a connection of its own the perRequest-th. Both are capacities in requests per second.
+// second of the target's time, one on a connection of its own the perRequest-th. Both are capacities in requests per
+// second.
 func suggest(kept, perRequest float64, targets []string) Suggestion {
 	cost := 0.0
 	for _, t := range targets {
@@ -376,9 +378,9 @@ func readStep(l *load, output []byte, length time.Duration, limit int) (Step, er
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// countable is the part of a step that counts: all workers are at work in it. It begins when a fifth of the time is over,
-// for connections are made and caches filled before; it ends with the step's time, or, where the number of requests was
-// the limit, when nine in ten had been answered, for some workers have done all theirs then.
+// countable is the part of a step that counts: all workers are at work in it. It begins when a fifth of the time is
+// over, for connections are made and caches filled before; it ends with the step's time, or, where the number of
+// requests was the limit, when nine in ten had been answered, for some workers have done all theirs then.
 //
 // begins and ends are when requests began and were answered, on one clock. ends are sorted.
 func countable(begins, ends []time.Duration, length time.Duration, limited bool) (from, to time.Duration) {

@@ -75,8 +75,8 @@ func TestCalibrateFindsAKnownCapacity(t *testing.T) {
 	}
 }
 
-// The true capacity is known: 4 at a time, 10 ms each, make 400 per second. A busy machine makes it less, never more, but replies
-// that waited for us may be counted together.
+// The true capacity is known: 4 at a time, 10 ms each, make 400 per second. A busy machine makes it less, never more,
+// but replies that waited for us may be counted together.
 func TestAStepMeasuresNoMoreThanTheCapacity(t *testing.T) {
 	const capacity = 400.0
 	url := limitedServer(t, 4, 10*time.Millisecond)
@@ -127,7 +127,8 @@ func TestCalibrateNotesWhatElseWasTheLimit(t *testing.T) {
 	}
 }
 
-// A target that answers well at first, and later with errors or not at all, has shown no capacity: neither a lower bound nor a rate.
+// A target that answers well at first, and later with errors or not at all, has shown no capacity: neither a lower
+// bound nor a rate.
 func TestCalibrateConcludesNothingFromATargetThatFailsLater(t *testing.T) {
 	for name, tt := range map[string]struct {
 		broken   Step

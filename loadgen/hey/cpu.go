@@ -44,7 +44,8 @@ func cpuUsed() time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// cpuTimes is how long all processors were busy, and how long they were there, in some unit; false where it is not Linux.
+// cpuTimes is how long all processors were busy, and how long they were there, in some unit; false where it is not
+// Linux.
 func cpuTimes() (busy, all float64, ok bool) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {

@@ -25,7 +25,8 @@ const (
 	otherErrors  = "other errors"
 )
 
-// roundOutput has hey write its results as JSON: only what is a number even when all requests failed (an average is NaN then).
+// roundOutput has hey write its results as JSON: only what is a number even when all requests failed (an average is
+// NaN then).
 const roundOutput = `{"Lats":{{jsonify .Lats}},"StatusCodeDist":{{jsonify .StatusCodeDist}},` +
 	`"ErrorDist":{{jsonify .ErrorDist}},"SizeTotal":{{jsonify .SizeTotal}},"NumRes":{{jsonify .NumRes}}}`
 
@@ -61,9 +62,9 @@ type Latency struct {
 	Latency    float64
 }
 
-// Hammer puts background load on what probe asks until ctx ends, -z has passed or -n requests were made. It
-// emits two Hammer events: its begin, and its end with the summary or an error. So a load that was asked for and failed is
-// on the record too.
+// Hammer puts background load on what probe asks until ctx ends, -z has passed or -n requests were made. It emits two
+// Hammer events: its begin, and its end with the summary or an error. So a load that was asked for and failed is on
+// the record too.
 func Hammer(ctx context.Context, c HammerConfig) error {
 	c.Sink(timeline.Event{Kind: timeline.Hammer, Seen: c.Clock.Now(), To: "running", Detail: Public(c.Args)})
 	summary, err := hammerRun(ctx, c)

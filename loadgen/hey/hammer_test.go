@@ -123,8 +123,8 @@ func TestHammerDoesNotWaitForAStalledServer(t *testing.T) {
 	}
 }
 
-// A worker that waits for its tick when the load ends does not notice. It must neither send then, nor may that request be counted as one
-// that the server left unanswered.
+// A worker that waits for its tick when the load ends does not notice. It must neither send then, nor may that
+// request be counted as one that the server left unanswered.
 func TestHammerSendsNothingAfterItsEnd(t *testing.T) {
 	const tick = time.Second
 	var served, late atomic.Int64

@@ -74,7 +74,8 @@ func newLoad(flags Flags, p loadgen.Probe) (*load, error) {
 	return &load{flags: flags, request: request, server: server}, nil
 }
 
-// run makes n requests, a multiple of the workers, or fewer if ctx ends. It returns what hey makes of its results by template.
+// run makes n requests, a multiple of the workers, or fewer if ctx ends. It returns what hey makes of its results by
+// template.
 func (l *load) run(ctx context.Context, n int, template string) []byte {
 	var output bytes.Buffer
 	requests, cutOff := context.WithCancel(l.traced(context.Background()))

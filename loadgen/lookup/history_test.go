@@ -10,8 +10,8 @@ import (
 	"lapse/timeline"
 )
 
-// A server's set changes at random instants, answers take their time, and some are lost. Each event's bracket holds a change, and after the last event the
-// set is the last one.
+// A server's set changes at random instants, answers take their time, and some are lost. Each event's bracket holds a
+// change, and after the last event the set is the last one.
 func TestBracketsHoldTheChanges(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 5))

@@ -1,7 +1,9 @@
-// Package lookup asks DNS servers for one name at a steady rate, each at its own address, and says when their answers change.
+// Package lookup asks DNS servers for one name at a steady rate, each at its own address, and says when their answers
+// change.
 //
-// The queries go straight to the server: no resolver, no Service and no cache of this machine is in between. That a server answers from a cache of its own
-// is part of what is measured, for its clients get the same. Queries are sent when they are due, whether those before were answered or not.
+// The queries go straight to the server: no resolver, no Service and no cache of this machine is in between. That a
+// server answers from a cache of its own is part of what is measured, for its clients get the same. Queries are sent
+// when they are due, whether those before were answered or not.
 package lookup
 
 import (
@@ -150,7 +152,8 @@ func (c Config) read(ctx context.Context, conn net.Conn, replies chan<- received
 	}
 }
 
-// note adds to the queries under way what came in. What answers none of them is dropped. An error is of the first one: the kernel does not say of which.
+// note adds to the queries under way what came in. What answers none of them is dropped. An error is of the first
+// one: the kernel does not say of which.
 func note(open []query, r received, asked dnsmessage.Question) {
 	id, o, isAnswer := parse(r.message, asked)
 	o.done = r.at

@@ -124,7 +124,8 @@ func (s *nameServer) one() []Server {
 	return []Server{{Addr: s.addr(), Pod: timeline.Object{Kind: "Pod", Namespace: "kube-system", Name: "coredns-1", Node: "node2"}}}
 }
 
-// The server gives another set of addresses from some instant on: the event's bracket holds it. The order of the addresses is none.
+// The server gives another set of addresses from some instant on: the event's bracket holds it. The order of the
+// addresses is none.
 func TestAnswersThatChangeAreEvents(t *testing.T) {
 	clock := timeline.StartClock()
 	server := startServer(t, clock, func(n int, query dnsmessage.Message) []dnsmessage.Message {
@@ -167,8 +168,8 @@ func TestAnswersThatChangeAreEvents(t *testing.T) {
 	}
 }
 
-// What is no answer is none: the set stays as it was, until for some time nothing else comes. Then that is an event, and so is the next answer, which bounds
-// what changed meanwhile by the last one before.
+// What is no answer is none: the set stays as it was, until for some time nothing else comes. Then that is an event,
+// and so is the next answer, which bounds what changed meanwhile by the last one before.
 func TestNoAnswerIsNoSet(t *testing.T) {
 	for name, test := range map[string]struct {
 		why    string

@@ -33,8 +33,8 @@ type outcome struct {
 	ttl   time.Duration
 }
 
-// parse reads a reply. It is none to what was asked if it is malformed, or its question another. An answer that was cut short is none: what it lacks is not
-// known. That the name does not exist is one, without addresses.
+// parse reads a reply. It is none to what was asked if it is malformed, or its question another. An answer that was
+// cut short is none: what it lacks is not known. That the name does not exist is one, without addresses.
 func parse(message []byte, asked dnsmessage.Question) (id uint16, o outcome, isReply bool) {
 	var p dnsmessage.Parser
 	header, err := p.Start(message)

@@ -1,7 +1,8 @@
-// Package nodecheck asks each node what a load balancer outside of the cluster asks it to find out whether to send it connections, and says when the
-// answers change.
+// Package nodecheck asks each node what a load balancer outside of the cluster asks it to find out whether to send it
+// connections, and says when the answers change.
 //
-// That is kube-proxy's health check, http://NODE:10256/healthz, and of a Service with externalTrafficPolicy: Local its own health-check node port.
+// That is kube-proxy's health check, http://NODE:10256/healthz, and of a Service with externalTrafficPolicy: Local
+// its own health-check node port.
 // https://kubernetes.io/docs/reference/networking/virtual-ips/#external-traffic-policy
 package nodecheck
 

@@ -1,8 +1,10 @@
-// Package document is the form that summaries have before they are printed: a headline, and sections of notes and tables. It prints them for a
-// terminal ([Page.Print]), as Markdown and as HTML, and writes what comes from outside so that it does nothing there ([Clean]).
+// Package document is the form that summaries have before they are printed: a headline, and sections of notes and
+// tables. It prints them for a terminal ([Page.Print]), as Markdown and as HTML, and writes what comes from outside
+// so that it does nothing there ([Clean]).
 package document
 
-// A Document is what a summary says, and in which order. Terminal, Markdown and HTML each print it in their own way, whatever its sections are about.
+// A Document is what a summary says, and in which order. Terminal, Markdown and HTML each print it in their own way,
+// whatever its sections are about.
 type Document struct {
 	Badge    string // the verdict in a word
 	Tone     Style

@@ -17,8 +17,8 @@ const (
 	maxText     = 300    // columns of a text from outside
 )
 
-// Markdown is the document as a comment on a pull request, of less than 60 KB. Text from outside (names, events, the command, errors) stands there
-// as it is, and no reader makes markup of it.
+// Markdown is the document as a comment on a pull request, of less than 60 KB. Text from outside (names, events, the
+// command, errors) stands there as it is, and no reader makes markup of it.
 func (d Document) Markdown() []byte {
 	m := new(markdown)
 	m.document(d)
@@ -89,8 +89,8 @@ func (m *markdown) list(indent string, notes []Note) {
 	}
 }
 
-// A markdown document grows line by line; every line is whole in itself. What would go beyond maxMarkdown is left out, and
-// the document says so.
+// A markdown document grows line by line; every line is whole in itself. What would go beyond maxMarkdown is left
+// out, and the document says so.
 type markdown struct {
 	bytes.Buffer
 	full bool

@@ -95,7 +95,8 @@ func plainText(spans []Span) string {
 	return b.String()
 }
 
-// details writes labelled paragraphs below what they belong to. Labels are of one width, and instants of neighbours flush right.
+// details writes labelled paragraphs below what they belong to. Labels are of one width, and instants of neighbours
+// flush right.
 func (p *Page) details(notes []Note, indent int) {
 	widest := map[string]int{} // of the instants behind each label that has some
 	labels := len("cause")

@@ -39,8 +39,8 @@ type document struct {
 	} `json:"events"`
 }
 
-// What CoreDNS, which nobody here wrote, answers to `lapse run dns://…`: addresses, an answer that does not fit into a packet, and
-// that it failed, and with its plugin erratic nothing at all to every third query.
+// What CoreDNS, which nobody here wrote, answers to `lapse run dns://…`: addresses, an answer that does not fit into
+// a packet, and that it failed, and with its plugin erratic nothing at all to every third query.
 func TestLapseAsksCoreDNS(t *testing.T) {
 	dnsserver.Directives = []string{"bind", "erratic", "hosts"}
 	server := freePort(t)

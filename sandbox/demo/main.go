@@ -1,11 +1,11 @@
-// Command demo shows the main job of Lapse on the sandbox: a node is drained while Lapse measures from every node, first with
-// servers that exit at SIGTERM, then with servers that go on serving for a while.
+// Command demo shows the main job of Lapse on the sandbox: a node is drained while Lapse measures from every node,
+// first with servers that exit at SIGTERM, then with servers that go on serving for a while.
 //
 //	demo --lapse ../bin/lapse --runs ../runs
 //
-// It exits 0 only if the drain without the fix lost requests because routes outlived a Pod, and the one with it lost none. The
-// first is repeated until a request is lost, for whether one meets the stale route is luck; each try is printed. The second
-// happens once: it must pass.
+// It exits 0 only if the drain without the fix lost requests because routes outlived a Pod, and the one with it lost
+// none. The first is repeated until a request is lost, for whether one meets the stale route is luck; each try is
+// printed. The second happens once: it must pass.
 package main
 
 import (
@@ -72,7 +72,8 @@ func demo(ctx context.Context, files drill.Files, rate int) error {
 	return nil
 }
 
-// longest is for how long the longest window lasted, at least and at most. Which it is need not be known: another may have the higher bound.
+// longest is for how long the longest window lasted, at least and at most. Which it is need not be known: another may
+// have the higher bound.
 func longest(windows []drill.Window) (least, most time.Duration) {
 	for _, w := range windows {
 		least, most = max(least, w.Length.Min), max(most, w.Length.Max)

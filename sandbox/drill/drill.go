@@ -23,8 +23,8 @@ import (
 	"time"
 )
 
-// A Cluster is a sandbox that is up, with the program to measure it. The image that this program names by default is to be on
-// the nodes (`make image`, `sandbox load`).
+// A Cluster is a sandbox that is up, with the program to measure it. The image that this program names by default is
+// to be on the nodes (`make image`, `sandbox load`).
 type Cluster struct {
 	Dir   string    // the sandbox's state directory
 	Lapse string    // path of the lapse binary
@@ -74,8 +74,8 @@ type Workload struct {
 	Node      string   // where all replicas go; "": to different nodes
 	Metrics   []string // args of a second server in each Pod, behind the Service's port "metrics"; nil: none
 
-	// Neighbours are Pods of another Service, spread over all nodes, as real nodes have them. A drain evicts them at the
-	// same time, and kube-proxy, which rewrites its rules at once but then not again for a second
+	// Neighbours are Pods of another Service, spread over all nodes, as real nodes have them. A drain evicts them at
+	// the same time, and kube-proxy, which rewrites its rules at once but then not again for a second
 	// (minSyncPeriod), has often just done so for one of them when the workload's own endpoint changes.
 	Neighbours int
 }
@@ -97,8 +97,8 @@ func (c *Cluster) Deploy(ctx context.Context, w Workload) error {
 	return c.Routed(ctx, w.Namespace, w.Name)
 }
 
-// Routed waits until every node leads connections to the Service: kube-proxy may learn of a new one up to a second after its
-// Pods are ready.
+// Routed waits until every node leads connections to the Service: kube-proxy may learn of a new one up to a second
+// after its Pods are ready.
 func (c *Cluster) Routed(ctx context.Context, namespace, service string) error {
 	address, err := c.Kubectl(ctx, "-n", namespace, "get", "service", service, "-o", "jsonpath={.spec.clusterIP}/{.spec.ports[0].port}")
 	if err != nil {
@@ -336,9 +336,10 @@ func (c *Cluster) Drain(ctx context.Context, w Workload, dir string, args ...str
 	return c.Measure(ctx, w, dir, append(args, "--", "kubectl", "drain", node, "--ignore-daemonsets")...)
 }
 
-// StaleRoutes is a command that runs a shell command while the kube-proxy of some nodes, or of every one, stands still, until another shell command has ended: so that
-// routes outlive a Pod for certain, where it would be luck. Its exit code is that of the first. resume lets every kube-proxy go on at once: call it in the end,
-// whatever became of the command.
+// StaleRoutes is a command that runs a shell command while the kube-proxy of some nodes, or of every one, stands
+// still, until another shell command has ended: so that routes outlive a Pod for certain, where it would be luck. Its
+// exit code is that of the first. resume lets every kube-proxy go on at once: call it in the end, whatever became of
+// the command.
 func (c *Cluster) StaleRoutes(command, until string, nodes ...string) (words []string, resume func(), err error) {
 	pids, err := c.PIDs("kube-proxy", nodes...)
 	if err != nil {

@@ -97,8 +97,8 @@ func (s *Series) Flags(flags *flag.FlagSet, runs string) {
 	flags.IntVar(&s.Rate, "rate", s.Rate, "requests per second, each of new and reused connections")
 }
 
-// Open brings the sandbox up in a mode of kube-proxy, with Lapse's image on its nodes. Without a mode it takes the one that is up.
-// flags are further ones of `sandbox up`.
+// Open brings the sandbox up in a mode of kube-proxy, with Lapse's image on its nodes. Without a mode it takes the
+// one that is up. flags are further ones of `sandbox up`.
 func (s *Series) Open(ctx context.Context, mode string, log io.Writer, flags ...string) (*Cluster, error) {
 	if mode != "" {
 		for _, args := range [][]string{{"down"}, append([]string{"up", "--proxy-mode", mode}, flags...), {"load", s.Image}} {

@@ -19,7 +19,8 @@ func Save(dir, file string, known any) error {
 	return os.WriteFile(filepath.Join(dir, file), data, 0o644)
 }
 
-// Saved reads what [Save] wrote of several runs: the files that match a pattern, in the order of their paths. use is called with each and its folder.
+// Saved reads what [Save] wrote of several runs: the files that match a pattern, in the order of their paths. use is
+// called with each and its folder.
 func Saved[T any](pattern string, use func(dir string, known T) error) error {
 	files, err := filepath.Glob(pattern)
 	if err != nil {

@@ -7,15 +7,16 @@ import (
 )
 
 const (
-	// ShortestStandstill is how long the machine stands still at least for it to be blamed: a tenth of the usual timeout, and a few more
-	// milliseconds. Shorter stops are of every busy machine.
+	// ShortestStandstill is how long the machine stands still at least for it to be blamed: a tenth of the usual
+	// timeout, and a few more milliseconds. Shorter stops are of every busy machine.
 	ShortestStandstill = 100 * time.Millisecond
 	// aftermath is how long all that had to wait in a standstill may keep the machine busy after it.
 	aftermath = time.Second
 )
 
-// Standstills are when the machine stood still, and with it nodes, servers and probers: as virtual machines do whose host has no time for
-// them. Where several probers measured, it is only what two of them noticed at the same time: one of them alone was stopped.
+// Standstills are when the machine stood still, and with it nodes, servers and probers: as virtual machines do whose
+// host has no time for them. Where several probers measured, it is only what two of them noticed at the same time:
+// one of them alone was stopped.
 func (t Timeline) Standstills() (stops []Instant) {
 	sources := map[string]bool{}
 	for _, target := range t.Targets {
@@ -49,8 +50,8 @@ func (i Instant) overlaps(other Instant) bool {
 	return i.Earliest <= other.Latest && other.Earliest <= i.Latest
 }
 
-// LostBy counts the failures of a target that are not of a standstill: all but those that waited in vain while the machine stood still,
-// or right after it. What was refused or broken off counts, whenever it was.
+// LostBy counts the failures of a target that are not of a standstill: all but those that waited in vain while the
+// machine stood still, or right after it. What was refused or broken off counts, whenever it was.
 func (t Timeline) LostBy(target Target) int {
 	lost := target.Failed
 	for _, f := range t.Failures {
@@ -82,8 +83,8 @@ func (t Timeline) besideStandstill(span Instant) bool {
 	})
 }
 
-// Excused reports whether a window is only of a standstill: each of its failures waited in vain beside one, or, where nothing failed,
-// answers were slow then.
+// Excused reports whether a window is only of a standstill: each of its failures waited in vain beside one, or, where
+// nothing failed, answers were slow then.
 func (t Timeline) Excused(w Window) bool {
 	failed := 0
 	for _, f := range t.Failures {

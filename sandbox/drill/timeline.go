@@ -262,7 +262,8 @@ func (t Timeline) OfKind(kind string) []Target {
 	return slices.DeleteFunc(slices.Clone(t.Targets), func(target Target) bool { return target.Kind != kind })
 }
 
-// LongestGap is the longest time in which nothing looked at one of the judged targets: no shorter outage of all requests is sure to show.
+// LongestGap is the longest time in which nothing looked at one of the judged targets: no shorter outage of all
+// requests is sure to show.
 func (t Timeline) LongestGap() time.Duration {
 	longest := t.Verdict.DetectionLimit
 	for _, u := range t.Unobserved {

@@ -21,9 +21,10 @@ type Change struct {
 	Object json.RawMessage // as it is now; if it was DELETED, as it was last
 }
 
-// Watch follows objects by `kubectl get ARGS --watch` and calls saw with each change, one after the other. The objects that are there come first, as
-// ADDED; there must be at least one, for Watch returns when it has come. end ends the watch, and must be called: after it, saw is not called any more. Its error is
-// of a watch that had ended by itself.
+// Watch follows objects by `kubectl get ARGS --watch` and calls saw with each change, one after the other. The
+// objects that are there come first, as ADDED; there must be at least one, for Watch returns when it has come. end
+// ends the watch, and must be called: after it, saw is not called any more. Its error is of a watch that had ended by
+// itself.
 func (c *Cluster) Watch(ctx context.Context, saw func(Change), args ...string) (end func() error, err error) {
 	args = append(append([]string{"get"}, args...), "--watch", "--output-watch-events", "--output", "json")
 	ctx, cancel := context.WithCancel(ctx)

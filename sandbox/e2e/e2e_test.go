@@ -116,9 +116,9 @@ func target(t *testing.T, run drill.Run, name string) drill.Target {
 	return found
 }
 
-// staleRoutes is a shell command that runs another, which deletes a Pod ("pod/NAME"), while the kube-proxy of some nodes, or of every one, stands still
-// until 1 s after that: so that routes outlive the Pod for certain, where it would be luck. kube-proxy writes its rules up to a second later, and from 3 s on
-// Lapse asks who was late.
+// staleRoutes is a shell command that runs another, which deletes a Pod ("pod/NAME"), while the kube-proxy of some
+// nodes, or of every one, stands still until 1 s after that: so that routes outlive the Pod for certain, where it
+// would be luck. kube-proxy writes its rules up to a second later, and from 3 s on Lapse asks who was late.
 func staleRoutes(t *testing.T, c *drill.Cluster, w drill.Workload, pod, command string, nodes ...string) []string {
 	t.Helper()
 	deleted := "kubectl -n " + w.Namespace + " wait " + pod + " --for=jsonpath={.metadata.deletionTimestamp} --timeout=2m >/dev/null 2>&1" // it may be gone
@@ -369,7 +369,8 @@ func TestLosingTheAgentKeepsWhatWasMeasured(t *testing.T) {
 	if run.ExitCode != 6 {
 		t.Errorf("exit code %d, want 6: the run was cut short", run.ExitCode)
 	}
-	// Nothing is said of the time after the loss: the run ends with what was recorded, and the command slept for 3 s after it.
+	// Nothing is said of the time after the loss: the run ends with what was recorded, and the command slept for 3 s
+	// after it.
 	if r := run.Timeline.Run; r.Command.End != nil && *r.Command.End-r.Duration < 2*time.Second {
 		t.Errorf("it lasted %v, the command until %v: want the run to end when the Pod was lost", r.Duration, *r.Command.End)
 	}
@@ -394,7 +395,8 @@ func apply(t *testing.T, c *drill.Cluster, w drill.Workload, args ...string) str
 	return name
 }
 
-// measuring waits until a Job's Pod is ready. (The Job is there at once; to wait for its Pod by a label fails while there is none.)
+// measuring waits until a Job's Pod is ready. (The Job is there at once; to wait for its Pod by a label fails while
+// there is none.)
 func measuring(t *testing.T, c *drill.Cluster, w drill.Workload, job string) {
 	t.Helper()
 	if _, err := c.Kubectl(t.Context(), "-n", w.Namespace, "wait", "--for=jsonpath={.status.ready}=1", "job/"+job, "--timeout=3m"); err != nil {
@@ -466,8 +468,8 @@ patches:
 	}
 }
 
-// lapse runs the binary to a good end, and returns what it prints. That a run measured too little, as on a busy machine, is as good
-// (exit 4).
+// lapse runs the binary to a good end, and returns what it prints. That a run measured too little, as on a busy
+// machine, is as good (exit 4).
 func lapse(t *testing.T, c *drill.Cluster, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), c.Lapse, args...)

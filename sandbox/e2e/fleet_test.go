@@ -15,8 +15,9 @@ import (
 	"lapse/sandbox/drill"
 )
 
-// The link of one node, which has no Pod of the Service, is cut for 10 s. Its prober gets no answers, or cannot hand over what it measured; both are said of that
-// node alone. The others' view has no gap, and none of them is said to have been down for a second or to have lost more than 1 %.
+// The link of one node, which has no Pod of the Service, is cut for 10 s. Its prober gets no answers, or cannot hand
+// over what it measured; both are said of that node alone. The others' view has no gap, and none of them is said to
+// have been down for a second or to have lost more than 1 %.
 func TestACutNodeIsAGapOfItsOwnView(t *testing.T) {
 	c := cluster(t)
 	w := deploy(t, c, drill.Workload{Replicas: 2})
@@ -92,7 +93,8 @@ func TestLosingTheCoordinatorKeepsWhatTheNodesMeasured(t *testing.T) {
 	nothingLeft(t, c, run)
 }
 
-// Three nodes are drained one after the other, of the Service's Pods alone, so that the Job's Pod stays. The probers stay where they are, and each node's view lasts to the end.
+// Three nodes are drained one after the other, of the Service's Pods alone, so that the Job's Pod stays. The probers
+// stay where they are, and each node's view lasts to the end.
 func TestEveryNodeIsDrainedInOneRun(t *testing.T) {
 	c := cluster(t)
 	w := deploy(t, c, drill.Workload{Replicas: 2, Args: []string{"--on-sigterm", "graceful", "--drain-for", "5s"}})
@@ -123,7 +125,8 @@ done
 	nothingLeft(t, c, run)
 }
 
-// What `lapse gen --from all` prints measures from every node with no workstation. No prober outlives the run, and nothing but the Job's Secret holds a key.
+// What `lapse gen --from all` prints measures from every node with no workstation. No prober outlives the run, and
+// nothing but the Job's Secret holds a key.
 func TestAppliedFleetMeasuresFromEveryNode(t *testing.T) {
 	c := cluster(t)
 	w := deploy(t, c, drill.Workload{Replicas: 2})

@@ -58,7 +58,8 @@ spec:
   - {name: http, port: 80, targetPort: http}
 `
 
-// The node port of every node is measured beside the cluster IP, each as a target of its own, and what a node did late is said of that node.
+// The node port of every node is measured beside the cluster IP, each as a target of its own, and what a node did
+// late is said of that node.
 func TestNodePortOfEveryNodeIsMeasured(t *testing.T) {
 	c := cluster(t)
 	w := serve(t, c, drill.Workload{Replicas: 3, Args: []string{"--on-sigterm", "exit"}}, nodePortAndHeadless)
@@ -93,8 +94,8 @@ func TestNodePortOfEveryNodeIsMeasured(t *testing.T) {
 	}
 }
 
-// Of a headless Service each address has its share of the connections, also that of a Pod that is deleted: until its name has it no more, they fail, and
-// no node is to blame.
+// Of a headless Service each address has its share of the connections, also that of a Pod that is deleted: until its
+// name has it no more, they fail, and no node is to blame.
 func TestHeadlessServiceIsMeasuredByItsName(t *testing.T) {
 	c := cluster(t)
 	w := serve(t, c, drill.Workload{Replicas: 3, Args: []string{"--on-sigterm", "exit"}}, nodePortAndHeadless)
@@ -118,7 +119,8 @@ func TestHeadlessServiceIsMeasuredByItsName(t *testing.T) {
 	}
 }
 
-// A Service without a selector is measured by the EndpointSlice that somebody made, its endpoint also at its own address.
+// A Service without a selector is measured by the EndpointSlice that somebody made, its endpoint also at its own
+// address.
 func TestServiceWithoutSelectorIsMeasured(t *testing.T) {
 	c := cluster(t)
 	w := serve(t, c, drill.Workload{Replicas: 1}, `
@@ -158,7 +160,8 @@ spec:
 	}
 }
 
-// A drain is measured from within and, through the node ports, from a machine that is no node: all on one timeline. The coordinator's recording has it whole.
+// A drain is measured from within and, through the node ports, from a machine that is no node: all on one timeline.
+// The coordinator's recording has it whole.
 func TestServiceIsMeasuredFromOutside(t *testing.T) {
 	c := cluster(t)
 	w := serve(t, c, drill.Workload{Replicas: 3, Args: []string{"--on-sigterm", "exit"}}, nodePortAndHeadless)
@@ -174,7 +177,8 @@ func TestServiceIsMeasuredFromOutside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The control plane's network is the machine outside: the nodes' addresses lead there, and the relay to the API server does not.
+	// The control plane's network is the machine outside: the nodes' addresses lead there, and the relay to the API
+	// server does not.
 	outside := filepath.Join(t.TempDir(), "kubeconfig")
 	config = regexp.MustCompile(`https://127\.0\.0\.1:\d+`).ReplaceAll(config, []byte("https://"+strings.TrimSpace(server)))
 	if err := os.WriteFile(outside, config, 0o600); err != nil {

@@ -14,8 +14,8 @@ import (
 	"lapse/sandbox/drill"
 )
 
-// One prober's Pod is deleted, and the process of another stands still for 2 s. What they missed is unobserved from their nodes alone: nothing failed,
-// there is no window, and the third node was observed all along.
+// One prober's Pod is deleted, and the process of another stands still for 2 s. What they missed is unobserved from
+// their nodes alone: nothing failed, there is no window, and the third node was observed all along.
 func TestALostProberIsAGapOfItsOwnNode(t *testing.T) {
 	c := cluster(t)
 	w := deploy(t, c, drill.Workload{Replicas: 2})
@@ -67,7 +67,8 @@ func TestALostProberIsAGapOfItsOwnNode(t *testing.T) {
 	nothingLeft(t, c, run)
 }
 
-// disturbProbers is a shell script that deletes the prober's Pod of one node, and stops the prober's process of another one for 2 s.
+// disturbProbers is a shell script that deletes the prober's Pod of one node, and stops the prober's process of
+// another one for 2 s.
 func disturbProbers(t *testing.T, namespace, deleted, stopped string) string {
 	t.Helper()
 	script := filepath.Join(t.TempDir(), "disturb.sh")

@@ -17,8 +17,8 @@ import (
 	"lapse/sandbox/truth"
 )
 
-// A drain is seen from every node, also from the one that is drained. The kube-proxy of one node stands still: its routes outlive the Pod, and those
-// of the others do not.
+// A drain is seen from every node, also from the one that is drained. The kube-proxy of one node stands still: its
+// routes outlive the Pod, and those of the others do not.
 func TestEveryNodesRoutesAreMeasured(t *testing.T) {
 	c := cluster(t)
 	w := deploy(t, c, drill.Workload{Replicas: 3, Args: []string{"--on-sigterm", "exit"}})
@@ -76,8 +76,8 @@ func TestEveryNodesRoutesAreMeasured(t *testing.T) {
 	}
 }
 
-// `lapse routes` brings a Service of its own: no request fails, every node is seen to follow every change, and the node whose kube-proxy stands
-// still until 5 s after a change is the one that takes as long. Nothing is left behind.
+// `lapse routes` brings a Service of its own: no request fails, every node is seen to follow every change, and the
+// node whose kube-proxy stands still until 5 s after a change is the one that takes as long. Nothing is left behind.
 func TestRoutesAreMeasuredWithoutHarm(t *testing.T) {
 	c := cluster(t)
 	w := deploy(t, c, drill.Workload{Replicas: 1})

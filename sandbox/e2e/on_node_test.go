@@ -10,8 +10,8 @@ import (
 	"lapse/sandbox/drill"
 )
 
-// A drain is measured at every Service with endpoints on the node, in two namespaces, and at no other. The one that has both replicas there loses
-// more than the one whose other replica stays.
+// A drain is measured at every Service with endpoints on the node, in two namespaces, and at no other. The one that
+// has both replicas there loses more than the one whose other replica stays.
 func TestEveryServiceOfANodeIsMeasured(t *testing.T) {
 	c := cluster(t)
 	spread := deploy(t, c, drill.Workload{Replicas: 2, Args: []string{"--on-sigterm", "exit"}})

@@ -11,7 +11,8 @@ import (
 	"lapse/sandbox/drill"
 )
 
-// judgeAll has Lapse judge saved runs again, by the scenarios as they are now. Runs of which that makes no sense are left out.
+// judgeAll has Lapse judge saved runs again, by the scenarios as they are now. Runs of which that makes no sense are
+// left out.
 func judgeAll(ctx context.Context, s settings, scenarios []Scenario) (results []result, leftOut int, err error) {
 	var files []string
 	for _, depth := range []string{"", "*", "*/*", "*/*/*", "*/*/*/*"} {

@@ -21,8 +21,8 @@ import (
 	"time"
 )
 
-// cutCases writes the facts of each scenario's best run as a case for Lapse's rules, lab_SCENARIO.txtar, in the words of correlate's TestCases.
-// What Lapse makes of it is written by `go test ./correlate -run TestCases -update`.
+// cutCases writes the facts of each scenario's best run as a case for Lapse's rules, lab_SCENARIO.txtar, in the words
+// of correlate's TestCases. What Lapse makes of it is written by `go test ./correlate -run TestCases -update`.
 func cutCases(ctx context.Context, lapse, folder string, results []result) error {
 	done := map[string]bool{}
 	for _, one := range results {
@@ -46,7 +46,8 @@ func cutCases(ctx context.Context, lapse, folder string, results []result) error
 	return nil
 }
 
-// A cut is what was recorded, with its times since the whole second before the run's zero: so stamps, which are whole seconds, stay what they are.
+// A cut is what was recorded, with its times since the whole second before the run's zero: so stamps, which are whole
+// seconds, stay what they are.
 type cut struct {
 	zero     time.Time
 	prober   string // its node, which is node3 in a case

@@ -1,5 +1,5 @@
-// Command lab plays scenarios on the sandbox while Lapse measures, each of them one way in which a real Service loses requests, or
-// must not, and holds what Lapse says against what was done.
+// Command lab plays scenarios on the sandbox while Lapse measures, each of them one way in which a real Service loses
+// requests, or must not, and holds what Lapse says against what was done.
 //
 //	go -C sandbox run ./lab                              all scenarios, on the sandbox that is up
 //	go -C sandbox run ./lab crash grace-too-short        two of them
@@ -12,17 +12,18 @@
 //	go -C sandbox run ./lab -scenarios lab/heldout       those that no rule was written for
 //	go -C sandbox run ./lab -check                       are the scenarios' files right?
 //
-// It exits 1 if anything is not as a scenario expects. The runs are kept: RUNS/lab-TIME/MODE/SCENARIO/NUMBER has Lapse's recording
-// in run/ (`lapse report run -v`), what it printed (lapse.txt, lapse.log), and the truth: when each step was taken and how
-// containers ended (lab.json, pods.json).
+// It exits 1 if anything is not as a scenario expects. The runs are kept: RUNS/lab-TIME/MODE/SCENARIO/NUMBER has
+// Lapse's recording in run/ (`lapse report run -v`), what it printed (lapse.txt, lapse.log), and the truth: when each
+// step was taken and how containers ended (lab.json, pods.json).
 //
 //	go -C sandbox run ./lab -fixed                       the scenarios that have a fix, with it: no request may fail
 //	go -C sandbox run ./lab crash-fixed                  one of them
 //
-// Each scenario has a namespace of its own. Three at a time are played side by side, but for those that act on what all share: a node, its network or a
-// component on it, the control plane, DNS, a load balancer before the nodes. The steps and the section outside say which those are: they are played
-// afterwards, with nothing beside them, and with nothing left on the nodes of those before. A cut or a flush of one Pod's address (`let ip = address of
-// $victim`) is its scenario's own.
+// Each scenario has a namespace of its own. Three at a time are played side by side, but for those that act on what
+// all share: a node, its network or a component on it, the control plane, DNS, a load balancer before the nodes. The
+// steps and the section outside say which those are: they are played afterwards, with nothing beside them, and with
+// nothing left on the nodes of those before. A cut or a flush of one Pod's address (`let ip = address of $victim`) is
+// its scenario's own.
 //
 // # How to write a scenario
 //
@@ -56,18 +57,22 @@
 //
 // $namespace is the scenario's namespace, also in the manifest.
 //
-// The fix, if there is one, puts lines in the place of the manifest's first line that says so; a section fix.yaml adds objects.
+// The fix, if there is one, puts lines in the place of the manifest's first line that says so; a section fix.yaml
+// adds objects.
 //
-// The section outside, if there is one, says what stands before the nodes: `lb FLAG…` and `ingress FLAG…` are started as `sandbox lb up FLAG…` and
-// `sandbox ingress up FLAG…` do once all is deployed; $lb and $ingress are their addresses, $lb6 and $ingress6 those of IPv6. With a line `families ipv4,ipv6` the
-// sandbox has both families; it is brought up anew if it has not.
+// The section outside, if there is one, says what stands before the nodes: `lb FLAG…` and `ingress FLAG…` are started
+// as `sandbox lb up FLAG…` and `sandbox ingress up FLAG…` do once all is deployed; $lb and $ingress are their
+// addresses, $lb6 and $ingress6 those of IPv6. With a line `families ipv4,ipv6` the sandbox has both families; it is
+// brought up anew if it has not.
 //
-// The section lapse has further flags of `lapse run`. What a line begins with before its first flag is measured in the place of svc/web: `svc/web:grpc --scheme grpc`, or
-// `http://$lb/ --watch svc/web`. A URL, and what has `--from outside`, is measured from outside of the nodes. There is no $prober then, nor with any other --from.
-// $ca, as in `--scheme h2 --ca-file $ca`, is a file with whom to trust; Pods mount the certificate that goes with it, for web, from the Secret lab-tls.
+// The section lapse has further flags of `lapse run`. What a line begins with before its first flag is measured in
+// the place of svc/web: `svc/web:grpc --scheme grpc`, or `http://$lb/ --watch svc/web`. A URL, and what has
+// `--from outside`, is measured from outside of the nodes. There is no $prober then, nor with any other --from. $ca,
+// as in `--scheme h2 --ca-file $ca`, is a file with whom to trust; Pods mount the certificate that goes with it, for
+// web, from the Secret lab-tls.
 //
-// Steps are taken one after the other while Lapse measures: after its baseline of 3 s, and it goes on for 4 s after the last
-// one. They are written in the operator's words:
+// Steps are taken one after the other while Lapse measures: after its baseline of 3 s, and it goes on for 4 s after
+// the last one. They are written in the operator's words:
 //
 //	let NAME = pod of APP [on NODE]     $NAME is a Pod: the first of that app by name; also `youngest pod of APP`, `busiest pod of APP`,
 //	                                    `node of POD`, `address of POD`. $prober is the node of Lapse's own Job.
@@ -84,13 +89,13 @@
 //	flush NODE of ADDRESS               its connection tracking forgets the connections to the Pod that has the address
 //	call POD PATH                       a request to its server, such as /ready/off
 //
-// `try` before a step lets it fail, as a drain that is refused; `meanwhile` goes on with the next step at once. What is stopped is
-// continued at the end, and what is cut restored, also after an error or Ctrl-C.
+// `try` before a step lets it fail, as a drain that is refused; `meanwhile` goes on with the next step at once. What
+// is stopped is continued at the end, and what is cut restored, also after an error or Ctrl-C.
 //
 // Lapse wraps the steps as its command, and sees of them only what kubectl prints.
 //
-// The expectation states the right name, whether or not Lapse knows it yet; a further name (`a or b`) only where both say the same.
-// There is no scenario without an expectation. Each line of it is checked, and fails by itself:
+// The expectation states the right name, whether or not Lapse knows it yet; a further name (`a or b`) only where both
+// say the same. There is no scenario without an expectation. Each line of it is checked, and fails by itself:
 //
 //	incident RULE [low|medium|high]     the rule stands first, and is at least so sure (medium)
 //	  begins within 2s of STEP          the bracket of its begin has an instant between the step's begin and so long after its end
@@ -109,7 +114,9 @@
 //
 // Where all servers live through the run their own counts of answers are held against Lapse's.
 //
-// A run that is not as expected says nothing of Lapse where the machine stood still for 300 ms or longer at a time: servers and probers stood still with it. Nor does
-// one whose watch was interrupted, though its scenario touches nothing but its own namespace: the API server had no time for a second. It is void, and the scenario is played again, at most twice; its folder is kept as N-void-1. Where a table is published (-out) every run counts, and one that
-// names a wrong cause at high confidence is never void.
+// A run that is not as expected says nothing of Lapse where the machine stood still for 300 ms or longer at a time:
+// servers and probers stood still with it. Nor does one whose watch was interrupted, though its scenario touches
+// nothing but its own namespace: the API server had no time for a second. It is void, and the scenario is played
+// again, at most twice; its folder is kept as N-void-1. Where a table is published (-out) every run counts, and one
+// that names a wrong cause at high confidence is never void.
 package main

@@ -53,7 +53,8 @@ func (r Range) String() string {
 
 func (r Range) has(n int) bool { return n >= r.Min && (r.Max < 0 || n <= r.Max) }
 
-// An Exit is a fact of the truth: how a container of a Pod ended. Without it the scenario has not provoked what it is about.
+// An Exit is a fact of the truth: how a container of a Pod ended. Without it the scenario has not provoked what it is
+// about.
 type Exit struct {
 	Pod  string
 	Code int

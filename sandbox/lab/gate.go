@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// A gate is the command that Lapse wraps: it tells the runner that it has begun, prints what it is sent, and ends with the
-// connection.
+// A gate is the command that Lapse wraps: it tells the runner that it has begun, prints what it is sent, and ends
+// with the connection.
 type gate struct {
 	listener net.Listener
 	command  []string

@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// The field guide, docs/causes, shows of each cause what `lapse report` prints of one run of the lab. In a page, it stands between
+// The field guide, docs/causes, shows of each cause what `lapse report` prints of one run of the lab. In a page, it
+// stands between
 //
 //	<!-- lab SCENARIO -->
 //	<!-- end -->
@@ -19,7 +20,8 @@ import (
 // and `<!-- lab SCENARIO result -->` takes only the result, without incidents and timeline.
 var shown = regexp.MustCompile(`(?s)(<!-- lab (\S+)( result)? -->\n).*?(<!-- end -->\n)`)
 
-// fillGuide writes what runs showed into the pages of a folder. A page keeps what it has of a scenario that was not played now.
+// fillGuide writes what runs showed into the pages of a folder. A page keeps what it has of a scenario that was not
+// played now.
 func fillGuide(ctx context.Context, lapse, folder string, results []result) error {
 	pages, err := filepath.Glob(filepath.Join(folder, "*.md"))
 	if err != nil || len(pages) == 0 {
@@ -95,7 +97,8 @@ var (
 	labLane    = regexp.MustCompile(`\[ /[^\]\n]*\]`)
 )
 
-// trim keeps of a report the result, what was not observed, the incidents and the timeline. The command, which is the lab's own, becomes "steps".
+// trim keeps of a report the result, what was not observed, the incidents and the timeline. The command, which is the
+// lab's own, becomes "steps".
 func trim(report string, whole bool) string {
 	var kept []string
 	for i, section := range strings.Split(strings.Trim(report, "\n"), "\n\n") {

@@ -89,7 +89,8 @@ func judge(s Scenario, r record, t drill.Timeline) (names []named, checks []chec
 	return names, j.checks
 }
 
-// announced reports whether an incident is only that connections ended that were held, each of them with an announcement.
+// announced reports whether an incident is only that connections ended that were held, each of them with an
+// announcement.
 func (j *judgement) announced(i drill.Incident) bool {
 	return i.Cut > 0 && i.Failed == 0 && !slices.ContainsFunc(j.timeline.Held, func(h drill.Held) bool { return h.Unwarned > 0 })
 }
@@ -112,8 +113,8 @@ func (j *judgement) silence(incidents []drill.Incident) named {
 	return named{invented, "no failure", first.Rule, first.Confidence}
 }
 
-// bestMatch finds the incident that an expectation is about: one that has the rule first, else among its causes, else the one
-// with most failures.
+// bestMatch finds the incident that an expectation is about: one that has the rule first, else among its causes, else
+// the one with most failures.
 func bestMatch(want Incident, incidents []drill.Incident) int {
 	best, rank := -1, 0
 	for i, incident := range incidents {
@@ -185,7 +186,8 @@ func (j *judgement) incident(want Incident, got drill.Incident) named {
 	return n
 }
 
-// edges are the brackets of an incident's begin and end. Where a window says that it is open, the fault may have been in the unobserved time beside it.
+// edges are the brackets of an incident's begin and end. Where a window says that it is open, the fault may have been
+// in the unobserved time beside it.
 func (j *judgement) edges(i drill.Incident) (begin, end drill.Instant) {
 	begin, end = i.Start, i.End
 	for _, w := range j.timeline.Windows {
@@ -279,8 +281,8 @@ func (j *judgement) lags() {
 	j.add(len(ended) > 0, want, "truth: routed to "+cmp.Or(strings.Join(ended, ", "), "no Pod that ended"))
 }
 
-// counts holds Lapse's counts against the servers' own, where each server lived through the run: what Lapse counts as answered was
-// served, and what was served was answered, or failed on the way.
+// counts holds Lapse's counts against the servers' own, where each server lived through the run: what Lapse counts as
+// answered was served, and what was served was answered, or failed on the way.
 func (j *judgement) counts() {
 	ended := slices.ContainsFunc(j.record.Pods, func(p Pod) bool { return p.App == "web" && len(p.Exits) > 0 })
 	if len(j.record.Before) == 0 || ended || !slices.EqualFunc(j.record.Before, j.record.After, func(a, b Count) bool { return a.Pod == b.Pod }) {

@@ -72,7 +72,8 @@ func (l *laboratory) begin(ctx context.Context) (err error) {
 // limit is how long one scenario may take in all.
 const limit = 6 * time.Minute
 
-// measure plays a scenario once, of so many at a time, and keeps the result unless it was interrupted. Runs that are void come before it.
+// measure plays a scenario once, of so many at a time, and keeps the result unless it was interrupted. Runs that are
+// void come before it.
 func (l *laboratory) measure(ctx context.Context, p playing, together int) {
 	notes := &notebook{out: os.Stderr, mu: &l.mu}
 	log := io.Writer(notes)

@@ -250,8 +250,8 @@ func (p *play) untilEndpoints(ctx context.Context, service string, want int) err
 	}
 }
 
-// deploy puts into the empty namespace what the manifest says, and waits until all of it is ready, web's Pods answer, and every node
-// that can leads connections to the Services.
+// deploy puts into the empty namespace what the manifest says, and waits until all of it is ready, web's Pods answer,
+// and every node that can leads connections to the Services.
 func (p *play) deploy(ctx context.Context, manifest string) error {
 	if err := p.cluster.Uncordon(ctx); err != nil { // an earlier scenario may have drained one
 		return err
@@ -285,7 +285,8 @@ func (p *play) deploy(ctx context.Context, manifest string) error {
 	})
 }
 
-// untilServed waits until each Pod of an app gives a good answer: Kubernetes may call them ready before, which some scenarios are about.
+// untilServed waits until each Pod of an app gives a good answer: Kubernetes may call them ready before, which some
+// scenarios are about.
 func (p *play) untilServed(ctx context.Context, app string) error {
 	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
 	defer cancel()
@@ -326,8 +327,8 @@ func (p *play) apply(ctx context.Context, manifest string) error {
 	return nil
 }
 
-// clear removes what a scenario left in its namespace, without grace, and makes the namespace if it is not there. It stays: Kubernetes takes
-// several seconds to delete one.
+// clear removes what a scenario left in its namespace, without grace, and makes the namespace if it is not there. It
+// stays: Kubernetes takes several seconds to delete one.
 func (p *play) clear(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
 	defer cancel()

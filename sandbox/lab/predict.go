@@ -65,7 +65,8 @@ func predict(ctx context.Context, lapse, manifest string) ([]prediction, error) 
 	return all, nil
 }
 
-// cameTrue reports whether an incident of a run has a cause that confirms the prediction, with medium confidence or more.
+// cameTrue reports whether an incident of a run has a cause that confirms the prediction, with medium confidence or
+// more.
 func (p prediction) cameTrue(incidents []drill.Incident) bool {
 	return slices.ContainsFunc(incidents, p.explains)
 }

@@ -23,7 +23,8 @@ type sandboxState struct {
 	Processes []component
 }
 
-// A component is a process that the sandbox has started. The start time tells it from a later process with the same pid.
+// A component is a process that the sandbox has started. The start time tells it from a later process with the same
+// pid.
 type component struct {
 	Name  string `json:"name"` // kube-proxy-node1, coredns
 	PID   int    `json:"pid"`
@@ -209,7 +210,8 @@ func (p *play) heal(ctx context.Context) error {
 	return p.endOutside(ctx)
 }
 
-// A cut of a node from others is a table in that node's netfilter, which begins like this and ends with the play's namespace; a cut from all is its cable.
+// A cut of a node from others is a table in that node's netfilter, which begins like this and ends with the play's
+// namespace; a cut from all is its cable.
 const cutTable = "lapse-cut-"
 
 func parseCut(w words) (action, bool) {
@@ -232,8 +234,8 @@ func parseCut(w words) (action, bool) {
 	}, ok
 }
 
-// parseFlush deletes the entries of a node's connection tracking whose replies come from a Pod, as a proxy does that does not leave established
-// connections alone. What is sent on one of them next is a packet of no connection.
+// parseFlush deletes the entries of a node's connection tracking whose replies come from a Pod, as a proxy does that
+// does not leave established connections alone. What is sent on one of them next is a packet of no connection.
 func parseFlush(w words) (action, bool) {
 	return func(ctx context.Context, p *play) error {
 		w := p.expand(w)

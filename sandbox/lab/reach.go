@@ -22,8 +22,9 @@ const (
 	reachReports = "reach" // folder of the runs' reports, beside the table
 )
 
-// fillReach writes reach.md: which kinds of Services, by which ways, over which protocols and kinds of connections were measured, with what broke each and
-// what Lapse called it. Beside it lies the report of the run that each line is about.
+// fillReach writes reach.md: which kinds of Services, by which ways, over which protocols and kinds of connections
+// were measured, with what broke each and what Lapse called it. Beside it lies the report of the run that each line
+// is about.
 func fillReach(ctx context.Context, lapse, folder string, results []result) error {
 	if err := os.MkdirAll(filepath.Join(folder, reachReports), 0o755); err != nil {
 		return err

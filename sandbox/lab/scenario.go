@@ -50,7 +50,8 @@ func (s Scenario) fixed() Scenario {
 	return f
 }
 
-// A replacement puts other lines in the place of the manifest's first line that says old. They are indented as that one was.
+// A replacement puts other lines in the place of the manifest's first line that says old. They are indented as that
+// one was.
 type replacement struct {
 	line int
 	old  string
@@ -97,7 +98,8 @@ const (
 	fixAddsSection  = "fix.yaml"
 )
 
-// Load reads the scenarios of those names from a folder; all of them if there are no names. NAME-fixed is the scenario NAME with its fix.
+// Load reads the scenarios of those names from a folder; all of them if there are no names. NAME-fixed is the
+// scenario NAME with its fix.
 func Load(dir string, names ...string) ([]Scenario, error) {
 	if len(names) == 0 {
 		files, err := filepath.Glob(filepath.Join(dir, "*.txtar"))

@@ -61,8 +61,8 @@ const namespaceVar = "namespace"
 
 var variable = regexp.MustCompile(`\$[a-z0-9]*`)
 
-// verbs are all that a step can say. A name in capital letters is the reader's: NODE is node1 and so on, APP is a Deployment's or
-// StatefulSet's, POD a Pod's (a variable, mostly).
+// verbs are all that a step can say. A name in capital letters is the reader's: NODE is node1 and so on, APP is a
+// Deployment's or StatefulSet's, POD a Pod's (a variable, mostly).
 var verbs = []verb{
 	{"let", "let NAME = pod of APP [on NODE], or youngest pod of APP, or busiest pod of APP, or node of POD, or address of POD", parseLet, nil},
 	{"after", "after 3s: wait so long", parseAfter, nil},

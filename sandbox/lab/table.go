@@ -81,7 +81,8 @@ func sideBySideOf(results []result) string {
 
 var otherNamespace = regexp.MustCompile(` -n ` + firstNamespace + `-[0-9]+$`)
 
-// command is Lapse's, without the folder of one run and the flags of one scenario, in the first of the lab's namespaces.
+// command is Lapse's, without the folder of one run and the flags of one scenario, in the first of the lab's
+// namespaces.
 func command(r record) string {
 	before, after, _ := strings.Cut(r.Command, " --out ")
 	before = otherNamespace.ReplaceAllString(before, " -n "+firstNamespace)

@@ -19,7 +19,8 @@ import (
 	"time"
 )
 
-// caVar is the variable of a file with whom to trust. A scenario that has it in its flags is given a certificate for web, in the Secret that Pods mount.
+// caVar is the variable of a file with whom to trust. A scenario that has it in its flags is given a certificate for
+// web, in the Secret that Pods mount.
 const caVar = "ca"
 
 const tlsSecret = "lab-tls"
@@ -44,7 +45,8 @@ func (p *play) withCertificate(s Scenario, dir string) (manifest string, err err
 	return strings.TrimRight(s.Manifest, "\n") + "\n---\n" + secretOf(certificate, key), os.WriteFile(file, certificate, 0o644)
 }
 
-// certificates are those of web in each namespace. A kubelet may give a Pod what the Secret of that name held in the scenario before: so it is the same.
+// certificates are those of web in each namespace. A kubelet may give a Pod what the Secret of that name held in the
+// scenario before: so it is the same.
 var certificates = struct {
 	sync.Mutex
 	of map[string][2][]byte

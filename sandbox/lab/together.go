@@ -12,16 +12,18 @@ import (
 	"lapse/sandbox/drill"
 )
 
-// Scenarios that touch nothing but what is in their own namespace are played side by side, each in a namespace of its own; then those that act
-// on what all share, one after the other. While one is played, the namespace of the one before is cleared.
+// Scenarios that touch nothing but what is in their own namespace are played side by side, each in a namespace of its
+// own; then those that act on what all share, one after the other. While one is played, the namespace of the one
+// before is cleared.
 //
 //	lab     | deploy, play ───────────| clear ─|   | deploy, play …
 //	lab-2   | deploy, play ──| clear ─|
 //	lab-3                    | deploy, play ───────────| clear
 //	lab-4                              | deploy, play ──────|
 
-// alone reports whether nothing else may be played beside the scenario: it acts on nodes, on the control plane, or on what leads to the nodes.
-// An ingress leads to its own Services only: there is one at a time, but others may be played beside it.
+// alone reports whether nothing else may be played beside the scenario: it acts on nodes, on the control plane, or on
+// what leads to the nodes. An ingress leads to its own Services only: there is one at a time, but others may be
+// played beside it.
 func (s Scenario) alone() bool {
 	return s.Outside.Balancer != nil || s.Outside.Families != "" ||
 		slices.ContainsFunc(s.Steps, func(step Step) bool { return step.Shared })
@@ -33,7 +35,8 @@ type playing struct {
 	number int // of its runs in this mode
 }
 
-// order says which runs may be played side by side, and which come after them, alone. What needs the sandbox to be brought up anew comes last.
+// order says which runs may be played side by side, and which come after them, alone. What needs the sandbox to be
+// brought up anew comes last.
 func order(scenarios []Scenario, n int) (together, alone []playing) {
 	var last []playing
 	for _, s := range scenarios {
@@ -128,7 +131,8 @@ func (s *spaces) giveBack(ctx context.Context, name string) {
 // settle waits until nothing is cleared any more.
 func (s *spaces) settle() { s.clearing.Wait() }
 
-// A notebook collects what the runner says of one scenario, and prints all of it at once where others are played beside it.
+// A notebook collects what the runner says of one scenario, and prints all of it at once where others are played
+// beside it.
 type notebook struct {
 	out  io.Writer
 	mu   *sync.Mutex // of out

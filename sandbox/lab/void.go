@@ -10,15 +10,16 @@ import (
 )
 
 const (
-	// voidFrom is how long the machine stands still at least for a run to be no trial of its scenario: servers, probers and the control plane stood
-	// still with it, for a good part of a request's timeout.
+	// voidFrom is how long the machine stands still at least for a run to be no trial of its scenario: servers,
+	// probers and the control plane stood still with it, for a good part of a request's timeout.
 	voidFrom = 300 * time.Millisecond
 	// mostTries is how often a scenario is played at most, until one of its runs is a trial of it.
 	mostTries = 3
 )
 
-// void is why a run that is not as its scenario expects says nothing of Lapse; "" if it counts. A run that is published always counts, and so does
-// one in which Lapse names a cause at high confidence that was not provoked: a machine that stands still is no excuse for that.
+// void is why a run that is not as its scenario expects says nothing of Lapse; "" if it counts. A run that is
+// published always counts, and so does one in which Lapse names a cause at high confidence that was not provoked: a
+// machine that stands still is no excuse for that.
 func (r result) void(s settings) string {
 	if r.ok() || r.err != nil || s.Out != "" || r.blamesTheWrongThing() {
 		return ""
@@ -43,8 +44,8 @@ func stoodStill(t drill.Timeline) string {
 	return fmt.Sprintf("the machine stood still for %s, %s after the run's begin", seconds(length(longest)), seconds(longest.Earliest))
 }
 
-// watchedInParts is a gap in what was watched of the cluster in words, "" if there was none. Where a scenario touches only its own namespace, it is the
-// API server that had no time for a second.
+// watchedInParts is a gap in what was watched of the cluster in words, "" if there was none. Where a scenario touches
+// only its own namespace, it is the API server that had no time for a second.
 func watchedInParts(t drill.Timeline) string {
 	i := slices.IndexFunc(t.Events, func(e drill.Event) bool { return e.Kind == "watch-gap" })
 	if i < 0 {
@@ -53,8 +54,8 @@ func watchedInParts(t drill.Timeline) string {
 	return fmt.Sprintf("the watch was interrupted, %s after the run's begin, and the scenario does nothing to the API server", seconds(t.Events[i].At.Earliest))
 }
 
-// blamesTheWrongThing reports whether an incident has a first cause of high confidence that the scenario does not expect anywhere, and that is
-// not of the prober itself.
+// blamesTheWrongThing reports whether an incident has a first cause of high confidence that the scenario does not
+// expect anywhere, and that is not of the prober itself.
 func (r result) blamesTheWrongThing() bool {
 	expected := append([]string{"prober-fault"}, r.scenario.Expect.Allow...)
 	for _, i := range r.scenario.Expect.Incidents {

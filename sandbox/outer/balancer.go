@@ -22,8 +22,9 @@ type API interface {
 	Patch(ctx context.Context, path string, body any) error // a JSON merge patch (RFC 7386)
 }
 
-// Balance runs the load balancer in the network namespace it is called in, until the context ends. It writes to the file state what
-// [Status] reads. In the end its rules and addresses are gone, and the Services have no address in their status.
+// Balance runs the load balancer in the network namespace it is called in, until the context ends. It writes to the
+// file state what [Status] reads. In the end its rules and addresses are gone, and the Services have no address in
+// their status.
 func Balance(ctx context.Context, c Config, api API, addresses Addresses, state string, log *slog.Logger) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -266,9 +267,9 @@ func (b *balancer) expire(ctx context.Context) {
 	}
 }
 
-// forget deletes from the table of connections those to an address, of which more can be said, and returns what conntrack says of it. One that is
-// left there goes on to the old node and its port, also if it is a new one of a client that happens to have the same source port: where the node was
-// dead, an entry lives for 2 minutes.
+// forget deletes from the table of connections those to an address, of which more can be said, and returns what
+// conntrack says of it. One that is left there goes on to the old node and its port, also if it is a new one of a
+// client that happens to have the same source port: where the node was dead, an entry lives for 2 minutes.
 func forget(ctx context.Context, to netip.Addr, more ...string) string {
 	family := "ipv4"
 	if to.Is6() {
@@ -355,7 +356,8 @@ func (b *balancer) findLeast(ctx context.Context) {
 	}
 }
 
-// fewest is the node with the fewest connections in conntrack's list that are not over. Of the second `src=` of a line, the reply's.
+// fewest is the node with the fewest connections in conntrack's list that are not over. Of the second `src=` of a
+// line, the reply's.
 //
 //	tcp 6 86399 ESTABLISHED src=10.200.0.3 dst=10.200.0.201 sport=… dport=80 src=10.200.0.12 dst=10.200.0.2 …
 func fewest(list string, nodes []Node, six bool) Node {
@@ -380,8 +382,8 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s[:i], s[i+len(sep):], true
 }
 
-// Leave takes everything back that a load balancer has made, also one that was killed: the addresses in the Services' status, the rules,
-// the connections and the addresses of the network namespace it is called in.
+// Leave takes everything back that a load balancer has made, also one that was killed: the addresses in the Services'
+// status, the rules, the connections and the addresses of the network namespace it is called in.
 func Leave(ctx context.Context, api API, addresses Addresses) error {
 	var services serviceList
 	err := api.Get(ctx, "/api/v1/services", &services)

@@ -1,13 +1,14 @@
-// Package outer is what stands outside of the sandbox's nodes and leads requests to them, as a cloud's load balancer and an ingress
-// do: both learn later than a node's own routes what has become of a node or a Pod.
+// Package outer is what stands outside of the sandbox's nodes and leads requests to them, as a cloud's load balancer
+// and an ingress do: both learn later than a node's own routes what has become of a node or a Pod.
 //
-// The load balancer ([Balance]) gives every Service of type LoadBalancer an address. It works on packets: netfilter rules in a
-// network namespace of its own send each new connection to the node port of one of the nodes, and connection tracking keeps it there. What a
-// client sees of a dead node is therefore what the node itself answers, or its silence. Which nodes get new connections is a
-// matter of [Config]: health checks, how long what left is kept, how often the API server is asked.
+// The load balancer ([Balance]) gives every Service of type LoadBalancer an address. It works on packets: netfilter
+// rules in a network namespace of its own send each new connection to the node port of one of the nodes, and
+// connection tracking keeps it there. What a client sees of a dead node is therefore what the node itself answers, or
+// its silence. Which nodes get new connections is a matter of [Config]: health checks, how long what left is kept,
+// how often the API server is asked.
 //
-// The ingress ([Proxy]) is HAProxy and a controller that writes its configuration from Ingress and EndpointSlice objects, at most once in
-// an interval.
+// The ingress ([Proxy]) is HAProxy and a controller that writes its configuration from Ingress and EndpointSlice
+// objects, at most once in an interval.
 //
 // Pool, rules, frontends and the configuration are pure; balancer.go, proxy.go and check.go are the rim.
 package outer

@@ -86,8 +86,8 @@ func (i ingress) ours() bool {
 	return (i.Spec.IngressClassName == "" || i.Spec.IngressClassName == IngressClass) && i.Metadata.DeletionTimestamp == ""
 }
 
-// rulesOf are the rules of all our Ingresses, those that are more specific first: a host before any host, a longer path before a
-// shorter one. https://kubernetes.io/docs/concepts/services-networking/ingress/#multiple-matches
+// rulesOf are the rules of all our Ingresses, those that are more specific first: a host before any host, a longer
+// path before a shorter one. https://kubernetes.io/docs/concepts/services-networking/ingress/#multiple-matches
 func rulesOf(ingresses ingressList, services serviceList, endpoints sliceList) (rules []Rule) {
 	upstreams := map[string]*Upstream{}
 	to := func(namespace string, b ingressBackend) *Upstream {
@@ -178,8 +178,8 @@ func upstream(namespace string, b ingressBackend, services serviceList, endpoint
 	return u
 }
 
-// configuration is HAProxy's. A backend without servers answers with 503, a request without a rule gets 404; both without the header
-// X-Pod, which only a Pod sets.
+// configuration is HAProxy's. A backend without servers answers with 503, a request without a rule gets 404; both
+// without the header X-Pod, which only a Pod sets.
 func configuration(rules []Rule, c ProxyConfig) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `global

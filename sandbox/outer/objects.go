@@ -45,8 +45,8 @@ type (
 // https://kubernetes.io/docs/reference/labels-annotations-taints/#node-kubernetes-io-exclude-from-external-load-balancers
 const excluded = "node.kubernetes.io/exclude-from-external-load-balancers"
 
-// registered are the nodes that a cloud's controller registers with a load balancer: all, ready or not, but for those with the
-// label (KEP-3458).
+// registered are the nodes that a cloud's controller registers with a load balancer: all, ready or not, but for those
+// with the label (KEP-3458).
 func registered(list nodeList) (nodes []Node) {
 	for _, item := range list.Items {
 		if _, out := item.Metadata.Labels[excluded]; out || item.Metadata.DeletionTimestamp != "" {
@@ -131,7 +131,8 @@ func (a Addresses) at(i int, six bool) netip.Addr {
 	return netip.Addr{}
 }
 
-// assign gives each frontend its addresses: those it has already, by its status or by taken, else the first that are free.
+// assign gives each frontend its addresses: those it has already, by its status or by taken, else the first that are
+// free.
 func (a Addresses) assign(fronts []*Frontend, families map[string][]string, taken map[string]int) error {
 	for key := range taken {
 		if !slices.ContainsFunc(fronts, func(f *Frontend) bool { return f.key() == key }) {

@@ -25,7 +25,8 @@ func names(of []Node) string {
 
 var start = time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC)
 
-// Each step is a second after the one before: + a check of b that succeeds, - one that fails, and what follows gets new connections.
+// Each step is a second after the one before: + a check of b that succeeds, - one that fails, and what follows gets
+// new connections.
 func TestChecksInARowDecideWhoGetsConnections(t *testing.T) {
 	c := Default
 	c.Unhealthy, c.Healthy = 3, 2
@@ -163,7 +164,8 @@ func TestWrongConfigurationIsNamed(t *testing.T) {
 	}
 }
 
-// A node is checked at once when it is registered, and then at the interval, however often the API server says that it is there.
+// A node is checked at once when it is registered, and then at the interval, however often the API server says that
+// it is there.
 func TestOnlyNodesThatAreNewAreUnchecked(t *testing.T) {
 	p := &Pool{Config: Default}
 	unchecked := func() string {

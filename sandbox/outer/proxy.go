@@ -48,8 +48,8 @@ func (c ProxyConfig) Validate() error {
 func (c ProxyConfig) file() string   { return filepath.Join(c.Dir, "haproxy.cfg") }
 func (c ProxyConfig) socket() string { return filepath.Join(c.Dir, "haproxy.sock") }
 
-// Proxy runs the ingress in the network namespace it is called in, until the context ends. It writes to the file state what
-// [ProxyStatus] reads.
+// Proxy runs the ingress in the network namespace it is called in, until the context ends. It writes to the file
+// state what [ProxyStatus] reads.
 func Proxy(ctx context.Context, c ProxyConfig, api API, state string, talk io.Writer, log *slog.Logger) error {
 	if err := c.Validate(); err != nil {
 		return err

@@ -15,11 +15,12 @@ type Route struct {
 	To []Node
 }
 
-// Rules are the script for `nft -f` that puts the routes in the place of those that are there. Connections that exist stay where they are.
+// Rules are the script for `nft -f` that puts the routes in the place of those that are there. Connections that exist
+// stay where they are.
 //
-// A packet from the middle of a connection that the table of connections does not know (any more) is answered with a reset: so
-// a client learns that its connection was cut when it next sends. Nodes see the load balancer's own address as the client's, because
-// the replies must come back this way.
+// A packet from the middle of a connection that the table of connections does not know (any more) is answered with a
+// reset: so a client learns that its connection was cut when it next sends. Nodes see the load balancer's own address
+// as the client's, because the replies must come back this way.
 func Rules(routes []Route, six bool) string {
 	var b strings.Builder
 	b.WriteString(removeTables(six))

@@ -79,9 +79,10 @@ type interval struct {
 // leastConfidence is what an interval must have.
 const leastConfidence = 0.95
 
-// medianInterval is the shortest interval between two of the values, as far from either end, that holds the median with at least [leastConfidence]. It supposes only that
-// each value lies on either side of the median with a chance of one half. The median is below the value with k below it if at most k values are below the median, and
-// as well above. There is no interval for fewer than 6 values.
+// medianInterval is the shortest interval between two of the values, as far from either end, that holds the median
+// with at least [leastConfidence]. It supposes only that each value lies on either side of the median with a chance
+// of one half. The median is below the value with k below it if at most k values are below the median, and as well
+// above. There is no interval for fewer than 6 values.
 func medianInterval(values []time.Duration) (in interval, ok bool) {
 	values = slices.Sorted(slices.Values(values))
 	n := len(values)

@@ -53,7 +53,8 @@ func podChange(kind, uid, labels, metadata string) string {
 	return fmt.Sprintf(`{"type": %q, "object": {"metadata": {"uid": %q, "name": "pod-%s", "labels": {%s}%s}}}`, kind, uid, uid, labels, metadata)
 }
 
-// Pods that end before the drain or after it are not its own; one that is not gone when it ends was evicted and has not ended.
+// Pods that end before the drain or after it are not its own; one that is not gone when it ends was evicted and has
+// not ended.
 func TestOutcomeIsWhatEndedWhileTheDrainRan(t *testing.T) {
 	const deleted = `, "deletionTimestamp": "2026-11-23T09:05:05Z"`
 	zero := time.Date(2026, 11, 23, 9, 5, 0, 0, time.UTC)

@@ -1,11 +1,13 @@
-// Command paired holds drains with Lapse's fleet beside drains without Lapse: does measuring change what it measures? It drains the same node again and again, with and
-// without Lapse by turns, and compares the exit codes of `kubectl drain`, which Pods it evicted, in which order they ended, and how long that took.
+// Command paired holds drains with Lapse's fleet beside drains without Lapse: does measuring change what it measures?
+// It drains the same node again and again, with and without Lapse by turns, and compares the exit codes of
+// `kubectl drain`, which Pods it evicted, in which order they ended, and how long that took.
 //
 //	paired --lapse ../bin/lapse --sandbox ../bin/sandbox --image ../bin/lapse.tar --out ../docs/measured
 //	paired --lapse ../bin/lapse --modes '' -n 1                one pair on the sandbox as it is: too few to judge
 //	paired --lapse ../bin/lapse --judge ../runs/paired-…       the table again, from saved runs
 //
-// It exits 1 if a drain with Lapse ended otherwise, if the lengths differ by more than chance, or if there are too few pairs to tell.
+// It exits 1 if a drain with Lapse ended otherwise, if the lengths differ by more than chance, or if there are too
+// few pairs to tell.
 package main
 
 import (
@@ -31,7 +33,8 @@ const (
 	node        = "node2" // which is drained
 )
 
-// The Pods of the drained node, one of each Deployment: for how long each serves on after SIGTERM. They are so far apart that the order in which they end is no chance.
+// The Pods of the drained node, one of each Deployment: for how long each serves on after SIGTERM. They are so far
+// apart that the order in which they end is no chance.
 var servers = []struct {
 	name  string
 	drain string

@@ -29,8 +29,8 @@ func (e endpoint) state() string {
 // unchanged is the kind of a change of something else than its endpoints' states.
 const unchanged = "no endpoint changed"
 
-// kindOf says what became of an EndpointSlice's endpoints: "ready → terminating+serving". Nodes begin to route to an endpoint that turns ready, and
-// no longer do so when it is not ready any more, as long as others are.
+// kindOf says what became of an EndpointSlice's endpoints: "ready → terminating+serving". Nodes begin to route to an
+// endpoint that turns ready, and no longer do so when it is not ready any more, as long as others are.
 func kindOf(before, after []endpoint) string {
 	was, is := states(before), states(after)
 	var kinds []string
@@ -62,9 +62,10 @@ func isRemoval(kind string) bool {
 	return strings.HasPrefix(kind, ready+" →") || strings.Contains(kind, ", "+ready+" →")
 }
 
-// attribute finds the changes that the samples of a node's kube-proxy are of. A sample is the time from the trigger time that a change carries until the rules were
-// written, which was between two readings; so the growth of the sum says from which trigger times the new samples count. kube-proxy takes changes
-// in their order, and drops those of a Service that is deleted. The samples that fit no change are unexplained.
+// attribute finds the changes that the samples of a node's kube-proxy are of. A sample is the time from the trigger
+// time that a change carries until the rules were written, which was between two readings; so the growth of the sum
+// says from which trigger times the new samples count. kube-proxy takes changes in their order, and drops those of a
+// Service that is deleted. The samples that fit no change are unexplained.
 func attribute(readings []reading, changes []sliceChange) (sampled []bool, unexplained int) {
 	sampled = make([]bool, len(changes))
 	var waiting []int // changes with a trigger time
@@ -128,7 +129,8 @@ func (r *programmedRow) count(c sliceChange) {
 	}
 }
 
-// tabulate counts, for each kind of change of the Service's EndpointSlice, the samples of each node: additions first, then removals.
+// tabulate counts, for each kind of change of the Service's EndpointSlice, the samples of each node: additions first,
+// then removals.
 func tabulate(service string, changes []sliceChange, readings map[string][]reading) programmed {
 	p := programmed{unexplained: map[string]int{}, others: programmedRow{samples: map[string]int{}}}
 	row := func(c sliceChange) *programmedRow {

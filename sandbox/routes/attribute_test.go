@@ -12,7 +12,8 @@ var zero = time.Date(2026, 11, 23, 9, 5, 0, 0, time.UTC)
 
 func at(d time.Duration) time.Time { return zero.Add(d) }
 
-// A sample counts from the trigger time of its change: the change without one gives none, though the rules were written for it too.
+// A sample counts from the trigger time of its change: the change without one gives none, though the rules were
+// written for it too.
 func TestSamplesAreOfTheChangesThatTheyCountFrom(t *testing.T) {
 	const s, ms = time.Second, time.Millisecond
 	changes := []sliceChange{

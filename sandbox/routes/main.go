@@ -1,5 +1,6 @@
-// Command routes holds what `lapse routes` says of each node's routes against the truth: the nodes' own netfilter rules, which are looked at every 2 ms. Beside
-// it stands kube-proxy's own figure, the network programming latency, read around each change.
+// Command routes holds what `lapse routes` says of each node's routes against the truth: the nodes' own netfilter
+// rules, which are looked at every 2 ms. Beside it stands kube-proxy's own figure, the network programming latency,
+// read around each change.
 //
 //	routes --lapse ../bin/lapse --sandbox ../bin/sandbox --image ../bin/lapse.tar --out ../docs/measured
 //	routes --lapse ../bin/lapse --modes '' --changes 5      on the sandbox as it is

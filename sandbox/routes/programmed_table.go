@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// programmingText says what kube-proxy's own figure counts. It is read from the source of Kubernetes 1.36: pkg/proxy/endpointschangetracker.go, where the samples are
-// gathered, and k8s.io/endpointslice/util/trigger_time_tracker.go, where the trigger times come from.
+// programmingText says what kube-proxy's own figure counts. It is read from the source of Kubernetes 1.36:
+// pkg/proxy/endpointschangetracker.go, where the samples are gathered, and
+// k8s.io/endpointslice/util/trigger_time_tracker.go, where the trigger times come from.
 const programmingText = "kube-proxy has a figure of its own, the histogram `" + programmingMetric + "`. It gets a sample for each change of\n" +
 	"an EndpointSlice that carries a trigger time (the annotation `" + triggerTime + "`), when the rules\n" +
 	"have been written: the time since then. The controller takes as trigger time the earliest new transition of the condition Ready among the\n" +

@@ -87,7 +87,8 @@ func (w *programmingWatch) Close() error {
 	return err
 }
 
-// end waits until the rules have followed the last change, ends the watch, and says which changes gave samples. service is the run's own.
+// end waits until the rules have followed the last change, ends the watch, and says which changes gave samples.
+// service is the run's own.
 func (w *programmingWatch) end(ctx context.Context, service string) (programmed, error) {
 	select {
 	case <-time.After(rulesFollow):
@@ -166,7 +167,8 @@ func (p *proxy) look(ctx context.Context) error {
 	return nil
 }
 
-// programmingIn finds the count and the sum of the programming latency in what kube-proxy shows. It shows no figure that has no sample yet.
+// programmingIn finds the count and the sum of the programming latency in what kube-proxy shows. It shows no figure
+// that has no sample yet.
 func programmingIn(metrics io.Reader) (samples int, sum float64, err error) {
 	shown := false
 	lines := bufio.NewScanner(metrics)
@@ -203,7 +205,8 @@ func programmingIn(metrics io.Reader) (samples int, sum float64, err error) {
 // triggerTime is the annotation from which kube-proxy counts.
 const triggerTime = "endpoints.kubernetes.io/last-change-trigger-time"
 
-// headless is the label of the EndpointSlices of headless Services. kube-proxy does not watch these, and has no samples of them.
+// headless is the label of the EndpointSlices of headless Services. kube-proxy does not watch these, and has no
+// samples of them.
 const headless = "service.kubernetes.io/headless"
 
 // An endpointSlice is the part of one that this program looks at.

@@ -60,7 +60,8 @@ func watchAgent(ctx context.Context) (u usage) {
 	}
 }
 
-// agentProcess is the /proc directory of the process in the Job's Pod: lapse, in a network namespace of its own. Empty: there is none yet.
+// agentProcess is the /proc directory of the process in the Job's Pod: lapse, in a network namespace of its own.
+// Empty: there is none yet.
 func agentProcess() string {
 	ours, _ := os.Readlink("/proc/self/ns/net")
 	comms, _ := filepath.Glob("/proc/[0-9]*/comm")
@@ -80,8 +81,8 @@ type lateness struct {
 	p50, p99 time.Duration
 }
 
-// readLateness reads how late a run sent its requests of new and reused connections between two instants of the wall clock. Direct ones are left
-// out: with them there are not the same number of targets.
+// readLateness reads how late a run sent its requests of new and reused connections between two instants of the wall
+// clock. Direct ones are left out: with them there are not the same number of targets.
 func readLateness(ctx context.Context, c *drill.Cluster, run drill.Run, from, to time.Time) (l lateness, err error) {
 	cmd := exec.CommandContext(ctx, c.Lapse, "export", run.Dir, "-o", "csv")
 	cmd.Stderr = c.Log

@@ -1,11 +1,13 @@
-// Command scale measures Lapse on the sandbox with many endpoints: 10 Services with 10 and then with 1000 ready endpoints, whose Pods no
-// kubelet runs. Their status is written by hand, the real controllers make the EndpointSlices, and one server on each node answers
-// for all of their addresses. Every few seconds a Pod of each Service ends and another takes its place.
+// Command scale measures Lapse on the sandbox with many endpoints: 10 Services with 10 and then with 1000 ready
+// endpoints, whose Pods no kubelet runs. Their status is written by hand, the real controllers make the
+// EndpointSlices, and one server on each node answers for all of their addresses. Every few seconds a Pod of each
+// Service ends and another takes its place.
 //
 //	scale --lapse ../bin/lapse --out ../docs/measured
 //
-// It prints how much memory and CPU the agent took, and how late it sent requests. Beside it runs a prober that measures a single server on
-// the loopback and watches nothing: as late as that one, requests are sent because of all that else runs on the machine.
+// It prints how much memory and CPU the agent took, and how late it sent requests. Beside it runs a prober that
+// measures a single server on the loopback and watches nothing: as late as that one, requests are sent because of all
+// that else runs on the machine.
 package main
 
 import (
@@ -221,7 +223,8 @@ func measure(ctx context.Context, c *drill.Cluster, s settings, endpoints int, d
 	return r, errors.Join(err, lateErr)
 }
 
-// probeAlone starts a prober that measures a server on the loopback, and nothing else, at the rate of one Service. end ends it and returns its run.
+// probeAlone starts a prober that measures a server on the loopback, and nothing else, at the rate of one Service.
+// end ends it and returns its run.
 func probeAlone(ctx context.Context, c *drill.Cluster, s settings, dir string) (end func() (drill.Run, error), err error) {
 	at, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

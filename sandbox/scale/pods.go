@@ -89,7 +89,8 @@ spec:
 	return c.ApplyStatus(ctx, status.String())
 }
 
-// churn replaces a Pod of each Service again and again: it is deleted, serves for some seconds more, and another takes its place.
+// churn replaces a Pod of each Service again and again: it is deleted, serves for some seconds more, and another
+// takes its place.
 func churn(ctx context.Context, c *drill.Cluster, s settings, endpoints int) error {
 	next, oldest := endpoints, 0
 	tick := time.NewTicker(s.churn)

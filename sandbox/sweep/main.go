@@ -1,6 +1,7 @@
-// Command sweep holds the keep-serving curve against drains. It drains a node while Lapse measures from every node, some times with servers that stop at SIGTERM
-// and some times with servers that serve on for five lengths of time. Each drain's timeline says how many requests would still have failed had its Pod served longer; the
-// drains whose Pods did serve longer say how many that is.
+// Command sweep holds the keep-serving curve against drains. It drains a node while Lapse measures from every node,
+// some times with servers that stop at SIGTERM and some times with servers that serve on for five lengths of time.
+// Each drain's timeline says how many requests would still have failed had its Pod served longer; the drains whose
+// Pods did serve longer say how many that is.
 //
 //	sweep --lapse ../bin/lapse --sandbox ../bin/sandbox --image ../bin/lapse.tar --out ../docs/measured
 //	sweep --lapse ../bin/lapse --modes '' -n 1                 one drain of each length on the sandbox as it is: too few to judge
@@ -24,11 +25,13 @@ import (
 	"lapse/sandbox/drill"
 )
 
-// servesOn are for how long the servers serve after SIGTERM. The differences that are among them, too, are lengths that a curve has.
+// servesOn are for how long the servers serve after SIGTERM. The differences that are among them, too, are lengths
+// that a curve has.
 var servesOn = []time.Duration{0, 500 * time.Millisecond, time.Second, 1500 * time.Millisecond, 2 * time.Second, 3 * time.Second}
 
 const (
-	// stale is for how long kube-proxy stands still after the Pod's deletion, on every node: so that routes outlive a Pod for as long in every drain.
+	// stale is for how long kube-proxy stands still after the Pod's deletion, on every node: so that routes outlive a
+	// Pod for as long in every drain.
 	stale = 2 * time.Second
 
 	// mostDrains bounds the work of an exact test.

@@ -23,8 +23,8 @@ func (c count) String() string {
 
 func (d drain) failed() int { return d.timeline.Verdict.Failed }
 
-// left is how many requests would still have failed, by the drain's own curve, had its Pod served so much longer. Where the curve says nothing, it is any number of
-// those that failed.
+// left is how many requests would still have failed, by the drain's own curve, had its Pod served so much longer.
+// Where the curve says nothing, it is any number of those that failed.
 func (d drain) left(longer time.Duration) count {
 	k := d.timeline.KeepServing
 	if k == nil || len(k.Left) == 0 {
@@ -90,8 +90,8 @@ const (
 // level is how unlikely a difference must be by chance to contradict a prediction. Each is tested on two sides.
 const level = 1. / 500
 
-// outcome compares the sums. Drains differ, whatever the length: so where the sum of those that were lies outside the bars, the question is whether the drains of
-// the two kinds differ more than drains of one kind do. See [chance].
+// outcome compares the sums. Drains differ, whatever the length: so where the sum of those that were lies outside the
+// bars, the question is whether the drains of the two kinds differ more than drains of one kind do. See [chance].
 func (p prediction) outcome() string {
 	said, was := p.sums()
 	if said.min <= was && was <= said.max {
@@ -117,7 +117,8 @@ func (p prediction) chances() (more, less float64) {
 	return chance(p.was, most), chance(least, p.was)
 }
 
-// chance is how likely the sum of a is as large as it is, or larger, if which of all the values are in a is chance: an exact permutation test.
+// chance is how likely the sum of a is as large as it is, or larger, if which of all the values are in a is chance:
+// an exact permutation test.
 func chance(a, b []int) float64 {
 	all := slices.Concat(a, b)
 	splits, asLarge := 0, 0

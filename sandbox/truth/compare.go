@@ -44,8 +44,8 @@ func Statements(t drill.Timeline) (lags []Named, fixes []string) {
 	return lags, fixes
 }
 
-// Contradictions are the statements that cannot be true, and what should have been said and was not. The Service had so many
-// replicas, and a further one while they were replaced.
+// Contradictions are the statements that cannot be true, and what should have been said and was not. The Service had
+// so many replicas, and a further one while they were replaced.
 func Contradictions(t drill.Timeline, truth []Pod, replicas int) (wrong []string) {
 	lags, fixes := Statements(t)
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
@@ -100,8 +100,9 @@ func unobserved(t drill.Timeline, p Pod) (total time.Duration) {
 	return total
 }
 
-// mustShow reports whether a stale route was there for so long that requests on new connections certainly met it: one in n + 1
-// goes to each endpoint while a further Pod is there beside n. The longest time without a request is taken off.
+// mustShow reports whether a stale route was there for so long that requests on new connections certainly met it: one
+// in n + 1 goes to each endpoint while a further Pod is there beside n. The longest time without a request is taken
+// off.
 func mustShow(lag time.Duration, n int, fresh drill.Target) bool {
 	const oversight = 1e-6 // chance that all of them went elsewhere
 	requests := math.Log(oversight) / math.Log(1-1/float64(n+1))

@@ -80,7 +80,8 @@ func TestTruthContradicts(t *testing.T) {
 	}
 }
 
-// With 200 requests/s and one in four to each of four endpoints, 49 requests in a row go elsewhere with a chance of 1 in a million.
+// With 200 requests/s and one in four to each of four endpoints, 49 requests in a row go elsewhere with a chance of 1
+// in a million.
 func TestShortLagNeedNotShow(t *testing.T) {
 	fresh := drill.Target{Rate: 200, Resolution: ms(20)}
 	for lag, want := range map[int]bool{255: false, 265: true} {

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inNamespace calls open on a thread of its own inside a network namespace. The sockets that it opens can be used anywhere.
+// inNamespace calls open on a thread of its own inside a network namespace. The sockets that it opens can be used
+// anywhere.
 func inNamespace(namespace string, open func() error) error {
 	done := make(chan error, 1)
 	go func() {

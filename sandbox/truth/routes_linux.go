@@ -9,10 +9,11 @@ import (
 	"time"
 )
 
-// A routeWatch follows where a node's kernel routes the new connections to a Service. kube-proxy writes netfilter rules in
-// either of its modes (its iptables is the one that rests on nftables), and each change of them raises the namespace's
-// generation. The watch asks for that number every few milliseconds, which costs next to nothing, and reads the rules when
-// it has risen: a route ended after the last look that still found the old generation, and before the rules were read.
+// A routeWatch follows where a node's kernel routes the new connections to a Service. kube-proxy writes netfilter
+// rules in either of its modes (its iptables is the one that rests on nftables), and each change of them raises the
+// namespace's generation. The watch asks for that number every few milliseconds, which costs next to nothing, and
+// reads the rules when it has risen: a route ended after the last look that still found the old generation, and
+// before the rules were read.
 type routeWatch struct {
 	node    string
 	cancel  context.CancelFunc

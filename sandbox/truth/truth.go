@@ -1,6 +1,6 @@
-// Package truth finds out what becomes of Pods that end, beside Lapse and without it: when each server stopped listening, by
-// its own word, and when a node stopped routing to it, by the node's netfilter rules. Both are on the machine's
-// wall clock, which all nodes of the sandbox share. [Contradictions] holds what Lapse says against it.
+// Package truth finds out what becomes of Pods that end, beside Lapse and without it: when each server stopped
+// listening, by its own word, and when a node stopped routing to it, by the node's netfilter rules. Both are on the
+// machine's wall clock, which all nodes of the sandbox share. [Contradictions] holds what Lapse says against it.
 //
 //	watch, err := truth.Begin(ctx, cluster, workload)    before the Pods end
 //	…                                                    lapse run
@@ -107,8 +107,8 @@ func openLog(c *drill.Cluster, node, pod string) (*os.File, error) {
 	return os.Open(logs[0])
 }
 
-// End returns what was observed, with the routes of the prober's node, in the order in which the Pods stopped. Those that
-// have not ended are left out.
+// End returns what was observed, with the routes of the prober's node, in the order in which the Pods stopped. Those
+// that have not ended are left out.
 func (t *Watch) End(prober string) ([]Pod, error) {
 	i := slices.IndexFunc(t.routes, func(w *routeWatch) bool { return w.node == prober })
 	if i < 0 {
@@ -138,7 +138,8 @@ func (t *Watch) End(prober string) ([]Pod, error) {
 	return pods, nil
 }
 
-// Routed is when a node had routed to each Pod for the last time, by the Pod's name. Those that it still routes to are left out.
+// Routed is when a node had routed to each Pod for the last time, by the Pod's name. Those that it still routes to
+// are left out.
 func (t *Watch) Routed(node string) (map[string]Bracket, error) {
 	i := slices.IndexFunc(t.routes, func(w *routeWatch) bool { return w.node == node })
 	if i < 0 {

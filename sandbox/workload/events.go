@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// events are server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html) on /events: one at once, and one
-// each --events-every. An event's data is the Pod's name. At the end of a graceful drain comes an event `end`, and the response is
-// complete; with --ends cut, and of a server that exits at SIGTERM, it is cut short.
+// events are server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html) on /events: one at
+// once, and one each --events-every. An event's data is the Pod's name. At the end of a graceful drain comes an event
+// `end`, and the response is complete; with --ends cut, and of a server that exits at SIGTERM, it is cut short.
 //
 //	id: 1
 //	data: web-1

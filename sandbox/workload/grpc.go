@@ -23,8 +23,8 @@ import (
 //
 //	service lapse.workload.Echo { rpc Echo(google.protobuf.StringValue) returns (google.protobuf.StringValue) }
 //
-// Every reply names the Pod in its metadata, x-pod. At the end of a graceful drain connections get a GOAWAY, and the calls under way
-// their answers; with --ends cut, and of a server that exits at SIGTERM, connections are cut.
+// Every reply names the Pod in its metadata, x-pod. At the end of a graceful drain connections get a GOAWAY, and the
+// calls under way their answers; with --ends cut, and of a server that exits at SIGTERM, connections are cut.
 type grpcServer struct {
 	grpc_health_v1.UnimplementedHealthServer
 	*server

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// held are the connections that live long and carry no request whose answer the server could finish: WebSockets, event streams, those
-// of the TCP echo. Each is told when it is to end.
+// held are the connections that live long and carry no request whose answer the server could finish: WebSockets,
+// event streams, those of the TCP echo. Each is told when it is to end.
 type held struct {
 	others atomic.Int64 // connections that another library looks after
 

@@ -22,13 +22,13 @@
 //	workload --grpc :9090                           grpc.health.v1.Health and lapse.workload.Echo/Echo
 //	workload --tcp :9000 --udp :9053                echo servers
 //
-// `workload shell FLAGS` runs it as a child that SIGTERM does not reach, `workload proxy` is a TCP proxy (proxy.go), and requests to
-// /ready/off, /crash/3 and others change what it does (switches.go).
+// `workload shell FLAGS` runs it as a child that SIGTERM does not reach, `workload proxy` is a TCP proxy (proxy.go),
+// and requests to /ready/off, /crash/3 and others change what it does (switches.go).
 //
-// It prints when SIGTERM came and between which two instants it stopped listening, on the machine's clock: the truth that a
-// measurement is compared with. Every reply names its pod in the header X-Pod. /readyz is for the readiness probe, /healthz for the liveness
-// probe, /count says what this process has served; everything else gets the body. `workload get URL` is a client,
-// see get.go. `workload protoset` prints the descriptor set of the gRPC method.
+// It prints when SIGTERM came and between which two instants it stopped listening, on the machine's clock: the truth
+// that a measurement is compared with. Every reply names its pod in the header X-Pod. /readyz is for the readiness
+// probe, /healthz for the liveness probe, /count says what this process has served; everything else gets the body.
+// `workload get URL` is a client, see get.go. `workload protoset` prints the descriptor set of the gRPC method.
 package main
 
 import (

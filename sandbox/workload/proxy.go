@@ -67,8 +67,8 @@ func passOn(ctx context.Context, client *net.TCPConn, to string) {
 	<-done
 }
 
-// shell runs the workload as its child and does not pass SIGTERM on (main has asked for it, and nobody acts on it), as `sh -c` does
-// when it is process 1 of a container. It ends with its child.
+// shell runs the workload as its child and does not pass SIGTERM on (main has asked for it, and nobody acts on it),
+// as `sh -c` does when it is process 1 of a container. It ends with its child.
 //
 //	workload shell --on-sigterm graceful
 func shell(args []string) error {

@@ -75,8 +75,8 @@ func protocols(o Options) *http.Protocols {
 	return &all
 }
 
-// label puts on every reply who gave it and, once draining, that its connection ends here: HTTP/2 has GOAWAY for that, which
-// net/http sends in the place of `Connection: close`.
+// label puts on every reply who gave it and, once draining, that its connection ends here: HTTP/2 has GOAWAY for
+// that, which net/http sends in the place of `Connection: close`.
 func (s *server) label(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Pod", s.options.Name)
@@ -91,8 +91,8 @@ func (s *server) warn(w http.ResponseWriter) {
 	}
 }
 
-// readyz goes on saying yes while draining, without --unready-at-sigterm: the pod still serves, and Kubernetes takes a terminating pod out of
-// the ready endpoints by itself.
+// readyz goes on saying yes while draining, without --unready-at-sigterm: the pod still serves, and Kubernetes takes
+// a terminating pod out of the ready endpoints by itself.
 func (s *server) readyz(w http.ResponseWriter, r *http.Request) {
 	if why := s.notReady(r.Context()); why != "" {
 		http.Error(w, why, http.StatusServiceUnavailable)
@@ -182,11 +182,11 @@ func (s *server) countConnection(_ net.Conn, state http.ConnState) {
 	}
 }
 
-// drain is how a server ends without losing a request. From SIGTERM on every reply says `Connection: close`, so
-// that clients with a connection leave it at an answer and not in the middle of a request. New connections are
-// still accepted, because the routes to this pod outlive its readiness for a while. Only then does it
-// stop listening, tell those that keep a connection to leave, and wait for the answers under way. (http.Server.SetKeepAlivesEnabled(false) is not
-// that: it also cuts idle connections, at the very moment a client may be writing to one.)
+// drain is how a server ends without losing a request. From SIGTERM on every reply says `Connection: close`, so that
+// clients with a connection leave it at an answer and not in the middle of a request. New connections are still
+// accepted, because the routes to this pod outlive its readiness for a while. Only then does it stop listening, tell
+// those that keep a connection to leave, and wait for the answers under way. (http.Server.SetKeepAlivesEnabled(false)
+// is not that: it also cuts idle connections, at the very moment a client may be writing to one.)
 func (s *server) drain(ctx context.Context, serveFor time.Duration) error {
 	if s.options.Unready {
 		s.switches.notReady.Store(true)

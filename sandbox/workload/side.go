@@ -46,7 +46,8 @@ func (s *server) certificate() (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{pair}}, err
 }
 
-// echoOf is the reply to a message of an echo: the message, after the name with --echo-name. The echo of "who" is always the name.
+// echoOf is the reply to a message of an echo: the message, after the name with --echo-name. The echo of "who" is
+// always the name.
 func (s *server) echoOf(message []byte) []byte {
 	if string(message) == "who" || string(message) == "who\n" {
 		return append([]byte(s.options.Name), message[3:]...)

@@ -7,8 +7,8 @@ import (
 	"net"
 )
 
-// openTCP listens for connections that are held for as long as the client wants, and echoes what comes. At the end of a graceful
-// drain the server ends its direction (FIN); with --ends cut the client sees a reset.
+// openTCP listens for connections that are held for as long as the client wants, and echoes what comes. At the end of
+// a graceful drain the server ends its direction (FIN); with --ends cut the client sees a reset.
 func (s *server) openTCP(addr string) (side, error) {
 	config, err := s.certificate()
 	if err != nil {

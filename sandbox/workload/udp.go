@@ -6,8 +6,8 @@ import (
 	"net"
 )
 
-// openUDP echoes each datagram to the address it came from. UDP has no connection that could be ended: when the socket is closed, the
-// kernel answers with "port unreachable".
+// openUDP echoes each datagram to the address it came from. UDP has no connection that could be ended: when the
+// socket is closed, the kernel answers with "port unreachable".
 func (s *server) openUDP(addr string) (side, error) {
 	socket, err := net.ListenPacket("udp", addr)
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// A WebSocket (RFC 6455) on /ws echoes each message, and answers pings. The upgrade's reply names the Pod in X-Pod. At the end of
-// a graceful drain its clients get a close frame with the code 1001, "going away", and the Pod's name as its reason; with
-// --ends cut, and of a server that exits at SIGTERM, they get none.
+// A WebSocket (RFC 6455) on /ws echoes each message, and answers pings. The upgrade's reply names the Pod in X-Pod.
+// At the end of a graceful drain its clients get a close frame with the code 1001, "going away", and the Pod's name
+// as its reason; with --ends cut, and of a server that exits at SIGTERM, they get none.
 func (s *server) webSocket(w http.ResponseWriter, r *http.Request) {
 	upgrader := websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }}
 	conn, err := upgrader.Upgrade(w, r, http.Header{"X-Pod": {s.options.Name}})

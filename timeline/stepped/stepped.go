@@ -7,8 +7,9 @@ import (
 	"unsafe"
 )
 
-// Since returns t, which must be fresh from time.Now, as a process holds it whose wall clock was stepped by step after it had read
-// t: the monotonic part is t's, the wall part is as far from the wall's present time as it would be then.
+// Since returns t, which must be fresh from time.Now, as a process holds it whose wall clock was stepped by step
+// after it had read t: the monotonic part is t's, the wall part is as far from the wall's present time as it would be
+// then.
 //
 // A time.Time with a monotonic reading keeps its wall seconds since 1885 in bits 30 to 62 of its first word (see
 // package time's source, which promises nothing; whoever uses this checks what comes out).

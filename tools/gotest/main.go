@@ -1,5 +1,6 @@
-// Gotest runs go test with the given arguments and fails when a test was skipped, too: a test that did not run proves nothing.
-// It prints what go test prints, and the words of what failed once more at the end: of a long log often only the last lines are kept.
+// Gotest runs go test with the given arguments and fails when a test was skipped, too: a test that did not run proves
+// nothing. It prints what go test prints, and the words of what failed once more at the end: of a long log often only
+// the last lines are kept.
 package main
 
 import (
@@ -64,7 +65,8 @@ func (e event) of() test { return test{cmp.Or(e.Package, e.ImportPath), e.Test} 
 
 type test struct{ pkg, name string }
 
-// A printer turns events back into text: all of it if verbose, else a line per package and the output of tests that failed.
+// A printer turns events back into text: all of it if verbose, else a line per package and the output of tests that
+// failed.
 type printer struct {
 	out     io.Writer
 	verbose bool
@@ -150,7 +152,8 @@ const (
 	mostRepeat = 5  // failures; the first ones, which may have brought about the others
 )
 
-// repeat prints the words of what failed once more. A test that is not the last of its package, or of a run of many lines, is far up.
+// repeat prints the words of what failed once more. A test that is not the last of its package, or of a run of many
+// lines, is far up.
 func (p *printer) repeat() {
 	for _, f := range p.failed[:min(len(p.failed), mostRepeat)] {
 		fmt.Fprintf(p.out, "\nFAILED %s\n%s", strings.TrimSpace(f.pkg+" "+f.name), cut(f.output))

@@ -19,8 +19,9 @@ const (
 	largeServices = 4
 )
 
-// Large makes up a run of an hour at 2000 requests per second: ten targets of four Services, 200 Pods of which 100 replace others in the
-// course of a rolling upgrade, 5000 events, and a route that outlives its Pod at every tenth replacement.
+// Large makes up a run of an hour at 2000 requests per second: ten targets of four Services, 200 Pods of which 100
+// replace others in the course of a rolling upgrade, 5000 events, and a route that outlives its Pod at every tenth
+// replacement.
 func Large() *model.Timeline { return large().judge(LargeLength) }
 
 func large() *script {

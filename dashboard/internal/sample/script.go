@@ -209,8 +209,8 @@ func (c *script) routes(service string) []route {
 	return all
 }
 
-// outcome is how the request due at that instant ends, and when. Connections that are kept break with their Pod, and are opened anew to one
-// that serves.
+// outcome is how the request due at that instant ends, and when. Connections that are kept break with their Pod, and
+// are opened anew to one that serves.
 func (c *script) outcome(p *probe, routed []int, at time.Duration, random *rand.Rand) (timeline.Outcome, time.Duration) {
 	reused := p.Kind == timeline.Reused
 	fails := func(class timeline.Class, took time.Duration) (timeline.Outcome, time.Duration) {

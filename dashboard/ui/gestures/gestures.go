@@ -27,8 +27,8 @@ func When(has string) string {
 	return fmt.Sprintf(`new Promise((done) => { const look = () => (%s) ? done(performance.now()) : requestAnimationFrame(look); look(); })`, has)
 }
 
-// FramesPerSecond is how many frames the page draws in a second in each of which something is done, over a length of time. It is zoomed in first, so that there
-// is somewhere to pan to.
+// FramesPerSecond is how many frames the page draws in a second in each of which something is done, over a length of
+// time. It is zoomed in first, so that there is somewhere to pan to.
 func FramesPerSecond(do string, over time.Duration) string {
 	return fmt.Sprintf(`new Promise((done) => {
 		const row = document.querySelector('[data-row] canvas'), box = row.getBoundingClientRect();

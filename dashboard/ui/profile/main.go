@@ -1,5 +1,6 @@
-// Command profile says what a page that lapse serves costs its browser: how long until the verdict and the first rows are shown, how many
-// bytes of files came until then (not of the stream), how many frames per second there are while it scrolls, pans and zooms, and which functions took the time.
+// Command profile says what a page that lapse serves costs its browser: how long until the verdict and the first rows
+// are shown, how many bytes of files came until then (not of the stream), how many frames per second there are while
+// it scrolls, pans and zooms, and which functions took the time.
 //
 //	lapse serve runs/drain --dashboard 127.0.0.1:7070 &
 //	go run ./dashboard/ui/profile http://127.0.0.1:7070/

@@ -372,10 +372,12 @@ export interface SetAside {
   why: string;
 }
 /**
- * A Spec is what a run is asked to do: what to send where, for how long, and how to judge it. It is made from flags once, where the user
- * is, and checked there. A Job gets it as one value, and the recording keeps it. What only concerns the workstation is in Options.
+ * A Spec is what a run is asked to do: what to send where, for how long, and how to judge it. It is made from flags
+ * once, where the user is, and checked there. A Job gets it as one value, and the recording keeps it. What only
+ * concerns the workstation is in Options.
  *
- * Its JSON hides secrets, wherever it is written: names of headers stay, their values do not. Spec.Secrets has the rest.
+ * Its JSON hides secrets, wherever it is written: names of headers stay, their values do not. Spec.Secrets has the
+ * rest.
  */
 export interface Spec {
   /**
@@ -534,9 +536,9 @@ export interface Acceptance {
   reason: string;
 }
 /**
- * DNS says which DNS servers are asked: for the name of a headless Service that is measured, or of the twin of the Service of `lapse routes`, and by `lapse run` for the names
- * of its Services. The workstation finds them, so that the Job needs no right outside of
- * its namespace.
+ * DNS says which DNS servers are asked: for the name of a headless Service that is measured, or of the twin of the
+ * Service of `lapse routes`, and by `lapse run` for the names of its Services. The workstation finds them, so that
+ * the Job needs no right outside of its namespace.
  */
 export interface DNS {
   servers?: Server[];
@@ -722,8 +724,9 @@ export interface Target {
   latency?: Latency;
 }
 /**
- * A FailedAddress is one of several addresses of a target's name that failed when connections were made. They went to another one
- * then, in the time that was left; where none accepted, the request failed. Of each target the first 8 different ones are counted.
+ * A FailedAddress is one of several addresses of a target's name that failed when connections were made. They went to
+ * another one then, in the time that was left; where none accepted, the request failed. Of each target the first 8
+ * different ones are counted.
  */
 export interface FailedAddress {
   addr: string;
@@ -752,8 +755,8 @@ export interface Latency {
   max: Nanoseconds;
 }
 /**
- * An Incident is the unit of a report: windows of any targets that overlap, or that the same change set off. Its windows
- * are the detail.
+ * An Incident is the unit of a report: windows of any targets that overlap, or that the same change set off. Its
+ * windows are the detail.
  */
 export interface Incident {
   /**
@@ -970,8 +973,8 @@ export interface Window {
   causes: Cause[];
 }
 /**
- * An ErrorText is why requests of a class failed. The first 3 different texts of each target and class are kept: others may
- * have failed for further reasons.
+ * An ErrorText is why requests of a class failed. The first 3 different texts of each target and class are kept:
+ * others may have failed for further reasons.
  */
 export interface ErrorText {
   class: string;
@@ -986,8 +989,8 @@ export interface Open {
   end: boolean;
 }
 /**
- * Most bounds an open window that unobserved time cuts: by the good requests beyond that time, and as if all of it had been
- * down. A window that measuring began or ended in has no such bound.
+ * Most bounds an open window that unobserved time cuts: by the good requests beyond that time, and as if all of it
+ * had been down. A window that measuring began or ended in has no such bound.
  */
 export interface Most {
   length: Nanoseconds;
@@ -1177,8 +1180,8 @@ export interface HeldCut {
   stopped?: boolean;
 }
 /**
- * A CutWindow is a time in which connections were cut: from the first cut until the last of them stood again. Cuts less than --join apart
- * share one.
+ * A CutWindow is a time in which connections were cut: from the first cut until the last of them stood again. Cuts
+ * less than --join apart share one.
  */
 export interface CutWindow {
   /**
@@ -1403,7 +1406,8 @@ export interface Snapshot {
   service?: ServiceSpec;
 }
 /**
- * A PodTemplate is what Pods of one controller have in common. It never changes: Pods with another spec have another template.
+ * A PodTemplate is what Pods of one controller have in common. It never changes: Pods with another spec have another
+ * template.
  */
 export interface PodTemplate {
   /**
@@ -1668,8 +1672,8 @@ export interface WatchedService {
   verdict?: ServiceVerdict;
 }
 /**
- * An EndpointStep is how many endpoints a Service had from At on. A Pod counts once, whatever addresses and ports it has; an
- * address counts where no Pod is named.
+ * An EndpointStep is how many endpoints a Service had from At on. A Pod counts once, whatever addresses and ports it
+ * has; an address counts where no Pod is named.
  */
 export interface EndpointStep {
   at: Instant;
@@ -1680,8 +1684,8 @@ export interface EndpointStep {
   serving: number;
 }
 /**
- * A ServiceVerdict is what was found of one Service. Where several targets are judged, sent and failed add over them and the others are the worst
- * target's, as in a Verdict.
+ * A ServiceVerdict is what was found of one Service. Where several targets are judged, sent and failed add over them
+ * and the others are the worst target's, as in a Verdict.
  */
 export interface ServiceVerdict {
   sent: number;
@@ -1695,8 +1699,8 @@ export interface ServiceVerdict {
   cause?: ServiceCause;
 }
 /**
- * Downtime is request-weighted: the time a service failing every request would need to lose as many. Its bounds hold what may
- * lie in unobserved time, too.
+ * Downtime is request-weighted: the time a service failing every request would need to lose as many. Its bounds hold
+ * what may lie in unobserved time, too.
  */
 export interface Downtime {
   total: Length;
@@ -1706,7 +1710,8 @@ export interface Downtime {
   open?: boolean;
 }
 /**
- * A ServiceCause is the likeliest cause of most of a Service's failures, in the words that it has in the window with the most.
+ * A ServiceCause is the likeliest cause of most of a Service's failures, in the words that it has in the window with
+ * the most.
  */
 export interface ServiceCause {
   rule: string;
@@ -1719,10 +1724,11 @@ export interface ServiceCause {
   failed: number;
 }
 /**
- * A Route is how one node followed the change of an endpoint: from when on requests from it were routed there, or no longer.
+ * A Route is how one node followed the change of an endpoint: from when on requests from it were routed there, or no
+ * longer.
  *
- * It is known by who answered. While a route to a Pod is one of N, requests in a row that other Pods answer prove, with 99.9 % confidence, that
- * there is none.
+ * It is known by who answered. While a route to a Pod is one of N, requests in a row that other Pods answer prove,
+ * with 99.9 % confidence, that there is none.
  */
 export interface Route {
   change: RouteChange;
@@ -1759,8 +1765,8 @@ export interface Route {
   waited?: WaitedTime;
 }
 /**
- * LostTime is for how long a node still routed to a Pod after it had stopped, by what it waited for. The parts sum to the whole. Of a Route that is
- * open, the proxy's part is a lower bound.
+ * LostTime is for how long a node still routed to a Pod after it had stopped, by what it waited for. The parts sum to
+ * the whole. Of a Route that is open, the proxy's part is a lower bound.
  */
 export interface LostTime {
   min: Nanoseconds;
@@ -1771,9 +1777,9 @@ export interface LostTime {
   mostly?: LostPart;
 }
 /**
- * WaitedTime is how long after a new Pod's first container had started a node routed to it, by what it waited for. The parts sum to the whole. Of a Route
- * that is open, the proxy's part is a lower bound. When the node's routes came is known by the first answer: the proxy's part has the time until a request
- * happened to be routed there.
+ * WaitedTime is how long after a new Pod's first container had started a node routed to it, by what it waited for.
+ * The parts sum to the whole. Of a Route that is open, the proxy's part is a lower bound. When the node's routes
+ * came is known by the first answer: the proxy's part has the time until a request happened to be routed there.
  */
 export interface WaitedTime {
   min: Nanoseconds;
@@ -1784,7 +1790,8 @@ export interface WaitedTime {
   mostly?: LostPart;
 }
 /**
- * LateRoutes says that a node, a zone or a whole change stands out among the Routes of a run: the routes followed late there.
+ * LateRoutes says that a node, a zone or a whole change stands out among the Routes of a run: the routes followed
+ * late there.
  */
 export interface LateRoutes {
   of: LateOf;
@@ -1876,8 +1883,9 @@ export interface PodState {
   state: "pending" | "creating" | "running" | "ready" | "terminating+serving" | "terminating" | "gone" | "crashed";
 }
 /**
- * KeepServing says how many requests would still have failed, had each Pod whose routes outlived it served on for longer before it stopped: as with a
- * preStop sleep. It counts the failures that were seen, by when they were sent, and supposes that routes change when they did.
+ * KeepServing says how many requests would still have failed, had each Pod whose routes outlived it served on for
+ * longer before it stopped: as with a preStop sleep. It counts the failures that were seen, by when they were sent,
+ * and supposes that routes change when they did.
  */
 export interface KeepServing {
   /**
@@ -1995,9 +2003,10 @@ export interface Validity {
   notProbed?: number;
 }
 /**
- * Hammer is the background load beside the probes, made with rakyll/hey. It keeps the Service busy, as a drain would find
- * it. It is no evidence: no window, no downtime and no gate rests on it, and what it counts as well may have failed, for
- * hey sends a request again without a word when a kept connection dies, and does not notice a reply that is cut off.
+ * Hammer is the background load beside the probes, made with rakyll/hey. It keeps the Service busy, as a drain would
+ * find it. It is no evidence: no window, no downtime and no gate rests on it, and what it counts as well may have
+ * failed, for hey sends a request again without a word when a kept connection dies, and does not notice a reply that
+ * is cut off.
  */
 export interface Hammer {
   /**
@@ -2013,8 +2022,8 @@ export interface Hammer {
   error?: string;
 }
 /**
- * HammerSummary is what the background load saw, in a closed loop: a worker sends its next request when the last one has
- * ended. So it slows down with the Service, and says nothing of when requests failed.
+ * HammerSummary is what the background load saw, in a closed loop: a worker sends its next request when the last one
+ * has ended. So it slows down with the Service, and says nothing of when requests failed.
  */
 export interface HammerSummary {
   duration: Nanoseconds;

@@ -23,7 +23,8 @@ import (
 	"lapse/timeline"
 )
 
-// grpcServer is one of grpc-go with the health check: of the server and of "shop.Cart" SERVING, of "asleep" NOT_SERVING.
+// grpcServer is one of grpc-go with the health check: of the server and of "shop.Cart" SERVING, of "asleep"
+// NOT_SERVING.
 func grpcServer(t *testing.T, options ...grpc.ServerOption) (s *grpc.Server, addr string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -26,8 +26,9 @@ func writePair(t *testing.T, pair tls.Certificate, certFile, keyFile string) {
 	}
 }
 
-// lastFree is the port that freeAddr gave last. Ports below 32768 the kernel gives to no client (ip_local_port_range), of which there are many
-// here: one could take the port before the server that is to listen there has started.
+// lastFree is the port that freeAddr gave last. Ports below 32768 the kernel gives to no client
+// (ip_local_port_range), of which there are many here: one could take the port before the server that is to listen
+// there has started.
 var lastFree atomic.Int64
 
 func init() { lastFree.Store(15000 + rand.Int64N(10000)) }

@@ -11,8 +11,8 @@ import (
 	"lapse/timeline"
 )
 
-// An nginxServer is Debian's nginx in front of a gRPC server: at plain it speaks HTTP/2 with prior knowledge, at secure over TLS, at one HTTP/1.1 alone, there
-// over TLS too.
+// An nginxServer is Debian's nginx in front of a gRPC server: at plain it speaks HTTP/2 with prior knowledge, at
+// secure over TLS, at one HTTP/1.1 alone, there over TLS too.
 type nginxServer struct{ plain, secure, one, oneSecure, prefix, program string }
 
 func startNginx(t *testing.T, backend, certFile, keyFile string) nginxServer {
@@ -93,7 +93,8 @@ func TestNginx(t *testing.T) {
 	}
 }
 
-// A reload ends every connection by GOAWAY: no request fails for it, but those that cross with the end of an idle connection.
+// A reload ends every connection by GOAWAY: no request fails for it, but those that cross with the end of an idle
+// connection.
 func TestNginxReload(t *testing.T) {
 	t.Parallel()
 	certFile, keyFile, _ := certificate(t)

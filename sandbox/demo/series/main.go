@@ -1,5 +1,5 @@
-// Command series runs `make demo` again and again, first on the machine as it is, then with one of its cores kept busy by
-// another process, and writes what came out as a table. It exits 0 only if every try did.
+// Command series runs `make demo` again and again, first on the machine as it is, then with one of its cores kept
+// busy by another process, and writes what came out as a table. It exits 0 only if every try did.
 //
 //	series --root .. -n 10 --out ../docs/measured
 //	series --root .. --loads quiet -n 3 -- go -C sandbox run ./demo --runs     on the sandbox that is up

@@ -9,7 +9,8 @@ import (
 	"lapse/timeline"
 )
 
-// HeldTrial is a run that held connections to a server which cut some of them, on the same clock, and numbered them in its name.
+// HeldTrial is a run that held connections to a server which cut some of them, on the same clock, and numbered them
+// in its name.
 type HeldTrial struct {
 	Run      *model.Timeline
 	Cuts     []faultserver.Cut

@@ -64,8 +64,8 @@ func Judge(t Trial) *Report {
 	return r
 }
 
-// result is a verdict as that of a run. Where too little was observed, the promises are neither kept nor broken; but what a stalled run
-// reports of itself is held against it in any case.
+// result is a verdict as that of a run. Where too little was observed, the promises are neither kept nor broken; but
+// what a stalled run reports of itself is held against it in any case.
 func (r *Report) result() (model.Result, int) {
 	outcome := map[Outcome]bool{}
 	for _, p := range r.Promises {
@@ -337,8 +337,8 @@ func heldStatistical(h Held) Promise {
 	return p
 }
 
-// bracketed requires a bound on either side of every edge: a bracket without one holds anything. Beside unobserved time, and at the ends
-// of the measurement, there is none.
+// bracketed requires a bound on either side of every edge: a bracket without one holds anything. Beside unobserved
+// time, and at the ends of the measurement, there is none.
 func bracketed(targets []Comparison, tl *model.Timeline) Promise {
 	p := Promise{Text: "every edge has a bracket, except beside unobserved time", Outcome: Kept}
 	closed, total, excused := 0, 0, 0

@@ -19,8 +19,9 @@ const (
 	rate = 200
 )
 
-// perfect is a trial in which one target saw two outages as well as can be: one of every request from 1 s to 1.1 s, and one
-// of every second from 3 s to 3.5 s. The server knows the edges of the first to 100 µs. A request is sent every 5 ms, from 3 ms on.
+// perfect is a trial in which one target saw two outages as well as can be: one of every request from 1 s to 1.1 s,
+// and one of every second from 3 s to 3.5 s. The server knows the edges of the first to 100 µs. A request is sent
+// every 5 ms, from 3 ms on.
 func perfect() Trial {
 	plan := Plan{
 		{Class: Refused, Kind: faultserver.Refuse, From: time.Second, To: 1100 * ms},
@@ -58,8 +59,8 @@ func requestsOf(outages []Outage) (requests []timeline.Request, acts []faultserv
 	return requests, acts, good
 }
 
-// seen is what the run says. Of the share, ten good answers prove the health before and after: every second one of those inside,
-// and all of those outside.
+// seen is what the run says. Of the share, ten good answers prove the health before and after: every second one of
+// those inside, and all of those outside.
 func seen(good int) *model.Timeline {
 	bracket := func(from, to time.Duration) model.Instant {
 		return model.Instant{Earliest: from, Latest: to + 500*time.Microsecond}

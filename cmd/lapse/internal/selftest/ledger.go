@@ -7,8 +7,8 @@ import (
 	"lapse/timeline"
 )
 
-// A Ledger counts what the server did to requests, and what became of them by the recording. Every request is in one account, that of
-// the first outage it met, or in none.
+// A Ledger counts what the server did to requests, and what became of them by the recording. Every request is in one
+// account, that of the first outage it met, or in none.
 //
 // The server cannot tell the requests of different targets apart, so an account is of all targets together.
 type Ledger struct {
@@ -34,8 +34,8 @@ type Account struct {
 	Good   int // good answers sent and done within an outage in which none was given, or while answers were held back
 	Local  int // requests that failed on our side meanwhile
 
-	// By the server: how many must have failed, and how many may have. (Slow: were answered late.) Both are −1 for an outage in
-	// which nobody listened, as the server knows nothing of it.
+	// By the server: how many must have failed, and how many may have. (Slow: were answered late.) Both are −1 for an
+	// outage in which nobody listened, as the server knows nothing of it.
 	Least, Most int
 }
 
@@ -157,8 +157,8 @@ func (l *Ledger) met(from, to time.Duration) int {
 	return -1
 }
 
-// metBy reports whether a target sent requests within an outage, so that it could have seen it. A share at random may have spared them
-// all: then the server's acts are accounted for without this target.
+// metBy reports whether a target sent requests within an outage, so that it could have seen it. A share at random may
+// have spared them all: then the server's acts are accounted for without this target.
 func (l *Ledger) metBy(id timeline.TargetID, outage int) bool {
 	if l.outages[outage].Class == Random {
 		return l.Accounts[outage].Failed < l.Accounts[outage].Least

@@ -65,7 +65,8 @@ func compare(target model.Target, tl *model.Timeline, outages []Outage, l *Ledge
 	return c
 }
 
-// causes reports whether w comes from o: it shows o, or it holds requests that a stall held up for less than the timeout.
+// causes reports whether w comes from o: it shows o, or it holds requests that a stall held up for less than the
+// timeout.
 func (o Outage) causes(w model.Window) bool {
 	return o.Shows(w) || w.Kind == model.Slow && o.Class == Stalled && o.Touches(truth.Core(w))
 }

@@ -13,8 +13,8 @@ type Outage struct {
 	truth.Outage
 }
 
-// Outages are what became of a plan. refusals are the times in which nobody listened, in any order, one for each planned.
-// A goodbye is no outage.
+// Outages are what became of a plan. refusals are the times in which nobody listened, in any order, one for each
+// planned. A goodbye is no outage.
 func Outages(plan Plan, refusals []faultserver.Outage) []Outage {
 	refusals = slices.SortedFunc(slices.Values(refusals), byTime)
 	var outages []Outage

@@ -60,7 +60,8 @@ const (
 	Tail    = 1500 * time.Millisecond       // and at its end
 )
 
-// What a plan is made for. A lower rate meets too little in so short a time, and in a shorter time not every class has room.
+// What a plan is made for. A lower rate meets too little in so short a time, and in a shorter time not every class
+// has room.
 const (
 	MinRate     = 100.0
 	MinDuration = 16 * time.Second
@@ -83,8 +84,8 @@ func (o Planned) Fault() faultserver.Fault {
 	return f
 }
 
-// A Plan is a list of outages that do not overlap, by time. Neighbours are at least 600 ms apart: with a --join of 400 ms no two outages
-// are one window.
+// A Plan is a list of outages that do not overlap, by time. Neighbours are at least 600 ms apart: with a --join of
+// 400 ms no two outages are one window.
 type Plan []Planned
 
 // Faults are what the server is to do.
@@ -96,9 +97,9 @@ func (p Plan) Faults() []faultserver.Fault {
 	return faults
 }
 
-// NewPlan plans outages of every class of a protocol for a run at a rate, in requests per second, of a duration. It depends on
-// nothing else. A duration of MinDuration holds each class once, short; a longer one repeats them, with lengths from 2 ms
-// to 5 s, close together and far apart.
+// NewPlan plans outages of every class of a protocol for a run at a rate, in requests per second, of a duration. It
+// depends on nothing else. A duration of MinDuration holds each class once, short; a longer one repeats them, with
+// lengths from 2 ms to 5 s, close together and far apart.
 func NewPlan(protocol Protocol, seed uint64, rate float64, duration time.Duration) Plan {
 	p := planner{
 		protocol: protocol,
@@ -126,8 +127,8 @@ type planner struct {
 	plan     Plan
 }
 
-// deal adds one outage of every class in random order, as far as they fit, and returns how many did. The first hand is a
-// short one, so that every class is dealt at least once.
+// deal adds one outage of every class in random order, as far as they fit, and returns how many did. The first hand
+// is a short one, so that every class is dealt at least once.
 func (p *planner) deal(first bool) (dealt int) {
 	hand := slices.Clone(p.protocol.Classes)
 	p.rng.Shuffle(len(hand), func(i, j int) { hand[i], hand[j] = hand[j], hand[i] })

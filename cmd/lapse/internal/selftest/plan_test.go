@@ -90,7 +90,8 @@ func TestPlanMakesAShareShowAsAShare(t *testing.T) {
 	})
 }
 
-// Before answers are late for the first time, which would leave it possible that an outage of every request was one of a share.
+// Before answers are late for the first time, which would leave it possible that an outage of every request was one
+// of a share.
 func TestPlanBeginsWithALongOutageOfEveryRequest(t *testing.T) {
 	plans(t, func(t *testing.T, p Plan, rate float64, duration time.Duration) {
 		if o := p[0]; !o.Class.total() || o.To-o.From != 200*time.Millisecond {

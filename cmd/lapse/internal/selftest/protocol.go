@@ -22,15 +22,16 @@ var HTTP = Protocol{
 	fails:   overTCP(timeline.HTTP5xx, timeline.Body),
 }
 
-// HTTP2 is that of h2c:// targets, GRPC that of grpc:// ones, and Events that of sse:// ones. Their failures are HTTP's: a grpc-status
-// UNAVAILABLE has the class of a 503, and a reset stream that of a reset connection.
+// HTTP2 is that of h2c:// targets, GRPC that of grpc:// ones, and Events that of sse:// ones. Their failures are
+// HTTP's: a grpc-status UNAVAILABLE has the class of a 503, and a reset stream that of a reset connection.
 var (
 	HTTP2  = Protocol{Name: "h2c", Statuses: true, Classes: HTTP.Classes, fails: HTTP.fails}
 	GRPC   = Protocol{Name: "grpc", Classes: HTTP.Classes, fails: HTTP.fails}
 	Events = Protocol{Name: "sse", Statuses: true, Classes: HTTP.Classes, fails: HTTP.fails}
 )
 
-// WebSocket is that of ws:// targets. Without a whole pong it is the end of the connection that is seen, with a close frame or without.
+// WebSocket is that of ws:// targets. Without a whole pong it is the end of the connection that is seen, with a close
+// frame or without.
 var WebSocket = Protocol{
 	Name:    "ws",
 	Classes: []Class{Refused, Reset, EOF, WrongReply, Truncated, Stalled, Random, Slow, Goodbye},
@@ -62,7 +63,8 @@ func (p Protocol) OverTLS(name string) Protocol {
 	return p
 }
 
-// UDP is that of udp:// targets, and DNS that of dns:// ones. Datagrams that a socket had received when it was closed are not answered at all.
+// UDP is that of udp:// targets, and DNS that of dns:// ones. Datagrams that a socket had received when it was closed
+// are not answered at all.
 var (
 	UDP = datagrams("udp", timeline.Body)
 	DNS = datagrams("dns", timeline.DNS)
@@ -91,8 +93,8 @@ func (p Protocol) kindsOf(c Class) (possible []faultserver.Kind) {
 	return possible
 }
 
-// fits reports whether a request can fail so in an outage of a kind. An answer can also come too late on a busy machine: that is
-// not the outage's.
+// fits reports whether a request can fail so in an outage of a kind. An answer can also come too late on a busy
+// machine: that is not the outage's.
 func (p Protocol) fits(c timeline.Class, k faultserver.Kind) bool {
 	return slices.Contains(p.fails[k], c)
 }

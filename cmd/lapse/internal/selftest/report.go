@@ -27,7 +27,8 @@ type Report struct {
 	Plan    []PlannedAt `json:"plan"`
 }
 
-// MinCoverage is the share of the time that must have been observed for the comparison to count: below it, the machine was too busy.
+// MinCoverage is the share of the time that must have been observed for the comparison to count: below it, the
+// machine was too busy.
 const MinCoverage = 0.999
 
 // A Promise is one thing that the tool claims.
@@ -129,7 +130,8 @@ type Wrong struct {
 	Basis   model.Basis   `json:"basis,omitzero"`
 }
 
-// Side is how far the middle of brackets was from the truth, and how wide they were. Both are absent if there were none.
+// Side is how far the middle of brackets was from the truth, and how wide they were. Both are absent if there were
+// none.
 type Side struct {
 	Error *Spread `json:"error,omitzero"`
 	Width *Spread `json:"width,omitzero"`

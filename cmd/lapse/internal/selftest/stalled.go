@@ -23,7 +23,8 @@ type StalledProber struct {
 // A Standstill is a time in which a server did not run, on the run's clock.
 type Standstill struct{ From, To time.Duration }
 
-// stoodStill reports whether all that failed in w are requests that had no answer in time, of a server that may have stood still meanwhile.
+// stoodStill reports whether all that failed in w are requests that had no answer in time, of a server that may have
+// stood still meanwhile.
 func (s *StalledProber) stoodStill(w model.Window) bool {
 	for class := range w.Classes {
 		if class != timeline.TimeoutResponse.String() && class != timeline.TimeoutConnect.String() {
@@ -33,7 +34,8 @@ func (s *StalledProber) stoodStill(w model.Window) bool {
 	return slices.ContainsFunc(s.Standstills, func(still Standstill) bool { return w.Start.Earliest <= still.To && still.From <= w.End.Latest })
 }
 
-// over reports whether the prober had measured all that it was to measure when it was stopped: on a busy machine it may be stopped late.
+// over reports whether the prober had measured all that it was to measure when it was stopped: on a busy machine it
+// may be stopped late.
 func (s *StalledProber) over() bool {
 	return slices.ContainsFunc(s.Run.Targets, func(t model.Target) bool { return t.Kind.Judged() && t.Measured.Latest < s.To })
 }
@@ -46,8 +48,8 @@ func (s *StalledProber) late() string {
 	return ""
 }
 
-// blamesNobody requires an inconclusive result, and no window in that time. Where the server stood still as well, it did not answer, and a window
-// says nothing of the prober.
+// blamesNobody requires an inconclusive result, and no window in that time. Where the server stood still as well, it
+// did not answer, and a window says nothing of the prober.
 func (s *StalledProber) blamesNobody() Promise {
 	p := Promise{Text: "a stalled prober makes the run inconclusive, and shows no downtime", Outcome: Kept, unconditional: true}
 	blamed, still := 0, 0
@@ -71,8 +73,8 @@ func (s *StalledProber) blamesNobody() Promise {
 	return p
 }
 
-// clocksApart is how far two readings of a machine's clock may be apart from the run's after a few seconds: a clock that is being
-// adjusted runs faster or slower by 0.5 ms per second.
+// clocksApart is how far two readings of a machine's clock may be apart from the run's after a few seconds: a clock
+// that is being adjusted runs faster or slower by 0.5 ms per second.
 const clocksApart = 5 * time.Millisecond
 
 // countsAsUnobserved requires all of the stall to be unobserved. It began before From and ended after To.

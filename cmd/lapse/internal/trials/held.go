@@ -24,7 +24,8 @@ const (
 	heldName        = "server"
 )
 
-// measureHeld holds connections to a server that cuts every third of them three times, closed or reset, and announces the end of some.
+// measureHeld holds connections to a server that cuts every third of them three times, closed or reset, and announces
+// the end of some.
 func (s *Settings) measureHeld(ctx context.Context, dir string, signals <-chan os.Signal, stderr io.Writer) (*selftest.HeldTrial, error) {
 	if err := run.CreateDir(dir); err != nil {
 		return nil, err

@@ -20,8 +20,8 @@ import (
 	"lapse/run"
 )
 
-// measureStalled runs `lapse run` as a process of its own against a server without faults, and stops that process for longer than the timeout.
-// Answers take 30 ms, so that some requests are in flight when it is stopped.
+// measureStalled runs `lapse run` as a process of its own against a server without faults, and stops that process for
+// longer than the timeout. Answers take 30 ms, so that some requests are in flight when it is stopped.
 func (s *Settings) measureStalled(ctx context.Context, dir string, signals <-chan os.Signal, stderr io.Writer) (*selftest.StalledProber, error) {
 	ctx, release := run.Interruptible(ctx, signals)
 	defer release()
@@ -113,8 +113,9 @@ func proberCommand(ctx context.Context, url, dir string, rate float64, resolutio
 	return cmd, nil
 }
 
-// readyToStop reports whether a prober has sent enough to be stopped, by how many requests were answered: 200, or, where that takes long at its rate or on
-// a machine that stands still, those of 1.5 s. It measures for 3.5 s. first is kept between calls.
+// readyToStop reports whether a prober has sent enough to be stopped, by how many requests were answered: 200, or,
+// where that takes long at its rate or on a machine that stands still, those of 1.5 s. It measures for 3.5 s. first
+// is kept between calls.
 func readyToStop(answered int, now time.Time, first *time.Time) bool {
 	if answered > 0 && first.IsZero() {
 		*first = now

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// A prober that is slow is stopped before it has ended: it was waited for in vain, for a minute, and said to have sent nothing.
+// A prober that is slow is stopped before it has ended: it was waited for in vain, for a minute, and said to have
+// sent nothing.
 func TestASlowProberIsStoppedInTime(t *testing.T) {
 	var first time.Time
 	begun := time.Now()

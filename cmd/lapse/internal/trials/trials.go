@@ -1,5 +1,5 @@
-// Package trials measures servers that fail on schedule, for [selftest.Judge]: outages of a plan, a prober that is stopped, and held connections
-// that are cut. Each is measured as `lapse run` measures, over the loopback interface.
+// Package trials measures servers that fail on schedule, for [selftest.Judge]: outages of a plan, a prober that is
+// stopped, and held connections that are cut. Each is measured as `lapse run` measures, over the loopback interface.
 package trials
 
 import (
@@ -29,8 +29,8 @@ type Settings struct {
 	Defaults func() *run.Options // those of a `lapse run` without flags
 }
 
-// Measure measures everything, and keeps the recordings in dir. It talks to stderr. An error tells what could not be measured, or that a signal or
-// ctx ended it.
+// Measure measures everything, and keeps the recordings in dir. It talks to stderr. An error tells what could not be
+// measured, or that a signal or ctx ended it.
 func (s *Settings) Measure(ctx context.Context, dir string, signals <-chan os.Signal, stderr io.Writer) (trial selftest.Trial, err error) {
 	if err := s.Protocol.certify(dir); err != nil {
 		return trial, err
