@@ -294,19 +294,39 @@ func (s *surroundings) ready() (int, error) {
 // readyAt counts the endpoints of one Service that are ready on a node, or on any if it is empty, for a port, and
 // says whether there are ready ones without the port.
 func readyAt(list []discoveryv1.EndpointSlice, port, node string) (ready int, portless bool) {
-	all := map[types.UID]*discoveryv1.EndpointSlice{}
 	for i := range list {
 		slice := &list[i]
-		all[slice.UID] = slice
 		if _, has := portOf(slice, port); !has {
 			portless = portless || slices.ContainsFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool { return stateOf(e.Conditions) == timeline.EndpointReady })
 		}
 	}
-	var endpoints timeline.Endpoints
-	for at, e := range merge(all, port) {
-		if node == "" || e.pod.Node == node {
-			endpoints.Set(e.pod, at.addr, e.port, e.state)
+	for on, n := range readyByNode(list, port) {
+		if node == "" || on == node {
+			ready += n
 		}
 	}
-	return endpoints.Ready(), portless
+	return ready, portless
+}
+
+// readyByNode are how many endpoints of one Service are ready on each node, for a port; "" is where the node is not
+// known.
+func readyByNode(list []discoveryv1.EndpointSlice, port string) map[string]int {
+	all := map[types.UID]*discoveryv1.EndpointSlice{}
+	for i := range list {
+		all[list[i].UID] = &list[i]
+	}
+	on := map[string]*timeline.Endpoints{}
+	for at, e := range merge(all, port) {
+		if on[e.pod.Node] == nil {
+			on[e.pod.Node] = &timeline.Endpoints{}
+		}
+		on[e.pod.Node].Set(e.pod, at.addr, e.port, e.state)
+	}
+	counts := map[string]int{}
+	for node, endpoints := range on {
+		if n := endpoints.Ready(); n > 0 {
+			counts[node] = n
+		}
+	}
+	return counts
 }

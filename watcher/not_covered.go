@@ -78,6 +78,7 @@ func onlyThisNode(s *surroundings, ways []Way) string {
 // perNode says on which nodes endpoints are ready.
 func (s *surroundings) perNode() string {
 	ready := readyByNode(s.slices, s.port.Name)
+	delete(ready, "")
 	if len(ready) == 0 {
 		return "no node is known to have a ready one"
 	}

@@ -15,7 +15,6 @@ import (
 
 	"lapse/hint"
 	"lapse/kube"
-	"lapse/timeline"
 )
 
 // A Route is a kind of way to a Service, as in svc/web?route=nodeport. Each has a line in [Routes].
@@ -520,29 +519,4 @@ func familyWays(family int) func(*surroundings) ([]Way, error) {
 		}
 		return nil, hint.Errorf("kubectl get service "+s.service.Name+" -o yaml", "Service %q has no cluster IP of %s", s.service.Name, familyName(family))
 	}
-}
-
-// readyByNode are how many endpoints are ready on each node, for a port.
-func readyByNode(list []discoveryv1.EndpointSlice, port string) map[string]int {
-	on := map[string]map[string]bool{}
-	for i := range list {
-		if _, has := portOf(&list[i], port); !has {
-			continue
-		}
-		for j := range list[i].Endpoints {
-			e := &list[i].Endpoints[j]
-			if node := orEmpty(e.NodeName); node != "" && stateOf(e.Conditions) == timeline.EndpointReady {
-				if on[node] == nil {
-					on[node] = map[string]bool{}
-				}
-				pod := podOf(&list[i], e)
-				on[node][cmp.Or(pod.UID, strings.Join(e.Addresses, " "))] = true
-			}
-		}
-	}
-	counts := map[string]int{}
-	for node, pods := range on {
-		counts[node] = len(pods)
-	}
-	return counts
 }
