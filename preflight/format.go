@@ -16,7 +16,7 @@ import (
 // A Format prints a result.
 type Format struct {
 	Name, Doc string
-	Write     func(io.Writer, *Result) error
+	Write     func(io.Writer, *Result, document.Screen) error // what it is printed on matters to people only
 }
 
 // Formats lists the formats.
@@ -36,7 +36,7 @@ func FormatNames() string {
 	return strings.Join(names, ", ")
 }
 
-func writeJSON(w io.Writer, r *Result) error {
+func writeJSON(w io.Writer, r *Result, _ document.Screen) error {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode JSON: %w", err)
@@ -45,11 +45,12 @@ func writeJSON(w io.Writer, r *Result) error {
 	return err
 }
 
-// width is that of a table, in columns: findings are prose.
-const width = 110
+// widest is how wide a table is at most, in columns: findings are prose.
+const widest = 110
 
-func writeTable(w io.Writer, r *Result) error {
-	p := document.NewPage(document.Screen{Unicode: true, Width: width})
+func writeTable(w io.Writer, r *Result, screen document.Screen) error {
+	screen.Width = min(screen.Width, widest)
+	p := document.NewPage(screen)
 	p.Print(r.document())
 	_, err := p.WriteTo(w)
 	return err
@@ -165,7 +166,7 @@ func (f *Finding) evidence() string {
 }
 
 // writeJUnit writes a case for each rule: failed where it found something, skipped where it could not judge.
-func writeJUnit(w io.Writer, r *Result) error {
+func writeJUnit(w io.Writer, r *Result, _ document.Screen) error {
 	suite := junit.Suite{Name: "lapse preflight svc/" + r.Service}
 	for _, rule := range rules {
 		c := junit.Case{Name: rule.ID + " " + rule.Name}

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"unicode"
 
 	junit "github.com/joshdk/go-junit"
 
+	"lapse/report/document"
 	"lapse/timeline"
 )
 
@@ -27,7 +29,7 @@ func write(t *testing.T, format string) []byte {
 	r, b := judged(), new(bytes.Buffer)
 	for _, f := range Formats {
 		if f.Name == format {
-			if err := f.Write(b, &r); err != nil {
+			if err := f.Write(b, &r, document.Screen{Unicode: true, Width: 200}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -47,7 +49,7 @@ func TestTheTableHasNothingThatATerminalObeysAndCutsLongValues(t *testing.T) {
 
 func TestTheTableSaysWhatConfirmsABlockedDrain(t *testing.T) {
 	var b strings.Builder
-	if err := writeTable(&b, &Result{Findings: []Finding{{Rule: "LP04", Severity: WillBlock, When: timeline.EvictionAsked}}}); err != nil {
+	if err := writeTable(&b, &Result{Findings: []Finding{{Rule: "LP04", Severity: WillBlock, When: timeline.EvictionAsked}}}, document.Screen{Unicode: true, Width: 200}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(b.String(), "confirms it when an eviction is refused") {
@@ -85,5 +87,20 @@ func TestSARIFKeepsWhatIsAcceptedAsSuppressed(t *testing.T) {
 	results := document.Runs[0].Results
 	if len(results) != 2 || results[0].RuleID != "LP08" || results[0].Level != "warning" || results[0].Suppressions != nil || results[1].Suppressions[0].Justification != "it drains" {
 		t.Errorf("%+v", document)
+	}
+}
+
+func TestTheTableKeepsToTheScreen(t *testing.T) {
+	r, b := judged(), new(strings.Builder)
+	if err := writeTable(b, &r, document.Screen{Width: 60}); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(b.String()) {
+		if strings.ContainsFunc(line, func(c rune) bool { return c > unicode.MaxASCII }) {
+			t.Errorf("not ASCII: %q", line)
+		}
+		if len(strings.TrimRight(line, "\n")) > 60 && !strings.Contains(line, "no right to") { // what may be copied is not broken
+			t.Errorf("longer than 60: %q", line)
+		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+
+	"lapse/report/document"
 )
 
 // levels are SARIF's words for severities.
@@ -11,7 +13,7 @@ var levels = map[Severity]string{WillLose: "error", WillBlock: "error", MayLose:
 
 // writeSARIF writes SARIF 2.1.0, the parts that code scanning reads. What is accepted is there, suppressed with its
 // reason. https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
-func writeSARIF(w io.Writer, r *Result) error {
+func writeSARIF(w io.Writer, r *Result, _ document.Screen) error {
 	type text struct {
 		Text string `json:"text"`
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"lapse/correlate/model"
+	"lapse/report/document"
 )
 
 // dnsRun is a run whose routes followed a removal within 200 ms, and one DNS server it within 950 ms, 2 s and 3 s; of
@@ -35,7 +36,7 @@ func dnsRun() *model.Timeline {
 func wordsOf(t *testing.T, tl *model.Timeline) string {
 	t.Helper()
 	var out strings.Builder
-	if err := Routes(&out, tl, "runs/x"); err != nil {
+	if err := Routes(&out, tl, "runs/x", document.Screen{Unicode: true}); err != nil {
 		t.Fatal(err)
 	}
 	return strings.Join(strings.Fields(out.String()), " ")

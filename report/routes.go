@@ -23,9 +23,10 @@ type followed struct {
 
 // Routes prints how the routes of each node followed the changes of a run, and what that means for a shutdown. A
 // removal is counted from when the Pod's deletion was asked for, an addition from when the EndpointSlice had it.
-// Lines are as long as they are: a table that is cut has no use.
-func Routes(w io.Writer, tl *model.Timeline, dir string) error {
-	p := document.NewPage(document.Screen{Unicode: true, Width: math.MaxInt32})
+// Lines are as long as they are, whatever the screen's width: a table that is cut has no use.
+func Routes(w io.Writer, tl *model.Timeline, dir string, screen document.Screen) error {
+	screen.Width = math.MaxInt32
+	p := document.NewPage(screen)
 	p.Print(routesDocument(tl, dir))
 	if _, err := p.WriteTo(w); err != nil {
 		return fmt.Errorf("print the routes: %w", err)

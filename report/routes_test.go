@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"lapse/correlate/model"
+	"lapse/report/document"
 )
 
 // Removals are counted from when the deletion was asked for. The advice covers the longest of all nodes; where a node
@@ -27,7 +28,7 @@ func TestRoutesOfEachNodeAndWhatTheyMean(t *testing.T) {
 	tl.Routes = append(tl.Routes, model.Route{Change: model.Addition, Event: 9, Node: "node1", Lag: model.Length{Min: s(0.1), Max: s(0.12)}})
 	print := func() string {
 		var out strings.Builder
-		if err := Routes(&out, tl, "runs/x"); err != nil {
+		if err := Routes(&out, tl, "runs/x", document.Screen{Unicode: true}); err != nil {
 			t.Fatal(err)
 		}
 		return strings.Join(strings.Fields(out.String()), " ")
@@ -63,7 +64,7 @@ func TestOneLongRouteOfManyIsNotTheAdvice(t *testing.T) {
 		tl.Routes = append(tl.Routes, model.Route{Change: model.Removal, Event: i, Node: "node1", Lag: model.Length{Min: lag, Max: lag}})
 	}
 	var out strings.Builder
-	if err := Routes(&out, tl, "runs/x"); err != nil {
+	if err := Routes(&out, tl, "runs/x", document.Screen{Unicode: true}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"node1 200 200 ms 200 ms 200 ms 3 s", "A preStop sleep of ≥ 200 ms covers 99 % of what was measured here (200 changes × 1 node), one of ≥ 3 s all of it."} {

@@ -53,7 +53,7 @@ func (o *Preflight) Run(ctx context.Context, arg string, in io.Reader, stdout io
 	}
 	result := preflight.Judge(state)
 	result.Accept(baseline)
-	if err := format.Write(stdout, &result); err != nil {
+	if err := format.Write(stdout, &result, StyleOf(stdout).Screen); err != nil {
 		return err
 	}
 	switch {

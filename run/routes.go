@@ -145,7 +145,7 @@ func presentRoutes(stdout io.Writer, dir string, as Output, tl *model.Timeline, 
 	if as.Format != report.Formats[0].Name {
 		return present(stdout, dir, as, tl, unwritten)
 	}
-	return ExitWith(tl.Verdict.ExitCode, errors.Join(unwritten, report.Routes(stdout, tl, dir)))
+	return ExitWith(tl.Verdict.ExitCode, errors.Join(unwritten, report.Routes(stdout, tl, dir, StyleOf(stdout).Screen)))
 }
 
 // ServeCanary answers every request with the name of this Pod, until the time serveOn after SIGTERM.

@@ -10,17 +10,19 @@ import (
 	"sync"
 
 	"golang.org/x/term"
+
+	"lapse/report/document"
 )
 
 // A style is what a stream can show.
 type style struct {
-	terminal, Color, Unicode bool
-	Width                    int
+	document.Screen
+	terminal bool
 }
 
 // StyleOf looks at what w is, at NO_COLOR (https://no-color.org) and at the locale.
 func StyleOf(w io.Writer) style {
-	s := style{Width: 120, Unicode: utf8Locale()}
+	s := style{Screen: document.Screen{Width: 120, Unicode: utf8Locale()}}
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
 		return s
