@@ -21,6 +21,35 @@ func keepServing(tl *model.Timeline) *model.KeepServing {
 	if tl.FailuresTruncated > 0 || !slices.ContainsFunc(tl.Windows, func(w model.Window) bool { return routesOutlived(&w) }) {
 		return nil
 	}
+	needed, foreign := longerNeeded(tl)
+	if len(needed) == 0 {
+		return nil
+	}
+	curve := &model.KeepServing{Failed: len(needed), Others: len(tl.Failures) - len(needed)}
+	for _, longer := range servedLonger {
+		left := model.ServedLonger{Longer: longer, Max: foreign}
+		for _, n := range needed {
+			if n.Min > longer {
+				left.Min++
+			}
+			if n.Max > longer {
+				left.Max++
+			}
+		}
+		left.Max = min(left.Max, curve.Failed)
+		if curve.Left = append(curve.Left, left); left.Max == 0 {
+			break
+		}
+	}
+	if known := curve.Left[0].Min > 0 || curve.Left[len(curve.Left)-1].Max < curve.Failed; !known {
+		return nil
+	}
+	return curve
+}
+
+// longerNeeded is, of each failure in the windows in which routes outlived Pods, how much longer a Pod would have had
+// to serve. foreign are how many failures of these windows have another cause, whichever they are.
+func longerNeeded(tl *model.Timeline) (needed []model.Length, foreign int) {
 	answer := map[string]time.Duration{} // by target: how long answers take
 	service := map[string]string{}       // by target
 	measured := map[string][]string{}    // by a Pod's UID: the Services for which its own address is
@@ -33,9 +62,6 @@ func keepServing(tl *model.Timeline) *model.KeepServing {
 			measured[t.PodUID] = append(measured[t.PodUID], t.Service)
 		}
 	}
-	var needed []model.Length // by each failure
-	foreign := 0              // failures of these windows that have another cause, whichever they are
-	curve := &model.KeepServing{}
 	counted := map[int]bool{} // failures, by their place in the list
 	for i := range tl.Windows {
 		w := &tl.Windows[i]
@@ -59,28 +85,7 @@ func keepServing(tl *model.Timeline) *model.KeepServing {
 			needed = append(needed, neededBy(f, answer[w.Target], stops))
 		}
 	}
-	if curve.Failed, curve.Others = len(needed), len(tl.Failures)-len(needed); curve.Failed == 0 {
-		return nil
-	}
-	for _, longer := range servedLonger {
-		left := model.ServedLonger{Longer: longer, Max: foreign}
-		for _, n := range needed {
-			if n.Min > longer {
-				left.Min++
-			}
-			if n.Max > longer {
-				left.Max++
-			}
-		}
-		left.Max = min(left.Max, curve.Failed)
-		if curve.Left = append(curve.Left, left); left.Max == 0 {
-			break
-		}
-	}
-	if known := curve.Left[0].Min > 0 || curve.Left[len(curve.Left)-1].Max < curve.Failed; !known {
-		return nil
-	}
-	return curve
+	return needed, foreign
 }
 
 // routesOutlived reports whether a window has, as its first cause, that routes outlived Pods, with at least medium

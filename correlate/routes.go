@@ -17,14 +17,17 @@ import (
 // than once nothing is said: which of its answers belong to which change is not known. Nor is it of Pods of one name,
 // as those of a StatefulSet that follow each other: they answer by that name.
 func (t *Tracker) routes(tl *model.Timeline, snapshots []*snapshot) []model.Route {
+	asking := slices.DeleteFunc(slices.Clone(snapshots), func(s *snapshot) bool {
+		return s.reading.Answers == nil || s.target.Service == "" || s.target.Turns // no node routes to the addresses of a name
+	})
+	if len(asking) == 0 {
+		return nil
+	}
 	var list []model.Route
 	all, changes := endpointChanges(tl.Events), map[servicePort][]endpointChange{}
 	named := podsNamed(tl.Events)
-	for _, s := range snapshots {
+	for _, s := range asking {
 		source := t.sources[s.target.Source]
-		if s.reading.Answers == nil || s.target.Service == "" || s.target.Turns { // no node routes to the addresses of a name
-			continue
-		}
 		service := servicePort{s.target.Service, s.target.PortName}
 		if _, known := changes[service]; !known {
 			changes[service] = slices.DeleteFunc(all[service], func(c endpointChange) bool {

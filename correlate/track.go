@@ -22,7 +22,7 @@ type track struct {
 	waiting []windows.Sample // handed on, but not read yet
 	mark    time.Duration    // the watermark: every request due before it was handed on
 	source  *reached         // how far the facts of its source have come
-	alike   int              // the number of the targets that send the same to the same Service, from different sources; -1 if none can
+	alike   int              // the number of the targets that send the same to the same Service; -1 if it is not judged
 	changes int              // how often what is known of it changed
 	kept    *snapshot        // of a target that has ended: see snapshotOf
 	windows.Reading

@@ -106,16 +106,23 @@ func (t *Tracker) addTarget(target timeline.Target) {
 	if tr := t.targets[target.ID]; tr != nil {
 		tr.target, tr.source, tr.alike = target, t.reachedBy(target.Source), t.alikeTo(target)
 		tr.changes++
+		t.name(tr)
 		return
 	}
 	tr := newTrack(target, Options{Join: t.join(), Slow: t.slow(), Resolution: t.resolution()}, t.meta.Options.Baseline, t.sources[target.Source].Role == timeline.Prober)
 	tr.series.width, tr.source, tr.alike = t.width, t.reachedBy(target.Source), t.alikeTo(target)
 	t.targets[target.ID] = tr
 	t.order = append(t.order, target.ID)
-	t.named[target.Name] = target.ID
-	if m, ok := t.early[target.Name]; ok {
+	t.name(tr)
+}
+
+// name has events that name a target find its track, and takes over those that came before it.
+func (t *Tracker) name(tr *track) {
+	name := tr.target.Name
+	t.named[name] = tr.target.ID
+	if m, ok := t.early[name]; ok {
 		tr.measuredTime = m
-		delete(t.early, target.Name)
+		delete(t.early, name)
 	}
 }
 

@@ -28,8 +28,8 @@ func (r *Run) Delete(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// parts are the objects that the run may have, in the order of deletion: the Job first, then the others backwards.
-// They have no contents.
+// parts are the objects that the run may have, in the order of deletion: the Job first, then the others in the
+// reverse of the order of creation. They have no contents.
 func (r *Run) parts() []object {
 	config := r.outline
 	config.Name, config.Namespace, config.NodesAccess = r.Name, r.Namespace, true
@@ -38,8 +38,9 @@ func (r *Run) parts() []object {
 	return slices.DeleteFunc(parts, func(part object) bool { return kindOf(part).get == nil })
 }
 
-// spares reports whether it is no error that the user may not delete objects of a kind. Other objects go with a Job
-// that Create made. A user who may not read ClusterRoles has created none.
+// spares reports whether it is no error that the user may not delete objects of a kind. Other objects go with the Job
+// or, in other namespaces, with the ClusterRole that Create made. A user who may not read ClusterRoles has created
+// none.
 func (r *Run) spares(k kind) bool { return k.cluster || r.created && k.name != "Job" }
 
 // endCanary deletes the Pods of the run's own Service, so that they do not serve on. Without that right they go with

@@ -64,7 +64,7 @@ type Right struct {
 	Lane                               string // the resource that is not watched without it; empty: nothing can be measured
 }
 
-// kinds are those of a run. docs/reference/rights.md lists their rights in this order.
+// kinds are those of a run. docs/reference/rights.md lists their rights in this order, those to ClusterRoles last.
 var kinds = []kind{
 	{name: "Job", group: batchv1.GroupName, outlives: true, requests: requestsTo(kube.Client.Jobs), reasons: []reason{
 		{verbs: "create get list watch patch delete", purpose: "to run the agent"},
@@ -102,7 +102,7 @@ var clusterReasons = []reason{
 }
 
 // deletionOrder are the kinds in the order in which to delete their objects: first the Job, which ends the run, then
-// the others backwards.
+// the others of the table backwards.
 func deletionOrder() []kind {
 	order := slices.Clone(kinds)
 	slices.Reverse(order[1:])

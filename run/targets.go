@@ -311,15 +311,27 @@ func (m *measurement) directName(s service, ep *directEndpoint) string {
 		name = m.opts.label(s.target)
 	}
 	if ep.pod.Kind != "Pod" {
-		return name + " direct " + ep.addr.String()
+		return m.unused(name + " direct " + ep.addr.String())
 	}
 	name += " direct " + ep.pod.Name
-	for _, t := range m.targets {
-		if t.Name == name {
-			return name + " " + ep.addr.String()
-		}
+	if m.unused(name) == name {
+		return name
 	}
-	return name
+	return m.unused(name + " " + ep.addr.String())
+}
+
+// unused is a name that no target has: this one, or with a number behind it. A Pod that comes back under its name and
+// at its address, as one of a StatefulSet may, is another target.
+func (m *measurement) unused(name string) string {
+	taken := map[string]bool{}
+	for _, t := range m.targets {
+		taken[t.Name] = true
+	}
+	free := name
+	for n := 2; taken[free]; n++ {
+		free = fmt.Sprintf("%s (%d)", name, n)
+	}
+	return free
 }
 
 func (m *measurement) endDirect(ep *directEndpoint) {

@@ -89,6 +89,14 @@ func TestEachWayToAServiceIsATarget(t *testing.T) {
 	if !ok || p.Route != "" || p.RouteNode != "" || p.Turns || p.URL != "http://10.0.0.1:8080/a" {
 		t.Errorf("an endpoint itself is asked as %+v", p)
 	}
+	for id, want := range []string{"web direct web-0", "web direct web-0 10.0.0.5:8080", "web direct web-0 10.0.0.5:8080 (2)", "web direct web-0 10.0.0.5:8080 (3)"} {
+		back := &directEndpoint{endpointKey: endpointKey{addr: netip.MustParseAddrPort("10.0.0.5:8080"), port: "http"}, pod: timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-0", UID: fmt.Sprint(id)}}
+		p, ok := m.directProbe("shop/web", back, 1)
+		if !ok || p.Name != want {
+			t.Errorf("the Pod that was there %d times before is %q, want %q", id, p.Name, want)
+		}
+		m.targets[timeline.TargetID(id+1)] = p.Target
+	}
 }
 
 // Of a Service of type ExternalName the name that it leads to is asked, whole and by that name.

@@ -13,6 +13,8 @@ import (
 // readEndpoints derives what is asked of the endpoints from how they changed; moves are those that only moved to
 // another port.
 func (s *service) readEndpoints(end time.Duration, moves map[uint32]bool) {
+	// Several watches are not in order by the microsecond.
+	slices.SortStableFunc(s.endpoints, func(a, b *model.Event) int { return cmp.Compare(a.Seen, b.Seen) })
 	s.empty = emptySpans(s.endpoints, end)
 	s.order, s.steps = map[string]int{}, cluster.EndpointSteps(s.endpoints)
 	for _, e := range s.endpoints {

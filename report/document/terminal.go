@@ -15,6 +15,9 @@ func (p *Page) Print(d Document) {
 		p.head(d)
 	}
 	for _, s := range d.Sections {
+		if len(s.Blocks) == 0 {
+			continue
+		}
 		if !s.Tight && p.Len() > 0 {
 			p.WriteByte('\n')
 		}

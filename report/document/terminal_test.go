@@ -40,3 +40,10 @@ NOT JUDGED
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 }
+
+func TestASectionWithoutBlocksIsLeftOut(t *testing.T) {
+	d := Document{Sections: []Section{{Title: "empty"}, {Title: "said", Blocks: []Block{Note{Text: "something"}}}}}
+	if got, want := printed(Screen{}, d), "SAID  something\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
