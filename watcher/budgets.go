@@ -20,7 +20,7 @@ func (n *namespace) budgets() restartable {
 		kind: "PodDisruptionBudget", recorded: map[types.UID]timeline.Snapshot{}, take: budgetOf, words: budgetWords, changed: budgetChanges,
 		ours: func(b *policyv1.PodDisruptionBudget) bool { return n.coversOurs(b.Namespace, b.Spec.Selector) },
 	}
-	return &lane[*policyv1.PodDisruptionBudget]{
+	return &reflector[*policyv1.PodDisruptionBudget]{
 		kind: s.kind, resource: "poddisruptionbudgets.policy", in: n.name, services: n.keys(), w: n.watcher, change: s.change,
 		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
 		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return client.Watch(ctx, o) },

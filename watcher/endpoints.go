@@ -21,7 +21,7 @@ import (
 
 // endpoints watches the EndpointSlices of the namespace's Services. What counts is the endpoint, in whichever slice
 // it is: while the controller moves one to another slice it may be in two.
-func (n *namespace) endpoints() *lane[*discoveryv1.EndpointSlice] {
+func (n *namespace) endpoints() *reflector[*discoveryv1.EndpointSlice] {
 	client := n.Client.EndpointSlices(n.name)
 	all := map[string]*backends{}
 	for _, s := range n.services {
@@ -34,14 +34,14 @@ func (n *namespace) endpoints() *lane[*discoveryv1.EndpointSlice] {
 	if n.name != metav1.NamespaceAll {
 		options.LabelSelector = fmt.Sprintf("%s in (%s)", discoveryv1.LabelServiceName, strings.Join(n.names(), ","))
 	}
-	var since time.Duration // what changed since the last settle did so no earlier; 0: nothing bounds it
-	return &lane[*discoveryv1.EndpointSlice]{
+	var since time.Duration // what changed since the last flush did so no earlier; 0: nothing bounds it
+	return &reflector[*discoveryv1.EndpointSlice]{
 		kind: "EndpointSlice", resource: "endpointslices.discovery.k8s.io", in: n.name, services: n.keys(), w: n.watcher,
 		list:    func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
 		watch:   func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return client.Watch(ctx, o) },
 		options: options,
 		wanted:  func(s *discoveryv1.EndpointSlice) bool { return of(s) != nil },
-		change: func(old, new *discoveryv1.EndpointSlice, _ how) []timeline.Event {
+		change: func(old, new *discoveryv1.EndpointSlice, _ origin) []timeline.Event {
 			since = cmp.Or(since, n.reads.changed(old, new))
 			if old != nil {
 				of(old).put(old.UID, nil)
@@ -51,7 +51,7 @@ func (n *namespace) endpoints() *lane[*discoveryv1.EndpointSlice] {
 			}
 			return nil
 		},
-		settle: func(how how) []timeline.Event {
+		flush: func(how origin) []timeline.Event {
 			var events []timeline.Event
 			for _, s := range n.services {
 				events = append(events, all[s.key()].diff(how)...)
@@ -87,7 +87,7 @@ func (b *backends) put(uid types.UID, slice *discoveryv1.EndpointSlice) {
 }
 
 // diff tells what changed since the last call.
-func (b *backends) diff(how how) []timeline.Event {
+func (b *backends) diff(how origin) []timeline.Event {
 	if !b.changed {
 		return nil
 	}
@@ -202,7 +202,7 @@ func podOf(slice *discoveryv1.EndpointSlice, e *discoveryv1.Endpoint) timeline.O
 }
 
 // diffEndpoints tells which endpoints came, went or changed their state. The first list's have no state before.
-func diffEndpoints(old, new map[place]endpoint, how how) []timeline.Event {
+func diffEndpoints(old, new map[place]endpoint, how origin) []timeline.Event {
 	var events []timeline.Event
 	for _, at := range sorted(old, new) {
 		was, before := old[at]

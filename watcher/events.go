@@ -43,13 +43,13 @@ func newSubjects(services []Service) subjects {
 }
 
 // kubeEvents watches the Events of the namespace. Those from before the run are none of its facts.
-func (n *namespace) kubeEvents() *lane[*corev1.Event] {
+func (n *namespace) kubeEvents() *reflector[*corev1.Event] {
 	client := n.Client.Events(n.name)
-	return &lane[*corev1.Event]{
+	return &reflector[*corev1.Event]{
 		kind: "Event", resource: "events", in: n.name, services: n.keys(), w: n.watcher,
 		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
 		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return client.Watch(ctx, o) },
-		change: func(old, new *corev1.Event, how how) []timeline.Event {
+		change: func(old, new *corev1.Event, how origin) []timeline.Event {
 			if how == listed {
 				return nil
 			}

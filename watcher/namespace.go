@@ -76,9 +76,9 @@ func (n *namespace) subject() string {
 func (n *namespace) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var lanes sync.WaitGroup
+	var reflectors sync.WaitGroup
 	need := func(run func(context.Context) error) {
-		lanes.Go(func() {
+		reflectors.Go(func() {
 			if err := run(ctx); err != nil {
 				cancel(err)
 			}
@@ -86,8 +86,8 @@ func (n *namespace) run(ctx context.Context) error {
 	}
 	need(n.watchServicesAndPods)
 	need(n.endpoints().run)
-	lanes.Go(func() { n.ifAllowed(ctx, n.kubeEvents()) })
-	lanes.Wait()
+	reflectors.Go(func() { n.ifAllowed(ctx, n.kubeEvents()) })
+	reflectors.Wait()
 	err := denial(ctx)
 	if err == nil {
 		return nil

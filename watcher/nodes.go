@@ -17,13 +17,13 @@ import (
 )
 
 // nodes watches all nodes: whether they are ready, and whether Pods may come to them, or stay.
-func (w *watcher) nodes() *lane[*corev1.Node] {
+func (w *watcher) nodes() *reflector[*corev1.Node] {
 	client := w.Client.Nodes()
-	return &lane[*corev1.Node]{
+	return &reflector[*corev1.Node]{
 		kind: "Node", resource: "nodes", w: w,
 		list:   func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
 		watch:  func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return client.Watch(ctx, o) },
-		change: func(old, new *corev1.Node, _ how) []timeline.Event { return diffNode(old, new) },
+		change: func(old, new *corev1.Node, _ origin) []timeline.Event { return diffNode(old, new) },
 	}
 }
 

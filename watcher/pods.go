@@ -16,21 +16,22 @@ import (
 	"lapse/timeline"
 )
 
-// podLane watches the Pods that the Services' selectors name.
-type podLane struct {
-	lane[*corev1.Pod]
+// podReflector watches the Pods that the Services' selectors name.
+type podReflector struct {
+	reflector[*corev1.Pod]
 	selectors []selector
 }
 
-// podLane is the lane of the namespace's Pods. It sends to listed, if that takes something, when it has a whole list.
-func (n *namespace) podLane(listed chan<- struct{}) *podLane {
+// podReflector is the reflector of the namespace's Pods. It sends to listed, if that takes something, when it has a
+// whole list.
+func (n *namespace) podReflector(listed chan<- struct{}) *podReflector {
 	client := n.Client.Pods(n.name)
-	p := &podLane{}
-	p.lane = lane[*corev1.Pod]{
+	p := &podReflector{}
+	p.reflector = reflector[*corev1.Pod]{
 		kind: "Pod", resource: "pods", in: n.name, services: n.keys(), w: n.watcher, wanted: p.selected,
 		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
 		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return client.Watch(ctx, o) },
-		change: func(old, new *corev1.Pod, how how) []timeline.Event {
+		change: func(old, new *corev1.Pod, how origin) []timeline.Event {
 			events := diffPod(old, new, how, p.selected)
 			if old == nil {
 				n.sawLabels(new.Namespace, new.Labels)
@@ -38,7 +39,7 @@ func (n *namespace) podLane(listed chan<- struct{}) *podLane {
 			}
 			return events
 		},
-		settle: func(how how) []timeline.Event {
+		flush: func(how origin) []timeline.Event {
 			if how != watched {
 				select {
 				case listed <- struct{}{}:
@@ -52,12 +53,12 @@ func (n *namespace) podLane(listed chan<- struct{}) *podLane {
 }
 
 // selected reports whether a Service selects the Pod.
-func (p *podLane) selected(pod *corev1.Pod) bool {
+func (p *podReflector) selected(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(p.selectors, func(s selector) bool { return s.matches(pod.Namespace, pod.Labels) })
 }
 
-// selects reports whether the lane follows these selectors already.
-func (p *podLane) selects(selectors []selector) bool {
+// selects reports whether the reflector follows these selectors already.
+func (p *podReflector) selects(selectors []selector) bool {
 	return slices.Equal(distinct(p.selectors, selector.String), distinct(selectors, selector.String))
 }
 
@@ -70,9 +71,9 @@ func distinct(selectors []selector, text func(selector) string) []string {
 	return slices.Compact(all)
 }
 
-// follows makes the lane begin anew with other selectors. What it knows it keeps, so that Pods named by both go on as
-// they were. A single selector is left to the API server, which can take no choice of several.
-func (p *podLane) follows(selectors []selector) {
+// follows makes the reflector begin anew with other selectors. What it knows it keeps, so that Pods named by both go
+// on as they were. A single selector is left to the API server, which can take no choice of several.
+func (p *podReflector) follows(selectors []selector) {
 	p.selectors, p.options.LabelSelector = selectors, ""
 	if one := distinct(selectors, func(s selector) string { return s.labels.String() }); len(one) == 1 {
 		p.options.LabelSelector = one[0]
@@ -82,7 +83,7 @@ func (p *podLane) follows(selectors []selector) {
 
 // diffPod tells what changed from a Pod's old state to its new one. A nil old is a Pod not seen before, a nil
 // new one that is gone, or that no selector names any longer: then it lives on unseen.
-func diffPod(old, new *corev1.Pod, how how, selected func(*corev1.Pod) bool) []timeline.Event {
+func diffPod(old, new *corev1.Pod, how origin, selected func(*corev1.Pod) bool) []timeline.Event {
 	if new == nil {
 		return []timeline.Event{podGone(old, how, selected)}
 	}
@@ -114,7 +115,7 @@ func podEvent(pod *corev1.Pod, e timeline.Event) timeline.Event {
 	return e
 }
 
-func podSeen(pod *corev1.Pod, how how) timeline.Event {
+func podSeen(pod *corev1.Pod, how origin) timeline.Event {
 	detail := map[bool]string{true: "listed", false: "watched"}[how == listed]
 	return podEvent(pod, timeline.Event{
 		Kind: timeline.PodSeen, To: string(pod.Status.Phase), Stamp: pod.CreationTimestamp.Time, Detail: detail,
@@ -122,7 +123,7 @@ func podSeen(pod *corev1.Pod, how how) timeline.Event {
 	})
 }
 
-func podGone(pod *corev1.Pod, how how, selected func(*corev1.Pod) bool) timeline.Event {
+func podGone(pod *corev1.Pod, how origin, selected func(*corev1.Pod) bool) timeline.Event {
 	e := timeline.Event{Kind: timeline.PodGone}
 	switch {
 	case !selected(pod):

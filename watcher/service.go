@@ -41,7 +41,7 @@ func (n *namespace) watchServicesAndPods(ctx context.Context) error {
 
 // watchServices watches all Services of the namespace at once, or each by its name where the rights allow no more.
 func (n *namespace) watchServices(ctx context.Context, chosen *selectors) error {
-	err := n.serviceLane(ctx, chosen, n.services...).run(ctx)
+	err := n.serviceReflector(ctx, chosen, n.services...).run(ctx)
 	if err == nil || len(n.services) == 1 || n.name == metav1.NamespaceAll {
 		return err
 	}
@@ -51,7 +51,7 @@ func (n *namespace) watchServices(ctx context.Context, chosen *selectors) error 
 	var each sync.WaitGroup
 	for _, s := range n.services {
 		each.Go(func() {
-			if err := n.serviceLane(ctx, chosen, s).run(ctx); err != nil {
+			if err := n.serviceReflector(ctx, chosen, s).run(ctx); err != nil {
 				cancel(err)
 			}
 		})
@@ -127,7 +127,7 @@ func (s *selectors) send(ctx context.Context, services []Service) {
 // selector has none: its endpoints are made by hand.
 func (n *namespace) watchPods(ctx context.Context, changed <-chan []selector) error {
 	listed := make(chan struct{}, 1)
-	lane := n.podLane(listed)
+	pods := n.podReflector(listed)
 	others := []restartable{n.deployments(), n.replicaSets(), n.statefulSets(), n.budgets()} // which are ours depends on the Pods
 	failed := make(chan error, 1)
 	stop, stopOthers := func() {}, func() {}
@@ -136,16 +136,16 @@ func (n *namespace) watchPods(ctx context.Context, changed <-chan []selector) er
 	for {
 		select {
 		case selectors := <-changed:
-			if lane.selects(selectors) {
+			if pods.selects(selectors) {
 				continue
 			}
 			stopOthers()
 			stop()
 			stop, stopOthers, waiting = func() {}, func() {}, true
 			n.selects(selectors)
-			lane.follows(selectors)
+			pods.follows(selectors)
 			if len(selectors) > 0 {
-				stop = start(ctx, &lane.lane, failed)
+				stop = start(ctx, &pods.reflector, failed)
 			}
 		case <-listed:
 			if waiting {
@@ -159,21 +159,21 @@ func (n *namespace) watchPods(ctx context.Context, changed <-chan []selector) er
 	}
 }
 
-// start runs a lane until the returned function is called, which waits for its end.
-func start[T object](ctx context.Context, lane *lane[T], failed chan<- error) (stop func()) {
+// start runs a reflector until the returned function is called, which waits for its end.
+func start[T object](ctx context.Context, r *reflector[T], failed chan<- error) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := lane.run(ctx); err != nil {
+		if err := r.run(ctx); err != nil {
 			failed <- err
 		}
 	})
 	return func() { cancel(); running.Wait() }
 }
 
-// serviceLane watches these Services of the namespace. A single one is asked for by its name. Their selectors go to
-// chosen.
-func (n *namespace) serviceLane(ctx context.Context, chosen *selectors, services ...Service) *lane[*corev1.Service] {
+// serviceReflector watches these Services of the namespace. A single one is asked for by its name. Their selectors go
+// to chosen.
+func (n *namespace) serviceReflector(ctx context.Context, chosen *selectors, services ...Service) *reflector[*corev1.Service] {
 	client := n.Client.Services(n.name)
 	var options metav1.ListOptions
 	if len(services) == 1 {
@@ -183,7 +183,7 @@ func (n *namespace) serviceLane(ctx context.Context, chosen *selectors, services
 		kind: "Service", take: specOf, ours: func(*corev1.Service) bool { return true }, recorded: map[types.UID]timeline.Snapshot{},
 		words: func(timeline.Snapshot) string { return "" }, changed: func(_, _ timeline.Snapshot) []string { return []string{"its spec"} },
 	}
-	return &lane[*corev1.Service]{
+	return &reflector[*corev1.Service]{
 		kind: "Service", resource: "services", in: n.name, services: keysOf(services), w: n.watcher,
 		list:    func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
 		watch:   func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return client.Watch(ctx, o) },
@@ -191,13 +191,13 @@ func (n *namespace) serviceLane(ctx context.Context, chosen *selectors, services
 		wanted: func(s *corev1.Service) bool {
 			return slices.ContainsFunc(services, func(ours Service) bool { return ours.Namespace == s.Namespace && ours.Name == s.Name })
 		},
-		change: func(old, new *corev1.Service, how how) []timeline.Event {
+		change: func(old, new *corev1.Service, how origin) []timeline.Event {
 			if new != nil {
 				chosen.set(new)
 			}
 			return append(diffService(old, new, how), taken.change(old, new, how)...)
 		},
-		settle: func(how) []timeline.Event {
+		flush: func(origin) []timeline.Event {
 			chosen.send(ctx, services)
 			return nil
 		},
@@ -208,7 +208,7 @@ func selectorOf(s *corev1.Service) string { return labels.Set(s.Spec.Selector).S
 
 // diffService tells what changed that matters to who is served: an event for each. The first sight of a Service is no
 // change.
-func diffService(old, new *corev1.Service, how how) []timeline.Event {
+func diffService(old, new *corev1.Service, how origin) []timeline.Event {
 	switch {
 	case new == nil:
 		return []timeline.Event{serviceEvent(old, "deleted", "present", "absent")}

@@ -24,7 +24,7 @@ type snapshots[T object] struct {
 
 // change tells what changed from an object's old state to its new one; either may be nil. One may become ours later,
 // as when a Service selects other Pods.
-func (s *snapshots[T]) change(old, new T, how how) []timeline.Event {
+func (s *snapshots[T]) change(old, new T, how origin) []timeline.Event {
 	var none T
 	if any(new) == any(none) {
 		last, known := s.recorded[old.GetUID()]

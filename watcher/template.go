@@ -16,7 +16,7 @@ import (
 )
 
 // newTemplate returns the snapshot of a Pod's template, unless one of its controller was recorded that is the same.
-func (n *namespace) newTemplate(pod *corev1.Pod, how how) []timeline.Event {
+func (n *namespace) newTemplate(pod *corev1.Pod, how origin) []timeline.Event {
 	t := templateOf(pod)
 	n.mu.Lock()
 	defer n.mu.Unlock()

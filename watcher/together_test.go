@@ -154,17 +154,17 @@ func TestEventsThatAreForgottenLeaveAGap(t *testing.T) {
 		c := newCluster(t, service())
 		c.start()
 		c.happened()
-		lane := c.lastWatch("events")
+		events := c.lastWatch("events")
 		time.Sleep(time.Second)
 		for n := range maxHeld {
 			if n%50 == 0 { // the fake holds 100
 				synctest.Wait()
 			}
-			lane.Add(event(fmt.Sprintf("other.%d", n), types.UID(fmt.Sprintf("other-%d", n)), nothing))
+			events.Add(event(fmt.Sprintf("other.%d", n), types.UID(fmt.Sprintf("other-%d", n)), nothing))
 		}
 		c.expect()
 		time.Sleep(time.Second)
-		lane.Add(event("other.last", "other-last", nothing))
+		events.Add(event("other.last", "other-last", nothing))
 		c.expect(fmt.Sprintf("2s watch-gap since=1s [Event] (%d Events about objects that are not known to be ours were forgotten: should a Pod of ours be seen later, what was said of it before is missing)", maxHeld/2))
 		c.end()
 	})

@@ -38,26 +38,29 @@ type object interface {
 	metav1.Object
 }
 
-// A lane watches one kind of object.
+// A reflector watches one kind of object.
 //
 // It lists once and then watches. When the watch breaks, it is taken up again from the version it had reached, and
 // nothing is missed. Only where the API server no longer has that version (410 Gone) is there a new list: then what is
 // missing from it went, but when, and what was in between, is not known. Both are a [timeline.WatchGap].
-type lane[T object] struct {
+//
+// It is not client-go's Reflector: that one takes a broken watch up without a word, and a fact has to say from when to
+// when something may have been missed.
+type reflector[T object] struct {
 	kind     string // as people name it: Pod
 	resource string // as rights name it: pods
 	list     func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	watch    func(context.Context, metav1.ListOptions) (watch.Interface, error)
 	options  metav1.ListOptions // which objects the API server is asked for
-	wanted   func(T) bool       // which of these the lane is about; nil: all
+	wanted   func(T) bool       // which of these the reflector is about; nil: all
 	services []string           // the Services it concerns: NAMESPACE/NAME; empty: every one
 	in       string             // its namespace; empty: the objects are in none
 
 	// change gets each object's old and new state; either may be nil. how says how we know.
-	change func(old, new T, how how) []timeline.Event
-	// settle, if not nil, is called after each change that was watched, and once after a whole list.
-	settle func(how how) []timeline.Event
-	w      *watcher
+	change func(old, new T, how origin) []timeline.Event
+	// flush, if not nil, is called after each change that was watched, and once after a whole list.
+	flush func(how origin) []timeline.Event
+	w     *watcher
 
 	known    map[types.UID]T
 	version  string         // to watch from; empty: list first
@@ -68,28 +71,28 @@ type lane[T object] struct {
 	retry    wait.DelayFunc // how long to wait after the next failure; nil: not at all
 }
 
-// how a change became known.
-type how int
+// origin is how a change became known.
+type origin int
 
 const (
-	watched  how = iota // it was watched
-	listed              // the first list has it: it is no change
-	relisted            // a later list differs: it happened in a gap
+	watched  origin = iota // it was watched
+	listed                 // the first list has it: it is no change
+	relisted               // a later list differs: it happened in a gap
 )
 
-// anew makes a lane that is not running begin with a list again. What it knows it keeps.
-func (l *lane[T]) anew() { l.version, l.begun, l.broken = "", false, nil }
+// anew makes a reflector that is not running begin with a list again. What it knows it keeps.
+func (r *reflector[T]) anew() { r.version, r.begun, r.broken = "", false, nil }
 
 // run watches until ctx ends, which is no error. The only other end is that we may not, known before the watch was
 // open for the first time; a right lost later may come back, and leaves a gap.
-func (l *lane[T]) run(ctx context.Context) error {
-	err := wait.DelayFunc(l.pause).Until(ctx, true, true, func(ctx context.Context) (done bool, err error) {
-		err = l.once(ctx)
-		if _, denied := errors.AsType[*forbiddenError](err); denied && !l.begun {
+func (r *reflector[T]) run(ctx context.Context) error {
+	err := wait.DelayFunc(r.pause).Until(ctx, true, true, func(ctx context.Context) (done bool, err error) {
+		err = r.once(ctx)
+		if _, denied := errors.AsType[*forbiddenError](err); denied && !r.begun {
 			return false, err
 		}
 		if ctx.Err() == nil {
-			l.log(err)
+			r.log(err)
 		}
 		return false, nil
 	})
@@ -100,89 +103,89 @@ func (l *lane[T]) run(ctx context.Context) error {
 }
 
 // pause is how long to wait before the next attempt.
-func (l *lane[T]) pause() time.Duration {
-	if l.received || l.retry == nil {
-		l.retry = backoff().DelayFunc()
+func (r *reflector[T]) pause() time.Duration {
+	if r.received || r.retry == nil {
+		r.retry = backoff().DelayFunc()
 		return 0
 	}
-	return l.retry()
+	return r.retry()
 }
 
 // log says that the watch broke; what fails after that is the same trouble, and logged at debug level.
-func (l *lane[T]) log(err error) {
-	if l.broken == nil {
-		l.w.log.Warn("a watch broke", "kind", l.kind, "error", err)
+func (r *reflector[T]) log(err error) {
+	if r.broken == nil {
+		r.w.log.Warn("a watch broke", "kind", r.kind, "error", err)
 	} else {
-		l.w.log.Debug("a watch is still broken", "kind", l.kind, "error", err)
+		r.w.log.Debug("a watch is still broken", "kind", r.kind, "error", err)
 	}
-	l.broken = err
+	r.broken = err
 }
 
 // once lists if it has to, and watches until the watch breaks. It returns why.
-func (l *lane[T]) once(ctx context.Context) error {
-	l.received = false
-	if l.version == "" {
-		if err := l.relist(ctx); err != nil {
+func (r *reflector[T]) once(ctx context.Context) error {
+	r.received = false
+	if r.version == "" {
+		if err := r.relist(ctx); err != nil {
 			return err
 		}
 	}
-	return l.follow(ctx)
+	return r.follow(ctx)
 }
 
 // relist brings known up to date, and sets the version to watch from.
-func (l *lane[T]) relist(ctx context.Context) error {
-	asked := l.w.now()
-	list, err := l.list(ctx, l.options)
+func (r *reflector[T]) relist(ctx context.Context) error {
+	asked := r.w.now()
+	list, err := r.list(ctx, r.options)
 	if err != nil {
-		return l.failed("list", err)
+		return r.failed("list", err)
 	}
 	items, err := meta.ExtractList(list)
 	if err != nil {
-		return l.failed("list", err)
+		return r.failed("list", err)
 	}
 	version, err := meta.NewAccessor().ResourceVersion(list)
 	if err != nil {
-		return l.failed("list", err)
+		return r.failed("list", err)
 	}
-	now := l.w.now()
-	l.w.alive(asked, now)
-	if l.begun {
-		l.gap(now, "the watch could not be resumed: all objects were listed anew, and changes in between may be missing")
-		l.compare(items, relisted, now)
+	now := r.w.now()
+	r.w.alive(asked, now)
+	if r.begun {
+		r.gap(now, "the watch could not be resumed: all objects were listed anew, and changes in between may be missing")
+		r.compare(items, relisted, now)
 	} else {
-		l.w.emit(now, 0, l.is("on", ""))
-		l.compare(items, listed, now)
+		r.w.emit(now, 0, r.is("on", ""))
+		r.compare(items, listed, now)
 	}
-	l.version, l.proof, l.broken = version, now, nil
+	r.version, r.proof, r.broken = version, now, nil
 	return nil
 }
 
 // compare tells of all that differs between what was known and a list, and knows the list from then on.
-func (l *lane[T]) compare(items []runtime.Object, how how, now time.Duration) {
+func (r *reflector[T]) compare(items []runtime.Object, how origin, now time.Duration) {
 	var since time.Duration
 	if how == relisted {
-		since = l.proof
+		since = r.proof
 	}
 	var none T
 	present := map[types.UID]T{}
 	for _, item := range items {
-		if o, ok := item.(T); ok && l.wants(o) {
+		if o, ok := item.(T); ok && r.wants(o) {
 			present[o.GetUID()] = o
 		}
 	}
-	for _, old := range slices.SortedFunc(maps.Values(l.known), byName) {
+	for _, old := range slices.SortedFunc(maps.Values(r.known), byName) {
 		if _, ok := present[old.GetUID()]; !ok {
-			l.w.emit(now, since, l.change(old, none, how)...)
+			r.w.emit(now, since, r.change(old, none, how)...)
 		}
 	}
 	for _, item := range items {
-		if o, ok := item.(T); ok && l.wants(o) {
-			l.w.emit(now, since, l.change(l.known[o.GetUID()], o, how)...)
+		if o, ok := item.(T); ok && r.wants(o) {
+			r.w.emit(now, since, r.change(r.known[o.GetUID()], o, how)...)
 		}
 	}
-	l.known = present
-	if l.settle != nil {
-		l.w.emit(now, since, l.settle(how)...)
+	r.known = present
+	if r.flush != nil {
+		r.w.emit(now, since, r.flush(how)...)
 	}
 }
 
@@ -191,23 +194,23 @@ func byName[T object](a, b T) int {
 	return cmp.Or(cmp.Compare(a.GetName(), b.GetName()), cmp.Compare(a.GetUID(), b.GetUID()))
 }
 
-func (l *lane[T]) wants(o T) bool { return l.wanted == nil || l.wanted(o) }
+func (r *reflector[T]) wants(o T) bool { return r.wanted == nil || r.wanted(o) }
 
 // follow watches from the version on until the watch breaks, and returns what broke it.
-func (l *lane[T]) follow(ctx context.Context) error {
-	options := l.options
-	options.ResourceVersion = l.version
+func (r *reflector[T]) follow(ctx context.Context) error {
+	options := r.options
+	options.ResourceVersion = r.version
 	options.AllowWatchBookmarks = true
 	options.TimeoutSeconds = new(int64(watchFor.Seconds()))
-	changes, err := l.watch(ctx, options)
+	changes, err := r.watch(ctx, options)
 	if err != nil {
-		return l.failed("watch", err)
+		return r.failed("watch", err)
 	}
 	defer changes.Stop()
-	if l.broken != nil && l.begun {
-		l.gap(l.w.now(), "the watch broke and was resumed: changes in between arrived late")
+	if r.broken != nil && r.begun {
+		r.gap(r.w.now(), "the watch broke and was resumed: changes in between arrived late")
 	}
-	l.begun, l.broken = true, nil
+	r.begun, r.broken = true, nil
 	for {
 		select {
 		case <-ctx.Done():
@@ -216,7 +219,7 @@ func (l *lane[T]) follow(ctx context.Context) error {
 			if !ok {
 				return errors.New("the API server ended the watch")
 			}
-			if err := l.take(e, l.w.now()); err != nil {
+			if err := r.take(e, r.w.now()); err != nil {
 				return err
 			}
 		}
@@ -224,68 +227,70 @@ func (l *lane[T]) follow(ctx context.Context) error {
 }
 
 // take takes in one event of a watch, which came at now. An error ends the watch.
-func (l *lane[T]) take(e watch.Event, now time.Duration) error {
+func (r *reflector[T]) take(e watch.Event, now time.Duration) error {
 	if e.Type == watch.Error {
-		return l.failed("watch", apierrors.FromObject(e.Object))
+		return r.failed("watch", apierrors.FromObject(e.Object))
 	}
 	o, ok := e.Object.(T)
 	if !ok {
 		return nil
 	}
-	l.received, l.proof = true, now
-	l.w.alive(now, now)
+	r.received, r.proof = true, now
+	r.w.alive(now, now)
 	if version := o.GetResourceVersion(); version != "" {
-		l.version = version
+		r.version = version
 	}
 	if e.Type == watch.Bookmark {
 		return nil
 	}
-	old, known := l.known[o.GetUID()]
-	if !known && !l.wants(o) {
+	old, known := r.known[o.GetUID()]
+	if !known && !r.wants(o) {
 		return nil
 	}
-	events := l.change(old, o, watched)
-	l.known[o.GetUID()] = o
-	if e.Type == watch.Deleted || !l.wants(o) { // o was its last state, or the last that the lane is about
+	events := r.change(old, o, watched)
+	r.known[o.GetUID()] = o
+	if e.Type == watch.Deleted || !r.wants(o) { // o was its last state, or the last that the reflector is about
 		var none T
-		events = append(events, l.change(o, none, watched)...)
-		delete(l.known, o.GetUID())
+		events = append(events, r.change(o, none, watched)...)
+		delete(r.known, o.GetUID())
 	}
-	if l.settle != nil {
-		events = append(events, l.settle(watched)...)
+	if r.flush != nil {
+		events = append(events, r.flush(watched)...)
 	}
-	l.w.emit(now, 0, events...)
+	r.w.emit(now, 0, events...)
 	return nil
 }
 
 // failed completes an error of the API. If it is not one that passes, the version is forgotten: a list puts it right.
-func (l *lane[T]) failed(verb string, err error) error {
+func (r *reflector[T]) failed(verb string, err error) error {
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
-		return missingRight(verb, l.resource, l.in, err)
+		return missingRight(verb, r.resource, r.in, err)
 	}
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) && !passes(int(status.Status().Code)) {
-		l.version = ""
+		r.version = ""
 	}
 	if broken, ok := errors.AsType[*url.Error](err); ok {
 		err = broken.Err // the address says nothing that verb and resource do not
 	}
-	return fmt.Errorf("%s %s: %w", verb, l.resource, err)
+	return fmt.Errorf("%s %s: %w", verb, r.resource, err)
 }
 
 // passes reports whether an HTTP status tells of trouble that passes. client-go reports a connection lost in the
 // middle of a watch as 500.
 func passes(code int) bool { return code == http.StatusTooManyRequests || code >= 500 }
 
-func (l *lane[T]) gap(now time.Duration, detail string) {
-	if l.broken != nil {
-		detail += ": " + l.broken.Error()
+func (r *reflector[T]) gap(now time.Duration, detail string) {
+	if r.broken != nil {
+		detail += ": " + r.broken.Error()
 	}
-	l.w.emit(now, l.proof, timeline.Event{
-		Kind: timeline.WatchGap, Object: timeline.Object{Kind: l.kind}, Services: l.services, Writer: writer, Detail: detail,
+	r.w.emit(now, r.proof, timeline.Event{
+		Kind: timeline.WatchGap, Object: timeline.Object{Kind: r.kind}, Services: r.services, Writer: writer, Detail: detail,
 	})
 }
 
-func (l *lane[T]) is(state, why string) timeline.Event { return laneIs(l.kind, l.services, state, why) }
+func (r *reflector[T]) is(state, why string) timeline.Event {
+	return laneIs(r.kind, r.services, state, why)
+}
 
 func laneIs(kind string, services []string, state, why string) timeline.Event {
 	return timeline.Event{

@@ -65,8 +65,8 @@ func (w *watcher) emit(now, since time.Duration, events ...timeline.Event) {
 }
 
 // Run watches until ctx ends, and then returns nil. A namespace that may not be watched is done without, and so are
-// nodes, Events, workloads and PodDisruptionBudgets: their lanes are recorded as off. The error says which rights are
-// missing if no namespace may be watched.
+// nodes, Events, workloads and PodDisruptionBudgets: their reflectors are recorded as off. The error says which
+// rights are missing if no namespace may be watched.
 func Run(ctx context.Context, c Config) error {
 	w := &watcher{Config: c, log: cmp.Or(c.Logger, slog.New(slog.DiscardHandler))}
 	ctx, stop := context.WithCancel(ctx)
@@ -91,33 +91,33 @@ func Run(ctx context.Context, c Config) error {
 	return err
 }
 
-// A runner is a lane of any kind of object.
+// A runner is a reflector of any kind of object.
 type runner interface {
 	run(ctx context.Context) error
 	is(state, why string) timeline.Event
 }
 
-// A restartable lane can run again after it has ended.
+// A restartable reflector can run again after it has ended.
 type restartable interface {
 	runner
 	anew()
 }
 
-// startAllowed starts lanes that can be done without. The returned function ends them, and waits for that.
-func (w *watcher) startAllowed(ctx context.Context, lanes []restartable) (stop func()) {
+// startAllowed starts reflectors that can be done without. The returned function ends them, and waits for that.
+func (w *watcher) startAllowed(ctx context.Context, reflectors []restartable) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
-	for _, lane := range lanes {
-		lane.anew()
-		running.Go(func() { w.ifAllowed(ctx, lane) })
+	for _, r := range reflectors {
+		r.anew()
+		running.Go(func() { w.ifAllowed(ctx, r) })
 	}
 	return func() { cancel(); running.Wait() }
 }
 
-// ifAllowed runs a lane that can be done without.
-func (w *watcher) ifAllowed(ctx context.Context, lane runner) {
-	if err := lane.run(ctx); err != nil {
-		off := lane.is("off", err.Error())
+// ifAllowed runs a reflector that can be done without.
+func (w *watcher) ifAllowed(ctx context.Context, r runner) {
+	if err := r.run(ctx); err != nil {
+		off := r.is("off", err.Error())
 		w.log.Warn("not watched", "kind", off.Object.Kind, "error", err)
 		w.emit(w.now(), 0, off)
 	}

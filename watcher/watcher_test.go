@@ -43,7 +43,7 @@ type cluster struct {
 	services []Service // what is watched; web's port http unless set before start
 	byName   bool      // Services may only be listed by name
 	cluster  bool      // all namespaces are watched at once
-	all      bool      // what happened includes snapshots and their lanes
+	all      bool      // what happened includes snapshots and their reflectors
 
 	mu      sync.Mutex
 	events  []timeline.Event
@@ -608,7 +608,7 @@ func TestServerThatIsNotThereYetIsAwaited(t *testing.T) {
 		c.allow("list services")
 		c.happened()
 		time.Sleep(time.Second)
-		if got := c.happened(); len(got) != 2 { // the Service's lane, and then the Pods'
+		if got := c.happened(); len(got) != 2 { // the Service's reflector, and then the Pods'
 			t.Errorf("events: %q", got)
 		}
 		c.end()

@@ -20,7 +20,7 @@ import (
 // deployments, replicaSets and statefulSets watch what makes the Services' Pods.
 
 func (n *namespace) deployments() restartable {
-	return workloadLane(n, "Deployment", "deployments.apps", n.Client.Deployments(n.name), func(d *appsv1.Deployment) (*corev1.PodTemplateSpec, timeline.Workload) {
+	return workloadReflector(n, "Deployment", "deployments.apps", n.Client.Deployments(n.name), func(d *appsv1.Deployment) (*corev1.PodTemplateSpec, timeline.Workload) {
 		w := timeline.Workload{Replicas: replicas(d.Spec.Replicas), Strategy: string(d.Spec.Strategy.Type), MinReady: seconds(d.Spec.MinReadySeconds)}
 		if r := d.Spec.Strategy.RollingUpdate; r != nil {
 			w.MaxSurge, w.MaxUnavailable = orNil(r.MaxSurge), orNil(r.MaxUnavailable)
@@ -32,7 +32,7 @@ func (n *namespace) deployments() restartable {
 }
 
 func (n *namespace) replicaSets() restartable {
-	return workloadLane(n, "ReplicaSet", "replicasets.apps", n.Client.ReplicaSets(n.name), func(r *appsv1.ReplicaSet) (*corev1.PodTemplateSpec, timeline.Workload) {
+	return workloadReflector(n, "ReplicaSet", "replicasets.apps", n.Client.ReplicaSets(n.name), func(r *appsv1.ReplicaSet) (*corev1.PodTemplateSpec, timeline.Workload) {
 		s := r.Status
 		return &r.Spec.Template, timeline.Workload{
 			Replicas: replicas(r.Spec.Replicas), MinReady: seconds(r.Spec.MinReadySeconds),
@@ -42,7 +42,7 @@ func (n *namespace) replicaSets() restartable {
 }
 
 func (n *namespace) statefulSets() restartable {
-	return workloadLane(n, "StatefulSet", "statefulsets.apps", n.Client.StatefulSets(n.name), func(s *appsv1.StatefulSet) (*corev1.PodTemplateSpec, timeline.Workload) {
+	return workloadReflector(n, "StatefulSet", "statefulsets.apps", n.Client.StatefulSets(n.name), func(s *appsv1.StatefulSet) (*corev1.PodTemplateSpec, timeline.Workload) {
 		w := timeline.Workload{Replicas: replicas(s.Spec.Replicas), Strategy: string(s.Spec.UpdateStrategy.Type), MinReady: seconds(s.Spec.MinReadySeconds)}
 		if r := s.Spec.UpdateStrategy.RollingUpdate; r != nil {
 			w.MaxUnavailable = orNil(r.MaxUnavailable)
@@ -53,9 +53,9 @@ func (n *namespace) statefulSets() restartable {
 	})
 }
 
-// workloadLane watches one kind of workload. read returns its template, of which only the labels are kept, and the
+// workloadReflector watches one kind of workload. read returns its template, of which only the labels are kept, and the
 // rest.
-func workloadLane[T object, L runtime.Object](n *namespace, kind, resource string, client kube.Objects[T, L], read func(T) (*corev1.PodTemplateSpec, timeline.Workload)) restartable {
+func workloadReflector[T object, L runtime.Object](n *namespace, kind, resource string, client kube.Objects[T, L], read func(T) (*corev1.PodTemplateSpec, timeline.Workload)) restartable {
 	s := &snapshots[T]{kind: kind, recorded: map[types.UID]timeline.Snapshot{}, words: workloadWords, changed: workloadChanges}
 	s.ours = func(o T) bool {
 		template, _ := read(o)
@@ -66,11 +66,11 @@ func workloadLane[T object, L runtime.Object](n *namespace, kind, resource strin
 		w.Generation, w.Owner = o.GetGeneration(), ownerOf(o)
 		return timeline.Snapshot{Workload: &w}
 	}
-	return &lane[T]{
+	return &reflector[T]{
 		kind: kind, resource: resource, in: n.name, services: n.keys(), w: n.watcher,
 		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
 		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return client.Watch(ctx, o) },
-		change: func(old, new T, how how) []timeline.Event {
+		change: func(old, new T, how origin) []timeline.Event {
 			var none T
 			if any(new) == any(none) {
 				return s.change(old, new, how)
