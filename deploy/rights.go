@@ -141,7 +141,7 @@ func readRights() []Right {
 	var rights []Right
 	for _, rule := range needed() {
 		for _, resource := range rule.Resources {
-			look := reason{verbs: readVerbs, purpose: "to look before the run, and to grant it to the agent"}
+			look := reason{verbs: readVerbs, purpose: "to look before the run, and to grant it to the agent: only rights that one has can be granted"}
 			rights = append(rights, look.rights(Right{Group: rule.APIGroups[0], Resource: resource})...)
 		}
 	}
@@ -155,7 +155,7 @@ func readRights() []Right {
 
 // granted is what the agent reads and can do without.
 func granted(lane string) reason {
-	return reason{verbs: readVerbs, purpose: "to grant it to the agent", lane: lane}
+	return reason{verbs: readVerbs, purpose: "to grant it to the agent: only rights that one has can be granted", lane: lane}
 }
 
 // elsewhereRights are those that the user needs in each other namespace that the agent reads.
