@@ -150,8 +150,10 @@ func removeState(dir string, keepLogs bool) error {
 	return nil
 }
 
-// endProcesses kills until nobody is left: a kubelet that dies last may have started something meanwhile.
+// endProcesses kills until nobody is left: a kubelet that dies last may have started something meanwhile. A process
+// that has been killed leaves its namespaces and cgroups before it ends: it is remembered.
 func endProcesses(dir string, recorded []process, c claim, limit time.Duration) error {
+	recorded = slices.Clone(recorded)
 	for deadline := time.Now().Add(limit); ; time.Sleep(20 * time.Millisecond) {
 		pids := findOurs(dir, recorded, c)
 		if len(pids) == 0 {
@@ -161,6 +163,9 @@ func endProcesses(dir string, recorded []process, c claim, limit time.Duration) 
 			return fmt.Errorf("processes that do not end: %v", pids)
 		}
 		for _, pid := range pids {
+			if st, err := readStat(pid); err == nil {
+				recorded = append(recorded, process{PID: pid, Start: st.start})
+			}
 			kill(pid)
 		}
 	}
