@@ -3,6 +3,7 @@ package selftest
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"lapse/correlate/model"
@@ -52,24 +53,28 @@ func (s *StalledProber) late() string {
 // did not answer, and a window says nothing of the prober.
 func (s *StalledProber) blamesNobody() Promise {
 	p := Promise{Text: "a stalled prober makes the run inconclusive, and shows no downtime", Outcome: Kept, unconditional: true}
-	blamed, still := 0, 0
+	still := 0
+	var blamed []string
 	for _, w := range s.Run.Windows {
 		if s.stoodStill(w) {
 			still++
 		} else if w.Start.Earliest <= s.To && s.From <= w.End.Latest || !unobserved(s.Run, w.Target, w.Start.Earliest, w.End.Latest) {
-			blamed++
+			blamed = append(blamed, fmt.Sprintf("%s of %s at %s", quantity.ClassCounts(w.Classes), w.Target, quantity.Clock(w.Start.Latest)))
 		}
 	}
 	switch {
 	case s.over():
 		p.Outcome = Undecided
-	case blamed > 0, still == 0 && s.ExitCode != verdict.ExitInconclusive:
+	case len(blamed) > 0, still == 0 && s.ExitCode != verdict.ExitInconclusive:
 		p.Outcome = Broken
 	case still > 0:
 		p.Outcome = Undecided
 	}
 	p.Found = fmt.Sprintf("stalled for %s: %s (exit %d), coverage %s", quantity.Span(s.To-s.From), s.Run.Verdict.Result, s.ExitCode,
-		quantity.Coverage(s.Run.Verdict.Coverage)) + also(blamed, "windows") + also(still, "windows of a server that this machine made stand still") + s.late()
+		quantity.Coverage(s.Run.Verdict.Coverage)) + also(len(blamed), "windows") + also(still, "windows of a server that this machine made stand still") + s.late()
+	if len(blamed) > 0 {
+		p.Found += fmt.Sprintf(": %s; stopped from %s to %s", strings.Join(blamed, ", "), quantity.Clock(s.From), quantity.Clock(s.To))
+	}
 	return p
 }
 
