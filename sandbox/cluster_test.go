@@ -616,7 +616,8 @@ func mountNetnsDir(t testing.TB) {
 // An up that was cut off leaves something; the next up clears it away by itself.
 func TestUpAfterAKilledUp(t *testing.T) {
 	r := newRig(t)
-	r.upKilledAfter("") // the state file is there, and little else
+	r.upKilledAfter("")                                       // the state file is there, and little else
+	os.WriteFile(filepath.Join(r.dir, stateFile), nil, 0o600) // as a power cut may leave it
 	r.upKilledAfter("network")
 	r.upKilledAfter("etcd, API server, containerd, images")
 	r.up("--nodes", "2")
@@ -626,6 +627,44 @@ func TestUpAfterAKilledUp(t *testing.T) {
 		return code == exitFailed && strings.Contains(out, "kubelet-node2")
 	})
 	r.up("--nodes", "2")
+}
+
+// A down that was killed while it removed files is finished by the next down, and by the next up.
+func TestDownThatWasKilledIsFinished(t *testing.T) {
+	r := newRig(t)
+	for _, next := range []string{"down", "up"} {
+		r.up("--nodes", "1")
+		r.downKilled()
+		if next == "up" {
+			r.up("--nodes", "1")
+			continue
+		}
+		r.must("down")
+		if _, err := os.Stat(r.dir); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("down leaves the directory: %v", err)
+		}
+	}
+}
+
+// downKilled kills a down as soon as something of the state directory is gone.
+func (r *rig) downKilled() {
+	r.t.Helper()
+	before, err := os.ReadDir(r.dir)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	cmd := r.command("down")
+	if err := cmd.Start(); err != nil {
+		r.t.Fatal(err)
+	}
+	for soFar := before; len(soFar) == len(before); soFar, err = os.ReadDir(r.dir) {
+		if err != nil {
+			r.t.Error(err)
+			break
+		}
+	}
+	cmd.Process.Signal(syscall.SIGKILL)
+	cmd.Wait()
 }
 
 // upKilledAfter kills an up once it has said that a step is done; without one, once it has a state file.

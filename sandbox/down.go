@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -132,22 +134,30 @@ func removeState(dir string, keepLogs bool) error {
 	if left := mountsUnder(dir); len(left) > 0 {
 		return fmt.Errorf("still mounted: %s", strings.Join(left, ", "))
 	}
-	if !keepLogs {
-		return os.RemoveAll(dir)
-	}
 	entries, err := os.ReadDir(dir)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	for _, e := range entries {
-		if e.Name() == "logs" || e.Name() == stateFile { // the file marks the directory as ours
-			continue
-		}
-		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+	for _, path := range removalOrder(dir, entries, keepLogs) {
+		if err := os.RemoveAll(path); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// removalOrder returns what to delete of a state directory. The state file, which marks the directory as a sandbox's,
+// is the last: a down that is killed before that leaves a directory that the next down or up removes.
+func removalOrder(dir string, entries []fs.DirEntry, keepLogs bool) (paths []string) {
+	for _, e := range entries {
+		if !marks(e.Name()) && !(keepLogs && e.Name() == "logs") {
+			paths = append(paths, filepath.Join(dir, e.Name()))
+		}
+	}
+	if keepLogs {
+		return paths
+	}
+	return append(paths, filepath.Join(dir, stateFilePart), filepath.Join(dir, stateFile), dir)
 }
 
 // endProcesses kills until nobody is left: a kubelet that dies last may have started something meanwhile. A process

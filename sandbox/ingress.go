@@ -78,7 +78,6 @@ func runIngress(ctx context.Context, a *app, args []string) error {
 	if verb == "down" {
 		return a.end(ctx, ingressProcess, "ingress", (*sandbox).forgetIngress)
 	}
-	closeInherited()
 	return startIngress(ctx, a, o)
 }
 

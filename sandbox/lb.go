@@ -53,7 +53,6 @@ func runLB(ctx context.Context, a *app, args []string) error {
 			return err
 		}
 		defer release()
-		closeInherited()
 		return startLB(ctx, a, c)
 	case "down":
 		if err := parseVerb(a, "lb down", args[1:], nil); err != nil {

@@ -97,6 +97,7 @@ func (s *sandbox) start(name string, at place, env []string, argv ...string) (*d
 }
 
 func (s *sandbox) launch(name string, env []string, files []*os.File, args ...string) (*daemon, error) {
+	closeInherited()
 	log, err := os.OpenFile(s.log(name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -78,6 +80,89 @@ func TestForeignDirectoryIsLeftAlone(t *testing.T) {
 	os.WriteFile(filepath.Join(dir, stateFile), []byte("cut of"), 0o644)
 	if foreign(dir) {
 		t.Error("a directory with our file is ours, even if the file was cut off")
+	}
+}
+
+// A down that is killed after any step leaves a directory that the next down and up take for a sandbox's.
+func TestDownKilledAtAnyStepIsFinishedByTheNext(t *testing.T) {
+	leave := func() string { // what an up leaves
+		dir := filepath.Join(t.TempDir(), "state")
+		for _, sub := range []string{"bin", "config", "etcd", "logs", "nodes/node1/var", "pki", "zz"} {
+			os.MkdirAll(filepath.Join(dir, sub), 0o755)
+		}
+		for _, file := range []string{"kubeconfig", stateFile, stateFilePart} {
+			os.WriteFile(filepath.Join(dir, file), nil, 0o644)
+		}
+		return dir
+	}
+	order := func(dir string) []string {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return removalOrder(dir, entries, false)
+	}
+	for killedAfter := range order(leave()) {
+		dir := leave()
+		for _, path := range order(dir)[:killedAfter] {
+			os.RemoveAll(path)
+		}
+		if foreign(dir) {
+			t.Errorf("killed after %d steps: the directory is not known as a sandbox's", killedAfter)
+		}
+		if err := removeState(dir, false); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("killed after %d steps: the next down leaves the directory: %v", killedAfter, err)
+		}
+	}
+}
+
+// What an up that is killed at its first file leaves, and what a power cut leaves of that file, is a sandbox's.
+func TestDirectoryWithACutOffStateFileIsASandboxes(t *testing.T) {
+	for name, content := range map[string]string{stateFile: "", stateFilePart: "{\"dir\":"} {
+		dir := filepath.Join(t.TempDir(), "state")
+		os.MkdirAll(filepath.Join(dir, "bin"), 0o755)
+		os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600)
+		if foreign(dir) || !holdsFiles(dir) {
+			t.Errorf("a directory with %q in %s is what a sandbox left", content, name)
+		}
+		if err := removeState(dir, false); err != nil || holdsFiles(dir) {
+			t.Errorf("%s: it is still there: %v", name, err)
+		}
+	}
+}
+
+// A lock of the caller, as of `flock FILE sandbox restart kubelet-node1`, ends with the caller.
+func TestDaemonsInheritNoDescriptors(t *testing.T) {
+	s := &sandbox{Dir: t.TempDir()}
+	os.Mkdir(s.path("bin"), 0o755)
+	os.Mkdir(s.path("logs"), 0o755)
+	os.WriteFile(s.self(), []byte("#!/bin/sh\nls -l /proc/$$/fd\necho listed\nexec sleep 1h\n"), 0o755)
+	lock, err := os.Create(s.path("lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	inherited, err := syscall.Dup(int(lock.Fd())) // not closed on exec
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(inherited)
+	d, err := s.launch("kubelet-node1", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { kill(d.PID); <-d.ended })
+	err = d.until(t.Context(), time.Minute, func(context.Context) error {
+		if !strings.Contains(readText(t, s.log("kubelet-node1")), "listed") {
+			return errors.New("not listed yet")
+		}
+		return nil
+	})
+	if text := readText(t, s.log("kubelet-node1")); err != nil || strings.Contains(text, lock.Name()) {
+		t.Errorf("the daemon has the caller's file: %v\n%s", err, text)
 	}
 }
 

@@ -40,7 +40,13 @@ type sandbox struct {
 	Processes []process `json:"processes"` // guarded by mu
 }
 
-const stateFile = "sandbox.json"
+const (
+	stateFile     = "sandbox.json"
+	stateFilePart = stateFile + ".part" // while the file is written
+)
+
+// marks reports whether a file of this name marks a directory as a sandbox's.
+func marks(name string) bool { return name == stateFile || name == stateFilePart }
 
 func (s *sandbox) path(elem ...string) string {
 	return filepath.Join(append([]string{s.Dir}, elem...)...)
@@ -54,7 +60,7 @@ func (s *sandbox) pki(name string) string      { return s.path("pki", name) }
 func (s *sandbox) nodeRoot(name string) string { return s.path("nodes", name) }
 func (s *sandbox) self() string                { return s.bin("sandbox") }
 
-// save writes the file whole or not at all. The caller holds mu once processes are being started.
+// save writes the state file whole or not at all. The caller holds mu once processes are being started.
 func (s *sandbox) save() error {
 	data, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
@@ -115,11 +121,11 @@ func loadUp(dir string) (*sandbox, error) {
 
 // foreign reports a state directory that holds something, but no sandbox.
 func foreign(dir string) bool {
-	if _, err := os.Stat(filepath.Join(dir, stateFile)); err == nil {
-		return false
-	}
 	entries, err := os.ReadDir(dir)
-	return err == nil && len(entries) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist)
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	return len(entries) > 0 && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return marks(e.Name()) })
 }
 
 func bootID() string {

@@ -72,7 +72,6 @@ func runUp(ctx context.Context, a *app, args []string) error {
 	if err := theKernel.can(o); err != nil {
 		return err
 	}
-	closeInherited()
 	release, err := lockMachine()
 	if err != nil {
 		return err
@@ -139,12 +138,18 @@ func isUp(ctx context.Context, a *app, o upOptions) (bool, error) {
 	return false, down(context.WithoutCancel(ctx), a.dir, false)
 }
 
+// clearLeftover clears away a sandbox whose state file is lost or cut off.
 func clearLeftover(ctx context.Context, a *app) error {
-	if len(claimOf(netnsOwners(ctx), a.dir).namespaces) == 0 {
+	if !holdsFiles(a.dir) && len(claimOf(netnsOwners(ctx), a.dir).namespaces) == 0 {
 		return nil
 	}
 	fmt.Fprintln(a.log, "clearing away what an earlier sandbox left")
 	return down(context.WithoutCancel(ctx), a.dir, false)
+}
+
+func holdsFiles(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	return err == nil && len(entries) > 0
 }
 
 // create makes the state directory and its file, before anything else exists.
