@@ -1,15 +1,8 @@
 package preflight
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
-	"io/fs"
-	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -17,25 +10,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/yaml"
 
-	"lapse/correlate/quantity"
 	"lapse/hint"
 )
 
-// FromManifests reads a Service and what is behind it from files, from the YAML and JSON files of directories and
-// those below them, and for "-" from in. Of objects in several namespaces, those of the one given are meant, and
-// those that name none.
-//
-// Other kinds are skipped, with a line in [State.Notes]. The error says which document of which file cannot be read.
+// FromManifests reads a Service and what is behind it from files, as [ReadManifests] does. The error says all that
+// cannot be read.
 func FromManifests(paths []string, in io.Reader, namespace, service string) (*State, error) {
-	m := &manifests{skipped: map[string]int{}}
-	for _, path := range paths {
-		if err := m.readPath(path, in); err != nil {
-			return nil, err
-		}
+	m := ReadManifests(paths, in, Strict)
+	if err := m.Err(); err != nil {
+		return nil, err
 	}
-	return m.state(namespace, service)
+	s, err := m.State(namespace, service)
+	if err == nil {
+		s.Notes = append(s.Notes, m.Notes()...)
+	}
+	return s, err
 }
 
 // manifests are the objects of the kinds that count.
@@ -48,69 +38,11 @@ type manifests struct {
 	skipped      map[string]int // documents of other kinds
 }
 
-func (m *manifests) readPath(path string, in io.Reader) error {
-	if path == "-" {
-		return m.read("standard input", in)
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return hint.Errorf("name a file, a directory, or - for standard input", "read manifests: %w", err)
-	}
-	if !info.IsDir() {
-		return m.readFile(path)
-	}
-	files := 0
-	err = filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(file)) {
-			return err
-		}
-		files++
-		return m.readFile(file)
-	})
-	if err == nil && files == 0 {
-		return hint.Errorf("name the file itself, if it ends otherwise", "read manifests: %s has no .yaml, .yml or .json file", path)
-	}
-	return err
-}
-
-func (m *manifests) readFile(path string) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("read manifests: %w", err)
-	}
-	defer file.Close()
-	return m.read(path, file)
-}
-
-// read takes a stream of YAML documents, or of JSON.
-func (m *manifests) read(name string, in io.Reader) error {
-	documents := yaml.NewYAMLOrJSONDecoder(in, 4096)
-	for n := 1; ; n++ {
-		var raw json.RawMessage
-		err := documents.Decode(&raw)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err == nil {
-			err = m.add(raw)
-		}
-		if err != nil {
-			return hint.Errorf("check it with `kubectl apply --dry-run=client -f`; a template must be rendered first (helm template, kustomize build)", "read manifests: %s, document %d: %w", name, n, err)
-		}
-	}
-}
-
-// add keeps an object of a kind that counts. A List is all that is in it.
-func (m *manifests) add(raw json.RawMessage) error {
-	if raw = bytes.TrimSpace(raw); len(raw) == 0 || string(raw) == "null" {
-		return nil
-	}
-	var is struct {
-		metav1.TypeMeta `json:",inline"`
-		Items           []json.RawMessage `json:"items"`
-	}
+// add keeps an object of a kind that counts.
+func (m *manifests) add(raw json.RawMessage) []error {
+	var is metav1.TypeMeta
 	if err := json.Unmarshal(raw, &is); err != nil {
-		return fmt.Errorf("no object of Kubernetes: %w", err)
+		return []error{wrongType(err)}
 	}
 	switch is.APIVersion + " " + is.Kind {
 	case "v1 Service":
@@ -123,31 +55,23 @@ func (m *manifests) add(raw json.RawMessage) error {
 		return keep(raw, &m.pods)
 	case "policy/v1 PodDisruptionBudget":
 		return keep(raw, &m.budgets)
-	case "v1 List":
-		for _, item := range is.Items {
-			if err := m.add(item); err != nil {
-				return err
-			}
-		}
-		return nil
-	case " ":
-		return errors.New("no object of Kubernetes: it has neither apiVersion nor kind")
 	}
 	m.skipped[strings.TrimSpace(is.APIVersion+" "+is.Kind)]++
 	return nil
 }
 
-func keep[T any](raw json.RawMessage, in *[]T) error {
+func keep[T any](raw json.RawMessage, in *[]T) []error {
 	var object T
-	if err := json.Unmarshal(raw, &object); err != nil {
-		return err
+	errs, ok := decodeStrict(raw, &object, false)
+	if ok {
+		*in = append(*in, object)
 	}
-	*in = append(*in, object)
-	return nil
+	return errs
 }
 
-// state is what the manifests have of a Service. Placement they have not.
-func (m *manifests) state(namespace, service string) (*State, error) {
+// State is what the manifests have of a Service. Placement they have not. Of objects in several namespaces, those of
+// the one given are meant, and those that name none.
+func (m *manifests) State(namespace, service string) (*State, error) {
 	svc, err := m.service(namespace, service)
 	if err != nil {
 		return nil, err
@@ -157,10 +81,6 @@ func (m *manifests) state(namespace, service string) (*State, error) {
 	}
 	const nowhere = "manifests do not say where Pods run"
 	s := &State{Service: svc, RouteLag: AssumedLag, Missing: map[Fact]string{EndpointsFact: nowhere, NodesFact: "manifests have no nodes", ProxyFact: "manifests do not have the configuration of kube-proxy"}}
-	for kind, n := range maps.All(m.skipped) {
-		s.Notes = append(s.Notes, fmt.Sprintf("skipped %s of kind %s", quantity.Count(n, "document"), kind))
-	}
-	slices.Sort(s.Notes)
 	var other []map[string]string // labels of Pods of other Services
 	sort := func(o metav1.Object, set map[string]string) bool {
 		ours := here(o) && selects(svc, set)
