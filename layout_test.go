@@ -34,7 +34,7 @@ var mayImport = map[string][]string{
 	"correlate/cluster":         {"timeline", "correlate/model", "correlate/windows"},
 	"correlate/causes":          {"timeline", "correlate/model", "correlate/quantity", "correlate/windows", "correlate/cluster"},
 	"correlate/truth":           {"correlate/model"},
-	"correlate/verdict":         {"hint", "timeline", "correlate/cluster", "correlate/kubectl", "correlate/model", "correlate/quantity"},
+	"correlate/verdict":         {"hint", "timeline", "correlate/cluster", "correlate/kubectl", "correlate/model", "correlate/quantity", "correlate/windows"},
 	"correlate/compare":         {"timeline", "correlate/model", "correlate/quantity", "correlate/verdict", "correlate/windows"},
 	"report":                    {"hint", "timeline", "correlate/model", "correlate/quantity", "correlate/verdict", "correlate/compare"},
 	"report/document":           {},

@@ -251,7 +251,8 @@ func (t *Tracker) runInfo() model.RunInfo {
 	info := model.RunInfo{
 		ID: m.ID, Spec: m.Spec, Services: m.Services, SetAside: m.SetAside, URLs: m.URLs,
 		Duration: t.end(), Planned: t.planned(), Baseline: m.Options.Baseline, Settle: m.Options.Settle, Timeout: m.Options.Timeout,
-		Join: t.join(), Slow: t.slow(), Resolution: t.resolution(), MinCoverage: t.minCoverage(), Live: t.live(),
+		Join: t.join(), Slow: t.slow(), Resolution: t.resolution(), MinCoverage: t.minCoverage(),
+		MinNodeCoverage: cmp.Or(t.opts.MinNodeCoverage, m.Options.MinNodeCoverage), Live: t.live(),
 	}
 	if m.Cluster != (timeline.Cluster{}) {
 		info.Cluster = new(m.Cluster)

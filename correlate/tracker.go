@@ -23,6 +23,8 @@ type Options struct {
 
 	Resolution  time.Duration // a gap between sends that is no longer is no hole; 0: as the run was asked to
 	MinCoverage float64       // the share of time that must have been observed for a pass; 0: as the run was asked to
+
+	MinNodeCoverage *float64 // the share that each node of --from must have observed; nil: as the run was asked to
 }
 
 // A Tracker judges a run while its facts arrive. What it says of the past is what [Analyze] will

@@ -32,12 +32,29 @@ func headline(tl *model.Timeline) string {
 	if slow := count(tl.Windows, isSlow); slow > 0 {
 		parts = append(parts, fmt.Sprintf("answers slower than %s in %s", quantity.Span(slowFrom(tl)), quantity.Count(slow, "window")))
 	}
-	if tooLittle(tl) {
+	switch {
+	case v.Coverage < tl.MinCoverage():
 		parts = append(parts, "only "+quantity.Coverage(v.Coverage)+" was observed")
-	} else if v.Failed == 0 {
+	case v.Failed == 0 && !tooLittle(tl):
 		parts = append(parts, detectable(tl))
 	}
+	parts = append(parts, leastOf(tl)...)
 	return withCommand(tl, strings.Join(parts, "; "))
+}
+
+// leastOf names the node that observed least, if one missed something.
+func leastOf(tl *model.Timeline) []string {
+	nodes := tl.Verdict.Nodes
+	if len(nodes) < 2 || nodes[0].Coverage >= 1 {
+		return nil
+	}
+	switch short := len(tl.ShortNodes()); {
+	case short == 1:
+		return []string{verdict.Silence(nodes[0])}
+	case short > 1:
+		return []string{fmt.Sprintf("%s, and %d more of %d nodes observed too little", verdict.Silence(nodes[0]), short-1, len(nodes))}
+	}
+	return []string{"least was observed from " + nodes[0].Node + ", " + quantity.Coverage(nodes[0].Coverage)}
 }
 
 // slowFrom is the least that an answer took in a slow window.
@@ -126,7 +143,7 @@ func longestGap(tl *model.Timeline) time.Duration {
 
 // tooLittle reports whether so little was observed that the run cannot pass.
 func tooLittle(tl *model.Timeline) bool {
-	return (tl.Verdict.Sent > 0 || len(tl.Held) > 0) && tl.Verdict.Coverage < tl.MinCoverage()
+	return (tl.Verdict.Sent > 0 || len(tl.Held) > 0) && tl.TooLittle()
 }
 
 // caveats say why the run proves less than it was to prove, what its command said when it failed, and at the end what

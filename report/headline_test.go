@@ -41,6 +41,45 @@ func TestPassSaysWhichOutageWouldHaveBeenSeenAndHowMuchOfTheTime(t *testing.T) {
 	}
 }
 
+// A run from several nodes names the one that observed least: what it missed no other node has seen.
+func TestHeadlineNamesTheNodeThatObservedLeast(t *testing.T) {
+	seen := func(node string, share float64) model.NodeCoverage {
+		return model.NodeCoverage{Node: node, Coverage: share, Unobserved: 15300 * ms, Target: "web new from " + node}
+	}
+	const passed = "no failure seen in 6000 requests; an outage of 21.3 ms or longer would have been seen at any time"
+	for _, tt := range []struct {
+		nodes    []model.NodeCoverage
+		headline string
+		sound    string
+		valid    string
+	}{
+		{[]model.NodeCoverage{seen("node1", 1), seen("node2", 1)}, passed, "valid", ""},
+		{[]model.NodeCoverage{seen("node2", 0.9975), seen("node1", 1)}, passed + "; least was observed from node2, 99.75 %", "valid", ""},
+		{
+			[]model.NodeCoverage{seen("node2", 0.3283), seen("node1", 1)},
+			"no failure seen in 6000 requests; node2 observed 32.83 % and was silent for 15.3 s (web new from node2)", "incomplete",
+			"node2 observed 32.83 % and was silent for 15.3 s (web new from node2)",
+		},
+		{
+			[]model.NodeCoverage{{Node: "node3"}, seen("node2", 0.5), seen("node1", 1)},
+			"no failure seen in 6000 requests; node3 observed nothing, and 1 more of 3 nodes observed too little", "incomplete",
+			"node2 observed 50 % and was silent for 15.3 s (web new from node2)",
+		},
+	} {
+		tl := cleanRun()
+		tl.Verdict.Nodes = tt.nodes
+		if got := headline(tl); got != tt.headline {
+			t.Errorf("%q\nwant %q", got, tt.headline)
+		}
+		if got := soundness(tl); got != tt.sound {
+			t.Errorf("measurement: %s, want %s", got, tt.sound)
+		}
+		if got := validityParts(tl, nil); tt.valid != "" && !slices.Contains(got, tt.valid) {
+			t.Errorf("VALID does not say %q: %q", tt.valid, got)
+		}
+	}
+}
+
 func TestDowntimeThatNothingBoundsIsUnknown(t *testing.T) {
 	tl := race()
 	tl.Verdict.Downtime = model.Downtime{Total: model.Length{Max: 9 * ms}, Open: true}

@@ -10,6 +10,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
+	"lapse/correlate/verdict"
 	"lapse/report/document"
 	"lapse/timeline"
 )
@@ -49,6 +50,11 @@ func validityParts(tl *model.Timeline, names map[string]string) []string {
 
 // probersMissing are the nodes that were to be measured from, and were not from the beginning to the end.
 func probersMissing(tl *model.Timeline) (parts []string) {
+	for _, n := range tl.ShortNodes() {
+		if n.Target != "" {
+			parts = append(parts, verdict.Silence(n))
+		}
+	}
 	for i := range tl.Events {
 		switch e := &tl.Events[i]; {
 		case e.Kind != timeline.ProberChanged || e.Object == nil:

@@ -25,6 +25,9 @@ func (o *Options) checkFrom() error {
 		if o.AgentListen == "" && o.Changed("wait") {
 			return Usagef(fromHint, "--wait is for the probers of --from, and there is none")
 		}
+		if o.AgentListen == "" && o.Changed("min-node-coverage") {
+			return Usagef(fromHint, "--min-node-coverage is for the nodes of --from, and there is none")
+		}
 		return nil
 	}
 	if o.ProberWait <= 0 {

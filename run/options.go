@@ -63,6 +63,9 @@ type Options struct {
 	targets  []targetSpec
 	gates    []verdict.Gate
 	observed float64 // --min-coverage
+
+	nodeObserved *float64 // --min-node-coverage; nil: as observed
+
 	Header   http.Header
 	roots    *x509.CertPool
 	statuses loadgen.Statuses
@@ -202,6 +205,9 @@ func (o *Options) CheckNumbers() error {
 	if o.observed, err = ParseCoverage(o.Coverage); err != nil {
 		return err
 	}
+	if o.nodeObserved, err = ParseNodeCoverage(o.NodeCoverage); err != nil {
+		return err
+	}
 	if err := CheckResolution(o.Resolution, o.Changed("resolution")); err != nil {
 		return err
 	}
@@ -272,6 +278,18 @@ func ParseCoverage(text string) (float64, error) {
 		return 0, Usagef("as in --min-coverage 90%", "min-coverage %s: a run that observed nothing proves nothing", text)
 	}
 	return share, nil
+}
+
+// ParseNodeCoverage reads a --min-node-coverage; nil if it is empty. 0 accepts nodes that observed nothing.
+func ParseNodeCoverage(text string) (*float64, error) {
+	if text == "" {
+		return nil, nil
+	}
+	share, problem := verdict.ParseRatio(text)
+	if problem != "" {
+		return nil, Usagef("as in --min-node-coverage 90%, or 0 to accept silent nodes", "min-node-coverage: %s", problem)
+	}
+	return &share, nil
 }
 
 // JoinHint says how to keep windows apart.
@@ -464,6 +482,6 @@ func (o *Options) total() time.Duration {
 func (o *Options) Recorded() timeline.Options {
 	return timeline.Options{
 		Rate: o.Rate, Timeout: o.Timeout, Duration: o.Duration, Baseline: o.Baseline, Settle: o.Settle,
-		Join: o.Join, Slow: o.Slow, Resolution: o.Resolution, MinCoverage: o.observed, Gates: o.GateExprs,
+		Join: o.Join, Slow: o.Slow, Resolution: o.Resolution, MinCoverage: o.observed, MinNodeCoverage: o.nodeObserved, Gates: o.GateExprs,
 	}
 }

@@ -81,7 +81,10 @@ type Spec struct {
 	Slow       time.Duration `json:"slow,omitzero"`
 	Resolution time.Duration `json:"resolution,omitzero"`
 	Coverage   string        `json:"minCoverage"`
-	GateExprs  []string      `json:"failIf,omitempty"`
+
+	NodeCoverage string `json:"minNodeCoverage,omitzero"` // of each node of Probers; empty: as Coverage
+
+	GateExprs []string `json:"failIf,omitempty"`
 
 	MaxDuration        time.Duration `json:"maxDuration"`                 // the Job ends itself after it
 	WorkstationTimeout time.Duration `json:"workstationTimeout,omitzero"` // after so long without a sign of life of the workstation that runs the command, the Job ends the run

@@ -52,6 +52,8 @@ type Options struct {
 	Resolution  time.Duration `json:"resolution,omitzero"`  // a gap between two sends that is no longer is no hole; 0: 50 ms or 10 intervals of the target, whichever is longer
 	MinCoverage float64       `json:"minCoverage,omitzero"` // the share of the time that must have been observed for a pass; 0: 0.99
 
+	MinNodeCoverage *float64 `json:"minNodeCoverage,omitzero"` // the share that each node of --from must have observed; nil: as MinCoverage
+
 	Gates []string `json:"gates,omitzero"` // --fail-if expressions, as given
 }
 

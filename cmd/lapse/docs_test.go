@@ -129,7 +129,7 @@ A gate is ` + "`METRIC OP LIMIT`" + `, with or without spaces. It states when th
 A gate fails if even the better end of the error bar breaks the limit. It passes if even the worse end keeps it. Between the two it is
 *undecided*, and the run is inconclusive (exit code 4). So is a run whose command was to disturb the Service and did not: after 'kubectl drain',
 'rollout', 'set', 'scale' or 'delete' began, no endpoint left or came. And so is one that ended while a Deployment or StatefulSet that was changed
-during the command was still being rolled out.
+during the command was still being rolled out. With '--from', so is one of which a single node observed less than '--min-node-coverage'.
 
 | situation | what the error bar includes | example |
 |---|---|---|

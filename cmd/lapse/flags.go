@@ -37,6 +37,7 @@ func runFlags(o *run.Options, cmd *cobra.Command) {
 	f.DurationVar(&o.Slow, "slow", 0, slowUsage+" (default: 500ms or 3 times what 9 of 10 answers took at the start, whichever is longer)")
 	f.DurationVar(&o.Resolution, "resolution", 0, resolutionUsage+" (default 50ms or 10 intervals, whichever is longer)")
 	f.StringVar(&o.Coverage, "min-coverage", "99%", minCoverageUsage)
+	f.StringVar(&o.NodeCoverage, "min-node-coverage", "", minNodeCoverageUsage+" (default: --min-coverage)")
 	f.StringSliceVar(&o.Kinds, "target", []string{"new", "reused"}, "which kinds of connection to measure: new, reused, held")
 	f.Float64Var(&o.DirectRate, "direct-rate", 0, "total rate of direct probes, shared by all Pod IPs (default: --rate; 0: none)")
 	f.StringVar(&o.Pacing, "pacing", string(loadgen.Economical), "economical: sleep until each send time; precise: wake early and busy-wait (less jitter, more CPU)")
@@ -92,4 +93,6 @@ const (
 	slowUsage        = "successes slower than this form slow windows"
 	resolutionUsage  = "a gap between two requests that is no longer counts as observed"
 	minCoverageUsage = "share of the time that must have been observed for a run to pass"
+
+	minNodeCoverageUsage = "share of the time that each node of --from must have observed for a run to pass; 0 accepts nodes that observed nothing"
 )

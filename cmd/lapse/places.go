@@ -58,7 +58,7 @@ var usedIn = map[string]place{
 
 	"here":  fromHere,
 	"image": ofJob, "cpu": ofJob, "image-pull-secret": ofJob, "avoid-node": ofJob, "max-duration": ofJob, "hold": ofJob,
-	"from": ofJob, "wait": ofJob,
+	"from": ofJob, "wait": ofJob, "min-node-coverage": ofJob,
 	"workstation-timeout": inJob,
 	"read-nodes":          inYAML,
 }

@@ -23,6 +23,8 @@ type reportFlags struct {
 	resolution time.Duration
 	coverage   string
 
+	nodeCoverage string
+
 	changed func(flag string) bool // whether a flag was given
 }
 
@@ -33,6 +35,7 @@ func (f *reportFlags) add(cmd *cobra.Command) {
 	set.DurationVar(&f.slow, "slow", 0, slowUsage+" (default: as the run was judged)")
 	set.DurationVar(&f.resolution, "resolution", 0, resolutionUsage+" (default: as the run was judged)")
 	set.StringVar(&f.coverage, "min-coverage", "", minCoverageUsage+" (default: as the run was judged)")
+	set.StringVar(&f.nodeCoverage, "min-node-coverage", "", minNodeCoverageUsage+" (default: as the run was judged)")
 	set.StringArrayVar(&f.gates, "fail-if", nil, "a gate `EXPR`, instead of the run's own (repeatable)")
 }
 
@@ -56,6 +59,11 @@ func (f *reportFlags) load(path string) (*model.Timeline, error) {
 		}
 		o.MinCoverage = share
 	}
+	share, err := run.ParseNodeCoverage(f.nodeCoverage)
+	if err != nil {
+		return nil, err
+	}
+	o.MinNodeCoverage = share
 	if _, err := run.ParseGates(f.gates); err != nil {
 		return nil, err
 	}

@@ -54,6 +54,7 @@ answers take to change.`,
 	f.IntVar(&o.Changes, "changes", 10, "how many Pods to delete, one after the other")
 	f.StringVar(&o.From, "from", "all", "measure from `NODES`: all, how many, their names, or a label selector")
 	f.DurationVar(&o.ProberWait, "wait", time.Minute, "how long to wait for the probers; the run then starts without those that are not ready")
+	f.StringVar(&o.NodeCoverage, "min-node-coverage", "", minNodeCoverageUsage+" (default 99%)")
 	f.Float64Var(&o.Rate, "rate", routesRate, "requests per second from each node")
 	f.StringArrayVar(&o.GateExprs, "fail-if", nil, "a gate `EXPR`, such as 'route.lag.max>1s' (repeatable)")
 	f.StringVar(&o.Out, "out", "", "directory for the recording and timeline.json (default runs/RUN)")

@@ -89,7 +89,7 @@ func TestEachFlagReachesTheAgentOrIsLocal(t *testing.T) {
 	}
 	descriptors := shopDescriptors(t)
 	with := map[string][]string{ // what a flag needs beside it
-		"duration": {}, "echo": {"--scheme=tcp"}, "echo-from": {"--scheme=tcp"}, "scheme": {}, "wait": {"--from=all"}, "heartbeat": {"--held=3"},
+		"duration": {}, "echo": {"--scheme=tcp"}, "echo-from": {"--scheme=tcp"}, "scheme": {}, "wait": {"--from=all"}, "min-node-coverage": {"--from=all"}, "heartbeat": {"--held=3"},
 		"grpc-method":      {"--scheme=grpc", "--grpc-descriptors=" + descriptors},
 		"grpc-descriptors": {"--scheme=grpc", "--grpc-method=shop.Cart/Get"},
 		"grpc-message":     {"--scheme=grpc", "--grpc-descriptors=" + descriptors, "--grpc-method=shop.Cart/Get"},

@@ -11,6 +11,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
+	"lapse/correlate/verdict"
 	"lapse/correlate/windows"
 )
 
@@ -253,6 +254,8 @@ func doubtful(name string, tl *model.Timeline) []string {
 	switch control := v.Validity.Control; {
 	case v.Sent == 0:
 		list = append(list, name+" measured nothing")
+	case len(tl.ShortNodes()) > 0:
+		list = append(list, "of "+name+", "+verdict.Silence(tl.Verdict.Nodes[0]))
 	case v.Coverage < model.MinCoverage:
 		list = append(list, fmt.Sprintf("only %s of %s was observed", quantity.Coverage(v.Coverage), name))
 	case control != "" && control != "ok" && control != "absent":

@@ -77,6 +77,29 @@ const MinCoverage = 0.99
 // MinCoverage is the share of the measured time that must have been observed for this run to pass.
 func (tl *Timeline) MinCoverage() float64 { return cmp.Or(tl.Run.MinCoverage, MinCoverage) }
 
+// MinNodeCoverage is the share of the measured time that each node of --from must have observed for this run to pass.
+func (tl *Timeline) MinNodeCoverage() float64 {
+	if tl.Run.MinNodeCoverage != nil {
+		return *tl.Run.MinNodeCoverage
+	}
+	return tl.MinCoverage()
+}
+
+// ShortNodes are the nodes that observed too little for this run to pass.
+func (tl *Timeline) ShortNodes() []NodeCoverage {
+	least := tl.MinNodeCoverage()
+	n := 0
+	for n < len(tl.Verdict.Nodes) && tl.Verdict.Nodes[n].Coverage < least {
+		n++
+	}
+	return tl.Verdict.Nodes[:n]
+}
+
+// TooLittle reports whether so little was observed that the run cannot pass: in all, or from a node.
+func (tl *Timeline) TooLittle() bool {
+	return tl.Verdict.Coverage < tl.MinCoverage() || len(tl.ShortNodes()) > 0
+}
+
 // TerminatingBy reports whether the Pod was asked to end, or seen ending, no later than instant t.
 func (p *Pod) TerminatingBy(t time.Duration) bool {
 	if p.Deleted != nil && p.Deleted.Earliest <= t {

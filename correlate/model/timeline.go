@@ -71,6 +71,8 @@ type RunInfo struct {
 	Resolution  time.Duration `json:"resolution,omitzero"`  // a gap between two sends that is no longer counts as observed; absent: each target's gapLimit by default
 	MinCoverage float64       `json:"minCoverage,omitzero"` // the share of the time that must have been observed for a run to pass
 
+	MinNodeCoverage *float64 `json:"minNodeCoverage,omitzero"` // the share that each node of --from must have observed; absent: minCoverage
+
 	Spec      json.RawMessage   `json:"spec,omitempty"` // what the run was asked to do, but for secrets; recordings of older versions have none
 	Command   *Command          `json:"command,omitzero"`
 	Cluster   *timeline.Cluster `json:"cluster,omitzero"`
@@ -543,8 +545,17 @@ type Verdict struct {
 	Notes           []string       `json:"notes,omitzero"`           // what is worth knowing and makes no window, in sentences
 	DetectionLimit  time.Duration  `json:"detectionLimit"`           // an outage of all requests shorter than this may have gone unseen
 	Coverage        float64        `json:"coverage"`                 // the worst judged target's; of targets that send the same from several sources, what they have together
+	Nodes           []NodeCoverage `json:"nodes,omitzero"`           // what each node observed of a run that measures from several, the least first
 	LatencyP99      *time.Duration `json:"latencyP99,omitzero"`      // the worst judged target's
 	Validity        Validity       `json:"validity"`
+}
+
+// A NodeCoverage is how much one node observed of what is measured from several nodes.
+type NodeCoverage struct {
+	Node       string        `json:"node"`
+	Coverage   float64       `json:"coverage"`        // observed ÷ measured time, of what it observed least
+	Unobserved time.Duration `json:"unobserved"`      // how long it did not observe that
+	Target     string        `json:"target,omitzero"` // its target of which that is so; absent if nothing was measured from the node
 }
 
 // Downtime is request-weighted: the time a service failing every request would need to lose as many. Its bounds hold

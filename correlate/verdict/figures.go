@@ -16,7 +16,7 @@ import (
 // worst target's.
 func figures(tl *model.Timeline) model.Verdict {
 	v := losses(tl)
-	v.Gates, v.Reasons, v.Validity = []model.GateResult{}, []string{}, validity(tl)
+	v.Gates, v.Reasons, v.Validity, v.Nodes = []model.GateResult{}, []string{}, validity(tl), nodeCoverage(tl)
 	return v
 }
 

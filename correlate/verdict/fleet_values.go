@@ -82,9 +82,12 @@ func fromProber(tl *model.Timeline, t *model.Target) bool {
 	return slices.ContainsFunc(tl.Sources, func(s model.Source) bool { return s.Name == t.Source && s.Role == timeline.Prober })
 }
 
-// sourcesCoverage is that of the source that observed least.
+// sourcesCoverage is that of the source, or of the node that was to have one, that observed least.
 func sourcesCoverage(tl *model.Timeline, v *model.Verdict) (model.Range, bool) {
 	least := v.Coverage
+	for _, n := range v.Nodes {
+		least = min(least, n.Coverage)
+	}
 	for _, s := range tl.Sources {
 		if s.Coverage != nil {
 			least = min(least, *s.Coverage)

@@ -33,6 +33,7 @@ func Judge(tl *model.Timeline, gates []Gate) {
 		v.Gates = append(v.Gates, g.judge(tl, &v))
 	}
 	bound(&v, tl)
+	tl.Verdict.Nodes = v.Nodes
 	j := judgement{tl: tl, v: &v}
 	v.Result, v.ExitCode = j.result()
 	v.Reasons, v.Notes, v.Held = j.reasons(), notes(tl), HeldFound(tl)
@@ -103,6 +104,9 @@ func (j judgement) doubts() []string {
 	}
 	if needed := j.tl.MinCoverage(); j.v.Coverage < needed {
 		doubts = append(doubts, fmt.Sprintf("coverage %s is below the required %s: downtime in unobserved time cannot be excluded", quantity.Coverage(j.v.Coverage), quantity.Percent(needed)))
+	}
+	if short := shortOf(j.tl); short != "" {
+		doubts = append(doubts, short)
 	}
 	for _, g := range j.v.Gates {
 		if g.Outcome == model.GateUndecided {
@@ -246,6 +250,8 @@ func (j judgement) help() string {
 			help += fmt.Sprintf("; where only outages longer than %v matter, judge it with --resolution %v", enough, enough)
 		}
 		return help
+	case len(j.tl.ShortNodes()) > 0:
+		return "see why these nodes were silent, under UNOBSERVED and VALID; a lower --min-node-coverage accepts it"
 	case undecided && sumHeld(j.tl).missing > 0:
 		return "measure until every connection is back: a longer --settle"
 	case undecided && len(j.tl.Unobserved) > 0:

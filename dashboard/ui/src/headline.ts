@@ -1,5 +1,5 @@
 import { atMost, coverage, duration, length, plural, unknownLength } from "./format";
-import { type Event, type Length, type Ns, type RunInfo, type Scorecard, type Target, type Unobserved, type Verdict, type Window, judged } from "./model";
+import { type Event, type Length, type NodeCoverage, type Ns, type RunInfo, type Scorecard, type Target, type Unobserved, type Verdict, type Window, judged } from "./model";
 
 // What the page says first, in the words of report/headline.go: a test holds the two together.
 
@@ -22,10 +22,29 @@ export function headline(run: Found): string {
   if (v.held) parts.push(v.held);
   const slow = windows.filter((w) => w.kind === "slow").length;
   if (slow) parts.push(`answers slower than ${duration(slowFrom(run))} in ${plural(slow, "window")}`);
-  if (tooLittle(run)) parts.push(`only ${coverage(v.coverage)} was observed`);
-  else if (!v.failed) parts.push(detectable(run));
+  if (v.coverage < minCoverage(run.info)) parts.push(`only ${coverage(v.coverage)} was observed`);
+  else if (!v.failed && !tooLittle(run)) parts.push(detectable(run));
+  parts.push(...leastOf(run));
   return withCommand(run, parts.join("; "));
 }
+
+/** leastOf names the node that observed least, if one missed something. */
+function leastOf(run: Found): string[] {
+  const nodes = run.verdict.nodes ?? [];
+  const [least] = nodes;
+  if (!least || nodes.length < 2 || least.coverage >= 1) return [];
+  const short = shortNodes(run).length;
+  if (short > 1) return [`${silence(least)}, and ${short - 1} more of ${nodes.length} nodes observed too little`];
+  return [short ? silence(least) : `least was observed from ${least.node}, ${coverage(least.coverage)}`];
+}
+
+/** silence says how much a node observed, and for how long it was silent. */
+const silence = (n: NodeCoverage): string =>
+  n.target ? `${n.node} observed ${coverage(n.coverage)} and was silent for ${duration(n.unobserved)} (${n.target})` : `${n.node} observed nothing`;
+
+/** shortNodes are the nodes that observed too little for the run to pass. */
+const shortNodes = ({ verdict: v, info }: Pick<Found, "verdict" | "info">): NodeCoverage[] =>
+  (v.nodes ?? []).filter((n) => n.coverage < (info?.minNodeCoverage ?? minCoverage(info)));
 
 /** slowFrom is the least that an answer took in a slow window. */
 function slowFrom({ targets, windows, info }: Found): Ns {
@@ -74,7 +93,8 @@ function detectable({ verdict: v, unobserved, targets }: Found): string {
 export const minCoverage = (info: RunInfo | undefined): number => info?.minCoverage || 0.99;
 
 /** tooLittle tells whether so little was observed that the run cannot pass. */
-export const tooLittle = ({ verdict: v, info }: Pick<Found, "verdict" | "info">): boolean => v.sent > 0 && v.coverage < minCoverage(info);
+export const tooLittle = (run: Pick<Found, "verdict" | "info">): boolean =>
+  run.verdict.sent > 0 && (run.verdict.coverage < minCoverage(run.info) || shortNodes(run).length > 0);
 
 /** soundness says in a word whether the instrument did its work. */
 export function soundness(run: Pick<Found, "verdict" | "info">): string {

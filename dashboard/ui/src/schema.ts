@@ -311,6 +311,10 @@ export interface RunInfo {
    * the share of the time that must have been observed for a run to pass
    */
   minCoverage?: number;
+  /**
+   * the share that each node of --from must have observed; absent: minCoverage
+   */
+  minNodeCoverage?: number;
   spec?: Spec;
   command?: Command;
   cluster?: Cluster;
@@ -511,6 +515,10 @@ export interface Spec {
   slow?: Nanoseconds;
   resolution?: Nanoseconds;
   minCoverage: string;
+  /**
+   * of each node of Probers; empty: as Coverage
+   */
+  minNodeCoverage?: string;
   failIf?: string[];
   maxDuration: Nanoseconds;
   workstationTimeout?: Nanoseconds;
@@ -1950,6 +1958,10 @@ export interface Verdict {
    * the worst judged target's; of targets that send the same from several sources, what they have together
    */
   coverage: number;
+  /**
+   * what each node observed of a run that measures from several, the least first
+   */
+  nodes?: NodeCoverage[];
   latencyP99?: Nanoseconds;
   validity: Validity;
 }
@@ -1976,6 +1988,21 @@ export interface Range {
    * it may be more than Max: a window was under way when measuring began or ended
    */
   open?: boolean;
+}
+/**
+ * A NodeCoverage is how much one node observed of what is measured from several nodes.
+ */
+export interface NodeCoverage {
+  node: string;
+  /**
+   * observed ÷ measured time, of what it observed least
+   */
+  coverage: number;
+  unobserved: Nanoseconds;
+  /**
+   * its target of which that is so; absent if nothing was measured from the node
+   */
+  target?: string;
 }
 /**
  * Validity tells how good the measurement itself was.

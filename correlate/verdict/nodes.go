@@ -1,0 +1,216 @@
+package verdict
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/correlate/windows"
+	"lapse/timeline"
+)
+
+// This file is what each node of --from observed. What one node missed, another may have seen; but a fault that only
+// one node meets shows from that node alone.
+
+// A part is what several nodes send to one Service: the same requests over the same kind of connection.
+type part struct {
+	kind                   timeline.TargetKind
+	service, portName, url string
+}
+
+// nodeCoverage returns what each node observed of a run that measures from several nodes, the least first. Of the
+// parts that a node measures, the least observed counts.
+func nodeCoverage(tl *model.Timeline) []model.NodeCoverage {
+	parts := partsByNode(tl)
+	nodes := askedNodes(tl, parts)
+	holes := map[string][]windows.Period{}
+	for _, u := range tl.Unobserved {
+		holes[u.Target] = append(holes[u.Target], windows.Period{From: u.Start, To: u.End})
+	}
+	for _, byNode := range parts {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(byNode)), func(node string) bool { return nodes[node] != nil }) {
+			continue // measured from elsewhere
+		}
+		whole := wholeOf(tl, byNode)
+		for node, n := range nodes {
+			n.atMost(observedBy(byNode[node], whole, holes, tl.Run.Live))
+		}
+	}
+	for i := range tl.Targets {
+		t := &tl.Targets[i]
+		if n := nodes[placeOf(t)]; n != nil && t.Kind == timeline.Held {
+			n.atMost(model.NodeCoverage{Coverage: t.Coverage, Target: t.Name, Unobserved: time.Duration((1 - t.Coverage) * float64(t.Measured.Latest-t.Measured.Earliest))})
+		}
+	}
+	list := make([]model.NodeCoverage, 0, len(nodes))
+	for _, n := range nodes {
+		list = append(list, n.NodeCoverage)
+	}
+	slices.SortFunc(list, func(a, b model.NodeCoverage) int {
+		return cmp.Or(cmp.Compare(a.Coverage, b.Coverage), cmp.Compare(a.Node, b.Node))
+	})
+	return list
+}
+
+// placeOf returns the node that a target is measured from, or the name of its source where no node is known.
+func placeOf(t *model.Target) string { return cmp.Or(t.Node, t.Source) }
+
+// partsByNode returns the judged targets of each part by the node that they are measured from. A prober that was
+// started again has targets of its own.
+func partsByNode(tl *model.Timeline) map[part]map[string][]*model.Target {
+	parts := map[part]map[string][]*model.Target{}
+	for i := range tl.Targets {
+		t := &tl.Targets[i]
+		key := part{t.Kind, t.Service, t.PortName, t.URL}
+		if !t.Kind.Judged() || t.Service+t.URL == "" {
+			continue
+		}
+		if parts[key] == nil {
+			parts[key] = map[string][]*model.Target{}
+		}
+		parts[key][placeOf(t)] = append(parts[key][placeOf(t)], t)
+	}
+	return parts
+}
+
+// A nodeView is what one node observed, as far as it is known.
+type nodeView struct{ model.NodeCoverage }
+
+// atMost takes over what the node observed of one part, if that is less.
+func (n *nodeView) atMost(c model.NodeCoverage) {
+	if c.Coverage < n.Coverage {
+		n.Coverage, n.Unobserved, n.Target = c.Coverage, c.Unobserved, c.Target
+	}
+}
+
+// askedNodes returns the nodes that were to measure: those with a prober, or without one that was to be there, and
+// those that measure the same part as another.
+func askedNodes(tl *model.Timeline, parts map[part]map[string][]*model.Target) map[string]*nodeView {
+	nodes := map[string]*nodeView{}
+	add := func(node string) *nodeView {
+		if nodes[node] == nil {
+			nodes[node] = &nodeView{model.NodeCoverage{Node: node, Coverage: 1}}
+		}
+		return nodes[node]
+	}
+	measuring := map[string]bool{}
+	for i := range tl.Targets {
+		measuring[placeOf(&tl.Targets[i])] = true
+	}
+	for i := range tl.Events {
+		if e := &tl.Events[i]; e.Kind == timeline.ProberChanged && e.Object != nil {
+			if n := add(e.Object.Name); !measuring[n.Node] {
+				n.atMost(model.NodeCoverage{Unobserved: tl.Run.Duration - baselineBegan(tl)})
+			}
+		}
+	}
+	for _, byNode := range parts {
+		for node := range byNode {
+			if len(byNode) > 1 {
+				add(node)
+			}
+		}
+	}
+	return nodes
+}
+
+// baselineBegan returns when the run stopped waiting for probers.
+func baselineBegan(tl *model.Timeline) time.Duration {
+	for i := range tl.Events {
+		if e := &tl.Events[i]; e.Kind == timeline.RunPhase && e.To == string(timeline.PhaseBaseline) {
+			return e.At.Earliest
+		}
+	}
+	return 0
+}
+
+// wholeOf returns when a part was measured from any node, without the time in which the run waited for probers.
+func wholeOf(tl *model.Timeline, byNode map[string][]*model.Target) []windows.Period {
+	began := baselineBegan(tl)
+	var all []windows.Period
+	for _, targets := range byNode {
+		for _, t := range targets {
+			if from := max(began, t.Measured.Earliest); from < t.Measured.Latest {
+				all = append(all, windows.Period{From: from, To: t.Measured.Latest})
+			}
+		}
+	}
+	return windows.Merge(all)
+}
+
+// observedBy returns what targets of one node observed of a part. While the run goes on, what is not known yet does
+// not count.
+func observedBy(targets []*model.Target, whole []windows.Period, holes map[string][]windows.Period, live bool) model.NodeCoverage {
+	c := model.NodeCoverage{Coverage: 1}
+	var seen []windows.Period
+	for i, t := range targets {
+		within := windows.Period{From: t.Measured.Earliest, To: t.Measured.Latest}
+		for _, p := range windows.Without(within, windows.Merge(holes[t.Name])) {
+			// Before a node's first request and after its last one, as between two, no gap counts that is short.
+			if p.From == within.From {
+				p.From -= t.GapLimit
+				if i == 0 {
+					p.From -= gettingReady
+				}
+			}
+			if p.To == within.To {
+				p.To += t.GapLimit
+			}
+			seen = append(seen, p)
+		}
+	}
+	seen = windows.Merge(seen)
+	total := time.Duration(0)
+	for _, w := range whole {
+		if live && len(targets) > 0 {
+			w.To = min(w.To, slices.MaxFunc(targets, func(a, b *model.Target) int { return cmp.Compare(a.Measured.Latest, b.Measured.Latest) }).Measured.Latest)
+		}
+		if w.To > w.From {
+			total += w.To - w.From
+			c.Unobserved += windows.Total(windows.Without(w, seen))
+		}
+	}
+	if total > 0 {
+		c.Coverage = 1 - float64(c.Unobserved)/float64(total)
+	}
+	if len(targets) > 0 {
+		c.Target = targets[0].Name
+	}
+	return c
+}
+
+// gettingReady is how long a prober may take until a target's first request is due.
+const gettingReady = 150 * time.Millisecond
+
+// maxNodes is how many nodes a sentence names.
+const maxNodes = 3
+
+// shortOf says how much the nodes that observed too little did observe; "" if each observed enough.
+func shortOf(tl *model.Timeline) string {
+	short := tl.ShortNodes()
+	if len(short) == 0 {
+		return ""
+	}
+	var said []string
+	for _, n := range short[:min(len(short), maxNodes)] {
+		said = append(said, Silence(n))
+	}
+	if more := len(short) - maxNodes; more > 0 {
+		said = append(said, fmt.Sprintf("and %d more", more))
+	}
+	return fmt.Sprintf("%s: each node must observe %s (--min-node-coverage), for a fault may show from one node alone",
+		strings.Join(said, "; "), quantity.Percent(tl.MinNodeCoverage()))
+}
+
+// Silence says how much a node observed, and for how long it was silent.
+func Silence(n model.NodeCoverage) string {
+	if n.Target == "" {
+		return n.Node + " observed nothing"
+	}
+	return fmt.Sprintf("%s observed %s and was silent for %s (%s)", n.Node, quantity.Coverage(n.Coverage), quantity.Span(n.Unobserved), n.Target)
+}
